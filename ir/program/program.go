@@ -1,0 +1,162 @@
+// Package program is pipeline form 4: one kernel as a linear, structured
+// program. Unlike the graphs of package ir it is not interned, because order
+// and repetition mean something here: load twice, recompute, barrier between.
+//
+// Package kernel lowers a planned kernel to a Program; package runtime/interp
+// evaluates it; the renderers under render print it. Values are SSA and may be
+// vectors; control flow is nested blocks; effects (stores, barriers) happen in
+// the order in which they stand.
+package program
+
+import "tgc/ir"
+
+// Type is the type of a value: a scalar or vector of a dtype, or a pointer.
+// Programs hold no Idx: index arithmetic is I64 (or I32 where bounds allow).
+type Type struct {
+	Elem  ir.DType
+	Lanes int   // 1 is a scalar
+	Ptr   bool  // a pointer to Elem
+	Space Space // of a pointer
+}
+
+// Space is the address space of a pointer.
+type Space uint8
+
+// The address spaces.
+const (
+	GlobalSpace Space = iota // buffers
+	LocalSpace               // private to a work unit or worker: registers, stack
+	SharedSpace              // shared by a block of threads
+	ConstSpace               // constant tables
+)
+
+// Scalar is the scalar type of a dtype.
+func Scalar(d ir.DType) Type { return Type{Elem: d, Lanes: 1} }
+
+// Vector is a vector type; one lane is the scalar.
+func Vector(d ir.DType, lanes int) Type { return Type{Elem: d, Lanes: lanes} }
+
+// Pointer is a pointer type.
+func Pointer(d ir.DType, space Space) Type { return Type{Elem: d, Lanes: 1, Ptr: true, Space: space} }
+
+// Value is an SSA value: the result of an instruction, a block argument, a
+// parameter. IDs are dense in a Program and name the value in the text form.
+type Value struct {
+	ID   int
+	Type Type
+}
+
+// Op is the operation of an instruction.
+type Op uint8
+
+// The instructions. Scalar arithmetic is Alu with an ir.Op, lane by lane.
+const (
+	Alu Op = iota // Ir(args...): elementwise on equal lane counts; CAST and BITCAST to Type
+
+	Const      // Int or Float in every lane
+	ConstLanes // Ints or Floats lane by lane (a vector constant)
+	Iota       // 0, 1, .. lanes-1
+	Broadcast  // args: scalar -> every lane
+	Extract    // args: vector; Lane -> scalar
+	Insert     // args: vector, scalar; Lane -> vector
+	Shuffle    // args: a, b (same type); Mask over lanes of a then b; -1 is undefined
+	Concat     // args: vectors of one elem -> lanes one after the other
+	FoldLanes  // args: vector; Ir in {add, mul, max, min} -> scalar, in a fixed tree order (see FoldOrder)
+
+	PtrAdd   // args: pointer, I64 elements -> pointer
+	Load     // args: pointer -> Type, contiguous lanes; Align bytes proven
+	Store    // args: pointer, value; contiguous lanes; Align bytes proven
+	Gather   // args: pointer, I64 or I32 vector of element offsets -> Type; Align of one element
+	Scatter  // args: pointer, offsets, value
+	Guarded  // args: Bool scalar, pointer, other -> Load if the guard holds, else other; never touches memory otherwise
+	Prefetch // args: pointer; a hint, no effect
+
+	Alloca // Count elements of Type.Elem in Type.Space, aligned to Align; contents undefined
+
+	For      // args: lo, hi, step (I64), then initial carried values; Body.Args: index, carried...; results: carried
+	If       // args: Bool scalar; Body then, Else; both yield the results
+	Yield    // args: what the enclosing For or If carries out
+	GridLoop // Body.Args: I64 flat work-unit index. A CPU runs the caller's slab [lo, hi) of units; a GPU runs its own block
+
+	ThreadIndex // GPU: I32 index of this thread in its block, axis Lane
+	Barrier     // GPU: all threads of the block
+	ShuffleLane // GPU: args: value, I32 lane xor mask
+	WaitGrid    // GPU: wait for the previous kernel (programmatic dependent launch)
+	LaunchNext  // GPU: allow the next kernel to start
+
+	Dot4 // args: acc i32, a (4 lanes packed per i32 lane) u8, b s8: acc + sum of 4 products per lane; Lanes of acc
+)
+
+// Instr is one instruction. Which fields mean something follows from Op.
+type Instr struct {
+	Op      Op
+	Ir      ir.Op // Alu, FoldLanes
+	Result  *Value
+	Results []*Value // For, If
+	Args    []*Value
+	Int     int64
+	Float   float64
+	Ints    []int64
+	Floats  []float64
+	Lane    int
+	Mask    []int
+	Align   int // bytes, of Load, Store, Gather, Scatter, Guarded, Alloca
+	Count   int64
+	Body    *Block
+	Else    *Block
+}
+
+// Block is a straight sequence of instructions, with arguments when it is the
+// body of a loop.
+type Block struct {
+	Args   []*Value
+	Instrs []Instr
+}
+
+// ParamKind tells what an argument slot of a program holds.
+type ParamKind uint8
+
+// The kinds of parameter.
+const (
+	ParamBuffer ParamKind = iota // a pointer
+	ParamVar                     // an I64: a host-bound VAR's value
+	ParamTable                   // a pointer to constant bytes, data in Table
+)
+
+// Param is an argument slot.
+type Param struct {
+	Kind  ParamKind
+	Name  string // of a VAR; a buffer's name is for people only
+	Slot  int    // of a buffer: the kernel's PARAM slot
+	Value *Value
+	Align int   // bytes to which a buffer's start is aligned, at least
+	Bytes int64 // size of a buffer
+	Table string
+	Write bool // the program writes the buffer
+	Read  bool
+}
+
+// Program is one kernel in linear form.
+type Program struct {
+	Name   string
+	Params []Param
+	Grid   []int64 // work units per axis, outermost first; flat index is row-major
+	Block  []int64 // GPU: threads per block axis
+	Body   *Block  // prologue (once per worker or block), then one GridLoop
+	Values int     // number of value ids used
+}
+
+// Units is the number of flat work units.
+func (p *Program) Units() int64 {
+	n := int64(1)
+	for _, g := range p.Grid {
+		n *= g
+	}
+	return n
+}
+
+// FoldOrder documents FoldLanes: halves are combined, lane i with lane i+n/2,
+// until one lane is left (n a power of two); any other n folds its lanes one
+// after the other. Interpreter and renderers must keep this order, so that
+// both give the same bits.
+const FoldOrder = "halves"

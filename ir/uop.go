@@ -1,0 +1,266 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+)
+
+// UOp is an immutable graph node. All fields are read-only once it is made.
+// Within an Arena two nodes with the same contents are one pointer.
+type UOp struct {
+	Op    Op
+	DType DType
+	Arg   Arg // nil or the type that the op's ArgKind says
+	Src   []*UOp
+
+	hash uint64 // of op, dtype, arg and the sources' hashes: never of addresses
+}
+
+// Hash is a structural hash: the same for equal graphs in any process.
+func (u *UOp) Hash() uint64 { return u.hash }
+
+// New makes a node outside any arena (the user's long-lived lazy graph).
+func New(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
+	u := &UOp{Op: op, DType: dtype, Arg: arg, Src: src}
+	u.hash = hashNode(u)
+	return u
+}
+
+// Arena interns the nodes of one compilation and is dropped whole. It is not
+// safe for concurrent use.
+type Arena struct {
+	table map[uint64][]*UOp
+	slab  []UOp
+	made  int
+}
+
+// NewArena makes an empty arena.
+func NewArena() *Arena { return &Arena{table: make(map[uint64][]*UOp)} }
+
+// Len is the number of nodes made: a compile-time counter that goldens pin.
+func (a *Arena) Len() int { return a.made }
+
+// Make returns the one node with these contents. It keeps src when the node is
+// new, so callers must not change the slice afterwards.
+func (a *Arena) Make(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
+	probe := UOp{Op: op, DType: dtype, Arg: arg, Src: src}
+	h := hashNode(&probe)
+	for _, u := range a.table[h] {
+		if u.Op == op && u.DType == dtype && u.Arg == arg && sameSources(u.Src, src) {
+			return u
+		}
+	}
+	if len(a.slab) == cap(a.slab) {
+		a.slab = make([]UOp, 0, 1024)
+	}
+	a.slab = append(a.slab, probe)
+	u := &a.slab[len(a.slab)-1]
+	u.hash = h
+	a.table[h] = append(a.table[h], u)
+	a.made++
+	return u
+}
+
+// With returns u with other sources (u itself when they are equal).
+func (a *Arena) With(u *UOp, src []*UOp) *UOp {
+	if sameSources(u.Src, src) {
+		return u
+	}
+	return a.Make(u.Op, u.DType, u.Arg, src...)
+}
+
+// Import copies a graph of un-interned (or another arena's) nodes into a.
+func (a *Arena) Import(root *UOp) *UOp {
+	done := make(map[*UOp]*UOp)
+	for _, u := range Toposort(root) {
+		src := make([]*UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		done[u] = a.Make(u.Op, u.DType, u.Arg, src...)
+	}
+	return done[root]
+}
+
+func sameSources(a, b []*UOp) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// hashNode mixes contents and the sources' hashes (FNV-1a over 64-bit words
+// with a final avalanche), so it does not depend on addresses or order of
+// creation.
+func hashNode(u *UOp) uint64 {
+	h := uint64(14695981039346656037)
+	mix := func(v uint64) { h = (h ^ v) * 1099511628211; h ^= h >> 29 }
+	text := func(s string) {
+		mix(uint64(len(s)))
+		for i := range len(s) {
+			mix(uint64(s[i]))
+		}
+	}
+	mix(uint64(u.Op)<<8 | uint64(u.DType))
+	switch arg := u.Arg.(type) {
+	case nil:
+	case IntArg:
+		mix(uint64(arg))
+	case FloatArg:
+		mix(uint64(arg) + 1)
+	case AxesArg:
+		text(string(arg))
+	case VarArg:
+		text(arg.Name)
+		mix(uint64(arg.Lo))
+		mix(uint64(arg.Hi))
+		mix(uint64(arg.Multiple))
+		mix(boolWord(arg.Device))
+	case BufferArg:
+		mix(uint64(arg.ID))
+		text(arg.Format)
+	case TableArg:
+		text(arg.Data)
+	case ParamArg:
+		mix(uint64(arg.Slot))
+		text(arg.Format)
+	case RangeArg:
+		mix(uint64(arg.ID))
+	case FieldArg:
+		text(arg.Format)
+		text(arg.Field)
+	case ReduceArg:
+		mix(uint64(arg.Op)<<32 | uint64(arg.N))
+	case StageArg:
+		mix(uint64(arg.Space))
+	case ValueArg:
+		mix(uint64(arg.ID))
+	default:
+		panic(fmt.Sprintf("ir: arg type %T has no hash", u.Arg))
+	}
+	for _, s := range u.Src {
+		mix(s.hash)
+	}
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	h ^= h >> 32
+	return h
+}
+
+func boolWord(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Toposort lists the nodes under the roots, sources first, in an order that
+// depends only on the graph. It does not recurse.
+func Toposort(roots ...*UOp) []*UOp {
+	var order []*UOp
+	type frame struct {
+		node *UOp
+		next int
+	}
+	seen := make(map[*UOp]bool)
+	var stack []frame
+	for _, root := range roots {
+		if seen[root] {
+			continue
+		}
+		seen[root] = true
+		stack = append(stack, frame{node: root})
+		for len(stack) > 0 {
+			top := &stack[len(stack)-1]
+			if top.next == len(top.node.Src) {
+				order = append(order, top.node)
+				stack = stack[:len(stack)-1]
+				continue
+			}
+			child := top.node.Src[top.next]
+			top.next++
+			if !seen[child] {
+				seen[child] = true
+				stack = append(stack, frame{node: child})
+			}
+		}
+	}
+	return order
+}
+
+// Substitute replaces nodes under root by the map, bottom-up: replacements are
+// not searched again. Nodes are rebuilt in the arena.
+func (a *Arena) Substitute(root *UOp, with map[*UOp]*UOp) *UOp {
+	done := make(map[*UOp]*UOp)
+	for _, u := range Toposort(root) {
+		if r, ok := with[u]; ok {
+			done[u] = r
+			continue
+		}
+		done[u] = a.rebuild(u, done)
+	}
+	return done[root]
+}
+
+func (a *Arena) rebuild(u *UOp, done map[*UOp]*UOp) *UOp {
+	for i, s := range u.Src {
+		if done[s] == s {
+			continue
+		}
+		src := make([]*UOp, len(u.Src))
+		copy(src, u.Src[:i])
+		for j := i; j < len(u.Src); j++ {
+			src[j] = done[u.Src[j]]
+		}
+		return a.Make(u.Op, u.DType, u.Arg, src...)
+	}
+	return u
+}
+
+// Int returns the value of an integer, Bool or Idx CONST.
+func (u *UOp) Int() (value int64, ok bool) {
+	if u.Op == OpConst {
+		if v, isInt := u.Arg.(IntArg); isInt {
+			return int64(v), true
+		}
+	}
+	return 0, false
+}
+
+// Float returns the value of a float CONST.
+func (u *UOp) Float() (value float64, ok bool) {
+	if u.Op == OpConst {
+		if v, isFloat := u.Arg.(FloatArg); isFloat {
+			return math.Float64frombits(uint64(v)), true
+		}
+	}
+	return 0, false
+}
+
+// IsInt reports the integer, Bool or Idx CONST v.
+func (u *UOp) IsInt(v int64) bool {
+	got, ok := u.Int()
+	return ok && got == v
+}
+
+// IsFloat reports the float CONST v (-0 equals +0 here).
+func (u *UOp) IsFloat(v float64) bool {
+	got, ok := u.Float()
+	return ok && got == v
+}
+
+// Ranges returns the loop ranges of a STORE.
+func (u *UOp) Ranges() []*UOp { return u.Src[2+int(u.Arg.(IntArg)):] }
+
+// Indices returns the index expressions of a LOAD or STORE.
+func (u *UOp) Indices() []*UOp {
+	if u.Op == OpStore {
+		return u.Src[2 : 2+int(u.Arg.(IntArg))]
+	}
+	return u.Src[1:]
+}

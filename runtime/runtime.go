@@ -1,0 +1,71 @@
+// Package runtime is the interface between the engine and a device: memory,
+// compiled programs, and steps captured once and replayed.
+//
+// The devices are the packages below it: interp (pure Go, always present), cpu
+// (LLVM). Import it as tgcruntime where the standard library's is needed too.
+package runtime
+
+import (
+	"context"
+	"time"
+
+	"tgc/ir/program"
+	"tgc/target"
+)
+
+// Memory is a buffer on a device. Host is its bytes where the host can see
+// them (CPU, interpreter), else nil.
+type Memory interface {
+	Size() int64
+	Host() []byte
+	Read(ctx context.Context, offset int64, into []byte) error
+	Write(ctx context.Context, offset int64, from []byte) error
+	Free()
+}
+
+// Executable is a compiled program.
+type Executable interface {
+	Program() *program.Program
+	// Source is what the renderer printed, for dumps; it may be empty.
+	Source() string
+}
+
+// View is a part of a Memory: an argument of a call.
+type View struct {
+	Memory Memory
+	Offset int64 // bytes
+}
+
+// Call is one kernel with its arguments, by PARAM slot.
+type Call struct {
+	Exec  Executable
+	Slots map[int]View
+}
+
+// Launch is a set of independent calls that start together: one barrier.
+type Launch struct{ Calls []Call }
+
+// Recording is a captured step. Run replays it with the values of the
+// host-bound VARs; it returns when the step is done.
+type Recording interface {
+	Run(ctx context.Context, vars map[string]int64) error
+	// Profile runs the step once and reports the time of every call, in order.
+	Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error)
+	Free()
+}
+
+// Device runs programs.
+type Device interface {
+	Name() string
+	Target() *target.Desc
+	// Alloc returns zeroed memory, aligned to 64 bytes and padded behind.
+	Alloc(ctx context.Context, bytes int64) (Memory, error)
+	// Import makes memory of host bytes without a copy where the device can
+	// (b must outlive it), read-only.
+	Import(ctx context.Context, b []byte) (Memory, error)
+	// Load compiles programs (in parallel) and makes them ready to call.
+	Load(ctx context.Context, programs []*program.Program) ([]Executable, error)
+	// Record captures launches for replay.
+	Record(ctx context.Context, launches []Launch) (Recording, error)
+	Close() error
+}

@@ -1,0 +1,50 @@
+// Package target holds machine descriptions: pure data, a leaf. Heuristics and
+// cost models read these checked-in constants, never a measurement, so that a
+// plan is a function of the graph and the description alone.
+package target
+
+// Kind is the family of a target.
+type Kind uint8
+
+// The families.
+const (
+	CPU Kind = iota
+	GPU
+	Interpreter
+)
+
+// Desc describes one target.
+type Desc struct {
+	Name          string // as --target prints it, e.g. "llvm:x86-64-v4"
+	Kind          Kind
+	VectorBytes   int // widest SIMD register; 16 bytes per thread for a GPU load
+	VectorRegs    int // architectural vector registers
+	WarpSize      int // 1 on a CPU
+	MaxThreads    int // per block; 1 on a CPU
+	SharedBytes   int
+	CacheL1Bytes  int
+	CacheL2Bytes  int
+	PrefetchBytes int // distance ahead of streamed weights; 0 is none
+	Contractions  []Contraction
+	Cost          Cost
+}
+
+// Contraction is a dot-product or matrix instruction.
+type Contraction struct {
+	Name      string
+	A, B, Acc string // dtypes; A is the unsigned side where signs differ
+	K         int    // products summed per lane
+	M, N      int    // 1 for a lane-wise dot
+	Intrinsic string
+}
+
+// Cost holds the integer constants of the cost model, in picoseconds of one
+// core (CPU) or of the whole device (GPU) per unit.
+type Cost struct {
+	ByteDRAM  int // per byte read from memory
+	ByteCache int // per byte read from cache
+	Op        int // per scalar operation, vectorised
+	Transcend int // per exp2, log2, sin
+	Launch    int // per launch edge (barrier on a CPU)
+	Workers   int // parallel workers assumed
+}
