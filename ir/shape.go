@@ -1,0 +1,92 @@
+package ir
+
+import "fmt"
+
+// Shapes answers the shape (extents, Idx) of tensor-graph nodes, memoised. The
+// arena is where derived extents are made.
+type Shapes struct {
+	arena *Arena
+	memo  map[*UOp][]*UOp
+}
+
+// NewShapes makes an empty memo over an arena.
+func NewShapes(a *Arena) *Shapes { return &Shapes{arena: a, memo: make(map[*UOp][]*UOp)} }
+
+// Of returns the extents of u, outermost first. The graph must pass
+// VerifyTensor; a malformed node panics.
+func (s *Shapes) Of(u *UOp) []*UOp {
+	if shape, ok := s.memo[u]; ok {
+		return shape
+	}
+	for _, node := range Toposort(u) {
+		if _, ok := s.memo[node]; !ok {
+			s.memo[node] = s.derive(node)
+		}
+	}
+	return s.memo[u]
+}
+
+func (s *Shapes) derive(u *UOp) []*UOp {
+	switch u.Op {
+	case OpConst, OpVar, OpRng, OpSink:
+		if u.Op == OpRng {
+			return s.elementwise(u)
+		}
+		return nil
+	case OpBuffer, OpTable:
+		return u.Src
+	case OpIota:
+		return u.Src[:1]
+	case OpReshape, OpExpand:
+		return u.Src[1:]
+	case OpPermute:
+		from := s.memo[u.Src[0]]
+		shape := make([]*UOp, len(from))
+		for k, axis := range u.Arg.(AxesArg).List() {
+			shape[k] = from[axis]
+		}
+		return shape
+	case OpPad:
+		from := s.memo[u.Src[0]]
+		shape := make([]*UOp, len(from))
+		for k := range from {
+			shape[k] = s.arena.Add(s.arena.Add(from[k], u.Src[1+2*k]), u.Src[2+2*k])
+		}
+		return shape
+	case OpShrink:
+		shape := make([]*UOp, len(s.memo[u.Src[0]]))
+		for k := range shape {
+			shape[k] = u.Src[2+2*k]
+		}
+		return shape
+	case OpReduceAxes:
+		shape := append([]*UOp(nil), s.memo[u.Src[0]]...)
+		for _, axis := range u.Src[1:] {
+			k, _ := axis.Int()
+			shape[k] = s.arena.Index(1)
+		}
+		return shape
+	case OpGather:
+		axis := int(u.Arg.(IntArg))
+		from, index := s.memo[u.Src[0]], s.memo[u.Src[1]]
+		shape := append([]*UOp(nil), from[:axis]...)
+		return append(append(shape, index...), from[axis+1:]...)
+	case OpFlip, OpScan, OpScatterAdd, OpDecode, OpAssign, OpCopy, OpContiguous, OpDetach:
+		return s.memo[u.Src[0]]
+	}
+	if u.Op.IsElementwise() {
+		return s.elementwise(u)
+	}
+	panic(fmt.Sprintf("ir: %s has no shape", u.Op))
+}
+
+// elementwise takes the shape of the first source that has axes: the tensor
+// API broadcasts by EXPAND, and a rank-0 CONST or VAR fits everywhere.
+func (s *Shapes) elementwise(u *UOp) []*UOp {
+	for _, src := range u.Src {
+		if shape := s.memo[src]; len(shape) > 0 {
+			return shape
+		}
+	}
+	return nil
+}

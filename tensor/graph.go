@@ -1,0 +1,175 @@
+package tensor
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"tgc/ir"
+)
+
+// Graph is a tensor graph under construction with its buffers, its results and
+// its first error. It is not safe for concurrent use.
+type Graph struct {
+	arena   *ir.Arena
+	shapes  *ir.Shapes
+	buffers []BufferInfo
+	results []*ir.UOp
+	err     error
+}
+
+// BufferInfo describes a buffer that the graph's user must bind to memory.
+type BufferInfo struct {
+	ID     int64
+	Name   string // side information: not part of the graph's identity
+	DType  ir.DType
+	Format string // packed format, or empty
+	Shape  []*ir.UOp
+	Output bool // written by the graph
+}
+
+// NewGraph makes an empty graph.
+func NewGraph() *Graph {
+	a := ir.NewArena()
+	return &Graph{arena: a, shapes: ir.NewShapes(a)}
+}
+
+// Err is the first error of any call on the graph or its tensors.
+func (g *Graph) Err() error { return g.err }
+
+// Buffers lists the graph's buffers in order of creation.
+func (g *Graph) Buffers() []BufferInfo { return g.buffers }
+
+// Arena gives access to index arithmetic on dims.
+func (g *Graph) Arena() *ir.Arena { return g.arena }
+
+// Sink returns the root of the graph: every result in the order in which it was
+// asked for, or the graph's first error.
+func (g *Graph) Sink() (*ir.UOp, error) {
+	if g.err != nil {
+		return nil, g.err
+	}
+	if len(g.results) == 0 {
+		return nil, fmt.Errorf("tensor: the graph has no result: call Output or Store first")
+	}
+	return g.arena.Make(ir.OpSink, ir.Void, nil, g.results...), nil
+}
+
+// Input declares a buffer of a dtype and shape that the user fills.
+func (g *Graph) Input(name string, dtype ir.DType, shape ...int) *Tensor {
+	return g.buffer(BufferInfo{Name: name, DType: dtype, Shape: g.Dims(shape...)})
+}
+
+// Packed declares a buffer in a packed format; shape is that of the decoded
+// tensor, rows last but one, and the tensor returned is the decoded one (f32).
+func (g *Graph) Packed(name, format string, shape ...int) *Tensor {
+	t := g.buffer(BufferInfo{Name: name, DType: ir.U8, Format: format, Shape: g.Dims(shape...)})
+	return g.wrap(g.arena.Make(ir.OpDecode, ir.F32, nil, t.node))
+}
+
+func (g *Graph) buffer(info BufferInfo) *Tensor {
+	info.ID = int64(len(g.buffers))
+	g.buffers = append(g.buffers, info)
+	arg := ir.BufferArg{ID: info.ID, Format: info.Format}
+	return g.wrap(g.arena.Make(ir.OpBuffer, info.DType, arg, info.Shape...))
+}
+
+// Output makes t a result, stored whole in a new buffer of this name. It
+// returns the buffer's description.
+func (g *Graph) Output(name string, t *Tensor) BufferInfo {
+	shape := t.shape()
+	buf := g.buffer(BufferInfo{Name: name, DType: t.DType(), Shape: shape, Output: true})
+	if !t.ok() {
+		return g.buffers[len(g.buffers)-1]
+	}
+	g.Store(buf, t)
+	return g.buffers[len(g.buffers)-1]
+}
+
+// Store makes the assignment buffer := t a result of the graph and returns the
+// buffer's next version.
+func (g *Graph) Store(buffer, t *Tensor) *Tensor {
+	next := buffer.Assign(t)
+	if next.ok() {
+		g.results = append(g.results, next.node)
+	}
+	return next
+}
+
+// Keep makes an Assign or AssignAt a result of the graph.
+func (g *Graph) Keep(next *Tensor) {
+	if next.ok() {
+		g.results = append(g.results, next.node)
+	}
+}
+
+// Dims makes constant extents.
+func (g *Graph) Dims(shape ...int) []*ir.UOp {
+	dims := make([]*ir.UOp, len(shape))
+	for i, n := range shape {
+		if n < 0 {
+			g.fail("shape", "extent %d of axis %d is negative", n, i)
+			n = 0
+		}
+		dims[i] = g.arena.Index(int64(n))
+	}
+	return dims
+}
+
+// Var declares a symbolic size or index in lo..hi, bound by name at each run.
+func (g *Graph) Var(name string, lo, hi int64) *ir.UOp {
+	return g.arena.Var(ir.VarArg{Name: name, Lo: lo, Hi: hi, Multiple: 1})
+}
+
+// Scalar makes a rank-0 constant.
+func (g *Graph) Scalar(dtype ir.DType, v float64) *Tensor { return g.wrap(g.arena.Const(dtype, v)) }
+
+// Size is an Idx expression (a Dim) as a rank-0 tensor of a dtype.
+func (g *Graph) Size(dim *ir.UOp, dtype ir.DType) *Tensor {
+	return g.wrap(g.arena.Cast(dim, dtype))
+}
+
+// Iota is 0..n-1.
+func (g *Graph) Iota(dtype ir.DType, n *ir.UOp) *Tensor {
+	return g.wrap(g.arena.Make(ir.OpIota, dtype, nil, n))
+}
+
+// Table makes a constant tensor from values.
+func (g *Graph) Table(dtype ir.DType, values []float64, shape ...int) *Tensor {
+	count := 1
+	for _, n := range shape {
+		count *= n
+	}
+	if count != len(values) {
+		return g.fail("table", "%d values for shape %v", len(values), shape)
+	}
+	data := ir.EncodeTable(dtype, values)
+	return g.wrap(g.arena.Make(ir.OpTable, dtype, ir.TableArg{Data: data}, g.Dims(shape...)...))
+}
+
+func (g *Graph) wrap(node *ir.UOp) *Tensor { return &Tensor{graph: g, node: node} }
+
+// fail records the first error with the user's call site and returns a bad
+// tensor.
+func (g *Graph) fail(op, format string, args ...any) *Tensor {
+	if g.err == nil {
+		g.err = fmt.Errorf("tensor: %s: %s: %s", callSite(), op, fmt.Sprintf(format, args...))
+	}
+	return &Tensor{graph: g}
+}
+
+// callSite is the first caller outside this package, as file:line.
+func callSite() string {
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		frame, more := frames.Next()
+		if !strings.Contains(frame.Function, "tgc/tensor.") {
+			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return "unknown caller"
+		}
+	}
+}

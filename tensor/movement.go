@@ -1,0 +1,245 @@
+package tensor
+
+import "tgc/ir"
+
+// Reshape gives the same elements another shape; one extent may be -1.
+func (t *Tensor) Reshape(shape ...int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	known, hole := 1, -1
+	for i, n := range shape {
+		if n == -1 && hole < 0 {
+			hole = i
+			continue
+		}
+		known *= n
+	}
+	if hole >= 0 {
+		total := 1
+		for k := range t.shape() {
+			total *= t.Extent(k)
+		}
+		if known <= 0 || total%known != 0 {
+			return t.graph.fail("reshape", "%s has no extent for -1 in %v", t, shape)
+		}
+		shape = append([]int(nil), shape...)
+		shape[hole] = total / known
+	}
+	return t.ReshapeDims(t.graph.Dims(shape...)...)
+}
+
+// ReshapeDims is Reshape with symbolic extents.
+func (t *Tensor) ReshapeDims(shape ...*ir.UOp) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	if !sameCount(t.graph, t.shape(), shape) {
+		return t.graph.fail("reshape", "%s to %s changes the number of elements", t, shapeText(shape))
+	}
+	return t.make(ir.OpReshape, t.DType(), nil, shape...)
+}
+
+// sameCount compares numbers of elements: constants by product, symbolic
+// extents must be the same list in both.
+func sameCount(g *Graph, a, b []*ir.UOp) bool {
+	count := func(dims []*ir.UOp) (n int64, symbols []*ir.UOp) {
+		n = 1
+		for _, d := range dims {
+			if v, ok := d.Int(); ok {
+				n *= v
+			} else {
+				symbols = append(symbols, d)
+			}
+		}
+		return n, symbols
+	}
+	na, sa := count(a)
+	nb, sb := count(b)
+	if na != nb || len(sa) != len(sb) {
+		return false
+	}
+	for i := range sa {
+		if sa[i] != sb[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Permute orders the axes: result axis k is axis axes[k] of t.
+func (t *Tensor) Permute(axes ...int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	rank := t.Rank()
+	seen := make([]bool, rank)
+	list := make([]int, len(axes))
+	for i, axis := range axes {
+		k, ok := normalAxis(axis, rank)
+		if !ok || seen[k] || len(axes) != rank {
+			return t.graph.fail("permute", "axes %v are no permutation for %s", axes, t)
+		}
+		seen[k], list[i] = true, k
+	}
+	return t.make(ir.OpPermute, t.DType(), ir.Axes(list...))
+}
+
+// Transpose swaps two axes.
+func (t *Tensor) Transpose(a, b int) *Tensor {
+	rank := t.Rank()
+	i, ok1 := normalAxis(a, rank)
+	j, ok2 := normalAxis(b, rank)
+	if !ok1 || !ok2 {
+		return t.graph.fail("transpose", "axes %d and %d of %s", a, b, t)
+	}
+	axes := make([]int, rank)
+	for k := range axes {
+		axes[k] = k
+	}
+	axes[i], axes[j] = j, i
+	return t.Permute(axes...)
+}
+
+// Expand repeats axes of extent 1 (numpy's broadcast_to).
+func (t *Tensor) Expand(shape ...int) *Tensor { return t.ExpandDims(t.graph.Dims(shape...)...) }
+
+// ExpandDims is Expand with symbolic extents.
+func (t *Tensor) ExpandDims(shape ...*ir.UOp) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	joined, ok := t.graph.broadcast(t.shape(), shape)
+	if !ok || len(joined) != len(shape) {
+		return t.graph.fail("expand", "%s to %s", t, shapeText(shape))
+	}
+	for k := range shape {
+		if joined[k] != shape[k] {
+			return t.graph.fail("expand", "%s to %s", t, shapeText(shape))
+		}
+	}
+	return t.expandTo(shape)
+}
+
+// Unsqueeze adds an axis of extent 1 at position axis of the result.
+func (t *Tensor) Unsqueeze(axis int) *Tensor {
+	shape := t.Shape()
+	k, ok := normalAxis(axis, len(shape)+1)
+	if !ok {
+		return t.graph.fail("unsqueeze", "axis %d of %s", axis, t)
+	}
+	shape = append(shape[:k], append([]*ir.UOp{t.graph.arena.Index(1)}, shape[k:]...)...)
+	return t.ReshapeDims(shape...)
+}
+
+// Squeeze drops an axis of extent 1.
+func (t *Tensor) Squeeze(axis int) *Tensor {
+	shape := t.Shape()
+	k, ok := normalAxis(axis, len(shape))
+	if !ok || !shape[k].IsInt(1) {
+		return t.graph.fail("squeeze", "axis %d of %s", axis, t)
+	}
+	return t.ReshapeDims(append(shape[:k], shape[k+1:]...)...)
+}
+
+// Slice is the part of an axis that starts at offset and has this extent.
+func (t *Tensor) Slice(axis int, offset, extent *ir.UOp) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	shape := t.shape()
+	k, ok := normalAxis(axis, len(shape))
+	if !ok {
+		return t.graph.fail("slice", "axis %d of %s", axis, t)
+	}
+	if o, okO := offset.Int(); okO {
+		if n, okN := extent.Int(); okN {
+			if full, okF := shape[k].Int(); okF && (o < 0 || n < 0 || o+n > full) {
+				return t.graph.fail("slice", "%d..%d of axis %d of %s", o, o+n, k, t)
+			}
+		}
+	}
+	var src []*ir.UOp
+	for i, dim := range shape {
+		if i == k {
+			src = append(src, offset, extent)
+		} else {
+			src = append(src, t.graph.arena.Index(0), dim)
+		}
+	}
+	return t.make(ir.OpShrink, t.DType(), nil, src...)
+}
+
+// SliceInts is Slice with constant offset and extent.
+func (t *Tensor) SliceInts(axis, offset, extent int) *Tensor {
+	a := t.graph.arena
+	return t.Slice(axis, a.Index(int64(offset)), a.Index(int64(extent)))
+}
+
+// Pad puts zeros before and after an axis.
+func (t *Tensor) Pad(axis, before, after int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	k, ok := normalAxis(axis, t.Rank())
+	if !ok || before < 0 || after < 0 {
+		return t.graph.fail("pad", "axis %d of %s by %d and %d", axis, t, before, after)
+	}
+	var src []*ir.UOp
+	for i := range t.shape() {
+		if i == k {
+			src = append(src, t.graph.Dims(before, after)...)
+		} else {
+			src = append(src, t.graph.Dims(0, 0)...)
+		}
+	}
+	return t.make(ir.OpPad, t.DType(), nil, src...)
+}
+
+// Flip reverses axes.
+func (t *Tensor) Flip(axes ...int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	list := make([]int, len(axes))
+	for i, axis := range axes {
+		k, ok := normalAxis(axis, t.Rank())
+		if !ok {
+			return t.graph.fail("flip", "axis %d of %s", axis, t)
+		}
+		list[i] = k
+	}
+	return t.make(ir.OpFlip, t.DType(), ir.Axes(list...))
+}
+
+// Cat joins tensors along an axis.
+func (t *Tensor) Cat(axis int, others ...*Tensor) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	k, ok := normalAxis(axis, t.Rank())
+	if !ok {
+		return t.graph.fail("cat", "axis %d of %s", axis, t)
+	}
+	all := append([]*Tensor{t}, others...)
+	total := 0
+	for _, u := range all {
+		if !u.ok() || u.DType() != t.DType() || u.Rank() != t.Rank() {
+			return t.graph.fail("cat", "%s beside %s along axis %d", u, t, k)
+		}
+		total += u.Extent(k)
+	}
+	at := 0
+	var sum *Tensor
+	for _, u := range all {
+		n := u.Extent(k)
+		part := u.Pad(k, at, total-at-n)
+		at += n
+		if sum == nil {
+			sum = part
+		} else {
+			sum = sum.Add(part)
+		}
+	}
+	return sum
+}

@@ -1,0 +1,112 @@
+package tensor
+
+import (
+	"fmt"
+	"strings"
+
+	"tgc/ir"
+)
+
+// Tensor is a node of a graph: a value with a shape and a dtype that is
+// computed when a result needs it. Tensors are immutable.
+type Tensor struct {
+	graph *Graph
+	node  *ir.UOp // nil after an error
+}
+
+// Node is the tensor's node, nil after an error.
+func (t *Tensor) Node() *ir.UOp { return t.node }
+
+// Graph is the graph that the tensor belongs to.
+func (t *Tensor) Graph() *Graph { return t.graph }
+
+// DType is the element type; Void after an error.
+func (t *Tensor) DType() ir.DType {
+	if !t.ok() {
+		return ir.Void
+	}
+	return t.node.DType
+}
+
+// Rank is the number of axes.
+func (t *Tensor) Rank() int { return len(t.shape()) }
+
+// Dim is the extent of an axis; negative axes count from the end.
+func (t *Tensor) Dim(axis int) *ir.UOp {
+	shape := t.shape()
+	k, ok := normalAxis(axis, len(shape))
+	if !ok {
+		t.graph.fail("dim", "axis %d of shape %s", axis, shapeText(shape))
+		return t.graph.arena.Index(1)
+	}
+	return shape[k]
+}
+
+// Extent is the constant extent of an axis, an error when it is symbolic.
+func (t *Tensor) Extent(axis int) int {
+	dim := t.Dim(axis)
+	n, ok := dim.Int()
+	if !ok {
+		t.graph.fail("extent", "axis %d of shape %s is symbolic", axis, shapeText(t.shape()))
+		return 1
+	}
+	return int(n)
+}
+
+// Shape is the list of extents.
+func (t *Tensor) Shape() []*ir.UOp { return append([]*ir.UOp(nil), t.shape()...) }
+
+// String describes the tensor for people: dtype and shape.
+func (t *Tensor) String() string {
+	if !t.ok() {
+		return "tensor(error)"
+	}
+	return t.node.DType.String() + shapeText(t.shape())
+}
+
+func (t *Tensor) ok() bool { return t != nil && t.node != nil }
+
+func (t *Tensor) shape() []*ir.UOp {
+	if !t.ok() {
+		return nil
+	}
+	return t.graph.shapes.Of(t.node)
+}
+
+// make adds a node with this tensor first among its sources.
+func (t *Tensor) make(op ir.Op, dtype ir.DType, arg ir.Arg, src ...*ir.UOp) *Tensor {
+	all := append([]*ir.UOp{t.node}, src...)
+	return t.graph.wrap(t.graph.arena.Make(op, dtype, arg, all...))
+}
+
+// bad is the result of an op on a bad tensor.
+func (t *Tensor) bad() *Tensor { return &Tensor{graph: t.graph} }
+
+func normalAxis(axis, rank int) (int, bool) {
+	if axis < 0 {
+		axis += rank
+	}
+	return axis, axis >= 0 && axis < rank
+}
+
+func shapeText(shape []*ir.UOp) string {
+	parts := make([]string, len(shape))
+	for i, dim := range shape {
+		parts[i] = dimText(dim)
+	}
+	return "[" + strings.Join(parts, " ") + "]"
+}
+
+func dimText(dim *ir.UOp) string {
+	if n, ok := dim.Int(); ok {
+		return fmt.Sprint(n)
+	}
+	if v, ok := dim.Arg.(ir.VarArg); ok {
+		return v.Name
+	}
+	parts := make([]string, len(dim.Src))
+	for i, s := range dim.Src {
+		parts[i] = dimText(s)
+	}
+	return dim.Op.String() + "(" + strings.Join(parts, " ") + ")"
+}
