@@ -1,0 +1,114 @@
+package llvmc
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// childEnv marks a compiler child.
+const childEnv = "TGC_LLVMC_CHILD"
+
+// maybeChildCalled is set once the program has shown that its main is safe
+// to run as a child. Without it Start would start a second copy of whatever
+// the program does.
+var maybeChildCalled atomic.Bool
+
+// MaybeChild turns the process into a compiler child if it was started as
+// one, and then does not return. A program that uses Start must call it
+// before anything else in main (or TestMain).
+func MaybeChild() {
+	maybeChildCalled.Store(true)
+	if os.Getenv(childEnv) == "" {
+		return
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "llvmc child:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// serve is the life of a child: settings, hello, then requests until the
+// parent closes the pipe.
+func serve() error {
+	out, err := claimStdout()
+	if err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(os.Stdin, 1<<16)
+	var s settings
+	if err := readJSON(in, &s); err != nil {
+		return err
+	}
+	lib, m, greeting := prepare(s)
+	if err := writeJSON(out, greeting); err != nil || greeting.Error != "" {
+		return err
+	}
+	for ir := range requests(in) {
+		object, err := lib.compile(m, ir, s.Passes)
+		if err != nil {
+			err = writeFrame(out, []byte{replyError}, []byte(err.Error()))
+		} else {
+			err = writeFrame(out, []byte{replyObject}, object)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// claimStdout keeps the pipe to the parent for frames and sends whatever
+// LLVM prints to standard output to standard error.
+func claimStdout() (*os.File, error) {
+	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Dup3(2, 1, 0); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "replies"), nil
+}
+
+// prepare loads LLVM and makes the target machine; failures travel in the
+// hello frame.
+func prepare(s settings) (*libLLVM, *machine, hello) {
+	lib, err := openLLVM()
+	if err != nil {
+		return nil, nil, hello{Error: err.Error(), NoLLVM: errors.Is(err, ErrNoLLVM)}
+	}
+	m, err := lib.newMachine(s)
+	if err != nil {
+		return nil, nil, hello{Error: err.Error()}
+	}
+	host := Host{
+		Version:  lib.version(),
+		Major:    int(lib.major),
+		CPU:      lib.takeMessage(lib.hostCPU()),
+		Features: lib.takeMessage(lib.hostFeatures()),
+	}
+	return lib, m, hello{Host: host, Triple: m.triple, CPU: m.cpu, Features: m.features}
+}
+
+// requests reads frames beside the compiles, so that a parent that is gone
+// ends the child at once and not after the compile that hangs.
+func requests(in io.Reader) <-chan []byte {
+	frames := make(chan []byte)
+	go func() {
+		for {
+			frame, err := readFrame(in)
+			if err != nil {
+				os.Exit(0) // end of file: the parent has closed or died
+			}
+			frames <- frame
+		}
+	}()
+	return frames
+}

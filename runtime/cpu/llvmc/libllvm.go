@@ -1,0 +1,225 @@
+package llvmc
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// libLLVM is the part of LLVM's C API that a compile needs. Handles are
+// opaque addresses. Only the child process has one.
+type libLLVM struct {
+	major, minor, patch uint32
+
+	contextCreate  func() uintptr
+	contextDispose func(ctx uintptr)
+	bufferCopy     func(data *byte, size uintptr, name string) uintptr
+	bufferStart    func(buf uintptr) unsafe.Pointer
+	bufferSize     func(buf uintptr) uintptr
+	bufferDispose  func(buf uintptr)
+	parseIR        func(ctx, buf uintptr, module, message *uintptr) int32
+	moduleDispose  func(module uintptr)
+	verifyModule   func(module uintptr, action int32, message *uintptr) int32
+	setTriple      func(module uintptr, triple string)
+	setLayout      func(module, layout uintptr)
+
+	messageDispose func(message uintptr)
+	errorMessage   func(err uintptr) uintptr
+	errorDispose   func(message uintptr)
+
+	defaultTriple    func() uintptr
+	hostCPU          func() uintptr
+	hostFeatures     func() uintptr
+	targetFromTriple func(triple string, target, message *uintptr) int32
+	machineCreate    func(target uintptr, triple, cpu, features string, level, reloc, model int32) uintptr
+	machineDispose   func(machine uintptr)
+	machineLayout    func(machine uintptr) uintptr
+	layoutDispose    func(layout uintptr)
+	emit             func(machine, module uintptr, fileType int32, message, buf *uintptr) int32
+
+	passOptionsCreate  func() uintptr
+	passOptionsDispose func(options uintptr)
+	runPasses          func(module uintptr, passes string, machine, options uintptr) uintptr
+}
+
+// Values of LLVM's C enumerations.
+const (
+	llvmReturnStatusAction = 2 // LLVMReturnStatusAction: verifier reports, does not abort
+	llvmRelocPIC           = 2 // LLVMRelocPIC
+	llvmCodeModelSmall     = 3 // LLVMCodeModelSmall
+	llvmObjectFile         = 1 // LLVMObjectFile
+)
+
+// initialisers are called for each target this libLLVM was built with.
+var (
+	targets      = []string{"X86", "AArch64"}
+	initialisers = []string{"TargetInfo", "Target", "TargetMC", "AsmParser", "AsmPrinter"}
+)
+
+// openLLVM finds, binds and initialises libLLVM.
+func openLLVM() (*libLLVM, error) {
+	handle, name, err := openLibrary()
+	if err != nil {
+		return nil, err
+	}
+	l := &libLLVM{}
+	for symbol, fn := range map[string]any{
+		"LLVMContextCreate":                         &l.contextCreate,
+		"LLVMContextDispose":                        &l.contextDispose,
+		"LLVMCreateMemoryBufferWithMemoryRangeCopy": &l.bufferCopy,
+		"LLVMGetBufferStart":                        &l.bufferStart,
+		"LLVMGetBufferSize":                         &l.bufferSize,
+		"LLVMDisposeMemoryBuffer":                   &l.bufferDispose,
+		"LLVMParseIRInContext":                      &l.parseIR,
+		"LLVMDisposeModule":                         &l.moduleDispose,
+		"LLVMVerifyModule":                          &l.verifyModule,
+		"LLVMSetTarget":                             &l.setTriple,
+		"LLVMSetModuleDataLayout":                   &l.setLayout,
+		"LLVMDisposeMessage":                        &l.messageDispose,
+		"LLVMGetErrorMessage":                       &l.errorMessage,
+		"LLVMDisposeErrorMessage":                   &l.errorDispose,
+		"LLVMGetDefaultTargetTriple":                &l.defaultTriple,
+		"LLVMGetHostCPUName":                        &l.hostCPU,
+		"LLVMGetHostCPUFeatures":                    &l.hostFeatures,
+		"LLVMGetTargetFromTriple":                   &l.targetFromTriple,
+		"LLVMCreateTargetMachine":                   &l.machineCreate,
+		"LLVMDisposeTargetMachine":                  &l.machineDispose,
+		"LLVMCreateTargetDataLayout":                &l.machineLayout,
+		"LLVMDisposeTargetData":                     &l.layoutDispose,
+		"LLVMTargetMachineEmitToMemoryBuffer":       &l.emit,
+		"LLVMCreatePassBuilderOptions":              &l.passOptionsCreate,
+		"LLVMDisposePassBuilderOptions":             &l.passOptionsDispose,
+		"LLVMRunPasses":                             &l.runPasses,
+	} {
+		addr, err := purego.Dlsym(handle, symbol)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s has no %s, want LLVM %d or newer", ErrNoLLVM, name, symbol, oldestVersion)
+		}
+		purego.RegisterFunc(fn, addr)
+	}
+	if err := l.readVersion(handle, name); err != nil {
+		return nil, err
+	}
+	for _, target := range targets {
+		for _, part := range initialisers {
+			if addr, err := purego.Dlsym(handle, "LLVMInitialize"+target+part); err == nil {
+				purego.SyscallN(addr)
+			}
+		}
+	}
+	return l, nil
+}
+
+// readVersion sets the version and rejects one that is too old.
+// LLVMGetVersion exists from 16 on; 15 is the first release that has
+// LLVMContextSetOpaquePointers, which 17 dropped.
+func (l *libLLVM) readVersion(handle uintptr, name string) error {
+	if addr, err := purego.Dlsym(handle, "LLVMGetVersion"); err == nil {
+		var getVersion func(major, minor, patch *uint32)
+		purego.RegisterFunc(&getVersion, addr)
+		getVersion(&l.major, &l.minor, &l.patch)
+	} else if _, err := purego.Dlsym(handle, "LLVMContextSetOpaquePointers"); err == nil {
+		l.major = 15
+	}
+	if l.major < oldestVersion {
+		return fmt.Errorf("%w: %s is LLVM %d, want %d or newer", ErrNoLLVM, name, l.major, oldestVersion)
+	}
+	return nil
+}
+
+func (l *libLLVM) version() string { return fmt.Sprintf("%d.%d.%d", l.major, l.minor, l.patch) }
+
+// takeMessage copies and frees a message that LLVM allocated.
+func (l *libLLVM) takeMessage(message uintptr) string {
+	if message == 0 {
+		return ""
+	}
+	defer l.messageDispose(message)
+	return cString(message)
+}
+
+// takeError copies and frees an LLVM error object.
+func (l *libLLVM) takeError(err uintptr) error {
+	message := l.errorMessage(err) // frees err
+	defer l.errorDispose(message)
+	return errors.New(cString(message))
+}
+
+// machine is a target machine with its triple.
+type machine struct {
+	handle                uintptr
+	triple, cpu, features string
+}
+
+// newMachine makes a target machine; empty settings mean the host.
+func (l *libLLVM) newMachine(s settings) (*machine, error) {
+	if s.Triple == "" {
+		s.Triple = l.takeMessage(l.defaultTriple())
+	}
+	if s.CPU == "" {
+		s.CPU = l.takeMessage(l.hostCPU())
+	}
+	if s.Features == "" {
+		s.Features = l.takeMessage(l.hostFeatures())
+	} else if s.Features == NoFeatures {
+		s.Features = ""
+	}
+	var target, message uintptr
+	if l.targetFromTriple(s.Triple, &target, &message) != 0 {
+		return nil, fmt.Errorf("target %s: %s", s.Triple, l.takeMessage(message))
+	}
+	handle := l.machineCreate(target, s.Triple, s.CPU, s.Features, int32(s.Level), llvmRelocPIC, llvmCodeModelSmall)
+	if handle == 0 {
+		return nil, fmt.Errorf("target %s: LLVM makes no machine for CPU %s", s.Triple, s.CPU)
+	}
+	return &machine{handle, s.Triple, s.CPU, s.Features}, nil
+}
+
+// compile turns IR text into an object for machine m.
+func (l *libLLVM) compile(m *machine, ir []byte, passes string) ([]byte, error) {
+	if len(ir) == 0 {
+		return nil, errors.New("empty module")
+	}
+	ctx := l.contextCreate()
+	defer l.contextDispose(ctx)
+	var module, message uintptr
+	if l.parseIR(ctx, l.bufferCopy(&ir[0], uintptr(len(ir)), "kernel.ll"), &module, &message) != 0 {
+		return nil, fmt.Errorf("parse: %s", l.takeMessage(message))
+	}
+	defer l.moduleDispose(module)
+	l.setTriple(module, m.triple)
+	layout := l.machineLayout(m.handle)
+	defer l.layoutDispose(layout)
+	l.setLayout(module, layout)
+
+	failed := l.verifyModule(module, llvmReturnStatusAction, &message) != 0
+	if text := l.takeMessage(message); failed {
+		return nil, fmt.Errorf("verify: %s", text)
+	}
+	if passes != "" {
+		options := l.passOptionsCreate()
+		defer l.passOptionsDispose(options)
+		if err := l.runPasses(module, passes, m.handle, options); err != 0 {
+			return nil, fmt.Errorf("passes %q: %w", passes, l.takeError(err))
+		}
+	}
+	var buf uintptr
+	if l.emit(m.handle, module, llvmObjectFile, &message, &buf) != 0 {
+		return nil, fmt.Errorf("emit: %s", l.takeMessage(message))
+	}
+	defer l.bufferDispose(buf)
+	return append([]byte(nil), unsafe.Slice((*byte)(l.bufferStart(buf)), l.bufferSize(buf))...), nil
+}
+
+// cString copies a NUL-terminated string from C memory.
+func cString(addr uintptr) string {
+	// The address is C memory, which the collector neither owns nor moves.
+	p := *(**byte)(unsafe.Pointer(&addr))
+	n := 0
+	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice(p, n))
+}

@@ -1,0 +1,37 @@
+package object
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ebitengine/purego"
+)
+
+// externs are the functions an object may import: LLVM turns loops and
+// aggregate copies into calls of them whatever the front end says. Anything
+// else undefined (a libm call, an intrinsic this LLVM does not know) is a
+// mistake upstream and must not be resolved by chance.
+var externs = []string{"memset", "memcpy", "memmove"}
+
+// libcNames are tried when the symbol is not in the program's own scope.
+var libcNames = []string{"libc.so.6", "libc.so"}
+
+// resolveExtern is the address of a function on the list.
+func resolveExtern(name string) (uint64, error) {
+	if !slices.Contains(externs, name) {
+		return 0, fmt.Errorf("undefined symbol %q: only %v may be undefined", name, externs)
+	}
+	if addr, err := purego.Dlsym(purego.RTLD_DEFAULT, name); err == nil {
+		return uint64(addr), nil
+	}
+	for _, lib := range libcNames {
+		handle, err := purego.Dlopen(lib, purego.RTLD_LAZY)
+		if err != nil {
+			continue
+		}
+		if addr, err := purego.Dlsym(handle, name); err == nil {
+			return uint64(addr), nil
+		}
+	}
+	return 0, fmt.Errorf("symbol %q is not in the C library", name)
+}
