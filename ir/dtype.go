@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // DType is a scalar element type. Quantised GGUF types are formats of buffers
 // (package packed), not dtypes.
@@ -94,4 +97,23 @@ func ParseDType(name string) (DType, error) {
 		}
 	}
 	return Void, fmt.Errorf("ir: unknown dtype %q", name)
+}
+
+// IntRange is the range of an integer dtype or Bool as int64. U64 gives
+// 0..MaxInt64 and Idx the whole of int64: bounds read the ends of int64 as
+// infinite.
+func (d DType) IntRange() (lo, hi int64) {
+	switch {
+	case d == Bool:
+		return 0, 1
+	case d == U64:
+		return 0, math.MaxInt64
+	case d == I64 || d == Idx:
+		return math.MinInt64, math.MaxInt64
+	case d.IsInt() && d.IsSigned():
+		return -1 << (d.Bits() - 1), 1<<(d.Bits()-1) - 1
+	case d.IsInt():
+		return 0, 1<<d.Bits() - 1
+	}
+	panic(fmt.Sprintf("ir: IntRange of %s", d))
 }
