@@ -1,0 +1,276 @@
+package program
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tgc/ir"
+)
+
+// The text form. One instruction a line, blocks in braces, indented:
+//
+//	program dot
+//	param %0:*f32 buffer slot 0 name "x" align 64 bytes 4096 read
+//	param %1:*f32 buffer slot 1 name "y" align 64 bytes 4 write
+//	grid 1
+//	%2:i64 = const 0
+//	%3:f32x16 = const 0
+//	gridloop %4:i64 {
+//	  %9:f32x16 = for %2 %7 %8 %3 do %5:i64 %6:f32x16 {
+//	    %10:*f32 = ptradd %0 %5
+//	    %11:f32x16 = load %10 align 64
+//	    %12:f32x16 = fma %11 %11 %6
+//	    yield %12
+//	  }
+//	  %13:f32 = fold add %9
+//	  store %1 %13 align 4
+//	}
+//
+// An Alu is written with the name of its ir.Op. Parse reads what Print writes;
+// `#` starts a comment.
+
+func floatBits(v float64) int64 { return int64(math.Float64bits(v)) }
+
+var opNames = [...]string{
+	Alu: "alu", Const: "const", ConstLanes: "constlanes", Iota: "iota", Broadcast: "broadcast",
+	Extract: "extract", Insert: "insert", Shuffle: "shuffle", Concat: "concat", FoldLanes: "fold",
+	PtrAdd: "ptradd", Load: "load", Store: "store", Gather: "gather", Scatter: "scatter",
+	Guarded: "guarded", Prefetch: "prefetch", Alloca: "alloca",
+	For: "for", If: "if", Yield: "yield", GridLoop: "gridloop",
+	ThreadIndex: "threadindex", Barrier: "barrier", ShuffleLane: "shufflelane",
+	WaitGrid: "waitgrid", LaunchNext: "launchnext", Dot4: "dot4",
+}
+
+var opByName = func() map[string]Op {
+	m := make(map[string]Op)
+	for op, name := range opNames {
+		if Op(op) != Alu {
+			m[name] = Op(op)
+		}
+	}
+	return m
+}()
+
+// String is the op's name in the text form.
+func (o Op) String() string {
+	if int(o) < len(opNames) {
+		return opNames[o]
+	}
+	return fmt.Sprintf("op(%d)", uint8(o))
+}
+
+var spaceNames = [...]string{GlobalSpace: "", LocalSpace: "local", SharedSpace: "shared", ConstSpace: "const"}
+
+// String is the type in the text form: f32, f32x16, *f32, *f32@local.
+func (t Type) String() string {
+	s := t.Elem.String()
+	if t.Ptr {
+		s = "*" + s
+		if int(t.Space) < len(spaceNames) && spaceNames[t.Space] != "" {
+			s += "@" + spaceNames[t.Space]
+		}
+		return s
+	}
+	if t.Lanes != 1 {
+		s += "x" + strconv.Itoa(t.Lanes)
+	}
+	return s
+}
+
+// String is the value in the text form.
+func (v *Value) String() string {
+	if v == nil {
+		return "%nil"
+	}
+	return "%" + strconv.Itoa(v.ID)
+}
+
+// Print is the text form of a program.
+func Print(p *Program) string {
+	w := &writer{}
+	w.line("program " + strconv.Quote(p.Name))
+	for i := range p.Params {
+		w.param(&p.Params[i])
+	}
+	w.sizes("grid", p.Grid)
+	w.sizes("block", p.Block)
+	if p.Body != nil {
+		w.block(p.Body)
+	}
+	return w.String()
+}
+
+// PrintInstr is the first line of an instruction, for messages.
+func PrintInstr(i *Instr) string {
+	w := &writer{}
+	w.head(i)
+	return strings.TrimSuffix(w.String(), " {")
+}
+
+type writer struct {
+	strings.Builder
+	depth int
+}
+
+func (w *writer) line(s string) {
+	w.indent()
+	w.WriteString(s)
+	w.WriteByte('\n')
+}
+
+func (w *writer) indent() {
+	for range w.depth {
+		w.WriteString("  ")
+	}
+}
+
+func (w *writer) sizes(name string, sizes []int64) {
+	if len(sizes) == 0 {
+		return
+	}
+	s := name
+	for _, v := range sizes {
+		s += " " + strconv.FormatInt(v, 10)
+	}
+	w.line(s)
+}
+
+func (w *writer) param(p *Param) {
+	s := "param " + typed(p.Value)
+	switch p.Kind {
+	case ParamBuffer:
+		s += fmt.Sprintf(" buffer slot %d name %q align %d bytes %d", p.Slot, p.Name, p.Align, p.Bytes)
+	case ParamVar:
+		s += fmt.Sprintf(" var name %q", p.Name)
+	case ParamTable:
+		s += fmt.Sprintf(" table align %d data %q", p.Align, hex.EncodeToString([]byte(p.Table)))
+	}
+	if p.Kind == ParamBuffer && p.Read {
+		s += " read"
+	}
+	if p.Kind == ParamBuffer && p.Write {
+		s += " write"
+	}
+	w.line(s)
+}
+
+func typed(v *Value) string {
+	if v == nil {
+		return "%nil"
+	}
+	return v.String() + ":" + v.Type.String()
+}
+
+func (w *writer) block(b *Block) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		w.indent()
+		w.head(in)
+		w.WriteByte('\n')
+		if in.Body == nil {
+			continue
+		}
+		w.nested(in.Body)
+		if in.Op == If {
+			w.line("} else {")
+			if in.Else != nil {
+				w.nested(in.Else)
+			}
+		}
+		w.line("}")
+	}
+}
+
+func (w *writer) nested(b *Block) {
+	w.depth++
+	w.block(b)
+	w.depth--
+}
+
+// head writes the instruction without its blocks.
+func (w *writer) head(i *Instr) {
+	w.results(i)
+	if i.Op == Alu {
+		w.WriteString(i.Ir.String())
+	} else {
+		w.WriteString(i.Op.String())
+	}
+	if i.Op == FoldLanes {
+		w.WriteString(" " + i.Ir.String())
+	}
+	for _, a := range i.Args {
+		w.WriteString(" " + a.String())
+	}
+	switch i.Op {
+	case Const:
+		w.WriteString(" " + w.literal(i, i.Int, i.Float))
+	case ConstLanes:
+		for _, v := range i.Ints {
+			w.WriteString(" " + w.literal(i, v, 0))
+		}
+		for _, v := range i.Floats {
+			w.WriteString(" " + w.literal(i, 0, v))
+		}
+	case Extract, Insert, ThreadIndex:
+		fmt.Fprintf(w, " lane %d", i.Lane)
+	case Shuffle:
+		w.WriteString(" mask")
+		for _, m := range i.Mask {
+			w.WriteString(" " + strconv.Itoa(m))
+		}
+	case Alloca:
+		fmt.Fprintf(w, " count %d align %d", i.Count, i.Align)
+	case Load, Store, Gather, Scatter, Guarded:
+		fmt.Fprintf(w, " align %d", i.Align)
+	case For:
+		w.WriteString(" do")
+		w.blockArgs(i.Body)
+		w.WriteString(" {")
+	case GridLoop:
+		w.blockArgs(i.Body)
+		w.WriteString(" {")
+	case If:
+		w.WriteString(" {")
+	}
+}
+
+func (w *writer) results(i *Instr) {
+	results := i.Results
+	if i.Result != nil {
+		results = []*Value{i.Result}
+	}
+	for k, r := range results {
+		if k > 0 {
+			w.WriteString(" ")
+		}
+		w.WriteString(typed(r))
+	}
+	if len(results) > 0 {
+		w.WriteString(" = ")
+	}
+}
+
+func (w *writer) blockArgs(b *Block) {
+	if b == nil {
+		return
+	}
+	for _, a := range b.Args {
+		w.WriteString(" " + typed(a))
+	}
+}
+
+func (w *writer) literal(i *Instr, n int64, f float64) string {
+	if i.Result == nil || !i.Result.Type.Elem.IsFloat() {
+		if i.Result != nil && i.Result.Type.Elem == ir.U64 {
+			return strconv.FormatUint(uint64(n), 10)
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	if math.IsNaN(f) {
+		return "nan"
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
