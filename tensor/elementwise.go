@@ -34,7 +34,12 @@ func (t *Tensor) Minimum(u *Tensor) *Tensor { return t.binary(ir.OpMin, u) }
 func (t *Tensor) Lt(u *Tensor) *Tensor { return t.binary(ir.OpCmpLt, u) }
 
 // Le is t <= u as Bool, broadcast; false with NaN.
-func (t *Tensor) Le(u *Tensor) *Tensor { return t.Lt(u).Or(t.Eq(u)) }
+func (t *Tensor) Le(u *Tensor) *Tensor {
+	if !t.DType().IsFloat() {
+		return u.Lt(t).Not()
+	}
+	return t.Lt(u).Or(t.Eq(u))
+}
 
 // Eq is t == u as Bool, broadcast.
 func (t *Tensor) Eq(u *Tensor) *Tensor { return t.binary(ir.OpCmpEq, u) }

@@ -30,7 +30,19 @@ func (t *Tensor) Assign(u *Tensor) *Tensor {
 	if !ok || len(joined) != len(shape) {
 		return t.graph.fail("assign", "values %s into %s", u, t)
 	}
-	return t.AssignAt(u.expandTo(shape), coords...)
+	return t.AssignAt(u.fill(shape), coords...)
+}
+
+// fill is expandTo that also gives a rank-0 constant all its axes.
+func (t *Tensor) fill(shape []*ir.UOp) *Tensor {
+	if t.Rank() > 0 || len(shape) == 0 {
+		return t.expandTo(shape)
+	}
+	ones := make([]*ir.UOp, len(shape))
+	for k := range ones {
+		ones[k] = t.graph.arena.Index(1)
+	}
+	return t.make(ir.OpReshape, t.DType(), nil, ones...).expandTo(shape)
 }
 
 // AssignAt writes u into a buffer at coordinates: one integer tensor per axis

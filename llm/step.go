@@ -1,0 +1,83 @@
+package llm
+
+import (
+	"fmt"
+
+	"tgc/gguf"
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/tensor"
+)
+
+// Variant is one compiled shape of a step. The list of variants a session uses
+// is short and known when the model is loaded.
+type Variant struct {
+	Batch   int  // sequences
+	Tokens  int  // tokens fed per sequence, T
+	Context int  // rows of the cache
+	All     bool // logits of every fed token, not only of one per sequence
+	Cache   ir.DType
+}
+
+// Names of the buffers and variables of a step that are not weights.
+const (
+	BufferTokens    = "tokens"    // i32 [B, T]: what is fed
+	BufferPositions = "positions" // i32 [B]: position of the first fed token
+	BufferLast      = "last"      // i32 [B]: index of the fed token whose logits are wanted
+	BufferLogits    = "logits"    // f32 [B, T, V] with All, else [B, V]
+	VarLength       = "length"    // cache rows to visit: the largest position after this step
+)
+
+// CacheName is the name of a layer's key or value cache.
+func CacheName(layer int, kind string) string { return fmt.Sprintf("cache.%d.%s", layer, kind) }
+
+// BuildStep makes the tensor graph of one step.
+func BuildStep(c *Config, f *gguf.File, v Variant) (*tensor.Graph, error) {
+	g := tensor.NewGraph()
+	w := newWeights(g, f)
+	tokens := g.Input(BufferTokens, ir.I32, v.Batch, v.Tokens)
+	first := g.Input(BufferPositions, ir.I32, v.Batch)
+	positions := first.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(v.Tokens)[0]))
+	m := &transformer{
+		config:    c,
+		weights:   w,
+		positions: positions,
+		length:    g.Var(VarLength, 1, int64(v.Context)),
+	}
+	for n := range c.Layers {
+		m.caches = append(m.caches, cache{
+			keys:   g.Input(CacheName(n, "k"), v.Cache, v.Batch, c.KVHeads, v.Context, c.HeadSize),
+			values: g.Input(CacheName(n, "v"), v.Cache, v.Batch, c.KVHeads, v.Context, c.HeadSize),
+		})
+	}
+	if c.traits.rotary {
+		m.rotation = nn.NewRotation(positions, c.Frequencies)
+	}
+	x := m.embed(tokens)
+	for n := range c.Layers {
+		x = m.layer(n, x)
+	}
+	if !v.All && v.Tokens > 1 {
+		x = pick(x, g.Input(BufferLast, ir.I32, v.Batch))
+	}
+	logits := m.head(x)
+	if !v.All {
+		logits = logits.Reshape(v.Batch, c.Vocabulary)
+	}
+	g.Output(BufferLogits, logits)
+	if w.err != nil {
+		return nil, w.err
+	}
+	return g, g.Err()
+}
+
+// pick takes row last[b] of x [B, T, D] for each b: [B, 1, D].
+func pick(x, last *tensor.Tensor) *tensor.Tensor {
+	b, t, d := x.Dim(0), x.Dim(1), x.Dim(2)
+	g := x.Graph()
+	n, _ := b.Int()
+	steps, _ := t.Int()
+	index := g.Iota(ir.I32, b).MulScalar(float64(steps)).Add(last)
+	flat := x.ReshapeDims(g.Dims(int(n * steps))[0], d)
+	return flat.Gather(0, index).Unsqueeze(1)
+}

@@ -1,0 +1,46 @@
+package llm_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"tgc/gguf"
+	"tgc/internal/oracle"
+	"tgc/ir"
+	"tgc/llm"
+)
+
+// Every oracle model's metadata makes a step graph of each variant.
+func TestBuildStep(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, "models"), "*.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if matched, _ := filepath.Match("*.logits.gguf", filepath.Base(path)); matched {
+			continue
+		}
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, err := llm.ReadConfig(f)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for _, v := range []llm.Variant{
+			{Batch: 1, Tokens: 1, Context: 64, Cache: ir.F32},
+			{Batch: 2, Tokens: 8, Context: 64, Cache: ir.F16},
+			{Batch: 1, Tokens: 8, Context: 64, All: true, Cache: ir.F32},
+		} {
+			g, err := llm.BuildStep(config, f, v)
+			if err != nil {
+				t.Fatalf("%s %+v: %v", filepath.Base(path), v, err)
+			}
+			if _, err := g.Sink(); err != nil {
+				t.Fatalf("%s %+v: %v", filepath.Base(path), v, err)
+			}
+		}
+		f.Close()
+	}
+}

@@ -1,0 +1,47 @@
+package nn
+
+import (
+	"tgc/ir"
+	"tgc/tensor"
+)
+
+// TopK picks the k largest of each row of x [.., N] by counting ranks, which
+// needs no sort: an element's rank is how many come before it, equals by index.
+// It returns the indices (i32) and values, both [.., k], best first.
+func TopK(x *tensor.Tensor, k int) (indices, values *tensor.Tensor) {
+	g := x.Graph()
+	n := x.Dim(-1)
+	one := x.Unsqueeze(-1)   // [.. N 1]: the element
+	other := x.Unsqueeze(-2) // [.. 1 N]: all others
+	id := g.Iota(ir.I32, n)
+	earlier := id.Unsqueeze(0).Lt(id.Unsqueeze(1)) // [N N]: other stands before element
+	before := one.Lt(other).Or(one.Eq(other).And(earlier))
+	yes, no := g.Scalar(ir.I32, 1), g.Scalar(ir.I32, 0)
+	rank := before.Where(yes, no).Sum(-1) // [.. N]
+
+	slot := g.Iota(ir.I32, g.Dims(k)[0]).Unsqueeze(-1) // [k 1]
+	hit := rank.Unsqueeze(-2).Eq(slot)                 // [.. k N]
+	indices = hit.Where(id, no).Sum(-1)
+	values = hit.Where(x.Unsqueeze(-2), g.Scalar(x.DType(), 0)).Sum(-1)
+	return indices, values
+}
+
+// Experts holds the weights of a mixture of gated feed-forward experts:
+// Gate and Up [E, F, D], Down [E, D, F], Router [E, D].
+type Experts struct {
+	Router, Gate, Up, Down *tensor.Tensor
+	Used                   int // experts per token
+}
+
+// Apply routes x [B, T, D]: a softmax over all experts, the Used best, their
+// outputs weighed by their probabilities (not renormalised). Only the chosen
+// experts' weights are read.
+func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
+	chosen, weight := TopK(x.Linear(e.Router).Softmax(-1), e.Used)
+	in := x.Unsqueeze(2).Unsqueeze(-2)                  // [B T 1 1 D]
+	gate := e.Gate.Gather(0, chosen).Mul(in).Sum(-1)    // [B T J F]
+	up := e.Up.Gather(0, chosen).Mul(in).Sum(-1)        // [B T J F]
+	hidden := gate.Silu().Mul(up).Unsqueeze(-2)         // [B T J 1 F]
+	out := e.Down.Gather(0, chosen).Mul(hidden).Sum(-1) // [B T J D]
+	return out.Mul(weight.Unsqueeze(-1)).Sum(2)
+}
