@@ -1,5 +1,10 @@
 package ir
 
+import (
+	"fmt"
+	"math"
+)
+
 // Arg is the constant argument of a UOp. Every Arg type is comparable and
 // holds only values, so that two nodes with the same op, dtype, arg and
 // sources are one node.
@@ -74,6 +79,19 @@ const (
 	SpaceShared
 	SpaceCluster
 )
+
+var spaceNames = [...]string{"auto", "register", "warp", "shared", "cluster"}
+
+// String returns the space's name in the text form.
+func (s Space) String() string {
+	if int(s) < len(spaceNames) {
+		return spaceNames[s]
+	}
+	return fmt.Sprintf("space(%d)", uint8(s))
+}
+
+// Value is the float itself.
+func (f FloatArg) Value() float64 { return math.Float64frombits(uint64(f)) }
 
 func (IntArg) isArg()    {}
 func (FloatArg) isArg()  {}

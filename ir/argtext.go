@@ -1,0 +1,93 @@
+package ir
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// argText writes an Arg in the text form: the part in brackets behind an op's
+// dtype. Empty for no arg.
+func argText(arg Arg) string {
+	switch a := arg.(type) {
+	case IntArg:
+		return strconv.FormatInt(int64(a), 10)
+	case FloatArg:
+		return floatText(a.Value())
+	case AxesArg:
+		parts := make([]string, len(a))
+		for i, axis := range a.List() {
+			parts[i] = strconv.Itoa(axis)
+		}
+		return strings.Join(parts, ",")
+	case VarArg:
+		s := fmt.Sprintf("%s %d..%d", quoteName(a.Name), a.Lo, a.Hi)
+		if a.Multiple > 1 {
+			s += fmt.Sprintf(" multiple %d", a.Multiple)
+		}
+		if a.Device {
+			s += " device"
+		}
+		return s
+	case BufferArg:
+		return withFormat(strconv.FormatInt(a.ID, 10), a.Format)
+	case ParamArg:
+		return withFormat(strconv.Itoa(a.Slot), a.Format)
+	case TableArg:
+		return "base64:" + base64.StdEncoding.EncodeToString([]byte(a.Data))
+	case RangeArg:
+		return strconv.Itoa(a.ID)
+	case FieldArg:
+		return quoteName(a.Format) + "." + quoteName(a.Field)
+	case ReduceArg:
+		if a.Op == OpInvalid {
+			return fmt.Sprintf("tuple %d", a.N)
+		}
+		return a.Op.String()
+	case StageArg:
+		return a.Space.String()
+	case ValueArg:
+		return strconv.Itoa(a.ID)
+	}
+	return ""
+}
+
+func withFormat(id, format string) string {
+	if format == "" {
+		return id
+	}
+	return id + " " + quoteName(format)
+}
+
+// quoteName leaves plain words bare and quotes everything else.
+func quoteName(s string) string {
+	if s == "" || isWord(s) {
+		if s == "" {
+			return `""`
+		}
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func isWord(s string) bool {
+	for i := range len(s) {
+		if !isWordByte(s[i]) {
+			return false
+		}
+	}
+	return !(s[0] >= '0' && s[0] <= '9') && s != "multiple" && s != "device"
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// floatText is the shortest decimal that reads back to the same float64.
+func floatText(v float64) string {
+	if v != v {
+		return "nan"
+	}
+	return strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+")
+}
