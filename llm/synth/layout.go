@@ -1,0 +1,182 @@
+package synth
+
+import (
+	"fmt"
+	"math"
+
+	"tgc/gguf"
+)
+
+// Tensor is one tensor of a model, without its numbers.
+type Tensor struct {
+	Name string
+	Type gguf.Type
+	Dims []int // row length first, as gguf has it
+
+	mean, std float64   // of the values
+	values    []float32 // if they are not random
+}
+
+// The spreads below are for inputs of unit variance, which norms see to, and are
+// given as the spread of a matrix's output: a weight's is that over the square
+// root of the row length.
+const (
+	queryGain  = 1.22 // attention scores of spread 1.5 after scaling
+	valueGain  = 1.2
+	joinGain   = 0.7 // attention's addition to the residual stream
+	gateGain   = 1.2
+	downGain   = 0.8
+	expertGain = 1.2 // down projection of one of several experts
+	routerGain = 2
+	logitGain  = 3 // logits of spread 3: sampling has something to choose
+	embedStd   = 0.5
+)
+
+// layout collects the tensors of a model in the order of published files.
+type layout struct {
+	shape   *Shape
+	tensors []Tensor
+}
+
+// Tensors returns all tensors of the model.
+func (s Shape) Tensors() []Tensor {
+	l := &layout{shape: &s}
+	if s.Architecture == "gpt2" {
+		l.gpt2()
+	} else {
+		l.llama()
+	}
+	return l.tensors
+}
+
+// matrix adds a quantised matrix; experts, if not 0, is its slowest dimension.
+func (l *layout) matrix(name string, r role, layer, columns, rows, experts int, gain float64) {
+	dims := []int{columns, rows}
+	if experts > 0 {
+		dims = append(dims, experts)
+	}
+	l.tensors = append(l.tensors, Tensor{
+		Name: name + ".weight",
+		Type: l.shape.mixture.typeOf(r, layer, l.shape.Layers, columns),
+		Dims: dims,
+		std:  gain / math.Sqrt(float64(columns)),
+	})
+}
+
+// floats adds an F32 tensor: norms, biases, small matrices.
+func (l *layout) floats(name string, mean, std float64, dims ...int) {
+	l.tensors = append(l.tensors, Tensor{Name: name, Type: gguf.F32, Dims: dims, mean: mean, std: std})
+}
+
+// norm adds the weights of a norm over n values.
+func (l *layout) norm(name string, n int) { l.floats(name+".weight", 1, 0.1, n) }
+
+// embedding adds the token embedding, which may serve as output matrix too.
+func (l *layout) embedding() {
+	s := l.shape
+	r, gain := embedRole, embedStd*math.Sqrt(float64(s.Width))
+	if s.Tied {
+		r, gain = outputRole, logitGain
+	}
+	l.matrix("token_embd", r, 0, s.Width, s.Vocabulary, 0, gain)
+}
+
+// llama lays out the family of Llama: norm, attention with rotary positions,
+// norm, gated feed-forward, dense or by experts.
+func (l *layout) llama() {
+	s := l.shape
+	l.embedding()
+	if s.ropeScaling != nil {
+		f := s.ropeScaling.factors(s.HeadSize, s.RopeBase)
+		l.tensors = append(l.tensors, Tensor{Name: "rope_freqs.weight", Type: gguf.F32, Dims: []int{len(f)}, values: f})
+	}
+	for i := range s.Layers {
+		block := fmt.Sprintf("blk.%d.", i)
+		l.attention(block, i)
+		l.norm(block+"ffn_norm", s.Width)
+		if s.Experts > 0 {
+			l.experts(block, i)
+			continue
+		}
+		l.matrix(block+"ffn_gate", plainRole, i, s.Width, s.FeedForward, 0, gateGain)
+		l.matrix(block+"ffn_up", plainRole, i, s.Width, s.FeedForward, 0, gateGain)
+		l.matrix(block+"ffn_down", downRole, i, s.FeedForward, s.Width, 0, downGain)
+	}
+	l.norm("output_norm", s.Width)
+	if !s.Tied {
+		l.matrix("output", outputRole, 0, s.Width, s.Vocabulary, 0, logitGain)
+	}
+}
+
+func (l *layout) attention(block string, layer int) {
+	s := l.shape
+	queries, keys := s.Heads*s.HeadSize, s.KVHeads*s.HeadSize
+	l.norm(block+"attn_norm", s.Width)
+	l.matrix(block+"attn_q", plainRole, layer, s.Width, queries, 0, queryGain)
+	l.matrix(block+"attn_k", plainRole, layer, s.Width, keys, 0, queryGain)
+	l.matrix(block+"attn_v", valueRole, layer, s.Width, keys, 0, valueGain)
+	l.matrix(block+"attn_output", plainRole, layer, queries, s.Width, 0, joinGain)
+	const normMean, normStd = 1.2, 0.2
+	switch s.Architecture {
+	case "qwen3": // norms per head
+		l.floats(block+"attn_q_norm.weight", normMean, normStd, s.HeadSize)
+		l.floats(block+"attn_k_norm.weight", normMean, normStd, s.HeadSize)
+	case "olmoe": // norms over all heads
+		l.floats(block+"attn_q_norm.weight", normMean, normStd, queries)
+		l.floats(block+"attn_k_norm.weight", normMean, normStd, keys)
+	}
+}
+
+func (l *layout) experts(block string, layer int) {
+	s := l.shape
+	l.floats(block+"ffn_gate_inp.weight", 0, routerGain/math.Sqrt(float64(s.Width)), s.Width, s.Experts)
+	l.matrix(block+"ffn_gate_exps", plainRole, layer, s.Width, s.FeedForward, s.Experts, gateGain)
+	l.matrix(block+"ffn_up_exps", plainRole, layer, s.Width, s.FeedForward, s.Experts, gateGain)
+	l.matrix(block+"ffn_down_exps", downRole, layer, s.FeedForward, s.Width, s.Experts, expertGain)
+}
+
+// gpt2 lays out GPT-2: learned positions, norms with mean and bias, one matrix
+// for query, key and value, biases everywhere.
+func (l *layout) gpt2() {
+	s := l.shape
+	const biasStd, positionStd = 0.05, 0.02
+	l.embedding()
+	// The converter keeps position embeddings in F32 whatever the mixture.
+	l.floats("position_embd.weight", 0, positionStd, s.Width, s.Context)
+	biased := func(name string, r role, layer, columns, rows int, gain float64) {
+		l.matrix(name, r, layer, columns, rows, 0, gain)
+		l.floats(name+".bias", 0, biasStd, rows)
+	}
+	norm := func(name string) {
+		l.norm(name, s.Width)
+		l.floats(name+".bias", 0, biasStd, s.Width)
+	}
+	for i := range s.Layers {
+		block := fmt.Sprintf("blk.%d.", i)
+		norm(block + "attn_norm")
+		biased(block+"attn_qkv", plainRole, i, s.Width, 3*s.Width, valueGain)
+		biased(block+"attn_output", plainRole, i, s.Width, s.Width, joinGain)
+		norm(block + "ffn_norm")
+		biased(block+"ffn_up", plainRole, i, s.Width, s.FeedForward, gateGain)
+		biased(block+"ffn_down", downRole, i, s.FeedForward, s.Width, downGain)
+	}
+	norm("output_norm")
+}
+
+// factors returns what each rotary frequency of a head is divided by.
+func (r *ropeScaling) factors(headSize int, base float64) []float32 {
+	list := make([]float32, headSize/2)
+	for i := range list {
+		wavelength := 2 * math.Pi * math.Pow(base, 2*float64(i)/float64(headSize))
+		switch {
+		case wavelength < r.context/r.high:
+			list[i] = 1
+		case wavelength > r.context/r.low:
+			list[i] = float32(r.factor)
+		default:
+			smooth := (r.context/wavelength - r.low) / (r.high - r.low)
+			list[i] = float32(1 / ((1-smooth)/r.factor + smooth))
+		}
+	}
+	return list
+}

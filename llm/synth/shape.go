@@ -1,0 +1,111 @@
+package synth
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shape describes a model: everything but its numbers.
+type Shape struct {
+	Name         string // as the command line spells it, such as "llama3.2:1b-q6_k"
+	Title        string // general.name
+	Size         string // general.size_label
+	Architecture string // general.architecture
+
+	Width       int // of the residual stream
+	Layers      int
+	Heads       int // of queries
+	KVHeads     int // of keys and values
+	HeadSize    int
+	FeedForward int  // width; per expert
+	Experts     int  // 0 for a dense model
+	ExpertsUsed int  // per token
+	Vocabulary  int  // tokens
+	Context     int  // tokens
+	Tied        bool // the output matrix is the token embedding
+
+	RopeBase float64 // 0 for learned positions
+	Epsilon  float64 // of the norms
+
+	ropeScaling *ropeScaling
+	mixture     *mixture
+	tokenizer   *tokenizer
+}
+
+// ropeScaling stretches the slow rotary frequencies: unchanged below a
+// wavelength of context/high, divided by factor above context/low, and blended
+// between.
+type ropeScaling struct{ factor, low, high, context float64 }
+
+// shapes is the table of models, with hyperparameters from the published files.
+var shapes = []Shape{
+	{
+		Name: "llama3.2:1b-q6_k", Title: "Llama 3.2 1B Instruct", Size: "1B", Architecture: "llama",
+		Width: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadSize: 64, FeedForward: 8192,
+		Vocabulary: 128256, Context: 131072, Tied: true, RopeBase: 500000, Epsilon: 1e-5,
+		ropeScaling: &ropeScaling{factor: 32, low: 1, high: 4, context: 8192},
+		mixture:     &mixQ6K, tokenizer: &llama3Tokenizer,
+	},
+	{
+		Name: "llama3.2:3b-q6_k", Title: "Llama 3.2 3B Instruct", Size: "3B", Architecture: "llama",
+		Width: 3072, Layers: 28, Heads: 24, KVHeads: 8, HeadSize: 128, FeedForward: 8192,
+		Vocabulary: 128256, Context: 131072, Tied: true, RopeBase: 500000, Epsilon: 1e-5,
+		ropeScaling: &ropeScaling{factor: 32, low: 1, high: 4, context: 8192},
+		mixture:     &mixQ6K, tokenizer: &llama3Tokenizer,
+	},
+	{
+		Name: "qwen3:0.6b-q8_0", Title: "Qwen3 0.6B", Size: "0.6B", Architecture: "qwen3",
+		Width: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadSize: 128, FeedForward: 3072,
+		Vocabulary: 151936, Context: 40960, Tied: true, RopeBase: 1e6, Epsilon: 1e-6,
+		mixture: &mixQ8, tokenizer: &qwenTokenizer,
+	},
+	{
+		Name: "qwen3:1.7b-q4_k_m", Title: "Qwen3 1.7B", Size: "1.7B", Architecture: "qwen3",
+		Width: 2048, Layers: 28, Heads: 16, KVHeads: 8, HeadSize: 128, FeedForward: 6144,
+		Vocabulary: 151936, Context: 40960, Tied: true, RopeBase: 1e6, Epsilon: 1e-6,
+		mixture: &mixQ4KM, tokenizer: &qwenTokenizer,
+	},
+	{
+		Name: "olmoe:1b-7b-q4_k_m", Title: "OLMoE 1B 7B 0924 Instruct", Size: "64x1B", Architecture: "olmoe",
+		Width: 2048, Layers: 16, Heads: 16, KVHeads: 16, HeadSize: 128, FeedForward: 1024, Experts: 64, ExpertsUsed: 8,
+		Vocabulary: 50304, Context: 4096, RopeBase: 10000, Epsilon: 1e-5,
+		mixture: &mixQ4KM, tokenizer: &olmoTokenizer,
+	},
+	{
+		Name: "gpt2:124m-f16", Title: "GPT-2", Size: "124M", Architecture: "gpt2",
+		Width: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadSize: 64, FeedForward: 3072,
+		Vocabulary: 50257, Context: 1024, Tied: true, Epsilon: 1e-5,
+		mixture: &mixF16, tokenizer: &gpt2Tokenizer,
+	},
+	{
+		Name: Tiny, Title: "Tiny", Size: "3M", Architecture: "llama",
+		Width: 256, Layers: 4, Heads: 8, KVHeads: 4, HeadSize: 32, FeedForward: 768,
+		Vocabulary: 2048, Context: 2048, Tied: true, RopeBase: 10000, Epsilon: 1e-5,
+		mixture: &mixTiny, tokenizer: &tinyTokenizer,
+	},
+}
+
+// Tiny names the small model that is always at hand.
+const Tiny = "tiny"
+
+// Shapes returns all models of the table.
+func Shapes() []Shape { return append([]Shape(nil), shapes...) }
+
+// Lookup finds a model by its name.
+func Lookup(name string) (Shape, error) {
+	var names []string
+	for _, s := range shapes {
+		if s.Name == strings.ToLower(name) {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	return Shape{}, fmt.Errorf("synth: no model shape %q; want one of %s", name, strings.Join(names, ", "))
+}
+
+// IsShape reports whether a name is that of a model of the table, and so not
+// that of a file.
+func IsShape(name string) bool {
+	_, err := Lookup(name)
+	return err == nil
+}

@@ -1,0 +1,115 @@
+package synth
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+// tokenizer is what a family's vocabulary has besides ordinary tokens. The
+// ordinary ones are stand-ins: a byte-level BPE trained on a list of common
+// English words, filled up with unused tokens.
+type tokenizer struct {
+	pre      string // how text is split before merging
+	special  []specialToken
+	bos, eos uint32
+	addBOS   bool
+	template string // of chats; may be empty
+}
+
+// specialToken is a control token at the id that the family gives it.
+type specialToken struct {
+	id   int
+	text string
+}
+
+// Token types of tokenizer.ggml.token_type.
+const (
+	normalToken  int32 = 1
+	controlToken int32 = 3
+	unusedToken  int32 = 5
+)
+
+var (
+	llama3Tokenizer = tokenizer{pre: "llama-bpe", special: llama3Special(128000), bos: 128000, eos: 128009, addBOS: true, template: llama3Template}
+	tinyTokenizer   = tokenizer{pre: "llama-bpe", special: llama3Special(2038), bos: 2038, eos: 2047, addBOS: true, template: llama3Template}
+	qwenTokenizer   = tokenizer{
+		pre:     "qwen2",
+		special: []specialToken{{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
+		bos:     151643, eos: 151645, template: chatMLTemplate,
+	}
+	olmoTokenizer = tokenizer{
+		pre:     "olmo",
+		special: []specialToken{{50279, "<|endoftext|>"}},
+		bos:     50279, eos: 50279, template: olmoTemplate,
+	}
+	gpt2Tokenizer = tokenizer{
+		pre:     "gpt-2",
+		special: []specialToken{{50256, "<|endoftext|>"}},
+		bos:     50256, eos: 50256,
+	}
+)
+
+// llama3Special returns the control tokens of Llama 3, from an id on.
+func llama3Special(first int) []specialToken {
+	return []specialToken{
+		{first, "<|begin_of_text|>"}, {first + 1, "<|end_of_text|>"},
+		{first + 6, "<|start_header_id|>"}, {first + 7, "<|end_header_id|>"},
+		{first + 8, "<|eom_id|>"}, {first + 9, "<|eot_id|>"},
+	}
+}
+
+// Chat templates: each family's markup at its plainest.
+const (
+	llama3Template = `{{ bos_token }}{% for message in messages %}` +
+		`{{ '<|start_header_id|>' + message['role'] + '<|end_header_id|>\n\n' + message['content'] + '<|eot_id|>' }}{% endfor %}` +
+		`{% if add_generation_prompt %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}{% endif %}`
+	chatMLTemplate = `{% for message in messages %}` +
+		`{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}{% endfor %}` +
+		`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}`
+	olmoTemplate = `{{ bos_token }}{% for message in messages %}` +
+		`{{ '<|' + message['role'] + '|>\n' + message['content'] }}{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\n' }}{% endfor %}` +
+		`{% if add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}`
+)
+
+// entries returns the tokenizer.* metadata of a vocabulary of size tokens.
+func (t *tokenizer) entries(size int) []entry {
+	first := size // ordinary tokens come before the special ones
+	for _, s := range t.special {
+		first = min(first, s.id)
+	}
+	ordinary, merges := trainBPE(strings.Fields(wordList), min(first, maxOrdinary))
+	tokens, types := make([]string, size), make([]int32, size)
+	for i := range tokens {
+		if i < len(ordinary) {
+			tokens[i], types[i] = ordinary[i], normalToken
+			continue
+		}
+		tokens[i], types[i] = fmt.Sprintf("[PAD%d]", i), unusedToken
+	}
+	for _, s := range t.special {
+		tokens[s.id], types[s.id] = s.text, controlToken
+	}
+	list := []entry{
+		{"tokenizer.ggml.model", "gpt2"},
+		{"tokenizer.ggml.pre", t.pre},
+		{"tokenizer.ggml.tokens", tokens},
+		{"tokenizer.ggml.token_type", types},
+		{"tokenizer.ggml.merges", merges},
+		{"tokenizer.ggml.bos_token_id", t.bos},
+		{"tokenizer.ggml.eos_token_id", t.eos},
+		{"tokenizer.ggml.add_bos_token", t.addBOS},
+	}
+	if t.template != "" {
+		list = append(list, entry{"tokenizer.chat_template", t.template})
+	}
+	return list
+}
+
+// maxOrdinary bounds the ordinary tokens: the 256 bytes and some merges.
+const maxOrdinary = 2048
+
+// wordList is common English words, the more common ones first.
+//
+//go:embed words.txt
+var wordList string
