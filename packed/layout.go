@@ -1,0 +1,129 @@
+package packed
+
+import "tgc/ir"
+
+// Layout says where the fields of a packed tensor lie in memory. A layout is a
+// bijection from (field, row, block, element) to bytes; every one used for a
+// tensor is chosen before a step is scheduled and shared by all its readers.
+type Layout interface {
+	Name() string
+	// Place fixes the layout for a tensor of rows x blocksPerRow blocks.
+	Place(f *Format, rows, blocksPerRow int64) Placement
+}
+
+// Placement is a layout for one tensor: a place per field, in the order of the
+// format's fields, and the size of the whole in bytes.
+type Placement struct {
+	Fields []FieldPlace
+	Bytes  int64
+}
+
+// FieldPlace gives the byte address of an element of a field as
+//
+//	Base + row*RowStride + block*BlockStride + j/Run*RunStride + j%Run*Size
+type FieldPlace struct {
+	Base, RowStride, BlockStride, RunStride, Run, Size int64
+}
+
+// At is the address for numbers.
+func (p FieldPlace) At(row, block, j int64) int64 {
+	return p.Base + row*p.RowStride + block*p.BlockStride + j/p.Run*p.RunStride + j%p.Run*p.Size
+}
+
+// Address is the address as an Idx expression.
+func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
+	times := func(x *ir.UOp, n int64) *ir.UOp { return a.Mul(x, a.Index(n)) }
+	within := times(j, p.Size)
+	if p.RunStride != p.Run*p.Size {
+		within = a.Add(times(a.Div(j, a.Index(p.Run)), p.RunStride), times(a.Mod(j, a.Index(p.Run)), p.Size))
+	}
+	sum := a.Add(times(row, p.RowStride), times(block, p.BlockStride))
+	return a.Add(a.Add(sum, within), a.Index(p.Base))
+}
+
+// Align is the largest power of two up to limit that divides every address at
+// which a run of count elements starts, when count divides Run.
+func (p FieldPlace) Align(count, limit int64) int64 {
+	align := limit
+	for _, step := range []int64{p.Base, p.RowStride, p.BlockStride, p.RunStride, count * p.Size} {
+		for step%align != 0 {
+			align /= 2
+		}
+	}
+	return align
+}
+
+// Identity is GGUF's own order: rows of blocks, fields inside each block.
+var Identity Layout = identity{}
+
+type identity struct{}
+
+func (identity) Name() string { return "identity" }
+
+func (identity) Place(f *Format, rows, blocksPerRow int64) Placement {
+	p := Placement{Bytes: rows * blocksPerRow * int64(f.BlockBytes)}
+	for i := range f.Fields {
+		fd := &f.Fields[i]
+		run, stride := fd.run()
+		p.Fields = append(p.Fields, FieldPlace{
+			Base:        int64(fd.Offset),
+			RowStride:   blocksPerRow * int64(f.BlockBytes),
+			BlockStride: int64(f.BlockBytes),
+			RunStride:   int64(stride),
+			Run:         int64(run),
+			Size:        int64(fd.DType.Size()),
+		})
+	}
+	return p
+}
+
+// Planes stores each field of the whole tensor together: plane after plane, in
+// each row after row, with every row at a multiple of 16 bytes, so that a row
+// can be read in 16-byte words whatever the block's size.
+var Planes Layout = planes{}
+
+type planes struct{}
+
+// planeAlign is the alignment of rows in a plane: the widest load of one GPU
+// thread, and an SSE register.
+const planeAlign = 16
+
+func (planes) Name() string { return "planes" }
+
+func (planes) Place(f *Format, rows, blocksPerRow int64) Placement {
+	var p Placement
+	for i := range f.Fields {
+		fd := &f.Fields[i]
+		bytes := int64(fd.Bytes())
+		row := (blocksPerRow*bytes + planeAlign - 1) / planeAlign * planeAlign
+		p.Fields = append(p.Fields, FieldPlace{
+			Base:        p.Bytes,
+			RowStride:   row,
+			BlockStride: bytes,
+			RunStride:   bytes,
+			Run:         int64(fd.Count),
+			Size:        int64(fd.DType.Size()),
+		})
+		p.Bytes += rows * row
+	}
+	return p
+}
+
+// Convert copies a tensor of rows x blocksPerRow blocks from one layout to
+// another; bytes that the new layout only pads with are zero.
+func Convert(f *Format, rows, blocksPerRow int64, from, to Layout, data []byte) []byte {
+	src, dst := from.Place(f, rows, blocksPerRow), to.Place(f, rows, blocksPerRow)
+	out := make([]byte, dst.Bytes)
+	for i := range f.Fields {
+		s, d := src.Fields[i], dst.Fields[i]
+		for row := range rows {
+			for block := range blocksPerRow {
+				for j := range int64(f.Fields[i].Count) {
+					at, size := s.At(row, block, j), s.Size
+					copy(out[d.At(row, block, j):][:size], data[at:at+size])
+				}
+			}
+		}
+	}
+	return out
+}
