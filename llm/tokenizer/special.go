@@ -123,21 +123,29 @@ type fragment struct {
 // partition cuts a text into special tokens and the text between, in order.
 func (s *specials) partition(text string) []fragment {
 	var fragments []fragment
+	add := func(f fragment) {
+		last := len(fragments) - 1
+		switch {
+		case f.start == f.end:
+		case f.id == NoToken && last >= 0 && fragments[last].id == NoToken:
+			fragments[last].end = f.end
+		default:
+			fragments = append(fragments, f)
+		}
+	}
 	done := 0
 	for _, group := range s.groups(text) {
-		if group.start > done {
-			fragments = append(fragments, fragment{done, group.start, NoToken})
-		}
+		add(fragment{done, group.start, NoToken})
 		done = group.end
 		if id, ok := s.ids[text[group.start:group.end]]; ok {
-			fragments = append(fragments, fragment{group.start, group.end, id})
-		} else {
-			fragments = append(fragments, s.resolve(text, group)...)
+			add(fragment{group.start, group.end, id})
+			continue
+		}
+		for _, f := range s.resolve(text, group) {
+			add(f)
 		}
 	}
-	if done < len(text) {
-		fragments = append(fragments, fragment{done, len(text), NoToken})
-	}
+	add(fragment{done, len(text), NoToken})
 	return fragments
 }
 
@@ -189,16 +197,12 @@ func (s *specials) resolve(text string, group fragment) []fragment {
 				}
 				at := f.start + i
 				found = append(found, fragment{at, at + len(token), id})
-				if i > 0 {
-					rest = append(rest, fragment{f.start, at, NoToken})
-				}
+				rest = append(rest, fragment{f.start, at, NoToken})
 				f.start = at + len(token)
 			}
-			if f.start < f.end {
-				rest = append(rest, f)
-			}
+			rest = append(rest, f)
 		}
-		open = rest
+		open = slices.DeleteFunc(rest, func(f fragment) bool { return f.start == f.end })
 	}
 	found = append(found, open...)
 	slices.SortFunc(found, func(a, b fragment) int { return cmp.Compare(a.start, b.start) })
