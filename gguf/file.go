@@ -134,10 +134,10 @@ func (f *File) Tensor(name string) (*Tensor, bool) {
 	return &f.tensors[i], true
 }
 
-// Errorf returns an error about a tensor of this file in the package's form, for
-// callers whose own checks fail on it (a wrong shape, say).
+// Errorf returns an error about a tensor of this model in the package's form,
+// for callers whose own checks fail on it (a wrong shape, say).
 func (f *File) Errorf(t *Tensor, format string, args ...any) error {
-	return &Error{File: f.name, Subject: "tensor " + Quote(t.Name), Offset: t.Offset, Err: fmt.Errorf(format, args...)}
+	return &Error{File: t.file, Subject: "tensor " + Quote(t.Name), Offset: t.Offset, Err: fmt.Errorf(format, args...)}
 }
 
 // KeyErrorf is Errorf for a metadata key, which need not exist.

@@ -21,6 +21,7 @@ type Tensor struct {
 
 	size int
 	data []byte
+	file string // that holds the data, for errors
 }
 
 // Shape returns the dimensions slowest first, without those of extent 1 that
@@ -95,6 +96,7 @@ func (p *parser) layout(data []byte) error {
 		t := &f.tensors[i]
 		remain := len(data) - start - int(t.Offset) // both are at most len(data) + 2^32
 		t.Offset += int64(start)
+		t.file = f.name
 		if remain < t.size {
 			return p.errorAt("tensor "+Quote(t.Name), int(t.Offset), fmt.Errorf(
 				"data is %d bytes (%s %v), past the end of the file: %d bytes remain (truncated?)",

@@ -55,6 +55,9 @@ func (w *Writer) fillMemory(ctx context.Context, head, data []byte, progress Pro
 	body := data[len(head):]
 	return w.fillAll(ctx, progress, func() fillChunk {
 		return func(t *pendingTensor, offset int64, size int) error {
+			if t.fill == nil {
+				return nil
+			}
 			at := t.Offset + offset
 			return t.fill(body[at:at+int64(size):at+int64(size)], offset)
 		}
@@ -120,6 +123,9 @@ func (w *Writer) fillFile(ctx context.Context, head []byte, file *os.File, progr
 	return w.fillAll(ctx, progress, func() fillChunk {
 		var buffer []byte
 		return func(t *pendingTensor, offset int64, size int) error {
+			if t.fill == nil {
+				return nil
+			}
 			if cap(buffer) < size {
 				buffer = make([]byte, size)
 			}

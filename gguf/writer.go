@@ -101,7 +101,8 @@ func (w *Writer) PutValue(key string, v Value) {
 	w.pairs = append(w.pairs, pair{key: key, value: v})
 }
 
-// Add adds a tensor. dims has the row length first, as in the file.
+// Add adds a tensor. dims has the row length first, as in the file. A nil fill
+// leaves the data zero and takes no memory or disk until it is written to.
 func (w *Writer) Add(name string, t Type, dims []int, fill Fill) {
 	subject := "tensor " + Quote(name)
 	switch {

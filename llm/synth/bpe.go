@@ -35,6 +35,7 @@ type trainer struct {
 	ids    map[string]int
 	words  []trainingWord
 	pairs  map[tokenPair]*pairCount
+	grown  []tokenPair // pairs to queue after the current step
 	queue  pairQueue
 }
 
@@ -48,6 +49,7 @@ type tokenPair struct{ left, right int }
 type pairCount struct {
 	weight int
 	words  []int // that held the pair at some time
+	grown  bool  // it is in trainer.grown
 }
 
 // trainBPE returns the 256 byte tokens followed by learned ones, size in all if
@@ -66,6 +68,7 @@ func trainBPE(words []string, size int) (tokens, merges []string) {
 		t.addWord(word, 2*weight, &byByte)
 		t.addWord(strings.ToUpper(word[:1])+word[1:], weight, &byByte)
 	}
+	t.enqueue()
 	for len(t.tokens) < size {
 		pair, ok := t.best()
 		if !ok {
@@ -73,6 +76,7 @@ func trainBPE(words []string, size int) (tokens, merges []string) {
 		}
 		merges = append(merges, t.tokens[pair.left]+" "+t.tokens[pair.right])
 		t.merge(pair)
+		t.enqueue()
 	}
 	return t.tokens, merges
 }
@@ -110,9 +114,24 @@ func (t *trainer) count(word, sign int) {
 		c.weight += sign * w.weight
 		if sign > 0 {
 			c.words = append(c.words, word)
+			if !c.grown {
+				c.grown = true
+				t.grown = append(t.grown, p)
+			}
+		}
+	}
+}
+
+// enqueue queues the pairs that may have become heavier, each once.
+func (t *trainer) enqueue() {
+	for _, p := range t.grown {
+		c := t.pairs[p]
+		c.grown = false
+		if c.weight > 0 {
 			heap.Push(&t.queue, queuedPair{p, c.weight})
 		}
 	}
+	t.grown = t.grown[:0]
 }
 
 // best returns the heaviest pair. The queue holds outdated entries too: one

@@ -11,7 +11,7 @@ import (
 // Write writes a model to a file. The file appears under its name only when it
 // is complete. progress, which may be nil, is told bytes of tensor data.
 func Write(ctx context.Context, shape Shape, path string, seed uint64, progress func(done, total int64)) error {
-	w, err := shape.writer(seed)
+	w, err := shape.writer(func(t *Tensor) (gguf.Fill, error) { return t.fill(seed) })
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,22 @@ func Write(ctx context.Context, shape Shape, path string, seed uint64, progress 
 // Memory makes a model in memory, outside the Go heap. Closing the File gives
 // the memory back.
 func Memory(ctx context.Context, shape Shape, seed uint64) (*gguf.File, error) {
-	w, err := shape.writer(seed)
+	w, err := shape.writer(func(t *Tensor) (gguf.Fill, error) { return t.fill(seed) })
+	if err != nil {
+		return nil, err
+	}
+	return w.Memory(ctx, shape.Name, nil)
+}
+
+// Outline makes a model in memory whose packed matrices are all zero, which
+// takes neither time nor memory: enough to compile a model that is not to run.
+func Outline(ctx context.Context, shape Shape) (*gguf.File, error) {
+	w, err := shape.writer(func(t *Tensor) (gguf.Fill, error) {
+		if t.Type != gguf.F32 {
+			return nil, nil
+		}
+		return t.fill(0)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -29,11 +44,11 @@ func Memory(ctx context.Context, shape Shape, seed uint64) (*gguf.File, error) {
 }
 
 // writer describes the whole file; nothing is generated yet.
-func (s *Shape) writer(seed uint64) (*gguf.Writer, error) {
+func (s *Shape) writer(fillOf func(*Tensor) (gguf.Fill, error)) (*gguf.Writer, error) {
 	w := gguf.NewWriter()
 	s.metadata(w)
 	for _, t := range s.Tensors() {
-		fill, err := t.fill(seed)
+		fill, err := fillOf(&t)
 		if err != nil {
 			return nil, err
 		}

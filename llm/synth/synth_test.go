@@ -132,6 +132,23 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
+// TestOutline makes the largest model without its weights.
+func TestOutline(t *testing.T) {
+	shape, err := Lookup("olmoe:1b-7b-q4_k_m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Outline(context.Background(), shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x, ok := f.Tensor("blk.15.ffn_down_exps.weight")
+	if want := []int{64, 2048, 1024}; !ok || !slices.Equal(x.Shape(), want) || x.Data()[x.Bytes()-1] != 0 {
+		t.Errorf("%v, want zeros of shape %v", x, want)
+	}
+}
+
 // TestChunks checks that data does not depend on how it is cut.
 func TestChunks(t *testing.T) {
 	for typ, row := range blockRows {
