@@ -114,6 +114,27 @@ func TestGetterErrors(t *testing.T) {
 	}
 }
 
+func TestOptional(t *testing.T) {
+	w := NewWriter()
+	putAllTypes(w)
+	w.Put("wide", []int64{1 << 40})
+	o := mustOpen(t, w).Optional()
+	if _, ok, err := o.String("absent"); ok || err != nil {
+		t.Errorf("absent: %v, %v", ok, err)
+	}
+	if v, ok, err := o.Ints("u8s"); !ok || err != nil || !cmp.Equal(v, []int32{1, 2}) {
+		t.Errorf("u8s: %v, %v, %v", v, ok, err)
+	}
+	if v, ok, err := o.Floats("f32s"); !ok || err != nil || !cmp.Equal(v, []float32{1.5, -2}) {
+		t.Errorf("f32s: %v, %v, %v", v, ok, err)
+	}
+	for _, key := range []string{"wide", "strings", "u32"} {
+		if _, ok, err := o.Ints(key); ok || err == nil {
+			t.Errorf("%s was read as 32-bit integers", key)
+		}
+	}
+}
+
 func TestPreview(t *testing.T) {
 	w := NewWriter()
 	putAllTypes(w)
