@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"tgc/heuristic"
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/schedule"
+	"tgc/target"
+)
+
+// Compiled is a graph compiled for a target: which kernels exist, in which
+// launches they run, on which buffers. It depends on the graph, the target and
+// the Config alone.
+type Compiled struct {
+	Target   *target.Desc
+	Schedule *schedule.Schedule
+	Kernels  []*Kernel // unique, in order of first use
+	Launches [][]Call
+	Passes   []PassTime
+	arena    *ir.Arena
+}
+
+// Kernel is one unique kernel with all its forms.
+type Kernel struct {
+	Name    string
+	AST     *ir.UOp // kernel form, canonical
+	Plan    kernel.Plan
+	Why     string // of the heuristic that was applied
+	Records []heuristic.Record
+	Program *program.Program
+}
+
+// Call is a kernel with its buffers: slot -> index into Schedule.Buffers.
+type Call struct {
+	Kernel *Kernel
+	Args   []int
+}
+
+// PassTime is how long a pass took.
+type PassTime struct {
+	Name string
+	Time time.Duration
+}
+
+// state is what the passes hand on.
+type state struct {
+	config *Config
+	sink   *ir.UOp
+	out    *Compiled
+	seen   map[uint64][]*Kernel
+}
+
+// Pass is one row of the pipeline.
+type Pass struct {
+	Name     string
+	From, To string // pipeline forms
+	Doc      string
+	run      func(ctx context.Context, s *state) error
+}
+
+// Passes is the pipeline in order. Why in this order: the verifier must see the
+// graph before schedule trusts it; canonical names must precede planning, so
+// that equal kernels of different layers are planned once; plans precede
+// lowering, which substitutes every range once; math is expanded last, because
+// heuristics price EXP2 as one operation.
+var Passes = []Pass{
+	{"verify", "tensor", "tensor", "check the tensor graph", verifyGraph},
+	{"schedule", "tensor", "kernel", "rangeify, fuse, place, order, plan memory", runSchedule},
+	{"unique", "kernel", "kernel", "name kernels canonically and keep one of each", uniqueKernels},
+	{"plan", "kernel", "planned", "choose a plan for every kernel", planKernels},
+	{"lower", "planned", "program", "turn planned kernels into programs", lowerKernels},
+	{"math", "program", "program", "expand exp2, log2, sin and rsqrt into arithmetic", expandMath},
+}
+
+// Compile runs the pipeline on the results of a tensor graph.
+func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config) (c *Compiled, err error) {
+	s := &state{
+		config: &config,
+		out:    &Compiled{Target: desc, arena: ir.NewArena()},
+		seen:   make(map[uint64][]*Kernel),
+	}
+	s.sink = s.out.arena.Import(sink)
+	for i := range Passes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		if err := runPass(ctx, &Passes[i], s); err != nil {
+			return nil, err
+		}
+		s.out.Passes = append(s.out.Passes, PassTime{Passes[i].Name, time.Since(start)})
+	}
+	return s.out, nil
+}
+
+// BugError is a broken invariant of the compiler.
+type BugError struct {
+	Pass  string
+	Cause any
+	Graph string // the tensor graph in text form: the reproducer
+}
+
+// Error names the pass and the cause.
+func (e *BugError) Error() string {
+	return fmt.Sprintf("compiler bug in pass %s: %v (please report it with the graph)", e.Pass, e.Cause)
+}
+
+// runPass runs one pass and turns a panic into a BugError: the only recover of
+// the compiler.
+func runPass(ctx context.Context, p *Pass, s *state) (err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			if s.config.Debug > 0 {
+				panic(cause)
+			}
+			var text strings.Builder
+			_ = ir.Print(&text, s.sink)
+			err = &BugError{Pass: p.Name, Cause: cause, Graph: text.String()}
+		}
+	}()
+	if err := p.run(ctx, s); err != nil {
+		return fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return nil
+}
+
+func verifyGraph(_ context.Context, s *state) error { return ir.VerifyTensor(s.sink) }
+
+func runSchedule(ctx context.Context, s *state) error {
+	opt := scheduleOptions(s.out.Target)
+	opt.Rules = opt.Rules.Minus(s.config.Rules)
+	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
+	if err != nil {
+		return err
+	}
+	s.out.Schedule = result
+	return nil
+}
+
+// scheduleOptions picks the cost profile of a target.
+func scheduleOptions(desc *target.Desc) schedule.Options {
+	if desc.Kind == target.GPU {
+		return schedule.DefaultOptions()
+	}
+	return schedule.CPUOptions()
+}
+
+// uniqueKernels renames every kernel canonically; those that come out as the
+// same node are one kernel.
+func uniqueKernels(_ context.Context, s *state) error {
+	known := make(map[*ir.UOp]*Kernel)
+	names := make(map[string]int)
+	for _, launch := range s.out.Schedule.Launches {
+		var calls []Call
+		for _, k := range launch.Kernels {
+			ast, slots := ir.Canonicalise(s.out.arena, k.AST)
+			unique, ok := known[ast]
+			if !ok {
+				unique = &Kernel{Name: uniqueName(names, k.Name), AST: ast}
+				known[ast] = unique
+				s.out.Kernels = append(s.out.Kernels, unique)
+			}
+			args := make([]int, len(slots))
+			for slot, old := range slots {
+				args[slot] = k.Args[old]
+			}
+			calls = append(calls, Call{Kernel: unique, Args: args})
+		}
+		s.out.Launches = append(s.out.Launches, calls)
+	}
+	return nil
+}
+
+func uniqueName(names map[string]int, name string) string {
+	names[name]++
+	if n := names[name]; n > 1 {
+		return fmt.Sprintf("%s_%d", name, n)
+	}
+	return name
+}
+
+func planKernels(_ context.Context, s *state) error {
+	for _, k := range s.out.Kernels {
+		choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, s.config.Knobs)
+		if err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+		k.Plan, k.Why, k.Records = choice.Plan, choice.Why, choice.Records
+	}
+	return nil
+}
+
+func lowerKernels(ctx context.Context, s *state) error {
+	for _, k := range s.out.Kernels {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, err := kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
+		if err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+		p.Name = k.Name
+		k.Program = p
+	}
+	return nil
+}
+
+func expandMath(_ context.Context, s *state) error {
+	for _, k := range s.out.Kernels {
+		k.Program = program.ExpandMath(k.Program)
+		if s.config.Verify {
+			if err := program.Verify(k.Program); err != nil {
+				return fmt.Errorf("kernel %s: %w", k.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Programs lists the programs of the unique kernels.
+func (c *Compiled) Programs() []*program.Program {
+	list := make([]*program.Program, len(c.Kernels))
+	for i, k := range c.Kernels {
+		list[i] = k.Program
+	}
+	return list
+}

@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"tgc/heuristic"
+	"tgc/schedule"
+)
+
+// Config holds every option. It is read once, from the environment and the
+// command line; what changes code is part of cache keys.
+type Config struct {
+	Debug    int              // TGC_DEBUG: 1 kernels and times, 2 plans, 3 schedule, 4 programs, 5 source
+	CacheDir string           // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
+	Threads  int              // CPU workers, 0 for all cores
+	Rules    schedule.RuleSet // rules switched off (TGC_RULES_OFF, names separated by commas)
+	Knobs    heuristic.Knobs  // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
+	Verify   bool             // run the verifiers between passes (TGC_VERIFY)
+}
+
+// Option is one row of the documented table of options.
+type Option struct {
+	Name, Doc string
+	set       func(c *Config, value string) error
+}
+
+// Options lists every environment variable that a Config reads.
+var Options = []Option{
+	{"TGC_DEBUG", "what to print on stderr: 1 kernels and times, 2 plans, 3 schedule, 4 programs, 5 source", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
+	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
+	{"TGC_RULES_OFF", "fusion rules to switch off, by name, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
+	{"TGC_VERIFY", "1 runs the verifiers between passes", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
+	{"MV", "0 switches the matvec heuristic off", func(c *Config, v string) error {
+		on := true
+		err := setBool(&on, v)
+		c.Knobs.NoMatvec = !on
+		return err
+	}},
+	{"MV_BLOCKSIZE", "matvec: rows per block", func(c *Config, v string) error { return setInt(&c.Knobs.BlockSize, v, 1, 1024) }},
+	{"MV_THREADS_PER_ROW", "matvec: threads that share a row", func(c *Config, v string) error { return setInt(&c.Knobs.ThreadsPerRow, v, 1, 1024) }},
+	{"MV_ROWS_PER_THREAD", "matvec: rows that a thread holds at once", func(c *Config, v string) error { return setInt(&c.Knobs.RowsPerThread, v, 1, 64) }},
+}
+
+// ReadConfig reads the options from the environment.
+func ReadConfig() (Config, error) {
+	var c Config
+	for _, o := range Options {
+		if v, ok := os.LookupEnv(o.Name); ok && v != "" {
+			if err := o.set(&c, v); err != nil {
+				return c, fmt.Errorf("%s=%q: %w", o.Name, v, err)
+			}
+		}
+	}
+	return c, nil
+}
+
+func (c *Config) rulesOff(list string) error {
+	for name := range strings.SplitSeq(list, ",") {
+		rule, err := schedule.ParseRule(strings.TrimSpace(name))
+		if err != nil {
+			return err
+		}
+		c.Rules = c.Rules.With(rule)
+	}
+	return nil
+}
+
+func setInt(into *int, v string, lo, hi int) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < lo || n > hi {
+		return fmt.Errorf("want a number from %d to %d", lo, hi)
+	}
+	*into = n
+	return nil
+}
+
+func setBool(into *bool, v string) error {
+	switch v {
+	case "0", "false", "off":
+		*into = false
+	case "1", "true", "on":
+		*into = true
+	default:
+		return fmt.Errorf("want 0 or 1")
+	}
+	return nil
+}

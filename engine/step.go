@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tgc/runtime"
+)
+
+// Step is a compiled graph captured on a device with its buffers bound. Run
+// replays it; only values of symbolic variables and the buffers' contents
+// change between runs.
+type Step struct {
+	Compiled  *Compiled
+	recording runtime.Recording
+	arena     runtime.Memory
+	vars      map[string]bool
+}
+
+// Load compiles the programs of c on the device: one executable a kernel.
+func Load(ctx context.Context, dev runtime.Device, c *Compiled) (map[*Kernel]runtime.Executable, error) {
+	programs := c.Programs()
+	list, err := dev.Load(ctx, programs)
+	if err != nil {
+		return nil, err
+	}
+	loaded := make(map[*Kernel]runtime.Executable, len(list))
+	for i, k := range c.Kernels {
+		loaded[k] = list[i]
+	}
+	return loaded, nil
+}
+
+// Capture loads c on a device, binds user buffers by ID, allocates the arena of
+// temporaries and records the launches.
+func Capture(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[int64]runtime.Memory) (*Step, error) {
+	loaded, err := Load(ctx, dev, c)
+	if err != nil {
+		return nil, err
+	}
+	s := &Step{Compiled: c}
+	if s.arena, err = dev.Alloc(ctx, max(c.Schedule.ArenaBytes, 64)); err != nil {
+		return nil, fmt.Errorf("temporaries of %d bytes: %w", c.Schedule.ArenaBytes, err)
+	}
+	launches := make([]runtime.Launch, len(c.Launches))
+	for i, calls := range c.Launches {
+		for _, call := range calls {
+			slots := make(map[int]runtime.View, len(call.Args))
+			for slot, index := range call.Args {
+				view, err := s.view(index, buffers)
+				if err != nil {
+					s.Free()
+					return nil, fmt.Errorf("kernel %s: %w", call.Kernel.Name, err)
+				}
+				slots[slot] = view
+			}
+			launches[i].Calls = append(launches[i].Calls, runtime.Call{Exec: loaded[call.Kernel], Slots: slots})
+		}
+	}
+	if s.recording, err = dev.Record(ctx, launches); err != nil {
+		s.Free()
+		return nil, err
+	}
+	return s, nil
+}
+
+// view finds the memory of a schedule's buffer.
+func (s *Step) view(index int, buffers map[int64]runtime.Memory) (runtime.View, error) {
+	b := &s.Compiled.Schedule.Buffers[index]
+	if b.UserID < 0 {
+		return runtime.View{Memory: s.arena, Offset: b.Offset}, nil
+	}
+	m, ok := buffers[b.UserID]
+	switch {
+	case !ok || m == nil:
+		return runtime.View{}, fmt.Errorf("buffer %d is not bound", b.UserID)
+	case m.Size() < b.Bytes:
+		return runtime.View{}, fmt.Errorf("buffer %d has %d bytes, want %d", b.UserID, m.Size(), b.Bytes)
+	}
+	return runtime.View{Memory: m}, nil
+}
+
+// Run replays the step with these values of the symbolic variables.
+func (s *Step) Run(ctx context.Context, vars map[string]int64) error {
+	return s.recording.Run(ctx, vars)
+}
+
+// Profile runs the step once and reports the time of every call in order of
+// Compiled.Launches.
+func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {
+	return s.recording.Profile(ctx, vars)
+}
+
+// Free releases the recording and the temporaries.
+func (s *Step) Free() {
+	if s.recording != nil {
+		s.recording.Free()
+	}
+	if s.arena != nil {
+		s.arena.Free()
+	}
+}

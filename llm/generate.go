@@ -1,0 +1,84 @@
+package llm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Request is one generation.
+type Request struct {
+	Prompt    []int32
+	Tokens    int // most tokens to generate; negative until the context is full
+	Sampling  Sampling
+	IgnoreEOS bool // go on after an end-of-text token
+	SplitAt   int  // feed the prompt in two parts, this many tokens first; 0 in one
+	// Token is called with every generated token as it comes; an error ends
+	// the generation with that error.
+	Token func(id int32) error
+	// Logits is called with rows of logits in order of position: every prompt
+	// position (SessionOptions.All), then one row after each fed token.
+	Logits func(rows []float32) error
+}
+
+// Result says what a generation did.
+type Result struct {
+	Tokens        []int32
+	PrefillTokens int
+	Prefill       time.Duration
+	DecodeTokens  int // steps of one token
+	Decode        time.Duration
+}
+
+// Generate feeds the prompt and generates tokens. The last token is not fed.
+func (s *Session) Generate(ctx context.Context, r Request) (*Result, error) {
+	if err := r.Sampling.Check(); err != nil {
+		return nil, err
+	}
+	if len(r.Prompt) == 0 {
+		return nil, errors.New("llm: the prompt is empty")
+	}
+	if r.SplitAt < 0 || r.SplitAt >= len(r.Prompt) {
+		return nil, fmt.Errorf("llm: split at %d, want 0 to %d (the prompt has %d tokens)", r.SplitAt, len(r.Prompt)-1, len(r.Prompt))
+	}
+	result := &Result{PrefillTokens: len(r.Prompt)}
+	start := time.Now()
+	for _, part := range [][]int32{r.Prompt[:r.SplitAt], r.Prompt[r.SplitAt:]} {
+		if len(part) > 0 {
+			if err := s.Feed(ctx, part, r.Logits); err != nil {
+				return nil, err
+			}
+		}
+	}
+	result.Prefill = time.Since(start)
+	return result, s.decode(ctx, r, result)
+}
+
+func (s *Session) decode(ctx context.Context, r Request, result *Result) error {
+	for r.Tokens < 0 || len(result.Tokens) < r.Tokens {
+		id, err := s.Sample(ctx, r.Sampling)
+		if err != nil {
+			return err
+		}
+		result.Tokens = append(result.Tokens, id)
+		if r.Token != nil {
+			if err := r.Token(id); err != nil {
+				return err
+			}
+		}
+		if !r.IgnoreEOS && s.model.Tokenizer != nil && s.model.Tokenizer.IsEndOfText(id) {
+			return nil
+		}
+		if len(result.Tokens) == r.Tokens || s.position == s.options.Context {
+			return nil
+		}
+		start := time.Now()
+		if err := s.Feed(ctx, []int32{id}, r.Logits); err != nil {
+			return err
+		}
+		result.Decode += time.Since(start)
+		result.DecodeTokens++
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package llm
+
+import (
+	"tgc/gguf"
+	"tgc/llm/tokenizer"
+)
+
+// Model is an open model file: hyperparameters and tokenizer. Weights stay in
+// the mapped file.
+type Model struct {
+	File      *gguf.File
+	Config    *Config
+	Tokenizer *tokenizer.Tokenizer // nil when the file holds no vocabulary
+	Name      string
+}
+
+// Open opens a model file and checks it.
+func Open(path string) (*Model, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := NewModel(f)
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+// NewModel makes a Model of an open file, which it then owns.
+func NewModel(f *gguf.File) (*Model, error) {
+	config, err := ReadConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{File: f, Config: config, Name: f.Name()}
+	if f.Has("tokenizer.ggml.model") {
+		if m.Tokenizer, err = readTokenizer(f); err != nil {
+			return nil, err
+		}
+		if n := m.Tokenizer.VocabSize(); n > config.Vocabulary {
+			return nil, f.KeyErrorf("tokenizer.ggml.tokens", "holds %d tokens, want at most the %d rows of token_embd.weight", n, config.Vocabulary)
+		}
+	}
+	// Building a step checks every tensor's presence and shape.
+	if _, err := BuildStep(config, f, Variant{Batch: 1, Tokens: 1, Context: 1, Cache: cacheDType}); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Close closes the file.
+func (m *Model) Close() error { return m.File.Close() }

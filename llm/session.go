@@ -1,0 +1,325 @@
+package llm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/runtime"
+	"tgc/tensor"
+)
+
+// cacheDType is the element type of the key and value cache in exact mode.
+const cacheDType = ir.F32
+
+// chunks are the numbers of tokens that steps are compiled for, largest first.
+// A prompt is fed in the fewest padded steps.
+var chunks = []int{128, 32, 8, 1}
+
+// SessionOptions size a session.
+type SessionOptions struct {
+	Context int  // rows of the cache: prompt and generated tokens
+	All     bool // keep the logits of every prompt token
+	Config  engine.Config
+}
+
+// Session is a model on a device with its cache: what one conversation needs.
+// It is not safe for concurrent use.
+type Session struct {
+	model    *Model
+	device   runtime.Device
+	options  SessionOptions
+	memory   map[string]runtime.Memory // by buffer name, shared by all variants
+	owned    []runtime.Memory
+	steps    map[int]*step
+	samplers map[bool]*sampler // by greedy
+	position int
+	fed      int // tokens of the last step, without padding
+	fedStep  int // size of the last step
+}
+
+// step is one compiled variant.
+type step struct {
+	variant Variant
+	graph   *tensor.Graph
+	engine  *engine.Step
+}
+
+// NewSession puts a model's weights on a device and allocates the cache.
+// Variants of the step are compiled when they are first needed.
+func NewSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions) (*Session, error) {
+	if opt.Context < 1 {
+		return nil, fmt.Errorf("llm: context of %d tokens, want at least 1", opt.Context)
+	}
+	s := &Session{
+		model: m, device: dev, options: opt,
+		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler),
+	}
+	if _, err := s.step(ctx, 1); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Position is the number of tokens in the cache.
+func (s *Session) Position() int { return s.position }
+
+// Reset forgets the cache's contents.
+func (s *Session) Reset() { s.position, s.fed = 0, 0 }
+
+// Close frees the session's device memory.
+func (s *Session) Close() {
+	for _, st := range s.steps {
+		st.engine.Free()
+	}
+	for _, p := range s.samplers {
+		p.close()
+	}
+	for _, m := range s.owned {
+		m.Free()
+	}
+	s.owned = nil
+}
+
+// step returns the compiled variant for T tokens.
+func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
+	if st, ok := s.steps[tokens]; ok {
+		return st, nil
+	}
+	v := Variant{Batch: 1, Tokens: tokens, Context: s.options.Context, All: s.options.All, Cache: cacheDType}
+	g, err := BuildStep(s.model.Config, s.model.File, v)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := g.Sink()
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := engine.Compile(ctx, sink, s.device.Target(), s.options.Config)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the step of %d tokens: %w", tokens, err)
+	}
+	buffers := make(map[int64]runtime.Memory)
+	for _, b := range g.Buffers() {
+		if buffers[b.ID], err = s.bind(ctx, b, v); err != nil {
+			return nil, err
+		}
+	}
+	captured, err := engine.Capture(ctx, s.device, compiled, buffers)
+	if err != nil {
+		return nil, err
+	}
+	st := &step{variant: v, graph: g, engine: captured}
+	s.steps[tokens] = st
+	return st, nil
+}
+
+// bind returns the memory of a buffer: a weight in the mapped file, or device
+// memory shared by name (the caches) or by name and variant (what is fed).
+func (s *Session) bind(ctx context.Context, b tensor.BufferInfo, v Variant) (runtime.Memory, error) {
+	key := b.Name
+	switch b.Name {
+	case BufferTokens:
+		key = fmt.Sprintf("%s.%d", b.Name, v.Tokens)
+	case BufferLogits:
+		key = s.logitsKey(v.Tokens)
+	}
+	if m, ok := s.memory[key]; ok {
+		return m, nil
+	}
+	var m runtime.Memory
+	var err error
+	if t, ok := s.model.File.Tensor(b.Name); ok {
+		m, err = s.device.Import(ctx, t.Data())
+	} else {
+		m, err = s.device.Alloc(ctx, bytesOf(b))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("llm: buffer %q: %w", b.Name, err)
+	}
+	s.memory[key] = m
+	s.owned = append(s.owned, m)
+	return m, nil
+}
+
+func bytesOf(b tensor.BufferInfo) int64 {
+	n := int64(b.DType.Size())
+	for _, dim := range b.Shape {
+		v, _ := dim.Int()
+		n *= v
+	}
+	return n
+}
+
+// Feed appends tokens to the cache. If rows is not nil it is called with the
+// logits as [n, V]: with SessionOptions.All a row for every token, as often as
+// chunks are fed, else once with that of the last token.
+func (s *Session) Feed(ctx context.Context, tokens []int32, rows func(logits []float32) error) error {
+	if err := s.checkTokens(tokens); err != nil {
+		return err
+	}
+	for len(tokens) > 0 {
+		n := min(chunkFor(len(tokens)), len(tokens))
+		if err := s.feedChunk(ctx, tokens[:n]); err != nil {
+			return err
+		}
+		tokens = tokens[n:]
+		if rows == nil || !s.options.All && len(tokens) > 0 {
+			continue
+		}
+		logits, err := s.logits(ctx)
+		if err != nil {
+			return err
+		}
+		if err := rows(logits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Session) checkTokens(tokens []int32) error {
+	if len(tokens) == 0 {
+		return fmt.Errorf("llm: no tokens to feed")
+	}
+	if room := s.options.Context - s.position; len(tokens) > room {
+		return fmt.Errorf("llm: %d tokens to feed, but the context of %d holds %d already (raise --ctx)", len(tokens), s.options.Context, s.position)
+	}
+	for i, id := range tokens {
+		if id < 0 || int(id) >= s.model.Config.Vocabulary {
+			return fmt.Errorf("llm: token %d at index %d is outside the vocabulary of %d", id, i, s.model.Config.Vocabulary)
+		}
+	}
+	return nil
+}
+
+// chunkFor picks the step for n remaining tokens: the smallest that holds them
+// all, or the largest there is.
+func chunkFor(n int) int {
+	best := chunks[0]
+	for _, c := range chunks {
+		if c >= n {
+			best = c
+		}
+	}
+	return best
+}
+
+// feedChunk runs one step on at most its number of tokens; the rest is padding,
+// whose cache rows are overwritten before any query sees them.
+func (s *Session) feedChunk(ctx context.Context, tokens []int32) error {
+	size := chunkFor(len(tokens))
+	st, err := s.step(ctx, size)
+	if err != nil {
+		return err
+	}
+	padded := make([]int32, size)
+	copy(padded, tokens)
+	if err := s.write(ctx, fmt.Sprintf("%s.%d", BufferTokens, size), padded...); err != nil {
+		return err
+	}
+	if err := s.write(ctx, BufferPositions, int32(s.position)); err != nil {
+		return err
+	}
+	if _, ok := s.memory[BufferLast]; ok {
+		if err := s.write(ctx, BufferLast, int32(len(tokens)-1)); err != nil {
+			return err
+		}
+	}
+	length := min(s.position+size, s.options.Context)
+	if err := st.engine.Run(ctx, map[string]int64{VarLength: int64(length)}); err != nil {
+		return err
+	}
+	s.position += len(tokens)
+	s.fed, s.fedStep = len(tokens), size
+	return nil
+}
+
+func (s *Session) write(ctx context.Context, buffer string, values ...int32) error {
+	raw := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, uint32(v))
+	}
+	return s.memory[buffer].Write(ctx, 0, raw)
+}
+
+// logitsKey names the memory of a step's logits. Without All every variant
+// writes one row, and all share it.
+func (s *Session) logitsKey(size int) string {
+	if s.options.All {
+		return fmt.Sprintf("%s.%d", BufferLogits, size)
+	}
+	return BufferLogits
+}
+
+// logits reads what the last step wrote: a row per fed token with All, else one.
+func (s *Session) logits(ctx context.Context) ([]float32, error) {
+	rows := 1
+	if s.options.All {
+		rows = s.fed
+	}
+	raw := make([]byte, 4*rows*s.model.Config.Vocabulary)
+	if err := s.memory[s.logitsKey(s.fedStep)].Read(ctx, 0, raw); err != nil {
+		return nil, err
+	}
+	return float32s(raw), nil
+}
+
+// Sample draws the next token from the logits of the last fed token.
+func (s *Session) Sample(ctx context.Context, opt Sampling) (int32, error) {
+	if s.fed == 0 {
+		return 0, fmt.Errorf("llm: nothing was fed to sample after")
+	}
+	greedy := opt.Temperature == 0
+	if s.samplers[greedy] == nil {
+		row, err := s.logitsRow(ctx)
+		if err != nil {
+			return 0, err
+		}
+		g := BuildGreedy(1, s.model.Config.Vocabulary)
+		if !greedy {
+			g = BuildSampler(s.model.Config.Vocabulary)
+		}
+		if s.samplers[greedy], err = newSampler(ctx, s.device, s.options.Config, g, row); err != nil {
+			return 0, err
+		}
+	}
+	if s.options.All {
+		if err := s.copyLastRow(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return s.samplers[greedy].draw(ctx, opt, s.model.Config.Vocabulary)
+}
+
+// logitsRow is the memory that samplers read: the steps' own logits, or with
+// All a row that the last token's logits are copied to.
+func (s *Session) logitsRow(ctx context.Context) (runtime.Memory, error) {
+	if !s.options.All {
+		return s.memory[BufferLogits], nil
+	}
+	if m, ok := s.memory[bufferLastRow]; ok {
+		return m, nil
+	}
+	m, err := s.device.Alloc(ctx, int64(4*s.model.Config.Vocabulary))
+	if err != nil {
+		return nil, err
+	}
+	s.memory[bufferLastRow] = m
+	s.owned = append(s.owned, m)
+	return m, nil
+}
+
+func (s *Session) copyLastRow(ctx context.Context) error {
+	raw := make([]byte, 4*s.model.Config.Vocabulary)
+	offset := int64(len(raw)) * int64(s.fed-1)
+	if err := s.memory[s.logitsKey(s.fedStep)].Read(ctx, offset, raw); err != nil {
+		return err
+	}
+	return s.memory[bufferLastRow].Write(ctx, 0, raw)
+}
+
+const bufferLastRow = "logits.last"
