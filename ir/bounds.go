@@ -179,13 +179,8 @@ func reduceInterval(op Op, d DType, x, n Interval) Interval {
 func union(x, y Interval) Interval {
 	v := span(min(x.Lo, y.Lo), max(x.Hi, y.Hi))
 	v.Zeros, v.Ones = x.Zeros&y.Zeros, x.Ones&y.Ones
-	v.Mult = gcd(gcd(x.Mult, y.Mult), satAdd(x.Rem, -y.Rem))
-	if v.Mult == 0 {
-		v.Rem = x.Rem
-	} else {
-		v.Rem = FloorMod(x.Rem, v.Mult)
-	}
-	return v
+	apart, ok := CheckedAdd(x.Rem, -y.Rem)
+	return v.residue(gcd(gcd(x.Mult, y.Mult), apart), x.Rem, ok && y.Rem != NegInf)
 }
 
 func castInterval(d, from DType, x Interval) Interval {
@@ -487,4 +482,13 @@ func extendBits(d DType, zeros, ones uint64) (uint64, uint64) {
 	}
 	mask := widthMask(width)
 	return zeros | ^mask, ones & mask
+}
+
+// OfForm is what is known about a linear form, from its atoms one by one.
+func (b *Bounds) OfForm(f LinearForm) Interval {
+	sum := constant(f.Const)
+	for _, t := range f.Terms {
+		sum = addInterval(sum, mulInterval(b.Of(t.Atom), constant(t.Coef)))
+	}
+	return sum.settle(Idx)
 }

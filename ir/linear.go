@@ -276,3 +276,9 @@ func absWord(v int64) uint64 {
 	}
 	return uint64(v)
 }
+
+// AtomForm is the form of one atom.
+func AtomForm(atom *UOp) LinearForm { return LinearForm{Terms: []Term{{atom, 1}}} }
+
+// ConstForm is the form of a constant.
+func ConstForm(v int64) LinearForm { return LinearForm{Const: v} }

@@ -1,0 +1,230 @@
+package program
+
+import (
+	"tgc/ir"
+)
+
+// ExpandMath returns a program with the same meaning that uses only basic
+// instructions, so that the interpreter and a CPU agree bit for bit:
+//
+//   - EXP2, LOG2, SIN, RSQRT, RECIP, RNG, MULHI become arithmetic without
+//     branches (expand_math.go, expand_int.go);
+//   - arithmetic on f16, bf16 and f8 happens in f32 and is rounded after each
+//     op (expand_float.go); bf16 and f8 are integers with a meaning, only
+//     CASTs between f16 and f32 are left for the hardware;
+//   - ABS of integers, and ADD and MUL of Bool, become WHERE, OR and AND.
+//
+// What is left on f16, bf16 and f8: memory, lane movement, WHERE, BITCAST.
+// The argument is not changed; the result shares its values. A program without
+// anything to expand comes back as it is.
+func ExpandMath(p *Program) *Program {
+	if !needsExpansion(p.Body) {
+		return p
+	}
+	out := *p
+	out.Body = &Block{}
+	e := &expander{
+		Builder: &Builder{
+			program: &out,
+			block:   out.Body,
+			cached:  make(map[constKey]*Value),
+			known:   make(map[*Value]constKey),
+		},
+		replaced: make(map[*Value]*Value),
+	}
+	e.blockInto(p.Body, out.Body)
+	return e.Finish()
+}
+
+type expander struct {
+	*Builder
+	replaced map[*Value]*Value // results of expanded instructions
+}
+
+func (e *expander) blockInto(from, to *Block) {
+	to.Args = from.Args
+	to.Instrs = make([]Instr, 0, len(from.Instrs))
+	e.With(to, func() {
+		for i := range from.Instrs {
+			e.instr(from.Instrs[i])
+		}
+	})
+}
+
+// instr emits one instruction, expanded or with its arguments replaced.
+func (e *expander) instr(in Instr) {
+	in.Args = e.args(in.Args)
+	if in.Op == Alu || in.Op == FoldLanes {
+		if v := e.expand(&in); v != nil {
+			e.replaced[in.Result] = v
+			return
+		}
+	}
+	if in.Body != nil {
+		body := &Block{}
+		e.blockInto(in.Body, body)
+		in.Body = body
+	}
+	if in.Else != nil {
+		other := &Block{}
+		e.blockInto(in.Else, other)
+		in.Else = other
+	}
+	e.Emit(in)
+}
+
+func (e *expander) args(args []*Value) []*Value {
+	for i, a := range args {
+		if e.replaced[a] == nil {
+			continue
+		}
+		out := make([]*Value, len(args))
+		copy(out, args[:i])
+		for j := i; j < len(args); j++ {
+			out[j] = args[j]
+			if r := e.replaced[args[j]]; r != nil {
+				out[j] = r
+			}
+		}
+		return out
+	}
+	return args
+}
+
+func needsExpansion(b *Block) bool {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if in.Body != nil && needsExpansion(in.Body) || in.Else != nil && needsExpansion(in.Else) {
+			return true
+		}
+		if (in.Op == Alu || in.Op == FoldLanes) && isExpanded(in) {
+			return true
+		}
+	}
+	return false
+}
+
+// isExpanded reports an instruction that expand replaces.
+func isExpanded(in *Instr) bool {
+	if in.Args[0].Type.Ptr {
+		return false
+	}
+	t, from := in.Result.Type.Elem, in.Args[len(in.Args)-1].Type.Elem
+	if in.Op == FoldLanes {
+		return isNarrow(t) || t == ir.Bool
+	}
+	switch in.Ir {
+	case ir.OpWhere, ir.OpBitcast:
+		return false
+	case ir.OpCast:
+		return t != from && !nativeCast(t, from)
+	case ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt, ir.OpRecip, ir.OpRng, ir.OpMulHi:
+		return true
+	case ir.OpAbs:
+		return !t.IsFloat() || isNarrow(t)
+	case ir.OpAdd, ir.OpMul:
+		return t == ir.Bool || isNarrow(t)
+	}
+	return isNarrow(from)
+}
+
+// isNarrow reports a float dtype without arithmetic of its own.
+func isNarrow(d ir.DType) bool { return d == ir.F16 || d == ir.BF16 || d == ir.F8E4M3 }
+
+// nativeCast reports a CAST that every backend does in one step: between
+// integers, Bool, f32 and f64, and between f16 and f32.
+func nativeCast(to, from ir.DType) bool {
+	if to == ir.F16 || from == ir.F16 {
+		return to == ir.F32 || from == ir.F32
+	}
+	return !isNarrow(to) && !isNarrow(from)
+}
+
+// expand emits the replacement of an instruction and returns its result; nil
+// when the instruction stays.
+func (e *expander) expand(in *Instr) *Value {
+	if !isExpanded(in) {
+		return nil
+	}
+	if in.Op == FoldLanes {
+		return e.fold(in.Ir, in.Args[0])
+	}
+	t := in.Result.Type
+	if in.Ir == ir.OpCast {
+		return e.cast(in.Args[0], t.Elem)
+	}
+	if isNarrow(in.Args[len(in.Args)-1].Type.Elem) {
+		return e.narrow(in)
+	}
+	x := in.Args[0]
+	switch in.Ir {
+	case ir.OpExp2:
+		return e.exp2(x)
+	case ir.OpLog2:
+		return e.log2(x)
+	case ir.OpSin:
+		return e.sin(x)
+	case ir.OpRsqrt:
+		return e.Alu(ir.OpFDiv, e.Float(t, 1), e.Alu(ir.OpSqrt, x))
+	case ir.OpRecip:
+		return e.Alu(ir.OpFDiv, e.Float(t, 1), x)
+	case ir.OpRng:
+		return e.threefry(x, in.Args[1])
+	case ir.OpMulHi:
+		return e.mulHi(x, in.Args[1])
+	case ir.OpAbs:
+		return e.absInt(x)
+	case ir.OpAdd:
+		return e.Alu(ir.OpOr, x, in.Args[1])
+	case ir.OpMul:
+		return e.Alu(ir.OpAnd, x, in.Args[1])
+	}
+	panic("program: expand: " + in.Ir.String())
+}
+
+// fold writes FoldLanes as single steps in FoldOrder.
+func (e *expander) fold(op ir.Op, v *Value) *Value {
+	step := func(x, y *Value) *Value {
+		in := Instr{Op: Alu, Ir: op, Args: []*Value{x, y}, Result: &Value{Type: x.Type}}
+		if r := e.expand(&in); r != nil {
+			return r
+		}
+		return e.Alu(op, x, y)
+	}
+	n := v.Type.Lanes
+	if n&(n-1) != 0 {
+		acc := e.Extract(v, 0)
+		for i := 1; i < n; i++ {
+			acc = step(acc, e.Extract(v, i))
+		}
+		return acc
+	}
+	for n > 1 {
+		n /= 2
+		v = step(e.Slice(v, 0, n), e.Slice(v, n, n))
+	}
+	return v
+}
+
+// Short forms for the expansions: operands have equal types, a float64 or
+// int64 constant takes the type of the value beside it.
+
+func (e *expander) addF(x *Value, c float64) *Value { return e.Alu(ir.OpAdd, x, e.Float(x.Type, c)) }
+func (e *expander) subF(x *Value, c float64) *Value { return e.Alu(ir.OpSub, x, e.Float(x.Type, c)) }
+func (e *expander) mulF(x *Value, c float64) *Value { return e.Alu(ir.OpMul, x, e.Float(x.Type, c)) }
+func (e *expander) addI(x *Value, c int64) *Value   { return e.Alu(ir.OpAdd, x, e.Int(x.Type, c)) }
+func (e *expander) subI(x *Value, c int64) *Value   { return e.Alu(ir.OpSub, x, e.Int(x.Type, c)) }
+func (e *expander) andI(x *Value, c int64) *Value   { return e.Alu(ir.OpAnd, x, e.Int(x.Type, c)) }
+func (e *expander) orI(x *Value, c int64) *Value    { return e.Alu(ir.OpOr, x, e.Int(x.Type, c)) }
+func (e *expander) shlI(x *Value, c int64) *Value   { return e.Alu(ir.OpShl, x, e.Int(x.Type, c)) }
+func (e *expander) shrI(x *Value, c int64) *Value   { return e.Alu(ir.OpShr, x, e.Int(x.Type, c)) }
+func (e *expander) ltF(x *Value, c float64) *Value  { return e.Lt(x, e.Float(x.Type, c)) }
+
+// polynomial is c[0] + c[1]*x + .. by Horner's rule with fma.
+func (e *expander) polynomial(x *Value, c []float64) *Value {
+	v := e.Float(x.Type, c[len(c)-1])
+	for i := len(c) - 2; i >= 0; i-- {
+		v = e.Fma(v, x, e.Float(x.Type, c[i]))
+	}
+	return v
+}

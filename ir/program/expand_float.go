@@ -1,0 +1,176 @@
+package program
+
+import (
+	"math"
+
+	"tgc/ir"
+)
+
+// narrow computes an op on f16, bf16 or f8 in f32 and rounds its result; f32
+// has more than twice their digits plus two, so that is rounding once. FMA
+// needs more: see fmaNarrow.
+func (e *expander) narrow(in *Instr) *Value {
+	elem := in.Result.Type.Elem
+	if in.Ir == ir.OpFma {
+		return e.fmaNarrow(in.Args, elem)
+	}
+	args := make([]*Value, len(in.Args))
+	for i, a := range in.Args {
+		args[i] = e.cast(a, ir.F32)
+	}
+	wide := Instr{Op: Alu, Ir: in.Ir, Args: args, Result: &Value{Type: aluType(in.Ir, args)}}
+	v := e.expand(&wide)
+	if v == nil {
+		v = e.Alu(in.Ir, args...)
+	}
+	if elem == ir.Bool { // a comparison
+		return v
+	}
+	return e.cast(v, elem)
+}
+
+// fmaNarrow has an exact product in f64; the sum is rounded to odd, so that
+// the last rounding is the only one.
+func (e *expander) fmaNarrow(args []*Value, elem ir.DType) *Value {
+	x, y, z := e.cast(args[0], ir.F64), e.cast(args[1], ir.F64), e.cast(args[2], ir.F64)
+	p := e.Alu(ir.OpMul, x, y)
+	s := e.Alu(ir.OpAdd, p, z)
+	// Knuth's two-sum: lost is exactly p + z - s.
+	t := e.Alu(ir.OpSub, s, p)
+	lost := e.Alu(ir.OpAdd, e.Alu(ir.OpSub, p, e.Alu(ir.OpSub, s, t)), e.Alu(ir.OpSub, z, t))
+	return e.cast(e.roundOdd(s, lost), elem)
+}
+
+// roundOdd corrects a rounded float to "round to odd", given the sign of what
+// rounding lost (exact - rounded): of the two floats around the exact value,
+// the one with an odd last bit. Rounding that to a narrower format is rounding
+// once. Infinities and NaN stay.
+func (e *expander) roundOdd(v, lost *Value) *Value {
+	f := formatOf(v.Type.Elem)
+	bits := e.Bitcast(v, f.bits)
+	zero := e.Float(v.Type, 0)
+	away := e.Eq(e.Lt(zero, lost), e.Lt(zero, v)) // the exact value is further from 0
+	step := e.Where(away, e.Int(bits.Type, 1), e.Int(bits.Type, -1))
+	inexact := e.Alu(ir.OpOr, e.Lt(zero, lost), e.Lt(lost, zero))
+	even := e.Eq(e.andI(bits, 1), e.Int(bits.Type, 0))
+	finite := e.ltF(e.Alu(ir.OpAbs, v), math.Inf(1))
+	move := e.Alu(ir.OpAnd, e.Alu(ir.OpAnd, inexact, even), finite)
+	moved := e.Alu(ir.OpAdd, bits, step)
+	return e.Bitcast(e.Where(move, moved, bits), v.Type.Elem)
+}
+
+// cast converts where a narrow float takes part, through f32.
+func (e *expander) cast(x *Value, to ir.DType) *Value {
+	from := x.Type.Elem
+	switch {
+	case from == to:
+		return x
+	case nativeCast(to, from):
+		return e.Cast(x, to)
+	case isNarrow(from):
+		return e.cast(e.widen(x), to)
+	}
+	return e.round(e.toF32Odd(x, to), to)
+}
+
+// widen converts a narrow float to f32, exactly.
+func (e *expander) widen(x *Value) *Value {
+	switch x.Type.Elem {
+	case ir.BF16:
+		return e.Bitcast(e.shlI(e.Cast(e.Bitcast(x, ir.U16), ir.U32), 16), ir.F32)
+	case ir.F8E4M3:
+		return e.widenF8(x)
+	}
+	return e.Cast(x, ir.F32)
+}
+
+// widenF8 moves exponent and mantissa into the f32 fields; the product with
+// 2^(127-7) corrects the bias and normalises subnormals.
+func (e *expander) widenF8(x *Value) *Value {
+	b := e.Cast(e.Bitcast(x, ir.U8), ir.U32)
+	magnitude := e.andI(b, 0x7f)
+	v := e.mulF(e.Bitcast(e.shlI(magnitude, 20), ir.F32), 0x1p120)
+	v = e.Where(e.Eq(magnitude, e.Int(b.Type, 0x7f)), e.Float(v.Type, math.NaN()), v)
+	sign := e.shlI(e.andI(b, 0x80), 24)
+	return e.Bitcast(e.Alu(ir.OpOr, e.Bitcast(v, ir.U32), sign), ir.F32)
+}
+
+// toF32Odd converts to f32 so that rounding on to the narrow dtype `to` gives
+// the result of rounding once.
+func (e *expander) toF32Odd(x *Value, to ir.DType) *Value {
+	switch x.Type.Elem {
+	case ir.F32:
+		return x
+	case ir.F64:
+		v := e.Cast(x, ir.F32)
+		return e.roundOdd(v, e.Cast(e.lostSign(x, v), ir.F32))
+	case ir.I64, ir.U64:
+		if to == ir.BF16 {
+			return e.toF32Odd(e.Cast(e.stickyInt(x), ir.F64), to)
+		}
+	case ir.I32, ir.U32:
+		if to == ir.BF16 {
+			return e.toF32Odd(e.Cast(x, ir.F64), to)
+		}
+	}
+	// Integers past 2^24 are infinite in f16 and NaN in f8 however rounded.
+	return e.Cast(x, ir.F32)
+}
+
+// lostSign is -1, 0 or 1 as x (f64) lies below, at or above v (f32).
+func (e *expander) lostSign(x, v *Value) *Value {
+	back := e.Cast(v, ir.F64)
+	one, zero := e.Float(x.Type, 1), e.Float(x.Type, 0)
+	sign := e.Where(e.Lt(x, back), e.Float(x.Type, -1), zero)
+	return e.Where(e.Lt(back, x), one, sign)
+}
+
+// stickyInt makes a 64-bit integer exact in f64 for a further rounding: of a
+// large one the low 11 bits become one odd bit.
+func (e *expander) stickyInt(x *Value) *Value {
+	zero := e.Int(x.Type, 0)
+	low := e.andI(x, 0x7ff)
+	high := e.andI(x, ^int64(0x7ff))
+	sticky := e.Where(e.Eq(low, zero), zero, e.Int(x.Type, 0x800))
+	large := e.Lt(e.Int(x.Type, 1<<53), x)
+	if x.Type.Elem == ir.I64 {
+		large = e.Alu(ir.OpOr, large, e.Lt(x, e.Int(x.Type, -(1<<53))))
+	}
+	return e.Where(large, e.Alu(ir.OpOr, high, sticky), x)
+}
+
+// round rounds f32 to a narrow dtype, to nearest even.
+func (e *expander) round(x *Value, to ir.DType) *Value {
+	switch to {
+	case ir.BF16:
+		return e.roundBF16(x)
+	case ir.F8E4M3:
+		return e.roundF8(x)
+	}
+	return e.Cast(x, to)
+}
+
+func (e *expander) roundBF16(x *Value) *Value {
+	bits := e.Bitcast(x, ir.U32)
+	upper := e.shrI(bits, 16)
+	rounded := e.shrI(e.Alu(ir.OpAdd, e.addI(bits, 0x7fff), e.andI(upper, 1)), 16)
+	v := e.Where(e.Eq(x, x), rounded, e.orI(upper, 0x40))
+	return e.Bitcast(e.Cast(v, ir.U16), ir.BF16)
+}
+
+// roundF8: below the least normal 2^-6 the sum with 2^14 rounds to multiples
+// of 2^-9; else the exponent is rebased and the mantissa rounded to 3 bits.
+// Past 464 (half a step above the largest, 448) everything is NaN.
+func (e *expander) roundF8(x *Value) *Value {
+	size := e.Alu(ir.OpAbs, x)
+	bits := e.Bitcast(size, ir.U32)
+	rebased := e.subI(bits, 120<<23)
+	odd := e.andI(e.shrI(rebased, 20), 1)
+	normal := e.shrI(e.Alu(ir.OpAdd, e.addI(rebased, 0x7ffff), odd), 20)
+	subnormal := e.subI(e.Bitcast(e.addF(size, 0x1p14), ir.U32), int64(math.Float32bits(0x1p14)))
+	code := e.Where(e.ltF(size, 0x1p-6), subnormal, normal)
+	nan := e.Int(code.Type, 0x7f)
+	code = e.Where(e.Lt(code, nan), code, nan)
+	sign := e.shrI(e.andI(e.Bitcast(x, ir.U32), 1<<31), 24)
+	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U8), ir.F8E4M3)
+}
