@@ -1,0 +1,194 @@
+package refmodel
+
+import (
+	"fmt"
+
+	"tgc/gguf"
+)
+
+// matrix is a weight of rows x columns, dequantised; nil data is an absent one.
+type matrix struct {
+	data       []float32
+	rows, cols int
+}
+
+func (m matrix) present() bool { return m.data != nil }
+
+func (m matrix) row(i int) []float32 { return m.data[i*m.cols : (i+1)*m.cols] }
+
+// norm is the weight and, for LayerNorm, the bias of a normalisation.
+type norm struct{ weight, bias []float32 }
+
+// linear is a matrix with an optional bias.
+type linear struct {
+	matrix
+	bias []float32
+}
+
+// layer holds the weights of one block. Fields that an architecture lacks are
+// empty.
+type layer struct {
+	attnNorm, ffnNorm norm
+	q, k, v, qkv, o   linear
+	qNorm, kNorm      []float32
+	gate, up, down    linear
+	router            linear
+	gates, ups, downs []matrix // per expert
+}
+
+// Model is a loaded model. It is not changed by use.
+type Model struct {
+	Config Config
+
+	arch        architecture
+	embedding   matrix
+	positions   matrix // gpt2
+	layers      []layer
+	outputNorm  norm
+	output      matrix
+	ropeFactors []float32 // divide the frequencies; may be nil
+}
+
+// loader reads tensors and keeps the first error.
+type loader struct {
+	f   *gguf.File
+	err error
+}
+
+func (l *loader) fail(err error) {
+	if l.err == nil {
+		l.err = err
+	}
+}
+
+// tensor returns the values of a tensor with this many elements, or nil.
+func (l *loader) tensor(name string, elements int, optional bool) []float32 {
+	t, ok := l.f.Tensor(name)
+	if !ok {
+		if !optional {
+			l.fail(fmt.Errorf("refmodel: %s: tensor %q is missing", l.f.Name(), name))
+		}
+		return nil
+	}
+	if t.Elements() != elements {
+		l.fail(l.f.Errorf(t, "shape is %v, want %d elements", t.Shape(), elements))
+		return nil
+	}
+	values, err := Dequantise(l.f, t)
+	if err != nil {
+		l.fail(err)
+	}
+	return values
+}
+
+func (l *loader) matrix(name string, rows, cols int) matrix {
+	return matrix{l.tensor(name, rows*cols, false), rows, cols}
+}
+
+func (l *loader) linear(name string, rows, cols int) linear {
+	return linear{l.matrix(name+".weight", rows, cols), l.tensor(name+".bias", rows, true)}
+}
+
+func (l *loader) norm(name string, width int) norm {
+	return norm{l.tensor(name+".weight", width, false), l.tensor(name+".bias", width, true)}
+}
+
+// experts reads a stack of matrices.
+func (l *loader) experts(name string, n, rows, cols int) []matrix {
+	all := l.tensor(name, n*rows*cols, false)
+	if all == nil {
+		return nil
+	}
+	list := make([]matrix, n)
+	for i := range list {
+		list[i] = matrix{all[i*rows*cols : (i+1)*rows*cols], rows, cols}
+	}
+	return list
+}
+
+// Load reads a whole model into memory, dequantised. The file may be closed
+// afterwards.
+func Load(f *gguf.File) (*Model, error) {
+	c, arch, err := readConfig(f)
+	if err != nil {
+		return nil, err
+	}
+	embedding, ok := f.Tensor("token_embd.weight")
+	if !ok {
+		return nil, fmt.Errorf("refmodel: %s: tensor %q is missing", f.Name(), "token_embd.weight")
+	}
+	c.Vocabulary = embedding.Rows()
+	m := &Model{Config: c, arch: arch}
+	l := &loader{f: f}
+	m.embedding = l.matrix("token_embd.weight", c.Vocabulary, c.Width)
+	m.outputNorm = l.norm("output_norm", c.Width)
+	m.output = m.embedding
+	if _, untied := f.Tensor("output.weight"); untied {
+		m.output = l.matrix("output.weight", c.Vocabulary, c.Width)
+	}
+	if arch.gpt2 {
+		m.positions = l.matrix("position_embd.weight", c.Context, c.Width)
+	}
+	m.ropeFactors = l.tensor("rope_freqs.weight", c.Rotated/2, true)
+	for i := range c.Layers {
+		m.layers = append(m.layers, l.layer(c, arch, fmt.Sprintf("blk.%d.", i)))
+	}
+	if l.err != nil {
+		return nil, l.err
+	}
+	return m, nil
+}
+
+// layer reads one block.
+func (l *loader) layer(c Config, arch architecture, at string) layer {
+	queries, keys, values := c.Heads*c.KeyLength, c.HeadsKV*c.KeyLength, c.HeadsKV*c.ValueLength
+	b := layer{
+		attnNorm: l.norm(at+"attn_norm", c.Width),
+		ffnNorm:  l.norm(at+"ffn_norm", c.Width),
+		o:        l.linear(at+"attn_output", c.Width, c.Heads*c.ValueLength),
+	}
+	if arch.gpt2 {
+		b.qkv = l.linear(at+"attn_qkv", queries+keys+values, c.Width)
+	} else {
+		b.q = l.linear(at+"attn_q", queries, c.Width)
+		b.k = l.linear(at+"attn_k", keys, c.Width)
+		b.v = l.linear(at+"attn_v", values, c.Width)
+	}
+	switch arch.queryKeyNorm {
+	case eachHead:
+		b.qNorm = l.tensor(at+"attn_q_norm.weight", c.KeyLength, false)
+		b.kNorm = l.tensor(at+"attn_k_norm.weight", c.KeyLength, false)
+	case wholeRow:
+		b.qNorm = l.tensor(at+"attn_q_norm.weight", queries, false)
+		b.kNorm = l.tensor(at+"attn_k_norm.weight", keys, false)
+	}
+	l.feedForward(c, arch, at, &b)
+	return b
+}
+
+// feedForward reads the second half of a block. The hidden width is that of the
+// tensors.
+func (l *loader) feedForward(c Config, arch architecture, at string, b *layer) {
+	name := at + "ffn_up.weight"
+	if arch.experts {
+		name = at + "ffn_up_exps.weight"
+	}
+	up, ok := l.f.Tensor(name)
+	if !ok || len(up.Dims) < 2 {
+		l.fail(fmt.Errorf("refmodel: %s: tensor %q is missing or no matrix", l.f.Name(), name))
+		return
+	}
+	hidden := up.Dims[1]
+	if arch.experts {
+		b.router = l.linear(at+"ffn_gate_inp", c.Experts, c.Width)
+		b.gates = l.experts(at+"ffn_gate_exps.weight", c.Experts, hidden, c.Width)
+		b.ups = l.experts(at+"ffn_up_exps.weight", c.Experts, hidden, c.Width)
+		b.downs = l.experts(at+"ffn_down_exps.weight", c.Experts, c.Width, hidden)
+		return
+	}
+	if !arch.gpt2 {
+		b.gate = l.linear(at+"ffn_gate", hidden, c.Width)
+	}
+	b.up = l.linear(at+"ffn_up", hidden, c.Width)
+	b.down = l.linear(at+"ffn_down", c.Width, hidden)
+}
