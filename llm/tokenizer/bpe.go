@@ -133,7 +133,7 @@ func (m *bpe) encodeWord(out []int32, word string, work *merger) []int32 {
 			return append(out, id)
 		}
 	}
-	work.reset()
+	work.reset(len(word))
 	for i, b := range []byte(word) {
 		work.add(m.bytes[b], i, i+1)
 	}

@@ -97,13 +97,14 @@ type merger struct {
 // best one beats a priority queue.
 const shortLength = 24
 
-// reset forgets the symbols. Memory of an unusually long text is let go.
-func (m *merger) reset() {
+// reset forgets the symbols and makes room for n. The memory of an unusually
+// long text is let go.
+func (m *merger) reset(n int) {
 	const keep = 1 << 16 // symbols
 	if cap(m.symbols) > keep {
 		*m = merger{}
 	}
-	m.symbols = m.symbols[:0]
+	m.symbols = slices.Grow(m.symbols[:0], n)
 }
 
 // add appends the symbol for text[start:end].

@@ -1,15 +1,11 @@
 package tokenizer
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"tgc/gguf"
 	"tgc/internal/oracle"
 )
 
@@ -27,134 +24,26 @@ var oracleVocabularies = map[string]string{
 	"olmo": ".gguf.gz", "falcon": ".gguf.gz", "starcoder": ".gguf.gz", "deepseek-coder": ".gguf.gz",
 }
 
-// metadata is a GGUF header as a map: enough of a reader for valid files.
-type metadata map[string]any
-
-func (m metadata) String(key string) (string, bool, error)    { return lookUp[string](m, key) }
-func (m metadata) Bool(key string) (bool, bool, error)        { return lookUp[bool](m, key) }
-func (m metadata) Strings(key string) ([]string, bool, error) { return lookUp[[]string](m, key) }
-func (m metadata) Ints(key string) ([]int32, bool, error)     { return lookUp[[]int32](m, key) }
-func (m metadata) Floats(key string) ([]float32, bool, error) { return lookUp[[]float32](m, key) }
-func (m metadata) Uint(key string) (uint64, bool, error)      { return lookUp[uint64](m, key) }
-
-func lookUp[T any](m metadata, key string) (value T, ok bool, err error) {
-	any, ok := m[key]
-	if !ok {
-		return value, false, nil
-	}
-	if value, ok = any.(T); !ok {
-		return value, true, fmt.Errorf("%s: got %T, want %T", key, any, value)
-	}
-	return value, true, nil
-}
-
-// A headerReader reads the little-endian header of a GGUF file.
-type headerReader struct {
-	r   *bufio.Reader
-	err error
-}
-
-func (h *headerReader) bytes(n uint64) []byte {
-	if h.err != nil || n > 1<<28 {
-		h.err = fmt.Errorf("bad length %d (%v)", n, h.err)
-		return make([]byte, 8)
-	}
-	b := make([]byte, n)
-	_, h.err = io.ReadFull(h.r, b)
-	return b
-}
-
-func (h *headerReader) u32() uint32 { return binary.LittleEndian.Uint32(h.bytes(4)) }
-func (h *headerReader) u64() uint64 { return binary.LittleEndian.Uint64(h.bytes(8)) }
-
-func (h *headerReader) value(kind uint32) any {
-	switch kind {
-	case 0:
-		return uint64(h.bytes(1)[0])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(h.bytes(2)))
-	case 4:
-		return uint64(h.u32())
-	case 5:
-		return int32(h.u32())
-	case 6:
-		return math.Float32frombits(h.u32())
-	case 7:
-		return h.bytes(1)[0] != 0
-	case 8:
-		return string(h.bytes(h.u64()))
-	case 9:
-		return h.array(h.u32(), h.u64())
-	case 10:
-		return h.u64()
-	}
-	h.err = fmt.Errorf("value type %d", kind)
-	return nil
-}
-
-func (h *headerReader) array(kind uint32, n uint64) any {
-	var texts []string
-	var ints []int32
-	var floats []float32
-	for range n {
-		switch v := h.value(kind).(type) {
-		case string:
-			texts = append(texts, v)
-		case int32:
-			ints = append(ints, v)
-		case float32:
-			floats = append(floats, v)
-		case uint64:
-			ints = append(ints, int32(v))
-		}
-		if h.err != nil {
-			return nil
-		}
-	}
-	switch kind {
-	case 8:
-		return texts
-	case 6:
-		return floats
-	}
-	return ints
-}
-
-func readHeader(r io.Reader) (metadata, error) {
-	h := &headerReader{r: bufio.NewReader(r)}
-	if magic := string(h.bytes(4)); magic != "GGUF" {
-		return nil, fmt.Errorf("magic %q", magic)
-	}
-	h.u32()
-	h.u64()
-	m := metadata{}
-	for range h.u64() {
-		key := string(h.bytes(h.u64()))
-		m[key] = h.value(h.u32())
-		if h.err != nil {
-			return nil, fmt.Errorf("%s: %w", key, h.err)
-		}
-	}
-	return m, nil
-}
-
 func readVocabulary(path string) (*Vocabulary, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var r io.Reader = f
-	if strings.HasSuffix(path, ".gz") {
-		if r, err = gzip.NewReader(f); err != nil {
-			return nil, err
+	data, err := os.ReadFile(path)
+	if err == nil && strings.HasSuffix(path, ".gz") {
+		var r io.Reader
+		if r, err = gzip.NewReader(bytes.NewReader(data)); err == nil {
+			data, err = io.ReadAll(r)
 		}
 	}
-	m, err := readHeader(r)
 	if err != nil {
 		return nil, err
 	}
-	return FromMetadata(m)
+	return parseVocabulary(path, data)
+}
+
+func parseVocabulary(name string, data []byte) (*Vocabulary, error) {
+	file, err := gguf.OpenBytes(name, data)
+	if err != nil {
+		return nil, err
+	}
+	return FromMetadata(file.Optional())
 }
 
 var oracleCache sync.Map // name to *Tokenizer

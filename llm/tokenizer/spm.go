@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"unicode/utf8"
 )
 
 // spaceSign stands for a space in the tokens of a SentencePiece vocabulary.
@@ -70,16 +69,19 @@ func (m *spm) encode(out []int32, text string, afterSpecial bool, work *merger) 
 	if m.prefixSpace && afterSpecial {
 		text = spaceSign + text
 	}
-	var err error
-	for len(text) > 0 && err == nil {
+	pairs := &spmPairs{spm: m}
+	for len(text) > 0 {
 		n := len(text)
 		if m.wordwise {
 			n = untilWord(text)
 		}
-		out, err = m.encodeSpan(out, text[:n], work)
-		text = text[n:]
+		pairs.text, text = text[:n], text[n:]
+		var err error
+		if out, err = pairs.encode(out, work); err != nil {
+			return out, err
+		}
 	}
-	return out, err
+	return out, nil
 }
 
 // untilWord returns where the first spaceSign behind another character is, or
@@ -96,26 +98,30 @@ func untilWord(text string) int {
 	return len(text)
 }
 
-func (m *spm) encodeSpan(out []int32, text string, work *merger) ([]int32, error) {
-	work.reset()
-	for i := 0; i < len(text); {
-		n := 1
-		if text[i] >= utf8.RuneSelf {
-			n = min(sequenceLength(text[i]), len(text)-i)
-		}
+// spmPairs merges the symbols of one span of text.
+type spmPairs struct {
+	*spm
+	text string
+}
+
+func (p *spmPairs) encode(out []int32, work *merger) ([]int32, error) {
+	work.reset(len(p.text))
+	for i := 0; i < len(p.text); {
+		n := min(sequenceLength(p.text[i]), len(p.text)-i)
 		work.add(NoToken, i, i+n)
 		i += n
 	}
-	work.merge(&spmPairs{m, text})
+	work.merge(p)
 	for _, s := range work.symbols {
-		if id, ok := m.ids[text[s.start:s.end]]; ok {
+		text := p.text[s.start:s.end]
+		if id, ok := p.ids[text]; ok {
 			out = append(out, id)
 			continue
 		}
-		for _, b := range []byte(text[s.start:s.end]) {
-			id := m.bytes[b]
+		for _, b := range []byte(text) {
+			id := p.bytes[b]
 			if id == NoToken {
-				id = m.unknown
+				id = p.unknown
 			}
 			if id == NoToken {
 				return out, fmt.Errorf("tokenizer: no token for byte 0x%02X, and no unknown token", b)
@@ -124,12 +130,6 @@ func (m *spm) encodeSpan(out []int32, text string, work *merger) ([]int32, error
 		}
 	}
 	return out, nil
-}
-
-// spmPairs merges the symbols of one text.
-type spmPairs struct {
-	*spm
-	text string
 }
 
 func (p *spmPairs) pair(left, right *symbol) (uint32, int32) {

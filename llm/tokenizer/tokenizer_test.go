@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -200,6 +201,27 @@ func TestBrokenVocabularies(t *testing.T) {
 			t.Errorf("%s: got %v, want %q in it", test.name, err, test.want)
 		}
 	}
+}
+
+// metadata is a GGUF header as a map.
+type metadata map[string]any
+
+func (m metadata) String(key string) (string, bool, error)    { return lookUp[string](m, key) }
+func (m metadata) Bool(key string) (bool, bool, error)        { return lookUp[bool](m, key) }
+func (m metadata) Strings(key string) ([]string, bool, error) { return lookUp[[]string](m, key) }
+func (m metadata) Ints(key string) ([]int32, bool, error)     { return lookUp[[]int32](m, key) }
+func (m metadata) Floats(key string) ([]float32, bool, error) { return lookUp[[]float32](m, key) }
+func (m metadata) Uint(key string) (uint64, bool, error)      { return lookUp[uint64](m, key) }
+
+func lookUp[T any](m metadata, key string) (value T, ok bool, err error) {
+	any, ok := m[key]
+	if !ok {
+		return value, false, nil
+	}
+	if value, ok = any.(T); !ok {
+		return value, true, fmt.Errorf("%s: got %T, want %T", key, any, value)
+	}
+	return value, true, nil
 }
 
 func TestFromMetadata(t *testing.T) {
