@@ -50,6 +50,7 @@ func (e *expander) roundOdd(v, lost *Value) *Value {
 	bits := e.Bitcast(v, f.bits)
 	zero := e.Float(v.Type, 0)
 	away := e.Eq(e.Lt(zero, lost), e.Lt(zero, v)) // the exact value is further from 0
+	away = e.Alu(ir.OpOr, away, e.Eq(v, zero))
 	step := e.Where(away, e.Int(bits.Type, 1), e.Int(bits.Type, -1))
 	inexact := e.Alu(ir.OpOr, e.Lt(zero, lost), e.Lt(lost, zero))
 	even := e.Eq(e.andI(bits, 1), e.Int(bits.Type, 0))
