@@ -1,0 +1,61 @@
+// Network runs a small network with fixed weights, two layers that compute the
+// exclusive or of two inputs, and shows that each layer is one kernel.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"tgc/device"
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/runtime/cpu/llvmc"
+	"tgc/tensor"
+)
+
+func main() {
+	llvmc.MaybeChild() // compiler child processes re-execute this program
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	dev, err := device.Open(ctx, "", device.Options{})
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 4, 2)
+	w1 := g.Table(ir.F32, []float64{1, 1, 1, 1}, 2, 2)
+	b1 := g.Table(ir.F32, []float64{0, -1}, 2)
+	w2 := g.Table(ir.F32, []float64{1, -2}, 1, 2)
+	hidden := x.Linear(w1).Add(b1).Maximum(g.Scalar(ir.F32, 0))
+	g.Output("y", hidden.Linear(w2))
+
+	f, err := tensor.Compile(ctx, g, dev, engine.Config{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	inputs := []float32{0, 0, 0, 1, 1, 0, 1, 1}
+	if err := tensor.Set(ctx, f, "x", inputs); err != nil {
+		return err
+	}
+	if err := f.Run(ctx, nil); err != nil {
+		return err
+	}
+	y, err := tensor.Get[float32](ctx, f, "y")
+	if err != nil {
+		return err
+	}
+	for i, v := range y {
+		fmt.Printf("%v xor %v = %v\n", inputs[2*i], inputs[2*i+1], v)
+	}
+	fmt.Printf("%d kernels\n", len(f.Step().Compiled.Kernels))
+	return nil
+}

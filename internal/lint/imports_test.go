@@ -1,0 +1,103 @@
+// Package lint holds tests that read the source tree: what no compiler checks.
+package lint
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// layers lists the packages from the bottom up, by longest matching prefix. A
+// package may import those of its own and lower layers only. The order is the
+// architecture; README and ARCHITECTURE.md draw the same picture.
+var layers = [][]string{
+	{"target", "gguf", "internal/oracle", "internal/cachefile"},
+	{"ir"},
+	{"rewrite", "packed"},
+	{"schedule", "kernel"},
+	{"heuristic"},
+	{"render"},
+	{"runtime"},
+	{"engine", "device"},
+	{"tensor"},
+	{"nn"},
+	{"llm", "internal/refmodel"},
+	{"cmd", "examples"},
+}
+
+// Nothing imports upwards.
+func TestImportsPointDownwards(t *testing.T) {
+	root := moduleRoot(t)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		relative, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		own, known := layerOf(filepath.ToSlash(relative))
+		if relative == "." {
+			return nil
+		}
+		if !known {
+			t.Errorf("%s: package %s stands in no layer", path, relative)
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			below, ours := strings.CutPrefix(name, "tgc/")
+			if !ours {
+				continue
+			}
+			if layer, _ := layerOf(below); layer > own {
+				t.Errorf("%s imports %s, which stands above it", relative, below)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func layerOf(pkg string) (layer int, ok bool) {
+	best := -1
+	for i, names := range layers {
+		for _, name := range names {
+			if (pkg == name || strings.HasPrefix(pkg, name+"/")) && len(name) > best {
+				best, layer, ok = len(name), i, true
+			}
+		}
+	}
+	return layer, ok
+}
+
+func moduleRoot(t *testing.T) string {
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = parent
+	}
+}

@@ -1,0 +1,142 @@
+package tensor
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"tgc/engine"
+	"tgc/runtime"
+)
+
+// Function is a compiled graph with memory for all its buffers, ready to run
+// again and again.
+type Function struct {
+	step    *engine.Step
+	buffers map[string]BufferInfo
+	memory  map[string]runtime.Memory
+}
+
+// Compile compiles a graph for a device and allocates its buffers.
+func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Config) (*Function, error) {
+	sink, err := g.Sink()
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := engine.Compile(ctx, sink, dev.Target(), config)
+	if err != nil {
+		return nil, err
+	}
+	f := &Function{buffers: make(map[string]BufferInfo), memory: make(map[string]runtime.Memory)}
+	byID := make(map[int64]runtime.Memory)
+	for _, b := range compiled.Schedule.Buffers {
+		if b.UserID < 0 {
+			continue
+		}
+		info := g.buffers[b.UserID]
+		if _, twice := f.memory[info.Name]; twice {
+			f.Close()
+			return nil, fmt.Errorf("tensor: two buffers are named %q", info.Name)
+		}
+		m, err := dev.Alloc(ctx, max(b.Bytes, 1))
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("tensor: buffer %q: %w", info.Name, err)
+		}
+		f.buffers[info.Name], f.memory[info.Name], byID[b.UserID] = info, m, m
+	}
+	if f.step, err = engine.Capture(ctx, dev, compiled, byID); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Step gives access to the compiled kernels.
+func (f *Function) Step() *engine.Step { return f.step }
+
+// Run computes all results; vars are the values of symbolic sizes.
+func (f *Function) Run(ctx context.Context, vars map[string]int64) error {
+	return f.step.Run(ctx, vars)
+}
+
+// Close frees the function's memory.
+func (f *Function) Close() {
+	if f.step != nil {
+		f.step.Free()
+	}
+	for _, m := range f.memory {
+		m.Free()
+	}
+}
+
+// Element is a Go type that a buffer's elements can be moved as.
+type Element interface {
+	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Set fills a buffer from a slice of its element type. (A generic method does
+// not exist in Go, hence a function.)
+func Set[T Element](ctx context.Context, f *Function, name string, values []T) error {
+	m, err := lookup[T](f, name, len(values))
+	if err != nil {
+		return err
+	}
+	raw, err := binary.Append(nil, binary.LittleEndian, values)
+	if err != nil {
+		return fmt.Errorf("tensor: buffer %q: %w", name, err)
+	}
+	return m.Write(ctx, 0, raw)
+}
+
+// Get reads a buffer into a new slice.
+func Get[T Element](ctx context.Context, f *Function, name string) ([]T, error) {
+	info, ok := f.buffers[name]
+	if !ok {
+		return nil, fmt.Errorf("tensor: no buffer %q", name)
+	}
+	values := make([]T, elements(info))
+	m, err := lookup[T](f, name, len(values))
+	if err != nil {
+		return nil, err
+	}
+	raw := make([]byte, len(values)*info.DType.Size())
+	if err := m.Read(ctx, 0, raw); err != nil {
+		return nil, err
+	}
+	return values, binary.Read(bytes.NewReader(raw), binary.LittleEndian, values)
+}
+
+func elements(info BufferInfo) int {
+	n := 1
+	for _, dim := range info.Shape {
+		v, _ := dim.Int()
+		n *= int(v)
+	}
+	return n
+}
+
+// lookup finds a buffer and checks the element type's size and the count.
+func lookup[T Element](f *Function, name string, count int) (runtime.Memory, error) {
+	info, ok := f.buffers[name]
+	if !ok {
+		return nil, fmt.Errorf("tensor: no buffer %q", name)
+	}
+	var zero T
+	if size := binary.Size(zero); info.Format != "" || size != info.DType.Size() {
+		return nil, fmt.Errorf("tensor: buffer %q holds %s, not elements of %d bytes", name, storage(info), size)
+	}
+	if want := elements(info); count != want {
+		return nil, fmt.Errorf("tensor: buffer %q: got %d values, want %d", name, count, want)
+	}
+	return f.memory[name], nil
+}
+
+func storage(info BufferInfo) string {
+	if info.Format != "" {
+		return info.Format
+	}
+	return fmt.Sprintf("%s of %d bytes", info.DType, info.DType.Size())
+}
+
