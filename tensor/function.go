@@ -139,4 +139,3 @@ func storage(info BufferInfo) string {
 	}
 	return fmt.Sprintf("%s of %d bytes", info.DType, info.DType.Size())
 }
-
