@@ -177,7 +177,7 @@ func TestUnicodeVersion(t *testing.T) {
 	for r, want := range map[rune]class{
 		'a': letter | lower, 'ǅ': letter | upper, '中': letter, '٣': number, '\u3000': space, '。': punct, '\u0301': mark,
 		'€': symbolic, '😀': symbolic, 0x0378: 0, 0xD800: 0,
-		0x2EBF0: letter, // 15.1
+		0x2EBF0: letter,                   // 15.1
 		0x13460: 0, 0x1C89: 0, 0x10D40: 0, // 16.0
 		0x323B0: 0, 0x1F6D8: 0, // 17.0
 	} {
