@@ -1,0 +1,73 @@
+package native
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// hugePage is the size that large allocations are aligned to. Weights in
+// 2 MiB pages save a page walk per 4 KiB read.
+const hugePage = 2 << 20
+
+// Memory is zeroed memory outside the Go heap, with an inaccessible page
+// behind it: reading past the end faults (see FaultError) instead of finding
+// a neighbour's bytes. Padding up to the page behind Size is readable zeros.
+type Memory struct {
+	mapping []byte
+	data    []byte
+	free    sync.Once
+}
+
+// Alloc maps size bytes, page-aligned; from 2 MiB on aligned to and advised
+// for huge pages. The memory must be freed: the collector does not see it.
+func Alloc(size int64) (*Memory, error) {
+	page := int64(os.Getpagesize())
+	if size < 0 || size > math.MaxInt64/2 {
+		return nil, fmt.Errorf("native: allocation of %d bytes", size)
+	}
+	align := page
+	if size >= hugePage {
+		align = hugePage
+	}
+	usable := max((size+page-1)/page*page, page)
+	mapping, err := unix.Mmap(-1, 0, int(usable+align+page), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("native: allocation of %d bytes: %w", size, err)
+	}
+	base := int64(uintptr(unsafe.Pointer(&mapping[0])))
+	start := (base+align-1)/align*align - base
+	body := mapping[start : start+usable]
+	if err := unix.Mprotect(body, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		_ = unix.Munmap(mapping) // the error of mprotect is the one to report
+		return nil, fmt.Errorf("native: allocation of %d bytes: %w", size, err)
+	}
+	if size >= hugePage {
+		_ = unix.Madvise(body, unix.MADV_HUGEPAGE) // advice; kernels without huge pages refuse it
+	}
+	return &Memory{mapping: mapping, data: body[:size:size]}, nil
+}
+
+// Bytes is the memory. It must not be used after Free.
+func (m *Memory) Bytes() []byte { return m.data }
+
+// Addr is the address of the first byte, aligned to a page at least.
+func (m *Memory) Addr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.data))) }
+
+// Size is the size asked for, in bytes.
+func (m *Memory) Size() int64 { return int64(len(m.data)) }
+
+// Free unmaps the memory. No kernel may be using it.
+func (m *Memory) Free() error {
+	var err error
+	m.free.Do(func() {
+		mapping := m.mapping
+		m.mapping, m.data = nil, nil
+		err = unix.Munmap(mapping)
+	})
+	return err
+}
