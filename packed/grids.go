@@ -7,7 +7,8 @@ import (
 	"tgc/ir"
 )
 
-// The grids of the IQ types are part of the GGUF format: lists of the points of
+// The grids of the IQ types are part of the GGUF format (its reference is ggml,
+// under the MIT licence, where these numbers come from): lists of the points of
 // a lattice that a code may name. A point is the number whose digits, to the
 // base of the number of levels and least significant first, name the level of
 // each coordinate. Points ascend, so a grid is written as the differences of
