@@ -1,0 +1,129 @@
+package schedule
+
+import "tgc/ir"
+
+// height is the largest canonical name closed inside u, 0 for none. See value.
+func (s *scheduler) height(u *ir.UOp) int {
+	if len(u.Src) == 0 {
+		return 0
+	}
+	if h, ok := s.heights[u]; ok {
+		return h
+	}
+	h := 0
+	for _, src := range u.Src {
+		h = max(h, s.height(src))
+	}
+	switch u.Op {
+	case ir.OpReduce:
+		if r := u.ReduceRange(); isClosed(r) {
+			h = max(h, rangeID(r))
+		}
+	case ir.OpStage:
+		for _, r := range u.Src[1:] {
+			if isClosed(r) {
+				h = max(h, rangeID(r))
+			}
+		}
+	}
+	s.heights[u] = h
+	return h
+}
+
+// closeReduce gives the range of a REDUCE its canonical name.
+func (s *scheduler) closeReduce(u *ir.UOp) *ir.UOp {
+	r := u.ReduceRange()
+	h := 0
+	for _, v := range u.ReduceValues() {
+		h = max(h, s.height(v))
+	}
+	name := s.a.Range(h+1, r.Src[0])
+	if name == r {
+		return u
+	}
+	return s.a.Make(u.Op, u.DType, u.Arg, s.rename(u.Src, map[*ir.UOp]*ir.UOp{r: name})...)
+}
+
+// closeStage gives the ranges of a STAGE their canonical names.
+func (s *scheduler) closeStage(u *ir.UOp) *ir.UOp {
+	h := s.height(u.Src[0])
+	with := make(map[*ir.UOp]*ir.UOp)
+	for i, r := range u.Src[1:] {
+		with[r] = s.a.Range(h+1+i, r.Src[0])
+	}
+	return s.a.Make(u.Op, u.DType, u.Arg, s.rename(u.Src, with)...)
+}
+
+// rename substitutes in several expressions with one memo.
+func (s *scheduler) rename(list []*ir.UOp, with map[*ir.UOp]*ir.UOp) []*ir.UOp {
+	out := make([]*ir.UOp, len(list))
+	for i, u := range list {
+		out[i] = s.substitute(u, with)
+	}
+	return out
+}
+
+// substitute replaces ranges (or reads) in u. Subtrees that do not use a
+// replaced range are kept without a visit.
+func (s *scheduler) substitute(u *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
+	if len(with) == 0 {
+		return u
+	}
+	sub := substitution{s: s, with: with, done: make(map[*ir.UOp]*ir.UOp), onlyRanges: true}
+	for k := range with {
+		sub.onlyRanges = sub.onlyRanges && k.Op == ir.OpRange
+	}
+	return sub.do(u)
+}
+
+type substitution struct {
+	s          *scheduler
+	with       map[*ir.UOp]*ir.UOp
+	done       map[*ir.UOp]*ir.UOp
+	onlyRanges bool
+}
+
+func (t *substitution) do(u *ir.UOp) *ir.UOp {
+	if r, ok := t.with[u]; ok {
+		return r
+	}
+	if len(u.Src) == 0 {
+		return u
+	}
+	if r, ok := t.done[u]; ok {
+		return r
+	}
+	r := u
+	if !t.onlyRanges || t.touches(u) {
+		src := u.Src
+		for i, x := range u.Src {
+			y := t.do(x)
+			if y != x {
+				if &src[0] == &u.Src[0] {
+					src = append([]*ir.UOp(nil), u.Src...)
+				}
+				src[i] = y
+			}
+		}
+		if &src[0] != &u.Src[0] {
+			r = t.s.simplifyNode(t.s.a.Make(u.Op, u.DType, u.Arg, src...))
+		}
+	}
+	t.done[u] = r
+	return r
+}
+
+// touches reports that a replaced range may occur in u: among its free ranges,
+// or closed by u itself (a binder is renamed together with its body), or in a
+// tuple, whose projections hide ranges.
+func (t *substitution) touches(u *ir.UOp) bool {
+	if u.Op == ir.OpProj {
+		u = u.Src[0]
+	}
+	for _, r := range t.s.free.of(u) {
+		if _, ok := t.with[r]; ok {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,293 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+
+	"tgc/ir"
+)
+
+// emission builds the kernels of a schedule.
+type emission struct {
+	s       *scheduler
+	out     *Schedule
+	user    map[*ir.UOp]int // BUFFER node -> index in out.Buffers
+	temp    map[int]int     // value id -> index in out.Buffers
+	writers map[int]int     // temporary -> launch that writes it
+	last    map[int]int     // temporary -> last launch that uses it
+}
+
+// emit orders the live values into launches and writes their kernels.
+func (s *scheduler) emit() (*Schedule, error) {
+	live := s.liveValues()
+	before := s.edges(live)
+	level, err := s.levels(live, before)
+	if err != nil {
+		return nil, err
+	}
+	e := &emission{
+		s: s, out: &Schedule{}, user: make(map[*ir.UOp]int), temp: make(map[int]int),
+		writers: make(map[int]int), last: make(map[int]int),
+	}
+	for _, group := range s.launches(live, before, level) {
+		var launch Launch
+		for _, v := range group {
+			k, err := e.kernel([]*value{v}, len(e.out.Launches))
+			if err != nil {
+				return nil, err
+			}
+			launch.Kernels = append(launch.Kernels, k)
+		}
+		e.out.Launches = append(e.out.Launches, launch)
+	}
+	e.planMemory()
+	return e.out, nil
+}
+
+// launches groups values by dependence level (R7), or one by one.
+func (s *scheduler) launches(live []*value, before [][]int, level []int) [][]*value {
+	var groups [][]*value
+	if !s.opt.Rules.Has(Par) {
+		for _, v := range topological(live, before) {
+			groups = append(groups, []*value{v})
+		}
+		return groups
+	}
+	for _, v := range live {
+		for len(groups) <= level[v.id] {
+			groups = append(groups, nil)
+		}
+		groups[level[v.id]] = append(groups[level[v.id]], v)
+	}
+	return groups
+}
+
+// kernel writes the kernel that stores the given values.
+func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
+	s, a := e.s, e.s.a
+	var roots []*ir.UOp
+	for _, v := range values {
+		roots = append(roots, v.body)
+		roots = append(roots, v.storeIndex()...)
+	}
+	roots = s.nameClosed(roots, s.opt.Rules.Has(Unify))
+	k := &kernelBuilder{e: e, launch: launch, ids: make(map[*ir.UOp]*ir.UOp), slots: make(map[*ir.UOp]*ir.UOp), done: make(map[*ir.UOp]*ir.UOp)}
+	for _, v := range values {
+		for _, r := range v.storeLoops() {
+			k.rangeName(r)
+		}
+	}
+	var stores []*ir.UOp
+	for _, v := range values {
+		n := len(v.storeIndex())
+		target := k.target(v)
+		body, index := roots[0], roots[1:1+n]
+		roots = roots[1+n:]
+		value := k.do(body)
+		idx := make([]*ir.UOp, n, n+1)
+		for i, x := range index {
+			idx[i] = k.do(x)
+		}
+		if n == 0 {
+			idx = append(idx, a.Index(0))
+		}
+		ranges := make([]*ir.UOp, 0, len(v.storeLoops()))
+		for _, r := range v.storeLoops() {
+			ranges = append(ranges, k.do(r))
+		}
+		stores = append(stores, a.Store(target, value, idx, ranges))
+	}
+	out := &Kernel{AST: a.Make(ir.OpSink, ir.Void, nil, stores...), Args: k.args}
+	out.Name = kernelName(out.AST)
+	for _, v := range values {
+		out.Reasons = append(out.Reasons, v.reasons...)
+	}
+	return out, s.err
+}
+
+// kernelBuilder rewrites a value's body to kernel form: final range ids, PARAM
+// slots by first use, reads of values as reads of their buffers.
+type kernelBuilder struct {
+	e      *emission
+	launch int
+	args   []int
+	ids    map[*ir.UOp]*ir.UOp // RANGE -> RANGE with its final id
+	slots  map[*ir.UOp]*ir.UOp // VALUE or version PARAM -> PARAM
+	done   map[*ir.UOp]*ir.UOp
+}
+
+// rangeName numbers a range by first use.
+func (k *kernelBuilder) rangeName(r *ir.UOp) *ir.UOp {
+	if n, ok := k.ids[r]; ok {
+		return n
+	}
+	extent := k.do(r.Src[0])
+	n := k.e.s.a.Range(len(k.ids), extent)
+	k.ids[r] = n
+	return n
+}
+
+// target is the PARAM that a value's store writes.
+func (k *kernelBuilder) target(v *value) *ir.UOp {
+	if v.target >= 0 {
+		return k.param(k.e.s.versions[v.target].param)
+	}
+	return k.param(v.node)
+}
+
+// param is the argument slot of a buffer: a version of a user's buffer or a
+// value's temporary. All versions of a buffer are one argument.
+func (k *kernelBuilder) param(u *ir.UOp) *ir.UOp {
+	e, a := k.e, k.e.s.a
+	key := u
+	if u.Op == ir.OpParam {
+		key = e.s.versions[u.Arg.(ir.ParamArg).Slot].buffer
+	}
+	if p, ok := k.slots[key]; ok {
+		return p
+	}
+	var buffer int
+	extents, format := u.Src, ""
+	if u.Op == ir.OpParam {
+		buffer, format = e.userBuffer(key), u.Arg.(ir.ParamArg).Format
+	} else {
+		buffer = e.tempBuffer(u)
+		if _, written := e.writers[buffer]; !written {
+			e.writers[buffer] = k.launch
+		}
+		e.last[buffer] = k.launch
+	}
+	if len(extents) == 0 {
+		extents = []*ir.UOp{a.Index(1)}
+	}
+	p := a.Make(ir.OpParam, u.DType, ir.ParamArg{Slot: len(k.args), Format: format}, extents...)
+	k.args = append(k.args, buffer)
+	k.slots[key] = p
+	return p
+}
+
+// do rewrites an expression. Range ids are given in preorder: a REDUCE names
+// its range before its body is visited, so ids do not depend on the order of
+// terms in index expressions.
+func (k *kernelBuilder) do(u *ir.UOp) *ir.UOp {
+	if r, ok := k.done[u]; ok {
+		return r
+	}
+	r := k.build(u)
+	k.done[u] = r
+	return r
+}
+
+func (k *kernelBuilder) build(u *ir.UOp) *ir.UOp {
+	a := k.e.s.a
+	switch u.Op {
+	case ir.OpRange:
+		return k.rangeName(u)
+	case ir.OpValue, ir.OpParam:
+		return k.param(u)
+	case ir.OpReduce, ir.OpStage:
+		for _, r := range binderRanges(u) {
+			k.rangeName(r)
+		}
+	}
+	if len(u.Src) == 0 {
+		return u
+	}
+	src := make([]*ir.UOp, len(u.Src), len(u.Src)+1)
+	for i, x := range u.Src {
+		src[i] = k.do(x)
+	}
+	if u.Op == ir.OpLoad && len(src) == 1 {
+		src = append(src, a.Index(0))
+	}
+	return k.e.s.simplifyNode(a.Make(u.Op, u.DType, u.Arg, src...))
+}
+
+func (e *emission) userBuffer(node *ir.UOp) int {
+	if i, ok := e.user[node]; ok {
+		return i
+	}
+	arg := node.Arg.(ir.BufferArg)
+	b := Buffer{UserID: arg.ID, DType: node.DType, Shape: node.Src, Format: arg.Format}
+	if arg.Format == "" {
+		b.Bytes = e.s.sizeBound(node.Src) * int64(node.DType.Size())
+	}
+	e.out.Buffers = append(e.out.Buffers, b)
+	e.user[node] = len(e.out.Buffers) - 1
+	return e.user[node]
+}
+
+func (e *emission) tempBuffer(node *ir.UOp) int {
+	id := node.Arg.(ir.ValueArg).ID
+	if i, ok := e.temp[id]; ok {
+		return i
+	}
+	shape := node.Src
+	if len(shape) == 0 {
+		shape = []*ir.UOp{e.s.a.Index(1)}
+	}
+	e.out.Buffers = append(e.out.Buffers, Buffer{
+		UserID: -1, DType: node.DType, Shape: shape,
+		Bytes: e.s.sizeBound(shape) * int64(node.DType.Size()),
+	})
+	e.temp[id] = len(e.out.Buffers) - 1
+	return e.temp[id]
+}
+
+// sizeBound is the number of elements of a shape at the upper bounds of its
+// symbols.
+func (s *scheduler) sizeBound(shape []*ir.UOp) int64 {
+	n := int64(1)
+	for _, extent := range shape {
+		hi := s.bounds.Of(extent).Hi
+		var ok bool
+		if n, ok = ir.CheckedMul(n, max(hi, 0)); !ok || hi == ir.PosInf {
+			s.fail("extent %s of a buffer has no upper bound", extentText(extent))
+			return 0
+		}
+	}
+	return n
+}
+
+// kernelName describes a kernel by its structure: what it does and its extents.
+func kernelName(sink *ir.UOp) string {
+	kind := "map"
+	var reduced []string
+	seen := make(map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpReduce {
+			continue
+		}
+		if kind == "map" {
+			kind = "reduce"
+		}
+		if u.Arg.(ir.ReduceArg).Op == ir.OpInvalid {
+			kind = "cascade"
+		}
+		if r := u.ReduceRange(); !seen[r] {
+			seen[r] = true
+			reduced = append(reduced, extentText(r.Src[0]))
+		}
+	}
+	var b strings.Builder
+	b.WriteString(kind)
+	if len(sink.Src) > 1 {
+		fmt.Fprintf(&b, "%d", len(sink.Src))
+	}
+	for _, r := range sink.Src[0].Ranges() {
+		b.WriteString("_" + extentText(r.Src[0]))
+	}
+	if len(reduced) > 0 {
+		b.WriteString("_r")
+		b.WriteString(strings.Join(reduced, "_"))
+	}
+	return b.String()
+}
+
+// extentText is a short name of an extent: digits, or n for a symbolic one.
+func extentText(extent *ir.UOp) string {
+	if v, ok := extent.Int(); ok {
+		return fmt.Sprint(v)
+	}
+	return "n"
+}

@@ -1,0 +1,140 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// freeMemo answers which ranges a node uses that no REDUCE or STAGE below it
+// closes, as a list sorted by id. Lists are shared and must not be changed.
+type freeMemo map[*ir.UOp][]*ir.UOp
+
+// of returns the free ranges of u.
+func (m freeMemo) of(u *ir.UOp) []*ir.UOp {
+	if len(u.Src) == 0 {
+		return nil
+	}
+	if list, ok := m[u]; ok {
+		return list
+	}
+	list := m.compute(u)
+	m[u] = list
+	return list
+}
+
+func (m freeMemo) compute(u *ir.UOp) []*ir.UOp {
+	switch u.Op {
+	case ir.OpRange:
+		return union([]*ir.UOp{u}, m.of(u.Src[0]))
+	case ir.OpReduce:
+		var list []*ir.UOp
+		for _, v := range u.ReduceValues() {
+			list = union(list, m.of(v))
+		}
+		return m.close(list, u.ReduceRange())
+	case ir.OpProj:
+		tuple := u.Src[0]
+		values := tuple.ReduceValues()
+		list := union(m.of(values[0]), m.of(values[u.Arg.(ir.IntArg)]))
+		return m.close(list, tuple.ReduceRange())
+	case ir.OpStage:
+		return m.close(m.of(u.Src[0]), u.Src[1:]...)
+	}
+	var list []*ir.UOp
+	for _, src := range u.Src {
+		list = union(list, m.of(src))
+	}
+	return list
+}
+
+// close removes ranges from a list and adds the free ranges of their extents.
+func (m freeMemo) close(list []*ir.UOp, ranges ...*ir.UOp) []*ir.UOp {
+	out := without(list, ranges)
+	for _, r := range ranges {
+		out = union(out, m.of(r.Src[0]))
+	}
+	return out
+}
+
+// compareRanges orders ranges by id, then by structure (closed ranges of one
+// height may differ in extent).
+func compareRanges(x, y *ir.UOp) int {
+	if d := rangeID(x) - rangeID(y); d != 0 || x == y {
+		return d
+	}
+	switch hx, hy := x.Hash(), y.Hash(); {
+	case hx < hy:
+		return -1
+	case hx > hy:
+		return 1
+	}
+	return 0
+}
+
+// union merges two sorted lists.
+func union(x, y []*ir.UOp) []*ir.UOp {
+	if len(x) == 0 {
+		return y
+	}
+	if len(y) == 0 || contains(x, y) {
+		return x
+	}
+	if contains(y, x) {
+		return y
+	}
+	out := make([]*ir.UOp, 0, len(x)+len(y))
+	for len(x) > 0 && len(y) > 0 {
+		switch d := compareRanges(x[0], y[0]); {
+		case x[0] == y[0]:
+			out = append(out, x[0])
+			x, y = x[1:], y[1:]
+		case d < 0:
+			out = append(out, x[0])
+			x = x[1:]
+		default:
+			out = append(out, y[0])
+			y = y[1:]
+		}
+	}
+	return append(append(out, x...), y...)
+}
+
+// contains reports y is a subset of x (both sorted).
+func contains(x, y []*ir.UOp) bool {
+	i := 0
+	for _, r := range y {
+		for i < len(x) && x[i] != r {
+			i++
+		}
+		if i == len(x) {
+			return false
+		}
+	}
+	return true
+}
+
+// without removes ranges from a list.
+func without(list, ranges []*ir.UOp) []*ir.UOp {
+	hit := false
+	for _, r := range ranges {
+		hit = hit || slices.Contains(list, r)
+	}
+	if !hit {
+		return list
+	}
+	out := make([]*ir.UOp, 0, len(list))
+	for _, r := range list {
+		if !slices.Contains(ranges, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// sorted returns ranges as a sorted list.
+func sorted(ranges []*ir.UOp) []*ir.UOp {
+	out := slices.Clone(ranges)
+	slices.SortFunc(out, compareRanges)
+	return out
+}

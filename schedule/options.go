@@ -1,0 +1,72 @@
+package schedule
+
+import "tgc/ir"
+
+// Decoder builds the f32 value of element k of a row of a packed buffer from
+// FIELD nodes. packed.Format is one.
+type Decoder interface {
+	Decode(a *ir.Arena, buf, row, k *ir.UOp) *ir.UOp
+}
+
+// Options steer a run. The zero value is not useful: start from
+// DefaultOptions or CPUOptions.
+type Options struct {
+	Rules   RuleSet
+	Profile Profile
+	// Decoders finds the decode expression of a packed format by name.
+	Decoders func(format string) (Decoder, bool)
+	// Explain keeps a Record for every decision, also the declined ones.
+	Explain bool
+}
+
+// Profile holds the integer constants of the cost decisions. They are facts of
+// a target, checked in, never measured at run time.
+type Profile struct {
+	// StageCap is the largest light value, in elements, that a block may
+	// compute for itself in front of its loops.
+	StageCap int64
+	// StageWork is the largest work, in scalar operations, of such a value.
+	StageWork int64
+	// TileCap is the largest tile, in elements, of a tile epilogue.
+	TileCap int64
+	// MinBlocks is the least number of tiles a weight-reading value must keep
+	// when one tile becomes one block's work.
+	MinBlocks int64
+	// InlineOps is the operation count up to which a pointwise value is always
+	// recomputed in its readers.
+	InlineOps int64
+	// TableOps is the number of operations (all readers and points together)
+	// above which a value that depends on no buffer is stored once instead of
+	// being recomputed: sine tables, say.
+	TableOps int64
+	// WeightElems is the size from which a constant-shaped buffer of several
+	// rows that no kernel writes counts as a weight.
+	WeightElems int64
+	// GridChunk is the chunk length of a grid split; 0 never splits.
+	GridChunk int64
+}
+
+// DefaultOptions has every rule on but the optional ones (read forwarding and
+// grid split): the setting of the worked examples, for targets with an integer
+// dot or matrix instruction.
+func DefaultOptions() Options {
+	return Options{
+		Rules: AllRules.Without(Forward, GridSplit),
+		Profile: Profile{
+			StageCap: 4096, StageWork: 20000, TileCap: 256, MinBlocks: 16,
+			InlineOps: 4, TableOps: 1 << 18, WeightElems: 1 << 12,
+		},
+		Decoders: LookupDecoder,
+	}
+}
+
+// CPUOptions is for CPUs in exact mode. Vector lanes run along k there, so a
+// group scale costs nothing inside the loop while hoisting it costs a multiply
+// per token tile: the packed-sum rules (R2m, R3, R2c) are off. One tuple for
+// mean and variance costs a division per element against a second pass over a
+// row in cache, so CHAN is off too.
+func CPUOptions() Options {
+	opt := DefaultOptions()
+	opt.Rules = opt.Rules.Without(Distribute, GroupSplit, IntConstant, Chan)
+	return opt
+}

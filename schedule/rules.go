@@ -1,0 +1,153 @@
+package schedule
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Rule names one switchable rule.
+type Rule uint8
+
+// The rules, in the order in which they are tried within their phase.
+const (
+	SliceSplit   Rule = iota // R0s
+	Forward                  // R0f
+	Hoist                    // R2
+	Distribute               // R2m
+	GroupSplit               // R3
+	IntConstant              // R2c
+	Cascade                  // R5
+	Chan                     // CHAN
+	JoinProj                 // R5p
+	PointFusion              // R1p
+	Inline                   // R1
+	Broadcast                // R4i
+	TileEpilogue             // R6
+	StagePrologue            // R6p
+	Unify                    // R4
+	MultiStore               // join
+	Par                      // R7
+	GridSplit                // R8
+	numRules
+)
+
+// Class says what a rule does to float rounding.
+type Class byte
+
+// The rounding classes.
+const (
+	Exact       Class = 'X' // bit-exact
+	Reassociate Class = 'A' // re-associates floats
+	DropBits    Class = 'D' // drops precision
+)
+
+// RuleInfo is one row of the rule table.
+type RuleInfo struct {
+	Key   string // the rule's name in explain records and switches
+	Class Class
+	Doc   string
+}
+
+var ruleTable = [numRules]RuleInfo{
+	SliceSplit:    {"R0s", Exact, "a value read only in disjoint boxes becomes one value per box"},
+	Forward:       {"R0f", Exact, "a read of a freshly stored region takes the stored value"},
+	Hoist:         {"R2", Reassociate, "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
+	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
+	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},
+	IntConstant:   {"R2c", Reassociate, "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
+	Cascade:       {"R5", Reassociate, "max, sum of exp and weighted sums become one tuple reduce (online softmax)"},
+	Chan:          {"CHAN", Reassociate, "mean and sum of squared deviations become one tuple reduce"},
+	JoinProj:      {"R5p", Exact, "arithmetic on projections joins values that hold the same tuple"},
+	PointFusion:   {"R1p", Exact, "a value whose points are each read once moves into its readers"},
+	Inline:        {"R1", Exact, "a cheap pointwise value is recomputed in its readers"},
+	Broadcast:     {"R4i", Exact, "a light reduce is recomputed in every reader"},
+	TileEpilogue:  {"R6", Exact, "a reader of small tiles computes the tile itself"},
+	StagePrologue: {"R6p", Exact, "a light value is staged in front of its readers"},
+	Unify:         {"R4", Exact, "independent reduces of equal extent share one loop"},
+	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
+	Par:           {"R7", Exact, "kernels of one dependence level start together"},
+	GridSplit:     {"R8", Reassociate, "a long reduce is split over the grid and combined by the same lambda"},
+}
+
+// Info returns the rule's row.
+func (r Rule) Info() *RuleInfo { return &ruleTable[r] }
+
+// String returns the rule's key.
+func (r Rule) String() string { return ruleTable[r].Key }
+
+// RuleSet is a set of rules.
+type RuleSet uint32
+
+// AllRules has every rule; NoRules gives R0 only: every value its own kernel.
+const (
+	NoRules  RuleSet = 0
+	AllRules RuleSet = 1<<numRules - 1
+)
+
+// Has reports membership.
+func (s RuleSet) Has(r Rule) bool { return s>>r&1 == 1 }
+
+// With adds rules.
+func (s RuleSet) With(rules ...Rule) RuleSet {
+	for _, r := range rules {
+		s |= 1 << r
+	}
+	return s
+}
+
+// Without removes rules.
+func (s RuleSet) Without(rules ...Rule) RuleSet {
+	for _, r := range rules {
+		s &^= 1 << r
+	}
+	return s
+}
+
+// String lists the keys of the members.
+func (s RuleSet) String() string {
+	var keys []string
+	for r := range numRules {
+		if s.Has(r) {
+			keys = append(keys, r.String())
+		}
+	}
+	return strings.Join(keys, ",")
+}
+
+// ParseRules reads a comma-separated list of keys; a leading '-' on a key
+// removes it from what stands before, "all" and "none" reset.
+func ParseRules(text string, from RuleSet) (RuleSet, error) {
+	for _, word := range strings.Split(text, ",") {
+		word = strings.TrimSpace(word)
+		switch word {
+		case "":
+			continue
+		case "all":
+			from = AllRules
+			continue
+		case "none":
+			from = NoRules
+			continue
+		}
+		key, remove := strings.CutPrefix(word, "-")
+		rule, ok := ruleByKey(key)
+		if !ok {
+			return 0, fmt.Errorf("schedule: unknown rule %q, want one of %s", key, AllRules)
+		}
+		if remove {
+			from = from.Without(rule)
+		} else {
+			from = from.With(rule)
+		}
+	}
+	return from, nil
+}
+
+func ruleByKey(key string) (Rule, bool) {
+	for r := range numRules {
+		if ruleTable[r].Key == key {
+			return r, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,113 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Schedule is the result: kernels in launches, and the buffers they use.
+type Schedule struct {
+	Buffers    []Buffer
+	Launches   []Launch
+	ArenaBytes int64 // size of the arena of temporaries
+	Records    []Record
+	Values     int // values after rangeify, before any rule
+}
+
+// Buffer is a user's buffer or a temporary.
+type Buffer struct {
+	UserID int64 // BufferArg.ID; -1: temporary
+	DType  ir.DType
+	Shape  []*ir.UOp
+	Format string
+	Bytes  int64 // upper bound; of a packed buffer 0: its format knows
+	Offset int64 // in the arena, temporaries only
+}
+
+// Launch is a set of independent kernels that start together.
+type Launch struct{ Kernels []*Kernel }
+
+// Kernel is SINK(STORE...) with its arguments.
+type Kernel struct {
+	AST     *ir.UOp
+	Args    []int // slot -> index in Schedule.Buffers
+	Name    string
+	Reasons []string // what was fused into it and why, for people
+}
+
+// scheduler is the state of one run.
+type scheduler struct {
+	a   *ir.Arena
+	opt Options
+
+	shapes    *ir.Shapes
+	versionOf map[*ir.UOp]int    // BUFFER or ASSIGN node -> index in versions
+	valueOf   map[*ir.UOp]*value // tensor node -> its value
+	atMemo    map[atKey]*ir.UOp
+
+	versions  []*version
+	values    []*value
+	nextRange int
+
+	free    freeMemo
+	heights map[*ir.UOp]int
+	bounds  *ir.Bounds
+
+	records []Record
+	err     error
+}
+
+// phase is one row of the pipeline inside this package.
+type phase struct {
+	name string
+	run  func(*scheduler, *ir.UOp)
+	doc  string
+}
+
+// phases in order. A before B, because:
+//   - rangeify first: the rules need index expressions, not movement ops;
+//   - the emission of kernels last: they hold no VALUE any more.
+var phases = []phase{
+	{"R0", (*scheduler).rangeify, "cut the graph into values, movement ops into indices"},
+}
+
+// Run schedules a tensor graph SINK(ASSIGN...). The result is a function of the
+// graph and the options alone.
+func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt Options) (*Schedule, error) {
+	if opt.Decoders == nil {
+		opt.Decoders = LookupDecoder
+	}
+	s := &scheduler{
+		a: a, opt: opt,
+		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*value), atMemo: make(map[atKey]*ir.UOp),
+		nextRange: firstFree, free: make(freeMemo), heights: make(map[*ir.UOp]int), bounds: ir.NewBounds(),
+	}
+	initial := 0
+	for i, p := range phases {
+		p.run(s, sink)
+		if s.err == nil {
+			s.err = ctx.Err()
+		}
+		if s.err != nil {
+			return nil, fmt.Errorf("schedule: %s: %w", p.name, s.err)
+		}
+		if i == 0 {
+			initial = len(s.values)
+		}
+	}
+	out, err := s.emit()
+	if err != nil {
+		return nil, fmt.Errorf("schedule: %w", err)
+	}
+	out.Records, out.Values = s.records, initial
+	return out, nil
+}
+
+// fail keeps the first error.
+func (s *scheduler) fail(format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf(format, args...)
+	}
+}

@@ -1,0 +1,26 @@
+package schedule
+
+import "tgc/ir"
+
+// simplify brings an index expression or condition to its canonical form.
+func (s *scheduler) simplify(u *ir.UOp) *ir.UOp { return u }
+
+// simplifyNode simplifies a node whose sources are simplified: index
+// expressions and conditions, and the WHEREs that they decide. Float arithmetic
+// is left alone.
+func (s *scheduler) simplifyNode(u *ir.UOp) *ir.UOp {
+	switch {
+	case u.Op == ir.OpRange:
+		return u
+	case u.DType == ir.Idx || u.DType == ir.Bool:
+		return s.simplify(u)
+	case u.Op == ir.OpWhere:
+		if v, ok := u.Src[0].Int(); ok {
+			return u.Src[2-min(v, 1)]
+		}
+		if u.Src[1] == u.Src[2] {
+			return u.Src[1]
+		}
+	}
+	return u
+}

@@ -1,0 +1,148 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// R4, unify: ranges of one kernel get their final names. A kernel's loops are
+// its store ranges (ids 0..n-1 in loop order) and one id per loop of a REDUCE
+// or STAGE. Reduces of equal extent share a loop when neither contains the
+// other and they stand inside the same reduce loops.
+
+// renaming is the state of final naming in one kernel.
+type renaming struct {
+	s      *scheduler
+	share  bool
+	next   int
+	groups map[string][]*loopGroup
+	final  map[*ir.UOp]*ir.UOp // binder -> binder with final ranges
+	inside map[*ir.UOp]map[*ir.UOp]bool
+}
+
+// loopGroup is one loop: its range and the binders that share it.
+type loopGroup struct {
+	ranges  []*ir.UOp
+	members []*ir.UOp
+}
+
+// finalBase separates final names of closed ranges from all others while the
+// renaming runs; nameKernel subtracts it at the end.
+const finalBase = 1 << 28
+
+// nameClosed renames every closed range in the roots.
+func (s *scheduler) nameClosed(roots []*ir.UOp, share bool) []*ir.UOp {
+	n := &renaming{s: s, share: share, next: finalBase, groups: make(map[string][]*loopGroup), final: make(map[*ir.UOp]*ir.UOp)}
+	for {
+		ready := n.ready(roots)
+		if len(ready) == 0 {
+			return roots
+		}
+		for _, binder := range ready {
+			if _, ok := n.final[binder]; !ok {
+				n.final[binder] = n.name(binder)
+			}
+		}
+		roots = s.rename(roots, n.final)
+	}
+}
+
+// ready lists binders without final names whose free closed ranges are final,
+// in preorder.
+func (n *renaming) ready(roots []*ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if seen[u] || len(u.Src) == 0 || u.Op == ir.OpRange {
+			return
+		}
+		seen[u] = true
+		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && isClosed(binderRanges(u)[0]) && !slices.ContainsFunc(n.s.free.of(u), isClosed) {
+			out = append(out, u)
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	for _, r := range roots {
+		visit(r)
+	}
+	return out
+}
+
+// binderRanges lists the ranges that a REDUCE or STAGE closes.
+func binderRanges(u *ir.UOp) []*ir.UOp {
+	if u.Op == ir.OpStage {
+		return u.Src[1:]
+	}
+	return []*ir.UOp{u.ReduceRange()}
+}
+
+// name gives a binder its final ranges, shared with a group where it may.
+func (n *renaming) name(u *ir.UOp) *ir.UOp {
+	ranges := binderRanges(u)
+	group := n.find(u, ranges)
+	with := make(map[*ir.UOp]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		with[r] = group.ranges[i]
+	}
+	return n.s.a.Make(u.Op, u.DType, u.Arg, n.s.rename(u.Src, with)...)
+}
+
+func (n *renaming) find(u *ir.UOp, ranges []*ir.UOp) *loopGroup {
+	key := n.key(u, ranges)
+	if n.share && u.Op == ir.OpReduce {
+		for _, g := range n.groups[key] {
+			if !slices.ContainsFunc(g.members, func(m *ir.UOp) bool { return n.s.within(m, u) || n.s.within(u, m) }) {
+				g.members = append(g.members, u)
+				return g
+			}
+		}
+	}
+	g := &loopGroup{members: []*ir.UOp{u}}
+	for _, r := range ranges {
+		g.ranges = append(g.ranges, n.s.a.Range(n.next, r.Src[0]))
+		n.next++
+	}
+	n.groups[key] = append(n.groups[key], g)
+	return g
+}
+
+// key separates loops that cannot be one: other extents, other reduce loops
+// around.
+func (n *renaming) key(u *ir.UOp, ranges []*ir.UOp) string {
+	var b []byte
+	for _, r := range n.s.free.of(u) {
+		if id := rangeID(r); id >= finalBase {
+			b = append(b, byte(id), byte(id>>8), byte(id>>16))
+		}
+	}
+	h := ranges[0].Src[0].Hash()
+	for i := range 8 {
+		b = append(b, byte(h>>(8*i)))
+	}
+	return string(b)
+}
+
+// within reports that node x occurs in u, not counting u itself. Only binders
+// below the height of u can.
+func (s *scheduler) within(x, u *ir.UOp) bool {
+	if x == u {
+		return false
+	}
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp) bool
+	visit = func(u *ir.UOp) bool {
+		if u == x {
+			return true
+		}
+		if len(u.Src) == 0 || seen[u] || u.DType == ir.Idx {
+			return false
+		}
+		seen[u] = true
+		return slices.ContainsFunc(u.Src, visit)
+	}
+	return slices.ContainsFunc(u.Src, visit)
+}
