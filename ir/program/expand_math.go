@@ -109,12 +109,12 @@ func bitsOf(f *floatFormat, v float64) uint64 {
 // n + log2(m), log2(m) accurate relative to itself for n = 0.
 func (e *expander) log2(x *Value) *Value {
 	f := formatOf(x.Type.Elem)
-	// Subnormals are scaled up by 2^32 first.
+	// Subnormals are scaled up by 2^64 first.
 	tiny := e.ltF(x, f.minNormal)
-	bits := e.Bitcast(e.Where(tiny, e.mulF(x, 0x1p32), x), f.bits)
+	bits := e.Bitcast(e.Where(tiny, e.mulF(x, 0x1p64), x), f.bits)
 	n := e.shrI(e.subI(bits, f.sqrtHalf), f.mantissa)
 	m := e.Bitcast(e.Alu(ir.OpSub, bits, e.shlI(n, f.mantissa)), x.Type.Elem)
-	n = e.Alu(ir.OpSub, n, e.Where(tiny, e.Int(n.Type, 32), e.Int(n.Type, 0)))
+	n = e.Alu(ir.OpSub, n, e.Where(tiny, e.Int(n.Type, 64), e.Int(n.Type, 0)))
 
 	whole := e.Cast(n, x.Type.Elem)
 	r := e.subF(m, 1) // exact

@@ -1,0 +1,409 @@
+package interp
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Elementwise instructions as loops over typed lanes. Each function returns
+// the loop of one op for one element type; semantics are those of the op table
+// (ir.EvalScalar is the slow form they are tested against). Every result is
+// stored to memory, so Go may not fuse a product with a sum.
+
+type unsigned interface {
+	uint8 | uint16 | uint32 | uint64
+}
+
+type integer interface {
+	int8 | int16 | int32 | int64 | unsigned
+}
+
+type float interface{ float32 | float64 }
+
+type number interface{ integer | float }
+
+func (m *machine) alu(in *program.Instr) (func(), error) {
+	from := in.Args[len(in.Args)-1].Type
+	switch {
+	case in.Ir == ir.OpBitcast:
+		return m.bitcast(in), nil
+	case in.Ir == ir.OpCast:
+		return m.cast(in)
+	case in.Ir == ir.OpWhere:
+		return m.where(in), nil
+	}
+	var step func()
+	switch from.Elem {
+	case ir.Bool:
+		step = aluBool(m, in)
+	case ir.I8:
+		step = aluInt[int8](m, in)
+	case ir.I16:
+		step = aluInt[int16](m, in)
+	case ir.I32:
+		step = aluInt[int32](m, in)
+	case ir.I64:
+		step = aluInt[int64](m, in)
+	case ir.U8:
+		step = aluInt[uint8](m, in)
+	case ir.U16:
+		step = aluInt[uint16](m, in)
+	case ir.U32:
+		step = aluInt[uint32](m, in)
+	case ir.U64:
+		step = aluInt[uint64](m, in)
+	case ir.F32:
+		step = aluFloat(m, in, fma32)
+	case ir.F64:
+		step = aluFloat(m, in, math.FMA)
+	}
+	if step == nil {
+		return nil, fmt.Errorf("the interpreter has no %s of %s", in.Ir, from)
+	}
+	return step, nil
+}
+
+// operands are the result and arguments of an instruction with one dtype.
+type operands[T any] struct{ r, a, b, c []T }
+
+func operandsOf[T any](m *machine, in *program.Instr) operands[T] {
+	o := operands[T]{r: lanes[T](m.define(in.Result)), a: lanes[T](m.reg(in.Args[0]))}
+	if len(in.Args) > 1 {
+		o.b = lanes[T](m.reg(in.Args[1]))
+	}
+	if len(in.Args) > 2 {
+		o.c = lanes[T](m.reg(in.Args[2]))
+	}
+	return o
+}
+
+func aluBool(m *machine, in *program.Instr) func() {
+	o := operandsOf[uint8](m, in)
+	if in.Ir == ir.OpNot {
+		return func() {
+			for i := range o.r {
+				o.r[i] = o.a[i] ^ 1
+			}
+		}
+	}
+	if in.Ir == ir.OpCmpLt || in.Ir == ir.OpCmpEq {
+		return compare(in.Ir, o.r, o.a, o.b)
+	}
+	return bitwise(in.Ir, o)
+}
+
+func aluInt[T integer](m *machine, in *program.Instr) func() {
+	if in.Ir == ir.OpCmpLt || in.Ir == ir.OpCmpEq {
+		return compare(in.Ir, lanes[uint8](m.define(in.Result)), lanes[T](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])))
+	}
+	o := operandsOf[T](m, in)
+	if step := arithmetic(in.Ir, o); step != nil {
+		return step
+	}
+	if step := bitwise(in.Ir, o); step != nil {
+		return step
+	}
+	return divisionAndBits(in.Ir, o)
+}
+
+func aluFloat[T float](m *machine, in *program.Instr, fma func(x, y, z T) T) func() {
+	if in.Ir == ir.OpCmpLt || in.Ir == ir.OpCmpEq {
+		return compare(in.Ir, lanes[uint8](m.define(in.Result)), lanes[T](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])))
+	}
+	o := operandsOf[T](m, in)
+	if step := arithmetic(in.Ir, o); step != nil {
+		return step
+	}
+	return floatOps(in.Ir, o, fma)
+}
+
+func compare[T number](op ir.Op, r []uint8, a, b []T) func() {
+	if op == ir.OpCmpLt {
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = 0
+				if a[i] < b[i] {
+					r[i] = 1
+				}
+			}
+		}
+	}
+	return func() {
+		a, b := a[:len(r)], b[:len(r)]
+		for i := range r {
+			r[i] = 0
+			if a[i] == b[i] {
+				r[i] = 1
+			}
+		}
+	}
+}
+
+// arithmetic has the ops of all numbers. Scalars, mostly index arithmetic, get
+// forms without a loop.
+func arithmetic[T number](op ir.Op, o operands[T]) func() {
+	r, a, b := o.r, o.a, o.b
+	if len(r) == 1 {
+		switch op {
+		case ir.OpAdd:
+			r, a, b := &r[0], &a[0], &b[0]
+			return func() { *r = *a + *b }
+		case ir.OpMul:
+			r, a, b := &r[0], &a[0], &b[0]
+			return func() { *r = *a * *b }
+		}
+	}
+	switch op {
+	case ir.OpAdd:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] + b[i]
+			}
+		}
+	case ir.OpSub:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] - b[i]
+			}
+		}
+	case ir.OpMul:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] * b[i]
+			}
+		}
+	case ir.OpNeg:
+		return func() {
+			a := a[:len(r)]
+			for i := range r {
+				r[i] = -a[i]
+			}
+		}
+	case ir.OpMin:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = min(a[i], b[i])
+			}
+		}
+	case ir.OpMax:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = max(a[i], b[i])
+			}
+		}
+	}
+	return nil
+}
+
+func bitwise[T integer](op ir.Op, o operands[T]) func() {
+	r, a, b := o.r, o.a, o.b
+	switch op {
+	case ir.OpAnd:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] & b[i]
+			}
+		}
+	case ir.OpOr:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] | b[i]
+			}
+		}
+	case ir.OpXor:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] ^ b[i]
+			}
+		}
+	case ir.OpNot:
+		return func() {
+			a := a[:len(r)]
+			for i := range r {
+				r[i] = ^a[i]
+			}
+		}
+	}
+	return nil
+}
+
+// divisionAndBits: shift counts are unsigned, so that Go's shift past the
+// width (0, or the sign of a signed a) is the op's meaning.
+func divisionAndBits[T integer](op ir.Op, o operands[T]) func() {
+	r, a, b := o.r, o.a, o.b
+	var t T
+	width := uint(unsafe.Sizeof(t)) * 8
+	switch op {
+	case ir.OpShl:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] << uint64(b[i])
+			}
+		}
+	case ir.OpShr:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] >> uint64(b[i])
+			}
+		}
+	case ir.OpFloorDiv:
+		return func() {
+			for i := range r {
+				r[i], _ = floorDivMod(a[i], b[i])
+			}
+		}
+	case ir.OpFloorMod:
+		return func() {
+			for i := range r {
+				_, r[i] = floorDivMod(a[i], b[i])
+			}
+		}
+	case ir.OpPopc:
+		return func() {
+			for i := range r {
+				r[i] = T(bits.OnesCount64(uint64(a[i]) << (64 - width)))
+			}
+		}
+	case ir.OpClz:
+		return func() {
+			for i := range r {
+				r[i] = T(bits.LeadingZeros64(uint64(a[i])<<(64-width) | 1<<(63-width)))
+			}
+		}
+	}
+	return nil
+}
+
+func floorDivMod[T integer](x, y T) (q, rem T) {
+	if y == 0 {
+		return 0, 0
+	}
+	q, rem = x/y, x%y
+	if rem != 0 && (rem < 0) != (y < 0) {
+		q--
+		rem += y
+	}
+	return q, rem
+}
+
+func floatOps[T float](op ir.Op, o operands[T], fma func(x, y, z T) T) func() {
+	r, a, b, c := o.r, o.a, o.b, o.c
+	var f func(float64) float64
+	switch op {
+	case ir.OpFma:
+		return func() {
+			a, b, c := a[:len(r)], b[:len(r)], c[:len(r)]
+			for i := range r {
+				r[i] = fma(a[i], b[i], c[i])
+			}
+		}
+	case ir.OpFDiv:
+		return func() {
+			a, b := a[:len(r)], b[:len(r)]
+			for i := range r {
+				r[i] = a[i] / b[i]
+			}
+		}
+	case ir.OpSqrt:
+		f = math.Sqrt // rounding to float64 first is harmless: 53 >= 2*24+2
+	case ir.OpFloor:
+		f = math.Floor
+	case ir.OpTrunc:
+		f = math.Trunc
+	case ir.OpRound:
+		f = math.RoundToEven
+	case ir.OpAbs:
+		f = math.Abs
+	default:
+		return nil
+	}
+	return func() {
+		a := a[:len(r)]
+		for i := range r {
+			r[i] = T(f(float64(a[i])))
+		}
+	}
+}
+
+// fma32 is x*y+z rounded once. The product is exact in float64; rounding the
+// sum to float64 and then to float32 is wrong only if the first rounding ends
+// on a midpoint between two float32, which the slow path takes.
+func fma32(x, y, z float32) float32 {
+	p := float64(x) * float64(y)
+	s := p + float64(z)
+	word := math.Float64bits(s)
+	exp := word >> 52 & 0x7ff
+	if word&0x1fffffff != 0x10000000 && exp > 1023-126 {
+		return float32(s)
+	}
+	return fmaSlow(p, float64(z), s)
+}
+
+// fmaSlow rounds p+z, of which s is the rounded sum, to odd first.
+func fmaSlow(p, z, s float64) float32 {
+	if math.IsInf(s, 0) || s != s {
+		return float32(s)
+	}
+	t := s - p // Knuth's two-sum
+	lost := (p - (s - t)) + (z - t)
+	word := math.Float64bits(s)
+	if lost != 0 && word&1 == 0 {
+		if (lost > 0) == (s > 0) {
+			word++
+		} else {
+			word--
+		}
+	}
+	return float32(math.Float64frombits(word))
+}
+
+// where picks lanes by element size.
+func (m *machine) where(in *program.Instr) func() {
+	switch in.Result.Type.Elem.Size() {
+	case 1:
+		return whereLoop[uint8](m, in)
+	case 2:
+		return whereLoop[uint16](m, in)
+	case 4:
+		return whereLoop[uint32](m, in)
+	}
+	return whereLoop[uint64](m, in)
+}
+
+func whereLoop[T unsigned](m *machine, in *program.Instr) func() {
+	c, a, b := lanes[uint8](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])), lanes[T](m.reg(in.Args[2]))
+	r := lanes[T](m.define(in.Result))
+	return func() {
+		c, a, b := c[:len(r)], a[:len(r)], b[:len(r)]
+		for i := range r {
+			v := b[i]
+			if c[i] != 0 {
+				v = a[i]
+			}
+			r[i] = v
+		}
+	}
+}
+
+// bitcast shares the register; of a pointer it follows the source.
+func (m *machine) bitcast(in *program.Instr) func() {
+	from := m.reg(in.Args[0])
+	m.regs[in.Result.ID] = from
+	return nil
+}
