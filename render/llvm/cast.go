@@ -1,0 +1,92 @@
+package llvm
+
+import (
+	"math"
+
+	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/types"
+	"github.com/llir/llvm/ir/value"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// cast converts between the dtypes that program.ExpandMath leaves.
+func (r *renderer) cast(x value.Value, from, to program.Type) value.Value {
+	at, t := r.at, valueType(to)
+	f, d := from.Elem, to.Elem
+	switch {
+	case f == d:
+		return x
+	case d == ir.Bool:
+		if f.IsFloat() {
+			return at.NewFCmp(enum.FPredUNE, x, floatOf(x.Type(), 0))
+		}
+		return at.NewICmp(enum.IPredNE, x, intOf(x.Type(), 0))
+	case f == ir.F16: // to f32
+		half := r.bitcast(x, sameShape(x.Type(), types.Half))
+		return at.NewFPExt(half, t)
+	case d == ir.F16: // from f32
+		half := at.NewFPTrunc(x, sameShape(x.Type(), types.Half))
+		return r.bitcast(half, t)
+	case f == ir.F32 && d == ir.F64:
+		return at.NewFPExt(x, t)
+	case f == ir.F64 && d == ir.F32:
+		return at.NewFPTrunc(x, t)
+	case f.IsFloat():
+		return r.floatToInt(x, d, t)
+	case d.IsFloat():
+		if f.IsSigned() {
+			return at.NewSIToFP(x, t)
+		}
+		return at.NewUIToFP(x, t)
+	}
+	return r.intToInt(x, f, d, t)
+}
+
+func (r *renderer) intToInt(x value.Value, from, to ir.DType, t types.Type) value.Value {
+	switch {
+	case from.Bits() > to.Bits():
+		return r.at.NewTrunc(x, t)
+	case from.Bits() == to.Bits():
+		return x
+	case from.IsSigned():
+		return r.at.NewSExt(x, t)
+	}
+	return r.at.NewZExt(x, t)
+}
+
+// floatToInt truncates and saturates; NaN gives 0. The conversion itself is
+// poison out of range, where its result is not selected. Narrow integers are
+// converted by way of i32.
+func (r *renderer) floatToInt(x value.Value, d ir.DType, t types.Type) value.Value {
+	at, ft := r.at, x.Type()
+	bits := d.Bits()
+	low, past := 0.0, math.Ldexp(1, bits)
+	least, most := int64(0), int64(-1) // of 64 unsigned bits
+	if bits < 64 {
+		most = 1<<bits - 1
+	}
+	if d.IsSigned() {
+		low, past = -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1)
+		least, most = math.MinInt64>>(64-bits), math.MaxInt64>>(64-bits)
+	}
+	var v value.Value
+	it := t
+	switch {
+	case bits < 32:
+		it = sameShape(t, types.I32)
+		v = at.NewFPToSI(x, it)
+	case d.IsSigned():
+		v = at.NewFPToSI(x, it)
+	default:
+		v = at.NewFPToUI(x, it)
+	}
+	v = at.NewSelect(at.NewFCmp(enum.FPredOLE, x, floatOf(ft, low)), intOf(it, least), v)
+	v = at.NewSelect(at.NewFCmp(enum.FPredOGE, x, floatOf(ft, past)), intOf(it, most), v)
+	v = at.NewSelect(at.NewFCmp(enum.FPredUNO, x, x), intOf(it, 0), v)
+	if it.Equal(t) {
+		return v
+	}
+	return at.NewTrunc(v, t)
+}

@@ -1,0 +1,116 @@
+package llvm
+
+import (
+	llir "github.com/llir/llvm/ir"
+	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/types"
+	"github.com/llir/llvm/ir/value"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Memory instructions. Alignments are those that the program proves.
+
+func (r *renderer) memory(in *program.Instr) {
+	switch in.Op {
+	case program.PtrAdd:
+		elem := memoryType(in.Result.Type.Elem)
+		r.set(in, r.pointerAdd(r.at, elem, r.value(in.Args[0]), r.value(in.Args[1])))
+	case program.Load:
+		r.set(in, r.load(r.value(in.Args[0]), in.Result.Type, in.Align))
+	case program.Store:
+		r.store(r.value(in.Args[0]), r.value(in.Args[1]), in.Args[1].Type, in.Align)
+	case program.Gather:
+		r.set(in, r.gather(in))
+	case program.Scatter:
+		r.scatter(in)
+	case program.Guarded:
+		r.set(in, r.guarded(in))
+	case program.Prefetch:
+		p := r.bitcast(r.value(in.Args[0]), types.I8Ptr)
+		// read, keep in all levels, data
+		r.intrinsic("llvm.prefetch.p0i8", types.Void, p, intOf(types.I32, 0), intOf(types.I32, 3), intOf(types.I32, 1))
+	case program.Alloca:
+		r.alloca(in)
+	}
+}
+
+// alloca reserves stack in the entry block, so that a loop does not grow it.
+func (r *renderer) alloca(in *program.Instr) {
+	a := llir.NewAlloca(memoryType(in.Result.Type.Elem))
+	a.NElems = intOf(types.I64, in.Count)
+	a.Align = llir.Align(in.Align)
+	r.entry.Insts = append(r.entry.Insts, a)
+	r.set(in, a)
+}
+
+func (r *renderer) load(p value.Value, t program.Type, align int) value.Value {
+	memory := vectorOf(memoryType(t.Elem), t.Lanes)
+	in := r.at.NewLoad(memory, r.bitcast(p, types.NewPointer(memory)))
+	in.Align = llir.Align(align)
+	if t.Elem != ir.Bool {
+		return in
+	}
+	return r.at.NewICmp(enum.IPredNE, in, intOf(memory, 0))
+}
+
+func (r *renderer) store(p, v value.Value, t program.Type, align int) {
+	memory := vectorOf(memoryType(t.Elem), t.Lanes)
+	if t.Elem == ir.Bool {
+		v = r.at.NewZExt(v, memory)
+	}
+	in := r.at.NewStore(v, r.bitcast(p, types.NewPointer(memory)))
+	in.Align = llir.Align(align)
+}
+
+// gather uses the hardware's gather where one exists (32 and 64-bit elements,
+// at least 8 lanes), else one load per lane.
+func (r *renderer) gather(in *program.Instr) value.Value {
+	p, offsets, t := r.value(in.Args[0]), r.value(in.Args[1]), in.Result.Type
+	elem := memoryType(t.Elem)
+	if t.Lanes == 1 {
+		return r.load(r.pointerAdd(r.at, elem, p, offsets), t, in.Align)
+	}
+	if r.hasGather(t) {
+		addresses := r.pointerAdd(r.at, elem, p, offsets)
+		vt := valueType(t)
+		mask := intOf(types.NewVector(uint64(t.Lanes), types.I1), 1)
+		name := "llvm.masked.gather." + suffix(vt) + "." + suffix(addresses.Type())
+		return r.intrinsic(name, vt, addresses, intOf(types.I32, int64(in.Align)), mask, undef(vt))
+	}
+	var v value.Value = undef(valueType(t))
+	for lane := range t.Lanes {
+		address := r.pointerAdd(r.at, elem, p, r.lane(offsets, lane))
+		x := r.load(address, program.Scalar(t.Elem), in.Align)
+		v = r.at.NewInsertElement(v, x, intOf(types.I32, int64(lane)))
+	}
+	return v
+}
+
+func (r *renderer) hasGather(t program.Type) bool {
+	return r.desc != nil && r.desc.VectorBytes >= 32 && t.Elem.Size() >= 4 && t.Lanes >= 8 && t.Lanes&(t.Lanes-1) == 0
+}
+
+func (r *renderer) scatter(in *program.Instr) {
+	p, offsets, v := r.value(in.Args[0]), r.value(in.Args[1]), r.value(in.Args[2])
+	elem := in.Args[2].Type.Elem
+	for lane := range in.Args[2].Type.Lanes {
+		address := r.pointerAdd(r.at, memoryType(elem), p, r.lane(offsets, lane))
+		r.store(address, r.lane(v, lane), program.Scalar(elem), in.Align)
+	}
+}
+
+// guarded branches around the load.
+func (r *renderer) guarded(in *program.Instr) value.Value {
+	other := r.value(in.Args[2])
+	before := r.at
+	load := r.newBlock("guarded")
+	join := r.newBlock("join")
+	before.NewCondBr(r.value(in.Args[0]), load, join)
+	r.at = load
+	v := r.load(r.value(in.Args[1]), in.Result.Type, in.Align)
+	load.NewBr(join)
+	r.at = join
+	return join.NewPhi(llir.NewIncoming(other, before), llir.NewIncoming(v, load))
+}

@@ -1,0 +1,303 @@
+package llvm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	llir "github.com/llir/llvm/ir"
+	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/types"
+	"github.com/llir/llvm/ir/value"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/target"
+)
+
+// Render returns the text of a module and the name of its entry. The program
+// must be verified; it is expanded (program.ExpandMath) here.
+func Render(p *program.Program, desc *target.Desc) (text, entry string, err error) {
+	basic := program.ExpandMath(p)
+	r := &renderer{
+		program:    basic,
+		desc:       desc,
+		module:     llir.NewModule(),
+		values:     make([]value.Value, basic.Values),
+		consts:     make([]*program.Instr, basic.Values),
+		intrinsics: make(map[string]*llir.Func),
+	}
+	entry = entryName(p.Name)
+	if err := r.function(entry); err != nil {
+		return "", "", fmt.Errorf("render/llvm: kernel %s: %w", p.Name, err)
+	}
+	return r.module.String(), entry, nil
+}
+
+// entryName makes an identifier of a kernel's name.
+func entryName(name string) string {
+	clean := func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+			return c
+		}
+		return '_'
+	}
+	return "k_" + strings.Map(clean, name)
+}
+
+type renderer struct {
+	program    *program.Program
+	desc       *target.Desc
+	module     *llir.Module
+	fn         *llir.Func
+	entry      *llir.Block // allocas and parameters
+	at         *llir.Block // where instructions go
+	values     []value.Value
+	consts     []*program.Instr // by value id, for ops that depend on constants
+	intrinsics map[string]*llir.Func
+	lo, hi     value.Value
+	blocks     int
+}
+
+func (r *renderer) function(name string) error {
+	args := llir.NewParam("args", types.NewPointer(types.I8Ptr))
+	lo, hi := llir.NewParam("lo", types.I64), llir.NewParam("hi", types.I64)
+	r.lo, r.hi = lo, hi
+	r.fn = r.module.NewFunc(name, types.Void, args, lo, hi)
+	r.fn.FuncAttrs = r.attributes()
+	r.entry = r.fn.NewBlock("entry")
+	r.at = r.fn.NewBlock("start")
+	for i := range r.program.Params {
+		r.param(args, i)
+	}
+	if err := r.block(r.program.Body); err != nil {
+		return err
+	}
+	r.at.NewRet(nil)
+	r.entry.NewBr(r.fn.Blocks[1])
+	return nil
+}
+
+// attributes: without builtins LLVM makes no memset out of a zeroing loop;
+// the vector widths keep it from splitting our vectors on CPUs that it tunes
+// for narrower ones.
+func (r *renderer) attributes() []llir.FuncAttribute {
+	attrs := []llir.FuncAttribute{llir.AttrString("no-builtins"), enum.FuncAttrNoUnwind}
+	if r.desc != nil && r.desc.VectorBytes > 0 {
+		bits := strconv.Itoa(8 * r.desc.VectorBytes)
+		attrs = append(attrs,
+			llir.AttrPair{Key: "prefer-vector-width", Value: bits},
+			llir.AttrPair{Key: "min-legal-vector-width", Value: bits})
+	}
+	return attrs
+}
+
+func (r *renderer) param(args value.Value, i int) {
+	p := &r.program.Params[i]
+	slot := r.pointerAdd(r.entry, types.I8Ptr, args, intOf(types.I64, int64(i)))
+	raw := r.entry.NewLoad(types.I8Ptr, slot)
+	raw.Align = 8
+	var v value.Value
+	if p.Kind == program.ParamVar {
+		v = r.entry.NewPtrToInt(raw, types.I64)
+	} else {
+		v = raw
+		if t := valueType(p.Value.Type); !t.Equal(types.I8Ptr) {
+			v = r.entry.NewBitCast(raw, t)
+		}
+	}
+	r.values[p.Value.ID] = v
+}
+
+// pointerAdd is getelementptr with one index, scalar or vector.
+func (r *renderer) pointerAdd(at *llir.Block, elem types.Type, p, index value.Value) value.Value {
+	var t types.Type = types.NewPointer(elem)
+	if v, ok := index.Type().(*types.VectorType); ok {
+		t = types.NewVector(v.Len, t)
+	}
+	in := &llir.InstGetElementPtr{ElemType: elem, Src: p, Indices: []value.Value{index}, Typ: t}
+	at.Insts = append(at.Insts, in)
+	return in
+}
+
+func (r *renderer) value(v *program.Value) value.Value { return r.values[v.ID] }
+
+func (r *renderer) set(in *program.Instr, v value.Value) { r.values[in.Result.ID] = v }
+
+func (r *renderer) newBlock(role string) *llir.Block {
+	r.blocks++
+	return r.fn.NewBlock(role + strconv.Itoa(r.blocks))
+}
+
+// block renders the instructions of a block; yields are left to the caller.
+func (r *renderer) block(b *program.Block) error {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if err := r.instr(in); err != nil {
+			return fmt.Errorf("`%s`: %w", program.PrintInstr(in), err)
+		}
+	}
+	return nil
+}
+
+func (r *renderer) instr(in *program.Instr) error {
+	switch in.Op {
+	case program.Const, program.ConstLanes, program.Iota:
+		r.constant(in)
+	case program.Alu:
+		return r.alu(in)
+	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes, program.Dot4:
+		r.lanes(in)
+	case program.PtrAdd, program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
+		r.memory(in)
+	case program.For:
+		return r.loop(in)
+	case program.If:
+		return r.branch(in)
+	case program.GridLoop:
+		return r.grid(in)
+	case program.Yield:
+	default:
+		return fmt.Errorf("a CPU has no %s", in.Op)
+	}
+	return nil
+}
+
+func (r *renderer) constant(in *program.Instr) {
+	t := in.Result.Type
+	r.consts[in.Result.ID] = in
+	lane := func(i int) string {
+		switch {
+		case in.Op == program.Iota:
+			return elementLiteral(t.Elem, ir.WrapInt(t.Elem, int64(i)), 0)
+		case in.Op == program.ConstLanes && t.Elem.IsFloat():
+			return elementLiteral(t.Elem, 0, in.Floats[i])
+		case in.Op == program.ConstLanes:
+			return elementLiteral(t.Elem, in.Ints[i], 0)
+		}
+		return elementLiteral(t.Elem, in.Int, in.Float)
+	}
+	if v, ok := valueType(t).(*types.VectorType); ok {
+		r.set(in, vectorLiteral(v, lane))
+		return
+	}
+	r.set(in, &literal{valueType(t), lane(0)})
+}
+
+// constInt is the value of an integer constant with equal lanes.
+func (r *renderer) constInt(v *program.Value) (int64, bool) {
+	c := r.consts[v.ID]
+	if c == nil || c.Op != program.Const || v.Type.Elem.IsFloat() {
+		return 0, false
+	}
+	return c.Int, true
+}
+
+// constFloat is the value of a float constant with equal lanes.
+func (r *renderer) constFloat(v *program.Value) (float64, bool) {
+	c := r.consts[v.ID]
+	if c == nil || c.Op != program.Const || !v.Type.Elem.IsFloat() {
+		return 0, false
+	}
+	return c.Float, true
+}
+
+// Control flow. Loops are rotated: test, then bodies that end with the test.
+
+// counted renders a loop from lo below hi. carry makes the phis at the head of
+// the body, next the values for another round (nil, nil for a grid).
+func (r *renderer) counted(body *program.Block, lo, hi, step value.Value, inits []value.Value) ([]value.Value, error) {
+	before := r.at
+	head := r.newBlock("loop")
+	exit := llir.NewBlock("done" + strconv.Itoa(r.blocks))
+	before.NewCondBr(before.NewICmp(enum.IPredSLT, lo, hi), head, exit)
+
+	r.at = head
+	index := head.NewPhi(llir.NewIncoming(lo, before))
+	r.values[body.Args[0].ID] = index
+	phis := make([]*llir.InstPhi, len(inits))
+	for i, init := range inits {
+		phis[i] = head.NewPhi(llir.NewIncoming(init, before))
+		r.values[body.Args[1+i].ID] = phis[i]
+	}
+	if err := r.block(body); err != nil {
+		return nil, err
+	}
+	latch := r.at
+	next := latch.NewAdd(index, step)
+	index.Incs = append(index.Incs, llir.NewIncoming(next, latch))
+	latch.NewCondBr(latch.NewICmp(enum.IPredSLT, next, hi), head, exit)
+
+	exit.Parent = r.fn
+	r.fn.Blocks = append(r.fn.Blocks, exit)
+	r.at = exit
+	results := make([]value.Value, len(inits))
+	for i, init := range inits {
+		v := r.value(body.Instrs[len(body.Instrs)-1].Args[i])
+		phis[i].Incs = append(phis[i].Incs, llir.NewIncoming(v, latch))
+		results[i] = exit.NewPhi(llir.NewIncoming(init, before), llir.NewIncoming(v, latch))
+	}
+	return results, nil
+}
+
+func (r *renderer) loop(in *program.Instr) error {
+	var inits []value.Value
+	for _, a := range in.Args[3:] {
+		inits = append(inits, r.value(a))
+	}
+	results, err := r.counted(in.Body, r.value(in.Args[0]), r.value(in.Args[1]), r.value(in.Args[2]), inits)
+	if err != nil {
+		return err
+	}
+	for i, v := range results {
+		r.values[in.Results[i].ID] = v
+	}
+	return nil
+}
+
+func (r *renderer) grid(in *program.Instr) error {
+	_, err := r.counted(in.Body, r.lo, r.hi, intOf(types.I64, 1), nil)
+	return err
+}
+
+func (r *renderer) branch(in *program.Instr) error {
+	before := r.at
+	then := r.newBlock("then")
+	r.at = then
+	if err := r.block(in.Body); err != nil {
+		return err
+	}
+	thenEnd := r.at
+	other := r.newBlock("else")
+	r.at = other
+	if err := r.block(in.Else); err != nil {
+		return err
+	}
+	otherEnd := r.at
+	before.NewCondBr(r.value(in.Args[0]), then, other)
+	join := r.newBlock("join")
+	thenEnd.NewBr(join)
+	otherEnd.NewBr(join)
+	r.at = join
+	yes := in.Body.Instrs[len(in.Body.Instrs)-1].Args
+	no := in.Else.Instrs[len(in.Else.Instrs)-1].Args
+	for i, v := range in.Results {
+		r.values[v.ID] = join.NewPhi(llir.NewIncoming(r.value(yes[i]), thenEnd), llir.NewIncoming(r.value(no[i]), otherEnd))
+	}
+	return nil
+}
+
+// intrinsic calls llvm.NAME.suffixes, declaring it at first use.
+func (r *renderer) intrinsic(name string, result types.Type, args ...value.Value) value.Value {
+	f := r.intrinsics[name]
+	if f == nil {
+		var params []*llir.Param
+		for _, a := range args {
+			params = append(params, llir.NewParam("", a.Type()))
+		}
+		f = r.module.NewFunc(name, result, params...)
+		r.intrinsics[name] = f
+	}
+	return r.at.NewCall(f, args...)
+}
