@@ -1,6 +1,3 @@
-// Package target holds machine descriptions: pure data, a leaf. Heuristics and
-// cost models read these checked-in constants, never a measurement, so that a
-// plan is a function of the graph and the description alone.
 package target
 
 // Kind is the family of a target.
@@ -24,7 +21,8 @@ type Desc struct {
 	SharedBytes   int
 	CacheL1Bytes  int
 	CacheL2Bytes  int
-	PrefetchBytes int // distance ahead of streamed weights; 0 is none
+	PrefetchBytes int  // distance ahead of streamed weights; 0 is none
+	FMA           bool // fused multiply-add in hardware, at the rate of a product
 	Contractions  []Contraction
 	Cost          Cost
 }

@@ -1,0 +1,173 @@
+package target
+
+import "strings"
+
+// cpuLevel is a row of the table of instruction-set levels. A level is what
+// plans depend on; the exact CPU only steers LLVM's instruction scheduling.
+type cpuLevel struct {
+	name        string
+	needs       []string // LLVM feature names, all present
+	vectorBytes int
+	vectorRegs  int
+	fma         bool
+	cost        Cost // Workers is set from the number of cores
+}
+
+// Costs of one core, in picoseconds.
+//
+// x86-64-v4 was measured on an AMD Zen 5 server at 4.1-4.3 GHz: 40 GB/s read by
+// one thread (25 ps a byte); 276 GFLOP/s of f32 FMA (7 ps an operation);
+// 84 GB/s of packed bytes out of L2 with arithmetic, 64 bytes a cycle without
+// (4 ps a byte); exp as a polynomial of degree 6 and a scale, 16 operations;
+// a barrier of two threads 60 ns. The others are the same core with fewer
+// lanes: operations scale with the vector width, memory does not.
+var (
+	costV4   = Cost{ByteDRAM: 25, ByteCache: 4, Op: 7, Transcend: 112, Launch: 60_000}
+	costV3   = Cost{ByteDRAM: 25, ByteCache: 6, Op: 14, Transcend: 224, Launch: 60_000}
+	costV2   = Cost{ByteDRAM: 25, ByteCache: 8, Op: 56, Transcend: 900, Launch: 60_000} // no FMA: two operations
+	costNeon = Cost{ByteDRAM: 40, ByteCache: 8, Op: 40, Transcend: 640, Launch: 100_000}
+)
+
+// x86Levels from best to least.
+var x86Levels = []cpuLevel{
+	{"x86-64-v4", []string{"avx512f", "avx512bw", "avx512dq", "avx512vl"}, 64, 32, true, costV4},
+	{"x86-64-v3", []string{"avx2", "fma"}, 32, 16, true, costV3},
+	{"x86-64-v2", []string{"sse4.2"}, 16, 16, false, costV2},
+	{"x86-64", nil, 16, 16, false, costV2},
+}
+
+var armLevels = []cpuLevel{
+	{"arm64", nil, 16, 32, true, costNeon},
+}
+
+// generic has no SIMD that a plan could count on: four lanes, as every 64-bit
+// machine's vector unit has at least.
+var genericLevel = cpuLevel{"generic", nil, 16, 16, false, costV2}
+
+// cpuContractions are the dot-product instructions of CPUs by the feature that
+// brings them. A is the unsigned side where signs differ (vpdpbusd, usdot).
+var cpuContractions = []struct {
+	feature string
+	bytes   int // vector bytes of the level from which the row holds
+	row     Contraction
+}{
+	{"avx512vnni", 64, Contraction{"vpdpbusd", "u8", "i8", "i32", 4, 1, 1, "llvm.x86.avx512.vpdpbusd.512"}},
+	{"avx512vnni", 64, Contraction{"vpdpwssd", "i16", "i16", "i32", 2, 1, 1, "llvm.x86.avx512.vpdpwssd.512"}},
+	{"avx512bf16", 64, Contraction{"vdpbf16ps", "bf16", "bf16", "f32", 2, 1, 1, "llvm.x86.avx512bf16.dpbf16ps.512"}},
+	{"avxvnni", 32, Contraction{"vpdpbusd", "u8", "i8", "i32", 4, 1, 1, "llvm.x86.avx512.vpdpbusd.256"}},
+	{"avxvnni", 32, Contraction{"vpdpwssd", "i16", "i16", "i32", 2, 1, 1, "llvm.x86.avx512.vpdpwssd.256"}},
+	{"dotprod", 16, Contraction{"sdot", "i8", "i8", "i32", 4, 1, 1, "llvm.aarch64.neon.sdot.v4i32.v16i8"}},
+	{"dotprod", 16, Contraction{"udot", "u8", "u8", "u32", 4, 1, 1, "llvm.aarch64.neon.udot.v4i32.v16i8"}},
+	{"i8mm", 16, Contraction{"usdot", "u8", "i8", "i32", 4, 1, 1, "llvm.aarch64.neon.usdot.v4i32.v16i8"}},
+	{"bf16", 16, Contraction{"bfdot", "bf16", "bf16", "f32", 2, 1, 1, "llvm.aarch64.neon.bfdot.v4f32.v8bf16"}},
+}
+
+// prefetchBytes is how far ahead streamed weights are asked for. Zen 5, one
+// thread, packed matvec, GB/s: none 28, 2 KB 35.7, 4 KB 42, 8 KB 41.4, 16 KB
+// 37.4 with int8 activations; 20.9, 26, 34, 36.9, 36.9 with f32.
+const prefetchBytes = 8192
+
+// ForCPU describes a CPU from LLVM's name and features ("avx2" or "+avx2"; "-avx2"
+// takes one away) and its number of cores. Without features the name decides:
+// see cpuNames. The name of the result is the level with the contractions it
+// has: two CPUs of one level get the same plans.
+func ForCPU(name string, features []string, cores int) *Desc {
+	set := make(map[string]bool)
+	row, known := cpuNames[name]
+	for _, f := range row.features {
+		set[f] = true
+	}
+	for _, f := range features {
+		set[strings.TrimLeft(f, "+-")] = !strings.HasPrefix(f, "-")
+	}
+	levels := x86Levels
+	switch {
+	case row.arm || set["neon"]:
+		levels = armLevels
+	case len(set) == 0 && (!known || name == "generic"):
+		levels = []cpuLevel{genericLevel}
+	}
+	level := levels[len(levels)-1]
+	for i := len(levels) - 1; i >= 0; i-- {
+		if hasAll(set, levels[i].needs) {
+			level = levels[i]
+		}
+	}
+	return level.describe(set, cores)
+}
+
+func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
+	d := &Desc{
+		Name: "llvm:" + l.name, Kind: CPU, VectorBytes: l.vectorBytes, VectorRegs: l.vectorRegs, FMA: l.fma,
+		WarpSize: 1, MaxThreads: 1, CacheL1Bytes: 32 << 10, CacheL2Bytes: 1 << 20,
+		PrefetchBytes: prefetchBytes, Cost: l.cost,
+	}
+	d.Cost.Workers = max(cores, 1)
+	seen := ""
+	for _, c := range cpuContractions {
+		if !set[c.feature] || l.vectorBytes < c.bytes || l.vectorBytes > c.bytes && c.bytes != 64 {
+			continue
+		}
+		d.Contractions = append(d.Contractions, c.row)
+		if short := strings.TrimPrefix(strings.TrimPrefix(c.feature, "avx512"), "avx"); seen != short {
+			d.Name += "+" + short
+			seen = short
+		}
+	}
+	return d
+}
+
+func hasAll(set map[string]bool, needs []string) bool {
+	for _, f := range needs {
+		if !set[f] {
+			return false
+		}
+	}
+	return true
+}
+
+// cpuName is a CPU or level that can be asked for by name alone.
+type cpuName struct {
+	arm      bool
+	features []string
+}
+
+var (
+	featuresV2     = []string{"sse4.2"}
+	featuresV3     = append([]string{"avx2", "fma", "f16c"}, featuresV2...)
+	featuresV4     = append([]string{"avx512f", "avx512bw", "avx512dq", "avx512vl"}, featuresV3...)
+	featuresVNNI   = append([]string{"avx512vnni"}, featuresV4...)
+	featuresBF16   = append([]string{"avx512bf16"}, featuresVNNI...)
+	featuresNeon   = []string{"neon"}
+	featuresDot    = append([]string{"dotprod"}, featuresNeon...)
+	featuresMatrix = append([]string{"i8mm", "bf16"}, featuresDot...)
+)
+
+// cpuNames are LLVM's names of CPUs and levels with the features that matter
+// here.
+var cpuNames = map[string]cpuName{
+	"x86-64":         {},
+	"x86-64-v2":      {features: featuresV2},
+	"x86-64-v3":      {features: featuresV3},
+	"x86-64-v4":      {features: featuresV4},
+	"haswell":        {features: featuresV3},
+	"skylake":        {features: featuresV3},
+	"alderlake":      {features: append([]string{"avxvnni"}, featuresV3...)},
+	"znver1":         {features: featuresV3},
+	"znver2":         {features: featuresV3},
+	"znver3":         {features: featuresV3},
+	"znver4":         {features: featuresBF16},
+	"znver5":         {features: featuresBF16},
+	"skylake-avx512": {features: featuresV4},
+	"cascadelake":    {features: featuresVNNI},
+	"icelake-server": {features: featuresVNNI},
+	"sapphirerapids": {features: featuresBF16},
+	"arm64":          {arm: true, features: featuresNeon},
+	"cortex-a72":     {arm: true, features: featuresNeon},
+	"cortex-a78ae":   {arm: true, features: featuresDot},
+	"neoverse-n1":    {arm: true, features: featuresDot},
+	"neoverse-v1":    {arm: true, features: featuresMatrix},
+	"apple-m1":       {arm: true, features: featuresDot},
+	"apple-m2":       {arm: true, features: featuresMatrix},
+	"generic":        {},
+}
