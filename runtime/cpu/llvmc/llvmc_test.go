@@ -350,3 +350,13 @@ func BenchmarkCompileSmall(b *testing.B) {
 		}
 	}
 }
+
+// TestStartWithoutMaybeChild: a program that would run itself again as a
+// whole must be refused.
+func TestStartWithoutMaybeChild(t *testing.T) {
+	maybeChildCalled.Store(false)
+	defer maybeChildCalled.Store(true)
+	if _, err := Start(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "MaybeChild") {
+		t.Fatalf("got %v, want an error naming MaybeChild", err)
+	}
+}

@@ -23,7 +23,7 @@
 // one worker and 0.3 us with two, a further launch 4 ns and 60 ns.
 //
 // Start at pool.go; step.go is the data that native code reads, layout.go
-// its memory layout, and loop_amd64.s the worker loop, which is fixed machine
+// its memory layout, and loop_*.s the worker loop, which is fixed machine
 // code so that a pool needs no LLVM. Other architectures have the slower,
 // unguarded loop of loop_generic.go. MeasureRead and MeasureFMA give the
 // limits of the machine that kernels are compared with.

@@ -9,7 +9,7 @@ import (
 // FaultError is a kernel that raised a signal. The step it belongs to did
 // not complete; its outputs are undefined. The pool stays usable.
 type FaultError struct {
-	Signal  unix.Signal // SIGSEGV, SIGBUS, SIGFPE or SIGILL
+	Signal  unix.Signal // SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP
 	Code    int         // si_code: what kind of fault
 	Address uintptr     // that was accessed (SIGSEGV, SIGBUS)
 	PC      uintptr     // of the instruction

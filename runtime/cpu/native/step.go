@@ -143,7 +143,7 @@ func (s *Step) callAt(record uintptr) int {
 
 // slab is the part of a call's units that worker w of count runs: bounds are
 // multiples of the granularity, sizes differ by at most one granule, and the
-// slabs of workers 0 to count-1 follow each other. loop_amd64.s computes the
+// slabs of workers 0 to count-1 follow each other. loop_*.s computes the
 // same; the partition must never change a result, only who computes it.
 func slab(r *callRecord, w, count int64) (lo, hi int64) {
 	bound := func(w int64) int64 { return (r.granules*w + count - 1) / count * r.granularity }

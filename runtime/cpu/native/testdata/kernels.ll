@@ -1,4 +1,5 @@
 ; Kernels of the tests. ABI: void kernel(ptr args, i64 lo, i64 hi).
+; {{words}} are assembly, filled in by machine (native_test.go).
 
 define void @nothing(ptr %args, i64 %lo, i64 %hi) nounwind {
   ret void
@@ -66,7 +67,7 @@ define void @read_at(ptr %args, i64 %lo, i64 %hi) nounwind {
   %mine = and i1 %above, %below
   br i1 %mine, label %read, label %done
 read:
-  call void asm sideeffect "xor %rbx, %rbx\0Axor %r12, %r12\0Axor %r13, %r13\0Axor %r14, %r14\0Axor %r15, %r15\0Axor %ebp, %ebp\0Astd\0Amovq ($0), %rax\0Acld", "r,~{rax},~{rbx},~{r12},~{r13},~{r14},~{r15},~{rbp},~{memory},~{dirflag}"(ptr %address)
+  call void asm sideeffect {{spoil}}(ptr %address)
   br label %done
 done:
   ret void
@@ -107,7 +108,7 @@ entry:
   br label %loop
 loop:
   %i = phi i64 [ 0, %entry ], [ %next, %loop ]
-  call void asm sideeffect "imul %rax, %rax", "~{rax},~{flags}"()
+  call void asm sideeffect {{multiply}}()
   %next = add i64 %i, 1
   %more = icmp slt i64 %next, %n
   br i1 %more, label %loop, label %done

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package native
 
@@ -33,12 +33,12 @@ var (
 const maxBlocks = 4096
 
 // guardedSignals are what instructions raise.
-var guardedSignals = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL}
+var guardedSignals = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP}
 
 // workerSignalMask blocks all signals in worker threads but the guarded ones
 // and the two that the C library uses between its threads (32 and 33):
 // Go's handlers have no business on a thread that never returns to Go.
-const workerSignalMask = ^uint64(1<<(unix.SIGSEGV-1) | 1<<(unix.SIGBUS-1) | 1<<(unix.SIGFPE-1) | 1<<(unix.SIGILL-1) | 1<<(32-1) | 1<<(33-1))
+const workerSignalMask = ^uint64(1<<(unix.SIGSEGV-1) | 1<<(unix.SIGBUS-1) | 1<<(unix.SIGFPE-1) | 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(32-1) | 1<<(33-1))
 
 // installGuard puts tgc_native_handler in front of Go's handlers, once.
 func installGuard() error {

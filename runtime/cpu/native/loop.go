@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package native
 
@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Entry addresses of the C functions of loop_amd64.s.
+// Entry addresses of the C functions of loop_*.s.
 var stepEntry, workerEntry, handlerEntry uintptr
 
 // readTicks reads the time stamp counter.
@@ -22,7 +22,7 @@ func readTicks() uint64
 // and whatever a chained handler needs.
 const altStackSize = 64 << 10
 
-// loop is the Go side of the worker loop in loop_amd64.s.
+// loop is the Go side of the worker loop in loop_*.s.
 type loop struct {
 	memory  *Memory // control, then alternate signal stacks
 	control *control
