@@ -1,0 +1,355 @@
+package kernel
+
+import (
+	"fmt"
+	"sort"
+
+	"tgc/ir"
+	"tgc/rewrite"
+	"tgc/target"
+)
+
+// planned is a kernel whose ranges all are digits with a role: what lowering
+// reads. The plan's splits are in it as one substitution of every range.
+type planned struct {
+	arena    *ir.Arena
+	sink     *ir.UOp
+	stores   []plannedStore
+	ranges   []*ir.UOp // every RANGE, outer before inner, high digits before low
+	roles    []role    // by index into ranges
+	fma      bool
+	prefetch map[int]int64 // slot -> bytes ahead
+	simplify *rewrite.Simplifier
+	bounds   *ir.Bounds
+}
+
+// plannedStore is a STORE and the conditions of its padded ranges.
+type plannedStore struct {
+	node  *ir.UOp
+	gates []*ir.UOp
+}
+
+// segment is a digit that an Opt splits off, low end first; size 0 is all that
+// is left.
+type segment struct {
+	size int64
+	role role
+}
+
+// axisPlan collects what the Opts say about one axis.
+type axisPlan struct {
+	axis     Axis
+	segments []segment
+	rest     role
+	padTo    int64
+	stage    bool
+}
+
+// digit is a range that stands for part of a split one.
+type digit struct {
+	rng    *ir.UOp
+	stride int64
+	role   role
+}
+
+// split says what replaces a range.
+type split struct {
+	digits []digit // high to low; empty where the extent is 1
+	value  *ir.UOp // the sum of digits times strides
+	gate   *ir.UOp // value < extent, nil where every point exists
+}
+
+type applier struct {
+	arena  *ir.Arena
+	desc   *target.Desc
+	simp   *rewrite.Simplifier
+	bounds *ir.Bounds
+	nextID int
+	roles  map[*ir.UOp]role
+	order  map[*ir.UOp]orderKey
+	splits map[*ir.UOp]*split
+	gates  [][]*ir.UOp // by store
+}
+
+// orderKey sorts ranges: by axis, then high digits first.
+type orderKey struct{ axis, digit int }
+
+// apply checks the plan and turns a kernel into a planned one.
+func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, error) {
+	plans, global, err := readPlan(sink, plan, desc)
+	if err != nil {
+		return nil, err
+	}
+	ap := &applier{arena: a, desc: desc, simp: rewrite.NewSimplifier(a), bounds: ir.NewBounds(),
+		roles: make(map[*ir.UOp]role), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src))}
+	for _, p := range plans {
+		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
+	}
+	sink = reorderStores(a, sink, global.swaps)
+	sink, plans = ap.hoistInvariant(sink, plans)
+	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
+		return nil, err
+	}
+	sink, plans = ap.hoistPanels(sink, plans)
+	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
+		return nil, err
+	}
+	return ap.finish(sink, global)
+}
+
+// rebuildAxes splits the axes of some kinds in one substitution.
+func (ap *applier) rebuildAxes(sink *ir.UOp, plans []axisPlan, kinds ...AxisKind) (*ir.UOp, error) {
+	cuts := Boundaries(ap.arena, sink)
+	ap.splits = make(map[*ir.UOp]*split)
+	for i, p := range plans {
+		for _, kind := range kinds {
+			if p.axis.Kind != kind {
+				continue
+			}
+			s, err := ap.splitAxis(i, p, cuts[p.axis.Range])
+			if err != nil {
+				return nil, err
+			}
+			ap.splits[p.axis.Range] = s
+		}
+	}
+	return ap.simp.Do(ap.rebuild(sink)), nil
+}
+
+// splitAxis cuts one axis into digits. Within lanes and copies it also cuts at
+// the boundaries of index expressions, so that indices become linear.
+func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, error) {
+	a, r := ap.arena, p.axis.Range
+	extent := r.Src[0]
+	if p.padTo > 1 {
+		extent = a.Mul(ap.ceilDiv(extent, p.padTo), a.Index(p.padTo))
+	}
+	size, constant := extent.Int()
+	at := int64(1)
+	var digits []digit
+	add := func(stride, n int64, role role) {
+		digits = append(digits, digit{rng: ap.newRange(a.Index(n)), stride: stride, role: role})
+	}
+	for _, seg := range p.segments {
+		n := seg.size
+		if n == 0 {
+			if !constant {
+				return nil, fmt.Errorf("kernel: plan: %s: %s without an amount needs a constant extent", p.axis.Name, seg.role)
+			}
+			n = max((size+at-1)/at, 1)
+		}
+		if constant && at*n > size && p.padTo <= 1 && at*n >= 2*size {
+			return nil, fmt.Errorf("kernel: plan: %s: %d points in digits, the extent is %d", p.axis.Name, at*n, size)
+		}
+		if n == 1 {
+			continue
+		}
+		lo := at
+		if seg.role == roleLane || seg.role == roleUnroll {
+			for _, c := range chainWithin(cuts, at, at*n) {
+				add(lo, c/lo, seg.role)
+				lo = c
+			}
+		}
+		add(lo, at*n/lo, seg.role)
+		at *= n
+	}
+	s := &split{}
+	rest := ap.ceilDiv(extent, at)
+	if !rest.IsInt(1) || len(digits) == 0 {
+		digits = append(digits, digit{rng: ap.newRange(rest), stride: at, role: p.rest})
+	}
+	s.value = a.Index(0)
+	for i := len(digits) - 1; i >= 0; i-- {
+		d := digits[i]
+		s.digits = append(s.digits, d)
+		s.value = a.Add(s.value, a.Mul(d.rng, a.Index(d.stride)))
+		ap.roles[d.rng] = d.role
+		ap.order[d.rng] = orderKey{position, len(digits) - i}
+	}
+	exact := ap.bounds.Of(r.Src[0]).DivisibleBy(at) && p.padTo <= 1
+	if !exact {
+		s.gate = a.Lt(s.value, r.Src[0])
+		if p.axis.Kind == StageAxis {
+			return nil, fmt.Errorf("kernel: plan: %s: digits of %d points do not divide a stage's extent", p.axis.Name, at)
+		}
+		if p.axis.Kind == StoreAxis && hasLane(digits) {
+			return nil, fmt.Errorf("kernel: plan: %s: VECTOR of a store range must divide its extent", p.axis.Name)
+		}
+	}
+	return s, nil
+}
+
+func hasLane(digits []digit) bool {
+	for _, d := range digits {
+		if d.role == roleLane {
+			return true
+		}
+	}
+	return false
+}
+
+// ceilDiv is (x + n - 1) / n.
+func (ap *applier) ceilDiv(x *ir.UOp, n int64) *ir.UOp {
+	a := ap.arena
+	return ap.simp.Do(a.Div(a.Add(x, a.Index(n-1)), a.Index(n)))
+}
+
+func (ap *applier) newRange(extent *ir.UOp) *ir.UOp {
+	r := ap.arena.Range(ap.nextID, extent)
+	ap.nextID++
+	return r
+}
+
+// rebuild substitutes ap.splits in a kernel.
+func (ap *applier) rebuild(sink *ir.UOp) *ir.UOp {
+	a := ap.arena
+	done := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		src := make([]*ir.UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		switch {
+		case u.Op == ir.OpRange && ap.splits[u] != nil:
+			done[u] = ap.splits[u].value
+		case u.Op == ir.OpReduce && ap.splits[u.ReduceRange()] != nil:
+			done[u] = ap.rebuildReduce(u, src)
+		case u.Op == ir.OpStage:
+			done[u] = a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], ap.digitRanges(u.Src[1:])...)...)
+		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
+			done[u] = a.Load(src[0], ap.digitIndices(u.Src[0].Src[1:], src[1:])...)
+		case u.Op == ir.OpStore:
+			n := 2 + int(u.Arg.(ir.IntArg))
+			done[u] = a.Make(u.Op, u.DType, u.Arg, append(src[:n:n], ap.digitRanges(u.Src[n:])...)...)
+		default:
+			done[u] = a.With(u, src)
+		}
+	}
+	for i, store := range sink.Src {
+		ap.gates[i] = append(ap.gates[i], ap.gatesOf(store.Ranges())...)
+	}
+	return done[sink]
+}
+
+func (ap *applier) digitRanges(ranges []*ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, r := range ranges {
+		s := ap.splits[r]
+		if s == nil {
+			out = append(out, r)
+			continue
+		}
+		for _, d := range s.digits {
+			out = append(out, d.rng)
+		}
+	}
+	return out
+}
+
+func (ap *applier) gatesOf(ranges []*ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, r := range ranges {
+		if s := ap.splits[r]; s != nil && s.gate != nil {
+			out = append(out, s.gate)
+		}
+	}
+	return out
+}
+
+// digitIndices splits a stage's index per split range: digit i of index x is
+// x/stride, modulo the digit's extent except for the highest.
+func (ap *applier) digitIndices(ranges, index []*ir.UOp) []*ir.UOp {
+	a := ap.arena
+	var out []*ir.UOp
+	for k, r := range ranges {
+		s := ap.splits[r]
+		if s == nil {
+			out = append(out, index[k])
+			continue
+		}
+		for i, d := range s.digits {
+			x := a.Div(index[k], a.Index(d.stride))
+			if i > 0 {
+				x = a.Mod(x, d.rng.Src[0])
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// rebuildReduce nests a reduce over the digits of its range, high digit
+// outermost. An element of the monoid is a partial result, so a tuple nests
+// through its projections.
+func (ap *applier) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
+	a := ap.arena
+	arg := u.Arg.(ir.ReduceArg)
+	s := ap.splits[u.ReduceRange()]
+	values := append([]*ir.UOp(nil), src[:arg.N]...)
+	tuple := arg.Op == ir.OpInvalid
+	if s.gate != nil {
+		for i, v := range values {
+			identity := plainIdentity(a, arg.Op, v.DType)
+			if tuple {
+				identity = src[arg.N+1+i]
+			}
+			values[i] = a.Where(s.gate, v, identity)
+		}
+	}
+	var out *ir.UOp
+	for i := len(s.digits) - 1; i >= 0; i-- {
+		if !tuple {
+			values[0] = a.Reduce(arg.Op, values[0], s.digits[i].rng)
+			out = values[0]
+			continue
+		}
+		out = a.TupleReduce(values, s.digits[i].rng, src[arg.N+1:2*arg.N+1], src[2*arg.N+1:])
+		for k := range values {
+			values[k] = a.Proj(out, k)
+		}
+	}
+	return out
+}
+
+// plainIdentity is the neutral element of a plain reduce.
+func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
+	switch op {
+	case ir.OpMul:
+		return a.ConstInt(d, 1)
+	case ir.OpMax, ir.OpMin:
+		return a.ConstScalar(d, extreme(op, d))
+	}
+	return a.ConstInt(d, 0)
+}
+
+// finish collects ranges with their roles and the stores.
+func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
+	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, simplify: ap.simp, bounds: ap.bounds}
+	for i, store := range sink.Src {
+		p.stores = append(p.stores, plannedStore{node: store, gates: ap.gates[i]})
+	}
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpRange {
+			p.ranges = append(p.ranges, u)
+		}
+	}
+	sort.SliceStable(p.ranges, func(i, j int) bool {
+		x, y := ap.order[p.ranges[i]], ap.order[p.ranges[j]]
+		if x.axis != y.axis {
+			return x.axis < y.axis
+		}
+		return x.digit < y.digit
+	})
+	for _, r := range p.ranges {
+		role := ap.roles[r]
+		if role == roleNone {
+			return nil, fmt.Errorf("kernel: range %d has no axis", r.Arg.(ir.RangeArg).ID)
+		}
+		if _, constant := r.Src[0].Int(); !constant && role != roleSerial {
+			return nil, fmt.Errorf("kernel: plan: range %d has no constant extent and cannot be %s", r.Arg.(ir.RangeArg).ID, role)
+		}
+		p.roles = append(p.roles, role)
+	}
+	return p, nil
+}

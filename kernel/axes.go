@@ -1,0 +1,97 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// AxisKind tells where a range of a kernel stands.
+type AxisKind uint8
+
+// The kinds of axis.
+const (
+	StoreAxis AxisKind = iota
+	ReduceAxis
+	StageAxis
+)
+
+// Axis is a range of a kernel under a stable name: s0, s1, .. for the ranges of
+// the stores in loop order, r0, r1, .. for reduces and z0, z1, .. for stages in
+// the order in which a walk from the stores meets them, outer before inner. So
+// the names depend on structure only.
+type Axis struct {
+	Name  string
+	Kind  AxisKind
+	Range *ir.UOp
+}
+
+// Size is the extent where it is a constant.
+func (x Axis) Size() (n int64, ok bool) { return x.Range.Src[0].Int() }
+
+// Axes lists the axes of a kernel: stores, reduces, stages.
+func Axes(sink *ir.UOp) []Axis {
+	var lists [3][]*ir.UOp
+	seen := make(map[*ir.UOp]bool)
+	add := func(kind AxisKind, r *ir.UOp) {
+		if r.Op == ir.OpRange && !seen[r] {
+			seen[r] = true
+			lists[kind] = append(lists[kind], r)
+		}
+	}
+	for _, store := range sink.Src {
+		for _, r := range store.Ranges() {
+			add(StoreAxis, r)
+		}
+	}
+	for _, u := range preorder(sink) {
+		switch u.Op {
+		case ir.OpReduce:
+			add(ReduceAxis, u.ReduceRange())
+		case ir.OpStage:
+			for _, z := range u.Src[1:] {
+				add(StageAxis, z)
+			}
+		}
+	}
+	var axes []Axis
+	for kind, prefix := range []string{"s", "r", "z"} {
+		for i, r := range lists[kind] {
+			axes = append(axes, Axis{Name: fmt.Sprintf("%s%d", prefix, i), Kind: AxisKind(kind), Range: r})
+		}
+	}
+	return axes
+}
+
+// preorder lists the nodes under root, each before its sources (a reversed
+// post-order, so of two nested reduces the outer one comes first).
+func preorder(root *ir.UOp) []*ir.UOp {
+	// Sources are visited left to right; reversing the post-order of a walk
+	// from right to left keeps the left one first.
+	seen := make(map[*ir.UOp]bool)
+	var out []*ir.UOp
+	type frame struct {
+		node *ir.UOp
+		next int
+	}
+	stack := []frame{{root, len(root.Src) - 1}}
+	seen[root] = true
+	for len(stack) > 0 {
+		top := &stack[len(stack)-1]
+		if top.next < 0 {
+			out = append(out, top.node)
+			stack = stack[:len(stack)-1]
+			continue
+		}
+		child := top.node.Src[top.next]
+		top.next--
+		if !seen[child] {
+			seen[child] = true
+			stack = append(stack, frame{child, len(child.Src) - 1})
+		}
+	}
+	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}

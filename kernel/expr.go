@@ -1,0 +1,531 @@
+package kernel
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// lower gives the value of a node at coordinates: a scalar, or a vector over
+// those lane ranges that it depends on. It is emitted once, in the outermost
+// scope where it can stand.
+func (l *lowerer) lower(u *ir.UOp, at coords) val {
+	d := l.depth(u)
+	k := l.key(u, at)
+	if v, ok := l.stack[d].memo[k]; ok {
+		return v
+	}
+	s := l.stack[d]
+	var out val
+	l.in(d, func() { out = l.compute(u, at) })
+	s.memo[k] = out
+	return out
+}
+
+// compute emits a node into the current scope.
+func (l *lowerer) compute(u *ir.UOp, at coords) val {
+	if l.isStatic(u) {
+		return l.staticValue(u, at)
+	}
+	switch u.Op {
+	case ir.OpConst:
+		return l.scalarVal(l.constant(u))
+	case ir.OpVar:
+		return l.scalarVal(l.params[u])
+	case ir.OpRange:
+		return l.rangeVal(u)
+	case ir.OpLoad, ir.OpField:
+		return l.lowerLoad(u, at)
+	case ir.OpReduce:
+		return l.lowerReduce(u, at)
+	case ir.OpProj:
+		return l.lowerProj(u, at)
+	case ir.OpAssume:
+		return l.lower(u.Src[0], at)
+	case ir.OpWhere:
+		return l.lowerWhere(u, at)
+	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg:
+		if out, ok := l.lowerPending(u, at); ok {
+			return out
+		}
+	}
+	if !u.Op.IsElementwise() {
+		fail("%s cannot be lowered", u.Op)
+	}
+	args := make([]val, len(u.Src))
+	for i, s := range u.Src {
+		args[i] = l.settle(l.lower(s, at))
+	}
+	return l.alu(u.Op, u.DType, args...)
+}
+
+func (l *lowerer) scalarVal(v *program.Value) val { return val{v: v, depth: l.top()} }
+
+// storedType is the program's dtype of a node: Idx becomes I64.
+func storedType(d ir.DType) ir.DType {
+	if d == ir.Idx {
+		return ir.I64
+	}
+	return d
+}
+
+func (l *lowerer) constant(u *ir.UOp) *program.Value {
+	t := program.Scalar(storedType(u.DType))
+	if f, ok := u.Float(); ok {
+		v := l.b.Float(t, f)
+		l.floats[v] = f
+		return v
+	}
+	n, _ := u.Int()
+	return l.b.Int(t, n)
+}
+
+func (l *lowerer) rangeVal(u *ir.UOp) val {
+	i := l.free.index[u]
+	for d := l.top(); d >= 0; d-- {
+		if v := l.stack[d].index[i]; v != nil {
+			return val{v: v, depth: d}
+		}
+	}
+	fail("range %d is not open", u.Arg.(ir.RangeArg).ID)
+	return val{}
+}
+
+// lowerWhere evaluates both arms (loads in them are kept in bounds) unless the
+// condition is known at these coordinates.
+func (l *lowerer) lowerWhere(u *ir.UOp, at coords) val {
+	cond := u.Src[0]
+	if l.isStatic(cond) {
+		if known, uniform := l.staticUniform(cond, at); uniform {
+			if known.I != 0 {
+				return l.lower(u.Src[1], at)
+			}
+			return l.lower(u.Src[2], at)
+		}
+	}
+	return l.alu(ir.OpWhere, u.DType, l.settle(l.lower(cond, at)), l.settle(l.lower(u.Src[1], at)), l.settle(l.lower(u.Src[2], at)))
+}
+
+// alu emits an elementwise op on settled values, expanded to common lanes.
+func (l *lowerer) alu(op ir.Op, dtype ir.DType, args ...val) val {
+	digits := args[0].digits
+	for _, x := range args[1:] {
+		digits = unionDigits(digits, x.digits)
+	}
+	return l.aluOver(op, dtype, digits, args...)
+}
+
+func (l *lowerer) aluOver(op ir.Op, dtype ir.DType, digits []int, args ...val) val {
+	vs := make([]*program.Value, len(args))
+	for i, x := range args {
+		vs[i] = l.expand(x, digits)
+	}
+	return val{v: l.emit(op, storedType(dtype), vs), digits: digits, depth: l.top()}
+}
+
+// emit writes one elementwise instruction. Division of integers by a power of
+// two is a shift or mask, which floor as the op does.
+func (l *lowerer) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *program.Value {
+	switch op {
+	case ir.OpCast:
+		return l.b.Cast(vs[0], dtype)
+	case ir.OpBitcast:
+		return l.b.Bitcast(vs[0], dtype)
+	case ir.OpFloorDiv:
+		if dtype == ir.I64 && vs[0].Type.Lanes == 1 {
+			return l.indexDiv(vs[0], vs[1])
+		}
+	case ir.OpFloorMod:
+		if dtype == ir.I64 && vs[0].Type.Lanes == 1 {
+			return l.indexMod(vs[0], vs[1])
+		}
+	case ir.OpAdd, ir.OpMul, ir.OpSub:
+		if dtype == ir.I64 && vs[0].Type.Lanes == 1 {
+			return l.indexArith(op, vs[0], vs[1])
+		}
+	}
+	return l.b.Alu(op, vs...)
+}
+
+func (l *lowerer) indexArith(op ir.Op, x, y *program.Value) *program.Value {
+	switch op {
+	case ir.OpAdd:
+		return l.b.Add(x, y)
+	case ir.OpSub:
+		return l.b.Sub(x, y)
+	}
+	return l.b.Mul(x, y)
+}
+
+func (l *lowerer) indexDiv(x, y *program.Value) *program.Value {
+	if n, ok := l.b.KnownInt(y); ok && n > 1 && n&(n-1) == 0 {
+		if _, known := l.b.KnownInt(x); !known {
+			return l.b.Alu(ir.OpShr, x, l.b.Index(log2(n)))
+		}
+	}
+	return l.b.FloorDiv(x, y)
+}
+
+func (l *lowerer) indexMod(x, y *program.Value) *program.Value {
+	if n, ok := l.b.KnownInt(y); ok && n > 1 && n&(n-1) == 0 {
+		if _, known := l.b.KnownInt(x); !known {
+			return l.b.Alu(ir.OpAnd, x, l.b.Index(n-1))
+		}
+	}
+	return l.b.FloorMod(x, y)
+}
+
+func log2(n int64) int64 {
+	k := int64(0)
+	for n > 1 {
+		n, k = n>>1, k+1
+	}
+	return k
+}
+
+// Lanes.
+
+// unionDigits merges two ascending lists.
+func unionDigits(x, y []int) []int {
+	if len(y) == 0 || sameDigits(x, y) {
+		return x
+	}
+	if len(x) == 0 {
+		return y
+	}
+	out := make([]int, 0, len(x)+len(y))
+	for len(x) > 0 || len(y) > 0 {
+		switch {
+		case len(y) == 0 || len(x) > 0 && x[0] < y[0]:
+			out, x = append(out, x[0]), x[1:]
+		case len(x) == 0 || y[0] < x[0]:
+			out, y = append(out, y[0]), y[1:]
+		default:
+			out, x, y = append(out, x[0]), x[1:], y[1:]
+		}
+	}
+	return out
+}
+
+func sameDigits(x, y []int) bool {
+	if len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// laneCount is the number of lanes over digits.
+func (l *lowerer) laneCount(digits []int) int {
+	n := int64(1)
+	for _, i := range digits {
+		n *= l.extent[i]
+	}
+	if n > maxLanes {
+		fail("plan: a value of %d lanes, at most %d are allowed", n, maxLanes)
+	}
+	return int(n)
+}
+
+// lanePoint is the coordinate of each digit at a lane.
+func (l *lowerer) lanePoint(digits []int, lane int) []int64 {
+	out := make([]int64, len(digits))
+	for k := len(digits) - 1; k >= 0; k-- {
+		n := int(l.extent[digits[k]])
+		out[k] = int64(lane % n)
+		lane /= n
+	}
+	return out
+}
+
+// spread is the mask that expands lanes over from to lanes over to.
+func (l *lowerer) spread(from, to []int) []int {
+	n := l.laneCount(to)
+	mask := make([]int, n)
+	for lane := range n {
+		point := l.lanePoint(to, lane)
+		at := 0
+		for k, i := range to {
+			if hasDigit(from, i) {
+				at = at*int(l.extent[i]) + int(point[k])
+			}
+		}
+		mask[lane] = at
+	}
+	return mask
+}
+
+func hasDigit(digits []int, i int) bool {
+	for _, d := range digits {
+		if d == i {
+			return true
+		}
+	}
+	return false
+}
+
+func digitsKey(what string, digits []int) string {
+	var s strings.Builder
+	s.WriteString(what)
+	for _, i := range digits {
+		s.WriteByte(' ')
+		s.WriteString(strconv.Itoa(i))
+	}
+	return s.String()
+}
+
+// expand repeats a value over more lanes.
+func (l *lowerer) expand(x val, digits []int) *program.Value {
+	if sameDigits(x.digits, digits) {
+		return x.v
+	}
+	n := l.laneCount(digits)
+	if f, ok := l.floats[x.v]; ok {
+		return l.b.Float(program.Vector(x.v.Type.Elem, n), f)
+	}
+	if len(x.digits) == 0 {
+		return l.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
+	}
+	return l.derive(x.depth, derivedKey{x.v, digitsKey("e", digits)}, func() *program.Value {
+		return l.b.Shuffle(x.v, x.v, l.spread(x.digits, digits)...)
+	})
+}
+
+// Deferred folding: REDUCE(ADD; lane) leaves its lanes pending. Sums and
+// products with values that do not depend on those lanes keep them so; anything
+// else settles the value first. A matrix-vector product folds once per row.
+
+// settle folds what is pending.
+func (l *lowerer) settle(x val) val {
+	if x.pend.empty() {
+		return x
+	}
+	return l.foldLanes(ir.OpAdd, x, x.pend)
+}
+
+// foldLanes folds some digits of a value.
+func (l *lowerer) foldLanes(op ir.Op, x val, over rangeSet) val {
+	out := val{depth: x.depth, pend: x.pend.minus(over)}
+	for _, i := range x.digits {
+		if !over.has(i) {
+			out.digits = append(out.digits, i)
+		}
+	}
+	key := derivedKey{x.v, digitsKey("fold "+op.String(), over.list())}
+	out.v = l.derive(x.depth, key, func() *program.Value {
+		if len(out.digits) == 0 {
+			return l.b.FoldLanes(op, x.v)
+		}
+		return l.foldSome(op, x, out.digits, over)
+	})
+	return out
+}
+
+// foldSome folds part of the digits: halves are combined while the number of
+// parts is even, then one after the other.
+func (l *lowerer) foldSome(op ir.Op, x val, keep []int, over rangeSet) *program.Value {
+	folded := over.list()
+	order := append(append([]int(nil), folded...), keep...)
+	// Lanes with the folded digits outermost.
+	keepLanes, parts := l.laneCount(keep), l.laneCount(folded)
+	mask := make([]int, keepLanes*parts)
+	for lane := range mask {
+		point := l.lanePoint(order, lane)
+		at := 0
+		for _, i := range x.digits {
+			for k, o := range order {
+				if o == i {
+					at = at*int(l.extent[i]) + int(point[k])
+				}
+			}
+		}
+		mask[lane] = at
+	}
+	v := x.v
+	if !isIdentity(mask) {
+		v = l.b.Shuffle(v, v, mask...)
+	}
+	for parts > 1 && parts%2 == 0 {
+		parts /= 2
+		v = l.b.Alu(op, l.b.Slice(v, 0, parts*keepLanes), l.b.Slice(v, parts*keepLanes, parts*keepLanes))
+	}
+	acc := l.b.Slice(v, 0, keepLanes)
+	for k := 1; k < parts; k++ {
+		acc = l.b.Alu(op, acc, l.b.Slice(v, k*keepLanes, keepLanes))
+	}
+	return acc
+}
+
+func isIdentity(mask []int) bool {
+	for i, m := range mask {
+		if m != i {
+			return false
+		}
+	}
+	return true
+}
+
+// lowerPending handles arithmetic that is linear in a pending operand.
+func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
+	x := l.lower(u.Src[0], at)
+	if u.Op == ir.OpNeg {
+		if x.pend.empty() {
+			return val{}, false
+		}
+		out := l.alu(u.Op, u.DType, x)
+		out.pend = x.pend
+		return out, true
+	}
+	y := l.lower(u.Src[1], at)
+	if x.pend.empty() && y.pend.empty() {
+		return val{}, false
+	}
+	if u.Op == ir.OpMul {
+		x, y = l.factors(x, y)
+	} else if x.pend != y.pend {
+		return val{}, false
+	}
+	pend := x.pend.union(y.pend)
+	out := l.alu(u.Op, u.DType, x, y)
+	out.pend = pend
+	return out, true
+}
+
+// factors prepares two factors: at most one stays pending, and the other does
+// not depend on its pending lanes.
+func (l *lowerer) factors(x, y val) (val, val) {
+	if !x.pend.empty() && !y.pend.empty() {
+		y = l.settle(y)
+	}
+	if !x.pend.empty() && dependsOn(y, x.pend) {
+		x = l.settle(x)
+	}
+	if !y.pend.empty() && dependsOn(x, y.pend) {
+		y = l.settle(y)
+	}
+	return x, y
+}
+
+func dependsOn(x val, over rangeSet) bool {
+	for _, i := range x.digits {
+		if over.has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// Static values: those that depend on copies and lanes alone.
+
+// isStatic reports an expression over constants and vector ranges that is not
+// a mere constant.
+func (l *lowerer) isStatic(u *ir.UOp) bool {
+	if s, ok := l.pure[u]; ok {
+		return s
+	}
+	s := false
+	switch {
+	case u.Op == ir.OpRange:
+		s = l.vector.has(l.free.index[u])
+	case u.Op.IsElementwise() && !isTranscendental(u.Op) && u.Op != ir.OpRng:
+		s = true
+		for _, x := range u.Src {
+			s = s && (x.Op == ir.OpConst || l.isStatic(x))
+		}
+	}
+	l.pure[u] = s
+	return s
+}
+
+func isTranscendental(op ir.Op) bool {
+	return op == ir.OpExp2 || op == ir.OpLog2 || op == ir.OpSin || op == ir.OpRsqrt
+}
+
+// evalStatic computes a static node at a point; lane coordinates must be
+// numbers in at.
+func (l *lowerer) evalStatic(u *ir.UOp, at coords) ir.Scalar {
+	if s, ok := u.Scalar(); ok {
+		return s
+	}
+	if u.Op == ir.OpRange {
+		return ir.IntScalar(int64(at[l.free.index[u]]))
+	}
+	args := make([]ir.Scalar, len(u.Src))
+	for i, s := range u.Src {
+		args[i] = l.evalStatic(s, at)
+	}
+	return ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
+}
+
+// laneDigits are the lane ranges that a node depends on at these coordinates.
+func (l *lowerer) laneDigits(u *ir.UOp, at coords) []int {
+	var out []int
+	for _, i := range l.free.of(u).meet(l.vector).list() {
+		if at[i] == laneCoord {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// staticLanes evaluates a static node in every lane over digits.
+func (l *lowerer) staticLanes(u *ir.UOp, at coords, digits []int) []ir.Scalar {
+	out := make([]ir.Scalar, l.laneCount(digits))
+	point := append(coords(nil), at...)
+	for lane := range out {
+		for k, c := range l.lanePoint(digits, lane) {
+			point[digits[k]] = int32(c)
+		}
+		out[lane] = l.evalStatic(u, point)
+	}
+	return out
+}
+
+// staticUniform reports the value of a static node that is the same in all lanes.
+func (l *lowerer) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
+	values := l.staticLanes(u, at, l.laneDigits(u, at))
+	for _, v := range values[1:] {
+		if v != values[0] {
+			return v, false
+		}
+	}
+	return values[0], true
+}
+
+func (l *lowerer) staticValue(u *ir.UOp, at coords) val {
+	digits := l.laneDigits(u, at)
+	values := l.staticLanes(u, at, digits)
+	d := storedType(u.DType)
+	if v, uniform := l.staticUniform(u, at); uniform {
+		if d.IsFloat() {
+			c := l.b.Float(program.Scalar(d), v.F)
+			if !math.IsNaN(v.F) {
+				l.floats[c] = v.F
+			}
+			return l.scalarVal(c)
+		}
+		return l.scalarVal(l.b.Int(program.Scalar(d), v.I))
+	}
+	out := val{digits: digits, depth: l.top()}
+	if d.IsFloat() {
+		floats := make([]float64, len(values))
+		for i, v := range values {
+			floats[i] = v.F
+		}
+		out.v = l.b.FloatLanes(d, floats...)
+		return out
+	}
+	ints := make([]int64, len(values))
+	for i, v := range values {
+		ints[i] = v.I
+	}
+	out.v = l.b.IntLanes(d, ints...)
+	return out
+}

@@ -1,0 +1,222 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// hoister moves expressions inside reduces into STAGEs: the STAGE Opt.
+type hoister struct {
+	ap     *applier
+	free   *freeSets
+	ranges []*ir.UOp
+	store  rangeSet // ranges of stores
+	wanted func(free rangeSet) bool
+	inner  func(free rangeSet) rangeSet // which free ranges index the stage
+	serial rangeSet                     // ranges whose copy in the stage is a loop
+
+	replace map[*ir.UOp]*ir.UOp
+	seen    map[*ir.UOp]bool
+	fresh   []axisPlan
+}
+
+// hoistInvariant stages, once per worker, what loops over reduce axes with a
+// STAGE Opt compute without any store range: x[k]*g[k] of a matrix-vector
+// product with a folded norm.
+func (ap *applier) hoistInvariant(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+	h, axes := ap.newHoister(sink)
+	var over rangeSet
+	for _, p := range plans {
+		if p.stage && p.axis.Kind == ReduceAxis {
+			over.add(h.free.index[p.axis.Range])
+		}
+	}
+	if over.empty() {
+		return sink, plans
+	}
+	for i, x := range axes {
+		if x.Kind == StoreAxis {
+			h.store.add(i)
+		}
+	}
+	h.wanted = func(free rangeSet) bool { return free.meet(h.store).empty() && !free.meet(over).empty() }
+	h.inner = func(free rangeSet) rangeSet { return free }
+	return h.run(sink, plans)
+}
+
+// hoistPanels stages what depends on a store axis with a STAGE Opt and on
+// reduce ranges, but on no other store range: the decoded weights of a tile of
+// rows, used again by every token.
+func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+	for _, p := range plans {
+		if !p.stage || p.axis.Kind != StoreAxis {
+			continue
+		}
+		h, axes := ap.newHoister(sink)
+		var own, scope rangeSet
+		for i, x := range axes {
+			if x.Kind == StoreAxis {
+				h.store.add(i)
+			}
+		}
+		for _, d := range ap.splits[p.axis.Range].digits {
+			i, ok := h.free.index[d.rng]
+			if !ok {
+				continue
+			}
+			own.add(i)
+			if d.role == roleGrid {
+				scope.add(i)
+			} else {
+				h.serial.add(i)
+			}
+		}
+		reduces := rangeSet{}
+		for i, x := range axes {
+			if x.Kind == ReduceAxis {
+				reduces.add(i)
+			}
+		}
+		h.wanted = func(free rangeSet) bool {
+			mine := free.meet(h.store)
+			return !mine.empty() && mine.minus(own).empty() && !free.meet(reduces).empty()
+		}
+		h.inner = func(free rangeSet) rangeSet { return free.minus(scope) }
+		sink, plans = h.run(sink, plans)
+	}
+	return sink, plans
+}
+
+func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []Axis) {
+	axes := Axes(sink)
+	h := &hoister{ap: ap, replace: make(map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
+	for _, x := range axes {
+		h.ranges = append(h.ranges, x.Range)
+	}
+	if len(h.ranges) > maxRanges {
+		h.ranges = h.ranges[:maxRanges] // finish reports the excess
+	}
+	h.free, _ = newFreeSets(h.ranges)
+	return h, axes
+}
+
+func (h *hoister) run(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+	for _, store := range sink.Src {
+		h.free.of(store)
+		h.visit(store, false)
+	}
+	if len(h.replace) == 0 {
+		return sink, plans
+	}
+	return h.ap.arena.Substitute(sink, h.replace), append(plans, h.fresh...)
+}
+
+// visit finds the largest wanted expressions inside reduces that depend on a
+// store range.
+func (h *hoister) visit(u *ir.UOp, inside bool) {
+	if h.seen[u] {
+		return
+	}
+	free := h.free.of(u)
+	if inside && h.wanted(free) && storable(u) {
+		if works(u) {
+			h.stage(u)
+		}
+		h.seen[u] = true
+		return
+	}
+	if inside {
+		h.seen[u] = true
+	}
+	if u.Op == ir.OpReduce && !free.meet(h.store).empty() {
+		inside = true
+	}
+	for _, s := range u.Src {
+		if s.Op != ir.OpRange {
+			h.visit(s, inside)
+		}
+	}
+}
+
+func storable(u *ir.UOp) bool {
+	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpInvalid {
+		return false
+	}
+	return u.DType.IsFloat() || u.DType.IsInt()
+}
+
+// works reports an expression that computes something worth storing: more than
+// loads, conversions and index arithmetic.
+func works(u *ir.UOp) bool {
+	for _, x := range ir.Toposort(u) {
+		if x.DType == ir.Idx || x.DType == ir.Bool {
+			continue
+		}
+		if x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op.IsElementwise() && x.Op != ir.OpCast && x.Op != ir.OpBitcast && x.Op != ir.OpWhere {
+			return true
+		}
+	}
+	return false
+}
+
+// stage replaces u by a read of a STAGE over copies of its inner ranges.
+func (h *hoister) stage(u *ir.UOp) {
+	a := h.ap.arena
+	inner := h.inner(h.free.of(u)).list()
+	bytes := int64(max(u.DType.Size(), 1))
+	rename := make(map[*ir.UOp]*ir.UOp)
+	var ranges, index []*ir.UOp
+	for _, i := range inner {
+		r := h.ranges[i]
+		n, constant := r.Src[0].Int()
+		if !constant {
+			return
+		}
+		bytes *= max(n, 1)
+		rename[r] = h.ap.newRange(r.Src[0])
+		ranges, index = append(ranges, rename[r]), append(index, r)
+	}
+	if bytes > int64(h.ap.desc.CacheL2Bytes/2) || len(ranges) == 0 {
+		return
+	}
+	cuts := Boundaries(a, u)
+	for k, z := range ranges {
+		p := axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: StageAxis, Range: z}, rest: roleSerial}
+		if k == len(ranges)-1 && !h.serial.has(inner[k]) {
+			p.segments = stageSegments(z, cuts[index[k]], h.ap.desc.VectorBytes/u.DType.Size())
+		}
+		h.fresh = append(h.fresh, p)
+	}
+	src := append([]*ir.UOp{a.Substitute(u, rename)}, ranges...)
+	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
+}
+
+// stageSegments is how a hoisted stage is filled along its last range: lanes,
+// and copies up to the largest digit of its indices (a block of weights).
+func stageSegments(z *ir.UOp, cuts []int64, lanes int) []segment {
+	n, _ := z.Src[0].Int()
+	v := int64(max(min(lanes, 16), 1))
+	for v > 1 && n%v != 0 {
+		v /= 2
+	}
+	segments := []segment{{v, roleLane}}
+	if v == 1 {
+		segments = nil
+	}
+	copies := int64(1)
+	for _, c := range cuts {
+		if c%v == 0 && n%c == 0 && c/v <= 16 {
+			copies = c / v
+		}
+	}
+	if len(cuts) == 0 {
+		for copies < 4 && n%(v*copies*2) == 0 {
+			copies *= 2
+		}
+	}
+	if copies > 1 {
+		segments = append(segments, segment{copies, roleUnroll})
+	}
+	return segments
+}

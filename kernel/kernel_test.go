@@ -1,0 +1,333 @@
+package kernel_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/packed"
+	"tgc/runtime/interp"
+	"tgc/target"
+)
+
+// evaluate lowers a kernel with a plan, runs the program and the kernel's own
+// evaluator on the same random data, and compares every written buffer.
+func evaluate(t testing.TB, a *ir.Arena, sink *ir.UOp, planText string, vars map[string]int64) *program.Program {
+	t.Helper()
+	plan, err := kernel.Parse(planText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return evaluatePlan(t, a, sink, plan, vars)
+}
+
+func evaluatePlan(t testing.TB, a *ir.Arena, sink *ir.UOp, plan kernel.Plan, vars map[string]int64) *program.Program {
+	t.Helper()
+	p, err := kernel.Lower(a, sink, plan, avx512)
+	if err != nil {
+		t.Fatalf("%s: %v", plan, err)
+	}
+	compare(t, a, sink, p, plan, vars)
+	return p
+}
+
+func compare(t testing.TB, a *ir.Arena, sink *ir.UOp, p *program.Program, plan kernel.Plan, vars map[string]int64) {
+	t.Helper()
+	if err := program.Verify(p); err != nil {
+		t.Fatalf("%s: %v\n%s", plan, err, show(p))
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	data := makeBuffers(t, sink, vars, rng)
+	want := data.clone()
+	bufs := want.kernelBuffers()
+	if _, err := interp.EvalKernel(context.Background(), sink, bufs, vars, interp.KernelOptions{Float64: true}); err != nil {
+		t.Fatalf("reference: %v", err)
+	}
+	args := make([]interp.Arg, len(p.Params))
+	for i, param := range p.Params {
+		switch param.Kind {
+		case program.ParamBuffer:
+			args[i].Bytes = data.bytes(param.Slot)
+		case program.ParamVar:
+			args[i].Int64 = vars[param.Name]
+		case program.ParamTable:
+			args[i].Bytes = []byte(param.Table)
+		}
+	}
+	if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
+		t.Fatalf("%s: %v\n%s", plan, err, show(p))
+	}
+	for slot, b := range data.bufs {
+		if b == nil || !b.written {
+			continue
+		}
+		got := decode(b.dtype, data.bytes(slot))
+		for i, w := range bufs[slot].Data {
+			g := got[i]
+			if b.dtype.IsFloat() {
+				if !(math.Abs(g.F-w.F) <= 2e-5*(1+math.Abs(w.F))) && !(math.IsNaN(g.F) && math.IsNaN(w.F)) {
+					t.Fatalf("%s: slot %d element %d: %v, want %v\n%s", plan, slot, i, g.F, w.F, show(p))
+				}
+			} else if g.I != w.I {
+				t.Fatalf("%s: slot %d element %d: %v, want %v\n%s", plan, slot, i, g.I, w.I, show(p))
+			}
+		}
+	}
+}
+
+// buffer is a test's argument.
+type buffer struct {
+	dtype   ir.DType
+	format  string
+	raw     []byte
+	values  []ir.Scalar
+	written bool
+}
+
+type bufferSet struct{ bufs []*buffer }
+
+func (s bufferSet) bytes(slot int) []byte { return s.bufs[slot].raw }
+
+func (s bufferSet) clone() bufferSet {
+	var out bufferSet
+	for _, b := range s.bufs {
+		if b == nil {
+			out.bufs = append(out.bufs, nil)
+			continue
+		}
+		c := *b
+		c.raw = append([]byte(nil), b.raw...)
+		c.values = append([]ir.Scalar(nil), b.values...)
+		out.bufs = append(out.bufs, &c)
+	}
+	return out
+}
+
+func (s bufferSet) kernelBuffers() []*interp.KernelBuffer {
+	out := make([]*interp.KernelBuffer, len(s.bufs))
+	for i, b := range s.bufs {
+		if b != nil {
+			out[i] = &interp.KernelBuffer{DType: b.dtype, Data: b.values, Format: b.format, Bytes: b.raw}
+		}
+	}
+	return out
+}
+
+// makeBuffers fills every PARAM with random data: floats in -1..1, small
+// non-negative integers, valid blocks of packed formats.
+func makeBuffers(t testing.TB, sink *ir.UOp, vars map[string]int64, rng *rand.Rand) bufferSet {
+	var s bufferSet
+	written := make(map[*ir.UOp]bool)
+	for _, store := range sink.Src {
+		written[store.Src[0]] = true
+	}
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpParam {
+			continue
+		}
+		arg := u.Arg.(ir.ParamArg)
+		for len(s.bufs) <= arg.Slot {
+			s.bufs = append(s.bufs, nil)
+		}
+		n := int64(1)
+		for _, e := range u.Src {
+			n *= extentAt(e, vars)
+		}
+		b := &buffer{dtype: u.DType, format: arg.Format, written: written[u]}
+		if arg.Format != "" {
+			f, _ := packed.Lookup(arg.Format)
+			b.raw = packed.RandomBlocks(f, int(n)/f.BlockElems, rng)
+		} else {
+			b.values = make([]ir.Scalar, n)
+			for i := range b.values {
+				if u.DType.IsFloat() {
+					b.values[i].F = ir.RoundFloat(u.DType, 2*rng.Float64()-1)
+				} else {
+					b.values[i].I = int64(rng.IntN(4))
+				}
+			}
+			b.raw = encode(u.DType, b.values)
+		}
+		s.bufs[arg.Slot] = b
+	}
+	return s
+}
+
+func extentAt(e *ir.UOp, vars map[string]int64) int64 {
+	if n, ok := e.Int(); ok {
+		return n
+	}
+	if e.Op == ir.OpVar {
+		return vars[e.Arg.(ir.VarArg).Name]
+	}
+	args := make([]ir.Scalar, len(e.Src))
+	for i, s := range e.Src {
+		args[i] = ir.IntScalar(extentAt(s, vars))
+	}
+	return ir.EvalScalar(e.Op, ir.Idx, ir.Idx, args).I
+}
+
+func encode(d ir.DType, values []ir.Scalar) []byte {
+	fs := make([]float64, len(values))
+	for i, v := range values {
+		fs[i] = v.F
+		if !d.IsFloat() {
+			fs[i] = float64(v.I)
+		}
+	}
+	return []byte(ir.EncodeTable(d, fs))
+}
+
+func decode(d ir.DType, raw []byte) []ir.Scalar {
+	n := len(raw) / d.Size()
+	out := make([]ir.Scalar, n)
+	for i := range out {
+		b := raw[i*d.Size():]
+		switch d {
+		case ir.F32:
+			out[i].F = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		case ir.I32:
+			out[i].I = int64(int32(binary.LittleEndian.Uint32(b)))
+		case ir.F16:
+			s := ir.EvalScalar(ir.OpBitcast, ir.F16, ir.U16, []ir.Scalar{{I: int64(binary.LittleEndian.Uint16(b))}})
+			out[i] = s
+		default:
+			panic("decode of " + d.String())
+		}
+	}
+	return out
+}
+
+// Kernels by hand. dims are constants; slots in order of the arguments.
+
+type builder struct {
+	*ir.Arena
+	next int
+}
+
+func newBuilder() *builder { return &builder{Arena: ir.NewArena()} }
+
+func (b *builder) n(v int64) *ir.UOp { return b.Index(v) }
+
+func (b *builder) rng(n int64) *ir.UOp { return b.rngOf(b.n(n)) }
+
+func (b *builder) rngOf(n *ir.UOp) *ir.UOp {
+	b.next++
+	return b.Range(b.next-1, n)
+}
+
+func (b *builder) param(slot int, d ir.DType, dims ...int64) *ir.UOp {
+	src := make([]*ir.UOp, len(dims))
+	for i, n := range dims {
+		src[i] = b.n(n)
+	}
+	return b.Make(ir.OpParam, d, ir.ParamArg{Slot: slot}, src...)
+}
+
+func (b *builder) packed(slot int, format string, rows, k int64) *ir.UOp {
+	return b.Make(ir.OpParam, ir.U8, ir.ParamArg{Slot: slot, Format: format}, b.n(rows), b.n(k))
+}
+
+func (b *builder) sum(v, r *ir.UOp) *ir.UOp { return b.Reduce(ir.OpAdd, v, r) }
+
+func (b *builder) f(v float64) *ir.UOp { return b.Const(ir.F32, v) }
+
+func (b *builder) sink(stores ...*ir.UOp) *ir.UOp { return b.Make(ir.OpSink, ir.Void, nil, stores...) }
+
+func list(u ...*ir.UOp) []*ir.UOp { return u }
+
+// elementwise: out[i] = x[i]*y[i] + 1
+func elementwise(b *builder, n int64) *ir.UOp {
+	x, y, out := b.param(0, ir.F32, n), b.param(1, ir.F32, n), b.param(2, ir.F32, n)
+	i := b.rng(n)
+	v := b.Add(b.Mul(b.Load(x, i), b.Load(y, i)), b.f(1))
+	return b.sink(b.Store(out, v, list(i), list(i)))
+}
+
+// matvec: out[n] = sum_k x[k]*w[n,k]
+func matvec(b *builder, rows, k int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, k), b.param(1, ir.F32, rows, k), b.param(2, ir.F32, rows)
+	n, r := b.rng(rows), b.rng(k)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, r), b.Load(w, n, r)), r), list(n), list(n)))
+}
+
+// packedMatvec: out[n] = r * sum_k (x[k]*g[k]) * W[n,k], r = rsqrt(mean(x*x)+eps)
+// if norm.
+func packedMatvec(b *builder, format string, rows, k int64, norm bool) *ir.UOp {
+	f, _ := packed.Lookup(format)
+	x, g, out := b.param(0, ir.F32, k), b.param(1, ir.F32, k), b.param(3, ir.F32, rows)
+	w := b.packed(2, format, rows, k)
+	n, r := b.rng(rows), b.rng(k)
+	y := b.Load(x, r)
+	if norm {
+		y = b.Mul(y, b.Load(g, r))
+	}
+	v := b.sum(b.Mul(y, f.Decode(b.Arena, w, n, r)), r)
+	if norm {
+		ss := b.sum(b.Mul(b.Load(x, r), b.Load(x, r)), r)
+		mean := b.Add(b.Mul(ss, b.f(1/float64(k))), b.f(1e-5))
+		v = b.Mul(b.Unary(ir.OpRsqrt, mean), v)
+	}
+	return b.sink(b.Store(out, v, list(n), list(n)))
+}
+
+// attention: out[h,d] = softmax over t of q[h].K[h,t], times V, with t < len+1.
+func attention(b *builder, heads, length, dim int64) *ir.UOp {
+	q, k, v := b.param(0, ir.F32, heads, dim), b.param(1, ir.F32, heads, length, dim), b.param(2, ir.F32, heads, length, dim)
+	out := b.param(3, ir.F32, heads, dim)
+	pos := b.Var(ir.VarArg{Name: "pos", Lo: 0, Hi: length - 1, Multiple: 1})
+	h, d, e := b.rng(heads), b.rng(dim), b.rng(dim)
+	t := b.rngOf(b.Add(pos, b.n(1)))
+	s := b.Mul(b.sum(b.Mul(b.Load(q, h, e), b.Load(k, h, t, e)), e), b.f(0.125))
+	tuple := b.softmax(t, s, b.f(1), b.Load(v, h, t, d))
+	o := b.Mul(b.Unary(ir.OpRecip, b.Proj(tuple, 1)), b.Proj(tuple, 2))
+	return b.sink(b.Store(out, o, list(h, d), list(h, d)))
+}
+
+// softmax is the tuple reduce (max, sum of weights, weighted sums..).
+func (b *builder) softmax(t *ir.UOp, values ...*ir.UOp) *ir.UOp {
+	n := len(values)
+	arg := func(i int) *ir.UOp { return b.Make(ir.OpArg, ir.F32, ir.IntArg(i)) }
+	exp := func(x *ir.UOp) *ir.UOp { return b.Unary(ir.OpExp2, b.Mul(x, b.f(math.Log2E))) }
+	m := b.Binary(ir.OpMax, arg(0), arg(n))
+	ids, combine := list(b.f(-math.MaxFloat32)), list(m)
+	for i := 1; i < n; i++ {
+		ids = append(ids, b.f(0))
+		combine = append(combine, b.Add(
+			b.Mul(arg(i), exp(b.Sub(arg(0), m))),
+			b.Mul(arg(n+i), exp(b.Sub(arg(n), m)))))
+	}
+	return b.TupleReduce(values, t, ids, combine)
+}
+
+func TestDefaultPlan(t *testing.T) {
+	for name, build := range map[string]func(b *builder) *ir.UOp{
+		"elementwise": func(b *builder) *ir.UOp { return elementwise(b, 37) },
+		"matvec":      func(b *builder) *ir.UOp { return matvec(b, 5, 48) },
+		"attention":   func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) },
+		"Q8_0":        func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 3, 64, true) },
+		"Q6_K":        func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 2, 512, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBuilder()
+			evaluate(t, b.Arena, build(b), "", map[string]int64{"pos": 4})
+		})
+	}
+}
+
+// show is a program's text, cut to a readable length.
+func show(p *program.Program) string {
+	text := program.Print(p)
+	return text[:min(len(text), 6000)]
+}
+
+// avx512 is what plans of these tests are made for.
+var avx512 = &target.Desc{
+	Name: "test:avx512", VectorBytes: 64, VectorRegs: 32, WarpSize: 1, MaxThreads: 1,
+	CacheL1Bytes: 48 << 10, CacheL2Bytes: 1 << 20, PrefetchBytes: 8 << 10,
+}

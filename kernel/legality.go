@@ -1,0 +1,226 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"tgc/ir"
+	"tgc/target"
+)
+
+// Legality says whether a kernel accepts a plan on a target; the error names
+// the Opt and the reason. Limits that need the digits (lanes of a value, copies)
+// are checked when the plan is lowered.
+func Legality(sink *ir.UOp, plan Plan, desc *target.Desc) error {
+	_, _, err := readPlan(sink, plan, desc)
+	return err
+}
+
+// Limits on one axis, so that a plan from a database cannot explode.
+const (
+	maxLanes  = 256
+	maxCopies = 1024
+)
+
+// globalPlan is what Opts say about the whole kernel.
+type globalPlan struct {
+	fma      bool
+	prefetch map[int]int64
+	swaps    [][2]*ir.UOp
+}
+
+// readPlan distributes the Opts over the axes.
+func readPlan(sink *ir.UOp, plan Plan, desc *target.Desc) ([]axisPlan, globalPlan, error) {
+	axes := Axes(sink)
+	global := globalPlan{prefetch: make(map[int]int64)}
+	plans := make([]axisPlan, len(axes))
+	byName := make(map[string]*axisPlan, len(axes))
+	for i, axis := range axes {
+		plans[i] = axisPlan{axis: axis, rest: defaultRole(sink, axis)}
+		byName[axis.Name] = &plans[i]
+	}
+	for i, opt := range plan.Opts {
+		if err := readOpt(sink, opt, byName, &global, desc); err != nil {
+			return nil, global, fmt.Errorf("kernel: plan: opt %d %q: %w", i, opt, err)
+		}
+	}
+	return plans, global, nil
+}
+
+// defaultRole: store ranges of constant extent that every store has run over
+// the grid, all others are loops.
+func defaultRole(sink *ir.UOp, axis Axis) role {
+	if _, constant := axis.Size(); !constant || axis.Kind != StoreAxis {
+		return roleSerial
+	}
+	for _, store := range sink.Src {
+		if !contains(store.Ranges(), axis.Range) {
+			return roleSerial
+		}
+	}
+	return roleGrid
+}
+
+func contains(list []*ir.UOp, u *ir.UOp) bool {
+	for _, x := range list {
+		if x == u {
+			return true
+		}
+	}
+	return false
+}
+
+func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalPlan, desc *target.Desc) error {
+	info := opt.Kind.Info()
+	if desc.Kind != target.GPU && !info.CPU {
+		return fmt.Errorf("refused on %s: %s", desc.Name, info.Refusal)
+	}
+	if info.Axis == axisBuffer {
+		return readBufferOpt(sink, opt, global)
+	}
+	if info.Axis == axisNone {
+		global.fma = global.fma || opt.Kind == FMA
+		return nil
+	}
+	p := byName[opt.Axis]
+	if p == nil {
+		return fmt.Errorf("no axis %q", opt.Axis)
+	}
+	if info.Axis == axisStore && p.axis.Kind != StoreAxis {
+		return fmt.Errorf("%s is no store axis", opt.Axis)
+	}
+	if info.Axis == axisReduce && p.axis.Kind != ReduceAxis {
+		return fmt.Errorf("%s is no reduce axis", opt.Axis)
+	}
+	if opt.Amount < 0 || opt.Amount > math.MaxInt32 {
+		return fmt.Errorf("amount %d, want 0..2^31-1", opt.Amount)
+	}
+	return p.read(opt, info, byName, global)
+}
+
+func (p *axisPlan) read(opt Opt, info *OptInfo, byName map[string]*axisPlan, global *globalPlan) error {
+	switch opt.Kind {
+	case STAGE:
+		if p.axis.Kind == StageAxis {
+			return fmt.Errorf("%s is a stage already", opt.Axis)
+		}
+		p.stage = true
+		return nil
+	case PADTO:
+		p.padTo = opt.Amount
+		return nil
+	case THREAD:
+		if p.rest != roleGrid {
+			return fmt.Errorf("%s has no constant extent or is not in every store: it cannot be a grid axis", opt.Axis)
+		}
+		return nil
+	case SWAP:
+		other := byName["s"+strconv.FormatInt(opt.Amount, 10)]
+		if other == nil {
+			return fmt.Errorf("no axis s%d", opt.Amount)
+		}
+		global.swaps = append(global.swaps, [2]*ir.UOp{p.axis.Range, other.axis.Range})
+		return nil
+	}
+	if info.role == roleNone {
+		return nil
+	}
+	if opt.Kind == ROLL && opt.Amount == 0 {
+		p.rest = roleSerial
+		return nil
+	}
+	if err := p.within(opt, info.role); err != nil {
+		return err
+	}
+	p.segments = append(p.segments, segment{opt.Amount, info.role})
+	return nil
+}
+
+// within checks the number of lanes or copies of one axis.
+func (p *axisPlan) within(opt Opt, role role) error {
+	size, constant := p.axis.Size()
+	n := opt.Amount
+	if n == 0 {
+		if !constant {
+			return fmt.Errorf("%s has no constant extent: an amount is needed", opt.Axis)
+		}
+		n = size
+		for _, seg := range p.segments {
+			n = max(n/max(seg.size, 1), 1)
+		}
+	}
+	limit := int64(math.MaxInt64)
+	switch role {
+	case roleLane:
+		limit = maxLanes
+	case roleUnroll:
+		limit = maxCopies
+	}
+	for _, seg := range p.segments {
+		if seg.role == role {
+			limit /= max(seg.size, 1)
+		}
+	}
+	if n > limit {
+		return fmt.Errorf("%d points of %s as %s, at most %d are allowed", n, opt.Axis, role, limit)
+	}
+	return nil
+}
+
+func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
+	slot, err := strconv.Atoi(strings.TrimPrefix(opt.Axis, "p"))
+	if err != nil || !strings.HasPrefix(opt.Axis, "p") {
+		return fmt.Errorf("buffer %q, want p<slot>", opt.Axis)
+	}
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
+			global.prefetch[slot] = opt.Amount
+			return nil
+		}
+	}
+	return fmt.Errorf("no buffer in slot %d", slot)
+}
+
+// reorderStores applies SWAPs to the loop order of every store.
+func reorderStores(a *ir.Arena, sink *ir.UOp, swaps [][2]*ir.UOp) *ir.UOp {
+	if len(swaps) == 0 {
+		return sink
+	}
+	stores := make([]*ir.UOp, len(sink.Src))
+	for i, store := range sink.Src {
+		src := append([]*ir.UOp(nil), store.Src...)
+		head := 2 + int(store.Arg.(ir.IntArg))
+		for _, swap := range swaps {
+			for k := head; k < len(src); k++ {
+				switch src[k] {
+				case swap[0]:
+					src[k] = swap[1]
+				case swap[1]:
+					src[k] = swap[0]
+				}
+			}
+		}
+		stores[i] = a.With(store, src)
+	}
+	return a.With(sink, stores)
+}
+
+// extreme is the identity of a plain MAX or MIN reduce.
+func extreme(op ir.Op, d ir.DType) ir.Scalar {
+	if d.IsFloat() {
+		if op == ir.OpMax {
+			return ir.FloatScalar(math.Inf(-1))
+		}
+		return ir.FloatScalar(math.Inf(1))
+	}
+	lo, hi := int64(0), int64(1)
+	if d != ir.Bool {
+		lo, hi = d.IntRange()
+	}
+	if op == ir.OpMax {
+		return ir.IntScalar(lo)
+	}
+	return ir.IntScalar(hi)
+}

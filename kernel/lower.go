@@ -1,0 +1,280 @@
+package kernel
+
+import (
+	"fmt"
+	"sort"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/packed"
+	"tgc/target"
+)
+
+// Lower applies a plan to a kernel and writes the program: a prologue, which
+// runs once per worker, and a grid loop over the flat work units. The name is
+// "kernel"; who has a better one sets Program.Name.
+func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.Program, err error) {
+	pl, err := apply(a, sink, plan, desc)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLowerer(pl)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			failure, ok := r.(lowerError)
+			if !ok {
+				panic(r)
+			}
+			p, err = nil, failure.err
+		}
+	}()
+	l.run()
+	return l.b.Finish(), nil
+}
+
+// lowerError carries an error out of the recursion of lowering to Lower.
+type lowerError struct{ err error }
+
+func fail(format string, args ...any) {
+	panic(lowerError{fmt.Errorf("kernel: "+format, args...)})
+}
+
+// lowerer writes one program.
+type lowerer struct {
+	*planned
+	b    *program.Builder
+	free *freeSets
+
+	extent []int64 // of each range; 0 where it is symbolic
+	vector rangeSet
+	lanes  rangeSet
+	copies rangeSet
+	bits   []bitField // of vector ranges, for memo keys
+
+	stack   []*scope
+	params  map[*ir.UOp]*program.Value // PARAM, TABLE, VAR
+	align   map[*program.Value]int64   // proven, of buffers and stack arrays
+	reduces map[int][]*ir.UOp          // REDUCE nodes by range, outer first
+	below   map[*ir.UOp]map[*ir.UOp]bool
+	pure    map[*ir.UOp]bool // static memo
+	address map[*ir.UOp]*flatAddress
+	arrays  map[memoKey]*program.Value
+	linear  *ir.Linearizer
+	floats  map[*program.Value]float64 // scalar float constants
+
+	ptrDepths map[*program.Value]int
+	accesses  map[int][]*ir.UOp // of PARAMs, by slot
+}
+
+func newLowerer(p *planned) (*lowerer, error) {
+	free, err := newFreeSets(p.ranges)
+	if err != nil {
+		return nil, err
+	}
+	l := &lowerer{planned: p, b: program.NewBuilder("kernel"), free: free,
+		params: make(map[*ir.UOp]*program.Value), align: make(map[*program.Value]int64),
+		reduces: make(map[int][]*ir.UOp), pure: make(map[*ir.UOp]bool),
+		address: make(map[*ir.UOp]*flatAddress), arrays: make(map[memoKey]*program.Value),
+		linear: ir.NewLinearizer(p.arena), floats: make(map[*program.Value]float64),
+		ptrDepths: make(map[*program.Value]int)}
+	offset := uint(0)
+	for i, r := range p.ranges {
+		n, _ := r.Src[0].Int()
+		l.extent = append(l.extent, n)
+		var field bitField
+		switch p.roles[i] {
+		case roleLane:
+			l.lanes.add(i)
+		case roleUnroll:
+			l.copies.add(i)
+		}
+		if p.roles[i] == roleLane || p.roles[i] == roleUnroll {
+			l.vector.add(i)
+			field, offset = placeBits(offset, n)
+		}
+		l.bits = append(l.bits, field)
+	}
+	if offset > 128 {
+		return nil, fmt.Errorf("kernel: plan: too many copies and lanes (%d bits of coordinates, at most 128)", offset)
+	}
+	l.collectReduces()
+	return l, nil
+}
+
+// collectReduces groups the REDUCE nodes by range and notes which contains
+// which: a loop is shared only by reduces that do not need each other.
+func (l *lowerer) collectReduces() {
+	for _, u := range preorder(l.sink) {
+		if u.Op == ir.OpReduce {
+			i := l.free.index[u.ReduceRange()]
+			l.reduces[i] = append(l.reduces[i], u)
+		}
+	}
+	l.below = make(map[*ir.UOp]map[*ir.UOp]bool)
+	sets := make(map[*ir.UOp]map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(l.sink) {
+		var merged map[*ir.UOp]bool
+		owned := false
+		for _, s := range u.Src {
+			merged, owned = mergeSets(merged, sets[s], owned)
+		}
+		if u.Op == ir.OpReduce {
+			l.below[u] = merged
+			merged, _ = mergeSets(merged, map[*ir.UOp]bool{u: true}, owned)
+		}
+		sets[u] = merged
+	}
+}
+
+// mergeSets is the union; it copies only when both sides have something to add.
+func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
+	if len(y) == 0 {
+		return x, owned
+	}
+	if len(x) == 0 {
+		return y, false
+	}
+	if !owned {
+		c := make(map[*ir.UOp]bool, len(x)+len(y))
+		for k := range x {
+			c[k] = true
+		}
+		x = c
+	}
+	for k := range y {
+		x[k] = true
+	}
+	return x, true
+}
+
+// run writes parameters, prologue and grid loop.
+func (l *lowerer) run() {
+	l.stack = []*scope{newScope(l.b.Block())}
+	l.makeParams()
+	var grid []int
+	for i := range l.ranges {
+		if l.roles[i] == roleGrid {
+			grid = append(grid, i)
+		}
+	}
+	grid = l.gridOrder(grid)
+	units := make([]int64, len(grid))
+	for k, i := range grid {
+		units[k] = l.extent[i]
+	}
+	if len(units) == 0 {
+		units = []int64{1}
+	}
+	l.b.SetGrid(units...)
+	unit, body := l.b.BeginGrid()
+	s := newScope(body)
+	l.stack = append(l.stack, s)
+	l.gridCoordinates(s, unit, grid)
+	l.emitStores(l.stores, 0, l.startCoords())
+	l.b.EndGrid(body)
+}
+
+// gridOrder puts grid ranges in the loop order of the first store.
+func (l *lowerer) gridOrder(grid []int) []int {
+	position := make(map[int]int)
+	for k, r := range l.stores[0].node.Ranges() {
+		position[l.free.index[r]] = k
+	}
+	sort.Slice(grid, func(x, y int) bool { return position[grid[x]] < position[grid[y]] })
+	return grid
+}
+
+// gridCoordinates takes the flat work unit apart, the last axis fastest.
+func (l *lowerer) gridCoordinates(s *scope, unit *program.Value, grid []int) {
+	rest := unit
+	for k := len(grid) - 1; k >= 0; k-- {
+		i := grid[k]
+		s.binds.add(i)
+		if k == 0 {
+			s.index[i] = rest
+			break
+		}
+		n := l.b.Index(l.extent[i])
+		s.index[i] = l.indexMod(rest, n)
+		rest = l.indexDiv(rest, n)
+	}
+}
+
+// makeParams declares buffers by slot, then VARs by name.
+func (l *lowerer) makeParams() {
+	var buffers, vars []*ir.UOp
+	read, written := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(l.sink) {
+		switch u.Op {
+		case ir.OpParam:
+			buffers = append(buffers, u)
+		case ir.OpVar:
+			vars = append(vars, u)
+		case ir.OpLoad, ir.OpField:
+			read[u.Src[0]] = true
+		case ir.OpStore:
+			written[u.Src[0]] = true
+		}
+	}
+	sort.Slice(buffers, func(i, j int) bool {
+		return buffers[i].Arg.(ir.ParamArg).Slot < buffers[j].Arg.(ir.ParamArg).Slot
+	})
+	sort.Slice(vars, func(i, j int) bool { return vars[i].Arg.(ir.VarArg).Name < vars[j].Arg.(ir.VarArg).Name })
+	for i, u := range buffers {
+		arg := u.Arg.(ir.ParamArg)
+		if i > 0 && buffers[i-1].Arg.(ir.ParamArg).Slot == arg.Slot {
+			fail("slot %d has two PARAM nodes", arg.Slot)
+		}
+		elem := u.DType
+		if arg.Format != "" {
+			elem = ir.U8
+		}
+		align := readAlign
+		if written[u] {
+			align = writeAlign
+		}
+		v := l.b.Buffer(arg.Slot, elem, fmt.Sprintf("p%d", arg.Slot), align, l.paramBytes(u))
+		l.b.Access(v, read[u], written[u])
+		l.params[u] = v
+		l.align[v] = int64(align)
+	}
+	for _, u := range vars {
+		l.params[u] = l.b.Var(u.Arg.(ir.VarArg).Name)
+	}
+}
+
+// Buffers that a kernel writes are the engine's own; one that it only reads may
+// lie in a mapped GGUF file, whose tensors are aligned to 32 bytes.
+const (
+	readAlign  = 32
+	writeAlign = 64
+)
+
+// paramBytes is an upper bound of a buffer's size.
+func (l *lowerer) paramBytes(u *ir.UOp) int64 {
+	elems := int64(1)
+	for _, n := range u.Src {
+		hi := l.bounds.Of(n).Hi
+		var ok bool
+		if elems, ok = ir.CheckedMul(elems, max(hi, 0)); !ok || hi == ir.PosInf {
+			fail("slot %d: extent %d has no upper bound", u.Arg.(ir.ParamArg).Slot, hi)
+		}
+	}
+	name := u.Arg.(ir.ParamArg).Format
+	if name == "" {
+		return elems * int64(max(u.DType.Size(), 1))
+	}
+	f := l.format(name)
+	return elems / int64(f.BlockElems) * int64(f.BlockBytes)
+}
+
+func (l *lowerer) format(name string) *packed.Format {
+	f, ok := packed.Lookup(name)
+	if !ok || f.IsPlain() {
+		fail("no packed format %q", name)
+	}
+	return f
+}

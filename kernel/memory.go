@@ -1,0 +1,331 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// flatAddress is where an access goes: a linear form of offsets from the start
+// of its buffer, in elements, or in bytes for a FIELD.
+type flatAddress struct {
+	node *ir.UOp // Idx
+	form ir.LinearForm
+}
+
+// place is an address at coordinates: a scalar pointer and an offset for each
+// lane, from that pointer, in elements. A general place has one offset vector.
+type place struct {
+	ptr     *program.Value
+	digits  []int
+	offsets []int64
+	vector  *program.Value // offsets of a general place
+	align   int
+}
+
+// lowerLoad reads a PARAM, TABLE or STAGE.
+func (l *lowerer) lowerLoad(u *ir.UOp, at coords) val {
+	buf := u.Src[0]
+	switch {
+	case buf.Op == ir.OpStage:
+		return l.loadStage(u, at)
+	case u.Op == ir.OpField:
+		return l.loadField(u, at)
+	}
+	p := l.placeOf(l.base(buf), l.addressOf(u), int64(u.DType.Size()), at)
+	return l.read(p)
+}
+
+// base is the pointer of a buffer or table.
+func (l *lowerer) base(buf *ir.UOp) *program.Value {
+	if v := l.params[buf]; v != nil {
+		return v
+	}
+	if buf.Op != ir.OpTable {
+		fail("%s cannot be read", buf.Op)
+	}
+	v := l.b.Table(buf.DType, buf.Arg.(ir.TableArg).Data)
+	l.params[buf] = v
+	l.align[v] = 64
+	return v
+}
+
+// addressOf is the row-major offset of a LOAD, each index kept in bounds: an
+// index that is not proven may belong to an arm of a WHERE that is not taken.
+func (l *lowerer) addressOf(u *ir.UOp) *flatAddress {
+	if f := l.address[u]; f != nil {
+		return f
+	}
+	return l.flatten(u, u.Src[0].Src, u.Indices(), true)
+}
+
+func (l *lowerer) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flatAddress {
+	a := l.arena
+	sum := a.Index(0)
+	for k, x := range index {
+		if clamp {
+			x = l.clamped(x, extents[k])
+		}
+		sum = a.Add(a.Mul(sum, extents[k]), x)
+	}
+	return l.remember(u, sum)
+}
+
+func (l *lowerer) remember(u, sum *ir.UOp) *flatAddress {
+	sum = l.simplify.Do(sum)
+	f := &flatAddress{node: sum, form: l.linear.Of(sum)}
+	l.address[u] = f
+	return f
+}
+
+// clamped is x brought into 0..extent-1 where that is not proven.
+func (l *lowerer) clamped(x, extent *ir.UOp) *ir.UOp {
+	a := l.arena
+	low, high := l.inBounds(x, extent)
+	if !high {
+		x = a.Binary(ir.OpMin, x, a.Add(extent, a.Index(-1)))
+	}
+	if !low {
+		x = a.Binary(ir.OpMax, x, a.Index(0))
+	}
+	return x
+}
+
+// inBounds says which of 0 <= x and x < extent are proven.
+func (l *lowerer) inBounds(x, extent *ir.UOp) (low, high bool) {
+	a := l.arena
+	b := l.bounds.Of(x)
+	low = b.Lo >= 0
+	if n, ok := extent.Int(); ok && b.Hi < n {
+		return low, true
+	}
+	return low, l.simplify.Do(a.Lt(x, extent)).IsInt(1)
+}
+
+// loadField reads a field of a packed buffer.
+func (l *lowerer) loadField(u *ir.UOp, at coords) val {
+	addr := l.fieldAddress(u)
+	size := int64(u.DType.Size())
+	p := l.placeOf(l.base(u.Src[0]), addr, 1, at)
+	if p.vector != nil && size > 1 {
+		return l.readEach(p, u.DType)
+	}
+	for i, o := range p.offsets {
+		if o%size != 0 {
+			return l.readEach(p, u.DType)
+		}
+		p.offsets[i] = o / size
+	}
+	depth := l.ptrDepth(p.ptr)
+	p.ptr = l.derive(depth, derivedKey{p.ptr, "as " + u.DType.String()}, func() *program.Value { return l.b.PtrCast(p.ptr, u.DType) })
+	return l.read(p)
+}
+
+// fieldAddress is the byte offset of a FIELD, its row and block in bounds.
+func (l *lowerer) fieldAddress(u *ir.UOp) *flatAddress {
+	if f := l.address[u]; f != nil {
+		return f
+	}
+	a := l.arena
+	arg := u.Arg.(ir.FieldArg)
+	f := l.format(arg.Format)
+	buf, row, block, j := u.Src[0], u.Src[1], u.Src[2], u.Src[3]
+	rows := a.Index(1)
+	for _, n := range buf.Src[:len(buf.Src)-1] {
+		rows = a.Mul(rows, n)
+	}
+	perRow := a.Div(buf.Src[len(buf.Src)-1], a.Index(int64(f.BlockElems)))
+	fd, ok := f.Field(arg.Field)
+	if !ok {
+		fail("format %s has no field %q", arg.Format, arg.Field)
+	}
+	row = l.clamped(row, l.simplify.Do(rows))
+	block = l.clamped(block, l.simplify.Do(perRow))
+	j = l.clamped(j, a.Index(int64(fd.Count)))
+	return l.remember(u, f.Address(a, arg.Field, row, block, j, perRow))
+}
+
+// placeOf turns a linear form into a pointer and lane offsets. step is the
+// bytes of one unit of the form.
+func (l *lowerer) placeOf(base *program.Value, addr *flatAddress, step int64, at coords) place {
+	var scalar []ir.Term
+	var static []ir.Term
+	align := gcd64(l.align[base], step*addr.form.Const)
+	var digits []int
+	for _, t := range addr.form.Terms {
+		switch {
+		case l.isStatic(t.Atom):
+			static = append(static, t)
+			digits = unionDigits(digits, l.laneDigits(t.Atom, at))
+		case len(l.laneDigits(t.Atom, at)) == 0:
+			scalar = append(scalar, t)
+			align = gcd64(align, step*t.Coef)
+		default:
+			return l.generalPlace(base, addr, step, at)
+		}
+	}
+	p := place{digits: digits, offsets: l.staticOffsets(static, digits, at)}
+	least := p.offsets[0]
+	for _, o := range p.offsets {
+		least = min(least, o)
+	}
+	for i := range p.offsets {
+		p.offsets[i] -= least
+	}
+	p.align = int(lowBit(gcd64(align, step*(least+addr.form.Const))))
+	p.ptr = l.pointer(base, scalar, addr.form.Const+least, at)
+	return p
+}
+
+func (l *lowerer) staticOffsets(terms []ir.Term, digits []int, at coords) []int64 {
+	out := make([]int64, l.laneCount(digits))
+	point := append(coords(nil), at...)
+	for lane := range out {
+		for k, c := range l.lanePoint(digits, lane) {
+			point[digits[k]] = int32(c)
+		}
+		for _, t := range terms {
+			out[lane] += t.Coef * l.evalStatic(t.Atom, point).I
+		}
+	}
+	return out
+}
+
+// pointer adds scalar terms to a base pointer, outer loops first, so that
+// each loop adds only what it changes.
+func (l *lowerer) pointer(base *program.Value, terms []ir.Term, offset int64, at coords) *program.Value {
+	type located struct {
+		v     val
+		coef  int64
+		depth int
+	}
+	var list []located
+	for _, t := range terms {
+		v := l.lower(t.Atom, at)
+		list = append(list, located{v, t.Coef, v.depth})
+	}
+	slices.SortStableFunc(list, func(x, y located) int { return x.depth - y.depth })
+	ptr, depth := base, 0
+	for i := 0; i < len(list); {
+		j := i
+		var key strings.Builder
+		for ; j < len(list) && list[j].depth == list[i].depth; j++ {
+			fmt.Fprintf(&key, "+%d*%d", list[j].v.v.ID, list[j].coef)
+		}
+		part := list[i:j]
+		depth = list[i].depth
+		ptr = l.derive(depth, derivedKey{ptr, key.String()}, func() *program.Value {
+			sum := l.b.Index(0)
+			for _, t := range part {
+				sum = l.b.Add(sum, l.b.Mul(t.v.v, l.b.Index(t.coef)))
+			}
+			return l.b.PtrAdd(ptr, sum)
+		})
+		i = j
+	}
+	if offset != 0 {
+		ptr = l.derive(depth, derivedKey{ptr, fmt.Sprint("+", offset)}, func() *program.Value {
+			return l.b.PtrAdd(ptr, l.b.Index(offset))
+		})
+	}
+	l.ptrDepths[ptr] = depth
+	return ptr
+}
+
+// ptrDepth is the scope that holds a pointer.
+func (l *lowerer) ptrDepth(p *program.Value) int { return l.ptrDepths[p] }
+
+// generalPlace computes one offset for each lane.
+func (l *lowerer) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {
+	x := l.settle(l.offsets32(addr.node, at))
+	return place{ptr: base, digits: x.digits, vector: x.v, align: int(lowBit(gcd64(l.align[base], step)))}
+}
+
+// offsets32 computes an index vector, in 32 bits where it is proven to fit.
+func (l *lowerer) offsets32(u *ir.UOp, at coords) val {
+	if !l.bounds.Of(u).Within(0, math.MaxInt32) {
+		return l.lower(u, at)
+	}
+	if u.Op == ir.OpCast && u.Src[0].DType.IsInt() {
+		return l.alu(ir.OpCast, ir.I32, l.settle(l.lower(u.Src[0], at)))
+	}
+	return l.alu(ir.OpCast, ir.I32, l.settle(l.lower(u, at)))
+}
+
+// read loads from a place: one element, contiguous lanes, a short span and a
+// shuffle, or a gather. Every element of a span lies between two elements that
+// are read, so it is inside the buffer.
+func (l *lowerer) read(p place) val {
+	d := l.top()
+	if p.vector != nil {
+		return val{v: l.b.Gather(p.ptr, p.vector, p.align), digits: p.digits, depth: d}
+	}
+	span, uniform, contiguous := int64(0), true, true
+	for i, o := range p.offsets {
+		span = max(span, o+1)
+		uniform = uniform && o == 0
+		contiguous = contiguous && o == int64(i)
+	}
+	n := len(p.offsets)
+	size := int64(p.ptr.Type.Elem.Size())
+	switch {
+	case uniform:
+		return val{v: l.b.Load(p.ptr, 1, p.align), depth: d}
+	case contiguous:
+		return val{v: l.b.Load(p.ptr, n, p.align), digits: p.digits, depth: d}
+	case span <= 2*int64(n) || span*size <= 16:
+		whole := l.derive(l.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
+			return l.b.Load(p.ptr, int(span), p.align)
+		})
+		mask := make([]int, n)
+		for i, o := range p.offsets {
+			mask[i] = int(o)
+		}
+		return val{v: l.b.Shuffle(whole, whole, mask...), digits: p.digits, depth: d}
+	}
+	dtype := ir.I64
+	if span < math.MaxInt32 {
+		dtype = ir.I32
+	}
+	align := int(lowBit(gcd64(int64(p.align), size)))
+	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), digits: p.digits, depth: d}
+}
+
+// readEach loads lane by lane through byte offsets.
+func (l *lowerer) readEach(p place, dtype ir.DType) val {
+	n := l.laneCount(p.digits)
+	lanes := make([]*program.Value, n)
+	for i := range lanes {
+		offset := l.b.Index(0)
+		if p.vector != nil {
+			offset = l.b.Cast(l.b.Extract(p.vector, i), ir.I64)
+		} else {
+			offset = l.b.Index(p.offsets[i])
+		}
+		lanes[i] = l.b.Load(l.b.PtrCast(l.b.PtrAdd(p.ptr, offset), dtype), 1, 1)
+	}
+	if n == 1 {
+		return val{v: lanes[0], depth: l.top()}
+	}
+	return val{v: l.b.Concat(lanes...), digits: p.digits, depth: l.top()}
+}
+
+func gcd64(x, y int64) int64 {
+	x, y = max(x, -x), max(y, -y)
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return x
+}
+
+// lowBit is the largest power of two that divides n, at most 64.
+func lowBit(n int64) int64 {
+	if n == 0 {
+		return 64
+	}
+	return min(n&-n, 64)
+}

@@ -1,0 +1,155 @@
+package kernel
+
+// OptKind is the kind of an Opt. Everything about a kind stands in optTable.
+type OptKind uint8
+
+// The kinds.
+const (
+	TC OptKind = iota
+	UPCAST
+	UNROLL
+	LOCAL
+	GROUP
+	GROUPTOP
+	WARP
+	SPLITK
+	VECTOR
+	PADTO
+	SWAP
+	NOLOCALS
+	THREAD
+	STAGE
+	PRELOAD
+	PREFETCH
+	ROLL
+	FMA
+	numOptKinds
+)
+
+type axisRule uint8
+
+// What the axis of an Opt may be.
+const (
+	axisNone axisRule = iota
+	axisAny
+	axisStore
+	axisReduce
+	axisBuffer // p<slot>
+)
+
+type amountRule uint8
+
+const (
+	amountNone amountRule = iota
+	amountOptional
+	amountNeeded
+)
+
+// OptInfo is a row of the table of Opts.
+type OptInfo struct {
+	Name          string
+	Axis          axisRule
+	Amount        amountRule
+	role          role // of the digit that the Opt splits off; roleNone: no split
+	CPU           bool // a CPU accepts it
+	Refusal       string
+	Doc           string // one sentence
+	Before, After string // a loop, for docs/plan.md
+}
+
+// Info returns the kind's row.
+func (k OptKind) Info() *OptInfo { return &optTable[k] }
+
+// String returns the kind's name in the text form.
+func (k OptKind) String() string { return optTable[k].Name }
+
+// ParseOptKind is the inverse of String.
+func ParseOptKind(name string) (OptKind, bool) {
+	for k := range numOptKinds {
+		if optTable[k].Name == name {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+// A splitting Opt takes its amount from the low end of what is left of the
+// axis: r0 of 2048 with VECTOR r0 32; UNROLL r0 8 becomes 8 serial iterations
+// of 8 copies of 32 lanes.
+var optTable = [numOptKinds]OptInfo{
+	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional,
+		Refusal: "no row of the target's contraction table is used yet by this lowering",
+		Doc:     "Use a contraction (dot or matrix) instruction of the target on the low digit of a reduce.",
+		Before:  "for k in 0..256: acc += i32(u8 w[k]) * i32(i8 y[k])",
+		After:   "for k in 0..64: acc = dot4(acc, w[4k..], y[4k..])"},
+	UPCAST: {Name: "UPCAST", Axis: axisStore, Amount: amountOptional, role: roleUnroll, CPU: true,
+		Doc:    "Compute several points of a store range in one iteration, with an accumulator each, so that what they share is loaded once.",
+		Before: "for n in 0..64: for k: acc += x[k]*w[n,k]",
+		After:  "for n in 0..16: for k: acc0 += x[k]*w[4n,k]; acc1 += x[k]*w[4n+1,k]; .."},
+	UNROLL: {Name: "UNROLL", Axis: axisAny, Amount: amountOptional, role: roleUnroll, CPU: true,
+		Doc:    "Repeat the body of a reduce (or stage) loop, so that indices become constants and copies share loads.",
+		Before: "for k in 0..64: acc += f(k)",
+		After:  "for k in 0..16: acc += f(4k); acc += f(4k+1); acc += f(4k+2); acc += f(4k+3)"},
+	LOCAL: {Name: "LOCAL", Axis: axisStore, Amount: amountNeeded, role: roleSerial, CPU: true,
+		Doc:    "Threads of a block share points of a store range. On a CPU: a serial loop inside the work unit.",
+		Before: "for n in 0..64 (grid): store",
+		After:  "for n in 0..16 (grid): for i in 0..4 (threads): store 4n+i"},
+	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, CPU: true,
+		Doc:    "Threads of a block share the low digit of a reduce and combine through shared memory. On a CPU: a serial loop.",
+		Before: "for k in 0..64: acc += f(k)",
+		After:  "thread i of 4: for k in 0..16: acc += f(4k+i); combine over i"},
+	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, CPU: true,
+		Doc:    "As GROUP, of consecutive points for each thread. On a CPU: a serial loop.",
+		Before: "for k in 0..64: acc += f(k)",
+		After:  "thread i of 4: for k in 0..16: acc += f(16i+k); combine over i"},
+	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, CPU: true,
+		Doc:    "As GROUP within one warp, combined with shuffles. On a CPU: a serial loop.",
+		Before: "for k in 0..64: acc += f(k)",
+		After:  "lane i of 32: for k in 0..2: acc += f(32k+i); shuffle-combine over i"},
+	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded,
+		Refusal: "a reduce is split over the grid by the schedule (rule R8), which adds the combining kernel",
+		Doc:     "Split a reduce over the grid, with a second step that combines.",
+		Before:  "for k in 0..4096: acc += f(k)",
+		After:   "for c in 0..4 (grid): for k in 0..1024: part[c] += f(1024c+k)"},
+	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: roleLane, CPU: true,
+		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A).",
+		Before: "for k in 0..64: acc += x[k]*w[k]",
+		After:  "for k in 0..4: acc<16> += x<16>[16k]*w<16>[16k]; fold lanes"},
+	PADTO: {Name: "PADTO", Axis: axisAny, Amount: amountNeeded, CPU: true,
+		Doc:    "Round the extent up to a multiple; points past the extent count as the identity and are not stored.",
+		Before: "for k in 0..100: acc += f(k)",
+		After:  "for k in 0..112: acc += k < 100 ? f(k) : 0"},
+	SWAP: {Name: "SWAP", Axis: axisStore, Amount: amountNeeded, CPU: true,
+		Doc:    "Exchange the loop order of store axis sI and store axis number amount.",
+		Before: "SWAP s0 1: for a: for b: store",
+		After:  "for b: for a: store"},
+	NOLOCALS: {Name: "NOLOCALS", Axis: axisNone, CPU: true,
+		Doc:    "Use no LOCAL axes (one thread a block). Always so on a CPU.",
+		Before: "for n (grid): for i (threads): store",
+		After:  "for n (grid): for i (serial): store"},
+	THREAD: {Name: "THREAD", Axis: axisStore, Amount: amountNone, CPU: true,
+		Doc:    "What is left of the store range is work units of the grid. The default where the extent is constant.",
+		Before: "for n in 0..64: store",
+		After:  "worker w: for n in slab(w): store"},
+	STAGE: {Name: "STAGE", Axis: axisAny, Amount: amountOptional, CPU: true,
+		Doc:    "Of a reduce axis: values in its loop that depend on no store range are computed once per worker into an array. Of a store axis sI: values in reduces that depend on it but not on every other store range are computed into an array once per tile of it (decoded weights).",
+		Before: "for n (grid): for k: acc += (x[k]*g[k]) * w[n,k]",
+		After:  "for k: y[k] = x[k]*g[k]      (prologue)\nfor n (grid): for k: acc += y[k] * w[n,k]"},
+	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone,
+		Refusal: "a CPU has no wait between kernels that loads could be moved ahead of",
+		Doc:     "Issue the first loads of a weight buffer ahead of the grid-dependency wait.",
+		Before:  "wait; w = load W; ..",
+		After:   "w = load W; wait; .."},
+	PREFETCH: {Name: "PREFETCH", Axis: axisBuffer, Amount: amountNeeded, CPU: true,
+		Doc:    "One prefetch for each 64-byte line of a streamed buffer, amount bytes ahead of where the loop reads.",
+		Before: "for b: use W[b]",
+		After:  "for b: prefetch &W[b] + 8192 (+64, ..); use W[b]"},
+	ROLL: {Name: "ROLL", Axis: axisAny, Amount: amountOptional, role: roleSerial, CPU: true,
+		Doc:    "Points of the range stay a serial loop (of a store range: inside the work unit); without amount all that is left.",
+		Before: "for t in 0..128 (grid): store",
+		After:  "for t in 0..128 (serial, in one work unit): store"},
+	FMA: {Name: "FMA", Axis: axisNone, CPU: true,
+		Doc:    "A product that feeds a sum is rounded once, with the sum (class A); sums may use several accumulators.",
+		Before: "acc = acc + a*b",
+		After:  "acc = fma(a, b, acc)"},
+}

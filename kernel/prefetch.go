@@ -1,0 +1,106 @@
+package kernel
+
+import (
+	"sort"
+
+	"tgc/ir"
+)
+
+// lineBytes is the size of a cache line.
+const lineBytes = 64
+
+// maxPrefetches bounds the prefetches of one stream in one iteration.
+const maxPrefetches = 16
+
+// openPrefetch emits, at the head of the loop over range i, the prefetches of
+// buffers that the loop streams: one for each line that an iteration consumes,
+// the plan's distance ahead. An address past the buffer's end is only a hint,
+// and usually the next row's.
+func (l *lowerer) openPrefetch(i int) {
+	slots := make([]int, 0, len(l.prefetch))
+	for slot := range l.prefetch {
+		slots = append(slots, slot)
+	}
+	sort.Ints(slots)
+	for _, slot := range slots {
+		for _, s := range l.streams(slot, i) {
+			l.prefetchStream(s, l.prefetch[slot])
+		}
+	}
+}
+
+// stream is the run of bytes that one iteration of a loop reads.
+type stream struct {
+	load  *ir.UOp // a LOAD or FIELD of it
+	bytes int64   // consumed per iteration
+}
+
+// streams finds, for the innermost serial range of a buffer's accesses, the
+// distinct runs of bytes: one for each row that copies read.
+func (l *lowerer) streams(slot, i int) []stream {
+	if l.accesses == nil {
+		l.accesses = make(map[int][]*ir.UOp)
+		for _, u := range ir.Toposort(l.sink) {
+			if (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam {
+				s := u.Src[0].Arg.(ir.ParamArg).Slot
+				l.accesses[s] = append(l.accesses[s], u)
+			}
+		}
+	}
+	for _, u := range l.accesses[slot] {
+		if l.innermost(u) != i {
+			continue
+		}
+		if _, ok := l.depthOf(l.free.of(u)); !ok {
+			continue
+		}
+		addr, step := l.addressAndStep(u)
+		if coef := addr.form.Coef(l.ranges[i]); coef > 0 {
+			return []stream{{u, coef * step}}
+		}
+	}
+	return nil
+}
+
+// innermost is the last open serial range that an access depends on.
+func (l *lowerer) innermost(u *ir.UOp) int {
+	best := -1
+	for _, i := range l.free.of(u).list() {
+		if l.roles[i] == roleSerial {
+			best = i
+		}
+	}
+	return best
+}
+
+func (l *lowerer) addressAndStep(u *ir.UOp) (*flatAddress, int64) {
+	if u.Op == ir.OpField {
+		return l.fieldAddress(u), 1
+	}
+	return l.addressOf(u), int64(u.DType.Size())
+}
+
+func (l *lowerer) prefetchStream(s stream, ahead int64) {
+	addr, step := l.addressAndStep(s.load)
+	// Copies that move the address by less than the stream's own length belong
+	// to it; those that move it further (rows) are streams of their own.
+	rows := rangeSet{}
+	for _, t := range addr.form.Terms {
+		for _, i := range l.free.of(t.Atom).meet(l.copies).list() {
+			if t.Coef*step >= s.bytes {
+				rows.add(i)
+			}
+		}
+	}
+	for _, at := range l.combos(rows) {
+		for _, i := range l.free.of(s.load).meet(l.vector).minus(rows).list() {
+			at[i] = 0
+		}
+		p := l.placeOf(l.base(s.load.Src[0]), addr, step, at)
+		lines := min((s.bytes+lineBytes-1)/lineBytes, maxPrefetches)
+		size := int64(p.ptr.Type.Elem.Size())
+		for k := range lines {
+			l.b.Prefetch(l.b.PtrAdd(p.ptr, l.b.Index((ahead+k*lineBytes)/size)))
+		}
+	}
+}

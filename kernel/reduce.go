@@ -1,0 +1,344 @@
+package kernel
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// term is a summand of a sum: x, or the product x*y that may be contracted
+// with the addition. pend are the lanes still to be summed.
+type term struct {
+	x, y  val // y.v nil: no product
+	isMul bool
+	pend  rangeSet
+}
+
+// lowerReduce emits a plain REDUCE (tuples are read through PROJ).
+func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
+	arg := u.Arg.(ir.ReduceArg)
+	if arg.Op == ir.OpInvalid {
+		fail("a tuple reduce is read without PROJ")
+	}
+	i := l.free.index[u.ReduceRange()]
+	if l.roles[i] == roleSerial || l.roles[i] == roleGrid {
+		return l.serialReduce(u, at)
+	}
+	if arg.Op == ir.OpAdd {
+		return l.sum(l.terms(u, at, rangeSet{}))
+	}
+	return l.unrolledReduce(u, arg.Op, i, at)
+}
+
+// unrolledReduce folds copies one after the other, or lanes at once.
+func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
+	if l.roles[i] == roleLane {
+		x := l.settle(l.lower(u.Src[0], at.with(i, laneCoord)))
+		digits := unionDigits(x.digits, []int{i})
+		x = val{v: l.expand(x, digits), digits: digits, depth: l.top()}
+		var over rangeSet
+		over.add(i)
+		return l.foldLanes(op, x, over)
+	}
+	acc := l.settle(l.lower(u.Src[0], at.with(i, 0)))
+	for c := int32(1); c < int32(l.extent[i]); c++ {
+		acc = l.alu(op, u.DType, acc, l.settle(l.lower(u.Src[0], at.with(i, c))))
+	}
+	return acc
+}
+
+// terms flattens a sum over copies and lanes into its summands.
+func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
+	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
+		i := l.free.index[u.ReduceRange()]
+		switch l.roles[i] {
+		case roleLane:
+			pend.add(i)
+			return l.terms(u.Src[0], at.with(i, laneCoord), pend)
+		case roleUnroll:
+			var out []term
+			for c := range int32(l.extent[i]) {
+				out = append(out, l.terms(u.Src[0], at.with(i, c), pend)...)
+			}
+			return out
+		}
+	}
+	if u.Op == ir.OpMul && u.DType.IsFloat() {
+		x, y := l.factors(l.lower(u.Src[0], at), l.lower(u.Src[1], at))
+		return []term{{x: x, y: y, isMul: true, pend: pend.union(x.pend).union(y.pend)}}
+	}
+	x := l.lower(u, at)
+	return []term{{x: x, pend: pend.union(x.pend)}}
+}
+
+// alignTerms brings terms to one set of pending lanes and returns it with the
+// common digits.
+func (l *lowerer) alignTerms(terms []term) (digits []int, pend rangeSet) {
+	pend = terms[0].pend
+	for _, t := range terms[1:] {
+		pend = pend.meet(t.pend)
+	}
+	for k := range terms {
+		t := &terms[k]
+		if extra := t.pend.minus(pend); !extra.empty() {
+			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.list()))
+			x.pend = t.pend
+			*t = term{x: l.foldLanes(ir.OpAdd, x, extra), pend: pend}
+		}
+		digits = unionDigits(digits, l.termDigits(*t))
+	}
+	return unionDigits(digits, pend.list()), pend
+}
+
+func (l *lowerer) termDigits(t term) []int {
+	if t.isMul {
+		return unionDigits(t.x.digits, t.y.digits)
+	}
+	return t.x.digits
+}
+
+// termValue is the value of one term over digits.
+func (l *lowerer) termValue(t term, digits []int) val {
+	if t.isMul {
+		return l.aluOver(ir.OpMul, t.x.elem(), digits, t.x, t.y)
+	}
+	return val{v: l.expand(t.x, digits), digits: digits, depth: l.top()}
+}
+
+func (x val) elem() ir.DType { return x.v.Type.Elem }
+
+// sum adds up terms without an accumulator.
+func (l *lowerer) sum(terms []term) val {
+	digits, pend := l.alignTerms(terms)
+	acc := l.termValue(terms[0], digits)
+	for _, t := range terms[1:] {
+		acc = l.accumulate(acc, t, digits)
+	}
+	acc.pend = pend
+	return acc
+}
+
+// accumulate adds a term to an accumulator over the same digits.
+func (l *lowerer) accumulate(acc val, t term, digits []int) val {
+	if t.isMul && l.fma {
+		v := l.b.Fma(l.expand(t.x, digits), l.expand(t.y, digits), acc.v)
+		return val{v: v, digits: digits, depth: l.top()}
+	}
+	x := l.termValue(t, digits)
+	return val{v: l.b.Alu(ir.OpAdd, acc.v, x.v), digits: digits, depth: l.top()}
+}
+
+// serialReduce opens the loop of a REDUCE and carries, in the same loop, every
+// other reduce over the same RANGE that belongs to the same place: sharing is
+// legal between reduces that do not need each other.
+func (l *lowerer) serialReduce(u *ir.UOp, at coords) val {
+	l.runLoop(l.free.index[u.ReduceRange()], u, -1)
+	k := l.key(u, at)
+	v, ok := l.stack[l.top()].memo[k]
+	if !ok {
+		fail("a reduce has no result at its coordinates")
+	}
+	return v
+}
+
+// member is a reduce that takes part in a loop; comps are the components of a
+// tuple that are computed there.
+type member struct {
+	node  *ir.UOp
+	comps []int
+}
+
+// carry is one accumulator of an open loop.
+type carry struct {
+	next   *program.Value
+	finish func(result *program.Value)
+}
+
+// runLoop emits the loop over range i for the wanted reduce (component comp of
+// a tuple) and leaves the results in the memo of the current scope.
+func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
+	members := l.sharedMembers(i, want, comp)
+	var carries []carry
+	results := l.loop(i, func(open *program.Loop) []*program.Value {
+		for _, m := range members {
+			if m.comps == nil {
+				carries = append(carries, l.plainMember(open, m.node, i)...)
+			} else {
+				carries = append(carries, l.tupleMember(open, m, i)...)
+			}
+		}
+		next := make([]*program.Value, len(carries))
+		for k, c := range carries {
+			next[k] = c.next
+		}
+		return next
+	})
+	for k, c := range carries {
+		c.finish(results[k])
+	}
+}
+
+// sharedMembers picks the reduces that run in one loop with want.
+func (l *lowerer) sharedMembers(i int, want *ir.UOp, comp int) []member {
+	d := l.top()
+	var members []member
+	for _, u := range l.reduces[i] {
+		m, ok := l.memberAt(u, d)
+		if u == want {
+			if comp >= 0 {
+				m.comps = l.componentsWith(u, comp, m.comps)
+			}
+			m.node = u
+			members = append(members, m)
+			continue
+		}
+		if ok && !l.below[want][u] && !l.below[u][want] {
+			members = append(members, m)
+		}
+	}
+	return l.independent(members, want)
+}
+
+// independent drops members that need another member.
+func (l *lowerer) independent(members []member, want *ir.UOp) []member {
+	var out []member
+	for _, m := range members {
+		ok := true
+		for _, o := range out {
+			ok = ok && !l.below[m.node][o.node] && !l.below[o.node][m.node]
+		}
+		if ok || m.node == want {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// memberAt reports a reduce whose place is the scope at depth d and which has
+// no result there yet.
+func (l *lowerer) memberAt(u *ir.UOp, d int) (member, bool) {
+	m := member{node: u}
+	arg := u.Arg.(ir.ReduceArg)
+	if arg.Op == ir.OpInvalid {
+		for c := range arg.N {
+			node := l.arena.Proj(u, c)
+			if depth, ok := l.depthOf(l.free.of(node)); ok && depth == d && !l.hasResult(node, d) {
+				m.comps = append(m.comps, c)
+			}
+		}
+		if len(m.comps) == 0 {
+			return m, false
+		}
+		m.comps = l.closure(u, m.comps)
+		return m, true
+	}
+	depth, ok := l.depthOf(l.free.of(u))
+	return m, ok && depth == d && !l.hasResult(u, d)
+}
+
+// hasResult looks for a node's first result in a scope.
+func (l *lowerer) hasResult(u *ir.UOp, d int) bool {
+	_, ok := l.stack[d].memo[l.key(u, l.combos(l.free.of(u))[0])]
+	return ok
+}
+
+// combos enumerates the copies among free ranges; lanes stay lanes.
+func (l *lowerer) combos(free rangeSet) []coords {
+	out := []coords{l.startCoords()}
+	for _, i := range free.meet(l.copies).list() {
+		var next []coords
+		for _, c := range out {
+			for v := range int32(l.extent[i]) {
+				next = append(next, c.with(i, v))
+			}
+		}
+		if len(next) > maxCopies {
+			fail("plan: %d accumulators of one reduce, at most %d are allowed", len(next), maxCopies)
+		}
+		out = next
+	}
+	return out
+}
+
+// plainMember accumulates a plain reduce in an open loop, one accumulator for
+// each copy.
+func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
+	op := u.Arg.(ir.ReduceArg).Op
+	outside := l.stack[:l.top()]
+	d := len(outside) - 1
+	var carries []carry
+	for _, at := range l.combos(l.free.of(u)) {
+		key := l.key(u, at)
+		if op == ir.OpAdd {
+			carries = append(carries, l.sumMember(open, u, at, outside[d], key)...)
+			continue
+		}
+		x := l.settle(l.lower(u.Src[0], at))
+		t := x.v.Type
+		identity := l.constant(plainIdentity(l.arena, op, u.DType))
+		init := l.splat(identity, t.Lanes)
+		acc := l.b.Carry(open, init)
+		next := l.b.Alu(op, acc, x.v)
+		digits := x.digits
+		carries = append(carries, carry{next, func(r *program.Value) {
+			outside[d].memo[key] = val{v: r, digits: digits, depth: d}
+		}})
+	}
+	return carries
+}
+
+// splat is a constant scalar in every lane.
+func (l *lowerer) splat(c *program.Value, lanes int) *program.Value {
+	if f, ok := l.floats[c]; ok {
+		return l.b.Float(program.Vector(c.Type.Elem, lanes), f)
+	}
+	if n, ok := l.b.KnownInt(c); ok {
+		return l.b.Int(program.Vector(c.Type.Elem, lanes), n)
+	}
+	return l.b.Broadcast(c, lanes)
+}
+
+// sumMember accumulates one sum. With several terms an iteration and
+// contraction allowed, terms go round over several accumulators, so that the
+// latency of one addition does not bound the loop.
+func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
+	terms := l.terms(u.Src[0], at, rangeSet{})
+	digits, pend := l.alignTerms(terms)
+	lanes := l.laneCount(digits)
+	t := program.Vector(storedType(u.DType), lanes)
+	chains := l.chains(len(terms), lanes)
+	accs := make([]val, chains)
+	carries := make([]carry, chains)
+	for c := range accs {
+		accs[c] = val{v: l.b.Carry(open, l.b.Zero(t)), digits: digits}
+	}
+	for k, t := range terms {
+		accs[k%chains] = l.accumulate(accs[k%chains], t, digits)
+	}
+	d := l.top() - 1
+	results := make([]*program.Value, chains)
+	for c := range accs {
+		carries[c] = carry{accs[c].v, func(r *program.Value) {
+			results[c] = r
+			if c < chains-1 {
+				return
+			}
+			total := results[0]
+			for _, other := range results[1:] {
+				total = l.b.Alu(ir.OpAdd, total, other)
+			}
+			home.memo[key] = val{v: total, digits: digits, pend: pend, depth: d}
+		}}
+	}
+	return carries
+}
+
+// chains is the number of accumulators for terms of so many f32 lanes: a
+// floating-point addition takes four cycles and two start in each, so eight
+// registers of accumulators keep the pipes busy.
+func (l *lowerer) chains(terms, lanes int) int {
+	if !l.fma {
+		return 1
+	}
+	registers := max((lanes*4+63)/64, 1)
+	return max(min(8/registers, terms/2, 4), 1)
+}

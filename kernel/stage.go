@@ -1,0 +1,151 @@
+package kernel
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// A STAGE is an array of computed values. Where its ranges are copies or lanes
+// and the index is known at the coordinates of the read, it is no array at all:
+// the value is lowered at that point. Otherwise it is a stack array, filled in
+// the scope of its free ranges: without grid ranges that is the prologue.
+
+// maxStageElements bounds a stack array.
+const maxStageElements = 1 << 20
+
+// loadStage reads a STAGE.
+func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
+	stage := u.Src[0]
+	if point, ok := l.registerPoint(u, at); ok {
+		return l.settle(l.lower(stage.Src[0], point))
+	}
+	array := l.fillStage(stage, at)
+	extents := make([]*ir.UOp, len(stage.Src)-1)
+	for k, z := range stage.Src[1:] {
+		extents[k] = l.constantExtent(z)
+	}
+	addr := l.address[u]
+	if addr == nil {
+		addr = l.flatten(u, extents, u.Indices(), true)
+	}
+	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
+}
+
+// registerPoint finds the coordinates of a read whose index is known.
+func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
+	point := at
+	for k, z := range u.Src[0].Src[1:] {
+		i := l.free.index[z]
+		x := u.Src[1+k]
+		if l.roles[i] == roleLane && x == z {
+			continue
+		}
+		if l.roles[i] != roleUnroll {
+			return nil, false
+		}
+		var c ir.Scalar
+		if n, ok := x.Int(); ok {
+			c = ir.IntScalar(n)
+		} else {
+			if !l.isStatic(x) {
+				return nil, false
+			}
+			if c, ok = l.staticUniform(x, at); !ok {
+				return nil, false
+			}
+		}
+		n := max(min(c.I, l.extent[i]-1), 0)
+		point = point.with(i, int32(n))
+	}
+	return point, true
+}
+
+// constantExtent is an upper bound of a stage range's extent.
+func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
+	hi := l.bounds.Of(z.Src[0]).Hi
+	if hi > maxStageElements {
+		fail("a stage range of up to %d points does not fit", hi)
+	}
+	return l.arena.Index(max(hi, 1))
+}
+
+// fillStage makes and fills the array of a STAGE, once per scope of its free
+// ranges and copy of them.
+func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
+	d, k := l.depth(stage), l.key(stage, at)
+	if v, ok := l.stack[d].memo[k]; ok {
+		return v.v
+	}
+	array := l.arrays[k]
+	if array == nil {
+		array = l.newArray(stage)
+		l.arrays[k] = array
+	}
+	s := l.stack[d]
+	l.in(d, func() {
+		start := l.startCoords()
+		for _, i := range l.free.of(stage).meet(l.vector).list() {
+			start[i] = at[i]
+			if at[i] == laneCoord {
+				fail("a stage varies along lanes")
+			}
+		}
+		l.fillLoops(stage, array, stage.Src[1:], start)
+	})
+	s.memo[k] = val{v: array, depth: d}
+	return array
+}
+
+func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
+	count := int64(1)
+	for _, z := range stage.Src[1:] {
+		n, _ := l.constantExtent(z).Int()
+		if count *= n; count > maxStageElements {
+			fail("a stage of more than %d elements", maxStageElements)
+		}
+	}
+	var array *program.Value
+	l.in(0, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
+	l.align[array] = 64
+	return array
+}
+
+// fillLoops opens the serial ranges of a stage in order, then writes its copies
+// and lanes.
+func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
+	for k, z := range ranges {
+		i := l.free.index[z]
+		if l.roles[i] == roleSerial {
+			l.loop(i, func(*program.Loop) []*program.Value {
+				l.fillLoops(stage, array, ranges[k+1:], at)
+				return nil
+			})
+			return
+		}
+		if l.roles[i] == roleUnroll {
+			for c := range int32(l.extent[i]) {
+				l.fillLoops(stage, array, ranges[k+1:], at.with(i, c))
+			}
+			return
+		}
+	}
+	l.fillPoint(stage, array, at)
+}
+
+func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
+	a := l.arena
+	var digits []int
+	sum := a.Index(0)
+	for _, z := range stage.Src[1:] {
+		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
+		if i := l.free.index[z]; l.roles[i] == roleLane {
+			digits = unionDigits(digits, []int{i})
+		}
+	}
+	addr := l.address[stage]
+	if addr == nil {
+		addr = l.remember(stage, sum)
+	}
+	v := l.expand(l.settle(l.lower(stage.Src[0], at)), digits)
+	l.writeLanes(l.placeOf(array, addr, int64(stage.DType.Size()), at), digits, v)
+}

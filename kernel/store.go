@@ -1,0 +1,179 @@
+package kernel
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// emitStores writes stores inside the grid loop. Neighbours that have the same
+// serial range at a level share its loop.
+func (l *lowerer) emitStores(stores []plannedStore, level int, at coords) {
+	for i := 0; i < len(stores); {
+		r, ok := l.serialRange(stores[i], level)
+		if !ok {
+			l.emitStore(stores[i], at)
+			i++
+			continue
+		}
+		j := i + 1
+		for ; j < len(stores); j++ {
+			if next, ok := l.serialRange(stores[j], level); !ok || next != r {
+				break
+			}
+		}
+		l.loop(r, func(*program.Loop) []*program.Value {
+			l.emitStores(stores[i:j], level+1, at)
+			return nil
+		})
+		i = j
+	}
+}
+
+// serialRange is the serial range of a store at a nesting level.
+func (l *lowerer) serialRange(s plannedStore, level int) (int, bool) {
+	for _, r := range s.node.Ranges() {
+		i := l.free.index[r]
+		if l.roles[i] != roleSerial {
+			continue
+		}
+		if level == 0 {
+			return i, true
+		}
+		level--
+	}
+	return 0, false
+}
+
+// emitStore writes every copy of a store.
+func (l *lowerer) emitStore(s plannedStore, at coords) {
+	points := []coords{at}
+	var digits []int
+	for _, r := range s.node.Ranges() {
+		i := l.free.index[r]
+		switch l.roles[i] {
+		case roleLane:
+			digits = unionDigits(digits, []int{i})
+		case roleUnroll:
+			var next []coords
+			for _, p := range points {
+				for c := range int32(l.extent[i]) {
+					next = append(next, p.with(i, c))
+				}
+			}
+			if len(next) > maxCopies {
+				fail("plan: %d copies of a store, at most %d are allowed", len(next), maxCopies)
+			}
+			points = next
+		}
+	}
+	cond := l.storeCondition(s)
+	for _, p := range points {
+		l.write(s.node, cond, digits, p)
+	}
+}
+
+// storeCondition is what must hold for a point to be written: the gates of
+// padded ranges, and every index in bounds.
+func (l *lowerer) storeCondition(s plannedStore) *ir.UOp {
+	a := l.arena
+	cond := a.ConstInt(ir.Bool, 1)
+	and := func(c *ir.UOp) {
+		c = l.simplify.Do(c)
+		switch {
+		case c.IsInt(1):
+		case cond.IsInt(1):
+			cond = c
+		default:
+			cond = a.And(cond, c)
+		}
+	}
+	for _, g := range s.gates {
+		and(g)
+	}
+	for k, x := range s.node.Indices() {
+		extent := s.node.Src[0].Src[k]
+		low, high := l.inBounds(x, extent)
+		if !low {
+			and(a.Lt(a.Index(-1), x))
+		}
+		if !high {
+			and(a.Lt(x, extent))
+		}
+	}
+	return cond
+}
+
+// write emits one copy of a store.
+func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords) {
+	value := l.settle(l.lower(u.Src[1], at))
+	v := l.expand(value, digits)
+	addr := l.address[u]
+	if addr == nil {
+		addr = l.flatten(u, u.Src[0].Src, u.Indices(), false)
+	}
+	base := l.base(u.Src[0])
+	size := int64(u.Src[0].DType.Size())
+	if cond.IsInt(1) {
+		l.writeLanes(l.placeOf(base, addr, size, at), digits, v)
+		return
+	}
+	c := l.settle(l.lower(cond, at))
+	if len(c.digits) == 0 {
+		p := l.placeOf(base, addr, size, at)
+		l.b.If(c.v, func() []*program.Value {
+			l.writeLanes(p, digits, v)
+			return nil
+		}, nil)
+		return
+	}
+	l.writeEach(u, base, addr, l.expand(c, digits), v, digits, at)
+}
+
+// writeLanes stores all lanes.
+func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
+	if len(digits) == 0 {
+		l.b.Store(p.ptr, v, p.align)
+		return
+	}
+	size := int64(p.ptr.Type.Elem.Size())
+	align := int(lowBit(gcd64(int64(p.align), size)))
+	if p.vector != nil {
+		l.b.Scatter(p.ptr, l.expandLanes(p.vector, p.digits, digits), v, align)
+		return
+	}
+	offsets := make([]int64, len(l.spread(p.digits, digits)))
+	contiguous := true
+	for i, from := range l.spread(p.digits, digits) {
+		offsets[i] = p.offsets[from]
+		contiguous = contiguous && offsets[i] == int64(i)
+	}
+	if contiguous {
+		l.b.Store(p.ptr, v, p.align)
+		return
+	}
+	l.b.Scatter(p.ptr, l.b.IntLanes(ir.I64, offsets...), v, align)
+}
+
+func (l *lowerer) expandLanes(v *program.Value, from, to []int) *program.Value {
+	if sameDigits(from, to) {
+		return v
+	}
+	return l.b.Shuffle(v, v, l.spread(from, to)...)
+}
+
+// writeEach stores lane by lane where each lane has its own condition.
+func (l *lowerer) writeEach(u *ir.UOp, base *program.Value, addr *flatAddress, cond, v *program.Value, digits []int, at coords) {
+	size := int64(u.Src[0].DType.Size())
+	for lane := range l.laneCount(digits) {
+		point := append(coords(nil), at...)
+		for k, c := range l.lanePoint(digits, lane) {
+			point[digits[k]] = int32(c)
+		}
+		p := l.placeOf(base, addr, size, point)
+		x := l.b.Extract(v, lane)
+		l.b.If(l.b.Extract(cond, lane), func() []*program.Value {
+			l.b.Store(p.ptr, x, p.align)
+			return nil
+		}, nil)
+	}
+}
