@@ -1,0 +1,38 @@
+package rulecheck
+
+import (
+	"testing"
+
+	"tgc/ir"
+	"tgc/rewrite"
+)
+
+// CheckWhole samples expressions, rewrites them with all sets together and
+// checks the value and that a second run changes nothing.
+func CheckWhole(t *testing.T, tries int, sets ...*rewrite.Set) {
+	for try := range tries {
+		s := rewrite.NewSampler(uint64(try) + 1<<32)
+		before := s.Expression(3)
+		after, _, err := rewrite.Apply(s.Arena, before, sets...)
+		if err != nil {
+			t.Fatalf("%s: %v", show(before), err)
+		}
+		again, counts, err := rewrite.Apply(s.Arena, after, sets...)
+		if err != nil {
+			t.Fatalf("%s: %v", show(after), err)
+		}
+		if again != after {
+			t.Fatalf("not idempotent:\n%s\n%s\n%s\nby %s", show(before), show(after), show(again), counts[0].Rule)
+		}
+		leaves := leavesOf(s.Arena.Make(ir.OpSink, ir.Void, nil, before, after))
+		for range 6 {
+			e, ok := randomEnv(s, leaves)
+			if !ok {
+				continue
+			}
+			if x, y := eval(before, e), eval(after, e); !same(x, y) {
+				t.Fatalf("sample %d: %s = %v\nbecomes %s = %v\nwhere %s", try, show(before), x, show(after), y, showEnv(leaves, e))
+			}
+		}
+	}
+}
