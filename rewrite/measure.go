@@ -44,9 +44,9 @@ var treeCost = Measure{
 
 // swapped reports a commutative node whose sources are not in canonical order:
 // constants second, then by structure. Floats keep their order unless one is a
-// constant, so that kernels read as they were written.
+// constant, so that kernels read as they were written. Idx has linear forms.
 func swapped(u *ir.UOp) bool {
-	if !commutes(u.Op) || len(u.Src) != 2 {
+	if !commutes(u.Op) || len(u.Src) != 2 || u.Src[0].DType == ir.Idx {
 		return false
 	}
 	x, y := u.Src[0], u.Src[1]
