@@ -70,9 +70,10 @@ func word(t types.Type, n int64, f float64) string {
 	case types.I1:
 		return strconv.FormatBool(n != 0)
 	case types.Float, types.Double:
-		// Both are written as the bits of a double.
+		// Both are written as the bits of a double; a float's must have no
+		// bits past its own.
 		if f != f {
-			f = math.NaN()
+			return "0x7FF8000000000000"
 		}
 		return fmt.Sprintf("0x%016X", math.Float64bits(f))
 	}

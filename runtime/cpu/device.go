@@ -1,0 +1,124 @@
+package cpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"tgc/internal/cachefile"
+	"tgc/runtime/cpu/llvmc"
+	"tgc/runtime/cpu/native"
+	"tgc/runtime/cpu/object"
+	"tgc/target"
+)
+
+// ErrNoLLVM is wrapped by the error of New when no usable libLLVM is found; its
+// text says how to get one.
+var ErrNoLLVM = llvmc.ErrNoLLVM
+
+// MaybeChild turns the process into a compiler child if it was started as one.
+func MaybeChild() { llvmc.MaybeChild() }
+
+// Options configures New. The zero value is this machine with all its cores
+// and the user's cache folder.
+type Options struct {
+	Threads  int    // workers; 0 means GOMAXPROCS
+	CacheDir string // of objects; empty means cachefile.DefaultDir
+	NoCache  bool
+	// CPU and Features name another target for LLVM, as in llvmc.Options;
+	// empty means the host's. It must be able to run here.
+	CPU, Features string
+	// Passes is LLVM's pass pipeline; empty means llvmc.DefaultPasses.
+	Passes string
+}
+
+// cacheBytes bounds the object cache. An object is some 10 KB.
+const cacheBytes = 1 << 30
+
+// Device compiles and runs programs on this machine's CPU.
+type Device struct {
+	desc     *target.Desc
+	compiler *llvmc.Compiler
+	pool     *native.Pool
+	cache    *cachefile.Cache
+
+	mu     sync.Mutex
+	loaded map[string]*code          // by object key
+	tables map[string]*native.Memory // by contents
+	closed bool
+}
+
+// code is a mapped object and the address of its kernel.
+type code struct {
+	object *object.Object
+	entry  uintptr
+}
+
+// New starts a device: compiler, workers, cache.
+func New(ctx context.Context, options Options) (*Device, error) {
+	compiler, err := llvmc.Start(ctx, llvmc.Options{CPU: options.CPU, Features: options.Features, Passes: options.Passes})
+	if err != nil {
+		return nil, fmt.Errorf("cpu: %w", err)
+	}
+	pool, err := native.NewPool(native.Options{Workers: options.Threads})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cpu: %w", err), compiler.Close())
+	}
+	d := &Device{
+		compiler: compiler,
+		pool:     pool,
+		desc:     describe(compiler, options, pool.Workers()),
+		loaded:   make(map[string]*code),
+		tables:   make(map[string]*native.Memory),
+	}
+	if !options.NoCache {
+		d.cache = cachefile.Open(options.CacheDir, cachefile.MaxBytes(cacheBytes))
+	}
+	return d, nil
+}
+
+// describe is the target in use: the host unless the options name another.
+func describe(c *llvmc.Compiler, options Options, workers int) *target.Desc {
+	name, features := c.Host().CPU, c.Host().Features
+	if options.CPU != "" {
+		name, features = options.CPU, ""
+	}
+	if options.Features != "" {
+		features = strings.TrimPrefix(options.Features, llvmc.NoFeatures)
+	}
+	var list []string
+	if features != "" {
+		list = strings.Split(features, ",")
+	}
+	return target.ForCPU(name, list, workers)
+}
+
+// Name is the name of the target, as --target prints it.
+func (d *Device) Name() string { return d.desc.Name }
+
+// Target describes the CPU.
+func (d *Device) Target() *target.Desc { return d.desc }
+
+// Close ends the workers and the compiler and unmaps all code. Nothing of the
+// device may be in use.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	errs := []error{d.pool.Close(), d.compiler.Close()}
+	if d.cache != nil {
+		errs = append(errs, d.cache.Close())
+	}
+	for _, c := range d.loaded {
+		errs = append(errs, c.object.Close())
+	}
+	for _, m := range d.tables {
+		errs = append(errs, m.Free())
+	}
+	return errors.Join(errs...)
+}
