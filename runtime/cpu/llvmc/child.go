@@ -51,7 +51,7 @@ func serve() error {
 		return err
 	}
 	for ir := range requests(in) {
-		object, err := lib.compile(m, ir, s.Passes)
+		object, err := lib.compile(m, ir, lib.pipeline(s.Passes))
 		if err != nil {
 			err = writeFrame(out, []byte{replyError}, []byte(err.Error()))
 		} else {

@@ -3,6 +3,7 @@ package llvmc
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -212,6 +213,18 @@ func (l *libLLVM) compile(m *machine, ir []byte, passes string) ([]byte, error) 
 	defer l.bufferDispose(buf)
 	return append([]byte(nil), unsafe.Slice((*byte)(l.bufferStart(buf)), l.bufferSize(buf))...), nil
 }
+
+// pipeline adapts a pass pipeline to the release. From 18 on instcombine ends
+// the process when one more round would have changed something, unless told
+// not to look; the result is right either way.
+func (l *libLLVM) pipeline(passes string) string {
+	if l.major < 18 {
+		return passes
+	}
+	return instCombine.ReplaceAllString(passes, "instcombine<no-verify-fixpoint>$1")
+}
+
+var instCombine = regexp.MustCompile(`\binstcombine([,)]|$)`)
 
 // cString copies a NUL-terminated string from C memory.
 func cString(addr uintptr) string {
