@@ -10,9 +10,125 @@ func operationCost(op ir.Op) int64 {
 		return 8
 	case ir.OpSqrt, ir.OpRsqrt, ir.OpFDiv, ir.OpRecip:
 		return 4
+	case ir.OpField:
+		return 4 // a byte load with a computed address
 	}
 	if op.IsElementwise() {
 		return 1
 	}
 	return 0
+}
+
+// facts are what cost decisions need to know of an expression.
+type facts struct {
+	ops      int64 // per evaluation; reduces count their extents
+	constant bool  // all extents of closed ranges are constants
+	weights  bool  // reads a weight: packed, or a constant matrix
+	state    bool  // reads a buffer that kernels write
+	reduce   bool  // holds a REDUCE
+	stage    bool
+}
+
+// factsOf gathers the facts of an expression.
+func (s *scheduler) factsOf(u *ir.UOp) facts {
+	if f, ok := s.factMemo[u]; ok {
+		return f
+	}
+	f := facts{constant: true}
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp, times int64)
+	visit = func(u *ir.UOp, times int64) {
+		if len(u.Src) == 0 || u.Op == ir.OpRange || seen[u] {
+			return
+		}
+		seen[u] = true
+		switch u.Op {
+		case ir.OpReduce, ir.OpStage:
+			f.reduce = f.reduce || u.Op == ir.OpReduce
+			f.stage = f.stage || u.Op == ir.OpStage
+			for _, r := range binderRanges(u) {
+				n, ok := r.Src[0].Int()
+				if !ok {
+					f.constant = false
+					n = max(s.bounds.Of(r.Src[0]).Hi, 1)
+				}
+				times = saturate(times, n)
+			}
+			f.ops += times
+		case ir.OpField:
+			f.weights = true
+		case ir.OpLoad:
+			if u.Src[0].Op == ir.OpParam {
+				ver := s.versions[u.Src[0].Arg.(ir.ParamArg).Slot]
+				if s.mutable[ver.buffer] {
+					f.state = true
+				} else if s.isWeight(ver) {
+					f.weights = true
+				}
+			}
+		}
+		if u.DType != ir.Idx && !(u.Op == ir.OpCast && isFreeCast(u)) {
+			f.ops = min(f.ops+saturate(times, operationCost(u.Op)), manyOps)
+		}
+		for _, src := range u.Src {
+			visit(src, times)
+		}
+	}
+	visit(u, 1)
+	s.factMemo[u] = f
+	return f
+}
+
+// manyOps is where operation counts stop: more than any threshold.
+const manyOps = 1 << 50
+
+func saturate(x, y int64) int64 {
+	if p, ok := ir.CheckedMul(x, y); ok {
+		return min(p, manyOps)
+	}
+	return manyOps
+}
+
+// isWeight reports a buffer that nothing writes, of several rows and large.
+func (s *scheduler) isWeight(v *version) bool {
+	rows, elems := 0, int64(1)
+	for _, extent := range v.buffer.Src {
+		if isUnit(extent) {
+			continue
+		}
+		rows++
+		elems = saturate(elems, max(s.bounds.Of(extent).Hi, 1))
+	}
+	return rows >= 2 && elems >= s.opt.Profile.WeightElems
+}
+
+// points is the number of points of ranges, at the upper bounds of symbols.
+func (s *scheduler) points(ranges []*ir.UOp) int64 {
+	n := int64(1)
+	for _, r := range ranges {
+		n = saturate(n, max(s.bounds.Of(r.Src[0]).Hi, 1))
+	}
+	return n
+}
+
+// constantExtents reports that all ranges have constant extents.
+func constantExtents(ranges []*ir.UOp) bool {
+	for _, r := range ranges {
+		if _, ok := r.Src[0].Int(); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// isLight reports a value that a block may compute for itself: no weight, no
+// state, constant extents, and small over the given axes.
+func (s *scheduler) isLight(v *value, axes []*ir.UOp) (light bool, size, work int64) {
+	f := s.factsOf(v.body)
+	size = s.points(axes)
+	work = saturate(size, f.ops)
+	if f.weights || f.state || !f.constant || !constantExtents(axes) || v.pinned || v.target >= 0 {
+		return false, size, work
+	}
+	return size <= s.opt.Profile.StageCap && work <= s.opt.Profile.StageWork, size, work
 }

@@ -173,6 +173,7 @@ func (s *scheduler) assign(u *ir.UOp) {
 	}
 	next := s.addVersion(u, buffer, previous, v.id)
 	v.target = s.versionOf[u]
+	s.mutable[buffer] = true
 	v.name = next.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/rewrite"
 )
 
 // Schedule is the result: kernels in launches, and the buffers they use.
@@ -51,9 +52,20 @@ type scheduler struct {
 	values    []*value
 	nextRange int
 
-	free    freeMemo
-	heights map[*ir.UOp]int
-	bounds  *ir.Bounds
+	free     freeMemo
+	heights  map[*ir.UOp]int
+	bounds   *ir.Bounds
+	index    *rewrite.Simplifier
+	linear   *ir.Linearizer
+	opsMemo  map[*ir.UOp]int64
+	factMemo map[*ir.UOp]facts
+	useMemo  map[*ir.UOp][]use
+	instMemo map[instKey]*ir.UOp
+	restMemo map[*ir.UOp]*value
+
+	mutable  map[*ir.UOp]bool // BUFFER nodes that the graph assigns
+	users    [][]int          // value -> values that read it, sorted
+	readMemo []reads          // value -> what it reads
 
 	records []Record
 	err     error
@@ -67,10 +79,16 @@ type phase struct {
 }
 
 // phases in order. A before B, because:
-//   - rangeify first: the rules need index expressions, not movement ops;
-//   - the emission of kernels last: they hold no VALUE any more.
+//   - R0 first: the rules need index expressions, not movement ops;
+//   - R0s before the algebra: a fused projection must fall apart before its
+//     parts get different treatment;
+//   - algebra before placement: the cascade needs maximum, exponentials and
+//     sums as values of their own.
 var phases = []phase{
 	{"R0", (*scheduler).rangeify, "cut the graph into values, movement ops into indices"},
+	{"slices", (*scheduler).splitSlices, "R0s: one value per box that is read"},
+	{"algebra", (*scheduler).algebra, "R2 R2m R3 R2c R2 R5, each value once"},
+	{"placement", (*scheduler).place, "R5p R1p R1 R4i R6 R6p to a fixpoint"},
 }
 
 // Run schedules a tensor graph SINK(ASSIGN...). The result is a function of the
@@ -83,18 +101,21 @@ func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt Options) (*Schedule
 		a: a, opt: opt,
 		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*value), atMemo: make(map[atKey]*ir.UOp),
 		nextRange: firstFree, free: make(freeMemo), heights: make(map[*ir.UOp]int), bounds: ir.NewBounds(),
+		index: rewrite.NewSimplifier(a), linear: ir.NewLinearizer(a),
+		opsMemo: make(map[*ir.UOp]int64), factMemo: make(map[*ir.UOp]facts), useMemo: make(map[*ir.UOp][]use), mutable: make(map[*ir.UOp]bool),
+		instMemo: make(map[instKey]*ir.UOp), restMemo: make(map[*ir.UOp]*value),
 	}
 	initial := 0
 	for i, p := range phases {
+		if i == 1 {
+			initial = len(s.values)
+		}
 		p.run(s, sink)
 		if s.err == nil {
 			s.err = ctx.Err()
 		}
 		if s.err != nil {
 			return nil, fmt.Errorf("schedule: %s: %w", p.name, s.err)
-		}
-		if i == 0 {
-			initial = len(s.values)
 		}
 	}
 	out, err := s.emit()

@@ -1,0 +1,345 @@
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"tgc/ir"
+)
+
+// R5, cascade: a maximum m over t, and sums over t of exp2(c*s - c*m) times
+// anything that does not depend on m, become one tuple reduce (online softmax,
+// Milakov and Gimelshein 2018; with a weighted sum it is flash attention, Dao
+// et al. 2022). Component 0 is the running maximum of c*s; component i is the
+// sum of exp2(c*s - component 0) * g_i.
+//
+// Every value gets a tuple with the components that it needs; tuples of one
+// value that share component 0 are merged when values are joined (R5p).
+
+// cascade looks for sums that hang on the maximum of value m.
+func (s *scheduler) cascade(m *value) {
+	if m.body.Op != ir.OpReduce || m.body.Arg.(ir.ReduceArg).Op != ir.OpMax || !m.body.DType.IsFloat() {
+		return
+	}
+	scale := 0.0
+	for _, b := range s.values {
+		if b.dead || b == m || s.height(b.body) == 0 {
+			continue
+		}
+		body := s.rewriteReduces(b.body, func(u *ir.UOp) *ir.UOp {
+			if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.ReduceRange().Src[0] != m.body.ReduceRange().Src[0] {
+				return u
+			}
+			tuple, c, ok := s.softmaxSum(m, u)
+			if !ok {
+				return u
+			}
+			scale = c
+			return s.a.Proj(tuple, 1)
+		})
+		if body != b.body {
+			b.body = body
+			s.record(Cascade, b, true, "sum of exponentials over the range of a maximum")
+		}
+	}
+	if scale == 0 {
+		return
+	}
+	// m itself is component 0 over c.
+	u := m.body
+	v0 := s.a.Mul(u.Src[0], s.a.Const(u.DType, scale))
+	tuple := s.softmaxTuple([]*ir.UOp{v0}, u.ReduceRange())
+	m.body = s.a.Mul(s.a.Proj(tuple, 0), s.a.Const(u.DType, 1/scale))
+}
+
+// softmaxSum matches REDUCE(ADD, exp2(c*s - c*m) * g; k) and returns the tuple.
+func (s *scheduler) softmaxSum(m *value, u *ir.UOp) (tuple *ir.UOp, c float64, ok bool) {
+	k := u.ReduceRange()
+	list := s.expandExponential(u.Src[0])
+	at := slices.IndexFunc(list, func(f *ir.UOp) bool { return f.Op == ir.OpExp2 })
+	if at < 0 || slices.ContainsFunc(list[at+1:], func(f *ir.UOp) bool { return f.Op == ir.OpExp2 }) {
+		return nil, 0, false
+	}
+	exponent := s.linearForm(list[at].Src[0])
+	maximum, c := s.takeMaximum(&exponent, m)
+	if maximum == nil || !s.plainRanges(maximum.Indices(), k) {
+		return nil, 0, false
+	}
+	index := append(slices.Clone(maximum.Indices()), k)
+	score := s.atIndex(append(slices.Clone(m.ranges), m.body.ReduceRange()), m.body.Src[0], index)
+	want := s.linearForm(score)
+	want.scale(c)
+	if !want.equal(exponent) {
+		return nil, 0, false
+	}
+	rest := slices.Delete(slices.Clone(list), at, at+1)
+	g := s.product(rest)
+	if g == nil {
+		g = s.a.Const(u.DType, 1)
+	}
+	if s.reaches(g, m.id) {
+		s.record(Cascade, m, false, "weight depends on the maximum")
+		return nil, 0, false
+	}
+	v0 := s.a.Mul(score, s.a.Const(u.DType, c))
+	return s.softmaxTuple([]*ir.UOp{v0, g}, k), c, true
+}
+
+// plainRanges reports distinct ranges other than k.
+func (s *scheduler) plainRanges(index []*ir.UOp, k *ir.UOp) bool {
+	for i, x := range index {
+		if x.Op != ir.OpRange || x == k || slices.Contains(index[:i], x) {
+			return false
+		}
+	}
+	return true
+}
+
+// expandExponential flattens a product and looks through reads of pointwise
+// values that hold an EXP2 as a factor.
+func (s *scheduler) expandExponential(u *ir.UOp) []*ir.UOp {
+	var list []*ir.UOp
+	for _, f := range factors(u) {
+		if p, ok := s.isRead(f); ok && s.isPointwise(p) && !p.pinned && p.target < 0 {
+			inner := s.expandExponential(s.instantiate(p, f.Indices()))
+			if slices.ContainsFunc(inner, func(g *ir.UOp) bool { return g.Op == ir.OpExp2 }) {
+				list = append(list, inner...)
+				continue
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// floatForm is a linear form over float atoms, in order of first appearance.
+type floatForm struct {
+	terms    []floatTerm
+	constant float64
+}
+
+type floatTerm struct {
+	atom *ir.UOp
+	coef float64
+}
+
+func (f *floatForm) add(atom *ir.UOp, coef float64) {
+	for i := range f.terms {
+		if f.terms[i].atom == atom {
+			f.terms[i].coef += coef
+			return
+		}
+	}
+	f.terms = append(f.terms, floatTerm{atom, coef})
+}
+
+func (f *floatForm) scale(c float64) {
+	for i := range f.terms {
+		f.terms[i].coef *= c
+	}
+	f.constant *= c
+}
+
+// equal compares as multisets; coefficients may differ by rounding.
+func (f *floatForm) equal(g floatForm) bool {
+	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-6*max(math.Abs(x), math.Abs(y)) }
+	f.clean()
+	g.clean()
+	if len(f.terms) != len(g.terms) || !near(f.constant, g.constant) {
+		return false
+	}
+	for _, t := range f.terms {
+		if !slices.ContainsFunc(g.terms, func(o floatTerm) bool { return o.atom == t.atom && near(o.coef, t.coef) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *floatForm) clean() {
+	f.terms = slices.DeleteFunc(slices.Clone(f.terms), func(t floatTerm) bool { return t.coef == 0 })
+}
+
+// linearForm views a float expression as a sum of atoms; reads of pointwise
+// values that are sums themselves are expanded.
+func (s *scheduler) linearForm(u *ir.UOp) floatForm {
+	var form floatForm
+	s.addLinear(&form, u, 1)
+	return form
+}
+
+func (s *scheduler) addLinear(form *floatForm, u *ir.UOp, coef float64) {
+	if v, ok := u.Float(); ok {
+		form.constant += coef * v
+		return
+	}
+	switch u.Op {
+	case ir.OpAdd:
+		s.addLinear(form, u.Src[0], coef)
+		s.addLinear(form, u.Src[1], coef)
+		return
+	case ir.OpSub:
+		s.addLinear(form, u.Src[0], coef)
+		s.addLinear(form, u.Src[1], -coef)
+		return
+	case ir.OpNeg:
+		s.addLinear(form, u.Src[0], -coef)
+		return
+	case ir.OpMul:
+		for i, f := range u.Src {
+			if v, ok := f.Float(); ok {
+				s.addLinear(form, u.Src[1-i], coef*v)
+				return
+			}
+		}
+	case ir.OpLoad:
+		if p, ok := s.isRead(u); ok && s.isPointwise(p) && !p.pinned && p.target < 0 && isLinear(p.body) {
+			s.addLinear(form, s.instantiate(p, u.Indices()), coef)
+			return
+		}
+	}
+	form.add(u, coef)
+}
+
+func isLinear(u *ir.UOp) bool {
+	switch u.Op {
+	case ir.OpAdd, ir.OpSub, ir.OpNeg:
+		return true
+	case ir.OpMul:
+		return u.Src[0].Op == ir.OpConst || u.Src[1].Op == ir.OpConst
+	}
+	return false
+}
+
+// takeMaximum removes the read of m with coefficient -c, c > 0, from a form.
+func (s *scheduler) takeMaximum(form *floatForm, m *value) (read *ir.UOp, c float64) {
+	at := -1
+	for i, t := range form.terms {
+		if p, ok := s.isRead(t.atom); ok && p == m {
+			if at >= 0 {
+				return nil, 0
+			}
+			at = i
+		}
+	}
+	if at < 0 || form.terms[at].coef >= 0 {
+		return nil, 0
+	}
+	read, c = form.terms[at].atom, -form.terms[at].coef
+	form.terms = slices.Delete(slices.Clone(form.terms), at, at+1)
+	return read, c
+}
+
+// reaches reports that an expression reads a value, also through other values.
+func (s *scheduler) reaches(u *ir.UOp, id int) bool {
+	seen := make(map[int]bool)
+	var visit func(u *ir.UOp) bool
+	visit = func(u *ir.UOp) bool {
+		var r reads
+		collectReads(u, make(map[*ir.UOp]bool), &r)
+		for _, p := range r.values {
+			if p == id {
+				return true
+			}
+			if !seen[p] {
+				seen[p] = true
+				if visit(s.values[p].body) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return visit(u)
+}
+
+// softmaxTuple is the tuple reduce over one range of a score and its weights.
+func (s *scheduler) softmaxTuple(values []*ir.UOp, k *ir.UOp) *ir.UOp {
+	identity, combine := s.softmaxLambda(values[0].DType, len(values))
+	return s.closeReduce(s.a.TupleReduce(values, k, identity, combine))
+}
+
+// softmaxLambda combines (max, sums..): the larger maximum, and the sums scaled
+// to it. The identity's maximum is the lowest finite number, so that an element
+// of -inf has weight 0 and no inf-inf arises before the first finite one.
+func (s *scheduler) softmaxLambda(dtype ir.DType, n int) (identity, combine []*ir.UOp) {
+	a := s.a
+	arg := func(i int) *ir.UOp { return a.Make(ir.OpArg, dtype, ir.IntArg(i)) }
+	lowest := -math.MaxFloat32
+	if dtype == ir.F64 {
+		lowest = -math.MaxFloat64
+	}
+	top := a.Binary(ir.OpMax, arg(0), arg(n))
+	identity, combine = []*ir.UOp{a.Const(dtype, lowest)}, []*ir.UOp{top}
+	left := a.Unary(ir.OpExp2, a.Sub(arg(0), top))
+	right := a.Unary(ir.OpExp2, a.Sub(arg(n), top))
+	for i := 1; i < n; i++ {
+		identity = append(identity, a.Const(dtype, 0))
+		combine = append(combine, a.Add(a.Mul(arg(i), left), a.Mul(arg(n+i), right)))
+	}
+	return identity, combine
+}
+
+// isSoftmax recognises a tuple made by softmaxTuple.
+func (s *scheduler) isSoftmax(u *ir.UOp) bool {
+	if u.Op != ir.OpReduce {
+		return false
+	}
+	arg := u.Arg.(ir.ReduceArg)
+	if arg.Op != ir.OpInvalid {
+		return false
+	}
+	identity, combine := s.softmaxLambda(u.DType, arg.N)
+	return slices.Equal(u.Src[arg.N+1:2*arg.N+1], identity) && slices.Equal(u.Src[2*arg.N+1:], combine)
+}
+
+// mergeTuples makes softmax tuples with one score and one range a single node
+// that has all their components.
+func (s *scheduler) mergeTuples(roots []*ir.UOp) []*ir.UOp {
+	type key struct{ score, k *ir.UOp }
+	groups := make(map[key][]*ir.UOp)
+	var order []key
+	projections := make(map[*ir.UOp]*ir.UOp)
+	nodes := ir.Toposort(roots...)
+	for _, u := range nodes {
+		if u.Op == ir.OpReduce && s.isSoftmax(u) {
+			k := key{u.Src[0], u.ReduceRange()}
+			if groups[k] == nil {
+				order = append(order, k)
+			}
+			groups[k] = append(groups[k], u)
+		}
+	}
+	joined := make(map[*ir.UOp]*ir.UOp) // old tuple -> new
+	for _, k := range order {
+		if len(groups[k]) < 2 {
+			continue
+		}
+		values := []*ir.UOp{k.score}
+		for _, t := range groups[k] {
+			for _, v := range t.ReduceValues()[1:] {
+				if !slices.Contains(values[1:], v) {
+					values = append(values, v)
+				}
+			}
+		}
+		tuple := s.softmaxTuple(values, k.k) // same height: the range keeps its name
+		for _, t := range groups[k] {
+			joined[t] = tuple
+		}
+	}
+	if len(joined) == 0 {
+		return roots
+	}
+	for _, u := range nodes {
+		if u.Op != ir.OpProj || joined[u.Src[0]] == nil {
+			continue
+		}
+		tuple, i := joined[u.Src[0]], int(u.Arg.(ir.IntArg))
+		if i > 0 {
+			i = 1 + slices.Index(tuple.ReduceValues()[1:], u.Src[0].Src[i])
+		}
+		projections[u] = s.a.Proj(tuple, i)
+	}
+	return s.rename(roots, projections)
+}

@@ -1,0 +1,109 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// digit is (r/lo) % (hi/lo) of a range r: a mixed-radix digit. hi is 0 when no
+// modulus cuts it above.
+type digit struct{ lo, hi int64 }
+
+// digitOf recognises an index expression that is a digit of range r: chains of
+// division and modulus by constants.
+func digitOf(u, r *ir.UOp) (digit, bool) {
+	if u == r {
+		return digit{lo: 1}, true
+	}
+	if u.Op != ir.OpFloorDiv && u.Op != ir.OpFloorMod {
+		return digit{}, false
+	}
+	c, ok := u.Src[1].Int()
+	if !ok || c <= 0 {
+		return digit{}, false
+	}
+	d, ok := digitOf(u.Src[0], r)
+	if !ok {
+		return digit{}, false
+	}
+	if u.Op == ir.OpFloorDiv {
+		d.lo *= c
+		if d.hi != 0 && d.lo > d.hi {
+			return digit{}, false
+		}
+		return d, true
+	}
+	if d.hi == 0 || d.hi%(d.lo*c) == 0 {
+		d.hi = d.lo * c
+		return d, true
+	}
+	return digit{}, false
+}
+
+// granularity is the largest g such that u depends on range r only through
+// r/g as far as its index expressions show; 0 when u does not depend on r.
+func (s *scheduler) granularity(u, r *ir.UOp) int64 {
+	var g int64
+	s.eachDigit(u, r, func(d digit) { g = gcd(g, d.lo) }, func() { g = 1 })
+	return g
+}
+
+// eachDigit visits the digits of r in an expression; other is called for a use
+// of r that is no digit.
+func (s *scheduler) eachDigit(u, r *ir.UOp, visit func(digit), other func()) {
+	seen := make(map[*ir.UOp]bool)
+	var walk func(u *ir.UOp)
+	walk = func(u *ir.UOp) {
+		if seen[u] || !s.dependsOn(u, r) {
+			return
+		}
+		seen[u] = true
+		if d, ok := digitOf(u, r); ok {
+			visit(d)
+			return
+		}
+		if u == r {
+			other()
+			return
+		}
+		for _, src := range u.Src {
+			walk(src)
+		}
+	}
+	walk(u)
+}
+
+// divisorChain is the list of boundaries of r in u, largest first, that divide
+// the extent and each other; 1 and the extent itself are left out.
+func (s *scheduler) divisorChain(u, r *ir.UOp) []int64 {
+	extent, ok := r.Src[0].Int()
+	if !ok {
+		return nil
+	}
+	var cuts []int64
+	add := func(c int64) {
+		if c > 1 && c < extent && !slices.Contains(cuts, c) {
+			cuts = append(cuts, c)
+		}
+	}
+	s.eachDigit(u, r, func(d digit) { add(d.lo); add(d.hi) }, func() {})
+	slices.Sort(cuts)
+	slices.Reverse(cuts)
+	var chain []int64
+	last := extent
+	for _, c := range cuts {
+		if last%c == 0 {
+			chain = append(chain, c)
+			last = c
+		}
+	}
+	return chain
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

@@ -1,0 +1,120 @@
+package schedule
+
+import "tgc/ir"
+
+// R2m distributes a sum over a packed weight of two terms (d*sc*q - dmin*m):
+// REDUCE(ADD, y*(t1+t2)) -> REDUCE(ADD, y*t1) + REDUCE(ADD, y*t2), when a term
+// has a factor of coarser granularity than the sum has. It must stand before
+// R3, which finds no coarse factor in the sum itself.
+func (s *scheduler) distributeFields(v *value) {
+	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+			return u
+		}
+		list := factors(u.Src[0])
+		for i, f := range list {
+			if s.isFieldSum(f, u.ReduceRange()) {
+				return s.splitSum(u, list, i)
+			}
+		}
+		return u
+	})
+	if body != v.body {
+		v.body = body
+		s.record(Distribute, v, true, "packed sum with a coarse factor")
+	}
+}
+
+// splitSum distributes a REDUCE over its factor i, an ADD or SUB.
+func (s *scheduler) splitSum(u *ir.UOp, list []*ir.UOp, i int) *ir.UOp {
+	f := list[i]
+	half := func(term *ir.UOp) *ir.UOp {
+		part := make([]*ir.UOp, len(list))
+		copy(part, list)
+		part[i] = term
+		return s.sumOf(part, u)
+	}
+	return s.a.Make(f.Op, f.DType, nil, half(f.Src[0]), half(f.Src[1]))
+}
+
+// isFieldSum reports t1+t2 or t1-t2 of FIELDs only where some term has a factor
+// that is coarser in k than the whole.
+func (s *scheduler) isFieldSum(f, k *ir.UOp) bool {
+	if f.Op != ir.OpAdd && f.Op != ir.OpSub || !s.isFieldsOnly(f) {
+		return false
+	}
+	whole := s.granularity(f, k)
+	for _, t := range f.Src {
+		if t.Op == ir.OpConst {
+			return false // an integer constant: R2c
+		}
+	}
+	for _, t := range f.Src {
+		for _, g := range factors(t) {
+			if c := s.granularity(g, k); c > whole || c == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isFieldsOnly reports an expression that reads packed fields and tables only.
+func (s *scheduler) isFieldsOnly(u *ir.UOp) bool {
+	found := false
+	for _, x := range ir.Toposort(u) {
+		switch x.Op {
+		case ir.OpField:
+			found = true
+		case ir.OpValue, ir.OpReduce, ir.OpStage:
+			return false
+		case ir.OpLoad:
+			if x.Src[0].Op != ir.OpTable {
+				return false
+			}
+		}
+	}
+	return found
+}
+
+// R2c distributes an integer constant: in an innermost REDUCE, a factor
+// float(q)+c with integer q, where both are small enough to be exact, gives
+// REDUCE(ADD, y*q) + c*REDUCE(ADD, y). After R3 the second sum is per group and
+// shared by all rows. R2 without look-through then takes c out.
+func (s *scheduler) distributeConstant(v *value) {
+	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() || s.height(u.Src[0]) > 0 {
+			return u
+		}
+		list := factors(u.Src[0])
+		for i, f := range list {
+			if len(list) > 1 && s.isOffsetInteger(f) {
+				return s.splitSum(u, list, i)
+			}
+		}
+		return u
+	})
+	if body != v.body {
+		v.body = body
+		s.record(IntConstant, v, true, "integer plus constant")
+	}
+}
+
+// maxExactInteger bounds integers whose offset is exact in f32.
+const maxExactInteger = 1 << 20
+
+// isOffsetInteger reports float(q)+c or float(q)-c of packed fields.
+func (s *scheduler) isOffsetInteger(f *ir.UOp) bool {
+	if f.Op != ir.OpAdd && f.Op != ir.OpSub {
+		return false
+	}
+	q, c := f.Src[0], f.Src[1]
+	value, ok := c.Float()
+	if !ok || value != float64(int64(value)) || value > maxExactInteger || value < -maxExactInteger {
+		return false
+	}
+	if q.Op != ir.OpCast || !(q.Src[0].DType.IsInt() || q.Src[0].DType == ir.Bool) || !s.isFieldsOnly(q) {
+		return false
+	}
+	return s.bounds.Of(q.Src[0]).Within(-maxExactInteger, maxExactInteger)
+}

@@ -1,0 +1,139 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// R2, hoist: REDUCE(ADD, f1*..*fn; k): factors free of k move out. With
+// look-through, a factor that reads a pointwise value P is replaced by P's
+// factors iff that exposes a factor free of k that is no constant. Then what
+// stays behind, when it is more than a few operations, becomes a value of its
+// own, one for all readers: else a quantised activation would be recomputed for
+// every output row. Only sums: a maximum changes with the factor's sign, and a
+// narrowing CAST, WHERE or EXP2 is opaque. Assumes finite inputs.
+//
+// "RMSNorm folds into the matvec" is this rule and R4.
+
+// hoist applies R2 to every float sum of a value.
+func (s *scheduler) hoist(v *value, lookThrough bool) {
+	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+			return u
+		}
+		out, in := s.hoistFactors(u, lookThrough)
+		if len(out) == 0 {
+			return u
+		}
+		return s.product(append(out, s.sumOf(in, u)))
+	})
+	if body != v.body {
+		v.body = body
+		s.record(Hoist, v, true, "factor free of the sum")
+	}
+}
+
+// sumOf is the sum over u's range of a product.
+func (s *scheduler) sumOf(list []*ir.UOp, u *ir.UOp) *ir.UOp {
+	p := s.product(list)
+	if p == nil {
+		p = s.a.Const(u.DType, 1)
+	}
+	return s.closeReduce(s.a.Reduce(ir.OpAdd, p, u.ReduceRange()))
+}
+
+// hoistFactors parts the factors of a sum into those free of its range and the
+// rest.
+func (s *scheduler) hoistFactors(u *ir.UOp, lookThrough bool) (out, in []*ir.UOp) {
+	k := u.ReduceRange()
+	for _, f := range factors(u.Src[0]) {
+		if !s.dependsOn(f, k) {
+			out = append(out, f)
+			continue
+		}
+		if lookThrough {
+			if exposed, rest, ok := s.lookThrough(f, func(g *ir.UOp) bool { return !s.dependsOn(g, k) }); ok {
+				out = append(out, exposed...)
+				in = append(in, rest...)
+				continue
+			}
+		}
+		in = append(in, f)
+	}
+	return out, in
+}
+
+// lookThrough replaces a read of a pointwise value by that value's factors, if
+// one of them satisfies wanted and is no constant. It returns the wanted
+// factors and the others, the latter possibly as one read of a new value.
+func (s *scheduler) lookThrough(f *ir.UOp, wanted func(*ir.UOp) bool) (exposed, rest []*ir.UOp, ok bool) {
+	p, isRead := s.isRead(f)
+	if !isRead || p.pinned || p.target >= 0 || p.split || !s.isPointwise(p) {
+		return nil, nil, false
+	}
+	index := f.Indices()
+	var inner []*ir.UOp // factors of P that stay, over P's ranges
+	for _, g := range factors(p.body) {
+		at := s.atIndex(p.ranges, g, index)
+		switch {
+		case wanted(at):
+			exposed = append(exposed, at)
+			ok = ok || at.Op != ir.OpConst
+			continue
+		case s.isReadOfPointwise(g):
+			if more, left, deeper := s.lookThrough(at, wanted); deeper {
+				exposed, rest, ok = append(exposed, more...), append(rest, left...), true
+				continue
+			}
+		}
+		inner = append(inner, g)
+	}
+	if !ok {
+		return nil, nil, false
+	}
+	if len(inner) > 0 {
+		rest = append(rest, s.restOf(p, inner, index))
+	}
+	return exposed, rest, true
+}
+
+func (s *scheduler) isReadOfPointwise(g *ir.UOp) bool {
+	p, ok := s.isRead(g)
+	return ok && s.isPointwise(p)
+}
+
+// restOf is the product of some factors of P at an index: inline when it is
+// cheap, else a read of a value of its own.
+func (s *scheduler) restOf(p *value, list, index []*ir.UOp) *ir.UOp {
+	body := s.product(list)
+	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.InlineOps {
+		return s.atIndex(p.ranges, body, index)
+	}
+	rest, ok := s.restMemo[body]
+	if !ok {
+		rest = s.newValue(body.DType, nil, nil)
+		ranges := slices.DeleteFunc(slices.Clone(p.ranges), func(r *ir.UOp) bool { return !s.dependsOn(body, r) })
+		s.setSignature(rest, ranges, body)
+		s.restMemo[body] = rest
+	}
+	var at []*ir.UOp
+	for i, r := range p.ranges {
+		if s.dependsOn(body, r) {
+			at = append(at, index[i])
+		}
+	}
+	return s.a.Load(rest.node, at...)
+}
+
+// setSignature gives a new value ranges of its own for those that its body uses.
+func (s *scheduler) setSignature(v *value, ranges []*ir.UOp, body *ir.UOp) {
+	own := make([]*ir.UOp, len(ranges))
+	extents := make([]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		own[i] = s.newRange(r.Src[0])
+		extents[i] = r.Src[0]
+	}
+	v.ranges, v.body = own, s.atIndex(ranges, body, own)
+	v.node = s.a.Make(ir.OpValue, body.DType, ir.ValueArg{ID: v.id}, extents...)
+}

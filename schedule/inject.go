@@ -1,0 +1,156 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// Injectivity by mixed radix: an index tuple over ranges hits every point at
+// most once if its entries, taken apart into digits of the ranges, use every
+// digit once, with weights that never overlap.
+
+// digitTerm is weight * digit of a range in one index entry.
+type digitTerm struct {
+	r      *ir.UOp
+	d      digit
+	weight int64
+	size   int64 // number of values of the digit; 0: symbolic
+}
+
+// digitTerms views an Idx expression as a constant plus weighted digits of the
+// ranges; ok is false for anything else.
+func (s *scheduler) digitTerms(u *ir.UOp, ranges []*ir.UOp) (terms []digitTerm, constant int64, ok bool) {
+	form := s.linear.Of(u)
+	for _, t := range form.Terms {
+		found := false
+		for _, r := range ranges {
+			d, isDigit := digitOf(t.Atom, r)
+			if !isDigit {
+				continue
+			}
+			terms = append(terms, digitTerm{r: r, d: d, weight: t.Coef, size: digitSize(d, r)})
+			found = true
+			break
+		}
+		if !found && s.dependsOn(t.Atom, ranges...) {
+			return nil, 0, false
+		}
+	}
+	return terms, form.Const, true
+}
+
+// digitSize is how many values a digit of r takes; 0 when it is symbolic.
+func digitSize(d digit, r *ir.UOp) int64 {
+	extent, isConst := r.Src[0].Int()
+	switch {
+	case d.hi == 0 && !isConst:
+		return 0
+	case d.hi == 0:
+		return (extent + d.lo - 1) / d.lo
+	case isConst && extent < d.hi:
+		return (extent + d.lo - 1) / d.lo
+	}
+	return d.hi / d.lo
+}
+
+// injective proves that an index tuple over the ranges names each point at
+// most once.
+func (s *scheduler) injective(index, ranges []*ir.UOp) bool {
+	used := make(map[*ir.UOp][]digit)
+	for _, x := range index {
+		terms, _, ok := s.digitTerms(x, ranges)
+		if !ok {
+			continue // an entry that is not understood separates nothing
+		}
+		if !separated(terms) {
+			continue
+		}
+		for _, t := range terms {
+			used[t.r] = append(used[t.r], t.d)
+		}
+	}
+	for _, r := range ranges {
+		if !covers(used[r], r) {
+			return false
+		}
+	}
+	return true
+}
+
+// separated reports that the weights of terms are those of a mixed radix, so
+// that the sum determines every digit.
+func separated(terms []digitTerm) bool {
+	list := slices.Clone(terms)
+	abs := func(x int64) int64 { return max(x, -x) }
+	slices.SortStableFunc(list, func(x, y digitTerm) int { return int(min(max(abs(x.weight)-abs(y.weight), -1), 1)) })
+	reach := int64(1) // sums of the terms so far span less than this
+	for i, t := range list {
+		if abs(t.weight) < reach {
+			return false
+		}
+		if t.size == 0 {
+			return i == len(list)-1
+		}
+		reach += abs(t.weight) * (t.size - 1)
+	}
+	return true
+}
+
+// covers reports that the digits together determine the range.
+func covers(digits []digit, r *ir.UOp) bool {
+	extent, isConst := r.Src[0].Int()
+	at := int64(1)
+	for {
+		next := int64(-1)
+		for _, d := range digits {
+			if d.lo <= at && (d.hi == 0 || d.hi > at) && at%d.lo == 0 {
+				if d.hi == 0 || isConst && d.hi >= extent {
+					return true
+				}
+				next = max(next, d.hi)
+			}
+		}
+		if next < 0 {
+			return false
+		}
+		at = next
+	}
+}
+
+// placedUse is a use with the consumer that it stands in.
+type placedUse struct {
+	consumer *value
+	use
+}
+
+// jointlyInjective proves that no point is read by two pairs of a use and a
+// point of its consumer.
+func (s *scheduler) jointlyInjective(list []placedUse) bool {
+	for i, u := range list {
+		if !s.injective(u.load.Indices(), s.scope(u.consumer, u.use)) {
+			return false
+		}
+		for _, other := range list[:i] {
+			if !s.apart(u.load.Indices(), other.load.Indices()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// apart proves that two index tuples never name one point, each with its own
+// values of the ranges.
+func (s *scheduler) apart(x, y []*ir.UOp) bool {
+	for k := range x {
+		a, b := s.bounds.Of(x[k]), s.bounds.Of(y[k])
+		if a.Hi < b.Lo || b.Hi < a.Lo {
+			return true
+		}
+		if m := gcd(a.Mult, b.Mult); m > 1 && (a.Rem-b.Rem)%m != 0 {
+			return true
+		}
+	}
+	return false
+}

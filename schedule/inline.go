@@ -1,0 +1,205 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// joinProjections (R5p): a value that is arithmetic on projections of a tuple,
+// read only in values that hold the same tuple, goes into them.
+func (s *scheduler) joinProjections(p *value) bool {
+	if !s.holdsTuple(p) {
+		return false
+	}
+	for _, u := range s.placedUses(p) {
+		if u.binder != nil {
+			return false
+		}
+		have := s.tuplesOf(u.consumer.body)
+		for _, t := range s.tuplesOf(s.instantiate(p, u.load.Indices())) {
+			if !slices.ContainsFunc(have, func(h *ir.UOp) bool { return h.Src[0] == t.Src[0] && h.ReduceRange() == t.ReduceRange() }) {
+				return false
+			}
+		}
+	}
+	if !s.replaceReads(JoinProj, p, s.asBody(p)) {
+		return false
+	}
+	s.record(JoinProj, p, true, "readers hold the same tuple")
+	return true
+}
+
+// asBody replaces a read of p by its body.
+func (s *scheduler) asBody(p *value) func(*value, *ir.UOp) *ir.UOp {
+	return func(_ *value, load *ir.UOp) *ir.UOp { return s.instantiate(p, load.Indices()) }
+}
+
+// holdsTuple reports that the value's only reduces are softmax tuples.
+func (s *scheduler) holdsTuple(p *value) bool {
+	return s.height(p.body) > 0 && len(s.tuplesOf(p.body)) > 0
+}
+
+// tuplesOf lists the outermost reduces of an expression when they are all
+// softmax tuples, else none.
+func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	plain := false
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if seen[u] || s.height(u) == 0 {
+			return
+		}
+		seen[u] = true
+		switch {
+		case u.Op == ir.OpReduce && s.isSoftmax(u):
+			out = append(out, u)
+			return
+		case u.Op == ir.OpReduce || u.Op == ir.OpStage:
+			plain = true
+			return
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	visit(u)
+	if plain {
+		return nil
+	}
+	return out
+}
+
+// pointFusion (R1p): every point of p is read once, nowhere inside a loop that
+// would repeat it: p moves into its readers without recomputation.
+func (s *scheduler) pointFusion(p *value) bool {
+	list := s.placedUses(p)
+	for _, u := range list {
+		if len(s.multiplicity(u.consumer, u.use)) > 0 {
+			s.record(PointFusion, p, false, "repeated inside a reduce")
+			return false
+		}
+		if u.binder != nil && s.factsOf(p.body).weights && s.factsOf(u.consumer.body).weights {
+			s.record(PointFusion, p, false, "both read weights: a grid barrier")
+			return false
+		}
+	}
+	if !s.jointlyInjective(list) {
+		s.record(PointFusion, p, false, "points are read more than once")
+		return false
+	}
+	if !s.replaceReads(PointFusion, p, s.asBody(p)) {
+		return false
+	}
+	s.record(PointFusion, p, true, "every point is read once")
+	return true
+}
+
+// inlinePointwise (R1): a cheap pointwise value is recomputed in all its
+// readers.
+func (s *scheduler) inlinePointwise(p *value) bool {
+	if !s.isPointwise(p) {
+		return false
+	}
+	list := s.placedUses(p)
+	consumers := s.users[p.id]
+	full := s.fullRankOperands(p)
+	ops := s.operations(p.body)
+	if len(consumers) > 1 && full > 1 {
+		s.record(Inline, p, false, "several readers, several operands", Number{"operands", int64(full)})
+		return false
+	}
+	var total int64
+	for _, u := range list {
+		scope := s.operations(u.consumer.body)
+		if u.binder != nil {
+			scope = 0
+			for _, v := range u.values {
+				scope += s.operations(v)
+			}
+		}
+		free := len(p.ranges) == 0
+		outside := u.binder == nil && (full <= 1 || len(consumers) == 1 && len(list) == 1)
+		single := u.binder != nil && len(list) == 1 && len(s.multiplicity(u.consumer, u.use)) == 0
+		cheap := ops <= max(s.opt.Profile.InlineOps, scope/4)
+		if !(free || outside || single || cheap) {
+			s.record(Inline, p, false, "recomputed too often", Number{"ops", ops}, Number{"scope", scope})
+			return false
+		}
+		total += saturate(ops, s.points(s.scope(u.consumer, u.use)))
+	}
+	if full == 0 && len(p.ranges) > 0 && ops > s.opt.Profile.InlineOps && total > s.opt.Profile.TableOps {
+		s.record(Inline, p, false, "a table is cheaper", Number{"ops", total})
+		return false
+	}
+	if !s.replaceReads(Inline, p, s.asBody(p)) {
+		return false
+	}
+	s.record(Inline, p, true, "cheap to recompute", Number{"ops", ops})
+	return true
+}
+
+// fullRankOperands counts the buffers and values that a pointwise value reads
+// with all its ranges.
+func (s *scheduler) fullRankOperands(p *value) int {
+	var found []*ir.UOp
+	own := sorted(p.ranges)
+	for _, u := range ir.Toposort(p.body) {
+		if (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op != ir.OpTable && contains(s.free.of(u), own) && !slices.Contains(found, u.Src[0]) {
+			found = append(found, u.Src[0])
+		}
+	}
+	if len(own) == 0 {
+		return 0
+	}
+	return len(found)
+}
+
+// broadcastReduce (R4i): a light reduce is recomputed in every reader, once per
+// block. R4 then lets it share the reader's loop, or it is a loop in front.
+func (s *scheduler) broadcastReduce(p *value) bool {
+	f := s.factsOf(p.body)
+	if !f.reduce {
+		return false
+	}
+	light, _, work := s.isLight(p, nil)
+	if !light {
+		s.record(Broadcast, p, false, "not light", Number{"work", work})
+		return false
+	}
+	total := saturate(f.ops, s.points(p.ranges))
+	for _, u := range s.placedUses(p) {
+		if s.isDynamic(u.load.Indices(), u.closed) {
+			s.record(Broadcast, p, false, "read inside a reduce")
+			return false
+		}
+		if other := saturate(s.factsOf(u.consumer.body).ops, s.points(u.consumer.storeLoops())); total > other {
+			s.record(Broadcast, p, false, "more work than its reader", Number{"work", total}, Number{"reader", other})
+			return false
+		}
+	}
+	if !s.replaceReads(Broadcast, p, s.asBody(p)) {
+		return false
+	}
+	s.record(Broadcast, p, true, "light", Number{"work", work})
+	return true
+}
+
+// isDynamic reports an index that uses closed ranges or depends on memory.
+func (s *scheduler) isDynamic(index, closed []*ir.UOp) bool {
+	for _, x := range index {
+		if s.dependsOn(x, closed...) || hasLoad(x) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasLoad reports that an index expression depends on memory.
+func hasLoad(u *ir.UOp) bool {
+	if u.Op == ir.OpLoad || u.Op == ir.OpReduce || u.Op == ir.OpField {
+		return true
+	}
+	return u.Op != ir.OpRange && slices.ContainsFunc(u.Src, hasLoad)
+}

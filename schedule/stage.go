@@ -1,0 +1,90 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// stagePrologue (R6p): a light value is computed by each block for itself, in
+// front of its loops, and read as STAGE(p; axes) by every reader. Axes whose
+// index holds a reduce range or a LOAD are staged; axes that are one function
+// of the reader's own ranges at all uses stay outside. LayerNorm's row, q norm
+// and RoPE in attention, top-k ids, the combine of a split reduce.
+func (s *scheduler) stagePrologue(p *value) bool {
+	for _, c := range s.consumers(p) {
+		staged, _ := s.stageAxes(c, p)
+		var axes []*ir.UOp
+		for j, r := range p.ranges {
+			if staged[j] {
+				axes = append(axes, r)
+			}
+		}
+		light, size, work := s.isLight(p, axes)
+		if !light {
+			s.record(StagePrologue, p, false, "not light", Number{"size", size}, Number{"work", work})
+			return false
+		}
+		if len(axes) == 0 && !s.factsOf(p.body).reduce {
+			s.record(StagePrologue, p, false, "no axis to stage")
+			return false
+		}
+	}
+	stages := make(map[*value]*ir.UOp)
+	staged := make(map[*value][]bool)
+	ok := s.replaceReads(StagePrologue, p, func(c *value, load *ir.UOp) *ir.UOp {
+		if stages[c] == nil {
+			axes, outside := s.stageAxes(c, p)
+			staged[c], stages[c] = axes, s.stageOf(p, axes, outside)
+		}
+		var index []*ir.UOp
+		for j, x := range load.Indices() {
+			if staged[c][j] {
+				index = append(index, x)
+			}
+		}
+		if len(index) == 0 {
+			return stages[c]
+		}
+		return s.a.Load(stages[c], index...)
+	})
+	if ok {
+		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)})
+	}
+	return ok
+}
+
+// stageAxes says which axes of p are staged in consumer c, and the index of the
+// others, the same at all uses.
+func (s *scheduler) stageAxes(c, p *value) (staged []bool, outside []*ir.UOp) {
+	staged = make([]bool, len(p.ranges))
+	outside = make([]*ir.UOp, len(p.ranges))
+	for _, u := range s.usesOf(c, p) {
+		for j, x := range u.load.Indices() {
+			if outside[j] == nil {
+				outside[j] = x
+			}
+			if x != outside[j] || s.isDynamic([]*ir.UOp{x}, u.closed) {
+				staged[j] = true
+			}
+		}
+	}
+	return staged, outside
+}
+
+// stageOf is STAGE(p; staged axes), or p itself when no axis is staged.
+func (s *scheduler) stageOf(p *value, staged []bool, outside []*ir.UOp) *ir.UOp {
+	index := slices.Clone(outside)
+	var axes []*ir.UOp
+	for j, r := range p.ranges {
+		if staged[j] {
+			index[j] = s.newRange(r.Src[0])
+			axes = append(axes, index[j])
+		}
+	}
+	body := s.instantiate(p, index)
+	if len(axes) == 0 {
+		return body
+	}
+	return s.closeStage(s.a.Make(ir.OpStage, body.DType, ir.StageArg{}, append([]*ir.UOp{body}, axes...)...))
+}
