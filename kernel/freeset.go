@@ -87,3 +87,36 @@ func (f *freeSets) compute(u *ir.UOp) rangeSet {
 	}
 	return s
 }
+
+// Free answers which axes an expression depends on.
+type Free struct {
+	sets *freeSets
+	axes []Axis
+}
+
+// NewFree analyses a kernel.
+func NewFree(sink *ir.UOp) (*Free, error) {
+	axes := Axes(sink)
+	ranges := make([]*ir.UOp, len(axes))
+	for i, x := range axes {
+		ranges[i] = x.Range
+	}
+	sets, err := newFreeSets(ranges)
+	if err != nil {
+		return nil, err
+	}
+	sets.of(sink)
+	return &Free{sets, axes}, nil
+}
+
+// Axes lists the kernel's axes.
+func (f *Free) Axes() []Axis { return f.axes }
+
+// Of lists the numbers (into Axes) of the axes that u depends on.
+func (f *Free) Of(u *ir.UOp) []int { return f.sets.of(u).list() }
+
+// Has reports that u depends on axis number i.
+func (f *Free) Has(u *ir.UOp, i int) bool { return f.sets.of(u).has(i) }
+
+// Index is the number of the axis of a RANGE.
+func (f *Free) Index(r *ir.UOp) int { return f.sets.index[r] }

@@ -323,7 +323,7 @@ func TestDefaultPlan(t *testing.T) {
 // show is a program's text, cut to a readable length.
 func show(p *program.Program) string {
 	text := program.Print(p)
-	return text[:min(len(text), 6000)]
+	return text[:min(len(text), 16000)]
 }
 
 // avx512 is what plans of these tests are made for.

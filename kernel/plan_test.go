@@ -1,0 +1,63 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"tgc/ir"
+)
+
+// planCases are kernels with plans that must not change their values.
+var planCases = []struct {
+	name  string
+	build func(b *builder) *ir.UOp
+	plans []string
+}{
+	{"elementwise", func(b *builder) *ir.UOp { return elementwise(b, 96) }, []string{
+		"VECTOR s0 16", "VECTOR s0 16; UPCAST s0 2", "UPCAST s0 3; ROLL s0", "LOCAL s0 8", "VECTOR s0 32; ROLL s0",
+	}},
+	{"ragged", func(b *builder) *ir.UOp { return elementwise(b, 37) }, []string{
+		"UPCAST s0 4", "PADTO s0 8; UPCAST s0 8", "ROLL s0 5",
+	}},
+	{"matvec", func(b *builder) *ir.UOp { return matvec(b, 6, 96) }, []string{
+		"VECTOR r0 16", "VECTOR r0 32; UNROLL r0", "VECTOR r0 16; UNROLL r0 2; FMA", "UPCAST s0 3; VECTOR r0 16; FMA",
+		"VECTOR s0 6", "GROUP r0 4; VECTOR r0 8", "UPCAST s0 4; UNROLL r0 5", "VECTOR r0 16; PREFETCH p1 1024",
+		"VECTOR r0 64",
+	}},
+	{"Q8_0", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 256, true) }, []string{
+		"VECTOR r0 32; FMA", "VECTOR r0 32; UNROLL r0 4; FMA; STAGE r0; PREFETCH p2 8192",
+		"VECTOR r0 32; FMA; STAGE r0; UPCAST s0 2",
+	}},
+	{"Q6_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 512, true) }, []string{
+		"VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0; PREFETCH p2 8192",
+		"VECTOR r0 64; UNROLL r0 4; FMA; STAGE r0; UPCAST s0 2",
+		"VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0",
+	}},
+	{"Q4_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 3, 512, false) }, []string{
+		"VECTOR r0 32; UNROLL r0 8; FMA", "VECTOR r0 16", "VECTOR r0 64; UNROLL r0 2; FMA",
+	}},
+	{"IQ4_NL", func(b *builder) *ir.UOp { return packedMatvec(b, "IQ4_NL", 3, 128, false) }, []string{
+		"VECTOR r0 32; FMA", "VECTOR r0 16; UNROLL r0 2",
+	}},
+	{"attention", func(b *builder) *ir.UOp { return attention(b, 2, 6, 64) }, []string{
+		"VECTOR s1 16; UPCAST s1; VECTOR r1 16; UNROLL r1; FMA", "VECTOR s1 64; VECTOR r1 64",
+		"UPCAST s1; VECTOR r1 16", "ROLL s1", "ROLL s1; VECTOR s1 16; VECTOR r1 32", "ROLL s0; VECTOR s1 32",
+	}},
+}
+
+func TestPlans(t *testing.T) {
+	for _, c := range planCases {
+		t.Run(c.name, func(t *testing.T) {
+			for _, plan := range c.plans {
+				b := newBuilder()
+				evaluate(t, b.Arena, c.build(b), plan, map[string]int64{"pos": 4})
+			}
+		})
+	}
+}
+
+func TestShow(t *testing.T) {
+	b := newBuilder()
+	var _ *ir.UOp
+	p := evaluate(t, b.Arena, packedMatvec(b, "Q6_K", 4, 2048, true), "VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0; PREFETCH p2 8192", nil)
+	t.Log(show(p))
+}
