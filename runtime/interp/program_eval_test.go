@@ -1,187 +1,38 @@
 package interp
 
 import (
-	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"tgc/internal/programtest"
 	"tgc/ir"
 	"tgc/ir/program"
 )
 
-// elementwise is a program that applies op to its argument buffers, 16 lanes.
-func elementwise(op ir.Op, result ir.DType, args ...ir.DType) *program.Program {
-	const n = 16
-	b := program.NewBuilder(op.String() + "_" + result.String())
-	var in []*program.Value
-	for i, d := range args {
-		in = append(in, b.Buffer(i, d, "", 8, int64(n*d.Size())))
-	}
-	out := b.Buffer(len(args), result, "", 8, int64(n*result.Size()))
-	b.SetGrid(1)
-	b.GridLoop(func(*program.Value) {
-		var v []*program.Value
-		for _, p := range in {
-			v = append(v, b.Load(p, n, 8))
-		}
-		var r *program.Value
-		switch op {
-		case ir.OpCast:
-			r = b.Cast(v[0], result)
-		case ir.OpBitcast:
-			r = b.Bitcast(v[0], result)
-		default:
-			r = b.Alu(op, v...)
-		}
-		b.Store(out, r, 8)
-	})
-	return b.Finish()
-}
-
-var allTypes = []ir.DType{ir.Bool, ir.I8, ir.I16, ir.I32, ir.I64, ir.U8, ir.U16, ir.U32, ir.U64, ir.F8E4M3, ir.F16, ir.BF16, ir.F32, ir.F64}
-
-// signatures lists the operand types on which an op has meaning.
-func signatures(op ir.Op) (result []ir.DType, args [][]ir.DType) {
-	add := func(r ir.DType, a ...ir.DType) {
-		result, args = append(result, r), append(args, a)
-	}
-	for _, d := range allTypes {
-		same := make([]ir.DType, op.Info().Arity)
-		for i := range same {
-			same[i] = d
-		}
-		switch op.Info().Type {
-		case ir.TypeFree:
-			for _, from := range allTypes {
-				if op == ir.OpCast && from != d || op == ir.OpBitcast && from.Size() == d.Size() && from != ir.Bool && d != ir.Bool {
-					add(d, from)
-				}
-			}
-		case ir.TypeCompare:
-			add(ir.Bool, d, d)
-		case ir.TypeWhere:
-			add(d, ir.Bool, d, d)
-		default:
-			add(d, same...)
-		}
-	}
-	return result, args
-}
-
-// value draws a value of a dtype, often an edge.
-func value(r *rand.Rand, d ir.DType) ir.Scalar {
-	if !d.IsFloat() {
-		v := int64(r.Uint64()) >> r.IntN(64)
-		if r.IntN(4) == 0 {
-			v = []int64{0, 1, -1, math.MinInt64, math.MaxInt64, 127, 128, 255, 31, 32, 63, 64}[r.IntN(12)]
-		}
-		return ir.IntScalar(ir.WrapInt(d, v))
-	}
-	v := r.NormFloat64() * math.Exp2(float64(r.IntN(40)-20))
-	switch r.IntN(8) {
-	case 0:
-		v = []float64{0, math.Copysign(0, -1), 1, -1, 0.5, 1.5, 2.5, math.Inf(1), math.Inf(-1), math.NaN(), 1e300, -1e300, 1e-300}[r.IntN(13)]
-	case 1: // any bits
-		v = ir.FloatFromBits(d, r.Uint64()>>(64-d.Bits()))
-	case 2:
-		v = float64(r.IntN(2000)-1000) / 8
-	}
-	return ir.FloatScalar(ir.RoundFloat(d, v))
-}
-
-func putScalar(b []byte, d ir.DType, s ir.Scalar) {
-	word := uint64(s.I)
-	if d.IsFloat() {
-		word = ir.FloatBits(d, s.F)
-	}
-	var w [8]byte
-	binary.LittleEndian.PutUint64(w[:], word)
-	copy(b[:d.Size()], w[:])
-}
-
-func getScalar(b []byte, d ir.DType) ir.Scalar {
-	var w [8]byte
-	copy(w[:], b[:d.Size()])
-	word := binary.LittleEndian.Uint64(w[:])
-	if d.IsFloat() {
-		return ir.FloatScalar(ir.FloatFromBits(d, word))
-	}
-	return ir.IntScalar(ir.WrapInt(d, int64(word)))
-}
-
-func sameScalar(d ir.DType, a, b ir.Scalar) bool {
-	if d.IsFloat() {
-		return math.Float64bits(a.F) == math.Float64bits(b.F) || a.F != a.F && b.F != b.F
-	}
-	return a.I == b.I
-}
-
-// Every elementwise op on every dtype gives what ir.EvalScalar gives, bit for
-// bit but for the payload of NaN; the transcendental functions have a test of
-// their own.
+// Every elementwise op on every dtype gives what ir.EvalScalar gives.
 func TestElementwiseAgainstEvalScalar(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	tested := 0
-	for op := ir.OpAdd; op <= ir.OpRng; op++ {
-		switch op {
-		case ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt:
+	cases := programtest.Cases()
+	if len(cases) < 450 {
+		t.Errorf("%d cases, want at least 450", len(cases))
+	}
+	for _, c := range cases {
+		compiled, err := Compile(c.Program, true)
+		if err != nil {
+			t.Errorf("%s %s %v: %v", c.Op, c.Result, c.Args, err)
 			continue
 		}
-		results, args := signatures(op)
-		for i := range results {
-			p := elementwise(op, results[i], args[i]...)
-			if program.Verify(p) != nil {
-				continue // no meaning on this dtype
+		err = c.Check(r, 40, func(buffers [][]byte) error {
+			args := make([]Arg, len(buffers))
+			for i := range buffers {
+				args[i].Bytes = buffers[i]
 			}
-			tested++
-			checkElementwise(t, r, p, op, results[i], args[i])
-		}
-	}
-	if tested < 450 {
-		t.Errorf("%d signatures tested, want at least 450", tested)
-	}
-}
-
-func checkElementwise(t *testing.T, r *rand.Rand, p *program.Program, op ir.Op, result ir.DType, args []ir.DType) {
-	t.Helper()
-	c, err := Compile(p, true)
-	if err != nil {
-		t.Errorf("%s %s %v: %v", op, result, args, err)
-		return
-	}
-	src := args[len(args)-1]
-	bufs := make([]Arg, len(args)+1)
-	for range 40 {
-		scalars := make([][]ir.Scalar, 16)
-		for i, d := range args {
-			bufs[i].Bytes = make([]byte, 16*d.Size())
-			for lane := range 16 {
-				s := value(r, d)
-				if (op == ir.OpShl || op == ir.OpShr) && i == 1 && lane%2 == 0 {
-					s = ir.IntScalar(ir.WrapInt(d, int64(r.IntN(d.Bits()))))
-				}
-				scalars[lane] = append(scalars[lane], s)
-				putScalar(bufs[i].Bytes[lane*d.Size():], d, s)
-			}
-		}
-		out := make([]byte, 16*result.Size())
-		bufs[len(args)].Bytes = out
-		if err := c.Run(bufs, 0, 1); err != nil {
+			return compiled.Run(args, 0, 1)
+		})
+		if err != nil {
 			t.Error(err)
-			return
-		}
-		for lane := range 16 {
-			got := getScalar(out[lane*result.Size():], result)
-			want := ir.EvalScalar(op, result, src, scalars[lane])
-			if op == ir.OpRecip || op == ir.OpFDiv {
-				want = ir.FloatScalar(ir.RoundFloat(result, want.F))
-			}
-			if !sameScalar(result, got, want) {
-				t.Errorf("%s %s of %v %v: got %v, want %v", op, result, args, scalars[lane], got, want)
-				return
-			}
 		}
 	}
 }
@@ -230,7 +81,7 @@ func TestMathAccuracy(t *testing.T) {
 	}
 	for _, c := range cases {
 		r := rand.New(rand.NewPCG(3, 4))
-		p, err := Compile(elementwise(c.op, c.dtype, c.dtype), false)
+		p, err := Compile(programtest.Elementwise(c.op, c.dtype, c.dtype), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,13 +90,13 @@ func TestMathAccuracy(t *testing.T) {
 		worst, worstAt := 0.0, 0.0
 		for range 20000 {
 			for lane := range 16 {
-				putScalar(in[lane*size:], c.dtype, ir.FloatScalar(c.sample(r)))
+				programtest.PutScalar(in[lane*size:], c.dtype, ir.FloatScalar(c.sample(r)))
 			}
 			if err := p.Run([]Arg{{Bytes: in}, {Bytes: out}}, 0, 1); err != nil {
 				t.Fatal(err)
 			}
 			for lane := range 16 {
-				x, got := getScalar(in[lane*size:], c.dtype).F, getScalar(out[lane*size:], c.dtype).F
+				x, got := programtest.GetScalar(in[lane*size:], c.dtype).F, programtest.GetScalar(out[lane*size:], c.dtype).F
 				err := ulps(c.dtype, got, c.exact(x))
 				if c.abs > 0 {
 					err = math.Abs(got - c.exact(x))
@@ -298,12 +149,12 @@ func TestMathSpecialValues(t *testing.T) {
 			}
 			in, out := make([]byte, 16*d.Size()), make([]byte, 16*d.Size())
 			for lane := range 16 {
-				putScalar(in[lane*d.Size():], d, ir.FloatScalar(ir.RoundFloat(d, c.x)))
+				programtest.PutScalar(in[lane*d.Size():], d, ir.FloatScalar(ir.RoundFloat(d, c.x)))
 			}
-			if err := RunProgram(elementwise(c.op, d, d), []Arg{{Bytes: in}, {Bytes: out}}, 0, 1); err != nil {
+			if err := RunProgram(programtest.Elementwise(c.op, d, d), []Arg{{Bytes: in}, {Bytes: out}}, 0, 1); err != nil {
 				t.Fatal(err)
 			}
-			if got := getScalar(out, d); !sameScalar(d, got, ir.FloatScalar(want)) {
+			if got := programtest.GetScalar(out, d); !programtest.SameScalar(d, got, ir.FloatScalar(want)) {
 				t.Errorf("%s %s(%g) = %g, want %g", c.op, d, c.x, got.F, want)
 			}
 		}

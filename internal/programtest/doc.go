@@ -1,0 +1,4 @@
+// Package programtest makes programs for tests of what evaluates or renders
+// them: one elementwise op on every legal combination of dtypes (case.go), and
+// random programs over all instructions (generate.go).
+package programtest
