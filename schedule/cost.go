@@ -1,6 +1,10 @@
 package schedule
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // operationCost is the cost of one scalar operation, in plain operations.
 // Movement of data, casts between integers and index arithmetic are free.
@@ -21,7 +25,6 @@ func operationCost(op ir.Op) int64 {
 
 // facts are what cost decisions need to know of an expression.
 type facts struct {
-	ops      int64 // per evaluation; reduces count their extents
 	constant bool  // all extents of closed ranges are constants
 	weights  bool  // reads a weight: packed, or a constant matrix
 	state    bool  // reads a buffer that kernels write
@@ -36,8 +39,8 @@ func (s *scheduler) factsOf(u *ir.UOp) facts {
 	}
 	f := facts{constant: true}
 	seen := make(map[*ir.UOp]bool)
-	var visit func(u *ir.UOp, times int64)
-	visit = func(u *ir.UOp, times int64) {
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
 		if len(u.Src) == 0 || u.Op == ir.OpRange || seen[u] {
 			return
 		}
@@ -46,15 +49,8 @@ func (s *scheduler) factsOf(u *ir.UOp) facts {
 		case ir.OpReduce, ir.OpStage:
 			f.reduce = f.reduce || u.Op == ir.OpReduce
 			f.stage = f.stage || u.Op == ir.OpStage
-			for _, r := range binderRanges(u) {
-				n, ok := r.Src[0].Int()
-				if !ok {
-					f.constant = false
-					n = max(s.bounds.Of(r.Src[0]).Hi, 1)
-				}
-				times = saturate(times, n)
-			}
-			f.ops += times
+			ranges := binderRanges(u)
+			f.constant = f.constant && constantExtents(ranges)
 		case ir.OpField:
 			f.weights = true
 		case ir.OpLoad:
@@ -67,16 +63,53 @@ func (s *scheduler) factsOf(u *ir.UOp) facts {
 				}
 			}
 		}
-		if u.DType != ir.Idx && !(u.Op == ir.OpCast && isFreeCast(u)) {
-			f.ops = min(f.ops+saturate(times, operationCost(u.Op)), manyOps)
-		}
 		for _, src := range u.Src {
-			visit(src, times)
+			visit(src)
 		}
 	}
-	visit(u, 1)
+	visit(u)
 	s.factMemo[u] = f
 	return f
+}
+
+// work counts the scalar operations of an expression over all points of the
+// given axes: a node runs once per point of the axes and closed ranges that it
+// depends on.
+func (s *scheduler) work(u *ir.UOp, axes []*ir.UOp) int64 {
+	total := int64(0)
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if len(u.Src) == 0 || u.Op == ir.OpRange || u.DType == ir.Idx && !hasLoad(u) || seen[u] {
+			return
+		}
+		seen[u] = true
+		cost := int64(0)
+		if u.DType != ir.Idx && !(u.Op == ir.OpCast && isFreeCast(u)) {
+			cost = operationCost(u.Op)
+		}
+		if u.Op == ir.OpReduce {
+			cost += s.points(binderRanges(u))
+		}
+		total = min(total+saturate(s.times(u, axes), cost), manyOps)
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	visit(u)
+	return total
+}
+
+// times is how often a node is evaluated: the points of the closed ranges and
+// axes that it depends on.
+func (s *scheduler) times(u *ir.UOp, axes []*ir.UOp) int64 {
+	n := int64(1)
+	for _, r := range s.free.of(u) {
+		if isClosed(r) || slices.Contains(axes, r) {
+			n = saturate(n, max(s.bounds.Of(r.Src[0]).Hi, 1))
+		}
+	}
+	return n
 }
 
 // manyOps is where operation counts stop: more than any threshold.
@@ -126,7 +159,7 @@ func constantExtents(ranges []*ir.UOp) bool {
 func (s *scheduler) isLight(v *value, axes []*ir.UOp) (light bool, size, work int64) {
 	f := s.factsOf(v.body)
 	size = s.points(axes)
-	work = saturate(size, f.ops)
+	work = s.work(v.body, axes)
 	if f.weights || f.state || !f.constant || !constantExtents(axes) || v.pinned || v.target >= 0 {
 		return false, size, work
 	}

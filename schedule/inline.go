@@ -122,7 +122,7 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 		free := len(p.ranges) == 0
 		outside := u.binder == nil && (full <= 1 || len(consumers) == 1 && len(list) == 1)
 		single := u.binder != nil && len(list) == 1 && len(s.multiplicity(u.consumer, u.use)) == 0
-		cheap := ops <= max(s.opt.Profile.InlineOps, scope/4)
+		cheap := ops <= s.repeatLimit(p, u, scope)
 		if !(free || outside || single || cheap) {
 			s.record(Inline, p, false, "recomputed too often", Number{"ops", ops}, Number{"scope", scope})
 			return false
@@ -138,6 +138,18 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 	}
 	s.record(Inline, p, true, "cheap to recompute", Number{"ops", ops})
 	return true
+}
+
+// repeatLimit is the operation count up to which p may be recomputed at a use.
+// Where it would be repeated for every output row and could be staged instead,
+// only the smallest values are.
+func (s *scheduler) repeatLimit(p *value, u placedUse, scope int64) int64 {
+	if s.opt.Rules.Has(StagePrologue) && len(s.multiplicity(u.consumer, u.use)) > 0 {
+		if light, _, _ := s.isLight(p, p.ranges); light {
+			return s.opt.Profile.RepeatOps
+		}
+	}
+	return max(s.opt.Profile.InlineOps, scope/4)
 }
 
 // fullRankOperands counts the buffers and values that a pointwise value reads
@@ -168,13 +180,13 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 		s.record(Broadcast, p, false, "not light", Number{"work", work})
 		return false
 	}
-	total := saturate(f.ops, s.points(p.ranges))
+	total := s.work(p.body, p.ranges)
 	for _, u := range s.placedUses(p) {
 		if s.isDynamic(u.load.Indices(), u.closed) {
 			s.record(Broadcast, p, false, "read inside a reduce")
 			return false
 		}
-		if other := saturate(s.factsOf(u.consumer.body).ops, s.points(u.consumer.storeLoops())); total > other {
+		if other := s.work(u.consumer.body, u.consumer.storeLoops()); total > other {
 			s.record(Broadcast, p, false, "more work than its reader", Number{"work", total}, Number{"reader", other})
 			return false
 		}

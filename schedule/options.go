@@ -35,6 +35,9 @@ type Profile struct {
 	// InlineOps is the operation count up to which a pointwise value is always
 	// recomputed in its readers.
 	InlineOps int64
+	// RepeatOps is the same for a value that would be recomputed for every
+	// output row and could be staged in front of the rows instead.
+	RepeatOps int64
 	// TableOps is the number of operations (all readers and points together)
 	// above which a value that depends on no buffer is stored once instead of
 	// being recomputed: sine tables, say.
@@ -54,7 +57,7 @@ func DefaultOptions() Options {
 		Rules: AllRules.Without(Forward, GridSplit),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 20000, TileCap: 256, MinBlocks: 16,
-			InlineOps: 4, TableOps: 1 << 18, WeightElems: 1 << 12,
+			InlineOps: 4, RepeatOps: 2, TableOps: 1 << 18, WeightElems: 1 << 12,
 		},
 		Decoders: LookupDecoder,
 	}
