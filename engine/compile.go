@@ -134,7 +134,8 @@ func verifyGraph(_ context.Context, s *state) error { return ir.VerifyTensor(s.s
 
 func runSchedule(ctx context.Context, s *state) error {
 	opt := scheduleOptions(s.out.Target)
-	opt.Rules = opt.Rules.Minus(s.config.Rules)
+	opt.Rules &^= s.config.Rules
+	opt.Explain = s.config.Explain
 	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"tgc/heuristic"
 	"tgc/schedule"
@@ -19,6 +18,7 @@ type Config struct {
 	Rules    schedule.RuleSet // rules switched off (TGC_RULES_OFF, names separated by commas)
 	Knobs    heuristic.Knobs  // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
 	Verify   bool             // run the verifiers between passes (TGC_VERIFY)
+	Explain  bool             // keep the rules that were declined, for Compiled.Explain
 }
 
 // Option is one row of the documented table of options.
@@ -57,15 +57,9 @@ func ReadConfig() (Config, error) {
 	return c, nil
 }
 
-func (c *Config) rulesOff(list string) error {
-	for name := range strings.SplitSeq(list, ",") {
-		rule, err := schedule.ParseRule(strings.TrimSpace(name))
-		if err != nil {
-			return err
-		}
-		c.Rules = c.Rules.With(rule)
-	}
-	return nil
+func (c *Config) rulesOff(list string) (err error) {
+	c.Rules, err = schedule.ParseRules(list, c.Rules)
+	return err
 }
 
 func setInt(into *int, v string, lo, hi int) error {

@@ -36,7 +36,7 @@ func NewModel(f *gguf.File) (*Model, error) {
 	}
 	m := &Model{File: f, Config: config, Name: f.Name()}
 	if f.Has("tokenizer.ggml.model") {
-		if m.Tokenizer, err = readTokenizer(f); err != nil {
+		if m.Tokenizer, err = ReadTokenizer(f); err != nil {
 			return nil, err
 		}
 		if n := m.Tokenizer.VocabSize(); n > config.Vocabulary {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"tgc/engine"
 	"tgc/ir"
@@ -38,6 +39,8 @@ type Session struct {
 	position int
 	fed      int // tokens of the last step, without padding
 	fedStep  int // size of the last step
+
+	compiling time.Duration // spent so far
 }
 
 // step is one compiled variant.
@@ -98,20 +101,24 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+	start := time.Now()
 	compiled, err := engine.Compile(ctx, sink, s.device.Target(), s.options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the step of %d tokens: %w", tokens, err)
 	}
+	s.compiling += time.Since(start)
 	buffers := make(map[int64]runtime.Memory)
 	for _, b := range g.Buffers() {
 		if buffers[b.ID], err = s.bind(ctx, b, v); err != nil {
 			return nil, err
 		}
 	}
+	start = time.Now()
 	captured, err := engine.Capture(ctx, s.device, compiled, buffers)
 	if err != nil {
 		return nil, err
 	}
+	s.compiling += time.Since(start)
 	st := &step{variant: v, graph: g, engine: captured}
 	s.steps[tokens] = st
 	return st, nil
@@ -211,31 +218,41 @@ func chunkFor(n int) int {
 // feedChunk runs one step on at most its number of tokens; the rest is padding,
 // whose cache rows are overwritten before any query sees them.
 func (s *Session) feedChunk(ctx context.Context, tokens []int32) error {
+	st, vars, err := s.load(ctx, tokens)
+	if err != nil {
+		return err
+	}
+	if err := st.engine.Run(ctx, vars); err != nil {
+		return err
+	}
+	s.position += len(tokens)
+	s.fed, s.fedStep = len(tokens), st.variant.Tokens
+	return nil
+}
+
+// load writes what a step on tokens reads and returns the step with the values
+// of its variables.
+func (s *Session) load(ctx context.Context, tokens []int32) (*step, map[string]int64, error) {
 	size := chunkFor(len(tokens))
 	st, err := s.step(ctx, size)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	padded := make([]int32, size)
 	copy(padded, tokens)
 	if err := s.write(ctx, fmt.Sprintf("%s.%d", BufferTokens, size), padded...); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := s.write(ctx, BufferPositions, int32(s.position)); err != nil {
-		return err
+		return nil, nil, err
 	}
 	if _, ok := s.memory[BufferLast]; ok {
 		if err := s.write(ctx, BufferLast, int32(len(tokens)-1)); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	length := min(s.position+size, s.options.Context)
-	if err := st.engine.Run(ctx, map[string]int64{VarLength: int64(length)}); err != nil {
-		return err
-	}
-	s.position += len(tokens)
-	s.fed, s.fedStep = len(tokens), size
-	return nil
+	return st, map[string]int64{VarLength: int64(length)}, nil
 }
 
 func (s *Session) write(ctx context.Context, buffer string, values ...int32) error {
@@ -273,26 +290,40 @@ func (s *Session) Sample(ctx context.Context, opt Sampling) (int32, error) {
 	if s.fed == 0 {
 		return 0, fmt.Errorf("llm: nothing was fed to sample after")
 	}
-	greedy := opt.Temperature == 0
-	if s.samplers[greedy] == nil {
-		row, err := s.logitsRow(ctx)
-		if err != nil {
-			return 0, err
-		}
-		g := BuildGreedy(1, s.model.Config.Vocabulary)
-		if !greedy {
-			g = BuildSampler(s.model.Config.Vocabulary)
-		}
-		if s.samplers[greedy], err = newSampler(ctx, s.device, s.options.Config, g, row); err != nil {
-			return 0, err
-		}
+	p, err := s.sampler(ctx, opt)
+	if err != nil {
+		return 0, err
 	}
 	if s.options.All {
 		if err := s.copyLastRow(ctx); err != nil {
 			return 0, err
 		}
 	}
-	return s.samplers[greedy].draw(ctx, opt, s.model.Config.Vocabulary)
+	return p.draw(ctx, opt, s.model.Config.Vocabulary)
+}
+
+// sampler returns the compiled sampling graph, greedy or not.
+func (s *Session) sampler(ctx context.Context, opt Sampling) (*sampler, error) {
+	greedy := opt.Temperature == 0
+	if p, ok := s.samplers[greedy]; ok {
+		return p, nil
+	}
+	row, err := s.logitsRow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := BuildGreedy(1, s.model.Config.Vocabulary)
+	if !greedy {
+		g = BuildSampler(s.model.Config.Vocabulary)
+	}
+	start := time.Now()
+	p, err := newSampler(ctx, s.device, s.options.Config, g, row)
+	if err != nil {
+		return nil, err
+	}
+	s.compiling += time.Since(start)
+	s.samplers[greedy] = p
+	return p, nil
 }
 
 // logitsRow is the memory that samplers read: the steps' own logits, or with

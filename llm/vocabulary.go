@@ -7,8 +7,8 @@ import (
 	"tgc/llm/tokenizer"
 )
 
-// readTokenizer makes the tokenizer of a file's vocabulary.
-func readTokenizer(f *gguf.File) (*tokenizer.Tokenizer, error) {
+// ReadTokenizer makes the tokenizer of a file's vocabulary.
+func ReadTokenizer(f *gguf.File) (*tokenizer.Tokenizer, error) {
 	v, err := tokenizer.FromMetadata(f.Optional())
 	if err != nil {
 		return nil, fmt.Errorf("gguf: %s: %w", f.Name(), err)

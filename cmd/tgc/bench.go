@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tgc/engine"
+	"tgc/llm/bench"
+	"tgc/runtime/devices"
+)
+
+// benchFlags are the flags of bench.
+type benchFlags struct {
+	device  deviceFlags
+	options bench.Options
+	batch   int
+	json    bool
+}
+
+func newBench() *cobra.Command {
+	var o benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench MODEL.gguf|SHAPE",
+		Short: "Measure the speed of prompts and of generation",
+		Long: "Measure how fast a prompt is fed and how fast tokens are generated (one at a time,\n" +
+			"without sampling), beside the bandwidth that memory has on this machine.",
+		Example: "  tgc bench model.gguf\n" +
+			"  tgc bench llama3.2:1b-q6_k -p 128 -n 64 --threads 2 --json\n" +
+			"  tgc bench model.gguf --device cpu,interp --kernels",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.IntVarP(&o.options.Prompt, "prompt", "p", 512, "tokens of the prompt; 0 for none")
+	f.IntVarP(&o.options.Decode, "n", "n", 128, "tokens to generate; 0 for none")
+	f.IntVarP(&o.batch, "batch", "b", 1, "sequences")
+	f.IntVar(&o.options.Depth, "depth", 0, "position at which generation starts")
+	f.IntVarP(&o.options.Repeats, "repeats", "r", 5, "repeats; median, least and largest are printed")
+	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")
+	f.BoolVar(&o.json, "json", false, "print one JSON object for each device")
+	o.device.register(f)
+	o.device.registerModes(f)
+	f.Lookup("device").Usage = "devices, separated by commas: " + devices.Names()
+	return cmd
+}
+
+func (o *benchFlags) run(cmd *cobra.Command, name string) error {
+	if err := o.options.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	switch {
+	case o.batch < 1:
+		return usagef("bench: -b %d, want at least 1", o.batch)
+	case o.batch > 1:
+		return errors.New("bench: this version runs one sequence at a time (-b 1)")
+	}
+	config, err := o.device.config()
+	if err != nil {
+		return err
+	}
+	list := strings.Split(o.device.name, ",")
+	for _, device := range list {
+		if device != "" && devices.Check(device) != nil {
+			return usagef("--device: %v", devices.Check(device))
+		}
+	}
+	var results []*bench.Result
+	for _, device := range list {
+		r, err := o.measure(cmd, name, device, config)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			if err := printJSON(cmd, r); err != nil {
+				return err
+			}
+		}
+		results = append(results, r)
+	}
+	if o.json {
+		return nil
+	}
+	return printBench(cmd.OutOrStdout(), results)
+}
+
+// measure opens the model anew for each device, so that the figures of one do
+// not depend on another.
+func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config engine.Config) (*bench.Result, error) {
+	start := time.Now()
+	m, err := openModel(cmd.Context(), name, openFile)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	load := time.Since(start)
+	flags := o.device
+	flags.name = device
+	dev, _, err := flags.open(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer dev.Close()
+	opt := o.options
+	opt.Mode, opt.Config, opt.Load = o.device.mode, config, load
+	shape := devices.Options{Threads: o.device.threads}
+	opt.Threads = dev.Threads(shape)
+	opt.ReadRate = dev.ReadRate(shape)
+	return bench.Run(cmd.Context(), m, dev, opt)
+}
+
+func printBench(w io.Writer, results []*bench.Result) error {
+	rows := [][]string{{
+		"MODEL", "DEVICE", "MODE", "THREADS", "PROMPT", "TOK/S", "DECODE", "TOK/S", "P99 MS",
+		"LAUNCHES", "BYTES/STEP", "READ GB/S", "FRACTION", "PEAK", "LOAD S", "COMPILE S",
+	}}
+	for _, r := range results {
+		rows = append(rows, []string{
+			r.Model, r.Device, r.Mode, fmt.Sprint(r.Threads),
+			fmt.Sprint(r.Prompt.Tokens), ratesText(r.Prompt.Rates),
+			fmt.Sprintf("%d@%d", r.Decode.Tokens, r.Decode.Depth), ratesText(r.Decode.Rates), fmt.Sprintf("%.4g", r.Decode.P99),
+			fmt.Sprint(r.Launches), byteSize(r.Bytes), fmt.Sprintf("%.4g", r.ReadRate), fmt.Sprintf("%.1f %%", 100*r.Fraction),
+			byteSize(r.PeakMemory), fmt.Sprintf("%.2f", r.Load), fmt.Sprintf("%.2f", r.Compile),
+		})
+	}
+	if err := printTable(w, rows); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if len(r.Kernels) > 0 {
+			if err := printKernels(w, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func ratesText(r bench.Rates) string {
+	if r.Median == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g (%.4g-%.4g)", r.Median, r.Min, r.Max)
+}
+
+func printKernels(w io.Writer, r *bench.Result) error {
+	rows := [][]string{
+		{""},
+		{"KERNEL (" + r.Device + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "ROLE", "PLAN"},
+	}
+	for _, k := range r.Kernels {
+		rows = append(rows, []string{
+			k.Name, fmt.Sprint(k.Count), fmt.Sprintf("%.4g", k.Time), fmt.Sprintf("%.1f %%", 100*k.Share),
+			fmt.Sprintf("%.4g", k.Rate), fmt.Sprintf("%.1f %%", 100*k.Fraction), k.Role, strings.Join(k.Plan, "; "),
+		})
+	}
+	return printTable(w, rows)
+}

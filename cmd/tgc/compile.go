@@ -1,0 +1,201 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/llm"
+	"tgc/llm/synth"
+	"tgc/render/llvm"
+	"tgc/target"
+)
+
+// compileFlags are the flags of compile.
+type compileFlags struct {
+	step    string
+	tokens  int
+	batch   int
+	context int
+	depth   int
+	mode    string
+	target  string
+	out     string
+	explain bool
+	json    bool
+}
+
+func newCompile() *cobra.Command {
+	var o compileFlags
+	cmd := &cobra.Command{
+		Use:   "compile MODEL.gguf|SHAPE|GRAPH.uop --target T -o DIR",
+		Short: "Write every kernel of a step, and manifest.json",
+		Long: "Compile one step of a model, or a graph in the IR's text form, for a target that need\n" +
+			"not be present. DIR gets one file for each kernel's source and form, and manifest.json\n" +
+			"with launches, bytes, operations, plans and their reasons. Weights are not read.",
+		Example: "  tgc compile llama3.2:1b-q6_k --step decode --target llvm -o /tmp/kernels\n" +
+			"  tgc compile model.gguf --step prefill --tokens 128 --target llvm:znver5 -o /tmp/kernels --explain\n" +
+			"  tgc compile graph.uop --target interp -o /tmp/kernels",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.step, "step", "decode", "decode (one token a sequence) or prefill")
+	f.IntVar(&o.tokens, "tokens", 128, "prefill: tokens fed at once")
+	f.IntVar(&o.batch, "batch", 1, "sequences")
+	f.IntVar(&o.context, "ctx", 4096, "positions in the cache, at most the model's")
+	f.IntVar(&o.depth, "depth", 128, "position at which bytes are counted")
+	f.StringVar(&o.target, "target", "", "llvm[:CPU], interp")
+	f.StringVarP(&o.out, "output", "o", "", "folder to write")
+	f.BoolVar(&o.explain, "explain", false, "print what was decided, and why")
+	f.BoolVar(&o.json, "json", false, "print the manifest too")
+	registerMode(f, &o.mode)
+	return cmd
+}
+
+func (o *compileFlags) check(cmd *cobra.Command) error {
+	switch {
+	case o.target == "":
+		return usagef("compile: --target is missing, such as --target llvm")
+	case o.out == "":
+		return usagef("compile: -o DIR is missing")
+	case o.step != "decode" && o.step != "prefill":
+		return usagef("compile: --step %q, want decode or prefill", o.step)
+	case o.tokens < 1 || o.batch < 1 || o.context < 1 || o.depth < 0:
+		return usagef("compile: --tokens, --batch and --ctx start at 1, --depth at 0")
+	}
+	if o.step == "decode" {
+		if cmd.Flags().Changed("tokens") && o.tokens != 1 {
+			return usagef("compile: --tokens is for --step prefill: a decode step feeds one token")
+		}
+		o.tokens = 1
+	}
+	return checkMode(o.mode)
+}
+
+func (o *compileFlags) run(cmd *cobra.Command, name string) error {
+	if err := o.check(cmd); err != nil {
+		return err
+	}
+	desc, renderer, err := findTarget(o.target)
+	if err != nil {
+		return err
+	}
+	config, err := engine.ReadConfig()
+	if err != nil {
+		return usagef("%v", err)
+	}
+	config.Explain = o.explain
+	compile := o.model
+	if strings.HasSuffix(name, ".uop") {
+		compile = o.graph
+	}
+	manifest, step, err := compile(cmd, name, desc, config)
+	if err != nil {
+		return err
+	}
+	manifest.Describe(step.Compiled, step.Binding)
+	if err := manifest.Write(cmd.Context(), o.out, *renderer); err != nil {
+		return err
+	}
+	if o.explain {
+		if err := step.Compiled.Explain(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return printJSON(cmd, manifest)
+	}
+	return o.summarise(cmd, manifest)
+}
+
+// model compiles a step of a model.
+func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*engine.Manifest, *llm.CompiledStep, error) {
+	m, err := openModel(cmd.Context(), name, openOutline)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer m.Close()
+	rows := min(o.context, m.Config.Context)
+	if o.depth+o.tokens > rows {
+		return nil, nil, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", o.depth, o.tokens, rows)
+	}
+	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows}
+	step, err := llm.CompileStep(cmd.Context(), m, v, o.depth, desc, config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &engine.Manifest{
+		Target: desc.Name, Step: o.step, Mode: o.mode, Model: modelName(name),
+		Ctx: rows, Depth: o.depth, Tokens: o.tokens, Batch: o.batch,
+	}, step, nil
+}
+
+// graph compiles a graph in text form.
+func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*engine.Manifest, *llm.CompiledStep, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	root, err := ir.Parse(ir.NewArena(), string(text))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	compiled, err := engine.Compile(cmd.Context(), root, desc, config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	step := &llm.CompiledStep{Compiled: compiled, Binding: engine.Bind(compiled, nil)}
+	return &engine.Manifest{Target: desc.Name, Step: "graph", Mode: o.mode, Model: modelName(name)}, step, nil
+}
+
+// modelName is what a manifest calls a model: the same wherever the file lies.
+func modelName(name string) string {
+	if synth.IsShape(name) {
+		return name
+	}
+	return filepath.Base(name)
+}
+
+// findTarget parses --target and picks the renderer.
+func findTarget(name string) (*target.Desc, *engine.Renderer, error) {
+	desc, err := target.Parse(name)
+	if err != nil {
+		return nil, nil, usagef("--target: %v", err)
+	}
+	switch desc.Kind {
+	case target.CPU:
+		return desc, &engine.Renderer{Extension: ".ll", Source: func(p *program.Program) (string, error) {
+			text, _, err := llvm.Render(p, desc)
+			return text, err
+		}}, nil
+	case target.Interpreter:
+		return desc, &engine.Renderer{Extension: ".prog", Source: func(p *program.Program) (string, error) {
+			return program.Print(p), nil
+		}}, nil
+	}
+	return nil, nil, fmt.Errorf("--target %s: this version writes kernels for llvm and interp only", name)
+}
+
+func (o *compileFlags) summarise(cmd *cobra.Command, m *engine.Manifest) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kernels, %d launches a step, %s of weights, %s in all, %s scratch\n",
+		o.out, m.Unique, m.Launches, byteSize(m.WeightBytes), byteSize(m.Bytes), byteSize(m.Scratch))
+	if err != nil {
+		return err
+	}
+	rows := [][]string{{"KERNEL", "FILE", "LAUNCHES", "READ", "WRITTEN", "PLAN", "WHY"}}
+	for i := range m.Kernels {
+		k := &m.Kernels[i]
+		rows = append(rows, []string{
+			k.Name, k.File, fmt.Sprint(k.Launches), byteSize(k.BytesRead), byteSize(k.BytesWritten),
+			strings.Join(k.Plan, "; "), k.Why,
+		})
+	}
+	return printTable(cmd.OutOrStdout(), rows)
+}

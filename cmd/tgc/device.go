@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tgc/engine"
+	"tgc/runtime/devices"
+)
+
+// deviceFlags are the flags of every command that runs kernels.
+type deviceFlags struct {
+	name     string
+	mode, kv string
+	threads  int
+}
+
+func (d *deviceFlags) register(f *pflag.FlagSet) {
+	f.StringVar(&d.name, "device", "", "device: "+devices.Names()+" (default: the best one present)")
+	f.IntVar(&d.threads, "threads", 0, "CPU workers (default: all cores)")
+}
+
+// registerModes adds the flags that choose how numbers are computed.
+func (d *deviceFlags) registerModes(f *pflag.FlagSet) {
+	registerMode(f, &d.mode)
+	f.StringVar(&d.kv, "kv", "f32", "type of the key and value cache: f32, f16, q8_0")
+}
+
+func registerMode(f *pflag.FlagSet, mode *string) {
+	f.StringVar(mode, "mode", "exact", "arithmetic: exact, i16, f16, int8")
+}
+
+// check refuses what no device does yet.
+func (d *deviceFlags) check() error {
+	if d.threads < 0 || d.threads > devices.MaxThreads {
+		return usagef("--threads %d: want 1 to %d", d.threads, devices.MaxThreads)
+	}
+	if err := checkMode(d.mode); err != nil {
+		return err
+	}
+	return checkOnly("--kv", d.kv, "f32", "f16", "q8_0")
+}
+
+func checkMode(mode string) error { return checkOnly("--mode", mode, "exact", "i16", "f16", "int8") }
+
+// checkOnly accepts the one value that exists, and tells names that are planned
+// from names that mean nothing.
+func checkOnly(flag, value, supported string, planned ...string) error {
+	if value == supported || value == "" {
+		return nil
+	}
+	for _, name := range planned {
+		if value == name {
+			return errors.New(flag + " " + value + ": the devices of this version have only " + supported)
+		}
+	}
+	return usagef("%s %q: want %s", flag, value, supported)
+}
+
+// open opens the device and reads the options; it names the device on stderr
+// when the user did not choose it.
+func (d *deviceFlags) open(cmd *cobra.Command) (*devices.Device, engine.Config, error) {
+	config, err := d.config()
+	if err != nil {
+		return nil, config, err
+	}
+	dev, remark, err := devices.Open(cmd.Context(), d.name, devices.Options{Threads: d.threads, CacheDir: config.CacheDir})
+	if errors.Is(err, devices.ErrUnknown) {
+		return nil, config, usagef("--device: %v", err)
+	}
+	if err != nil {
+		return nil, config, err
+	}
+	if remark != "" {
+		note(cmd, "%s", remark)
+	}
+	return dev, config, nil
+}
+
+func (d *deviceFlags) config() (engine.Config, error) {
+	if err := d.check(); err != nil {
+		return engine.Config{}, err
+	}
+	config, err := engine.ReadConfig()
+	if err != nil {
+		return config, usagef("%v", err)
+	}
+	if d.threads > 0 {
+		config.Threads = d.threads
+	}
+	return config, nil
+}

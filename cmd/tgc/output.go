@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// printJSON prints one value as one line of JSON.
+func printJSON(cmd *cobra.Command, v any) error {
+	e := json.NewEncoder(cmd.OutOrStdout())
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// printTable prints rows in aligned columns.
+func printTable(w io.Writer, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return t.Flush()
+}
+
+// byteSize is a size for people, in binary units.
+func byteSize(n int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	v, unit := float64(n), 0
+	for v >= 1024 && unit < len(units)-1 {
+		v /= 1024
+		unit++
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f %s", v, units[unit])
+}
+
+// perSecond is a rate, 0 where no time passed; rounded to what is worth
+// printing.
+func perSecond(n int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return round(float64(n) / d.Seconds())
+}
+
+// round keeps four significant digits and more of large numbers.
+func round(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	scale := math.Pow(10, max(0, 3-math.Floor(math.Log10(math.Abs(v)))))
+	return math.Round(v*scale) / scale
+}
+
+// progressDelay is how long work runs before a bar is worth showing.
+const progressDelay = time.Second
+
+// progress returns a callback that draws a bar on a terminal once the work has
+// taken a while, and nothing anywhere else.
+func progress(cmd *cobra.Command, what string) func(done, total int64) {
+	file, ok := cmd.ErrOrStderr().(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return nil
+	}
+	start := time.Now()
+	var bar *progressbar.ProgressBar
+	return func(done, total int64) {
+		if bar == nil {
+			if time.Since(start) < progressDelay {
+				return
+			}
+			bar = progressbar.NewOptions64(total,
+				progressbar.OptionSetWriter(file), progressbar.OptionSetDescription(what),
+				progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish())
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn stops nothing
+	}
+}
+
+// note prints a line for people.
+func note(cmd *cobra.Command, format string, args ...any) {
+	fmt.Fprintln(cmd.ErrOrStderr(), oneLine(fmt.Sprintf(format, args...)))
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tgc/llm/synth"
+)
+
+func newSynth() *cobra.Command {
+	var out string
+	var seed uint64
+	cmd := &cobra.Command{
+		Use:   "synth SHAPE -o FILE.gguf",
+		Short: "Write a full-size model with valid random weights",
+		Long: "Write a model file with the tensor names, shapes, types and metadata of a published\n" +
+			"model and random weights. Shapes: " + shapeNames() + ".",
+		Example: "  tgc synth tiny -o tiny.gguf\n  tgc synth llama3.2:1b-q6_k -o /tmp/llama.gguf",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			shape, err := synth.Lookup(args[0])
+			if err != nil {
+				return usagef("%v", err)
+			}
+			if out == "" {
+				return usagef("synth: -o FILE.gguf is missing")
+			}
+			return synth.Write(cmd.Context(), shape, out, seed, progress(cmd, "writing "+shape.Name))
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "file to write")
+	cmd.Flags().Uint64Var(&seed, "seed", 0, "seed of the random weights")
+	return cmd
+}
+
+func shapeNames() string {
+	var names []string
+	for _, s := range synth.Shapes() {
+		names = append(names, s.Name)
+	}
+	return strings.Join(names, ", ")
+}

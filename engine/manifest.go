@@ -1,0 +1,311 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tgc/engine/traffic"
+	"tgc/internal/atomicfile"
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Role is what a buffer is for.
+type Role string
+
+// The roles, as manifest.json spells them.
+const (
+	RoleWeight  Role = "weight"
+	RoleCache   Role = "cache"
+	RoleInput   Role = "input"
+	RoleOutput  Role = "output"
+	RoleScratch Role = "scratch" // a temporary between two kernels
+	RoleVar     Role = "var"
+)
+
+// BufferUse is what the user of a graph says about a buffer.
+type BufferUse struct {
+	Name string
+	Role Role
+}
+
+// Binding is what a compiled graph is described with: its buffers by ID and the
+// values of its VARs.
+type Binding struct {
+	Vars    map[string]int64
+	Buffers map[int64]BufferUse
+}
+
+// Renderer prints programs for a target.
+type Renderer struct {
+	Extension string // of the file, ".ll"
+	Source    func(p *program.Program) (string, error)
+}
+
+// Manifest describes the kernels of a compiled step: what manifest.json holds.
+type Manifest struct {
+	Target string `json:"target"`
+	Step   string `json:"step"`
+	Mode   string `json:"mode"`
+	Model  string `json:"model"`
+	Ctx    int    `json:"ctx"`
+	Depth  int    `json:"depth"`
+	Tokens int    `json:"tokens"`
+	Batch  int    `json:"batch"`
+
+	Kernels []ManifestKernel `json:"kernels"`
+
+	Launches    int   `json:"launches_per_step"`
+	Unique      int   `json:"unique_kernels"`
+	WeightBytes int64 `json:"weight_bytes_per_step"`
+	Bytes       int64 `json:"bytes_per_step"`
+	Scratch     int64 `json:"scratch_bytes"`
+}
+
+// ManifestKernel is one unique kernel. Its arguments are those of its first
+// launch.
+type ManifestKernel struct {
+	Name         string        `json:"name"`
+	File         string        `json:"file"`
+	Launches     int           `json:"launches"`
+	Grid         []int64       `json:"grid"`
+	Block        []int64       `json:"block"`
+	SharedBytes  int64         `json:"shared_bytes"`
+	Args         []ManifestArg `json:"args"`
+	BytesRead    int64         `json:"bytes_read"`
+	BytesWritten int64         `json:"bytes_written"`
+	Flops        int64         `json:"flops"`
+	Plan         []string      `json:"plan"`
+	Why          string        `json:"why"`
+	Uops         string        `json:"uops"`
+
+	kernel *Kernel
+	// Bytes read per launch of arguments that must come from memory.
+	weightBytes, cacheBytes int64
+}
+
+// ManifestArg is an argument of a kernel.
+type ManifestArg struct {
+	Name   string `json:"name"`
+	Role   Role   `json:"role"`
+	DType  string `json:"dtype"`
+	Format string `json:"format,omitempty"` // packed format
+	Bytes  int64  `json:"bytes"`
+	Access string `json:"access"`
+}
+
+// Describe fills in the kernels and the totals of a manifest.
+func (m *Manifest) Describe(c *Compiled, b Binding) {
+	index := make(map[*Kernel]int)
+	m.Kernels = make([]ManifestKernel, 0, len(c.Kernels))
+	for _, calls := range c.Launches {
+		for _, call := range calls {
+			i, ok := index[call.Kernel]
+			if !ok {
+				i = len(m.Kernels)
+				index[call.Kernel] = i
+				m.Kernels = append(m.Kernels, describeKernel(c, b, call))
+			}
+			k := &m.Kernels[i]
+			k.Launches++
+			m.WeightBytes += k.weightBytes
+			m.Bytes += k.BytesRead + k.BytesWritten
+		}
+	}
+	m.Launches, m.Unique, m.Scratch = len(c.Launches), len(c.Kernels), c.Schedule.ArenaBytes
+}
+
+// MemoryBytes is what a step must read from memory: weights and cache. Other
+// buffers are small and stay in caches.
+func (m *Manifest) MemoryBytes() int64 {
+	n := int64(0)
+	for i := range m.Kernels {
+		k := &m.Kernels[i]
+		n += int64(k.Launches) * (k.weightBytes + k.cacheBytes)
+	}
+	return n
+}
+
+// MemoryBytes is Manifest.MemoryBytes of one launch of the kernel.
+func (k *ManifestKernel) MemoryBytes() int64 { return k.weightBytes + k.cacheBytes }
+
+// Compiled is the kernel that is described.
+func (k *ManifestKernel) Compiled() *Kernel { return k.kernel }
+
+func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
+	k := call.Kernel
+	t := traffic.Of(c.arena, k.AST, b.Vars)
+	m := ManifestKernel{
+		Name: k.Name, Grid: threeAxes(k.Program.Grid), Block: threeAxes(k.Program.Block),
+		SharedBytes: sharedBytes(k.Program.Body), Flops: t.Flops, Plan: []string{}, Why: k.Why, kernel: k,
+	}
+	m.BytesRead, m.BytesWritten = t.Bytes()
+	for _, opt := range k.Plan.Opts {
+		m.Plan = append(m.Plan, opt.String())
+	}
+	for slot, buffer := range call.Args {
+		arg := describeArg(c, b, buffer, t.Args[slot])
+		m.Args = append(m.Args, arg)
+		switch arg.Role {
+		case RoleWeight:
+			m.weightBytes += t.Args[slot].Read
+		case RoleCache:
+			m.cacheBytes += t.Args[slot].Read
+		}
+	}
+	for _, p := range k.Program.Params {
+		if p.Kind == program.ParamVar {
+			m.Args = append(m.Args, ManifestArg{Name: p.Name, Role: RoleVar, DType: ir.I64.String(), Bytes: 8, Access: "r"})
+		}
+	}
+	return m
+}
+
+func describeArg(c *Compiled, b Binding, buffer int, t traffic.Arg) ManifestArg {
+	info := &c.Schedule.Buffers[buffer]
+	arg := ManifestArg{
+		Name: fmt.Sprintf("t%d", buffer), Role: RoleScratch,
+		DType: info.DType.String(), Format: info.Format, Bytes: t.Size,
+	}
+	if info.UserID >= 0 {
+		use := b.Buffers[info.UserID]
+		arg.Name, arg.Role = use.Name, use.Role
+	}
+	if t.Reads {
+		arg.Access = "r"
+	}
+	if t.Writes {
+		arg.Access += "w"
+	}
+	return arg
+}
+
+// threeAxes fills a grid up to the three axes that launches have.
+func threeAxes(grid []int64) []int64 {
+	out := append([]int64{}, grid...)
+	for len(out) < 3 {
+		out = append(out, 1)
+	}
+	return out
+}
+
+// sharedBytes is the shared memory that a program allocates.
+func sharedBytes(b *program.Block) int64 {
+	if b == nil {
+		return 0
+	}
+	n := int64(0)
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if in.Op == program.Alloca && in.Result.Type.Space == program.SharedSpace {
+			n += in.Count * int64(in.Result.Type.Elem.Size())
+		}
+		n += sharedBytes(in.Body) + sharedBytes(in.Else)
+	}
+	return n
+}
+
+// Bind describes the buffers of a graph that is known only by itself, as a .uop
+// file is: packed buffers are weights, what is only read is an input, what is
+// only written an output.
+func Bind(c *Compiled, vars map[string]int64) Binding {
+	b := Binding{Vars: vars, Buffers: make(map[int64]BufferUse)}
+	reads, writes := make(map[int64]bool), make(map[int64]bool)
+	for _, calls := range c.Launches {
+		for _, call := range calls {
+			t := traffic.Of(c.arena, call.Kernel.AST, vars)
+			for slot, buffer := range call.Args {
+				id := c.Schedule.Buffers[buffer].UserID
+				reads[id] = reads[id] || t.Args[slot].Reads
+				writes[id] = writes[id] || t.Args[slot].Writes
+			}
+		}
+	}
+	for _, info := range c.Schedule.Buffers {
+		role := RoleInput
+		switch {
+		case info.Format != "":
+			role = RoleWeight
+		case writes[info.UserID] && reads[info.UserID]:
+			role = RoleCache
+		case writes[info.UserID]:
+			role = RoleOutput
+		}
+		if info.UserID >= 0 {
+			b.Buffers[info.UserID] = BufferUse{Name: fmt.Sprintf("buffer%d", info.UserID), Role: role}
+		}
+	}
+	return b
+}
+
+// manifestName is written last: a folder that has it is complete.
+const manifestName = "manifest.json"
+
+// Write writes the kernels and manifest.json to a folder, which is made if it
+// does not exist. Files of an earlier manifest there that this one has not are
+// removed.
+func (m *Manifest) Write(ctx context.Context, dir string, r Renderer) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	old := oldFiles(dir)
+	for i := range m.Kernels {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k := &m.Kernels[i]
+		k.File, k.Uops = fmt.Sprintf("k%03d%s", i, r.Extension), fmt.Sprintf("k%03d.uop", i)
+		source, err := r.Source(k.kernel.Program)
+		if err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+		var uops bytes.Buffer
+		if err := ir.Print(&uops, k.kernel.AST); err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
+		for name, data := range map[string][]byte{k.File: []byte(source), k.Uops: uops.Bytes()} {
+			delete(old, name)
+			if err := atomicfile.Write(filepath.Join(dir, name), data); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range old {
+		_ = os.Remove(filepath.Join(dir, name)) // a stale file does no harm
+	}
+	return m.writeManifest(filepath.Join(dir, manifestName))
+}
+
+func (m *Manifest) writeManifest(path string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(m); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, text.Bytes())
+}
+
+// oldFiles lists what the manifest of an earlier compilation names in a folder.
+func oldFiles(dir string) map[string]bool {
+	files := make(map[string]bool)
+	data, err := os.ReadFile(filepath.Join(dir, manifestName))
+	var m Manifest
+	if err != nil || json.Unmarshal(data, &m) != nil {
+		return files
+	}
+	for _, k := range m.Kernels {
+		for _, name := range []string{k.File, k.Uops} {
+			if name == filepath.Base(name) && strings.HasPrefix(name, "k") {
+				files[name] = true
+			}
+		}
+	}
+	return files
+}

@@ -1,0 +1,257 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tgc/engine"
+	"tgc/llm"
+	"tgc/runtime"
+)
+
+// Options say what to measure.
+type Options struct {
+	Prompt  int // tokens
+	Decode  int // tokens, one at a time
+	Depth   int // position at which decoding starts
+	Repeats int
+	Mode    string
+	Threads int
+	Kernels bool // also time single kernels
+	Config  engine.Config
+	Load    time.Duration // what opening the model took, for the report
+	// ReadRate measures the bandwidth of reads from memory that the device has,
+	// in GB/s; nil where that is not known.
+	ReadRate func(ctx context.Context) (float64, error)
+}
+
+// Check reports an option out of range.
+func (o *Options) Check() error {
+	switch {
+	case o.Prompt < 0 || o.Decode < 0 || o.Prompt+o.Decode == 0:
+		return fmt.Errorf("%d prompt and %d generated tokens, want at least one token", o.Prompt, o.Decode)
+	case o.Depth < 0:
+		return fmt.Errorf("depth is %d, want 0 or more", o.Depth)
+	case o.Repeats < 1:
+		return fmt.Errorf("%d repeats, want at least 1", o.Repeats)
+	}
+	return nil
+}
+
+// Rates are tokens per second over the repeats.
+type Rates struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+// PromptResult is the speed of feeding a prompt.
+type PromptResult struct {
+	Tokens int   `json:"tokens"`
+	Rates  Rates `json:"tok_s"`
+}
+
+// DecodeResult is the speed of generating one token at a time, without
+// sampling. P99 is over the tokens of all repeats.
+type DecodeResult struct {
+	Tokens int     `json:"tokens"`
+	Depth  int     `json:"depth"`
+	Rates  Rates   `json:"tok_s"`
+	P99    float64 `json:"p99_ms"`
+}
+
+// Result is one device's figures.
+type Result struct {
+	Model   string       `json:"model"`
+	Device  string       `json:"device"`
+	Mode    string       `json:"mode"`
+	Threads int          `json:"threads"`
+	Prompt  PromptResult `json:"prompt"`
+	Decode  DecodeResult `json:"decode"`
+
+	Launches    int   `json:"launches_per_step"`
+	WeightBytes int64 `json:"weight_bytes_per_step"`
+	Bytes       int64 `json:"bytes_per_step"`
+	// ReadRate is 0 where the device has no such figure. Fraction is of the
+	// weights and cache that the median decode step reads.
+	ReadRate float64 `json:"read_gb_s"`
+	Fraction float64 `json:"fraction_of_read_gb_s"`
+
+	PeakMemory int64   `json:"peak_memory_bytes"`
+	Load       float64 `json:"load_s"`
+	Compile    float64 `json:"compile_s"`
+
+	Kernels []KernelResult `json:"kernels,omitempty"`
+}
+
+// Run measures a model on a device.
+func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*Result, error) {
+	if err := opt.Check(); err != nil {
+		return nil, err
+	}
+	rows := max(opt.Prompt, opt.Depth+opt.Decode, opt.Depth+1)
+	if rows > m.Config.Context {
+		return nil, fmt.Errorf("bench: %d positions are needed, but the model's context is %d", rows, m.Config.Context)
+	}
+	start := time.Now()
+	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: rows, Config: opt.Config})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := s.Prepare(ctx, opt.Prompt, llm.Sampling{TopP: 1}); err != nil {
+		return nil, err
+	}
+	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode, Threads: opt.Threads}
+	r.Compile = s.CompileTime().Seconds()
+	r.Load = (opt.Load + time.Since(start) - s.CompileTime()).Seconds()
+	b := &bench{session: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1), m.Config.Vocabulary)}
+	for _, part := range []func(context.Context) error{b.prompt, b.decode, b.describe} {
+		if err := part(ctx); err != nil {
+			return nil, err
+		}
+	}
+	r.PeakMemory = peakMemory()
+	return r, nil
+}
+
+// bench is one run under way.
+type bench struct {
+	session *llm.Session
+	options Options
+	result  *Result
+	tokens  []int32
+}
+
+// tokens are pseudo-random ids, always the same (a linear congruence, as a
+// model's speed may depend on ids only through its choice of experts).
+func tokens(n, vocabulary int) []int32 {
+	list := make([]int32, n)
+	state := uint32(1)
+	for i := range list {
+		state = state*1664525 + 1013904223
+		list[i] = int32(uint64(state) * uint64(vocabulary) >> 32)
+	}
+	return list
+}
+
+// prompt times feeding the prompt into an empty cache, after one warm-up.
+func (b *bench) prompt(ctx context.Context) error {
+	n := b.options.Prompt
+	b.result.Prompt.Tokens = n
+	if n == 0 {
+		return nil
+	}
+	var rates []float64
+	for i := range b.options.Repeats + 1 {
+		b.session.Reset()
+		start := time.Now()
+		if err := b.session.Feed(ctx, b.tokens[:n], nil); err != nil {
+			return err
+		}
+		if i > 0 {
+			rates = append(rates, float64(n)/time.Since(start).Seconds())
+		}
+	}
+	b.result.Prompt.Rates = summarise(rates)
+	return nil
+}
+
+// decode times steps of one token from the depth on, after a few to warm up.
+func (b *bench) decode(ctx context.Context) error {
+	n, depth := b.options.Decode, b.options.Depth
+	b.result.Decode.Tokens, b.result.Decode.Depth = n, depth
+	if n == 0 {
+		return nil
+	}
+	const warmUp = 4
+	if _, err := b.decodeOnce(ctx, min(n, warmUp)); err != nil {
+		return err
+	}
+	var rates, all []float64
+	for range b.options.Repeats {
+		times, err := b.decodeOnce(ctx, n)
+		if err != nil {
+			return err
+		}
+		sum := 0.0
+		for _, t := range times {
+			sum += t
+		}
+		rates = append(rates, float64(n)/sum)
+		all = append(all, times...)
+	}
+	b.result.Decode.Rates = summarise(rates)
+	b.result.Decode.P99 = round(1000 * percentile(all, 0.99))
+	return nil
+}
+
+// decodeOnce returns the seconds of each of n steps.
+func (b *bench) decodeOnce(ctx context.Context, n int) ([]float64, error) {
+	if err := b.session.Seek(b.options.Depth); err != nil {
+		return nil, err
+	}
+	times := make([]float64, n)
+	for i := range times {
+		start := time.Now()
+		if err := b.session.Feed(ctx, b.tokens[i:i+1], nil); err != nil {
+			return nil, err
+		}
+		times[i] = time.Since(start).Seconds()
+	}
+	return times, nil
+}
+
+// describe adds what a decode step does and how fast memory is.
+func (b *bench) describe(ctx context.Context) error {
+	r := b.result
+	if err := b.session.Seek(b.options.Depth); err != nil {
+		return err
+	}
+	step, err := b.session.Compiled(ctx, 1)
+	if err != nil {
+		return err
+	}
+	var m engine.Manifest
+	m.Describe(step.Compiled, step.Binding)
+	r.Launches, r.WeightBytes, r.Bytes = m.Launches, m.WeightBytes, m.Bytes
+	if b.options.ReadRate != nil {
+		rate, err := b.options.ReadRate(ctx)
+		if err != nil {
+			return err
+		}
+		r.ReadRate = round(rate)
+		r.Fraction = round(float64(m.MemoryBytes()) * r.Decode.Rates.Median / 1e9 / rate)
+	}
+	if b.options.Kernels {
+		return b.kernels(ctx)
+	}
+	return nil
+}
+
+func summarise(rates []float64) Rates {
+	return Rates{Median: round(percentile(rates, 0.5)), Min: round(slices.Min(rates)), Max: round(slices.Max(rates))}
+}
+
+// percentile of values by nearest rank; the median of an even number is the
+// mean of the two in the middle.
+func percentile(values []float64, p float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	if p == 0.5 && n%2 == 0 {
+		return (sorted[n/2-1] + sorted[n/2]) / 2
+	}
+	return sorted[max(int(math.Ceil(p*float64(n))), 1)-1]
+}
+
+// round keeps four significant digits.
+func round(v float64) float64 {
+	if v == 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
+	return math.Round(v*scale) / scale
+}

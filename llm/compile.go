@@ -1,0 +1,59 @@
+package llm
+
+import (
+	"context"
+	"strings"
+
+	"tgc/engine"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// CompiledStep is a compiled step with what its buffers are for.
+type CompiledStep struct {
+	Compiled *engine.Compiled
+	Binding  engine.Binding
+}
+
+// CompileStep compiles a step for a target without a device or weights. depth
+// is the position that the description of its traffic assumes.
+func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *target.Desc, config engine.Config) (*CompiledStep, error) {
+	if v.Cache == 0 {
+		v.Cache = cacheDType
+	}
+	g, err := BuildStep(m.Config, m.File, v)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := g.Sink()
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := engine.Compile(ctx, sink, desc, config)
+	if err != nil {
+		return nil, err
+	}
+	length := min(depth+v.Tokens, v.Context)
+	return &CompiledStep{
+		Compiled: compiled,
+		Binding:  engine.Binding{Vars: map[string]int64{VarLength: int64(length)}, Buffers: describeBuffers(m, g)},
+	}, nil
+}
+
+// describeBuffers tells name and role of a step's buffers.
+func describeBuffers(m *Model, g *tensor.Graph) map[int64]engine.BufferUse {
+	uses := make(map[int64]engine.BufferUse)
+	for _, b := range g.Buffers() {
+		role := engine.RoleInput
+		switch _, weight := m.File.Tensor(b.Name); {
+		case weight:
+			role = engine.RoleWeight
+		case strings.HasPrefix(b.Name, "cache."):
+			role = engine.RoleCache
+		case b.Output:
+			role = engine.RoleOutput
+		}
+		uses[b.ID] = engine.BufferUse{Name: b.Name, Role: role}
+	}
+	return uses
+}

@@ -1,0 +1,47 @@
+package llm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+// DefaultContext is how many positions a cache has when nobody says otherwise,
+// if the model was trained for that many.
+const DefaultContext = 4096
+
+// ContextSize picks the number of positions in the cache: what was asked for,
+// or (0) DefaultContext and at least what the prompt and the tokens to generate
+// (negative: any number) need. It never exceeds the model's.
+func ContextSize(m *Model, asked, prompt, tokens int) (int, error) {
+	limit := m.Config.Context
+	size := asked
+	switch {
+	case asked > limit:
+		return 0, fmt.Errorf("%s: a context (--ctx) of %d is more than the %d that the model was trained for", m.Name, asked, limit)
+	case asked == 0:
+		size = DefaultContext
+		if tokens > size-prompt {
+			size = limit
+			if tokens <= limit-prompt {
+				size = prompt + tokens
+			}
+		}
+		size = min(size, limit)
+	}
+	if prompt > size {
+		return 0, fmt.Errorf("%s: the prompt has %d tokens, more than the context (--ctx) of %d; the model's is %d", m.Name, prompt, size, limit)
+	}
+	return size, nil
+}
+
+// WriteFloats writes values as raw little-endian float32.
+func WriteFloats(w io.Writer, values []float32) error {
+	raw := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	_, err := w.Write(raw)
+	return err
+}

@@ -1,0 +1,72 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tgc/engine"
+)
+
+// Prepare compiles what feeding a prompt of n tokens, generating after it and
+// sampling need, so that nothing is compiled while a user waits for a token.
+func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
+	sizes := map[int]bool{1: true}
+	for left := n; left > 0; left -= chunkFor(left) {
+		sizes[chunkFor(left)] = true
+	}
+	for _, size := range chunks {
+		if sizes[size] {
+			if _, err := s.step(ctx, size); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := s.sampler(ctx, opt)
+	return err
+}
+
+// CompileTime is the time spent so far in compiling and loading steps.
+func (s *Session) CompileTime() time.Duration { return s.compiling }
+
+// Seek moves to a position without computing what lies before it: the cache
+// keeps what it holds. Only measurements have a use for it.
+func (s *Session) Seek(position int) error {
+	if position < 0 || position > s.options.Context {
+		return fmt.Errorf("llm: position %d, want 0 to %d", position, s.options.Context)
+	}
+	s.position, s.fed = position, 0
+	return nil
+}
+
+// Profile runs one step on tokens without moving on, and returns the compiled
+// step with the time of each of its calls, in the order of its launches.
+func (s *Session) Profile(ctx context.Context, tokens []int32) (*CompiledStep, []time.Duration, error) {
+	if err := s.checkTokens(tokens); err != nil {
+		return nil, nil, err
+	}
+	st, vars, err := s.load(ctx, tokens)
+	if err != nil {
+		return nil, nil, err
+	}
+	times, err := st.engine.Profile(ctx, vars)
+	return s.describe(st, vars), times, err
+}
+
+// Compiled returns the compiled step of so many tokens, as it is at the current
+// position.
+func (s *Session) Compiled(ctx context.Context, tokens int) (*CompiledStep, error) {
+	st, err := s.step(ctx, chunkFor(tokens))
+	if err != nil {
+		return nil, err
+	}
+	length := min(s.position+st.variant.Tokens, s.options.Context)
+	return s.describe(st, map[string]int64{VarLength: int64(length)}), nil
+}
+
+func (s *Session) describe(st *step, vars map[string]int64) *CompiledStep {
+	return &CompiledStep{
+		Compiled: st.engine.Compiled,
+		Binding:  engine.Binding{Vars: vars, Buffers: describeBuffers(s.model, st.graph)},
+	}
+}

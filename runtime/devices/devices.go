@@ -1,0 +1,154 @@
+// Package devices opens devices by the names that the command line and programs
+// use, and says which are present on this machine. It is the one place that
+// knows all of them.
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tgc/runtime"
+	"tgc/runtime/cpu"
+	"tgc/runtime/interp"
+)
+
+// Errors of Open.
+var (
+	ErrUnknown = errors.New("unknown device")
+	ErrAbsent  = errors.New("no such device here")
+)
+
+// MaxThreads bounds Options.Threads.
+const MaxThreads = 1024
+
+// Options configures a device; each takes what means something to it.
+type Options struct {
+	Threads  int    // CPU workers; 0 for all cores
+	CacheDir string // of compiled objects; empty for the user's cache folder
+}
+
+// kind is a family of devices.
+type kind struct {
+	name     string
+	doc      string
+	numbered bool // takes :N
+	variant  string
+	open     func(ctx context.Context, opt Options) (runtime.Device, error) // nil: not in this version
+}
+
+// kinds are all devices, the best first.
+var kinds = []kind{
+	{name: "cuda", doc: "NVIDIA GPU through its driver", numbered: true},
+	{name: "tegra", doc: "Jetson GPU through its kernel driver", variant: "emu"},
+	{name: "nv", doc: "NVIDIA GPU through its hardware queue", numbered: true},
+	{name: "cpu", doc: "this machine's CPU through libLLVM", open: openCPU},
+	{name: "interp", doc: "interpreter, always present", open: openInterp},
+}
+
+func openCPU(ctx context.Context, opt Options) (runtime.Device, error) {
+	// A nil *cpu.Device must not become a runtime.Device that is not nil.
+	dev, err := cpu.New(ctx, cpu.Options{Threads: opt.Threads, CacheDir: opt.CacheDir})
+	if err != nil {
+		return nil, err
+	}
+	return dev, nil
+}
+
+func openInterp(context.Context, Options) (runtime.Device, error) {
+	return interp.New(interp.Options{}), nil
+}
+
+// Names lists the names that Open takes.
+func Names() string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.spelling())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (k *kind) spelling() string {
+	switch {
+	case k.numbered:
+		return k.name + "[:N]"
+	case k.variant != "":
+		return k.name + "[:" + k.variant + "]"
+	}
+	return k.name
+}
+
+// Device is an open device under the name that Open knows it by.
+type Device struct {
+	runtime.Device
+	kind *kind
+}
+
+// Name is "cpu", "interp" and so on; Target().Name says more.
+func (d *Device) Name() string { return d.kind.name }
+
+// Check reports a name that no device has (ErrUnknown).
+func Check(name string) error {
+	_, err := find(name)
+	return err
+}
+
+func find(name string) (*kind, error) {
+	base, suffix, has := strings.Cut(name, ":")
+	for i := range kinds {
+		k := &kinds[i]
+		if k.name != base {
+			continue
+		}
+		_, err := strconv.ParseUint(suffix, 10, 16)
+		if !has || k.numbered && err == nil || k.variant != "" && suffix == k.variant {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, Names())
+}
+
+// Open opens a device; the empty name means the best one present, which remark
+// then names, with what a better one would need.
+func Open(ctx context.Context, name string, opt Options) (dev *Device, remark string, err error) {
+	if name == "" {
+		return openBest(ctx, opt)
+	}
+	k, err := find(name)
+	if err != nil {
+		return nil, "", err
+	}
+	dev, err = k.start(ctx, opt)
+	return dev, "", err
+}
+
+func (k *kind) start(ctx context.Context, opt Options) (*Device, error) {
+	if k.open == nil {
+		return nil, fmt.Errorf("device %s: %w (this version has cpu and interp)", k.name, ErrAbsent)
+	}
+	dev, err := k.open(ctx, opt)
+	if err != nil {
+		return nil, fmt.Errorf("device %s: %w", k.name, err)
+	}
+	return &Device{Device: dev, kind: k}, nil
+}
+
+// openBest takes the first device that is there.
+func openBest(ctx context.Context, opt Options) (*Device, string, error) {
+	for i := range kinds {
+		k := &kinds[i]
+		dev, err := k.start(ctx, opt)
+		switch {
+		case errors.Is(err, ErrAbsent), errors.Is(err, cpu.ErrNoLLVM):
+			continue
+		case err != nil:
+			return nil, "", err
+		case k.name == "interp":
+			return dev, "device: interp, which is slow: no libLLVM was found. For the fast path install LLVM 15 to 22 (Debian: apt install libllvm19)", nil
+		}
+		return dev, fmt.Sprintf("device: %s (%s)", dev.Name(), dev.Target().Name), nil
+	}
+	return nil, "", ErrAbsent // interp is always there
+}
