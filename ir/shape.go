@@ -18,12 +18,27 @@ func (s *Shapes) Of(u *UOp) []*UOp {
 	if shape, ok := s.memo[u]; ok {
 		return shape
 	}
+	if s.knows(u.Src) {
+		s.memo[u] = s.derive(u)
+		return s.memo[u]
+	}
 	for _, node := range Toposort(u) {
 		if _, ok := s.memo[node]; !ok {
 			s.memo[node] = s.derive(node)
 		}
 	}
 	return s.memo[u]
+}
+
+// knows reports that all tensors among the sources have shapes: the usual case
+// while a graph is built, which must not walk the graph below every new node.
+func (s *Shapes) knows(sources []*UOp) bool {
+	for _, src := range sources {
+		if _, ok := s.memo[src]; !ok && src.Op != OpConst && src.Op != OpVar {
+			return false
+		}
+	}
+	return true
 }
 
 func (s *Shapes) derive(u *UOp) []*UOp {
