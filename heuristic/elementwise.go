@@ -1,0 +1,88 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/kernel"
+	"tgc/target"
+)
+
+// Elementwise plans of a CPU: two registers of lanes, and work units of up to
+// so many points, so that the coordinates of a unit cost little.
+const (
+	elementwiseRegisters = 2
+	elementwiseUnit      = 1024
+	elementwiseUnits     = 64 // a small kernel is still cut into so many
+)
+
+// tryElementwise takes kernels without reduces: residuals, activations, decoded
+// rows of an embedding.
+func tryElementwise(a *analysis) ([]kernel.Opt, string, Record) {
+	if n := len(a.axesOf(kernel.ReduceAxis)); n > 0 {
+		return declined("has-reduce", "%d reduce ranges", n)
+	}
+	i := a.laneAxis()
+	if i < 0 {
+		return declined("no-lane-axis", "no store range of constant extent is contiguous")
+	}
+	if a.desc.Kind == target.GPU {
+		return gpuElementwise(a, i)
+	}
+	p := a.plan()
+	lanes := powerOfTwoDivisor(p.size(i), elementwiseRegisters*lanesOf(p.desc))
+	p.split(kernel.VECTOR, i, lanes)
+	total := a.points(a.axesOf(kernel.StoreAxis))
+	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
+	if a.everyStore(i) {
+		p.split(kernel.ROLL, i, divisor(p.left(i), max(unit/lanes, 1)))
+	}
+	p.done[i] = true
+	p.lightReduces()
+	p.fma()
+	how := fmt.Sprintf("lanes %d of %s", lanes, a.axes[i].Name)
+	record := Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous", Detail: how}
+	return p.opts, fmt.Sprintf("%d points; %s", total, how), record
+}
+
+// laneAxis is the innermost store axis of constant extent along which most
+// stores and loads are contiguous, -1 if lanes would help nothing.
+func (a *analysis) laneAxis() int {
+	best, bestScore := -1, 0
+	for _, i := range a.axesOf(kernel.StoreAxis) {
+		if !a.constant(i) || !a.laneSafe(i) || powerOfTwoDivisor(a.size(i), 4) < 4 {
+			continue
+		}
+		if score := a.laneScore(i); score >= bestScore && score > 0 {
+			best, bestScore = i, score
+		}
+	}
+	return best
+}
+
+// laneScore counts accesses that are contiguous along an axis, less those that
+// would be gathered; stores count twice.
+func (a *analysis) laneScore(axis int) int {
+	score := 0
+	count := func(u *ir.UOp, weight int) {
+		if !a.dependsByIndex(u, axis) {
+			return
+		}
+		if a.stride(u, axis) == 1 {
+			score += weight
+		} else {
+			score -= weight
+		}
+	}
+	for _, u := range a.order {
+		switch {
+		case u.Op == ir.OpStore:
+			count(u, 2)
+		case u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable:
+			count(u, 1)
+		case u.Op == ir.OpField && a.contiguous(u).has(axis):
+			score++
+		}
+	}
+	return score
+}

@@ -1,0 +1,284 @@
+package heuristic
+
+import (
+	"fmt"
+	"strings"
+
+	"tgc/ir"
+	"tgc/kernel"
+	"tgc/target"
+)
+
+// Matvec plans of a CPU. Measured on one Zen 5 core (docs/bench): 32 lanes of k
+// (two 512-bit registers) times 4 copies, 128 weights an iteration, so that
+// loops stay short and prefetches are spread evenly; one row at a time, because
+// a second row's decode costs more registers than sharing activations saves.
+const (
+	matvecRegisters = 2   // of lanes along k
+	matvecIteration = 128 // weights per iteration of the loop over k
+)
+
+// tryMatvec recognises sums over a large operand that is streamed once while a
+// small one is used again for every row.
+func tryMatvec(a *analysis) ([]kernel.Opt, string, Record) {
+	if a.knobs.NoMatvec {
+		return declined("switched-off", "MV=0")
+	}
+	weights, record := a.chosenWeights()
+	if weights == nil {
+		return nil, "", record
+	}
+	for _, w := range weights {
+		if len(w.reuse) > 0 {
+			opts, why, r := declined("reused", "%s is used for %d outputs each", w.name(), a.points(w.reuse))
+			r.Axis, r.Value = a.axes[w.reuse[0]].Name, a.size(w.reuse[0])
+			return opts, why, r
+		}
+	}
+	if a.desc.Kind == target.GPU {
+		return gpuMatvec(a, weights)
+	}
+	p := a.plan()
+	var how string
+	if a.lanesAlongRows(weights[0]) {
+		how = p.matvecRows(weights)
+	} else {
+		how = p.matvecLanes(weights)
+	}
+	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(weights[0])), how)
+	return p.opts, why, appliedTo(weights[0], "streams-weight", how)
+}
+
+// chosenWeights finds the weights of a kernel, or the record of why there are
+// none.
+func (a *analysis) chosenWeights() ([]*operand, Record) {
+	weights := a.weights()
+	if len(weights) > 0 {
+		return weights, Record{}
+	}
+	if len(a.operands) == 0 {
+		return nil, Record{Reason: "no-sum", Detail: "no ADD reduce reads a buffer"}
+	}
+	o := a.operands[0]
+	for _, other := range a.operands[1:] {
+		if other.total > o.total {
+			o = other
+		}
+	}
+	r := Record{Reason: "small-operand", Axis: o.name(), Value: o.total, Detail: fmt.Sprintf("%s, want %s", size(o.total), size(largeBytes))}
+	switch {
+	case o.total < largeBytes:
+	case len(o.rows) == 0:
+		r.Reason, r.Detail = "one-row", "no output range selects rows of it"
+	case len(o.chain) == 0:
+		r.Reason, r.Detail = "not-summed", "it does not vary along the sum"
+	default:
+		r.Reason, r.Detail = "no-partner", "nothing smaller is multiplied with it"
+	}
+	return nil, r
+}
+
+// appliedTo is the record of a heuristic that took a weight.
+func appliedTo(w *operand, reason, detail string) Record {
+	return Record{Axis: w.name(), Value: w.bytes, Applied: true, Reason: reason, Detail: detail}
+}
+
+// matvecLanes runs lanes along k: rows of the weight are contiguous.
+func (p *planner) matvecLanes(weights []*operand) string {
+	lanes := matvecRegisters * lanesOf(p.desc)
+	if n := int64(p.knobs.ThreadsPerRow); n > 0 {
+		lanes = n
+	}
+	rows := p.rowsOf(weights)
+	var how string
+	for _, w := range weights {
+		if p.done[w.chain[len(w.chain)-1]] {
+			continue
+		}
+		p.stageInvariant(w)
+		l, c := p.chain(w.chain, lanes, max(matvecIteration/lanes, 1))
+		if how == "" {
+			how = fmt.Sprintf("lanes %d of k, %d groups unrolled", l, c)
+		}
+	}
+	if n := p.rowCopies(weights[0]); n > 1 {
+		how += fmt.Sprintf(", %d rows at once", n)
+	}
+	p.stageCopies(rows, maxStageCopies)
+	p.tileAxes(rows)
+	p.lightReduces()
+	p.finish(weights)
+	return how
+}
+
+// maxStageCopies bounds the rows of a tile that are summed together.
+const maxStageCopies = 2
+
+// matvecRows runs lanes along rows: they are what lies contiguously.
+func (p *planner) matvecRows(weights []*operand) string {
+	w := weights[0]
+	i := p.innerRow(w)
+	lanes := powerOfTwoDivisor(p.size(i), matvecRegisters*lanesOf(p.desc))
+	p.split(kernel.VECTOR, i, lanes)
+	p.split(kernel.UPCAST, i, powerOfTwoDivisor(p.left(i), 2))
+	p.done[i] = true
+	k := w.chain[len(w.chain)-1]
+	copies := int64(1)
+	if p.constant(k) {
+		copies = powerOfTwoDivisor(p.size(k), 4)
+		p.split(kernel.UNROLL, k, copies)
+	}
+	for _, o := range weights {
+		for _, c := range o.chain {
+			p.done[c] = true
+		}
+	}
+	p.tileAxes(p.rowsOf(weights))
+	p.lightReduces()
+	p.finish(weights)
+	return fmt.Sprintf("lanes %d of rows, %d steps of k unrolled", lanes, copies)
+}
+
+// lanesAlongRows reports a weight that is contiguous along rows, not along the
+// sum: a transposed matrix.
+func (a *analysis) lanesAlongRows(w *operand) bool {
+	inner := a.innerAxes(w)
+	if inner.has(w.chain[len(w.chain)-1]) {
+		return false
+	}
+	return a.innerRow(w) >= 0
+}
+
+// innerRow is the row axis along which a weight is contiguous, -1 if none can
+// become lanes.
+func (a *analysis) innerRow(w *operand) int {
+	inner := a.innerAxes(w)
+	for k := len(w.rows) - 1; k >= 0; k-- {
+		i := w.rows[k]
+		if inner.has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == kernel.StoreAxis {
+			return i
+		}
+	}
+	return -1
+}
+
+// rowsOf is the union of the axes of the sums' results.
+func (a *analysis) rowsOf(weights []*operand) axisSet {
+	var s axisSet
+	for _, w := range weights {
+		s = s.union(a.free[w.sum])
+	}
+	return s
+}
+
+// rowCopies holds several rows at once, by knob.
+func (p *planner) rowCopies(w *operand) int64 {
+	n := int64(p.knobs.RowsPerThread)
+	if n <= 1 && p.knobs.BlockSize <= 1 {
+		return 1
+	}
+	for k := len(w.rows) - 1; k >= 0; k-- {
+		i := w.rows[k]
+		if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) || p.size(i) <= 1 {
+			continue
+		}
+		copies := divisor(p.left(i), max(n, 1))
+		p.split(kernel.UPCAST, i, copies)
+		if b := int64(p.knobs.BlockSize); b > 1 {
+			p.split(kernel.ROLL, i, divisor(p.left(i), b))
+		}
+		return copies
+	}
+	return 1
+}
+
+// stageInvariant computes once per worker what the loop over k needs besides
+// the weight, unless that is a mere load.
+func (p *planner) stageInvariant(w *operand) {
+	stores := axisSet(nil)
+	for _, i := range p.axesOf(kernel.StoreAxis) {
+		stores = stores.with(i)
+	}
+	for _, u := range ir.Toposort(w.sum) {
+		if !u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool {
+			continue
+		}
+		free := p.free[u]
+		if !free.meet(stores).empty() || readsOperand(u, w) {
+			continue
+		}
+		for _, i := range w.chain {
+			if free.has(i) {
+				p.add(kernel.STAGE, p.axes[i].Name, 0)
+				return
+			}
+		}
+	}
+}
+
+func readsOperand(u *ir.UOp, w *operand) bool {
+	for _, x := range ir.Toposort(u) {
+		if isAccess(x) && x.Src[0] == w.param {
+			return true
+		}
+	}
+	return false
+}
+
+// finish adds what every streaming plan has.
+func (p *planner) finish(weights []*operand) {
+	seen := make(map[int]bool)
+	for _, w := range weights {
+		if !seen[w.slot()] && p.desc.PrefetchBytes > 0 {
+			p.add(kernel.PREFETCH, w.name(), int64(p.desc.PrefetchBytes))
+		}
+		seen[w.slot()] = true
+	}
+	p.fma()
+}
+
+// fma allows contraction where the hardware has it.
+func (p *planner) fma() {
+	if p.desc.FMA {
+		p.add(kernel.FMA, "", 0)
+	}
+}
+
+// describe lists weights: "W p2 [8192 x 2048] Q6_K 13.8 MB".
+func (a *analysis) describe(weights []*operand) string {
+	var parts []string
+	seen := make(map[*ir.UOp]bool)
+	for _, w := range weights {
+		if seen[w.param] {
+			continue
+		}
+		seen[w.param] = true
+		parts = append(parts, fmt.Sprintf("%s [%d x %d] %s %s", w.name(), a.points(w.rows), a.points(w.chain), w.elem(), size(w.bytes)))
+	}
+	return "W " + strings.Join(parts, ", ")
+}
+
+// partnerBytes is what the sum of a weight reads besides weights.
+func (a *analysis) partnerBytes(w *operand) int64 {
+	bytes := int64(0)
+	for _, o := range a.operands {
+		if o.sum == w.sum && o.param != w.param && len(o.chain) > 0 && o.bytes < w.bytes {
+			bytes += o.bytes
+		}
+	}
+	if bytes == 0 { // computed in a stage
+		bytes = 4 * a.points(w.chain)
+	}
+	return bytes
+}
+
+// size prints bytes with three digits.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1e6:
+		return fmt.Sprintf("%.3g MB", float64(bytes)/1e6)
+	case bytes >= 1000:
+		return fmt.Sprintf("%.3g KB", float64(bytes)/1e3)
+	}
+	return fmt.Sprintf("%d B", bytes)
+}

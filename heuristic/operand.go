@@ -1,0 +1,288 @@
+package heuristic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+	"tgc/packed"
+)
+
+// largeBytes is the size from which an operand of a sum is a weight: larger
+// than any L1, so that it is streamed.
+const largeBytes = 64 << 10
+
+// operand is a buffer as the sums of a kernel read it.
+type operand struct {
+	param    *ir.UOp
+	accesses []*ir.UOp // LOADs and FIELDs
+	sum      *ir.UOp   // outermost sum around an access
+	free     axisSet   // axes that accesses depend on, through gathered indices too
+	chain    []int     // axes of the sums around it that it depends on, outer before inner
+	rows     []int     // axes of the sum's result that it depends on
+	reuse    []int     // axes of the sum's result that it does not depend on
+	bytes    int64     // touched, an upper bound
+	total    int64     // of the buffer
+}
+
+// findOperands looks at every sum that stands in no tuple: which buffers its
+// body reads, over which axes. Nothing of the expression in between matters.
+func (a *analysis) findOperands() {
+	for _, sum := range a.outerSums() {
+		inside := ir.Toposort(sum)
+		closed := axisSet(nil)
+		for _, u := range inside {
+			if isSum(u) {
+				closed = closed.with(a.index[u.ReduceRange()])
+			}
+		}
+		byParam := make(map[*ir.UOp]*operand)
+		var list []*operand
+		for _, u := range inside {
+			if !isAccess(u) {
+				continue
+			}
+			o := byParam[u.Src[0]]
+			if o == nil {
+				o = &operand{param: u.Src[0], sum: sum}
+				byParam[u.Src[0]] = o
+				list = append(list, o)
+			}
+			o.accesses = append(o.accesses, u)
+			o.free = o.free.union(a.free[u])
+		}
+		for _, o := range list {
+			a.complete(o, closed)
+		}
+		a.operands = append(a.operands, list...)
+	}
+	slices.SortStableFunc(a.operands, func(x, y *operand) int {
+		return cmp.Or(-cmp.Compare(x.rank(), y.rank()), -cmp.Compare(x.bytes, y.bytes), x.slot()-y.slot())
+	})
+}
+
+// rank orders operands that could each be the weight of a product: packed
+// before 16-bit floats before wider ones, because the work of decoding is
+// shared by all uses.
+func (o *operand) rank() int {
+	switch {
+	case o.param.Arg.(ir.ParamArg).Format != "":
+		return 2
+	case o.param.DType.Size() < 4:
+		return 1
+	}
+	return 0
+}
+
+func isAccess(u *ir.UOp) bool {
+	return (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam
+}
+
+// outerSums lists the ADD reduces that stand in no other reduce.
+func (a *analysis) outerSums() []*ir.UOp {
+	inside := make(map[*ir.UOp]bool)
+	var out []*ir.UOp
+	for i := len(a.order) - 1; i >= 0; i-- {
+		u := a.order[i]
+		if isSum(u) && !inside[u] {
+			out = append(out, u)
+		}
+		if u.Op == ir.OpReduce || inside[u] {
+			for _, s := range u.Src {
+				inside[s] = true
+			}
+		}
+	}
+	return out
+}
+
+func (a *analysis) complete(o *operand, closed axisSet) {
+	o.chain = o.free.meet(closed).list()
+	result := a.free[o.sum]
+	o.rows = o.free.meet(result).list()
+	o.reuse = slices.DeleteFunc(result.minus(o.free).list(), func(i int) bool { return a.size(i) <= 1 })
+	elements := int64(1)
+	for _, n := range o.param.Src {
+		elements = satMul(elements, max(a.bounds.Of(n).Hi, 0))
+	}
+	o.total = bytesOf(o.param, elements)
+	o.bytes = min(o.total, bytesOf(o.param, a.points(o.free.list())))
+}
+
+func satMul(x, y int64) int64 {
+	if z, ok := ir.CheckedMul(x, y); ok {
+		return z
+	}
+	return 1 << 62
+}
+
+// bytesOf is the size of some elements of a buffer.
+func bytesOf(param *ir.UOp, elements int64) int64 {
+	f, ok := packed.Lookup(param.Arg.(ir.ParamArg).Format)
+	if !ok || f.IsPlain() {
+		return satMul(elements, int64(max(param.DType.Size(), 1)))
+	}
+	blocks := (elements + int64(f.BlockElems) - 1) / int64(f.BlockElems)
+	return satMul(blocks, int64(f.BlockBytes))
+}
+
+func (o *operand) slot() int { return o.param.Arg.(ir.ParamArg).Slot }
+
+func (o *operand) name() string { return fmt.Sprintf("p%d", o.slot()) }
+
+// elem names what the buffer holds.
+func (o *operand) elem() string {
+	if f := o.param.Arg.(ir.ParamArg).Format; f != "" {
+		return f
+	}
+	return o.param.DType.String()
+}
+
+// weights are the large operands of products: each is multiplied with
+// something that is the same for many of its rows. Which is which follows from
+// the axes alone.
+func (a *analysis) weights() []*operand {
+	var out []*operand
+	for _, o := range a.operands {
+		if o.total >= largeBytes && len(o.chain) > 0 && len(o.rows) > 0 && a.hasPartner(o) && !a.written[o.param] {
+			out = append(out, o)
+		}
+	}
+	return a.dropSmaller(out)
+}
+
+// dropSmaller keeps, of two operands of one sum where each is reused along the
+// other's rows, the larger: in a product of two matrices the one that is read
+// once. Equal sizes keep the first by slot.
+func (a *analysis) dropSmaller(list []*operand) []*operand {
+	var out []*operand
+	for _, o := range list {
+		smaller := false
+		for _, k := range out {
+			smaller = smaller || k.sum == o.sum && len(o.reuse) > 0 && disjointRows(o, k)
+		}
+		if !smaller {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func disjointRows(x, y *operand) bool {
+	for _, i := range x.reuse {
+		if slices.Contains(y.rows, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasPartner reports that the sum around an operand also reads something that
+// varies along the summed axes but not along some row axis.
+func (a *analysis) hasPartner(o *operand) bool {
+	chain := axisSet(nil)
+	for _, i := range o.chain {
+		chain = chain.with(i)
+	}
+	for _, u := range ir.Toposort(o.sum) {
+		if u.Op != ir.OpLoad || u.Src[0] == o.param || u.Src[0].Op == ir.OpTable {
+			continue
+		}
+		free := a.free[u]
+		if free.meet(chain).empty() {
+			continue
+		}
+		for _, i := range o.rows {
+			if a.size(i) > 1 && !free.has(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// innerAxes are the axes along which an operand lies contiguously in memory:
+// those of the position in a row of blocks, or with a stride of one element.
+func (a *analysis) innerAxes(o *operand) axisSet {
+	var s axisSet
+	for _, u := range o.accesses {
+		s = s.union(a.contiguous(u))
+	}
+	return s
+}
+
+// contiguous are the axes along which an access has stride one.
+func (a *analysis) contiguous(u *ir.UOp) axisSet {
+	if u.Op == ir.OpField {
+		return a.free[u.Src[2]].union(a.free[u.Src[3]]).minus(a.free[u.Src[1]])
+	}
+	var s axisSet
+	for _, i := range a.free[u].list() {
+		if a.stride(u, i) == 1 {
+			s = s.with(i)
+		}
+	}
+	return s
+}
+
+// stride is how far, in elements, an access moves at the first step along an
+// axis; 0 where it is unknown.
+func (a *analysis) stride(u *ir.UOp, axis int) int64 {
+	at, step := int64(0), int64(0)
+	extents := u.Src[0].Src
+	if u.Src[0].Op == ir.OpStage {
+		extents = nil
+		for _, z := range u.Src[0].Src[1:] {
+			extents = append(extents, z.Src[0])
+		}
+	}
+	for k, x := range u.Indices() {
+		n := int64(1)
+		if k < len(extents) {
+			n = max(a.bounds.Of(extents[k]).Hi, 1)
+		}
+		x0, ok0 := a.evaluate(x, -1)
+		x1, ok1 := a.evaluate(x, axis)
+		if !ok0 || !ok1 {
+			// A gathered index: its part of the address is unknown, but the same
+			// for both points unless it depends on the axis.
+			if a.free[x].has(axis) {
+				return 0
+			}
+			x0, x1 = 0, 0
+		}
+		at, step = at*n+x0, step*n+x1
+	}
+	return step - at
+}
+
+// evaluate computes an index with every range 0, but 1 at one axis.
+func (a *analysis) evaluate(x *ir.UOp, axis int) (int64, bool) {
+	done := make(map[*ir.UOp]ir.Scalar)
+	for _, u := range ir.Toposort(x) {
+		switch {
+		case u.Op == ir.OpConst:
+			done[u], _ = u.Scalar()
+		case u.Op == ir.OpRange:
+			v := int64(0)
+			if a.index[u] == axis {
+				v = 1
+			}
+			done[u] = ir.IntScalar(v)
+		case u.Op == ir.OpVar:
+			done[u] = ir.IntScalar(u.Arg.(ir.VarArg).Lo)
+		case u.Op == ir.OpAssume:
+			done[u] = done[u.Src[0]]
+		case u.Op.IsElementwise():
+			args := make([]ir.Scalar, len(u.Src))
+			for i, s := range u.Src {
+				args[i] = done[s]
+			}
+			done[u] = ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
+		default:
+			return 0, false
+		}
+	}
+	return done[x].I, true
+}

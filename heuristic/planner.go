@@ -1,0 +1,186 @@
+package heuristic
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/kernel"
+)
+
+// planner collects Opts and remembers how much of each axis is taken.
+type planner struct {
+	*analysis
+	opts  []kernel.Opt
+	taken map[int]int64 // points of an axis that Opts have split off
+	done  map[int]bool  // axes that no later step may touch
+}
+
+func (a *analysis) plan() *planner {
+	return &planner{analysis: a, taken: make(map[int]int64), done: make(map[int]bool)}
+}
+
+func (p *planner) add(kind kernel.OptKind, axis string, amount int64) {
+	p.opts = append(p.opts, kernel.Opt{Kind: kind, Axis: axis, Amount: amount})
+}
+
+// split takes the low n points of what is left of an axis.
+func (p *planner) split(kind kernel.OptKind, axis int, n int64) {
+	if n > 1 {
+		p.add(kind, p.axes[axis].Name, n)
+		p.taken[axis] = n * max(p.taken[axis], 1)
+	}
+}
+
+// left is the number of points of an axis that no Opt has taken, rounded up.
+func (p *planner) left(axis int) int64 {
+	taken := max(p.taken[axis], 1)
+	return (p.size(axis) + taken - 1) / taken
+}
+
+// roll keeps the rest of a store axis inside the work unit.
+func (p *planner) roll(axis int) {
+	if p.left(axis) > 1 {
+		p.add(kernel.ROLL, p.axes[axis].Name, 0)
+	}
+}
+
+// chain vectorises and unrolls the innermost points of a nest of reduces (outer
+// before inner): up to so many lanes, then so many copies. Both stop where an
+// axis does not divide. It reports what it took.
+func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies int64) {
+	gotLanes, gotCopies = 1, 1
+	for k := len(axes) - 1; k >= 0 && gotLanes < lanes; k-- {
+		i := axes[k]
+		if !p.constant(i) || !p.laneSafe(i) {
+			break
+		}
+		v := powerOfTwoDivisor(p.left(i), lanes/gotLanes)
+		p.split(kernel.VECTOR, i, v)
+		gotLanes *= v
+		if p.left(i) > 1 {
+			break
+		}
+	}
+	for k := len(axes) - 1; k >= 0 && gotCopies < copies; k-- {
+		i := axes[k]
+		if !p.constant(i) {
+			break
+		}
+		v := powerOfTwoDivisor(p.left(i), copies/gotCopies)
+		p.split(kernel.UNROLL, i, v)
+		gotCopies *= v
+		if p.left(i) > 1 {
+			break
+		}
+	}
+	for _, i := range axes {
+		p.done[i] = true
+	}
+	return gotLanes, gotCopies
+}
+
+// lightReduces vectorises what other reduces a kernel has beside its main one:
+// the sum of a norm, the ranks of a top-k. Only along ranges over which all
+// reads are contiguous or constant.
+func (p *planner) lightReduces() {
+	for _, i := range p.axesOf(kernel.ReduceAxis) {
+		if p.done[i] || !p.constant(i) || !p.laneSafe(i) || p.size(i) < 2*lanesOf(p.desc) || !p.plainReduce(i) || !p.unitStride(i) {
+			continue
+		}
+		p.chain([]int{i}, lanesOf(p.desc), 2)
+	}
+	for _, stage := range p.stages {
+		z := stage.Src[1:]
+		if len(z) == 0 {
+			continue
+		}
+		i := p.index[z[len(z)-1]]
+		if p.done[i] || !p.constant(i) || !p.laneSafe(i) || p.size(i) < lanesOf(p.desc) || !p.unitStride(i) || p.underTuple(stage.Src[0], i) {
+			continue
+		}
+		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
+		p.done[i] = true
+	}
+}
+
+// plainReduce reports that only reduces of one component run over an axis.
+func (a *analysis) plainReduce(axis int) bool {
+	for _, u := range a.order {
+		if isTuple(u) && a.index[u.ReduceRange()] == axis {
+			return false
+		}
+	}
+	return true
+}
+
+// underTuple reports a tuple below root that depends on an axis: its combine
+// step would run once per lane anyway.
+func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
+	for _, u := range ir.Toposort(root) {
+		if isTuple(u) && a.free[u].has(axis) {
+			return true
+		}
+	}
+	return false
+}
+
+// unitStride reports that every load that depends on an axis moves by one
+// element along it.
+func (a *analysis) unitStride(axis int) bool {
+	for _, u := range a.order {
+		switch u.Op {
+		case ir.OpLoad:
+			if u.Src[0].Op == ir.OpTable || !a.dependsByIndex(u, axis) {
+				continue
+			}
+			if a.stride(u, axis) != 1 {
+				return false
+			}
+		case ir.OpField:
+			if a.free[u.Src[1]].has(axis) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// dependsByIndex reports that the address of a load moves along an axis.
+func (a *analysis) dependsByIndex(u *ir.UOp, axis int) bool {
+	return slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool { return a.free[x].has(axis) })
+}
+
+// tileAxes puts store axes that the main sums do not depend on inside the work
+// unit: the points of a tile (RoPE pairs, a head) share what was summed.
+func (p *planner) tileAxes(rows axisSet) {
+	for _, i := range p.axesOf(kernel.StoreAxis) {
+		if rows.has(i) || !p.constant(i) || p.done[i] {
+			continue
+		}
+		p.done[i] = true
+		if p.size(i) <= maxTileCopies {
+			p.split(kernel.UPCAST, i, p.size(i))
+			continue
+		}
+		if p.laneSafe(i) && p.unitStride(i) {
+			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
+		}
+		p.roll(i)
+	}
+}
+
+// maxTileCopies bounds the points of a tile that become copies of the code.
+const maxTileCopies = 8
+
+// stageCopies unrolls the ranges of small STAGEs around sums, so that the rows
+// of a tile are summed together and stay in registers.
+func (p *planner) stageCopies(rows axisSet, limit int64) {
+	for _, i := range p.axesOf(kernel.StageAxis) {
+		if rows.has(i) && p.constant(i) && p.size(i) <= limit && !p.done[i] {
+			p.split(kernel.UNROLL, i, p.size(i))
+		}
+		if rows.has(i) {
+			p.done[i] = true
+		}
+	}
+}

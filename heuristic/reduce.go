@@ -1,0 +1,129 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/kernel"
+	"tgc/target"
+)
+
+// reduceCopies is how many vectors of one reduce are in flight: an addition
+// takes four cycles and two start in each, but loads bound these loops.
+const reduceCopies = 4
+
+// tryReduce takes what is left with a reduce: norms, softmax rows, sums of
+// columns, the largest logit.
+func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
+	axes := a.axesOf(kernel.ReduceAxis)
+	if len(axes) == 0 {
+		return declined("no-reduce", "no REDUCE")
+	}
+	if a.desc.Kind == target.GPU {
+		return gpuReduce(a, axes)
+	}
+	p := a.plan()
+	largest := axes[0]
+	for _, i := range axes[1:] {
+		if a.size(i) > a.size(largest) {
+			largest = i
+		}
+	}
+	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true}
+	var how string
+	if i := p.columnAxis(axes); i >= 0 {
+		lanes := powerOfTwoDivisor(p.size(i), 2*lanesOf(p.desc))
+		p.split(kernel.VECTOR, i, lanes)
+		p.done[i] = true
+		how = fmt.Sprintf("lanes %d of %s, along which reads are contiguous", lanes, a.axes[i].Name)
+		record.Reason = "columns"
+	} else {
+		var lanes, copies int64 = 1, 1
+		for _, nest := range p.nests(axes) {
+			l, c := p.chain(nest, lanesOf(p.desc), reduceCopies)
+			if l*c > lanes*copies {
+				lanes, copies = l, c
+			}
+		}
+		how = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies)
+		record.Reason = "rows"
+		if lanes == 1 {
+			record.Reason = "serial"
+		}
+	}
+	p.tileAxes(p.reduceResults())
+	p.lightReduces()
+	p.fma()
+	record.Detail = how
+	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+}
+
+// nests are the vectorisable reduce axes, each a nest of its own; nested sums
+// over digits of one range follow each other.
+func (p *planner) nests(axes []int) [][]int {
+	var out [][]int
+	for _, i := range axes {
+		if p.constant(i) && p.laneSafe(i) && p.plainReduce(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) {
+			out = append(out, []int{i})
+		}
+	}
+	return out
+}
+
+// columnAxis is a store axis along which the reads of the reduces are
+// contiguous while they are strided along the reduce: -1 if there is none.
+func (p *planner) columnAxis(axes []int) int {
+	for _, r := range axes {
+		if p.unitStride(r) {
+			return -1
+		}
+	}
+	stores := p.axesOf(kernel.StoreAxis)
+	for k := len(stores) - 1; k >= 0; k-- {
+		i := stores[k]
+		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// everyStore reports a store axis that all stores have and at whose points each
+// writes one element further.
+func (a *analysis) everyStore(axis int) bool {
+	for _, store := range a.sink.Src {
+		found := false
+		for _, r := range store.Ranges() {
+			found = found || a.index[r] == axis
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+// reduceResults are the axes of the results of all outer reduces.
+func (a *analysis) reduceResults() axisSet {
+	s := axisSet(nil)
+	found := false
+	for _, u := range a.order {
+		if u.Op == ir.OpReduce {
+			s = s.union(a.free[u])
+			found = true
+		}
+	}
+	if !found || s.meet(a.storeSet()).empty() {
+		// Nothing that the stores index is summed: their ranges stay the grid.
+		return s.union(a.storeSet())
+	}
+	return s
+}
+
+func (a *analysis) storeSet() axisSet {
+	s := axisSet(nil)
+	for _, i := range a.axesOf(kernel.StoreAxis) {
+		s = s.with(i)
+	}
+	return s
+}
