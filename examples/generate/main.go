@@ -11,11 +11,11 @@ import (
 	"os"
 	"os/signal"
 
-	"tgc/device"
 	"tgc/engine"
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/runtime/cpu/llvmc"
+	"tgc/runtime/devices"
 )
 
 func main() {
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer model.Close()
-	dev, err := device.Open(ctx, "", device.Options{})
+	dev, _, err := devices.Open(ctx, "", devices.Options{})
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"os"
 
-	"tgc/device"
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime/cpu/llvmc"
+	"tgc/runtime/devices"
 	"tgc/tensor"
 )
 
@@ -23,7 +23,7 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	dev, err := device.Open(ctx, "", device.Options{})
+	dev, _, err := devices.Open(ctx, "", devices.Options{})
 	if err != nil {
 		return err
 	}

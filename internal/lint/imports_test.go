@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"heuristic"},
 	{"render"},
 	{"runtime"},
-	{"engine", "device"},
+	{"engine"},
 	{"tensor"},
 	{"nn"},
 	{"llm", "internal/refmodel"},

@@ -1,0 +1,252 @@
+package llm_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+		"tgc/gguf"
+	"tgc/internal/oracle"
+	"tgc/llm"
+	"tgc/runtime"
+	"tgc/runtime/cpu/llvmc"
+	"tgc/runtime/devices"
+)
+
+func TestMain(m *testing.M) {
+	llvmc.MaybeChild()
+	os.Exit(m.Run())
+}
+
+// answers is what the test reads of an oracle model's NAME.json and
+// NAME.logits.gguf.
+type answers struct {
+	Model         string
+	PromptTokens  []int32 `json:"prompt_tokens"`
+	ProbeIDs      []int   `json:"probe_ids"`
+	Shape         struct{ Vocab int }
+	FirstPosition int    `json:"logits_first_position"`
+	LogitsFile    string `json:"logits_file"`
+	Positions     []struct {
+		Pos, Argmax, Second int
+		Margin              float64
+		Probe               []float64
+	}
+	Greedy struct {
+		Tokens, Second []int32
+		Margin         []float64
+	}
+	prompt [][]float32 // full rows from FirstPosition
+	decode map[int][]float32
+}
+
+const (
+	maxNMSE = 1e-9 // exact mode on a CPU
+	// minMargin is the margin below which the reference's own argmax may flip.
+	minMargin = 1e-3
+)
+
+// All oracle models give the oracle's logits and greedy tokens on the CPU,
+// whole and split at two places.
+func TestOracleModelsCPU(t *testing.T) {
+	dev := openDevice(t, "cpu")
+	for _, name := range oracleModels(t) {
+		t.Run(name, func(t *testing.T) {
+			want := loadAnswers(t, name)
+			checkModel(t, dev, name, want, 0)
+			for _, split := range []int{1, len(want.PromptTokens) / 2} {
+				checkModel(t, dev, name, want, split)
+			}
+		})
+	}
+}
+
+// Three models, one an expert mixture, on the interpreter.
+func TestOracleModelsInterpreter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter takes a minute; run without -short")
+	}
+	dev := openDevice(t, "interp")
+	models := oracleModels(t)
+	for _, name := range []string{"llama-bf16", "olmoe-q8_0", "llama-ropefreqs-tied-q6_k"} {
+		if !slices.Contains(models, name) {
+			t.Fatalf("oracle has no model %s", name)
+		}
+		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0) })
+	}
+}
+
+func openDevice(t *testing.T, name string) runtime.Device {
+	t.Helper()
+	dev, _, err := devices.Open(context.Background(), name, devices.Options{})
+	if err != nil {
+		t.Skipf("device %s: %v", name, err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev
+}
+
+func oracleModels(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, "models"), "*.logits.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no oracle models: %v", err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(f), ".logits.gguf"))
+	}
+	return names
+}
+
+func loadAnswers(t *testing.T, name string) *answers {
+	t.Helper()
+	dir := oracle.Dir(t, "models")
+	raw, err := os.ReadFile(filepath.Join(dir, name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &answers{decode: make(map[int][]float32)}
+	if err := json.Unmarshal(raw, a); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(filepath.Join(dir, a.LogitsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	a.prompt = rowsOf(t, f, "prompt_logits", a.Shape.Vocab)
+	steps, err := f.Ints("oracle.decode_logits_steps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rowsOf(t, f, "decode_logits", a.Shape.Vocab) {
+		a.decode[int(steps[i])] = row
+	}
+	return a
+}
+
+func rowsOf(t *testing.T, f *gguf.File, tensor string, width int) [][]float32 {
+	t.Helper()
+	info, ok := f.Tensor(tensor)
+	if !ok {
+		t.Fatalf("%s has no tensor %s", f.Name(), tensor)
+	}
+	var rows [][]float32
+	for raw := info.Data(); len(raw) > 0; raw = raw[4*width:] {
+		row := make([]float32, width)
+		for i := range row {
+			row[i] = math.Float32frombits(uint32(raw[4*i]) | uint32(raw[4*i+1])<<8 | uint32(raw[4*i+2])<<16 | uint32(raw[4*i+3])<<24)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// checkModel generates 33 greedy tokens after the prompt and compares logits
+// and tokens.
+func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, split int) {
+	t.Helper()
+	ctx := context.Background()
+	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer model.Close()
+	n := len(want.Greedy.Tokens) + 1
+	session, err := llm.NewSession(ctx, model, dev, llm.SessionOptions{Context: len(want.PromptTokens) + n, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	var rows [][]float32
+	result, err := session.Generate(ctx, llm.Request{
+		Prompt: want.PromptTokens, Tokens: n, IgnoreEOS: true, SplitAt: split,
+		Sampling: llm.Sampling{TopP: 1},
+		Logits: func(logits []float32) error {
+			for ; len(logits) > 0; logits = logits[want.Shape.Vocab:] {
+				rows = append(rows, logits[:want.Shape.Vocab])
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareRows(t, fmt.Sprintf("%s split at %d", name, split), want, rows, result.Tokens)
+}
+
+func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tokens []int32) {
+	t.Helper()
+	prompt := len(want.PromptTokens)
+	if len(rows) != prompt+len(want.Greedy.Tokens) {
+		t.Fatalf("%s: %d rows of logits, want %d", what, len(rows), prompt+len(want.Greedy.Tokens))
+	}
+	same := 0
+	for same < len(want.Greedy.Tokens) && tokens[same] == want.Greedy.Tokens[same] {
+		same++
+	}
+	if same < len(want.Greedy.Tokens) && (want.Greedy.Margin[same] >= minMargin || tokens[same] != want.Greedy.Second[same]) {
+		t.Errorf("%s: greedy token %d is %d, want %d (margin %g)", what, same, tokens[same], want.Greedy.Tokens[same], want.Greedy.Margin[same])
+	}
+	var full, probes nmse
+	for i, row := range want.prompt {
+		full.add(t, what, want.FirstPosition+i, rows[want.FirstPosition+i], row)
+	}
+	for step, row := range want.decode {
+		if step < same {
+			full.add(t, what, prompt+step, rows[prompt+step], row)
+		}
+	}
+	for _, p := range want.Positions {
+		for i, id := range want.ProbeIDs {
+			probes.point(float64(rows[p.Pos][id]), p.Probe[i])
+		}
+		best := 0
+		for id, v := range rows[p.Pos] {
+			if v > rows[p.Pos][best] {
+				best = id
+			}
+		}
+		if best != p.Argmax && (p.Margin >= minMargin || best != p.Second) {
+			t.Errorf("%s: argmax at position %d is %d, want %d", what, p.Pos, best, p.Argmax)
+		}
+	}
+	if got := full.value(); !(got <= maxNMSE) {
+		t.Errorf("%s: NMSE %.3g over full rows, want at most %g", what, got, maxNMSE)
+	}
+	if got := probes.value(); !(got <= maxNMSE) {
+		t.Errorf("%s: NMSE %.3g over probes, want at most %g", what, got, maxNMSE)
+	}
+	t.Logf("%s: NMSE %.2g, probes %.2g, greedy %d of %d", what, full.value(), probes.value(), same, len(want.Greedy.Tokens))
+}
+
+// nmse is sum((x-ref)^2) / sum(ref^2).
+type nmse struct{ err, ref float64 }
+
+func (n *nmse) point(got, want float64) {
+	n.err += (got - want) * (got - want)
+	n.ref += want * want
+}
+
+func (n *nmse) value() float64 { return n.err / n.ref }
+
+// add adds a row and checks it alone against ten times the limit.
+func (n *nmse) add(t *testing.T, what string, position int, got, want []float32) {
+	t.Helper()
+	var row nmse
+	for i := range want {
+		row.point(float64(got[i]), float64(want[i]))
+	}
+	if v := row.value(); !(v <= 10*maxNMSE) {
+		t.Errorf("%s: NMSE %.3g at position %d, want at most %g", what, v, position, 10*maxNMSE)
+	}
+	n.err += row.err
+	n.ref += row.ref
+}
