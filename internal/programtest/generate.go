@@ -237,6 +237,11 @@ func (g *generator) gather() {
 	d := Types[g.r.IntN(len(Types))]
 	v := g.any(func(t program.Type) bool { return t.Elem == ir.I32 || t.Elem == ir.I64 })
 	mask := int64(InputBytes/d.Size() - 1)
+	if g.r.IntN(3) == 0 {
+		table := g.Table([]ir.DType{ir.I8, ir.U8, ir.F32}[g.r.IntN(3)], "\x81\x98\xad\xbf\xcf\xdd\xea\xf6\x01\x0d\x19&5EYq")
+		g.add(g.Gather(table, g.Alu(ir.OpAnd, v, g.Int(v.Type, int64(16/table.Type.Elem.Size()-1))), table.Type.Elem.Size()))
+		return
+	}
 	offsets := g.Alu(ir.OpAnd, v, g.Int(v.Type, mask))
 	g.add(g.Gather(g.inputs[d], offsets, d.Size()))
 }

@@ -95,6 +95,11 @@ func (r *renderer) concat(parts []*program.Value) value.Value {
 	for i, p := range parts {
 		vs[i] = r.value(p)
 	}
+	return r.joinAll(vs)
+}
+
+// joinAll concatenates pairs until one is left.
+func (r *renderer) joinAll(vs []value.Value) value.Value {
 	for len(vs) > 1 {
 		var next []value.Value
 		for i := 0; i+1 < len(vs); i += 2 {

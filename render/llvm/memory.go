@@ -64,34 +64,6 @@ func (r *renderer) store(p, v value.Value, t program.Type, align int) {
 	in.Align = llir.Align(align)
 }
 
-// gather uses the hardware's gather where one exists (32 and 64-bit elements,
-// at least 8 lanes), else one load per lane.
-func (r *renderer) gather(in *program.Instr) value.Value {
-	p, offsets, t := r.value(in.Args[0]), r.value(in.Args[1]), in.Result.Type
-	elem := memoryType(t.Elem)
-	if t.Lanes == 1 {
-		return r.load(r.pointerAdd(r.at, elem, p, offsets), t, in.Align)
-	}
-	if r.hasGather(t) {
-		addresses := r.pointerAdd(r.at, elem, p, offsets)
-		vt := valueType(t)
-		mask := intOf(types.NewVector(uint64(t.Lanes), types.I1), 1)
-		name := "llvm.masked.gather." + suffix(vt) + "." + suffix(addresses.Type())
-		return r.intrinsic(name, vt, addresses, intOf(types.I32, int64(in.Align)), mask, undef(vt))
-	}
-	var v value.Value = undef(valueType(t))
-	for lane := range t.Lanes {
-		address := r.pointerAdd(r.at, elem, p, r.lane(offsets, lane))
-		x := r.load(address, program.Scalar(t.Elem), in.Align)
-		v = r.at.NewInsertElement(v, x, intOf(types.I32, int64(lane)))
-	}
-	return v
-}
-
-func (r *renderer) hasGather(t program.Type) bool {
-	return r.desc != nil && r.desc.VectorBytes >= 32 && t.Elem.Size() >= 4 && t.Lanes >= 8 && t.Lanes&(t.Lanes-1) == 0
-}
-
 func (r *renderer) scatter(in *program.Instr) {
 	p, offsets, v := r.value(in.Args[0]), r.value(in.Args[1]), r.value(in.Args[2])
 	elem := in.Args[2].Type.Elem

@@ -109,16 +109,27 @@ func splat(t types.Type, n int64, f float64) value.Value {
 func vectorLiteral(t *types.VectorType, lane func(i int) string) value.Value {
 	var b strings.Builder
 	elem := t.ElemType.String() + " "
+	zeros := true
 	b.WriteByte('<')
 	for i := range int(t.Len) {
 		if i > 0 {
 			b.WriteString(", ")
 		}
+		text := lane(i)
+		zeros = zeros && isZero(text)
 		b.WriteString(elem)
-		b.WriteString(lane(i))
+		b.WriteString(text)
+	}
+	if zeros {
+		return &literal{t, "zeroinitializer"}
 	}
 	b.WriteByte('>')
 	return &literal{t, b.String()}
+}
+
+// isZero reports the text of an element of all zero bits.
+func isZero(text string) bool {
+	return text == "0" || text == "false" || text == "0x0000000000000000"
 }
 
 func undef(t types.Type) value.Value { return &literal{t, "undef"} }
