@@ -19,6 +19,7 @@ import (
 var (
 	ErrUnknown = errors.New("unknown device")
 	ErrAbsent  = errors.New("no such device here")
+	ErrNoLLVM  = cpu.ErrNoLLVM // the CPU device lacks its compiler
 )
 
 // MaxThreads bounds Options.Threads.
@@ -141,7 +142,7 @@ func openBest(ctx context.Context, opt Options) (*Device, string, error) {
 		k := &kinds[i]
 		dev, err := k.start(ctx, opt)
 		switch {
-		case errors.Is(err, ErrAbsent), errors.Is(err, cpu.ErrNoLLVM):
+		case errors.Is(err, ErrAbsent), errors.Is(err, ErrNoLLVM):
 			continue
 		case err != nil:
 			return nil, "", err

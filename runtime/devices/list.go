@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"tgc/runtime"
-	"tgc/runtime/cpu"
 	"tgc/runtime/cpu/native"
 	"tgc/target"
 )
@@ -46,7 +45,7 @@ func List(ctx context.Context, opt Options) ([]Info, error) {
 		info := Info{Device: k.name, Name: k.doc, Threads: 1}
 		dev, err := k.start(ctx, opt)
 		switch {
-		case errors.Is(err, cpu.ErrNoLLVM):
+		case errors.Is(err, ErrNoLLVM):
 			info.Absent = err.Error()
 		case err != nil:
 			return nil, err
