@@ -7,21 +7,22 @@ import (
 	"tgc/ir"
 )
 
-// R5, cascade: a maximum m over t, and sums over t of exp2(c*s - c*m) times
+// R5, cascade: a maximum m over t, and sums over t of exp2(c*(s-m)) times
 // anything that does not depend on m, become one tuple reduce (online softmax,
 // Milakov and Gimelshein 2018; with a weighted sum it is flash attention, Dao
-// et al. 2022). Component 0 is the running maximum of c*s; component i is the
-// sum of exp2(c*s - component 0) * g_i.
+// et al. 2022). Component 0 is the running maximum of s; component i is the sum
+// of exp2(c*(s - component 0)) * g_i. c stands in the lambda, not in the score,
+// so that differences are taken before they are scaled.
 //
-// Every value gets a tuple with the components that it needs; tuples of one
-// value that share component 0 are merged when values are joined (R5p).
+// Every value gets a tuple with the components that it needs, and a maximum
+// alone stays a plain REDUCE; when values are joined (R5p), tuples and maxima
+// of one score become one node.
 
 // cascade looks for sums that hang on the maximum of value m.
 func (s *scheduler) cascade(m *value) {
 	if m.body.Op != ir.OpReduce || m.body.Arg.(ir.ReduceArg).Op != ir.OpMax || !m.body.DType.IsFloat() {
 		return
 	}
-	scale := 0.0
 	for _, b := range s.values {
 		if b.dead || b == m || s.height(b.body) == 0 {
 			continue
@@ -30,11 +31,10 @@ func (s *scheduler) cascade(m *value) {
 			if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.ReduceRange().Src[0] != m.body.ReduceRange().Src[0] {
 				return u
 			}
-			tuple, c, ok := s.softmaxSum(m, u)
+			tuple, ok := s.softmaxSum(m, u)
 			if !ok {
 				return u
 			}
-			scale = c
 			return s.a.Proj(tuple, 1)
 		})
 		if body != b.body {
@@ -42,35 +42,27 @@ func (s *scheduler) cascade(m *value) {
 			s.record(Cascade, b, true, "sum of exponentials over the range of a maximum")
 		}
 	}
-	if scale == 0 {
-		return
-	}
-	// m itself is component 0 over c.
-	u := m.body
-	v0 := s.a.Mul(u.Src[0], s.a.Const(u.DType, scale))
-	tuple := s.softmaxTuple([]*ir.UOp{v0}, u.ReduceRange())
-	m.body = s.a.Mul(s.a.Proj(tuple, 0), s.a.Const(u.DType, 1/scale))
 }
 
 // softmaxSum matches REDUCE(ADD, exp2(c*s - c*m) * g; k) and returns the tuple.
-func (s *scheduler) softmaxSum(m *value, u *ir.UOp) (tuple *ir.UOp, c float64, ok bool) {
+func (s *scheduler) softmaxSum(m *value, u *ir.UOp) (tuple *ir.UOp, ok bool) {
 	k := u.ReduceRange()
 	list := s.expandExponential(u.Src[0])
 	at := slices.IndexFunc(list, func(f *ir.UOp) bool { return f.Op == ir.OpExp2 })
 	if at < 0 || slices.ContainsFunc(list[at+1:], func(f *ir.UOp) bool { return f.Op == ir.OpExp2 }) {
-		return nil, 0, false
+		return nil, false
 	}
 	exponent := s.linearForm(list[at].Src[0])
 	maximum, c := s.takeMaximum(&exponent, m)
 	if maximum == nil || !s.plainRanges(maximum.Indices(), k) {
-		return nil, 0, false
+		return nil, false
 	}
 	index := append(slices.Clone(maximum.Indices()), k)
 	score := s.atIndex(append(slices.Clone(m.ranges), m.body.ReduceRange()), m.body.Src[0], index)
 	want := s.linearForm(score)
 	want.scale(c)
 	if !want.equal(exponent) {
-		return nil, 0, false
+		return nil, false
 	}
 	rest := slices.Delete(slices.Clone(list), at, at+1)
 	g := s.product(rest)
@@ -79,10 +71,9 @@ func (s *scheduler) softmaxSum(m *value, u *ir.UOp) (tuple *ir.UOp, c float64, o
 	}
 	if s.reaches(g, m.id) {
 		s.record(Cascade, m, false, "weight depends on the maximum")
-		return nil, 0, false
+		return nil, false
 	}
-	v0 := s.a.Mul(score, s.a.Const(u.DType, c))
-	return s.softmaxTuple([]*ir.UOp{v0, g}, k), c, true
+	return s.softmaxTuple([]*ir.UOp{score, g}, k, s.a.Const(u.DType, c)), true
 }
 
 // plainRanges reports distinct ranges other than k.
@@ -254,15 +245,15 @@ func (s *scheduler) reaches(u *ir.UOp, id int) bool {
 }
 
 // softmaxTuple is the tuple reduce over one range of a score and its weights.
-func (s *scheduler) softmaxTuple(values []*ir.UOp, k *ir.UOp) *ir.UOp {
-	identity, combine := s.softmaxLambda(values[0].DType, len(values))
+func (s *scheduler) softmaxTuple(values []*ir.UOp, k, c *ir.UOp) *ir.UOp {
+	identity, combine := s.softmaxLambda(values[0].DType, len(values), c)
 	return s.closeReduce(s.a.TupleReduce(values, k, identity, combine))
 }
 
 // softmaxLambda combines (max, sums..): the larger maximum, and the sums scaled
 // to it. The identity's maximum is the lowest finite number, so that an element
 // of -inf has weight 0 and no inf-inf arises before the first finite one.
-func (s *scheduler) softmaxLambda(dtype ir.DType, n int) (identity, combine []*ir.UOp) {
+func (s *scheduler) softmaxLambda(dtype ir.DType, n int, c *ir.UOp) (identity, combine []*ir.UOp) {
 	a := s.a
 	arg := func(i int) *ir.UOp { return a.Make(ir.OpArg, dtype, ir.IntArg(i)) }
 	lowest := -math.MaxFloat32
@@ -271,8 +262,8 @@ func (s *scheduler) softmaxLambda(dtype ir.DType, n int) (identity, combine []*i
 	}
 	top := a.Binary(ir.OpMax, arg(0), arg(n))
 	identity, combine = []*ir.UOp{a.Const(dtype, lowest)}, []*ir.UOp{top}
-	left := a.Unary(ir.OpExp2, a.Sub(arg(0), top))
-	right := a.Unary(ir.OpExp2, a.Sub(arg(n), top))
+	left := a.Unary(ir.OpExp2, a.Mul(a.Sub(arg(0), top), c))
+	right := a.Unary(ir.OpExp2, a.Mul(a.Sub(arg(n), top), c))
 	for i := 1; i < n; i++ {
 		identity = append(identity, a.Const(dtype, 0))
 		combine = append(combine, a.Add(a.Mul(arg(i), left), a.Mul(arg(n+i), right)))
@@ -280,66 +271,94 @@ func (s *scheduler) softmaxLambda(dtype ir.DType, n int) (identity, combine []*i
 	return identity, combine
 }
 
-// isSoftmax recognises a tuple made by softmaxTuple.
-func (s *scheduler) isSoftmax(u *ir.UOp) bool {
+// isSoftmax recognises a tuple made by softmaxTuple, and its c.
+func (s *scheduler) isSoftmax(u *ir.UOp) (c *ir.UOp, ok bool) {
 	if u.Op != ir.OpReduce {
-		return false
+		return nil, false
 	}
 	arg := u.Arg.(ir.ReduceArg)
-	if arg.Op != ir.OpInvalid {
-		return false
+	if arg.Op != ir.OpInvalid || arg.N < 2 {
+		return nil, false
 	}
-	identity, combine := s.softmaxLambda(u.DType, arg.N)
-	return slices.Equal(u.Src[arg.N+1:2*arg.N+1], identity) && slices.Equal(u.Src[2*arg.N+1:], combine)
+	for _, x := range ir.Toposort(u.Src[2*arg.N+2]) {
+		if x.Op == ir.OpConst {
+			c = x
+		}
+	}
+	if c == nil {
+		return nil, false
+	}
+	identity, combine := s.softmaxLambda(u.DType, arg.N, c)
+	return c, slices.Equal(u.Src[arg.N+1:2*arg.N+1], identity) && slices.Equal(u.Src[2*arg.N+1:], combine)
 }
 
-// mergeTuples makes softmax tuples with one score and one range a single node
-// that has all their components.
+// isMaximum reports a plain maximum of floats.
+func isMaximum(u *ir.UOp) bool {
+	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpMax && u.DType.IsFloat()
+}
+
+// tupleGroup collects the tuples and maxima of one score over one range.
+type tupleGroup struct {
+	score, k *ir.UOp
+	c        *ir.UOp // nil while only maxima are known
+	values   []*ir.UOp
+	members  []*ir.UOp
+}
+
+// mergeTuples makes softmax tuples (and maxima) with one score and one range a
+// single node that has all their components.
 func (s *scheduler) mergeTuples(roots []*ir.UOp) []*ir.UOp {
-	type key struct{ score, k *ir.UOp }
-	groups := make(map[key][]*ir.UOp)
-	var order []key
-	projections := make(map[*ir.UOp]*ir.UOp)
 	nodes := ir.Toposort(roots...)
-	for _, u := range nodes {
-		if u.Op == ir.OpReduce && s.isSoftmax(u) {
-			k := key{u.Src[0], u.ReduceRange()}
-			if groups[k] == nil {
-				order = append(order, k)
-			}
-			groups[k] = append(groups[k], u)
-		}
-	}
-	joined := make(map[*ir.UOp]*ir.UOp) // old tuple -> new
-	for _, k := range order {
-		if len(groups[k]) < 2 {
+	projections := make(map[*ir.UOp]*ir.UOp)
+	for _, group := range s.tupleGroups(nodes) {
+		if group.c == nil || len(group.members) < 2 {
 			continue
 		}
-		values := []*ir.UOp{k.score}
-		for _, t := range groups[k] {
-			for _, v := range t.ReduceValues()[1:] {
-				if !slices.Contains(values[1:], v) {
-					values = append(values, v)
+		tuple := s.softmaxTuple(group.values, group.k, group.c) // the range keeps its name
+		for _, u := range nodes {
+			switch {
+			case u.Op == ir.OpReduce && isMaximum(u) && slices.Contains(group.members, u):
+				projections[u] = s.a.Proj(tuple, 0)
+			case u.Op == ir.OpProj && slices.Contains(group.members, u.Src[0]):
+				i := int(u.Arg.(ir.IntArg))
+				if i > 0 {
+					i = 1 + slices.Index(group.values[1:], u.Src[0].Src[i])
 				}
+				projections[u] = s.a.Proj(tuple, i)
 			}
 		}
-		tuple := s.softmaxTuple(values, k.k) // same height: the range keeps its name
-		for _, t := range groups[k] {
-			joined[t] = tuple
-		}
 	}
-	if len(joined) == 0 {
+	if len(projections) == 0 {
 		return roots
 	}
+	return s.rename(roots, projections)
+}
+
+func (s *scheduler) tupleGroups(nodes []*ir.UOp) []*tupleGroup {
+	var groups []*tupleGroup
 	for _, u := range nodes {
-		if u.Op != ir.OpProj || joined[u.Src[0]] == nil {
+		c, softmax := s.isSoftmax(u)
+		if !softmax && !isMaximum(u) {
 			continue
 		}
-		tuple, i := joined[u.Src[0]], int(u.Arg.(ir.IntArg))
-		if i > 0 {
-			i = 1 + slices.Index(tuple.ReduceValues()[1:], u.Src[0].Src[i])
+		at := slices.IndexFunc(groups, func(g *tupleGroup) bool {
+			return g.score == u.Src[0] && g.k == u.ReduceRange() && (g.c == nil || !softmax || g.c == c)
+		})
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, &tupleGroup{score: u.Src[0], k: u.ReduceRange(), values: []*ir.UOp{u.Src[0]}})
 		}
-		projections[u] = s.a.Proj(tuple, i)
+		g := groups[at]
+		g.members = append(g.members, u)
+		if !softmax {
+			continue
+		}
+		g.c = c
+		for _, v := range u.ReduceValues()[1:] {
+			if !slices.Contains(g.values[1:], v) {
+				g.values = append(g.values, v)
+			}
+		}
 	}
-	return s.rename(roots, projections)
+	return groups
 }

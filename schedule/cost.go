@@ -25,10 +25,10 @@ func operationCost(op ir.Op) int64 {
 
 // facts are what cost decisions need to know of an expression.
 type facts struct {
-	constant bool  // all extents of closed ranges are constants
-	weights  bool  // reads a weight: packed, or a constant matrix
-	state    bool  // reads a buffer that kernels write
-	reduce   bool  // holds a REDUCE
+	constant bool // all extents of closed ranges are constants
+	weights  bool // reads a weight: packed, or a constant matrix
+	state    bool // reads a buffer that kernels write
+	reduce   bool // holds a REDUCE
 	stage    bool
 }
 

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tgc/ir"
@@ -249,26 +250,25 @@ func (s *scheduler) sizeBound(shape []*ir.UOp) int64 {
 	return n
 }
 
-// kernelName describes a kernel by its structure: what it does and its extents.
+// kernelName describes a kernel by its structure: what it does, the extents of
+// its stores and those of its reduces, outer loops first.
 func kernelName(sink *ir.UOp) string {
 	kind := "map"
-	var reduced []string
-	seen := make(map[*ir.UOp]bool)
+	var reduced []*ir.UOp
 	for _, u := range ir.Toposort(sink) {
 		if u.Op != ir.OpReduce {
 			continue
 		}
-		if kind == "map" {
-			kind = "reduce"
-		}
 		if u.Arg.(ir.ReduceArg).Op == ir.OpInvalid {
 			kind = "cascade"
+		} else if kind == "map" {
+			kind = "reduce"
 		}
-		if r := u.ReduceRange(); !seen[r] {
-			seen[r] = true
-			reduced = append(reduced, extentText(r.Src[0]))
+		if r := u.ReduceRange(); !slices.Contains(reduced, r) {
+			reduced = append(reduced, r)
 		}
 	}
+	slices.SortFunc(reduced, compareRanges)
 	var b strings.Builder
 	b.WriteString(kind)
 	if len(sink.Src) > 1 {
@@ -277,9 +277,11 @@ func kernelName(sink *ir.UOp) string {
 	for _, r := range sink.Src[0].Ranges() {
 		b.WriteString("_" + extentText(r.Src[0]))
 	}
-	if len(reduced) > 0 {
-		b.WriteString("_r")
-		b.WriteString(strings.Join(reduced, "_"))
+	for i, r := range reduced {
+		if i == 0 {
+			b.WriteString("_r")
+		}
+		b.WriteString("_" + extentText(r.Src[0]))
 	}
 	return b.String()
 }

@@ -20,6 +20,8 @@ type rig struct {
 	arena   *ir.Arena
 	buffers map[int64]*interp.KernelBuffer
 	vars    map[string]int64
+	largest float64 // magnitude of any value stored by a run
+	fail    func(format string, args ...any)
 }
 
 // newRig fills every buffer of a graph: floats at random, integers from ints
@@ -30,7 +32,7 @@ func newRig(t *testing.T, g *tensor.Graph, vars map[string]int64, ints map[strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, arena: ir.NewArena(), buffers: make(map[int64]*interp.KernelBuffer), vars: vars}
+	r := &rig{t: t, arena: ir.NewArena(), buffers: make(map[int64]*interp.KernelBuffer), vars: vars, largest: 1, fail: t.Fatalf}
 	r.sink = r.arena.Import(sink)
 	rng := rand.New(rand.NewPCG(1, 2))
 	names := make(map[int64]string)
@@ -76,7 +78,7 @@ func (r *rig) plan(opt schedule.Options) *schedule.Schedule {
 	a := ir.NewArena()
 	s, err := schedule.Run(context.Background(), a, a.Import(r.sink), opt)
 	if err != nil {
-		r.t.Fatal(err)
+		r.fail("%v", err)
 	}
 	return s
 }
@@ -111,7 +113,7 @@ func (r *rig) run(s *schedule.Schedule, opt interp.KernelOptions) (map[int64]*in
 			}
 			stats, err := interp.EvalKernel(context.Background(), k.AST, args, r.vars, opt)
 			if err != nil {
-				r.t.Fatalf("launch %d, kernel %s: %v\n%s", li, k.Name, err, schedule.KernelText(k.AST))
+				r.fail("launch %d, kernel %s: %v\n%s", li, k.Name, err, schedule.KernelText(k.AST))
 			}
 			for name, n := range stats.FieldReads {
 				slot := 0
@@ -127,6 +129,13 @@ func (r *rig) run(s *schedule.Schedule, opt interp.KernelOptions) (map[int64]*in
 					reads[id] = make(map[string]int64)
 				}
 				reads[id][name[slot+1:]] += n
+			}
+		}
+	}
+	for _, b := range temps {
+		for _, v := range b.Data {
+			if a := math.Abs(v.F); a > r.largest && !math.IsInf(a, 0) {
+				r.largest = a
 			}
 		}
 	}

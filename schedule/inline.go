@@ -35,13 +35,20 @@ func (s *scheduler) asBody(p *value) func(*value, *ir.UOp) *ir.UOp {
 	return func(_ *value, load *ir.UOp) *ir.UOp { return s.instantiate(p, load.Indices()) }
 }
 
-// holdsTuple reports that the value's only reduces are softmax tuples.
+// holdsTuple reports that the value's only reduces are softmax tuples or
+// maxima.
 func (s *scheduler) holdsTuple(p *value) bool {
 	return s.height(p.body) > 0 && len(s.tuplesOf(p.body)) > 0
 }
 
+// isCascade reports a softmax tuple or a maximum, which can join one.
+func (s *scheduler) isCascade(u *ir.UOp) bool {
+	_, softmax := s.isSoftmax(u)
+	return softmax || isMaximum(u)
+}
+
 // tuplesOf lists the outermost reduces of an expression when they are all
-// softmax tuples, else none.
+// softmax tuples or maxima, else none.
 func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	plain := false
@@ -53,7 +60,7 @@ func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
 		}
 		seen[u] = true
 		switch {
-		case u.Op == ir.OpReduce && s.isSoftmax(u):
+		case s.isCascade(u):
 			out = append(out, u)
 			return
 		case u.Op == ir.OpReduce || u.Op == ir.OpStage:

@@ -10,24 +10,24 @@ type Rule uint8
 
 // The rules, in the order in which they are tried within their phase.
 const (
-	SliceSplit   Rule = iota // R0s
-	Forward                  // R0f
-	Hoist                    // R2
-	Distribute               // R2m
-	GroupSplit               // R3
-	IntConstant              // R2c
-	Cascade                  // R5
-	Chan                     // CHAN
-	JoinProj                 // R5p
-	PointFusion              // R1p
-	Inline                   // R1
-	Broadcast                // R4i
-	TileEpilogue             // R6
-	StagePrologue            // R6p
-	Unify                    // R4
-	MultiStore               // join
-	Par                      // R7
-	GridSplit                // R8
+	SliceSplit    Rule = iota // R0s
+	Forward                   // R0f
+	Hoist                     // R2
+	Distribute                // R2m
+	GroupSplit                // R3
+	IntConstant               // R2c
+	Cascade                   // R5
+	Chan                      // CHAN
+	JoinProj                  // R5p
+	PointFusion               // R1p
+	Inline                    // R1
+	Broadcast                 // R4i
+	TileEpilogue              // R6
+	StagePrologue             // R6p
+	Unify                     // R4
+	MultiStore                // join
+	Par                       // R7
+	GridSplit                 // R8
 	numRules
 )
 

@@ -32,10 +32,10 @@ type tilePlan struct {
 	outer  []*ir.UOp
 	inner  []*ir.UOp
 
-	axis int      // of p along which the tile lies
-	base *ir.UOp  // index of the tile's first point, over outer
-	step int64    // between points of the tile
-	size int64    // points of the tile
+	axis int       // of p along which the tile lies
+	base *ir.UOp   // index of the tile's first point, over outer
+	step int64     // between points of the tile
+	size int64     // points of the tile
 	rest []*ir.UOp // index of p on the other axes, over outer
 }
 
@@ -196,7 +196,10 @@ func (s *scheduler) fitTile(plan *tilePlan, c, p *value, uses []use) bool {
 		step = gcd(gcd(step, r.step), max(r.lo-all[0].lo, all[0].lo-r.lo))
 	}
 	step = max(step, 1)
-	if (hi-lo)/step+1 != size {
+	if (hi-lo)/step+1 < size {
+		return false
+	}
+	if (hi-lo)/step+1 > size { // perhaps only by reads in dead arms
 		live, ok := s.liveBounds(plan, c, p, all[0].outer)
 		if !ok {
 			return false

@@ -41,11 +41,11 @@ const firstFree = 1 << 12
 
 // version is one state of a user's buffer, between two assignments.
 type version struct {
-	buffer  *ir.UOp // the BUFFER node
-	number  int
-	param   *ir.UOp // PARAM that stands for this version in bodies; its slot is the index in versions
-	previous int    // version before, -1
-	writer  int     // value that makes it, -1: it is the input
+	buffer   *ir.UOp // the BUFFER node
+	number   int
+	param    *ir.UOp // PARAM that stands for this version in bodies; its slot is the index in versions
+	previous int     // version before, -1
+	writer   int     // value that makes it, -1: it is the input
 }
 
 func (v *version) String() string {
