@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-		"tgc/gguf"
+	"tgc/gguf"
 	"tgc/internal/oracle"
 	"tgc/llm"
 	"tgc/runtime"
