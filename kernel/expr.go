@@ -48,6 +48,14 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 	case ir.OpWhere:
 		return l.lowerWhere(u, at)
 	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg:
+		if u.Op == ir.OpNeg && !l.mayPend(u) {
+			break
+		}
+		if u.Op == ir.OpAdd {
+			if narrow := l.narrowSum(u); narrow != nil {
+				return l.lower(narrow, at)
+			}
+		}
 		if out, ok := l.lowerPending(u, at); ok {
 			return out
 		}
@@ -56,8 +64,9 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 		fail("%s cannot be lowered", u.Op)
 	}
 	args := make([]val, len(u.Src))
+	target := l.laneDigits(u, at)
 	for i, s := range u.Src {
-		args[i] = l.settle(l.lower(s, at))
+		args[i] = l.settle(l.operand(s, at, target))
 	}
 	return l.alu(u.Op, u.DType, args...)
 }
@@ -106,7 +115,8 @@ func (l *lowerer) lowerWhere(u *ir.UOp, at coords) val {
 			return l.lower(u.Src[2], at)
 		}
 	}
-	return l.alu(ir.OpWhere, u.DType, l.settle(l.lower(cond, at)), l.settle(l.lower(u.Src[1], at)), l.settle(l.lower(u.Src[2], at)))
+	target := l.laneDigits(u, at)
+	return l.alu(ir.OpWhere, u.DType, l.settle(l.operand(cond, at, target)), l.settle(l.operand(u.Src[1], at, target)), l.settle(l.operand(u.Src[2], at, target)))
 }
 
 // alu emits an elementwise op on settled values, expanded to common lanes.
@@ -141,6 +151,10 @@ func (l *lowerer) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *program.V
 	case ir.OpFloorMod:
 		if dtype == ir.I64 && vs[0].Type.Lanes == 1 {
 			return l.indexMod(vs[0], vs[1])
+		}
+	case ir.OpShl, ir.OpShr:
+		if n, ok := l.ints[vs[1]]; ok && n == 0 {
+			return vs[0]
 		}
 	case ir.OpAdd, ir.OpMul, ir.OpSub:
 		if dtype == ir.I64 && vs[0].Type.Lanes == 1 {
@@ -290,6 +304,11 @@ func (l *lowerer) expand(x val, digits []int) *program.Value {
 	if f, ok := l.floats[x.v]; ok {
 		return l.b.Float(program.Vector(x.v.Type.Elem, n), f)
 	}
+	if c, ok := l.b.KnownInt(x.v); ok {
+		v := l.b.Broadcast(x.v, n)
+		l.ints[v] = c
+		return v
+	}
 	if len(x.digits) == 0 {
 		return l.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
 	}
@@ -374,6 +393,9 @@ func isIdentity(mask []int) bool {
 
 // lowerPending handles arithmetic that is linear in a pending operand.
 func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
+	if !l.mayPend(u) {
+		return l.contract(u, at)
+	}
 	x := l.lower(u.Src[0], at)
 	if u.Op == ir.OpNeg {
 		if x.pend.empty() {
@@ -396,6 +418,24 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 	out := l.alu(u.Op, u.DType, x, y)
 	out.pend = pend
 	return out, true
+}
+
+// mayPend reports that a lane sum below u can reach it unsettled.
+func (l *lowerer) mayPend(u *ir.UOp) bool {
+	if p, ok := l.pending[u]; ok {
+		return p
+	}
+	p := false
+	switch u.Op {
+	case ir.OpReduce:
+		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.roles[l.free.index[u.ReduceRange()]] == roleLane || l.mayPend(u.Src[0]))
+	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
+		for _, s := range u.Src {
+			p = p || l.mayPend(s)
+		}
+	}
+	l.pending[u] = p
+	return p
 }
 
 // factors prepares two factors: at most one stays pending, and the other does

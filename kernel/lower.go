@@ -65,6 +65,10 @@ type lowerer struct {
 	linear  *ir.Linearizer
 	floats  map[*program.Value]float64 // scalar float constants
 
+	ints      map[*program.Value]int64 // constants, by value or vector
+	widths    map[*ir.UOp]*width
+	pending   map[*ir.UOp]bool
+	uses      map[*ir.UOp]int
 	ptrDepths map[*program.Value]int
 	accesses  map[int][]*ir.UOp // of PARAMs, by slot
 }
@@ -79,7 +83,8 @@ func newLowerer(p *planned) (*lowerer, error) {
 		reduces: make(map[int][]*ir.UOp), pure: make(map[*ir.UOp]bool),
 		address: make(map[*ir.UOp]*flatAddress), arrays: make(map[memoKey]*program.Value),
 		linear: ir.NewLinearizer(p.arena), floats: make(map[*program.Value]float64),
-		ptrDepths: make(map[*program.Value]int)}
+		ints: make(map[*program.Value]int64), widths: make(map[*ir.UOp]*width), pending: make(map[*ir.UOp]bool),
+		uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}
 	offset := uint(0)
 	for i, r := range p.ranges {
 		n, _ := r.Src[0].Int()
@@ -116,6 +121,9 @@ func (l *lowerer) collectReduces() {
 	l.below = make(map[*ir.UOp]map[*ir.UOp]bool)
 	sets := make(map[*ir.UOp]map[*ir.UOp]bool)
 	for _, u := range ir.Toposort(l.sink) {
+		for _, s := range u.Src {
+			l.uses[s]++
+		}
 		var merged map[*ir.UOp]bool
 		owned := false
 		for _, s := range u.Src {

@@ -63,7 +63,8 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 		}
 	}
 	if u.Op == ir.OpMul && u.DType.IsFloat() {
-		x, y := l.factors(l.lower(u.Src[0], at), l.lower(u.Src[1], at))
+		target := l.laneDigits(u, at)
+		x, y := l.factors(l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target))
 		return []term{{x: x, y: y, isMul: true, pend: pend.union(x.pend).union(y.pend)}}
 	}
 	x := l.lower(u, at)

@@ -1,0 +1,227 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// A factor that varies slowly, such as the scale of a group of weights, has
+// few lanes or none where its partner has many, and a different value in every
+// copy. Computed copy by copy it would cost scalar loads and conversions for
+// each. Instead its copies become lanes of one vector, computed once, from
+// which each copy takes its part with the shuffle that spreads it anyway.
+
+// operand lowers a source of an op whose result runs over the lanes target.
+func (l *lowerer) operand(u *ir.UOp, at coords, target []int) val {
+	wide := l.wideCopies(u, at, target)
+	if wide.empty() {
+		return l.lower(u, at)
+	}
+	point := append(coords(nil), at...)
+	for _, i := range wide.list() {
+		point[i] = laneCoord
+	}
+	x := l.lower(u, point)
+	if !x.pend.empty() {
+		return l.lower(u, at)
+	}
+	key := derivedKey{x.v, digitsKey("part", target)}
+	for _, i := range wide.list() {
+		key.what += fmt.Sprintf(" %d=%d", i, at[i])
+	}
+	v := l.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
+	return val{v: v, digits: target, depth: x.depth}
+}
+
+// part spreads the copy at a point over the lanes target.
+func (l *lowerer) part(x val, at coords, wide rangeSet, target []int) *program.Value {
+	mask := make([]int, l.laneCount(target))
+	for lane := range mask {
+		point := l.lanePoint(target, lane)
+		from := 0
+		for _, i := range x.digits {
+			c := int64(0)
+			if wide.has(i) {
+				c = int64(at[i])
+			}
+			for k, t := range target {
+				if t == i {
+					c = point[k]
+				}
+			}
+			from = from*int(l.extent[i]) + int(c)
+		}
+		mask[lane] = from
+	}
+	return l.b.Shuffle(x.v, x.v, mask...)
+}
+
+// wideCopies picks the copies of u that become lanes: none if u has as many
+// lanes as its partner, is cheap, or would have to gather.
+func (l *lowerer) wideCopies(u *ir.UOp, at coords, target []int) rangeSet {
+	free := l.free.of(u)
+	if u.DType == ir.Idx || u.DType == ir.Bool || u.Op == ir.OpConst || len(target) == 0 || free.meet(l.copies).empty() || l.isStatic(u) {
+		return rangeSet{}
+	}
+	own := l.laneDigits(u, at)
+	lanes, limit := l.laneCount(own), 16
+	if len(own) == len(target) || lanes >= limit {
+		return rangeSet{}
+	}
+	w := l.widthOf(u)
+	if !w.worth {
+		return rangeSet{}
+	}
+	var wide rangeSet
+	list := free.meet(l.copies).list()
+	for k := len(list) - 1; k >= 0; k-- {
+		i := list[k]
+		if at[i] >= 0 && lanes*int(l.extent[i]) <= limit {
+			wide.add(i)
+			lanes *= int(l.extent[i])
+		}
+	}
+	if wide.empty() || lanes < 4 {
+		return rangeSet{}
+	}
+	point := append(coords(nil), at...)
+	for _, i := range wide.list() {
+		point[i] = laneCoord
+	}
+	for _, load := range w.loads {
+		if !l.compactLoad(load, point) {
+			return rangeSet{}
+		}
+	}
+	return wide
+}
+
+// width is what wideCopies asks of a node: whether it computes anything, and
+// which loads it makes.
+type width struct {
+	worth bool
+	loads []*ir.UOp
+}
+
+func (l *lowerer) widthOf(u *ir.UOp) *width {
+	if w := l.widths[u]; w != nil {
+		return w
+	}
+	w := &width{}
+	pure := true
+	stack, seen := []*ir.UOp{u}, map[*ir.UOp]bool{u: true}
+	for len(stack) > 0 {
+		x := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		switch {
+		case x.Op == ir.OpLoad || x.Op == ir.OpField:
+			w.loads = append(w.loads, x)
+			continue
+		case x.Op == ir.OpConst || x.Op == ir.OpVar || x.Op == ir.OpRange || x.DType == ir.Idx:
+		case x.Op.IsElementwise():
+			w.worth = true
+		default:
+			pure = false
+		}
+		for _, s := range x.Src {
+			if !seen[s] {
+				seen[s] = true
+				stack = append(stack, s)
+			}
+		}
+	}
+	w.worth = w.worth && pure && len(w.loads) > 0
+	l.widths[u] = w
+	return w
+}
+
+// compactLoad reports a load whose lanes lie close together: contiguous or
+// within a register.
+func (l *lowerer) compactLoad(u *ir.UOp, at coords) bool {
+	if u.Src[0].Op != ir.OpParam {
+		return len(l.laneDigits(u, at)) == 0
+	}
+	addr, step := l.addressAndStep(u)
+	var static []ir.Term
+	var digits []int
+	for _, t := range addr.form.Terms {
+		d := l.laneDigits(t.Atom, at)
+		if len(d) == 0 {
+			continue
+		}
+		if !l.isStatic(t.Atom) {
+			return false
+		}
+		static = append(static, t)
+		digits = unionDigits(digits, d)
+	}
+	lo, hi := int64(0), int64(0)
+	for k, o := range l.staticOffsets(static, digits, at) {
+		if k == 0 {
+			lo, hi = o, o
+		}
+		lo, hi = min(lo, o), max(hi, o)
+	}
+	size := int64(u.DType.Size())
+	return (hi-lo)*step < max(16, 2*size*int64(l.laneCount(digits)))
+}
+
+// Contraction (the FMA Opt).
+
+// contract emits a sum or difference with a product in it as one instruction.
+func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
+	if !l.fma || u.DType != ir.F32 && u.DType != ir.F64 {
+		return val{}, false
+	}
+	target := l.laneDigits(u, at)
+	x, y := u.Src[0], u.Src[1]
+	switch {
+	case u.Op == ir.OpAdd && l.single(x):
+		return l.fmaOf(x.Src[0], x.Src[1], y, at, target), true
+	case u.Op == ir.OpAdd && l.single(y):
+		return l.fmaOf(y.Src[0], y.Src[1], x, at, target), true
+	case u.Op == ir.OpSub && l.single(x) && l.fewer(y, x, at):
+		return l.fmaOf(x.Src[0], x.Src[1], l.arena.Unary(ir.OpNeg, y), at, target), true
+	}
+	return val{}, false
+}
+
+// narrowSum rewrites f(q) + c, with q a narrow integer and c a whole number, to
+// f(q + c) where the sum fits the signed dtype of q's size: both are exact, and
+// the sum runs on four times as many lanes a register.
+func (l *lowerer) narrowSum(u *ir.UOp) *ir.UOp {
+	a := l.arena
+	x, c := u.Src[0], u.Src[1]
+	if x.Op != ir.OpCast || !x.Src[0].DType.IsInt() || x.Src[0].DType.Size() > 2 || u.DType != ir.F32 && u.DType != ir.F64 {
+		return nil
+	}
+	v, ok := c.Float()
+	if !ok || v != math.Trunc(v) || math.Abs(v) > 1<<14 || v == 0 {
+		return nil
+	}
+	q := x.Src[0]
+	d := ir.I8
+	if q.DType.Size() == 2 {
+		d = ir.I16
+	}
+	b := l.bounds.Of(q)
+	lo, hi := d.IntRange()
+	if !b.Within(lo, hi) || b.Lo+int64(v) < lo || b.Hi+int64(v) > hi {
+		return nil
+	}
+	return a.Cast(a.Add(a.Cast(q, d), a.ConstInt(d, int64(v))), u.DType)
+}
+
+// single reports a float product that nothing else uses.
+func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] == 1 }
+
+func (l *lowerer) fewer(x, y *ir.UOp, at coords) bool {
+	return len(l.laneDigits(x, at)) <= len(l.laneDigits(y, at))
+}
+
+func (l *lowerer) fmaOf(x, y, z *ir.UOp, at coords, target []int) val {
+	return l.aluOver(ir.OpFma, x.DType, target, l.settle(l.operand(x, at, target)), l.settle(l.operand(y, at, target)), l.settle(l.operand(z, at, target)))
+}
