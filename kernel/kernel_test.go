@@ -276,6 +276,16 @@ func packedMatvec(b *builder, format string, rows, k int64, norm bool) *ir.UOp {
 	return b.sink(b.Store(out, v, list(n), list(n)))
 }
 
+// packedMatmul: out[t,n] = sum_k x[t,k] * W[n,k], tokens outermost.
+func packedMatmul(b *builder, format string, tokens, rows, k int64) *ir.UOp {
+	f, _ := packed.Lookup(format)
+	x, out := b.param(0, ir.F32, tokens, k), b.param(3, ir.F32, tokens, rows)
+	w := b.packed(2, format, rows, k)
+	t, n, r := b.rng(tokens), b.rng(rows), b.rng(k)
+	v := b.sum(b.Mul(b.Load(x, t, r), f.Decode(b.Arena, w, n, r)), r)
+	return b.sink(b.Store(out, v, list(t, n), list(t, n)))
+}
+
 // attention: out[h,d] = softmax over t of q[h].K[h,t], times V, with t < len+1.
 func attention(b *builder, heads, length, dim int64) *ir.UOp {
 	q, k, v := b.param(0, ir.F32, heads, dim), b.param(1, ir.F32, heads, length, dim), b.param(2, ir.F32, heads, length, dim)

@@ -35,6 +35,13 @@ var planCases = []struct {
 	{"Q4_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 3, 512, false) }, []string{
 		"VECTOR r0 32; UNROLL r0 8; FMA", "VECTOR r0 16", "VECTOR r0 64; UNROLL r0 2; FMA",
 	}},
+	{"matmul Q6_K", func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 8, 8, 512) }, []string{
+		"ROLL s0; VECTOR r0 16; FMA", "UPCAST s0 4; ROLL s0; UPCAST s1 4; VECTOR r0 16; STAGE s1; FMA; PREFETCH p2 8192",
+		"UPCAST s0 2; ROLL s0; UPCAST s1 4; VECTOR r0 16; UNROLL r0 2; STAGE s1; FMA",
+	}},
+	{"matmul ragged", func(b *builder) *ir.UOp { return packedMatmul(b, "Q8_0", 6, 8, 64) }, []string{
+		"UPCAST s0 4; ROLL s0; UPCAST s1 4; VECTOR r0 16; STAGE s1; FMA",
+	}},
 	{"IQ4_NL", func(b *builder) *ir.UOp { return packedMatvec(b, "IQ4_NL", 3, 128, false) }, []string{
 		"VECTOR r0 32; FMA", "VECTOR r0 16; UNROLL r0 2",
 	}},

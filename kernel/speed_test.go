@@ -127,3 +127,40 @@ func TestMatvecSpeed(t *testing.T) {
 		t.Logf("%s %s: %.1f GB/s, lowering %v", c.format, plan, float64(bytes)/best.Seconds()/1e9, lowered)
 	}
 }
+
+// TestMatmulSpeed prints f32 GFLOP/s of a prefill product (TGC_SPEED=1).
+func TestMatmulSpeed(t *testing.T) {
+	if os.Getenv("TGC_SPEED") == "" {
+		t.Skip("set TGC_SPEED to measure")
+	}
+	d := device(t)
+	text := "UPCAST s0 4; ROLL s0; UPCAST s1 4; VECTOR r0 16; STAGE s1; FMA"
+	if env := os.Getenv("PLAN"); env != "" {
+		text = env
+	}
+	plan, err := kernel.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tokens, rows, k = 128, 2048, 2048
+	b := newBuilder()
+	p, err := kernel.Lower(b.Arena, packedMatmul(b, "Q6_K", tokens, rows, k), plan, avx512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := packed.Lookup("Q6_K")
+	sample := packed.RandomBlocks(f, 1024, rand.New(rand.NewPCG(1, 2)))
+	best := bestTime(t, d, p, func(slot int, b []byte) {
+		if slot == 2 {
+			for i := 0; i < len(b); i += len(sample) {
+				copy(b[i:], sample)
+			}
+			return
+		}
+		one := ir.EncodeTable(ir.F32, []float64{0.5})
+		for i := 0; i+4 <= len(b); i += 4 {
+			copy(b[i:], one)
+		}
+	})
+	t.Logf("Q6_K %s: %.1f GFLOP/s", plan, 2*tokens*rows*k/best.Seconds()/1e9)
+}
