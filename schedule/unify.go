@@ -138,7 +138,7 @@ func (s *scheduler) within(x, u *ir.UOp) bool {
 		if u == x {
 			return true
 		}
-		if len(u.Src) == 0 || seen[u] || u.DType == ir.Idx {
+		if len(u.Src) == 0 || seen[u] || s.height(u) == 0 { // an index may hold a reduce, too
 			return false
 		}
 		seen[u] = true
