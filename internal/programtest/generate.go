@@ -142,7 +142,7 @@ func (g *generator) load() {
 }
 
 func (g *generator) step() {
-	switch k := g.r.IntN(20); {
+	switch k := g.r.IntN(22); {
 	case k < 2:
 		g.load()
 	case k < 11:
@@ -160,6 +160,10 @@ func (g *generator) step() {
 		g.loop()
 	case k == 19 && g.depth < 2:
 		g.branch()
+	case k == 20:
+		g.dot()
+	case k == 21:
+		g.stack()
 	}
 }
 
@@ -244,6 +248,30 @@ func (g *generator) gather() {
 	}
 	offsets := g.Alu(ir.OpAnd, v, g.Int(v.Type, mask))
 	g.add(g.Gather(g.inputs[d], offsets, d.Size()))
+}
+
+func (g *generator) dot() {
+	n := []int{1, 4, 8, 16, 32}[g.r.IntN(5)]
+	acc, x, y := g.like(program.Vector(ir.I32, n)), program.Vector(ir.U8, 4*n), program.Vector(ir.I8, 4*n)
+	g.add(g.Dot4(acc, g.bytes(x), g.bytes(y)))
+}
+
+// bytes is a loaded vector of bytes.
+func (g *generator) bytes(t program.Type) *program.Value {
+	return g.Load(g.PtrAdd(g.inputs[t.Elem], g.Index(g.r.Int64N(InputBytes-int64(t.Lanes)))), t.Lanes, 1)
+}
+
+// stack fills a stack array, scatters over a part of it and reads it back.
+func (g *generator) stack() {
+	v := g.pick(g.pool)
+	t := program.Vector(v.Type.Elem, 16)
+	array := g.Alloca(t.Elem, program.LocalSpace, 16, 64)
+	g.Store(array, g.like(t), 64)
+	offsets := g.any(func(o program.Type) bool { return (o.Elem == ir.I32 || o.Elem == ir.I64) && o.Lanes == v.Type.Lanes })
+	if offsets != nil {
+		g.Scatter(array, g.Alu(ir.OpAnd, offsets, g.Int(offsets.Type, 15)), v, t.Elem.Size())
+	}
+	g.add(g.Load(array, 16, 64))
 }
 
 // scoped runs f; values made inside leave the pool, but those it returns.
