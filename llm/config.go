@@ -91,6 +91,7 @@ func ReadConfig(f *gguf.File) (*Config, error) {
 	c := &Config{Arch: arch, traits: t}
 	r := reader{file: f, prefix: arch + "."}
 	c.Layers = r.count("block_count", maxLayers)
+	r.layers = c.Layers
 	c.Width = r.count("embedding_length", maxWidth)
 	c.Heads = r.count("attention.head_count", maxHeads)
 	c.KVHeads = r.countOr("attention.head_count_kv", c.Heads, maxHeads)
@@ -210,6 +211,7 @@ func (c *Config) applyFrequencyFactors(f *gguf.File) error {
 type reader struct {
 	file   *gguf.File
 	prefix string
+	layers int // how long per-layer lists are; 0 until it is known
 	err    error
 }
 
@@ -248,6 +250,9 @@ func (r *reader) scalar(key string) (int64, error) {
 	list, listErr := r.file.Ints(r.prefix + key)
 	if listErr != nil || len(list) == 0 {
 		return 0, err
+	}
+	if len(list) != r.layers {
+		return 0, r.errorf(key, "holds %d numbers, want one number or one for each of the %d layers", len(list), r.layers)
 	}
 	for _, item := range list {
 		if item != list[0] {

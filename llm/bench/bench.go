@@ -80,6 +80,7 @@ type Result struct {
 	ReadRate float64 `json:"read_gb_s"`
 	Fraction float64 `json:"fraction_of_read_gb_s"`
 
+	// PeakMemory is the largest resident set of the process so far.
 	PeakMemory int64   `json:"peak_memory_bytes"`
 	Load       float64 `json:"load_s"`
 	Compile    float64 `json:"compile_s"`
@@ -109,13 +110,13 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	r.Compile = s.CompileTime().Seconds()
 	r.Load = (opt.Load + time.Since(start) - s.CompileTime()).Seconds()
 	b := &bench{session: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1), m.Config.Vocabulary)}
-	for _, part := range []func(context.Context) error{b.prompt, b.decode, b.describe} {
+	for _, part := range []func(context.Context) error{b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
 	}
-	r.PeakMemory = peakMemory()
-	return r, nil
+	r.PeakMemory = peakMemory() // before the bandwidth is measured, which takes memory of its own
+	return r, b.describe(ctx)
 }
 
 // bench is one run under way.
