@@ -3,6 +3,7 @@ package ir
 import (
 	"encoding/base64"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -89,5 +90,8 @@ func floatText(v float64) string {
 	if v != v {
 		return "nan"
 	}
-	return strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+")
+	if math.IsInf(v, 0) {
+		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+"))
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }

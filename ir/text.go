@@ -1,0 +1,162 @@
+package ir
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// The text form of a graph, one node a line, sources before users, the root
+// last:
+//
+//	# a comment
+//	%0 = range idx [0] 2048
+//	%1 = param f32 [0] 2048
+//	%2 = load f32 %1 %0
+//	%3 = mul f32 %2 0.5:f32
+//	%4 = store void [1] %1 %3 %0 %0
+//	%5 = sink void %4
+//
+// A line is a name, an op, its dtype, the op's arg in brackets and the
+// sources. A CONST as a source is written in place: a bare integer is Idx,
+// anything else says value:dtype. Floats are the shortest decimals that read
+// back exactly, or inf, -inf, nan. Names are numbers without gaps in the order
+// of Toposort, so equal graphs print equally.
+
+// Print writes the text form of the graph under root.
+func Print(w io.Writer, root *UOp) error {
+	out := bufio.NewWriter(w)
+	names := make(map[*UOp]int)
+	for _, u := range Toposort(root) {
+		if u.Op == OpConst && u != root {
+			continue
+		}
+		names[u] = len(names)
+		if err := printNode(out, u, names); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
+}
+
+func printNode(out *bufio.Writer, u *UOp, names map[*UOp]int) error {
+	if int(u.Op) >= NumOps || u.Op == OpInvalid || argKindOf(u) != u.Op.Info().Arg {
+		return fmt.Errorf("ir: print: node %d: a %s cannot hold %T", names[u], u.Op, u.Arg)
+	}
+	fmt.Fprintf(out, "%%%d = %s %s", names[u], u.Op, u.DType)
+	if u.Arg != nil {
+		fmt.Fprintf(out, " [%s]", nodeArgText(u))
+	}
+	for _, s := range u.Src {
+		out.WriteByte(' ')
+		if s.Op == OpConst {
+			out.WriteString(constText(s))
+		} else {
+			fmt.Fprintf(out, "%%%d", names[s])
+		}
+	}
+	return out.WriteByte('\n')
+}
+
+// nodeArgText is argText, except that a U64 CONST reads as unsigned.
+func nodeArgText(u *UOp) string {
+	if v, ok := u.Int(); ok && u.DType == U64 {
+		return strconv.FormatUint(uint64(v), 10)
+	}
+	if f, ok := u.Arg.(FloatArg); ok {
+		return floatArgText(u.DType, f)
+	}
+	return argText(u.Arg)
+}
+
+// floatArgText writes a NaN with unusual bits as nan(bits).
+func floatArgText(dtype DType, f FloatArg) string {
+	v := f.Value()
+	if v != v && f != nanOf(dtype) {
+		return fmt.Sprintf("nan(%x)", uint64(f))
+	}
+	return floatText(v)
+}
+
+func constText(u *UOp) string {
+	if u.DType == Idx {
+		return nodeArgText(u)
+	}
+	return nodeArgText(u) + ":" + u.DType.String()
+}
+
+// Text is the text form as a string; for a node that cannot be printed, the
+// reason.
+func Text(root *UOp) string {
+	var b stringWriter
+	if err := Print(&b, root); err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+type stringWriter []byte
+
+func (b *stringWriter) Write(p []byte) (int, error) {
+	*b = append(*b, p...)
+	return len(p), nil
+}
+
+// NodeText is the node alone as error messages show it: op, dtype, arg and the
+// ops of its sources.
+func NodeText(u *UOp) string {
+	s := u.Op.String() + " " + u.DType.String()
+	if u.Arg != nil {
+		text := nodeArgText(u)
+		if len(text) > 40 {
+			text = text[:40] + "..."
+		}
+		s += " [" + text + "]"
+	}
+	for i, src := range u.Src {
+		switch {
+		case i == 8:
+			return s + fmt.Sprintf(" ... (%d sources)", len(u.Src))
+		case src.Op == OpConst:
+			s += " " + constText(src)
+		default:
+			s += " %" + src.Op.String()
+		}
+	}
+	return s
+}
+
+// argKindOf is the kind of arg that a node holds.
+func argKindOf(u *UOp) ArgKind {
+	switch u.Arg.(type) {
+	case nil:
+		return ArgNone
+	case IntArg, FloatArg:
+		if u.Op == OpConst {
+			return ArgConst
+		}
+		return ArgInt
+	case AxesArg:
+		return ArgAxes
+	case VarArg:
+		return ArgVar
+	case BufferArg:
+		return ArgBuffer
+	case TableArg:
+		return ArgTable
+	case ParamArg:
+		return ArgParam
+	case RangeArg:
+		return ArgRange
+	case FieldArg:
+		return ArgField
+	case ReduceArg:
+		return ArgReduce
+	case StageArg:
+		return ArgStage
+	case ValueArg:
+		return ArgValue
+	}
+	return ArgNone
+}

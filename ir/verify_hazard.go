@@ -1,0 +1,159 @@
+package ir
+
+import "slices"
+
+// access is a LOAD or FIELD of a PARAM that some store writes, with the
+// conditions under which it is not evaluated.
+type access struct {
+	node   *UOp
+	unless []*UOp // conditions of WHEREs in whose false arm it stands
+}
+
+// hazards checks stores against each other and against what they read.
+func (v *kernelVerifier) hazards(stores []*UOp) error {
+	written := make(map[*UOp][]*UOp)
+	for i, s := range stores {
+		for _, t := range stores[:i] {
+			if s.Src[0] == t.Src[0] && !v.disjoint(s.Indices(), t.Indices()) {
+				return nodeError(s, "writes where %s may write", NodeText(t))
+			}
+		}
+		written[s.Src[0]] = append(written[s.Src[0]], s)
+	}
+	for _, s := range stores {
+		if !v.readsWritten(s, written) {
+			continue
+		}
+		for _, r := range v.accesses(s, written) {
+			for _, w := range written[r.node.Src[0]] {
+				if !v.mayRead(s, w, r) {
+					return nodeError(s, "reads %s, which %s writes at another point", NodeText(r.node), NodeText(w))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// readsWritten is the quick answer for the usual kernel, which does not read
+// what it writes.
+func (v *kernelVerifier) readsWritten(s *UOp, written map[*UOp][]*UOp) bool {
+	for _, u := range Toposort(s.Src[1:]...) {
+		if written[u] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// maxAccessPaths bounds the walk over (node, conditions) pairs; past it a
+// kernel counts as too tangled to prove.
+const maxAccessPaths = 1 << 16
+
+// accesses lists the reads of written params in a store's value and indices.
+func (v *kernelVerifier) accesses(s *UOp, written map[*UOp][]*UOp) []access {
+	type visit struct {
+		node   *UOp
+		unless *UOp
+	}
+	seen := make(map[visit]bool)
+	var list []access
+	stack := make([]access, 0, 16)
+	for _, u := range s.Src[1:] {
+		stack = append(stack, access{node: u})
+	}
+	for len(stack) > 0 && len(seen) < maxAccessPaths {
+		top := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		key := visit{node: top.node}
+		if len(top.unless) > 0 {
+			key.unless = top.unless[len(top.unless)-1]
+		}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		u := top.node
+		if (u.Op == OpLoad || u.Op == OpField) && written[u.Src[0]] != nil {
+			list = append(list, top)
+		}
+		for i, src := range u.Src {
+			next := access{node: src, unless: top.unless}
+			if u.Op == OpWhere && i == 2 {
+				next.unless = append(slices.Clone(top.unless), u.Src[0])
+			}
+			stack = append(stack, next)
+		}
+	}
+	return list
+}
+
+// mayRead reports that a read in store s does not conflict with store w.
+func (v *kernelVerifier) mayRead(s, w *UOp, r access) bool {
+	index := r.node.Src[1:]
+	if r.node.Op == OpField {
+		return false
+	}
+	if s == w && slices.Equal(index, w.Indices()) {
+		return true
+	}
+	return v.disjoint(index, w.Indices()) || v.guarded(r, w.Indices())
+}
+
+// disjoint proves that two index tuples never meet, ranges of both renamed
+// apart: in some axis the bounds or the residues exclude each other.
+func (v *kernelVerifier) disjoint(x, y []*UOp) bool {
+	for i := range x {
+		p, q := v.bounds.Of(x[i]), v.bounds.Of(y[i])
+		equal := compareInterval(OpCmpEq, Idx, p, q)
+		if c, ok := equal.Const(); ok && c == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// guarded reports a read in the false arm of a WHERE whose condition holds
+// wherever the read index is the written one: there the other arm is taken.
+func (v *kernelVerifier) guarded(r access, written []*UOp) bool {
+	var gaps []LinearForm
+	for i, x := range r.node.Src[1:] {
+		if gap, ok := v.linear.Of(x).Plus(v.linear.Of(written[i]), -1); ok {
+			gaps = append(gaps, gap)
+		}
+	}
+	for _, cond := range r.unless {
+		if v.implied(cond, gaps, 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxConditionDepth bounds the nesting of and and or that is looked through.
+const maxConditionDepth = 32
+
+// implied reports that a condition holds if all gaps are 0.
+func (v *kernelVerifier) implied(cond *UOp, gaps []LinearForm, depth int) bool {
+	if depth > maxConditionDepth {
+		return false
+	}
+	switch cond.Op {
+	case OpAnd:
+		return v.implied(cond.Src[0], gaps, depth+1) && v.implied(cond.Src[1], gaps, depth+1)
+	case OpOr:
+		return v.implied(cond.Src[0], gaps, depth+1) || v.implied(cond.Src[1], gaps, depth+1)
+	case OpCmpEq:
+		if cond.Src[0].DType != Idx {
+			return false
+		}
+		tested, ok := v.linear.Of(cond.Src[0]).Plus(v.linear.Of(cond.Src[1]), -1)
+		return ok && slices.ContainsFunc(gaps, func(gap LinearForm) bool { return sameUpToSign(gap, tested) })
+	}
+	return false
+}
+
+func sameUpToSign(f, g LinearForm) bool {
+	negated, ok := LinearForm{}.Plus(f, -1)
+	return f.Equal(g) || ok && negated.Equal(g)
+}
