@@ -69,8 +69,8 @@ func (s *scheduler) hoistFactors(u *ir.UOp, lookThrough bool) (out, in []*ir.UOp
 // factors and the others, the latter possibly as one read of a new value.
 func (s *scheduler) lookThrough(f *ir.UOp, wanted func(*ir.UOp) bool) (exposed, rest []*ir.UOp, ok bool) {
 	p, isRead := s.isRead(f)
-	if !isRead || p.pinned || p.target >= 0 || p.split || !s.isPointwise(p) {
-		return nil, nil, false
+	if !isRead || p.pinned || p.target >= 0 || p.split || !s.isPointwise(p) || s.factsOf(p.body).weights {
+		return nil, nil, false // a decode must not move into every row
 	}
 	index := f.Indices()
 	var inner []*ir.UOp // factors of P that stay, over P's ranges
@@ -104,10 +104,11 @@ func (s *scheduler) isReadOfPointwise(g *ir.UOp) bool {
 }
 
 // restOf is the product of some factors of P at an index: inline when it is
-// cheap, else a read of a value of its own.
+// cheap enough to be repeated for every output row, else a read of a value of
+// its own.
 func (s *scheduler) restOf(p *value, list, index []*ir.UOp) *ir.UOp {
 	body := s.product(list)
-	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.InlineOps {
+	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.RepeatOps {
 		return s.atIndex(p.ranges, body, index)
 	}
 	rest, ok := s.restMemo[body]

@@ -28,7 +28,7 @@ type arch struct {
 // llamaTiny is small enough to evaluate in a test.
 func llamaTiny() arch {
 	return arch{
-		width: 256, heads: 4, kv: 2, head: 64, ff: 512, vocab: 32, context: 8,
+		width: 64, heads: 4, kv: 2, head: 16, ff: 128, vocab: 32, context: 8,
 		format: "Q8_0", pairing: nn.PairNeighbours, batch: 1, tokens: 1, layers: 1,
 	}
 }

@@ -22,14 +22,18 @@ var zoo = []struct {
 	{"llama prefill", func(m *arch) { m.tokens = 3 }, 2, 7, 5},
 	{"llama batch", func(m *arch) { m.batch = 2 }, 2, 7, 5},
 	{"llama batch prefill", func(m *arch) { m.batch, m.tokens = 2, 3 }, 2, 7, 5},
-	{"llama Q6_K", func(m *arch) { m.format = "Q6_K" }, 3, 7, 5},
-	{"llama Q4_K Q6_K", func(m *arch) { m.format, m.vFormat = "Q4_K", "Q6_K" }, 3, 7, 5},
+	{"llama Q6_K", func(m *arch) { m.format, m.width, m.heads, m.kv, m.head, m.ff = "Q6_K", 256, 4, 2, 64, 256 }, 3, 7, 5},
+	{"llama Q4_K Q6_K", func(m *arch) {
+		m.format, m.vFormat, m.width, m.heads, m.kv, m.head, m.ff = "Q4_K", "Q6_K", 256, 4, 2, 64, 256
+	}, 3, 7, 5},
 	{"llama whole", func(m *arch) { m.embed, m.output, m.layers = true, true, 2 }, 3, 16, 12},
 	{"qwen2", func(m *arch) { m.bias, m.pairing = true, nn.PairHalves }, 3, 7, 5},
-	{"qwen3", func(m *arch) { m.headNorm, m.pairing, m.heads, m.kv, m.head = "each", nn.PairHalves, 32, 16, 8 }, 3, 7, 5},
+	{"qwen3", func(m *arch) {
+		m.headNorm, m.pairing, m.heads, m.kv, m.head, m.width = "each", nn.PairHalves, 32, 16, 8, 256
+	}, 3, 7, 5},
 	{"gpt2", func(m *arch) { m.gpt2, m.kv = true, 4 }, 3, 7, 5},
 	{"olmoe", func(m *arch) {
-		m.headNorm, m.pairing, m.kv, m.experts, m.used, m.ff = "all", nn.PairHalves, 4, 4, 2, 256
+		m.headNorm, m.pairing, m.kv, m.experts, m.used, m.ff = "all", nn.PairHalves, 4, 4, 2, 64
 	}, 3, 9, 7},
 }
 

@@ -42,7 +42,7 @@ func EvalKernel(ctx context.Context, sink *ir.UOp, args []*KernelBuffer, vars ma
 		free:  make(map[*ir.UOp][]*rangeState),
 		cells: make(map[*ir.UOp]*kernelCell),
 		state: make(map[*ir.UOp]*rangeState),
-		stats: KernelStats{FieldReads: make(map[string]int64)},
+		reads: make(map[fieldKey]int64),
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -55,11 +55,21 @@ func EvalKernel(ctx context.Context, sink *ir.UOp, args []*KernelBuffer, vars ma
 	}()
 	for _, store := range sink.Src {
 		if err := ctx.Err(); err != nil {
-			return e.stats, err
+			return stats, err
 		}
 		e.store(store)
 	}
-	return e.stats, nil
+	stats.FieldReads = make(map[string]int64, len(e.reads))
+	for key, n := range e.reads {
+		stats.FieldReads[fmt.Sprintf("%d.%s", key.slot, key.field)] = n
+	}
+	return stats, nil
+}
+
+// fieldKey is a field of an argument.
+type fieldKey struct {
+	slot  int
+	field string
 }
 
 // kernelFault carries an error out of the recursive walk.
@@ -92,7 +102,7 @@ type kernelEval struct {
 	free  map[*ir.UOp][]*rangeState
 	cells map[*ir.UOp]*kernelCell
 	state map[*ir.UOp]*rangeState
-	stats KernelStats
+	reads map[fieldKey]int64
 	// arg holds the operands of the combine lambda being evaluated.
 	arg []ir.Scalar
 }
@@ -417,7 +427,7 @@ func (e *kernelEval) field(u *ir.UOp) ir.Scalar {
 	}
 	size := int64(fd.DType.Size())
 	at := (row*blocks+block)*int64(f.BlockBytes) + int64(fd.Offset) + j/run*stride + j%run*size
-	e.stats.FieldReads[fmt.Sprintf("%d.%s", param.Arg.(ir.ParamArg).Slot, arg.Field)]++
+	e.reads[fieldKey{param.Arg.(ir.ParamArg).Slot, arg.Field}]++
 	return ir.DecodeTable(fd.DType, string(e.buffer(param).Bytes[at:at+size]), 0)
 }
 

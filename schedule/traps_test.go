@@ -1,0 +1,367 @@
+package schedule_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/runtime/interp"
+	"tgc/schedule"
+	"tgc/tensor"
+)
+
+// Every trap is the smallest graph in which a plausible wording of a rule goes
+// wrong, and what must hold instead. Values are always compared too.
+
+// trap schedules a graph, checks its values and returns schedule and field
+// reads.
+func trap(t *testing.T, g *tensor.Graph, opt schedule.Options, ints map[string][]int64) (*schedule.Schedule, map[int64]map[string]int64) {
+	t.Helper()
+	r := newRig(t, g, nil, ints)
+	s := r.plan(opt)
+	return s, r.check(s, interp.KernelOptions{}, 3e-6)
+}
+
+func kernelCount(s *schedule.Schedule) int {
+	n := 0
+	for _, l := range s.Launches {
+		n += len(l.Kernels)
+	}
+	return n
+}
+
+func wantKernels(t *testing.T, s *schedule.Schedule, want int) {
+	t.Helper()
+	if got := kernelCount(s); got != want {
+		t.Errorf("%d kernels, want %d\n%s", got, want, s)
+	}
+}
+
+func normalised(x *tensor.Tensor) *tensor.Tensor {
+	return x.Mul(x.Mul(x).MeanKeep(-1).AddScalar(1e-5).Rsqrt())
+}
+
+// 1: a normalised row must be folded into its matvec, though it reads more
+// bytes than it has.
+func TestTrapNormFolds(t *testing.T) {
+	g := tensor.NewGraph()
+	x := nn.RMSNorm(g.Input("x", ir.F32, 64), g.Input("g", ir.F32, 64), 1e-5)
+	g.Output("y", x.Linear(g.Input("w", ir.F32, 80, 64)))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 1)
+}
+
+// 2: an embedding row is decoded once, not once per output row.
+func TestTrapEmbeddingDecodedOnce(t *testing.T) {
+	g := tensor.NewGraph()
+	tokens := g.Input("tokens", ir.I32, 1)
+	embed := g.Packed("embed", "Q6_K", 16, 256)
+	x := nn.RMSNorm(embed.Gather(0, tokens), g.Input("g", ir.F32, 256), 1e-5)
+	g.Output("y", x.Linear(g.Packed("w", "Q6_K", 32, 256)))
+	s, reads := trap(t, g, schedule.DefaultOptions(), map[string][]int64{"tokens": {5}})
+	wantKernels(t, s, 2)
+	if n := reads[1]["ql"]; n != 256 {
+		t.Errorf("%d reads of ql, want 256", n)
+	}
+}
+
+// 3: look-through must not tear a shared value apart for a constant factor.
+func TestTrapConstantFactor(t *testing.T) {
+	g := tensor.NewGraph()
+	p, onehot := g.Input("p", ir.F32, 64, 96), g.Input("onehot", ir.F32, 64, 96)
+	d := p.Sub(onehot).MulScalar(1.0 / 64)
+	x, w := g.Input("x", ir.F32, 64, 72), g.Input("w", ir.F32, 96, 72)
+	g.Output("dw", d.Transpose(0, 1).MatMul(x))
+	g.Output("dx", d.MatMul(w))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 3)
+}
+
+// attention is a small softmax attention with everything in one head.
+func attention(g *tensor.Graph, n, d int, exponent func(s, m *tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
+	q, k, v := g.Input("q", ir.F32, d), g.Input("k", ir.F32, n, d), g.Input("v", ir.F32, n, d)
+	s := k.Mul(q).Sum(-1)
+	e := exponent(s, s.MaxKeep(0))
+	return e.Mul(e.SumKeep(0).Recip()).Unsqueeze(-1).Mul(v).Sum(0)
+}
+
+func softmaxExponent(s, m *tensor.Tensor) *tensor.Tensor { return s.Sub(m).Exp() }
+
+// 4: without R2 the weight of the output holds the tuple's own sum.
+func TestTrapSelfContainedTuple(t *testing.T) {
+	g := tensor.NewGraph()
+	g.Output("o", attention(g, 6, 4, softmaxExponent))
+	opt := schedule.DefaultOptions()
+	opt.Rules = opt.Rules.Without(schedule.Hoist)
+	trap(t, g, opt, nil)
+}
+
+// 5: which exponents cascade.
+func TestTrapExponents(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		exponent func(s, m *tensor.Tensor) *tensor.Tensor
+		tuple    bool
+	}{
+		{"(s-m)/2", func(s, m *tensor.Tensor) *tensor.Tensor { return s.Sub(m).MulScalar(0.5).Exp() }, true},
+		{"m-s", func(s, m *tensor.Tensor) *tensor.Tensor { return m.Sub(s).MulScalar(0.1).Exp() }, false},
+		{"s+m", func(s, m *tensor.Tensor) *tensor.Tensor { return s.Add(m).MulScalar(0.1).Exp() }, false},
+		{"s-2m", func(s, m *tensor.Tensor) *tensor.Tensor { return s.Sub(m.MulScalar(2)).MulScalar(0.1).Exp() }, false},
+		{"times s+m", func(s, m *tensor.Tensor) *tensor.Tensor { return s.Sub(m).Exp().Mul(s.Add(m)) }, false},
+	} {
+		g := tensor.NewGraph()
+		g.Output("o", attention(g, 6, 4, row.exponent))
+		s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+		if got := strings.Contains(s.String(), "TUPLE"); got != row.tuple {
+			t.Errorf("%s: cascade %v, want %v\n%s", row.name, got, row.tuple, s)
+		}
+	}
+}
+
+// 6: a maximum over rows and a sum over columns have equal extents only.
+func TestTrapOtherAxis(t *testing.T) {
+	g := tensor.NewGraph()
+	x, y := g.Input("x", ir.F32, 8, 8), g.Input("y", ir.F32, 8, 8)
+	g.Output("a", x.Sub(x.MaxKeep(0)).Exp().Sum(1))
+	g.Output("b", x.Sub(y.MaxKeep(1)).Exp().Sum(1))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	if strings.Contains(s.String(), "TUPLE") {
+		t.Errorf("cascade over another axis\n%s", s)
+	}
+}
+
+// 8: a reduce that contains another cannot share its loop.
+func TestTrapNestedSameExtent(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 32)
+	a := x.Mul(x).SumKeep(0)
+	d := x.Sub(a)
+	g.Output("b", d.Mul(d).Mul(d).Sum(0))
+	trap(t, g, schedule.DefaultOptions(), nil)
+}
+
+// 9: a matvec must not run inside another one's loop, even for one output row.
+func TestTrapMatvecInMatvec(t *testing.T) {
+	g := tensor.NewGraph()
+	h := g.Input("x", ir.F32, 64).Linear(g.Input("w1", ir.F32, 96, 64))
+	g.Output("y", h.Linear(g.Input("w2", ir.F32, 1, 96).Pad(0, 0, 0)))
+	g2 := tensor.NewGraph()
+	h = g2.Input("x", ir.F32, 64).Linear(g2.Input("w1", ir.F32, 96, 64))
+	g2.Output("y", h.Linear(g2.Input("w2", ir.F32, 48, 96).SliceInts(0, 1, 1)))
+	s, _ := trap(t, g2, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 2)
+}
+
+// 10: q + flip(q) reads every point twice: q is stored, weights are read once.
+func TestTrapFlip(t *testing.T) {
+	g := tensor.NewGraph()
+	q := g.Input("x", ir.F32, 64).Linear(g.Packed("w", "Q8_0", 64, 64))
+	g.Output("y", q.Add(q.Flip(0)))
+	s, reads := trap(t, g, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 2)
+	if n := reads[1]["qs"]; n != 64*64 {
+		t.Errorf("%d reads of qs, want %d", n, 64*64)
+	}
+}
+
+// 11: rotary halves written with a concatenation: tiles of two, dead arms left
+// out, weights read once.
+func TestTrapRotaryHalves(t *testing.T) {
+	for name, half := range map[string]func(q *tensor.Tensor) *tensor.Tensor{
+		"halves": func(q *tensor.Tensor) *tensor.Tensor {
+			return q.SliceInts(1, 8, 8).Neg().Cat(1, q.SliceInts(1, 0, 8))
+		},
+		"pairs": func(q *tensor.Tensor) *tensor.Tensor {
+			q = q.Reshape(8, 8, 2)
+			return q.SliceInts(2, 1, 1).Neg().Cat(2, q.SliceInts(2, 0, 1)).Reshape(8, 16)
+		},
+	} {
+		g := tensor.NewGraph()
+		q := g.Input("x", ir.F32, 64).Linear(g.Packed("w", "Q8_0", 128, 64)).Reshape(8, 16)
+		cos, sin := g.Input("cos", ir.F32, 16), g.Input("sin", ir.F32, 16)
+		g.Output("y", q.Mul(cos).Add(half(q).Mul(sin)))
+		s, reads := trap(t, g, schedule.DefaultOptions(), nil)
+		wantKernels(t, s, 1)
+		if n := reads[1]["qs"]; n != 128*64 {
+			t.Errorf("%s: %d reads of qs, want %d", name, n, 128*64)
+		}
+	}
+}
+
+// 12: halves and interleaved rows of one matrix, read once each.
+func TestTrapGateUp(t *testing.T) {
+	for _, interleaved := range []bool{false, true} {
+		g := tensor.NewGraph()
+		h := g.Input("x", ir.F32, 64).Linear(g.Packed("w", "Q8_0", 96, 64))
+		gate, up := h.SliceInts(0, 0, 48), h.SliceInts(0, 48, 48)
+		if interleaved {
+			pairs := h.Reshape(48, 2)
+			gate, up = pairs.SliceInts(1, 0, 1).Reshape(48), pairs.SliceInts(1, 1, 1).Reshape(48)
+		}
+		g.Output("y", gate.Silu().Mul(up))
+		s, reads := trap(t, g, schedule.DefaultOptions(), nil)
+		wantKernels(t, s, 1)
+		if n := reads[1]["qs"]; n != 96*64 {
+			t.Errorf("%d reads of qs, want %d", n, 96*64)
+		}
+	}
+}
+
+// 13: a sum of the old contents must not move behind the assignment.
+func TestTrapVersionOrder(t *testing.T) {
+	g := tensor.NewGraph()
+	c, x := g.Input("c", ir.F32, 16), g.Input("x", ir.F32, 16)
+	before := c.Sum(0)
+	next := c.Assign(x)
+	g.Keep(next)
+	g.Output("y", before.Add(next.Sum(0)))
+	trap(t, g, schedule.DefaultOptions(), nil)
+}
+
+// 14: assignments whose regions overlap go through a temporary; point by point
+// they stay in place; a stale read is an error that names both versions.
+func TestTrapAssignments(t *testing.T) {
+	shift := tensor.NewGraph()
+	c := shift.Input("c", ir.F32, 9)
+	coords := shift.Iota(ir.I32, shift.Dims(8)[0]).Add(shift.Scalar(ir.I32, 1))
+	shift.Keep(c.AssignAt(c.SliceInts(0, 0, 8), coords))
+	s, _ := trap(t, shift, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 2)
+
+	flip := tensor.NewGraph()
+	c = flip.Input("c", ir.F32, 9)
+	flip.Keep(c.Assign(c.Flip(0)))
+	s, _ = trap(t, flip, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 2)
+
+	point := tensor.NewGraph()
+	c = point.Input("c", ir.F32, 9)
+	point.Keep(c.Assign(c.MulScalar(2).AddScalar(1)))
+	s, _ = trap(t, point, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 1)
+
+	stale := tensor.NewGraph()
+	c = stale.Input("c", ir.F32, 9)
+	next := c.Assign(stale.Input("x", ir.F32, 9))
+	stale.Keep(next)
+	stale.Output("y", c.Mul(next.SumKeep(0)).Max(0))
+	sink, err := stale.Sink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ir.NewArena()
+	_, err = schedule.Run(context.Background(), a, a.Import(sink), schedule.DefaultOptions())
+	if err == nil || !strings.Contains(err.Error(), "buffer0@0") || !strings.Contains(err.Error(), "buffer0@1") {
+		t.Errorf("stale read: got error %v, want one that names buffer0@0 and buffer0@1", err)
+	}
+}
+
+// 17: masked prefixes, and a row that is masked whole.
+func TestTrapMasks(t *testing.T) {
+	for _, masked := range []int{0, 3, 6} {
+		g := tensor.NewGraph()
+		o := attention(g, 6, 4, func(s, _ *tensor.Tensor) *tensor.Tensor {
+			keep := g.Scalar(ir.I32, float64(masked)).Le(g.Iota(ir.I32, g.Dims(6)[0]))
+			s = keep.Where(s, g.Scalar(ir.F32, math.Inf(-1)))
+			return s.Sub(s.MaxKeep(0)).Exp()
+		})
+		g.Output("o", o)
+		trap(t, g, schedule.DefaultOptions(), nil)
+	}
+}
+
+// 18: padding takes part in a maximum, and a negative factor turns it round.
+func TestTrapMaximum(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 8).Abs().AddScalar(1).Neg()
+	g.Output("a", x.Pad(0, 1, 1).Max(0))
+	g.Output("b", x.MulScalar(-3).Max(0))
+	g.Output("c", x.Mul(x.SumKeep(0)).Max(0))
+	trap(t, g, schedule.DefaultOptions(), nil)
+}
+
+// 19: a narrowing cast is opaque to the algebra; moving it is exact.
+func TestTrapNarrowing(t *testing.T) {
+	g := tensor.NewGraph()
+	x := normalised(g.Input("x", ir.F32, 64)).Cast(ir.F16).Cast(ir.F32)
+	g.Output("y", x.Linear(g.Input("w", ir.F32, 32, 64)))
+	r := newRig(t, g, nil, nil)
+	s := r.plan(schedule.DefaultOptions())
+	r.check(s, interp.KernelOptions{}, 0)
+}
+
+// 21: the sum of a softmax reads the stored value of a store that holds the
+// same tuple: not one kernel, unless by the expression.
+func TestTrapSumOfSoftmax(t *testing.T) {
+	g := tensor.NewGraph()
+	p := g.Input("x", ir.F32, 12).Softmax(0)
+	g.Output("p", p)
+	g.Output("sum", p.Sum(0))
+	trap(t, g, schedule.DefaultOptions(), nil)
+}
+
+// 24: groups of 24 against blocks of 32 have no common chain.
+func TestTrapNoCommonChain(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 4, 24).Transpose(0, 0).Reshape(96)
+	g.Output("y", x.Linear(g.Packed("w", "Q8_0", 8, 96)))
+	trap(t, g, schedule.DefaultOptions(), nil)
+}
+
+// 25: packed data are read once, whatever is fused.
+func TestTrapFieldReads(t *testing.T) {
+	m := llamaTiny()
+	m.format, m.width, m.heads, m.kv, m.head, m.ff = "Q6_K", 256, 4, 2, 64, 256
+	for _, opt := range []schedule.Options{schedule.DefaultOptions(), schedule.CPUOptions()} {
+		g := m.build()
+		r := modelRigOf(t, m, g, 3)
+		s := r.plan(opt)
+		_, reads := r.run(s, interp.KernelOptions{})
+		for _, b := range g.Buffers() {
+			if b.Format == "" {
+				continue
+			}
+			n := int64(1)
+			for _, d := range b.Shape {
+				extent, _ := d.Int()
+				n *= extent
+			}
+			got := reads[b.ID]
+			if got["ql"] != n || got["qh"] != n {
+				t.Errorf("%s: ql read %d times, qh %d, want %d\n%s", b.Name, got["ql"], got["qh"], n, s)
+			}
+			if opt.Rules.Has(schedule.GroupSplit) && (got["scales"] != n/16 || got["d"] != n/256) {
+				t.Errorf("%s: scales read %d times, d %d, want %d and %d", b.Name, got["scales"], got["d"], n/16, n/256)
+			}
+		}
+	}
+}
+
+// 31: 8-bit activations: the group scale leaves the inner sum, and rounding
+// does not run once per output row.
+func TestTrapQuantisedActivations(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 64).Reshape(2, 32)
+	d := x.Abs().MaxKeep(1).MulScalar(1.0 / 127)
+	q := x.Mul(d.Recip()).AddScalar(0.5).Floor()
+	y := q.Mul(d).Reshape(64)
+	g.Output("y", y.Linear(g.Packed("w", "Q8_0", 96, 64)))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	t.Log(s)
+}
+
+// 33: extents of 1 everywhere.
+func TestTrapExtentOne(t *testing.T) {
+	m := llamaTiny()
+	m.heads, m.kv, m.head, m.width, m.ff, m.context = 1, 1, 32, 32, 32, 1
+	r := modelRig(t, m, 0)
+	r.check(r.plan(schedule.DefaultOptions()), interp.KernelOptions{}, 2e-5)
+
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 1, 32)
+	g.Output("y", normalised(x).Linear(g.Packed("w", "Q8_0", 1, 32)).Softmax(-1))
+	trap(t, g, schedule.DefaultOptions(), nil)
+}
