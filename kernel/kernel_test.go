@@ -36,7 +36,7 @@ func evaluatePlan(t testing.TB, a *ir.Arena, sink *ir.UOp, plan kernel.Plan, var
 	return p
 }
 
-func compare(t testing.TB, a *ir.Arena, sink *ir.UOp, p *program.Program, plan kernel.Plan, vars map[string]int64) {
+func compare(t fataler, a *ir.Arena, sink *ir.UOp, p *program.Program, plan kernel.Plan, vars map[string]int64) {
 	t.Helper()
 	if err := program.Verify(p); err != nil {
 		t.Fatalf("%s: %v\n%s", plan, err, show(p))
@@ -80,6 +80,12 @@ func compare(t testing.TB, a *ir.Arena, sink *ir.UOp, p *program.Program, plan k
 	}
 }
 
+// fataler is what *testing.T and *rapid.T share.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // buffer is a test's argument.
 type buffer struct {
 	dtype   ir.DType
@@ -120,7 +126,7 @@ func (s bufferSet) kernelBuffers() []*interp.KernelBuffer {
 
 // makeBuffers fills every PARAM with random data: floats in -1..1, small
 // non-negative integers, valid blocks of packed formats.
-func makeBuffers(t testing.TB, sink *ir.UOp, vars map[string]int64, rng *rand.Rand) bufferSet {
+func makeBuffers(t fataler, sink *ir.UOp, vars map[string]int64, rng *rand.Rand) bufferSet {
 	var s bufferSet
 	written := make(map[*ir.UOp]bool)
 	for _, store := range sink.Src {
@@ -315,17 +321,92 @@ func (b *builder) softmax(t *ir.UOp, values ...*ir.UOp) *ir.UOp {
 	return b.TupleReduce(values, t, ids, combine)
 }
 
+// attentionParts stores the parts of a softmax over chunks of the cache: three
+// stores of one tuple, of which the third has a range of its own.
+func attentionParts(b *builder, heads, chunks, chunk, dim int64) *ir.UOp {
+	length := chunks * chunk
+	q, k, v := b.param(0, ir.F32, heads, dim), b.param(1, ir.F32, heads, length, dim), b.param(2, ir.F32, heads, length, dim)
+	pm, pl, po := b.param(3, ir.F32, heads, chunks), b.param(4, ir.F32, heads, chunks), b.param(5, ir.F32, heads, chunks, dim)
+	pos := b.Var(ir.VarArg{Name: "pos", Lo: 0, Hi: length - 1, Multiple: 1})
+	h, c, d, e := b.rng(heads), b.rng(chunks), b.rng(dim), b.rng(dim)
+	r := b.rng(chunk)
+	t := b.Add(b.Mul(c, b.n(chunk)), r)
+	live := b.Lt(t, b.Add(pos, b.n(1)))
+	s := b.sum(b.Mul(b.Load(q, h, e), b.Load(k, h, t, e)), e)
+	tuple := b.softmax(r, b.Where(live, s, b.f(-math.MaxFloat32)), b.Where(live, b.f(1), b.f(0)), b.Where(live, b.Load(v, h, t, d), b.f(0)))
+	return b.sink(
+		b.Store(pm, b.Proj(tuple, 0), list(h, c), list(h, c)),
+		b.Store(pl, b.Proj(tuple, 1), list(h, c), list(h, c)),
+		b.Store(po, b.Proj(tuple, 2), list(h, c, d), list(h, c, d)))
+}
+
+// tiles rotates pairs of rows of a product: a STAGE of two sums, read with an
+// index that swaps them.
+func tiles(b *builder, pairs, width, k int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, k), b.param(1, ir.F32, pairs*width, k), b.param(2, ir.F32, pairs*width)
+	h, i, z, r := b.rng(pairs), b.rng(width), b.rng(width), b.rng(k)
+	row := b.Add(b.Mul(h, b.n(width)), z)
+	tile := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, b.sum(b.Mul(b.Load(x, r), b.Load(w, row, r)), r), z)
+	swapped := b.Mod(b.Add(i, b.n(1)), b.n(width))
+	v := b.Where(b.Lt(i, b.n(1)), b.Sub(b.Load(tile, i), b.Load(tile, swapped)), b.Add(b.Load(tile, i), b.Load(tile, swapped)))
+	return b.sink(b.Store(out, v, list(b.Add(b.Mul(h, b.n(width)), i)), list(h, i)))
+}
+
+// normRow: the mean of each row taken away, divided by its deviation; the row
+// staged.
+func normRow(b *builder, rows, n int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, rows, n), b.param(1, ir.F32, rows, n)
+	i, j, z, r, q := b.rng(rows), b.rng(n), b.rng(n), b.rng(n), b.rng(n)
+	mean := b.Mul(b.sum(b.Load(x, i, r), r), b.f(1/float64(n)))
+	row := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, b.Sub(b.Load(x, i, z), mean), z)
+	square := b.sum(b.Mul(b.Load(row, q), b.Load(row, q)), q)
+	v := b.Mul(b.Load(row, j), b.Unary(ir.OpRsqrt, b.Add(square, b.f(1e-5))))
+	return b.sink(b.Store(out, v, list(i, j), list(i, j)))
+}
+
+// tokens: the largest of each row and the row's sum, over a symbolic number of
+// rows.
+func tokens(b *builder, most, n int64) *ir.UOp {
+	count := b.Var(ir.VarArg{Name: "T", Lo: 1, Hi: most, Multiple: 1})
+	param := func(slot int, dims ...*ir.UOp) *ir.UOp {
+		return b.Make(ir.OpParam, ir.F32, ir.ParamArg{Slot: slot}, dims...)
+	}
+	x, top, sum := param(0, count, b.n(n)), param(1, count), param(2, count)
+	t, r, q := b.rngOf(count), b.rng(n), b.rng(n)
+	return b.sink(
+		b.Store(top, b.Reduce(ir.OpMax, b.Load(x, t, r), r), list(t), list(t)),
+		b.Store(sum, b.sum(b.Load(x, t, q), q), list(t), list(t)))
+}
+
+// cacheRow writes rows at positions from memory, some out of range, and reads
+// rows chosen in the same way.
+func cacheRow(b *builder, heads, length, dim int64) *ir.UOp {
+	pos, x, cache, out := b.param(0, ir.I32, heads), b.param(1, ir.F32, heads, dim), b.param(2, ir.F32, heads, length, dim), b.param(3, ir.F32, heads, dim)
+	table := b.param(4, ir.F32, length, dim)
+	h, d := b.rng(heads), b.rng(dim)
+	at := b.Add(b.Cast(b.Load(pos, h), ir.Idx), b.n(3))
+	near := b.Binary(ir.OpMin, b.Cast(b.Load(pos, h), ir.Idx), b.n(length-1))
+	return b.sink(
+		b.Store(cache, b.Mul(b.Load(x, h, d), b.f(2)), list(h, at, d), list(h, d)),
+		b.Store(out, b.Load(table, near, d), list(h, d), list(h, d)))
+}
+
 func TestDefaultPlan(t *testing.T) {
 	for name, build := range map[string]func(b *builder) *ir.UOp{
 		"elementwise": func(b *builder) *ir.UOp { return elementwise(b, 37) },
 		"matvec":      func(b *builder) *ir.UOp { return matvec(b, 5, 48) },
+		"parts":       func(b *builder) *ir.UOp { return attentionParts(b, 2, 3, 4, 16) },
+		"tiles":       func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) },
+		"norm":        func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
+		"tokens":      func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
+		"cache":       func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
 		"attention":   func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) },
 		"Q8_0":        func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 3, 64, true) },
 		"Q6_K":        func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 2, 512, true) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBuilder()
-			evaluate(t, b.Arena, build(b), "", map[string]int64{"pos": 4})
+			evaluate(t, b.Arena, build(b), "", map[string]int64{"pos": 4, "T": 5})
 		})
 	}
 }

@@ -26,7 +26,7 @@ func (o Opt) String() string {
 	if o.Axis != "" {
 		s += " " + o.Axis
 	}
-	if o.Amount != 0 {
+	if o.Amount != 0 || o.Kind == SWAP {
 		s += " " + strconv.FormatInt(o.Amount, 10)
 	}
 	return s
@@ -86,12 +86,11 @@ func parseOpt(words []string) (Opt, error) {
 	}
 	if len(rest) > 0 && info.Amount != amountNone {
 		n, err := strconv.ParseInt(rest[0], 10, 64)
-		if err != nil || n <= 0 {
+		if err != nil || n < 0 || n == 0 && kind != SWAP {
 			return Opt{}, fmt.Errorf("amount %q, want a positive integer", rest[0])
 		}
 		opt.Amount, rest = n, rest[1:]
-	}
-	if info.Amount == amountNeeded && opt.Amount == 0 {
+	} else if info.Amount == amountNeeded {
 		return Opt{}, fmt.Errorf("no amount")
 	}
 	if len(rest) > 0 {

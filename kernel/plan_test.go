@@ -3,7 +3,10 @@ package kernel_test
 import (
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"tgc/ir"
+	"tgc/kernel"
 )
 
 // planCases are kernels with plans that must not change their values.
@@ -62,9 +65,54 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-func TestShow(t *testing.T) {
-	b := newBuilder()
-	var _ *ir.UOp
-	p := evaluate(t, b.Arena, packedMatvec(b, "Q6_K", 4, 2048, true), "VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0; PREFETCH p2 8192", nil)
-	t.Log(show(p))
+// Any plan that is accepted keeps every value; one that is refused says why.
+func TestRandomPlans(t *testing.T) {
+	kernels := []func(b *builder) *ir.UOp{
+		func(b *builder) *ir.UOp { return elementwise(b, 60) },
+		func(b *builder) *ir.UOp { return matvec(b, 6, 48) },
+		func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 128, true) },
+		func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 2, 256, false) },
+		func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 5, 4, 256) },
+		func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) },
+		func(b *builder) *ir.UOp { return attentionParts(b, 2, 3, 4, 16) },
+		func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) },
+		func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
+		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
+		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBuilder()
+		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)
+		var plan kernel.Plan
+		axes := kernel.Axes(sink)
+		kinds := []kernel.OptKind{kernel.VECTOR, kernel.VECTOR, kernel.UPCAST, kernel.UNROLL, kernel.ROLL, kernel.LOCAL, kernel.GROUP,
+			kernel.PADTO, kernel.STAGE, kernel.FMA, kernel.SWAP, kernel.THREAD, kernel.PREFETCH}
+		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
+			opt := kernel.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
+			if opt.Kind != kernel.FMA {
+				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis").Name
+				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
+			}
+			switch opt.Kind {
+			case kernel.STAGE, kernel.THREAD:
+				opt.Amount = 0
+			case kernel.SWAP:
+				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))
+			case kernel.PREFETCH:
+				opt.Axis = "p2"
+			}
+			plan.Opts = append(plan.Opts, opt)
+		}
+		if opt, err := kernel.Parse(plan.String()); err != nil || opt.String() != plan.String() {
+			rt.Fatalf("plan %q parses to %q, %v", plan, opt, err)
+		}
+		if err := kernel.Feasible(b.Arena, sink, plan, avx512); err != nil {
+			return
+		}
+		p, err := kernel.Lower(b.Arena, sink, plan, avx512)
+		if err != nil {
+			rt.Fatalf("%s: feasible, but: %v", plan, err)
+		}
+		compare(rt, b.Arena, sink, p, plan, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
+	})
 }

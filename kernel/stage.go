@@ -20,13 +20,14 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 		return l.settle(l.lower(stage.Src[0], point))
 	}
 	array := l.fillStage(stage, at)
-	extents := make([]*ir.UOp, len(stage.Src)-1)
-	for k, z := range stage.Src[1:] {
-		extents[k] = l.constantExtent(z)
-	}
 	addr := l.address[u]
 	if addr == nil {
-		addr = l.flatten(u, extents, u.Indices(), true)
+		own := l.ownLanes(stage)
+		extents := make([]*ir.UOp, 0, len(stage.Src)-1+len(own))
+		for _, z := range append(stage.Src[1:len(stage.Src):len(stage.Src)], own...) {
+			extents = append(extents, l.constantExtent(z))
+		}
+		addr = l.flatten(u, extents, append(u.Indices()[:len(stage.Src)-1:len(stage.Src)-1], own...), true)
 	}
 	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
 }
@@ -69,6 +70,16 @@ func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
 	return l.arena.Index(max(hi, 1))
 }
 
+// ownLanes are the lane ranges that the values of a stage depend on from
+// outside: they are further, innermost axes of its array.
+func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, i := range l.free.of(stage).meet(l.lanes).list() {
+		out = append(out, l.ranges[i])
+	}
+	return out
+}
+
 // fillStage makes and fills the array of a STAGE, once per scope of its free
 // ranges and copy of them.
 func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
@@ -86,8 +97,8 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 		start := l.startCoords()
 		for _, i := range l.free.of(stage).meet(l.vector).list() {
 			start[i] = at[i]
-			if at[i] == laneCoord {
-				fail("a stage varies along lanes")
+			if l.lanes.has(i) != (at[i] == laneCoord) {
+				fail("a stage is read along other lanes than its own")
 			}
 		}
 		l.fillLoops(stage, array, stage.Src[1:], start)
@@ -98,7 +109,7 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 
 func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 	count := int64(1)
-	for _, z := range stage.Src[1:] {
+	for _, z := range append(stage.Src[1:len(stage.Src):len(stage.Src)], l.ownLanes(stage)...) {
 		n, _ := l.constantExtent(z).Int()
 		if count *= n; count > maxStageElements {
 			fail("a stage of more than %d elements", maxStageElements)
@@ -136,7 +147,7 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	a := l.arena
 	var digits []int
 	sum := a.Index(0)
-	for _, z := range stage.Src[1:] {
+	for _, z := range append(stage.Src[1:len(stage.Src):len(stage.Src)], l.ownLanes(stage)...) {
 		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
 		if i := l.free.index[z]; l.roles[i] == roleLane {
 			digits = unionDigits(digits, []int{i})
