@@ -1,6 +1,10 @@
 package schedule
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // height is the largest canonical name closed inside u, 0 for none. See value.
 func (s *scheduler) height(u *ir.UOp) int {
@@ -30,7 +34,9 @@ func (s *scheduler) height(u *ir.UOp) int {
 	return h
 }
 
-// closeReduce gives the range of a REDUCE its canonical name.
+// closeReduce gives the range of a REDUCE its canonical name, or the next that
+// is not free in its values: a reduce that just became deeper may stand inside
+// one whose range still has the name that it needs.
 func (s *scheduler) closeReduce(u *ir.UOp) *ir.UOp {
 	r := u.ReduceRange()
 	h := 0
@@ -38,6 +44,10 @@ func (s *scheduler) closeReduce(u *ir.UOp) *ir.UOp {
 		h = max(h, s.height(v))
 	}
 	name := s.a.Range(h+1, r.Src[0])
+	for name != r && slices.ContainsFunc(u.ReduceValues(), func(v *ir.UOp) bool { return s.dependsOn(v, name) }) {
+		h++
+		name = s.a.Range(h+1, r.Src[0])
+	}
 	if name == r {
 		return u
 	}
@@ -48,8 +58,14 @@ func (s *scheduler) closeReduce(u *ir.UOp) *ir.UOp {
 func (s *scheduler) closeStage(u *ir.UOp) *ir.UOp {
 	h := s.height(u.Src[0])
 	with := make(map[*ir.UOp]*ir.UOp)
-	for i, r := range u.Src[1:] {
-		with[r] = s.a.Range(h+1+i, r.Src[0])
+	for _, r := range u.Src[1:] {
+		name := s.a.Range(h+1, r.Src[0])
+		for !slices.Contains(u.Src[1:], name) && s.dependsOn(u.Src[0], name) {
+			h++
+			name = s.a.Range(h+1, r.Src[0])
+		}
+		with[r] = name
+		h++
 	}
 	return s.a.Make(u.Op, u.DType, u.Arg, s.rename(u.Src, with)...)
 }

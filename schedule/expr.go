@@ -138,5 +138,11 @@ func (s *scheduler) rewriteReduces(u *ir.UOp, f func(*ir.UOp) *ir.UOp) *ir.UOp {
 		done[u] = r
 		return r
 	}
-	return visit(u)
+	out := visit(u)
+	if out != u { // inner reduces may have made way for outer names: settle
+		clear(done)
+		f = func(r *ir.UOp) *ir.UOp { return r }
+		out = visit(out)
+	}
+	return out
 }
