@@ -1,0 +1,66 @@
+package testkit
+
+import (
+	"math"
+
+	"tgc/ir"
+)
+
+// fold adds up the elements of a reduce. Float sums are taken in float64; the
+// bound allows any order of summation and factors moved in or out of the sum.
+type fold struct {
+	op    ir.Op
+	dtype ir.DType
+	total Number
+	count int
+}
+
+// movedFactors is how many roundings a term may suffer more in one form of a
+// sum than in another, because factors moved across it.
+const movedFactors = 12
+
+func newFold(op ir.Op, dtype ir.DType) fold {
+	return fold{op: op, dtype: dtype, total: exact(dtype, ir.ReduceIdentity(op, dtype))}
+}
+
+func (f *fold) add(n Number) {
+	f.count++
+	if !f.dtype.IsFloat() {
+		f.total = apply(f.op, f.dtype, f.dtype, []Number{f.total, n})
+		return
+	}
+	switch f.op {
+	case ir.OpAdd:
+		f.total.F += n.F
+		f.total.Error += n.Error
+		f.total.Magnitude += n.Magnitude
+	case ir.OpMul:
+		f.total.Error = mulError(f.total, n)
+		f.total.F *= n.F
+		f.total.Error += 4 * unit(f.dtype) * math.Abs(f.total.F)
+		f.total.Magnitude *= n.Magnitude
+	default:
+		largest := max(f.total.Error, n.Error)
+		if f.count == 1 {
+			largest = n.Error
+		}
+		f.total.Scalar = ir.EvalScalar(f.op, f.dtype, f.dtype, []ir.Scalar{f.total.Scalar, n.Scalar})
+		f.total.Error = largest
+		f.total.Magnitude = math.Abs(f.total.F)
+	}
+}
+
+func (f *fold) result() Number {
+	n := f.total
+	if !f.dtype.IsFloat() || f.count == 0 {
+		return n
+	}
+	if f.op == ir.OpAdd {
+		n.Error += float64(f.count+movedFactors) * unit(f.dtype) * n.Magnitude
+	}
+	if math.IsNaN(n.F) || math.IsNaN(n.Error) || (f.op == ir.OpAdd || f.op == ir.OpMul) && math.IsInf(n.F, 0) {
+		n.Error = math.Inf(1)
+	}
+	n.F = ir.RoundFloat(f.dtype, n.F)
+	return n
+}

@@ -1,0 +1,305 @@
+package testkit
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"pgregory.net/rapid"
+	"tgc/ir"
+	"tgc/runtime/interp"
+	"tgc/tensor"
+)
+
+// Limits steers the generator.
+type Limits struct {
+	MinOps, MaxOps int
+	// Elements is the largest tensor that is made, in elements.
+	Elements int
+	// Symbolic adds inputs whose length is a VAR.
+	Symbolic bool
+	// Empty allows extents of 0.
+	Empty bool
+	// Packed allows packed weights; rows have at least 32 elements then.
+	Packed bool
+	// Only keeps the makers with these names; empty keeps all.
+	Only []string
+}
+
+// DefaultLimits are graphs that compile and run in some milliseconds.
+func DefaultLimits() Limits {
+	return Limits{MinOps: 1, MaxOps: 10, Elements: 600, Packed: true}
+}
+
+// Cases is a generator of random graphs with contents.
+func Cases(limits Limits) *rapid.Generator[*Case] {
+	return rapid.Custom(func(t *rapid.T) *Case { return generate(t, limits) })
+}
+
+// builder is a graph in the making, with its values on the case's contents.
+type builder struct {
+	t      *rapid.T
+	limits Limits
+	c      *Case
+	g      *tensor.Graph
+	eager  *Eager
+	rng    *rand.Rand
+	pool   []*tensor.Tensor
+	size   *ir.UOp // the VAR of symbolic graphs
+}
+
+// maker is one row of the generator's tables: it extends the graph by an op or
+// a motif, or returns nil when it finds nothing to work on.
+type maker struct {
+	name   string
+	weight int
+	make   func(b *builder) *tensor.Tensor
+}
+
+// SizeVar is the name of the symbolic size and SizeHigh its largest value.
+const (
+	SizeVar  = "n"
+	SizeHigh = 5
+)
+
+func generate(t *rapid.T, limits Limits) *Case {
+	seed := rapid.Uint64().Draw(t, "seed")
+	g := tensor.NewGraph()
+	c := &Case{Graph: g, Buffers: make(map[int64]*interp.KernelBuffer), Vars: make(map[string]int64)}
+	b := &builder{t: t, limits: limits, c: c, g: g, rng: rand.New(rand.NewPCG(seed, 1))}
+	b.eager = NewEager(make(map[int64]*Numbers), c.Vars)
+	if limits.Symbolic {
+		c.Vars[SizeVar] = 3
+		b.size = g.Var(SizeVar, 0, SizeHigh)
+		if !limits.Empty {
+			b.size = g.Var(SizeVar, 1, SizeHigh)
+		}
+		b.keep(symbolicInput(b))
+	}
+	b.keep(b.input(ir.F32, b.shape("shape")...))
+	rows := selectMakers(limits)
+	for range b.intRange("ops", limits.MinOps, limits.MaxOps) {
+		m := rows[b.intRange("op", 0, len(rows)-1)]
+		if out := m.make(b); out != nil {
+			b.keep(out)
+		}
+	}
+	b.outputs()
+	return c
+}
+
+// selectMakers repeats every row by its weight.
+func selectMakers(limits Limits) []maker {
+	var rows []maker
+	for _, table := range [][]maker{pointOps, moveOps, foldOps, motifOps} {
+		for _, m := range table {
+			if !wanted(limits, m.name) {
+				continue
+			}
+			for range m.weight {
+				rows = append(rows, m)
+			}
+		}
+	}
+	return rows
+}
+
+func wanted(limits Limits, name string) bool {
+	if name == "packed" && !limits.Packed {
+		return false
+	}
+	for _, only := range limits.Only {
+		if only == name {
+			return true
+		}
+	}
+	return len(limits.Only) == 0
+}
+
+// outputs stores the last value and some others.
+func (b *builder) outputs() {
+	last := len(b.pool) - 1
+	chosen := map[int]bool{last: true}
+	for range b.intRange("more outputs", 0, 2) {
+		chosen[b.intRange("output", 0, last)] = true
+	}
+	for i := range b.pool {
+		if chosen[i] {
+			b.declare(b.g.Output(fmt.Sprintf("out%d", i), b.pool[i]))
+		}
+	}
+}
+
+// keep adds a value to the pool if the eager model finds it tame.
+func (b *builder) keep(t *tensor.Tensor) bool {
+	if err := b.g.Err(); err != nil {
+		b.t.Fatalf("the generator made a bad graph: %v", err)
+	}
+	if !b.tame(t) {
+		return false
+	}
+	b.pool = append(b.pool, t)
+	return true
+}
+
+func (b *builder) tame(t *tensor.Tensor) bool {
+	count := int64(1)
+	for _, dim := range t.Shape() {
+		count *= upper(dim)
+	}
+	if count > int64(b.limits.Elements) {
+		return false
+	}
+	v := b.eager.Eval(t.Node())
+	for _, n := range v.Data {
+		bad := n.Error != 0
+		if v.DType.IsFloat() {
+			bad = math.IsNaN(n.F) || math.Abs(n.F) > 1e4 || n.Error > 2e-3*max(1, math.Abs(n.F))
+		}
+		if bad {
+			return false
+		}
+	}
+	return true
+}
+
+// declare fills a buffer that the graph declared.
+func (b *builder) declare(info tensor.BufferInfo) {
+	b.declareInts(info, -4, 9)
+}
+
+func (b *builder) declareInts(info tensor.BufferInfo, lo, hi int64) {
+	if err := b.c.Fill(info, b.rng, lo, hi); err != nil {
+		b.t.Fatalf("fill %q: %v", info.Name, err)
+	}
+	n, err := decodeBuffer(b.c.Buffers[info.ID])
+	if err != nil {
+		b.t.Fatalf("decode %q: %v", info.Name, err)
+	}
+	b.eager.Buffers[info.ID] = n
+}
+
+func (b *builder) lastBuffer() tensor.BufferInfo {
+	list := b.g.Buffers()
+	return list[len(list)-1]
+}
+
+func (b *builder) name(kind string) string { return fmt.Sprintf("%s%d", kind, len(b.g.Buffers())) }
+
+// input declares and fills a buffer; integers lie in -4..9.
+func (b *builder) input(dtype ir.DType, shape ...int) *tensor.Tensor {
+	return b.inputInts(dtype, -4, 9, shape...)
+}
+
+func (b *builder) inputInts(dtype ir.DType, lo, hi int64, shape ...int) *tensor.Tensor {
+	if !dtype.IsSigned() {
+		lo = max(lo, 0)
+	}
+	t := b.g.Input(b.name("in"), dtype, shape...)
+	b.declareInts(b.lastBuffer(), lo, hi)
+	return t
+}
+
+// weight is an input of a random storage dtype, read as f32.
+func (b *builder) weight(shape ...int) *tensor.Tensor {
+	dtype := rapid.SampledFrom([]ir.DType{ir.F32, ir.F32, ir.F16, ir.BF16}).Draw(b.t, "weight dtype")
+	return b.input(dtype, shape...).Cast(ir.F32)
+}
+
+// packedWeight is a decoded weight; width is a multiple of the format's block.
+func (b *builder) packedWeight(format string, shape ...int) *tensor.Tensor {
+	t := b.g.Packed(b.name("w"), format, shape...)
+	b.declare(b.lastBuffer())
+	return t
+}
+
+func (b *builder) intRange(label string, lo, hi int) int {
+	return rapid.IntRange(lo, hi).Draw(b.t, label)
+}
+
+func (b *builder) chance(label string) bool { return rapid.Bool().Draw(b.t, label) }
+
+// extents are small: 1 is a special case everywhere, powers of two split.
+var extents = []int{1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16}
+
+func (b *builder) extent(label string) int {
+	if b.limits.Empty && b.intRange(label+" empty", 0, 15) == 15 {
+		return 0
+	}
+	return rapid.SampledFrom(extents).Draw(b.t, label)
+}
+
+// shape draws a shape of rank 0 to 4 within the element limit.
+func (b *builder) shape(label string) []int {
+	shape := make([]int, b.intRange(label+" rank", 0, 4))
+	room := b.limits.Elements / 2
+	for k := range shape {
+		shape[k] = b.extent(label)
+		if shape[k] > max(room, 1) {
+			shape[k] = 1
+		}
+		room /= max(shape[k], 1)
+	}
+	return shape
+}
+
+// pick draws a value of the pool that passes a test, or nil.
+func (b *builder) pick(label string, ok func(t *tensor.Tensor) bool) *tensor.Tensor {
+	var list []*tensor.Tensor
+	for i := len(b.pool) - 1; i >= 0; i-- { // the newest first: rapid shrinks to it
+		if ok(b.pool[i]) {
+			list = append(list, b.pool[i])
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return list[b.intRange(label, 0, len(list)-1)]
+}
+
+func isFloat(t *tensor.Tensor) bool { return t.DType() == ir.F32 }
+
+// float picks an f32 value of at least some rank.
+func (b *builder) float(rank int) *tensor.Tensor {
+	return b.pick("value", func(t *tensor.Tensor) bool { return isFloat(t) && t.Rank() >= rank })
+}
+
+// constantShape is the shape, ok if no extent is symbolic or 0.
+func constantShape(t *tensor.Tensor) (shape []int, ok bool) {
+	for _, dim := range t.Shape() {
+		n, isConst := dim.Int()
+		if !isConst || n == 0 {
+			return nil, false
+		}
+		shape = append(shape, int(n))
+	}
+	return shape, true
+}
+
+// solid picks an f32 value without symbolic or empty extents.
+func (b *builder) solid(rank int) (t *tensor.Tensor, shape []int) {
+	t = b.pick("value", func(t *tensor.Tensor) bool {
+		_, ok := constantShape(t)
+		return ok && isFloat(t) && t.Rank() >= rank
+	})
+	if t != nil {
+		shape, _ = constantShape(t)
+	}
+	return t, shape
+}
+
+// axis draws an axis of t.
+func (b *builder) axis(t *tensor.Tensor) int { return b.intRange("axis", 0, t.Rank()-1) }
+
+// symbolicInput is a buffer cut to the symbolic size along one axis.
+func symbolicInput(b *builder) *tensor.Tensor {
+	shape := []int{SizeHigh}
+	if b.chance("leading axis") {
+		shape = append([]int{b.intRange("rows", 1, 3)}, shape...)
+	}
+	along := len(shape) - 1
+	if b.chance("trailing axis") {
+		shape = append(shape, b.intRange("columns", 1, 4))
+	}
+	return b.input(ir.F32, shape...).Slice(along, b.g.Dims(0)[0], b.size)
+}
