@@ -16,7 +16,7 @@ func newOpt() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "opt PASS[,PASS...] FILE.uop",
 		Short:   "Run named passes on a graph in text form",
-		Example: "  tgc opt --list\n  tgc opt verify,simplify graph.uop",
+		Example: "  tgc opt --list\n  tgc opt simplify,verify-kernel kernel.uop",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if list {
 				return cobra.NoArgs(cmd, args)

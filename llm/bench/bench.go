@@ -107,8 +107,8 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		return nil, err
 	}
 	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode, Threads: opt.Threads}
-	r.Compile = s.CompileTime().Seconds()
-	r.Load = (opt.Load + time.Since(start) - s.CompileTime()).Seconds()
+	r.Compile = round(s.CompileTime().Seconds())
+	r.Load = round((opt.Load + time.Since(start) - s.CompileTime()).Seconds())
 	b := &bench{session: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1), m.Config.Vocabulary)}
 	for _, part := range []func(context.Context) error{b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
