@@ -15,7 +15,7 @@ func argText(arg Arg) string {
 	case IntArg:
 		return strconv.FormatInt(int64(a), 10)
 	case FloatArg:
-		return floatText(a.Value())
+		return floatText(F64, a.Value())
 	case AxesArg:
 		parts := make([]string, len(a))
 		for i, axis := range a.List() {
@@ -85,13 +85,24 @@ func isWordByte(c byte) bool {
 	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// floatText is the shortest decimal that reads back to the same float64.
-func floatText(v float64) string {
-	if v != v {
+// floatText is the shortest decimal that reads back to the same value of a
+// dtype: F16 and BF16 values are F32 values too.
+func floatText(dtype DType, v float64) string {
+	switch {
+	case v != v:
 		return "nan"
+	case math.IsInf(v, 1):
+		return "inf"
+	case math.IsInf(v, -1):
+		return "-inf"
 	}
-	if math.IsInf(v, 0) {
-		return strings.ToLower(strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+"))
+	return strconv.FormatFloat(v, 'g', -1, floatBits(dtype))
+}
+
+// floatBits is the precision in which a dtype's constants are written.
+func floatBits(dtype DType) int {
+	if dtype == F64 {
+		return 64
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return 32
 }

@@ -198,7 +198,7 @@ func checkConst(u *UOp) error {
 	case FloatArg:
 		v := arg.Value()
 		if !u.DType.IsFloat() || v == v && RoundFloat(u.DType, v) != v {
-			return fmt.Errorf("%s is no value of %s", floatText(v), u.DType)
+			return fmt.Errorf("%s is no value of %s", floatText(F64, v), u.DType)
 		}
 	}
 	return nil

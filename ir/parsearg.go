@@ -55,7 +55,7 @@ func (p *parser) floatConstant(at int, text string, dtype DType) (Arg, error) {
 		v = math.Inf(-1)
 	default:
 		var err error
-		if v, err = strconv.ParseFloat(text, 64); err != nil || len(text) > 64 || strings.ContainsAny(text, "xXnN_pP") {
+		if v, err = strconv.ParseFloat(text, floatBits(dtype)); err != nil || len(text) > 64 || strings.ContainsAny(text, "xXnN_pP") {
 			return nil, p.expected(at, "a value of "+dtype.String())
 		}
 	}

@@ -76,7 +76,7 @@ func floatArgText(dtype DType, f FloatArg) string {
 	if v != v && f != nanOf(dtype) {
 		return fmt.Sprintf("nan(%x)", uint64(f))
 	}
-	return floatText(v)
+	return floatText(dtype, v)
 }
 
 func constText(u *UOp) string {

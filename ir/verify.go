@@ -19,3 +19,12 @@ func verifyNodes(order []*UOp, form Form, formName string) error {
 	}
 	return nil
 }
+
+// Verify checks a graph as the form that its root is in: a kernel if it is a
+// PAR or a SINK of STOREs, else a tensor graph.
+func Verify(root *UOp) error {
+	if root.Op == OpPar || root.Op == OpSink && len(root.Src) > 0 && root.Src[0].Op == OpStore {
+		return VerifyKernel(root)
+	}
+	return VerifyTensor(root)
+}

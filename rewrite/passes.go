@@ -17,6 +17,9 @@ type Pass struct {
 // every rule set alone.
 func Passes() []Pass {
 	passes := []Pass{
+		{"verify", "check the contract of the form that the root is in", func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+			return root, ir.Verify(root)
+		}},
 		{"verify-tensor", "check the contract of the tensor graph", func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			return root, ir.VerifyTensor(root)
 		}},
