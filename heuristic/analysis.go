@@ -19,6 +19,7 @@ type analysis struct {
 	free   map[*ir.UOp]axisSet
 	bounds *ir.Bounds
 	stages []*ir.UOp
+	cuts   map[*ir.UOp][]int64 // where index expressions cut a range into digits
 
 	operands []*operand // of sums, large ones first
 	written  map[*ir.UOp]bool
@@ -27,7 +28,7 @@ type analysis struct {
 func analyse(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) *analysis {
 	a := &analysis{arena: arena, sink: sink, desc: desc, knobs: knobs,
 		order: ir.Toposort(sink), axes: kernel.Axes(sink), index: make(map[*ir.UOp]int),
-		free: make(map[*ir.UOp]axisSet), bounds: ir.NewBounds(), written: make(map[*ir.UOp]bool)}
+		free: make(map[*ir.UOp]axisSet), bounds: ir.NewBounds(), written: make(map[*ir.UOp]bool), cuts: kernel.Boundaries(arena, sink)}
 	for i, x := range a.axes {
 		a.index[x.Range] = i
 	}

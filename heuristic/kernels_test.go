@@ -1,0 +1,302 @@
+package heuristic_test
+
+import (
+	"math"
+
+	"tgc/ir"
+	"tgc/packed"
+)
+
+// builder makes kernels by hand.
+type builder struct {
+	*ir.Arena
+	next int
+}
+
+func newBuilder() *builder { return &builder{Arena: ir.NewArena()} }
+
+func (b *builder) rng(n int64) *ir.UOp { return b.rngOf(b.Index(n)) }
+
+func (b *builder) rngOf(n *ir.UOp) *ir.UOp {
+	b.next++
+	return b.Range(b.next-1, n)
+}
+
+func (b *builder) param(slot int, d ir.DType, dims ...int64) *ir.UOp {
+	return b.Make(ir.OpParam, d, ir.ParamArg{Slot: slot}, b.extents(dims)...)
+}
+
+func (b *builder) packed(slot int, format string, dims ...int64) *ir.UOp {
+	return b.Make(ir.OpParam, ir.U8, ir.ParamArg{Slot: slot, Format: format}, b.extents(dims)...)
+}
+
+func (b *builder) extents(dims []int64) []*ir.UOp {
+	src := make([]*ir.UOp, len(dims))
+	for i, n := range dims {
+		src[i] = b.Index(n)
+	}
+	return src
+}
+
+// weight is a matrix of a format and the value of its elements as f32.
+func (b *builder) weight(slot int, format string, rows, k int64) func(row, k *ir.UOp) *ir.UOp {
+	f, ok := packed.Lookup(format)
+	if !ok {
+		panic("no format " + format)
+	}
+	var w *ir.UOp
+	if f.IsPlain() {
+		w = b.param(slot, f.Plain, rows, k)
+	} else {
+		w = b.packed(slot, format, rows, k)
+	}
+	return func(row, k *ir.UOp) *ir.UOp { return f.Decode(b.Arena, w, row, k) }
+}
+
+func (b *builder) sum(v *ir.UOp, over ...*ir.UOp) *ir.UOp {
+	for i := len(over) - 1; i >= 0; i-- {
+		v = b.Reduce(ir.OpAdd, v, over[i])
+	}
+	return v
+}
+
+func (b *builder) f(v float64) *ir.UOp { return b.Const(ir.F32, v) }
+
+func (b *builder) stage(v *ir.UOp, over ...*ir.UOp) *ir.UOp {
+	return b.Make(ir.OpStage, v.DType, ir.StageArg{}, append([]*ir.UOp{v}, over...)...)
+}
+
+func (b *builder) sink(stores ...*ir.UOp) *ir.UOp { return b.Make(ir.OpSink, ir.Void, nil, stores...) }
+
+func list(u ...*ir.UOp) []*ir.UOp { return u }
+
+// silu is x/(1+exp(-x)).
+func (b *builder) silu(x *ir.UOp) *ir.UOp {
+	e := b.Unary(ir.OpExp2, b.Mul(x, b.f(-math.Log2E)))
+	return b.Mul(x, b.Unary(ir.OpRecip, b.Add(b.f(1), e)))
+}
+
+// softmax is the tuple reduce (max, sum of weights, weighted sums..).
+func (b *builder) softmax(t *ir.UOp, values ...*ir.UOp) *ir.UOp {
+	n := len(values)
+	arg := func(i int) *ir.UOp { return b.Make(ir.OpArg, ir.F32, ir.IntArg(i)) }
+	exp := func(x *ir.UOp) *ir.UOp { return b.Unary(ir.OpExp2, b.Mul(x, b.f(math.Log2E))) }
+	m := b.Binary(ir.OpMax, arg(0), arg(n))
+	ids, combine := list(b.f(-math.MaxFloat32)), list(m)
+	for i := 1; i < n; i++ {
+		ids = append(ids, b.f(0))
+		combine = append(combine, b.Add(
+			b.Mul(arg(i), exp(b.Sub(arg(0), m))),
+			b.Mul(arg(n+i), exp(b.Sub(arg(n), m)))))
+	}
+	return b.TupleReduce(values, t, ids, combine)
+}
+
+// rsqrtMean is 1/sqrt(mean(x*x)+eps).
+func (b *builder) rsqrtMean(x *ir.UOp, n int64, k *ir.UOp) *ir.UOp {
+	ss := b.sum(b.Mul(b.Load(x, k), b.Load(x, k)), k)
+	return b.Unary(ir.OpRsqrt, b.Add(b.Mul(ss, b.f(1/float64(n))), b.f(1e-5)))
+}
+
+// variant changes the form of a matvec, not its meaning.
+type variant struct {
+	cast, swap, norm, bias, residual, gate, transposed bool
+}
+
+// matvec: out[n] = sum_k x[k] * W[n,k]. Slots: 0 x, 1 W, 2 out, then what the
+// variant adds.
+func (b *builder) matvec(format string, rows, k int64, v variant) *ir.UOp {
+	x, out := b.param(0, ir.F32, k), b.param(2, ir.F32, rows)
+	n, r := b.rng(rows), b.rng(k)
+	y := b.Load(x, r)
+	if v.norm {
+		y = b.Mul(y, b.Load(b.param(3, ir.F32, k), r))
+	}
+	product := func(slot int) *ir.UOp {
+		var w *ir.UOp
+		if v.transposed {
+			w = b.Load(b.param(slot, ir.F32, k, rows), r, n)
+		} else {
+			w = b.weight(slot, format, rows, k)(n, r)
+		}
+		if v.cast {
+			w = b.Cast(b.Cast(w, ir.F64), ir.F32)
+		}
+		if v.swap {
+			return b.sum(b.Mul(w, y), r)
+		}
+		return b.sum(b.Mul(y, w), r)
+	}
+	value := product(1)
+	if v.norm {
+		value = b.Mul(b.rsqrtMean(x, k, r), value)
+	}
+	if v.gate {
+		value = b.Mul(b.silu(value), product(6))
+	}
+	if v.bias {
+		value = b.Add(value, b.Load(b.param(4, ir.F32, rows), n))
+	}
+	if v.residual {
+		value = b.Add(b.Load(b.param(5, ir.F32, rows), n), value)
+	}
+	return b.sink(b.Store(out, value, list(n), list(n)))
+}
+
+// matmul: out[t,n] = sum_k x[t,k] * W[n,k].
+func (b *builder) matmul(format string, tokens, rows, k int64, v variant) *ir.UOp {
+	x, out := b.param(0, ir.F32, tokens, k), b.param(2, ir.F32, tokens, rows)
+	t, n, r := b.rng(tokens), b.rng(rows), b.rng(k)
+	y := b.Load(x, t, r)
+	w := b.weight(1, format, rows, k)(n, r)
+	if v.cast {
+		w = b.Cast(b.Cast(w, ir.F64), ir.F32)
+	}
+	value := b.Mul(y, w)
+	if v.swap {
+		value = b.Mul(w, y)
+	}
+	value = b.sum(value, r)
+	if v.gate {
+		value = b.Mul(b.silu(value), b.sum(b.Mul(y, b.weight(6, format, rows, k)(n, r)), r))
+	}
+	if v.bias {
+		value = b.Add(value, b.Load(b.param(4, ir.F32, rows), n))
+	}
+	return b.sink(b.Store(out, value, list(t, n), list(t, n)))
+}
+
+// pairs: a matvec whose neighbouring rows are rotated by an angle: a STAGE of
+// two sums for each pair of outputs. halves pairs i with i+32 instead.
+func (b *builder) pairs(format string, heads, k int64, halves bool) *ir.UOp {
+	rows := heads * 64
+	x, out, cos, sin := b.param(0, ir.F32, k), b.param(2, ir.F32, heads, 64), b.param(3, ir.F32, 32), b.param(4, ir.F32, 32)
+	w := b.weight(1, format, rows, k)
+	h, p, i, z, r := b.rng(heads), b.rng(32), b.rng(2), b.rng(2), b.rng(k)
+	row := func(z *ir.UOp) *ir.UOp {
+		if halves {
+			return b.Add(b.Add(b.Mul(h, b.Index(64)), p), b.Mul(z, b.Index(32)))
+		}
+		return b.Add(b.Add(b.Mul(h, b.Index(64)), b.Mul(p, b.Index(2))), z)
+	}
+	tile := b.stage(b.sum(b.Mul(b.Load(x, r), w(row(z), r)), r), z)
+	c, s := b.Load(cos, p), b.Load(sin, p)
+	self, other := b.Load(tile, i), b.Load(tile, b.Mod(b.Add(i, b.Index(1)), b.Index(2)))
+	value := b.Where(b.Lt(i, b.Index(1)), b.Sub(b.Mul(self, c), b.Mul(other, s)), b.Add(b.Mul(other, s), b.Mul(self, c)))
+	at := b.Add(b.Mul(p, b.Index(2)), i)
+	if halves {
+		at = b.Add(p, b.Mul(i, b.Index(32)))
+	}
+	return b.sink(b.Store(out, value, list(h, at), list(h, p, i)))
+}
+
+// headNorm: a matvec whose heads of 64 rows are normalised: a STAGE of 64 sums.
+func (b *builder) headNorm(format string, heads, k int64) *ir.UOp {
+	x, gamma, out := b.param(0, ir.F32, k), b.param(3, ir.F32, 64), b.param(2, ir.F32, heads, 64)
+	w := b.weight(1, format, heads*64, k)
+	h, i, z, e, r := b.rng(heads), b.rng(64), b.rng(64), b.rng(64), b.rng(k)
+	tile := b.stage(b.sum(b.Mul(b.Load(x, r), w(b.Add(b.Mul(h, b.Index(64)), z), r)), r), z)
+	ss := b.sum(b.Mul(b.Load(tile, e), b.Load(tile, e)), e)
+	scale := b.Unary(ir.OpRsqrt, b.Add(b.Mul(ss, b.f(1.0/64)), b.f(1e-6)))
+	value := b.Mul(b.Mul(b.Load(tile, i), scale), b.Load(gamma, i))
+	return b.sink(b.Store(out, value, list(h, i), list(h, i)))
+}
+
+// experts: out[j,n] = sum_k x[k] * W[id[j], n, k].
+func (b *builder) experts(format string, used, all, rows, k int64) *ir.UOp {
+	x, ids, out := b.param(0, ir.F32, k), b.param(3, ir.I32, used), b.param(2, ir.F32, used, rows)
+	w := b.weight(1, format, all*rows, k)
+	j, n, r := b.rng(used), b.rng(rows), b.rng(k)
+	id := b.Cast(b.Load(ids, j), ir.Idx)
+	id = b.Binary(ir.OpMax, b.Binary(ir.OpMin, id, b.Index(all-1)), b.Index(0))
+	row := b.Add(b.Mul(id, b.Index(rows)), n)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, r), w(row, r)), r), list(j, n), list(j, n)))
+}
+
+// layerNormed: a matvec behind a staged row: z = (x - mean) * gamma.
+func (b *builder) layerNormed(format string, rows, k int64) *ir.UOp {
+	x, gamma, out := b.param(0, ir.F32, k), b.param(3, ir.F32, k), b.param(2, ir.F32, rows)
+	n, r, z, m := b.rng(rows), b.rng(k), b.rng(k), b.rng(k)
+	mean := b.Mul(b.sum(b.Load(x, m), m), b.f(1/float64(k)))
+	row := b.stage(b.Mul(b.Sub(b.Load(x, z), mean), b.Load(gamma, z)), z)
+	value := b.sum(b.Mul(b.Load(row, r), b.weight(1, format, rows, k)(n, r)), r)
+	return b.sink(b.Store(out, value, list(n), list(n)))
+}
+
+// attention: out[h,i,d] = softmax over t < pos+1 of q[h,i].K[h,t], times V. With
+// tokens > 0, queries of several tokens under a causal mask.
+func (b *builder) attention(kv, group, length, dim, tokens int64) *ir.UOp {
+	q, out := b.param(0, ir.F32, max(tokens, 1), kv, group, dim), b.param(3, ir.F32, max(tokens, 1), kv, group, dim)
+	k, v := b.param(1, ir.F32, kv, length, dim), b.param(2, ir.F32, kv, length, dim)
+	pos := b.Var(ir.VarArg{Name: "pos", Lo: 0, Hi: length - 1})
+	h, i, d, e := b.rng(kv), b.rng(group), b.rng(dim), b.rng(dim)
+	t := b.rngOf(b.Add(pos, b.Index(1)))
+	u := b.Index(0)
+	if tokens > 0 {
+		u = b.rng(tokens)
+	}
+	s := b.Mul(b.sum(b.Mul(b.Load(q, u, h, i, e), b.Load(k, h, t, e)), e), b.f(0.125))
+	if tokens > 0 {
+		s = b.Where(b.Lt(t, b.Add(u, b.Index(2))), s, b.f(-math.MaxFloat32))
+	}
+	tuple := b.softmax(t, s, b.f(1), b.Load(v, h, t, d))
+	o := b.Mul(b.Unary(ir.OpRecip, b.Proj(tuple, 1)), b.Proj(tuple, 2))
+	ranges := list(h, i, d)
+	if tokens > 0 {
+		ranges = list(u, h, i, d)
+	}
+	return b.sink(b.Store(out, o, list(u, h, i, d), ranges))
+}
+
+// normed: out[k] = x[k] * rsqrt(mean(x*x)) * gamma[k].
+func (b *builder) normed(k int64) *ir.UOp {
+	x, gamma, out := b.param(0, ir.F32, k), b.param(1, ir.F32, k), b.param(2, ir.F32, k)
+	i, r := b.rng(k), b.rng(k)
+	value := b.Mul(b.Mul(b.Load(x, i), b.rsqrtMean(x, k, r)), b.Load(gamma, i))
+	return b.sink(b.Store(out, value, list(i), list(i)))
+}
+
+// rowSums and columnSums: out[i] = sum_k x[i,k], or x[k,i].
+func (b *builder) rowSums(rows, k int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, rows, k), b.param(1, ir.F32, rows)
+	i, r := b.rng(rows), b.rng(k)
+	return b.sink(b.Store(out, b.sum(b.Load(x, i, r), r), list(i), list(i)))
+}
+
+func (b *builder) columnSums(k, columns int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, k, columns), b.param(1, ir.F32, columns)
+	i, r := b.rng(columns), b.rng(k)
+	return b.sink(b.Store(out, b.sum(b.Load(x, r, i), r), list(i), list(i)))
+}
+
+// argmax: the position of the largest logit, as a tuple reduce.
+func (b *builder) argmax(n int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, n), b.param(1, ir.I32, 1)
+	t := b.rng(n)
+	arg := func(i int, d ir.DType) *ir.UOp { return b.Make(ir.OpArg, d, ir.IntArg(i)) }
+	left := b.Lt(arg(2, ir.F32), arg(0, ir.F32))
+	same := b.And(b.Eq(arg(2, ir.F32), arg(0, ir.F32)), b.Lt(arg(1, ir.I32), arg(3, ir.I32)))
+	keep := b.Binary(ir.OpOr, left, same)
+	tuple := b.TupleReduce(list(b.Load(x, t), b.Cast(t, ir.I32)), t,
+		list(b.f(math.Inf(-1)), b.ConstInt(ir.I32, math.MaxInt32)),
+		list(b.Where(keep, arg(0, ir.F32), arg(2, ir.F32)), b.Where(keep, arg(1, ir.I32), arg(3, ir.I32))))
+	return b.sink(b.Store(out, b.Proj(tuple, 1), list(b.Index(0)), nil))
+}
+
+// embedding: out[t,k] = W[id[t], k].
+func (b *builder) embedding(format string, tokens, rows, k int64) *ir.UOp {
+	ids, out := b.param(0, ir.I32, tokens), b.param(2, ir.F32, tokens, k)
+	w := b.weight(1, format, rows, k)
+	t, r := b.rng(tokens), b.rng(k)
+	id := b.Cast(b.Load(ids, t), ir.Idx)
+	id = b.Binary(ir.OpMax, b.Binary(ir.OpMin, id, b.Index(rows-1)), b.Index(0))
+	return b.sink(b.Store(out, w(id, r), list(t, r), list(t, r)))
+}
+
+// elementwise: out[i] = x[i]*y[i] + 1.
+func (b *builder) elementwise(n int64) *ir.UOp {
+	x, y, out := b.param(0, ir.F32, n), b.param(1, ir.F32, n), b.param(2, ir.F32, n)
+	i := b.rng(n)
+	v := b.Add(b.Mul(b.Load(x, i), b.Load(y, i)), b.f(1))
+	return b.sink(b.Store(out, v, list(i), list(i)))
+}
