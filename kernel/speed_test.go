@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
@@ -75,8 +76,8 @@ func bestTime(t testing.TB, d *cpu.Device, p *program.Program, fill func(slot in
 	return best
 }
 
-// TestMatvecSpeed prints packed GB/s of single matvecs (TGC_SPEED=1); PLAN
-// overrides the plan.
+// TestMatvecSpeed prints packed GB/s of single matvecs (TGC_SPEED=1) with the
+// heuristic's plan, or that of PLAN.
 func TestMatvecSpeed(t *testing.T) {
 	if os.Getenv("TGC_SPEED") == "" {
 		t.Skip("set TGC_SPEED to measure")
@@ -85,26 +86,27 @@ func TestMatvecSpeed(t *testing.T) {
 	for _, c := range []struct {
 		format  string
 		rows, k int64
-		plan    string
 	}{
-		{"Q6_K", 65536, 2048, "VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0; PREFETCH p2 8192"},
-		{"Q8_0", 65536, 2048, "VECTOR r0 32; UNROLL r0 4; FMA; STAGE r0; PREFETCH p2 8192"},
-		{"Q4_K", 65536, 2048, "VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0; PREFETCH p2 8192"},
+		{"Q6_K", 65536, 2048}, {"Q8_0", 65536, 2048}, {"Q4_K", 65536, 2048}, {"Q5_K", 65536, 2048}, {"Q3_K", 65536, 2048},
+		{"Q2_K", 65536, 2048}, {"Q4_0", 65536, 2048}, {"Q4_1", 65536, 2048}, {"Q5_0", 65536, 2048}, {"IQ4_NL", 65536, 2048}, {"IQ4_XS", 65536, 2048},
 	} {
 		if only := os.Getenv("FORMAT"); only != "" && only != c.format {
 			continue
 		}
 		b := newBuilder()
-		text := c.plan
-		if env := os.Getenv("PLAN"); env != "" {
-			text = env
-		}
-		plan, err := kernel.Parse(text)
+		sink := packedMatvec(b, c.format, c.rows, c.k, true)
+		choice, err := heuristic.Choose(b.Arena, sink, d.Target(), heuristic.Knobs{})
 		if err != nil {
 			t.Fatal(err)
 		}
+		plan := choice.Plan
+		if env := os.Getenv("PLAN"); env != "" {
+			if plan, err = kernel.Parse(env); err != nil {
+				t.Fatal(err)
+			}
+		}
 		start := time.Now()
-		p, err := kernel.Lower(b.Arena, packedMatvec(b, c.format, c.rows, c.k, true), plan, avx512)
+		p, err := kernel.Lower(b.Arena, sink, plan, d.Target())
 		if err != nil {
 			t.Fatal(err)
 		}

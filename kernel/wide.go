@@ -16,6 +16,9 @@ import (
 
 // operand lowers a source of an op whose result runs over the lanes target.
 func (l *lowerer) operand(u *ir.UOp, at coords, target []int) val {
+	if half := u.Op == ir.OpCast && u.Src[0].DType == ir.F16; half && len(target) > 0 && len(l.laneDigits(u, at)) == 0 && !l.isStatic(u) {
+		return l.spreadHalf(u, at, target)
+	}
 	wide := l.wideCopies(u, at, target)
 	if wide.empty() {
 		return l.lower(u, at)
@@ -33,6 +36,16 @@ func (l *lowerer) operand(u *ir.UOp, at coords, target []int) val {
 		key.what += fmt.Sprintf(" %d=%d", i, at[i])
 	}
 	v := l.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
+	return val{v: v, digits: target, depth: x.depth}
+}
+
+// spreadHalf spreads an f16 scalar before it is converted: a broadcast load and
+// one conversion, where the other order takes four instructions.
+func (l *lowerer) spreadHalf(u *ir.UOp, at coords, target []int) val {
+	x := l.lower(u.Src[0], at)
+	v := l.derive(x.depth, derivedKey{x.v, digitsKey("half "+u.DType.String(), target)}, func() *program.Value {
+		return l.b.Cast(l.b.Broadcast(x.v, l.laneCount(target)), u.DType)
+	})
 	return val{v: v, digits: target, depth: x.depth}
 }
 
