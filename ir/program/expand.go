@@ -17,8 +17,17 @@ import (
 // What is left on f16, bf16 and f8: memory, lane movement, WHERE, BITCAST.
 // The argument is not changed; the result shares its values. A program without
 // anything to expand comes back as it is.
-func ExpandMath(p *Program) *Program {
-	if !needsExpansion(p.Body) {
+func ExpandMath(p *Program) *Program { return ExpandFor(p, Lacks{}) }
+
+// Lacks are instructions that a machine does not have.
+type Lacks struct {
+	FMA  bool // f32: the sum is then made in f64, rounded to odd; the same bits
+	Half bool // conversions between f16 and f32: integer arithmetic, the same bits
+}
+
+// ExpandFor is ExpandMath for a machine that also lacks some instructions.
+func ExpandFor(p *Program, lacks Lacks) *Program {
+	if !lacks.inBlock(p.Body) {
 		return p
 	}
 	out := *p
@@ -30,6 +39,7 @@ func ExpandMath(p *Program) *Program {
 			cached:  make(map[constKey]*Value),
 			known:   make(map[*Value]constKey),
 		},
+		lacks:    lacks,
 		replaced: make(map[*Value]*Value),
 	}
 	e.blockInto(p.Body, out.Body)
@@ -38,6 +48,7 @@ func ExpandMath(p *Program) *Program {
 
 type expander struct {
 	*Builder
+	lacks    Lacks
 	replaced map[*Value]*Value // results of expanded instructions
 }
 
@@ -91,21 +102,22 @@ func (e *expander) args(args []*Value) []*Value {
 	return args
 }
 
-func needsExpansion(b *Block) bool {
+// inBlock reports an instruction to expand.
+func (l Lacks) inBlock(b *Block) bool {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
-		if in.Body != nil && needsExpansion(in.Body) || in.Else != nil && needsExpansion(in.Else) {
+		if in.Body != nil && l.inBlock(in.Body) || in.Else != nil && l.inBlock(in.Else) {
 			return true
 		}
-		if (in.Op == Alu || in.Op == FoldLanes) && isExpanded(in) {
+		if (in.Op == Alu || in.Op == FoldLanes) && l.expands(in) {
 			return true
 		}
 	}
 	return false
 }
 
-// isExpanded reports an instruction that expand replaces.
-func isExpanded(in *Instr) bool {
+// expands reports an instruction that expand replaces.
+func (l Lacks) expands(in *Instr) bool {
 	if in.Args[0].Type.Ptr {
 		return false
 	}
@@ -117,13 +129,15 @@ func isExpanded(in *Instr) bool {
 	case ir.OpWhere, ir.OpBitcast:
 		return false
 	case ir.OpCast:
-		return t != from && !nativeCast(t, from)
+		return t != from && !l.nativeCast(t, from)
 	case ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt, ir.OpRecip, ir.OpRng, ir.OpMulHi:
 		return true
 	case ir.OpAbs:
 		return !t.IsFloat() || isNarrow(t)
 	case ir.OpAdd, ir.OpMul:
 		return t == ir.Bool || isNarrow(t)
+	case ir.OpFma:
+		return isNarrow(t) || l.FMA && t == ir.F32
 	}
 	return isNarrow(from)
 }
@@ -133,9 +147,9 @@ func isNarrow(d ir.DType) bool { return d == ir.F16 || d == ir.BF16 || d == ir.F
 
 // nativeCast reports a CAST that every backend does in one step: between
 // integers, Bool, f32 and f64, and between f16 and f32.
-func nativeCast(to, from ir.DType) bool {
+func (l Lacks) nativeCast(to, from ir.DType) bool {
 	if to == ir.F16 || from == ir.F16 {
-		return to == ir.F32 || from == ir.F32
+		return !l.Half && (to == ir.F32 || from == ir.F32)
 	}
 	return !isNarrow(to) && !isNarrow(from)
 }
@@ -143,7 +157,7 @@ func nativeCast(to, from ir.DType) bool {
 // expand emits the replacement of an instruction and returns its result; nil
 // when the instruction stays.
 func (e *expander) expand(in *Instr) *Value {
-	if !isExpanded(in) {
+	if !e.lacks.expands(in) {
 		return nil
 	}
 	if in.Op == FoldLanes {
@@ -174,6 +188,8 @@ func (e *expander) expand(in *Instr) *Value {
 		return e.mulHi(x, in.Args[1])
 	case ir.OpAbs:
 		return e.absInt(x)
+	case ir.OpFma:
+		return e.Fma(x, in.Args[1], in.Args[2])
 	case ir.OpAdd:
 		return e.Alu(ir.OpOr, x, in.Args[1])
 	case ir.OpMul:

@@ -8,11 +8,11 @@ import (
 
 // narrow computes an op on f16, bf16 or f8 in f32 and rounds its result; f32
 // has more than twice their digits plus two, so that is rounding once. FMA
-// needs more: see fmaNarrow.
+// needs more: see fmaWide.
 func (e *expander) narrow(in *Instr) *Value {
 	elem := in.Result.Type.Elem
 	if in.Ir == ir.OpFma {
-		return e.fmaNarrow(in.Args, elem)
+		return e.fmaWide(in.Args, elem)
 	}
 	args := make([]*Value, len(in.Args))
 	for i, a := range in.Args {
@@ -29,9 +29,17 @@ func (e *expander) narrow(in *Instr) *Value {
 	return e.cast(v, elem)
 }
 
-// fmaNarrow has an exact product in f64; the sum is rounded to odd, so that
-// the last rounding is the only one.
-func (e *expander) fmaNarrow(args []*Value, elem ir.DType) *Value {
+// Fma is x*y+z in one instruction or, of f32 on a machine without, in f64.
+func (e *expander) Fma(x, y, z *Value) *Value {
+	if e.lacks.FMA && x.Type.Elem == ir.F32 {
+		return e.fmaWide([]*Value{x, y, z}, ir.F32)
+	}
+	return e.Builder.Fma(x, y, z)
+}
+
+// fmaWide is an FMA of at most 24 bits. The product is exact in f64; the sum is
+// rounded to odd, so that the last rounding is the only one.
+func (e *expander) fmaWide(args []*Value, elem ir.DType) *Value {
 	x, y, z := e.cast(args[0], ir.F64), e.cast(args[1], ir.F64), e.cast(args[2], ir.F64)
 	p := e.Alu(ir.OpMul, x, y)
 	s := e.Alu(ir.OpAdd, p, z)
@@ -66,7 +74,7 @@ func (e *expander) cast(x *Value, to ir.DType) *Value {
 	switch {
 	case from == to:
 		return x
-	case nativeCast(to, from):
+	case e.lacks.nativeCast(to, from):
 		return e.Cast(x, to)
 	case isNarrow(from):
 		return e.cast(e.widen(x), to)
@@ -82,7 +90,21 @@ func (e *expander) widen(x *Value) *Value {
 	case ir.F8E4M3:
 		return e.widenF8(x)
 	}
+	if e.lacks.Half {
+		return e.widenHalf(x)
+	}
 	return e.Cast(x, ir.F32)
+}
+
+// widenHalf moves exponent and mantissa into the f32 fields; the product with
+// 2^(127-15) corrects the bias and normalises subnormals.
+func (e *expander) widenHalf(x *Value) *Value {
+	b := e.Cast(e.Bitcast(x, ir.U16), ir.U32)
+	magnitude := e.andI(b, 0x7fff)
+	v := e.Bitcast(e.mulF(e.Bitcast(e.shlI(magnitude, 13), ir.F32), 0x1p112), ir.U32)
+	special := e.Lt(e.Int(b.Type, 0x7bff), magnitude) // infinite or NaN
+	v = e.Where(special, e.orI(v, 0x7f800000), v)
+	return e.Bitcast(e.Alu(ir.OpOr, v, e.shlI(e.andI(b, 0x8000), 16)), ir.F32)
 }
 
 // widenF8 moves exponent and mantissa into the f32 fields; the product with
@@ -148,7 +170,27 @@ func (e *expander) round(x *Value, to ir.DType) *Value {
 	case ir.F8E4M3:
 		return e.roundF8(x)
 	}
+	if e.lacks.Half {
+		return e.roundHalf(x)
+	}
 	return e.Cast(x, to)
+}
+
+// roundHalf: below the least normal 2^-14 the sum with 1/2 rounds to multiples
+// of 2^-24; else the exponent is rebased and the mantissa rounded to 10 bits.
+func (e *expander) roundHalf(x *Value) *Value {
+	size := e.Alu(ir.OpAbs, x)
+	bits := e.Bitcast(size, ir.U32)
+	rebased := e.subI(bits, 112<<23)
+	odd := e.andI(e.shrI(rebased, 13), 1)
+	normal := e.shrI(e.Alu(ir.OpAdd, e.addI(rebased, 0xfff), odd), 13)
+	subnormal := e.subI(e.Bitcast(e.addF(size, 0.5), ir.U32), int64(math.Float32bits(0.5)))
+	code := e.Where(e.ltF(size, 0x1p-14), subnormal, normal)
+	inf := e.Int(code.Type, 0x7c00)
+	code = e.Where(e.Lt(code, inf), code, inf)
+	code = e.Where(e.Eq(x, x), code, e.Int(code.Type, 0x7e00))
+	sign := e.shrI(e.andI(e.Bitcast(x, ir.U32), 1<<31), 16)
+	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U16), ir.F16)
 }
 
 func (e *expander) roundBF16(x *Value) *Value {

@@ -16,9 +16,9 @@ import (
 )
 
 // Render returns the text of a module and the name of its entry. The program
-// must be verified; it is expanded (program.ExpandMath) here.
+// must be verified; what the target lacks is expanded here (program.ExpandFor).
 func Render(p *program.Program, desc *target.Desc) (text, entry string, err error) {
-	basic := program.ExpandMath(p)
+	basic := program.ExpandFor(p, lacks(desc))
 	r := &renderer{
 		program:    basic,
 		desc:       desc,
@@ -32,6 +32,12 @@ func Render(p *program.Program, desc *target.Desc) (text, entry string, err erro
 		return "", "", fmt.Errorf("render/llvm: kernel %s: %w", p.Name, err)
 	}
 	return r.module.String(), entry, nil
+}
+
+// lacks lists what an x86 CPU below x86-64-v3 does not have.
+func lacks(desc *target.Desc) program.Lacks {
+	old := desc != nil && desc.Kind == target.CPU && !desc.FMA
+	return program.Lacks{FMA: old, Half: old}
 }
 
 // entryName makes an identifier of a kernel's name.

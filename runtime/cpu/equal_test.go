@@ -4,11 +4,13 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	goruntime "runtime"
 	"testing"
 
 	"tgc/internal/programtest"
 	"tgc/ir/program"
 	"tgc/runtime"
+	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/interp"
 )
 
@@ -72,10 +74,26 @@ func runOn(t testing.TB, d runtime.Device, exec runtime.Executable, buffers map[
 
 // Random programs over all dtypes, ops and lane counts give the same bits on
 // the CPU and in the interpreter, NaN payloads excepted.
-func TestRandomProgramsEqualInterpreter(t *testing.T) {
-	d := newDevice(t, Options{})
+func TestRandomProgramsEqualInterpreter(t *testing.T) { randomPrograms(t, Options{}) }
+
+// The same on CPUs of other levels: without AVX-512, and without FMA and F16C.
+func TestRandomProgramsOnOlderCPUs(t *testing.T) {
+	for _, name := range []string{"x86-64-v3", "x86-64-v2"} {
+		t.Run(name, func(t *testing.T) {
+			if goruntime.GOARCH != "amd64" {
+				t.Skip("x86 only")
+			}
+			options := Options{CPU: name, Features: llvmc.NoFeatures}
+			randomPrograms(t, options)
+			elementwise(t, options)
+		})
+	}
+}
+
+func randomPrograms(t *testing.T, options Options) {
+	d := newDevice(t, options)
 	reference := interp.New(interp.Options{Debug: true})
-	n := 150
+	n := 100
 	if testing.Short() {
 		n = 30
 	}
@@ -115,8 +133,10 @@ func TestRandomProgramsEqualInterpreter(t *testing.T) {
 }
 
 // Every elementwise op on every dtype gives what ir.EvalScalar gives.
-func TestElementwiseAgainstEvalScalar(t *testing.T) {
-	d := newDevice(t, Options{})
+func TestElementwiseAgainstEvalScalar(t *testing.T) { elementwise(t, Options{}) }
+
+func elementwise(t *testing.T, options Options) {
+	d := newDevice(t, options)
 	cases := programtest.Cases()
 	var programs []*program.Program
 	for _, c := range cases {

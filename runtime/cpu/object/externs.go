@@ -10,11 +10,12 @@ import (
 // externs are the functions an object may import: LLVM turns loops and
 // aggregate copies into calls of them whatever the front end says. Anything
 // else undefined (a libm call, an intrinsic this LLVM does not know) is a
-// mistake upstream and must not be resolved by chance.
-var externs = []string{"memset", "memcpy", "memmove"}
+// mistake upstream and must not be resolved by chance. fma is what LLVM makes
+// of an f64 FMA on an x86 CPU that has none; the C library's is exact.
+var externs = []string{"memset", "memcpy", "memmove", "fma"}
 
 // libcNames are tried when the symbol is not in the program's own scope.
-var libcNames = []string{"libc.so.6", "libc.so"}
+var libcNames = []string{"libc.so.6", "libc.so", "libm.so.6", "libm.so"}
 
 // resolveExtern is the address of a function on the list.
 func resolveExtern(name string) (uint64, error) {
