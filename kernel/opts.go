@@ -153,3 +153,12 @@ var optTable = [numOptKinds]OptInfo{
 		Before: "acc = acc + a*b",
 		After:  "acc = fma(a, b, acc)"},
 }
+
+// OptKinds lists every kind in the order of the table.
+func OptKinds() []OptKind {
+	out := make([]OptKind, numOptKinds)
+	for i := range out {
+		out[i] = OptKind(i)
+	}
+	return out
+}

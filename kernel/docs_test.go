@@ -1,0 +1,195 @@
+package kernel_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files and docs/plan.md")
+
+// docs/plan.md is generated from the table of Opts.
+func TestPlanDocument(t *testing.T) {
+	var s strings.Builder
+	s.WriteString(planHead)
+	for _, kind := range kernel.OptKinds() {
+		info := kind.Info()
+		fmt.Fprintf(&s, "\n## %s\n\n%s\n", info.Name, info.Doc)
+		if !info.CPU {
+			fmt.Fprintf(&s, "\nRefused on a CPU: %s.\n", info.Refusal)
+		}
+		fmt.Fprintf(&s, "\n```\n%s\n```\nbecomes\n```\n%s\n```\n", info.Before, info.After)
+	}
+	golden(t, filepath.Join("..", "docs", "plan.md"), s.String())
+}
+
+const planHead = `# Plans
+
+A plan says how one kernel runs. It is a list of Opts, applied in order; it
+prints, parses, is stored and replayed. It does not rewrite the kernel: lowering
+substitutes every range once. This page is generated from the table in
+` + "`kernel/opts.go`" + ` (go test ./kernel -update).
+
+Axes have stable names: s0, s1, .. are the ranges of the stores in loop order,
+r0, r1, .. those of reduces and z0, z1, .. those of stages, outer before inner.
+Buffers are p0, p1, .. by slot.
+
+Without Opts, store ranges of constant extent that every store has are work
+units of the grid, and all other ranges are loops. A splitting Opt takes its
+amount from the low end of what is left of its axis:
+
+` + "```" + `
+VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA
+
+r0 = 256*b + 32*u + lane      b: serial loop, u: 8 copies, lane: 32 lanes
+` + "```" + `
+
+Copies and lanes are cut further at the boundaries of index expressions (k/16,
+k%128, ..), so that the index of every field of a packed format is a linear form
+of digits. Where a split does not divide the extent, points past it count as the
+identity of a reduce and are not stored.
+`
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("%s is out of date (go test ./kernel -update)\n%s", path, firstDifference(string(want), got))
+	}
+}
+
+func firstDifference(want, got string) string {
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(w), len(g)) {
+		if w[i] != g[i] {
+			return fmt.Sprintf("line %d:\n- %s\n+ %s", i+1, w[i], g[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+// Program texts, and the figures that a missed hoist or fold would change.
+func TestProgramGoldens(t *testing.T) {
+	for _, c := range []struct {
+		name, plan string
+		build      func(b *builder) *ir.UOp
+		weights    int64 // of one iteration of the innermost loop
+	}{
+		{"elementwise", "VECTOR s0 16; UPCAST s0 2", func(b *builder) *ir.UOp { return elementwise(b, 128) }, 0},
+		{"matvec_q8_0", "VECTOR r0 32; UNROLL r0 2; STAGE r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 256, true) }, 64},
+		{"matvec_q6_k", "VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 1024, false) }, 256},
+		{"matvec_q4_k", "VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 4, 1024, false) }, 256},
+		{"attention", "VECTOR s1 16; VECTOR r1 16; FMA", func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, 0},
+		{"tiles", "UPCAST s1; UNROLL z0; VECTOR r0 16; FMA", func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBuilder()
+			p := evaluate(t, b.Arena, c.build(b), c.plan, map[string]int64{"pos": 4})
+			figures := "innermost loop: " + fmt.Sprint(innermost(p.Body)) + " instructions"
+			if c.weights > 0 {
+				figures += fmt.Sprintf(", %.2f register operations for 16 weights", float64(registers(p.Body))/float64(c.weights/16))
+			}
+			a := &txtar.Archive{Comment: []byte("plan: " + c.plan + "\n" + figures + "\n"), Files: []txtar.File{{Name: "program", Data: []byte(program.Print(p))}}}
+			golden(t, filepath.Join("testdata", c.name+".txtar"), string(txtar.Format(a)))
+		})
+	}
+}
+
+// deepest finds the largest loop body without a loop in it.
+func deepest(b *program.Block) *program.Block {
+	var best *program.Block
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if in.Body == nil {
+			continue
+		}
+		inner := deepest(in.Body)
+		if inner == nil && in.Op == program.For {
+			inner = in.Body
+		}
+		if inner != nil && (best == nil || len(inner.Instrs) >= len(best.Instrs)) {
+			best = inner
+		}
+	}
+	return best
+}
+
+func innermost(b *program.Block) int {
+	if d := deepest(b); d != nil {
+		return len(d.Instrs)
+	}
+	return 0
+}
+
+// registers counts the vector instructions of the innermost loop, each as often
+// as its result fills 512-bit registers (addresses and free bitcasts left out).
+func registers(b *program.Block) int {
+	n := 0
+	for _, in := range deepest(b).Instrs {
+		if in.Result == nil || in.Result.Type.Ptr || in.Result.Type.Lanes == 1 {
+			continue
+		}
+		bits := in.Result.Type.Lanes * in.Result.Type.Elem.Size() * 8
+		n += max((bits+511)/512, 1)
+	}
+	return n
+}
+
+func TestLegality(t *testing.T) {
+	for _, c := range []struct{ plan, want string }{
+		{"VECTOR q0 4", `no axis "q0"`},
+		{"UPCAST r0 4", "r0 is no store axis"},
+		{"GROUP s0 4", "s0 is no reduce axis"},
+		{"SPLITK r0 4", "refused on test:avx512: a reduce is split over the grid by the schedule"},
+		{"TC r0", "refused"},
+		{"PRELOAD p0", "refused"},
+		{"PREFETCH p9 64", "no buffer in slot 9"},
+		{"VECTOR r0 512", "at most 256 are allowed"},
+		{"VECTOR r0 64; VECTOR r0 16", "at most 4 are allowed"},
+		{"UNROLL r0 2000", "at most 1024 are allowed"},
+		{"SWAP s0 7", "no axis s7"},
+	} {
+		b := newBuilder()
+		plan, err := kernel.Parse(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = kernel.Legality(matvec(b, 6, 4096), plan, avx512)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.plan, err, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA")
+	f.Add("SWAP s0 0\nROLL s1\nTC r0 4")
+	f.Fuzz(func(t *testing.T, text string) {
+		plan, err := kernel.Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := kernel.Parse(plan.String())
+		if err != nil || again.String() != plan.String() {
+			t.Fatalf("%q parses to %q, then %q, %v", text, plan, again, err)
+		}
+	})
+}
