@@ -80,6 +80,13 @@ func (r *rig) plan(opt schedule.Options) *schedule.Schedule {
 	if err != nil {
 		r.fail("%v", err)
 	}
+	for _, l := range s.Launches {
+		for _, k := range l.Kernels {
+			if err := ir.VerifyKernel(k.AST); err != nil {
+				r.fail("kernel %s: %v\n%s", k.Name, err, schedule.KernelText(k.AST))
+			}
+		}
+	}
 	return s
 }
 

@@ -108,7 +108,7 @@ func (s *scheduler) isReadOfPointwise(g *ir.UOp) bool {
 // its own.
 func (s *scheduler) restOf(p *value, list, index []*ir.UOp) *ir.UOp {
 	body := s.product(list)
-	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.RepeatOps {
+	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.RepeatOps && s.points(p.ranges) <= s.opt.Profile.RepeatCap {
 		return s.atIndex(p.ranges, body, index)
 	}
 	rest, ok := s.restMemo[body]

@@ -129,7 +129,7 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 		free := len(p.ranges) == 0
 		outside := u.binder == nil && (full <= 1 || len(consumers) == 1 && len(list) == 1)
 		single := u.binder != nil && len(list) == 1 && len(s.multiplicity(u.consumer, u.use)) == 0
-		cheap := ops <= s.repeatLimit(p, u, scope)
+		cheap := ops <= s.repeatLimit(p, u, full, scope)
 		if !(free || outside || single || cheap) {
 			s.record(Inline, p, false, "recomputed too often", Number{"ops", ops}, Number{"scope", scope})
 			return false
@@ -149,11 +149,15 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 
 // repeatLimit is the operation count up to which p may be recomputed at a use.
 // Where it would be repeated for every output row and could be staged instead,
-// only the smallest values are.
-func (s *scheduler) repeatLimit(p *value, u placedUse, scope int64) int64 {
+// only the smallest values are; one that is too large to be kept by a block is
+// stored, unless it has no operand at all.
+func (s *scheduler) repeatLimit(p *value, u placedUse, operands int, scope int64) int64 {
 	if s.opt.Rules.Has(StagePrologue) && len(s.multiplicity(u.consumer, u.use)) > 0 {
 		if light, _, _ := s.isLight(p, p.ranges); light {
 			return s.opt.Profile.RepeatOps
+		}
+		if operands > 0 && s.points(p.ranges) > s.opt.Profile.RepeatCap {
+			return 0
 		}
 	}
 	return max(s.opt.Profile.InlineOps, scope/4)
@@ -197,12 +201,25 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 			s.record(Broadcast, p, false, "more work than its reader", Number{"work", total}, Number{"reader", other})
 			return false
 		}
+		if s.repeatedByBlocks(p, u) {
+			s.record(Broadcast, p, false, "too much work for every block", Number{"work", total})
+			return false
+		}
 	}
 	if !s.replaceReads(Broadcast, p, s.asBody(p)) {
 		return false
 	}
 	s.record(Broadcast, p, true, "light", Number{"work", work})
 	return true
+}
+
+// repeatedByBlocks reports that all points of p are too much work for a block
+// while the ranges that its index leaves out are many: blocks divide those among
+// them, and each would compute all of p. A prompt's norms are stored therefore,
+// a token's are not.
+func (s *scheduler) repeatedByBlocks(p *value, u placedUse) bool {
+	others := without(sorted(u.consumer.storeLoops()), s.free.of(u.load))
+	return s.points(others) > s.opt.Profile.TileCap && s.work(p.body, p.ranges) > s.opt.Profile.StageWork
 }
 
 // isDynamic reports an index that uses closed ranges or depends on memory.

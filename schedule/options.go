@@ -38,6 +38,9 @@ type Profile struct {
 	// RepeatOps is the same for a value that would be recomputed for every
 	// output row and could be staged in front of the rows instead.
 	RepeatOps int64
+	// RepeatCap is the largest size, in elements, of a value with operands that
+	// is recomputed for every output row: what a block can keep once computed.
+	RepeatCap int64
 	// TableOps is the number of operations (all readers and points together)
 	// above which a value that depends on no buffer is stored once instead of
 	// being recomputed: sine tables, say.
@@ -57,7 +60,7 @@ func DefaultOptions() Options {
 		Rules: AllRules.Without(Forward, GridSplit),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 20000, TileCap: 256, MinBlocks: 16,
-			InlineOps: 4, RepeatOps: 2, TableOps: 1 << 18, WeightElems: 1 << 12,
+			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, TableOps: 1 << 18, WeightElems: 1 << 12,
 		},
 		Decoders: LookupDecoder,
 	}

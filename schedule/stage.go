@@ -12,6 +12,12 @@ import (
 // of the reader's own ranges at all uses stay outside. LayerNorm's row, q norm
 // and RoPE in attention, top-k ids, the combine of a split reduce.
 func (s *scheduler) stagePrologue(p *value) bool {
+	for _, u := range s.placedUses(p) {
+		if s.repeatedByBlocks(p, u) {
+			s.record(StagePrologue, p, false, "too much work for every block", Number{"work", s.work(p.body, p.ranges)})
+			return false
+		}
+	}
 	for _, c := range s.consumers(p) {
 		staged, _ := s.stageAxes(c, p)
 		var axes []*ir.UOp
