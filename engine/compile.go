@@ -188,13 +188,17 @@ func uniqueName(names map[string]int, name string) string {
 
 func planKernels(_ context.Context, s *state) error {
 	for _, k := range s.out.Kernels {
-		choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, s.config.Knobs)
-		if err != nil {
+		if err := k.plan(s); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
-		k.Plan, k.Why, k.Records = choice.Plan, choice.Why, choice.Records
 	}
 	return nil
+}
+
+func (k *Kernel) plan(s *state) error {
+	choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, s.config.Knobs)
+	k.Plan, k.Why, k.Records = choice.Plan, choice.Why, choice.Records
+	return err
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
@@ -202,26 +206,50 @@ func lowerKernels(ctx context.Context, s *state) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p, err := kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
-		if err != nil {
+		if err := k.lower(s); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
-		p.Name = k.Name
-		k.Program = p
 	}
+	return nil
+}
+
+func (k *Kernel) lower(s *state) error {
+	p, err := kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
+	if err != nil {
+		return err
+	}
+	p.Name = k.Name
+	k.Program = p
 	return nil
 }
 
 func expandMath(_ context.Context, s *state) error {
 	for _, k := range s.out.Kernels {
-		k.Program = program.ExpandMath(k.Program)
-		if s.config.Verify {
-			if err := program.Verify(k.Program); err != nil {
-				return fmt.Errorf("kernel %s: %w", k.Name, err)
-			}
+		if err := k.expand(s); err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
 	}
 	return nil
+}
+
+func (k *Kernel) expand(s *state) error {
+	k.Program = program.ExpandMath(k.Program)
+	if s.config.Verify {
+		return program.Verify(k.Program)
+	}
+	return nil
+}
+
+// LowerKernel plans and lowers one kernel by itself: the passes after schedule.
+func LowerKernel(a *ir.Arena, ast *ir.UOp, desc *target.Desc, config Config) (*Kernel, error) {
+	s := &state{config: &config, out: &Compiled{Target: desc, arena: a}}
+	k := &Kernel{Name: "kernel", AST: a.Import(ast)}
+	for _, pass := range []func(*state) error{k.plan, k.lower, k.expand} {
+		if err := pass(s); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
 }
 
 // Programs lists the programs of the unique kernels.
