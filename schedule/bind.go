@@ -129,14 +129,10 @@ func (t *substitution) do(u *ir.UOp) *ir.UOp {
 	return r
 }
 
-// touches reports that a replaced range may occur in u: among its free ranges,
-// or closed by u itself (a binder is renamed together with its body), or in a
-// tuple, whose projections hide ranges.
+// touches reports that a replaced range may occur in u, also in components of
+// tuples that no projection in u shows.
 func (t *substitution) touches(u *ir.UOp) bool {
-	if u.Op == ir.OpProj {
-		u = u.Src[0]
-	}
-	for _, r := range t.s.free.of(u) {
+	for _, r := range t.s.mentions.of(u) {
 		if _, ok := t.with[r]; ok {
 			return true
 		}

@@ -24,35 +24,59 @@ func (m freeMemo) of(u *ir.UOp) []*ir.UOp {
 }
 
 func (m freeMemo) compute(u *ir.UOp) []*ir.UOp {
-	switch u.Op {
-	case ir.OpRange:
-		return union([]*ir.UOp{u}, m.of(u.Src[0]))
-	case ir.OpReduce:
-		var list []*ir.UOp
-		for _, v := range u.ReduceValues() {
-			list = union(list, m.of(v))
-		}
-		return m.close(list, u.ReduceRange())
-	case ir.OpProj:
-		tuple := u.Src[0]
-		values := tuple.ReduceValues()
-		list := union(m.of(values[0]), m.of(values[u.Arg.(ir.IntArg)]))
-		return m.close(list, tuple.ReduceRange())
-	case ir.OpStage:
-		return m.close(m.of(u.Src[0]), u.Src[1:]...)
+	if u.Op != ir.OpProj {
+		return freeBelow(u, m.of)
 	}
-	var list []*ir.UOp
-	for _, src := range u.Src {
-		list = union(list, m.of(src))
+	tuple := u.Src[0]
+	values := tuple.ReduceValues()
+	list := union(m.of(values[0]), m.of(values[u.Arg.(ir.IntArg)]))
+	return closeRanges(list, m.of, tuple.ReduceRange())
+}
+
+// mentionMemo is freeMemo that also counts what a projection hides: the ranges
+// of all components of its tuple. Whoever substitutes must reach those too,
+// else the tuple of one projection parts from that of its neighbour.
+type mentionMemo map[*ir.UOp][]*ir.UOp
+
+// of returns the ranges that occur in u and are not closed there.
+func (m mentionMemo) of(u *ir.UOp) []*ir.UOp {
+	if len(u.Src) == 0 {
+		return nil
+	}
+	list, ok := m[u]
+	if !ok {
+		list = freeBelow(u, m.of)
+		m[u] = list
 	}
 	return list
 }
 
-// close removes ranges from a list and adds the free ranges of their extents.
-func (m freeMemo) close(list []*ir.UOp, ranges ...*ir.UOp) []*ir.UOp {
+// freeBelow is the free ranges of u from those of its sources.
+func freeBelow(u *ir.UOp, of func(*ir.UOp) []*ir.UOp) []*ir.UOp {
+	var list []*ir.UOp
+	switch u.Op {
+	case ir.OpRange:
+		return union([]*ir.UOp{u}, of(u.Src[0]))
+	case ir.OpReduce:
+		for _, v := range u.ReduceValues() {
+			list = union(list, of(v))
+		}
+		return closeRanges(list, of, u.ReduceRange())
+	case ir.OpStage:
+		return closeRanges(of(u.Src[0]), of, u.Src[1:]...)
+	}
+	for _, src := range u.Src {
+		list = union(list, of(src))
+	}
+	return list
+}
+
+// closeRanges removes ranges from a list and adds the free ranges of their
+// extents.
+func closeRanges(list []*ir.UOp, of func(*ir.UOp) []*ir.UOp, ranges ...*ir.UOp) []*ir.UOp {
 	out := without(list, ranges)
 	for _, r := range ranges {
-		out = union(out, m.of(r.Src[0]))
+		out = union(out, of(r.Src[0]))
 	}
 	return out
 }
