@@ -215,7 +215,7 @@ const maxSubstitutions = 8
 
 // nonNegative proves x >= 0: by bounds, or after replacing atoms that count
 // negatively by their largest value, where that is symbolic: RANGE by its
-// extent - 1, y%d by d - 1, min(a, b) by a or b.
+// extent - 1, y%d by d - 1, min(a, b) by a.
 func (c *Context) nonNegative(x ir.LinearForm) bool {
 	for range maxSubstitutions {
 		if c.Bounds.OfForm(x).Lo >= 0 {
@@ -240,6 +240,9 @@ func (c *Context) raise(x ir.LinearForm) (ir.LinearForm, bool) {
 		factors := ir.Factors(t.Atom)
 		for i, f := range factors {
 			most := c.symbolicMaximum(f)
+			if hi := c.Bounds.Of(f).Hi; most == nil && len(factors) > 1 && hi != ir.PosInf && f.Op != ir.OpVar {
+				most = c.Arena.Index(hi) // a number, but times something symbolic
+			}
 			if most == nil {
 				continue
 			}
