@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -139,11 +138,11 @@ func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc,
 
 // graph compiles a graph in text form.
 func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*engine.Manifest, *llm.CompiledStep, error) {
-	text, err := os.ReadFile(name)
+	text, err := readInput(cmd, name)
 	if err != nil {
 		return nil, nil, err
 	}
-	root, err := ir.Parse(ir.NewArena(), string(text))
+	root, err := ir.Parse(ir.NewArena(), text)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,12 +78,12 @@ func passByName(name string) (rewrite.Pass, bool) {
 }
 
 func runPasses(cmd *cobra.Command, passes []rewrite.Pass, file string) error {
-	text, err := os.ReadFile(file)
+	text, err := readInput(cmd, file)
 	if err != nil {
 		return err
 	}
 	a := ir.NewArena()
-	root, err := ir.Parse(a, string(text))
+	root, err := ir.Parse(a, text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -32,7 +30,7 @@ func newTokenize() *cobra.Command {
 				return err
 			}
 			defer closeModel()
-			text, err := readText(cmd, file)
+			text, err := readInput(cmd, file)
 			if err != nil {
 				return err
 			}
@@ -48,15 +46,6 @@ func newTokenize() *cobra.Command {
 	f.BoolVar(&decode, "decode", false, "read ids, print text")
 	f.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
-}
-
-func readText(cmd *cobra.Command, file string) (string, error) {
-	if file == "" {
-		data, err := io.ReadAll(cmd.InOrStdin())
-		return string(data), err
-	}
-	data, err := os.ReadFile(file)
-	return string(data), err
 }
 
 func printTokens(cmd *cobra.Command, t *tokenizer.Tokenizer, text string, special, asJSON bool) error {

@@ -1,0 +1,59 @@
+package devices_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"tgc/runtime/cpu/llvmc"
+	"tgc/runtime/devices"
+)
+
+func TestMain(m *testing.M) {
+	llvmc.MaybeChild()
+	os.Exit(m.Run())
+}
+
+func TestNames(t *testing.T) {
+	for name, known := range map[string]bool{
+		"cpu": true, "interp": true, "cuda": true, "cuda:0": true, "cuda:3": true, "nv:1": true, "tegra": true, "tegra:emu": true,
+		"cpu:0": false, "cuda:": false, "cuda:x": false, "cuda:-1": false, "cuda:99999": false, "tegra:0": false, "": false, "gpu": false,
+	} {
+		if err := devices.Check(name); (err == nil) != known || err != nil && !errors.Is(err, devices.ErrUnknown) {
+			t.Errorf("Check(%q) says %v, want known: %v", name, err, known)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	dev, remark, err := devices.Open(t.Context(), "interp", devices.Options{})
+	if err != nil || dev.Name() != "interp" || remark != "" || dev.Threads(devices.Options{Threads: 8}) != 1 {
+		t.Fatalf("interp: %v %q %v", dev, remark, err)
+	}
+	if _, _, err := devices.Open(t.Context(), "cuda:1", devices.Options{}); !errors.Is(err, devices.ErrAbsent) {
+		t.Errorf("cuda:1: %v, want ErrAbsent", err)
+	}
+	best, remark, err := devices.Open(t.Context(), "", devices.Options{Threads: 1})
+	if err != nil || remark == "" {
+		t.Fatalf("the best device: %v, %q", err, remark)
+	}
+	if err := best.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A machine without libLLVM has a device, and is told what it lacks.
+func TestWithoutLLVM(t *testing.T) {
+	t.Setenv("TGC_LLVM", "/no/such/library.so")
+	dev, remark, err := devices.Open(t.Context(), "", devices.Options{})
+	if err != nil || dev.Name() != "interp" || remark == "" {
+		t.Fatalf("%v, %q, %v; want interp and how to get the fast path", dev, remark, err)
+	}
+	if _, _, err := devices.Open(t.Context(), "cpu", devices.Options{}); !errors.Is(err, devices.ErrNoLLVM) {
+		t.Errorf("cpu: %v, want ErrNoLLVM", err)
+	}
+	list, err := devices.List(t.Context(), devices.Options{})
+	if err != nil || len(list) != 2 || list[0].Absent == "" || list[1].Absent != "" {
+		t.Errorf("list %+v, %v; want the reason why cpu is absent", list, err)
+	}
+}
