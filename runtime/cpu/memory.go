@@ -20,12 +20,13 @@ type memory struct {
 	readOnly bool
 }
 
-// Alloc returns zeroed memory, page-aligned, in huge pages when large.
+// Alloc returns zeroed memory, page-aligned. Pages become resident when they
+// are touched: a cache of the longest context costs what is used of it.
 func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("cpu: allocation of %d bytes", size)
 	}
-	m, err := native.Alloc(size + padding)
+	m, err := native.AllocSparse(size + padding)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}

@@ -25,13 +25,19 @@ type Memory struct {
 
 // Alloc maps size bytes, page-aligned; from 2 MiB on aligned to and advised
 // for huge pages. The memory must be freed: the collector does not see it.
-func Alloc(size int64) (*Memory, error) {
+func Alloc(size int64) (*Memory, error) { return alloc(size, true) }
+
+// AllocSparse is Alloc without huge pages: memory that is not touched costs
+// nothing, which a cache sized for the longest context depends on.
+func AllocSparse(size int64) (*Memory, error) { return alloc(size, false) }
+
+func alloc(size int64, huge bool) (*Memory, error) {
 	page := int64(os.Getpagesize())
 	if size < 0 || size > math.MaxInt64/2 {
 		return nil, fmt.Errorf("native: allocation of %d bytes", size)
 	}
 	align := page
-	if size >= hugePage {
+	if huge && size >= hugePage {
 		align = hugePage
 	}
 	usable := max((size+page-1)/page*page, page)
@@ -46,7 +52,7 @@ func Alloc(size int64) (*Memory, error) {
 		_ = unix.Munmap(mapping) // the error of mprotect is the one to report
 		return nil, fmt.Errorf("native: allocation of %d bytes: %w", size, err)
 	}
-	if size >= hugePage {
+	if huge && size >= hugePage {
 		_ = unix.Madvise(body, unix.MADV_HUGEPAGE) // advice; kernels without huge pages refuse it
 	}
 	return &Memory{mapping: mapping, data: body[:size:size]}, nil
