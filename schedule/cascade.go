@@ -362,3 +362,63 @@ func (s *scheduler) tupleGroups(nodes []*ir.UOp) []*tupleGroup {
 	}
 	return groups
 }
+
+// pruneTuples drops the components of softmax tuples that nothing projects. A
+// tuple merged inside a stage and outside it has parts that only one place
+// uses, and outside they would name ranges that nothing there closes. Ranges
+// have their final names here: before, both places may be one node.
+func (s *scheduler) pruneTuples(roots []*ir.UOp) []*ir.UOp {
+	for {
+		used := make(map[*ir.UOp][]int)
+		nodes := ir.Toposort(roots...)
+		for _, u := range nodes {
+			if u.Op == ir.OpProj {
+				i := int(u.Arg.(ir.IntArg))
+				if !slices.Contains(used[u.Src[0]], i) {
+					used[u.Src[0]] = append(used[u.Src[0]], i)
+				}
+			}
+		}
+		projections := make(map[*ir.UOp]*ir.UOp)
+		for _, u := range nodes {
+			if u.Op != ir.OpProj {
+				continue
+			}
+			if p := s.prunedProjection(u, used[u.Src[0]]); p != nil {
+				projections[u] = p
+			}
+		}
+		if len(projections) == 0 {
+			return roots
+		}
+		roots = s.rename(roots, projections)
+	}
+}
+
+// prunedProjection is a projection of the tuple that has only the used
+// components and the maximum; nil when nothing falls away.
+func (s *scheduler) prunedProjection(u *ir.UOp, used []int) *ir.UOp {
+	tuple := u.Src[0]
+	c, ok := s.isSoftmax(tuple)
+	if !ok {
+		return nil
+	}
+	values := tuple.ReduceValues()
+	kept, at := values[:1:1], 0
+	for i := 1; i < len(values); i++ {
+		if slices.Contains(used, i) {
+			kept = append(kept, values[i])
+		}
+		if i == int(u.Arg.(ir.IntArg)) {
+			at = len(kept) - 1
+		}
+	}
+	switch len(kept) {
+	case len(values):
+		return nil
+	case 1:
+		return s.a.Reduce(ir.OpMax, values[0], tuple.ReduceRange())
+	}
+	identity, combine := s.softmaxLambda(tuple.DType, len(kept), c)
+	return s.a.Proj(s.a.TupleReduce(kept, tuple.ReduceRange(), identity, combine), at)
+}
