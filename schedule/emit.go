@@ -71,7 +71,10 @@ func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
 		roots = append(roots, v.body)
 		roots = append(roots, v.storeIndex()...)
 	}
-	roots = s.nameClosed(roots, s.opt.Rules.Has(Unify))
+	if s.opt.Rules.Has(Unify) && s.opt.Rules.Has(GroupSplit) {
+		roots = s.alignChains(roots)
+	}
+	roots = s.pruneTuples(s.nameClosed(roots, s.opt.Rules.Has(Unify)))
 	k := &kernelBuilder{e: e, launch: launch, ids: make(map[*ir.UOp]*ir.UOp), slots: make(map[*ir.UOp]*ir.UOp), done: make(map[*ir.UOp]*ir.UOp)}
 	for _, v := range values {
 		for _, r := range v.storeLoops() {

@@ -29,6 +29,11 @@ type Profile struct {
 	StageWork int64
 	// TileCap is the largest tile, in elements, of a tile epilogue.
 	TileCap int64
+	// TileReuse is how often a weight may be used (tokens of a prompt) for a
+	// tile epilogue to be worth it; 0 is no limit. Past it the product is a
+	// matrix product, whose register tiles want rows and tokens as plain store
+	// ranges, and one more pass over its result costs next to nothing.
+	TileReuse int64
 	// MinBlocks is the least number of tiles a weight-reading value must keep
 	// when one tile becomes one block's work.
 	MinBlocks int64
@@ -74,5 +79,6 @@ func DefaultOptions() Options {
 func CPUOptions() Options {
 	opt := DefaultOptions()
 	opt.Rules = opt.Rules.Without(Distribute, GroupSplit, IntConstant, Chan)
+	opt.Profile.TileReuse = 4
 	return opt
 }

@@ -54,6 +54,12 @@ func (s *scheduler) tileEpilogue(p *value) bool {
 			return false
 		}
 	}
+	if limit := s.opt.Profile.TileReuse; limit > 0 && f.weights {
+		if reuse := s.weightReuse(p); reuse > limit {
+			s.record(TileEpilogue, p, false, "a matrix product", Number{"reuse", reuse})
+			return false
+		}
+	}
 	plan := s.findTile(c, p, uses)
 	if plan == nil {
 		s.record(TileEpilogue, p, false, "no tile")
@@ -69,6 +75,23 @@ func (s *scheduler) tileEpilogue(p *value) bool {
 	}
 	s.record(TileEpilogue, p, true, "tile", Number{"tiles", blocks}, Number{"size", plan.size})
 	return true
+}
+
+// weightReuse is how many points of p use the same packed data: those of the
+// ranges that no weight's index holds.
+func (s *scheduler) weightReuse(p *value) int64 {
+	unused := p.ranges
+	for _, u := range ir.Toposort(p.body) {
+		weight := u.Op == ir.OpField
+		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam {
+			ver := s.versions[u.Src[0].Arg.(ir.ParamArg).Slot]
+			weight = !s.mutable[ver.buffer] && s.isWeight(ver)
+		}
+		if weight {
+			unused = without(unused, s.free.of(u))
+		}
+	}
+	return s.points(unused)
 }
 
 // findTile tries splits, smallest tile first.

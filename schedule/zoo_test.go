@@ -1,8 +1,14 @@
 package schedule_test
 
 import (
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tgc/nn"
 	"tgc/runtime/interp"
@@ -53,6 +59,34 @@ func TestZoo(t *testing.T) {
 				t.Errorf("%s, want %s\n%s", got, want, s)
 			}
 			r.check(s, interp.KernelOptions{}, 2e-5)
+			golden(t, strings.ReplaceAll(row.name, " ", "_"), s.String())
+			cpu := r.plan(schedule.CPUOptions())
+			r.check(cpu, interp.KernelOptions{}, 2e-5)
 		})
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares text with testdata/NAME.txt. A missed hoist changes no value:
+// only the text shows it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".txt")
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s: the schedule changed (-want +got), -update rewrites it:\n%s", path, diff)
 	}
 }
