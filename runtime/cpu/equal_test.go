@@ -93,7 +93,7 @@ func TestRandomProgramsOnOlderCPUs(t *testing.T) {
 func randomPrograms(t *testing.T, options Options) {
 	d := newDevice(t, options)
 	reference := interp.New(interp.Options{Debug: true})
-	n := 100
+	n := 60
 	if testing.Short() {
 		n = 30
 	}

@@ -58,9 +58,9 @@ func (m *machine) alu(in *program.Instr) (func(), error) {
 	case ir.U64:
 		step = aluInt[uint64](m, in)
 	case ir.F32:
-		step = aluFloat(m, in, fma32)
+		step = aluFloat(m, in, fmaF32)
 	case ir.F64:
-		step = aluFloat(m, in, math.FMA)
+		step = aluFloat(m, in, fmaF64)
 	}
 	if step == nil {
 		return nil, fmt.Errorf("the interpreter has no %s of %s", in.Ir, from)
@@ -111,7 +111,7 @@ func aluInt[T integer](m *machine, in *program.Instr) func() {
 	return divisionAndBits(in.Ir, o)
 }
 
-func aluFloat[T float](m *machine, in *program.Instr, fma func(x, y, z T) T) func() {
+func aluFloat[T float](m *machine, in *program.Instr, fma func(operands[T]) func()) func() {
 	if in.Ir == ir.OpCmpLt || in.Ir == ir.OpCmpEq {
 		return compare(in.Ir, lanes[uint8](m.define(in.Result)), lanes[T](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])))
 	}
@@ -119,7 +119,10 @@ func aluFloat[T float](m *machine, in *program.Instr, fma func(x, y, z T) T) fun
 	if step := arithmetic(in.Ir, o); step != nil {
 		return step
 	}
-	return floatOps(in.Ir, o, fma)
+	if in.Ir == ir.OpFma {
+		return fma(o)
+	}
+	return floatOps(in.Ir, o)
 }
 
 func compare[T number](op ir.Op, r []uint8, a, b []T) func() {
@@ -302,17 +305,10 @@ func floorDivMod[T integer](x, y T) (q, rem T) {
 	return q, rem
 }
 
-func floatOps[T float](op ir.Op, o operands[T], fma func(x, y, z T) T) func() {
-	r, a, b, c := o.r, o.a, o.b, o.c
+func floatOps[T float](op ir.Op, o operands[T]) func() {
+	r, a, b := o.r, o.a, o.b
 	var f func(float64) float64
 	switch op {
-	case ir.OpFma:
-		return func() {
-			a, b, c := a[:len(r)], b[:len(r)], c[:len(r)]
-			for i := range r {
-				r[i] = fma(a[i], b[i], c[i])
-			}
-		}
 	case ir.OpFDiv:
 		return func() {
 			a, b := a[:len(r)], b[:len(r)]
@@ -341,23 +337,40 @@ func floatOps[T float](op ir.Op, o operands[T], fma func(x, y, z T) T) func() {
 	}
 }
 
-// fma32 is x*y+z rounded once. The product is exact in float64; rounding the
-// sum to float64 and then to float32 is wrong only if the first rounding ends
-// on a midpoint between two float32, which the slow path takes.
-func fma32(x, y, z float32) float32 {
-	p := float64(x) * float64(y)
-	s := p + float64(z)
-	word := math.Float64bits(s)
-	exp := word >> 52 & 0x7ff
-	if word&0x1fffffff != 0x10000000 && exp > 1023-126 {
-		return float32(s)
+func fmaF64(o operands[float64]) func() {
+	r, a, b, c := o.r, o.a, o.b, o.c
+	return func() {
+		for i := range r {
+			r[i] = math.FMA(a[i], b[i], c[i])
+		}
 	}
-	return fmaSlow(p, float64(z), s)
+}
+
+// fmaF32 is x*y+z rounded once. The product is exact in float64; rounding the
+// sum to float64 and then to float32 is wrong only if the first rounding ends
+// on a midpoint between two float32, which the slow path takes, as it does
+// results below the normal range.
+func fmaF32(o operands[float32]) func() {
+	r, a, b, c := o.r, o.a, o.b, o.c
+	return func() {
+		a, b, c := a[:len(r)], b[:len(r)], c[:len(r)]
+		for i := range r {
+			p := float64(a[i]) * float64(b[i])
+			z := float64(c[i])
+			s := p + z
+			word := math.Float64bits(s)
+			if word&0x1fffffff != 0x10000000 && word<<1 >= (1023-125)<<53 || s == 0 {
+				r[i] = float32(s)
+			} else {
+				r[i] = fmaSlow(p, z, s)
+			}
+		}
+	}
 }
 
 // fmaSlow rounds p+z, of which s is the rounded sum, to odd first.
 func fmaSlow(p, z, s float64) float32 {
-	if math.IsInf(s, 0) || s != s {
+	if s-s != 0 { // infinite or NaN
 		return float32(s)
 	}
 	t := s - p // Knuth's two-sum
