@@ -15,25 +15,27 @@ const DefaultContext = 4096
 // or (0) DefaultContext and at least what the prompt and the tokens to generate
 // (negative: any number) need. It never exceeds the model's.
 func ContextSize(m *Model, asked, prompt, tokens int) (int, error) {
-	limit := m.Config.Context
-	size := asked
-	switch {
-	case asked > limit:
+	limit, size := m.Config.Context, asked
+	if asked > limit {
 		return 0, fmt.Errorf("%s: a context (--ctx) of %d is more than the %d that the model was trained for", m.Name, asked, limit)
-	case asked == 0:
-		size = DefaultContext
-		if tokens > size-prompt {
-			size = limit
-			if tokens <= limit-prompt {
-				size = prompt + tokens
-			}
-		}
-		size = min(size, limit)
+	}
+	if asked == 0 {
+		size = min(max(DefaultContext, needed(limit, prompt, tokens)), limit)
 	}
 	if prompt > size {
 		return 0, fmt.Errorf("%s: the prompt has %d tokens, more than the context (--ctx) of %d; the model's is %d", m.Name, prompt, size, limit)
 	}
 	return size, nil
+}
+
+// needed is how many positions a prompt and the tokens after it take, at most
+// limit. Any number of tokens takes the limit once the prompt is long.
+func needed(limit, prompt, tokens int) int {
+	switch {
+	case tokens > limit-prompt, tokens < 0 && prompt >= DefaultContext:
+		return limit
+	}
+	return prompt + max(tokens, 0)
 }
 
 // WriteFloats writes values as raw little-endian float32.

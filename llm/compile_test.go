@@ -1,0 +1,178 @@
+package llm_test
+
+import (
+	"strings"
+	"testing"
+
+	"tgc/engine"
+	"tgc/gguf"
+	"tgc/llm"
+	"tgc/llm/synth"
+	"tgc/target"
+)
+
+// stepLaws are what a decode step of each shape may cost. overhead is for
+// launches outside the layers: embedding, rotation tables, logits.
+var stepLaws = []struct {
+	shape          string
+	launchesALayer int
+	unique         int
+}{
+	{"llama3.2:1b-q6_k", 6, 14},
+	{"qwen3:0.6b-q8_0", 6, 16},
+	{"qwen3:1.7b-q4_k_m", 6, 18},
+	{"olmoe:1b-7b-q4_k_m", 8, 20},
+	{"gpt2:124m-f16", 6, 14},
+	{synth.Tiny, 6, 14},
+}
+
+const launchOverhead = 4
+
+// Packed weights are read once and never stored decoded; nothing large lies in
+// temporary memory; every kernel that reads weights is planned as one that does.
+func TestStepLaws(t *testing.T) {
+	for _, law := range stepLaws {
+		t.Run(law.shape, func(t *testing.T) {
+			m := openOutline(t, law.shape)
+			const depth = 128
+			v := llm.Variant{Batch: 1, Tokens: 1, Context: min(4096, m.Config.Context)}
+			step, err := llm.CompileStep(t.Context(), m, v, depth, mustTarget(t, "llvm:x86-64-v4"), engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got engine.Manifest
+			got.Describe(step.Compiled, step.Binding)
+			if want := neededBytes(m); float64(got.WeightBytes) > 1.01*want || float64(got.WeightBytes) < want {
+				t.Errorf("%d bytes of weights are read, want %.0f to 1.01 times that", got.WeightBytes, want)
+			}
+			if limit := law.launchesALayer*m.Config.Layers + launchOverhead; got.Launches > limit || got.Unique > law.unique {
+				t.Errorf("%d launches of %d kernels, want at most %d of %d", got.Launches, got.Unique, limit, law.unique)
+			}
+			for _, k := range got.Kernels {
+				checkKernelLaws(t, &k)
+			}
+			t.Logf("%d launches, %d kernels, %.4f of the weights", got.Launches, got.Unique, float64(got.WeightBytes)/neededBytes(m))
+		})
+	}
+}
+
+func checkKernelLaws(t *testing.T, k *engine.ManifestKernel) {
+	const large, smallWeight = 2 << 20, 64 << 10
+	for _, arg := range k.Args {
+		if arg.Role == engine.RoleScratch && arg.Bytes > large {
+			t.Errorf("kernel %s: temporary %s has %d bytes, want at most %d", k.Name, arg.Name, arg.Bytes, large)
+		}
+	}
+	matrix := strings.HasPrefix(k.Why, "matvec") || strings.HasPrefix(k.Why, "matmul")
+	if k.MemoryBytes() > smallWeight && !matrix && !strings.HasPrefix(k.Why, "attention") {
+		t.Errorf("kernel %s reads %d bytes of weights or cache, but is planned as %q", k.Name, k.MemoryBytes(), k.Why)
+	}
+}
+
+// neededBytes is what one token needs of the weights: all of them, but one row
+// of an embedding that is no output matrix too, and only the chosen experts.
+func neededBytes(m *llm.Model) float64 {
+	_, untied := m.File.Tensor("output.weight")
+	sum := 0.0
+	for _, tensor := range m.File.Tensors() {
+		size, row := float64(tensor.Bytes()), float64(tensor.RowBytes())
+		switch {
+		case tensor.Name == "token_embd.weight" && untied, tensor.Name == "position_embd.weight":
+			size = row
+		case tensor.Name == "token_embd.weight":
+			size += row
+		case tensor.Name == "rope_freqs.weight": // part of constants
+			size = 0
+		case strings.Contains(tensor.Name, "_exps."):
+			size *= float64(m.Config.ExpertsUsed) / float64(m.Config.Experts)
+		}
+		sum += size
+	}
+	return sum
+}
+
+// A step does not depend on when it is compiled: the text of every kernel is the
+// same.
+func TestCompileIsDeterministic(t *testing.T) {
+	m := openOutline(t, synth.Tiny)
+	text := func() string {
+		v := llm.Variant{Batch: 1, Tokens: 8, Context: 256}
+		step, err := llm.CompileStep(t.Context(), m, v, 16, mustTarget(t, "interp"), engine.Config{Explain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		if err := step.Compiled.Explain(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	first := text()
+	for i := range 3 {
+		if text() != first {
+			t.Fatalf("compilation %d differs from the first", i+2)
+		}
+	}
+}
+
+func openOutline(t *testing.T, name string) *llm.Model {
+	t.Helper()
+	shape, err := synth.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f *gguf.File
+	if f, err = synth.Outline(t.Context(), shape); err != nil {
+		t.Fatal(err)
+	}
+	m, err := llm.NewModel(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func mustTarget(t *testing.T, name string) *target.Desc {
+	t.Helper()
+	desc, err := target.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desc
+}
+
+// The size of a cache follows from what is asked for and what the model can do.
+func TestContextSize(t *testing.T) {
+	m := &llm.Model{Name: "m", Config: &llm.Config{Context: 8192}}
+	const any = -1
+	for _, c := range []struct{ asked, prompt, tokens, want int }{
+		{0, 5, 10, 4096},
+		{0, 4000, 200, 4200},
+		{0, 5, any, 4096},
+		{0, 5000, any, 8192},
+		{0, 5, 1 << 62, 8192},
+		{64, 5, 100, 64},
+		{8192, 5, 100, 8192},
+		{8193, 5, 100, 0},
+		{4, 5, 100, 0},
+		{0, 8193, 1, 0},
+	} {
+		got, err := llm.ContextSize(m, c.asked, c.prompt, c.tokens)
+		if got != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("asked %d for %d and %d tokens: %d, %v; want %d", c.asked, c.prompt, c.tokens, got, err, c.want)
+		}
+	}
+}
+
+func TestParseTokens(t *testing.T) {
+	got, err := llm.ParseTokens(" 1,2 3\n4 ", 5)
+	if err != nil || len(got) != 4 || got[3] != 4 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"x", "1,5", "-1", "4294967297", "99999999999999999999", "1.5"} {
+		if _, err := llm.ParseTokens(bad, 5); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
