@@ -79,6 +79,7 @@ func (r *rig) plan(opt schedule.Options) *schedule.Schedule {
 	s, err := schedule.Run(context.Background(), a, a.Import(r.sink), opt)
 	if err != nil {
 		r.fail("%v", err)
+		return nil
 	}
 	for _, l := range s.Launches {
 		for _, k := range l.Kernels {
