@@ -1,0 +1,335 @@
+package heuristic_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tgc/heuristic"
+	"tgc/ir"
+	"tgc/kernel"
+	"tgc/target"
+)
+
+func mustTarget(t testing.TB, name string) *target.Desc {
+	t.Helper()
+	d, err := target.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func choose(t testing.TB, b *builder, sink *ir.UOp, desc *target.Desc, knobs heuristic.Knobs) heuristic.Choice {
+	t.Helper()
+	c, err := heuristic.Choose(b.Arena, sink, desc, knobs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kernel.Legality(sink, c.Plan, desc); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// family is a kernel with the heuristic that must take it and, at the real size,
+// the plan for AVX-512. small is the same kernel at a size that the interpreter
+// runs.
+type family struct {
+	name      string
+	heuristic string
+	plan      string
+	big       func(b *builder) *ir.UOp
+	small     func(b *builder) *ir.UOp
+}
+
+var families = []family{
+	{"Q6_K with norm", "matvec", "STAGE r0; VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 2048, 2048, variant{norm: true}) },
+		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 512, 256, variant{norm: true}) }},
+	{"Q4_K", "matvec", "VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("Q4_K", 2048, 2048, variant{}) },
+		func(b *builder) *ir.UOp { return b.matvec("Q4_K", 520, 256, variant{}) }},
+	{"Q8_0 with residual", "matvec", "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("Q8_0", 2048, 2048, variant{residual: true}) },
+		func(b *builder) *ir.UOp { return b.matvec("Q8_0", 301, 224, variant{residual: true}) }},
+	{"two matrices", "matvec", "STAGE r0; VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; PREFETCH p6 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 8192, 2048, variant{norm: true, gate: true}) },
+		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 320, 256, variant{norm: true, gate: true}) }},
+	{"f16", "matvec", "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("F16", 2048, 2048, variant{}) },
+		func(b *builder) *ir.UOp { return b.matvec("F16", 256, 160, variant{}) }},
+	{"bf16", "matvec", "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("BF16", 2048, 2048, variant{}) },
+		func(b *builder) *ir.UOp { return b.matvec("BF16", 300, 128, variant{}) }},
+	{"transposed", "matvec", "VECTOR s0 32; UPCAST s0 2; UNROLL r0 4; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("F32", 2048, 2048, variant{transposed: true}) },
+		func(b *builder) *ir.UOp { return b.matvec("F32", 128, 200, variant{transposed: true}) }},
+	{"odd inner extent", "matvec", "VECTOR r0 4; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.matvec("F32", 2048, 4*131, variant{}) },
+		func(b *builder) *ir.UOp { return b.matvec("F32", 200, 4*33, variant{}) }},
+	{"neighbouring pairs", "matvec", "VECTOR r0 32; UNROLL r0 8; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 32, 2048, false) },
+		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 6, 256, false) }},
+	{"halves", "matvec", "VECTOR r0 32; UNROLL r0 8; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 32, 2048, true) },
+		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 6, 256, true) }},
+	{"head norm", "matvec", "",
+		func(b *builder) *ir.UOp { return b.headNorm("Q8_0", 16, 1024) },
+		func(b *builder) *ir.UOp { return b.headNorm("Q8_0", 9, 128) }},
+	{"experts", "matvec", "VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; FMA",
+		func(b *builder) *ir.UOp { return b.experts("Q4_K", 8, 64, 1024, 2048) },
+		func(b *builder) *ir.UOp { return b.experts("Q4_K", 2, 4, 128, 256) }},
+	{"staged row", "matvec", "",
+		func(b *builder) *ir.UOp { return b.layerNormed("Q8_0", 2304, 768) },
+		func(b *builder) *ir.UOp { return b.layerNormed("Q8_0", 500, 160) }},
+	{"few tokens", "matmul", "",
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 4, 2048, 2048, variant{}) },
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 3, 320, 256, variant{}) }},
+	{"prompt", "matmul", "",
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 128, 2048, 2048, variant{}) },
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 320, 256, variant{}) }},
+	{"prompt, two matrices", "matmul", "",
+		func(b *builder) *ir.UOp { return b.matmul("Q4_K", 128, 8192, 2048, variant{gate: true}) },
+		func(b *builder) *ir.UOp { return b.matmul("Q8_0", 9, 256, 256, variant{gate: true}) }},
+	{"prompt, f16", "matmul", "",
+		func(b *builder) *ir.UOp { return b.matmul("F16", 128, 2048, 2048, variant{bias: true}) },
+		func(b *builder) *ir.UOp { return b.matmul("F16", 12, 320, 128, variant{bias: true}) }},
+	{"attention", "attention", "",
+		func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 0) },
+		func(b *builder) *ir.UOp { return b.attention(2, 4, 12, 32, 0) }},
+	{"attention of a prompt", "attention", "",
+		func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 128, 128) },
+		func(b *builder) *ir.UOp { return b.attention(2, 2, 12, 16, 3) }},
+	{"norm", "reduce", "",
+		func(b *builder) *ir.UOp { return b.normed(4096) },
+		func(b *builder) *ir.UOp { return b.normed(192) }},
+	{"row sums", "reduce", "",
+		func(b *builder) *ir.UOp { return b.rowSums(64, 4096) },
+		func(b *builder) *ir.UOp { return b.rowSums(7, 96) }},
+	{"column sums", "reduce", "",
+		func(b *builder) *ir.UOp { return b.columnSums(4096, 64) },
+		func(b *builder) *ir.UOp { return b.columnSums(9, 96) }},
+	{"largest logit", "reduce", "",
+		func(b *builder) *ir.UOp { return b.argmax(128256) },
+		func(b *builder) *ir.UOp { return b.argmax(500) }},
+	{"embedding", "elementwise", "",
+		func(b *builder) *ir.UOp { return b.embedding("Q6_K", 1, 128256, 2048) },
+		func(b *builder) *ir.UOp { return b.embedding("Q6_K", 3, 8, 512) }},
+	{"elementwise", "elementwise", "",
+		func(b *builder) *ir.UOp { return b.elementwise(1 << 16) },
+		func(b *builder) *ir.UOp { return b.elementwise(4 * 37) }},
+	{"odd elementwise", "fallback", "",
+		func(b *builder) *ir.UOp { return b.elementwise(1231) },
+		func(b *builder) *ir.UOp { return b.elementwise(37) }},
+}
+
+var testTargets = []string{"llvm:x86-64-v4", "llvm:x86-64-v3", "llvm:x86-64-v2", "llvm:arm64", "interp"}
+
+// Every family gets its heuristic on every CPU, with the plan that is pinned.
+func TestFamilies(t *testing.T) {
+	for _, f := range families {
+		for _, name := range testTargets {
+			b := newBuilder()
+			c := choose(t, b, f.big(b), mustTarget(t, name), heuristic.Knobs{})
+			if got, _, _ := strings.Cut(c.Why, ":"); got != f.heuristic {
+				t.Errorf("%s on %s: %s, want %s\n%s", f.name, name, c.Why, f.heuristic, recordLines(c.Records))
+			}
+			if name == "llvm:x86-64-v4" && f.plan != "" && c.Plan.String() != f.plan {
+				t.Errorf("%s: plan\n\t%s\nwant\n\t%s", f.name, c.Plan, f.plan)
+			}
+		}
+	}
+}
+
+func recordLines(records []heuristic.Record) string {
+	var s strings.Builder
+	for _, r := range records {
+		s.WriteString(r.String() + "\n")
+	}
+	return s.String()
+}
+
+// Every plan computes what the kernel says.
+func TestPlansCompute(t *testing.T) {
+	for _, f := range families {
+		for k, name := range testTargets[:4] {
+			if f.heuristic == "matmul" && k%2 == 1 {
+				continue // evaluating the kernel takes a second
+			}
+			t.Run(f.name+"/"+name, func(t *testing.T) {
+				b := newBuilder()
+				sink := f.small(b)
+				desc := mustTarget(t, name)
+				c := choose(t, b, sink, desc, heuristic.Knobs{})
+				if got, _, _ := strings.Cut(c.Why, ":"); got != f.heuristic && f.heuristic != "fallback" {
+					t.Errorf("small size: %s, want %s\n%s", c.Why, f.heuristic, recordLines(c.Records))
+				}
+				checkPlan(t, b.Arena, sink, c.Plan, desc, map[string]int64{"pos": 9})
+			})
+		}
+	}
+}
+
+// What changes form but not meaning changes neither heuristic nor split.
+func TestMetamorphic(t *testing.T) {
+	desc := mustTarget(t, "llvm:x86-64-v4")
+	for _, format := range []string{"Q6_K", "Q8_0", "Q4_0", "IQ4_NL", "F16"} {
+		b := newBuilder()
+		want := choose(t, b, b.matvec(format, 2048, 2048, variant{}), desc, heuristic.Knobs{})
+		for bits := 1; bits < 32; bits++ {
+			v := variant{cast: bits&1 != 0, swap: bits&2 != 0, norm: bits&4 != 0, bias: bits&8 != 0, residual: bits&16 != 0}
+			b := newBuilder()
+			got := choose(t, b, b.matvec(format, 2048, 2048, v), desc, heuristic.Knobs{})
+			// A folded norm brings STAGE of its product and, where its sum has a range
+			// of its own, lanes for that.
+			kept := slices.DeleteFunc(slices.Clone(got.Plan.Opts), func(o kernel.Opt) bool {
+				return o.Kind == kernel.STAGE
+			})
+			if !slices.Equal(kept, want.Plan.Opts) {
+				t.Errorf("%s %+v: plan\n\t%s\nwant\n\t%s", format, v, got.Plan, want.Plan)
+			}
+		}
+	}
+	for _, v := range []variant{{cast: true}, {swap: true}, {bias: true}, {cast: true, swap: true, bias: true}} {
+		b := newBuilder()
+		want := choose(t, b, b.matmul("Q6_K", 128, 2048, 2048, variant{}), desc, heuristic.Knobs{})
+		b = newBuilder()
+		got := choose(t, b, b.matmul("Q6_K", 128, 2048, 2048, v), desc, heuristic.Knobs{})
+		if !slices.Equal(got.Plan.Opts, want.Plan.Opts) {
+			t.Errorf("matmul %+v: plan\n\t%s\nwant\n\t%s", v, got.Plan, want.Plan)
+		}
+	}
+}
+
+// Permuting the axes of the activations and of the output changes nothing.
+func TestPermutedAxes(t *testing.T) {
+	desc := mustTarget(t, "llvm:x86-64-v4")
+	plan := func(permuted bool) heuristic.Choice {
+		b := newBuilder()
+		x, out := b.param(0, ir.F32, 2048), b.param(2, ir.F32, 32, 64)
+		h, e, r := b.rng(32), b.rng(64), b.rng(2048)
+		row := b.Add(b.Mul(h, b.Index(64)), e)
+		at, loops := list(h, e), list(h, e)
+		if permuted {
+			out = b.param(2, ir.F32, 64, 32)
+			at, loops = list(e, h), list(h, e)
+		}
+		value := b.sum(b.Mul(b.Load(x, r), b.weight(1, "Q6_K", 2048, 2048)(row, r)), r)
+		return choose(t, b, b.sink(b.Store(out, value, at, loops)), desc, heuristic.Knobs{})
+	}
+	a, b := plan(false), plan(true)
+	if a.Plan.String() != b.Plan.String() || a.Why != b.Why {
+		t.Errorf("got %s\n%s\nand %s\n%s", a.Why, a.Plan, b.Why, b.Plan)
+	}
+}
+
+func TestKnobs(t *testing.T) {
+	desc := mustTarget(t, "llvm:x86-64-v4")
+	for _, tt := range []struct {
+		knobs heuristic.Knobs
+		why   string
+		plan  string
+	}{
+		{heuristic.Knobs{NoMatvec: true}, "reduce", "VECTOR r0 16; UNROLL r0 4; FMA"},
+		{heuristic.Knobs{RowsPerThread: 4}, "matvec", "VECTOR r0 32; UNROLL r0 8; UPCAST s0 4; PREFETCH p1 8192; FMA"},
+		{heuristic.Knobs{ThreadsPerRow: 8}, "matvec", "VECTOR r0 8; UNROLL r0 32; PREFETCH p1 8192; FMA"},
+		{heuristic.Knobs{BlockSize: 8}, "matvec", "VECTOR r0 32; UNROLL r0 8; ROLL s0 8; PREFETCH p1 8192; FMA"},
+		{heuristic.Knobs{BlockSize: 8, RowsPerThread: 2}, "matvec", "VECTOR r0 32; UNROLL r0 8; UPCAST s0 2; ROLL s0 8; PREFETCH p1 8192; FMA"},
+	} {
+		b := newBuilder()
+		c := choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, tt.knobs)
+		if got, _, _ := strings.Cut(c.Why, ":"); got != tt.why || c.Plan.String() != tt.plan {
+			t.Errorf("%+v: %s\n\t%s\nwant %s\n\t%s", tt.knobs, c.Why, c.Plan, tt.why, tt.plan)
+		}
+		if tt.knobs.NoMatvec && (c.Records[0].Heuristic != "matvec" || c.Records[0].Applied || c.Records[0].Reason != "switched-off") {
+			t.Errorf("MV=0: record %v", c.Records[0])
+		}
+		b = newBuilder()
+		sink := b.matvec("Q6_K", 320, 256, variant{})
+		c = choose(t, b, sink, desc, tt.knobs)
+		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
+	}
+}
+
+// GPUs: the knobs are threads, and every plan is legal.
+func TestGPUPlans(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90a")
+	for _, f := range families {
+		b := newBuilder()
+		c := choose(t, b, f.big(b), desc, heuristic.Knobs{})
+		if got, _, _ := strings.Cut(c.Why, ":"); got != f.heuristic {
+			t.Errorf("%s: %s, want %s\n%s", f.name, c.Why, f.heuristic, recordLines(c.Records))
+		}
+	}
+	b := newBuilder()
+	c := choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 16, RowsPerThread: 2})
+	if want := "VECTOR r0 4; WARP r0 16; UPCAST s0 2; LOCAL s0 8"; c.Plan.String() != want {
+		t.Errorf("plan %s, want %s", c.Plan, want)
+	}
+}
+
+// The text says what and how much.
+func TestWhy(t *testing.T) {
+	b := newBuilder()
+	c := choose(t, b, b.matvec("Q6_K", 8192, 2048, variant{norm: true, gate: true}), mustTarget(t, "llvm:x86-64-v4"), heuristic.Knobs{})
+	want := "matvec: W p1 [8192 x 2048] Q6_K 13.8 MB, p6 [8192 x 2048] Q6_K 13.8 MB streamed once, x 16.4 KB reused; lanes 32 of k, 8 groups unrolled"
+	if c.Why != want {
+		t.Errorf("got  %s\nwant %s", c.Why, want)
+	}
+	r := c.Records[len(c.Records)-1]
+	if !r.Applied || r.Reason != "streams-weight" || r.Axis != "p1" || r.Value != 8192*2048/256*210 {
+		t.Errorf("record %+v", r)
+	}
+}
+
+// Declined heuristics say why.
+func TestReasons(t *testing.T) {
+	desc := mustTarget(t, "llvm:x86-64-v4")
+	for _, tt := range []struct {
+		build  func(b *builder) *ir.UOp
+		reason map[string]string
+	}{
+		{func(b *builder) *ir.UOp { return b.matvec("F32", 64, 64, variant{}) }, map[string]string{"matvec": "small-operand", "matmul": "small-operand"}},
+		{func(b *builder) *ir.UOp { return b.rowSums(64, 4096) }, map[string]string{"matvec": "no-partner", "attention": "no-private-range"}},
+		{func(b *builder) *ir.UOp { return b.normed(1 << 16) }, map[string]string{"matvec": "one-row"}},
+		{func(b *builder) *ir.UOp { return b.elementwise(1 << 16) }, map[string]string{"matvec": "no-sum", "reduce": "no-reduce", "elementwise": "contiguous"}},
+		{func(b *builder) *ir.UOp { return b.matmul("Q6_K", 16, 512, 512, variant{}) }, map[string]string{"matvec": "reused", "matmul": "reuses-weight"}},
+		{func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 0) }, map[string]string{"matvec": "no-sum", "attention": "private-range"}},
+	} {
+		b := newBuilder()
+		c := choose(t, b, tt.build(b), desc, heuristic.Knobs{})
+		for name, reason := range tt.reason {
+			i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == name })
+			if i < 0 || c.Records[i].Reason != reason {
+				t.Errorf("%s: want %s: %s in\n%s", c.Why, name, reason, recordLines(c.Records))
+			}
+		}
+	}
+}
+
+// Choosing is a function of the kernel: the same in every run and arena.
+func TestDeterminism(t *testing.T) {
+	for _, f := range families {
+		first := ""
+		for range 5 {
+			b := newBuilder()
+			b.rng(3) // other ids
+			text := fmt.Sprint(choose(t, b, f.big(b), mustTarget(t, "llvm:x86-64-v4"), heuristic.Knobs{}))
+			if first == "" {
+				first = text
+			}
+			if text != first {
+				t.Errorf("%s: %s\nand %s", f.name, first, text)
+			}
+		}
+	}
+}
+
+func TestNotASink(t *testing.T) {
+	a := ir.NewArena()
+	if _, err := heuristic.Choose(a, a.Index(1), mustTarget(t, "interp"), heuristic.Knobs{}); err == nil {
+		t.Error("no error")
+	}
+}
