@@ -20,7 +20,7 @@ func apply(op ir.Op, dtype, src ir.DType, args []Number) Number {
 	fuzzy := false
 	for i, a := range args {
 		scalars[i] = a.Scalar
-		fuzzy = fuzzy || a.Error != 0
+		fuzzy = fuzzy || a.Error != 0 || a.Residual != 0 && (op == ir.OpAdd || op == ir.OpSub)
 	}
 	out := Number{Scalar: ir.EvalScalar(op, dtype, src, scalars)}
 	switch {
@@ -42,6 +42,7 @@ func apply(op ir.Op, dtype, src ir.DType, args []Number) Number {
 	}
 	if dtype.IsFloat() {
 		out.Magnitude = magnitude(op, out.F, args)
+		out.Residual = residual(op, out.F, args)
 		settle(&out, args)
 	}
 	return out
@@ -63,6 +64,21 @@ func settle(n *Number, args []Number) {
 	case math.IsNaN(n.Error):
 		n.Error = math.Inf(1)
 	}
+}
+
+// residual is what rounding took from a product.
+func residual(op ir.Op, v float64, args []Number) float64 {
+	r := 0.0
+	switch op {
+	case ir.OpMul:
+		r = math.Abs(args[0].F*args[1].F - v)
+	case ir.OpNeg:
+		r = args[0].Residual
+	}
+	if math.IsNaN(r) || math.IsInf(r, 0) {
+		return 0
+	}
+	return r
 }
 
 // magnitude is the sum of absolute terms of a result.
@@ -214,7 +230,7 @@ func floatError(op ir.Op, dtype ir.DType, v float64, args []Number) float64 {
 	case ir.OpMin, ir.OpMax:
 		return max(x.Error, y.Error)
 	case ir.OpAdd, ir.OpSub:
-		err = x.Error + y.Error
+		err = x.Error + y.Error + x.Residual + y.Residual
 	case ir.OpMul:
 		err = mulError(x, y)
 	case ir.OpFma:

@@ -9,6 +9,7 @@ import (
 	"tgc/ir"
 	"tgc/runtime"
 	"tgc/runtime/interp"
+	"tgc/target"
 )
 
 // Bound is a compiled case on a device, ready to run.
@@ -120,11 +121,11 @@ func poison(b *interp.KernelBuffer) {
 	}
 }
 
-// Compile compiles the case's graph for the device's target.
-func (c *Case) Compile(ctx context.Context, dev runtime.Device, config engine.Config) (*engine.Compiled, error) {
+// Compile compiles the case's graph for a target.
+func (c *Case) Compile(ctx context.Context, desc *target.Desc, config engine.Config) (*engine.Compiled, error) {
 	sink, err := c.Sink()
 	if err != nil {
 		return nil, err
 	}
-	return engine.Compile(ctx, sink, dev.Target(), config)
+	return engine.Compile(ctx, sink, desc, config)
 }

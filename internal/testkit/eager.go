@@ -16,6 +16,9 @@ type Number struct {
 	// Magnitude is the sum of the absolute values of the terms that the value
 	// was added up from: rounding errors are relative to this.
 	Magnitude float64
+	// Residual is what rounding took from a product: a sum of it may be
+	// contracted to FMA, which leaves that rounding out.
+	Residual float64
 }
 
 // Numbers is a dense row-major array of them.
@@ -32,11 +35,12 @@ type Eager struct {
 
 	shapes *ir.Shapes
 	memo   map[*ir.UOp]*Numbers
+	wild   map[*ir.UOp]bool // nodes that an infinity or NaN went into
 }
 
 // NewEager makes an evaluator over some contents.
 func NewEager(buffers map[int64]*Numbers, vars map[string]int64) *Eager {
-	return &Eager{Vars: vars, Buffers: buffers, shapes: ir.NewShapes(ir.NewArena()), memo: make(map[*ir.UOp]*Numbers)}
+	return &Eager{Vars: vars, Buffers: buffers, shapes: ir.NewShapes(ir.NewArena()), memo: make(map[*ir.UOp]*Numbers), wild: make(map[*ir.UOp]bool)}
 }
 
 // Results evaluates a SINK of ASSIGNs: the last version of each buffer.
@@ -66,9 +70,25 @@ func (e *Eager) Eval(root *ir.UOp) *Numbers {
 		}
 		if _, ok := e.memo[u]; !ok {
 			e.memo[u] = e.node(u)
+			e.wild[u] = e.isWild(u)
 		}
 	}
 	return e.memo[root]
+}
+
+// isWild reports that u or what it was made of is not finite.
+func (e *Eager) isWild(u *ir.UOp) bool {
+	for _, s := range u.Src {
+		if e.wild[s] {
+			return true
+		}
+	}
+	for _, n := range e.memo[u].Data {
+		if math.IsInf(n.F, 0) || math.IsNaN(n.F) {
+			return true
+		}
+	}
+	return false
 }
 
 // extent evaluates an Idx expression over VARs.
@@ -264,6 +284,11 @@ func (e *Eager) reduce(u *ir.UOp, out *Numbers) {
 	}
 	for p := range sums {
 		out.Data[p] = sums[p].result()
+		if sums[p].count == 0 && e.wild[u.Src[0]] {
+			// The rules assume finite factors: one that moves out of an empty
+			// sum, 1/0 of an empty softmax, meets the sum's 0.
+			out.Data[p].Error = math.Inf(1)
+		}
 	}
 }
 

@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"pgregory.net/rapid"
+	"tgc/engine"
+	"tgc/internal/testkit"
+	"tgc/runtime/interp"
+	"tgc/schedule"
+)
+
+// checked runs the verifiers between passes.
+func checked() engine.Config { return engine.Config{Verify: true} }
+
+// debugInterp checks canaries and runs work units in random order.
+func debugInterp() *interp.Device { return interp.New(interp.Options{Debug: true, Shuffle: 1}) }
+
+// drawCase draws a graph, with or without a symbolic size.
+func drawCase(t *rapid.T, empty bool) *testkit.Case {
+	limits := testkit.DefaultLimits()
+	limits.Symbolic = rapid.Bool().Draw(t, "symbolic")
+	limits.Empty = empty && rapid.Bool().Draw(t, "empty")
+	return testkit.Cases(limits).Draw(t, "case")
+}
+
+// mustEqual compiles a case, runs it on the interpreter and compares.
+func mustEqual(t *rapid.T, c *testkit.Case, config engine.Config) {
+	want, err := c.Expected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := debugInterp()
+	compiled, err := c.Compile(context.Background(), dev.Target(), config)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, c.Text(), scheduleText(c))
+	}
+	got, err := c.Run(context.Background(), dev, compiled)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, c.Text(), compiled.Schedule)
+	}
+	if err := testkit.Compare(got, want); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, c.Text(), compiled.Schedule)
+	}
+}
+
+// A compiled graph on the interpreter equals the eager model.
+func TestKitCompiledEqualsEager(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) { mustEqual(t, drawCase(t, true), checked()) })
+}
+
+// Every set of fusion rules gives right values: each rule alone switched off,
+// then random sets of them.
+func TestKitRulesOffKeepValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		config := checked()
+		config.Rules = drawRules(t)
+		mustEqual(t, drawCase(t, false), config)
+	})
+}
+
+// drawRules draws the rules to switch off.
+func drawRules(t *rapid.T) schedule.RuleSet {
+	var all []schedule.Rule
+	for r := schedule.Rule(0); schedule.AllRules.Has(r); r++ {
+		all = append(all, r)
+	}
+	one := rapid.SampledFrom(all).Draw(t, "rule off")
+	if rapid.Bool().Draw(t, "only this") {
+		return schedule.NoRules.With(one)
+	}
+	return schedule.RuleSet(rapid.Uint32().Draw(t, "rules off")) & schedule.AllRules
+}
+
+// The rules that the CPU profile leaves out keep values too: the kernels of
+// every profile and set of rules, evaluated in kernel form.
+func TestKitProfilesKeepValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := drawCase(t, false)
+		want, err := c.Expected()
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := schedule.DefaultOptions()
+		opt.Rules = schedule.AllRules &^ drawRules(t)
+		if rapid.Bool().Draw(t, "small limits") {
+			opt.Profile.StageCap, opt.Profile.TileCap, opt.Profile.MinBlocks, opt.Profile.InlineOps = 16, 8, 1, 8
+			opt.Profile.WeightElems, opt.Profile.TableOps = 8, 32
+		}
+		s, err := c.Schedule(context.Background(), opt)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, c.Text())
+		}
+		got, err := c.RunSchedule(context.Background(), s, interp.KernelOptions{})
+		if err != nil {
+			t.Fatalf("%v\n%s\n%s", err, c.Text(), s)
+		}
+		if err := testkit.Compare(got, want); err != nil {
+			t.Fatalf("rules %s: %v\n%s\n%s", opt.Rules, err, c.Text(), s)
+		}
+	})
+}
+
+// Every value of a symbolic size gives what the graph means at that size, with
+// one compiled step.
+func TestKitSymbolicEverySize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := testkit.DefaultLimits()
+		limits.Symbolic, limits.Packed, limits.MaxOps = true, false, 6
+		limits.Empty = rapid.Bool().Draw(t, "from 0")
+		c := testkit.Cases(limits).Draw(t, "case")
+		dev := debugInterp()
+		compiled, err := c.Compile(context.Background(), dev.Target(), checked())
+		if err != nil {
+			t.Fatalf("%v\n%s\n%s", err, c.Text(), scheduleText(c))
+		}
+		low := int64(1)
+		if limits.Empty {
+			low = 0
+		}
+		for n := low; n <= testkit.SizeHigh; n++ {
+			c.Vars[testkit.SizeVar] = n
+			want, err := c.Expected()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := c.Run(context.Background(), dev, compiled)
+			if err != nil {
+				t.Fatalf("n=%d: %v\n%s\n%s", n, err, c.Text(), compiled.Schedule)
+			}
+			if err := testkit.Compare(got, want); err != nil {
+				t.Fatalf("n=%d: %v\n%s\n%s", n, err, c.Text(), compiled.Schedule)
+			}
+		}
+	})
+}
+
+// scheduleText is the schedule of a case that did not compile.
+func scheduleText(c *testkit.Case) string {
+	s, err := c.Schedule(context.Background(), schedule.CPUOptions())
+	if err != nil {
+		return err.Error()
+	}
+	return s.String()
+}
