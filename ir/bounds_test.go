@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -113,10 +114,17 @@ func (g *exprGen) expr(d DType, depth int) *UOp {
 // mathematical meaning and EvalScalar part.
 func small(root *UOp, leaves map[*UOp]Scalar) bool {
 	for _, u := range Toposort(root) {
-		if u.DType == Idx {
-			if v := evalNode(u, leaves).I; v > 1<<50 || v < -1<<50 {
-				return false
-			}
+		if u.DType != Idx || len(u.Src) == 0 {
+			continue
+		}
+		// Sizes as float64: they cannot wrap. A node is at most the product
+		// (or sum) of its sources.
+		size := 1.0
+		for _, s := range u.Src {
+			size *= 1 + math.Abs(float64(evalNode(s, leaves).I))
+		}
+		if size > 1<<60 {
+			return false
 		}
 	}
 	return true

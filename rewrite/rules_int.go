@@ -72,7 +72,7 @@ var intSet = NewSet("int",
 	Rule{Name: "sub-const", Doc: "i - c = i + (-c): one shape for offsets.", From: sub(i, ci), To: add(i, neg(ci))},
 	Rule{Name: "sub-from-zero", Doc: "0 - i = -i.", From: sub(zero, i), To: neg(i)},
 	Rule{Name: "add-const-const", Doc: "(i + c) + d = i + (c + d).", From: add(add(i, ci), cj), To: add(i, add(ci, cj))},
-	Rule{Name: "add-neg", Doc: "i + (-j) = i - j.", From: add(i, neg(j)), To: sub(i, j)},
+	Rule{Name: "add-neg", Doc: "i + (-j) = i - j.", From: add(i, neg(j)), When: []Guard{notConst(j)}, To: sub(i, j)},
 	Rule{Name: "sub-neg", Doc: "i - (-j) = i + j.", From: sub(i, neg(j)), To: add(i, j)},
 	Rule{Name: "add-sub", Doc: "(i - j) + j = i.", From: add(sub(i, j), j), To: i},
 	Rule{Name: "sub-add", Doc: "(i + j) - j = i.", From: sub(add(i, j), j), To: i},
@@ -119,6 +119,11 @@ func atMost(x, y *Pattern) Guard {
 		xi, yi := m.Interval(x), m.Interval(y)
 		return xi.Hi <= yi.Lo && xi.Hi != ir.PosInf && yi.Lo != ir.NegInf
 	}}
+}
+
+// notConst keeps a rule from what folding is about to change.
+func notConst(x *Pattern) Guard {
+	return Guard{x.name + " is no constant", func(m *Match) bool { return m.Node(x).Op != ir.OpConst }}
 }
 
 // notNegative holds where bounds show x >= 0.

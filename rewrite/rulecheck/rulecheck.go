@@ -12,10 +12,11 @@ type Effort struct {
 	Firings int // at least this many per rule
 	Tries   int // sampled nodes per rule, at most
 	Inputs  int // random inputs per firing
+	Wholes  int // sampled expressions per set
 }
 
 // Default is enough for a test run of a second or two.
-var Default = Effort{Firings: 100, Tries: 200000, Inputs: 12}
+var Default = Effort{Firings: 100, Tries: 200000, Inputs: 12, Wholes: 500}
 
 // Check tests every rule of the sets and each set as a whole.
 func Check(t *testing.T, effort Effort, sets ...*rewrite.Set) {
@@ -28,6 +29,7 @@ func Check(t *testing.T, effort Effort, sets ...*rewrite.Set) {
 		for _, rule := range set.Rules {
 			t.Run(set.Name+"/"+rule.Name, func(t *testing.T) { checkRule(t, effort, rule) })
 		}
+		t.Run(set.Name, func(t *testing.T) { CheckWhole(t, effort.Wholes, set) })
 	}
 }
 
@@ -46,7 +48,7 @@ func checkRule(t *testing.T, effort Effort, rule *rewrite.Rule) {
 			continue
 		}
 		fired++
-		checkFiring(t, effort, s, rule, before, after)
+		checkFiring(t, effort, s, rule, before, after, fired <= fullFirings)
 		if t.Failed() {
 			return
 		}
@@ -66,8 +68,12 @@ func sample(s *rewrite.Sampler, rule *rewrite.Rule) *ir.UOp {
 	return s.Instance(from, s.Type(rewrite.AnyTypes), make(map[*rewrite.Pattern]*ir.UOp))
 }
 
+// fullFirings is for how many firings of a rule all values of two bytes are
+// tried; one byte always is.
+const fullFirings = 5
+
 // checkFiring compares a node with what a rule made of it.
-func checkFiring(t *testing.T, effort Effort, s *rewrite.Sampler, rule *rewrite.Rule, before, after *ir.UOp) {
+func checkFiring(t *testing.T, effort Effort, s *rewrite.Sampler, rule *rewrite.Rule, before, after *ir.UOp, full bool) {
 	if before.DType != after.DType {
 		t.Errorf("%s becomes a %s: %s", before.DType, after.DType, show(before))
 		return
@@ -81,7 +87,7 @@ func checkFiring(t *testing.T, effort Effort, s *rewrite.Sampler, rule *rewrite.
 		}
 		return same(x, y)
 	}
-	if exhaustive(leaves, check) {
+	if (full || len(leaves) == 1) && exhaustive(leaves, check) {
 		return
 	}
 	for range effort.Inputs {

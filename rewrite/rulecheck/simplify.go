@@ -7,7 +7,7 @@ import (
 	"tgc/rewrite"
 )
 
-// CheckWhole samples expressions, rewrites them with all sets together and
+// CheckWhole samples expressions, rewrites them with the sets together and
 // checks the value and that a second run changes nothing.
 func CheckWhole(t *testing.T, tries int, sets ...*rewrite.Set) {
 	for try := range tries {
