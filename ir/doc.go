@@ -15,5 +15,8 @@
 // Names, roles and source positions are side tables, never identity, and
 // nothing is ever ordered by creation or by map order.
 //
-// Start at uop.go, then op.go.
+// Start at uop.go, then op.go. Around them: scalar.go (what every op computes),
+// bounds.go and linear.go (what is known about integers), text.go and parse.go
+// (the text form), verify_tensor.go and verify_kernel.go (the contracts),
+// canon.go (kernels up to renaming).
 package ir

@@ -18,6 +18,13 @@ type Effort struct {
 // Default is enough for a test run of a second or two.
 var Default = Effort{Firings: 100, Tries: 200000, Inputs: 12, Wholes: 500}
 
+// reporter is the part of testing.T that the checks need.
+type reporter interface {
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Failed() bool
+}
+
 // Check tests every rule of the sets and each set as a whole.
 func Check(t *testing.T, effort Effort, sets ...*rewrite.Set) {
 	names := make(map[string]bool)
@@ -34,7 +41,7 @@ func Check(t *testing.T, effort Effort, sets ...*rewrite.Set) {
 }
 
 // checkRule fires one rule on sampled nodes.
-func checkRule(t *testing.T, effort Effort, rule *rewrite.Rule) {
+func checkRule(t reporter, effort Effort, rule *rewrite.Rule) {
 	fired := 0
 	for try := 0; try < effort.Tries && fired < effort.Firings; try++ {
 		s := rewrite.NewSampler(uint64(try))
@@ -73,7 +80,7 @@ func sample(s *rewrite.Sampler, rule *rewrite.Rule) *ir.UOp {
 const fullFirings = 5
 
 // checkFiring compares a node with what a rule made of it.
-func checkFiring(t *testing.T, effort Effort, s *rewrite.Sampler, rule *rewrite.Rule, before, after *ir.UOp, full bool) {
+func checkFiring(t reporter, effort Effort, s *rewrite.Sampler, rule *rewrite.Rule, before, after *ir.UOp, full bool) {
 	if before.DType != after.DType {
 		t.Errorf("%s becomes a %s: %s", before.DType, after.DType, show(before))
 		return
@@ -98,7 +105,7 @@ func checkFiring(t *testing.T, effort Effort, s *rewrite.Sampler, rule *rewrite.
 }
 
 // measure checks that the set's measure falls, constants folded.
-func measure(t *testing.T, rule *rewrite.Rule, a *ir.Arena, before, after *ir.UOp) {
+func measure(t reporter, rule *rewrite.Rule, a *ir.Arena, before, after *ir.UOp) {
 	of := rule.Set().Measure.Of
 	if of == nil {
 		return

@@ -1,15 +1,13 @@
 package rulecheck
 
 import (
-	"testing"
-
 	"tgc/ir"
 	"tgc/rewrite"
 )
 
 // CheckWhole samples expressions, rewrites them with the sets together and
 // checks the value and that a second run changes nothing.
-func CheckWhole(t *testing.T, tries int, sets ...*rewrite.Set) {
+func CheckWhole(t reporter, tries int, sets ...*rewrite.Set) {
 	for try := range tries {
 		s := rewrite.NewSampler(uint64(try) + 1<<32)
 		before := s.Expression(3)
