@@ -1,0 +1,169 @@
+package testkit
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/runtime/interp"
+	"tgc/tensor"
+)
+
+// ZooEntry is a fixed small graph whose kernels tests look at.
+type ZooEntry struct {
+	Name  string
+	Build func() (*Case, error)
+}
+
+// Zoo lists the fixed graphs.
+func Zoo() []ZooEntry {
+	rows := []struct {
+		name  string
+		build func(z *Fixture)
+	}{
+		{"softmax", zooSoftmax},
+		{"layernorm", zooLayerNorm},
+		{"rmsnorm matvec Q6_K", zooNormedMatvec},
+		{"gate up Q4_K", zooGateUp},
+		{"mlp", zooMLP},
+		{"attention", zooAttention},
+		{"embedding", zooEmbedding},
+		{"experts", zooExperts},
+		{"decode step", DecodeStep},
+	}
+	var out []ZooEntry
+	for _, r := range rows {
+		out = append(out, ZooEntry{r.name, func() (*Case, error) { return BuildFixed(r.build) }})
+	}
+	return out
+}
+
+// Fixture is a graph in the making with contents from a fixed seed.
+type Fixture struct {
+	G    *tensor.Graph
+	c    *Case
+	ints map[string][2]int64 // bounds of integer inputs
+}
+
+// BuildFixed builds a graph and fills its buffers from a fixed seed.
+func BuildFixed(build func(z *Fixture)) (*Case, error) {
+	g := tensor.NewGraph()
+	c := &Case{Graph: g, Buffers: make(map[int64]*interp.KernelBuffer), Vars: make(map[string]int64)}
+	z := &Fixture{G: g, c: c, ints: make(map[string][2]int64)}
+	build(z)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, info := range g.Buffers() {
+		limit := z.ints[info.Name]
+		if err := c.Fill(info, rng, limit[0], limit[1]); err != nil {
+			return nil, err
+		}
+	}
+	return c, g.Err()
+}
+
+func (z *Fixture) input(name string, shape ...int) *tensor.Tensor {
+	return z.G.Input(name, ir.F32, shape...)
+}
+
+// integers is an i32 input in 0..hi.
+func (z *Fixture) integers(name string, hi int64, shape ...int) *tensor.Tensor {
+	z.ints[name] = [2]int64{0, hi}
+	return z.G.Input(name, ir.I32, shape...)
+}
+
+func zooSoftmax(z *Fixture) {
+	z.G.Output("y", z.input("x", 3, 40).Softmax(-1))
+}
+
+func zooLayerNorm(z *Fixture) {
+	z.G.Output("y", nn.LayerNorm(z.input("x", 2, 48), z.input("w", 48), z.input("b", 48), 1e-5))
+}
+
+func zooNormedMatvec(z *Fixture) {
+	x := nn.RMSNorm(z.input("x", 1, 512), z.input("g", 512), 1e-5)
+	z.G.Output("y", x.Linear(z.G.Packed("w", "Q6_K", 8, 512)))
+}
+
+func zooGateUp(z *Fixture) {
+	x := nn.RMSNorm(z.input("x", 1, 256), z.input("g", 256), 1e-5)
+	z.G.Output("y", x.Linear(z.G.Packed("gate", "Q4_K", 8, 256)).Silu().Mul(x.Linear(z.G.Packed("up", "Q4_K", 8, 256))))
+}
+
+func zooMLP(z *Fixture) {
+	x := z.input("x", 4, 16)
+	h := x.Linear(z.input("w1", 24, 16)).Add(z.input("b1", 24)).Gelu()
+	z.G.Output("y", h.Linear(z.input("w2", 16, 24)).Add(z.input("b2", 16)).Add(x))
+}
+
+func zooAttention(z *Fixture) {
+	q := z.input("q", 1, 1, 4, 8)
+	k, v := z.input("k", 1, 2, 12, 8), z.input("v", 1, 2, 12, 8)
+	z.G.Output("y", nn.Attention(q, k, v, z.integers("pos", 11, 1, 1)))
+}
+
+func zooEmbedding(z *Fixture) {
+	z.G.Output("y", z.G.Packed("w", "Q8_0", 10, 64).Gather(0, z.integers("tokens", 9, 3)))
+}
+
+func zooExperts(z *Fixture) {
+	experts := nn.Experts{
+		Router: z.input("router", 4, 32), Gate: z.G.Packed("gate", "Q8_0", 4, 32, 32),
+		Up: z.G.Packed("up", "Q8_0", 4, 32, 32), Down: z.G.Packed("down", "Q8_0", 4, 32, 32), Used: 2,
+	}
+	z.G.Output("y", experts.Apply(z.input("x", 1, 1, 32)))
+}
+
+// Sizes of DecodeStep.
+const (
+	StepContext = 64
+	stepWidth   = 256
+	stepHeads   = 4
+	stepKV      = 2
+	stepHead    = 16
+)
+
+// DecodeStep is one layer of a language model with everything that mutants are
+// aimed at: an embedding, norms, rotary embedding, a cache that is written and
+// read, grouped heads, three packed formats, an output matrix.
+func DecodeStep(z *Fixture) {
+	g := z.G
+	pos := z.integers("pos", 5, 1)
+	length := g.Var("length", 1, StepContext)
+	z.c.Vars["length"] = 6
+	x := g.Packed("embd", "Q8_0", 7, stepWidth).Gather(0, z.integers("token", 6, 1, 1))
+	at := pos.Unsqueeze(1)
+	freq := make([]float64, stepHead/2)
+	for i := range freq {
+		freq[i] = math.Pow(100, -2*float64(i)/stepHead)
+	}
+	rotation := nn.NewRotation(at, freq)
+	y := nn.RMSNorm(x, z.input("g1", stepWidth), 1e-5)
+	split := func(t *tensor.Tensor, heads int) *tensor.Tensor { return t.Reshape(1, 1, heads, stepHead) }
+	q := rotation.Apply(split(y.Linear(g.Packed("wq", "Q6_K", stepHeads*stepHead, stepWidth)), stepHeads), nn.PairNeighbours)
+	k := rotation.Apply(split(y.Linear(g.Packed("wk", "Q4_K", stepKV*stepHead, stepWidth)), stepKV), nn.PairNeighbours)
+	v := split(y.Linear(g.Packed("wv", "Q6_K", stepKV*stepHead, stepWidth)), stepKV)
+	zero := g.Dims(0)[0]
+	keys := z.remember("kc", k, pos).Slice(2, zero, length)
+	values := z.remember("vc", v, pos).Slice(2, zero, length)
+	attention := nn.Attention(q, keys, values, at)
+	x = x.Add(attention.Linear(z.input("wo", stepWidth, stepHeads*stepHead)).MulScalar(0.1))
+	y = nn.RMSNorm(x, z.input("g2", stepWidth), 1e-5)
+	h := y.Linear(g.Packed("gate", "Q4_K", 64, stepWidth)).MulScalar(0.05).Silu().Mul(y.Linear(g.Packed("up", "Q4_K", 64, stepWidth)))
+	x = x.Add(h.Linear(g.Packed("down", "Q4_0", stepWidth, 64)).MulScalar(0.01))
+	g.Output("logits", x.Linear(g.Packed("out", "Q6_K", 16, stepWidth)))
+}
+
+// remember writes a row of a cache [1, heads, context, head] at the position.
+func (z *Fixture) remember(name string, row, pos *tensor.Tensor) *tensor.Tensor {
+	cache := z.input(name, 1, stepKV, StepContext, stepHead)
+	one := z.G.Dims(1)[0]
+	along := func(axis, n int) *tensor.Tensor {
+		shape := []int{1, 1, 1, 1}
+		shape[axis] = n
+		return z.G.Iota(ir.I32, z.G.Dims(n)[0]).Reshape(shape...)
+	}
+	next := cache.AssignAt(row, along(0, 1), along(2, stepKV), pos.ReshapeDims(one, one, one, one), along(3, stepHead))
+	z.G.Keep(next)
+	return next
+}
