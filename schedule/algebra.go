@@ -22,6 +22,7 @@ var algebraSteps = []algebraStep{
 	{IntConstant, (*scheduler).distributeConstant},
 	{Hoist, func(s *scheduler, v *value) { s.hoist(v, false) }},
 	{Cascade, (*scheduler).cascade},
+	{Chan, (*scheduler).chanMoments},
 }
 
 // algebra runs every step over the values, those made on the way included.
@@ -29,6 +30,10 @@ func (s *scheduler) algebra(*ir.UOp) {
 	for _, step := range algebraSteps {
 		if !s.opt.Rules.Has(step.rule) {
 			continue
+		}
+		if step.rule == Cascade || step.rule == Chan {
+			s.markDead()
+			s.indexUses() // these follow readers
 		}
 		for i := 0; i < len(s.values); i++ {
 			if v := s.values[i]; !v.dead && s.height(v.body) > 0 {

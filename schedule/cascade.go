@@ -23,10 +23,7 @@ func (s *scheduler) cascade(m *value) {
 	if m.body.Op != ir.OpReduce || m.body.Arg.(ir.ReduceArg).Op != ir.OpMax || !m.body.DType.IsFloat() {
 		return
 	}
-	for _, b := range s.values {
-		if b.dead || b == m || s.height(b.body) == 0 {
-			continue
-		}
+	for _, b := range s.reducesOver(m) {
 		body := s.rewriteReduces(b.body, func(u *ir.UOp) *ir.UOp {
 			if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.ReduceRange().Src[0] != m.body.ReduceRange().Src[0] {
 				return u
@@ -42,6 +39,30 @@ func (s *scheduler) cascade(m *value) {
 			s.record(Cascade, b, true, "sum of exponentials over the range of a maximum")
 		}
 	}
+}
+
+// reducesOver lists the values with reduces that read m, directly or through
+// pointwise values.
+func (s *scheduler) reducesOver(m *value) []*value {
+	var out []*value
+	seen := map[int]bool{m.id: true}
+	todo := []int{m.id}
+	for len(todo) > 0 {
+		id := todo[0]
+		todo = todo[1:]
+		for _, user := range s.users[id] {
+			if seen[user] {
+				continue
+			}
+			seen[user] = true
+			if b := s.values[user]; s.isPointwise(b) {
+				todo = append(todo, user)
+			} else {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
 }
 
 // softmaxSum matches REDUCE(ADD, exp2(c*s - c*m) * g; k) and returns the tuple.

@@ -32,8 +32,8 @@ func (s *scheduler) emit() (*Schedule, error) {
 	}
 	for _, group := range s.launches(live, before, level) {
 		var launch Launch
-		for _, v := range group {
-			k, err := e.kernel([]*value{v}, len(e.out.Launches))
+		for _, values := range s.joinStores(group) {
+			k, err := e.kernel(values, len(e.out.Launches))
 			if err != nil {
 				return nil, err
 			}
@@ -70,6 +70,9 @@ func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
 	for _, v := range values {
 		roots = append(roots, v.body)
 		roots = append(roots, v.storeIndex()...)
+	}
+	if len(values) > 1 {
+		roots = s.mergeTuples(roots)
 	}
 	if s.opt.Rules.Has(Unify) && s.opt.Rules.Has(GroupSplit) {
 		roots = s.alignChains(roots)

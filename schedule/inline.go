@@ -18,7 +18,10 @@ func (s *scheduler) joinProjections(p *value) bool {
 		}
 		have := s.tuplesOf(u.consumer.body)
 		for _, t := range s.tuplesOf(s.instantiate(p, u.load.Indices())) {
-			if !slices.ContainsFunc(have, func(h *ir.UOp) bool { return h.Src[0] == t.Src[0] && h.ReduceRange() == t.ReduceRange() }) {
+			same := func(h *ir.UOp) bool {
+				return h == t || s.isCascade(h) && s.isCascade(t) && h.Src[0] == t.Src[0] && h.ReduceRange() == t.ReduceRange()
+			}
+			if !slices.ContainsFunc(have, same) {
 				return false
 			}
 		}
@@ -35,8 +38,7 @@ func (s *scheduler) asBody(p *value) func(*value, *ir.UOp) *ir.UOp {
 	return func(_ *value, load *ir.UOp) *ir.UOp { return s.instantiate(p, load.Indices()) }
 }
 
-// holdsTuple reports that the value's only reduces are softmax tuples or
-// maxima.
+// holdsTuple reports that the value's only reduces are tuples or maxima.
 func (s *scheduler) holdsTuple(p *value) bool {
 	return s.height(p.body) > 0 && len(s.tuplesOf(p.body)) > 0
 }
@@ -47,8 +49,13 @@ func (s *scheduler) isCascade(u *ir.UOp) bool {
 	return softmax || isMaximum(u)
 }
 
+// isTuple reports a tuple reduce, or a maximum that can join one.
+func isTuple(u *ir.UOp) bool {
+	return u.Op == ir.OpReduce && (u.Arg.(ir.ReduceArg).Op == ir.OpInvalid || isMaximum(u))
+}
+
 // tuplesOf lists the outermost reduces of an expression when they are all
-// softmax tuples or maxima, else none.
+// tuples or maxima, else none.
 func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	plain := false
@@ -60,7 +67,7 @@ func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
 		}
 		seen[u] = true
 		switch {
-		case s.isCascade(u):
+		case isTuple(u):
 			out = append(out, u)
 			return
 		case u.Op == ir.OpReduce || u.Op == ir.OpStage:

@@ -69,6 +69,8 @@ func (m *graphMaker) step() {
 			k := axis()
 			scale := x.Mul(x).MeanKeep(k).AddScalar(0.1).Rsqrt()
 			m.add(x.Mul(scale))
+			centred := x.Sub(x.MeanKeep(k))
+			m.add(centred.Mul(centred).MeanKeep(k).AddScalar(0.1).Rsqrt().Mul(centred))
 		}
 	case 8:
 		if rank > 1 {
@@ -108,6 +110,8 @@ func (m *graphMaker) step() {
 			n := x.Extent(-1) / 2
 			a, b := x.SliceInts(-1, 0, n), x.SliceInts(-1, n, n)
 			m.add(a.Sub(b).Cat(-1, a.Add(b)))
+			m.add(a.MulScalar(2))
+			m.add(b.Neg())
 		}
 	case 16:
 		if rank > 0 {

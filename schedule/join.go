@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// Multi-store join: values of one dependence level that hold the same tuple or
+// stage, after their ranges are renamed, are stored by one kernel, which then
+// computes it once. The shared node's ranges must be all loops of one of the
+// values and the first loops of the other. Values of one level do not depend on
+// each other, and a version's readers and its next writer are never of one
+// level.
+
+// joinStores groups the values of one launch into kernels.
+func (s *scheduler) joinStores(level []*value) [][]*value {
+	var groups [][]*value
+	if !s.opt.Rules.Has(MultiStore) {
+		for _, v := range level {
+			groups = append(groups, []*value{v})
+		}
+		return groups
+	}
+	byAnchor := make(map[*ir.UOp]int) // anchor -> group
+	for _, v := range level {
+		at := -1
+		anchors := s.anchors(v)
+		for _, anchor := range anchors {
+			if g, ok := byAnchor[anchor]; ok && s.mayJoin(groups[g], v) {
+				at = g
+				break
+			}
+		}
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, nil)
+		} else {
+			s.alignLoops(groups[at][0], v)
+			s.record(MultiStore, v, true, "same tuple or stage")
+		}
+		groups[at] = append(groups[at], v)
+		for _, anchor := range anchors {
+			byAnchor[anchor] = at
+		}
+	}
+	return groups
+}
+
+// anchors lists what a value could share: the score and range of its tuples, its
+// stages, over loops renamed by position. Only those count whose ranges are a
+// prefix of the loops.
+func (s *scheduler) anchors(v *value) []*ir.UOp {
+	if s.height(v.body) == 0 {
+		return nil
+	}
+	loops := v.storeLoops()
+	with := make(map[*ir.UOp]*ir.UOp, len(loops))
+	named := make([]*ir.UOp, len(loops))
+	for i, r := range loops {
+		named[i] = s.a.Range(anchorBase+i, r.Src[0])
+		with[r] = named[i]
+	}
+	body := s.substitute(v.body, with)
+	var out []*ir.UOp
+	for _, u := range ir.Toposort(body) {
+		node := u
+		switch {
+		case s.isCascade(u):
+			node = s.a.Make(ir.OpSink, ir.Void, nil, u.Src[0], u.ReduceRange())
+		case u.Op == ir.OpStage:
+		case u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpInvalid:
+		default:
+			continue
+		}
+		free := s.free.of(u)
+		if s.isCascade(u) {
+			free = without(s.free.of(u.Src[0]), binderRanges(u))
+		}
+		if slices.ContainsFunc(free, isClosed) || len(free) > len(loops) || !slices.Equal(free, sorted(named[:len(free)])) {
+			continue
+		}
+		out = append(out, s.a.Make(ir.OpSink, ir.Void, nil, node, s.a.Index(int64(len(free)))))
+	}
+	return out
+}
+
+// anchorBase numbers the loops of a value by position while values are
+// compared; no other range has such an id.
+const anchorBase = 1 << 26
+
+// mayJoin checks the loops of a group and a value: one's are the first loops of
+// the other, at least as many as the anchor uses, and no buffer is written
+// twice.
+func (s *scheduler) mayJoin(group []*value, v *value) bool {
+	short, long := group[0].storeLoops(), v.storeLoops()
+	if len(short) > len(long) {
+		short, long = long, short
+	}
+	for i := range short {
+		if short[i].Src[0] != long[i].Src[0] {
+			return false
+		}
+	}
+	for _, w := range group {
+		if w.target >= 0 && v.target >= 0 && s.versions[w.target].buffer == s.versions[v.target].buffer {
+			return false
+		}
+	}
+	shared := s.sharedAnchor(group[0], v)
+	return shared == len(short)
+}
+
+// sharedAnchor is the largest number of loops that a common anchor uses, -1 for
+// none.
+func (s *scheduler) sharedAnchor(x, y *value) int {
+	most := -1
+	others := s.anchors(y)
+	for _, anchor := range s.anchors(x) {
+		if slices.Contains(others, anchor) {
+			n, _ := anchor.Src[1].Int()
+			most = max(most, int(n))
+		}
+	}
+	return most
+}
+
+// alignLoops renames the loops of v to those of the group's first value, where
+// both have them.
+func (s *scheduler) alignLoops(first, v *value) {
+	with := make(map[*ir.UOp]*ir.UOp)
+	target := first.storeLoops()
+	loops := slices.Clone(v.storeLoops())
+	for i := range loops {
+		if i < len(target) {
+			with[loops[i]] = target[i]
+			loops[i] = target[i]
+		}
+	}
+	v.index = s.rename(v.storeIndex(), with)
+	v.body = s.substitute(v.body, with)
+	v.loops = loops
+}
