@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -106,9 +107,13 @@ type BugError struct {
 	Graph string // the tensor graph in text form: the reproducer
 }
 
-// Error names the pass and the cause.
+// Error names the pass and, if the compiler itself noticed, the invariant. The
+// text of a Go run-time error says nothing to a user: it stays in Cause.
 func (e *BugError) Error() string {
-	return fmt.Sprintf("compiler bug in pass %s: %v (please report it with the graph)", e.Pass, e.Cause)
+	if _, raw := e.Cause.(runtime.Error); raw {
+		return fmt.Sprintf("compiler bug in pass %s: please report it with the graph (TGC_DEBUG=1 shows the stack)", e.Pass)
+	}
+	return fmt.Sprintf("compiler bug in pass %s: %v: please report it with the graph", e.Pass, e.Cause)
 }
 
 // runPass runs one pass and turns a panic into a BugError: the only recover of

@@ -15,7 +15,6 @@ type Step struct {
 	Compiled  *Compiled
 	recording runtime.Recording
 	arena     runtime.Memory
-	vars      map[string]bool
 }
 
 // Load compiles the programs of c on the device: one executable a kernel.

@@ -16,17 +16,17 @@ import (
 // package may import those of its own and lower layers only. The order is the
 // architecture; README and ARCHITECTURE.md draw the same picture.
 var layers = [][]string{
-	{"target", "gguf", "internal/oracle", "internal/cachefile", "internal/atomicfile"},
+	{"target", "gguf", "internal/cudatools", "internal/oracle", "internal/cachefile", "internal/atomicfile"},
 	{"ir"},
 	{"rewrite", "packed"},
-	{"schedule", "kernel"},
+	{"schedule", "kernel", "internal/programtest"},
 	{"heuristic"},
-	{"render"},
+	{"render", "internal/ptxemu"},
 	{"runtime"},
 	{"engine"},
 	{"tensor"},
 	{"nn"},
-	{"llm", "internal/refmodel"},
+	{"llm", "internal/refmodel", "internal/testkit"},
 	{"cmd", "examples"},
 }
 
