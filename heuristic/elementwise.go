@@ -61,16 +61,19 @@ func (a *analysis) laneAxis() int {
 }
 
 // laneScore counts accesses that are contiguous along an axis, less those that
-// would be gathered; stores count twice.
+// would be gathered; stores count twice. One that does not move at the first
+// step (an index divided by a constant) is a short run and counts nothing.
 func (a *analysis) laneScore(axis int) int {
 	score := 0
 	count := func(u *ir.UOp, weight int) {
 		if !a.dependsByIndex(u, axis) {
 			return
 		}
-		if a.stride(u, axis) == 1 {
+		switch a.stride(u, axis) {
+		case 0:
+		case 1:
 			score += weight
-		} else {
+		default:
 			score -= weight
 		}
 	}

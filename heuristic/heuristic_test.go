@@ -45,16 +45,16 @@ type family struct {
 }
 
 var families = []family{
-	{"Q6_K with norm", "matvec", "STAGE r0; VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; FMA",
+	{"Q6_K with norm", "matvec", "PACK r0; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 2048, 2048, variant{norm: true}) },
 		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 512, 256, variant{norm: true}) }},
-	{"Q4_K", "matvec", "VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; FMA",
+	{"Q4_K", "matvec", "PACK r0; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("Q4_K", 2048, 2048, variant{}) },
 		func(b *builder) *ir.UOp { return b.matvec("Q4_K", 520, 256, variant{}) }},
 	{"Q8_0 with residual", "matvec", "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("Q8_0", 2048, 2048, variant{residual: true}) },
 		func(b *builder) *ir.UOp { return b.matvec("Q8_0", 301, 224, variant{residual: true}) }},
-	{"two matrices", "matvec", "STAGE r0; VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; PREFETCH p6 8192; FMA",
+	{"two matrices", "matvec", "PACK r0; PREFETCH p1 8192; PREFETCH p6 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 8192, 2048, variant{norm: true, gate: true}) },
 		func(b *builder) *ir.UOp { return b.matvec("Q6_K", 320, 256, variant{norm: true, gate: true}) }},
 	{"f16", "matvec", "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA",
@@ -69,16 +69,16 @@ var families = []family{
 	{"odd inner extent", "matvec", "VECTOR r0 4; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("F32", 2048, 4*131, variant{}) },
 		func(b *builder) *ir.UOp { return b.matvec("F32", 200, 4*33, variant{}) }},
-	{"neighbouring pairs", "matvec", "VECTOR r0 32; UNROLL r0 8; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
+	{"neighbouring pairs", "matvec", "PACK r0; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 32, 2048, false) },
 		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 6, 256, false) }},
-	{"halves", "matvec", "VECTOR r0 32; UNROLL r0 8; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
+	{"halves", "matvec", "PACK r0; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 32, 2048, true) },
 		func(b *builder) *ir.UOp { return b.pairs("Q6_K", 6, 256, true) }},
 	{"head norm", "matvec", "",
 		func(b *builder) *ir.UOp { return b.headNorm("Q8_0", 16, 1024) },
 		func(b *builder) *ir.UOp { return b.headNorm("Q8_0", 9, 128) }},
-	{"experts", "matvec", "VECTOR r0 32; UNROLL r0 8; PREFETCH p1 8192; FMA",
+	{"experts", "matvec", "PACK r0; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.experts("Q4_K", 8, 64, 1024, 2048) },
 		func(b *builder) *ir.UOp { return b.experts("Q4_K", 2, 4, 128, 256) }},
 	{"staged row", "matvec", "",
@@ -233,10 +233,10 @@ func TestKnobs(t *testing.T) {
 		plan  string
 	}{
 		{heuristic.Knobs{NoMatvec: true}, "reduce", "VECTOR r0 16; UNROLL r0 4; FMA"},
-		{heuristic.Knobs{RowsPerThread: 4}, "matvec", "VECTOR r0 32; UNROLL r0 8; UPCAST s0 4; PREFETCH p1 8192; FMA"},
+		{heuristic.Knobs{RowsPerThread: 4}, "matvec", "PACK r0; UPCAST s0 4; PREFETCH p1 8192; FMA"},
 		{heuristic.Knobs{ThreadsPerRow: 8}, "matvec", "VECTOR r0 8; UNROLL r0 32; PREFETCH p1 8192; FMA"},
-		{heuristic.Knobs{BlockSize: 8}, "matvec", "VECTOR r0 32; UNROLL r0 8; ROLL s0 8; PREFETCH p1 8192; FMA"},
-		{heuristic.Knobs{BlockSize: 8, RowsPerThread: 2}, "matvec", "VECTOR r0 32; UNROLL r0 8; UPCAST s0 2; ROLL s0 8; PREFETCH p1 8192; FMA"},
+		{heuristic.Knobs{BlockSize: 8}, "matvec", "PACK r0; ROLL s0 8; PREFETCH p1 8192; FMA"},
+		{heuristic.Knobs{BlockSize: 8, RowsPerThread: 2}, "matvec", "PACK r0; UPCAST s0 2; ROLL s0 8; PREFETCH p1 8192; FMA"},
 	} {
 		b := newBuilder()
 		c := choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, tt.knobs)
@@ -274,7 +274,7 @@ func TestGPUPlans(t *testing.T) {
 func TestWhy(t *testing.T) {
 	b := newBuilder()
 	c := choose(t, b, b.matvec("Q6_K", 8192, 2048, variant{norm: true, gate: true}), mustTarget(t, "llvm:x86-64-v4"), heuristic.Knobs{})
-	want := "matvec: W p1 [8192 x 2048] Q6_K 13.8 MB, p6 [8192 x 2048] Q6_K 13.8 MB streamed once, x 16.4 KB reused; lanes 32 of k, 8 groups unrolled"
+	want := "matvec: W p1 [8192 x 2048] Q6_K 13.8 MB, p6 [8192 x 2048] Q6_K 13.8 MB streamed once, x 16.4 KB reused; lanes are words of packed bytes"
 	if c.Why != want {
 		t.Errorf("got  %s\nwant %s", c.Why, want)
 	}

@@ -86,7 +86,7 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 			continue
 		}
 		p.stageInvariant(o)
-		l, c := p.chain(o.chain, matvecRegisters*lanesOf(p.desc), 2)
+		l, c := p.chain(o.chain, lanesOf(p.desc), max(p.iteration(o)/lanesOf(p.desc), 1))
 		if how == "" {
 			how = fmt.Sprintf("lanes %d of k, %d groups unrolled, %d tokens at once", l, c, p.points(w.reuse))
 		}

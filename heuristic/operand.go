@@ -30,7 +30,7 @@ type operand struct {
 // body reads, over which axes. Nothing of the expression in between matters.
 func (a *analysis) findOperands() {
 	for _, sum := range a.outerSums() {
-		inside := ir.Toposort(sum)
+		inside := ofSum(sum)
 		closed := axisSet(nil)
 		for _, u := range inside {
 			if isSum(u) {
@@ -79,7 +79,9 @@ func isAccess(u *ir.UOp) bool {
 	return (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam
 }
 
-// outerSums lists the ADD reduces that stand in no other reduce.
+// outerSums lists the ADD reduces that stand in no other reduce. A STAGE is
+// computed in a place of its own: a sum inside one is an outer sum, whatever
+// reads the stage.
 func (a *analysis) outerSums() []*ir.UOp {
 	inside := make(map[*ir.UOp]bool)
 	var out []*ir.UOp
@@ -88,9 +90,27 @@ func (a *analysis) outerSums() []*ir.UOp {
 		if isSum(u) && !inside[u] {
 			out = append(out, u)
 		}
-		if u.Op == ir.OpReduce || inside[u] {
+		if u.Op != ir.OpStage && (u.Op == ir.OpReduce || inside[u]) {
 			for _, s := range u.Src {
 				inside[s] = true
+			}
+		}
+	}
+	return out
+}
+
+// ofSum lists the nodes of a sum's body, without those inside of STAGEs.
+func ofSum(sum *ir.UOp) []*ir.UOp {
+	seen := map[*ir.UOp]bool{sum: true}
+	out := []*ir.UOp{sum}
+	for k := 0; k < len(out); k++ {
+		if out[k].Op == ir.OpStage {
+			continue
+		}
+		for _, s := range out[k].Src {
+			if !seen[s] {
+				seen[s] = true
+				out = append(out, s)
 			}
 		}
 	}
@@ -185,7 +205,7 @@ func (a *analysis) hasPartner(o *operand) bool {
 	for _, i := range o.chain {
 		chain = chain.with(i)
 	}
-	for _, u := range ir.Toposort(o.sum) {
+	for _, u := range ofSum(o.sum) {
 		if u.Op != ir.OpLoad || u.Src[0] == o.param || u.Src[0].Op == ir.OpTable {
 			continue
 		}

@@ -43,6 +43,7 @@ type axisPlan struct {
 	rest     role
 	padTo    int64
 	stage    bool
+	pack     bool
 }
 
 // digit is a range that stands for part of a split one.
@@ -91,10 +92,30 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return nil, err
 	}
 	sink, plans = ap.hoistPanels(sink, plans)
+	if err := ap.planPacks(sink, plans); err != nil {
+		return nil, err
+	}
 	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
 		return nil, err
 	}
+	sink = ap.packSums(sink, plans)
 	return ap.finish(sink, global)
+}
+
+// planPacks turns PACK Opts into segments.
+func (ap *applier) planPacks(sink *ir.UOp, plans []axisPlan) error {
+	for i := range plans {
+		p := &plans[i]
+		if !p.pack {
+			continue
+		}
+		segments, ok := packDigits(sink, p.axis.Range, Boundaries(ap.arena, sink)[p.axis.Range], int64(ap.desc.VectorBytes/4))
+		if !ok {
+			return packError(p.axis.Name)
+		}
+		p.segments = segments
+	}
+	return nil
 }
 
 // rebuildAxes splits the axes of some kinds in one substitution.

@@ -97,6 +97,8 @@ func TestProgramGoldens(t *testing.T) {
 		{"matvec_q8_0", "VECTOR r0 32; UNROLL r0 2; STAGE r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 256, true) }, 64},
 		{"matvec_q6_k", "VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 1024, false) }, 256},
 		{"matvec_q4_k", "VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 4, 1024, false) }, 256},
+		{"pack_q6_k", "PACK r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 1024, false) }, 256},
+		{"pack_q4_k", "PACK r0; PREFETCH p2 8192; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 4, 1024, false) }, 256},
 		{"attention", "VECTOR s1 16; VECTOR r1 16; FMA", func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, 0},
 		{"tiles", "UPCAST s1; UNROLL z0; VECTOR r0 16; FMA", func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) }, 0},
 	} {

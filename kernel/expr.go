@@ -56,6 +56,11 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 				return l.lower(narrow, at)
 			}
 		}
+		if u.Op == ir.OpMul {
+			if out, ok := l.lowerWord(u, at); ok {
+				return out
+			}
+		}
 		if out, ok := l.lowerPending(u, at); ok {
 			return out
 		}

@@ -108,6 +108,12 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, byName map[string]*axisPlan, glo
 		}
 		p.stage = true
 		return nil
+	case PACK:
+		if len(p.segments) > 0 {
+			return fmt.Errorf("%s is split already", opt.Axis)
+		}
+		p.pack = true
+		return nil
 	case PADTO:
 		p.padTo = opt.Amount
 		return nil
@@ -126,6 +132,9 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, byName map[string]*axisPlan, glo
 	}
 	if info.role == roleNone {
 		return nil
+	}
+	if p.pack {
+		return fmt.Errorf("PACK has split %s", opt.Axis)
 	}
 	if opt.Kind == ROLL && opt.Amount == 0 {
 		p.rest = roleSerial

@@ -23,6 +23,7 @@ const (
 	PREFETCH
 	ROLL
 	FMA
+	PACK
 	numOptKinds
 )
 
@@ -152,6 +153,10 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "A product that feeds a sum is rounded once, with the sum (class A); sums may use several accumulators.",
 		Before: "acc = acc + a*b",
 		After:  "acc = fma(a, b, acc)"},
+	PACK: {Name: "PACK", Axis: axisReduce, CPU: true,
+		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all digits of the axis within a block.",
+		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
+		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
 }
 
 // OptKinds lists every kind in the order of the table.

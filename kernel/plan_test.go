@@ -35,6 +35,11 @@ var planCases = []struct {
 		"VECTOR r0 64; UNROLL r0 4; FMA; STAGE r0; UPCAST s0 2",
 		"VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0",
 	}},
+	{"pack Q6_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 512, true) }, []string{"PACK r0; FMA", "PACK r0; FMA; PREFETCH p2 8192; UPCAST s0 2", "PACK r0"}},
+	{"pack Q4_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 4, 512, true) }, []string{"PACK r0; FMA"}},
+	{"pack Q5_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q5_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
+	{"pack Q2_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q2_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
+	{"pack Q3_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q3_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
 	{"Q4_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 3, 512, false) }, []string{
 		"VECTOR r0 32; UNROLL r0 8; FMA", "VECTOR r0 16", "VECTOR r0 64; UNROLL r0 2; FMA",
 	}},
@@ -86,7 +91,7 @@ func TestRandomPlans(t *testing.T) {
 		var plan kernel.Plan
 		axes := kernel.Axes(sink)
 		kinds := []kernel.OptKind{kernel.VECTOR, kernel.VECTOR, kernel.UPCAST, kernel.UNROLL, kernel.ROLL, kernel.LOCAL, kernel.GROUP,
-			kernel.PADTO, kernel.STAGE, kernel.FMA, kernel.SWAP, kernel.THREAD, kernel.PREFETCH}
+			kernel.PADTO, kernel.STAGE, kernel.FMA, kernel.SWAP, kernel.THREAD, kernel.PREFETCH, kernel.PACK}
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
 			opt := kernel.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
 			if opt.Kind != kernel.FMA {
@@ -94,7 +99,7 @@ func TestRandomPlans(t *testing.T) {
 				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
 			}
 			switch opt.Kind {
-			case kernel.STAGE, kernel.THREAD:
+			case kernel.STAGE, kernel.THREAD, kernel.PACK:
 				opt.Amount = 0
 			case kernel.SWAP:
 				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))

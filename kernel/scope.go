@@ -80,6 +80,7 @@ type scope struct {
 	index   map[int]*program.Value
 	memo    map[memoKey]val
 	derived map[derivedKey]*program.Value
+	words   map[wordKey]word
 }
 
 // derivedKey names a value made from another: an expansion, a fold, a pointer.
@@ -90,7 +91,7 @@ type derivedKey struct {
 
 func newScope(b *program.Block) *scope {
 	return &scope{block: b, index: make(map[int]*program.Value), memo: make(map[memoKey]val),
-		derived: make(map[derivedKey]*program.Value)}
+		derived: make(map[derivedKey]*program.Value), words: make(map[wordKey]word)}
 }
 
 // depth is the scope where something with these free ranges can stand; ok is

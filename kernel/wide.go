@@ -192,6 +192,10 @@ func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
 	target := l.laneDigits(u, at)
 	x, y := u.Src[0], u.Src[1]
 	switch {
+	case u.Op == ir.OpAdd && l.unrolledSum(x):
+		return l.sumFrom(y, x, at, target), true
+	case u.Op == ir.OpAdd && l.unrolledSum(y):
+		return l.sumFrom(x, y, at, target), true
 	case u.Op == ir.OpAdd && l.single(x):
 		return l.fmaOf(x.Src[0], x.Src[1], y, at, target), true
 	case u.Op == ir.OpAdd && l.single(y):
@@ -230,6 +234,17 @@ func (l *lowerer) narrowSum(u *ir.UOp) *ir.UOp {
 
 // single reports a float product that nothing else uses.
 func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] == 1 }
+
+// unrolledSum reports a sum over copies that nothing else uses.
+func (l *lowerer) unrolledSum(u *ir.UOp) bool {
+	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.roles[l.free.index[u.ReduceRange()]] == roleUnroll
+}
+
+// sumFrom adds the terms of a sum to a first value.
+func (l *lowerer) sumFrom(first, sum *ir.UOp, at coords, target []int) val {
+	terms := []term{{x: l.settle(l.operand(first, at, target))}}
+	return l.settle(l.sum(append(terms, l.terms(sum, at, rangeSet{})...)))
+}
 
 func (l *lowerer) fewer(x, y *ir.UOp, at coords) bool {
 	return len(l.laneDigits(x, at)) <= len(l.laneDigits(y, at))

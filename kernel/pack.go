@@ -1,0 +1,389 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+
+	"tgc/ir"
+	"tgc/packed"
+)
+
+// The PACK Opt: lanes are 32-bit words of packed bytes.
+//
+// Four neighbouring elements whose integers share a word become copies p = 0..3,
+// the words become lanes. Masks and shifts of bytes are those of words; element
+// p of every lane is then and(word, 255<<8p), converted: f(q)*2^8p, exactly. One
+// and one conversion for 16 weights, where widening bytes takes three
+// instructions. The activations are staged in the same order, times 2^-8p.
+//
+// What does not depend on p leaves the sum over p (class A):
+//
+//	sum_p y*s*(A*q + B)  ->  s*A * sum_p (y*2^-8p)*(f(q)*2^8p)  +  s*B * sum_p y
+//
+// and sum_p y is staged too. So scales and minima cost a product for four
+// weights, not for each.
+
+// wordElements is the number of elements in a word.
+const wordElements = 4
+
+// packDigits finds the digits of a reduce axis for PACK: low to high, with
+// roles; ok is false where no packed field suits. The field with the most bytes
+// decides: digits that move its byte address are lanes until a register is
+// full, the others (which nibble) are copies.
+func packDigits(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []segment, ok bool) {
+	field, block := packField(sink, r)
+	if field == nil {
+		return nil, false
+	}
+	n, constant := r.Src[0].Int()
+	if !constant || n%block != 0 {
+		return nil, false
+	}
+	chain := append([]int64{1, wordElements}, chainWithin(cuts, wordElements, block)...)
+	chain = append(chain, block)
+	taken := int64(1)
+	for i := range len(chain) - 1 {
+		size := chain[i+1] / chain[i]
+		step := indexStep(field.Src[3], r, chain[i])
+		switch {
+		case i == 0 && step != 1:
+			return nil, false
+		case i == 0 || step == 0 || step != wordElements*taken || taken*size > lanes:
+			segments = append(segments, segment{size, roleUnroll})
+		default:
+			segments = append(segments, segment{size, roleLane})
+			taken *= size
+		}
+	}
+	return segments, taken == lanes
+}
+
+// packField is the widest u8 field whose place in the block moves with r.
+func packField(sink, r *ir.UOp) (field *ir.UOp, block int64) {
+	most := 0
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpField || u.DType != ir.U8 {
+			continue
+		}
+		arg := u.Arg.(ir.FieldArg)
+		f, ok := packed.Lookup(arg.Format)
+		if !ok {
+			continue
+		}
+		fd, ok := f.Field(arg.Field)
+		if ok && fd.Run == 0 && fd.Count > most && indexStep(u.Src[3], r, 1) == 1 {
+			most, field, block = fd.Count, u, int64(f.BlockElems)
+		}
+	}
+	return field, block
+}
+
+// indexStep is how far an index moves when r goes from 0 to step, all other
+// ranges 0; 0 also if it cannot be told.
+func indexStep(x, r *ir.UOp, step int64) int64 {
+	at := func(v int64) (int64, bool) { return evalIndex(x, r, v) }
+	lo, ok0 := at(0)
+	hi, ok1 := at(step)
+	if !ok0 || !ok1 {
+		return 0
+	}
+	return hi - lo
+}
+
+func evalIndex(x, r *ir.UOp, v int64) (int64, bool) {
+	if n, ok := x.Int(); ok {
+		return n, true
+	}
+	switch {
+	case x == r:
+		return v, true
+	case x.Op == ir.OpRange:
+		return 0, true
+	case x.DType != ir.Idx || !x.Op.IsElementwise() || x.Op == ir.OpCast:
+		return 0, false
+	}
+	args := make([]ir.Scalar, len(x.Src))
+	for i, s := range x.Src {
+		n, ok := evalIndex(s, r, v)
+		if !ok {
+			return 0, false
+		}
+		args[i] = ir.IntScalar(n)
+	}
+	return ir.EvalScalar(x.Op, ir.Idx, ir.Idx, args).I, true
+}
+
+// Packable reports whether PACK suits a reduce axis of a kernel, for lanes of
+// registers of so many bytes.
+func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
+	free, err := NewFree(sink)
+	if err != nil {
+		return false
+	}
+	for i, x := range free.Axes() {
+		if x.Name != axis || x.Kind != ReduceAxis || !onlyWords(free, sink, i) {
+			continue
+		}
+		_, ok := packDigits(sink, x.Range, Boundaries(a, sink)[x.Range], int64(vectorBytes/4))
+		return ok
+	}
+	return false
+}
+
+// onlyWords reports an axis along which rows come from one packed format alone:
+// any other operand that has rows would be read with a stride. Every field of
+// bytes is part of an integer below 128, as a word needs it.
+func onlyWords(free *Free, sink *ir.UOp, axis int) bool {
+	format := ""
+	bounds := ir.NewBounds()
+	for _, u := range ir.Toposort(sink) {
+		switch {
+		case !free.Has(u, axis):
+		case u.Op == ir.OpField:
+			name := u.Arg.(ir.FieldArg).Format
+			if format != "" && format != name {
+				return false
+			}
+			format = name
+		case u.Op == ir.OpLoad && (free.hasStore(u) || u.Src[0].Op == ir.OpTable):
+			return false
+		case u.Op == ir.OpCast && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
+			return false
+		}
+	}
+	return format != ""
+}
+
+func (f *Free) hasStore(u *ir.UOp) bool {
+	for _, i := range f.Of(u) {
+		if f.axes[i].Kind == StoreAxis {
+			return true
+		}
+	}
+	return false
+}
+
+// packSums rewrites, after splitting, every sum over a word's elements.
+func (ap *applier) packSums(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+	pack := make(map[*ir.UOp]bool)
+	for _, p := range plans {
+		if s := ap.splits[p.axis.Range]; p.pack && s != nil {
+			pack[s.digits[len(s.digits)-1].rng] = true
+		}
+	}
+	if len(pack) == 0 {
+		return sink
+	}
+	k := &packer{ap: ap, stages: make(map[*ir.UOp]*ir.UOp)}
+	axes := Axes(sink)
+	ranges := make([]*ir.UOp, len(axes))
+	for i, x := range axes {
+		ranges[i] = x.Range
+		if x.Kind == StoreAxis {
+			k.store.add(i)
+		}
+	}
+	var err error
+	if k.free, err = newFreeSets(ranges); err != nil {
+		return sink // finish reports it
+	}
+	k.ranges = ranges
+	k.free.of(sink)
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && pack[u.ReduceRange()] {
+			if to := k.sum(u); to != nil {
+				with[u] = to
+			}
+		}
+	}
+	return ap.arena.Substitute(sink, with)
+}
+
+// packer rewrites the sums of one kernel.
+type packer struct {
+	ap     *applier
+	free   *freeSets
+	ranges []*ir.UOp
+	store  rangeSet
+	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
+}
+
+// sum rewrites one sum over p; nil where its form does not fit.
+func (k *packer) sum(u *ir.UOp) *ir.UOp {
+	a, p := k.ap.arena, u.ReduceRange()
+	i := k.free.index[p]
+	rest, y := a.Const(u.DType, 1), a.Const(u.DType, 1)
+	var q, scale, shift *ir.UOp
+	for _, f := range flattenProduct(u.Src[0]) {
+		if !k.free.of(f).has(i) {
+			rest = product(a, rest, f)
+			continue
+		}
+		if s, word, b := k.linearInWord(f, i); word != nil && q == nil {
+			scale, q, shift = s, word, b
+			continue
+		}
+		y = product(a, y, f)
+	}
+	if q == nil || !k.free.of(y).meet(k.store).empty() || !k.free.of(y).has(i) {
+		return nil
+	}
+	pow := packScale(a, p)
+	word := a.Mul(a.Cast(q, u.DType), pow)
+	staged := k.stage(a.Mul(y, a.Binary(ir.OpFDiv, a.Const(u.DType, 1), pow)))
+	total := k.stageSum(y, p)
+	if staged == nil || total == nil {
+		return nil
+	}
+	sum := a.Reduce(ir.OpAdd, a.Mul(word, staged), p)
+	if scale != nil {
+		sum = a.Mul(product(a, rest, scale), sum)
+	}
+	switch {
+	case shift == nil && scale != nil:
+		return sum
+	case shift == nil:
+		return product(a, rest, sum)
+	case scale != nil:
+		return a.Add(sum, a.Mul(product(a, rest, shift), total))
+	case shift.Op == ir.OpConst:
+		return product(a, rest, a.Add(sum, k.stage(a.Mul(k.sumOf(y, p), shift))))
+	}
+	return product(a, rest, a.Add(sum, a.Mul(shift, total)))
+}
+
+func product(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
+	switch {
+	case x.IsFloat(1):
+		return y
+	case y.IsFloat(1):
+		return x
+	}
+	return a.Mul(x, y)
+}
+
+// flattenProduct lists the factors of a tree of products.
+func flattenProduct(u *ir.UOp) []*ir.UOp {
+	if u.Op != ir.OpMul {
+		return []*ir.UOp{u}
+	}
+	return append(flattenProduct(u.Src[0]), flattenProduct(u.Src[1])...)
+}
+
+// linearInWord reads a factor as scale*f(q) + shift with q bytes of a packed
+// field and scale, shift free of p; nil stands for 1 and 0.
+func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
+	a := k.ap.arena
+	switch u.Op {
+	case ir.OpCast:
+		if x := u.Src[0]; x.DType == ir.U8 && k.isWord(x) && k.ap.bounds.Of(x).Within(0, 127) {
+			return nil, x, nil
+		}
+	case ir.OpAdd, ir.OpSub:
+		x, b := u.Src[0], u.Src[1]
+		if u.Op == ir.OpAdd && k.free.of(b).has(p) {
+			x, b = b, x
+		}
+		if k.free.of(b).has(p) {
+			return nil, nil, nil
+		}
+		if u.Op == ir.OpSub {
+			b = a.Unary(ir.OpNeg, b)
+		}
+		var word *ir.UOp
+		for _, f := range flattenProduct(x) {
+			if !k.free.of(f).has(p) {
+				if scale == nil {
+					scale = a.Const(u.DType, 1)
+				}
+				scale = product(a, scale, f)
+				continue
+			}
+			s, w, c := k.linearInWord(f, p)
+			if w == nil || s != nil || c != nil || word != nil {
+				return nil, nil, nil
+			}
+			word = w
+		}
+		return scale, word, b
+	}
+	return nil, nil, nil
+}
+
+// isWord reports bytes computed with masks and constant shifts from fields.
+func (k *packer) isWord(u *ir.UOp) bool {
+	switch u.Op {
+	case ir.OpField:
+		return u.DType == ir.U8
+	case ir.OpConst:
+		return u.DType == ir.U8
+	case ir.OpAnd, ir.OpOr, ir.OpXor:
+		return k.isWord(u.Src[0]) && k.isWord(u.Src[1])
+	case ir.OpShl, ir.OpShr:
+		for _, x := range ir.Toposort(u.Src[1]) {
+			if x.Op == ir.OpLoad || x.Op == ir.OpField || x.Op == ir.OpVar {
+				return false
+			}
+		}
+		return k.isWord(u.Src[0])
+	}
+	return false
+}
+
+// packScale is 2^8p.
+func packScale(a *ir.Arena, p *ir.UOp) *ir.UOp {
+	amount := a.Cast(a.Mul(p, a.Index(8)), ir.U32)
+	return a.Cast(a.Binary(ir.OpShl, a.ConstInt(ir.U32, 1), amount), ir.F32)
+}
+
+func (k *packer) sumOf(y, p *ir.UOp) *ir.UOp { return k.ap.arena.Reduce(ir.OpAdd, y, p) }
+
+func (k *packer) stageSum(y, p *ir.UOp) *ir.UOp { return k.stage(k.sumOf(y, p)) }
+
+// stage puts a value free of store ranges into an array over its digits, lanes
+// innermost, and reads it at the same digits.
+func (k *packer) stage(v *ir.UOp) *ir.UOp {
+	if r := k.stages[v]; r != nil {
+		return r
+	}
+	a := k.ap.arena
+	rename := make(map[*ir.UOp]*ir.UOp)
+	var ranges, index, lanes, laneIndex []*ir.UOp
+	bytes := int64(v.DType.Size())
+	for _, i := range k.free.of(v).list() {
+		r := k.ranges[i]
+		n, constant := r.Src[0].Int()
+		if !constant {
+			return nil
+		}
+		bytes *= n
+		z := k.ap.newRange(r.Src[0])
+		rename[r] = z
+		role := k.ap.roles[r]
+		if role == roleUnroll {
+			role = roleSerial
+		}
+		k.ap.roles[z], k.ap.order[z] = role, orderKey{k.ap.order[r].axis + packStageOrder, k.ap.order[r].digit}
+		if role == roleLane {
+			lanes, laneIndex = append(lanes, z), append(laneIndex, r)
+		} else {
+			ranges, index = append(ranges, z), append(index, r)
+		}
+	}
+	// Copies inside the stage's own value (the sum over p) keep their range.
+	if bytes > int64(k.ap.desc.CacheL2Bytes/2) || bytes > math.MaxInt32 {
+		return nil
+	}
+	src := append([]*ir.UOp{a.Substitute(v, rename)}, append(ranges, lanes...)...)
+	read := a.Load(a.Make(ir.OpStage, v.DType, ir.StageArg{}, src...), append(index, laneIndex...)...)
+	k.stages[v] = read
+	return read
+}
+
+// packStageOrder puts the digits of packed stages behind all axes.
+const packStageOrder = 1 << 16
+
+func packError(axis string) error {
+	return fmt.Errorf("kernel: plan: PACK %s: no packed field has words along it", axis)
+}

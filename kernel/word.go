@@ -1,0 +1,222 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// lowerWord gives f(q)*2^8p for the copy p of a PACK: byte p of a word,
+// converted in place. ok is false where u is no such product.
+func (l *lowerer) lowerWord(u *ir.UOp, at coords) (val, bool) {
+	cast, pow := u.Src[0], u.Src[1]
+	if cast.Op != ir.OpCast || cast.Src[0].DType != ir.U8 {
+		return val{}, false
+	}
+	p, ok := packRange(pow)
+	if !ok {
+		return val{}, false
+	}
+	i := l.free.index[p]
+	if l.roles[i] != roleUnroll || l.extent[i] != wordElements || at[i] < 0 {
+		return val{}, false
+	}
+	c := at[i]
+	q := cast.Src[0]
+	w, ok := l.wordOf(q, i, at.with(i, 0), 0xff)
+	if !ok {
+		return val{}, false
+	}
+	if !w.exact {
+		return val{}, false
+	}
+	v := l.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
+		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, 0xff<<(8*c)))
+		return l.b.Cast(masked, u.DType)
+	})
+	return val{v: v, digits: w.digits, depth: w.depth}, true
+}
+
+// packRange recognises 2^8p.
+func packRange(u *ir.UOp) (p *ir.UOp, ok bool) {
+	if u.Op != ir.OpCast || u.Src[0].Op != ir.OpShl || !u.Src[0].Src[0].IsInt(1) || u.Src[0].DType != ir.U32 {
+		return nil, false
+	}
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpRange {
+			if p != nil {
+				return nil, false
+			}
+			p = x
+		}
+	}
+	return p, p != nil
+}
+
+// word is a vector of I32 words. exact: all bits of each byte are right, else
+// only those demanded.
+type word struct {
+	val
+	exact bool
+}
+
+// wordOf lowers bytes as words. demand are the bits of each byte that matter.
+func (l *lowerer) wordOf(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+	key := wordKey{l.key(u, at), demand}
+	s := l.stack[l.top()]
+	if w, ok := s.words[key]; ok {
+		return w, true
+	}
+	w, ok := l.makeWord(u, p, at, demand)
+	if ok {
+		s.words[key] = w
+	}
+	return w, ok
+}
+
+// wordKey names the words of a node.
+type wordKey struct {
+	memoKey
+	demand int64
+}
+
+func (l *lowerer) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+	switch u.Op {
+	case ir.OpField:
+		return l.wordField(u, p, at)
+	case ir.OpAnd:
+		x, c := u.Src[0], u.Src[1]
+		if m, ok := c.Int(); ok {
+			w, ok := l.wordOf(x, p, at, demand&m)
+			if !ok {
+				return word{}, false
+			}
+			return word{l.wordAlu(ir.OpAnd, w.val, m*0x01010101), true}, true
+		}
+	case ir.OpOr, ir.OpXor:
+		x, ok := l.wordOf(u.Src[0], p, at, demand)
+		if !ok {
+			return word{}, false
+		}
+		y, ok := l.wordOf(u.Src[1], p, at, demand)
+		if !ok {
+			return word{}, false
+		}
+		return word{l.alu(u.Op, ir.I32, x.val, y.val), x.exact && y.exact}, true
+	case ir.OpShl, ir.OpShr:
+		return l.wordShift(u, p, at, demand)
+	}
+	return word{}, false
+}
+
+// wordAlu combines words with a constant.
+func (l *lowerer) wordAlu(op ir.Op, x val, c int64) val {
+	key := derivedKey{x.v, fmt.Sprint(op, c)}
+	v := l.derive(x.depth, key, func() *program.Value { return l.b.Alu(op, x.v, l.b.Int(x.v.Type, c)) })
+	return val{v: v, digits: x.digits, depth: x.depth}
+}
+
+// wordShift shifts bytes inside words; bits that come from a neighbouring byte
+// are masked where they matter.
+func (l *lowerer) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+	amount := u.Src[1]
+	n, constant := amount.Int()
+	least, most := n, n
+	digits := []int(nil)
+	var amounts []ir.Scalar
+	if !constant {
+		if !l.isStatic(amount) || l.free.of(amount).has(p) {
+			return word{}, false
+		}
+		digits = l.laneDigits(amount, at)
+		amounts = l.staticLanes(amount, at, digits)
+		least, most = amounts[0].I, amounts[0].I
+		for _, s := range amounts {
+			least, most = min(least, s.I), max(most, s.I)
+		}
+	}
+	if least < 0 || most > 7 {
+		return word{}, false
+	}
+	inner := int64(0)
+	for s := least; s <= most; s++ {
+		if u.Op == ir.OpShr {
+			inner |= demand << s & 0xff
+		} else {
+			inner |= demand >> s
+		}
+	}
+	x, ok := l.wordOf(u.Src[0], p, at, inner)
+	if !ok || most == 0 {
+		return x, ok
+	}
+	op := u.Op
+	var out val
+	if least == most {
+		out = l.wordShiftAlu(op, x.val, l.b.Int(program.Scalar(ir.I32), most))
+	} else {
+		lanes := make([]int64, len(amounts))
+		for k, s := range amounts {
+			lanes[k] = s.I
+		}
+		by := val{v: l.b.IntLanes(ir.U32, lanes...), digits: digits, depth: l.top()}
+		words := val{v: l.b.Bitcast(x.v, ir.U32), digits: x.digits, depth: l.top()}
+		shifted := l.alu(op, ir.U32, words, by)
+		out = val{v: l.b.Bitcast(shifted.v, ir.I32), digits: shifted.digits, depth: l.top()}
+	}
+	// Which bits of a byte may hold a neighbour's?
+	foreign := int64(0xff) &^ (0xff >> most)
+	clean := false
+	if op == ir.OpShl {
+		foreign = int64(1)<<most - 1
+		clean = x.exact && l.bounds.Of(u.Src[0]).Within(0, 0xff>>most)
+	}
+	if clean {
+		return word{out, true}, true
+	}
+	if demand&foreign == 0 {
+		return word{out, false}, true
+	}
+	if least != most {
+		return word{}, false
+	}
+	keep := int64(0xff >> most)
+	if op == ir.OpShl {
+		keep = 0xff << most & 0xff
+	}
+	return word{l.wordAlu(ir.OpAnd, out, keep*0x01010101), x.exact}, true
+}
+
+// wordShiftAlu shifts all words by one amount; to the right without sign.
+func (l *lowerer) wordShiftAlu(op ir.Op, x val, n *program.Value) val {
+	by, _ := l.b.KnownInt(n)
+	v := l.derive(x.depth, derivedKey{x.v, fmt.Sprint(op, by)}, func() *program.Value {
+		t := program.Vector(ir.U32, x.v.Type.Lanes)
+		return l.b.Bitcast(l.b.Alu(op, l.b.Bitcast(x.v, ir.U32), l.b.Int(t, by)), ir.I32)
+	})
+	return val{v: v, digits: x.digits, depth: x.depth}
+}
+
+// wordField loads the words of a u8 field: the four bytes of each must be
+// neighbours, and words contiguous.
+func (l *lowerer) wordField(u *ir.UOp, p int, at coords) (word, bool) {
+	if u.DType != ir.U8 {
+		return word{}, false
+	}
+	place := l.placeOf(l.base(u.Src[0]), l.fieldAddress(u), 1, at.with(p, laneCoord))
+	n := len(place.digits)
+	if place.vector != nil || n == 0 || place.digits[n-1] != p {
+		return word{}, false
+	}
+	for k, o := range place.offsets {
+		if o != int64(k) {
+			return word{}, false
+		}
+	}
+	count := len(place.offsets) / wordElements
+	ptr := l.derive(l.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
+	d := l.depth(u)
+	v := l.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
+	return word{val{v: v, digits: place.digits[:n-1], depth: d}, true}, true
+}
