@@ -222,10 +222,15 @@ func (r *rig) compare(s *schedule.Schedule, got map[int64]*interp.KernelBuffer, 
 				}
 				continue
 			}
-			if math.IsNaN(w.F) && math.IsNaN(g.F) || w.F == g.F {
+			if math.IsNaN(w.F) && math.IsNaN(g.F) {
 				continue
 			}
-			largest = max(largest, math.Abs(w.F))
+			if !math.IsInf(w.F, 0) {
+				largest = max(largest, math.Abs(w.F))
+			}
+			if w.F == g.F {
+				continue
+			}
 			if d := math.Abs(g.F - w.F); !(d <= worst) {
 				worst, at = d, i
 			}

@@ -53,16 +53,13 @@ type Profile struct {
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
 	WeightElems int64
-	// GridChunk is the chunk length of a grid split; 0 never splits.
-	GridChunk int64
 }
 
-// DefaultOptions has every rule on but the optional ones (read forwarding and
-// grid split): the setting of the worked examples, for targets with an integer
-// dot or matrix instruction.
+// DefaultOptions has every rule on: the setting of the worked examples, for
+// targets with an integer dot or matrix instruction.
 func DefaultOptions() Options {
 	return Options{
-		Rules: AllRules.Without(Forward, GridSplit),
+		Rules: AllRules,
 		Profile: Profile{
 			StageCap: 4096, StageWork: 20000, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, TableOps: 1 << 18, WeightElems: 1 << 12,

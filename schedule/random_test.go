@@ -232,7 +232,7 @@ func randomGraph(t *rapid.T) *tensor.Graph {
 func TestRandomGraphs(t *testing.T) {
 	fired := make(map[schedule.Rule]int)
 	defer func() {
-		for r := schedule.SliceSplit; r <= schedule.GridSplit; r++ {
+		for r := schedule.SliceSplit; r <= schedule.Par; r++ {
 			t.Logf("%s fired %d times", r, fired[r])
 		}
 	}()

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"slices"
+	"strings"
 
 	"tgc/ir"
 )
@@ -82,7 +83,10 @@ func (s *scheduler) reshapeIndex(from, to, index []*ir.UOp) []*ir.UOp {
 				p = p.times(from[i])
 				i++
 			default:
-				s.fail("reshape of %v to %v: extents do not match", from, to)
+				s.fail("reshape of %s to %s: extents do not match", shapeText(from), shapeText(to))
+				for k := range out {
+					out[k] = zero
+				}
 				return out
 			}
 		}
@@ -92,6 +96,15 @@ func (s *scheduler) reshapeIndex(from, to, index []*ir.UOp) []*ir.UOp {
 		out[i] = zero
 	}
 	return out
+}
+
+// shapeText prints a shape in errors.
+func shapeText(shape []*ir.UOp) string {
+	parts := make([]string, len(shape))
+	for i, extent := range shape {
+		parts[i] = extentText(extent)
+	}
+	return "[" + strings.Join(parts, ",") + "]"
 }
 
 // flatten is the row-major position of index in shape.

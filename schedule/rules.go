@@ -50,7 +50,6 @@ type RuleInfo struct {
 
 var ruleTable = [numRules]RuleInfo{
 	SliceSplit:    {"R0s", Exact, "a value read only in disjoint boxes becomes one value per box"},
-	Forward:       {"R0f", Exact, "a read of a freshly stored region takes the stored value"},
 	Hoist:         {"R2", Reassociate, "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
 	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
 	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},
@@ -66,7 +65,6 @@ var ruleTable = [numRules]RuleInfo{
 	Unify:         {"R4", Exact, "independent reduces of equal extent share one loop"},
 	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
 	Par:           {"R7", Exact, "kernels of one dependence level start together"},
-	GridSplit:     {"R8", Reassociate, "a long reduce is split over the grid and combined by the same lambda"},
 }
 
 // Info returns the rule's row.

@@ -133,6 +133,44 @@ func TestTrapOtherAxis(t *testing.T) {
 	}
 }
 
+// 7: the second LayerNorm of a block sums y = x + (at + b) in another order
+// after expansion: sums are compared as multisets. Half a mean is no mean.
+func TestTrapMoments(t *testing.T) {
+	for _, row := range []struct {
+		share float64
+		tuple bool
+	}{{1, true}, {0.5, false}} {
+		g := tensor.NewGraph()
+		y := g.Input("x", ir.F32, 32).Add(g.Input("at", ir.F32, 32).Add(g.Input("b", ir.F32, 32)))
+		c := y.Sub(y.MeanKeep(0).MulScalar(row.share))
+		g.Output("r", c.Mul(c).MeanKeep(0).AddScalar(1e-5).Rsqrt().Mul(c))
+		s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+		if got := strings.Contains(s.String(), "TUPLE"); got != row.tuple {
+			t.Errorf("%g of the mean: tuple %v, want %v\n%s", row.share, got, row.tuple, s)
+		}
+	}
+}
+
+// Maximum and sum of one softmax, both stored, are two stores of one kernel.
+func TestTrapJoinedStores(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 6, 12)
+	top := x.MaxKeep(1)
+	g.Output("m", top.Reshape(6))
+	g.Output("l", x.Sub(top).Exp().Sum(1))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 1)
+}
+
+// 26: a tile that is the whole value would put a matvec into one block.
+func TestTrapOneTile(t *testing.T) {
+	g := tensor.NewGraph()
+	q := g.Input("x", ir.F32, 64).Linear(g.Packed("w", "Q8_0", 64, 64))
+	g.Output("p", q.Softmax(0))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 2)
+}
+
 // 8: a reduce that contains another cannot share its loop.
 func TestTrapNestedSameExtent(t *testing.T) {
 	g := tensor.NewGraph()
@@ -350,7 +388,14 @@ func TestTrapQuantisedActivations(t *testing.T) {
 	y := q.Mul(d).Reshape(64)
 	g.Output("y", y.Linear(g.Packed("w", "Q8_0", 96, 64)))
 	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
-	t.Log(s)
+	// The innermost sum is over stored or staged integers: no rounding in it.
+	for _, line := range strings.Split(s.String(), "\n") {
+		if i := strings.LastIndex(line, "*f32(b"); i >= 0 && strings.Contains(line, ".qs[") {
+			if sum := line[strings.LastIndex(line[:strings.Index(line, ".qs[")], "ADD("):]; strings.HasPrefix(sum, "ADD((floor") {
+				t.Errorf("rounding in the inner sum:\n%s", s)
+			}
+		}
+	}
 }
 
 // 33: extents of 1 everywhere.
