@@ -33,7 +33,7 @@ const finalBase = 1 << 28
 
 // nameClosed renames every closed range in the roots.
 func (s *scheduler) nameClosed(roots []*ir.UOp, share bool) []*ir.UOp {
-	n := &renaming{s: s, share: share, next: finalBase, groups: make(map[string][]*loopGroup), final: make(map[*ir.UOp]*ir.UOp)}
+	n := &renaming{s: s, share: share, next: finalBase, groups: make(map[string][]*loopGroup), final: make(map[*ir.UOp]*ir.UOp), inside: make(map[*ir.UOp]map[*ir.UOp]bool)}
 	for {
 		ready := n.ready(roots)
 		if len(ready) == 0 {
@@ -95,7 +95,7 @@ func (n *renaming) find(u *ir.UOp, ranges []*ir.UOp) *loopGroup {
 	key := n.key(u, ranges)
 	if n.share && u.Op == ir.OpReduce {
 		for _, g := range n.groups[key] {
-			if !slices.ContainsFunc(g.members, func(m *ir.UOp) bool { return n.s.within(m, u) || n.s.within(u, m) }) {
+			if !n.circular(g, u) {
 				g.members = append(g.members, u)
 				return g
 			}
@@ -124,6 +124,63 @@ func (n *renaming) key(u *ir.UOp, ranges []*ir.UOp) string {
 		b = append(b, byte(h>>(8*i)))
 	}
 	return string(b)
+}
+
+// circular reports that with u in group g some loop would have to run both
+// before and after that of g: a member contains a reduce of another group that
+// (directly or through more groups) contains a member.
+func (n *renaming) circular(g *loopGroup, u *ir.UOp) bool {
+	joined := append(slices.Clone(g.members), u)
+	holds := func(x *ir.UOp, list []*ir.UOp) bool {
+		return slices.ContainsFunc(list, func(m *ir.UOp) bool { return n.binders(x)[m] })
+	}
+	if slices.ContainsFunc(joined, func(m *ir.UOp) bool { return holds(m, joined) }) {
+		return true
+	}
+	seen := map[*loopGroup]bool{g: true}
+	todo := [][]*ir.UOp{joined}
+	for len(todo) > 0 {
+		members := todo[0]
+		todo = todo[1:]
+		for _, groups := range n.groups {
+			for _, h := range groups {
+				if seen[h] || !slices.ContainsFunc(members, func(m *ir.UOp) bool { return holds(m, h.members) }) {
+					continue
+				}
+				if slices.ContainsFunc(h.members, func(m *ir.UOp) bool { return holds(m, joined) }) {
+					return true
+				}
+				seen[h] = true
+				todo = append(todo, h.members)
+			}
+		}
+	}
+	return false
+}
+
+// binders is the set of reduces and stages below u, not counting u itself.
+func (n *renaming) binders(u *ir.UOp) map[*ir.UOp]bool {
+	if set, ok := n.inside[u]; ok {
+		return set
+	}
+	set := make(map[*ir.UOp]bool)
+	seen := make(map[*ir.UOp]bool)
+	var visit func(x *ir.UOp)
+	visit = func(x *ir.UOp) {
+		if len(x.Src) == 0 || seen[x] || n.s.height(x) == 0 { // an index may hold a reduce, too
+			return
+		}
+		seen[x] = true
+		if x != u && (x.Op == ir.OpReduce || x.Op == ir.OpStage) {
+			set[x] = true
+		}
+		for _, src := range x.Src {
+			visit(src)
+		}
+	}
+	visit(u)
+	n.inside[u] = set
+	return set
 }
 
 // within reports that node x occurs in u, not counting u itself. Only binders
