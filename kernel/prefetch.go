@@ -92,6 +92,17 @@ func (l *lowerer) prefetchStream(s stream, ahead int64) {
 			}
 		}
 	}
+	// With several rows at once the end of one runs into the next, which is being
+	// read: what comes next in a stream lies in the next tile of rows.
+	if !rows.empty() {
+		tile := int64(1)
+		for _, t := range addr.form.Terms {
+			for _, i := range l.free.of(t.Atom).meet(rows).list() {
+				tile = max(tile, t.Coef*step*l.extent[i])
+			}
+		}
+		ahead = (ahead + tile - 1) / tile * tile
+	}
 	for _, at := range l.combos(rows) {
 		for _, i := range l.free.of(s.load).meet(l.vector).minus(rows).list() {
 			at[i] = 0
