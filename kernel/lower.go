@@ -70,6 +70,7 @@ type lowerer struct {
 	pending   map[*ir.UOp]bool
 	uses      map[*ir.UOp]int
 	ptrDepths map[*program.Value]int
+	loopSums  int               // accumulated in the innermost loop being opened
 	accesses  map[int][]*ir.UOp // of PARAMs, by slot
 }
 

@@ -159,6 +159,11 @@ type carry struct {
 func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 	members := l.sharedMembers(i, want, comp)
 	var carries []carry
+	outer := l.loopSums
+	l.loopSums = 0
+	for _, m := range members {
+		l.loopSums += len(l.combos(l.free.of(m.node)))
+	}
 	results := l.loop(i, func(open *program.Loop) []*program.Value {
 		for _, m := range members {
 			if m.comps == nil {
@@ -173,6 +178,7 @@ func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 		}
 		return next
 	})
+	l.loopSums = outer
 	for k, c := range carries {
 		c.finish(results[k])
 	}
@@ -335,11 +341,11 @@ func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 
 // chains is the number of accumulators for terms of so many f32 lanes: a
 // floating-point addition takes four cycles and two start in each, so eight
-// registers of accumulators keep the pipes busy.
+// registers of accumulators, over all sums of the loop, keep the pipes busy.
 func (l *lowerer) chains(terms, lanes int) int {
 	if !l.fma {
 		return 1
 	}
-	registers := max((lanes*4+63)/64, 1)
+	registers := max((lanes*4+63)/64, 1) * max(l.loopSums, 1)
 	return max(min(8/registers, terms/2, 4), 1)
 }
