@@ -62,7 +62,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		return nil, fmt.Errorf("target: sm_%d: want sm_%d or later", sm, gpuRows[0].sm)
 	}
 	d := &Desc{
-		Name: fmt.Sprintf("ptx:sm_%d", sm), Kind: GPU,
+		Name: fmt.Sprintf("ptx:sm_%d", sm), Kind: GPU, SM: sm, Special: special,
 		VectorBytes: 16, VectorRegs: 255, WarpSize: 32, MaxThreads: 1024, FMA: true,
 		SharedBytes: row.shared, CacheL1Bytes: row.l1, CacheL2Bytes: row.l2,
 		// Edge between kernels of a CUDA graph with early launch: 81 kernels

@@ -23,6 +23,9 @@ type Desc struct {
 	CacheL2Bytes  int
 	PrefetchBytes int  // distance ahead of streamed weights; 0 is none
 	FMA           bool // fused multiply-add in hardware, at the rate of a product
+	SM            int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere
+	Special       bool // of an NVIDIA GPU: the "a" form, sm_90a
+	ApproxMath    bool // EXP2, LOG2, SIN, RSQRT of f32 as the hardware's approximations, which no other device repeats bit for bit
 	Contractions  []Contraction
 	Cost          Cost
 }

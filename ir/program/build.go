@@ -396,7 +396,7 @@ func (b *Builder) FoldLanes(op ir.Op, v *Value) *Value {
 	return b.emitValue(Scalar(v.Type.Elem), Instr{Op: FoldLanes, Ir: op, Args: []*Value{v}})
 }
 
-// Dot4 is acc + the sum of 4 products per lane: acc I32 x n, x U8 x 4n, y I8 x 4n.
+// Dot4 is acc + the sum of 4 products per lane: acc I32 x n, x and y U8 or I8 x 4n.
 func (b *Builder) Dot4(acc, x, y *Value) *Value {
 	return b.emitValue(acc.Type, Instr{Op: Dot4, Args: []*Value{acc, x, y}})
 }

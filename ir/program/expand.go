@@ -23,6 +23,24 @@ func ExpandMath(p *Program) *Program { return ExpandFor(p, Lacks{}) }
 type Lacks struct {
 	FMA  bool // f32: the sum is then made in f64, rounded to odd; the same bits
 	Half bool // conversions between f16 and f32: integer arithmetic, the same bits
+	Has  Has
+}
+
+// Has are instructions that a machine has beyond the basic ones, and that stay.
+type Has struct {
+	HalfArith bool // ADD, SUB, MUL, FMA, NEG, ABS of f16, rounded once: the same bits
+	RoundBF16 bool // CAST of f32 to bf16
+	MulHi     bool // MULHI of 32 and 64 bits
+	Approx    bool // EXP2, LOG2, SIN, RSQRT of f32, not to the last bits: other results
+}
+
+// half reports an op that a machine with HalfArith does on f16.
+func (h Has) half(op ir.Op, t ir.DType) bool {
+	switch op {
+	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpFma, ir.OpNeg, ir.OpAbs:
+		return h.HalfArith && t == ir.F16
+	}
+	return false
 }
 
 // ExpandFor is ExpandMath for a machine that also lacks some instructions.
@@ -125,12 +143,19 @@ func (l Lacks) expands(in *Instr) bool {
 	if in.Op == FoldLanes {
 		return isNarrow(t) || t == ir.Bool
 	}
+	if l.Has.half(in.Ir, t) {
+		return false
+	}
 	switch in.Ir {
 	case ir.OpWhere, ir.OpBitcast:
 		return false
 	case ir.OpCast:
 		return t != from && !l.nativeCast(t, from)
-	case ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt, ir.OpRecip, ir.OpRng, ir.OpMulHi:
+	case ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt:
+		return !l.Has.Approx || t != ir.F32
+	case ir.OpMulHi:
+		return !l.Has.MulHi || t.Bits() < 32
+	case ir.OpRecip, ir.OpRng:
 		return true
 	case ir.OpAbs:
 		return !t.IsFloat() || isNarrow(t)
@@ -150,6 +175,9 @@ func isNarrow(d ir.DType) bool { return d == ir.F16 || d == ir.BF16 || d == ir.F
 func (l Lacks) nativeCast(to, from ir.DType) bool {
 	if to == ir.F16 || from == ir.F16 {
 		return !l.Half && (to == ir.F32 || from == ir.F32)
+	}
+	if to == ir.BF16 && from == ir.F32 {
+		return l.Has.RoundBF16
 	}
 	return !isNarrow(to) && !isNarrow(from)
 }

@@ -166,6 +166,9 @@ func (e *expander) stickyInt(x *Value) *Value {
 func (e *expander) round(x *Value, to ir.DType) *Value {
 	switch to {
 	case ir.BF16:
+		if e.lacks.Has.RoundBF16 {
+			return e.Cast(x, to)
+		}
 		return e.roundBF16(x)
 	case ir.F8E4M3:
 		return e.roundF8(x)

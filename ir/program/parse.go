@@ -245,7 +245,11 @@ func (p *parser) param(c *cursor) error {
 		err = c.buffer(&param)
 	case c.accept("var"):
 		param.Kind = ParamVar
-		param.Name, err = c.namedText("name")
+		if param.Name, err = c.namedText("name"); err == nil && c.peek() == "lo" {
+			if param.Lo, err = c.named("lo"); err == nil {
+				param.Hi, err = c.named("hi")
+			}
+		}
 	case c.accept("table"):
 		err = c.table(&param)
 	default:
@@ -456,7 +460,7 @@ func (in *Instr) setOp(c *cursor) error {
 		c.pos--
 		return c.errorf("unknown instruction %q", name)
 	}
-	if in.Op == FoldLanes {
+	if in.Op == FoldLanes || in.Op == Atomic {
 		op, ok := ir.ParseOp(c.peek())
 		if !ok {
 			return c.errorf("expected an op to fold with, got %q", c.peek())
@@ -481,8 +485,14 @@ func (p *parser) attributes(c *cursor, in *Instr) (err error) {
 		if in.Count, err = c.named("count"); err == nil {
 			in.Align, err = c.namedSmall("align")
 		}
-	case Load, Store, Gather, Scatter, Guarded:
-		in.Align, err = c.namedSmall("align")
+	case Load, Store, Gather, Scatter, Guarded, Atomic:
+		if in.Align, err = c.namedSmall("align"); err == nil && c.accept("cache") {
+			in.Cache, err = c.cache()
+		}
+	case AsyncCopy:
+		in.Count, err = c.named("bytes")
+	case AsyncWait:
+		in.Count, err = c.named("groups")
 	case For:
 		if err = c.expect("do"); err == nil {
 			err = p.open(c, in)
@@ -534,6 +544,15 @@ func (p *parser) closes(words ...string) error {
 	}
 	p.next++
 	return c.end()
+}
+
+func (c *cursor) cache() (Cache, error) {
+	for policy, name := range cacheNames {
+		if name != "" && c.accept(name) {
+			return Cache(policy), nil
+		}
+	}
+	return 0, c.errorf("expected a cache policy, got %q", c.peek())
 }
 
 func (c *cursor) literal(result *Value) (n int64, f float64, err error) {

@@ -81,16 +81,34 @@ const (
 	ThreadIndex // GPU: I32 index of this thread in its block, axis Lane
 	Barrier     // GPU: all threads of the block
 	ShuffleLane // GPU: args: value, I32 lane xor mask
+	SyncWarp    // GPU: all threads of the warp; orders their shared memory accesses
 	WaitGrid    // GPU: wait for the previous kernel (programmatic dependent launch)
 	LaunchNext  // GPU: allow the next kernel to start
+	Fence       // GPU: this thread's accesses before it happen before those after it, for the whole device
+	Atomic      // GPU: args: pointer, value; Ir in {add, min, max, and, or, xor} -> the old value; relaxed
+	Mma         // GPU: args: acc, a, b; fragments of one matrix product by a warp (MmaShapes) -> acc's type
+	AsyncCopy   // GPU: args: shared pointer, global pointer; copies Count (4, 8, 16) bytes in the background
+	AsyncCommit // GPU: closes a group of this thread's copies
+	AsyncWait   // GPU: until at most Count groups of this thread are pending
 
-	Dot4 // args: acc i32, a (4 lanes packed per i32 lane) u8, b s8: acc + sum of 4 products per lane; Lanes of acc
+	Dot4 // args: acc i32, a, b (4 lanes packed per i32 lane), each u8 or i8: acc + sum of 4 products per lane; Lanes of acc
+)
+
+// Cache is the policy of a global memory access. A CPU ignores it.
+type Cache uint8
+
+// The policies.
+const (
+	CacheDefault Cache = iota
+	CacheConst         // load: nothing writes these bytes while this kernel or the one before it runs
+	CacheStream        // load: as CacheConst, and each byte is read once; store: not read again soon
+	CacheL2            // past the first level, where a block may hold old bytes
 )
 
 // Instr is one instruction. Which fields mean something follows from Op.
 type Instr struct {
 	Op      Op
-	Ir      ir.Op // Alu, FoldLanes
+	Ir      ir.Op // Alu, FoldLanes, Atomic
 	Result  *Value
 	Results []*Value // For, If
 	Args    []*Value
@@ -100,7 +118,8 @@ type Instr struct {
 	Floats  []float64
 	Lane    int
 	Mask    []int
-	Align   int // bytes, of Load, Store, Gather, Scatter, Guarded, Alloca
+	Align   int   // bytes, of Load, Store, Gather, Scatter, Guarded, Alloca, Atomic
+	Cache   Cache // of Load, Store, Gather, Guarded
 	Count   int64
 	Body    *Block
 	Else    *Block
@@ -131,6 +150,8 @@ type Param struct {
 	Value *Value
 	Align int   // bytes to which a buffer's start is aligned, at least
 	Bytes int64 // size of a buffer
+	Lo    int64 // bounds of a VAR, both included; 0 and 0 when they are not known
+	Hi    int64
 	Table string
 	Write bool // the program writes the buffer
 	Read  bool
@@ -141,7 +162,7 @@ type Program struct {
 	Name   string
 	Params []Param
 	Grid   []int64 // work units per axis, outermost first; flat index is row-major
-	Block  []int64 // GPU: threads per block axis
+	Block  []int64 // GPU: threads per block axis, outermost first; the last axis is x, whose neighbours share a warp
 	Body   *Block  // prologue (once per worker or block), then one GridLoop
 	Values int     // number of value ids used
 }

@@ -41,7 +41,19 @@ var opNames = [...]string{
 	Guarded: "guarded", Prefetch: "prefetch", Alloca: "alloca",
 	For: "for", If: "if", Yield: "yield", GridLoop: "gridloop",
 	ThreadIndex: "threadindex", Barrier: "barrier", ShuffleLane: "shufflelane",
-	WaitGrid: "waitgrid", LaunchNext: "launchnext", Dot4: "dot4",
+	SyncWarp: "syncwarp", WaitGrid: "waitgrid", LaunchNext: "launchnext", Fence: "fence",
+	Atomic: "atomic", Mma: "mma", AsyncCopy: "asynccopy", AsyncCommit: "asynccommit", AsyncWait: "asyncwait",
+	Dot4: "dot4",
+}
+
+var cacheNames = [...]string{CacheDefault: "", CacheConst: "const", CacheStream: "stream", CacheL2: "l2"}
+
+// String is the policy's name in the text form; empty for the default.
+func (c Cache) String() string {
+	if int(c) < len(cacheNames) {
+		return cacheNames[c]
+	}
+	return fmt.Sprintf("cache(%d)", uint8(c))
 }
 
 var opByName = func() map[string]Op {
@@ -145,6 +157,9 @@ func (w *writer) param(p *Param) {
 		s += fmt.Sprintf(" buffer slot %d name %q align %d bytes %d", p.Slot, p.Name, p.Align, p.Bytes)
 	case ParamVar:
 		s += fmt.Sprintf(" var name %q", p.Name)
+		if p.Lo != 0 || p.Hi != 0 {
+			s += fmt.Sprintf(" lo %d hi %d", p.Lo, p.Hi)
+		}
 	case ParamTable:
 		s += fmt.Sprintf(" table align %d data %q", p.Align, hex.EncodeToString([]byte(p.Table)))
 	}
@@ -198,7 +213,7 @@ func (w *writer) head(i *Instr) {
 	} else {
 		w.WriteString(i.Op.String())
 	}
-	if i.Op == FoldLanes {
+	if i.Op == FoldLanes || i.Op == Atomic {
 		w.WriteString(" " + i.Ir.String())
 	}
 	for _, a := range i.Args {
@@ -223,8 +238,15 @@ func (w *writer) head(i *Instr) {
 		}
 	case Alloca:
 		fmt.Fprintf(w, " count %d align %d", i.Count, i.Align)
-	case Load, Store, Gather, Scatter, Guarded:
+	case Load, Store, Gather, Scatter, Guarded, Atomic:
 		fmt.Fprintf(w, " align %d", i.Align)
+		if i.Cache != CacheDefault {
+			w.WriteString(" cache " + i.Cache.String())
+		}
+	case AsyncCopy:
+		fmt.Fprintf(w, " bytes %d", i.Count)
+	case AsyncWait:
+		fmt.Fprintf(w, " groups %d", i.Count)
 	case For:
 		w.WriteString(" do")
 		w.blockArgs(i.Body)

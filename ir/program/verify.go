@@ -264,6 +264,13 @@ func init() {
 		ShuffleLane: {2, true, false, checkShuffleLane},
 		WaitGrid:    {0, false, false, nothing},
 		LaunchNext:  {0, false, false, nothing},
+		SyncWarp:    {0, false, false, nothing},
+		Fence:       {0, false, false, nothing},
+		Atomic:      {2, true, true, checkAtomic},
+		Mma:         {3, true, false, checkMma},
+		AsyncCopy:   {2, false, false, checkAsyncCopy},
+		AsyncCommit: {0, false, false, nothing},
+		AsyncWait:   {0, false, false, checkAsyncWait},
 		Dot4:        {3, true, false, checkDot4},
 	}
 }
@@ -507,13 +514,18 @@ func checkDot4(_ *verifier, in *Instr) error {
 	if err := want("accumulator", in.Args[0].Type, in.Result.Type); err != nil {
 		return err
 	}
-	if err := want("argument 1", in.Args[1].Type, Vector(ir.U8, 4*n)); err != nil {
-		return err
+	for i, a := range in.Args[1:] {
+		if a.Type != Vector(ir.U8, 4*n) && a.Type != Vector(ir.I8, 4*n) {
+			return fmt.Errorf("argument %d has type %s, want %s or %s", i+1, a.Type, Vector(ir.U8, 4*n), Vector(ir.I8, 4*n))
+		}
 	}
-	return want("argument 2", in.Args[2].Type, Vector(ir.I8, 4*n))
+	return nil
 }
 
-func checkThreadIndex(_ *verifier, in *Instr) error {
+func checkThreadIndex(v *verifier, in *Instr) error {
+	if n := max(len(v.program.Block), 1); in.Lane < 0 || in.Lane >= n {
+		return fmt.Errorf("axis %d of a block of %d", in.Lane, n)
+	}
 	return want("result", in.Result.Type, Scalar(ir.I32))
 }
 

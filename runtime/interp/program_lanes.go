@@ -156,7 +156,20 @@ func foldLanes[T number](m *machine, in *program.Instr) func() {
 }
 
 func (m *machine) dot4(in *program.Instr) func() {
-	acc, x, y := lanes[int32](m.reg(in.Args[0])), lanes[uint8](m.reg(in.Args[1])), lanes[int8](m.reg(in.Args[2]))
+	signed := [2]bool{in.Args[1].Type.Elem == ir.I8, in.Args[2].Type.Elem == ir.I8}
+	switch signed {
+	case [2]bool{false, true}:
+		return dot4Of[uint8, int8](m, in)
+	case [2]bool{true, false}:
+		return dot4Of[int8, uint8](m, in)
+	case [2]bool{true, true}:
+		return dot4Of[int8, int8](m, in)
+	}
+	return dot4Of[uint8, uint8](m, in)
+}
+
+func dot4Of[X, Y int8 | uint8](m *machine, in *program.Instr) func() {
+	acc, x, y := lanes[int32](m.reg(in.Args[0])), lanes[X](m.reg(in.Args[1])), lanes[Y](m.reg(in.Args[2]))
 	r := lanes[int32](m.define(in.Result))
 	return func() {
 		for i := range r {

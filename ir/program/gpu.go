@@ -1,0 +1,156 @@
+package program
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Instructions that only a GPU has, their tables and checks.
+
+// MmaShape is a matrix product D = A*B + C that one warp computes: A is M x K
+// row by row, B is K x N column by column. Each thread holds M*K/32 lanes of A,
+// K*N/32 of B and M*N/32 of C, in the order of PTX's mma.sync: with g =
+// thread/4 and t = thread%4, C is rows g, g+8 of columns 2t, 2t+1; A comes in
+// 32-bit words of rows g, g+8 in turn, k in 4t/size.. first of the lower half
+// of K, then of the upper; B the same of column g.
+type MmaShape struct {
+	A, B, Acc ir.DType
+	M, N, K   int
+	SM        int // the first architecture that has it
+	Name      string
+}
+
+// MmaShapes are the products that programs can hold; the fragments' types
+// choose one.
+var MmaShapes = []MmaShape{
+	{ir.F16, ir.F16, ir.F32, 16, 8, 8, 75, "m16n8k8.row.col.f32.f16.f16.f32"},
+	{ir.F16, ir.F16, ir.F32, 16, 8, 16, 80, "m16n8k16.row.col.f32.f16.f16.f32"},
+	{ir.BF16, ir.BF16, ir.F32, 16, 8, 8, 80, "m16n8k8.row.col.f32.bf16.bf16.f32"},
+	{ir.BF16, ir.BF16, ir.F32, 16, 8, 16, 80, "m16n8k16.row.col.f32.bf16.bf16.f32"},
+	{ir.I8, ir.I8, ir.I32, 8, 8, 16, 75, "m8n8k16.row.col.s32.s8.s8.s32"},
+	{ir.U8, ir.I8, ir.I32, 8, 8, 16, 75, "m8n8k16.row.col.s32.u8.s8.s32"},
+	{ir.I8, ir.I8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.s8.s8.s32"},
+	{ir.U8, ir.I8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.u8.s8.s32"},
+	{ir.I8, ir.I8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.s8.s8.s32"},
+	{ir.U8, ir.I8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.u8.s8.s32"},
+}
+
+// Types are those of a thread's fragments of C, A and B.
+func (s *MmaShape) Types() (acc, a, b Type) {
+	return Vector(s.Acc, s.M*s.N/32), Vector(s.A, s.M*s.K/32), Vector(s.B, s.K*s.N/32)
+}
+
+// MmaOf is the shape that fragments of these types make; nil when there is none.
+func MmaOf(acc, a, b Type) *MmaShape {
+	for i := range MmaShapes {
+		s := &MmaShapes[i]
+		if c, x, y := s.Types(); c == acc && x == a && y == b {
+			return s
+		}
+	}
+	return nil
+}
+
+func checkMma(_ *verifier, in *Instr) error {
+	if err := want("result", in.Result.Type, in.Args[0].Type); err != nil {
+		return err
+	}
+	acc, a, b := in.Args[0].Type, in.Args[1].Type, in.Args[2].Type
+	if MmaOf(acc, a, b) == nil {
+		return fmt.Errorf("no matrix product of fragments %s, %s, %s", acc, a, b)
+	}
+	return nil
+}
+
+// atomics are the types on which an atomic op exists on every GPU.
+var atomics = map[ir.Op][]ir.DType{
+	ir.OpAdd: {ir.I32, ir.U32, ir.I64, ir.U64, ir.F32, ir.F64},
+	ir.OpMin: {ir.I32, ir.U32, ir.I64, ir.U64},
+	ir.OpMax: {ir.I32, ir.U32, ir.I64, ir.U64},
+	ir.OpAnd: {ir.I32, ir.U32, ir.I64, ir.U64},
+	ir.OpOr:  {ir.I32, ir.U32, ir.I64, ir.U64},
+	ir.OpXor: {ir.I32, ir.U32, ir.I64, ir.U64},
+}
+
+func checkAtomic(v *verifier, in *Instr) error {
+	t := in.Result.Type
+	if err := want("value", in.Args[1].Type, t); err != nil {
+		return err
+	}
+	legal := false
+	for _, d := range atomics[in.Ir] {
+		legal = legal || t == Scalar(d)
+	}
+	if !legal {
+		return fmt.Errorf("no atomic %s of %s", in.Ir, t)
+	}
+	p := in.Args[0]
+	if p.Type.Ptr && p.Type.Space != GlobalSpace && p.Type.Space != SharedSpace {
+		return fmt.Errorf("atomic in %s, want global or shared memory", p.Type)
+	}
+	if in.Align < t.Elem.Size() {
+		return fmt.Errorf("align %d, want at least %d", in.Align, t.Elem.Size())
+	}
+	if err := v.access(p, t, false); err != nil {
+		return err
+	}
+	return v.access(p, t, true)
+}
+
+func checkAsyncCopy(v *verifier, in *Instr) error {
+	to, from := in.Args[0].Type, in.Args[1].Type
+	if !to.Ptr || to.Space != SharedSpace || !from.Ptr || from.Space != GlobalSpace {
+		return fmt.Errorf("copy from %s to %s, want global to shared", from, to)
+	}
+	if to.Elem != from.Elem {
+		return fmt.Errorf("copy from %s to %s, want equal elements", from, to)
+	}
+	if in.Count != 4 && in.Count != 8 && in.Count != 16 {
+		return fmt.Errorf("copy of %d bytes, want 4, 8 or 16", in.Count)
+	}
+	return v.access(in.Args[1], Scalar(from.Elem), false)
+}
+
+func checkAsyncWait(_ *verifier, in *Instr) error {
+	if in.Count < 0 || in.Count > 64 {
+		return fmt.Errorf("wait for %d groups, want 0..64", in.Count)
+	}
+	return nil
+}
+
+// Builder methods of GPU instructions.
+
+// ThreadIndex is this thread's index on a block axis.
+func (b *Builder) ThreadIndex(axis int) *Value {
+	return b.emitValue(Scalar(ir.I32), Instr{Op: ThreadIndex, Lane: axis})
+}
+
+// Barrier waits for all threads of the block.
+func (b *Builder) Barrier() { b.Emit(Instr{Op: Barrier}) }
+
+// ShuffleLane is the value that the lane with index (own xor mask) has.
+func (b *Builder) ShuffleLane(v, mask *Value) *Value {
+	return b.emitValue(v.Type, Instr{Op: ShuffleLane, Args: []*Value{v, mask}})
+}
+
+// Atomic combines value into the memory at p and returns what was there.
+func (b *Builder) Atomic(op ir.Op, p, value *Value) *Value {
+	return b.emitValue(value.Type, Instr{Op: Atomic, Ir: op, Args: []*Value{p, value}, Align: value.Type.Elem.Size()})
+}
+
+// Mma is the warp's matrix product of fragments (MmaShapes).
+func (b *Builder) Mma(acc, x, y *Value) *Value {
+	return b.emitValue(acc.Type, Instr{Op: Mma, Args: []*Value{acc, x, y}})
+}
+
+// LoadCached is Load with a cache policy.
+func (b *Builder) LoadCached(p *Value, lanes, align int, cache Cache) *Value {
+	return b.emitValue(Vector(p.Type.Elem, lanes), Instr{Op: Load, Args: []*Value{p}, Align: align, Cache: cache})
+}
+
+// AsyncCopy copies 4, 8 or 16 bytes from global to shared memory, both
+// addresses multiples of that.
+func (b *Builder) AsyncCopy(to, from *Value, bytes int64) {
+	b.Emit(Instr{Op: AsyncCopy, Args: []*Value{to, from}, Count: bytes})
+}

@@ -1,0 +1,231 @@
+package program
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Uniformity of values over the threads of a block. A barrier must be reached
+// by all threads of the block together, and an instruction that moves data
+// between lanes by all threads of the warp: VerifyGPU proves it.
+
+// variance says which threads see one value; more is less uniform.
+type variance uint8
+
+const (
+	perBlock variance = iota // the same in all threads of the block
+	perWarp                  // the same in all threads of a warp
+	perThread
+)
+
+var varianceNames = [...]string{"all threads of the block", "all threads of a warp", "one thread"}
+
+// warpSize is the number of threads of a warp on every NVIDIA GPU.
+const warpSize = 32
+
+// VerifyGPU is Verify and, for a program with threads:
+//
+//   - a Barrier stands only where control flow depends on what is equal in all
+//     threads of the block; ShuffleLane, SyncWarp and Mma only where it depends
+//     on what is equal in all threads of a warp;
+//   - threads per block are 1..1024 on at most three axes; with instructions
+//     of a warp, a multiple of 32.
+func VerifyGPU(p *Program) error {
+	if err := Verify(p); err != nil {
+		return err
+	}
+	u := &uniformity{program: p, of: make(map[*Value]variance), consts: make(map[*Value]int64)}
+	if err := u.shape(); err != nil {
+		return fmt.Errorf("program %s: %w", p.Name, err)
+	}
+	if err := u.block(p.Body, perBlock); err != nil {
+		return fmt.Errorf("program %s: %w", p.Name, err)
+	}
+	return nil
+}
+
+type uniformity struct {
+	program *Program
+	of      map[*Value]variance
+	consts  map[*Value]int64 // scalar integers
+	threads int64
+	// lane holds values that count consecutive threads from a warp's start on:
+	// comparing them with, or dividing them by, a multiple of the warp's size
+	// gives equal results in a warp.
+	lane map[*Value]bool
+}
+
+func (u *uniformity) shape() error {
+	u.lane = make(map[*Value]bool)
+	u.threads = 1
+	if len(u.program.Block) > 3 {
+		return fmt.Errorf("%d block axes, want at most 3", len(u.program.Block))
+	}
+	for _, n := range u.program.Block {
+		if n < 1 || n > 1024 {
+			return fmt.Errorf("block extent %d, want 1..1024", n)
+		}
+		u.threads *= n
+	}
+	if u.threads > 1024 {
+		return fmt.Errorf("%d threads a block, want at most 1024", u.threads)
+	}
+	return nil
+}
+
+func (u *uniformity) block(b *Block, flow variance) error {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if err := u.instr(in, flow); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *uniformity) instr(in *Instr, flow variance) error {
+	switch in.Op {
+	case Barrier:
+		return u.together(in, flow, perBlock)
+	case ShuffleLane, SyncWarp, Mma:
+		if err := u.together(in, flow, perWarp); err != nil {
+			return err
+		}
+		if u.threads%warpSize != 0 {
+			return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, warpSize)
+		}
+	case For:
+		return u.loop(in, flow)
+	case If:
+		return u.branch(in, flow)
+	case GridLoop:
+		u.of[in.Body.Args[0]] = perBlock
+		return u.block(in.Body, flow)
+	}
+	if in.Result != nil {
+		u.of[in.Result] = u.result(in)
+	}
+	return nil
+}
+
+func (u *uniformity) together(in *Instr, flow, need variance) error {
+	if flow > need {
+		return fmt.Errorf("`%s` stands where control flow is that of %s, want %s", PrintInstr(in), varianceNames[flow], varianceNames[need])
+	}
+	return nil
+}
+
+// result is the variance of an instruction's result.
+func (u *uniformity) result(in *Instr) variance {
+	worst := perBlock
+	for _, a := range in.Args {
+		worst = max(worst, u.of[a])
+	}
+	switch in.Op {
+	case Const:
+		if t := in.Result.Type; t.Lanes == 1 && !t.Ptr && !t.Elem.IsFloat() {
+			u.consts[in.Result] = in.Int
+		}
+		return perBlock
+	case ThreadIndex:
+		return u.threadIndex(in)
+	case Alloca:
+		if in.Result.Type.Space == LocalSpace {
+			return perThread // what it points to
+		}
+		return perBlock
+	case Atomic:
+		return perThread
+	case Mma:
+		return perThread
+	case Alu:
+		return u.alu(in, worst)
+	}
+	return worst
+}
+
+// threadIndex: the last axis runs through a warp; an outer axis is equal in it
+// when the threads below are whole warps.
+func (u *uniformity) threadIndex(in *Instr) variance {
+	block := u.program.Block
+	if len(block) == 0 || block[in.Lane] == 1 {
+		return perBlock
+	}
+	below := int64(1)
+	for _, n := range block[in.Lane+1:] {
+		below *= n
+	}
+	if below%warpSize == 0 {
+		return perWarp
+	}
+	if below == 1 && (block[in.Lane]%warpSize == 0 || u.threads == block[in.Lane]) {
+		u.lane[in.Result] = true
+	}
+	return perThread
+}
+
+// alu finds the warp's index and comparisons that end at a warp's edge.
+func (u *uniformity) alu(in *Instr, worst variance) variance {
+	if worst != perThread || len(in.Args) == 0 {
+		return worst
+	}
+	if in.Ir == ir.OpCast && u.lane[in.Args[0]] && in.Result.Type.Elem.Size() >= 4 && !in.Result.Type.Elem.IsFloat() {
+		u.lane[in.Result] = true
+		return worst
+	}
+	if len(in.Args) != 2 || !u.lane[in.Args[0]] {
+		return worst
+	}
+	c, known := u.consts[in.Args[1]]
+	whole := known && c > 0 && c%warpSize == 0
+	switch {
+	case (in.Ir == ir.OpFloorDiv || in.Ir == ir.OpCmpLt) && whole,
+		in.Ir == ir.OpShr && known && c >= 5 && c < 32:
+		return perWarp
+	}
+	return worst
+}
+
+// loop: what is carried may become less uniform from one round to the next, so
+// the body is walked until nothing changes.
+func (u *uniformity) loop(in *Instr, flow variance) error {
+	bounds := max(u.of[in.Args[0]], u.of[in.Args[1]], u.of[in.Args[2]])
+	u.of[in.Body.Args[0]] = bounds
+	carried := in.Body.Args[1:]
+	for i, init := range in.Args[3:] {
+		u.of[carried[i]] = max(u.of[init], bounds)
+	}
+	for {
+		if err := u.block(in.Body, max(flow, bounds)); err != nil {
+			return err
+		}
+		changed := false
+		for i, next := range in.Body.Instrs[len(in.Body.Instrs)-1].Args {
+			if u.of[next] > u.of[carried[i]] {
+				u.of[carried[i]] = u.of[next]
+				changed = true
+			}
+		}
+		if !changed {
+			break
+		}
+	}
+	for i, r := range in.Results {
+		u.of[r] = u.of[carried[i]]
+	}
+	return nil
+}
+
+func (u *uniformity) branch(in *Instr, flow variance) error {
+	cond := u.of[in.Args[0]]
+	for _, b := range []*Block{in.Body, in.Else} {
+		if err := u.block(b, max(flow, cond)); err != nil {
+			return err
+		}
+		for i, a := range b.Instrs[len(b.Instrs)-1].Args {
+			u.of[in.Results[i]] = max(u.of[in.Results[i]], u.of[a], cond)
+		}
+	}
+	return nil
+}
