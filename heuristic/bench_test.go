@@ -225,6 +225,13 @@ func BenchmarkMatmul(b *testing.B) {
 	}
 }
 
+// BenchmarkMatmulGate has two matrices in one kernel.
+func BenchmarkMatmulGate(b *testing.B) {
+	r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul("Q6_K", 128, 512, 2048, variant{gate: true}) }, 1)
+	r.calls = r.calls[:min(len(r.calls), 8)]
+	r.run(2*matrixBytes("Q6_K", 512, 2048), 4*128*512*2048, nil)
+}
+
 func BenchmarkAttention(b *testing.B) {
 	for _, pos := range []int64{127, 4095} {
 		b.Run(map[int64]string{127: "128", 4095: "4096"}[pos], func(b *testing.B) {

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/kernel"
@@ -10,29 +11,59 @@ import (
 
 // Matmul plans of a CPU. A register tile of rows x tokens, each accumulator one
 // vector of lanes along k: a step of k loads rows + tokens vectors for rows *
-// tokens multiply-adds. Decoded weights of the tile's rows are staged as a
-// panel, so that packed weights are read and decoded once.
+// tokens multiply-adds. Decoded weights of a few tiles of rows are staged as a
+// panel, so that packed weights are read and decoded once; for each tile of
+// tokens all rows of the panel follow, so that the tokens stay in L1.
 const (
 	// fewTokens is the number of uses up to which they all fit the register
 	// tile: then no panel is needed, a decoded vector is used while it is in a
 	// register.
 	fewTokens = 8
-	// matmulSteps of k are unrolled in the loop over a panel.
-	matmulSteps = 2
+	// panelTiles is the number of row tiles in a panel, and panelUnits the number
+	// of panels that must remain for the workers. Q6_K, 128 tokens, 5 x 5 tiles,
+	// GFLOP/s of 263: 1 tile 162, 2 177, 4 178, 8 175 to 196, 12 173.
+	panelTiles = 8
+	panelUnits = 16
+	// smallTile is the number of accumulators up to which two steps of k an
+	// iteration pay: 4 x 4 tiles 168 GFLOP/s against 158, but 5 x 5 166 to 175.
+	smallTile = 16
 )
 
-// registerTile is a shape that fits 32 registers (rows*tokens accumulators and
-// rows+tokens operands of which one side is read from memory) or 16.
+// registerTile is a shape that fits a register file: rows*tokens accumulators,
+// rows+tokens operands of which one side is read from memory. rate is its speed
+// in percent of the best, pair that of a kernel with two matrices, of which each
+// has half the rows (0: rows do not halve).
 type registerTile struct {
-	registers    int
 	rows, tokens int64
+	rate, pair   int64
 }
 
-// registerTiles, best first: the loads per multiply-add fall with the tile.
-var registerTiles = []registerTile{
-	{32, 4, 6}, {32, 6, 4}, {32, 3, 8}, {32, 5, 5}, {32, 4, 5}, {32, 5, 4}, {32, 4, 4}, {32, 2, 8}, {32, 8, 2}, {32, 3, 4}, {32, 4, 3},
-	{16, 3, 4}, {16, 4, 3}, {16, 3, 3}, {16, 2, 4}, {16, 4, 2}, {16, 2, 2},
-	{0, 2, 2}, {0, 1, 4}, {0, 4, 1}, {0, 1, 2}, {0, 2, 1}, {0, 1, 1},
+// Tiles by number of vector registers. For 32 measured on one Zen 5 core (Q6_K,
+// 512 x 2048, 128 tokens, two runs, panels of 8 tiles): 5 x 5 188 to 192
+// GFLOP/s, 4 x 5 183, 4 x 4 163 to 170, 4 x 6 150 to 176, 6 x 4 150 to 163, 5 x
+// 4 158, 3 x 8 142, 2 x 8 102, of 263; two matrices 6 x 4 and 4 x 6 150, 4 x 4
+// 145, 4 x 5 141. Small ones and those for 16 by loads per multiply-add.
+var (
+	tiles32 = []registerTile{
+		{5, 5, 100, 0}, {4, 5, 97, 94}, {4, 4, 88, 96}, {4, 6, 87, 100}, {5, 4, 83, 0}, {6, 4, 83, 100},
+		{3, 6, 80, 0}, {6, 3, 75, 85}, {3, 8, 74, 0}, {3, 5, 74, 0}, {3, 4, 70, 0}, {4, 3, 70, 80},
+		{2, 8, 55, 60}, {2, 6, 55, 60}, {6, 2, 60, 60}, {8, 2, 55, 60}, {2, 5, 53, 55}, {2, 4, 50, 50}, {4, 2, 50, 50},
+	}
+	tiles16 = []registerTile{
+		{3, 4, 100, 0}, {4, 3, 98, 98}, {2, 5, 90, 90}, {3, 3, 88, 0}, {2, 4, 80, 80}, {4, 2, 78, 78}, {2, 3, 70, 70},
+	}
+	smallTiles = []registerTile{
+		{2, 2, 45, 45}, {2, 1, 28, 28}, {1, 4, 40, 0}, {4, 1, 35, 35}, {1, 2, 30, 0}, {1, 1, 20, 0},
+	}
+)
+
+// tilesOf are the tiles for a number of registers.
+func tilesOf(registers int) []registerTile {
+	tiles := tiles16
+	if registers >= 32 {
+		tiles = tiles32
+	}
+	return append(slices.Clone(tiles), smallTiles...)
 }
 
 // tryMatmul recognises sums over a large operand whose elements are used for
@@ -123,6 +154,8 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 	}
 	p.split(kernel.UPCAST, token, tile.tokens)
 	p.split(kernel.UPCAST, row, tile.rows)
+	panel := p.panelTiles(row, w, tile.rows*perRow*4*p.points(w.chain))
+	p.split(kernel.ROLL, row, panel)
 	for _, i := range w.reuse {
 		p.done[i] = true
 		if p.axes[i].Kind == kernel.StoreAxis {
@@ -130,10 +163,14 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 		}
 	}
 	p.done[row] = true
+	steps := int64(1)
+	if tile.rows*perRow*tile.tokens <= smallTile {
+		steps = 2
+	}
 	var lanes int64
 	for _, o := range weights {
 		if !p.done[o.chain[len(o.chain)-1]] {
-			lanes, _ = p.chain(o.chain, lanesOf(p.desc), matmulSteps)
+			lanes, _ = p.chain(o.chain, lanesOf(p.desc), steps)
 		}
 	}
 	rows := p.rowsOf(weights)
@@ -141,7 +178,23 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 	p.tileAxes(rows)
 	p.lightReduces()
 	p.fma()
-	return fmt.Sprintf("tile %d rows x %d tokens, lanes %d of k, decoded rows staged", tile.rows*perRow, tile.tokens, lanes)
+	return fmt.Sprintf("tile %d rows x %d tokens, lanes %d of k, %d decoded rows staged", tile.rows*perRow, tile.tokens, lanes, panel*tile.rows*perRow)
+}
+
+// panelTiles is how many tiles of rows one work unit takes; tileBytes is what a
+// tile takes in the panel.
+func (p *planner) panelTiles(row int, w *operand, tileBytes int64) int64 {
+	units := p.left(row)
+	for _, i := range w.rows {
+		if i != row && p.axes[i].Kind == kernel.StoreAxis {
+			units = satMul(units, p.size(i))
+		}
+	}
+	n := int64(panelTiles)
+	for n > 1 && (units/n < panelUnits || p.left(row) < n || n*tileBytes > int64(p.desc.CacheL2Bytes)*3/8) {
+		n /= 2
+	}
+	return n
 }
 
 // panelWorthIt: a plain f32 weight needs no decoding.
@@ -169,20 +222,29 @@ func (a *analysis) lastStore(list []int) int {
 	return -1
 }
 
-// pickTile is the best tile that divides both axes; perRow is the number of
-// accumulators that a row of the tile stands for.
+// pickTile is the fastest tile for both axes, with what a last, partly empty
+// tile wastes; perRow is the number of accumulators that a row of the tile
+// stands for.
 func (p *planner) pickTile(row, token int, perRow int64) registerTile {
-	for _, t := range registerTiles {
-		if t.registers > p.desc.VectorRegs || t.rows%perRow != 0 && t.rows > 1 {
+	best, bestScore := registerTile{rows: 1, tokens: 1}, int64(-1)
+	for _, t := range tilesOf(p.desc.VectorRegs) {
+		rate := t.rate
+		if perRow > 1 {
+			rate = t.pair
+		}
+		if t.rows%perRow != 0 || rate == 0 {
 			continue
 		}
-		t.rows = max(t.rows/perRow, 1)
-		if p.size(row)%t.rows == 0 && p.size(token)%t.tokens == 0 {
-			return t
+		t.rows /= perRow
+		if score := rate * filled(p.size(row), t.rows) * filled(p.size(token), t.tokens); score > bestScore {
+			best, bestScore = t, score
 		}
 	}
-	return registerTile{rows: 1, tokens: 1}
+	return best
 }
+
+// filled is the useful part of n points in tiles of so many, in thousandths.
+func filled(n, tile int64) int64 { return 1000 * n / ((n + tile - 1) / tile * tile) }
 
 // matmulRows runs lanes along the rows of a transposed weight: each activation
 // is one broadcast for all of them.
