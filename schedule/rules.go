@@ -11,7 +11,6 @@ type Rule uint8
 // The rules, in the order in which they are tried within their phase.
 const (
 	SliceSplit    Rule = iota // R0s
-	Forward                   // R0f
 	Hoist                     // R2
 	Distribute                // R2m
 	GroupSplit                // R3
@@ -27,7 +26,6 @@ const (
 	Unify                     // R4
 	MultiStore                // join
 	Par                       // R7
-	GridSplit                 // R8
 	numRules
 )
 

@@ -60,6 +60,10 @@ func (s *scheduler) tileEpilogue(p *value) bool {
 			return false
 		}
 	}
+	if s.points(c.storeLoops()) != s.points(p.ranges) {
+		s.record(TileEpilogue, p, false, "reader has other points")
+		return false // tiles of equal size cannot pair the points
+	}
 	plan := s.findTile(c, p, uses)
 	if plan == nil {
 		s.record(TileEpilogue, p, false, "no tile")
@@ -179,6 +183,11 @@ type tileRead struct {
 	step   int64   // divides all offsets' differences
 }
 
+// deadArms bounds how much further than the tile reads may seem to reach: a
+// rotation reads at most one tile before or behind where its arm is dead. Wider
+// ones are not worth the enumeration of a tile's points.
+const deadArms = 3
+
 // fitTile checks that all reads fall on one tile per outer point, and fills in
 // the tile.
 func (s *scheduler) fitTile(plan *tilePlan, c, p *value, uses []use) bool {
@@ -219,10 +228,11 @@ func (s *scheduler) fitTile(plan *tilePlan, c, p *value, uses []use) bool {
 		step = gcd(gcd(step, r.step), max(r.lo-all[0].lo, all[0].lo-r.lo))
 	}
 	step = max(step, 1)
-	if (hi-lo)/step+1 < size {
+	points := (hi-lo)/step + 1
+	if points < size || points > deadArms*size {
 		return false
 	}
-	if (hi-lo)/step+1 > size { // perhaps only by reads in dead arms
+	if points > size { // perhaps only by reads in dead arms
 		live, ok := s.liveBounds(plan, c, p, all[0].outer)
 		if !ok {
 			return false

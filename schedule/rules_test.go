@@ -1,0 +1,21 @@
+package schedule_test
+
+import (
+	"testing"
+
+	"tgc/schedule"
+)
+
+func TestParseRules(t *testing.T) {
+	all, err := schedule.ParseRules("all,-R3,-R2c", schedule.NoRules)
+	if err != nil || all != schedule.AllRules.Without(schedule.GroupSplit, schedule.IntConstant) {
+		t.Errorf("got %s, %v", all, err)
+	}
+	back, err := schedule.ParseRules(all.String(), schedule.NoRules)
+	if err != nil || back != all {
+		t.Errorf("%s parses back as %s, %v", all, back, err)
+	}
+	if _, err := schedule.ParseRules("R99", schedule.NoRules); err == nil {
+		t.Error("an unknown rule is no error")
+	}
+}
