@@ -13,9 +13,36 @@ func unit(dtype ir.DType) float64 { return math.Ldexp(1, -dtype.MantissaBits()-1
 // results below the normal numbers of f32 are flushed.
 const tiny = 1e-37
 
+// precision says how f32 is computed.
+type precision bool
+
+// The precisions: rounded as the op table says, or in float64 throughout, to
+// compare two forms without the noise of rounding.
+const (
+	rounded precision = false
+	wide    precision = true
+)
+
+// of is the dtype in which a dtype is computed.
+func (p precision) of(dtype ir.DType) ir.DType {
+	if p == wide && dtype == ir.F32 {
+		return ir.F64
+	}
+	return dtype
+}
+
+// sinSlack is how far two sines of one angle may be apart.
+func (p precision) sinSlack() float64 {
+	if p == wide {
+		return 1e-14
+	}
+	return 4e-7
+}
+
 // apply computes an elementwise op with its error bound. The value is that of
 // ir.EvalScalar on the values.
-func apply(op ir.Op, dtype, src ir.DType, args []Number) Number {
+func (p precision) apply(op ir.Op, dtype, src ir.DType, args []Number) Number {
+	dtype, src = p.of(dtype), p.of(src)
 	scalars := make([]ir.Scalar, len(args))
 	fuzzy := false
 	for i, a := range args {
@@ -27,7 +54,7 @@ func apply(op ir.Op, dtype, src ir.DType, args []Number) Number {
 	case op == ir.OpWhere:
 		return choose(args)
 	case op == ir.OpSin || op == ir.OpExp2 || op == ir.OpLog2 || op == ir.OpRsqrt:
-		out.Error = transcendental(op, dtype, out.F, args[0])
+		out.Error = transcendental(op, dtype, out.F, args[0], p.sinSlack())
 	case !fuzzy:
 	case op == ir.OpCast:
 		out.Error = castError(dtype, src, out.Scalar, args[0])
@@ -118,7 +145,7 @@ func choose(args []Number) Number {
 	if math.IsNaN(gap) {
 		gap = math.Inf(1)
 	}
-	picked.Error = max(picked.Error, other.Error) + gap
+	picked.Error, picked.Origin = max(picked.Error, other.Error)+gap, 0
 	picked.Magnitude = max(picked.Magnitude, other.Magnitude)
 	return picked
 }
@@ -133,14 +160,14 @@ func span(v float64, arg Number, f func(float64) float64) float64 {
 
 // transcendental bounds the functions that are only good to 2 ULP; 8 units
 // allow two evaluations to err on opposite sides.
-func transcendental(op ir.Op, dtype ir.DType, v float64, arg Number) float64 {
+func transcendental(op ir.Op, dtype ir.DType, v float64, arg Number, sinSlack float64) float64 {
 	own := 8*unit(dtype)*math.Abs(v) + tiny
 	switch op {
 	case ir.OpSin:
 		if math.IsInf(arg.Error, 1) {
 			return 2
 		}
-		return arg.Error + 4e-7
+		return arg.Error + sinSlack
 	case ir.OpExp2:
 		return span(v, arg, math.Exp2)*(1+1e-6) + own
 	case ir.OpLog2:
@@ -180,6 +207,9 @@ func unsure(yes bool) float64 {
 }
 
 func compareError(src ir.DType, args []Number) float64 {
+	if args[0].Origin != 0 && args[0].Origin == args[1].Origin {
+		return 0
+	}
 	gap := math.Abs(toFloat(src, args[0].Scalar) - toFloat(src, args[1].Scalar))
 	return unsure(!(gap > args[0].Error+args[1].Error))
 }

@@ -54,23 +54,33 @@ func (c *Case) Text() string {
 }
 
 // Expected evaluates the case with the eager model.
-func (c *Case) Expected() (map[int64]*Numbers, error) {
+func (c *Case) Expected() (map[int64]*Numbers, error) { return c.expected(rounded) }
+
+// ExpectedWide is Expected with f32 computed in float64 throughout, for
+// evaluations of kernels that do the same: its bounds are far tighter.
+func (c *Case) ExpectedWide() (map[int64]*Numbers, error) { return c.expected(wide) }
+
+func (c *Case) expected(p precision) (map[int64]*Numbers, error) {
 	sink, err := c.Sink()
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := c.Decoded()
+	decoded, err := c.decoded(p)
 	if err != nil {
 		return nil, err
 	}
-	return NewEager(decoded, c.Vars).Results(sink), nil
+	e := NewEager(decoded, c.Vars)
+	e.precision = p
+	return e.Results(sink), nil
 }
 
 // Decoded is every buffer as the eager model reads it.
-func (c *Case) Decoded() (map[int64]*Numbers, error) {
+func (c *Case) Decoded() (map[int64]*Numbers, error) { return c.decoded(rounded) }
+
+func (c *Case) decoded(p precision) (map[int64]*Numbers, error) {
 	out := make(map[int64]*Numbers)
 	for id, b := range c.Buffers {
-		n, err := decodeBuffer(b)
+		n, err := decodeBuffer(b, p)
 		if err != nil {
 			return nil, fmt.Errorf("buffer %d: %w", id, err)
 		}
@@ -82,7 +92,7 @@ func (c *Case) Decoded() (map[int64]*Numbers, error) {
 // decodeBuffer reads a buffer as numbers. An element of a packed buffer has the
 // largest magnitude of its block, twice: its value is a difference whose terms
 // may be taken apart.
-func decodeBuffer(b *interp.KernelBuffer) (*Numbers, error) {
+func decodeBuffer(b *interp.KernelBuffer, p precision) (*Numbers, error) {
 	if b.Format == "" {
 		out := &Numbers{DType: b.DType, Data: make([]Number, len(b.Data))}
 		for i, s := range b.Data {
@@ -94,7 +104,7 @@ func decodeBuffer(b *interp.KernelBuffer) (*Numbers, error) {
 	if !ok {
 		return nil, fmt.Errorf("no packed format %q", b.Format)
 	}
-	values, err := DecodeBlocks(f, b.Bytes)
+	values, err := DecodeBlocks(f, b.Bytes, p == wide)
 	if err != nil {
 		return nil, err
 	}
@@ -111,8 +121,9 @@ func decodeBuffer(b *interp.KernelBuffer) (*Numbers, error) {
 	return out, nil
 }
 
-// DecodeBlocks evaluates a format's own decode expression on every element.
-func DecodeBlocks(f *packed.Format, blocks []byte) ([]ir.Scalar, error) {
+// DecodeBlocks evaluates a format's own decode expression on every element, on
+// demand without rounding to f32.
+func DecodeBlocks(f *packed.Format, blocks []byte, float64s bool) ([]ir.Scalar, error) {
 	n := len(blocks) / f.BlockBytes * f.BlockElems
 	a := ir.NewArena()
 	rows, cols := a.Index(1), a.Index(int64(n))
@@ -123,7 +134,7 @@ func DecodeBlocks(f *packed.Format, blocks []byte) ([]ir.Scalar, error) {
 	sink := a.Make(ir.OpSink, ir.Void, nil, a.Store(into, f.Decode(a, from, row, k), point, point))
 	out := make([]ir.Scalar, n)
 	args := []*interp.KernelBuffer{{DType: ir.F32, Data: out}, {DType: ir.U8, Format: f.Name, Bytes: blocks}}
-	_, err := interp.EvalKernel(context.Background(), sink, args, nil, interp.KernelOptions{})
+	_, err := interp.EvalKernel(context.Background(), sink, args, nil, interp.KernelOptions{Float64: float64s})
 	return out, err
 }
 

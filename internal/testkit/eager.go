@@ -19,6 +19,9 @@ type Number struct {
 	// Residual is what rounding took from a product: a sum of it may be
 	// contracted to FMA, which leaves that rounding out.
 	Residual float64
+	// Origin tells inexact values apart: two numbers with one origin are one
+	// computed value, whatever it is. 0 for exact ones.
+	Origin int32
 }
 
 // Numbers is a dense row-major array of them.
@@ -33,9 +36,12 @@ type Eager struct {
 	Vars    map[string]int64
 	Buffers map[int64]*Numbers // by buffer ID; packed buffers decoded
 
+	// precision of f32: rounded, or float64 throughout.
+	precision
 	shapes *ir.Shapes
 	memo   map[*ir.UOp]*Numbers
 	wild   map[*ir.UOp]bool // nodes that an infinity or NaN went into
+	made   int32            // inexact values so far
 }
 
 // NewEager makes an evaluator over some contents.
@@ -205,8 +211,17 @@ func (e *Eager) elementwise(u *ir.UOp, out *Numbers) {
 				args[i] = s.Data[p]
 			}
 		}
-		out.Data[p] = apply(u.Op, u.DType, src, args)
+		out.Data[p] = e.named(e.apply(u.Op, u.DType, src, args))
 	}
+}
+
+// named gives an inexact value that was just computed an origin.
+func (e *Eager) named(n Number) Number {
+	if n.Error != 0 && n.Origin == 0 {
+		e.made++
+		n.Origin = e.made
+	}
+	return n
 }
 
 // move fills a movement op point by point from its source coordinates.
@@ -270,7 +285,7 @@ func (e *Eager) reduce(u *ir.UOp, out *Numbers) {
 	from, op := e.value(u.Src[0]), u.Arg.(ir.ReduceArg).Op
 	sums := make([]fold, len(out.Data))
 	for p := range sums {
-		sums[p] = newFold(op, u.DType)
+		sums[p] = e.fold(op, u.DType)
 	}
 	at, into := make([]int, len(from.Shape)), make([]int, len(from.Shape))
 	for p := range from.Data {
@@ -283,7 +298,7 @@ func (e *Eager) reduce(u *ir.UOp, out *Numbers) {
 		advance(from.Shape, at)
 	}
 	for p := range sums {
-		out.Data[p] = sums[p].result()
+		out.Data[p] = e.named(sums[p].result())
 		if sums[p].count == 0 && e.wild[u.Src[0]] {
 			// The rules assume finite factors: one that moves out of an empty
 			// sum, 1/0 of an empty softmax, meets the sum's 0.
@@ -296,11 +311,11 @@ func (e *Eager) scan(u *ir.UOp, out *Numbers) {
 	from, axis := e.value(u.Src[0]), int(u.Arg.(ir.IntArg))
 	step := product(out.Shape[axis+1:])
 	for p := range out.Data {
-		sum := newFold(ir.OpAdd, u.DType)
+		sum := e.fold(ir.OpAdd, u.DType)
 		for q := p - p/step%out.Shape[axis]*step; q <= p; q += step {
 			sum.add(from.Data[q])
 		}
-		out.Data[p] = sum.result()
+		out.Data[p] = e.named(sum.result())
 	}
 }
 

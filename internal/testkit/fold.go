@@ -8,7 +8,10 @@ import (
 
 // fold adds up the elements of a reduce. Float sums are taken in float64; the
 // bound allows any order of summation and factors moved in or out of the sum.
+// Rounding errors of a sum are taken to grow with the root of its length, as
+// they do unless all have one sign.
 type fold struct {
+	precision
 	op    ir.Op
 	dtype ir.DType
 	total Number
@@ -19,14 +22,15 @@ type fold struct {
 // sum than in another, because factors moved across it.
 const movedFactors = 12
 
-func newFold(op ir.Op, dtype ir.DType) fold {
-	return fold{op: op, dtype: dtype, total: exact(dtype, ir.ReduceIdentity(op, dtype))}
+func (p precision) fold(op ir.Op, dtype ir.DType) fold {
+	dtype = p.of(dtype)
+	return fold{precision: p, op: op, dtype: dtype, total: exact(dtype, ir.ReduceIdentity(op, dtype))}
 }
 
 func (f *fold) add(n Number) {
 	f.count++
 	if !f.dtype.IsFloat() {
-		f.total = apply(f.op, f.dtype, f.dtype, []Number{f.total, n})
+		f.total = f.apply(f.op, f.dtype, f.dtype, []Number{f.total, n})
 		return
 	}
 	switch f.op {
@@ -56,11 +60,13 @@ func (f *fold) result() Number {
 		return n
 	}
 	if f.op == ir.OpAdd {
-		n.Error += float64(f.count+movedFactors) * unit(f.dtype) * n.Magnitude
+		n.Error += (movedFactors + 4*math.Sqrt(float64(f.count))) * unit(f.dtype) * n.Magnitude
 	}
 	if math.IsNaN(n.F) || math.IsNaN(n.Error) || (f.op == ir.OpAdd || f.op == ir.OpMul) && math.IsInf(n.F, 0) {
 		n.Error = math.Inf(1)
 	}
 	n.F = ir.RoundFloat(f.dtype, n.F)
+	// No rule takes a finished sum apart again: from here on it is one term.
+	n.Magnitude = math.Abs(n.F)
 	return n
 }

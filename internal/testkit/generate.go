@@ -172,7 +172,7 @@ func (b *builder) declareInts(info tensor.BufferInfo, lo, hi int64) {
 	if err := b.c.Fill(info, b.rng, lo, hi); err != nil {
 		b.t.Fatalf("fill %q: %v", info.Name, err)
 	}
-	n, err := decodeBuffer(b.c.Buffers[info.ID])
+	n, err := decodeBuffer(b.c.Buffers[info.ID], rounded)
 	if err != nil {
 		b.t.Fatalf("decode %q: %v", info.Name, err)
 	}

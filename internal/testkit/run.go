@@ -21,44 +21,60 @@ func (c *Case) Schedule(ctx context.Context, opt schedule.Options) (*schedule.Sc
 
 // RunSchedule evaluates the kernels of a schedule one after another with the
 // kernel-form interpreter. Temporaries live as bytes in one arena that starts
-// out as NaN patterns, so a wrong lifetime shows.
+// out as NaN patterns, so a wrong lifetime shows; in float64 they have buffers
+// of their own, because bytes would round them.
 func (c *Case) RunSchedule(ctx context.Context, s *schedule.Schedule, opt interp.KernelOptions) (map[int64]*interp.KernelBuffer, error) {
-	buffers := c.Clone()
-	arena := make([]byte, s.ArenaBytes)
-	for i := range arena {
-		arena[i] = 0xff
+	r := &kernelRun{s: s, opt: opt, vars: c.Vars, user: c.Clone(), arena: make([]byte, s.ArenaBytes), own: make(map[int]*interp.KernelBuffer)}
+	for i := range r.arena {
+		r.arena[i] = 0xff
 	}
 	for i, launch := range s.Launches {
 		for _, k := range launch.Kernels {
-			if err := c.runKernel(ctx, s, k, buffers, arena, opt); err != nil {
+			if err := r.kernel(ctx, k); err != nil {
 				return nil, fmt.Errorf("launch %d, kernel %s: %w\n%s", i, k.Name, err, schedule.KernelText(k.AST))
 			}
 		}
 	}
-	return buffers, nil
+	return r.user, nil
 }
 
-func (c *Case) runKernel(ctx context.Context, s *schedule.Schedule, k *schedule.Kernel, buffers map[int64]*interp.KernelBuffer, arena []byte, opt interp.KernelOptions) error {
+// kernelRun is the memory of a schedule that is being evaluated.
+type kernelRun struct {
+	s     *schedule.Schedule
+	opt   interp.KernelOptions
+	vars  map[string]int64
+	user  map[int64]*interp.KernelBuffer
+	arena []byte
+	own   map[int]*interp.KernelBuffer // temporaries of a float64 run
+}
+
+func (r *kernelRun) kernel(ctx context.Context, k *schedule.Kernel) error {
 	args := make([]*interp.KernelBuffer, len(k.Args))
 	for slot, index := range k.Args {
-		b := &s.Buffers[index]
-		if b.UserID >= 0 {
-			args[slot] = buffers[b.UserID]
-			continue
-		}
-		args[slot] = &interp.KernelBuffer{DType: b.DType, Data: decodeBytes(b.DType, arena[b.Offset:b.Offset+b.Bytes])}
+		args[slot] = r.buffer(index)
 	}
-	if _, err := interp.EvalKernel(ctx, k.AST, args, c.Vars, opt); err != nil {
+	if _, err := interp.EvalKernel(ctx, k.AST, args, r.vars, r.opt); err != nil {
 		return err
 	}
-	written := make(map[int]bool)
 	for _, st := range k.AST.Src {
-		written[st.Src[0].Arg.(ir.ParamArg).Slot] = true
-	}
-	for slot, index := range k.Args {
-		if b := &s.Buffers[index]; b.UserID < 0 && written[slot] {
-			copy(arena[b.Offset:b.Offset+b.Bytes], encode(args[slot]))
+		slot := st.Src[0].Arg.(ir.ParamArg).Slot
+		if b := &r.s.Buffers[k.Args[slot]]; b.UserID < 0 && !r.opt.Float64 {
+			copy(r.arena[b.Offset:b.Offset+b.Bytes], encode(args[slot]))
 		}
 	}
 	return nil
+}
+
+func (r *kernelRun) buffer(index int) *interp.KernelBuffer {
+	b := &r.s.Buffers[index]
+	switch {
+	case b.UserID >= 0:
+		return r.user[b.UserID]
+	case !r.opt.Float64:
+		return &interp.KernelBuffer{DType: b.DType, Data: decodeBytes(b.DType, r.arena[b.Offset:b.Offset+b.Bytes])}
+	case r.own[index] == nil:
+		r.own[index] = &interp.KernelBuffer{DType: b.DType, Data: make([]ir.Scalar, int(b.Bytes)/b.DType.Size())}
+		poison(r.own[index])
+	}
+	return r.own[index]
 }

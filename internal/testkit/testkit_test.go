@@ -64,6 +64,10 @@ func TestSchedulesEqualEager(t *testing.T) {
 		limits.Symbolic = rapid.Bool().Draw(t, "symbolic")
 		c := testkit.Cases(limits).Draw(t, "case")
 		want, err := c.Expected()
+		float64s := rapid.Bool().Draw(t, "in float64")
+		if float64s {
+			want, err = c.ExpectedWide()
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +79,7 @@ func TestSchedulesEqualEager(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, c.Text())
 		}
-		got, err := c.RunSchedule(context.Background(), s, interp.KernelOptions{})
+		got, err := c.RunSchedule(context.Background(), s, interp.KernelOptions{Float64: float64s})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, c.Text())
 		}

@@ -128,7 +128,7 @@ const (
 // read, grouped heads, three packed formats, an output matrix.
 func DecodeStep(z *Fixture) {
 	g := z.G
-	pos := z.integers("pos", 5, 1)
+	pos := z.integers("pos", 3, 1)
 	length := g.Var("length", 1, StepContext)
 	z.c.Vars["length"] = 6
 	x := g.Packed("embd", "Q8_0", 7, stepWidth).Gather(0, z.integers("token", 6, 1, 1))
@@ -139,7 +139,11 @@ func DecodeStep(z *Fixture) {
 	}
 	rotation := nn.NewRotation(at, freq)
 	y := nn.RMSNorm(x, z.input("g1", stepWidth), 1e-5)
-	split := func(t *tensor.Tensor, heads int) *tensor.Tensor { return t.Reshape(1, 1, heads, stepHead) }
+	// Random weights are large: scaled results keep scores and gates in the
+	// range where softmax and silu are curved.
+	split := func(t *tensor.Tensor, heads int) *tensor.Tensor {
+		return t.MulScalar(1.0/256).Reshape(1, 1, heads, stepHead)
+	}
 	q := rotation.Apply(split(y.Linear(g.Packed("wq", "Q6_K", stepHeads*stepHead, stepWidth)), stepHeads), nn.PairNeighbours)
 	k := rotation.Apply(split(y.Linear(g.Packed("wk", "Q4_K", stepKV*stepHead, stepWidth)), stepKV), nn.PairNeighbours)
 	v := split(y.Linear(g.Packed("wv", "Q6_K", stepKV*stepHead, stepWidth)), stepKV)
@@ -149,7 +153,7 @@ func DecodeStep(z *Fixture) {
 	attention := nn.Attention(q, keys, values, at)
 	x = x.Add(attention.Linear(z.input("wo", stepWidth, stepHeads*stepHead)).MulScalar(0.1))
 	y = nn.RMSNorm(x, z.input("g2", stepWidth), 1e-5)
-	h := y.Linear(g.Packed("gate", "Q4_K", 64, stepWidth)).MulScalar(0.05).Silu().Mul(y.Linear(g.Packed("up", "Q4_K", 64, stepWidth)))
+	h := y.Linear(g.Packed("gate", "Q4_K", 64, stepWidth)).MulScalar(0.01).Silu().Mul(y.Linear(g.Packed("up", "Q4_K", 64, stepWidth)))
 	x = x.Add(h.Linear(g.Packed("down", "Q4_0", stepWidth, 64)).MulScalar(0.01))
 	g.Output("logits", x.Linear(g.Packed("out", "Q6_K", 16, stepWidth)))
 }
