@@ -202,6 +202,9 @@ func reorderStores(a *ir.Arena, sink *ir.UOp, swaps [][2]*ir.UOp) *ir.UOp {
 		src := append([]*ir.UOp(nil), store.Src...)
 		head := 2 + int(store.Arg.(ir.IntArg))
 		for _, swap := range swaps {
+			if !contains(src[head:], swap[0]) || !contains(src[head:], swap[1]) {
+				continue
+			}
 			for k := head; k < len(src); k++ {
 				switch src[k] {
 				case swap[0]:
