@@ -19,10 +19,7 @@ const (
 	// tile: then no panel is needed, a decoded vector is used while it is in a
 	// register.
 	fewTokens = 8
-	// panelTiles is the number of row tiles in a panel, and panelUnits the number
-	// of panels that must remain for the workers. Q6_K, 128 tokens, 5 x 5 tiles,
-	// GFLOP/s of 263: 1 tile 162, 2 177, 4 178, 8 175 to 196, 12 173.
-	panelTiles = 8
+	// panelUnits is the number of panels that must remain for the workers.
 	panelUnits = 16
 	// smallTile is the number of accumulators up to which two steps of k an
 	// iteration pay: 4 x 4 tiles 168 GFLOP/s against 158, but 5 x 5 166 to 175.
@@ -56,6 +53,11 @@ var (
 		{2, 2, 45, 45}, {2, 1, 28, 28}, {1, 4, 40, 0}, {4, 1, 35, 35}, {1, 2, 30, 0}, {1, 1, 20, 0},
 	}
 )
+
+// panelRates is the speed, in percent, of panels of so many row tiles, from one
+// on: the tokens of a tile stay in L1 for all rows of a panel. 5 x 5 tiles, 512 x
+// 2048, GFLOP/s: 1 tile 162, 2 177, 4 178 to 185, 8 175 to 196, 12 173.
+var panelRates = []int64{0, 85, 92, 94, 96, 97, 98, 99, 100}
 
 // tilesOf are the tiles for a number of registers.
 func tilesOf(registers int) []registerTile {
@@ -144,7 +146,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 		}
 	}
 	perRow := max(sums, 1) * p.stagePoints(w)
-	tile := p.pickTile(row, token, perRow)
+	tile, panel := p.pickTile(row, token, w, perRow)
 	if panelWorthIt(w) {
 		for _, i := range w.rows {
 			if p.axes[i].Kind == kernel.StoreAxis {
@@ -154,7 +156,6 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 	}
 	p.split(kernel.UPCAST, token, tile.tokens)
 	p.split(kernel.UPCAST, row, tile.rows)
-	panel := p.panelTiles(row, w, tile.rows*perRow*4*p.points(w.chain))
 	p.split(kernel.ROLL, row, panel)
 	for _, i := range w.reuse {
 		p.done[i] = true
@@ -181,20 +182,27 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 	return fmt.Sprintf("tile %d rows x %d tokens, lanes %d of k, %d decoded rows staged", tile.rows*perRow, tile.tokens, lanes, panel*tile.rows*perRow)
 }
 
-// panelTiles is how many tiles of rows one work unit takes; tileBytes is what a
-// tile takes in the panel.
-func (p *planner) panelTiles(row int, w *operand, tileBytes int64) int64 {
-	units := p.left(row)
+// panelTiles is how many tiles of rows one work unit takes, and what that is
+// worth: the last panel may be partly empty. perRow is the number of
+// accumulators that a row of the tile stands for.
+func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, score int64) {
+	others := int64(1)
 	for _, i := range w.rows {
 		if i != row && p.axes[i].Kind == kernel.StoreAxis {
-			units = satMul(units, p.size(i))
+			others = satMul(others, p.size(i))
 		}
 	}
-	n := int64(panelTiles)
-	for n > 1 && (units/n < panelUnits || p.left(row) < n || n*tileBytes > int64(p.desc.CacheL2Bytes)*3/8) {
-		n /= 2
+	tiles := (p.size(row) + rows - 1) / rows
+	bytes := rows * perRow * 4 * p.points(w.chain)
+	for n := int64(1); n < int64(len(panelRates)) && n <= tiles; n++ {
+		if n > 1 && (others*tiles/n < panelUnits || n*bytes > int64(p.desc.CacheL2Bytes)*3/8) {
+			break
+		}
+		if s := panelRates[n] * filled(tiles, n); s > score {
+			best, score = n, s
+		}
 	}
-	return n
+	return best, score
 }
 
 // panelWorthIt: a plain f32 weight needs no decoding.
@@ -222,11 +230,11 @@ func (a *analysis) lastStore(list []int) int {
 	return -1
 }
 
-// pickTile is the fastest tile for both axes, with what a last, partly empty
-// tile wastes; perRow is the number of accumulators that a row of the tile
-// stands for.
-func (p *planner) pickTile(row, token int, perRow int64) registerTile {
-	best, bestScore := registerTile{rows: 1, tokens: 1}, int64(-1)
+// pickTile is the fastest tile for both axes and its panel, with what a last,
+// partly empty tile wastes; perRow is the number of accumulators that a row of
+// the tile stands for.
+func (p *planner) pickTile(row, token int, w *operand, perRow int64) (best registerTile, panel int64) {
+	bestScore := int64(-1)
 	for _, t := range tilesOf(p.desc.VectorRegs) {
 		rate := t.rate
 		if perRow > 1 {
@@ -236,11 +244,16 @@ func (p *planner) pickTile(row, token int, perRow int64) registerTile {
 			continue
 		}
 		t.rows /= perRow
-		if score := rate * filled(p.size(row), t.rows) * filled(p.size(token), t.tokens); score > bestScore {
-			best, bestScore = t, score
+		n, score := p.panelTiles(row, w, t.rows, perRow)
+		score *= rate * filled(p.size(row), t.rows) * filled(p.size(token), t.tokens) / 1000
+		if score > bestScore {
+			best, panel, bestScore = t, n, score
 		}
 	}
-	return best
+	if bestScore < 0 { // more sums than any tile has rows
+		return registerTile{rows: 1, tokens: 1}, 1
+	}
+	return best, panel
 }
 
 // filled is the useful part of n points in tiles of so many, in thousandths.
