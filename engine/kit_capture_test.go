@@ -23,7 +23,7 @@ type player struct {
 }
 
 func newPlayer(t *testing.T, seed uint64) *player {
-	c, err := testkit.BuildFixed(testkit.DecodeStep)
+	c, err := testkit.BuildFixed(testkit.DecodeStep, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (p *player) step(n int) {
 // fresh compiles the graph again and runs it on the expected contents.
 func (p *player) fresh(vars map[string]int64) map[int64]*interp.KernelBuffer {
 	p.t.Helper()
-	again, err := testkit.BuildFixed(testkit.DecodeStep)
+	again, err := testkit.BuildFixed(testkit.DecodeStep, 1)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func compileMany(t *testing.T, entry testkit.ZooEntry, desc *target.Desc, n int)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			c, err := entry.Build()
+			c, err := entry.Build(1)
 			if err != nil {
 				errs[i] = err
 				return

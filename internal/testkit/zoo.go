@@ -13,7 +13,8 @@ import (
 // ZooEntry is a fixed small graph whose kernels tests look at.
 type ZooEntry struct {
 	Name  string
-	Build func() (*Case, error)
+	Large bool // takes a tenth of a second and more in kernel form
+	Build func(seed uint64) (*Case, error)
 }
 
 // Zoo lists the fixed graphs.
@@ -30,11 +31,12 @@ func Zoo() []ZooEntry {
 		{"attention", zooAttention},
 		{"embedding", zooEmbedding},
 		{"experts", zooExperts},
+		{"cache", zooCache},
 		{"decode step", DecodeStep},
 	}
 	var out []ZooEntry
 	for _, r := range rows {
-		out = append(out, ZooEntry{r.name, func() (*Case, error) { return BuildFixed(r.build) }})
+		out = append(out, ZooEntry{Name: r.name, Large: r.name == "decode step", Build: func(seed uint64) (*Case, error) { return BuildFixed(r.build, seed) }})
 	}
 	return out
 }
@@ -46,13 +48,13 @@ type Fixture struct {
 	ints map[string][2]int64 // bounds of integer inputs
 }
 
-// BuildFixed builds a graph and fills its buffers from a fixed seed.
-func BuildFixed(build func(z *Fixture)) (*Case, error) {
+// BuildFixed builds a graph and fills its buffers from a seed.
+func BuildFixed(build func(z *Fixture), seed uint64) (*Case, error) {
 	g := tensor.NewGraph()
 	c := &Case{Graph: g, Buffers: make(map[int64]*interp.KernelBuffer), Vars: make(map[string]int64)}
 	z := &Fixture{G: g, c: c, ints: make(map[string][2]int64)}
 	build(z)
-	rng := rand.New(rand.NewPCG(3, 4))
+	rng := rand.New(rand.NewPCG(seed, 4))
 	for _, info := range g.Buffers() {
 		limit := z.ints[info.Name]
 		if err := c.Fill(info, rng, limit[0], limit[1]); err != nil {
@@ -97,9 +99,10 @@ func zooMLP(z *Fixture) {
 }
 
 func zooAttention(z *Fixture) {
-	q := z.input("q", 1, 1, 4, 8)
+	q := z.input("q", 1, 2, 4, 8)
 	k, v := z.input("k", 1, 2, 12, 8), z.input("v", 1, 2, 12, 8)
-	z.G.Output("y", nn.Attention(q, k, v, z.integers("pos", 11, 1, 1)))
+	at := z.integers("pos", 0, 1).Unsqueeze(1).Add(z.G.Iota(ir.I32, z.G.Dims(2)[0]).AddScalar(10))
+	z.G.Output("y", nn.Attention(q, k, v, at)) // positions 10 and 11 of 12: the mask and the last row matter
 }
 
 func zooEmbedding(z *Fixture) {
@@ -112,6 +115,26 @@ func zooExperts(z *Fixture) {
 		Up: z.G.Packed("up", "Q8_0", 4, 32, 32), Down: z.G.Packed("down", "Q8_0", 4, 32, 32), Used: 2,
 	}
 	z.G.Output("y", experts.Apply(z.input("x", 1, 1, 32)))
+}
+
+// zooCache stores two rotated rows at a position and attends to the rows so
+// far.
+func zooCache(z *Fixture) {
+	g := z.G
+	pos := z.integers("pos", 0, 1)
+	z.ints["pos"] = [2]int64{2, 2}
+	length := g.Var("length", 1, StepContext)
+	z.c.Vars["length"] = 4
+	at := pos.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(2)[0]))
+	rotation := nn.NewRotation(at, []float64{1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003})
+	y := nn.RMSNorm(z.input("x", 1, 2, 24), z.input("g", 24), 1e-5)
+	row := func(name string, heads int) *tensor.Tensor {
+		return y.Linear(z.input(name, heads*stepHead, 24)).MulScalar(0.3).Reshape(1, 2, heads, stepHead)
+	}
+	zero := g.Dims(0)[0]
+	keys := z.remember("kc", rotation.Apply(row("wk", stepKV), nn.PairHalves), at).Slice(2, zero, length)
+	values := z.remember("vc", row("wv", stepKV), at).Slice(2, zero, length)
+	g.Output("y", nn.Attention(rotation.Apply(row("wq", stepHeads), nn.PairHalves), keys, values, at))
 }
 
 // Sizes of DecodeStep.
@@ -148,8 +171,8 @@ func DecodeStep(z *Fixture) {
 	k := rotation.Apply(split(y.Linear(g.Packed("wk", "Q4_K", stepKV*stepHead, stepWidth)), stepKV), nn.PairNeighbours)
 	v := split(y.Linear(g.Packed("wv", "Q6_K", stepKV*stepHead, stepWidth)), stepKV)
 	zero := g.Dims(0)[0]
-	keys := z.remember("kc", k, pos).Slice(2, zero, length)
-	values := z.remember("vc", v, pos).Slice(2, zero, length)
+	keys := z.remember("kc", k, at).Slice(2, zero, length)
+	values := z.remember("vc", v, at).Slice(2, zero, length)
 	attention := nn.Attention(q, keys, values, at)
 	x = x.Add(attention.Linear(z.input("wo", stepWidth, stepHeads*stepHead)).MulScalar(0.1))
 	y = nn.RMSNorm(x, z.input("g2", stepWidth), 1e-5)
@@ -158,8 +181,9 @@ func DecodeStep(z *Fixture) {
 	g.Output("logits", x.Linear(g.Packed("out", "Q6_K", 16, stepWidth)))
 }
 
-// remember writes a row of a cache [1, heads, context, head] at the position.
-func (z *Fixture) remember(name string, row, pos *tensor.Tensor) *tensor.Tensor {
+// remember writes rows [1, T, heads, head] of a cache [1, heads, context, head]
+// at positions [1, T].
+func (z *Fixture) remember(name string, row, at *tensor.Tensor) *tensor.Tensor {
 	cache := z.input(name, 1, stepKV, StepContext, stepHead)
 	one := z.G.Dims(1)[0]
 	along := func(axis, n int) *tensor.Tensor {
@@ -167,7 +191,7 @@ func (z *Fixture) remember(name string, row, pos *tensor.Tensor) *tensor.Tensor 
 		shape[axis] = n
 		return z.G.Iota(ir.I32, z.G.Dims(n)[0]).Reshape(shape...)
 	}
-	next := cache.AssignAt(row, along(0, 1), along(2, stepKV), pos.ReshapeDims(one, one, one, one), along(3, stepHead))
+	next := cache.AssignAt(row, along(0, 1), along(2, stepKV), at.ReshapeDims(one, at.Dim(1), one, one), along(3, stepHead))
 	z.G.Keep(next)
 	return next
 }

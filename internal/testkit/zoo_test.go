@@ -15,7 +15,7 @@ func TestZooSchedules(t *testing.T) {
 	for _, entry := range testkit.Zoo() {
 		for name, opt := range profiles {
 			t.Run(entry.Name+"/"+name, func(t *testing.T) {
-				c, err := entry.Build()
+				c, err := entry.Build(1)
 				if err != nil {
 					t.Fatal(err)
 				}
