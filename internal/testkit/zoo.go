@@ -41,6 +41,9 @@ func Zoo() []ZooEntry {
 	return out
 }
 
+// zooEpsilon is large enough to matter, so that losing it is seen.
+const zooEpsilon = 0.02
+
 // Fixture is a graph in the making with contents from a fixed seed.
 type Fixture struct {
 	G    *tensor.Graph
@@ -79,16 +82,16 @@ func zooSoftmax(z *Fixture) {
 }
 
 func zooLayerNorm(z *Fixture) {
-	z.G.Output("y", nn.LayerNorm(z.input("x", 2, 48), z.input("w", 48), z.input("b", 48), 1e-5))
+	z.G.Output("y", nn.LayerNorm(z.input("x", 2, 48), z.input("w", 48), z.input("b", 48), zooEpsilon))
 }
 
 func zooNormedMatvec(z *Fixture) {
-	x := nn.RMSNorm(z.input("x", 1, 512), z.input("g", 512), 1e-5)
+	x := nn.RMSNorm(z.input("x", 1, 512), z.input("g", 512), zooEpsilon)
 	z.G.Output("y", x.Linear(z.G.Packed("w", "Q6_K", 8, 512)))
 }
 
 func zooGateUp(z *Fixture) {
-	x := nn.RMSNorm(z.input("x", 1, 256), z.input("g", 256), 1e-5)
+	x := nn.RMSNorm(z.input("x", 1, 256), z.input("g", 256), zooEpsilon)
 	z.G.Output("y", x.Linear(z.G.Packed("gate", "Q4_K", 8, 256)).Silu().Mul(x.Linear(z.G.Packed("up", "Q4_K", 8, 256))))
 }
 
@@ -127,7 +130,7 @@ func zooCache(z *Fixture) {
 	z.c.Vars["length"] = 4
 	at := pos.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(2)[0]))
 	rotation := nn.NewRotation(at, []float64{1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003})
-	y := nn.RMSNorm(z.input("x", 1, 2, 24), z.input("g", 24), 1e-5)
+	y := nn.RMSNorm(z.input("x", 1, 2, 24), z.input("g", 24), zooEpsilon)
 	row := func(name string, heads int) *tensor.Tensor {
 		return y.Linear(z.input(name, heads*stepHead, 24)).MulScalar(0.3).Reshape(1, 2, heads, stepHead)
 	}
@@ -161,7 +164,7 @@ func DecodeStep(z *Fixture) {
 		freq[i] = math.Pow(100, -2*float64(i)/stepHead)
 	}
 	rotation := nn.NewRotation(at, freq)
-	y := nn.RMSNorm(x, z.input("g1", stepWidth), 1e-5)
+	y := nn.RMSNorm(x, z.input("g1", stepWidth), zooEpsilon)
 	// Random weights are large: scaled results keep scores and gates in the
 	// range where softmax and silu are curved.
 	split := func(t *tensor.Tensor, heads int) *tensor.Tensor {
@@ -175,7 +178,7 @@ func DecodeStep(z *Fixture) {
 	values := z.remember("vc", v, at).Slice(2, zero, length)
 	attention := nn.Attention(q, keys, values, at)
 	x = x.Add(attention.Linear(z.input("wo", stepWidth, stepHeads*stepHead)).MulScalar(0.1))
-	y = nn.RMSNorm(x, z.input("g2", stepWidth), 1e-5)
+	y = nn.RMSNorm(x, z.input("g2", stepWidth), zooEpsilon)
 	h := y.Linear(g.Packed("gate", "Q4_K", 64, stepWidth)).MulScalar(0.01).Silu().Mul(y.Linear(g.Packed("up", "Q4_K", 64, stepWidth)))
 	x = x.Add(h.Linear(g.Packed("down", "Q4_0", stepWidth, 64)).MulScalar(0.01))
 	g.Output("logits", x.Linear(g.Packed("out", "Q6_K", 16, stepWidth)))
