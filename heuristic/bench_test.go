@@ -206,7 +206,7 @@ func BenchmarkMatvec(b *testing.B) {
 			rows, k int64
 		}{{"2048x2048", 2048, 2048}, {"16384x2048", 16384, 2048}, {"2048x8192", 2048, 8192}} {
 			b.Run(format+"/"+s.name, func(b *testing.B) {
-				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matvec(format, s.rows, s.k, variant{norm: true}) }, 1)
+				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matvec(format, s.rows, s.k, variant{norm: true, spread: true}) }, 1)
 				r.run(matrixBytes(format, s.rows, s.k), 2*s.rows*s.k, nil)
 			})
 		}
@@ -217,7 +217,7 @@ func BenchmarkMatmul(b *testing.B) {
 	for _, format := range []string{"Q6_K", "Q4_K", "Q8_0", "F16", "F32"} {
 		for _, tokens := range []int64{4, 128} {
 			b.Run(map[int64]string{4: "T4/", 128: "T128/"}[tokens]+format, func(b *testing.B) {
-				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul(format, tokens, 512, 2048, variant{}) }, 1)
+				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul(format, tokens, 512, 2048, variant{spread: true}) }, 1)
 				r.calls = r.calls[:min(len(r.calls), 8)]
 				r.run(matrixBytes(format, 512, 2048), 2*tokens*512*2048, nil)
 			})
@@ -227,7 +227,7 @@ func BenchmarkMatmul(b *testing.B) {
 
 // BenchmarkMatmulGate has two matrices in one kernel.
 func BenchmarkMatmulGate(b *testing.B) {
-	r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul("Q6_K", 128, 512, 2048, variant{gate: true}) }, 1)
+	r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul("Q6_K", 128, 512, 2048, variant{gate: true, spread: true}) }, 1)
 	r.calls = r.calls[:min(len(r.calls), 8)]
 	r.run(2*matrixBytes("Q6_K", 512, 2048), 4*128*512*2048, nil)
 }

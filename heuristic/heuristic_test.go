@@ -89,7 +89,7 @@ var families = []family{
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 3, 320, 256, variant{}) }},
 	{"prompt", "matmul", "",
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 128, 2048, 2048, variant{}) },
-		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 320, 256, variant{}) }},
+		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 320, 256, variant{spread: true}) }},
 	{"prompt, two matrices", "matmul", "",
 		func(b *builder) *ir.UOp { return b.matmul("Q4_K", 128, 8192, 2048, variant{gate: true}) },
 		func(b *builder) *ir.UOp { return b.matmul("Q8_0", 9, 256, 256, variant{gate: true}) }},
@@ -184,8 +184,8 @@ func TestMetamorphic(t *testing.T) {
 	for _, format := range []string{"Q6_K", "Q8_0", "Q4_0", "IQ4_NL", "F16"} {
 		b := newBuilder()
 		want := choose(t, b, b.matvec(format, 2048, 2048, variant{}), desc, heuristic.Knobs{})
-		for bits := 1; bits < 32; bits++ {
-			v := variant{cast: bits&1 != 0, swap: bits&2 != 0, norm: bits&4 != 0, bias: bits&8 != 0, residual: bits&16 != 0}
+		for bits := 1; bits < 64; bits++ {
+			v := variant{cast: bits&1 != 0, swap: bits&2 != 0, norm: bits&4 != 0, bias: bits&8 != 0, residual: bits&16 != 0, spread: bits&32 != 0}
 			b := newBuilder()
 			got := choose(t, b, b.matvec(format, 2048, 2048, v), desc, heuristic.Knobs{})
 			// A folded norm brings STAGE of its product and, where its sum has a range
@@ -198,7 +198,7 @@ func TestMetamorphic(t *testing.T) {
 			}
 		}
 	}
-	for _, v := range []variant{{cast: true}, {swap: true}, {bias: true}, {cast: true, swap: true, bias: true}} {
+	for _, v := range []variant{{cast: true}, {swap: true}, {bias: true}, {spread: true}, {cast: true, swap: true, bias: true}} {
 		b := newBuilder()
 		want := choose(t, b, b.matmul("Q6_K", 128, 2048, 2048, variant{}), desc, heuristic.Knobs{})
 		b = newBuilder()

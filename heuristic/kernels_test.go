@@ -101,6 +101,19 @@ func (b *builder) rsqrtMean(x *ir.UOp, n int64, k *ir.UOp) *ir.UOp {
 // variant changes the form of a matvec, not its meaning.
 type variant struct {
 	cast, swap, norm, bias, residual, gate, transposed bool
+
+	spread bool // the weight's factors are multiplied to the activation one by one
+}
+
+// product is y*w in the variant's order.
+func (b *builder) product(y, w *ir.UOp, v variant) *ir.UOp {
+	switch {
+	case v.swap:
+		return b.Mul(w, y)
+	case v.spread && w.Op == ir.OpMul:
+		return b.Mul(b.product(y, w.Src[0], v), w.Src[1])
+	}
+	return b.Mul(y, w)
 }
 
 // matvec: out[n] = sum_k x[k] * W[n,k]. Slots: 0 x, 1 W, 2 out, then what the
@@ -122,10 +135,7 @@ func (b *builder) matvec(format string, rows, k int64, v variant) *ir.UOp {
 		if v.cast {
 			w = b.Cast(b.Cast(w, ir.F64), ir.F32)
 		}
-		if v.swap {
-			return b.sum(b.Mul(w, y), r)
-		}
-		return b.sum(b.Mul(y, w), r)
+		return b.sum(b.product(y, w, v), r)
 	}
 	value := product(1)
 	if v.norm {
@@ -152,13 +162,9 @@ func (b *builder) matmul(format string, tokens, rows, k int64, v variant) *ir.UO
 	if v.cast {
 		w = b.Cast(b.Cast(w, ir.F64), ir.F32)
 	}
-	value := b.Mul(y, w)
-	if v.swap {
-		value = b.Mul(w, y)
-	}
-	value = b.sum(value, r)
+	value := b.sum(b.product(y, w, v), r)
 	if v.gate {
-		value = b.Mul(b.silu(value), b.sum(b.Mul(y, b.weight(6, format, rows, k)(n, r)), r))
+		value = b.Mul(b.silu(value), b.sum(b.product(y, b.weight(6, format, rows, k)(n, r), v), r))
 	}
 	if v.bias {
 		value = b.Add(value, b.Load(b.param(4, ir.F32, rows), n))
