@@ -19,6 +19,9 @@ const cacheDType = ir.F32
 // A prompt is fed in the fewest padded steps.
 var chunks = []int{128, 32, 8, 1}
 
+// LargestChunk is the most tokens that one step takes.
+func LargestChunk() int { return chunks[0] }
+
 // SessionOptions size a session.
 type SessionOptions struct {
 	Context int  // rows of the cache: prompt and generated tokens

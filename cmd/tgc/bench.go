@@ -131,8 +131,14 @@ func printBench(w io.Writer, results []*bench.Result) error {
 		return err
 	}
 	for _, r := range results {
-		if len(r.Kernels) > 0 {
-			if err := printKernels(w, r); err != nil {
+		for _, table := range []struct {
+			step    string
+			kernels []bench.KernelResult
+		}{{"decode", r.Kernels}, {"prompt", r.PromptKernels}} {
+			if len(table.kernels) == 0 {
+				continue
+			}
+			if err := printKernels(w, table.step+" on "+r.Device, table.kernels); err != nil {
 				return err
 			}
 		}
@@ -147,15 +153,15 @@ func ratesText(r bench.Rates) string {
 	return fmt.Sprintf("%.4g (%.4g-%.4g)", r.Median, r.Min, r.Max)
 }
 
-func printKernels(w io.Writer, r *bench.Result) error {
+func printKernels(w io.Writer, title string, kernels []bench.KernelResult) error {
 	rows := [][]string{
 		{""},
-		{"KERNEL (" + r.Device + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "ROLE", "PLAN"},
+		{"KERNEL (" + title + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "GFLOPS", "ROLE", "PLAN"},
 	}
-	for _, k := range r.Kernels {
+	for _, k := range kernels {
 		rows = append(rows, []string{
 			k.Name, fmt.Sprint(k.Count), fmt.Sprintf("%.4g", k.Time), fmt.Sprintf("%.1f %%", 100*k.Share),
-			fmt.Sprintf("%.4g", k.Rate), fmt.Sprintf("%.1f %%", 100*k.Fraction), k.Role, strings.Join(k.Plan, "; "),
+			fmt.Sprintf("%.4g", k.Rate), fmt.Sprintf("%.1f %%", 100*k.Fraction), fmt.Sprintf("%.4g", k.GFLOPS), k.Role, strings.Join(k.Plan, "; "),
 		})
 	}
 	return printTable(w, rows)

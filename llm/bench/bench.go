@@ -85,7 +85,8 @@ type Result struct {
 	Load       float64 `json:"load_s"`
 	Compile    float64 `json:"compile_s"`
 
-	Kernels []KernelResult `json:"kernels,omitempty"`
+	Kernels       []KernelResult `json:"kernels,omitempty"`        // of a decode step
+	PromptKernels []KernelResult `json:"prompt_kernels,omitempty"` // of a prompt step
 }
 
 // Run measures a model on a device.
@@ -228,9 +229,24 @@ func (b *bench) describe(ctx context.Context) error {
 		r.Fraction = round(float64(m.MemoryBytes()) * r.Decode.Rates.Median / 1e9 / rate)
 	}
 	if b.options.Kernels {
-		return b.kernels(ctx)
+		return b.profile(ctx)
 	}
 	return nil
+}
+
+// profile times the single kernels of a decode step at the depth asked for, and
+// of the prompt's largest step.
+func (b *bench) profile(ctx context.Context) (err error) {
+	if b.result.Kernels, err = b.kernels(ctx, 1); err != nil {
+		return err
+	}
+	if b.options.Prompt > 1 {
+		if err := b.session.Seek(0); err != nil {
+			return err
+		}
+		b.result.PromptKernels, err = b.kernels(ctx, min(b.options.Prompt, llm.LargestChunk()))
+	}
+	return err
 }
 
 func summarise(rates []float64) Rates {

@@ -8,7 +8,7 @@ import (
 	"tgc/engine"
 )
 
-// KernelResult is one unique kernel of a decode step. Times are with a barrier
+// KernelResult is one unique kernel of a step. Times are with a barrier
 // behind every call, so their sum is more than a step takes.
 type KernelResult struct {
 	Name     string   `json:"name"`
@@ -17,6 +17,7 @@ type KernelResult struct {
 	Share    float64  `json:"share"`   // of the step
 	Rate     float64  `json:"gb_s"`    // of bytes read
 	Fraction float64  `json:"fraction_of_read_gb_s"`
+	GFLOPS   float64  `json:"gflops"`
 	Role     string   `json:"role"` // the weights it reads, or what else it works on
 	Plan     []string `json:"plan"`
 	Why      string   `json:"why"`
@@ -25,14 +26,14 @@ type KernelResult struct {
 // profileRuns is how many steps are profiled; the median of each call counts.
 const profileRuns = 9
 
-// kernels profiles decode steps.
-func (b *bench) kernels(ctx context.Context) error {
+// kernels profiles steps of so many tokens.
+func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error) {
 	var calls [][]float64 // by call, seconds of each run
 	var m engine.Manifest
 	for i := range profileRuns + 1 {
-		step, times, err := b.session.Profile(ctx, b.tokens[:1])
+		step, times, err := b.session.Profile(ctx, b.tokens[:tokens])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if i == 0 { // a warm-up
 			m.Describe(step.Compiled, step.Binding)
@@ -43,12 +44,11 @@ func (b *bench) kernels(ctx context.Context) error {
 			calls[c] = append(calls[c], t.Seconds())
 		}
 	}
-	step, err := b.session.Compiled(ctx, 1)
+	step, err := b.session.Compiled(ctx, tokens)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b.result.Kernels = tabulate(&m, step.Compiled, calls, b.result.ReadRate)
-	return nil
+	return tabulate(&m, step.Compiled, calls, b.result.ReadRate), nil
 }
 
 // tabulate sums the calls of each kernel, the slowest kernel first.
@@ -70,8 +70,9 @@ func tabulate(m *engine.Manifest, c *engine.Compiled, calls [][]float64, readRat
 		t := seconds[k.Compiled()]
 		r := KernelResult{
 			Name: k.Name, Count: k.Launches, Time: round(t * 1e6), Share: round(t / total),
-			Rate: round(float64(k.BytesRead) * float64(k.Launches) / t / 1e9),
-			Role: role(k), Plan: k.Plan, Why: k.Why,
+			Rate:   round(float64(k.BytesRead) * float64(k.Launches) / t / 1e9),
+			GFLOPS: round(float64(k.Flops) * float64(k.Launches) / t / 1e9),
+			Role:   role(k), Plan: k.Plan, Why: k.Why,
 		}
 		if readRate > 0 {
 			r.Fraction = round(float64(k.MemoryBytes()) * float64(k.Launches) / t / 1e9 / readRate)
