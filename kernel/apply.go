@@ -86,7 +86,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	for _, p := range plans {
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
-	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans)
+	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
 	sink, plans = ap.hoistInvariant(sink, plans)
 	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
 		return nil, err

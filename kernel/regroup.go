@@ -2,12 +2,12 @@ package kernel
 
 import "tgc/ir"
 
-// regroup multiplies the factors of summed products in the order that the STAGE
-// Opt needs: those of the staged side first, among themselves. A product
-// ((x*d)*s)*q of activations and a decoded weight becomes x*((d*s)*q), whose
-// second factor a panel can hold (class A: products are rounded in another
-// order).
-func (ap *applier) regroup(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+// regroup multiplies the factors of summed products in groups that depend on
+// the same store ranges. A product ((x*d)*s)*q of activations and a decoded
+// weight becomes x*((d*s)*q), whose second factor a panel can hold and copies for
+// several tokens share. It is done where the plan allows other rounding (STAGE,
+// FMA: class A).
+func (ap *applier) regroup(sink *ir.UOp, plans []axisPlan, fma bool) *ir.UOp {
 	h, axes := ap.newHoister(sink)
 	for i, x := range axes {
 		if x.Kind == StoreAxis {
@@ -21,7 +21,7 @@ func (ap *applier) regroup(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 			panel.add(h.free.index[p.axis.Range])
 		}
 	}
-	if !staged {
+	if !staged && !fma {
 		return sink
 	}
 	done := make(map[*ir.UOp]*ir.UOp)
@@ -31,38 +31,72 @@ func (ap *applier) regroup(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 			src[i] = done[s]
 		}
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat() {
-			src[0] = h.regroupProduct(src[0], panel)
+			src[0] = h.regroupProduct(src[0], panel, staged)
 		}
 		done[u] = ap.arena.With(u, src)
 	}
 	return done[sink]
 }
 
-// regroupProduct groups factors by the store ranges that they depend on; what
-// depends on the panel's ranges alone, or on none, goes into the panel.
-func (h *hoister) regroupProduct(u *ir.UOp, panel rangeSet) *ir.UOp {
+// regroupProduct groups factors by the store ranges that they depend on. What
+// depends on the panel's ranges alone, or on none, goes into the panel; without
+// a panel the latter joins the side with most factors, which is the weight.
+func (h *hoister) regroupProduct(u *ir.UOp, panel rangeSet, staged bool) *ir.UOp {
 	factors := flattenProduct(u)
 	if len(factors) < 3 {
 		return u
 	}
-	a := h.ap.arena
+	groups := make(map[rangeSet][]*ir.UOp)
 	var keys []rangeSet
-	products := make(map[rangeSet]*ir.UOp)
 	for _, f := range factors {
 		key := h.free.of(f).meet(h.store)
 		if !panel.empty() && key.minus(panel).empty() {
 			key = panel
 		}
-		if products[key] == nil {
+		if groups[key] == nil {
 			keys = append(keys, key)
-			products[key] = f
+		}
+		groups[key] = append(groups[key], f)
+	}
+	if !staged {
+		keys = joinInvariant(keys, groups)
+	}
+	if len(keys) < 2 {
+		return u
+	}
+	a := h.ap.arena
+	var out *ir.UOp
+	for _, key := range keys {
+		side := groups[key][0]
+		for _, f := range groups[key][1:] {
+			side = a.Mul(side, f)
+		}
+		if out == nil {
+			out = side
 		} else {
-			products[key] = a.Mul(products[key], f)
+			out = a.Mul(out, side)
 		}
 	}
-	out := products[keys[0]]
-	for _, key := range keys[1:] {
-		out = a.Mul(out, products[key])
-	}
 	return out
+}
+
+// joinInvariant moves the group without store ranges to the largest other one,
+// if there are several; else nothing is gained and nil is returned.
+func joinInvariant(keys []rangeSet, groups map[rangeSet][]*ir.UOp) []rangeSet {
+	var sides []rangeSet
+	largest := rangeSet{}
+	for _, key := range keys {
+		if key.empty() {
+			continue
+		}
+		sides = append(sides, key)
+		if len(groups[key]) > len(groups[largest]) || largest.empty() {
+			largest = key
+		}
+	}
+	if len(sides) < 2 {
+		return nil
+	}
+	groups[largest] = append(groups[largest], groups[rangeSet{}]...)
+	return sides
 }
