@@ -272,8 +272,9 @@ func (s *scheduler) softmaxTuple(values []*ir.UOp, k, c *ir.UOp) *ir.UOp {
 }
 
 // softmaxLambda combines (max, sums..): the larger maximum, and the sums scaled
-// to it. The identity's maximum is the lowest finite number, so that an element
-// of -inf has weight 0 and no inf-inf arises before the first finite one.
+// to it. No maximum is below the lowest finite number, so that an element of
+// -inf has weight 0 and no inf-inf arises, whatever is combined: an element with
+// the identity, or two masked elements with each other.
 func (s *scheduler) softmaxLambda(dtype ir.DType, n int, c *ir.UOp) (identity, combine []*ir.UOp) {
 	a := s.a
 	arg := func(i int) *ir.UOp { return a.Make(ir.OpArg, dtype, ir.IntArg(i)) }
@@ -281,8 +282,9 @@ func (s *scheduler) softmaxLambda(dtype ir.DType, n int, c *ir.UOp) (identity, c
 	if dtype == ir.F64 {
 		lowest = -math.MaxFloat64
 	}
-	top := a.Binary(ir.OpMax, arg(0), arg(n))
-	identity, combine = []*ir.UOp{a.Const(dtype, lowest)}, []*ir.UOp{top}
+	floor := a.Const(dtype, lowest)
+	top := a.Binary(ir.OpMax, a.Binary(ir.OpMax, arg(0), arg(n)), floor)
+	identity, combine = []*ir.UOp{floor}, []*ir.UOp{top}
 	left := a.Unary(ir.OpExp2, a.Mul(a.Sub(arg(0), top), c))
 	right := a.Unary(ir.OpExp2, a.Mul(a.Sub(arg(n), top), c))
 	for i := 1; i < n; i++ {
@@ -302,8 +304,8 @@ func (s *scheduler) isSoftmax(u *ir.UOp) (c *ir.UOp, ok bool) {
 		return nil, false
 	}
 	for _, x := range ir.Toposort(u.Src[2*arg.N+2]) {
-		if x.Op == ir.OpConst {
-			c = x
+		if x.Op == ir.OpExp2 && x.Src[0].Op == ir.OpMul {
+			c = x.Src[0].Src[1]
 		}
 	}
 	if c == nil {
