@@ -34,7 +34,7 @@ func MakeValue(x any) (Value, error) {
 	}
 	t, ok := goKinds[v.Kind()]
 	if !ok {
-		return Value{}, fmt.Errorf("Go type %s has no metadata type; want a bool, a string, a number with a size, or slices of them", v.Type())
+		return Value{}, fmt.Errorf("type %s of Go has no metadata type; want a bool, a string, a number with a size, or slices of them", v.Type())
 	}
 	switch t {
 	case StringValue:
@@ -48,7 +48,7 @@ func MakeValue(x any) (Value, error) {
 func makeArray(v reflect.Value) (Value, error) {
 	elem, ok := goKinds[v.Type().Elem().Kind()]
 	if !ok {
-		return Value{}, fmt.Errorf("Go type %s has no metadata type", v.Type())
+		return Value{}, fmt.Errorf("type %s of Go has no metadata type", v.Type())
 	}
 	out := Value{typ: ArrayValue, elem: elem, n: v.Len()}
 	for i := range v.Len() {

@@ -203,7 +203,7 @@ func (p *parser) varArg() (Arg, error) {
 	if v.Lo, err = p.integer(); err != nil {
 		return nil, err
 	}
-	if !p.take('.') || !p.take('.') {
+	if first, second := p.take('.'), p.take('.'); !first || !second {
 		return nil, p.expected(p.pos, `".."`)
 	}
 	if v.Hi, err = p.integer(); err != nil {

@@ -16,7 +16,6 @@ type rangeSet [2]uint64
 func (s *rangeSet) add(i int)     { s[i>>6] |= 1 << (i & 63) }
 func (s rangeSet) has(i int) bool { return s[i>>6]>>(i&63)&1 == 1 }
 func (s rangeSet) empty() bool    { return s[0]|s[1] == 0 }
-func (s rangeSet) len() int       { return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) }
 func (s rangeSet) without(i int) rangeSet {
 	s[i>>6] &^= 1 << (i & 63)
 	return s

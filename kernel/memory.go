@@ -300,7 +300,7 @@ func (l *lowerer) readEach(p place, dtype ir.DType) val {
 	n := l.laneCount(p.digits)
 	lanes := make([]*program.Value, n)
 	for i := range lanes {
-		offset := l.b.Index(0)
+		var offset *program.Value
 		if p.vector != nil {
 			offset = l.b.Cast(l.b.Extract(p.vector, i), ir.I64)
 		} else {

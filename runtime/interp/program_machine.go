@@ -45,7 +45,6 @@ type machine struct {
 	code    []func()
 	lo, hi  int64
 	fault   error // of the first bad access; no store happens after it
-	scratch []byte
 }
 
 // newMachine compiles a verified and expanded program.

@@ -15,6 +15,7 @@ import (
 // globals: the worker blocks of all pools lie in one table that is never
 // freed, and the handlers that were there before in another.
 var (
+	//lint:ignore U1000 read by the signal handler in loop_*.s
 	blocksAddr  uintptr     // first workerBlock
 	blocksUsed  uintptr     // blocks ever used: how far the handler looks
 	oldHandlers [64]uintptr // by signal
