@@ -50,6 +50,17 @@ type Profile struct {
 	// above which a value that depends on no buffer is stored once instead of
 	// being recomputed: sine tables, say.
 	TableOps int64
+	// Parallel is the number of independent points (one block or warp each)
+	// that keeps the target busy.
+	Parallel int64
+	// GridSplits is the largest number of chunks of a split reduce; 0 or 1 never
+	// splits. More make the combination the longer half.
+	GridSplits int64
+	// GridChunk is the least number of points of a chunk.
+	GridChunk int64
+	// LaunchEdge is how many scalar operations of one block fit in the time
+	// from one launch to the next that needs it.
+	LaunchEdge int64
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
 	WeightElems int64
@@ -63,6 +74,7 @@ func DefaultOptions() Options {
 		Profile: Profile{
 			StageCap: 4096, StageWork: 20000, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, TableOps: 1 << 18, WeightElems: 1 << 12,
+			Parallel: 1024, GridSplits: 16, GridChunk: 64, LaunchEdge: 1 << 18,
 		},
 		Decoders: LookupDecoder,
 	}
@@ -72,10 +84,12 @@ func DefaultOptions() Options {
 // group scale costs nothing inside the loop while hoisting it costs a multiply
 // per token tile: the packed-sum rules (R2m, R3, R2c) are off. One tuple for
 // mean and variance costs a division per element against a second pass over a
-// row in cache, so CHAN is off too.
+// row in cache, so CHAN is off too. A core takes whole points and there are few
+// cores, so reduces are not split over the grid.
 func CPUOptions() Options {
 	opt := DefaultOptions()
 	opt.Rules = opt.Rules.Without(Distribute, GroupSplit, IntConstant, Chan)
 	opt.Profile.TileReuse = 4
+	opt.Profile.GridSplits = 0
 	return opt
 }

@@ -26,6 +26,7 @@ const (
 	Unify                     // R4
 	MultiStore                // join
 	Par                       // R7
+	GridSplit                 // R8
 	numRules
 )
 
@@ -63,6 +64,7 @@ var ruleTable = [numRules]RuleInfo{
 	Unify:         {"R4", Exact, "independent reduces of equal extent share one loop"},
 	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
 	Par:           {"R7", Exact, "kernels of one dependence level start together"},
+	GridSplit:     {"R8", Reassociate, "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
 }
 
 // Info returns the rule's row.
