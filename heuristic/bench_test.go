@@ -2,6 +2,7 @@ package heuristic_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -215,8 +216,8 @@ func BenchmarkMatvec(b *testing.B) {
 
 func BenchmarkMatmul(b *testing.B) {
 	for _, format := range []string{"Q6_K", "Q4_K", "Q8_0", "F16", "F32"} {
-		for _, tokens := range []int64{4, 128} {
-			b.Run(map[int64]string{4: "T4/", 128: "T128/"}[tokens]+format, func(b *testing.B) {
+		for _, tokens := range []int64{4, 8, 32, 128} {
+			b.Run(fmt.Sprintf("T%d/%s", tokens, format), func(b *testing.B) {
 				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul(format, tokens, 512, 2048, variant{spread: true}) }, 1)
 				r.calls = r.calls[:min(len(r.calls), 8)]
 				r.run(matrixBytes(format, 512, 2048), 2*tokens*512*2048, nil)
