@@ -9,6 +9,7 @@ import (
 	"tgc/internal/testkit"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/target"
 )
 
 // checked runs the verifiers between passes.
@@ -48,6 +49,33 @@ func mustEqual(t *rapid.T, c *testkit.Case, config engine.Config) {
 // A compiled graph on the interpreter equals the eager model.
 func TestKitCompiledEqualsEager(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { mustEqual(t, drawCase(t, true), checked()) })
+}
+
+// Plans of every CPU level keep values, on tensors large enough to be tiled,
+// vectorised and unrolled with remainders. The interpreter runs the programs.
+func TestKitPlansKeepValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := testkit.Cases(testkit.LargeLimits()).Draw(t, "case")
+		desc, err := target.Parse(rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni"}).Draw(t, "target"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := c.Expected()
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := c.Compile(context.Background(), desc, checked())
+		if err != nil {
+			t.Fatalf("%v\n%s\n%s", err, c.Text(), scheduleText(c))
+		}
+		got, err := c.Run(context.Background(), debugInterp(), compiled)
+		if err != nil {
+			t.Fatalf("%v\n%s\n%s", err, c.Text(), compiled.Schedule)
+		}
+		if err := testkit.Compare(got, want); err != nil {
+			t.Fatalf("%v\n%s\n%s", err, c.Text(), compiled.Schedule)
+		}
+	})
 }
 
 // Every set of fusion rules gives right values: each rule alone switched off,

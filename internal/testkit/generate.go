@@ -16,6 +16,9 @@ type Limits struct {
 	MinOps, MaxOps int
 	// Elements is the largest tensor that is made, in elements.
 	Elements int
+	// Large draws extents past the vector and tile sizes of plans: a case then
+	// takes some ten milliseconds.
+	Large bool
 	// Symbolic adds inputs whose length is a VAR.
 	Symbolic bool
 	// Empty allows extents of 0.
@@ -28,7 +31,7 @@ type Limits struct {
 
 // DefaultLimits are graphs that compile and run in some milliseconds.
 func DefaultLimits() Limits {
-	return Limits{MinOps: 1, MaxOps: 10, Elements: 600, Packed: true}
+	return Limits{MinOps: 2, MaxOps: 14, Elements: 600, Packed: true}
 }
 
 // Cases is a generator of random graphs with contents.
@@ -213,20 +216,52 @@ func (b *builder) packedWeight(format string, shape ...int) *tensor.Tensor {
 	return t
 }
 
+// intRange draws evenly: rapid's own ranges prefer small numbers, which would
+// make most graphs out of the first rows of the tables.
 func (b *builder) intRange(label string, lo, hi int) int {
-	return rapid.IntRange(lo, hi).Draw(b.t, label)
+	return rapid.SampledFrom(numbers[lo : hi+1]).Draw(b.t, label)
 }
+
+// numbers holds 0, 1, 2 ..: what intRange draws from.
+var numbers = func() []int {
+	list := make([]int, 4096)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}()
 
 func (b *builder) chance(label string) bool { return rapid.Bool().Draw(b.t, label) }
 
-// extents are small: 1 is a special case everywhere, powers of two split.
-var extents = []int{1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16}
+// extents are small: 1 is a special case everywhere, powers of two split. Large
+// ones have remainders after vectors and tiles.
+var (
+	extents      = []int{1, 2, 3, 4, 4, 5, 6, 8, 8, 12, 16}
+	largeExtents = []int{1, 3, 4, 8, 16, 17, 24, 32, 33, 48, 64, 100, 128}
+)
+
+// LargeLimits are graphs of few ops on tensors that plans tile and vectorise.
+func LargeLimits() Limits {
+	return Limits{MinOps: 2, MaxOps: 6, Elements: 20_000, Packed: true, Large: true}
+}
+
+// upTo draws a size: small by default, up to large in large cases.
+func (b *builder) upTo(label string, small, large int) int {
+	if b.limits.Large {
+		return b.intRange(label, 1, large)
+	}
+	return b.intRange(label, 1, small)
+}
 
 func (b *builder) extent(label string) int {
 	if b.limits.Empty && b.intRange(label+" empty", 0, 15) == 15 {
 		return 0
 	}
-	return rapid.SampledFrom(extents).Draw(b.t, label)
+	list := extents
+	if b.limits.Large {
+		list = largeExtents
+	}
+	return rapid.SampledFrom(list).Draw(b.t, label)
 }
 
 // shape draws a shape of rank 0 to 4 within the element limit.

@@ -117,7 +117,7 @@ func matmulOp(b *builder) *tensor.Tensor {
 	if !ok {
 		return x.Transpose(-1, -2).MatMul(x)
 	}
-	return x.MatMul(b.weight(shape[len(shape)-1], b.intRange("columns", 1, 5)))
+	return x.MatMul(b.weight(shape[len(shape)-1], b.upTo("columns", 5, 70)))
 }
 
 func linearOp(b *builder) *tensor.Tensor {
@@ -125,7 +125,7 @@ func linearOp(b *builder) *tensor.Tensor {
 	if x == nil {
 		return nil
 	}
-	rows := b.intRange("rows", 1, 8)
+	rows := b.upTo("rows", 8, 70)
 	y := x.Linear(b.weight(rows, shape[len(shape)-1]))
 	if b.chance("bias") {
 		y = y.Add(b.input(ir.F32, rows))

@@ -96,13 +96,13 @@ var (
 
 // packedLinear: rows times a packed matrix, with the usual surroundings.
 func packedLinear(b *builder) *tensor.Tensor {
-	width := 32 * b.intRange("blocks", 1, 3)
+	width := 32 * b.upTo("blocks", 3, 9)
 	format := rapid.SampledFrom(packedFormats).Draw(b.t, "format")
 	if b.limits.Elements >= 512 && b.intRange("super", 0, 3) == 3 {
-		format, width = rapid.SampledFrom(superFormats).Draw(b.t, "format"), 256
+		format, width = rapid.SampledFrom(superFormats).Draw(b.t, "format"), 256*b.upTo("super blocks", 1, 2)
 	}
-	rows := b.intRange("rows", 1, 6)
-	x := b.input(ir.F32, b.intRange("tokens", 1, 2), width)
+	rows := b.upTo("rows", 6, 70)
+	x := b.input(ir.F32, b.upTo("tokens", 2, 19), width)
 	y := b.norm(x, width)
 	out := y.Linear(b.packedWeight(format, rows, width))
 	switch b.intRange("more", 0, 3) {
@@ -128,9 +128,9 @@ func embeddingOp(b *builder) *tensor.Tensor {
 
 // attentionOp: grouped heads over a cache with or without a mask.
 func attentionOp(b *builder) *tensor.Tensor {
-	batch, tokens := b.intRange("batch", 1, 2), b.intRange("tokens", 1, 2)
-	kv, group, d := b.intRange("kv heads", 1, 2), b.intRange("group", 1, 2), b.intRange("head", 1, 4)
-	length := b.intRange("length", 1, 6)
+	batch, tokens := b.intRange("batch", 1, 2), b.upTo("tokens", 2, 5)
+	kv, group, d := b.intRange("kv heads", 1, 2), b.upTo("group", 2, 4), b.upTo("head", 4, 33)
+	length := b.upTo("length", 6, 40)
 	q := b.input(ir.F32, batch, tokens, kv*group, d)
 	if b.chance("projected") {
 		x := b.norm(b.input(ir.F32, batch, tokens, 8), 8)
@@ -173,7 +173,7 @@ func gatedOp(b *builder) *tensor.Tensor {
 	if x == nil {
 		return nil
 	}
-	n, hidden := shape[len(shape)-1], b.intRange("hidden", 1, 6)
+	n, hidden := shape[len(shape)-1], b.upTo("hidden", 6, 70)
 	y := b.norm(x, n)
 	h := y.Linear(b.weight(hidden, n)).Silu().Mul(y.Linear(b.weight(hidden, n)))
 	return x.Add(h.Linear(b.weight(n, hidden)))
