@@ -226,11 +226,20 @@ func BenchmarkMatmul(b *testing.B) {
 	}
 }
 
-// BenchmarkMatmulGate has two matrices in one kernel.
-func BenchmarkMatmulGate(b *testing.B) {
-	r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul("Q6_K", 128, 512, 2048, variant{gate: true, spread: true}) }, 1)
-	r.calls = r.calls[:min(len(r.calls), 8)]
-	r.run(2*matrixBytes("Q6_K", 512, 2048), 4*128*512*2048, nil)
+// BenchmarkGate has two matrices in one kernel, and a folded norm.
+func BenchmarkGate(b *testing.B) {
+	for _, tokens := range []int64{1, 8, 128} {
+		b.Run(fmt.Sprintf("T%d", tokens), func(b *testing.B) {
+			r := newRig(b, 1, func(kb *builder) *ir.UOp {
+				if tokens == 1 {
+					return kb.matvec("Q6_K", 2048, 2048, variant{gate: true, norm: true, spread: true})
+				}
+				return kb.matmul("Q6_K", tokens, 2048, 2048, variant{gate: true, spread: true})
+			}, 1)
+			r.calls = r.calls[:min(len(r.calls), 16)]
+			r.run(2*matrixBytes("Q6_K", 2048, 2048), 4*tokens*2048*2048, nil)
+		})
+	}
 }
 
 func BenchmarkAttention(b *testing.B) {
