@@ -313,8 +313,8 @@ func TestWriterRefuses(t *testing.T) {
 	}{
 		"duplicate key":    {func(w *Writer) { w.Put("a", true); w.Put("a", true) }, `key "a": duplicate key`},
 		"empty key":        {func(w *Writer) { w.Put("", true) }, "1 to 65535"},
-		"plain int":        {func(w *Writer) { w.Put("a", 1) }, "of Go int"},
-		"map":              {func(w *Writer) { w.Put("a", map[string]int{}) }, "of Go map"},
+		"plain int":        {func(w *Writer) { w.Put("a", 1) }, "type int of Go"},
+		"map":              {func(w *Writer) { w.Put("a", map[string]int{}) }, "type map[string]int of Go"},
 		"alignment":        {func(w *Writer) { w.Put(alignmentKey, uint32(24)) }, "power of two"},
 		"late alignment":   {func(w *Writer) { w.Add("x", F32, []int{1}, ok); w.Put(alignmentKey, uint32(64)) }, "before any tensor"},
 		"duplicate tensor": {func(w *Writer) { w.Add("x", F32, []int{1}, ok); w.Add("x", F32, []int{1}, ok) }, "duplicate tensor"},
