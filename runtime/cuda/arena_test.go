@@ -1,0 +1,106 @@
+package cuda
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tgc/runtime/cuda/driver"
+)
+
+// fakeMemory hands out addresses far apart, up to a limit of bytes.
+type fakeMemory struct {
+	limit, used int64
+	next        driver.Ptr
+	sizes       map[driver.Ptr]int64
+}
+
+var errFull = errors.New("full")
+
+func (m *fakeMemory) take(n int64) (driver.Ptr, error) {
+	if m.used+n > m.limit {
+		return 0, errFull
+	}
+	m.next += 1 << 40
+	m.used += n
+	m.sizes[m.next] = n
+	return m.next, nil
+}
+
+func (m *fakeMemory) give(p driver.Ptr) error {
+	n, ok := m.sizes[p]
+	if !ok {
+		return errors.New("not taken")
+	}
+	m.used -= n
+	delete(m.sizes, p)
+	return nil
+}
+
+// Live allocations are aligned, inside memory taken from the driver, and never
+// overlap; when all are released, so is everything taken.
+func TestArena(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		source := &fakeMemory{limit: 4 * blockBytes, sizes: make(map[driver.Ptr]int64)}
+		a := newArena(source.take, source.give)
+		size := rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, blockBytes*3/2))
+		live := make(map[driver.Ptr]int64)
+		var order []driver.Ptr
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if len(order) > 0 && rapid.Bool().Draw(t, "release") {
+				i := rapid.IntRange(0, len(order)-1).Draw(t, "which")
+				p := order[i]
+				if err := a.release(p); err != nil {
+					t.Fatal(err)
+				}
+				delete(live, p)
+				order = append(order[:i], order[i+1:]...)
+				continue
+			}
+			n := size.Draw(t, "size")
+			p, err := a.alloc(n)
+			if errors.Is(err, errFull) {
+				if source.used+footprint(n) <= source.limit {
+					t.Fatalf("%d bytes refused with %d of %d in use", n, source.used, source.limit)
+				}
+				continue
+			}
+			if err != nil || p%alignment != 0 || footprint(n) < n+padding {
+				t.Fatalf("%d bytes at %#x: %v", n, p, err)
+			}
+			within := false
+			for base, length := range source.sizes {
+				within = within || p >= base && p+driver.Ptr(footprint(n)) <= base+driver.Ptr(length)
+			}
+			if !within {
+				t.Fatalf("%d bytes at %#x lie outside the driver's memory", n, p)
+			}
+			for q, m := range live {
+				if p < q+driver.Ptr(footprint(m)) && q < p+driver.Ptr(footprint(n)) {
+					t.Fatalf("%#x+%d overlaps %#x+%d", p, n, q, m)
+				}
+			}
+			live[p] = n
+			order = append(order, p)
+		}
+		var sum int64
+		for _, n := range live {
+			sum += footprint(n)
+		}
+		if a.bytes != sum || len(a.live) != len(live) {
+			t.Fatalf("%d bytes in %d counted, want %d in %d", a.bytes, len(a.live), sum, len(live))
+		}
+		for _, p := range order {
+			if err := a.release(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if source.used != 0 || a.bytes != 0 || len(a.blocks) != 0 {
+			t.Fatalf("%d bytes are kept after all is released", source.used)
+		}
+		if a.release(256) == nil {
+			t.Fatal("a stray address was released")
+		}
+	})
+}

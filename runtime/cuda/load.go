@@ -1,0 +1,225 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+	"sync"
+
+	"tgc/ir/program"
+	"tgc/runtime"
+	"tgc/runtime/cuda/driver"
+)
+
+// Executable is a program loaded on a device.
+type Executable struct {
+	device   *Device
+	program  *program.Program
+	rendered *Rendered
+	kernel   driver.Kernel // without parameters
+	stats    Stats
+}
+
+// Stats are figures of a kernel's machine code.
+type Stats struct {
+	Registers   int // of a thread
+	LocalBytes  int // of a thread: stack and spilled registers
+	SharedBytes int // of a block, static and dynamic
+}
+
+// code is machine code on the device.
+type code struct {
+	module   driver.Module
+	function driver.Func
+	stats    Stats
+}
+
+// Program is what was loaded.
+func (e *Executable) Program() *program.Program { return e.program }
+
+// Source is the PTX.
+func (e *Executable) Source() string { return e.rendered.Text }
+
+// Stats are figures of the machine code.
+func (e *Executable) Stats() Stats { return e.stats }
+
+// Load renders and assembles programs, as many at once as there are processors.
+// Equal texts are assembled once, and once for all processes that share the
+// cache.
+func (d *Device) Load(ctx context.Context, programs []*program.Program) ([]runtime.Executable, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := make(map[*program.Program]int)
+	var distinct []*program.Program
+	for _, p := range programs {
+		if _, seen := first[p]; !seen {
+			first[p] = len(distinct)
+			distinct = append(distinct, p)
+		}
+	}
+	loaded, errs := make([]*Executable, len(distinct)), make([]error, len(distinct))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(goruntime.GOMAXPROCS(0), len(distinct)) {
+		workers.Go(func() {
+			for i := range next {
+				if loaded[i], errs[i] = d.load(ctx, distinct[i]); errs[i] != nil {
+					cancel()
+				}
+			}
+		})
+	}
+	for i := range distinct {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	if err := firstError(errs); err != nil {
+		return nil, err
+	}
+	out := make([]runtime.Executable, len(programs))
+	for i, p := range programs {
+		out[i] = loaded[first[p]]
+	}
+	return out, nil
+}
+
+// firstError prefers the error that made the others be cancelled.
+func firstError(errs []error) error {
+	var cancelled error
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case errors.Is(err, context.Canceled):
+			cancelled = err
+		default:
+			return err
+		}
+	}
+	return cancelled
+}
+
+func (d *Device) load(ctx context.Context, p *program.Program) (*Executable, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	if d.options.Renderer == nil {
+		return nil, errors.New("cuda: the device was opened without a renderer")
+	}
+	rendered, err := d.options.Renderer(p, d.desc)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	e := &Executable{device: d, program: p, rendered: rendered}
+	for _, i := range rendered.Params {
+		if p.Params[i].Kind == program.ParamTable {
+			return nil, fmt.Errorf("cuda: kernel %s: a table as parameter %d, want it in the text", p.Name, i)
+		}
+	}
+	c, err := d.compile(ctx, rendered)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: kernel %s: %w", p.Name, err)
+	}
+	if e.kernel, err = rendered.launch(c.function); err != nil {
+		return nil, fmt.Errorf("cuda: kernel %s: %w", p.Name, err)
+	}
+	e.stats = c.stats
+	if c.stats.LocalBytes > 0 && d.options.Warn != nil {
+		d.options.Warn(fmt.Sprintf("kernel %s: %d registers and %d bytes of stack a thread: spilled registers are slow",
+			p.Name, c.stats.Registers, c.stats.LocalBytes))
+	}
+	return e, nil
+}
+
+// compile loads the machine code of a text, from memory, the cache or the
+// assembler.
+func (d *Device) compile(ctx context.Context, r *Rendered) (*code, error) {
+	key := strings.Join([]string{d.asm.fingerprint(), r.Entry, r.Text}, "\n")
+	d.mu.Lock()
+	c := d.loaded[key]
+	d.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	if cubin, hit := d.cache.Get(key); hit {
+		if c, err := d.module(cubin, r); err == nil {
+			return d.keep(key, c)
+		} // machine code that does not load is assembled again
+	}
+	cubin, log, err := d.asm.assemble(ctx, r.Entry, r.Text)
+	if err != nil {
+		return nil, assemblyError(err, log)
+	}
+	if c, err = d.module(cubin, r); err != nil {
+		return nil, assemblyError(err, log)
+	}
+	_ = d.cache.Put(key, cubin) // a full or read-only cache is no failure
+	return d.keep(key, c)
+}
+
+// assemblyError adds what the assembler said.
+func assemblyError(err error, log string) error {
+	if log = strings.TrimSpace(log); log == "" {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, log)
+}
+
+// module loads machine code and reads its figures.
+func (d *Device) module(cubin []byte, r *Rendered) (*code, error) {
+	c := &code{}
+	err := d.with(func() error {
+		m, log, err := d.drv.ModuleLoad(cubin)
+		if err != nil {
+			return assemblyError(err, log)
+		}
+		c.module = m
+		if err := d.function(c, r); err != nil {
+			return errors.Join(err, d.drv.ModuleUnload(m))
+		}
+		return nil
+	})
+	return c, err
+}
+
+func (d *Device) function(c *code, r *Rendered) error {
+	var err error
+	if c.function, err = d.drv.ModuleFunction(c.module, r.Entry); err != nil {
+		return err
+	}
+	threads := 0
+	for _, read := range []struct {
+		attribute driver.FuncAttribute
+		to        *int
+	}{
+		{driver.FuncRegisters, &c.stats.Registers},
+		{driver.FuncLocalBytes, &c.stats.LocalBytes},
+		{driver.FuncSharedBytes, &c.stats.SharedBytes},
+		{driver.FuncMaxThreads, &threads},
+	} {
+		if *read.to, err = d.drv.FuncAttribute(c.function, read.attribute); err != nil {
+			return err
+		}
+	}
+	if want := max(r.Block[0], 1) * max(r.Block[1], 1) * max(r.Block[2], 1); want > threads {
+		return fmt.Errorf("%d threads a block, %d registers each: the device runs at most %d", want, c.stats.Registers, threads)
+	}
+	if !r.Dynamic {
+		return nil
+	}
+	c.stats.SharedBytes += r.Shared
+	return d.drv.FuncSetAttribute(c.function, driver.FuncDynamicShared, r.Shared)
+}
+
+// keep records loaded code; another goroutine may have been faster.
+func (d *Device) keep(key string, c *code) (*code, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if other := d.loaded[key]; other != nil {
+		return other, d.with(func() error { return d.drv.ModuleUnload(c.module) })
+	}
+	d.loaded[key] = c
+	return c, nil
+}

@@ -1,0 +1,174 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"tgc/runtime"
+	"tgc/runtime/cuda/driver"
+)
+
+// memory is a part of the arena.
+type memory struct {
+	device   *Device
+	base     driver.Ptr
+	size     int64
+	readOnly bool
+	source   []byte // imported bytes, which outlive the memory
+	freed    atomic.Bool
+}
+
+// Usage is the device memory in use by this device.
+type Usage struct {
+	Allocations   int
+	Bytes         int64 // of them, with padding
+	ReservedBytes int64 // taken from the driver
+}
+
+// Usage reports the memory in use: what leaks stays in it.
+func (d *Device) Usage() Usage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	u := Usage{Allocations: len(d.arena.live), Bytes: d.arena.bytes}
+	for _, b := range d.arena.blocks {
+		u.ReservedBytes += b.size
+	}
+	return u
+}
+
+// Alloc returns zeroed device memory. Where there is not enough the error is an
+// *OutOfMemoryError.
+func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
+	m, err := d.reserve(size)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.zero(m, 0, footprint(size)); err != nil {
+		m.Free()
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	return m, nil
+}
+
+// Import copies host bytes to the device; the memory is read-only.
+func (d *Device) Import(ctx context.Context, b []byte) (runtime.Memory, error) {
+	m, err := d.reserve(int64(len(b)))
+	if err != nil {
+		return nil, err
+	}
+	m.readOnly, m.source = true, b
+	whole := int64(len(b)) / alignment * alignment
+	err = d.zero(m, whole, footprint(m.size)-whole) // the padding; the bytes land on top
+	if err == nil {
+		err = d.staging.upload(ctx, m.base, b)
+	}
+	if err != nil {
+		m.Free()
+		return nil, fmt.Errorf("cuda: import of %d bytes: %w", len(b), err)
+	}
+	return m, nil
+}
+
+// zero clears a part of a memory's footprint and waits for it.
+func (d *Device) zero(m *memory, offset, bytes int64) error {
+	return d.with(func() error {
+		if err := d.drv.Fill(m.base+driver.Ptr(offset), 0, uint64(bytes), d.stream); err != nil {
+			return err
+		}
+		return d.drv.StreamSynchronize(d.stream)
+	})
+}
+
+// maxAllocation bounds sizes so that rounding up cannot overflow.
+const maxAllocation = 1 << 46
+
+func (d *Device) reserve(size int64) (*memory, error) {
+	if size < 0 || size > maxAllocation {
+		return nil, fmt.Errorf("cuda: allocation of %d bytes", size)
+	}
+	m := &memory{device: d, size: size}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.with(func() error {
+		var err error
+		if m.base, err = d.arena.alloc(size); driver.CodeOf(err) == driver.OutOfMemory {
+			err = d.outOfMemory(size)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// outOfMemory describes a failed allocation.
+func (d *Device) outOfMemory(size int64) error {
+	free, total, err := d.drv.MemInfo()
+	if err != nil {
+		return errors.Join(ErrOutOfMemory, err)
+	}
+	return &OutOfMemoryError{Device: d.Name(), Asked: size, Held: d.arena.bytes, Free: int64(free), Total: int64(total)}
+}
+
+// take is the arena's source.
+func (d *Device) take(bytes int64) (driver.Ptr, error) { return d.drv.MemAlloc(uint64(bytes)) }
+
+// Size is the size asked for, in bytes.
+func (m *memory) Size() int64 { return m.size }
+
+// Host is nil: the host does not see device memory.
+func (m *memory) Host() []byte { return nil }
+
+// Free returns the memory. No step that uses it may run afterwards; one that
+// does is an error.
+func (m *memory) Free() {
+	if m.freed.Swap(true) {
+		return
+	}
+	d := m.device
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return
+	}
+	// A refusal means that the context is gone and the memory with it.
+	_ = d.with(func() error { return d.arena.release(m.base) })
+}
+
+// Read copies device bytes to the host.
+func (m *memory) Read(ctx context.Context, offset int64, into []byte) error {
+	if err := m.check("read", offset, len(into)); err != nil || len(into) == 0 {
+		return err
+	}
+	if err := m.device.staging.download(ctx, into, m.base+driver.Ptr(offset)); err != nil {
+		return fmt.Errorf("cuda: read of %d bytes: %w", len(into), err)
+	}
+	return nil
+}
+
+// Write copies host bytes to the device.
+func (m *memory) Write(ctx context.Context, offset int64, from []byte) error {
+	if m.readOnly {
+		return errors.New("cuda: write: imported memory is read-only")
+	}
+	if err := m.check("write", offset, len(from)); err != nil || len(from) == 0 {
+		return err
+	}
+	if err := m.device.staging.upload(ctx, m.base+driver.Ptr(offset), from); err != nil {
+		return fmt.Errorf("cuda: write of %d bytes: %w", len(from), err)
+	}
+	return nil
+}
+
+func (m *memory) check(what string, offset int64, n int) error {
+	switch {
+	case m.freed.Load():
+		return fmt.Errorf("cuda: %s: the memory has been freed", what)
+	case offset < 0 || offset > m.size || int64(n) > m.size-offset:
+		return fmt.Errorf("cuda: %s: %d bytes at %d of a buffer of %d", what, n, offset, m.size)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tgc/runtime/cuda/driver"
+)
+
+// profile is a second graph of the step: the calls in a chain with a mark
+// before the first and behind each. Marks inside a graph are passed without the
+// host, so that a short kernel's time holds no launch from the host.
+type profile struct {
+	exec  driver.GraphExec
+	nodes []driver.Node // by call
+	marks []driver.Event
+}
+
+// Profile runs the step once, its calls one after the other, and reports the
+// time of each. Kernels do not overlap here and start with the caches as the
+// one before left them; an edge of some microsecond is part of every time.
+func (r *Recording) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := r.usable(); err != nil {
+		return nil, err
+	}
+	changed, err := r.setVars(vars)
+	if err != nil || len(r.calls) == 0 {
+		return nil, err
+	}
+	var times []time.Duration
+	err = r.device.with(func() error {
+		if r.profile == nil {
+			if r.profile, err = r.buildProfile(); err != nil {
+				return err
+			}
+		}
+		if err := r.refresh(changed); err != nil {
+			return err
+		}
+		times, err = r.profile.run(r.device)
+		return err
+	})
+	if err != nil {
+		return nil, r.explain(ctx, vars, err)
+	}
+	return times, nil
+}
+
+// refresh brings the parameters of both graphs up to date.
+func (r *Recording) refresh(changed []int) error {
+	drv := r.device.drv
+	for _, i := range changed {
+		if r.graph == 0 {
+			break
+		}
+		if err := drv.GraphSetKernel(r.graph, r.calls[i].node, &r.calls[i].kernel); err != nil {
+			return err
+		}
+	}
+	for i := range r.calls {
+		if len(r.calls[i].vars) == 0 {
+			continue
+		}
+		if err := drv.GraphSetKernel(r.profile.exec, r.profile.nodes[i], &r.calls[i].kernel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Recording) buildProfile() (p *profile, err error) {
+	drv := r.device.drv
+	g, err := drv.GraphCreate()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, drv.GraphDestroy(g)) }()
+	p = &profile{}
+	defer func() {
+		if err != nil {
+			p.free(drv)
+		}
+	}()
+	last, err := p.mark(drv, g, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.calls {
+		node, err := drv.GraphAddKernel(g, []driver.Node{last}, &r.calls[i].kernel)
+		if err != nil {
+			return nil, fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
+		}
+		p.nodes = append(p.nodes, node)
+		if last, err = p.mark(drv, g, []driver.Node{node}); err != nil {
+			return nil, err
+		}
+	}
+	p.exec, err = drv.GraphInstantiate(g)
+	return p, err
+}
+
+// mark adds a mark behind a node.
+func (p *profile) mark(drv driver.Driver, g driver.Graph, after []driver.Node) (driver.Node, error) {
+	e, err := drv.EventCreate(true)
+	if err != nil {
+		return 0, err
+	}
+	p.marks = append(p.marks, e)
+	return drv.GraphAddEventRecord(g, after, e)
+}
+
+func (p *profile) run(d *Device) ([]time.Duration, error) {
+	if err := d.drv.GraphLaunch(p.exec, d.stream); err != nil {
+		return nil, err
+	}
+	if err := d.drv.StreamSynchronize(d.stream); err != nil {
+		return nil, err
+	}
+	times := make([]time.Duration, len(p.nodes))
+	for i := range times {
+		var err error
+		if times[i], err = d.drv.EventElapsed(p.marks[i], p.marks[i+1]); err != nil {
+			return nil, err
+		}
+	}
+	return times, nil
+}
+
+// free drops the graph and its marks. What a lost context refuses is gone.
+func (p *profile) free(drv driver.Driver) {
+	if p.exec != 0 {
+		_ = drv.GraphExecDestroy(p.exec)
+	}
+	for _, e := range p.marks {
+		_ = drv.EventDestroy(e)
+	}
+}

@@ -1,0 +1,262 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"tgc/ir/program"
+	"tgc/runtime"
+	"tgc/runtime/cuda/driver"
+)
+
+// call is a recorded kernel with its parameters.
+type call struct {
+	exec   *Executable
+	slots  map[int]runtime.View
+	kernel driver.Kernel
+	vars   []variable
+	launch int // number of its launch
+	node   driver.Node
+}
+
+// variable is a parameter that holds the value of a VAR.
+type variable struct {
+	param int
+	name  string
+}
+
+// Recording is a step as a CUDA graph.
+type Recording struct {
+	device   *Device
+	mu       sync.Mutex
+	calls    []call
+	memory   []*memory
+	graph    driver.GraphExec // 0 for no calls at all, and in serial mode
+	profile  *profile         // made when first asked for
+	launched bool             // between Start and Wait
+	freed    bool
+}
+
+// Record captures launches as one graph.
+func (d *Device) Record(_ context.Context, launches []runtime.Launch) (runtime.Recording, error) {
+	r := &Recording{device: d}
+	for i, l := range launches {
+		for _, c := range l.Calls {
+			if err := r.bind(c, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(r.calls) == 0 || d.options.Serial {
+		return r, nil
+	}
+	err := d.with(func() error {
+		var err error
+		r.graph, err = r.build()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cuda: record: %w", err)
+	}
+	return r, nil
+}
+
+// bind fills in the parameters of a call. A grid without blocks is left out.
+func (r *Recording) bind(c runtime.Call, launch int) error {
+	e, ok := c.Exec.(*Executable)
+	if !ok || e.device != r.device {
+		return fmt.Errorf("cuda: record: an executable of another device (%T)", c.Exec)
+	}
+	out := call{exec: e, slots: c.Slots, kernel: e.kernel, launch: launch}
+	out.kernel.Params = make([]uint64, len(e.rendered.Params))
+	for at, i := range e.rendered.Params {
+		param := &e.program.Params[i]
+		if param.Kind == program.ParamVar {
+			out.vars = append(out.vars, variable{at, param.Name})
+			continue
+		}
+		address, err := r.bindBuffer(c, param)
+		if err != nil {
+			return fmt.Errorf("cuda: record kernel %s: slot %d: %w", e.program.Name, param.Slot, err)
+		}
+		out.kernel.Params[at] = uint64(address)
+	}
+	if out.kernel.Grid[0] > 0 {
+		r.calls = append(r.calls, out)
+	}
+	return nil
+}
+
+func (r *Recording) bindBuffer(c runtime.Call, p *program.Param) (driver.Ptr, error) {
+	view, ok := c.Slots[p.Slot]
+	if !ok {
+		return 0, errors.New("no buffer is bound")
+	}
+	m, ok := view.Memory.(*memory)
+	switch {
+	case !ok || m.device != r.device:
+		return 0, fmt.Errorf("memory of another device (%T)", view.Memory)
+	case m.freed.Load():
+		return 0, errors.New("the memory has been freed")
+	case p.Write && m.readOnly:
+		return 0, errors.New("the kernel writes imported memory, which is read-only")
+	case view.Offset < 0 || view.Offset+p.Bytes > m.size:
+		return 0, fmt.Errorf("%d bytes at offset %d of a buffer of %d", p.Bytes, view.Offset, m.size)
+	}
+	address := m.base + driver.Ptr(view.Offset)
+	if p.Align > 0 && address%driver.Ptr(p.Align) != 0 {
+		return 0, fmt.Errorf("address %#x is not aligned to %d", uint64(address), p.Align)
+	}
+	r.memory = append(r.memory, m)
+	return address, nil
+}
+
+// Run replays the step and waits for its end. A kernel that faults is a
+// *FaultError; the device is lost then.
+func (r *Recording) Run(ctx context.Context, vars map[string]int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.start(ctx, vars)
+	if err == nil {
+		err = r.wait()
+	}
+	return r.explain(ctx, vars, err)
+}
+
+// Start queues the step without waiting: several may be queued, in order. It
+// copies the variables.
+func (r *Recording) Start(ctx context.Context, vars map[string]int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.explain(ctx, vars, r.start(ctx, vars))
+}
+
+// Wait waits for all steps that were started.
+func (r *Recording) Wait(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.explain(ctx, nil, r.wait())
+}
+
+func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := r.usable(); err != nil {
+		return err
+	}
+	changed, err := r.setVars(vars)
+	if err != nil || len(r.calls) == 0 {
+		return err
+	}
+	if r.graph == 0 {
+		return r.serial(ctx)
+	}
+	r.launched = true
+	return r.device.with(func() error {
+		for _, i := range changed {
+			if err := r.device.drv.GraphSetKernel(r.graph, r.calls[i].node, &r.calls[i].kernel); err != nil {
+				return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
+			}
+		}
+		return r.device.drv.GraphLaunch(r.graph, r.device.stream)
+	})
+}
+
+func (r *Recording) wait() error {
+	if !r.launched {
+		return nil
+	}
+	r.launched = false
+	return r.device.with(func() error { return r.device.drv.StreamSynchronize(r.device.stream) })
+}
+
+// usable reports use after free, which on a GPU would be silent.
+func (r *Recording) usable() error {
+	if r.freed {
+		return errors.New("cuda: the recording has been freed")
+	}
+	for _, m := range r.memory {
+		if m.freed.Load() {
+			return fmt.Errorf("cuda: a buffer of %d bytes has been freed that the step uses", m.size)
+		}
+	}
+	return nil
+}
+
+// setVars fills variables in and lists the calls where one has changed.
+func (r *Recording) setVars(vars map[string]int64) (changed []int, err error) {
+	for i := range r.calls {
+		c := &r.calls[i]
+		differs := false
+		for _, v := range c.vars {
+			value, ok := vars[v.name]
+			if !ok {
+				return nil, fmt.Errorf("cuda: kernel %s: variable %q has no value", c.name(), v.name)
+			}
+			if c.kernel.Params[v.param] != uint64(value) {
+				c.kernel.Params[v.param] = uint64(value)
+				differs = true
+			}
+		}
+		if differs {
+			changed = append(changed, i)
+		}
+	}
+	return changed, nil
+}
+
+// serial runs the calls one by one, so that a fault is the last one's.
+func (r *Recording) serial(ctx context.Context) error {
+	for i := range r.calls {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		c := &r.calls[i]
+		err := r.device.with(func() error {
+			if err := r.device.drv.Launch(&c.kernel, r.device.stream); err != nil {
+				return err
+			}
+			return r.device.drv.StreamSynchronize(r.device.stream)
+		})
+		switch {
+		case driver.Sticky(err) && !errors.Is(err, ErrBroken):
+			return c.fault(err)
+		case err != nil:
+			return fmt.Errorf("cuda: kernel %s: %w", c.name(), err)
+		}
+	}
+	return nil
+}
+
+func (c *call) name() string { return c.exec.program.Name }
+
+// Free releases the step. It must not be running.
+func (r *Recording) Free() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.freed {
+		return
+	}
+	r.freed = true
+	d := r.device
+	d.mu.Lock()
+	closed := d.closed
+	d.mu.Unlock()
+	if closed {
+		return
+	}
+	// A refusal means that the context is gone and the graph with it.
+	_ = d.with(func() error {
+		if r.profile != nil {
+			r.profile.free(d.drv)
+		}
+		if r.graph == 0 {
+			return nil
+		}
+		return d.drv.GraphExecDestroy(r.graph)
+	})
+	r.calls, r.memory = nil, nil
+}

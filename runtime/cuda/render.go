@@ -1,0 +1,49 @@
+package cuda
+
+import (
+	"fmt"
+
+	"tgc/ir/program"
+	"tgc/runtime/cuda/driver"
+	"tgc/target"
+)
+
+// Rendered is a program as PTX and how to launch it.
+type Rendered struct {
+	Text  string
+	Entry string // name of the function
+	// Params are indices into the program's Params, one parameter of 8 bytes
+	// each, in this order: addresses of buffers and values of VARs. Tables are
+	// part of the text.
+	Params []int
+	Blocks int64  // on the grid's x axis
+	Block  [3]int // threads in x, y, z
+	Shared int    // bytes of shared memory
+	// Dynamic says that Shared is given at launch, else the text reserves it.
+	Dynamic bool
+	// WaitsGrid says that the kernel waits for its predecessor itself before it
+	// touches what that one writes.
+	WaitsGrid bool
+}
+
+// Renderer renders a program for a GPU.
+type Renderer func(p *program.Program, desc *target.Desc) (*Rendered, error)
+
+// maxBlocks is the driver's limit of a grid's x axis.
+const maxBlocks = 1<<31 - 1
+
+// launch is the shape of a rendered kernel as the driver takes it, without
+// parameters.
+func (r *Rendered) launch(f driver.Func) (driver.Kernel, error) {
+	if r.Blocks < 0 || r.Blocks > maxBlocks {
+		return driver.Kernel{}, fmt.Errorf("%d blocks, want at most %d", r.Blocks, maxBlocks)
+	}
+	k := driver.Kernel{Func: f, Grid: [3]uint32{uint32(r.Blocks), 1, 1}}
+	for axis, n := range r.Block {
+		k.Block[axis] = uint32(max(n, 1))
+	}
+	if r.Dynamic {
+		k.Shared = uint32(r.Shared)
+	}
+	return k, nil
+}

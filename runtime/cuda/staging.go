@@ -1,0 +1,149 @@
+package cuda
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"tgc/runtime/cuda/driver"
+)
+
+const (
+	// slotBytes is a pinned buffer: long enough that a copy runs at the bus's
+	// rate, short enough that filling and copying overlap.
+	slotBytes = 4 << 20
+	// slotCount bounds the buffers: one core fills some 10 GB/s, a bus takes up
+	// to 50.
+	slotCount = 8
+)
+
+// slot is a pinned buffer with a queue of its own.
+type slot struct {
+	buffer []byte
+	stream driver.Stream
+}
+
+// staging moves bytes between the host's ordinary memory and the device through
+// pinned buffers, which are made when they are first needed.
+type staging struct {
+	device *Device
+	idle   chan *slot
+	mu     sync.Mutex
+	all    []*slot
+}
+
+func newStaging(d *Device) *staging {
+	return &staging{device: d, idle: make(chan *slot, slotCount)}
+}
+
+// acquire returns an idle slot, a new one while there are few.
+func (s *staging) acquire() (*slot, error) {
+	select {
+	case one := <-s.idle:
+		return one, nil
+	default:
+	}
+	s.mu.Lock()
+	if len(s.all) < slotCount {
+		defer s.mu.Unlock()
+		return s.create()
+	}
+	s.mu.Unlock()
+	return <-s.idle, nil
+}
+
+func (s *staging) create() (*slot, error) {
+	buffer, err := s.device.drv.HostAlloc(slotBytes)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := s.device.drv.StreamCreate()
+	if err != nil {
+		return nil, errors.Join(err, s.device.drv.HostFree(buffer))
+	}
+	one := &slot{buffer: buffer, stream: stream}
+	s.all = append(s.all, one)
+	return one, nil
+}
+
+// close gives the slots back. Nothing may be under way.
+func (s *staging) close() error {
+	var errs []error
+	for _, one := range s.all {
+		errs = append(errs, s.device.drv.StreamDestroy(one.stream), s.device.drv.HostFree(one.buffer))
+	}
+	s.all = nil
+	return errors.Join(errs...)
+}
+
+// move copies a chunk: from is host bytes, at its offset in the whole.
+type move func(one *slot, offset, size int64) error
+
+// each runs a move over all chunks of n bytes, several at a time.
+func (s *staging) each(ctx context.Context, n int64, f move) error {
+	chunks := (n + slotBytes - 1) / slotBytes
+	var next atomic.Int64
+	work := func() error {
+		return s.device.with(func() error {
+			one, err := s.acquire()
+			if err != nil {
+				return err
+			}
+			defer func() { s.idle <- one }()
+			for i := next.Add(1) - 1; i < chunks; i = next.Add(1) - 1 {
+				if ctx.Err() != nil {
+					return context.Cause(ctx)
+				}
+				if err := f(one, i*slotBytes, min(slotBytes, n-i*slotBytes)); err != nil {
+					next.Store(chunks)
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if chunks <= 1 {
+		return work()
+	}
+	errs := make([]error, min(slotCount, chunks))
+	var workers sync.WaitGroup
+	for i := range errs {
+		workers.Go(func() { errs[i] = work() })
+	}
+	workers.Wait()
+	return firstError(errs)
+}
+
+// upload copies host bytes to the device.
+func (s *staging) upload(ctx context.Context, to driver.Ptr, from []byte) error {
+	drv := s.device.drv
+	return s.each(ctx, int64(len(from)), func(one *slot, offset, size int64) error {
+		copy(one.buffer, from[offset:offset+size])
+		if err := drv.CopyToDevice(to+driver.Ptr(offset), one.buffer[:size], one.stream); err != nil {
+			return err
+		}
+		if err := drv.StreamSynchronize(one.stream); err != nil {
+			return err
+		}
+		if s.device.options.Progress != nil {
+			s.device.options.Progress(size)
+		}
+		return nil
+	})
+}
+
+// download copies device bytes to the host.
+func (s *staging) download(ctx context.Context, to []byte, from driver.Ptr) error {
+	drv := s.device.drv
+	return s.each(ctx, int64(len(to)), func(one *slot, offset, size int64) error {
+		if err := drv.CopyToHost(one.buffer[:size], from+driver.Ptr(offset), one.stream); err != nil {
+			return err
+		}
+		if err := drv.StreamSynchronize(one.stream); err != nil {
+			return err
+		}
+		copy(to[offset:offset+size], one.buffer)
+		return nil
+	})
+}
