@@ -218,8 +218,16 @@ func lowerKernels(ctx context.Context, s *state) error {
 	return nil
 }
 
+// lower turns the planned kernel into a program. A plan that lowering refuses
+// is dropped for the empty one, which every kernel has, and the reason is kept
+// in the records: slower, but right.
 func (k *Kernel) lower(s *state) error {
 	p, err := kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
+	if err != nil && len(k.Plan.Opts) > 0 {
+		k.Records = append(k.Records, heuristic.Record{Heuristic: "lower", Reason: "refused", Detail: k.Plan.String() + ": " + err.Error()})
+		k.Plan = kernel.Plan{}
+		p, err = kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
+	}
 	if err != nil {
 		return err
 	}
