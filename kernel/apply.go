@@ -19,6 +19,7 @@ type planned struct {
 	roles    []role    // by index into ranges
 	fma      bool
 	prefetch map[int]int64 // slot -> bytes ahead
+	desc     *target.Desc
 	simplify *rewrite.Simplifier
 	bounds   *ir.Bounds
 }
@@ -40,6 +41,7 @@ type segment struct {
 type axisPlan struct {
 	axis     Axis
 	segments []segment
+	top      []segment // from the high end
 	rest     role
 	padTo    int64
 	stage    bool
@@ -70,6 +72,9 @@ type applier struct {
 	order  map[*ir.UOp]orderKey
 	splits map[*ir.UOp]*split
 	gates  [][]*ir.UOp // by store
+	// threads is the number of threads of a block that the plan asks for, 1 on
+	// a CPU.
+	threads int64
 }
 
 // orderKey sorts ranges: by axis, then high digits first.
@@ -86,6 +91,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	for _, p := range plans {
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
+	ap.threads = plannedThreads(plans)
 	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
 	sink, plans = ap.hoistInvariant(sink, plans)
 	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
@@ -100,6 +106,29 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	}
 	sink = ap.packSums(sink, plans)
 	return ap.finish(sink, global)
+}
+
+// plannedThreads is the number of threads a block for which a plan asks: those
+// that share points, times those that share a reduce.
+func plannedThreads(plans []axisPlan) int64 {
+	points, reduce := int64(1), int64(1)
+	for _, p := range plans {
+		n := int64(1)
+		for _, seg := range append(p.segments[:len(p.segments):len(p.segments)], p.top...) {
+			if seg.role.isThread() {
+				n *= seg.size
+			}
+		}
+		switch p.axis.Kind {
+		case StoreAxis:
+			points *= n
+		case ReduceAxis:
+			reduce = max(reduce, n)
+		case StageAxis:
+			points = max(points, n)
+		}
+	}
+	return min(points*reduce, maxThreads)
 }
 
 // planPacks turns PACK Opts into segments.
@@ -177,8 +206,21 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 	}
 	s := &split{}
 	rest := ap.ceilDiv(extent, at)
-	if !rest.IsInt(1) || len(digits) == 0 {
+	for k := len(p.top) - 1; k >= 0; k-- {
+		rest = ap.ceilDiv(rest, p.top[k].size)
+	}
+	if !rest.IsInt(1) || len(digits)+len(p.top) == 0 {
 		digits = append(digits, digit{rng: ap.newRange(rest), stride: at, role: p.rest})
+		if n, ok := rest.Int(); ok && len(p.top) > 0 {
+			at *= max(n, 1)
+		}
+	}
+	for k := len(p.top) - 1; k >= 0; k-- {
+		if p.top[k].size == 1 {
+			continue
+		}
+		add(at, p.top[k].size, p.top[k].role)
+		at *= p.top[k].size
 	}
 	s.value = a.Index(0)
 	for i := len(digits) - 1; i >= 0; i-- {
@@ -319,18 +361,32 @@ func (ap *applier) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		}
 	}
 	var out *ir.UOp
-	for i := len(s.digits) - 1; i >= 0; i-- {
+	for _, d := range s.nest() {
 		if !tuple {
-			values[0] = a.Reduce(arg.Op, values[0], s.digits[i].rng)
+			values[0] = a.Reduce(arg.Op, values[0], d.rng)
 			out = values[0]
 			continue
 		}
-		out = a.TupleReduce(values, s.digits[i].rng, src[arg.N+1:2*arg.N+1], src[2*arg.N+1:])
+		out = a.TupleReduce(values, d.rng, src[arg.N+1:2*arg.N+1], src[2*arg.N+1:])
 		for k := range values {
 			values[k] = a.Proj(out, k)
 		}
 	}
 	return out
+}
+
+// nest orders the digits of a reduce, innermost first. Threads come last: each
+// first sums up its own points.
+func (s *split) nest() []digit {
+	var inner, threads []digit
+	for i := len(s.digits) - 1; i >= 0; i-- {
+		if d := s.digits[i]; d.role.isThread() {
+			threads = append(threads, d)
+		} else {
+			inner = append(inner, d)
+		}
+	}
+	return append(inner, threads...)
 }
 
 // plainIdentity is the neutral element of a plain reduce.
@@ -346,7 +402,7 @@ func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 
 // finish collects ranges with their roles and the stores.
 func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
-	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, simplify: ap.simp, bounds: ap.bounds}
+	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
 	for i, store := range sink.Src {
 		p.stores = append(p.stores, plannedStore{node: store, gates: ap.gates[i]})
 	}

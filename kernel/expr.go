@@ -99,6 +99,9 @@ func (l *lowerer) constant(u *ir.UOp) *program.Value {
 
 func (l *lowerer) rangeVal(u *ir.UOp) val {
 	i := l.free.index[u]
+	if l.threads.has(i) {
+		return val{v: l.threadIndex(i)}
+	}
 	for d := l.top(); d >= 0; d-- {
 		if v := l.stack[d].index[i]; v != nil {
 			return val{v: v, depth: d}
@@ -336,6 +339,12 @@ func (l *lowerer) settle(x val) val {
 
 // foldLanes folds some digits of a value.
 func (l *lowerer) foldLanes(op ir.Op, x val, over rangeSet) val {
+	if threads := over.meet(l.threads); !threads.empty() {
+		if rest := over.minus(threads); !rest.empty() {
+			x = l.foldLanes(op, x, rest)
+		}
+		return l.foldThreads(op, x, threads)
+	}
 	out := val{depth: x.depth, pend: x.pend.minus(over)}
 	for _, i := range x.digits {
 		if !over.has(i) {
@@ -415,7 +424,7 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 		return val{}, false
 	}
 	if u.Op == ir.OpMul {
-		x, y = l.factors(x, y)
+		x, y = l.factors(x, y, u)
 	} else if x.pend != y.pend {
 		return val{}, false
 	}
@@ -433,7 +442,7 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 	p := false
 	switch u.Op {
 	case ir.OpReduce:
-		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.roles[l.free.index[u.ReduceRange()]] == roleLane || l.mayPend(u.Src[0]))
+		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.index[u.ReduceRange()]) || l.mayPend(u.Src[0]))
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
 		for _, s := range u.Src {
 			p = p || l.mayPend(s)
@@ -444,15 +453,15 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 }
 
 // factors prepares two factors: at most one stays pending, and the other does
-// not depend on its pending lanes.
-func (l *lowerer) factors(x, y val) (val, val) {
+// not depend on its pending lanes or threads. They are those of the product u.
+func (l *lowerer) factors(x, y val, u *ir.UOp) (val, val) {
 	if !x.pend.empty() && !y.pend.empty() {
 		y = l.settle(y)
 	}
-	if !x.pend.empty() && dependsOn(y, x.pend) {
+	if !x.pend.empty() && (dependsOn(y, x.pend) || !l.free.of(u.Src[1]).meet(l.threads).meet(x.pend).empty()) {
 		x = l.settle(x)
 	}
-	if !y.pend.empty() && dependsOn(x, y.pend) {
+	if !y.pend.empty() && (dependsOn(x, y.pend) || !l.free.of(u.Src[0]).meet(l.threads).meet(y.pend).empty()) {
 		y = l.settle(y)
 	}
 	return x, y

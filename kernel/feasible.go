@@ -37,5 +37,5 @@ func Feasible(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) error {
 			}
 		}
 	}
-	return nil
+	return l.checkThreads()
 }

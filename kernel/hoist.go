@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/target"
 )
 
 // hoister moves expressions inside reduces into STAGEs: the STAGE Opt.
@@ -177,19 +178,49 @@ func (h *hoister) stage(u *ir.UOp) {
 		rename[r] = h.ap.newRange(r.Src[0])
 		ranges, index = append(ranges, rename[r]), append(index, r)
 	}
-	if bytes > int64(h.ap.desc.CacheL2Bytes/2) || len(ranges) == 0 {
+	if bytes > h.ap.stageLimit() || len(ranges) == 0 {
 		return
 	}
 	cuts := Boundaries(a, u)
-	for k, z := range ranges {
+	threads := h.ap.threads
+	for k := len(ranges) - 1; k >= 0; k-- {
+		z := ranges[k]
 		p := axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: StageAxis, Range: z}, rest: roleSerial}
 		if k == len(ranges)-1 && !h.serial.has(inner[k]) {
 			p.segments = stageSegments(z, cuts[index[k]], h.ap.desc.VectorBytes/u.DType.Size())
+		}
+		if threads > 1 {
+			p.segments, threads = shareSegments(z, p.segments, threads)
 		}
 		h.fresh = append(h.fresh, p)
 	}
 	src := append([]*ir.UOp{a.Substitute(u, rename)}, ranges...)
 	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
+}
+
+// stageLimit is the most bytes that a hoisted stage may take.
+func (ap *applier) stageLimit() int64 {
+	if ap.desc.Kind == target.GPU {
+		return int64(ap.desc.SharedBytes / 2)
+	}
+	return int64(ap.desc.CacheL2Bytes / 2)
+}
+
+// shareSegments lets threads of a block fill a stage along a range: they take
+// neighbouring groups of lanes. It returns how many threads are left for outer
+// ranges.
+func shareSegments(z *ir.UOp, segments []segment, threads int64) ([]segment, int64) {
+	n, _ := z.Src[0].Int()
+	var out []segment
+	if len(segments) > 0 && segments[0].role == roleLane {
+		out = append(out, segments[0])
+		n /= segments[0].size
+	}
+	if t := gcd64(n, threads); t > 1 {
+		out = append(out, segment{t, roleLocal})
+		threads /= t
+	}
+	return out, threads
 }
 
 // stageSegments is how a hoisted stage is filled along its last range: lanes,

@@ -27,6 +27,7 @@ const (
 // globalPlan is what Opts say about the whole kernel.
 type globalPlan struct {
 	fma      bool
+	noLocals bool
 	prefetch map[int]int64
 	swaps    [][2]*ir.UOp
 }
@@ -46,7 +47,21 @@ func readPlan(sink *ir.UOp, plan Plan, desc *target.Desc) ([]axisPlan, globalPla
 			return nil, global, fmt.Errorf("kernel: plan: opt %d %q: %w", i, opt, err)
 		}
 	}
+	if global.noLocals {
+		for i := range plans {
+			plans[i].dropLocals()
+		}
+	}
 	return plans, global, nil
+}
+
+// dropLocals makes LOCAL digits loops.
+func (p *axisPlan) dropLocals() {
+	for k := range p.segments {
+		if p.segments[k].role == roleLocal {
+			p.segments[k].role = roleSerial
+		}
+	}
 }
 
 // defaultRole: store ranges of constant extent that every store has run over
@@ -74,11 +89,14 @@ func contains(list []*ir.UOp, u *ir.UOp) bool {
 
 func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalPlan, desc *target.Desc) error {
 	info := opt.Kind.Info()
-	if desc.Kind != target.GPU && !info.CPU {
+	if desc.Kind == target.CPU && !info.CPU {
 		return fmt.Errorf("refused on %s: %s", desc.Name, info.Refusal)
 	}
 	if info.Axis == axisBuffer {
 		return readBufferOpt(sink, opt, global)
+	}
+	if opt.Kind == NOLOCALS {
+		global.noLocals = true
 	}
 	if info.Axis == axisNone {
 		global.fma = global.fma || opt.Kind == FMA
@@ -91,16 +109,23 @@ func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalP
 	if info.Axis == axisStore && p.axis.Kind != StoreAxis {
 		return fmt.Errorf("%s is no store axis", opt.Axis)
 	}
+	if info.Axis == axisPoint && p.axis.Kind == ReduceAxis {
+		return fmt.Errorf("%s is no axis of a store or stage", opt.Axis)
+	}
 	if info.Axis == axisReduce && p.axis.Kind != ReduceAxis {
 		return fmt.Errorf("%s is no reduce axis", opt.Axis)
 	}
 	if opt.Amount < 0 || opt.Amount > math.MaxInt32 {
 		return fmt.Errorf("amount %d, want 0..2^31-1", opt.Amount)
 	}
-	return p.read(opt, info, byName, global)
+	role := info.role
+	if desc.Kind == target.GPU && info.thread != roleNone {
+		role = info.thread
+	}
+	return p.read(opt, info, role, byName, global)
 }
 
-func (p *axisPlan) read(opt Opt, info *OptInfo, byName map[string]*axisPlan, global *globalPlan) error {
+func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*axisPlan, global *globalPlan) error {
 	switch opt.Kind {
 	case STAGE:
 		if p.axis.Kind == StageAxis {
@@ -130,7 +155,7 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, byName map[string]*axisPlan, glo
 		global.swaps = append(global.swaps, [2]*ir.UOp{p.axis.Range, other.axis.Range})
 		return nil
 	}
-	if info.role == roleNone {
+	if role == roleNone {
 		return nil
 	}
 	if p.pack {
@@ -140,10 +165,20 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, byName map[string]*axisPlan, glo
 		p.rest = roleSerial
 		return nil
 	}
-	if err := p.within(opt, info.role); err != nil {
+	if opt.Kind == TC && opt.Amount == 0 {
+		opt.Amount = wordElements // of a lane-wise dot
+	}
+	if err := p.within(opt, role); err != nil {
 		return err
 	}
-	p.segments = append(p.segments, segment{opt.Amount, info.role})
+	if _, constant := p.axis.Size(); info.top && (role == roleGroup || constant) {
+		if !constant {
+			return fmt.Errorf("%s has no constant extent", opt.Axis)
+		}
+		p.top = append(p.top, segment{opt.Amount, role})
+		return nil
+	}
+	p.segments = append(p.segments, segment{opt.Amount, role})
 	return nil
 }
 
@@ -166,6 +201,10 @@ func (p *axisPlan) within(opt Opt, role role) error {
 		limit = maxLanes
 	case roleUnroll:
 		limit = maxCopies
+	case roleLocal, roleGroup:
+		limit = maxThreads
+	case roleWarp:
+		limit = warpSize
 	}
 	for _, seg := range p.segments {
 		if seg.role == role {
@@ -185,7 +224,9 @@ func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
 	}
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
-			global.prefetch[slot] = opt.Amount
+			if opt.Kind == PREFETCH {
+				global.prefetch[slot] = opt.Amount
+			}
 			return nil
 		}
 	}

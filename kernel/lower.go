@@ -70,6 +70,11 @@ type lowerer struct {
 	pending   map[*ir.UOp]bool
 	uses      map[*ir.UOp]int
 	ptrDepths map[*program.Value]int
+	threads   rangeSet
+	digits    map[int]threadDigit // of thread ranges
+	blockSize int64               // threads
+	tid       *program.Value      // flat index of this thread, I64
+	shared    int64               // bytes
 	loopSums  int               // accumulated in the innermost loop being opened
 	accesses  map[int][]*ir.UOp // of PARAMs, by slot
 }
@@ -107,6 +112,9 @@ func newLowerer(p *planned) (*lowerer, error) {
 		return nil, fmt.Errorf("kernel: plan: too many copies and lanes (%d bits of coordinates, at most 128)", offset)
 	}
 	l.collectReduces()
+	if err := l.placeThreads(); err != nil {
+		return nil, err
+	}
 	return l, nil
 }
 
@@ -163,6 +171,7 @@ func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
 func (l *lowerer) run() {
 	l.stack = []*scope{newScope(l.b.Block())}
 	l.makeParams()
+	l.openBlock()
 	var grid []int
 	for i := range l.ranges {
 		if l.roles[i] == roleGrid {

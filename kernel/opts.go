@@ -34,6 +34,7 @@ const (
 	axisNone axisRule = iota
 	axisAny
 	axisStore
+	axisPoint // of a store or a stage
 	axisReduce
 	axisBuffer // p<slot>
 )
@@ -52,6 +53,8 @@ type OptInfo struct {
 	Axis          axisRule
 	Amount        amountRule
 	role          role // of the digit that the Opt splits off; roleNone: no split
+	thread        role // of that digit on a GPU, where it is a thread; roleNone: role
+	top           bool // the digit is taken from the high end
 	CPU           bool // a CPU accepts it
 	Refusal       string
 	Doc           string // one sentence
@@ -78,7 +81,7 @@ func ParseOptKind(name string) (OptKind, bool) {
 // axis: r0 of 2048 with VECTOR r0 32; UNROLL r0 8 becomes 8 serial iterations
 // of 8 copies of 32 lanes.
 var optTable = [numOptKinds]OptInfo{
-	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional,
+	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: roleUnroll,
 		Refusal: "no row of the target's contraction table is used yet by this lowering",
 		Doc:     "Use a contraction (dot or matrix) instruction of the target on the low digit of a reduce.",
 		Before:  "for k in 0..256: acc += i32(u8 w[k]) * i32(i8 y[k])",
@@ -91,23 +94,23 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Repeat the body of a reduce (or stage) loop, so that indices become constants and copies share loads.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "for k in 0..16: acc += f(4k); acc += f(4k+1); acc += f(4k+2); acc += f(4k+3)"},
-	LOCAL: {Name: "LOCAL", Axis: axisStore, Amount: amountNeeded, role: roleSerial, CPU: true,
-		Doc:    "Threads of a block share points of a store range. On a CPU: a serial loop inside the work unit.",
+	LOCAL: {Name: "LOCAL", Axis: axisPoint, Amount: amountNeeded, role: roleSerial, thread: roleLocal, CPU: true,
+		Doc:    "Threads of a block share points of a store range; of a stage's range, they fill it together, in shared memory. On a CPU: a serial loop inside the work unit.",
 		Before: "for n in 0..64 (grid): store",
 		After:  "for n in 0..16 (grid): for i in 0..4 (threads): store 4n+i"},
-	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, CPU: true,
+	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, thread: roleGroup, CPU: true,
 		Doc:    "Threads of a block share the low digit of a reduce and combine through shared memory. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(4k+i); combine over i"},
-	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, CPU: true,
+	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, thread: roleGroup, top: true, CPU: true,
 		Doc:    "As GROUP, of consecutive points for each thread. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(16i+k); combine over i"},
-	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, CPU: true,
+	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, thread: roleWarp, CPU: true,
 		Doc:    "As GROUP within one warp, combined with shuffles. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "lane i of 32: for k in 0..2: acc += f(32k+i); shuffle-combine over i"},
-	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded,
+	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, top: true,
 		Refusal: "a reduce is split over the grid by the schedule (rule R8), which adds the combining kernel",
 		Doc:     "Split a reduce over the grid, with a second step that combines.",
 		Before:  "for k in 0..4096: acc += f(k)",

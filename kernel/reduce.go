@@ -23,6 +23,9 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 	if l.roles[i] == roleSerial || l.roles[i] == roleGrid {
 		return l.serialReduce(u, at)
 	}
+	if l.threads.has(i) && (arg.Op != ir.OpAdd || !l.pends(i)) {
+		return l.threadReduce(u, i, at)
+	}
 	if arg.Op == ir.OpAdd {
 		return l.sum(l.terms(u, at, rangeSet{}))
 	}
@@ -50,11 +53,14 @@ func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 		i := l.free.index[u.ReduceRange()]
-		switch l.roles[i] {
-		case roleLane:
+		switch role := l.roles[i]; {
+		case role.isThread() && l.pends(i):
+			pend.add(i)
+			return l.terms(u.Src[0], at, pend)
+		case role == roleLane:
 			pend.add(i)
 			return l.terms(u.Src[0], at.with(i, laneCoord), pend)
-		case roleUnroll:
+		case role == roleUnroll:
 			var out []term
 			for c := range int32(l.extent[i]) {
 				out = append(out, l.terms(u.Src[0], at.with(i, c), pend)...)
@@ -64,7 +70,7 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 	}
 	if u.Op == ir.OpMul && u.DType.IsFloat() {
 		target := l.laneDigits(u, at)
-		x, y := l.factors(l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target))
+		x, y := l.factors(l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target), u)
 		return []term{{x: x, y: y, isMul: true, pend: pend.union(x.pend).union(y.pend)}}
 	}
 	x := l.lower(u, at)
@@ -81,13 +87,13 @@ func (l *lowerer) alignTerms(terms []term) (digits []int, pend rangeSet) {
 	for k := range terms {
 		t := &terms[k]
 		if extra := t.pend.minus(pend); !extra.empty() {
-			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.list()))
+			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.meet(l.lanes).list()))
 			x.pend = t.pend
 			*t = term{x: l.foldLanes(ir.OpAdd, x, extra), pend: pend}
 		}
 		digits = unionDigits(digits, l.termDigits(*t))
 	}
-	return unionDigits(digits, pend.list()), pend
+	return unionDigits(digits, pend.meet(l.lanes).list()), pend
 }
 
 func (l *lowerer) termDigits(t term) []int {

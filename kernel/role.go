@@ -10,8 +10,14 @@ const (
 	roleSerial      // an iteration of a loop
 	roleUnroll      // a copy of the code
 	roleLane        // a lane of vectors
+	roleLocal       // a thread of a block: points of a store or a stage
+	roleGroup       // a thread of a block: a part of a reduce
+	roleWarp        // a thread of a warp: a part of a reduce
 )
 
-var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane"}
+// isThread reports a digit of the thread's index.
+func (r role) isThread() bool { return r >= roleLocal }
+
+var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane", "local", "group", "warp"}
 
 func (r role) String() string { return roleNames[r] }

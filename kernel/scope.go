@@ -81,6 +81,7 @@ type scope struct {
 	memo    map[memoKey]val
 	derived map[derivedKey]*program.Value
 	words   map[wordKey]word
+	varies  rangeSet // threads on which the number of iterations depends
 }
 
 // derivedKey names a value made from another: an expansion, a fold, a pointer.
@@ -97,7 +98,7 @@ func newScope(b *program.Block) *scope {
 // depth is the scope where something with these free ranges can stand; ok is
 // false if a loop range among them is not open.
 func (l *lowerer) depthOf(free rangeSet) (depth int, ok bool) {
-	rest := free.minus(l.vector)
+	rest := free.minus(l.vector).minus(l.threads)
 	for d := len(l.stack) - 1; d > 0 && !rest.empty(); d-- {
 		if hit := rest.meet(l.stack[d].binds); !hit.empty() {
 			depth = max(depth, d)
@@ -148,6 +149,7 @@ func (l *lowerer) loop(i int, body func(open *program.Loop) []*program.Value) []
 	s := newScope(open.Body)
 	s.binds.add(i)
 	s.index[i] = open.Index
+	s.varies = l.free.of(r.Src[0]).meet(l.threads)
 	l.stack = append(saved[:len(saved):len(saved)], s)
 	l.openPrefetch(i)
 	next := body(open)

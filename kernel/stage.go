@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -8,7 +10,9 @@ import (
 // A STAGE is an array of computed values. Where its ranges are copies or lanes
 // and the index is known at the coordinates of the read, it is no array at all:
 // the value is lowered at that point. Otherwise it is a stack array, filled in
-// the scope of its free ranges: without grid ranges that is the prologue.
+// the scope of its free ranges: without grid ranges that is the prologue. With
+// thread digits among its own ranges it lies in shared memory, and threads fill
+// it together.
 
 // maxStageElements bounds a stack array.
 const maxStageElements = 1 << 20
@@ -22,12 +26,14 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 	array := l.fillStage(stage, at)
 	addr := l.address[u]
 	if addr == nil {
-		own := l.ownLanes(stage)
-		extents := make([]*ir.UOp, 0, len(stage.Src)-1+len(own))
-		for _, z := range append(stage.Src[1:len(stage.Src):len(stage.Src)], own...) {
-			extents = append(extents, l.constantExtent(z))
+		axes := l.stageAxes(stage)
+		index := slices.Clone(axes)
+		copy(index[len(l.ownThreads(stage)):], u.Indices())
+		extents := make([]*ir.UOp, len(axes))
+		for k, z := range axes {
+			extents[k] = l.constantExtent(z)
 		}
-		addr = l.flatten(u, extents, append(u.Indices()[:len(stage.Src)-1:len(stage.Src)-1], own...), true)
+		addr = l.flatten(u, extents, index, true)
 	}
 	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
 }
@@ -80,6 +86,34 @@ func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
 	return out
 }
 
+// sharesStage reports a stage that threads fill together.
+func (l *lowerer) sharesStage(stage *ir.UOp) bool {
+	for _, z := range stage.Src[1:] {
+		if l.threads.has(l.free.index[z]) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownThreads are the thread ranges that the values of a shared stage depend on
+// from outside: its outermost axes.
+func (l *lowerer) ownThreads(stage *ir.UOp) []*ir.UOp {
+	if !l.sharesStage(stage) {
+		return nil
+	}
+	var out []*ir.UOp
+	for _, i := range l.free.of(stage).meet(l.threads).list() {
+		out = append(out, l.ranges[i])
+	}
+	return out
+}
+
+// stageAxes are the axes of a stage's array, outermost first.
+func (l *lowerer) stageAxes(stage *ir.UOp) []*ir.UOp {
+	return append(append(l.ownThreads(stage), stage.Src[1:]...), l.ownLanes(stage)...)
+}
+
 // fillStage makes and fills the array of a STAGE, once per scope of its free
 // ranges and copy of them.
 func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
@@ -101,7 +135,14 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 				fail("a stage is read along other lanes than its own")
 			}
 		}
+		shared := l.sharesStage(stage)
+		if shared && l.repeats() {
+			l.barrier()
+		}
 		l.fillLoops(stage, array, stage.Src[1:], start)
+		if shared {
+			l.barrier()
+		}
 	})
 	s.memo[k] = val{v: array, depth: d}
 	return array
@@ -109,11 +150,14 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 
 func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 	count := int64(1)
-	for _, z := range append(stage.Src[1:len(stage.Src):len(stage.Src)], l.ownLanes(stage)...) {
+	for _, z := range l.stageAxes(stage) {
 		n, _ := l.constantExtent(z).Int()
 		if count *= n; count > maxStageElements {
 			fail("a stage of more than %d elements", maxStageElements)
 		}
+	}
+	if l.sharesStage(stage) {
+		return l.newShared(storedType(stage.DType), count)
 	}
 	var array *program.Value
 	l.in(0, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
@@ -147,7 +191,7 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	a := l.arena
 	var digits []int
 	sum := a.Index(0)
-	for _, z := range append(stage.Src[1:len(stage.Src):len(stage.Src)], l.ownLanes(stage)...) {
+	for _, z := range l.stageAxes(stage) {
 		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
 		if i := l.free.index[z]; l.roles[i] == roleLane {
 			digits = unionDigits(digits, []int{i})
@@ -158,5 +202,14 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 		addr = l.remember(stage, sum)
 	}
 	v := l.expand(l.settle(l.lower(stage.Src[0], at)), digits)
-	l.writeLanes(l.placeOf(array, addr, int64(stage.DType.Size()), at), digits, v)
+	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)
+	if l.sharesStage(stage) {
+		var own rangeSet
+		for _, z := range l.stageAxes(stage) {
+			own.add(l.free.index[z])
+		}
+		l.onlyIf(l.soleThread(own), func() { l.writeLanes(p, digits, v) })
+		return
+	}
+	l.writeLanes(p, digits, v)
 }

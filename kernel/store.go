@@ -67,9 +67,46 @@ func (l *lowerer) emitStore(s plannedStore, at coords) {
 		}
 	}
 	cond := l.storeCondition(s)
-	for _, p := range points {
-		l.write(s.node, cond, digits, p)
+	if !l.onGPU() {
+		for _, p := range points {
+			l.write(s.node, cond, digits, p, l.expand(l.settle(l.lower(s.node.Src[1], p)), digits))
+		}
+		return
 	}
+	values := make([]*program.Value, len(points))
+	for k, p := range points {
+		values[k] = l.expand(l.settle(l.lower(s.node.Src[1], p)), digits)
+		if !cond.IsInt(1) {
+			l.lower(cond, p)
+		}
+		l.storePlace(s.node, p)
+	}
+	l.onlyIf(l.soleThread(l.free.of(s.node)), func() {
+		for k, p := range points {
+			l.write(s.node, cond, digits, p, values[k])
+		}
+	})
+}
+
+// onlyIf runs f under a condition, if there is one.
+func (l *lowerer) onlyIf(cond *program.Value, f func()) {
+	if cond == nil {
+		f()
+		return
+	}
+	l.b.If(cond, func() []*program.Value {
+		l.inLoop(func() []*program.Value { f(); return nil })
+		return nil
+	}, nil)
+}
+
+// storePlace is where a copy of a store goes.
+func (l *lowerer) storePlace(u *ir.UOp, at coords) place {
+	addr := l.address[u]
+	if addr == nil {
+		addr = l.flatten(u, u.Src[0].Src, u.Indices(), false)
+	}
+	return l.placeOf(l.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
 }
 
 // storeCondition is what must hold for a point to be written: the gates of
@@ -104,22 +141,15 @@ func (l *lowerer) storeCondition(s plannedStore) *ir.UOp {
 }
 
 // write emits one copy of a store.
-func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords) {
-	value := l.settle(l.lower(u.Src[1], at))
-	v := l.expand(value, digits)
-	addr := l.address[u]
-	if addr == nil {
-		addr = l.flatten(u, u.Src[0].Src, u.Indices(), false)
-	}
-	base := l.base(u.Src[0])
-	size := int64(u.Src[0].DType.Size())
+func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Value) {
 	if cond.IsInt(1) {
-		l.writeLanes(l.placeOf(base, addr, size, at), digits, v)
+		l.writeLanes(l.storePlace(u, at), digits, v)
 		return
 	}
+	addr, base := l.address[u], l.base(u.Src[0])
 	c := l.settle(l.lower(cond, at))
 	if len(c.digits) == 0 {
-		p := l.placeOf(base, addr, size, at)
+		p := l.storePlace(u, at)
 		l.b.If(c.v, func() []*program.Value {
 			l.writeLanes(p, digits, v)
 			return nil

@@ -97,6 +97,9 @@ func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 		}
 		return v
 	}
+	if l.threads.has(i) {
+		return l.threadProj(u, tuple, c, i, at)
+	}
 	return l.unrolledProj(tuple, c, i, at)
 }
 

@@ -1,0 +1,341 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Combining what threads hold of a reduce: by shuffles within a warp, then
+// through shared memory, always in the same order. Afterwards all threads that
+// took part have the result.
+
+// fold combines two lists of values, item by item.
+type fold func(x, y []*program.Value) []*program.Value
+
+// warpPart splits a thread digit: masks of shuffles, largest first, then parts
+// that lie step threads apart.
+func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
+	d := l.digits[i]
+	if d.stride >= warpSize || d.stride&(d.stride-1) != 0 || d.extent&(d.extent-1) != 0 {
+		return nil, d.stride, d.extent
+	}
+	top := min(d.end(), warpSize)
+	for m := top / 2; m >= d.stride; m /= 2 {
+		masks = append(masks, m)
+	}
+	return masks, top, d.end() / top
+}
+
+// pends reports a range over which a sum may stay open: lanes, and threads of
+// one warp.
+func (l *lowerer) pends(i int) bool {
+	if !l.roles[i].isThread() {
+		return l.roles[i] == roleLane
+	}
+	_, _, parts := l.warpPart(i)
+	return parts == 1
+}
+
+// foldThreads sums up what is pending over threads of a warp.
+func (l *lowerer) foldThreads(op ir.Op, x val, over rangeSet) val {
+	out := val{digits: x.digits, pend: x.pend.minus(over), depth: x.depth}
+	key := derivedKey{x.v, digitsKey("threads "+op.String(), over.list())}
+	out.v = l.derive(x.depth, key, func() *program.Value {
+		items := []*program.Value{x.v}
+		for _, i := range over.list() {
+			items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
+				return []*program.Value{l.b.Alu(op, x[0], y[0])}
+			}, true)
+		}
+		return items[0]
+	})
+	return out
+}
+
+// threadReduce emits a plain reduce over threads, of all copies at once.
+func (l *lowerer) threadReduce(u *ir.UOp, i int, at coords) val {
+	op := u.Arg.(ir.ReduceArg).Op
+	points := l.combos(l.free.of(u))
+	want := l.key(u, at)
+	if !l.holdsKey(u, points, want) {
+		points = []coords{at}
+	}
+	items, values := make([]*program.Value, len(points)), make([]val, len(points))
+	for k, p := range points {
+		values[k] = l.settle(l.lower(u.Src[0], p))
+		items[k] = values[k].v
+	}
+	items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
+		out := make([]*program.Value, len(x))
+		for k := range x {
+			out[k] = l.b.Alu(op, x[k], y[k])
+		}
+		return out
+	}, true)
+	memo := l.stack[l.top()].memo
+	for k, p := range points {
+		memo[l.key(u, p)] = val{v: items[k], digits: values[k].digits, depth: l.top()}
+	}
+	return memo[want]
+}
+
+func (l *lowerer) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
+	for _, p := range points {
+		if l.key(u, p) == want {
+			return true
+		}
+	}
+	return false
+}
+
+// threadProj emits a tuple reduce over threads: all components that stand here,
+// in all their copies, share every step.
+func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
+	p := partsOf(tuple)
+	d := l.top()
+	want := []int{c}
+	for o := range p.n {
+		if depth, ok := l.depthOf(l.free.of(l.arena.Proj(tuple, o))); ok && depth == d && o != c {
+			want = append(want, o)
+		}
+	}
+	t := &threadTuple{l: l, tuple: tuple, parts: p, index: make(map[memoKey]int)}
+	for _, o := range l.closure(tuple, want) {
+		t.add(o)
+	}
+	items := l.combineThreads(i, t.items, t.fold, symmetricLambda(p))
+	memo := l.stack[d].memo
+	for k, m := range t.members {
+		if depth, _ := l.depthOf(l.free.of(m.node)); depth == d {
+			memo[m.key] = val{v: items[k], digits: m.digits, depth: d}
+		}
+	}
+	out, ok := memo[l.key(u, at)]
+	if !ok {
+		fail("a tuple component has no result at its coordinates")
+	}
+	return out
+}
+
+// threadTuple is a tuple reduce over threads with all its copies.
+type threadTuple struct {
+	l       *lowerer
+	tuple   *ir.UOp
+	parts   tupleParts
+	members []tupleCopy
+	items   []*program.Value
+	index   map[memoKey]int
+}
+
+// tupleCopy is a component at the coordinates of its copies.
+type tupleCopy struct {
+	comp   int
+	node   *ir.UOp // PROJ
+	at     coords
+	key    memoKey
+	digits []int
+}
+
+func (t *threadTuple) add(comp int) {
+	l := t.l
+	node := l.arena.Proj(t.tuple, comp)
+	free := l.free.of(node)
+	digits := l.lanes.meet(free).list()
+	for _, at := range l.combos(free) {
+		key := l.key(node, at)
+		x := l.settle(l.lower(t.parts.values[comp], at))
+		t.index[key] = len(t.members)
+		t.members = append(t.members, tupleCopy{comp, node, at, key, digits})
+		t.items = append(t.items, l.expand(x, digits))
+	}
+}
+
+func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
+	l, n := t.l, t.parts.n
+	e := l.newLambda(n)
+	out := make([]*program.Value, len(x))
+	for k, m := range t.members {
+		v := e.eval(t.parts.lambda[m.comp], func(c int) val {
+			from := x
+			if c >= n {
+				c, from = c-n, y
+			}
+			i := t.index[l.key(l.arena.Proj(t.tuple, c), m.at)]
+			return val{v: from[i], digits: t.members[i].digits, depth: l.top()}
+		})
+		out[k] = l.expand(v, m.digits)
+	}
+	return out
+}
+
+// symmetricLambda reports a combine step that gives the same bits with its two
+// operands exchanged.
+func symmetricLambda(p tupleParts) bool {
+	for _, body := range p.lambda {
+		if !mirrors(body, body, p.n) {
+			return false
+		}
+	}
+	return true
+}
+
+// mirrors reports that y is x with accumulator and element exchanged.
+func mirrors(x, y *ir.UOp, n int) bool {
+	if x.Op != y.Op || x.DType != y.DType || len(x.Src) != len(y.Src) {
+		return false
+	}
+	if x.Op == ir.OpArg {
+		return (int(x.Arg.(ir.IntArg))+n)%(2*n) == int(y.Arg.(ir.IntArg))
+	}
+	if len(x.Src) == 0 {
+		return x == y
+	}
+	all := func(order ...int) bool {
+		for i, o := range order {
+			if !mirrors(x.Src[i], y.Src[o], n) {
+				return false
+			}
+		}
+		return true
+	}
+	switch len(x.Src) {
+	case 1:
+		return all(0)
+	case 2:
+		commutes := x.Op == ir.OpAdd || x.Op == ir.OpMul || x.Op == ir.OpMax || x.Op == ir.OpMin || x.Op == ir.OpCmpEq || x.Op == ir.OpAnd || x.Op == ir.OpOr
+		return all(0, 1) || commutes && all(1, 0)
+	}
+	return all(0, 1, 2)
+}
+
+// combineThreads combines items over a thread digit.
+func (l *lowerer) combineThreads(i int, items []*program.Value, f fold, symmetric bool) []*program.Value {
+	masks, step, parts := l.warpPart(i)
+	if len(masks) > 0 {
+		l.mustBeUniform(true)
+	}
+	for _, m := range masks {
+		other := make([]*program.Value, len(items))
+		for k, x := range items {
+			other[k] = l.exchange(x, m)
+		}
+		if symmetric {
+			items = f(items, other)
+			continue
+		}
+		// The lower lane's part comes first on both sides.
+		low := l.b.Lt(l.indexMod(l.indexDiv(l.tid, l.b.Index(m)), l.b.Index(2)), l.b.Index(1))
+		first, second := make([]*program.Value, len(items)), make([]*program.Value, len(items))
+		for k, x := range items {
+			c := l.b.Broadcast(low, x.Type.Lanes)
+			first[k], second[k] = l.b.Where(c, x, other[k]), l.b.Where(c, other[k], x)
+		}
+		items = f(first, second)
+	}
+	if parts > 1 {
+		items = l.combineShared(items, step, parts, f)
+	}
+	return items
+}
+
+// exchange is the value of the lane whose index differs by mask.
+func (l *lowerer) exchange(x *program.Value, mask int64) *program.Value {
+	by := l.b.Int(program.Scalar(ir.I32), mask)
+	if x.Type.Elem == ir.Bool {
+		return l.b.Cast(l.b.ShuffleLane(l.b.Cast(x, ir.I32), by), ir.Bool)
+	}
+	return l.b.ShuffleLane(x, by)
+}
+
+// unrolledParts is how many parts of a block are combined without a loop.
+const unrolledParts = 8
+
+// combineShared combines parts that lie step threads apart: each thread leaves
+// its items in shared memory, and reads all parts in order.
+func (l *lowerer) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
+	arrays := make([]*program.Value, len(items))
+	for k, x := range items {
+		arrays[k] = l.newShared(x.Type.Elem, l.blockSize*int64(x.Type.Lanes))
+	}
+	if l.repeats() {
+		l.barrier()
+	}
+	for k, x := range items {
+		l.b.Store(l.slot(arrays[k], l.tid, x.Type.Lanes), x, slotAlign(x.Type))
+	}
+	l.barrier()
+	// The first thread of this thread's parts.
+	mine := l.indexMod(l.indexDiv(l.tid, l.b.Index(step)), l.b.Index(parts))
+	first := l.b.Sub(l.tid, l.b.Mul(mine, l.b.Index(step)))
+	read := func(j *program.Value) []*program.Value {
+		thread := l.b.Add(first, l.b.Mul(j, l.b.Index(step)))
+		out := make([]*program.Value, len(items))
+		for k, x := range items {
+			out[k] = l.b.Load(l.slot(arrays[k], thread, x.Type.Lanes), x.Type.Lanes, slotAlign(x.Type))
+		}
+		return out
+	}
+	acc := read(l.b.Index(0))
+	if parts <= unrolledParts {
+		for j := int64(1); j < parts; j++ {
+			acc = f(acc, read(l.b.Index(j)))
+		}
+		return acc
+	}
+	return l.b.For(l.b.Index(1), l.b.Index(parts), l.b.Index(1), acc, func(j *program.Value, carried []*program.Value) []*program.Value {
+		return l.inLoop(func() []*program.Value { return f(carried, read(j)) })
+	})
+}
+
+// inLoop runs f with the scopes of the block that the builder is in: what f
+// makes must not be remembered outside.
+func (l *lowerer) inLoop(f func() []*program.Value) []*program.Value {
+	saved := l.stack
+	l.stack = append(saved[:len(saved):len(saved)], newScope(l.b.Block()))
+	out := f()
+	l.stack = saved
+	return out
+}
+
+// slot is the place of a thread's item in a shared array.
+func (l *lowerer) slot(array, thread *program.Value, lanes int) *program.Value {
+	return l.b.PtrAdd(array, l.b.Mul(thread, l.b.Index(int64(lanes))))
+}
+
+func slotAlign(t program.Type) int {
+	return int(min(lowBit(int64(t.Elem.Size())*int64(t.Lanes)), 16))
+}
+
+// checkThreads finds plans whose threads cannot meet: a value that they share
+// stands in a loop whose length differs among them.
+func (l *lowerer) checkThreads() error {
+	if l.threads.empty() {
+		return nil
+	}
+	meets := make(map[*ir.UOp]rangeSet) // ranges in whose loops threads meet below a node
+	for _, u := range ir.Toposort(l.sink) {
+		var s rangeSet
+		for _, x := range u.Src {
+			s = s.union(meets[x])
+		}
+		switch u.Op {
+		case ir.OpReduce:
+			if l.threads.has(l.free.index[u.ReduceRange()]) {
+				s = s.union(l.free.of(u))
+			}
+		case ir.OpStage:
+			if l.sharesStage(u) {
+				s = s.union(l.free.of(u))
+			}
+		}
+		meets[u] = s
+	}
+	for _, i := range meets[l.sink].list() {
+		if varies := l.free.of(l.ranges[i].Src[0]).meet(l.threads); !varies.empty() {
+			return fmt.Errorf("kernel: plan: threads share a value inside a loop whose length differs among them")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,230 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/target"
+)
+
+// The threads of a block. Every LOCAL, GROUP and WARP digit is a digit of the
+// thread's flat index: (thread / stride) % extent. Digits on which no value
+// depends together may share a place: the threads that sum up a norm in front
+// of the rows are those that then share the rows.
+//
+// Threads that differ only in digits on which a value does not depend compute
+// the same; of those, the first one writes.
+
+const (
+	warpSize   = 32
+	maxThreads = 1024
+)
+
+// threadDigit is the place of a range in the flat index of a thread.
+type threadDigit struct{ stride, extent int64 }
+
+func (d threadDigit) end() int64 { return d.stride * d.extent }
+
+// placeThreads gives every thread range its place. WARP digits come first,
+// because shuffles reach 32 neighbours; then LOCAL ones, inner ranges lower,
+// so that neighbours access neighbouring elements; then GROUP ones.
+func (l *lowerer) placeThreads() error {
+	l.digits, l.blockSize = make(map[int]threadDigit), 1
+	for i, r := range l.roles {
+		if r.isThread() {
+			l.threads.add(i)
+		}
+	}
+	if l.threads.empty() {
+		return nil
+	}
+	conflicts := l.threadConflicts()
+	for _, role := range []role{roleWarp, roleLocal, roleGroup} {
+		for i := len(l.roles) - 1; i >= 0; i-- {
+			if l.roles[i] == role {
+				l.digits[i] = l.placeDigit(l.extent[i], conflicts[i])
+			}
+		}
+	}
+	warps := int64(1)
+	for i, d := range l.digits {
+		l.blockSize = lcm(l.blockSize, d.end())
+		if l.roles[i] != roleLocal {
+			warps = warpSize
+		}
+		if l.roles[i] == roleWarp && (d.end() > warpSize || d.extent&(d.extent-1) != 0 || d.stride&(d.stride-1) != 0) {
+			return fmt.Errorf("kernel: plan: WARP digits of %d lanes at stride %d, want powers of two within a warp", d.extent, d.stride)
+		}
+		if l.blockSize > maxThreads {
+			return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, maxThreads)
+		}
+	}
+	if l.blockSize = lcm(l.blockSize, warps); l.blockSize > int64(l.desc.MaxThreads) {
+		return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, l.desc.MaxThreads)
+	}
+	return nil
+}
+
+// threadConflicts lists, for each thread range, those with which it needs a
+// place of its own: some value depends on both.
+func (l *lowerer) threadConflicts() map[int]rangeSet {
+	together := make(map[rangeSet]bool)
+	for _, u := range ir.Toposort(l.sink) {
+		s := l.free.of(u)
+		switch u.Op {
+		case ir.OpReduce:
+			s.add(l.free.index[u.ReduceRange()])
+			for _, v := range u.ReduceValues() {
+				s = s.union(l.free.of(v))
+			}
+		case ir.OpStage:
+			s = s.union(l.free.of(u.Src[0]))
+			for _, z := range u.Src[1:] {
+				s.add(l.free.index[z])
+			}
+		}
+		together[s.meet(l.threads)] = true
+	}
+	conflicts := make(map[int]rangeSet)
+	for s := range together {
+		for _, i := range s.list() {
+			conflicts[i] = conflicts[i].union(s).without(i)
+		}
+	}
+	return conflicts
+}
+
+// placeDigit finds the lowest place that is free.
+func (l *lowerer) placeDigit(extent int64, conflicts rangeSet) threadDigit {
+	candidates := []int64{1}
+	for i, d := range l.digits {
+		if conflicts.has(i) {
+			candidates = append(candidates, d.end())
+		}
+	}
+	slices.Sort(candidates)
+	for _, stride := range candidates {
+		mine, ok := threadDigit{stride, extent}, true
+		for i, d := range l.digits {
+			ok = ok && (!conflicts.has(i) || stride%d.end() == 0 || d.stride%mine.end() == 0)
+		}
+		if ok {
+			return mine
+		}
+	}
+	// Behind everything: the least common multiple of all ends.
+	stride := int64(1)
+	for i, d := range l.digits {
+		if conflicts.has(i) {
+			stride = min(lcm(stride, d.end()), maxThreads+1)
+		}
+	}
+	return threadDigit{stride, extent}
+}
+
+func lcm(x, y int64) int64 { return x / gcd64(x, y) * y }
+
+func (l *lowerer) onGPU() bool { return l.desc.Kind == target.GPU }
+
+// openBlock declares the block's threads and, on a GPU, lets the next kernel
+// start and waits for the last one.
+func (l *lowerer) openBlock() {
+	if !l.onGPU() {
+		return
+	}
+	l.b.SetBlock(l.blockSize)
+	l.b.Emit(program.Instr{Op: program.LaunchNext})
+	l.b.Emit(program.Instr{Op: program.WaitGrid})
+	if l.blockSize > 1 {
+		l.tid = l.b.Cast(l.b.ThreadIndex(0), ir.I64)
+	}
+}
+
+// threadIndex is the coordinate of a thread range.
+func (l *lowerer) threadIndex(i int) *program.Value {
+	s := l.stack[0]
+	if v := s.index[i]; v != nil {
+		return v
+	}
+	var v *program.Value
+	d := l.digits[i]
+	l.in(0, func() {
+		v = l.indexDiv(l.tid, l.b.Index(d.stride))
+		if d.end() < l.blockSize {
+			v = l.indexMod(v, l.b.Index(d.extent))
+		}
+	})
+	s.index[i] = v
+	return v
+}
+
+// soleThread is the condition that this thread is the first of those that agree
+// in some digits; nil if they are all different.
+func (l *lowerer) soleThread(own rangeSet) *program.Value {
+	if l.blockSize == 1 {
+		return nil
+	}
+	var used []threadDigit
+	for _, i := range own.meet(l.threads).list() {
+		used = append(used, l.digits[i])
+	}
+	slices.SortFunc(used, func(x, y threadDigit) int { return int(x.stride - y.stride) })
+	var cond *program.Value
+	l.in(0, func() {
+		at := int64(1)
+		for _, d := range append(used, threadDigit{stride: l.blockSize, extent: 1}) {
+			if gap := d.stride / at; gap > 1 {
+				v := l.indexDiv(l.tid, l.b.Index(at))
+				if d.stride < l.blockSize {
+					v = l.indexMod(v, l.b.Index(gap))
+				}
+				c := l.b.Lt(v, l.b.Index(1))
+				if cond == nil {
+					cond = c
+				} else {
+					cond = l.b.Alu(ir.OpAnd, cond, c)
+				}
+			}
+			at = d.end()
+		}
+	})
+	return cond
+}
+
+// mustBeUniform fails where threads that have to meet here may run a loop
+// around it different numbers of times.
+func (l *lowerer) mustBeUniform(warp bool) {
+	for _, s := range l.stack {
+		for _, i := range s.varies.list() {
+			if !warp || l.digits[i].stride%warpSize != 0 {
+				fail("plan: threads share a value inside a loop whose length differs among them")
+			}
+		}
+	}
+}
+
+// barrier lets all threads of the block meet.
+func (l *lowerer) barrier() {
+	if l.blockSize > 1 {
+		l.mustBeUniform(false)
+		l.b.Barrier()
+	}
+}
+
+// newShared reserves shared memory.
+func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
+	bytes := (count*int64(elem.Size()) + 15) / 16 * 16
+	if l.shared += bytes; l.shared > int64(l.desc.SharedBytes) {
+		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.desc.Name, l.desc.SharedBytes)
+	}
+	var array *program.Value
+	l.in(0, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
+	l.align[array] = 16
+	return array
+}
+
+// repeats reports that the current place is run more than once by a block, so
+// that what is in shared memory may still be read by other threads.
+func (l *lowerer) repeats() bool { return l.top() > 1 }
