@@ -1,0 +1,279 @@
+package ptx
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// address is where a pointer points: base + off bytes. The base of global
+// memory is a 64-bit register; that of shared and local memory a 32-bit one, or
+// the symbol of all such memory.
+type address struct {
+	base string
+	off  int64
+	// array and index (elements) instead, for an Alloca held in registers.
+	array *registerArray
+	index int64
+}
+
+func (a *address) String() string {
+	if a.off == 0 {
+		return "[" + a.base + "]"
+	}
+	return fmt.Sprintf("[%s%+d]", a.base, a.off)
+}
+
+// maxOffset is what stays in an instruction; larger offsets are added.
+const maxOffset = 1 << 22
+
+func (a *address) plus(bytes int64) *address {
+	return &address{base: a.base, off: a.off + bytes}
+}
+
+// sum notes that a value is another one plus a constant.
+type sum struct {
+	of       *program.Value
+	constant int64
+}
+
+// noteSum remembers ADD of a constant where nothing wraps in the class in which
+// both are held.
+func (r *renderer) noteSum(in *program.Instr) {
+	if in.Ir != ir.OpAdd || in.Result.Type != program.Scalar(ir.I64) {
+		return
+	}
+	for i := range 2 {
+		x, c := in.Args[i], r.consts[in.Args[1-i]]
+		if c == nil || c.Op != program.Const || r.consts[x] != nil || r.classOf(x) != r.classOf(in.Result) {
+			continue
+		}
+		s := r.sums[x]
+		if s.of == nil {
+			s.of = x
+		}
+		r.sums[in.Result] = sum{s.of, s.constant + c.Int}
+		return
+	}
+}
+
+// ptrAdd moves a pointer. Constants go into the offset, so accesses around one
+// computed address share it.
+func (r *renderer) ptrAdd(in *program.Instr) {
+	p, index := in.Args[0], in.Args[1]
+	from := r.values[p.ID].address
+	size := int64(p.Type.Elem.Size())
+	r.follow(p, in.Result)
+	if from.array != nil {
+		r.values[in.Result.ID] = &held{address: &address{array: from.array, index: from.index + r.consts[index].Int}}
+		return
+	}
+	s := sum{of: index}
+	if known, ok := r.sums[index]; ok {
+		s = known
+	}
+	base := from.base
+	off := from.off + s.constant*size
+	if o := r.lane(s.of, 0); o.literal() {
+		off += int64(o.bits) * size
+	} else {
+		base = r.scaled(base, p.Type.Space, s.of, size)
+	}
+	if off > maxOffset || off < -maxOffset {
+		base = r.displaced(base, p.Type.Space, off)
+		off = 0
+	}
+	r.values[in.Result.ID] = &held{address: &address{base: base, off: off}}
+}
+
+// follow keeps what is known of the buffer behind a pointer.
+func (r *renderer) follow(from, to *program.Value) {
+	if p := r.access[from]; p != nil {
+		r.access[to] = p
+	}
+	if p := r.tables[from]; p != nil {
+		r.tables[to] = p
+	}
+}
+
+// is32 reports a space whose addresses are held in 32 bits.
+func is32(s program.Space) bool { return s == program.SharedSpace || s == program.LocalSpace }
+
+// scaled is base + index*size, computed once a scope.
+func (r *renderer) scaled(base string, space program.Space, index *program.Value, size int64) string {
+	key := fmt.Sprintf("address %s %s %d", base, r.lane(index, 0).reg, size)
+	return r.once(key, func() operand {
+		if is32(space) {
+			i := r.lane(index, 0)
+			if r.classOf(index) == wide {
+				i = r.low(i)
+			}
+			d := r.reg(word)
+			r.ins("mad.lo.s32 %s, %s, %d, %s", d.reg, i.reg, size, r.symbol(base).reg)
+			return d
+		}
+		d := r.reg(wide)
+		name := "mad.wide.s32"
+		if r.classOf(index) == wide {
+			name = "mad.lo.s64"
+		}
+		r.ins("%s %s, %s, %d, %s", name, d.reg, r.lane(index, 0).reg, size, base)
+		return d
+	}).reg
+}
+
+func (r *renderer) displaced(base string, space program.Space, off int64) string {
+	key := fmt.Sprintf("displaced %s %d", base, off)
+	return r.once(key, func() operand {
+		if is32(space) {
+			d := r.reg(word)
+			r.ins("add.s32 %s, %s, %d", d.reg, r.symbol(base).reg, off)
+			return d
+		}
+		d := r.reg(wide)
+		r.ins("add.s64 %s, %s, %d", d.reg, base, off)
+		return d
+	}).reg
+}
+
+// symbol is the address of shared or local memory in a register.
+func (r *renderer) symbol(base string) operand {
+	if base != sharedSymbol && base != localSymbol {
+		return operand{reg: base}
+	}
+	return r.once("symbol "+base, func() operand {
+		d := r.reg(word)
+		r.ins("mov.u32 %s, %s", d.reg, base)
+		return d
+	})
+}
+
+func (r *renderer) pointerCast(in *program.Instr) error {
+	from := r.values[in.Args[0].ID].address
+	r.follow(in.Args[0], in.Result)
+	a := *from
+	r.values[in.Result.ID] = &held{address: &a}
+	return nil
+}
+
+// Allocas.
+
+// registerArray is a local Alloca that needs no memory: every access is at a
+// constant place. One register per element.
+type registerArray struct {
+	elem  ir.DType
+	count int64
+	regs  []operand
+}
+
+// maxRegisterArray bounds the elements: more would not stay in registers.
+const maxRegisterArray = 128
+
+// registerArrays finds such Allocas: their pointers are only moved by constants
+// and used by loads and stores of their own type that stay inside.
+func registerArrays(p *program.Program) map[*program.Value]*registerArray {
+	f := &arrayFinder{
+		arrays: make(map[*program.Value]*registerArray),
+		at:     make(map[*program.Value]place),
+		consts: make(map[*program.Value]int64),
+	}
+	f.block(p.Body)
+	return f.arrays
+}
+
+type place struct {
+	alloca *program.Value
+	index  int64
+}
+
+type arrayFinder struct {
+	arrays map[*program.Value]*registerArray
+	at     map[*program.Value]place
+	consts map[*program.Value]int64
+}
+
+func (f *arrayFinder) block(b *program.Block) {
+	for i := range b.Instrs {
+		f.instr(&b.Instrs[i])
+	}
+}
+
+func (f *arrayFinder) instr(in *program.Instr) {
+	switch in.Op {
+	case program.Const:
+		f.consts[in.Result] = in.Int
+	case program.Alloca:
+		if in.Result.Type.Space == program.LocalSpace && in.Count <= maxRegisterArray {
+			f.arrays[in.Result] = &registerArray{elem: in.Result.Type.Elem, count: in.Count}
+			f.at[in.Result] = place{in.Result, 0}
+		}
+		return
+	case program.PtrAdd:
+		if p, ok := f.at[in.Args[0]]; ok {
+			if n, known := f.consts[in.Args[1]]; known {
+				f.at[in.Result] = place{p.alloca, p.index + n}
+				return
+			}
+		}
+	case program.Load:
+		if f.inside(in.Args[0], in.Result.Type.Lanes) {
+			return
+		}
+	case program.Store:
+		if f.inside(in.Args[0], in.Args[1].Type.Lanes) {
+			return
+		}
+	}
+	for _, a := range in.Args { // any other use needs memory
+		if p, ok := f.at[a]; ok {
+			delete(f.arrays, p.alloca)
+		}
+	}
+	if in.Body != nil {
+		f.block(in.Body)
+	}
+	if in.Else != nil {
+		f.block(in.Else)
+	}
+}
+
+func (f *arrayFinder) inside(p *program.Value, lanes int) bool {
+	at, ok := f.at[p]
+	if !ok {
+		return false
+	}
+	a := f.arrays[at.alloca]
+	return a != nil && at.index >= 0 && at.index+int64(lanes) <= a.count
+}
+
+func (r *renderer) alloca(in *program.Instr) error {
+	if a := r.locals[in.Result]; a != nil {
+		c := word
+		switch {
+		case a.elem == ir.Bool:
+			c = predicate
+		case a.elem.Size() == 8:
+			c = wide
+		}
+		a.regs = make([]operand, a.count)
+		for i := range a.regs {
+			a.regs[i] = r.reg(c)
+		}
+		r.values[in.Result.ID] = &held{address: &address{array: a}}
+		return nil
+	}
+	bytes := in.Count * int64(in.Result.Type.Elem.Size())
+	used, symbol := &r.local, localSymbol
+	if in.Result.Type.Space == program.SharedSpace {
+		used, symbol = &r.shared, sharedSymbol
+	}
+	align := int64(max(in.Align, 1))
+	*used = (*used + align - 1) / align * align
+	r.values[in.Result.ID] = &held{address: &address{base: symbol, off: *used}}
+	*used += bytes
+	if *used > 1<<26 {
+		return fmt.Errorf("%d bytes of %s", *used, symbol)
+	}
+	return nil
+}

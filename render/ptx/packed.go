@@ -1,0 +1,277 @@
+package ptx
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Arithmetic on packed words: what needs no lane of its own.
+
+// packedAlu computes an op on whole words of packed lanes, if it is one of
+// those that allow it and an operand is in words already. It reports success.
+func (r *renderer) packedAlu(in *program.Instr) bool {
+	t := in.Result.Type
+	if !isPacked(t) || t.Elem.IsFloat() || !r.inWords(in.Args) {
+		return false
+	}
+	n := number{dtype: ir.U32, class: word}
+	d := t.Elem
+	var compute func(x, y operand) operand
+	switch in.Ir {
+	case ir.OpAnd, ir.OpOr, ir.OpXor:
+		name := map[ir.Op]string{ir.OpAnd: "and.b32", ir.OpOr: "or.b32", ir.OpXor: "xor.b32"}[in.Ir]
+		compute = func(x, y operand) operand { return r.emit(name, n, x, y) }
+	case ir.OpNot:
+		compute = func(x, _ operand) operand { return r.emit("not.b32", n, x) }
+	case ir.OpAdd, ir.OpSub:
+		compute = func(x, y operand) operand { return r.addPacked(in.Ir, d, x, y) }
+	case ir.OpShl, ir.OpShr:
+		count, ok := r.single(in.Args[1])
+		if !ok || !count.literal() || in.Ir == ir.OpShr && d.IsSigned() {
+			return false
+		}
+		compute = func(x, _ operand) operand { return r.shiftPacked(in.Ir, d, x, int64(count.bits)) }
+	default:
+		return false
+	}
+	x, y := r.words(in.Args[0]), r.words(in.Args[len(in.Args)-1])
+	out := make([]operand, len(x))
+	for i := range out {
+		out[i] = compute(x[i], y[i])
+	}
+	r.setWords(in.Result, out)
+	return true
+}
+
+// inWords reports operands of which some are words and the others literals or
+// words.
+func (r *renderer) inWords(args []*program.Value) bool {
+	some := false
+	for _, a := range args {
+		if !isPacked(a.Type) {
+			return false
+		}
+		switch {
+		case r.values[a.ID].words != nil:
+			some = true
+		case !r.isLiteral(a):
+			return false
+		}
+	}
+	return some
+}
+
+func (r *renderer) isLiteral(v *program.Value) bool {
+	for _, o := range r.values[v.ID].lanes {
+		if !o.literal() {
+			return false
+		}
+	}
+	return true
+}
+
+// repeat is a pattern of one element's bits in every lane of a word.
+func repeat(d ir.DType, bits uint64) operand {
+	bits &= 1<<d.Bits() - 1
+	if d.Size() == 1 {
+		bits |= bits << 8
+	}
+	return operand{bits: bits | bits<<16}
+}
+
+// shiftPacked shifts the word and clears what came from the neighbour.
+func (r *renderer) shiftPacked(op ir.Op, d ir.DType, x operand, count int64) operand {
+	all := uint64(1)<<d.Bits() - 1
+	if count < 0 || count >= int64(d.Bits()) {
+		return operand{}
+	}
+	if count == 0 {
+		return x
+	}
+	n := number{dtype: ir.U32, class: word}
+	if op == ir.OpShl {
+		return r.emit("and.b32", n, r.shiftBy("shl.b", n, x, int(count)), repeat(d, all<<count))
+	}
+	return r.emit("and.b32", n, r.shiftBy("shr.u", n, x, int(count)), repeat(d, all>>count))
+}
+
+// addPacked keeps carries (or borrows) inside of lanes: the upper bits of the
+// lanes are added apart, without one.
+func (r *renderer) addPacked(op ir.Op, d ir.DType, x, y operand) operand {
+	n := number{dtype: ir.U32, class: word}
+	top := uint64(1) << (d.Bits() - 1)
+	low := func(o operand) operand { return r.emit("and.b32", n, o, repeat(d, top-1)) }
+	upper := r.emit("and.b32", n, r.emit("xor.b32", n, x, y), repeat(d, top))
+	if op == ir.OpAdd {
+		return r.emit("xor.b32", n, r.emit("add.u32", n, low(x), low(y)), upper)
+	}
+	difference := r.emit("sub.u32", n, r.emit("or.b32", n, x, repeat(d, top)), low(y))
+	flipped := r.emit("xor.b32", n, upper, repeat(d, top))
+	return r.emit("xor.b32", n, difference, flipped)
+}
+
+// movement moves lanes. Packed vectors stay packed where words move as a whole
+// or a byte permute does it.
+func (r *renderer) movement(in *program.Instr) error {
+	t := in.Result.Type
+	switch in.Op {
+	case program.FoldLanes:
+		return r.fold(in)
+	case program.Extract:
+		r.set(in.Result, []operand{r.laneFor(in.Args[0], in.Lane, in.Result)})
+		return nil
+	}
+	if isPacked(t) && r.packedMovement(in) {
+		return nil
+	}
+	lane := func(v *program.Value, i int) operand { return r.laneFor(v, i, in.Result) }
+	lanes := make([]operand, 0, t.Lanes)
+	switch in.Op {
+	case program.Broadcast:
+		for range t.Lanes {
+			lanes = append(lanes, lane(in.Args[0], 0))
+		}
+	case program.Insert:
+		for i := range t.Lanes {
+			lanes = append(lanes, lane(in.Args[0], i))
+		}
+		lanes[in.Lane] = lane(in.Args[1], 0)
+	case program.Shuffle:
+		n := in.Args[0].Type.Lanes
+		for _, m := range in.Mask {
+			lanes = append(lanes, lane(in.Args[max(m, 0)/n], max(m, 0)%n))
+		}
+	case program.Concat:
+		for _, a := range in.Args {
+			for i := range a.Type.Lanes {
+				lanes = append(lanes, lane(a, i))
+			}
+		}
+	default:
+		return fmt.Errorf("no %s", in.Op)
+	}
+	r.set(in.Result, lanes)
+	return nil
+}
+
+// packedMovement makes each result word of at most two source words.
+func (r *renderer) packedMovement(in *program.Instr) bool {
+	t := in.Result.Type
+	per := 4 / t.Elem.Size()
+	var from func(lane int) (v *program.Value, at int)
+	switch in.Op {
+	case program.Broadcast:
+		return false
+	case program.Shuffle:
+		n := in.Args[0].Type.Lanes
+		from = func(i int) (*program.Value, int) { m := max(in.Mask[i], 0); return in.Args[m/n], m % n }
+	case program.Concat:
+		from = func(i int) (*program.Value, int) {
+			for _, a := range in.Args {
+				if i < a.Type.Lanes {
+					return a, i
+				}
+				i -= a.Type.Lanes
+			}
+			panic("render/ptx: lane past a concat")
+		}
+	default:
+		return false
+	}
+	words := make([]operand, wordsOf(t))
+	plans := make([]wordPlan, len(words))
+	for i := range words {
+		for k := range per {
+			lane := min(i*per+k, t.Lanes-1)
+			v, at := from(lane)
+			if !isPacked(v.Type) || r.values[v.ID].words == nil || !plans[i].add(v, at/per, at%per) {
+				return false
+			}
+		}
+	}
+	for i := range words {
+		words[i] = r.planned(&plans[i], t.Elem.Size())
+	}
+	r.setWords(in.Result, words)
+	return true
+}
+
+// wordPlan is a result word as lanes of at most two source words.
+type wordPlan struct {
+	sources []wordSource
+	lanes   []struct{ source, lane int }
+}
+
+type wordSource struct {
+	value *program.Value
+	word  int
+}
+
+func (p *wordPlan) add(v *program.Value, word, lane int) bool {
+	s := wordSource{v, word}
+	for i := range p.sources {
+		if p.sources[i] == s {
+			p.lanes = append(p.lanes, struct{ source, lane int }{i, lane})
+			return true
+		}
+	}
+	if len(p.sources) == 2 {
+		return false
+	}
+	p.sources = append(p.sources, s)
+	p.lanes = append(p.lanes, struct{ source, lane int }{len(p.sources) - 1, lane})
+	return true
+}
+
+func (r *renderer) planned(p *wordPlan, size int) operand {
+	selector, identity := 0, len(p.sources) == 1
+	for k, l := range p.lanes {
+		for b := range size {
+			selector |= (4*l.source + size*l.lane + b) << (4 * (size*k + b))
+		}
+	}
+	a := r.words(p.sources[0].value)[p.sources[0].word]
+	if identity && selector == 0x3210 {
+		return a
+	}
+	b := operand{}
+	if len(p.sources) == 2 {
+		b = r.words(p.sources[1].value)[p.sources[1].word]
+	}
+	return r.prmt(r.inReg(a, word), b, selector)
+}
+
+// fold combines lanes in program.FoldOrder.
+func (r *renderer) fold(in *program.Instr) error {
+	v := in.Args[0]
+	n := number{dtype: v.Type.Elem, class: r.classOf(v)}
+	if r.classOf(in.Result) == wide {
+		n.class = wide
+	}
+	lanes := make([]operand, v.Type.Lanes)
+	for i := range lanes {
+		lanes[i] = r.laneAs(v, i, n.class)
+	}
+	step := func(x, y operand) (operand, error) { return r.compute(in.Ir, n, []operand{x, y}) }
+	var err error
+	if count := len(lanes); count&(count-1) != 0 {
+		for _, o := range lanes[1:] {
+			if lanes[0], err = step(lanes[0], o); err != nil {
+				return err
+			}
+		}
+	} else {
+		for count > 1 {
+			count /= 2
+			for i := range count {
+				if lanes[i], err = step(lanes[i], lanes[i+count]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	r.set(in.Result, lanes[:1])
+	return nil
+}
