@@ -113,13 +113,39 @@ func (v *kernelVerifier) disjoint(x, y []*UOp) bool {
 	return false
 }
 
+// apartBase is added to the ids of a store's ranges to tell them from those of
+// the store that reads.
+const apartBase = 1 << 24
+
 // guarded reports a read in the false arm of a WHERE whose condition holds
 // wherever the read index is the written one: there the other arm is taken.
+// Both stores may use one range, each with its own value: the writer's ranges
+// are renamed. Where a coordinate is such a range, it equals the read's index.
 func (v *kernelVerifier) guarded(r access, written []*UOp) bool {
+	if len(r.unless) == 0 {
+		return false
+	}
+	a := v.arena
+	apart, equal := make(map[*UOp]*UOp), make(map[*UOp]*UOp)
+	for _, x := range written {
+		for _, u := range v.free.Of(x) {
+			apart[u] = a.Range(u.Arg.(RangeArg).ID+apartBase, u.Src[0])
+		}
+	}
+	index := r.node.Src[1:]
+	renamed := make([]*UOp, len(written))
+	for i, x := range written {
+		renamed[i] = a.Substitute(x, apart)
+		if renamed[i].Op == OpRange {
+			equal[renamed[i]] = index[i]
+		}
+	}
 	var gaps []LinearForm
-	for i, x := range r.node.Src[1:] {
-		if gap, ok := v.linear.Of(x).Plus(v.linear.Of(written[i]), -1); ok {
-			gaps = append(gaps, gap)
+	for i, x := range index {
+		for _, y := range []*UOp{renamed[i], a.Substitute(renamed[i], equal)} {
+			if gap, ok := v.linear.Of(x).Plus(v.linear.Of(y), -1); ok {
+				gaps = append(gaps, gap)
+			}
 		}
 	}
 	for _, cond := range r.unless {
@@ -143,12 +169,59 @@ func (v *kernelVerifier) implied(cond *UOp, gaps []LinearForm, depth int) bool {
 		return v.implied(cond.Src[0], gaps, depth+1) && v.implied(cond.Src[1], gaps, depth+1)
 	case OpOr:
 		return v.implied(cond.Src[0], gaps, depth+1) || v.implied(cond.Src[1], gaps, depth+1)
-	case OpCmpEq:
-		if cond.Src[0].DType != Idx {
-			return false
+	case OpCmpEq, OpCmpLt, OpNot:
+		return v.impliedCompare(cond, gaps)
+	}
+	return false
+}
+
+// impliedCompare is implied for a comparison of indices: an equality that is one
+// of the gaps, or an order that the bounds prove once a gap is added.
+func (v *kernelVerifier) impliedCompare(cond *UOp, gaps []LinearForm) bool {
+	compare, margin := cond, int64(-1) // x < y: y - x - 1 >= 0
+	if cond.Op == OpNot {
+		compare, margin = cond.Src[0], 0
+	}
+	if compare.Op != OpCmpEq && compare.Op != OpCmpLt || compare.Src[0].DType != Idx {
+		return false
+	}
+	x, y := v.linear.Of(compare.Src[0]), v.linear.Of(compare.Src[1])
+	if cond.Op == OpNot { // not x < y: x - y >= 0
+		x, y = y, x
+	}
+	room, ok := y.Plus(x, -1)
+	if !ok {
+		return false
+	}
+	if compare.Op == OpCmpEq {
+		return cond == compare && slices.ContainsFunc(gaps, func(gap LinearForm) bool { return sameUpToSign(gap, room) })
+	}
+	for _, gap := range gaps {
+		if v.roomBeside(room, margin, gap) {
+			return true
 		}
-		tested, ok := v.linear.Of(cond.Src[0]).Plus(v.linear.Of(cond.Src[1]), -1)
-		return ok && slices.ContainsFunc(gaps, func(gap LinearForm) bool { return sameUpToSign(gap, tested) })
+	}
+	return false
+}
+
+// roomBeside proves room + margin >= 0 where gap is 0: for a scale k, which
+// makes terms of room and gap cancel, k*room plus or minus gap has bounds above
+// -k*(margin+1), and room is an integer.
+func (v *kernelVerifier) roomBeside(room LinearForm, margin int64, gap LinearForm) bool {
+	scales := []int64{1}
+	for _, t := range room.Terms {
+		if c := gap.Coef(t.Atom); c != 0 && c > -maxID && c < maxID && !slices.Contains(scales, max(c, -c)) {
+			scales = append(scales, max(c, -c))
+		}
+	}
+	for _, k := range scales {
+		scaled, ok := LinearForm{}.Plus(room, k)
+		for _, sign := range []int64{1, -1} {
+			f, fits := scaled.Plus(gap, sign)
+			if ok && fits && v.bounds.OfForm(f).Lo > -k*(margin+1) {
+				return true
+			}
+		}
 	}
 	return false
 }

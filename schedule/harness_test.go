@@ -21,6 +21,7 @@ type rig struct {
 	buffers map[int64]*interp.KernelBuffer
 	vars    map[string]int64
 	largest float64 // magnitude of any value stored by a run
+	reverse bool    // run the kernels of a launch last to first: they are independent
 	fail    func(format string, args ...any)
 }
 
@@ -87,8 +88,29 @@ func (r *rig) plan(opt schedule.Options) *schedule.Schedule {
 				r.fail("kernel %s: %v\n%s", k.Name, err, schedule.KernelText(k.AST))
 			}
 		}
+		if err := ir.VerifyKernel(parallel(a, s, l)); err != nil {
+			r.fail("launch: %v\n%s", err, s)
+		}
 	}
 	return s
+}
+
+// parallel is a launch as one PAR over the schedule's buffers: no kernel of it
+// may read what another one writes.
+func parallel(a *ir.Arena, s *schedule.Schedule, l schedule.Launch) *ir.UOp {
+	sinks := make([]*ir.UOp, len(l.Kernels))
+	for i, k := range l.Kernels {
+		with := make(map[*ir.UOp]*ir.UOp)
+		for _, u := range ir.Toposort(k.AST) {
+			if u.Op == ir.OpParam {
+				arg := u.Arg.(ir.ParamArg)
+				arg.Slot = k.Args[arg.Slot]
+				with[u] = a.Make(ir.OpParam, u.DType, arg, u.Src...)
+			}
+		}
+		sinks[i] = a.Substitute(k.AST, with)
+	}
+	return a.Make(ir.OpPar, ir.Void, nil, sinks...)
 }
 
 // run evaluates a schedule on copies of the buffers and returns the contents of
@@ -102,7 +124,11 @@ func (r *rig) run(s *schedule.Schedule, opt interp.KernelOptions) (map[int64]*in
 	temps := make(map[int]*interp.KernelBuffer)
 	reads := make(map[int64]map[string]int64)
 	for li, launch := range s.Launches {
-		for _, k := range launch.Kernels {
+		for i := range launch.Kernels {
+			k := launch.Kernels[i]
+			if r.reverse {
+				k = launch.Kernels[len(launch.Kernels)-1-i]
+			}
 			args := make([]*interp.KernelBuffer, len(k.Args))
 			for slot, i := range k.Args {
 				b := s.Buffers[i]

@@ -106,9 +106,20 @@ func (s *scheduler) mayJoin(group []*value, v *value) bool {
 		if w.target >= 0 && v.target >= 0 && s.versions[w.target].buffer == s.versions[v.target].buffer {
 			return false
 		}
+		if s.readsAround(w, v) || s.readsAround(v, w) {
+			return false
+		}
 	}
 	shared := s.sharedAnchor(group[0], v)
 	return shared == len(short)
+}
+
+// readsAround reports that v reads around what w stores (R0f).
+func (s *scheduler) readsAround(v, w *value) bool {
+	return slices.ContainsFunc(s.readsOf(v).versions, func(slot int) bool {
+		under := s.versions[slot].under
+		return under >= 0 && under == w.target
+	})
 }
 
 // sharedAnchor is the largest number of loops that a common anchor uses, -1 for

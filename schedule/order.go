@@ -101,6 +101,9 @@ func (s *scheduler) edges(live []*value) [][]int {
 		}
 		for _, slot := range r.versions {
 			add(v.id, s.versions[slot].writer)
+			if under := s.versions[slot].under; under >= 0 {
+				slot = under // the write of that version needs no order
+			}
 			readers[slot] = append(readers[slot], v.id)
 		}
 	}

@@ -208,6 +208,9 @@ func (s *scheduler) mayRead(c, p *value, body *ir.UOp) bool {
 
 // nextVersion is the version that replaces a version, -1 for none.
 func (s *scheduler) nextVersion(slot int) int {
+	if under := s.versions[slot].under; under >= 0 {
+		slot = under
+	}
 	for i, v := range s.versions {
 		if v.previous == slot {
 			return i

@@ -232,7 +232,7 @@ func randomGraph(t *rapid.T) *tensor.Graph {
 func TestRandomGraphs(t *testing.T) {
 	fired := make(map[schedule.Rule]int)
 	defer func() {
-		for r := schedule.SliceSplit; r <= schedule.Par; r++ {
+		for r := schedule.SliceSplit; r <= schedule.GridSplit; r++ {
 			t.Logf("%s fired %d times", r, fired[r])
 		}
 	}()
@@ -267,6 +267,11 @@ func TestRandomGraphs(t *testing.T) {
 		opt := schedule.DefaultOptions()
 		opt.Profile.MinBlocks = 1
 		opt.Rules = schedule.AllRules
+		if n := rapid.Int64Range(1, 5).Draw(rt, "splits"); n > 1 {
+			opt = splitOptions(n)
+			opt.Rules, opt.Profile.MinBlocks = schedule.AllRules, 1
+		}
+		r.reverse = rapid.Bool().Draw(rt, "reverse")
 		if rapid.Bool().Draw(rt, "subset") {
 			opt.Rules = schedule.RuleSet(rapid.Uint32().Draw(rt, "rules")) & schedule.AllRules
 		}

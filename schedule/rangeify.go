@@ -51,7 +51,7 @@ func (s *scheduler) addVersion(node, buffer *ir.UOp, previous, writer int) *vers
 	}
 	format := buffer.Arg.(ir.BufferArg).Format
 	v := &version{
-		buffer: buffer, number: number, previous: previous, writer: writer,
+		buffer: buffer, number: number, previous: previous, writer: writer, under: -1,
 		param: s.a.Make(ir.OpParam, buffer.DType, ir.ParamArg{Slot: slot, Format: format}, buffer.Src...),
 	}
 	s.versions = append(s.versions, v)

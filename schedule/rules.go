@@ -11,6 +11,7 @@ type Rule uint8
 // The rules, in the order in which they are tried within their phase.
 const (
 	SliceSplit    Rule = iota // R0s
+	Forward                   // R0f
 	Hoist                     // R2
 	Distribute                // R2m
 	GroupSplit                // R3
@@ -49,6 +50,7 @@ type RuleInfo struct {
 
 var ruleTable = [numRules]RuleInfo{
 	SliceSplit:    {"R0s", Exact, "a value read only in disjoint boxes becomes one value per box"},
+	Forward:       {"R0f", Exact, "a read of a version takes the stored value where it was stored"},
 	Hoist:         {"R2", Reassociate, "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
 	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
 	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},

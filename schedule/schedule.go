@@ -83,12 +83,14 @@ type phase struct {
 //   - R0 first: the rules need index expressions, not movement ops;
 //   - R0s before the algebra: a fused projection must fall apart before its
 //     parts get different treatment;
+//   - R0f before the algebra, which then sees the stored value's own factors;
 //   - algebra before placement: the cascade needs maximum, exponentials and
 //     sums as values of their own;
 //   - R8 last: only when kernels exist is it known which are too narrow.
 var phases = []phase{
 	{"R0", (*scheduler).rangeify, "cut the graph into values, movement ops into indices"},
 	{"slices", (*scheduler).splitSlices, "R0s: one value per box that is read"},
+	{"forward", (*scheduler).forwardReads, "R0f: readers of an assigned version take what is stored"},
 	{"algebra", (*scheduler).algebra, "R2 R2m R3 R2c R2 R5, each value once"},
 	{"placement", (*scheduler).place, "R5p R1p R1 R4i R6 R6p to a fixpoint"},
 	{"grid split", (*scheduler).splitGrids, "R8, then placement again for what combines the chunks"},

@@ -50,8 +50,9 @@ func (s *scheduler) splitGrids(*ir.UOp) {
 	}
 }
 
-// gridReduces lists the outermost reduces of a body that stand in no stage, in
-// preorder.
+// gridReduces lists the outermost reduces of a body that stand in no stage and
+// in no arm of a WHERE, in preorder: a part is computed at every point of its
+// scope, also where the WHERE would not look.
 func (s *scheduler) gridReduces(body *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	seen := make(map[*ir.UOp]bool)
@@ -65,8 +66,10 @@ func (s *scheduler) gridReduces(body *ir.UOp) []*ir.UOp {
 			out = append(out, u)
 			return
 		}
-		for _, src := range u.Src {
-			visit(src)
+		for i, src := range u.Src {
+			if u.Op != ir.OpWhere || i == 0 {
+				visit(src)
+			}
 		}
 	}
 	visit(body)
@@ -88,7 +91,7 @@ func (s *scheduler) gridSplits(v *value, u *ir.UOp) int64 {
 		return 1
 	}
 	extent := max(s.bounds.Of(u.ReduceRange().Src[0]).Hi, 1)
-	splits := min(p.GridSplits, (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 1))
+	splits := min(p.GridSplits, (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 2)) // a chunk of 1 would have no range
 	if splits < 2 {
 		s.record(GridSplit, v, false, "too short", Number{"extent", extent}, Number{"chunk", p.GridChunk})
 		return 1

@@ -1,15 +1,10 @@
 package schedule_test
 
 import (
-	"fmt"
-	"math"
-	"strings"
 	"testing"
 
-	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
-	"tgc/tensor"
 )
 
 // splitOptions split every reduce that can be, in up to n chunks.
@@ -48,21 +43,4 @@ func TestGridSplitLayer(t *testing.T) {
 			r.check(s, interp.KernelOptions{}, 2e-5)
 		}
 	}
-}
-
-func TestGridSplitDebug(t *testing.T) {
-	r := modelRig(t, llamaTiny(), 3)
-	opt := cacheSplit(true)
-	opt.Explain = true
-	s := r.plan(opt)
-	fmt.Println(s)
-	for _, x := range s.Records {
-		if x.Rule == schedule.GridSplit || !x.Applied && x.Rule == schedule.StagePrologue {
-			fmt.Println(x)
-		}
-	}
-	_ = math.Pi
-	_ = strings.Contains
-	_ = ir.F32
-	_ = tensor.NewGraph
 }

@@ -49,7 +49,8 @@ func (s *scheduler) nameClosed(roots []*ir.UOp, share bool) []*ir.UOp {
 }
 
 // ready lists binders without final names whose free closed ranges are final,
-// in preorder.
+// in preorder. Ranges that a projection hides count: a binder that is named
+// keeps its identity in later passes only if none of them is renamed any more.
 func (n *renaming) ready(roots []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	seen := make(map[*ir.UOp]bool)
@@ -59,7 +60,7 @@ func (n *renaming) ready(roots []*ir.UOp) []*ir.UOp {
 			return
 		}
 		seen[u] = true
-		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && isClosed(binderRanges(u)[0]) && !slices.ContainsFunc(n.s.free.of(u), isClosed) {
+		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && isClosed(binderRanges(u)[0]) && !slices.ContainsFunc(n.s.mentions.of(u), isClosed) {
 			out = append(out, u)
 		}
 		for _, src := range u.Src {
@@ -114,7 +115,7 @@ func (n *renaming) find(u *ir.UOp, ranges []*ir.UOp) *loopGroup {
 // around.
 func (n *renaming) key(u *ir.UOp, ranges []*ir.UOp) string {
 	var b []byte
-	for _, r := range n.s.free.of(u) {
+	for _, r := range n.s.mentions.of(u) {
 		if id := rangeID(r); id >= finalBase {
 			b = append(b, byte(id), byte(id>>8), byte(id>>16))
 		}

@@ -46,6 +46,7 @@ type version struct {
 	param    *ir.UOp // PARAM that stands for this version in bodies; its slot is the index in versions
 	previous int     // version before, -1
 	writer   int     // value that makes it, -1: it is the input
+	under    int     // -1, or the version whose region the reads leave out (R0f)
 }
 
 func (v *version) String() string {

@@ -1,0 +1,59 @@
+package schedule_test
+
+import (
+	"testing"
+
+	"tgc/runtime/interp"
+	"tgc/schedule"
+)
+
+// forwardOptions has read forwarding on; blocks is the least number of tiles.
+func forwardOptions(blocks int64) schedule.Options {
+	opt := schedule.DefaultOptions()
+	opt.Rules = opt.Rules.With(schedule.Forward)
+	opt.Profile.MinBlocks = blocks
+	return opt
+}
+
+// Where the new key row needs a launch of its own, read forwarding saves it:
+// the launches of a layer without and with R0f.
+func TestForwardLaunches(t *testing.T) {
+	architecture := func(name string) arch {
+		m := llamaTiny()
+		for _, row := range zoo {
+			if row.name == name {
+				row.edit(&m)
+			}
+		}
+		return m
+	}
+	for _, row := range []struct {
+		name                        string
+		blocks                      int64
+		kernels, launches           int
+		plainKernels, plainLaunches int
+	}{
+		{"qwen3", 16, 9, 5, 7, 5},
+		{"qwen3", 1 << 20, 9, 5, 8, 6},
+		{"olmoe", 16, 10, 6, 9, 7},
+		{"llama", 16, 9, 5, 7, 5},
+		{"llama batch", 16, 9, 5, 7, 5},
+		{"llama prefill", 16, 7, 5, 7, 5}, // its rows are i32 sums: no region to invert
+	} {
+		m := architecture(row.name)
+		for _, position := range []int64{0, 3, int64(m.context - m.tokens)} {
+			r := modelRig(t, m, position)
+			plain := forwardOptions(row.blocks)
+			plain.Rules = plain.Rules.Without(schedule.Forward)
+			s := r.plan(plain)
+			if kernelCount(s) != row.plainKernels || len(s.Launches) != row.plainLaunches {
+				t.Errorf("%s: %d kernels in %d launches without forwarding, want %d in %d", row.name, kernelCount(s), len(s.Launches), row.plainKernels, row.plainLaunches)
+			}
+			s = r.plan(forwardOptions(row.blocks))
+			if kernelCount(s) != row.kernels || len(s.Launches) != row.launches {
+				t.Errorf("%s: %d kernels in %d launches with forwarding, want %d in %d\n%s", row.name, kernelCount(s), len(s.Launches), row.kernels, row.launches, s)
+			}
+			r.check(s, interp.KernelOptions{}, 2e-5)
+		}
+	}
+}
