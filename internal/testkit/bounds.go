@@ -164,9 +164,6 @@ func transcendental(op ir.Op, dtype ir.DType, v float64, arg Number, sinSlack fl
 	own := 8*unit(dtype)*math.Abs(v) + tiny
 	switch op {
 	case ir.OpSin:
-		if math.IsInf(arg.Error, 1) {
-			return 2
-		}
 		return arg.Error + sinSlack
 	case ir.OpExp2:
 		return span(v, arg, math.Exp2)*(1+1e-6) + own

@@ -157,7 +157,7 @@ func (b *builder) tame(t *tensor.Tensor) bool {
 	for _, n := range v.Data {
 		bad := n.Error != 0
 		if v.DType.IsFloat() {
-			bad = math.IsNaN(n.F) || math.Abs(n.F) > 1e4 || n.Error > 2e-3*max(1, math.Abs(n.F))
+			bad = math.IsNaN(n.F) || math.Abs(n.F) > 1e4 || n.F != 0 && math.Abs(n.F) < 1e-25 || n.Error > 2e-3*max(1, math.Abs(n.F))
 		}
 		if bad {
 			return false

@@ -58,12 +58,18 @@ func maxOp(b *builder) *tensor.Tensor {
 	return x.Max(b.someAxes(x)...)
 }
 
+// prodOp is a product of a few: long ones leave the range of f32 in one order
+// and not in another.
 func prodOp(b *builder) *tensor.Tensor {
 	x := b.float(1)
 	if x == nil {
 		return nil
 	}
-	return x.Prod(b.axis(x))
+	k := b.axis(x)
+	if upper(x.Dim(k)) > 12 {
+		return nil
+	}
+	return x.Prod(k)
 }
 
 func meanOp(b *builder) *tensor.Tensor {
