@@ -56,7 +56,13 @@ func (f *fold) add(n Number) {
 
 func (f *fold) result() Number {
 	n := f.total
-	if !f.dtype.IsFloat() || f.count == 0 {
+	if !f.dtype.IsFloat() {
+		return n
+	}
+	if f.count == 0 {
+		if f.op == ir.OpMax || f.op == ir.OpMin {
+			n.Error = math.Inf(1) // of nothing: an infinity, or the largest finite number in a tuple
+		}
 		return n
 	}
 	if f.op == ir.OpAdd {
