@@ -271,7 +271,7 @@ func TestRandomGraphs(t *testing.T) {
 			opt = splitOptions(n)
 			opt.Rules, opt.Profile.MinBlocks = schedule.AllRules, 1
 		}
-		r.reverse = rapid.Bool().Draw(rt, "reverse")
+		r.reverse = true
 		if rapid.Bool().Draw(rt, "subset") {
 			opt.Rules = schedule.RuleSet(rapid.Uint32().Draw(rt, "rules")) & schedule.AllRules
 		}

@@ -43,42 +43,58 @@ type tilePlan struct {
 func (s *scheduler) tileEpilogue(p *value) bool {
 	consumers := s.consumers(p)
 	f := s.factsOf(p.body)
-	if !f.reduce || len(consumers) != 1 || consumers[0].split {
+	if !f.reduce || len(consumers) > maxTileReaders || slices.ContainsFunc(consumers, func(c *value) bool { return c.split }) {
 		return false
 	}
+	if len(consumers) > 1 {
+		return s.tileReaders(p, consumers)
+	}
 	c := consumers[0]
+	plan := s.tilePlanOf(c, p)
+	if plan == nil {
+		return false
+	}
+	body, ok := s.tileBody(c, p, plan)
+	if !ok {
+		return false
+	}
+	s.applyTile(c, p, plan, body)
+	s.record(TileEpilogue, p, true, "tile", Number{"tiles", s.points(plan.outer)}, Number{"size", plan.size})
+	return true
+}
+
+// tilePlanOf finds the tiles in which c reads p, nil if there are none or they
+// do not pay.
+func (s *scheduler) tilePlanOf(c, p *value) *tilePlan {
+	f := s.factsOf(p.body)
 	uses := s.usesOf(c, p)
 	for _, u := range uses {
 		if s.points(u.closed) > s.opt.Profile.TileCap {
 			s.record(TileEpilogue, p, false, "read inside a large reduce", Number{"points", s.points(u.closed)})
-			return false
+			return nil
 		}
 	}
 	if limit := s.opt.Profile.TileReuse; limit > 0 && f.weights {
 		if reuse := s.weightReuse(p); reuse > limit {
 			s.record(TileEpilogue, p, false, "a matrix product", Number{"reuse", reuse})
-			return false
+			return nil
 		}
 	}
 	if s.points(c.storeLoops()) != s.points(p.ranges) {
 		s.record(TileEpilogue, p, false, "reader has other points")
-		return false // tiles of equal size cannot pair the points
+		return nil // tiles of equal size cannot pair the points
 	}
 	plan := s.findTile(c, p, uses)
 	if plan == nil {
 		s.record(TileEpilogue, p, false, "no tile")
-		return false
+		return nil
 	}
 	blocks := s.points(plan.outer)
 	if f.weights && blocks < s.opt.Profile.MinBlocks {
 		s.record(TileEpilogue, p, false, "too few tiles", Number{"tiles", blocks}, Number{"size", plan.size})
-		return false
+		return nil
 	}
-	if !s.applyTile(c, p, plan) {
-		return false
-	}
-	s.record(TileEpilogue, p, true, "tile", Number{"tiles", blocks}, Number{"size", plan.size})
-	return true
+	return plan
 }
 
 // weightReuse is how many points of p use the same packed data: those of the
@@ -150,7 +166,7 @@ func (s *scheduler) candidateSplits(c *value) [][]axisSplit {
 
 // newTilePlan makes the ranges of a split.
 func (s *scheduler) newTilePlan(c *value, splits []axisSplit) *tilePlan {
-	plan := &tilePlan{splits: splits, with: make(map[*ir.UOp]*ir.UOp)}
+	plan := &tilePlan{splits: splits, with: make(map[*ir.UOp]*ir.UOp), size: 1}
 	for _, r := range c.storeLoops() {
 		at := slices.IndexFunc(splits, func(x axisSplit) bool { return x.r == r })
 		if at < 0 {
@@ -158,6 +174,7 @@ func (s *scheduler) newTilePlan(c *value, splits []axisSplit) *tilePlan {
 			continue
 		}
 		split := splits[at]
+		plan.size *= split.size
 		n, _ := r.Src[0].Int()
 		inner := s.newRange(s.a.Index(split.size))
 		plan.inner = append(plan.inner, inner)
@@ -191,10 +208,7 @@ const deadArms = 3
 // fitTile checks that all reads fall on one tile per outer point, and fills in
 // the tile.
 func (s *scheduler) fitTile(plan *tilePlan, c, p *value, uses []use) bool {
-	size := int64(1)
-	for _, x := range plan.splits {
-		size *= x.size
-	}
+	size := plan.size
 	plan.axis = -1
 	index := make([][]*ir.UOp, len(uses))
 	for i, u := range uses {
@@ -242,7 +256,7 @@ func (s *scheduler) fitTile(plan *tilePlan, c, p *value, uses []use) bool {
 			return false
 		}
 	}
-	plan.step, plan.size = step, size
+	plan.step = step
 	plan.base = s.simplify(s.a.Add(all[0].outer, s.a.Index(lo)))
 	return s.tilesPartition(plan, p)
 }
@@ -327,10 +341,11 @@ func (s *scheduler) liveBounds(plan *tilePlan, c, p *value, outer *ir.UOp) (tile
 	return found, each(0) && !first
 }
 
-// applyTile rewrites C: new loops, and the tile as a STAGE.
-func (s *scheduler) applyTile(c, p *value, plan *tilePlan) bool {
+// tileBody is C's body with the tile as a STAGE; ok is false when versions are in
+// the way.
+func (s *scheduler) tileBody(c, p *value, plan *tilePlan) (body *ir.UOp, ok bool) {
 	if c.indexReads(p) {
-		return false
+		return nil, false
 	}
 	a := s.a
 	z := s.newRange(a.Index(plan.size))
@@ -340,7 +355,7 @@ func (s *scheduler) applyTile(c, p *value, plan *tilePlan) bool {
 
 	trial := *c
 	trial.body = s.substitute(c.body, plan.with)
-	body := s.inlineAt(&trial, func(load *ir.UOp) *ir.UOp {
+	body = s.inlineAt(&trial, func(load *ir.UOp) *ir.UOp {
 		at := s.simplify(a.Sub(load.Indices()[plan.axis], plan.base))
 		at = s.simplify(a.Div(at, a.Index(plan.step)))
 		if b := s.bounds.Of(at); b.Lo < 0 || b.Hi >= plan.size {
@@ -348,13 +363,16 @@ func (s *scheduler) applyTile(c, p *value, plan *tilePlan) bool {
 		}
 		return a.Load(tile, at)
 	}, map[*ir.UOp]bool{p.node: true})
-	if !s.mayRead(c, p, body) {
-		return false
+	return body, s.mayRead(c, p, body)
+}
+
+// applyTile gives C its new body and loops.
+func (s *scheduler) applyTile(c, p *value, plan *tilePlan, body *ir.UOp) {
+	if len(plan.splits) > 0 {
+		c.index = s.rename(c.storeIndex(), plan.with)
+		c.loops = append(slices.Clone(plan.outer), plan.inner...)
+		c.split = true
 	}
-	c.index = s.rename(c.storeIndex(), plan.with)
-	c.loops = append(slices.Clone(plan.outer), plan.inner...)
-	c.split = true
 	s.setBody(c, body)
 	c.reasons = append(c.reasons, TileEpilogue.String()+" "+p.label())
-	return true
 }

@@ -1,0 +1,166 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// R6 with several readers: 8-bit outputs stored with their scale. One reader C
+// has every point of p, h[32g+j]/d[g]; others fold the same tiles to a point
+// each, d[g] = MAX(|h[32g+j]|; j), and C may read them. Their bodies go into C
+// for its reads of them, C is split, and every other reader that is still needed
+// reads the same tile STAGE(h[32g+z]; z) over its own loops. Then all hold one
+// stage and are stores of one kernel (join): p is computed once, and is never
+// stored.
+
+// maxTileReaders bounds the readers of a tile.
+const maxTileReaders = 4
+
+// tiledReader is a reader with its tile and its body over it.
+type tiledReader struct {
+	c    *value
+	plan *tilePlan
+	body *ir.UOp
+}
+
+// tileReaders is R6 for a value with several readers.
+func (s *scheduler) tileReaders(p *value, consumers []*value) bool {
+	for _, c := range consumers {
+		if s.points(c.storeLoops()) != s.points(p.ranges) {
+			continue
+		}
+		list := s.tileAround(c, p, consumers)
+		if list == nil {
+			continue
+		}
+		for _, r := range list {
+			s.applyTile(r.c, p, r.plan, r.body)
+		}
+		s.record(TileEpilogue, p, true, "tile of several readers", Number{"tiles", s.points(list[0].plan.outer)},
+			Number{"size", list[0].plan.size}, Number{"readers", int64(len(consumers))})
+		return true
+	}
+	s.record(TileEpilogue, p, false, "readers share no tile", Number{"readers", int64(len(consumers))})
+	return false
+}
+
+// tileAround plans the tile of reader c and those of the other readers that
+// remain, nil when they are not the same.
+func (s *scheduler) tileAround(c, p *value, consumers []*value) []tiledReader {
+	whole, ok := s.withReaders(c, consumers)
+	if !ok {
+		return nil
+	}
+	plan := s.tilePlanOf(whole, p)
+	if plan == nil {
+		return nil
+	}
+	list := []tiledReader{{c: c, plan: plan}}
+	for _, r := range consumers {
+		onlyInC := r.target < 0 && !slices.ContainsFunc(s.users[r.id], func(id int) bool { return id != c.id })
+		if r == c || onlyInC {
+			continue
+		}
+		own := s.sameTile(r, p, plan)
+		if own == nil {
+			return nil
+		}
+		list = append(list, tiledReader{c: r, plan: own})
+	}
+	for i, r := range list {
+		from := r.c
+		if i == 0 {
+			from = whole
+		}
+		if list[i].body, ok = s.tileBody(from, p, r.plan); !ok {
+			return nil
+		}
+	}
+	if len(list) > 1 && !s.oneLevel(list) {
+		s.record(TileEpilogue, p, false, "readers are not of one level")
+		return nil
+	}
+	return list
+}
+
+// withReaders is c with the bodies of the other readers in place of its reads
+// of them.
+func (s *scheduler) withReaders(c *value, consumers []*value) (*value, bool) {
+	trial := *c
+	for range consumers { // one may read another
+		for _, r := range consumers {
+			if r == c || len(s.usesOf(&trial, r)) == 0 {
+				continue
+			}
+			if r.pinned || r.target >= 0 || r.split || trial.indexReads(r) {
+				return nil, false
+			}
+			put := s.asBody(r)
+			body := s.inlineAt(&trial, func(load *ir.UOp) *ir.UOp { return put(c, load) }, map[*ir.UOp]bool{r.node: true})
+			if !s.mayRead(c, r, body) {
+				return nil, false
+			}
+			trial.body = body
+		}
+	}
+	return &trial, true
+}
+
+// sameTile finds the tile of a reader whose loops are the outer loops of a plan,
+// by position, and which reads the same points of p; nil for none.
+func (s *scheduler) sameTile(r, p *value, like *tilePlan) *tilePlan {
+	loops := r.storeLoops()
+	if len(loops) != len(like.outer) {
+		return nil
+	}
+	with := make(map[*ir.UOp]*ir.UOp, len(loops))
+	for i, x := range like.outer {
+		if x.Src[0] != loops[i].Src[0] {
+			return nil
+		}
+		with[x] = loops[i]
+	}
+	plan := s.newTilePlan(r, nil)
+	plan.size = like.size
+	if !s.fitTile(plan, r, p, s.usesOf(r, p)) || plan.step != like.step || plan.axis != like.axis {
+		return nil
+	}
+	if s.simplify(s.substitute(like.base, with)) != plan.base {
+		return nil
+	}
+	for j, x := range like.rest {
+		if j != like.axis && s.simplify(s.substitute(x, with)) != plan.rest[j] {
+			return nil
+		}
+	}
+	return plan
+}
+
+// oneLevel reports that all readers wait for the same kernels, so that they can
+// be stores of one: they read the same values and versions, and what they
+// overwrite has no other reader.
+func (s *scheduler) oneLevel(list []tiledReader) bool {
+	var first reads
+	for i, r := range list {
+		trial := value{body: r.body, index: r.c.index}
+		found := s.readsOf(&trial)
+		found.versions = slices.DeleteFunc(found.versions, func(slot int) bool { return s.versions[slot].writer < 0 })
+		if i == 0 {
+			first = found
+		}
+		if !slices.Equal(found.values, first.values) || !slices.Equal(found.versions, first.versions) {
+			return false
+		}
+		if r.c.target < 0 {
+			continue
+		}
+		previous := s.versions[r.c.target].previous
+		for _, v := range s.values {
+			if !v.dead && v != r.c && slices.Contains(s.readMemo[v.id].versions, previous) {
+				return false
+			}
+		}
+	}
+	return true
+}
