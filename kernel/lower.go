@@ -75,8 +75,8 @@ type lowerer struct {
 	blockSize int64               // threads
 	tid       *program.Value      // flat index of this thread, I64
 	shared    int64               // bytes
-	loopSums  int               // accumulated in the innermost loop being opened
-	accesses  map[int][]*ir.UOp // of PARAMs, by slot
+	loopSums  int                 // accumulated in the innermost loop being opened
+	accesses  map[int][]*ir.UOp   // of PARAMs, by slot
 }
 
 func newLowerer(p *planned) (*lowerer, error) {

@@ -28,7 +28,7 @@ type Compiled struct {
 // Compile verifies a program and prepares it. debug fills what is undefined
 // with NaN patterns.
 func Compile(p *program.Program, debug bool) (*Compiled, error) {
-	if err := program.Verify(p); err != nil {
+	if err := program.VerifyGPU(p); err != nil {
 		return nil, fmt.Errorf("interp: %w", err)
 	}
 	c := &Compiled{source: p, basic: program.ExpandMath(p), debug: debug}

@@ -17,10 +17,15 @@ import (
 // offset into it. Values that only rename bytes (BITCAST, EXTRACT, contiguous
 // SHUFFLE) share the register of their source.
 
+// A program with threads (Program.Block) runs all threads of a block at once: a
+// register holds the lanes of thread 0, then those of thread 1, and so on, so
+// that elementwise instructions stay one loop. See program_block.go.
+
 // register is where a value lives: data or pointer.
 type register struct {
 	data []byte
 	ptr  *pointer
+	ptrs []pointer // by thread, of a program with threads
 }
 
 // pointer is a position in a region; Off may lie outside, accesses are checked.
@@ -33,7 +38,8 @@ type pointer struct {
 type region struct {
 	name  string
 	bytes []byte
-	align int // of its start: the least alignment that was claimed
+	align int       // of its start: the least alignment that was claimed
+	seen  *accesses // of shared memory
 }
 
 // machine holds the registers of one running program. It is not safe for
@@ -44,16 +50,22 @@ type machine struct {
 	regs    []register // by value id
 	code    []func()
 	lo, hi  int64
-	fault   error // of the first bad access; no store happens after it
+	fault   error  // of the first bad access; no store happens after it
+	threads int    // of a block
+	block   *block // nil without threads
 }
 
 // newMachine compiles a verified and expanded program.
 func newMachine(p *program.Program, debug bool) (*machine, error) {
-	m := &machine{program: p, debug: debug, regs: make([]register, p.Values)}
+	m := &machine{program: p, debug: debug, regs: make([]register, p.Values), threads: 1}
+	if len(p.Block) > 0 {
+		m.block = newBlock(p)
+		m.threads = m.block.threads
+	}
 	for i := range p.Params {
 		m.param(&p.Params[i])
 	}
-	code, err := m.block(p.Body)
+	code, err := m.compile(p.Body)
 	if err != nil {
 		return nil, fmt.Errorf("interp: kernel %s: %w", p.Name, err)
 	}
@@ -74,6 +86,9 @@ func (m *machine) param(p *program.Param) {
 		r.name = fmt.Sprintf("buffer slot %d %q", p.Slot, p.Name)
 	}
 	m.regs[p.Value.ID].ptr = &pointer{region: r}
+	if m.block != nil {
+		m.regs[p.Value.ID].ptrs = repeat(pointer{region: r}, m.threads)
+	}
 }
 
 // bind sets the arguments, one per parameter; tables bring their own.
@@ -86,7 +101,9 @@ func (m *machine) bind(args []Arg) error {
 		case program.ParamBuffer:
 			m.regs[p.Value.ID].ptr.region.bytes = args[i].Bytes
 		case program.ParamVar:
-			lanes[int64](m.regs[p.Value.ID])[0] = args[i].Int64
+			for t := range m.threads {
+				lanes[int64](m.regs[p.Value.ID])[t] = args[i].Int64
+			}
 		}
 	}
 	return nil
@@ -94,7 +111,11 @@ func (m *machine) bind(args []Arg) error {
 
 // run executes the prologue and the work units [lo, hi).
 func (m *machine) run(lo, hi int64) error {
-	m.lo, m.hi, m.fault = lo, hi, nil
+	m.fault = nil
+	if m.block != nil {
+		return m.runBlocks(lo, hi)
+	}
+	m.lo, m.hi = lo, hi
 	exec(m.code)
 	return m.fault
 }
@@ -110,8 +131,11 @@ func (m *machine) define(v *program.Value) register {
 	r := register{}
 	if v.Type.Ptr {
 		r.ptr = &pointer{}
+		if m.block != nil {
+			r.ptrs = make([]pointer, m.threads)
+		}
 	} else {
-		r.data = newBytes(v.Type.Lanes * v.Type.Elem.Size())
+		r.data = newBytes(v.Type.Lanes * v.Type.Elem.Size() * m.threads)
 	}
 	m.regs[v.ID] = r
 	return r
@@ -135,7 +159,7 @@ func lanes[T any](r register) []T {
 }
 
 // block compiles the instructions of a block, without its yield.
-func (m *machine) block(b *program.Block) ([]func(), error) {
+func (m *machine) compile(b *program.Block) ([]func(), error) {
 	for _, a := range b.Args {
 		m.define(a)
 	}
@@ -158,6 +182,9 @@ func (m *machine) block(b *program.Block) ([]func(), error) {
 
 // instr compiles one instruction; nil when nothing is left to do at run time.
 func (m *machine) instr(in *program.Instr) (func(), error) {
+	if m.block != nil && in.Op != program.Alu {
+		return m.threadInstr(in)
+	}
 	switch in.Op {
 	case program.Const, program.ConstLanes, program.Iota:
 		m.constant(in)
@@ -210,12 +237,15 @@ func (m *machine) constant(in *program.Instr) {
 			r.data[lane*size+i] = byte(word >> (8 * i))
 		}
 	}
+	for n := t.Lanes * size; n < len(r.data); n *= 2 {
+		copy(r.data[n:], r.data[:n])
+	}
 }
 
 // Control flow.
 
 func (m *machine) grid(in *program.Instr) (func(), error) {
-	body, err := m.block(in.Body)
+	body, err := m.compile(in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +261,7 @@ func (m *machine) grid(in *program.Instr) (func(), error) {
 // loop compiles a For. The results share the registers of the carried block
 // arguments: after the last yield those hold the results.
 func (m *machine) loop(in *program.Instr) (func(), error) {
-	body, err := m.block(in.Body)
+	body, err := m.compile(in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -262,11 +292,11 @@ func (m *machine) loop(in *program.Instr) (func(), error) {
 }
 
 func (m *machine) branch(in *program.Instr) (func(), error) {
-	then, err := m.block(in.Body)
+	then, err := m.compile(in.Body)
 	if err != nil {
 		return nil, err
 	}
-	other, err := m.block(in.Else)
+	other, err := m.compile(in.Else)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,142 @@
+package kernel_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/target"
+)
+
+func hopper(t fataler) *target.Desc {
+	desc, err := target.ForGPU(90, false)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return desc
+}
+
+// gpuCases are kernels with plans whose digits are threads.
+var gpuCases = []struct {
+	name  string
+	build func(b *builder) *ir.UOp
+	plans []string
+}{
+	{"elementwise", func(b *builder) *ir.UOp { return elementwise(b, 96) }, []string{
+		"", "LOCAL s0 32", "VECTOR s0 4; LOCAL s0 8", "LOCAL s0 8; UPCAST s0 3", "LOCAL s0 96", "LOCAL s0 8; NOLOCALS",
+	}},
+	{"ragged", func(b *builder) *ir.UOp { return elementwise(b, 37) }, []string{"LOCAL s0 32", "LOCAL s0 8; UPCAST s0 2"}},
+	{"matvec", func(b *builder) *ir.UOp { return matvec(b, 6, 96) }, []string{
+		"WARP r0 32", "WARP r0 32; UPCAST s0 2; LOCAL s0 3; FMA", "VECTOR r0 4; WARP r0 8; LOCAL s0 2", "GROUP r0 4", "GROUP r0 4; LOCAL s0 3",
+		"GROUPTOP r0 8; UNROLL r0 4", "WARP r0 8; GROUP r0 4; LOCAL s0 2; UPCAST s0 3", "GROUP r0 96", "WARP r0 32; GROUP r0 3",
+		"GROUP r0 6; WARP r0 4", "SPLITK r0 4; WARP r0 8", "TC r0 4; WARP r0 8", "WARP r0 32; UNROLL r0 2",
+	}},
+	{"Q8_0", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 256, true) }, []string{
+		"WARP r0 32; FMA", "VECTOR r0 4; WARP r0 32; STAGE r0; UPCAST s0 2; LOCAL s0 2; FMA", "VECTOR r0 8; WARP r0 8; GROUP r0 4; STAGE r0",
+		"WARP r0 32; STAGE r0; GROUP r0 2; LOCAL s0 4",
+	}},
+	{"Q6_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 512, true) }, []string{
+		"WARP r0 32; STAGE r0; LOCAL s0 4; GROUP r0 4; FMA", "UNROLL r0 4; WARP r0 16; STAGE r0; LOCAL s0 2; UPCAST s0 2",
+	}},
+	{"IQ4_NL", func(b *builder) *ir.UOp { return packedMatvec(b, "IQ4_NL", 3, 128, false) }, []string{"WARP r0 32; LOCAL s0 2"}},
+	{"matmul", func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 8, 8, 512) }, []string{
+		"UPCAST s0 2; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4", "UPCAST s0 4; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4; STAGE s1; UNROLL r0 4",
+	}},
+	{"attention", func(b *builder) *ir.UOp { return attention(b, 2, 6, 64) }, []string{
+		"LOCAL s1 64", "WARP r1 32; LOCAL s1 4; UPCAST s1", "LOCAL s1 16; VECTOR s1 4; WARP r1 16", "UPCAST s1 4; LOCAL s1 16; VECTOR r1 4; WARP r1 16",
+	}},
+	{"attention even", func(b *builder) *ir.UOp { return attentionParts(b, 2, 3, 8, 16) }, []string{
+		"WARP r0 8; UPCAST s2", "WARP r0 2; GROUP r0 4; UPCAST s2", "GROUP r0 8; VECTOR s2 4; LOCAL s2 4", "GROUP r0 4; WARP r1 16; VECTOR s2 16",
+		"WARP r1 16; LOCAL s2 16; GROUP r0 4", "LOCAL s1 3; WARP r0 4; UPCAST s2 4",
+	}},
+	{"tiles", func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) }, []string{
+		"LOCAL z0 2; WARP r0 16; LOCAL s1 2", "LOCAL s0 4; LOCAL z0 2; WARP r0 32; LOCAL s1 2", "UNROLL z0; WARP r0 32; UPCAST s1", "LOCAL s0 2; WARP r0 16",
+	}},
+	{"norm", func(b *builder) *ir.UOp { return normRow(b, 3, 24) }, []string{
+		"LOCAL s1 8; LOCAL z0 8; WARP r0 8; WARP r1 8", "LOCAL s1 24; LOCAL z0 24; GROUP r0 24; GROUP r1 8", "LOCAL s0 3; LOCAL z0 8; WARP r0 8; LOCAL s1 8",
+	}},
+	{"tokens", func(b *builder) *ir.UOp { return tokens(b, 7, 32) }, []string{"WARP r0 32; GROUP r1 32", "GROUP r0 8; WARP r1 8; ROLL s0"}},
+	{"cache", func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) }, []string{"LOCAL s1 8", "LOCAL s0 2; VECTOR s1 4; LOCAL s1 2"}},
+}
+
+func TestGPUPlans(t *testing.T) {
+	for _, c := range gpuCases {
+		t.Run(c.name, func(t *testing.T) {
+			for _, text := range c.plans {
+				b := newBuilder()
+				sink := c.build(b)
+				plan, err := kernel.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+				if err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+				if err := program.VerifyGPU(p); err != nil {
+					t.Fatalf("%s: %v\n%s", text, err, show(p))
+				}
+				compare(t, b.Arena, sink, p, plan, map[string]int64{"pos": 4, "T": 5})
+			}
+		})
+	}
+}
+
+// Any plan of threads that is accepted keeps every value.
+func TestRandomGPUPlans(t *testing.T) {
+	kernels := []func(b *builder) *ir.UOp{
+		func(b *builder) *ir.UOp { return elementwise(b, 60) },
+		func(b *builder) *ir.UOp { return matvec(b, 6, 48) },
+		func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 128, true) },
+		func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 2, 256, false) },
+		func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 5, 4, 256) },
+		func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) },
+		func(b *builder) *ir.UOp { return attentionParts(b, 2, 3, 4, 16) },
+		func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) },
+		func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
+		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
+		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
+	}
+	kinds := []kernel.OptKind{kernel.VECTOR, kernel.UPCAST, kernel.UNROLL, kernel.ROLL, kernel.LOCAL, kernel.LOCAL, kernel.GROUP, kernel.WARP, kernel.WARP,
+		kernel.GROUPTOP, kernel.SPLITK, kernel.TC, kernel.PADTO, kernel.STAGE, kernel.FMA, kernel.SWAP, kernel.PRELOAD}
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBuilder()
+		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)
+		var plan kernel.Plan
+		axes := kernel.Axes(sink)
+		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
+			opt := kernel.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
+			if opt.Kind != kernel.FMA {
+				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis").Name
+				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
+			}
+			switch opt.Kind {
+			case kernel.STAGE:
+				opt.Amount = 0
+			case kernel.SWAP:
+				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))
+			case kernel.PRELOAD:
+				opt.Axis, opt.Amount = "p2", 0
+			}
+			plan.Opts = append(plan.Opts, opt)
+		}
+		if err := kernel.Feasible(b.Arena, sink, plan, hopper(rt)); err != nil {
+			return
+		}
+		p, err := kernel.Lower(b.Arena, sink, plan, hopper(rt))
+		if err != nil {
+			if strings.Contains(err.Error(), "of shared memory") {
+				return
+			}
+			rt.Fatalf("%s: feasible, but: %v", plan, err)
+		}
+		if err := program.VerifyGPU(p); err != nil {
+			rt.Fatalf("%s: %v\n%s", plan, err, show(p))
+		}
+		compare(rt, b.Arena, sink, p, plan, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
+	})
+}
