@@ -102,31 +102,69 @@ func drawRules(t *rapid.T) schedule.RuleSet {
 }
 
 // The rules that the CPU profile leaves out keep values too: the kernels of
-// every profile and set of rules, evaluated in kernel form.
+// every profile and set of rules, evaluated in kernel form, for graphs and for
+// programs of assignments.
 func TestKitProfilesKeepValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := drawCase(t, false)
-		want, err := c.Expected()
+		if rapid.Bool().Draw(t, "assignments") {
+			checkProfile(t, testkit.AssignPrograms().Draw(t, "program"), drawOptions(t))
+			return
+		}
+		checkProfile(t, drawCase(t, false), drawOptions(t))
+	})
+}
+
+// drawOptions draws rules and limits of the scheduler.
+func drawOptions(t *rapid.T) schedule.Options {
+	opt := schedule.DefaultOptions()
+	opt.Rules = schedule.AllRules &^ drawRules(t)
+	if rapid.Bool().Draw(t, "small limits") {
+		opt.Profile.StageCap, opt.Profile.TileCap, opt.Profile.MinBlocks, opt.Profile.InlineOps = 16, 8, 1, 8
+		opt.Profile.WeightElems, opt.Profile.TableOps = 8, 32
+	}
+	if rapid.Bool().Draw(t, "eager grid splits") {
+		opt.Profile.GridChunk = rapid.SampledFrom([]int64{1, 2, 3, 4}).Draw(t, "grid chunk")
+		opt.Profile.GridSplits = rapid.SampledFrom([]int64{2, 3, 5}).Draw(t, "grid splits")
+		opt.Profile.Parallel, opt.Profile.LaunchEdge = 1<<20, 0
+	}
+	return opt
+}
+
+// checkProfile schedules a case and compares its kernels with the eager model.
+func checkProfile(t *rapid.T, c *testkit.Case, opt schedule.Options) {
+	want, err := c.Expected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Schedule(context.Background(), opt)
+	if err != nil {
+		if !bothVersions.MatchString(err.Error()) {
+			t.Fatalf("%v\n%s", err, c.Text())
+		}
+		return
+	}
+	got, err := c.RunSchedule(context.Background(), s, interp.KernelOptions{})
+	if err != nil {
+		t.Fatalf("rules %s: %v\n%s\n%s", opt.Rules, err, c.Text(), s)
+	}
+	if err := testkit.Compare(got, want); err != nil {
+		t.Fatalf("rules %s, chunk %d: %v\n%s\n%s", opt.Rules, opt.Profile.GridChunk, err, c.Text(), s)
+	}
+}
+
+// The layers of the zoo under random rules and limits.
+func TestKitZooProfiles(t *testing.T) {
+	zoo := testkit.Zoo()
+	rapid.Check(t, func(t *rapid.T) {
+		entry := zoo[rapid.IntRange(0, len(zoo)-1).Draw(t, "entry")]
+		if entry.Large {
+			return
+		}
+		c, err := entry.Build(rapid.Uint64Range(0, 9).Draw(t, "contents"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		opt := schedule.DefaultOptions()
-		opt.Rules = schedule.AllRules &^ drawRules(t)
-		if rapid.Bool().Draw(t, "small limits") {
-			opt.Profile.StageCap, opt.Profile.TileCap, opt.Profile.MinBlocks, opt.Profile.InlineOps = 16, 8, 1, 8
-			opt.Profile.WeightElems, opt.Profile.TableOps = 8, 32
-		}
-		s, err := c.Schedule(context.Background(), opt)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, c.Text())
-		}
-		got, err := c.RunSchedule(context.Background(), s, interp.KernelOptions{})
-		if err != nil {
-			t.Fatalf("%v\n%s\n%s", err, c.Text(), s)
-		}
-		if err := testkit.Compare(got, want); err != nil {
-			t.Fatalf("rules %s: %v\n%s\n%s", opt.Rules, err, c.Text(), s)
-		}
+		checkProfile(t, c, drawOptions(t))
 	})
 }
 
@@ -171,4 +209,42 @@ func scheduleText(c *testkit.Case) string {
 		return err.Error()
 	}
 	return s.String()
+}
+
+// The generator reaches every fusion rule: a rule that no case fires would be
+// tested by nothing. Examples are the same in every run.
+func TestKitEveryRuleFires(t *testing.T) {
+	fired := make(map[schedule.Rule]int)
+	opt := schedule.DefaultOptions()
+	opt.Rules = schedule.AllRules
+	opt.Profile.GridChunk, opt.Profile.GridSplits, opt.Profile.Parallel, opt.Profile.LaunchEdge = 2, 3, 1<<20, 0
+	count := func(c *testkit.Case) {
+		s, err := c.Schedule(t.Context(), opt)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, c.Text())
+		}
+		for _, r := range s.Records {
+			if r.Applied {
+				fired[r.Rule]++
+			}
+		}
+	}
+	cases := testkit.Cases(testkit.DefaultLimits())
+	for i := range 300 {
+		count(cases.Example(i))
+	}
+	for _, entry := range testkit.Zoo() {
+		c, err := entry.Build(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(c)
+	}
+	for r := schedule.Rule(0); schedule.AllRules.Has(r); r++ {
+		t.Logf("%s fired %d times", r, fired[r])
+		unrecorded := r == schedule.Unify || r == schedule.Par // part of writing kernels
+		if fired[r] == 0 && !unrecorded {
+			t.Errorf("%s never fires", r)
+		}
+	}
 }
