@@ -106,6 +106,16 @@ func schedulerWork(t *testing.T, c *testkit.Case) string {
 	for _, l := range s.Launches {
 		kernels += len(l.Kernels)
 	}
-	return fmt.Sprintf("default profile: %d graph nodes, %d nodes made, %d values, %d decisions, %d kernels in %d launches",
-		before, a.Len()-before, s.Values, len(s.Records), kernels, len(s.Launches))
+	return fmt.Sprintf("default profile: %d graph nodes, some %d nodes made, %d values, some %d decisions, %d kernels in %d launches",
+		before, twoDigits(a.Len()-before), s.Values, twoDigits(len(s.Records)), kernels, len(s.Launches))
+}
+
+// twoDigits rounds to two significant digits: smaller changes of a work counter
+// are no news.
+func twoDigits(n int) int {
+	unit := 1
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return (n + unit/2) / unit * unit
 }
