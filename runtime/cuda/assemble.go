@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
+
+	"tgc/internal/cudatools"
 )
 
 // Assemblers, for Options.Assembler.
 const (
 	// AssembleDriver is the driver's own: always there, of its version.
 	AssembleDriver = "driver"
-	// AssemblePTXAS is the toolkit's ptxas, found in $TGC_CUDA_PATH, $PATH or
-	// /usr/local/cuda.
+	// AssemblePTXAS is the toolkit's ptxas, where package cudatools finds it.
 	AssemblePTXAS = "ptxas"
 )
 
@@ -39,9 +39,10 @@ func newAssembler(d *Device) (assembler, error) {
 
 // architecture is the GPU's as ptxas names it: sm_90a.
 func (d *Device) architecture() string {
-	_, name, _ := strings.Cut(d.desc.Name, ":")
-	name, _, _ = strings.Cut(name, "+")
-	return name
+	if d.desc.Special {
+		return fmt.Sprintf("sm_%da", d.desc.SM)
+	}
+	return fmt.Sprintf("sm_%d", d.desc.SM)
 }
 
 // driverAssembler is the compiler inside libcuda.
@@ -70,44 +71,30 @@ func (a *driverAssembler) assemble(_ context.Context, entry, text string) (cubin
 }
 
 // ptxas is the toolkit's assembler, a process per kernel.
-type ptxas struct{ path, version, arch string }
+type ptxas struct {
+	tools         cudatools.Tools
+	version, arch string
+}
 
 func findPTXAS(cudaPath, arch string) (*ptxas, error) {
-	names := []string{"ptxas", "/usr/local/cuda/bin/ptxas"}
-	if cudaPath != "" {
-		names = append([]string{filepath.Join(cudaPath, "bin", "ptxas")}, names...)
+	tools := cudatools.Find(cudaPath)
+	if tools.PtxasPath == "" {
+		return nil, errors.New("no ptxas: set TGC_CUDA_PATH to a CUDA toolkit")
 	}
-	for _, name := range names {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		version, err := exec.Command(path, "--version").Output()
-		if err != nil {
-			return nil, fmt.Errorf("%s --version: %w", path, err)
-		}
-		lines := strings.Split(strings.TrimSpace(string(version)), "\n")
-		return &ptxas{path: path, version: lines[len(lines)-1], arch: arch}, nil
+	version, err := exec.Command(tools.PtxasPath, "--version").Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s --version: %w", tools.PtxasPath, err)
 	}
-	return nil, errors.New("no ptxas: set TGC_CUDA_PATH to a CUDA toolkit")
+	lines := strings.Split(strings.TrimSpace(string(version)), "\n")
+	return &ptxas{tools: tools, version: lines[len(lines)-1], arch: arch}, nil
 }
 
 func (a *ptxas) fingerprint() string { return "ptxas " + a.version + " " + a.arch }
 
-func (a *ptxas) assemble(ctx context.Context, entry, text string) (cubin []byte, log string, err error) {
-	dir, err := os.MkdirTemp("", "tgc-ptxas-")
+func (a *ptxas) assemble(ctx context.Context, _, text string) (cubin []byte, log string, err error) {
+	made, err := a.tools.Ptxas(ctx, text, a.arch)
 	if err != nil {
 		return nil, "", err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	in, out := filepath.Join(dir, entry+".ptx"), filepath.Join(dir, entry+".cubin")
-	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
-		return nil, "", err
-	}
-	said, err := exec.CommandContext(ctx, a.path, "-v", "-arch="+a.arch, "-o", out, in).CombinedOutput()
-	if err != nil {
-		return nil, string(said), fmt.Errorf("%s: %w", a.path, err)
-	}
-	cubin, err = os.ReadFile(out)
-	return cubin, string(said), err
+	return made.Cubin, made.Log, nil
 }

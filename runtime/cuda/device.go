@@ -14,11 +14,11 @@ import (
 )
 
 // Options configures New. The zero value is the first GPU with the user's cache
-// folder; a Renderer is needed to load programs.
+// folder.
 type Options struct {
-	Index    int // of the GPU, in the driver's order
-	Renderer Renderer
-	CacheDir string // of machine code; empty means cachefile.DefaultDir
+	Index    int      // of the GPU, in the driver's order
+	Renderer Renderer // nil means RenderPTX
+	CacheDir string   // of machine code; empty means cachefile.DefaultDir
 	NoCache  bool
 	// CUDAPath is the library, or a folder that may hold it and its tools; empty
 	// means $TGC_CUDA_PATH.
@@ -27,9 +27,8 @@ type Options struct {
 	Driver driver.Driver
 	// Assembler is AssembleDriver or AssemblePTXAS; empty means the former.
 	Assembler string
-	// Serial replays steps kernel by kernel and waits for each: the mode in
-	// which a fault is found. New steps of a faulted device use it by
-	// themselves.
+	// Serial replays steps kernel by kernel and waits for each, so that a fault
+	// names its kernel; $TGC_CUDA_SERIAL sets it too.
 	Serial bool
 	// Progress is told the bytes that Import and Write have just copied; calls
 	// may come from several goroutines.
@@ -37,6 +36,9 @@ type Options struct {
 	// Warn is told what is legal and slow: a kernel that spills registers.
 	Warn func(message string)
 }
+
+// serialVariable turns Options.Serial on.
+const serialVariable = "TGC_CUDA_SERIAL"
 
 // cacheBytes bounds the cache of machine code. A kernel is some 10 KB.
 const cacheBytes = 1 << 30
@@ -56,7 +58,7 @@ type Device struct {
 
 	mu     sync.Mutex
 	arena  *arena
-	loaded map[string]*code // by text and assembler
+	loaded map[string]*pending // by text and assembler
 	closed bool
 }
 
@@ -78,6 +80,12 @@ func New(options Options) (*Device, error) {
 	if options.CUDAPath == "" {
 		options.CUDAPath = os.Getenv("TGC_CUDA_PATH")
 	}
+	if v := os.Getenv(serialVariable); v != "" && v != "0" {
+		options.Serial = true
+	}
+	if options.Renderer == nil {
+		options.Renderer = RenderPTX
+	}
 	drv := options.Driver
 	if drv == nil {
 		library, err := driver.Open(options.CUDAPath)
@@ -89,7 +97,7 @@ func New(options Options) (*Device, error) {
 		}
 		drv = library
 	}
-	d := &Device{options: options, drv: drv, loaded: make(map[string]*code)}
+	d := &Device{options: options, drv: drv, loaded: make(map[string]*pending)}
 	id, err := d.find()
 	if err != nil {
 		return nil, err
@@ -249,8 +257,8 @@ func (d *Device) closeContext() error {
 		if d.staging != nil {
 			errs = append(errs, d.staging.close())
 		}
-		for _, c := range d.loaded {
-			errs = append(errs, d.drv.ModuleUnload(c.module))
+		for _, p := range d.loaded {
+			errs = append(errs, d.drv.ModuleUnload(p.code.module))
 		}
 		if d.arena != nil {
 			for _, b := range d.arena.blocks {

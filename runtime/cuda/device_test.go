@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strings"
@@ -371,7 +372,7 @@ func TestRecordAndRun(t *testing.T) {
 				for range 3 {
 					check(t, r.Start(t.Context(), map[string]int64{"n": 2}))
 				}
-				check(t, r.Wait(t.Context()))
+				check(t, r.Wait())
 				if got := readFloats(t, out[1])[5]; got != 20 {
 					t.Errorf("queued steps gave %g", got)
 				}
@@ -461,36 +462,64 @@ func TestRecordRefuses(t *testing.T) {
 	})
 }
 
-// A fault names the kernel and what it was called with, whatever stands around
-// it; the device answers with an error that says so; a new device works.
-func TestFaultNamesKernel(t *testing.T) {
+// A fault names the kernel and what it was called with where it can, else all
+// that ran; the device then answers with an error that says so.
+func TestFault(t *testing.T) {
 	for name, options := range map[string]Options{"graph": {}, "serial": {Serial: true}} {
 		t.Run(name, func(t *testing.T) {
-			both(t, options, func(t *testing.T, d *rig) {
-				exec := load(t, d, scaleProgram("scale", 4), scaleProgram("wild_one", 4))
-				x, y := alloc(t, d, 256), alloc(t, d, 256)
-				r := record(t, d, launch(callOf(exec[0], x, y)), launch(callOf(exec[0], x, y), callOf(exec[1], y, x)), launch(callOf(exec[0], x, y)))
-				err := r.Run(t.Context(), map[string]int64{"n": 3})
-				var fault *FaultError
-				if !errors.As(err, &fault) || fault.Kernel != "wild_one" || !strings.Contains(err.Error(), "n = 3") || !strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
-					t.Fatal(err)
+			t.Run("stub", func(t *testing.T) { fault(t, onStub(t, options)) })
+			t.Run("gpu", func(t *testing.T) {
+				if os.Getenv(faultProcess) == "" {
+					inOwnProcess(t)
+					return
 				}
-				t.Log(err)
-				again := r.Run(t.Context(), map[string]int64{"n": 3})
-				_, allocErr := d.Alloc(t.Context(), 64)
-				for _, err := range []error{again, allocErr, y.Read(t.Context(), 0, make([]byte, 4))} {
-					if !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "wild_one") {
-						t.Errorf("%v, want ErrBroken and the kernel", err)
-					}
-				}
-				fresh := start(t, d.options)
-				defer stop(t, fresh)
-				z, err := fresh.Alloc(t.Context(), 256)
-				check(t, err)
-				works := record(t, fresh, launch(callOf(load(t, fresh, scaleProgram("scale", 4))[0], z, z)))
-				check(t, works.Run(t.Context(), map[string]int64{"n": 3}))
+				fault(t, gpu(t, options))
 			})
 		})
+	}
+}
+
+// faultProcess marks a process whose GPU contexts may be lost.
+const faultProcess = "TGC_TEST_FAULT"
+
+// inOwnProcess runs the calling test alone: a fault takes all contexts of a
+// process with it.
+func inOwnProcess(t *testing.T) {
+	t.Helper()
+	_ = gpu(t, Options{}) // skips without one
+	pattern := "^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"
+	c := exec.Command(os.Args[0], "-test.run", pattern, "-test.v")
+	c.Env = append(os.Environ(), faultProcess+"=1")
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Logf("%s", out)
+}
+
+func fault(t *testing.T, d *rig) {
+	exec := load(t, d, scaleProgram("scale", 4), scaleProgram("wild_one", 4))
+	x, y := alloc(t, d, 256), alloc(t, d, 256)
+	r := record(t, d, launch(callOf(exec[0], x, y)), launch(callOf(exec[0], x, y), callOf(exec[1], y, x)), launch(callOf(exec[0], x, y)))
+	alone := record(t, d, launch(callOf(exec[1], y, x)))
+	vars := map[string]int64{"n": 3}
+	err := r.Run(t.Context(), vars)
+	var fault *FaultError
+	if !errors.As(err, &fault) || !strings.Contains(err.Error(), "CUDA_ERROR_ILLEGAL_ADDRESS") {
+		t.Fatal(err)
+	}
+	t.Log(err)
+	switch {
+	case d.options.Serial && (fault.Kernel != "wild_one" || !strings.Contains(err.Error(), "n = 3")):
+		t.Errorf("%v, want the kernel and its arguments", err)
+	case !d.options.Serial && (!reflect.DeepEqual(fault.Suspects, []string{"scale", "wild_one"}) || !strings.Contains(err.Error(), "TGC_CUDA_SERIAL=1")):
+		t.Errorf("%v, want both kernels", err)
+	}
+	_, allocErr := d.Alloc(t.Context(), 64)
+	for _, err := range []error{r.Run(t.Context(), vars), alone.Run(t.Context(), vars), allocErr, y.Read(t.Context(), 0, make([]byte, 4))} {
+		if !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), "wild_one") {
+			t.Errorf("%v, want ErrBroken and the kernel", err)
+		}
 	}
 }
 

@@ -14,7 +14,8 @@ var (
 	// ErrOutOfMemory is wrapped by OutOfMemoryError.
 	ErrOutOfMemory = errors.New("out of device memory")
 	// ErrBroken is wrapped by everything that a device answers after a kernel
-	// faulted: its context is lost. A new device of the same number works.
+	// faulted: all contexts of the process on that GPU are lost. A new process
+	// works.
 	ErrBroken = errors.New("the device is lost after a fault")
 )
 
@@ -54,7 +55,7 @@ type FaultError struct {
 
 func (e *FaultError) Error() string {
 	if e.Kernel == "" {
-		return fmt.Sprintf("cuda: one of the kernels %s faulted: %v", strings.Join(shorten(e.Suspects), ", "), e.Err)
+		return fmt.Sprintf("cuda: one of the kernels %s faulted: %v; with %s=1 the same run names it", strings.Join(shorten(e.Suspects), ", "), e.Err, serialVariable)
 	}
 	text := fmt.Sprintf("cuda: kernel %s faulted: %v", e.Kernel, e.Err)
 	if len(e.Arguments) > 0 {

@@ -1,37 +1,62 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 
 	"tgc/runtime/cuda/driver"
 )
 
-// build makes the graph of the step: a node per call, and edges from every call
-// of a launch to every call of the next one.
-func (r *Recording) build() (exec driver.GraphExec, err error) {
-	drv := r.device.drv
-	g, err := drv.GraphCreate()
-	if err != nil {
-		return 0, err
+// graph is a graph with its instance. The instance's nodes are named by those
+// of the graph, which therefore has to stay.
+type graph struct {
+	nodes driver.Graph
+	exec  driver.GraphExec
+}
+
+func (g *graph) ready() bool { return g.exec != 0 }
+
+// free drops both. What a lost context refuses is gone.
+func (g *graph) free(drv driver.Driver) {
+	if g.exec != 0 {
+		_ = drv.GraphExecDestroy(g.exec)
 	}
-	defer func() { err = errors.Join(err, drv.GraphDestroy(g)) }()
+	if g.nodes != 0 {
+		_ = drv.GraphDestroy(g.nodes)
+	}
+	*g = graph{}
+}
+
+// newGraph makes a graph of the nodes that add adds.
+func newGraph(d *Device, add func(driver.Graph) error) (g graph, err error) {
+	defer func() {
+		if err != nil {
+			g.free(d.drv)
+		}
+	}()
+	if g.nodes, err = d.drv.GraphCreate(); err != nil {
+		return g, err
+	}
+	if err := add(g.nodes); err != nil {
+		return g, err
+	}
+	if g.exec, err = d.drv.GraphInstantiate(g.nodes); err != nil {
+		return g, err
+	}
+	return g, d.drv.GraphUpload(g.exec, d.stream)
+}
+
+// addStep adds the step: a node per call, and edges from every call of a launch
+// to every call of the next one.
+func (r *Recording) addStep(g driver.Graph) error {
 	var before []int // calls of the launch before
 	for at := 0; at < len(r.calls); {
 		launch := r.launchAt(at)
 		if err := r.addLaunch(g, before, launch); err != nil {
-			return 0, err
+			return err
 		}
 		before, at = launch, at+len(launch)
 	}
-	exec, err = drv.GraphInstantiate(g)
-	if err != nil {
-		return 0, err
-	}
-	if err := drv.GraphUpload(exec, r.device.stream); err != nil {
-		return 0, errors.Join(err, drv.GraphExecDestroy(exec))
-	}
-	return exec, nil
+	return nil
 }
 
 // launchAt lists the calls of the launch that starts at a call.

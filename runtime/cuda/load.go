@@ -105,9 +105,6 @@ func (d *Device) load(ctx context.Context, p *program.Program) (*Executable, err
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if d.options.Renderer == nil {
-		return nil, errors.New("cuda: the device was opened without a renderer")
-	}
 	rendered, err := d.options.Renderer(p, d.desc)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
@@ -133,30 +130,65 @@ func (d *Device) load(ctx context.Context, p *program.Program) (*Executable, err
 	return e, nil
 }
 
-// compile loads the machine code of a text, from memory, the cache or the
-// assembler.
+// pending is machine code that somebody is making or has made.
+type pending struct {
+	done chan struct{} // closed when the rest is set
+	code *code
+	err  error
+}
+
+// compile loads the machine code of a text, once however many ask for it.
 func (d *Device) compile(ctx context.Context, r *Rendered) (*code, error) {
 	key := strings.Join([]string{d.asm.fingerprint(), r.Entry, r.Text}, "\n")
-	d.mu.Lock()
-	c := d.loaded[key]
-	d.mu.Unlock()
-	if c != nil {
-		return c, nil
+	for {
+		d.mu.Lock()
+		p := d.loaded[key]
+		if p == nil {
+			p = &pending{done: make(chan struct{})}
+			d.loaded[key] = p
+			d.mu.Unlock()
+			d.settle(ctx, key, p, r)
+			return p.code, p.err
+		}
+		d.mu.Unlock()
+		select {
+		case <-p.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if !errors.Is(p.err, context.Canceled) {
+			return p.code, p.err
+		} // who made it gave up, not this caller
 	}
+}
+
+// settle makes the code of a pending entry. A failure does not stay.
+func (d *Device) settle(ctx context.Context, key string, p *pending, r *Rendered) {
+	defer close(p.done)
+	if p.code, p.err = d.assemble(ctx, key, r); p.err != nil {
+		d.mu.Lock()
+		delete(d.loaded, key)
+		d.mu.Unlock()
+	}
+}
+
+// assemble takes the machine code of a text from the cache or the assembler.
+func (d *Device) assemble(ctx context.Context, key string, r *Rendered) (*code, error) {
 	if cubin, hit := d.cache.Get(key); hit {
 		if c, err := d.module(cubin, r); err == nil {
-			return d.keep(key, c)
+			return c, nil
 		} // machine code that does not load is assembled again
 	}
 	cubin, log, err := d.asm.assemble(ctx, r.Entry, r.Text)
 	if err != nil {
 		return nil, assemblyError(err, log)
 	}
-	if c, err = d.module(cubin, r); err != nil {
+	c, err := d.module(cubin, r)
+	if err != nil {
 		return nil, assemblyError(err, log)
 	}
 	_ = d.cache.Put(key, cubin) // a full or read-only cache is no failure
-	return d.keep(key, c)
+	return c, nil
 }
 
 // assemblyError adds what the assembler said.
@@ -211,15 +243,4 @@ func (d *Device) function(c *code, r *Rendered) error {
 	}
 	c.stats.SharedBytes += r.Shared
 	return d.drv.FuncSetAttribute(c.function, driver.FuncDynamicShared, r.Shared)
-}
-
-// keep records loaded code; another goroutine may have been faster.
-func (d *Device) keep(key string, c *code) (*code, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if other := d.loaded[key]; other != nil {
-		return other, d.with(func() error { return d.drv.ModuleUnload(c.module) })
-	}
-	d.loaded[key] = c
-	return c, nil
 }

@@ -16,7 +16,6 @@ type memory struct {
 	base     driver.Ptr
 	size     int64
 	readOnly bool
-	source   []byte // imported bytes, which outlive the memory
 	freed    atomic.Bool
 }
 
@@ -58,7 +57,7 @@ func (d *Device) Import(ctx context.Context, b []byte) (runtime.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.readOnly, m.source = true, b
+	m.readOnly = true
 	whole := int64(len(b)) / alignment * alignment
 	err = d.zero(m, whole, footprint(m.size)-whole) // the padding; the bytes land on top
 	if err == nil {

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 // before the first and behind each. Marks inside a graph are passed without the
 // host, so that a short kernel's time holds no launch from the host.
 type profile struct {
-	exec  driver.GraphExec
+	graph graph
 	nodes []driver.Node // by call
 	marks []driver.Event
 }
@@ -48,7 +47,7 @@ func (r *Recording) Profile(ctx context.Context, vars map[string]int64) ([]time.
 		return err
 	})
 	if err != nil {
-		return nil, r.explain(ctx, vars, err)
+		return nil, r.explain(err)
 	}
 	return times, nil
 }
@@ -57,10 +56,10 @@ func (r *Recording) Profile(ctx context.Context, vars map[string]int64) ([]time.
 func (r *Recording) refresh(changed []int) error {
 	drv := r.device.drv
 	for _, i := range changed {
-		if r.graph == 0 {
+		if !r.graph.ready() {
 			break
 		}
-		if err := drv.GraphSetKernel(r.graph, r.calls[i].node, &r.calls[i].kernel); err != nil {
+		if err := drv.GraphSetKernel(r.graph.exec, r.calls[i].node, &r.calls[i].kernel); err != nil {
 			return err
 		}
 	}
@@ -68,42 +67,40 @@ func (r *Recording) refresh(changed []int) error {
 		if len(r.calls[i].vars) == 0 {
 			continue
 		}
-		if err := drv.GraphSetKernel(r.profile.exec, r.profile.nodes[i], &r.calls[i].kernel); err != nil {
+		if err := drv.GraphSetKernel(r.profile.graph.exec, r.profile.nodes[i], &r.calls[i].kernel); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Recording) buildProfile() (p *profile, err error) {
-	drv := r.device.drv
-	g, err := drv.GraphCreate()
-	if err != nil {
+func (r *Recording) buildProfile() (*profile, error) {
+	p := &profile{}
+	var err error
+	if p.graph, err = newGraph(r.device, func(g driver.Graph) error { return p.add(r, g) }); err != nil {
+		p.free(r.device.drv)
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, drv.GraphDestroy(g)) }()
-	p = &profile{}
-	defer func() {
-		if err != nil {
-			p.free(drv)
-		}
-	}()
-	last, err := p.mark(drv, g, nil)
+	return p, nil
+}
+
+// add adds the calls and marks.
+func (p *profile) add(r *Recording, g driver.Graph) error {
+	last, err := p.mark(r.device.drv, g, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range r.calls {
-		node, err := drv.GraphAddKernel(g, []driver.Node{last}, &r.calls[i].kernel)
+		node, err := r.device.drv.GraphAddKernel(g, []driver.Node{last}, &r.calls[i].kernel)
 		if err != nil {
-			return nil, fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
+			return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
 		}
 		p.nodes = append(p.nodes, node)
-		if last, err = p.mark(drv, g, []driver.Node{node}); err != nil {
-			return nil, err
+		if last, err = p.mark(r.device.drv, g, []driver.Node{node}); err != nil {
+			return err
 		}
 	}
-	p.exec, err = drv.GraphInstantiate(g)
-	return p, err
+	return nil
 }
 
 // mark adds a mark behind a node.
@@ -117,7 +114,7 @@ func (p *profile) mark(drv driver.Driver, g driver.Graph, after []driver.Node) (
 }
 
 func (p *profile) run(d *Device) ([]time.Duration, error) {
-	if err := d.drv.GraphLaunch(p.exec, d.stream); err != nil {
+	if err := d.drv.GraphLaunch(p.graph.exec, d.stream); err != nil {
 		return nil, err
 	}
 	if err := d.drv.StreamSynchronize(d.stream); err != nil {
@@ -135,9 +132,7 @@ func (p *profile) run(d *Device) ([]time.Duration, error) {
 
 // free drops the graph and its marks. What a lost context refuses is gone.
 func (p *profile) free(drv driver.Driver) {
-	if p.exec != 0 {
-		_ = drv.GraphExecDestroy(p.exec)
-	}
+	p.graph.free(drv)
 	for _, e := range p.marks {
 		_ = drv.EventDestroy(e)
 	}

@@ -14,7 +14,6 @@ import (
 // call is a recorded kernel with its parameters.
 type call struct {
 	exec   *Executable
-	slots  map[int]runtime.View
 	kernel driver.Kernel
 	vars   []variable
 	launch int // number of its launch
@@ -33,9 +32,9 @@ type Recording struct {
 	mu       sync.Mutex
 	calls    []call
 	memory   []*memory
-	graph    driver.GraphExec // 0 for no calls at all, and in serial mode
-	profile  *profile         // made when first asked for
-	launched bool             // between Start and Wait
+	graph    graph    // zero for no calls at all, and in serial mode
+	profile  *profile // made when first asked for
+	launched bool     // between Start and Wait
 	freed    bool
 }
 
@@ -54,7 +53,7 @@ func (d *Device) Record(_ context.Context, launches []runtime.Launch) (runtime.R
 	}
 	err := d.with(func() error {
 		var err error
-		r.graph, err = r.build()
+		r.graph, err = newGraph(d, r.addStep)
 		return err
 	})
 	if err != nil {
@@ -69,7 +68,7 @@ func (r *Recording) bind(c runtime.Call, launch int) error {
 	if !ok || e.device != r.device {
 		return fmt.Errorf("cuda: record: an executable of another device (%T)", c.Exec)
 	}
-	out := call{exec: e, slots: c.Slots, kernel: e.kernel, launch: launch}
+	out := call{exec: e, kernel: e.kernel, launch: launch}
 	out.kernel.Params = make([]uint64, len(e.rendered.Params))
 	for at, i := range e.rendered.Params {
 		param := &e.program.Params[i]
@@ -122,7 +121,7 @@ func (r *Recording) Run(ctx context.Context, vars map[string]int64) error {
 	if err == nil {
 		err = r.wait()
 	}
-	return r.explain(ctx, vars, err)
+	return r.explain(err)
 }
 
 // Start queues the step without waiting: several may be queued, in order. It
@@ -130,14 +129,14 @@ func (r *Recording) Run(ctx context.Context, vars map[string]int64) error {
 func (r *Recording) Start(ctx context.Context, vars map[string]int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.explain(ctx, vars, r.start(ctx, vars))
+	return r.explain(r.start(ctx, vars))
 }
 
 // Wait waits for all steps that were started.
-func (r *Recording) Wait(ctx context.Context) error {
+func (r *Recording) Wait() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.explain(ctx, nil, r.wait())
+	return r.explain(r.wait())
 }
 
 func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
@@ -151,17 +150,17 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 	if err != nil || len(r.calls) == 0 {
 		return err
 	}
-	if r.graph == 0 {
+	if !r.graph.ready() {
 		return r.serial(ctx)
 	}
 	r.launched = true
 	return r.device.with(func() error {
 		for _, i := range changed {
-			if err := r.device.drv.GraphSetKernel(r.graph, r.calls[i].node, &r.calls[i].kernel); err != nil {
+			if err := r.device.drv.GraphSetKernel(r.graph.exec, r.calls[i].node, &r.calls[i].kernel); err != nil {
 				return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
 			}
 		}
-		return r.device.drv.GraphLaunch(r.graph, r.device.stream)
+		return r.device.drv.GraphLaunch(r.graph.exec, r.device.stream)
 	})
 }
 
@@ -253,10 +252,8 @@ func (r *Recording) Free() {
 		if r.profile != nil {
 			r.profile.free(d.drv)
 		}
-		if r.graph == 0 {
-			return nil
-		}
-		return d.drv.GraphExecDestroy(r.graph)
+		r.graph.free(d.drv)
+		return nil
 	})
 	r.calls, r.memory = nil, nil
 }

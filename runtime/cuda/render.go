@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir/program"
+	"tgc/render/ptx"
 	"tgc/runtime/cuda/driver"
 	"tgc/target"
 )
@@ -28,6 +29,18 @@ type Rendered struct {
 
 // Renderer renders a program for a GPU.
 type Renderer func(p *program.Program, desc *target.Desc) (*Rendered, error)
+
+// RenderPTX is the Renderer of package render/ptx.
+func RenderPTX(p *program.Program, desc *target.Desc) (*Rendered, error) {
+	k, err := ptx.Render(p, desc, ptx.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Rendered{
+		Text: k.Text, Entry: k.Entry, Params: k.Params, Blocks: k.Blocks, Block: k.Block,
+		Shared: k.Shared, Dynamic: k.Dynamic, WaitsGrid: k.WaitsGrid,
+	}, nil
+}
 
 // maxBlocks is the driver's limit of a grid's x axis.
 const maxBlocks = 1<<31 - 1

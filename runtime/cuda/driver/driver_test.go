@@ -206,7 +206,6 @@ func TestGraph(t *testing.T) {
 			t.Errorf("%q", log)
 		}
 		e := must(l.GraphInstantiate(g))(t)
-		check(t, l.GraphDestroy(g))
 		check(t, l.GraphUpload(e, stream))
 		k.Params = []uint64{uint64(p), uint64(p) + 1024, 5}
 		check(t, l.GraphSetKernel(e, second, &k))
@@ -221,6 +220,7 @@ func TestGraph(t *testing.T) {
 			t.Errorf("%s", log)
 		}
 		check(t, l.GraphExecDestroy(e))
+		check(t, l.GraphDestroy(g))
 		check(t, l.EventDestroy(start))
 		check(t, l.EventDestroy(end))
 		check(t, l.MemFree(p))

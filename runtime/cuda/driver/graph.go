@@ -8,7 +8,8 @@ func (l *Library) GraphCreate() (Graph, error) {
 	return Graph(g), err
 }
 
-// GraphDestroy drops a graph; instances made of it stay.
+// GraphDestroy drops a graph and its nodes. Instances made of it stay, but
+// GraphSetKernel needs the nodes.
 func (l *Library) GraphDestroy(g Graph) error { return l.call(fnGraphDestroy, uintptr(g)) }
 
 // GraphAddKernel adds a launch behind other nodes. The driver copies the

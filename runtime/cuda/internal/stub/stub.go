@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -35,6 +36,26 @@ type Stub struct {
 // own, with its own state.
 func Build(tb testing.TB, flags ...string) *Stub {
 	tb.Helper()
+	library := filepath.Join(tb.TempDir(), "libcuda.so.1") // a file of its own has state of its own
+	if err := os.WriteFile(library, compile(tb, flags), 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &Stub{Path: library, handle: handle, tb: tb}
+}
+
+// compiled are libraries by flags.
+var compiled sync.Map
+
+func compile(tb testing.TB, flags []string) []byte {
+	tb.Helper()
+	key := strings.Join(flags, " ")
+	if library, ok := compiled.Load(key); ok {
+		return library.([]byte)
+	}
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
 		if compiler, err = exec.LookPath("gcc"); err != nil {
@@ -50,11 +71,12 @@ func Build(tb testing.TB, flags ...string) *Stub {
 	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 		tb.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, out)
 	}
-	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	built, err := os.ReadFile(library)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &Stub{Path: library, handle: handle, tb: tb}
+	compiled.Store(key, built)
+	return built
 }
 
 func (s *Stub) call(symbol string, args ...uintptr) uintptr {

@@ -42,10 +42,11 @@ static int failing(const char *name) {
 }
 #define ENTER(name) { int code = failing(name); if (code) return code; }
 
-// Contexts. A fault ends one for good.
-typedef struct { int device, fault; } Context;
+// Contexts. A fault ends all of the process for good.
+typedef struct { int device; } Context;
+static int lost;
 static __thread Context *current;
-#define IN_CONTEXT(name) { ENTER(name); if (!current) return BAD_CONTEXT; if (current->fault) return current->fault; }
+#define IN_CONTEXT(name) { ENTER(name); if (!current) return BAD_CONTEXT; if (lost) return lost; }
 
 enum { CONTEXTS, ALLOCATIONS, PINNED, STREAMS, EVENTS, MODULES, GRAPHS, INSTANCES, KINDS };
 static int64_t live[KINDS];
@@ -105,6 +106,7 @@ CUresult cuDeviceTotalMem_v2(size_t *n, int d) { *n = memory_total; return OK; }
 
 CUresult cuCtxCreate_v2(Context **to, unsigned flags, int device) {
 	ENTER("cuCtxCreate_v2");
+	if (lost) return lost;
 	*to = current = calloc(1, sizeof(Context));
 	current->device = device;
 	count(CONTEXTS, 1);
@@ -289,13 +291,13 @@ static CUresult run(Function *f, unsigned grid[3], unsigned block[3], unsigned s
 	note("run %s grid %u,%u,%u block %u,%u,%u shared %u\n", f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared);
 	int64_t n = (int64_t)grid[0] * 16;
 	if (!strncmp(f->name, "scale", 5) || !strncmp(f->name, "spills", 6)) { // y[i] = x[i]*n
-		if (!inside(p[0], 4 * n) || !inside(p[1], 4 * n)) return current->fault = ILLEGAL;
+		if (!inside(p[0], 4 * n) || !inside(p[1], 4 * n)) return lost = ILLEGAL;
 		for (int64_t i = 0; i < n; i++) ((float *)p[1])[i] = ((float *)p[0])[i] * (float)(int64_t)p[2];
 	} else if (!strncmp(f->name, "table", 5)) { // y[i] = t[i%4]
-		if (!inside(p[1], 4)) return current->fault = ILLEGAL;
+		if (!inside(p[1], 4)) return lost = ILLEGAL;
 		for (int64_t i = 0; i < n; i++) ((float *)p[0])[i] = ((float *)p[1])[i % 4];
 	} else if (!strncmp(f->name, "wild", 4)) {
-		return current->fault = ILLEGAL;
+		return lost = ILLEGAL;
 	}
 	return OK;
 }
@@ -320,16 +322,16 @@ CUresult cuLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsi
 typedef struct { Function *func; unsigned grid[3], block[3], shared; void **params, **extra; void *kern, *ctx; } NodeParams;
 typedef char node_params_are_72_bytes[sizeof(NodeParams) == 72 ? 1 : -1];
 enum { KERNEL, EMPTY, MARK };
-typedef struct { int kind, id; Function *f; unsigned grid[3], block[3], shared; uint64_t values[64]; Event *event; } Node;
+typedef struct Node { int kind, id; struct Graph *owner; Function *f; unsigned grid[3], block[3], shared; uint64_t values[64]; Event *event; } Node;
 typedef struct { unsigned char from_port, to_port, type, reserved[5]; } EdgeData;
 enum { MAX_NODES = 256, MAX_EDGES = 1024 };
-typedef struct { Node *nodes[MAX_NODES]; int used; struct { int from, to; } edges[MAX_EDGES]; int edge_count; } Graph;
+typedef struct Graph { int dropped; Node *nodes[MAX_NODES]; int used; struct { int from, to; } edges[MAX_EDGES]; int edge_count; } Graph;
 
 CUresult cuGraphCreate(Graph **to, unsigned flags) { IN_CONTEXT("cuGraphCreate"); *to = calloc(1, sizeof(Graph)); count(GRAPHS, 1); return OK; }
-CUresult cuGraphDestroy(Graph *g) { free(g); count(GRAPHS, -1); return OK; } // nodes leak: instances hold them
+CUresult cuGraphDestroy(Graph *g) { g->dropped = 1; count(GRAPHS, -1); return OK; } // kept, so that use after it shows
 static CUresult add(Node **to, Graph *g, Node **after, size_t n, Node *node) {
 	if (g->used == MAX_NODES) return INVALID;
-	node->id = g->used;
+	node->id = g->used, node->owner = g;
 	g->nodes[g->used++] = *to = node;
 	for (size_t i = 0; i < n; i++) {
 		g->edges[g->edge_count].from = after[i]->id;
@@ -419,6 +421,7 @@ CUresult cuGraphLaunch(Instance *e, Stream *s) {
 }
 CUresult SET_PARAMS(Instance *e, Node *node, NodeParams *p) {
 	IN_CONTEXT("cuGraphExecKernelNodeSetParams");
+	if (node->owner->dropped) return INVALID;
 	note("set %d\n", node->id);
 	return fill(&e->copies[node->id], p);
 }
