@@ -13,6 +13,7 @@ import (
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/render/llvm"
+	"tgc/render/ptx"
 	"tgc/target"
 )
 
@@ -179,7 +180,16 @@ func findTarget(name string) (*target.Desc, *engine.Renderer, error) {
 			return program.Print(p), nil
 		}}, nil
 	}
-	return nil, nil, fmt.Errorf("--target %s: this version writes kernels for llvm and interp only", name)
+	if strings.HasPrefix(name, "cuda:") {
+		return nil, nil, fmt.Errorf("--target %s: this version prints PTX, not CUDA C: use %s", name, desc.Name)
+	}
+	return desc, &engine.Renderer{Extension: ".ptx", Source: func(p *program.Program) (string, error) {
+		k, err := ptx.Render(p, desc, ptx.Options{})
+		if err != nil {
+			return "", err
+		}
+		return k.Text, nil
+	}}, nil
 }
 
 func (o *compileFlags) summarise(cmd *cobra.Command, m *engine.Manifest) error {
