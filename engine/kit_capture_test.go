@@ -8,7 +8,9 @@ import (
 
 	"tgc/internal/testkit"
 	"tgc/ir"
+	"tgc/runtime"
 	"tgc/runtime/interp"
+	"tgc/target"
 )
 
 // player drives one captured step and keeps the contents that its buffers
@@ -16,26 +18,26 @@ import (
 type player struct {
 	t     *testing.T
 	c     *testkit.Case
+	desc  *target.Desc
 	bound *testkit.Bound
 	state map[int64]*interp.KernelBuffer // contents before the next run
 	id    map[string]int64
 	rng   *rand.Rand
 }
 
-func newPlayer(t *testing.T, seed uint64) *player {
+func newPlayer(t *testing.T, seed uint64, dev runtime.Device) *player {
 	c, err := testkit.BuildFixed(testkit.DecodeStep, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &player{t: t, c: c, rng: rand.New(rand.NewPCG(seed, 5)), id: make(map[string]int64)}
+	p := &player{t: t, c: c, desc: dev.Target(), rng: rand.New(rand.NewPCG(seed, 5)), id: make(map[string]int64)}
 	for _, info := range c.Graph.Buffers() {
 		p.id[info.Name] = info.ID
 		if err := c.Fill(info, p.rng, 0, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	dev := interp.New(interp.Options{Shuffle: seed})
-	compiled, err := c.Compile(t.Context(), dev.Target(), checked())
+	compiled, err := c.Compile(t.Context(), p.desc, checked())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +89,7 @@ func (p *player) step(n int) {
 	}
 }
 
-// fresh compiles the graph again and runs it on the expected contents.
+// fresh compiles the graph again and interprets it on the expected contents.
 func (p *player) fresh(vars map[string]int64) map[int64]*interp.KernelBuffer {
 	p.t.Helper()
 	again, err := testkit.BuildFixed(testkit.DecodeStep, 1)
@@ -95,12 +97,11 @@ func (p *player) fresh(vars map[string]int64) map[int64]*interp.KernelBuffer {
 		p.t.Fatal(err)
 	}
 	again.Buffers, again.Vars = p.state, vars
-	dev := interp.New(interp.Options{})
-	compiled, err := again.Compile(context.Background(), dev.Target(), checked())
+	compiled, err := again.Compile(context.Background(), p.desc, checked())
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	out, err := again.Run(context.Background(), dev, compiled)
+	out, err := again.Run(context.Background(), interp.New(interp.Options{}), compiled)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -116,7 +117,18 @@ func (p *player) fresh(vars map[string]int64) map[int64]*interp.KernelBuffer {
 // writes equals a step compiled anew every time, bit for bit, also with another
 // captured step running in between.
 func TestKitCapturedEqualsFresh(t *testing.T) {
-	a, b := newPlayer(t, 1), newPlayer(t, 2)
+	a, b := newPlayer(t, 1, interp.New(interp.Options{Shuffle: 1})), newPlayer(t, 2, interp.New(interp.Options{Shuffle: 2}))
+	for n := range 25 {
+		a.step(n)
+		b.step(2 * n)
+	}
+}
+
+// The same on the CPU: two captured steps share its workers, and every run
+// equals the interpreter's.
+func TestKitCapturedOnCPU(t *testing.T) {
+	dev := openCPU(t)
+	a, b := newPlayer(t, 3, dev), newPlayer(t, 4, dev)
 	for n := range 25 {
 		a.step(n)
 		b.step(2 * n)
