@@ -55,7 +55,9 @@ func TestKitCompiledEqualsEager(t *testing.T) {
 // vectorised and unrolled with remainders. The interpreter runs the programs.
 func TestKitPlansKeepValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := testkit.Cases(testkit.LargeLimits()).Draw(t, "case")
+		limits := testkit.LargeLimits()
+		limits.Symbolic = rapid.Bool().Draw(t, "symbolic")
+		c := testkit.Cases(limits).Draw(t, "case")
 		desc, err := target.Parse(rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni"}).Draw(t, "target"))
 		if err != nil {
 			t.Fatal(err)

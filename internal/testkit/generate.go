@@ -59,11 +59,20 @@ type maker struct {
 	make   func(b *builder) *tensor.Tensor
 }
 
-// SizeVar is the name of the symbolic size and SizeHigh its largest value.
+// SizeVar is the name of the symbolic size and SizeHigh its largest value, in
+// large cases LargeSizeHigh.
 const (
-	SizeVar  = "n"
-	SizeHigh = 5
+	SizeVar       = "n"
+	SizeHigh      = 5
+	LargeSizeHigh = 75
 )
+
+func (b *builder) sizeHigh() int {
+	if b.limits.Large {
+		return LargeSizeHigh
+	}
+	return SizeHigh
+}
 
 func generate(t *rapid.T, limits Limits) *Case {
 	seed := rapid.Uint64().Draw(t, "seed")
@@ -72,11 +81,12 @@ func generate(t *rapid.T, limits Limits) *Case {
 	b := &builder{t: t, limits: limits, c: c, g: g, rng: rand.New(rand.NewPCG(seed, 1))}
 	b.eager = NewEager(make(map[int64]*Numbers), c.Vars)
 	if limits.Symbolic {
-		c.Vars[SizeVar] = 3
-		b.size = g.Var(SizeVar, 0, SizeHigh)
-		if !limits.Empty {
-			b.size = g.Var(SizeVar, 1, SizeHigh)
+		low := 1
+		if limits.Empty {
+			low = 0
 		}
+		b.size = g.Var(SizeVar, int64(low), int64(b.sizeHigh()))
+		c.Vars[SizeVar] = int64(b.intRange("size", 1, b.sizeHigh()))
 		b.keep(symbolicInput(b))
 	}
 	b.keep(b.input(ir.F32, b.shape("shape")...))
@@ -219,7 +229,7 @@ func (b *builder) packedWeight(format string, shape ...int) *tensor.Tensor {
 // intRange draws evenly: rapid's own ranges prefer small numbers, which would
 // make most graphs out of the first rows of the tables.
 func (b *builder) intRange(label string, lo, hi int) int {
-	return rapid.SampledFrom(numbers[lo : hi+1]).Draw(b.t, label)
+	return rapid.SampledFrom(numbers[lo:hi+1]).Draw(b.t, label)
 }
 
 // numbers holds 0, 1, 2 ..: what intRange draws from.
@@ -328,7 +338,7 @@ func (b *builder) axis(t *tensor.Tensor) int { return b.intRange("axis", 0, t.Ra
 
 // symbolicInput is a buffer cut to the symbolic size along one axis.
 func symbolicInput(b *builder) *tensor.Tensor {
-	shape := []int{SizeHigh}
+	shape := []int{b.sizeHigh()}
 	if b.chance("leading axis") {
 		shape = append([]int{b.intRange("rows", 1, 3)}, shape...)
 	}

@@ -138,7 +138,7 @@ func attentionOp(b *builder) *tensor.Tensor {
 	}
 	keys, values := b.input(ir.F32, batch, kv, length, d), b.input(ir.F32, batch, kv, length, d)
 	if b.size != nil {
-		keys, values = b.input(ir.F32, batch, kv, SizeHigh, d), b.input(ir.F32, batch, kv, SizeHigh, d)
+		keys, values = b.input(ir.F32, batch, kv, b.sizeHigh(), d), b.input(ir.F32, batch, kv, b.sizeHigh(), d)
 		zero := b.g.Dims(0)[0]
 		keys, values = keys.Slice(2, zero, b.size), values.Slice(2, zero, b.size)
 	}
