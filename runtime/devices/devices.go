@@ -12,6 +12,7 @@ import (
 
 	"tgc/runtime"
 	"tgc/runtime/cpu"
+	"tgc/runtime/cuda"
 	"tgc/runtime/interp"
 )
 
@@ -36,20 +37,32 @@ type kind struct {
 	name     string
 	doc      string
 	numbered bool // takes :N
+	byName   bool // never the best one: not all models run on it yet
 	variant  string
-	open     func(ctx context.Context, opt Options) (runtime.Device, error) // nil: not in this version
+	open     func(ctx context.Context, number int, opt Options) (runtime.Device, error) // nil: not in this version
 }
 
 // kinds are all devices, the best first.
 var kinds = []kind{
-	{name: "cuda", doc: "NVIDIA GPU through its driver", numbered: true},
+	{name: "cuda", doc: "NVIDIA GPU through its driver", numbered: true, byName: true, open: openCUDA},
 	{name: "tegra", doc: "Jetson GPU through its kernel driver", variant: "emu"},
 	{name: "nv", doc: "NVIDIA GPU through its hardware queue", numbered: true},
 	{name: "cpu", doc: "this machine's CPU through libLLVM", open: openCPU},
 	{name: "interp", doc: "interpreter, always present", open: openInterp},
 }
 
-func openCPU(ctx context.Context, opt Options) (runtime.Device, error) {
+func openCUDA(_ context.Context, number int, opt Options) (runtime.Device, error) {
+	dev, err := cuda.New(cuda.Options{Index: number, CacheDir: opt.CacheDir})
+	switch {
+	case errors.Is(err, cuda.ErrAbsent):
+		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
+	case err != nil:
+		return nil, err
+	}
+	return dev, nil
+}
+
+func openCPU(ctx context.Context, _ int, opt Options) (runtime.Device, error) {
 	// A nil *cpu.Device must not become a runtime.Device that is not nil.
 	dev, err := cpu.New(ctx, cpu.Options{Threads: opt.Threads, CacheDir: opt.CacheDir})
 	if err != nil {
@@ -58,7 +71,7 @@ func openCPU(ctx context.Context, opt Options) (runtime.Device, error) {
 	return dev, nil
 }
 
-func openInterp(context.Context, Options) (runtime.Device, error) {
+func openInterp(context.Context, int, Options) (runtime.Device, error) {
 	return interp.New(interp.Options{}), nil
 }
 
@@ -84,31 +97,40 @@ func (k *kind) spelling() string {
 // Device is an open device under the name that Open knows it by.
 type Device struct {
 	runtime.Device
-	kind *kind
+	kind   *kind
+	number int
 }
 
-// Name is "cpu", "interp" and so on; Target().Name says more.
-func (d *Device) Name() string { return d.kind.name }
+// Name is "cpu", "cuda:1" and so on; Target().Name says more.
+func (d *Device) Name() string { return d.kind.numberedName(d.number) }
+
+// numberedName names a device of a family; number 0 needs no number.
+func (k *kind) numberedName(number int) string {
+	if number == 0 {
+		return k.name
+	}
+	return fmt.Sprintf("%s:%d", k.name, number)
+}
 
 // Check reports a name that no device has (ErrUnknown).
 func Check(name string) error {
-	_, err := find(name)
+	_, _, err := find(name)
 	return err
 }
 
-func find(name string) (*kind, error) {
+func find(name string) (k *kind, number int, err error) {
 	base, suffix, has := strings.Cut(name, ":")
 	for i := range kinds {
 		k := &kinds[i]
 		if k.name != base {
 			continue
 		}
-		_, err := strconv.ParseUint(suffix, 10, 16)
+		number, err := strconv.ParseUint(suffix, 10, 16)
 		if !has || k.numbered && err == nil || k.variant != "" && suffix == k.variant {
-			return k, nil
+			return k, int(number), nil
 		}
 	}
-	return nil, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, Names())
+	return nil, 0, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, Names())
 }
 
 // Open opens a device; the empty name means the best one present, which remark
@@ -117,30 +139,33 @@ func Open(ctx context.Context, name string, opt Options) (dev *Device, remark st
 	if name == "" {
 		return openBest(ctx, opt)
 	}
-	k, err := find(name)
+	k, number, err := find(name)
 	if err != nil {
 		return nil, "", err
 	}
-	dev, err = k.start(ctx, opt)
+	dev, err = k.start(ctx, number, opt)
 	return dev, "", err
 }
 
-func (k *kind) start(ctx context.Context, opt Options) (*Device, error) {
+func (k *kind) start(ctx context.Context, number int, opt Options) (*Device, error) {
 	if k.open == nil {
-		return nil, fmt.Errorf("device %s: %w (this version has cpu and interp)", k.name, ErrAbsent)
+		return nil, fmt.Errorf("device %s: %w (this version has cuda, cpu and interp)", k.name, ErrAbsent)
 	}
-	dev, err := k.open(ctx, opt)
+	dev, err := k.open(ctx, number, opt)
 	if err != nil {
-		return nil, fmt.Errorf("device %s: %w", k.name, err)
+		return nil, fmt.Errorf("device %s: %w", k.numberedName(number), err)
 	}
-	return &Device{Device: dev, kind: k}, nil
+	return &Device{Device: dev, kind: k, number: number}, nil
 }
 
 // openBest takes the first device that is there.
 func openBest(ctx context.Context, opt Options) (*Device, string, error) {
 	for i := range kinds {
 		k := &kinds[i]
-		dev, err := k.start(ctx, opt)
+		if k.byName {
+			continue
+		}
+		dev, err := k.start(ctx, 0, opt)
 		switch {
 		case errors.Is(err, ErrAbsent), errors.Is(err, ErrNoLLVM):
 			continue

@@ -3,6 +3,9 @@ package devices_test
 import (
 	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"tgc/runtime/cpu/llvmc"
@@ -42,9 +45,40 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// A machine without a GPU says what it looked for, and is given the CPU.
+func TestWithoutGPU(t *testing.T) {
+	t.Setenv("TGC_CUDA_PATH", "/no/such/libcuda.so.1")
+	for _, name := range []string{"cuda", "cuda:0", "cuda:3"} {
+		_, _, err := devices.Open(t.Context(), name, devices.Options{})
+		if !errors.Is(err, devices.ErrAbsent) || !strings.Contains(err.Error(), "/no/such/libcuda.so.1") || !strings.Contains(err.Error(), "TGC_CUDA_PATH") {
+			t.Errorf("%s: %v, want ErrAbsent and where the library was looked for", name, err)
+		}
+	}
+	list, err := devices.List(t.Context(), devices.Options{})
+	if err != nil || len(list) != 2 || list[0].Device != "cpu" {
+		t.Errorf("list %+v, %v", list, err)
+	}
+}
+
+// A library that is no driver is a reason, not a failure of the list.
+func TestBrokenDriver(t *testing.T) {
+	library := filepath.Join(t.TempDir(), "libcuda.so.1")
+	if out, err := exec.Command("cc", "-shared", "-o", library, "-x", "c", "/dev/null").CombinedOutput(); err != nil {
+		t.Skipf("no C compiler: %v %s", err, out)
+	}
+	t.Setenv("TGC_CUDA_PATH", library)
+	if _, _, err := devices.Open(t.Context(), "cuda", devices.Options{}); err == nil || !strings.Contains(err.Error(), library) {
+		t.Errorf("%v, want the library's path", err)
+	}
+	if _, err := devices.List(t.Context(), devices.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // A machine without libLLVM has a device, and is told what it lacks.
 func TestWithoutLLVM(t *testing.T) {
 	t.Setenv("TGC_LLVM", "/no/such/library.so")
+	t.Setenv("TGC_CUDA_PATH", "/no/such/libcuda.so.1")
 	dev, remark, err := devices.Open(t.Context(), "", devices.Options{})
 	if err != nil || dev.Name() != "interp" || remark == "" {
 		t.Fatalf("%v, %q, %v; want interp and how to get the fast path", dev, remark, err)

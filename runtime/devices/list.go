@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	goruntime "runtime"
+	"slices"
 	"strconv"
 	"strings"
 
-	"tgc/runtime"
 	"tgc/runtime/cpu/native"
+	"tgc/runtime/cuda"
 	"tgc/target"
 )
 
@@ -22,6 +23,8 @@ type Info struct {
 	Target  string `json:"target,omitempty"`
 	Absent  string `json:"absent,omitempty"` // why it cannot be used
 
+	MemoryBytes  int64    `json:"memory_bytes,omitempty"` // of the device's own
+	Driver       int      `json:"cuda_driver,omitempty"`  // 13000 is CUDA 13.0
 	VectorBytes  int      `json:"vector_bytes,omitempty"`
 	CacheL1      int      `json:"l1_bytes,omitempty"`
 	CacheL2      int      `json:"l2_bytes,omitempty"`
@@ -33,37 +36,53 @@ type Info struct {
 	Arithmetic map[string]float64 `json:"gflops,omitempty"`
 }
 
-// List describes the devices of this machine and those that only lack a
-// library.
+// List describes the devices of this machine and those that are there and
+// cannot be used: Absent says why.
 func List(ctx context.Context, opt Options) ([]Info, error) {
 	var list []Info
 	for i := range kinds {
 		k := &kinds[i]
-		if k.open == nil {
-			continue
-		}
-		info := Info{Device: k.name, Name: k.doc, Threads: 1}
-		dev, err := k.start(ctx, opt)
-		switch {
-		case errors.Is(err, ErrNoLLVM):
-			info.Absent = err.Error()
-		case err != nil:
-			return nil, err
-		default:
-			info.describe(dev)
-			if err := dev.Close(); err != nil {
-				return nil, fmt.Errorf("device %s: %w", k.name, err)
+		for number := 0; k.open != nil; number++ {
+			info, err := k.inspect(ctx, number, opt)
+			if errors.Is(err, ErrAbsent) {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, info)
+			if !k.numbered || info.Absent != "" {
+				break
 			}
 		}
-		if k.name == "cpu" {
-			info.Name, info.Threads = processorName(), cores(opt)
-		}
-		list = append(list, info)
 	}
 	return list, nil
 }
 
-func (info *Info) describe(dev runtime.Device) {
+// inspect opens a device to describe it.
+func (k *kind) inspect(ctx context.Context, number int, opt Options) (Info, error) {
+	info := Info{Device: k.numberedName(number), Name: k.doc, Threads: 1}
+	dev, err := k.start(ctx, number, opt)
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return info, err
+	case errors.Is(err, ErrNoLLVM), err != nil && k.byName:
+		info.Absent = err.Error()
+	case err != nil:
+		return info, err
+	default:
+		info.describe(dev)
+		if err := dev.Close(); err != nil {
+			return info, fmt.Errorf("device %s: %w", info.Device, err)
+		}
+	}
+	if k.name == "cpu" {
+		info.Name, info.Threads = processorName(), cores(opt)
+	}
+	return info, nil
+}
+
+func (info *Info) describe(dev *Device) {
 	d := dev.Target()
 	info.Target = d.Name
 	if d.Kind == target.Interpreter {
@@ -71,14 +90,24 @@ func (info *Info) describe(dev runtime.Device) {
 	}
 	info.VectorBytes, info.CacheL1, info.CacheL2 = d.VectorBytes, d.CacheL1Bytes, d.CacheL2Bytes
 	for _, c := range d.Contractions {
-		info.Contractions = append(info.Contractions, c.Name)
+		if !slices.Contains(info.Contractions, c.Name) { // one row a shape
+			info.Contractions = append(info.Contractions, c.Name)
+		}
+	}
+	if gpu, ok := dev.Device.(*cuda.Device); ok {
+		board := gpu.Info()
+		info.Name, info.Threads, info.MemoryBytes, info.Driver = board.Board, board.Multiprocessors, board.MemoryBytes, board.CUDAVersion
 	}
 }
 
-// Threads is the number of workers that the device runs kernels with.
+// Threads is the number of workers that the device runs kernels with: cores, or
+// a GPU's multiprocessors.
 func (d *Device) Threads(opt Options) int {
-	if d.Target().Kind == target.Interpreter {
+	switch d.Target().Kind {
+	case target.Interpreter:
 		return 1
+	case target.GPU:
+		return d.Target().Cost.Workers
 	}
 	return cores(opt)
 }
@@ -106,10 +135,17 @@ func processorName() string {
 // Measure adds read bandwidth and peak arithmetic to a device's description.
 // The interpreter has neither.
 func Measure(ctx context.Context, info *Info) error {
-	if info.Device != "cpu" || info.Absent != "" {
+	k, number, err := find(info.Device)
+	switch {
+	case err != nil:
+		return err
+	case info.Absent != "" || k.name == "interp":
 		return nil
 	}
 	info.ReadRate, info.Arithmetic = make(map[string]float64), make(map[string]float64)
+	if k.name == "cuda" {
+		return measureCUDA(ctx, info, number)
+	}
 	counts := []int{1}
 	if info.Threads > 1 {
 		counts = append(counts, info.Threads)
@@ -129,9 +165,25 @@ func Measure(ctx context.Context, info *Info) error {
 	return nil
 }
 
+func measureCUDA(ctx context.Context, info *Info, number int) (err error) {
+	dev, err := cuda.New(cuda.Options{Index: number})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	if info.ReadRate[strconv.Itoa(info.Threads)], err = dev.MeasureRead(ctx); err != nil {
+		return err
+	}
+	info.Arithmetic["f32"], err = dev.MeasureFMA(ctx)
+	return err
+}
+
 // ReadRate returns a function that measures the bandwidth of reads from memory
 // in GB/s, or nil for a device that has no such figure.
 func (d *Device) ReadRate(opt Options) func(context.Context) (float64, error) {
+	if gpu, ok := d.Device.(*cuda.Device); ok {
+		return gpu.MeasureRead
+	}
 	if d.kind.name != "cpu" {
 		return nil
 	}
