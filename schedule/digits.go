@@ -41,6 +41,26 @@ func digitOf(u, r *ir.UOp) (digit, bool) {
 	return digit{}, false
 }
 
+// thresholdOf recognises a comparison of a digit of range r with a constant,
+// which depends on a coarser digit only: x < c on x/c.
+func thresholdOf(u, r *ir.UOp) (digit, bool) {
+	if u.Op != ir.OpCmpLt {
+		return digit{}, false
+	}
+	x, bound := u.Src[0], u.Src[1]
+	above := int64(0)
+	if x.Op == ir.OpConst { // c < x: not x < c+1
+		x, bound, above = bound, x, 1
+	}
+	c, ok := bound.Int()
+	if !ok || c+above <= 0 {
+		return digit{}, false
+	}
+	d, ok := digitOf(x, r)
+	d.lo *= c + above
+	return d, ok && (d.hi == 0 || d.hi%d.lo == 0)
+}
+
 // granularity is the largest g such that u depends on range r only through
 // r/g as far as its index expressions show; 0 when u does not depend on r.
 func (s *scheduler) granularity(u, r *ir.UOp) int64 {
@@ -59,7 +79,11 @@ func (s *scheduler) eachDigit(u, r *ir.UOp, visit func(digit), other func()) {
 			return
 		}
 		seen[u] = true
-		if d, ok := digitOf(u, r); ok {
+		d, ok := digitOf(u, r)
+		if !ok {
+			d, ok = thresholdOf(u, r)
+		}
+		if ok {
 			visit(d)
 			return
 		}
@@ -74,9 +98,10 @@ func (s *scheduler) eachDigit(u, r *ir.UOp, visit func(digit), other func()) {
 	walk(u)
 }
 
-// divisorChain is the list of boundaries of r in u, largest first, that divide
-// the extent and each other; 1 and the extent itself are left out.
-func (s *scheduler) divisorChain(u, r *ir.UOp) []int64 {
+// divisorChain is the list of boundaries of r in some expressions, largest
+// first, that divide the extent and each other; 1 and the extent itself are left
+// out.
+func (s *scheduler) divisorChain(r *ir.UOp, list ...*ir.UOp) []int64 {
 	extent, ok := r.Src[0].Int()
 	if !ok {
 		return nil
@@ -87,7 +112,9 @@ func (s *scheduler) divisorChain(u, r *ir.UOp) []int64 {
 			cuts = append(cuts, c)
 		}
 	}
-	s.eachDigit(u, r, func(d digit) { add(d.lo); add(d.hi) }, func() {})
+	for _, u := range list {
+		s.eachDigit(u, r, func(d digit) { add(d.lo); add(d.hi) }, func() {})
+	}
 	slices.Sort(cuts)
 	slices.Reverse(cuts)
 	var chain []int64

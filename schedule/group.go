@@ -10,11 +10,12 @@ import "tgc/ir"
 // size. Look-through here serves only reads of values that are coarser (the
 // scale d[k/32] of a quantised activation).
 func (s *scheduler) groupSplit(v *value) {
+	beside := s.flatSums(v.body)
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
 			return u
 		}
-		return s.splitGroups(u)
+		return s.splitGroups(u, beside)
 	})
 	if body != v.body {
 		v.body = body
@@ -22,11 +23,27 @@ func (s *scheduler) groupSplit(v *value) {
 	}
 }
 
-func (s *scheduler) splitGroups(u *ir.UOp) *ir.UOp {
+// flatSums lists the sums of an expression that hold no other.
+func (s *scheduler) flatSums(body *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, u := range ir.Toposort(body) {
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat() && s.height(u.Src[0]) == 0 {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func (s *scheduler) splitGroups(u *ir.UOp, beside []*ir.UOp) *ir.UOp {
 	k := u.ReduceRange()
 	list := s.coarseFactors(u, k)
-	p := s.product(list)
-	chain := s.divisorChain(p, k)
+	cuts := []*ir.UOp{s.product(list)}
+	for _, other := range beside {
+		if other != u && other.ReduceRange() == k {
+			cuts = append(cuts, other.Src[0])
+		}
+	}
+	chain := s.divisorChain(k, cuts...)
 	coarse := false
 	for _, f := range list {
 		if g := s.granularity(f, k); g > 1 {

@@ -7,9 +7,9 @@ import (
 	"tgc/schedule"
 )
 
-// Equal layers give equal kernels, whether they read the input or a temporary:
+// 28: equal layers give equal kernels, whether they read the input or a temporary:
 // sixteen layers compile as one.
-func TestEqualLayers(t *testing.T) {
+func TestTrap28EqualLayers(t *testing.T) {
 	unique := func(layers int) int {
 		g := llama1B(layers).build()
 		sink, err := g.Sink()

@@ -117,10 +117,35 @@ func (s *scheduler) edges(live []*value) [][]int {
 			add(ver.writer, reader)
 		}
 	}
+	s.levelGroups(live, before)
 	for _, list := range before {
 		slices.Sort(list)
 	}
 	return before
+}
+
+// levelGroups makes the parts of a split reduce wait for each other's operands,
+// so that they are of one level and share their scores.
+func (s *scheduler) levelGroups(live []*value, before [][]int) {
+	groups := make([][]int, s.groups+1)
+	for _, v := range live {
+		if v.group > 0 {
+			groups[v.group] = append(groups[v.group], v.id)
+		}
+	}
+	for _, parts := range groups {
+		var all []int
+		for _, id := range parts {
+			for _, w := range before[id] {
+				if !slices.Contains(all, w) {
+					all = append(all, w)
+				}
+			}
+		}
+		for _, id := range parts {
+			before[id] = slices.Clone(all)
+		}
+	}
 }
 
 // levels gives every live value its dependence level, or the error that names

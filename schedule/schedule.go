@@ -51,6 +51,7 @@ type scheduler struct {
 	versions  []*version
 	values    []*value
 	nextRange int
+	groups    int // of parts, see value.group
 
 	free     freeMemo
 	mentions mentionMemo

@@ -129,6 +129,7 @@ func (s *scheduler) reduceScope(v *value, u *ir.UOp) (scope []*ir.UOp, private [
 // splitReduce makes the parts of a reduce and puts their combination into with.
 func (s *scheduler) splitReduce(v *value, u *ir.UOp, splits int64, parts map[*ir.UOp]*value, with map[*ir.UOp]*ir.UOp) {
 	a := s.a
+	s.groups++
 	extent := u.ReduceRange().Src[0]
 	chunk := s.simplify(a.Div(a.Add(extent, a.Index(splits-1)), a.Index(splits)))
 	c, inner := s.newRange(a.Index(splits)), s.newRange(chunk)
@@ -215,7 +216,7 @@ func (s *scheduler) partRead(v *value, body, c, combine *ir.UOp, parts map[*ir.U
 	if !ok {
 		part = s.newValue(body.DType, nil, nil)
 		s.setSignature(part, ranges, body)
-		part.pinned = true
+		part.pinned, part.group = true, s.groups
 		part.reasons = []string{GridSplit.String() + " of " + v.label()}
 		s.users = append(s.users, nil)
 		s.readMemo = append(s.readMemo, reads{})

@@ -29,6 +29,7 @@ type value struct {
 	target int  // version that this value writes, -1: a temporary
 	pinned bool // CONTIGUOUS and COPY: always a buffer of its own
 	split  bool // loops differ from the signature: must not be inlined
+	group  int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
 	dead   bool
 
 	name    string   // what it writes, for people

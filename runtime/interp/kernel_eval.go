@@ -53,11 +53,8 @@ func EvalKernel(ctx context.Context, sink *ir.UOp, args []*KernelBuffer, vars ma
 			err = fmt.Errorf("interp: kernel: %w", fault.err)
 		}
 	}()
-	for _, store := range sink.Src {
-		if err := ctx.Err(); err != nil {
-			return stats, err
-		}
-		e.store(store)
+	if err := e.stores(ctx, sink.Src, 0); err != nil {
+		return stats, err
 	}
 	stats.FieldReads = make(map[string]int64, len(e.reads))
 	for key, n := range e.reads {
@@ -124,23 +121,35 @@ func (s *rangeState) set(e *kernelEval, v int64) {
 	s.value, s.time = v, e.clock
 }
 
-// store runs a STORE over its ranges.
-func (e *kernelEval) store(st *ir.UOp) {
-	ranges := st.Ranges()
-	var loop func(k int)
-	loop = func(k int) {
-		if k == len(ranges) {
-			e.write(st)
-			return
-		}
-		n := e.eval(ranges[k].Src[0]).I
-		r := e.rangeOf(ranges[k])
-		for i := range n {
-			r.set(e, i)
-			loop(k + 1)
-		}
+// stores runs STOREs inside the first depth of their loops, which are set.
+// Neighbours that have the next loop in common run in it together, so that what
+// they share is computed once.
+func (e *kernelEval) stores(ctx context.Context, list []*ir.UOp, depth int) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	loop(0)
+	for len(list) > 0 {
+		ranges := list[0].Ranges()
+		if len(ranges) == depth {
+			e.write(list[0])
+			list = list[1:]
+			continue
+		}
+		n := 1
+		for n < len(list) && len(list[n].Ranges()) > depth && list[n].Ranges()[depth] == ranges[depth] {
+			n++
+		}
+		extent := e.eval(ranges[depth].Src[0]).I
+		r := e.rangeOf(ranges[depth])
+		for i := range extent {
+			r.set(e, i)
+			if err := e.stores(ctx, list[:n], depth+1); err != nil {
+				return err
+			}
+		}
+		list = list[n:]
+	}
+	return nil
 }
 
 func (e *kernelEval) write(st *ir.UOp) {
