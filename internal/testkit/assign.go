@@ -2,11 +2,9 @@ package testkit
 
 import (
 	"fmt"
-	"math/rand/v2"
 
 	"pgregory.net/rapid"
 	"tgc/ir"
-	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
@@ -15,10 +13,7 @@ import (
 // order: a read of a version may have to come after the write that replaces it.
 func AssignPrograms() *rapid.Generator[*Case] {
 	return rapid.Custom(func(t *rapid.T) *Case {
-		g := tensor.NewGraph()
-		c := &Case{Graph: g, Buffers: make(map[int64]*interp.KernelBuffer), Vars: make(map[string]int64)}
-		b := &builder{t: t, limits: Limits{Elements: 200}, c: c, g: g, rng: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))}
-		b.eager = NewEager(make(map[int64]*Numbers), c.Vars)
+		b := newBuilder(t, Limits{Elements: 200})
 		p := &assignProgram{builder: b}
 		p.rows, p.columns = b.intRange("rows", 1, 4), b.intRange("columns", 1, 3)
 		for range b.intRange("buffers", 1, 2) {
@@ -29,7 +24,7 @@ func AssignPrograms() *rapid.Generator[*Case] {
 			p.step()
 		}
 		p.finish()
-		return c
+		return b.c
 	})
 }
 

@@ -74,12 +74,19 @@ func (b *builder) sizeHigh() int {
 	return SizeHigh
 }
 
-func generate(t *rapid.T, limits Limits) *Case {
+// newBuilder starts an empty graph.
+func newBuilder(t *rapid.T, limits Limits) *builder {
 	seed := rapid.Uint64().Draw(t, "seed")
 	g := tensor.NewGraph()
 	c := &Case{Graph: g, Buffers: make(map[int64]*interp.KernelBuffer), Vars: make(map[string]int64)}
 	b := &builder{t: t, limits: limits, c: c, g: g, rng: rand.New(rand.NewPCG(seed, 1))}
 	b.eager = NewEager(make(map[int64]*Numbers), c.Vars)
+	return b
+}
+
+func generate(t *rapid.T, limits Limits) *Case {
+	b := newBuilder(t, limits)
+	g, c := b.g, b.c
 	if limits.Symbolic {
 		low := 1
 		if limits.Empty {
