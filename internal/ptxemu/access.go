@@ -1,0 +1,642 @@
+package ptxemu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/bits"
+)
+
+// Loads, stores, atomics and asynchronous copies.
+
+var memoryInstructions = map[string]func(*compiler, *statement) error{
+	"ld":   compileLoad,
+	"ldu":  compileLoad,
+	"st":   compileStore,
+	"atom": compileAtomic,
+	"red":  compileAtomic,
+	"cp":   compileCopy,
+}
+
+// Windows of the generic address space.
+const (
+	sharedWindow = 1 << 56
+	localWindow  = 2 << 56
+	windowMask   = 0xff << 56
+)
+
+// place is an address operand: a space and, lane by lane, base + offset.
+type place struct {
+	space  string // global, shared, local, param, or generic
+	slot   int    // of the base; -1 for a variable or a bare number
+	symbol *variable
+	offset uint64
+	bits   int // of the base register
+}
+
+func (c *compiler) place(s *statement, a argument) (*place, error) {
+	p := &place{space: "generic", slot: -1, offset: uint64(a.offset), bits: 64}
+	for _, m := range s.mods {
+		switch m {
+		case "global", "shared", "local", "param", "const":
+			p.space = m
+		case "shared::cta":
+			p.space = "shared"
+		}
+	}
+	return p, c.base(p, a)
+}
+
+func (c *compiler) base(p *place, a argument) error {
+	if !a.memory {
+		return fmt.Errorf("operand %s is no address", a)
+	}
+	if p.space == "const" {
+		p.space = "global" // one address space here
+	}
+	if a.name == "" {
+		return nil
+	}
+	if v := c.variable(a.name); v != nil {
+		p.symbol = v
+		if p.space == "generic" && (v.space == "shared" || v.space == "local") {
+			return fmt.Errorf("%s is in %s memory", a.name, v.space)
+		}
+		return nil
+	}
+	if p.space == "param" {
+		return fmt.Errorf("unknown parameter %s", a.name)
+	}
+	r := c.kernel.regs[a.name]
+	if r == nil || r.bits < 32 || p.space == "global" && r.bits < 64 {
+		return fmt.Errorf("operand %s is no address", a)
+	}
+	slot, err := c.source(argument{name: a.name}, r.bits)
+	p.slot, p.bits = slot, r.bits
+	return err
+}
+
+// at is the address of a lane.
+func (p *place) at(w *warp, lane int) uint64 {
+	base := uint64(0)
+	switch {
+	case p.slot >= 0:
+		base = w.data[p.slot][lane]
+	case p.symbol != nil:
+		base = w.grid.addressOf(p.symbol)
+	}
+	return (base + p.offset) & mask(p.bits)
+}
+
+// split resolves a generic address.
+func (p *place) split(address uint64) (space string, offset uint64) {
+	if p.space != "generic" {
+		return p.space, address
+	}
+	switch address & windowMask {
+	case sharedWindow:
+		return "shared", address &^ windowMask
+	case localWindow:
+		return "local", address &^ windowMask
+	}
+	return "global", address
+}
+
+// globalSpan finds global memory for an access, remembering the allocation.
+func globalSpan(w *warp, cache **allocation, address uint64, n int) (*allocation, uint64, error) {
+	a := *cache
+	if a == nil || address < a.address || address+uint64(n) > a.end() || len(a.data) == 0 {
+		a = w.grid.launch.Memory.find(address)
+		if a == nil || address+uint64(n) > a.end() {
+			return nil, 0, outside(w.grid.launch.Memory, address, n)
+		}
+		*cache = a
+	}
+	return a, address - a.address, nil
+}
+
+func checkAligned(address uint64, n int) error {
+	if address&uint64(n-1) != 0 {
+		return fmt.Errorf("address %#x is not aligned to %d", address, n)
+	}
+	return nil
+}
+
+// read is n bytes at an address, all defined.
+func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int) ([]byte, error) {
+	switch space {
+	case "shared":
+		m := w.block.shared
+		if err := m.load(w, lane, at, n); err != nil {
+			return nil, err
+		}
+		return m.data[at : at+uint64(n)], nil
+	case "local":
+		m := w.localOf(lane)
+		if err := m.check(at, n); err != nil {
+			return nil, err
+		}
+		for i := range n {
+			if !m.written[at+uint64(i)] {
+				return nil, fmt.Errorf("byte %d of local memory is not defined", at+uint64(i))
+			}
+		}
+		return m.data[at : at+uint64(n)], nil
+	}
+	a, offset, err := globalSpan(w, cache, at, n)
+	if err != nil {
+		return nil, err
+	}
+	if !a.isDefined(offset, uint64(n)) {
+		return nil, fmt.Errorf("%d bytes at %#x (byte %d of an allocation of %d) are not defined", n, at, offset, len(a.data))
+	}
+	return a.data[offset : offset+uint64(n)], nil
+}
+
+func (w *warp) write(cache **allocation, lane int, space string, at uint64, from []byte) error {
+	n := len(from)
+	switch space {
+	case "shared":
+		return w.block.shared.store(w, lane, at, from)
+	case "local":
+		m := w.localOf(lane)
+		if err := m.check(at, n); err != nil {
+			return err
+		}
+		copy(m.data[at:], from)
+		for i := range n {
+			m.written[at+uint64(i)] = true
+		}
+		return nil
+	}
+	a, offset, err := globalSpan(w, cache, at, n)
+	if err != nil {
+		return err
+	}
+	if a.readOnly {
+		return fmt.Errorf("%d bytes at %#x: a store to read-only memory", n, at)
+	}
+	copy(a.data[offset:], from)
+	a.mark(offset, uint64(n), true)
+	return nil
+}
+
+func word(b []byte) uint64 {
+	switch len(b) {
+	case 8:
+		return binary.LittleEndian.Uint64(b)
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	}
+	return uint64(b[0])
+}
+
+// vectorOf is the number of elements of an access.
+func vectorOf(s *statement) int {
+	switch {
+	case s.has("v2"):
+		return 2
+	case s.has("v4"):
+		return 4
+	case s.has("v8"):
+		return 8
+	}
+	return 1
+}
+
+func elements(a argument, n int) ([]argument, error) {
+	if n == 1 && a.list == nil {
+		return []argument{a}, nil
+	}
+	if len(a.list) != n {
+		return nil, fmt.Errorf("operand %s, want %d elements", a, n)
+	}
+	return a.list, nil
+}
+
+func compileLoad(c *compiler, s *statement) error {
+	if err := s.arity(2, 2); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	n := vectorOf(s)
+	parts, err := elements(s.args[0], n)
+	if err != nil {
+		return err
+	}
+	p, err := c.place(s, s.args[1])
+	if err != nil {
+		return err
+	}
+	slots, masks := make([]int, n), make([]uint64, n)
+	for i, e := range parts {
+		slot, width, err := c.destination(e, min(k.bits, 16))
+		if err != nil {
+			return err
+		}
+		slots[i], masks[i] = slot, k.resultMask(width)
+	}
+	if p.space == "param" {
+		return c.loadParam(k, p, slots, masks)
+	}
+	size := k.bits / 8
+	var cache *allocation
+	c.now.run = func(w *warp, active uint32) error {
+		for m := active; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			space, at := p.split(p.at(w, lane))
+			if err := checkAligned(at, size*n); err != nil {
+				return w.inLane(lane, err)
+			}
+			b, err := w.read(&cache, lane, space, at, size*n)
+			if err != nil {
+				return w.inLane(lane, err)
+			}
+			for i, slot := range slots {
+				w.data[slot][lane] = k.extend(word(b[i*size:(i+1)*size])) & masks[i]
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// inLane names the thread whose access is wrong.
+func (w *warp) inLane(lane int, err error) error {
+	return fmt.Errorf("thread %d: %w", w.thread(lane), err)
+}
+
+func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) error {
+	if p.symbol == nil || p.symbol.space != "param" {
+		return fmt.Errorf("no parameter is named")
+	}
+	index := -1
+	for i, v := range c.kernel.params {
+		if v == p.symbol {
+			index = i
+		}
+	}
+	size := k.bits / 8
+	if end := int64(p.offset) + int64(size*len(slots)); int64(p.offset) < 0 || end > int64(p.symbol.size) {
+		return fmt.Errorf("%d bytes at %d of a parameter of %d", size*len(slots), int64(p.offset), p.symbol.size)
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		b := w.grid.launch.Params[index][p.offset:]
+		for i, slot := range slots {
+			v := k.extend(word(b[i*size:(i+1)*size])) & masks[i]
+			for lane := range w.data[slot] {
+				if active>>lane&1 != 0 {
+					w.data[slot][lane] = v
+				}
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func compileStore(c *compiler, s *statement) error {
+	if err := s.arity(2, 2); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	n := vectorOf(s)
+	parts, err := elements(s.args[1], n)
+	if err != nil {
+		return err
+	}
+	p, err := c.place(s, s.args[0])
+	if err != nil {
+		return err
+	}
+	slots := make([]int, n)
+	for i, e := range parts {
+		if slots[i], err = c.sourceOf(k, e); err != nil {
+			return err
+		}
+	}
+	size := k.bits / 8
+	var cache *allocation
+	c.now.run = func(w *warp, active uint32) error {
+		var buffer [64]byte
+		for m := active; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			space, at := p.split(p.at(w, lane))
+			if err := checkAligned(at, size*n); err != nil {
+				return w.inLane(lane, err)
+			}
+			for i, slot := range slots {
+				putWord(buffer[i*size:(i+1)*size], w.data[slot][lane])
+			}
+			if err := w.write(&cache, lane, space, at, buffer[:size*n]); err != nil {
+				return w.inLane(lane, err)
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func putWord(b []byte, v uint64) {
+	switch len(b) {
+	case 8:
+		binary.LittleEndian.PutUint64(b, v)
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(v))
+	default:
+		b[0] = byte(v)
+	}
+}
+
+// compileAtomic is atom, and red, which gives no result.
+func compileAtomic(c *compiler, s *statement) error {
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	combine, operands, err := atomicFunction(s, k)
+	if err != nil {
+		return err
+	}
+	args := s.args
+	d := -1
+	if s.op == "atom" {
+		if err := s.arity(2+operands, 2+operands); err != nil {
+			return err
+		}
+		if d, _, err = c.destination(args[0], k.bits); err != nil {
+			return err
+		}
+		args = args[1:]
+	} else if err := s.arity(1+operands, 1+operands); err != nil {
+		return err
+	}
+	p, err := c.place(s, args[0])
+	if err != nil {
+		return err
+	}
+	slots := make([]int, operands)
+	for i := range slots {
+		if slots[i], err = c.sourceOf(k, args[1+i]); err != nil {
+			return err
+		}
+	}
+	size := k.bits / 8
+	var cache *allocation
+	c.now.run = func(w *warp, active uint32) error {
+		for m := active; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			b, err := w.atomicAt(&cache, p, lane, size)
+			if err != nil {
+				return w.inLane(lane, err)
+			}
+			old := word(b)
+			x, y := w.data[slots[0]][lane], uint64(0)
+			if operands == 2 {
+				y = w.data[slots[1]][lane]
+			}
+			putWord(b, combine(old, x, y))
+			if d >= 0 {
+				w.data[d][lane] = old
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// atomicAt is the memory of an atomic access, to be changed in place.
+func (w *warp) atomicAt(cache **allocation, p *place, lane, size int) ([]byte, error) {
+	space, at := p.split(p.at(w, lane))
+	if err := checkAligned(at, size); err != nil {
+		return nil, err
+	}
+	switch space {
+	case "shared":
+		m := w.block.shared
+		if err := m.atomic(w, lane, at, size); err != nil {
+			return nil, err
+		}
+		return m.data[at : at+uint64(size)], nil
+	case "local":
+		return nil, fmt.Errorf("an atomic access of local memory")
+	}
+	b, err := w.read(cache, lane, space, at, size)
+	if err == nil && (*cache).readOnly {
+		err = fmt.Errorf("%d bytes at %#x: a store to read-only memory", size, at)
+	}
+	return b, err
+}
+
+// atomicFunction gives the new value from the old one and the operands.
+func atomicFunction(s *statement, k kind) (f func(old, x, y uint64) uint64, operands int, err error) {
+	less := func(x, y uint64) bool {
+		if k.signed() {
+			return int64(k.extend(x)) < int64(k.extend(y))
+		}
+		return k.extend(x) < k.extend(y)
+	}
+	for _, m := range s.mods {
+		switch m {
+		case "add":
+			if k.float() {
+				return func(old, x, _ uint64) uint64 { return toBits(k, fromBits(k, old)+fromBits(k, x)) }, 1, checkPair(k)
+			}
+			return func(old, x, _ uint64) uint64 { return old + x }, 1, nil
+		case "and":
+			return func(old, x, _ uint64) uint64 { return old & x }, 1, nil
+		case "or":
+			return func(old, x, _ uint64) uint64 { return old | x }, 1, nil
+		case "xor":
+			return func(old, x, _ uint64) uint64 { return old ^ x }, 1, nil
+		case "exch":
+			return func(_, x, _ uint64) uint64 { return x }, 1, nil
+		case "min", "max":
+			isMin := m == "min"
+			return func(old, x, _ uint64) uint64 {
+				if less(x, old) == isMin {
+					return x
+				}
+				return old
+			}, 1, nil
+		case "inc":
+			return func(old, x, _ uint64) uint64 {
+				if !less(old, x) {
+					return 0
+				}
+				return old + 1
+			}, 1, nil
+		case "cas":
+			return func(old, x, y uint64) uint64 {
+				if old == x&mask(k.bits) {
+					return y
+				}
+				return old
+			}, 2, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("unknown atomic operation")
+}
+
+func checkPair(k kind) error {
+	if k.pair {
+		return fmt.Errorf("atomic pairs are not supported")
+	}
+	return nil
+}
+
+// asyncQueue holds a thread's copies: those after the last commit, and groups.
+type asyncQueue struct {
+	open   []asyncCopy
+	groups [][]asyncCopy
+}
+
+// asyncCopy is a copy that has not happened. It happens as late as is allowed,
+// at the wait.
+type asyncCopy struct {
+	to, from uint64
+	n        int // bytes written; from those, zeros after the first `valid`
+	valid    int
+}
+
+// compileCopy is cp.async with its groups; bulk prefetches do nothing.
+func compileCopy(c *compiler, s *statement) error {
+	switch {
+	case s.has("prefetch"):
+		return compileNothing(c, s)
+	case s.has("bulk") || s.has("mbarrier") || s.has("reduce") || !s.has("async"):
+		return fmt.Errorf("bulk copies are not supported")
+	case s.has("commit_group"):
+		c.now.run = func(w *warp, active uint32) error {
+			w.eachQueue(active, func(_ int, q *asyncQueue) error {
+				q.groups = append(q.groups, q.open)
+				q.open = nil
+				return nil
+			})
+			return nil
+		}
+		return nil
+	case s.has("wait_group") || s.has("wait_all"):
+		return c.waitCopies(s)
+	}
+	return c.copyAsync(s)
+}
+
+func (w *warp) eachQueue(active uint32, f func(lane int, q *asyncQueue) error) error {
+	if w.async == nil {
+		w.async = make([]asyncQueue, lanes)
+	}
+	for m := active; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m)
+		if err := f(lane, &w.async[lane]); err != nil {
+			return w.inLane(lane, err)
+		}
+	}
+	return nil
+}
+
+func (c *compiler) waitCopies(s *statement) error {
+	pending := 0
+	if s.has("wait_group") {
+		if err := s.arity(1, 1); err != nil {
+			return err
+		}
+		if !s.args[0].number || s.args[0].bits > math.MaxInt16 {
+			return fmt.Errorf("operand %s is no number of groups", s.args[0])
+		}
+		pending = int(s.args[0].bits)
+	}
+	all := s.has("wait_all")
+	c.now.run = func(w *warp, active uint32) error {
+		return w.eachQueue(active, func(lane int, q *asyncQueue) error {
+			if all {
+				q.groups = append(q.groups, q.open)
+				q.open = nil
+			}
+			for len(q.groups) > pending {
+				for _, a := range q.groups[0] {
+					if err := w.complete(lane, a); err != nil {
+						return err
+					}
+				}
+				q.groups = q.groups[1:]
+			}
+			return nil
+		})
+	}
+	return nil
+}
+
+func (c *compiler) copyAsync(s *statement) error {
+	if err := s.arity(3, 4); err != nil {
+		return err
+	}
+	size := s.args[2]
+	if !size.number || size.bits != 4 && size.bits != 8 && size.bits != 16 {
+		return fmt.Errorf("copy of %s bytes", size)
+	}
+	n := int(size.bits)
+	to := &place{space: "shared", slot: -1, offset: uint64(s.args[0].offset), bits: 64}
+	if err := c.base(to, s.args[0]); err != nil {
+		return err
+	}
+	from := &place{space: "global", slot: -1, offset: uint64(s.args[1].offset), bits: 64}
+	if err := c.base(from, s.args[1]); err != nil {
+		return err
+	}
+	valid := -1
+	if len(s.args) == 4 {
+		slot, err := c.source(s.args[3], 32)
+		if err != nil {
+			return err
+		}
+		valid = slot
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		return w.eachQueue(active, func(lane int, q *asyncQueue) error {
+			a := asyncCopy{to: to.at(w, lane), from: from.at(w, lane), n: n, valid: n}
+			if valid >= 0 {
+				a.valid = int(min(w.data[valid][lane], uint64(n)))
+			}
+			if err := checkAligned(a.to|a.from, n); err != nil {
+				return err
+			}
+			if err := w.block.shared.check(a.to, n); err != nil {
+				return err
+			}
+			for i := range n {
+				w.block.shared.cells[a.to+uint64(i)].pending++
+			}
+			q.open = append(q.open, a)
+			return nil
+		})
+	}
+	return nil
+}
+
+// complete does a copy, as the thread that asked for it.
+func (w *warp) complete(lane int, a asyncCopy) error {
+	for i := range a.n {
+		w.block.shared.cells[a.to+uint64(i)].pending--
+	}
+	var buffer [16]byte
+	if a.valid > 0 {
+		var cache *allocation
+		b, err := w.read(&cache, lane, "global", a.from, a.valid)
+		if err != nil {
+			return err
+		}
+		copy(buffer[:], b)
+	}
+	return w.block.shared.store(w, lane, a.to, buffer[:a.n])
+}

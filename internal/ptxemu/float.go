@@ -1,0 +1,379 @@
+package ptxemu
+
+import (
+	"fmt"
+	"math"
+
+	"tgc/ir"
+)
+
+// Floating point. Results are rounded once, to nearest even; others are
+// refused. NaN results are whatever Go's arithmetic gives, so payloads are not
+// those of a GPU.
+
+var floatInstructions = map[string]func(*compiler, *statement) error{
+	"fma":   compileFma,
+	"sqrt":  compileFunction,
+	"rsqrt": compileFunction,
+	"rcp":   compileFunction,
+	"ex2":   compileFunction,
+	"lg2":   compileFunction,
+	"sin":   compileFunction,
+	"cos":   compileFunction,
+	"tanh":  compileFunction,
+	"cvt":   compileConvert,
+}
+
+// floatKind maps a type of one float to ir's.
+func floatKind(k kind) ir.DType {
+	switch {
+	case k.letter == 'h':
+		return ir.BF16
+	case k.bits == 16 || k.pair:
+		return ir.F16
+	case k.bits == 64:
+		return ir.F64
+	}
+	return ir.F32
+}
+
+func fromBits(k kind, v uint64) float64 {
+	switch {
+	case k.bits == 32 && !k.pair:
+		return float64(math.Float32frombits(uint32(v)))
+	case k.bits == 64:
+		return math.Float64frombits(v)
+	}
+	return ir.FloatFromBits(floatKind(k), v&mask(16))
+}
+
+func toBits(k kind, v float64) uint64 {
+	switch {
+	case k.bits == 32 && !k.pair:
+		return uint64(math.Float32bits(float32(v)))
+	case k.bits == 64:
+		return math.Float64bits(v)
+	}
+	d := floatKind(k)
+	return ir.FloatBits(d, ir.RoundFloat(d, v))
+}
+
+// checkRounding refuses modes that are not implemented.
+func checkRounding(s *statement) error {
+	for _, m := range s.mods {
+		switch m {
+		case "rz", "rm", "rp", "rna", "sat", "relu", "xorsign", "noftz", "oob":
+			return fmt.Errorf("modifier .%s is not supported", m)
+		}
+	}
+	return nil
+}
+
+func compileFloatBinary(c *compiler, s *statement) error {
+	if err := checkRounding(s); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	f := floatFunction(s.op, s.has("NaN"))
+	if f == nil {
+		return fmt.Errorf("no %s of floats", s.op)
+	}
+	switch {
+	case k.pair:
+		one := k
+		return c.binary(s, k, k, func(x, y uint64) uint64 {
+			lo := toBits(one, f(fromBits(one, x), fromBits(one, y)))
+			hi := toBits(one, f(fromBits(one, x>>16), fromBits(one, y>>16)))
+			return lo | hi<<16
+		})
+	case k.bits == 32:
+		return c.binary(s, k, k, singleFunction(s.op, f))
+	}
+	return c.binary(s, k, k, func(x, y uint64) uint64 { return toBits(k, f(fromBits(k, x), fromBits(k, y))) })
+}
+
+// singleFunction has the frequent ops of f32 without the way through f64.
+func singleFunction(op string, f func(x, y float64) float64) func(x, y uint64) uint64 {
+	single := math.Float32frombits
+	switch op {
+	case "add":
+		return func(x, y uint64) uint64 { return uint64(math.Float32bits(single(uint32(x)) + single(uint32(y)))) }
+	case "sub":
+		return func(x, y uint64) uint64 { return uint64(math.Float32bits(single(uint32(x)) - single(uint32(y)))) }
+	case "mul":
+		return func(x, y uint64) uint64 { return uint64(math.Float32bits(single(uint32(x)) * single(uint32(y)))) }
+	}
+	return func(x, y uint64) uint64 {
+		v := f(float64(single(uint32(x))), float64(single(uint32(y))))
+		return uint64(math.Float32bits(float32(v)))
+	}
+}
+
+// floatFunction computes in f64; rounding its result to f32 or less is exact
+// rounding of sums, products and quotients (53 >= 2*24+2).
+func floatFunction(op string, propagate bool) func(x, y float64) float64 {
+	switch op {
+	case "add":
+		return func(x, y float64) float64 { return x + y }
+	case "sub":
+		return func(x, y float64) float64 { return x - y }
+	case "mul":
+		return func(x, y float64) float64 { return x * y }
+	case "div":
+		return func(x, y float64) float64 { return x / y }
+	case "min":
+		return func(x, y float64) float64 { return extreme(math.Min, x, y, propagate) }
+	case "max":
+		return func(x, y float64) float64 { return extreme(math.Max, x, y, propagate) }
+	}
+	return nil
+}
+
+// extreme: without .NaN the operand that is a number wins.
+func extreme(f func(x, y float64) float64, x, y float64, propagate bool) float64 {
+	if !propagate {
+		if x != x {
+			return y
+		}
+		if y != y {
+			return x
+		}
+	}
+	return f(x, y)
+}
+
+func compileFma(c *compiler, s *statement) error {
+	if err := checkRounding(s); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	switch {
+	case k.pair:
+		d := floatKind(k)
+		return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+			return fmaNarrow(d, x, y, z) | fmaNarrow(d, x>>16, y>>16, z>>16)<<16
+		})
+	case k.bits == 16:
+		d := floatKind(k)
+		return c.ternary(s, k, k, func(x, y, z uint64) uint64 { return fmaNarrow(d, x, y, z) })
+	case k.bits == 64:
+		return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+			return math.Float64bits(math.FMA(math.Float64frombits(x), math.Float64frombits(y), math.Float64frombits(z)))
+		})
+	}
+	return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+		return uint64(math.Float32bits(fma32(math.Float32frombits(uint32(x)), math.Float32frombits(uint32(y)), math.Float32frombits(uint32(z)))))
+	})
+}
+
+func fmaNarrow(d ir.DType, x, y, z uint64) uint64 {
+	value := func(v uint64) ir.Scalar { return ir.FloatScalar(ir.FloatFromBits(d, v&mask(16))) }
+	r := ir.EvalScalar(ir.OpFma, d, d, []ir.Scalar{value(x), value(y), value(z)})
+	return ir.FloatBits(d, r.F)
+}
+
+// fma32 rounds x*y+z once: the product is exact in f64, the sum is rounded to
+// odd, so that rounding it to f32 is the only one that counts.
+func fma32(x, y, z float32) float32 {
+	p, a := float64(x)*float64(y), float64(z)
+	s := p + a
+	if s-s != 0 { // infinite or NaN
+		return float32(s)
+	}
+	t := s - p
+	lost := (p - (s - t)) + (a - t)
+	word := math.Float64bits(s)
+	if lost != 0 && word&1 == 0 {
+		if (lost > 0) == (s > 0) {
+			word++
+		} else {
+			word--
+		}
+	}
+	return float32(math.Float64frombits(word))
+}
+
+// functions of one operand. The approximations are rounded exactly here.
+var functions = map[string]func(float64) float64{
+	"sqrt":  math.Sqrt,
+	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) },
+	"rcp":   func(x float64) float64 { return 1 / x },
+	"ex2":   math.Exp2,
+	"lg2":   math.Log2,
+	"sin":   math.Sin,
+	"cos":   math.Cos,
+	"tanh":  math.Tanh,
+}
+
+func compileFunction(c *compiler, s *statement) error {
+	if err := checkRounding(s); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	f := functions[s.op]
+	if !k.float() || k.pair {
+		return fmt.Errorf("no %s of this type", s.op)
+	}
+	return c.unary(s, k, k, func(x uint64) uint64 { return toBits(k, f(fromBits(k, x))) })
+}
+
+func floatRelation(name string, k kind) (func(x, y uint64) bool, error) {
+	if k.pair {
+		return nil, fmt.Errorf("comparisons of pairs are not supported")
+	}
+	compare := func(f func(a, b float64) bool) func(x, y uint64) bool {
+		return func(x, y uint64) bool { return f(fromBits(k, x), fromBits(k, y)) }
+	}
+	isNaN := func(a, b float64) bool { return a != a || b != b }
+	switch name {
+	case "eq":
+		return compare(func(a, b float64) bool { return a == b }), nil
+	case "ne":
+		return compare(func(a, b float64) bool { return a < b || a > b }), nil
+	case "lt":
+		return compare(func(a, b float64) bool { return a < b }), nil
+	case "le":
+		return compare(func(a, b float64) bool { return a <= b }), nil
+	case "gt":
+		return compare(func(a, b float64) bool { return a > b }), nil
+	case "ge":
+		return compare(func(a, b float64) bool { return a >= b }), nil
+	case "equ":
+		return compare(func(a, b float64) bool { return a == b || isNaN(a, b) }), nil
+	case "neu":
+		return compare(func(a, b float64) bool { return a != b }), nil
+	case "ltu":
+		return compare(func(a, b float64) bool { return a < b || isNaN(a, b) }), nil
+	case "leu":
+		return compare(func(a, b float64) bool { return a <= b || isNaN(a, b) }), nil
+	case "gtu":
+		return compare(func(a, b float64) bool { return a > b || isNaN(a, b) }), nil
+	case "geu":
+		return compare(func(a, b float64) bool { return a >= b || isNaN(a, b) }), nil
+	case "num":
+		return compare(func(a, b float64) bool { return !isNaN(a, b) }), nil
+	case "nan":
+		return compare(isNaN), nil
+	}
+	return nil, fmt.Errorf("unknown relation %q", name)
+}
+
+// compileConvert is cvt between all types but f8.
+func compileConvert(c *compiler, s *statement) error {
+	from, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	to, err := parseKind(s.last(1))
+	if err != nil {
+		return err
+	}
+	if to.pair {
+		return c.convertPair(s, from, to)
+	}
+	if s.has("sat") || s.has("relu") {
+		return fmt.Errorf("saturation is not supported")
+	}
+	round, err := rounding(s, from, to)
+	if err != nil {
+		return err
+	}
+	switch {
+	case from.float() && to.float():
+		return c.unary(s, from, to, func(x uint64) uint64 { return toBits(to, round(fromBits(from, x))) })
+	case from.float():
+		return c.unary(s, from, to, func(x uint64) uint64 { return floatToInt(from, to, round(fromBits(from, x))) })
+	case to.float():
+		return c.unary(s, from, to, func(x uint64) uint64 { return intToFloat(from, to, from.extend(x)) })
+	}
+	// The value is cut to the smaller type first; a signed result is extended
+	// to the whole register.
+	return c.unary(s, from, to, func(x uint64) uint64 { return to.extend(from.extend(x)) })
+}
+
+func rounding(s *statement, from, to kind) (func(float64) float64, error) {
+	none := func(x float64) float64 { return x }
+	for _, m := range s.mods[:len(s.mods)-2] {
+		switch m {
+		case "rn":
+		case "rni":
+			return math.RoundToEven, nil
+		case "rzi":
+			return math.Trunc, nil
+		case "rmi":
+			return math.Floor, nil
+		case "rpi":
+			return math.Ceil, nil
+		default:
+			return nil, fmt.Errorf("modifier .%s is not supported", m)
+		}
+	}
+	if from.float() && !to.float() {
+		return nil, fmt.Errorf("a conversion to an integer without rounding")
+	}
+	return none, nil
+}
+
+// floatToInt limits to the range. Of NaN it gives 0 for types of up to 32 bits
+// from f32 and f16, else the upper bit alone, as PTX says.
+func floatToInt(from, to kind, v float64) uint64 {
+	if v != v {
+		if from.bits < 64 && to.bits < 64 {
+			return 0
+		}
+		return to.extend(1 << (to.bits - 1))
+	}
+	low, past := 0.0, math.Ldexp(1, to.bits)
+	if to.signed() {
+		past = math.Ldexp(1, to.bits-1)
+		low = -past
+	}
+	switch {
+	case v <= low:
+		if to.signed() {
+			return to.extend(1 << (to.bits - 1))
+		}
+		return 0
+	case v >= past:
+		if to.signed() {
+			return mask(to.bits - 1)
+		}
+		return mask(to.bits)
+	case to.signed():
+		return uint64(int64(v))
+	}
+	return uint64(v)
+}
+
+// intToFloat rounds once: 64-bit integers go to f32 directly.
+func intToFloat(from, to kind, v uint64) uint64 {
+	if to.bits == 32 {
+		if from.signed() {
+			return uint64(math.Float32bits(float32(int64(v))))
+		}
+		return uint64(math.Float32bits(float32(v)))
+	}
+	if from.signed() {
+		return toBits(to, float64(int64(v)))
+	}
+	return toBits(to, float64(v))
+}
+
+// convertPair is cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
+func (c *compiler) convertPair(s *statement, from, to kind) error {
+	if from.bits != 32 || from.pair || !s.has("rn") || s.has("relu") {
+		return fmt.Errorf("only cvt.rn of two f32 to a pair is supported")
+	}
+	return c.binary(s, from, kind{letter: 'u', bits: 32}, func(x, y uint64) uint64 {
+		return toBits(to, fromBits(from, x))<<16 | toBits(to, fromBits(from, y))
+	})
+}

@@ -1,0 +1,273 @@
+package ptxemu
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+)
+
+// Launch says how to run a kernel.
+type Launch struct {
+	Grid   [3]int   // blocks in x, y, z
+	Block  [3]int   // threads in x, y, z
+	Shared int      // bytes of dynamic shared memory
+	Params [][]byte // little-endian, in order
+	Memory *Memory
+	Seed   uint64 // of the random order
+	// Dependents, where not nil, is called once when every block has executed
+	// griddepcontrol.launch_dependents or has ended: from then on the next
+	// grid may run ahead of its wait.
+	Dependents func()
+}
+
+// Launch runs a kernel to its end.
+func (k *Kernel) Launch(ctx context.Context, l Launch) error {
+	g, err := k.Start(l)
+	if err != nil {
+		return err
+	}
+	return g.Run(ctx)
+}
+
+// Grid is a launch under way.
+type Grid struct {
+	kernel  *Kernel
+	launch  Launch
+	threads int // a block
+	random  *rand.Rand
+	order   []int // blocks that have not started, in reverse
+	begun   []*block
+	early   bool // griddepcontrol.wait holds
+	globals map[*variable]uint64
+	pool    []*block
+	trigger map[*block]bool
+	ready   int // blocks that triggered or ended
+}
+
+// block is the state of a block that has started.
+type block struct {
+	index  [3]int
+	warps  []*warp
+	shared *sharedMemory
+}
+
+// Limits of a launch, as CUDA has them.
+const (
+	maxThreads = 1024
+	maxBlocks  = 1<<31 - 1
+	maxShared  = 1 << 20
+)
+
+// Start checks a launch and prepares it; nothing runs yet.
+func (k *Kernel) Start(l Launch) (*Grid, error) {
+	fail := func(format string, args ...any) (*Grid, error) {
+		return nil, fmt.Errorf("ptx: kernel %s: %s", k.Name, fmt.Sprintf(format, args...))
+	}
+	if len(l.Params) != len(k.params) {
+		return fail("%d parameters, want %d", len(l.Params), len(k.params))
+	}
+	for i, p := range l.Params {
+		if len(p) != k.ParamSizes[i] {
+			return fail("parameter %d has %d bytes, want %d", i, len(p), k.ParamSizes[i])
+		}
+	}
+	blocks, threads := 1, 1
+	for axis := range 3 {
+		if l.Grid[axis] < 1 || l.Block[axis] < 1 || l.Block[axis] > maxThreads || l.Grid[axis] > maxBlocks/blocks {
+			return fail("grid %v of blocks %v", l.Grid, l.Block)
+		}
+		blocks *= l.Grid[axis]
+		threads *= l.Block[axis]
+	}
+	switch {
+	case threads > maxThreads || k.MaxThreads > 0 && threads > k.MaxThreads:
+		return fail("%d threads a block, want at most %d", threads, min(maxThreads, max(k.MaxThreads, 1)))
+	case l.Memory == nil:
+		return fail("no memory")
+	case l.Shared < 0 || l.Shared+k.Shared > maxShared:
+		return fail("%d bytes of dynamic shared memory", l.Shared)
+	}
+	g := &Grid{kernel: k, launch: l, threads: threads, random: rand.New(rand.NewPCG(l.Seed, 1)), trigger: make(map[*block]bool)}
+	g.order = g.random.Perm(blocks)
+	var err error
+	g.globals, err = k.module.place(l.Memory)
+	return g, err
+}
+
+// place puts a module's variables into memory, once per memory.
+func (m *Module) place(memory *Memory) (map[*variable]uint64, error) {
+	out := make(map[*variable]uint64)
+	var own []*allocation
+	for _, a := range memory.list {
+		if a.owner == m {
+			own = append(own, a)
+		}
+	}
+	for _, v := range m.globals {
+		if v.space == "shared" {
+			continue
+		}
+		if len(own) > 0 {
+			out[v] = own[0].address
+			own = own[1:]
+			continue
+		}
+		address, err := memory.Alloc(int64(v.size), max(v.align, 1))
+		if err != nil {
+			return nil, err
+		}
+		a := memory.find(address)
+		a.owner = m
+		content := make([]byte, v.size) // the rest is zero
+		copy(content, v.initial)
+		if err := memory.Write(address, content); err != nil {
+			return nil, err
+		}
+		a.readOnly = v.space == "const"
+		out[v] = address
+	}
+	return out, nil
+}
+
+// Unload frees a module's variables in a memory.
+func (m *Module) Unload(memory *Memory) error {
+	for i := len(memory.list) - 1; i >= 0; i-- {
+		if a := memory.list[i]; a.owner == m {
+			if err := memory.Free(a.address); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Early runs up to count blocks, each to its griddepcontrol.wait: what a GPU
+// may do before the previous grid has ended.
+func (g *Grid) Early(ctx context.Context, count int) error {
+	g.early = true
+	defer func() { g.early = false }()
+	for range count {
+		b := g.begin()
+		if b == nil {
+			return nil
+		}
+		ended, err := g.advance(ctx, b)
+		if err != nil {
+			return err
+		}
+		if !ended {
+			g.begun = append(g.begun, b)
+		}
+	}
+	return nil
+}
+
+// Run runs everything that is left.
+func (g *Grid) Run(ctx context.Context) error {
+	for _, b := range g.begun {
+		for _, w := range b.warps {
+			w.held = false
+		}
+		if _, err := g.advance(ctx, b); err != nil {
+			return err
+		}
+	}
+	g.begun = nil
+	for {
+		b := g.begin()
+		if b == nil {
+			return nil
+		}
+		if _, err := g.advance(ctx, b); err != nil {
+			return err
+		}
+	}
+}
+
+// begin starts a block; nil when all have started.
+func (g *Grid) begin() *block {
+	if len(g.order) == 0 {
+		return nil
+	}
+	flat := g.order[len(g.order)-1]
+	g.order = g.order[:len(g.order)-1]
+	var b *block
+	if n := len(g.pool); n > 0 {
+		b = g.pool[n-1]
+		g.pool = g.pool[:n-1]
+	} else {
+		b = &block{shared: newSharedMemory(max(g.kernel.Shared, g.kernel.extern+g.launch.Shared))}
+		for range (g.threads + lanes - 1) / lanes {
+			b.warps = append(b.warps, newWarp(g))
+		}
+	}
+	shape := g.launch.Grid
+	b.index = [3]int{flat % shape[0], flat / shape[0] % shape[1], flat / shape[0] / shape[1]}
+	b.shared.begin()
+	for i, w := range b.warps {
+		w.start(b, i)
+	}
+	return b
+}
+
+// triggered notes that a block lets the next grid start.
+func (g *Grid) triggered(b *block) {
+	if g.trigger[b] {
+		return
+	}
+	g.trigger[b] = true
+	g.ready++
+	if shape := g.launch.Grid; g.ready == shape[0]*shape[1]*shape[2] && g.launch.Dependents != nil {
+		g.launch.Dependents()
+	}
+}
+
+// quantum bounds how many steps a warp runs before another may.
+const quantum = 512
+
+// advance runs a block's warps in random order until the block has ended or
+// all of its warps are held.
+func (g *Grid) advance(ctx context.Context, b *block) (ended bool, err error) {
+	runnable := make([]*warp, 0, len(b.warps))
+	for {
+		if err := ctx.Err(); err != nil {
+			return false, context.Cause(ctx)
+		}
+		runnable = runnable[:0]
+		waiting, held := 0, 0
+		for _, w := range b.warps {
+			switch {
+			case w.done():
+			case w.waiting:
+				waiting++
+			case w.held:
+				held++
+			default:
+				runnable = append(runnable, w)
+			}
+		}
+		switch {
+		case len(runnable) > 0:
+			w := runnable[g.random.IntN(len(runnable))]
+			if err := w.run(1 + g.random.IntN(quantum)); err != nil {
+				return false, err
+			}
+		case held > 0:
+			return false, nil
+		case waiting > 0:
+			b.shared.epoch++
+			for _, w := range b.warps {
+				w.waiting = false
+			}
+		default:
+			g.finish(b)
+			return true, nil
+		}
+	}
+}
+
+func (g *Grid) finish(b *block) {
+	g.triggered(b)
+	delete(g.trigger, b)
+	g.pool = append(g.pool, b)
+}

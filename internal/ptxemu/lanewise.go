@@ -1,0 +1,163 @@
+package ptxemu
+
+import (
+	"math"
+)
+
+// Instructions that compute each lane alone, from slots to a slot.
+
+// floatLiteral brings a literal to a type: 0f.. has 32 bits, others are doubles.
+func floatLiteral(k kind, a argument) uint64 {
+	switch {
+	case a.single && k.float() && k.bits == 64:
+		return math.Float64bits(float64(math.Float32frombits(uint32(a.bits))))
+	case !a.single && k.float() && k.bits == 32 && !k.pair:
+		return uint64(math.Float32bits(float32(math.Float64frombits(a.bits))))
+	}
+	return a.bits
+}
+
+// unary compiles d = f(a) with operands of type k and a result of type to.
+func (c *compiler) unary(s *statement, k, to kind, f func(x uint64) uint64) error {
+	if err := s.arity(2, 2); err != nil {
+		return err
+	}
+	a, err := c.sourceOf(k, s.args[1])
+	if err != nil {
+		return err
+	}
+	d, width, err := c.destination(s.args[0], to.bits)
+	if err != nil {
+		return err
+	}
+	m := to.resultMask(width)
+	c.now.run = func(w *warp, active uint32) error {
+		r, x := &w.data[d], &w.data[a]
+		for i := range r {
+			if active>>i&1 != 0 {
+				r[i] = f(x[i]) & m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// resultMask: a result wider than its type keeps the sign that f gave it.
+func (k kind) resultMask(width int) uint64 {
+	if k.signed() {
+		return mask(width)
+	}
+	return mask(k.bits)
+}
+
+func (c *compiler) binary(s *statement, k, to kind, f func(x, y uint64) uint64) error {
+	if err := s.arity(3, 3); err != nil {
+		return err
+	}
+	return c.binaryOf(s, k, k, to, f)
+}
+
+// binaryOf has operands of two types.
+func (c *compiler) binaryOf(s *statement, first, second, to kind, f func(x, y uint64) uint64) error {
+	if err := s.arity(3, 3); err != nil {
+		return err
+	}
+	a, err := c.sourceOf(first, s.args[1])
+	if err != nil {
+		return err
+	}
+	b, err := c.sourceOf(second, s.args[2])
+	if err != nil {
+		return err
+	}
+	d, width, err := c.destination(s.args[0], to.bits)
+	if err != nil {
+		return err
+	}
+	m := to.resultMask(width)
+	c.now.run = func(w *warp, active uint32) error {
+		r, x, y := &w.data[d], &w.data[a], &w.data[b]
+		if active == ^uint32(0) {
+			for i := range r {
+				r[i] = f(x[i], y[i]) & m
+			}
+			return nil
+		}
+		for i := range r {
+			if active>>i&1 != 0 {
+				r[i] = f(x[i], y[i]) & m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// ternary has two operands of type k and a third of its own.
+func (c *compiler) ternary(s *statement, k, third kind, f func(x, y, z uint64) uint64) error {
+	return c.ternaryOf(s, [3]kind{k, k, third}, k, f)
+}
+
+func (c *compiler) ternaryOf(s *statement, from [3]kind, to kind, f func(x, y, z uint64) uint64) error {
+	if err := s.arity(4, 4); err != nil {
+		return err
+	}
+	var slots [3]int
+	for i := range slots {
+		var err error
+		if slots[i], err = c.sourceOf(from[i], s.args[1+i]); err != nil {
+			return err
+		}
+	}
+	d, width, err := c.destination(s.args[0], to.bits)
+	if err != nil {
+		return err
+	}
+	m := to.resultMask(width)
+	c.now.run = func(w *warp, active uint32) error {
+		r, x, y, z := &w.data[d], &w.data[slots[0]], &w.data[slots[1]], &w.data[slots[2]]
+		if active == ^uint32(0) {
+			for i := range r {
+				r[i] = f(x[i], y[i], z[i]) & m
+			}
+			return nil
+		}
+		for i := range r {
+			if active>>i&1 != 0 {
+				r[i] = f(x[i], y[i], z[i]) & m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// quaternary has four operands of type k (bfi, lop3 with its table).
+func (c *compiler) quaternary(s *statement, from [4]kind, to kind, f func(x, y, z, u uint64) uint64) error {
+	if err := s.arity(5, 5); err != nil {
+		return err
+	}
+	var slots [4]int
+	for i := range slots {
+		var err error
+		if slots[i], err = c.sourceOf(from[i], s.args[1+i]); err != nil {
+			return err
+		}
+	}
+	d, _, err := c.destination(s.args[0], to.bits)
+	if err != nil {
+		return err
+	}
+	m := mask(to.bits)
+	c.now.run = func(w *warp, active uint32) error {
+		r := &w.data[d]
+		for i := range r {
+			if active>>i&1 != 0 {
+				r[i] = f(w.data[slots[0]][i], w.data[slots[1]][i], w.data[slots[2]][i], w.data[slots[3]][i]) & m
+			}
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package ptxemu
+
+import (
+	"fmt"
+	"sort"
+)
+
+// Memory is the global memory of a device: allocations at virtual addresses
+// far from each other. Every byte has a shadow that says whether anything was
+// written to it. It is not safe for concurrent use.
+type Memory struct {
+	list []*allocation // by address
+	next uint64
+	used int64
+}
+
+// allocation is bytes at an address. Its shadow has a bit per byte, counted
+// from the address rounded down to 64, so that an aligned access lies in one
+// word.
+type allocation struct {
+	address  uint64
+	data     []byte
+	shadow   []uint64
+	skew     uint64 // address % 64
+	readOnly bool
+	owner    *Module // of the variables of a module
+}
+
+// firstAddress and the gap between allocations, in bytes: no offset that a
+// kernel gets wrong by less ends in another allocation.
+const (
+	firstAddress = 0x7f00_0000_0000
+	gap          = 1 << 20
+)
+
+// maxMemory bounds all allocations together, in bytes.
+const maxMemory = 1 << 36
+
+// garbage is what undefined memory holds: NaN in every float type.
+const garbage = 0xff
+
+// NewMemory is an empty device memory.
+func NewMemory() *Memory { return &Memory{next: firstAddress} }
+
+// Alloc reserves bytes that nothing has written, at an address that is a
+// multiple of align and of no larger power of two.
+func (m *Memory) Alloc(size int64, align int) (uint64, error) {
+	if size < 0 || m.used+size > maxMemory {
+		return 0, fmt.Errorf("ptx: out of memory: %d bytes asked for, %d of %d in use", size, m.used, int64(maxMemory))
+	}
+	if align < 1 || align&(align-1) != 0 || align > gap {
+		return 0, fmt.Errorf("ptx: allocation aligned to %d, want a power of two up to %d", align, gap)
+	}
+	unit := uint64(align) * 2
+	address := (m.next+unit-1)/unit*unit + uint64(align)
+	a := &allocation{address: address, data: make([]byte, size), skew: address % 64}
+	a.shadow = make([]uint64, (uint64(size)+a.skew+63)/64)
+	for i := range a.data {
+		a.data[i] = garbage
+	}
+	m.next = (address + uint64(size) + gap) / gap * gap
+	m.used += size
+	m.list = append(m.list, a)
+	return address, nil
+}
+
+// Free gives an allocation back; its address is never used again.
+func (m *Memory) Free(address uint64) error {
+	for i, a := range m.list {
+		if a.address == address {
+			m.used -= int64(len(a.data))
+			m.list = append(m.list[:i:i], m.list[i+1:]...)
+			return nil
+		}
+	}
+	return fmt.Errorf("ptx: free of %#x, which is no allocation", address)
+}
+
+// Used is the number of bytes allocated.
+func (m *Memory) Used() int64 { return m.used }
+
+// Write copies bytes to an address; they are defined from then on.
+func (m *Memory) Write(address uint64, from []byte) error {
+	a, at, err := m.span(address, len(from))
+	if err != nil {
+		return fmt.Errorf("ptx: write: %w", err)
+	}
+	copy(a.data[at:], from)
+	a.mark(at, uint64(len(from)), true)
+	return nil
+}
+
+// Read copies bytes from an address, defined or not.
+func (m *Memory) Read(address uint64, into []byte) error {
+	a, at, err := m.span(address, len(into))
+	if err != nil {
+		return fmt.Errorf("ptx: read: %w", err)
+	}
+	copy(into, a.data[at:])
+	return nil
+}
+
+// Bytes is the memory itself: what is written through it is not marked as
+// defined.
+func (m *Memory) Bytes(address uint64, n int) ([]byte, error) {
+	a, at, err := m.span(address, n)
+	if err != nil {
+		return nil, fmt.Errorf("ptx: bytes: %w", err)
+	}
+	return a.data[at : at+uint64(n) : at+uint64(n)], nil
+}
+
+// Poison makes bytes undefined again, as memory is whose old contents nobody
+// may rely on.
+func (m *Memory) Poison(address uint64, n int) error {
+	a, at, err := m.span(address, n)
+	if err != nil {
+		return fmt.Errorf("ptx: poison: %w", err)
+	}
+	for i := range n {
+		a.data[at+uint64(i)] = garbage
+	}
+	a.mark(at, uint64(n), false)
+	return nil
+}
+
+// ReadOnly makes stores to an allocation errors.
+func (m *Memory) ReadOnly(address uint64, readOnly bool) error {
+	a := m.find(address)
+	if a == nil {
+		return fmt.Errorf("ptx: %#x is no allocation", address)
+	}
+	a.readOnly = readOnly
+	return nil
+}
+
+func (m *Memory) span(address uint64, n int) (*allocation, uint64, error) {
+	a := m.find(address)
+	if a == nil || address+uint64(n) > a.end() {
+		return nil, 0, outside(m, address, n)
+	}
+	return a, address - a.address, nil
+}
+
+// find is the allocation that holds an address, or ends at it.
+func (m *Memory) find(address uint64) *allocation {
+	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].address > address })
+	if i == 0 || address > m.list[i-1].end() {
+		return nil
+	}
+	return m.list[i-1]
+}
+
+func (a *allocation) end() uint64 { return a.address + uint64(len(a.data)) }
+
+// outside describes an address that no allocation has.
+func outside(m *Memory, address uint64, n int) error {
+	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].address > address })
+	where := "before every allocation"
+	if i > 0 {
+		a := m.list[i-1]
+		where = fmt.Sprintf("%d bytes past the start of an allocation of %d", address-a.address, len(a.data))
+	}
+	return fmt.Errorf("%d bytes at %#x: %s", n, address, where)
+}
+
+// mark sets or clears the shadow of n bytes.
+func (a *allocation) mark(at, n uint64, defined bool) {
+	first, end := at+a.skew, at+a.skew+n
+	for first < end {
+		w, bit := first/64, first%64
+		count := min(64-bit, end-first)
+		bits := mask(int(count)) << bit
+		if defined {
+			a.shadow[w] |= bits
+		} else {
+			a.shadow[w] &^= bits
+		}
+		first += count
+	}
+}
+
+// isDefined reports n bytes that were all written.
+func (a *allocation) isDefined(at, n uint64) bool {
+	first, end := at+a.skew, at+a.skew+n
+	for first < end {
+		w, bit := first/64, first%64
+		count := min(64-bit, end-first)
+		if bits := mask(int(count)) << bit; a.shadow[w]&bits != bits {
+			return false
+		}
+		first += count
+	}
+	return true
+}

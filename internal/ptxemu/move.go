@@ -1,0 +1,349 @@
+package ptxemu
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Instructions that move bits: mov, selection, conversion of addresses.
+
+var moveInstructions = map[string]func(*compiler, *statement) error{
+	"mov":  compileMove,
+	"selp": compileSelect,
+	"slct": compileSelectBySign,
+	"cvta": compileAddress,
+	"prmt": compilePermute,
+}
+
+// kind is a type of PTX: its letter and bits.
+type kind struct {
+	letter byte // u, s, f, b, p (pred), h (bf16)
+	bits   int
+	pair   bool // two halves in 32 bits
+}
+
+func (k kind) signed() bool { return k.letter == 's' }
+func (k kind) float() bool  { return k.letter == 'f' || k.letter == 'h' }
+
+func parseKind(s string) (kind, error) {
+	switch s {
+	case "pred":
+		return kind{letter: 'p', bits: 1}, nil
+	case "f16x2":
+		return kind{'f', 32, true}, nil
+	case "bf16x2":
+		return kind{'h', 32, true}, nil
+	case "bf16":
+		return kind{letter: 'h', bits: 16}, nil
+	case "b128":
+		return kind{}, fmt.Errorf("type %s is not supported", s)
+	}
+	if len(s) >= 2 {
+		bits, err := strconv.Atoi(s[1:])
+		if letter := s[0]; err == nil && (letter == 'u' || letter == 's' || letter == 'b' || letter == 'f') {
+			switch bits {
+			case 8, 16, 32, 64:
+				if letter != 'f' || bits != 8 {
+					return kind{letter: letter, bits: bits}, nil
+				}
+			}
+		}
+	}
+	return kind{}, fmt.Errorf("unknown type %q", s)
+}
+
+// lastKind is the type that an instruction ends with.
+func (s *statement) lastKind() (kind, error) { return parseKind(s.last(0)) }
+
+// extend is a value of a type as 64 bits: signed ones with their sign.
+func (k kind) extend(v uint64) uint64 {
+	if k.signed() {
+		shift := 64 - k.bits
+		return uint64(int64(v<<shift) >> shift)
+	}
+	return v & mask(k.bits)
+}
+
+func compileMove(c *compiler, s *statement) error {
+	if err := s.arity(2, 2); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	to, from := s.args[0], s.args[1]
+	switch {
+	case k.letter == 'p':
+		return c.movePredicate(to, from)
+	case to.list != nil:
+		return c.unpackMove(k, to, from)
+	case from.list != nil:
+		return c.packMove(k, to, from)
+	}
+	if v := c.variable(from.name); v != nil && !from.number {
+		return c.moveSymbol(k, to, from, v)
+	}
+	a, err := c.sourceOf(k, from)
+	if err != nil {
+		return err
+	}
+	d, _, err := c.destination(to, k.bits)
+	if err != nil {
+		return err
+	}
+	m := mask(k.bits)
+	c.now.run = func(w *warp, active uint32) error {
+		x, y := &w.data[d], &w.data[a]
+		if active == ^uint32(0) {
+			for i := range x {
+				x[i] = y[i] & m
+			}
+			return nil
+		}
+		for i := range x {
+			if active>>i&1 != 0 {
+				x[i] = y[i] & m
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// sourceOf is a data operand of a type; a float literal is brought to it.
+func (c *compiler) sourceOf(k kind, a argument) (int, error) {
+	if a.number && a.float && len(a.list) == 0 {
+		return c.literal(floatLiteral(k, a)), nil
+	}
+	return c.source(a, k.bits)
+}
+
+func (c *compiler) movePredicate(to, from argument) error {
+	p, err := c.predicateSource(from)
+	if err != nil {
+		return err
+	}
+	d, err := c.predicateDestination(to.name)
+	if err != nil {
+		return err
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		w.preds[d] = w.preds[d]&^active | p.read(w)&active
+		return nil
+	}
+	return nil
+}
+
+// moveSymbol is the address of a variable.
+func (c *compiler) moveSymbol(k kind, to, from argument, v *variable) error {
+	d, _, err := c.destination(to, k.bits)
+	if err != nil {
+		return err
+	}
+	offset := uint64(from.offset)
+	c.now.run = func(w *warp, active uint32) error {
+		address := w.grid.addressOf(v) + offset
+		for i := range w.data[d] {
+			if active>>i&1 != 0 {
+				w.data[d][i] = address & mask(k.bits)
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// addressOf is a variable's address in its own space.
+func (g *Grid) addressOf(v *variable) uint64 {
+	if address, ok := g.globals[v]; ok {
+		return address
+	}
+	return uint64(v.offset)
+}
+
+func (c *compiler) unpackMove(k kind, to, from argument) error {
+	n := len(to.list)
+	if n < 2 || k.bits%n != 0 {
+		return fmt.Errorf("%d parts of %d bits", n, k.bits)
+	}
+	part := k.bits / n
+	a, err := c.sourceOf(k, from)
+	if err != nil {
+		return err
+	}
+	slots := make([]int, n)
+	for i, e := range to.list {
+		if slots[i], _, err = c.destination(e, part); err != nil {
+			return err
+		}
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		source := w.data[a] // a part may be the source itself
+		for i, slot := range slots {
+			d := &w.data[slot]
+			for lane := range d {
+				if active>>lane&1 != 0 {
+					d[lane] = source[lane] >> (i * part) & mask(part)
+				}
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (c *compiler) packMove(k kind, to, from argument) error {
+	n := len(from.list)
+	if n < 2 || k.bits%n != 0 {
+		return fmt.Errorf("%d parts of %d bits", n, k.bits)
+	}
+	part := k.bits / n
+	slots := make([]int, n)
+	for i, e := range from.list {
+		var err error
+		if slots[i], err = c.source(e, part); err != nil {
+			return err
+		}
+	}
+	d, _, err := c.destination(to, k.bits)
+	if err != nil {
+		return err
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		for lane := range lanes {
+			if active>>lane&1 == 0 {
+				continue
+			}
+			v := uint64(0)
+			for i, slot := range slots {
+				v |= w.data[slot][lane] & mask(part) << (i * part)
+			}
+			w.data[d][lane] = v
+		}
+		return nil
+	}
+	return nil
+}
+
+func compileSelect(c *compiler, s *statement) error {
+	if err := s.arity(4, 4); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	a, err := c.sourceOf(k, s.args[1])
+	if err != nil {
+		return err
+	}
+	b, err := c.sourceOf(k, s.args[2])
+	if err != nil {
+		return err
+	}
+	p, err := c.predicateSource(s.args[3])
+	if err != nil {
+		return err
+	}
+	d, _, err := c.destination(s.args[0], k.bits)
+	if err != nil {
+		return err
+	}
+	m := mask(k.bits)
+	c.now.run = func(w *warp, active uint32) error {
+		x, y, z, choice := &w.data[d], &w.data[a], &w.data[b], p.read(w)
+		for i := range x {
+			if active>>i&1 == 0 {
+				continue
+			}
+			v := z[i]
+			if choice>>i&1 != 0 {
+				v = y[i]
+			}
+			x[i] = v & m
+		}
+		return nil
+	}
+	return nil
+}
+
+// compileSelectBySign is slct: a if c is not negative, else b.
+func compileSelectBySign(c *compiler, s *statement) error {
+	if s.last(0) != "s32" {
+		return fmt.Errorf("only a choice by s32 is supported")
+	}
+	k, err := parseKind(s.last(1))
+	if err != nil {
+		return err
+	}
+	return c.ternary(s, k, kind{letter: 's', bits: 32}, func(x, y, z uint64) uint64 {
+		if int32(z) >= 0 {
+			return x
+		}
+		return y
+	})
+}
+
+// compileAddress is cvta. Global addresses are generic ones; those of shared
+// and local memory have windows of their own.
+func compileAddress(c *compiler, s *statement) error {
+	if err := s.arity(2, 2); err != nil {
+		return err
+	}
+	base := uint64(0)
+	switch {
+	case s.has("shared"):
+		base = sharedWindow
+	case s.has("local"):
+		base = localWindow
+	}
+	if s.has("to") {
+		base = -base
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	if v := c.variable(s.args[1].name); v != nil {
+		if err := c.moveSymbol(k, s.args[0], s.args[1], v); err != nil {
+			return err
+		}
+		move, d := c.now.run, c.now.writes[0]
+		c.now.run = func(w *warp, active uint32) error {
+			if err := move(w, active); err != nil {
+				return err
+			}
+			for i := range w.data[d] {
+				if active>>i&1 != 0 {
+					w.data[d][i] += base
+				}
+			}
+			return nil
+		}
+		return nil
+	}
+	return c.unary(s, k, k, func(x uint64) uint64 { return x + base })
+}
+
+// compilePermute is prmt in its default mode: each nibble of the selector picks
+// a byte of b:a, or with its upper bit repeats that byte's sign.
+func compilePermute(c *compiler, s *statement) error {
+	if s.last(0) != "b32" || len(s.mods) != 1 {
+		return fmt.Errorf("only the default mode is supported")
+	}
+	k := kind{letter: 'b', bits: 32}
+	return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+		bytes := x&mask(32) | y<<32
+		v := uint64(0)
+		for i := range 4 {
+			n := z >> (4 * i) & 0xf
+			b := bytes >> (8 * (n & 7)) & 0xff
+			if n&8 != 0 {
+				b = 0xff * (b >> 7)
+			}
+			v |= b << (8 * i)
+		}
+		return v
+	})
+}

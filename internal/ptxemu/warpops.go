@@ -1,0 +1,365 @@
+package ptxemu
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Instructions of a whole warp.
+
+var warpInstructions = map[string]func(*compiler, *statement) error{
+	"shfl":       compileShuffle,
+	"vote":       compileVote,
+	"activemask": compileActive,
+	"redux":      compileReduce,
+	"mma":        compileMatrix,
+}
+
+// members is the mask operand of a .sync instruction. All lanes that it names
+// must be there.
+func (c *compiler) members(a argument) (int, error) { return c.source(a, 32) }
+
+func checkMembers(w *warp, slot int, active uint32) error {
+	for m := active; m != 0; m &= m - 1 {
+		mask := uint32(w.data[slot][bits.TrailingZeros32(m)])
+		if mask&w.exists != active {
+			return fmt.Errorf("threads %08x are there, the mask names %08x", active, mask&w.exists)
+		}
+	}
+	return nil
+}
+
+func compileShuffle(c *compiler, s *statement) error {
+	if err := s.arity(5, 5); err != nil {
+		return err
+	}
+	if !s.has("sync") || s.last(0) != "b32" {
+		return fmt.Errorf("only shfl.sync of b32 is supported")
+	}
+	a, err := c.source(s.args[1], 32)
+	if err != nil {
+		return err
+	}
+	b, err := c.source(s.args[2], 32)
+	if err != nil {
+		return err
+	}
+	limit, err := c.source(s.args[3], 32)
+	if err != nil {
+		return err
+	}
+	members, err := c.members(s.args[4])
+	if err != nil {
+		return err
+	}
+	d, _, err := c.destination(argument{name: s.args[0].name}, 32)
+	if err != nil {
+		return err
+	}
+	inside := -1
+	if s.args[0].pair != "" {
+		if inside, err = c.predicateDestination(s.args[0].pair); err != nil {
+			return err
+		}
+	}
+	mode := s.mods[1]
+	c.now.run = func(w *warp, active uint32) error {
+		if err := checkMembers(w, members, active); err != nil {
+			return err
+		}
+		from := w.data[a]
+		for m := active; m != 0; m &= m - 1 {
+			lane := bits.TrailingZeros32(m)
+			source, ok := shuffleSource(mode, lane, int(w.data[b][lane]&31), w.data[limit][lane])
+			if active>>source&1 == 0 {
+				return w.inLane(lane, fmt.Errorf("reads lane %d, which is not there", source))
+			}
+			w.data[d][lane] = from[source]
+			if inside >= 0 {
+				w.preds[inside] = w.preds[inside]&^(1<<lane) | bit(ok)<<lane
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func bit(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// shuffleSource is the lane to read, and whether it lies inside of the segment
+// that the last operand describes.
+func shuffleSource(mode string, lane, b int, c uint64) (int, bool) {
+	clamp, segment := int(c&31), int(c>>8&31)
+	most := lane&segment | clamp&^segment
+	least := lane & segment
+	var j int
+	var ok bool
+	switch mode {
+	case "up":
+		j = lane - b
+		ok = j >= most
+	case "down":
+		j = lane + b
+		ok = j <= most
+	case "bfly":
+		j = lane ^ b
+		ok = j <= most
+	default: // idx
+		j = least | b&^segment
+		ok = j <= most
+	}
+	if !ok {
+		j = lane
+	}
+	return j, ok
+}
+
+func compileVote(c *compiler, s *statement) error {
+	if err := s.arity(3, 3); err != nil {
+		return err
+	}
+	if !s.has("sync") {
+		return fmt.Errorf("only vote.sync is supported")
+	}
+	p, err := c.predicateSource(s.args[1])
+	if err != nil {
+		return err
+	}
+	members, err := c.members(s.args[2])
+	if err != nil {
+		return err
+	}
+	if s.has("ballot") {
+		d, _, err := c.destination(s.args[0], 32)
+		if err != nil {
+			return err
+		}
+		c.now.run = func(w *warp, active uint32) error {
+			if err := checkMembers(w, members, active); err != nil {
+				return err
+			}
+			votes := uint64(p.read(w) & active)
+			for m := active; m != 0; m &= m - 1 {
+				w.data[d][bits.TrailingZeros32(m)] = votes
+			}
+			return nil
+		}
+		return nil
+	}
+	d, err := c.predicateDestination(s.args[0].name)
+	if err != nil {
+		return err
+	}
+	holds := map[string]func(yes, active uint32) bool{
+		"all": func(yes, active uint32) bool { return yes == active },
+		"any": func(yes, _ uint32) bool { return yes != 0 },
+		"uni": func(yes, active uint32) bool { return yes == active || yes == 0 },
+	}[s.mods[min(1, len(s.mods)-1)]]
+	if holds == nil {
+		return fmt.Errorf("unknown vote")
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		if err := checkMembers(w, members, active); err != nil {
+			return err
+		}
+		w.preds[d] &^= active
+		if holds(p.read(w)&active, active) {
+			w.preds[d] |= active
+		}
+		return nil
+	}
+	return nil
+}
+
+func compileActive(c *compiler, s *statement) error {
+	if err := s.arity(1, 1); err != nil {
+		return err
+	}
+	d, _, err := c.destination(s.args[0], 32)
+	if err != nil {
+		return err
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		for m := active; m != 0; m &= m - 1 {
+			w.data[d][bits.TrailingZeros32(m)] = uint64(active)
+		}
+		return nil
+	}
+	return nil
+}
+
+// compileReduce is redux.sync of integers.
+func compileReduce(c *compiler, s *statement) error {
+	if err := s.arity(3, 3); err != nil {
+		return err
+	}
+	k, err := s.lastKind()
+	if err != nil {
+		return err
+	}
+	f, _, err := atomicFunction(s, k)
+	if err != nil || k.float() {
+		return fmt.Errorf("no redux of this type")
+	}
+	a, err := c.source(s.args[1], 32)
+	if err != nil {
+		return err
+	}
+	members, err := c.members(s.args[2])
+	if err != nil {
+		return err
+	}
+	d, _, err := c.destination(s.args[0], 32)
+	if err != nil {
+		return err
+	}
+	c.now.run = func(w *warp, active uint32) error {
+		if err := checkMembers(w, members, active); err != nil {
+			return err
+		}
+		first := bits.TrailingZeros32(active)
+		v := w.data[a][first]
+		for m := active &^ (1 << first); m != 0; m &= m - 1 {
+			v = f(v, w.data[a][bits.TrailingZeros32(m)], 0) & mask(32)
+		}
+		for m := active; m != 0; m &= m - 1 {
+			w.data[d][bits.TrailingZeros32(m)] = v
+		}
+		return nil
+	}
+	return nil
+}
+
+// matrix is a shape of mma.sync with dense operands of 32-bit words.
+type matrix struct {
+	m, n, k int
+	a, b    kind
+	float   bool // sums are f32, else s32
+}
+
+// compileMatrix is mma.sync.aligned.SHAPE.row.col.D.A.B.C.
+func compileMatrix(c *compiler, s *statement) error {
+	if err := s.arity(4, 4); err != nil {
+		return err
+	}
+	if len(s.mods) != 9 || s.mods[3] != "row" || s.mods[4] != "col" || s.mods[5] != s.mods[8] {
+		return fmt.Errorf("only dense row.col products are supported")
+	}
+	var x matrix
+	if _, err := fmt.Sscanf(s.mods[2], "m%dn%dk%d", &x.m, &x.n, &x.k); err != nil || !strings.HasPrefix(s.mods[2], "m") {
+		return fmt.Errorf("shape %q", s.mods[2])
+	}
+	var err error
+	if x.a, err = parseKind(s.mods[6]); err != nil {
+		return err
+	}
+	if x.b, err = parseKind(s.mods[7]); err != nil {
+		return err
+	}
+	x.float = s.mods[5] == "f32"
+	if !x.float && s.mods[5] != "s32" || x.a.float() != x.float || x.a.bits != x.b.bits || x.a.bits > 16 ||
+		x.m != 8 && x.m != 16 || x.n != 8 || x.k*x.a.bits%128 != 0 || x.k*x.a.bits > 256 {
+		return fmt.Errorf("this product is not supported")
+	}
+	return c.matrix(s, x)
+}
+
+func (c *compiler) matrix(s *statement, x matrix) error {
+	per := 32 / x.a.bits
+	counts := [4]int{x.m * x.n / lanes, x.m * x.k / lanes / per, x.n * x.k / lanes / per, x.m * x.n / lanes}
+	var slots [4][]int
+	for i := 3; i >= 0; i-- { // the result last, as it may be an operand too
+		parts, err := elements(s.args[i], counts[i])
+		if err != nil {
+			return err
+		}
+		for _, p := range parts {
+			var slot int
+			if i == 0 {
+				slot, _, err = c.destination(p, 32)
+			} else {
+				slot, err = c.source(p, 32)
+			}
+			if err != nil {
+				return err
+			}
+			slots[i] = append(slots[i], slot)
+		}
+	}
+	c.now.full = true
+	c.now.run = func(w *warp, active uint32) error {
+		if active != ^uint32(0) {
+			return fmt.Errorf("a matrix product of a partial warp")
+		}
+		x.multiply(w, slots)
+		return nil
+	}
+	return nil
+}
+
+// multiply computes in f64 (or int64) and rounds once: the order in which a
+// GPU sums is not defined. The layout of fragments is that of PTX: with g =
+// lane/4 and t = lane%4, words of A run over rows g, g+8 and then over halves
+// of K, at k = t*per; those of B over halves of K in column g; C has rows g, g+8
+// of columns 2t, 2t+1.
+func (x *matrix) multiply(w *warp, slots [4][]int) {
+	per := 32 / x.a.bits
+	rows := x.m / 8
+	span := 4 * per // k covered by one word of all four t
+	var a [16][64]float64
+	var b [8][64]float64
+	for lane := range lanes {
+		g, t := lane/4, lane%4
+		for i, slot := range slots[1] {
+			for e := range per {
+				a[g+8*(i%rows)][i/rows*span+t*per+e] = x.a.element(w.data[slot][lane], e)
+			}
+		}
+		for i, slot := range slots[2] {
+			for e := range per {
+				b[g][i*span+t*per+e] = x.b.element(w.data[slot][lane], e)
+			}
+		}
+	}
+	sum := kind{letter: 's', bits: 32}
+	if x.float {
+		sum.letter = 'f'
+	}
+	var out [4]vector
+	for lane := range lanes {
+		g, t := lane/4, lane%4
+		for i, slot := range slots[3] {
+			row, column := g+8*(i/2), 2*t+i%2
+			v := sum.element(w.data[slot][lane], 0)
+			for k := range x.k {
+				v += a[row][k] * b[column][k]
+			}
+			if x.float {
+				out[i][lane] = toBits(sum, v)
+			} else {
+				out[i][lane] = uint64(int64(v)) & mask(32)
+			}
+		}
+	}
+	for i, slot := range slots[0] {
+		w.data[slot] = out[i]
+	}
+}
+
+// element is a part of a word as a number.
+func (k kind) element(word uint64, i int) float64 {
+	v := word >> (i * k.bits) & mask(k.bits)
+	switch {
+	case k.float():
+		return fromBits(k, v)
+	case k.signed():
+		return float64(int64(k.extend(v)))
+	}
+	return float64(v)
+}

@@ -1,0 +1,131 @@
+package ptx
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"tgc/internal/programtest"
+	"tgc/internal/ptxemu"
+	"tgc/ir/program"
+	"tgc/runtime/interp"
+)
+
+// emulate renders a program and runs it on the PTX interpreter. buffers are by
+// slot; those that the program writes are changed.
+func emulate(t testing.TB, p *program.Program, arch string, opt Options, buffers map[int][]byte, vars map[string]int64, seed uint64) {
+	t.Helper()
+	k, err := Render(p, gpu(t, arch), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(p, k, buffers, vars, seed); err != nil {
+		t.Fatalf("%v\n%s", err, k.Text)
+	}
+}
+
+// run places every buffer at its least alignment, its end where the
+// allocation ends.
+func run(p *program.Program, k *Kernel, buffers map[int][]byte, vars map[string]int64, seed uint64) error {
+	m, err := ptxemu.Parse(k.Text)
+	if err != nil {
+		return err
+	}
+	entry, err := m.Kernel(k.Entry)
+	if err != nil {
+		return err
+	}
+	memory := ptxemu.NewMemory()
+	launch := ptxemu.Launch{Grid: [3]int{int(k.Blocks), 1, 1}, Block: k.Block, Memory: memory, Seed: seed}
+	if k.Dynamic {
+		launch.Shared = k.Shared
+	}
+	addresses := make(map[int]uint64)
+	for _, i := range k.Params {
+		param := &p.Params[i]
+		value := uint64(vars[param.Name])
+		if param.Kind == program.ParamBuffer {
+			data := buffers[param.Slot]
+			if value, err = memory.Alloc(int64(len(data)), param.Align); err != nil {
+				return err
+			}
+			if err := memory.Write(value, data); err != nil {
+				return err
+			}
+			if err := memory.ReadOnly(value, !param.Write); err != nil {
+				return err
+			}
+			addresses[param.Slot] = value
+		}
+		launch.Params = append(launch.Params, binary.LittleEndian.AppendUint64(nil, value))
+	}
+	if err := entry.Launch(context.Background(), launch); err != nil {
+		return err
+	}
+	for slot, address := range addresses {
+		if err := memory.Read(address, buffers[slot]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Every elementwise op on every dtype gives what ir.EvalScalar gives.
+func TestElementwiseAgainstEvalScalar(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for i, c := range programtest.Cases() {
+		arch := architectures[i%3]
+		err := c.Check(r, 4, func(list [][]byte) error {
+			k, err := Render(c.Program, gpu(t, arch), Options{})
+			if err != nil {
+				return err
+			}
+			buffers := make(map[int][]byte)
+			for slot, b := range list {
+				buffers[slot] = b
+			}
+			return run(c.Program, k, buffers, nil, 1)
+		})
+		if err != nil {
+			t.Errorf("%s: %v", arch, err)
+		}
+	}
+}
+
+// Random programs give the interpreter's bits.
+func TestRandomProgramsAgainstInterpreter(t *testing.T) {
+	for seed := range uint64(60) {
+		p, stores := programtest.Generate(seed, 40)
+		compare(t, p, stores, seed)
+	}
+}
+
+func compare(t *testing.T, p *program.Program, stores []programtest.Stored, seed uint64) {
+	t.Helper()
+	const n = 3
+	want := programtest.Inputs(rand.New(rand.NewPCG(seed, 9)))
+	got := make(map[int][]byte)
+	for slot, b := range want {
+		got[slot] = append([]byte(nil), b...)
+	}
+	args := make([]interp.Arg, len(p.Params))
+	for i := range p.Params {
+		args[i] = interp.Arg{Bytes: want[p.Params[i].Slot], Int64: n}
+	}
+	if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
+		t.Fatal(err)
+	}
+	arch := architectures[seed%3]
+	emulate(t, p, arch, Options{Persistent: seed%2 == 1}, got, map[string]int64{"n": n}, seed)
+	for _, s := range stores {
+		size := int64(s.Value.Type.Lanes * s.Value.Type.Elem.Size())
+		for unit := range int64(2) {
+			at := s.Offset + unit*programtest.OutputBytes/2
+			x, y := want[programtest.OutputSlot][at:at+size], got[programtest.OutputSlot][at:at+size]
+			if lane, same := programtest.SameLanes(s.Value.Type.Elem, x, y); !same {
+				t.Fatalf("seed %d, %s, unit %d: %s lane %d: got %x, want %x\n%s", seed, arch, unit, s.Value, lane, y, x, program.Print(p))
+			}
+		}
+	}
+}
