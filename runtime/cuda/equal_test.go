@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"tgc/internal/programtest"
 	"tgc/ir/program"
@@ -54,11 +55,22 @@ func runOn(t testing.TB, d runtime.Device, exec runtime.Executable, buffers map[
 // GPU and in the interpreter, NaN payloads excepted.
 func TestRandomProgramsEqualInterpreter(t *testing.T) {
 	d, reference := rendered(t), interp.New(interp.Options{Debug: true})
-	const many, mostErrors = 200, 5
-	wrong := 0
-	for seed := range uint64(many) {
-		p, stores := programtest.Generate(seed, 40)
-		compiled, interpreted := load(t, d, p)[0], load(t, reference, p)[0]
+	const mostErrors = 5
+	many, wrong := 400, 0
+	if testing.Short() {
+		many = 40
+	}
+	var programs []*program.Program
+	var stored [][]programtest.Stored
+	for seed := range many {
+		p, s := programtest.Generate(uint64(seed), 40)
+		programs, stored = append(programs, p), append(stored, s)
+	}
+	begin := time.Now()
+	loaded, checked := load(t, d, programs...), load(t, reference, programs...)
+	t.Logf("%d programs loaded in %v", many, time.Since(begin))
+	for i, stores := range stored {
+		seed, compiled, interpreted := uint64(i), loaded[i], checked[i]
 		r := rand.New(rand.NewPCG(seed, 6))
 		buffers, vars := programtest.Inputs(r), map[string]int64{"n": r.Int64N(5)}
 		got := runOn(t, d, compiled, buffers, vars)[programtest.OutputSlot]
