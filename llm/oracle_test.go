@@ -46,10 +46,15 @@ type answers struct {
 	decode map[int][]float32
 }
 
-const (
-	maxNMSE = 1e-9 // exact mode on a CPU
-	// minMargin is the margin below which the reference's own argmax may flip.
-	minMargin = 1e-3
+const maxNMSE = 1e-9 // exact mode on a CPU
+
+// limits of exact mode: the NMSE, and the margin below which the reference's own
+// argmax may flip.
+type limits struct{ nmse, margin float64 }
+
+var (
+	cpuLimits = limits{maxNMSE, 1e-3}
+	gpuLimits = limits{1e-8, 1e-2}
 )
 
 // All oracle models give the oracle's logits and greedy tokens on the CPU,
@@ -59,10 +64,22 @@ func TestOracleModelsCPU(t *testing.T) {
 	for _, name := range oracleModels(t) {
 		t.Run(name, func(t *testing.T) {
 			want := loadAnswers(t, name)
-			checkModel(t, dev, name, want, 0)
+			checkModel(t, dev, name, want, 0, cpuLimits)
 			for _, split := range []int{1, len(want.PromptTokens) / 2} {
-				checkModel(t, dev, name, want, split)
+				checkModel(t, dev, name, want, split, cpuLimits)
 			}
+		})
+	}
+}
+
+// All oracle models on a GPU, where there is one.
+func TestOracleModelsCUDA(t *testing.T) {
+	dev := openDevice(t, "cuda")
+	for _, name := range oracleModels(t) {
+		t.Run(name, func(t *testing.T) {
+			want := loadAnswers(t, name)
+			checkModel(t, dev, name, want, 0, gpuLimits)
+			checkModel(t, dev, name, want, len(want.PromptTokens)/2, gpuLimits)
 		})
 	}
 }
@@ -78,7 +95,7 @@ func TestOracleModelsInterpreter(t *testing.T) {
 		if !slices.Contains(models, name) {
 			t.Fatalf("oracle has no model %s", name)
 		}
-		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0) })
+		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, cpuLimits) })
 	}
 }
 
@@ -151,7 +168,7 @@ func rowsOf(t *testing.T, f *gguf.File, tensor string, width int) [][]float32 {
 
 // checkModel generates 33 greedy tokens after the prompt and compares logits
 // and tokens.
-func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, split int) {
+func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, split int, limit limits) {
 	t.Helper()
 	ctx := context.Background()
 	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
@@ -179,10 +196,10 @@ func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, sp
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareRows(t, fmt.Sprintf("%s split at %d", name, split), want, rows, result.Tokens)
+	compareRows(t, fmt.Sprintf("%s split at %d", name, split), want, rows, result.Tokens, limit)
 }
 
-func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tokens []int32) {
+func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tokens []int32, limit limits) {
 	t.Helper()
 	prompt := len(want.PromptTokens)
 	if len(rows) != prompt+len(want.Greedy.Tokens) {
@@ -192,16 +209,16 @@ func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tok
 	for same < len(want.Greedy.Tokens) && tokens[same] == want.Greedy.Tokens[same] {
 		same++
 	}
-	if same < len(want.Greedy.Tokens) && (want.Greedy.Margin[same] >= minMargin || tokens[same] != want.Greedy.Second[same]) {
+	if same < len(want.Greedy.Tokens) && (want.Greedy.Margin[same] >= limit.margin || tokens[same] != want.Greedy.Second[same]) {
 		t.Errorf("%s: greedy token %d is %d, want %d (margin %g)", what, same, tokens[same], want.Greedy.Tokens[same], want.Greedy.Margin[same])
 	}
 	var full, probes nmse
 	for i, row := range want.prompt {
-		full.add(t, what, want.FirstPosition+i, rows[want.FirstPosition+i], row)
+		full.add(t, what, want.FirstPosition+i, rows[want.FirstPosition+i], row, limit)
 	}
 	for step, row := range want.decode {
 		if step < same {
-			full.add(t, what, prompt+step, rows[prompt+step], row)
+			full.add(t, what, prompt+step, rows[prompt+step], row, limit)
 		}
 	}
 	for _, p := range want.Positions {
@@ -214,15 +231,15 @@ func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tok
 				best = id
 			}
 		}
-		if best != p.Argmax && (p.Margin >= minMargin || best != p.Second) {
+		if best != p.Argmax && (p.Margin >= limit.margin || best != p.Second) {
 			t.Errorf("%s: argmax at position %d is %d, want %d", what, p.Pos, best, p.Argmax)
 		}
 	}
-	if got := full.value(); !(got <= maxNMSE) {
-		t.Errorf("%s: NMSE %.3g over full rows, want at most %g", what, got, maxNMSE)
+	if got := full.value(); !(got <= limit.nmse) {
+		t.Errorf("%s: NMSE %.3g over full rows, want at most %g", what, got, limit.nmse)
 	}
-	if got := probes.value(); !(got <= maxNMSE) {
-		t.Errorf("%s: NMSE %.3g over probes, want at most %g", what, got, maxNMSE)
+	if got := probes.value(); !(got <= limit.nmse) {
+		t.Errorf("%s: NMSE %.3g over probes, want at most %g", what, got, limit.nmse)
 	}
 	t.Logf("%s: NMSE %.2g, probes %.2g, greedy %d of %d", what, full.value(), probes.value(), same, len(want.Greedy.Tokens))
 }
@@ -238,14 +255,14 @@ func (n *nmse) point(got, want float64) {
 func (n *nmse) value() float64 { return n.err / n.ref }
 
 // add adds a row and checks it alone against ten times the limit.
-func (n *nmse) add(t *testing.T, what string, position int, got, want []float32) {
+func (n *nmse) add(t *testing.T, what string, position int, got, want []float32, limit limits) {
 	t.Helper()
 	var row nmse
 	for i := range want {
 		row.point(float64(got[i]), float64(want[i]))
 	}
-	if v := row.value(); !(v <= 10*maxNMSE) {
-		t.Errorf("%s: NMSE %.3g at position %d, want at most %g", what, v, position, 10*maxNMSE)
+	if v := row.value(); !(v <= 10*limit.nmse) {
+		t.Errorf("%s: NMSE %.3g at position %d, want at most %g", what, v, position, 10*limit.nmse)
 	}
 	n.err += row.err
 	n.ref += row.ref
