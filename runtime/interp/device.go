@@ -22,6 +22,9 @@ type Options struct {
 	// Shuffle runs the calls of a launch and the work units of a call in
 	// random order, from this seed: results must not depend on either.
 	Shuffle uint64
+	// Target is the target to run programs for, a GPU say; nil is the
+	// interpreter's own.
+	Target *target.Desc
 }
 
 // Device interprets programs. It is always present: pure Go, slow, exact.
@@ -36,6 +39,9 @@ func (d *Device) Name() string { return "interp" }
 // Target describes the interpreter: the vectors of a wide CPU, because a long
 // vector costs it one instruction.
 func (d *Device) Target() *target.Desc {
+	if d.options.Target != nil {
+		return d.options.Target
+	}
 	return target.Interp()
 }
 

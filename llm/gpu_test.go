@@ -1,0 +1,48 @@
+package llm_test
+
+import (
+	"testing"
+
+	"tgc/engine"
+	"tgc/ir/program"
+	"tgc/llm"
+	"tgc/llm/synth"
+	"tgc/runtime/interp"
+)
+
+// Every kernel of every model lowers for a GPU, decoding and reading a prompt,
+// with the plan that a heuristic chose.
+func TestStepsLowerForGPU(t *testing.T) {
+	for _, shape := range synth.Shapes() {
+		t.Run(shape.Name, func(t *testing.T) {
+			m := openOutline(t, shape.Name)
+			for _, tokens := range []int{1, 16} {
+				v := llm.Variant{Batch: 1, Tokens: tokens, Context: min(128, m.Config.Context)}
+				step, err := llm.CompileStep(t.Context(), m, v, 64, mustTarget(t, "ptx:sm_90"), engine.Config{Verify: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, k := range step.Compiled.Kernels {
+					if err := program.VerifyGPU(k.Program); err != nil {
+						t.Error(err)
+					}
+					t.Logf("%d tokens: %s: grid %v block %v: %s | %s", tokens, k.Name, k.Program.Grid, k.Program.Block, k.Plan, k.Why)
+					for _, r := range k.Records {
+						if r.Reason == "illegal" || r.Reason == "refused" {
+							t.Errorf("kernel %s: %s", k.Name, r)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// Oracle models as a GPU's programs: blocks of threads
+// on the interpreter, with races on shared memory checked.
+func TestOracleModelsGPUPrograms(t *testing.T) {
+	for _, name := range []string{"llama-bf16"} {
+		dev := interp.New(interp.Options{Debug: true, Target: mustTarget(t, "ptx:sm_90")})
+		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, gpuLimits) })
+	}
+}
