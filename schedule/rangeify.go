@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/packed"
 )
 
 // R0, rangeify: movement ops become index expressions, and the graph is cut
@@ -263,8 +264,23 @@ func (s *scheduler) decode(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 		return s.zero(u.DType)
 	}
 	last := len(index) - 1
+	if !s.wholeBlocks(decoder, buffer.Src[last]) {
+		s.fail("rangeify: decode of buffer%d: rows of %s elements are not whole blocks of %s", buffer.Arg.(ir.BufferArg).ID, extentText(buffer.Src[last]), format)
+		return s.zero(u.DType)
+	}
 	row := s.simplify(s.flatten(buffer.Src[:last], index[:last]))
 	return s.simplify(decoder.Decode(s.a, s.versions[s.versionOf[buffer]].param, row, index[last]))
+}
+
+// wholeBlocks reports that a row of a packed buffer is made of whole blocks, as
+// far as its decoder knows their size.
+func (s *scheduler) wholeBlocks(decoder Decoder, extent *ir.UOp) bool {
+	f, ok := decoder.(*packed.Format)
+	if !ok {
+		return true
+	}
+	b := s.bounds.Of(extent)
+	return b.Lo >= 0 && b.DivisibleBy(int64(f.BlockElems))
 }
 
 // gather reads the slice that the index tensor names, clamped into range.
