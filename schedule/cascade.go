@@ -36,7 +36,7 @@ func (s *scheduler) cascade(m *value) {
 		})
 		if body != b.body {
 			b.body = body
-			s.record(Cascade, b, true, "sum of exponentials over the range of a maximum")
+			s.record(Cascade, b, true, "sum of exponentials over the range of a maximum", Number{"extent", s.points(binderRanges(m.body))})
 		}
 	}
 }

@@ -36,7 +36,7 @@ func (s *scheduler) chanMoments(m *value) {
 		})
 		if body != b.body {
 			b.body, found = body, true
-			s.record(Chan, b, true, "squares around a mean")
+			s.record(Chan, b, true, "squares around a mean", Number{"extent", n})
 		}
 	}
 	if found {

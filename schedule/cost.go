@@ -154,6 +154,22 @@ func constantExtents(ranges []*ir.UOp) bool {
 	return true
 }
 
+// whyHeavy is the reason for which a value is not light.
+func (s *scheduler) whyHeavy(v *value, axes []*ir.UOp) string {
+	f := s.factsOf(v.body)
+	switch {
+	case f.weights:
+		return "reads weights"
+	case f.state:
+		return "reads state"
+	case !f.constant || !constantExtents(axes):
+		return "symbolic extents"
+	case v.pinned || v.target >= 0:
+		return "has a buffer of its own"
+	}
+	return "too much for a block"
+}
+
 // isLight reports a value that a block may compute for itself: no weight, no
 // state, constant extents, and small over the given axes.
 func (s *scheduler) isLight(v *value, axes []*ir.UOp) (light bool, size, work int64) {

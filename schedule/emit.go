@@ -39,6 +39,9 @@ func (s *scheduler) emit() (*Schedule, error) {
 			}
 			launch.Kernels = append(launch.Kernels, k)
 		}
+		if len(launch.Kernels) > 1 && s.opt.Explain {
+			s.record(Par, group[0], true, "one dependence level", Number{"launch", int64(len(e.out.Launches))}, Number{"kernels", int64(len(launch.Kernels))})
+		}
 		e.out.Launches = append(e.out.Launches, launch)
 	}
 	e.planMemory()
@@ -78,6 +81,9 @@ func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
 		roots = s.alignChains(roots)
 	}
 	roots = s.pruneTuples(s.nameClosed(roots, s.opt.Rules.Has(Unify)))
+	if s.opt.Explain {
+		s.recordLoops(values[0], roots)
+	}
 	k := &kernelBuilder{e: e, launch: launch, ids: make(map[*ir.UOp]*ir.UOp), slots: make(map[*ir.UOp]*ir.UOp), done: make(map[*ir.UOp]*ir.UOp)}
 	for _, v := range values {
 		for _, r := range v.storeLoops() {
@@ -110,6 +116,20 @@ func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
 		out.Reasons = append(out.Reasons, v.reasons...)
 	}
 	return out, s.err
+}
+
+// recordLoops tells how many reduces of a kernel share how many loops.
+func (s *scheduler) recordLoops(v *value, roots []*ir.UOp) {
+	reduces, loops := int64(0), make(map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(roots...) {
+		if u.Op == ir.OpReduce {
+			reduces++
+			loops[u.ReduceRange()] = true
+		}
+	}
+	if n := int64(len(loops)); n < reduces {
+		s.record(Unify, v, true, "reduces share loops", Number{"reduces", reduces}, Number{"loops", n})
+	}
 }
 
 // kernelBuilder rewrites a value's body to kernel form: final range ids, PARAM

@@ -19,7 +19,7 @@ func (s *scheduler) groupSplit(v *value) {
 	})
 	if body != v.body {
 		v.body = body
-		s.record(GroupSplit, v, true, "factor of k/g")
+		s.record(GroupSplit, v, true, "factor of k/g", Number{"sums", int64(len(beside))}, Number{"loops", s.loopDepth(body)})
 	}
 }
 
@@ -86,6 +86,9 @@ func (s *scheduler) splitGroups(u *ir.UOp, beside []*ir.UOp) *ir.UOp {
 	}
 	return s.product(list)
 }
+
+// loopDepth is the depth of the deepest nest of reduces.
+func (s *scheduler) loopDepth(u *ir.UOp) int64 { return int64(s.height(u)) }
 
 // coarseFactors flattens a sum's product, looking through reads of pointwise
 // values that hold a coarser read.

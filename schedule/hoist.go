@@ -18,11 +18,16 @@ import (
 
 // hoist applies R2 to every float sum of a value.
 func (s *scheduler) hoist(v *value, lookThrough bool) {
+	factors, times := int64(0), int64(1)
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
 			return u
 		}
 		out, in := s.hoistFactors(u, lookThrough)
+		if len(out) > 0 {
+			factors += int64(len(out))
+			times = max(times, s.points(binderRanges(u)))
+		}
 		if len(out) == 0 {
 			return u
 		}
@@ -30,7 +35,7 @@ func (s *scheduler) hoist(v *value, lookThrough bool) {
 	})
 	if body != v.body {
 		v.body = body
-		s.record(Hoist, v, true, "factor free of the sum")
+		s.record(Hoist, v, true, "factor free of the sum", Number{"factors", factors}, Number{"extent", times})
 	}
 }
 

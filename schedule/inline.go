@@ -90,8 +90,8 @@ func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
 func (s *scheduler) pointFusion(p *value) bool {
 	list := s.placedUses(p)
 	for _, u := range list {
-		if len(s.multiplicity(u.consumer, u.use)) > 0 {
-			s.record(PointFusion, p, false, "repeated inside a reduce")
+		if repeated := s.multiplicity(u.consumer, u.use); len(repeated) > 0 {
+			s.record(PointFusion, p, false, "repeated inside a reduce", Number{"times", s.points(repeated)})
 			return false
 		}
 		if u.binder != nil && s.factsOf(p.body).weights && s.factsOf(u.consumer.body).weights {
@@ -100,13 +100,13 @@ func (s *scheduler) pointFusion(p *value) bool {
 		}
 	}
 	if !s.jointlyInjective(list) {
-		s.record(PointFusion, p, false, "points are read more than once")
+		s.record(PointFusion, p, false, "points are read more than once", Number{"uses", int64(len(list))}, Number{"readers", int64(len(s.users[p.id]))})
 		return false
 	}
 	if !s.replaceReads(PointFusion, p, s.asBody(p)) {
 		return false
 	}
-	s.record(PointFusion, p, true, "every point is read once")
+	s.record(PointFusion, p, true, "every point is read once", Number{"points", s.points(p.ranges)})
 	return true
 }
 
@@ -138,13 +138,13 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 		single := u.binder != nil && len(list) == 1 && len(s.multiplicity(u.consumer, u.use)) == 0
 		cheap := ops <= s.repeatLimit(p, u, full, scope)
 		if !(free || outside || single || cheap) {
-			s.record(Inline, p, false, "recomputed too often", Number{"ops", ops}, Number{"scope", scope})
+			s.record(Inline, p, false, "recomputed too often", Number{"ops", ops}, Number{"limit", s.repeatLimit(p, u, full, scope)}, Number{"times", s.points(s.multiplicity(u.consumer, u.use))})
 			return false
 		}
 		total += saturate(ops, s.points(s.scope(u.consumer, u.use)))
 	}
 	if full == 0 && len(p.ranges) > 0 && ops > s.opt.Profile.InlineOps && total > s.opt.Profile.TableOps {
-		s.record(Inline, p, false, "a table is cheaper", Number{"ops", total})
+		s.record(Inline, p, false, "a table is cheaper", Number{"ops", total}, Number{"limit", s.opt.Profile.TableOps})
 		return false
 	}
 	if !s.replaceReads(Inline, p, s.asBody(p)) {
@@ -195,7 +195,7 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 	}
 	light, _, work := s.isLight(p, nil)
 	if !light {
-		s.record(Broadcast, p, false, "not light", Number{"work", work})
+		s.record(Broadcast, p, false, s.whyHeavy(p, nil), Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
 		return false
 	}
 	total := s.work(p.body, p.ranges)
@@ -209,14 +209,14 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 			return false
 		}
 		if s.repeatedByBlocks(p, u) {
-			s.record(Broadcast, p, false, "too much work for every block", Number{"work", total})
+			s.record(Broadcast, p, false, "too much work for every block", Number{"work", total}, Number{"limit", s.opt.Profile.StageWork})
 			return false
 		}
 	}
 	if !s.replaceReads(Broadcast, p, s.asBody(p)) {
 		return false
 	}
-	s.record(Broadcast, p, true, "light", Number{"work", work})
+	s.record(Broadcast, p, true, "light", Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
 	return true
 }
 

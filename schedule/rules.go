@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -68,6 +69,37 @@ var ruleTable = [numRules]RuleInfo{
 	Par:           {"R7", Exact, "kernels of one dependence level start together"},
 	GridSplit:     {"R8", Reassociate, "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
 }
+
+// OrderPair says that one rule is tried before another, and why.
+type OrderPair struct {
+	Before, After Rule
+	Because       string
+}
+
+// orderPairs are the constraints that the tables of the phases obey; a test
+// compares them.
+var orderPairs = []OrderPair{
+	{SliceSplit, Hoist, "a fused projection must fall apart before its parts get different treatment"},
+	{Forward, Hoist, "the stored value's own factors can leave its readers' sums"},
+	{Distribute, GroupSplit, "a sum of two packed terms has no coarse factor, each term has"},
+	{GroupSplit, IntConstant, "the distributed constant's sum is then one per group, the same for all rows"},
+	{IntConstant, Hoist, "the constant must leave its sum; with look-through off, else a decode moves into every row"},
+	{Hoist, Cascade, "else the sum of a softmax stands inside its own tuple"},
+	{Cascade, PointFusion, "the cascade needs maximum, exponentials and sums as values of their own"},
+	{Cascade, Inline, "the cascade needs maximum, exponentials and sums as values of their own"},
+	{Chan, PointFusion, "mean and squares must be values of their own"},
+	{JoinProj, PointFusion, "inlining 1/l with a copy of its tuple would read the scores twice"},
+	{PointFusion, Inline, "a bias goes into its producer's epilogue, not into the loop of the scores"},
+	{Inline, Broadcast, "nothing is recomputed before what recomputes nothing was tried"},
+	{Broadcast, TileEpilogue, "a head's sum must be in its reader before the tile is computed"},
+	{TileEpilogue, StagePrologue, "an epilogue costs no second read, a prologue does"},
+	{StagePrologue, GridSplit, "only when kernels exist is it known which are too narrow"},
+	{StagePrologue, MultiStore, "what is still a value is stored"},
+	{MultiStore, Unify, "the stores of one kernel share its loops"},
+}
+
+// OrderPairs lists the order constraints between rules.
+func OrderPairs() []OrderPair { return slices.Clone(orderPairs) }
 
 // Info returns the rule's row.
 func (r Rule) Info() *RuleInfo { return &ruleTable[r] }

@@ -129,6 +129,9 @@ func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt Options) (*Schedule
 		return nil, fmt.Errorf("schedule: %w", err)
 	}
 	out.Records, out.Values = s.records, initial
+	if opt.Explain {
+		out.Records = settledRecords(s.records)
+	}
 	return out, nil
 }
 

@@ -14,7 +14,7 @@ import (
 func (s *scheduler) stagePrologue(p *value) bool {
 	for _, u := range s.placedUses(p) {
 		if s.repeatedByBlocks(p, u) {
-			s.record(StagePrologue, p, false, "too much work for every block", Number{"work", s.work(p.body, p.ranges)})
+			s.record(StagePrologue, p, false, "too much work for every block", Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.opt.Profile.StageWork})
 			return false
 		}
 	}
@@ -28,7 +28,7 @@ func (s *scheduler) stagePrologue(p *value) bool {
 		}
 		light, size, work := s.isLight(p, axes)
 		if !light {
-			s.record(StagePrologue, p, false, "not light", Number{"size", size}, Number{"work", work})
+			s.record(StagePrologue, p, false, s.whyHeavy(p, axes), Number{"size", size}, Number{"cap", s.opt.Profile.StageCap}, Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
 			return false
 		}
 		if len(axes) == 0 && !s.factsOf(p.body).reduce {
@@ -55,7 +55,7 @@ func (s *scheduler) stagePrologue(p *value) bool {
 		return s.a.Load(stages[c], index...)
 	})
 	if ok {
-		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)})
+		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)}, Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.opt.Profile.StageWork})
 	}
 	return ok
 }

@@ -70,28 +70,28 @@ func (s *scheduler) tilePlanOf(c, p *value) *tilePlan {
 	uses := s.usesOf(c, p)
 	for _, u := range uses {
 		if s.points(u.closed) > s.opt.Profile.TileCap {
-			s.record(TileEpilogue, p, false, "read inside a large reduce", Number{"points", s.points(u.closed)})
+			s.record(TileEpilogue, p, false, "read inside a large reduce", Number{"points", s.points(u.closed)}, Number{"cap", s.opt.Profile.TileCap})
 			return nil
 		}
 	}
 	if limit := s.opt.Profile.TileReuse; limit > 0 && f.weights {
 		if reuse := s.weightReuse(p); reuse > limit {
-			s.record(TileEpilogue, p, false, "a matrix product", Number{"reuse", reuse})
+			s.record(TileEpilogue, p, false, "a matrix product", Number{"reuse", reuse}, Number{"limit", limit})
 			return nil
 		}
 	}
 	if s.points(c.storeLoops()) != s.points(p.ranges) {
-		s.record(TileEpilogue, p, false, "reader has other points")
+		s.record(TileEpilogue, p, false, "reader has other points", Number{"points", s.points(p.ranges)}, Number{"reader", s.points(c.storeLoops())})
 		return nil // tiles of equal size cannot pair the points
 	}
 	plan := s.findTile(c, p, uses)
 	if plan == nil {
-		s.record(TileEpilogue, p, false, "no tile")
+		s.record(TileEpilogue, p, false, "no tile", Number{"cap", s.opt.Profile.TileCap})
 		return nil
 	}
 	blocks := s.points(plan.outer)
 	if f.weights && blocks < s.opt.Profile.MinBlocks {
-		s.record(TileEpilogue, p, false, "too few tiles", Number{"tiles", blocks}, Number{"size", plan.size})
+		s.record(TileEpilogue, p, false, "too few tiles", Number{"tiles", blocks}, Number{"least", s.opt.Profile.MinBlocks}, Number{"size", plan.size})
 		return nil
 	}
 	return plan
