@@ -146,7 +146,6 @@ func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Val
 		l.writeLanes(l.storePlace(u, at), digits, v)
 		return
 	}
-	addr, base := l.address[u], l.base(u.Src[0])
 	c := l.settle(l.lower(cond, at))
 	if len(c.digits) == 0 {
 		p := l.storePlace(u, at)
@@ -156,7 +155,7 @@ func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Val
 		}, nil)
 		return
 	}
-	l.writeEach(u, base, addr, l.expand(c, digits), v, digits, at)
+	l.writeEach(u, l.expand(c, digits), v, digits, at)
 }
 
 // writeLanes stores all lanes.
@@ -192,14 +191,13 @@ func (l *lowerer) expandLanes(v *program.Value, from, to []int) *program.Value {
 }
 
 // writeEach stores lane by lane where each lane has its own condition.
-func (l *lowerer) writeEach(u *ir.UOp, base *program.Value, addr *flatAddress, cond, v *program.Value, digits []int, at coords) {
-	size := int64(u.Src[0].DType.Size())
+func (l *lowerer) writeEach(u *ir.UOp, cond, v *program.Value, digits []int, at coords) {
 	for lane := range l.laneCount(digits) {
 		point := append(coords(nil), at...)
 		for k, c := range l.lanePoint(digits, lane) {
 			point[digits[k]] = int32(c)
 		}
-		p := l.placeOf(base, addr, size, point)
+		p := l.storePlace(u, point)
 		x := l.b.Extract(v, lane)
 		l.b.If(l.b.Extract(cond, lane), func() []*program.Value {
 			l.b.Store(p.ptr, x, p.align)
