@@ -51,14 +51,14 @@ func TestKitCompiledEqualsEager(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { mustEqual(t, drawCase(t, true), checked()) })
 }
 
-// Plans of every CPU level keep values, on tensors large enough to be tiled,
+// Plans of every CPU level and of GPUs keep values, on tensors large enough to be tiled,
 // vectorised and unrolled with remainders. The interpreter runs the programs.
 func TestKitPlansKeepValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limits := testkit.LargeLimits()
 		limits.Symbolic = rapid.Bool().Draw(t, "symbolic")
 		c := testkit.Cases(limits).Draw(t, "case")
-		desc, err := target.Parse(rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni"}).Draw(t, "target"))
+		desc, err := target.Parse(rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni", "ptx:sm_80", "ptx:sm_90a"}).Draw(t, "target"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ func TestKitWeightPlansKeepValues(t *testing.T) {
 			return
 		}
 		c := testkit.WeightCases().Draw(t, "case")
-		name := rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni"}).Draw(t, "target")
+		name := rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni", "ptx:sm_80", "ptx:sm_90a"}).Draw(t, "target")
 		desc, err := target.Parse(name)
 		if err != nil {
 			t.Fatal(err)
