@@ -266,10 +266,13 @@ func compileLoad(c *compiler, s *statement) error {
 	return nil
 }
 
-// inLane names the thread whose access is wrong.
-func (w *warp) inLane(lane int, err error) error {
-	return fmt.Errorf("thread %d: %w", w.thread(lane), err)
+// laneError is an error of one lane of a warp.
+type laneError struct {
+	lane int
+	error
 }
+
+func (w *warp) inLane(lane int, err error) error { return laneError{lane, err} }
 
 func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) error {
 	if p.symbol == nil || p.symbol.space != "param" {

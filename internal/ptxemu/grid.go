@@ -51,10 +51,10 @@ type block struct {
 	shared *sharedMemory
 }
 
-// Limits of a launch, as CUDA has them.
+// Limits of a launch.
 const (
 	maxThreads = 1024
-	maxBlocks  = 1<<31 - 1
+	maxBlocks  = 1 << 24 // of the interpreter
 	maxShared  = 1 << 20
 )
 

@@ -76,6 +76,12 @@ type statement struct {
 
 func (s *statement) String() string {
 	text := s.op
+	switch {
+	case s.guard != "" && s.negate:
+		text = "@!" + s.guard + " " + s.op
+	case s.guard != "":
+		text = "@" + s.guard + " " + s.op
+	}
 	for _, m := range s.mods {
 		text += "." + m
 	}
@@ -122,6 +128,8 @@ type argument struct {
 
 func (a argument) String() string {
 	switch {
+	case a.memory && a.name == "":
+		return fmt.Sprintf("[%d]", a.offset)
 	case a.memory && a.offset != 0:
 		return fmt.Sprintf("[%s%+d]", a.name, a.offset)
 	case a.memory:

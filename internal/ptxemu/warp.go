@@ -1,6 +1,7 @@
 package ptxemu
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 )
@@ -123,9 +124,10 @@ func (w *warp) done() bool { return w.live == 0 }
 
 // fault is an error at a step.
 func (w *warp) fault(s *step, lanes uint32, err error) error {
-	lane := bits.TrailingZeros32(lanes)
-	if lane >= 32 {
-		lane = 0
+	lane := min(bits.TrailingZeros32(lanes), 31)
+	var of laneError
+	if errors.As(err, &of) {
+		lane, err = of.lane, of.error
 	}
 	return fmt.Errorf("ptx: kernel %s: block %v, thread %d: line %d: `%s`: %w",
 		w.grid.kernel.Name, w.block.index, w.thread(lane), s.line, s.text, err)
