@@ -1,0 +1,90 @@
+package program
+
+import (
+	"strings"
+	"testing"
+
+	"tgc/ir"
+)
+
+// gpuProgram holds every instruction and attribute that only GPUs have.
+const gpuProgram = `program "gpu"
+param %0:*f32 buffer slot 0 name "x" align 16 bytes 4096 read
+param %1:*u32 buffer slot 1 name "y" align 16 bytes 4096 read write
+param %2:i64 var name "n" lo 1 hi 4096
+grid 2
+block 2 32
+%3:i32 = const 16
+%4:u32 = const 1
+%5:f32x4 = const 0
+%6:f16x8 = const 0
+%7:f16x4 = const 0
+%8:*f32@shared = alloca count 64 align 16
+gridloop %9:i64 {
+  launchnext
+  asynccopy %8 %0 bytes 16
+  asynccommit
+  waitgrid
+  asyncwait groups 0
+  barrier
+  %10:i32 = threadindex lane 1
+  %11:f32 = load %0 align 4 cache stream
+  %12:f32 = shufflelane %11 %3
+  %13:f32x4 = mma %5 %6 %7
+  %14:u32 = atomic add %1 %4 align 4
+  fence
+  syncwarp
+  store %1 %14 align 4 cache l2
+}
+`
+
+func TestGPUTextForm(t *testing.T) {
+	p, err := Parse(gpuProgram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := VerifyGPU(p); err != nil {
+		t.Fatal(err)
+	}
+	if got := Print(p); got != gpuProgram {
+		t.Errorf("round trip:\n%s", got)
+	}
+}
+
+// Fragments are whole 32-bit words, and their types name one shape.
+func TestMmaShapes(t *testing.T) {
+	for i := range MmaShapes {
+		s := &MmaShapes[i]
+		acc, a, b := s.Types()
+		if MmaOf(acc, a, b) != s {
+			t.Errorf("%s: its types name another shape", s.Name)
+		}
+		for _, v := range []Type{a, b} {
+			if v.Lanes*v.Elem.Size()%4 != 0 {
+				t.Errorf("%s: a fragment %s", s.Name, v)
+			}
+		}
+	}
+	if MmaOf(Vector(ir.F32, 4), Vector(ir.F32, 8), Vector(ir.F32, 4)) != nil {
+		t.Error("a shape of f32")
+	}
+}
+
+// A loop whose carried value becomes different in each thread only in its
+// second round makes a barrier behind its condition illegal.
+func TestUniformityOfCarriedValues(t *testing.T) {
+	b := NewBuilder("carried")
+	b.SetGrid(1)
+	b.SetBlock(64)
+	b.GridLoop(func(*Value) {
+		zero := b.Int(Scalar(ir.I32), 0)
+		tid := b.ThreadIndex(0)
+		b.For(b.Index(0), b.Index(3), b.Index(1), []*Value{zero, zero}, func(_ *Value, carried []*Value) []*Value {
+			b.If(b.Eq(carried[0], zero), func() []*Value { b.Barrier(); return nil }, nil)
+			return []*Value{carried[1], tid}
+		})
+	})
+	if err := VerifyGPU(b.Finish()); err == nil || !strings.Contains(err.Error(), "`barrier` stands where control flow is that of one thread") {
+		t.Error(err)
+	}
+}
