@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"tgc/internal/cudatools"
 	"tgc/internal/programtest"
+	"tgc/ir"
 	"tgc/target"
 )
 
@@ -62,22 +64,50 @@ func TestRandomProgramsAssemble(t *testing.T) {
 	}
 }
 
-// One program per case is slow to assemble; all cases are one module each only
-// in the emulator's tests. Here every eighth goes to the assembler.
+// Every elementwise case assembles for every architecture: one module of all.
 func TestElementwiseAssembles(t *testing.T) {
 	tools := assembler(t)
-	for i, c := range programtest.Cases() {
-		arch := architectures[i%3]
-		k, err := Render(c.Program, gpu(t, arch), Options{})
-		if err != nil {
-			t.Error(err)
-			continue
+	for _, arch := range architectures {
+		var module strings.Builder
+		for i, c := range programtest.Cases() {
+			p := *c.Program
+			p.Name = fmt.Sprintf("case_%d_%s", i, p.Name)
+			k, err := Render(&p, gpu(t, arch), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			header, entry, _ := strings.Cut(k.Text, ".visible")
+			if i == 0 {
+				module.WriteString(header)
+			}
+			module.WriteString(".visible" + entry)
 		}
-		if i%8 != 0 {
-			continue
+		if _, err := tools.Ptxas(context.Background(), module.String(), arch); err != nil {
+			t.Error(located(err, module.String()))
 		}
-		if _, err := tools.Ptxas(context.Background(), k.Text, arch); err != nil {
-			t.Errorf("%s %s %v: %s", c.Op, c.Result, c.Args, located(err, k.Text))
+	}
+}
+
+// Approximations stand where the target asks for them.
+func TestApproxMath(t *testing.T) {
+	for op, want := range approximations {
+		p := programtest.Elementwise(op, ir.F32, ir.F32)
+		for _, approx := range []bool{false, true} {
+			desc := *gpu(t, "sm_75")
+			desc.ApproxMath = approx
+			k, err := Render(p, &desc, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(k.Text, want+".f32") != approx {
+				t.Errorf("%s: %t", want, approx)
+			}
+			if !approx || cudatools.FromEnvironment().PtxasPath == "" {
+				continue
+			}
+			if _, err := assembler(t).Ptxas(context.Background(), k.Text, "sm_75"); err != nil {
+				t.Error(located(err, k.Text))
+			}
 		}
 	}
 }
