@@ -48,6 +48,9 @@ func (s *scheduler) tileReaders(p *value, consumers []*value) bool {
 // tileAround plans the tile of reader c and those of the other readers that
 // remain, nil when they are not the same.
 func (s *scheduler) tileAround(c, p *value, consumers []*value) []tiledReader {
+	if !s.mayShareTile(c, p, consumers) {
+		return nil
+	}
 	whole, ok := s.withReaders(c, consumers)
 	if !ok {
 		return nil
@@ -58,8 +61,7 @@ func (s *scheduler) tileAround(c, p *value, consumers []*value) []tiledReader {
 	}
 	list := []tiledReader{{c: c, plan: plan}}
 	for _, r := range consumers {
-		onlyInC := r.target < 0 && !slices.ContainsFunc(s.users[r.id], func(id int) bool { return id != c.id })
-		if r == c || onlyInC {
+		if r == c || s.readOnlyBy(r, c) {
 			continue
 		}
 		own := s.sameTile(r, p, plan)
@@ -82,6 +84,32 @@ func (s *scheduler) tileAround(c, p *value, consumers []*value) []tiledReader {
 		return nil
 	}
 	return list
+}
+
+// readOnlyBy reports that r vanishes once its body stands in c.
+func (s *scheduler) readOnlyBy(r, c *value) bool {
+	return r.target < 0 && !slices.ContainsFunc(s.users[r.id], func(id int) bool { return id != c.id })
+}
+
+// mayShareTile is the quick answer for most values with several readers: the
+// other ones must have a point for each tile of at most TileCap points, and read
+// no more at once.
+func (s *scheduler) mayShareTile(c, p *value, consumers []*value) bool {
+	limit, points := s.opt.Profile.TileCap, s.points(p.ranges)
+	for _, r := range consumers {
+		for _, u := range s.usesOf(r, p) {
+			if s.points(u.closed) > limit {
+				return false
+			}
+		}
+		if r == c || s.readOnlyBy(r, c) {
+			continue
+		}
+		if tiles := s.points(r.storeLoops()); tiles >= points || saturate(tiles, limit) < points {
+			return false
+		}
+	}
+	return true
 }
 
 // withReaders is c with the bodies of the other readers in place of its reads
