@@ -231,7 +231,9 @@ func (s *scheduler) hazard(cycle []int) error {
 			if other == id {
 				continue
 			}
-			if slices.Contains(s.readsOf(s.values[other]).versions, next.previous) {
+			if slices.ContainsFunc(s.readsOf(s.values[other]).versions, func(slot int) bool {
+				return slot == next.previous || s.versions[slot].under == next.previous
+			}) {
 				return fmt.Errorf("buffer hazard: %s reads %s but also needs %s, which overwrites it: read it (or copy it) before the assignment",
 					s.values[other].label(), old, next)
 			}
