@@ -70,11 +70,14 @@ func checkRounding(s *statement) error {
 }
 
 func compileFloatBinary(c *compiler, s *statement) error {
-	if err := checkRounding(s); err != nil {
-		return err
-	}
 	k, err := s.lastKind()
 	if err != nil {
+		return err
+	}
+	if mode := directedMode(s); mode != "" && k == single {
+		return c.directedBinary(s, mode)
+	}
+	if err := checkRounding(s); err != nil {
 		return err
 	}
 	f := floatFunction(s.op, s.has("NaN"))
@@ -95,19 +98,62 @@ func compileFloatBinary(c *compiler, s *statement) error {
 	return c.binary(s, k, k, func(x, y uint64) uint64 { return toBits(k, f(fromBits(k, x), fromBits(k, y))) })
 }
 
+var single = kind{letter: 'f', bits: 32}
+
+// directedMode is a rounding other than to nearest; empty without.
+func directedMode(s *statement) string {
+	for _, m := range s.mods {
+		if m == "rz" || m == "rm" || m == "rp" {
+			return m
+		}
+	}
+	return ""
+}
+
+// directed rounds to f32 in a direction a value that was rounded to odd in f64.
+func directed(mode string, v float64) uint64 {
+	r := float32(v)
+	up := float64(r) < v && (mode == "rp" || mode == "rz" && v < 0)
+	down := float64(r) > v && (mode == "rm" || mode == "rz" && v > 0)
+	switch {
+	case up:
+		r = math.Nextafter32(r, float32(math.Inf(1)))
+	case down:
+		r = math.Nextafter32(r, float32(math.Inf(-1)))
+	}
+	return uint64(math.Float32bits(r))
+}
+
+// directedBinary is a sum, difference or product of f32.
+func (c *compiler) directedBinary(s *statement, mode string) error {
+	if s.has("sat") {
+		return fmt.Errorf("modifier .sat is not supported")
+	}
+	value := func(v uint64) float64 { return float64(math.Float32frombits(uint32(v))) }
+	switch s.op {
+	case "add":
+		return c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, sumToOdd(value(x), value(y))) })
+	case "sub":
+		return c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, sumToOdd(value(x), -value(y))) })
+	case "mul":
+		return c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, value(x)*value(y)) })
+	}
+	return fmt.Errorf("modifier .%s is not supported", mode)
+}
+
 // singleFunction has the frequent ops of f32 without the way through f64.
 func singleFunction(op string, f func(x, y float64) float64) func(x, y uint64) uint64 {
-	single := math.Float32frombits
+	value := math.Float32frombits
 	switch op {
 	case "add":
-		return func(x, y uint64) uint64 { return uint64(math.Float32bits(single(uint32(x)) + single(uint32(y)))) }
+		return func(x, y uint64) uint64 { return uint64(math.Float32bits(value(uint32(x)) + value(uint32(y)))) }
 	case "sub":
-		return func(x, y uint64) uint64 { return uint64(math.Float32bits(single(uint32(x)) - single(uint32(y)))) }
+		return func(x, y uint64) uint64 { return uint64(math.Float32bits(value(uint32(x)) - value(uint32(y)))) }
 	case "mul":
-		return func(x, y uint64) uint64 { return uint64(math.Float32bits(single(uint32(x)) * single(uint32(y)))) }
+		return func(x, y uint64) uint64 { return uint64(math.Float32bits(value(uint32(x)) * value(uint32(y)))) }
 	}
 	return func(x, y uint64) uint64 {
-		v := f(float64(single(uint32(x))), float64(single(uint32(y))))
+		v := f(float64(value(uint32(x))), float64(value(uint32(y))))
 		return uint64(math.Float32bits(float32(v)))
 	}
 }
@@ -146,11 +192,17 @@ func extreme(f func(x, y float64) float64, x, y float64, propagate bool) float64
 }
 
 func compileFma(c *compiler, s *statement) error {
-	if err := checkRounding(s); err != nil {
-		return err
-	}
 	k, err := s.lastKind()
 	if err != nil {
+		return err
+	}
+	if mode := directedMode(s); mode != "" && k == single && !s.has("sat") {
+		return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+			p := fromBits(k, x) * fromBits(k, y)
+			return directed(mode, sumToOdd(p, fromBits(k, z)))
+		})
+	}
+	if err := checkRounding(s); err != nil {
 		return err
 	}
 	switch {
@@ -181,13 +233,18 @@ func fmaNarrow(d ir.DType, x, y, z uint64) uint64 {
 // fma32 rounds x*y+z once: the product is exact in f64, the sum is rounded to
 // odd, so that rounding it to f32 is the only one that counts.
 func fma32(x, y, z float32) float32 {
-	p, a := float64(x)*float64(y), float64(z)
-	s := p + a
+	return float32(sumToOdd(float64(x)*float64(y), float64(z)))
+}
+
+// sumToOdd is x+y rounded to odd: of the two floats around an inexact sum, the
+// one whose last bit is set.
+func sumToOdd(x, y float64) float64 {
+	s := x + y
 	if s-s != 0 { // infinite or NaN
-		return float32(s)
+		return s
 	}
-	t := s - p
-	lost := (p - (s - t)) + (a - t)
+	t := s - x // Knuth's two-sum
+	lost := (x - (s - t)) + (y - t)
 	word := math.Float64bits(s)
 	if lost != 0 && word&1 == 0 {
 		if (lost > 0) == (s > 0) {
@@ -196,7 +253,7 @@ func fma32(x, y, z float32) float32 {
 			word--
 		}
 	}
-	return float32(math.Float64frombits(word))
+	return math.Float64frombits(word)
 }
 
 // functions of one operand. The approximations are rounded exactly here.
@@ -280,7 +337,7 @@ func compileConvert(c *compiler, s *statement) error {
 	if to.pair {
 		return c.convertPair(s, from, to)
 	}
-	if s.has("sat") || s.has("relu") {
+	if s.has("relu") || s.has("sat") && !(from.float() && to.float()) {
 		return fmt.Errorf("saturation is not supported")
 	}
 	round, err := rounding(s, from, to)
@@ -305,6 +362,13 @@ func rounding(s *statement, from, to kind) (func(float64) float64, error) {
 	for _, m := range s.mods[:len(s.mods)-2] {
 		switch m {
 		case "rn":
+		case "sat": // to 0..1, NaN to 0
+			return func(x float64) float64 {
+				if !(x > 0) {
+					return 0
+				}
+				return min(x, 1)
+			}, nil
 		case "rni":
 			return math.RoundToEven, nil
 		case "rzi":

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -314,4 +315,63 @@ L1:
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/(2*10*rounds), "ns/instr")
+}
+
+// The text of another compiler runs as well.
+func TestCompiledFromCUDA(t *testing.T) {
+	text, err := os.ReadFile("testdata/nvrtc_matvec.ptx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := Parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := m.Kernel("matvec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows, words = 3, 200
+	memory := NewMemory()
+	var params [][]byte
+	place := func(b []byte, write bool) uint64 {
+		a, err := memory.Alloc(int64(len(b)), 4)
+		if err == nil && write {
+			err = memory.Write(a, b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		params = append(params, binary.LittleEndian.AppendUint64(nil, a))
+		return a
+	}
+	weights, x := make([]byte, 4*rows*words), make([]byte, 0, 16*words)
+	for i := range weights {
+		weights[i] = byte(i*37 + i/11)
+	}
+	for i := range 4 * words {
+		x = binary.LittleEndian.AppendUint32(x, math.Float32bits(float32(i%5)-2))
+	}
+	place(weights, true)
+	place(x, true)
+	y := place(make([]byte, 4*rows), false)
+	params = append(params, binary.LittleEndian.AppendUint64(nil, words))
+	err = k.Launch(context.Background(), Launch{Grid: [3]int{rows, 1, 1}, Block: [3]int{128, 1, 1}, Memory: memory, Params: params, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make([]byte, 4*rows)
+	if err := memory.Read(y, out); err != nil {
+		t.Fatal(err)
+	}
+	for row := range rows {
+		sum := float32(0) // small integers: exact in any order
+		for i := range 4 * words {
+			sum += (float32(weights[4*words*row+i]) - 32) * (float32(i%5) - 2)
+		}
+		want := sum/3 + float32(math.Sqrt(math.Abs(float64(sum))))
+		if got := math.Float32frombits(binary.LittleEndian.Uint32(out[4*row:])); got != want {
+			t.Errorf("row %d: %g, want %g", row, got, want)
+		}
+	}
 }
