@@ -68,8 +68,6 @@ func (b slot) addr() uintptr {
 func (b slot) put32(at int, v uint32)  { binary.NativeEndian.PutUint32(b[at:], v) }
 func (b slot) put64(at int, v uint64)  { binary.NativeEndian.PutUint64(b[at:], v) }
 func (b slot) putAddr(at int, to slot) { b.put64(at, uint64(to.addr())) }
-func (b slot) uint32() uint32          { return binary.NativeEndian.Uint32(b) }
-func (b slot) int() int                { return int(int32(b.uint32())) }
 func (b slot) uint64() uint64          { return binary.NativeEndian.Uint64(b) }
 func words[T ~uintptr | ~uint64](s *scratch, values []T) slot {
 	b := s.bytes(8 * len(values))
