@@ -16,13 +16,51 @@ import (
 
 // Case is a graph with contents for its buffers and values for its VARs.
 type Case struct {
-	Graph   *tensor.Graph
+	Graph   *tensor.Graph                  // nil for a graph from text
+	root    *ir.UOp                        // of a graph from text
 	Buffers map[int64]*interp.KernelBuffer // contents before a run, by ID
 	Vars    map[string]int64
 }
 
+// Parse makes a case of a graph in text form without VARs, with contents from a
+// seed: floats at random, integers in 0..3.
+func Parse(text string, seed uint64) (*Case, error) {
+	root, err := ir.Parse(ir.NewArena(), text)
+	if err != nil {
+		return nil, err
+	}
+	if err := ir.VerifyTensor(root); err != nil {
+		return nil, err
+	}
+	c := &Case{root: root, Buffers: make(map[int64]*interp.KernelBuffer), Vars: make(map[string]int64)}
+	rng := rand.New(rand.NewPCG(seed, 6))
+	for _, u := range ir.Toposort(root) {
+		if u.Op != ir.OpBuffer {
+			continue
+		}
+		arg := u.Arg.(ir.BufferArg)
+		if err := c.Fill(tensor.BufferInfo{ID: arg.ID, DType: u.DType, Format: arg.Format, Shape: u.Src}, rng, 0, 3); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
 // Sink is the root of the graph.
-func (c *Case) Sink() (*ir.UOp, error) { return c.Graph.Sink() }
+func (c *Case) Sink() (*ir.UOp, error) {
+	if c.root != nil {
+		return c.root, nil
+	}
+	return c.Graph.Sink()
+}
+
+// infos describes the buffers; none for a graph from text.
+func (c *Case) infos() []tensor.BufferInfo {
+	if c.Graph == nil {
+		return nil
+	}
+	return c.Graph.Buffers()
+}
 
 // Clone copies the contents, so that a run cannot change the case.
 func (c *Case) Clone() map[int64]*interp.KernelBuffer {
@@ -44,7 +82,7 @@ func (c *Case) Text() string {
 	} else if err := ir.Print(&b, sink); err != nil {
 		fmt.Fprintf(&b, "print: %v\n", err)
 	}
-	for _, info := range c.Graph.Buffers() {
+	for _, info := range c.infos() {
 		fmt.Fprintf(&b, "# buffer %d is %q\n", info.ID, info.Name)
 	}
 	if len(c.Vars) > 0 {

@@ -96,7 +96,7 @@ func (c *Case) Run(ctx context.Context, dev runtime.Device, compiled *engine.Com
 	}
 	defer b.Free()
 	contents := c.Clone()
-	for _, info := range c.Graph.Buffers() {
+	for _, info := range c.infos() {
 		if info.Output {
 			poison(contents[info.ID])
 		}
