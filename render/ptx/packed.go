@@ -19,20 +19,34 @@ func (r *renderer) packedAlu(in *program.Instr) bool {
 	n := number{dtype: ir.U32, class: word}
 	d := t.Elem
 	var compute func(x, y operand) operand
+	bits := r.possible(in.Args[0]) // those that a lane of the result can have
 	switch in.Ir {
-	case ir.OpAnd, ir.OpOr, ir.OpXor:
-		name := map[ir.Op]string{ir.OpAnd: "and.b32", ir.OpOr: "or.b32", ir.OpXor: "xor.b32"}[in.Ir]
+	case ir.OpAnd:
+		other := r.possible(in.Args[1])
+		if c, ok := r.single(in.Args[1]); ok && c.literal() && bits&^c.bits == 0 {
+			compute = func(x, _ operand) operand { return x }
+			break
+		}
+		bits &= other
+		compute = func(x, y operand) operand { return r.emit("and.b32", n, x, y) }
+	case ir.OpOr, ir.OpXor:
+		bits |= r.possible(in.Args[1])
+		name := map[ir.Op]string{ir.OpOr: "or.b32", ir.OpXor: "xor.b32"}[in.Ir]
 		compute = func(x, y operand) operand { return r.emit(name, n, x, y) }
 	case ir.OpNot:
+		bits = mask(d)
 		compute = func(x, _ operand) operand { return r.emit("not.b32", n, x) }
 	case ir.OpAdd, ir.OpSub:
+		bits = mask(d)
 		compute = func(x, y operand) operand { return r.addPacked(in.Ir, d, x, y) }
 	case ir.OpShl, ir.OpShr:
 		count, ok := r.single(in.Args[1])
 		if !ok || !count.literal() || in.Ir == ir.OpShr && d.IsSigned() {
 			return false
 		}
-		compute = func(x, _ operand) operand { return r.shiftPacked(in.Ir, d, x, int64(count.bits)) }
+		from := bits
+		bits = shiftedBits(in.Ir, d, from, int64(count.bits))
+		compute = func(x, _ operand) operand { return r.shiftPacked(in.Ir, d, x, int64(count.bits), from) }
 	default:
 		return false
 	}
@@ -42,7 +56,34 @@ func (r *renderer) packedAlu(in *program.Instr) bool {
 		out[i] = compute(x[i], y[i])
 	}
 	r.setWords(in.Result, out)
+	r.values[in.Result.ID].bits = bits
 	return true
+}
+
+func mask(d ir.DType) uint64 { return 1<<d.Bits() - 1 }
+
+// possible are the bits that a lane of a packed vector can have. Lanes past the
+// last keep to them as well: they are zeros, copies, or came about by the same
+// ops.
+func (r *renderer) possible(v *program.Value) uint64 {
+	h := r.values[v.ID]
+	if h.words != nil && h.bits != 0 {
+		return h.bits
+	}
+	if c, ok := r.single(v); ok && c.literal() {
+		return c.bits & mask(v.Type.Elem)
+	}
+	return mask(v.Type.Elem)
+}
+
+func shiftedBits(op ir.Op, d ir.DType, bits uint64, count int64) uint64 {
+	switch {
+	case count < 0 || count >= int64(d.Bits()):
+		return 0
+	case op == ir.OpShl:
+		return bits << count & mask(d)
+	}
+	return bits >> count
 }
 
 // inWords reports operands of which some are words and the others literals or
@@ -81,9 +122,10 @@ func repeat(d ir.DType, bits uint64) operand {
 	return operand{bits: bits | bits<<16}
 }
 
-// shiftPacked shifts the word and clears what came from the neighbour.
-func (r *renderer) shiftPacked(op ir.Op, d ir.DType, x operand, count int64) operand {
-	all := uint64(1)<<d.Bits() - 1
+// shiftPacked shifts the word and clears what came from the neighbour, if its
+// bits can have anything there.
+func (r *renderer) shiftPacked(op ir.Op, d ir.DType, x operand, count int64, bits uint64) operand {
+	all := mask(d)
 	if count < 0 || count >= int64(d.Bits()) {
 		return operand{}
 	}
@@ -91,7 +133,12 @@ func (r *renderer) shiftPacked(op ir.Op, d ir.DType, x operand, count int64) ope
 		return x
 	}
 	n := number{dtype: ir.U32, class: word}
-	if op == ir.OpShl {
+	switch {
+	case op == ir.OpShl && bits<<count&^all == 0:
+		return r.shiftBy("shl.b", n, x, int(count))
+	case op == ir.OpShr && bits&(1<<count-1) == 0:
+		return r.shiftBy("shr.u", n, x, int(count))
+	case op == ir.OpShl:
 		return r.emit("and.b32", n, r.shiftBy("shl.b", n, x, int(count)), repeat(d, all<<count))
 	}
 	return r.emit("and.b32", n, r.shiftBy("shr.u", n, x, int(count)), repeat(d, all>>count))

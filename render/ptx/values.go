@@ -93,6 +93,7 @@ func (o operand) as(d ir.DType, c class) string {
 type held struct {
 	lanes   []operand
 	words   []operand
+	bits    uint64 // of packed words: those that a lane can have; 0 says nothing
 	address *address
 }
 
