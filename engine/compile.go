@@ -152,7 +152,9 @@ func runSchedule(ctx context.Context, s *state) error {
 // scheduleOptions picks the cost profile of a target.
 func scheduleOptions(desc *target.Desc) schedule.Options {
 	if desc.Kind == target.GPU {
-		return schedule.DefaultOptions()
+		opt := schedule.DefaultOptions()
+		opt.Profile.TileReuse = schedule.CPUOptions().Profile.TileReuse
+		return opt
 	}
 	return schedule.CPUOptions()
 }

@@ -5,15 +5,20 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
+	"tgc/packed"
 )
 
 // Plans of a GPU: the same findings, mapped to threads. A row of a matvec is
-// shared by a warp, whose lanes read neighbouring words.
+// shared by a warp, whose lanes read neighbouring words; a thread holds several
+// rows, so that activations are read once for all of them.
 const (
-	gpuBlockRows     = 4   // MV_BLOCKSIZE
+	gpuBlockRows     = 4   // MV_BLOCKSIZE: groups of lanes a block
 	gpuRowsPerThread = 4   // MV_ROWS_PER_THREAD
 	gpuBlockThreads  = 128 // of elementwise kernels
-	gpuWordWeights   = 4   // weights that a lane decodes from one word
+	gpuTileThreads   = 512 // of a block that makes a tile of rows by itself
+	gpuSharedCopies  = 8   // weights that one word holds, in copies
+	gpuReduceThreads = 256 // of a block that sums a row
+	gpuBlocksPerUnit = 4   // blocks of each multiprocessor before a block takes several groups of rows
 )
 
 // gpuMatvec: LOCAL rows of a block, WARP threads that share a row, UPCAST rows
@@ -22,65 +27,240 @@ func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 	p := a.plan()
 	w := weights[0]
 	threads := orDefault(a.knobs.ThreadsPerRow, a.desc.WarpSize)
-	k := w.chain[len(w.chain)-1]
-	if a.constant(k) {
-		p.split(kernel.VECTOR, k, powerOfTwoDivisor(p.left(k), gpuWordWeights))
+	if a.lanesAlongRows(w) {
+		return gpuMatvecRows(a, p, weights)
 	}
-	for j := len(w.chain) - 1; j >= 0 && threads > 1; j-- {
-		if i := w.chain[j]; a.constant(i) {
-			n := divisor(p.left(i), threads)
-			p.split(kernel.WARP, i, n)
-			threads /= n
+	got := int64(1)
+	for _, o := range weights {
+		if !p.done[o.chain[len(o.chain)-1]] {
+			got = max(got, p.lanesOfRow(o, threads))
 		}
 	}
-	rows, block := int64(1), int64(1)
-	if i := a.lastStore(w.rows); i >= 0 {
-		rows = divisor(p.left(i), orDefault(a.knobs.RowsPerThread, gpuRowsPerThread))
-		p.split(kernel.UPCAST, i, rows)
-		block = divisor(p.left(i), orDefault(a.knobs.BlockSize, gpuBlockRows))
-		p.split(kernel.LOCAL, i, block)
-	}
+	rows, groups := p.gpuRows(weights, got)
 	p.stageInvariant(w)
-	p.stageCopies(a.rowsOf(weights), maxStageCopies)
-	how := fmt.Sprintf("%d rows of %d threads a block, %d rows a thread", block, orDefault(a.knobs.ThreadsPerRow, a.desc.WarpSize), rows)
+	p.aroundRows(a.rowsOf(weights), got*groups)
+	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", got, rows, groups)
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), how)
 	return p.opts, why, appliedTo(w, "streams-weight", how)
 }
 
-// gpuMatmul: a tile of 4 x 4 outputs a thread, 8 x 8 threads a block.
-func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, string, Record) {
-	p := a.plan()
-	for _, i := range []int{a.lastStore(w.rows), a.lastStore(w.reuse)} {
-		if i < 0 {
+// lanesOfRow splits the chain of sums of a weight: a thread's load along the
+// innermost range, copies of what shares the bytes of a load, then threads.
+func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
+	inner := w.chain[len(w.chain)-1]
+	if p.constant(inner) && p.laneSafe(inner) {
+		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)))
+	}
+	copies := int64(1)
+	for j := len(w.chain) - 1; j >= 0; j-- {
+		i := w.chain[j]
+		if i != inner && p.constant(i) && p.sharesBytes(w, i) && copies*p.size(i) <= gpuSharedCopies {
+			p.split(kernel.UNROLL, i, p.size(i))
+			copies *= p.size(i)
+		}
+	}
+	got = 1
+	for j := len(w.chain) - 1; j >= 0; j-- {
+		i := w.chain[j]
+		if p.constant(i) && got < threads {
+			n := powerOfTwoDivisor(p.left(i), threads/got)
+			p.split(kernel.WARP, i, n)
+			got *= n
+		}
+		p.done[i] = true
+	}
+	return got
+}
+
+// loadElements is how many elements a thread loads at once along a row: 16
+// bytes where rows are aligned so.
+func (a *analysis) loadElements(w *operand) int64 {
+	f, ok := packed.Lookup(w.param.Arg.(ir.ParamArg).Format)
+	if !ok || f.IsPlain() {
+		return int64(16 / max(w.param.DType.Size(), 2))
+	}
+	if a.desc.Planes {
+		return 16
+	}
+	most := int64(4)
+	for i := range f.Fields {
+		if at := f.Fields[i]; at.Bytes() >= f.BlockBytes/2 {
+			most = max(most, powerOfTwoDivisor(int64(f.BlockBytes), powerOfTwoDivisor(int64(at.Offset), 16)))
+		}
+	}
+	return most
+}
+
+// sharesBytes reports an axis of a weight's sum along which some bytes that
+// hold its integers stay the same: other bits of them are other weights.
+func (a *analysis) sharesBytes(w *operand, axis int) bool {
+	inner := w.chain[len(w.chain)-1]
+	for _, u := range w.accesses {
+		if u.Op == ir.OpField && u.DType.Size() <= 2 && a.free[u].has(inner) && !a.free[u].has(axis) {
+			return true
+		}
+	}
+	return false
+}
+
+// gpuRows splits rows: several a thread, groups of threads a block. Rows of a
+// tile that a block makes by itself are points of a stage.
+func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) {
+	all := p.rowsOf(weights)
+	rows, groups = 1, 1
+	perThread := orDefault(p.knobs.RowsPerThread, gpuRowsPerThread)
+	block := orDefault(p.knobs.BlockSize, gpuBlockRows*max(int64(p.desc.WarpSize)/lanes, 1))
+	for _, z := range p.axesOf(kernel.StageAxis) {
+		if !all.has(z) || !p.constant(z) || p.done[z] {
 			continue
 		}
-		p.split(kernel.UPCAST, i, divisor(p.left(i), 4))
-		p.split(kernel.LOCAL, i, divisor(p.left(i), 8))
+		p.done[z] = true
+		if p.size(z) <= maxStageCopies {
+			p.split(kernel.UNROLL, z, p.size(z))
+			rows *= p.size(z)
+			continue
+		}
+		n := powerOfTwoDivisor(p.size(z), max(perThread/rows, 1))
+		p.split(kernel.UNROLL, z, n)
+		rows *= n
+		g := powerOfTwoDivisor(p.left(z), gpuTileThreads/(lanes*groups))
+		p.split(kernel.LOCAL, z, g)
+		groups *= g
 	}
-	why := fmt.Sprintf("%s used for %d outputs each; tile 4 x 4 a thread", a.describe(weights), a.points(w.reuse))
-	return p.opts, why, appliedTo(w, "reuses-weight", "tile 4 x 4 a thread")
+	i := p.lastStore(all.list())
+	if i < 0 {
+		return rows, groups
+	}
+	p.done[i] = true
+	if groups > 1 {
+		return rows, groups // a tile is a block's work
+	}
+	total := p.points(p.storeRows(all))
+	n := powerOfTwoDivisor(p.size(i), max(perThread/rows, 1))
+	for n > 1 && p.knobs.RowsPerThread == 0 && total/(n*block) < int64(p.desc.Cost.Workers) {
+		n /= 2
+	}
+	p.split(kernel.UPCAST, i, n)
+	groups = divisor(p.left(i), block)
+	p.split(kernel.LOCAL, i, groups)
+	// What a block does in front of its rows is worth more of them.
+	if blocks := total / (n * groups); p.everyStore(i) {
+		p.split(kernel.ROLL, i, divisor(p.left(i), blocks/(gpuBlocksPerUnit*int64(p.desc.Cost.Workers))))
+	}
+	return rows * n, groups
 }
 
-// gpuAttention: threads of a block along the privatised range.
-func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, string, Record) {
-	p := a.plan()
-	t := a.index[tuple.ReduceRange()]
-	if i := a.lastStore(private); i >= 0 {
-		p.split(kernel.LOCAL, i, divisor(p.left(i), gpuBlockThreads))
+// storeRows are the store axes among rows.
+func (a *analysis) storeRows(rows axisSet) []int {
+	var out []int
+	for _, i := range rows.list() {
+		if a.axes[i].Kind == kernel.StoreAxis {
+			out = append(out, i)
+		}
 	}
-	why := fmt.Sprintf("tuple reduce over up to %d points; threads along the private range", a.size(t))
-	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range"}
+	return out
 }
 
-// gpuReduce: a warp for each reduce.
-func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
-	p := a.plan()
-	i := axes[len(axes)-1]
-	if a.constant(i) {
-		p.split(kernel.WARP, i, divisor(p.left(i), int64(a.desc.WarpSize)))
+// gpuMatvecRows: neighbouring threads along rows, which are what lies
+// contiguously; other threads share the sum.
+func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]kernel.Opt, string, Record) {
+	w := weights[0]
+	i := a.innerRow(w)
+	lanes := powerOfTwoDivisor(p.size(i), int64(a.desc.WarpSize))
+	p.split(kernel.LOCAL, i, lanes)
+	p.done[i] = true
+	groups := int64(1)
+	for _, o := range weights {
+		k := o.chain[len(o.chain)-1]
+		if p.done[k] || !a.constant(k) {
+			continue
+		}
+		groups = powerOfTwoDivisor(p.size(k), gpuReduceThreads/lanes)
+		p.split(kernel.GROUP, k, groups)
+		p.split(kernel.UNROLL, k, powerOfTwoDivisor(p.left(k), 4))
+		for _, c := range o.chain {
+			p.done[c] = true
+		}
 	}
-	return p.opts, fmt.Sprintf("a warp for %d points", a.size(i)),
-		Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "rows"}
+	p.stageInvariant(w)
+	p.aroundRows(a.rowsOf(weights), lanes*groups)
+	how := fmt.Sprintf("%d rows side by side, %d threads a sum", lanes, groups)
+	why := fmt.Sprintf("%s streamed once; %s", a.describe(weights), how)
+	return p.opts, why, appliedTo(w, "streams-weight", how)
+}
+
+// aroundRows plans what a kernel has besides its main sums, for a block of so
+// many threads: the points of a tile, other reduces, values computed in front.
+func (p *planner) aroundRows(rows axisSet, threads int64) {
+	for _, i := range p.axesOf(kernel.StoreAxis) {
+		if rows.has(i) || !p.constant(i) || p.done[i] {
+			continue
+		}
+		p.done[i] = true
+		if p.size(i) <= maxStageCopies {
+			p.split(kernel.UPCAST, i, p.size(i))
+			continue
+		}
+		p.split(kernel.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
+		p.roll(i)
+	}
+	p.sharedReduces(threads)
+	p.sharedStages(threads)
+	p.fma()
+}
+
+// sharedReduces lets threads share the other reduces of a kernel: the sum of a
+// norm, the ranks of a top-k.
+func (p *planner) sharedReduces(threads int64) {
+	for _, i := range p.axesOf(kernel.ReduceAxis) {
+		if p.done[i] || !p.constant(i) || p.size(i) < int64(p.desc.WarpSize) {
+			continue
+		}
+		p.done[i] = true
+		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
+			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/int64(p.desc.WarpSize), lanesOf(p.desc)))
+		}
+		p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), int64(p.desc.WarpSize)))
+		if p.size(i) >= gpuReduceThreads && p.alone(i) {
+			p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
+		}
+	}
+}
+
+// alone reports a reduce whose result depends on nothing that is shared out
+// among threads or looped over.
+func (a *analysis) alone(axis int) bool {
+	for _, u := range a.order {
+		if u.Op == ir.OpReduce && a.index[u.ReduceRange()] == axis && !a.free[u].empty() {
+			return false
+		}
+	}
+	return true
+}
+
+// sharedStages lets threads fill the stages that no step has planned.
+func (p *planner) sharedStages(threads int64) {
+	for _, stage := range p.stages {
+		left := threads
+		for k := len(stage.Src) - 1; k >= 1; k-- {
+			i := p.index[stage.Src[k]]
+			if p.done[i] || !p.constant(i) || p.points(p.stageAxes(stage)) < int64(p.desc.WarpSize) {
+				continue
+			}
+			p.done[i] = true
+			n := divisor(p.size(i), left)
+			p.split(kernel.LOCAL, i, n)
+			left /= n
+		}
+	}
+}
+
+func (a *analysis) stageAxes(stage *ir.UOp) []int {
+	var out []int
+	for _, z := range stage.Src[1:] {
+		out = append(out, a.index[z])
+	}
+	return out
 }
 
 // gpuElementwise: 16 bytes a thread.
@@ -90,6 +270,69 @@ func gpuElementwise(a *analysis, i int) ([]kernel.Opt, string, Record) {
 	p.split(kernel.LOCAL, i, divisor(p.left(i), gpuBlockThreads))
 	return p.opts, fmt.Sprintf("%d points; 16 bytes a thread", a.points(a.axesOf(kernel.StoreAxis))),
 		Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous"}
+}
+
+// gpuReduce: a block for each reduce; its threads then make the points that
+// share the result.
+func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
+	p := a.plan()
+	largest := axes[0]
+	for _, i := range axes[1:] {
+		if a.size(i) > a.size(largest) {
+			largest = i
+		}
+	}
+	threads := int64(a.desc.WarpSize)
+	for threads < gpuReduceThreads && threads*lanesOf(a.desc) < a.size(largest) {
+		threads *= 2
+	}
+	results := p.reduceResults()
+	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
+	if i := p.columnAxis(axes); i >= 0 {
+		p.split(kernel.LOCAL, i, divisor(p.size(i), gpuBlockThreads))
+		p.done[i] = true
+		record.Reason = "columns"
+	} else {
+		for _, i := range axes {
+			if !p.done[i] && p.constant(i) && p.size(i) >= int64(a.desc.WarpSize) {
+				p.wholeBlock(i, threads)
+			}
+		}
+	}
+	p.aroundRows(results, threads)
+	how := fmt.Sprintf("up to %d threads a reduce", threads)
+	record.Detail = how
+	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+}
+
+// wholeBlock shares a reduce among all threads of a block.
+func (p *planner) wholeBlock(i int, threads int64) {
+	p.done[i] = true
+	warp := int64(p.desc.WarpSize)
+	if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
+		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
+	}
+	p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), warp))
+	if !p.insideReduce(i) {
+		p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/warp))
+	}
+}
+
+// insideReduce reports a reduce that stands in another one's loop or in a
+// stage: a barrier in each of its iterations would cost more than the threads
+// gain.
+func (a *analysis) insideReduce(axis int) bool {
+	for _, u := range a.order {
+		if u.Op != ir.OpReduce || a.index[u.ReduceRange()] != axis {
+			continue
+		}
+		for _, i := range a.free[u].list() {
+			if a.axes[i].Kind != kernel.StoreAxis {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // orDefault is a knob's value, or the default where it is 0.

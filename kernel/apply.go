@@ -91,7 +91,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	for _, p := range plans {
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
-	ap.threads = plannedThreads(plans)
+	ap.threads = plannedThreads(sink, plans)
 	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
 	sink, plans = ap.hoistInvariant(sink, plans)
 	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
@@ -109,26 +109,61 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 }
 
 // plannedThreads is the number of threads a block for which a plan asks: those
-// that share points, times those that share a reduce.
-func plannedThreads(plans []axisPlan) int64 {
-	points, reduce := int64(1), int64(1)
-	for _, p := range plans {
+// that share points, times those that share a reduce at such a point, or those
+// of a reduce that depends on no point.
+func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
+	free, err := NewFree(sink)
+	if err != nil {
+		return 1
+	}
+	count := func(p axisPlan) int64 {
 		n := int64(1)
 		for _, seg := range append(p.segments[:len(p.segments):len(p.segments)], p.top...) {
 			if seg.role.isThread() {
 				n *= seg.size
 			}
 		}
-		switch p.axis.Kind {
-		case StoreAxis:
-			points *= n
-		case ReduceAxis:
-			reduce = max(reduce, n)
-		case StageAxis:
-			points = max(points, n)
+		return n
+	}
+	var points rangeSet
+	atPoints, most := int64(1), int64(1)
+	for _, p := range plans {
+		if n := count(p); p.axis.Kind == StoreAxis && n > 1 {
+			points.add(free.Index(p.axis.Range))
+			atPoints *= n
 		}
 	}
-	return min(points*reduce, maxThreads)
+	most = atPoints
+	shared := make(map[*ir.UOp]int64) // of reduces that depend on points
+	for _, p := range plans {
+		n := count(p)
+		if p.axis.Kind == StageAxis {
+			most = max(most, n)
+		}
+		if p.axis.Kind == ReduceAxis {
+			shared[p.axis.Range] = n
+		}
+	}
+	nested := make(map[*ir.UOp]int64)
+	for _, u := range ir.Toposort(sink) {
+		n := int64(1)
+		for _, s := range u.Src {
+			n = max(n, nested[s])
+		}
+		if u.Op == ir.OpStage {
+			n = 1
+		}
+		if u.Op == ir.OpReduce {
+			n *= shared[u.ReduceRange()]
+			if free.sets.of(u).meet(points).empty() {
+				most = max(most, n)
+			} else {
+				most = max(most, atPoints*n)
+			}
+		}
+		nested[u] = n
+	}
+	return min(most, maxThreads)
 }
 
 // planPacks turns PACK Opts into segments.

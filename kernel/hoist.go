@@ -219,9 +219,16 @@ func shareSegments(z *ir.UOp, segments []segment, threads int64) ([]segment, int
 	if t := gcd64(n, threads); t > 1 {
 		out = append(out, segment{t, roleLocal})
 		threads /= t
+		n /= t
+	}
+	if c := gcd64(n, stageLoads); threads == 1 && c > 1 {
+		out = append(out, segment{c, roleUnroll})
 	}
 	return out, threads
 }
+
+// stageLoads is how many loads of a stage a thread has in flight.
+const stageLoads = 4
 
 // stageSegments is how a hoisted stage is filled along its last range: lanes,
 // and copies up to the largest digit of its indices (a block of weights).

@@ -286,6 +286,10 @@ func (l *lowerer) paramBytes(u *ir.UOp) int64 {
 		return elems * int64(max(u.DType.Size(), 1))
 	}
 	f := l.format(name)
+	if l.desc.Planes {
+		row := l.bounds.Of(u.Src[len(u.Src)-1]).Hi
+		return packed.Planes.Place(f, elems/max(row, 1), row/int64(f.BlockElems)).Bytes
+	}
 	return elems / int64(f.BlockElems) * int64(f.BlockBytes)
 }
 

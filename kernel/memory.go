@@ -8,6 +8,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/packed"
 )
 
 // flatAddress is where an access goes: a linear form of offsets from the start
@@ -146,7 +147,26 @@ func (l *lowerer) fieldAddress(u *ir.UOp) *flatAddress {
 	row = l.clamped(row, l.simplify.Do(rows))
 	block = l.clamped(block, l.simplify.Do(perRow))
 	j = l.clamped(j, a.Index(int64(fd.Count)))
+	if l.desc.Planes {
+		return l.remember(u, l.inPlanes(f, arg.Field, l.simplify.Do(rows), l.simplify.Do(perRow)).Address(a, row, block, j))
+	}
 	return l.remember(u, f.Address(a, arg.Field, row, block, j, perRow))
+}
+
+// inPlanes is the place of a field in planes.
+func (l *lowerer) inPlanes(f *packed.Format, field string, rows, perRow *ir.UOp) packed.FieldPlace {
+	n, constant := rows.Int()
+	m, both := perRow.Int()
+	if !constant || !both {
+		fail("packed weights in planes have a constant shape")
+	}
+	for i := range f.Fields {
+		if f.Fields[i].Name == field {
+			return packed.Planes.Place(f, n, m).Fields[i]
+		}
+	}
+	fail("format %s has no field %q", f.Name, field)
+	return packed.FieldPlace{}
 }
 
 // placeOf turns a linear form into a pointer and lane offsets. step is the

@@ -29,7 +29,7 @@ func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *targ
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := engine.Compile(ctx, sink, desc, config)
+	compiled, err := engine.Compile(ctx, sink, weightTarget(desc), config)
 	if err != nil {
 		return nil, err
 	}

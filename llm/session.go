@@ -8,7 +8,9 @@ import (
 
 	"tgc/engine"
 	"tgc/ir"
+	"tgc/packed"
 	"tgc/runtime"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -105,7 +107,7 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 		return nil, err
 	}
 	start := time.Now()
-	compiled, err := engine.Compile(ctx, sink, s.device.Target(), s.options.Config)
+	compiled, err := engine.Compile(ctx, sink, weightTarget(s.device.Target()), s.options.Config)
 	if err != nil {
 		return nil, fmt.Errorf("compiling the step of %d tokens: %w", tokens, err)
 	}
@@ -143,7 +145,7 @@ func (s *Session) bind(ctx context.Context, b tensor.BufferInfo, v Variant) (run
 	var m runtime.Memory
 	var err error
 	if t, ok := s.model.File.Tensor(b.Name); ok {
-		m, err = s.device.Import(ctx, t.Data())
+		m, err = s.importWeight(ctx, t.Data(), b)
 	} else {
 		m, err = s.device.Alloc(ctx, bytesOf(b))
 	}
@@ -153,6 +155,27 @@ func (s *Session) bind(ctx context.Context, b tensor.BufferInfo, v Variant) (run
 	s.memory[key] = m
 	s.owned = append(s.owned, m)
 	return m, nil
+}
+
+// weightTarget is the target with the layout of packed weights that suits it: a
+// GPU copies them anyway, and reads whole words of planes.
+func weightTarget(desc *target.Desc) *target.Desc {
+	if desc.Kind == target.GPU {
+		return desc.WithPlanes()
+	}
+	return desc
+}
+
+// importWeight puts a weight on the device in the layout of the target.
+func (s *Session) importWeight(ctx context.Context, data []byte, b tensor.BufferInfo) (runtime.Memory, error) {
+	f, packedFormat := packed.Lookup(b.Format)
+	if !weightTarget(s.device.Target()).Planes || !packedFormat || f.IsPlain() {
+		return s.device.Import(ctx, data)
+	}
+	blocks := int64(len(data) / f.BlockBytes)
+	k, _ := b.Shape[len(b.Shape)-1].Int()
+	perRow := k / int64(f.BlockElems)
+	return s.device.Import(ctx, packed.Convert(f, blocks/perRow, perRow, packed.Identity, packed.Planes, data))
 }
 
 func bytesOf(b tensor.BufferInfo) int64 {

@@ -118,9 +118,9 @@ func Convert(f *Format, rows, blocksPerRow int64, from, to Layout, data []byte) 
 		s, d := src.Fields[i], dst.Fields[i]
 		for row := range rows {
 			for block := range blocksPerRow {
-				for j := range int64(f.Fields[i].Count) {
-					at, size := s.At(row, block, j), s.Size
-					copy(out[d.At(row, block, j):][:size], data[at:at+size])
+				for j := int64(0); j < int64(f.Fields[i].Count); j += min(s.Run, d.Run) {
+					at, n := s.At(row, block, j), min(s.Run, d.Run)*s.Size
+					copy(out[d.At(row, block, j):][:n], data[at:at+n])
 				}
 			}
 		}

@@ -49,6 +49,14 @@ var gpuContractions = []gpuContraction{
 	{90, true, Contraction{"wgmma", "i8", "i8", "i32", 32, 64, 256, "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8"}},
 }
 
+// WithPlanes is d for packed weights whose fields lie in planes: rows start at
+// multiples of 16 bytes, so that threads read whole words.
+func (d *Desc) WithPlanes() *Desc {
+	out := *d
+	out.Planes = true
+	return &out
+}
+
 // ForGPU describes an NVIDIA architecture from 75 up, 90 say; special is the
 // "a" form, whose instructions no later architecture has.
 func ForGPU(sm int, special bool) (*Desc, error) {

@@ -26,6 +26,7 @@ type Desc struct {
 	SM            int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere
 	Special       bool // of an NVIDIA GPU: the "a" form, sm_90a
 	ApproxMath    bool // EXP2, LOG2, SIN, RSQRT of f32 as the hardware's approximations, which no other device repeats bit for bit
+	Planes        bool // packed weights are re-laid at load: packed.Planes instead of the file's order
 	Contractions  []Contraction
 	Cost          Cost
 }

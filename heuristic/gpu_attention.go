@@ -1,0 +1,84 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/kernel"
+)
+
+// Attention of a GPU: a few threads share one point of the cache, each with
+// neighbouring elements of the key and of the value row; the threads of a warp
+// and the warps of a block take different points and combine at the end.
+const (
+	gpuRowElements   = 8 // elements of a row in one thread
+	gpuAttentionWarp = 8 // warps a block
+	gpuAttentionMany = 2 // points at once in a thread
+)
+
+func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, string, Record) {
+	p := a.plan()
+	t := a.index[tuple.ReduceRange()]
+	p.done[t] = true
+	warp := int64(a.desc.WarpSize)
+	row := int64(1) // threads that share a point
+	scores := p.scoreSums(tuple)
+	for _, i := range scores {
+		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i), gpuRowElements))
+		n := powerOfTwoDivisor(p.left(i), warp)
+		p.split(kernel.WARP, i, n)
+		row = max(row, n)
+	}
+	if len(scores) == 0 {
+		row = warp / 4
+	}
+	row = p.privatePoints(private, row)
+	points, many := p.points([]int{t}), int64(1)
+	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
+	p.splitPoints(kernel.WARP, t, lanes, points)
+	p.splitPoints(kernel.GROUP, t, gpuAttentionWarp, points/lanes)
+	if points >= lanes*gpuAttentionWarp*gpuAttentionMany {
+		many = gpuAttentionMany
+		p.split(kernel.UNROLL, t, many)
+	}
+	p.sharedStages(row * lanes)
+	p.fma()
+	how := fmt.Sprintf("%d threads a point, %d points a warp, %d at once", row, lanes, many)
+	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
+	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+}
+
+// splitPoints shares points of a range among threads while there are several
+// for each.
+func (p *planner) splitPoints(kind kernel.OptKind, axis int, n, points int64) {
+	for n > 1 && n > points {
+		n /= 2
+	}
+	p.split(kind, axis, n)
+}
+
+// privatePoints shares the private ranges among the threads of a point, and
+// returns how many those are at most.
+func (p *planner) privatePoints(private []int, row int64) int64 {
+	shared := false
+	for k := len(private) - 1; k >= 0; k-- {
+		i := private[k]
+		p.done[i] = true
+		if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) {
+			continue
+		}
+		if shared {
+			p.roll(i)
+			continue
+		}
+		n := powerOfTwoDivisor(p.size(i), row)
+		if p.laneSafe(i) {
+			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/n, gpuRowElements))
+		}
+		p.split(kernel.LOCAL, i, n)
+		p.split(kernel.UPCAST, i, powerOfTwoDivisor(p.left(i), 4))
+		p.roll(i)
+		shared = true
+	}
+	return row
+}
