@@ -12,7 +12,7 @@ import (
 // shared by a warp, whose lanes read neighbouring words; a thread holds several
 // rows, so that activations are read once for all of them.
 const (
-	gpuBlockRows     = 4   // MV_BLOCKSIZE: groups of lanes a block
+	gpuBlockRows     = 8   // MV_BLOCKSIZE: groups of lanes a block
 	gpuRowsPerThread = 4   // MV_ROWS_PER_THREAD
 	gpuBlockThreads  = 128 // of elementwise kernels
 	gpuTileThreads   = 512 // of a block that makes a tile of rows by itself
@@ -39,6 +39,7 @@ func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 	rows, groups := p.gpuRows(weights, got)
 	p.stageInvariant(w)
 	p.aroundRows(a.rowsOf(weights), got*groups)
+	p.preload(weights)
 	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", got, rows, groups)
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), how)
 	return p.opts, why, appliedTo(w, "streams-weight", how)
@@ -65,6 +66,14 @@ func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
 		if p.constant(i) && got < threads {
 			n := powerOfTwoDivisor(p.left(i), threads/got)
 			p.split(kernel.WARP, i, n)
+			got *= n
+		}
+	}
+	for _, i := range w.chain {
+		// What is left of a long row is shared among the warps of a block.
+		if p.constant(i) && p.left(i) > 1 && threads == int64(p.desc.WarpSize) && got == threads {
+			n := powerOfTwoDivisor(p.left(i), gpuBlockRows)
+			p.split(kernel.GROUP, i, n)
 			got *= n
 		}
 		p.done[i] = true
@@ -108,8 +117,8 @@ func (a *analysis) sharesBytes(w *operand, axis int) bool {
 func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) {
 	all := p.rowsOf(weights)
 	rows, groups = 1, 1
-	perThread := orDefault(p.knobs.RowsPerThread, gpuRowsPerThread)
-	block := orDefault(p.knobs.BlockSize, gpuBlockRows*max(int64(p.desc.WarpSize)/lanes, 1))
+	perThread := orDefault(p.knobs.RowsPerThread, max(gpuRowsPerThread/int64(len(weights)), 1))
+	block := orDefault(p.knobs.BlockSize, max(gpuBlockRows*int64(p.desc.WarpSize)/lanes, 1))
 	for _, z := range p.axesOf(kernel.StageAxis) {
 		if !all.has(z) || !p.constant(z) || p.done[z] {
 			continue
@@ -137,7 +146,11 @@ func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) 
 	}
 	total := p.points(p.storeRows(all))
 	n := powerOfTwoDivisor(p.size(i), max(perThread/rows, 1))
-	for n > 1 && p.knobs.RowsPerThread == 0 && total/(n*block) < int64(p.desc.Cost.Workers) {
+	units := int64(p.desc.Cost.Workers)
+	for block > 4 && p.knobs.BlockSize == 0 && total/(n*block) < units {
+		block /= 2
+	}
+	for n > 1 && p.knobs.RowsPerThread == 0 && total/(n*block) < units {
 		n /= 2
 	}
 	p.split(kernel.UPCAST, i, n)
@@ -145,9 +158,20 @@ func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) 
 	p.split(kernel.LOCAL, i, groups)
 	// What a block does in front of its rows is worth more of them.
 	if blocks := total / (n * groups); p.everyStore(i) {
-		p.split(kernel.ROLL, i, divisor(p.left(i), blocks/(gpuBlocksPerUnit*int64(p.desc.Cost.Workers))))
+		p.split(kernel.ROLL, i, divisor(p.left(i), blocks/(gpuBlocksPerUnit*units)))
 	}
 	return rows * n, groups
+}
+
+// preload issues the loads of weights before everything else.
+func (p *planner) preload(weights []*operand) {
+	seen := make(map[int]bool)
+	for _, w := range weights {
+		if !seen[w.slot()] {
+			p.add(kernel.PRELOAD, w.name(), 0)
+		}
+		seen[w.slot()] = true
+	}
 }
 
 // storeRows are the store axes among rows.

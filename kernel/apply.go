@@ -19,6 +19,7 @@ type planned struct {
 	roles    []role    // by index into ranges
 	fma      bool
 	prefetch map[int]int64 // slot -> bytes ahead
+	preload  map[int]bool  // by slot
 	desc     *target.Desc
 	simplify *rewrite.Simplifier
 	bounds   *ir.Bounds
@@ -93,6 +94,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	}
 	ap.threads = plannedThreads(sink, plans)
 	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
+	sink, plans = ap.shareConstants(sink, plans)
 	sink, plans = ap.hoistInvariant(sink, plans)
 	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
 		return nil, err
@@ -437,7 +439,7 @@ func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 
 // finish collects ranges with their roles and the stores.
 func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
-	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
+	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, preload: global.preload, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
 	for i, store := range sink.Src {
 		p.stores = append(p.stores, plannedStore{node: store, gates: ap.gates[i]})
 	}

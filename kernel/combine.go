@@ -29,10 +29,11 @@ func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
 }
 
 // pends reports a range over which a sum may stay open: lanes, and threads of
-// one warp.
+// one warp. Lanes of a GPU are registers one after the other, which a sum may as
+// well take in turn.
 func (l *lowerer) pends(i int) bool {
 	if !l.roles[i].isThread() {
-		return l.roles[i] == roleLane
+		return l.roles[i] == roleLane && !l.onGPU()
 	}
 	_, _, parts := l.warpPart(i)
 	return parts == 1

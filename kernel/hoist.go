@@ -18,6 +18,7 @@ type hoister struct {
 	serial rangeSet                     // ranges whose copy in the stage is a loop
 
 	replace map[*ir.UOp]*ir.UOp
+	renamed map[*ir.UOp]map[*ir.UOp]*ir.UOp // ranges of a staged value -> those of its stage
 	seen    map[*ir.UOp]bool
 	fresh   []axisPlan
 }
@@ -91,7 +92,7 @@ func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisP
 
 func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []Axis) {
 	axes := Axes(sink)
-	h := &hoister{ap: ap, replace: make(map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
+	h := &hoister{ap: ap, replace: make(map[*ir.UOp]*ir.UOp), renamed: make(map[*ir.UOp]map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
 	for _, x := range axes {
 		h.ranges = append(h.ranges, x.Range)
 	}
@@ -110,7 +111,34 @@ func (h *hoister) run(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
 	if len(h.replace) == 0 {
 		return sink, plans
 	}
+	if h.ap.threads > 1 {
+		h.readEachOther()
+	}
 	return h.ap.arena.Substitute(sink, h.replace), append(plans, h.fresh...)
+}
+
+// readEachOther lets the value of a stage read what lies in another one: the sum
+// of a group of activations, the activations.
+func (h *hoister) readEachOther() {
+	a := h.ap.arena
+	nested := make(map[*ir.UOp]*ir.UOp)
+	for u, read := range h.replace {
+		others := make(map[*ir.UOp]*ir.UOp)
+		for _, x := range ir.Toposort(u) {
+			if h.replace[x] != nil && x != u {
+				others[x] = h.replace[x]
+			}
+		}
+		if len(others) == 0 {
+			continue
+		}
+		stage := read.Src[0]
+		src := append([]*ir.UOp{a.Substitute(a.Substitute(u, others), h.renamed[u])}, stage.Src[1:]...)
+		nested[u] = a.Load(a.Make(ir.OpStage, stage.DType, ir.StageArg{}, src...), read.Src[1:]...)
+	}
+	for u, read := range nested {
+		h.replace[u] = read
+	}
 }
 
 // visit finds the largest wanted expressions inside reduces that depend on a
@@ -195,6 +223,7 @@ func (h *hoister) stage(u *ir.UOp) {
 		h.fresh = append(h.fresh, p)
 	}
 	src := append([]*ir.UOp{a.Substitute(u, rename)}, ranges...)
+	h.renamed[u] = rename
 	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
 }
 

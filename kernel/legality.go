@@ -29,13 +29,14 @@ type globalPlan struct {
 	fma      bool
 	noLocals bool
 	prefetch map[int]int64
+	preload  map[int]bool
 	swaps    [][2]*ir.UOp
 }
 
 // readPlan distributes the Opts over the axes.
 func readPlan(sink *ir.UOp, plan Plan, desc *target.Desc) ([]axisPlan, globalPlan, error) {
 	axes := Axes(sink)
-	global := globalPlan{prefetch: make(map[int]int64)}
+	global := globalPlan{prefetch: make(map[int]int64), preload: make(map[int]bool)}
 	plans := make([]axisPlan, len(axes))
 	byName := make(map[string]*axisPlan, len(axes))
 	for i, axis := range axes {
@@ -226,6 +227,8 @@ func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
 		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
 			if opt.Kind == PREFETCH {
 				global.prefetch[slot] = opt.Amount
+			} else {
+				global.preload[slot] = true
 			}
 			return nil
 		}

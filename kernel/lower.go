@@ -54,16 +54,17 @@ type lowerer struct {
 	copies rangeSet
 	bits   []bitField // of vector ranges, for memo keys
 
-	stack   []*scope
-	params  map[*ir.UOp]*program.Value // PARAM, TABLE, VAR
-	align   map[*program.Value]int64   // proven, of buffers and stack arrays
-	reduces map[int][]*ir.UOp          // REDUCE nodes by range, outer first
-	below   map[*ir.UOp]map[*ir.UOp]bool
-	pure    map[*ir.UOp]bool // static memo
-	address map[*ir.UOp]*flatAddress
-	arrays  map[memoKey]*program.Value
-	linear  *ir.Linearizer
-	floats  map[*program.Value]float64 // scalar float constants
+	stack    []*scope
+	prologue *program.Block
+	params   map[*ir.UOp]*program.Value // PARAM, TABLE, VAR
+	align    map[*program.Value]int64   // proven, of buffers and stack arrays
+	reduces  map[int][]*ir.UOp          // REDUCE nodes by range, outer first
+	below    map[*ir.UOp]map[*ir.UOp]bool
+	pure     map[*ir.UOp]bool // static memo
+	address  map[*ir.UOp]*flatAddress
+	arrays   map[memoKey]*program.Value
+	linear   *ir.Linearizer
+	floats   map[*program.Value]float64 // scalar float constants
 
 	ints      map[*program.Value]int64 // constants, by value or vector
 	widths    map[*ir.UOp]*width
@@ -169,7 +170,8 @@ func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
 
 // run writes parameters, prologue and grid loop.
 func (l *lowerer) run() {
-	l.stack = []*scope{newScope(l.b.Block())}
+	l.prologue = l.b.Block()
+	l.stack = []*scope{newScope(l.prologue)}
 	l.makeParams()
 	l.openBlock()
 	var grid []int
@@ -188,10 +190,16 @@ func (l *lowerer) run() {
 	}
 	l.b.SetGrid(units...)
 	unit, body := l.b.BeginGrid()
+	if l.onGPU() {
+		l.stack[0].block = body // a block has one work unit: nothing is shared by several
+	}
 	s := newScope(body)
 	l.stack = append(l.stack, s)
 	l.gridCoordinates(s, unit, grid)
 	l.emitStores(l.stores, 0, l.startCoords())
+	if l.onGPU() {
+		l.preload(body)
+	}
 	l.b.EndGrid(body)
 }
 

@@ -57,6 +57,8 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 		case role.isThread() && l.pends(i):
 			pend.add(i)
 			return l.terms(u.Src[0], at, pend)
+		case role == roleLane && l.onGPU():
+			return l.laneTerms(l.terms(u.Src[0], at.with(i, laneCoord), pend), i)
 		case role == roleLane:
 			pend.add(i)
 			return l.terms(u.Src[0], at.with(i, laneCoord), pend)
@@ -75,6 +77,25 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 	}
 	x := l.lower(u, at)
 	return []term{{x: x, pend: pend.union(x.pend)}}
+}
+
+// laneTerms takes the lanes of a digit as terms of their own.
+func (l *lowerer) laneTerms(terms []term, i int) []term {
+	var out []term
+	for _, t := range terms {
+		if !hasDigit(l.termDigits(t), i) {
+			digits := unionDigits(l.termDigits(t), []int{i})
+			t = term{x: val{v: l.termValue(t, digits).v, digits: digits, depth: l.top()}, pend: t.pend}
+		}
+		for lane := range int(l.extent[i]) {
+			part := term{x: l.pickLane(t.x, i, lane), isMul: t.isMul, pend: t.pend}
+			if t.isMul {
+				part.y = l.pickLane(t.y, i, lane)
+			}
+			out = append(out, part)
+		}
+	}
+	return out
 }
 
 // alignTerms brings terms to one set of pending lanes and returns it with the

@@ -160,7 +160,7 @@ func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 		return l.newShared(storedType(stage.DType), count)
 	}
 	var array *program.Value
-	l.in(0, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
+	l.b.With(l.prologue, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
 	l.align[array] = 64
 	return array
 }

@@ -129,14 +129,13 @@ func lcm(x, y int64) int64 { return x / gcd64(x, y) * y }
 func (l *lowerer) onGPU() bool { return l.desc.Kind == target.GPU }
 
 // openBlock declares the block's threads and, on a GPU, lets the next kernel
-// start and waits for the last one.
+// start.
 func (l *lowerer) openBlock() {
 	if !l.onGPU() {
 		return
 	}
 	l.b.SetBlock(l.blockSize)
 	l.b.Emit(program.Instr{Op: program.LaunchNext})
-	l.b.Emit(program.Instr{Op: program.WaitGrid})
 	if l.blockSize > 1 {
 		l.tid = l.b.Cast(l.b.ThreadIndex(0), ir.I64)
 	}
@@ -220,7 +219,7 @@ func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
 		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.desc.Name, l.desc.SharedBytes)
 	}
 	var array *program.Value
-	l.in(0, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
+	l.b.With(l.prologue, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
 	l.align[array] = 16
 	return array
 }

@@ -1,0 +1,118 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// A reduce that depends on no range at all, such as the mean square of a norm,
+// is computed once in front of a block's rows. Where it runs over the same
+// ranges as the sums of the rows, it would be shared out as they are: every row
+// of threads would compute it again. It gets ranges of its own, over all
+// threads of the block.
+func (ap *applier) shareConstants(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+	if ap.threads < 2*warpSize {
+		return sink, plans
+	}
+	free, err := NewFree(sink)
+	if err != nil {
+		return sink, plans
+	}
+	elsewhere := make(map[*ir.UOp]bool) // ranges of reduces that depend on others
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpReduce && !free.sets.of(u).empty() {
+			elsewhere[u.ReduceRange()] = true
+		}
+	}
+	replace := make(map[*ir.UOp]*ir.UOp)
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if seen[u] {
+			return
+		}
+		seen[u] = true
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.sets.of(u).empty() {
+			if to, fresh := ap.overBlock(free, u, elsewhere); to != nil {
+				replace[u], plans = to, append(plans, fresh...)
+			}
+			return
+		}
+		for _, s := range u.Src {
+			visit(s)
+		}
+	}
+	visit(sink)
+	if len(replace) == 0 {
+		return sink, plans
+	}
+	return ap.arena.Substitute(sink, replace), plans
+}
+
+// overBlock is a reduce over fresh ranges, all threads of the block sharing it;
+// nil where it has its ranges for itself or their extents are not constant.
+func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) (*ir.UOp, []axisPlan) {
+	var ranges []*ir.UOp
+	shared := false
+	for _, x := range ir.Toposort(u) {
+		switch x.Op {
+		case ir.OpRange:
+			if _, constant := x.Src[0].Int(); !constant {
+				return nil, nil
+			}
+			ranges = append(ranges, x)
+			shared = shared || elsewhere[x]
+		case ir.OpStage:
+			return nil, nil
+		}
+	}
+	if !shared {
+		return nil, nil
+	}
+	inner := ranges[0]
+	for _, r := range ranges {
+		if free.Index(r) > free.Index(inner) {
+			inner = r
+		}
+	}
+	rename := make(map[*ir.UOp]*ir.UOp)
+	warp, groups := int64(warpSize), ap.threads/warpSize
+	var plans []axisPlan
+	for i := len(free.axes) - 1; i >= 0; i-- {
+		r := free.axes[i].Range
+		if !contains(ranges, r) {
+			continue
+		}
+		n, _ := r.Src[0].Int()
+		z := ap.newRange(r.Src[0])
+		rename[r] = z
+		p := axisPlan{axis: Axis{Name: fmt.Sprintf("n%d", i), Kind: ReduceAxis, Range: z}, rest: roleSerial}
+		take := func(role role, limit int64) int64 {
+			got := powerOfTwo(n, limit)
+			if got > 1 {
+				p.segments = append(p.segments, segment{got, role})
+				n /= got
+			}
+			return got
+		}
+		if r == inner {
+			take(roleLane, int64(ap.desc.VectorBytes/4))
+		}
+		warp /= take(roleWarp, warp)
+		if warp == 1 {
+			groups /= take(roleGroup, groups)
+		}
+		plans = append(plans, p)
+	}
+	return ap.arena.Substitute(u, rename), plans
+}
+
+// powerOfTwo is the largest power of two up to limit that divides n.
+func powerOfTwo(n, limit int64) int64 {
+	v := int64(1)
+	for v*2 <= limit && n%(v*2) == 0 {
+		v *= 2
+	}
+	return v
+}

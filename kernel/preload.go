@@ -1,0 +1,168 @@
+package kernel
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// The PRELOAD Opt. A GPU's block first issues the loads of its weights, then
+// waits for the kernel before it, then computes what stands in front of its
+// rows: the latency of memory passes meanwhile.
+
+// preloadRegisters bounds the registers of a thread that wait for such loads.
+const preloadRegisters = 64
+
+// streamBytes is the width from which a load of a weight leaves nothing behind
+// in the first level of cache: narrower ones share their sectors with others.
+const streamBytes = 16
+
+// preloader moves loads to the head of a block.
+type preloader struct {
+	slots map[*program.Value]bool // parameters; true: nothing writes them, so that the wait does not matter
+	root  map[*program.Value]*program.Value
+	made  map[*program.Value]int // by instruction of the block
+	block *program.Block
+	use   []position // of each instruction
+	left  int        // registers
+}
+
+// position says where an instruction goes: where it stood, behind the wait, ahead
+// of it.
+type position uint8
+
+const (
+	inPlace position = iota
+	behindWait
+	aheadOfWait
+)
+
+// preload reorders the body of the grid loop and waits for the last kernel.
+func (l *lowerer) preload(body *program.Block) {
+	p := &preloader{slots: make(map[*program.Value]bool), root: make(map[*program.Value]*program.Value),
+		made: make(map[*program.Value]int), block: body, use: make([]position, len(body.Instrs)), left: preloadRegisters}
+	for u, v := range l.params {
+		if u.Op == ir.OpParam && l.planned.preload[u.Arg.(ir.ParamArg).Slot] {
+			p.slots[v] = u.Arg.(ir.ParamArg).Format != ""
+			p.root[v] = v
+		}
+	}
+	p.trace(body)
+	for i := range body.Instrs {
+		if r := body.Instrs[i].Result; r != nil {
+			p.made[r] = i
+		}
+	}
+	for i := range body.Instrs {
+		in := &body.Instrs[i]
+		if in.Op != program.Load && in.Op != program.Gather || p.root[in.Args[0]] == nil {
+			continue
+		}
+		registers := (in.Result.Type.Lanes*in.Result.Type.Elem.Size() + 3) / 4
+		to := behindWait
+		if p.slots[p.root[in.Args[0]]] {
+			to = aheadOfWait
+		}
+		if registers > p.left || !p.movable(i, to) {
+			continue
+		}
+		p.left -= registers
+		p.mark(i, to)
+	}
+	p.rearrange()
+}
+
+// trace finds the pointers into the weights, and sets cache policies of loads.
+func (p *preloader) trace(b *program.Block) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		switch {
+		case in.Op == program.PtrAdd || in.Op == program.Alu && in.Result.Type.Ptr:
+			if r := p.root[in.Args[0]]; r != nil {
+				p.root[in.Result] = r
+			}
+		case in.Op == program.Load || in.Op == program.Gather:
+			if r := p.root[in.Args[0]]; r != nil && p.slots[r] {
+				in.Cache = program.CacheConst
+				if in.Op == program.Load && in.Result.Type.Lanes*in.Result.Type.Elem.Size() >= streamBytes {
+					in.Cache = program.CacheStream
+				}
+			}
+		}
+		if in.Body != nil {
+			p.trace(in.Body)
+		}
+		if in.Else != nil {
+			p.trace(in.Else)
+		}
+	}
+}
+
+// movable reports that what an instruction needs can stand at the head: index
+// arithmetic and loads of the same kind.
+func (p *preloader) movable(i int, to position) bool {
+	if p.use[i] >= to {
+		return true
+	}
+	in := &p.block.Instrs[i]
+	switch in.Op {
+	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Shuffle, program.Concat,
+		program.PtrAdd, program.ThreadIndex:
+	case program.Load, program.Gather:
+		root := p.root[in.Args[0]]
+		if root == nil || to == aheadOfWait && !p.slots[root] {
+			return false
+		}
+	default:
+		return false
+	}
+	for _, a := range in.Args {
+		if j, ok := p.made[a]; ok && !p.movable(j, to) {
+			return false
+		}
+		if p.inner(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// inner reports a result of control flow in the block, which stays.
+func (p *preloader) inner(v *program.Value) bool {
+	for i := range p.block.Instrs {
+		for _, r := range p.block.Instrs[i].Results {
+			if r == v {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *preloader) mark(i int, to position) {
+	if p.use[i] >= to {
+		return
+	}
+	p.use[i] = to
+	for _, a := range p.block.Instrs[i].Args {
+		if j, ok := p.made[a]; ok {
+			p.mark(j, to)
+		}
+	}
+}
+
+// rearrange puts the block in order: what is ahead of the wait, the wait, what
+// comes next, and the rest as it stood.
+func (p *preloader) rearrange() {
+	var out []program.Instr
+	for _, s := range []position{aheadOfWait, behindWait, inPlace} {
+		if s == behindWait {
+			out = append(out, program.Instr{Op: program.WaitGrid})
+		}
+		for i := range p.block.Instrs {
+			if p.use[i] == s {
+				out = append(out, p.block.Instrs[i])
+			}
+		}
+	}
+	p.block.Instrs = out
+}
