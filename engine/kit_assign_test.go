@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "tgc/internal/steadyseed"
 	"tgc/internal/testkit"
 )
 

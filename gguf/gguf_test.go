@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	_ "tgc/internal/steadyseed"
 )
 
 // putAllTypes adds a key of every value type, arrays and nested arrays.

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "tgc/internal/steadyseed"
 )
 
 // evalNode evaluates an expression of elementwise ops over leaves.

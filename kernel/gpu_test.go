@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "tgc/internal/steadyseed"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"

@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "tgc/internal/steadyseed"
+
 	"tgc/gguf"
 	"tgc/ir"
 )

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "tgc/internal/steadyseed"
 	"tgc/internal/testkit"
 	"tgc/ir"
 	"tgc/runtime/interp"

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	_ "tgc/internal/steadyseed"
 )
 
 // smallBPE is a vocabulary with a token for every byte, some merges and some

@@ -6,6 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "tgc/internal/steadyseed"
+
 	"tgc/runtime/cuda/driver"
 )
 

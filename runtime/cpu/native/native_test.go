@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	_ "tgc/internal/steadyseed"
+
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/cpu/object"
 )
