@@ -99,6 +99,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
 		return nil, err
 	}
+	plans = rebind(sink, plans)
 	sink, plans = ap.hoistPanels(sink, plans)
 	if err := ap.planPacks(sink, plans); err != nil {
 		return nil, err

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule"
+)
+
+// isKernel reports a graph that is in kernel form already: a dumped or
+// hand-written kernel, which the pipeline then only plans and lowers.
+func isKernel(root *ir.UOp) bool {
+	return root.Op == ir.OpSink && len(root.Src) > 0 && root.Src[0].Op == ir.OpStore
+}
+
+// scheduleOfKernel is the schedule of one kernel by itself: its parameters are
+// the user's buffers, numbered by slot.
+func scheduleOfKernel(sink *ir.UOp) *schedule.Schedule {
+	var params []*ir.UOp
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpParam {
+			params = append(params, u)
+		}
+	}
+	slot := func(u *ir.UOp) int { return u.Arg.(ir.ParamArg).Slot }
+	slices.SortFunc(params, func(x, y *ir.UOp) int { return slot(x) - slot(y) })
+	bounds := ir.NewBounds()
+	s := &schedule.Schedule{}
+	k := &schedule.Kernel{AST: sink, Name: "kernel", Args: make([]int, slot(params[len(params)-1])+1)}
+	for i, u := range params {
+		bytes := int64(u.DType.Size())
+		for _, extent := range u.Src {
+			bytes *= max(bounds.Of(extent).Hi, 0)
+		}
+		arg := u.Arg.(ir.ParamArg)
+		if arg.Format != "" {
+			bytes = 0 // its format knows
+		}
+		s.Buffers = append(s.Buffers, schedule.Buffer{
+			UserID: int64(arg.Slot), DType: u.DType, Shape: u.Src, Format: arg.Format, Bytes: bytes,
+		})
+		k.Args[arg.Slot] = i
+	}
+	s.Launches = []schedule.Launch{{Kernels: []*schedule.Kernel{k}}}
+	return s
+}

@@ -1,0 +1,22 @@
+package kernel
+
+import "tgc/ir"
+
+// rebind finds the ranges of plans again after a substitution: a range whose
+// extent mentions another one, such as the chunk of a split reduce, is a new
+// node when that one is split. Its id stays.
+func rebind(sink *ir.UOp, plans []axisPlan) []axisPlan {
+	byID := make(map[int]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpRange {
+			byID[u.Arg.(ir.RangeArg).ID] = u
+		}
+	}
+	out := append([]axisPlan(nil), plans...)
+	for i := range out {
+		if r, ok := byID[out[i].axis.Range.Arg.(ir.RangeArg).ID]; ok {
+			out[i].axis.Range = r
+		}
+	}
+	return out
+}
