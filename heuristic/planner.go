@@ -13,7 +13,6 @@ type planner struct {
 	opts           []kernel.Opt
 	taken          map[int]int64 // points of an axis that Opts have split off
 	done           map[int]bool  // axes that no later step may touch
-	privateThreads int64         // of an attention plan: threads along the private range
 }
 
 func (a *analysis) plan() *planner {
