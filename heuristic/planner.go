@@ -10,9 +10,9 @@ import (
 // planner collects Opts and remembers how much of each axis is taken.
 type planner struct {
 	*analysis
-	opts           []kernel.Opt
-	taken          map[int]int64 // points of an axis that Opts have split off
-	done           map[int]bool  // axes that no later step may touch
+	opts  []kernel.Opt
+	taken map[int]int64 // points of an axis that Opts have split off
+	done  map[int]bool  // axes that no later step may touch
 }
 
 func (a *analysis) plan() *planner {
