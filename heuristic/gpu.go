@@ -18,6 +18,9 @@ const (
 	gpuTileThreads   = 512 // of a block that makes a tile of rows by itself
 	gpuSharedCopies  = 8   // weights that one word holds, in copies
 	gpuReduceThreads = 256 // of a block that sums a row
+	gpuRowWarps      = 4   // warps that share a long row
+	gpuUnitWarps     = 8   // warps of a multiprocessor, below which long rows are shared
+	gpuLoads         = 4   // loads of a short reduce in flight
 	gpuBlocksPerUnit = 4   // blocks of each multiprocessor before a block takes several groups of rows
 )
 
@@ -69,12 +72,16 @@ func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
 			got *= n
 		}
 	}
+	few := p.points(p.storeRows(p.free[w.sum]))/gpuRowsPerThread < gpuUnitWarps*int64(p.desc.Cost.Workers)
 	for _, i := range w.chain {
 		// What is left of a long row is shared among the warps of a block.
-		if p.constant(i) && p.left(i) > 1 && threads == int64(p.desc.WarpSize) && got == threads {
-			n := powerOfTwoDivisor(p.left(i), gpuBlockRows)
-			p.split(kernel.GROUP, i, n)
-			got *= n
+		if p.constant(i) && p.left(i) > 1 && threads == int64(p.desc.WarpSize) && got == threads && few {
+			if n := powerOfTwoDivisor(p.left(i), gpuRowWarps); n == gpuRowWarps {
+				p.split(kernel.GROUP, i, n)
+				got *= n
+			} else {
+				p.split(kernel.UNROLL, i, n)
+			}
 		}
 		p.done[i] = true
 	}
@@ -117,7 +124,7 @@ func (a *analysis) sharesBytes(w *operand, axis int) bool {
 func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) {
 	all := p.rowsOf(weights)
 	rows, groups = 1, 1
-	perThread := orDefault(p.knobs.RowsPerThread, max(gpuRowsPerThread/int64(len(weights)), 1))
+	perThread := orDefault(p.knobs.RowsPerThread, max(gpuRowsPerThread/distinct(weights), 1))
 	block := orDefault(p.knobs.BlockSize, max(gpuBlockRows*int64(p.desc.WarpSize)/lanes, 1))
 	for _, z := range p.axesOf(kernel.StageAxis) {
 		if !all.has(z) || !p.constant(z) || p.done[z] {
@@ -172,6 +179,15 @@ func (p *planner) preload(weights []*operand) {
 		}
 		seen[w.slot()] = true
 	}
+}
+
+// distinct is the number of buffers among weights: one may stand in two sums.
+func distinct(weights []*operand) int64 {
+	seen := make(map[int]bool)
+	for _, w := range weights {
+		seen[w.slot()] = true
+	}
+	return int64(len(seen))
 }
 
 // storeRows are the store axes among rows.
@@ -237,10 +253,14 @@ func (p *planner) aroundRows(rows axisSet, threads int64) {
 // norm, the ranks of a top-k.
 func (p *planner) sharedReduces(threads int64) {
 	for _, i := range p.axesOf(kernel.ReduceAxis) {
-		if p.done[i] || !p.constant(i) || p.size(i) < int64(p.desc.WarpSize) {
+		if p.done[i] || !p.constant(i) {
 			continue
 		}
 		p.done[i] = true
+		if p.size(i) < int64(p.desc.WarpSize) {
+			p.shortReduce(i)
+			continue
+		}
 		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
 			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/int64(p.desc.WarpSize), lanesOf(p.desc)))
 		}
@@ -248,6 +268,17 @@ func (p *planner) sharedReduces(threads int64) {
 		if p.size(i) >= gpuReduceThreads && p.alone(i) {
 			p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
 		}
+		p.split(kernel.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuLoads))
+	}
+}
+
+// shortReduce takes the few points of a reduce at once.
+func (p *planner) shortReduce(i int) {
+	switch n := p.size(i); {
+	case n <= gpuSharedCopies*2 && n == powerOfTwoDivisor(n, n) && p.laneSafe(i) && p.plainReduce(i) && p.unitStride(i):
+		p.split(kernel.VECTOR, i, n)
+	case n <= gpuSharedCopies && p.plainReduce(i):
+		p.split(kernel.UNROLL, i, n)
 	}
 }
 
@@ -340,6 +371,7 @@ func (p *planner) wholeBlock(i int, threads int64) {
 	if !p.insideReduce(i) {
 		p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/warp))
 	}
+	p.split(kernel.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuLoads))
 }
 
 // insideReduce reports a reduce that stands in another one's loop or in a

@@ -271,7 +271,7 @@ func TestGPUPlans(t *testing.T) {
 	}
 	b := newBuilder()
 	c := choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 16, RowsPerThread: 2})
-	if want := "VECTOR r0 4; WARP r0 16; UPCAST s0 2; LOCAL s0 8; FMA"; c.Plan.String() != want {
+	if want := "VECTOR r0 4; WARP r0 16; UPCAST s0 2; LOCAL s0 8; FMA; PRELOAD p1"; c.Plan.String() != want {
 		t.Errorf("plan %s, want %s", c.Plan, want)
 	}
 }

@@ -78,7 +78,16 @@ func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) 
 	}
 	rename := make(map[*ir.UOp]*ir.UOp)
 	warp, groups := int64(warpSize), ap.threads/warpSize
-	var plans []axisPlan
+	var plans []axisPlan // innermost first
+	var left []int64
+	take := func(k int, role role, limit int64) int64 {
+		got := powerOfTwo(left[k], limit)
+		if got > 1 {
+			plans[k].segments = append(plans[k].segments, segment{got, role})
+			left[k] /= got
+		}
+		return got
+	}
 	for i := len(free.axes) - 1; i >= 0; i-- {
 		r := free.axes[i].Range
 		if !contains(ranges, r) {
@@ -87,23 +96,21 @@ func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) 
 		n, _ := r.Src[0].Int()
 		z := ap.newRange(r.Src[0])
 		rename[r] = z
-		p := axisPlan{axis: Axis{Name: fmt.Sprintf("n%d", i), Kind: ReduceAxis, Range: z}, rest: roleSerial}
-		take := func(role role, limit int64) int64 {
-			got := powerOfTwo(n, limit)
-			if got > 1 {
-				p.segments = append(p.segments, segment{got, role})
-				n /= got
-			}
-			return got
-		}
+		plans = append(plans, axisPlan{axis: Axis{Name: fmt.Sprintf("n%d", i), Kind: ReduceAxis, Range: z}, rest: roleSerial})
+		left = append(left, n)
 		if r == inner {
-			take(roleLane, int64(ap.desc.VectorBytes/4))
+			take(len(left)-1, roleLane, int64(ap.desc.VectorBytes/4))
 		}
-		warp /= take(roleWarp, warp)
-		if warp == 1 {
-			groups /= take(roleGroup, groups)
+		warp /= take(len(left)-1, roleWarp, warp)
+	}
+	// Groups meet at barriers, which stand best outside of all loops.
+	for k := len(plans) - 1; k >= 0; k-- {
+		groups /= take(k, roleGroup, groups)
+	}
+	for k := range plans {
+		if take(k, roleUnroll, stageLoads) > 1 {
+			break
 		}
-		plans = append(plans, p)
 	}
 	return ap.arena.Substitute(u, rename), plans
 }

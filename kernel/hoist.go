@@ -18,6 +18,7 @@ type hoister struct {
 	serial rangeSet                     // ranges whose copy in the stage is a loop
 
 	replace map[*ir.UOp]*ir.UOp
+	staged  []*ir.UOp                       // the keys of replace in order
 	renamed map[*ir.UOp]map[*ir.UOp]*ir.UOp // ranges of a staged value -> those of its stage
 	seen    map[*ir.UOp]bool
 	fresh   []axisPlan
@@ -122,11 +123,19 @@ func (h *hoister) run(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
 func (h *hoister) readEachOther() {
 	a := h.ap.arena
 	nested := make(map[*ir.UOp]*ir.UOp)
-	for u, read := range h.replace {
+	for _, u := range h.staged {
+		read := h.replace[u]
 		others := make(map[*ir.UOp]*ir.UOp)
+		inside := make(map[*ir.UOp]bool)
 		for _, x := range ir.Toposort(u) {
+			inside[x] = x != u
 			if h.replace[x] != nil && x != u {
 				others[x] = h.replace[x]
+			}
+		}
+		for _, v := range h.staged {
+			if v != u {
+				h.sameElsewhere(u, v, inside, others)
 			}
 		}
 		if len(others) == 0 {
@@ -138,6 +147,30 @@ func (h *hoister) readEachOther() {
 	}
 	for u, read := range nested {
 		h.replace[u] = read
+	}
+}
+
+// sameElsewhere finds in u the staged value v over another range: the same
+// activations in a sum that has a range of its own.
+func (h *hoister) sameElsewhere(u, v *ir.UOp, inside map[*ir.UOp]bool, others map[*ir.UOp]*ir.UOp) {
+	for _, x := range ir.Toposort(u) {
+		if x.Op != ir.OpReduce || x.Arg.(ir.ReduceArg).Op == ir.OpInvalid {
+			continue
+		}
+		h.renameInto(u, v, x.ReduceRange(), inside, others)
+	}
+}
+
+func (h *hoister) renameInto(u, v, to *ir.UOp, inside map[*ir.UOp]bool, others map[*ir.UOp]*ir.UOp) {
+	a := h.ap.arena
+	for _, from := range h.ranges {
+		if h.renamed[v][from] == nil || from == to || from.Src[0] != to.Src[0] || h.renamed[u][from] != nil {
+			continue
+		}
+		rename := map[*ir.UOp]*ir.UOp{from: to}
+		if same := a.Substitute(v, rename); inside[same] {
+			others[same] = a.Substitute(h.replace[v], rename)
+		}
 	}
 }
 
@@ -224,6 +257,7 @@ func (h *hoister) stage(u *ir.UOp) {
 	}
 	src := append([]*ir.UOp{a.Substitute(u, rename)}, ranges...)
 	h.renamed[u] = rename
+	h.staged = append(h.staged, u)
 	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
 }
 

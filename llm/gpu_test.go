@@ -41,7 +41,11 @@ func TestStepsLowerForGPU(t *testing.T) {
 // Oracle models as a GPU's programs: blocks of threads
 // on the interpreter, with races on shared memory checked.
 func TestOracleModelsGPUPrograms(t *testing.T) {
-	for _, name := range []string{"llama-bf16"} {
+	models := []string{"llama-bf16"}
+	if !testing.Short() {
+		models = append(models, "qwen3-tied-q8_0", "llama-iq4_nl")
+	}
+	for _, name := range models {
 		dev := interp.New(interp.Options{Debug: true, Target: mustTarget(t, "ptx:sm_90")})
 		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, gpuLimits) })
 	}

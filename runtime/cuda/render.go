@@ -32,7 +32,7 @@ type Renderer func(p *program.Program, desc *target.Desc) (*Rendered, error)
 
 // RenderPTX is the Renderer of package render/ptx.
 func RenderPTX(p *program.Program, desc *target.Desc) (*Rendered, error) {
-	k, err := ptx.Render(p, desc, ptx.Options{})
+	k, err := ptx.Render(p, desc, ptx.Options{MinBlocks: minBlocks(p)})
 	if err != nil {
 		return nil, err
 	}
@@ -59,4 +59,15 @@ func (r *Rendered) launch(f driver.Func) (driver.Kernel, error) {
 		k.Shared = uint32(r.Shared)
 	}
 	return k, nil
+}
+
+// minBlocks asks for registers so few that 512 threads fit a multiprocessor:
+// with one block alone, its phases would follow each other with nothing beside
+// them.
+func minBlocks(p *program.Program) int {
+	threads := int64(1)
+	for _, n := range p.Block {
+		threads *= n
+	}
+	return int(max(512/threads, 1))
 }
