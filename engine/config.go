@@ -27,12 +27,15 @@ type Option struct {
 	set       func(c *Config, value string) error
 }
 
-// Options lists every environment variable that a Config reads.
+// Options lists every environment variable that tgc reads.
 var Options = []Option{
 	{"TGC_DEBUG", "what to print on stderr: 1 kernels and times, 2 plans, 3 schedule, 4 programs, 5 source", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
 	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
 	{"TGC_RULES_OFF", "fusion rules to switch off, by name, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
 	{"TGC_VERIFY", "1 runs the verifiers between passes", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
+	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},
+	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas and nvdisasm", elsewhere},
+	{"TGC_CUDA_SERIAL", "1 waits for every kernel on a GPU, so that a fault names the one at fault", elsewhere},
 	{"MV", "0 switches the matvec heuristic off", func(c *Config, v string) error {
 		on := true
 		err := setBool(&on, v)
@@ -43,6 +46,11 @@ var Options = []Option{
 	{"MV_THREADS_PER_ROW", "matvec: threads that share a row", func(c *Config, v string) error { return setInt(&c.Knobs.ThreadsPerRow, v, 1, 1024) }},
 	{"MV_ROWS_PER_THREAD", "matvec: rows that a thread holds at once", func(c *Config, v string) error { return setInt(&c.Knobs.RowsPerThread, v, 1, 64) }},
 }
+
+// elsewhere marks a variable that finds libraries and tools: the package that
+// opens them reads it, since programs without an engine need it too. It changes
+// no code that is generated.
+func elsewhere(*Config, string) error { return nil }
 
 // ReadConfig reads the options from the environment.
 func ReadConfig() (Config, error) {
