@@ -7,35 +7,62 @@ import (
 )
 
 // Matrix products of a GPU, without matrix instructions: a thread holds a tile
-// of outputs, decodes its rows once for all of the tile's tokens, and shares
-// the sum with the other lanes of a few threads.
+// of outputs and shares the sum with the other lanes of a few threads. Packed
+// rows are decoded once for all tokens of a block, into a panel in shared
+// memory that holds some points of the sum at a time; where that is not
+// possible, a thread decodes its rows for the tokens of its tile.
 const (
 	gpuTileRows   = 4
 	gpuTileTokens = 8
 	gpuTileLanes  = 8
+
+	gpuPanelThreads = 256 // of a block that shares a panel
+	gpuPanelTokens  = 8   // threads along the tokens of a panel
+	gpuPanelPoints  = 256 // of the sum in a panel: a block of most packed formats
+	gpuPanelLeast   = 128 // points below which barriers cost more than decoding again
+	gpuPanelCopies  = 4   // of the innermost loop
 )
 
 func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, string, Record) {
 	p := a.plan()
+	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
+	panel := row >= 0 && token >= 0 && a.size(token) > gpuTileTokens && a.panelFits(w) && !a.lastStage(weights)
 	lanes := int64(1)
 	for _, o := range weights {
 		if !p.done[o.chain[len(o.chain)-1]] {
-			lanes = max(lanes, p.lanesOfTile(o))
+			lanes = max(lanes, p.lanesOfTile(o, panel))
 		}
 	}
-	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
 	rows, tokens := int64(1), int64(1)
 	threads := lanes
+	beside := int64(1) // threads along tokens
+	if panel {
+		tokens = powerOfTwoDivisor(p.size(token), gpuTileTokens)
+		beside = powerOfTwoDivisor(p.size(token)/tokens, gpuPanelTokens)
+	}
 	if row >= 0 {
 		rows = powerOfTwoDivisor(p.size(row), gpuTileRows)
+		most := int64(gpuBlockThreads)
+		if panel {
+			most = gpuPanelThreads
+		}
+		n := powerOfTwoDivisor(p.size(row)/rows, most/(threads*beside))
+		if panel {
+			for _, i := range w.rows {
+				if p.axes[i].Kind == kernel.StoreAxis {
+					p.add(kernel.STAGE, p.axes[i].Name, gpuPanelPoints)
+				}
+			}
+		}
 		p.split(kernel.UPCAST, row, rows)
-		n := powerOfTwoDivisor(p.left(row), gpuBlockThreads/threads)
 		p.split(kernel.LOCAL, row, n)
 		threads *= n
 	}
 	if token >= 0 {
 		tokens = powerOfTwoDivisor(p.size(token), gpuTileTokens)
 		p.split(kernel.UPCAST, token, tokens)
+		p.split(kernel.LOCAL, token, beside)
+		threads *= beside
 	}
 	if a.lastStage(weights) {
 		p.stageCopies(a.rowsOf(weights), maxStageCopies)
@@ -43,8 +70,27 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, strin
 	set := a.rowsOf(weights)
 	p.aroundRows(set, threads)
 	how := fmt.Sprintf("tile %d rows x %d tokens a thread, %d threads a sum", rows, tokens, lanes)
+	if panel {
+		how += fmt.Sprintf(", %d threads share decoded rows", threads)
+	}
 	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
 	return p.opts, why, appliedTo(w, "reuses-weight", how)
+}
+
+// panelFits reports a packed weight whose innermost sums make a panel.
+func (a *analysis) panelFits(w *operand) bool {
+	if w.rank() < 2 {
+		return false
+	}
+	points := int64(1)
+	for k := len(w.chain) - 1; k >= 0; k-- {
+		i := w.chain[k]
+		if !a.constant(i) || points*a.size(i) > gpuPanelPoints {
+			break
+		}
+		points *= a.size(i)
+	}
+	return points >= gpuPanelLeast
 }
 
 // lastStage reports stages among the rows of weights.
@@ -59,18 +105,25 @@ func (a *analysis) lastStage(weights []*operand) bool {
 
 // lanesOfTile is lanesOfRow with shorter loads, since each is held decoded for
 // several rows.
-func (p *planner) lanesOfTile(w *operand) int64 {
+// Of a panel, the rest of its points are copies: reading it needs no arithmetic.
+func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
 		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), 4))
 	}
 	got := int64(1)
+	points, copies := int64(1), int64(1)
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		i := w.chain[j]
 		if p.constant(i) && got < gpuTileLanes {
 			n := powerOfTwoDivisor(p.left(i), gpuTileLanes/got)
 			p.split(kernel.WARP, i, n)
 			got *= n
+		}
+		if points *= p.size(i); panel && points <= gpuPanelPoints && copies < gpuPanelCopies {
+			n := powerOfTwoDivisor(p.left(i), gpuPanelCopies/copies)
+			p.split(kernel.UNROLL, i, n)
+			copies *= n
 		}
 		p.done[i] = true
 	}

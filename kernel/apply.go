@@ -46,6 +46,7 @@ type axisPlan struct {
 	rest     role
 	padTo    int64
 	stage    bool
+	panel    int64 // most points of reduces in a panel of a store axis; 0: all
 	pack     bool
 }
 
@@ -93,6 +94,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
 	ap.threads = plannedThreads(sink, plans)
+	sink = ap.expand(sink, plans)
 	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
 	sink, plans = ap.shareConstants(sink, plans)
 	sink, plans = ap.hoistInvariant(sink, plans)

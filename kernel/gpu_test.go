@@ -47,6 +47,10 @@ var gpuCases = []struct {
 	{"matmul", func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 8, 8, 512) }, []string{
 		"UPCAST s0 2; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4", "UPCAST s0 4; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4; STAGE s1; UNROLL r0 4",
 	}},
+	{"panels", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 8, 512) }, []string{
+		"UPCAST s0 4; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4; STAGE s1 256; VECTOR r1 4; WARP r1 4; FMA", "LOCAL s0 4; LOCAL s1 2; STAGE s1 256; WARP r1 8; UNROLL r1 4",
+		"LOCAL s0 4; UPCAST s1 2; STAGE s1 128; STAGE s0 256; WARP r1 8",
+	}},
 	{"attention", func(b *builder) *ir.UOp { return attention(b, 2, 6, 64) }, []string{
 		"LOCAL s1 64", "WARP r1 32; LOCAL s1 4; UPCAST s1", "LOCAL s1 16; VECTOR s1 4; WARP r1 16", "UPCAST s1 4; LOCAL s1 16; VECTOR r1 4; WARP r1 16",
 	}},

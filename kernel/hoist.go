@@ -50,19 +50,39 @@ func (ap *applier) hoistInvariant(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []ax
 
 // hoistPanels stages what depends on a store axis with a STAGE Opt and on
 // reduce ranges, but on no other store range: the decoded weights of a tile of
-// rows, used again by every token.
+// rows, used again by every token. The threads of a block fill one panel over
+// all such axes; on a CPU each axis has its own.
 func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+	var staged []axisPlan
 	for _, p := range plans {
-		if !p.stage || p.axis.Kind != StoreAxis {
-			continue
+		if p.stage && p.axis.Kind == StoreAxis {
+			staged = append(staged, p)
 		}
-		h, axes := ap.newHoister(sink)
-		var own, scope rangeSet
-		for i, x := range axes {
-			if x.Kind == StoreAxis {
-				h.store.add(i)
-			}
+	}
+	if ap.threads > 1 && len(staged) > 0 {
+		return ap.hoistPanel(sink, plans, staged)
+	}
+	for i := range staged {
+		sink, plans = ap.hoistPanel(sink, plans, staged[i:i+1])
+	}
+	return sink, plans
+}
+
+// hoistPanel stages what depends on some store axes, within a work unit.
+func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []axisPlan) (*ir.UOp, []axisPlan) {
+	h, axes := ap.newHoister(sink)
+	var own, scope, reduces rangeSet
+	for i, x := range axes {
+		switch x.Kind {
+		case StoreAxis:
+			h.store.add(i)
+		case ReduceAxis:
+			reduces.add(i)
 		}
+	}
+	most := int64(0)
+	for _, p := range staged {
+		most = max(most, p.panel)
 		for _, d := range ap.splits[p.axis.Range].digits {
 			i, ok := h.free.index[d.rng]
 			if !ok {
@@ -75,20 +95,38 @@ func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisP
 				h.serial.add(i)
 			}
 		}
-		reduces := rangeSet{}
-		for i, x := range axes {
-			if x.Kind == ReduceAxis {
-				reduces.add(i)
-			}
-		}
-		h.wanted = func(free rangeSet) bool {
-			mine := free.meet(h.store)
-			return !mine.empty() && mine.minus(own).empty() && !free.meet(reduces).empty()
-		}
-		h.inner = func(free rangeSet) rangeSet { return free.minus(scope) }
-		sink, plans = h.run(sink, plans)
 	}
-	return sink, plans
+	h.wanted = func(free rangeSet) bool {
+		mine := free.meet(h.store)
+		return !mine.empty() && mine.minus(own).empty() && !free.meet(reduces).empty()
+	}
+	h.inner = func(free rangeSet) rangeSet {
+		return free.minus(scope).minus(h.outerReduces(free.meet(reduces), most))
+	}
+	return h.run(sink, plans)
+}
+
+// outerReduces are the outer ones of some reduce ranges, such that the others
+// have at most so many points (0: any number): a panel is made anew in each
+// iteration of their loops.
+func (h *hoister) outerReduces(reduces rangeSet, most int64) rangeSet {
+	outer := rangeSet{}
+	if most == 0 {
+		return outer
+	}
+	points := int64(1)
+	list := reduces.list()
+	for k := len(list) - 1; k >= 0; k-- {
+		n, constant := h.ranges[list[k]].Src[0].Int()
+		if !constant || points*max(n, 1) > most {
+			for _, i := range list[:k+1] {
+				outer.add(i)
+			}
+			break
+		}
+		points *= max(n, 1)
+	}
+	return outer
 }
 
 func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []Axis) {

@@ -303,6 +303,18 @@ func packedMatmul(b *builder, format string, tokens, rows, k int64) *ir.UOp {
 	return b.sink(b.Store(out, v, list(t, n), list(t, n)))
 }
 
+// superblockMatmul is packedMatmul with blocks of 256 elements as a range of
+// their own.
+func superblockMatmul(b *builder, format string, tokens, rows, k int64) *ir.UOp {
+	f, _ := packed.Lookup(format)
+	x, out := b.param(0, ir.F32, tokens, k), b.param(3, ir.F32, tokens, rows)
+	w := b.packed(2, format, rows, k)
+	t, n, block, j := b.rng(tokens), b.rng(rows), b.rng(k/256), b.rng(256)
+	r := b.Add(b.Mul(block, b.n(256)), j)
+	v := b.sum(b.sum(b.Mul(b.Load(x, t, r), f.Decode(b.Arena, w, n, r)), j), block)
+	return b.sink(b.Store(out, v, list(t, n), list(t, n)))
+}
+
 // attention: out[h,d] = softmax over t of q[h].K[h,t], times V, with t < len+1.
 func attention(b *builder, heads, length, dim int64) *ir.UOp {
 	q, k, v := b.param(0, ir.F32, heads, dim), b.param(1, ir.F32, heads, length, dim), b.param(2, ir.F32, heads, length, dim)

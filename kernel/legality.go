@@ -132,7 +132,7 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*ax
 		if p.axis.Kind == StageAxis {
 			return fmt.Errorf("%s is a stage already", opt.Axis)
 		}
-		p.stage = true
+		p.stage, p.panel = true, max(p.panel, opt.Amount)
 		return nil
 	case PACK:
 		if len(p.segments) > 0 {

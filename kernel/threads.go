@@ -226,4 +226,13 @@ func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
 
 // repeats reports that the current place is run more than once by a block, so
 // that what is in shared memory may still be read by other threads.
-func (l *lowerer) repeats() bool { return l.top() > 1 }
+func (l *lowerer) repeats() bool {
+	for _, s := range l.stack {
+		for _, i := range s.binds.list() {
+			if l.roles[i] == roleSerial {
+				return true // a loop that depends on no work unit stands in the outermost scope
+			}
+		}
+	}
+	return l.top() > 1
+}

@@ -1,0 +1,104 @@
+package kernel
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// expand undoes, for sums whose weights lie in panels, what makes a sum cheap
+// that decodes as it goes: factors of coarser granularity outside of inner sums
+// and offsets summed on their own. Decoded once and used by many tokens, a
+// weight is best one number:
+//
+//	d * sum_b s * (sum_j x*q + -32 * sum_j x) -> sum_b sum_j x * (d*s*(q-32))
+//
+// It re-associates (class A), as STAGE does.
+func (ap *applier) expand(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+	panel := false
+	for _, p := range plans {
+		panel = panel || p.panel > 0
+	}
+	if !panel {
+		return sink
+	}
+	a := ap.arena
+	done := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		src := make([]*ir.UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		out := a.With(u, src)
+		if isPlainSum(out) {
+			out = a.Reduce(ir.OpAdd, ap.intoSums(out.Src[0]), out.ReduceRange())
+		}
+		done[u] = out
+	}
+	return done[sink]
+}
+
+func isPlainSum(u *ir.UOp) bool {
+	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat()
+}
+
+// intoSums moves factors and other terms of a sum's body into the sums in it.
+func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
+	a := ap.arena
+	switch {
+	case !u.DType.IsFloat():
+		return u
+	case u.Op == ir.OpAdd:
+		x, y := ap.intoSums(u.Src[0]), ap.intoSums(u.Src[1])
+		if isPlainSum(x) && isPlainSum(y) && x.ReduceRange() == y.ReduceRange() {
+			return a.Reduce(ir.OpAdd, ap.intoSums(a.Add(x.Src[0], y.Src[0])), x.ReduceRange())
+		}
+		if isPlainSum(x) || isPlainSum(y) {
+			return a.Add(x, y)
+		}
+		return ap.commonFactors(x, y)
+	case u.Op == ir.OpMul:
+		factors := flattenProduct(u)
+		for i, f := range factors {
+			if f = ap.intoSums(f); !isPlainSum(f) {
+				continue
+			}
+			body := f.Src[0]
+			for k, other := range factors {
+				if k != i {
+					body = a.Mul(body, other)
+				}
+			}
+			return a.Reduce(ir.OpAdd, ap.intoSums(body), f.ReduceRange())
+		}
+	}
+	return u
+}
+
+// commonFactors is x+y with the factors that both have in front of the sum.
+func (ap *applier) commonFactors(x, y *ir.UOp) *ir.UOp {
+	a := ap.arena
+	var both []*ir.UOp
+	left, right := []*ir.UOp(nil), slices.Clone(flattenProduct(y))
+	for _, f := range flattenProduct(x) {
+		if k := slices.Index(right, f); k >= 0 {
+			both, right = append(both, f), slices.Delete(right, k, k+1)
+		} else {
+			left = append(left, f)
+		}
+	}
+	if len(both) == 0 {
+		return a.Add(x, y)
+	}
+	product := func(list []*ir.UOp) *ir.UOp {
+		if len(list) == 0 {
+			return a.Const(x.DType, 1)
+		}
+		out := list[0]
+		for _, f := range list[1:] {
+			out = a.Mul(out, f)
+		}
+		return out
+	}
+	return a.Mul(product(both), a.Add(product(left), product(right)))
+}
