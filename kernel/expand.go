@@ -30,7 +30,10 @@ func (ap *applier) expand(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 			src[i] = done[s]
 		}
 		out := a.With(u, src)
-		if isPlainSum(out) {
+		switch {
+		case isSumOrDifference(out) && isPlainSum(src[0]) && isPlainSum(src[1]):
+			out = ap.intoSums(out)
+		case isPlainSum(out):
 			out = a.Reduce(ir.OpAdd, ap.intoSums(out.Src[0]), out.ReduceRange())
 		}
 		done[u] = out
@@ -42,21 +45,25 @@ func isPlainSum(u *ir.UOp) bool {
 	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat()
 }
 
+func isSumOrDifference(u *ir.UOp) bool {
+	return (u.Op == ir.OpAdd || u.Op == ir.OpSub) && u.DType.IsFloat()
+}
+
 // intoSums moves factors and other terms of a sum's body into the sums in it.
 func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
 	a := ap.arena
 	switch {
 	case !u.DType.IsFloat():
 		return u
-	case u.Op == ir.OpAdd:
+	case isSumOrDifference(u):
 		x, y := ap.intoSums(u.Src[0]), ap.intoSums(u.Src[1])
 		if isPlainSum(x) && isPlainSum(y) && x.ReduceRange() == y.ReduceRange() {
-			return a.Reduce(ir.OpAdd, ap.intoSums(a.Add(x.Src[0], y.Src[0])), x.ReduceRange())
+			return a.Reduce(ir.OpAdd, ap.intoSums(a.Binary(u.Op, x.Src[0], y.Src[0])), x.ReduceRange())
 		}
 		if isPlainSum(x) || isPlainSum(y) {
-			return a.Add(x, y)
+			return a.Binary(u.Op, x, y)
 		}
-		return ap.commonFactors(x, y)
+		return ap.commonFactors(u.Op, x, y)
 	case u.Op == ir.OpMul:
 		factors := flattenProduct(u)
 		for i, f := range factors {
@@ -75,8 +82,8 @@ func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
 	return u
 }
 
-// commonFactors is x+y with the factors that both have in front of the sum.
-func (ap *applier) commonFactors(x, y *ir.UOp) *ir.UOp {
+// commonFactors is x+y or x-y with the factors that both have in front.
+func (ap *applier) commonFactors(op ir.Op, x, y *ir.UOp) *ir.UOp {
 	a := ap.arena
 	var both []*ir.UOp
 	left, right := []*ir.UOp(nil), slices.Clone(flattenProduct(y))
@@ -88,7 +95,7 @@ func (ap *applier) commonFactors(x, y *ir.UOp) *ir.UOp {
 		}
 	}
 	if len(both) == 0 {
-		return a.Add(x, y)
+		return a.Binary(op, x, y)
 	}
 	product := func(list []*ir.UOp) *ir.UOp {
 		if len(list) == 0 {
@@ -100,5 +107,5 @@ func (ap *applier) commonFactors(x, y *ir.UOp) *ir.UOp {
 		}
 		return out
 	}
-	return a.Mul(product(both), a.Add(product(left), product(right)))
+	return a.Mul(product(both), a.Binary(op, product(left), product(right)))
 }

@@ -51,6 +51,9 @@ var gpuCases = []struct {
 		"UPCAST s0 4; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4; STAGE s1 256; VECTOR r1 4; WARP r1 4; FMA", "LOCAL s0 4; LOCAL s1 2; STAGE s1 256; WARP r1 8; UNROLL r1 4",
 		"LOCAL s0 4; UPCAST s1 2; STAGE s1 128; STAGE s0 256; WARP r1 8",
 	}},
+	{"factored", func(b *builder) *ir.UOp { return factoredMatmul(b, 8, 8, 4, 64) }, []string{
+		"STAGE s1 64; UPCAST s0 4; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4; VECTOR r1 4; WARP r1 4; FMA", "STAGE s1 256; LOCAL s0 4; LOCAL s1 8; UNROLL r1 4", "LOCAL s1 8; STAGE s1 64",
+	}},
 	{"attention", func(b *builder) *ir.UOp { return attention(b, 2, 6, 64) }, []string{
 		"LOCAL s1 64", "WARP r1 32; LOCAL s1 4; UPCAST s1", "LOCAL s1 16; VECTOR s1 4; WARP r1 16", "UPCAST s1 4; LOCAL s1 16; VECTOR r1 4; WARP r1 16",
 	}},

@@ -315,6 +315,19 @@ func superblockMatmul(b *builder, format string, tokens, rows, k int64) *ir.UOp 
 	return b.sink(b.Store(out, v, list(t, n), list(t, n)))
 }
 
+// factoredMatmul has a coarse factor outside of inner sums, and an offset and a
+// minimum that are summed on their own.
+func factoredMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, tokens, groups*size), b.param(3, ir.F32, tokens, rows)
+	w, scale, least := b.param(1, ir.I8, rows, groups*size), b.param(2, ir.F32, rows, groups), b.param(4, ir.F32, rows, groups)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	k := b.Add(b.Mul(g, b.n(size)), j)
+	v := b.Load(x, t, k)
+	inner := b.Add(b.sum(b.Mul(v, b.Cast(b.Load(w, n, k), ir.F32)), j), b.Mul(b.f(-32), b.sum(v, j)))
+	total := b.Sub(b.sum(b.Mul(b.Load(scale, n, g), inner), g), b.sum(b.Mul(b.Load(least, n, g), b.sum(v, j)), g))
+	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
+}
+
 // attention: out[h,d] = softmax over t of q[h].K[h,t], times V, with t < len+1.
 func attention(b *builder, heads, length, dim int64) *ir.UOp {
 	q, k, v := b.param(0, ir.F32, heads, dim), b.param(1, ir.F32, heads, length, dim), b.param(2, ir.F32, heads, length, dim)
