@@ -85,6 +85,23 @@ func (s *Step) Run(ctx context.Context, vars map[string]int64) error {
 	return s.recording.Run(ctx, vars)
 }
 
+// Start queues a run behind those started before it, without waiting where the
+// device can: the step then reads what they leave. Wait waits for all of them.
+func (s *Step) Start(ctx context.Context, vars map[string]int64) error {
+	if q, ok := s.recording.(runtime.Queue); ok {
+		return q.Start(ctx, vars)
+	}
+	return s.recording.Run(ctx, vars)
+}
+
+// Wait waits for the end of what was started.
+func (s *Step) Wait() error {
+	if q, ok := s.recording.(runtime.Queue); ok {
+		return q.Wait()
+	}
+	return nil
+}
+
 // Profile runs the step once and reports the time of every call in order of
 // Compiled.Launches.
 func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {

@@ -52,26 +52,21 @@ func (s *Session) Generate(ctx context.Context, r Request) (*Result, error) {
 		}
 	}
 	result.Prefill = time.Since(start)
+	if n := s.ahead(); n > 0 && r.Logits == nil {
+		return result, s.decodeAhead(ctx, r, result, n)
+	}
 	return result, s.decode(ctx, r, result)
 }
 
+// decode is the host's loop: sample, look, feed.
 func (s *Session) decode(ctx context.Context, r Request, result *Result) error {
 	for r.Tokens < 0 || len(result.Tokens) < r.Tokens {
 		id, err := s.Sample(ctx, r.Sampling)
 		if err != nil {
 			return err
 		}
-		result.Tokens = append(result.Tokens, id)
-		if r.Token != nil {
-			if err := r.Token(id); err != nil {
-				return err
-			}
-		}
-		if !r.IgnoreEOS && s.model.Tokenizer != nil && s.model.Tokenizer.IsEndOfText(id) {
-			return nil
-		}
-		if len(result.Tokens) == r.Tokens || s.position == s.options.Context {
-			return nil
+		if over, err := s.accept(r, result, id); over || err != nil {
+			return err
 		}
 		start := time.Now()
 		if err := s.Feed(ctx, []int32{id}, r.Logits); err != nil {
@@ -81,4 +76,18 @@ func (s *Session) decode(ctx context.Context, r Request, result *Result) error {
 		result.DecodeTokens++
 	}
 	return nil
+}
+
+// accept adds a generated token and tells whether it is the last one.
+func (s *Session) accept(r Request, result *Result, id int32) (over bool, err error) {
+	result.Tokens = append(result.Tokens, id)
+	if r.Token != nil {
+		if err := r.Token(id); err != nil {
+			return true, err
+		}
+	}
+	if !r.IgnoreEOS && s.model.Tokenizer != nil && s.model.Tokenizer.IsEndOfText(id) {
+		return true, nil
+	}
+	return len(result.Tokens) == r.Tokens || s.position == s.options.Context, nil
 }

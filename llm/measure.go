@@ -22,6 +22,11 @@ func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
 			}
 		}
 	}
+	if s.ahead() > 0 {
+		if _, err := s.loop(ctx, opt.Temperature == 0); err != nil {
+			return err
+		}
+	}
 	_, err := s.sampler(ctx, opt)
 	return err
 }

@@ -44,15 +44,28 @@ func BuildGreedy(batch, vocabulary int) *tensor.Graph {
 // BuildSampler makes the graph that draws a token from logits [1, V]: i32 [1].
 // "floats" is f32 [2]: 1/temperature and top-p; "words" is u32 [3]: top-k, seed
 // and the counter of the draw.
+func BuildSampler(vocabulary int) *tensor.Graph {
+	g := tensor.NewGraph()
+	logits := g.Input(BufferLogits, ir.F32, 1, vocabulary)
+	floats, words := g.Input(bufferFloats, ir.F32, 2), g.Input(bufferWords, ir.U32, 3)
+	g.Output("token", drawToken(logits, floats, words))
+	return g
+}
+
+// Options of a draw in device buffers.
+const (
+	bufferFloats = "floats"
+	bufferWords  = "words"
+)
+
+// drawToken draws from logits [1, V] as floats and words say: i32 [1].
 //
 // No sort: thresholds are found digit by digit over the order-preserving
 // integer image of the logits, and the draw is the largest of logit + Gumbel
 // noise (Gumbel 1954), which picks each token with its softmax probability.
-func BuildSampler(vocabulary int) *tensor.Graph {
-	g := tensor.NewGraph()
-	logits := g.Input(BufferLogits, ir.F32, 1, vocabulary).Reshape(vocabulary)
-	floats, words := g.Input("floats", ir.F32, 2), g.Input("words", ir.U32, 3)
-	scaled := logits.Mul(floats.SliceInts(0, 0, 1)).Contiguous()
+func drawToken(logits, floats, words *tensor.Tensor) *tensor.Tensor {
+	g, vocabulary := logits.Graph(), logits.Extent(1)
+	scaled := logits.Reshape(vocabulary).Mul(floats.SliceInts(0, 0, 1)).Contiguous()
 	key := orderedKey(scaled)
 
 	one, none := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
@@ -73,8 +86,7 @@ func BuildSampler(vocabulary int) *tensor.Graph {
 	noisy := scaled.Add(gumbel(seed.Rng(counter)))
 	lowest := g.Scalar(ir.F32, math.Inf(-1))
 	choice := least.Le(key).Where(noisy, lowest)
-	g.Output("token", choice.Argmax(0).Reshape(1))
-	return g
+	return choice.Argmax(0).Reshape(1)
 }
 
 // orderedKey maps floats to u32 so that order is kept.
@@ -160,20 +172,8 @@ func (s *sampler) close() {
 
 // draw picks the next token.
 func (s *sampler) draw(ctx context.Context, opt Sampling, vocabulary int) (int32, error) {
-	if words, ok := s.memory["words"]; ok {
-		k := opt.TopK
-		if k == 0 || k > vocabulary {
-			k = vocabulary
-		}
-		raw := binary.LittleEndian.AppendUint32(nil, uint32(k))
-		raw = binary.LittleEndian.AppendUint32(raw, opt.Seed)
-		raw = binary.LittleEndian.AppendUint32(raw, s.draws)
-		if err := words.Write(ctx, 0, raw); err != nil {
-			return 0, err
-		}
-		raw = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(1/opt.Temperature)))
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(opt.TopP)))
-		if err := s.memory["floats"].Write(ctx, 0, raw); err != nil {
+	if words, ok := s.memory[bufferWords]; ok {
+		if err := writeSampling(ctx, s.memory[bufferFloats], words, opt, s.draws, vocabulary); err != nil {
 			return 0, err
 		}
 		s.draws++
@@ -186,4 +186,21 @@ func (s *sampler) draw(ctx context.Context, opt Sampling, vocabulary int) (int32
 		return 0, err
 	}
 	return int32(binary.LittleEndian.Uint32(raw)), nil
+}
+
+// writeSampling fills the buffers of a draw: floats and words of drawToken.
+func writeSampling(ctx context.Context, floats, words runtime.Memory, opt Sampling, draws uint32, vocabulary int) error {
+	k := opt.TopK
+	if k == 0 || k > vocabulary {
+		k = vocabulary
+	}
+	raw := binary.LittleEndian.AppendUint32(nil, uint32(k))
+	raw = binary.LittleEndian.AppendUint32(raw, opt.Seed)
+	raw = binary.LittleEndian.AppendUint32(raw, draws)
+	if err := words.Write(ctx, 0, raw); err != nil {
+		return err
+	}
+	raw = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(1/opt.Temperature)))
+	raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(opt.TopP)))
+	return floats.Write(ctx, 0, raw)
 }

@@ -28,7 +28,11 @@ func LargestChunk() int { return chunks[0] }
 type SessionOptions struct {
 	Context int  // rows of the cache: prompt and generated tokens
 	All     bool // keep the logits of every prompt token
-	Config  engine.Config
+	// Ahead is how many steps of a generation the device runs by itself before
+	// the host looks at the tokens: 0 picks what suits the device, a negative
+	// number makes the host feed every token.
+	Ahead  int
+	Config engine.Config
 }
 
 // Session is a model on a device with its cache: what one conversation needs.
@@ -41,6 +45,7 @@ type Session struct {
 	owned    []runtime.Memory
 	steps    map[int]*step
 	samplers map[bool]*sampler // by greedy
+	loops    map[bool]*loop    // by greedy
 	position int
 	fed      int // tokens of the last step, without padding
 	fedStep  int // size of the last step
@@ -63,7 +68,7 @@ func NewSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 	}
 	s := &Session{
 		model: m, device: dev, options: opt,
-		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler),
+		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
 	}
 	if _, err := s.step(ctx, 1); err != nil {
 		s.Close()
@@ -82,6 +87,9 @@ func (s *Session) Reset() { s.position, s.fed = 0, 0 }
 func (s *Session) Close() {
 	for _, st := range s.steps {
 		st.engine.Free()
+	}
+	for _, l := range s.loops {
+		l.engine.Free()
 	}
 	for _, p := range s.samplers {
 		p.close()
@@ -102,6 +110,17 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	if err != nil {
 		return nil, err
 	}
+	captured, err := s.capture(ctx, g, v, fmt.Sprintf("the step of %d tokens", tokens))
+	if err != nil {
+		return nil, err
+	}
+	st := &step{variant: v, graph: g, engine: captured}
+	s.steps[tokens] = st
+	return st, nil
+}
+
+// capture compiles a graph of a variant and binds its buffers.
+func (s *Session) capture(ctx context.Context, g *tensor.Graph, v Variant, what string) (*engine.Step, error) {
 	sink, err := g.Sink()
 	if err != nil {
 		return nil, err
@@ -109,7 +128,7 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	start := time.Now()
 	compiled, err := engine.Compile(ctx, sink, weightTarget(s.device.Target()), s.options.Config)
 	if err != nil {
-		return nil, fmt.Errorf("compiling the step of %d tokens: %w", tokens, err)
+		return nil, fmt.Errorf("compiling %s: %w", what, err)
 	}
 	s.compiling += time.Since(start)
 	buffers := make(map[int64]runtime.Memory)
@@ -120,13 +139,8 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	}
 	start = time.Now()
 	captured, err := engine.Capture(ctx, s.device, compiled, buffers)
-	if err != nil {
-		return nil, err
-	}
 	s.compiling += time.Since(start)
-	st := &step{variant: v, graph: g, engine: captured}
-	s.steps[tokens] = st
-	return st, nil
+	return captured, err
 }
 
 // bind returns the memory of a buffer: a weight in the mapped file, or device

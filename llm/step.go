@@ -34,10 +34,30 @@ func CacheName(layer int, kind string) string { return fmt.Sprintf("cache.%d.%s"
 // BuildStep makes the tensor graph of one step.
 func BuildStep(c *Config, f *gguf.File, v Variant) (*tensor.Graph, error) {
 	g := tensor.NewGraph()
+	in := stepInputs(g, v)
+	logits, err := in.forward(c, f, v)
+	if err != nil {
+		return nil, err
+	}
+	g.Output(BufferLogits, logits)
+	return g, g.Err()
+}
+
+// inputs are the buffers that a step reads besides weights and caches.
+type inputs struct {
+	tokens *tensor.Tensor // i32 [B, T]
+	first  *tensor.Tensor // i32 [B]: positions of the first tokens
+}
+
+func stepInputs(g *tensor.Graph, v Variant) inputs {
+	return inputs{g.Input(BufferTokens, ir.I32, v.Batch, v.Tokens), g.Input(BufferPositions, ir.I32, v.Batch)}
+}
+
+// forward is the model: logits [B, T, V] with All, else [B, V].
+func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, error) {
+	g := in.tokens.Graph()
 	w := newWeights(g, f)
-	tokens := g.Input(BufferTokens, ir.I32, v.Batch, v.Tokens)
-	first := g.Input(BufferPositions, ir.I32, v.Batch)
-	positions := first.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(v.Tokens)[0]))
+	positions := in.first.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(v.Tokens)[0]))
 	m := &transformer{
 		config:    c,
 		weights:   w,
@@ -53,7 +73,7 @@ func BuildStep(c *Config, f *gguf.File, v Variant) (*tensor.Graph, error) {
 	if c.traits.rotary {
 		m.rotation = nn.NewRotation(positions, c.Frequencies)
 	}
-	x := m.embed(tokens)
+	x := m.embed(in.tokens)
 	for n := range c.Layers {
 		x = m.layer(n, x)
 	}
@@ -64,11 +84,7 @@ func BuildStep(c *Config, f *gguf.File, v Variant) (*tensor.Graph, error) {
 	if !v.All {
 		logits = logits.Reshape(v.Batch, c.Vocabulary)
 	}
-	g.Output(BufferLogits, logits)
-	if w.err != nil {
-		return nil, w.err
-	}
-	return g, g.Err()
+	return logits, w.err
 }
 
 // pick takes row last[b] of x [B, T, D] for each b: [B, 1, D].

@@ -54,6 +54,15 @@ type Recording interface {
 	Free()
 }
 
+// Queue is a Recording whose runs can be queued, so that the device goes from
+// one to the next without the host.
+type Queue interface {
+	// Start queues a run behind those started before. It copies vars.
+	Start(ctx context.Context, vars map[string]int64) error
+	// Wait waits for all runs that were started.
+	Wait() error
+}
+
 // Device runs programs.
 type Device interface {
 	Name() string

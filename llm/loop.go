@@ -1,0 +1,233 @@
+package llm
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"tgc/engine"
+	"tgc/gguf"
+	"tgc/ir"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// State of a decode loop in device buffers, besides tokens and positions. The
+// step reads one version of it and assigns the next.
+const (
+	bufferDone = "loop.done" // i32 [1]: 1 once a token of ends was drawn
+	bufferEnds = "loop.ends" // i32 [E]: tokens that end the generation, or -1
+	bufferRing = "loop.ring" // i32 [ctx]: the token drawn after each position
+)
+
+// BuildLoop makes the graph of a step that goes on by itself: it feeds the token
+// in BufferTokens, draws the next one from the logits, and leaves it there for
+// its next run with the position behind. With greedy the largest logit is
+// taken, else floats and words are those of BuildSampler, and the counter of
+// draws advances too. Once an end was drawn, a run changes nothing but the cache
+// row at its position, which holds no token yet.
+func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool) (*tensor.Graph, error) {
+	if v.Batch != 1 || v.Tokens != 1 || v.All {
+		return nil, fmt.Errorf("llm: a loop of %d sequences and %d tokens a step, want 1 and 1", v.Batch, v.Tokens)
+	}
+	g := tensor.NewGraph()
+	in := stepInputs(g, v)
+	logits, err := in.forward(c, f, v)
+	if err != nil {
+		return nil, err
+	}
+	done := g.Input(bufferDone, ir.I32, 1)
+	going := done.Eq(g.Scalar(ir.I32, 0))
+	// Coordinates out of range are not written.
+	outside := func(size int) *tensor.Tensor { return g.Scalar(ir.I32, float64(size)) }
+
+	columns := going.Where(g.Iota(ir.I32, g.Dims(c.Vocabulary)[0]), outside(c.Vocabulary)).Reshape(1, c.Vocabulary)
+	logits = g.Input(BufferLogits, ir.F32, 1, c.Vocabulary).AssignAt(logits, g.Iota(ir.I32, g.Dims(1)[0]).Reshape(1, 1), columns)
+	g.Keep(logits)
+
+	next := logits.Argmax(-1)
+	if !greedy {
+		words := g.Input(bufferWords, ir.U32, 3)
+		next = drawToken(logits, g.Input(bufferFloats, ir.F32, 2), words)
+		counter := g.Iota(ir.I32, g.Dims(3)[0]).Eq(g.Scalar(ir.I32, 2)).And(going)
+		g.Store(words, words.Add(counter.Cast(ir.U32)))
+	}
+	next = next.Contiguous()
+	row := going.Where(in.first, outside(v.Context))
+	g.Keep(g.Input(bufferRing, ir.I32, v.Context).AssignAt(next, row))
+	g.Store(in.tokens, going.Where(next, in.tokens.Reshape(1)).Reshape(1, 1))
+	g.Store(in.first, in.first.Add(going.Cast(ir.I32)))
+	ended := next.Eq(g.Input(bufferEnds, ir.I32, ends)).Cast(ir.I32).MaxKeep(0)
+	g.Store(done, done.Maximum(ended))
+	return g, g.Err()
+}
+
+// stepsAhead is how many steps a GPU runs before the host looks: a look costs
+// tens of microseconds, and a reader of text sees no bursts of 8 tokens.
+const stepsAhead = 8
+
+// ahead is how many steps of a generation are started at once; 0 for the host's
+// loop. On a CPU the host's part of a token costs nothing.
+func (s *Session) ahead() int {
+	switch {
+	case s.options.All || s.options.Ahead < 0:
+		return 0
+	case s.options.Ahead > 0:
+		return s.options.Ahead
+	case s.device.Target().Kind == target.GPU:
+		return stepsAhead
+	}
+	return 0
+}
+
+// loop is a compiled decode loop, bound to the buffers of the session.
+type loop struct {
+	engine *engine.Step
+	ends   int
+}
+
+// loop returns the compiled decode loop, greedy or not.
+func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
+	if l, ok := s.loops[greedy]; ok {
+		return l, nil
+	}
+	v := Variant{Batch: 1, Tokens: 1, Context: s.options.Context, Cache: cacheDType}
+	l := &loop{ends: max(1, len(s.ends()))}
+	g, err := BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy)
+	if err != nil {
+		return nil, err
+	}
+	if l.engine, err = s.capture(ctx, g, v, "the decode loop"); err != nil {
+		return nil, err
+	}
+	s.loops[greedy] = l
+	return l, nil
+}
+
+// ends lists the tokens that a generation ends at.
+func (s *Session) ends() []int32 {
+	if s.model.Tokenizer == nil {
+		return nil
+	}
+	return s.model.Tokenizer.EndOfText()
+}
+
+// decodeAhead generates as decode does, n steps before each look at the tokens.
+func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result, n int) error {
+	if r.Tokens == 0 {
+		return nil
+	}
+	id, err := s.Sample(ctx, r.Sampling)
+	if err != nil {
+		return err
+	}
+	if over, err := s.accept(r, result, id); over || err != nil {
+		return err
+	}
+	l, err := s.loop(ctx, r.Sampling.Temperature == 0)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if err := s.begin(ctx, l, r, id); err != nil {
+		return err
+	}
+	for {
+		steps := min(n, s.options.Context-s.position)
+		if r.Tokens > 0 {
+			steps = min(steps, r.Tokens-len(result.Tokens))
+		}
+		tokens, stopped := s.advance(ctx, l, steps)
+		result.Decode += time.Since(start)
+		if over, err := s.take(r, result, tokens); over || err != nil {
+			return err
+		}
+		if stopped != nil {
+			return stopped
+		}
+		start = time.Now()
+	}
+}
+
+// begin writes the state from which the loop goes on after token id.
+func (s *Session) begin(ctx context.Context, l *loop, r Request, id int32) error {
+	if err := s.checkTokens([]int32{id}); err != nil {
+		return err
+	}
+	ends := make([]int32, l.ends)
+	for i := range ends {
+		ends[i] = -1
+	}
+	if !r.IgnoreEOS {
+		copy(ends, s.ends())
+	}
+	for name, values := range map[string][]int32{
+		fmt.Sprintf("%s.%d", BufferTokens, 1): {id},
+		BufferPositions:                       {int32(s.position)},
+		bufferDone:                            {0},
+		bufferEnds:                            ends,
+	} {
+		if err := s.write(ctx, name, values...); err != nil {
+			return err
+		}
+	}
+	if r.Sampling.Temperature == 0 {
+		return nil
+	}
+	draws := s.samplers[false].draws
+	return writeSampling(ctx, s.memory[bufferFloats], s.memory[bufferWords], r.Sampling, draws, s.model.Config.Vocabulary)
+}
+
+// advance runs the loop some steps and returns the tokens they drew. When ctx
+// ends, the tokens of the steps that were started come with its cause.
+func (s *Session) advance(ctx context.Context, l *loop, steps int) (tokens []int32, err error) {
+	started := 0
+	for started < steps && err == nil {
+		if err = l.engine.Start(ctx, map[string]int64{VarLength: int64(s.position + started + 1)}); err == nil {
+			started++
+		}
+	}
+	if waitErr := l.engine.Wait(); waitErr != nil {
+		return nil, waitErr
+	}
+	if started == 0 {
+		return nil, err
+	}
+	raw := make([]byte, 4*started)
+	if readErr := s.memory[bufferRing].Read(context.WithoutCancel(ctx), 4*int64(s.position), raw); readErr != nil {
+		return nil, readErr
+	}
+	return int32s(raw), err
+}
+
+// take accepts the tokens of steps that ran, and moves on past what was fed for
+// each. Steps after the last token that counts were in vain.
+func (s *Session) take(r Request, result *Result, tokens []int32) (over bool, err error) {
+	for i, id := range tokens {
+		s.position++
+		s.fed, s.fedStep = 1, 1
+		result.DecodeTokens++
+		if p, ok := s.samplers[false]; ok && r.Sampling.Temperature != 0 {
+			p.draws++
+		}
+		if over, err = s.accept(r, result, id); err == nil && !over {
+			err = s.checkTokens([]int32{id})
+		}
+		if err != nil && i < len(tokens)-1 {
+			s.fed = 0 // the logits are those of a later token
+		}
+		if over || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+func int32s(data []byte) []int32 {
+	out := make([]int32, len(data)/4)
+	for i := range out {
+		out[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	return out
+}
