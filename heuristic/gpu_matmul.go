@@ -42,6 +42,13 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, strin
 	}
 	if row >= 0 {
 		rows = powerOfTwoDivisor(p.size(row), gpuTileRows)
+		if panel { // matrices share the registers of accumulators
+			rows = powerOfTwoDivisor(rows, max(gpuTileRows/distinct(weights), 1))
+			block := gpuPanelThreads / threads * tokens // outputs for each row of a thread
+			for outputs := p.points(w.rows) * p.points(w.reuse); rows > 1 && outputs/(block*rows) < int64(p.desc.Cost.Workers)*3/4; {
+				rows /= 2
+			}
+		}
 		most := int64(gpuBlockThreads)
 		if panel {
 			most = gpuPanelThreads
