@@ -24,10 +24,10 @@ const (
 // BuildLoop makes the graph of a step that goes on by itself: it feeds the token
 // in BufferTokens, draws the next one from the logits, and leaves it there for
 // its next run with the position behind. With greedy the largest logit is
-// taken, else floats and words are those of BuildSampler, and the counter of
-// draws advances too. Once an end was drawn, a run changes nothing but the cache
+// taken, else floats, words and parts are those of BuildSampler, and the counter
+// of draws advances too. Once an end was drawn, a run changes nothing but the cache
 // row at its position, which holds no token yet.
-func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool) (*tensor.Graph, error) {
+func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool, parts int) (*tensor.Graph, error) {
 	if v.Batch != 1 || v.Tokens != 1 || v.All {
 		return nil, fmt.Errorf("llm: a loop of %d sequences and %d tokens a step, want 1 and 1", v.Batch, v.Tokens)
 	}
@@ -49,7 +49,7 @@ func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool) (*tens
 	next := logits.Argmax(-1)
 	if !greedy {
 		words := g.Input(bufferWords, ir.U32, 3)
-		next = drawToken(logits, g.Input(bufferFloats, ir.F32, 2), words)
+		next = drawToken(logits, g.Input(bufferFloats, ir.F32, 2), words, parts)
 		counter := g.Iota(ir.I32, g.Dims(3)[0]).Eq(g.Scalar(ir.I32, 2)).And(going)
 		g.Store(words, words.Add(counter.Cast(ir.U32)))
 	}
@@ -94,7 +94,8 @@ func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
 	}
 	v := Variant{Batch: 1, Tokens: 1, Context: s.options.Context, Cache: cacheDType}
 	l := &loop{ends: max(1, len(s.ends()))}
-	g, err := BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy)
+	parts := SumParts(s.model.Config.Vocabulary, s.device.Target())
+	g, err := BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy, parts)
 	if err != nil {
 		return nil, err
 	}

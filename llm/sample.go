@@ -9,6 +9,7 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -43,12 +44,13 @@ func BuildGreedy(batch, vocabulary int) *tensor.Graph {
 
 // BuildSampler makes the graph that draws a token from logits [1, V]: i32 [1].
 // "floats" is f32 [2]: 1/temperature and top-p; "words" is u32 [3]: top-k, seed
-// and the counter of the draw.
-func BuildSampler(vocabulary int) *tensor.Graph {
+// and the counter of the draw. Sums over the vocabulary are made in so many
+// parts, a divisor of it.
+func BuildSampler(vocabulary, parts int) *tensor.Graph {
 	g := tensor.NewGraph()
 	logits := g.Input(BufferLogits, ir.F32, 1, vocabulary)
 	floats, words := g.Input(bufferFloats, ir.F32, 2), g.Input(bufferWords, ir.U32, 3)
-	g.Output("token", drawToken(logits, floats, words))
+	g.Output("token", drawToken(logits, floats, words, parts))
 	return g
 }
 
@@ -63,21 +65,21 @@ const (
 // No sort: thresholds are found digit by digit over the order-preserving
 // integer image of the logits, and the draw is the largest of logit + Gumbel
 // noise (Gumbel 1954), which picks each token with its softmax probability.
-func drawToken(logits, floats, words *tensor.Tensor) *tensor.Tensor {
+func drawToken(logits, floats, words *tensor.Tensor, parts int) *tensor.Tensor {
 	g, vocabulary := logits.Graph(), logits.Extent(1)
 	scaled := logits.Reshape(vocabulary).Mul(floats.SliceInts(0, 0, 1)).Contiguous()
 	key := orderedKey(scaled)
 
 	one, none := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
 	k := words.SliceInts(0, 0, 1).Cast(ir.F32)
-	least := threshold(key, func(kept *tensor.Tensor) *tensor.Tensor {
+	least := threshold(key, parts, func(kept *tensor.Tensor) *tensor.Tensor {
 		return kept.Where(one, none)
 	}, k)
 	inK := least.Le(key)
 
 	weight := inK.Where(scaled.Sub(scaled.MaxKeep(0)).Exp(), none).Contiguous()
 	goal := weight.SumKeep(0).Mul(floats.SliceInts(0, 1, 1))
-	least = least.Maximum(threshold(key, func(kept *tensor.Tensor) *tensor.Tensor {
+	least = least.Maximum(threshold(key, parts, func(kept *tensor.Tensor) *tensor.Tensor {
 		return kept.Where(weight, none)
 	}, goal))
 
@@ -99,7 +101,7 @@ func orderedKey(x *tensor.Tensor) *tensor.Tensor {
 
 // threshold finds the largest u32 c such that the weights of keys at or above c
 // sum to at least goal [1], four bits at a time: [1].
-func threshold(key *tensor.Tensor, weigh func(kept *tensor.Tensor) *tensor.Tensor, goal *tensor.Tensor) *tensor.Tensor {
+func threshold(key *tensor.Tensor, parts int, weigh func(kept *tensor.Tensor) *tensor.Tensor, goal *tensor.Tensor) *tensor.Tensor {
 	g := key.Graph()
 	const bits = 4
 	digits := g.Iota(ir.U32, g.Dims(1<<bits - 1)[0]).AddScalar(1) // 1..15
@@ -108,11 +110,28 @@ func threshold(key *tensor.Tensor, weigh func(kept *tensor.Tensor) *tensor.Tenso
 	for shift := 32 - bits; shift >= 0; shift -= bits {
 		step := g.Scalar(ir.U32, float64(uint32(1)<<shift))
 		candidates := found.Add(digits.Mul(step)) // [15]
-		sums := weigh(candidates.Unsqueeze(1).Le(key)).Sum(1)
+		kept := weigh(candidates.Unsqueeze(1).Le(key))
+		if parts > 1 {
+			kept = kept.Reshape(1<<bits-1, parts, -1).Sum(2).Contiguous()
+		}
+		sums := kept.Sum(1)
 		digit := goal.Le(sums).Where(yes, no).SumKeep(0)
 		found = found.Add(digit.Mul(step)).Contiguous()
 	}
 	return found
+}
+
+// SumParts is in how many parts a target sums over n logits. On a CPU all sums
+// of a digit are made in one pass; a GPU needs work for all of it, and takes the
+// largest divisor of n up to 128.
+func SumParts(n int, desc *target.Desc) int {
+	parts := 1
+	for d := 2; desc.Kind == target.GPU && d <= 128; d++ {
+		if n%d == 0 {
+			parts = d
+		}
+	}
+	return parts
 }
 
 // gumbel turns uniform u32 words into Gumbel noise: -ln(-ln(u)), u in (0, 1).

@@ -16,10 +16,10 @@ type sampleRig struct {
 	f *tensor.Function
 }
 
-func newSampleRig(t *testing.T, logits []float32) *sampleRig {
+func newSampleRig(t *testing.T, logits []float32, parts int) *sampleRig {
 	t.Helper()
 	dev := interp.New(interp.Options{})
-	f, err := tensor.Compile(t.Context(), llm.BuildSampler(len(logits)), dev, engine.Config{})
+	f, err := tensor.Compile(t.Context(), llm.BuildSampler(len(logits), parts), dev, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,14 @@ var sampleLogits = []float32{1.5, -0.5, 0, 2.25, -3, 1.5, -1e30, 0.75}
 
 // Draws follow the softmax of what top-k and top-p keep.
 func TestSamplerFollowsProbabilities(t *testing.T) {
+	for _, parts := range []int{1, 4} {
+		followProbabilities(t, newSampleRig(t, sampleLogits, parts))
+	}
+}
+
+func followProbabilities(t *testing.T, rig *sampleRig) {
+	t.Helper()
 	const draws = 4000
-	rig := newSampleRig(t, sampleLogits)
 	for _, c := range []struct {
 		name        string
 		temperature float64
@@ -95,7 +101,7 @@ func TestSamplerFollowsProbabilities(t *testing.T) {
 
 // A seed gives the same draws again, another seed other ones.
 func TestSamplerSeed(t *testing.T) {
-	rig := newSampleRig(t, sampleLogits)
+	rig := newSampleRig(t, sampleLogits, 1)
 	sequence := func(seed uint32) (s [40]int) {
 		for draw := range s {
 			if err := tensor.Set(t.Context(), rig.f, "words", []uint32{8, seed, uint32(draw)}); err != nil {

@@ -354,7 +354,7 @@ func (s *Session) sampler(ctx context.Context, opt Sampling) (*sampler, error) {
 	}
 	g := BuildGreedy(1, s.model.Config.Vocabulary)
 	if !greedy {
-		g = BuildSampler(s.model.Config.Vocabulary)
+		g = BuildSampler(s.model.Config.Vocabulary, SumParts(s.model.Config.Vocabulary, s.device.Target()))
 	}
 	start := time.Now()
 	p, err := newSampler(ctx, s.device, s.options.Config, g, row)
