@@ -2,9 +2,12 @@ package tensor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
+	"slices"
 
 	"tgc/engine"
 	"tgc/runtime"
@@ -16,10 +19,14 @@ type Function struct {
 	step    *engine.Step
 	buffers map[string]BufferInfo
 	memory  map[string]runtime.Memory
+	owned   []runtime.Memory // by this function, not by one it shares with
 }
 
-// Compile compiles a graph for a device and allocates its buffers.
-func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Config) (*Function, error) {
+// Compile compiles a graph for a device and allocates its buffers. Buffers that
+// a function in share has under the same name are that function's memory, so
+// that a training step and an evaluation work on the same weights; dtypes and
+// shapes must agree, and the shared functions must outlive the new one.
+func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Config, share ...*Function) (*Function, error) {
 	sink, err := g.Sink()
 	if err != nil {
 		return nil, err
@@ -39,7 +46,7 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 			f.Close()
 			return nil, fmt.Errorf("tensor: two buffers are named %q", info.Name)
 		}
-		m, err := dev.Alloc(ctx, max(b.Bytes, 1))
+		m, err := f.provide(ctx, dev, info, b.Bytes, share)
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("tensor: buffer %q: %w", info.Name, err)
@@ -51,6 +58,26 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 		return nil, err
 	}
 	return f, nil
+}
+
+// provide finds a buffer's memory among the shared functions or allocates it.
+func (f *Function) provide(ctx context.Context, dev runtime.Device, info BufferInfo, bytes int64, share []*Function) (runtime.Memory, error) {
+	for _, other := range share {
+		theirs, ok := other.buffers[info.Name]
+		if !ok {
+			continue
+		}
+		if theirs.DType != info.DType || theirs.Format != info.Format || shapeText(theirs.Shape) != shapeText(info.Shape) {
+			return nil, fmt.Errorf("is %s%s, but %s%s in the function it is shared with",
+				storage(info), shapeText(info.Shape), storage(theirs), shapeText(theirs.Shape))
+		}
+		return other.memory[info.Name], nil
+	}
+	m, err := dev.Alloc(ctx, max(bytes, 1))
+	if err == nil {
+		f.owned = append(f.owned, m)
+	}
+	return m, err
 }
 
 // Step gives access to the compiled kernels.
@@ -66,9 +93,45 @@ func (f *Function) Close() {
 	if f.step != nil {
 		f.step.Free()
 	}
-	for _, m := range f.memory {
+	for _, m := range f.owned {
 		m.Free()
 	}
+	f.owned = nil
+}
+
+// Buffers lists the buffers that the function uses, in the graph's order. A
+// buffer that no result needs is not among them.
+func (f *Function) Buffers() []BufferInfo {
+	list := slices.Collect(maps.Values(f.buffers))
+	slices.SortFunc(list, func(a, b BufferInfo) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Read returns a buffer's bytes: little-endian elements, row-major.
+func (f *Function) Read(ctx context.Context, name string) ([]byte, error) {
+	m, ok := f.memory[name]
+	if !ok {
+		return nil, fmt.Errorf("tensor: no buffer %q", name)
+	}
+	raw := make([]byte, m.Size())
+	if info := f.buffers[name]; info.Format == "" {
+		raw = raw[:elements(info)*info.DType.Size()]
+	}
+	return raw, m.Read(ctx, 0, raw)
+}
+
+// Write fills a buffer from bytes as Read returns them.
+func (f *Function) Write(ctx context.Context, name string, raw []byte) error {
+	m, ok := f.memory[name]
+	if !ok {
+		return fmt.Errorf("tensor: no buffer %q", name)
+	}
+	if info := f.buffers[name]; info.Format == "" {
+		if want := elements(info) * info.DType.Size(); len(raw) != want {
+			return fmt.Errorf("tensor: buffer %q: got %d bytes, want %d", name, len(raw), want)
+		}
+	}
+	return m.Write(ctx, 0, raw)
 }
 
 // Element is a Go type that a buffer's elements can be moved as.

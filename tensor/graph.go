@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"tgc/ir"
@@ -150,6 +151,10 @@ func (g *Graph) Table(dtype ir.DType, values []float64, shape ...int) *Tensor {
 
 func (g *Graph) wrap(node *ir.UOp) *Tensor { return &Tensor{graph: g, node: node} }
 
+// Fail records an error of a package above this one (a layer that is given a
+// wrong shape, say) unless there is one already. The tensor returned is bad.
+func (g *Graph) Fail(op, format string, args ...any) *Tensor { return g.fail(op, format, args...) }
+
 // fail records the first error with the user's call site and returns a bad
 // tensor.
 func (g *Graph) fail(op, format string, args ...any) *Tensor {
@@ -159,13 +164,17 @@ func (g *Graph) fail(op, format string, args ...any) *Tensor {
 	return &Tensor{graph: g}
 }
 
-// callSite is the first caller outside this package, as file:line.
+// builders are the packages whose code a user's mistake passes through.
+var builders = []string{"tgc/tensor.", "tgc/grad.", "tgc/nn.", "tgc/nn/"}
+
+// callSite is the first caller outside the builders, as file:line.
 func callSite() string {
 	pcs := make([]uintptr, 16)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
 	for {
 		frame, more := frames.Next()
-		if !strings.Contains(frame.Function, "tgc/tensor.") {
+		inside := func(pkg string) bool { return strings.HasPrefix(frame.Function, pkg) }
+		if !slices.ContainsFunc(builders, inside) {
 			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 		}
 		if !more {
