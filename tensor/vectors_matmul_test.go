@@ -1,0 +1,4 @@
+package tensor_test
+
+// matmulOps are the rows of the group matmul.
+var matmulOps = map[string]opBuilder{}
