@@ -18,6 +18,10 @@ type Format struct {
 
 	decode func(*decoder) *ir.UOp
 	repair func(block []byte, r roller) // turns random bytes into valid data; may be nil
+
+	// encode packs the finite values of one block and sets kept to what the
+	// block then holds; nil for types that are only read.
+	encode func(block []byte, values, kept []float32)
 }
 
 // Field is an array inside every block.

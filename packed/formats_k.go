@@ -41,6 +41,7 @@ var kFormats = []Format{
 	},
 	{
 		Name: "Q4_K", GGUF: 12, BlockElems: 256, BlockBytes: 144,
+		encode: encodeQ4_K,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "dmin", DType: ir.F16, Count: 1, Offset: 2},
@@ -74,6 +75,7 @@ var kFormats = []Format{
 	},
 	{
 		Name: "Q6_K", GGUF: 14, BlockElems: 256, BlockBytes: 210,
+		encode: encodeQ6_K,
 		Fields: []Field{
 			{Name: "ql", DType: ir.U8, Count: 128, Offset: 0},
 			{Name: "qh", DType: ir.U8, Count: 64, Offset: 128},

@@ -33,6 +33,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q4_0", GGUF: 2, BlockElems: 32, BlockBytes: 18,
+		encode: encodeQ4_0,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},
@@ -77,6 +78,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q8_0", GGUF: 8, BlockElems: 32, BlockBytes: 34,
+		encode: encodeQ8_0,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.I8, Count: 32, Offset: 2},
