@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
 // address is where a pointer points: base + off bytes. The base of global
@@ -159,104 +160,31 @@ func (r *renderer) pointerCast(in *program.Instr) error {
 
 // Allocas.
 
-// registerArray is a local Alloca that needs no memory: every access is at a
-// constant place. One register per element.
+// registerArray is a local Alloca that needs no memory: one register per
+// element.
 type registerArray struct {
-	elem  ir.DType
-	count int64
-	regs  []operand
+	gpu.Array
+	regs []operand
 }
 
-// maxRegisterArray bounds the elements: more would not stay in registers.
-const maxRegisterArray = 128
-
-// registerArrays finds such Allocas: their pointers are only moved by constants
-// and used by loads and stores of their own type that stay inside.
 func registerArrays(p *program.Program) map[*program.Value]*registerArray {
-	f := &arrayFinder{
-		arrays: make(map[*program.Value]*registerArray),
-		at:     make(map[*program.Value]place),
-		consts: make(map[*program.Value]int64),
+	out := make(map[*program.Value]*registerArray)
+	for v, a := range gpu.Arrays(p) {
+		out[v] = &registerArray{Array: a}
 	}
-	f.block(p.Body)
-	return f.arrays
-}
-
-type place struct {
-	alloca *program.Value
-	index  int64
-}
-
-type arrayFinder struct {
-	arrays map[*program.Value]*registerArray
-	at     map[*program.Value]place
-	consts map[*program.Value]int64
-}
-
-func (f *arrayFinder) block(b *program.Block) {
-	for i := range b.Instrs {
-		f.instr(&b.Instrs[i])
-	}
-}
-
-func (f *arrayFinder) instr(in *program.Instr) {
-	switch in.Op {
-	case program.Const:
-		f.consts[in.Result] = in.Int
-	case program.Alloca:
-		if in.Result.Type.Space == program.LocalSpace && in.Count <= maxRegisterArray {
-			f.arrays[in.Result] = &registerArray{elem: in.Result.Type.Elem, count: in.Count}
-			f.at[in.Result] = place{in.Result, 0}
-		}
-		return
-	case program.PtrAdd:
-		if p, ok := f.at[in.Args[0]]; ok {
-			if n, known := f.consts[in.Args[1]]; known {
-				f.at[in.Result] = place{p.alloca, p.index + n}
-				return
-			}
-		}
-	case program.Load:
-		if f.inside(in.Args[0], in.Result.Type.Lanes) {
-			return
-		}
-	case program.Store:
-		if f.inside(in.Args[0], in.Args[1].Type.Lanes) {
-			return
-		}
-	}
-	for _, a := range in.Args { // any other use needs memory
-		if p, ok := f.at[a]; ok {
-			delete(f.arrays, p.alloca)
-		}
-	}
-	if in.Body != nil {
-		f.block(in.Body)
-	}
-	if in.Else != nil {
-		f.block(in.Else)
-	}
-}
-
-func (f *arrayFinder) inside(p *program.Value, lanes int) bool {
-	at, ok := f.at[p]
-	if !ok {
-		return false
-	}
-	a := f.arrays[at.alloca]
-	return a != nil && at.index >= 0 && at.index+int64(lanes) <= a.count
+	return out
 }
 
 func (r *renderer) alloca(in *program.Instr) error {
 	if a := r.locals[in.Result]; a != nil {
 		c := word
 		switch {
-		case a.elem == ir.Bool:
+		case a.Elem == ir.Bool:
 			c = predicate
-		case a.elem.Size() == 8:
+		case a.Elem.Size() == 8:
 			c = wide
 		}
-		a.regs = make([]operand, a.count)
+		a.regs = make([]operand, a.Count)
 		for i := range a.regs {
 			a.regs[i] = r.reg(c)
 		}

@@ -113,7 +113,7 @@ func (r *renderer) numberOf(in *program.Instr, from *program.Value) number {
 	}
 	for _, a := range in.Args {
 		b, ok := r.bounds[a]
-		n.positive = n.positive && (!from.Type.Elem.IsSigned() || ok && b.lo >= 0)
+		n.positive = n.positive && (!from.Type.Elem.IsSigned() || ok && b.Lo >= 0)
 	}
 	return n
 }

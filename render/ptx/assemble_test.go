@@ -24,7 +24,7 @@ func assembler(t *testing.T) cudatools.Tools {
 	return tools
 }
 
-func gpu(t testing.TB, name string) *target.Desc {
+func describe(t testing.TB, name string) *target.Desc {
 	t.Helper()
 	d, err := target.Parse("ptx:" + name)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestRandomProgramsAssemble(t *testing.T) {
 	for seed := range uint64(12) {
 		p, _ := programtest.Generate(seed, 40)
 		arch := architectures[seed%3]
-		k, err := Render(p, gpu(t, arch), Options{Persistent: seed%2 == 1})
+		k, err := Render(p, describe(t, arch), Options{Persistent: seed%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +72,7 @@ func TestElementwiseAssembles(t *testing.T) {
 		for i, c := range programtest.Cases() {
 			p := *c.Program
 			p.Name = fmt.Sprintf("case_%d_%s", i, p.Name)
-			k, err := Render(&p, gpu(t, arch), Options{})
+			k, err := Render(&p, describe(t, arch), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +93,7 @@ func TestApproxMath(t *testing.T) {
 	for op, want := range approximations {
 		p := programtest.Elementwise(op, ir.F32, ir.F32)
 		for _, approx := range []bool{false, true} {
-			desc := *gpu(t, "sm_75")
+			desc := *describe(t, "sm_75")
 			desc.ApproxMath = approx
 			k, err := Render(p, &desc, Options{})
 			if err != nil {

@@ -224,7 +224,7 @@ func (r *renderer) intToInt(v, to *program.Value, i int) operand {
 	}
 	lo, hi := v.Type.Elem.IntRange()
 	if b, ok := r.bounds[v]; ok && v.Type.Elem != ir.U64 {
-		lo, hi = b.lo, b.hi
+		lo, hi = b.Lo, b.Hi
 	}
 	if dlo, dhi := d.IntRange(); v.Type.Elem != ir.U64 && lo >= dlo && hi <= dhi {
 		return o

@@ -16,7 +16,7 @@ import (
 // slot; those that the program writes are changed.
 func emulate(t testing.TB, p *program.Program, arch string, opt Options, buffers map[int][]byte, vars map[string]int64, seed uint64) {
 	t.Helper()
-	k, err := Render(p, gpu(t, arch), opt)
+	k, err := Render(p, describe(t, arch), opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestElementwiseAgainstEvalScalar(t *testing.T) {
 	for i, c := range programtest.Cases() {
 		arch := architectures[i%3]
 		err := c.Check(r, 4, func(list [][]byte) error {
-			k, err := Render(c.Program, gpu(t, arch), Options{})
+			k, err := Render(c.Program, describe(t, arch), Options{})
 			if err != nil {
 				return err
 			}

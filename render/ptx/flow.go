@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
 // Control flow. Carried values and results of branches are registers that are
@@ -82,7 +83,7 @@ func (r *renderer) loop(in *program.Instr) error {
 		return err
 	}
 	var next carry
-	for k, v := range yielded(in.Body) {
+	for k, v := range gpu.Yielded(in.Body) {
 		r.carried(&next, registers[k], in.Body.Args[1+k], v)
 	}
 	r.assign(next.to, next.from, next.classes)
@@ -151,7 +152,7 @@ func (r *renderer) arm(in *program.Instr, b *program.Block, registers [][]operan
 		return err
 	}
 	var out carry
-	for k, v := range yielded(b) {
+	for k, v := range gpu.Yielded(b) {
 		r.carried(&out, registers[k], in.Results[k], v)
 	}
 	r.assign(out.to, out.from, out.classes)

@@ -46,7 +46,7 @@ func golden(t *testing.T, file string) {
 			arch = strings.TrimSpace(name)
 		}
 	}
-	k, err := Render(p, gpu(t, arch), Options{})
+	k, err := Render(p, describe(t, arch), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func golden(t *testing.T, file string) {
 // alignment that the program proves.
 func inspect(t *testing.T, tools cudatools.Tools, p *program.Program, arch string, listing bool) {
 	t.Helper()
-	k, err := Render(p, gpu(t, arch), Options{})
+	k, err := Render(p, describe(t, arch), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func section(a *txtar.Archive, name string) string {
 func TestDeterministic(t *testing.T) {
 	for seed := range uint64(5) {
 		p, _ := programtest.Generate(seed, 60)
-		desc := gpu(t, architectures[seed%3])
+		desc := describe(t, architectures[seed%3])
 		first, err := Render(p, desc, Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func TestVersions(t *testing.T) {
 		{"sm_75", "7.4"}, {"sm_80", "7.4"}, {"sm_87", "7.4"}, {"sm_89", "7.8"}, {"sm_90", "7.8"}, {"sm_90a", "8.0"},
 		{"sm_100", "8.6"}, {"sm_100a", "8.6"}, {"sm_120", "8.7"}, {"sm_130", "8.8"},
 	} {
-		k, err := Render(p, gpu(t, c.arch), Options{})
+		k, err := Render(p, describe(t, c.arch), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

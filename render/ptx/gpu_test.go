@@ -150,7 +150,7 @@ func TestBlockReduce(t *testing.T) {
 
 func TestDroppedBarrierIsARace(t *testing.T) {
 	p := blockSums(256, 1, false)
-	k, err := Render(p, gpu(t, "sm_80"), Options{})
+	k, err := Render(p, describe(t, "sm_80"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,12 +288,12 @@ func TestMma(t *testing.T) {
 				}
 			}
 			if s.SM > 75 {
-				if _, err := Render(p, gpu(t, "sm_75"), Options{}); err == nil || !strings.Contains(err.Error(), "has no mma") {
+				if _, err := Render(p, describe(t, "sm_75"), Options{}); err == nil || !strings.Contains(err.Error(), "has no mma") {
 					t.Error(err)
 				}
 			}
 			if tools := assembler(t); true {
-				k, err := Render(p, gpu(t, "sm_90"), Options{})
+				k, err := Render(p, describe(t, "sm_90"), Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -342,14 +342,14 @@ func TestAsyncCopy(t *testing.T) {
 		}
 	}
 	p := stagedCopy(false)
-	k, err := Render(p, gpu(t, "sm_87"), Options{})
+	k, err := Render(p, describe(t, "sm_87"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := run(p, k, buffers, nil, 1); err == nil || !strings.Contains(err.Error(), "not waited for") {
 		t.Error(err)
 	}
-	if _, err := Render(p, gpu(t, "sm_75"), Options{}); err == nil {
+	if _, err := Render(p, describe(t, "sm_75"), Options{}); err == nil {
 		t.Error("sm_75 has asynchronous copies")
 	}
 }
@@ -406,7 +406,7 @@ func scaled(wait bool) *program.Program {
 // right result; without the wait it reads what is not written yet.
 func TestGridDependency(t *testing.T) {
 	for _, wait := range []bool{true, false} {
-		k, err := Render(scaled(wait), gpu(t, "sm_90"), Options{})
+		k, err := Render(scaled(wait), describe(t, "sm_90"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -505,7 +505,7 @@ func TestDivergentFlow(t *testing.T) {
 		}), "one thread"},
 		{build(2048, func(*program.Builder, *program.Value) {}), "1..1024"},
 	} {
-		_, err := Render(c.p, gpu(t, "sm_80"), Options{})
+		_, err := Render(c.p, describe(t, "sm_80"), Options{})
 		switch {
 		case c.want == "" && err != nil:
 			t.Error(err)
@@ -527,7 +527,7 @@ func TestRenderErrorsAndShared(t *testing.T) {
 		b.Store(y, b.Load(last, 1, 4), 4)
 	})
 	p := b.Finish()
-	k, err := Render(p, gpu(t, "sm_90"), Options{})
+	k, err := Render(p, describe(t, "sm_90"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +538,7 @@ func TestRenderErrorsAndShared(t *testing.T) {
 	if err := run(p, k, buffers, nil, 0); err != nil || floatAt(buffers[0], 0) != 3 {
 		t.Error(err, buffers[0])
 	}
-	if _, err := Render(p, gpu(t, "sm_75"), Options{}); err == nil || !strings.Contains(err.Error(), "shared memory") {
+	if _, err := Render(p, describe(t, "sm_75"), Options{}); err == nil || !strings.Contains(err.Error(), "shared memory") {
 		t.Error(err)
 	}
 	if _, err := Render(p, nil, Options{}); err == nil {

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
 // Memory instructions. A contiguous access is cut into the widest pieces that
@@ -89,23 +90,6 @@ func (r *renderer) storeName(p *program.Value, cache program.Cache) string {
 	return name
 }
 
-// piece is a part of a contiguous access: width bytes at off.
-type piece struct{ off, width int }
-
-// pieces cuts n bytes that start aligned to align.
-func pieces(n, align int) []piece {
-	var out []piece
-	for off := 0; off < n; {
-		width := 16
-		for width > align || off%width != 0 || off+width > n {
-			width /= 2
-		}
-		out = append(out, piece{off, width})
-		off += width
-	}
-	return out
-}
-
 // vectorName is the type of an access of 32-bit registers.
 var vectorNames = map[int]string{4: "b32", 8: "v2.b32", 16: "v4.b32"}
 
@@ -184,14 +168,14 @@ func (r *renderer) loadNarrow(name string, d ir.DType, a *address) operand {
 // loadWide loads elements of 8 bytes, aligned to 8 at least.
 func (r *renderer) loadWide(name string, a *address, lanes, align int) []operand {
 	var out []operand
-	for _, c := range pieces(8*lanes, align) {
+	for _, c := range gpu.Pieces(8*lanes, align) {
 		regs := []operand{r.reg(wide)}
 		kind := "b64"
-		if c.width == 16 {
+		if c.Width == 16 {
 			regs = append(regs, r.reg(wide))
 			kind = "v2.b64"
 		}
-		r.ins("%s.%s %s, %s", name, kind, list(regs), a.plus(int64(c.off)))
+		r.ins("%s.%s %s, %s", name, kind, list(regs), a.plus(int64(c.Off)))
 		out = append(out, regs...)
 	}
 	return out
@@ -200,20 +184,20 @@ func (r *renderer) loadWide(name string, a *address, lanes, align int) []operand
 // loadWords loads n bytes as 32-bit words; bytes past n are 0.
 func (r *renderer) loadWords(name string, a *address, n, align int) []operand {
 	words := make([]operand, (n+3)/4)
-	for _, c := range pieces(n, align) {
-		at := a.plus(int64(c.off))
-		if c.width < 4 {
+	for _, c := range gpu.Pieces(n, align) {
+		at := a.plus(int64(c.Off))
+		if c.Width < 4 {
 			o := r.reg(word)
-			r.ins("%s.u%d %s, %s", name, 8*c.width, o.reg, at)
-			words[c.off/4] = r.insertBytes(words[c.off/4], o, c.off%4, c.width)
+			r.ins("%s.u%d %s, %s", name, 8*c.Width, o.reg, at)
+			words[c.Off/4] = r.insertBytes(words[c.Off/4], o, c.Off%4, c.Width)
 			continue
 		}
-		regs := make([]operand, c.width/4)
+		regs := make([]operand, c.Width/4)
 		for i := range regs {
 			regs[i] = r.reg(word)
-			words[c.off/4+i] = regs[i]
+			words[c.Off/4+i] = regs[i]
 		}
-		r.ins("%s.%s %s, %s", name, vectorNames[c.width], list(regs), at)
+		r.ins("%s.%s %s, %s", name, vectorNames[c.Width], list(regs), at)
 	}
 	return words
 }
@@ -314,17 +298,17 @@ func (r *renderer) loadGuarded(name string, v *program.Value, to []operand, a *a
 		r.ins("%s.%s%d %s, %s", name, kind, 8*size, to[0].reg, a)
 		return
 	}
-	for _, c := range pieces(size*t.Lanes, align) {
-		at := a.plus(int64(c.off))
+	for _, c := range gpu.Pieces(size*t.Lanes, align) {
+		at := a.plus(int64(c.Off))
 		if size == 8 {
-			regs, kind := to[c.off/8:][:c.width/8], "b64"
+			regs, kind := to[c.Off/8:][:c.Width/8], "b64"
 			if len(regs) == 2 {
 				kind = "v2.b64"
 			}
 			r.ins("%s.%s %s, %s", name, kind, list(regs), at)
 			continue
 		}
-		r.ins("%s.%s %s, %s", name, vectorNames[c.width], list(to[c.off/4:][:c.width/4]), at)
+		r.ins("%s.%s %s, %s", name, vectorNames[c.Width], list(to[c.Off/4:][:c.Width/4]), at)
 	}
 }
 
@@ -347,30 +331,30 @@ func (r *renderer) storeAt(name string, v *program.Value, a *address, align int)
 		return
 	}
 	if size == 8 && align >= 8 {
-		for _, c := range pieces(8*t.Lanes, align) {
-			regs, kind := []operand{r.inReg(r.wideLane(v, c.off/8), wide)}, "b64"
-			if c.width == 16 {
-				regs = append(regs, r.inReg(r.wideLane(v, c.off/8+1), wide))
+		for _, c := range gpu.Pieces(8*t.Lanes, align) {
+			regs, kind := []operand{r.inReg(r.wideLane(v, c.Off/8), wide)}, "b64"
+			if c.Width == 16 {
+				regs = append(regs, r.inReg(r.wideLane(v, c.Off/8+1), wide))
 				kind = "v2.b64"
 			}
-			r.ins("%s.%s %s, %s", name, kind, a.plus(int64(c.off)), list(regs))
+			r.ins("%s.%s %s, %s", name, kind, a.plus(int64(c.Off)), list(regs))
 		}
 		return
 	}
 	words := r.storedWords(v)
-	for _, c := range pieces(size*t.Lanes, align) {
-		at := a.plus(int64(c.off))
-		if c.width < 4 {
-			o := words[c.off/4]
-			if c.off%4 != 0 {
+	for _, c := range gpu.Pieces(size*t.Lanes, align) {
+		at := a.plus(int64(c.Off))
+		if c.Width < 4 {
+			o := words[c.Off/4]
+			if c.Off%4 != 0 {
 				shifted := r.reg(word)
-				r.ins("shr.u32 %s, %s, %d", shifted.reg, o.reg, 8*(c.off%4))
+				r.ins("shr.u32 %s, %s, %d", shifted.reg, o.reg, 8*(c.Off%4))
 				o = shifted
 			}
-			r.ins("%s.u%d %s, %s", name, 8*c.width, at, o.reg)
+			r.ins("%s.u%d %s, %s", name, 8*c.Width, at, o.reg)
 			continue
 		}
-		r.ins("%s.%s %s, %s", name, vectorNames[c.width], at, list(words[c.off/4:][:c.width/4]))
+		r.ins("%s.%s %s, %s", name, vectorNames[c.Width], at, list(words[c.Off/4:][:c.Width/4]))
 	}
 }
 
@@ -529,7 +513,7 @@ func (r *renderer) lookup(in *program.Instr) bool {
 	if len(table.Table) > 16 || a.off != 0 || a.base != r.values[table.Value.ID].address.base || r.values[from.ID].words == nil {
 		return false
 	}
-	if b, ok := r.bounds[offsets]; !ok || b.lo < 0 || b.hi >= int64(len(table.Table)) {
+	if b, ok := r.bounds[offsets]; !ok || b.Lo < 0 || b.Hi >= int64(len(table.Table)) {
 		return false
 	}
 	var levels [4]operand

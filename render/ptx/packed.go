@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
 // Arithmetic on packed words: what needs no lane of its own.
@@ -207,33 +208,17 @@ func (r *renderer) movement(in *program.Instr) error {
 func (r *renderer) packedMovement(in *program.Instr) bool {
 	t := in.Result.Type
 	per := 4 / t.Elem.Size()
-	var from func(lane int) (v *program.Value, at int)
-	switch in.Op {
-	case program.Broadcast:
-		return false
-	case program.Shuffle:
-		n := in.Args[0].Type.Lanes
-		from = func(i int) (*program.Value, int) { m := max(in.Mask[i], 0); return in.Args[m/n], m % n }
-	case program.Concat:
-		from = func(i int) (*program.Value, int) {
-			for _, a := range in.Args {
-				if i < a.Type.Lanes {
-					return a, i
-				}
-				i -= a.Type.Lanes
-			}
-			panic("render/ptx: lane past a concat")
-		}
-	default:
+	from := gpu.LaneSource(in)
+	if from == nil {
 		return false
 	}
 	words := make([]operand, wordsOf(t))
-	plans := make([]wordPlan, len(words))
+	plans := make([]gpu.WordPlan, len(words))
 	for i := range words {
 		for k := range per {
 			lane := min(i*per+k, t.Lanes-1)
 			v, at := from(lane)
-			if !isPacked(v.Type) || r.values[v.ID].words == nil || !plans[i].add(v, at/per, at%per) {
+			if !isPacked(v.Type) || r.values[v.ID].words == nil || !plans[i].Add(v, at/per, at%per) {
 				return false
 			}
 		}
@@ -245,49 +230,17 @@ func (r *renderer) packedMovement(in *program.Instr) bool {
 	return true
 }
 
-// wordPlan is a result word as lanes of at most two source words.
-type wordPlan struct {
-	sources []wordSource
-	lanes   []struct{ source, lane int }
-}
-
-type wordSource struct {
-	value *program.Value
-	word  int
-}
-
-func (p *wordPlan) add(v *program.Value, word, lane int) bool {
-	s := wordSource{v, word}
-	for i := range p.sources {
-		if p.sources[i] == s {
-			p.lanes = append(p.lanes, struct{ source, lane int }{i, lane})
-			return true
-		}
-	}
-	if len(p.sources) == 2 {
-		return false
-	}
-	p.sources = append(p.sources, s)
-	p.lanes = append(p.lanes, struct{ source, lane int }{len(p.sources) - 1, lane})
-	return true
-}
-
-func (r *renderer) planned(p *wordPlan, size int) operand {
-	selector, identity := 0, len(p.sources) == 1
-	for k, l := range p.lanes {
-		for b := range size {
-			selector |= (4*l.source + size*l.lane + b) << (4 * (size*k + b))
-		}
-	}
-	a := r.words(p.sources[0].value)[p.sources[0].word]
-	if identity && selector == 0x3210 {
+// planned is a word made of at most two others.
+func (r *renderer) planned(p *gpu.WordPlan, size int) operand {
+	a := r.words(p.Sources[0].Value)[p.Sources[0].Word]
+	if p.Identity(size) {
 		return a
 	}
 	b := operand{}
-	if len(p.sources) == 2 {
-		b = r.words(p.sources[1].value)[p.sources[1].word]
+	if len(p.Sources) == 2 {
+		b = r.words(p.Sources[1].Value)[p.Sources[1].Word]
 	}
-	return r.prmt(r.inReg(a, word), b, selector)
+	return r.prmt(r.inReg(a, word), b, p.Selector(size))
 }
 
 // fold combines lanes in program.FoldOrder.

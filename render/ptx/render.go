@@ -7,36 +7,15 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/render/gpu"
 	"tgc/target"
 )
 
 // Options are choices that do not change what a program computes.
-type Options struct {
-	// Persistent lets a grid of any size run all work units: each block runs
-	// its own, then every gridDim-th one after it.
-	Persistent bool
-	// MinBlocks asks the assembler for registers so few that this many blocks
-	// fit a multiprocessor; 0 leaves it free.
-	MinBlocks int
-}
+type Options = gpu.Options
 
 // Kernel is a rendered program and how to launch it.
-type Kernel struct {
-	Text  string
-	Entry string // name of the function
-	// Params are indices into the program's Params: one 8-byte parameter each,
-	// in this order (tables are part of the module).
-	Params []int
-	Blocks int64  // grid size in x; y and z are 1
-	Block  [3]int // threads in x, y, z
-	Shared int    // bytes, static or dynamic
-	// Dynamic says that the shared bytes are given at launch (they exceed the
-	// 48 KB that a module may ask for itself).
-	Dynamic bool
-	// WaitsGrid says that the kernel waits for its predecessor itself, so it
-	// may be launched before that has ended.
-	WaitsGrid bool
-}
+type Kernel = gpu.Kernel
 
 // Render prints a verified program for desc, a GPU. What PTX lacks is expanded
 // here (program.ExpandFor).
@@ -54,7 +33,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		desc:    desc,
 		opt:     opt,
 		values:  make([]*held, basic.Values),
-		bounds:  boundsOf(basic),
+		bounds:  gpu.BoundsOf(basic),
 		locals:  registerArrays(basic),
 		sums:    make(map[*program.Value]sum),
 		origin:  make(map[*program.Value]*program.Value),
@@ -104,18 +83,6 @@ func architecture(desc *target.Desc) string {
 	return fmt.Sprintf("sm_%d", desc.SM)
 }
 
-// entryName makes an identifier of a kernel's name.
-func entryName(name string) string {
-	clean := func(c rune) rune {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
-			return c
-		}
-		return '_'
-	}
-	return "k_" + strings.Map(clean, name)
-}
-
 type renderer struct {
 	program *program.Program // expanded
 	source  *program.Program
@@ -128,7 +95,7 @@ type renderer struct {
 	labels int
 
 	values []*held
-	bounds map[*program.Value]interval
+	bounds map[*program.Value]gpu.Interval
 	locals map[*program.Value]*registerArray // of Allocas that need no memory
 	sums   map[*program.Value]sum            // values that are another one plus a constant
 	origin map[*program.Value]*program.Value // of casts from u8
@@ -144,9 +111,6 @@ type renderer struct {
 
 const sharedSymbol, localSymbol = "shared_memory", "local_memory"
 
-// staticShared is what a module may reserve; more must be asked for at launch.
-const staticShared = 48 << 10
-
 func (r *renderer) kernel() (*Kernel, error) {
 	p := r.program
 	r.tables = make(map[*program.Value]*program.Param)
@@ -155,8 +119,8 @@ func (r *renderer) kernel() (*Kernel, error) {
 	if p.Units() > math.MaxInt32 {
 		return nil, fmt.Errorf("%d blocks, want at most %d", p.Units(), math.MaxInt32)
 	}
-	r.waits = hasOp(p.Body, program.WaitGrid)
-	k := &Kernel{Entry: entryName(p.Name), Blocks: p.Units(), Block: blockShape(p.Block), WaitsGrid: r.waits && r.desc.SM >= 90}
+	r.waits = gpu.HasOp(p.Body, program.WaitGrid)
+	k := &Kernel{Entry: gpu.EntryName(p.Name), Blocks: p.Units(), Block: gpu.BlockShape(p.Block), WaitsGrid: r.waits && r.desc.SM >= 90}
 	r.open()
 	for i := range p.Params {
 		r.param(k, i)
@@ -165,31 +129,12 @@ func (r *renderer) kernel() (*Kernel, error) {
 		return nil, err
 	}
 	r.close()
-	k.Shared, k.Dynamic = int(r.shared), r.shared > staticShared
+	k.Shared, k.Dynamic = int(r.shared), r.shared > gpu.StaticShared
 	if k.Shared > r.desc.SharedBytes {
 		return nil, fmt.Errorf("%d bytes of shared memory, %s has %d a block", k.Shared, r.desc.Name, r.desc.SharedBytes)
 	}
 	k.Text = r.text(k)
 	return k, nil
-}
-
-func hasOp(b *program.Block, op program.Op) bool {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		if in.Op == op || in.Body != nil && hasOp(in.Body, op) || in.Else != nil && hasOp(in.Else, op) {
-			return true
-		}
-	}
-	return false
-}
-
-// blockShape turns axes, outermost first, into x, y, z.
-func blockShape(axes []int64) [3]int {
-	shape := [3]int{1, 1, 1}
-	for i, n := range axes {
-		shape[len(axes)-1-i] = int(n)
-	}
-	return shape
 }
 
 // text puts the module together around the body.

@@ -127,7 +127,7 @@ func (r *renderer) classOf(v *program.Value) class {
 // narrow reports an I64 value that is held in 32 bits.
 func (r *renderer) narrow(v *program.Value) bool {
 	b, known := r.bounds[v]
-	return known && v.Type.Elem == ir.I64 && b.fits32()
+	return known && v.Type.Elem == ir.I64 && b.Fits32()
 }
 
 func (r *renderer) set(v *program.Value, lanes []operand) {

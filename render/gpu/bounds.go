@@ -1,4 +1,4 @@
-package ptx
+package gpu
 
 import (
 	"math"
@@ -11,26 +11,28 @@ import (
 // Intervals of integer values, so that 64-bit indices whose values fit are
 // computed in 32 bits and divided without corrections for signs.
 
-// interval is lo..hi, both included, of every lane of a value.
-type interval struct{ lo, hi int64 }
+// Interval is Lo..Hi, both included, of every lane of a value.
+type Interval struct{ Lo, Hi int64 }
 
-var unknown = interval{math.MinInt64, math.MaxInt64}
+var unknown = Interval{math.MinInt64, math.MaxInt64}
 
-func (b interval) fits32() bool { return b.lo >= math.MinInt32 && b.hi <= math.MaxInt32 }
+// Fits32 reports an interval within those of a signed 32-bit integer.
+func (b Interval) Fits32() bool { return b.Lo >= math.MinInt32 && b.Hi <= math.MaxInt32 }
 
-func (b interval) known() bool { return b.lo != math.MinInt64 || b.hi != math.MaxInt64 }
+// Known reports a limit on either side.
+func (b Interval) Known() bool { return b.Lo != math.MinInt64 || b.Hi != math.MaxInt64 }
 
-func (b interval) join(c interval) interval { return interval{min(b.lo, c.lo), max(b.hi, c.hi)} }
+func (b Interval) join(c Interval) Interval { return Interval{min(b.Lo, c.Lo), max(b.Hi, c.Hi)} }
 
-// boundsOf walks a program once. What a loop carries is unknown.
-func boundsOf(p *program.Program) map[*program.Value]interval {
-	a := &boundsAnalysis{program: p, of: make(map[*program.Value]interval)}
+// BoundsOf walks a program once. What a loop carries is unknown.
+func BoundsOf(p *program.Program) map[*program.Value]Interval {
+	a := &boundsAnalysis{program: p, of: make(map[*program.Value]Interval)}
 	for i := range p.Params {
 		q := &p.Params[i]
 		if q.Kind == program.ParamVar {
 			a.of[q.Value] = unknown
 			if q.Lo != 0 || q.Hi != 0 {
-				a.of[q.Value] = interval{q.Lo, q.Hi}
+				a.of[q.Value] = Interval{q.Lo, q.Hi}
 			}
 		}
 	}
@@ -40,19 +42,19 @@ func boundsOf(p *program.Program) map[*program.Value]interval {
 
 type boundsAnalysis struct {
 	program *program.Program
-	of      map[*program.Value]interval
+	of      map[*program.Value]Interval
 }
 
 // rangeOf is all that a dtype can hold.
-func rangeOf(d ir.DType) interval {
+func rangeOf(d ir.DType) Interval {
 	if d == ir.U64 || d.IsFloat() {
 		return unknown
 	}
 	lo, hi := d.IntRange()
-	return interval{lo, hi}
+	return Interval{lo, hi}
 }
 
-func (a *boundsAnalysis) get(v *program.Value) interval {
+func (a *boundsAnalysis) get(v *program.Value) Interval {
 	if b, ok := a.of[v]; ok {
 		return b
 	}
@@ -73,13 +75,13 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 	case program.If:
 		a.block(in.Body)
 		a.block(in.Else)
-		yes, no := yielded(in.Body), yielded(in.Else)
+		yes, no := Yielded(in.Body), Yielded(in.Else)
 		for i, r := range in.Results {
 			a.of[r] = a.get(yes[i]).join(a.get(no[i]))
 		}
 		return
 	case program.GridLoop:
-		a.of[in.Body.Args[0]] = interval{0, max(a.program.Units()-1, 0)}
+		a.of[in.Body.Args[0]] = Interval{0, max(a.program.Units()-1, 0)}
 		a.block(in.Body)
 		return
 	}
@@ -88,44 +90,45 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 	}
 	limit := rangeOf(in.Result.Type.Elem)
 	b := a.result(in)
-	if b.lo < limit.lo || b.hi > limit.hi || b.lo > b.hi {
+	if b.Lo < limit.Lo || b.Hi > limit.Hi || b.Lo > b.Hi {
 		b = limit // it may wrap
 	}
 	a.of[in.Result] = b
 }
 
-func yielded(b *program.Block) []*program.Value { return b.Instrs[len(b.Instrs)-1].Args }
+// Yielded are the values that a block ends with.
+func Yielded(b *program.Block) []*program.Value { return b.Instrs[len(b.Instrs)-1].Args }
 
 func (a *boundsAnalysis) loop(in *program.Instr) {
 	lo, hi, step := a.get(in.Args[0]), a.get(in.Args[1]), a.get(in.Args[2])
 	// The index register holds one step past the last index before it ends.
-	index := interval{lo.lo, max(hi.hi-1, lo.hi)}
-	if past, ok := add(index.hi, step.hi); !ok || past > math.MaxInt32 || !lo.fits32() || !hi.fits32() {
+	index := Interval{lo.Lo, max(hi.Hi-1, lo.Hi)}
+	if past, ok := add(index.Hi, step.Hi); !ok || past > math.MaxInt32 || !lo.Fits32() || !hi.Fits32() {
 		index = unknown
 	}
 	a.of[in.Body.Args[0]] = index
 	a.block(in.Body)
 }
 
-func (a *boundsAnalysis) result(in *program.Instr) interval {
+func (a *boundsAnalysis) result(in *program.Instr) Interval {
 	all := rangeOf(in.Result.Type.Elem)
 	switch in.Op {
 	case program.Const:
 		if in.Result.Type.Elem == ir.U64 {
 			return all
 		}
-		return interval{in.Int, in.Int}
+		return Interval{in.Int, in.Int}
 	case program.ConstLanes:
 		if in.Result.Type.Elem == ir.U64 {
 			return all
 		}
-		b := interval{in.Ints[0], in.Ints[0]}
+		b := Interval{in.Ints[0], in.Ints[0]}
 		for _, n := range in.Ints {
-			b = b.join(interval{n, n})
+			b = b.join(Interval{n, n})
 		}
 		return b
 	case program.Iota:
-		return interval{0, int64(in.Result.Type.Lanes - 1)}
+		return Interval{0, int64(in.Result.Type.Lanes - 1)}
 	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat:
 		b := a.get(in.Args[0])
 		for _, v := range in.Args[1:] {
@@ -134,9 +137,9 @@ func (a *boundsAnalysis) result(in *program.Instr) interval {
 		return b
 	case program.ThreadIndex:
 		if len(a.program.Block) == 0 {
-			return interval{0, 0}
+			return Interval{0, 0}
 		}
-		return interval{0, a.program.Block[in.Lane] - 1}
+		return Interval{0, a.program.Block[in.Lane] - 1}
 	case program.Guarded:
 		return all
 	case program.Alu:
@@ -145,7 +148,7 @@ func (a *boundsAnalysis) result(in *program.Instr) interval {
 	return all
 }
 
-func (a *boundsAnalysis) alu(in *program.Instr, all interval) interval {
+func (a *boundsAnalysis) alu(in *program.Instr, all Interval) Interval {
 	if in.Args[0].Type.Elem.IsFloat() {
 		return all
 	}
@@ -160,8 +163,8 @@ func (a *boundsAnalysis) alu(in *program.Instr, all interval) interval {
 		switch {
 		case in.Ir == ir.OpCast:
 			return x
-		case in.Ir == ir.OpNeg && x.lo > math.MinInt64:
-			return interval{-x.hi, -x.lo}
+		case in.Ir == ir.OpNeg && x.Lo > math.MinInt64:
+			return Interval{-x.Hi, -x.Lo}
 		}
 		return all
 	}
@@ -174,70 +177,70 @@ func (a *boundsAnalysis) alu(in *program.Instr, all interval) interval {
 }
 
 // binaryBounds is the exact range of an op on mathematical integers.
-func binaryBounds(op ir.Op, x, y interval) (interval, bool) {
+func binaryBounds(op ir.Op, x, y Interval) (Interval, bool) {
 	switch op {
 	case ir.OpAdd:
-		lo, ok1 := add(x.lo, y.lo)
-		hi, ok2 := add(x.hi, y.hi)
-		return interval{lo, hi}, ok1 && ok2
+		lo, ok1 := add(x.Lo, y.Lo)
+		hi, ok2 := add(x.Hi, y.Hi)
+		return Interval{lo, hi}, ok1 && ok2
 	case ir.OpSub:
-		if y.lo == math.MinInt64 {
-			return interval{}, false
+		if y.Lo == math.MinInt64 {
+			return Interval{}, false
 		}
-		return binaryBounds(ir.OpAdd, x, interval{-y.hi, -y.lo})
+		return binaryBounds(ir.OpAdd, x, Interval{-y.Hi, -y.Lo})
 	case ir.OpMul:
 		return corners(x, y, mul)
 	case ir.OpMin:
-		return interval{min(x.lo, y.lo), min(x.hi, y.hi)}, true
+		return Interval{min(x.Lo, y.Lo), min(x.Hi, y.Hi)}, true
 	case ir.OpMax:
-		return interval{max(x.lo, y.lo), max(x.hi, y.hi)}, true
+		return Interval{max(x.Lo, y.Lo), max(x.Hi, y.Hi)}, true
 	case ir.OpFloorDiv:
-		if y.lo < 1 || !x.known() {
-			return interval{}, false
+		if y.Lo < 1 || !x.Known() {
+			return Interval{}, false
 		}
 		return corners(x, y, func(p, q int64) (int64, bool) { return ir.FloorDiv(p, q), true })
 	case ir.OpFloorMod:
-		if y.lo < 1 {
-			return interval{}, false
+		if y.Lo < 1 {
+			return Interval{}, false
 		}
-		if x.lo >= 0 {
-			return interval{0, min(x.hi, y.hi-1)}, true
+		if x.Lo >= 0 {
+			return Interval{0, min(x.Hi, y.Hi-1)}, true
 		}
-		return interval{0, y.hi - 1}, true
+		return Interval{0, y.Hi - 1}, true
 	case ir.OpAnd:
 		switch {
-		case x.lo >= 0 && y.lo >= 0:
-			return interval{0, min(x.hi, y.hi)}, true
-		case y.lo >= 0:
-			return interval{0, y.hi}, true
-		case x.lo >= 0:
-			return interval{0, x.hi}, true
+		case x.Lo >= 0 && y.Lo >= 0:
+			return Interval{0, min(x.Hi, y.Hi)}, true
+		case y.Lo >= 0:
+			return Interval{0, y.Hi}, true
+		case x.Lo >= 0:
+			return Interval{0, x.Hi}, true
 		}
 	case ir.OpOr, ir.OpXor:
-		if x.lo >= 0 && y.lo >= 0 {
-			return interval{0, int64(1)<<bits.Len64(uint64(x.hi|y.hi)) - 1}, true
+		if x.Lo >= 0 && y.Lo >= 0 {
+			return Interval{0, int64(1)<<bits.Len64(uint64(x.Hi|y.Hi)) - 1}, true
 		}
 	case ir.OpShr:
-		if y.lo == y.hi && y.lo >= 0 && y.lo < 63 {
-			return interval{x.lo >> y.lo, x.hi >> y.lo}, true
+		if y.Lo == y.Hi && y.Lo >= 0 && y.Lo < 63 {
+			return Interval{x.Lo >> y.Lo, x.Hi >> y.Lo}, true
 		}
 	case ir.OpShl:
-		if y.lo == y.hi && y.lo >= 0 && y.lo < 32 {
-			return binaryBounds(ir.OpMul, x, interval{1 << y.lo, 1 << y.lo})
+		if y.Lo == y.Hi && y.Lo >= 0 && y.Lo < 32 {
+			return binaryBounds(ir.OpMul, x, Interval{1 << y.Lo, 1 << y.Lo})
 		}
 	}
-	return interval{}, false
+	return Interval{}, false
 }
 
-func corners(x, y interval, f func(p, q int64) (int64, bool)) (interval, bool) {
-	b := interval{math.MaxInt64, math.MinInt64}
-	for _, p := range []int64{x.lo, x.hi} {
-		for _, q := range []int64{y.lo, y.hi} {
+func corners(x, y Interval, f func(p, q int64) (int64, bool)) (Interval, bool) {
+	b := Interval{math.MaxInt64, math.MinInt64}
+	for _, p := range []int64{x.Lo, x.Hi} {
+		for _, q := range []int64{y.Lo, y.Hi} {
 			v, ok := f(p, q)
 			if !ok {
-				return interval{}, false
+				return Interval{}, false
 			}
-			b = b.join(interval{v, v})
+			b = b.join(Interval{v, v})
 		}
 	}
 	return b, true

@@ -1,0 +1,71 @@
+package gpu
+
+import (
+	"strings"
+
+	"tgc/ir/program"
+)
+
+// Options are choices that do not change what a program computes.
+type Options struct {
+	// Persistent lets a grid of any size run all work units: each block runs
+	// its own, then every gridDim-th one after it.
+	Persistent bool
+	// MinBlocks asks the assembler for registers so few that this many blocks
+	// fit a multiprocessor; 0 leaves it free.
+	MinBlocks int
+}
+
+// Kernel is a rendered program and how to launch it.
+type Kernel struct {
+	Text  string
+	Entry string // name of the function
+	// Params are indices into the program's Params: one 8-byte parameter each,
+	// in this order (tables are part of the module).
+	Params []int
+	Blocks int64  // grid size in x; y and z are 1
+	Block  [3]int // threads in x, y, z
+	Shared int    // bytes, static or dynamic
+	// Dynamic says that the shared bytes are given at launch (they exceed the
+	// 48 KB that a module may ask for itself).
+	Dynamic bool
+	// WaitsGrid says that the kernel waits for its predecessor itself, so it
+	// may be launched before that has ended.
+	WaitsGrid bool
+}
+
+// StaticShared is what a module may reserve, in bytes; more must be asked for
+// at launch.
+const StaticShared = 48 << 10
+
+// EntryName makes an identifier of a kernel's name.
+func EntryName(name string) string {
+	clean := func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '_':
+			return c
+		}
+		return '_'
+	}
+	return "k_" + strings.Map(clean, name)
+}
+
+// BlockShape turns axes, outermost first, into x, y, z.
+func BlockShape(axes []int64) [3]int {
+	shape := [3]int{1, 1, 1}
+	for i, n := range axes {
+		shape[len(axes)-1-i] = int(n)
+	}
+	return shape
+}
+
+// HasOp reports an op anywhere in a block.
+func HasOp(b *program.Block, op program.Op) bool {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if in.Op == op || in.Body != nil && HasOp(in.Body, op) || in.Else != nil && HasOp(in.Else, op) {
+			return true
+		}
+	}
+	return false
+}
