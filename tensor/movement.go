@@ -101,8 +101,25 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 	return t.Permute(axes...)
 }
 
-// Expand repeats axes of extent 1 (numpy's broadcast_to).
-func (t *Tensor) Expand(shape ...int) *Tensor { return t.ExpandDims(t.graph.Dims(shape...)...) }
+// Expand repeats axes of extent 1 (numpy's broadcast_to); -1 keeps an extent.
+func (t *Tensor) Expand(shape ...int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	dims := make([]*ir.UOp, len(shape))
+	for k, n := range shape {
+		from := k - len(shape) + t.Rank()
+		switch {
+		case n >= 0:
+			dims[k] = t.graph.arena.Index(int64(n))
+		case n == -1 && from >= 0:
+			dims[k] = t.shape()[from]
+		default:
+			return t.graph.fail("expand", "%s to %v", t, shape)
+		}
+	}
+	return t.ExpandDims(dims...)
+}
 
 // ExpandDims is Expand with symbolic extents.
 func (t *Tensor) ExpandDims(shape ...*ir.UOp) *Tensor {
@@ -132,14 +149,31 @@ func (t *Tensor) Unsqueeze(axis int) *Tensor {
 	return t.ReshapeDims(shape...)
 }
 
-// Squeeze drops an axis of extent 1.
-func (t *Tensor) Squeeze(axis int) *Tensor {
-	shape := t.Shape()
-	k, ok := normalAxis(axis, len(shape))
-	if !ok || !shape[k].IsInt(1) {
-		return t.graph.fail("squeeze", "axis %d of %s", axis, t)
+// Squeeze drops axes of extent 1, all when none is named. A named axis of
+// another extent is kept.
+func (t *Tensor) Squeeze(axes ...int) *Tensor {
+	if !t.ok() {
+		return t.bad()
 	}
-	return t.ReshapeDims(append(shape[:k], shape[k+1:]...)...)
+	shape := t.shape()
+	drop := make([]bool, len(shape))
+	for k := range shape {
+		drop[k] = len(axes) == 0
+	}
+	for _, axis := range axes {
+		k, ok := normalAxis(axis, len(shape))
+		if !ok {
+			return t.graph.fail("squeeze", "axis %d of %s", axis, t)
+		}
+		drop[k] = true
+	}
+	var rest []*ir.UOp
+	for k, dim := range shape {
+		if !drop[k] || !dim.IsInt(1) {
+			rest = append(rest, dim)
+		}
+	}
+	return t.ReshapeDims(rest...)
 }
 
 // Slice is the part of an axis that starts at offset and has this extent.

@@ -3,6 +3,7 @@ package tensor_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+var vectorGroup = flag.String("group", "", "run the operator vectors of this group only")
+
 // TestOpVectors runs every case of the operator vectors (the oracle's folder
 // ops, and the folders that TGC_OP_VECTORS lists) on the device TGC_DEVICE (cpu
 // by default), forward and backward, and prints a line for each group. An op,
@@ -29,6 +32,9 @@ func TestOpVectors(t *testing.T) {
 	var cases []*vectorCase
 	for _, dir := range append([]string{oracle.Dir(t, "ops")}, filepath.SplitList(os.Getenv("TGC_OP_VECTORS"))...) {
 		cases = append(cases, readVectors(t, dir)...)
+	}
+	if *vectorGroup != "" {
+		cases = slices.DeleteFunc(cases, func(c *vectorCase) bool { return c.group != *vectorGroup })
 	}
 	runVectors(t, cases)
 	for _, part := range []struct {
