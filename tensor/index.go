@@ -81,6 +81,15 @@ func (t *Tensor) Contiguous() *Tensor {
 	return t.make(ir.OpContiguous, t.DType(), nil)
 }
 
+// Detach is the same value as a constant to derivatives: no gradient flows
+// through it.
+func (t *Tensor) Detach() *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	return t.make(ir.OpDetach, t.DType(), nil)
+}
+
 func equalShapes(a, b []*ir.UOp) bool {
 	if len(a) != len(b) {
 		return false

@@ -25,6 +25,7 @@ var layers = [][]string{
 	{"runtime"},
 	{"engine"},
 	{"tensor"},
+	{"grad"},
 	{"nn"},
 	{"llm", "internal/refmodel", "internal/testkit"},
 	{"cmd", "examples"},

@@ -1,0 +1,158 @@
+package grad
+
+import (
+	"tgc/ir"
+	"tgc/tensor"
+)
+
+// Of returns the vector-Jacobian products: results[j] is the derivative of the
+// sum over i of sum(outputs[i]*cotangents[i]) by inputs[j], with the shape and
+// dtype of inputs[j]. A nil cotangent means ones; others have their output's
+// shape and dtype. results[j] is nil where no output depends on inputs[j]
+// through differentiable ops: comparisons, integers, rounding, Bitcast, packed
+// weights and Detach end a path.
+//
+// An input may be any float tensor of the graph, intermediate results included;
+// paths go through it to others. A graph holds equal expressions once, so the
+// derivative by a tensor is that by every tensor of the same expression.
+//
+// Where a function has no derivative: Abs has 0 at 0; Maximum and Minimum of
+// equal values give half to each; Max and Min share evenly among equal extremes.
+//
+// Errors (different graphs, a cotangent that does not fit) are recorded in the
+// graph of the first output; the results are then bad tensors.
+func Of(outputs, cotangents []*tensor.Tensor, inputs []*tensor.Tensor) []*tensor.Tensor {
+	g, bad := check(outputs, cotangents, inputs)
+	if bad != nil || g == nil {
+		return repeat(bad, len(inputs))
+	}
+	r := newReverse(g, outputs, inputs)
+	for i, out := range outputs {
+		if r.active[out.Node()] {
+			r.add(out.Node(), seed(out, cotangents, i))
+		}
+	}
+	r.run()
+	results := make([]*tensor.Tensor, len(inputs))
+	for j, in := range inputs {
+		results[j] = r.adjoint[in.Node()]
+	}
+	return results
+}
+
+// check validates the arguments of Of. The graph is nil when there is no output.
+func check(outputs, cotangents, inputs []*tensor.Tensor) (g *tensor.Graph, bad *tensor.Tensor) {
+	if len(outputs) == 0 {
+		return nil, nil
+	}
+	g = outputs[0].Graph()
+	if len(cotangents) > len(outputs) {
+		return g, g.Fail("grad", "%d cotangents for %d outputs", len(cotangents), len(outputs))
+	}
+	for _, list := range [][]*tensor.Tensor{outputs, inputs} {
+		for i, t := range list {
+			switch {
+			case t == nil || t.Node() == nil:
+				return g, g.Fail("grad", "tensor %d is bad", i)
+			case t.Graph() != g:
+				return g, g.Fail("grad", "tensor %d (%s) is of another graph", i, t)
+			case !t.DType().IsFloat():
+				return g, g.Fail("grad", "tensor %d is %s; want a float", i, t)
+			}
+		}
+	}
+	for i, c := range cotangents {
+		if c == nil {
+			continue
+		}
+		if c.Node() == nil || c.Graph() != g || c.DType() != outputs[i].DType() || !sameShape(c.Shape(), outputs[i].Shape()) {
+			return g, g.Fail("grad", "cotangent %d is %s; want %s of the same graph", i, c, outputs[i])
+		}
+	}
+	return g, nil
+}
+
+func repeat(t *tensor.Tensor, n int) []*tensor.Tensor {
+	list := make([]*tensor.Tensor, n)
+	for i := range list {
+		list[i] = t
+	}
+	return list
+}
+
+// seed is the adjoint that output i starts with.
+func seed(out *tensor.Tensor, cotangents []*tensor.Tensor, i int) *tensor.Tensor {
+	if i < len(cotangents) && cotangents[i] != nil {
+		return cotangents[i]
+	}
+	return filled(out.Graph(), out.DType(), 1, out.Shape())
+}
+
+// reverse is one walk from outputs to inputs.
+type reverse struct {
+	graph   *tensor.Graph
+	order   []*ir.UOp                  // below the outputs, sources first
+	active  map[*ir.UOp]bool           // an input reaches the node: it is on a path
+	adjoint map[*ir.UOp]*tensor.Tensor // the sum of what has arrived so far
+}
+
+// newReverse finds the nodes on paths from inputs to outputs.
+func newReverse(g *tensor.Graph, outputs, inputs []*tensor.Tensor) *reverse {
+	r := &reverse{graph: g, active: make(map[*ir.UOp]bool), adjoint: make(map[*ir.UOp]*tensor.Tensor)}
+	roots := make([]*ir.UOp, len(outputs))
+	for i, out := range outputs {
+		roots[i] = out.Node()
+	}
+	for _, in := range inputs {
+		r.active[in.Node()] = true
+	}
+	r.order = ir.Toposort(roots...)
+	for _, u := range r.order {
+		for i, s := range u.Src {
+			if r.active[s] && differentiable(u, i) {
+				r.active[u] = true
+			}
+		}
+	}
+	return r
+}
+
+// differentiable reports that gradients flow from u to its source i.
+func differentiable(u *ir.UOp, i int) bool {
+	by := rules[u.Op].by
+	return u.DType.IsFloat() && u.Src[i].DType.IsFloat() && i < len(by) && by[i] != nil
+}
+
+// run visits the nodes on paths, results before sources, so that an adjoint is
+// whole when it is handed on. The order, and with it the order of every sum,
+// follows from the graph alone.
+func (r *reverse) run() {
+	for i := len(r.order) - 1; i >= 0; i-- {
+		u := r.order[i]
+		adjoint := r.adjoint[u]
+		if adjoint == nil {
+			continue
+		}
+		s := &step{graph: r.graph, node: u, g: adjoint}
+		for k, src := range u.Src {
+			if !r.active[src] || !differentiable(u, k) {
+				continue
+			}
+			if part := rules[u.Op].by[k](s); part != nil {
+				r.add(src, part)
+			}
+		}
+	}
+}
+
+// add accumulates what reaches a node. A rank-0 constant that stands beside
+// tensors with axes collects from all their elements.
+func (r *reverse) add(node *ir.UOp, part *tensor.Tensor) {
+	if node.Op == ir.OpConst && part.Rank() > 0 {
+		part = sumTo(part, nil)
+	}
+	if sum := r.adjoint[node]; sum != nil {
+		part = sum.Add(part)
+	}
+	r.adjoint[node] = part
+}

@@ -1,0 +1,131 @@
+package grad_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+	"tgc/ir"
+	"tgc/tensor"
+)
+
+// apart draws numbers of absolute value 0.3 to 2.3: away from 0, where Recip
+// and Abs have no derivative.
+func apart(r *rand.Rand) float64 { return math.Copysign(0.3+2*r.Float64(), r.Float64()-0.5) }
+
+// positive draws numbers of 0.3 to 2.3.
+func positive(r *rand.Rand) float64 { return 0.3 + 2*r.Float64() }
+
+// elementwise ops at a random shape: op -> build and domain. A single argument
+// sees the shape, all others broadcast.
+var elementwise = map[string]struct {
+	arity int
+	build func(x []*tensor.Tensor) *tensor.Tensor
+	draw  func(r *rand.Rand) float64
+}{
+	"add":   {2, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Add(x[1]) }, nil},
+	"sub":   {2, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Sub(x[1]) }, nil},
+	"neg":   {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Neg() }, nil},
+	"mul":   {2, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[1]) }, nil},
+	"fdiv":  {2, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Div(x[1]) }, apart},
+	"recip": {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Recip() }, apart},
+	"sqrt":  {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Sqrt() }, positive},
+	"rsqrt": {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Rsqrt() }, positive},
+	"exp2":  {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Exp2() }, nil},
+	"log2":  {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Log2() }, positive},
+	"sin":   {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Sin() }, nil},
+	"abs":   {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Abs() }, apart},
+	"max":   {2, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Maximum(x[1]) }, nil},
+	"min":   {2, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Minimum(x[1]) }, nil},
+	"where": {3, func(x []*tensor.Tensor) *tensor.Tensor {
+		return x[0].Lt(x[0].Graph().Scalar(ir.F64, 0)).Where(x[1], x[2])
+	}, apart},
+	"fma": {3, func(x []*tensor.Tensor) *tensor.Tensor {
+		g := x[0].Graph()
+		a, b, c := x[0].Add(x[1].MulScalar(0)), x[1].Add(x[0].MulScalar(0)), x[2].Add(x[0].MulScalar(0)).Add(x[1].MulScalar(0))
+		a, b = a.Add(c.MulScalar(0)), b.Add(c.MulScalar(0))
+		return g.Wrap(g.Arena().Make(ir.OpFma, ir.F64, nil, a.Node(), b.Node(), c.Node()))
+	}, nil},
+	"cast": {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cast(ir.F64).Mul(x[0]) }, nil},
+}
+
+func TestElementwiseRules(t *testing.T) {
+	for name, op := range elementwise {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				f := function{build: op.build, draw: op.draw}
+				full := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 2).Draw(t, "shape")
+				for range op.arity {
+					shape := append([]int(nil), full...)
+					for k := range shape {
+						if rapid.IntRange(0, 3).Draw(t, "broadcast") == 0 {
+							shape[k] = 1
+						}
+					}
+					f.shapes = append(f.shapes, shape)
+				}
+				if err := f.check(rapid.Uint64().Draw(t, "contents")); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// second checks a function and its derivatives by every input.
+func second(t *testing.T, f function) {
+	t.Helper()
+	if err := f.check(1); err != nil {
+		t.Fatal(err)
+	}
+	for j := range f.shapes {
+		if err := f.derivative(j).check(2); err != nil {
+			t.Fatalf("second derivative by %d: %v", j, err)
+		}
+	}
+}
+
+// Second derivatives of every elementwise op.
+func TestElementwiseTwice(t *testing.T) {
+	for name, op := range elementwise {
+		t.Run(name, func(t *testing.T) {
+			f := function{build: op.build, draw: op.draw}
+			for range op.arity {
+				f.shapes = append(f.shapes, []int{3})
+			}
+			second(t, f)
+		})
+	}
+}
+
+// structural ops, first and second derivatives.
+func TestStructuralRules(t *testing.T) {
+	for name, f := range map[string]function{
+		"reshape":      {shapes: [][]int{{2, 6}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Reshape(3, 4).Mul(x[1]) }},
+		"permute":      {shapes: [][]int{{2, 3, 4}, {4, 2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Permute(2, 0, 1).Mul(x[1]) }},
+		"expand":       {shapes: [][]int{{2, 1, 3}, {2, 4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Expand(2, 4, 3).Mul(x[1]) }},
+		"pad":          {shapes: [][]int{{2, 3}, {2, 6}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Pad(1, 1, 2).Mul(x[1]) }},
+		"shrink":       {shapes: [][]int{{2, 5}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].SliceInts(1, 1, 3).Mul(x[1]) }},
+		"flip":         {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Flip(0, 1).Mul(x[1]) }},
+		"contiguous":   {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Contiguous().Mul(x[0]) }},
+		"sum":          {shapes: [][]int{{2, 3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Sum(0, 2) }},
+		"amax":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Max(1) }},
+		"amin":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Min(0) }},
+		"prod":         {shapes: [][]int{{3, 2, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(0, 2) }},
+		"prod of many": {shapes: [][]int{{2, 19}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
+		"cumsum":       {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cumsum(1) }},
+		"matmul":       {shapes: [][]int{{2, 3}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].MatMul(x[1]) }},
+		"softmax":      {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(1) }},
+		"gather": {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
+			index := x[0].Graph().Table(ir.I32, []float64{2, 0, 2, 9, -1, 1}, 2, 3)
+			return x[0].Mul(x[0]).Gather(1, index)
+		}},
+		"gather of rows": {shapes: [][]int{{4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
+			return x[0].Mul(x[0]).Gather(0, x[0].Graph().Table(ir.I32, []float64{3, 0, 3}, 3))
+		}},
+		"zeros in a product": {shapes: [][]int{{2, 4}}, draw: func(r *rand.Rand) float64 { return float64(r.IntN(3) - 1) }, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
+	} {
+		t.Run(name, func(t *testing.T) { second(t, f) })
+	}
+}
