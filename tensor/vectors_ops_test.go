@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"tgc/grad"
 	"tgc/tensor"
 )
 
@@ -45,6 +46,6 @@ func attributed(method func(a *attrs, x *tensor.Tensor) *tensor.Tensor) opBuilde
 func one(t *tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{t} }
 
 // gradients are the gradients of results, with cotangents seeds, for inputs.
-func gradients(_, _, _ []*tensor.Tensor) ([]*tensor.Tensor, error) {
-	return nil, fmt.Errorf("%w: gradients", errMissing)
+func gradients(results, seeds, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+	return grad.Of(results, seeds, inputs), nil
 }
