@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"tgc/internal/mapfile"
 )
 
 // File is an open GGUF model: metadata in file order and tensors. A model split
@@ -20,7 +22,7 @@ type File struct {
 	tensorIndex map[string]int // name to place in tensors
 	dataOffset  int64          // of the first shard
 
-	mappings []mapping
+	mappings []mapfile.Mapping
 }
 
 // pair is one metadata entry; offset is where its value type stands.
@@ -43,12 +45,12 @@ func Open(path string) (*File, error) {
 
 // openOne maps and parses one file.
 func openOne(path string) (*File, error) {
-	m, err := mapFile(path)
+	m, err := mapfile.Open(path)
 	if err != nil {
 		return nil, &Error{File: path, Offset: -1, Err: err}
 	}
-	f := &File{name: path, size: int64(len(m.data)), mappings: []mapping{m}}
-	if err := parse(f, m.data); err != nil {
+	f := &File{name: path, size: int64(len(m.Bytes)), mappings: []mapfile.Mapping{m}}
+	if err := parse(f, m.Bytes); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -75,7 +77,7 @@ func OpenBytes(name string, data []byte) (*File, error) {
 func (f *File) Close() error {
 	var errs []error
 	for _, m := range f.mappings {
-		errs = append(errs, m.unmap())
+		errs = append(errs, m.Unmap())
 	}
 	f.mappings = nil
 	if err := errors.Join(errs...); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -158,64 +159,104 @@ func TestPreview(t *testing.T) {
 }
 
 // TestRoundTrip writes random tensors and metadata and reads them back.
-func TestRoundTrip(t *testing.T) {
+func TestRoundTrip(t *testing.T) { rapid.Check(t, roundTrip) }
+
+// FuzzRoundTrip is the same with the fuzzer's choices.
+func FuzzRoundTrip(f *testing.F) { f.Fuzz(rapid.MakeFuzz(roundTrip)) }
+
+// randomValue draws a metadata value of any type.
+func randomValue(t *rapid.T) any {
+	switch rapid.IntRange(0, 7).Draw(t, "value type") {
+	case 0:
+		return rapid.Uint8().Draw(t, "u8")
+	case 1:
+		return rapid.Int64().Draw(t, "i64")
+	case 2:
+		return rapid.Float32().Draw(t, "f32")
+	case 3:
+		return rapid.Float64().Draw(t, "f64")
+	case 4:
+		return rapid.Bool().Draw(t, "bool")
+	case 5:
+		return rapid.SliceOfN(rapid.Int16(), 0, 5).Draw(t, "i16s")
+	case 6:
+		return rapid.SliceOfN(rapid.String(), 0, 5).Draw(t, "strings")
+	}
+	return rapid.String().Draw(t, "string")
+}
+
+func roundTrip(t *rapid.T) {
 	types := Types()
-	rapid.Check(t, func(t *rapid.T) {
-		w := NewWriter()
-		if rapid.Bool().Draw(t, "aligned") {
-			w.Put(alignmentKey, uint32(8)<<rapid.IntRange(0, 6).Draw(t, "alignment"))
-		}
-		putAllTypes(w)
-		contents := map[string][]byte{}
-		for i := range rapid.IntRange(0, 6).Draw(t, "tensors") {
-			typ := rapid.SampledFrom(types).Draw(t, "type")
-			dims := []int{typ.Info().Elements * rapid.IntRange(1, 3).Draw(t, "blocks")}
-			for range rapid.IntRange(0, 3).Draw(t, "rank") {
-				dims = append(dims, rapid.IntRange(1, 4).Draw(t, "dim"))
-			}
-			size, err := tensorBytes(typ, dims)
-			if err != nil {
-				t.Fatal(err)
-			}
-			name := string(rune('a' + i))
-			contents[name] = rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
-			w.Add(name, typ, dims, FromBytes(contents[name]))
-		}
-		data, err := w.Bytes(context.Background())
+	w := NewWriter()
+	if rapid.Bool().Draw(t, "aligned") {
+		w.Put(alignmentKey, uint32(8)<<rapid.IntRange(0, 6).Draw(t, "alignment"))
+	}
+	putAllTypes(w)
+	wrote := map[string]Value{}
+	for i := range rapid.IntRange(0, 4).Draw(t, "values") {
+		key := fmt.Sprintf("random.%d", i)
+		x := randomValue(t)
+		v, err := MakeValue(x)
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := OpenBytes("test.gguf", data)
+		wrote[key] = v
+		w.Put(key, x)
+	}
+	contents := map[string][]byte{}
+	for i := range rapid.IntRange(0, 6).Draw(t, "tensors") {
+		typ := rapid.SampledFrom(types).Draw(t, "type")
+		dims := []int{typ.Info().Elements * rapid.IntRange(1, 3).Draw(t, "blocks")}
+		for range rapid.IntRange(0, 3).Draw(t, "rank") {
+			dims = append(dims, rapid.IntRange(1, 4).Draw(t, "dim"))
+		}
+		size, err := tensorBytes(typ, dims)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(f.Tensors()) != len(contents) {
-			t.Fatalf("%d tensors, want %d", len(f.Tensors()), len(contents))
+		name := string(rune('a' + i))
+		contents[name] = rapid.SliceOfN(rapid.Byte(), size, size).Draw(t, "data")
+		w.Add(name, typ, dims, FromBytes(contents[name]))
+	}
+	data, err := w.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenBytes("test.gguf", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Tensors()) != len(contents) {
+		t.Fatalf("%d tensors, want %d", len(f.Tensors()), len(contents))
+	}
+	for i := range f.Tensors() {
+		x := &f.Tensors()[i]
+		if !bytes.Equal(x.Data(), contents[x.Name]) || x.Offset%int64(f.Alignment()) != 0 {
+			t.Fatalf("%v: data differs", x)
 		}
-		for i := range f.Tensors() {
-			x := &f.Tensors()[i]
-			if !bytes.Equal(x.Data(), contents[x.Name]) || x.Offset%int64(f.Alignment()) != 0 {
-				t.Fatalf("%v: data differs", x)
-			}
+	}
+	for key, want := range wrote {
+		if got, ok := f.Lookup(key); !ok || got.typ != want.typ || got.elem != want.elem || got.n != want.n || !bytes.Equal(got.raw, want.raw) {
+			t.Fatalf("key %s: %s, want %s", key, got.describe(), want.describe())
 		}
-		// Copying everything gives the same bytes.
-		again := NewWriter()
-		for key, v := range f.Metadata() {
-			again.PutValue(key, v)
-		}
-		for i := range f.Tensors() {
-			x := &f.Tensors()[i]
-			again.Add(x.Name, x.Type, x.Dims, FromBytes(x.Data()))
-		}
-		if copied, err := again.Bytes(context.Background()); err != nil || !bytes.Equal(copied, data) {
-			t.Fatalf("the copy differs: %v", err)
-		}
-		// Every shorter file is refused cleanly, but for the final padding.
-		cut := rapid.IntRange(0, len(data)-1).Draw(t, "cut")
-		if _, err := OpenBytes("cut.gguf", data[:cut]); err == nil && cut < len(data)-f.Alignment() {
-			t.Fatalf("a file cut at %d of %d opened", cut, len(data))
-		}
-	})
+	}
+	// Copying everything gives the same bytes.
+	again := NewWriter()
+	for key, v := range f.Metadata() {
+		again.PutValue(key, v)
+	}
+	for i := range f.Tensors() {
+		x := &f.Tensors()[i]
+		again.Add(x.Name, x.Type, x.Dims, FromBytes(x.Data()))
+	}
+	if copied, err := again.Bytes(context.Background()); err != nil || !bytes.Equal(copied, data) {
+		t.Fatalf("the copy differs: %v", err)
+	}
+	// Every shorter file is refused cleanly, but for the final padding.
+	cut := rapid.IntRange(0, len(data)-1).Draw(t, "cut")
+	if _, err := OpenBytes("cut.gguf", data[:cut]); err == nil && cut < len(data)-f.Alignment() {
+		t.Fatalf("a file cut at %d of %d opened", cut, len(data))
+	}
 }
 
 // chunked is a tensor of several chunks whose bytes say where they are.

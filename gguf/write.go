@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
+
+	"tgc/internal/atomicfile"
+	"tgc/internal/mapfile"
 )
 
 // Progress is told how many bytes of how many are done. Calls do not overlap.
@@ -34,18 +34,18 @@ func (w *Writer) Memory(ctx context.Context, name string, progress Progress) (*F
 	if err != nil {
 		return nil, err
 	}
-	m, err := mapMemory(len(head) + int(w.dataBytes()))
+	m, err := mapfile.Memory(len(head) + int(w.dataBytes()))
 	if err != nil {
 		return nil, &Error{File: name, Offset: -1, Err: err}
 	}
-	if err := w.fillMemory(ctx, head, m.data, progress); err != nil {
-		return nil, errors.Join(err, m.unmap())
+	if err := w.fillMemory(ctx, head, m.Bytes, progress); err != nil {
+		return nil, errors.Join(err, m.Unmap())
 	}
-	f, err := OpenBytes(name, m.data)
+	f, err := OpenBytes(name, m.Bytes)
 	if err != nil {
-		return nil, errors.Join(err, m.unmap())
+		return nil, errors.Join(err, m.Unmap())
 	}
-	f.mappings = []mapping{m}
+	f.mappings = []mapfile.Mapping{m}
 	return f, nil
 }
 
@@ -77,46 +77,19 @@ func (w *Writer) WriteFile(ctx context.Context, path string, progress Progress) 
 			err = &Error{File: path, Offset: -1, Err: err}
 		}
 	}()
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return errors.New("cannot write: it exists and is not a regular file")
-	}
-	file, err := createBeside(path)
+	file, err := atomicfile.CreateSized(path, int64(len(head))+w.dataBytes())
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			file.Close() // a second close after a failed one does no harm
-			os.Remove(file.Name())
-		}
-	}()
+	defer file.Abort()
 	if err := w.fillFile(ctx, head, file, progress); err != nil {
 		return err
 	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
-}
-
-// createBeside creates a file of a fresh name next to path. os.CreateTemp would
-// make it private; a model has the permissions the user's umask says.
-func createBeside(path string) (*os.File, error) {
-	dir, base := filepath.Split(path)
-	for try := 0; ; try++ {
-		name := fmt.Sprintf("%s.%s.%08x.part", dir, base, rand.Uint32())
-		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil || !errors.Is(err, os.ErrExist) || try == 100 {
-			return file, err
-		}
-	}
+	return file.Commit()
 }
 
 // fillFile writes the whole file through one buffer per worker.
-func (w *Writer) fillFile(ctx context.Context, head []byte, file *os.File, progress Progress) error {
-	if err := file.Truncate(int64(len(head)) + w.dataBytes()); err != nil {
-		return err
-	}
+func (w *Writer) fillFile(ctx context.Context, head []byte, file *atomicfile.File, progress Progress) error {
 	if _, err := file.WriteAt(head, 0); err != nil {
 		return err
 	}

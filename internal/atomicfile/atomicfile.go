@@ -46,6 +46,33 @@ func Create(path string) (*File, error) {
 	return &File{Writer: bufio.NewWriterSize(file, bufferSize), path: path, file: file}, nil
 }
 
+// CreateSized starts a file of size zero bytes that is filled by WriteAt, in any
+// order and from several goroutines. The target must not be a device or a pipe.
+func CreateSized(path string, size int64) (*File, error) {
+	f, err := Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if f.direct {
+		f.Abort()
+		return nil, &fs.PathError{Op: "create", Path: path, Err: errors.New("is not a regular file")}
+	}
+	if err := f.file.Truncate(size); err != nil {
+		f.Abort()
+		return nil, fmt.Errorf("write %s: %w", path, cause(err))
+	}
+	return f, nil
+}
+
+// WriteAt writes at a place of a file made by CreateSized.
+func (f *File) WriteAt(data []byte, offset int64) (int, error) {
+	n, err := f.file.WriteAt(data, offset)
+	if err != nil {
+		err = fmt.Errorf("write %s: %w", f.path, cause(err))
+	}
+	return n, err
+}
+
 // shortBase is the target's name, cut so that the temporary name is no longer
 // than a file system allows.
 func shortBase(path string) string {
