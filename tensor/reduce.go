@@ -108,25 +108,3 @@ func (t *Tensor) reduce(op ir.Op, keep bool, axes []int) *Tensor {
 	}
 	return out.ReshapeDims(rest...)
 }
-
-// Linear is t [.., K] times the transpose of w [N, K]: [.., N].
-func (t *Tensor) Linear(w *Tensor) *Tensor {
-	if !t.ok() || !w.ok() {
-		return t.bad()
-	}
-	if t.Rank() < 1 || w.Rank() != 2 || t.Dim(-1) != w.Dim(-1) {
-		return t.graph.fail("linear", "input %s, weight %s; want [.. K] and [N K]", t, w)
-	}
-	return t.Unsqueeze(-2).Mul(w).Sum(-1)
-}
-
-// MatMul is the matrix product over the last two axes, the others broadcast.
-func (t *Tensor) MatMul(u *Tensor) *Tensor {
-	if !t.ok() || !u.ok() {
-		return t.bad()
-	}
-	if t.Rank() < 2 || u.Rank() < 2 || t.Dim(-1) != u.Dim(-2) {
-		return t.graph.fail("matmul", "%s times %s; want [.. M K] and [.. K N]", t, u)
-	}
-	return t.Unsqueeze(-2).Mul(u.Transpose(-1, -2).Unsqueeze(-3)).Sum(-1)
-}
