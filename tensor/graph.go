@@ -174,7 +174,7 @@ func callSite() string {
 	for {
 		frame, more := frames.Next()
 		inside := func(pkg string) bool { return strings.HasPrefix(frame.Function, pkg) }
-		if !slices.ContainsFunc(builders, inside) {
+		if !slices.ContainsFunc(builders, inside) || strings.HasSuffix(frame.File, "_test.go") {
 			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 		}
 		if !more {

@@ -1,0 +1,6 @@
+// Package optim holds optimisers, learning-rate schedules and gradient clipping
+// as graph operations: an update assigns weights and its own state in place, so
+// that forward pass, backward pass and update are one captured step. The state
+// (momenta, moments) lives in buffers registered in a tree of parameters, and
+// with the count of steps it is all that a run needs to resume.
+package optim

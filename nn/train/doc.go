@@ -1,0 +1,16 @@
+// Package train runs training: forward pass, backward pass, gradient clipping
+// and optimiser become one graph, compiled and captured once; a step replays it.
+//
+//	t, err := train.New(ctx, dev, train.Options{
+//		Optimizer: optim.NewAdamW(0.01),
+//		Rate:      optim.Cosine(3e-3, 3e-4, 100, 2000),
+//	}, func(p *nn.Parameters) *tensor.Tensor {
+//		g := p.Graph()
+//		x, y := g.Input("x", ir.F32, 64, 784), g.Input("y", ir.I32, 64)
+//		return loss(layer.NewLinear(p.In("out"), 784, 10).Forward(x), y)
+//	})
+//
+// Everything that changes lives in device buffers: parameters, optimiser state,
+// the count of steps, the scale of the loss. A checkpoint is their contents, so
+// a run that resumes from one goes on exactly as it would have.
+package train

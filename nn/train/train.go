@@ -1,0 +1,160 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tgc/engine"
+	"tgc/grad"
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/nn/optim"
+	"tgc/runtime"
+	"tgc/tensor"
+)
+
+// Options says how a model is trained.
+type Options struct {
+	Optimizer optim.Optimizer
+	Rate      optim.Schedule
+	Clip      float64 // largest global norm of the gradients; 0 does not clip
+	Mixed     Mixed
+	Seed      uint32 // of initial values and of random draws
+	Config    engine.Config
+}
+
+// Model registers its parameters in p, declares its inputs on p.Graph(), and
+// returns the loss, a scalar.
+type Model func(p *nn.Parameters) *tensor.Tensor
+
+// Names of buffers beside the model's own. Scopes of the model must not start
+// with "train".
+const (
+	bufferSteps = "train.steps" // u32 [1]: steps made
+	bufferLoss  = "train.loss"  // f32 [1]: of the last step
+	bufferNorm  = "train.norm"  // f32 [1]: global norm of the gradients before clipping
+)
+
+// Trainer is a compiled training step with its state on a device. It is not safe
+// for concurrent use.
+type Trainer struct {
+	parameters *nn.Parameters
+	function   *tensor.Function
+}
+
+// New builds, compiles and captures the step, and draws the initial values.
+func New(ctx context.Context, dev runtime.Device, opt Options, model Model) (*Trainer, error) {
+	if opt.Optimizer == nil || opt.Rate == nil {
+		return nil, errors.New("train: options without an optimiser or a rate")
+	}
+	p, err := build(opt, model)
+	if err != nil {
+		return nil, err
+	}
+	f, err := tensor.Compile(ctx, p.Graph(), dev, opt.Config)
+	if err != nil {
+		return nil, fmt.Errorf("train: %w", err)
+	}
+	t := &Trainer{parameters: p, function: f}
+	if err := t.Restore(ctx, p.Initial(opt.Seed)); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// build makes the graph of a step.
+func build(opt Options, model Model) (*nn.Parameters, error) {
+	g := tensor.NewGraph()
+	p := nn.NewParameters(g)
+	state := p.In("train")
+	steps := state.State("steps", ir.U32, nn.Zeros(), 1)
+	g.Store(steps, steps.Add(g.Scalar(ir.U32, 1)))
+	// A step's draws depend on the seed and on how many steps were made before.
+	p.Train(g.Scalar(ir.U32, float64(opt.Seed)).Reshape(1).Rng(steps))
+	p.Compute(opt.Mixed.Compute)
+
+	loss := model(p)
+	if g.Err() == nil && loss.Rank() > 0 {
+		g.Fail("train", "loss is %s, want a scalar", loss)
+	}
+	if err := g.Err(); err != nil {
+		return nil, err
+	}
+	g.Output(bufferLoss, loss.Reshape(1))
+	update(opt, state, p.Trained(), loss.Reshape(1), steps)
+	return p, g.Err()
+}
+
+// update adds the backward pass and the optimiser.
+func update(opt Options, state *nn.Parameters, parameters []nn.Parameter, loss, steps *tensor.Tensor) {
+	g := state.Graph()
+	inputs := make([]*tensor.Tensor, len(parameters))
+	for i, w := range parameters {
+		inputs[i] = w.Tensor
+	}
+	scaling := newScaling(opt.Mixed, state)
+	gradients := grad.Of([]*tensor.Tensor{loss}, []*tensor.Tensor{scaling.scale}, inputs)
+	gradients = scaling.undo(gradients)
+
+	norm := optim.GlobalNorm(g, gradients).Contiguous()
+	g.Output(bufferNorm, norm)
+	step := steps.Cast(ir.F32)
+	now := optim.Moment{Rate: opt.Rate(step), Count: step.AddScalar(1)}
+	if scaling.scale != nil {
+		now.Count, now.Skip = scaling.follow(norm)
+	}
+	if opt.Clip > 0 {
+		gradients = optim.ClipNorm(gradients, norm, opt.Clip)
+	}
+	optim.Apply(opt.Optimizer, state, parameters, gradients, now)
+}
+
+// Function gives access to the compiled step: inputs are set on it, and an
+// evaluation compiled with it in share works on the same weights.
+func (t *Trainer) Function() *tensor.Function { return t.function }
+
+// Parameters is the tree of everything that training changes.
+func (t *Trainer) Parameters() *nn.Parameters { return t.parameters }
+
+// Step makes one training step on what the inputs hold.
+func (t *Trainer) Step(ctx context.Context) error { return t.function.Run(ctx, nil) }
+
+// Report is what a step leaves to read.
+type Report struct {
+	Steps int     // made so far, over all runs
+	Loss  float64 // of the last one
+	Norm  float64 // global norm of its gradients, before clipping
+}
+
+// Report reads the state of the last step.
+func (t *Trainer) Report(ctx context.Context) (Report, error) {
+	steps, err := tensor.Get[uint32](ctx, t.function, bufferSteps)
+	if err != nil {
+		return Report{}, err
+	}
+	loss, err := tensor.Get[float32](ctx, t.function, bufferLoss)
+	if err != nil {
+		return Report{}, err
+	}
+	norm, err := tensor.Get[float32](ctx, t.function, bufferNorm)
+	if err != nil {
+		return Report{}, err
+	}
+	return Report{Steps: int(steps[0]), Loss: float64(loss[0]), Norm: float64(norm[0])}, nil
+}
+
+// Values reads everything that a run needs to resume: parameters, optimiser
+// state and counters.
+func (t *Trainer) Values(ctx context.Context) (nn.Values, error) {
+	return t.parameters.Save(ctx, t.function)
+}
+
+// Restore puts values that Values gave back.
+func (t *Trainer) Restore(ctx context.Context, values nn.Values) error {
+	return t.parameters.Load(ctx, t.function, values)
+}
+
+// Close frees the step and its memory.
+func (t *Trainer) Close() { t.function.Close() }
