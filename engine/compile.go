@@ -35,6 +35,7 @@ type Kernel struct {
 	Why     string // of the heuristic that was applied
 	Records []heuristic.Record
 	Program *program.Program
+	Parts   []*Kernel // of a merged launch (rule R7), each with its own plan; else none
 }
 
 // Call is a kernel with its buffers: slot -> index into Schedule.Buffers.
@@ -68,8 +69,9 @@ type Pass struct {
 // Passes is the pipeline in order. Why in this order: the verifier must see the
 // graph before schedule trusts it; canonical names must precede planning, so
 // that equal kernels of different layers are planned once; plans precede
-// lowering, which substitutes every range once; math is expanded last, because
-// heuristics price EXP2 as one operation.
+// lowering, which substitutes every range once; math is expanded after it, because
+// heuristics price EXP2 as one operation; launches are merged last, so that
+// every part has a plan of its own.
 var Passes = []Pass{
 	{"verify", "tensor", "tensor", "check the tensor graph", verifyGraph},
 	{"schedule", "tensor", "kernel", "rangeify, fuse, place, order, plan memory", runSchedule},
@@ -77,6 +79,7 @@ var Passes = []Pass{
 	{"plan", "kernel", "planned", "choose a plan for every kernel", planKernels},
 	{"lower", "planned", "program", "turn planned kernels into programs", lowerKernels},
 	{"math", "program", "program", "expand exp2, log2, sin and rsqrt into arithmetic", expandMath},
+	{"par", "program", "program", "merge the kernels of a launch into one grid", mergeLaunches},
 }
 
 // Compile runs the pipeline on the results of a tensor graph.

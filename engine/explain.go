@@ -17,12 +17,23 @@ func (c *Compiled) Explain(w io.Writer) error {
 		out.printf("  %s\n", r)
 	}
 	for _, k := range c.Kernels {
-		out.printf("\nkernel %s\n  why   %s\n  plan  %s\n", k.Name, k.Why, k.Plan)
-		for _, r := range k.Records {
-			out.printf("  %s\n", r)
+		for _, part := range k.Parts {
+			out.kernel(part)
 		}
+		if len(k.Parts) > 0 {
+			out.printf("\nkernel %s: the %d kernels above in one grid\n", k.Name, len(k.Parts))
+			continue
+		}
+		out.kernel(k)
 	}
 	return out.err
+}
+
+func (e *errorWriter) kernel(k *Kernel) {
+	e.printf("\nkernel %s\n  why   %s\n  plan  %s\n", k.Name, k.Why, k.Plan)
+	for _, r := range k.Records {
+		e.printf("  %s\n", r)
+	}
 }
 
 // errorWriter keeps the first error of several writes.

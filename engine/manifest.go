@@ -142,12 +142,10 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 	t := traffic.Of(c.arena, k.AST, b.Vars)
 	m := ManifestKernel{
 		Name: k.Name, Grid: threeAxes(k.Program.Grid), Block: threeAxes(k.Program.Block),
-		SharedBytes: sharedBytes(k.Program.Body), Flops: t.Flops, Plan: []string{}, Why: k.Why, kernel: k,
+		SharedBytes: program.SharedBytes(k.Program), Flops: t.Flops, Plan: []string{}, Why: k.Why, kernel: k,
 	}
 	m.BytesRead, m.BytesWritten = t.Bytes()
-	for _, opt := range k.Plan.Opts {
-		m.Plan = append(m.Plan, opt.String())
-	}
+	m.Plan = planText(k)
 	for slot, buffer := range call.Args {
 		arg := describeArg(c, b, buffer, t.Args[slot])
 		m.Args = append(m.Args, arg)
@@ -164,6 +162,21 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 		}
 	}
 	return m
+}
+
+// planText lists the Opts of a plan; those of the parts of a merged launch say
+// whose they are.
+func planText(k *Kernel) []string {
+	list := []string{}
+	for _, opt := range k.Plan.Opts {
+		list = append(list, opt.String())
+	}
+	for i, part := range k.Parts {
+		for _, opt := range part.Plan.Opts {
+			list = append(list, fmt.Sprintf("K%d: %s", i+1, opt))
+		}
+	}
+	return list
 }
 
 func describeArg(c *Compiled, b Binding, buffer int, t traffic.Arg) ManifestArg {
@@ -192,22 +205,6 @@ func threeAxes(grid []int64) []int64 {
 		out = append(out, 1)
 	}
 	return out
-}
-
-// sharedBytes is the shared memory that a program allocates.
-func sharedBytes(b *program.Block) int64 {
-	if b == nil {
-		return 0
-	}
-	n := int64(0)
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		if in.Op == program.Alloca && in.Result.Type.Space == program.SharedSpace {
-			n += in.Count * int64(in.Result.Type.Elem.Size())
-		}
-		n += sharedBytes(in.Body) + sharedBytes(in.Else)
-	}
-	return n
 }
 
 // Bind describes the buffers of a graph that is known only by itself, as a .uop

@@ -8,13 +8,18 @@ import (
 )
 
 // isKernel reports a graph that is in kernel form already: a dumped or
-// hand-written kernel, which the pipeline then only plans and lowers.
+// hand-written kernel, which the pipeline then only plans and lowers, or a PAR
+// of such kernels.
 func isKernel(root *ir.UOp) bool {
+	if root.Op == ir.OpPar {
+		return len(root.Src) > 0 && isKernel(root.Src[0])
+	}
 	return root.Op == ir.OpSink && len(root.Src) > 0 && root.Src[0].Op == ir.OpStore
 }
 
-// scheduleOfKernel is the schedule of one kernel by itself: its parameters are
-// the user's buffers, numbered by slot.
+// scheduleOfKernel is the schedule of one kernel by itself, or of the kernels of
+// one PAR as one launch: its parameters are the user's buffers, numbered by
+// slot.
 func scheduleOfKernel(sink *ir.UOp) *schedule.Schedule {
 	var params []*ir.UOp
 	for _, u := range ir.Toposort(sink) {
@@ -26,7 +31,7 @@ func scheduleOfKernel(sink *ir.UOp) *schedule.Schedule {
 	slices.SortFunc(params, func(x, y *ir.UOp) int { return slot(x) - slot(y) })
 	bounds := ir.NewBounds()
 	s := &schedule.Schedule{}
-	k := &schedule.Kernel{AST: sink, Name: "kernel", Args: make([]int, slot(params[len(params)-1])+1)}
+	args := make([]int, slot(params[len(params)-1])+1)
 	for i, u := range params {
 		bytes := int64(u.DType.Size())
 		for _, extent := range u.Src {
@@ -39,8 +44,16 @@ func scheduleOfKernel(sink *ir.UOp) *schedule.Schedule {
 		s.Buffers = append(s.Buffers, schedule.Buffer{
 			UserID: int64(arg.Slot), DType: u.DType, Shape: u.Src, Format: arg.Format, Bytes: bytes,
 		})
-		k.Args[arg.Slot] = i
+		args[arg.Slot] = i
 	}
-	s.Launches = []schedule.Launch{{Kernels: []*schedule.Kernel{k}}}
+	sinks := []*ir.UOp{sink}
+	if sink.Op == ir.OpPar {
+		sinks = sink.Src
+	}
+	var launch schedule.Launch
+	for _, one := range sinks {
+		launch.Kernels = append(launch.Kernels, &schedule.Kernel{AST: one, Name: "kernel", Args: args})
+	}
+	s.Launches = []schedule.Launch{launch}
 	return s
 }

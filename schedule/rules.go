@@ -66,7 +66,7 @@ var ruleTable = [numRules]RuleInfo{
 	StagePrologue: {"R6p", Exact, "a light value is staged in front of its readers"},
 	Unify:         {"R4", Exact, "independent reduces of equal extent share one loop"},
 	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
-	Par:           {"R7", Exact, "kernels of one dependence level start together"},
+	Par:           {"R7", Exact, "kernels of one dependence level start together; on a GPU they are one grid"},
 	GridSplit:     {"R8", Reassociate, "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
 }
 

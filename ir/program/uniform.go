@@ -45,8 +45,67 @@ func VerifyGPU(p *Program) error {
 	return nil
 }
 
+// UniformBranches lists the conditions of Ifs that are equal in all threads of a
+// block: a block runs one of the two arms, never both, so that what the arms
+// keep in shared memory may lie in one place.
+func UniformBranches(p *Program) map[*Value]bool {
+	u := &uniformity{program: p, of: make(map[*Value]variance), consts: make(map[*Value]int64), lenient: true}
+	out := make(map[*Value]bool)
+	if u.shape() != nil || u.block(p.Body, perBlock) != nil {
+		return out
+	}
+	eachInstr(p.Body, func(in *Instr) {
+		if in.Op == If && u.of[in.Args[0]] == perBlock {
+			out[in.Args[0]] = true
+		}
+	})
+	return out
+}
+
+func eachInstr(b *Block, do func(*Instr)) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		do(in)
+		if in.Body != nil {
+			eachInstr(in.Body, do)
+		}
+		if in.Else != nil {
+			eachInstr(in.Else, do)
+		}
+	}
+}
+
+// SharedBytes is the shared memory of a block: what its arrays take one after
+// the other, where arms of a branch that the whole block takes share a place.
+func SharedBytes(p *Program) int64 {
+	return sharedEnd(p.Body, UniformBranches(p), 0)
+}
+
+// sharedEnd lays out the arrays of b from an offset on.
+func sharedEnd(b *Block, uniform map[*Value]bool, at int64) int64 {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		switch {
+		case in.Op == Alloca && in.Result.Type.Space == SharedSpace:
+			align := int64(max(in.Align, 1))
+			at = (at+align-1)/align*align + in.Count*int64(in.Result.Type.Elem.Size())
+		case in.Op == If && uniform[in.Args[0]]:
+			at = max(sharedEnd(in.Body, uniform, at), sharedEnd(in.Else, uniform, at))
+		default:
+			if in.Body != nil {
+				at = sharedEnd(in.Body, uniform, at)
+			}
+			if in.Else != nil {
+				at = sharedEnd(in.Else, uniform, at)
+			}
+		}
+	}
+	return at
+}
+
 type uniformity struct {
 	program *Program
+	lenient bool // only find out: what must not be is not an error
 	of      map[*Value]variance
 	consts  map[*Value]int64 // scalar integers
 	threads int64
@@ -92,7 +151,7 @@ func (u *uniformity) instr(in *Instr, flow variance) error {
 		if err := u.together(in, flow, perWarp); err != nil {
 			return err
 		}
-		if u.threads%warpSize != 0 {
+		if u.threads%warpSize != 0 && !u.lenient {
 			return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, warpSize)
 		}
 	case For:
@@ -110,7 +169,7 @@ func (u *uniformity) instr(in *Instr, flow variance) error {
 }
 
 func (u *uniformity) together(in *Instr, flow, need variance) error {
-	if flow > need {
+	if flow > need && !u.lenient {
 		return fmt.Errorf("`%s` stands where control flow is that of %s, want %s", PrintInstr(in), varianceNames[flow], varianceNames[need])
 	}
 	return nil

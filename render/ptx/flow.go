@@ -131,9 +131,15 @@ func (r *renderer) branch(in *program.Instr) error {
 		otherwise = join
 	}
 	r.ins("@!%s bra %s", cond.reg, otherwise)
+	waited, shared := r.waited, r.shared
 	if err := r.arm(in, in.Body, registers); err != nil {
 		return err
 	}
+	if r.uniform[in.Args[0]] {
+		shared, r.shared = r.shared, shared // the arms use one place
+	}
+	bodyWaited := r.waited
+	r.waited = waited
 	if !empty {
 		r.ins("bra %s", join)
 		r.place(otherwise)
@@ -141,6 +147,8 @@ func (r *renderer) branch(in *program.Instr) error {
 			return err
 		}
 	}
+	r.waited = r.waited && bodyWaited
+	r.shared = max(r.shared, shared)
 	r.place(join)
 	return nil
 }

@@ -94,19 +94,20 @@ type renderer struct {
 	counts [numClasses]int // registers used
 	labels int
 
-	values []*held
-	bounds map[*program.Value]gpu.Interval
-	locals map[*program.Value]*registerArray // of Allocas that need no memory
-	sums   map[*program.Value]sum            // values that are another one plus a constant
-	origin map[*program.Value]*program.Value // of casts from u8
-	scopes []map[string]operand              // what was computed on demand, by open block
-	tables map[*program.Value]*program.Param // by pointer
-	access map[*program.Value]*program.Param // buffers by pointer
-	shared int64                             // bytes laid out
-	local  int64
-	waited bool // a WaitGrid was printed
-	waits  bool // the program has one
-	consts map[*program.Value]*program.Instr
+	values  []*held
+	bounds  map[*program.Value]gpu.Interval
+	locals  map[*program.Value]*registerArray // of Allocas that need no memory
+	sums    map[*program.Value]sum            // values that are another one plus a constant
+	origin  map[*program.Value]*program.Value // of casts from u8
+	scopes  []map[string]operand              // what was computed on demand, by open block
+	tables  map[*program.Value]*program.Param // by pointer
+	access  map[*program.Value]*program.Param // buffers by pointer
+	shared  int64                             // bytes laid out
+	local   int64
+	waited  bool                    // a WaitGrid was printed on every way to here
+	uniform map[*program.Value]bool // conditions that are equal in a block
+	waits   bool                    // the program has one
+	consts  map[*program.Value]*program.Instr
 }
 
 const sharedSymbol, localSymbol = "shared_memory", "local_memory"
@@ -120,6 +121,7 @@ func (r *renderer) kernel() (*Kernel, error) {
 		return nil, fmt.Errorf("%d blocks, want at most %d", p.Units(), math.MaxInt32)
 	}
 	r.waits = gpu.HasOp(p.Body, program.WaitGrid)
+	r.uniform = program.UniformBranches(p)
 	k := &Kernel{Entry: gpu.EntryName(p.Name), Blocks: p.Units(), Block: gpu.BlockShape(p.Block), WaitsGrid: r.waits && r.desc.SM >= 90}
 	r.open()
 	for i := range p.Params {

@@ -1,0 +1,208 @@
+package program
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+)
+
+// Par is the grid concatenation of independent programs (rule R7): one program
+// whose first blocks run the first part, the next ones the second, and so on.
+// Which part a block runs depends on the block alone, so barriers inside a part
+// stay legal. Buffer slots of part i follow those of the parts before it: it
+// has slots[i] of them. VARs of one name and equal tables are shared.
+//
+// A part with fewer threads a block than the widest leaves the rest idle, which
+// VerifyGPU refuses where they would miss a barrier: the caller verifies.
+func Par(name string, parts []*Program, slots []int) *Program {
+	p := &parBuilder{out: &Program{Name: name}}
+	total := int64(0)
+	for _, part := range parts {
+		total += part.Units()
+		if threads(part.Block) > threads(p.out.Block) || p.out.Block == nil {
+			p.out.Block = slices.Clone(part.Block)
+		}
+	}
+	p.out.Grid = []int64{total}
+	unit := p.value(Scalar(ir.I64))
+	body := &Block{Args: []*Value{unit}}
+	p.chain(body, unit, parts, slots, 0)
+	body.Instrs = body.Instrs[:len(body.Instrs)-1] // a grid loop ends without a yield
+	p.out.Body = &Block{Instrs: append(p.consts, Instr{Op: GridLoop, Body: body})}
+	return p.out
+}
+
+func threads(block []int64) int64 {
+	n := int64(1)
+	for _, axis := range block {
+		n *= axis
+	}
+	return n
+}
+
+type parBuilder struct {
+	out    *Program
+	consts []Instr
+	copied map[*Value]*Value // of the part at hand
+}
+
+func (p *parBuilder) value(t Type) *Value {
+	v := &Value{ID: p.out.Values, Type: t}
+	p.out.Values++
+	return v
+}
+
+func (p *parBuilder) int(v int64) *Value {
+	out := p.value(Scalar(ir.I64))
+	p.consts = append(p.consts, Instr{Op: Const, Result: out, Int: v})
+	return out
+}
+
+func (p *parBuilder) alu(to *Block, op ir.Op, t Type, args ...*Value) *Value {
+	out := p.value(t)
+	to.Instrs = append(to.Instrs, Instr{Op: Alu, Ir: op, Result: out, Args: args})
+	return out
+}
+
+// chain writes "if unit < n: the first part, else: the others with unit-n",
+// and a yield. The parts' own units are clamped to their grids, which says to
+// the analysis of indices what the branches say to people.
+func (p *parBuilder) chain(to *Block, unit *Value, parts []*Program, slots []int, firstSlot int) {
+	part := parts[0]
+	n := part.Units()
+	own := p.alu(to, ir.OpMin, unit.Type, unit, p.int(max(n-1, 0)))
+	if len(parts) == 1 {
+		p.part(to, part, own, firstSlot)
+		to.Instrs = append(to.Instrs, Instr{Op: Yield})
+		return
+	}
+	first, rest := &Block{}, &Block{}
+	cond := p.alu(to, ir.OpCmpLt, Scalar(ir.Bool), unit, p.int(n))
+	p.part(first, part, own, firstSlot)
+	first.Instrs = append(first.Instrs, Instr{Op: Yield})
+	left := p.alu(rest, ir.OpSub, unit.Type, unit, p.int(n))
+	left = p.alu(rest, ir.OpMax, unit.Type, left, p.int(0))
+	p.chain(rest, left, parts[1:], slots[1:], firstSlot+slots[0])
+	to.Instrs = append(to.Instrs, Instr{Op: If, Args: []*Value{cond}, Body: first, Else: rest}, Instr{Op: Yield})
+}
+
+// part writes the body of a part's grid loop for one of its units. Its
+// constants go to the head of the program.
+func (p *parBuilder) part(to *Block, part *Program, unit *Value, firstSlot int) {
+	p.copied = make(map[*Value]*Value)
+	for i := range part.Params {
+		p.param(part.Params[i], firstSlot)
+	}
+	if n := threads(part.Block); n < threads(p.out.Block) {
+		inner := &Block{}
+		thread := p.value(Scalar(ir.I32))
+		limit := p.value(Scalar(ir.I32))
+		p.consts = append(p.consts, Instr{Op: Const, Result: limit, Int: n})
+		to.Instrs = append(to.Instrs, Instr{Op: ThreadIndex, Result: thread})
+		cond := p.alu(to, ir.OpCmpLt, Scalar(ir.Bool), thread, limit)
+		p.body(inner, part, unit)
+		inner.Instrs = append(inner.Instrs, Instr{Op: Yield})
+		to.Instrs = append(to.Instrs, Instr{Op: If, Args: []*Value{cond}, Body: inner, Else: &Block{Instrs: []Instr{{Op: Yield}}}})
+		return
+	}
+	p.body(to, part, unit)
+}
+
+func (p *parBuilder) body(to *Block, part *Program, unit *Value) {
+	last := len(part.Body.Instrs) - 1
+	for i := range part.Body.Instrs[:last] {
+		in := p.instr(&part.Body.Instrs[i])
+		switch in.Op {
+		case Const, ConstLanes, Iota:
+			p.consts = append(p.consts, in)
+		default:
+			to.Instrs = append(to.Instrs, in)
+		}
+	}
+	loop := part.Body.Instrs[last].Body
+	p.copied[loop.Args[0]] = unit
+	for i := range loop.Instrs {
+		to.Instrs = append(to.Instrs, p.instr(&loop.Instrs[i]))
+	}
+}
+
+// param adds a part's parameter or finds the one it shares.
+func (p *parBuilder) param(from Param, firstSlot int) {
+	old := from.Value
+	for i := range p.out.Params {
+		known := &p.out.Params[i]
+		if known.Kind != from.Kind || known.Value.Type != old.Type {
+			continue
+		}
+		switch {
+		case from.Kind == ParamVar && known.Name == from.Name:
+			known.Lo, known.Hi = widest(known, &from)
+		case from.Kind == ParamTable && known.Table == from.Table:
+		default:
+			continue
+		}
+		p.copied[old] = known.Value
+		return
+	}
+	from.Value = p.value(old.Type)
+	if from.Kind == ParamBuffer {
+		from.Slot += firstSlot
+		from.Name = fmt.Sprintf("p%d", from.Slot)
+	}
+	p.copied[old] = from.Value
+	p.out.Params = append(p.out.Params, from)
+}
+
+// widest joins the bounds of a VAR; 0 and 0 when one of them is not known.
+func widest(x, y *Param) (lo, hi int64) {
+	if x.Lo == 0 && x.Hi == 0 || y.Lo == 0 && y.Hi == 0 {
+		return 0, 0
+	}
+	return min(x.Lo, y.Lo), max(x.Hi, y.Hi)
+}
+
+func (p *parBuilder) instr(in *Instr) Instr {
+	out := *in
+	out.Args = p.uses(in.Args)
+	if in.Body != nil {
+		out.Body = p.block(in.Body)
+	}
+	if in.Else != nil {
+		out.Else = p.block(in.Else)
+	}
+	if in.Result != nil {
+		out.Result = p.define(in.Result)
+	}
+	out.Results = p.defines(in.Results)
+	return out
+}
+
+func (p *parBuilder) block(b *Block) *Block {
+	out := &Block{Args: p.defines(b.Args), Instrs: make([]Instr, 0, len(b.Instrs))}
+	for i := range b.Instrs {
+		out.Instrs = append(out.Instrs, p.instr(&b.Instrs[i]))
+	}
+	return out
+}
+
+func (p *parBuilder) define(v *Value) *Value {
+	p.copied[v] = p.value(v.Type)
+	return p.copied[v]
+}
+
+func (p *parBuilder) defines(list []*Value) []*Value {
+	var out []*Value
+	for _, v := range list {
+		out = append(out, p.define(v))
+	}
+	return out
+}
+
+func (p *parBuilder) uses(list []*Value) []*Value {
+	var out []*Value
+	for _, v := range list {
+		out = append(out, p.copied[v])
+	}
+	return out
+}
