@@ -39,7 +39,11 @@ func Capture(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[i
 		return nil, err
 	}
 	s := &Step{Compiled: c}
-	if s.arena, err = dev.Alloc(ctx, max(c.Schedule.ArenaBytes, 64)); err != nil {
+	alloc := dev.Alloc
+	if d, ok := dev.(runtime.Scratcher); ok {
+		alloc = d.AllocScratch
+	}
+	if s.arena, err = alloc(ctx, max(c.Schedule.ArenaBytes, 64)); err != nil {
 		return nil, fmt.Errorf("temporaries of %d bytes: %w", c.Schedule.ArenaBytes, err)
 	}
 	launches := make([]runtime.Launch, len(c.Launches))

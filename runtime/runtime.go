@@ -63,6 +63,13 @@ type Queue interface {
 	Wait() error
 }
 
+// Scratcher is a Device with memory for what lives within a step: a step that
+// reads such memory before it has written it makes a mistake, which a device may
+// report.
+type Scratcher interface {
+	AllocScratch(ctx context.Context, bytes int64) (Memory, error)
+}
+
 // Device runs programs.
 type Device interface {
 	Name() string

@@ -117,7 +117,7 @@ func globalSpan(w *warp, cache **allocation, address uint64, n int) (*allocation
 
 func checkAligned(address uint64, n int) error {
 	if address&uint64(n-1) != 0 {
-		return fmt.Errorf("address %#x is not aligned to %d", address, n)
+		return &AddressError{address, true, fmt.Sprintf("address %#x is not aligned to %d", address, n)}
 	}
 	return nil
 }
@@ -150,6 +150,11 @@ func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int
 	if !a.isDefined(offset, uint64(n)) {
 		return nil, fmt.Errorf("%d bytes at %#x (byte %d of an allocation of %d) are not defined", n, at, offset, len(a.data))
 	}
+	if w.ahead(lane) {
+		if err := a.stampEarly(offset, uint64(n), w.grid.number, w.grid.floor); err != nil {
+			return nil, err
+		}
+	}
 	return a.data[offset : offset+uint64(n)], nil
 }
 
@@ -173,12 +178,23 @@ func (w *warp) write(cache **allocation, lane int, space string, at uint64, from
 	if err != nil {
 		return err
 	}
-	if a.readOnly {
-		return fmt.Errorf("%d bytes at %#x: a store to read-only memory", n, at)
+	if err := w.mayWrite(a, lane, offset, n); err != nil {
+		return err
 	}
 	copy(a.data[offset:], from)
 	a.mark(offset, uint64(n), true)
 	return nil
+}
+
+// mayWrite reports a store to global memory that is not allowed.
+func (w *warp) mayWrite(a *allocation, lane int, offset uint64, n int) error {
+	switch {
+	case a.readOnly:
+		return fmt.Errorf("%d bytes at %#x: a store to read-only memory", n, a.address+offset)
+	case w.ahead(lane):
+		return fmt.Errorf("%d bytes at %#x: a store ahead of griddepcontrol.wait", n, a.address+offset)
+	}
+	return a.stampWrite(offset, uint64(n), w.grid.number)
 }
 
 func word(b []byte) uint64 {
@@ -435,8 +451,8 @@ func (w *warp) atomicAt(cache **allocation, p *place, lane, size int) ([]byte, e
 		return nil, fmt.Errorf("an atomic access of local memory")
 	}
 	b, err := w.read(cache, lane, space, at, size)
-	if err == nil && (*cache).readOnly {
-		err = fmt.Errorf("%d bytes at %#x: a store to read-only memory", size, at)
+	if err == nil {
+		err = w.mayWrite(*cache, lane, at-(*cache).address, size)
 	}
 	return b, err
 }
@@ -616,6 +632,12 @@ func (c *compiler) copyAsync(s *statement) error {
 			}
 			if err := w.block.shared.check(a.to, n); err != nil {
 				return err
+			}
+			if w.ahead(lane) && a.valid > 0 { // it may happen at once
+				var cache *allocation
+				if _, err := w.read(&cache, lane, "global", a.from, a.valid); err != nil {
+					return err
+				}
 			}
 			for i := range n {
 				w.block.shared.cells[a.to+uint64(i)].pending++

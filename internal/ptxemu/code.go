@@ -18,6 +18,7 @@ type code struct {
 	// literals and special registers are slots that a warp fills once.
 	literals []literal
 	specials []special
+	widths   map[int]int // bits of the data slots that are registers
 }
 
 type literal struct {
@@ -72,7 +73,7 @@ func (k *Kernel) compile() error {
 	if err := k.layout(); err != nil {
 		return err
 	}
-	c := &compiler{kernel: k, code: &code{}, consts: make(map[uint64]int), named: make(map[string]int)}
+	c := &compiler{kernel: k, code: &code{widths: make(map[int]int)}, consts: make(map[uint64]int), named: make(map[string]int)}
 	c.code.data = 1 // slot 0 is the sink `_`
 	for i := range k.source {
 		s := &k.source[i]
@@ -83,7 +84,8 @@ func (k *Kernel) compile() error {
 			return fmt.Errorf("line %d: `%s`: %w", s.line, s, err)
 		}
 	}
-	findMeetings(c.code.steps)
+	g := findMeetings(c.code.steps)
+	k.Registers = g.registers(c.code.widths)
 	k.program = c.code
 	k.source, k.regs = nil, nil
 	return nil
@@ -198,6 +200,7 @@ func (c *compiler) slot(r *register) int {
 		} else {
 			r.slot = c.code.data
 			c.code.data++
+			c.code.widths[r.slot] = r.bits
 		}
 	}
 	return r.slot

@@ -72,8 +72,7 @@ func compileGridDependency(c *compiler, s *statement) error {
 		c.now.kind = gridWait
 	case "launch_dependents":
 		c.now.run = func(w *warp, _ uint32) error {
-			w.grid.triggered(w.block)
-			return nil
+			return w.grid.trigger(w.block)
 		}
 	default:
 		return fmt.Errorf("want wait or launch_dependents")

@@ -16,8 +16,13 @@ type Launch struct {
 	Seed   uint64 // of the random order
 	// Dependents, where not nil, is called once when every block has executed
 	// griddepcontrol.launch_dependents or has ended: from then on the next
-	// grid may run ahead of its wait.
-	Dependents func()
+	// grid may run ahead of its wait. Its error ends the grid.
+	Dependents func() error
+	// After, where not nil, is the first of the grids that may not have ended
+	// when this one starts. Until a thread of this one has executed
+	// griddepcontrol.wait, it may not read what that or a later grid writes and
+	// may write nothing, and it must wait before it ends.
+	After *Grid
 }
 
 // Launch runs a kernel to its end.
@@ -40,8 +45,9 @@ type Grid struct {
 	early   bool // griddepcontrol.wait holds
 	globals map[*variable]uint64
 	pool    []*block
-	trigger map[*block]bool
-	ready   int // blocks that triggered or ended
+	ready   int    // blocks that triggered or ended
+	number  uint32 // of the grid in its memory, from 1
+	floor   uint32 // number of Launch.After; 0 without
 }
 
 // block is the state of a block that has started.
@@ -49,6 +55,8 @@ type block struct {
 	index  [3]int
 	warps  []*warp
 	shared *sharedMemory
+	// triggered: it lets the next grid start.
+	triggered bool
 }
 
 // Limits of a launch.
@@ -58,10 +66,10 @@ const (
 	maxShared  = 1 << 20
 )
 
-// Start checks a launch and prepares it; nothing runs yet.
-func (k *Kernel) Start(l Launch) (*Grid, error) {
-	fail := func(format string, args ...any) (*Grid, error) {
-		return nil, fmt.Errorf("ptx: kernel %s: %s", k.Name, fmt.Sprintf(format, args...))
+// Check reports a launch that the kernel cannot be started with.
+func (k *Kernel) Check(l Launch) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("ptx: kernel %s: %s", k.Name, fmt.Sprintf(format, args...))
 	}
 	if len(l.Params) != len(k.params) {
 		return fail("%d parameters, want %d", len(l.Params), len(k.params))
@@ -87,8 +95,22 @@ func (k *Kernel) Start(l Launch) (*Grid, error) {
 	case l.Shared < 0 || l.Shared+k.Shared > maxShared:
 		return fail("%d bytes of dynamic shared memory", l.Shared)
 	}
-	g := &Grid{kernel: k, launch: l, threads: threads, random: rand.New(rand.NewPCG(l.Seed, 1)), trigger: make(map[*block]bool)}
-	g.order = g.random.Perm(blocks)
+	return nil
+}
+
+// Start checks a launch and prepares it; nothing runs yet.
+func (k *Kernel) Start(l Launch) (*Grid, error) {
+	if err := k.Check(l); err != nil {
+		return nil, err
+	}
+	threads := l.Block[0] * l.Block[1] * l.Block[2]
+	g := &Grid{kernel: k, launch: l, threads: threads, random: rand.New(rand.NewPCG(l.Seed, 1))}
+	g.order = g.random.Perm(l.Grid[0] * l.Grid[1] * l.Grid[2])
+	l.Memory.grids++
+	g.number = l.Memory.grids
+	if l.After != nil {
+		g.floor = l.After.number
+	}
 	var err error
 	g.globals, err = k.module.place(l.Memory)
 	return g, err
@@ -204,22 +226,24 @@ func (g *Grid) begin() *block {
 	shape := g.launch.Grid
 	b.index = [3]int{flat % shape[0], flat / shape[0] % shape[1], flat / shape[0] / shape[1]}
 	b.shared.begin()
+	b.triggered = false
 	for i, w := range b.warps {
 		w.start(b, i)
 	}
 	return b
 }
 
-// triggered notes that a block lets the next grid start.
-func (g *Grid) triggered(b *block) {
-	if g.trigger[b] {
-		return
+// trigger notes that a block lets the next grid start.
+func (g *Grid) trigger(b *block) error {
+	if b.triggered {
+		return nil
 	}
-	g.trigger[b] = true
+	b.triggered = true
 	g.ready++
 	if shape := g.launch.Grid; g.ready == shape[0]*shape[1]*shape[2] && g.launch.Dependents != nil {
-		g.launch.Dependents()
+		return g.launch.Dependents()
 	}
+	return nil
 }
 
 // quantum bounds how many steps a warp runs before another may.
@@ -260,14 +284,8 @@ func (g *Grid) advance(ctx context.Context, b *block) (ended bool, err error) {
 				w.waiting = false
 			}
 		default:
-			g.finish(b)
-			return true, nil
+			g.pool = append(g.pool, b)
+			return true, g.trigger(b)
 		}
 	}
-}
-
-func (g *Grid) finish(b *block) {
-	g.triggered(b)
-	delete(g.trigger, b)
-	g.pool = append(g.pool, b)
 }

@@ -14,7 +14,7 @@ type flowGraph struct {
 
 // findMeetings sets step.meet of every branch; len(steps) where the sides only
 // meet at the end.
-func findMeetings(steps []step) {
+func findMeetings(steps []step) *flowGraph {
 	g := newFlowGraph(steps)
 	immediate := g.postDominators()
 	for i := range steps {
@@ -26,6 +26,7 @@ func findMeetings(steps []step) {
 			steps[i].meet = g.starts[d]
 		}
 	}
+	return g
 }
 
 func newFlowGraph(steps []step) *flowGraph {

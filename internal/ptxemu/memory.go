@@ -12,6 +12,8 @@ type Memory struct {
 	list []*allocation // by address
 	next uint64
 	used int64
+	// grids counts the grids that were started, which stamp what they touch.
+	grids uint32
 }
 
 // allocation is bytes at an address. Its shadow has a bit per byte, counted
@@ -21,10 +23,19 @@ type allocation struct {
 	address  uint64
 	data     []byte
 	shadow   []uint64
-	skew     uint64 // address % 64
+	skew     uint64  // address % 64
+	stamps   []stamp // by granule
 	readOnly bool
 	owner    *Module // of the variables of a module
 }
+
+// granule is the unit in which grids are told apart, in bytes: buffers of
+// different kernels are aligned to it.
+const granule = 64
+
+// stamp says which grids touched a granule last: one that wrote, and one that
+// read ahead of its wait.
+type stamp struct{ wrote, early uint32 }
 
 // firstAddress and the gap between allocations, in bytes: no offset that a
 // kernel gets wrong by less ends in another allocation.
@@ -55,6 +66,7 @@ func (m *Memory) Alloc(size int64, align int) (uint64, error) {
 	address := (m.next+unit-1)/unit*unit + uint64(align)
 	a := &allocation{address: address, data: make([]byte, size), skew: address % 64}
 	a.shadow = make([]uint64, (uint64(size)+a.skew+63)/64)
+	a.stamps = make([]stamp, (uint64(size)+a.skew+granule-1)/granule)
 	for i := range a.data {
 		a.data[i] = garbage
 	}
@@ -110,6 +122,19 @@ func (m *Memory) Bytes(address uint64, n int) ([]byte, error) {
 	return a.data[at : at+uint64(n) : at+uint64(n)], nil
 }
 
+// Fill sets bytes to a value; they are defined from then on.
+func (m *Memory) Fill(address uint64, value byte, n int) error {
+	a, at, err := m.span(address, n)
+	if err != nil {
+		return fmt.Errorf("ptx: fill: %w", err)
+	}
+	for i := range n {
+		a.data[at+uint64(i)] = value
+	}
+	a.mark(at, uint64(n), true)
+	return nil
+}
+
 // Poison makes bytes undefined again, as memory is whose old contents nobody
 // may rely on.
 func (m *Memory) Poison(address uint64, n int) error {
@@ -161,7 +186,7 @@ func outside(m *Memory, address uint64, n int) error {
 		a := m.list[i-1]
 		where = fmt.Sprintf("%d bytes past the start of an allocation of %d", address-a.address, len(a.data))
 	}
-	return fmt.Errorf("%d bytes at %#x: %s", n, address, where)
+	return &AddressError{address, false, fmt.Sprintf("%d bytes at %#x: %s", n, address, where)}
 }
 
 // mark sets or clears the shadow of n bytes.
@@ -192,4 +217,30 @@ func (a *allocation) isDefined(at, n uint64) bool {
 		first += count
 	}
 	return true
+}
+
+// stampWrite notes a write of n bytes by a grid, which no later grid may have
+// read ahead of its wait.
+func (a *allocation) stampWrite(at, n uint64, grid uint32) error {
+	for i := (at + a.skew) / granule; i <= (at+a.skew+n-1)/granule; i++ {
+		s := &a.stamps[i]
+		if s.early > grid {
+			return fmt.Errorf("writes %d bytes at %#x, which a grid after it has read ahead of griddepcontrol.wait", n, a.address+at)
+		}
+		s.wrote = grid
+	}
+	return nil
+}
+
+// stampEarly notes a read of n bytes by a grid ahead of its wait; those from
+// floor on may not have ended.
+func (a *allocation) stampEarly(at, n uint64, grid, floor uint32) error {
+	for i := (at + a.skew) / granule; i <= (at+a.skew+n-1)/granule; i++ {
+		s := &a.stamps[i]
+		if s.wrote >= floor {
+			return fmt.Errorf("reads %d bytes at %#x ahead of griddepcontrol.wait, which a grid before it writes", n, a.address+at)
+		}
+		s.early = grid
+	}
+	return nil
 }

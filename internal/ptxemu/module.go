@@ -34,6 +34,7 @@ type Kernel struct {
 	ParamSizes []int // bytes
 	MaxThreads int   // of a block, from .maxntid or .reqntid; 0 is not stated
 	Shared     int   // bytes, static
+	Registers  int   // words of 32 bits live at once in a thread, at most; an assembler needs about as many
 
 	module  *Module
 	params  []*variable
@@ -46,6 +47,9 @@ type Kernel struct {
 	source  []statement
 	program *code
 }
+
+// Local is the local memory of a thread in bytes.
+func (k *Kernel) Local() int { return k.local }
 
 // variable is named memory.
 type variable struct {

@@ -22,6 +22,7 @@ type warp struct {
 	epoch   uint32 // counts bar.warp.sync
 	waiting bool   // at the block's barrier
 	held    bool   // at griddepcontrol.wait
+	waited  uint32 // lanes that are past griddepcontrol.wait
 	local   []localMemory
 	async   []asyncQueue
 }
@@ -75,7 +76,7 @@ func (w *warp) start(b *block, index int) {
 		w.defined[s.slot] = ^uint32(0)
 	}
 	w.stack = append(w.stack[:0], path{0, len(c.steps), w.exists})
-	w.epoch, w.waiting, w.held = 0, false, false
+	w.epoch, w.waiting, w.held, w.waited = 0, false, false, 0
 	w.local = nil
 	w.async = nil
 }
@@ -124,13 +125,16 @@ func (w *warp) done() bool { return w.live == 0 }
 
 // fault is an error at a step.
 func (w *warp) fault(s *step, lanes uint32, err error) error {
+	var known *Fault
+	if errors.As(err, &known) { // of a grid that this one let start
+		return err
+	}
 	lane := min(bits.TrailingZeros32(lanes), 31)
 	var of laneError
 	if errors.As(err, &of) {
 		lane, err = of.lane, of.error
 	}
-	return fmt.Errorf("ptx: kernel %s: block %v, thread %d: line %d: `%s`: %w",
-		w.grid.kernel.Name, w.block.index, w.thread(lane), s.line, s.text, err)
+	return &Fault{Kernel: w.grid.kernel.Name, Block: w.block.index, Thread: w.thread(lane), Line: s.line, Text: s.text, Err: err}
 }
 
 // run executes up to budget steps; it stops before at a barrier, at the wait
@@ -148,7 +152,9 @@ func (w *warp) run(budget int) error {
 			continue
 		}
 		if top.pc >= len(steps) { // the end of the text is an exit
-			w.live &^= active
+			if err := w.leave(&step{text: "}"}, active); err != nil {
+				return err
+			}
 			continue
 		}
 		s := &steps[top.pc]
@@ -174,7 +180,9 @@ func (w *warp) run(budget int) error {
 		case branch:
 			w.part(s, top, active, taken)
 		case exit:
-			w.live &^= taken
+			if err := w.leave(s, taken); err != nil {
+				return err
+			}
 			top.pc++
 		case barrier:
 			if taken == 0 {
@@ -194,10 +202,23 @@ func (w *warp) run(budget int) error {
 				top.pc-- // it stands here until the grid goes on
 				return nil
 			}
+			w.waited |= taken
 		}
 	}
 	return nil
 }
+
+// leave ends lanes.
+func (w *warp) leave(s *step, lanes uint32) error {
+	if missing := lanes &^ w.waited; w.grid.floor != 0 && missing != 0 {
+		return w.fault(s, missing, fmt.Errorf("ends without griddepcontrol.wait: that the grid has ended would say nothing of those before it"))
+	}
+	w.live &^= lanes
+	return nil
+}
+
+// ahead reports that a lane may run while earlier grids do.
+func (w *warp) ahead(lane int) bool { return w.grid.floor != 0 && w.waited>>lane&1 == 0 }
 
 // execute runs a closure between the checks of its registers.
 func (w *warp) execute(s *step, active uint32) error {

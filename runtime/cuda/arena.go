@@ -40,19 +40,27 @@ type arena struct {
 	blocks []*block
 	live   map[driver.Ptr]int64 // size by address
 	bytes  int64                // sum over live
+	// apart makes every allocation the driver's own, to the byte: an emulator then
+	// sees accesses outside of it.
+	apart bool
 }
 
-func newArena(take func(int64) (driver.Ptr, error), give func(driver.Ptr) error) *arena {
-	return &arena{take: take, give: give, live: make(map[driver.Ptr]int64)}
+func newArena(take func(int64) (driver.Ptr, error), give func(driver.Ptr) error, apart bool) *arena {
+	return &arena{take: take, give: give, live: make(map[driver.Ptr]int64), apart: apart}
 }
 
 // footprint is what an allocation of n bytes occupies.
-func footprint(n int64) int64 { return (n + padding + alignment - 1) / alignment * alignment }
+func (a *arena) footprint(n int64) int64 {
+	if a.apart {
+		return n + padding
+	}
+	return (n + padding + alignment - 1) / alignment * alignment
+}
 
 // alloc returns the address of n bytes.
 func (a *arena) alloc(n int64) (driver.Ptr, error) {
-	size := footprint(n)
-	if size < largeBytes {
+	size := a.footprint(n)
+	if size < largeBytes && !a.apart {
 		for _, b := range a.blocks {
 			if p, ok := b.cut(size); ok {
 				return a.keep(p, size), nil

@@ -45,7 +45,7 @@ func (m *fakeMemory) give(p driver.Ptr) error {
 func TestArena(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := &fakeMemory{limit: 4 * blockBytes, sizes: make(map[driver.Ptr]int64)}
-		a := newArena(source.take, source.give)
+		a := newArena(source.take, source.give, false)
 		size := rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, blockBytes*3/2))
 		live := make(map[driver.Ptr]int64)
 		var order []driver.Ptr
@@ -63,23 +63,23 @@ func TestArena(t *testing.T) {
 			n := size.Draw(t, "size")
 			p, err := a.alloc(n)
 			if errors.Is(err, errFull) {
-				if source.used+footprint(n) <= source.limit {
+				if source.used+a.footprint(n) <= source.limit {
 					t.Fatalf("%d bytes refused with %d of %d in use", n, source.used, source.limit)
 				}
 				continue
 			}
-			if err != nil || p%alignment != 0 || footprint(n) < n+padding {
+			if err != nil || p%alignment != 0 || a.footprint(n) < n+padding {
 				t.Fatalf("%d bytes at %#x: %v", n, p, err)
 			}
 			within := false
 			for base, length := range source.sizes {
-				within = within || p >= base && p+driver.Ptr(footprint(n)) <= base+driver.Ptr(length)
+				within = within || p >= base && p+driver.Ptr(a.footprint(n)) <= base+driver.Ptr(length)
 			}
 			if !within {
 				t.Fatalf("%d bytes at %#x lie outside the driver's memory", n, p)
 			}
 			for q, m := range live {
-				if p < q+driver.Ptr(footprint(m)) && q < p+driver.Ptr(footprint(n)) {
+				if p < q+driver.Ptr(a.footprint(m)) && q < p+driver.Ptr(a.footprint(n)) {
 					t.Fatalf("%#x+%d overlaps %#x+%d", p, n, q, m)
 				}
 			}
@@ -88,7 +88,7 @@ func TestArena(t *testing.T) {
 		}
 		var sum int64
 		for _, n := range live {
-			sum += footprint(n)
+			sum += a.footprint(n)
 		}
 		if a.bytes != sum || len(a.live) != len(live) {
 			t.Fatalf("%d bytes in %d counted, want %d in %d", a.bytes, len(a.live), sum, len(live))

@@ -183,7 +183,8 @@ func (d *Device) open(id driver.Device) error {
 	if d.stream, err = d.drv.StreamCreate(); err != nil {
 		return err
 	}
-	d.arena = newArena(d.take, d.drv.MemFree)
+	_, checks := d.checker()
+	d.arena = newArena(d.take, d.drv.MemFree, checks)
 	d.staging = newStaging(d)
 	if d.asm, err = newAssembler(d); err != nil {
 		return err
@@ -202,6 +203,12 @@ func (d *Device) Target() *target.Desc { return d.desc }
 
 // Info is what the driver says of the GPU.
 func (d *Device) Info() Info { return d.info }
+
+// checker is the driver where it finds mistakes that a GPU does not see.
+func (d *Device) checker() (driver.Checker, bool) {
+	c, ok := d.drv.(driver.Checker)
+	return c, ok && c.Checks()
+}
 
 // with runs f on a thread where the device's context is current. It does not
 // nest. An error that ends the context marks the device.

@@ -37,6 +37,14 @@ func (r *Recording) blame(err error) *FaultError {
 	if len(r.calls) == 1 {
 		return r.calls[0].fault(err)
 	}
+	var known *driver.Error
+	if errors.As(err, &known) && known.Kernel != "" { // an emulator knows
+		for i := range r.calls {
+			if r.calls[i].exec.rendered.Entry == known.Kernel {
+				return r.calls[i].fault(err)
+			}
+		}
+	}
 	f := &FaultError{Err: err}
 	for i := range r.calls {
 		if name := r.calls[i].name(); !slices.Contains(f.Suspects, name) {

@@ -16,6 +16,7 @@ type memory struct {
 	base     driver.Ptr
 	size     int64
 	readOnly bool
+	scratch  bool // poisoned ahead of every step
 	freed    atomic.Bool
 }
 
@@ -44,7 +45,7 @@ func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.zero(m, 0, footprint(size)); err != nil {
+	if err := d.zero(m, 0, d.arena.footprint(size)); err != nil {
 		m.Free()
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
@@ -59,7 +60,7 @@ func (d *Device) Import(ctx context.Context, b []byte) (runtime.Memory, error) {
 	}
 	m.readOnly = true
 	whole := int64(len(b)) / alignment * alignment
-	err = d.zero(m, whole, footprint(m.size)-whole) // the padding; the bytes land on top
+	err = d.zero(m, whole, d.arena.footprint(m.size)-whole) // the padding; the bytes land on top
 	if err == nil {
 		err = d.staging.upload(ctx, m.base, b)
 	}
@@ -67,6 +68,18 @@ func (d *Device) Import(ctx context.Context, b []byte) (runtime.Memory, error) {
 		m.Free()
 		return nil, fmt.Errorf("cuda: import of %d bytes: %w", len(b), err)
 	}
+	return m, nil
+}
+
+// AllocScratch returns memory for values that live within a step. Contents of an
+// earlier step mean nothing; under an emulator reading them is an error.
+func (d *Device) AllocScratch(ctx context.Context, size int64) (runtime.Memory, error) {
+	m, err := d.Alloc(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	_, checks := d.checker()
+	m.(*memory).scratch = checks
 	return m, nil
 }
 

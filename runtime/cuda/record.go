@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"tgc/ir/program"
@@ -32,9 +33,10 @@ type Recording struct {
 	mu       sync.Mutex
 	calls    []call
 	memory   []*memory
-	graph    graph    // zero for no calls at all, and in serial mode
-	profile  *profile // made when first asked for
-	launched bool     // between Start and Wait
+	scratch  []*memory // of memory: what to poison ahead of a run
+	graph    graph     // zero for no calls at all, and in serial mode
+	profile  *profile  // made when first asked for
+	launched bool      // between Start and Wait
 	freed    bool
 }
 
@@ -109,6 +111,9 @@ func (r *Recording) bindBuffer(c runtime.Call, p *program.Param) (driver.Ptr, er
 		return 0, fmt.Errorf("address %#x is not aligned to %d", uint64(address), p.Align)
 	}
 	r.memory = append(r.memory, m)
+	if m.scratch && !slices.Contains(r.scratch, m) {
+		r.scratch = append(r.scratch, m)
+	}
 	return address, nil
 }
 
@@ -119,7 +124,7 @@ func (r *Recording) Run(ctx context.Context, vars map[string]int64) error {
 	defer r.mu.Unlock()
 	err := r.start(ctx, vars)
 	if err == nil {
-		err = r.wait()
+		err = r.wait(ctx)
 	}
 	return r.explain(err)
 }
@@ -136,7 +141,7 @@ func (r *Recording) Start(ctx context.Context, vars map[string]int64) error {
 func (r *Recording) Wait() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.explain(r.wait())
+	return r.explain(r.wait(context.Background()))
 }
 
 func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
@@ -155,6 +160,9 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 	}
 	r.launched = true
 	return r.device.with(func() error {
+		if err := r.poison(); err != nil {
+			return err
+		}
 		for _, i := range changed {
 			if err := r.device.drv.GraphSetKernel(r.graph.exec, r.calls[i].node, &r.calls[i].kernel); err != nil {
 				return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
@@ -164,12 +172,35 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 	})
 }
 
-func (r *Recording) wait() error {
+func (r *Recording) wait(ctx context.Context) error {
 	if !r.launched {
 		return nil
 	}
 	r.launched = false
-	return r.device.with(func() error { return r.device.drv.StreamSynchronize(r.device.stream) })
+	return r.device.with(func() error { return r.device.synchronize(ctx) })
+}
+
+// synchronize waits for what was queued. A GPU is waited for also when ctx is
+// cancelled: a step takes less than a moment.
+func (d *Device) synchronize(ctx context.Context) error {
+	if c, checks := d.checker(); checks {
+		return c.StreamSynchronizeContext(ctx, d.stream)
+	}
+	return d.drv.StreamSynchronize(d.stream)
+}
+
+// poison makes the temporaries of the last run undefined, where the driver can.
+func (r *Recording) poison() error {
+	c, checks := r.device.checker()
+	if !checks {
+		return nil
+	}
+	for _, m := range r.scratch {
+		if err := c.Poison(m.base, uint64(m.size), r.device.stream); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // usable reports use after free, which on a GPU would be silent.
@@ -209,6 +240,9 @@ func (r *Recording) setVars(vars map[string]int64) (changed []int, err error) {
 
 // serial runs the calls one by one, so that a fault is the last one's.
 func (r *Recording) serial(ctx context.Context) error {
+	if err := r.device.with(r.poison); err != nil {
+		return err
+	}
 	for i := range r.calls {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -218,7 +252,7 @@ func (r *Recording) serial(ctx context.Context) error {
 			if err := r.device.drv.Launch(&c.kernel, r.device.stream); err != nil {
 				return err
 			}
-			return r.device.drv.StreamSynchronize(r.device.stream)
+			return r.device.synchronize(ctx)
 		})
 		switch {
 		case driver.Sticky(err) && !errors.Is(err, ErrBroken):

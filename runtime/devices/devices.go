@@ -13,6 +13,7 @@ import (
 	"tgc/runtime"
 	"tgc/runtime/cpu"
 	"tgc/runtime/cuda"
+	"tgc/runtime/cuda/emulator"
 	"tgc/runtime/interp"
 )
 
@@ -39,6 +40,7 @@ type kind struct {
 	numbered bool // takes :N
 	byName   bool // never the best one: not all models run on it yet
 	variant  string
+	emulated bool                                                                       // takes :sm_NN, which is then the number; has no speed worth a figure
 	open     func(ctx context.Context, number int, opt Options) (runtime.Device, error) // nil: not in this version
 }
 
@@ -49,6 +51,7 @@ var kinds = []kind{
 	{name: "nv", doc: "NVIDIA GPU through its hardware queue", numbered: true},
 	{name: "cpu", doc: "this machine's CPU through libLLVM", open: openCPU},
 	{name: "interp", doc: "interpreter, always present", open: openInterp},
+	{name: "cuda:emu", doc: "NVIDIA GPU emulated from PTX, with checks; slow", emulated: true, byName: true, open: openEmulated},
 }
 
 func openCUDA(_ context.Context, number int, opt Options) (runtime.Device, error) {
@@ -57,6 +60,20 @@ func openCUDA(_ context.Context, number int, opt Options) (runtime.Device, error
 	case errors.Is(err, cuda.ErrAbsent):
 		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
 	case err != nil:
+		return nil, err
+	}
+	return dev, nil
+}
+
+// openEmulated makes the GPU of an architecture; 0 is the default one. Reading PTX
+// costs less than a cache.
+func openEmulated(_ context.Context, sm int, _ Options) (runtime.Device, error) {
+	drv, err := emulator.New(emulator.Options{SM: sm})
+	if err != nil {
+		return nil, err
+	}
+	dev, err := cuda.New(cuda.Options{Driver: drv, NoCache: true})
+	if err != nil {
 		return nil, err
 	}
 	return dev, nil
@@ -90,6 +107,8 @@ func (k *kind) spelling() string {
 		return k.name + "[:N]"
 	case k.variant != "":
 		return k.name + "[:" + k.variant + "]"
+	case k.emulated:
+		return k.name + "[:sm_NN]"
 	}
 	return k.name
 }
@@ -104,10 +123,21 @@ type Device struct {
 // Name is "cpu", "cuda:1" and so on; Target().Name says more.
 func (d *Device) Name() string { return d.kind.numberedName(d.number) }
 
+// AllocScratch is that of the device, where it has one: see runtime.Scratcher.
+func (d *Device) AllocScratch(ctx context.Context, bytes int64) (runtime.Memory, error) {
+	if s, ok := d.Device.(runtime.Scratcher); ok {
+		return s.AllocScratch(ctx, bytes)
+	}
+	return d.Alloc(ctx, bytes)
+}
+
 // numberedName names a device of a family; number 0 needs no number.
 func (k *kind) numberedName(number int) string {
-	if number == 0 {
+	switch {
+	case number == 0:
 		return k.name
+	case k.emulated:
+		return fmt.Sprintf("%s:sm_%d", k.name, number)
 	}
 	return fmt.Sprintf("%s:%d", k.name, number)
 }
@@ -119,18 +149,33 @@ func Check(name string) error {
 }
 
 func find(name string) (k *kind, number int, err error) {
-	base, suffix, has := strings.Cut(name, ":")
 	for i := range kinds {
 		k := &kinds[i]
-		if k.name != base {
+		rest, ours := strings.CutPrefix(name, k.name)
+		switch {
+		case !ours:
 			continue
+		case rest == "":
+			return k, 0, nil
 		}
-		number, err := strconv.ParseUint(suffix, 10, 16)
-		if !has || k.numbered && err == nil || k.variant != "" && suffix == k.variant {
-			return k, int(number), nil
+		if number, ok := k.suffix(rest); ok {
+			return k, number, nil
 		}
 	}
 	return nil, 0, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, Names())
+}
+
+// suffix reads what stands behind the name of a family.
+func (k *kind) suffix(text string) (number int, ok bool) {
+	text, ok = strings.CutPrefix(text, ":")
+	if ok && k.variant != "" {
+		return 0, text == k.variant
+	}
+	if k.emulated {
+		text, ok = strings.CutPrefix(text, "sm_")
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	return int(n), ok && err == nil && (k.numbered || k.emulated && n > 0)
 }
 
 // Open opens a device; the empty name means the best one present, which remark

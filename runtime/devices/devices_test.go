@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 func TestNames(t *testing.T) {
 	for name, known := range map[string]bool{
 		"cpu": true, "interp": true, "cuda": true, "cuda:0": true, "cuda:3": true, "nv:1": true, "tegra": true, "tegra:emu": true,
+		"cuda:emu": true, "cuda:emu:sm_87": true, "cuda:emu:": false, "cuda:emu:0": false, "cuda:emu:sm_": false, "cuda:emu:sm_0": false, "cuda:emu2": false,
 		"cpu:0": false, "cuda:": false, "cuda:x": false, "cuda:-1": false, "cuda:99999": false, "tegra:0": false, "": false, "gpu": false,
 	} {
 		if err := devices.Check(name); (err == nil) != known || err != nil && !errors.Is(err, devices.ErrUnknown) {
@@ -55,7 +56,7 @@ func TestWithoutGPU(t *testing.T) {
 		}
 	}
 	list, err := devices.List(t.Context(), devices.Options{})
-	if err != nil || len(list) != 2 || list[0].Device != "cpu" {
+	if err != nil || len(list) != 3 || list[0].Device != "cpu" || list[2].Device != "cuda:emu" {
 		t.Errorf("list %+v, %v", list, err)
 	}
 }
@@ -87,7 +88,7 @@ func TestWithoutLLVM(t *testing.T) {
 		t.Errorf("cpu: %v, want ErrNoLLVM", err)
 	}
 	list, err := devices.List(t.Context(), devices.Options{})
-	if err != nil || len(list) != 2 || list[0].Absent == "" || list[1].Absent != "" {
+	if err != nil || len(list) != 3 || list[0].Absent == "" || list[1].Absent != "" {
 		t.Errorf("list %+v, %v; want the reason why cpu is absent", list, err)
 	}
 }

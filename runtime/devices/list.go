@@ -139,7 +139,7 @@ func Measure(ctx context.Context, info *Info) error {
 	switch {
 	case err != nil:
 		return err
-	case info.Absent != "" || k.name == "interp":
+	case info.Absent != "" || k.name == "interp" || k.emulated:
 		return nil
 	}
 	info.ReadRate, info.Arithmetic = make(map[string]float64), make(map[string]float64)
@@ -181,7 +181,7 @@ func measureCUDA(ctx context.Context, info *Info, number int) (err error) {
 // ReadRate returns a function that measures the bandwidth of reads from memory
 // in GB/s, or nil for a device that has no such figure.
 func (d *Device) ReadRate(opt Options) func(context.Context) (float64, error) {
-	if gpu, ok := d.Device.(*cuda.Device); ok {
+	if gpu, ok := d.Device.(*cuda.Device); ok && !d.kind.emulated {
 		return gpu.MeasureRead
 	}
 	if d.kind.name != "cpu" {

@@ -1,6 +1,9 @@
 package driver
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Handles of the driver. They are opaque; zero is none.
 type (
@@ -102,6 +105,20 @@ type Driver interface {
 	// GraphSetKernel changes the parameters of a kernel node of an instance.
 	GraphSetKernel(e GraphExec, n Node, k *Kernel) error
 	GraphExecDestroy(GraphExec) error
+}
+
+// Checker is a Driver that finds mistakes which a GPU does not see: an emulator.
+// Package cuda then lays memory out so that they show.
+type Checker interface {
+	Driver
+	// Checks reports whether it does.
+	Checks() bool
+	// Poison queues making device memory undefined: reading it before something
+	// writes it is an error from then on.
+	Poison(p Ptr, bytes uint64, s Stream) error
+	// StreamSynchronizeContext is StreamSynchronize that gives up when ctx is
+	// cancelled: a step takes long.
+	StreamSynchronizeContext(ctx context.Context, s Stream) error
 }
 
 // Attribute is a property of a device: CUdevice_attribute.

@@ -10,6 +10,7 @@ type Code int32
 
 // The codes that somebody asks for.
 const (
+	InvalidValue      Code = 1
 	OutOfMemory       Code = 2
 	NoDevice          Code = 100
 	InvalidDevice     Code = 101
@@ -18,6 +19,7 @@ const (
 	Uncorrectable     Code = 214 // ECC
 	InvalidPTX        Code = 218
 	UnsupportedPTX    Code = 222
+	InvalidHandle     Code = 400
 	NotFound          Code = 500
 	IllegalAddress    Code = 700
 	LaunchTimeout     Code = 702
@@ -42,6 +44,8 @@ type Error struct {
 	Code Code
 	Name string // of the code, CUDA_ERROR_OUT_OF_MEMORY say
 	Text string // the driver's own words
+	// Kernel is the entry at fault, where the driver knows it: an emulator does.
+	Kernel string
 }
 
 func (e *Error) Error() string {

@@ -1,0 +1,28 @@
+package ptxemu
+
+import "fmt"
+
+// Fault is a mistake of a kernel: where it happened, and Err says what.
+type Fault struct {
+	Kernel string
+	Block  [3]int
+	Thread int // flat index in the block
+	Line   int // of the PTX
+	Text   string
+	Err    error
+}
+
+func (f *Fault) Error() string {
+	return fmt.Sprintf("ptx: kernel %s: block %v, thread %d: line %d: `%s`: %v", f.Kernel, f.Block, f.Thread, f.Line, f.Text, f.Err)
+}
+
+func (f *Fault) Unwrap() error { return f.Err }
+
+// AddressError is an access that a GPU's memory unit refuses too.
+type AddressError struct {
+	Address    uint64
+	Misaligned bool // else the address is outside
+	text       string
+}
+
+func (e *AddressError) Error() string { return e.text }
