@@ -198,7 +198,7 @@ func (f function) check(seed uint64) error {
 			return fmt.Errorf("gradient %d has %d elements, want %d", i, len(got[i]), len(want[i]))
 		}
 		for k := range want[i] {
-			if d := math.Abs(got[i][k] - want[i][k]); !(d <= 1e-6*(1+math.Abs(want[i][k]))) {
+			if !near(got[i][k], want[i][k]) {
 				return fmt.Errorf("shapes %v, inputs %v: gradient %d element %d: got %v, finite differences %v", p.shapes, p.inputs, i, k, got[i][k], want[i][k])
 			}
 		}
@@ -222,3 +222,7 @@ func (f function) derivative(j int) function {
 		},
 	}
 }
+
+// near allows what the differences lose: their step's fourth power and the
+// rounding of float64 over the step.
+func near(got, want float64) bool { return math.Abs(got-want) <= 1e-6*(1+math.Abs(want)) }

@@ -49,16 +49,14 @@ func check(outputs, cotangents, inputs []*tensor.Tensor) (g *tensor.Graph, bad *
 	if len(cotangents) > len(outputs) {
 		return g, g.Fail("grad", "%d cotangents for %d outputs", len(cotangents), len(outputs))
 	}
-	for _, list := range [][]*tensor.Tensor{outputs, inputs} {
-		for i, t := range list {
-			switch {
-			case t == nil || t.Node() == nil:
-				return g, g.Fail("grad", "tensor %d is bad", i)
-			case t.Graph() != g:
-				return g, g.Fail("grad", "tensor %d (%s) is of another graph", i, t)
-			case !t.DType().IsFloat():
-				return g, g.Fail("grad", "tensor %d is %s; want a float", i, t)
-			}
+	for i, out := range outputs {
+		if bad = checkFloat(g, "output", i, out); bad != nil {
+			return g, bad
+		}
+	}
+	for i, in := range inputs {
+		if bad = checkFloat(g, "input", i, in); bad != nil {
+			return g, bad
 		}
 	}
 	for i, c := range cotangents {
@@ -70,6 +68,19 @@ func check(outputs, cotangents, inputs []*tensor.Tensor) (g *tensor.Graph, bad *
 		}
 	}
 	return g, nil
+}
+
+// checkFloat returns a bad tensor unless t is a float tensor of g.
+func checkFloat(g *tensor.Graph, role string, i int, t *tensor.Tensor) *tensor.Tensor {
+	switch {
+	case t.Node() == nil:
+		return g.Fail("grad", "%s %d is the result of an error", role, i)
+	case t.Graph() != g:
+		return g.Fail("grad", "%s %d is %s of another graph", role, i, t)
+	case !t.DType().IsFloat():
+		return g.Fail("grad", "%s %d is %s; want a float", role, i, t)
+	}
+	return nil
 }
 
 func repeat(t *tensor.Tensor, n int) []*tensor.Tensor {

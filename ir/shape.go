@@ -13,32 +13,28 @@ type Shapes struct {
 func NewShapes(a *Arena) *Shapes { return &Shapes{arena: a, memo: make(map[*UOp][]*UOp)} }
 
 // Of returns the extents of u, outermost first. The graph must pass
-// VerifyTensor; a malformed node panics.
+// VerifyTensor; a malformed node panics. It visits the nodes whose shapes were
+// not asked for before, so that a graph costs as much as it grows while it is
+// built; it does not recurse.
 func (s *Shapes) Of(u *UOp) []*UOp {
 	if shape, ok := s.memo[u]; ok {
 		return shape
 	}
-	if s.knows(u.Src) {
-		s.memo[u] = s.derive(u)
-		return s.memo[u]
-	}
-	for _, node := range Toposort(u) {
-		if _, ok := s.memo[node]; !ok {
-			s.memo[node] = s.derive(node)
+	stack := []*UOp{u}
+	for len(stack) > 0 {
+		top := stack[len(stack)-1]
+		waits := len(stack)
+		for _, src := range top.Src {
+			if _, ok := s.memo[src]; !ok {
+				stack = append(stack, src)
+			}
+		}
+		if len(stack) == waits {
+			s.memo[top] = s.derive(top)
+			stack = stack[:waits-1]
 		}
 	}
 	return s.memo[u]
-}
-
-// knows reports that all tensors among the sources have shapes: the usual case
-// while a graph is built, which must not walk the graph below every new node.
-func (s *Shapes) knows(sources []*UOp) bool {
-	for _, src := range sources {
-		if _, ok := s.memo[src]; !ok && src.Op != OpConst && src.Op != OpVar {
-			return false
-		}
-	}
-	return true
 }
 
 func (s *Shapes) derive(u *UOp) []*UOp {
