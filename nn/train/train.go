@@ -31,6 +31,7 @@ type Model func(p *nn.Parameters) *tensor.Tensor
 // Names of buffers beside the model's own. Scopes of the model must not start
 // with "train".
 const (
+	bufferSeed  = "train.seed"  // u32 [1]: of random draws
 	bufferSteps = "train.steps" // u32 [1]: steps made
 	bufferLoss  = "train.loss"  // f32 [1]: of the last step
 	bufferNorm  = "train.norm"  // f32 [1]: global norm of the gradients before clipping
@@ -57,7 +58,7 @@ func New(ctx context.Context, dev runtime.Device, opt Options, model Model) (*Tr
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	t := &Trainer{parameters: p, function: f}
-	if err := t.Restore(ctx, p.Initial(opt.Seed)); err != nil {
+	if err := t.Restore(ctx, seeded(p, opt.Seed)); err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func build(opt Options, model Model) (*nn.Parameters, error) {
 	steps := state.State("steps", ir.U32, nn.Zeros(), 1)
 	g.Store(steps, steps.Add(g.Scalar(ir.U32, 1)))
 	// A step's draws depend on the seed and on how many steps were made before.
-	p.Train(g.Scalar(ir.U32, float64(opt.Seed)).Reshape(1).Rng(steps))
+	p.Train(state.State("seed", ir.U32, nn.Zeros(), 1).Rng(steps))
 	p.Compute(opt.Mixed.Compute)
 
 	loss := model(p)
@@ -143,17 +144,6 @@ func (t *Trainer) Report(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	return Report{Steps: int(steps[0]), Loss: float64(loss[0]), Norm: float64(norm[0])}, nil
-}
-
-// Values reads everything that a run needs to resume: parameters, optimiser
-// state and counters.
-func (t *Trainer) Values(ctx context.Context) (nn.Values, error) {
-	return t.parameters.Save(ctx, t.function)
-}
-
-// Restore puts values that Values gave back.
-func (t *Trainer) Restore(ctx context.Context, values nn.Values) error {
-	return t.parameters.Load(ctx, t.function, values)
 }
 
 // Close frees the step and its memory.

@@ -1,0 +1,61 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"tgc/ir"
+	"tgc/nn"
+)
+
+// Checkpoints say what they are, so that a file of weights alone is not taken
+// for one.
+const (
+	kindKey    = "tgc.kind"
+	checkpoint = "training checkpoint 1"
+)
+
+// Values reads everything that a run needs to resume: parameters, optimiser
+// state, counters and the seed.
+func (t *Trainer) Values(ctx context.Context) (nn.Values, error) {
+	return t.parameters.Save(ctx, t.function)
+}
+
+// Restore puts values that Values gave back.
+func (t *Trainer) Restore(ctx context.Context, values nn.Values) error {
+	return t.parameters.Load(ctx, t.function, values)
+}
+
+// Save writes a checkpoint. The file appears under its name only when it is
+// complete, so a run that is killed leaves the one before.
+func (t *Trainer) Save(ctx context.Context, path string) error {
+	values, err := t.Values(ctx)
+	if err != nil {
+		return fmt.Errorf("train: save %s: %w", path, err)
+	}
+	return values.WriteFile(ctx, path, map[string]string{kindKey: checkpoint})
+}
+
+// Resume goes on from a checkpoint: the next step is the one that the run which
+// wrote it made next, to the bit, if it is fed the same.
+func (t *Trainer) Resume(ctx context.Context, path string) error {
+	values, metadata, err := nn.ReadValues(path)
+	if err != nil {
+		return err
+	}
+	if kind := metadata[kindKey]; kind != checkpoint {
+		return fmt.Errorf("train: %s: %s is %q, want %q", path, kindKey, kind, checkpoint)
+	}
+	if err := t.Restore(ctx, values); err != nil {
+		return fmt.Errorf("train: %s: %w", path, err)
+	}
+	return nil
+}
+
+// seeded is the initial state of a run.
+func seeded(p *nn.Parameters, seed uint32) nn.Values {
+	values := p.Initial(seed)
+	values[bufferSeed] = nn.Value{DType: ir.U32, Shape: []int{1}, Data: binary.LittleEndian.AppendUint32(nil, seed)}
+	return values
+}
