@@ -24,7 +24,9 @@ type Compiled struct {
 	Kernels  []*Kernel // unique, in order of first use
 	Launches [][]Call
 	Passes   []PassTime
+	Names    map[int64]string // of the user's buffers, for messages; may be nil
 	arena    *ir.Arena
+	finite   Watch
 }
 
 // Kernel is one unique kernel with all its forms.
@@ -86,7 +88,7 @@ var Passes = []Pass{
 func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config) (c *Compiled, err error) {
 	s := &state{
 		config: &config,
-		out:    &Compiled{Target: desc, arena: ir.NewArena()},
+		out:    &Compiled{Target: desc, arena: ir.NewArena(), finite: config.Finite},
 		seen:   make(map[uint64][]*Kernel),
 	}
 	s.sink = s.out.arena.Import(sink)

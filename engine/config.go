@@ -19,6 +19,7 @@ type Config struct {
 	Knobs    heuristic.Knobs  // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
 	Verify   bool             // run the verifiers between passes (TGC_VERIFY)
 	Explain  bool             // keep the rules that were declined, for Compiled.Explain
+	Finite   Watch            // stop at the first kernel that writes such a value (TGC_FINITE)
 }
 
 // Option is one row of the documented table of options.
@@ -33,6 +34,7 @@ var Options = []Option{
 	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
 	{"TGC_RULES_OFF", "fusion rules to switch off, by name, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
 	{"TGC_VERIFY", "1 runs the verifiers between passes", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
+	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},
 	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas and nvdisasm", elsewhere},
 	{"TGC_CUDA_SERIAL", "1 waits for every kernel on a GPU, so that a fault names the one at fault", elsewhere},

@@ -61,7 +61,13 @@ func Capture(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[i
 			launches[i].Calls = append(launches[i].Calls, runtime.Call{Exec: loaded[call.Kernel], Slots: slots})
 		}
 	}
-	if s.recording, err = dev.Record(ctx, launches); err != nil {
+	record := dev.Record
+	if c.finite != WatchNothing {
+		record = func(ctx context.Context, launches []runtime.Launch) (runtime.Recording, error) {
+			return watch(ctx, dev, c, launches)
+		}
+	}
+	if s.recording, err = record(ctx, launches); err != nil {
 		s.Free()
 		return nil, err
 	}

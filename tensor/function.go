@@ -35,6 +35,10 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 	if err != nil {
 		return nil, err
 	}
+	compiled.Names = make(map[int64]string)
+	for _, b := range g.buffers {
+		compiled.Names[b.ID] = b.Name
+	}
 	f := &Function{buffers: make(map[string]BufferInfo), memory: make(map[string]runtime.Memory)}
 	byID := make(map[int64]runtime.Memory)
 	for _, b := range compiled.Schedule.Buffers {
