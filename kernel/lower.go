@@ -62,6 +62,7 @@ type lowerer struct {
 	below    map[*ir.UOp]map[*ir.UOp]bool
 	pure     map[*ir.UOp]bool // static memo
 	address  map[*ir.UOp]*flatAddress
+	paddings map[*ir.UOp]padding // of STAGEs
 	arrays   map[memoKey]*program.Value
 	linear   *ir.Linearizer
 	floats   map[*program.Value]float64 // scalar float constants
@@ -88,7 +89,7 @@ func newLowerer(p *planned) (*lowerer, error) {
 	l := &lowerer{planned: p, b: program.NewBuilder("kernel"), free: free,
 		params: make(map[*ir.UOp]*program.Value), align: make(map[*program.Value]int64),
 		reduces: make(map[int][]*ir.UOp), pure: make(map[*ir.UOp]bool),
-		address: make(map[*ir.UOp]*flatAddress), arrays: make(map[memoKey]*program.Value),
+		address: make(map[*ir.UOp]*flatAddress), paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value),
 		linear: ir.NewLinearizer(p.arena), floats: make(map[*program.Value]float64),
 		ints: make(map[*program.Value]int64), widths: make(map[*ir.UOp]*width), pending: make(map[*ir.UOp]bool),
 		uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}

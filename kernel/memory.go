@@ -65,6 +65,10 @@ func (l *lowerer) addressOf(u *ir.UOp) *flatAddress {
 }
 
 func (l *lowerer) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flatAddress {
+	return l.remember(u, l.rowMajor(extents, index, clamp))
+}
+
+func (l *lowerer) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
 	a := l.arena
 	sum := a.Index(0)
 	for k, x := range index {
@@ -73,7 +77,7 @@ func (l *lowerer) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flat
 		}
 		sum = a.Add(a.Mul(sum, extents[k]), x)
 	}
-	return l.remember(u, sum)
+	return sum
 }
 
 func (l *lowerer) remember(u, sum *ir.UOp) *flatAddress {

@@ -26,16 +26,23 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 	array := l.fillStage(stage, at)
 	addr := l.address[u]
 	if addr == nil {
-		axes := l.stageAxes(stage)
-		index := slices.Clone(axes)
-		copy(index[len(l.ownThreads(stage)):], u.Indices())
-		extents := make([]*ir.UOp, len(axes))
-		for k, z := range axes {
-			extents[k] = l.constantExtent(z)
-		}
-		addr = l.flatten(u, extents, index, true)
+		addr = l.remember(u, l.paddingOf(stage).of(l.arena, l.stageIndex(u)))
 	}
 	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
+}
+
+// stageIndex is the row-major index of a read in the array of its stage, without
+// padding.
+func (l *lowerer) stageIndex(u *ir.UOp) *ir.UOp {
+	stage := u.Src[0]
+	axes := l.stageAxes(stage)
+	index := slices.Clone(axes)
+	copy(index[len(l.ownThreads(stage)):], u.Indices())
+	extents := make([]*ir.UOp, len(axes))
+	for k, z := range axes {
+		extents[k] = l.constantExtent(z)
+	}
+	return l.rowMajor(extents, index, true)
 }
 
 // registerPoint finds the coordinates of a read whose index is known.
@@ -157,7 +164,7 @@ func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 		}
 	}
 	if l.sharesStage(stage) {
-		return l.newShared(storedType(stage.DType), count)
+		return l.newShared(storedType(stage.DType), l.paddingOf(stage).size(count))
 	}
 	var array *program.Value
 	l.b.With(l.prologue, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
@@ -199,7 +206,7 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	}
 	addr := l.address[stage]
 	if addr == nil {
-		addr = l.remember(stage, sum)
+		addr = l.remember(stage, l.paddingOf(stage).of(a, sum))
 	}
 	v := l.expand(l.settle(l.lower(stage.Src[0], at)), digits)
 	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)

@@ -1,0 +1,140 @@
+package kernel
+
+import (
+	"tgc/ir"
+)
+
+// Padding of shared arrays. Shared memory has 32 banks of 4 bytes; a warp's
+// access takes as many rounds as the most words that its lanes want of one
+// bank. Lanes that read neighbouring groups of weights read activations a
+// power of two apart, which is the same few banks: four times the rounds. A
+// gap of 16 bytes behind every so many elements moves the lanes apart. The
+// length between gaps is chosen by counting rounds.
+
+const (
+	bankBytes  = 4
+	banks      = 32
+	widestRead = 16 // bytes of one lane in one instruction
+)
+
+// padding is the gaps of a shared array, in elements; zero for none.
+type padding struct{ every, gap int64 }
+
+// of is the index of an element behind the gaps before it.
+func (p padding) of(a *ir.Arena, index *ir.UOp) *ir.UOp {
+	if p.every == 0 {
+		return index
+	}
+	return a.Add(index, a.Mul(a.Div(index, a.Index(p.every)), a.Index(p.gap)))
+}
+
+// size is the number of elements that an array of n takes.
+func (p padding) size(n int64) int64 {
+	if p.every == 0 {
+		return n
+	}
+	return n + (n-1)/p.every*p.gap
+}
+
+// paddingOf chooses the gaps of a stage that threads share: those with the
+// fewest rounds over all reads of it, none where gaps gain nothing.
+func (l *lowerer) paddingOf(stage *ir.UOp) padding {
+	if p, ok := l.paddings[stage]; ok {
+		return p
+	}
+	best := padding{}
+	size := int64(stage.DType.Size())
+	if l.sharesStage(stage) && size > 0 && size <= widestRead {
+		reads := l.stageReads(stage)
+		fewest := rounds(reads, best, size)
+		for every := widestRead / size; every <= 1024; every *= 2 {
+			p := padding{every: every, gap: widestRead / size}
+			if n := rounds(reads, p, size); n < fewest {
+				best, fewest = p, n
+			}
+		}
+	}
+	l.paddings[stage] = best
+	return best
+}
+
+// stageRead is what the lanes of a warp read in one instruction.
+type stageRead struct {
+	index []int64 // by lane, in elements
+	bytes int64   // of a lane
+}
+
+// stageReads evaluates the reads of a stage for the first warp of a block at
+// the first point of all loops; reads whose index is not that simple are left
+// out.
+func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
+	var out []stageRead
+	for _, u := range ir.Toposort(l.sink) {
+		if u.Op != ir.OpLoad || u.Src[0] != stage {
+			continue
+		}
+		index := l.stageIndex(u)
+		read := stageRead{bytes: int64(stage.DType.Size())}
+		for _, t := range l.linear.Of(l.simplify.Do(index)).Terms {
+			if i, ok := l.free.index[t.Atom]; ok && l.roles[i] == roleLane && t.Coef == 1 {
+				read.bytes = min(read.bytes*l.extent[i], widestRead)
+			}
+		}
+		for lane := range int64(warpSize) {
+			at := l.simplify.Do(l.arena.Substitute(index, l.laneValues(index, lane)))
+			n, ok := at.Int()
+			if !ok {
+				break
+			}
+			read.index = append(read.index, n)
+		}
+		if len(read.index) == warpSize {
+			out = append(out, read)
+		}
+	}
+	return out
+}
+
+// laneValues binds the ranges of an index for a lane of the first warp.
+func (l *lowerer) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(index) {
+		if u.Op != ir.OpRange {
+			continue
+		}
+		n := int64(0)
+		if i := l.free.index[u]; l.threads.has(i) {
+			n = lane / l.digits[i].stride % l.digits[i].extent
+		}
+		with[u] = l.arena.Index(n)
+	}
+	return with
+}
+
+// rounds counts the rounds that reads take. A warp that reads more than 4 bytes
+// a lane goes in parts of 128 bytes; lanes with the same word share it.
+func rounds(reads []stageRead, p padding, size int64) int64 {
+	total := int64(0)
+	for _, r := range reads {
+		lanes := int64(banks*bankBytes) / max(r.bytes, bankBytes)
+		for first := int64(0); first < warpSize; first += lanes {
+			words := make(map[int64]bool)
+			var inBank [banks]int64
+			most := int64(0)
+			for _, at := range r.index[first:min(first+lanes, warpSize)] {
+				if p.every > 0 {
+					at += at / p.every * p.gap
+				}
+				for b := at * size; b < at*size+r.bytes; b += bankBytes {
+					if w := b / bankBytes; !words[w] {
+						words[w] = true
+						inBank[w%banks]++
+						most = max(most, inBank[w%banks])
+					}
+				}
+			}
+			total += most
+		}
+	}
+	return total
+}
