@@ -102,6 +102,13 @@ func (p *place) split(address uint64) (space string, offset uint64) {
 	return "global", address
 }
 
+// cacheSlot is where a warp remembers which allocation an instruction touched
+// last.
+func (c *compiler) cacheSlot() int {
+	c.code.caches++
+	return c.code.caches - 1
+}
+
 // globalSpan finds global memory for an access, remembering the allocation.
 func globalSpan(w *warp, cache **allocation, address uint64, n int) (*allocation, uint64, error) {
 	a := *cache
@@ -260,8 +267,11 @@ func compileLoad(c *compiler, s *statement) error {
 	if p.space == "param" {
 		return c.loadParam(k, p, slots, masks)
 	}
-	size := k.bits / 8
-	var cache *allocation
+	size, cache := k.bits/8, c.cacheSlot()
+	if p.space == "global" && p.slot >= 0 {
+		c.now.run = func(w *warp, active uint32) error { return w.loadGlobal(p, k, cache, slots, masks, active) }
+		return nil
+	}
 	c.now.run = func(w *warp, active uint32) error {
 		for m := active; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
@@ -269,7 +279,7 @@ func compileLoad(c *compiler, s *statement) error {
 			if err := checkAligned(at, size*n); err != nil {
 				return w.inLane(lane, err)
 			}
-			b, err := w.read(&cache, lane, space, at, size*n)
+			b, err := w.read(&w.caches[cache], lane, space, at, size*n)
 			if err != nil {
 				return w.inLane(lane, err)
 			}
@@ -278,6 +288,36 @@ func compileLoad(c *compiler, s *statement) error {
 			}
 		}
 		return nil
+	}
+	return nil
+}
+
+// loadGlobal is a load by register addresses of global memory: most of what
+// kernels read.
+func (w *warp) loadGlobal(p *place, k kind, cache int, slots []int, masks []uint64, active uint32) error {
+	size := k.bits / 8
+	n := size * len(slots)
+	base, whole := &w.data[p.slot], mask(n)
+	for m := active; m != 0; m &= m - 1 {
+		lane := bits.TrailingZeros32(m) & 31
+		at := base[lane] + p.offset
+		if at&uint64(n-1) != 0 {
+			return w.inLane(lane, checkAligned(at, n))
+		}
+		a, offset, err := globalSpan(w, &w.caches[cache], at, n)
+		if err != nil {
+			return w.inLane(lane, err)
+		}
+		first := offset + a.skew // aligned: all bytes have their bits in one word
+		if need := whole << (first % 64); a.shadow[first/64]&need != need || w.ahead(lane) {
+			if _, err := w.read(&w.caches[cache], lane, "global", at, n); err != nil {
+				return w.inLane(lane, err)
+			}
+		}
+		b := a.data[offset : offset+uint64(n)]
+		for i, slot := range slots {
+			w.data[slot][lane] = k.extend(word(b[i*size:(i+1)*size])) & masks[i]
+		}
 	}
 	return nil
 }
@@ -308,10 +348,8 @@ func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) erro
 		b := w.grid.launch.Params[index][p.offset:]
 		for i, slot := range slots {
 			v := k.extend(word(b[i*size:(i+1)*size])) & masks[i]
-			for lane := range w.data[slot] {
-				if active>>lane&1 != 0 {
-					w.data[slot][lane] = v
-				}
+			for m := active; m != 0; m &= m - 1 {
+				w.data[slot][bits.TrailingZeros32(m)] = v
 			}
 		}
 		return nil
@@ -342,8 +380,7 @@ func compileStore(c *compiler, s *statement) error {
 			return err
 		}
 	}
-	size := k.bits / 8
-	var cache *allocation
+	size, cache := k.bits/8, c.cacheSlot()
 	c.now.run = func(w *warp, active uint32) error {
 		var buffer [64]byte
 		for m := active; m != 0; m &= m - 1 {
@@ -355,7 +392,7 @@ func compileStore(c *compiler, s *statement) error {
 			for i, slot := range slots {
 				putWord(buffer[i*size:(i+1)*size], w.data[slot][lane])
 			}
-			if err := w.write(&cache, lane, space, at, buffer[:size*n]); err != nil {
+			if err := w.write(&w.caches[cache], lane, space, at, buffer[:size*n]); err != nil {
 				return w.inLane(lane, err)
 			}
 		}
@@ -410,12 +447,11 @@ func compileAtomic(c *compiler, s *statement) error {
 			return err
 		}
 	}
-	size := k.bits / 8
-	var cache *allocation
+	size, cache := k.bits/8, c.cacheSlot()
 	c.now.run = func(w *warp, active uint32) error {
 		for m := active; m != 0; m &= m - 1 {
 			lane := bits.TrailingZeros32(m)
-			b, err := w.atomicAt(&cache, p, lane, size)
+			b, err := w.atomicAt(&w.caches[cache], p, lane, size)
 			if err != nil {
 				return w.inLane(lane, err)
 			}

@@ -15,6 +15,8 @@ type code struct {
 	steps []step
 	data  int // slots of data registers, literals and special registers
 	preds int
+	// caches counts the instructions that remember an allocation.
+	caches int
 	// literals and special registers are slots that a warp fills once.
 	literals []literal
 	specials []special

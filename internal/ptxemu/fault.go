@@ -13,6 +13,9 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string {
+	if f.Text == "" { // of the whole grid
+		return fmt.Sprintf("ptx: kernel %s: %v", f.Kernel, f.Err)
+	}
 	return fmt.Sprintf("ptx: kernel %s: block %v, thread %d: line %d: `%s`: %v", f.Kernel, f.Block, f.Thread, f.Line, f.Text, f.Err)
 }
 

@@ -230,11 +230,22 @@ func fmaNarrow(d ir.DType, x, y, z uint64) uint64 {
 	return ir.FloatBits(d, r.F)
 }
 
-// fma32 rounds x*y+z once: the product is exact in f64, the sum is rounded to
-// odd, so that rounding it to f32 is the only one that counts.
+// fma32 rounds x*y+z once. The product is exact in f64. Where the sum, rounded to
+// f64, does not lie in the middle between two f32, the exact sum lies on the same
+// side of that middle, and rounding again does no harm; else the sum is rounded
+// to odd, so that rounding it to f32 is the only one that counts.
 func fma32(x, y, z float32) float32 {
-	return float32(sumToOdd(float64(x)*float64(y), float64(z)))
+	p := float64(x) * float64(y)
+	s := p + float64(z)
+	const middle, below = 1 << 28, 1<<29 - 1 // of the bits that f32 has not
+	if math.Float64bits(s)&below != middle && math.Abs(s) >= leastNormal {
+		return float32(s)
+	}
+	return float32(sumToOdd(p, float64(z)))
 }
+
+// leastNormal is the least f32 with all its digits.
+const leastNormal = 0x1p-126
 
 // sumToOdd is x+y rounded to odd: of the two floats around an inexact sum, the
 // one whose last bit is set.

@@ -2,6 +2,7 @@ package ptxemu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 )
@@ -21,7 +22,8 @@ type Launch struct {
 	// After, where not nil, is the first of the grids that may not have ended
 	// when this one starts. Until a thread of this one has executed
 	// griddepcontrol.wait, it may not read what that or a later grid writes and
-	// may write nothing, and it must wait before it ends.
+	// may write nothing. Some thread must wait before the grid ends: else that it
+	// has ended would say nothing of those before it.
 	After *Grid
 }
 
@@ -48,6 +50,7 @@ type Grid struct {
 	ready   int    // blocks that triggered or ended
 	number  uint32 // of the grid in its memory, from 1
 	floor   uint32 // number of Launch.After; 0 without
+	waited  bool   // some thread has executed griddepcontrol.wait
 }
 
 // block is the state of a block that has started.
@@ -198,13 +201,19 @@ func (g *Grid) Run(ctx context.Context) error {
 	for {
 		b := g.begin()
 		if b == nil {
-			return nil
+			break
 		}
 		if _, err := g.advance(ctx, b); err != nil {
 			return err
 		}
 	}
+	if g.floor != 0 && !g.waited {
+		return &Fault{Kernel: g.kernel.Name, Err: errNoWait}
+	}
+	return nil
 }
+
+var errNoWait = errors.New("ends without griddepcontrol.wait, behind a grid that may not have ended")
 
 // begin starts a block; nil when all have started.
 func (g *Grid) begin() *block {

@@ -525,8 +525,8 @@ func compileCompare(c *compiler, s *statement) error {
 	c.now.run = func(w *warp, active uint32) error {
 		x, y := &w.data[a], &w.data[b]
 		yes := uint32(0)
-		for i := range x {
-			if active>>i&1 != 0 && holds(x[i], y[i]) {
+		for m := active; m != 0; m &= m - 1 {
+			if i := bits.TrailingZeros32(m); holds(x[i], y[i]) {
 				yes |= 1 << i
 			}
 		}

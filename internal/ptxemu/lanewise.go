@@ -2,6 +2,7 @@ package ptxemu
 
 import (
 	"math"
+	"math/bits"
 )
 
 // Instructions that compute each lane alone, from slots to a slot.
@@ -31,13 +32,12 @@ func (c *compiler) unary(s *statement, k, to kind, f func(x uint64) uint64) erro
 		return err
 	}
 	m := to.resultMask(width)
+	var loop func(r, x *vector)
+	if width == 32 {
+		loop = loops1[s.name()]
+	}
 	c.now.run = func(w *warp, active uint32) error {
-		r, x := &w.data[d], &w.data[a]
-		for i := range r {
-			if active>>i&1 != 0 {
-				r[i] = f(x[i]) & m
-			}
-		}
+		apply1(loop, f, m, active, &w.data[d], &w.data[a])
 		return nil
 	}
 	return nil
@@ -76,19 +76,12 @@ func (c *compiler) binaryOf(s *statement, first, second, to kind, f func(x, y ui
 		return err
 	}
 	m := to.resultMask(width)
+	var loop func(r, x, y *vector)
+	if width == to.bits {
+		loop = loops2[s.name()]
+	}
 	c.now.run = func(w *warp, active uint32) error {
-		r, x, y := &w.data[d], &w.data[a], &w.data[b]
-		if active == ^uint32(0) {
-			for i := range r {
-				r[i] = f(x[i], y[i]) & m
-			}
-			return nil
-		}
-		for i := range r {
-			if active>>i&1 != 0 {
-				r[i] = f(x[i], y[i]) & m
-			}
-		}
+		apply2(loop, f, m, active, &w.data[d], &w.data[a], &w.data[b])
 		return nil
 	}
 	return nil
@@ -115,19 +108,12 @@ func (c *compiler) ternaryOf(s *statement, from [3]kind, to kind, f func(x, y, z
 		return err
 	}
 	m := to.resultMask(width)
+	var loop func(r, x, y, z *vector)
+	if width == to.bits {
+		loop = loops3[s.name()]
+	}
 	c.now.run = func(w *warp, active uint32) error {
-		r, x, y, z := &w.data[d], &w.data[slots[0]], &w.data[slots[1]], &w.data[slots[2]]
-		if active == ^uint32(0) {
-			for i := range r {
-				r[i] = f(x[i], y[i], z[i]) & m
-			}
-			return nil
-		}
-		for i := range r {
-			if active>>i&1 != 0 {
-				r[i] = f(x[i], y[i], z[i]) & m
-			}
-		}
+		apply3(loop, f, m, active, &w.data[d], &w.data[slots[0]], &w.data[slots[1]], &w.data[slots[2]])
 		return nil
 	}
 	return nil
@@ -152,10 +138,9 @@ func (c *compiler) quaternary(s *statement, from [4]kind, to kind, f func(x, y, 
 	m := mask(to.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		r := &w.data[d]
-		for i := range r {
-			if active>>i&1 != 0 {
-				r[i] = f(w.data[slots[0]][i], w.data[slots[1]][i], w.data[slots[2]][i], w.data[slots[3]][i]) & m
-			}
+		for ; active != 0; active &= active - 1 {
+			i := bits.TrailingZeros32(active)
+			r[i] = f(w.data[slots[0]][i], w.data[slots[1]][i], w.data[slots[2]][i], w.data[slots[3]][i]) & m
 		}
 		return nil
 	}

@@ -2,6 +2,7 @@ package ptxemu
 
 import (
 	"fmt"
+	"math/bits"
 	"strconv"
 )
 
@@ -95,16 +96,15 @@ func compileMove(c *compiler, s *statement) error {
 	m := mask(k.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		x, y := &w.data[d], &w.data[a]
-		if active == ^uint32(0) {
+		if active == all {
 			for i := range x {
 				x[i] = y[i] & m
 			}
 			return nil
 		}
-		for i := range x {
-			if active>>i&1 != 0 {
-				x[i] = y[i] & m
-			}
+		for ; active != 0; active &= active - 1 {
+			i := bits.TrailingZeros32(active)
+			x[i] = y[i] & m
 		}
 		return nil
 	}
@@ -144,10 +144,8 @@ func (c *compiler) moveSymbol(k kind, to, from argument, v *variable) error {
 	offset := uint64(from.offset)
 	c.now.run = func(w *warp, active uint32) error {
 		address := w.grid.addressOf(v) + offset
-		for i := range w.data[d] {
-			if active>>i&1 != 0 {
-				w.data[d][i] = address & mask(k.bits)
-			}
+		for ; active != 0; active &= active - 1 {
+			w.data[d][bits.TrailingZeros32(active)] = address & mask(k.bits)
 		}
 		return nil
 	}
@@ -182,10 +180,9 @@ func (c *compiler) unpackMove(k kind, to, from argument) error {
 		source := w.data[a] // a part may be the source itself
 		for i, slot := range slots {
 			d := &w.data[slot]
-			for lane := range d {
-				if active>>lane&1 != 0 {
-					d[lane] = source[lane] >> (i * part) & mask(part)
-				}
+			for m := active; m != 0; m &= m - 1 {
+				lane := bits.TrailingZeros32(m)
+				d[lane] = source[lane] >> (i * part) & mask(part)
 			}
 		}
 		return nil
@@ -211,10 +208,8 @@ func (c *compiler) packMove(k kind, to, from argument) error {
 		return err
 	}
 	c.now.run = func(w *warp, active uint32) error {
-		for lane := range lanes {
-			if active>>lane&1 == 0 {
-				continue
-			}
+		for ; active != 0; active &= active - 1 {
+			lane := bits.TrailingZeros32(active)
 			v := uint64(0)
 			for i, slot := range slots {
 				v |= w.data[slot][lane] & mask(part) << (i * part)
@@ -253,10 +248,8 @@ func compileSelect(c *compiler, s *statement) error {
 	m := mask(k.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		x, y, z, choice := &w.data[d], &w.data[a], &w.data[b], p.read(w)
-		for i := range x {
-			if active>>i&1 == 0 {
-				continue
-			}
+		for ; active != 0; active &= active - 1 {
+			i := bits.TrailingZeros32(active)
 			v := z[i]
 			if choice>>i&1 != 0 {
 				v = y[i]
@@ -314,10 +307,8 @@ func compileAddress(c *compiler, s *statement) error {
 			if err := move(w, active); err != nil {
 				return err
 			}
-			for i := range w.data[d] {
-				if active>>i&1 != 0 {
-					w.data[d][i] += base
-				}
+			for ; active != 0; active &= active - 1 {
+				w.data[d][bits.TrailingZeros32(active)] += base
 			}
 			return nil
 		}
@@ -333,17 +324,19 @@ func compilePermute(c *compiler, s *statement) error {
 		return fmt.Errorf("only the default mode is supported")
 	}
 	k := kind{letter: 'b', bits: 32}
-	return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
-		bytes := x&mask(32) | y<<32
-		v := uint64(0)
-		for i := range 4 {
-			n := z >> (4 * i) & 0xf
-			b := bytes >> (8 * (n & 7)) & 0xff
-			if n&8 != 0 {
-				b = 0xff * (b >> 7)
-			}
-			v |= b << (8 * i)
+	return c.ternary(s, k, k, permute)
+}
+
+func permute(x, y, z uint64) uint64 {
+	bytes := x&low32 | y<<32
+	v := uint64(0)
+	for i := range 4 {
+		n := z >> (4 * i) & 0xf
+		b := bytes >> (8 * (n & 7)) & 0xff
+		if n&8 != 0 {
+			b = 0xff * (b >> 7)
 		}
-		return v
-	})
+		v |= b << (8 * i)
+	}
+	return v
 }

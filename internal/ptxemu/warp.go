@@ -18,6 +18,7 @@ type warp struct {
 	defined []uint32
 	preds   []uint32
 	decided []uint32 // predicates: lanes with a defined value
+	caches  []*allocation
 	stack   []path
 	epoch   uint32 // counts bar.warp.sync
 	waiting bool   // at the block's barrier
@@ -41,6 +42,7 @@ func newWarp(g *Grid) *warp {
 		defined: make([]uint32, c.data),
 		preds:   make([]uint32, c.preds),
 		decided: make([]uint32, c.preds),
+		caches:  make([]*allocation, c.caches),
 	}
 	for _, l := range c.literals {
 		for i := range w.data[l.slot] {
@@ -60,14 +62,9 @@ func (w *warp) start(b *block, index int) {
 	w.exists = uint32(mask(count))
 	w.live = w.exists
 	clear(w.decided)
-	constant := make(map[int]bool, len(c.literals))
+	clear(w.defined)
 	for _, l := range c.literals {
-		constant[l.slot] = true
-	}
-	for i := range w.defined {
-		if !constant[i] {
-			w.defined[i] = 0
-		}
+		w.defined[l.slot] = ^uint32(0)
 	}
 	for _, s := range c.specials {
 		for lane := range count {
@@ -152,9 +149,7 @@ func (w *warp) run(budget int) error {
 			continue
 		}
 		if top.pc >= len(steps) { // the end of the text is an exit
-			if err := w.leave(&step{text: "}"}, active); err != nil {
-				return err
-			}
+			w.live &^= active
 			continue
 		}
 		s := &steps[top.pc]
@@ -180,9 +175,7 @@ func (w *warp) run(budget int) error {
 		case branch:
 			w.part(s, top, active, taken)
 		case exit:
-			if err := w.leave(s, taken); err != nil {
-				return err
-			}
+			w.live &^= taken
 			top.pc++
 		case barrier:
 			if taken == 0 {
@@ -203,17 +196,9 @@ func (w *warp) run(budget int) error {
 				return nil
 			}
 			w.waited |= taken
+			w.grid.waited = w.grid.waited || taken != 0
 		}
 	}
-	return nil
-}
-
-// leave ends lanes.
-func (w *warp) leave(s *step, lanes uint32) error {
-	if missing := lanes &^ w.waited; w.grid.floor != 0 && missing != 0 {
-		return w.fault(s, missing, fmt.Errorf("ends without griddepcontrol.wait: that the grid has ended would say nothing of those before it"))
-	}
-	w.live &^= lanes
 	return nil
 }
 
