@@ -406,14 +406,74 @@ func TestUnroll(t *testing.T) {
 	compare(t, "last", got[1], last)
 }
 
+// Convolution, pooling and transposed convolution in one dimension against
+// loops; the operator vectors test the operations themselves.
+func TestConvolutions(t *testing.T) {
+	const b, in, out, n = 2, 3, 4, 8
+	got, w := results(t, func(b2 *built) []*tensor.Tensor {
+		x := b2.input("x", b, in, n)
+		conv := layer.NewConv1d(b2.p.In("conv"), in, out, 3, tensor.ConvOptions{Padding: []int{1}})
+		chain := layer.Chain{conv, layer.MaxPool{Kernel: []int{2}}, layer.AvgPool{Kernel: []int{4}}, layer.Flatten{}, layer.Func((*tensor.Tensor).Neg)}
+		transposed := layer.NewConvTranspose(b2.p.In("up"), in, out, []int{2}, tensor.ConvOptions{Stride: []int{2}})
+		square := layer.NewConv2d(b2.p.In("square"), in, 1, 2, tensor.ConvOptions{})
+		return []*tensor.Tensor{conv.Forward(x), chain.Forward(x), transposed.Forward(x), square.Forward(x.Unflatten(2, 2, 4))}
+	})
+	x := w["x"]
+	at := func(i, c, k int) float64 {
+		if k < 0 || k >= n {
+			return 0
+		}
+		return x.at(i, c, k)
+	}
+	var conv, chain, up, square []float64
+	for i := range b {
+		for o := range out {
+			row := make([]float64, n)
+			double := make([]float64, 2*n)
+			for k := range n {
+				row[k] = w["conv.bias"].data[o]
+				double[2*k], double[2*k+1] = w["up.bias"].data[o], w["up.bias"].data[o]
+				for c := range in {
+					for e := range 3 {
+						row[k] += at(i, c, k+e-1) * w["conv.weight"].at(o, c, e)
+					}
+					double[2*k] += at(i, c, k) * w["up.weight"].at(c, o, 0)
+					double[2*k+1] += at(i, c, k) * w["up.weight"].at(c, o, 1)
+				}
+			}
+			conv, up = append(conv, row...), append(up, double...)
+			mean := 0.0
+			for k := 0; k < n; k += 2 {
+				mean += math.Max(row[k], row[k+1]) / 4
+			}
+			chain = append(chain, -mean)
+		}
+		for k := range 3 {
+			sum := w["square.bias"].data[0]
+			for c := range in {
+				for r := range 2 {
+					for e := range 2 {
+						sum += at(i, c, 4*r+k+e) * w["square.weight"].at(0, c, r, e)
+					}
+				}
+			}
+			square = append(square, sum)
+		}
+	}
+	compare(t, "conv", got[0], conv)
+	compare(t, "chain", got[1], chain)
+	compare(t, "transposed", got[2], up)
+	compare(t, "square", got[3], square)
+}
+
 func TestMistakesNameTheirCallSite(t *testing.T) {
 	for want, build := range map[string]func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor{
 		"input f32[2 6], weight f32[5 4]": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor { return layer.NewLinear(p, 4, 5).Forward(x) },
 		"width 6, 4 heads": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor {
 			return layer.NewAttention(p, layer.AttentionOptions{Width: 6, Heads: 4}).Forward(x, nil)
 		},
-		"rate is 1.5":                 func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor { return layer.NewDropout(p, 1.5).Forward(x) },
-		"6 channels of f32[2 6] in 4": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor { return layer.NewGroupNorm(p, 4, 6).Forward(x) },
+		"rate is 1.5": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor { return layer.NewDropout(p, 1.5).Forward(x) },
+		"group_norm":  func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor { return layer.NewGroupNorm(p, 4, 6).Forward(x) },
 	} {
 		g := tensor.NewGraph()
 		build(nn.NewParameters(g), g.Input("x", ir.F32, 2, 6))
