@@ -23,8 +23,9 @@ type Options struct {
 	// CUDAPath is the library, or a folder that may hold it and its tools; empty
 	// means $TGC_CUDA_PATH.
 	CUDAPath string
-	// Driver stands in for the library.
+	// Driver stands in for the library, and Label then for "cuda:N".
 	Driver driver.Driver
+	Label  string
 	// Assembler is AssembleDriver or AssemblePTXAS; empty means the former.
 	Assembler string
 	// Serial replays steps kernel by kernel and waits for each, so that a fault
@@ -195,8 +196,13 @@ func (d *Device) open(id driver.Device) error {
 	return nil
 }
 
-// Name is "cuda:N".
-func (d *Device) Name() string { return fmt.Sprintf("cuda:%d", d.options.Index) }
+// Name is "cuda:N", or Options.Label.
+func (d *Device) Name() string {
+	if d.options.Label != "" {
+		return d.options.Label
+	}
+	return fmt.Sprintf("cuda:%d", d.options.Index)
+}
 
 // Target describes the GPU's architecture.
 func (d *Device) Target() *target.Desc { return d.desc }

@@ -17,16 +17,18 @@ import (
 
 	"tgc/ir/program"
 	"tgc/runtime"
+	"tgc/runtime/cuda/emulator"
 	"tgc/runtime/cuda/internal/stub"
 )
 
-// rig is a device under test, on the stub or on a GPU.
+// rig is a device under test: on the stub, on the emulator or on a GPU.
 type rig struct {
 	*Device
-	stub *stub.Stub // nil on a GPU
+	stub     *stub.Stub // nil elsewhere
+	emulated bool
 }
 
-// log is what the stub ran; on a GPU there is none.
+// log is what the stub ran; elsewhere there is none.
 func (r *rig) log() []string {
 	if r.stub == nil {
 		return nil
@@ -45,7 +47,7 @@ func onStub(t testing.TB, options Options, flags ...string) *rig {
 		}
 	})
 	t.Cleanup(func() { stop(t, d) }) // before the check above
-	return &rig{d, s}
+	return &rig{Device: d, stub: s}
 }
 
 // gpu is the rig of tests that want a real one.
@@ -60,7 +62,7 @@ func gpu(t testing.TB, options Options) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { stop(t, d) })
-	return &rig{d, nil}
+	return &rig{Device: d}
 }
 
 func withTestDefaults(options Options) Options {
@@ -85,9 +87,29 @@ func stop(t testing.TB, d *Device) {
 	}
 }
 
-// both runs a test on the stub and, where there is one, on a GPU.
+// emulatedBytes is the memory of the emulated GPU in tests.
+const emulatedBytes = 256 << 20
+
+func onEmulator(t testing.TB, options Options) *rig {
+	t.Helper()
+	drv, err := emulator.New(emulator.Options{MemoryBytes: emulatedBytes})
+	check(t, err)
+	options.Driver = drv
+	d := start(t, options)
+	t.Cleanup(func() {
+		if live := drv.Live(); live != "" {
+			t.Errorf("left over: %s", live)
+		}
+	})
+	t.Cleanup(func() { stop(t, d) }) // before the check above
+	return &rig{Device: d, emulated: true}
+}
+
+// both runs a test on the stub, on the emulator and, where there is one, on a
+// GPU.
 func both(t *testing.T, options Options, f func(t *testing.T, d *rig)) {
 	t.Run("stub", func(t *testing.T) { f(t, onStub(t, options)) })
+	t.Run("emulator", func(t *testing.T) { f(t, onEmulator(t, options)) })
 	t.Run("gpu", func(t *testing.T) { f(t, gpu(t, options)) })
 }
 
@@ -468,6 +490,7 @@ func TestFault(t *testing.T) {
 	for name, options := range map[string]Options{"graph": {}, "serial": {Serial: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Run("stub", func(t *testing.T) { fault(t, onStub(t, options)) })
+			t.Run("emulator", func(t *testing.T) { fault(t, onEmulator(t, options)) })
 			t.Run("gpu", func(t *testing.T) {
 				if os.Getenv(faultProcess) == "" {
 					inOwnProcess(t)
@@ -510,9 +533,9 @@ func fault(t *testing.T, d *rig) {
 	}
 	t.Log(err)
 	switch {
-	case d.options.Serial && (fault.Kernel != "wild_one" || !strings.Contains(err.Error(), "n = 3")):
+	case (d.options.Serial || d.emulated) && (fault.Kernel != "wild_one" || !strings.Contains(err.Error(), "n = 3")):
 		t.Errorf("%v, want the kernel and its arguments", err)
-	case !d.options.Serial && (!reflect.DeepEqual(fault.Suspects, []string{"scale", "wild_one"}) || !strings.Contains(err.Error(), "TGC_CUDA_SERIAL=1")):
+	case !d.options.Serial && !d.emulated && (!reflect.DeepEqual(fault.Suspects, []string{"scale", "wild_one"}) || !strings.Contains(err.Error(), "TGC_CUDA_SERIAL=1")):
 		t.Errorf("%v, want both kernels", err)
 	}
 	_, allocErr := d.Alloc(t.Context(), 64)
@@ -580,6 +603,9 @@ func TestDynamicShared(t *testing.T) {
 // The probes end with figures; on a GPU they are plausible ones.
 func TestMeasure(t *testing.T) {
 	both(t, Options{}, func(t *testing.T, d *rig) {
+		if d.emulated {
+			t.Skip("an emulator has no speed")
+		}
 		read, err := d.MeasureRead(t.Context())
 		check(t, err)
 		fma, err := d.MeasureFMA(t.Context())
@@ -604,7 +630,10 @@ func TestSteps(t *testing.T) {
 			launches = append(launches, launch(callOf(exec[1], m, m)))
 		}
 		r := record(t, d, launches...)
-		const steps = 2000
+		steps := time.Duration(2000)
+		if d.emulated {
+			steps = 20
+		}
 		before, start := d.Usage(), time.Now()
 		for i := range steps {
 			check(t, r.Run(t.Context(), map[string]int64{"n": int64(i % 2)}))

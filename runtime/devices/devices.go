@@ -72,7 +72,7 @@ func openEmulated(_ context.Context, sm int, _ Options) (runtime.Device, error) 
 	if err != nil {
 		return nil, err
 	}
-	dev, err := cuda.New(cuda.Options{Driver: drv, NoCache: true})
+	dev, err := cuda.New(cuda.Options{Driver: drv, Label: "cuda:emu", NoCache: true})
 	if err != nil {
 		return nil, err
 	}

@@ -63,6 +63,7 @@ func (d *Driver) ContextDestroy(h driver.Context) error {
 	if d.context == nil || d.context.handle != h {
 		return refuse("cuCtxDestroy", driver.InvalidContext, "no such context")
 	}
+	d.left = d.context.live()
 	d.context = nil
 	return nil
 }

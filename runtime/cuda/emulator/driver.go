@@ -40,6 +40,7 @@ type Driver struct {
 	random  *rand.Rand
 	handles uintptr // the last one given
 	context *gpuContext
+	left    []string // what the last context held when it was destroyed
 }
 
 // New makes a GPU of an architecture that package target knows.
