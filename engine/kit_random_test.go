@@ -26,14 +26,20 @@ func drawCase(t *rapid.T, empty bool) *testkit.Case {
 	return testkit.Cases(limits).Draw(t, "case")
 }
 
-// mustEqual compiles a case, runs it on the interpreter and compares.
+// mustEqual compiles a case for the interpreter, runs it and compares.
 func mustEqual(t *rapid.T, c *testkit.Case, config engine.Config) {
+	mustEqualOn(t, c, debugInterp().Target(), config)
+}
+
+// mustEqualOn compiles a case for a machine, runs its programs on the
+// interpreter and compares.
+func mustEqualOn(t *rapid.T, c *testkit.Case, desc *target.Desc, config engine.Config) {
 	want, err := c.Expected()
 	if err != nil {
 		t.Fatal(err)
 	}
 	dev := debugInterp()
-	compiled, err := c.Compile(context.Background(), dev.Target(), config)
+	compiled, err := c.Compile(context.Background(), desc, config)
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, c.Text(), scheduleText(c))
 	}
@@ -58,26 +64,17 @@ func TestKitPlansKeepValues(t *testing.T) {
 		limits := testkit.LargeLimits()
 		limits.Symbolic = rapid.Bool().Draw(t, "symbolic")
 		c := testkit.Cases(limits).Draw(t, "case")
-		desc, err := target.Parse(rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni", "ptx:sm_80", "ptx:sm_90a"}).Draw(t, "target"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := c.Expected()
-		if err != nil {
-			t.Fatal(err)
-		}
-		compiled, err := c.Compile(context.Background(), desc, checked())
-		if err != nil {
-			t.Fatalf("%v\n%s\n%s", err, c.Text(), scheduleText(c))
-		}
-		got, err := c.Run(context.Background(), debugInterp(), compiled)
-		if err != nil {
-			t.Fatalf("%v\n%s\n%s", err, c.Text(), compiled.Schedule)
-		}
-		if err := testkit.Compare(got, want); err != nil {
-			t.Fatalf("%v\n%s\n%s", err, c.Text(), compiled.Schedule)
-		}
+		mustEqualOn(t, c, drawTarget(t), checked())
 	})
+}
+
+// drawTarget draws a machine whose plans are to be tried.
+func drawTarget(t *rapid.T) *target.Desc {
+	desc, err := target.Parse(rapid.SampledFrom([]string{"llvm:x86-64-v2", "llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:x86-64-v4+avx512vnni", "ptx:sm_80", "ptx:sm_90a"}).Draw(t, "target"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desc
 }
 
 // Every set of fusion rules gives right values: each rule alone switched off,

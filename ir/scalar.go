@@ -74,6 +74,17 @@ func EvalScalar(op Op, dtype, src DType, args []Scalar) Scalar {
 	return Scalar{I: WrapInt(dtype, evalInt(op, src, x, y))}
 }
 
+// log2 is math.Log2 without its cancellation: that function takes 1+r apart into
+// (1/2+r/2) * 2, whose logarithms, nearly -1 and 1, leave few digits of log2(1+r).
+func log2(x float64) float64 {
+	if x < 0.75 || x > 1.5 {
+		return math.Log2(x)
+	}
+	const log2eLow = 2.035527374093103311e-17 // log2(e) - float64(log2(e))
+	natural := math.Log(x)
+	return math.FMA(natural, math.Log2E, natural*log2eLow)
+}
+
 // evalFloat evaluates arithmetic on float sources. Sums, products, quotients
 // and square roots rounded to float64 first are still correctly rounded in a
 // format of at most 25 bits (53 >= 2*25+2), so only FMA needs care.
@@ -107,7 +118,7 @@ func evalFloat(op Op, dtype DType, args []Scalar) Scalar {
 	case OpExp2:
 		v = math.Exp2(x)
 	case OpLog2:
-		v = math.Log2(x)
+		v = log2(x)
 	case OpSin:
 		v = math.Sin(x)
 	case OpFma:

@@ -170,3 +170,16 @@ func TestFloatBitsRoundTrip(t *testing.T) {
 		}
 	}
 }
+
+// TestLog2NearOne wants log2(1+r) good to its last bits, which taking the power
+// of two out of 1+r would lose.
+func TestLog2NearOne(t *testing.T) {
+	for _, r := range []float64{0x1p-52, 0x1p-40, 1e-6, 0.0026, 0.01, 0.3, 0.49, -0x1p-53, -1e-9, -0.003, -0.24} {
+		x := 1 + r
+		got := EvalScalar(OpLog2, F64, F64, []Scalar{{F: x}}).F
+		want := math.Log1p(x-1) / math.Ln2
+		if math.Abs(got-want) > 4*0x1p-53*math.Abs(want) {
+			t.Errorf("log2(1%+g) = %g, want %g", r, got, want)
+		}
+	}
+}

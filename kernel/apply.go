@@ -435,7 +435,7 @@ func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 	case ir.OpMul:
 		return a.ConstInt(d, 1)
 	case ir.OpMax, ir.OpMin:
-		return a.ConstScalar(d, extreme(op, d))
+		return a.ConstScalar(d, ir.ReduceIdentity(op, d))
 	}
 	return a.ConstInt(d, 0)
 }

@@ -262,21 +262,3 @@ func reorderStores(a *ir.Arena, sink *ir.UOp, swaps [][2]*ir.UOp) *ir.UOp {
 	}
 	return a.With(sink, stores)
 }
-
-// extreme is the identity of a plain MAX or MIN reduce.
-func extreme(op ir.Op, d ir.DType) ir.Scalar {
-	if d.IsFloat() {
-		if op == ir.OpMax {
-			return ir.FloatScalar(math.Inf(-1))
-		}
-		return ir.FloatScalar(math.Inf(1))
-	}
-	lo, hi := int64(0), int64(1)
-	if d != ir.Bool {
-		lo, hi = d.IntRange()
-	}
-	if op == ir.OpMax {
-		return ir.IntScalar(lo)
-	}
-	return ir.IntScalar(hi)
-}

@@ -32,6 +32,10 @@ type place struct {
 func (l *lowerer) lowerLoad(u *ir.UOp, at coords) val {
 	buf := u.Src[0]
 	switch {
+	case buf.Op != ir.OpStage && isEmpty(buf):
+		// Both arms of a WHERE are computed, with indices clamped; of nothing no
+		// element can be read instead, and none is chosen.
+		return l.lower(l.arena.Const(u.DType, 0), at)
 	case buf.Op == ir.OpStage:
 		return l.loadStage(u, at)
 	case u.Op == ir.OpField:
@@ -39,6 +43,16 @@ func (l *lowerer) lowerLoad(u *ir.UOp, at coords) val {
 	}
 	p := l.placeOf(l.base(buf), l.addressOf(u), int64(u.DType.Size()), at)
 	return l.read(p)
+}
+
+// isEmpty reports a buffer without elements.
+func isEmpty(buf *ir.UOp) bool {
+	for _, extent := range buf.Src {
+		if extent.IsInt(0) {
+			return true
+		}
+	}
+	return false
 }
 
 // base is the pointer of a buffer or table.

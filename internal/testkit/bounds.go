@@ -98,7 +98,7 @@ func residual(op ir.Op, v float64, args []Number) float64 {
 	r := 0.0
 	switch op {
 	case ir.OpMul:
-		r = math.Abs(args[0].F*args[1].F - v)
+		r = math.Abs(math.FMA(args[0].F, args[1].F, -v)) // exact, of f64 too
 	case ir.OpNeg:
 		r = args[0].Residual
 	}
@@ -168,9 +168,14 @@ func transcendental(op ir.Op, dtype ir.DType, v float64, arg Number, sinSlack fl
 	case ir.OpExp2:
 		return span(v, arg, math.Exp2)*(1+1e-6) + own
 	case ir.OpLog2:
-		return span(v, arg, math.Log2)*(1+1e-6) + own
+		return span(v, arg, log2)*(1+1e-6) + own
 	}
 	return span(v, arg, func(x float64) float64 { return 1 / math.Sqrt(x) })*(1+1e-6) + own
+}
+
+// log2 is the one of the op table.
+func log2(x float64) float64 {
+	return ir.EvalScalar(ir.OpLog2, ir.F64, ir.F64, []ir.Scalar{{F: x}}).F
 }
 
 func castError(dtype, src ir.DType, v ir.Scalar, arg Number) float64 {

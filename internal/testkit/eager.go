@@ -190,6 +190,8 @@ func (e *Eager) node(u *ir.UOp) *Numbers {
 		e.gather(u, out)
 	case u.Op == ir.OpAssign:
 		e.assign(u, out)
+	case u.Op == ir.OpScatterAdd:
+		e.scatterAdd(u, out)
 	default:
 		panic(fmt.Sprintf("testkit: %s has no eager meaning", u.Op))
 	}
@@ -357,6 +359,39 @@ func (e *Eager) assign(u *ir.UOp, out *Numbers) {
 		if q, inside := flat(out.Shape, at); inside {
 			out.Data[q] = v
 		}
+	}
+}
+
+// scatterAdd sums what meets at each point, in any order.
+func (e *Eager) scatterAdd(u *ir.UOp, out *Numbers) {
+	sums := make([]fold, len(out.Data))
+	for p, n := range e.value(u.Src[0]).Data {
+		sums[p] = e.fold(ir.OpAdd, u.DType)
+		sums[p].add(n)
+	}
+	at := make([]int, len(out.Shape))
+	for p, v := range e.value(u.Src[1]).Data {
+		known := true
+		for k, s := range u.Src[2:] {
+			c := e.value(s)
+			n := c.Data[0]
+			if len(c.Shape) > 0 {
+				n = c.Data[p]
+			}
+			at[k] = int(n.I)
+			known = known && n.Error == 0
+		}
+		if q, inside := flat(out.Shape, at); inside && known {
+			sums[q].add(v)
+		} else if !known {
+			v.Error = math.Inf(1)
+			for q := range sums {
+				sums[q].add(v)
+			}
+		}
+	}
+	for p := range sums {
+		out.Data[p] = e.named(sums[p].result())
 	}
 }
 

@@ -25,6 +25,9 @@ type Limits struct {
 	Empty bool
 	// Packed allows packed weights; rows have at least 32 elements then.
 	Packed bool
+	// Typed draws from typedOps instead of the other tables: every dtype, extents
+	// of 0 to 40.
+	Typed bool
 	// Only keeps the makers with these names; empty keeps all.
 	Only []string
 }
@@ -96,7 +99,11 @@ func generate(t *rapid.T, limits Limits) *Case {
 		c.Vars[SizeVar] = int64(b.intRange("size", 1, b.sizeHigh()))
 		b.keep(symbolicInput(b))
 	}
-	b.keep(b.input(ir.F32, b.shape("shape")...))
+	first := ir.F32
+	if limits.Typed {
+		first = b.dtype()
+	}
+	b.keep(b.input(first, b.shape("shape")...))
 	rows := selectMakers(limits)
 	for range b.intRange("ops", limits.MinOps, limits.MaxOps) {
 		m := rows[b.intRange("op", 0, len(rows)-1)]
@@ -111,7 +118,11 @@ func generate(t *rapid.T, limits Limits) *Case {
 // selectMakers repeats every row by its weight.
 func selectMakers(limits Limits) []maker {
 	var rows []maker
-	for _, table := range [][]maker{pointOps, moveOps, foldOps, motifOps} {
+	tables := [][]maker{pointOps, moveOps, foldOps, motifOps}
+	if limits.Typed {
+		tables = [][]maker{typedOps}
+	}
+	for _, table := range tables {
 		for _, m := range table {
 			if !wanted(limits, m.name) {
 				continue
@@ -140,7 +151,11 @@ func wanted(limits Limits, name string) bool {
 func (b *builder) outputs() {
 	last := len(b.pool) - 1
 	chosen := map[int]bool{last: true}
-	for range b.intRange("more outputs", 0, 2) {
+	more := 2
+	if b.limits.Typed {
+		more = 4
+	}
+	for range b.intRange("more outputs", 0, more) {
 		chosen[b.intRange("output", 0, last)] = true
 	}
 	for i := range b.pool {
@@ -171,10 +186,14 @@ func (b *builder) tame(t *tensor.Tensor) bool {
 		return false
 	}
 	v := b.eager.Eval(t.Node())
+	loose := 2e-3 // relative; narrow dtypes are allowed a few roundings
+	if v.DType.IsFloat() {
+		loose = max(loose, 8*unit(v.DType))
+	}
 	for _, n := range v.Data {
 		bad := n.Error != 0
 		if v.DType.IsFloat() {
-			bad = math.IsNaN(n.F) || math.Abs(n.F) > 1e4 || n.F != 0 && math.Abs(n.F) < 1e-25 || n.Error > 2e-3*max(1, math.Abs(n.F))
+			bad = math.IsNaN(n.F) || math.Abs(n.F) > 1e4 || n.F != 0 && math.Abs(n.F) < 1e-25 || n.Error > loose*max(1, math.Abs(n.F))
 		}
 		if bad {
 			return false
@@ -191,6 +210,9 @@ func (b *builder) declare(info tensor.BufferInfo) {
 func (b *builder) declareInts(info tensor.BufferInfo, lo, hi int64) {
 	if err := b.c.Fill(info, b.rng, lo, hi); err != nil {
 		b.t.Fatalf("fill %q: %v", info.Name, err)
+	}
+	if b.limits.Typed && !info.Output && lo < hi && b.chance("special values") {
+		special(b.c.Buffers[info.ID], b.rng)
 	}
 	n, err := decodeBuffer(b.c.Buffers[info.ID], rounded)
 	if err != nil {
@@ -286,7 +308,11 @@ func (b *builder) shape(label string) []int {
 	shape := make([]int, b.intRange(label+" rank", 0, 4))
 	room := b.limits.Elements / 2
 	for k := range shape {
-		shape[k] = b.extent(label)
+		if b.limits.Typed {
+			shape[k] = b.typedExtent(label)
+		} else {
+			shape[k] = b.extent(label)
+		}
 		if shape[k] > max(room, 1) {
 			shape[k] = 1
 		}

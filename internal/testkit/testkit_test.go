@@ -30,6 +30,21 @@ func TestEagerModelAgreesWithOpByOp(t *testing.T) {
 	})
 }
 
+// So it does for programs of every dtype.
+func TestEagerModelAgreesOnPrograms(t *testing.T) {
+	programs := testkit.Cases(testkit.ProgramLimits())
+	rapid.Check(t, func(t *rapid.T) {
+		c := programs.Draw(t, "program")
+		want, err := c.Expected()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := testkit.Compare(opByOp(t, c), want); err != nil {
+			t.Fatalf("%v\n%s", err, c.Text())
+		}
+	})
+}
+
 func opByOp(t *rapid.T, c *testkit.Case) map[int64]*interp.KernelBuffer {
 	sink, err := c.Sink()
 	if err != nil {

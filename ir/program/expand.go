@@ -12,7 +12,7 @@ import (
 //   - arithmetic on f16, bf16 and f8 happens in f32 and is rounded after each
 //     op (expand_float.go); bf16 and f8 are integers with a meaning, only
 //     CASTs between f16 and f32 are left for the hardware;
-//   - ABS of integers, and ADD and MUL of Bool, become WHERE, OR and AND.
+//   - ABS of integers becomes WHERE; ADD and MAX, MUL and MIN of Bool OR and AND.
 //
 // What is left on f16, bf16 and f8: memory, lane movement, WHERE, BITCAST.
 // The argument is not changed; the result shares its values. A program without
@@ -159,7 +159,7 @@ func (l Lacks) expands(in *Instr) bool {
 		return true
 	case ir.OpAbs:
 		return !t.IsFloat() || isNarrow(t)
-	case ir.OpAdd, ir.OpMul:
+	case ir.OpAdd, ir.OpMul, ir.OpMax, ir.OpMin:
 		return t == ir.Bool || isNarrow(t)
 	case ir.OpFma:
 		return isNarrow(t) || l.FMA && t == ir.F32
@@ -218,9 +218,9 @@ func (e *expander) expand(in *Instr) *Value {
 		return e.absInt(x)
 	case ir.OpFma:
 		return e.Fma(x, in.Args[1], in.Args[2])
-	case ir.OpAdd:
+	case ir.OpAdd, ir.OpMax:
 		return e.Alu(ir.OpOr, x, in.Args[1])
-	case ir.OpMul:
+	case ir.OpMul, ir.OpMin:
 		return e.Alu(ir.OpAnd, x, in.Args[1])
 	}
 	panic("program: expand: " + in.Ir.String())

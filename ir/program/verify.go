@@ -357,7 +357,7 @@ func checkAluDomain(op ir.Op, elem ir.DType) error {
 		ok = elem.IsInt()
 	case ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpNot:
 		ok = !elem.IsFloat()
-	case ir.OpSub, ir.OpNeg, ir.OpAbs, ir.OpMin, ir.OpMax:
+	case ir.OpSub, ir.OpNeg, ir.OpAbs:
 		ok = elem != ir.Bool
 	case ir.OpRng:
 		ok = elem == ir.U32
