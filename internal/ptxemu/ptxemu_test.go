@@ -375,3 +375,41 @@ func TestCompiledFromCUDA(t *testing.T) {
 		}
 	}
 }
+
+// A kernel that ran in one memory runs in another with allocations at the same
+// addresses; freed memory is no memory.
+func TestLaunchInAnotherMemory(t *testing.T) {
+	m, err := Parse(header + "\tst.global.u32 [%x], 7;\n\tret;\n" + footer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := m.Kernel("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var memory *Memory
+	launch := func(address uint64) error {
+		return k.Launch(t.Context(), Launch{Grid: [3]int{1, 1, 1}, Block: [3]int{1, 1, 1}, Memory: memory,
+			Params: [][]byte{binary.LittleEndian.AppendUint64(nil, address)}})
+	}
+	var address uint64
+	for range 2 {
+		memory = NewMemory()
+		if address, err = memory.Alloc(4, 4); err != nil {
+			t.Fatal(err)
+		}
+		if err := launch(address); err != nil {
+			t.Fatal(err)
+		}
+		out := make([]byte, 4)
+		if err := memory.Read(address, out); err != nil || out[0] != 7 {
+			t.Fatalf("got %v, %v", out, err)
+		}
+	}
+	if err := memory.Free(address); err != nil {
+		t.Fatal(err)
+	}
+	if err := launch(address); err == nil {
+		t.Error("a store to freed memory")
+	}
+}

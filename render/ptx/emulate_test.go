@@ -1,14 +1,12 @@
 package ptx
 
 import (
-	"context"
-	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 
 	"tgc/internal/programtest"
-	"tgc/internal/ptxemu"
 	"tgc/ir/program"
+	"tgc/render/gpu/gputest"
 	"tgc/runtime/interp"
 )
 
@@ -25,50 +23,9 @@ func emulate(t testing.TB, p *program.Program, arch string, opt Options, buffers
 	}
 }
 
-// run places every buffer at its least alignment, its end where the
-// allocation ends.
+// run runs a rendered kernel on the PTX interpreter.
 func run(p *program.Program, k *Kernel, buffers map[int][]byte, vars map[string]int64, seed uint64) error {
-	m, err := ptxemu.Parse(k.Text)
-	if err != nil {
-		return err
-	}
-	entry, err := m.Kernel(k.Entry)
-	if err != nil {
-		return err
-	}
-	memory := ptxemu.NewMemory()
-	launch := ptxemu.Launch{Grid: [3]int{int(k.Blocks), 1, 1}, Block: k.Block, Memory: memory, Seed: seed}
-	if k.Dynamic {
-		launch.Shared = k.Shared
-	}
-	addresses := make(map[int]uint64)
-	for _, i := range k.Params {
-		param := &p.Params[i]
-		value := uint64(vars[param.Name])
-		if param.Kind == program.ParamBuffer {
-			data := buffers[param.Slot]
-			if value, err = memory.Alloc(int64(len(data)), param.Align); err != nil {
-				return err
-			}
-			if err := memory.Write(value, data); err != nil {
-				return err
-			}
-			if err := memory.ReadOnly(value, !param.Write); err != nil {
-				return err
-			}
-			addresses[param.Slot] = value
-		}
-		launch.Params = append(launch.Params, binary.LittleEndian.AppendUint64(nil, value))
-	}
-	if err := entry.Launch(context.Background(), launch); err != nil {
-		return err
-	}
-	for slot, address := range addresses {
-		if err := memory.Read(address, buffers[slot]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return gputest.Run(p, k, k.Text, buffers, vars, seed)
 }
 
 // Every elementwise op on every dtype gives what ir.EvalScalar gives.

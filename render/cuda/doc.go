@@ -1,0 +1,21 @@
+// Package cuda renders programs as CUDA C (pipeline form 4 to 5). Before: a
+// program. After: one translation unit without headers, with one kernel, which
+// NVRTC or nvcc compiles for sm_75 and everything later. Render is a pure
+// function.
+//
+// A program means the same as in render/ptx, and gives the same bits: every
+// rounding is stated (__fmul_rn, __fmaf_rn: nothing is contracted, whatever the
+// compiler's flags), signed integers that may wrap are computed unsigned, shifts
+// past the width are limited. Instructions that CUDA C has no function for
+// (cp.async, mma.sync, griddepcontrol, policies of the first cache, halves
+// without their header) are inline assembly in small helpers, of which a text
+// contains those that it uses (helpers.go).
+//
+// Every value is a variable of a C type: int, unsigned, long long, float, ..;
+// a vector is one variable per lane, but elements of one and two bytes are
+// packed, four or two to an unsigned. A load is as wide as its proven
+// alignment. 64-bit indices whose bounds fit are ints.
+//
+// Start at render.go; types.go and values.go say how values are held, memory.go
+// how alignment becomes widths.
+package cuda

@@ -1,0 +1,211 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+)
+
+// helper is a device function that a text defines when it uses it.
+type helper struct{ name, text string }
+
+// helperTable has what CUDA C offers no function for without its headers. All
+// are inline assembly, as those headers' own functions are. The one for a policy
+// of the first cache reads data that nothing writes, or in the forms named
+// "last", data that this kernel may write itself.
+var helperTable = []helper{
+	{"half_to_float", `float half_to_float(unsigned bits)
+{
+	float out;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(out) : "h"((unsigned short)bits));
+	return out;
+}`},
+	{"float_to_half", `unsigned float_to_half(float x)
+{
+	unsigned short out;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(out) : "f"(x));
+	return out;
+}`},
+	{"float_to_bf16", `unsigned float_to_bf16(float x)
+{
+	unsigned short out;
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(out) : "f"(x));
+	return out;
+}`},
+	{"floats_to_half2", `unsigned floats_to_half2(float low, float high)
+{
+	unsigned out;
+	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+	return out;
+}`},
+	{"floats_to_bf162", `unsigned floats_to_bf162(float low, float high)
+{
+	unsigned out;
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+	return out;
+}`},
+	{"half2_add", halfHelper("half2_add", "add.rn.f16x2")},
+	{"half2_sub", halfHelper("half2_sub", "sub.rn.f16x2")},
+	{"half2_mul", halfHelper("half2_mul", "mul.rn.f16x2")},
+	{"half2_fma", `unsigned half2_fma(unsigned x, unsigned y, unsigned z)
+{
+	unsigned out;
+	asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(out) : "r"(x), "r"(y), "r"(z));
+	return out;
+}`},
+	{"min_nan", extremeHelper("min_nan", "min.NaN.f32")},
+	{"max_nan", extremeHelper("max_nan", "max.NaN.f32")},
+	{"min_number", extremeHelper("min_number", "min.f32")},
+	{"max_number", extremeHelper("max_number", "max.f32")},
+	{"min_double", doubleHelper("min_double", "min.f64")},
+	{"max_double", doubleHelper("max_double", "max.f64")},
+	{"exp2_approx", `float exp2_approx(float x)
+{
+	float out;
+	asm("ex2.approx.f32 %0, %1;" : "=f"(out) : "f"(x));
+	return out;
+}`},
+	{"dot4_ss", dotHelper("dot4_ss", "s32.s32")},
+	{"dot4_us", dotHelper("dot4_us", "u32.s32")},
+	{"dot4_su", dotHelper("dot4_su", "s32.u32")},
+	{"dot4_uu", dotHelper("dot4_uu", "u32.u32")},
+	{"load_once1", streamHelper("load_once1", true, 1)},
+	{"load_once2", streamHelper("load_once2", true, 2)},
+	{"load_once4", streamHelper("load_once4", true, 4)},
+	{"load_once8", streamHelper("load_once8", true, 8)},
+	{"load_once16", streamHelper("load_once16", true, 16)},
+	{"load_last1", streamHelper("load_last1", false, 1)},
+	{"load_last2", streamHelper("load_last2", false, 2)},
+	{"load_last4", streamHelper("load_last4", false, 4)},
+	{"load_last8", streamHelper("load_last8", false, 8)},
+	{"load_last16", streamHelper("load_last16", false, 16)},
+	{"prefetch_l2", `void prefetch_l2(const void* p)
+{
+	asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
+}`},
+	{"copy_async4", copyHelper(4, "ca")},
+	{"copy_async8", copyHelper(8, "ca")},
+	{"copy_async16", copyHelper(16, "cg")},
+	{"copy_async_commit", `void copy_async_commit()
+{
+	asm volatile("cp.async.commit_group;" : : : "memory");
+}`},
+	{"grid_wait", `void grid_wait()
+{
+	asm volatile("griddepcontrol.wait;" : : : "memory");
+}`},
+	{"grid_launch_next", `void grid_launch_next()
+{
+	asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+}`},
+	{"fence_device", `void fence_device()
+{
+	asm volatile("fence.acq_rel.gpu;" : : : "memory");
+}`},
+}
+
+func halfHelper(name, instruction string) string {
+	return fmt.Sprintf(`unsigned %s(unsigned x, unsigned y)
+{
+	unsigned out;
+	asm("%s %%0, %%1, %%2;" : "=r"(out) : "r"(x), "r"(y));
+	return out;
+}`, name, instruction)
+}
+
+func extremeHelper(name, instruction string) string {
+	return fmt.Sprintf(`float %s(float x, float y)
+{
+	float out;
+	asm("%s %%0, %%1, %%2;" : "=f"(out) : "f"(x), "f"(y));
+	return out;
+}`, name, instruction)
+}
+
+func doubleHelper(name, instruction string) string {
+	return fmt.Sprintf(`double %s(double x, double y)
+{
+	double out;
+	asm("%s %%0, %%1, %%2;" : "=d"(out) : "d"(x), "d"(y));
+	return out;
+}`, name, instruction)
+}
+
+func dotHelper(name, types string) string {
+	return fmt.Sprintf(`int %s(unsigned x, unsigned y, int sum)
+{
+	int out;
+	asm("dp4a.%s %%0, %%1, %%2, %%3;" : "=r"(out) : "r"(x), "r"(y), "r"(sum));
+	return out;
+}`, name, types)
+}
+
+// streamHelper loads bytes that the first cache need not keep.
+func streamHelper(name string, constant bool, bytes int) string {
+	access, qualifier, clobber := "ld.global.nc.L1::no_allocate", "asm", ""
+	if !constant {
+		access, qualifier, clobber = "ld.global.L1::no_allocate", "asm volatile", ` : "memory"`
+	}
+	switch bytes {
+	case 8, 16:
+		n := bytes / 4
+		return fmt.Sprintf(`uint%d %s(const void* p)
+{
+	uint%d out;
+	%s("%s.v%d.u32 {%s}, [%%%d];" : %s : "l"(p)%s);
+	return out;
+}`, n, name, n, qualifier, access, n, numbered(0, n), n, outputs(n), clobber)
+	case 4:
+		return fmt.Sprintf(`unsigned %s(const void* p)
+{
+	unsigned out;
+	%s("%s.u32 %%0, [%%1];" : "=r"(out) : "l"(p)%s);
+	return out;
+}`, name, qualifier, access, clobber)
+	}
+	return fmt.Sprintf(`unsigned %s(const void* p)
+{
+	unsigned short out;
+	%s("%s.u%d %%0, [%%1];" : "=h"(out) : "l"(p)%s);
+	return out;
+}`, name, qualifier, access, 8*bytes, clobber)
+}
+
+// numbered are n placeholders of assembly from a first one on.
+func numbered(first, n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("%%%d", first+i)
+	}
+	return strings.Join(list, ", ")
+}
+
+func outputs(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("\"=r\"(out.%c)", "xyzw"[i])
+	}
+	return strings.Join(list, ", ")
+}
+
+// copyHelper: 16 bytes go past the first cache, fewer through it.
+func copyHelper(bytes int, policy string) string {
+	return fmt.Sprintf(`void copy_async%d(void* to, const void* from)
+{
+	asm volatile("cp.async.%s.shared.global [%%0], [%%1], %d;" : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}`, bytes, policy, bytes)
+}
+
+// call uses a helper: its name.
+func (r *renderer) call(name string) string {
+	r.used[name] = true
+	return name
+}
+
+// helpers prints those that were used.
+func (r *renderer) helpers(b *strings.Builder) {
+	for _, h := range helperTable {
+		if r.used[h.name] {
+			b.WriteString("static __device__ __forceinline__ " + h.text + "\n\n")
+		}
+	}
+}
