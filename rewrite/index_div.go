@@ -11,7 +11,7 @@ var indexDiv = NewSet("index/div",
 	Measure{Text: "the dividend's terms and coefficients, then the divisor"},
 	Rule{
 		Name:   "div",
-		Doc:    "(c*x + y)/c = x + y/c; (g*x + y)/(g*c) = x/c if 0 <= y < g; (x/a)/b = x/(a*b); (x%(a*b))/a = (x/a)%b; 0 if 0 <= x < c. c may be symbolic.",
+		Doc:    "(c*x + y)/c = x + y/c; ((c+1)*x)/c = x if 0 <= x < c; (g*x + y)/(g*c) = x/c if 0 <= y < g; (x/a)/b = x/(a*b); (x%(a*b))/a = (x/a)%b; 0 if 0 <= x < c. c may be symbolic.",
 		On:     []ir.Op{ir.OpFloorDiv},
 		Go:     divRule,
 		Sample: func(s *Sampler) *ir.UOp { return s.IndexDivision(ir.OpFloorDiv) },
@@ -88,6 +88,9 @@ func (c *Context) divConst(x ir.LinearForm, d int64) ir.LinearForm {
 	if q, ok := c.constQuotient(rest, d); ok {
 		return c.plus(out, ir.ConstForm(q))
 	}
+	if whole, ok := c.splitWhole(rest, d); ok {
+		return c.plus(out, whole)
+	}
 	if inner, factor, ok := c.splitDigit(rest, d); ok {
 		return c.plus(out, c.divConst(inner, d/factor))
 	}
@@ -117,6 +120,26 @@ func splitMultiples(x ir.LinearForm, d int64) (out, rest ir.LinearForm) {
 	}
 	out.Const, rest.Const = ir.FloorDiv(x.Const, d), ir.FloorMod(x.Const, d)
 	return out, rest
+}
+
+// splitWhole takes the whole part out of every coefficient, x = d*whole + part,
+// when what is left is then decided: q = floor(part/d) is one number.
+func (c *Context) splitWhole(x ir.LinearForm, d int64) (whole ir.LinearForm, ok bool) {
+	part := ir.LinearForm{Const: x.Const}
+	for _, t := range x.Terms {
+		if q := ir.FloorDiv(t.Coef, d); q != 0 {
+			whole.Terms = append(whole.Terms, ir.Term{Atom: t.Atom, Coef: q})
+		}
+		if r := ir.FloorMod(t.Coef, d); r != 0 {
+			part.Terms = append(part.Terms, ir.Term{Atom: t.Atom, Coef: r})
+		}
+	}
+	if len(whole.Terms) == 0 {
+		return whole, false
+	}
+	q, ok := c.constQuotient(part, d)
+	whole.Const = q
+	return whole, ok
 }
 
 // constQuotient is floor(x/d) when bounds leave one value.

@@ -17,7 +17,7 @@ var indexCast = NewSet("index/cast",
 	},
 	Rule{
 		Name:   "split",
-		Doc:    "idx(i + T(a)) = idx(i) + a if the sum does not wrap, a constant or Idx; also -, and * by a constant.",
+		Doc:    "idx(i + j) = idx(i) + idx(j) if the sum does not wrap, and idx(T(a)) = a; also -, and * by an index or a constant.",
 		On:     []ir.Op{ir.OpCast},
 		Go:     splitRule,
 		Sample: func(s *Sampler) *ir.UOp { return s.Arena.Cast(s.LiftedIndex(), ir.Idx) },
@@ -82,8 +82,8 @@ func splitRule(c *Context, u *ir.UOp) *ir.UOp {
 			src[i] = c.Arena.Cast(s, ir.Idx)
 		}
 	}
-	if indexes == 0 {
-		return nil
+	if indexes == 0 && sum.Op == ir.OpMul {
+		return nil // no linear form
 	}
 	split := c.Arena.Make(sum.Op, ir.Idx, nil, src...)
 	if !holdsAll(c, sum.DType, split) {

@@ -359,5 +359,5 @@ func (s *scheduler) pad(u *ir.UOp, from, index []*ir.UOp) *ir.UOp {
 	if inside == nil || inside.IsInt(1) {
 		return value
 	}
-	return a.Where(inside, value, s.zero(u.DType))
+	return s.simplifyNode(a.Where(inside, value, s.zero(u.DType)))
 }

@@ -16,12 +16,7 @@ func (s *scheduler) simplifyNode(u *ir.UOp) *ir.UOp {
 	case u.DType == ir.Idx || u.DType == ir.Bool || u.DType == ir.I32 || u.DType == ir.I64:
 		return s.simplify(u)
 	case u.Op == ir.OpWhere:
-		if v, ok := u.Src[0].Int(); ok {
-			return u.Src[2-min(v, 1)]
-		}
-		if u.Src[1] == u.Src[2] {
-			return u.Src[1]
-		}
+		return s.choose(u)
 	}
 	return u
 }

@@ -1,0 +1,70 @@
+package schedule
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// choiceDepth bounds how far into nested WHEREs a condition is carried.
+const choiceDepth = 32
+
+// choose simplifies a WHERE whose sources are simplified: a decided condition
+// and equal arms leave one arm, and inside an arm the condition's outcome is
+// known, so that WHEREs below test only what is new. A pad inside a pad, and
+// parts put beside each other, come down to one test each.
+func (s *scheduler) choose(u *ir.UOp) *ir.UOp {
+	cond, yes, no := u.Src[0], u.Src[1], u.Src[2]
+	if v, ok := cond.Int(); ok {
+		return u.Src[2-min(v, 1)]
+	}
+	yes = s.assuming(yes, conjuncts(cond, nil), choiceDepth)
+	if cond.Op != ir.OpAnd {
+		no = s.assuming(no, []*ir.UOp{s.complement(cond)}, choiceDepth)
+	}
+	if yes == no {
+		return yes
+	}
+	return s.a.Where(cond, yes, no)
+}
+
+// assuming simplifies the WHEREs at the top of u where the facts hold.
+func (s *scheduler) assuming(u *ir.UOp, facts []*ir.UOp, depth int) *ir.UOp {
+	if u.Op != ir.OpWhere || depth == 0 {
+		return u
+	}
+	var open *ir.UOp // the part of the condition that the facts do not decide
+	for _, c := range conjuncts(u.Src[0], nil) {
+		switch {
+		case slices.Contains(facts, c):
+			continue
+		case slices.Contains(facts, s.complement(c)):
+			return s.assuming(u.Src[2], facts, depth-1)
+		case open == nil:
+			open = c
+		default:
+			open = s.a.And(open, c)
+		}
+	}
+	yes, no := s.assuming(u.Src[1], facts, depth-1), s.assuming(u.Src[2], facts, depth-1)
+	if open == nil || yes == no {
+		return yes
+	}
+	if open == u.Src[0] && yes == u.Src[1] && no == u.Src[2] {
+		return u
+	}
+	return s.a.Where(open, yes, no)
+}
+
+// conjuncts lists the conditions that all hold where cond holds.
+func conjuncts(cond *ir.UOp, list []*ir.UOp) []*ir.UOp {
+	if cond.Op != ir.OpAnd {
+		return append(list, cond)
+	}
+	return conjuncts(cond.Src[1], conjuncts(cond.Src[0], list))
+}
+
+// complement is the condition that holds where c does not.
+func (s *scheduler) complement(c *ir.UOp) *ir.UOp {
+	return s.simplify(s.a.Unary(ir.OpNot, c))
+}
