@@ -164,6 +164,6 @@ func (m *transformer) feedForward(n int, x *tensor.Tensor) *tensor.Tensor {
 		up := m.linear(n, "ffn_up", x, c.FeedForward, c.Width, false)
 		return m.linear(n, "ffn_down", gate.Silu().Mul(up), c.Width, c.FeedForward, false)
 	}
-	up := m.linear(n, "ffn_up", x, c.FeedForward, c.Width, c.traits.biases).Gelu()
+	up := m.linear(n, "ffn_up", x, c.FeedForward, c.Width, c.traits.biases).GeluTanh()
 	return m.linear(n, "ffn_down", up, c.Width, c.FeedForward, c.traits.biases)
 }

@@ -177,7 +177,7 @@ func (b *modelBuilder) feedForward(p string, x *tensor.Tensor) *tensor.Tensor {
 			Used:   b.used,
 		}.Apply(x)
 	case b.gpt2:
-		return b.linear(p+".down", b.linear(p+".up", x, b.ff, true).Gelu(), b.width, true)
+		return b.linear(p+".down", b.linear(p+".up", x, b.ff, true).GeluTanh(), b.width, true)
 	}
 	gate, up := b.linear(p+".gate", x, b.ff, false), b.linear(p+".up", x, b.ff, false)
 	return b.linear(p+".down", gate.Silu().Mul(up), b.width, false)

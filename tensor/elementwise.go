@@ -1,71 +1,108 @@
 package tensor
 
-import (
-	"math"
+import "tgc/ir"
 
-	"tgc/ir"
-)
+// Operands are broadcast (numpy's rule) and promoted to one dtype (PyTorch's):
+// see promoteTypes.
 
-// Add is t+u, broadcast.
+// Add is t+u; integers wrap; on Bool: or.
 func (t *Tensor) Add(u *Tensor) *Tensor { return t.binary(ir.OpAdd, u) }
 
-// Sub is t-u, broadcast.
+// Sub is t-u; integers wrap.
 func (t *Tensor) Sub(u *Tensor) *Tensor { return t.binary(ir.OpSub, u) }
 
-// Mul is t*u, broadcast.
+// Mul is t*u; integers wrap; on Bool: and.
 func (t *Tensor) Mul(u *Tensor) *Tensor { return t.binary(ir.OpMul, u) }
 
-// Div is t/u of floats, broadcast.
-func (t *Tensor) Div(u *Tensor) *Tensor { return t.binary(ir.OpFDiv, u) }
-
-// FloorDiv is floor(t/u) of integers, broadcast.
-func (t *Tensor) FloorDiv(u *Tensor) *Tensor { return t.binary(ir.OpFloorDiv, u) }
-
-// FloorMod is t - u*floor(t/u) of integers, broadcast.
-func (t *Tensor) FloorMod(u *Tensor) *Tensor { return t.binary(ir.OpFloorMod, u) }
-
-// Maximum is the larger of t and u, broadcast; NaN if either is.
-func (t *Tensor) Maximum(u *Tensor) *Tensor { return t.binary(ir.OpMax, u) }
-
-// Minimum is the smaller of t and u, broadcast; NaN if either is.
-func (t *Tensor) Minimum(u *Tensor) *Tensor { return t.binary(ir.OpMin, u) }
-
-// Lt is t < u as Bool, broadcast.
-func (t *Tensor) Lt(u *Tensor) *Tensor { return t.binary(ir.OpCmpLt, u) }
-
-// Le is t <= u as Bool, broadcast; false with NaN.
-func (t *Tensor) Le(u *Tensor) *Tensor {
-	if !t.DType().IsFloat() {
-		return u.Lt(t).Not()
-	}
-	return t.Lt(u).Or(t.Eq(u))
+// Div is the true quotient t/u; integers give f32.
+func (t *Tensor) Div(u *Tensor) *Tensor {
+	x, y := t.together("fdiv", u)
+	return x.number().binary(ir.OpFDiv, y.number())
 }
 
-// Eq is t == u as Bool, broadcast.
+// Maximum is the larger of t and u; NaN if either is.
+func (t *Tensor) Maximum(u *Tensor) *Tensor {
+	if t.DType() == ir.Bool && u.DType() == ir.Bool {
+		return t.Or(u)
+	}
+	return t.binary(ir.OpMax, u)
+}
+
+// Minimum is the smaller of t and u; NaN if either is.
+func (t *Tensor) Minimum(u *Tensor) *Tensor {
+	if t.DType() == ir.Bool && u.DType() == ir.Bool {
+		return t.And(u)
+	}
+	return t.binary(ir.OpMin, u)
+}
+
+// Lt is t < u as Bool.
+func (t *Tensor) Lt(u *Tensor) *Tensor { return t.binary(ir.OpCmpLt, u) }
+
+// Gt is t > u as Bool.
+func (t *Tensor) Gt(u *Tensor) *Tensor {
+	x, y := t.together("gt", u)
+	return y.Lt(x)
+}
+
+// Le is t <= u as Bool; false with NaN.
+func (t *Tensor) Le(u *Tensor) *Tensor {
+	x, y := t.together("le", u)
+	if !x.DType().IsFloat() {
+		return y.Lt(x).Not()
+	}
+	return x.Lt(y).Or(x.Eq(y))
+}
+
+// Ge is t >= u as Bool; false with NaN.
+func (t *Tensor) Ge(u *Tensor) *Tensor {
+	x, y := t.together("ge", u)
+	return y.Le(x)
+}
+
+// Eq is t == u as Bool; false with NaN.
 func (t *Tensor) Eq(u *Tensor) *Tensor { return t.binary(ir.OpCmpEq, u) }
 
-// And is the bitwise (on Bool logical) and, broadcast.
-func (t *Tensor) And(u *Tensor) *Tensor { return t.binary(ir.OpAnd, u) }
+// Ne is t != u as Bool; true with NaN.
+func (t *Tensor) Ne(u *Tensor) *Tensor { return t.Eq(u).Not() }
 
-// Or is the bitwise (on Bool logical) or, broadcast.
-func (t *Tensor) Or(u *Tensor) *Tensor { return t.binary(ir.OpOr, u) }
+// And is the bitwise and of integers, on Bool the logical one.
+func (t *Tensor) And(u *Tensor) *Tensor { return t.bits(ir.OpAnd, u) }
 
-// Xor is the bitwise exclusive or, broadcast.
-func (t *Tensor) Xor(u *Tensor) *Tensor { return t.binary(ir.OpXor, u) }
+// Or is the bitwise or of integers, on Bool the logical one.
+func (t *Tensor) Or(u *Tensor) *Tensor { return t.bits(ir.OpOr, u) }
 
-// Shl is t << u, broadcast.
-func (t *Tensor) Shl(u *Tensor) *Tensor { return t.binary(ir.OpShl, u) }
+// Xor is the bitwise exclusive or of integers, on Bool the logical one.
+func (t *Tensor) Xor(u *Tensor) *Tensor { return t.bits(ir.OpXor, u) }
 
-// Shr is t >> u, arithmetic on signed dtypes, broadcast.
-func (t *Tensor) Shr(u *Tensor) *Tensor { return t.binary(ir.OpShr, u) }
+// Shl is t << u of integers; u at or past the width gives 0.
+func (t *Tensor) Shl(u *Tensor) *Tensor { return t.bits(ir.OpShl, u) }
 
-// Rng is the counter-based random u32 of (seed t, counter u), broadcast.
+// Shr is t >> u of integers, arithmetic on signed dtypes.
+func (t *Tensor) Shr(u *Tensor) *Tensor { return t.bits(ir.OpShr, u) }
+
+// Rng is the counter-based random u32 of (seed t, counter u).
 func (t *Tensor) Rng(u *Tensor) *Tensor { return t.binary(ir.OpRng, u) }
 
-// AddScalar is t+v.
+// LogicalAnd is true where both are not zero (NaN is not).
+func (t *Tensor) LogicalAnd(u *Tensor) *Tensor { return t.Truth().And(u.Truth()) }
+
+// LogicalOr is true where one is not zero.
+func (t *Tensor) LogicalOr(u *Tensor) *Tensor { return t.Truth().Or(u.Truth()) }
+
+// LogicalXor is true where exactly one is not zero.
+func (t *Tensor) LogicalXor(u *Tensor) *Tensor { return t.Truth().Xor(u.Truth()) }
+
+// LogicalNot is t == 0 as Bool.
+func (t *Tensor) LogicalNot() *Tensor { return t.Truth().Not() }
+
+// Truth is t != 0 as Bool.
+func (t *Tensor) Truth() *Tensor { return t.Cast(ir.Bool) }
+
+// AddScalar is t+v with v of t's dtype.
 func (t *Tensor) AddScalar(v float64) *Tensor { return t.Add(t.scalar(v)) }
 
-// MulScalar is t*v.
+// MulScalar is t*v with v of t's dtype.
 func (t *Tensor) MulScalar(v float64) *Tensor { return t.Mul(t.scalar(v)) }
 
 // scalar is a constant of t's dtype.
@@ -76,91 +113,69 @@ func (t *Tensor) scalar(v float64) *Tensor {
 	return t.graph.Scalar(t.DType(), v)
 }
 
-// Not is the bitwise complement; on Bool logical not.
-func (t *Tensor) Not() *Tensor { return t.unary(ir.OpNot) }
-
-// Neg is -t.
-func (t *Tensor) Neg() *Tensor { return t.unary(ir.OpNeg) }
-
-// Abs is |t|.
-func (t *Tensor) Abs() *Tensor { return t.unary(ir.OpAbs) }
-
-// Recip is 1/t.
-func (t *Tensor) Recip() *Tensor { return t.unary(ir.OpRecip) }
-
-// Sqrt is the square root.
-func (t *Tensor) Sqrt() *Tensor { return t.unary(ir.OpSqrt) }
-
-// Rsqrt is 1/sqrt(t).
-func (t *Tensor) Rsqrt() *Tensor { return t.unary(ir.OpRsqrt) }
-
-// Exp2 is 2**t.
-func (t *Tensor) Exp2() *Tensor { return t.unary(ir.OpExp2) }
-
-// Log2 is the binary logarithm.
-func (t *Tensor) Log2() *Tensor { return t.unary(ir.OpLog2) }
-
-// Sin is the sine of radians.
-func (t *Tensor) Sin() *Tensor { return t.unary(ir.OpSin) }
-
-// Cos is the cosine of radians.
-func (t *Tensor) Cos() *Tensor { return t.AddScalar(math.Pi / 2).Sin() }
-
-// Floor rounds toward minus infinity.
-func (t *Tensor) Floor() *Tensor { return t.unary(ir.OpFloor) }
-
-// Exp is e**t.
-func (t *Tensor) Exp() *Tensor { return t.MulScalar(math.Log2E).Exp2() }
-
-// Log is the natural logarithm.
-func (t *Tensor) Log() *Tensor { return t.Log2().MulScalar(math.Ln2) }
-
-// Sigmoid is 1/(1+e**-t).
-func (t *Tensor) Sigmoid() *Tensor { return t.Neg().Exp().AddScalar(1).Recip() }
-
-// Silu is t*sigmoid(t).
-func (t *Tensor) Silu() *Tensor { return t.Mul(t.Sigmoid()) }
-
-// Tanh is 1 - 2/(e**2t + 1).
-func (t *Tensor) Tanh() *Tensor {
-	return t.MulScalar(2).Exp().AddScalar(1).Recip().MulScalar(-2).AddScalar(1)
+// Not is the bitwise complement of integers; on Bool logical not.
+func (t *Tensor) Not() *Tensor {
+	if t.ok() && t.DType().IsFloat() {
+		return t.graph.fail("not", "%s; want integers or bool", t)
+	}
+	return t.unary(ir.OpNot)
 }
 
-// Gelu is the tanh approximation of x*Phi(x) (Hendrycks and Gimpel 2016):
-// t/2 * (1 + tanh(sqrt(2/pi)*(t + 0.044715 t^3))), written with the logistic
-// function, because 1+tanh(y) = 2*sigmoid(2y) does not cancel.
-func (t *Tensor) Gelu() *Tensor {
-	inner := t.Mul(t).MulScalar(0.044715).AddScalar(1).Mul(t).MulScalar(2 * math.Sqrt(2/math.Pi))
-	return t.Mul(inner.Sigmoid())
+// Neg is -t; integers wrap.
+func (t *Tensor) Neg() *Tensor {
+	if t.ok() && t.DType() == ir.Bool {
+		return t.graph.fail("neg", "%s has no sign; use Not", t)
+	}
+	return t.unary(ir.OpNeg)
 }
 
-// Cast converts to a dtype.
-func (t *Tensor) Cast(dtype ir.DType) *Tensor {
-	if !t.ok() || t.DType() == dtype {
+// Abs is |t|; the least integer wraps to itself.
+func (t *Tensor) Abs() *Tensor {
+	if t.ok() && !t.DType().IsSigned() {
 		return t
 	}
-	return t.make(ir.OpCast, dtype, nil)
+	return t.unary(ir.OpAbs)
 }
 
-// Bitcast reads the same bits as another dtype of the same size.
-func (t *Tensor) Bitcast(dtype ir.DType) *Tensor {
-	if !t.ok() || t.DType() == dtype {
+// Sign is -1, 0 or 1 of t's dtype, 0 for NaN.
+func (t *Tensor) Sign() *Tensor {
+	if !t.ok() || t.DType() == ir.Bool {
 		return t
 	}
-	if t.DType().Size() != dtype.Size() {
-		return t.graph.fail("bitcast", "%s has %d bytes, %s has %d", t.DType(), t.DType().Size(), dtype, dtype.Size())
+	zero, one := t.scalar(0), t.scalar(1)
+	if !t.DType().IsSigned() {
+		return zero.Lt(t).Where(one, zero)
 	}
-	return t.make(ir.OpBitcast, dtype, nil)
+	return zero.Lt(t).Where(one, t.Lt(zero).Where(t.scalar(-1), zero))
 }
 
-// Where is x where t (Bool) holds, else y; all broadcast.
+// Square is t*t.
+func (t *Tensor) Square() *Tensor { return t.Mul(t) }
+
+// Clamp is t no less than lo and no more than hi, which wins if it is below lo;
+// NaN stays.
+func (t *Tensor) Clamp(lo, hi float64) *Tensor { return t.ClampMin(lo).ClampMax(hi) }
+
+// ClampMin is t no less than lo; NaN stays.
+func (t *Tensor) ClampMin(lo float64) *Tensor { return t.Maximum(t.scalar(lo)) }
+
+// ClampMax is t no more than hi; NaN stays.
+func (t *Tensor) ClampMax(hi float64) *Tensor { return t.Minimum(t.scalar(hi)) }
+
+// Lerp is t + (u-t)*w: t where w is 0, u where it is 1.
+func (t *Tensor) Lerp(u, w *Tensor) *Tensor { return t.Add(u.Sub(t).Mul(w)) }
+
+// Where is x where t (Bool) holds, else y; all broadcast, x and y promoted to
+// one dtype.
 func (t *Tensor) Where(x, y *Tensor) *Tensor {
 	if !t.ok() || !x.ok() || !y.ok() {
 		return t.bad()
 	}
-	if t.DType() != ir.Bool || x.DType() != y.DType() {
+	dtype, ok := promote(x, y)
+	if t.DType() != ir.Bool || !ok {
 		return t.graph.fail("where", "condition %s, arms %s and %s; want bool and one dtype", t, x, y)
 	}
+	x, y = x.Cast(dtype), y.Cast(dtype)
 	shape, ok := t.graph.broadcast(t.shape(), x.shape(), y.shape())
 	if !ok {
 		return t.graph.fail("where", "shapes of %s, %s and %s do not broadcast", t, x, y)
@@ -168,30 +183,38 @@ func (t *Tensor) Where(x, y *Tensor) *Tensor {
 	return t.expandTo(shape).make(ir.OpWhere, x.DType(), nil, x.expandTo(shape).node, y.expandTo(shape).node)
 }
 
+// unary is an op of one operand; those of floats take integers as f32.
 func (t *Tensor) unary(op ir.Op) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
-	if op.Info().Type == ir.TypeFloat && !t.DType().IsFloat() {
-		return t.graph.fail(op.String(), "dtype %s is no float", t.DType())
+	if op.Info().Type == ir.TypeFloat {
+		t = t.number()
 	}
 	return t.make(op, t.DType(), nil)
 }
 
-func (t *Tensor) binary(op ir.Op, u *Tensor) *Tensor {
+// bits is a bitwise op: of integers, or of Bool where it is no shift.
+func (t *Tensor) bits(op ir.Op, u *Tensor) *Tensor {
 	if !t.ok() || !u.ok() {
 		return t.bad()
 	}
-	if t.DType() != u.DType() {
-		return t.graph.fail(op.String(), "dtypes differ: %s and %s", t, u)
+	boolean := t.DType() == ir.Bool && u.DType() == ir.Bool
+	if t.DType().IsFloat() || u.DType().IsFloat() || boolean && (op == ir.OpShl || op == ir.OpShr) {
+		return t.graph.fail(op.String(), "%s and %s; want integers", t, u)
 	}
-	if op.Info().Type == ir.TypeFloat && !t.DType().IsFloat() {
-		return t.graph.fail(op.String(), "dtype %s is no float", t.DType())
+	return t.binary(op, u)
+}
+
+func (t *Tensor) binary(op ir.Op, u *Tensor) *Tensor {
+	t, u = t.together(op.String(), u)
+	if !t.ok() || !u.ok() {
+		return t.bad()
 	}
-	shape, ok := t.graph.broadcast(t.shape(), u.shape())
-	if !ok {
-		return t.graph.fail(op.String(), "shapes %s and %s do not broadcast", shapeText(t.shape()), shapeText(u.shape()))
+	if op == ir.OpSub && t.DType() == ir.Bool {
+		return t.graph.fail("sub", "%s minus %s; use Xor or LogicalAnd", t, u)
 	}
+	shape, _ := t.graph.broadcast(t.shape(), u.shape())
 	dtype := t.DType()
 	if op.Info().Type == ir.TypeCompare {
 		dtype = ir.Bool

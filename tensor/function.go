@@ -92,9 +92,6 @@ func (f *Function) Run(ctx context.Context, vars map[string]int64) error {
 	return f.step.Run(ctx, vars)
 }
 
-// Has reports that the compiled graph uses the named buffer.
-func (f *Function) Has(name string) bool { _, ok := f.buffers[name]; return ok }
-
 // Close frees the function's memory.
 func (f *Function) Close() {
 	if f.step != nil {

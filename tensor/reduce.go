@@ -2,64 +2,163 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"tgc/ir"
 )
 
-// Sum adds over axes (all when none is given); the axes are dropped.
+// Reductions fold axes (all when none is given) into one element each. Plain
+// names drop the axes, those with Keep leave them with extent 1. f16 and bf16
+// accumulate in f32; integers in their own dtype, which wraps: Cast first for a
+// wider one. Empty axes give the fold's identity.
+
+// Sum adds; on Bool it is Any.
 func (t *Tensor) Sum(axes ...int) *Tensor { return t.reduce(ir.OpAdd, false, axes) }
 
-// SumKeep is Sum that keeps the axes with extent 1.
+// SumKeep is Sum that keeps the axes.
 func (t *Tensor) SumKeep(axes ...int) *Tensor { return t.reduce(ir.OpAdd, true, axes) }
 
-// Max is the largest over axes; NaN if any is.
-func (t *Tensor) Max(axes ...int) *Tensor { return t.reduce(ir.OpMax, false, axes) }
-
-// MaxKeep is Max that keeps the axes with extent 1.
-func (t *Tensor) MaxKeep(axes ...int) *Tensor { return t.reduce(ir.OpMax, true, axes) }
-
-// Min is the smallest over axes; NaN if any is.
-func (t *Tensor) Min(axes ...int) *Tensor { return t.reduce(ir.OpMin, false, axes) }
-
-// Prod multiplies over axes.
+// Prod multiplies.
 func (t *Tensor) Prod(axes ...int) *Tensor { return t.reduce(ir.OpMul, false, axes) }
 
-// MeanKeep is the mean over one axis of constant extent, kept with extent 1.
-func (t *Tensor) MeanKeep(axis int) *Tensor {
-	return t.SumKeep(axis).MulScalar(1 / float64(t.Extent(axis)))
+// ProdKeep is Prod that keeps the axes.
+func (t *Tensor) ProdKeep(axes ...int) *Tensor { return t.reduce(ir.OpMul, true, axes) }
+
+// Max is the largest; NaN if any is.
+func (t *Tensor) Max(axes ...int) *Tensor { return t.reduce(ir.OpMax, false, axes) }
+
+// MaxKeep is Max that keeps the axes.
+func (t *Tensor) MaxKeep(axes ...int) *Tensor { return t.reduce(ir.OpMax, true, axes) }
+
+// Min is the smallest; NaN if any is.
+func (t *Tensor) Min(axes ...int) *Tensor { return t.reduce(ir.OpMin, false, axes) }
+
+// MinKeep is Min that keeps the axes.
+func (t *Tensor) MinKeep(axes ...int) *Tensor { return t.reduce(ir.OpMin, true, axes) }
+
+// Any is true where one element is not zero.
+func (t *Tensor) Any(axes ...int) *Tensor { return t.Truth().reduce(ir.OpMax, false, axes) }
+
+// AnyKeep is Any that keeps the axes.
+func (t *Tensor) AnyKeep(axes ...int) *Tensor { return t.Truth().reduce(ir.OpMax, true, axes) }
+
+// All is true where no element is zero.
+func (t *Tensor) All(axes ...int) *Tensor { return t.Truth().reduce(ir.OpMin, false, axes) }
+
+// AllKeep is All that keeps the axes.
+func (t *Tensor) AllKeep(axes ...int) *Tensor { return t.Truth().reduce(ir.OpMin, true, axes) }
+
+// Mean is the sum over the number of elements; NaN over none.
+func (t *Tensor) Mean(axes ...int) *Tensor { return t.dropped(axes, (*Tensor).MeanKeep) }
+
+// MeanKeep is Mean that keeps the axes.
+func (t *Tensor) MeanKeep(axes ...int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor {
+		return x.SumKeep(axes...).MulScalar(1 / float64(x.count(axes)))
+	})
 }
 
-// Cumsum is the inclusive running sum along an axis.
-func (t *Tensor) Cumsum(axis int) *Tensor {
-	if !t.ok() {
-		return t.bad()
-	}
-	k, ok := normalAxis(axis, t.Rank())
-	if !ok {
-		return t.graph.fail("cumsum", "axis %d of %s", axis, t)
-	}
-	return t.make(ir.OpScan, t.DType(), ir.IntArg(k))
+// Var is the variance: the mean of squared distances from the mean, with the
+// number of elements less correction (1 for the unbiased estimate) as divisor.
+func (t *Tensor) Var(correction float64, axes ...int) *Tensor {
+	return t.dropped(axes, func(x *Tensor, axes ...int) *Tensor { return x.VarKeep(correction, axes...) })
+}
+
+// VarKeep is Var that keeps the axes.
+func (t *Tensor) VarKeep(correction float64, axes ...int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor {
+		distance := x.Sub(x.MeanKeep(axes...))
+		divisor := max(0, float64(x.count(axes))-correction)
+		return distance.Mul(distance).SumKeep(axes...).MulScalar(1 / divisor)
+	})
+}
+
+// Std is the square root of Var.
+func (t *Tensor) Std(correction float64, axes ...int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor { return x.Var(correction, axes...).Sqrt() })
+}
+
+// StdKeep is Std that keeps the axes.
+func (t *Tensor) StdKeep(correction float64, axes ...int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor { return x.VarKeep(correction, axes...).Sqrt() })
+}
+
+// Norm is the p-norm (sum |t|^p)^(1/p); the largest |t| for p = +Inf, the
+// smallest for -Inf, the number of elements that are not zero for 0.
+func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
+	return t.dropped(axes, func(x *Tensor, axes ...int) *Tensor { return x.NormKeep(p, axes...) })
+}
+
+// NormKeep is Norm that keeps the axes.
+func (t *Tensor) NormKeep(p float64, axes ...int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor {
+		switch {
+		case math.IsInf(p, 1):
+			return x.Abs().MaxKeep(axes...)
+		case math.IsInf(p, -1):
+			return x.Abs().MinKeep(axes...)
+		case p == 0:
+			return x.Truth().Cast(x.DType()).SumKeep(axes...)
+		case p == 1:
+			return x.Abs().SumKeep(axes...)
+		case p == 2:
+			return x.Mul(x).SumKeep(axes...).Sqrt()
+		}
+		return x.Abs().Pow(x.scalar(p)).SumKeep(axes...).Pow(x.scalar(1 / p))
+	})
+}
+
+// LogSumExp is log(sum(e**t)) without overflow.
+func (t *Tensor) LogSumExp(axes ...int) *Tensor { return t.dropped(axes, (*Tensor).LogSumExpKeep) }
+
+// LogSumExpKeep is LogSumExp that keeps the axes.
+func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor {
+		largest := x.MaxKeep(axes...).Detach()
+		base := largest.IsFinite().Where(largest, x.scalar(0))
+		return x.Sub(base).Exp().SumKeep(axes...).Log().Add(base)
+	})
 }
 
 // Softmax along an axis: exp(t-max) over its sum.
 func (t *Tensor) Softmax(axis int) *Tensor {
-	e := t.Sub(t.MaxKeep(axis)).Exp()
-	return e.Mul(e.SumKeep(axis).Recip())
+	return t.wide(func(x *Tensor) *Tensor {
+		e := x.Sub(x.MaxKeep(axis).Detach()).Exp()
+		return e.Mul(e.SumKeep(axis).Recip())
+	})
+}
+
+// LogSoftmax is the logarithm of Softmax, precise where that is near 0.
+func (t *Tensor) LogSoftmax(axis int) *Tensor {
+	return t.wide(func(x *Tensor) *Tensor {
+		shifted := x.Sub(x.MaxKeep(axis).Detach())
+		return shifted.Sub(shifted.Exp().SumKeep(axis).Log())
+	})
 }
 
 // Argmax is the index (i32) of the largest element along an axis, the first of
-// equals; the axis is dropped.
-func (t *Tensor) Argmax(axis int) *Tensor {
+// equals, the first NaN if there is one; the axis is dropped.
+func (t *Tensor) Argmax(axis int) *Tensor { return t.position("argmax", axis, (*Tensor).MaxKeep) }
+
+// Argmin is Argmax for the smallest element.
+func (t *Tensor) Argmin(axis int) *Tensor { return t.position("argmin", axis, (*Tensor).MinKeep) }
+
+// position is the first index along an axis of the element that extreme picks.
+func (t *Tensor) position(op string, axis int, extreme func(x *Tensor, axes ...int) *Tensor) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
 	k, ok := normalAxis(axis, t.Rank())
 	if !ok {
-		return t.graph.fail("argmax", "axis %d of %s", axis, t)
+		return t.graph.fail(op, "axis %d of %s", axis, t)
+	}
+	hit := t.Eq(extreme(t, k))
+	if t.DType().IsFloat() {
+		hit = hit.Or(t.IsNaN())
 	}
 	index := t.graph.axisIota(ir.I32, t.shape(), k)
 	none := t.graph.Scalar(ir.I32, math.MaxInt32)
-	return t.Eq(t.MaxKeep(k)).Where(index, none).Min(k)
+	return hit.Where(index, none).Min(k)
 }
 
 // axisIota is 0..n-1 along one axis, extent 1 on the others.
@@ -72,39 +171,72 @@ func (g *Graph) axisIota(dtype ir.DType, shape []*ir.UOp, axis int) *Tensor {
 	return g.Iota(dtype, shape[axis]).ReshapeDims(dims...)
 }
 
+// count is the number of elements that are folded into one.
+func (t *Tensor) count(axes []int) int {
+	n := 1
+	for _, k := range t.folded(axes) {
+		n *= t.Extent(k)
+	}
+	return n
+}
+
+// folded normalises a list of axes: sorted, all for none. Wrong ones give nil.
+func (t *Tensor) folded(axes []int) []int {
+	rank := t.Rank()
+	list := make([]int, 0, rank)
+	if len(axes) == 0 {
+		for k := range rank {
+			list = append(list, k)
+		}
+	}
+	for _, axis := range axes {
+		k, ok := normalAxis(axis, rank)
+		if !ok || slices.Contains(list, k) {
+			return nil
+		}
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// dropped removes the axes that a reduction left with extent 1.
+func (t *Tensor) dropped(axes []int, keep func(x *Tensor, axes ...int) *Tensor) *Tensor {
+	out := keep(t, axes...)
+	if !out.ok() {
+		return out
+	}
+	gone := t.folded(axes)
+	var rest []*ir.UOp
+	for k, dim := range out.shape() {
+		if !slices.Contains(gone, k) {
+			rest = append(rest, dim)
+		}
+	}
+	return out.ReshapeDims(rest...)
+}
+
 func (t *Tensor) reduce(op ir.Op, keep bool, axes []int) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
-	rank := t.Rank()
-	if len(axes) == 0 {
-		for k := range rank {
-			axes = append(axes, k)
-		}
+	gone := t.folded(axes)
+	if gone == nil {
+		return t.graph.fail("reduce_"+op.String(), "axes %v of %s", axes, t)
 	}
-	gone := make([]bool, rank)
-	for _, axis := range axes {
-		k, ok := normalAxis(axis, rank)
-		if !ok || gone[k] {
-			return t.graph.fail("reduce_"+op.String(), "axes %v of %s", axes, t)
-		}
-		gone[k] = true
-	}
-	src := []*ir.UOp{}
-	var rest []*ir.UOp
-	for k, dim := range t.shape() {
-		if gone[k] {
-			src = append(src, t.graph.arena.Index(int64(k)))
-		} else {
-			rest = append(rest, dim)
-		}
-	}
-	if len(src) == 0 {
+	if len(gone) == 0 {
 		return t
+	}
+	if t.DType().IsFloat() && t.DType().Size() < 4 {
+		return t.Cast(ir.F32).reduce(op, keep, axes).Cast(t.DType())
+	}
+	src := make([]*ir.UOp, len(gone))
+	for i, k := range gone {
+		src[i] = t.graph.arena.Index(int64(k))
 	}
 	out := t.make(ir.OpReduceAxes, t.DType(), ir.ReduceArg{Op: op, N: 1}, src...)
 	if keep {
 		return out
 	}
-	return out.ReshapeDims(rest...)
+	return t.dropped(gone, func(*Tensor, ...int) *Tensor { return out })
 }

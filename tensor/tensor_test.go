@@ -154,7 +154,7 @@ func TestFunctionsOfFloats(t *testing.T) {
 		"tanh":    {(*tensor.Tensor).Tanh, math.Tanh},
 		"sigmoid": {(*tensor.Tensor).Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }},
 		"silu":    {(*tensor.Tensor).Silu, func(x float64) float64 { return x / (1 + math.Exp(-x)) }},
-		"gelu": {(*tensor.Tensor).Gelu, func(x float64) float64 {
+		"gelu": {(*tensor.Tensor).GeluTanh, func(x float64) float64 {
 			return x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
 		}},
 		"log of squares": {func(x *tensor.Tensor) *tensor.Tensor { return x.Mul(x).AddScalar(1).Log() }, func(x float64) float64 { return math.Log(x*x + 1) }},

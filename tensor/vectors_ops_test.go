@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 
-	"tgc/grad"
 	"tgc/tensor"
 )
 
@@ -44,8 +43,3 @@ func attributed(method func(a *attrs, x *tensor.Tensor) *tensor.Tensor) opBuilde
 }
 
 func one(t *tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{t} }
-
-// gradients are the gradients of results, with cotangents seeds, for inputs.
-func gradients(results, seeds, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
-	return grad.Of(results, seeds, inputs), nil
-}

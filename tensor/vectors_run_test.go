@@ -1,16 +1,14 @@
 package tensor_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"slices"
 
 	"tgc/engine"
-	"tgc/ir"
+	"tgc/grad"
 	"tgc/runtime/devices"
 	"tgc/tensor"
 )
@@ -46,7 +44,7 @@ func (c *vectorCase) runBackward(ctx context.Context, dev *devices.Device) error
 			continue
 		}
 		results = append(results, outputs[i])
-		seeds = append(seeds, g.Input(fmt.Sprint("cotangent", i), seed.dtype, seed.Shape...))
+		seeds = append(seeds, g.Input(cotangentName(i), seed.dtype, seed.Shape...))
 	}
 	var wants []*vectorTensor
 	for i, want := range c.Grads {
@@ -54,10 +52,7 @@ func (c *vectorCase) runBackward(ctx context.Context, dev *devices.Device) error
 			asked, wants = append(asked, inputs[i]), append(wants, want)
 		}
 	}
-	grads, err := gradients(results, seeds, asked)
-	if err != nil {
-		return err
-	}
+	grads := grad.Of(results, seeds, asked)
 	for i, grad := range grads {
 		if grad == nil { // no path: zero
 			grads[i] = g.Scalar(asked[i].DType(), 0).Expand(wants[i].Shape...)
@@ -92,7 +87,9 @@ func (c *vectorCase) build(g *tensor.Graph) (inputs, outputs []*tensor.Tensor, e
 	return inputs, outputs, err
 }
 
-func inputName(i int) string { return fmt.Sprint("in", i) }
+func inputName(i int) string     { return fmt.Sprint("in", i) }
+func cotangentName(i int) string { return fmt.Sprint("cotangent", i) }
+func outputName(i int) string    { return fmt.Sprint("out", i) }
 
 // apply builds one operation through the dispatch table.
 func apply(op string, attributes map[string]json.RawMessage, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
@@ -186,7 +183,7 @@ func (c *vectorCase) realise(ctx context.Context, dev *devices.Device, g *tensor
 		if r.DType() != wants[i].dtype && !r.DType().IsInt() || !slices.Equal(extents(r), wants[i].Shape) {
 			return fmt.Errorf("result %d is %s, want %s%v", i, r, wants[i].dtype, wants[i].Shape)
 		}
-		g.Output(fmt.Sprint("out", i), r)
+		g.Output(outputName(i), r)
 	}
 	f, err := tensor.Compile(ctx, g, dev, engine.Config{Verify: true})
 	if err != nil {
@@ -200,7 +197,7 @@ func (c *vectorCase) realise(ctx context.Context, dev *devices.Device, g *tensor
 		return err
 	}
 	for i, r := range results {
-		got, err := readRaw(ctx, f, fmt.Sprint("out", i), r.DType())
+		got, err := f.Read(ctx, outputName(i))
 		if err != nil {
 			return err
 		}
@@ -211,65 +208,23 @@ func (c *vectorCase) realise(ctx context.Context, dev *devices.Device, g *tensor
 	return nil
 }
 
-// fill writes the inputs and cotangents that the graph reads.
+// fill writes the inputs and cotangents that the compiled graph reads.
 func (c *vectorCase) fill(ctx context.Context, f *tensor.Function) error {
+	raw := make(map[string][]byte)
 	for i := range c.Inputs {
-		if err := writeRaw(ctx, f, inputName(i), &c.Inputs[i]); err != nil {
-			return err
-		}
+		raw[inputName(i)] = c.Inputs[i].Raw
 	}
 	for i, seed := range c.cotangents() {
-		if seed == nil {
-			continue
+		if seed != nil {
+			raw[cotangentName(i)] = seed.Raw
 		}
-		if err := writeRaw(ctx, f, fmt.Sprint("cotangent", i), seed); err != nil {
-			return err
+	}
+	for _, b := range f.Buffers() {
+		if data, ok := raw[b.Name]; ok {
+			if err := f.Write(ctx, b.Name, data); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
-}
-
-// writeRaw fills a buffer, if the compiled graph reads it.
-func writeRaw(ctx context.Context, f *tensor.Function, name string, v *vectorTensor) error {
-	if !f.Has(name) {
-		return nil
-	}
-	switch v.dtype.Size() {
-	case 1:
-		return tensor.Set(ctx, f, name, v.Raw)
-	case 2:
-		return setWords[uint16](ctx, f, name, v)
-	case 4:
-		return setWords[uint32](ctx, f, name, v)
-	}
-	return setWords[uint64](ctx, f, name, v)
-}
-
-func setWords[T tensor.Element](ctx context.Context, f *tensor.Function, name string, v *vectorTensor) error {
-	words := make([]T, v.count())
-	if err := binary.Read(bytes.NewReader(v.Raw), binary.LittleEndian, words); err != nil {
-		return err
-	}
-	return tensor.Set(ctx, f, name, words)
-}
-
-// readRaw reads a buffer's bytes.
-func readRaw(ctx context.Context, f *tensor.Function, name string, dtype ir.DType) ([]byte, error) {
-	switch dtype.Size() {
-	case 1:
-		return tensor.Get[uint8](ctx, f, name)
-	case 2:
-		return getWords[uint16](ctx, f, name)
-	case 4:
-		return getWords[uint32](ctx, f, name)
-	}
-	return getWords[uint64](ctx, f, name)
-}
-
-func getWords[T tensor.Element](ctx context.Context, f *tensor.Function, name string) ([]byte, error) {
-	words, err := tensor.Get[T](ctx, f, name)
-	if err != nil {
-		return nil, err
-	}
-	return binary.Append(nil, binary.LittleEndian, words)
 }

@@ -97,7 +97,7 @@ func zooGateUp(z *Fixture) {
 
 func zooMLP(z *Fixture) {
 	x := z.input("x", 4, 16)
-	h := x.Linear(z.input("w1", 24, 16)).Add(z.input("b1", 24)).Gelu()
+	h := x.Linear(z.input("w1", 24, 16)).Add(z.input("b1", 24)).GeluTanh()
 	z.G.Output("y", h.Linear(z.input("w2", 16, 24)).Add(z.input("b2", 16)).Add(x))
 }
 
