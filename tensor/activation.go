@@ -6,23 +6,23 @@ import "math"
 
 // Sigmoid is the logistic function 1/(1+e**-t).
 func (t *Tensor) Sigmoid() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Neg().Exp().AddScalar(1).Recip() })
+	return t.widely(func(x *Tensor) *Tensor { return x.Neg().Exp().AddScalar(1).Recip() })
 }
 
 // Silu is t*sigmoid(t).
 func (t *Tensor) Silu() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Mul(x.Sigmoid()) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Mul(x.Sigmoid()) })
 }
 
 // QuickGelu is t*sigmoid(1.702t), the fast approximation of Gelu.
 func (t *Tensor) QuickGelu() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Mul(x.MulScalar(1.702).Sigmoid()) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Mul(x.MulScalar(1.702).Sigmoid()) })
 }
 
 // Gelu is t*Phi(t), Phi the normal distribution function (Hendrycks and Gimpel
 // 2016).
 func (t *Tensor) Gelu() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		return x.MulScalar(0.5).Mul(x.MulScalar(math.Sqrt2 / 2).Erf().AddScalar(1))
 	})
 }
@@ -31,7 +31,7 @@ func (t *Tensor) Gelu() *Tensor {
 // t/2 * (1 + tanh(sqrt(2/pi)*(t + 0.044715 t^3))), written with the logistic
 // function, because 1+tanh(y) = 2*sigmoid(2y) does not cancel.
 func (t *Tensor) GeluTanh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		inner := x.Mul(x).MulScalar(0.044715).AddScalar(1).Mul(x).MulScalar(2 * math.Sqrt(2/math.Pi))
 		return x.Mul(inner.Sigmoid())
 	})
@@ -54,7 +54,7 @@ func (t *Tensor) Relu6() *Tensor { return t.Clamp(0, 6) }
 
 // LeakyRelu is t where it is above 0, else slope*t.
 func (t *Tensor) LeakyRelu(slope float64) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.scalar(0).Lt(x).Where(x, x.MulScalar(slope)) })
+	return t.widely(func(x *Tensor) *Tensor { return x.scalar(0).Lt(x).Where(x, x.MulScalar(slope)) })
 }
 
 // Elu is t where it is above 0, else alpha*(e**t - 1).
@@ -75,7 +75,7 @@ func (t *Tensor) Selu() *Tensor { return t.elu(seluAlpha, 1, seluScale) }
 
 // elu is scale*t where t is above 0, else scale*alpha*(e**(inner*t) - 1).
 func (t *Tensor) elu(alpha, inner, scale float64) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		zero := x.scalar(0)
 		above := zero.Lt(x)
 		below := above.Where(zero, x).MulScalar(inner).Expm1().MulScalar(alpha * scale)
@@ -85,7 +85,7 @@ func (t *Tensor) elu(alpha, inner, scale float64) *Tensor {
 
 // Softplus is log(1+e**(beta*t))/beta, as max(x,0) + log1p(e**-|x|).
 func (t *Tensor) Softplus(beta float64) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		return x.MulScalar(beta).softplus().MulScalar(1 / beta)
 	})
 }
@@ -94,13 +94,13 @@ func (t *Tensor) softplus() *Tensor { return t.ClampMin(0).Add(t.Abs().Neg().Exp
 
 // LogSigmoid is log(sigmoid(t)).
 func (t *Tensor) LogSigmoid() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Neg().softplus().Neg() })
+	return t.widely(func(x *Tensor) *Tensor { return x.Neg().softplus().Neg() })
 }
 
 // Mish is t*tanh(softplus(t)): tanh(log(1+e)) = n/(n+2) with n = e^2 + 2e, which
 // is 1 past 20.
 func (t *Tensor) Mish() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		e := x.ClampMax(20).Exp()
 		n := e.Mul(e.AddScalar(2))
 		return x.Mul(n.Div(n.AddScalar(2)))
@@ -109,15 +109,15 @@ func (t *Tensor) Mish() *Tensor {
 
 // HardSigmoid is (t+3)/6 within 0..1.
 func (t *Tensor) HardSigmoid() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.AddScalar(3).Relu6().MulScalar(1.0 / 6) })
+	return t.widely(func(x *Tensor) *Tensor { return x.AddScalar(3).Relu6().MulScalar(1.0 / 6) })
 }
 
 // HardSwish is t*HardSigmoid(t).
 func (t *Tensor) HardSwish() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Mul(x.HardSigmoid()) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Mul(x.HardSigmoid()) })
 }
 
 // Softsign is t/(1+|t|).
 func (t *Tensor) Softsign() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Div(x.Abs().AddScalar(1)) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Div(x.Abs().AddScalar(1)) })
 }

@@ -73,12 +73,12 @@ func (t *Tensor) IsFinite() *Tensor {
 
 // Exp is e**t.
 func (t *Tensor) Exp() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.MulScalar(math.Log2E).Exp2() })
+	return t.widely(func(x *Tensor) *Tensor { return x.MulScalar(math.Log2E).Exp2() })
 }
 
 // Expm1 is e**t - 1, precise near 0 too: there the series.
 func (t *Tensor) Expm1() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		small := x.Abs().Lt(x.scalar(0.5))
 		near := small.Where(x, x.scalar(0))
 		series := make([]float64, x.fits().expTerms)
@@ -93,18 +93,18 @@ func (t *Tensor) Expm1() *Tensor {
 
 // Log is the natural logarithm.
 func (t *Tensor) Log() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Log2().MulScalar(math.Ln2) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Log2().MulScalar(math.Ln2) })
 }
 
 // Log10 is the decimal logarithm.
 func (t *Tensor) Log10() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Log2().MulScalar(math.Ln2 / math.Ln10) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Log2().MulScalar(math.Ln2 / math.Ln10) })
 }
 
 // Log1p is log(1+t), precise near 0 too: what rounding 1+t lost is added to
 // first order.
 func (t *Tensor) Log1p() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		sum := x.AddScalar(1)
 		lost := x.Sub(sum.AddScalar(-1))
 		plain := x.Abs().Lt(x.scalar(math.Inf(1))).And(x.scalar(-1).Lt(x))
@@ -120,7 +120,7 @@ func (t *Tensor) Sin() *Tensor { return t.unary(ir.OpSin) }
 // that is nearest is taken off in three steps (Cody and Waite 1980):
 // cos(r + (2n+1)*pi/2) = -sin(r) * (-1)^n.
 func (t *Tensor) Cos() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		n := x.MulScalar(1 / math.Pi).AddScalar(-0.5).Round()
 		odd := n.Add(n).AddScalar(1)
 		rest := x
@@ -154,17 +154,17 @@ func (t *Tensor) fma(u, v *Tensor) *Tensor {
 
 // Tan is the tangent of radians.
 func (t *Tensor) Tan() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Sin().Div(x.Cos()) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Sin().Div(x.Cos()) })
 }
 
 // Asin is the arc sine; NaN outside -1..1.
 func (t *Tensor) Asin() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Atan2(x.legOfUnit()) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Atan2(x.legOfUnit()) })
 }
 
 // Acos is the arc cosine; NaN outside -1..1.
 func (t *Tensor) Acos() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.legOfUnit().Atan2(x) })
+	return t.widely(func(x *Tensor) *Tensor { return x.legOfUnit().Atan2(x) })
 }
 
 // legOfUnit is sqrt(1-t^2), precise near 1.
@@ -175,7 +175,7 @@ func (t *Tensor) legOfUnit() *Tensor {
 
 // Atan is the arc tangent.
 func (t *Tensor) Atan() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		steep := x.scalar(1).Lt(x.Abs())
 		ratio := steep.Where(steep.Where(x, x.scalar(1)).Recip(), x)
 		arc := ratio.arcOfSlope()
@@ -192,7 +192,7 @@ func (t *Tensor) arcOfSlope() *Tensor {
 // Atan2 is the angle of the point (u, t) from the positive u axis, in -pi..pi,
 // as C's atan2(t, u).
 func (t *Tensor) Atan2(u *Tensor) *Tensor {
-	return t.wide2("atan2", u, func(y, x *Tensor) *Tensor {
+	return t.widely2("atan2", u, func(y, x *Tensor) *Tensor {
 		zero := x.scalar(0)
 		// Two infinities count as equal, as 1 and 1 are.
 		both := y.IsInf().And(x.IsInf())
@@ -220,7 +220,7 @@ func (t *Tensor) signBit() *Tensor {
 // Sinh is the hyperbolic sine: (e^t - e^-t)/2, near 0 by Expm1, whose halves do
 // not cancel.
 func (t *Tensor) Sinh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		small := x.Abs().Lt(x.scalar(1))
 		near := small.Where(x, x.scalar(0))
 		e := near.Expm1()
@@ -231,7 +231,7 @@ func (t *Tensor) Sinh() *Tensor {
 
 // Cosh is the hyperbolic cosine.
 func (t *Tensor) Cosh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.halfExp().Add(x.Neg().halfExp()) })
+	return t.widely(func(x *Tensor) *Tensor { return x.halfExp().Add(x.Neg().halfExp()) })
 }
 
 // halfExp is e^t/2 without the overflow of e^t.
@@ -239,7 +239,7 @@ func (t *Tensor) halfExp() *Tensor { return t.MulScalar(math.Log2E).AddScalar(-1
 
 // Tanh is the hyperbolic tangent: e/(e+2) with e = e^2t - 1. It is +-1 past 20.
 func (t *Tensor) Tanh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		e := x.Clamp(-20, 20).MulScalar(2).Expm1()
 		return e.Div(e.AddScalar(2))
 	})
@@ -248,7 +248,7 @@ func (t *Tensor) Tanh() *Tensor {
 // Asinh is the inverse of Sinh: up to 1 by 2*atanh(t/(1+sqrt(1+t^2))), past it
 // sign(t)*(log|t| + log(1+sqrt(1+1/t^2))), which does not overflow.
 func (t *Tensor) Asinh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		one := x.scalar(1)
 		small := x.Abs().Lt(one)
 		near := small.Where(x, x.scalar(0))
@@ -265,7 +265,7 @@ func (t *Tensor) nanOnly() *Tensor { return t.IsNaN().Where(t.scalar(math.NaN())
 
 // Acosh is the inverse of Cosh; NaN below 1.
 func (t *Tensor) Acosh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		large := x.scalar(1e8).Lt(x) // there sqrt(x^2-1) is x
 		above := large.Where(x.scalar(1), x.AddScalar(-1))
 		near := above.Add(above.Sqrt().Mul(above.AddScalar(2).Sqrt())).Log1p()
@@ -275,12 +275,12 @@ func (t *Tensor) Acosh() *Tensor {
 
 // Atanh is the inverse of Tanh: infinite at 1 and -1, NaN outside.
 func (t *Tensor) Atanh() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Log1p().Sub(x.Neg().Log1p()).MulScalar(0.5) })
+	return t.widely(func(x *Tensor) *Tensor { return x.Log1p().Sub(x.Neg().Log1p()).MulScalar(0.5) })
 }
 
 // Erf is the error function 2/sqrt(pi) * integral of exp(-s^2) from 0 to t.
 func (t *Tensor) Erf() *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		one := x.scalar(1)
 		small := x.Abs().Lt(one)
 		near := small.Where(x, x.scalar(0))

@@ -86,9 +86,9 @@ func (t *Tensor) number() *Tensor {
 	return t
 }
 
-// wide computes f in f32 at least and rounds once to t's dtype: what a function
+// widely computes f in f32 at least and rounds once to t's dtype: what a function
 // of several roundings does for f16 and bf16. Integers and Bool become f32.
-func (t *Tensor) wide(f func(x *Tensor) *Tensor) *Tensor {
+func (t *Tensor) widely(f func(x *Tensor) *Tensor) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
@@ -98,8 +98,8 @@ func (t *Tensor) wide(f func(x *Tensor) *Tensor) *Tensor {
 	return f(t.number())
 }
 
-// wider2 is wide for two operands, broadcast and promoted.
-func (t *Tensor) wide2(op string, u *Tensor, f func(x, y *Tensor) *Tensor) *Tensor {
+// widely2 is widely for two operands, broadcast and promoted.
+func (t *Tensor) widely2(op string, u *Tensor, f func(x, y *Tensor) *Tensor) *Tensor {
 	t, u = t.together(op, u)
 	if !t.ok() || !u.ok() {
 		return t.bad()

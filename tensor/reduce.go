@@ -53,7 +53,7 @@ func (t *Tensor) Mean(axes ...int) *Tensor { return t.dropped(axes, (*Tensor).Me
 
 // MeanKeep is Mean that keeps the axes.
 func (t *Tensor) MeanKeep(axes ...int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		return x.SumKeep(axes...).MulScalar(1 / float64(x.count(axes)))
 	})
 }
@@ -66,7 +66,7 @@ func (t *Tensor) Var(correction float64, axes ...int) *Tensor {
 
 // VarKeep is Var that keeps the axes.
 func (t *Tensor) VarKeep(correction float64, axes ...int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		distance := x.Sub(x.MeanKeep(axes...))
 		divisor := max(0, float64(x.count(axes))-correction)
 		return distance.Mul(distance).SumKeep(axes...).MulScalar(1 / divisor)
@@ -75,12 +75,12 @@ func (t *Tensor) VarKeep(correction float64, axes ...int) *Tensor {
 
 // Std is the square root of Var.
 func (t *Tensor) Std(correction float64, axes ...int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.Var(correction, axes...).Sqrt() })
+	return t.widely(func(x *Tensor) *Tensor { return x.Var(correction, axes...).Sqrt() })
 }
 
 // StdKeep is Std that keeps the axes.
 func (t *Tensor) StdKeep(correction float64, axes ...int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor { return x.VarKeep(correction, axes...).Sqrt() })
+	return t.widely(func(x *Tensor) *Tensor { return x.VarKeep(correction, axes...).Sqrt() })
 }
 
 // Norm is the p-norm (sum |t|^p)^(1/p); the largest |t| for p = +Inf, the
@@ -91,7 +91,7 @@ func (t *Tensor) Norm(p float64, axes ...int) *Tensor {
 
 // NormKeep is Norm that keeps the axes.
 func (t *Tensor) NormKeep(p float64, axes ...int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		switch {
 		case math.IsInf(p, 1):
 			return x.Abs().MaxKeep(axes...)
@@ -113,7 +113,7 @@ func (t *Tensor) LogSumExp(axes ...int) *Tensor { return t.dropped(axes, (*Tenso
 
 // LogSumExpKeep is LogSumExp that keeps the axes.
 func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		largest := x.MaxKeep(axes...).Detach()
 		base := largest.IsFinite().Where(largest, x.scalar(0))
 		return x.Sub(base).Exp().SumKeep(axes...).Log().Add(base)
@@ -122,7 +122,7 @@ func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
 
 // Softmax along an axis: exp(t-max) over its sum.
 func (t *Tensor) Softmax(axis int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		e := x.Sub(x.MaxKeep(axis).Detach()).Exp()
 		return e.Mul(e.SumKeep(axis).Recip())
 	})
@@ -130,7 +130,7 @@ func (t *Tensor) Softmax(axis int) *Tensor {
 
 // LogSoftmax is the logarithm of Softmax, precise where that is near 0.
 func (t *Tensor) LogSoftmax(axis int) *Tensor {
-	return t.wide(func(x *Tensor) *Tensor {
+	return t.widely(func(x *Tensor) *Tensor {
 		shifted := x.Sub(x.MaxKeep(axis).Detach())
 		return shifted.Sub(shifted.Exp().SumKeep(axis).Log())
 	})

@@ -116,7 +116,7 @@ func (t *Tensor) running(op string, axis int, f fold) *Tensor {
 		return t.graph.fail(op, "axis %d of %s", axis, t)
 	}
 	if t.DType().IsFloat() {
-		return t.wide(func(x *Tensor) *Tensor { return x.prefix(k, f) })
+		return t.widely(func(x *Tensor) *Tensor { return x.prefix(k, f) })
 	}
 	return t.prefix(k, f)
 }

@@ -47,19 +47,21 @@ func TestGraphKeepsFirstError(t *testing.T) {
 		want  []string
 	}{
 		"broadcast": {func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Add(g.Input("y", ir.F32, 5)) }, []string{"add", "[2 3]", "[5]"}},
-		"dtype":     {func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Mul(g.Input("y", ir.I32, 3)) }, []string{"mul", "f32", "i32"}},
-		"no float":  {func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Cast(ir.I32).Sqrt() }, []string{"sqrt", "i32"}},
-		"reshape":   {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Reshape(4, 2) }, []string{"reshape", "[2 3]", "[4 2]"}},
-		"hole":      {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Reshape(-1, 4) }, []string{"reshape", "-1"}},
-		"permute":   {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Permute(0, 0) }, []string{"permute", "[0 0]"}},
-		"axis":      {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Sum(2) }, []string{"reduce_add", "[2]"}},
-		"matmul":    {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.MatMul(x) }, []string{"matmul", "[2 3]"}},
-		"linear":    {func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Linear(g.Input("w", ir.F32, 4, 2)) }, []string{"linear", "[4 2]"}},
-		"slice":     {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 2, 2) }, []string{"slice", "2..4"}},
-		"gather":    {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Gather(0, x) }, []string{"gather", "integers"}},
-		"assign":    {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.AddScalar(1).Assign(x) }, []string{"assign", "buffer"}},
-		"table":     {func(g *tensor.Graph, _ *tensor.Tensor) *tensor.Tensor { return g.Table(ir.F32, []float64{1, 2}, 3) }, []string{"table", "2 values"}},
-		"where":     {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Where(x, x) }, []string{"where", "bool"}},
+		"dtype": {func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor {
+			return g.Input("y", ir.U64, 3).Mul(x.Cast(ir.I32))
+		}, []string{"mul", "u64[3]", "i32[2 3]"}},
+		"no bits": {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.And(x) }, []string{"and", "f32[2 3]", "integers"}},
+		"reshape": {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Reshape(4, 2) }, []string{"reshape", "[2 3]", "[4 2]"}},
+		"hole":    {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Reshape(-1, 4) }, []string{"reshape", "-1"}},
+		"permute": {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Permute(0, 0) }, []string{"permute", "[0 0]"}},
+		"axis":    {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Sum(2) }, []string{"reduce_add", "[2]"}},
+		"matmul":  {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.MatMul(x) }, []string{"matmul", "[2 3]"}},
+		"linear":  {func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Linear(g.Input("w", ir.F32, 4, 2)) }, []string{"linear", "[4 2]"}},
+		"slice":   {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 2, 2) }, []string{"slice", "2..4"}},
+		"gather":  {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Gather(0, x) }, []string{"gather", "integers"}},
+		"assign":  {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.AddScalar(1).Assign(x) }, []string{"assign", "buffer"}},
+		"table":   {func(g *tensor.Graph, _ *tensor.Tensor) *tensor.Tensor { return g.Table(ir.F32, []float64{1, 2}, 3) }, []string{"table", "2 values"}},
+		"where":   {func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor { return x.Where(x, x) }, []string{"where", "bool"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := tensor.NewGraph()

@@ -340,7 +340,7 @@ func TestFeedForward(t *testing.T) {
 	compare(t, "mlp", got[0], rows(w["x"], 4, func(row []float64) []float64 {
 		h := affine(w["mlp.up.weight"], w["mlp.up.bias"].data, row)
 		for i, v := range h {
-			h[i] = v / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(v+0.044715*v*v*v)))
+			h[i] = v / 2 * (1 + math.Erf(v/math.Sqrt2))
 		}
 		return affine(w["mlp.down.weight"], w["mlp.down.bias"].data, h)
 	}))
