@@ -7,15 +7,15 @@ import "tgc/ir"
 // would do that is as close; the errors stated are absolute, of the polynomial.
 // Derivatives of these functions are derivatives of the polynomials.
 
-// fits holds the coefficients for one precision.
-type fits struct {
+// fitTable holds the coefficients for one precision.
+type fitTable struct {
 	atan     []float64 // (atan(z)/z - 1)/z^2 in z^2, |z| <= 1
 	erf      []float64 // erf(x)/x in x^2, |x| <= 1
 	erfc     []float64 // exp(x^2)*erfc(x) in (x-2)/(x+2), 1 <= x <= 6
 	expTerms int       // of the series of e^x - 1, |x| <= 1/2
 }
 
-var fitsF32 = fits{
+var fitsF32 = fitTable{
 	atan: []float64{ // 2.6e-9
 		-0.3333333308107325367, 0.1999994932114188742, -0.1428400379473353029, 0.1108826162873515873,
 		-0.08931826777381314397, 0.07031914250029965936, -0.04896051402709066592, 0.02630500111006237659,
@@ -33,7 +33,7 @@ var fitsF32 = fits{
 	expTerms: 9,
 }
 
-var fitsF64 = fits{
+var fitsF64 = fitTable{
 	atan: []float64{ // 1.4e-19
 		-0.3333333333333333332, 0.1999999999999998547, -0.1428571428571171666, 0.1111111111092980641,
 		-0.09090909084093505123, 0.07692307534369985516, -0.06666664203478607076, 0.05882325539200689875,
@@ -59,8 +59,8 @@ var fitsF64 = fits{
 	expTerms: 15,
 }
 
-// fitsOf picks the precision of t's dtype.
-func (t *Tensor) fits() *fits {
+// fits picks the precision of t's dtype.
+func (t *Tensor) fits() *fitTable {
 	if t.DType() == ir.F64 {
 		return &fitsF64
 	}

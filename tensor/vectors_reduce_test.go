@@ -9,12 +9,12 @@ import (
 var reduceOps = map[string]opBuilder{
 	"sum":       accumulated((*tensor.Tensor).Sum, (*tensor.Tensor).SumKeep),
 	"prod":      accumulated((*tensor.Tensor).Prod, (*tensor.Tensor).ProdKeep),
-	"mean":      reduction((*tensor.Tensor).Mean, (*tensor.Tensor).MeanKeep),
-	"max":       reduction((*tensor.Tensor).Max, (*tensor.Tensor).MaxKeep),
-	"min":       reduction((*tensor.Tensor).Min, (*tensor.Tensor).MinKeep),
-	"any":       reduction((*tensor.Tensor).Any, (*tensor.Tensor).AnyKeep),
-	"all":       reduction((*tensor.Tensor).All, (*tensor.Tensor).AllKeep),
-	"logsumexp": reduction((*tensor.Tensor).LogSumExp, (*tensor.Tensor).LogSumExpKeep),
+	"mean":      overAxes((*tensor.Tensor).Mean, (*tensor.Tensor).MeanKeep),
+	"max":       overAxes((*tensor.Tensor).Max, (*tensor.Tensor).MaxKeep),
+	"min":       overAxes((*tensor.Tensor).Min, (*tensor.Tensor).MinKeep),
+	"any":       overAxes((*tensor.Tensor).Any, (*tensor.Tensor).AnyKeep),
+	"all":       overAxes((*tensor.Tensor).All, (*tensor.Tensor).AllKeep),
+	"logsumexp": overAxes((*tensor.Tensor).LogSumExp, (*tensor.Tensor).LogSumExpKeep),
 	"var":       corrected((*tensor.Tensor).Var, (*tensor.Tensor).VarKeep, "correction"),
 	"std":       corrected((*tensor.Tensor).Std, (*tensor.Tensor).StdKeep, "correction"),
 	"norm":      corrected((*tensor.Tensor).Norm, (*tensor.Tensor).NormKeep, "p"),
@@ -32,9 +32,9 @@ var reduceOps = map[string]opBuilder{
 	},
 }
 
-// reduction is a row with axes, dropped or kept. An empty list of axes means
+// overAxes is a row with axes, dropped or kept. An empty list of axes means
 // all, as an absent one does.
-func reduction(drop, keep func(x *tensor.Tensor, axes ...int) *tensor.Tensor) opBuilder {
+func overAxes(drop, keep func(x *tensor.Tensor, axes ...int) *tensor.Tensor) opBuilder {
 	return attributed(func(a *attrs, x *tensor.Tensor) *tensor.Tensor {
 		if a.keep() {
 			return keep(x, a.axes()...)
@@ -45,7 +45,7 @@ func reduction(drop, keep func(x *tensor.Tensor, axes ...int) *tensor.Tensor) op
 
 // accumulated is a reduction in the dtype of its result.
 func accumulated(drop, keep func(x *tensor.Tensor, axes ...int) *tensor.Tensor) opBuilder {
-	plain := reduction(drop, keep)
+	plain := overAxes(drop, keep)
 	return func(a *attrs, in []*tensor.Tensor) []*tensor.Tensor {
 		return plain(a, one(in[0].Cast(a.dtypeOr("dtype", in[0].DType()))))
 	}
