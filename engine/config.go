@@ -36,7 +36,8 @@ var Options = []Option{
 	{"TGC_VERIFY", "1 runs the verifiers between passes", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},
-	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas and nvdisasm", elsewhere},
+	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas, nvdisasm and libnvrtc", elsewhere},
+	{"TGC_CUDA_SOURCE", "what kernels of a GPU are printed as: ptx, or c for CUDA C, which libnvrtc compiles; default: ptx", elsewhere},
 	{"TGC_CUDA_SERIAL", "1 waits for every kernel on a GPU, so that a fault names the one at fault", elsewhere},
 	{"MV", "0 switches the matvec heuristic off", func(c *Config, v string) error {
 		on := true

@@ -101,5 +101,10 @@ func parseGPU(name, rest string) (*Desc, error) {
 	if err != nil || sm < 10 || sm > 999 || !strings.HasPrefix(rest, "sm_") {
 		return nil, fmt.Errorf("target: %q: want an architecture such as sm_80", name)
 	}
-	return ForGPU(sm, special)
+	d, err := ForGPU(sm, special)
+	if err != nil {
+		return nil, err
+	}
+	d.Name = name // ptx:sm_90, or cuda:sm_90 where the source is CUDA C
+	return d, nil
 }

@@ -12,6 +12,8 @@ import (
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
+	"tgc/render/cuda"
+	"tgc/render/gpu"
 	"tgc/render/llvm"
 	"tgc/render/ptx"
 	"tgc/target"
@@ -180,11 +182,12 @@ func findTarget(name string) (*target.Desc, *engine.Renderer, error) {
 			return program.Print(p), nil
 		}}, nil
 	}
+	render, extension := ptx.Render, ".ptx"
 	if strings.HasPrefix(name, "cuda:") {
-		return nil, nil, fmt.Errorf("--target %s: this version prints PTX, not CUDA C: use %s", name, desc.Name)
+		render, extension = cuda.Render, ".cu"
 	}
-	return desc, &engine.Renderer{Extension: ".ptx", Source: func(p *program.Program) (string, error) {
-		k, err := ptx.Render(p, desc, ptx.Options{})
+	return desc, &engine.Renderer{Extension: extension, Source: func(p *program.Program) (string, error) {
+		k, err := render(p, desc, gpu.Options{})
 		if err != nil {
 			return "", err
 		}

@@ -17,7 +17,7 @@ import (
 // folder.
 type Options struct {
 	Index    int      // of the GPU, in the driver's order
-	Renderer Renderer // nil means RenderPTX
+	Renderer Renderer // nil means RenderPTX, or what $TGC_CUDA_SOURCE says
 	CacheDir string   // of machine code; empty means cachefile.DefaultDir
 	NoCache  bool
 	// CUDAPath is the library, or a folder that may hold it and its tools; empty
@@ -54,6 +54,7 @@ type Device struct {
 	info    Info
 	cache   *cachefile.Cache
 	asm     assembler
+	nvrtc   sourceCompiler
 	staging *staging
 	broken  atomic.Pointer[brokenError]
 
@@ -85,7 +86,10 @@ func New(options Options) (*Device, error) {
 		options.Serial = true
 	}
 	if options.Renderer == nil {
-		options.Renderer = RenderPTX
+		var err error
+		if options.Renderer, err = rendererNamed(os.Getenv(sourceVariable)); err != nil {
+			return nil, err
+		}
 	}
 	drv := options.Driver
 	if drv == nil {

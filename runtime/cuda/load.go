@@ -39,7 +39,7 @@ type code struct {
 // Program is what was loaded.
 func (e *Executable) Program() *program.Program { return e.program }
 
-// Source is the PTX.
+// Source is what was rendered: PTX or CUDA C.
 func (e *Executable) Source() string { return e.rendered.Text }
 
 // Stats are figures of the machine code.
@@ -139,7 +139,11 @@ type pending struct {
 
 // compile loads the machine code of a text, once however many ask for it.
 func (d *Device) compile(ctx context.Context, r *Rendered) (*code, error) {
-	key := strings.Join([]string{d.asm.fingerprint(), r.Entry, r.Text}, "\n")
+	compiler, err := d.nvrtc.fingerprint(d, r)
+	if err != nil {
+		return nil, err
+	}
+	key := strings.Join([]string{compiler + d.asm.fingerprint(), r.Entry, r.Text}, "\n")
 	for {
 		d.mu.Lock()
 		p := d.loaded[key]
@@ -179,7 +183,11 @@ func (d *Device) assemble(ctx context.Context, key string, r *Rendered) (*code, 
 			return c, nil
 		} // machine code that does not load is assembled again
 	}
-	cubin, log, err := d.asm.assemble(ctx, r.Entry, r.Text)
+	text, err := d.nvrtc.ptx(d, r)
+	if err != nil {
+		return nil, err
+	}
+	cubin, log, err := d.asm.assemble(ctx, r.Entry, text)
 	if err != nil {
 		return nil, assemblyError(err, log)
 	}

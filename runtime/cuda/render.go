@@ -4,14 +4,17 @@ import (
 	"fmt"
 
 	"tgc/ir/program"
+	cudac "tgc/render/cuda"
+	kernels "tgc/render/gpu"
 	"tgc/render/ptx"
 	"tgc/runtime/cuda/driver"
 	"tgc/target"
 )
 
-// Rendered is a program as PTX and how to launch it.
+// Rendered is a program as source and how to launch it.
 type Rendered struct {
 	Text  string
+	CUDA  bool   // the text is CUDA C, else PTX
 	Entry string // name of the function
 	// Params are indices into the program's Params, one parameter of 8 bytes
 	// each, in this order: addresses of buffers and values of VARs. Tables are
@@ -32,7 +35,21 @@ type Renderer func(p *program.Program, desc *target.Desc) (*Rendered, error)
 
 // RenderPTX is the Renderer of package render/ptx.
 func RenderPTX(p *program.Program, desc *target.Desc) (*Rendered, error) {
-	k, err := ptx.Render(p, desc, ptx.Options{MinBlocks: minBlocks(p)})
+	return render(p, desc, ptx.Render)
+}
+
+// RenderCUDA is the Renderer of package render/cuda. Its text needs libnvrtc.
+func RenderCUDA(p *program.Program, desc *target.Desc) (*Rendered, error) {
+	r, err := render(p, desc, cudac.Render)
+	if err != nil {
+		return nil, err
+	}
+	r.CUDA = true
+	return r, nil
+}
+
+func render(p *program.Program, desc *target.Desc, by func(*program.Program, *target.Desc, kernels.Options) (*kernels.Kernel, error)) (*Rendered, error) {
+	k, err := by(p, desc, kernels.Options{MinBlocks: minBlocks(p)})
 	if err != nil {
 		return nil, err
 	}
