@@ -1,6 +1,8 @@
 package grad
 
 import (
+	"math"
+
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -33,9 +35,16 @@ func gathered(s *step) *tensor.Tensor {
 	return scatterAdd(filled(s.graph, s.node.DType, 0, shape), s.g, coords)
 }
 
-// clamped puts indices into 0..extent-1.
+// clamped puts indices into 0..extent-1, in a dtype that holds them all.
 func clamped(index *tensor.Tensor, extent *ir.UOp) *tensor.Tensor {
 	g := index.Graph()
+	n, constant := extent.Int()
+	switch {
+	case !constant || n > math.MaxInt32:
+		index = index.Cast(ir.I64)
+	case index.DType().Size() < 4:
+		index = index.Cast(ir.I32)
+	}
 	last := g.Size(g.Arena().Add(extent, g.Arena().Index(-1)), index.DType())
 	return index.Maximum(g.Scalar(index.DType(), 0)).Minimum(last)
 }

@@ -129,3 +129,39 @@ func TestStructuralRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) { second(t, f) })
 	}
 }
+
+// scatterAdd makes the op itself: no tensor method gives all its coordinates.
+func scatterAdd(base, values *tensor.Tensor, coords ...*tensor.Tensor) *tensor.Tensor {
+	g := base.Graph()
+	src := []*ir.UOp{base.Node(), values.Node()}
+	for _, c := range coords {
+		src = append(src, c.Node())
+	}
+	return g.Wrap(g.Arena().Make(ir.OpScatterAdd, base.DType(), nil, src...))
+}
+
+// Writing ops: some coordinates are out of range, in SCATTER_ADD some twice.
+func TestWritingRules(t *testing.T) {
+	table := func(x *tensor.Tensor, values ...float64) *tensor.Tensor {
+		return x.Graph().Table(ir.I32, values, len(values))
+	}
+	for name, f := range map[string]function{
+		"scatter_add": {shapes: [][]int{{3, 4}, {5}}, build: func(x list) *tensor.Tensor {
+			rows, columns := table(x[0], 0, 2, 2, 7, 1), table(x[0], 3, 1, 1, 0, -1)
+			return scatterAdd(x[0].Mul(x[0]), x[1].Mul(x[1]), rows, columns)
+		}},
+		"scatter_add at one point": {shapes: [][]int{{3}, {4}}, build: func(x list) *tensor.Tensor {
+			return scatterAdd(x[0].Mul(x[0]), x[1].Mul(x[1]), x[0].Graph().Scalar(ir.I32, 1))
+		}},
+		"assign": {shapes: [][]int{{3, 4}, {4}}, build: func(x list) *tensor.Tensor {
+			next := x[0].AssignAt(x[1].Mul(x[1]), table(x[0], 0, 2, 2, 7), table(x[0], 3, 1, 0, 0))
+			return next.Mul(next)
+		}},
+		"assign to all": {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x list) *tensor.Tensor {
+			next := x[0].Assign(x[1].Mul(x[1]))
+			return next.Mul(next).Mul(x[1])
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { second(t, f) })
+	}
+}
