@@ -20,7 +20,7 @@ func reduced(s *step) *tensor.Tensor {
 	case ir.OpMax, ir.OpMin:
 		return extremes(s)
 	case ir.OpMul:
-		return g.Mul(others(s.a(), axesOf(s.node)))
+		return times(g, others(s.a(), axesOf(s.node)))
 	}
 	return s.graph.Fail("grad", "no rule for %s of %s", s.node.Op, s.node.Arg.(ir.ReduceArg).Op)
 }

@@ -17,14 +17,14 @@ var scalarRules = map[ir.Op]rule{
 	ir.OpMul:   {"a: g*b, b: g*a", []adjoint{timesB, timesA}},
 	ir.OpFma:   {"a: g*b, b: g*a, c: g", []adjoint{timesB, timesA, pass}},
 	ir.OpFDiv:  {"a: g/b, b: -g*y/b", []adjoint{quotientA, quotientB}},
-	ir.OpRecip: {"a: -g*y*y", []adjoint{func(s *step) *tensor.Tensor { return s.g.Neg().Mul(s.y()).Mul(s.y()) }}},
+	ir.OpRecip: {"a: -g*y*y", []adjoint{func(s *step) *tensor.Tensor { return times(negative(s.g), s.y()).Mul(s.y()) }}},
 	ir.OpSqrt:  {"a: g/(2y)", []adjoint{func(s *step) *tensor.Tensor { return s.g.Div(s.y().MulScalar(2)) }}},
 	ir.OpRsqrt: {"a: -g/2 * y^3", []adjoint{func(s *step) *tensor.Tensor {
-		return s.g.MulScalar(-0.5).Mul(s.y().Mul(s.y()).Mul(s.y()))
+		return times(s.g.MulScalar(-0.5), s.y().Mul(s.y()).Mul(s.y()))
 	}}},
-	ir.OpExp2:  {"a: g*y*ln 2", []adjoint{func(s *step) *tensor.Tensor { return s.g.Mul(s.y().MulScalar(math.Ln2)) }}},
+	ir.OpExp2:  {"a: g*y*ln 2", []adjoint{func(s *step) *tensor.Tensor { return times(s.g, s.y().MulScalar(math.Ln2)) }}},
 	ir.OpLog2:  {"a: g/(a*ln 2)", []adjoint{func(s *step) *tensor.Tensor { return s.g.Div(s.a().MulScalar(math.Ln2)) }}},
-	ir.OpSin:   {"a: g*cos a", []adjoint{func(s *step) *tensor.Tensor { return s.g.Mul(s.a().Cos()) }}},
+	ir.OpSin:   {"a: g*cos a", []adjoint{func(s *step) *tensor.Tensor { return times(s.g, s.a().Cos()) }}},
 	ir.OpAbs:   {"a: g*sign(a), which is a itself at 0 and NaN", []adjoint{absolute}},
 	ir.OpMax:   {"a: g where b<a, g/2 where equal, and as much for b", []adjoint{larger(0, 1), larger(1, 0)}},
 	ir.OpMin:   {"a: g where a<b, g/2 where equal, and as much for b", []adjoint{smaller(0, 1), smaller(1, 0)}},
@@ -32,16 +32,16 @@ var scalarRules = map[ir.Op]rule{
 	ir.OpCast:  {"a: g as a's dtype", []adjoint{func(s *step) *tensor.Tensor { return s.g.Cast(s.a().DType()) }}},
 }
 
-func negated(s *step) *tensor.Tensor   { return s.g.Neg() }
-func timesA(s *step) *tensor.Tensor    { return s.g.Mul(s.a()) }
-func timesB(s *step) *tensor.Tensor    { return s.g.Mul(s.b()) }
+func negated(s *step) *tensor.Tensor   { return negative(s.g) }
+func timesA(s *step) *tensor.Tensor    { return times(s.g, s.a()) }
+func timesB(s *step) *tensor.Tensor    { return times(s.g, s.b()) }
 func quotientA(s *step) *tensor.Tensor { return s.g.Div(s.b()) }
-func quotientB(s *step) *tensor.Tensor { return s.g.Neg().Mul(s.y()).Div(s.b()) }
+func quotientB(s *step) *tensor.Tensor { return times(negative(s.g), s.y()).Div(s.b()) }
 
 func absolute(s *step) *tensor.Tensor {
 	zero, one := s.scalar(0), s.scalar(1)
 	sign := zero.Lt(s.a()).Where(one, s.a().Lt(zero).Where(one.Neg(), s.a()))
-	return s.g.Mul(sign)
+	return times(s.g, sign)
 }
 
 // larger is the part of a maximum's adjoint for source i; its rival is source

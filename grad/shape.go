@@ -80,6 +80,9 @@ func sumTo(t *tensor.Tensor, shape []*ir.UOp) *tensor.Tensor {
 	if len(axes) == 0 {
 		return t
 	}
+	if v, ok := sumOfUniform(t, axes); ok {
+		return filled(t.Graph(), t.DType(), v, shape)
+	}
 	total := wide(t, func(t *tensor.Tensor) *tensor.Tensor { return t.SumKeep(axes...) })
 	return reshaped(total, shape)
 }

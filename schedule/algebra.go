@@ -9,6 +9,7 @@ type algebraStep struct {
 }
 
 // algebraSteps in order. A before B, because:
+//   - R1h before R2: the one term may be a factor that leaves the sums around it;
 //   - R2m before R3: a sum of two packed terms has no coarse factor;
 //   - R3 before R2c: the distributed constant's sum is then per group;
 //   - R2c before the second R2, which takes the constant out, with look-through
@@ -16,6 +17,7 @@ type algebraStep struct {
 //   - R2 before R5: else the sum of the softmax would stand inside its own
 //     tuple.
 var algebraSteps = []algebraStep{
+	{OneHit, (*scheduler).oneHit},
 	{Hoist, func(s *scheduler, v *value) { s.hoist(v, true) }},
 	{Distribute, (*scheduler).distributeFields},
 	{GroupSplit, (*scheduler).groupSplit},

@@ -139,7 +139,10 @@ func (s *scheduler) scatterAdd(u *ir.UOp) {
 	for i := len(closed) - 1; i >= 0; i-- {
 		body = s.closeReduce(a.Reduce(ir.OpAdd, body, closed[i]))
 	}
-	s.valueOf[u] = s.newValue(u.DType, ranges, a.Add(s.at(u.Src[0], index), body))
+	if base := s.at(u.Src[0], index); base != s.zero(u.DType) { // a sum is never -0
+		body = a.Add(base, body)
+	}
+	s.valueOf[u] = s.newValue(u.DType, ranges, body)
 }
 
 // assign makes the value that writes the next version of a buffer. When the

@@ -13,6 +13,7 @@ type Rule uint8
 const (
 	SliceSplit    Rule = iota // R0s
 	Forward                   // R0f
+	OneHit                    // R1h
 	Hoist                     // R2
 	Distribute                // R2m
 	GroupSplit                // R3
@@ -52,6 +53,7 @@ type RuleInfo struct {
 var ruleTable = [numRules]RuleInfo{
 	SliceSplit:    {"R0s", Exact, "a value read only in disjoint boxes becomes one value per box"},
 	Forward:       {"R0f", Exact, "a read of a version takes the stored value where it was stored"},
+	OneHit:        {"R1h", Exact, "a fold whose terms are its identity unless an index equation holds becomes its one term"},
 	Hoist:         {"R2", Reassociate, "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
 	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
 	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},
@@ -81,6 +83,7 @@ type OrderPair struct {
 var orderPairs = []OrderPair{
 	{SliceSplit, Hoist, "a fused projection must fall apart before its parts get different treatment"},
 	{Forward, Hoist, "the stored value's own factors can leave its readers' sums"},
+	{OneHit, Hoist, "the one term may be a factor that leaves the sums around it"},
 	{Distribute, GroupSplit, "a sum of two packed terms has no coarse factor, each term has"},
 	{GroupSplit, IntConstant, "the distributed constant's sum is then one per group, the same for all rows"},
 	{IntConstant, Hoist, "the constant must leave its sum; with look-through off, else a decode moves into every row"},

@@ -58,7 +58,7 @@ func (t *Tensor) logProbabilities() *Tensor {
 		return t.graph.fail("cross_entropy", "logits %s, want [N C ..]", t)
 	}
 	axis := t.classAxis()
-	shifted := t.Sub(t.MaxKeep(axis))
+	shifted := t.Sub(t.MaxKeep(axis).Detach()) // see Softmax
 	return shifted.Sub(shifted.Exp().SumKeep(axis).Log())
 }
 

@@ -120,7 +120,9 @@ func (t *Tensor) LogSumExpKeep(axes ...int) *Tensor {
 	})
 }
 
-// Softmax along an axis: exp(t-max) over its sum.
+// Softmax along an axis: exp(t-max) over its sum. The maximum only keeps the
+// exponentials in range, the result does not depend on it: to derivatives it is
+// a constant.
 func (t *Tensor) Softmax(axis int) *Tensor {
 	return t.widely(func(x *Tensor) *Tensor {
 		e := x.Sub(x.MaxKeep(axis).Detach()).Exp()
