@@ -24,6 +24,8 @@ var motifOps = []maker{
 	{"quantised", 1, quantisedOp},
 	{"topk", 1, topKOp},
 	{"log sum exp", 1, logSumExp},
+	{"one hit", 1, oneHitOp},
+	{"scatter", 1, scatterOp},
 }
 
 func softmaxOp(b *builder) *tensor.Tensor {
