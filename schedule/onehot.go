@@ -124,14 +124,6 @@ func equations(cond *ir.UOp, inner []*ir.UOp) []equation {
 	return list
 }
 
-// conjuncts flattens a tree of AND.
-func conjuncts(c *ir.UOp, list []*ir.UOp) []*ir.UOp {
-	if c.Op == ir.OpAnd && c.DType == ir.Bool {
-		return conjuncts(c.Src[1], conjuncts(c.Src[0], list))
-	}
-	return append(list, c)
-}
-
 // solve finds the only value of r for which an equation can hold, free of r and
 // of inner ranges. Those may stand beside c*r as terms that stay below c.
 func (s *scheduler) solve(e equation, r *ir.UOp) (at *ir.UOp, ok bool) {
