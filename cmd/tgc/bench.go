@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tgc/engine"
+	"tgc/internal/microbench"
 	"tgc/llm/bench"
 	"tgc/runtime/devices"
 )
@@ -20,20 +21,35 @@ type benchFlags struct {
 	options bench.Options
 	batch   int
 	json    bool
+	micro   bool
+	sizes   []int
 }
 
 func newBench() *cobra.Command {
 	var o benchFlags
 	cmd := &cobra.Command{
-		Use:   "bench MODEL.gguf|SHAPE",
-		Short: "Measure the speed of prompts and of generation",
+		Use:   "bench MODEL.gguf|SHAPE | --micro",
+		Short: "Measure the speed of prompts and of generation, or of plain kernels",
 		Long: "Measure how fast a prompt is fed and how fast tokens are generated (one at a time,\n" +
-			"without sampling), beside the bandwidth that memory has on this machine.",
+			"without sampling), beside the bandwidth that memory has on this machine.\n" +
+			"--micro measures plain kernels instead: matrix products, elementwise chains, sums,\n" +
+			"copies and launches, beside what the machine can do.",
 		Example: "  tgc bench model.gguf\n" +
 			"  tgc bench llama3.2:1b-q6_k -p 128 -n 64 --threads 2 --json\n" +
-			"  tgc bench model.gguf --device cpu,interp --kernels",
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+			"  tgc bench model.gguf --device cpu,interp --kernels\n" +
+			"  tgc bench --micro --threads 1",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if o.micro {
+				return cobra.NoArgs(cmd, args)
+			}
+			return cobra.ExactArgs(1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.micro {
+				return o.runMicro(cmd)
+			}
+			return o.run(cmd, args[0])
+		},
 	}
 	f := cmd.Flags()
 	f.IntVarP(&o.options.Prompt, "prompt", "p", 512, "tokens of the prompt; 0 for none")
@@ -42,6 +58,8 @@ func newBench() *cobra.Command {
 	f.IntVar(&o.options.Depth, "depth", 0, "position at which generation starts")
 	f.IntVarP(&o.options.Repeats, "repeats", "r", 5, "repeats; median, least and largest are printed")
 	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")
+	f.BoolVar(&o.micro, "micro", false, "measure plain kernels instead of a model")
+	f.IntSliceVar(&o.sizes, "sizes", microbench.DefaultOptions().Sizes, "with --micro: sizes of the square matrix products")
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each device")
 	o.device.register(f)
 	o.device.registerModes(f)

@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"tensor"},
 	{"grad"},
 	{"nn"},
-	{"llm", "internal/refmodel", "internal/testkit"},
+	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench"},
 	{"cmd", "examples"},
 }
 

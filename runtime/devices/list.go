@@ -189,3 +189,28 @@ func (d *Device) ReadRate(opt Options) func(context.Context) (float64, error) {
 	}
 	return func(ctx context.Context) (float64, error) { return native.MeasureRead(ctx, cores(opt)) }
 }
+
+// PeakRate returns a function that measures the peak of f32 multiply-adds in
+// GFLOP/s, or nil for a device that has no such figure.
+func (d *Device) PeakRate(opt Options) func(context.Context) (float64, error) {
+	if gpu, ok := d.Device.(*cuda.Device); ok && !d.kind.emulated {
+		return gpu.MeasureFMA
+	}
+	if d.kind.name != "cpu" {
+		return nil
+	}
+	return func(ctx context.Context) (float64, error) { return native.MeasureFMA(ctx, cores(opt)) }
+}
+
+// CopyRate returns a function that measures how fast memory is copied within the
+// device, bytes read and written together in GB/s, or nil for a device that has
+// no such figure.
+func (d *Device) CopyRate(opt Options) func(context.Context) (float64, error) {
+	if d.kind.name != "cpu" {
+		return nil
+	}
+	return func(ctx context.Context) (float64, error) { return native.MeasureCopy(ctx, cores(opt)) }
+}
+
+// Fast reports a device that runs kernels as machine code.
+func (d *Device) Fast() bool { return d.kind.name != "interp" && !d.kind.emulated }
