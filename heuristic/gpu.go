@@ -53,7 +53,7 @@ func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
-		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)))
+		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)/p.dot(inner)))
 	}
 	copies := int64(1)
 	for j := len(w.chain) - 1; j >= 0; j-- {
@@ -261,10 +261,14 @@ func (p *planner) sharedReduces(threads int64) {
 			p.shortReduce(i)
 			continue
 		}
-		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
-			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/int64(p.desc.WarpSize), lanesOf(p.desc)))
+		warp := int64(p.desc.WarpSize)
+		if points := p.stagePointsAround(i); points > 1 {
+			warp = min(warp, max(threads/points, 1)) // the stage's points have threads, too
 		}
-		p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), int64(p.desc.WarpSize)))
+		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
+			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
+		}
+		p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), warp))
 		if p.size(i) >= gpuReduceThreads && p.alone(i) {
 			p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
 		}
@@ -272,8 +276,30 @@ func (p *planner) sharedReduces(threads int64) {
 	}
 }
 
+// stagePointsAround is the number of points of stages that a reduce is computed
+// for.
+func (a *analysis) stagePointsAround(axis int) int64 {
+	var around axisSet
+	for _, u := range a.order {
+		if u.Op == ir.OpReduce && a.index[u.ReduceRange()] == axis {
+			around = around.union(a.free[u])
+		}
+	}
+	n := int64(1)
+	for _, i := range around.list() {
+		if a.axes[i].Kind == kernel.StageAxis && a.constant(i) {
+			n = satMul(n, a.size(i))
+		}
+	}
+	return n
+}
+
 // shortReduce takes the few points of a reduce at once.
 func (p *planner) shortReduce(i int) {
+	if p.dot(i) > 1 {
+		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.left(i), dotLanes))
+		return
+	}
 	switch n := p.size(i); {
 	case n <= gpuSharedCopies*2 && n == powerOfTwoDivisor(n, n) && p.laneSafe(i) && p.plainReduce(i) && p.unitStride(i):
 		p.split(kernel.VECTOR, i, n)

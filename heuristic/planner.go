@@ -49,6 +49,9 @@ func (p *planner) roll(axis int) {
 // axis does not divide. It reports what it took.
 func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies int64) {
 	gotLanes, gotCopies = 1, 1
+	if n := p.dot(axes[len(axes)-1]); n > 1 {
+		gotLanes, lanes = n, int64(max(p.desc.VectorBytes, dotLanes))
+	}
 	for k := len(axes) - 1; k >= 0 && gotLanes < lanes; k-- {
 		i := axes[k]
 		if !p.constant(i) || !p.laneSafe(i) {

@@ -17,6 +17,7 @@ type planned struct {
 	stores   []plannedStore
 	ranges   []*ir.UOp // every RANGE, outer before inner, high digits before low
 	roles    []role    // by index into ranges
+	dots     rangeSet  // of ranges: sums over them may be dot instructions
 	fma      bool
 	prefetch map[int]int64 // slot -> bytes ahead
 	preload  map[int]bool  // by slot
@@ -48,6 +49,7 @@ type axisPlan struct {
 	stage    bool
 	panel    int64 // most points of reduces in a panel of a store axis; 0: all
 	pack     bool
+	dot      bool // the first segment is a lane-wise dot
 }
 
 // digit is a range that stands for part of a split one.
@@ -72,6 +74,7 @@ type applier struct {
 	nextID int
 	roles  map[*ir.UOp]role
 	order  map[*ir.UOp]orderKey
+	dots   map[*ir.UOp]bool // digits that dot instructions sum
 	splits map[*ir.UOp]*split
 	gates  [][]*ir.UOp // by store
 	// threads is the number of threads of a block that the plan asks for, 1 on
@@ -89,7 +92,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return nil, err
 	}
 	ap := &applier{arena: a, desc: desc, simp: rewrite.NewSimplifier(a), bounds: ir.NewBounds(),
-		roles: make(map[*ir.UOp]role), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src))}
+		roles: make(map[*ir.UOp]role), dots: make(map[*ir.UOp]bool), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src))}
 	for _, p := range plans {
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
@@ -242,6 +245,9 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 			}
 		}
 		add(lo, at*n/lo, seg.role)
+		if p.dot && len(digits) == 1 && at == 1 {
+			ap.dots[digits[0].rng] = n == wordElements
+		}
 		at *= n
 	}
 	s := &split{}
@@ -465,6 +471,9 @@ func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
 		}
 		if _, constant := r.Src[0].Int(); !constant && role != roleSerial {
 			return nil, fmt.Errorf("kernel: plan: range %d has no constant extent and cannot be %s", r.Arg.(ir.RangeArg).ID, role)
+		}
+		if ap.dots[r] {
+			p.dots.add(len(p.roles))
 		}
 		p.roles = append(p.roles, role)
 	}

@@ -161,7 +161,7 @@ func TestLegality(t *testing.T) {
 		{"UPCAST r0 4", "r0 is no store axis"},
 		{"GROUP s0 4", "s0 is no reduce axis"},
 		{"SPLITK r0 4", "refused on test:avx512: a reduce is split over the grid by the schedule"},
-		{"TC r0", "refused"},
+		{"UNROLL r0 2; TC r0", "lowest"},
 		{"PRELOAD p0", "refused"},
 		{"PREFETCH p9 64", "no buffer in slot 9"},
 		{"VECTOR r0 512", "at most 256 are allowed"},

@@ -47,8 +47,8 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 		return l.lower(u.Src[0], at)
 	case ir.OpWhere:
 		return l.lowerWhere(u, at)
-	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg:
-		if u.Op == ir.OpNeg && !l.mayPend(u) {
+	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpCast:
+		if len(u.Src) == 1 && !l.mayPend(u) {
 			break
 		}
 		if u.Op == ir.OpAdd {
@@ -411,7 +411,7 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 		return l.contract(u, at)
 	}
 	x := l.lower(u.Src[0], at)
-	if u.Op == ir.OpNeg {
+	if len(u.Src) == 1 {
 		if x.pend.empty() {
 			return val{}, false
 		}
@@ -443,6 +443,8 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 	switch u.Op {
 	case ir.OpReduce:
 		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.index[u.ReduceRange()]) || l.mayPend(u.Src[0]))
+	case ir.OpCast: // of the sum's parts instead of the sum: class A
+		p = u.DType == ir.F32 && u.Src[0].DType == ir.I32 && l.mayPend(u.Src[0])
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
 		for _, s := range u.Src {
 			p = p || l.mayPend(s)

@@ -166,8 +166,11 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*ax
 		p.rest = roleSerial
 		return nil
 	}
-	if opt.Kind == TC && opt.Amount == 0 {
-		opt.Amount = wordElements // of a lane-wise dot
+	if opt.Kind == TC {
+		if opt.Amount != 0 && opt.Amount != wordElements || len(p.segments) > 0 {
+			return fmt.Errorf("want the lowest %d points of %s", wordElements, opt.Axis)
+		}
+		opt.Amount, p.dot = wordElements, true
 	}
 	if err := p.within(opt, role); err != nil {
 		return err

@@ -81,11 +81,10 @@ func ParseOptKind(name string) (OptKind, bool) {
 // axis: r0 of 2048 with VECTOR r0 32; UNROLL r0 8 becomes 8 serial iterations
 // of 8 copies of 32 lanes.
 var optTable = [numOptKinds]OptInfo{
-	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: roleUnroll,
-		Refusal: "no row of the target's contraction table is used yet by this lowering",
-		Doc:     "Use a contraction (dot or matrix) instruction of the target on the low digit of a reduce.",
-		Before:  "for k in 0..256: acc += i32(u8 w[k]) * i32(i8 y[k])",
-		After:   "for k in 0..64: acc = dot4(acc, w[4k..], y[4k..])"},
+	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: roleLane, CPU: true,
+		Doc:    "The four low points of a sum of products of bytes are one dot instruction; on a target without one, what computes the same. Sums of other things take the four as lanes.",
+		Before: "for k in 0..256: acc += i32(u8 w[k]) * i32(i8 y[k])",
+		After:  "for k in 0..64: acc = dot4(acc, w[4k..], y[4k..])"},
 	UPCAST: {Name: "UPCAST", Axis: axisStore, Amount: amountOptional, role: roleUnroll, CPU: true,
 		Doc:    "Compute several points of a store range in one iteration, with an accumulator each, so that what they share is loaded once.",
 		Before: "for n in 0..64: for k: acc += x[k]*w[n,k]",

@@ -6,10 +6,12 @@ import (
 )
 
 // term is a summand of a sum: x, or the product x*y that may be contracted
-// with the addition. pend are the lanes still to be summed.
+// with the addition, or the dot of x and y over lanes. pend are the lanes still
+// to be summed.
 type term struct {
 	x, y  val // y.v nil: no product
 	isMul bool
+	dot   int // 1 + the innermost lane digit of x and y, if they are summed over it
 	pend  rangeSet
 }
 
@@ -53,6 +55,11 @@ func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 		i := l.free.index[u.ReduceRange()]
+		if l.dots.has(i) {
+			if t, ok := l.dotTerm(u.Src[0], i, at.with(i, laneCoord), pend); ok {
+				return []term{t}
+			}
+		}
 		switch role := l.roles[i]; {
 		case role.isThread() && l.pends(i):
 			pend.add(i)
@@ -89,8 +96,9 @@ func (l *lowerer) laneTerms(terms []term, i int) []term {
 		}
 		for lane := range int(l.extent[i]) {
 			part := term{x: l.pickLane(t.x, i, lane), isMul: t.isMul, pend: t.pend}
-			if t.isMul {
+			if t.isMul || t.dot > 0 {
 				part.y = l.pickLane(t.y, i, lane)
+				part.dot = t.dot
 			}
 			out = append(out, part)
 		}
@@ -118,6 +126,9 @@ func (l *lowerer) alignTerms(terms []term) (digits []int, pend rangeSet) {
 }
 
 func (l *lowerer) termDigits(t term) []int {
+	if t.dot > 0 {
+		return dotDigits(t)
+	}
 	if t.isMul {
 		return unionDigits(t.x.digits, t.y.digits)
 	}
@@ -126,6 +137,10 @@ func (l *lowerer) termDigits(t term) []int {
 
 // termValue is the value of one term over digits.
 func (l *lowerer) termValue(t term, digits []int) val {
+	if t.dot > 0 {
+		zero := l.b.Zero(program.Vector(ir.I32, l.laneCount(digits)))
+		return val{v: l.dotWith(zero, t, digits), digits: digits, depth: l.top()}
+	}
 	if t.isMul {
 		return l.aluOver(ir.OpMul, t.x.elem(), digits, t.x, t.y)
 	}
@@ -147,6 +162,9 @@ func (l *lowerer) sum(terms []term) val {
 
 // accumulate adds a term to an accumulator over the same digits.
 func (l *lowerer) accumulate(acc val, t term, digits []int) val {
+	if t.dot > 0 {
+		return val{v: l.dotWith(acc.v, t, digits), digits: digits, depth: l.top()}
+	}
 	if t.isMul && l.fma {
 		v := l.b.Fma(l.expand(t.x, digits), l.expand(t.y, digits), acc.v)
 		return val{v: v, digits: digits, depth: l.top()}

@@ -186,11 +186,19 @@ func (l *lowerer) compactLoad(u *ir.UOp, at coords) bool {
 
 // contract emits a sum or difference with a product in it as one instruction.
 func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
-	if !l.fma || u.DType != ir.F32 && u.DType != ir.F64 {
+	if u.Op == ir.OpNeg {
 		return val{}, false
 	}
 	target := l.laneDigits(u, at)
 	x, y := u.Src[0], u.Src[1]
+	switch {
+	case u.Op == ir.OpAdd && l.dotSum(x):
+		return l.sumFrom(y, x, at, target), true
+	case u.Op == ir.OpAdd && l.dotSum(y):
+		return l.sumFrom(x, y, at, target), true
+	case !l.fma || u.DType != ir.F32 && u.DType != ir.F64:
+		return val{}, false
+	}
 	switch {
 	case u.Op == ir.OpAdd && l.unrolledSum(x):
 		return l.sumFrom(y, x, at, target), true
@@ -238,6 +246,20 @@ func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] 
 // unrolledSum reports a sum over copies that nothing else uses.
 func (l *lowerer) unrolledSum(u *ir.UOp) bool {
 	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.roles[l.free.index[u.ReduceRange()]] == roleUnroll
+}
+
+// dotSum reports a sum of dots, over lanes or copies, that nothing else uses: it
+// starts from what is added to it.
+func (l *lowerer) dotSum(u *ir.UOp) bool {
+	if u.Op != ir.OpReduce || l.uses[u] != 1 || u.DType != ir.I32 || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
+		return false
+	}
+	i := l.free.index[u.ReduceRange()]
+	if l.dots.has(i) {
+		_, _, ok := l.byteFactors(u.Src[0])
+		return ok
+	}
+	return (l.roles[i] == roleUnroll || l.roles[i] == roleLane) && l.dotSum(u.Src[0])
 }
 
 // sumFrom adds the terms of a sum to a first value.

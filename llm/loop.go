@@ -92,7 +92,7 @@ func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
 	if l, ok := s.loops[greedy]; ok {
 		return l, nil
 	}
-	v := Variant{Batch: 1, Tokens: 1, Context: s.options.Context, Cache: cacheDType}
+	v := s.variant(1)
 	l := &loop{ends: max(1, len(s.ends()))}
 	parts := SumParts(s.model.Config.Vocabulary, s.device.Target())
 	g, err := BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy, parts)

@@ -42,7 +42,8 @@ type answers struct {
 		Tokens, Second []int32
 		Margin         []float64
 	}
-	prompt [][]float32 // full rows from FirstPosition
+	Native map[string]nativeError `json:"llama_cpp_native_error"`
+	prompt [][]float32            // full rows from FirstPosition
 	decode map[int][]float32
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"tgc/engine"
 	"tgc/ir"
+	"tgc/nn"
 	"tgc/packed"
 	"tgc/runtime"
 	"tgc/target"
@@ -32,6 +33,7 @@ type SessionOptions struct {
 	// the host looks at the tokens: 0 picks what suits the device, a negative
 	// number makes the host feed every token.
 	Ahead  int
+	Mode   nn.Numeric // numeric mode of matrix products; the zero value is exact
 	Config engine.Config
 }
 
@@ -100,12 +102,18 @@ func (s *Session) Close() {
 	s.owned = nil
 }
 
+// variant is the step of T tokens that keeps one row of logits.
+func (s *Session) variant(tokens int) Variant {
+	return Variant{Batch: 1, Tokens: tokens, Context: s.options.Context, Cache: cacheDType, Numeric: s.options.Mode}
+}
+
 // step returns the compiled variant for T tokens.
 func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	if st, ok := s.steps[tokens]; ok {
 		return st, nil
 	}
-	v := Variant{Batch: 1, Tokens: tokens, Context: s.options.Context, All: s.options.All, Cache: cacheDType}
+	v := s.variant(tokens)
+	v.All = s.options.All
 	g, err := BuildStep(s.model.Config, s.model.File, v)
 	if err != nil {
 		return nil, err

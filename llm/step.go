@@ -17,6 +17,7 @@ type Variant struct {
 	Context int  // rows of the cache
 	All     bool // logits of every fed token, not only of one per sequence
 	Cache   ir.DType
+	Numeric nn.Numeric // of activations, where they meet packed weights
 }
 
 // Names of the buffers and variables of a step that are not weights.
@@ -61,6 +62,7 @@ func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, er
 	m := &transformer{
 		config:    c,
 		weights:   w,
+		numeric:   v.Numeric,
 		positions: positions,
 		length:    g.Var(VarLength, 1, int64(v.Context)),
 	}

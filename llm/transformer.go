@@ -16,6 +16,7 @@ type transformer struct {
 	positions *tensor.Tensor // [B, T], i32
 	rotation  nn.Rotation
 	length    *ir.UOp // cache rows to visit
+	numeric   nn.Numeric
 	caches    []cache
 }
 
@@ -48,9 +49,9 @@ func (m *transformer) head(x *tensor.Tensor) *tensor.Tensor {
 	c := m.config
 	x = m.normalise(x, "output_norm")
 	if m.weights.has("output.weight") {
-		return x.Linear(m.weights.get("output.weight", c.Vocabulary, c.Width))
+		return m.numeric.Linear(x, m.weights.get("output.weight", c.Vocabulary, c.Width))
 	}
-	return x.Linear(m.embedding())
+	return m.numeric.Linear(x, m.embedding())
 }
 
 func (m *transformer) norm(n int, name string, x *tensor.Tensor) *tensor.Tensor {
@@ -69,7 +70,7 @@ func (m *transformer) normalise(x *tensor.Tensor, name string) *tensor.Tensor {
 // linear applies a block's matrix [rows, columns], with its bias if any.
 func (m *transformer) linear(n int, name string, x *tensor.Tensor, rows, columns int, bias bool) *tensor.Tensor {
 	prefix := fmt.Sprintf("blk.%d.%s", n, name)
-	y := x.Linear(m.weights.get(prefix+".weight", rows, columns))
+	y := m.numeric.Linear(x, m.weights.get(prefix+".weight", rows, columns))
 	if bias {
 		y = y.Add(m.weights.get(prefix+".bias", rows))
 	}
@@ -157,7 +158,7 @@ func (m *transformer) feedForward(n int, x *tensor.Tensor) *tensor.Tensor {
 			Gate:   m.weights.get(name("ffn_gate_exps"), c.Experts, c.FeedForward, c.Width),
 			Up:     m.weights.get(name("ffn_up_exps"), c.Experts, c.FeedForward, c.Width),
 			Down:   m.weights.get(name("ffn_down_exps"), c.Experts, c.Width, c.FeedForward),
-			Used:   c.ExpertsUsed,
+			Used:   c.ExpertsUsed, Numeric: m.numeric,
 		}.Apply(x)
 	case c.traits.gated:
 		gate := m.linear(n, "ffn_gate", x, c.FeedForward, c.Width, false)

@@ -30,7 +30,8 @@ func TopK(x *tensor.Tensor, k int) (indices, values *tensor.Tensor) {
 // Gate and Up [E, F, D], Down [E, D, F], Router [E, D].
 type Experts struct {
 	Router, Gate, Up, Down *tensor.Tensor
-	Used                   int // experts per token
+	Used                   int     // experts per token
+	Numeric                Numeric // of the products with Gate, Up and Down
 }
 
 // Apply routes x [B, T, D]: a softmax over all experts, the Used best, their
@@ -38,10 +39,12 @@ type Experts struct {
 // experts' weights are read.
 func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
 	chosen, weight := TopK(x.Linear(e.Router).Softmax(-1), e.Used)
-	in := x.Unsqueeze(2).Unsqueeze(-2)                  // [B T 1 1 D]
-	gate := e.Gate.Gather(0, chosen).Mul(in).Sum(-1)    // [B T J F]
-	up := e.Up.Gather(0, chosen).Mul(in).Sum(-1)        // [B T J F]
-	hidden := gate.Silu().Mul(up).Unsqueeze(-2)         // [B T J 1 F]
-	out := e.Down.Gather(0, chosen).Mul(hidden).Sum(-1) // [B T J D]
+	product := func(w, v *tensor.Tensor) *tensor.Tensor {
+		in := e.Numeric.activations(v, w).Unsqueeze(-2)
+		return w.Gather(0, chosen).Mul(in).Sum(-1)
+	}
+	in := x.Unsqueeze(2)                                        // [B T 1 D]
+	hidden := product(e.Gate, in).Silu().Mul(product(e.Up, in)) // [B T J F]
+	out := product(e.Down, hidden)                              // [B T J D]
 	return out.Mul(weight.Unsqueeze(-1)).Sum(2)
 }

@@ -14,6 +14,7 @@ type algebraStep struct {
 //   - R3 before R2c: the distributed constant's sum is then per group;
 //   - R2c before the second R2, which takes the constant out, with look-through
 //     off: another look would move a decode into every row;
+//   - R2 before R3i: what remains in the sum is then integers alone;
 //   - R2 before R5: else the sum of the softmax would stand inside its own
 //     tuple.
 var algebraSteps = []algebraStep{
@@ -23,6 +24,7 @@ var algebraSteps = []algebraStep{
 	{GroupSplit, (*scheduler).groupSplit},
 	{IntConstant, (*scheduler).distributeConstant},
 	{Hoist, func(s *scheduler, v *value) { s.hoist(v, false) }},
+	{IntegerSum, (*scheduler).integerSums},
 	{Cascade, (*scheduler).cascade},
 	{Chan, (*scheduler).chanMoments},
 }

@@ -94,7 +94,7 @@ func costRows(t *testing.T) string {
 	gpu, cpu := reflect.ValueOf(schedule.DefaultOptions().Profile), reflect.ValueOf(schedule.CPUOptions().Profile)
 	for i := range gpu.NumField() {
 		name := gpu.Type().Field(i).Name
-		fmt.Fprintf(&b, "| %s | %d | %d | %s |\n", name, gpu.Field(i).Int(), cpu.Field(i).Int(), docs[name])
+		fmt.Fprintf(&b, "| %s | %v | %v | %s |\n", name, gpu.Field(i), cpu.Field(i), docs[name])
 	}
 	return b.String()
 }

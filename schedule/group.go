@@ -12,7 +12,7 @@ import "tgc/ir"
 func (s *scheduler) groupSplit(v *value) {
 	beside := s.flatSums(v.body)
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
-		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+		if !s.splitsSum(u) {
 			return u
 		}
 		return s.splitGroups(u, beside)

@@ -112,6 +112,9 @@ func (s *scheduler) isReadOfPointwise(g *ir.UOp) bool {
 // cheap enough to be repeated for every output row, else a read of a value of
 // its own.
 func (s *scheduler) restOf(p *value, list, index []*ir.UOp) *ir.UOp {
+	if narrow := s.narrowRest(p, list, index); narrow != nil {
+		return narrow
+	}
 	body := s.product(list)
 	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.RepeatOps && s.points(p.ranges) <= s.opt.Profile.RepeatCap {
 		return s.atIndex(p.ranges, body, index)
@@ -130,6 +133,80 @@ func (s *scheduler) restOf(p *value, list, index []*ir.UOp) *ir.UOp {
 		}
 	}
 	return s.a.Load(rest.node, at...)
+}
+
+// narrowRest is restOf where the factors widen narrow integers (the digits of
+// quantised activations): those become the values, a byte each instead of a
+// float, and every reader widens them. nil where that is not so.
+func (s *scheduler) narrowRest(p *value, list, index []*ir.UOp) *ir.UOp {
+	body := s.product(list)
+	var wide []*ir.UOp
+	for _, u := range ir.Toposort(body) {
+		if s.widensInteger(u) {
+			wide = append(wide, u)
+		}
+	}
+	if len(wide) == 0 {
+		return nil
+	}
+	with := make(map[*ir.UOp]*ir.UOp, len(wide))
+	for i, u := range wide {
+		with[u] = s.a.Const(u.DType, float64(i+2)) // stands for the read, which has other ranges
+	}
+	shell := s.substitute(body, with)
+	if len(s.free.of(shell)) > 0 || s.operations(shell) > s.opt.Profile.InlineOps {
+		return nil
+	}
+	clear(with)
+	for _, u := range wide {
+		with[u] = s.a.Cast(s.restOf(p, u.Src, index), u.DType)
+	}
+	return s.substitute(body, with)
+}
+
+// widensInteger reports the conversion to float of a narrow integer that is
+// computed: neither read from memory as it is, nor from packed fields.
+func (s *scheduler) widensInteger(u *ir.UOp) bool {
+	if u.Op != ir.OpCast || !u.DType.IsFloat() {
+		return false
+	}
+	x := u.Src[0]
+	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !s.isFieldsOnly(x)
+}
+
+// hasIntegerFactor reports a sum of products with integers that are no weights:
+// a factor that widens narrow integers, itself or as a factor of the pointwise
+// value that it reads.
+func (s *scheduler) hasIntegerFactor(u *ir.UOp) bool {
+	for _, f := range factors(u.Src[0]) {
+		if s.isWidened(f) {
+			return true
+		}
+		if p, ok := s.isRead(f); ok && s.isPointwise(p) && slices.ContainsFunc(factors(p.body), s.isWidened) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWidened reports narrow integers converted to float, or a sum of such with
+// constant factors.
+func (s *scheduler) isWidened(f *ir.UOp) bool {
+	switch f.Op {
+	case ir.OpCast:
+		x := f.Src[0]
+		return x.DType.IsInt() && x.DType.Size() <= 2 && !s.isFieldsOnly(x)
+	case ir.OpAdd, ir.OpSub:
+		return s.isWidened(f.Src[0]) && s.isWidened(f.Src[1])
+	case ir.OpMul:
+		return s.isWidened(f.Src[0]) && f.Src[1].Op == ir.OpConst
+	}
+	return false
+}
+
+// splitsSum reports a sum that the packed-sum rules may take apart.
+func (s *scheduler) splitsSum(u *ir.UOp) bool {
+	return u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat() && (!s.opt.Profile.IntegerSums || s.hasIntegerFactor(u))
 }
 
 // setSignature gives a new value ranges of its own for those that its body uses.

@@ -190,7 +190,7 @@ func (s *scheduler) fullRankOperands(p *value) int {
 // block. R4 then lets it share the reader's loop, or it is a loop in front.
 func (s *scheduler) broadcastReduce(p *value) bool {
 	f := s.factsOf(p.body)
-	if !f.reduce {
+	if !f.reduce || p.beside {
 		return false
 	}
 	light, _, work := s.isLight(p, nil)

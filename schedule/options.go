@@ -61,6 +61,9 @@ type Profile struct {
 	// LaunchEdge is how many scalar operations of one block fit in the time
 	// from one launch to the next that needs it.
 	LaunchEdge int64
+	// IntegerSums limits the packed-sum rules (R2m, R3, R2c) to products with
+	// integers: where lanes run along k, only a dot of integers gains by them.
+	IntegerSums bool
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
 	WeightElems int64
@@ -74,7 +77,7 @@ func DefaultOptions() Options {
 	return Options{
 		Rules: AllRules.Without(Forward),
 		Profile: Profile{
-			StageCap: 4096, StageWork: 20000, TileCap: 256, MinBlocks: 16,
+			StageCap: 4096, StageWork: 30000, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, TableOps: 1 << 18, WeightElems: 1 << 12,
 			Parallel: 1024, GridSplits: 16, GridChunk: 64, LaunchEdge: 1 << 18,
 		},
@@ -82,15 +85,16 @@ func DefaultOptions() Options {
 	}
 }
 
-// CPUOptions is for CPUs in exact mode. Vector lanes run along k there, so a
-// group scale costs nothing inside the loop while hoisting it costs a multiply
-// per token tile: the packed-sum rules (R2m, R3, R2c) are off. One tuple for
+// CPUOptions is for CPUs. Vector lanes run along k there, so a group scale costs
+// nothing inside the loop while hoisting it costs a multiply per token tile: the
+// packed-sum rules (R2m, R3, R2c) are for integer activations only. One tuple for
 // mean and variance costs a division per element against a second pass over a
 // row in cache, so CHAN is off too. A core takes whole points and there are few
 // cores, so reduces are not split over the grid.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Rules = opt.Rules.Without(Distribute, GroupSplit, IntConstant, Chan)
+	opt.Rules = opt.Rules.Without(Chan)
+	opt.Profile.IntegerSums = true
 	opt.Profile.TileReuse = 4
 	opt.Profile.GridSplits = 0
 	return opt

@@ -18,6 +18,7 @@ const (
 	Distribute                // R2m
 	GroupSplit                // R3
 	IntConstant               // R2c
+	IntegerSum                // R3i
 	Cascade                   // R5
 	Chan                      // CHAN
 	JoinProj                  // R5p
@@ -58,6 +59,7 @@ var ruleTable = [numRules]RuleInfo{
 	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
 	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},
 	IntConstant:   {"R2c", Reassociate, "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
+	IntegerSum:    {"R3i", Reassociate, "a float sum of integers is an integer sum, converted once"},
 	Cascade:       {"R5", Reassociate, "max, sum of exp and weighted sums become one tuple reduce (online softmax)"},
 	Chan:          {"CHAN", Reassociate, "mean and sum of squared deviations become one tuple reduce"},
 	JoinProj:      {"R5p", Exact, "arithmetic on projections joins values that hold the same tuple"},
@@ -87,6 +89,7 @@ var orderPairs = []OrderPair{
 	{Distribute, GroupSplit, "a sum of two packed terms has no coarse factor, each term has"},
 	{GroupSplit, IntConstant, "the distributed constant's sum is then one per group, the same for all rows"},
 	{IntConstant, Hoist, "the constant must leave its sum; with look-through off, else a decode moves into every row"},
+	{Hoist, IntegerSum, "a float constant or scale in the sum would keep it from being one of integers"},
 	{Hoist, Cascade, "else the sum of a softmax stands inside its own tuple"},
 	{Cascade, PointFusion, "the cascade needs maximum, exponentials and sums as values of their own"},
 	{Cascade, Inline, "the cascade needs maximum, exponentials and sums as values of their own"},

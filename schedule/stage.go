@@ -12,6 +12,10 @@ import (
 // of the reader's own ranges at all uses stay outside. LayerNorm's row, q norm
 // and RoPE in attention, top-k ids, the combine of a split reduce.
 func (s *scheduler) stagePrologue(p *value) bool {
+	if p.beside {
+		s.record(StagePrologue, p, false, "stored with the tile that it is made of")
+		return false
+	}
 	for _, u := range s.placedUses(p) {
 		if s.repeatedByBlocks(p, u) {
 			s.record(StagePrologue, p, false, "too much work for every block", Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.opt.Profile.StageWork})

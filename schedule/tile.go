@@ -41,9 +41,16 @@ type tilePlan struct {
 
 // tileEpilogue is R6.
 func (s *scheduler) tileEpilogue(p *value) bool {
+	if p.beside {
+		return false
+	}
 	consumers := s.consumers(p)
 	f := s.factsOf(p.body)
 	if !f.reduce || len(consumers) > maxTileReaders || slices.ContainsFunc(consumers, func(c *value) bool { return c.split }) {
+		return false
+	}
+	if s.goesIntoPrologue(p, consumers) {
+		s.record(TileEpilogue, p, false, "a prologue takes it with its readers")
 		return false
 	}
 	if len(consumers) > 1 {
@@ -63,6 +70,36 @@ func (s *scheduler) tileEpilogue(p *value) bool {
 	return true
 }
 
+// readByWeights reports that a reader of v is a product with weights.
+func (s *scheduler) readByWeights(v *value) bool {
+	return slices.ContainsFunc(s.users[v.id], func(id int) bool { return s.factsOf(s.values[id].body).weights })
+}
+
+// goesIntoPrologue reports a light value whose readers are light too and are
+// read by products with weights: R6p stages all of them in front of those loops,
+// which costs no launch. A normalised row and its quantised form, say.
+func (s *scheduler) goesIntoPrologue(p *value, consumers []*value) bool {
+	if !s.opt.Rules.Has(StagePrologue) {
+		return false
+	}
+	work := s.work(p.body, p.ranges)
+	if light, _, _ := s.isLight(p, p.ranges); !light {
+		return false
+	}
+	for _, c := range consumers {
+		light, _, own := s.isLight(c, c.ranges)
+		if work += own; !light || !s.readByWeights(c) || work > s.opt.Profile.StageWork {
+			return false
+		}
+	}
+	for _, u := range s.placedUses(p) {
+		if s.repeatedByBlocks(p, u) {
+			return false
+		}
+	}
+	return true
+}
+
 // tilePlanOf finds the tiles in which c reads p, nil if there are none or they
 // do not pay.
 func (s *scheduler) tilePlanOf(c, p *value) *tilePlan {
@@ -73,6 +110,10 @@ func (s *scheduler) tilePlanOf(c, p *value) *tilePlan {
 			s.record(TileEpilogue, p, false, "read inside a large reduce", Number{"points", s.points(u.closed)}, Number{"cap", s.opt.Profile.TileCap})
 			return nil
 		}
+	}
+	if s.holdsTuple(p) {
+		s.record(TileEpilogue, p, false, "tiles would repeat what a tuple shares")
+		return nil
 	}
 	if limit := s.opt.Profile.TileReuse; limit > 0 && f.weights {
 		if reuse := s.weightReuse(p); reuse > limit {

@@ -36,6 +36,7 @@ func (s *scheduler) tileReaders(p *value, consumers []*value) bool {
 		}
 		for _, r := range list {
 			s.applyTile(r.c, p, r.plan, r.body)
+			r.c.beside = len(list) > 1
 		}
 		s.record(TileEpilogue, p, true, "tile of several readers", Number{"tiles", s.points(list[0].plan.outer)},
 			Number{"size", list[0].plan.size}, Number{"readers", int64(len(consumers))})

@@ -28,6 +28,7 @@ type value struct {
 
 	target int  // version that this value writes, -1: a temporary
 	pinned bool // CONTIGUOUS and COPY: always a buffer of its own
+	beside bool // made of the tile of a stored value: stored beside it, or else the tile would be made again
 	split  bool // loops differ from the signature: must not be inlined
 	group  int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
 	dead   bool

@@ -69,6 +69,9 @@ func (g *Graph) Packed(name, format string, shape ...int) *Tensor {
 	return g.wrap(g.arena.Make(ir.OpDecode, ir.F32, nil, t.node))
 }
 
+// IsPacked reports the decoded tensor of a packed buffer.
+func (t *Tensor) IsPacked() bool { return t.ok() && t.node.Op == ir.OpDecode }
+
 func (g *Graph) buffer(info BufferInfo) *Tensor {
 	info.ID = int64(len(g.buffers))
 	g.buffers = append(g.buffers, info)

@@ -124,7 +124,7 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config eng
 	}
 	defer dev.Close()
 	opt := o.options
-	opt.Mode, opt.Config, opt.Load = o.device.mode, config, load
+	opt.Mode, opt.Config, opt.Load = o.device.mode.Numeric, config, load
 	shape := devices.Options{Threads: o.device.threads}
 	opt.Threads = dev.Threads(shape)
 	opt.ReadRate = dev.ReadRate(shape)

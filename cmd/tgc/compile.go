@@ -26,7 +26,7 @@ type compileFlags struct {
 	batch   int
 	context int
 	depth   int
-	mode    string
+	mode    modeFlag
 	target  string
 	out     string
 	explain bool
@@ -78,7 +78,7 @@ func (o *compileFlags) check(cmd *cobra.Command) error {
 		}
 		o.tokens = 1
 	}
-	return checkMode(o.mode)
+	return nil
 }
 
 func (o *compileFlags) run(cmd *cobra.Command, name string) error {
@@ -128,13 +128,13 @@ func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc,
 	if o.depth+o.tokens > rows {
 		return nil, nil, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", o.depth, o.tokens, rows)
 	}
-	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows}
+	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows, Numeric: o.mode.Numeric}
 	step, err := llm.CompileStep(cmd.Context(), m, v, o.depth, desc, config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return &engine.Manifest{
-		Target: desc.Name, Step: o.step, Mode: o.mode, Model: modelName(name),
+		Target: desc.Name, Step: o.step, Mode: o.mode.String(), Model: modelName(name),
 		Ctx: rows, Depth: o.depth, Tokens: o.tokens, Batch: o.batch,
 	}, step, nil
 }
@@ -154,7 +154,7 @@ func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc,
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	step := &llm.CompiledStep{Compiled: compiled, Binding: engine.Bind(compiled, nil)}
-	return &engine.Manifest{Target: desc.Name, Step: "graph", Mode: o.mode, Model: modelName(name)}, step, nil
+	return &engine.Manifest{Target: desc.Name, Step: "graph", Mode: o.mode.String(), Model: modelName(name)}, step, nil
 }
 
 // modelName is what a manifest calls a model: the same wherever the file lies.

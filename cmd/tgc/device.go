@@ -2,19 +2,22 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"tgc/engine"
+	"tgc/nn"
 	"tgc/runtime/devices"
 )
 
 // deviceFlags are the flags of every command that runs kernels.
 type deviceFlags struct {
-	name     string
-	mode, kv string
-	threads  int
+	name    string
+	mode    modeFlag
+	kv      string
+	threads int
 }
 
 func (d *deviceFlags) register(f *pflag.FlagSet) {
@@ -28,22 +31,29 @@ func (d *deviceFlags) registerModes(f *pflag.FlagSet) {
 	f.StringVar(&d.kv, "kv", "f32", "type of the key and value cache: f32, f16, q8_0")
 }
 
-func registerMode(f *pflag.FlagSet, mode *string) {
-	f.StringVar(mode, "mode", "exact", "arithmetic: exact, i16, f16, int8")
+func registerMode(f *pflag.FlagSet, mode *modeFlag) {
+	f.Var(mode, "mode", "arithmetic of matrix products: "+strings.Join(nn.NumericNames(), ", "))
 }
+
+// modeFlag reads a numeric mode.
+type modeFlag struct{ nn.Numeric }
+
+// Set parses a mode's name.
+func (m *modeFlag) Set(name string) (err error) {
+	m.Numeric, err = nn.ParseNumeric(name)
+	return err
+}
+
+// Type names the flag's values in help.
+func (m *modeFlag) Type() string { return "mode" }
 
 // check refuses what no device does yet.
 func (d *deviceFlags) check() error {
 	if d.threads < 0 || d.threads > devices.MaxThreads {
 		return usagef("--threads %d: want 1 to %d", d.threads, devices.MaxThreads)
 	}
-	if err := checkMode(d.mode); err != nil {
-		return err
-	}
 	return checkOnly("--kv", d.kv, "f32", "f16", "q8_0")
 }
-
-func checkMode(mode string) error { return checkOnly("--mode", mode, "exact", "i16", "f16", "int8") }
 
 // checkOnly accepts the one value that exists, and tells names that are planned
 // from names that mean nothing.

@@ -119,7 +119,7 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer dev.Close()
-	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", Config: config})
+	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", Mode: o.device.mode.Numeric, Config: config})
 	if err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (o *runFlags) report(cmd *cobra.Command, m *llm.Model, device string, promp
 	report := runReport{
 		PromptTokens: prompt, Tokens: append([]int32{}, r.Tokens...),
 		Prefill: perSecond(r.PrefillTokens, r.Prefill), Decode: perSecond(r.DecodeTokens, r.Decode),
-		Device: device, Mode: o.device.mode,
+		Device: device, Mode: o.device.mode.String(),
 	}
 	if m.Tokenizer != nil {
 		report.Text = string(m.Tokenizer.Decode(r.Tokens, false))

@@ -9,6 +9,7 @@ import (
 
 	"tgc/engine"
 	"tgc/llm"
+	"tgc/nn"
 	"tgc/runtime"
 )
 
@@ -18,7 +19,7 @@ type Options struct {
 	Decode  int // tokens, one at a time
 	Depth   int // position at which decoding starts
 	Repeats int
-	Mode    string
+	Mode    nn.Numeric
 	Threads int
 	Kernels bool // also time single kernels
 	Config  engine.Config
@@ -99,7 +100,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		return nil, fmt.Errorf("bench: %d positions are needed, but the model's context is %d", rows, m.Config.Context)
 	}
 	start := time.Now()
-	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: rows, Config: opt.Config})
+	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: rows, Mode: opt.Mode, Config: opt.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	if err := s.Prepare(ctx, opt.Prompt, llm.Sampling{TopP: 1}); err != nil {
 		return nil, err
 	}
-	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode, Threads: opt.Threads}
+	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode.String(), Threads: opt.Threads}
 	r.Compile = round(s.CompileTime().Seconds())
 	r.Load = round((opt.Load + time.Since(start) - s.CompileTime()).Seconds())
 	b := &bench{session: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1), m.Config.Vocabulary)}

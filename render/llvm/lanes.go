@@ -32,7 +32,7 @@ func (r *renderer) lanes(in *program.Instr) {
 	case program.FoldLanes:
 		v = r.fold(in)
 	case program.Dot4:
-		v = r.dot4(x, r.value(in.Args[1]), r.value(in.Args[2]))
+		v = r.dot4(in)
 	}
 	r.set(in, v)
 }
@@ -189,15 +189,35 @@ func (r *renderer) foldStep(op ir.Op, elem ir.DType, x, y value.Value) value.Val
 	return r.at.NewMul(x, y)
 }
 
-// dot4 uses the target's instruction where the lanes fit one, else widens.
-func (r *renderer) dot4(acc, x, y value.Value) value.Value {
-	if name := r.dotIntrinsic(lanesOf(acc)); name != "" {
+// dot4 uses the target's instruction where lanes and signs fit one, else widens.
+// Of two signed sides one is moved up by 128, and what that adds is taken off.
+func (r *renderer) dot4(in *program.Instr) value.Value {
+	acc, x, y := r.value(in.Args[0]), r.value(in.Args[1]), r.value(in.Args[2])
+	xSigned, ySigned := in.Args[1].Type.Elem == ir.I8, in.Args[2].Type.Elem == ir.I8
+	if xSigned && !ySigned {
+		x, y, xSigned, ySigned = y, x, false, true
+	}
+	if name := r.dotIntrinsic(lanesOf(acc)); name != "" && ySigned {
 		t := acc.Type()
-		return r.intrinsic(name, t, acc, r.bitcast(x, t), r.bitcast(y, t))
+		dot := func(acc, x value.Value) value.Value {
+			return r.intrinsic(name, t, acc, r.bitcast(x, t), r.bitcast(y, t))
+		}
+		if !xSigned {
+			return dot(acc, x)
+		}
+		top := intOf(x.Type(), -128)
+		zero := intOf(t, 0)
+		return r.at.NewSub(dot(acc, r.at.NewXor(x, top)), dot(zero, top))
 	}
 	n := lanesOf(acc)
 	wide := types.NewVector(uint64(4*n), types.I32)
-	product := r.at.NewMul(r.at.NewZExt(x, wide), r.at.NewSExt(y, wide))
+	widen := func(v value.Value, signed bool) value.Value {
+		if signed {
+			return r.at.NewSExt(v, wide)
+		}
+		return r.at.NewZExt(v, wide)
+	}
+	product := r.at.NewMul(widen(x, xSigned), widen(y, ySigned))
 	for k := range 4 {
 		mask := make([]int, n)
 		for i := range mask {

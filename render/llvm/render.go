@@ -153,12 +153,7 @@ func (r *renderer) instr(in *program.Instr) error {
 		r.constant(in)
 	case program.Alu:
 		return r.alu(in)
-	case program.Dot4:
-		if in.Args[1].Type.Elem != ir.U8 || in.Args[2].Type.Elem != ir.I8 {
-			return fmt.Errorf("a CPU has no dot of %s and %s", in.Args[1].Type.Elem, in.Args[2].Type.Elem)
-		}
-		r.lanes(in)
-	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes:
+	case program.Dot4, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes:
 		r.lanes(in)
 	case program.PtrAdd, program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
 		r.memory(in)

@@ -1,0 +1,49 @@
+package heuristic
+
+import (
+	"tgc/ir"
+	"tgc/kernel"
+)
+
+// Sums of products of bytes, for which targets have a dot instruction of four
+// lanes.
+
+// dotLanes is the number of products that one lane of a dot instruction sums.
+const dotLanes = 4
+
+// dotAxis reports a reduce axis over which bytes, or products of bytes, are
+// summed and nothing else is.
+func (a *analysis) dotAxis(i int) bool {
+	if !a.constant(i) || a.size(i)%dotLanes != 0 || !a.laneSafe(i) {
+		return false
+	}
+	found := false
+	for _, u := range a.order {
+		if u.Op != ir.OpReduce || a.index[u.ReduceRange()] != i {
+			continue
+		}
+		if !isSum(u) || u.DType != ir.I32 || !isBytes(u.Src[0]) {
+			return false
+		}
+		found = true
+	}
+	return found
+}
+
+// isBytes reports i32(x) or i32(x)*i32(y) of bytes.
+func isBytes(u *ir.UOp) bool {
+	if u.Op == ir.OpMul {
+		return u.Src[0].Op == ir.OpCast && u.Src[1].Op == ir.OpCast && isBytes(u.Src[0]) && isBytes(u.Src[1])
+	}
+	return u.Op == ir.OpCast && u.DType == ir.I32 && u.Src[0].DType.IsInt() && u.Src[0].DType.Size() == 1
+}
+
+// dot sums the lowest points of an axis with the target's dot instruction, if
+// that is what they are. It reports how many points that took.
+func (p *planner) dot(i int) int64 {
+	if p.taken[i] > 1 || !p.dotAxis(i) {
+		return 1
+	}
+	p.split(kernel.TC, i, dotLanes)
+	return dotLanes
+}

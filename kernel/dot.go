@@ -1,0 +1,80 @@
+package kernel
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// The TC Opt: a sum over four lanes of products of bytes is one dot instruction,
+// which adds to an accumulator:
+//
+//	sum_j i32(x[4i+j]) * i32(y[4i+j]) -> dot4(acc, x[4i..], y[4i..])
+//
+// Both factors stay bytes: what computes them works on four or more lanes of a
+// register. Either may be signed or not. The sum of bytes alone is a dot with
+// ones.
+
+// dotTerm reads REDUCE(ADD; i) at coordinates, i a dot digit, as a term of a
+// sum; ok is false where it is no sum of products of bytes.
+func (l *lowerer) dotTerm(u *ir.UOp, i int, at coords, pend rangeSet) (t term, ok bool) {
+	x, y, ok := l.byteFactors(u)
+	if !ok {
+		return term{}, false
+	}
+	target := l.laneDigits(x, at)
+	if y != nil {
+		target = unionDigits(target, l.laneDigits(y, at))
+	}
+	if len(target) == 0 || target[len(target)-1] != i {
+		return term{}, false // the four bytes would not be neighbours
+	}
+	widen := func(u *ir.UOp) val {
+		return val{v: l.expand(l.settle(l.operand(u, at, target)), target), digits: target, depth: l.top()}
+	}
+	t = term{x: widen(x), dot: i + 1, pend: pend}
+	if y == nil {
+		ones := program.Vector(ir.I8, l.laneCount(target))
+		t.y = val{v: l.b.Int(ones, 1), digits: target, depth: l.top()}
+		return t, true
+	}
+	t.y = widen(y)
+	return t, true
+}
+
+// byteFactors reads the body of a sum as i32(x)*i32(y) with bytes x and y, or as
+// i32(x), y nil.
+func (l *lowerer) byteFactors(u *ir.UOp) (x, y *ir.UOp, ok bool) {
+	if u.DType != ir.I32 {
+		return nil, nil, false
+	}
+	if u.Op == ir.OpMul {
+		x, y = byteOf(u.Src[0]), byteOf(u.Src[1])
+		if x == nil || y == nil {
+			return nil, nil, false
+		}
+		if x.DType == ir.I8 {
+			x, y = y, x // the unsigned side first, as instructions have it
+		}
+		return x, y, true
+	}
+	x = byteOf(u)
+	return x, nil, x != nil
+}
+
+// byteOf is x of i32(x) for bytes x, nil for anything else.
+func byteOf(u *ir.UOp) *ir.UOp {
+	if u.Op == ir.OpCast && (u.Src[0].DType == ir.U8 || u.Src[0].DType == ir.I8) {
+		return u.Src[0]
+	}
+	return nil
+}
+
+// dotWith adds a term to an accumulator over digits, which the dot's is not one
+// of.
+func (l *lowerer) dotWith(acc *program.Value, t term, digits []int) *program.Value {
+	wide := append(digits[:len(digits):len(digits)], t.dot-1)
+	return l.b.Dot4(acc, l.expand(t.x, wide), l.expand(t.y, wide))
+}
+
+// dotDigits are the lanes of a term's sum.
+func dotDigits(t term) []int { return t.x.digits[:len(t.x.digits)-1] }

@@ -1,0 +1,108 @@
+package nn
+
+import (
+	"fmt"
+	"strings"
+
+	"tgc/ir"
+	"tgc/tensor"
+)
+
+// Numeric is a numeric mode: which numbers activations are while they are
+// multiplied with packed weights. Everything else is f32 in every mode.
+type Numeric uint8
+
+// The modes. The error is what one matrix product loses against f32, as NMSE.
+const (
+	Exact Numeric = iota // f32
+	Int8                 // 8-bit integers, one scale for 32 of them: 2e-5
+	Int16                // two 8-bit digits, one scale for 32 of them: 4e-10
+	Half                 // f16: 3e-8
+)
+
+var numericNames = []string{Exact: "exact", Int8: "int8", Int16: "i16", Half: "f16"}
+
+// String is the mode's name on the command line.
+func (n Numeric) String() string { return numericNames[n] }
+
+// NumericNames lists the modes, exact first.
+func NumericNames() []string { return append([]string(nil), numericNames...) }
+
+// ParseNumeric is the inverse of String.
+func ParseNumeric(name string) (Numeric, error) {
+	for n, s := range numericNames {
+		if s == name {
+			return Numeric(n), nil
+		}
+	}
+	return Exact, fmt.Errorf("nn: numeric mode %q: want %s", name, strings.Join(numericNames, ", "))
+}
+
+// quantGroup is how many neighbouring activations share a scale. No packed
+// format has smaller blocks, so a group never crosses two of them.
+const quantGroup = 32
+
+const (
+	int8Largest  = 127
+	int16Largest = 32512 // 127*256: both digits stay signed bytes
+	digitBase    = 256
+	leastGroup   = 1e-30 // as the largest of a group: below it all count as 0
+)
+
+// Round gives the f32 values nearest to x [.., K] that the mode can hold:
+// integers times a scale for each group along the last axis, where the integers
+// are a conversion that no algebra looks into. A product with packed weights then
+// becomes sums of integers, by rules.
+func (n Numeric) Round(x *tensor.Tensor) *tensor.Tensor {
+	switch n {
+	case Half:
+		return x.Cast(ir.F16).Cast(ir.F32)
+	case Int8:
+		return groupwise(x, int8Largest, func(v *tensor.Tensor) *tensor.Tensor {
+			return v.Cast(ir.I8).Cast(ir.F32)
+		})
+	case Int16:
+		return groupwise(x, int16Largest, func(v *tensor.Tensor) *tensor.Tensor {
+			high := v.AddScalar(digitBase / 2).MulScalar(1. / digitBase).Floor()
+			low := v.Sub(high.MulScalar(digitBase))
+			high, low = high.Cast(ir.I8).Cast(ir.F32), low.Cast(ir.I8).Cast(ir.F32)
+			return high.MulScalar(digitBase).Add(low)
+		})
+	}
+	return x
+}
+
+// groupwise scales each group of x to integers up to largest, lets digits turn
+// them into what is stored, and scales back.
+func groupwise(x *tensor.Tensor, largest float64, digits func(*tensor.Tensor) *tensor.Tensor) *tensor.Tensor {
+	g := x.Graph()
+	shape := x.Shape()
+	if len(shape) == 0 {
+		return x
+	}
+	k := x.Extent(-1)
+	group := quantGroup
+	for group > 1 && k%group != 0 {
+		group /= 2
+	}
+	split := append(shape[:len(shape)-1:len(shape)-1], g.Dims(k/group, group)...)
+	v := x.ReshapeDims(split...)
+	most := v.Abs().MaxKeep(-1)
+	up := g.Scalar(ir.F32, largest).Div(most.Maximum(g.Scalar(ir.F32, leastGroup)))
+	down := most.MulScalar(1 / largest)
+	return digits(v.Mul(up).Round()).Mul(down).ReshapeDims(shape...)
+}
+
+// Linear is x [.., K] times w [N, K] transposed: [.., N]. Weights that are not
+// packed are multiplied exactly in every mode.
+func (n Numeric) Linear(x, w *tensor.Tensor) *tensor.Tensor {
+	return n.activations(x, w).Linear(w)
+}
+
+// activations is x as it is multiplied with w.
+func (n Numeric) activations(x, w *tensor.Tensor) *tensor.Tensor {
+	if w.IsPacked() {
+		return n.Round(x)
+	}
+	return x
+}
