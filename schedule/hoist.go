@@ -171,7 +171,7 @@ func (s *scheduler) widensInteger(u *ir.UOp) bool {
 		return false
 	}
 	x := u.Src[0]
-	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !s.isFieldsOnly(x)
+	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !s.factsOf(x).weights
 }
 
 // hasIntegerFactor reports a sum of products with integers that are no weights:
@@ -195,7 +195,7 @@ func (s *scheduler) isWidened(f *ir.UOp) bool {
 	switch f.Op {
 	case ir.OpCast:
 		x := f.Src[0]
-		return x.DType.IsInt() && x.DType.Size() <= 2 && !s.isFieldsOnly(x)
+		return x.DType.IsInt() && x.DType.Size() <= 2 && !s.factsOf(x).weights
 	case ir.OpAdd, ir.OpSub:
 		return s.isWidened(f.Src[0]) && s.isWidened(f.Src[1])
 	case ir.OpMul:
