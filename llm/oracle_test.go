@@ -171,13 +171,19 @@ func rowsOf(t *testing.T, f *gguf.File, tensor string, width int) [][]float32 {
 // and tokens.
 func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, split int, limit limits) {
 	t.Helper()
+	checkModelSteps(t, dev, name, want, split, limit, len(want.Greedy.Tokens))
+}
+
+// checkModelSteps stops after so many greedy tokens were fed.
+func checkModelSteps(t *testing.T, dev runtime.Device, name string, want *answers, split int, limit limits, steps int) {
+	t.Helper()
 	ctx := context.Background()
 	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer model.Close()
-	n := len(want.Greedy.Tokens) + 1
+	n := steps + 1
 	session, err := llm.NewSession(ctx, model, dev, llm.SessionOptions{Context: len(want.PromptTokens) + n, All: true})
 	if err != nil {
 		t.Fatal(err)
@@ -197,20 +203,20 @@ func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, sp
 	if err != nil {
 		t.Fatal(err)
 	}
-	compareRows(t, fmt.Sprintf("%s split at %d", name, split), want, rows, result.Tokens, limit)
+	compareRows(t, fmt.Sprintf("%s split at %d", name, split), want, rows, result.Tokens, limit, steps)
 }
 
-func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tokens []int32, limit limits) {
+func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tokens []int32, limit limits, steps int) {
 	t.Helper()
 	prompt := len(want.PromptTokens)
-	if len(rows) != prompt+len(want.Greedy.Tokens) {
-		t.Fatalf("%s: %d rows of logits, want %d", what, len(rows), prompt+len(want.Greedy.Tokens))
+	if len(rows) != prompt+steps {
+		t.Fatalf("%s: %d rows of logits, want %d", what, len(rows), prompt+steps)
 	}
 	same := 0
-	for same < len(want.Greedy.Tokens) && tokens[same] == want.Greedy.Tokens[same] {
+	for same < steps && tokens[same] == want.Greedy.Tokens[same] {
 		same++
 	}
-	if same < len(want.Greedy.Tokens) && (want.Greedy.Margin[same] >= limit.margin || tokens[same] != want.Greedy.Second[same]) {
+	if same < steps && (want.Greedy.Margin[same] >= limit.margin || tokens[same] != want.Greedy.Second[same]) {
 		t.Errorf("%s: greedy token %d is %d, want %d (margin %g)", what, same, tokens[same], want.Greedy.Tokens[same], want.Greedy.Margin[same])
 	}
 	var full, probes nmse
@@ -242,7 +248,7 @@ func compareRows(t *testing.T, what string, want *answers, rows [][]float32, tok
 	if got := probes.value(); !(got <= limit.nmse) {
 		t.Errorf("%s: NMSE %.3g over probes, want at most %g", what, got, limit.nmse)
 	}
-	t.Logf("%s: NMSE %.2g, probes %.2g, greedy %d of %d", what, full.value(), probes.value(), same, len(want.Greedy.Tokens))
+	t.Logf("%s: NMSE %.2g, probes %.2g, greedy %d of %d", what, full.value(), probes.value(), same, steps)
 }
 
 // nmse is sum((x-ref)^2) / sum(ref^2).

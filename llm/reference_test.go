@@ -73,7 +73,7 @@ func TestGPT2AgainstReference(t *testing.T) {
 			for i, typ := range []gguf.Type{gguf.F16, gguf.Q8_0, gguf.Q4_0} {
 				f := gpt2File(t, typ, uint64(i))
 				for _, split := range []int{0, 5} {
-					compareWithReference(t, dev, f, split)
+					compareWithReference(t, dev, f, generation{prompt: 11, split: split, tokens: 8, nmse: maxNMSE})
 				}
 				f.Close()
 			}
@@ -81,9 +81,16 @@ func TestGPT2AgainstReference(t *testing.T) {
 	}
 }
 
-// compareWithReference feeds 11 tokens, generates 8 and checks every row of
-// logits and every token against refmodel.
-func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, split int) {
+// generation says what to compare: so many tokens fed, at once or in two parts,
+// and generated.
+type generation struct {
+	prompt, split, tokens int
+	nmse                  float64
+}
+
+// compareWithReference checks every row of logits and every token against
+// refmodel.
+func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, run generation) {
 	t.Helper()
 	reference, err := refmodel.Load(f)
 	if err != nil {
@@ -93,7 +100,7 @@ func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, split 
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt := make([]int32, 11)
+	prompt := make([]int32, run.prompt)
 	for i := range prompt {
 		prompt[i] = int32((i*i*37 + 11) % model.Config.Vocabulary)
 	}
@@ -104,7 +111,7 @@ func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, split 
 	defer session.Close()
 	var rows [][]float32
 	result, err := session.Generate(t.Context(), llm.Request{
-		Prompt: prompt, Tokens: 8, IgnoreEOS: true, SplitAt: split, Sampling: llm.Sampling{TopP: 1},
+		Prompt: prompt, Tokens: run.tokens, IgnoreEOS: true, SplitAt: run.split, Sampling: llm.Sampling{TopP: 1},
 		Logits: func(logits []float32) error {
 			rows = append(rows, slices.Collect(slices.Chunk(logits, model.Config.Vocabulary))...)
 			return nil
@@ -121,12 +128,12 @@ func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, split 
 		for i := range want {
 			sum.point(float64(row[i]), want[i])
 		}
-		if !(sum.value() <= maxNMSE) {
-			t.Errorf("%s split at %d: NMSE %.3g at position %d, want at most %g", f.Name(), split, sum.value(), p, maxNMSE)
+		if !(sum.value() <= run.nmse) {
+			t.Errorf("%s split at %d: NMSE %.3g at position %d, want at most %g", f.Name(), run.split, sum.value(), p, run.nmse)
 		}
 		if p+1 >= len(prompt) && p+1 < len(fed) {
 			if best := argmax(want); best != int(fed[p+1]) {
-				t.Errorf("%s split at %d: token %d is %d, the reference picks %d", f.Name(), split, p+1, fed[p+1], best)
+				t.Errorf("%s split at %d: token %d is %d, the reference picks %d", f.Name(), run.split, p+1, fed[p+1], best)
 			}
 		}
 	}

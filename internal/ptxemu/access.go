@@ -145,7 +145,7 @@ func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int
 		}
 		for i := range n {
 			if !m.written[at+uint64(i)] {
-				return nil, fmt.Errorf("byte %d of local memory is not defined", at+uint64(i))
+				return nil, undefinedError(fmt.Sprintf("byte %d of local memory is not defined", at+uint64(i)))
 			}
 		}
 		return m.data[at : at+uint64(n)], nil
@@ -155,7 +155,7 @@ func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int
 		return nil, err
 	}
 	if !a.isDefined(offset, uint64(n)) {
-		return nil, fmt.Errorf("%d bytes at %#x (byte %d of an allocation of %d) are not defined", n, at, offset, len(a.data))
+		return nil, undefinedError(fmt.Sprintf("%d bytes at %#x (byte %d of an allocation of %d) are not defined", n, at, offset, len(a.data)))
 	}
 	if w.ahead(lane) {
 		if err := a.stampEarly(offset, uint64(n), w.grid.number, w.grid.floor); err != nil {
@@ -281,7 +281,10 @@ func compileLoad(c *compiler, s *statement) error {
 			}
 			b, err := w.read(&w.caches[cache], lane, space, at, size*n)
 			if err != nil {
-				return w.inLane(lane, err)
+				if err := w.loadPart(p, k, cache, slots, masks, lane, err); err != nil {
+					return err
+				}
+				continue
 			}
 			for i, slot := range slots {
 				w.data[slot][lane] = k.extend(word(b[i*size:(i+1)*size])) & masks[i]
@@ -311,7 +314,10 @@ func (w *warp) loadGlobal(p *place, k kind, cache int, slots []int, masks []uint
 		first := offset + a.skew // aligned: all bytes have their bits in one word
 		if need := whole << (first % 64); a.shadow[first/64]&need != need || w.ahead(lane) {
 			if _, err := w.read(&w.caches[cache], lane, "global", at, n); err != nil {
-				return w.inLane(lane, err)
+				if err := w.loadPart(p, k, cache, slots, masks, lane, err); err != nil {
+					return err
+				}
+				continue
 			}
 		}
 		b := a.data[offset : offset+uint64(n)]
@@ -320,6 +326,37 @@ func (w *warp) loadGlobal(p *place, k kind, cache int, slots []int, masks []uint
 		}
 	}
 	return nil
+}
+
+// undefinedError is a read of bytes that nothing has written.
+type undefinedError string
+
+func (e undefinedError) Error() string { return string(e) }
+
+// loadPart is the load of a lane some of whose bytes are not defined: those
+// elements are not either, which is an error where they are used. A wide load may
+// reach over gaps.
+func (w *warp) loadPart(p *place, k kind, cache int, slots []int, masks []uint64, lane int, why error) error {
+	if _, ok := why.(undefinedError); !ok {
+		return w.inLane(lane, why)
+	}
+	size := k.bits / 8
+	space, at := p.split(p.at(w, lane))
+	for i, slot := range slots {
+		b, err := w.read(&w.caches[cache], lane, space, at+uint64(i*size), size)
+		if err != nil {
+			w.holes = append(w.holes, hole{slot, lane, err})
+			continue
+		}
+		w.data[slot][lane] = k.extend(word(b)) & masks[i]
+	}
+	return nil
+}
+
+// hole is a register that a load left undefined in a lane, and why.
+type hole struct {
+	slot, lane int
+	why        error
 }
 
 // laneError is an error of one lane of a warp.

@@ -26,6 +26,8 @@ type warp struct {
 	waited  uint32 // lanes that are past griddepcontrol.wait
 	local   []localMemory
 	async   []asyncQueue
+	holes   []hole         // of the step that runs
+	origins map[int]string // by slot: the load that left it undefined
 }
 
 // path is a set of lanes that execute together until they come to meet.
@@ -75,7 +77,7 @@ func (w *warp) start(b *block, index int) {
 	w.stack = append(w.stack[:0], path{0, len(c.steps), w.exists})
 	w.epoch, w.waiting, w.held, w.waited = 0, false, false, 0
 	w.local = nil
-	w.async = nil
+	w.async, w.origins = nil, nil
 }
 
 func (w *warp) special(name string, lane int) uint64 {
@@ -209,7 +211,7 @@ func (w *warp) ahead(lane int) bool { return w.grid.floor != 0 && w.waited>>lane
 func (w *warp) execute(s *step, active uint32) error {
 	for _, slot := range s.reads {
 		if missing := active &^ w.defined[slot]; missing != 0 {
-			return w.fault(s, missing, fmt.Errorf("reads a register that is not defined"))
+			return w.fault(s, missing, w.undefined(slot))
 		}
 	}
 	for _, slot := range s.tests {
@@ -229,7 +231,30 @@ func (w *warp) execute(s *step, active uint32) error {
 	for _, slot := range s.sets {
 		w.decided[slot] |= active
 	}
+	if len(w.holes) > 0 {
+		w.dig(s)
+	}
 	return nil
+}
+
+// dig takes what a load did not find out of the defined registers.
+func (w *warp) dig(s *step) {
+	if w.origins == nil {
+		w.origins = make(map[int]string)
+	}
+	for _, h := range w.holes {
+		w.defined[h.slot] &^= 1 << h.lane
+		w.origins[h.slot] = fmt.Sprintf("line %d: `%s`: %v", s.line, s.text, h.why)
+	}
+	w.holes = w.holes[:0]
+}
+
+// undefined describes the use of a register that is not defined.
+func (w *warp) undefined(slot int) error {
+	if origin, ok := w.origins[slot]; ok {
+		return fmt.Errorf("reads a register that is not defined, from %s", origin)
+	}
+	return fmt.Errorf("reads a register that is not defined")
 }
 
 // part sends the lanes of a path to both sides of a branch; which goes first is

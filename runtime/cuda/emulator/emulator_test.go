@@ -176,7 +176,7 @@ func TestFault(t *testing.T) {
 		"outside":    {"\tst.global.b32 [%d1 + 1024], %t;", driver.IllegalAddress, "past the start of an allocation of 128"},
 		"behind":     {"\tld.global.b32 %r0, [%d1 + 4];", driver.IllegalAddress, "past the start of an allocation of 128"},
 		"misaligned": {"\tld.global.b32 %r0, [%d1 + 2];", driver.MisalignedAddress, "is not aligned to 4"},
-		"undefined":  {"\tld.global.b32 %r0, [%d2];", driver.LaunchFailed, "are not defined"},
+		"undefined":  {"\tld.global.b32 %r0, [%d2];\n\tst.global.b32 [%d1], %r0;", driver.LaunchFailed, "are not defined"},
 	} {
 		b := newBench(t, emulator.Options{})
 		b.check(b.Launch(b.kernel("good", copyUp[:0]), b.stream))
