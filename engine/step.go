@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"tgc/runtime"
@@ -92,22 +94,36 @@ func (s *Step) view(index int, buffers map[int64]runtime.Memory) (runtime.View, 
 
 // Run replays the step with these values of the symbolic variables.
 func (s *Step) Run(ctx context.Context, vars map[string]int64) error {
-	return s.recording.Run(ctx, vars)
+	return s.explain(s.recording.Run(ctx, vars))
+}
+
+// explain adds the plan of the kernel at fault.
+func (s *Step) explain(err error) error {
+	var fault runtime.KernelFault
+	if err == nil || !errors.As(err, &fault) {
+		return err
+	}
+	for _, k := range s.Compiled.Kernels {
+		if k.Name == fault.FaultedKernel() {
+			return fmt.Errorf("%w; its plan: %s", err, strings.Join(planText(k), "; "))
+		}
+	}
+	return err
 }
 
 // Start queues a run behind those started before it, without waiting where the
 // device can: the step then reads what they leave. Wait waits for all of them.
 func (s *Step) Start(ctx context.Context, vars map[string]int64) error {
 	if q, ok := s.recording.(runtime.Queue); ok {
-		return q.Start(ctx, vars)
+		return s.explain(q.Start(ctx, vars))
 	}
-	return s.recording.Run(ctx, vars)
+	return s.explain(s.recording.Run(ctx, vars))
 }
 
 // Wait waits for the end of what was started.
 func (s *Step) Wait() error {
 	if q, ok := s.recording.(runtime.Queue); ok {
-		return q.Wait()
+		return s.explain(q.Wait())
 	}
 	return nil
 }
@@ -115,7 +131,8 @@ func (s *Step) Wait() error {
 // Profile runs the step once and reports the time of every call in order of
 // Compiled.Launches.
 func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {
-	return s.recording.Profile(ctx, vars)
+	times, err := s.recording.Profile(ctx, vars)
+	return times, s.explain(err)
 }
 
 // Free releases the recording and the temporaries.

@@ -23,7 +23,7 @@ func TestDumpMatchesOracle(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no files: %v", err)
 	}
-	for _, device := range []string{"interp", "cpu"} {
+	for _, device := range []string{"interp", "cpu", "cuda:emu"} {
 		t.Run(device, func(t *testing.T) {
 			dev, _, err := devices.Open(t.Context(), device, devices.Options{})
 			if errors.Is(err, devices.ErrNoLLVM) {

@@ -1,13 +1,21 @@
 package llm_test
 
 import (
+	"context"
+	"errors"
 	"flag"
+	"math"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"tgc/gguf"
 	"tgc/internal/oracle"
 	"tgc/llm"
+	"tgc/runtime/cuda"
+	"tgc/runtime/cuda/emulator"
 )
 
 // Models on the emulated GPU: generated PTX, graphs and early launches, with the
@@ -68,4 +76,140 @@ func TestOracleModelsEmulated(t *testing.T) {
 	}
 }
 
-var _ = llm.BufferLast
+// emulated is a GPU of the emulator with its driver.
+func emulated(t *testing.T, options emulator.Options, serial bool) (*cuda.Device, *emulator.Driver) {
+	t.Helper()
+	drv, err := emulator.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cuda.New(cuda.Options{Driver: drv, Label: "emulated", NoCache: true, Serial: serial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { dev.Close() })
+	return dev, drv
+}
+
+// feed feeds tokens one by one and returns the logits after each.
+func feed(t *testing.T, s *llm.Session, tokens ...int32) [][]float32 {
+	t.Helper()
+	var rows [][]float32
+	for _, id := range tokens {
+		err := s.Feed(t.Context(), []int32{id}, func(l []float32) error { rows = append(rows, slices.Clone(l)); return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return rows
+}
+
+func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+
+// A captured step gives the bits of its kernels launched one by one, whatever
+// order the emulator runs them in.
+func TestCapturedEqualsEagerEmulated(t *testing.T) {
+	m := tinyModel(t)
+	tokens := []int32{5, 300, 7}
+	var want [][]float32
+	for _, c := range []struct {
+		seed   uint64
+		serial bool
+	}{{1, true}, {1, false}, {2, false}} {
+		dev, _ := emulated(t, emulator.Options{Seed: c.seed}, c.serial)
+		rows := feed(t, newLoopSession(t, m, dev, 16, -1), tokens...)
+		if want == nil {
+			want = rows
+		}
+		for i := range rows {
+			if !slices.EqualFunc(rows[i], want[i], sameBits) {
+				t.Errorf("%+v: the logits of token %d differ from those of eager launches", c, i)
+			}
+		}
+	}
+}
+
+// The decode loop on the device draws the tokens of the host's loop.
+func TestLoopEmulated(t *testing.T) {
+	m := tinyModel(t)
+	for name, sampling := range loopSampling {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dev, _ := emulated(t, emulator.Options{}, false)
+			host, ahead := newLoopSession(t, m, dev, 16, -1), newLoopSession(t, m, dev, 16, 3)
+			sameGeneration(t, host, ahead, llm.Request{Prompt: []int32{5}, Tokens: 5, IgnoreEOS: true, Sampling: sampling})
+		})
+	}
+}
+
+// Two conversations in turn on one device do not touch each other.
+func TestTwoSessionsEmulated(t *testing.T) {
+	m := tinyModel(t)
+	dev, _ := emulated(t, emulator.Options{}, false)
+	a, b := newLoopSession(t, m, dev, 16, -1), newLoopSession(t, m, dev, 24, -1)
+	first, second := []int32{5, 300, 7}, []int32{44, 45, 46}
+	var rowsA, rowsB [][]float32
+	for i := range first {
+		rowsA = append(rowsA, feed(t, a, first[i])...)
+		rowsB = append(rowsB, feed(t, b, second[i])...)
+	}
+	for name, c := range map[string]struct {
+		tokens  []int32
+		got     [][]float32
+		context int
+	}{"a": {first, rowsA, 16}, "b": {second, rowsB, 24}} {
+		for i, row := range feed(t, newLoopSession(t, m, dev, c.context, -1), c.tokens...) {
+			if !slices.EqualFunc(row, c.got[i], sameBits) {
+				t.Errorf("session %s: the logits of token %d differ from those of the session alone", name, i)
+			}
+		}
+	}
+}
+
+// A model larger than the device's memory is refused with sizes and the buffer
+// that did not fit; the device goes on working and nothing leaks.
+func TestOutOfMemoryEmulated(t *testing.T) {
+	m := tinyModel(t)
+	dev, _ := emulated(t, emulator.Options{MemoryBytes: 3 << 20}, false)
+	before := dev.Usage()
+	for range 2 {
+		_, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16})
+		var full *cuda.OutOfMemoryError
+		if !errors.As(err, &full) || !errors.Is(err, cuda.ErrOutOfMemory) || full.Total != 3<<20 || full.Asked < 1 || full.Held > full.Total-full.Free {
+			t.Fatalf("%v, want the sizes", err)
+		}
+		if !strings.Contains(err.Error(), "emulated: out of device memory: asked for") || !strings.Contains(err.Error(), "buffer \"") {
+			t.Errorf("%v", err)
+		}
+		if got := dev.Usage(); got != before {
+			t.Errorf("%+v is in use after the refusal, was %+v", got, before)
+		}
+	}
+}
+
+// A cancelled generation ends in the middle of a step; a context that is lost is
+// an error of every call, and closing still ends.
+func TestStoppedEmulated(t *testing.T) {
+	m := tinyModel(t)
+	dev, drv := emulated(t, emulator.Options{}, false)
+	s := newLoopSession(t, m, dev, 16, -1)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel) // a step takes longer
+	if err := s.Feed(ctx, []int32{1}, nil); !errors.Is(err, context.Canceled) || s.Position() != 0 {
+		t.Errorf("%v at position %d, want a cancelled context at 0", err, s.Position())
+	}
+	feed(t, s, 1) // goes on
+	drv.Kill()
+	for range 2 {
+		err := s.Feed(t.Context(), []int32{2}, nil)
+		if err == nil || !strings.Contains(err.Error(), "was killed") {
+			t.Errorf("%v, want a lost context", err)
+		}
+	}
+	if err := s.Feed(t.Context(), []int32{2}, nil); !errors.Is(err, cuda.ErrBroken) {
+		t.Errorf("%v, want ErrBroken", err)
+	}
+	if _, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16}); !errors.Is(err, cuda.ErrBroken) {
+		t.Errorf("a new session: %v, want ErrBroken", err)
+	}
+}

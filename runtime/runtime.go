@@ -63,6 +63,14 @@ type Queue interface {
 	Wait() error
 }
 
+// KernelFault is implemented by an error of a step that knows the kernel which
+// made it.
+type KernelFault interface {
+	error
+	// FaultedKernel is the name of its program; empty where it is not known.
+	FaultedKernel() string
+}
+
 // Scratcher is a Device with memory for what lives within a step: a step that
 // reads such memory before it has written it makes a mistake, which a device may
 // report.

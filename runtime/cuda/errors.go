@@ -66,6 +66,9 @@ func (e *FaultError) Error() string {
 
 func (e *FaultError) Unwrap() error { return e.Err }
 
+// FaultedKernel is the kernel at fault.
+func (e *FaultError) FaultedKernel() string { return e.Kernel }
+
 // shorten keeps the first names of a long list.
 func shorten(names []string) []string {
 	const most = 8

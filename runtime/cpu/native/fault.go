@@ -34,3 +34,6 @@ func (e *FaultError) Error() string {
 	}
 	return fmt.Sprintf("native: kernel %q (call %d, worker %d): %s, %s", e.Kernel, e.Call, e.Worker, what, where)
 }
+
+// FaultedKernel is the kernel at fault.
+func (e *FaultError) FaultedKernel() string { return e.Kernel }

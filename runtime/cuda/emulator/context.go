@@ -68,6 +68,16 @@ func (d *Driver) ContextDestroy(h driver.Context) error {
 	return nil
 }
 
+// Kill ends the context as the fault of a kernel does that another process or
+// nobody knows: every call is refused from then on.
+func (d *Driver) Kill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.context != nil && d.context.fault == nil {
+		d.context.fault = refuse("cuCtxKill", driver.LaunchFailed, "the context was killed")
+	}
+}
+
 // ContextSet checks that the context is there: it is current on every thread.
 func (d *Driver) ContextSet(h driver.Context) error {
 	d.mu.Lock()
