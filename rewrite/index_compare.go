@@ -12,7 +12,7 @@ var indexCompare = NewSet("index/compare",
 	Measure{Text: "terms on both sides, then their coefficients"},
 	Rule{
 		Name:   "less",
-		Doc:    "x < y by the sign of y - x - 1; otherwise positive terms left, negative right, divided by the common factor: 4*a + b < 8 is a < 2 if 0 <= b < 4; x/c < k is x < c*k.",
+		Doc:    "x < y by the sign of y - x - 1; otherwise positive terms left, negative right, divided by the common factor: 4*a + b < 8 is a < 2 if 0 <= b < 4; x/c < k is x < c*k; (c*x + y)%c < k is 0 <= y < k if -c+k <= y < c.",
 		On:     []ir.Op{ir.OpCmpLt},
 		Go:     lessRule,
 		Sample: func(s *Sampler) *ir.UOp { return s.IndexCompare(ir.OpCmpLt) },
@@ -65,6 +65,9 @@ func (c *Context) less(f ir.LinearForm) *ir.UOp {
 	}
 	if g, ok := c.clearQuotient(f); ok {
 		return c.less(g)
+	}
+	if low, high, ok := c.clearRemainder(f); ok {
+		return c.Arena.And(c.less(low), c.less(high))
 	}
 	left, right := splitSigns(f)
 	return c.compare(ir.OpCmpLt, left, right)
@@ -130,6 +133,48 @@ func (c *Context) clearQuotient(f ir.LinearForm) (ir.LinearForm, bool) {
 	x := c.form(t.Atom.Src[0])
 	cleared, ok1 := ir.ConstForm(kd).Plus(x, t.Coef)
 	return cleared, ok1
+}
+
+// clearRemainder: (d*z + y)%d + k < 0 is -y-1 < 0 and y + k < 0 where y is so
+// close to 0 that no other multiple of d comes in between: -k - d <= y < d.
+func (c *Context) clearRemainder(f ir.LinearForm) (low, high ir.LinearForm, ok bool) {
+	if len(f.Terms) != 1 || f.Terms[0].Atom.Op != ir.OpFloorMod || f.Terms[0].Coef != 1 {
+		return low, high, false
+	}
+	atom := f.Terms[0].Atom
+	d, isConst := atom.Src[1].Int()
+	if !isConst || d <= 1 || f.Const >= 0 || f.Const <= -d {
+		return low, high, false
+	}
+	y := nearestModulo(c.form(atom.Src[0]), d)
+	for range 2 {
+		iv := c.Bounds.OfForm(y)
+		if iv.Finite() && iv.Lo >= -f.Const-d && iv.Hi < d {
+			low, ok1 := ir.ConstForm(-1).Plus(y, -1)
+			high, ok2 := y.Plus(ir.ConstForm(f.Const), 1)
+			return low, high, ok1 && ok2
+		}
+		if y, ok = y.Plus(ir.ConstForm(-d), 1); !ok {
+			break
+		}
+	}
+	return low, high, false
+}
+
+// nearestModulo is x up to multiples of d: coefficients in -d/2..d/2, the
+// constant in 0..d-1.
+func nearestModulo(x ir.LinearForm, d int64) ir.LinearForm {
+	out := ir.LinearForm{Const: ir.FloorMod(x.Const, d)}
+	for _, t := range x.Terms {
+		r := ir.FloorMod(t.Coef, d)
+		if r > d/2 {
+			r -= d
+		}
+		if r != 0 {
+			out.Terms = append(out.Terms, ir.Term{Atom: t.Atom, Coef: r})
+		}
+	}
+	return out
 }
 
 // splitSigns writes f as left - right with positive coefficients; the constant

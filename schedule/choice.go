@@ -19,6 +19,7 @@ func (s *scheduler) choose(u *ir.UOp) *ir.UOp {
 		return u.Src[2-min(v, 1)]
 	}
 	yes = s.assuming(yes, conjuncts(cond, nil), choiceDepth)
+	yes = s.divided(yes, cond)
 	if cond.Op != ir.OpAnd {
 		no = s.assuming(no, []*ir.UOp{s.complement(cond)}, choiceDepth)
 	}

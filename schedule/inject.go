@@ -55,19 +55,29 @@ func digitSize(d digit, r *ir.UOp) int64 {
 }
 
 // injective proves that an index tuple over the ranges names each point at
-// most once.
+// most once. A range that some entries determine is a constant to the others:
+// (i-k, k) names each point once.
 func (s *scheduler) injective(index, ranges []*ir.UOp) bool {
 	used := make(map[*ir.UOp][]digit)
-	for _, x := range index {
-		terms, _, ok := s.digitTerms(x, ranges)
-		if !ok {
-			continue // an entry that is not understood separates nothing
-		}
-		if !separated(terms) {
-			continue
-		}
-		for _, t := range terms {
-			used[t.r] = append(used[t.r], t.d)
+	done := make([]bool, len(index))
+	for again := true; again; {
+		again = false
+		for k, x := range index {
+			if done[k] {
+				continue
+			}
+			terms, _, ok := s.digitTerms(x, ranges)
+			if !ok {
+				continue // an entry that is not understood separates nothing
+			}
+			terms = slices.DeleteFunc(terms, func(t digitTerm) bool { return covers(used[t.r], t.r) })
+			if !separated(terms) {
+				continue
+			}
+			for _, t := range terms {
+				used[t.r] = append(used[t.r], t.d)
+			}
+			done[k], again = true, true
 		}
 	}
 	for _, r := range ranges {
