@@ -9,10 +9,11 @@ import "tgc/ir"
 
 // fitTable holds the coefficients for one precision.
 type fitTable struct {
-	atan     []float64 // (atan(z)/z - 1)/z^2 in z^2, |z| <= 1
-	erf      []float64 // erf(x)/x in x^2, |x| <= 1
-	erfc     []float64 // exp(x^2)*erfc(x) in (x-2)/(x+2), 1 <= x <= 6
-	expTerms int       // of the series of e^x - 1, |x| <= 1/2
+	atan     []float64  // (atan(z)/z - 1)/z^2 in z^2, |z| <= 1
+	erf      []float64  // erf(x)/x in x^2, |x| <= 1
+	erfc     []float64  // exp(x^2)*erfc(x) in (x-2)/(x+2), 1 <= x <= 6
+	expTerms int        // of the series of e^x - 1, |x| <= 1/2
+	halfPi   [3]float64 // pi/2 in three parts
 }
 
 var fitsF32 = fitTable{
@@ -31,6 +32,7 @@ var fitsF32 = fitTable{
 		0.0001776152875433053779,
 	},
 	expTerms: 9,
+	halfPi:   [3]float64{1.570796370506286621, -4.371138828673792886e-8, -1.715124510005881873e-15},
 }
 
 var fitsF64 = fitTable{
@@ -57,6 +59,7 @@ var fitsF64 = fitTable{
 		5.512284324121763422e-8,
 	},
 	expTerms: 15,
+	halfPi:   [3]float64{1.570796326794896558, 6.123233995736766036e-17, -1.497384904859169149e-33},
 }
 
 // fits picks the precision of t's dtype.

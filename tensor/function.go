@@ -57,11 +57,27 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 		}
 		f.buffers[info.Name], f.memory[info.Name], byID[b.UserID] = info, m, m
 	}
+	if err := f.preset(ctx, g); err != nil {
+		f.Close()
+		return nil, err
+	}
 	if f.step, err = engine.Capture(ctx, dev, compiled, byID); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
+}
+
+// preset fills the buffers that FromSlice made.
+func (f *Function) preset(ctx context.Context, g *Graph) error {
+	for name, info := range f.buffers {
+		if raw, ok := g.values[info.ID]; ok && len(raw) > 0 {
+			if err := f.memory[name].Write(ctx, 0, raw); err != nil {
+				return fmt.Errorf("tensor: values of %q: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // provide finds a buffer's memory among the shared functions or allocates it.
@@ -136,11 +152,6 @@ func (f *Function) Write(ctx context.Context, name string, raw []byte) error {
 		}
 	}
 	return m.Write(ctx, 0, raw)
-}
-
-// Element is a Go type that a buffer's elements can be moved as.
-type Element interface {
-	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
 // Set fills a buffer from a slice of its element type. (A generic method does

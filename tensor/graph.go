@@ -3,11 +3,12 @@ package tensor
 import (
 	"fmt"
 	"path/filepath"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
 	"tgc/ir"
+	"tgc/runtime"
 )
 
 // Graph is a tensor graph under construction with its buffers, its results and
@@ -18,6 +19,10 @@ type Graph struct {
 	buffers []BufferInfo
 	results []*ir.UOp
 	err     error
+
+	device   runtime.Device      // of Realize, or nil
+	values   map[int64][]byte    // contents of buffers, by ID: see FromSliceSlice
+	realised map[*ir.UOp]*ir.UOp // computed nodes -> buffers with their values
 }
 
 // BufferInfo describes a buffer that the graph's user must bind to memory.
@@ -173,7 +178,7 @@ var builders = []string{"tgc/tensor.", "tgc/grad.", "tgc/nn.", "tgc/nn/"}
 // callSite is the first caller outside the builders, as file:line.
 func callSite() string {
 	pcs := make([]uintptr, 16)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(3, pcs)])
 	for {
 		frame, more := frames.Next()
 		inside := func(pkg string) bool { return strings.HasPrefix(frame.Function, pkg) }

@@ -116,22 +116,15 @@ func (t *Tensor) Log1p() *Tensor {
 // Sin is the sine of radians: absolute error 2e-7 up to 1e5, then growing.
 func (t *Tensor) Sin() *Tensor { return t.unary(ir.OpSin) }
 
-// halfPi is pi/2 in three parts of f32.
-var halfPi = [3]float64{1.570796370506286621, -4.371138828673792886e-8, -1.715124510005881873e-15}
-
 // Cos is the cosine of radians, with the error of Sin. The odd multiple of pi/2
 // that is nearest is taken off in three steps (Cody and Waite 1980):
-// cos(r + (2n+1)*pi/2) = -sin(r) * (-1)^n. In f64 the sine of t+pi/2 does: its
-// rounding is the last bit of t.
+// cos(r + (2n+1)*pi/2) = -sin(r) * (-1)^n.
 func (t *Tensor) Cos() *Tensor {
 	return t.widely(func(x *Tensor) *Tensor {
-		if x.DType() == ir.F64 {
-			return x.AddScalar(math.Pi / 2).Sin()
-		}
 		n := x.MulScalar(1 / math.Pi).AddScalar(-0.5).Round()
 		odd := n.Add(n).AddScalar(1)
 		rest := x
-		for _, part := range halfPi {
+		for _, part := range x.fits().halfPi {
 			rest = odd.fma(x.scalar(-part), rest)
 		}
 		parity := n.Sub(n.MulScalar(0.5).Floor().MulScalar(2)) // 0 or 1

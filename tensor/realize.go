@@ -1,0 +1,111 @@
+package tensor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/runtime"
+	"tgc/runtime/interp"
+)
+
+// On sets the device that Realize computes on, and returns the graph. Without
+// one it is the interpreter, which is always there and slow.
+func (g *Graph) On(dev runtime.Device) *Graph {
+	g.device = dev
+	return g
+}
+
+// Realize computes tensors of one graph together, as one compiled graph; Data
+// then reads them, and whatever is built on them starts from these values. All
+// inputs must have values (FromSlice), and no size may be symbolic: for work that is
+// repeated on changing inputs, Compile a Function.
+func Realize(ctx context.Context, tensors ...*Tensor) error {
+	if len(tensors) == 0 {
+		return nil
+	}
+	g := tensors[0].graph
+	var wanted []*Tensor
+	for _, t := range tensors {
+		if t.graph != g {
+			return fmt.Errorf("tensor: realize: tensors of different graphs")
+		}
+		if t.ok() && !g.known(t.node) && !slices.ContainsFunc(wanted, func(w *Tensor) bool { return w.node == t.node }) {
+			wanted = append(wanted, t)
+		}
+	}
+	if g.err != nil || len(wanted) == 0 {
+		return g.err
+	}
+	return g.realize(ctx, wanted)
+}
+
+// Realize is Realize of one tensor.
+func (t *Tensor) Realize(ctx context.Context) error { return Realize(ctx, t) }
+
+// known reports a node that has values.
+func (g *Graph) known(node *ir.UOp) bool {
+	if _, ok := g.realised[node]; ok {
+		return true
+	}
+	arg, ok := node.Arg.(ir.BufferArg)
+	return ok && node.Op == ir.OpBuffer && g.values[arg.ID] != nil
+}
+
+// realize compiles a copy of the graph whose only results are the wanted
+// tensors, runs it and keeps the values as buffers.
+func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
+	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), values: g.values}
+	for i, t := range wanted {
+		node := g.arena.Substitute(t.node, g.realised)
+		work.Output(resultName(i), work.wrap(node))
+	}
+	if work.err != nil {
+		return work.err
+	}
+	dev := g.device
+	if dev == nil {
+		dev = interp.New(interp.Options{})
+	}
+	f, err := Compile(ctx, work, dev, engine.Config{})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	for _, b := range f.Buffers() {
+		if !b.Output && g.values[b.ID] == nil {
+			return fmt.Errorf("tensor: realize: input %q has no values: make it with FromSlice, or use Compile", b.Name)
+		}
+	}
+	if err := f.Run(ctx, nil); err != nil {
+		return err
+	}
+	return g.keepValues(ctx, f, wanted)
+}
+
+func resultName(i int) string { return fmt.Sprintf("#result%d", i) }
+
+// keepValues reads the results and stands a buffer with values in for each.
+func (g *Graph) keepValues(ctx context.Context, f *Function, wanted []*Tensor) error {
+	for i, t := range wanted {
+		raw, err := f.Read(ctx, resultName(i))
+		if err != nil {
+			return err
+		}
+		shape := make([]int, t.Rank())
+		for k := range shape {
+			shape[k] = t.Extent(k)
+		}
+		stored := g.FromBytes(t.DType(), raw, shape...)
+		if !stored.ok() {
+			return g.err
+		}
+		if g.realised == nil {
+			g.realised = make(map[*ir.UOp]*ir.UOp)
+		}
+		g.realised[t.node] = stored.node
+	}
+	return nil
+}
