@@ -15,7 +15,7 @@ import (
 // has one term that counts: r = floor(y/c). The loop goes. This is what becomes
 // of a scatter along an axis that it leaves in place, of the derivative of a
 // lookup, and of a product with a one-hot matrix. y may be read from memory. low
-// are inner loops (digits of a flattened position): their equation stays.
+// are lower digits of a flattened position: their equation stays.
 
 // oneHit applies R1h to every fold of a value.
 func (s *scheduler) oneHit(v *value) {
@@ -80,6 +80,8 @@ func (s *scheduler) opened(term *ir.UOp, fold ir.ReduceArg) *ir.UOp {
 	}
 	src := slices.Clone(term.Src)
 	switch {
+	case term.Op == ir.OpCmpEq:
+		return s.openedIndex(term)
 	case term.Op == ir.OpWhere:
 		src[0], src[1] = s.opened(src[0], fold), s.opened(src[1], fold)
 	case term.Op == ir.OpAnd && term.DType == ir.Bool:
@@ -88,6 +90,19 @@ func (s *scheduler) opened(term *ir.UOp, fold ir.ReduceArg) *ir.UOp {
 		src[0] = s.opened(src[0], fold)
 	}
 	return s.a.With(term, src)
+}
+
+// openedIndex is a condition in which integers that pointwise values hold are
+// computed: how they are bounded is what an equation needs.
+func (s *scheduler) openedIndex(cond *ir.UOp) *ir.UOp {
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(cond) {
+		p, ok := s.isRead(u)
+		if ok && u.DType.IsInt() && !p.pinned && p.target < 0 && s.isPointwise(p) {
+			with[u] = s.instantiate(p, u.Indices())
+		}
+	}
+	return s.substitute(cond, with)
 }
 
 // equation is an equality of integers without which a term is the identity of
@@ -125,7 +140,7 @@ func equations(cond *ir.UOp, inner []*ir.UOp) []equation {
 }
 
 // solve finds the only value of r for which an equation can hold, free of r and
-// of inner ranges. Those may stand beside c*r as terms that stay below c.
+// of inner ranges. Terms that stay below c may depend on these beside c*r.
 func (s *scheduler) solve(e equation, r *ir.UOp) (at *ir.UOp, ok bool) {
 	if !s.dependsOn(e.x, r) && !s.dependsOn(e.y, r) {
 		return nil, false
@@ -146,9 +161,9 @@ func (s *scheduler) solve(e equation, r *ir.UOp) (at *ir.UOp, ok bool) {
 	for _, t := range f.Terms {
 		switch {
 		case t.Atom == r:
-		case s.dependsOn(t.Atom, r) || s.height(t.Atom) > 0:
+		case s.height(t.Atom) > 0:
 			return nil, false
-		case s.dependsOn(t.Atom, e.inner...):
+		case s.dependsOn(t.Atom, r) || s.dependsOn(t.Atom, e.inner...):
 			low.Terms = append(low.Terms, t)
 		default:
 			rest.Terms = append(rest.Terms, t)
