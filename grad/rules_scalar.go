@@ -22,7 +22,7 @@ var scalarRules = map[ir.Op]rule{
 	ir.OpRsqrt: {"a: -g/2 * y^3", []adjoint{func(s *step) *tensor.Tensor {
 		return times(s.g.MulScalar(-0.5), s.y().Mul(s.y()).Mul(s.y()))
 	}}},
-	ir.OpExp2:  {"a: g*y*ln 2", []adjoint{func(s *step) *tensor.Tensor { return times(s.g, s.y().MulScalar(math.Ln2)) }}},
+	ir.OpExp2:  {"a: g*y*ln 2, y no more than the largest number", []adjoint{exponential}},
 	ir.OpLog2:  {"a: g/(a*ln 2)", []adjoint{func(s *step) *tensor.Tensor { return s.g.Div(s.a().MulScalar(math.Ln2)) }}},
 	ir.OpSin:   {"a: g*cos a", []adjoint{func(s *step) *tensor.Tensor { return times(s.g, s.a().Cos()) }}},
 	ir.OpAbs:   {"a: g*sign(a), which is a itself at 0 and NaN", []adjoint{absolute}},
@@ -37,6 +37,20 @@ func timesA(s *step) *tensor.Tensor    { return times(s.g, s.a()) }
 func timesB(s *step) *tensor.Tensor    { return times(s.g, s.b()) }
 func quotientA(s *step) *tensor.Tensor { return s.g.Div(s.b()) }
 func quotientB(s *step) *tensor.Tensor { return times(negative(s.g), s.y()).Div(s.b()) }
+
+// exponential keeps an adjoint of 0 where the result overflowed: it says that
+// the overflow does not matter (1/(1+2^a), say), and 0 times infinity would be
+// NaN.
+func exponential(s *step) *tensor.Tensor {
+	y := s.y()
+	if most, ok := largest[y.DType()]; ok {
+		y = y.ClampMax(most)
+	}
+	return times(s.g, y.MulScalar(math.Ln2))
+}
+
+// largest is the largest number of a float dtype.
+var largest = map[ir.DType]float64{ir.F16: 65504, ir.BF16: 0xff * 0x1p120, ir.F32: math.MaxFloat32, ir.F64: math.MaxFloat64}
 
 func absolute(s *step) *tensor.Tensor {
 	zero, one := s.scalar(0), s.scalar(1)

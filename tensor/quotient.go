@@ -119,8 +119,8 @@ func (t *Tensor) powFloat(u *Tensor) *Tensor {
 	size := t.Abs()
 	plain := size.Eq(zero).Not()
 	power := plain.Where(size, one).Log2().Mul(u)
-	// 0 times infinity: 1 to any power.
-	unit := size.Eq(one).And(t.Eq(one).Or(u.Eq(u)))
+	// 0 times infinity, and 1 to the power of anything.
+	unit := size.Eq(one).And(u.IsInf().Or(t.Eq(one).And(u.IsNaN())))
 	value := unit.Where(zero, power).Exp2()
 	value = plain.Where(value, u.Lt(zero).Where(t.scalar(math.Inf(1)), zero.Add(u.nanOnly())))
 
