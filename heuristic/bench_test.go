@@ -16,6 +16,7 @@ import (
 	"tgc/packed"
 	"tgc/runtime"
 	"tgc/runtime/cpu"
+	"tgc/runtime/cpu/native"
 	"tgc/target"
 )
 
@@ -221,6 +222,26 @@ func BenchmarkMatmul(b *testing.B) {
 				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul(format, tokens, 512, 2048, variant{spread: true}) }, 1)
 				r.calls = r.calls[:min(len(r.calls), 8)]
 				r.run(matrixBytes(format, 512, 2048), 2*tokens*512*2048, nil)
+			})
+		}
+	}
+}
+
+// BenchmarkDense multiplies square matrices of f32, each of which lies as it is
+// (N) or transposed (T), on one thread. Of large ones it makes the first columns
+// only, so that a call is shorter than a time slice.
+func BenchmarkDense(b *testing.B) {
+	for _, layout := range []string{"NN", "NT", "TN"} {
+		for _, n := range []int64{512, 1024, 2048, 4096} {
+			columns := min(n, max(1<<29/(n*n), 32))
+			b.Run(fmt.Sprintf("%s/%d", layout, n), func(b *testing.B) {
+				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.dense(layout, n, n, n, columns) }, -1)
+				r.run(0, 2*n*n*columns, nil)
+				peak, err := native.MeasureFMA(context.Background(), 1)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(peak, "peak-GFLOP/s")
 			})
 		}
 	}

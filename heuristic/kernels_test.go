@@ -306,3 +306,18 @@ func (b *builder) elementwise(n int64) *ir.UOp {
 	v := b.Add(b.Mul(b.Load(x, i), b.Load(y, i)), b.f(1))
 	return b.sink(b.Store(out, v, list(i), list(i)))
 }
+
+// dense is the first columns of z = x*y of matrices [m, k] and [k, n]; a T for
+// either says that it lies transposed.
+func (b *builder) dense(layout string, m, n, k, columns int64) *ir.UOp {
+	i, j, r := b.rng(m), b.rng(columns), b.rng(k)
+	at := func(slot int, transposed bool, row, column *ir.UOp, rows, columns int64) *ir.UOp {
+		if transposed {
+			return b.Load(b.param(slot, ir.F32, columns, rows), column, row)
+		}
+		return b.Load(b.param(slot, ir.F32, rows, columns), row, column)
+	}
+	x := at(1, layout[0] == 'T', i, r, m, k)
+	y := at(2, layout[1] == 'T', r, j, k, n)
+	return b.sink(b.Store(b.param(0, ir.F32, m, n), b.sum(b.Mul(x, y), r), []*ir.UOp{i, j}, []*ir.UOp{i, j}))
+}

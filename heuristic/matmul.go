@@ -92,12 +92,15 @@ func tryMatmul(a *analysis) ([]kernel.Opt, string, Record) {
 	if a.desc.Kind == target.GPU {
 		return gpuMatmul(a, weights, w)
 	}
+	if o := a.columnsOf(w); o != nil {
+		w, weights = o, []*operand{o}
+	}
 	p := a.plan()
 	uses := a.points(w.reuse)
 	var how string
 	switch {
 	case a.lanesAlongRows(w):
-		how = p.matmulRows(weights, w)
+		how = p.matmulColumns(weights, w)
 	case uses <= fewTokens:
 		how = p.matmulFew(weights, w)
 	default:
@@ -275,32 +278,3 @@ func (p *planner) pickTile(row, token int, w *operand, perRow int64) (best regis
 
 // filled is the useful part of n points in tiles of so many, in thousandths.
 func filled(n, tile int64) int64 { return 1000 * n / ((n + tile - 1) / tile * tile) }
-
-// matmulRows runs lanes along the rows of a transposed weight: each activation
-// is one broadcast for all of them.
-func (p *planner) matmulRows(weights []*operand, w *operand) string {
-	row, token := p.innerRow(w), p.lastStore(w.reuse)
-	lanes := powerOfTwoDivisor(p.size(row), matvecRegisters*lanesOf(p.desc))
-	p.split(kernel.VECTOR, row, lanes)
-	p.done[row] = true
-	tokens := int64(1)
-	if token >= 0 {
-		tokens = divisor(p.size(token), int64(p.desc.VectorRegs)*3/8)
-		p.split(kernel.UPCAST, token, tokens)
-	}
-	for _, i := range w.reuse {
-		p.done[i] = true
-		if p.axes[i].Kind == kernel.StoreAxis {
-			p.roll(i)
-		}
-	}
-	for _, o := range weights {
-		for _, c := range o.chain {
-			p.done[c] = true
-		}
-	}
-	p.tileAxes(p.rowsOf(weights))
-	p.lightReduces()
-	p.fma()
-	return fmt.Sprintf("tile %d lanes of rows x %d tokens", lanes, tokens)
-}

@@ -16,6 +16,7 @@ type hoister struct {
 	wanted func(free rangeSet) bool
 	inner  func(free rangeSet) rangeSet // which free ranges index the stage
 	serial rangeSet                     // ranges whose copy in the stage is a loop
+	lanes  rangeSet                     // of stores: innermost in the stage, so that lanes lie side by side
 
 	replace map[*ir.UOp]*ir.UOp
 	staged  []*ir.UOp                       // the keys of replace in order
@@ -49,8 +50,9 @@ func (ap *applier) hoistInvariant(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []ax
 }
 
 // hoistPanels stages what depends on a store axis with a STAGE Opt and on
-// reduce ranges, but on no other store range: the decoded weights of a tile of
-// rows, used again by every token. The threads of a block fill one panel over
+// reduce ranges, but on no other store range within a work unit: the decoded
+// weights of a tile of rows, used again by every token. Where lanes run along the
+// axis, mere loads are staged too: copies of columns that lie side by side. The threads of a block fill one panel over
 // all such axes; on a CPU each axis has its own.
 func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
 	var staged []axisPlan
@@ -68,10 +70,27 @@ func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisP
 	return sink, plans
 }
 
+// gridDigits are the digits of store axes that number work units: within one
+// they are constants.
+func (h *hoister) gridDigits(plans []axisPlan) (grid rangeSet) {
+	for _, p := range plans {
+		if p.axis.Kind != StoreAxis || h.ap.splits[p.axis.Range] == nil {
+			continue
+		}
+		for _, d := range h.ap.splits[p.axis.Range].digits {
+			if i, ok := h.free.index[d.rng]; ok && d.role == roleGrid {
+				grid.add(i)
+			}
+		}
+	}
+	return grid
+}
+
 // hoistPanel stages what depends on some store axes, within a work unit.
 func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []axisPlan) (*ir.UOp, []axisPlan) {
 	h, axes := ap.newHoister(sink)
-	var own, scope, reduces rangeSet
+	scope := h.gridDigits(plans)
+	var own, reduces rangeSet
 	for i, x := range axes {
 		switch x.Kind {
 		case StoreAxis:
@@ -89,16 +108,18 @@ func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []axisPlan) (*ir.UOp, 
 				continue
 			}
 			own.add(i)
-			if d.role == roleGrid {
-				scope.add(i)
-			} else {
+			switch d.role {
+			case roleGrid:
+			case roleLane:
+				h.lanes.add(i)
+			default:
 				h.serial.add(i)
 			}
 		}
 	}
 	h.wanted = func(free rangeSet) bool {
 		mine := free.meet(h.store)
-		return !mine.empty() && mine.minus(own).empty() && !free.meet(reduces).empty()
+		return !mine.meet(own).empty() && mine.minus(own).minus(scope).empty() && !free.meet(reduces).empty()
 	}
 	h.inner = func(free rangeSet) rangeSet {
 		return free.minus(scope).minus(h.outerReduces(free.meet(reduces), most))
@@ -220,7 +241,7 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 	}
 	free := h.free.of(u)
 	if inside && h.wanted(free) && storable(u) {
-		if works(u) {
+		if works(u) || !free.meet(h.lanes).empty() {
 			h.stage(u)
 		}
 		h.seen[u] = true
@@ -263,7 +284,8 @@ func works(u *ir.UOp) bool {
 // stage replaces u by a read of a STAGE over copies of its inner ranges.
 func (h *hoister) stage(u *ir.UOp) {
 	a := h.ap.arena
-	inner := h.inner(h.free.of(u)).list()
+	free := h.inner(h.free.of(u))
+	inner := append(free.minus(h.lanes).list(), free.meet(h.lanes).list()...)
 	bytes := int64(max(u.DType.Size(), 1))
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index []*ir.UOp

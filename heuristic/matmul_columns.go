@@ -1,0 +1,138 @@
+package heuristic
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/kernel"
+)
+
+// Matmul plans of a CPU for a matrix whose columns lie side by side, [k, n]: lanes
+// run along n, and each element of the other matrix is one broadcast for all of
+// them. The columns of a work unit are copied into a panel, [k, lanes], once for
+// all rows of the other matrix: where n is a power of two, steps of k would all
+// meet in a few sets of the caches.
+//
+// One Zen 5 core, f32, GFLOP/s of 265, k = 1024, 2048: 4 registers of lanes x 6
+// rows 245, 237; 4 x 4 242, 230; 2 x 12 241, 209; 2 x 8 229, 226; 1 x 12 -, 181.
+// Without a panel 2 x 8 160, 56. k = 4096, whose panel of 4 registers does not
+// fit: 2 x 12 171.
+const (
+	columnShare = 3 // of 4 registers are accumulators
+	// columnReuse is how many tiles of rows must read a panel.
+	columnReuse = 2
+)
+
+// columnRegisters are the registers of lanes that are tried in turn; half the
+// registers leave room for half the accumulators.
+var columnRegisters = []int64{4, 2, 1}
+
+// columnsOf finds, beside a weight, the other matrix of the product if its columns
+// must be the lanes: those of the weight are not side by side, or results would
+// be stored far apart. A packed weight keeps its place, since reading it is the
+// work.
+func (a *analysis) columnsOf(w *operand) *operand {
+	if w.rank() == 2 || a.lanesAlongRows(w) && a.storesAlong(a.innerRow(w)) {
+		return nil
+	}
+	for _, o := range a.operands {
+		if o.sum == w.sum && o.param != w.param && o.rank() < 2 && len(o.chain) > 0 && len(o.reuse) > 0 && !a.written[o.param] &&
+			disjointRows(w, o) && a.lanesAlongRows(o) && (!a.lanesAlongRows(w) || a.storesAlong(a.innerRow(o))) {
+			return o
+		}
+	}
+	return nil
+}
+
+// storesAlong reports an axis along which all stores are contiguous.
+func (a *analysis) storesAlong(axis int) bool {
+	for _, store := range a.sink.Src {
+		if a.stride(store, axis) != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// columnTile is the lanes and rows of a register tile, and whether its panel fits
+// and is worth its copy.
+func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, panel bool) {
+	accumulators := int64(p.desc.VectorRegs) * columnShare / 4
+	constant := !slices.ContainsFunc(w.chain, func(i int) bool { return !p.constant(i) })
+	for _, registers := range columnRegisters {
+		lanes = powerOfTwoDivisor(p.size(row), registers*lanesOf(p.desc))
+		used := max(lanes/lanesOf(p.desc), 1)
+		rows = 1
+		if token >= 0 {
+			rows = evenTiles(p.size(token), accumulators/used)
+		}
+		if registers > 2 && p.desc.VectorRegs < 32 {
+			continue // too few rows to hide the latency of a broadcast
+		}
+		bytes := satMul(4*lanes, p.points(w.chain))
+		panel = constant && bytes <= int64(p.desc.CacheL2Bytes)/2 && p.points(w.reuse) >= columnReuse*rows
+		if panel {
+			return lanes, rows, true
+		}
+	}
+	lanes = powerOfTwoDivisor(p.size(row), matvecRegisters*lanesOf(p.desc))
+	if token >= 0 {
+		rows = divisor(p.size(token), accumulators/2)
+	}
+	return lanes, rows, false
+}
+
+// evenTiles cuts n points into as few tiles as a limit allows, all about as large.
+func evenTiles(n, limit int64) int64 {
+	tiles := (n + limit - 1) / limit
+	return (n + tiles - 1) / tiles
+}
+
+// matmulColumns runs lanes along the rows of a transposed weight.
+func (p *planner) matmulColumns(weights []*operand, w *operand) string {
+	row, token := p.innerRow(w), p.lastStore(w.reuse)
+	lanes, rows, panel := p.columnTile(w, row, token)
+	if panel {
+		p.add(kernel.STAGE, p.axes[row].Name, 0)
+	}
+	p.split(kernel.VECTOR, row, lanes)
+	p.done[row] = true
+	if token >= 0 {
+		p.split(kernel.UPCAST, token, rows)
+	}
+	p.rollRows(w, token, panel)
+	for _, o := range weights {
+		for _, c := range o.chain {
+			p.done[c] = true
+		}
+	}
+	p.tileAxes(p.rowsOf(weights))
+	p.lightReduces()
+	p.fma()
+	how := fmt.Sprintf("tile %d lanes of rows x %d tokens", lanes, rows)
+	if panel {
+		how += ", columns copied into a panel"
+	}
+	return how
+}
+
+// rollRows leaves the rows of the other matrix to one work unit, which copies the
+// panel once; but a few columns are shared out over the workers by rows.
+func (p *planner) rollRows(w *operand, token int, panel bool) {
+	columns := int64(1)
+	for _, i := range w.rows {
+		if p.axes[i].Kind == kernel.StoreAxis {
+			columns = satMul(columns, p.left(i))
+		}
+	}
+	for _, i := range w.reuse {
+		p.done[i] = true
+		switch tiles := p.left(i); {
+		case p.axes[i].Kind != kernel.StoreAxis:
+		case i == token && panel && columns < panelUnits && tiles > columnReuse:
+			p.split(kernel.ROLL, i, max((tiles*columns+panelUnits-1)/panelUnits, columnReuse))
+		default:
+			p.roll(i)
+		}
+	}
+}
