@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
@@ -172,21 +173,25 @@ func (g *Graph) fail(op, format string, args ...any) *Tensor {
 	return &Tensor{graph: g}
 }
 
-// builders are the packages whose code a user's mistake passes through.
-var builders = []string{"tgc/tensor.", "tgc/grad.", "tgc/nn.", "tgc/nn/"}
+// builders are the folders, beside this package's, of packages whose code a
+// user's mistake passes through.
+var builders = []string{"tensor", "grad", "nn", "nn/layer", "nn/optim", "nn/train"}
 
-// callSite is the first caller outside the builders, as file:line.
+// callSite is the first caller outside the builders, as file:line. It goes by
+// file: a closure that is inlined into the caller has the caller's name.
 func callSite() string {
-	pcs := make([]uintptr, 16)
-	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(3, pcs)])
-	for {
-		frame, more := frames.Next()
-		inside := func(pkg string) bool { return strings.HasPrefix(frame.Function, pkg) }
-		if !slices.ContainsFunc(builders, inside) || strings.HasSuffix(frame.File, "_test.go") {
-			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
-		}
-		if !more {
-			return "unknown caller"
+	pcs := make([]uintptr, 32)
+	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(1, pcs)])
+	here, more := frames.Next()
+	root := path.Dir(path.Dir(filepath.ToSlash(here.File)))
+	for more {
+		var frame goruntime.Frame
+		frame, more = frames.Next()
+		file := filepath.ToSlash(frame.File)
+		folder, beside := strings.CutPrefix(path.Dir(file), root+"/")
+		if !beside || !slices.Contains(builders, folder) || strings.HasSuffix(file, "_test.go") {
+			return fmt.Sprintf("%s:%d", path.Base(file), frame.Line)
 		}
 	}
+	return "unknown caller"
 }

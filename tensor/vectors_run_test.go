@@ -185,7 +185,12 @@ func (c *vectorCase) realise(ctx context.Context, dev *devices.Device, g *tensor
 		}
 		g.Output(outputName(i), r)
 	}
-	f, err := tensor.Compile(ctx, g, dev, engine.Config{Verify: true})
+	config, err := engine.ReadConfig()
+	if err != nil {
+		return err
+	}
+	config.Verify = true
+	f, err := tensor.Compile(ctx, g, dev, config)
 	if err != nil {
 		return err
 	}
