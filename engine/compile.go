@@ -264,8 +264,12 @@ func expandMath(_ context.Context, s *state) error {
 	return nil
 }
 
+// expand: a GPU has more instructions than the basic ones, and its renderers
+// expand what it lacks.
 func (k *Kernel) expand(s *state) error {
-	k.Program = program.ExpandMath(k.Program)
+	if s.out.Target.Kind != target.GPU {
+		k.Program = program.ExpandMath(k.Program)
+	}
 	if s.config.Verify {
 		return program.Verify(k.Program)
 	}

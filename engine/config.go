@@ -45,6 +45,12 @@ var Options = []Option{
 		c.Knobs.NoMatvec = !on
 		return err
 	}},
+	{"MMA", "0 uses no matrix instructions of a GPU", func(c *Config, v string) error {
+		on := true
+		err := setBool(&on, v)
+		c.Knobs.NoMatrices = !on
+		return err
+	}},
 	{"MV_BLOCKSIZE", "matvec: rows per block", func(c *Config, v string) error { return setInt(&c.Knobs.BlockSize, v, 1, 1024) }},
 	{"MV_THREADS_PER_ROW", "matvec: threads that share a row", func(c *Config, v string) error { return setInt(&c.Knobs.ThreadsPerRow, v, 1, 1024) }},
 	{"MV_ROWS_PER_THREAD", "matvec: rows that a thread holds at once", func(c *Config, v string) error { return setInt(&c.Knobs.RowsPerThread, v, 1, 64) }},

@@ -6,7 +6,7 @@ import (
 	"tgc/kernel"
 )
 
-// Matrix products of a GPU, without matrix instructions: a thread holds a tile
+// Matrix products of a GPU. Where matrix instructions do not fit, a thread holds a tile
 // of outputs and shares the sum with the other lanes of a few threads. Packed
 // rows are decoded once for all tokens of a block, into a panel in shared
 // memory that holds some points of the sum at a time; where that is not
@@ -24,6 +24,9 @@ const (
 )
 
 func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, string, Record) {
+	if opts, why, record, ok := gpuMatrix(a, weights, w); ok {
+		return opts, why, record
+	}
 	p := a.plan()
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
 	panel := row >= 0 && token >= 0 && a.size(token) > gpuTileTokens && a.panelFits(w) && !a.lastStage(weights)

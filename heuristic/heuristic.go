@@ -16,6 +16,7 @@ type Knobs struct {
 	BlockSize     int  // MV_BLOCKSIZE: rows per block
 	ThreadsPerRow int  // MV_THREADS_PER_ROW: threads that share a row
 	RowsPerThread int  // MV_ROWS_PER_THREAD: rows held at once
+	NoMatrices    bool // MMA=0: no matrix instructions
 }
 
 // Choice is the plan of one kernel.

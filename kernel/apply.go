@@ -15,6 +15,8 @@ type planned struct {
 	arena    *ir.Arena
 	sink     *ir.UOp
 	stores   []plannedStore
+	tile     *matrixTile // of MMA; nil without
+	matrices map[*ir.UOp]*matrixSum
 	ranges   []*ir.UOp // every RANGE, outer before inner, high digits before low
 	roles    []role    // by index into ranges
 	dots     rangeSet  // of ranges: sums over them may be dot instructions
@@ -97,11 +99,18 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
 	ap.threads = plannedThreads(sink, plans)
+	if hasMatrix(plans) {
+		sink = ap.joinOffsets(sink, plans)
+	}
 	sink = ap.expand(sink, plans)
 	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
 	sink, plans = ap.shareConstants(sink, plans)
 	sink, plans = ap.hoistInvariant(sink, plans)
 	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
+		return nil, err
+	}
+	tile, err := ap.tileOf(plans)
+	if err != nil {
 		return nil, err
 	}
 	plans = rebind(sink, plans)
@@ -113,7 +122,17 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return nil, err
 	}
 	sink = ap.packSums(sink, plans)
-	return ap.finish(sink, global)
+	matrices, err := ap.planMatrices(sink, tile)
+	if err != nil {
+		return nil, err
+	}
+	p, err := ap.finish(sink, global)
+	if err != nil || tile == nil {
+		return p, err
+	}
+	p.tile, p.matrices = tile, matrices
+	p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, roleLane)
+	return p, nil
 }
 
 // plannedThreads is the number of threads a block for which a plan asks: those

@@ -90,7 +90,7 @@ func contains(list []*ir.UOp, u *ir.UOp) bool {
 
 func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalPlan, desc *target.Desc) error {
 	info := opt.Kind.Info()
-	if desc.Kind == target.CPU && !info.CPU {
+	if desc.Kind == target.CPU && !info.CPU || opt.Kind == MMA && !hasMatrices(desc) {
 		return fmt.Errorf("refused on %s: %s", desc.Name, info.Refusal)
 	}
 	if info.Axis == axisBuffer {
@@ -171,6 +171,9 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*ax
 			return fmt.Errorf("want the lowest %d points of %s", wordElements, opt.Axis)
 		}
 		opt.Amount, p.dot = wordElements, true
+	}
+	if opt.Kind == MMA {
+		opt.Amount = matrixPoints
 	}
 	if err := p.within(opt, role); err != nil {
 		return err

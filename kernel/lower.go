@@ -79,6 +79,7 @@ type lowerer struct {
 	shared    int64               // bytes
 	loopSums  int                 // accumulated in the innermost loop being opened
 	accesses  map[int][]*ir.UOp   // of PARAMs, by slot
+	fragments map[fragmentKey][]*program.Value
 }
 
 func newLowerer(p *planned) (*lowerer, error) {
@@ -92,7 +93,7 @@ func newLowerer(p *planned) (*lowerer, error) {
 		address: make(map[*ir.UOp]*flatAddress), paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value),
 		linear: ir.NewLinearizer(p.arena), floats: make(map[*program.Value]float64),
 		ints: make(map[*program.Value]int64), widths: make(map[*ir.UOp]*width), pending: make(map[*ir.UOp]bool),
-		uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}
+		fragments: make(map[fragmentKey][]*program.Value), uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}
 	offset := uint(0)
 	for i, r := range p.ranges {
 		n, _ := r.Src[0].Int()

@@ -24,6 +24,7 @@ const (
 	ROLL
 	FMA
 	PACK
+	MMA
 	numOptKinds
 )
 
@@ -159,6 +160,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all digits of the axis within a block.",
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
+	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: roleMatrix,
+		Refusal: "it has no matrix instruction of a warp",
+		Doc:     "A warp of a GPU sums 16 points for 16 rows and 8 columns in matrix instructions. Two store axes give it their low digits by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits (class A).",
+		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
+		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
 }
 
 // OptKinds lists every kind in the order of the table.

@@ -25,6 +25,9 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 	if l.roles[i] == roleSerial || l.roles[i] == roleGrid {
 		return l.serialReduce(u, at)
 	}
+	if m := l.matrices[u]; m != nil {
+		return l.matrixSum(u, m, at)
+	}
 	if l.threads.has(i) && (arg.Op != ir.OpAdd || !l.pends(i)) {
 		return l.threadReduce(u, i, at)
 	}

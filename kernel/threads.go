@@ -41,9 +41,13 @@ func (l *lowerer) placeThreads() error {
 		return nil
 	}
 	conflicts := l.threadConflicts()
+	if l.tile != nil { // lanes of a tile have their places
+		l.digits[l.free.index[l.tile.columnLane]] = threadDigit{1, columnLanes}
+		l.digits[l.free.index[l.tile.rowLane]] = threadDigit{columnLanes, rowLanes}
+	}
 	for _, role := range []role{roleWarp, roleLocal, roleGroup} {
 		for i := len(l.roles) - 1; i >= 0; i-- {
-			if l.roles[i] == role {
+			if l.roles[i] == role && l.digits[i].extent == 0 {
 				l.digits[i] = l.placeDigit(l.extent[i], conflicts[i])
 			}
 		}

@@ -1,0 +1,156 @@
+package kernel
+
+import (
+	"math"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Lowering of sums over digits of MMA.
+//
+// Factors are f32, the instruction's are bf16 or f16: a factor becomes as many
+// terms as hold all its bits, three bf16 at most (24 bits). Products of terms
+// that together lie below the last bit of an f32 are left out: a factor of small
+// integers times any float takes three instructions, two floats take six. All
+// are summed in f32.
+
+// fragmentKey names the terms of a side at some coordinates.
+type fragmentKey struct {
+	scope *scope
+	node  memoKey
+	elem  ir.DType
+}
+
+// precision is the number of terms that hold a value of each type.
+type precision struct{ f16, bf16 int }
+
+// termsOf tells how many terms hold every value of a factor.
+func (l *lowerer) termsOf(u *ir.UOp) precision {
+	if f, ok := u.Float(); ok && ir.RoundFloat(ir.BF16, f) == f && ir.RoundFloat(ir.F16, f) == f {
+		return precision{1, 1}
+	}
+	none := precision{f16: 4, bf16: 3} // the range of f16 is too small for any number of terms
+	offset := int64(0)
+	if c, ok := lastConstant(u); ok && u.Op == ir.OpAdd && c == math.Trunc(c) && math.Abs(c) < 1<<11 {
+		u, offset = u.Src[0], int64(c)
+	}
+	if u.Op != ir.OpCast {
+		return none
+	}
+	x := u.Src[0]
+	if !x.DType.IsInt() && offset != 0 {
+		return none
+	}
+	switch {
+	case x.DType == ir.BF16:
+		return precision{f16: 4, bf16: 1}
+	case x.DType == ir.F16:
+		return precision{f16: 1, bf16: 2}
+	case x.DType.IsInt() && l.bounds.Of(x).Within(-1<<8-offset, 1<<8-offset):
+		return precision{1, 1}
+	case x.DType.IsInt() && l.bounds.Of(x).Within(-1<<11-offset, 1<<11-offset):
+		return precision{f16: 1, bf16: 2}
+	}
+	return none
+}
+
+// lastConstant is the float that a node has as its last source.
+func lastConstant(u *ir.UOp) (float64, bool) {
+	if len(u.Src) == 0 {
+		return 0, false
+	}
+	return u.Src[len(u.Src)-1].Float()
+}
+
+// mostTerms: products of terms i and j with i+j at or past it are left out.
+const mostTerms = 3
+
+// matrixSum emits the instructions for all copies of a tile and picks one.
+func (l *lowerer) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
+	row, column := l.free.index[l.tile.rowCopy], l.free.index[l.tile.columnCopy]
+	r, c := l.copyAt(u, at, row), l.copyAt(u, at, column)
+	first := at.with(row, 0).with(column, 0)
+	d := l.depth(m.product)
+	k := l.key(m.product, first)
+	s := l.stack[d]
+	tile, ok := s.memo[k]
+	if !ok {
+		l.in(d, func() { tile = val{v: l.multiply(m, first), depth: d} })
+		s.memo[k] = tile
+	}
+	return val{v: l.b.Extract(tile.v, columnCopies*r+c), depth: l.top()}
+}
+
+// copyAt is the coordinate of a copy on which a node may not depend: all are
+// equal then.
+func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
+	if !l.free.of(u).has(i) {
+		return 0
+	}
+	return int(at[i])
+}
+
+// multiply is the sum of the products of terms, small ones first.
+func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
+	l.mustBeUniform(true)
+	x, y := l.termsOf(m.rows), l.termsOf(m.columns)
+	elem, nx, ny := ir.BF16, x.bf16, y.bf16
+	if x.f16 == 1 && y.f16 == 1 {
+		elem, nx, ny = ir.F16, 1, 1
+	}
+	rows, columns := l.rowFragment(m.rows, at, elem, nx), l.columnFragment(m.columns, at, elem, ny)
+	acc := l.b.Zero(program.Vector(ir.F32, rowCopies*columnCopies))
+	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
+		for i := range nx {
+			if j := order - i; j >= 0 && j < ny {
+				acc = l.b.Mma(acc, rows[i], columns[j])
+			}
+		}
+	}
+	return acc
+}
+
+// rowFragment are the terms of the lane's points in both of its rows, in the
+// instruction's order: pairs of points of one row, then of the other.
+func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
+	i := l.free.index[l.tile.rowCopy]
+	return l.fragment(u, at, elem, func() []*program.Value {
+		low, high := l.lanePoints(u, at.with(i, 0)), l.lanePoints(u, at.with(i, 1))
+		return l.split(l.b.Shuffle(low, high, 0, 1, 4, 5, 2, 3, 6, 7), elem, n)
+	})
+}
+
+// columnFragment are the terms of the lane's points in column lane/4.
+func (l *lowerer) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
+	return l.fragment(u, at, elem, func() []*program.Value { return l.split(l.lanePoints(u, at), elem, n) })
+}
+
+// fragment emits terms once, in the outermost scope where they can stand.
+func (l *lowerer) fragment(u *ir.UOp, at coords, elem ir.DType, make func() []*program.Value) []*program.Value {
+	d := l.depth(u)
+	key := fragmentKey{l.stack[d], l.key(u, at), elem}
+	terms, ok := l.fragments[key]
+	if !ok {
+		l.in(d, func() { terms = make() })
+		l.fragments[key] = terms
+	}
+	return terms
+}
+
+// lanePoints is a factor at the lane's points: a vector.
+func (l *lowerer) lanePoints(u *ir.UOp, at coords) *program.Value {
+	return l.expand(l.settle(l.lower(u, at)), []int{l.free.index[l.tile.point]})
+}
+
+// split writes floats as n terms, each the rounded rest of those before.
+func (l *lowerer) split(x *program.Value, elem ir.DType, n int) []*program.Value {
+	terms := make([]*program.Value, n)
+	for i := range terms {
+		terms[i] = l.b.Cast(x, elem)
+		if i < n-1 {
+			x = l.b.Sub(x, l.b.Cast(terms[i], ir.F32))
+		}
+	}
+	return terms
+}

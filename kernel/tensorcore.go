@@ -1,0 +1,242 @@
+package kernel
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+	"tgc/target"
+)
+
+// Matrix instructions: the Opt MMA. The digit of a reduce that it splits off is
+// summed by the warp together, one mma.sync for a tile of 16 rows by 8 columns
+// and 16 points of the sum. The plan shapes the tile by the low digits of two
+// store axes, which are the places of its result in the lanes:
+//
+//	rows      LOCAL 8; UPCAST 2     row    = lane/4 + 8*copy
+//	columns   UPCAST 2; LOCAL 4     column = 2*(lane%4) + copy
+//
+// Accumulators are then those of any other plan: one for each copy. The factors
+// are what differs: a lane holds four points of the sum of its rows, and of
+// column lane/4 instead of its own. Which points is free, as long as both
+// factors agree: a lane takes four neighbours, so it loads a word of packed
+// bytes, or 16 bytes of floats, at once.
+const (
+	matrixRows    = 16
+	matrixColumns = 8
+	matrixPoints  = 16
+
+	rowLanes, rowCopies       = 8, 2
+	columnLanes, columnCopies = 4, 2
+	lanePoints                = matrixPoints / columnLanes
+)
+
+// matrixTile says which digits make a tile.
+type matrixTile struct {
+	rowLane, rowCopy       *ir.UOp
+	columnLane, columnCopy *ir.UOp
+	point                  *ir.UOp // the lane's points: lanes of a vector
+}
+
+// matrixSum is a sum over a digit of MMA: of the product of what depends on the
+// row and what does not. A side without factors is 1.
+type matrixSum struct {
+	product *ir.UOp // names the result: rows*columns
+	rows    *ir.UOp // at the lane's points
+	columns *ir.UOp // at those points, of column lane/4
+}
+
+// hasMatrices reports a target with the instructions.
+func hasMatrices(desc *target.Desc) bool { return desc.Kind == target.GPU && desc.SM >= 80 }
+
+// hasMatrix reports a plan with such a digit.
+func hasMatrix(plans []axisPlan) bool {
+	for _, p := range plans {
+		for _, seg := range p.segments {
+			if seg.role == roleMatrix {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tileOf finds the digits of a plan's tile. Store axes have been split.
+func (ap *applier) tileOf(plans []axisPlan) (*matrixTile, error) {
+	if !hasMatrix(plans) {
+		return nil, nil
+	}
+	t := &matrixTile{point: ap.newRange(ap.arena.Index(lanePoints))}
+	for _, p := range plans {
+		s := ap.splits[p.axis.Range]
+		if p.axis.Kind != StoreAxis || s == nil || len(p.segments) < 2 || len(s.digits) < 2 {
+			continue
+		}
+		low, high := s.digits[len(s.digits)-1].rng, s.digits[len(s.digits)-2].rng
+		switch {
+		case startsWith(p.segments, segment{rowLanes, roleLocal}, segment{rowCopies, roleUnroll}) && s.gate == nil:
+			t.rowLane, t.rowCopy = low, high
+		case startsWith(p.segments, segment{columnCopies, roleUnroll}, segment{columnLanes, roleLocal}) && s.gate == nil:
+			t.columnCopy, t.columnLane = low, high
+		}
+	}
+	if t.rowLane == nil || t.columnLane == nil {
+		return nil, fmt.Errorf("kernel: plan: MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", rowLanes, rowCopies, columnCopies, columnLanes)
+	}
+	ap.roles[t.point] = roleLane
+	return t, nil
+}
+
+func startsWith(segments []segment, want ...segment) bool {
+	for i, s := range want {
+		if segments[i] != s {
+			return false
+		}
+	}
+	return true
+}
+
+// planMatrices takes the sums over digits of MMA apart.
+func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*matrixSum, error) {
+	if tile == nil {
+		return nil, nil
+	}
+	var ranges []*ir.UOp
+	nodes := ir.Toposort(sink)
+	inSink := make(map[*ir.UOp]bool, len(nodes))
+	for _, u := range nodes {
+		inSink[u] = true
+		if u.Op == ir.OpRange {
+			ranges = append(ranges, u)
+		}
+	}
+	free, err := newFreeSets(append(ranges, tile.point))
+	if err != nil {
+		return nil, err
+	}
+	sums := make(map[*ir.UOp]*matrixSum)
+	for _, u := range nodes {
+		if u.Op != ir.OpReduce || ap.roles[u.ReduceRange()] != roleMatrix {
+			continue
+		}
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 {
+			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32")
+		}
+		m, err := ap.matrixSum(u, tile, free)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range ir.Toposort(m.product) {
+			if x.Op == ir.OpReduce && !inSink[x] {
+				return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
+			}
+		}
+		sums[u] = m
+	}
+	return sums, nil
+}
+
+// matrixSum groups the factors of a product by the tile's axes.
+func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *freeSets) (*matrixSum, error) {
+	a := ap.arena
+	var ofRow, ofColumn rangeSet
+	ofRow.add(free.index[tile.rowLane])
+	ofRow.add(free.index[tile.rowCopy])
+	ofColumn.add(free.index[tile.columnLane])
+	ofColumn.add(free.index[tile.columnCopy])
+	rows, columns := a.Const(ir.F32, 1), a.Const(ir.F32, 1)
+	for _, f := range flattenProduct(u.Src[0]) {
+		s := free.of(f)
+		switch {
+		case s.meet(ofRow).empty():
+			columns = times(a, columns, f)
+		case s.meet(ofColumn).empty():
+			rows = times(a, rows, f)
+		default:
+			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor that depends on rows and columns")
+		}
+	}
+	points := a.Add(a.Mul(tile.columnLane, a.Index(lanePoints)), tile.point)
+	rows = ap.simp.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))
+	columns = ap.simp.Do(a.Substitute(columns, map[*ir.UOp]*ir.UOp{
+		u.ReduceRange(): points,
+		tile.columnLane: a.Div(tile.rowLane, a.Index(columnCopies)),
+		tile.columnCopy: a.Mod(tile.rowLane, a.Index(columnCopies)),
+	}))
+	return &matrixSum{product: a.Mul(rows, columns), rows: rows, columns: columns}, nil
+}
+
+func times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
+	if f, ok := x.Float(); ok && f == 1 {
+		return y
+	}
+	return a.Mul(x, y)
+}
+
+// joinOffsets undoes the distribution of a constant over a sum of MMA:
+//
+//	sum_k x*q + c*sum_k x  ->  sum_k x*(q+c)
+//
+// A sum of its own would take as many instructions as the product, while q+c, a
+// small integer, still is one term (class A).
+func (ap *applier) joinOffsets(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+	matrix := make(map[*ir.UOp]bool)
+	for _, p := range plans {
+		matrix[p.axis.Range] = hasMatrix([]axisPlan{p})
+	}
+	done := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		src := make([]*ir.UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		done[u] = ap.arena.With(u, src)
+		if u.Op != ir.OpAdd || u.DType != ir.F32 {
+			continue
+		}
+		for i := range 2 {
+			if joined := ap.joinOffset(src[i], src[1-i], matrix); joined != nil {
+				done[u] = joined
+				break
+			}
+		}
+	}
+	return done[sink]
+}
+
+// joinOffset is the sum x + y in one reduce, if y is a constant times a sum over
+// the range of x whose factors are all but one of those of x; else nil.
+func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
+	a := ap.arena
+	if y.Op != ir.OpMul {
+		return nil
+	}
+	scaled, c := y.Src[0], y.Src[1]
+	if _, ok := c.Float(); !ok {
+		scaled, c = c, scaled
+	}
+	if _, ok := c.Float(); !ok || !isMatrixSum(x, matrix) || !isMatrixSum(scaled, matrix) || x.ReduceRange() != scaled.ReduceRange() {
+		return nil
+	}
+	rest := flattenProduct(x.Src[0])
+	common := flattenProduct(scaled.Src[0])
+	for _, f := range common {
+		i := slices.Index(rest, f)
+		if i < 0 {
+			return nil
+		}
+		rest = slices.Delete(rest, i, i+1)
+	}
+	if len(rest) != 1 {
+		return nil
+	}
+	product := a.Add(rest[0], c)
+	for _, f := range common {
+		product = a.Mul(f, product)
+	}
+	return a.Reduce(ir.OpAdd, product, x.ReduceRange())
+}
+
+func isMatrixSum(u *ir.UOp, matrix map[*ir.UOp]bool) bool {
+	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && matrix[u.ReduceRange()]
+}
