@@ -99,7 +99,7 @@ func checkMode(t *testing.T, dev runtime.Device, mode nn.Numeric, models []strin
 // runMode feeds the prompt and the oracle's greedy tokens, the latter one by
 // one, and compares all logits that the oracle has.
 func runMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers) modeError {
-	rows := feed(t, dev, mode, name, want)
+	rows := feedMode(t, dev, mode, name, want)
 	var e modeError
 	add := func(got, ref []float32) {
 		var row nmse
@@ -127,7 +127,7 @@ func runMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, wan
 
 // feed returns a row of logits for each token of the prompt and each of the
 // oracle's greedy ones.
-func feed(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers) [][]float32 {
+func feedMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers) [][]float32 {
 	t.Helper()
 	ctx := context.Background()
 	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
