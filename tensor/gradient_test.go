@@ -44,6 +44,7 @@ func TestDerivativesFarOut(t *testing.T) {
 		{"elu", func(x *tensor.Tensor) *tensor.Tensor { return x.Elu(1) }, func(x float64) float64 { return math.Exp(min(x, 0)) }},
 		{"log sum exp", func(x *tensor.Tensor) *tensor.Tensor { return x.LogSumExp(0) }, nil},
 		{"log softmax", func(x *tensor.Tensor) *tensor.Tensor { return x.LogSoftmax(0) }, nil},
+		{"x to the 1", func(x *tensor.Tensor) *tensor.Tensor { return x.Pow(x.Graph().Scalar(ir.F32, 1)) }, func(float64) float64 { return 1 }},
 		{"x to the 2", func(x *tensor.Tensor) *tensor.Tensor { return x.Pow(x.Graph().Scalar(ir.F32, 2)) }, func(x float64) float64 { return 2 * x }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func (t *Tensor) Pow(u *Tensor) *Tensor {
 }
 
 // powFloat is |t|^u with the sign that u's parity gives. At 0 the derivatives
-// are 0.
+// are 0, but for 1 of t^1.
 func (t *Tensor) powFloat(u *Tensor) *Tensor {
 	zero, one, two := t.scalar(0), t.scalar(1), t.scalar(2)
 	size := t.Abs()
@@ -122,13 +122,15 @@ func (t *Tensor) powFloat(u *Tensor) *Tensor {
 	// 0 times infinity, and 1 to the power of anything.
 	unit := size.Eq(one).And(u.IsInf().Or(t.Eq(one).And(u.IsNaN())))
 	value := unit.Where(zero, power).Exp2()
-	value = plain.Where(value, u.Lt(zero).Where(t.scalar(math.Inf(1)), zero.Add(u.nanOnly())))
 
 	whole := u.Eq(u.Floor())
 	half := u.Div(two)
 	odd := whole.And(half.Ne(half.Floor()))
 	negative := t.Lt(zero)
 	value = negative.And(odd).Where(value.Neg(), value)
+	infinite := t.scalar(math.Inf(1))
+	pole := t.signBit().And(odd).Where(infinite.Neg(), infinite)
+	value = plain.Where(value, u.Eq(one).Where(t, u.Lt(zero).Where(pole, u.nanOnly())))
 	defined := negative.Not().Or(whole).Or(size.IsInf())
 	value = defined.Where(value, t.scalar(math.NaN()))
 	return u.Eq(zero).Where(one, value)
