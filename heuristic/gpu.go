@@ -20,6 +20,8 @@ const (
 	gpuReduceThreads = 256 // of a block that sums a row
 	gpuRowWarps      = 4   // warps that share a long row
 	gpuUnitWarps     = 8   // warps of a multiprocessor, below which long rows are shared
+	gpuGroupLoads    = 2   // loads of a thread that hold one group of integers
+	gpuDotPoints     = 64  // of a sum of bytes that a thread makes by itself
 	gpuLoads         = 4   // loads of a short reduce in flight
 	gpuBlocksPerUnit = 4   // blocks of each multiprocessor before a block takes several groups of rows
 )
@@ -53,7 +55,11 @@ func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
-		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)/p.dot(inner)))
+		n := p.dot(inner)
+		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)/n))
+		if whole := p.left(inner); n > 1 && whole <= gpuGroupLoads && p.points(w.chain)/p.size(inner) >= threads {
+			p.split(kernel.UNROLL, inner, whole) // a scale costs as much for half of its group
+		}
 	}
 	copies := int64(1)
 	for j := len(w.chain) - 1; j >= 0; j-- {
@@ -257,7 +263,7 @@ func (p *planner) sharedReduces(threads int64) {
 			continue
 		}
 		p.done[i] = true
-		if p.size(i) < int64(p.desc.WarpSize) {
+		if p.size(i) < int64(p.desc.WarpSize) || p.size(i) <= gpuDotPoints && p.dotAxis(i) {
 			p.shortReduce(i)
 			continue
 		}
@@ -298,6 +304,7 @@ func (a *analysis) stagePointsAround(axis int) int64 {
 func (p *planner) shortReduce(i int) {
 	if p.dot(i) > 1 {
 		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.left(i), dotLanes))
+		p.split(kernel.UNROLL, i, p.left(i))
 		return
 	}
 	switch n := p.size(i); {

@@ -65,6 +65,9 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 			return out
 		}
 	}
+	if out, ok := l.lowerBits(u, at); ok {
+		return out
+	}
 	if !u.Op.IsElementwise() {
 		fail("%s cannot be lowered", u.Op)
 	}

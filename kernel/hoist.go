@@ -17,6 +17,7 @@ type hoister struct {
 	inner  func(free rangeSet) rangeSet // which free ranges index the stage
 	serial rangeSet                     // ranges whose copy in the stage is a loop
 	lanes  rangeSet                     // of stores: innermost in the stage, so that lanes lie side by side
+	dots   map[*ir.UOp]bool             // ranges whose sums are dots
 
 	replace map[*ir.UOp]*ir.UOp
 	staged  []*ir.UOp                       // the keys of replace in order
@@ -164,6 +165,10 @@ func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []Axis) {
 }
 
 func (h *hoister) run(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+	h.dots = make(map[*ir.UOp]bool)
+	for _, p := range plans {
+		h.dots[p.axis.Range] = p.dot
+	}
 	for _, store := range sink.Src {
 		h.free.of(store)
 		h.visit(store, false)
@@ -268,14 +273,23 @@ func storable(u *ir.UOp) bool {
 }
 
 // works reports an expression that computes something worth storing: more than
-// loads, conversions and index arithmetic.
+// loads (of stages, too), conversions and index arithmetic.
 func works(u *ir.UOp) bool {
-	for _, x := range ir.Toposort(u) {
-		if x.DType == ir.Idx || x.DType == ir.Bool {
+	todo, seen := []*ir.UOp{u}, map[*ir.UOp]bool{u: true}
+	for len(todo) > 0 {
+		x := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if x.DType == ir.Idx || x.DType == ir.Bool || x.Op == ir.OpStage {
 			continue
 		}
 		if x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op.IsElementwise() && x.Op != ir.OpCast && x.Op != ir.OpBitcast && x.Op != ir.OpWhere {
 			return true
+		}
+		for _, s := range x.Src {
+			if !seen[s] {
+				seen[s] = true
+				todo = append(todo, s)
+			}
 		}
 	}
 	return false
@@ -308,7 +322,11 @@ func (h *hoister) stage(u *ir.UOp) {
 		z := ranges[k]
 		p := axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: StageAxis, Range: z}, rest: roleSerial}
 		if k == len(ranges)-1 && !h.serial.has(inner[k]) {
-			p.segments = stageSegments(z, cuts[index[k]], h.ap.desc.VectorBytes/u.DType.Size())
+			lanes := h.ap.desc.VectorBytes / u.DType.Size()
+			if h.holdsDot(u) {
+				lanes = 1 // the bytes that a dot sums are its lanes
+			}
+			p.segments = stageSegments(z, cuts[index[k]], lanes)
 		}
 		if threads > 1 {
 			p.segments, threads = shareSegments(z, p.segments, threads)
@@ -319,6 +337,16 @@ func (h *hoister) stage(u *ir.UOp) {
 	h.renamed[u] = rename
 	h.staged = append(h.staged, u)
 	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
+}
+
+// holdsDot reports an expression with a sum that is a dot.
+func (h *hoister) holdsDot(u *ir.UOp) bool {
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpReduce && h.dots[x.ReduceRange()] {
+			return true
+		}
+	}
+	return false
 }
 
 // stageLimit is the most bytes that a hoisted stage may take.

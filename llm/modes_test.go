@@ -12,6 +12,9 @@ import (
 	"tgc/llm"
 	"tgc/nn"
 	"tgc/runtime"
+	"tgc/runtime/cuda"
+	"tgc/runtime/cuda/emulator"
+	"tgc/runtime/interp"
 )
 
 // nativeError is what llama.cpp's own quantised kernels lose on a model.
@@ -96,6 +99,45 @@ func checkMode(t *testing.T, dev runtime.Device, mode nn.Numeric, models []strin
 	}
 }
 
+// In every mode the kernels of a GPU give the same numbers as PTX, run by the
+// emulator, and as programs, run by the interpreter: correctness apart from
+// rounding, for which the same activations round the same way.
+func TestModesPTX(t *testing.T) {
+	for _, mode := range []nn.Numeric{nn.Int8, nn.Int16, nn.Half} {
+		models, count := someModels[:3], 2
+		if mode != nn.Int8 || testing.Short() {
+			models, count = models[:1], 1
+		}
+		for _, name := range models {
+			t.Run(mode.String()+" "+name, func(t *testing.T) {
+				want := loadAnswers(t, name)
+				tokens := want.PromptTokens[:count]
+				driver, err := emulator.New(emulator.Options{MemoryBytes: 64 << 20})
+				if err != nil {
+					t.Fatal(err)
+				}
+				gpu, err := cuda.New(cuda.Options{Driver: driver, CacheDir: t.TempDir()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer gpu.Close()
+				model := interp.New(interp.Options{Target: gpu.Target()})
+				var all nmse
+				got, ref := feedTokens(t, gpu, mode, name, want, tokens, 1), feedTokens(t, model, mode, name, want, tokens, 1)
+				for i := range ref {
+					for k := range ref[i] {
+						all.point(float64(got[i][k]), float64(ref[i][k]))
+					}
+				}
+				if v := all.value(); !(v <= 1e-8) {
+					t.Errorf("NMSE %.3g between PTX and programs", v)
+				}
+				t.Logf("NMSE %.3g between PTX and programs", all.value())
+			})
+		}
+	}
+}
+
 // runMode feeds the prompt and the oracle's greedy tokens, the latter one by
 // one, and compares all logits that the oracle has.
 func runMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers) modeError {
@@ -129,13 +171,18 @@ func runMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, wan
 // oracle's greedy ones.
 func feedMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers) [][]float32 {
 	t.Helper()
+	return feedTokens(t, dev, mode, name, want, append(slices.Clone(want.PromptTokens), want.Greedy.Tokens...), len(want.PromptTokens))
+}
+
+// feedTokens feeds so many tokens at once, then the others one by one.
+func feedTokens(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers, tokens []int32, together int) [][]float32 {
+	t.Helper()
 	ctx := context.Background()
 	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer model.Close()
-	tokens := append(slices.Clone(want.PromptTokens), want.Greedy.Tokens...)
 	session, err := llm.NewSession(ctx, model, dev, llm.SessionOptions{Context: len(tokens) + 1, All: true, Mode: mode})
 	if err != nil {
 		t.Fatal(err)
@@ -144,8 +191,8 @@ func feedMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, wa
 	var rows [][]float32
 	for at := 0; at < len(tokens); {
 		n := 1
-		if at < len(want.PromptTokens) {
-			n = len(want.PromptTokens) - at
+		if at < together {
+			n = together - at
 		}
 		err := session.Feed(ctx, tokens[at:at+n], func(logits []float32) error {
 			for ; len(logits) > 0; logits = logits[want.Shape.Vocab:] {

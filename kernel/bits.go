@@ -1,0 +1,51 @@
+package kernel
+
+import "tgc/ir"
+
+// lowerBits moves bits to their place at once where the amounts are known at the
+// coordinates: ((x >> s) & m) << n is (x << n-s) & (m << n), or a shift to the
+// right, or none. Which copy of a packed byte decides both amounts, so that no
+// rewrite of the graph can do it.
+func (l *lowerer) lowerBits(u *ir.UOp, at coords) (val, bool) {
+	if u.Op != ir.OpShl || !u.DType.IsInt() || u.DType.IsSigned() || u.Src[0].Op != ir.OpAnd {
+		return val{}, false
+	}
+	and := u.Src[0]
+	m, ok := and.Src[1].Int()
+	if !ok || and.Src[0].Op != ir.OpShr {
+		return val{}, false
+	}
+	x := and.Src[0].Src[0]
+	n, ok1 := l.knownAmount(u.Src[1], at)
+	s, ok2 := l.knownAmount(and.Src[0].Src[1], at)
+	_, most := u.DType.IntRange()
+	if !ok1 || !ok2 || u.DType.Size() > 4 || m > most>>s || m<<n > most {
+		return val{}, false
+	}
+	target := l.laneDigits(u, at)
+	in := l.settle(l.operand(x, at, target))
+	constant := func(c int64) val { return l.scalarVal(l.constant(l.arena.ConstInt(u.DType, c))) }
+	switch {
+	case n > s:
+		in = l.alu(ir.OpShl, u.DType, in, constant(n-s))
+	case n < s:
+		in = l.alu(ir.OpShr, u.DType, in, constant(s-n))
+	}
+	return l.alu(ir.OpAnd, u.DType, in, constant(m<<n)), true
+}
+
+// knownAmount is a shift that is one number at the coordinates, within a byte.
+func (l *lowerer) knownAmount(u *ir.UOp, at coords) (int64, bool) {
+	n, ok := u.Int()
+	if !ok {
+		if !l.isStatic(u) {
+			return 0, false
+		}
+		known, uniform := l.staticUniform(u, at)
+		if !uniform {
+			return 0, false
+		}
+		n = known.I
+	}
+	return n, n >= 0 && n < 8
+}
