@@ -98,7 +98,10 @@ func tryMatmul(a *analysis) ([]kernel.Opt, string, Record) {
 	p := a.plan()
 	uses := a.points(w.reuse)
 	var how string
+	c, across := p.across(w)
 	switch {
+	case across:
+		how = p.matmulAcross(c)
 	case a.lanesAlongRows(w):
 		how = p.matmulColumns(weights, w)
 	case uses <= fewTokens:

@@ -28,8 +28,11 @@ type operand struct {
 
 // findOperands looks at every sum that stands in no tuple: which buffers its
 // body reads, over which axes. Nothing of the expression in between matters.
-func (a *analysis) findOperands() {
-	for _, sum := range a.outerSums() {
+func (a *analysis) findOperands() { a.operands = a.operandsOf(a.outerSums()) }
+
+// operandsOf lists the operands of sums, large ones first.
+func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
+	for _, sum := range sums {
 		inside := ofSum(sum)
 		closed := axisSet(nil)
 		for _, u := range inside {
@@ -55,11 +58,12 @@ func (a *analysis) findOperands() {
 		for _, o := range list {
 			a.complete(o, closed)
 		}
-		a.operands = append(a.operands, list...)
+		operands = append(operands, list...)
 	}
-	slices.SortStableFunc(a.operands, func(x, y *operand) int {
+	slices.SortStableFunc(operands, func(x, y *operand) int {
 		return cmp.Or(-cmp.Compare(x.rank(), y.rank()), -cmp.Compare(x.bytes, y.bytes), x.slot()-y.slot())
 	})
+	return operands
 }
 
 // rank orders operands that could each be the weight of a product: packed

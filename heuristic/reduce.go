@@ -22,6 +22,12 @@ func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
 	if a.desc.Kind == target.GPU {
 		return gpuReduce(a, axes)
 	}
+	if opts, how, record := tryPooled(a); record.Applied {
+		return opts, how, record
+	}
+	if opts, how, record := tryWindow(a); record.Applied {
+		return opts, fmt.Sprintf("%d short ranges; %s", len(axes), how), record
+	}
 	p := a.plan()
 	largest := axes[0]
 	for _, i := range axes[1:] {
@@ -44,6 +50,11 @@ func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
 			if l*c > lanes*copies {
 				lanes, copies = l, c
 			}
+		}
+		if i := axes[len(axes)-1]; lanes == 1 && p.shortLanes(i) {
+			lanes = p.size(i)
+			p.split(kernel.VECTOR, i, lanes)
+			p.done[i] = true
 		}
 		how = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies)
 		record.Reason = "rows"
@@ -68,6 +79,13 @@ func (p *planner) nests(axes []int) [][]int {
 		}
 	}
 	return out
+}
+
+// shortLanes reports an innermost reduce of fewer points than a register or two
+// have lanes: all of them are lanes.
+func (p *planner) shortLanes(i int) bool {
+	n := p.size(i)
+	return n >= 4 && n < 2*lanesOf(p.desc) && p.constant(i) && p.laneSafe(i) && p.plainReduce(i) && p.unitStride(i)
 }
 
 // columnAxis is a store axis along which the reads of the reduces are

@@ -1,0 +1,166 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"tgc/engine"
+	"tgc/grad"
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/runtime/interp"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// Shapes of the kernels below: large enough that the input counts as a weight.
+const (
+	winBatch, winIn, winOut = 8, 3, 16
+	winSize                 = 28
+)
+
+// windowCase is a kernel over sliding windows: its plan for AVX-512 and its
+// values, from a reference in float64.
+type windowCase struct {
+	name, plan string
+	build      func(x, w, dy *tensor.Tensor) *tensor.Tensor
+	want       func(x, w, dy []float64) []float64
+}
+
+var windowCases = []windowCase{
+	{
+		name: "forward", plan: "VECTOR s1 16; STAGE s1; UPCAST s3 28; UNROLL r2 3; UNROLL r1 3; ROLL s0; FMA",
+		build: func(x, w, _ *tensor.Tensor) *tensor.Tensor { return x.Conv(w, nil, same) },
+		want: func(x, w, _ []float64) []float64 {
+			y := make([]float64, winBatch*winOut*winSize*winSize)
+			eachTap(func(out, in, weight int) { y[out] += x[in] * w[weight] })
+			return y
+		},
+	},
+	{
+		name: "pooled", plan: "VECTOR s1 16; STAGE s1; UNROLL r0 2; UNROLL r1 2; UPCAST s3 7; UNROLL r4 3; UNROLL r3 3; ROLL s3; FMA",
+		build: func(x, w, _ *tensor.Tensor) *tensor.Tensor {
+			return x.Conv(w, nil, same).MaxPool([]int{2, 2}, tensor.PoolOptions{})
+		},
+		want: func(x, w, _ []float64) []float64 {
+			y := make([]float64, winBatch*winOut*winSize*winSize)
+			eachTap(func(out, in, weight int) { y[out] += x[in] * w[weight] })
+			return pooled(y, winBatch*winOut)
+		},
+	},
+	{
+		name: "weight gradient", plan: "VECTOR s0 16; UPCAST s3 3; FMA",
+		build: func(x, w, dy *tensor.Tensor) *tensor.Tensor {
+			return grad.Of([]*tensor.Tensor{x.Conv(w, nil, same)}, []*tensor.Tensor{dy}, []*tensor.Tensor{w})[0]
+		},
+		want: func(x, w, dy []float64) []float64 {
+			dw := make([]float64, len(w))
+			eachTap(func(out, in, weight int) { dw[weight] += dy[out] * x[in] })
+			return dw
+		},
+	},
+	{
+		name: "pool", plan: "VECTOR s3 14; UNROLL r0 2; UNROLL r1 2; ROLL s2 2; ROLL s0 2; FMA",
+		build: func(x, _, _ *tensor.Tensor) *tensor.Tensor { return x.MaxPool([]int{2, 2}, tensor.PoolOptions{}) },
+		want:  func(x, _, _ []float64) []float64 { return pooled(x, winBatch*winIn) },
+	},
+}
+
+var same = tensor.ConvOptions{Padding: []int{1}}
+
+// eachTap visits every product of a convolution of 3 x 3 with padding 1.
+func eachTap(visit func(out, in, weight int)) {
+	for b := range winBatch {
+		for o := range winOut {
+			for c := range winIn {
+				for i := range winSize {
+					for j := range winSize {
+						for ki := range 3 {
+							for kj := range 3 {
+								if y, x := i+ki-1, j+kj-1; y >= 0 && y < winSize && x >= 0 && x < winSize {
+									visit(((b*winOut+o)*winSize+i)*winSize+j, ((b*winIn+c)*winSize+y)*winSize+x, ((o*winIn+c)*3+ki)*3+kj)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// pooled is the largest of 2 x 2.
+func pooled(x []float64, planes int) []float64 {
+	const half = winSize / 2
+	y := make([]float64, planes*half*half)
+	for k := range y {
+		at := k/(half*half)*winSize*winSize + k/half%half*2*winSize + k%half*2
+		y[k] = max(x[at], x[at+1], x[at+winSize], x[at+winSize+1])
+	}
+	return y
+}
+
+// Convolutions, their derivatives and pools have lanes along their results.
+func TestWindowKernels(t *testing.T) {
+	desc, err := target.Parse("llvm:x86-64-v4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range windowCases {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			g := tensor.NewGraph()
+			shapes := map[string][]int{"x": {winBatch, winIn, winSize, winSize}, "w": {winOut, winIn, 3, 3}, "dy": {winBatch, winOut, winSize, winSize}}
+			input := func(name string) *tensor.Tensor { return g.Input(name, ir.F32, shapes[name]...) }
+			g.Output("y", c.build(input("x"), input("w"), input("dy")))
+			f, err := tensor.Compile(ctx, g, interp.New(interp.Options{Target: desc}), engine.Config{Verify: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if kernels := f.Step().Compiled.Kernels; len(kernels) != 1 {
+				t.Errorf("%d kernels, want 1", len(kernels))
+			} else if got := kernels[0].Plan.String(); got != c.plan {
+				t.Errorf("plan %s, want %s", got, c.plan)
+			}
+			values := make(map[string][]float64)
+			for name, shape := range shapes {
+				drawn := nn.Normal(1).Fill(3, name, shape)
+				if err := tensor.Set(ctx, f, name, drawn); err != nil && !strings.Contains(err.Error(), "no buffer") {
+					t.Fatal(err)
+				}
+				for _, v := range drawn {
+					values[name] = append(values[name], float64(v))
+				}
+			}
+			if err := f.Run(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+			got, err := tensor.Get[float32](ctx, f, "y")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := closeTo(got, c.want(values["x"], values["w"], values["dy"])); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func closeTo(got []float32, want []float64) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d values, want %d", len(got), len(want))
+	}
+	scale := 0.0
+	for _, v := range want {
+		scale = max(scale, math.Abs(v))
+	}
+	for i, v := range want {
+		if !(math.Abs(float64(got[i])-v) <= 2e-6*scale) {
+			return fmt.Errorf("element %d: got %v, want %v", i, got[i], v)
+		}
+	}
+	return nil
+}

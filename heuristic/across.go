@@ -1,0 +1,258 @@
+package heuristic
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+	"tgc/kernel"
+)
+
+// Lanes across: a product whose sums run over ranges too short for lanes, as
+// those of a convolution's window, has its lanes along the one result axis that
+// belongs to the smaller operand alone (output channels). The other operand's
+// elements are broadcast, its tests for padding are scalar and, where a whole
+// row of results is copies of the code, known. One Zen 5 core, 64 x 16 x 14 x 14
+// by 32 x 3 x 3: forward 1.2 ms (100 GFLOP/s) against 20 with lanes along k,
+// input gradient 1.2 against 12, weight gradient 2.0 against 11.
+const (
+	acrossSpare  = 4        // registers that are no accumulators
+	acrossStage  = 64 << 10 // bytes of the smaller operand that are kept transposed
+	acrossUnroll = 16       // ranges up to which a reduce is copies of the code
+	acrossCopies = 256      // multiply-adds in one iteration
+	acrossUnits  = 4        // work units that must remain
+)
+
+// acrossPlan is what lanes across a result axis need.
+type acrossPlan struct {
+	operand *operand
+	axis    int
+	lanes   int64
+	window  []int // short reduces around the sums: copies too
+}
+
+// across finds the axis for lanes of the sums around w; ok is false where lanes
+// along k do well or there is no such axis.
+func (p *planner) across(w *operand) (plan acrossPlan, ok bool) {
+	if p.lanesAlongSum(w) || p.lanesAlongRow(w) {
+		return plan, false
+	}
+	for _, i := range p.axesOf(kernel.ReduceAxis) {
+		if !p.plainReduce(i) || !p.constant(i) {
+			return plan, false
+		}
+	}
+	for _, o := range p.operands {
+		if o.sum != w.sum || o.rank() > 1 || len(o.reuse) == 0 || ok && o.total >= plan.operand.total {
+			continue
+		}
+		if i, lanes := p.acrossAxis(o); i >= 0 {
+			plan, ok = acrossPlan{operand: o, axis: i, lanes: lanes}, true
+		}
+	}
+	return plan, ok
+}
+
+// lanesAlongSum reports that lanes along k are many and read what is contiguous.
+func (p *planner) lanesAlongSum(w *operand) bool {
+	inner := w.chain[len(w.chain)-1]
+	contiguous := false
+	for _, o := range p.operands {
+		contiguous = contiguous || o.sum == w.sum && p.innerAxes(o).has(inner)
+	}
+	return contiguous && p.chainLanes(w.chain)*2 >= lanesOf(p.desc)
+}
+
+// lanesAlongRow reports that an operand is contiguous along a result axis of
+// many lanes.
+func (p *planner) lanesAlongRow(w *operand) bool {
+	i := p.innerRow(w)
+	return i >= 0 && powerOfTwoDivisor(p.size(i), lanesOf(p.desc))*2 >= lanesOf(p.desc)
+}
+
+// chainLanes is how many lanes chain would take.
+func (p *planner) chainLanes(axes []int) int64 {
+	lanes := int64(1)
+	for k := len(axes) - 1; k >= 0; k-- {
+		v := powerOfTwoDivisor(p.size(axes[k]), lanesOf(p.desc)/lanes)
+		lanes *= v
+		if v < p.size(axes[k]) {
+			break
+		}
+	}
+	return lanes
+}
+
+// acrossAxis is the only result axis of an operand if lanes can run along it.
+func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
+	rows := slices.DeleteFunc(slices.Clone(o.rows), func(i int) bool { return p.size(i) <= 1 })
+	if len(rows) != 1 {
+		return -1, 0
+	}
+	i := rows[0]
+	if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || p.tested(o.sum, i) {
+		return -1, 0
+	}
+	lanes = divisor(p.size(i), lanesOf(p.desc))
+	return i, lanes * b2i(lanes*2 > lanesOf(p.desc))
+}
+
+func b2i(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// tested reports that a condition inside a sum depends on an axis.
+func (a *analysis) tested(sum *ir.UOp, axis int) bool {
+	return slices.ContainsFunc(ofSum(sum), func(u *ir.UOp) bool { return u.DType == ir.Bool && a.free[u].has(axis) })
+}
+
+// matmulAcross runs lanes along the plan's axis and holds a tile of the other
+// results in registers.
+func (p *planner) matmulAcross(c acrossPlan) string {
+	p.split(kernel.VECTOR, c.axis, c.lanes)
+	p.done[c.axis] = true
+	bytes := c.lanes * 4 * p.points(c.operand.chain)
+	staged := bytes <= acrossStage && !p.alongAxis(c.operand, c.axis)
+	if staged {
+		p.add(kernel.STAGE, p.axes[c.axis].Name, 0)
+	}
+	for _, i := range c.window {
+		p.split(kernel.UNROLL, i, p.size(i))
+		p.done[i] = true
+	}
+	tile := p.acrossTile(c)
+	copies := tile
+	reduces := p.axesOf(kernel.ReduceAxis)
+	for k := len(reduces) - 1; k >= 0; k-- {
+		i := reduces[k]
+		if p.done[i] {
+			continue
+		}
+		if p.size(i) > acrossUnroll || copies*p.size(i) > acrossCopies {
+			break
+		}
+		p.split(kernel.UNROLL, i, p.size(i))
+		copies *= p.size(i)
+	}
+	p.acrossRolls(staged)
+	for _, i := range reduces {
+		p.done[i] = true
+	}
+	p.fma()
+	return fmt.Sprintf("lanes %d across %s, %d results each at once, %d multiply-adds an iteration", c.lanes, p.axes[c.axis].Name, tile, copies)
+}
+
+// alongAxis reports that an operand lies contiguously along an axis.
+func (p *planner) alongAxis(o *operand, axis int) bool {
+	for _, u := range o.accesses {
+		if !p.contiguous(u).has(axis) {
+			return false
+		}
+	}
+	return true
+}
+
+// acrossTile takes store axes, inner ones first and whole while they fit, as
+// accumulators. Enough work units must remain.
+func (p *planner) acrossTile(c acrossPlan) int64 {
+	budget, tile := int64(p.desc.VectorRegs)-acrossSpare, p.points(c.window)
+	stores := p.axesOf(kernel.StoreAxis)
+	units := int64(1)
+	for _, i := range stores {
+		units = satMul(units, p.left(i))
+	}
+	for k := len(stores) - 1; k >= 0; k-- {
+		i := stores[k]
+		if i == c.axis || !p.constant(i) || p.size(i) <= 1 || !p.everyStore(i) {
+			continue
+		}
+		n := divisor(p.size(i), budget/tile)
+		for n > 1 && units/n < acrossUnits {
+			n = divisor(p.size(i), n-1)
+		}
+		p.split(kernel.UPCAST, i, n)
+		tile, units = tile*n, units/n
+		if n < p.size(i) {
+			break
+		}
+	}
+	return tile
+}
+
+// acrossRolls keeps inner rests of store axes in a work unit, so that what it
+// stages serves many results.
+func (p *planner) acrossRolls(staged bool) {
+	stores := p.axesOf(kernel.StoreAxis)
+	units := int64(1)
+	for _, i := range stores {
+		units = satMul(units, p.left(i))
+	}
+	for k := len(stores) - 1; k >= 0; k-- {
+		i := stores[k]
+		if p.done[i] {
+			continue
+		}
+		p.done[i] = true
+		if n := p.left(i); staged && n > 1 && units/n >= panelUnits {
+			p.roll(i)
+			units /= n
+		}
+	}
+}
+
+// tryPooled takes products inside of short reduces, such as a convolution that is
+// pooled at once.
+func tryPooled(a *analysis) ([]kernel.Opt, string, Record) {
+	sums, window := a.pooledSums()
+	if len(sums) == 0 {
+		return declined("no-product", "no sum stands in a short reduce")
+	}
+	b := *a
+	b.operands = b.operandsOf(sums)
+	weights := b.weights()
+	if len(weights) == 0 {
+		return declined("small-operand", "sums inside a short reduce read no large operand")
+	}
+	p := b.plan()
+	c, ok := p.across(weights[0])
+	if !ok {
+		return declined("no-lane-axis", "no result axis belongs to one operand of %s alone", weights[0].name())
+	}
+	c.window = window
+	how := p.matmulAcross(c)
+	return p.opts, fmt.Sprintf("%s in %d copies; %s", b.describe(weights), b.points(window), how), appliedTo(weights[0], "pooled", how)
+}
+
+// pooledSums are the sums that stand in reduces which are no sums and short
+// together, with the axes of those.
+func (a *analysis) pooledSums() (sums []*ir.UOp, window []int) {
+	around := make(map[*ir.UOp]axisSet)
+	inSum := make(map[*ir.UOp]bool)
+	var all axisSet
+	for i := len(a.order) - 1; i >= 0; i-- {
+		u := a.order[i]
+		own := around[u]
+		switch {
+		case isSum(u) && !inSum[u] && !own.empty():
+			sums = append(sums, u)
+			all = all.union(own)
+		case u.Op == ir.OpReduce && !isSum(u):
+			own = own.with(a.index[u.ReduceRange()])
+		}
+		if u.Op == ir.OpStage {
+			continue
+		}
+		for _, s := range u.Src {
+			inSum[s] = inSum[s] || inSum[u] || isSum(u)
+			around[s] = around[s].union(own)
+		}
+	}
+	window = all.list()
+	if a.points(window) > windowPoints {
+		return nil, nil
+	}
+	return sums, window
+}
