@@ -132,14 +132,20 @@ func backward(t *testing.T, build func(g *tensor.Graph) (*tensor.Tensor, list)) 
 
 func summary(s *schedule.Schedule) string {
 	var b strings.Builder
-	kernels := 0
 	for i, launch := range s.Launches {
-		kernels += len(launch.Kernels)
 		fmt.Fprintf(&b, "launch %d:", i)
 		for _, k := range launch.Kernels {
 			b.WriteString(" " + k.Name)
 		}
 		b.WriteString("\n")
 	}
-	return fmt.Sprintf("%d kernels, %d launches, %d bytes between them\n%s", kernels, len(s.Launches), s.ArenaBytes, b.String())
+	return fmt.Sprintf("%d kernels, %d launches, %d bytes between them\n%s", kernels(s), len(s.Launches), s.ArenaBytes, b.String())
+}
+
+func kernels(s *schedule.Schedule) int {
+	n := 0
+	for _, launch := range s.Launches {
+		n += len(launch.Kernels)
+	}
+	return n
 }

@@ -101,15 +101,16 @@ func seed(out *tensor.Tensor, cotangents []*tensor.Tensor, i int) *tensor.Tensor
 
 // reverse is one walk from outputs to inputs.
 type reverse struct {
-	graph   *tensor.Graph
-	order   []*ir.UOp                  // below the outputs, sources first
-	active  map[*ir.UOp]bool           // an input reaches the node: it is on a path
-	adjoint map[*ir.UOp]*tensor.Tensor // the sum of what has arrived so far
+	graph    *tensor.Graph
+	order    []*ir.UOp                  // below the outputs, sources first
+	active   map[*ir.UOp]bool           // an input reaches the node: it is on a path
+	adjoint  map[*ir.UOp]*tensor.Tensor // the sum of what has arrived so far
+	segments map[*ir.UOp]*segment       // what lies before checkpoints
 }
 
 // newReverse finds the nodes on paths from inputs to outputs.
 func newReverse(g *tensor.Graph, outputs, inputs []*tensor.Tensor) *reverse {
-	r := &reverse{graph: g, active: make(map[*ir.UOp]bool), adjoint: make(map[*ir.UOp]*tensor.Tensor)}
+	r := &reverse{graph: g, active: make(map[*ir.UOp]bool), adjoint: make(map[*ir.UOp]*tensor.Tensor), segments: make(map[*ir.UOp]*segment)}
 	roots := make([]*ir.UOp, len(outputs))
 	for i, out := range outputs {
 		roots[i] = out.Node()
@@ -125,6 +126,7 @@ func newReverse(g *tensor.Graph, outputs, inputs []*tensor.Tensor) *reverse {
 			}
 		}
 	}
+	r.findSegments()
 	return r
 }
 
@@ -144,7 +146,7 @@ func (r *reverse) run() {
 		if adjoint == nil {
 			continue
 		}
-		s := &step{graph: r.graph, node: u, g: adjoint}
+		s := &step{reverse: r, graph: r.graph, node: u, g: adjoint}
 		for k, src := range u.Src {
 			if !r.active[src] || !differentiable(u, k) {
 				continue

@@ -19,16 +19,22 @@ type adjoint func(s *step) *tensor.Tensor
 
 // step is one node that is being passed on the way back.
 type step struct {
-	graph *tensor.Graph
-	node  *ir.UOp
-	g     *tensor.Tensor // dL/d(node): the node's dtype and shape
+	reverse *reverse
+	graph   *tensor.Graph
+	node    *ir.UOp
+	g       *tensor.Tensor // dL/d(node): the node's dtype and shape
 }
 
-// src is source i of the node; a, b and y are the first, the second and the result.
-func (s *step) src(i int) *tensor.Tensor { return s.graph.Wrap(s.node.Src[i]) }
+// src is source i of the node; a, b and y are the first, the second and the
+// result. Before a checkpoint they are computed again.
+func (s *step) src(i int) *tensor.Tensor { return s.value(s.node.Src[i]) }
 func (s *step) a() *tensor.Tensor        { return s.src(0) }
 func (s *step) b() *tensor.Tensor        { return s.src(1) }
-func (s *step) y() *tensor.Tensor        { return s.graph.Wrap(s.node) }
+func (s *step) y() *tensor.Tensor        { return s.value(s.node) }
+
+func (s *step) value(u *ir.UOp) *tensor.Tensor {
+	return s.graph.Wrap(s.reverse.forward(s.node, u))
+}
 
 // scalar is a constant of the node's dtype.
 func (s *step) scalar(v float64) *tensor.Tensor { return s.graph.Scalar(s.node.DType, v) }

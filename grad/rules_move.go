@@ -15,6 +15,7 @@ var moveRules = map[ir.Op]rule{
 	ir.OpFlip:       {"g flipped", []adjoint{func(s *step) *tensor.Tensor { return make1(s.g, ir.OpFlip, s.node.Arg) }}},
 	ir.OpContiguous: {"g", []adjoint{pass}},
 	ir.OpCopy:       {"g", []adjoint{pass}},
+	ir.OpAfter:      {"g", []adjoint{pass}},
 }
 
 func unpermuted(s *step) *tensor.Tensor {

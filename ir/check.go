@@ -148,6 +148,7 @@ var nodeChecks = [numOps]func(*UOp) error{
 	OpDecode:     checkDecode,
 	OpAssign:     checkAssign,
 	OpCopy:       checkAxisArg,
+	OpAfter:      checkAfter,
 	OpParam:      checkExtents,
 	OpRange:      checkExtents,
 	OpValue:      checkExtents,
@@ -267,6 +268,19 @@ func checkScatterAdd(u *UOp) error {
 		return fmt.Errorf("want a target and values of %s", u.DType)
 	}
 	return checkSources(u, 2, "integer coordinates", isInteger)
+}
+
+// checkAfter: only what is stored can be read again.
+func checkAfter(u *UOp) error {
+	if len(u.Src) == 0 {
+		return fmt.Errorf("has no source")
+	}
+	switch s := u.Src[0]; s.Op {
+	case OpBuffer, OpAssign, OpContiguous, OpCopy:
+		return nil
+	default:
+		return fmt.Errorf("source 0 is %s, want a buffer, assign, contiguous or copy", NodeText(s))
+	}
 }
 
 func checkDecode(u *UOp) error {

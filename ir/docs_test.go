@@ -39,6 +39,7 @@ func opsDocument() string {
 	}{
 		{"Scalar arithmetic: every form", OpConst, OpTable},
 		{"Tensor graph", OpBuffer, OpDetach},
+		{"Tensor graph: recomputation", OpAfter, OpAfter},
 		{"Kernels", OpParam, OpValue},
 		{"Lists", OpSink, OpSink},
 	} {

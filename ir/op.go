@@ -83,6 +83,10 @@ const (
 	// Tensor graph (list of results) and kernels (list of stores).
 	OpSink
 
+	// Tensor graph only: recomputation. (Last, because the numbers of ops take
+	// part in hashes, and those in orders.)
+	OpAfter
+
 	numOps
 )
 
@@ -244,6 +248,8 @@ var opTable = [numOps]OpInfo{
 	OpAssume: {"assume", 3, FormKernel, TypeSame, ArgNone, "source 0, known to lie in source 1 .. source 2 (both inclusive); checked in debug runs"},
 	OpPar:    {"par", -1, FormKernel, TypeVoid, ArgNone, "grid concatenation of the SINKs of independent kernels: one launch"},
 	OpValue:  {"value", -1, FormKernel, TypeFree, ArgValue, "another value of a schedule; sources are its extents; read with LOAD"},
+
+	OpAfter: {"after", -1, FormTensor, TypeSame0, ArgNone, "the values of source 0 (a BUFFER, ASSIGN, CONTIGUOUS or COPY) once sources 1.. are known. What is made of it is not shared with what is made of source 0: a value can be forgotten and made again. Without sources 1.. it marks a value to begin again from"},
 
 	OpSink: {"sink", -1, FormAll, TypeVoid, ArgNone, "the list of results (tensor graph) or stores (kernel)"},
 }

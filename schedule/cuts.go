@@ -84,7 +84,7 @@ func raisesMultiplicity(shapes *ir.Shapes, u *ir.UOp, k int) bool {
 // again costs a cast, and storing it would unpack weights into memory.
 func isStorage(u *ir.UOp) bool {
 	switch {
-	case u.Op == ir.OpBuffer || u.Op == ir.OpAssign || u.Op == ir.OpDecode || u.Op == ir.OpTable:
+	case u.Op == ir.OpBuffer || u.Op == ir.OpAssign || u.Op == ir.OpDecode || u.Op == ir.OpTable || u.Op == ir.OpAfter:
 		return true
 	case u.Op.IsMovement() || u.Op == ir.OpDetach:
 		return isStorage(u.Src[0])

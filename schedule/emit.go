@@ -169,6 +169,9 @@ func (k *kernelBuilder) param(u *ir.UOp) *ir.UOp {
 	key := u
 	if u.Op == ir.OpParam {
 		key = e.s.versions[u.Arg.(ir.ParamArg).Slot].buffer
+		if key.Op == ir.OpValue {
+			return k.param(key)
+		}
 	}
 	if p, ok := k.slots[key]; ok {
 		return p

@@ -101,6 +101,9 @@ func (s *scheduler) edges(live []*value) [][]int {
 		}
 		for _, slot := range r.versions {
 			add(v.id, s.versions[slot].writer)
+			for _, w := range s.stored(s.versions[slot].waits) {
+				add(v.id, w)
+			}
 			if under := s.versions[slot].under; under >= 0 {
 				slot = under // the write of that version needs no order
 			}

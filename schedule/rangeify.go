@@ -33,6 +33,8 @@ func (s *scheduler) rangeify(sink *ir.UOp) {
 			s.scan(u)
 		case ir.OpScatterAdd:
 			s.scatterAdd(u)
+		case ir.OpAfter:
+			s.addReading(u)
 		case ir.OpContiguous, ir.OpCopy:
 			s.pointwiseValue(u, u.Src[0]).pinned = true
 		default:
@@ -239,6 +241,8 @@ func (s *scheduler) buildExpr(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 		return s.decode(u, index)
 	case ir.OpDetach:
 		return s.at(u.Src[0], index)
+	case ir.OpAfter:
+		return s.readAgain(u, index)
 	case ir.OpGather:
 		return s.gather(u, index)
 	}

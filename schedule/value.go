@@ -49,10 +49,14 @@ type version struct {
 	previous int     // version before, -1
 	writer   int     // value that makes it, -1: it is the input
 	under    int     // -1, or the version whose region the reads leave out (R0f)
+	waits    []int   // values that reads wait for (AFTER)
 }
 
 func (v *version) String() string {
-	arg := v.buffer.Arg.(ir.BufferArg)
+	arg, ok := v.buffer.Arg.(ir.BufferArg)
+	if !ok {
+		return "a temporary"
+	}
 	return fmt.Sprintf("buffer%d@%d", arg.ID, v.number)
 }
 

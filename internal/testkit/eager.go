@@ -161,7 +161,7 @@ func (e *Eager) node(u *ir.UOp) *Numbers {
 		}
 		out.Data = b.Data[:product(out.Shape)]
 		return out
-	case u.Op == ir.OpReshape, u.Op == ir.OpDecode, u.Op == ir.OpCopy, u.Op == ir.OpContiguous, u.Op == ir.OpDetach:
+	case u.Op == ir.OpReshape, u.Op == ir.OpDecode, u.Op == ir.OpCopy, u.Op == ir.OpContiguous, u.Op == ir.OpDetach, u.Op == ir.OpAfter:
 		out.Data = e.value(u.Src[0]).Data
 		return out
 	}

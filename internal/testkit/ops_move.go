@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"pgregory.net/rapid"
+	"tgc/ir"
 	"tgc/tensor"
 )
 
@@ -16,6 +17,7 @@ var moveOps = []maker{
 	{"cat", 1, catOp},
 	{"shift", 1, shiftOp},
 	{"interleave", 1, interleaveOp},
+	{"read again", 1, readAgainOp},
 }
 
 func (b *builder) any(rank int) *tensor.Tensor {
@@ -154,4 +156,23 @@ func interleaveOp(b *builder) *tensor.Tensor {
 		return first.Mul(second).Squeeze(axis)
 	}
 	return second.Cat(axis, first.Neg()).Reshape(shape...)
+}
+
+// readAgainOp reads a stored value, or an input, a second time and computes with
+// both readings.
+func readAgainOp(b *builder) *tensor.Tensor {
+	x := b.float(0)
+	if x == nil {
+		return nil
+	}
+	stored := x
+	if x.Node().Op != ir.OpBuffer {
+		stored = x.Contiguous()
+	}
+	after := b.any(0)
+	again := b.g.Wrap(b.g.Arena().Make(ir.OpAfter, x.DType(), nil, stored.Node(), after.Node()))
+	if b.chance("both") {
+		return again.Sin().Add(x.Sin())
+	}
+	return again.Abs()
 }

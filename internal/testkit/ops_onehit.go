@@ -20,7 +20,7 @@ func oneHitOp(b *builder) *tensor.Tensor {
 	case 1: // every second position at most
 		hit = b.inputInts(ir.I64, -1, int64(2*n), rows, 1).Cast(ir.I32).Eq(position.MulScalar(2).AddScalar(1))
 	case 2: // a diagonal
-		hit = position.AddScalar(float64(b.intRange("offset", 0, 4)-2)).Eq(b.g.Iota(ir.I32, x.Dim(0)).Unsqueeze(1))
+		hit = position.AddScalar(float64(b.intRange("offset", 0, 4) - 2)).Eq(b.g.Iota(ir.I32, x.Dim(0)).Unsqueeze(1))
 	default: // a position as row and column, added over both
 		column := b.inputInts(ir.I32, 0, 3, rows, n)
 		flat := b.g.Iota(ir.I32, x.Dim(0)).Unsqueeze(1).MulScalar(4).Add(column)

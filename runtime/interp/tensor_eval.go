@@ -135,7 +135,7 @@ func (e *tensorEval) eval(u *ir.UOp) (*Array, error) {
 		for i := range out.Data {
 			out.Data[i] = ir.ConstOf(u.DType, int64(i))
 		}
-	case ir.OpDecode, ir.OpCopy, ir.OpContiguous, ir.OpDetach:
+	case ir.OpDecode, ir.OpCopy, ir.OpContiguous, ir.OpDetach, ir.OpAfter:
 		out.Data = e.value(u.Src[0]).Data
 	case ir.OpReduceAxes:
 		e.reduce(u, out)
