@@ -103,6 +103,9 @@ func (s *scheduler) pointFusion(p *value) bool {
 		s.record(PointFusion, p, false, "points are read more than once", Number{"uses", int64(len(list))}, Number{"readers", int64(len(s.users[p.id]))})
 		return false
 	}
+	if s.crowded(PointFusion, p) {
+		return false
+	}
 	if !s.replaceReads(PointFusion, p, s.asBody(p)) {
 		return false
 	}
@@ -147,11 +150,30 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 		s.record(Inline, p, false, "a table is cheaper", Number{"ops", total}, Number{"limit", s.opt.Profile.TableOps})
 		return false
 	}
+	if s.crowded(Inline, p) {
+		return false
+	}
 	if !s.replaceReads(Inline, p, s.asBody(p)) {
 		return false
 	}
 	s.record(Inline, p, true, "cheap to recompute", Number{"ops", ops})
 	return true
+}
+
+// crowded reports that a reader of p would grow past BodyOps. Values that cost no
+// more than their read may always go.
+func (s *scheduler) crowded(rule Rule, p *value) bool {
+	ops := s.operations(p.body)
+	if ops <= 1 {
+		return false
+	}
+	for _, c := range s.consumers(p) {
+		if sum := ops + s.operations(c.body); sum > s.opt.Profile.BodyOps {
+			s.record(rule, p, false, "the reader grows too large", Number{"ops", sum}, Number{"limit", s.opt.Profile.BodyOps})
+			return true
+		}
+	}
+	return false
 }
 
 // repeatLimit is the operation count up to which p may be recomputed at a use.

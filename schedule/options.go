@@ -46,6 +46,10 @@ type Profile struct {
 	// RepeatCap is the largest size, in elements, of a value with operands that
 	// is recomputed for every output row: what a block can keep once computed.
 	RepeatCap int64
+	// BodyOps is the largest number of operations of a kernel that fusion of
+	// pointwise values makes. A hundred hide any memory; chains of thousands
+	// would make compiling quadratic and gain nothing.
+	BodyOps int64
 	// TableOps is the number of operations (all readers and points together)
 	// above which a value that depends on no buffer is stored once instead of
 	// being recomputed: sine tables, say.
@@ -78,7 +82,7 @@ func DefaultOptions() Options {
 		Rules: AllRules.Without(Forward),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, TileCap: 256, MinBlocks: 16,
-			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, TableOps: 1 << 18, WeightElems: 1 << 12,
+			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
 			Parallel: 1024, GridSplits: 16, GridChunk: 64, LaunchEdge: 1 << 18,
 		},
 		Decoders: LookupDecoder,
