@@ -7,10 +7,11 @@ import (
 )
 
 // Running folds along an axis: element i of the result folds elements 0..i.
-// f16 and bf16 accumulate in f32, integers in their own dtype. Long axes are
-// folded in blocks, whose totals are folded in turn: work n*sqrt(n), not n*n.
+// f16 and bf16 accumulate in f32, integers in their own dtype. A long axis is
+// folded in blocks, whose totals are folded in turn.
 
-// scanBlock is the longest axis that is folded directly.
+// scanBlock is the longest axis that is folded directly, by a reduction for each
+// element.
 const scanBlock = 64
 
 // Cumsum is the running sum.
@@ -127,14 +128,13 @@ func (t *Tensor) prefix(k int, f fold) *Tensor {
 	if !ok || n <= scanBlock {
 		return f.direct(t, k)
 	}
-	block := int(math.Ceil(math.Sqrt(float64(n))))
-	blocks := (int(n) + block - 1) / block
-	x := t.Pad(k, 0, blocks*block-int(n))
+	blocks := (int(n) + scanBlock - 1) / scanBlock
+	x := t.Pad(k, 0, blocks*scanBlock-int(n))
 	position := t.graph.axisIota(ir.I32, x.shape(), k)
 	x = position.Lt(t.graph.Scalar(ir.I32, float64(n))).Where(x, f.identity(x))
-	x = x.Unflatten(k, blocks, block)
+	x = x.Unflatten(k, blocks, scanBlock)
 	inside := f.direct(x, k+1)
-	totals := inside.SliceInts(k+1, block-1, 1).Squeeze(k + 1) // [.. blocks ..]
+	totals := inside.SliceInts(k+1, scanBlock-1, 1).Squeeze(k + 1) // [.. blocks ..]
 	before := f.exclusive(totals.prefix(k, f), k).Unsqueeze(k + 1)
 	return f.combine(before, inside).Flatten(k, k+1).SliceInts(k, 0, int(n))
 }

@@ -9,6 +9,7 @@ import (
 
 	"tgc/engine"
 	"tgc/grad"
+	"tgc/ir"
 	"tgc/runtime/devices"
 	"tgc/tensor"
 )
@@ -72,6 +73,11 @@ func (c *vectorCase) build(g *tensor.Graph) (inputs, outputs []*tensor.Tensor, e
 			err = fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
+	for _, v := range slices.Concat(c.Inputs, c.Outputs) {
+		if v.dtype == ir.Void {
+			return nil, nil, fmt.Errorf("%w: dtype %s", errMissing, v.Type)
+		}
+	}
 	for i := range c.Inputs {
 		in := &c.Inputs[i]
 		inputs = append(inputs, g.Input(inputName(i), in.dtype, in.Shape...))
