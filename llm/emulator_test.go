@@ -91,8 +91,8 @@ func emulated(t *testing.T, options emulator.Options, serial bool) (*cuda.Device
 	return dev, drv
 }
 
-// feed feeds tokens one by one and returns the logits after each.
-func feed(t *testing.T, s *llm.Session, tokens ...int32) [][]float32 {
+// feedEach feeds tokens one by one and returns the logits after each.
+func feedEach(t *testing.T, s *llm.Session, tokens ...int32) [][]float32 {
 	t.Helper()
 	var rows [][]float32
 	for _, id := range tokens {
@@ -117,7 +117,7 @@ func TestCapturedEqualsEagerEmulated(t *testing.T) {
 		serial bool
 	}{{1, true}, {1, false}, {2, false}} {
 		dev, _ := emulated(t, emulator.Options{Seed: c.seed}, c.serial)
-		rows := feed(t, newLoopSession(t, m, dev, 16, -1), tokens...)
+		rows := feedEach(t, newLoopSession(t, m, dev, 16, -1), tokens...)
 		if want == nil {
 			want = rows
 		}
@@ -150,15 +150,15 @@ func TestTwoSessionsEmulated(t *testing.T) {
 	first, second := []int32{5, 300, 7}, []int32{44, 45, 46}
 	var rowsA, rowsB [][]float32
 	for i := range first {
-		rowsA = append(rowsA, feed(t, a, first[i])...)
-		rowsB = append(rowsB, feed(t, b, second[i])...)
+		rowsA = append(rowsA, feedEach(t, a, first[i])...)
+		rowsB = append(rowsB, feedEach(t, b, second[i])...)
 	}
 	for name, c := range map[string]struct {
 		tokens  []int32
 		got     [][]float32
 		context int
 	}{"a": {first, rowsA, 16}, "b": {second, rowsB, 24}} {
-		for i, row := range feed(t, newLoopSession(t, m, dev, c.context, -1), c.tokens...) {
+		for i, row := range feedEach(t, newLoopSession(t, m, dev, c.context, -1), c.tokens...) {
 			if !slices.EqualFunc(row, c.got[i], sameBits) {
 				t.Errorf("session %s: the logits of token %d differ from those of the session alone", name, i)
 			}
@@ -198,7 +198,7 @@ func TestStoppedEmulated(t *testing.T) {
 	if err := s.Feed(ctx, []int32{1}, nil); !errors.Is(err, context.Canceled) || s.Position() != 0 {
 		t.Errorf("%v at position %d, want a cancelled context at 0", err, s.Position())
 	}
-	feed(t, s, 1) // goes on
+	feedEach(t, s, 1) // goes on
 	drv.Kill()
 	for range 2 {
 		err := s.Feed(t.Context(), []int32{2}, nil)

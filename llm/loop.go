@@ -16,20 +16,20 @@ import (
 // State of a decode loop in device buffers, besides tokens and positions. The
 // step reads one version of it and assigns the next.
 const (
-	bufferDone = "loop.done" // i32 [1]: 1 once a token of ends was drawn
-	bufferEnds = "loop.ends" // i32 [E]: tokens that end the generation, or -1
-	bufferRing = "loop.ring" // i32 [ctx]: the token drawn after each position
+	bufferDone = "loop.done" // i32 [B]: 1 once a token of ends was drawn
+	bufferEnds = "loop.ends" // i32 [B, E]: tokens that end the generation, or -1
+	bufferRing = "loop.ring" // i32 [B, ctx]: the token drawn after each position
 )
 
-// BuildLoop makes the graph of a step that goes on by itself: it feeds the token
-// in BufferTokens, draws the next one from the logits, and leaves it there for
-// its next run with the position behind. With greedy the largest logit is
-// taken, else floats, words and parts are those of BuildSampler, and the counter
-// of draws advances too. Once an end was drawn, a run changes nothing but the cache
-// row at its position, which holds no token yet.
+// BuildLoop makes the graph of a step that goes on by itself: it feeds the tokens
+// in BufferTokens, draws the next ones from the logits, and leaves them there for
+// its next run with the positions behind. With greedy the largest logit is taken,
+// else floats, words and parts are those of BuildSampler, and the counters of draws
+// advance too. Once a sequence has drawn an end, a run changes nothing of it but the
+// cache row at its position, which holds no token yet.
 func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool, parts int) (*tensor.Graph, error) {
-	if v.Batch != 1 || v.Tokens != 1 || v.All {
-		return nil, fmt.Errorf("llm: a loop of %d sequences and %d tokens a step, want 1 and 1", v.Batch, v.Tokens)
+	if v.Tokens != 1 || v.All {
+		return nil, fmt.Errorf("llm: a loop of %d tokens a step, want 1", v.Tokens)
 	}
 	g := tensor.NewGraph()
 	in := stepInputs(g, v)
@@ -37,28 +37,29 @@ func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool, parts 
 	if err != nil {
 		return nil, err
 	}
-	done := g.Input(bufferDone, ir.I32, 1)
-	going := done.Eq(g.Scalar(ir.I32, 0))
+	done := g.Input(bufferDone, ir.I32, v.Batch)
+	going := done.Eq(g.Scalar(ir.I32, 0)) // [B]
 	// Coordinates out of range are not written.
 	outside := func(size int) *tensor.Tensor { return g.Scalar(ir.I32, float64(size)) }
+	sequences := g.Iota(ir.I32, g.Dims(v.Batch)[0])
 
-	columns := going.Where(g.Iota(ir.I32, g.Dims(c.Vocabulary)[0]), outside(c.Vocabulary)).Reshape(1, c.Vocabulary)
-	logits = g.Input(BufferLogits, ir.F32, 1, c.Vocabulary).AssignAt(logits, g.Iota(ir.I32, g.Dims(1)[0]).Reshape(1, 1), columns)
+	columns := going.Unsqueeze(1).Where(g.Iota(ir.I32, g.Dims(c.Vocabulary)[0]), outside(c.Vocabulary))
+	logits = g.Input(BufferLogits, ir.F32, v.Batch, c.Vocabulary).AssignAt(logits, sequences.Unsqueeze(1), columns)
 	g.Keep(logits)
 
 	next := logits.Argmax(-1)
 	if !greedy {
-		words := g.Input(bufferWords, ir.U32, 3)
-		next = drawToken(logits, g.Input(bufferFloats, ir.F32, 2), words, parts)
-		counter := g.Iota(ir.I32, g.Dims(3)[0]).Eq(g.Scalar(ir.I32, 2)).And(going)
+		words := g.Input(bufferWords, ir.U32, v.Batch, 3)
+		next = drawToken(logits, g.Input(bufferFloats, ir.F32, v.Batch, 2), words, parts)
+		counter := g.Iota(ir.I32, g.Dims(3)[0]).Eq(g.Scalar(ir.I32, 2)).And(going.Unsqueeze(1))
 		g.Store(words, words.Add(counter.Cast(ir.U32)))
 	}
-	next = next.Contiguous()
+	next = next.Contiguous() // [B]
 	row := going.Where(in.first, outside(v.Context))
-	g.Keep(g.Input(bufferRing, ir.I32, v.Context).AssignAt(next, row))
-	g.Store(in.tokens, going.Where(next, in.tokens.Reshape(1)).Reshape(1, 1))
+	g.Keep(g.Input(bufferRing, ir.I32, v.Batch, v.Context).AssignAt(next, sequences, row))
+	g.Store(in.tokens, going.Where(next, in.tokens.Reshape(v.Batch)).Unsqueeze(1))
 	g.Store(in.first, in.first.Add(going.Cast(ir.I32)))
-	ended := next.Eq(g.Input(bufferEnds, ir.I32, ends)).Cast(ir.I32).MaxKeep(0)
+	ended := next.Unsqueeze(1).Eq(g.Input(bufferEnds, ir.I32, v.Batch, ends)).Cast(ir.I32).Max(1)
 	g.Store(done, done.Maximum(ended))
 	return g, g.Err()
 }
@@ -95,7 +96,9 @@ func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
 	v := s.variant(1)
 	l := &loop{ends: max(1, len(s.ends()))}
 	parts := SumParts(s.model.Config.Vocabulary, s.device.Target())
-	g, err := BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy, parts)
+	g, err := s.build(func() (*tensor.Graph, error) {
+		return BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy, parts)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -164,10 +167,10 @@ func (s *Session) begin(ctx context.Context, l *loop, r Request, id int32) error
 		copy(ends, s.ends())
 	}
 	for name, values := range map[string][]int32{
-		fmt.Sprintf("%s.%d", BufferTokens, 1): {id},
-		BufferPositions:                       {int32(s.position)},
-		bufferDone:                            {0},
-		bufferEnds:                            ends,
+		tokensKey(1):    {id},
+		BufferPositions: {int32(s.position)},
+		bufferDone:      {0},
+		bufferEnds:      ends,
 	} {
 		if err := s.write(ctx, name, values...); err != nil {
 			return err
@@ -177,7 +180,7 @@ func (s *Session) begin(ctx context.Context, l *loop, r Request, id int32) error
 		return nil
 	}
 	draws := s.samplers[false].draws
-	return writeSampling(ctx, s.memory[bufferFloats], s.memory[bufferWords], r.Sampling, draws, s.model.Config.Vocabulary)
+	return writeSampling(ctx, s.memory[bufferFloats], s.memory[bufferWords], []Sampling{r.Sampling}, draws, s.model.Config.Vocabulary)
 }
 
 // advance runs the loop some steps and returns the tokens they drew. When ctx
@@ -210,7 +213,7 @@ func (s *Session) take(r Request, result *Result, tokens []int32) (over bool, er
 		s.fed, s.fedStep = 1, 1
 		result.DecodeTokens++
 		if p, ok := s.samplers[false]; ok && r.Sampling.Temperature != 0 {
-			p.draws++
+			p.draws[0]++
 		}
 		if over, err = s.accept(r, result, id); err == nil && !over {
 			err = s.checkTokens([]int32{id})

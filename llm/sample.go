@@ -42,14 +42,14 @@ func BuildGreedy(batch, vocabulary int) *tensor.Graph {
 	return g
 }
 
-// BuildSampler makes the graph that draws a token from logits [1, V]: i32 [1].
-// "floats" is f32 [2]: 1/temperature and top-p; "words" is u32 [3]: top-k, seed
-// and the counter of the draw. Sums over the vocabulary are made in so many
-// parts, a divisor of it.
-func BuildSampler(vocabulary, parts int) *tensor.Graph {
+// BuildSampler makes the graph that draws a token from each of logits [B, V]:
+// i32 [B]. "floats" is f32 [B, 2]: 1/temperature and top-p; "words" is u32 [B, 3]:
+// top-k, seed and the counter of the draw. Sums over the vocabulary are made in so
+// many parts, a divisor of it.
+func BuildSampler(batch, vocabulary, parts int) *tensor.Graph {
 	g := tensor.NewGraph()
-	logits := g.Input(BufferLogits, ir.F32, 1, vocabulary)
-	floats, words := g.Input(bufferFloats, ir.F32, 2), g.Input(bufferWords, ir.U32, 3)
+	logits := g.Input(BufferLogits, ir.F32, batch, vocabulary)
+	floats, words := g.Input(bufferFloats, ir.F32, batch, 2), g.Input(bufferWords, ir.U32, batch, 3)
 	g.Output("token", drawToken(logits, floats, words, parts))
 	return g
 }
@@ -60,35 +60,36 @@ const (
 	bufferWords  = "words"
 )
 
-// drawToken draws from logits [1, V] as floats and words say: i32 [1].
+// drawToken draws from logits [B, V] as floats [B, 2] and words [B, 3] say: i32
+// [B].
 //
 // No sort: thresholds are found digit by digit over the order-preserving
 // integer image of the logits, and the draw is the largest of logit + Gumbel
 // noise (Gumbel 1954), which picks each token with its softmax probability.
 func drawToken(logits, floats, words *tensor.Tensor, parts int) *tensor.Tensor {
 	g, vocabulary := logits.Graph(), logits.Extent(1)
-	scaled := logits.Reshape(vocabulary).Mul(floats.SliceInts(0, 0, 1)).Contiguous()
+	scaled := logits.Mul(floats.SliceInts(1, 0, 1)).Contiguous()
 	key := orderedKey(scaled)
 
 	one, none := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
-	k := words.SliceInts(0, 0, 1).Cast(ir.F32)
+	k := words.SliceInts(1, 0, 1).Cast(ir.F32)
 	least := threshold(key, parts, func(kept *tensor.Tensor) *tensor.Tensor {
 		return kept.Where(one, none)
 	}, k)
 	inK := least.Le(key)
 
-	weight := inK.Where(scaled.Sub(scaled.MaxKeep(0)).Exp(), none).Contiguous()
-	goal := weight.SumKeep(0).Mul(floats.SliceInts(0, 1, 1))
+	weight := inK.Where(scaled.Sub(scaled.MaxKeep(1)).Exp(), none).Contiguous()
+	goal := weight.SumKeep(1).Mul(floats.SliceInts(1, 1, 1))
 	least = least.Maximum(threshold(key, parts, func(kept *tensor.Tensor) *tensor.Tensor {
-		return kept.Where(weight, none)
+		return kept.Where(weight.Unsqueeze(1), none)
 	}, goal))
 
-	seed, draw := words.SliceInts(0, 1, 1), words.SliceInts(0, 2, 1)
+	seed, draw := words.SliceInts(1, 1, 1), words.SliceInts(1, 2, 1)
 	counter := draw.Mul(g.Scalar(ir.U32, float64(vocabulary))).Add(g.Iota(ir.U32, g.Dims(vocabulary)[0]))
 	noisy := scaled.Add(gumbel(seed.Rng(counter)))
 	lowest := g.Scalar(ir.F32, math.Inf(-1))
 	choice := least.Le(key).Where(noisy, lowest)
-	return choice.Argmax(0).Reshape(1)
+	return choice.Argmax(1)
 }
 
 // orderedKey maps floats to u32 so that order is kept.
@@ -99,23 +100,24 @@ func orderedKey(x *tensor.Tensor) *tensor.Tensor {
 	return bits.Lt(sign).Where(bits.Or(sign), bits.Not())
 }
 
-// threshold finds the largest u32 c such that the weights of keys at or above c
-// sum to at least goal [1], four bits at a time: [1].
+// threshold finds for each row of key [B, V] the largest u32 c such that the
+// weights of keys at or above c sum to at least goal [B, 1], four bits at a time:
+// [B, 1].
 func threshold(key *tensor.Tensor, parts int, weigh func(kept *tensor.Tensor) *tensor.Tensor, goal *tensor.Tensor) *tensor.Tensor {
-	g := key.Graph()
+	g, batch := key.Graph(), key.Extent(0)
 	const bits = 4
 	digits := g.Iota(ir.U32, g.Dims(1<<bits - 1)[0]).AddScalar(1) // 1..15
-	found := g.Scalar(ir.U32, 0).Add(g.Iota(ir.U32, g.Dims(1)[0]))
+	found := g.Scalar(ir.U32, 0).Reshape(1, 1).Expand(batch, 1)
 	yes, no := g.Scalar(ir.U32, 1), g.Scalar(ir.U32, 0)
 	for shift := 32 - bits; shift >= 0; shift -= bits {
 		step := g.Scalar(ir.U32, float64(uint32(1)<<shift))
-		candidates := found.Add(digits.Mul(step)) // [15]
-		kept := weigh(candidates.Unsqueeze(1).Le(key))
+		candidates := found.Add(digits.Mul(step))                   // [B, 15]
+		kept := weigh(candidates.Unsqueeze(2).Le(key.Unsqueeze(1))) // [B, 15, V]
 		if parts > 1 {
-			kept = kept.Reshape(1<<bits-1, parts, -1).Sum(2).Contiguous()
+			kept = kept.Reshape(batch, 1<<bits-1, parts, -1).Sum(3).Contiguous()
 		}
-		sums := kept.Sum(1)
-		digit := goal.Le(sums).Where(yes, no).SumKeep(0)
+		sums := kept.Sum(2)
+		digit := goal.Le(sums).Where(yes, no).SumKeep(1)
 		found = found.Add(digit.Mul(step)).Contiguous()
 	}
 	return found
@@ -146,38 +148,37 @@ func gumbel(words *tensor.Tensor) *tensor.Tensor {
 type sampler struct {
 	step   *engine.Step
 	memory map[string]runtime.Memory
-	draws  uint32
+	draws  []uint32 // of each sequence
 }
 
 // newSampler compiles a sampling graph for logits that lie in memory.
-func newSampler(ctx context.Context, dev runtime.Device, config engine.Config, g *tensor.Graph, logits runtime.Memory) (*sampler, error) {
-	sink, err := g.Sink()
+func (s *Session) newSampler(ctx context.Context, g *tensor.Graph, logits runtime.Memory) (p *sampler, err error) {
+	compiled, err := s.compile(ctx, g, s.device.Target(), "the sampler")
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := engine.Compile(ctx, sink, dev.Target(), config)
-	if err != nil {
-		return nil, fmt.Errorf("compiling the sampler: %w", err)
-	}
-	s := &sampler{memory: make(map[string]runtime.Memory)}
+	p = &sampler{memory: make(map[string]runtime.Memory), draws: make([]uint32, s.sequences)}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
 	buffers := make(map[int64]runtime.Memory)
 	for _, b := range g.Buffers() {
 		if b.Name == BufferLogits {
 			buffers[b.ID] = logits
 			continue
 		}
-		m, err := dev.Alloc(ctx, bytesOf(b))
+		m, err := s.device.Alloc(ctx, bytesOf(b))
 		if err != nil {
-			s.close()
-			return nil, err
+			return p, err
 		}
-		buffers[b.ID], s.memory[b.Name] = m, m
+		buffers[b.ID], p.memory[b.Name] = m, m
 	}
-	if s.step, err = engine.Capture(ctx, dev, compiled, buffers); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
+	return p, s.timed("load", func() error {
+		p.step, err = engine.Capture(ctx, s.device, compiled, buffers)
+		return err
+	})
 }
 
 func (s *sampler) close() {
@@ -189,37 +190,43 @@ func (s *sampler) close() {
 	}
 }
 
-// draw picks the next token.
-func (s *sampler) draw(ctx context.Context, opt Sampling, vocabulary int) (int32, error) {
+// draw picks the next token of every sequence, as its own options say.
+func (s *sampler) draw(ctx context.Context, opts []Sampling, vocabulary int) ([]int32, error) {
 	if words, ok := s.memory[bufferWords]; ok {
-		if err := writeSampling(ctx, s.memory[bufferFloats], words, opt, s.draws, vocabulary); err != nil {
-			return 0, err
+		if err := writeSampling(ctx, s.memory[bufferFloats], words, opts, s.draws, vocabulary); err != nil {
+			return nil, err
 		}
-		s.draws++
+		for i := range s.draws {
+			s.draws[i]++
+		}
 	}
 	if err := s.step.Run(ctx, nil); err != nil {
-		return 0, err
+		return nil, err
 	}
-	raw := make([]byte, 4)
+	raw := make([]byte, 4*len(opts))
 	if err := s.memory["token"].Read(ctx, 0, raw); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return int32(binary.LittleEndian.Uint32(raw)), nil
+	return int32s(raw), nil
 }
 
 // writeSampling fills the buffers of a draw: floats and words of drawToken.
-func writeSampling(ctx context.Context, floats, words runtime.Memory, opt Sampling, draws uint32, vocabulary int) error {
-	k := opt.TopK
-	if k == 0 || k > vocabulary {
-		k = vocabulary
+func writeSampling(ctx context.Context, floats, words runtime.Memory, opts []Sampling, draws []uint32, vocabulary int) error {
+	var f, w []byte
+	for i, opt := range opts {
+		k := opt.TopK
+		if k == 0 || k > vocabulary {
+			k = vocabulary
+		}
+		for _, word := range []uint32{uint32(k), opt.Seed, draws[i]} {
+			w = binary.LittleEndian.AppendUint32(w, word)
+		}
+		for _, v := range []float64{1 / opt.Temperature, opt.TopP} {
+			f = binary.LittleEndian.AppendUint32(f, math.Float32bits(float32(v)))
+		}
 	}
-	raw := binary.LittleEndian.AppendUint32(nil, uint32(k))
-	raw = binary.LittleEndian.AppendUint32(raw, opt.Seed)
-	raw = binary.LittleEndian.AppendUint32(raw, draws)
-	if err := words.Write(ctx, 0, raw); err != nil {
+	if err := words.Write(ctx, 0, w); err != nil {
 		return err
 	}
-	raw = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(1/opt.Temperature)))
-	raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(opt.TopP)))
-	return floats.Write(ctx, 0, raw)
+	return floats.Write(ctx, 0, f)
 }

@@ -19,7 +19,7 @@ type sampleRig struct {
 func newSampleRig(t *testing.T, logits []float32, parts int) *sampleRig {
 	t.Helper()
 	dev := interp.New(interp.Options{})
-	f, err := tensor.Compile(t.Context(), llm.BuildSampler(len(logits), parts), dev, engine.Config{})
+	f, err := tensor.Compile(t.Context(), llm.BuildSampler(1, len(logits), parts), dev, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,19 +40,22 @@ type SessionOptions struct {
 // Session is a model on a device with its cache: what one conversation needs.
 // It is not safe for concurrent use.
 type Session struct {
-	model    *Model
-	device   runtime.Device
-	options  SessionOptions
-	memory   map[string]runtime.Memory // by buffer name, shared by all variants
-	owned    []runtime.Memory
-	steps    map[int]*step
-	samplers map[bool]*sampler // by greedy
-	loops    map[bool]*loop    // by greedy
-	position int
-	fed      int // tokens of the last step, without padding
-	fedStep  int // size of the last step
+	model   *Model
+	device  runtime.Device
+	options SessionOptions
+	// sequences is 1, or what a Batch holds: then its methods that feed and draw
+	// are not for use.
+	sequences int
+	memory    map[string]runtime.Memory // by buffer name, shared by all variants
+	owned     []runtime.Memory
+	steps     map[int]*step
+	samplers  map[bool]*sampler // by greedy
+	loops     map[bool]*loop    // by greedy
+	position  int
+	fed       int // tokens of the last step, without padding
+	fedStep   int // size of the last step
 
-	compiling time.Duration // spent so far
+	compiling map[string]time.Duration // spent so far, by part: see CompileTimes
 }
 
 // step is one compiled variant.
@@ -65,18 +68,39 @@ type step struct {
 // NewSession puts a model's weights on a device and allocates the cache.
 // Variants of the step are compiled when they are first needed.
 func NewSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions) (*Session, error) {
+	return newSession(ctx, m, dev, opt, 1)
+}
+
+func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions, sequences int) (*Session, error) {
 	if opt.Context < 1 {
 		return nil, fmt.Errorf("llm: context of %d tokens, want at least 1", opt.Context)
 	}
 	s := &Session{
-		model: m, device: dev, options: opt,
+		model: m, device: dev, options: opt, sequences: sequences,
 		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
+		compiling: make(map[string]time.Duration),
 	}
-	if _, err := s.step(ctx, 1); err != nil {
+	if err := s.allocate(ctx); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// allocate binds what every step needs: weights, caches, and what is fed.
+func (s *Session) allocate(ctx context.Context) error {
+	v := s.variant(1)
+	v.All = s.options.All
+	g, err := s.build(func() (*tensor.Graph, error) { return BuildStep(s.model.Config, s.model.File, v) })
+	if err != nil {
+		return err
+	}
+	for _, b := range g.Buffers() {
+		if _, err := s.bind(ctx, b, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Position is the number of tokens in the cache.
@@ -104,7 +128,7 @@ func (s *Session) Close() {
 
 // variant is the step of T tokens that keeps one row of logits.
 func (s *Session) variant(tokens int) Variant {
-	return Variant{Batch: 1, Tokens: tokens, Context: s.options.Context, Cache: cacheDType, Numeric: s.options.Mode}
+	return Variant{Batch: s.sequences, Tokens: tokens, Context: s.options.Context, Cache: cacheDType, Numeric: s.options.Mode}
 }
 
 // step returns the compiled variant for T tokens.
@@ -114,7 +138,7 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	}
 	v := s.variant(tokens)
 	v.All = s.options.All
-	g, err := BuildStep(s.model.Config, s.model.File, v)
+	g, err := s.build(func() (*tensor.Graph, error) { return BuildStep(s.model.Config, s.model.File, v) })
 	if err != nil {
 		return nil, err
 	}
@@ -128,26 +152,21 @@ func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 }
 
 // capture compiles a graph of a variant and binds its buffers.
-func (s *Session) capture(ctx context.Context, g *tensor.Graph, v Variant, what string) (*engine.Step, error) {
-	sink, err := g.Sink()
+func (s *Session) capture(ctx context.Context, g *tensor.Graph, v Variant, what string) (captured *engine.Step, err error) {
+	compiled, err := s.compile(ctx, g, weightTarget(s.device.Target()), what)
 	if err != nil {
 		return nil, err
 	}
-	start := time.Now()
-	compiled, err := engine.Compile(ctx, sink, weightTarget(s.device.Target()), s.options.Config)
-	if err != nil {
-		return nil, fmt.Errorf("compiling %s: %w", what, err)
-	}
-	s.compiling += time.Since(start)
 	buffers := make(map[int64]runtime.Memory)
 	for _, b := range g.Buffers() {
 		if buffers[b.ID], err = s.bind(ctx, b, v); err != nil {
 			return nil, err
 		}
 	}
-	start = time.Now()
-	captured, err := engine.Capture(ctx, s.device, compiled, buffers)
-	s.compiling += time.Since(start)
+	err = s.timed("load", func() error {
+		captured, err = engine.Capture(ctx, s.device, compiled, buffers)
+		return err
+	})
 	return captured, err
 }
 
@@ -157,7 +176,7 @@ func (s *Session) bind(ctx context.Context, b tensor.BufferInfo, v Variant) (run
 	key := b.Name
 	switch b.Name {
 	case BufferTokens:
-		key = fmt.Sprintf("%s.%d", b.Name, v.Tokens)
+		key = tokensKey(v.Tokens)
 	case BufferLogits:
 		key = s.logitsKey(v.Tokens)
 	}
@@ -288,7 +307,7 @@ func (s *Session) load(ctx context.Context, tokens []int32) (*step, map[string]i
 	}
 	padded := make([]int32, size)
 	copy(padded, tokens)
-	if err := s.write(ctx, fmt.Sprintf("%s.%d", BufferTokens, size), padded...); err != nil {
+	if err := s.write(ctx, tokensKey(size), padded...); err != nil {
 		return nil, nil, err
 	}
 	if err := s.write(ctx, BufferPositions, int32(s.position)); err != nil {
@@ -310,6 +329,9 @@ func (s *Session) write(ctx context.Context, buffer string, values ...int32) err
 	}
 	return s.memory[buffer].Write(ctx, 0, raw)
 }
+
+// tokensKey names the memory of what a step of so many tokens is fed.
+func tokensKey(size int) string { return fmt.Sprintf("%s.%d", BufferTokens, size) }
 
 // logitsKey names the memory of a step's logits. Without All every variant
 // writes one row, and all share it.
@@ -347,7 +369,11 @@ func (s *Session) Sample(ctx context.Context, opt Sampling) (int32, error) {
 			return 0, err
 		}
 	}
-	return p.draw(ctx, opt, s.model.Config.Vocabulary)
+	ids, err := p.draw(ctx, []Sampling{opt}, s.model.Config.Vocabulary)
+	if err != nil {
+		return 0, err
+	}
+	return ids[0], nil
 }
 
 // sampler returns the compiled sampling graph, greedy or not.
@@ -360,16 +386,14 @@ func (s *Session) sampler(ctx context.Context, opt Sampling) (*sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := BuildGreedy(1, s.model.Config.Vocabulary)
+	g := BuildGreedy(s.sequences, s.model.Config.Vocabulary)
 	if !greedy {
-		g = BuildSampler(s.model.Config.Vocabulary, SumParts(s.model.Config.Vocabulary, s.device.Target()))
+		g = BuildSampler(s.sequences, s.model.Config.Vocabulary, SumParts(s.model.Config.Vocabulary, s.device.Target()))
 	}
-	start := time.Now()
-	p, err := newSampler(ctx, s.device, s.options.Config, g, row)
+	p, err := s.newSampler(ctx, g, row)
 	if err != nil {
 		return nil, err
 	}
-	s.compiling += time.Since(start)
 	s.samplers[greedy] = p
 	return p, nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -19,7 +18,6 @@ import (
 type benchFlags struct {
 	device  deviceFlags
 	options bench.Options
-	batch   int
 	json    bool
 	micro   bool
 	sizes   []int
@@ -54,7 +52,7 @@ func newBench() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVarP(&o.options.Prompt, "prompt", "p", 512, "tokens of the prompt; 0 for none")
 	f.IntVarP(&o.options.Decode, "n", "n", 128, "tokens to generate; 0 for none")
-	f.IntVarP(&o.batch, "batch", "b", 1, "sequences")
+	f.IntVarP(&o.options.Batch, "batch", "b", 1, "sequences that go on together; rates are over all of them")
 	f.IntVar(&o.options.Depth, "depth", 0, "position at which generation starts")
 	f.IntVarP(&o.options.Repeats, "repeats", "r", 5, "repeats; median, least and largest are printed")
 	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")
@@ -71,11 +69,8 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 	if err := o.options.Check(); err != nil {
 		return usagef("%v", err)
 	}
-	switch {
-	case o.batch < 1:
-		return usagef("bench: -b %d, want at least 1", o.batch)
-	case o.batch > 1:
-		return errors.New("bench: this version runs one sequence at a time (-b 1)")
+	if o.options.Batch < 1 {
+		return usagef("bench: -b %d, want at least 1", o.options.Batch)
 	}
 	config, err := o.device.config()
 	if err != nil {

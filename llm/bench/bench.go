@@ -15,8 +15,9 @@ import (
 
 // Options say what to measure.
 type Options struct {
-	Prompt  int // tokens
-	Decode  int // tokens, one at a time
+	Batch   int // sequences; 0 is 1
+	Prompt  int // tokens of each
+	Decode  int // tokens of each, one at a time
 	Depth   int // position at which decoding starts
 	Repeats int
 	Mode    nn.Numeric
@@ -36,6 +37,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("%d prompt and %d generated tokens, want at least one token", o.Prompt, o.Decode)
 	case o.Depth < 0:
 		return fmt.Errorf("depth is %d, want 0 or more", o.Depth)
+	case o.Batch < 0:
+		return fmt.Errorf("%d sequences, want at least 1", o.Batch)
 	case o.Repeats < 1:
 		return fmt.Errorf("%d repeats, want at least 1", o.Repeats)
 	}
@@ -70,6 +73,7 @@ type Result struct {
 	Device  string       `json:"device"`
 	Mode    string       `json:"mode"`
 	Threads int          `json:"threads"`
+	Batch   int          `json:"batch,omitempty"` // sequences, from 2 on; rates are over all of them
 	Prompt  PromptResult `json:"prompt"`
 	Decode  DecodeResult `json:"decode"`
 
@@ -85,6 +89,8 @@ type Result struct {
 	PeakMemory int64   `json:"peak_memory_bytes"`
 	Load       float64 `json:"load_s"`
 	Compile    float64 `json:"compile_s"`
+	// Parts is Compile by pass: see llm.Session.CompileTimes.
+	Parts map[string]float64 `json:"compile_parts_s"`
 
 	Kernels       []KernelResult `json:"kernels,omitempty"`        // of a decode step
 	PromptKernels []KernelResult `json:"prompt_kernels,omitempty"` // of a prompt step
@@ -100,7 +106,8 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		return nil, fmt.Errorf("bench: %d positions are needed, but the model's context is %d", rows, m.Config.Context)
 	}
 	start := time.Now()
-	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: rows, Mode: opt.Mode, Config: opt.Config})
+	opt.Batch = max(opt.Batch, 1)
+	s, err := llm.NewBatch(ctx, m, dev, llm.BatchOptions{Sequences: opt.Batch, Context: rows, Mode: opt.Mode, Config: opt.Config})
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +116,12 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		return nil, err
 	}
 	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode.String(), Threads: opt.Threads}
-	r.Compile = round(s.CompileTime().Seconds())
-	r.Load = round((opt.Load + time.Since(start) - s.CompileTime()).Seconds())
-	b := &bench{session: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1), m.Config.Vocabulary)}
+	if opt.Batch > 1 {
+		r.Batch = opt.Batch
+	}
+	compile := r.compileTimes(s.CompileTimes())
+	r.Load = round((opt.Load + time.Since(start) - compile).Seconds())
+	b := &bench{batch: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
 	for _, part := range []func(context.Context) error{b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -121,9 +131,20 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	return r, b.describe(ctx)
 }
 
+// compileTimes notes the parts of compiling and returns their sum.
+func (r *Result) compileTimes(parts map[string]time.Duration) (sum time.Duration) {
+	r.Parts = make(map[string]float64)
+	for name, t := range parts {
+		sum += t
+		r.Parts[name] = round(t.Seconds())
+	}
+	r.Compile = round(sum.Seconds())
+	return sum
+}
+
 // bench is one run under way.
 type bench struct {
-	session *llm.Session
+	batch   *llm.Batch
 	options Options
 	result  *Result
 	tokens  []int32
@@ -141,6 +162,15 @@ func tokens(n, vocabulary int) []int32 {
 	return list
 }
 
+// each gives every sequence n tokens of its own.
+func (b *bench) each(at, n int) [][]int32 {
+	list := make([][]int32, b.options.Batch)
+	for i := range list {
+		list[i] = b.tokens[at+i : at+i+n]
+	}
+	return list
+}
+
 // prompt times feeding the prompt into an empty cache, after one warm-up.
 func (b *bench) prompt(ctx context.Context) error {
 	n := b.options.Prompt
@@ -150,13 +180,13 @@ func (b *bench) prompt(ctx context.Context) error {
 	}
 	var rates []float64
 	for i := range b.options.Repeats + 1 {
-		b.session.Reset()
+		b.batch.Reset()
 		start := time.Now()
-		if err := b.session.Feed(ctx, b.tokens[:n], nil); err != nil {
+		if err := b.batch.Feed(ctx, b.each(0, n)); err != nil {
 			return err
 		}
 		if i > 0 {
-			rates = append(rates, float64(n)/time.Since(start).Seconds())
+			rates = append(rates, float64(n*b.options.Batch)/time.Since(start).Seconds())
 		}
 	}
 	b.result.Prompt.Rates = summarise(rates)
@@ -184,7 +214,7 @@ func (b *bench) decode(ctx context.Context) error {
 		for _, t := range times {
 			sum += t
 		}
-		rates = append(rates, float64(n)/sum)
+		rates = append(rates, float64(n*b.options.Batch)/sum)
 		all = append(all, times...)
 	}
 	b.result.Decode.Rates = summarise(rates)
@@ -194,13 +224,13 @@ func (b *bench) decode(ctx context.Context) error {
 
 // decodeOnce returns the seconds of each of n steps.
 func (b *bench) decodeOnce(ctx context.Context, n int) ([]float64, error) {
-	if err := b.session.Seek(b.options.Depth); err != nil {
+	if err := b.batch.Seek(b.options.Depth); err != nil {
 		return nil, err
 	}
 	times := make([]float64, n)
 	for i := range times {
 		start := time.Now()
-		if err := b.session.Feed(ctx, b.tokens[i:i+1], nil); err != nil {
+		if err := b.batch.Feed(ctx, b.each(i, 1)); err != nil {
 			return nil, err
 		}
 		times[i] = time.Since(start).Seconds()
@@ -211,10 +241,10 @@ func (b *bench) decodeOnce(ctx context.Context, n int) ([]float64, error) {
 // describe adds what a decode step does and how fast memory is.
 func (b *bench) describe(ctx context.Context) error {
 	r := b.result
-	if err := b.session.Seek(b.options.Depth); err != nil {
+	if err := b.batch.Seek(b.options.Depth); err != nil {
 		return err
 	}
-	step, err := b.session.Compiled(ctx, 1)
+	step, err := b.batch.Compiled(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -227,7 +257,7 @@ func (b *bench) describe(ctx context.Context) error {
 			return err
 		}
 		r.ReadRate = round(rate)
-		r.Fraction = round(float64(m.MemoryBytes()) * r.Decode.Rates.Median / 1e9 / rate)
+		r.Fraction = round(float64(m.MemoryBytes()) * r.Decode.Rates.Median / float64(b.options.Batch) / 1e9 / rate)
 	}
 	if b.options.Kernels {
 		return b.profile(ctx)
@@ -242,7 +272,7 @@ func (b *bench) profile(ctx context.Context) (err error) {
 		return err
 	}
 	if b.options.Prompt > 1 {
-		if err := b.session.Seek(0); err != nil {
+		if err := b.batch.Seek(0); err != nil {
 			return err
 		}
 		b.result.PromptKernels, err = b.kernels(ctx, min(b.options.Prompt, llm.LargestChunk()))

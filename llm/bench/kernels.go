@@ -31,7 +31,7 @@ func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error)
 	var calls [][]float64 // by call, seconds of each run
 	var m engine.Manifest
 	for i := range profileRuns + 1 {
-		step, times, err := b.session.Profile(ctx, b.tokens[:tokens])
+		step, times, err := b.batch.Profile(ctx, b.each(0, tokens))
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error)
 			calls[c] = append(calls[c], t.Seconds())
 		}
 	}
-	step, err := b.session.Compiled(ctx, tokens)
+	step, err := b.batch.Compiled(ctx, tokens)
 	if err != nil {
 		return nil, err
 	}

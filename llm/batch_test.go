@@ -1,0 +1,199 @@
+package llm_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tgc/engine"
+	"tgc/llm"
+	"tgc/llm/synth"
+	"tgc/runtime"
+)
+
+// batchRequests have prompts and lengths of their own; the last one goes on until
+// its cache is full.
+func batchRequests(sampling llm.Sampling) []llm.Request {
+	list := []llm.Request{
+		{Prompt: []int32{5, 300, 7}, Tokens: 6},
+		{Prompt: []int32{44}, Tokens: 1},
+		{Prompt: []int32{9, 10, 11, 12, 13, 14, 15}, Tokens: 3},
+		{Prompt: []int32{900, 8}, Tokens: -1},
+	}
+	for i := range list {
+		list[i].IgnoreEOS, list[i].Sampling = true, sampling
+		list[i].Sampling.Seed += uint32(i)
+	}
+	return list
+}
+
+func newBatch(t *testing.T, m *llm.Model, dev runtime.Device, opt llm.BatchOptions) *llm.Batch {
+	t.Helper()
+	b, err := llm.NewBatch(t.Context(), m, dev, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+const batchContext = 14
+
+// A batch draws the tokens that each sequence draws alone, in two generations one
+// after the other, and ends each where it ends alone.
+func TestBatchEqualsSingles(t *testing.T) {
+	for name, sampling := range loopSampling {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dev, m, requests := openDevice(t, "cpu"), tinyModel(t), batchRequests(sampling)
+			batch := newBatch(t, m, dev, llm.BatchOptions{Sequences: len(requests), Context: batchContext, Ahead: 4})
+			batchEqualsSingles(t, batch, m, dev, requests, 2)
+		})
+	}
+}
+
+// On the emulated GPU a batch of two draws the tokens of the CPU.
+func TestBatchEmulated(t *testing.T) {
+	for name, sampling := range loopSampling {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, requests := tinyModel(t), batchRequests(sampling)[:2]
+			requests[0].Prompt, requests[0].Tokens, requests[1].Tokens = []int32{300}, 4, 2
+			batch := newBatch(t, m, openDevice(t, "cuda:emu"), llm.BatchOptions{Sequences: 2, Context: batchContext, Ahead: 2})
+			batchEqualsSingles(t, batch, m, openDevice(t, "cpu"), requests, 1)
+		})
+	}
+}
+
+func batchEqualsSingles(t *testing.T, batch *llm.Batch, m *llm.Model, dev runtime.Device, requests []llm.Request, rounds int) {
+	t.Helper()
+	var singles []*llm.Session
+	for range requests {
+		singles = append(singles, newLoopSession(t, m, dev, batchContext, -1))
+	}
+	for round := range rounds {
+		if round == 1 { // the last one is full
+			batch.Reset()
+			for i, s := range singles {
+				s.Reset()
+				requests[i].Prompt = requests[(i+1)%len(requests)].Prompt
+			}
+		}
+		streamed := make([][]int32, len(requests))
+		for i := range requests {
+			requests[i].Token = func(id int32) error { streamed[i] = append(streamed[i], id); return nil }
+		}
+		got, err := batch.Generate(t.Context(), requests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range singles {
+			alone := requests[i]
+			alone.Token = nil
+			want, err := s.Generate(t.Context(), alone)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got[i].Tokens, want.Tokens) || !slices.Equal(streamed[i], want.Tokens) || got[i].DecodeTokens != want.DecodeTokens || batch.Positions()[i] != s.Position() {
+				t.Errorf("round %d, sequence %d: %v (streamed %v) in %d steps, position %d; alone %v in %d steps, position %d",
+					round, i, got[i].Tokens, streamed[i], got[i].DecodeTokens, batch.Positions()[i], want.Tokens, want.DecodeTokens, s.Position())
+			}
+		}
+	}
+}
+
+// Logits of prompts of different lengths, fed in several parts and continued from
+// different positions, are those of each sequence alone.
+func TestBatchLogits(t *testing.T) {
+	dev, m := openDevice(t, "cpu"), tinyModel(t)
+	long := make([]int32, 45)
+	for i := range long {
+		long[i] = int32(i*31+7) % 1000
+	}
+	feeds := [][][]int32{{long[:11], long[3:4], long}, {long[:2], long[:9], long[5:6]}, {{1}, {2}, {3}}}
+	batch := newBatch(t, m, dev, llm.BatchOptions{Sequences: 3, Context: 64})
+	var singles []*llm.Session
+	for range 3 {
+		singles = append(singles, newLoopSession(t, m, dev, 64, -1))
+	}
+	for n, tokens := range feeds {
+		if err := batch.Feed(t.Context(), tokens); err != nil {
+			t.Fatal(err)
+		}
+		got, err := batch.Logits(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range singles {
+			var want []float32
+			if err := s.Feed(t.Context(), tokens[i], func(l []float32) error { want = l; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			checkClose(t, fmt.Sprintf("feed %d, sequence %d", n, i), got[i], want)
+		}
+	}
+}
+
+// What a batch does not do is refused, and a callback's error ends it.
+func TestBatchRefuses(t *testing.T) {
+	dev, m := openDevice(t, "cpu"), tinyModel(t)
+	if _, err := llm.NewBatch(t.Context(), m, dev, llm.BatchOptions{Context: 8}); err == nil {
+		t.Error("a batch of no sequences")
+	}
+	batch := newBatch(t, m, dev, llm.BatchOptions{Sequences: 2, Context: 8})
+	greedy, seeded := loopSampling["greedy"], loopSampling["seeded"]
+	one := llm.Request{Prompt: []int32{1}, Tokens: 2, IgnoreEOS: true, Sampling: greedy}
+	with := func(change func(*llm.Request)) []llm.Request {
+		second := one
+		change(&second)
+		return []llm.Request{one, second}
+	}
+	for want, requests := range map[string][]llm.Request{
+		"tokens for 1 sequences, want 2":     {one},
+		"sequence 1: llm: no tokens to feed": with(func(r *llm.Request) { r.Prompt = nil }),
+		"sequence 1: llm: 9 tokens to feed":  with(func(r *llm.Request) { r.Prompt = make([]int32, 9) }),
+		"outside the vocabulary":             with(func(r *llm.Request) { r.Prompt = []int32{-1} }),
+		"some do not":                        with(func(r *llm.Request) { r.Sampling = seeded }),
+		"neither splits":                     with(func(r *llm.Request) { r.SplitAt = 1 }),
+		"sequence 1: top-p is 7":             with(func(r *llm.Request) { r.Sampling.TopP = 7 }),
+		errEnough.Error():                    with(func(r *llm.Request) { r.Token = func(int32) error { return errEnough } }),
+	} {
+		batch.Reset()
+		if _, err := batch.Generate(t.Context(), requests); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	batch.Reset()
+	if _, err := batch.Generate(t.Context(), []llm.Request{one, one}); err != nil {
+		t.Errorf("after refusals: %v", err)
+	}
+}
+
+// A step of a batch reads the weights once, whatever its size: all but the rows of
+// the embedding.
+func TestBatchReadsWeightsOnce(t *testing.T) {
+	for _, target := range []string{"llvm:x86-64-v4", "ptx:sm_90"} {
+		for _, shape := range []string{synth.Tiny, "qwen3:0.6b-q8_0"} {
+			m := openOutline(t, shape)
+			one := weightBytes(t, m, target, 1)
+			for _, sequences := range []int{8, 32} {
+				if many := weightBytes(t, m, target, sequences); float64(many) > 1.01*float64(one) {
+					t.Errorf("%s on %s: %d sequences read %d bytes of weights a step, one reads %d", shape, target, sequences, many, one)
+				}
+			}
+		}
+	}
+}
+
+func weightBytes(t *testing.T, m *llm.Model, target string, sequences int) int64 {
+	t.Helper()
+	v := llm.Variant{Batch: sequences, Tokens: 1, Context: 64}
+	step, err := llm.CompileStep(t.Context(), m, v, 32, mustTarget(t, target), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest engine.Manifest
+	manifest.Describe(step.Compiled, step.Binding)
+	return manifest.WeightBytes
+}
