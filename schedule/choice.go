@@ -65,7 +65,11 @@ func conjuncts(cond *ir.UOp, list []*ir.UOp) []*ir.UOp {
 	return conjuncts(cond.Src[1], conjuncts(cond.Src[0], list))
 }
 
-// complement is the condition that holds where c does not.
+// complement is the condition that holds where c does not. Of mathematical
+// integers it is a comparison again: not x < y is y-1 < x.
 func (s *scheduler) complement(c *ir.UOp) *ir.UOp {
+	if c.Op == ir.OpCmpLt && c.Src[0].DType == ir.Idx {
+		return s.simplify(s.a.Lt(s.a.Add(c.Src[1], s.a.Index(-1)), c.Src[0]))
+	}
 	return s.simplify(s.a.Unary(ir.OpNot, c))
 }

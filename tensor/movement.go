@@ -1,6 +1,10 @@
 package tensor
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // Reshape gives the same elements another shape; one extent may be -1.
 func (t *Tensor) Reshape(shape ...int) *Tensor {
@@ -258,22 +262,36 @@ func (t *Tensor) Cat(axis int, others ...*Tensor) *Tensor {
 	all := append([]*Tensor{t}, others...)
 	total := 0
 	for _, u := range all {
-		if !u.ok() || u.DType() != t.DType() || u.Rank() != t.Rank() {
+		if !u.ok() || u.DType() != t.DType() || u.Rank() != t.Rank() || !sameBut(k, t.shape(), u.shape()) {
 			return t.graph.fail("cat", "%s beside %s along axis %d", u, t, k)
 		}
 		total += u.Extent(k)
 	}
-	at := 0
-	var sum *Tensor
-	for _, u := range all {
-		n := u.Extent(k)
-		part := u.Pad(k, at, total-at-n)
-		at += n
-		if sum == nil {
-			sum = part
-		} else {
-			sum = sum.Add(part)
+	// From the last part to the first: where the positions end that a part has,
+	// those of the next begin.
+	at := t.graph.alongAxis(t.Rank(), k, total)
+	end := total
+	var out *Tensor
+	for _, u := range slices.Backward(all) {
+		start := end - u.Extent(k)
+		part := u.Pad(k, start, total-end)
+		switch {
+		case out == nil:
+			out = part
+		case start < end:
+			out = at.Lt(at.scalar(float64(end))).Where(part, out)
+		}
+		end = start
+	}
+	return out
+}
+
+// sameBut reports shapes that agree on all axes but k.
+func sameBut(k int, a, b []*ir.UOp) bool {
+	for i := range a {
+		if i != k && a[i] != b[i] {
+			return false
 		}
 	}
-	return sum
+	return true
 }
