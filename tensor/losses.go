@@ -57,9 +57,7 @@ func (t *Tensor) logProbabilities() *Tensor {
 	if t.Rank() < 1 {
 		return t.graph.fail("cross_entropy", "logits %s, want [N C ..]", t)
 	}
-	axis := t.classAxis()
-	shifted := t.Sub(t.MaxKeep(axis).Detach()) // see Softmax
-	return shifted.Sub(shifted.Exp().SumKeep(axis).Log())
+	return t.LogSoftmax(t.classAxis())
 }
 
 // classLoss is the loss of logarithms of probabilities at classes.
@@ -99,19 +97,15 @@ func (t *Tensor) classLoss(op string, target *Tensor, o CrossEntropyOptions) *Te
 	return loss.Sum().Div(skip.Where(zero, t.scalar(1)).Sum())
 }
 
-// total applies a reduction; halves are summed in f32.
+// total applies a reduction.
 func (t *Tensor) total(r Reduction) *Tensor {
 	switch {
 	case !t.ok() || r == ReduceNone:
 		return t
 	case r == ReduceSum:
-		return t.wide().Sum().Cast(t.DType())
+		return t.Sum()
 	}
-	n := 1
-	for k := range t.Rank() {
-		n *= t.Extent(k)
-	}
-	return t.wide().Sum().MulScalar(1 / float64(n)).Cast(t.DType())
+	return t.Mean()
 }
 
 // pointLoss applies a loss of one point to t and u, of one shape and dtype.
@@ -172,11 +166,10 @@ func (t *Tensor) BCELoss(u *Tensor, r Reduction) *Tensor {
 	})
 }
 
-// BCELogitsLoss is BCELoss of sigmoid(t), without overflow: max(t, 0) - t*u +
-// log(1 + exp(-|t|)).
+// BCELogitsLoss is BCELoss of sigmoid(t), without overflow: log(1 + exp(t)) -
+// t*u.
 func (t *Tensor) BCELogitsLoss(u *Tensor, r Reduction) *Tensor {
 	return t.pointLoss("bce_logits_loss", u, r, func(x, y *Tensor) *Tensor {
-		rest := x.Abs().Neg().Exp().AddScalar(1).Log()
-		return x.Maximum(x.scalar(0)).Sub(x.Mul(y)).Add(rest)
+		return x.Softplus(1).Sub(x.Mul(y))
 	})
 }

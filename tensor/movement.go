@@ -139,7 +139,7 @@ func (t *Tensor) ExpandDims(shape ...*ir.UOp) *Tensor {
 			return t.graph.fail("expand", "%s to %s", t, shapeText(shape))
 		}
 	}
-	return t.expandTo(shape)
+	return t.fill(shape)
 }
 
 // Unsqueeze adds an axis of extent 1 at position axis of the result.

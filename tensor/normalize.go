@@ -11,7 +11,7 @@ func (t *Tensor) RMSNorm(weight *Tensor, eps float64) *Tensor {
 		return t.graph.fail("rms_norm", "%s with weight %s; want [.. D] and [D]", t, weight)
 	}
 	x := t.wide()
-	scale := x.Mul(x).meanKeep(-1).AddScalar(eps).Rsqrt()
+	scale := x.Mul(x).MeanKeep(-1).AddScalar(eps).Rsqrt()
 	return x.Mul(scale).affine(weight, nil).Cast(t.DType())
 }
 
@@ -41,9 +41,9 @@ func fits(u, t *Tensor, axes int) bool {
 // normalised is (t-mean)/sqrt(variance+eps) over axes, with mean and biased
 // variance, whose axes have extent 1.
 func (t *Tensor) normalised(eps float64, axes ...int) (y, mean, variance *Tensor) {
-	mean = t.meanKeep(axes...)
+	mean = t.MeanKeep(axes...)
 	centred := t.Sub(mean)
-	variance = centred.Mul(centred).meanKeep(axes...)
+	variance = centred.Mul(centred).MeanKeep(axes...)
 	return centred.Mul(variance.AddScalar(eps).Rsqrt()), mean, variance
 }
 
@@ -56,20 +56,6 @@ func (t *Tensor) affine(weight, bias *Tensor) *Tensor {
 		t = t.Add(bias.Cast(t.DType()))
 	}
 	return t
-}
-
-// meanKeep is the mean over axes of constant extent, kept with extent 1.
-func (t *Tensor) meanKeep(axes ...int) *Tensor {
-	return t.SumKeep(axes...).MulScalar(1 / float64(t.points(axes...)))
-}
-
-// points is the number of elements along axes.
-func (t *Tensor) points(axes ...int) int {
-	n := 1
-	for _, axis := range axes {
-		n *= t.Extent(axis)
-	}
-	return n
 }
 
 // BatchNorm normalises each channel of t [N, C, ..] by a mean and a variance [C]
@@ -100,7 +86,7 @@ func (t *Tensor) BatchNormTraining(mean, variance, weight, bias *Tensor, eps, mo
 	}
 	y, m, v := t.wide().normalised(eps, axes...)
 	y = y.affine(t.perChannel(weight), t.perChannel(bias)).Cast(t.DType())
-	n := float64(t.points(axes...))
+	n := float64(t.count(axes))
 	blend := func(old, new *Tensor) *Tensor {
 		next := old.wide().MulScalar(1 - momentum).Add(new.ReshapeDims(old.shape()...).MulScalar(momentum))
 		return next.Cast(old.DType())

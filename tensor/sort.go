@@ -70,7 +70,7 @@ func (t *Tensor) sortKey(descending bool) *Tensor {
 		}
 		plain := w.Eq(w.scalar(0)).Where(w.scalar(0), w).Bitcast(word)
 		sign := plain.Shr(plain.scalar(float64(word.Size()*8 - 1)))
-		most := plain.identity(ir.OpMin) // the largest integer
+		most := plain.most()
 		key = w.Eq(w).Where(plain.Xor(sign.And(most)), most)
 	case t.DType() == ir.Bool:
 		key = t.Cast(ir.U8)
@@ -107,7 +107,7 @@ func (t *Tensor) network(count int) *Tensor {
 	pads := make([][2]int, t.Rank())
 	pads[t.Rank()-1][1] = size - n
 	inside := t.within(t.Rank()-1, n, 0, size-n)
-	key := inside.Where(t.PadAll(pads, PadOptions{}), t.identity(ir.OpMin)) // padding comes last
+	key := inside.Where(t.PadAll(pads, PadOptions{}), t.most()) // padding comes last
 	at := t.graph.alongAxis(t.Rank(), t.Rank()-1, size).ExpandDims(key.shape()...)
 	for block := 2; block <= size; block *= 2 {
 		key, at = exchange(key, at, block, func(x *Tensor) *Tensor {
