@@ -1,0 +1,94 @@
+package tensor
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tgc/engine"
+	_ "tgc/internal/steadyseed"
+	"tgc/ir"
+	"tgc/runtime/interp"
+)
+
+// Both ways to sort give what a stable sort gives: NaN last, both zeros equal,
+// equal elements in order. The network also where the length is no power of two.
+func TestSortingWays(t *testing.T) {
+	values := rapid.SampledFrom([]float32{
+		0, float32(math.Copysign(0, -1)), 1, -1, 2.5, -3, float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()),
+	})
+	for _, n := range []int{2, 7, 8} {
+		for _, descending := range []bool{false, true} {
+			f := sorters(t, n, descending)
+			rapid.Check(t, func(r *rapid.T) {
+				x := rapid.SliceOfN(values, n, n).Draw(r, "x")
+				want := make([]int32, len(x))
+				for i := range want {
+					want[i] = int32(i)
+				}
+				slices.SortStableFunc(want, func(i, j int32) int {
+					if descending {
+						i, j = j, i
+					}
+					return compareNaNLast(x[i], x[j])
+				})
+				for name, got := range positions(r, f, x) {
+					if !slices.Equal(got, want) {
+						r.Fatalf("%s: got %v, want %v", name, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+func compareNaNLast(x, y float32) int {
+	if x != x || y != y {
+		return cmp.Compare(boolInt(x != x), boolInt(y != y))
+	}
+	return cmp.Compare(x, y)
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// sorters compiles both ways for vectors of n elements.
+func sorters(t *testing.T, n int, descending bool) *Function {
+	t.Helper()
+	g := NewGraph()
+	key := g.Input("x", ir.F32, n).sortKey(descending)
+	g.Output("ranked", key.ranked(n))
+	g.Output("network", key.network(n))
+	f, err := Compile(t.Context(), g, interp.New(interp.Options{}), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func positions(r *rapid.T, f *Function, x []float32) map[string][]int32 {
+	ctx := r.Context()
+	if err := Set(ctx, f, "x", x); err != nil {
+		r.Fatal(err)
+	}
+	if err := f.Run(ctx, nil); err != nil {
+		r.Fatal(err)
+	}
+	results := make(map[string][]int32)
+	for _, name := range []string{"ranked", "network"} {
+		got, err := Get[int32](ctx, f, name)
+		if err != nil {
+			r.Fatal(err)
+		}
+		results[name] = got
+	}
+	return results
+}
