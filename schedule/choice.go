@@ -6,8 +6,8 @@ import (
 	"tgc/ir"
 )
 
-// choiceDepth bounds how far into nested WHEREs a condition is carried.
-const choiceDepth = 32
+// choiceNodes bounds into how many nested WHEREs a condition is carried.
+const choiceNodes = 64
 
 // choose simplifies a WHERE whose sources are simplified: a decided condition
 // and equal arms leave one arm, and inside an arm the condition's outcome is
@@ -18,10 +18,11 @@ func (s *scheduler) choose(u *ir.UOp) *ir.UOp {
 	if v, ok := cond.Int(); ok {
 		return u.Src[2-min(v, 1)]
 	}
-	yes = s.assuming(yes, conjuncts(cond, nil), choiceDepth)
+	budget := choiceNodes
+	yes = s.assuming(yes, conjuncts(cond, nil), &budget)
 	yes = s.divided(yes, cond)
 	if cond.Op != ir.OpAnd {
-		no = s.assuming(no, []*ir.UOp{s.complement(cond)}, choiceDepth)
+		no = s.assuming(no, []*ir.UOp{s.complement(cond)}, &budget)
 	}
 	if yes == no {
 		return yes
@@ -29,25 +30,27 @@ func (s *scheduler) choose(u *ir.UOp) *ir.UOp {
 	return s.a.Where(cond, yes, no)
 }
 
-// assuming simplifies the WHEREs at the top of u where the facts hold.
-func (s *scheduler) assuming(u *ir.UOp, facts []*ir.UOp, depth int) *ir.UOp {
-	if u.Op != ir.OpWhere || depth == 0 {
+// assuming simplifies the WHEREs at the top of u where the facts hold, as many
+// as the budget allows: arms may share what is below them.
+func (s *scheduler) assuming(u *ir.UOp, facts []*ir.UOp, budget *int) *ir.UOp {
+	if u.Op != ir.OpWhere || *budget == 0 {
 		return u
 	}
+	*budget--
 	var open *ir.UOp // the part of the condition that the facts do not decide
 	for _, c := range conjuncts(u.Src[0], nil) {
 		switch {
 		case slices.Contains(facts, c):
 			continue
 		case slices.Contains(facts, s.complement(c)):
-			return s.assuming(u.Src[2], facts, depth-1)
+			return s.assuming(u.Src[2], facts, budget)
 		case open == nil:
 			open = c
 		default:
 			open = s.a.And(open, c)
 		}
 	}
-	yes, no := s.assuming(u.Src[1], facts, depth-1), s.assuming(u.Src[2], facts, depth-1)
+	yes, no := s.assuming(u.Src[1], facts, budget), s.assuming(u.Src[2], facts, budget)
 	if open == nil || yes == no {
 		return yes
 	}
