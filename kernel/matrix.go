@@ -9,7 +9,8 @@ import (
 
 // Lowering of sums over digits of MMA.
 //
-// Factors are f32, the instruction's are bf16 or f16: a factor becomes as many
+// Factors of integer sums are bytes, as the instruction takes them. Other
+// factors are f32, the instruction's are bf16 or f16: a factor becomes as many
 // terms as hold all its bits, three bf16 at most (24 bits). Products of terms
 // that together lie below the last bit of an f32 are left out: a factor of small
 // integers times any float takes three instructions, two floats take six. All
@@ -91,9 +92,15 @@ func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
 	return int(at[i])
 }
 
-// multiply is the sum of the products of terms, small ones first.
+// multiply is the sum of the products of terms, small ones first. Bytes are
+// one term.
 func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
 	l.mustBeUniform(true)
+	if m.rows.DType.IsInt() {
+		acc := l.b.Zero(program.Vector(ir.I32, rowCopies*columnCopies))
+		rows, columns := l.rowFragment(m.rows, at, m.rows.DType, 1), l.columnFragment(m.columns, at, m.columns.DType, 1)
+		return l.b.Mma(acc, rows[0], columns[0])
+	}
 	x, y := l.termsOf(m.rows), l.termsOf(m.columns)
 	elem, nx, ny := ir.BF16, x.bf16, y.bf16
 	if x.f16 == 1 && y.f16 == 1 {
@@ -112,18 +119,27 @@ func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
 }
 
 // rowFragment are the terms of the lane's points in both of its rows, in the
-// instruction's order: pairs of points of one row, then of the other.
+// instruction's order: words of one row, then of the other. A word holds two
+// halves or four bytes.
 func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	i := l.free.index[l.tile.rowCopy]
 	return l.fragment(u, at, elem, func() []*program.Value {
 		low, high := l.lanePoints(u, at.with(i, 0)), l.lanePoints(u, at.with(i, 1))
+		if elem.Size() == 1 {
+			return []*program.Value{l.b.Concat(low, high)}
+		}
 		return l.split(l.b.Shuffle(low, high, 0, 1, 4, 5, 2, 3, 6, 7), elem, n)
 	})
 }
 
 // columnFragment are the terms of the lane's points in column lane/4.
 func (l *lowerer) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
-	return l.fragment(u, at, elem, func() []*program.Value { return l.split(l.lanePoints(u, at), elem, n) })
+	return l.fragment(u, at, elem, func() []*program.Value {
+		if elem.Size() == 1 {
+			return []*program.Value{l.lanePoints(u, at)}
+		}
+		return l.split(l.lanePoints(u, at), elem, n)
+	})
 }
 
 // fragment emits terms once, in the outermost scope where they can stand.

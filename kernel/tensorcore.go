@@ -39,9 +39,10 @@ type matrixTile struct {
 }
 
 // matrixSum is a sum over a digit of MMA: of the product of what depends on the
-// row and what does not. A side without factors is 1.
+// row and what does not. A side without factors is 1. Sums of f32 have f32
+// factors, those of i32 bytes.
 type matrixSum struct {
-	product *ir.UOp // names the result: rows*columns
+	product *ir.UOp // names the result: it depends on what both factors do
 	rows    *ir.UOp // at the lane's points
 	columns *ir.UOp // at those points, of column lane/4
 }
@@ -119,8 +120,8 @@ func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*ma
 		if u.Op != ir.OpReduce || ap.roles[u.ReduceRange()] != roleMatrix {
 			continue
 		}
-		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 {
-			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32")
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
+			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32 or i32")
 		}
 		m, err := ap.matrixSum(u, tile, free)
 		if err != nil {
@@ -144,7 +145,7 @@ func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *freeSets) (*matr
 	ofRow.add(free.index[tile.rowCopy])
 	ofColumn.add(free.index[tile.columnLane])
 	ofColumn.add(free.index[tile.columnCopy])
-	rows, columns := a.Const(ir.F32, 1), a.Const(ir.F32, 1)
+	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
 	for _, f := range flattenProduct(u.Src[0]) {
 		s := free.of(f)
 		switch {
@@ -163,14 +164,51 @@ func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *freeSets) (*matr
 		tile.columnLane: a.Div(tile.rowLane, a.Index(columnCopies)),
 		tile.columnCopy: a.Mod(tile.rowLane, a.Index(columnCopies)),
 	}))
-	return &matrixSum{product: a.Mul(rows, columns), rows: rows, columns: columns}, nil
+	m := &matrixSum{product: a.Mul(rows, columns), rows: rows, columns: columns}
+	if u.DType == ir.I32 {
+		m.rows, m.columns = ap.byteFactor(rows, true), ap.byteFactor(columns, false)
+	}
+	if m.rows == nil || m.columns == nil {
+		return nil, fmt.Errorf("kernel: plan: MMA of a sum of products of integers that are no bytes")
+	}
+	return m, nil
 }
 
 func times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
-	if f, ok := x.Float(); ok && f == 1 {
+	if f, ok := x.Float(); ok && f == 1 || x.IsInt(1) {
 		return y
 	}
 	return a.Mul(x, y)
+}
+
+// byteFactor is an i32 as the byte that holds it: signed, or unsigned where that
+// is allowed; nil where none does.
+func (ap *applier) byteFactor(u *ir.UOp, unsigned bool) *ir.UOp {
+	a := ap.arena
+	b := ap.bounds.Of(u)
+	if n, ok := u.Int(); ok && b.Within(-128, 127) {
+		return a.ConstInt(ir.I8, n)
+	}
+	x, offset := u, int64(0)
+	if c, ok := u.Src[len(u.Src)-1].Int(); ok && u.Op == ir.OpAdd {
+		x, offset = u.Src[0], c
+	}
+	if x.Op != ir.OpCast || x.Src[0].DType != ir.U8 && x.Src[0].DType != ir.I8 {
+		return nil
+	}
+	x = x.Src[0]
+	switch {
+	case offset == 0 && x.DType == ir.U8 && unsigned:
+		return x
+	case !b.Within(-128, 127):
+		return nil
+	case x.DType == ir.U8:
+		x = a.Cast(x, ir.I8)
+	}
+	if offset != 0 {
+		x = a.Add(x, a.ConstInt(ir.I8, offset)) // wraps to what the bounds promise
+	}
+	return x
 }
 
 // joinOffsets undoes the distribution of a constant over a sum of MMA:
@@ -191,7 +229,7 @@ func (ap *applier) joinOffsets(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 			src[i] = done[s]
 		}
 		done[u] = ap.arena.With(u, src)
-		if u.Op != ir.OpAdd || u.DType != ir.F32 {
+		if u.Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
 			continue
 		}
 		for i := range 2 {
@@ -212,10 +250,10 @@ func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 		return nil
 	}
 	scaled, c := y.Src[0], y.Src[1]
-	if _, ok := c.Float(); !ok {
+	if c.Op != ir.OpConst {
 		scaled, c = c, scaled
 	}
-	if _, ok := c.Float(); !ok || !isMatrixSum(x, matrix) || !isMatrixSum(scaled, matrix) || x.ReduceRange() != scaled.ReduceRange() {
+	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isMatrixSum(scaled, matrix) || x.ReduceRange() != scaled.ReduceRange() {
 		return nil
 	}
 	rest := flattenProduct(x.Src[0])

@@ -30,6 +30,10 @@ var matrixCases = []struct {
 	// of rows share the split activations.
 	{"factored", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 64, 4, 64) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; UPCAST s1 2; MMA r1; FMA", 18},
+	// Bytes against bytes; an offset joins its product, and a sum of activations
+	// is a product with 1.
+	{"bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1; FMA", 4},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 16, 512) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 6},
 	{"Q6_K in a panel", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 32, 512) },
@@ -45,6 +49,21 @@ func floatMatmul(b *builder, dtype ir.DType, tokens, rows, k int64) *ir.UOp {
 		weight = b.Cast(weight, ir.F32)
 	}
 	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, t, r), weight), r), list(t, n), list(t, n)))
+}
+
+// byteMatmul is a product of quantised activations and weights, with a scale and
+// a minimum of each group of weights, whose integers have an offset.
+func byteMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	x, w, out := b.param(0, ir.I8, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(3, ir.I32, tokens, rows)
+	scale, least := b.param(2, ir.I8, rows, groups), b.param(4, ir.I8, rows, groups)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	k := b.Add(b.Mul(g, b.n(size)), j)
+	v := b.Cast(b.Load(x, t, k), ir.I32)
+	q := b.Cast(b.And(b.Load(w, n, k), b.ConstInt(ir.U8, 63)), ir.I32)
+	inner := b.Add(b.Mul(b.sum(v, j), b.ConstInt(ir.I32, -32)), b.sum(b.Mul(v, q), j))
+	product := b.sum(b.Mul(b.Cast(b.Load(scale, n, g), ir.I32), inner), g)
+	total := b.Sub(product, b.sum(b.Mul(b.Cast(b.Load(least, n, g), ir.I32), b.sum(v, j)), g))
+	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
 }
 
 func TestMatrixPlans(t *testing.T) {
