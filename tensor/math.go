@@ -278,8 +278,8 @@ func (t *Tensor) Erf() *Tensor {
 		near := small.Where(x, x.scalar(0))
 		inner := near.Mul(near.Mul(near).polynomial(x.fits().erf))
 		size := small.Where(one, x.Abs().ClampMax(6)) // erf(6) is 1 in f64
-		map1 := size.AddScalar(-2).Div(size.AddScalar(2))
-		tail := size.Mul(size).Neg().Exp().Mul(map1.polynomial(x.fits().erfc))
+		place := size.AddScalar(-2).Div(size.AddScalar(2))
+		tail := size.Mul(size).Neg().Exp().Mul(place.polynomial(x.fits().erfc))
 		return small.Where(inner, x.Sign().Mul(one.Sub(tail)).Add(x.nanOnly()))
 	})
 }
