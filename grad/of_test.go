@@ -1,12 +1,15 @@
 package grad_test
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"tgc/grad"
 	"tgc/ir"
+	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
@@ -178,6 +181,7 @@ func TestTies(t *testing.T) {
 		"max":     {[][]float64{{3, 1, 3}}, func(x list) *tensor.Tensor { return x[0].Max() }, [][]float64{{0.5, 0, 0.5}}},
 		"min":     {[][]float64{{1, 1, 1}}, func(x list) *tensor.Tensor { return x[0].Min() }, [][]float64{{1. / 3, 1. / 3, 1. / 3}}},
 		"abs":     {[][]float64{{-2, 0, 2}}, func(x list) *tensor.Tensor { return x[0].Abs() }, [][]float64{{-1, 0, 1}}},
+		"cast":    {[][]float64{{1, 2, 3}}, func(x list) *tensor.Tensor { return x[0].Mul(x[0]).Cast(ir.F32).Cast(ir.F64) }, [][]float64{{2, 4, 6}}},
 		"zeros":   {[][]float64{{2, 0, 3}}, func(x list) *tensor.Tensor { return x[0].Prod() }, [][]float64{{0, 6, 0}}},
 	} {
 		f := function{build: c.build}
@@ -192,6 +196,60 @@ func TestTies(t *testing.T) {
 		for i := range c.want {
 			if !slices.Equal(got[i], c.want[i]) {
 				t.Errorf("%s: gradient %d is %v, want %v", name, i, got[i], c.want[i])
+			}
+		}
+	}
+}
+
+// Symbolic sizes: the gradient holds for every one of them.
+func TestSymbolicSizes(t *testing.T) {
+	g := tensor.NewGraph()
+	n := g.Var("n", 1, 6)
+	x, w := g.Input("x", ir.F64, 6, 4), g.Input("w", ir.F64, 3, 4)
+	rows := x.Slice(0, g.Dims(0)[0], n).Linear(w).Softmax(1)
+	y := rows.Mul(rows).MaxKeep(1).Prod(0)
+	for i, d := range grad.Of(list{y}, nil, list{x, w}) {
+		g.Output(fmt.Sprint("d", i), d)
+	}
+	g.Output("y", y)
+	sink, err := g.Sink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.VerifyTensor(sink); err != nil {
+		t.Fatal(err)
+	}
+	values := [][]float64{make([]float64, 24), make([]float64, 12)}
+	for _, list := range values {
+		for k := range list {
+			list[k] = math.Sin(float64(3 * k))
+		}
+	}
+	for size := int64(1); size <= 6; size++ {
+		run := func(values [][]float64) map[int64]*interp.Array {
+			in := interp.TensorInputs{Vars: map[string]int64{"n": size}, Buffers: make(map[int64]*interp.Array)}
+			for _, b := range g.Buffers() {
+				in.Buffers[b.ID] = interp.NewArray(b.DType, sizes(b.Shape)...)
+			}
+			in.Buffers[0], in.Buffers[1] = arrayOf([]int{6, 4}, values[0]), arrayOf([]int{3, 4}, values[1])
+			got, err := interp.EvalTensor(t.Context(), sink, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		got := run(values)
+		for i, list := range values {
+			for k := range list {
+				const h = 1e-5
+				list[k] += h
+				up := run(values)[4].Data[0].F
+				list[k] -= 2 * h
+				down := run(values)[4].Data[0].F
+				list[k] += h
+				if d := got[int64(2+i)].Data[k].F; math.Abs(d-(up-down)/(2*h)) > 1e-8 {
+					t.Errorf("n = %d: gradient %d element %d is %v, finite differences %v", size, i, k, d, (up-down)/(2*h))
+				}
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+	"tgc/grad"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -47,7 +48,6 @@ var elementwise = map[string]struct {
 		a, b = a.Add(c.MulScalar(0)), b.Add(c.MulScalar(0))
 		return g.Wrap(g.Arena().Make(ir.OpFma, ir.F64, nil, a.Node(), b.Node(), c.Node()))
 	}, nil},
-	"cast": {1, func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cast(ir.F64).Mul(x[0]) }, nil},
 }
 
 func TestElementwiseRules(t *testing.T) {
@@ -99,33 +99,41 @@ func TestElementwiseTwice(t *testing.T) {
 	}
 }
 
-// structural ops, first and second derivatives.
+// structural lists ops that move, fold or copy elements.
+var structural = map[string]function{
+	"copy": {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
+		square, g := x[0].Mul(x[0]), x[0].Graph()
+		return g.Wrap(g.Arena().Make(ir.OpCopy, ir.F64, ir.IntArg(0), square.Node())).Mul(x[0])
+	}},
+	"checkpoint":   {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return grad.Checkpoint(x[0].Mul(x[0])).Mul(x[0]) }},
+	"reshape":      {shapes: [][]int{{2, 6}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Reshape(3, 4).Mul(x[1]) }},
+	"permute":      {shapes: [][]int{{2, 3, 4}, {4, 2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Permute(2, 0, 1).Mul(x[1]) }},
+	"expand":       {shapes: [][]int{{2, 1, 3}, {2, 4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Expand(2, 4, 3).Mul(x[1]) }},
+	"pad":          {shapes: [][]int{{2, 3}, {2, 6}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Pad(1, 1, 2).Mul(x[1]) }},
+	"shrink":       {shapes: [][]int{{2, 5}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].SliceInts(1, 1, 3).Mul(x[1]) }},
+	"flip":         {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Flip(0, 1).Mul(x[1]) }},
+	"contiguous":   {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Contiguous().Mul(x[0]) }},
+	"sum":          {shapes: [][]int{{2, 3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Sum(0, 2) }},
+	"amax":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Max(1) }},
+	"amin":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Min(0) }},
+	"prod":         {shapes: [][]int{{3, 2, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(0, 2) }},
+	"prod of many": {shapes: [][]int{{2, 19}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
+	"cumsum":       {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cumsum(1) }},
+	"matmul":       {shapes: [][]int{{2, 3}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].MatMul(x[1]) }},
+	"softmax":      {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(1) }},
+	"gather": {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
+		index := x[0].Graph().Table(ir.I32, []float64{2, 0, 2, 9, -1, 1}, 2, 3)
+		return x[0].Mul(x[0]).Gather(1, index)
+	}},
+	"gather of rows": {shapes: [][]int{{4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
+		return x[0].Mul(x[0]).Gather(0, x[0].Graph().Table(ir.I32, []float64{3, 0, 3}, 3))
+	}},
+	"zeros in a product": {shapes: [][]int{{2, 4}}, draw: func(r *rand.Rand) float64 { return float64(r.IntN(3) - 1) }, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
+}
+
+// First and second derivatives of structural ops.
 func TestStructuralRules(t *testing.T) {
-	for name, f := range map[string]function{
-		"reshape":      {shapes: [][]int{{2, 6}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Reshape(3, 4).Mul(x[1]) }},
-		"permute":      {shapes: [][]int{{2, 3, 4}, {4, 2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Permute(2, 0, 1).Mul(x[1]) }},
-		"expand":       {shapes: [][]int{{2, 1, 3}, {2, 4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Expand(2, 4, 3).Mul(x[1]) }},
-		"pad":          {shapes: [][]int{{2, 3}, {2, 6}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Pad(1, 1, 2).Mul(x[1]) }},
-		"shrink":       {shapes: [][]int{{2, 5}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].SliceInts(1, 1, 3).Mul(x[1]) }},
-		"flip":         {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Flip(0, 1).Mul(x[1]) }},
-		"contiguous":   {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Contiguous().Mul(x[0]) }},
-		"sum":          {shapes: [][]int{{2, 3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Sum(0, 2) }},
-		"amax":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Max(1) }},
-		"amin":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Min(0) }},
-		"prod":         {shapes: [][]int{{3, 2, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(0, 2) }},
-		"prod of many": {shapes: [][]int{{2, 19}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
-		"cumsum":       {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cumsum(1) }},
-		"matmul":       {shapes: [][]int{{2, 3}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].MatMul(x[1]) }},
-		"softmax":      {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(1) }},
-		"gather": {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
-			index := x[0].Graph().Table(ir.I32, []float64{2, 0, 2, 9, -1, 1}, 2, 3)
-			return x[0].Mul(x[0]).Gather(1, index)
-		}},
-		"gather of rows": {shapes: [][]int{{4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
-			return x[0].Mul(x[0]).Gather(0, x[0].Graph().Table(ir.I32, []float64{3, 0, 3}, 3))
-		}},
-		"zeros in a product": {shapes: [][]int{{2, 4}}, draw: func(r *rand.Rand) float64 { return float64(r.IntN(3) - 1) }, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
-	} {
+	for name, f := range structural {
 		t.Run(name, func(t *testing.T) { second(t, f) })
 	}
 }
@@ -140,28 +148,61 @@ func scatterAdd(base, values *tensor.Tensor, coords ...*tensor.Tensor) *tensor.T
 	return g.Wrap(g.Arena().Make(ir.OpScatterAdd, base.DType(), nil, src...))
 }
 
-// Writing ops: some coordinates are out of range, in SCATTER_ADD some twice.
+func indices(x *tensor.Tensor, values ...float64) *tensor.Tensor {
+	return x.Graph().Table(ir.I32, values, len(values))
+}
+
+// writing ops: some coordinates are out of range, in SCATTER_ADD some twice.
+var writing = map[string]function{
+	"scatter_add": {shapes: [][]int{{3, 4}, {5}}, build: func(x list) *tensor.Tensor {
+		rows, columns := indices(x[0], 0, 2, 2, 7, 1), indices(x[0], 3, 1, 1, 0, -1)
+		return scatterAdd(x[0].Mul(x[0]), x[1].Mul(x[1]), rows, columns)
+	}},
+	"scatter_add at one point": {shapes: [][]int{{3}, {4}}, build: func(x list) *tensor.Tensor {
+		return scatterAdd(x[0].Mul(x[0]), x[1].Mul(x[1]), x[0].Graph().Scalar(ir.I32, 1))
+	}},
+	"assign": {shapes: [][]int{{3, 4}, {4}}, build: func(x list) *tensor.Tensor {
+		next := x[0].AssignAt(x[1].Mul(x[1]), indices(x[0], 0, 2, 2, 7), indices(x[0], 3, 1, 0, 0))
+		return next.Mul(next)
+	}},
+	"assign to all": {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x list) *tensor.Tensor {
+		next := x[0].Assign(x[1].Mul(x[1]))
+		return next.Mul(next).Mul(x[1])
+	}},
+}
+
+// First and second derivatives of writing ops.
 func TestWritingRules(t *testing.T) {
-	table := func(x *tensor.Tensor, values ...float64) *tensor.Tensor {
-		return x.Graph().Table(ir.I32, values, len(values))
-	}
-	for name, f := range map[string]function{
-		"scatter_add": {shapes: [][]int{{3, 4}, {5}}, build: func(x list) *tensor.Tensor {
-			rows, columns := table(x[0], 0, 2, 2, 7, 1), table(x[0], 3, 1, 1, 0, -1)
-			return scatterAdd(x[0].Mul(x[0]), x[1].Mul(x[1]), rows, columns)
-		}},
-		"scatter_add at one point": {shapes: [][]int{{3}, {4}}, build: func(x list) *tensor.Tensor {
-			return scatterAdd(x[0].Mul(x[0]), x[1].Mul(x[1]), x[0].Graph().Scalar(ir.I32, 1))
-		}},
-		"assign": {shapes: [][]int{{3, 4}, {4}}, build: func(x list) *tensor.Tensor {
-			next := x[0].AssignAt(x[1].Mul(x[1]), table(x[0], 0, 2, 2, 7), table(x[0], 3, 1, 0, 0))
-			return next.Mul(next)
-		}},
-		"assign to all": {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x list) *tensor.Tensor {
-			next := x[0].Assign(x[1].Mul(x[1]))
-			return next.Mul(next).Mul(x[1])
-		}},
-	} {
+	for name, f := range writing {
 		t.Run(name, func(t *testing.T) { second(t, f) })
+	}
+}
+
+// Every rule is compared with finite differences by some test above; that of
+// CAST with the derivative itself (TestTies): rounding has no smooth differences.
+func TestEveryRuleIsSampled(t *testing.T) {
+	seen := map[ir.Op]bool{ir.OpCast: true}
+	visit := func(f function) {
+		g := tensor.NewGraph()
+		for _, u := range ir.Toposort(f.build(f.declare(g, f.shapes)).Node()) {
+			seen[u.Op] = true
+		}
+	}
+	for _, op := range elementwise {
+		f := function{build: op.build}
+		for range op.arity {
+			f.shapes = append(f.shapes, []int{2})
+		}
+		visit(f)
+	}
+	for _, table := range []map[string]function{structural, writing} {
+		for _, f := range table {
+			visit(f)
+		}
+	}
+	for op := ir.OpConst; int(op) < ir.NumOps; op++ {
+		if grad.HasRule(op) && !seen[op] {
+			t.Errorf("the rule of %s is sampled by no test", op)
+		}
 	}
 }
