@@ -1,0 +1,49 @@
+package heuristic_test
+
+import (
+	"strings"
+	"testing"
+
+	"tgc/heuristic"
+	"tgc/ir"
+)
+
+// Prompts of tiles of 8 tokens and 16 rows run on matrix instructions, from
+// sm_80 on and unless the knob says no; the plans give the kernel's values.
+func TestMatrixTiles(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		target string
+		knobs  heuristic.Knobs
+		build  func(b *builder) *ir.UOp
+		plan   string // empty: no matrix instructions
+	}{
+		{"packed", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) },
+			"MMA r0; UNROLL r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; FMA"},
+		{"bf16", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("BF16", 128, 4096, 256, variant{}) },
+			"MMA r0; UNROLL r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; UPCAST s1 2; FMA"},
+		{"switched off", "ptx:sm_90", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
+		{"before sm_80", "ptx:sm_75", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
+		{"odd tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 2048, 512, variant{}) }, ""},
+		{"odd rows", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2056, 512, variant{}) }, ""},
+	} {
+		b := newBuilder()
+		c := choose(t, b, tt.build(b), mustTarget(t, tt.target), tt.knobs)
+		switch {
+		case tt.plan == "" && strings.Contains(c.Plan.String(), "MMA"):
+			t.Errorf("%s: %s", tt.name, c.Plan)
+		case tt.plan != "" && c.Plan.String() != tt.plan:
+			t.Errorf("%s: plan %s\nwant %s", tt.name, c.Plan, tt.plan)
+		}
+	}
+	for format, rows := range map[string]int64{"Q6_K": 320, "Q4_K": 512, "BF16": 128, "F32": 64} { // as few as make a weight
+		desc := mustTarget(t, "ptx:sm_90")
+		b := newBuilder()
+		sink := b.matmul(format, 8, rows, 256, variant{gate: format == "Q4_K"})
+		c := choose(t, b, sink, desc, heuristic.Knobs{})
+		if !strings.Contains(c.Plan.String(), "MMA") {
+			t.Errorf("%s: %s", format, c.Plan)
+		}
+		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
+	}
+}
