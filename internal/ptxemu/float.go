@@ -178,9 +178,13 @@ func floatFunction(op string, propagate bool) func(x, y float64) float64 {
 	return nil
 }
 
-// extreme: without .NaN the operand that is a number wins.
+// extreme: without .NaN the operand that is a number wins; with it, NaN does.
+// (math.Max itself prefers an infinity to a NaN.)
 func extreme(f func(x, y float64) float64, x, y float64, propagate bool) float64 {
-	if !propagate {
+	switch {
+	case propagate && (x != x || y != y):
+		return math.NaN()
+	case !propagate:
 		if x != x {
 			return y
 		}
