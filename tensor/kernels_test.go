@@ -21,14 +21,20 @@ var kernelCases = []struct {
 	name  string
 	build func(g *tensor.Graph, in func(shape ...int) *tensor.Tensor) *tensor.Tensor
 }{
-	{"cut backwards", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor { return in(10).Cut(tensor.From(8).By(-3)) }},
+	{"cut backwards", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
+		return in(10).Cut(tensor.From(8).By(-3))
+	}},
 	{"unfold", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor { return in(20).Unfold(0, 4, 3) }},
 	{"unfold apart", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor { return in(20).Unfold(0, 3, 4) }},
-	{"diagonal", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor { return in(5, 8).Diagonal(1, 0, 1) }},
+	{"diagonal", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
+		return in(5, 8).Diagonal(1, 0, 1)
+	}},
 	{"roll", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
 		return in(10).Roll([]int{3}, []int{0})
 	}},
-	{"cat of three", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor { return in(10).Cat(0, in(5), in(7)) }},
+	{"cat of three", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
+		return in(10).Cat(0, in(5), in(7))
+	}},
 	{"pad with a value", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
 		return in(10).PadAll([][2]int{{2, 3}}, tensor.PadOptions{Value: 7})
 	}},
