@@ -49,8 +49,11 @@ func (t *Tensor) Relu() *Tensor {
 	return t.Le(t.scalar(0)).Where(t.scalar(0), t)
 }
 
-// Relu6 is t within 0..6.
-func (t *Tensor) Relu6() *Tensor { return t.Clamp(0, 6) }
+// Relu6 is t within 0..6, NaN stays; its derivative at both ends is 0.
+func (t *Tensor) Relu6() *Tensor {
+	x := t.Relu()
+	return x.scalar(6).Le(x).Where(x.scalar(6), x)
+}
 
 // LeakyRelu is t where it is above 0, else slope*t.
 func (t *Tensor) LeakyRelu(slope float64) *Tensor {
@@ -90,7 +93,7 @@ func (t *Tensor) Softplus(beta float64) *Tensor {
 	})
 }
 
-func (t *Tensor) softplus() *Tensor { return t.ClampMin(0).Add(t.Abs().Neg().Exp().Log1p()) }
+func (t *Tensor) softplus() *Tensor { return t.Maximum(t.scalar(0)).Add(t.Abs().Neg().Exp().Log1p()) }
 
 // LogSigmoid is log(sigmoid(t)).
 func (t *Tensor) LogSigmoid() *Tensor {

@@ -156,11 +156,12 @@ func (t *Tensor) Square() *Tensor { return t.Mul(t) }
 // NaN stays.
 func (t *Tensor) Clamp(lo, hi float64) *Tensor { return t.ClampMin(lo).ClampMax(hi) }
 
-// ClampMin is t no less than lo; NaN stays.
-func (t *Tensor) ClampMin(lo float64) *Tensor { return t.Maximum(t.scalar(lo)) }
+// ClampMin is t no less than lo; NaN stays. Its derivative at lo is 1, where
+// Maximum would share the adjoint of equal operands.
+func (t *Tensor) ClampMin(lo float64) *Tensor { return t.Lt(t.scalar(lo)).Where(t.scalar(lo), t) }
 
-// ClampMax is t no more than hi; NaN stays.
-func (t *Tensor) ClampMax(hi float64) *Tensor { return t.Minimum(t.scalar(hi)) }
+// ClampMax is t no more than hi; NaN stays; the derivative at hi is 1.
+func (t *Tensor) ClampMax(hi float64) *Tensor { return t.scalar(hi).Lt(t).Where(t.scalar(hi), t) }
 
 // Lerp is t + (u-t)*w: t where w is 0, u where it is 1.
 func (t *Tensor) Lerp(u, w *Tensor) *Tensor { return t.Add(u.Sub(t).Mul(w)) }

@@ -2,6 +2,7 @@ package tensor_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"tgc/grad"
@@ -72,5 +73,29 @@ func TestDerivativesFarOut(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// At the joints of functions of pieces the derivative is PyTorch's.
+func TestDerivativesAtJoints(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		build func(x *tensor.Tensor) *tensor.Tensor
+		want  []float32 // at -1, 0, 6, 7
+	}{
+		{"relu", (*tensor.Tensor).Relu, []float32{0, 0, 1, 1}},
+		{"relu6", (*tensor.Tensor).Relu6, []float32{0, 0, 0, 0}},
+		{"clamp", func(x *tensor.Tensor) *tensor.Tensor { return x.Clamp(0, 6) }, []float32{0, 1, 1, 0}},
+		{"abs", (*tensor.Tensor).Abs, []float32{-1, 0, 1, 1}},
+		{"leaky relu", func(x *tensor.Tensor) *tensor.Tensor { return x.LeakyRelu(0.5) }, []float32{0.5, 0.5, 1, 1}},
+		{"maximum", func(x *tensor.Tensor) *tensor.Tensor { return x.Maximum(x.Graph().Scalar(ir.F32, 0)) }, []float32{0, 0.5, 1, 1}},
+		{"elu", func(x *tensor.Tensor) *tensor.Tensor { return x.Elu(2) }, []float32{float32(2 / math.E), 2, 1, 1}},
+	} {
+		g := tensor.NewGraph()
+		x := tensor.FromSlice(g, []float32{-1, 0, 6, 7}, 4)
+		dx := grad.Of([]*tensor.Tensor{c.build(x)}, nil, []*tensor.Tensor{x})[0]
+		if got := realised[float32](t, dx); !slices.EqualFunc(got, c.want, func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-6 }) {
+			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
+		}
 	}
 }
