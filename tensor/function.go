@@ -50,7 +50,11 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 			f.Close()
 			return nil, fmt.Errorf("tensor: two buffers are named %q", info.Name)
 		}
-		m, err := f.provide(ctx, dev, info, b.Bytes, share)
+		from := share
+		if _, constant := g.values[b.UserID]; constant { // its name is no user's
+			from = nil
+		}
+		m, err := f.provide(ctx, dev, info, b.Bytes, from)
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("tensor: buffer %q: %w", info.Name, err)

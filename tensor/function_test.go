@@ -72,3 +72,30 @@ func TestCompileRefusesToShareOtherShapes(t *testing.T) {
 		t.Error("buffers of 2 and 3 elements are shared")
 	}
 }
+
+// Values that FromSlice gave are each graph's own, whatever buffers it shares.
+func TestCompileSharesNoConstants(t *testing.T) {
+	ctx, dev := t.Context(), interp.New(interp.Options{})
+	build := func(v float32) *tensor.Graph {
+		g := tensor.NewGraph()
+		g.Output("y", tensor.FromSlice(g, []float32{v}, 1).Neg())
+		return g
+	}
+	var functions []*tensor.Function
+	for _, v := range []float32{1, 2} {
+		f, err := tensor.Compile(ctx, build(v), dev, engine.Config{}, functions...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		functions = append(functions, f)
+	}
+	for i, f := range functions {
+		if err := f.Run(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := tensor.Get[float32](ctx, f, "y"); err != nil || got[0] != -float32(i+1) {
+			t.Errorf("function %d: got %v, %v", i, got, err)
+		}
+	}
+}
