@@ -66,12 +66,14 @@ func (b *Batch) Seek(position int) error {
 // Close frees the device memory.
 func (b *Batch) Close() { b.session.Close() }
 
-// Prepare compiles what Session.Prepare does, and the step of one token.
+// Prepare compiles the steps that feeding a prompt of n tokens and single ones after
+// it take, and the sampler. Generate compiles its loop when it is first called.
 func (b *Batch) Prepare(ctx context.Context, n int, opt Sampling) error {
-	if _, err := b.session.step(ctx, 1); err != nil {
+	if err := b.session.prepareSteps(ctx, n, true); err != nil {
 		return err
 	}
-	return b.session.Prepare(ctx, n, opt)
+	_, err := b.session.sampler(ctx, opt)
+	return err
 }
 
 // CompileTimes is what compiling took so far, as Session.CompileTimes says.

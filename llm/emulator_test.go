@@ -22,7 +22,7 @@ import (
 // emulator's checks. A step of a small model takes it a second.
 
 // emulateAll asks for what takes an hour.
-var emulateAll = flag.Bool("emulate.all", false, "run every oracle model on the emulated GPU, with all its tokens")
+var emulateAll = flag.Bool("emulate.all", false, "run every oracle model on the emulated GPU, some tokens and all tokens")
 
 // emulatedModels are small models of each architecture.
 var emulatedModels = []string{
@@ -34,7 +34,11 @@ var emulatedModels = []string{
 // Models of each architecture give the logits and the greedy tokens of the
 // float64 model.
 func TestModelsEmulated(t *testing.T) {
-	for _, name := range emulatedModels {
+	models := emulatedModels
+	if *emulateAll {
+		models = oracleModels(t)
+	}
+	for _, name := range models {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, err := gguf.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))

@@ -16,7 +16,22 @@ import (
 func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
 	// Where the device's loop feeds what is generated, a step of one token is only
 	// for what is left of a prompt.
-	sizes := map[int]bool{1: s.ahead() == 0}
+	if err := s.prepareSteps(ctx, n, s.ahead() == 0); err != nil {
+		return err
+	}
+	if s.ahead() > 0 {
+		if _, err := s.loop(ctx, opt.Temperature == 0); err != nil {
+			return err
+		}
+	}
+	_, err := s.sampler(ctx, opt)
+	return err
+}
+
+// prepareSteps compiles the steps that a prompt of n tokens takes, and that of one
+// token where single ones are fed after it.
+func (s *Session) prepareSteps(ctx context.Context, n int, single bool) error {
+	sizes := map[int]bool{1: single}
 	for left := n; left > 0; left -= chunkFor(left) {
 		sizes[chunkFor(left)] = true
 	}
@@ -27,13 +42,7 @@ func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
 			}
 		}
 	}
-	if s.ahead() > 0 {
-		if _, err := s.loop(ctx, opt.Temperature == 0); err != nil {
-			return err
-		}
-	}
-	_, err := s.sampler(ctx, opt)
-	return err
+	return nil
 }
 
 // CompileTime is the time spent so far in compiling and loading steps.
