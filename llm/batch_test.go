@@ -66,6 +66,38 @@ func TestBatchEmulated(t *testing.T) {
 	}
 }
 
+// Eight sequences, for which a GPU has other kernels, give the CPU's logits on the
+// emulated one.
+func TestBatchOfEightEmulated(t *testing.T) {
+	m, sequences := tinyModel(t), 8
+	var rows [2][][]float32
+	for i, device := range []string{"cpu", "cuda:emu"} {
+		batch := newBatch(t, m, openDevice(t, device), llm.BatchOptions{Sequences: sequences, Context: batchContext})
+		for n := range int32(2) {
+			tokens := make([][]int32, sequences)
+			for at := range tokens {
+				tokens[at] = []int32{100*n + 13*int32(at)}
+			}
+			if err := batch.Feed(t.Context(), tokens); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var err error
+		if rows[i], err = batch.Logits(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := range sequences {
+		var sum nmse
+		for id, want := range rows[0][at] {
+			sum.point(float64(rows[1][at][id]), float64(want))
+		}
+		if !(sum.value() <= gpuLimits.nmse) {
+			t.Errorf("sequence %d: NMSE %.3g, want at most %g", at, sum.value(), gpuLimits.nmse)
+		}
+	}
+}
+
 func batchEqualsSingles(t *testing.T, batch *llm.Batch, m *llm.Model, dev runtime.Device, requests []llm.Request, rounds int) {
 	t.Helper()
 	var singles []*llm.Session
