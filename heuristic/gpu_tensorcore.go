@@ -86,6 +86,9 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []kernel.Opt, 
 		}
 	}
 	rows, warps, tokens := p.matrixTiles(row, token, accumulators)
+	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
+		p.add(kernel.SWAP, p.axes[token].Name, int64(row))
+	}
 	p.split(kernel.UPCAST, token, 2)
 	p.split(kernel.LOCAL, token, 4)
 	p.split(kernel.UPCAST, token, tokens)
