@@ -72,7 +72,7 @@ func stepAsCUDA(t *testing.T, c *nvrtc.Library, arch string, m *llm.Model, token
 }
 
 // mostBytes bounds the buffers of a kernel that is run.
-const mostBytes = 64 << 20
+const mostBytes = 4 << 20
 
 func kernelAsCUDA(t *testing.T, c *nvrtc.Library, p *program.Program, desc *target.Desc, arch string) {
 	t.Helper()
