@@ -92,7 +92,7 @@ var loops1 = map[string]func(r, x *vector){
 	},
 	"neg.f32": func(r, x *vector) {
 		for i := range r {
-			r[i] = x[i] & low32 ^ 1<<31
+			r[i] = x[i]&low32 ^ 1<<31
 		}
 	},
 }
