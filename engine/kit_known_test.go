@@ -26,7 +26,7 @@ func TestKitKnownGraphs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := testkit.Parse(string(text), 1)
+			c, err := testkit.Parse(string(text), 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,7 +37,7 @@ func TestKitKnownGraphs(t *testing.T) {
 			for _, opt := range []schedule.Options{schedule.DefaultOptions(), schedule.CPUOptions(), every} {
 				checkKernels(t, c, opt, want)
 			}
-			for _, name := range []string{"interp", "llvm:x86-64-v3", "llvm:x86-64-v4", "ptx:sm_90a"} {
+			for _, name := range []string{"interp", "llvm:x86-64-v3", "llvm:x86-64-v4", "ptx:sm_80", "ptx:sm_90a"} {
 				checkTarget(t, c, name, want)
 			}
 		})

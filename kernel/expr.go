@@ -463,13 +463,27 @@ func (l *lowerer) factors(x, y val, u *ir.UOp) (val, val) {
 	if !x.pend.empty() && !y.pend.empty() {
 		y = l.settle(y)
 	}
-	if !x.pend.empty() && (dependsOn(y, x.pend) || !l.free.of(u.Src[1]).meet(l.threads).meet(x.pend).empty()) {
+	if !x.pend.empty() && (dependsOn(y, x.pend) || !l.free.of(u.Src[1]).meet(l.sharing(x.pend)).empty()) {
 		x = l.settle(x)
 	}
-	if !y.pend.empty() && (dependsOn(x, y.pend) || !l.free.of(u.Src[0]).meet(l.threads).meet(y.pend).empty()) {
+	if !y.pend.empty() && (dependsOn(x, y.pend) || !l.free.of(u.Src[0]).meet(l.sharing(y.pend)).empty()) {
 		y = l.settle(y)
 	}
 	return x, y
+}
+
+// sharing is the thread ranges whose digits lie, wholly or in part, where those
+// of a set lie: what depends on them differs between the threads of an open sum.
+func (l *lowerer) sharing(over rangeSet) rangeSet {
+	var out rangeSet
+	for _, i := range over.meet(l.threads).list() {
+		for k, d := range l.digits {
+			if mine := l.digits[i]; d.stride%mine.end() != 0 && mine.stride%d.end() != 0 {
+				out.add(k)
+			}
+		}
+	}
+	return out
 }
 
 func dependsOn(x val, over rangeSet) bool {

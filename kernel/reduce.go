@@ -83,10 +83,20 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 	if u.Op == ir.OpMul && u.DType.IsFloat() {
 		target := l.laneDigits(u, at)
 		x, y := l.factors(l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target), u)
+		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
 		return []term{{x: x, y: y, isMul: true, pend: pend.union(x.pend).union(y.pend)}}
 	}
-	x := l.lower(u, at)
+	x := l.apartFrom(l.lower(u, at), pend)
 	return []term{{x: x, pend: pend.union(x.pend)}}
+}
+
+// apartFrom settles a value that is open over threads which an outer open sum
+// counts too: each thread would be counted twice.
+func (l *lowerer) apartFrom(x val, pend rangeSet) val {
+	if x.pend.meet(l.sharing(pend)).empty() {
+		return x
+	}
+	return l.settle(x)
 }
 
 // laneTerms takes the lanes of a digit as terms of their own.

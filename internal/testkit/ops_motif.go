@@ -26,6 +26,7 @@ var motifOps = []maker{
 	{"log sum exp", 1, logSumExp},
 	{"one hit", 1, oneHitOp},
 	{"scatter", 1, scatterOp},
+	{"gradient", 2, gradientOp},
 }
 
 func softmaxOp(b *builder) *tensor.Tensor {
