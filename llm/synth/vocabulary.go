@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
+
+	llmtokenizer "tgc/llm/tokenizer"
 )
 
 // tokenizer is what a family's vocabulary has besides ordinary tokens. The
@@ -78,7 +80,7 @@ func (t *tokenizer) entries(size int) []entry {
 	for _, s := range t.special {
 		first = min(first, s.id)
 	}
-	ordinary, merges := trainBPE(strings.Fields(wordList), min(first, maxOrdinary))
+	ordinary, merges := llmtokenizer.TrainBPE(weighted(strings.Fields(wordList)), min(first, maxOrdinary))
 	tokens, types := make([]string, size), make([]int32, size)
 	for i := range tokens {
 		if i < len(ordinary) {
@@ -113,3 +115,17 @@ const maxOrdinary = 2048
 //
 //go:embed words.txt
 var wordList string
+
+// weighted are the forms in which words stand in texts, with made-up frequencies.
+func weighted(words []string) (list []llmtokenizer.WeightedWord) {
+	for i, word := range words {
+		// Frequency falls with the place in the list. Most words of a text
+		// follow a space; some start a sentence.
+		weight := 1 + (1<<20)/(i+8)
+		list = append(list,
+			llmtokenizer.WeightedWord{Text: " " + word, Weight: 16 * weight},
+			llmtokenizer.WeightedWord{Text: word, Weight: 2 * weight},
+			llmtokenizer.WeightedWord{Text: strings.ToUpper(word[:1]) + word[1:], Weight: weight})
+	}
+	return list
+}

@@ -1,9 +1,8 @@
-package synth
+package tokenizer
 
 import (
 	"cmp"
 	"container/heap"
-	"strings"
 )
 
 // byteTokens returns the printable characters that stand for the 256 bytes in a
@@ -52,21 +51,25 @@ type pairCount struct {
 	grown  bool  // it is in trainer.grown
 }
 
-// trainBPE returns the 256 byte tokens followed by learned ones, size in all if
-// the words give as many, and the merges in the order learned.
-func trainBPE(words []string, size int) (tokens, merges []string) {
+// WeightedWord is a word of a training text, as a pre-tokenizer cuts it, and how
+// often it counts.
+type WeightedWord struct {
+	Text   string
+	Weight int
+}
+
+// TrainBPE learns a byte-level vocabulary (Sennrich et al. 2016; bytes as in
+// GPT-2): the 256 byte tokens followed by learned ones, size in all if the words
+// give as many, and the merges in the order learned. Ties go to the pair with the
+// smaller ids.
+func TrainBPE(words []WeightedWord, size int) (tokens, merges []string) {
 	t := &trainer{ids: map[string]int{}, pairs: map[tokenPair]*pairCount{}}
 	inOrder, byByte := byteTokens()
 	for _, token := range inOrder {
 		t.add(token)
 	}
-	for i, word := range words {
-		// Frequency falls with the place in the list. Most words of a text
-		// follow a space; some start a sentence.
-		weight := 1 + (1<<20)/(i+8)
-		t.addWord(" "+word, 16*weight, &byByte)
-		t.addWord(word, 2*weight, &byByte)
-		t.addWord(strings.ToUpper(word[:1])+word[1:], weight, &byByte)
+	for _, w := range words {
+		t.addWord(w.Text, w.Weight, &byByte)
 	}
 	t.enqueue()
 	for len(t.tokens) < size {
@@ -79,6 +82,28 @@ func trainBPE(words []string, size int) (tokens, merges []string) {
 		t.enqueue()
 	}
 	return t.tokens, merges
+}
+
+// CountWords cuts texts as the named pre-tokenizer does and counts the words, in
+// order of first appearance. ok is false for a name that is not known.
+func CountWords(pre string, texts []string) (words []WeightedWord, ok bool) {
+	p, ok := findPreTokenizer(pre)
+	if !ok {
+		return nil, false
+	}
+	at := make(map[string]int)
+	for _, text := range texts {
+		p.split(text, func(word string) {
+			k, known := at[word]
+			if !known {
+				k = len(words)
+				at[word] = k
+				words = append(words, WeightedWord{Text: word})
+			}
+			words[k].Weight++
+		})
+	}
+	return words, true
 }
 
 // add returns the id of a token, a new one if need be.
