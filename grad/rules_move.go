@@ -13,7 +13,7 @@ var moveRules = map[ir.Op]rule{
 	ir.OpPad:        {"the part of g inside the padding", []adjoint{unpadded}},
 	ir.OpShrink:     {"g with zeros around", []adjoint{unshrunk}},
 	ir.OpFlip:       {"g flipped", []adjoint{func(s *step) *tensor.Tensor { return make1(s.g, ir.OpFlip, s.node.Arg) }}},
-	ir.OpContiguous: {"g", []adjoint{pass}},
+	ir.OpContiguous: {"g, in a buffer of its own too", []adjoint{func(s *step) *tensor.Tensor { return s.g.Contiguous() }}},
 	ir.OpCopy:       {"g", []adjoint{pass}},
 	ir.OpAfter:      {"g", []adjoint{pass}},
 }

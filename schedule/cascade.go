@@ -94,7 +94,22 @@ func (s *scheduler) softmaxSum(m *value, u *ir.UOp) (tuple *ir.UOp, ok bool) {
 		s.record(Cascade, m, false, "weight depends on the maximum")
 		return nil, false
 	}
+	if s.rereads(m.body.Src[0], k) {
+		s.record(Cascade, m, false, "the row is stored and read twice")
+		return nil, false
+	}
 	return s.softmaxTuple([]*ir.UOp{score, g}, k, s.a.Const(u.DType, c)), true
+}
+
+// rereads reports a score with a buffer of its own (CONTIGUOUS) over a row that
+// is short enough to read twice.
+func (s *scheduler) rereads(score, k *ir.UOp) bool {
+	n, constant := k.Src[0].Int()
+	if !constant || n > s.opt.Profile.RereadCap || score.Op != ir.OpLoad {
+		return false
+	}
+	p, ok := s.isRead(score)
+	return ok && p.pinned
 }
 
 // plainRanges reports distinct ranges other than k.

@@ -66,9 +66,12 @@ func (l *Attention) Forward(x, mask *tensor.Tensor) *tensor.Tensor {
 // Attend is scaled dot-product attention of q [B, T, H, D] to k and v
 // [B, S, KV, D], each KV head serving H/KV neighbouring query heads: [B, T, H*D].
 // mask (Bool, broadcast to [B, H, T, S]) may be nil. With causal, query t sees
-// keys up to t+S-T.
+// keys up to t+S-T. Scores and probabilities get buffers of their own: training
+// needs them again, and plain matrix products read them; nn.Attention over a
+// cache computes all in one kernel.
 func Attend(q, k, v, mask *tensor.Tensor, causal bool) *tensor.Tensor {
 	g := q.Graph()
+	q, k, v = q.Contiguous(), k.Contiguous(), v.Contiguous()
 	b, t, heads, d := q.Extent(0), q.Extent(1), q.Extent(2), q.Extent(3)
 	s, kv := k.Extent(1), k.Extent(2)
 	if kv < 1 || heads%kv != 0 {
@@ -87,7 +90,7 @@ func Attend(q, k, v, mask *tensor.Tensor, causal bool) *tensor.Tensor {
 	if mask != nil {
 		scores = mask.Expand(b, heads, t, s).Reshape(b, kv, group, t, s).Where(scores, hidden)
 	}
-	out := scores.Softmax(-1).MatMul(v) // [B KV G T D]
+	out := scores.Contiguous().Softmax(-1).Contiguous().MatMul(v).Contiguous() // [B KV G T D]
 	return out.Permute(0, 3, 1, 2, 4).Reshape(b, t, heads*d)
 }
 

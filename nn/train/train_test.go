@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 // open starts the CPU device, or the interpreter where there is no libLLVM.
 func open(ctx context.Context) (dev runtime.Device, fast bool, err error) {
-	d, err := cpu.New(ctx, cpu.Options{Threads: 2})
+	d, err := cpu.New(ctx, cpu.Options{Threads: 1})
 	if errors.Is(err, cpu.ErrNoLLVM) {
 		return interp.New(interp.Options{}), false, nil
 	}

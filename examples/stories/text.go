@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"tgc/llm/tokenizer"
+)
+
+// Stories of different series have nothing in common but the grammar.
+const (
+	trainingSeries = 1
+	heldOutSeries  = 2
+)
+
+const (
+	preTokenizer = "gpt-2"
+	endOfText    = "<|endoftext|>"
+)
+
+// vocabulary learns tokens from the first stories of the training series, with
+// endOfText as the last token.
+func vocabulary(stories, size int) (*tokenizer.Vocabulary, error) {
+	texts := make([]string, stories)
+	for i := range texts {
+		texts[i] = story(trainingSeries, uint64(i))
+	}
+	words, ok := tokenizer.CountWords(preTokenizer, texts)
+	if !ok {
+		return nil, fmt.Errorf("no pre-tokenizer %q", preTokenizer)
+	}
+	tokens, merges := tokenizer.TrainBPE(words, size-1)
+	if len(tokens) != size-1 {
+		return nil, fmt.Errorf("%d stories give %d tokens, want %d", stories, len(tokens)+1, size)
+	}
+	v := tokenizer.NewVocabulary("gpt2", preTokenizer)
+	v.Tokens, v.Merges, v.Types = append(tokens, endOfText), merges, make([]int32, size)
+	for i := range v.Types {
+		v.Types[i] = tokenizer.TypeNormal
+	}
+	v.Types[size-1] = tokenizer.TypeControl
+	v.BOS, v.EOS = int32(size-1), int32(size-1)
+	return v, nil
+}
+
+// corpus is stories as tokens, one after the other with endOfText in front of
+// each.
+func corpus(t *tokenizer.Tokenizer, series uint64, stories int) ([]int32, error) {
+	var ids []int32
+	for i := range stories {
+		own, err := t.Encode(story(series, uint64(i)), false, false)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(append(ids, t.EOS()), own...)
+	}
+	return ids, nil
+}
+
+// windows cuts a batch of random windows for a step: a function of the step's
+// number, so that a run can be resumed.
+func windows(ids []int32, step, batch, length int) []int32 {
+	r := rand.New(rand.NewPCG(7, uint64(step)))
+	var out []int32
+	for range batch {
+		at := r.IntN(len(ids) - length)
+		out = append(out, ids[at:at+length+1]...)
+	}
+	return out
+}
