@@ -25,7 +25,7 @@ import (
 type Options struct {
 	Sizes   []int // of square matrix products
 	Elems   int   // of elementwise chains and sums
-	Repeats int   // runs of each step, after one to warm up
+	Repeats int   // least number of runs of each step, after one to warm up
 	Config  engine.Config
 	Threads int // for the report
 	// Peak, Read and Copy measure what the machine can do: GFLOP/s of f32
@@ -38,7 +38,7 @@ type Rate func(ctx context.Context) (float64, error)
 
 // DefaultOptions are the sizes that are reported.
 func DefaultOptions() Options {
-	return Options{Sizes: []int{1024, 2048, 4096}, Elems: 1 << 25, Repeats: 9}
+	return Options{Sizes: []int{1024, 2048, 4096}, Elems: 1 << 24, Repeats: 9}
 }
 
 // Check reports an option out of range.
@@ -218,10 +218,18 @@ func fill(ctx context.Context, f *tensor.Function, info tensor.BufferInfo) error
 	return f.Write(ctx, info.Name, raw)
 }
 
+// Short steps run up to moreRuns times as often, for so many seconds: on a shared
+// machine many short runs find a moment without other processes.
+const (
+	moreRuns    = 20
+	moreSeconds = 1.5
+)
+
 // timed returns the seconds of each run after one to warm up.
 func timed(ctx context.Context, repeats int, run func() error) ([]float64, error) {
 	seconds := make([]float64, 0, repeats)
-	for i := range repeats + 1 {
+	begin := time.Now()
+	for i := 0; i <= repeats || i <= moreRuns*repeats && time.Since(begin).Seconds() < moreSeconds; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

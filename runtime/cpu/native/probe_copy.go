@@ -23,14 +23,15 @@ func MeasureCopy(ctx context.Context, threads int) (gbPerSecond float64, err err
 	touch(from.Bytes())
 	touch(into.Bytes())
 	for _, past := range []bool{false, true} {
-		seconds, err := probe(ctx, threads, readRepeats, func(v vectors) string { return copyIR(v, past) }, Call{
-			Args:  []uint64{uint64(from.Addr()), uint64(into.Addr())},
-			Units: copyBytes / readUnit,
-		})
+		var calls []Call
+		for at := uint64(0); at < copyBytes; at += partBytes {
+			calls = append(calls, Call{Args: []uint64{uint64(from.Addr()) + at, uint64(into.Addr()) + at}, Units: partBytes / readUnit})
+		}
+		seconds, err := probe(ctx, threads, readRepeats, func(v vectors) string { return copyIR(v, past) }, calls...)
 		if err != nil {
 			return 0, err
 		}
-		gbPerSecond = max(gbPerSecond, 2*copyBytes/seconds/1e9)
+		gbPerSecond = max(gbPerSecond, 2*partBytes/seconds/1e9)
 	}
 	return gbPerSecond, nil
 }
