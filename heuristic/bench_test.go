@@ -247,6 +247,30 @@ func BenchmarkDense(b *testing.B) {
 	}
 }
 
+// BenchmarkStreams are kernels whose time is that of memory, on one thread: 8 MB a
+// call, in turn out of all that the caches forget.
+func BenchmarkStreams(b *testing.B) {
+	const rows, columns = 512, 4096
+	for _, row := range []struct {
+		name  string
+		build func(kb *builder) *ir.UOp
+		bytes int64
+	}{
+		{"sums of rows", func(kb *builder) *ir.UOp { return kb.rowSums(rows, columns) }, 4 * rows * columns},
+		{"sums of columns", func(kb *builder) *ir.UOp { return kb.columnSums(rows, columns) }, 4 * rows * columns},
+		{"largest of rows", func(kb *builder) *ir.UOp { return kb.rowMaxima(rows, columns) }, 4 * rows * columns},
+	} {
+		b.Run(row.name, func(b *testing.B) {
+			newRig(b, 1, row.build, 0).run(row.bytes, 0, nil)
+			read, err := native.MeasureRead(context.Background(), 1)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(read, "read-GB/s")
+		})
+	}
+}
+
 // BenchmarkGate has two matrices in one kernel, and a folded norm.
 func BenchmarkGate(b *testing.B) {
 	for _, tokens := range []int64{1, 8, 128} {

@@ -269,6 +269,13 @@ func (b *builder) rowSums(rows, k int64) *ir.UOp {
 	return b.sink(b.Store(out, b.sum(b.Load(x, i, r), r), list(i), list(i)))
 }
 
+// rowMaxima: out[i] = max_k x[i,k].
+func (b *builder) rowMaxima(rows, k int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, rows, k), b.param(1, ir.F32, rows)
+	i, r := b.rng(rows), b.rng(k)
+	return b.sink(b.Store(out, b.Reduce(ir.OpMax, b.Load(x, i, r), r), list(i), list(i)))
+}
+
 func (b *builder) columnSums(k, columns int64) *ir.UOp {
 	x, out := b.param(0, ir.F32, k, columns), b.param(1, ir.F32, columns)
 	i, r := b.rng(columns), b.rng(k)

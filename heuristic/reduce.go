@@ -38,10 +38,8 @@ func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true}
 	var how string
 	if i := p.columnAxis(axes); i >= 0 {
-		lanes := powerOfTwoDivisor(p.size(i), 2*lanesOf(p.desc))
-		p.split(kernel.VECTOR, i, lanes)
-		p.done[i] = true
-		how = fmt.Sprintf("lanes %d of %s, along which reads are contiguous", lanes, a.axes[i].Name)
+		lanes, copies := p.columns(i, axes)
+		how = fmt.Sprintf("lanes %d of %s, along which reads are contiguous, %d copies", lanes, a.axes[i].Name, copies)
 		record.Reason = "columns"
 	} else {
 		var lanes, copies int64 = 1, 1
@@ -68,6 +66,29 @@ func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
 	record.Detail = how
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
 }
+
+// columns reads a run of columns of each row: lanes and copies of them, as long as
+// columnUnits remain for the workers, and two rows an iteration. 512 x 4096 f32 on
+// one Zen 5 core that reads 43 GB/s: 32 lanes 20 GB/s, 4 copies 29, 8 copies and
+// two rows 36.
+func (p *planner) columns(i int, axes []int) (lanes, copies int64) {
+	lanes = powerOfTwoDivisor(p.size(i), 2*lanesOf(p.desc))
+	p.split(kernel.VECTOR, i, lanes)
+	most := min(int64(p.desc.VectorRegs)/4, max(p.left(i)/columnUnits, 1))
+	copies = powerOfTwoDivisor(p.left(i), most)
+	p.split(kernel.UPCAST, i, copies)
+	p.done[i] = true
+	if last := axes[len(axes)-1]; copies > 1 && p.constant(last) && p.plainReduce(last) && p.left(last)%columnRows == 0 {
+		p.split(kernel.UNROLL, last, columnRows)
+		p.done[last] = true
+	}
+	return lanes, copies
+}
+
+const (
+	columnUnits = 16 // work units that copies of columns must leave
+	columnRows  = 2
+)
 
 // nests are the vectorisable reduce axes, each a nest of its own; nested sums
 // over digits of one range follow each other.

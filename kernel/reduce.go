@@ -337,16 +337,7 @@ func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
 			carries = append(carries, l.sumMember(open, u, at, outside[d], key)...)
 			continue
 		}
-		x := l.settle(l.lower(u.Src[0], at))
-		t := x.v.Type
-		identity := l.constant(plainIdentity(l.arena, op, u.DType))
-		init := l.splat(identity, t.Lanes)
-		acc := l.b.Carry(open, init)
-		next := l.b.Alu(op, acc, x.v)
-		digits := x.digits
-		carries = append(carries, carry{next, func(r *program.Value) {
-			outside[d].memo[key] = val{v: r, digits: digits, depth: d}
-		}})
+		carries = append(carries, l.foldMember(open, u, at, outside[d], key)...)
 	}
 	return carries
 }

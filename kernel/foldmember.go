@@ -1,0 +1,77 @@
+package kernel
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// extremeChains is how many accumulators of a maximum, minimum or product are in
+// flight: a maximum that keeps NaN and the order of zeros takes some twelve cycles.
+const extremeChains = 4
+
+// foldMember accumulates a MAX, MIN or MUL in an open loop. Lanes stay lanes until
+// the loop is done, and copies go round over several accumulators; both are the
+// same in any order, but for the rounding of products (class A).
+func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
+	op := u.Arg.(ir.ReduceArg).Op
+	var over rangeSet
+	parts := l.foldParts(u.Src[0], op, at, &over)
+	var digits []int
+	for _, x := range parts {
+		digits = unionDigits(digits, x.digits)
+	}
+	digits = unionDigits(digits, over.list())
+	init := l.splat(l.constant(plainIdentity(l.arena, op, u.DType)), l.laneCount(digits))
+	chains := min(len(parts), extremeChains)
+	accs := make([]*program.Value, chains)
+	for c := range accs {
+		accs[c] = l.b.Carry(open, init)
+	}
+	for k, x := range parts {
+		// The accumulator second: what a renderer asks of the first operand alone
+		// (its sign) is then no part of the chain.
+		accs[k%chains] = l.b.Alu(op, l.expand(x, digits), accs[k%chains])
+	}
+	d := l.top() - 1
+	results := make([]*program.Value, chains)
+	carries := make([]carry, chains)
+	for c := range accs {
+		carries[c] = carry{accs[c], func(r *program.Value) {
+			results[c] = r
+			if c < chains-1 {
+				return
+			}
+			total := results[0]
+			for _, other := range results[1:] {
+				total = l.b.Alu(op, total, other)
+			}
+			out := val{v: total, digits: digits, depth: d}
+			if !over.empty() {
+				out = l.foldLanes(op, out, over)
+			}
+			home.memo[key] = out
+		}}
+	}
+	return carries
+}
+
+// foldParts are the values of an iteration: one for each copy of the reduces of the
+// same op inside, whose lanes it adds to over. On a GPU lanes are words of one
+// thread and folded at once.
+func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *rangeSet) []val {
+	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.onGPU() {
+		i := l.free.index[u.ReduceRange()]
+		switch l.roles[i] {
+		case roleLane:
+			over.add(i)
+			return l.foldParts(u.Src[0], op, at.with(i, laneCoord), over)
+		case roleUnroll:
+			var out []val
+			for c := range int32(l.extent[i]) {
+				out = append(out, l.foldParts(u.Src[0], op, at.with(i, c), over)...)
+			}
+			return out
+		}
+	}
+	return []val{l.settle(l.lower(u, at))}
+}
