@@ -15,6 +15,7 @@ type algebraStep struct {
 //   - R2c before the second R2, which takes the constant out, with look-through
 //     off: another look would move a decode into every row;
 //   - R2 before R3i: what remains in the sum is then integers alone;
+//   - R3i before R2g, which knows sums of activations by their integers;
 //   - R2 before R5: else the sum of the softmax would stand inside its own
 //     tuple.
 var algebraSteps = []algebraStep{
@@ -24,7 +25,9 @@ var algebraSteps = []algebraStep{
 	{GroupSplit, (*scheduler).groupSplit},
 	{IntConstant, (*scheduler).distributeConstant},
 	{Hoist, func(s *scheduler, v *value) { s.hoist(v, false) }},
+	{OffsetApart, (*scheduler).offsetsApart},
 	{IntegerSum, (*scheduler).integerSums},
+	{GroupSum, (*scheduler).groupSums},
 	{Cascade, (*scheduler).cascade},
 	{Chan, (*scheduler).chanMoments},
 }

@@ -8,7 +8,7 @@ import "tgc/ir"
 // R3, which finds no coarse factor in the sum itself.
 func (s *scheduler) distributeFields(v *value) {
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
-		if !s.splitsSum(u) {
+		if !s.splitsSum(v, u) {
 			return u
 		}
 		list := factors(u.Src[0])
@@ -83,7 +83,7 @@ func (s *scheduler) isFieldsOnly(u *ir.UOp) bool {
 // shared by all rows. R2 without look-through then takes c out.
 func (s *scheduler) distributeConstant(v *value) {
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
-		if !s.splitsSum(u) || s.height(u.Src[0]) > 0 {
+		if !s.splitsSum(v, u) || s.height(u.Src[0]) > 0 {
 			return u
 		}
 		list := factors(u.Src[0])

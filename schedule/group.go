@@ -12,7 +12,7 @@ import "tgc/ir"
 func (s *scheduler) groupSplit(v *value) {
 	beside := s.flatSums(v.body)
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
-		if !s.splitsSum(u) {
+		if !s.splitsSum(v, u) {
 			return u
 		}
 		return s.splitGroups(u, beside)

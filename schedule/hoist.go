@@ -171,7 +171,11 @@ func (s *scheduler) widensInteger(u *ir.UOp) bool {
 		return false
 	}
 	x := u.Src[0]
-	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !s.factsOf(x).weights
+	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !readsField(x)
+}
+
+func readsField(u *ir.UOp) bool {
+	return slices.ContainsFunc(ir.Toposort(u), func(x *ir.UOp) bool { return x.Op == ir.OpField })
 }
 
 // hasIntegerFactor reports a sum of products with integers that are no weights:
@@ -182,7 +186,7 @@ func (s *scheduler) hasIntegerFactor(u *ir.UOp) bool {
 		if s.isWidened(f) {
 			return true
 		}
-		if p, ok := s.isRead(f); ok && s.isPointwise(p) && slices.ContainsFunc(factors(p.body), s.isWidened) {
+		if p, ok := s.isRead(f); ok && s.isPointwise(p) && !s.factsOf(p.body).weights && slices.ContainsFunc(factors(p.body), s.isWidened) {
 			return true
 		}
 	}
@@ -195,7 +199,7 @@ func (s *scheduler) isWidened(f *ir.UOp) bool {
 	switch f.Op {
 	case ir.OpCast:
 		x := f.Src[0]
-		return x.DType.IsInt() && x.DType.Size() <= 2 && !s.factsOf(x).weights
+		return x.DType.IsInt() && x.DType.Size() <= 2 && !readsField(x)
 	case ir.OpAdd, ir.OpSub:
 		return s.isWidened(f.Src[0]) && s.isWidened(f.Src[1])
 	case ir.OpMul:
@@ -204,9 +208,15 @@ func (s *scheduler) isWidened(f *ir.UOp) bool {
 	return false
 }
 
-// splitsSum reports a sum that the packed-sum rules may take apart.
-func (s *scheduler) splitsSum(u *ir.UOp) bool {
-	return u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat() && (!s.opt.Profile.IntegerSums || s.hasIntegerFactor(u))
+// splitsSum reports a sum of v that the packed-sum rules may take apart. Of a
+// matrix product on a CPU they may not: its decoded rows are staged once for all
+// tokens, and a step of a group's sum costs more than one of f32.
+func (s *scheduler) splitsSum(v *value, u *ir.UOp) bool {
+	if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+		return false
+	}
+	p := &s.opt.Profile
+	return !p.IntegerSums || s.hasIntegerFactor(u) && (p.TileReuse == 0 || s.weightReuse(v) <= p.TileReuse)
 }
 
 // setSignature gives a new value ranges of its own for those that its body uses.

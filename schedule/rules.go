@@ -18,7 +18,9 @@ const (
 	Distribute                // R2m
 	GroupSplit                // R3
 	IntConstant               // R2c
+	OffsetApart               // R2o
 	IntegerSum                // R3i
+	GroupSum                  // R2g
 	Cascade                   // R5
 	Chan                      // CHAN
 	JoinProj                  // R5p
@@ -59,7 +61,9 @@ var ruleTable = [numRules]RuleInfo{
 	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
 	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},
 	IntConstant:   {"R2c", Reassociate, "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
+	OffsetApart:   {"R2o", Reassociate, "sum_g s*sum_k y*(q+c): the offsets' sum leaves the groups, so that lanes stay open"},
 	IntegerSum:    {"R3i", Reassociate, "a float sum of integers is an integer sum, converted once"},
+	GroupSum:      {"R2g", Reassociate, "sums of integer activations alone become values: one a group, for all rows"},
 	Cascade:       {"R5", Reassociate, "max, sum of exp and weighted sums become one tuple reduce (online softmax)"},
 	Chan:          {"CHAN", Reassociate, "mean and sum of squared deviations become one tuple reduce"},
 	JoinProj:      {"R5p", Exact, "arithmetic on projections joins values that hold the same tuple"},
@@ -90,6 +94,9 @@ var orderPairs = []OrderPair{
 	{GroupSplit, IntConstant, "the distributed constant's sum is then one per group, the same for all rows"},
 	{IntConstant, Hoist, "the constant must leave its sum; with look-through off, else a decode moves into every row"},
 	{Hoist, IntegerSum, "a float constant or scale in the sum would keep it from being one of integers"},
+	{Hoist, OffsetApart, "the constant must have left its sum"},
+	{OffsetApart, IntegerSum, "a group whose offset stands inside is one integer"},
+	{IntegerSum, GroupSum, "sums of integers are recognised by their type"},
 	{Hoist, Cascade, "else the sum of a softmax stands inside its own tuple"},
 	{Cascade, PointFusion, "the cascade needs maximum, exponentials and sums as values of their own"},
 	{Cascade, Inline, "the cascade needs maximum, exponentials and sums as values of their own"},
