@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"tgc/internal/atomicfile"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/packed"
+	"tgc/render/gpu"
+	"tgc/schedule"
 )
 
 // Role is what a buffer is for.
@@ -45,6 +49,9 @@ type Binding struct {
 type Renderer struct {
 	Extension string // of the file, ".ll"
 	Source    func(p *program.Program) (string, error)
+	// Inspect reads figures off a program's machine code; nil where the target's
+	// own tools are not there.
+	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
 }
 
 // Manifest describes the kernels of a compiled step: what manifest.json holds.
@@ -84,9 +91,17 @@ type ManifestKernel struct {
 	Why          string        `json:"why"`
 	Uops         string        `json:"uops"`
 
+	// Figures of the machine code, where the target's tools were found: registers
+	// of a thread, bytes spilled, and instructions executed for each weight that
+	// the kernel reads.
+	Registers      int     `json:"registers,omitempty"`
+	SpilledBytes   int     `json:"spilled_bytes,omitempty"`
+	InstrPerWeight float64 `json:"instr_per_weight,omitempty"`
+
 	kernel *Kernel
 	// Bytes read per launch of arguments that must come from memory.
 	weightBytes, cacheBytes int64
+	weights                 int64 // values that weightBytes stand for
 }
 
 // ManifestArg is an argument of a kernel.
@@ -152,6 +167,7 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 		switch arg.Role {
 		case RoleWeight:
 			m.weightBytes += t.Args[slot].Read
+			m.weights += valuesIn(&c.Schedule.Buffers[buffer], t.Args[slot].Read)
 		case RoleCache:
 			m.cacheBytes += t.Args[slot].Read
 		}
@@ -162,6 +178,14 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 		}
 	}
 	return m
+}
+
+// valuesIn is how many values of a buffer so many of its bytes hold.
+func valuesIn(b *schedule.Buffer, bytes int64) int64 {
+	if f, ok := packed.Lookup(b.Format); ok {
+		return bytes * int64(f.BlockElems) / int64(f.BlockBytes)
+	}
+	return bytes / int64(max(b.DType.Size(), 1))
 }
 
 // planText lists the Opts of a plan; those of the parts of a merged launch say
@@ -261,6 +285,9 @@ func (m *Manifest) Write(ctx context.Context, dir string, r Renderer) error {
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
+		if err := k.inspect(ctx, r); err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Name, err)
+		}
 		var uops bytes.Buffer
 		if err := ir.Print(&uops, k.kernel.AST); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
@@ -276,6 +303,41 @@ func (m *Manifest) Write(ctx context.Context, dir string, r Renderer) error {
 		_ = os.Remove(filepath.Join(dir, name)) // a stale file does no harm
 	}
 	return m.writeManifest(filepath.Join(dir, manifestName))
+}
+
+// inspect fills in the figures of the machine code. Of a merged kernel the
+// parts are read one by one, for a block executes one of them.
+func (k *ManifestKernel) inspect(ctx context.Context, r Renderer) error {
+	if r.Inspect == nil {
+		return nil
+	}
+	whole, err := r.Inspect(ctx, k.kernel.Program)
+	if err != nil {
+		return err
+	}
+	k.Registers, k.SpilledBytes = whole.Registers, whole.Spilled
+	machines := []*gpu.Machine{whole}
+	if len(k.kernel.Parts) > 0 {
+		machines = nil
+		for _, part := range k.kernel.Parts {
+			m, err := r.Inspect(ctx, part.Program)
+			if err != nil {
+				return err
+			}
+			machines = append(machines, m)
+		}
+	}
+	executed := int64(0)
+	for _, m := range machines {
+		if m.Executed == 0 {
+			return nil
+		}
+		executed += m.Executed * m.Threads
+	}
+	if k.weights > 0 {
+		k.InstrPerWeight = math.Round(100*float64(executed)/float64(k.weights)) / 100
+	}
+	return nil
 }
 
 func (m *Manifest) writeManifest(path string) error {

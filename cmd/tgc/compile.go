@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tgc/engine"
+	"tgc/internal/cudatools"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/llm"
@@ -182,17 +184,37 @@ func findTarget(name string) (*target.Desc, *engine.Renderer, error) {
 			return program.Print(p), nil
 		}}, nil
 	}
-	render, extension := ptx.Render, ".ptx"
-	if strings.HasPrefix(name, "cuda:") {
-		render, extension = cuda.Render, ".cu"
-	}
-	return desc, &engine.Renderer{Extension: extension, Source: func(p *program.Program) (string, error) {
-		k, err := render(p, desc, gpu.Options{})
-		if err != nil {
-			return "", err
+	return desc, gpuRenderer(desc, strings.HasPrefix(name, "cuda:")), nil
+}
+
+// gpuRenderer prints PTX or CUDA C, and reads figures off the machine code of the
+// PTX where NVIDIA's tools are installed.
+func gpuRenderer(desc *target.Desc, asC bool) *engine.Renderer {
+	text := func(render func(*program.Program, *target.Desc, gpu.Options) (*gpu.Kernel, error)) func(p *program.Program) (string, error) {
+		return func(p *program.Program) (string, error) {
+			k, err := render(p, desc, gpu.Options{MinBlocks: gpu.MinBlocks(p)})
+			if err != nil {
+				return "", err
+			}
+			return k.Text, nil
 		}
-		return k.Text, nil
-	}}, nil
+	}
+	r := &engine.Renderer{Extension: ".ptx", Source: text(ptx.Render)}
+	assembly := r.Source
+	if asC {
+		r.Extension, r.Source = ".cu", text(cuda.Render)
+	}
+	tools := cudatools.FromEnvironment()
+	if tools.PtxasPath != "" {
+		r.Inspect = func(ctx context.Context, p *program.Program) (*gpu.Machine, error) {
+			source, err := assembly(p)
+			if err != nil {
+				return nil, err
+			}
+			return gpu.Inspect(ctx, tools, gpu.Architecture(desc), p, source)
+		}
+	}
+	return r
 }
 
 func (o *compileFlags) summarise(cmd *cobra.Command, m *engine.Manifest) error {

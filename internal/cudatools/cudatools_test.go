@@ -90,3 +90,34 @@ func TestSummarise(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// Loops of the entry count with their trips; the subroutine behind the last exit
+// does not.
+func TestExecuted(t *testing.T) {
+	l := summarise(`
+.text.k:
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+.L_x_1:
+        /*0010*/                   IADD3 R2, R2, 0x1, RZ ;
+.L_x_0:
+        /*0020*/                   FADD R4, R4, R5 ;
+        /*0030*/               @P0 BRA ` + "`(.L_x_0)" + ` ;
+        /*0040*/              @!P1 BRA ` + "`(.L_x_2)" + ` ;
+        /*0050*/                   STG.E [R2.64], R4 ;
+.L_x_2:
+        /*0060*/               @P1 BRA ` + "`(.L_x_1)" + ` ;
+        /*0070*/                   EXIT ;
+$k$slow:
+.L_x_3:
+        /*0080*/                   MUFU.RCP R4, R4 ;
+        /*0090*/               @P0 BRA ` + "`(.L_x_3)" + ` ;
+        /*00a0*/                   RET.REL.NODEC R8 ` + "`(k)" + ` ;
+`)
+	if l.Entry != 8 || len(l.Loops) != 2 || l.Loops[0] != (Loop{1, 6}) || l.Loops[1] != (Loop{2, 3}) {
+		t.Fatalf("entry of %d instructions, loops %v", l.Entry, l.Loops)
+	}
+	// 2 outside, 4 in the outer loop alone, 2 in both.
+	if got := l.Executed([]int64{3, 5}); got != 2+4*3+2*15 {
+		t.Errorf("%d instructions", got)
+	}
+}

@@ -19,6 +19,8 @@ type Listing struct {
 	// "local"), 4 for one register.
 	WidestLoad  map[string]int
 	WidestStore map[string]int
+	Entry       int    // instructions of the entry itself, without its subroutines
+	Loops       []Loop // of the entry, in order
 }
 
 // Nvdisasm lists the instructions of machine code.
@@ -65,6 +67,7 @@ func summarise(text string) *Listing {
 		l.ByPipe[pipeOf(name)]++
 		l.access(name, full)
 	}
+	l.control()
 	return l
 }
 

@@ -1,9 +1,11 @@
 package gpu
 
 import (
+	"fmt"
 	"strings"
 
 	"tgc/ir/program"
+	"tgc/target"
 )
 
 // Options are choices that do not change what a program computes.
@@ -32,6 +34,24 @@ type Kernel struct {
 	// WaitsGrid says that the kernel waits for its predecessor itself, so it
 	// may be launched before that has ended.
 	WaitsGrid bool
+}
+
+// MinBlocks asks for registers so few that 512 threads fit a multiprocessor: with
+// one block alone, its phases would follow each other with nothing beside them.
+func MinBlocks(p *program.Program) int {
+	threads := int64(1)
+	for _, n := range p.Block {
+		threads *= n
+	}
+	return int(max(512/threads, 1))
+}
+
+// Architecture is a target's name for NVIDIA's tools: sm_87, sm_90a.
+func Architecture(desc *target.Desc) string {
+	if desc.Special {
+		return fmt.Sprintf("sm_%da", desc.SM)
+	}
+	return fmt.Sprintf("sm_%d", desc.SM)
 }
 
 // StaticShared is what a module may reserve, in bytes; more must be asked for

@@ -76,13 +76,6 @@ func isaVersion(desc *target.Desc) string {
 	return version
 }
 
-func architecture(desc *target.Desc) string {
-	if desc.Special {
-		return fmt.Sprintf("sm_%da", desc.SM)
-	}
-	return fmt.Sprintf("sm_%d", desc.SM)
-}
-
 type renderer struct {
 	program *program.Program // expanded
 	source  *program.Program
@@ -142,7 +135,7 @@ func (r *renderer) kernel() (*Kernel, error) {
 // text puts the module together around the body.
 func (r *renderer) text(k *Kernel) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".version %s\n.target %s\n.address_size 64\n\n", isaVersion(r.desc), architecture(r.desc))
+	fmt.Fprintf(&b, ".version %s\n.target %s\n.address_size 64\n\n", isaVersion(r.desc), gpu.Architecture(r.desc))
 	b.WriteString(r.module.String())
 	if k.Dynamic {
 		fmt.Fprintf(&b, ".extern .shared .align 128 .b8 %s[];\n\n", sharedSymbol)

@@ -49,7 +49,7 @@ func RenderCUDA(p *program.Program, desc *target.Desc) (*Rendered, error) {
 }
 
 func render(p *program.Program, desc *target.Desc, by func(*program.Program, *target.Desc, kernels.Options) (*kernels.Kernel, error)) (*Rendered, error) {
-	k, err := by(p, desc, kernels.Options{MinBlocks: minBlocks(p)})
+	k, err := by(p, desc, kernels.Options{MinBlocks: kernels.MinBlocks(p)})
 	if err != nil {
 		return nil, err
 	}
@@ -76,15 +76,4 @@ func (r *Rendered) launch(f driver.Func) (driver.Kernel, error) {
 		k.Shared = uint32(r.Shared)
 	}
 	return k, nil
-}
-
-// minBlocks asks for registers so few that 512 threads fit a multiprocessor:
-// with one block alone, its phases would follow each other with nothing beside
-// them.
-func minBlocks(p *program.Program) int {
-	threads := int64(1)
-	for _, n := range p.Block {
-		threads *= n
-	}
-	return int(max(512/threads, 1))
 }
