@@ -26,7 +26,7 @@ func TestInspect(t *testing.T) {
 	unit, body := b.BeginGrid()
 	x := b.Float(program.Scalar(ir.F32), 0.5)
 	loop := b.BeginFor(b.Index(0), b.Index(1000), b.Index(1))
-	y := b.Alu(ir.OpSqrt, b.Add(loop.Carry(x), x))
+	y := b.Alu(ir.OpSqrt, b.Add(b.Carry(loop, x), x))
 	results := b.EndFor(loop, y)
 	at := b.Add(b.Mul(unit, b.Index(64)), b.Cast(b.ThreadIndex(0), ir.I64))
 	b.Store(b.PtrAdd(out, at), results[0], 4)
