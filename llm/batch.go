@@ -69,15 +69,14 @@ func (b *Batch) Close() { b.session.Close() }
 // Prepare compiles the steps that feeding a prompt of n tokens and single ones after
 // it take, and the sampler. Generate compiles its loop when it is first called.
 func (b *Batch) Prepare(ctx context.Context, n int, opt Sampling) error {
-	if err := b.session.prepareSteps(ctx, n, true); err != nil {
-		return err
-	}
-	_, err := b.session.sampler(ctx, opt)
-	return err
+	return b.session.prepare(ctx, n, true, false, opt.Temperature == 0)
 }
 
-// CompileTimes is what compiling took so far, as Session.CompileTimes says.
-func (b *Batch) CompileTimes() map[string]time.Duration { return b.session.CompileTimes() }
+// CompileTime is the time spent so far in compiling and loading steps.
+func (b *Batch) CompileTime() time.Duration { return b.session.CompileTime() }
+
+// CompileParts says what CompileTime was spent in.
+func (b *Batch) CompileParts() map[string]time.Duration { return b.session.CompileParts() }
 
 // Feed appends tokens to the caches, at least one to each. The numbers may differ:
 // the shorter ones join late, so that the last token of each is fed in the last
@@ -250,7 +249,7 @@ func (g *generation) run(ctx context.Context) error {
 	s := g.batch.session
 	greedy := g.requests[0].Sampling.Temperature == 0
 	var err error
-	if g.sampler, err = s.sampler(ctx, g.requests[0].Sampling); err != nil {
+	if g.sampler, err = s.sampler(ctx, greedy); err != nil {
 		return err
 	}
 	ids, err := g.sampler.draw(ctx, g.sampling(), s.model.Config.Vocabulary)

@@ -93,16 +93,12 @@ func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
 	if l, ok := s.loops[greedy]; ok {
 		return l, nil
 	}
-	v := s.variant(1)
-	l := &loop{ends: max(1, len(s.ends()))}
-	parts := SumParts(s.model.Config.Vocabulary, s.device.Target())
-	g, err := s.build(func() (*tensor.Graph, error) {
-		return BuildLoop(s.model.Config, s.model.File, v, l.ends, greedy, parts)
-	})
+	done, err := s.compile(ctx, s.loopJob(greedy))
 	if err != nil {
 		return nil, err
 	}
-	if l.engine, err = s.capture(ctx, g, v, "the decode loop"); err != nil {
+	l := &loop{ends: max(1, len(s.ends()))}
+	if l.engine, err = s.capture(ctx, done, s.variant(1)); err != nil {
 		return nil, err
 	}
 	s.loops[greedy] = l

@@ -152,8 +152,8 @@ type sampler struct {
 }
 
 // newSampler compiles a sampling graph for logits that lie in memory.
-func (s *Session) newSampler(ctx context.Context, g *tensor.Graph, logits runtime.Memory) (p *sampler, err error) {
-	compiled, err := s.compile(ctx, g, s.device.Target(), "the sampler")
+func (s *Session) newSampler(ctx context.Context, greedy bool, logits runtime.Memory) (p *sampler, err error) {
+	done, err := s.compile(ctx, s.samplerJob(greedy))
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (s *Session) newSampler(ctx context.Context, g *tensor.Graph, logits runtim
 		}
 	}()
 	buffers := make(map[int64]runtime.Memory)
-	for _, b := range g.Buffers() {
+	for _, b := range done.graph.Buffers() {
 		if b.Name == BufferLogits {
 			buffers[b.ID] = logits
 			continue
@@ -175,8 +175,8 @@ func (s *Session) newSampler(ctx context.Context, g *tensor.Graph, logits runtim
 		}
 		buffers[b.ID], p.memory[b.Name] = m, m
 	}
-	return p, s.timed("load", func() error {
-		p.step, err = engine.Capture(ctx, s.device, compiled, buffers)
+	return p, s.loading(func() error {
+		p.step, err = engine.Capture(ctx, s.device, done.compiled, buffers)
 		return err
 	})
 }

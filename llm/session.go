@@ -55,7 +55,9 @@ type Session struct {
 	fed       int // tokens of the last step, without padding
 	fedStep   int // size of the last step
 
-	compiling map[string]time.Duration // spent so far, by part: see CompileTimes
+	ready     map[string]*compiledJob  // compiled ahead, by job.what
+	compiling time.Duration            // spent so far
+	parts     map[string]time.Duration // see CompileParts
 }
 
 // step is one compiled variant.
@@ -78,7 +80,7 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 	s := &Session{
 		model: m, device: dev, options: opt, sequences: sequences,
 		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
-		compiling: make(map[string]time.Duration),
+		ready: make(map[string]*compiledJob), parts: make(map[string]time.Duration),
 	}
 	if err := s.allocate(ctx); err != nil {
 		s.Close()
@@ -89,9 +91,8 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 
 // allocate binds what every step needs: weights, caches, and what is fed.
 func (s *Session) allocate(ctx context.Context) error {
-	v := s.variant(1)
-	v.All = s.options.All
-	g, err := s.build(func() (*tensor.Graph, error) { return BuildStep(s.model.Config, s.model.File, v) })
+	v := s.stepVariant(1)
+	g, err := BuildStep(s.model.Config, s.model.File, v)
 	if err != nil {
 		return err
 	}
@@ -131,40 +132,42 @@ func (s *Session) variant(tokens int) Variant {
 	return Variant{Batch: s.sequences, Tokens: tokens, Context: s.options.Context, Cache: cacheDType, Numeric: s.options.Mode}
 }
 
+// stepVariant is the step of T tokens that a session feeds.
+func (s *Session) stepVariant(tokens int) Variant {
+	v := s.variant(tokens)
+	v.All = s.options.All
+	return v
+}
+
 // step returns the compiled variant for T tokens.
 func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
 	if st, ok := s.steps[tokens]; ok {
 		return st, nil
 	}
-	v := s.variant(tokens)
-	v.All = s.options.All
-	g, err := s.build(func() (*tensor.Graph, error) { return BuildStep(s.model.Config, s.model.File, v) })
+	done, err := s.compile(ctx, s.stepJob(tokens))
 	if err != nil {
 		return nil, err
 	}
-	captured, err := s.capture(ctx, g, v, fmt.Sprintf("the step of %d tokens", tokens))
+	v := s.stepVariant(tokens)
+	captured, err := s.capture(ctx, done, v)
 	if err != nil {
 		return nil, err
 	}
-	st := &step{variant: v, graph: g, engine: captured}
+	st := &step{variant: v, graph: done.graph, engine: captured}
 	s.steps[tokens] = st
 	return st, nil
 }
 
-// capture compiles a graph of a variant and binds its buffers.
-func (s *Session) capture(ctx context.Context, g *tensor.Graph, v Variant, what string) (captured *engine.Step, err error) {
-	compiled, err := s.compile(ctx, g, weightTarget(s.device.Target()), what)
-	if err != nil {
-		return nil, err
-	}
+// capture binds the buffers of a compiled graph of a variant and loads it.
+func (s *Session) capture(ctx context.Context, done *compiledJob, v Variant) (captured *engine.Step, err error) {
 	buffers := make(map[int64]runtime.Memory)
-	for _, b := range g.Buffers() {
+	for _, b := range done.graph.Buffers() {
 		if buffers[b.ID], err = s.bind(ctx, b, v); err != nil {
 			return nil, err
 		}
 	}
-	err = s.timed("load", func() error {
-		captured, err = engine.Capture(ctx, s.device, compiled, buffers)
+	err = s.loading(func() error {
+		captured, err = engine.Capture(ctx, s.device, done.compiled, buffers)
 		return err
 	})
 	return captured, err
@@ -360,7 +363,7 @@ func (s *Session) Sample(ctx context.Context, opt Sampling) (int32, error) {
 	if s.fed == 0 {
 		return 0, fmt.Errorf("llm: nothing was fed to sample after")
 	}
-	p, err := s.sampler(ctx, opt)
+	p, err := s.sampler(ctx, opt.Temperature == 0)
 	if err != nil {
 		return 0, err
 	}
@@ -377,8 +380,7 @@ func (s *Session) Sample(ctx context.Context, opt Sampling) (int32, error) {
 }
 
 // sampler returns the compiled sampling graph, greedy or not.
-func (s *Session) sampler(ctx context.Context, opt Sampling) (*sampler, error) {
-	greedy := opt.Temperature == 0
+func (s *Session) sampler(ctx context.Context, greedy bool) (*sampler, error) {
 	if p, ok := s.samplers[greedy]; ok {
 		return p, nil
 	}
@@ -386,11 +388,7 @@ func (s *Session) sampler(ctx context.Context, opt Sampling) (*sampler, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := BuildGreedy(s.sequences, s.model.Config.Vocabulary)
-	if !greedy {
-		g = BuildSampler(s.sequences, s.model.Config.Vocabulary, SumParts(s.model.Config.Vocabulary, s.device.Target()))
-	}
-	p, err := s.newSampler(ctx, g, row)
+	p, err := s.newSampler(ctx, greedy, row)
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ type Result struct {
 	PeakMemory int64   `json:"peak_memory_bytes"`
 	Load       float64 `json:"load_s"`
 	Compile    float64 `json:"compile_s"`
-	// Parts is Compile by pass: see llm.Session.CompileTimes.
+	// Parts is what Compile was spent in: see llm.Session.CompileParts.
 	Parts map[string]float64 `json:"compile_parts_s"`
 
 	Kernels       []KernelResult `json:"kernels,omitempty"`        // of a decode step
@@ -119,8 +119,11 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	if opt.Batch > 1 {
 		r.Batch = opt.Batch
 	}
-	compile := r.compileTimes(s.CompileTimes())
-	r.Load = round((opt.Load + time.Since(start) - compile).Seconds())
+	r.Compile, r.Parts = round(s.CompileTime().Seconds()), make(map[string]float64)
+	for name, t := range s.CompileParts() {
+		r.Parts[name] = round(t.Seconds())
+	}
+	r.Load = round((opt.Load + time.Since(start) - s.CompileTime()).Seconds())
 	b := &bench{batch: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
 	for _, part := range []func(context.Context) error{b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
@@ -129,17 +132,6 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	}
 	r.PeakMemory = peakMemory() // before the bandwidth is measured, which takes memory of its own
 	return r, b.describe(ctx)
-}
-
-// compileTimes notes the parts of compiling and returns their sum.
-func (r *Result) compileTimes(parts map[string]time.Duration) (sum time.Duration) {
-	r.Parts = make(map[string]float64)
-	for name, t := range parts {
-		sum += t
-		r.Parts[name] = round(t.Seconds())
-	}
-	r.Compile = round(sum.Seconds())
-	return sum
 }
 
 // bench is one run under way.

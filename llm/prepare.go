@@ -1,0 +1,182 @@
+package llm
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"tgc/engine"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// Compiling what a session runs: steps, the decode loop, samplers. Prepare does it
+// ahead of time and several at once; what it left out is compiled when it is first
+// needed.
+
+// job is a graph to compile.
+type job struct {
+	what  string // unique in a session
+	desc  *target.Desc
+	build func() (*tensor.Graph, error)
+}
+
+// compiledJob is its outcome.
+type compiledJob struct {
+	graph    *tensor.Graph
+	compiled *engine.Compiled
+	building time.Duration
+}
+
+func (s *Session) stepJob(tokens int) job {
+	v := s.stepVariant(tokens)
+	return job{fmt.Sprintf("the step of %d tokens", tokens), weightTarget(s.device.Target()), func() (*tensor.Graph, error) {
+		return BuildStep(s.model.Config, s.model.File, v)
+	}}
+}
+
+func (s *Session) loopJob(greedy bool) job {
+	v, ends, parts := s.variant(1), max(1, len(s.ends())), SumParts(s.model.Config.Vocabulary, s.device.Target())
+	return job{fmt.Sprintf("the decode loop (greedy: %t)", greedy), weightTarget(s.device.Target()), func() (*tensor.Graph, error) {
+		return BuildLoop(s.model.Config, s.model.File, v, ends, greedy, parts)
+	}}
+}
+
+func (s *Session) samplerJob(greedy bool) job {
+	vocabulary := s.model.Config.Vocabulary
+	return job{fmt.Sprintf("the sampler (greedy: %t)", greedy), s.device.Target(), func() (*tensor.Graph, error) {
+		if greedy {
+			return BuildGreedy(s.sequences, vocabulary), nil
+		}
+		return BuildSampler(s.sequences, vocabulary, SumParts(vocabulary, s.device.Target())), nil
+	}}
+}
+
+// run compiles a job; it touches nothing of a session.
+func (j *job) run(ctx context.Context, config engine.Config) (*compiledJob, error) {
+	start := time.Now()
+	g, err := j.build()
+	if err != nil {
+		return nil, err
+	}
+	sink, err := g.Sink()
+	if err != nil {
+		return nil, err
+	}
+	out := &compiledJob{graph: g, building: time.Since(start)}
+	if out.compiled, err = engine.Compile(ctx, sink, j.desc, config); err != nil {
+		return nil, fmt.Errorf("compiling %s: %w", j.what, err)
+	}
+	return out, nil
+}
+
+// compile returns the outcome of a job, perhaps one that was compiled ahead.
+func (s *Session) compile(ctx context.Context, j job) (*compiledJob, error) {
+	if _, ok := s.ready[j.what]; !ok {
+		if err := s.compileAhead(ctx, []job{j}); err != nil {
+			return nil, err
+		}
+	}
+	done := s.ready[j.what]
+	delete(s.ready, j.what)
+	return done, nil
+}
+
+// compileAhead compiles jobs, all at once: each works on an arena of its own. Where
+// several fail, the error is that of the first.
+func (s *Session) compileAhead(ctx context.Context, jobs []job) error {
+	start := time.Now()
+	done, errs := make([]*compiledJob, len(jobs)), make([]error, len(jobs))
+	var workers sync.WaitGroup
+	for i := range jobs {
+		workers.Go(func() { done[i], errs[i] = jobs[i].run(ctx, s.options.Config) })
+	}
+	workers.Wait()
+	s.compiling += time.Since(start)
+	for i, err := range errs {
+		if err != nil {
+			return err
+		}
+		s.ready[jobs[i].what] = done[i]
+		s.parts["graph"] += done[i].building
+		for _, p := range done[i].compiled.Passes {
+			s.parts[p.Name] += p.Time
+		}
+	}
+	return nil
+}
+
+// loading notes the time that the device takes to load and record a step.
+func (s *Session) loading(f func() error) error {
+	start := time.Now()
+	err := f()
+	s.parts["load"] += time.Since(start)
+	s.compiling += time.Since(start)
+	return err
+}
+
+// Prepare compiles what feeding a prompt of n tokens, generating after it and
+// sampling need, so that nothing is compiled while a user waits for a token.
+func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
+	// Where the device's loop feeds what is generated, a step of one token is only
+	// for what is left of a prompt.
+	return s.prepare(ctx, n, s.ahead() == 0, s.ahead() > 0, opt.Temperature == 0)
+}
+
+// prepare compiles the steps of a prompt of n tokens, that of one token and the
+// loop where they are wanted, and the sampler; then it loads them.
+func (s *Session) prepare(ctx context.Context, n int, single, loop, greedy bool) error {
+	sizes := promptSizes(n)
+	if single {
+		sizes[1] = true
+	}
+	var jobs []job
+	for _, size := range chunks {
+		if _, have := s.steps[size]; sizes[size] && !have {
+			jobs = append(jobs, s.stepJob(size))
+		}
+	}
+	if _, have := s.loops[greedy]; loop && !have {
+		jobs = append(jobs, s.loopJob(greedy))
+	}
+	if _, have := s.samplers[greedy]; !have {
+		jobs = append(jobs, s.samplerJob(greedy))
+	}
+	if err := s.compileAhead(ctx, jobs); err != nil {
+		return err
+	}
+	for _, size := range chunks {
+		if sizes[size] {
+			if _, err := s.step(ctx, size); err != nil {
+				return err
+			}
+		}
+	}
+	if loop {
+		if _, err := s.loop(ctx, greedy); err != nil {
+			return err
+		}
+	}
+	_, err := s.sampler(ctx, greedy)
+	return err
+}
+
+// promptSizes are the steps that a prompt of n tokens takes.
+func promptSizes(n int) map[int]bool {
+	sizes := make(map[int]bool)
+	for ; n > 0; n -= chunkFor(n) {
+		sizes[chunkFor(n)] = true
+	}
+	return sizes
+}
+
+// CompileTime is the time spent so far in compiling and loading steps.
+func (s *Session) CompileTime() time.Duration { return s.compiling }
+
+// CompileParts is what that time was spent in: building graphs ("graph"), the
+// compiler's passes by their names, and rendering, assembling and recording on the
+// device ("load"). Several graphs are compiled at once, so that the parts may sum
+// to more.
+func (s *Session) CompileParts() map[string]time.Duration { return maps.Clone(s.parts) }
