@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"tgc/engine"
 	"tgc/gguf"
+	"tgc/heuristic"
 	"tgc/internal/oracle"
 	"tgc/llm"
 	"tgc/runtime/cuda"
@@ -215,5 +217,37 @@ func TestStoppedEmulated(t *testing.T) {
 	}
 	if _, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16}); !errors.Is(err, cuda.ErrBroken) {
 		t.Errorf("a new session: %v, want ErrBroken", err)
+	}
+}
+
+// The knobs of the matvec heuristic change plans, not results: off, and 8 to 64
+// threads a row.
+func TestMatvecKnobsEmulated(t *testing.T) {
+	m, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), "llama-untied-q4_k_m.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	logits := func(knobs heuristic.Knobs) []float32 {
+		dev, _ := emulated(t, emulator.Options{}, false)
+		s, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16, Config: engine.Config{Knobs: knobs}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		return feedEach(t, s, 5)[0]
+	}
+	want := logits(heuristic.Knobs{})
+	for _, knobs := range []heuristic.Knobs{
+		{NoMatvec: true}, {ThreadsPerRow: 8}, {ThreadsPerRow: 16}, {ThreadsPerRow: 64}, {RowsPerThread: 1, BlockSize: 2},
+	} {
+		var difference, total float64
+		for i, v := range logits(knobs) {
+			difference += float64(v-want[i]) * float64(v-want[i])
+			total += float64(want[i]) * float64(want[i])
+		}
+		if got := difference / total; !(got <= gpuLimits.nmse) {
+			t.Errorf("%+v: NMSE %g from the default plan", knobs, got)
+		}
 	}
 }
