@@ -27,6 +27,9 @@ func tryWindow(a *analysis) ([]kernel.Opt, string, Record) {
 	if !ok || points > windowPoints {
 		return declined("long-reduce", "%d points", points)
 	}
+	if len(window) == 0 {
+		return declined("rows", "no reduce depends on %s: its points share them", a.axes[axis].Name)
+	}
 	p.split(kernel.VECTOR, axis, lanes)
 	p.done[axis] = true
 	for _, i := range window {

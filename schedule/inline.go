@@ -94,7 +94,7 @@ func (s *scheduler) pointFusion(p *value) bool {
 			s.record(PointFusion, p, false, "repeated inside a reduce", Number{"times", s.points(repeated)})
 			return false
 		}
-		if u.binder != nil && s.factsOf(p.body).weights && s.factsOf(u.consumer.body).weights {
+		if u.binder != nil && s.factsOf(p.body).weights && s.factsOf(u.consumer.body).weights && s.rowsOf(u) < s.opt.Profile.Parallel {
 			s.record(PointFusion, p, false, "both read weights: a grid barrier")
 			return false
 		}
@@ -216,6 +216,13 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 		return false
 	}
 	light, _, work := s.isLight(p, nil)
+	if !light && s.oncePerRow(p) {
+		if !s.replaceReads(Broadcast, p, s.asBody(p)) {
+			return false
+		}
+		s.record(Broadcast, p, true, "once for each row of its reader", Number{"points", s.points(p.ranges)}, Number{"work", work})
+		return true
+	}
 	if !light {
 		s.record(Broadcast, p, false, s.whyHeavy(p, nil), Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
 		return false

@@ -67,6 +67,9 @@ type Profile struct {
 	GridSplits int64
 	// GridChunk is the least number of points of a chunk.
 	GridChunk int64
+	// RowLanes is of what number the points of a row must be a multiple, so that
+	// the threads that fold the row can share them.
+	RowLanes int64
 	// LaunchEdge is how many scalar operations of one block fit in the time
 	// from one launch to the next that needs it.
 	LaunchEdge int64
@@ -88,7 +91,7 @@ func DefaultOptions() Options {
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
-			Parallel: 1024, GridSplits: 16, GridChunk: 64, LaunchEdge: 1 << 18,
+			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 18,
 		},
 		Decoders: LookupDecoder,
 	}
@@ -107,5 +110,6 @@ func CPUOptions() Options {
 	opt.Profile.TileReuse = 4
 	opt.Profile.GridSplits = 0
 	opt.Profile.RereadCap = 4096
+	opt.Profile.RowLanes = 1
 	return opt
 }

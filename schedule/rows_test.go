@@ -1,0 +1,47 @@
+package schedule_test
+
+import (
+	"testing"
+
+	"tgc/ir"
+	"tgc/runtime/interp"
+	"tgc/schedule"
+	"tgc/tensor"
+)
+
+// A fold of a row that is read along the row joins the kernel of the row, for
+// inputs of any size; one that is read along a product's columns does not, and
+// on a GPU neither where threads could not share the row.
+func TestRowsJoinTheirFolds(t *testing.T) {
+	for name, c := range map[string]struct {
+		build    func(x, y *tensor.Tensor) *tensor.Tensor // x is [24 256], y [256 40]
+		gpu, cpu int                                      // kernels
+	}{
+		"softmax":          {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) }, 1, 1},
+		"layer norm":       {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.LayerNorm(1, nil, nil, 1e-5) }, 1, 1},
+		"position":         {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Argmax(-1) }, 1, 1},
+		"uneven rows":      {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 3, 250).Softmax(-1) }, 2, 1},
+		"product":          {func(x, y *tensor.Tensor) *tensor.Tensor { return x.Sub(x.MaxKeep(-1)).MatMul(y) }, 2, 2},
+		"folds of columns": {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Div(x.MaxKeep(0)) }, 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			g.Output("z", c.build(g.Input("x", ir.F32, 24, 256), g.Input("y", ir.F32, 256, 40)))
+			r := newRig(t, g, nil, nil)
+			for _, to := range []struct {
+				opt  schedule.Options
+				want int
+			}{{schedule.DefaultOptions(), c.gpu}, {schedule.CPUOptions(), c.cpu}} {
+				s := r.plan(to.opt)
+				kernels := 0
+				for _, l := range s.Launches {
+					kernels += len(l.Kernels)
+				}
+				if kernels != to.want {
+					t.Errorf("%d kernels, want %d\n%s", kernels, to.want, s)
+				}
+				r.check(s, interp.KernelOptions{}, 2e-5)
+			}
+		})
+	}
+}
