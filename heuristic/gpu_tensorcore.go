@@ -29,21 +29,11 @@ const (
 	gpuMatrixCopies     = 4  // of the points of a tile: more than fit registers
 )
 
-// hasMatrices reports the instruction that MMA uses.
-func (a *analysis) hasMatrices() bool {
-	for _, c := range a.desc.Contractions {
-		if c.Name == "mma" && c.A == "bf16" && c.K == matrixPoints && c.M == matrixRows && c.N == matrixTokens {
-			return !a.knobs.NoMatrices
-		}
-	}
-	return false
-}
-
 // gpuMatrix plans a product with matrix instructions; ok is false where its
 // axes make no tiles.
 func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []kernel.Opt, why string, record Record, ok bool) {
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
-	if !a.hasMatrices() || row < 0 || token < 0 || a.size(row)%matrixRows != 0 || a.size(token)%matrixTokens != 0 || a.lastStage(weights) {
+	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || a.size(row)%matrixRows != 0 || a.size(token)%matrixTokens != 0 || a.lastStage(weights) {
 		return nil, "", Record{}, false
 	}
 	var chains []*operand

@@ -47,8 +47,11 @@ type matrixSum struct {
 	columns *ir.UOp // at those points, of column lane/4
 }
 
-// hasMatrices reports a target with the instructions.
-func hasMatrices(desc *target.Desc) bool { return desc.Kind == target.GPU && desc.SM >= 80 }
+// hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
+func hasMatrices(desc *target.Desc) bool {
+	const m, n, k = matrixRows, matrixColumns, matrixPoints
+	return desc.Matrix("bf16", "bf16", m, n, k) && desc.Matrix("f16", "f16", m, n, k) && desc.Matrix("i8", "i8", m, n, k)
+}
 
 // hasMatrix reports a plan with such a digit.
 func hasMatrix(plans []axisPlan) bool {

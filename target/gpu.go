@@ -41,6 +41,8 @@ var gpuContractions = []gpuContraction{
 	{80, false, Contraction{"mma", "f16", "f16", "f32", 16, 16, 8, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"}},
 	{80, false, Contraction{"mma", "bf16", "bf16", "f32", 16, 16, 8, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"}},
 	{80, false, Contraction{"mma", "tf32", "tf32", "f32", 8, 16, 8, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"}},
+	{80, false, Contraction{"mma", "u8", "i8", "i32", 16, 16, 8, "mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32"}},
+	{80, false, Contraction{"mma", "i8", "i8", "i32", 16, 16, 8, "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32"}},
 	{80, false, Contraction{"mma", "u8", "i8", "i32", 32, 16, 8, "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"}},
 	{80, false, Contraction{"mma", "i8", "i8", "i32", 32, 16, 8, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"}},
 	{89, false, Contraction{"mma", "f8e4m3", "f8e4m3", "f32", 32, 16, 8, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"}},

@@ -40,6 +40,16 @@ type Contraction struct {
 	Intrinsic string
 }
 
+// Matrix reports the matrix instruction of a shape and types.
+func (d *Desc) Matrix(a, b string, m, n, k int) bool {
+	for _, c := range d.Contractions {
+		if c.Name == "mma" && c.A == a && c.B == b && c.M == m && c.N == n && c.K == k {
+			return true
+		}
+	}
+	return false
+}
+
 // Cost holds the integer constants of the cost model, in picoseconds of one
 // core (CPU) or of the whole device (GPU) per unit.
 type Cost struct {
