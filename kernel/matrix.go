@@ -106,7 +106,7 @@ func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
 	if x.f16 == 1 && y.f16 == 1 {
 		elem, nx, ny = ir.F16, 1, 1
 	}
-	rows, columns := l.rowFragment(m.rows, at, elem, nx), l.columnFragment(m.columns, at, elem, ny)
+	rows, columns := l.rowFragment(narrowest(m.rows, elem), at, elem, nx), l.columnFragment(narrowest(m.columns, elem), at, elem, ny)
 	acc := l.b.Zero(program.Vector(ir.F32, rowCopies*columnCopies))
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {
@@ -116,6 +116,14 @@ func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
 		}
 	}
 	return acc
+}
+
+// narrowest is what a factor of a type was converted from.
+func narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
+	if u.Op == ir.OpCast && u.Src[0].DType == elem {
+		return u.Src[0]
+	}
+	return u
 }
 
 // rowFragment are the terms of the lane's points in both of its rows, in the
@@ -161,6 +169,9 @@ func (l *lowerer) lanePoints(u *ir.UOp, at coords) *program.Value {
 
 // split writes floats as n terms, each the rounded rest of those before.
 func (l *lowerer) split(x *program.Value, elem ir.DType, n int) []*program.Value {
+	if x.Type.Elem == elem {
+		return []*program.Value{x}
+	}
 	terms := make([]*program.Value, n)
 	for i := range terms {
 		terms[i] = l.b.Cast(x, elem)

@@ -101,11 +101,12 @@ func DefaultOptions() Options {
 // nothing inside the loop while hoisting it costs a multiply per token tile: the
 // packed-sum rules (R2m, R3, R2c) are for integer activations only. One tuple for
 // mean and variance costs a division per element against a second pass over a
-// row in cache, so CHAN is off too. A core takes whole points and there are few
+// row in cache, so CHAN is off too, and halves in cache cost their conversion at
+// every use. A core takes whole points and there are few
 // cores, so reduces are not split over the grid.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Rules = opt.Rules.Without(Chan)
+	opt.Rules = opt.Rules.Without(Chan, NarrowStore)
 	opt.Profile.IntegerSums = true
 	opt.Profile.TileReuse = 4
 	opt.Profile.GridSplits = 0

@@ -33,6 +33,7 @@ const (
 	MultiStore                // join
 	Par                       // R7
 	GridSplit                 // R8
+	NarrowStore               // narrow
 	numRules
 )
 
@@ -76,6 +77,7 @@ var ruleTable = [numRules]RuleInfo{
 	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
 	Par:           {"R7", Exact, "kernels of one dependence level start together; on a GPU they are one grid"},
 	GridSplit:     {"R8", Reassociate, "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
+	NarrowStore:   {"narrow", Exact, "a value that ends in a widening conversion is stored before it"},
 }
 
 // OrderPair says that one rule is tried before another, and why.
@@ -108,6 +110,7 @@ var orderPairs = []OrderPair{
 	{TileEpilogue, StagePrologue, "an epilogue costs no second read, a prologue does"},
 	{StagePrologue, GridSplit, "only when kernels exist is it known which are too narrow"},
 	{StagePrologue, MultiStore, "what is still a value is stored"},
+	{GridSplit, NarrowStore, "what is stored at all is settled"},
 	{MultiStore, Unify, "the stores of one kernel share its loops"},
 }
 

@@ -87,7 +87,8 @@ type phase struct {
 //   - R0f before the algebra, which then sees the stored value's own factors;
 //   - algebra before placement: the cascade needs maximum, exponentials and
 //     sums as values of their own;
-//   - R8 last: only when kernels exist is it known which are too narrow.
+//   - R8 late: only when kernels exist is it known which are too narrow;
+//   - narrow last: what is stored is settled then.
 var phases = []phase{
 	{"R0", (*scheduler).rangeify, "cut the graph into values, movement ops into indices"},
 	{"slices", (*scheduler).splitSlices, "R0s: one value per box that is read"},
@@ -95,6 +96,7 @@ var phases = []phase{
 	{"algebra", (*scheduler).algebra, "R2 R2m R3 R2c R2 R5, each value once"},
 	{"placement", (*scheduler).place, "R5p R1p R1 R4i R6 R6p to a fixpoint"},
 	{"grid split", (*scheduler).splitGrids, "R8, then placement again for what combines the chunks"},
+	{"narrow", (*scheduler).storeNarrow, "halves are stored as such"},
 }
 
 // Run schedules a tensor graph SINK(ASSIGN...). The result is a function of the
