@@ -2,11 +2,14 @@ package llm_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"tgc/engine"
+	"tgc/gguf"
+	"tgc/internal/oracle"
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/runtime"
@@ -143,11 +146,38 @@ func TestBatchLogits(t *testing.T) {
 	for i := range long {
 		long[i] = int32(i*31+7) % 1000
 	}
-	feeds := [][][]int32{{long[:11], long[3:4], long}, {long[:2], long[:9], long[5:6]}, {{1}, {2}, {3}}}
-	batch := newBatch(t, m, dev, llm.BatchOptions{Sequences: 3, Context: 64})
+	sameLogits(t, dev, m, [][][]int32{{long[:11], long[3:4], long}, {long[:2], long[:9], long[5:6]}, {{1}, {2}, {3}}})
+}
+
+// So it is for every architecture.
+func TestBatchArchitectures(t *testing.T) {
+	dev := openDevice(t, "cpu")
+	feeds := [][][]int32{{{1, 2, 3}, {4}, {5, 6, 7, 8, 9}}, {{10}, {11, 12}, {13}}}
+	for _, name := range []string{"llama-iq4_nl", "qwen2-bias-q5_k_m", "qwen3-tied-q8_0", "olmoe-q8_0"} {
+		m, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		t.Run(name, func(t *testing.T) { sameLogits(t, dev, m, feeds) })
+	}
+	f := gpt2File(t, gguf.Q8_0, 1)
+	defer f.Close()
+	m, err := llm.NewModel(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("gpt2", func(t *testing.T) { sameLogits(t, dev, m, feeds) })
+}
+
+// sameLogits feeds a batch of three and each sequence alone.
+func sameLogits(t *testing.T, dev runtime.Device, m *llm.Model, feeds [][][]int32) {
+	t.Helper()
+	context := min(64, m.Config.Context)
+	batch := newBatch(t, m, dev, llm.BatchOptions{Sequences: 3, Context: context})
 	var singles []*llm.Session
 	for range 3 {
-		singles = append(singles, newLoopSession(t, m, dev, 64, -1))
+		singles = append(singles, newLoopSession(t, m, dev, context, -1))
 	}
 	for n, tokens := range feeds {
 		if err := batch.Feed(t.Context(), tokens); err != nil {
