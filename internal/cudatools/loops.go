@@ -10,7 +10,7 @@ import (
 type Loop struct{ First, Last int }
 
 var (
-	labelPattern  = regexp.MustCompile("^(\\.L\\w+|\\$?[\\w$.]+):")
+	labelPattern  = regexp.MustCompile(`^(\.L\w+|\$?[\w$.]+):`)
 	branchPattern = regexp.MustCompile("BRA(?:\\.\\S+)? (?:!?U?P\\w+, )?`\\((\\.L\\w+)\\)")
 )
 
