@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
 	"tgc/engine"
 	"tgc/grad"
 	"tgc/ir"
@@ -147,6 +149,110 @@ func TestWindowKernels(t *testing.T) {
 			}
 		})
 	}
+}
+
+// convolution is a drawn shape: kernel x kernel windows over size x size.
+type convolution struct{ batch, in, out, size, kernel, stride, padding int }
+
+func (c convolution) outSize() int { return (c.size+2*c.padding-c.kernel)/c.stride + 1 }
+
+// eachTap visits every product.
+func (c convolution) eachTap(visit func(out, in, weight int)) {
+	n := c.outSize()
+	for b := range c.batch {
+		for o := range c.out {
+			for ch := range c.in {
+				for at := range n * n * c.kernel * c.kernel {
+					kj, ki := at%c.kernel, at/c.kernel%c.kernel
+					j, i := at/(c.kernel*c.kernel)%n, at/(c.kernel*c.kernel*n)
+					y, x := i*c.stride+ki-c.padding, j*c.stride+kj-c.padding
+					if y >= 0 && y < c.size && x >= 0 && x < c.size {
+						visit(((b*c.out+o)*n+i)*n+j, ((b*c.in+ch)*c.size+y)*c.size+x, ((o*c.in+ch)*c.kernel+ki)*c.kernel+kj)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Drawn convolutions and their derivatives on CPUs of three widths.
+func TestWindowKernelsOfAnyShape(t *testing.T) {
+	names := []string{"llvm:x86-64-v4", "llvm:x86-64-v3", "llvm:x86-64"}
+	tried := 0
+	rapid.Check(t, func(t *rapid.T) {
+		if tried++; tried > 8 && !testing.Verbose() {
+			return
+		}
+		desc, err := target.Parse(rapid.SampledFrom(names).Draw(t, "target"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := convolution{
+			in: rapid.IntRange(1, 4).Draw(t, "in"), out: rapid.SampledFrom([]int{5, 8, 10, 12, 16, 24}).Draw(t, "out"),
+			size: rapid.IntRange(6, 17).Draw(t, "size"), kernel: rapid.IntRange(1, 4).Draw(t, "kernel"),
+			stride: rapid.IntRange(1, 2).Draw(t, "stride"), padding: rapid.IntRange(0, 2).Draw(t, "padding"),
+		}
+		c.batch = 16384/(c.size*c.size*c.in) + 1 // the input is a weight from 64 KB on
+		n := c.outSize()
+		g := tensor.NewGraph()
+		x, w := g.Input("x", ir.F32, c.batch, c.in, c.size, c.size), g.Input("w", ir.F32, c.out, c.in, c.kernel, c.kernel)
+		dy := g.Input("dy", ir.F32, c.batch, c.out, n, n)
+		y := x.Conv(w, nil, tensor.ConvOptions{Stride: []int{c.stride}, Padding: []int{c.padding}})
+		g.Output("y", y)
+		for i, d := range grad.Of([]*tensor.Tensor{y}, []*tensor.Tensor{dy}, []*tensor.Tensor{x, w}) {
+			g.Output([]string{"dx", "dw"}[i], d)
+		}
+		ctx := context.Background()
+		f, err := tensor.Compile(ctx, g, interp.New(interp.Options{Target: desc}), engine.Config{Verify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		values := make(map[string][]float64)
+		for _, b := range f.Buffers() {
+			if b.Output {
+				continue
+			}
+			var shape []int
+			for _, dim := range b.Shape {
+				extent, _ := dim.Int()
+				shape = append(shape, int(extent))
+			}
+			drawn := nn.Normal(1).Fill(3, b.Name, shape)
+			if err := tensor.Set(ctx, f, b.Name, drawn); err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range drawn {
+				values[b.Name] = append(values[b.Name], float64(v))
+			}
+		}
+		if err := f.Run(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		zeros := func(name string) []float64 { return make([]float64, len(values[name])) }
+		want := map[string][]float64{"y": zeros("dy"), "dx": zeros("x"), "dw": zeros("w")}
+		sizes := map[string][]float64{"y": zeros("dy"), "dx": zeros("x"), "dw": zeros("w")} // sums of absolute terms
+		add := func(name string, at int, term float64) {
+			want[name][at] += term
+			sizes[name][at] += math.Abs(term)
+		}
+		c.eachTap(func(out, in, weight int) {
+			add("y", out, values["x"][in]*values["w"][weight])
+			add("dx", in, values["dy"][out]*values["w"][weight])
+			add("dw", weight, values["dy"][out]*values["x"][in])
+		})
+		for name, expected := range want {
+			got, err := tensor.Get[float32](ctx, f, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, v := range expected {
+				if !(math.Abs(float64(got[i])-v) <= 1e-6*sizes[name][i]) {
+					t.Fatalf("%+v on %s: %s[%d]: got %v, want %v", c, desc.Name, name, i, got[i], v)
+				}
+			}
+		}
+	})
 }
 
 func closeTo(got []float32, want []float64) error {
