@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"math"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +61,24 @@ func TestModelsEmulated(t *testing.T) {
 			f := gpt2File(t, typ, uint64(i))
 			defer f.Close()
 			compareWithReference(t, openDevice(t, "cuda:emu"), f, generation{prompt: 6, split: 2, tokens: 3, nmse: gpuLimits.nmse})
+		})
+	}
+}
+
+// Models of odd shapes, expert mixtures among them. TGC_MODEL_SEEDS asks for more of
+// them.
+func TestRandomModelsEmulated(t *testing.T) {
+	seeds := 8
+	if n, err := strconv.Atoi(os.Getenv("TGC_MODEL_SEEDS")); err == nil {
+		seeds = n
+	}
+	for seed := range uint64(seeds) {
+		m := &randomModel{t: t, r: rand.New(rand.NewPCG(seed, 1)), w: gguf.NewWriter(), seed: seed}
+		f := m.file()
+		t.Run(fmt.Sprintf("%d %s", seed, m.text), func(t *testing.T) {
+			t.Parallel()
+			defer f.Close()
+			compareWithReference(t, openDevice(t, "cuda:emu"), f, generation{prompt: 3, tokens: 3, nmse: gpuLimits.nmse})
 		})
 	}
 }
