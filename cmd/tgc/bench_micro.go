@@ -7,6 +7,7 @@ import (
 
 	"tgc/internal/microbench"
 	"tgc/runtime/devices"
+	"tgc/target"
 )
 
 // runMicro measures plain kernels on each device.
@@ -35,6 +36,7 @@ func (o *benchFlags) microOn(cmd *cobra.Command, name string) error {
 	shape := devices.Options{Threads: o.device.threads}
 	opt := microbench.DefaultOptions()
 	opt.Sizes, opt.Config, opt.Threads = o.sizes, config, dev.Threads(shape)
+	opt.ProcessorTime = dev.Target().Kind == target.CPU
 	opt.Peak, opt.Read, opt.Copy = dev.PeakRate(shape), dev.ReadRate(shape), dev.CopyRate(shape)
 	if cmd.Flags().Changed("repeats") {
 		opt.Repeats = o.options.Repeats

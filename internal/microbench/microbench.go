@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
@@ -28,6 +30,9 @@ type Options struct {
 	Repeats int   // least number of runs of each step, after one to warm up
 	Config  engine.Config
 	Threads int // for the report
+	// ProcessorTime also takes the time that the process computed instead of the
+	// clock's: for a CPU device, on a machine where others take turns.
+	ProcessorTime bool
 	// Peak, Read and Copy measure what the machine can do: GFLOP/s of f32
 	// multiply-adds, GB/s read, GB/s read and written. Each may be nil.
 	Peak, Read, Copy Rate
@@ -56,9 +61,12 @@ type Figure struct {
 	Best   float64 `json:"best"`   // of all runs
 	Median float64 `json:"median"` // likewise
 	// Limit is what the machine does of the kind beside it; 0 where unknown.
-	Limit    float64  `json:"limit"`
-	Fraction float64  `json:"fraction"` // of Limit, of the best run
-	Kernels  []string `json:"kernels,omitempty"`
+	Limit    float64 `json:"limit"`
+	Fraction float64 `json:"fraction"` // of Limit, of the best run
+	// Processor is the best run by processor time on all threads, 0 where it was
+	// not asked for: what a run reaches that is never interrupted.
+	Processor float64  `json:"processor"`
+	Kernels   []string `json:"kernels,omitempty"`
 }
 
 // Launch is the time of a step that does almost nothing.
@@ -158,7 +166,13 @@ func (b *bench) figure(ctx context.Context, name, unit string, g *tensor.Graph, 
 	if err != nil {
 		return err
 	}
-	seconds, err := timed(ctx, b.opt.Repeats, func() error { return f.Run(ctx, nil) })
+	leastProcessor := math.Inf(1)
+	seconds, err := timed(ctx, b.opt.Repeats, func() error {
+		begin := processorSeconds()
+		err := f.Run(ctx, nil)
+		leastProcessor = min(leastProcessor, processorSeconds()-begin)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -167,6 +181,9 @@ func (b *bench) figure(ctx context.Context, name, unit string, g *tensor.Graph, 
 		return err
 	}
 	r := b.add(name, unit, work, seconds, max(before, after))
+	if b.opt.ProcessorTime && leastProcessor > 0 {
+		r.Processor = work * float64(max(b.opt.Threads, 1)) / leastProcessor / 1e9
+	}
 	for _, k := range f.Step().Compiled.Kernels {
 		r.Kernels = append(r.Kernels, fmt.Sprintf("%s [%s]", k.Why, k.Plan))
 	}
@@ -183,6 +200,15 @@ func (b *bench) add(name, unit string, work float64, seconds []float64, limit fl
 	}
 	b.result.Figures = append(b.result.Figures, r)
 	return &b.result.Figures[len(b.result.Figures)-1]
+}
+
+// processorSeconds is what all threads of the process have computed so far.
+func processorSeconds() float64 {
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
 func measure(ctx context.Context, rate Rate) (float64, error) {
@@ -299,13 +325,17 @@ func quantile(values []float64, p float64) float64 {
 
 // Table is the result in rows of text, a header first.
 func (r *Result) Table() [][]string {
-	rows := [][]string{{"STEP", "BEST", "MEDIAN", "UNIT", "LIMIT", "OF LIMIT", "KERNELS"}}
+	rows := [][]string{{"STEP", "BEST", "MEDIAN", "UNIT", "LIMIT", "OF LIMIT", "BY CPU TIME", "KERNELS"}}
 	for _, f := range r.Figures {
 		limit, fraction := "-", "-"
 		if f.Limit > 0 {
 			limit, fraction = fmt.Sprintf("%.1f", f.Limit), fmt.Sprintf("%.0f %%", 100*f.Fraction)
 		}
-		rows = append(rows, []string{f.Name, fmt.Sprintf("%.1f", f.Best), fmt.Sprintf("%.1f", f.Median), f.Unit, limit, fraction, strings.Join(f.Kernels, " + ")})
+		processor := "-"
+		if f.Processor > 0 {
+			processor = fmt.Sprintf("%.1f", f.Processor)
+		}
+		rows = append(rows, []string{f.Name, fmt.Sprintf("%.1f", f.Best), fmt.Sprintf("%.1f", f.Median), f.Unit, limit, fraction, processor, strings.Join(f.Kernels, " + ")})
 	}
-	return append(rows, []string{"launch", fmt.Sprintf("%.1f", r.Launch.P50), fmt.Sprintf("%.1f", r.Launch.P99), "us (p50, p99)", "-", "-", ""})
+	return append(rows, []string{"launch", fmt.Sprintf("%.1f", r.Launch.P50), fmt.Sprintf("%.1f", r.Launch.P99), "us (p50, p99)", "-", "-", "-", ""})
 }

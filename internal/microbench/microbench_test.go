@@ -13,7 +13,7 @@ import (
 func TestRun(t *testing.T) {
 	asked := 0
 	limit := func(context.Context) (float64, error) { asked++; return float64(asked), nil }
-	r, err := Run(t.Context(), interp.New(interp.Options{}), Options{Sizes: []int{8}, Elems: 1 << 12, Repeats: 2, Peak: limit})
+	r, err := Run(t.Context(), interp.New(interp.Options{}), Options{Sizes: []int{8}, Elems: 1 << 12, Repeats: 2, Peak: limit, ProcessorTime: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,13 +32,16 @@ func TestRun(t *testing.T) {
 	if f := names["matmul f32 8"]; f.Limit != 2 || f.Fraction != f.Best/2 {
 		t.Errorf("limit %g, fraction %g of %g: want the second of two limits", f.Limit, f.Fraction, f.Best)
 	}
+	if f := names["matmul f32 8"]; f.Processor < 0 {
+		t.Errorf("%g by processor time", f.Processor)
+	}
 	if f := names["scale"]; f.Limit != 0 || f.Fraction != 0 {
 		t.Errorf("scale has the limit %g without a rate", f.Limit)
 	}
 	if r.Launch.P50 <= 0 || r.Launch.P99 < r.Launch.P50 {
 		t.Errorf("launch %+v", r.Launch)
 	}
-	if rows := r.Table(); len(rows) != len(r.Figures)+2 || !strings.Contains(rows[1][6], "matmul") && rows[1][6] == "" {
+	if rows := r.Table(); len(rows) != len(r.Figures)+2 || !strings.Contains(rows[1][7], "matmul") && rows[1][7] == "" {
 		t.Errorf("table %v", rows)
 	}
 }
