@@ -35,6 +35,10 @@ func (s *scheduler) stagePrologue(p *value) bool {
 			s.record(StagePrologue, p, false, s.whyHeavy(p, axes), Number{"size", size}, Number{"cap", s.opt.Profile.StageCap}, Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
 			return false
 		}
+		if once, again := s.stagedWork(p, staged, work); again > s.opt.Profile.StageWork && again > 2*once {
+			s.record(StagePrologue, p, false, "its reduces would run again for every stage", Number{"work", again}, Number{"stored", once})
+			return false
+		}
 		if len(axes) == 0 && !s.factsOf(p.body).reduce {
 			s.record(StagePrologue, p, false, "no axis to stage")
 			return false
@@ -62,6 +66,19 @@ func (s *scheduler) stagePrologue(p *value) bool {
 		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)}, Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.opt.Profile.StageWork})
 	}
 	return ok
+}
+
+// stagedWork is the work of computing all points of p once, in its own loops,
+// and that of its stages together: more where a reduce depends on a staged axis
+// but not on one outside (a row's sum, staged for every column).
+func (s *scheduler) stagedWork(p *value, staged []bool, work int64) (once, again int64) {
+	var outside []*ir.UOp
+	for j, r := range p.ranges {
+		if !staged[j] {
+			outside = append(outside, r)
+		}
+	}
+	return s.work(p.body, p.ranges), saturate(work, s.points(outside))
 }
 
 // stageAxes says which axes of p are staged in consumer c, and the index of the
