@@ -12,6 +12,7 @@ type algebraStep struct {
 //   - R1h before R2: the one term may be a factor that leaves the sums around it;
 //   - R2m before R3: a sum of two packed terms has no coarse factor;
 //   - R3 before R2c: the distributed constant's sum is then per group;
+//   - R2d between them: both digits' sums get the offset;
 //   - R2c before the second R2, which takes the constant out, with look-through
 //     off: another look would move a decode into every row;
 //   - R2 before R3i: what remains in the sum is then integers alone;
@@ -23,6 +24,7 @@ var algebraSteps = []algebraStep{
 	{Hoist, func(s *scheduler, v *value) { s.hoist(v, true) }},
 	{Distribute, (*scheduler).distributeFields},
 	{GroupSplit, (*scheduler).groupSplit},
+	{Digits, (*scheduler).distributeDigits},
 	{IntConstant, (*scheduler).distributeConstant},
 	{Hoist, func(s *scheduler, v *value) { s.hoist(v, false) }},
 	{OffsetApart, (*scheduler).offsetsApart},

@@ -100,6 +100,28 @@ func (s *scheduler) distributeConstant(v *value) {
 	}
 }
 
+// R2d distributes a sum over the digits of integer activations:
+// REDUCE(ADD, (c*f(hi) + f(lo))*q) -> REDUCE(ADD, c*f(hi)*q) + REDUCE(ADD,
+// f(lo)*q), so that each is a sum of products of bytes.
+func (s *scheduler) distributeDigits(v *value) {
+	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
+		if !s.splitsSum(v, u) || s.height(u.Src[0]) > 0 || !readsField(u.Src[0]) {
+			return u
+		}
+		list := factors(u.Src[0])
+		for i, f := range list {
+			if len(list) > 1 && (f.Op == ir.OpAdd || f.Op == ir.OpSub) && s.isWidened(f) {
+				return s.splitSum(u, list, i)
+			}
+		}
+		return u
+	})
+	if body != v.body {
+		v.body = body
+		s.record(Digits, v, true, "digits of integers")
+	}
+}
+
 // maxExactInteger bounds integers whose offset is exact in f32.
 const maxExactInteger = 1 << 20
 

@@ -51,32 +51,67 @@ func (s *scheduler) offsetsApart(v *value) {
 	}
 }
 
-// splitOffset distributes a float sum over a factor that adds two sums.
+// splitOffset distributes a float sum over a factor of which some terms hold
+// dots and others do not.
 func (s *scheduler) splitOffset(u *ir.UOp) *ir.UOp {
 	if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 {
 		return u
 	}
 	list := factors(u.Src[0])
 	for i, f := range list {
-		if f.Op != ir.OpAdd || s.height(f.Src[0]) == 0 || s.height(f.Src[1]) == 0 {
+		if f.Op != ir.OpAdd || s.height(f) == 0 {
+			continue
+		}
+		var dots, offsets *ir.UOp
+		for _, x := range summands(f) {
+			into := &offsets
+			if s.isDotSide(x) {
+				into = &dots
+			}
+			if *into != nil {
+				x = s.a.Add(*into, x)
+			}
+			*into = x
+		}
+		if dots == nil || offsets == nil {
 			continue
 		}
 		rest := slices.Delete(slices.Clone(list), i, i+1)
-		term := func(x *ir.UOp) *ir.UOp {
-			inside := s.pushInto(x, rest)
-			return s.closeReduce(s.a.Reduce(ir.OpAdd, inside, u.ReduceRange()))
-		}
-		return s.a.Add(term(f.Src[0]), term(f.Src[1]))
+		sum := func(x *ir.UOp) *ir.UOp { return s.closeReduce(s.a.Reduce(ir.OpAdd, x, u.ReduceRange())) }
+		return s.a.Add(sum(s.product(append(rest, dots))), sum(s.pushInto(offsets, rest)))
 	}
 	return u
 }
 
-// pushInto multiplies a term by factors: those without weights go into a sum of
-// which the other factors but one are weights, next to that one.
+// summands flattens a tree of sums, left to right.
+func summands(u *ir.UOp) []*ir.UOp {
+	if u.Op != ir.OpAdd {
+		return []*ir.UOp{u}
+	}
+	return append(summands(u.Src[0]), summands(u.Src[1])...)
+}
+
+// isDotSide reports a term with an innermost sum of packed weights, or without
+// any sum.
+func (s *scheduler) isDotSide(x *ir.UOp) bool {
+	sums := false
+	for _, u := range ir.Toposort(x) {
+		if u.Op == ir.OpReduce && s.height(u.Src[0]) == 0 {
+			if readsField(u) {
+				return true
+			}
+			sums = true
+		}
+	}
+	return !sums
+}
+
+// pushInto multiplies an offset by factors. Into a sum of offsets times scales
+// those without weights go too, next to the offset.
 func (s *scheduler) pushInto(x *ir.UOp, list []*ir.UOp) *ir.UOp {
 	weights := slices.DeleteFunc(slices.Clone(list), func(f *ir.UOp) bool { return !readsField(f) })
 	others := slices.DeleteFunc(slices.Clone(list), readsField)
-	if isOffsetSum(x) && len(others) > 0 {
+	if x.Op == ir.OpReduce && readsField(x) && len(others) > 0 {
 		var keep, inner []*ir.UOp
 		for _, f := range factors(x.Src[0]) {
 			if readsField(f) {
@@ -90,19 +125,6 @@ func (s *scheduler) pushInto(x *ir.UOp, list []*ir.UOp) *ir.UOp {
 		others = nil
 	}
 	return s.product(append(append(weights, others...), x))
-}
-
-// isOffsetSum reports a sum of weights times numbers without any.
-func isOffsetSum(x *ir.UOp) bool {
-	if x.Op != ir.OpReduce || x.Arg.(ir.ReduceArg).Op != ir.OpAdd || x.DType != ir.F32 {
-		return false
-	}
-	for _, f := range factors(x.Src[0]) {
-		if f.Op == ir.OpReduce && readsField(f) || f.Op == ir.OpCast && f.Src[0].Op == ir.OpReduce && readsField(f) {
-			return false
-		}
-	}
-	return true
 }
 
 // sumsApart replaces the largest expressions around sums of activations by reads

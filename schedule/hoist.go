@@ -116,7 +116,7 @@ func (s *scheduler) restOf(p *value, list, index []*ir.UOp) *ir.UOp {
 		return narrow
 	}
 	body := s.product(list)
-	if len(list) == 1 && body.Op == ir.OpLoad || s.operations(body) <= s.opt.Profile.RepeatOps && s.points(p.ranges) <= s.opt.Profile.RepeatCap {
+	if len(list) == 1 && body.Op == ir.OpLoad || !isNarrowing(body) && s.operations(body) <= s.opt.Profile.RepeatOps && s.points(p.ranges) <= s.opt.Profile.RepeatCap {
 		return s.atIndex(p.ranges, body, index)
 	}
 	rest, ok := s.restMemo[body]
@@ -172,6 +172,12 @@ func (s *scheduler) widensInteger(u *ir.UOp) bool {
 	}
 	x := u.Src[0]
 	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !readsField(x)
+}
+
+// isNarrowing reports the conversion to a byte of something wider: a value worth
+// keeping, however cheap it is to make.
+func isNarrowing(u *ir.UOp) bool {
+	return u.Op == ir.OpCast && u.DType.IsInt() && u.DType.Size() == 1 && u.Src[0].DType.Size() > 1
 }
 
 func readsField(u *ir.UOp) bool {

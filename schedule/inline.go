@@ -182,6 +182,9 @@ func (s *scheduler) crowded(rule Rule, p *value) bool {
 // stored, unless it has no operand at all.
 func (s *scheduler) repeatLimit(p *value, u placedUse, operands int, scope int64) int64 {
 	if s.opt.Rules.Has(StagePrologue) && len(s.multiplicity(u.consumer, u.use)) > 0 {
+		if isNarrowing(p.body) {
+			return 0
+		}
 		if light, _, _ := s.isLight(p, p.ranges); light {
 			return s.opt.Profile.RepeatOps
 		}

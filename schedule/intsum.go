@@ -35,9 +35,37 @@ func (s *scheduler) integerSums(v *value) {
 		return s.a.Cast(total, u.DType)
 	})
 	if sums > 0 {
-		v.body = body
+		v.body = s.joinIntegers(body)
 		s.record(IntegerSum, v, true, "sum of integers", Number{"sums", sums})
 	}
+}
+
+// joinIntegers adds converted sums as integers, where they are small enough:
+// c*f(sum) + f(sum') -> f(c*sum + sum'), one conversion.
+func (s *scheduler) joinIntegers(body *ir.UOp) *ir.UOp {
+	with := make(map[*ir.UOp]*ir.UOp)
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if seen[u] || s.height(u) == 0 {
+			return
+		}
+		seen[u] = true
+		if (u.Op == ir.OpAdd || u.Op == ir.OpSub) && u.DType == ir.F32 {
+			if x := s.asInteger(u); x != nil {
+				with[u] = s.a.Cast(x, u.DType)
+				return
+			}
+		}
+		for _, x := range u.Src {
+			visit(x)
+		}
+	}
+	visit(body)
+	if len(with) == 0 {
+		return body
+	}
+	return s.replaceNodes(body, with)
 }
 
 // asInteger is a float expression of integers in I32; nil where it is none, or

@@ -17,6 +17,7 @@ const (
 	Hoist                     // R2
 	Distribute                // R2m
 	GroupSplit                // R3
+	Digits                    // R2d
 	IntConstant               // R2c
 	OffsetApart               // R2o
 	IntegerSum                // R3i
@@ -61,6 +62,7 @@ var ruleTable = [numRules]RuleInfo{
 	Hoist:         {"R2", Reassociate, "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
 	Distribute:    {"R2m", Reassociate, "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
 	GroupSplit:    {"R3", Reassociate, "a factor of k/g leaves the inner sum: k becomes nested digits"},
+	Digits:        {"R2d", Reassociate, "sum_k (c*hi+lo)*q -> c*sum_k hi*q + sum_k lo*q for the digits of integer activations"},
 	IntConstant:   {"R2c", Reassociate, "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
 	OffsetApart:   {"R2o", Reassociate, "sum_g s*sum_k y*(q+c): the offsets' sum leaves the groups, so that lanes stay open"},
 	IntegerSum:    {"R3i", Reassociate, "a float sum of integers is an integer sum, converted once"},
@@ -94,6 +96,8 @@ var orderPairs = []OrderPair{
 	{OneHit, Hoist, "the one term may be a factor that leaves the sums around it"},
 	{Distribute, GroupSplit, "a sum of two packed terms has no coarse factor, each term has"},
 	{GroupSplit, IntConstant, "the distributed constant's sum is then one per group, the same for all rows"},
+	{GroupSplit, Digits, "what stays in the innermost sum are digits and packed integers"},
+	{Digits, IntConstant, "the sums of both digits have the offset"},
 	{IntConstant, Hoist, "the constant must leave its sum; with look-through off, else a decode moves into every row"},
 	{Hoist, IntegerSum, "a float constant or scale in the sum would keep it from being one of integers"},
 	{Hoist, OffsetApart, "the constant must have left its sum"},

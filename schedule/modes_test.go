@@ -1,0 +1,115 @@
+package schedule_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/schedule"
+	"tgc/tensor"
+)
+
+// quantisedLinear is a product of rounded activations, which are computed, with
+// packed weights.
+func quantisedLinear(mode nn.Numeric, format string, tokens int) *tensor.Graph {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, tokens, 256).MulScalar(0.5).Contiguous()
+	g.Output("y", mode.Linear(x, g.Packed("w", format, 40, 256)))
+	return g
+}
+
+// Sums of rounded activations with packed weights are what the graph says, for
+// every kind of packed sum: offsets, minimums, signs, tables, bits apart.
+func TestIntegerSumsKeepValues(t *testing.T) {
+	for _, format := range []string{"Q6_K", "Q4_K", "Q8_0", "Q3_K", "Q5_0", "IQ4_NL"} {
+		for _, mode := range []nn.Numeric{nn.Int8, nn.Int16, nn.Half} {
+			for _, opt := range []schedule.Options{schedule.DefaultOptions(), schedule.CPUOptions()} {
+				for _, tokens := range []int{1, 3} {
+					t.Run(fmt.Sprintf("%s %s %d", format, mode, tokens), func(t *testing.T) {
+						trap(t, quantisedLinear(mode, format, tokens), opt, nil)
+					})
+				}
+			}
+		}
+	}
+}
+
+// The innermost sums that read quants are products of bytes in I32, nothing else:
+// no scale, no offset and no rounding. Values do not tell.
+func TestIntegerSumsAreDots(t *testing.T) {
+	quants := map[string][]string{"Q6_K": {"ql", "qh"}, "Q4_K": {"qs"}, "Q8_0": {"qs"}, "Q4_0": {"qs"}}
+	for format, fields := range quants {
+		for _, mode := range []nn.Numeric{nn.Int8, nn.Int16} {
+			for name, opt := range map[string]schedule.Options{"gpu": schedule.DefaultOptions(), "cpu": schedule.CPUOptions()} {
+				s := newRig(t, quantisedLinear(mode, format, 1), nil, nil).plan(opt)
+				dots := 0
+				for _, u := range innerSums(s) {
+					var read []string
+					rounds := false
+					for _, x := range outsideStages(u) {
+						if x.Op == ir.OpField {
+							read = append(read, x.Arg.(ir.FieldArg).Field)
+						}
+						rounds = rounds || x.Op == ir.OpRound
+					}
+					if !slices.ContainsFunc(read, func(f string) bool { return slices.Contains(fields, f) }) {
+						continue
+					}
+					if u.DType != ir.I32 || len(read) != len(fields) || rounds {
+						t.Errorf("%s %s on a %s: inner sum %s", format, mode, name, schedule.KernelText(u))
+					}
+					dots++
+				}
+				if want := map[nn.Numeric]int{nn.Int8: 1, nn.Int16: 2}[mode]; dots != want {
+					t.Errorf("%s %s on a %s: %d dots, want %d\n%s", format, mode, name, dots, want, s)
+				}
+			}
+		}
+	}
+}
+
+// outsideStages lists the nodes of an expression that no STAGE computes.
+func outsideStages(u *ir.UOp) []*ir.UOp {
+	seen, out := map[*ir.UOp]bool{u: true}, []*ir.UOp{u}
+	for k := 0; k < len(out); k++ {
+		if out[k].Op == ir.OpStage {
+			continue
+		}
+		for _, x := range out[k].Src {
+			if !seen[x] {
+				seen[x] = true
+				out = append(out, x)
+			}
+		}
+	}
+	return out
+}
+
+// innerSums lists the sums of a schedule that hold no other outside of stages.
+func innerSums(s *schedule.Schedule) []*ir.UOp {
+	var out []*ir.UOp
+	for _, l := range s.Launches {
+		for _, k := range l.Kernels {
+			for _, u := range ir.Toposort(k.AST) {
+				if u.Op == ir.OpReduce && !slices.ContainsFunc(outsideStages(u)[1:], func(x *ir.UOp) bool { return x.Op == ir.OpReduce }) {
+					out = append(out, u)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Integers that may grow past I32 stay floats.
+func TestIntegerSumsAreBounded(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.I32, 64)
+	g.Output("y", x.Cast(ir.F32).Sum(0))
+	for _, u := range innermost(newRig(t, g, nil, nil).plan(schedule.DefaultOptions())) {
+		if u.DType != ir.F32 {
+			t.Errorf("sum of 64 of any I32 in %s", u.DType)
+		}
+	}
+}
