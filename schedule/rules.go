@@ -72,7 +72,7 @@ var ruleTable = [numRules]RuleInfo{
 	JoinProj:      {"R5p", Exact, "arithmetic on projections joins values that hold the same tuple"},
 	PointFusion:   {"R1p", Exact, "a value whose points are each read once moves into its readers"},
 	Inline:        {"R1", Exact, "a cheap pointwise value is recomputed in its readers"},
-	Broadcast:     {"R4i", Exact, "a light reduce is recomputed in every reader"},
+	Broadcast:     {"R4i", Exact, "a light reduce is recomputed in every reader, one of a row joins the loop over the row"},
 	TileEpilogue:  {"R6", Exact, "a reader of small tiles computes the tile itself"},
 	StagePrologue: {"R6p", Exact, "a light value is staged in front of its readers"},
 	Unify:         {"R4", Exact, "independent reduces of equal extent share one loop"},

@@ -52,7 +52,7 @@ func (t *Tensor) Diagonal(offset, axis0, axis1 int) *Tensor {
 	row, column := max(-offset, 0), max(offset, 0)
 	n := max(min(t.Extent(i)-row, t.Extent(j)-column), 0)
 	if n == 0 {
-		return t.SliceInts(i, 0, 0).SliceInts(j, 0, 1).Squeeze(j)
+		return t.SliceInts(i, 0, 0).Flatten(i, j)
 	}
 	// A square of n rows is one row of n*n; with rows of n+1, the diagonal is
 	// the first column.

@@ -55,7 +55,7 @@ func (g *Graph) FromBytes(dtype ir.DType, raw []byte, shape ...int) *Tensor {
 	if g.values == nil {
 		g.values = make(map[int64][]byte)
 	}
-	g.values[t.node.Arg.(ir.BufferArg).ID] = bytes.Clone(raw)
+	g.values[t.node.Arg.(ir.BufferArg).ID] = append([]byte{}, raw...) // not nil: an empty tensor has values
 	return t
 }
 
