@@ -39,8 +39,11 @@ func TestAssembleAndList(t *testing.T) {
 	if len(a.Cubin) == 0 || a.Registers == 0 || a.Shared != 64 || a.SpillLoads != 0 {
 		t.Errorf("cubin of %d bytes, %d registers, %d bytes shared: %s", len(a.Cubin), a.Registers, a.Shared, a.Log)
 	}
-	if _, err := tools.Ptxas(context.Background(), "nonsense", "sm_75"); err == nil {
-		t.Error("nonsense assembles")
+	if _, err := tools.Ptxas(context.Background(), "nonsense", "sm_75"); err == nil || errors.Is(err, ErrArchitecture) {
+		t.Errorf("nonsense assembles: %v", err)
+	}
+	if _, err := tools.Ptxas(context.Background(), copyKernel, "sm_999"); !errors.Is(err, ErrArchitecture) {
+		t.Errorf("got %v, want an unknown architecture", err)
 	}
 	if tools.NvdisasmPath == "" {
 		t.Skip("no nvdisasm")

@@ -23,6 +23,11 @@ type Assembled struct {
 	Log         string
 }
 
+// ErrArchitecture says that the installed ptxas is older than an architecture.
+var ErrArchitecture = errors.New("unknown architecture")
+
+var unknownArchitecture = regexp.MustCompile(`Value '\w+' is not defined for option 'gpu-name'`)
+
 // Ptxas assembles PTX for an architecture as ptxas names it, "sm_90a".
 func (t Tools) Ptxas(ctx context.Context, ptx, arch string) (*Assembled, error) {
 	if err := t.need(t.PtxasPath, "ptxas"); err != nil {
@@ -38,6 +43,9 @@ func (t Tools) Ptxas(ctx context.Context, ptx, arch string) (*Assembled, error) 
 		return nil, fmt.Errorf("cudatools: %w", err)
 	}
 	log, err := run(ctx, t.PtxasPath, "-v", "--gpu-name", arch, source, "-o", object)
+	if unknownArchitecture.MatchString(log) {
+		return nil, fmt.Errorf("cudatools: ptxas: %s: %w", arch, ErrArchitecture)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cudatools: ptxas for %s: %w:\n%s", arch, err, log)
 	}

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tgc/internal/oracle"
 )
@@ -80,12 +79,9 @@ func TestHostile(t *testing.T) {
 			if !strings.HasPrefix(name, "text-") {
 				continue
 			}
-			start := time.Now()
+			// Quadratic time would be minutes for a million bytes: the test's own
+			// deadline.
 			checkRoundTrip(t, tokenizer, string(text))
-			// Quadratic time would be minutes for a million bytes.
-			if spent := time.Since(start); spent > 10*time.Second {
-				t.Errorf("%s, %s: %v", file, name, spent)
-			}
 		}
 	}
 }

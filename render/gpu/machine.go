@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"tgc/internal/cudatools"
@@ -20,9 +21,13 @@ type Machine struct {
 
 // Inspect assembles PTX and lists its instructions. Loops of the machine code
 // are those of the program in order; where there are fewer, the assembler has
-// unrolled the shortest.
+// unrolled the shortest. The figures are all 0 where the installed tools do not
+// know the architecture.
 func Inspect(ctx context.Context, tools cudatools.Tools, arch string, p *program.Program, ptx string) (*Machine, error) {
 	made, err := tools.Ptxas(ctx, ptx, arch)
+	if errors.Is(err, cudatools.ErrArchitecture) {
+		return &Machine{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
