@@ -11,9 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"tgc/engine"
 	"tgc/grad"
 	"tgc/ir"
 	"tgc/schedule"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -148,4 +150,34 @@ func kernels(s *schedule.Schedule) int {
 		n += len(launch.Kernels)
 	}
 	return n
+}
+
+// No kernel of a backward pass with a fold is left without a plan: its folds
+// would run again for every element that shares them.
+func TestBackwardPlans(t *testing.T) {
+	desc, err := target.Parse("llvm:x86-64-v4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, layer := range layers {
+		g := tensor.NewGraph()
+		loss, by := layer.build(g)
+		g.Output("loss", loss)
+		for i, d := range grad.Of(list{loss}, nil, by) {
+			g.Output(fmt.Sprint("d", i), d)
+		}
+		sink, err := g.Sink()
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := engine.Compile(t.Context(), sink, desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range compiled.Kernels {
+			if k.Plan.String() == "" && strings.Contains(k.Name, "_r_") {
+				t.Errorf("%s: %s has no plan: %s", layer.name, k.Name, k.Why)
+			}
+		}
+	}
 }

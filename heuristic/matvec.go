@@ -40,6 +40,11 @@ func tryMatvec(a *analysis) ([]kernel.Opt, string, Record) {
 	if a.desc.Kind == target.GPU {
 		return gpuMatvec(a, weights)
 	}
+	if i, ok := a.sharedRow(); ok {
+		opts, why, r := declined("rows", "no sum depends on %s: its points share them", a.axes[i].Name)
+		r.Axis, r.Value = a.axes[i].Name, a.size(i)
+		return opts, why, r
+	}
 	p := a.plan()
 	var how string
 	if a.lanesAlongRows(weights[0]) {
@@ -49,6 +54,23 @@ func tryMatvec(a *analysis) ([]kernel.Opt, string, Record) {
 	}
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(weights[0])), how)
 	return p.opts, why, appliedTo(weights[0], "streams-weight", how)
+}
+
+// sharedRow finds a store axis on which no reduce depends: the rows of a norm
+// and its derivative, whose elements share the folds of their row. Where a stage
+// stands between (the tile of an epilogue), the sums do run along it.
+func (a *analysis) sharedRow() (axis int, ok bool) {
+	for _, u := range a.order {
+		if u.Op == ir.OpStage {
+			return 0, false
+		}
+	}
+	for _, i := range a.axesOf(kernel.StoreAxis) {
+		if along, _, known := a.reducesAlong(i); known && len(along) == 0 && a.size(i) > 1 {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // chosenWeights finds the weights of a kernel, or the record of why there are
