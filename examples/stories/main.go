@@ -40,6 +40,7 @@ type options struct {
 	every                    int // steps between reports and checkpoints
 	rate                     float64
 	device, checkpoint, file string
+	curve                    string // name of the loss curve's files, empty for none
 	out                      io.Writer
 }
 
@@ -54,6 +55,7 @@ func main() {
 	flag.StringVar(&opt.device, "device", "", "device: cpu, interp, cuda; default: the best there is")
 	flag.StringVar(&opt.checkpoint, "checkpoint", "", "file to save to and to resume from")
 	flag.StringVar(&opt.file, "out", "stories.gguf", "model file to write")
+	flag.StringVar(&opt.curve, "curve", "", "keep the loss curve as NAME.csv and NAME.svg")
 	tell := flag.Int("tell", 0, "only tell so many stories of the grammar")
 	flag.Parse()
 	for i := range *tell {
@@ -161,6 +163,10 @@ func teach(ctx context.Context, trainer *train.Trainer, test *exam, opt options,
 	if err != nil {
 		return err
 	}
+	course, err := readCurve(opt.curve, report.Steps)
+	if err != nil {
+		return err
+	}
 	start, first := time.Now(), report.Steps
 	for n := first; n < opt.steps; n++ {
 		if err := tensor.Set(ctx, trainer.Function(), "text", windows(data.learned, n, opt.batch, opt.length)); err != nil {
@@ -182,6 +188,9 @@ func teach(ctx context.Context, trainer *train.Trainer, test *exam, opt options,
 		each := time.Since(start) / time.Duration(n+1-first)
 		fmt.Fprintf(opt.out, "step %5d  loss %.3f  unseen %.3f  %v a step, %v to go\n", report.Steps, report.Loss, unseen,
 			each.Round(time.Millisecond), (each * time.Duration(opt.steps-n-1)).Round(time.Second))
+		if err := course.add(point{report.Steps, report.Loss, unseen}); err != nil {
+			return err
+		}
 		if opt.checkpoint != "" {
 			if err := trainer.Save(ctx, opt.checkpoint); err != nil {
 				return err

@@ -161,7 +161,7 @@ func storm(r *rand.Rand) []string {
 func newFriend(r *rand.Rand) []string {
 	list := []string{
 		opening,
-		`{hero} had just moved to a new house near the {place}. {hero.he} did not know anyone there. "[I have no friends here.|I am all alone here.|Who will play with me?]" {hero.he} said. "[You will find one|Go outside and look]," said {elder}.`,
+		`{hero} had just moved to a new house near the {place}. {hero.he} did not know anyone there. "[I have no friends here,|I am all alone here,|Who will play with me?]" {hero.he} said. "[You will find one|Go outside and look]," said {elder}.`,
 		day + ", {hero} went outside with {hero.his} {colour} {toy}. Another child was sitting on a bench, all alone. It was {friend}.",
 	}
 	if r.IntN(2) == 0 {

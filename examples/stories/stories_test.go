@@ -127,3 +127,26 @@ func TestVocabulary(t *testing.T) {
 		t.Errorf("%d tokens for %d bytes", len(ids), len(text))
 	}
 }
+
+// A resumed run goes on with the curve of the run before, from the step of the
+// checkpoint.
+func TestCurveGoesOn(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "curve")
+	c, err := readCurve(name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := c.add(point{10 * (i + 1), 4 / float64(i+1), 5 / float64(i+1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again, err := readCurve(name, 20)
+	if err != nil || len(again.points) != 2 || again.points[1] != (point{20, 2, 2.5}) {
+		t.Fatalf("%v, %v", again, err)
+	}
+	svg, err := os.ReadFile(name + ".svg")
+	if err != nil || strings.Count(string(svg), "<polyline") != 2 || strings.Contains(string(svg), "NaN") {
+		t.Errorf("%s, %v", svg, err)
+	}
+}
