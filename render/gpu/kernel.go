@@ -38,12 +38,17 @@ type Kernel struct {
 
 // MinBlocks asks for registers so few that 512 threads fit a multiprocessor: with
 // one block alone, its phases would follow each other with nothing beside them.
+// Matrix instructions want registers more than threads: 256 of them are two warps
+// for each of its four schedulers.
 func MinBlocks(p *program.Program) int {
-	threads := int64(1)
+	threads, wanted := int64(1), int64(512)
 	for _, n := range p.Block {
 		threads *= n
 	}
-	return int(max(512/threads, 1))
+	if HasOp(p.Body, program.Mma) {
+		wanted = 256
+	}
+	return int(max(wanted/threads, 1))
 }
 
 // Architecture is a target's name for NVIDIA's tools: sm_87, sm_90a.
