@@ -23,6 +23,7 @@ type planned struct {
 	fma      bool
 	prefetch map[int]int64 // slot -> bytes ahead
 	preload  map[int]bool  // by slot
+	stream   map[int]bool  // by slot
 	desc     *target.Desc
 	simplify *rewrite.Simplifier
 	bounds   *ir.Bounds
@@ -467,7 +468,7 @@ func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 
 // finish collects ranges with their roles and the stores.
 func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
-	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, preload: global.preload, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
+	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, preload: global.preload, stream: global.stream, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
 	for i, store := range sink.Src {
 		p.stores = append(p.stores, plannedStore{node: store, gates: ap.gates[i]})
 	}

@@ -30,13 +30,14 @@ type globalPlan struct {
 	noLocals bool
 	prefetch map[int]int64
 	preload  map[int]bool
+	stream   map[int]bool
 	swaps    [][2]*ir.UOp
 }
 
 // readPlan distributes the Opts over the axes.
 func readPlan(sink *ir.UOp, plan Plan, desc *target.Desc) ([]axisPlan, globalPlan, error) {
 	axes := Axes(sink)
-	global := globalPlan{prefetch: make(map[int]int64), preload: make(map[int]bool)}
+	global := globalPlan{prefetch: make(map[int]int64), preload: make(map[int]bool), stream: make(map[int]bool)}
 	plans := make([]axisPlan, len(axes))
 	byName := make(map[string]*axisPlan, len(axes))
 	for i, axis := range axes {
@@ -231,9 +232,12 @@ func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
 	}
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
-			if opt.Kind == PREFETCH {
+			switch opt.Kind {
+			case PREFETCH:
 				global.prefetch[slot] = opt.Amount
-			} else {
+			case STREAM:
+				global.stream[slot] = true
+			default:
 				global.preload[slot] = true
 			}
 			return nil

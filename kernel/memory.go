@@ -25,6 +25,7 @@ type place struct {
 	digits  []int
 	offsets []int64
 	vector  *program.Value // offsets of a general place
+	cache   program.Cache  // of a store
 	align   int
 }
 

@@ -25,6 +25,7 @@ const (
 	FMA
 	PACK
 	MMA
+	STREAM
 	numOptKinds
 )
 
@@ -165,6 +166,10 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "A warp of a GPU sums 16 points for 16 rows and 8 columns in matrix instructions. Two store axes give it their low digits by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits (class A).",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
+	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone, CPU: true,
+		Doc:    "Store the buffer past the caches: it is larger than they are, so that nothing of it would be found there again, and lines need not be read before they are written.",
+		Before: "store z[n..]",
+		After:  "store z[n..] past the caches"},
 }
 
 // OptKinds lists every kind in the order of the table.

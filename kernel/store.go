@@ -106,7 +106,11 @@ func (l *lowerer) storePlace(u *ir.UOp, at coords) place {
 	if addr == nil {
 		addr = l.flatten(u, u.Src[0].Src, u.Indices(), false)
 	}
-	return l.placeOf(l.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
+	p := l.placeOf(l.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
+	if l.planned.stream[u.Src[0].Arg.(ir.ParamArg).Slot] {
+		p.cache = program.CacheStream
+	}
+	return p
 }
 
 // storeCondition is what must hold for a point to be written: the gates of
@@ -177,7 +181,7 @@ func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
 		contiguous = contiguous && offsets[i] == int64(i)
 	}
 	if contiguous {
-		l.b.Store(p.ptr, v, p.align)
+		l.b.StoreCached(p.ptr, v, p.align, p.cache)
 		return
 	}
 	l.b.Scatter(p.ptr, l.b.IntLanes(ir.I64, offsets...), v, align)

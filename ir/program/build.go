@@ -422,6 +422,11 @@ func (b *Builder) Store(p, v *Value, align int) {
 	b.Emit(Instr{Op: Store, Args: []*Value{p, v}, Align: align})
 }
 
+// StoreCached is Store with a cache policy.
+func (b *Builder) StoreCached(p, v *Value, align int, cache Cache) {
+	b.Emit(Instr{Op: Store, Args: []*Value{p, v}, Align: align, Cache: cache})
+}
+
 // Gather reads one element per lane of offsets (I32 or I64 elements).
 func (b *Builder) Gather(p, offsets *Value, align int) *Value {
 	return b.emitValue(Vector(p.Type.Elem, offsets.Type.Lanes), Instr{Op: Gather, Args: []*Value{p, offsets}, Align: align})

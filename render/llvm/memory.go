@@ -2,7 +2,9 @@ package llvm
 
 import (
 	llir "github.com/llir/llvm/ir"
+	"github.com/llir/llvm/ir/constant"
 	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/metadata"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
@@ -20,7 +22,10 @@ func (r *renderer) memory(in *program.Instr) {
 	case program.Load:
 		r.set(in, r.load(r.value(in.Args[0]), in.Result.Type, in.Align))
 	case program.Store:
-		r.store(r.value(in.Args[0]), r.value(in.Args[1]), in.Args[1].Type, in.Align)
+		store := r.store(r.value(in.Args[0]), r.value(in.Args[1]), in.Args[1].Type, in.Align)
+		if in.Cache == program.CacheStream && r.passesCaches(in) {
+			r.pastCaches(store)
+		}
 	case program.Gather:
 		r.set(in, r.gather(in))
 	case program.Scatter:
@@ -55,13 +60,34 @@ func (r *renderer) load(p value.Value, t program.Type, align int) value.Value {
 	return r.at.NewICmp(enum.IPredNE, in, intOf(memory, 0))
 }
 
-func (r *renderer) store(p, v value.Value, t program.Type, align int) {
+// passesCaches reports a store that a CPU can make without its caches: of whole
+// vectors, aligned to them. Others would become one store a word.
+func (r *renderer) passesCaches(in *program.Instr) bool {
+	if r.desc == nil || in.Args[1].Type.Elem == ir.Bool {
+		return false
+	}
+	bytes := in.Args[1].Type.Lanes * in.Args[1].Type.Elem.Size()
+	return r.desc.VectorBytes > 0 && bytes%r.desc.VectorBytes == 0 && in.Align%r.desc.VectorBytes == 0
+}
+
+// pastCaches marks a store as nontemporal. Such stores are not ordered like others:
+// function ends with a fence then.
+func (r *renderer) pastCaches(store *llir.InstStore) {
+	if r.nontemporal == nil {
+		r.nontemporal = &metadata.Tuple{MetadataID: 0, Fields: []metadata.Field{intOf(types.I32, 1).(constant.Constant)}}
+		r.module.MetadataDefs = append(r.module.MetadataDefs, r.nontemporal)
+	}
+	store.Metadata = append(store.Metadata, &metadata.Attachment{Name: "nontemporal", Node: r.nontemporal})
+}
+
+func (r *renderer) store(p, v value.Value, t program.Type, align int) *llir.InstStore {
 	memory := vectorOf(memoryType(t.Elem), t.Lanes)
 	if t.Elem == ir.Bool {
 		v = r.at.NewZExt(v, memory)
 	}
 	in := r.at.NewStore(v, r.bitcast(p, types.NewPointer(memory)))
 	in.Align = llir.Align(align)
+	return in
 }
 
 func (r *renderer) scatter(in *program.Instr) {

@@ -7,6 +7,7 @@ import (
 
 	llir "github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/enum"
+	"github.com/llir/llvm/ir/metadata"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
@@ -62,8 +63,10 @@ type renderer struct {
 	values     []value.Value
 	consts     []*program.Instr // by value id, for ops that depend on constants
 	intrinsics map[string]*llir.Func
-	lo, hi     value.Value
-	blocks     int
+	// nontemporal is the metadata of stores past the caches, nil without any.
+	nontemporal *metadata.Tuple
+	lo, hi      value.Value
+	blocks      int
 }
 
 func (r *renderer) function(name string) error {
@@ -79,6 +82,9 @@ func (r *renderer) function(name string) error {
 	}
 	if err := r.block(r.program.Body); err != nil {
 		return err
+	}
+	if r.nontemporal != nil {
+		r.at.NewFence(enum.AtomicOrderingSequentiallyConsistent)
 	}
 	r.at.NewRet(nil)
 	r.entry.NewBr(r.fn.Blocks[1])
