@@ -104,13 +104,16 @@ func (s *scheduler) distributeConstant(v *value) {
 // REDUCE(ADD, (c*f(hi) + f(lo))*q) -> REDUCE(ADD, c*f(hi)*q) + REDUCE(ADD,
 // f(lo)*q), so that each is a sum of products of bytes.
 func (s *scheduler) distributeDigits(v *value) {
+	if !readsField(v.body) {
+		return
+	}
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
-		if !s.splitsSum(v, u) || s.height(u.Src[0]) > 0 || !readsField(u.Src[0]) {
+		if !s.splitsSum(v, u) || s.height(u.Src[0]) > 0 {
 			return u
 		}
 		list := factors(u.Src[0])
 		for i, f := range list {
-			if len(list) > 1 && (f.Op == ir.OpAdd || f.Op == ir.OpSub) && s.isWidened(f) {
+			if (f.Op == ir.OpAdd || f.Op == ir.OpSub) && s.isWidened(f) {
 				return s.splitSum(u, list, i)
 			}
 		}

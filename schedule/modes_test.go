@@ -62,6 +62,11 @@ func TestIntegerSumsAreDots(t *testing.T) {
 					}
 					dots++
 				}
+				for _, u := range innerSums(s) { // a sum of something else keeps its axis from dots
+					if u.DType == ir.I32 && u.Src[0].Op != ir.OpMul && u.Src[0].Op != ir.OpCast {
+						t.Errorf("%s %s on a %s: inner sum %s", format, mode, name, schedule.KernelText(u))
+					}
+				}
 				if want := map[nn.Numeric]int{nn.Int8: 1, nn.Int16: 2}[mode]; dots != want {
 					t.Errorf("%s %s on a %s: %d dots, want %d\n%s", format, mode, name, dots, want, s)
 				}
