@@ -217,14 +217,18 @@ func TestKitEveryRuleFires(t *testing.T) {
 	opt := schedule.DefaultOptions()
 	opt.Rules = schedule.AllRules
 	opt.Profile.GridChunk, opt.Profile.GridSplits, opt.Profile.Parallel, opt.Profile.LaunchEdge = 2, 3, 1<<20, 0
+	storing := opt // little is recomputed or staged: values meet the rules of stores
+	storing.Profile.StageCap, storing.Profile.StageWork, storing.Profile.TileCap, storing.Profile.InlineOps = 1, 1, 1, 0
 	count := func(c *testkit.Case) {
-		s, err := c.Schedule(t.Context(), opt)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, c.Text())
-		}
-		for _, r := range s.Records {
-			if r.Applied {
-				fired[r.Rule]++
+		for _, o := range []schedule.Options{opt, storing} {
+			s, err := c.Schedule(t.Context(), o)
+			if err != nil {
+				t.Fatalf("%v\n%s", err, c.Text())
+			}
+			for _, r := range s.Records {
+				if r.Applied {
+					fired[r.Rule]++
+				}
 			}
 		}
 	}
