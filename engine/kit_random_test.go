@@ -219,8 +219,9 @@ func TestKitEveryRuleFires(t *testing.T) {
 	opt.Profile.GridChunk, opt.Profile.GridSplits, opt.Profile.Parallel, opt.Profile.LaunchEdge = 2, 3, 1<<20, 0
 	storing := opt // little is recomputed or staged: values meet the rules of stores
 	storing.Profile.StageCap, storing.Profile.StageWork, storing.Profile.TileCap, storing.Profile.InlineOps = 1, 1, 1, 0
+	integers := schedule.CPUOptions() // some rules are for lanes along k
 	count := func(c *testkit.Case) {
-		for _, o := range []schedule.Options{opt, storing} {
+		for _, o := range []schedule.Options{opt, storing, integers} {
 			s, err := c.Schedule(t.Context(), o)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, c.Text())

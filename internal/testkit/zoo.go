@@ -32,6 +32,9 @@ func Zoo() []ZooEntry {
 		{"embedding", zooEmbedding},
 		{"experts", zooExperts},
 		{"cache", zooCache},
+		{"int8 activations Q6_K", zooInt8},
+		{"i16 activations Q4_K", zooDigits},
+		{"f16 activations Q4_0", zooHalves},
 		{"decode step", DecodeStep},
 	}
 	var out []ZooEntry
@@ -75,6 +78,24 @@ func (z *Fixture) input(name string, shape ...int) *tensor.Tensor {
 func (z *Fixture) integers(name string, hi int64, shape ...int) *tensor.Tensor {
 	z.ints[name] = [2]int64{0, hi}
 	return z.G.Input(name, ir.I32, shape...)
+}
+
+// Activations in the numeric modes: integers in groups, digits, halves. What is
+// rounded is an input, so that no other order of a sum rounds to another integer.
+
+func zooInt8(z *Fixture) {
+	z.G.Output("y", nn.Int8.Linear(z.input("x", 3, 256), z.G.Packed("w", "Q6_K", 48, 256)))
+}
+
+func zooDigits(z *Fixture) {
+	z.G.Output("y", nn.Int16.Linear(z.input("x", 256), z.G.Packed("w", "Q4_K", 48, 256)))
+}
+
+// The row is longer than what a kernel stages: it is stored.
+func zooHalves(z *Fixture) {
+	x := z.input("x", 2, 4608)
+	x = x.Sin().Exp().Mul(x.Sigmoid().Tanh())
+	z.G.Output("y", nn.Half.Linear(x, z.G.Packed("w", "Q4_0", 8, 4608)))
 }
 
 func zooSoftmax(z *Fixture) {
