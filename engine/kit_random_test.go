@@ -237,7 +237,7 @@ func TestKitEveryRuleFires(t *testing.T) {
 	for i := range 300 {
 		count(cases.Example(i))
 	}
-	for _, entry := range testkit.Zoo() {
+	for _, entry := range append(testkit.Zoo(), testkit.Rounded()...) {
 		c, err := entry.Build(1)
 		if err != nil {
 			t.Fatal(err)
