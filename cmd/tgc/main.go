@@ -97,7 +97,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 			"Results go to stdout, everything else to stderr. The exit status is 0 on success,\n" +
 			"1 for a failed job, 2 for bad usage.",
 		Example: "  tgc run model.gguf -p 'Once upon a time'\n" +
-			"  tgc run -p 'Hello'                # the built-in model \"tiny\"\n" +
+			"  tgc run -p 'Once upon a time'     # the built-in model\n" +
 			"  tgc compile tiny --target llvm -o /tmp/kernels",
 		SilenceErrors: true,
 		SilenceUsage:  true,

@@ -8,18 +8,23 @@ import (
 
 	"tgc/gguf"
 	"tgc/llm"
+	"tgc/llm/story"
 	"tgc/llm/synth"
 	"tgc/llm/tokenizer"
 )
 
-// openFile opens a model file; the name of a shape makes the model in memory.
+// openFile opens a model file; the name of a shape makes the model in memory,
+// "stories" is the built-in one.
 func openFile(ctx context.Context, name string) (*gguf.File, error) {
+	if name == story.Name {
+		return story.Open()
+	}
 	if shape, err := synth.Lookup(name); err == nil {
 		return synth.Memory(ctx, shape, 0)
 	}
 	f, err := gguf.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w (want a GGUF file, or one of the shapes %s)", err, shapeNames())
+		return nil, fmt.Errorf("%w (want a GGUF file, %q, or one of the shapes %s)", err, story.Name, shapeNames())
 	}
 	return f, err
 }

@@ -11,7 +11,7 @@ import (
 
 	"tgc/internal/atomicfile"
 	"tgc/llm"
-	"tgc/llm/synth"
+	"tgc/llm/story"
 )
 
 // runFlags are the flags of run.
@@ -35,14 +35,14 @@ func newRun() *cobra.Command {
 		Use:   "run [MODEL.gguf|SHAPE]",
 		Short: "Generate text",
 		Long: "Generate text after a prompt; tokens stream as they come. Without a model the built-in\n" +
-			"\"tiny\" runs, whose weights are random: expect words, not sense.",
+			"\"stories\" runs: a small one, trained by tgc, that writes short simple stories.",
 		Example: "  tgc run model.gguf -p 'Once upon a time' -n 64\n" +
 			"  tgc run model.gguf -p 'Once upon a time' --temp 0 --json\n" +
 			"  tgc run model.gguf --tokens 1,2,3 -n 8 --temp 0 --logits out.f32\n" +
-			"  tgc run -p 'Hello'",
+			"  tgc run -p 'Once upon a time'",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := synth.Tiny
+			name := story.Name
 			if len(args) == 1 {
 				name = args[0]
 			}

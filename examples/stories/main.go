@@ -47,11 +47,11 @@ type options struct {
 func main() {
 	llvmc.MaybeChild() // compiler child processes re-execute this program
 	opt := options{model: small, stories: 40000, unseen: 200, out: os.Stdout}
-	flag.IntVar(&opt.steps, "steps", 3000, "training steps")
-	flag.IntVar(&opt.batch, "batch", 16, "pieces of text in a step")
-	flag.IntVar(&opt.length, "length", 128, "tokens in a piece")
+	flag.IntVar(&opt.steps, "steps", 3500, "training steps")
+	flag.IntVar(&opt.batch, "batch", 16, "stories in a step")
+	flag.IntVar(&opt.length, "length", 128, "tokens of each, with what follows a shorter one")
 	flag.IntVar(&opt.every, "every", 50, "steps between reports and checkpoints")
-	flag.Float64Var(&opt.rate, "rate", 2e-3, "largest learning rate")
+	flag.Float64Var(&opt.rate, "rate", 3e-3, "largest learning rate")
 	flag.StringVar(&opt.device, "device", "", "device: cpu, interp, cuda; default: the best there is")
 	flag.StringVar(&opt.checkpoint, "checkpoint", "", "file to save to and to resume from")
 	flag.StringVar(&opt.file, "out", "stories.gguf", "model file to write")

@@ -57,13 +57,18 @@ func corpus(t *tokenizer.Tokenizer, series uint64, stories int) ([]int32, error)
 	return ids, nil
 }
 
-// windows cuts a batch of random windows for a step: a function of the step's
-// number, so that a run can be resumed.
+// windows cuts a batch of windows for a step, each from the start of a random
+// story on, so that who a story is about is in the window. It is a function of
+// the step's number, so that a run can be resumed.
 func windows(ids []int32, step, batch, length int) []int32 {
 	r := rand.New(rand.NewPCG(7, uint64(step)))
+	end := ids[0] // a corpus starts with the token in front of every story
 	var out []int32
 	for range batch {
 		at := r.IntN(len(ids) - length)
+		for at > 0 && ids[at] != end {
+			at--
+		}
 		out = append(out, ids[at:at+length+1]...)
 	}
 	return out
