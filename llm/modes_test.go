@@ -65,6 +65,14 @@ func TestModesCPU(t *testing.T) {
 	}
 }
 
+// The same on a GPU, where there is one.
+func TestModesCUDA(t *testing.T) {
+	dev := openDevice(t, "cuda")
+	for _, mode := range []nn.Numeric{nn.Int8, nn.Int16, nn.Half} {
+		t.Run(mode.String(), func(t *testing.T) { checkMode(t, dev, mode, oracleModels(t)) })
+	}
+}
+
 func checkMode(t *testing.T, dev runtime.Device, mode nn.Numeric, models []string) {
 	sum := 0.
 	for _, name := range models {

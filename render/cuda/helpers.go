@@ -91,7 +91,11 @@ var helperTable = []helper{
 }`},
 	{"grid_wait", `void grid_wait()
 {
-	asm volatile("griddepcontrol.wait;" : : : "memory");
+	// In a loop that runs once: see render/ptx.
+	unsigned blocks;
+	do
+		asm volatile("griddepcontrol.wait;\n\tmov.u32 %0, %nctaid.z;" : "=r"(blocks) : : "memory");
+	while (blocks == 0);
 }`},
 	{"grid_launch_next", `void grid_launch_next()
 {

@@ -24,7 +24,7 @@ func (r *renderer) gpu(in *program.Instr) error {
 		r.shuffleLane(in)
 	case program.WaitGrid:
 		if r.desc.SM >= 90 {
-			r.ins("griddepcontrol.wait")
+			r.waitGrid()
 		}
 		r.waited = true
 	case program.LaunchNext:
@@ -49,6 +49,19 @@ func (r *renderer) gpu(in *program.Instr) error {
 		return fmt.Errorf("a GPU has no %s", in.Op)
 	}
 	return nil
+}
+
+// waitGrid waits for the grid before. The wait stands in a loop that runs once
+// (a grid has at least one block along z, which ptxas does not know): ptxas
+// takes loads of constant memory across a wait in straight code, so that weights
+// were loaded behind it, but not into a loop.
+func (r *renderer) waitGrid() {
+	head, blocks, again := r.label(), r.reg(word), r.reg(predicate)
+	r.place(head)
+	r.ins("griddepcontrol.wait")
+	r.ins("mov.u32 %s, %%nctaid.z", blocks.reg)
+	r.ins("setp.eq.u32 %s, %s, 0", again.reg, blocks.reg)
+	r.ins("@%s bra %s", again.reg, head)
 }
 
 func (r *renderer) threadIndex(in *program.Instr) {
