@@ -5,7 +5,6 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
-	"tgc/packed"
 )
 
 // Plans of a GPU: the same findings, mapped to threads. A row of a matvec is
@@ -18,9 +17,6 @@ const (
 	gpuTileThreads   = 512 // of a block that makes a tile of rows by itself
 	gpuSharedCopies  = 8   // weights that one word holds, in copies
 	gpuReduceThreads = 256 // of a block that sums a row
-	gpuRowWarps      = 4   // warps that share a long row
-	gpuUnitWarps     = 8   // warps of a multiprocessor, below which long rows are shared
-	gpuGroupLoads    = 2   // loads of a thread that hold one group of integers
 	gpuDotPoints     = 64  // of a sum of bytes that a thread makes by itself
 	gpuLoads         = 4   // loads of a short reduce in flight
 	gpuBlocksPerUnit = 4   // blocks of each multiprocessor before a block takes several groups of rows
@@ -48,81 +44,6 @@ func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", got, rows, groups)
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), how)
 	return p.opts, why, appliedTo(w, "streams-weight", how)
-}
-
-// lanesOfRow splits the chain of sums of a weight: a thread's load along the
-// innermost range, copies of what shares the bytes of a load, then threads.
-func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
-	inner := w.chain[len(w.chain)-1]
-	if p.constant(inner) && p.laneSafe(inner) {
-		n := p.dot(inner)
-		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)/n))
-		if whole := p.left(inner); n > 1 && whole <= gpuGroupLoads && p.points(w.chain)/p.size(inner) >= threads {
-			p.split(kernel.UNROLL, inner, whole) // a scale costs as much for half of its group
-		}
-	}
-	copies := int64(1)
-	for j := len(w.chain) - 1; j >= 0; j-- {
-		i := w.chain[j]
-		if i != inner && p.constant(i) && p.sharesBytes(w, i) && copies*p.size(i) <= gpuSharedCopies {
-			p.split(kernel.UNROLL, i, p.size(i))
-			copies *= p.size(i)
-		}
-	}
-	got = 1
-	for j := len(w.chain) - 1; j >= 0; j-- {
-		i := w.chain[j]
-		if p.constant(i) && got < threads {
-			n := powerOfTwoDivisor(p.left(i), threads/got)
-			p.split(kernel.WARP, i, n)
-			got *= n
-		}
-	}
-	few := p.points(p.storeRows(p.free[w.sum]))/gpuRowsPerThread < gpuUnitWarps*int64(p.desc.Cost.Workers)
-	for _, i := range w.chain {
-		// What is left of a long row is shared among the warps of a block.
-		if p.constant(i) && p.left(i) > 1 && threads == int64(p.desc.WarpSize) && got == threads && few {
-			if n := powerOfTwoDivisor(p.left(i), gpuRowWarps); n == gpuRowWarps {
-				p.split(kernel.GROUP, i, n)
-				got *= n
-			} else {
-				p.split(kernel.UNROLL, i, n)
-			}
-		}
-		p.done[i] = true
-	}
-	return got
-}
-
-// loadElements is how many elements a thread loads at once along a row: 16
-// bytes where rows are aligned so.
-func (a *analysis) loadElements(w *operand) int64 {
-	f, ok := packed.Lookup(w.param.Arg.(ir.ParamArg).Format)
-	if !ok || f.IsPlain() {
-		return int64(16 / max(w.param.DType.Size(), 2))
-	}
-	if a.desc.Planes {
-		return 16
-	}
-	most := int64(4)
-	for i := range f.Fields {
-		if at := f.Fields[i]; at.Bytes() >= f.BlockBytes/2 {
-			most = max(most, powerOfTwoDivisor(int64(f.BlockBytes), powerOfTwoDivisor(int64(at.Offset), 16)))
-		}
-	}
-	return most
-}
-
-// sharesBytes reports an axis of a weight's sum along which some bytes that
-// hold its integers stay the same: other bits of them are other weights.
-func (a *analysis) sharesBytes(w *operand, axis int) bool {
-	inner := w.chain[len(w.chain)-1]
-	for _, u := range w.accesses {
-		if u.Op == ir.OpField && u.DType.Size() <= 2 && a.free[u].has(inner) && !a.free[u].has(axis) {
-			return true
-		}
-	}
-	return false
 }
 
 // gpuRows splits rows: several a thread, groups of threads a block. Rows of a
