@@ -7,12 +7,13 @@ import (
 
 	"tgc/internal/testkit"
 	"tgc/ir"
+	"tgc/runtime"
 	"tgc/runtime/interp"
 	"tgc/schedule"
 	"tgc/target"
 )
 
-// Graphs that were compiled wrongly once, under every profile.
+// Graphs that were compiled wrongly once, under every profile and on the CPU device.
 func TestKitKnownGraphs(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "known", "*.uop"))
 	if err != nil || len(files) == 0 {
@@ -20,6 +21,7 @@ func TestKitKnownGraphs(t *testing.T) {
 	}
 	every := schedule.DefaultOptions()
 	every.Rules = schedule.AllRules
+	dev := openCPU(t)
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
@@ -40,6 +42,7 @@ func TestKitKnownGraphs(t *testing.T) {
 			for _, name := range []string{"interp", "llvm:x86-64-v3", "llvm:x86-64-v4", "ptx:sm_80", "ptx:sm_90a"} {
 				checkTarget(t, c, name, want)
 			}
+			mustEqualOnDevice(t, c, dev, want)
 		})
 	}
 }
@@ -78,5 +81,19 @@ func checkTarget(t *testing.T, c *testkit.Case, name string, want map[int64]*tes
 	}
 	if err := testkit.Compare(got, want); err != nil {
 		t.Errorf("%s: %v\n%s", name, err, compiled.Schedule)
+	}
+}
+
+func mustEqualOnDevice(t *testing.T, c *testkit.Case, dev runtime.Device, want map[int64]*testkit.Numbers) {
+	compiled, err := c.Compile(t.Context(), dev.Target(), checked())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Run(t.Context(), dev, compiled)
+	if err != nil {
+		t.Fatalf("cpu: %v", err)
+	}
+	if err := testkit.Compare(got, want); err != nil {
+		t.Errorf("cpu: %v\n%s", err, compiled.Schedule)
 	}
 }

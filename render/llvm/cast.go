@@ -23,12 +23,10 @@ func (r *renderer) cast(x value.Value, from, to program.Type) value.Value {
 			return at.NewFCmp(enum.FPredUNE, x, floatOf(x.Type(), 0))
 		}
 		return at.NewICmp(enum.IPredNE, x, intOf(x.Type(), 0))
-	case f == ir.F16: // to f32
-		half := r.bitcast(x, sameShape(x.Type(), types.Half))
-		return at.NewFPExt(half, t)
-	case d == ir.F16: // from f32
-		half := at.NewFPTrunc(x, sameShape(x.Type(), types.Half))
-		return r.bitcast(half, t)
+	case f == ir.F16:
+		return r.fromHalf(x, t)
+	case d == ir.F16:
+		return r.toHalf(x, t)
 	case f == ir.F32 && d == ir.F64:
 		return at.NewFPExt(x, t)
 	case f == ir.F64 && d == ir.F32:
@@ -42,6 +40,24 @@ func (r *renderer) cast(x value.Value, from, to program.Type) value.Value {
 		return at.NewUIToFP(x, t)
 	}
 	return r.intToInt(x, f, d, t)
+}
+
+// fromHalf and toHalf convert between the bits of f16 and f32. Single numbers
+// are converted by intrinsics on bits, which instcombine looks through only
+// when they are constant: of fpext, an f32 minimum and fptrunc it makes a
+// minimum of halves, and that the code generator turns into a call of fminf.
+func (r *renderer) fromHalf(x value.Value, t types.Type) value.Value {
+	if t.Equal(types.Float) {
+		return r.intrinsic("llvm.convert.from.fp16.f32", t, x)
+	}
+	return r.at.NewFPExt(r.bitcast(x, sameShape(x.Type(), types.Half)), t)
+}
+
+func (r *renderer) toHalf(x value.Value, t types.Type) value.Value {
+	if x.Type().Equal(types.Float) {
+		return r.intrinsic("llvm.convert.to.fp16.f32", t, x)
+	}
+	return r.bitcast(r.at.NewFPTrunc(x, sameShape(x.Type(), types.Half)), t)
 }
 
 func (r *renderer) intToInt(x value.Value, from, to ir.DType, t types.Type) value.Value {
