@@ -169,7 +169,7 @@ func (b *Batch) load(ctx context.Context, size int, tokens []int32) error {
 
 // vars are the variables of a step that goes so many positions further.
 func (b *Batch) vars(ahead int) map[string]int64 {
-	return map[string]int64{VarLength: int64(min(slices.Max(b.positions)+ahead, b.session.options.Context))}
+	return b.session.vars(slices.Max(b.positions) + ahead)
 }
 
 // Logits are those of the last token fed of each sequence.

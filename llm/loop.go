@@ -184,7 +184,7 @@ func (s *Session) begin(ctx context.Context, l *loop, r Request, id int32) error
 func (s *Session) advance(ctx context.Context, l *loop, steps int) (tokens []int32, err error) {
 	started := 0
 	for started < steps && err == nil {
-		if err = l.engine.Start(ctx, map[string]int64{VarLength: int64(s.position + started + 1)}); err == nil {
+		if err = l.engine.Start(ctx, s.vars(s.position+started+1)); err == nil {
 			started++
 		}
 	}

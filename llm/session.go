@@ -321,8 +321,21 @@ func (s *Session) load(ctx context.Context, tokens []int32) (*step, map[string]i
 			return nil, nil, err
 		}
 	}
-	length := min(s.position+size, s.options.Context)
-	return st, map[string]int64{VarLength: int64(length)}, nil
+	return st, s.vars(s.position + size), nil
+}
+
+// lengthGrain is what a GPU rounds the rows of a cache up to that attention
+// visits: each new length costs the host a call for each kernel that knows it.
+// What lies behind the last position is masked.
+const lengthGrain = 64
+
+// vars are the variables of a step behind which so many rows of the cache hold
+// tokens.
+func (s *Session) vars(rows int) map[string]int64 {
+	if s.device.Target().Kind == target.GPU {
+		rows = (rows + lengthGrain - 1) / lengthGrain * lengthGrain
+	}
+	return map[string]int64{VarLength: int64(min(rows, s.options.Context))}
 }
 
 func (s *Session) write(ctx context.Context, buffer string, values ...int32) error {

@@ -26,7 +26,7 @@ const (
 	BufferPositions = "positions" // i32 [B]: position of the first fed token
 	BufferLast      = "last"      // i32 [B]: index of the fed token whose logits are wanted
 	BufferLogits    = "logits"    // f32 [B, T, V] with All, else [B, V]
-	VarLength       = "length"    // cache rows to visit: the largest position after this step
+	VarLength       = "length"    // cache rows to visit: at least the largest position after this step
 )
 
 // CacheName is the name of a layer's key or value cache.

@@ -28,13 +28,14 @@ type slot struct {
 // pinned buffers, which are made when they are first needed.
 type staging struct {
 	device *Device
+	inbox  inbox
 	idle   chan *slot
 	mu     sync.Mutex
 	all    []*slot
 }
 
 func newStaging(d *Device) *staging {
-	return &staging{device: d, idle: make(chan *slot, slotCount)}
+	return &staging{device: d, inbox: inbox{device: d}, idle: make(chan *slot, slotCount)}
 }
 
 // acquire returns an idle slot, a new one while there are few.
@@ -74,7 +75,7 @@ func (s *staging) close() error {
 		errs = append(errs, s.device.drv.StreamDestroy(one.stream), s.device.drv.HostFree(one.buffer))
 	}
 	s.all = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.inbox.close())...)
 }
 
 // move copies a chunk: from is host bytes, at its offset in the whole.
@@ -115,8 +116,22 @@ func (s *staging) each(ctx context.Context, n int64, f move) error {
 	return firstError(errs)
 }
 
-// upload copies host bytes to the device.
+// upload copies host bytes to the device. A small write is only queued, in front
+// of what is started next.
 func (s *staging) upload(ctx context.Context, to driver.Ptr, from []byte) error {
+	if len(from) <= smallBytes {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		err := s.device.with(func() error { return s.inbox.put(to, from) })
+		if err == nil {
+			s.progress(int64(len(from)))
+		}
+		return err
+	}
+	if err := s.settle(); err != nil {
+		return err
+	}
 	drv := s.device.drv
 	return s.each(ctx, int64(len(from)), func(one *slot, offset, size int64) error {
 		copy(one.buffer, from[offset:offset+size])
@@ -126,15 +141,25 @@ func (s *staging) upload(ctx context.Context, to driver.Ptr, from []byte) error 
 		if err := drv.StreamSynchronize(one.stream); err != nil {
 			return err
 		}
-		if s.device.options.Progress != nil {
-			s.device.options.Progress(size)
-		}
+		s.progress(size)
 		return nil
 	})
 }
 
+func (s *staging) progress(bytes int64) {
+	if f := s.device.options.Progress; f != nil {
+		f(bytes)
+	}
+}
+
+// settle lets queued writes arrive.
+func (s *staging) settle() error { return s.device.with(s.inbox.settle) }
+
 // download copies device bytes to the host.
 func (s *staging) download(ctx context.Context, to []byte, from driver.Ptr) error {
+	if err := s.settle(); err != nil {
+		return err
+	}
 	drv := s.device.drv
 	return s.each(ctx, int64(len(to)), func(one *slot, offset, size int64) error {
 		if err := drv.CopyToHost(one.buffer[:size], from+driver.Ptr(offset), one.stream); err != nil {
