@@ -15,7 +15,8 @@ import (
 var bothVersions = regexp.MustCompile(`buffer\d+@\d+.*buffer\d+@\d+`)
 
 // Programs that assign to buffers give what the eager model gives, or are
-// refused with an error that names both versions: never a silent stale read.
+// refused with an error that names both versions: never a silent stale read. The
+// interpreter runs plans of several machines.
 func TestKitAssignPrograms(t *testing.T) {
 	compiled, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +30,11 @@ func TestKitAssignPrograms(t *testing.T) {
 			config.Rules = drawRules(t)
 		}
 		dev := debugInterp()
-		program, err := c.Compile(context.Background(), dev.Target(), config)
+		desc := dev.Target()
+		if rapid.Bool().Draw(t, "other machine") {
+			desc = drawTarget(t)
+		}
+		program, err := c.Compile(context.Background(), desc, config)
 		if err != nil {
 			if !bothVersions.MatchString(err.Error()) {
 				t.Fatalf("the error does not name two versions: %v\n%s", err, c.Text())

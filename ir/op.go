@@ -240,7 +240,7 @@ var opTable = [numOps]OpInfo{
 	OpRange:  {"range", 1, FormKernel, TypeIdx, ArgRange, "a loop index 0..n-1; source 0 is the extent n"},
 	OpField:  {"field", 4, FormKernel, TypeFree, ArgField, "field of a packed PARAM: sources buffer, row, block, element j of the field within the block"},
 	OpLoad:   {"load", -1, FormKernel, TypeSame0, ArgNone, "element of a PARAM, TABLE, STAGE or VALUE: source 0, then one index per axis, all in bounds wherever the LOAD is evaluated"},
-	OpStore:  {"store", -1, FormKernel, TypeVoid, ArgInt, "sources PARAM, value, arg index expressions, then the ranges in loop order: one write per point of the ranges. An index out of bounds is not written"},
+	OpStore:  {"store", -1, FormKernel, TypeVoid, ArgInt, "sources PARAM, value, arg index expressions, then the ranges in loop order: one write per point of the ranges. An index out of bounds is not written. A LOAD of what another STORE of the SINK writes at the same point of the same ranges comes before that write"},
 	OpReduce: {"reduce", -1, FormKernel, TypeFree, ArgReduce, "fold over one RANGE. Plain: sources value, range. Tuple of N: sources v0..vN-1, range, N identities, N combine expressions over ARG 0..N-1 (accumulator) and N..2N-1 (element); read through PROJ; dtype that of v0. An empty range gives the identities"},
 	OpProj:   {"proj", 1, FormKernel, TypeFree, ArgInt, "component arg of a tuple REDUCE"},
 	OpArg:    {"arg", 0, FormKernel, TypeFree, ArgInt, "operand of a combine lambda"},

@@ -9,8 +9,10 @@ type access struct {
 	unless []*UOp // conditions of WHEREs in whose false arm it stands
 }
 
-// hazards checks stores against each other and against what they read.
-func (v *kernelVerifier) hazards(stores []*UOp) error {
+// hazards checks stores against each other and against what they read. A SINK
+// computes all values of a point before it writes one of them.
+func (v *kernelVerifier) hazards(root *UOp, stores []*UOp) error {
+	sinks := sinksOf(root)
 	written := make(map[*UOp][]*UOp)
 	for i, s := range stores {
 		for _, t := range stores[:i] {
@@ -26,7 +28,7 @@ func (v *kernelVerifier) hazards(stores []*UOp) error {
 		}
 		for _, r := range v.accesses(s, written) {
 			for _, w := range written[r.node.Src[0]] {
-				if !v.mayRead(s, w, r) {
+				if !v.mayRead(w, r) && !(sinks[s] == sinks[w] && readsOwnPoint(s, w, r.node)) {
 					return nodeError(s, "reads %s, which %s writes at another point", NodeText(r.node), NodeText(w))
 				}
 			}
@@ -88,14 +90,44 @@ func (v *kernelVerifier) accesses(s *UOp, written map[*UOp][]*UOp) []access {
 	return list
 }
 
-// mayRead reports that a read in store s does not conflict with store w.
-func (v *kernelVerifier) mayRead(s, w *UOp, r access) bool {
+// sinksOf tells to which SINK a store belongs.
+func sinksOf(root *UOp) map[*UOp]*UOp {
+	sinks := []*UOp{root}
+	if root.Op == OpPar {
+		sinks = root.Src
+	}
+	of := make(map[*UOp]*UOp)
+	for _, sink := range sinks {
+		for _, s := range sink.Src {
+			of[s] = sink
+		}
+	}
+	return of
+}
+
+// readsOwnPoint reports a LOAD in store s of what store w of the same SINK writes
+// in the same iteration: itself, or one whose loops are the same and all in its
+// index, so that no other iteration writes there.
+func readsOwnPoint(s, w, load *UOp) bool {
+	if load.Op != OpLoad || !slices.Equal(load.Indices(), w.Indices()) {
+		return false
+	}
+	if s == w {
+		return true
+	}
+	for _, r := range w.Ranges() {
+		if !slices.Contains(w.Indices(), r) {
+			return false
+		}
+	}
+	return slices.Equal(s.Ranges(), w.Ranges())
+}
+
+// mayRead reports that a read never meets what store w writes.
+func (v *kernelVerifier) mayRead(w *UOp, r access) bool {
 	index := r.node.Src[1:]
 	if r.node.Op == OpField {
 		return false
-	}
-	if s == w && slices.Equal(index, w.Indices()) {
-		return true
 	}
 	return v.disjoint(index, w.Indices()) || v.guarded(r, w.Indices())
 }

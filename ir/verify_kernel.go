@@ -43,7 +43,7 @@ func VerifyKernel(root *UOp) error {
 			return err
 		}
 	}
-	return v.hazards(stores)
+	return v.hazards(root, stores)
 }
 
 // storesOf lists the STOREs of a SINK or of all SINKs of a PAR.

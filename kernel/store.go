@@ -10,16 +10,16 @@ import (
 func (l *lowerer) emitStores(stores []plannedStore, level int, at coords) {
 	for i := 0; i < len(stores); {
 		r, ok := l.serialRange(stores[i], level)
-		if !ok {
-			l.emitStore(stores[i], at)
-			i++
-			continue
-		}
 		j := i + 1
 		for ; j < len(stores); j++ {
-			if next, ok := l.serialRange(stores[j], level); !ok || next != r {
+			if next, more := l.serialRange(stores[j], level); more != ok || next != r {
 				break
 			}
+		}
+		if !ok {
+			l.emitTogether(stores[i:j], at)
+			i = j
+			continue
 		}
 		l.loop(r, func(*program.Loop) []*program.Value {
 			l.emitStores(stores[i:j], level+1, at)
@@ -44,46 +44,113 @@ func (l *lowerer) serialRange(s plannedStore, level int) (int, bool) {
 	return 0, false
 }
 
-// emitStore writes every copy of a store.
+// storeCopies are the copies of a store in one iteration: their coordinates, and
+// the values once they are computed.
+type storeCopies struct {
+	plannedStore
+	cond   *ir.UOp
+	digits []int // lanes
+	points []coords
+	values []*program.Value
+}
+
+// emitTogether writes stores that share all their serial loops. A store that
+// reads what another overwrites must have its value before.
+func (l *lowerer) emitTogether(stores []plannedStore, at coords) {
+	if !readEachOther(stores) {
+		for _, s := range stores {
+			l.emitStore(s, at)
+		}
+		return
+	}
+	var all []*storeCopies
+	for _, s := range stores {
+		c := l.copiesOf(s, at)
+		l.computeCopies(c)
+		all = append(all, c)
+	}
+	for _, c := range all {
+		l.writeCopies(c)
+	}
+}
+
+// readEachOther reports that one of several stores reads what another writes.
+func readEachOther(stores []plannedStore) bool {
+	for _, s := range stores {
+		if len(stores) == 1 {
+			return false
+		}
+		for _, u := range ir.Toposort(s.node.Src[1]) {
+			for _, w := range stores {
+				if u.Op == ir.OpLoad && w.node != s.node && u.Src[0] == w.node.Src[0] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// emitStore writes every copy of a store. A CPU has few registers: there each
+// copy is written when it is computed.
 func (l *lowerer) emitStore(s plannedStore, at coords) {
-	points := []coords{at}
-	var digits []int
+	c := l.copiesOf(s, at)
+	if l.onGPU() {
+		l.computeCopies(c)
+		l.writeCopies(c)
+		return
+	}
+	for _, p := range c.points {
+		l.write(s.node, c.cond, c.digits, p, l.valueOf(c, p))
+	}
+}
+
+// copiesOf lists the copies of a store.
+func (l *lowerer) copiesOf(s plannedStore, at coords) *storeCopies {
+	c := &storeCopies{plannedStore: s, cond: l.storeCondition(s), points: []coords{at}}
 	for _, r := range s.node.Ranges() {
 		i := l.free.index[r]
 		switch l.roles[i] {
 		case roleLane:
-			digits = unionDigits(digits, []int{i})
+			c.digits = unionDigits(c.digits, []int{i})
 		case roleUnroll:
 			var next []coords
-			for _, p := range points {
-				for c := range int32(l.extent[i]) {
-					next = append(next, p.with(i, c))
+			for _, p := range c.points {
+				for d := range int32(l.extent[i]) {
+					next = append(next, p.with(i, d))
 				}
 			}
 			if len(next) > maxCopies {
 				fail("plan: %d copies of a store, at most %d are allowed", len(next), maxCopies)
 			}
-			points = next
+			c.points = next
 		}
 	}
-	cond := l.storeCondition(s)
-	if !l.onGPU() {
-		for _, p := range points {
-			l.write(s.node, cond, digits, p, l.expand(l.settle(l.lower(s.node.Src[1], p)), digits))
+	return c
+}
+
+func (l *lowerer) valueOf(c *storeCopies, p coords) *program.Value {
+	return l.expand(l.settle(l.lower(c.node.Src[1], p)), c.digits)
+}
+
+// computeCopies computes all copies, and what says where they go.
+func (l *lowerer) computeCopies(c *storeCopies) {
+	c.values = make([]*program.Value, len(c.points))
+	for k, p := range c.points {
+		c.values[k] = l.valueOf(c, p)
+		if !c.cond.IsInt(1) {
+			l.lower(c.cond, p)
 		}
-		return
+		l.storePlace(c.node, p)
 	}
-	values := make([]*program.Value, len(points))
-	for k, p := range points {
-		values[k] = l.expand(l.settle(l.lower(s.node.Src[1], p)), digits)
-		if !cond.IsInt(1) {
-			l.lower(cond, p)
-		}
-		l.storePlace(s.node, p)
-	}
-	l.onlyIf(l.soleThread(l.free.of(s.node)), func() {
-		for k, p := range points {
-			l.write(s.node, cond, digits, p, values[k])
+}
+
+// writeCopies writes what computeCopies computed; of threads that hold the same
+// point only one does.
+func (l *lowerer) writeCopies(c *storeCopies) {
+	l.onlyIf(l.soleThread(l.free.of(c.node)), func() {
+		for k, p := range c.points {
+			l.write(c.node, c.cond, c.digits, p, c.values[k])
 		}
 	})
 }

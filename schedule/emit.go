@@ -21,6 +21,8 @@ type emission struct {
 // emit orders the live values into launches and writes their kernels.
 func (s *scheduler) emit() (*Schedule, error) {
 	live := s.liveValues()
+	s.joinUpdates(live)
+	live = s.liveValues() // less what updates took in
 	before := s.edges(live)
 	level, err := s.levels(live, before)
 	if err != nil {
@@ -52,7 +54,13 @@ func (s *scheduler) emit() (*Schedule, error) {
 func (s *scheduler) launches(live []*value, before [][]int, level []int) [][]*value {
 	var groups [][]*value
 	if !s.opt.Rules.Has(Par) {
+		at := make(map[int]int) // update -> group
 		for _, v := range topological(live, before) {
+			if g, ok := at[v.update]; ok && v.update > 0 {
+				groups[g] = append(groups[g], v)
+				continue
+			}
+			at[v.update] = len(groups)
 			groups = append(groups, []*value{v})
 		}
 		return groups

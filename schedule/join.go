@@ -16,14 +16,18 @@ import (
 // joinStores groups the values of one launch into kernels.
 func (s *scheduler) joinStores(level []*value) [][]*value {
 	var groups [][]*value
-	if !s.opt.Rules.Has(MultiStore) {
-		for _, v := range level {
-			groups = append(groups, []*value{v})
-		}
-		return groups
-	}
+	byUpdate := make(map[int]int)     // update -> group
 	byAnchor := make(map[*ir.UOp]int) // anchor -> group
 	for _, v := range level {
+		if g, ok := byUpdate[v.update]; ok && v.update > 0 {
+			groups[g] = append(groups[g], v)
+			continue
+		}
+		byUpdate[v.update] = len(groups)
+		if v.update > 0 || !s.opt.Rules.Has(MultiStore) {
+			groups = append(groups, []*value{v})
+			continue
+		}
 		at := -1
 		anchors := s.anchors(v)
 		for _, anchor := range anchors {

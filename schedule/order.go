@@ -89,7 +89,7 @@ func collectReads(u *ir.UOp, seen map[*ir.UOp]bool, r *reads) {
 func (s *scheduler) edges(live []*value) [][]int {
 	before := make([][]int, len(s.values))
 	add := func(v, w int) {
-		if v != w && w >= 0 && !slices.Contains(before[v], w) {
+		if v != w && w >= 0 && !s.oneUpdate(v, w) && !slices.Contains(before[v], w) {
 			before[v] = append(before[v], w)
 		}
 	}
@@ -120,20 +120,27 @@ func (s *scheduler) edges(live []*value) [][]int {
 			add(ver.writer, reader)
 		}
 	}
-	s.levelGroups(live, before)
+	s.levelGroups(live, before, func(v *value) int { return v.group })
+	s.levelGroups(live, before, func(v *value) int { return v.update })
 	for _, list := range before {
 		slices.Sort(list)
 	}
 	return before
 }
 
-// levelGroups makes the parts of a split reduce wait for each other's operands,
-// so that they are of one level and share their scores.
-func (s *scheduler) levelGroups(live []*value, before [][]int) {
+// oneUpdate reports two values of one update: its kernel computes all values of
+// a point before it stores one.
+func (s *scheduler) oneUpdate(v, w int) bool {
+	return s.values[v].update > 0 && s.values[v].update == s.values[w].update
+}
+
+// levelGroups makes the parts of a split reduce (or the stores of an update) wait
+// for each other's operands, so that they are of one level.
+func (s *scheduler) levelGroups(live []*value, before [][]int, groupOf func(*value) int) {
 	groups := make([][]int, s.groups+1)
 	for _, v := range live {
-		if v.group > 0 {
-			groups[v.group] = append(groups[v.group], v.id)
+		if g := groupOf(v); g > 0 {
+			groups[g] = append(groups[g], v.id)
 		}
 	}
 	for _, parts := range groups {

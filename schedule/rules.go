@@ -30,6 +30,7 @@ const (
 	Broadcast                 // R4i
 	TileEpilogue              // R6
 	StagePrologue             // R6p
+	Update                    // update
 	Unify                     // R4
 	MultiStore                // join
 	Par                       // R7
@@ -75,6 +76,7 @@ var ruleTable = [numRules]RuleInfo{
 	Broadcast:     {"R4i", Exact, "a light reduce is recomputed in every reader, one of a row joins the loop over the row"},
 	TileEpilogue:  {"R6", Exact, "a reader of small tiles computes the tile itself"},
 	StagePrologue: {"R6p", Exact, "a light value is staged in front of its readers"},
+	Update:        {"update", Exact, "pointwise stores over equal loops, one of which reads at its own point what another stores, are one kernel"},
 	Unify:         {"R4", Exact, "independent reduces of equal extent share one loop"},
 	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
 	Par:           {"R7", Exact, "kernels of one dependence level start together; on a GPU they are one grid"},
@@ -114,6 +116,7 @@ var orderPairs = []OrderPair{
 	{TileEpilogue, StagePrologue, "an epilogue costs no second read, a prologue does"},
 	{StagePrologue, GridSplit, "only when kernels exist is it known which are too narrow"},
 	{StagePrologue, MultiStore, "what is still a value is stored"},
+	{NarrowStore, Update, "a reader takes the expression as it is stored"},
 	{GridSplit, NarrowStore, "what is stored at all is settled"},
 	{MultiStore, Unify, "the stores of one kernel share its loops"},
 }

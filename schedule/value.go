@@ -31,6 +31,7 @@ type value struct {
 	beside bool // made of the tile of a stored value: stored beside it, or else the tile would be made again
 	split  bool // loops differ from the signature: must not be inlined
 	group  int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
+	update int  // values that one kernel stores point by point have one number (joinUpdates); 0: none
 	dead   bool
 
 	name    string   // what it writes, for people

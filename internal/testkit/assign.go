@@ -16,6 +16,9 @@ func AssignPrograms() *rapid.Generator[*Case] {
 		b := newBuilder(t, Limits{Elements: 200})
 		p := &assignProgram{builder: b}
 		p.rows, p.columns = b.intRange("rows", 1, 4), b.intRange("columns", 1, 3)
+		if b.chance("lanes") {
+			p.columns = 16
+		}
 		for range b.intRange("buffers", 1, 2) {
 			p.versions = append(p.versions, []*tensor.Tensor{b.input(ir.F32, p.rows, p.columns)})
 		}

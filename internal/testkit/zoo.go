@@ -32,6 +32,7 @@ func Zoo() []ZooEntry {
 		{"embedding", zooEmbedding},
 		{"experts", zooExperts},
 		{"cache", zooCache},
+		{"update", zooUpdate},
 		{"decode step", DecodeStep},
 	}
 	var out []ZooEntry
@@ -168,6 +169,19 @@ func zooCache(z *Fixture) {
 	keys := z.remember("kc", rotation.Apply(row("wk", stepKV), nn.PairHalves), at).Slice(2, zero, length)
 	values := z.remember("vc", row("wv", stepKV), at).Slice(2, zero, length)
 	g.Output("y", nn.Attention(rotation.Apply(row("wq", stepHeads), nn.PairHalves), keys, values, at))
+}
+
+// zooUpdate is the step of an optimiser: the running means of a gradient are
+// stored, and a weight is changed by what was stored.
+func zooUpdate(z *Fixture) {
+	shape := []int{4, 64}
+	w, m, v := z.input("w", shape...), z.input("m", shape...), z.input("v", shape...)
+	gradient := z.input("g", shape...)
+	mean := m.Assign(m.MulScalar(0.9).Add(gradient.MulScalar(0.1)))
+	square := v.Assign(v.Abs().MulScalar(0.99).Add(gradient.Mul(gradient).MulScalar(0.01)))
+	z.G.Keep(mean)
+	z.G.Keep(square)
+	z.G.Keep(w.Assign(w.Sub(mean.Div(square.Sqrt().AddScalar(zooEpsilon)))))
 }
 
 // Sizes of DecodeStep.

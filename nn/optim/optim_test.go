@@ -261,3 +261,23 @@ func TestSchedules(t *testing.T) {
 		})
 	}
 }
+
+// What an update stores of one parameter is one kernel, one pass over it.
+func TestUpdateIsOneKernel(t *testing.T) {
+	for name, o := range map[string]optim.Optimizer{
+		"sgd": optim.SGD{Momentum: 0.9}, "nesterov": optim.SGD{Momentum: 0.9, Nesterov: true, WeightDecay: 0.01},
+		"adam": optim.NewAdam(), "adamw": optim.NewAdamW(0.01),
+	} {
+		kernels := func(shapes ...[]int) (n int) {
+			f, _ := compile(t, shapes, o, nil)
+			for _, launch := range f.Step().Compiled.Launches {
+				n += len(launch)
+			}
+			return n
+		}
+		one, three := kernels([]int{8, 16}), kernels([]int{8, 16}, []int{16}, []int{2, 3, 5})
+		if three != one+2 {
+			t.Errorf("%s: %d kernels with one parameter, %d with three, want 2 more", name, one, three)
+		}
+	}
+}

@@ -130,12 +130,15 @@ func (e *kernelEval) stores(ctx context.Context, list []*ir.UOp, depth int) erro
 	}
 	for len(list) > 0 {
 		ranges := list[0].Ranges()
+		n := 1
 		if len(ranges) == depth {
-			e.write(list[0])
-			list = list[1:]
+			for n < len(list) && len(list[n].Ranges()) == depth {
+				n++
+			}
+			e.writeAll(list[:n])
+			list = list[n:]
 			continue
 		}
-		n := 1
 		for n < len(list) && len(list[n].Ranges()) > depth && list[n].Ranges()[depth] == ranges[depth] {
 			n++
 		}
@@ -152,18 +155,30 @@ func (e *kernelEval) stores(ctx context.Context, list []*ir.UOp, depth int) erro
 	return nil
 }
 
-func (e *kernelEval) write(st *ir.UOp) {
-	index := st.Indices()
-	at, ok := e.offset(st.Src[0], index)
-	if !ok {
-		return // an index out of bounds is not written
+// writeAll executes stores of one point: all values are computed before one is
+// written, since a store may read what another overwrites.
+func (e *kernelEval) writeAll(list []*ir.UOp) {
+	type write struct {
+		buf   *KernelBuffer
+		at    int64
+		value ir.Scalar
 	}
-	buf := e.buffer(st.Src[0])
-	v := e.eval(st.Src[1])
-	if at >= int64(len(buf.Data)) {
-		e.fault("store at element %d of a buffer of %d", at, len(buf.Data))
+	writes := make([]write, 0, len(list))
+	for _, st := range list {
+		at, ok := e.offset(st.Src[0], st.Indices())
+		if !ok {
+			continue // an index out of bounds is not written
+		}
+		buf := e.buffer(st.Src[0])
+		value := e.eval(st.Src[1])
+		if at >= int64(len(buf.Data)) {
+			e.fault("store at element %d of a buffer of %d", at, len(buf.Data))
+		}
+		writes = append(writes, write{buf, at, value})
 	}
-	buf.Data[at] = v
+	for _, w := range writes {
+		w.buf.Data[w.at] = w.value
+	}
 }
 
 func (e *kernelEval) buffer(param *ir.UOp) *KernelBuffer {
