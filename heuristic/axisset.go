@@ -48,6 +48,8 @@ func (s axisSet) minus(t axisSet) axisSet {
 	return out
 }
 
+func (s axisSet) equal(t axisSet) bool { return s.minus(t).empty() && t.minus(s).empty() }
+
 func (s axisSet) without(i int) axisSet { return s.minus(axisSet(nil).with(i)) }
 
 func (s axisSet) meet(t axisSet) axisSet {

@@ -23,14 +23,100 @@ func (p *planner) aroundRows(rows axisSet, threads int64) {
 		p.split(kernel.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
 		p.roll(i)
 	}
-	p.sharedReduces(threads)
+	p.sharedReduces(threads, p.groupStages(threads))
 	p.sharedStages(threads)
 	p.fma()
 }
 
+// Elements of a stage that a thread holds as lanes.
+const (
+	leastHeld = 4
+	mostHeld  = 16
+)
+
+// groupStages plans stages in whose points groups share a reduce, such as the
+// largest of 32 values by which each of them is divided. A thread holds
+// neighbouring points and the same elements of the reduce, which threads of a
+// group finish by shuffles: the loads of both are one. It returns how many points a
+// thread holds, 0 where there is no such stage.
+func (p *planner) groupStages(threads int64) (held int64) {
+	for _, stage := range p.stages {
+		own := p.stageAxes(stage)
+		last := own[len(own)-1]
+		for _, u := range ir.Toposort(stage.Src[0]) {
+			if !p.groupReduce(u, own) {
+				continue
+			}
+			r := p.index[u.ReduceRange()]
+			groups := own
+			if !p.free[u].has(last) {
+				groups = own[:len(own)-1]
+			}
+			n := powerOfTwoDivisor(p.size(r), min(max(p.points(groups)*p.size(r)/threads, leastHeld), mostHeld))
+			if n < leastHeld || p.size(r)/n > int64(p.desc.WarpSize) {
+				continue
+			}
+			held = max(held, n)
+			p.hold(kernel.WARP, r, n)
+			if len(groups) < len(own) {
+				p.hold(kernel.LOCAL, last, n)
+			}
+			p.shareGroups(groups, threads/(p.size(r)/n))
+		}
+	}
+	return held
+}
+
+// groupReduce reports a reduce that all points of a stage along its last axis
+// share, or that its points are: one over neighbouring elements.
+func (p *planner) groupReduce(u *ir.UOp, own []int) bool {
+	if u.Op != ir.OpReduce || isTuple(u) {
+		return false
+	}
+	r, last := p.index[u.ReduceRange()], own[len(own)-1]
+	var points axisSet
+	for _, i := range own {
+		if p.done[i] || !p.constant(i) {
+			return false
+		}
+		points = points.with(i)
+	}
+	if p.done[r] || !p.constant(r) || p.size(r) != powerOfTwoDivisor(p.size(r), p.size(r)) || !p.laneSafe(r) || !p.unitStride(r) || !p.plainReduce(r) {
+		return false
+	}
+	free := p.free[u]
+	if free.has(last) {
+		return free.equal(points)
+	}
+	return !free.empty() && free.equal(points.without(last)) && p.size(last) == p.size(r) && p.laneSafe(last) && p.unitStride(last)
+}
+
+// hold gives a thread n neighbouring points of an axis, and the rest to its
+// neighbours.
+func (p *planner) hold(share kernel.OptKind, i int, n int64) {
+	p.done[i] = true
+	p.split(kernel.VECTOR, i, n)
+	p.split(share, i, p.left(i))
+}
+
+// shareGroups lets so many parts of a block take groups, several each where there
+// are more.
+func (p *planner) shareGroups(groups []int, parts int64) {
+	for k := len(groups) - 1; k >= 0; k-- {
+		i := groups[k]
+		p.done[i] = true
+		n := divisor(p.size(i), parts)
+		p.split(kernel.LOCAL, i, n)
+		if parts /= n; parts == 1 && p.left(i) <= gpuLoads {
+			p.split(kernel.UNROLL, i, p.left(i))
+		}
+	}
+}
+
 // sharedReduces lets threads share the other reduces of a kernel: the sum of a
-// norm, the ranks of a top-k.
-func (p *planner) sharedReduces(threads int64) {
+// norm, the ranks of a top-k. A thread takes as many neighbouring points as it
+// holds in front of the rows, so that both read them at once.
+func (p *planner) sharedReduces(threads, held int64) {
 	for _, i := range p.axesOf(kernel.ReduceAxis) {
 		if p.done[i] || !p.constant(i) {
 			continue
@@ -45,7 +131,7 @@ func (p *planner) sharedReduces(threads int64) {
 			warp = min(warp, max(threads/points, 1)) // the stage's points have threads, too
 		}
 		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
-			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
+			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, max(held, lanesOf(p.desc))))
 		}
 		p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), warp))
 		if p.size(i) >= gpuReduceThreads && p.alone(i) {

@@ -84,6 +84,9 @@ var families = []family{
 	{"staged row", "matvec", "",
 		func(b *builder) *ir.UOp { return b.layerNormed("Q8_0", 2304, 768) },
 		func(b *builder) *ir.UOp { return b.layerNormed("Q8_0", 500, 160) }},
+	{"integers", "matvec", "",
+		func(b *builder) *ir.UOp { return b.integers(2048, 2048) },
+		func(b *builder) *ir.UOp { return b.integers(256, 256) }},
 	{"few tokens", "matmul", "",
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 4, 2048, 2048, variant{}) },
 		func(b *builder) *ir.UOp { return b.matmul("Q6_K", 3, 320, 256, variant{}) }},
@@ -284,8 +287,14 @@ func TestGPUPlans(t *testing.T) {
 			t.Errorf("%s: %s, want %s\n%s", f.name, c.Why, f.heuristic, recordLines(c.Records))
 		}
 	}
+	// A thread holds 8 of 2048 values in front of the rows, in both stages.
 	b := newBuilder()
-	c := choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 16, RowsPerThread: 2})
+	c := choose(t, b, b.integers(2048, 2048), desc, heuristic.Knobs{})
+	if want := "VECTOR r1 8; WARP r1 4; LOCAL z0 64; VECTOR r3 8; WARP r3 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 64"; !strings.Contains(c.Plan.String(), want) {
+		t.Errorf("plan %s, want %s in it", c.Plan, want)
+	}
+	b = newBuilder()
+	c = choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 16, RowsPerThread: 2})
 	if want := "VECTOR r0 4; WARP r0 16; UPCAST s0 2; LOCAL s0 8; FMA; PRELOAD p1"; c.Plan.String() != want {
 		t.Errorf("plan %s, want %s", c.Plan, want)
 	}

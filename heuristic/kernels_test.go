@@ -328,3 +328,31 @@ func (b *builder) dense(layout string, m, n, k, columns int64) *ir.UOp {
 	y := at(2, layout[1] == 'T', r, j, k, n)
 	return b.sink(b.Store(b.param(0, ir.F32, m, n), b.sum(b.Mul(x, y), r), []*ir.UOp{i, j}, []*ir.UOp{i, j}))
 }
+
+// integers is a matrix-vector product of bytes: x times a scale for each of its
+// groups of 32 is rounded to bytes in front of the rows. out[n] = sum_g a[g] *
+// sum_j q[g,j]*w[n,32g+j], a the largest of a group.
+func (b *builder) integers(rows, k int64) *ir.UOp {
+	const group = 32
+	x, w, out := b.param(0, ir.F32, k), b.packed(1, "Q8_0", rows, k), b.param(2, ir.F32, rows)
+	stage := func(d ir.DType, v *ir.UOp, z ...*ir.UOp) *ir.UOp {
+		return b.Make(ir.OpStage, d, ir.StageArg{}, append([]*ir.UOp{v}, z...)...)
+	}
+	at := func(g, j *ir.UOp) *ir.UOp { return b.Load(x, b.Add(b.Mul(g, b.Index(group)), j)) }
+	largest := func(g *ir.UOp) *ir.UOp {
+		r := b.rng(group)
+		return b.Reduce(ir.OpMax, b.Unary(ir.OpAbs, at(g, r)), r)
+	}
+	z0, z1, z2 := b.rng(k/group), b.rng(k/group), b.rng(group)
+	a := stage(ir.F32, largest(z0), z0)
+	up := b.Binary(ir.OpFDiv, b.Const(ir.F32, 127), b.Binary(ir.OpMax, largest(z1), b.Const(ir.F32, 1e-30)))
+	q := stage(ir.I8, b.Cast(b.Unary(ir.OpRound, b.Mul(at(z1, z2), up)), ir.I8), z1, z2)
+	n, g, j := b.rng(rows), b.rng(k/group), b.rng(group)
+	field := func(name string, d ir.DType, j *ir.UOp) *ir.UOp {
+		return b.Make(ir.OpField, d, ir.FieldArg{Format: "Q8_0", Field: name}, w, n, g, j)
+	}
+	weight, scale := field("qs", ir.I8, j), b.Cast(field("d", ir.F16, b.Index(0)), ir.F32)
+	dot := b.sum(b.Mul(b.Cast(b.Load(q, g, j), ir.I32), b.Cast(weight, ir.I32)), j)
+	v := b.sum(b.Mul(b.Mul(b.Load(a, g), scale), b.Cast(dot, ir.F32)), g)
+	return b.Make(ir.OpSink, ir.Void, nil, b.Store(out, v, []*ir.UOp{n}, []*ir.UOp{n}))
+}

@@ -100,6 +100,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
 	ap.threads = plannedThreads(sink, plans)
+	sink = ap.inlineStages(sink)
 	if hasMatrix(plans) {
 		sink = ap.joinOffsets(sink, plans)
 	}

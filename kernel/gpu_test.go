@@ -67,8 +67,38 @@ var gpuCases = []struct {
 	{"norm", func(b *builder) *ir.UOp { return normRow(b, 3, 24) }, []string{
 		"LOCAL s1 8; LOCAL z0 8; WARP r0 8; WARP r1 8", "LOCAL s1 24; LOCAL z0 24; GROUP r0 24; GROUP r1 8", "LOCAL s0 3; LOCAL z0 8; WARP r0 8; LOCAL s1 8",
 	}},
+	{"groups", func(b *builder) *ir.UOp { return groups(b, 8, 16, 32) }, []string{
+		heldGroups, "WARP r0 16; STAGE r0; LOCAL s0 4; WARP r1 2; LOCAL z0 16; LOCAL z2 32; LOCAL z1 2",
+		"STAGE r0; LOCAL s0 8; VECTOR r1 4; WARP r1 8; LOCAL z0 4; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 4",
+		"TC r3 4; TC r4 4; STAGE r0; WARP r0 8; VECTOR r5 8; WARP r5 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 4; UNROLL z1 4", "LOCAL s0 8",
+	}},
 	{"tokens", func(b *builder) *ir.UOp { return tokens(b, 7, 32) }, []string{"WARP r0 32; GROUP r1 32", "GROUP r0 8; WARP r1 8; ROLL s0"}},
 	{"cache", func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) }, []string{"LOCAL s1 8", "LOCAL s0 2; VECTOR s1 4; LOCAL s1 2"}},
+}
+
+// heldGroups holds four neighbouring points of a group in a thread, in all stages
+// alike. The axes: r0 the groups, r2 the halves, r3 and r4 the sums in them, r1 and
+// r5 the maxima; z0 the largest, z1 and z2 the integers.
+const heldGroups = "TC r3 4; TC r4 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r1 4; WARP r1 8; LOCAL z0 16; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 16"
+
+// Threads that hold the same elements in all stages load them once, find the
+// largest once, sum up integers that they have, and meet once.
+func TestStagesShareRegisters(t *testing.T) {
+	b := newBuilder()
+	plan, err := kernel.Parse(heldGroups)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, groups(b, 8, 16, 32), plan, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := show(p)
+	for part, want := range map[string]int{"barrier": 1, "f32x4 = load": 2, "fold max": 1, "fdiv": 1, ":i32 = shufflelane": 2, "i8x4 = cast": 1} {
+		if got := strings.Count(text, part); got != want {
+			t.Errorf("%d of %q, want %d\n%s", got, part, want, text)
+		}
+	}
 }
 
 func TestGPUPlans(t *testing.T) {
@@ -105,6 +135,7 @@ func TestRandomGPUPlans(t *testing.T) {
 		func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) },
 		func(b *builder) *ir.UOp { return attentionParts(b, 2, 3, 4, 16) },
 		func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) },
+		func(b *builder) *ir.UOp { return groups(b, 4, 4, 16) },
 		func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
 		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
 		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },

@@ -18,6 +18,7 @@ type hoister struct {
 	serial rangeSet                     // ranges whose copy in the stage is a loop
 	lanes  rangeSet                     // of stores: innermost in the stage, so that lanes lie side by side
 	dots   map[*ir.UOp]bool             // ranges whose sums are dots
+	plans  []axisPlan
 
 	replace map[*ir.UOp]*ir.UOp
 	staged  []*ir.UOp                       // the keys of replace in order
@@ -165,7 +166,7 @@ func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []Axis) {
 }
 
 func (h *hoister) run(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
-	h.dots = make(map[*ir.UOp]bool)
+	h.dots, h.plans = make(map[*ir.UOp]bool), plans
 	for _, p := range plans {
 		h.dots[p.axis.Range] = p.dot
 	}
@@ -246,7 +247,7 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 	}
 	free := h.free.of(u)
 	if inside && h.wanted(free) && storable(u) {
-		if works(u) || !free.meet(h.lanes).empty() {
+		if !h.cheap(u) && (works(u) || !free.meet(h.lanes).empty()) && !h.stageSum(u) {
 			h.stage(u)
 		}
 		h.seen[u] = true
@@ -293,6 +294,29 @@ func works(u *ir.UOp) bool {
 		}
 	}
 	return false
+}
+
+// cheapOperations is how much arithmetic on what lies in stages is not worth a
+// stage of its own, which costs the threads of a block a barrier.
+const cheapOperations = 2
+
+// cheap reports little arithmetic on elements of stages: a scale times a constant.
+func (h *hoister) cheap(u *ir.UOp) bool {
+	if h.ap.threads < 2 {
+		return false
+	}
+	operations, loads := 0, 0
+	for _, x := range outsideStages(u) {
+		switch {
+		case x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op == ir.OpLoad && x.Src[0].Op != ir.OpStage:
+			return false
+		case x.Op == ir.OpLoad:
+			loads++
+		case x.DType != ir.Idx && x.Op.IsElementwise():
+			operations++
+		}
+	}
+	return loads > 0 && operations <= cheapOperations
 }
 
 // stage replaces u by a read of a STAGE over copies of its inner ranges.

@@ -388,6 +388,34 @@ func tiles(b *builder, pairs, width, k int64) *ir.UOp {
 	return b.sink(b.Store(out, v, list(b.Add(b.Mul(h, b.n(width)), i)), list(h, i)))
 }
 
+// groups: sum_g a[g] * (sum_h sum_j q[g,h,j]*w[n,g,h,j] - 3*sum_j q[g,h,j]), where y =
+// x*c is staged, a are the largest of its groups and q integers of y*127/a: the
+// stages in front of a matrix-vector product of integers.
+func groups(b *builder, rows, count, size int64) *ir.UOp {
+	k := count * size
+	x, c, w, out := b.param(0, ir.F32, k), b.param(1, ir.F32, k), b.param(2, ir.I8, rows, k), b.param(3, ir.F32, rows)
+	stage := func(d ir.DType, v *ir.UOp, z ...*ir.UOp) *ir.UOp {
+		return b.Make(ir.OpStage, d, ir.StageArg{}, append([]*ir.UOp{v}, z...)...)
+	}
+	z := b.rng(k)
+	y := stage(ir.F32, b.Mul(b.Load(x, z), b.Load(c, z)), z)
+	largest := func(g *ir.UOp) *ir.UOp {
+		r := b.rng(size)
+		return b.Reduce(ir.OpMax, b.Unary(ir.OpAbs, b.Load(y, b.Add(b.Mul(g, b.n(size)), r))), r)
+	}
+	z0, z1, z2 := b.rng(count), b.rng(count), b.rng(size)
+	a := stage(ir.F32, largest(z0), z0)
+	up := b.Binary(ir.OpFDiv, b.f(127), b.Binary(ir.OpMax, largest(z1), b.f(1e-30)))
+	q := stage(ir.I8, b.Cast(b.Unary(ir.OpRound, b.Mul(b.Load(y, b.Add(b.Mul(z1, b.n(size)), z2)), up)), ir.I8), z1, z2)
+	n, g, h, j, o := b.rng(rows), b.rng(count), b.rng(2), b.rng(size/2), b.rng(size/2)
+	half := b.Mul(h, b.n(size/2))
+	at := func(r *ir.UOp) *ir.UOp { return b.Cast(b.Load(q, g, b.Add(half, r)), ir.I32) }
+	dot := b.sum(b.Mul(at(j), b.Cast(b.Load(w, n, b.Add(b.Add(b.Mul(g, b.n(size)), half), j)), ir.I32)), j)
+	offset := b.Mul(b.sum(at(o), o), b.ConstInt(ir.I32, -3))
+	v := b.sum(b.Mul(b.Mul(b.Load(a, g), b.f(1./127)), b.Cast(b.sum(b.Add(dot, offset), h), ir.F32)), g)
+	return b.sink(b.Store(out, v, list(n), list(n)))
+}
+
 // normRow: the mean of each row taken away, divided by its deviation; the row
 // staged.
 func normRow(b *builder, rows, n int64) *ir.UOp {

@@ -31,8 +31,14 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.
 			p, err = nil, failure.err
 		}
 	}()
-	l.run()
-	return l.b.Finish(), nil
+	body := l.run()
+	p = l.b.Finish()
+	if l.onGPU() {
+		program.ShareValues(p)
+		program.DropBarriers(p)
+		l.preload(body)
+	}
+	return p, nil
 }
 
 // lowerError carries an error out of the recursion of lowering to Lower.
@@ -67,19 +73,21 @@ type lowerer struct {
 	linear   *ir.Linearizer
 	floats   map[*program.Value]float64 // scalar float constants
 
-	ints      map[*program.Value]int64 // constants, by value or vector
-	widths    map[*ir.UOp]*width
-	pending   map[*ir.UOp]bool
-	uses      map[*ir.UOp]int
-	ptrDepths map[*program.Value]int
-	threads   rangeSet
-	digits    map[int]threadDigit // of thread ranges
-	blockSize int64               // threads
-	tid       *program.Value      // flat index of this thread, I64
-	shared    int64               // bytes
-	loopSums  int                 // accumulated in the innermost loop being opened
-	accesses  map[int][]*ir.UOp   // of PARAMs, by slot
-	fragments map[fragmentKey][]*program.Value
+	ints        map[*program.Value]int64 // constants, by value or vector
+	widths      map[*ir.UOp]*width
+	pending     map[*ir.UOp]bool
+	uses        map[*ir.UOp]int
+	ptrDepths   map[*program.Value]int
+	threads     rangeSet
+	digits      map[int]threadDigit // of thread ranges
+	blockSize   int64               // threads
+	tid         *program.Value      // flat index of this thread, I64
+	filled      bool                // the stages in front of the rows
+	threadParts map[threadDigit]*program.Value
+	shared      int64             // bytes
+	loopSums    int               // accumulated in the innermost loop being opened
+	accesses    map[int][]*ir.UOp // of PARAMs, by slot
+	fragments   map[fragmentKey][]*program.Value
 }
 
 func newLowerer(p *planned) (*lowerer, error) {
@@ -93,7 +101,8 @@ func newLowerer(p *planned) (*lowerer, error) {
 		address: make(map[*ir.UOp]*flatAddress), paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value),
 		linear: ir.NewLinearizer(p.arena), floats: make(map[*program.Value]float64),
 		ints: make(map[*program.Value]int64), widths: make(map[*ir.UOp]*width), pending: make(map[*ir.UOp]bool),
-		fragments: make(map[fragmentKey][]*program.Value), uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}
+		fragments: make(map[fragmentKey][]*program.Value), threadParts: make(map[threadDigit]*program.Value),
+		uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}
 	offset := uint(0)
 	for i, r := range p.ranges {
 		n, _ := r.Src[0].Int()
@@ -170,8 +179,8 @@ func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
 	return x, true
 }
 
-// run writes parameters, prologue and grid loop.
-func (l *lowerer) run() {
+// run writes parameters, prologue and grid loop, whose body it returns.
+func (l *lowerer) run() *program.Block {
 	l.prologue = l.b.Block()
 	l.stack = []*scope{newScope(l.prologue)}
 	l.makeParams()
@@ -199,10 +208,8 @@ func (l *lowerer) run() {
 	l.stack = append(l.stack, s)
 	l.gridCoordinates(s, unit, grid)
 	l.emitStores(l.stores, 0, l.startCoords())
-	if l.onGPU() {
-		l.preload(body)
-	}
 	l.b.EndGrid(body)
+	return body
 }
 
 // gridOrder puts grid ranges in the loop order of the first store.

@@ -243,6 +243,10 @@ func (l *lowerer) pointer(base *program.Value, terms []ir.Term, offset int64, at
 		depth int
 	}
 	var list []located
+	terms, digits := l.mergedThreads(terms)
+	for _, t := range digits {
+		list = append(list, located{val{v: l.threadPart(t.digit)}, t.coef, 0})
+	}
 	for _, t := range terms {
 		v := l.lower(t.Atom, at)
 		list = append(list, located{v, t.Coef, v.depth})

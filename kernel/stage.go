@@ -23,12 +23,46 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 	if point, ok := l.registerPoint(u, at); ok {
 		return l.settle(l.lower(stage.Src[0], point))
 	}
+	l.fillTogether(stage)
 	array := l.fillStage(stage, at)
 	addr := l.address[u]
 	if addr == nil {
 		addr = l.remember(u, l.paddingOf(stage).of(l.arena, l.stageIndex(u)))
 	}
 	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
+}
+
+// fillTogether fills, before the first read of a stage that depends on no loop,
+// all such stages: what lies between them would keep their barriers from being
+// one (program.DropBarriers).
+func (l *lowerer) fillTogether(stage *ir.UOp) {
+	if !l.onGPU() || l.filled || !l.fillsFirst(stage) {
+		return
+	}
+	l.filled = true
+	for _, u := range ir.Toposort(l.sink) {
+		if u.Op == ir.OpStage && l.fillsFirst(u) && !l.holdsRows(u) {
+			l.fillStage(u, l.startCoords())
+		}
+	}
+}
+
+// fillsFirst reports a shared stage that is filled once.
+func (l *lowerer) fillsFirst(stage *ir.UOp) bool {
+	free := l.free.of(stage)
+	d, open := l.depthOf(free)
+	return l.sharesStage(stage) && open && d == 0 && free.meet(l.vector).empty()
+}
+
+// holdsRows reports a stage whose values read another one: rows of a tile are
+// summed after what stands in front of them.
+func (l *lowerer) holdsRows(stage *ir.UOp) bool {
+	for _, u := range ir.Toposort(stage.Src[0]) {
+		if u.Op == ir.OpStage {
+			return true
+		}
+	}
+	return false
 }
 
 // stageIndex is the row-major index of a read in the array of its stage, without

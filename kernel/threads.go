@@ -151,16 +151,56 @@ func (l *lowerer) threadIndex(i int) *program.Value {
 	if v := s.index[i]; v != nil {
 		return v
 	}
+	v := l.threadPart(l.digits[i])
+	s.index[i] = v
+	return v
+}
+
+// threadPart is a digit of the thread's flat index.
+func (l *lowerer) threadPart(d threadDigit) *program.Value {
+	if v := l.threadParts[d]; v != nil {
+		return v
+	}
 	var v *program.Value
-	d := l.digits[i]
 	l.in(0, func() {
 		v = l.indexDiv(l.tid, l.b.Index(d.stride))
 		if d.end() < l.blockSize {
 			v = l.indexMod(v, l.b.Index(d.extent))
 		}
 	})
-	s.index[i] = v
+	l.threadParts[d] = v
 	return v
+}
+
+// threadTerm is a digit of the thread's flat index times a coefficient.
+type threadTerm struct {
+	digit threadDigit
+	coef  int64
+}
+
+// mergedThreads takes the thread ranges out of a linear form, and makes one digit
+// of neighbours whose coefficients go on where the lower one ends: 32*(t/8) +
+// 4*(t%8) is 4*t. What different stages compute for one thread then has one
+// address.
+func (l *lowerer) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
+	for _, t := range terms {
+		if i, ok := l.free.index[t.Atom]; ok && l.threads.has(i) {
+			out = append(out, threadTerm{l.digits[i], t.Coef})
+			continue
+		}
+		others = append(others, t)
+	}
+	slices.SortFunc(out, func(x, y threadTerm) int { return int(x.digit.stride - y.digit.stride) })
+	for k := 0; k+1 < len(out); {
+		low, high := out[k], out[k+1]
+		if low.digit.end() != high.digit.stride || high.coef != low.coef*low.digit.extent {
+			k++
+			continue
+		}
+		out[k].digit.extent *= high.digit.extent
+		out = slices.Delete(out, k+1, k+2)
+	}
+	return others, out
 }
 
 // soleThread is the condition that this thread is the first of those that agree

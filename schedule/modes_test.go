@@ -52,7 +52,7 @@ func TestIntegerSumsAreDots(t *testing.T) {
 						if x.Op == ir.OpField {
 							read = append(read, x.Arg.(ir.FieldArg).Field)
 						}
-						rounds = rounds || x.Op == ir.OpRound
+						rounds = rounds || x.Op == ir.OpBitcast // of the sum that rounds
 					}
 					if !slices.ContainsFunc(read, func(f string) bool { return slices.Contains(fields, f) }) {
 						continue

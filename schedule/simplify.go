@@ -7,11 +7,13 @@ func (s *scheduler) simplify(u *ir.UOp) *ir.UOp { return s.index.Do(u) }
 
 // simplifyNode simplifies a node whose sources are simplified: index
 // expressions, conditions and integers that positions are computed in, and the
-// WHEREs that they decide. Float arithmetic
-// is left alone.
+// WHEREs that they decide. Float arithmetic is left alone, also under the bits of
+// a float: two readers of one value would no longer have it in the same form.
 func (s *scheduler) simplifyNode(u *ir.UOp) *ir.UOp {
 	switch {
 	case u.Op == ir.OpRange:
+		return u
+	case (u.DType == ir.I32 || u.DType == ir.I64) && s.readsBits(u):
 		return u
 	case u.DType == ir.Idx || u.DType == ir.Bool || u.DType == ir.I32 || u.DType == ir.I64:
 		return s.simplify(u)
@@ -19,4 +21,19 @@ func (s *scheduler) simplifyNode(u *ir.UOp) *ir.UOp {
 		return s.choose(u)
 	}
 	return u
+}
+
+// readsBits reports integers that are made of the bits of floats.
+func (s *scheduler) readsBits(u *ir.UOp) bool {
+	if known, ok := s.bits[u]; ok {
+		return known
+	}
+	out := u.Op == ir.OpBitcast && u.Src[0].DType.IsFloat()
+	if u.Op.IsElementwise() {
+		for _, x := range u.Src {
+			out = out || !x.DType.IsFloat() && s.readsBits(x)
+		}
+	}
+	s.bits[u] = out
+	return out
 }

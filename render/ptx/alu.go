@@ -56,6 +56,7 @@ func (r *renderer) alu(in *program.Instr) error {
 		return nil
 	}
 	r.noteSum(in)
+	r.noteShift(in)
 	if r.packedAlu(in) || r.halfAlu(in) {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (r *renderer) cast(in *program.Instr) error {
 		r.values[to.ID].bits = h.bits
 		return nil
 	}
-	if r.bytesToFloat(from, to) {
+	if r.bytesToFloat(from, to) || r.wordsToBytes(from, to) {
 		return nil
 	}
 	lanes := make([]operand, to.Type.Lanes)
@@ -67,6 +67,46 @@ func (r *renderer) bytesToFloat(from, to *program.Value) bool {
 	}
 	r.set(to, lanes)
 	return true
+}
+
+// wordsToBytes packs the low bytes of 32-bit integers by byte permutes, four lanes
+// in three. Where a shift by whole bytes made them, the permutes take the bytes
+// from what was shifted.
+func (r *renderer) wordsToBytes(from, to *program.Value) bool {
+	if d := from.Type.Elem; !isPacked(to.Type) || to.Type.Elem.Size() != 1 || d != ir.I32 && d != ir.U32 {
+		return false
+	}
+	at := 0
+	if s, ok := r.shifted[from]; ok {
+		from, at = s.from, s.bytes
+	}
+	lane := func(i int) operand { return r.inReg(r.lane(from, min(i, from.Type.Lanes-1)), word) }
+	pair := at | (at+4)<<4 // byte at of both words
+	words := make([]operand, wordsOf(to.Type))
+	for i := range words {
+		words[i] = r.prmt(lane(4*i), lane(4*i+1), pair)
+		if to.Type.Lanes > 2 {
+			words[i] = r.prmt(words[i], r.prmt(lane(4*i+2), lane(4*i+3), pair), 0x5410)
+		}
+	}
+	r.setWords(to, words)
+	return true
+}
+
+// byteShift is a shift of 32-bit integers to the right by whole bytes.
+type byteShift struct {
+	from  *program.Value
+	bytes int
+}
+
+// noteShift remembers such shifts for wordsToBytes.
+func (r *renderer) noteShift(in *program.Instr) {
+	if d := in.Result.Type.Elem; in.Ir != ir.OpShr || d != ir.I32 && d != ir.U32 {
+		return
+	}
+	if c, ok := r.single(in.Args[1]); ok && c.literal() && c.bits < 32 && c.bits%8 == 0 {
+		r.shifted[in.Result] = byteShift{in.Args[0], int(c.bits / 8)}
+	}
 }
 
 func (r *renderer) castLane(v, to *program.Value, i int) (operand, error) {

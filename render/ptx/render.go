@@ -37,6 +37,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		locals:  registerArrays(basic),
 		sums:    make(map[*program.Value]sum),
 		origin:  make(map[*program.Value]*program.Value),
+		shifted: make(map[*program.Value]byteShift),
 	}
 	k, err := r.kernel()
 	if err != nil {
@@ -92,6 +93,7 @@ type renderer struct {
 	locals  map[*program.Value]*registerArray // of Allocas that need no memory
 	sums    map[*program.Value]sum            // values that are another one plus a constant
 	origin  map[*program.Value]*program.Value // of casts from u8
+	shifted map[*program.Value]byteShift
 	scopes  []map[string]operand              // what was computed on demand, by open block
 	tables  map[*program.Value]*program.Param // by pointer
 	access  map[*program.Value]*program.Param // buffers by pointer

@@ -1,0 +1,162 @@
+package program
+
+import "testing"
+
+// Parts of a program, as a pass leaves them: what is dropped, what stays and why.
+var rewriteCases = []struct {
+	name     string
+	pass     func(*Program)
+	in, want string
+}{
+	{"a load and a fold are made once; a block's values end with it", ShareValues, `
+gridloop %9:i64 {
+  %10:i32 = threadindex lane 0
+  %11:i64 = cast %10
+  if %3 {
+    %20:*f32 = ptradd %0 %11
+    %21:f32x4 = load %20 align 16
+    %22:f32 = fold max %21
+    store %1 %22 align 4
+    yield
+  } else {
+    yield
+  }
+  %30:*f32 = ptradd %0 %11
+  %31:f32x4 = load %30 align 16
+  %32:f32 = fold max %31
+  store %1 %32 align 4
+  barrier
+  %40:*f32 = ptradd %0 %11
+  %41:f32x4 = load %40 align 16
+  %42:f32 = fold max %41
+  %43:f32 = fold add %41
+  store %1 %42 align 4
+  store %1 %43 align 4
+}
+`, `
+gridloop %9:i64 {
+  %10:i32 = threadindex lane 0
+  %11:i64 = cast %10
+  if %3 {
+    %20:*f32 = ptradd %0 %11
+    %21:f32x4 = load %20 align 16
+    %22:f32 = fold max %21
+    store %1 %22 align 4
+    yield
+  } else {
+    yield
+  }
+  %30:*f32 = ptradd %0 %11
+  %31:f32x4 = load %30 align 16
+  %32:f32 = fold max %31
+  store %1 %32 align 4
+  barrier
+  %43:f32 = fold add %31
+  store %1 %32 align 4
+  store %1 %43 align 4
+}
+`},
+	{"memory that is written is read again", ShareValues, `
+gridloop %9:i64 {
+  %10:f32 = load %1 align 4
+  store %1 %10 align 4
+  %11:f32 = load %1 align 4
+  %12:f32 = load %4 align 4
+  barrier
+  %13:f32 = load %4 align 4
+  store %1 %11 align 4
+  store %1 %12 align 4
+  store %1 %13 align 4
+}
+`, ""},
+	{"arrays filled one after the other are read behind one barrier", DropBarriers, `
+gridloop %9:i64 {
+  store %4 %2 align 4
+  barrier
+  store %5 %2 align 4
+  barrier
+  %10:f32 = load %4 align 4
+  %11:f32 = load %5 align 4
+  store %1 %10 align 4
+  barrier
+  store %1 %11 align 4
+}
+`, `
+gridloop %9:i64 {
+  store %4 %2 align 4
+  store %5 %2 align 4
+  barrier
+  %10:f32 = load %4 align 4
+  %11:f32 = load %5 align 4
+  store %1 %10 align 4
+  barrier
+  store %1 %11 align 4
+}
+`},
+	{"a barrier stays between accesses two barriers apart", DropBarriers, `
+gridloop %9:i64 {
+  store %4 %2 align 4
+  barrier
+  %10:f32 = load %5 align 4
+  barrier
+  %11:f32 = load %4 align 4
+  store %5 %11 align 4
+  store %1 %10 align 4
+}
+`, `
+gridloop %9:i64 {
+  store %4 %2 align 4
+  %10:f32 = load %5 align 4
+  barrier
+  %11:f32 = load %4 align 4
+  store %5 %11 align 4
+  store %1 %10 align 4
+}
+`},
+	{"a loop comes back to its barriers", DropBarriers, `
+gridloop %9:i64 {
+  for %6 %7 %7 do %10:i64 {
+    barrier
+    store %4 %2 align 4
+    barrier
+    %11:f32 = load %4 align 4
+    store %1 %11 align 4
+    yield
+  }
+}
+`, ""},
+}
+
+const rewriteHead = `program "rewrite"
+param %0:*f32 buffer slot 0 name "x" align 16 bytes 4096 read
+param %1:*f32 buffer slot 1 name "y" align 16 bytes 4096 read write
+grid 1
+block 64
+%2:f32 = const 1
+%3:bool = const 1
+%6:i64 = const 0
+%7:i64 = const 4
+%4:*f32@shared = alloca count 64 align 16
+%5:*f32@shared = alloca count 64 align 16`
+
+func TestRewrites(t *testing.T) {
+	for _, c := range rewriteCases {
+		t.Run(c.name, func(t *testing.T) {
+			p, err := Parse(rewriteHead + c.in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.pass(p)
+			if err := VerifyGPU(p); err != nil {
+				t.Fatal(err)
+			}
+			want := c.want
+			if want == "" {
+				want = c.in
+			}
+			if got := Print(p); got != rewriteHead+want {
+				t.Errorf("got\n%s\nwant\n%s", got, rewriteHead+want)
+			}
+		})
+	}
+}

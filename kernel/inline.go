@@ -1,0 +1,137 @@
+package kernel
+
+import (
+	"tgc/ir"
+)
+
+// inlineLimit is the most operations of a value that threads compute again
+// instead of reading it from shared memory.
+const inlineLimit = 8
+
+// inlineStages computes a light value where other stages read it, if nothing else
+// does: normalised activations, of which groups have their maximum and their
+// integers in stages. Threads that hold the same elements of all those stages
+// share one computation (program.ShareValues), and an array and a barrier less
+// stand between the loads and the rows.
+func (ap *applier) inlineStages(sink *ir.UOp) *ir.UOp {
+	if ap.threads < 2 {
+		return sink
+	}
+	for {
+		free, err := NewFree(sink)
+		if err != nil {
+			return sink
+		}
+		stage, reads := ap.inlineable(free, sink)
+		if stage == nil {
+			return sink
+		}
+		replace := make(map[*ir.UOp]*ir.UOp)
+		for _, u := range reads {
+			replace[u] = ap.bodyAt(stage, u.Indices())
+		}
+		sink = ap.arena.Substitute(sink, replace)
+	}
+}
+
+// inlineable finds a stage that can go, and the loads of it.
+func (ap *applier) inlineable(free *Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
+	direct := make(map[*ir.UOp]bool) // read outside of stages
+	for _, u := range outsideStages(sink) {
+		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
+			direct[u.Src[0]] = true
+		}
+	}
+	reads := make(map[*ir.UOp][]*ir.UOp)
+	order := ir.Toposort(sink)
+	for _, u := range order {
+		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
+			reads[u.Src[0]] = append(reads[u.Src[0]], u)
+		}
+	}
+	for _, u := range order {
+		if u.Op != ir.OpStage || direct[u] || !light(free, u) {
+			continue
+		}
+		inside := true
+		for _, load := range reads[u] {
+			inside = inside && ap.within(u, load.Indices())
+		}
+		if inside {
+			return u, reads[u]
+		}
+	}
+	return nil, nil
+}
+
+// bodyAt is the value of a stage at an index.
+func (ap *applier) bodyAt(stage *ir.UOp, index []*ir.UOp) *ir.UOp {
+	at := make(map[*ir.UOp]*ir.UOp)
+	for k, z := range stage.Src[1:] {
+		at[z] = index[k]
+	}
+	return ap.arena.Substitute(stage.Src[0], at)
+}
+
+// within reports an index of a stage that is proven to be in bounds and that uses
+// no range which a reduce inside the stage closes.
+func (ap *applier) within(stage *ir.UOp, index []*ir.UOp) bool {
+	closed := make(map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(stage.Src[0]) {
+		if u.Op == ir.OpReduce {
+			closed[u.ReduceRange()] = true
+		}
+	}
+	for k, x := range index {
+		n, constant := stage.Src[1+k].Src[0].Int()
+		if !constant || !ap.bounds.Of(x).Within(0, n-1) {
+			return false
+		}
+		for _, u := range ir.Toposort(x) {
+			if closed[u] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// light reports a stage of few operations a point; reduces in it are the same for
+// all of its points.
+func light(free *Free, stage *ir.UOp) bool {
+	var own rangeSet
+	for _, z := range stage.Src[1:] {
+		own.add(free.Index(z))
+	}
+	operations := 0
+	for _, u := range ir.Toposort(stage.Src[0]) {
+		mine := !free.sets.of(u).meet(own).empty()
+		if mine && (u.Op == ir.OpReduce || u.Op == ir.OpField || u.Op == ir.OpStage) {
+			return false
+		}
+		if mine && u.DType != ir.Idx && u.Op.IsElementwise() {
+			operations++
+		}
+	}
+	return operations <= inlineLimit
+}
+
+// outsideStages lists the nodes under root that are in no stage; STAGEs are among
+// them, with the extents of their ranges.
+func outsideStages(root *ir.UOp) []*ir.UOp {
+	seen := map[*ir.UOp]bool{root: true}
+	out := []*ir.UOp{root}
+	for k := 0; k < len(out); k++ {
+		src := out[k].Src
+		if out[k].Op == ir.OpStage {
+			continue
+		}
+		for _, s := range src {
+			if !seen[s] {
+				seen[s] = true
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}

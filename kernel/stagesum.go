@@ -1,0 +1,213 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Sums over what lies in a stage. The rows read integers of a group from a stage
+// and, for an offset of the weights, their sum. Hoisted on its own that sum is a
+// second pass over the stage, behind a barrier. The threads that fill the stage
+// have the integers in registers: the sum is a stage over the same ranges, whose
+// value is computed from the body of the first one.
+
+// stageSum stages u along the stage that it reads, if it is nothing but a sum of
+// neighbouring elements of it. It reports success.
+func (h *hoister) stageSum(u *ir.UOp) bool {
+	if h.ap.threads < 2 {
+		return false
+	}
+	sum, load := soleSum(u)
+	if sum == nil {
+		return false
+	}
+	stage, index := load.Src[0], load.Indices()
+	n, constant := sum.ReduceRange().Src[0].Int()
+	last := len(index) - 1
+	if !constant || !h.ap.within(stage, index) {
+		return false
+	}
+	outer := h.blockOf(index[last], sum.ReduceRange(), n)
+	if outer == nil {
+		return false
+	}
+	ranges, plans, point := h.alongStage(stage, sum.ReduceRange(), n)
+	if ranges == nil {
+		return false
+	}
+	a := h.ap.arena
+	at := append(ranges[:last:last], point)
+	body := a.Reduce(ir.OpAdd, a.Substitute(sum.Src[0], map[*ir.UOp]*ir.UOp{load: h.ap.bodyAt(stage, at)}), plans[len(plans)-1].axis.Range)
+	value := a.Substitute(u, map[*ir.UOp]*ir.UOp{sum: body})
+	read := append(index[:last:last], outer)
+	h.fresh = append(h.fresh, plans...)
+	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, append([]*ir.UOp{value}, ranges...)...), read[:len(ranges)]...)
+	return true
+}
+
+// soleSum takes u apart that is a sum over elements of one stage and operations
+// on that sum, without any other range.
+func soleSum(u *ir.UOp) (sum, load *ir.UOp) {
+	for _, x := range outsideStages(u) {
+		switch x.Op {
+		case ir.OpReduce:
+			if sum != nil || x.Arg.(ir.ReduceArg).Op != ir.OpAdd {
+				return nil, nil
+			}
+			sum = x
+		case ir.OpLoad:
+			if load != nil || x.Src[0].Op != ir.OpStage {
+				return nil, nil
+			}
+			load = x
+		case ir.OpField, ir.OpVar, ir.OpProj:
+			return nil, nil
+		}
+	}
+	if sum == nil || load == nil {
+		return nil, nil
+	}
+	// Ranges stand in the index only.
+	seen := map[*ir.UOp]bool{load: true, sum.ReduceRange(): true}
+	todo := []*ir.UOp{u}
+	for len(todo) > 0 {
+		x := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[x] {
+			continue
+		}
+		seen[x] = true
+		if x.Op == ir.OpRange {
+			return nil, nil
+		}
+		todo = append(todo, x.Src...)
+	}
+	return sum, load
+}
+
+// blockOf reads an index as n*f + r and returns f; nil where it is no such form.
+func (h *hoister) blockOf(index, r *ir.UOp, n int64) *ir.UOp {
+	a := h.ap.arena
+	form := ir.NewLinearizer(a).Of(index)
+	if form.Const%n != 0 {
+		return nil
+	}
+	f := a.Index(form.Const / n)
+	found := false
+	for _, t := range form.Terms {
+		switch {
+		case t.Atom == r && t.Coef == 1:
+			found = true
+		case t.Coef%n != 0:
+			return nil
+		default:
+			f = a.Add(f, a.Mul(t.Atom, a.Index(t.Coef/n)))
+		}
+	}
+	if !found {
+		return nil
+	}
+	return h.ap.simp.Do(f)
+}
+
+// alongStage makes ranges for sums of n neighbouring elements of a stage, filled
+// by the threads that fill the stage. The last plan is that of the sum's own
+// range; point is the element's index along the stage's last range. It returns
+// nil where threads and copies do not hold all of the stage.
+func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp, plans []axisPlan, point *ir.UOp) {
+	a := h.ap.arena
+	z := stage.Src[1:]
+	for k, r := range z {
+		p := h.planOf(r)
+		if p == nil || !coversAll(p) {
+			return nil, nil, nil
+		}
+		extent, _ := r.Src[0].Int()
+		segments := p.segments
+		if k == len(z)-1 {
+			inner, rest, ok := cutSegments(segments, n)
+			if !ok {
+				return nil, nil, nil
+			}
+			own := axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: ReduceAxis, Range: h.ap.newRange(reduced.Src[0])}, rest: roleSerial}
+			own.segments, own.dot = dotFirst(inner)
+			point = own.axis.Range
+			if extent > n {
+				zz := h.ap.newRange(a.Index(extent / n))
+				plans = append(plans, h.stagePlan(zz, rest))
+				ranges = append(ranges, zz)
+				point = a.Add(a.Mul(zz, a.Index(n)), point)
+			}
+			return ranges, append(plans, own), point
+		}
+		fresh := h.ap.newRange(r.Src[0])
+		plans = append(plans, h.stagePlan(fresh, segments))
+		ranges = append(ranges, fresh)
+	}
+	return nil, nil, nil
+}
+
+func (h *hoister) stagePlan(z *ir.UOp, segments []segment) axisPlan {
+	return axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: StageAxis, Range: z}, segments: segments, rest: roleSerial}
+}
+
+func (h *hoister) planOf(r *ir.UOp) *axisPlan {
+	for i := range h.plans {
+		if h.plans[i].axis.Range == r {
+			return &h.plans[i]
+		}
+	}
+	return nil
+}
+
+// coversAll reports an axis whose digits are all lanes, copies and threads.
+func coversAll(p *axisPlan) bool {
+	n, constant := p.axis.Size()
+	for _, s := range p.segments {
+		if s.size <= 0 || n%s.size != 0 || s.role != roleLane && s.role != roleUnroll && s.role != roleLocal {
+			return false
+		}
+		n /= s.size
+	}
+	return constant && n == 1 && len(p.top) == 0
+}
+
+// cutSegments cuts the digits of a stage's axis at n points; the threads below
+// then share a sum, by shuffles.
+func cutSegments(segments []segment, n int64) (inner, rest []segment, ok bool) {
+	for _, s := range segments {
+		if n > 1 && s.size > n {
+			if s.size%n != 0 {
+				return nil, nil, false
+			}
+			rest = append(rest, segment{s.size / n, s.role})
+			s.size = n
+		} else if n == 1 {
+			rest = append(rest, s)
+			continue
+		}
+		if n%s.size != 0 {
+			return nil, nil, false
+		}
+		n /= s.size
+		if s.role == roleLocal {
+			s.role = roleWarp
+		}
+		inner = append(inner, s)
+	}
+	return inner, rest, n == 1
+}
+
+// dotFirst makes a digit of its own of the four lanes that a dot instruction
+// sums.
+func dotFirst(segments []segment) ([]segment, bool) {
+	if len(segments) == 0 || segments[0].role != roleLane || segments[0].size%wordElements != 0 {
+		return segments, false
+	}
+	out := []segment{{wordElements, roleLane}}
+	if n := segments[0].size / wordElements; n > 1 {
+		out = append(out, segment{n, roleLane})
+	}
+	return append(out, segments[1:]...), true
+}
