@@ -78,6 +78,21 @@ type Scratcher interface {
 	AllocScratch(ctx context.Context, bytes int64) (Memory, error)
 }
 
+// WholeAllocator is a Device with better memory (larger pages) for what is used
+// whole than for what may be touched in a few places only, as a cache sized for
+// the longest sequence is.
+type WholeAllocator interface {
+	AllocWhole(ctx context.Context, bytes int64) (Memory, error)
+}
+
+// AllocWhole allocates memory that will be used whole.
+func AllocWhole(ctx context.Context, dev Device, bytes int64) (Memory, error) {
+	if d, ok := dev.(WholeAllocator); ok {
+		return d.AllocWhole(ctx, bytes)
+	}
+	return dev.Alloc(ctx, bytes)
+}
+
 // Device runs programs.
 type Device interface {
 	Name() string

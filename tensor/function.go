@@ -10,7 +10,9 @@ import (
 	"slices"
 
 	"tgc/engine"
+	"tgc/ir"
 	"tgc/runtime"
+	"tgc/schedule"
 )
 
 // Function is a compiled graph with memory for all its buffers, ready to run
@@ -41,7 +43,8 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 	}
 	f := &Function{buffers: make(map[string]BufferInfo), memory: make(map[string]runtime.Memory)}
 	byID := make(map[int64]runtime.Memory)
-	for _, b := range compiled.Schedule.Buffers {
+	inPart := writtenInPart(compiled.Schedule)
+	for i, b := range compiled.Schedule.Buffers {
 		if b.UserID < 0 {
 			continue
 		}
@@ -54,7 +57,13 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 		if _, constant := g.values[b.UserID]; constant { // its name is no user's
 			from = nil
 		}
-		m, err := f.provide(ctx, dev, info, b.Bytes, from)
+		alloc := runtime.AllocWhole
+		if inPart[i] {
+			alloc = func(ctx context.Context, dev runtime.Device, bytes int64) (runtime.Memory, error) {
+				return dev.Alloc(ctx, bytes)
+			}
+		}
+		m, err := f.provide(info, from, func() (runtime.Memory, error) { return alloc(ctx, dev, max(b.Bytes, 1)) })
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("tensor: buffer %q: %w", info.Name, err)
@@ -84,8 +93,51 @@ func (f *Function) preset(ctx context.Context, g *Graph) error {
 	return nil
 }
 
+// writtenInPart tells of which buffers kernels write a part only: a cache, say,
+// of which most may never be touched.
+func writtenInPart(s *schedule.Schedule) map[int]bool {
+	written := make(map[int]int64) // points by buffer
+	inPart := make(map[int]bool)
+	for _, launch := range s.Launches {
+		for _, k := range launch.Kernels {
+			for _, store := range k.AST.Src {
+				buffer := k.Args[store.Src[0].Arg.(ir.ParamArg).Slot]
+				points, known := product(extentsOf(store.Ranges()))
+				inPart[buffer] = inPart[buffer] || !known
+				written[buffer] += points
+			}
+		}
+	}
+	for buffer, points := range written {
+		size, known := product(s.Buffers[buffer].Shape)
+		inPart[buffer] = inPart[buffer] || !known || points < size
+	}
+	return inPart
+}
+
+func extentsOf(ranges []*ir.UOp) []*ir.UOp {
+	extents := make([]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		extents[i] = r.Src[0]
+	}
+	return extents
+}
+
+// product multiplies extents, if all are constant.
+func product(extents []*ir.UOp) (n int64, known bool) {
+	n = 1
+	for _, x := range extents {
+		v, ok := x.Int()
+		if !ok {
+			return 0, false
+		}
+		n *= v
+	}
+	return n, true
+}
+
 // provide finds a buffer's memory among the shared functions or allocates it.
-func (f *Function) provide(ctx context.Context, dev runtime.Device, info BufferInfo, bytes int64, share []*Function) (runtime.Memory, error) {
+func (f *Function) provide(info BufferInfo, share []*Function, alloc func() (runtime.Memory, error)) (runtime.Memory, error) {
 	for _, other := range share {
 		theirs, ok := other.buffers[info.Name]
 		if !ok {
@@ -97,7 +149,7 @@ func (f *Function) provide(ctx context.Context, dev runtime.Device, info BufferI
 		}
 		return other.memory[info.Name], nil
 	}
-	m, err := dev.Alloc(ctx, max(bytes, 1))
+	m, err := alloc()
 	if err == nil {
 		f.owned = append(f.owned, m)
 	}

@@ -23,10 +23,25 @@ type memory struct {
 // Alloc returns zeroed memory, page-aligned. Pages become resident when they
 // are touched: a cache of the longest context costs what is used of it.
 func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
+	return allocate(size, native.AllocSparse)
+}
+
+// AllocWhole is Alloc with large pages: see runtime.WholeAllocator. One Zen 5
+// core sums the columns of 64 MB at 40 GB/s instead of 33.
+func (d *Device) AllocWhole(_ context.Context, size int64) (runtime.Memory, error) {
+	return allocate(size, native.Alloc)
+}
+
+// AllocScratch is for temporaries, which lie side by side and are written whole.
+func (d *Device) AllocScratch(ctx context.Context, size int64) (runtime.Memory, error) {
+	return d.AllocWhole(ctx, size)
+}
+
+func allocate(size int64, pages func(int64) (*native.Memory, error)) (runtime.Memory, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("cpu: allocation of %d bytes", size)
 	}
-	m, err := native.AllocSparse(size + padding)
+	m, err := pages(size + padding)
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}

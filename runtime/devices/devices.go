@@ -131,6 +131,11 @@ func (d *Device) AllocScratch(ctx context.Context, bytes int64) (runtime.Memory,
 	return d.Alloc(ctx, bytes)
 }
 
+// AllocWhole is that of the device, where it has one: see runtime.WholeAllocator.
+func (d *Device) AllocWhole(ctx context.Context, bytes int64) (runtime.Memory, error) {
+	return runtime.AllocWhole(ctx, d.Device, bytes)
+}
+
 // numberedName names a device of a family; number 0 needs no number.
 func (k *kind) numberedName(number int) string {
 	switch {
