@@ -123,6 +123,7 @@ func drawOptions(t *rapid.T) schedule.Options {
 		opt.Profile.WeightElems, opt.Profile.TableOps = 8, 32
 	}
 	if rapid.Bool().Draw(t, "eager grid splits") {
+		opt.Profile.SumPiece, opt.Profile.PanelRows = rapid.SampledFrom([]int64{0, 2, 3, 5}).Draw(t, "sum piece"), 1
 		opt.Profile.GridChunk = rapid.SampledFrom([]int64{1, 2, 3, 4}).Draw(t, "grid chunk")
 		opt.Profile.GridSplits = rapid.SampledFrom([]int64{2, 3, 5}).Draw(t, "grid splits")
 		opt.Profile.Parallel, opt.Profile.LaunchEdge = 1<<20, 0
@@ -221,6 +222,7 @@ func TestKitEveryRuleFires(t *testing.T) {
 	storing := opt // little is recomputed or staged: values meet the rules of stores
 	storing.Profile.StageCap, storing.Profile.StageWork, storing.Profile.TileCap, storing.Profile.InlineOps = 1, 1, 1, 0
 	integers := schedule.CPUOptions() // some rules are for lanes along k
+	integers.Profile.SumPiece, integers.Profile.PanelRows = 2, 1
 	count := func(c *testkit.Case) {
 		for _, o := range []schedule.Options{opt, storing, integers} {
 			s, err := c.Schedule(t.Context(), o)

@@ -54,10 +54,20 @@ func ruleRows() string {
 	gpu, cpu := schedule.DefaultOptions(), schedule.CPUOptions()
 	for r := schedule.Rule(0); schedule.AllRules.Has(r); r++ {
 		row := r.Info()
-		host := cpu.Rules.Has(r) && (r != schedule.GridSplit || cpu.Profile.GridSplits > 1)
-		fmt.Fprintf(&b, "| %s | %c | %s | %s | %s |\n", row.Key, row.Class, row.Doc, on[gpu.Rules.Has(r)], on[host])
+		fmt.Fprintf(&b, "| %s | %c | %s | %s | %s |\n", row.Key, row.Class, row.Doc, on[switchedOn(gpu, r)], on[switchedOn(cpu, r)])
 	}
 	return b.String()
+}
+
+// switchedOn reports a rule that the options have, with limits that let it fire.
+func switchedOn(opt schedule.Options, r schedule.Rule) bool {
+	switch r {
+	case schedule.GridSplit:
+		return opt.Rules.Has(r) && opt.Profile.GridSplits > 1
+	case schedule.SumPieces:
+		return opt.Rules.Has(r) && opt.Profile.SumPiece > 0
+	}
+	return opt.Rules.Has(r)
 }
 
 func orderRows() string {

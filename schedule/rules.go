@@ -35,6 +35,7 @@ const (
 	MultiStore                // join
 	Par                       // R7
 	GridSplit                 // R8
+	SumPieces                 // R8k
 	NarrowStore               // narrow
 	numRules
 )
@@ -81,6 +82,7 @@ var ruleTable = [numRules]RuleInfo{
 	MultiStore:    {"join", Exact, "values that hold the same tuple or stage are stored by one kernel"},
 	Par:           {"R7", Exact, "kernels of one dependence level start together; on a GPU they are one grid"},
 	GridSplit:     {"R8", Reassociate, "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
+	SumPieces:     {"R8k", Reassociate, "a long sum over columns side by side becomes a chain of sums over pieces of k"},
 	NarrowStore:   {"narrow", Exact, "a value that ends in a widening conversion is stored before it"},
 }
 
@@ -117,6 +119,7 @@ var orderPairs = []OrderPair{
 	{StagePrologue, GridSplit, "only when kernels exist is it known which are too narrow"},
 	{StagePrologue, MultiStore, "what is still a value is stored"},
 	{NarrowStore, Update, "a reader takes the expression as it is stored"},
+	{GridSplit, SumPieces, "chunks are shorter sums"},
 	{GridSplit, NarrowStore, "what is stored at all is settled"},
 	{MultiStore, Unify, "the stores of one kernel share its loops"},
 }

@@ -97,6 +97,7 @@ var phases = []phase{
 	{"algebra", (*scheduler).algebra, "R2 R2m R3 R2c R2 R5, each value once"},
 	{"placement", (*scheduler).place, "R5p R1p R1 R4i R6 R6p to a fixpoint"},
 	{"grid split", (*scheduler).splitGrids, "R8, then placement again for what combines the chunks"},
+	{"pieces", (*scheduler).splitSums, "R8k, of the sums that are left"},
 	{"narrow", (*scheduler).storeNarrow, "halves are stored as such"},
 }
 
