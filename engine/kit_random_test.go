@@ -220,7 +220,7 @@ func TestKitEveryRuleFires(t *testing.T) {
 	opt.Rules = schedule.AllRules
 	opt.Profile.GridChunk, opt.Profile.GridSplits, opt.Profile.Parallel, opt.Profile.LaunchEdge = 2, 3, 1<<20, 0
 	storing := opt // little is recomputed or staged: values meet the rules of stores
-	storing.Profile.StageCap, storing.Profile.StageWork, storing.Profile.TileCap, storing.Profile.InlineOps = 1, 1, 1, 0
+	storing.Profile.StageCap, storing.Profile.StageWork, storing.Profile.StageOps, storing.Profile.TileCap, storing.Profile.InlineOps = 1, 1, 1, 1, 0
 	integers := schedule.CPUOptions() // some rules are for lanes along k
 	integers.Profile.SumPiece, integers.Profile.PanelRows = 2, 1
 	count := func(c *testkit.Case) {

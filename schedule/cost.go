@@ -89,7 +89,7 @@ func (s *scheduler) work(u *ir.UOp, axes []*ir.UOp) int64 {
 			cost = operationCost(u.Op)
 		}
 		if u.Op == ir.OpReduce {
-			cost += s.points(binderRanges(u))
+			cost += s.foldCost(u)
 		}
 		total = min(total+saturate(s.times(u, axes), cost), manyOps)
 		for _, src := range u.Src {
@@ -98,6 +98,16 @@ func (s *scheduler) work(u *ir.UOp, axes []*ir.UOp) int64 {
 	}
 	visit(u)
 	return total
+}
+
+// foldCost is what a reduce adds to the work of its values: a step for each point,
+// or for four of a sum of bytes, which a dot instruction adds at once.
+func (s *scheduler) foldCost(u *ir.UOp) int64 {
+	n := s.points(binderRanges(u))
+	if x := u.Src[0]; u.DType == ir.I32 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && x.Op == ir.OpCast && x.Src[0].DType.Size() == 1 {
+		return (n + 3) / 4
+	}
+	return n
 }
 
 // times is how often a node is evaluated: the points of the closed ranges and
@@ -166,6 +176,8 @@ func (s *scheduler) whyHeavy(v *value, axes []*ir.UOp) string {
 		return "symbolic extents"
 	case v.pinned || v.target >= 0:
 		return "has a buffer of its own"
+	case s.readsTooMuch(v.body, axes):
+		return "reads too much for every block"
 	}
 	return "too much for a block"
 }
@@ -179,5 +191,30 @@ func (s *scheduler) isLight(v *value, axes []*ir.UOp) (light bool, size, work in
 	if f.weights || f.state || !f.constant || !constantExtents(axes) || v.pinned || v.target >= 0 {
 		return false, size, work
 	}
-	return size <= s.opt.Profile.StageCap && work <= s.opt.Profile.StageWork, size, work
+	if s.readsTooMuch(v.body, axes) {
+		return false, size, work
+	}
+	return size <= s.opt.Profile.StageCap && work <= s.stageWork(size), size, work
+}
+
+// stageWork is the work that a block may do for a value of so many points.
+func (s *scheduler) stageWork(points int64) int64 {
+	p := &s.opt.Profile
+	if points > p.StageCap {
+		return p.StageWork
+	}
+	return max(p.StageWork, p.StageOps*points)
+}
+
+// readsTooMuch reports an expression that loads more than StageReads elements over
+// all points of the given axes.
+func (s *scheduler) readsTooMuch(u *ir.UOp, axes []*ir.UOp) bool {
+	total := int64(0)
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpField || x.Op == ir.OpLoad && (x.Src[0].Op == ir.OpParam || x.Src[0].Op == ir.OpValue) {
+			total = min(total+s.times(x, axes), manyOps)
+		}
+	}
+	limit := s.opt.Profile.StageReads
+	return limit > 0 && total > limit
 }

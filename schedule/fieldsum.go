@@ -59,22 +59,33 @@ func (s *scheduler) isFieldSum(f, k *ir.UOp) bool {
 	return false
 }
 
-// isFieldsOnly reports an expression that reads packed fields and tables only.
+// isFieldsOnly reports an expression that reads packed fields and tables only. A
+// row may be gathered: what its index reads is not decoded (an expert's number).
 func (s *scheduler) isFieldsOnly(u *ir.UOp) bool {
-	found := false
-	for _, x := range ir.Toposort(u) {
-		switch x.Op {
+	found, only := false, true
+	seen := make(map[*ir.UOp]bool)
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if seen[u] || !only {
+			return
+		}
+		seen[u] = true
+		list := u.Src
+		switch u.Op {
 		case ir.OpField:
 			found = true
+			list = u.Src[2:]
 		case ir.OpValue, ir.OpReduce, ir.OpStage:
-			return false
+			only = false
 		case ir.OpLoad:
-			if x.Src[0].Op != ir.OpTable {
-				return false
-			}
+			only = only && u.Src[0].Op == ir.OpTable
+		}
+		for _, x := range list {
+			visit(x)
 		}
 	}
-	return found
+	visit(u)
+	return found && only
 }
 
 // R2c distributes an integer constant: in an innermost REDUCE, a factor

@@ -227,7 +227,7 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 		return true
 	}
 	if !light {
-		s.record(Broadcast, p, false, s.whyHeavy(p, nil), Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
+		s.record(Broadcast, p, false, s.whyHeavy(p, nil), Number{"work", work}, Number{"limit", s.stageWork(s.points(p.ranges))})
 		return false
 	}
 	total := s.work(p.body, p.ranges)
@@ -241,14 +241,14 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 			return false
 		}
 		if s.repeatedByBlocks(p, u) {
-			s.record(Broadcast, p, false, "too much work for every block", Number{"work", total}, Number{"limit", s.opt.Profile.StageWork})
+			s.record(Broadcast, p, false, "too much work for every block", Number{"work", total}, Number{"limit", s.stageWork(s.points(p.ranges))})
 			return false
 		}
 	}
 	if !s.replaceReads(Broadcast, p, s.asBody(p)) {
 		return false
 	}
-	s.record(Broadcast, p, true, "light", Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
+	s.record(Broadcast, p, true, "light", Number{"work", work}, Number{"limit", s.stageWork(s.points(p.ranges))})
 	return true
 }
 
@@ -258,7 +258,7 @@ func (s *scheduler) broadcastReduce(p *value) bool {
 // a token's are not.
 func (s *scheduler) repeatedByBlocks(p *value, u placedUse) bool {
 	others := without(sorted(u.consumer.storeLoops()), s.free.of(u.load))
-	return s.points(others) > s.opt.Profile.TileCap && s.work(p.body, p.ranges) > s.opt.Profile.StageWork
+	return s.points(others) > s.opt.Profile.TileCap && s.work(p.body, p.ranges) > s.stageWork(s.points(p.ranges))
 }
 
 // isDynamic reports an index that uses closed ranges or depends on memory.

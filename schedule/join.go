@@ -40,7 +40,6 @@ func (s *scheduler) joinStores(level []*value) [][]*value {
 			at = len(groups)
 			groups = append(groups, nil)
 		} else {
-			s.alignLoops(groups[at][0], v)
 			s.record(MultiStore, v, true, "same tuple or stage")
 		}
 		groups[at] = append(groups[at], v)
@@ -48,7 +47,26 @@ func (s *scheduler) joinStores(level []*value) [][]*value {
 			byAnchor[anchor] = at
 		}
 	}
+	for _, group := range groups {
+		s.alignGroup(group)
+	}
 	return groups
+}
+
+// alignGroup gives the values of a group the loops of the one that has most, so
+// that two with the same loops share all of them.
+func (s *scheduler) alignGroup(group []*value) {
+	most := group[0]
+	for _, v := range group {
+		if len(v.storeLoops()) > len(most.storeLoops()) {
+			most = v
+		}
+	}
+	for _, v := range group {
+		if v != most {
+			s.alignLoops(most, v)
+		}
+	}
 }
 
 // anchors lists what a value could share: the score and range of its tuples, its
@@ -94,8 +112,8 @@ func (s *scheduler) anchors(v *value) []*ir.UOp {
 const anchorBase = 1 << 26
 
 // mayJoin checks the loops of a group and a value: one's are the first loops of
-// the other, at least as many as the anchor uses, and no buffer is written
-// twice.
+// the other, as many as the anchor uses, or both have the same and the anchor
+// uses some of them; and no buffer is written twice.
 func (s *scheduler) mayJoin(group []*value, v *value) bool {
 	short, long := group[0].storeLoops(), v.storeLoops()
 	if len(short) > len(long) {
@@ -115,7 +133,7 @@ func (s *scheduler) mayJoin(group []*value, v *value) bool {
 		}
 	}
 	shared := s.sharedAnchor(group[0], v)
-	return shared == len(short)
+	return shared == len(short) || shared > 0 && len(short) == len(long)
 }
 
 // readsAround reports that v reads around what w stores (R0f).
@@ -140,7 +158,7 @@ func (s *scheduler) sharedAnchor(x, y *value) int {
 	return most
 }
 
-// alignLoops renames the loops of v to those of the group's first value, where
+// alignLoops renames the loops of v to those of another value of its group, where
 // both have them.
 func (s *scheduler) alignLoops(first, v *value) {
 	with := make(map[*ir.UOp]*ir.UOp)

@@ -44,32 +44,92 @@ func TestIntegerSumsAreDots(t *testing.T) {
 		for _, mode := range []nn.Numeric{nn.Int8, nn.Int16} {
 			for name, opt := range map[string]schedule.Options{"gpu": schedule.DefaultOptions(), "cpu": schedule.CPUOptions()} {
 				s := newRig(t, quantisedLinear(mode, format, 1), nil, nil).plan(opt)
-				dots := 0
-				for _, u := range innerSums(s) {
-					var read []string
-					rounds := false
-					for _, x := range outsideStages(u) {
-						if x.Op == ir.OpField {
-							read = append(read, x.Arg.(ir.FieldArg).Field)
-						}
-						rounds = rounds || x.Op == ir.OpBitcast // of the sum that rounds
-					}
-					if !slices.ContainsFunc(read, func(f string) bool { return slices.Contains(fields, f) }) {
-						continue
-					}
-					if u.DType != ir.I32 || len(read) != len(fields) || rounds {
-						t.Errorf("%s %s on a %s: inner sum %s", format, mode, name, schedule.KernelText(u))
-					}
-					dots++
-				}
-				for _, u := range innerSums(s) { // a sum of something else keeps its axis from dots
-					if u.DType == ir.I32 && u.Src[0].Op != ir.OpMul && u.Src[0].Op != ir.OpCast {
-						t.Errorf("%s %s on a %s: inner sum %s", format, mode, name, schedule.KernelText(u))
-					}
-				}
+				dots := integerDots(t, s, fields, fmt.Sprintf("%s %s on a %s", format, mode, name))
 				if want := map[nn.Numeric]int{nn.Int8: 1, nn.Int16: 2}[mode]; dots != want {
 					t.Errorf("%s %s on a %s: %d dots, want %d\n%s", format, mode, name, dots, want, s)
 				}
+			}
+		}
+	}
+}
+
+// integerDots counts the innermost sums that read some fields, and wants them and
+// all others of integers to be products of bytes.
+func integerDots(t *testing.T, s *schedule.Schedule, fields []string, where string) (dots int) {
+	t.Helper()
+	for _, u := range innerSums(s) {
+		var read []string
+		rounds := false
+		for _, x := range outsideStages(u) {
+			if x.Op == ir.OpField {
+				read = append(read, x.Arg.(ir.FieldArg).Field)
+			}
+			rounds = rounds || x.Op == ir.OpBitcast // of the sum that rounds
+		}
+		if !slices.ContainsFunc(read, func(f string) bool { return slices.Contains(fields, f) }) {
+			continue
+		}
+		if u.DType != ir.I32 || len(read) != len(fields) || rounds {
+			t.Errorf("%s: inner sum %s", where, schedule.KernelText(u))
+		}
+		dots++
+	}
+	for _, u := range innerSums(s) { // a sum of something else keeps its axis from dots
+		if u.DType == ir.I32 && u.Src[0].Op != ir.OpMul && u.Src[0].Op != ir.OpCast {
+			t.Errorf("%s: inner sum %s", where, schedule.KernelText(u))
+		}
+	}
+	return dots
+}
+
+// chosenRows is a product of rounded activations with rows of packed weights that
+// an input chooses: an expert's.
+func chosenRows(mode nn.Numeric, format string) *tensor.Graph {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 1, 256).MulScalar(0.5).Contiguous()
+	w := g.Packed("w", format, 4, 40, 256).Gather(0, g.Input("chosen", ir.I32, 2).Contiguous())
+	g.Output("y", mode.Round(x).Reshape(1, 1, 256).Mul(w).Sum(-1))
+	return g
+}
+
+// Rows that are gathered are packed fields like all others: scales and offsets
+// leave their sums, and what is left are dots.
+func TestChosenRowsAreDots(t *testing.T) {
+	quants := map[string][]string{"Q6_K": {"ql", "qh"}, "Q4_K": {"qs"}}
+	for format, fields := range quants {
+		for _, opt := range []schedule.Options{schedule.DefaultOptions(), schedule.CPUOptions()} {
+			g := chosenRows(nn.Int8, format)
+			s := newRig(t, g, nil, nil).plan(opt)
+			if dots := integerDots(t, s, fields, format); dots != 1 {
+				t.Errorf("%s: %d dots, want 1\n%s", format, dots, s)
+			}
+			trap(t, g, opt, nil)
+		}
+	}
+}
+
+// A gated block with its norm takes as many launches in every mode: rounding is
+// part of the kernels on both sides of it, to two digits too.
+func TestModesLaunchAlike(t *testing.T) {
+	for _, size := range []struct{ width, hidden int }{{1024, 3072}, {2048, 8192}, {3072, 8192}, {4096, 12288}} {
+		for _, mode := range []nn.Numeric{nn.Exact, nn.Int8, nn.Int16, nn.Half} {
+			g := tensor.NewGraph()
+			x := g.Input("x", ir.F32, 1, size.width)
+			y := nn.RMSNorm(x, g.Input("norm", ir.F32, size.width), 1e-5)
+			gate := mode.Linear(y, g.Packed("gate", "Q6_K", size.hidden, size.width))
+			up := mode.Linear(y, g.Packed("up", "Q6_K", size.hidden, size.width))
+			g.Output("z", x.Add(mode.Linear(gate.Silu().Mul(up), g.Packed("down", "Q6_K", size.width, size.hidden))))
+			sink, err := g.Sink()
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := ir.NewArena()
+			s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.DefaultOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(s.Launches) != 2 {
+				t.Errorf("%d x %d in %s: %d launches, want 2\n%s", size.width, size.hidden, mode, len(s.Launches), s)
 			}
 		}
 	}

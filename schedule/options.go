@@ -27,6 +27,14 @@ type Profile struct {
 	StageCap int64
 	// StageWork is the largest work, in scalar operations, of such a value.
 	StageWork int64
+	// StageOps is how many operations for each point it may take in any case: the
+	// threads of a block share the points, and a row that is normalised and rounded
+	// to two digits takes some 20 a point, which is less than a launch even at
+	// StageCap points.
+	StageOps int64
+	// StageReads is how many elements of memory it may read, 0 for any number: every
+	// block reads them again, all at the same lines of L2.
+	StageReads int64
 	// TileCap is the largest tile, in elements, of a tile epilogue.
 	TileCap int64
 	// TileReuse is how often a weight may be used (tokens of a prompt) for a
@@ -97,7 +105,7 @@ func DefaultOptions() Options {
 	return Options{
 		Rules: AllRules.Without(Forward),
 		Profile: Profile{
-			StageCap: 4096, StageWork: 30000, TileCap: 256, MinBlocks: 16,
+			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
 			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17,
 		},
@@ -116,6 +124,7 @@ func CPUOptions() Options {
 	opt := DefaultOptions()
 	opt.Rules = opt.Rules.Without(Chan, NarrowStore)
 	opt.Profile.IntegerSums = true
+	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse = 4
 	opt.Profile.GridSplits = 0
 	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16

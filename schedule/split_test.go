@@ -20,7 +20,7 @@ func cacheSplit(stage bool) schedule.Options {
 	opt := schedule.DefaultOptions()
 	opt.Profile.Parallel, opt.Profile.GridSplits, opt.Profile.GridChunk, opt.Profile.LaunchEdge = 16, 4, 2, 0
 	if !stage {
-		opt.Profile.StageWork = 300
+		opt.Profile.StageWork, opt.Profile.StageOps = 300, 0
 	}
 	return opt
 }

@@ -18,7 +18,7 @@ func (s *scheduler) stagePrologue(p *value) bool {
 	}
 	for _, u := range s.placedUses(p) {
 		if s.repeatedByBlocks(p, u) {
-			s.record(StagePrologue, p, false, "too much work for every block", Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.opt.Profile.StageWork})
+			s.record(StagePrologue, p, false, "too much work for every block", Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.stageWork(s.points(p.ranges))})
 			return false
 		}
 	}
@@ -32,7 +32,7 @@ func (s *scheduler) stagePrologue(p *value) bool {
 		}
 		light, size, work := s.isLight(p, axes)
 		if !light {
-			s.record(StagePrologue, p, false, s.whyHeavy(p, axes), Number{"size", size}, Number{"cap", s.opt.Profile.StageCap}, Number{"work", work}, Number{"limit", s.opt.Profile.StageWork})
+			s.record(StagePrologue, p, false, s.whyHeavy(p, axes), Number{"size", size}, Number{"cap", s.opt.Profile.StageCap}, Number{"work", work}, Number{"limit", s.stageWork(s.points(p.ranges))})
 			return false
 		}
 		if once, again := s.stagedWork(p, staged, work); again > s.opt.Profile.StageWork && again > 2*once {
@@ -63,7 +63,7 @@ func (s *scheduler) stagePrologue(p *value) bool {
 		return s.a.Load(stages[c], index...)
 	})
 	if ok {
-		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)}, Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.opt.Profile.StageWork})
+		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)}, Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.stageWork(s.points(p.ranges))})
 	}
 	return ok
 }

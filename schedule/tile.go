@@ -88,7 +88,7 @@ func (s *scheduler) goesIntoPrologue(p *value, consumers []*value) bool {
 	}
 	for _, c := range consumers {
 		light, _, own := s.isLight(c, c.ranges)
-		if work += own; !light || !s.readByWeights(c) || work > s.opt.Profile.StageWork {
+		if work += own; !light || !s.readByWeights(c) || work > s.stageWork(s.points(p.ranges)) {
 			return false
 		}
 	}
