@@ -192,10 +192,27 @@ func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
 			}
 		}
 	}
+	if i := p.lastStore(a.axesOf(kernel.StoreAxis)); i >= 0 && !p.done[i] && a.oneResult() {
+		// Every block makes the sums for itself: the more points it has, the fewer
+		// do. OLMoE's norm of 2048 queries and keys had 4096 blocks, now 48.
+		p.split(kernel.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
+		p.done[i] = true
+	}
 	p.aroundRows(results, threads)
 	how := fmt.Sprintf("up to %d threads a reduce", threads)
 	record.Detail = how
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+}
+
+// oneResult reports reduces that depend on no store axis: all points share them.
+func (a *analysis) oneResult() bool {
+	stores := a.storeSet()
+	for _, u := range a.order {
+		if u.Op == ir.OpReduce && !a.free[u].meet(stores).empty() {
+			return false
+		}
+	}
+	return true
 }
 
 // wholeBlock shares a reduce among all threads of a block.
