@@ -50,6 +50,7 @@ type axisPlan struct {
 	rest     role
 	padTo    int64
 	stage    bool
+	fragment bool  // STAGE of a kernel with MMA: fragments are read from panels
 	panel    int64 // most points of reduces in a panel of a store axis; 0: all
 	pack     bool
 	dot      bool // the first segment is a lane-wise dot
@@ -102,6 +103,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	ap.threads = plannedThreads(sink, plans)
 	sink = ap.inlineStages(sink)
 	if hasMatrix(plans) {
+		plans = fragmentStages(plans)
 		sink = ap.joinOffsets(sink, plans)
 	}
 	sink = ap.expand(sink, plans)
@@ -123,7 +125,10 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
 		return nil, err
 	}
-	sink = ap.packSums(sink, plans)
+	sink = ap.flattenChains(ap.packSums(sink, plans), tile)
+	if sink, err = ap.panels(sink, tile); err != nil {
+		return nil, err
+	}
 	matrices, err := ap.planMatrices(sink, tile)
 	if err != nil {
 		return nil, err

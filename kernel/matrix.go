@@ -27,11 +27,14 @@ type fragmentKey struct {
 type precision struct{ f16, bf16 int }
 
 // termsOf tells how many terms hold every value of a factor.
-func (l *lowerer) termsOf(u *ir.UOp) precision {
+func termsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	if f, ok := u.Float(); ok && ir.RoundFloat(ir.BF16, f) == f && ir.RoundFloat(ir.F16, f) == f {
 		return precision{1, 1}
 	}
 	none := precision{f16: 4, bf16: 3} // the range of f16 is too small for any number of terms
+	if terms := storedTerms(u); len(terms) > 1 {
+		return precision{f16: 4, bf16: len(terms)}
+	}
 	offset := int64(0)
 	if c, ok := lastConstant(u); ok && u.Op == ir.OpAdd && c == math.Trunc(c) && math.Abs(c) < 1<<11 {
 		u, offset = u.Src[0], int64(c)
@@ -48,9 +51,9 @@ func (l *lowerer) termsOf(u *ir.UOp) precision {
 		return precision{f16: 4, bf16: 1}
 	case x.DType == ir.F16:
 		return precision{f16: 1, bf16: 2}
-	case x.DType.IsInt() && l.bounds.Of(x).Within(-1<<8-offset, 1<<8-offset):
+	case x.DType.IsInt() && bounds.Of(x).Within(-1<<8-offset, 1<<8-offset):
 		return precision{1, 1}
-	case x.DType.IsInt() && l.bounds.Of(x).Within(-1<<11-offset, 1<<11-offset):
+	case x.DType.IsInt() && bounds.Of(x).Within(-1<<11-offset, 1<<11-offset):
 		return precision{f16: 1, bf16: 2}
 	}
 	return none
@@ -101,12 +104,12 @@ func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
 		rows, columns := l.rowFragment(m.rows, at, m.rows.DType, 1), l.columnFragment(m.columns, at, m.columns.DType, 1)
 		return l.b.Mma(acc, rows[0], columns[0])
 	}
-	x, y := l.termsOf(m.rows), l.termsOf(m.columns)
+	x, y := termsOf(l.bounds, m.rows), termsOf(l.bounds, m.columns)
 	elem, nx, ny := ir.BF16, x.bf16, y.bf16
 	if x.f16 == 1 && y.f16 == 1 {
 		elem, nx, ny = ir.F16, 1, 1
 	}
-	rows, columns := l.rowFragment(narrowest(m.rows, elem), at, elem, nx), l.columnFragment(narrowest(m.columns, elem), at, elem, ny)
+	rows, columns := l.sideFragments(m.rows, at, elem, nx, l.rowFragment), l.sideFragments(m.columns, at, elem, ny, l.columnFragment)
 	acc := l.b.Zero(program.Vector(ir.F32, rowCopies*columnCopies))
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {
@@ -116,6 +119,35 @@ func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
 		}
 	}
 	return acc
+}
+
+// sideFragments are the terms of a side: those that a panel holds, or all of one
+// float.
+func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
+	stored := storedTerms(u)
+	if len(stored) < 2 {
+		return fragment(narrowest(u, elem), at, elem, n)
+	}
+	var out []*program.Value
+	for _, x := range stored {
+		out = append(out, fragment(x, at, elem, 1)...)
+	}
+	return out
+}
+
+// storedTerms are the bf16 values whose sum a factor is; nil where it is none.
+func storedTerms(u *ir.UOp) []*ir.UOp {
+	switch {
+	case u.Op == ir.OpAdd:
+		x, y := storedTerms(u.Src[0]), storedTerms(u.Src[1])
+		if x == nil || y == nil {
+			return nil
+		}
+		return append(x, y...)
+	case u.Op == ir.OpCast && u.Src[0].DType == ir.BF16:
+		return []*ir.UOp{u.Src[0]}
+	}
+	return nil
 }
 
 // narrowest is what a factor of a type was converted from.
@@ -132,12 +164,40 @@ func narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
 func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	i := l.free.index[l.tile.rowCopy]
 	return l.fragment(u, at, elem, func() []*program.Value {
+		if l.isFragment(u) {
+			return []*program.Value{l.panelFragment(u, at)}
+		}
 		low, high := l.lanePoints(u, at.with(i, 0)), l.lanePoints(u, at.with(i, 1))
 		if elem.Size() == 1 {
 			return []*program.Value{l.b.Concat(low, high)}
 		}
 		return l.split(l.b.Shuffle(low, high, 0, 1, 4, 5, 2, 3, 6, 7), elem, n)
 	})
+}
+
+// isFragment reports a read of rows that lie in a panel in the order of fragments.
+func (l *lowerer) isFragment(u *ir.UOp) bool {
+	if l.tile == nil || u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !isPanel(u.Src[0]) {
+		return false
+	}
+	free := l.free.of(u)
+	return free.has(l.free.index[l.tile.point]) && free.has(l.free.index[l.tile.rowCopy])
+}
+
+// panelFragment is a fragment of rows that lies in a panel as the instruction wants
+// it.
+func (l *lowerer) panelFragment(u *ir.UOp, at coords) *program.Value {
+	a, stage := l.arena, u.Src[0]
+	first := map[*ir.UOp]*ir.UOp{l.tile.point: a.Index(0), l.tile.rowCopy: a.Index(0)}
+	index := make([]*ir.UOp, len(u.Indices()))
+	for k, x := range u.Indices() {
+		index[k] = l.simplify.Do(a.Substitute(x, first))
+	}
+	read := a.Load(stage, index...)
+	array := l.fillStage(stage, at)
+	addr := l.remember(read, l.paddingOf(stage).of(a, l.stageIndex(read)))
+	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)
+	return l.b.Load(p.ptr, rowCopies*lanePoints, p.align)
 }
 
 // columnFragment are the terms of the lane's points in column lane/4.
@@ -180,4 +240,68 @@ func (l *lowerer) split(x *program.Value, elem ir.DType, n int) []*program.Value
 		}
 	}
 	return terms
+}
+
+// leaf is a summand of a sum over copies.
+type leaf struct {
+	node *ir.UOp
+	at   coords
+}
+
+// leaves lists the summands of sums over copies.
+func (l *lowerer) leaves(u *ir.UOp, at coords) []leaf {
+	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.roles[l.free.index[u.ReduceRange()]] != roleUnroll {
+		return []leaf{{u, at}}
+	}
+	i := l.free.index[u.ReduceRange()]
+	var out []leaf
+	for c := range int32(l.extent[i]) {
+		out = append(out, l.leaves(u.Src[0], at.with(i, c))...)
+	}
+	return out
+}
+
+// holdsMatrix reports a sum around matrix instructions.
+func (l *lowerer) holdsMatrix(u *ir.UOp) bool {
+	for x := range l.below[u] {
+		if l.matrices[x] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// tileMember accumulates a sum in an open loop of a kernel with matrix
+// instructions: one accumulator for each copy of the result, and of the copies of
+// the sum one after the other, each for all results. So the fragments of few
+// copies are held at a time, not those of all.
+func (l *lowerer) tileMember(open *program.Loop, u *ir.UOp, home *scope) []carry {
+	points := l.combos(l.free.of(u))
+	accs, digits, d := make([]val, len(points)), []int(nil), l.top()-1
+	leaves := make([][]leaf, len(points))
+	for k, at := range points {
+		leaves[k] = l.leaves(u.Src[0], at)
+	}
+	for j := range leaves[0] {
+		for k := range points {
+			terms := l.terms(leaves[k][j].node, leaves[k][j].at, rangeSet{})
+			own, pend := l.alignTerms(terms)
+			if !pend.empty() {
+				fail("plan: lanes of a sum beside matrix instructions stay open")
+			}
+			if j == 0 {
+				digits = own
+				accs[k] = val{v: l.b.Carry(open, l.b.Zero(program.Vector(storedType(u.DType), l.laneCount(digits)))), digits: digits}
+			}
+			for _, t := range terms {
+				accs[k] = l.accumulate(accs[k], t, accs[k].digits)
+			}
+		}
+	}
+	carries := make([]carry, len(points))
+	for k, at := range points {
+		key := l.key(u, at)
+		carries[k] = carry{accs[k].v, func(r *program.Value) { home.memo[key] = val{v: r, digits: accs[k].digits, depth: d} }}
+	}
+	return carries
 }

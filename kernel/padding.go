@@ -69,16 +69,16 @@ type stageRead struct {
 // out.
 func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 	var out []stageRead
-	for _, u := range ir.Toposort(l.sink) {
-		if u.Op != ir.OpLoad || u.Src[0] != stage {
-			continue
-		}
+	for _, u := range l.readsOf(stage) {
 		index := l.stageIndex(u)
 		read := stageRead{bytes: int64(stage.DType.Size())}
 		for _, t := range l.linear.Of(l.simplify.Do(index)).Terms {
 			if i, ok := l.free.index[t.Atom]; ok && l.roles[i] == roleLane && t.Coef == 1 {
 				read.bytes = min(read.bytes*l.extent[i], widestRead)
 			}
+		}
+		if l.isFragment(u) {
+			read.bytes = min(rowCopies*lanePoints*int64(stage.DType.Size()), widestRead)
 		}
 		for lane := range int64(warpSize) {
 			at := l.simplify.Do(l.arena.Substitute(index, l.laneValues(index, lane)))
@@ -93,6 +93,37 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 		}
 	}
 	return out
+}
+
+// readsOf lists the reads of a stage; of a factor of matrix instructions, those of
+// its fragments.
+func (l *lowerer) readsOf(stage *ir.UOp) []*ir.UOp {
+	roots := []*ir.UOp{l.sink}
+	if isPanel(stage) {
+		for _, u := range ir.Toposort(l.sink) {
+			if m := l.matrices[u]; m != nil {
+				roots = append(roots, m.product)
+			}
+		}
+	}
+	var all, fragments []*ir.UOp
+	seen := make(map[*ir.UOp]bool)
+	for _, root := range roots {
+		for _, u := range ir.Toposort(root) {
+			if u.Op != ir.OpLoad || u.Src[0] != stage || seen[u] {
+				continue
+			}
+			seen[u] = true
+			all = append(all, u)
+			if root != l.sink {
+				fragments = append(fragments, u)
+			}
+		}
+	}
+	if len(fragments) > 0 {
+		return fragments
+	}
+	return all
 }
 
 // laneValues binds the ranges of an index for a lane of the first warp.

@@ -330,6 +330,9 @@ func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
 	op := u.Arg.(ir.ReduceArg).Op
 	outside := l.stack[:l.top()]
 	d := len(outside) - 1
+	if op == ir.OpAdd && l.holdsMatrix(u) {
+		return l.tileMember(open, u, outside[d])
+	}
 	var carries []carry
 	for _, at := range l.combos(l.free.of(u)) {
 		key := l.key(u, at)

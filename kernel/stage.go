@@ -162,11 +162,11 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 	if v, ok := l.stack[d].memo[k]; ok {
 		return v.v
 	}
-	array := l.arrays[k]
-	if array == nil {
-		array = l.newArray(stage)
-		l.arrays[k] = array
+	if isPanel(stage) {
+		l.fillPanels(d)
+		return l.stack[d].memo[k].v
 	}
+	array := l.arrayOf(stage, k)
 	s := l.stack[d]
 	l.in(d, func() {
 		start := l.startCoords()
@@ -186,6 +186,15 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 		}
 	})
 	s.memo[k] = val{v: array, depth: d}
+	return array
+}
+
+func (l *lowerer) arrayOf(stage *ir.UOp, k memoKey) *program.Value {
+	array := l.arrays[k]
+	if array == nil {
+		array = l.newArray(stage)
+		l.arrays[k] = array
+	}
 	return array
 }
 

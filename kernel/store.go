@@ -251,7 +251,35 @@ func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
 		l.b.StoreCached(p.ptr, v, p.align, p.cache)
 		return
 	}
+	if n := wordRun(offsets, size); n > 1 {
+		for i := 0; i < len(offsets); i += n {
+			at := p.ptr
+			if offsets[i] > 0 {
+				at = l.b.PtrAdd(p.ptr, l.b.Index(offsets[i]))
+			}
+			l.b.StoreCached(at, l.b.Slice(v, i, n), int(lowBit(gcd64(int64(p.align), size*offsets[i]))), p.cache)
+		}
+		return
+	}
 	l.b.Scatter(p.ptr, l.b.IntLanes(ir.I64, offsets...), v, align)
+}
+
+// wordRun is the number of neighbouring lanes that lie side by side in memory, as
+// many everywhere and at least a word; else 1.
+func wordRun(offsets []int64, size int64) int {
+	n := 1
+	for n < len(offsets) && offsets[n] == offsets[n-1]+1 {
+		n++
+	}
+	if int64(n)*size < bankBytes || len(offsets)%n != 0 {
+		return 1
+	}
+	for i := range offsets {
+		if i%n != 0 && offsets[i] != offsets[i-1]+1 {
+			return 1
+		}
+	}
+	return n
 }
 
 func (l *lowerer) expandLanes(v *program.Value, from, to []int) *program.Value {

@@ -36,6 +36,7 @@ type matrixTile struct {
 	rowLane, rowCopy       *ir.UOp
 	columnLane, columnCopy *ir.UOp
 	point                  *ir.UOp // the lane's points: lanes of a vector
+	rows, columns          *tileSide
 }
 
 // matrixSum is a sum over a digit of MMA: of the product of what depends on the
@@ -79,9 +80,9 @@ func (ap *applier) tileOf(plans []axisPlan) (*matrixTile, error) {
 		low, high := s.digits[len(s.digits)-1].rng, s.digits[len(s.digits)-2].rng
 		switch {
 		case startsWith(p.segments, segment{rowLanes, roleLocal}, segment{rowCopies, roleUnroll}) && s.gate == nil:
-			t.rowLane, t.rowCopy = low, high
+			t.rowLane, t.rowCopy, t.rows = low, high, sideOf(s, p)
 		case startsWith(p.segments, segment{columnCopies, roleUnroll}, segment{columnLanes, roleLocal}) && s.gate == nil:
-			t.columnCopy, t.columnLane = low, high
+			t.columnCopy, t.columnLane, t.columns = low, high, sideOf(s, p)
 		}
 	}
 	if t.rowLane == nil || t.columnLane == nil {

@@ -1,12 +1,18 @@
 package kernel_test
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/render/gpu/gputest"
+	"tgc/render/ptx"
+	"tgc/runtime/interp"
 	"tgc/target"
 )
 
@@ -36,8 +42,24 @@ var matrixCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1; FMA", 4},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 16, 512) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 6},
-	{"Q6_K in a panel", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 32, 512) },
-		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s1 256; MMA r1; FMA", 6},
+	// Fragments in panels: of rows, of columns, of both; three terms each of two
+	// floats.
+	{"rows in a panel", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 32, 512) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s1; MMA r1; FMA", 6},
+	{"columns in a panel", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 16, 32, 512) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; MMA r1; FMA", 12},
+	{"panels", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 32, 64, 512) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; UPCAST s1 2; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; FMA", 48},
+	{"panels of factors", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 32, 4, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; FMA", 12},
+	{"groups of warps", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 32, 8, 32) },
+		"GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r1; UNROLL r1 2; FMA", 24},
+	{"panels of floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 16, 32, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA", 6},
+	{"panels of halves", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F16, 16, 32, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA", 5},
+	{"panels of bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r1; FMA", 2},
 }
 
 // floatMatmul is y[t, n] = sum over k of x[t, k]*w[n, k].
@@ -86,7 +108,41 @@ func TestMatrixPlans(t *testing.T) {
 				t.Errorf("%d matrix instructions, want %d\n%s", n, c.count, show(p))
 			}
 			compare(t, b.Arena, sink, p, plan, nil)
+			emulate(t, sink, p)
 		})
+	}
+}
+
+// emulate runs a program's PTX, whose values are those of the program but for the
+// order in which an instruction sums.
+func emulate(t *testing.T, sink *ir.UOp, p *program.Program) {
+	t.Helper()
+	k, err := ptx.Render(p, hopper(t), ptx.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := makeBuffers(t, sink, nil, rand.New(rand.NewPCG(1, 2)))
+	args, buffers := make([]interp.Arg, len(p.Params)), make(map[int][]byte)
+	for i, param := range p.Params {
+		args[i].Bytes = data.bytes(param.Slot)
+		buffers[param.Slot] = slices.Clone(args[i].Bytes)
+	}
+	if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
+		t.Fatal(err)
+	}
+	if err := gputest.Run(p, k, k.Text, buffers, nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	for slot, b := range data.bufs {
+		if b == nil || !b.written {
+			continue
+		}
+		want, got := decode(b.dtype, data.bytes(slot)), decode(b.dtype, buffers[slot])
+		for i, w := range want {
+			if g := got[i]; g.I != w.I && !b.dtype.IsFloat() || b.dtype.IsFloat() && !(math.Abs(g.F-w.F) <= 2e-5*(1+math.Abs(w.F))) {
+				t.Fatalf("slot %d element %d: %v, the program has %v", slot, i, g, w)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,205 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Chains of sums around matrix instructions. Rule R3 takes the scales of a
+// packed format out of its inner sums, so that a product is a chain of sums, each
+// a factor times the next one:
+//
+//	sum_b d * sum_g s * sum_j x*q
+//
+// A loop for each sum has accumulators for each, and with tiles of outputs those
+// are the registers that decide how large a tile can be. A tile of 16 points takes
+// its factors as cheaply inside as outside, so that the chain becomes one loop
+// over all its serial digits, with copies inside and threads around:
+//
+//	sum_threads sum_(b,g) sum_copies (d*s) * sum_j x*q
+//
+// It re-associates (class A), as MMA does.
+
+// chain is a nest of float sums around a value with a sum of MMA.
+type chain struct {
+	serial, copies, threads []*ir.UOp // ranges, outer before inner
+	factors                 []*ir.UOp
+	core                    *ir.UOp
+}
+
+// flattenChains rewrites the chains of a kernel. All digits have roles.
+func (ap *applier) flattenChains(sink *ir.UOp, tile *matrixTile) *ir.UOp {
+	if tile == nil {
+		return sink
+	}
+	f := &flattener{applier: ap, tile: tile, holds: make(map[*ir.UOp]bool), merged: make(map[string]*mergedRange)}
+	nodes := ir.Toposort(sink)
+	for _, u := range nodes {
+		f.holds[u] = u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == roleMatrix
+		for _, s := range u.Src {
+			f.holds[u] = f.holds[u] || f.holds[s]
+		}
+	}
+	inner := make(map[*ir.UOp]bool) // sums that belong to the chain of another
+	chains := make(map[*ir.UOp]*chain)
+	for k := len(nodes) - 1; k >= 0; k-- {
+		if u := nodes[k]; f.isLink(u) && !inner[u] {
+			chains[u] = f.chainAt(u, inner)
+		}
+	}
+	done := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range nodes {
+		src := make([]*ir.UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		done[u] = ap.arena.With(u, src)
+		if c := chains[u]; c != nil {
+			done[u] = f.flat(c, done)
+		}
+	}
+	return ap.simp.Do(done[sink])
+}
+
+type flattener struct {
+	*applier
+	tile   *matrixTile
+	holds  map[*ir.UOp]bool // a sum of MMA
+	merged map[string]*mergedRange
+}
+
+// mergedRange stands for serial ranges in one loop.
+type mergedRange struct {
+	rng  *ir.UOp
+	with map[*ir.UOp]*ir.UOp
+}
+
+// isLink reports a sum that a chain may have.
+func (f *flattener) isLink(u *ir.UOp) bool {
+	if !f.holds[u] || !isPlainSum(u) {
+		return false
+	}
+	switch r := u.ReduceRange(); f.roles[r] {
+	case roleSerial:
+		_, constant := r.Src[0].Int()
+		return constant
+	case roleUnroll, roleGroup, roleWarp:
+		return true
+	}
+	return false
+}
+
+// chainAt follows a chain from its outermost sum.
+func (f *flattener) chainAt(u *ir.UOp, inner map[*ir.UOp]bool) *chain {
+	c := &chain{core: u}
+	for f.isLink(c.core) {
+		inner[c.core] = true
+		r := c.core.ReduceRange()
+		switch f.roles[r] {
+		case roleSerial:
+			c.serial = append(c.serial, r)
+		case roleUnroll:
+			c.copies = append(c.copies, r)
+		default:
+			c.threads = append(c.threads, r)
+		}
+		c.core = c.core.Src[0]
+		for _, factor := range flattenProduct(c.core) {
+			if f.isLink(factor) && !inner[factor] {
+				c.factors = append(c.factors, without(flattenProduct(c.core), factor)...)
+				c.core = factor
+				break
+			}
+		}
+	}
+	return c
+}
+
+func without(list []*ir.UOp, u *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, x := range list {
+		if x != u {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// flat is a chain as one sum over threads, serial points and copies.
+func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
+	a := f.arena
+	var rows, columns, core *ir.UOp
+	times := func(side **ir.UOp, x *ir.UOp) {
+		if *side == nil {
+			*side = x
+		} else {
+			*side = a.Mul(*side, x)
+		}
+	}
+	factors := c.factors
+	for _, x := range flattenProduct(c.core) {
+		if f.holds[x] {
+			times(&core, done[x])
+		} else {
+			factors = append(factors, x)
+		}
+	}
+	for _, x := range factors {
+		if f.ofColumns(x) {
+			times(&columns, done[x])
+		} else {
+			times(&rows, done[x])
+		}
+	}
+	body := core
+	for _, side := range []*ir.UOp{columns, rows} {
+		if side != nil {
+			body = a.Mul(side, body)
+		}
+	}
+	serial := c.serial
+	if len(serial) > 1 {
+		m := f.merge(serial)
+		body, serial = a.Substitute(body, m.with), []*ir.UOp{m.rng}
+	}
+	for _, ranges := range [][]*ir.UOp{c.copies, serial, c.threads} {
+		for k := len(ranges) - 1; k >= 0; k-- {
+			body = a.Reduce(ir.OpAdd, body, ranges[k])
+		}
+	}
+	return body
+}
+
+// ofColumns reports a factor that depends on the tile's columns.
+func (f *flattener) ofColumns(u *ir.UOp) bool {
+	for _, x := range ir.Toposort(u) {
+		if x == f.tile.columnLane || x == f.tile.columnCopy {
+			return true
+		}
+	}
+	return false
+}
+
+// merge is one range in place of several; chains over the same ranges share it,
+// and so their loop.
+func (f *flattener) merge(serial []*ir.UOp) *mergedRange {
+	key, points := "", int64(1)
+	for _, r := range serial {
+		n, _ := r.Src[0].Int()
+		key, points = fmt.Sprintf("%s %d", key, r.Arg.(ir.RangeArg).ID), points*n
+	}
+	if m := f.merged[key]; m != nil {
+		return m
+	}
+	a := f.arena
+	m := &mergedRange{rng: f.newRange(a.Index(points)), with: make(map[*ir.UOp]*ir.UOp)}
+	f.roles[m.rng], f.order[m.rng] = roleSerial, f.order[serial[0]]
+	for _, r := range serial {
+		n, _ := r.Src[0].Int()
+		points /= n
+		m.with[r] = a.Mod(a.Div(m.rng, a.Index(points)), r.Src[0])
+	}
+	f.merged[key] = m
+	return m
+}

@@ -1,0 +1,369 @@
+package kernel
+
+import (
+	"tgc/ir"
+)
+
+// Panels of matrix instructions: STAGE of a store axis of the tile. The warps of a
+// block share rows or columns, so each weight is decoded and each activation split
+// into terms once for the block, into shared memory, in the type that the
+// instruction takes: a read of a fragment is then a load. Of the points of the sum
+// a panel holds the copies, of one iteration of the loop around them. Scales,
+// which stand outside of the instruction, lie in panels too.
+//
+// A panel is a STAGE in shared memory. All panels of a loop are filled between the
+// same two barriers.
+
+// paneller puts factors into panels.
+type paneller struct {
+	*applier
+	tile *matrixTile
+	free *freeSets
+	read map[panelKey][]*ir.UOp
+}
+
+// panelKey names the first value of a panel: the others follow from it.
+type panelKey struct {
+	value *ir.UOp
+	side  *tileSide
+}
+
+// tileSide is a store axis of a tile: its digits within a block, low first.
+type tileSide struct {
+	digits []digit
+	staged bool
+}
+
+// fragmentStages reads STAGE of store axes as panels of fragments.
+func fragmentStages(plans []axisPlan) []axisPlan {
+	out := append([]axisPlan(nil), plans...)
+	for i := range out {
+		if p := &out[i]; p.stage && p.axis.Kind == StoreAxis {
+			p.stage, p.panel, p.fragment = false, 0, true
+		}
+	}
+	return out
+}
+
+// sideOf are the digits of a split axis within a block.
+func sideOf(s *split, p axisPlan) *tileSide {
+	side := &tileSide{staged: p.fragment}
+	for i := len(s.digits) - 1; i >= 0; i-- {
+		if d := s.digits[i]; d.role != roleGrid && d.role != roleSerial {
+			side.digits = append(side.digits, d)
+		}
+	}
+	return side
+}
+
+// has reports a digit of a side.
+func (s *tileSide) has(r *ir.UOp) bool {
+	for _, d := range s.digits {
+		if d.rng == r {
+			return true
+		}
+	}
+	return false
+}
+
+// panels rewrites the sums of MMA, and the factors of the sums around them, to
+// reads of panels.
+func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
+	if tile == nil || !tile.rows.staged && !tile.columns.staged {
+		return sink, nil
+	}
+	nodes := ir.Toposort(sink)
+	var ranges []*ir.UOp
+	for _, u := range nodes {
+		if u.Op == ir.OpRange {
+			ranges = append(ranges, u)
+		}
+	}
+	free, err := newFreeSets(ranges)
+	if err != nil {
+		return nil, err
+	}
+	p := &paneller{applier: ap, tile: tile, free: free, read: make(map[panelKey][]*ir.UOp)}
+	replace := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range nodes {
+		if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
+			continue
+		}
+		switch ap.roles[u.ReduceRange()] {
+		case roleMatrix:
+			if sum := p.sumOfPanels(u); sum != nil {
+				replace[u] = sum
+			}
+		case roleUnroll, roleSerial:
+			for _, f := range flattenProduct(u.Src[0]) {
+				if read := p.scale(f); read != nil {
+					replace[f] = read
+				}
+			}
+		}
+	}
+	return ap.simp.Do(ap.arena.Substitute(sink, replace)), nil
+}
+
+// sumOfPanels is a sum of MMA whose factors are read from panels; nil where none
+// is worth it.
+func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
+	a := p.arena
+	factors := map[*tileSide]*ir.UOp{p.tile.rows: a.ConstInt(u.DType, 1), p.tile.columns: a.ConstInt(u.DType, 1)}
+	for _, f := range flattenProduct(u.Src[0]) {
+		side := p.tile.rows
+		if !p.dependsOn(f, side) {
+			side = p.tile.columns
+		}
+		factors[side] = times(a, factors[side], f)
+	}
+	rows, columns := factors[p.tile.rows], factors[p.tile.columns]
+	elem, n := ir.BF16, map[*tileSide]int{}
+	if u.DType == ir.F32 {
+		x, y := termsOf(p.bounds, rows), termsOf(p.bounds, columns)
+		n[p.tile.rows], n[p.tile.columns] = x.bf16, y.bf16
+		if x.f16 == 1 && y.f16 == 1 {
+			elem, n[p.tile.rows], n[p.tile.columns] = ir.F16, 1, 1
+		}
+	}
+	replaced := false
+	for side, f := range factors {
+		if !side.staged || !p.dependsOn(f, side) || !p.free.of(f).has(p.free.index[u.ReduceRange()]) {
+			continue
+		}
+		values := []*ir.UOp{p.byteFactor(f, side == p.tile.rows)}
+		if u.DType == ir.F32 {
+			values = p.terms(f, elem, n[side])
+		}
+		if values[0] == nil {
+			continue
+		}
+		var sum *ir.UOp
+		for _, read := range p.stage(f, values, side) {
+			read = a.Cast(read, u.DType)
+			if sum == nil {
+				sum = read
+			} else {
+				sum = a.Add(sum, read)
+			}
+		}
+		factors[side], replaced = sum, true
+	}
+	if !replaced {
+		return nil
+	}
+	return a.Reduce(ir.OpAdd, a.Mul(factors[p.tile.rows], factors[p.tile.columns]), u.ReduceRange())
+}
+
+// terms are what a float is the sum of, each the rounded rest of those before.
+func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
+	a := p.arena
+	if from := narrowest(x, elem); from != x {
+		return []*ir.UOp{from}
+	}
+	out := make([]*ir.UOp, n)
+	for i := range out {
+		out[i] = a.Cast(x, elem)
+		if i < n-1 {
+			x = a.Sub(x, a.Cast(out[i], ir.F32))
+		}
+	}
+	return out
+}
+
+// scale is a factor of a side alone, read from a panel; nil where it is none, or
+// is no float, or does not change in the loop.
+func (p *paneller) scale(f *ir.UOp) *ir.UOp {
+	rows, columns := p.dependsOn(f, p.tile.rows), p.dependsOn(f, p.tile.columns)
+	side := p.tile.rows
+	if columns {
+		side = p.tile.columns
+	}
+	if rows == columns || !side.staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f)) == 0 {
+		return nil
+	}
+	for _, x := range ir.Toposort(f) {
+		if x.Op == ir.OpReduce || x.Op == ir.OpStage {
+			return nil
+		}
+	}
+	return p.stage(f, []*ir.UOp{f}, side)[0]
+}
+
+func (p *paneller) dependsOn(u *ir.UOp, side *tileSide) bool {
+	free := p.free.of(u)
+	for _, d := range side.digits {
+		if i, ok := p.free.index[d.rng]; ok && free.has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// inner are the copies and points of sums on which a factor depends, outer before
+// inner.
+func (p *paneller) inner(u *ir.UOp) []*ir.UOp {
+	var copies, points []*ir.UOp
+	for _, i := range p.free.of(u).list() {
+		for r, k := range p.free.index {
+			switch {
+			case k != i || p.tile.rows.has(r) || p.tile.columns.has(r):
+			case p.roles[r] == roleMatrix:
+				points = append(points, r)
+			case p.roles[r] == roleUnroll:
+				copies = append(copies, r)
+			}
+		}
+	}
+	return append(copies, points...)
+}
+
+// panelCopies is how often a thread makes points of a panel without a loop.
+const panelCopies = 8
+
+// panelFill is how the threads of a block fill a panel: the ranges of its array,
+// innermost first, and where a read of each stands.
+type panelFill struct {
+	*paneller
+	ranges, index []*ir.UOp
+	with          map[*ir.UOp]*ir.UOp // ranges of the factor -> those of the panel
+	left          int64               // threads that are not taken yet
+}
+
+func (f *panelFill) add(n int64, role role, at *ir.UOp) *ir.UOp {
+	r := f.newRange(f.arena.Index(n))
+	f.roles[r], f.order[r] = role, orderKey{panelOrder, -r.Arg.(ir.RangeArg).ID}
+	f.ranges, f.index = append(f.ranges, r), append(f.index, at)
+	return r
+}
+
+// digits adds the n points of a value: threads, copies, a loop. It returns the
+// value in the panel.
+func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
+	a, value, stride := f.arena, f.arena.Index(0), int64(1)
+	take := func(n int64, role role, last bool) {
+		if n < 2 {
+			return
+		}
+		x := a.Div(at, a.Index(stride))
+		if !last {
+			x = a.Mod(x, a.Index(n))
+		}
+		value, stride = a.Add(value, a.Mul(f.add(n, role, x), a.Index(stride))), stride*n
+	}
+	t := gcd64(n, threads)
+	f.left /= t
+	take(t, roleLocal, t == n)
+	u := gcd64(n/t, panelCopies)
+	take(u, roleUnroll, t*u == n)
+	take(n/t/u, roleSerial, true)
+	return value
+}
+
+// stage stores values over the ranges of x, all alike, and reads them. The array of
+// a factor of rows is in the order of fragments: what a lane wants of both of its
+// rows lies side by side.
+func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp {
+	a, key := p.arena, panelKey{values[0], side}
+	if reads := p.read[key]; reads != nil {
+		return reads
+	}
+	packed := false
+	for _, u := range ir.Toposort(x) {
+		packed = packed || u.Op == ir.OpField
+	}
+	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.threads}
+	inner, own := p.inner(x), p.free.of(x)
+	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == roleMatrix
+	if matrix {
+		r := inner[len(inner)-1]
+		inner = inner[:len(inner)-1]
+		f.points(r, values[0].DType, side)
+	}
+	for k := len(inner) - 1; k >= 0; k-- {
+		n, _ := inner[k].Src[0].Int()
+		threads := f.left
+		if packed && matrix { // copies share bytes
+			threads = 1
+		}
+		f.with[inner[k]] = f.digits(inner[k], n, threads)
+	}
+	at, n := a.Index(0), int64(1)
+	var digits []*ir.UOp
+	for _, d := range side.digits {
+		if i, ok := p.free.index[d.rng]; ok && own.has(i) && f.with[d.rng] == nil {
+			at = a.Add(at, a.Mul(d.rng, a.Index(n)))
+			extent, _ := d.rng.Src[0].Int()
+			n *= extent
+			digits = append(digits, d.rng)
+		}
+	}
+	if n > 1 {
+		value := f.digits(at, n, f.left)
+		for _, r := range digits {
+			f.with[r] = a.Mod(value, r.Src[0])
+			value = a.Div(value, r.Src[0])
+		}
+	}
+	src := make([]*ir.UOp, 1, len(f.ranges)+1)
+	where := make([]*ir.UOp, 0, len(f.index))
+	for k := len(f.ranges) - 1; k >= 0; k-- {
+		src, where = append(src, f.ranges[k]), append(where, p.simp.Do(f.index[k]))
+	}
+	reads := make([]*ir.UOp, len(values))
+	for k, v := range values {
+		src[0] = p.simp.Do(a.Substitute(v, f.with))
+		reads[k] = a.Load(a.Make(ir.OpStage, v.DType, ir.StageArg{Space: ir.SpaceShared}, append([]*ir.UOp(nil), src...)...), where...)
+	}
+	p.read[key] = reads
+	return reads
+}
+
+// points adds the points of a tile's sum, four for each lane; of rows, those of
+// lane and copy with them, in the instruction's order: words of a row, then of the
+// other.
+func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *tileSide) {
+	a := f.arena
+	own := f.tile.rows
+	word := int64(bankBytes / elem.Size())
+	value := f.add(word, roleLane, a.Mod(r, a.Index(word)))
+	if side == own {
+		f.with[f.tile.rowCopy] = f.digits(f.tile.rowCopy, rowCopies, f.left)
+	}
+	if word < lanePoints {
+		value = a.Add(value, a.Mul(f.add(lanePoints/word, roleLane, a.Mod(a.Div(r, a.Index(word)), a.Index(lanePoints/word))), a.Index(word)))
+	}
+	f.with[r] = a.Add(value, a.Mul(f.digits(a.Div(r, a.Index(lanePoints)), matrixPoints/lanePoints, f.left), a.Index(lanePoints)))
+	if side == own {
+		f.with[f.tile.rowLane] = f.digits(f.tile.rowLane, rowLanes, f.left)
+	}
+}
+
+// panelOrder puts the ranges of panels behind those of all axes.
+const panelOrder = 1 << 20
+
+// isPanel reports a stage that is filled together with others.
+func isPanel(stage *ir.UOp) bool { return stage.Arg.(ir.StageArg).Space == ir.SpaceShared }
+
+// fillPanels fills all panels of the scope at depth d between two barriers.
+func (l *lowerer) fillPanels(d int) {
+	s := l.stack[d]
+	l.in(d, func() {
+		if l.repeats() {
+			l.barrier()
+		}
+		for _, stage := range ir.Toposort(l.sink) {
+			if stage.Op != ir.OpStage || !isPanel(stage) {
+				continue
+			}
+			if at, ok := l.depthOf(l.free.of(stage)); !ok || at != d {
+				continue
+			}
+			k := l.key(stage, l.startCoords())
+			array := l.arrayOf(stage, k)
+			l.fillLoops(stage, array, stage.Src[1:], l.startCoords())
+			s.memo[k] = val{v: array, depth: d}
+		}
+		l.barrier()
+	})
+}
