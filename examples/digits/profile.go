@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -18,12 +19,20 @@ type share struct {
 	time      time.Duration
 }
 
-// profile prints the kernels of a training step by the time they take: the least
-// of several runs, since other programs may disturb one. The runs train on the
-// last batch.
+// profile prints the kernels of a training step by the time they take, alone and
+// one after the other, and the time of a whole step: the least of several runs,
+// since other programs may disturb one. The runs train on the last batch.
 func profile(ctx context.Context, trainer *train.Trainer, out io.Writer) error {
-	const runs = 5
+	const runs = 20
 	step := trainer.Function().Step()
+	whole := time.Duration(math.MaxInt64)
+	for range runs {
+		start := time.Now()
+		if err := trainer.Step(ctx); err != nil {
+			return err
+		}
+		whole = min(whole, time.Since(start))
+	}
 	var best []time.Duration
 	for range runs {
 		times, err := step.Profile(ctx, nil)
@@ -55,8 +64,9 @@ func profile(ctx context.Context, trainer *train.Trainer, out io.Writer) error {
 		}
 	}
 	slices.SortStableFunc(list, func(a, b *share) int { return cmp.Compare(b.time, a.time) })
-	fmt.Fprintf(out, "\na step: %d kernels in %d launches, %v\n", i, len(step.Compiled.Launches), total.Round(time.Microsecond))
-	for _, s := range list[:min(len(list), 12)] {
+	fmt.Fprintf(out, "\na step: %d kernels in %d launches, %v; its kernels alone %v\n",
+		i, len(step.Compiled.Launches), whole.Round(time.Microsecond), total.Round(time.Microsecond))
+	for _, s := range list {
 		fmt.Fprintf(out, "%5.1f %%  %8v  %d x %s\n         %s\n", 100*float64(s.time)/float64(total), s.time.Round(time.Microsecond), s.calls, s.name, s.why)
 	}
 	return nil

@@ -93,7 +93,9 @@ func settle(n *Number, args []Number) {
 	}
 }
 
-// residual is what rounding took from a product.
+// residual is what rounding took from a product: a sum that contracts it does not
+// round it. The larger of a number and itself is that number, so what reads it
+// may contract too.
 func residual(op ir.Op, v float64, args []Number) float64 {
 	r := 0.0
 	switch op {
@@ -101,6 +103,8 @@ func residual(op ir.Op, v float64, args []Number) float64 {
 		r = math.Abs(math.FMA(args[0].F, args[1].F, -v)) // exact, of f64 too
 	case ir.OpNeg:
 		r = args[0].Residual
+	case ir.OpMin, ir.OpMax:
+		r = max(args[0].Residual, args[1].Residual)
 	}
 	if math.IsNaN(r) || math.IsInf(r, 0) {
 		return 0
