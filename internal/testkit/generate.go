@@ -233,10 +233,10 @@ func (b *builder) input(dtype ir.DType, shape ...int) *tensor.Tensor {
 	return b.inputInts(dtype, -4, 9, shape...)
 }
 
+// inputInts is an integer input within lo..hi and what its dtype holds.
 func (b *builder) inputInts(dtype ir.DType, lo, hi int64, shape ...int) *tensor.Tensor {
-	if !dtype.IsSigned() {
-		lo = max(lo, 0)
-	}
+	least, most := dtype.IntRange()
+	lo, hi = max(lo, least), min(hi, most)
 	t := b.g.Input(b.name("in"), dtype, shape...)
 	b.declareInts(b.lastBuffer(), lo, hi)
 	return t

@@ -7,8 +7,14 @@
 //	}, func(p *nn.Parameters) *tensor.Tensor {
 //		g := p.Graph()
 //		x, y := g.Input("x", ir.F32, 64, 784), g.Input("y", ir.I32, 64)
-//		return loss(layer.NewLinear(p.In("out"), 784, 10).Forward(x), y)
+//		logits := layer.NewLinear(p.In("out"), 784, 10).Forward(x)
+//		return logits.CrossEntropy(y, tensor.CrossEntropyOptions{})
 //	})
+//	for each batch {
+//		err = tensor.Set(ctx, t.Function(), "x", pictures) // and "y"
+//		err = t.Step(ctx)
+//	}
+//	report, err := t.Report(ctx) // steps, loss, norm of the gradients
 //
 // Everything that changes lives in device buffers: parameters, optimiser state,
 // the count of steps, the scale of the loss. A checkpoint is their contents, so
