@@ -52,7 +52,7 @@ func (p *planner) groupStages(threads int64) (held int64) {
 			if !p.free[u].has(last) {
 				groups = own[:len(own)-1]
 			}
-			n := powerOfTwoDivisor(p.size(r), min(max(p.points(groups)*p.size(r)/threads, leastHeld), mostHeld))
+			n := p.heldPoints(groups, r, threads)
 			if n < leastHeld || p.size(r)/n > int64(p.desc.WarpSize) {
 				continue
 			}
@@ -65,6 +65,37 @@ func (p *planner) groupStages(threads int64) (held int64) {
 		}
 	}
 	return held
+}
+
+// heldPoints is how many neighbouring points a thread holds: as many as leave no
+// thread of a block without any, where groups are as many as they are.
+func (p *planner) heldPoints(groups []int, r int, threads int64) int64 {
+	n := powerOfTwoDivisor(p.size(r), mostHeld)
+	for ; n > leastHeld; n /= 2 {
+		lanes := p.size(r) / n
+		if lanes*p.groupParts(groups, threads/lanes) >= threads {
+			break
+		}
+	}
+	return n
+}
+
+// groupParts is how many of so many parts of a block can take groups. They divide
+// the block, which would grow to a common multiple otherwise.
+func (p *planner) groupParts(groups []int, parts int64) int64 {
+	taken := int64(1)
+	for k := len(groups) - 1; k >= 0; k-- {
+		taken *= commonDivisor(p.size(groups[k]), parts/taken)
+	}
+	return taken
+}
+
+// commonDivisor is the greatest common divisor of two positive numbers.
+func commonDivisor(x, y int64) int64 {
+	for y > 0 {
+		x, y = y, x%y
+	}
+	return max(x, 1)
 }
 
 // groupReduce reports a reduce that all points of a stage along its last axis
@@ -105,7 +136,7 @@ func (p *planner) shareGroups(groups []int, parts int64) {
 	for k := len(groups) - 1; k >= 0; k-- {
 		i := groups[k]
 		p.done[i] = true
-		n := divisor(p.size(i), parts)
+		n := commonDivisor(p.size(i), parts)
 		p.split(kernel.LOCAL, i, n)
 		if parts /= n; parts == 1 && p.left(i) <= gpuLoads {
 			p.split(kernel.UNROLL, i, p.left(i))
