@@ -233,10 +233,12 @@ func (b *builder) input(dtype ir.DType, shape ...int) *tensor.Tensor {
 	return b.inputInts(dtype, -4, 9, shape...)
 }
 
-// inputInts is an integer input within lo..hi and what its dtype holds.
+// inputInts is an input of whole numbers in lo..hi that its dtype holds.
 func (b *builder) inputInts(dtype ir.DType, lo, hi int64, shape ...int) *tensor.Tensor {
-	least, most := dtype.IntRange()
-	lo, hi = max(lo, least), min(hi, most)
+	if !dtype.IsFloat() {
+		least, most := dtype.IntRange()
+		lo, hi = max(lo, least), min(hi, most)
+	}
 	t := b.g.Input(b.name("in"), dtype, shape...)
 	b.declareInts(b.lastBuffer(), lo, hi)
 	return t
