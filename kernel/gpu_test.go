@@ -101,6 +101,25 @@ func TestStagesShareRegisters(t *testing.T) {
 	}
 }
 
+// What is loaded behind the first barrier, such as the weights of a norm, is on its
+// way while the row is summed up.
+func TestLoadsAheadOfBarrier(t *testing.T) {
+	b := newBuilder()
+	plan, err := kernel.Parse("VECTOR r0 4; WARP r0 32; LOCAL s0 4; STAGE r0; FMA; PRELOAD p2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, packedMatvec(b, "Q8_0", 8, 512, true), plan, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait, rest, ok := strings.Cut(show(p), "waitgrid")
+	front, _, both := strings.Cut(rest, "barrier")
+	if !ok || !both || strings.Count(front, "f32x4 = load") != 2 {
+		t.Errorf("ahead of the wait\n%s\nin front of the first barrier\n%s\nwant the loads of the row, once, and of the weights of the norm", wait, front)
+	}
+}
+
 func TestGPUPlans(t *testing.T) {
 	for _, c := range gpuCases {
 		t.Run(c.name, func(t *testing.T) {

@@ -37,6 +37,8 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.
 		program.ShareValues(p)
 		program.DropBarriers(p)
 		l.preload(body)
+		program.DelayValues(body)
+		l.advanceLoads(body)
 	}
 	return p, nil
 }

@@ -113,6 +113,43 @@ gridloop %9:i64 {
   store %1 %10 align 4
 }
 `},
+	{"a weight loaded ahead of the wait is converted where it is used", func(p *Program) {
+		DelayValues(p.Body.Instrs[len(p.Body.Instrs)-1].Body)
+	}, `
+gridloop %9:i64 {
+  %10:f32 = load %0 align 4 cache const
+  waitgrid
+  %11:i32 = cast %10
+  %12:f32 = cast %11
+  %13:f32 = load %1 align 4
+  %14:f32 = neg %13
+  store %4 %14 align 4
+  barrier
+  %15:f32 = load %4 align 4
+  for %6 %7 %7 do %20:i64 {
+    store %1 %12 align 4
+    yield
+  }
+  store %1 %15 align 4
+}
+`, `
+gridloop %9:i64 {
+  %10:f32 = load %0 align 4 cache const
+  waitgrid
+  %13:f32 = load %1 align 4
+  %14:f32 = neg %13
+  store %4 %14 align 4
+  barrier
+  %15:f32 = load %4 align 4
+  %11:i32 = cast %10
+  %12:f32 = cast %11
+  for %6 %7 %7 do %20:i64 {
+    store %1 %12 align 4
+    yield
+  }
+  store %1 %15 align 4
+}
+`},
 	{"a loop comes back to its barriers", DropBarriers, `
 gridloop %9:i64 {
   for %6 %7 %7 do %10:i64 {

@@ -79,9 +79,11 @@ func (r *renderer) loop(in *program.Instr) error {
 	}
 	r.place(head)
 	r.open()
+	r.loops++
 	if err := r.block(in.Body); err != nil {
 		return err
 	}
+	r.loops--
 	var next carry
 	for k, v := range gpu.Yielded(in.Body) {
 		r.carried(&next, registers[k], in.Body.Args[1+k], v)
@@ -131,7 +133,7 @@ func (r *renderer) branch(in *program.Instr) error {
 		otherwise = join
 	}
 	r.ins("@!%s bra %s", cond.reg, otherwise)
-	waited, shared := r.waited, r.shared
+	waited, shared, blocks := r.waited, r.shared, r.blocks
 	if err := r.arm(in, in.Body, registers); err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (r *renderer) branch(in *program.Instr) error {
 		shared, r.shared = r.shared, shared // the arms use one place
 	}
 	bodyWaited := r.waited
-	r.waited = waited
+	r.waited, r.blocks = waited, blocks
 	if !empty {
 		r.ins("bra %s", join)
 		r.place(otherwise)
@@ -147,7 +149,7 @@ func (r *renderer) branch(in *program.Instr) error {
 			return err
 		}
 	}
-	r.waited = r.waited && bodyWaited
+	r.waited, r.blocks = r.waited && bodyWaited, blocks
 	r.shared = max(r.shared, shared)
 	r.place(join)
 	return nil

@@ -17,7 +17,7 @@ func (r *renderer) gpu(in *program.Instr) error {
 	case program.ThreadIndex:
 		r.threadIndex(in)
 	case program.Barrier:
-		r.ins("bar.sync 0")
+		r.barrier()
 	case program.SyncWarp:
 		r.ins("bar.warp.sync -1")
 	case program.ShuffleLane:
@@ -61,6 +61,27 @@ func (r *renderer) waitGrid() {
 	r.ins("griddepcontrol.wait")
 	r.ins("mov.u32 %s, %%nctaid.z", blocks.reg)
 	r.ins("setp.eq.u32 %s, %s, 0", again.reg, blocks.reg)
+	r.ins("@%s bra %s", again.reg, head)
+	r.blocks = blocks
+}
+
+// mostBlocks is how many blocks a grid has along z, at most.
+const mostBlocks = 65535
+
+// barrier lets the threads of a block meet. Behind a wait it stands in a loop that
+// runs once, as the wait does: arithmetic on weights that are still on their way
+// would be taken ahead of it, and the block would stop in front of its barrier.
+// Each loop needs a condition of its own, as ptxas learns from the last one.
+func (r *renderer) barrier() {
+	if r.blocks.reg == "" || r.loops > 0 {
+		r.ins("bar.sync 0")
+		return
+	}
+	head, again := r.label(), r.reg(predicate)
+	r.barriers++
+	r.place(head)
+	r.ins("bar.sync 0")
+	r.ins("setp.eq.u32 %s, %s, %d", again.reg, r.blocks.reg, mostBlocks+r.barriers)
 	r.ins("@%s bra %s", again.reg, head)
 }
 

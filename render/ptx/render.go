@@ -88,21 +88,24 @@ type renderer struct {
 	counts [numClasses]int // registers used
 	labels int
 
-	values  []*held
-	bounds  map[*program.Value]gpu.Interval
-	locals  map[*program.Value]*registerArray // of Allocas that need no memory
-	sums    map[*program.Value]sum            // values that are another one plus a constant
-	origin  map[*program.Value]*program.Value // of casts from u8
-	shifted map[*program.Value]byteShift
-	scopes  []map[string]operand              // what was computed on demand, by open block
-	tables  map[*program.Value]*program.Param // by pointer
-	access  map[*program.Value]*program.Param // buffers by pointer
-	shared  int64                             // bytes laid out
-	local   int64
-	waited  bool                    // a WaitGrid was printed on every way to here
-	uniform map[*program.Value]bool // conditions that are equal in a block
-	waits   bool                    // the program has one
-	consts  map[*program.Value]*program.Instr
+	values   []*held
+	bounds   map[*program.Value]gpu.Interval
+	locals   map[*program.Value]*registerArray // of Allocas that need no memory
+	sums     map[*program.Value]sum            // values that are another one plus a constant
+	origin   map[*program.Value]*program.Value // of casts from u8
+	shifted  map[*program.Value]byteShift
+	scopes   []map[string]operand              // what was computed on demand, by open block
+	tables   map[*program.Value]*program.Param // by pointer
+	access   map[*program.Value]*program.Param // buffers by pointer
+	shared   int64                             // bytes laid out
+	local    int64
+	waited   bool                    // a WaitGrid was printed on every way to here
+	blocks   operand                 // of the grid along z, read by the last wait
+	barriers int                     // behind waits
+	loops    int                     // open loops
+	uniform  map[*program.Value]bool // conditions that are equal in a block
+	waits    bool                    // the program has one
+	consts   map[*program.Value]*program.Instr
 }
 
 const sharedSymbol, localSymbol = "shared_memory", "local_memory"
