@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/kernel"
@@ -160,9 +161,34 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]kernel.Opt, s
 func gpuElementwise(a *analysis, i int) ([]kernel.Opt, string, Record) {
 	p := a.plan()
 	p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
-	p.split(kernel.LOCAL, i, divisor(p.left(i), gpuBlockThreads))
+	p.done[i] = true
+	n := divisor(p.left(i), gpuBlockThreads)
+	p.split(kernel.LOCAL, i, n)
+	p.fillBlock(n)
 	return p.opts, fmt.Sprintf("%d points; 16 bytes a thread", a.points(a.axesOf(kernel.StoreAxis))),
 		Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous"}
+}
+
+// fillBlock lets a block of so many threads take points of more store axes,
+// innermost first, up to its usual size: groups of 32 of 128 rows of 2048 are
+// blocks of one warp, and their sums of 16 of one thread, otherwise.
+func (p *planner) fillBlock(threads int64) {
+	stores := p.axesOf(kernel.StoreAxis)
+	for k := len(stores) - 1; k >= 0 && threads < gpuBlockThreads; k-- {
+		i := stores[k]
+		if p.done[i] || !p.constant(i) {
+			continue
+		}
+		n := divisor(p.left(i), gpuBlockThreads/threads)
+		p.done[i] = true
+		p.split(kernel.LOCAL, i, n)
+		threads *= n
+	}
+}
+
+// allIn reports that a set has all axes of a list.
+func (a *analysis) allIn(set axisSet, axes []int) bool {
+	return !slices.ContainsFunc(axes, func(i int) bool { return !set.has(i) })
 }
 
 // gpuReduce: a block for each reduce; its threads then make the points that
@@ -191,6 +217,13 @@ func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
 				p.wholeBlock(i, threads)
 			}
 		}
+	}
+	if len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.allIn(results, a.axesOf(kernel.StoreAxis)) {
+		used := threads
+		if a.size(largest) < threads {
+			used = 1
+		}
+		p.fillBlock(used)
 	}
 	if i := p.lastStore(a.axesOf(kernel.StoreAxis)); i >= 0 && !p.done[i] && a.oneResult() {
 		// Every block makes the sums for itself: the more points it has, the fewer
