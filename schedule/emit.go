@@ -118,7 +118,11 @@ func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
 		}
 		stores = append(stores, a.Store(target, value, idx, ranges))
 	}
-	out := &Kernel{AST: a.Make(ir.OpSink, ir.Void, nil, stores...), Args: k.args}
+	plain := a.Make(ir.OpSink, ir.Void, nil, stores...)
+	out := &Kernel{AST: s.flattenLoops(plain), Args: k.args}
+	if out.AST != plain {
+		s.record(Flatten, values[0], true, "side by side in all buffers", Number{"loops", int64(len(out.AST.Src[0].Ranges()))})
+	}
 	out.Name = kernelName(out.AST)
 	for _, v := range values {
 		out.Reasons = append(out.Reasons, v.reasons...)

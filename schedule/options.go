@@ -100,10 +100,10 @@ type Profile struct {
 // DefaultOptions has every rule on but read forwarding, which costs a test per
 // element of the cache and pays only where a store has a launch of its own: the
 // setting of the worked examples, for targets with an integer dot or matrix
-// instruction.
+// instruction. Threads of a GPU take points of several loops anyway (flat).
 func DefaultOptions() Options {
 	return Options{
-		Rules: AllRules.Without(Forward),
+		Rules: AllRules.Without(Forward, Flatten),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
@@ -122,7 +122,7 @@ func DefaultOptions() Options {
 // cores, so reduces are not split over the grid.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Rules = opt.Rules.Without(Chan, NarrowStore)
+	opt.Rules = opt.Rules.With(Flatten).Without(Chan, NarrowStore)
 	opt.Profile.IntegerSums = true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse = 4

@@ -15,7 +15,7 @@ func TestOrderPairs(t *testing.T) {
 	for _, row := range placementRules {
 		order = append(order, row.rule)
 	}
-	order = append(order, GridSplit, SumPieces, NarrowStore, Update, Par, MultiStore, Unify) // emission: updates, launches, joins, loops
+	order = append(order, GridSplit, SumPieces, NarrowStore, Update, Par, MultiStore, Flatten, Unify) // emission: updates, launches, joins, loops
 	for r := range numRules {
 		if !slices.Contains(order, r) {
 			t.Errorf("%s has no place", r)

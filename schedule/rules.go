@@ -37,6 +37,7 @@ const (
 	GridSplit                 // R8
 	SumPieces                 // R8k
 	NarrowStore               // narrow
+	Flatten                   // flat
 	numRules
 )
 
@@ -84,6 +85,7 @@ var ruleTable = [numRules]RuleInfo{
 	GridSplit:     {"R8", Reassociate, "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
 	SumPieces:     {"R8k", Reassociate, "a long sum over columns side by side becomes a chain of sums over pieces of k"},
 	NarrowStore:   {"narrow", Exact, "a value that ends in a widening conversion is stored before it"},
+	Flatten:       {"flat", Exact, "neighbouring loops of a pointwise kernel that all its buffers have side by side become one"},
 }
 
 // OrderPair says that one rule is tried before another, and why.
@@ -121,6 +123,7 @@ var orderPairs = []OrderPair{
 	{NarrowStore, Update, "a reader takes the expression as it is stored"},
 	{GridSplit, SumPieces, "chunks are shorter sums"},
 	{GridSplit, NarrowStore, "what is stored at all is settled"},
+	{MultiStore, Flatten, "all stores of the kernel must have the loops"},
 	{MultiStore, Unify, "the stores of one kernel share its loops"},
 }
 
