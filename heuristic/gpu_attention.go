@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/kernel"
@@ -16,7 +17,8 @@ const (
 	// Points at once in a thread: steps of Qwen3 0.6B and LLaMA 3.2 1B on an H200 at
 	// depth 0, us: one 792 and 782, two 773 and 763, four 714 and 760, eight 749 and
 	// 770; at depth 800 two 961, four 903 (LLaMA).
-	gpuAttentionMany = 4
+	gpuAttentionMany    = 4
+	gpuAttentionQueries = 4 // that share points of a prompt's attention
 )
 
 func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, string, Record) {
@@ -36,19 +38,59 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, stri
 		row = warp / 4
 	}
 	row = p.privatePoints(private, row)
+	queries := p.sharedQueries(tuple, private)
 	points, many := p.points([]int{t}), int64(1)
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
 	p.splitPoints(kernel.WARP, t, lanes, points)
 	p.splitPoints(kernel.GROUP, t, gpuAttentionWarp, points/lanes)
 	if points >= lanes*gpuAttentionWarp*gpuAttentionMany {
-		many = gpuAttentionMany
+		many = max(gpuAttentionMany/queries, 1)
 		p.split(kernel.UNROLL, t, many)
 	}
 	p.sharedStages(row * lanes)
 	p.fma()
 	how := fmt.Sprintf("%d threads a point, %d points a warp, %d at once", row, lanes, many)
+	if queries > 1 {
+		how += fmt.Sprintf(", for %d queries", queries)
+	}
 	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
 	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+}
+
+// sharedQueries gives a block several queries that read the same points of the
+// cache, while enough blocks are left: the heads of a group, the tokens of a prompt.
+func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
+	t := p.index[tuple.ReduceRange()]
+	var read axisSet // axes on which what is read of the cache depends
+	for _, u := range p.order {
+		if isAccess(u) && p.free[u].has(t) {
+			read = read.union(p.free[u])
+		}
+	}
+	blocks, own := int64(1), p.free[tuple.Src[0]]
+	var shared []int
+	for _, i := range p.axesOf(kernel.StoreAxis) {
+		if !p.constant(i) {
+			return 1
+		}
+		if slices.Contains(private, i) {
+			continue
+		}
+		blocks *= p.size(i)
+		if own.has(i) && !read.has(i) {
+			shared = append(shared, i)
+		}
+	}
+	queries := int64(1)
+	for _, i := range shared {
+		n := powerOfTwoDivisor(p.size(i), gpuAttentionQueries/queries)
+		for n > 1 && blocks/(queries*n) < gpuBlocksPerUnit*int64(p.desc.Cost.Workers) {
+			n /= 2
+		}
+		p.split(kernel.UPCAST, i, n)
+		queries *= n
+	}
+	return queries
 }
 
 // splitPoints shares points of a range among threads while there are several

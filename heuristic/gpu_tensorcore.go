@@ -28,6 +28,8 @@ const (
 	gpuMatrixTokenTiles = 4 // of a warp
 	gpuMatrixTiles      = 8 // of a warp that decodes for itself: more spill
 	gpuMatrixCopies     = 4 // of the points of a tile: more than fit registers
+	gpuPanelTiles       = 4 // of a warp with panels, up to which more copies leave fewer barriers
+	gpuPanelSteps       = 8
 )
 
 // gpuMatrix plans a product with matrix instructions; ok is false where its
@@ -37,33 +39,25 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []kernel.Opt, 
 	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || a.size(row)%matrixRows != 0 || a.size(token)%matrixTokens != 0 || a.lastStage(weights) {
 		return nil, "", Record{}, false
 	}
-	var chains []*operand
-	var over axisSet // which those chains split
-	for _, o := range weights {
-		if a.lastStore(o.rows) != row || a.lastStore(o.reuse) != token {
-			return nil, "", Record{}, false
-		}
-		if inner := o.chain[len(o.chain)-1]; a.constant(inner) && a.size(inner)%matrixPoints == 0 {
-			chains = append(chains, o)
-			for _, i := range o.chain {
-				over = over.with(i)
-			}
-		}
-	}
-	for _, o := range weights { // a minimum of a group is read once for all of its points
-		for _, i := range o.chain {
-			if !over.has(i) {
-				return nil, "", Record{}, false
-			}
-		}
+	chains, ok := a.matrixChains(weights, row, token)
+	if !ok {
+		return nil, "", Record{}, false
 	}
 	p := a.plan()
+	t := p.matrixTile(weights, row, token)
+	most := int64(gpuMatrixCopies)
+	if t.panels && t.rows*t.tokens*distinct(weights) <= gpuPanelTiles {
+		most = gpuPanelSteps
+	}
 	for _, o := range chains {
 		if !p.done[o.chain[len(o.chain)-1]] {
-			p.matrixChain(o)
+			p.matrixChain(o, most)
 		}
 	}
-	t := p.matrixTile(weights, row, token)
+	if !t.panels {
+		t.groups = powerOfTwoDivisor(p.left(weights[0].chain[0]), gpuMatrixWarps)
+		t.rowWarps = powerOfTwoDivisor(p.size(row)/matrixRows/t.rows, max(gpuMatrixWarps/t.groups/2, 1))
+	}
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
 		p.add(kernel.SWAP, p.axes[token].Name, int64(row))
 	}
@@ -86,15 +80,34 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []kernel.Opt, 
 	if kernel.Feasible(a.arena, a.sink, kernel.Plan{Opts: p.opts}, a.desc) != nil {
 		return nil, "", Record{}, false
 	}
-	how := fmt.Sprintf("matrix instructions, tiles of %d rows x %d tokens a warp, %d x %d warps", t.rows*matrixRows, t.tokens*matrixTokens, t.rowWarps, t.tokenWarps)
-	switch {
-	case t.panels:
-		how += " share panels"
-	case t.groups > 1:
-		how += fmt.Sprintf(", %d share a sum", t.groups)
-	}
+	how := t.describe()
 	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
 	return p.opts, why, appliedTo(w, "reuses-weight", how), true
+}
+
+// matrixChains are the weights whose sums have points for tiles; ok is false where a
+// weight has other rows or tokens, or is summed over what no tile covers.
+func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*operand, ok bool) {
+	var over axisSet // which those chains split
+	for _, o := range weights {
+		if a.lastStore(o.rows) != row || a.lastStore(o.reuse) != token {
+			return nil, false
+		}
+		if inner := o.chain[len(o.chain)-1]; a.constant(inner) && a.size(inner)%matrixPoints == 0 {
+			chains = append(chains, o)
+			for _, i := range o.chain {
+				over = over.with(i)
+			}
+		}
+	}
+	for _, o := range weights { // a minimum of a group is read once for all of its points
+		for _, i := range o.chain {
+			if !over.has(i) {
+				return nil, false
+			}
+		}
+	}
+	return chains, true
 }
 
 // matrixTile is the shape of a block: tiles of rows and of tokens of a warp, warps
@@ -104,12 +117,22 @@ type matrixTile struct {
 	panels                                     bool
 }
 
+func (t matrixTile) describe() string {
+	how := fmt.Sprintf("matrix instructions, tiles of %d rows x %d tokens a warp, %d x %d warps", t.rows*matrixRows, t.tokens*matrixTokens, t.rowWarps, t.tokenWarps)
+	switch {
+	case t.panels:
+		how += " share panels"
+	case t.groups > 1:
+		how += fmt.Sprintf(", %d share a sum", t.groups)
+	}
+	return how
+}
+
 // matrixPanels are blocks that share panels, large ones first.
 var matrixPanels = []matrixTile{
 	{rows: 2, rowWarps: 2, tokens: 4, tokenWarps: 4},
 	{rows: 2, rowWarps: 2, tokens: 2, tokenWarps: 4},
-	{rows: 1, rowWarps: 2, tokens: 2, tokenWarps: 4},
-	{rows: 1, rowWarps: 2, tokens: 1, tokenWarps: 4},
+	{rows: 2, rowWarps: 2, tokens: 1, tokenWarps: 4},
 }
 
 // matrixTile picks the shape: panels for many tokens; for few, where each weight
@@ -141,14 +164,13 @@ func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
 			break
 		}
 	}
-	t.groups = powerOfTwoDivisor(p.left(weights[0].chain[0]), gpuMatrixWarps)
-	t.rowWarps = powerOfTwoDivisor(rowTiles/t.rows, max(gpuMatrixWarps/t.groups/2, 1))
 	return t
 }
 
 // matrixChain splits the chain of sums of a weight: the points of a tile, then
-// copies, of what shares bytes first: then shifts are by constants.
-func (p *planner) matrixChain(w *operand) {
+// copies, of what shares bytes first: then shifts are by constants. Integers are
+// summed without a loop.
+func (p *planner) matrixChain(w *operand, most int64) {
 	inner := w.chain[len(w.chain)-1]
 	p.add(kernel.MMA, p.axes[inner].Name, 0)
 	p.taken[inner] = matrixPoints * max(p.taken[inner], 1)
@@ -164,7 +186,7 @@ func (p *planner) matrixChain(w *operand) {
 			if !p.constant(i) || shared && (i == inner || !p.sharesBytes(w, i)) {
 				continue
 			}
-			n := powerOfTwoDivisor(p.left(i), gpuMatrixCopies/copies)
+			n := powerOfTwoDivisor(p.left(i), max(most/copies, 1))
 			p.split(kernel.UNROLL, i, n)
 			copies *= n
 		}

@@ -19,7 +19,7 @@ func TestMatrixTiles(t *testing.T) {
 		plan   string // empty: no matrix instructions
 	}{
 		{"packed", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) },
-			"MMA r0; UNROLL r0 4; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
+			"MMA r0; UNROLL r0 8; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
 		{"few tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 32, 2048, 512, variant{}) },
 			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; FMA"},
 		{"bf16", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("BF16", 128, 4096, 256, variant{}) },

@@ -36,6 +36,9 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.
 	if l.onGPU() {
 		program.ShareValues(p)
 		program.DropBarriers(p)
+		if l.tile != nil {
+			program.Pipeline(p, pipelineRegisters)
+		}
 		l.preload(body)
 		program.DelayValues(body)
 		l.advanceLoads(body)

@@ -247,7 +247,7 @@ func (ap *applier) joinOffsets(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 }
 
 // joinOffset is the sum x + y in one reduce, if y is a constant times a sum over
-// the range of x whose factors are all but one of those of x; else nil.
+// the range of x, or one like it, whose factors are all but one of those of x; else nil.
 func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	a := ap.arena
 	if y.Op != ir.OpMul {
@@ -257,11 +257,11 @@ func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	if c.Op != ir.OpConst {
 		scaled, c = c, scaled
 	}
-	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isMatrixSum(scaled, matrix) || x.ReduceRange() != scaled.ReduceRange() {
+	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isMatrixSum(scaled, matrix) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
 		return nil
 	}
 	rest := flattenProduct(x.Src[0])
-	common := flattenProduct(scaled.Src[0])
+	common := flattenProduct(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
 	for _, f := range common {
 		i := slices.Index(rest, f)
 		if i < 0 {

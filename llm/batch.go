@@ -72,6 +72,9 @@ func (b *Batch) Prepare(ctx context.Context, n int, opt Sampling) error {
 	return b.session.prepare(ctx, n, true, false, opt.Temperature == 0)
 }
 
+// FirstChunk is how many of n tokens of a sequence the first step takes.
+func (b *Batch) FirstChunk(n int) int { return min(b.session.chunkFor(n), n) }
+
 // CompileTime is the time spent so far in compiling and loading steps.
 func (b *Batch) CompileTime() time.Duration { return b.session.CompileTime() }
 
@@ -90,7 +93,7 @@ func (b *Batch) Feed(ctx context.Context, tokens [][]int32) error {
 		left = max(left, len(list))
 	}
 	for left > 0 {
-		size := chunkFor(left)
+		size := b.session.chunkFor(left)
 		after := max(left-size, 0) // tokens that the last steps feed
 		parts := make([][]int32, len(tokens))
 		for i, list := range tokens {
@@ -185,7 +188,7 @@ func (b *Batch) Logits(ctx context.Context) ([][]float32, error) {
 // Compiled returns the compiled step that feeds so many tokens to each sequence, as
 // it is at the current positions.
 func (b *Batch) Compiled(ctx context.Context, tokens int) (*CompiledStep, error) {
-	st, err := b.session.step(ctx, chunkFor(tokens))
+	st, err := b.session.step(ctx, b.session.chunkFor(tokens))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +202,7 @@ func (b *Batch) Profile(ctx context.Context, tokens [][]int32) (*CompiledStep, [
 	if err := b.check(tokens); err != nil {
 		return nil, nil, err
 	}
-	st, err := b.prepare(ctx, chunkFor(len(tokens[0])), tokens)
+	st, err := b.prepare(ctx, b.session.chunkFor(len(tokens[0])), tokens)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -35,7 +35,7 @@ func (s *Session) Profile(ctx context.Context, tokens []int32) (*CompiledStep, [
 // Compiled returns the compiled step of so many tokens, as it is at the current
 // position.
 func (s *Session) Compiled(ctx context.Context, tokens int) (*CompiledStep, error) {
-	st, err := s.step(ctx, chunkFor(tokens))
+	st, err := s.step(ctx, s.chunkFor(tokens))
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
 // prepare compiles the steps of a prompt of n tokens, that of one token and the
 // loop where they are wanted, and the sampler; then it loads them.
 func (s *Session) prepare(ctx context.Context, n int, single, loop, greedy bool) error {
-	sizes := promptSizes(n)
+	sizes := s.promptSizes(n)
 	if single {
 		sizes[1] = true
 	}
@@ -164,10 +164,10 @@ func (s *Session) prepare(ctx context.Context, n int, single, loop, greedy bool)
 }
 
 // promptSizes are the steps that a prompt of n tokens takes.
-func promptSizes(n int) map[int]bool {
+func (s *Session) promptSizes(n int) map[int]bool {
 	sizes := make(map[int]bool)
-	for ; n > 0; n -= chunkFor(n) {
-		sizes[chunkFor(n)] = true
+	for ; n > 0; n -= s.chunkFor(n) {
+		sizes[s.chunkFor(n)] = true
 	}
 	return sizes
 }

@@ -19,11 +19,12 @@ import (
 const cacheDType = ir.F32
 
 // chunks are the numbers of tokens that steps are compiled for, largest first.
-// A prompt is fed in the fewest padded steps.
-var chunks = []int{128, 32, 8, 1}
+var chunks = []int{512, 256, 128, 32, 8, 1}
 
-// LargestChunk is the most tokens that one step takes.
-func LargestChunk() int { return chunks[0] }
+// paddedChunk is the largest step that may be padded. A CPU has none that is
+// larger; on a GPU weights that are decoded once for more tokens pay: prompts of 512
+// at 21,700 tokens a second instead of 16,600 (LLaMA-1B Q6_K, exact, H200).
+const paddedChunk = 128
 
 // SessionOptions size a session.
 type SessionOptions struct {
@@ -239,7 +240,7 @@ func (s *Session) Feed(ctx context.Context, tokens []int32, rows func(logits []f
 		return err
 	}
 	for len(tokens) > 0 {
-		n := min(chunkFor(len(tokens)), len(tokens))
+		n := min(s.chunkFor(len(tokens)), len(tokens))
 		if err := s.feedChunk(ctx, tokens[:n]); err != nil {
 			return err
 		}
@@ -273,12 +274,27 @@ func (s *Session) checkTokens(tokens []int32) error {
 	return nil
 }
 
-// chunkFor picks the step for n remaining tokens: the smallest that holds them
-// all, or the largest there is.
-func chunkFor(n int) int {
-	best := chunks[0]
+// largestChunk is the most tokens of a sequence that one step takes. Logits of all
+// tokens are as many rows of the vocabulary.
+func (s *Session) largestChunk() int {
+	if s.device.Target().Kind != target.GPU || s.options.All {
+		return paddedChunk
+	}
+	return max(chunks[0]/s.sequences, paddedChunk)
+}
+
+// chunkFor picks the step for n remaining tokens: the largest one that they fill,
+// else the smallest that holds them all, or the largest that may be padded.
+func (s *Session) chunkFor(n int) int {
+	most, best := s.largestChunk(), 0
 	for _, c := range chunks {
-		if c >= n {
+		switch {
+		case c > most:
+		case c > paddedChunk:
+			if c <= n {
+				return c
+			}
+		case c >= n || best == 0:
 			best = c
 		}
 	}
@@ -303,7 +319,7 @@ func (s *Session) feedChunk(ctx context.Context, tokens []int32) error {
 // load writes what a step on tokens reads and returns the step with the values
 // of its variables.
 func (s *Session) load(ctx context.Context, tokens []int32) (*step, map[string]int64, error) {
-	size := chunkFor(len(tokens))
+	size := s.chunkFor(len(tokens))
 	st, err := s.step(ctx, size)
 	if err != nil {
 		return nil, nil, err

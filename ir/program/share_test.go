@@ -162,6 +162,53 @@ gridloop %9:i64 {
   }
 }
 `, ""},
+	{"a loop that computes with what it loads loads ahead", func(p *Program) { Pipeline(p, 1) }, `
+gridloop %9:i64 {
+  for %6 %7 %8 do %10:i64 {
+    %11:*f32 = ptradd %0 %10
+    %12:f32 = load %11 align 4
+    %13:f32 = load %1 align 4
+    barrier
+    store %4 %12 align 4
+    store %5 %13 align 4
+    barrier
+    %14:f32 = load %0 align 4
+    %15:f16x8 = load %16 align 16
+    %17:f16x4 = load %16 align 16
+    %18:f32x4 = mma %19 %15 %17
+    %20:f32 = extract %18 lane 0
+    store %1 %20 align 4
+    store %1 %14 align 4
+    yield
+  }
+}
+`, `
+gridloop %9:i64 {
+  %21:*f32 = ptradd %0 %6
+  %22:f32 = load %21 align 4
+  %29:f32 = for %6 %7 %8 %22 do %10:i64 %28:f32 {
+    %11:*f32 = ptradd %0 %10
+    %13:f32 = load %1 align 4
+    barrier
+    store %4 %28 align 4
+    store %5 %13 align 4
+    barrier
+    %23:i64 = add %10 %8
+    %24:i64 = sub %7 %8
+    %25:i64 = min %23 %24
+    %26:*f32 = ptradd %0 %25
+    %27:f32 = load %26 align 4
+    %14:f32 = load %0 align 4
+    %15:f16x8 = load %16 align 16
+    %17:f16x4 = load %16 align 16
+    %18:f32x4 = mma %19 %15 %17
+    %20:f32 = extract %18 lane 0
+    store %1 %20 align 4
+    store %1 %14 align 4
+    yield %27
+  }
+}
+`},
 }
 
 const rewriteHead = `program "rewrite"
@@ -173,8 +220,11 @@ block 64
 %3:bool = const 1
 %6:i64 = const 0
 %7:i64 = const 4
+%8:i64 = const 1
+%19:f32x4 = const 0
 %4:*f32@shared = alloca count 64 align 16
-%5:*f32@shared = alloca count 64 align 16`
+%5:*f32@shared = alloca count 64 align 16
+%16:*f16@shared = alloca count 64 align 16`
 
 func TestRewrites(t *testing.T) {
 	for _, c := range rewriteCases {

@@ -258,7 +258,7 @@ func (b *bench) describe(ctx context.Context) error {
 }
 
 // profile times the single kernels of a decode step at the depth asked for, and
-// of the prompt's largest step.
+// of the prompt's first step.
 func (b *bench) profile(ctx context.Context) (err error) {
 	if b.result.Kernels, err = b.kernels(ctx, 1); err != nil {
 		return err
@@ -267,7 +267,7 @@ func (b *bench) profile(ctx context.Context) (err error) {
 		if err := b.batch.Seek(0); err != nil {
 			return err
 		}
-		b.result.PromptKernels, err = b.kernels(ctx, min(b.options.Prompt, llm.LargestChunk()))
+		b.result.PromptKernels, err = b.kernels(ctx, b.batch.FirstChunk(b.options.Prompt))
 	}
 	return err
 }

@@ -1,0 +1,248 @@
+package program
+
+import "tgc/ir"
+
+// Pipeline moves the loads of global memory in front of a loop's last barrier one
+// iteration ahead: a loop that fills shared memory and then computes with it issues
+// the next iteration's loads before it computes, and their latency passes
+// meanwhile. Loops that run matrix instructions are those where there is enough to
+// compute. What is loaded must be known from the loop's index, and nothing of it
+// may be written by this program. registers bounds what a thread holds so.
+func Pipeline(p *Program, registers int) {
+	l := &pipeliner{program: p, root: make(map[*Value]bool), registers: registers}
+	for i := range p.Params {
+		if x := &p.Params[i]; x.Kind == ParamBuffer && !x.Write || x.Kind == ParamTable {
+			l.root[x.Value] = true
+		}
+	}
+	l.walk(p.Body)
+}
+
+type pipeliner struct {
+	program   *Program
+	root      map[*Value]bool // pointers into what the program only reads
+	registers int
+}
+
+// walk finds the loops, and the pointers that they load from.
+func (l *pipeliner) walk(b *Block) {
+	for i := 0; i < len(b.Instrs); i++ {
+		in := &b.Instrs[i]
+		if in.Op == PtrAdd || in.Op == Alu && in.Result.Type.Ptr {
+			l.root[in.Result] = l.root[in.Args[0]]
+		}
+		if in.Body != nil {
+			l.walk(in.Body)
+		}
+		if in.Else != nil {
+			l.walk(in.Else)
+		}
+		if in.Op == For {
+			before := l.rotate(in)
+			b.Instrs = append(b.Instrs[:i:i], append(before, b.Instrs[i:]...)...)
+			i += len(before)
+		}
+	}
+}
+
+// rotate changes a loop and returns what goes in front of it: the loads of the
+// first iteration.
+func (l *pipeliner) rotate(loop *Instr) []Instr {
+	body := loop.Body
+	last, computes := -1, false
+	for i := range body.Instrs {
+		switch body.Instrs[i].Op {
+		case Barrier:
+			last = i
+		case Mma:
+			computes = true
+		}
+	}
+	lo, okLo := l.constant(loop.Args[0])
+	hi, okHi := l.constant(loop.Args[1])
+	if last < 0 || !computes || !okLo || !okHi || hi-lo < 2 {
+		return nil
+	}
+	s := &slicer{made: make(map[*Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
+	for _, v := range body.Args[1:] {
+		s.made[v] = -1
+	}
+	for i := range body.Instrs {
+		in := &body.Instrs[i]
+		for _, r := range append(in.Results, in.Result) {
+			if r != nil {
+				s.made[r] = i
+			}
+		}
+	}
+	var loads []int
+	for i := range body.Instrs[:last] {
+		if in := &body.Instrs[i]; (in.Op == Load || in.Op == Gather) && l.root[in.Args[0]] && s.take(in) {
+			loads = append(loads, i)
+		}
+	}
+	if len(loads) == 0 {
+		return nil
+	}
+	index, step := body.Args[0], loop.Args[2]
+	first := l.copySlice(s, loads, map[*Value]*Value{index: loop.Args[0]})
+	sum, end, next := l.value(index.Type), l.value(index.Type), l.value(index.Type)
+	ahead := []Instr{
+		{Op: Alu, Ir: ir.OpAdd, Result: sum, Args: []*Value{index, step}},
+		{Op: Alu, Ir: ir.OpSub, Result: end, Args: []*Value{loop.Args[1], step}},
+		{Op: Alu, Ir: ir.OpMin, Result: next, Args: []*Value{sum, end}},
+	}
+	second := l.copySlice(s, loads, map[*Value]*Value{index: next})
+	ahead = append(ahead, second.instrs...)
+	yield := &body.Instrs[len(body.Instrs)-1]
+	held := make(map[*Value]*Value)
+	for _, i := range loads {
+		r := body.Instrs[i].Result
+		v := l.value(r.Type)
+		held[r] = v
+		body.Args = append(body.Args, v)
+		loop.Args = append(loop.Args, first.copies[r])
+		yield.Args = append(yield.Args, second.copies[r])
+		loop.Results = append(loop.Results, l.value(r.Type))
+	}
+	dropped := make(map[int]bool)
+	for _, i := range loads {
+		dropped[i] = true
+	}
+	var out []Instr
+	for i := range body.Instrs {
+		if !dropped[i] {
+			out = append(out, body.Instrs[i])
+		}
+		if i == last {
+			out = append(out, ahead...)
+		}
+	}
+	body.Instrs = out
+	renameValues(body, held)
+	return first.instrs
+}
+
+func (l *pipeliner) value(t Type) *Value {
+	v := &Value{ID: l.program.Values, Type: t}
+	l.program.Values++
+	return v
+}
+
+// constant is the value of a constant in front of the program.
+func (l *pipeliner) constant(v *Value) (int64, bool) {
+	for i := range l.program.Body.Instrs {
+		if in := &l.program.Body.Instrs[i]; in.Result == v {
+			return in.Int, in.Op == Const
+		}
+	}
+	return 0, false
+}
+
+// slicer finds what loads need of a loop's body.
+type slicer struct {
+	made      map[*Value]int // instruction of the body; -1: a carried value
+	body      *Block
+	need      map[int]bool
+	known     map[int]bool // computable from the loop's index
+	registers int
+}
+
+// take reports a load that can be done ahead, and that its registers are left.
+func (s *slicer) take(in *Instr) bool {
+	n := (in.Result.Type.Lanes*in.Result.Type.Elem.Size() + 3) / 4
+	for _, a := range in.Args {
+		if n > s.registers || !s.computable(a) {
+			return false
+		}
+	}
+	for _, a := range in.Args {
+		s.mark(a)
+	}
+	s.registers -= n
+	return true
+}
+
+// computable reports a value that index arithmetic makes of the loop's index and of
+// what stands outside.
+func (s *slicer) computable(v *Value) bool {
+	i, inside := s.made[v]
+	if !inside || i >= 0 && s.known[i] {
+		return true
+	}
+	if i < 0 {
+		return false
+	}
+	switch in := &s.body.Instrs[i]; in.Op {
+	case Alu, Const, ConstLanes, Iota, Broadcast, Extract, Insert, Shuffle, Concat, PtrAdd:
+		for _, a := range in.Args {
+			if !s.computable(a) {
+				return false
+			}
+		}
+		s.known[i] = true
+		return true
+	}
+	return false
+}
+
+func (s *slicer) mark(v *Value) {
+	i, inside := s.made[v]
+	if !inside || s.need[i] {
+		return
+	}
+	s.need[i] = true
+	for _, a := range s.body.Instrs[i].Args {
+		s.mark(a)
+	}
+}
+
+// slice is a copy of loads with what they need.
+type slice struct {
+	instrs []Instr
+	copies map[*Value]*Value
+}
+
+func (l *pipeliner) copySlice(s *slicer, loads []int, with map[*Value]*Value) slice {
+	out := slice{copies: with}
+	wanted := make(map[int]bool)
+	for _, i := range loads {
+		wanted[i] = true
+	}
+	for i := range s.body.Instrs {
+		if !s.need[i] && !wanted[i] {
+			continue
+		}
+		in := s.body.Instrs[i]
+		in.Args = append([]*Value(nil), in.Args...)
+		for k, a := range in.Args {
+			if v := with[a]; v != nil {
+				in.Args[k] = v
+			}
+		}
+		copied := l.value(in.Result.Type)
+		with[in.Result] = copied
+		l.root[copied] = l.root[in.Result]
+		in.Result = copied
+		out.instrs = append(out.instrs, in)
+	}
+	return out
+}
+
+// renameValues replaces values in a block and all in it.
+func renameValues(b *Block, with map[*Value]*Value) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		for k, a := range in.Args {
+			if v := with[a]; v != nil {
+				in.Args[k] = v
+			}
+		}
+		if in.Body != nil {
+			renameValues(in.Body, with)
+		}
+		if in.Else != nil {
+			renameValues(in.Else, with)
+		}
+	}
+}
