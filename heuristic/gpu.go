@@ -15,6 +15,7 @@ const (
 	gpuBlockRows     = 8   // MV_BLOCKSIZE: groups of lanes a block
 	gpuRowsPerThread = 4   // MV_ROWS_PER_THREAD
 	gpuBlockThreads  = 128 // of elementwise kernels
+	gpuLeastThreads  = 128 // of blocks of rows: each rounds the activations for itself
 	gpuTileThreads   = 512 // of a block that makes a tile of rows by itself
 	gpuSharedCopies  = 8   // weights that one word holds, in copies
 	gpuReduceThreads = 256 // of a block that sums a row
@@ -82,7 +83,7 @@ func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) 
 	total := p.points(p.storeRows(all))
 	n := powerOfTwoDivisor(p.size(i), max(perThread/rows, 1))
 	units := int64(p.desc.Cost.Workers)
-	for block > 4 && p.knobs.BlockSize == 0 && total/(n*block) < units {
+	for block > 4 && block*lanes > gpuLeastThreads && p.knobs.BlockSize == 0 && total/(n*block) < units {
 		block /= 2
 	}
 	for n > 1 && p.knobs.RowsPerThread == 0 && total/(n*block) < units {

@@ -168,7 +168,11 @@ func (p *planner) sharedReduces(threads, held int64) {
 		if p.size(i) >= gpuReduceThreads && p.alone(i) {
 			p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
 		}
-		p.split(kernel.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuLoads))
+		if left := p.left(i); left > gpuLoads {
+			p.split(kernel.UNROLL, i, powerOfTwoDivisor(left, gpuLoads))
+		} else {
+			p.split(kernel.UNROLL, i, left)
+		}
 	}
 }
 
@@ -227,6 +231,9 @@ func (p *planner) sharedStages(threads int64) {
 			}
 			p.done[i] = true
 			n := divisor(p.size(i), left)
+			if common := commonDivisor(p.size(i), left); common*gpuLoads >= n {
+				n = common // else the block has to have a multiple of both
+			}
 			p.split(kernel.LOCAL, i, n)
 			left /= n
 		}

@@ -16,6 +16,13 @@ import (
 // it may run before, after or beside the store. It reads a version of its own
 // kind (version.under): no edge leads from or to the store, but the write of the
 // version after it waits.
+//
+// It costs a test for every element of the cache and pays where the store would
+// have a launch of its own, and its readers can make the value for themselves: where
+// a row of what is stored folds the points of a product with weights that it is made
+// of (the norm of a head), and too few rows are left to be tiles of the product
+// (MinBlocks). Otherwise the product stores its own rows. H200, Qwen3 0.6B: 1361 ->
+// 1460 tokens a second in exact mode, 1738 -> 1763 in int8.
 
 // forwardReads applies R0f to every assigned version.
 func (s *scheduler) forwardReads(*ir.UOp) {
@@ -37,6 +44,10 @@ func (s *scheduler) forwardVersion(slot int) {
 	w := s.values[ver.writer]
 	readers := s.forwardReaders(slot)
 	if w.dead || len(readers) == 0 {
+		return
+	}
+	if tiles, own := s.ownLaunch(w); !own {
+		s.record(Forward, w, false, "stored with the product that it is made of", Number{"tiles", tiles}, Number{"least", s.opt.Profile.MinBlocks})
 		return
 	}
 	for _, c := range readers {
@@ -67,6 +78,35 @@ func (s *scheduler) forwardVersion(slot int) {
 		c.reasons = append(c.reasons, Forward.String()+" "+w.label())
 	}
 	s.record(Forward, w, true, "readers take the value, not the store", Number{"readers", int64(len(readers))})
+}
+
+// ownLaunch reports a value whose rows fold points of a product with weights, so many
+// that fewer than MinBlocks tiles would be left for a tile epilogue (R6).
+func (s *scheduler) ownLaunch(w *value) (tiles int64, own bool) {
+	if len(w.ranges) == 0 {
+		return 0, false
+	}
+	row := s.points(w.ranges[len(w.ranges)-1:])
+	most := make(map[*value]int64) // points folded on the way to a value
+	largest, points := int64(1), int64(0)
+	var visit func(v *value, folded int64)
+	visit = func(v *value, folded int64) {
+		if folded <= most[v] {
+			return
+		}
+		most[v] = folded
+		if s.factsOf(v.body).weights {
+			largest, points = max(largest, folded), max(points, s.points(v.ranges))
+			return
+		}
+		for _, u := range s.uses(v) {
+			p, _ := s.isRead(u.load)
+			visit(p, saturate(folded, s.points(u.closed)))
+		}
+	}
+	visit(w, 1)
+	tiles = points / largest
+	return tiles, largest > 1 && largest <= row && tiles < s.opt.Profile.MinBlocks
 }
 
 // forwardReaders lists the values that read a version in their bodies only and

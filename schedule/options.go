@@ -97,13 +97,12 @@ type Profile struct {
 	WeightElems int64
 }
 
-// DefaultOptions has every rule on but read forwarding, which costs a test per
-// element of the cache and pays only where a store has a launch of its own: the
-// setting of the worked examples, for targets with an integer dot or matrix
-// instruction. Threads of a GPU take points of several loops anyway (flat).
+// DefaultOptions is the setting of the worked examples, for targets with an integer
+// dot or matrix instruction: every rule but flat, because threads of a GPU take
+// points of several loops anyway.
 func DefaultOptions() Options {
 	return Options{
-		Rules: AllRules.Without(Forward, Flatten),
+		Rules: AllRules.Without(Flatten),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
@@ -119,10 +118,11 @@ func DefaultOptions() Options {
 // mean and variance costs a division per element against a second pass over a
 // row in cache, so CHAN is off too, and halves in cache cost their conversion at
 // every use. A core takes whole points and there are few
-// cores, so reduces are not split over the grid.
+// cores, so reduces are not split over the grid. A launch costs less than the tests
+// of read forwarding.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Rules = opt.Rules.With(Flatten).Without(Chan, NarrowStore)
+	opt.Rules = opt.Rules.With(Flatten).Without(Forward, Chan, NarrowStore)
 	opt.Profile.IntegerSums = true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse = 4

@@ -35,7 +35,8 @@ func (s *scheduler) stagePrologue(p *value) bool {
 			s.record(StagePrologue, p, false, s.whyHeavy(p, axes), Number{"size", size}, Number{"cap", s.opt.Profile.StageCap}, Number{"work", work}, Number{"limit", s.stageWork(s.points(p.ranges))})
 			return false
 		}
-		if once, again := s.stagedWork(p, staged, work); again > s.opt.Profile.StageWork && again > 2*once {
+		stored := len(axes) == 0 && c.target >= 0 // in the loops of its store, as in its own
+		if once, again := s.stagedWork(p, staged, work); !stored && again > s.opt.Profile.StageWork && again > 2*once {
 			s.record(StagePrologue, p, false, "its reduces would run again for every stage", Number{"work", again}, Number{"stored", once})
 			return false
 		}
