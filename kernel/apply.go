@@ -105,6 +105,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if hasMatrix(plans) {
 		plans = fragmentStages(plans)
 		sink = ap.joinOffsets(sink, plans)
+		ap.threads = plannedThreads(sink, plansOf(sink, plans))
 	}
 	sink = ap.expand(sink, plans)
 	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
@@ -198,6 +199,21 @@ func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
 		nested[u] = n
 	}
 	return min(most, maxThreads)
+}
+
+// plansOf are the plans of axes that a kernel still has.
+func plansOf(sink *ir.UOp, plans []axisPlan) []axisPlan {
+	have := make(map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(sink) {
+		have[u] = u.Op == ir.OpRange
+	}
+	var out []axisPlan
+	for _, p := range plans {
+		if have[p.axis.Range] {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // planPacks turns PACK Opts into segments.

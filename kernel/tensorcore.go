@@ -250,6 +250,9 @@ func (ap *applier) joinOffsets(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 // the range of x, or one like it, whose factors are all but one of those of x; else nil.
 func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	a := ap.arena
+	if y.Op == ir.OpLoad && y.Src[0].Op == ir.OpStage { // summed once, for all rows
+		y = ap.bodyAt(y.Src[0], y.Indices())
+	}
 	if y.Op != ir.OpMul {
 		return nil
 	}
@@ -257,7 +260,7 @@ func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	if c.Op != ir.OpConst {
 		scaled, c = c, scaled
 	}
-	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isMatrixSum(scaled, matrix) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
+	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isPlainAdd(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
 		return nil
 	}
 	rest := flattenProduct(x.Src[0])
@@ -280,5 +283,9 @@ func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 }
 
 func isMatrixSum(u *ir.UOp, matrix map[*ir.UOp]bool) bool {
-	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && matrix[u.ReduceRange()]
+	return isPlainAdd(u) && matrix[u.ReduceRange()]
+}
+
+func isPlainAdd(u *ir.UOp) bool {
+	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd
 }

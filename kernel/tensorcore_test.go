@@ -40,6 +40,10 @@ var matrixCases = []struct {
 	// is a product with 1.
 	{"bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1; FMA", 4},
+	// The sums of activations that offsets multiply lie in a stage, over a range of
+	// their own; they join their product all the same.
+	{"staged sums", func(b *builder) *ir.UOp { return stagedSums(b, 16, 32, 4, 32) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 1},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 16, 512) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 6},
 	// Fragments in panels: of rows, of columns, of both; three terms each of two
@@ -86,6 +90,38 @@ func byteMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 	product := b.sum(b.Mul(b.Cast(b.Load(scale, n, g), ir.I32), inner), g)
 	total := b.Sub(product, b.sum(b.Mul(b.Cast(b.Load(least, n, g), ir.I32), b.sum(v, j)), g))
 	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
+}
+
+// Joined with their product, staged sums leave no stage behind.
+func TestMatrixJoinsStagedSums(t *testing.T) {
+	b := newBuilder()
+	sink := stagedSums(b, 16, 32, 4, 32)
+	plan, err := kernel.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := program.Print(p); strings.Contains(text, "alloca") {
+		t.Errorf("the sums of activations are still in a stage\n%s", text)
+	}
+}
+
+// stagedSums is a product of bytes with an offset whose sums of activations are
+// made once for all rows.
+func stagedSums(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	x, w, out := b.param(0, ir.I8, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(3, ir.I32, tokens, rows)
+	scale := b.param(2, ir.I8, rows, groups)
+	t, n, g, j, i, z := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size), b.rng(size), b.rng(groups)
+	at := func(g, j *ir.UOp) *ir.UOp {
+		return b.Cast(b.Load(x, t, b.Add(b.Mul(g, b.n(size)), j)), ir.I32)
+	}
+	offsets := b.Make(ir.OpStage, ir.I32, ir.StageArg{}, b.Mul(b.sum(at(z, i), i), b.ConstInt(ir.I32, -32)), z)
+	q := b.Cast(b.And(b.Load(w, n, b.Add(b.Mul(g, b.n(size)), j)), b.ConstInt(ir.U8, 63)), ir.I32)
+	inner := b.Add(b.sum(b.Mul(at(g, j), q), j), b.Load(offsets, g))
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Cast(b.Load(scale, n, g), ir.I32), inner), g), list(t, n), list(t, n)))
 }
 
 func TestMatrixPlans(t *testing.T) {
