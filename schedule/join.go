@@ -164,11 +164,12 @@ func (s *scheduler) alignLoops(first, v *value) {
 	with := make(map[*ir.UOp]*ir.UOp)
 	target := first.storeLoops()
 	loops := slices.Clone(v.storeLoops())
-	for i := range loops {
-		if i < len(target) {
-			with[loops[i]] = target[i]
-			loops[i] = target[i]
+	for i := range min(len(loops), len(target)) {
+		if loops[i].Src[0] != target[i].Src[0] {
+			break // two that share less with each other than with the group's first
 		}
+		with[loops[i]] = target[i]
+		loops[i] = target[i]
 	}
 	v.index = s.rename(v.storeIndex(), with)
 	v.body = s.substitute(v.body, with)
