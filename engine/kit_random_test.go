@@ -221,10 +221,12 @@ func TestKitEveryRuleFires(t *testing.T) {
 	opt.Profile.GridChunk, opt.Profile.GridSplits, opt.Profile.Parallel, opt.Profile.LaunchEdge = 2, 3, 1<<20, 0
 	storing := opt // little is recomputed or staged: values meet the rules of stores
 	storing.Profile.StageCap, storing.Profile.StageWork, storing.Profile.StageOps, storing.Profile.TileCap, storing.Profile.InlineOps = 1, 1, 1, 1, 0
+	forwarding := opt // small matrices are weights, and no tile has enough company
+	forwarding.Profile.WeightElems, forwarding.Profile.MinBlocks = 1, 1<<20
 	integers := schedule.CPUOptions() // some rules are for lanes along k
 	integers.Profile.SumPiece, integers.Profile.PanelRows = 2, 1
 	count := func(c *testkit.Case) {
-		for _, o := range []schedule.Options{opt, storing, integers} {
+		for _, o := range []schedule.Options{opt, storing, forwarding, integers} {
 			s, err := c.Schedule(t.Context(), o)
 			if err != nil && strings.Contains(err.Error(), "buffer hazard") {
 				continue // an assignment program without a legal order

@@ -42,14 +42,15 @@ func Zoo() []ZooEntry {
 	return out
 }
 
-// Rounded lists graphs in the numeric modes, which some rules are for. They are
-// no part of the zoo: rounding swallows small mistakes, so that mutants of what
-// stands in front of it would survive.
+// Rounded lists graphs that single rules are for, most of them in the numeric
+// modes. They are no part of the zoo: rounding swallows small mistakes, so that
+// mutants of what stands in front of it would survive.
 func Rounded() []ZooEntry {
 	entry := func(name string, build func(z *Fixture)) ZooEntry {
 		return ZooEntry{Name: name, Build: func(seed uint64) (*Case, error) { return BuildFixed(build, seed) }}
 	}
 	return []ZooEntry{
+		entry("cache of normed heads", zooNormedCache),
 		entry("int8 activations Q6_K", zooInt8), entry("i16 activations Q4_K", zooDigits), entry("f16 activations Q4_0", zooHalves),
 	}
 }
@@ -182,6 +183,23 @@ func zooUpdate(z *Fixture) {
 	z.G.Keep(mean)
 	z.G.Keep(square)
 	z.G.Keep(w.Assign(w.Sub(mean.Div(square.Sqrt().AddScalar(zooEpsilon)))))
+}
+
+// zooNormedCache writes one row of keys, each head with a norm of its own, as
+// Qwen3 does, and attends to all rows so far.
+func zooNormedCache(z *Fixture) {
+	g := z.G
+	at := z.integers("pos", 3, 1).Unsqueeze(1)
+	length := g.Var("length", 1, StepContext)
+	z.c.Vars["length"] = 4
+	y := nn.RMSNorm(z.input("x", 1, 1, 24), z.input("g", 24), zooEpsilon)
+	row := func(name string, heads int) *tensor.Tensor {
+		return y.Linear(z.input(name, heads*stepHead, 24)).MulScalar(0.3).Reshape(1, 1, heads, stepHead)
+	}
+	zero := g.Dims(0)[0]
+	keys := z.remember("kc", nn.RMSNorm(row("wk", stepKV), z.input("gk", stepHead), zooEpsilon), at).Slice(2, zero, length)
+	values := z.remember("vc", row("wv", stepKV), at).Slice(2, zero, length)
+	g.Output("y", nn.Attention(row("wq", stepHeads), keys, values, at))
 }
 
 // Sizes of DecodeStep.
