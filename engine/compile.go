@@ -167,6 +167,9 @@ func runSchedule(ctx context.Context, s *state) error {
 func scheduleOptions(desc *target.Desc) schedule.Options {
 	if desc.Kind == target.GPU {
 		opt := schedule.DefaultOptions()
+		if desc.Matrix("i8", "i8", 16, 8, 16) {
+			opt.Profile.MatrixTokens = 8
+		}
 		opt.Profile.TileReuse = schedule.CPUOptions().Profile.TileReuse
 		// A tile is a block's work: with fewer tiles than multiprocessors most of
 		// the device would wait (a head of 128 rows: 35 us fused, 5 apart).

@@ -12,7 +12,7 @@ import (
 // token a block keeps them itself, beside its activations.
 
 func (s *scheduler) groupSums(v *value) {
-	if !s.holdsDot(v.body) {
+	if n := s.opt.Profile.MatrixTokens; n > 0 && s.weightReuse(v)%n == 0 || !s.holdsDot(v.body) {
 		return
 	}
 	before := len(s.values)

@@ -36,6 +36,22 @@ func TestIntegerSumsKeepValues(t *testing.T) {
 	}
 }
 
+// Sums of activations alone stay in products that matrix instructions take, whose
+// tiles the tokens fill; of other products they are values.
+func TestGroupSumsStayInMatrixProducts(t *testing.T) {
+	for tokens, stay := range map[int]bool{8: true, 16: true, 12: false, 3: false} {
+		opt := schedule.DefaultOptions()
+		opt.Profile.MatrixTokens = 8
+		g := quantisedLinear(nn.Int8, "Q6_K", tokens)
+		s := newRig(t, g, nil, nil).plan(opt)
+		apart := slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Rule == schedule.GroupSum && r.Applied })
+		if apart == stay {
+			t.Errorf("%d tokens: sums of activations are values: %t, want %t\n%s", tokens, apart, !stay, s)
+		}
+		trap(t, g, opt, nil)
+	}
+}
+
 // The innermost sums that read quants are products of bytes in I32, nothing else:
 // no scale, no offset and no rounding. Values do not tell.
 func TestIntegerSumsAreDots(t *testing.T) {

@@ -92,6 +92,11 @@ type Profile struct {
 	// IntegerSums limits the packed-sum rules (R2m, R3, R2c) to products with
 	// integers: where lanes run along k, only a dot of integers gains by them.
 	IntegerSums bool
+	// MatrixTokens is of what number the uses of a weight must be a multiple for
+	// matrix instructions to take them; these take weights with their offsets, so
+	// that sums of activations alone stay where they are and join the product. 0: the
+	// target has none.
+	MatrixTokens int64
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
 	WeightElems int64
