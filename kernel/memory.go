@@ -128,6 +128,9 @@ func (l *lowerer) inBounds(x, extent *ir.UOp) (low, high bool) {
 
 // loadField reads a field of a packed buffer.
 func (l *lowerer) loadField(u *ir.UOp, at coords) val {
+	if v, ok := l.loadInWord(u, at); ok {
+		return v
+	}
 	addr := l.fieldAddress(u)
 	size := int64(u.DType.Size())
 	p := l.placeOf(l.base(u.Src[0]), addr, 1, at)

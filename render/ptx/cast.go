@@ -109,6 +109,15 @@ func (r *renderer) noteShift(in *program.Instr) {
 	}
 }
 
+// byteOf takes a byte out of a word and extends it, in one permutation.
+func (r *renderer) byteOf(d ir.DType, word operand, at int) operand {
+	high := 4 // the first byte of 0
+	if d.IsSigned() {
+		high = 8 | at // its sign
+	}
+	return r.prmt(word, operand{}, high<<12|high<<8|high<<4|at)
+}
+
 func (r *renderer) castLane(v, to *program.Value, i int) (operand, error) {
 	from, d := v.Type.Elem, to.Type.Elem
 	toClass := r.classOf(to)
@@ -268,6 +277,9 @@ func (r *renderer) intToInt(v, to *program.Value, i int) operand {
 	}
 	if dlo, dhi := d.IntRange(); v.Type.Elem != ir.U64 && lo >= dlo && hi <= dhi {
 		return o
+	}
+	if s, ok := r.shifted[v]; ok && d.Size() == 1 {
+		return r.byteOf(d, r.lane(s.from, i), s.bytes)
 	}
 	return r.narrowTo(d, o)
 }
