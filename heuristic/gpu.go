@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,7 @@ const (
 // of a thread.
 func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 	p := a.plan()
+	weights = a.longestFirst(weights)
 	w := weights[0]
 	threads := orDefault(a.knobs.ThreadsPerRow, a.desc.WarpSize)
 	if a.lanesAlongRows(w) {
@@ -51,6 +53,14 @@ func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
 	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", got, rows, groups)
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), how)
 	return p.opts, why, appliedTo(w, "streams-weight", how)
+}
+
+// longestFirst orders weights by the points of their chains. A sum of scales runs
+// along a part of the chain that the sum of integers has: the latter decides.
+func (a *analysis) longestFirst(weights []*operand) []*operand {
+	sorted := slices.Clone(weights)
+	slices.SortStableFunc(sorted, func(x, y *operand) int { return cmp.Compare(a.points(y.chain), a.points(x.chain)) })
+	return sorted
 }
 
 // gpuRows splits rows: several a thread, groups of threads a block. Rows of a
