@@ -7,6 +7,7 @@ import (
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
+	"tgc/nn"
 	"tgc/runtime/interp"
 )
 
@@ -16,8 +17,8 @@ func TestStepsLowerForGPU(t *testing.T) {
 	for _, shape := range synth.Shapes() {
 		t.Run(shape.Name, func(t *testing.T) {
 			m := openOutline(t, shape.Name)
-			for _, tokens := range []int{1, 16} {
-				v := llm.Variant{Batch: 1, Tokens: tokens, Context: min(128, m.Config.Context)}
+			for _, tokens := range []int{1, 16, 512} {
+				v := llm.Variant{Batch: 1, Tokens: tokens, Context: min(tokens+128, m.Config.Context)}
 				step, err := llm.CompileStep(t.Context(), m, v, 64, mustTarget(t, "ptx:sm_90"), engine.Config{Verify: true})
 				if err != nil {
 					t.Fatal(err)
@@ -48,5 +49,32 @@ func TestOracleModelsGPUPrograms(t *testing.T) {
 	for _, name := range models {
 		dev := interp.New(interp.Options{Debug: true, Target: mustTarget(t, "ptx:sm_90")})
 		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, gpuLimits) })
+	}
+}
+
+// A step of 128 tokens, whose matrix products share decoded weights and activations
+// in shared memory, gives what a CPU gives.
+func TestLongPromptGPUPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute; run without -short")
+	}
+	const name, count = "llama-ropefreqs-tied-q6_k", 128
+	want := loadAnswers(t, name)
+	var tokens []int32
+	for len(tokens) < count {
+		tokens = append(tokens, want.PromptTokens...)
+	}
+	tokens = tokens[:count]
+	gpu := interp.New(interp.Options{Target: mustTarget(t, "ptx:sm_90")})
+	got := feedTokens(t, gpu, nn.Exact, name, want, tokens, count)
+	ref := feedTokens(t, openDevice(t, "cpu"), nn.Exact, name, want, tokens, count)
+	var all nmse
+	for i := range ref {
+		for k := range ref[i] {
+			all.point(float64(got[i][k]), float64(ref[i][k]))
+		}
+	}
+	if v := all.value(); !(v <= gpuLimits.nmse) {
+		t.Errorf("NMSE %.3g of %d rows, want at most %g", v, len(ref), gpuLimits.nmse)
 	}
 }
