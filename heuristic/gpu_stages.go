@@ -85,17 +85,9 @@ func (p *planner) heldPoints(groups []int, r int, threads int64) int64 {
 func (p *planner) groupParts(groups []int, parts int64) int64 {
 	taken := int64(1)
 	for k := len(groups) - 1; k >= 0; k-- {
-		taken *= commonDivisor(p.size(groups[k]), parts/taken)
+		taken *= ir.GCD(p.size(groups[k]), parts/taken)
 	}
 	return taken
-}
-
-// commonDivisor is the greatest common divisor of two positive numbers.
-func commonDivisor(x, y int64) int64 {
-	for y > 0 {
-		x, y = y, x%y
-	}
-	return max(x, 1)
 }
 
 // groupReduce reports a reduce that all points of a stage along its last axis
@@ -136,7 +128,7 @@ func (p *planner) shareGroups(groups []int, parts int64) {
 	for k := len(groups) - 1; k >= 0; k-- {
 		i := groups[k]
 		p.done[i] = true
-		n := commonDivisor(p.size(i), parts)
+		n := ir.GCD(p.size(i), parts)
 		p.split(kernel.LOCAL, i, n)
 		if parts /= n; parts == 1 && p.left(i) <= gpuLoads {
 			p.split(kernel.UNROLL, i, p.left(i))
@@ -231,7 +223,7 @@ func (p *planner) sharedStages(threads int64) {
 			}
 			p.done[i] = true
 			n := divisor(p.size(i), left)
-			if common := commonDivisor(p.size(i), left); common*gpuLoads >= n {
+			if common := ir.GCD(p.size(i), left); common*gpuLoads >= n {
 				n = common // else the block has to have a multiple of both
 			}
 			p.split(kernel.LOCAL, i, n)

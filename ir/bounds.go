@@ -161,7 +161,7 @@ func reduceInterval(op Op, d DType, x, n Interval) Interval {
 		}
 		n.Lo = max(n.Lo, 0)
 		sum := mulInterval(span(n.Lo, max(n.Hi, n.Lo)), span(x.Lo, x.Hi))
-		sum.Mult = gcd(x.Mult, x.Rem) // n unknown: only the common factor of the terms
+		sum.Mult = GCD(x.Mult, x.Rem) // n unknown: only the common factor of the terms
 		if sum.Mult == 0 {
 			return constant(0)
 		}
@@ -180,7 +180,7 @@ func union(x, y Interval) Interval {
 	v := span(min(x.Lo, y.Lo), max(x.Hi, y.Hi))
 	v.Zeros, v.Ones = x.Zeros&y.Zeros, x.Ones&y.Ones
 	apart, ok := CheckedAdd(x.Rem, -y.Rem)
-	return v.residue(gcd(gcd(x.Mult, y.Mult), apart), x.Rem, ok && y.Rem != NegInf)
+	return v.residue(GCD(GCD(x.Mult, y.Mult), apart), x.Rem, ok && y.Rem != NegInf)
 }
 
 func castInterval(d, from DType, x Interval) Interval {
@@ -226,7 +226,7 @@ func compareInterval(op Op, d DType, x, y Interval) Interval {
 	}
 	above := y.Hi < x.Lo && y.Hi != PosInf && x.Lo != NegInf
 	apart := x.Ones&y.Zeros != 0 || x.Zeros&y.Ones != 0
-	if m := gcd(x.Mult, y.Mult); m > 1 && FloorMod(x.Rem, m) != FloorMod(y.Rem, m) {
+	if m := GCD(x.Mult, y.Mult); m > 1 && FloorMod(x.Rem, m) != FloorMod(y.Rem, m) {
 		apart = true
 	}
 	xv, xConst := x.Const()
@@ -305,7 +305,7 @@ func binaryInterval(op Op, d DType, x, y Interval) Interval {
 
 func addInterval(x, y Interval) Interval {
 	v := span(satAdd(x.Lo, y.Lo), satAdd(x.Hi, y.Hi))
-	v.Mult = gcd(x.Mult, y.Mult)
+	v.Mult = GCD(x.Mult, y.Mult)
 	rem, ok := CheckedAdd(x.Rem, y.Rem)
 	return v.residue(v.Mult, rem, ok)
 }
@@ -334,7 +334,7 @@ func mulInterval(x, y Interval) Interval {
 	ms, ok2 := CheckedMul(x.Mult, y.Rem)
 	nr, ok3 := CheckedMul(y.Mult, x.Rem)
 	rs, ok4 := CheckedMul(x.Rem, y.Rem)
-	return v.residue(gcd(mn, gcd(ms, nr)), rs, ok1 && ok2 && ok3 && ok4)
+	return v.residue(GCD(mn, GCD(ms, nr)), rs, ok1 && ok2 && ok3 && ok4)
 }
 
 func divInterval(d DType, x, y Interval) Interval {
@@ -390,7 +390,7 @@ func modInterval(d DType, x, y Interval) Interval {
 	if x.Finite() && FloorDiv(x.Lo, c) == FloorDiv(x.Hi, c) {
 		v.Lo, v.Hi = FloorMod(x.Lo, c), FloorMod(x.Hi, c)
 	}
-	v = v.residue(gcd(x.Mult, c), x.Rem, true)
+	v = v.residue(GCD(x.Mult, c), x.Rem, true)
 	if c&(c-1) == 0 {
 		mask := uint64(c - 1)
 		v.Zeros, v.Ones = x.Zeros|^mask, x.Ones&mask

@@ -147,7 +147,7 @@ func (v Interval) wrap(d DType) Interval {
 	v.Lo, v.Hi = lo, hi
 	v.Zeros, v.Ones = 0, 0
 	if width := intBits(d); v.Mult != 1 {
-		v.Mult = gcd(v.Mult, 1<<min(width, 62))
+		v.Mult = GCD(v.Mult, 1<<min(width, 62))
 		v.Rem = FloorMod(v.Rem, v.Mult)
 	}
 	return v.settle(d)
@@ -166,8 +166,9 @@ func rangeOf(d DType) Interval {
 	return v
 }
 
-// gcd of absolute values; gcd(0, x) is |x|. MinInt64 counts as 1.
-func gcd(a, b int64) int64 {
+// GCD is the greatest common divisor of absolute values; GCD(0, x) is |x|. MinInt64
+// counts as 1.
+func GCD(a, b int64) int64 {
 	if a == math.MinInt64 || b == math.MinInt64 {
 		return 1
 	}

@@ -391,12 +391,12 @@ func shareSegments(z *ir.UOp, segments []segment, threads int64) ([]segment, int
 		out = append(out, segments[0])
 		n /= segments[0].size
 	}
-	if t := gcd64(n, threads); t > 1 {
+	if t := ir.GCD(n, threads); t > 1 {
 		out = append(out, segment{t, roleLocal})
 		threads /= t
 		n /= t
 	}
-	if c := gcd64(n, stageLoads); threads == 1 && c > 1 {
+	if c := ir.GCD(n, stageLoads); threads == 1 && c > 1 {
 		out = append(out, segment{c, roleUnroll})
 	}
 	return out, threads

@@ -196,7 +196,7 @@ func (l *lowerer) inPlanes(f *packed.Format, field string, rows, perRow *ir.UOp)
 func (l *lowerer) placeOf(base *program.Value, addr *flatAddress, step int64, at coords) place {
 	var scalar []ir.Term
 	var static []ir.Term
-	align := gcd64(l.align[base], step*addr.form.Const)
+	align := ir.GCD(l.align[base], step*addr.form.Const)
 	var digits []int
 	for _, t := range addr.form.Terms {
 		switch {
@@ -205,7 +205,7 @@ func (l *lowerer) placeOf(base *program.Value, addr *flatAddress, step int64, at
 			digits = unionDigits(digits, l.laneDigits(t.Atom, at))
 		case len(l.laneDigits(t.Atom, at)) == 0:
 			scalar = append(scalar, t)
-			align = gcd64(align, step*t.Coef)
+			align = ir.GCD(align, step*t.Coef)
 		default:
 			return l.generalPlace(base, addr, step, at)
 		}
@@ -218,7 +218,7 @@ func (l *lowerer) placeOf(base *program.Value, addr *flatAddress, step int64, at
 	for i := range p.offsets {
 		p.offsets[i] -= least
 	}
-	p.align = int(lowBit(gcd64(align, step*(least+addr.form.Const))))
+	p.align = int(lowBit(ir.GCD(align, step*(least+addr.form.Const))))
 	p.ptr = l.pointer(base, scalar, addr.form.Const+least, at)
 	return p
 }
@@ -288,7 +288,7 @@ func (l *lowerer) ptrDepth(p *program.Value) int { return l.ptrDepths[p] }
 // generalPlace computes one offset for each lane.
 func (l *lowerer) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {
 	x := l.settle(l.offsets32(addr.node, at))
-	return place{ptr: base, digits: x.digits, vector: x.v, align: int(lowBit(gcd64(l.align[base], step)))}
+	return place{ptr: base, digits: x.digits, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
 }
 
 // offsets32 computes an index vector, in 32 bits where it is proven to fit.
@@ -337,7 +337,7 @@ func (l *lowerer) read(p place) val {
 	if span < math.MaxInt32 {
 		dtype = ir.I32
 	}
-	align := int(lowBit(gcd64(int64(p.align), size)))
+	align := int(lowBit(ir.GCD(int64(p.align), size)))
 	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), digits: p.digits, depth: d}
 }
 
@@ -358,14 +358,6 @@ func (l *lowerer) readEach(p place, dtype ir.DType) val {
 		return val{v: lanes[0], depth: l.top()}
 	}
 	return val{v: l.b.Concat(lanes...), digits: p.digits, depth: l.top()}
-}
-
-func gcd64(x, y int64) int64 {
-	x, y = max(x, -x), max(y, -y)
-	for y != 0 {
-		x, y = y, x%y
-	}
-	return x
 }
 
 // lowBit is the largest power of two that divides n, at most 64.

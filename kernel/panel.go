@@ -255,10 +255,10 @@ func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
 		}
 		value, stride = a.Add(value, a.Mul(f.add(n, role, x), a.Index(stride))), stride*n
 	}
-	t := gcd64(n, threads)
+	t := ir.GCD(n, threads)
 	f.left /= t
 	take(t, roleLocal, t == n)
-	u := gcd64(n/t, panelCopies)
+	u := ir.GCD(n/t, panelCopies)
 	take(u, roleUnroll, t*u == n)
 	take(n/t/u, roleSerial, true)
 	return value

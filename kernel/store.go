@@ -236,7 +236,7 @@ func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
 		return
 	}
 	size := int64(p.ptr.Type.Elem.Size())
-	align := int(lowBit(gcd64(int64(p.align), size)))
+	align := int(lowBit(ir.GCD(int64(p.align), size)))
 	if p.vector != nil {
 		l.b.Scatter(p.ptr, l.expandLanes(p.vector, p.digits, digits), v, align)
 		return
@@ -257,7 +257,7 @@ func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
 			if offsets[i] > 0 {
 				at = l.b.PtrAdd(p.ptr, l.b.Index(offsets[i]))
 			}
-			l.b.StoreCached(at, l.b.Slice(v, i, n), int(lowBit(gcd64(int64(p.align), size*offsets[i]))), p.cache)
+			l.b.StoreCached(at, l.b.Slice(v, i, n), int(lowBit(ir.GCD(int64(p.align), size*offsets[i]))), p.cache)
 		}
 		return
 	}

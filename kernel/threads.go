@@ -128,7 +128,7 @@ func (l *lowerer) placeDigit(extent int64, conflicts rangeSet) threadDigit {
 	return threadDigit{stride, extent}
 }
 
-func lcm(x, y int64) int64 { return x / gcd64(x, y) * y }
+func lcm(x, y int64) int64 { return x / ir.GCD(x, y) * y }
 
 func (l *lowerer) onGPU() bool { return l.desc.Kind == target.GPU }
 

@@ -58,7 +58,8 @@ func toBits(k kind, v float64) uint64 {
 	return ir.FloatBits(d, ir.RoundFloat(d, v))
 }
 
-// checkRounding refuses modes that are not implemented.
+// checkRounding refuses modifiers that no renderer prints: what is not known to be
+// right must not run.
 func checkRounding(s *statement) error {
 	for _, m := range s.mods {
 		switch m {
