@@ -32,20 +32,25 @@ func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
 			copies *= p.size(i)
 		}
 	}
+	warp := min(threads, int64(p.desc.WarpSize))
 	got = 1
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		i := w.chain[j]
-		if p.constant(i) && got < threads {
-			n := powerOfTwoDivisor(p.left(i), threads/got)
+		if p.constant(i) && got < warp {
+			n := powerOfTwoDivisor(p.left(i), warp/got)
 			p.split(kernel.WARP, i, n)
 			got *= n
 		}
 	}
 	few := p.points(p.storeRows(p.free[w.sum]))/gpuRowsPerThread < gpuUnitWarps*int64(p.desc.Cost.Workers)
+	warps := threads / warp // as asked for
+	if warps == 1 && few {
+		warps = gpuRowWarps
+	}
 	for _, i := range w.chain {
 		// What is left of a long row is shared among the warps of a block.
-		if p.constant(i) && p.left(i) > 1 && threads == int64(p.desc.WarpSize) && got == threads && few {
-			if n := powerOfTwoDivisor(p.left(i), gpuRowWarps); n == gpuRowWarps {
+		if p.constant(i) && p.left(i) > 1 && warp == int64(p.desc.WarpSize) && got == warp && warps > 1 {
+			if n := powerOfTwoDivisor(p.left(i), warps); n == warps {
 				p.split(kernel.GROUP, i, n)
 				got *= n
 			} else {

@@ -298,6 +298,11 @@ func TestGPUPlans(t *testing.T) {
 	if want := "VECTOR r0 4; WARP r0 16; UPCAST s0 2; LOCAL s0 8; FMA; PRELOAD p1"; c.Plan.String() != want {
 		t.Errorf("plan %s, want %s", c.Plan, want)
 	}
+	b = newBuilder() // more threads than a warp has: several warps share a row
+	c = choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{ThreadsPerRow: 64})
+	if want := "WARP r0 32; GROUP r0 2;"; !strings.Contains(c.Plan.String(), want) {
+		t.Errorf("plan %s, want %s in it", c.Plan, want)
+	}
 }
 
 // The text says what and how much.
