@@ -45,30 +45,12 @@ func (a *address) pointer(name string, load bool) string {
 	return fmt.Sprintf("(%s*)(%s)", name, a)
 }
 
-// sum notes that a value is another one plus a constant.
-type sum struct {
-	of       *program.Value
-	constant int64
-}
-
-// noteSum remembers ADD of a constant where nothing wraps in the type in which
-// both are held.
+// noteSum remembers ADD of a constant to an index.
 func (r *renderer) noteSum(in *program.Instr) {
 	if in.Ir != ir.OpAdd || in.Result.Type != program.Scalar(ir.I64) {
 		return
 	}
-	for i := range 2 {
-		x, c := in.Args[i], r.consts[in.Args[1-i]]
-		if c == nil || c.Op != program.Const || r.consts[x] != nil || r.typeOf(x) != r.typeOf(in.Result) {
-			continue
-		}
-		s := r.sums[x]
-		if s.of == nil {
-			s.of = x
-		}
-		r.sums[in.Result] = sum{s.of, s.constant + c.Int}
-		return
-	}
+	r.sums.Note(in, r.consts, func(x, y *program.Value) bool { return r.typeOf(x) == r.typeOf(y) })
 }
 
 // ptrAdd moves a pointer. Constants go into the offset, so accesses around one
@@ -82,12 +64,9 @@ func (r *renderer) ptrAdd(in *program.Instr) {
 		r.values[in.Result.ID] = &held{address: &address{array: from.array, index: from.index + r.consts[index].Int}}
 		return
 	}
-	s := sum{of: index}
-	if known, ok := r.sums[index]; ok {
-		s = known
-	}
-	a := from.plus(s.constant * size)
-	if o := r.lane(s.of, 0); o.literal() {
+	s := r.sums.Of(index)
+	a := from.plus(s.Constant * size)
+	if o := r.lane(s.Of, 0); o.literal() {
 		a.off += int64(o.bits) * size
 	} else {
 		a.base = r.scaled(from, p.Type.Space, o, size)
@@ -108,7 +87,7 @@ func (r *renderer) follow(from, to *program.Value) {
 // scaled is base + index*size, computed once a scope. Products are 64 bits in
 // memory that may be large.
 func (r *renderer) scaled(from *address, space program.Space, index operand, size int64) string {
-	return r.once(fmt.Sprintf("address %s %s %d", from.base, index.name, size), func() operand {
+	return r.scopes.Once(fmt.Sprintf("address %s %s %d", from.base, index.name, size), func() operand {
 		t := int64Type
 		if space == program.SharedSpace || space == program.LocalSpace {
 			t = int32Type

@@ -85,7 +85,7 @@ func (r *renderer) branch(in *program.Instr) error {
 		r.end("}")
 		return nil
 	}
-	r.close()
+	r.scopes.Close()
 	r.depth--
 	r.begin("} else")
 	if err := r.block(in.Else); err != nil {

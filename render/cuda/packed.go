@@ -190,28 +190,10 @@ func (r *renderer) fold(in *program.Instr) error {
 	for i := range lanes {
 		lanes[i] = r.lane(v, i)
 	}
-	step := func(i, j int) error {
-		o, err := r.compute(in.Ir, n, []operand{lanes[i], lanes[j]})
-		lanes[i] = o
+	sum, err := gpu.Fold(lanes, func(x, y operand) (operand, error) { return r.compute(in.Ir, n, []operand{x, y}) })
+	if err != nil {
 		return err
 	}
-	count := len(lanes)
-	if count&(count-1) != 0 {
-		for j := 1; j < count; j++ {
-			if err := step(0, j); err != nil {
-				return err
-			}
-		}
-		count = 1
-	}
-	for count > 1 {
-		count /= 2
-		for i := range count {
-			if err := step(i, i+count); err != nil {
-				return err
-			}
-		}
-	}
-	r.set(in.Result, []operand{r.sameType(lanes[0], r.typeOf(in.Result))})
+	r.set(in.Result, []operand{r.sameType(sum, r.typeOf(in.Result))})
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/render/gpu"
 	"tgc/target"
@@ -20,12 +19,7 @@ func Render(p *program.Program, desc *target.Desc, opt gpu.Options) (*gpu.Kernel
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, fmt.Errorf("render/cuda: %w", err)
 	}
-	basic := program.ExpandFor(p, program.Lacks{Has: program.Has{
-		HalfArith: true,
-		MulHi:     true,
-		RoundBF16: desc.SM >= 80,
-		Approx:    desc.ApproxMath,
-	}})
+	basic := program.ExpandFor(p, gpu.Lacks(desc))
 	r := &renderer{
 		program: basic,
 		desc:    desc,
@@ -35,7 +29,7 @@ func Render(p *program.Program, desc *target.Desc, opt gpu.Options) (*gpu.Kernel
 		values:  make([]*held, basic.Values),
 		bounds:  gpu.BoundsOf(basic),
 		arrays:  gpu.Arrays(basic),
-		sums:    make(map[*program.Value]sum),
+		sums:    make(gpu.Sums),
 		origin:  make(map[*program.Value]*program.Value),
 		tables:  make(map[*program.Value]*program.Param),
 		access:  make(map[*program.Value]*program.Param),
@@ -61,10 +55,10 @@ type renderer struct {
 
 	values []*held
 	bounds map[*program.Value]gpu.Interval
-	arrays map[*program.Value]gpu.Array      // Allocas that need no memory
-	sums   map[*program.Value]sum            // values that are another one plus a constant
+	arrays map[*program.Value]gpu.Array // Allocas that need no memory
+	sums   gpu.Sums
 	origin map[*program.Value]*program.Value // of casts from u8
-	scopes []map[string]operand              // what was computed on demand, by open block
+	scopes gpu.Scopes[operand]
 	tables map[*program.Value]*program.Param // by pointer
 	access map[*program.Value]*program.Param // buffers by pointer
 	consts map[*program.Value]*program.Instr
@@ -85,14 +79,14 @@ func (r *renderer) kernel() (*gpu.Kernel, error) {
 		Entry: gpu.EntryName(p.Name), Blocks: p.Units(), Block: gpu.BlockShape(p.Block),
 		WaitsGrid: waits && r.desc.SM >= 90,
 	}
-	r.open()
+	r.scopes.Open()
 	for i := range p.Params {
 		r.param(k, i)
 	}
 	if err := r.block(p.Body); err != nil {
 		return nil, err
 	}
-	r.close()
+	r.scopes.Close()
 	k.Shared, k.Dynamic = int(r.shared), r.shared > gpu.StaticShared
 	if k.Shared > r.desc.SharedBytes {
 		return nil, fmt.Errorf("%d bytes of shared memory, %s has %d a block", k.Shared, r.desc.Name, r.desc.SharedBytes)
@@ -144,11 +138,11 @@ func (r *renderer) line(format string, args ...any) {
 func (r *renderer) begin(format string, args ...any) {
 	r.line(format+" {", args...)
 	r.depth++
-	r.open()
+	r.scopes.Open()
 }
 
 func (r *renderer) end(closing string) {
-	r.close()
+	r.scopes.Close()
 	r.depth--
 	r.line("%s", closing)
 }
@@ -210,18 +204,7 @@ func (r *renderer) table(i int, p *program.Param) {
 }
 
 // block renders the instructions of a block; yields are left to the caller.
-func (r *renderer) block(b *program.Block) error {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		if err := r.instr(in); err != nil {
-			if in.Body != nil {
-				return err
-			}
-			return fmt.Errorf("`%s`: %w", program.PrintInstr(in), err)
-		}
-	}
-	return nil
-}
+func (r *renderer) block(b *program.Block) error { return gpu.Each(b, r.instr) }
 
 func (r *renderer) instr(in *program.Instr) error {
 	switch in.Op {
@@ -250,23 +233,10 @@ func (r *renderer) instr(in *program.Instr) error {
 
 // constant holds literals, which are printed where they are used.
 func (r *renderer) constant(in *program.Instr) {
-	t := in.Result.Type
 	r.consts[in.Result] = in
-	lanes := make([]operand, t.Lanes)
-	for i := range lanes {
-		n, f := in.Int, in.Float
-		switch {
-		case in.Op == program.Iota:
-			n = ir.WrapInt(t.Elem, int64(i))
-		case in.Op == program.ConstLanes && t.Elem.IsFloat():
-			f = in.Floats[i]
-		case in.Op == program.ConstLanes:
-			n = in.Ints[i]
-		}
-		lanes[i] = operand{bits: uint64(n), t: r.typeOf(in.Result)}
-		if t.Elem.IsFloat() {
-			lanes[i].bits = ir.FloatBits(t.Elem, f)
-		}
+	var lanes []operand
+	for _, bits := range gpu.ConstantBits(in) {
+		lanes = append(lanes, operand{bits: bits, t: r.typeOf(in.Result)})
 	}
 	r.set(in.Result, lanes)
 }

@@ -57,7 +57,7 @@ func (r *renderer) threadIndex(in *program.Instr) {
 		return
 	}
 	axis := "xyz"[len(axes)-1-in.Lane]
-	o := r.once("thread "+string(axis), func() operand { return r.let(int32Type, "(int)threadIdx.%c", axis) })
+	o := r.scopes.Once("thread "+string(axis), func() operand { return r.let(int32Type, "(int)threadIdx.%c", axis) })
 	r.set(in.Result, []operand{o})
 }
 

@@ -72,32 +72,13 @@ func (r *renderer) declare(t ctype) operand {
 	return o
 }
 
-// Things computed on demand (a lane taken out of a word, an address) are kept
-// for as long as the block that they were computed in is open: C's scopes are
-// the program's.
-
-func (r *renderer) open() { r.scopes = append(r.scopes, make(map[string]operand)) }
-
-func (r *renderer) close() { r.scopes = r.scopes[:len(r.scopes)-1] }
-
-func (r *renderer) once(key string, compute func() operand) operand {
-	for _, s := range r.scopes {
-		if o, ok := s[key]; ok {
-			return o
-		}
-	}
-	o := compute()
-	r.scopes[len(r.scopes)-1][key] = o
-	return o
-}
-
 // lane is one lane, in the type of its value.
 func (r *renderer) lane(v *program.Value, i int) operand {
 	h := r.values[v.ID]
 	if h.lanes != nil {
 		return h.lanes[i]
 	}
-	return r.once(fmt.Sprintf("lane %d %d", v.ID, i), func() operand { return r.unpack(h.words, v.Type.Elem, i) })
+	return r.scopes.Once(fmt.Sprintf("lane %d %d", v.ID, i), func() operand { return r.unpack(h.words, v.Type.Elem, i) })
 }
 
 // unpack takes element i out of packed words.
@@ -148,7 +129,7 @@ func (r *renderer) words(v *program.Value) []operand {
 	}
 	words := make([]operand, wordsOf(v.Type))
 	for i := range words {
-		words[i] = r.once(fmt.Sprintf("word %d %d", v.ID, i), func() operand { return r.pack(h.lanes, v.Type.Elem, i) })
+		words[i] = r.scopes.Once(fmt.Sprintf("word %d %d", v.ID, i), func() operand { return r.pack(h.lanes, v.Type.Elem, i) })
 	}
 	return words
 }

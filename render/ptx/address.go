@@ -33,30 +33,12 @@ func (a *address) plus(bytes int64) *address {
 	return &address{base: a.base, off: a.off + bytes}
 }
 
-// sum notes that a value is another one plus a constant.
-type sum struct {
-	of       *program.Value
-	constant int64
-}
-
-// noteSum remembers ADD of a constant where nothing wraps in the class in which
-// both are held.
+// noteSum remembers ADD of a constant to an index.
 func (r *renderer) noteSum(in *program.Instr) {
 	if in.Ir != ir.OpAdd || in.Result.Type != program.Scalar(ir.I64) {
 		return
 	}
-	for i := range 2 {
-		x, c := in.Args[i], r.consts[in.Args[1-i]]
-		if c == nil || c.Op != program.Const || r.consts[x] != nil || r.classOf(x) != r.classOf(in.Result) {
-			continue
-		}
-		s := r.sums[x]
-		if s.of == nil {
-			s.of = x
-		}
-		r.sums[in.Result] = sum{s.of, s.constant + c.Int}
-		return
-	}
+	r.sums.Note(in, r.consts, func(x, y *program.Value) bool { return r.classOf(x) == r.classOf(y) })
 }
 
 // ptrAdd moves a pointer. Constants go into the offset, so accesses around one
@@ -70,16 +52,13 @@ func (r *renderer) ptrAdd(in *program.Instr) {
 		r.values[in.Result.ID] = &held{address: &address{array: from.array, index: from.index + r.consts[index].Int}}
 		return
 	}
-	s := sum{of: index}
-	if known, ok := r.sums[index]; ok {
-		s = known
-	}
+	s := r.sums.Of(index)
 	base := from.base
-	off := from.off + s.constant*size
-	if o := r.lane(s.of, 0); o.literal() {
+	off := from.off + s.Constant*size
+	if o := r.lane(s.Of, 0); o.literal() {
 		off += int64(o.bits) * size
 	} else {
-		base = r.scaled(base, p.Type.Space, s.of, size)
+		base = r.scaled(base, p.Type.Space, s.Of, size)
 	}
 	if off > maxOffset || off < -maxOffset {
 		base = r.displaced(base, p.Type.Space, off)
@@ -104,7 +83,7 @@ func is32(s program.Space) bool { return s == program.SharedSpace || s == progra
 // scaled is base + index*size, computed once a scope.
 func (r *renderer) scaled(base string, space program.Space, index *program.Value, size int64) string {
 	key := fmt.Sprintf("address %s %s %d", base, r.lane(index, 0).reg, size)
-	return r.once(key, func() operand {
+	return r.scopes.Once(key, func() operand {
 		if is32(space) {
 			i := r.lane(index, 0)
 			if r.classOf(index) == wide {
@@ -126,7 +105,7 @@ func (r *renderer) scaled(base string, space program.Space, index *program.Value
 
 func (r *renderer) displaced(base string, space program.Space, off int64) string {
 	key := fmt.Sprintf("displaced %s %d", base, off)
-	return r.once(key, func() operand {
+	return r.scopes.Once(key, func() operand {
 		if is32(space) {
 			d := r.reg(word)
 			r.ins("add.s32 %s, %s, %d", d.reg, r.symbol(base).reg, off)
@@ -143,7 +122,7 @@ func (r *renderer) symbol(base string) operand {
 	if base != sharedSymbol && base != localSymbol {
 		return operand{reg: base}
 	}
-	return r.once("symbol "+base, func() operand {
+	return r.scopes.Once("symbol "+base, func() operand {
 		d := r.reg(word)
 		r.ins("mov.u32 %s, %s", d.reg, base)
 		return d

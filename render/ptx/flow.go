@@ -78,7 +78,7 @@ func (r *renderer) loop(in *program.Instr) error {
 		r.ins("@%s bra %s", p.reg, done)
 	}
 	r.place(head)
-	r.open()
+	r.scopes.Open()
 	r.loops++
 	if err := r.block(in.Body); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *renderer) loop(in *program.Instr) error {
 	p := r.reg(predicate)
 	r.ins("setp.lt.%s %s, %s, %s", suffix, p.reg, i.reg, r.print(hi, c))
 	r.ins("@%s bra %s", p.reg, head)
-	r.close()
+	r.scopes.Close()
 	if !runs {
 		r.place(done)
 	}
@@ -156,8 +156,8 @@ func (r *renderer) branch(in *program.Instr) error {
 }
 
 func (r *renderer) arm(in *program.Instr, b *program.Block, registers [][]operand) error {
-	r.open()
-	defer r.close()
+	r.scopes.Open()
+	defer r.scopes.Close()
 	if err := r.block(b); err != nil {
 		return err
 	}
@@ -183,11 +183,11 @@ func (r *renderer) grid(in *program.Instr) error {
 	r.ins("setp.ge.u32 %s, %s, %d", p.reg, unit.reg, r.program.Units())
 	r.ins("@%s bra %s", p.reg, done)
 	r.place(head)
-	r.open()
+	r.scopes.Open()
 	if err := r.block(in.Body); err != nil {
 		return err
 	}
-	r.close()
+	r.scopes.Close()
 	if r.shared > 0 {
 		r.ins("bar.sync 0") // the next unit writes what this one reads
 	}

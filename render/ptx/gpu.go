@@ -92,7 +92,7 @@ func (r *renderer) threadIndex(in *program.Instr) {
 		return
 	}
 	axis := axisNames[len(axes)-1-in.Lane]
-	o := r.once("thread "+axis, func() operand {
+	o := r.scopes.Once("thread "+axis, func() operand {
 		d := r.reg(word)
 		r.ins("mov.u32 %s, %%tid.%s", d.reg, axis)
 		return d

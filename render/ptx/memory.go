@@ -251,7 +251,7 @@ func (r *renderer) guarded(in *program.Instr) error {
 	}
 	skip := r.label()
 	r.ins("@!%s bra %s", cond.reg, skip)
-	r.open()
+	r.scopes.Open()
 	loaded := &program.Value{ID: in.Result.ID, Type: in.Result.Type}
 	r.loadInto(loaded, name, a, in.Align)
 	h := r.values[loaded.ID]
@@ -262,7 +262,7 @@ func (r *renderer) guarded(in *program.Instr) error {
 	for i := range to {
 		r.move(to[i], from[i], c)
 	}
-	r.close()
+	r.scopes.Close()
 	r.place(skip)
 	if isPacked(in.Result.Type) {
 		r.setWords(in.Result, to)
@@ -426,7 +426,7 @@ func (r *renderer) element(p, offsets *program.Value, i int) *address {
 	if o.literal() {
 		return a.plus(int64(o.bits) * size)
 	}
-	base := r.once(fmt.Sprintf("address %s %s %d", a.base, o.reg, size), func() operand {
+	base := r.scopes.Once(fmt.Sprintf("address %s %s %d", a.base, o.reg, size), func() operand {
 		if is32(p.Type.Space) {
 			if r.classOf(offsets) == wide {
 				o = r.low(o)
@@ -521,7 +521,7 @@ func (r *renderer) lookup(in *program.Instr) bool {
 		levels[i/4].bits |= uint64(table.Table[i]) << (8 * (i % 4))
 	}
 	for i := range levels {
-		levels[i] = r.once(fmt.Sprintf("levels %d %d", table.Value.ID, i), func() operand { return r.inReg(levels[i], word) })
+		levels[i] = r.scopes.Once(fmt.Sprintf("levels %d %d", table.Value.ID, i), func() operand { return r.inReg(levels[i], word) })
 	}
 	n := number{dtype: ir.U32, class: word}
 	words := r.words(from)

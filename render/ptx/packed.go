@@ -254,24 +254,10 @@ func (r *renderer) fold(in *program.Instr) error {
 	for i := range lanes {
 		lanes[i] = r.laneAs(v, i, n.class)
 	}
-	step := func(x, y operand) (operand, error) { return r.compute(in.Ir, n, []operand{x, y}) }
-	var err error
-	if count := len(lanes); count&(count-1) != 0 {
-		for _, o := range lanes[1:] {
-			if lanes[0], err = step(lanes[0], o); err != nil {
-				return err
-			}
-		}
-	} else {
-		for count > 1 {
-			count /= 2
-			for i := range count {
-				if lanes[i], err = step(lanes[i], lanes[i+count]); err != nil {
-					return err
-				}
-			}
-		}
+	sum, err := gpu.Fold(lanes, func(x, y operand) (operand, error) { return r.compute(in.Ir, n, []operand{x, y}) })
+	if err != nil {
+		return err
 	}
-	r.set(in.Result, lanes[:1])
+	r.set(in.Result, []operand{sum})
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"strings"
 
-	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/render/gpu"
 	"tgc/target"
@@ -26,7 +25,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, fmt.Errorf("render/ptx: %w", err)
 	}
-	basic := program.ExpandFor(p, lacks(desc))
+	basic := program.ExpandFor(p, gpu.Lacks(desc))
 	r := &renderer{
 		program: basic,
 		source:  p,
@@ -35,7 +34,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		values:  make([]*held, basic.Values),
 		bounds:  gpu.BoundsOf(basic),
 		locals:  registerArrays(basic),
-		sums:    make(map[*program.Value]sum),
+		sums:    make(gpu.Sums),
 		origin:  make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
 	}
@@ -44,17 +43,6 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		return nil, fmt.Errorf("render/ptx: kernel %s: %w", p.Name, err)
 	}
 	return k, nil
-}
-
-// lacks tells what to expand: functions that PTX only approximates, and
-// nothing that it does exactly.
-func lacks(desc *target.Desc) program.Lacks {
-	return program.Lacks{Has: program.Has{
-		HalfArith: true,
-		MulHi:     true,
-		RoundBF16: desc.SM >= 80,
-		Approx:    desc.ApproxMath,
-	}}
 }
 
 // isaRows give the PTX version that an architecture needs, at least 7.4: cache
@@ -91,10 +79,10 @@ type renderer struct {
 	values   []*held
 	bounds   map[*program.Value]gpu.Interval
 	locals   map[*program.Value]*registerArray // of Allocas that need no memory
-	sums     map[*program.Value]sum            // values that are another one plus a constant
+	sums     gpu.Sums
 	origin   map[*program.Value]*program.Value // of casts from u8
 	shifted  map[*program.Value]byteShift
-	scopes   []map[string]operand              // what was computed on demand, by open block
+	scopes   gpu.Scopes[operand]
 	tables   map[*program.Value]*program.Param // by pointer
 	access   map[*program.Value]*program.Param // buffers by pointer
 	shared   int64                             // bytes laid out
@@ -121,14 +109,14 @@ func (r *renderer) kernel() (*Kernel, error) {
 	r.waits = gpu.HasOp(p.Body, program.WaitGrid)
 	r.uniform = program.UniformBranches(p)
 	k := &Kernel{Entry: gpu.EntryName(p.Name), Blocks: p.Units(), Block: gpu.BlockShape(p.Block), WaitsGrid: r.waits && r.desc.SM >= 90}
-	r.open()
+	r.scopes.Open()
 	for i := range p.Params {
 		r.param(k, i)
 	}
 	if err := r.block(p.Body); err != nil {
 		return nil, err
 	}
-	r.close()
+	r.scopes.Close()
 	k.Shared, k.Dynamic = int(r.shared), r.shared > gpu.StaticShared
 	if k.Shared > r.desc.SharedBytes {
 		return nil, fmt.Errorf("%d bytes of shared memory, %s has %d a block", k.Shared, r.desc.Name, r.desc.SharedBytes)
@@ -240,18 +228,7 @@ func (r *renderer) table(i int, p *program.Param) {
 }
 
 // block renders the instructions of a block; yields are left to the caller.
-func (r *renderer) block(b *program.Block) error {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		if err := r.instr(in); err != nil {
-			if in.Body != nil {
-				return err
-			}
-			return fmt.Errorf("`%s`: %w", program.PrintInstr(in), err)
-		}
-	}
-	return nil
-}
+func (r *renderer) block(b *program.Block) error { return gpu.Each(b, r.instr) }
 
 func (r *renderer) instr(in *program.Instr) error {
 	switch in.Op {
@@ -280,24 +257,10 @@ func (r *renderer) instr(in *program.Instr) error {
 
 // constant holds literals; registers are made where an instruction needs one.
 func (r *renderer) constant(in *program.Instr) {
-	t := in.Result.Type
 	r.consts[in.Result] = in
-	lanes := make([]operand, t.Lanes)
-	for i := range lanes {
-		n, f := in.Int, in.Float
-		switch {
-		case in.Op == program.Iota:
-			n = ir.WrapInt(t.Elem, int64(i))
-		case in.Op == program.ConstLanes && t.Elem.IsFloat():
-			f = in.Floats[i]
-		case in.Op == program.ConstLanes:
-			n = in.Ints[i]
-		}
-		bits := uint64(n)
-		if t.Elem.IsFloat() {
-			bits = ir.FloatBits(t.Elem, f)
-		}
-		lanes[i] = operand{bits: bits}
+	var lanes []operand
+	for _, bits := range gpu.ConstantBits(in) {
+		lanes = append(lanes, operand{bits: bits})
 	}
 	r.set(in.Result, lanes)
 }

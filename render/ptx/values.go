@@ -138,25 +138,6 @@ func (r *renderer) setWords(v *program.Value, words []operand) {
 	r.values[v.ID] = &held{words: words}
 }
 
-// Things computed on demand (a lane taken out of a word, a widened index, an
-// address) are kept for as long as the block that they were computed in is
-// open: later blocks are not dominated by it.
-
-func (r *renderer) open() { r.scopes = append(r.scopes, make(map[string]operand)) }
-
-func (r *renderer) close() { r.scopes = r.scopes[:len(r.scopes)-1] }
-
-func (r *renderer) once(key string, compute func() operand) operand {
-	for _, s := range r.scopes {
-		if o, ok := s[key]; ok {
-			return o
-		}
-	}
-	o := compute()
-	r.scopes[len(r.scopes)-1][key] = o
-	return o
-}
-
 // lane is one lane, in the class of its value.
 func (r *renderer) lane(v *program.Value, i int) operand {
 	h := r.values[v.ID]
@@ -164,7 +145,7 @@ func (r *renderer) lane(v *program.Value, i int) operand {
 		return h.lanes[i]
 	}
 	key := fmt.Sprintf("lane %d %d", v.ID, i)
-	return r.once(key, func() operand { return r.unpack(h.words, v.Type.Elem, i) })
+	return r.scopes.Once(key, func() operand { return r.unpack(h.words, v.Type.Elem, i) })
 }
 
 // unpack takes element i out of packed words.
@@ -206,7 +187,7 @@ func (r *renderer) words(v *program.Value) []operand {
 	}
 	words := make([]operand, wordsOf(v.Type))
 	for i := range words {
-		words[i] = r.once(fmt.Sprintf("word %d %d", v.ID, i), func() operand { return r.pack(h.lanes, v.Type.Elem, i) })
+		words[i] = r.scopes.Once(fmt.Sprintf("word %d %d", v.ID, i), func() operand { return r.pack(h.lanes, v.Type.Elem, i) })
 	}
 	return words
 }
@@ -255,7 +236,7 @@ func (r *renderer) wideLane(v *program.Value, i int) operand {
 		return o
 	}
 	signed := v.Type.Elem.IsSigned()
-	return r.once("wide "+o.reg, func() operand { return r.widen(o, signed) })
+	return r.scopes.Once("wide "+o.reg, func() operand { return r.widen(o, signed) })
 }
 
 func (r *renderer) widen(o operand, signed bool) operand {
