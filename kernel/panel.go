@@ -127,7 +127,8 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		}
 	}
 	replaced := false
-	for side, f := range factors {
+	for _, side := range []*tileSide{p.tile.rows, p.tile.columns} {
+		f := factors[side]
 		if !side.staged || !p.dependsOn(f, side) || !p.free.of(f).has(p.free.index[u.ReduceRange()]) {
 			continue
 		}

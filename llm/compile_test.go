@@ -6,8 +6,10 @@ import (
 
 	"tgc/engine"
 	"tgc/gguf"
+	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
+	"tgc/nn"
 	"tgc/target"
 )
 
@@ -91,26 +93,36 @@ func neededBytes(m *llm.Model) float64 {
 	return sum
 }
 
-// A step does not depend on when it is compiled: the text of every kernel is the
-// same.
+// A step does not depend on when it is compiled: the form, plan and program of
+// every kernel are the same, those with panels of matrix products too.
 func TestCompileIsDeterministic(t *testing.T) {
 	m := openOutline(t, synth.Tiny)
-	text := func() string {
-		v := llm.Variant{Batch: 1, Tokens: 8, Context: 256}
-		step, err := llm.CompileStep(t.Context(), m, v, 16, mustTarget(t, "interp"), engine.Config{Explain: true})
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		target string
+		v      llm.Variant
+	}{
+		{"interp", llm.Variant{Batch: 1, Tokens: 8, Context: 256}},
+		{"ptx:sm_90", llm.Variant{Batch: 1, Tokens: 128, Context: 256, Numeric: nn.Int8}},
+	} {
+		text := func() string {
+			step, err := llm.CompileStep(t.Context(), m, c.v, 16, mustTarget(t, c.target), engine.Config{Explain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			if err := step.Compiled.Explain(&b); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range step.Compiled.Programs() {
+				b.WriteString(program.Print(p))
+			}
+			return b.String()
 		}
-		var b strings.Builder
-		if err := step.Compiled.Explain(&b); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
-	first := text()
-	for i := range 3 {
-		if text() != first {
-			t.Fatalf("compilation %d differs from the first", i+2)
+		first := text()
+		for i := range 3 {
+			if text() != first {
+				t.Fatalf("%s: compilation %d differs from the first", c.target, i+2)
+			}
 		}
 	}
 }
