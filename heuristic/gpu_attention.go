@@ -22,6 +22,9 @@ const (
 )
 
 func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, string, Record) {
+	if opts, why, record, ok := gpuFlash(a, tuple, private); ok {
+		return opts, why, record
+	}
 	p := a.plan()
 	t := a.index[tuple.ReduceRange()]
 	p.done[t] = true
@@ -60,27 +63,16 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, stri
 // sharedQueries gives a block several queries that read the same points of the
 // cache, while enough blocks are left: the heads of a group, the tokens of a prompt.
 func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
-	t := p.index[tuple.ReduceRange()]
-	var read axisSet // axes on which what is read of the cache depends
-	for _, u := range p.order {
-		if isAccess(u) && p.free[u].has(t) {
-			read = read.union(p.free[u])
-		}
-	}
-	blocks, own := int64(1), p.free[tuple.Src[0]]
-	var shared []int
+	blocks := int64(1)
 	for _, i := range p.axesOf(kernel.StoreAxis) {
 		if !p.constant(i) {
 			return 1
 		}
-		if slices.Contains(private, i) {
-			continue
-		}
-		blocks *= p.size(i)
-		if own.has(i) && !read.has(i) {
-			shared = append(shared, i)
+		if !slices.Contains(private, i) {
+			blocks *= p.size(i)
 		}
 	}
+	shared := p.readTogether(tuple, private)
 	queries := int64(1)
 	for _, i := range shared {
 		n := powerOfTwoDivisor(p.size(i), gpuAttentionQueries/queries)

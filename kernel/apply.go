@@ -54,6 +54,7 @@ type axisPlan struct {
 	panel    int64 // most points of reduces in a panel of a store axis; 0: all
 	pack     bool
 	dot      bool // the first segment is a lane-wise dot
+	tile     int  // TILE: so many segments are a tile; 0: none
 }
 
 // digit is a range that stands for part of a split one.
@@ -68,6 +69,7 @@ type split struct {
 	digits []digit // high to low; empty where the extent is 1
 	value  *ir.UOp // the sum of digits times strides
 	gate   *ir.UOp // value < extent, nil where every point exists
+	tile   int64   // digits of a smaller stride are a tile of a softmax; 1: none
 }
 
 type applier struct {
@@ -100,11 +102,14 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	for _, p := range plans {
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
+	if err := ap.checkTiles(sink, plans); err != nil {
+		return nil, err
+	}
 	ap.threads = plannedThreads(sink, plans)
 	sink = ap.inlineStages(sink)
 	if hasMatrix(plans) {
 		plans = fragmentStages(plans)
-		sink = ap.joinOffsets(sink, plans)
+		sink = ap.inlineFactors(ap.joinOffsets(sink, plans), plans)
 		ap.threads = plannedThreads(sink, plansOf(sink, plans))
 	}
 	sink = ap.expand(sink, plans)
@@ -126,6 +131,9 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
 		return nil, err
 	}
+	if sink, err = ap.spreadPoints(sink, plans, tile); err != nil {
+		return nil, err
+	}
 	sink = ap.flattenChains(ap.packSums(sink, plans), tile)
 	if sink, err = ap.panels(sink, tile); err != nil {
 		return nil, err
@@ -139,7 +147,9 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return p, err
 	}
 	p.tile, p.matrices = tile, matrices
-	p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, roleLane)
+	if !contains(p.ranges, tile.point) {
+		p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, roleLane)
+	}
 	return p, nil
 }
 
@@ -260,12 +270,15 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 		extent = a.Mul(ap.ceilDiv(extent, p.padTo), a.Index(p.padTo))
 	}
 	size, constant := extent.Int()
-	at := int64(1)
+	at, s := int64(1), &split{}
 	var digits []digit
 	add := func(stride, n int64, role role) {
 		digits = append(digits, digit{rng: ap.newRange(a.Index(n)), stride: stride, role: role})
 	}
-	for _, seg := range p.segments {
+	for k, seg := range p.segments {
+		if k == p.tile {
+			s.tile = at
+		}
 		n := seg.size
 		if n == 0 {
 			if !constant {
@@ -292,12 +305,14 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 		}
 		at *= n
 	}
-	s := &split{}
+	if p.tile == len(p.segments) {
+		s.tile = at
+	}
 	rest := ap.ceilDiv(extent, at)
 	for k := len(p.top) - 1; k >= 0; k-- {
 		rest = ap.ceilDiv(rest, p.top[k].size)
 	}
-	if !rest.IsInt(1) || len(digits)+len(p.top) == 0 {
+	if !rest.IsInt(1) || len(digits)+len(p.top) == 0 || p.tile == len(p.segments) && p.tile > 0 {
 		digits = append(digits, digit{rng: ap.newRange(rest), stride: at, role: p.rest})
 		if n, ok := rest.Int(); ok && len(p.top) > 0 {
 			at *= max(n, 1)
@@ -445,20 +460,19 @@ func (ap *applier) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 			if tuple {
 				identity = src[arg.N+1+i]
 			}
-			values[i] = a.Where(s.gate, v, identity)
+			values[i] = ap.gated(s, v, identity)
 		}
 	}
-	var out *ir.UOp
+	if tuple {
+		identity, lambda := src[arg.N+1:2*arg.N+1], src[2*arg.N+1:]
+		if c, softmax := a.IsSoftmax(u); softmax && s.tile > 1 {
+			return ap.tiledReduce(c, s, values, identity, lambda)
+		}
+		return ap.nestTuple(values, s, identity, lambda)
+	}
+	out := values[0]
 	for _, d := range s.nest() {
-		if !tuple {
-			values[0] = a.Reduce(arg.Op, values[0], d.rng)
-			out = values[0]
-			continue
-		}
-		out = a.TupleReduce(values, d.rng, src[arg.N+1:2*arg.N+1], src[2*arg.N+1:])
-		for k := range values {
-			values[k] = a.Proj(out, k)
-		}
+		out = a.Reduce(arg.Op, out, d.rng)
 	}
 	return out
 }

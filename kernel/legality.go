@@ -144,6 +144,12 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*ax
 	case PADTO:
 		p.padTo = opt.Amount
 		return nil
+	case TILE:
+		if len(p.segments) == 0 || p.tile > 0 {
+			return fmt.Errorf("want one, after Opts that split %s", opt.Axis)
+		}
+		p.tile = len(p.segments)
+		return nil
 	case THREAD:
 		if p.rest != roleGrid {
 			return fmt.Errorf("%s has no constant extent or is not in every store: it cannot be a grid axis", opt.Axis)

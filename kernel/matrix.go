@@ -70,20 +70,34 @@ func lastConstant(u *ir.UOp) (float64, bool) {
 // mostTerms: products of terms i and j with i+j at or past it are left out.
 const mostTerms = 3
 
-// matrixSum emits the instructions for all copies of a tile and picks one.
+// matrixSum emits the instructions for all copies of a tile and picks one; of
+// columns that are a lane's points, all of them.
 func (l *lowerer) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
 	row, column := l.free.index[l.tile.rowCopy], l.free.index[l.tile.columnCopy]
-	r, c := l.copyAt(u, at, row), l.copyAt(u, at, column)
-	first := at.with(row, 0).with(column, 0)
-	d := l.depth(m.product)
-	k := l.key(m.product, first)
+	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
+	if len(m.tiles) > 1 {
+		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
+		n := columnCopies * rowCopies
+		v := l.b.Shuffle(low, high, columnCopies*r, columnCopies*r+1, n+columnCopies*r, n+columnCopies*r+1)
+		return val{v: v, digits: []int{l.free.index[l.tile.point]}, depth: l.top()}
+	}
+	c := l.copyAt(u, at, column)
+	return val{v: l.b.Extract(l.matrixTile(m, 0, first), columnCopies*r+c), depth: l.top()}
+}
+
+// matrixTile is the result of the instructions for a tile of columns: of both rows
+// of the lane, two columns each.
+func (l *lowerer) matrixTile(m *matrixSum, i int, at coords) *program.Value {
+	t := m.tiles[i]
+	d := l.depth(t.product)
+	k := l.key(t.product, at)
 	s := l.stack[d]
 	tile, ok := s.memo[k]
 	if !ok {
-		l.in(d, func() { tile = val{v: l.multiply(m, first), depth: d} })
+		l.in(d, func() { tile = val{v: l.multiply(m.rows, t.columns, at), depth: d} })
 		s.memo[k] = tile
 	}
-	return val{v: l.b.Extract(tile.v, columnCopies*r+c), depth: l.top()}
+	return tile.v
 }
 
 // copyAt is the coordinate of a copy on which a node may not depend: all are
@@ -97,19 +111,19 @@ func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
 
 // multiply is the sum of the products of terms, small ones first. Bytes are
 // one term.
-func (l *lowerer) multiply(m *matrixSum, at coords) *program.Value {
+func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
 	l.mustBeUniform(true)
-	if m.rows.DType.IsInt() {
+	if row.DType.IsInt() {
 		acc := l.b.Zero(program.Vector(ir.I32, rowCopies*columnCopies))
-		rows, columns := l.rowFragment(m.rows, at, m.rows.DType, 1), l.columnFragment(m.columns, at, m.columns.DType, 1)
+		rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
 		return l.b.Mma(acc, rows[0], columns[0])
 	}
-	x, y := termsOf(l.bounds, m.rows), termsOf(l.bounds, m.columns)
+	x, y := termsOf(l.bounds, row), termsOf(l.bounds, column)
 	elem, nx, ny := ir.BF16, x.bf16, y.bf16
 	if x.f16 == 1 && y.f16 == 1 {
 		elem, nx, ny = ir.F16, 1, 1
 	}
-	rows, columns := l.sideFragments(m.rows, at, elem, nx, l.rowFragment), l.sideFragments(m.columns, at, elem, ny, l.columnFragment)
+	rows, columns := l.sideFragments(row, at, elem, nx, l.rowFragment), l.sideFragments(column, at, elem, ny, l.columnFragment)
 	acc := l.b.Zero(program.Vector(ir.F32, rowCopies*columnCopies))
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {

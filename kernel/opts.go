@@ -26,6 +26,7 @@ const (
 	PACK
 	MMA
 	STREAM
+	TILE
 	numOptKinds
 )
 
@@ -163,13 +164,17 @@ var optTable = [numOptKinds]OptInfo{
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
 	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: roleMatrix,
 		Refusal: "it has no matrix instruction of a warp",
-		Doc:     "A warp of a GPU sums 16 points for 16 rows and 8 columns in matrix instructions. Two store axes give it their low digits by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A).",
+		Doc:     "A warp of a GPU sums 16 points for 16 rows and 8 columns in matrix instructions. Two store axes give it their low digits by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The points of a TILE may be the columns of one sum and what the next one sums up: attention.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
 	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone, CPU: true,
 		Doc:    "Store the buffer past the caches: it is larger than they are, so that nothing of it would be found there again, and lines need not be read before they are written.",
 		Before: "store z[n..]",
 		After:  "store z[n..] past the caches"},
+	TILE: {Name: "TILE", Axis: axisReduce, Amount: amountNone, CPU: true,
+		Doc:    "What the Opts before it take of the axis is a tile of a softmax: maximum and sums of its points are plain reduces, and the running sums are rescaled once a tile (class A).",
+		Before: "for n: (m, l) = combine((m, l), (s[n], 1))",
+		After:  "for N: m' = max_t s[T*N+t]; (m, l) = combine((m, l), (m', sum_t exp2(c*(s[T*N+t] - m'))))"},
 }
 
 // OptKinds lists every kind in the order of the table.

@@ -102,7 +102,9 @@ func (l *lowerer) readsOf(stage *ir.UOp) []*ir.UOp {
 	if isPanel(stage) {
 		for _, u := range ir.Toposort(l.sink) {
 			if m := l.matrices[u]; m != nil {
-				roots = append(roots, m.product)
+				for _, t := range m.tiles {
+					roots = append(roots, t.product)
+				}
 			}
 		}
 	}

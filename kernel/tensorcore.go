@@ -43,9 +43,15 @@ type matrixTile struct {
 // row and what does not. A side without factors is 1. Sums of f32 have f32
 // factors, those of i32 bytes.
 type matrixSum struct {
+	rows  *ir.UOp // at the lane's points
+	tiles []columnTile
+}
+
+// columnTile is the factor of eight columns. Columns that are the four points
+// of a lane (TILE) are two tiles, of two points each.
+type columnTile struct {
 	product *ir.UOp // names the result: it depends on what both factors do
-	rows    *ir.UOp // at the lane's points
-	columns *ir.UOp // at those points, of column lane/4
+	columns *ir.UOp // at the lane's points, of column lane/4
 }
 
 // hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
@@ -88,7 +94,7 @@ func (ap *applier) tileOf(plans []axisPlan) (*matrixTile, error) {
 	if t.rowLane == nil || t.columnLane == nil {
 		return nil, fmt.Errorf("kernel: plan: MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", rowLanes, rowCopies, columnCopies, columnLanes)
 	}
-	ap.roles[t.point] = roleLane
+	ap.roles[t.point], ap.order[t.point] = roleLane, orderKey{panelOrder, 1}
 	return t, nil
 }
 
@@ -115,7 +121,10 @@ func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*ma
 			ranges = append(ranges, u)
 		}
 	}
-	free, err := newFreeSets(append(ranges, tile.point))
+	if !contains(ranges, tile.point) {
+		ranges = append(ranges, tile.point)
+	}
+	free, err := newFreeSets(ranges)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +140,11 @@ func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*ma
 		if err != nil {
 			return nil, err
 		}
-		for _, x := range ir.Toposort(m.product) {
-			if x.Op == ir.OpReduce && !inSink[x] {
-				return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
+		for _, t := range m.tiles {
+			for _, x := range ir.Toposort(t.product) {
+				if x.Op == ir.OpReduce && !inSink[x] {
+					return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
+				}
 			}
 		}
 		sums[u] = m
@@ -149,6 +160,7 @@ func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *freeSets) (*matr
 	ofRow.add(free.index[tile.rowCopy])
 	ofColumn.add(free.index[tile.columnLane])
 	ofColumn.add(free.index[tile.columnCopy])
+	ofColumn.add(free.index[tile.point])
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
 	for _, f := range flattenProduct(u.Src[0]) {
 		s := free.of(f)
@@ -161,18 +173,32 @@ func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *freeSets) (*matr
 			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor that depends on rows and columns")
 		}
 	}
-	points := a.Add(a.Mul(tile.columnLane, a.Index(lanePoints)), tile.point)
-	rows = ap.simp.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))
-	columns = ap.simp.Do(a.Substitute(columns, map[*ir.UOp]*ir.UOp{
-		u.ReduceRange(): points,
-		tile.columnLane: a.Div(tile.rowLane, a.Index(columnCopies)),
-		tile.columnCopy: a.Mod(tile.rowLane, a.Index(columnCopies)),
-	}))
-	m := &matrixSum{product: a.Mul(rows, columns), rows: rows, columns: columns}
-	if u.DType == ir.I32 {
-		m.rows, m.columns = ap.byteFactor(rows, true), ap.byteFactor(columns, false)
+	if s := free.of(columns); s.has(free.index[tile.point]) && s.has(free.index[tile.columnCopy]) {
+		return nil, fmt.Errorf("kernel: plan: MMA of a sum whose columns are of two tiles")
 	}
-	if m.rows == nil || m.columns == nil {
+	points := a.Add(a.Mul(tile.columnLane, a.Index(lanePoints)), tile.point)
+	m := &matrixSum{rows: ap.simp.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))}
+	copies := a.Mod(tile.rowLane, a.Index(columnCopies))
+	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.columnLane: a.Div(tile.rowLane, a.Index(columnCopies)), tile.columnCopy: copies}
+	n := 1
+	if point := free.index[tile.point]; free.of(columns).has(point) {
+		n = lanePoints / columnCopies
+	}
+	for k := range int64(n) {
+		if n > 1 {
+			at[tile.point] = a.Add(copies, a.Index(columnCopies*k))
+		}
+		of := ap.simp.Do(a.Substitute(columns, at))
+		t := columnTile{product: a.Mul(m.rows, of), columns: of}
+		if u.DType == ir.I32 {
+			t.columns = ap.byteFactor(of, false)
+		}
+		m.tiles = append(m.tiles, t)
+	}
+	if u.DType == ir.I32 {
+		m.rows = ap.byteFactor(m.rows, true)
+	}
+	if m.rows == nil || m.tiles[0].columns == nil {
 		return nil, fmt.Errorf("kernel: plan: MMA of a sum of products of integers that are no bytes")
 	}
 	return m, nil

@@ -144,29 +144,33 @@ func TestMatrixPlans(t *testing.T) {
 				t.Errorf("%d matrix instructions, want %d\n%s", n, c.count, show(p))
 			}
 			compare(t, b.Arena, sink, p, plan, nil)
-			emulate(t, sink, p)
+			emulate(t, sink, p, nil)
 		})
 	}
 }
 
 // emulate runs a program's PTX, whose values are those of the program but for the
 // order in which an instruction sums.
-func emulate(t *testing.T, sink *ir.UOp, p *program.Program) {
+func emulate(t *testing.T, sink *ir.UOp, p *program.Program, vars map[string]int64) {
 	t.Helper()
 	k, err := ptx.Render(p, hopper(t), ptx.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := makeBuffers(t, sink, nil, rand.New(rand.NewPCG(1, 2)))
+	data := makeBuffers(t, sink, vars, rand.New(rand.NewPCG(1, 2)))
 	args, buffers := make([]interp.Arg, len(p.Params)), make(map[int][]byte)
 	for i, param := range p.Params {
+		if param.Kind == program.ParamVar {
+			args[i].Int64 = vars[param.Name]
+			continue
+		}
 		args[i].Bytes = data.bytes(param.Slot)
 		buffers[param.Slot] = slices.Clone(args[i].Bytes)
 	}
 	if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
 		t.Fatal(err)
 	}
-	if err := gputest.Run(p, k, k.Text, buffers, nil, 1); err != nil {
+	if err := gputest.Run(p, k, k.Text, buffers, vars, 1); err != nil {
 		t.Fatal(err)
 	}
 	for slot, b := range data.bufs {

@@ -282,52 +282,8 @@ func (s *scheduler) reaches(u *ir.UOp, id int) bool {
 
 // softmaxTuple is the tuple reduce over one range of a score and its weights.
 func (s *scheduler) softmaxTuple(values []*ir.UOp, k, c *ir.UOp) *ir.UOp {
-	identity, combine := s.softmaxLambda(values[0].DType, len(values), c)
+	identity, combine := s.a.SoftmaxLambda(values[0].DType, len(values), c)
 	return s.closeReduce(s.a.TupleReduce(values, k, identity, combine))
-}
-
-// softmaxLambda combines (max, sums..): the larger maximum, and the sums scaled
-// to it. No maximum is below the lowest finite number, so that an element of
-// -inf has weight 0 and no inf-inf arises, whatever is combined: an element with
-// the identity, or two masked elements with each other.
-func (s *scheduler) softmaxLambda(dtype ir.DType, n int, c *ir.UOp) (identity, combine []*ir.UOp) {
-	a := s.a
-	arg := func(i int) *ir.UOp { return a.Make(ir.OpArg, dtype, ir.IntArg(i)) }
-	lowest := -math.MaxFloat32
-	if dtype == ir.F64 {
-		lowest = -math.MaxFloat64
-	}
-	floor := a.Const(dtype, lowest)
-	top := a.Binary(ir.OpMax, a.Binary(ir.OpMax, arg(0), arg(n)), floor)
-	identity, combine = []*ir.UOp{floor}, []*ir.UOp{top}
-	left := a.Unary(ir.OpExp2, a.Mul(a.Sub(arg(0), top), c))
-	right := a.Unary(ir.OpExp2, a.Mul(a.Sub(arg(n), top), c))
-	for i := 1; i < n; i++ {
-		identity = append(identity, a.Const(dtype, 0))
-		combine = append(combine, a.Add(a.Mul(arg(i), left), a.Mul(arg(n+i), right)))
-	}
-	return identity, combine
-}
-
-// isSoftmax recognises a tuple made by softmaxTuple, and its c.
-func (s *scheduler) isSoftmax(u *ir.UOp) (c *ir.UOp, ok bool) {
-	if u.Op != ir.OpReduce {
-		return nil, false
-	}
-	arg := u.Arg.(ir.ReduceArg)
-	if arg.Op != ir.OpInvalid || arg.N < 2 {
-		return nil, false
-	}
-	for _, x := range ir.Toposort(u.Src[2*arg.N+2]) {
-		if x.Op == ir.OpExp2 && x.Src[0].Op == ir.OpMul {
-			c = x.Src[0].Src[1]
-		}
-	}
-	if c == nil {
-		return nil, false
-	}
-	identity, combine := s.softmaxLambda(u.DType, arg.N, c)
-	return c, slices.Equal(u.Src[arg.N+1:2*arg.N+1], identity) && slices.Equal(u.Src[2*arg.N+1:], combine)
 }
 
 // isMaximum reports a plain maximum of floats.
@@ -375,7 +331,7 @@ func (s *scheduler) mergeTuples(roots []*ir.UOp) []*ir.UOp {
 func (s *scheduler) tupleGroups(nodes []*ir.UOp) []*tupleGroup {
 	var groups []*tupleGroup
 	for _, u := range nodes {
-		c, softmax := s.isSoftmax(u)
+		c, softmax := s.a.IsSoftmax(u)
 		if !softmax && !isMaximum(u) {
 			continue
 		}
@@ -437,7 +393,7 @@ func (s *scheduler) pruneTuples(roots []*ir.UOp) []*ir.UOp {
 // components and the maximum; nil when nothing falls away.
 func (s *scheduler) prunedProjection(u *ir.UOp, used []int) *ir.UOp {
 	tuple := u.Src[0]
-	c, ok := s.isSoftmax(tuple)
+	c, ok := s.a.IsSoftmax(tuple)
 	if !ok {
 		return nil
 	}
@@ -457,6 +413,6 @@ func (s *scheduler) prunedProjection(u *ir.UOp, used []int) *ir.UOp {
 	case 1:
 		return s.a.Reduce(ir.OpMax, values[0], tuple.ReduceRange())
 	}
-	identity, combine := s.softmaxLambda(tuple.DType, len(kept), c)
+	identity, combine := s.a.SoftmaxLambda(tuple.DType, len(kept), c)
 	return s.a.Proj(s.a.TupleReduce(kept, tuple.ReduceRange(), identity, combine), at)
 }

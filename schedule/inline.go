@@ -45,7 +45,7 @@ func (s *scheduler) holdsTuple(p *value) bool {
 
 // isCascade reports a softmax tuple or a maximum, which can join one.
 func (s *scheduler) isCascade(u *ir.UOp) bool {
-	_, softmax := s.isSoftmax(u)
+	_, softmax := s.a.IsSoftmax(u)
 	return softmax || isMaximum(u)
 }
 

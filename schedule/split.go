@@ -112,7 +112,7 @@ func (s *scheduler) gridSplits(v *value, u *ir.UOp) int64 {
 func (s *scheduler) reduceScope(v *value, u *ir.UOp) (scope []*ir.UOp, private [][]*ir.UOp) {
 	values := u.ReduceValues()
 	first := s.free.of(values[0])
-	_, softmax := s.isSoftmax(u)
+	_, softmax := s.a.IsSoftmax(u)
 	private = make([][]*ir.UOp, len(values))
 	scope = v.storeLoops()
 	for i, x := range values {
@@ -181,7 +181,7 @@ func (s *scheduler) partOf(u *ir.UOp, values []*ir.UOp, i int, inner *ir.UOp) *i
 	if arg.Op != ir.OpInvalid {
 		return s.closeReduce(s.a.Reduce(arg.Op, values[0], inner))
 	}
-	if c, ok := s.isSoftmax(u); ok {
+	if c, ok := s.a.IsSoftmax(u); ok {
 		if i == 0 {
 			return s.closeReduce(s.a.Reduce(ir.OpMax, values[0], inner))
 		}

@@ -1,0 +1,161 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// What lanes hold of the points of a tile of a softmax (TILE) whose digit is one of
+// MMA. The weighted sum over points t is a product for the instruction, with the
+// weights as its rows: of 16 points, the lanes of a row have four neighbours each.
+// Maximum and sum of weights fold those four and then the lanes; and the scores,
+// products of their own, are computed where they are wanted: their columns are the
+// points,
+//
+//	t = 4*(lane%4) + point
+//
+// two tiles of eight columns, of which a lane holds two points each. So a weight
+// never leaves the lane that has its score.
+
+// spreadPoints rewrites the reduces over digits of MMA that are no products of rows
+// and columns to reduces over a lane's points, then copies, then the lanes.
+func (ap *applier) spreadPoints(sink *ir.UOp, plans []axisPlan, tile *matrixTile) (*ir.UOp, error) {
+	tiled := make(map[*ir.UOp]bool)
+	for _, p := range plans {
+		if s := ap.splits[p.axis.Range]; s != nil && s.tile > 1 {
+			for _, d := range s.digits {
+				tiled[d.rng] = d.role == roleMatrix
+			}
+		}
+	}
+	if tile == nil || len(tiled) == 0 {
+		return sink, nil
+	}
+	a := ap.arena
+	nodes := ir.Toposort(sink)
+	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a digit
+	inner := make(map[*ir.UOp]bool)
+	for k := len(nodes) - 1; k >= 0; k-- {
+		if u := nodes[k]; !inner[u] {
+			if chain := ap.pointChain(u, tiled); chain != nil && !dependsOnAny(u, tile.columnLane, tile.columnCopy) {
+				chains[u] = chain
+				for _, x := range chain[1:] {
+					inner[x] = true
+				}
+			}
+		}
+	}
+	points := a.Add(a.Mul(tile.columnLane, a.Index(lanePoints)), tile.point)
+	done := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range nodes {
+		src := make([]*ir.UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		done[u] = a.With(u, src)
+		chain := chains[u]
+		if chain == nil {
+			continue
+		}
+		last := chain[len(chain)-1]
+		body := done[last.Src[0]]
+		if dependsOnAny(body, tile.point) {
+			return nil, fmt.Errorf("kernel: plan: MMA of a tile within a tile")
+		}
+		op := u.Arg.(ir.ReduceArg).Op
+		body = a.Reduce(op, ap.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{last.ReduceRange(): points})), tile.point)
+		for k := len(chain) - 2; k >= 0; k-- {
+			body = a.Reduce(op, body, chain[k].ReduceRange())
+		}
+		done[u] = a.Reduce(op, body, tile.columnLane)
+	}
+	return ap.simp.Do(done[sink]), nil
+}
+
+// pointChain is the nest of plain reduces of one kind from u down to a digit of MMA
+// in a tile; nil where there is none.
+func (ap *applier) pointChain(u *ir.UOp, tiled map[*ir.UOp]bool) []*ir.UOp {
+	var chain []*ir.UOp
+	for u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid {
+		if len(chain) > 0 && chain[0].Arg != u.Arg {
+			return nil
+		}
+		chain = append(chain, u)
+		if tiled[u.ReduceRange()] {
+			return chain
+		}
+		u = u.Src[0]
+	}
+	return nil
+}
+
+// dependsOnAny reports that some ranges stand free under a node.
+func dependsOnAny(u *ir.UOp, ranges ...*ir.UOp) bool {
+	free, err := newFreeSets(rangesOf(u))
+	if err != nil {
+		return true
+	}
+	own := free.of(u)
+	for _, r := range ranges {
+		if i, ok := free.index[r]; ok && own.has(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func rangesOf(u *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpRange {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// inlineFactors computes what stages hold of the factors of MMA where a tile reads
+// it: the points of a row are then fragments, in registers.
+func (ap *applier) inlineFactors(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
+	tiled := false
+	for _, p := range plans {
+		matrix[p.axis.Range] = hasMatrix([]axisPlan{p})
+		split[p.axis.Range] = len(p.segments) > 0
+		tiled = tiled || p.tile > 0
+	}
+	free, err := NewFree(sink)
+	if !tiled || err != nil {
+		return sink
+	}
+	replace := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !ap.within(u.Src[0], u.Indices()) {
+			continue
+		}
+		var own rangeSet
+		ok := false
+		for k, z := range u.Src[0].Src[1:] {
+			own.add(free.Index(z))
+			for _, r := range rangesOf(u.Indices()[k]) {
+				ok = ok || matrix[r]
+			}
+		}
+		for _, z := range u.Src[0].Src[1:] {
+			ok = ok && !split[z]
+		}
+		for _, x := range ir.Toposort(u.Src[0].Src[0]) {
+			if x.Op == ir.OpReduce || x.Op == ir.OpStage {
+				ok = ok && free.sets.of(x).meet(own).empty()
+			}
+		}
+		if ok {
+			replace[u] = ap.bodyAt(u.Src[0], u.Indices())
+		}
+	}
+	if len(replace) == 0 {
+		return sink
+	}
+	return ap.simp.Do(ap.arena.Substitute(sink, replace))
+}

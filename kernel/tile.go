@@ -1,0 +1,91 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Tiles of a softmax: the Opt TILE. What the Opts before it took of a reduce axis,
+// T points, is a tile t of the axis n = T*N + t. An element of the tuple reduce over N
+// is what the same combine step would make of a tile, by plain reduces:
+//
+//	m_N = max_t score    S_N = sum_t exp2(c*(score - m_N)) * g
+//
+// The sums of a tile are then sums like any other, which lanes, copies and matrix
+// instructions take; and of the running sums one rescaling is left for T points.
+
+// tiledReduce is a softmax tuple over the digits of its range, of which those in
+// front of the tile's stride are plain reduces.
+func (ap *applier) tiledReduce(c *ir.UOp, s *split, values []*ir.UOp, identity, lambda []*ir.UOp) *ir.UOp {
+	a := ap.arena
+	var tile, rest split
+	for _, d := range s.digits {
+		if d.stride < s.tile {
+			tile.digits = append(tile.digits, d)
+		} else {
+			rest.digits = append(rest.digits, d)
+		}
+	}
+	over := func(op ir.Op, x *ir.UOp) *ir.UOp {
+		for _, d := range tile.nest() {
+			x = a.Reduce(op, x, d.rng)
+		}
+		return x
+	}
+	score := values[0]
+	top := a.Binary(ir.OpMax, over(ir.OpMax, score), a.SoftmaxFloor(score.DType))
+	weight := a.Unary(ir.OpExp2, a.Mul(a.Sub(score, top), c))
+	elements := []*ir.UOp{top}
+	for _, g := range values[1:] {
+		elements = append(elements, over(ir.OpAdd, times(a, g, weight)))
+	}
+	return ap.nestTuple(elements, &rest, identity, lambda)
+}
+
+// gated is a value where a point exists, else the identity. Of a tile's factors
+// that are conversions it stands in front of them: they remain what few terms of a
+// matrix instruction hold.
+func (ap *applier) gated(s *split, v, identity *ir.UOp) *ir.UOp {
+	a := ap.arena
+	if zero, ok := identity.Float(); s.tile > 1 && v.Op == ir.OpCast && ok && zero == 0 {
+		return a.Cast(a.Where(s.gate, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
+	}
+	return a.Where(s.gate, v, identity)
+}
+
+// nestTuple nests a tuple reduce over digits, through its projections.
+func (ap *applier) nestTuple(values []*ir.UOp, s *split, identity, lambda []*ir.UOp) *ir.UOp {
+	a := ap.arena
+	var out *ir.UOp
+	for _, d := range s.nest() {
+		out = a.TupleReduce(values, d.rng, identity, lambda)
+		values = append([]*ir.UOp(nil), values...)
+		for k := range values {
+			values[k] = a.Proj(out, k)
+		}
+	}
+	return out
+}
+
+// checkTiles finds TILE of an axis over which a tuple runs that is no softmax.
+func (ap *applier) checkTiles(sink *ir.UOp, plans []axisPlan) error {
+	tiled := make(map[*ir.UOp]string)
+	for _, p := range plans {
+		if p.tile > 0 {
+			tiled[p.axis.Range] = p.axis.Name
+		}
+	}
+	if len(tiled) == 0 {
+		return nil
+	}
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpInvalid || tiled[u.ReduceRange()] == "" {
+			continue
+		}
+		if _, ok := ap.arena.IsSoftmax(u); !ok {
+			return fmt.Errorf("kernel: plan: TILE %s of a tuple that is no softmax", tiled[u.ReduceRange()])
+		}
+	}
+	return nil
+}
