@@ -6,12 +6,12 @@ import "math/bits"
 // divisibility and known bits. It follows integer nodes only (a float says
 // nothing about an integer), does not recurse, and visits a node once.
 type Bounds struct {
-	known map[*UOp]Interval
+	known Memo[Interval]
 	todo  []*UOp
 }
 
 // NewBounds makes an empty memo. It may serve several graphs of one arena.
-func NewBounds() *Bounds { return &Bounds{known: make(map[*UOp]Interval)} }
+func NewBounds() *Bounds { return new(Bounds) }
 
 // Of is what is known about an integer, Bool or Idx node.
 func (b *Bounds) Of(u *UOp) Interval {
@@ -33,11 +33,12 @@ func (b *Bounds) Of(u *UOp) Interval {
 			}
 		}
 		if ready {
-			b.known[top] = b.compute(top)
+			b.known.Set(top, b.compute(top))
 			b.todo = b.todo[:len(b.todo)-1]
 		}
 	}
-	return b.known[u]
+	v, _ := b.known.Get(u)
+	return v
 }
 
 // lookup finds a node that needs no work.
@@ -56,8 +57,7 @@ func (b *Bounds) lookup(u *UOp) (Interval, bool) {
 	case OpParam, OpBuffer, OpField, OpProj, OpArg, OpRng, OpValue, OpStage, OpGather, OpAssign, OpIota:
 		return rangeOf(u.DType), true
 	}
-	v, ok := b.known[u]
-	return v, ok
+	return b.known.Get(u)
 }
 
 // compute derives a node's interval from its sources'.

@@ -34,12 +34,12 @@ func Linear(a *Arena, u *UOp) LinearForm { return NewLinearizer(a).Of(u) }
 // Linearizer computes and remembers linear forms.
 type Linearizer struct {
 	arena *Arena
-	forms map[*UOp]LinearForm
+	forms Memo[LinearForm]
 }
 
 // NewLinearizer makes an empty memo over an arena.
 func NewLinearizer(a *Arena) *Linearizer {
-	return &Linearizer{arena: a, forms: make(map[*UOp]LinearForm)}
+	return &Linearizer{arena: a}
 }
 
 // Of is the linear form of an Idx node.
@@ -47,25 +47,30 @@ func (l *Linearizer) Of(u *UOp) LinearForm {
 	todo := []*UOp{u}
 	for len(todo) > 0 {
 		top := todo[len(todo)-1]
-		if _, done := l.forms[top]; done {
+		if l.forms.Has(top) {
 			todo = todo[:len(todo)-1]
 			continue
 		}
 		ready := true
 		if isLinearOp(top) {
 			for _, s := range top.Src {
-				if _, done := l.forms[s]; !done {
+				if !l.forms.Has(s) {
 					todo = append(todo, s)
 					ready = false
 				}
 			}
 		}
 		if ready {
-			l.forms[top] = l.compute(top)
+			l.forms.Set(top, l.compute(top))
 			todo = todo[:len(todo)-1]
 		}
 	}
-	return l.forms[u]
+	return l.known(u)
+}
+
+func (l *Linearizer) known(u *UOp) LinearForm {
+	form, _ := l.forms.Get(u)
+	return form
 }
 
 func isLinearOp(u *UOp) bool {
@@ -81,18 +86,18 @@ func (l *Linearizer) compute(u *UOp) LinearForm {
 		return LinearForm{Const: v}
 	}
 	if isLinearOp(u) {
-		x := l.forms[u.Src[0]]
+		x := l.known(u.Src[0])
 		var form LinearForm
 		var ok bool
 		switch u.Op {
 		case OpAdd:
-			form, ok = x.Plus(l.forms[u.Src[1]], 1)
+			form, ok = x.Plus(l.known(u.Src[1]), 1)
 		case OpSub:
-			form, ok = x.Plus(l.forms[u.Src[1]], -1)
+			form, ok = x.Plus(l.known(u.Src[1]), -1)
 		case OpNeg:
 			form, ok = LinearForm{}.Plus(x, -1)
 		case OpMul:
-			form, ok = l.product(u, x, l.forms[u.Src[1]])
+			form, ok = l.product(u, x, l.known(u.Src[1]))
 		}
 		if ok {
 			return form
@@ -207,7 +212,7 @@ func (l *Linearizer) productAtom(x, y *UOp) (*UOp, bool) {
 	for _, f := range factors[1:] {
 		atom = l.arena.Make(OpMul, Idx, nil, atom, f)
 		// A product atom is its own form, so that it is not expanded again.
-		l.forms[atom] = LinearForm{Terms: []Term{{atom, 1}}}
+		l.forms.Set(atom, LinearForm{Terms: []Term{{atom, 1}}})
 	}
 	return atom, true
 }

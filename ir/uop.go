@@ -8,10 +8,11 @@ import (
 // UOp is an immutable graph node. All fields are read-only once it is made.
 // Within an Arena two nodes with the same contents are one pointer.
 type UOp struct {
-	Op    Op
-	DType DType
-	Arg   Arg // nil or the type that the op's ArgKind says
-	Src   []*UOp
+	Op     Op
+	DType  DType
+	number uint32 // in the order in which the arena made it, from 1; 0: outside any. See Memo
+	Arg    Arg    // nil or the type that the op's ArgKind says
+	Src    []*UOp
 
 	hash uint64 // of op, dtype, arg and the sources' hashes: never of addresses
 }
@@ -29,13 +30,13 @@ func New(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 // Arena interns the nodes of one compilation and is dropped whole. It is not
 // safe for concurrent use.
 type Arena struct {
-	table map[uint64][]*UOp
+	table []*UOp // open addressing by hash; its length is a power of 2
 	slab  []UOp
 	made  int
 }
 
 // NewArena makes an empty arena.
-func NewArena() *Arena { return &Arena{table: make(map[uint64][]*UOp)} }
+func NewArena() *Arena { return &Arena{table: make([]*UOp, 1<<10)} }
 
 // Len is the number of nodes made: a compile-time counter that goldens pin.
 func (a *Arena) Len() int { return a.made }
@@ -44,21 +45,54 @@ func (a *Arena) Len() int { return a.made }
 // new, so callers must not change the slice afterwards.
 func (a *Arena) Make(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 	probe := UOp{Op: op, DType: dtype, Arg: arg, Src: src}
-	h := hashNode(&probe)
-	for _, u := range a.table[h] {
-		if u.Op == op && u.DType == dtype && u.Arg == arg && sameSources(u.Src, src) {
-			return u
-		}
+	probe.hash = hashNode(&probe)
+	at := a.find(&probe)
+	if u := a.table[at]; u != nil {
+		return u
 	}
 	if len(a.slab) == cap(a.slab) {
 		a.slab = make([]UOp, 0, 1024)
 	}
 	a.slab = append(a.slab, probe)
 	u := &a.slab[len(a.slab)-1]
-	u.hash = h
-	a.table[h] = append(a.table[h], u)
 	a.made++
+	u.number = uint32(a.made)
+	a.table[at] = u
+	if 2*a.made > len(a.table) {
+		a.grow()
+	}
 	return u
+}
+
+// find is the place in the table of the node with these contents, or the empty
+// one where it belongs.
+func (a *Arena) find(probe *UOp) int {
+	mask := len(a.table) - 1
+	at := int(probe.hash) & mask
+	for ; a.table[at] != nil; at = (at + 1) & mask {
+		u := a.table[at]
+		if u.hash == probe.hash && u.Op == probe.Op && u.DType == probe.DType && u.Arg == probe.Arg && sameSources(u.Src, probe.Src) {
+			break
+		}
+	}
+	return at
+}
+
+// grow makes room for twice as many nodes.
+func (a *Arena) grow() {
+	old := a.table
+	a.table = make([]*UOp, 2*len(old))
+	mask := len(a.table) - 1
+	for _, u := range old {
+		if u == nil {
+			continue
+		}
+		at := int(u.hash) & mask
+		for a.table[at] != nil {
+			at = (at + 1) & mask
+		}
+		a.table[at] = u
+	}
 }
 
 // With returns u with other sources (u itself when they are equal).
@@ -167,13 +201,12 @@ func Toposort(roots ...*UOp) []*UOp {
 		node *UOp
 		next int
 	}
-	seen := make(map[*UOp]bool)
+	var seen Visited
 	var stack []frame
 	for _, root := range roots {
-		if seen[root] {
+		if !seen.Add(root) {
 			continue
 		}
-		seen[root] = true
 		stack = append(stack, frame{node: root})
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
@@ -184,8 +217,7 @@ func Toposort(roots ...*UOp) []*UOp {
 			}
 			child := top.node.Src[top.next]
 			top.next++
-			if !seen[child] {
-				seen[child] = true
+			if seen.Add(child) {
 				stack = append(stack, frame{node: child})
 			}
 		}

@@ -38,7 +38,7 @@ type Engine struct {
 	Trace func(Firing)
 
 	byOp  [ir.NumOps][]*Rule
-	done  map[*ir.UOp]*ir.UOp
+	done  ir.Memo[*ir.UOp]
 	fired map[*Rule]int
 	stack []frame
 }
@@ -80,7 +80,7 @@ func (e *CycleError) Error() string {
 
 // NewEngine makes an engine that applies the sets in this order.
 func NewEngine(a *ir.Arena, sets ...*Set) *Engine {
-	e := &Engine{Context: *NewContext(a), done: make(map[*ir.UOp]*ir.UOp), fired: make(map[*Rule]int)}
+	e := &Engine{Context: *NewContext(a), fired: make(map[*Rule]int)}
 	for _, set := range sets {
 		for _, r := range set.Rules {
 			ops := r.On
@@ -109,13 +109,13 @@ func (e *Engine) Do(root *ir.UOp) (*ir.UOp, error) {
 		top := len(e.stack) - 1
 		f := e.stack[top]
 		switch {
-		case e.done[f.origin] != nil:
+		case e.done.Has(f.origin):
 			e.stack = e.stack[:top]
 		case f.next != nil:
 			// The result has been simplified: it is ours too.
-			result := e.done[f.next]
-			e.done[f.node] = result
-			e.done[f.origin] = result
+			result := e.of(f.next)
+			e.done.Set(f.node, result)
+			e.done.Set(f.origin, result)
 		case f.node == nil:
 			if !e.descend(f) {
 				e.stack[top].node = e.rebuilt(f.origin)
@@ -126,7 +126,13 @@ func (e *Engine) Do(root *ir.UOp) (*ir.UOp, error) {
 			}
 		}
 	}
-	return e.done[root], nil
+	return e.of(root), nil
+}
+
+// of is the result for a node, nil for none yet.
+func (e *Engine) of(u *ir.UOp) *ir.UOp {
+	r, _ := e.done.Get(u)
+	return r
 }
 
 // descend pushes the sources that are not simplified yet.
@@ -136,7 +142,7 @@ func (e *Engine) descend(f frame) bool {
 	}
 	pushed := false
 	for _, s := range slices.Backward(f.origin.Src) {
-		if e.done[s] == nil {
+		if !e.done.Has(s) {
 			e.stack = append(e.stack, frame{origin: s, via: f.via})
 			pushed = true
 		}
@@ -150,10 +156,10 @@ func (e *Engine) rebuilt(u *ir.UOp) *ir.UOp {
 		return u
 	}
 	for i, s := range u.Src {
-		if e.done[s] != s {
+		if e.of(s) != s {
 			src := slices.Clone(u.Src)
 			for j := i; j < len(src); j++ {
-				src[j] = e.done[src[j]]
+				src[j] = e.of(src[j])
 			}
 			return e.Arena.With(u, src)
 		}
@@ -166,8 +172,8 @@ func (e *Engine) rebuilt(u *ir.UOp) *ir.UOp {
 func (e *Engine) step(f frame) error {
 	top := len(e.stack) - 1
 	if f.node != f.origin {
-		if r := e.done[f.node]; r != nil {
-			e.done[f.origin] = r
+		if r := e.of(f.node); r != nil {
+			e.done.Set(f.origin, r)
 			return nil
 		}
 	}
@@ -191,8 +197,8 @@ func (e *Engine) step(f frame) error {
 		e.stack = append(e.stack, frame{origin: after, via: via})
 		return nil
 	}
-	e.done[f.node] = f.node
-	e.done[f.origin] = f.node
+	e.done.Set(f.node, f.node)
+	e.done.Set(f.origin, f.node)
 	return nil
 }
 

@@ -43,10 +43,10 @@ func (s *scheduler) readAgain(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 // valuesBehind lists the values that tensors are, or are computed from.
 func (s *scheduler) valuesBehind(tensors []*ir.UOp) []int {
 	var r reads
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	for _, t := range tensors {
 		_, index := s.rangesOf(s.shapes.Of(t))
-		collectReads(s.at(t, index), seen, &r)
+		collectReads(s.at(t, index), &seen, &r)
 	}
 	return append(r.values, s.writers(r.versions)...)
 }

@@ -11,7 +11,7 @@ func (s *scheduler) height(u *ir.UOp) int {
 	if len(u.Src) == 0 {
 		return 0
 	}
-	if h, ok := s.heights[u]; ok {
+	if h, ok := s.heights.Get(u); ok {
 		return h
 	}
 	h := 0
@@ -30,7 +30,7 @@ func (s *scheduler) height(u *ir.UOp) int {
 			}
 		}
 	}
-	s.heights[u] = h
+	s.heights.Set(u, h)
 	return h
 }
 
@@ -72,9 +72,13 @@ func (s *scheduler) closeStage(u *ir.UOp) *ir.UOp {
 
 // rename substitutes in several expressions with one memo.
 func (s *scheduler) rename(list []*ir.UOp, with map[*ir.UOp]*ir.UOp) []*ir.UOp {
+	if len(with) == 0 {
+		return slices.Clone(list)
+	}
+	t := s.substitution(with)
 	out := make([]*ir.UOp, len(list))
 	for i, u := range list {
-		out[i] = s.substitute(u, with)
+		out[i] = t.do(u)
 	}
 	return out
 }
@@ -85,28 +89,35 @@ func (s *scheduler) substitute(u *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
 	if len(with) == 0 {
 		return u
 	}
-	sub := substitution{s: s, with: with, done: make(map[*ir.UOp]*ir.UOp), onlyRanges: true}
+	return s.substitution(with).do(u)
+}
+
+func (s *scheduler) substitution(with map[*ir.UOp]*ir.UOp) *substitution {
+	t := &substitution{s: s, with: with, onlyRanges: true, onlyBinding: true}
 	for k := range with {
-		sub.onlyRanges = sub.onlyRanges && k.Op == ir.OpRange
+		t.onlyRanges = t.onlyRanges && k.Op == ir.OpRange
+		t.onlyBinding = t.onlyBinding && s.height(k) > 0
 	}
-	return sub.do(u)
+	return t
 }
 
 type substitution struct {
-	s          *scheduler
-	with       map[*ir.UOp]*ir.UOp
-	done       map[*ir.UOp]*ir.UOp
-	onlyRanges bool
+	s    *scheduler
+	with map[*ir.UOp]*ir.UOp
+	done ir.Found[*ir.UOp]
+
+	onlyRanges  bool // all that is replaced are ranges
+	onlyBinding bool // all of it closes a range
 }
 
 func (t *substitution) do(u *ir.UOp) *ir.UOp {
 	if r, ok := t.with[u]; ok {
 		return r
 	}
-	if len(u.Src) == 0 {
+	if len(u.Src) == 0 || t.onlyBinding && t.s.height(u) == 0 {
 		return u
 	}
-	if r, ok := t.done[u]; ok {
+	if r, ok := t.done.Get(u); ok {
 		return r
 	}
 	r := u
@@ -125,7 +136,7 @@ func (t *substitution) do(u *ir.UOp) *ir.UOp {
 			r = t.s.simplifyNode(t.s.a.Make(u.Op, u.DType, u.Arg, src...))
 		}
 	}
-	t.done[u] = r
+	t.done.Set(u, r)
 	return r
 }
 

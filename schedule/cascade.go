@@ -263,7 +263,7 @@ func (s *scheduler) reaches(u *ir.UOp, id int) bool {
 	var visit func(u *ir.UOp) bool
 	visit = func(u *ir.UOp) bool {
 		var r reads
-		collectReads(u, make(map[*ir.UOp]bool), &r)
+		collectReads(u, new(ir.Visited), &r)
 		for _, p := range r.values {
 			if p == id {
 				return true
@@ -302,7 +302,7 @@ type tupleGroup struct {
 // mergeTuples makes softmax tuples (and maxima) with one score and one range a
 // single node that has all their components.
 func (s *scheduler) mergeTuples(roots []*ir.UOp) []*ir.UOp {
-	nodes := ir.Toposort(roots...)
+	nodes := s.binding(roots)
 	projections := make(map[*ir.UOp]*ir.UOp)
 	for _, group := range s.tupleGroups(nodes) {
 		if group.c == nil || len(group.members) < 2 {
@@ -326,6 +326,25 @@ func (s *scheduler) mergeTuples(roots []*ir.UOp) []*ir.UOp {
 		return roots
 	}
 	return s.rename(roots, projections)
+}
+
+// binding lists the nodes that close a range somewhere below, sources first.
+func (s *scheduler) binding(roots []*ir.UOp) (list []*ir.UOp) {
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if s.height(u) == 0 || !seen.Add(u) {
+			return
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+		list = append(list, u)
+	}
+	for _, r := range roots {
+		visit(r)
+	}
+	return list
 }
 
 func (s *scheduler) tupleGroups(nodes []*ir.UOp) []*tupleGroup {

@@ -45,13 +45,12 @@ func (s *scheduler) alignChains(roots []*ir.UOp) []*ir.UOp {
 // outerReduces lists the plain reduces that use no closed range, in preorder.
 func (s *scheduler) outerReduces(roots []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || s.height(u) == 0 {
+		if s.height(u) == 0 || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && !slices.ContainsFunc(s.free.of(u), isClosed) {
 			out = append(out, u)
 		}
@@ -88,13 +87,12 @@ func (s *scheduler) chainOf(u *ir.UOp) []int64 {
 // innerReduces lists the reduces directly inside u that use its range.
 func (s *scheduler) innerReduces(u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(x *ir.UOp)
 	visit = func(x *ir.UOp) {
-		if seen[x] || s.height(x) == 0 {
+		if s.height(x) == 0 || !seen.Add(x) {
 			return
 		}
-		seen[x] = true
 		if x.Op == ir.OpReduce {
 			if s.dependsOn(x, u.ReduceRange()) && x.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 				out = append(out, x)

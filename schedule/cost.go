@@ -38,13 +38,12 @@ func (s *scheduler) factsOf(u *ir.UOp) facts {
 		return f
 	}
 	f := facts{constant: true}
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || u.Op == ir.OpRange || seen[u] {
+		if len(u.Src) == 0 || u.Op == ir.OpRange || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		switch u.Op {
 		case ir.OpReduce, ir.OpStage:
 			f.reduce = f.reduce || u.Op == ir.OpReduce
@@ -77,13 +76,12 @@ func (s *scheduler) factsOf(u *ir.UOp) facts {
 // depends on.
 func (s *scheduler) work(u *ir.UOp, axes []*ir.UOp) int64 {
 	total := int64(0)
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || u.Op == ir.OpRange || u.DType == ir.Idx && !hasLoad(u) || seen[u] {
+		if len(u.Src) == 0 || u.Op == ir.OpRange || u.DType == ir.Idx && !hasLoad(u) || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		cost := int64(0)
 		if u.DType != ir.Idx && !(u.Op == ir.OpCast && isFreeCast(u)) {
 			cost = operationCost(u.Op)

@@ -72,13 +72,12 @@ func (s *scheduler) granularity(u, r *ir.UOp) int64 {
 // eachDigit visits the digits of r in an expression; other is called for a use
 // of r that is no digit.
 func (s *scheduler) eachDigit(u, r *ir.UOp, visit func(digit), other func()) {
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var walk func(u *ir.UOp)
 	walk = func(u *ir.UOp) {
-		if seen[u] || !s.dependsOn(u, r) {
+		if !s.dependsOn(u, r) || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		d, ok := digitOf(u, r)
 		if !ok {
 			d, ok = thresholdOf(u, r)

@@ -38,9 +38,10 @@ func (s *scheduler) divided(arm, cond *ir.UOp) *ir.UOp {
 
 // divisionsIn lists the quotients and remainders by constants in an expression.
 func (s *scheduler) divisionsIn(root *ir.UOp) (list []*ir.UOp) {
-	seen := map[*ir.UOp]bool{root: true}
+	var seen ir.Visited
+	seen.Add(root)
 	todo := []*ir.UOp{root}
-	for len(todo) > 0 && len(seen) < divisionNodes {
+	for len(todo) > 0 && seen.Len() < divisionNodes {
 		u := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
 		if (u.Op == ir.OpFloorDiv || u.Op == ir.OpFloorMod) && u.DType == ir.Idx {
@@ -49,8 +50,7 @@ func (s *scheduler) divisionsIn(root *ir.UOp) (list []*ir.UOp) {
 			}
 		}
 		for _, x := range u.Src {
-			if !seen[x] {
-				seen[x] = true
+			if seen.Add(x) {
 				todo = append(todo, x)
 			}
 		}

@@ -84,13 +84,12 @@ func (s *scheduler) operations(u *ir.UOp) int64 {
 		return n
 	}
 	var n int64
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || u.DType == ir.Idx || seen[u] {
+		if len(u.Src) == 0 || u.DType == ir.Idx || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		if !(u.Op == ir.OpCast && isFreeCast(u)) {
 			n += operationCost(u.Op)
 		}

@@ -63,13 +63,12 @@ func (s *scheduler) isFieldSum(f, k *ir.UOp) bool {
 // row may be gathered: what its index reads is not decoded (an expert's number).
 func (s *scheduler) isFieldsOnly(u *ir.UOp) bool {
 	found, only := false, true
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || !only {
+		if !only || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		list := u.Src
 		switch u.Op {
 		case ir.OpField:
@@ -115,7 +114,7 @@ func (s *scheduler) distributeConstant(v *value) {
 // REDUCE(ADD, (c*f(hi) + f(lo))*q) -> REDUCE(ADD, c*f(hi)*q) + REDUCE(ADD,
 // f(lo)*q), so that each is a sum of products of bytes.
 func (s *scheduler) distributeDigits(v *value) {
-	if !readsField(v.body) {
+	if !s.readsField(v.body) {
 		return
 	}
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {

@@ -8,22 +8,22 @@ import (
 
 // freeMemo answers which ranges a node uses that no REDUCE or STAGE below it
 // closes, as a list sorted by id. Lists are shared and must not be changed.
-type freeMemo map[*ir.UOp][]*ir.UOp
+type freeMemo struct{ lists ir.Memo[[]*ir.UOp] }
 
 // of returns the free ranges of u.
-func (m freeMemo) of(u *ir.UOp) []*ir.UOp {
+func (m *freeMemo) of(u *ir.UOp) []*ir.UOp {
 	if len(u.Src) == 0 {
 		return nil
 	}
-	if list, ok := m[u]; ok {
+	if list, ok := m.lists.Get(u); ok {
 		return list
 	}
 	list := m.compute(u)
-	m[u] = list
+	m.lists.Set(u, list)
 	return list
 }
 
-func (m freeMemo) compute(u *ir.UOp) []*ir.UOp {
+func (m *freeMemo) compute(u *ir.UOp) []*ir.UOp {
 	if u.Op != ir.OpProj {
 		return freeBelow(u, m.of)
 	}
@@ -36,17 +36,17 @@ func (m freeMemo) compute(u *ir.UOp) []*ir.UOp {
 // mentionMemo is freeMemo that also counts what a projection hides: the ranges
 // of all components of its tuple. Whoever substitutes must reach those too,
 // else the tuple of one projection parts from that of its neighbour.
-type mentionMemo map[*ir.UOp][]*ir.UOp
+type mentionMemo struct{ lists ir.Memo[[]*ir.UOp] }
 
 // of returns the ranges that occur in u and are not closed there.
-func (m mentionMemo) of(u *ir.UOp) []*ir.UOp {
+func (m *mentionMemo) of(u *ir.UOp) []*ir.UOp {
 	if len(u.Src) == 0 {
 		return nil
 	}
-	list, ok := m[u]
+	list, ok := m.lists.Get(u)
 	if !ok {
 		list = freeBelow(u, m.of)
-		m[u] = list
+		m.lists.Set(u, list)
 	}
 	return list
 }

@@ -24,7 +24,7 @@ func (s *scheduler) groupSums(v *value) {
 
 // holdsDot reports sums of integers next to packed weights.
 func (s *scheduler) holdsDot(body *ir.UOp) bool {
-	return s.height(body) > 0 && readsField(body) && slices.ContainsFunc(ir.Toposort(body), func(u *ir.UOp) bool {
+	return s.height(body) > 0 && s.readsField(body) && slices.ContainsFunc(ir.Toposort(body), func(u *ir.UOp) bool {
 		return u.Op == ir.OpReduce && u.DType == ir.I32 && readsValue(u)
 	})
 }
@@ -42,7 +42,7 @@ func readsValue(u *ir.UOp) bool {
 // A sum over lanes can then stay in its lanes until the end; an offset in its
 // midst would fold them for every group.
 func (s *scheduler) offsetsApart(v *value) {
-	if !s.opt.Profile.IntegerSums || s.height(v.body) < 2 || !readsField(v.body) {
+	if !s.opt.Profile.IntegerSums || s.height(v.body) < 2 || !s.readsField(v.body) {
 		return
 	}
 	if body := s.rewriteReduces(v.body, s.splitOffset); body != v.body {
@@ -97,7 +97,7 @@ func (s *scheduler) isDotSide(x *ir.UOp) bool {
 	sums := false
 	for _, u := range ir.Toposort(x) {
 		if u.Op == ir.OpReduce && s.height(u.Src[0]) == 0 {
-			if readsField(u) {
+			if s.readsField(u) {
 				return true
 			}
 			sums = true
@@ -109,12 +109,12 @@ func (s *scheduler) isDotSide(x *ir.UOp) bool {
 // pushInto multiplies an offset by factors. Into a sum of offsets times scales
 // those without weights go too, next to the offset.
 func (s *scheduler) pushInto(x *ir.UOp, list []*ir.UOp) *ir.UOp {
-	weights := slices.DeleteFunc(slices.Clone(list), func(f *ir.UOp) bool { return !readsField(f) })
-	others := slices.DeleteFunc(slices.Clone(list), readsField)
-	if x.Op == ir.OpReduce && readsField(x) && len(others) > 0 {
+	weights := slices.DeleteFunc(slices.Clone(list), func(f *ir.UOp) bool { return !s.readsField(f) })
+	others := slices.DeleteFunc(slices.Clone(list), s.readsField)
+	if x.Op == ir.OpReduce && s.readsField(x) && len(others) > 0 {
 		var keep, inner []*ir.UOp
 		for _, f := range factors(x.Src[0]) {
-			if readsField(f) {
+			if s.readsField(f) {
 				keep = append(keep, f)
 			} else {
 				inner = append(inner, f)
@@ -131,13 +131,12 @@ func (s *scheduler) pushInto(x *ir.UOp, list []*ir.UOp) *ir.UOp {
 // of values.
 func (s *scheduler) sumsApart(v *value, body *ir.UOp) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || s.height(u) == 0 {
+		if s.height(u) == 0 || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		if s.isGroupSum(v, u) {
 			with[u] = s.groupValue(u)
 			return
@@ -187,7 +186,7 @@ func (s *scheduler) replaceNodes(body *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp
 // isGroupSum reports arithmetic on sums of integers without weights, in a loop
 // of a sum with weights, that some range of v's does not change: rows.
 func (s *scheduler) isGroupSum(v *value, u *ir.UOp) bool {
-	if u.DType != ir.F32 && u.DType != ir.I32 || readsField(u) || !u.Op.IsElementwise() && u.Op != ir.OpReduce {
+	if u.DType != ir.F32 && u.DType != ir.I32 || s.readsField(u) || !u.Op.IsElementwise() && u.Op != ir.OpReduce {
 		return false
 	}
 	sums := false

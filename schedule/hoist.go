@@ -171,7 +171,7 @@ func (s *scheduler) widensInteger(u *ir.UOp) bool {
 		return false
 	}
 	x := u.Src[0]
-	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !readsField(x)
+	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !s.readsField(x)
 }
 
 // isNarrowing reports the conversion to a byte of something wider: a value worth
@@ -180,8 +180,17 @@ func isNarrowing(u *ir.UOp) bool {
 	return u.Op == ir.OpCast && u.DType.IsInt() && u.DType.Size() == 1 && u.Src[0].DType.Size() > 1
 }
 
-func readsField(u *ir.UOp) bool {
-	return slices.ContainsFunc(ir.Toposort(u), func(x *ir.UOp) bool { return x.Op == ir.OpField })
+// readsField reports an expression that reads packed data.
+func (s *scheduler) readsField(u *ir.UOp) bool {
+	if len(u.Src) == 0 || u.Op == ir.OpField {
+		return u.Op == ir.OpField
+	}
+	hit, ok := s.fields.Get(u)
+	if !ok {
+		hit = slices.ContainsFunc(u.Src, s.readsField)
+		s.fields.Set(u, hit)
+	}
+	return hit
 }
 
 // hasIntegerFactor reports a sum of products with integers that are no weights:
@@ -205,7 +214,7 @@ func (s *scheduler) isWidened(f *ir.UOp) bool {
 	switch f.Op {
 	case ir.OpCast:
 		x := f.Src[0]
-		return x.DType.IsInt() && x.DType.Size() <= 2 && !readsField(x)
+		return x.DType.IsInt() && x.DType.Size() <= 2 && !s.readsField(x)
 	case ir.OpAdd, ir.OpSub:
 		return s.isWidened(f.Src[0]) && s.isWidened(f.Src[1])
 	case ir.OpMul:

@@ -33,11 +33,6 @@ func (s *scheduler) joinProjections(p *value) bool {
 	return true
 }
 
-// asBody replaces a read of p by its body.
-func (s *scheduler) asBody(p *value) func(*value, *ir.UOp) *ir.UOp {
-	return func(_ *value, load *ir.UOp) *ir.UOp { return s.instantiate(p, load.Indices()) }
-}
-
 // holdsTuple reports that the value's only reduces are tuples or maxima.
 func (s *scheduler) holdsTuple(p *value) bool {
 	return s.height(p.body) > 0 && len(s.tuplesOf(p.body)) > 0
@@ -59,13 +54,12 @@ func isTuple(u *ir.UOp) bool {
 func (s *scheduler) tuplesOf(u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	plain := false
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || s.height(u) == 0 {
+		if s.height(u) == 0 || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		switch {
 		case isTuple(u):
 			out = append(out, u)

@@ -44,13 +44,12 @@ func (s *scheduler) integerSums(v *value) {
 // c*f(sum) + f(sum') -> f(c*sum + sum'), one conversion.
 func (s *scheduler) joinIntegers(body *ir.UOp) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || s.height(u) == 0 {
+		if s.height(u) == 0 || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		if (u.Op == ir.OpAdd || u.Op == ir.OpSub) && u.DType == ir.F32 {
 			if x := s.asInteger(u); x != nil {
 				with[u] = s.a.Cast(x, u.DType)

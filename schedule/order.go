@@ -55,20 +55,19 @@ type reads struct {
 // readsOf collects what a value reads, in its body and in its store's indices.
 func (s *scheduler) readsOf(v *value) reads {
 	var r reads
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	for _, root := range append([]*ir.UOp{v.body}, v.index...) {
-		collectReads(root, seen, &r)
+		collectReads(root, &seen, &r)
 	}
 	slices.Sort(r.values)
 	slices.Sort(r.versions)
 	return r
 }
 
-func collectReads(u *ir.UOp, seen map[*ir.UOp]bool, r *reads) {
-	if len(u.Src) == 0 && u.Op != ir.OpValue && u.Op != ir.OpParam || seen[u] {
+func collectReads(u *ir.UOp, seen *ir.Visited, r *reads) {
+	if len(u.Src) == 0 && u.Op != ir.OpValue && u.Op != ir.OpParam || !seen.Add(u) {
 		return
 	}
-	seen[u] = true
 	switch u.Op {
 	case ir.OpValue:
 		r.values = append(r.values, u.Arg.(ir.ValueArg).ID)

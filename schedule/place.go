@@ -133,19 +133,18 @@ func (s *scheduler) placedUses(p *value) []placedUse {
 
 // replaceReads puts expressions for the reads of p into all its consumers, if
 // every consumer stays legal.
-func (s *scheduler) replaceReads(rule Rule, p *value, replace func(c *value, load *ir.UOp) *ir.UOp) bool {
+func (s *scheduler) replaceReads(rule Rule, p *value, by replacement) bool {
 	consumers := s.consumers(p)
 	bodies := make([]*ir.UOp, len(consumers))
 	indices := make([][]*ir.UOp, len(consumers))
 	for i, c := range consumers {
-		put := func(load *ir.UOp) *ir.UOp { return replace(c, load) }
 		if c.indexReads(p) {
 			if rule != Inline {
 				return false // addresses only take cheap values
 			}
-			indices[i] = s.inlineIndex(c, put, p)
+			indices[i] = s.inlineIndex(c, p, by)
 		}
-		bodies[i] = s.inlineAt(c, put, map[*ir.UOp]bool{p.node: true})
+		bodies[i] = s.inlineAt(c, p, by)
 		if !s.mayRead(c, p, bodies[i]) {
 			s.record(rule, p, false, "versions in the way")
 			return false
@@ -162,11 +161,12 @@ func (s *scheduler) replaceReads(rule Rule, p *value, replace func(c *value, loa
 }
 
 // inlineIndex puts an expression for the reads of p into the store's address.
-func (s *scheduler) inlineIndex(c *value, replace func(load *ir.UOp) *ir.UOp, p *value) []*ir.UOp {
+func (s *scheduler) inlineIndex(c, p *value, by replacement) []*ir.UOp {
 	out := make([]*ir.UOp, len(c.index))
 	for i, x := range c.index {
-		trial := value{body: x}
-		out[i] = s.simplify(s.inlineAt(&trial, replace, map[*ir.UOp]bool{p.node: true}))
+		trial := *c
+		trial.body = x
+		out[i] = s.simplify(s.inlineAt(&trial, p, by))
 	}
 	return out
 }

@@ -55,9 +55,10 @@ type scheduler struct {
 
 	free     freeMemo
 	mentions mentionMemo
-	heights  map[*ir.UOp]int
+	heights  ir.Memo[int]
 	bounds   *ir.Bounds
-	bits     map[*ir.UOp]bool // integers that are made of the bits of floats
+	fields   ir.Memo[bool] // see readsField
+	bits     ir.Memo[bool] // integers that are made of the bits of floats
 	index    *rewrite.Simplifier
 	linear   *ir.Linearizer
 	opsMemo  map[*ir.UOp]int64
@@ -110,7 +111,7 @@ func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt Options) (*Schedule
 	s := &scheduler{
 		a: a, opt: opt,
 		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*value), atMemo: make(map[atKey]*ir.UOp),
-		nextRange: firstFree, free: make(freeMemo), mentions: make(mentionMemo), heights: make(map[*ir.UOp]int), bounds: ir.NewBounds(), bits: make(map[*ir.UOp]bool),
+		nextRange: firstFree, bounds: ir.NewBounds(),
 		index: rewrite.NewSimplifier(a), linear: ir.NewLinearizer(a),
 		opsMemo: make(map[*ir.UOp]int64), factMemo: make(map[*ir.UOp]facts), useMemo: make(map[*ir.UOp][]use), mutable: make(map[*ir.UOp]bool),
 		instMemo: make(map[instKey]*ir.UOp), restMemo: make(map[*ir.UOp]*value),

@@ -25,7 +25,7 @@ func (s *scheduler) simplifyNode(u *ir.UOp) *ir.UOp {
 
 // readsBits reports integers that are made of the bits of floats.
 func (s *scheduler) readsBits(u *ir.UOp) bool {
-	if known, ok := s.bits[u]; ok {
+	if known, ok := s.bits.Get(u); ok {
 		return known
 	}
 	out := u.Op == ir.OpBitcast && u.Src[0].DType.IsFloat()
@@ -34,6 +34,6 @@ func (s *scheduler) readsBits(u *ir.UOp) bool {
 			out = out || !x.DType.IsFloat() && s.readsBits(x)
 		}
 	}
-	s.bits[u] = out
+	s.bits.Set(u, out)
 	return out
 }

@@ -104,7 +104,7 @@ func (s *scheduler) splitBoxes(p *value, axis int, boxes []box) {
 		s.linkReads(parts[i])
 	}
 	for _, c := range s.consumers(p) {
-		body := s.inlineAt(c, func(load *ir.UOp) *ir.UOp {
+		body := s.inlineAt(c, p, replacement{height: noHeight, with: func(_ *value, load *ir.UOp) *ir.UOp {
 			index := slices.Clone(load.Indices())
 			lo := s.bounds.Of(index[axis]).Lo
 			at := slices.IndexFunc(boxes, func(b box) bool { return b.lo <= lo && lo <= b.hi })
@@ -113,7 +113,7 @@ func (s *scheduler) splitBoxes(p *value, axis int, boxes []box) {
 				index = slices.Delete(index, axis, axis+1)
 			}
 			return s.a.Load(parts[at].node, index...)
-		}, map[*ir.UOp]bool{p.node: true})
+		}})
 		s.setBody(c, body)
 	}
 	s.record(SliceSplit, p, true, "read in disjoint boxes", Number{"boxes", int64(len(boxes))})

@@ -55,13 +55,12 @@ func (s *scheduler) splitGrids(*ir.UOp) {
 // scope, also where the WHERE would not look.
 func (s *scheduler) gridReduces(body *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || s.height(u) == 0 || u.Op == ir.OpStage {
+		if s.height(u) == 0 || u.Op == ir.OpStage || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		if u.Op == ir.OpReduce {
 			out = append(out, u)
 			return

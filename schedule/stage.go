@@ -45,28 +45,36 @@ func (s *scheduler) stagePrologue(p *value) bool {
 			return false
 		}
 	}
-	stages := make(map[*value]*ir.UOp)
-	staged := make(map[*value][]bool)
-	ok := s.replaceReads(StagePrologue, p, func(c *value, load *ir.UOp) *ir.UOp {
-		if stages[c] == nil {
-			axes, outside := s.stageAxes(c, p)
-			staged[c], stages[c] = axes, s.stageOf(p, axes, outside)
-		}
-		var index []*ir.UOp
-		for j, x := range load.Indices() {
-			if staged[c][j] {
-				index = append(index, x)
-			}
-		}
-		if len(index) == 0 {
-			return stages[c]
-		}
-		return s.a.Load(stages[c], index...)
-	})
+	ok := s.replaceReads(StagePrologue, p, s.asStage(p))
 	if ok {
 		s.record(StagePrologue, p, true, "light", Number{"points", s.points(p.ranges)}, Number{"work", s.work(p.body, p.ranges)}, Number{"limit", s.stageWork(s.points(p.ranges))})
 	}
 	return ok
+}
+
+// asStage replaces the reads of p in a consumer by reads of one stage.
+func (s *scheduler) asStage(p *value) replacement {
+	stages := make(map[*value]*ir.UOp)
+	staged := make(map[*value][]bool)
+	return replacement{
+		height: func(c *value) int {
+			axes, outside := s.stageAxes(c, p)
+			staged[c], stages[c] = axes, s.stageOf(p, axes, outside)
+			return s.height(stages[c])
+		},
+		with: func(c *value, load *ir.UOp) *ir.UOp {
+			var index []*ir.UOp
+			for j, x := range load.Indices() {
+				if staged[c][j] {
+					index = append(index, x)
+				}
+			}
+			if len(index) == 0 {
+				return stages[c]
+			}
+			return s.a.Load(stages[c], index...)
+		},
+	}
 }
 
 // stagedWork is the work of computing all points of p once, in its own loops,

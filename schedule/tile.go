@@ -396,14 +396,14 @@ func (s *scheduler) tileBody(c, p *value, plan *tilePlan) (body *ir.UOp, ok bool
 
 	trial := *c
 	trial.body = s.substitute(c.body, plan.with)
-	body = s.inlineAt(&trial, func(load *ir.UOp) *ir.UOp {
+	body = s.inlineAt(&trial, p, replacement{height: func(*value) int { return s.height(tile) }, with: func(_ *value, load *ir.UOp) *ir.UOp {
 		at := s.simplify(a.Sub(load.Indices()[plan.axis], plan.base))
 		at = s.simplify(a.Div(at, a.Index(plan.step)))
 		if b := s.bounds.Of(at); b.Lo < 0 || b.Hi >= plan.size {
 			at = s.simplify(a.Mod(at, a.Index(plan.size)))
 		}
 		return a.Load(tile, at)
-	}, map[*ir.UOp]bool{p.node: true})
+	}})
 	return body, s.mayRead(c, p, body)
 }
 

@@ -145,8 +145,7 @@ func (s *scheduler) withReaders(c *value, consumers []*value) (*value, bool) {
 			if r.pinned || r.target >= 0 || r.split || trial.indexReads(r) {
 				return nil, false
 			}
-			put := s.asBody(r)
-			body := s.inlineAt(&trial, func(load *ir.UOp) *ir.UOp { return put(c, load) }, map[*ir.UOp]bool{r.node: true})
+			body := s.inlineAt(&trial, r, s.asBody(r))
 			if !s.mayRead(c, r, body) {
 				return nil, false
 			}

@@ -53,13 +53,12 @@ func (s *scheduler) nameClosed(roots []*ir.UOp, share bool) []*ir.UOp {
 // keeps its identity in later passes only if none of them is renamed any more.
 func (n *renaming) ready(roots []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
-		if seen[u] || len(u.Src) == 0 || u.Op == ir.OpRange {
+		if len(u.Src) == 0 || u.Op == ir.OpRange || !seen.Add(u) {
 			return
 		}
-		seen[u] = true
 		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && isClosed(binderRanges(u)[0]) && !slices.ContainsFunc(n.s.mentions.of(u), isClosed) {
 			out = append(out, u)
 		}
@@ -165,13 +164,12 @@ func (n *renaming) binders(u *ir.UOp) map[*ir.UOp]bool {
 		return set
 	}
 	set := make(map[*ir.UOp]bool)
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(x *ir.UOp)
 	visit = func(x *ir.UOp) {
-		if len(x.Src) == 0 || seen[x] || n.s.height(x) == 0 { // an index may hold a reduce, too
+		if len(x.Src) == 0 || n.s.height(x) == 0 || !seen.Add(x) { // an index may hold a reduce, too
 			return
 		}
-		seen[x] = true
 		if x != u && (x.Op == ir.OpReduce || x.Op == ir.OpStage) {
 			set[x] = true
 		}
@@ -190,16 +188,15 @@ func (s *scheduler) within(x, u *ir.UOp) bool {
 	if x == u {
 		return false
 	}
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var visit func(u *ir.UOp) bool
 	visit = func(u *ir.UOp) bool {
 		if u == x {
 			return true
 		}
-		if len(u.Src) == 0 || seen[u] || s.height(u) == 0 { // an index may hold a reduce, too
+		if len(u.Src) == 0 || s.height(u) == 0 || !seen.Add(u) { // an index may hold a reduce, too
 			return false
 		}
-		seen[u] = true
 		return slices.ContainsFunc(u.Src, visit)
 	}
 	return slices.ContainsFunc(u.Src, visit)
