@@ -9,7 +9,6 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/nn"
-	"tgc/packed"
 	"tgc/runtime"
 	"tgc/target"
 	"tgc/tensor"
@@ -95,6 +94,9 @@ func (s *Session) allocate(ctx context.Context) error {
 	v := s.stepVariant(1)
 	g, err := BuildStep(s.model.Config, s.model.File, v)
 	if err != nil {
+		return err
+	}
+	if err := s.importWeights(ctx, g.Buffers()); err != nil {
 		return err
 	}
 	for _, b := range g.Buffers() {
@@ -189,8 +191,8 @@ func (s *Session) bind(ctx context.Context, b tensor.BufferInfo, v Variant) (run
 	}
 	var m runtime.Memory
 	var err error
-	if t, ok := s.model.File.Tensor(b.Name); ok {
-		m, err = s.importWeight(ctx, t.Data(), b)
+	if _, ok := s.model.File.Tensor(b.Name); ok {
+		m, err = s.importWeight(ctx, b)
 	} else {
 		m, err = s.device.Alloc(ctx, bytesOf(b))
 	}
@@ -200,27 +202,6 @@ func (s *Session) bind(ctx context.Context, b tensor.BufferInfo, v Variant) (run
 	s.memory[key] = m
 	s.owned = append(s.owned, m)
 	return m, nil
-}
-
-// weightTarget is the target with the layout of packed weights that suits it: a
-// GPU copies them anyway, and reads whole words of planes.
-func weightTarget(desc *target.Desc) *target.Desc {
-	if desc.Kind == target.GPU {
-		return desc.WithPlanes()
-	}
-	return desc
-}
-
-// importWeight puts a weight on the device in the layout of the target.
-func (s *Session) importWeight(ctx context.Context, data []byte, b tensor.BufferInfo) (runtime.Memory, error) {
-	f, packedFormat := packed.Lookup(b.Format)
-	if !weightTarget(s.device.Target()).Planes || !packedFormat || f.IsPlain() {
-		return s.device.Import(ctx, data)
-	}
-	blocks := int64(len(data) / f.BlockBytes)
-	k, _ := b.Shape[len(b.Shape)-1].Int()
-	perRow := k / int64(f.BlockElems)
-	return s.device.Import(ctx, packed.Convert(f, blocks/perRow, perRow, packed.Identity, packed.Planes, data))
 }
 
 func bytesOf(b tensor.BufferInfo) int64 {

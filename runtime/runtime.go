@@ -7,6 +7,7 @@ package runtime
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"tgc/ir/program"
@@ -91,6 +92,31 @@ func AllocWhole(ctx context.Context, dev Device, bytes int64) (Memory, error) {
 		return d.AllocWhole(ctx, bytes)
 	}
 	return dev.Alloc(ctx, bytes)
+}
+
+// Source is where the bytes of a memory come from: ReadAt may be called from
+// several goroutines.
+type Source interface {
+	io.ReaderAt
+	Size() int64
+}
+
+// SourceImporter is a Device that copies what it imports, and can do so while
+// later pieces are still being made.
+type SourceImporter interface {
+	ImportSource(ctx context.Context, source Source) (Memory, error)
+}
+
+// ImportSource makes read-only memory of what a source has.
+func ImportSource(ctx context.Context, dev Device, source Source) (Memory, error) {
+	if d, ok := dev.(SourceImporter); ok {
+		return d.ImportSource(ctx, source)
+	}
+	whole := make([]byte, source.Size())
+	if _, err := source.ReadAt(whole, 0); err != nil {
+		return nil, err
+	}
+	return dev.Import(ctx, whole)
 }
 
 // Device runs programs.

@@ -54,19 +54,35 @@ func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
 
 // Import copies host bytes to the device; the memory is read-only.
 func (d *Device) Import(ctx context.Context, b []byte) (runtime.Memory, error) {
-	m, err := d.reserve(int64(len(b)))
+	return d.ImportSource(ctx, hostBytes(b))
+}
+
+// hostBytes is a source of bytes that are there.
+type hostBytes []byte
+
+func (b hostBytes) Size() int64 { return int64(len(b)) }
+
+func (b hostBytes) ReadAt(p []byte, offset int64) (int, error) {
+	return copy(p, b[offset:]), nil
+}
+
+// ImportSource copies what a source has to the device, several pieces at a time:
+// each is made in a pinned buffer. The memory is read-only.
+func (d *Device) ImportSource(ctx context.Context, source runtime.Source) (runtime.Memory, error) {
+	size := source.Size()
+	m, err := d.reserve(size)
 	if err != nil {
 		return nil, err
 	}
 	m.readOnly = true
-	whole := int64(len(b)) / alignment * alignment
+	whole := size / alignment * alignment
 	err = d.zero(m, whole, d.arena.footprint(m.size)-whole) // the padding; the bytes land on top
 	if err == nil {
-		err = d.staging.upload(ctx, m.base, b)
+		err = d.staging.upload(ctx, m.base, source)
 	}
 	if err != nil {
 		m.Free()
-		return nil, fmt.Errorf("cuda: import of %d bytes: %w", len(b), err)
+		return nil, fmt.Errorf("cuda: import of %d bytes: %w", size, err)
 	}
 	return m, nil
 }
@@ -169,7 +185,7 @@ func (m *memory) Write(ctx context.Context, offset int64, from []byte) error {
 	if err := m.check("write", offset, len(from)); err != nil || len(from) == 0 {
 		return err
 	}
-	if err := m.device.staging.upload(ctx, m.base+driver.Ptr(offset), from); err != nil {
+	if err := m.device.staging.upload(ctx, m.base+driver.Ptr(offset), hostBytes(from)); err != nil {
 		return fmt.Errorf("cuda: write of %d bytes: %w", len(from), err)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"tgc/runtime"
 	"tgc/runtime/cuda/driver"
 )
 
@@ -116,25 +117,20 @@ func (s *staging) each(ctx context.Context, n int64, f move) error {
 	return firstError(errs)
 }
 
-// upload copies host bytes to the device. A small write is only queued, in front
-// of what is started next.
-func (s *staging) upload(ctx context.Context, to driver.Ptr, from []byte) error {
-	if len(from) <= smallBytes {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		err := s.device.with(func() error { return s.inbox.put(to, from) })
-		if err == nil {
-			s.progress(int64(len(from)))
-		}
-		return err
+// upload copies bytes to the device. A small write is only queued, in front of
+// what is started next.
+func (s *staging) upload(ctx context.Context, to driver.Ptr, from runtime.Source) error {
+	if from.Size() <= smallBytes {
+		return s.uploadSmall(ctx, to, from)
 	}
 	if err := s.settle(); err != nil {
 		return err
 	}
 	drv := s.device.drv
-	return s.each(ctx, int64(len(from)), func(one *slot, offset, size int64) error {
-		copy(one.buffer, from[offset:offset+size])
+	return s.each(ctx, from.Size(), func(one *slot, offset, size int64) error {
+		if _, err := from.ReadAt(one.buffer[:size], offset); err != nil {
+			return err
+		}
 		if err := drv.CopyToDevice(to+driver.Ptr(offset), one.buffer[:size], one.stream); err != nil {
 			return err
 		}
@@ -144,6 +140,24 @@ func (s *staging) upload(ctx context.Context, to driver.Ptr, from []byte) error 
 		s.progress(size)
 		return nil
 	})
+}
+
+func (s *staging) uploadSmall(ctx context.Context, to driver.Ptr, from runtime.Source) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	bytes, ok := from.(hostBytes)
+	if !ok {
+		bytes = make(hostBytes, from.Size())
+		if _, err := from.ReadAt(bytes, 0); err != nil {
+			return err
+		}
+	}
+	err := s.device.with(func() error { return s.inbox.put(to, bytes) })
+	if err == nil {
+		s.progress(from.Size())
+	}
+	return err
 }
 
 func (s *staging) progress(bytes int64) {
