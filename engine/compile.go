@@ -170,6 +170,7 @@ func scheduleOptions(desc *target.Desc) schedule.Options {
 		if desc.Matrix("i8", "i8", 16, 8, 16) {
 			opt.Profile.MatrixTokens = 8
 		}
+		opt.Profile.OffsetsFree = true
 		opt.Profile.TileReuse = schedule.CPUOptions().Profile.TileReuse
 		// A tile is a block's work: with fewer tiles than multiprocessors most of
 		// the device would wait (a head of 128 rows: 35 us fused, 5 apart).

@@ -51,7 +51,7 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 		if len(u.Src) == 1 && !l.mayPend(u) {
 			break
 		}
-		if u.Op == ir.OpAdd {
+		if u.Op == ir.OpAdd && !l.onGPU() { // there a conversion of bytes takes an offset along
 			if narrow := l.narrowSum(u); narrow != nil {
 				return l.lower(narrow, at)
 			}

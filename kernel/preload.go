@@ -58,6 +58,7 @@ func (l *lowerer) preload(body *program.Block) {
 		}
 	}
 	p.trace(body)
+	l.rereadShared(p, body)
 	l.pipeline(p, body)
 	p.left = min(preloadRegisters, p.freeRegisters(l, body.Instrs, nil))
 	p.use = make([]position, len(body.Instrs))

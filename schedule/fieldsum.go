@@ -90,10 +90,13 @@ func (s *scheduler) isFieldsOnly(u *ir.UOp) bool {
 // R2c distributes an integer constant: in an innermost REDUCE, a factor
 // float(q)+c with integer q, where both are small enough to be exact, gives
 // REDUCE(ADD, y*q) + c*REDUCE(ADD, y). After R3 the second sum is per group and
-// shared by all rows. R2 without look-through then takes c out.
+// shared by all rows. R2 without look-through then takes c out. Where a conversion
+// of bytes takes c along, only dots of integers and matrix instructions gain.
 func (s *scheduler) distributeConstant(v *value) {
+	p := &s.opt.Profile
+	matrix := p.MatrixTokens > 0 && s.weightReuse(v)%p.MatrixTokens == 0
 	body := s.rewriteReduces(v.body, func(u *ir.UOp) *ir.UOp {
-		if !s.splitsSum(v, u) || s.height(u.Src[0]) > 0 {
+		if !s.splitsSum(v, u) || s.height(u.Src[0]) > 0 || p.OffsetsFree && !matrix && !s.hasIntegerFactor(u) {
 			return u
 		}
 		list := factors(u.Src[0])

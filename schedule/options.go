@@ -92,6 +92,11 @@ type Profile struct {
 	// IntegerSums limits the packed-sum rules (R2m, R3, R2c) to products with
 	// integers: where lanes run along k, only a dot of integers gains by them.
 	IntegerSums bool
+	// OffsetsFree says that converting a byte to a float ends in a subtraction, which
+	// takes a constant along: R2c is then for dots of integers and for matrix
+	// instructions. A sum of float activations costs as many additions as a row has
+	// points, a stage and a barrier.
+	OffsetsFree bool
 	// MatrixTokens is of what number the uses of a weight must be a multiple for
 	// matrix instructions to take them; these take weights with their offsets, so
 	// that sums of activations alone stay where they are and join the product. 0: the

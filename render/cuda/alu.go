@@ -34,6 +34,10 @@ func (r *renderer) alu(in *program.Instr) error {
 		r.where(in)
 		return nil
 	}
+	if v := r.added[in.Result]; v != nil {
+		r.set(in.Result, r.values[v.ID].lanes)
+		return nil
+	}
 	r.noteSum(in)
 	if r.packedAlu(in) || r.halfAlu(in) {
 		return nil

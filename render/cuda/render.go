@@ -31,6 +31,8 @@ func Render(p *program.Program, desc *target.Desc, opt gpu.Options) (*gpu.Kernel
 		arrays:  gpu.Arrays(basic),
 		sums:    make(gpu.Sums),
 		origin:  make(map[*program.Value]*program.Value),
+		offsets: gpu.ByteOffsets(basic),
+		added:   make(map[*program.Value]*program.Value),
 		tables:  make(map[*program.Value]*program.Param),
 		access:  make(map[*program.Value]*program.Param),
 		consts:  make(map[*program.Value]*program.Instr),
@@ -53,18 +55,20 @@ type renderer struct {
 	used   map[string]bool // helpers
 	depth  int             // of braces inside of the kernel's
 
-	values []*held
-	bounds map[*program.Value]gpu.Interval
-	arrays map[*program.Value]gpu.Array // Allocas that need no memory
-	sums   gpu.Sums
-	origin map[*program.Value]*program.Value // of casts from u8
-	scopes gpu.Scopes[operand]
-	tables map[*program.Value]*program.Param // by pointer
-	access map[*program.Value]*program.Param // buffers by pointer
-	consts map[*program.Value]*program.Instr
-	shared int64 // bytes laid out
-	local  int64
-	waited bool // a WaitGrid was printed
+	values  []*held
+	bounds  map[*program.Value]gpu.Interval
+	arrays  map[*program.Value]gpu.Array // Allocas that need no memory
+	sums    gpu.Sums
+	origin  map[*program.Value]*program.Value // of casts from u8
+	scopes  gpu.Scopes[operand]
+	tables  map[*program.Value]*program.Param // by pointer
+	access  map[*program.Value]*program.Param // buffers by pointer
+	consts  map[*program.Value]*program.Instr
+	shared  int64 // bytes laid out
+	local   int64
+	waited  bool                              // a WaitGrid was printed
+	offsets map[*program.Value]gpu.Offset     // of conversions of bytes
+	added   map[*program.Value]*program.Value // sums that a conversion holds already
 }
 
 const sharedName, localName = "shared_memory", "local_memory"

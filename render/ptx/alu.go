@@ -55,6 +55,10 @@ func (r *renderer) alu(in *program.Instr) error {
 		r.where(in)
 		return nil
 	}
+	if v := r.added[in.Result]; v != nil {
+		r.set(in.Result, r.values[v.ID].lanes)
+		return nil
+	}
 	r.noteSum(in)
 	r.noteShift(in)
 	if r.packedAlu(in) || r.halfAlu(in) {

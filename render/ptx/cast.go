@@ -44,15 +44,16 @@ func (r *renderer) cast(in *program.Instr) error {
 // bytesToFloat converts packed bytes to f32 without the conversion unit, which
 // is narrow (converting kernels stop at 80 % of an H200's bandwidth): a byte in
 // the low bits of 2^23 makes the float 2^23 + x, and taking 2^23 off is exact.
-// Signed bytes are moved up by 128 first.
+// Signed bytes are moved up by 128 first. What is added to the float is taken off
+// less (gpu.ByteOffsets).
 func (r *renderer) bytesToFloat(from, to *program.Value) bool {
 	d, words := from.Type.Elem, r.values[from.ID].words
 	if words == nil || to.Type.Elem != ir.F32 || d != ir.U8 && d != ir.I8 {
 		return false
 	}
-	base := operand{bits: 0x4b000000}
+	off := float64(1<<23) - r.offsets[to].Plus
 	if d == ir.I8 {
-		base.bits |= 128
+		off += 128
 		shifted := make([]operand, len(words))
 		for i, w := range words {
 			shifted[i] = r.emit("xor.b32", number{dtype: ir.U32, class: word}, w, operand{bits: 0x80808080})
@@ -63,9 +64,12 @@ func (r *renderer) bytesToFloat(from, to *program.Value) bool {
 	lanes := make([]operand, to.Type.Lanes)
 	for i := range lanes {
 		sum := r.prmt(words[i/4], operand{bits: 0x4b000000}, 0x7540|i%4)
-		lanes[i] = r.emit("sub.rn.f32", n, sum, base)
+		lanes[i] = r.emit("sub.rn.f32", n, sum, operand{bits: ir.FloatBits(ir.F32, off)})
 	}
 	r.set(to, lanes)
+	if sum := r.offsets[to].Sum; sum != nil {
+		r.added[sum] = to
+	}
 	return true
 }
 

@@ -37,6 +37,8 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		sums:    make(gpu.Sums),
 		origin:  make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
+		offsets: gpu.ByteOffsets(basic),
+		added:   make(map[*program.Value]*program.Value),
 	}
 	k, err := r.kernel()
 	if err != nil {
@@ -83,6 +85,8 @@ type renderer struct {
 	origin   map[*program.Value]*program.Value // of casts from u8
 	shifted  map[*program.Value]byteShift
 	scopes   gpu.Scopes[operand]
+	offsets  map[*program.Value]gpu.Offset     // of conversions of bytes
+	added    map[*program.Value]*program.Value // sums that a conversion holds already
 	tables   map[*program.Value]*program.Param // by pointer
 	access   map[*program.Value]*program.Param // buffers by pointer
 	shared   int64                             // bytes laid out
