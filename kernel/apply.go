@@ -27,6 +27,7 @@ type planned struct {
 	desc     *target.Desc
 	simplify *rewrite.Simplifier
 	bounds   *ir.Bounds
+	rising   rangeSet // of ranges: of work units, towards whose end loops are longer
 }
 
 // plannedStore is a STORE and the conditions of its padded ranges.
@@ -53,8 +54,9 @@ type axisPlan struct {
 	fragment bool  // STAGE of a kernel with MMA: fragments are read from panels
 	panel    int64 // most points of reduces in a panel of a store axis; 0: all
 	pack     bool
-	dot      bool // the first segment is a lane-wise dot
-	tile     int  // TILE: so many segments are a tile; 0: none
+	dot      bool    // the first segment is a lane-wise dot
+	tile     int     // TILE: so many segments are a tile; 0: none
+	limit    *ir.UOp // from this point on all elements are identities; nil: unknown
 }
 
 // digit is a range that stands for part of a split one.
@@ -82,7 +84,8 @@ type applier struct {
 	order  map[*ir.UOp]orderKey
 	dots   map[*ir.UOp]bool // digits that dot instructions sum
 	splits map[*ir.UOp]*split
-	gates  [][]*ir.UOp // by store
+	gates  [][]*ir.UOp      // by store
+	rising map[*ir.UOp]bool // digits with which a limit grows
 	// threads is the number of threads of a block that the plan asks for, 1 on
 	// a CPU.
 	threads int64
@@ -98,7 +101,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return nil, err
 	}
 	ap := &applier{arena: a, desc: desc, simp: rewrite.NewSimplifier(a), bounds: ir.NewBounds(),
-		roles: make(map[*ir.UOp]role), dots: make(map[*ir.UOp]bool), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src))}
+		roles: make(map[*ir.UOp]role), dots: make(map[*ir.UOp]bool), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src)), rising: make(map[*ir.UOp]bool)}
 	for _, p := range plans {
 		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
@@ -128,6 +131,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if err := ap.planPacks(sink, plans); err != nil {
 		return nil, err
 	}
+	plans = ap.limitLoops(sink, plans)
 	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
 		return nil, err
 	}
@@ -313,7 +317,11 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 		rest = ap.ceilDiv(rest, p.top[k].size)
 	}
 	if !rest.IsInt(1) || len(digits)+len(p.top) == 0 || p.tile == len(p.segments) && p.tile > 0 {
-		digits = append(digits, digit{rng: ap.newRange(rest), stride: at, role: p.rest})
+		passes := rest
+		if p.limit != nil {
+			passes = ap.simp.Do(a.Binary(ir.OpMin, rest, ap.ceilDiv(p.limit, at)))
+		}
+		digits = append(digits, digit{rng: ap.newRange(passes), stride: at, role: p.rest})
 		if n, ok := rest.Int(); ok && len(p.top) > 0 {
 			at *= max(n, 1)
 		}
@@ -530,6 +538,9 @@ func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
 		}
 		if ap.dots[r] {
 			p.dots.add(len(p.roles))
+		}
+		if ap.rising[r] && role == roleGrid {
+			p.rising.add(len(p.roles))
 		}
 		p.roles = append(p.roles, role)
 	}

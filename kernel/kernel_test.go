@@ -70,7 +70,7 @@ func compare(t fataler, a *ir.Arena, sink *ir.UOp, p *program.Program, plan kern
 		for i, w := range bufs[slot].Data {
 			g := got[i]
 			if b.dtype.IsFloat() {
-				if !(math.Abs(g.F-w.F) <= 2e-5*(1+math.Abs(w.F))) && !(math.IsNaN(g.F) && math.IsNaN(w.F)) {
+				if g.F != w.F && !(math.Abs(g.F-w.F) <= 2e-5*(1+math.Abs(w.F))) && !(math.IsNaN(g.F) && math.IsNaN(w.F)) {
 					t.Fatalf("%s: slot %d element %d: %v, want %v\n%s", plan, slot, i, g.F, w.F, show(p))
 				}
 			} else if g.I != w.I {

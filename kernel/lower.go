@@ -234,11 +234,11 @@ func (l *lowerer) gridCoordinates(s *scope, unit *program.Value, grid []int) {
 		i := grid[k]
 		s.binds.add(i)
 		if k == 0 {
-			s.index[i] = rest
+			s.index[i] = l.longFirst(i, rest)
 			break
 		}
 		n := l.b.Index(l.extent[i])
-		s.index[i] = l.indexMod(rest, n)
+		s.index[i] = l.longFirst(i, l.indexMod(rest, n))
 		rest = l.indexDiv(rest, n)
 	}
 }
