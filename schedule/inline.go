@@ -138,7 +138,9 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 			s.record(Inline, p, false, "recomputed too often", Number{"ops", ops}, Number{"limit", s.repeatLimit(p, u, full, scope)}, Number{"times", s.points(s.multiplicity(u.consumer, u.use))})
 			return false
 		}
-		total += saturate(ops, s.points(s.scope(u.consumer, u.use)))
+		if !s.leadsToTable(p, u) {
+			total += saturate(ops, s.points(s.scope(u.consumer, u.use)))
+		}
 	}
 	if full == 0 && len(p.ranges) > 0 && ops > s.opt.Profile.InlineOps && total > s.opt.Profile.TableOps {
 		s.record(Inline, p, false, "a table is cheaper", Number{"ops", total}, Number{"limit", s.opt.Profile.TableOps})
@@ -152,6 +154,14 @@ func (s *scheduler) inlinePointwise(p *value) bool {
 	}
 	s.record(Inline, p, true, "cheap to recompute", Number{"ops", ops})
 	return true
+}
+
+// leadsToTable reports a reader that is a table itself once p is in it: what is
+// stored is the end of such a chain. A prompt's angles are no table beside that of
+// their sines, which every layer would compute again from them.
+func (s *scheduler) leadsToTable(p *value, u placedUse) bool {
+	c := u.consumer
+	return u.binder == nil && s.isPointwise(c) && !c.pinned && c.target < 0 && s.points(c.ranges) <= s.points(p.ranges) && s.fullRankOperands(c) == 1
 }
 
 // crowded reports that a reader of p would grow past BodyOps. Values that cost no
