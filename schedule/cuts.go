@@ -31,7 +31,7 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
 	cut := make(map[*ir.UOp]bool)
 	for _, u := range order {
 		trivial[u] = trivialOps(u, trivial)
-		if !(u.Op.IsElementwise() || u.Op == ir.OpGather) || trivial[u] >= 0 || isStorage(u) {
+		if !(u.Op.IsElementwise() || u.Op == ir.OpGather) || trivial[u] >= 0 || isStorage(u) || takesAll(shapes, u) {
 			continue
 		}
 		if r := readers[u]; r != nil && (r.several || r.expanded) {
@@ -92,6 +92,23 @@ func isStorage(u *ir.UOp) bool {
 		return u.DType.Size() >= u.Src[0].DType.Size() && isStorage(u.Src[0])
 	}
 	return false
+}
+
+// takesAll reports a gather of storage that takes as much as there is or more, the
+// matrices of a mixture for each of many groups of tokens, say: what it takes is
+// read where it lies. One that takes less, rows of an embedding, is worth a buffer.
+func takesAll(shapes *ir.Shapes, u *ir.UOp) bool {
+	return u.Op == ir.OpGather && isStorage(u.Src[0]) && elements(shapes.Of(u)) >= elements(shapes.Of(u.Src[0]))
+}
+
+// elements is the size of a shape; 0 where it is symbolic.
+func elements(shape []*ir.UOp) int64 {
+	total := int64(1)
+	for _, extent := range shape {
+		n, _ := extent.Int()
+		total = saturate(total, n)
+	}
+	return total
 }
 
 // isTensor leaves out sources that are extents (Idx scalars of reshape etc.).

@@ -404,3 +404,21 @@ func TestTrap34SquareIsOneNode(t *testing.T) {
 		t.Errorf("the square is not seen\n%s", s)
 	}
 }
+
+// 35: matrices that are gathered for groups of rows, as many as there are or more,
+// are not unpacked into memory: the product reads them where they lie. Fewer, which
+// are a selection, are.
+func TestTrap35GatheredMatrices(t *testing.T) {
+	for groups, kernels := range map[int]int{6: 1, 3: 2} {
+		g := tensor.NewGraph()
+		which := make([]int64, groups)
+		for i := range which {
+			which[i] = int64(i*5) % 4
+		}
+		w := g.Packed("w", "Q8_0", 4, 16, 64).Gather(0, g.Input("which", ir.I32, groups))
+		x := g.Input("x", ir.F32, groups, 8, 64)
+		g.Output("y", x.Unsqueeze(2).Mul(w.Unsqueeze(1)).Sum(-1))
+		s, _ := trap(t, g, schedule.DefaultOptions(), map[string][]int64{"which": which})
+		wantKernels(t, s, kernels)
+	}
+}
