@@ -39,6 +39,11 @@ type Experts struct {
 // experts' weights are read.
 func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
 	chosen, weight := TopK(x.Linear(e.Router).Softmax(-1), e.Used)
+	batch, tokens := x.Extent(0), x.Extent(1)
+	if rows := e.tileRows(batch * tokens); rows > 0 {
+		chosen, weight, x := chosen.Flatten(0, 1), weight.Flatten(0, 1), x.Flatten(0, 1)
+		return e.grouped(x, group(chosen, e.Router.Extent(0), rows), weight).Unflatten(0, batch, tokens)
+	}
 	product := func(w, v *tensor.Tensor) *tensor.Tensor {
 		in := e.Numeric.activations(v, w).Unsqueeze(-2)
 		return w.Gather(0, chosen).Mul(in).Sum(-1)

@@ -1,0 +1,73 @@
+package nn
+
+import (
+	"tgc/ir"
+	"tgc/tensor"
+)
+
+// grouping orders the rows of many tokens by the expert they go to, in tiles of
+// one expert each: a tile's product is one with one matrix, whose weights are read
+// and decoded once for all of its rows. A group ends with rows that nothing reads,
+// so that the next one starts with a tile.
+type grouping struct {
+	expert *tensor.Tensor // [tiles]: whose rows a tile has
+	token  *tensor.Tensor // [tiles rows]: whose activations a row has
+	place  *tensor.Tensor // [tokens used]: the row of each choice of a token
+}
+
+// Rows of a tile: so many as an expert gets of the tokens, within these bounds.
+const (
+	leastTile = 8
+	mostTile  = 64
+)
+
+// tileRows is the number of rows of a tile for so many tokens; 0 where experts are
+// chosen so seldom that tiles would be nearly empty.
+func (e Experts) tileRows(tokens int) int {
+	experts := e.Router.Extent(0)
+	if tokens*e.Used < 2*experts {
+		return 0
+	}
+	rows := leastTile
+	for rows < mostTile && rows*experts < tokens*e.Used {
+		rows *= 2
+	}
+	return rows
+}
+
+// group counts instead of sorting: a choice comes behind all of experts before its
+// own, in whole tiles, and behind those of its expert that stand before it. chosen is
+// [tokens used].
+func group(chosen *tensor.Tensor, experts, rows int) grouping {
+	g := chosen.Graph()
+	tokens, used := chosen.Extent(0), chosen.Extent(1)
+	choices, tiles := tokens*used, (tokens*used+experts*(rows-1))/rows
+	number := func(n int) *tensor.Tensor { return g.Scalar(ir.I32, float64(n)) }
+	iota := func(n int) *tensor.Tensor { return g.Iota(ir.I32, g.Dims(n)[0]) }
+	each := func(t *tensor.Tensor) *tensor.Tensor { return t.Unsqueeze(1) }
+	count := func(condition *tensor.Tensor) *tensor.Tensor { return condition.Where(number(1), number(0)).Sum(1) }
+
+	flat := chosen.Flatten(0, 1)
+	before := iota(choices).Lt(each(iota(choices)))
+	within := count(flat.Eq(each(flat)).And(before)) // [choices]
+	tilesOf := count(flat.Eq(each(iota(experts)))).AddScalar(float64(rows - 1)).FloorDiv(number(rows))
+	first := iota(experts).Lt(each(flat)).Where(tilesOf, number(0)).Sum(1).MulScalar(float64(rows))
+	place := first.Add(within)
+	inRow, inTile := place.Eq(each(iota(tiles*rows))), place.FloorDiv(number(rows)).Eq(each(iota(tiles)))
+	return grouping{
+		expert: inTile.Where(flat, number(0)).Max(1),
+		token:  inRow.Where(iota(choices).FloorDiv(number(used)), number(0)).Sum(1).Unflatten(0, tiles, rows),
+		place:  place.Unflatten(0, tokens, used),
+	}
+}
+
+// grouped is Apply for many tokens x [tokens D].
+func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor) *tensor.Tensor {
+	product := func(w, v *tensor.Tensor) *tensor.Tensor { // [tiles rows K] -> [tiles rows N]
+		return v.Unsqueeze(2).Mul(w.Gather(0, to.expert).Unsqueeze(1)).Sum(-1)
+	}
+	in := func(w *tensor.Tensor) *tensor.Tensor { return e.Numeric.activations(x, w).Gather(0, to.token) }
+	hidden := product(e.Gate, in(e.Gate)).Silu().Mul(product(e.Up, in(e.Up)))
+	out := product(e.Down, e.Numeric.activations(hidden, e.Down)) // [tiles rows D]
+	return out.Flatten(0, 1).Gather(0, to.place).Mul(weight.Unsqueeze(-1)).Sum(1)
+}
