@@ -253,6 +253,9 @@ func (a *analysis) allIn(set axisSet, axes []int) bool {
 // gpuReduce: a block for each reduce; its threads then make the points that
 // share the result.
 func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
+	if opts, why, record, ok := gpuGroups(a, axes); ok {
+		return opts, why, record
+	}
 	p := a.plan()
 	largest := axes[0]
 	for _, i := range axes[1:] {

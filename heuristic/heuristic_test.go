@@ -123,6 +123,9 @@ var families = []family{
 	{"row sums", "reduce", "",
 		func(b *builder) *ir.UOp { return b.rowSums(64, 4096) },
 		func(b *builder) *ir.UOp { return b.rowSums(7, 96) }},
+	{"rounded groups", "reduce", "",
+		func(b *builder) *ir.UOp { return b.rounded(512, 64) },
+		func(b *builder) *ir.UOp { return b.rounded(3, 5) }},
 	{"column sums", "reduce", "",
 		func(b *builder) *ir.UOp { return b.columnSums(4096, 64) },
 		func(b *builder) *ir.UOp { return b.columnSums(9, 96) }},
@@ -292,6 +295,11 @@ func TestGPUPlans(t *testing.T) {
 	c := choose(t, b, b.integers(2048, 2048), desc, heuristic.Knobs{})
 	if want := "VECTOR r1 8; WARP r1 4; LOCAL z0 64; VECTOR r3 8; WARP r3 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 64"; !strings.Contains(c.Plan.String(), want) {
 		t.Errorf("plan %s, want %s in it", c.Plan, want)
+	}
+	b = newBuilder() // threads hold the same elements for the largest and for the quotients
+	c = choose(t, b, b.rounded(512, 64), desc, heuristic.Knobs{})
+	if want := "VECTOR r0 4; WARP r0 8; VECTOR s2 4; LOCAL s2 8; LOCAL s1 32; FMA"; c.Plan.String() != want {
+		t.Errorf("plan %s, want %s", c.Plan, want)
 	}
 	b = newBuilder()
 	c = choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 16, RowsPerThread: 2})

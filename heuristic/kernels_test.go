@@ -276,6 +276,17 @@ func (b *builder) rowMaxima(rows, k int64) *ir.UOp {
 	return b.sink(b.Store(out, b.Reduce(ir.OpMax, b.Load(x, i, r), r), list(i), list(i)))
 }
 
+// rounded is groups of 32 in units of their largest, and the units.
+func (b *builder) rounded(rows, groups int64) *ir.UOp {
+	x, scales, out := b.param(0, ir.F32, rows, groups*32), b.param(1, ir.F32, rows, groups), b.param(2, ir.F32, rows, groups, 32)
+	row, group, i, k := b.rng(rows), b.rng(groups), b.rng(32), b.rng(32)
+	at := func(i *ir.UOp) *ir.UOp { return b.Load(x, row, b.Add(b.Mul(group, b.Index(32)), i)) }
+	most := b.Reduce(ir.OpMax, b.Unary(ir.OpAbs, at(k)), k)
+	quotient := b.Binary(ir.OpFDiv, at(i), b.Binary(ir.OpMax, most, b.f(1e-30)))
+	store := func(p, v *ir.UOp, at ...*ir.UOp) *ir.UOp { return b.Store(p, v, at, at) }
+	return b.sink(store(scales, most, row, group), store(out, quotient, row, group, i))
+}
+
 func (b *builder) columnSums(k, columns int64) *ir.UOp {
 	x, out := b.param(0, ir.F32, k, columns), b.param(1, ir.F32, columns)
 	i, r := b.rng(columns), b.rng(k)
