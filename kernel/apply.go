@@ -138,7 +138,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if sink, err = ap.spreadPoints(sink, plans, tile); err != nil {
 		return nil, err
 	}
-	sink = ap.flattenChains(ap.packSums(sink, plans), tile)
+	sink = ap.flattenChains(ap.floatSums(ap.packSums(sink, plans), tile), tile)
 	if sink, err = ap.panels(sink, tile); err != nil {
 		return nil, err
 	}

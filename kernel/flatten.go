@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 )
@@ -152,9 +153,10 @@ func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 			times(&rows, done[x])
 		}
 	}
-	body := core
-	for _, side := range []*ir.UOp{columns, rows} {
-		if side != nil {
+	body, copies := core, c.copies
+	for _, sides := range [][]*ir.UOp{{rows, columns}, {columns}} {
+		body, copies = f.inside(body, copies, sides)
+		if side := sides[0]; side != nil {
 			body = a.Mul(side, body)
 		}
 	}
@@ -163,12 +165,26 @@ func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 		m := f.merge(serial)
 		body, serial = a.Substitute(body, m.with), []*ir.UOp{m.rng}
 	}
-	for _, ranges := range [][]*ir.UOp{c.copies, serial, c.threads} {
+	for _, ranges := range [][]*ir.UOp{copies, serial, c.threads} {
 		for k := len(ranges) - 1; k >= 0; k-- {
 			body = a.Reduce(ir.OpAdd, body, ranges[k])
 		}
 	}
 	return body
+}
+
+// inside sums over the copies on which no factor depends: they are added before
+// they are multiplied. It returns the copies that are left.
+func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []*ir.UOp) {
+	var left []*ir.UOp
+	for k := len(copies) - 1; k >= 0; k-- {
+		if r := copies[k]; slices.ContainsFunc(factors, func(x *ir.UOp) bool { return x != nil && slices.Contains(ir.Toposort(x), r) }) {
+			left = append([]*ir.UOp{r}, left...)
+		} else {
+			body = f.arena.Reduce(ir.OpAdd, body, r)
+		}
+	}
+	return body, left
 }
 
 // ofColumns reports a factor that depends on the tile's columns.

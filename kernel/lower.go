@@ -37,7 +37,7 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.
 		program.ShareValues(p)
 		program.DropBarriers(p)
 		if l.tile != nil {
-			program.Pipeline(p, pipelineRegisters)
+			program.Pipeline(p, pipelineRegisters, int64(l.desc.SharedBytes))
 		}
 		l.preload(body)
 		program.DelayValues(body)

@@ -285,37 +285,62 @@ func (l *lowerer) holdsMatrix(u *ir.UOp) bool {
 	return false
 }
 
-// tileMember accumulates a sum in an open loop of a kernel with matrix
-// instructions: one accumulator for each copy of the result, and of the copies of
-// the sum one after the other, each for all results. So the fragments of few
-// copies are held at a time, not those of all.
-func (l *lowerer) tileMember(open *program.Loop, u *ir.UOp, home *scope) []carry {
-	points := l.combos(l.free.of(u))
-	accs, digits, d := make([]val, len(points)), []int(nil), l.top()-1
-	leaves := make([][]leaf, len(points))
-	for k, at := range points {
-		leaves[k] = l.leaves(u.Src[0], at)
+// tileMembers accumulates sums in an open loop of a kernel with matrix instructions:
+// one accumulator for each copy of a result, and of the copies of the sums one after
+// the other, each for all results of all sums. So the fragments of few copies are
+// held at a time, not those of all.
+func (l *lowerer) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) []carry {
+	members := make([]*tileMember, len(sums))
+	most := 0
+	for i, u := range sums {
+		m := &tileMember{lowerer: l, node: u, points: l.combos(l.free.of(u))}
+		for _, at := range m.points {
+			m.leaves = append(m.leaves, l.leaves(u.Src[0], at))
+		}
+		m.sums = make([]val, len(m.points))
+		members[i], most = m, max(most, len(m.leaves[0]))
 	}
-	for j := range leaves[0] {
-		for k := range points {
-			terms := l.terms(leaves[k][j].node, leaves[k][j].at, rangeSet{})
-			own, pend := l.alignTerms(terms)
-			if !pend.empty() {
-				fail("plan: lanes of a sum beside matrix instructions stay open")
-			}
-			if j == 0 {
-				digits = own
-				accs[k] = val{v: l.b.Carry(open, l.b.Zero(program.Vector(storedType(u.DType), l.laneCount(digits)))), digits: digits}
-			}
-			for _, t := range terms {
-				accs[k] = l.accumulate(accs[k], t, accs[k].digits)
+	for j := range most {
+		for _, m := range members {
+			if j < len(m.leaves[0]) {
+				m.add(open, j)
 			}
 		}
 	}
-	carries := make([]carry, len(points))
-	for k, at := range points {
-		key := l.key(u, at)
-		carries[k] = carry{accs[k].v, func(r *program.Value) { home.memo[key] = val{v: r, digits: accs[k].digits, depth: d} }}
+	var carries []carry
+	for _, m := range members {
+		for k, at := range m.points {
+			key, sum, depth := l.key(m.node, at), m.sums[k], l.top()-1
+			carries = append(carries, carry{sum.v, func(r *program.Value) { home.memo[key] = val{v: r, digits: sum.digits, depth: depth} }})
+		}
 	}
 	return carries
+}
+
+// tileMember is one of the sums that a loop accumulates.
+type tileMember struct {
+	*lowerer
+	node   *ir.UOp
+	points []coords // copies of the result
+	leaves [][]leaf // by point: copies of the sum
+	sums   []val    // by point
+}
+
+// add accumulates copy j of the sum for all results.
+func (m *tileMember) add(open *program.Loop, j int) {
+	for k := range m.points {
+		leaf := m.leaves[k][j]
+		terms := m.terms(leaf.node, leaf.at, rangeSet{})
+		digits, pend := m.alignTerms(terms)
+		if !pend.empty() {
+			fail("plan: lanes of a sum beside matrix instructions stay open")
+		}
+		if j == 0 {
+			zero := m.b.Zero(program.Vector(storedType(m.node.DType), m.laneCount(digits)))
+			m.sums[k] = val{v: m.b.Carry(open, zero), digits: digits}
+		}
+		for _, t := range terms {
+			m.sums[k] = m.accumulate(m.sums[k], t, m.sums[k].digits)
+		}
+	}
 }

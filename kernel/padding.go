@@ -15,6 +15,7 @@ const (
 	bankBytes  = 4
 	banks      = 32
 	widestRead = 16 // bytes of one lane in one instruction
+	widestGap  = 64 // bytes between the elements of a panel
 )
 
 // padding is the gaps of a shared array, in elements; zero for none.
@@ -37,7 +38,8 @@ func (p padding) size(n int64) int64 {
 }
 
 // paddingOf chooses the gaps of a stage that threads share: those with the
-// fewest rounds over all reads of it, none where gaps gain nothing.
+// fewest rounds over all reads of it, and of a panel over what fills it; none where
+// gaps gain nothing.
 func (l *lowerer) paddingOf(stage *ir.UOp) padding {
 	if p, ok := l.paddings[stage]; ok {
 		return p
@@ -45,12 +47,17 @@ func (l *lowerer) paddingOf(stage *ir.UOp) padding {
 	best := padding{}
 	size := int64(stage.DType.Size())
 	if l.sharesStage(stage) && size > 0 && size <= widestRead {
-		reads := l.stageReads(stage)
+		reads, widest := l.stageReads(stage), int64(widestRead)
+		if isPanel(stage) { // filled as often as it is read
+			reads, widest = append(reads, l.stageWrite(stage)...), widestGap
+		}
 		fewest := rounds(reads, best, size)
 		for every := widestRead / size; every <= 1024; every *= 2 {
-			p := padding{every: every, gap: widestRead / size}
-			if n := rounds(reads, p, size); n < fewest {
-				best, fewest = p, n
+			for gap := int64(widestRead); gap <= widest; gap *= 2 {
+				p := padding{every: every, gap: gap / size}
+				if n := rounds(reads, p, size); n < fewest {
+					best, fewest = p, n
+				}
 			}
 		}
 	}
@@ -93,6 +100,27 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 		}
 	}
 	return out
+}
+
+// stageWrite is how the lanes of a warp fill a stage, at the first point of all loops.
+func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
+	a, index := l.arena, l.arena.Index(0)
+	write := stageRead{bytes: int64(stage.DType.Size())}
+	for _, z := range l.stageAxes(stage) {
+		index = a.Add(a.Mul(index, l.constantExtent(z)), z)
+		if i := l.free.index[z]; l.roles[i] == roleLane {
+			write.bytes *= l.extent[i]
+		}
+	}
+	write.bytes = min(write.bytes, widestRead)
+	for lane := range int64(warpSize) {
+		n, ok := l.simplify.Do(a.Substitute(index, l.laneValues(index, lane))).Int()
+		if !ok {
+			return nil
+		}
+		write.index = append(write.index, n)
+	}
+	return []stageRead{write}
 }
 
 // readsOf lists the reads of a stage; of a factor of matrix instructions, those of

@@ -84,25 +84,28 @@ func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
 		return nil, err
 	}
 	p := &paneller{applier: ap, tile: tile, free: free, read: make(map[panelKey][]*ir.UOp)}
-	replace := make(map[*ir.UOp]*ir.UOp)
+	done := make(map[*ir.UOp]*ir.UOp, len(nodes))
 	for _, u := range nodes {
-		if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
+		src := make([]*ir.UOp, len(u.Src))
+		for i, x := range u.Src {
+			src[i] = done[x]
+		}
+		done[u] = ap.arena.With(u, src)
+		if !isPlainAdd(u) {
 			continue
 		}
 		switch ap.roles[u.ReduceRange()] {
 		case roleMatrix:
 			if sum := p.sumOfPanels(u); sum != nil {
-				replace[u] = sum
+				done[u] = sum
 			}
 		case roleUnroll, roleSerial:
-			for _, f := range flattenProduct(u.Src[0]) {
-				if read := p.scale(f); read != nil {
-					replace[f] = read
-				}
+			if product := p.scales(u.Src[0], done); product != nil {
+				done[u] = ap.arena.Reduce(ir.OpAdd, product, u.ReduceRange())
 			}
 		}
 	}
-	return ap.simp.Do(ap.arena.Substitute(sink, replace)), nil
+	return ap.simp.Do(done[sink]), nil
 }
 
 // sumOfPanels is a sum of MMA whose factors are read from panels; nil where none
@@ -170,6 +173,59 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 		}
 	}
 	return out
+}
+
+// scales is a product with the factors of each side as one, read from a panel; nil
+// where none is worth it. A factor that does not change in the loop is cheaper
+// within the panel than as a load and a product of each lane.
+func (p *paneller) scales(product *ir.UOp, done map[*ir.UOp]*ir.UOp) *ir.UOp {
+	a := p.arena
+	var rest []*ir.UOp
+	sides := make(map[*tileSide]*ir.UOp)
+	for _, f := range flattenProduct(product) {
+		side := p.tile.rows
+		if p.dependsOn(f, p.tile.columns) {
+			side = p.tile.columns
+		}
+		switch {
+		case !p.dependsOn(f, side) || side == p.tile.columns && p.dependsOn(f, p.tile.rows) || !p.plain(f):
+			rest = append(rest, done[f])
+		case sides[side] == nil:
+			sides[side] = f
+		default:
+			sides[side] = a.Mul(sides[side], f)
+		}
+	}
+	out, replaced := (*ir.UOp)(nil), false
+	for _, side := range []*tileSide{p.tile.rows, p.tile.columns} {
+		if f := sides[side]; f != nil {
+			if read := p.scale(f); read != nil {
+				f, replaced = read, true
+			}
+			rest = append(rest, f)
+		}
+	}
+	if !replaced {
+		return nil
+	}
+	for _, f := range rest {
+		if out == nil {
+			out = f
+		} else {
+			out = a.Mul(f, out)
+		}
+	}
+	return out
+}
+
+// plain reports a factor without sums of its own.
+func (p *paneller) plain(f *ir.UOp) bool {
+	for _, x := range ir.Toposort(f) {
+		if x.Op == ir.OpReduce || x.Op == ir.OpStage {
+			return false
+		}
+	}
+	return true
 }
 
 // scale is a factor of a side alone, read from a panel; nil where it is none, or

@@ -223,7 +223,13 @@ func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 		l.loopSums += len(l.combos(l.free.of(m.node)))
 	}
 	results := l.loop(i, func(open *program.Loop) []*program.Value {
+		if sums := l.matrixMembers(members); len(sums) > 0 {
+			carries = l.tileMembers(open, sums, l.stack[l.top()-1])
+		}
 		for _, m := range members {
+			if l.isMatrixMember(m) {
+				continue
+			}
 			if m.comps == nil {
 				carries = append(carries, l.plainMember(open, m.node, i)...)
 			} else {
@@ -324,15 +330,27 @@ func (l *lowerer) combos(free rangeSet) []coords {
 	return out
 }
 
+// isMatrixMember reports a sum around matrix instructions.
+func (l *lowerer) isMatrixMember(m member) bool {
+	return m.comps == nil && m.node.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.holdsMatrix(m.node)
+}
+
+func (l *lowerer) matrixMembers(members []member) []*ir.UOp {
+	var out []*ir.UOp
+	for _, m := range members {
+		if l.isMatrixMember(m) {
+			out = append(out, m.node)
+		}
+	}
+	return out
+}
+
 // plainMember accumulates a plain reduce in an open loop, one accumulator for
 // each copy.
 func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
 	op := u.Arg.(ir.ReduceArg).Op
 	outside := l.stack[:l.top()]
 	d := len(outside) - 1
-	if op == ir.OpAdd && l.holdsMatrix(u) {
-		return l.tileMember(open, u, outside[d])
-	}
 	var carries []carry
 	for _, at := range l.combos(l.free.of(u)) {
 		key := l.key(u, at)

@@ -8,8 +8,8 @@ import "tgc/ir"
 // meanwhile. Loops that run matrix instructions are those where there is enough to
 // compute. What is loaded must be known from the loop's index, and nothing of it
 // may be written by this program. registers bounds what a thread holds so.
-func Pipeline(p *Program, registers int) {
-	l := &pipeliner{program: p, root: make(map[*Value]bool), registers: registers}
+func Pipeline(p *Program, registers int, shared int64) {
+	l := &pipeliner{program: p, root: make(map[*Value]bool), registers: registers, shared: shared}
 	for i := range p.Params {
 		if x := &p.Params[i]; x.Kind == ParamBuffer && !x.Write || x.Kind == ParamTable {
 			l.root[x.Value] = true
@@ -22,6 +22,7 @@ type pipeliner struct {
 	program   *Program
 	root      map[*Value]bool // pointers into what the program only reads
 	registers int
+	shared    int64
 }
 
 // walk finds the loops, and the pointers that they load from.
@@ -63,18 +64,10 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	if last < 0 || !computes || !okLo || !okHi || hi-lo < 2 {
 		return nil
 	}
-	s := &slicer{made: make(map[*Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
-	for _, v := range body.Args[1:] {
-		s.made[v] = -1
+	if before, ok := l.turns(loop); ok {
+		return before
 	}
-	for i := range body.Instrs {
-		in := &body.Instrs[i]
-		for _, r := range append(in.Results, in.Result) {
-			if r != nil {
-				s.made[r] = i
-			}
-		}
-	}
+	s := l.slicerOf(loop)
 	var loads []int
 	for i := range body.Instrs[:last] {
 		if in := &body.Instrs[i]; (in.Op == Load || in.Op == Gather) && l.root[in.Args[0]] && s.take(in) {
@@ -121,6 +114,25 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	body.Instrs = out
 	renameValues(body, held)
 	return first.instrs
+}
+
+// slicerOf notes where the values of a loop's body are made.
+func (l *pipeliner) slicerOf(loop *Instr) *slicer {
+	body := loop.Body
+	s := &slicer{made: make(map[*Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
+	for _, v := range body.Args {
+		s.made[v] = -1
+	}
+	delete(s.made, body.Args[0])
+	for i := range body.Instrs {
+		in := &body.Instrs[i]
+		for _, r := range append(in.Results[:len(in.Results):len(in.Results)], in.Result) {
+			if r != nil {
+				s.made[r] = i
+			}
+		}
+	}
+	return s
 }
 
 func (l *pipeliner) value(t Type) *Value {

@@ -162,7 +162,7 @@ gridloop %9:i64 {
   }
 }
 `, ""},
-	{"a loop that computes with what it loads loads ahead", func(p *Program) { Pipeline(p, 1) }, `
+	{"a loop that computes with what it loads loads ahead", func(p *Program) { Pipeline(p, 1, 0) }, `
 gridloop %9:i64 {
   for %6 %7 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10

@@ -17,7 +17,9 @@ func (r *renderer) cast(in *program.Instr) error {
 		r.origin[to] = from
 	}
 	if to.Type.Elem == ir.F16 || to.Type.Elem == ir.BF16 {
-		r.roundHalf(in)
+		if !r.bytesToHalf(from, to) {
+			r.roundHalf(in)
+		}
 		return nil
 	}
 	sameSize := from.Type.Elem.Size() == to.Type.Elem.Size() && from.Type.Elem.IsInt() && to.Type.Elem.IsInt()
@@ -60,6 +62,7 @@ func (r *renderer) bytesToFloat(from, to *program.Value) bool {
 		}
 		words = shifted
 	}
+	r.bytes[to] = from
 	n := number{dtype: ir.F32, class: word}
 	lanes := make([]operand, to.Type.Lanes)
 	for i := range lanes {
@@ -70,6 +73,33 @@ func (r *renderer) bytesToFloat(from, to *program.Value) bool {
 	if sum := r.offsets[to].Sum; sum != nil {
 		r.added[sum] = to
 	}
+	return true
+}
+
+// bytesToHalf makes f16 of floats that bytes were converted to, two at a time, from
+// the bytes: a byte in the low bits of 2^10 makes the half 2^10 + x. The floats are
+// left to nobody then.
+func (r *renderer) bytesToHalf(from, to *program.Value) bool {
+	bytes := r.bytes[from]
+	if bytes == nil || to.Type.Elem != ir.F16 || to.Type.Lanes%4 != 0 {
+		return false
+	}
+	base, flip := operand{bits: 0x64006400}, uint64(0)
+	if bytes.Type.Elem == ir.I8 {
+		base.bits, flip = 0x64806480, 0x80808080
+	}
+	n := number{dtype: ir.U32, class: word}
+	base = r.inReg(base, word)
+	var out []operand
+	for _, w := range r.values[bytes.ID].words {
+		if flip != 0 {
+			w = r.emit("xor.b32", n, w, operand{bits: flip})
+		}
+		for _, pair := range []int{0x4140, 0x4342} {
+			out = append(out, r.emit("sub.f16x2", n, r.prmt(w, operand{bits: 0x64}, pair), base))
+		}
+	}
+	r.setWords(to, out)
 	return true
 }
 

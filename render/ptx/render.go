@@ -36,6 +36,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		locals:  registerArrays(basic),
 		sums:    make(gpu.Sums),
 		origin:  make(map[*program.Value]*program.Value),
+		bytes:   make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
 		offsets: gpu.ByteOffsets(basic),
 		added:   make(map[*program.Value]*program.Value),
@@ -83,6 +84,7 @@ type renderer struct {
 	locals   map[*program.Value]*registerArray // of Allocas that need no memory
 	sums     gpu.Sums
 	origin   map[*program.Value]*program.Value // of casts from u8
+	bytes    map[*program.Value]*program.Value // floats -> the packed bytes that they were
 	shifted  map[*program.Value]byteShift
 	scopes   gpu.Scopes[operand]
 	offsets  map[*program.Value]gpu.Offset     // of conversions of bytes
