@@ -142,6 +142,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if sink, err = ap.panels(sink, tile); err != nil {
 		return nil, err
 	}
+	sink = ap.skipLoops(sink)
 	matrices, err := ap.planMatrices(sink, tile)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,112 @@
+package kernel
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// Loops whose results nothing uses. Both arms of a WHERE are computed, so that a sum
+// in an arm that is not taken costs as much as one in an arm that is: the product of
+// a tile of rows that no token went to, say. A loop whose results stand in arms of
+// one condition only runs no pass where that does not hold. The condition must have
+// one value for the loop, of work units and outer loops of the store, so that the
+// threads of a block agree; it may be loaded.
+
+// armCondition is a condition, or that it does not hold.
+type armCondition struct {
+	cond *ir.UOp
+	not  bool
+}
+
+// skipLoops gives serial ranges of reduces the extent 0 where all results are left
+// out. All digits have roles.
+func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
+	nodes := ir.Toposort(sink)
+	if !slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.Op == ir.OpWhere }) {
+		return sink
+	}
+	free, err := NewFree(sink)
+	if err != nil {
+		return sink // finish reports it
+	}
+	arms := armConditions(nodes)
+	with := make(map[*ir.UOp]*ir.UOp)
+	for r, reduces := range ap.outerLoops(nodes) {
+		common, all := free.sets.of(reduces[0]), arms[reduces[0]]
+		for _, u := range reduces[1:] {
+			common, all = common.meet(free.sets.of(u)), meetConditions(all, arms[u])
+		}
+		l := &limiter{applier: ap, over: r, outside: func(x *ir.UOp) bool {
+			return common.has(free.sets.index[x]) && (ap.roles[x] == roleGrid || ap.roles[x] == roleSerial)
+		}}
+		extent := r.Src[0]
+		for _, c := range all {
+			if !l.isOutside(c.cond) {
+				continue
+			}
+			if none := ap.arena.Index(0); c.not {
+				extent = ap.arena.Where(c.cond, none, extent)
+			} else {
+				extent = ap.arena.Where(c.cond, extent, none)
+			}
+		}
+		if extent != r.Src[0] {
+			with[r] = ap.newRange(extent)
+			ap.roles[with[r]], ap.order[with[r]] = roleSerial, ap.order[r]
+		}
+	}
+	return ap.arena.Substitute(sink, with)
+}
+
+// outerLoops lists the reduces over each serial range of which none stands inside
+// another serial loop.
+func (ap *applier) outerLoops(nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
+	loops, inside := make(map[*ir.UOp][]*ir.UOp), make(map[*ir.UOp]bool)
+	for k := len(nodes) - 1; k >= 0; k-- {
+		u := nodes[k]
+		serial := u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == roleSerial
+		if serial {
+			loops[u.ReduceRange()] = append(loops[u.ReduceRange()], u)
+		}
+		for _, s := range u.Src {
+			inside[s] = inside[s] || inside[u] || serial
+		}
+	}
+	for r, reduces := range loops {
+		if slices.ContainsFunc(reduces, func(u *ir.UOp) bool { return inside[u] }) {
+			delete(loops, r)
+		}
+	}
+	return loops
+}
+
+// armConditions are those without which nothing uses a node's value. nodes are in
+// topological order.
+func armConditions(nodes []*ir.UOp) map[*ir.UOp][]armCondition {
+	arms, used := make(map[*ir.UOp][]armCondition), make(map[*ir.UOp]bool)
+	for k := len(nodes) - 1; k >= 0; k-- {
+		u := nodes[k]
+		for i, s := range u.Src {
+			list := arms[u]
+			if u.Op == ir.OpWhere && i > 0 {
+				list = append(slices.Clone(list), armCondition{u.Src[0], i == 2})
+			}
+			if used[s] {
+				list = meetConditions(arms[s], list)
+			}
+			arms[s], used[s] = list, true
+		}
+	}
+	return arms
+}
+
+func meetConditions(x, y []armCondition) []armCondition {
+	var out []armCondition
+	for _, c := range x {
+		if slices.Contains(y, c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
