@@ -58,3 +58,26 @@ func gpuGroups(a *analysis, axes []int) (opts []kernel.Opt, why string, record R
 	record = Record{Axis: a.axes[axes[0]].Name, Value: a.size(axes[0]), Applied: true, Reason: "groups", Detail: how}
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(axes[0]), how), record, true
 }
+
+// gpuShortSums plans so many short sums over what lies side by side that none is
+// worth more than one thread: 16 bytes of rows each, with all loads in flight. What
+// a token of a prompt of 512 gets from 8 experts took 43 us on an H200 with a sum
+// shared by 8 threads.
+func gpuShortSums(a *analysis, weights []*operand, row int) (opts []kernel.Opt, why string, record Record, ok bool) {
+	p, w := a.plan(), weights[0]
+	points := a.points(a.storeRows(a.rowsOf(weights)))
+	if len(w.chain) != 1 || len(weights) > 1 || !a.constant(w.chain[0]) || a.size(w.chain[0]) > gpuShortSum || points < gpuBlocksPerUnit*gpuReduceThreads*int64(a.desc.Cost.Workers) || !a.laneSafe(row) {
+		return nil, "", Record{}, false
+	}
+	p.split(kernel.VECTOR, row, powerOfTwoDivisor(p.size(row), lanesOf(a.desc)))
+	n := divisor(p.left(row), gpuBlockThreads)
+	p.split(kernel.LOCAL, row, n)
+	p.split(kernel.UNROLL, w.chain[0], p.size(w.chain[0]))
+	p.done[row], p.done[w.chain[0]] = true, true
+	p.aroundRows(a.rowsOf(weights), n)
+	how := "16 bytes of rows a thread, with a whole sum each"
+	return p.opts, fmt.Sprintf("%s streamed once; %s", a.describe(weights), how), appliedTo(w, "streams-weight", how), true
+}
+
+// gpuShortSum is the most terms of a sum that one thread loads at once.
+const gpuShortSum = 16

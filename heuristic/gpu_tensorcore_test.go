@@ -22,6 +22,8 @@ func TestMatrixTiles(t *testing.T) {
 			"MMA r0; UNROLL r0 8; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
 		{"few tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 32, 2048, 512, variant{}) },
 			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; FMA"},
+		{"few tokens for each of many matrices", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.grouped("Q6_K", 94, 32, 1024, 512) },
+			"MMA r0; UNROLL r0 4; SWAP s1 2; UPCAST s1 2; LOCAL s1 4; UPCAST s1 4; LOCAL s2 8; UPCAST s2 2; UPCAST s2 2; LOCAL s2 4; STAGE s1; STAGE s2; FMA"},
 		{"bf16", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("BF16", 128, 4096, 256, variant{}) },
 			"MMA r0; UNROLL r0 4; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
 		{"switched off", "ptx:sm_90", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
@@ -38,6 +40,13 @@ func TestMatrixTiles(t *testing.T) {
 			t.Errorf("%s: plan %s\nwant %s", tt.name, c.Plan, tt.plan)
 		}
 	}
+	b := newBuilder()
+	sink, desc := b.grouped("Q8_0", 2, 8, 96, 256), mustTarget(t, "ptx:sm_90")
+	c := choose(t, b, sink, desc, heuristic.Knobs{})
+	if !strings.Contains(c.Plan.String(), "MMA") {
+		t.Errorf("groups: %s", c.Plan)
+	}
+	checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
 	for format, rows := range map[string]int64{"Q6_K": 320, "Q4_K": 512, "BF16": 128, "F32": 64} { // as few as make a weight
 		desc := mustTarget(t, "ptx:sm_90")
 		b := newBuilder()

@@ -220,6 +220,18 @@ func (b *builder) experts(format string, used, all, rows, k int64) *ir.UOp {
 }
 
 // layerNormed: a matvec behind a staged row: z = (x - mean) * gamma.
+// grouped is a matrix of several for each group of tokens: [groups, tokens, rows].
+func (b *builder) grouped(format string, groups, tokens, rows, k int64) *ir.UOp {
+	const all = 4
+	out, x, which := b.param(0, ir.F32, groups, tokens, rows), b.param(2, ir.F32, groups, tokens, k), b.param(3, ir.I32, groups)
+	w := b.weight(1, format, all*rows, k)
+	g, token, row, i := b.rng(groups), b.rng(tokens), b.rng(rows), b.rng(k)
+	matrix := b.Binary(ir.OpMin, b.Binary(ir.OpMax, b.Cast(b.Load(which, g), ir.Idx), b.Index(0)), b.Index(all-1))
+	product := b.Mul(b.Load(x, g, token, i), w(b.Add(b.Mul(matrix, b.Index(rows)), row), i))
+	at := []*ir.UOp{g, token, row}
+	return b.sink(b.Store(out, b.sum(product, i), at, at))
+}
+
 func (b *builder) layerNormed(format string, rows, k int64) *ir.UOp {
 	x, gamma, out := b.param(0, ir.F32, k), b.param(3, ir.F32, k), b.param(2, ir.F32, rows)
 	n, r, z, m := b.rng(rows), b.rng(k), b.rng(k), b.rng(k)

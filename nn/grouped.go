@@ -10,15 +10,17 @@ import (
 // and decoded once for all of its rows. A group ends with rows that nothing reads,
 // so that the next one starts with a tile.
 type grouping struct {
-	expert *tensor.Tensor // [tiles]: whose rows a tile has
+	expert *tensor.Tensor // [tiles]: whose rows a tile has, -1 where it has none
 	token  *tensor.Tensor // [tiles rows]: whose activations a row has
 	place  *tensor.Tensor // [tokens used]: the row of each choice of a token
 }
 
-// Rows of a tile: so many as an expert gets of the tokens, within these bounds.
+// Rows of a tile: twice as many as an expert gets of the tokens on average, so that
+// most weights are decoded once, within these bounds. OLMoE's prompt of 512 tokens in
+// int8 on an H200: 26,600 tokens a second with 32 rows, 25,900 with 64.
 const (
 	leastTile = 8
-	mostTile  = 64
+	mostTile  = 32
 )
 
 // tileRows is the number of rows of a tile for so many tokens; 0 where experts are
@@ -29,7 +31,7 @@ func (e Experts) tileRows(tokens int) int {
 		return 0
 	}
 	rows := leastTile
-	for rows < mostTile && rows*experts < tokens*e.Used {
+	for rows < mostTile && rows*experts < 2*tokens*e.Used {
 		rows *= 2
 	}
 	return rows
@@ -55,7 +57,7 @@ func group(chosen *tensor.Tensor, experts, rows int) grouping {
 	place := first.Add(within)
 	inRow, inTile := place.Eq(each(iota(tiles*rows))), place.FloorDiv(number(rows)).Eq(each(iota(tiles)))
 	return grouping{
-		expert: inTile.Where(flat, number(0)).Max(1),
+		expert: inTile.Where(flat, number(-1)).Max(1),
 		token:  inRow.Where(iota(choices).FloorDiv(number(used)), number(0)).Sum(1).Unflatten(0, tiles, rows),
 		place:  place.Unflatten(0, tokens, used),
 	}
@@ -67,7 +69,9 @@ func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor) *
 		return v.Unsqueeze(2).Mul(w.Gather(0, to.expert).Unsqueeze(1)).Sum(-1)
 	}
 	in := func(w *tensor.Tensor) *tensor.Tensor { return e.Numeric.activations(x, w).Gather(0, to.token) }
-	hidden := product(e.Gate, in(e.Gate)).Silu().Mul(product(e.Up, in(e.Up)))
-	out := product(e.Down, e.Numeric.activations(hidden, e.Down)) // [tiles rows D]
+	some := to.expert.Ge(x.Graph().Scalar(ir.I32, 0)).Unsqueeze(1).Unsqueeze(2)
+	filled := func(t *tensor.Tensor) *tensor.Tensor { return some.Where(t, x.Graph().Scalar(ir.F32, 0)) } // without loops elsewhere
+	hidden := filled(product(e.Gate, in(e.Gate)).Silu().Mul(product(e.Up, in(e.Up))))
+	out := filled(product(e.Down, e.Numeric.activations(hidden, e.Down))) // [tiles rows D]
 	return out.Flatten(0, 1).Gather(0, to.place).Mul(weight.Unsqueeze(-1)).Sum(1)
 }

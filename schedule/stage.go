@@ -31,6 +31,10 @@ func (s *scheduler) stagePrologue(p *value) bool {
 			}
 		}
 		light, size, work := s.isLight(p, axes)
+		if n := s.opt.Profile.MatrixTokens; n > 0 && len(axes) > 0 && s.points(p.ranges) > s.opt.Profile.RepeatCap && s.factsOf(c.body).weights && s.weightReuse(c)%n == 0 {
+			s.record(StagePrologue, p, false, "a matrix product reads many of its rows at once", Number{"points", s.points(p.ranges)}, Number{"limit", s.opt.Profile.RepeatCap})
+			return false
+		}
 		if !light {
 			s.record(StagePrologue, p, false, s.whyHeavy(p, axes), Number{"size", size}, Number{"cap", s.opt.Profile.StageCap}, Number{"work", work}, Number{"limit", s.stageWork(s.points(p.ranges))})
 			return false
