@@ -11,14 +11,23 @@ import (
 // Attention of many queries on matrix instructions (TILE; MMA of the points and of
 // the elements of a row): a warp has 16 queries, with all elements of their outputs
 // in accumulators. The warps of a block take queries that read the same rows of the
-// cache: those of the heads of a group, then neighbours.
+// cache, those of the heads of a group, then neighbours, and share panels of them;
+// where those are too few to fill the device, groups of warps share the points.
 //
-// LLaMA 3.2 1B on an H200, prompts of 512 tokens, int8: 28,490 tokens a second with a
-// few threads a point; with tiles of 32 points 39,190, of 64 37,970, of 128 35,050.
-// Eight warps a block 37,700 (64 points).
+// Prompts of 512 tokens on an H200, int8, tokens a second: LLaMA 3.2 1B 28,490 with a
+// few threads a point; with tiles of 32 points 39,190, of 64 37,970, of 128 35,050. The
+// kernel takes 60 us with panels, some 75 without, and 375 took the other plan. Qwen3
+// 0.6B (rows of 128 elements): 31,310, with tiles of 32 points 39,490, with panels
+// 51,160, two groups 52,450, tiles of 16 points and two groups 53,980. 128 tokens of
+// LLaMA: one group 32,990, two 33,380, four 33,900.
 const (
-	gpuFlashWarps  = 4  // of a block, of different queries
-	gpuFlashPoints = 32 // of a tile
+	gpuFlashWarps     = 4   // of a block, of different queries
+	gpuFlashAllWarps  = 8   // of a block
+	gpuFlashGroups    = 4   // of warps that share the points
+	gpuFlashTile      = 32  // points of a tile
+	gpuFlashRegisters = 192 // of a thread, for accumulators and fragments of queries
+	gpuFlashElements  = 64  // of a row, up to which a tile has so many points
+	gpuFlashResident  = 5   // warps of a multiprocessor, below which there are groups
 )
 
 // gpuFlash plans such a kernel; ok is false where its axes make no tiles.
@@ -30,51 +39,120 @@ func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []kernel.Opt, why
 	p := a.plan()
 	t := a.index[tuple.ReduceRange()]
 	p.done[t] = true
-	element := a.lastStore(private)
-	shared := p.readTogether(tuple, private)
-	query := -1
-	for _, i := range shared {
-		if a.size(i)%matrixRows == 0 && (query < 0 || a.size(i) > a.size(query)) {
-			query = i
+	f := flash{planner: p, points: t, element: a.lastStore(private), query: -1, score: -1, shared: p.readTogether(tuple, private)}
+	for _, i := range f.shared {
+		if a.size(i)%matrixRows == 0 && (f.query < 0 || a.size(i) > a.size(f.query)) {
+			f.query = i
 		}
 	}
-	scores := p.scoreSums(tuple)
-	if element < 0 || query < 0 || len(scores) != 1 || a.size(element)%matrixTokens != 0 || a.size(scores[0])%matrixPoints != 0 {
+	if f.scores(tuple); f.element < 0 || f.query < 0 || f.score < 0 || a.size(f.element)%matrixTokens != 0 || a.size(f.score)%matrixPoints != 0 {
 		return nil, "", Record{}, false
 	}
-	p.add(kernel.MMA, p.axes[scores[0]].Name, 0)
-	p.taken[scores[0]] = matrixPoints
-	p.split(kernel.UNROLL, scores[0], p.left(scores[0]))
-	tile := int64(matrixPoints)
-	for tile*2 <= min(gpuFlashPoints, a.size(t)) {
-		tile *= 2
+	// Of each element of the output two registers of accumulators, of each of a query
+	// three terms of two rows and two lanes a register.
+	if a.size(f.element)/2+a.size(f.score)*3/4 > gpuFlashRegisters {
+		return nil, "", Record{}, false
 	}
-	p.add(kernel.MMA, p.axes[t].Name, 0)
-	p.taken[t] = matrixPoints
-	p.split(kernel.UNROLL, t, tile/matrixPoints)
-	p.add(kernel.TILE, p.axes[t].Name, 0)
-	p.split(kernel.UPCAST, element, 2)
-	p.split(kernel.LOCAL, element, 4)
-	p.split(kernel.UPCAST, element, p.left(element))
-	p.split(kernel.LOCAL, query, 8)
-	p.split(kernel.UPCAST, query, 2)
-	warps := int64(1)
-	for _, i := range shared {
-		if i != query {
-			n := powerOfTwoDivisor(p.size(i), gpuFlashWarps/warps)
-			p.split(kernel.LOCAL, i, n)
-			warps *= n
-		}
-	}
-	n := powerOfTwoDivisor(p.left(query), gpuFlashWarps/warps)
-	p.split(kernel.LOCAL, query, n)
-	p.fma()
+	how := f.plan(private)
 	if kernel.Feasible(a.arena, a.sink, kernel.Plan{Opts: p.opts}, a.desc) != nil {
 		return nil, "", Record{}, false
 	}
-	how := fmt.Sprintf("matrix instructions, %d queries a warp, %d warps, tiles of %d points", matrixRows, warps*n, tile)
 	why = fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
 	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}, true
+}
+
+// flash is the plan of such a kernel in the making: axes of the points, of the
+// elements of an output and of a score, of queries, and all that read the same rows.
+type flash struct {
+	*planner
+	points, element, score, query int
+	shared                        []int
+	norms                         []int // of sums over a query alone
+}
+
+// scores finds the sum that is a score, of a query and a row, and those of a query.
+func (f *flash) scores(tuple *ir.UOp) {
+	for _, i := range f.scoreSums(tuple) {
+		rows := slices.ContainsFunc(f.order, func(u *ir.UOp) bool {
+			return isSum(u) && f.index[u.ReduceRange()] == i && f.free[u].has(f.points)
+		})
+		switch {
+		case !rows:
+			f.norms = append(f.norms, i)
+		case f.score < 0:
+			f.score = i
+		default:
+			f.element = -1
+		}
+	}
+}
+
+func (f *flash) plan(private []int) string {
+	warps := int64(1)
+	for _, i := range f.axesOf(kernel.StoreAxis) {
+		if !slices.Contains(private, i) {
+			warps *= f.size(i)
+		}
+	}
+	warps /= matrixRows
+	groups := int64(1)
+	for groups < gpuFlashGroups && warps*groups < gpuFlashResident*int64(f.desc.Cost.Workers) {
+		groups *= 2
+	}
+	f.add(kernel.MMA, f.axes[f.score].Name, 0)
+	f.taken[f.score] = matrixPoints
+	f.split(kernel.UNROLL, f.score, f.left(f.score))
+	for _, i := range f.norms {
+		f.split(kernel.VECTOR, i, powerOfTwoDivisor(f.size(i), gpuRowElements))
+		f.split(kernel.WARP, i, powerOfTwoDivisor(f.left(i), int64(f.desc.WarpSize)/matrixTokens))
+		f.split(kernel.UNROLL, i, powerOfTwoDivisor(f.left(i), gpuLoads))
+	}
+	tile := int64(gpuFlashTile)
+	if f.size(f.element) > gpuFlashElements || f.size(f.points) < tile {
+		tile = matrixPoints
+	}
+	f.add(kernel.MMA, f.axes[f.points].Name, 0)
+	f.taken[f.points] = matrixPoints
+	f.split(kernel.UNROLL, f.points, tile/matrixPoints)
+	f.add(kernel.TILE, f.axes[f.points].Name, 0)
+	f.splitPoints(kernel.GROUP, f.points, groups, f.left(f.points))
+	f.split(kernel.UPCAST, f.element, 2)
+	f.split(kernel.LOCAL, f.element, 4)
+	f.split(kernel.UPCAST, f.element, f.left(f.element))
+	f.split(kernel.LOCAL, f.query, 8)
+	f.split(kernel.UPCAST, f.query, 2)
+	most := min(gpuFlashWarps, gpuFlashAllWarps/groups)
+	for most > 1 && warps/most < int64(f.desc.Cost.Workers)*3/4 {
+		most /= 2
+	}
+	rows := f.queryWarps(most)
+	if rows > 1 {
+		f.add(kernel.STAGE, f.axes[f.points].Name, 0)
+		f.add(kernel.STAGE, f.axes[f.element].Name, 0)
+	}
+	f.fma()
+	how := fmt.Sprintf("matrix instructions, %d x %d queries a block, tiles of %d points", rows, matrixRows, tile)
+	if groups > 1 {
+		how += fmt.Sprintf(", shared by %d groups", groups)
+	}
+	return how
+}
+
+// queryWarps gives a block up to so many warps of different queries.
+func (f *flash) queryWarps(most int64) int64 {
+	warps := int64(1)
+	take := func(i int) {
+		n := powerOfTwoDivisor(f.left(i), most/warps)
+		f.split(kernel.LOCAL, i, n)
+		warps *= n
+	}
+	for _, i := range f.shared {
+		if i != f.query {
+			take(i)
+		}
+	}
+	take(f.query)
+	return warps
 }
 
 // readTogether are the store axes of queries that read the same points of the

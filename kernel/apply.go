@@ -135,11 +135,12 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
 		return nil, err
 	}
-	if sink, err = ap.spreadPoints(sink, plans, tile); err != nil {
-		return nil, err
-	}
+	ap.findPoints(plans, tile)
 	sink = ap.flattenChains(ap.floatSums(ap.packSums(sink, plans), tile), tile)
 	if sink, err = ap.panels(sink, tile); err != nil {
+		return nil, err
+	}
+	if sink, err = ap.spreadPoints(sink, tile); err != nil {
 		return nil, err
 	}
 	sink = ap.skipLoops(sink)
@@ -159,8 +160,8 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 }
 
 // plannedThreads is the number of threads a block for which a plan asks: those
-// that share points, times those that share a reduce at such a point, or those
-// of a reduce that depends on no point.
+// that share points, or those that share a reduce, times those along all that it
+// depends on.
 func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
 	free, err := NewFree(sink)
 	if err != nil {
@@ -175,43 +176,29 @@ func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
 		}
 		return n
 	}
-	var points rangeSet
-	atPoints, most := int64(1), int64(1)
-	for _, p := range plans {
-		if n := count(p); p.axis.Kind == StoreAxis && n > 1 {
-			points.add(free.Index(p.axis.Range))
-			atPoints *= n
-		}
-	}
-	most = atPoints
-	shared := make(map[*ir.UOp]int64) // of reduces that depend on points
+	at := make(map[int]int64) // threads along axes of stores and reduces
+	most, atPoints := int64(1), int64(1)
 	for _, p := range plans {
 		n := count(p)
-		if p.axis.Kind == StageAxis {
+		switch p.axis.Kind {
+		case StageAxis:
 			most = max(most, n)
+			continue
+		case StoreAxis:
+			atPoints *= n
 		}
-		if p.axis.Kind == ReduceAxis {
-			shared[p.axis.Range] = n
-		}
+		at[free.Index(p.axis.Range)] = n
 	}
-	nested := make(map[*ir.UOp]int64)
+	most = max(most, atPoints)
 	for _, u := range ir.Toposort(sink) {
-		n := int64(1)
-		for _, s := range u.Src {
-			n = max(n, nested[s])
+		if u.Op != ir.OpReduce {
+			continue
 		}
-		if u.Op == ir.OpStage {
-			n = 1
+		n := max(at[free.Index(u.ReduceRange())], 1)
+		for _, i := range free.sets.of(u).list() {
+			n *= max(at[i], 1)
 		}
-		if u.Op == ir.OpReduce {
-			n *= shared[u.ReduceRange()]
-			if free.sets.of(u).meet(points).empty() {
-				most = max(most, n)
-			} else {
-				most = max(most, atPoints*n)
-			}
-		}
-		nested[u] = n
+		most = max(most, n)
 	}
 	return min(most, maxThreads)
 }

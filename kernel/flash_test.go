@@ -17,6 +17,7 @@ import (
 type promptShape struct {
 	heads, group, queries, most, dim, value int64
 	rotated                                 bool  // queries are computed in a stage
+	normed                                  bool  // by their length
 	blind                                   int64 // so many queries see no point
 	cache                                   ir.DType
 }
@@ -42,6 +43,10 @@ func promptAttention(b *builder, c promptShape) *ir.UOp {
 		z, w := b.rng(c.dim/2), b.rng(2)
 		two := b.Mul(z, b.n(2))
 		pair := b.Where(b.Lt(w, b.n(1)), b.Sub(at(two), at(b.Add(two, b.n(1)))), b.Add(at(two), at(b.Add(two, b.n(1)))))
+		if c.normed {
+			x := b.rng(c.dim)
+			pair = b.Mul(pair, b.Unary(ir.OpRsqrt, b.Add(b.sum(b.Mul(at(x), at(x)), x), b.f(1e-5))))
+		}
 		stage := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, pair, z, w)
 		query = b.Load(stage, b.Div(e, b.n(2)), b.Mod(e, b.n(2)))
 	}
@@ -108,6 +113,16 @@ func TestFlashPlans(t *testing.T) {
 			2*2*2*5 + 2*2*5, [][2]int64{{0, 16}, {20, 36}, {5, 48}}},
 		{"rotated queries", promptShape{heads: 1, group: 1, queries: 32, most: 64, dim: 16, value: 8, rotated: true, cache: ir.F32},
 			"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}, {17, 49}}},
+		{"panels", promptShape{heads: 1, group: 2, queries: 16, most: 64, dim: 32, value: 16, cache: ir.F32},
+			"MMA r1; UNROLL r1 2; MMA r0; UNROLL r0 2; TILE r0; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 2; FMA",
+			2*2*2*6 + 2*2*6, [][2]int64{{0, 16}, {20, 36}, {5, 48}}},
+		{"panels of halves, of queries too", promptShape{heads: 2, group: 1, queries: 32, most: 48, dim: 32, value: 8, rotated: true, cache: ir.F16},
+			"MMA r1; UNROLL r1 2; MMA r0; TILE r0; STAGE r0; STAGE s2; STAGE s3; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA",
+			2*2*5 + 5, [][2]int64{{0, 32}, {12, 44}}},
+		{"panels of parts of a block", promptShape{heads: 1, group: 1, queries: 32, most: 96, dim: 16, value: 8, cache: ir.F32},
+			"MMA r1; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}, {50, 82}}},
+		{"normed queries in groups of warps", promptShape{heads: 1, group: 2, queries: 32, most: 96, dim: 32, value: 8, rotated: true, normed: true, cache: ir.F32},
+			"MMA r1; UNROLL r1 2; VECTOR r2 4; WARP r2 4; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*2*6 + 6, [][2]int64{{0, 32}, {9, 41}}},
 		{"warps that share points", promptShape{heads: 1, group: 1, queries: 16, most: 80, dim: 16, value: 8, cache: ir.F32},
 			"MMA r1; MMA r0; TILE r0; GROUP r0 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 16}, {50, 66}}},
 		{"rows without points", promptShape{heads: 1, group: 1, queries: 16, most: 32, dim: 16, value: 8, blind: 9, cache: ir.F32},

@@ -18,27 +18,37 @@ import (
 // two tiles of eight columns, of which a lane holds two points each. So a weight
 // never leaves the lane that has its score.
 
-// spreadPoints rewrites the reduces over digits of MMA that are no products of rows
-// and columns to reduces over a lane's points, then copies, then the lanes.
-func (ap *applier) spreadPoints(sink *ir.UOp, plans []axisPlan, tile *matrixTile) (*ir.UOp, error) {
-	tiled := make(map[*ir.UOp]bool)
+// findPoints notes the digits of a tile of a softmax, low first.
+func (ap *applier) findPoints(plans []axisPlan, tile *matrixTile) {
 	for _, p := range plans {
-		if s := ap.splits[p.axis.Range]; s != nil && s.tile > 1 {
-			for _, d := range s.digits {
-				tiled[d.rng] = d.role == roleMatrix
-			}
+		s := ap.splits[p.axis.Range]
+		if tile == nil || s == nil || p.axis.Kind != ReduceAxis || s.tile < matrixPoints {
+			continue
+		}
+		side := &tileSide{staged: p.fragment}
+		for i := len(s.digits) - 1; i >= 0 && s.digits[i].stride < s.tile; i-- {
+			side.digits = append(side.digits, s.digits[i])
+		}
+		if side.digits[0].role == roleMatrix {
+			tile.points = side
 		}
 	}
-	if tile == nil || len(tiled) == 0 {
+}
+
+// spreadPoints rewrites the reduces over digits of MMA that are no products of rows
+// and columns to reduces over a lane's points, then copies, then the lanes.
+func (ap *applier) spreadPoints(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
+	if tile == nil || tile.points == nil {
 		return sink, nil
 	}
+	digit := tile.points.digits[0].rng
 	a := ap.arena
 	nodes := ir.Toposort(sink)
 	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a digit
 	inner := make(map[*ir.UOp]bool)
 	for k := len(nodes) - 1; k >= 0; k-- {
 		if u := nodes[k]; !inner[u] {
-			if chain := ap.pointChain(u, tiled); chain != nil && !dependsOnAny(u, tile.columnLane, tile.columnCopy) {
+			if chain := pointChain(u, digit); chain != nil && !dependsOnAny(u, tile.columnLane, tile.columnCopy) {
 				chains[u] = chain
 				for _, x := range chain[1:] {
 					inner[x] = true
@@ -58,13 +68,12 @@ func (ap *applier) spreadPoints(sink *ir.UOp, plans []axisPlan, tile *matrixTile
 		if chain == nil {
 			continue
 		}
-		last := chain[len(chain)-1]
-		body := done[last.Src[0]]
+		body := done[chain[len(chain)-1].Src[0]]
 		if dependsOnAny(body, tile.point) {
 			return nil, fmt.Errorf("kernel: plan: MMA of a tile within a tile")
 		}
 		op := u.Arg.(ir.ReduceArg).Op
-		body = a.Reduce(op, ap.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{last.ReduceRange(): points})), tile.point)
+		body = a.Reduce(op, ap.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.point)
 		for k := len(chain) - 2; k >= 0; k-- {
 			body = a.Reduce(op, body, chain[k].ReduceRange())
 		}
@@ -73,16 +82,16 @@ func (ap *applier) spreadPoints(sink *ir.UOp, plans []axisPlan, tile *matrixTile
 	return ap.simp.Do(done[sink]), nil
 }
 
-// pointChain is the nest of plain reduces of one kind from u down to a digit of MMA
-// in a tile; nil where there is none.
-func (ap *applier) pointChain(u *ir.UOp, tiled map[*ir.UOp]bool) []*ir.UOp {
+// pointChain is the nest of plain reduces of one kind from u down to a digit; nil
+// where there is none.
+func pointChain(u, digit *ir.UOp) []*ir.UOp {
 	var chain []*ir.UOp
 	for u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid {
 		if len(chain) > 0 && chain[0].Arg != u.Arg {
 			return nil
 		}
 		chain = append(chain, u)
-		if tiled[u.ReduceRange()] {
+		if u.ReduceRange() == digit {
 			return chain
 		}
 		u = u.Src[0]

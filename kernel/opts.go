@@ -138,7 +138,7 @@ var optTable = [numOptKinds]OptInfo{
 		Before: "for n in 0..64: store",
 		After:  "worker w: for n in slab(w): store"},
 	STAGE: {Name: "STAGE", Axis: axisAny, Amount: amountOptional, CPU: true,
-		Doc:    "Of a reduce axis: values in its loop that depend on no store range are computed once per worker into an array. Of a store axis sI: values in reduces that depend on it but on no other store range inside the work unit are computed into an array once per tile of it (decoded weights; mere loads too where lanes run along the axis); with an amount, for at most so many points of the innermost reduces, anew in each iteration of the outer ones. Of a store axis of an MMA: its factors, in the instruction's types, are read from panels in shared memory that the threads of the block fill together.",
+		Doc:    "Of a reduce axis: values in its loop that depend on no store range are computed once per worker into an array. Of a store axis sI: values in reduces that depend on it but on no other store range inside the work unit are computed into an array once per tile of it (decoded weights; mere loads too where lanes run along the axis); with an amount, for at most so many points of the innermost reduces, anew in each iteration of the outer ones. Of a store axis of an MMA, or of the points of a TILE: its factors, in the instruction's types, are read from panels in shared memory that the threads of the block fill together.",
 		Before: "for n (grid): for k: acc += (x[k]*g[k]) * w[n,k]",
 		After:  "for k: y[k] = x[k]*g[k]      (prologue)\nfor n (grid): for k: acc += y[k] * w[n,k]"},
 	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone,

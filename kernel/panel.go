@@ -34,11 +34,12 @@ type tileSide struct {
 	staged bool
 }
 
-// fragmentStages reads STAGE of store axes as panels of fragments.
+// fragmentStages reads STAGE of store axes, and of the points of a tile, as panels
+// of fragments.
 func fragmentStages(plans []axisPlan) []axisPlan {
 	out := append([]axisPlan(nil), plans...)
 	for i := range out {
-		if p := &out[i]; p.stage && p.axis.Kind == StoreAxis {
+		if p := &out[i]; p.stage && (p.axis.Kind == StoreAxis || p.tile > 0 && hasMatrix(out[i:i+1])) {
 			p.stage, p.panel, p.fragment = false, 0, true
 		}
 	}
@@ -69,17 +70,39 @@ func (s *tileSide) has(r *ir.UOp) bool {
 // panels rewrites the sums of MMA, and the factors of the sums around them, to
 // reads of panels.
 func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
-	if tile == nil || !tile.rows.staged && !tile.columns.staged {
+	if tile == nil || !tile.rows.staged && !tile.columns.staged && (tile.points == nil || !tile.points.staged) {
 		return sink, nil
 	}
+	for depth := 1; depth > 0; depth++ {
+		next, err := ap.panelsAt(sink, tile, depth)
+		if err != nil || next == nil {
+			return sink, err
+		}
+		sink = next
+	}
+	return sink, nil
+}
+
+// panelsAt rewrites the sums of MMA that hold others to a depth: scores have their
+// panels when the sums that they weight get theirs. It returns nil where a kernel
+// has no such sums.
+func (ap *applier) panelsAt(sink *ir.UOp, tile *matrixTile, depth int) (*ir.UOp, error) {
 	nodes := ir.Toposort(sink)
-	var ranges []*ir.UOp
+	depths := make(map[*ir.UOp]int)
+	deepest := 0
 	for _, u := range nodes {
-		if u.Op == ir.OpRange {
-			ranges = append(ranges, u)
+		for _, s := range u.Src {
+			depths[u] = max(depths[u], depths[s])
+		}
+		if u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == roleMatrix && isPlainAdd(u) {
+			depths[u]++
+			deepest = max(deepest, depths[u])
 		}
 	}
-	free, err := newFreeSets(ranges)
+	if depth > deepest {
+		return nil, nil
+	}
+	free, err := newFreeSets(rangesOf(sink))
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +119,16 @@ func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
 		}
 		switch ap.roles[u.ReduceRange()] {
 		case roleMatrix:
+			if depths[u] != depth {
+				continue
+			}
 			if sum := p.sumOfPanels(u); sum != nil {
 				done[u] = sum
 			}
 		case roleUnroll, roleSerial:
+			if depth > 1 {
+				continue
+			}
 			if product := p.scales(u.Src[0], done); product != nil {
 				done[u] = ap.arena.Reduce(ir.OpAdd, product, u.ReduceRange())
 			}
@@ -112,32 +141,35 @@ func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
 // is worth it.
 func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	a := p.arena
-	factors := map[*tileSide]*ir.UOp{p.tile.rows: a.ConstInt(u.DType, 1), p.tile.columns: a.ConstInt(u.DType, 1)}
+	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
 	for _, f := range flattenProduct(u.Src[0]) {
-		side := p.tile.rows
-		if !p.dependsOn(f, side) {
-			side = p.tile.columns
+		if p.dependsOn(f, p.tile.rows) {
+			rows = times(a, rows, f)
+		} else {
+			columns = times(a, columns, f)
 		}
-		factors[side] = times(a, factors[side], f)
 	}
-	rows, columns := factors[p.tile.rows], factors[p.tile.columns]
-	elem, n := ir.BF16, map[*tileSide]int{}
+	sides := []*tileSide{p.tile.rows, p.tile.columns}
+	if points := p.tile.points; points != nil && u.ReduceRange() != points.digits[0].rng && p.dependsOn(columns, points) {
+		sides[1] = points
+	}
+	elem, n := ir.BF16, make([]int, len(sides))
 	if u.DType == ir.F32 {
 		x, y := termsOf(p.bounds, rows), termsOf(p.bounds, columns)
-		n[p.tile.rows], n[p.tile.columns] = x.bf16, y.bf16
+		n[0], n[1] = x.bf16, y.bf16
 		if x.f16 == 1 && y.f16 == 1 {
-			elem, n[p.tile.rows], n[p.tile.columns] = ir.F16, 1, 1
+			elem, n[0], n[1] = ir.F16, 1, 1
 		}
 	}
-	replaced := false
-	for _, side := range []*tileSide{p.tile.rows, p.tile.columns} {
-		f := factors[side]
-		if !side.staged || !p.dependsOn(f, side) || !p.free.of(f).has(p.free.index[u.ReduceRange()]) {
+	factors, replaced := []*ir.UOp{rows, columns}, false
+	for k, side := range sides {
+		f := factors[k]
+		if !side.staged || !p.dependsOn(f, side) || !p.free.of(f).has(p.free.index[u.ReduceRange()]) || p.sumsInside(f) {
 			continue
 		}
-		values := []*ir.UOp{p.byteFactor(f, side == p.tile.rows)}
+		values := []*ir.UOp{p.byteFactor(f, k == 0)}
 		if u.DType == ir.F32 {
-			values = p.terms(f, elem, n[side])
+			values = p.terms(f, elem, n[k])
 		}
 		if values[0] == nil {
 			continue
@@ -151,12 +183,22 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 				sum = a.Add(sum, read)
 			}
 		}
-		factors[side], replaced = sum, true
+		factors[k], replaced = sum, true
 	}
 	if !replaced {
 		return nil
 	}
-	return a.Reduce(ir.OpAdd, a.Mul(factors[p.tile.rows], factors[p.tile.columns]), u.ReduceRange())
+	return a.Reduce(ir.OpAdd, a.Mul(factors[0], factors[1]), u.ReduceRange())
+}
+
+// sumsInside reports sums of MMA in a factor: the lanes have them already.
+func (p *paneller) sumsInside(f *ir.UOp) bool {
+	for _, x := range ir.Toposort(f) {
+		if x.Op == ir.OpReduce && p.roles[x.ReduceRange()] == roleMatrix {
+			return true
+		}
+	}
+	return false
 }
 
 // terms are what a float is the sum of, each the rounded rest of those before.
@@ -236,7 +278,7 @@ func (p *paneller) scale(f *ir.UOp) *ir.UOp {
 	if columns {
 		side = p.tile.columns
 	}
-	if rows == columns || !side.staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f)) == 0 {
+	if rows == columns || !side.staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f, side)) == 0 {
 		return nil
 	}
 	for _, x := range ir.Toposort(f) {
@@ -259,12 +301,12 @@ func (p *paneller) dependsOn(u *ir.UOp, side *tileSide) bool {
 
 // inner are the copies and points of sums on which a factor depends, outer before
 // inner.
-func (p *paneller) inner(u *ir.UOp) []*ir.UOp {
+func (p *paneller) inner(u *ir.UOp, side *tileSide) []*ir.UOp {
 	var copies, points []*ir.UOp
 	for _, i := range p.free.of(u).list() {
 		for r, k := range p.free.index {
 			switch {
-			case k != i || p.tile.rows.has(r) || p.tile.columns.has(r):
+			case k != i || side.has(r) || p.tile.rows.has(r) || p.tile.columns.has(r):
 			case p.roles[r] == roleMatrix:
 				points = append(points, r)
 			case p.roles[r] == roleUnroll:
@@ -333,13 +375,16 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 	for _, u := range ir.Toposort(x) {
 		packed = packed || u.Op == ir.OpField
 	}
-	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.threads}
-	inner, own := p.inner(x), p.free.of(x)
+	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.threads / p.elsewhere(x, side)}
+	inner := p.inner(x, side)
 	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == roleMatrix
 	if matrix {
 		r := inner[len(inner)-1]
 		inner = inner[:len(inner)-1]
 		f.points(r, values[0].DType, side)
+	}
+	if p.tile.points != nil { // lanes of a fragment lie side by side
+		f.side(x, side)
 	}
 	for k := len(inner) - 1; k >= 0; k-- {
 		n, _ := inner[k].Src[0].Int()
@@ -349,22 +394,8 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 		}
 		f.with[inner[k]] = f.digits(inner[k], n, threads)
 	}
-	at, n := a.Index(0), int64(1)
-	var digits []*ir.UOp
-	for _, d := range side.digits {
-		if i, ok := p.free.index[d.rng]; ok && own.has(i) && f.with[d.rng] == nil {
-			at = a.Add(at, a.Mul(d.rng, a.Index(n)))
-			extent, _ := d.rng.Src[0].Int()
-			n *= extent
-			digits = append(digits, d.rng)
-		}
-	}
-	if n > 1 {
-		value := f.digits(at, n, f.left)
-		for _, r := range digits {
-			f.with[r] = a.Mod(value, r.Src[0])
-			value = a.Div(value, r.Src[0])
-		}
+	if p.tile.points == nil {
+		f.side(x, side)
 	}
 	src := make([]*ir.UOp, 1, len(f.ranges)+1)
 	where := make([]*ir.UOp, 0, len(f.index))
@@ -378,6 +409,65 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 	}
 	p.read[key] = reads
 	return reads
+}
+
+// elsewhere is the number of parts of a block's threads that fill panels of their
+// own: what lies there differs among them.
+func (p *paneller) elsewhere(x *ir.UOp, side *tileSide) int64 {
+	own, parts := p.free.of(x), int64(1)
+	for r, i := range p.free.index {
+		if n, ok := r.Src[0].Int(); ok && own.has(i) && p.roles[r].isThread() && !side.has(r) {
+			parts *= n
+		}
+	}
+	return parts
+}
+
+// side adds the digits of a side on which a factor depends, and which stand nowhere
+// in the panel yet.
+func (f *panelFill) side(x *ir.UOp, side *tileSide) {
+	a, own := f.arena, f.free.of(x)
+	at, n := a.Index(0), int64(1)
+	var digits []*ir.UOp
+	for _, d := range side.digits {
+		if i, ok := f.free.index[d.rng]; ok && own.has(i) && f.with[d.rng] == nil {
+			place := d.rng
+			if d.role == roleMatrix {
+				place = f.columnOf(d.rng)
+			}
+			at = a.Add(at, a.Mul(place, a.Index(n)))
+			extent, _ := d.rng.Src[0].Int()
+			n *= extent
+			digits = append(digits, d.rng)
+		}
+	}
+	if n < 2 {
+		return
+	}
+	value := f.digits(at, n, f.left)
+	for _, r := range digits {
+		f.with[r] = a.Mod(value, r.Src[0])
+		if f.roles[r] == roleMatrix {
+			f.with[r] = f.pointOf(f.with[r])
+		}
+		value = a.Div(value, r.Src[0])
+	}
+}
+
+// columnOf is where a point of a tile lies among the columns of two tiles: those of
+// the first, which have the first two points of each lane, then the others.
+func (f *panelFill) columnOf(point *ir.UOp) *ir.UOp {
+	a := f.arena
+	half := a.Mod(a.Div(point, a.Index(columnCopies)), a.Index(lanePoints/columnCopies))
+	return a.Add(a.Mul(half, a.Index(matrixColumns)), a.Add(a.Mul(a.Div(point, a.Index(lanePoints)), a.Index(columnCopies)), a.Mod(point, a.Index(columnCopies))))
+}
+
+// pointOf is the inverse of columnOf.
+func (f *panelFill) pointOf(column *ir.UOp) *ir.UOp {
+	a := f.arena
+	lane := a.Mod(a.Div(column, a.Index(columnCopies)), a.Index(columnLanes))
+	half := a.Div(column, a.Index(matrixColumns))
+	return a.Add(a.Mul(lane, a.Index(lanePoints)), a.Add(a.Mul(half, a.Index(columnCopies)), a.Mod(column, a.Index(columnCopies))))
 }
 
 // points adds the points of a tile's sum, four for each lane; of rows, those of

@@ -37,6 +37,7 @@ type matrixTile struct {
 	columnLane, columnCopy *ir.UOp
 	point                  *ir.UOp // the lane's points: lanes of a vector
 	rows, columns          *tileSide
+	points                 *tileSide // of a tile of a softmax: a digit of MMA, then copies; nil without
 }
 
 // matrixSum is a sum over a digit of MMA: of the product of what depends on the

@@ -186,6 +186,7 @@ type lambda struct {
 	uses map[*ir.UOp][]int
 	memo map[string]val
 	ids  map[*ir.UOp]int
+	fma  bool // products are rounded once, with the sum that they feed
 }
 
 func (l *lowerer) newLambda(n int) *lambda {
@@ -203,13 +204,27 @@ func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
 	if v, ok := e.memo[key]; ok {
 		return v
 	}
-	args := make([]val, len(u.Src))
-	for i, s := range u.Src {
-		args[i] = e.eval(s, arg)
+	v, ok := e.contract(u, arg)
+	if !ok {
+		args := make([]val, len(u.Src))
+		for i, s := range u.Src {
+			args[i] = e.eval(s, arg)
+		}
+		v = e.l.alu(u.Op, u.DType, args...)
 	}
-	v := e.l.alu(u.Op, u.DType, args...)
 	e.memo[key] = v
 	return v
+}
+
+// contract makes x + y*z one instruction. Threads that combine what they hold do
+// without: both of two threads have to get the same bits.
+func (e *lambda) contract(u *ir.UOp, arg func(int) val) (val, bool) {
+	if !e.fma || u.Op != ir.OpAdd || !u.DType.IsFloat() || u.Src[1].Op != ir.OpMul {
+		return val{}, false
+	}
+	x, y, z := e.eval(u.Src[0], arg), e.eval(u.Src[1].Src[0], arg), e.eval(u.Src[1].Src[1], arg)
+	digits := unionDigits(unionDigits(x.digits, y.digits), z.digits)
+	return val{v: e.l.b.Fma(e.l.expand(y, digits), e.l.expand(z, digits), e.l.expand(x, digits)), digits: digits, depth: e.l.top()}, true
 }
 
 func (e *lambda) key(u *ir.UOp, arg func(int) val) string {
@@ -253,6 +268,7 @@ func (l *lowerer) tupleMember(open *program.Loop, m member, i int) []carry {
 	}
 	var carries []carry
 	e := l.newLambda(p.n)
+	e.fma = l.fma
 	for _, c := range m.comps {
 		node := l.arena.Proj(m.node, c)
 		for _, point := range at[c] {

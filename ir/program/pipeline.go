@@ -7,7 +7,8 @@ import "tgc/ir"
 // the next iteration's loads before it computes, and their latency passes
 // meanwhile. Loops that run matrix instructions are those where there is enough to
 // compute. What is loaded must be known from the loop's index, and nothing of it
-// may be written by this program. registers bounds what a thread holds so.
+// may be written by this program. Of a loop that may have no iteration the first loads
+// are guarded. registers bounds what a thread holds so.
 func Pipeline(p *Program, registers int, shared int64) {
 	l := &pipeliner{program: p, root: make(map[*Value]bool), registers: registers, shared: shared}
 	for i := range p.Params {
@@ -61,7 +62,8 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	}
 	lo, okLo := l.constant(loop.Args[0])
 	hi, okHi := l.constant(loop.Args[1])
-	if last < 0 || !computes || !okLo || !okHi || hi-lo < 2 {
+	known := okLo && okHi
+	if last < 0 || !computes || known && hi-lo < 2 {
 		return nil
 	}
 	if before, ok := l.turns(loop); ok {
@@ -70,7 +72,7 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	s := l.slicerOf(loop)
 	var loads []int
 	for i := range body.Instrs[:last] {
-		if in := &body.Instrs[i]; (in.Op == Load || in.Op == Gather) && l.root[in.Args[0]] && s.take(in) {
+		if in := &body.Instrs[i]; (in.Op == Load || in.Op == Gather && known) && l.root[in.Args[0]] && s.take(in) {
 			loads = append(loads, i)
 		}
 	}
@@ -113,6 +115,9 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	}
 	body.Instrs = out
 	renameValues(body, held)
+	if !known {
+		return l.guarded(first.instrs, loop)
+	}
 	return first.instrs
 }
 
@@ -133,6 +138,25 @@ func (l *pipeliner) slicerOf(loop *Instr) *slicer {
 		}
 	}
 	return s
+}
+
+// guarded loads only if a loop has an iteration.
+func (l *pipeliner) guarded(first []Instr, loop *Instr) []Instr {
+	some := l.value(Scalar(ir.Bool))
+	out := []Instr{{Op: Alu, Ir: ir.OpCmpLt, Result: some, Args: []*Value{loop.Args[0], loop.Args[1]}}}
+	zeros := make(map[Type]*Value)
+	for _, in := range first {
+		if in.Op == Load {
+			t := in.Result.Type
+			if zeros[t] == nil {
+				zeros[t] = l.value(t)
+				out = append(out, Instr{Op: Const, Result: zeros[t]})
+			}
+			in.Op, in.Args = Guarded, []*Value{some, in.Args[0], zeros[t]}
+		}
+		out = append(out, in)
+	}
+	return out
 }
 
 func (l *pipeliner) value(t Type) *Value {
