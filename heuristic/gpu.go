@@ -13,21 +13,24 @@ import (
 // shared by a warp, whose lanes read neighbouring words; a thread holds several
 // rows, so that activations are read once for all of them.
 const (
-	gpuBlockRows     = 8   // MV_BLOCKSIZE: groups of lanes a block
-	gpuRowsPerThread = 4   // MV_ROWS_PER_THREAD
-	gpuRolledRows    = 2   // of a thread at once, where a block takes several groups of rows
-	gpuResident      = 2   // blocks of each multiprocessor at once; with more, a block takes several groups
-	gpuBlocksPerUnit = 4   // as gpuResident, where a block cannot load ahead; also enough for a pass over a long axis
-	gpuBlockThreads  = 128 // of elementwise kernels
-	gpuLeastThreads  = 128 // of blocks of rows
-	gpuRoundThreads  = 256 // of blocks of rows that are sums of integers: each rounds the activations for itself
-	gpuTileThreads   = 512 // of a block that makes a tile of rows by itself
-	gpuAheadWeights  = 64  // of a thread's row, with which the next rows are loaded ahead
-	gpuTileWeights   = 512 // of a thread's rows of a tile
-	gpuSharedCopies  = 8   // weights that one word holds, in copies
-	gpuReduceThreads = 256 // of a block that sums a row
-	gpuDotPoints     = 64  // of a sum of bytes that a thread makes by itself
-	gpuLoads         = 4   // loads of a short reduce in flight
+	gpuBlockRows     = 8    // MV_BLOCKSIZE: groups of lanes a block
+	gpuRowsPerThread = 4    // MV_ROWS_PER_THREAD
+	gpuRolledRows    = 2    // of a thread at once, where a block takes several groups of rows
+	gpuResident      = 2    // blocks of each multiprocessor at once; with more, a block takes several groups
+	gpuBlocksPerUnit = 4    // as gpuResident, where a block cannot load ahead; also enough for a pass over a long axis
+	gpuBlockThreads  = 128  // of elementwise kernels
+	gpuLeastThreads  = 128  // of blocks of rows
+	gpuRoundThreads  = 256  // of blocks of rows that are sums of integers: each rounds the activations for itself
+	gpuTileThreads   = 512  // of a block that makes a tile of rows by itself
+	gpuAheadWeights  = 64   // of a thread's row, with which the next rows are loaded ahead
+	gpuTileWeights   = 512  // of a thread's rows of a tile
+	gpuSharedCopies  = 8    // weights that one word holds, in copies
+	gpuReduceThreads = 256  // of a block that sums a row
+	gpuLongThreads   = 1024 // of one that sums a row of many thousands
+	gpuLongPoints    = 16   // loads of a thread from which a row has more threads
+	gpuPaddedShares  = 4    // points of a share from which the last may be cut short
+	gpuDotPoints     = 64   // of a sum of bytes that a thread makes by itself
+	gpuLoads         = 4    // loads of a short reduce in flight
 )
 
 // gpuMatvec: LOCAL rows of a block, WARP threads that share a row, UPCAST rows
@@ -270,6 +273,9 @@ func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
 	for threads < gpuReduceThreads && threads*lanesOf(a.desc) < a.size(largest) {
 		threads *= 2
 	}
+	for threads < gpuLongThreads && threads*lanesOf(a.desc)*gpuLongPoints < a.size(largest) {
+		threads *= 2
+	}
 	results := p.reduceResults()
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.columnAxis(axes); i >= 0 {
@@ -340,11 +346,22 @@ func (p *planner) wholeBlock(i int, threads int64) {
 	if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
 		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
 	}
-	p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), warp))
+	p.split(kernel.WARP, i, shares(p.left(i), warp))
 	if !p.insideReduce(i) {
-		p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/warp))
+		p.split(kernel.GROUP, i, shares(p.left(i), threads/warp))
 	}
-	p.split(kernel.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuLoads))
+	p.split(kernel.UNROLL, i, shares(p.left(i), gpuLoads))
+}
+
+// shares is the power of two up to limit among which n points are shared out. It
+// divides n, unless there are so many that points past the end, which count as
+// the identity, cost less than threads that stand idle: the largest of 50,257
+// logits was the work of one thread, 700 of a step's 1,000 us.
+func shares(n, limit int64) int64 {
+	if n >= gpuPaddedShares*limit {
+		return limit
+	}
+	return powerOfTwoDivisor(n, limit)
 }
 
 // insideReduce reports a reduce that stands in another one's loop or in a

@@ -313,6 +313,28 @@ func TestGPUPlans(t *testing.T) {
 	}
 }
 
+// A reduce of any length is shared among all threads of its block: points past
+// the end count as the identity.
+func TestReducesOfAnyLength(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90a")
+	for _, c := range []struct {
+		length int64
+		want   string
+	}{
+		{96, "WARP r0 32; FMA"}, {1009, "WARP r0 32; GROUP r0 8"}, {4099, "WARP r0 32; GROUP r0 8"}, {50257, "WARP r0 32; GROUP r0 32; UNROLL"},
+	} {
+		for name, build := range map[string]func(*builder, int64, int64) *ir.UOp{"sums": (*builder).rowSums, "maxima": (*builder).rowMaxima} {
+			b := newBuilder()
+			sink := build(b, 1, c.length)
+			plan := choose(t, b, sink, desc, heuristic.Knobs{}).Plan
+			if !strings.Contains(plan.String(), c.want) {
+				t.Errorf("%s of %d: plan %s, want %s in it", name, c.length, plan, c.want)
+			}
+			checkPlan(t, b.Arena, sink, plan, desc, nil)
+		}
+	}
+}
+
 // The text says what and how much.
 func TestWhy(t *testing.T) {
 	b := newBuilder()
