@@ -25,6 +25,7 @@ const (
 	gpuMatrixWarps      = 8 // of a block
 	gpuMatrixPanelTiles = 8 // of tokens, from which blocks share panels
 	gpuManyPanelTiles   = 4 // the same where there are many matrices: blocks are not short
+	gpuManyFloatTiles   = 2 // of tokens a warp there, in terms of floats: OLMoE's prompt of 512, exact, 18,290 -> 19,900
 	gpuMatrixRowTiles   = 2 // of a warp
 	gpuMatrixTokenTiles = 4 // of a warp
 	gpuMatrixTiles      = 8 // of a warp that decodes for itself: more spill
@@ -147,15 +148,18 @@ func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
 	}
 	blocks /= matrixRows * matrixTokens
 	enough := int64(p.desc.Cost.Workers) * 3 / 4
-	least := int64(gpuMatrixPanelTiles)
+	least, most := int64(gpuMatrixPanelTiles), tokenTiles
 	if p.matrices(weights[0], row) > 1 {
 		least = gpuManyPanelTiles
+		if inner := weights[0].chain; !p.integerSum(inner[len(inner)-1]) {
+			most = gpuManyFloatTiles
+		}
 	}
 	if tokenTiles >= least {
 		var t matrixTile
 		for _, t = range matrixPanels {
 			t.groups, t.panels = 1, true
-			t.tokens = powerOfTwoDivisor(tokenTiles, t.tokens)
+			t.tokens = powerOfTwoDivisor(tokenTiles, min(t.tokens, most))
 			t.tokenWarps = powerOfTwoDivisor(tokenTiles/t.tokens, t.tokenWarps)
 			t.rows = powerOfTwoDivisor(rowTiles, t.rows)
 			t.rowWarps = powerOfTwoDivisor(rowTiles/t.rows, max(t.rowWarps, gpuPanelWarps/t.tokenWarps))

@@ -23,11 +23,17 @@ const (
 	mostTile  = 32
 )
 
+// fewestChoices is the least number of choices for each expert with which tokens are
+// grouped. OLMoE in int8 on an H200: a batch of 16 sequences, 2 choices for each of 64
+// experts, makes 3,700 tokens a second grouped and 5,600 where each token reads its own
+// experts; one of 32 makes 6,800 and 3,100.
+const fewestChoices = 4
+
 // tileRows is the number of rows of a tile for so many tokens; 0 where experts are
 // chosen so seldom that tiles would be nearly empty.
 func (e Experts) tileRows(tokens int) int {
 	experts := e.Router.Extent(0)
-	if tokens*e.Used < 2*experts {
+	if tokens*e.Used < fewestChoices*experts {
 		return 0
 	}
 	rows := leastTile

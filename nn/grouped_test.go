@@ -44,7 +44,7 @@ func TestExpertsOfManyTokens(t *testing.T) {
 		"all to the same":  {1, 21, 8, 2, among(3, 5)},
 		"experts left out": {1, 17, 8, 2, among(2, 7)},
 		"all but full":     {1, 33, 8, 1, func(_ *rand.Rand, token, expert int) float64 { return float64(8 - (expert-token%4)*(expert-token%4)) }},
-		"one expert":       {3, 1, 1, 1, random},
+		"one expert":       {4, 1, 1, 1, random},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t, interp.Options{}) })
 		if c.batch > 1 { // blocks of threads take a hundred times as long
