@@ -99,15 +99,12 @@ func (ap *applier) floatProduct(u *ir.UOp) (out floatInteger, ok bool) {
 
 // floatFactor is a byte, or one with an offset, as a float.
 func (ap *applier) floatFactor(u *ir.UOp) (floatInteger, bool) {
-	a, b := ap.arena, ap.bounds.Of(u)
-	f := floatInteger{a.Cast(u, ir.F32), max(b.Hi, -b.Lo)}
-	switch c, ok := u.Src[len(u.Src)-1].Int(); {
-	case u.Op == ir.OpCast:
-		f.value = a.Cast(u.Src[0], ir.F32)
-	case u.Op == ir.OpAdd && ok && u.Src[0].Op == ir.OpCast:
-		f.value = a.Add(a.Cast(u.Src[0].Src[0], ir.F32), a.Const(ir.F32, float64(c)))
+	b := ap.bounds.Of(u)
+	f := floatInteger{most: max(b.Hi, -b.Lo)}
+	if x := ap.byteFactor(u, true); x != nil {
+		f.value = ap.arena.Cast(x, ir.F32)
 	}
-	return f, b.Within(-exactInteger, exactInteger)
+	return f, f.value != nil
 }
 
 // sumsMatrix reports a value with a sum of MMA in it.

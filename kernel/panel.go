@@ -472,7 +472,8 @@ func (f *panelFill) pointOf(column *ir.UOp) *ir.UOp {
 
 // points adds the points of a tile's sum, four for each lane; of rows, those of
 // lane and copy with them, in the instruction's order: words of a row, then of the
-// other.
+// other. The instruction wants them in neighbouring registers, so that any other
+// order costs moves.
 func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *tileSide) {
 	a := f.arena
 	own := f.tile.rows

@@ -23,6 +23,9 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 	if point, ok := l.registerPoint(u, at); ok {
 		return l.settle(l.lower(stage.Src[0], point))
 	}
+	if v, ok := l.panelScale(u, at); ok {
+		return v
+	}
 	l.fillTogether(stage)
 	array := l.fillStage(stage, at)
 	addr := l.address[u]

@@ -92,6 +92,46 @@ func byteMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
 }
 
+// scaledBytes is a product of bytes that is a float in the end, with an integer scale
+// of each group of rows, and a float one of each of columns.
+func scaledBytes(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	x, w, out := b.param(0, ir.I8, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(3, ir.F32, tokens, rows)
+	scale, length := b.param(2, ir.I8, rows, groups, 2), b.param(4, ir.F32, tokens, groups)
+	t, n, g, h, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(2), b.rng(size/2)
+	k := b.Add(b.Mul(g, b.n(size)), b.Add(b.Mul(h, b.n(size/2)), j))
+	q := b.Cast(b.And(b.Load(w, n, k), b.ConstInt(ir.U8, 31)), ir.I32)
+	group := b.sum(b.Mul(b.Cast(b.Load(scale, n, g, h), ir.I32), b.sum(b.Mul(b.Cast(b.Load(x, t, k), ir.I32), q), j)), h)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(length, t, g), b.Cast(group, ir.F32)), g), list(t, n), list(t, n)))
+}
+
+// In panels bytes become halves as long as an f32 holds every sum exactly: 31*128*128
+// times 32 does, times 64 does not.
+func TestMatrixBytesAsHalves(t *testing.T) {
+	plan, err := kernel.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r2; UNROLL r1 2; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		size int64
+		want string
+	}{{32, "f16x4"}, {64, "i8x4"}} {
+		b := newBuilder()
+		sink := scaledBytes(b, 16, 32, 4, c.size)
+		p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := program.VerifyGPU(p); err != nil {
+			t.Fatalf("%v\n%s", err, show(p))
+		}
+		if text := program.Print(p); !strings.Contains(text, c.want+" = load") {
+			t.Errorf("groups of %d: no fragment of %s\n%s", c.size, c.want, text)
+		}
+		compare(t, b.Arena, sink, p, plan, nil)
+		emulate(t, sink, p, nil)
+	}
+}
+
 // Joined with their product, staged sums leave no stage behind.
 func TestMatrixJoinsStagedSums(t *testing.T) {
 	b := newBuilder()

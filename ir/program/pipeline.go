@@ -8,7 +8,8 @@ import "tgc/ir"
 // meanwhile. Loops that run matrix instructions are those where there is enough to
 // compute. What is loaded must be known from the loop's index, and nothing of it
 // may be written by this program. Of a loop that may have no iteration the first loads
-// are guarded. registers bounds what a thread holds so.
+// are guarded. registers bounds what a thread holds so, shared the bytes of two sets of
+// arrays (turns.go).
 func Pipeline(p *Program, registers int, shared int64) {
 	l := &pipeliner{program: p, root: make(map[*Value]bool), registers: registers, shared: shared}
 	for i := range p.Params {
@@ -23,7 +24,8 @@ type pipeliner struct {
 	program   *Program
 	root      map[*Value]bool // pointers into what the program only reads
 	registers int
-	shared    int64
+	shared    int64 // bytes of a block
+	loops     int   // around the block that is walked
 }
 
 // walk finds the loops, and the pointers that they load from.
@@ -33,8 +35,14 @@ func (l *pipeliner) walk(b *Block) {
 		if in.Op == PtrAdd || in.Op == Alu && in.Result.Type.Ptr {
 			l.root[in.Result] = l.root[in.Args[0]]
 		}
+		if in.Op == For {
+			l.loops++
+		}
 		if in.Body != nil {
 			l.walk(in.Body)
+		}
+		if in.Op == For {
+			l.loops--
 		}
 		if in.Else != nil {
 			l.walk(in.Else)

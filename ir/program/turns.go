@@ -399,6 +399,9 @@ func (t *turner) rewrite(loads, fill, rest []int) []Instr {
 		r := t.body.Instrs[i].Result
 		zeroth.with[r] = begin.copies[r]
 	}
+	if t.loops > 0 { // the iterations of a loop around still read and fill
+		before = append(before, Instr{Op: Barrier})
+	}
 	for _, i := range fill {
 		before = append(before, zeroth.copy(t.body.Instrs[i])...)
 	}

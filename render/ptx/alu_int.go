@@ -110,6 +110,9 @@ func (r *renderer) shift(op ir.Op, n number, x, count operand) operand {
 			count = r.low(limited)
 		}
 	}
+	if w, ok := r.upper[x.reg]; ok && op == ir.OpShl && n.class == word && count.literal() && count.bits == 16 {
+		return r.emit("and.b32", number{dtype: ir.U32, class: word}, operand{reg: w}, operand{bits: 0xffff0000})
+	}
 	name := "shl.b"
 	if op == ir.OpShr {
 		name = "shr.u"

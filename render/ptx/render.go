@@ -37,6 +37,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 		sums:    make(gpu.Sums),
 		origin:  make(map[*program.Value]*program.Value),
 		bytes:   make(map[*program.Value]*program.Value),
+		upper:   make(map[string]string),
 		shifted: make(map[*program.Value]byteShift),
 		offsets: gpu.ByteOffsets(basic),
 		added:   make(map[*program.Value]*program.Value),
@@ -85,6 +86,7 @@ type renderer struct {
 	sums     gpu.Sums
 	origin   map[*program.Value]*program.Value // of casts from u8
 	bytes    map[*program.Value]*program.Value // floats -> the packed bytes that they were
+	upper    map[string]string                 // registers with the upper half of another: moved back, one mask
 	shifted  map[*program.Value]byteShift
 	scopes   gpu.Scopes[operand]
 	offsets  map[*program.Value]gpu.Offset     // of conversions of bytes

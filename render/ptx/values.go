@@ -164,6 +164,9 @@ func (r *renderer) unpack(words []operand, d ir.DType, i int) operand {
 		r.ins("and.b32 %s, %s, %d", o.reg, w.reg, 1<<bits-1)
 	case at+bits == 32:
 		r.ins("shr.u32 %s, %s, %d", o.reg, w.reg, at)
+		if at == 16 {
+			r.upper[o.reg] = w.reg
+		}
 	default:
 		r.ins("bfe.u32 %s, %s, %d, %d", o.reg, w.reg, at, bits)
 	}

@@ -1,0 +1,21 @@
+package program
+
+import "testing"
+
+// testdata/turns.txtar: pairs of NAME.program and NAME.turned. Two sets of arrays are
+// filled in turn; where an array is read outside of the loop, where two sets do not
+// fit, or where a value of the filling side is computed with, one set stays, and loads
+// move ahead only.
+func TestTurnsGolden(t *testing.T) {
+	forFiles(t, "testdata/turns.txtar", ".turned", func(t *testing.T, text string) string {
+		p, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		Pipeline(p, 8, 64<<10)
+		if err := VerifyGPU(p); err != nil {
+			t.Error(err)
+		}
+		return Print(p)
+	})
+}
