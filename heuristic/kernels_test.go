@@ -78,18 +78,8 @@ func (b *builder) silu(x *ir.UOp) *ir.UOp {
 
 // softmax is the tuple reduce (max, sum of weights, weighted sums..).
 func (b *builder) softmax(t *ir.UOp, values ...*ir.UOp) *ir.UOp {
-	n := len(values)
-	arg := func(i int) *ir.UOp { return b.Make(ir.OpArg, ir.F32, ir.IntArg(i)) }
-	exp := func(x *ir.UOp) *ir.UOp { return b.Unary(ir.OpExp2, b.Mul(x, b.f(math.Log2E))) }
-	m := b.Binary(ir.OpMax, arg(0), arg(n))
-	ids, combine := list(b.f(-math.MaxFloat32)), list(m)
-	for i := 1; i < n; i++ {
-		ids = append(ids, b.f(0))
-		combine = append(combine, b.Add(
-			b.Mul(arg(i), exp(b.Sub(arg(0), m))),
-			b.Mul(arg(n+i), exp(b.Sub(arg(n), m)))))
-	}
-	return b.TupleReduce(values, t, ids, combine)
+	identity, combine := b.SoftmaxLambda(ir.F32, len(values), b.f(math.Log2E))
+	return b.TupleReduce(values, t, identity, combine)
 }
 
 // rsqrtMean is 1/sqrt(mean(x*x)+eps).
