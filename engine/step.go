@@ -128,6 +128,20 @@ func (s *Step) Wait() error {
 	return nil
 }
 
+// Repeat makes a step of n runs of s with the same variables, nil where the device
+// gains nothing by it. It uses the temporaries of s and must be freed before it.
+func (s *Step) Repeat(ctx context.Context, n int) (*Step, error) {
+	r, ok := s.recording.(runtime.Repeater)
+	if !ok || n < 2 {
+		return nil, nil
+	}
+	recording, err := r.Repeat(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	return &Step{Compiled: s.Compiled, recording: recording}, nil
+}
+
 // Profile runs the step once and reports the time of every call in order of
 // Compiled.Launches.
 func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {

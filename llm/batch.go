@@ -357,10 +357,12 @@ func (g *generation) look(ctx context.Context, l *loop, steps int) error {
 	b, s := g.batch, g.batch.session
 	err := error(nil)
 	started := 0
-	for ; started < steps && err == nil; started++ {
-		err = l.engine.Start(ctx, b.vars(started+1))
+	for started < steps && err == nil {
+		var runs int
+		runs, err = l.start(ctx, steps-started, func(run int) map[string]int64 { return b.vars(started + run + 1) })
+		started += runs
 	}
-	if err := errors.Join(err, l.engine.Wait()); err != nil {
+	if err := errors.Join(err, l.wait()); err != nil {
 		return err
 	}
 	ring := make([]byte, 4*s.sequences*s.options.Context)

@@ -175,6 +175,38 @@ func TestLoopEmulated(t *testing.T) {
 	}
 }
 
+// Steps that go several to a graph draw the tokens of the host's loop: where the
+// rows to visit change in the middle of a look, so that some steps go alone, and
+// where a text ends inside a graph.
+func TestLoopGraphsEmulated(t *testing.T) {
+	m := tinyModel(t)
+	dev, _ := emulated(t, emulator.Options{}, false)
+	host := newLoopSession(t, m, openDevice(t, "cpu"), 80, -1)
+	ahead, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 80, Ahead: 8, PerGraph: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ahead.Close)
+	r := llm.Request{Prompt: []int32{5}, Tokens: 9, IgnoreEOS: true, Sampling: loopSampling["greedy"]}
+	seek := func(position int) {
+		for _, s := range []*llm.Session{host, ahead} {
+			if err := s.Seek(position); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	seek(59)
+	whole := sameGeneration(t, host, ahead, r)
+	endAt(t, m, whole.Tokens[2])
+	seek(59)
+	r.IgnoreEOS = false
+	if got := sameGeneration(t, host, ahead, r); len(got.Tokens) >= r.Tokens {
+		t.Fatalf("%d tokens: the end of text was not met", len(got.Tokens))
+	}
+	r.IgnoreEOS = true
+	sameGeneration(t, host, ahead, r)
+}
+
 // Two conversations in turn on one device do not touch each other.
 func TestTwoSessionsEmulated(t *testing.T) {
 	m := tinyModel(t)

@@ -3,7 +3,9 @@ package llm
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"tgc/engine"
@@ -65,8 +67,9 @@ func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool, parts 
 }
 
 // stepsAhead is how many steps a GPU runs before the host looks: a look costs
-// tens of microseconds, and a reader of text sees no bursts of 8 tokens.
-const stepsAhead = 8
+// tens of microseconds (1 % of LLaMA-1B's tokens on an H200 with 8 steps a look),
+// and a reader of text sees no bursts of 16 tokens.
+const stepsAhead = 16
 
 // ahead is how many steps of a generation are started at once; 0 for the host's
 // loop. On a CPU the host's part of a token costs nothing.
@@ -84,8 +87,60 @@ func (s *Session) ahead() int {
 
 // loop is a compiled decode loop, bound to the buffers of the session.
 type loop struct {
-	engine *engine.Step
-	ends   int
+	engine  *engine.Step
+	several *engine.Step // of perGraph runs, nil where one launch starts one
+	ends    int
+	// perGraph is how many runs of the loop one graph holds.
+	perGraph int
+}
+
+const (
+	// manyLaunches is the size of a step from which a graph holds several: what the
+	// device takes from one graph to the next grows with them. Four a graph, against
+	// one, on an H200 with a cache of 1,024: Qwen3 0.6B (176 launches) makes
+	// 1,583 tokens a second, not 1,531; LLaMA 3.2 1B (88) 2,235 both ways; GPT-2
+	// (68) 3,640, not 3,690, because a new length is told to all kernels of a graph.
+	manyLaunches  = 128
+	stepsPerGraph = 4
+)
+
+// graphs makes the graph of several runs where that pays, or was asked for.
+func (s *Session) graphs(ctx context.Context, l *loop) (err error) {
+	l.perGraph = s.options.PerGraph
+	if l.perGraph == 0 && len(l.engine.Compiled.Launches) >= manyLaunches {
+		l.perGraph = stepsPerGraph
+	}
+	return s.loading(func() error {
+		l.several, err = l.engine.Repeat(ctx, l.perGraph)
+		return err
+	})
+}
+
+// start starts up to left runs, one or several, and returns their number. vars
+// are the variables of a run after so many others.
+func (l *loop) start(ctx context.Context, left int, vars func(run int) map[string]int64) (int, error) {
+	if l.several != nil && left >= l.perGraph {
+		if first := vars(0); maps.Equal(first, vars(l.perGraph-1)) {
+			return l.perGraph, l.several.Start(ctx, first)
+		}
+	}
+	return 1, l.engine.Start(ctx, vars(0))
+}
+
+// wait waits for all that was started.
+func (l *loop) wait() error {
+	err := l.engine.Wait()
+	if l.several != nil {
+		err = errors.Join(err, l.several.Wait())
+	}
+	return err
+}
+
+func (l *loop) free() {
+	if l.several != nil {
+		l.several.Free()
+	}
+	l.engine.Free()
 }
 
 // loop returns the compiled decode loop, greedy or not.
@@ -99,6 +154,10 @@ func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
 	}
 	l := &loop{ends: max(1, len(s.ends()))}
 	if l.engine, err = s.capture(ctx, done, s.variant(1)); err != nil {
+		return nil, err
+	}
+	if err := s.graphs(ctx, l); err != nil {
+		l.free()
 		return nil, err
 	}
 	s.loops[greedy] = l
@@ -184,11 +243,13 @@ func (s *Session) begin(ctx context.Context, l *loop, r Request, id int32) error
 func (s *Session) advance(ctx context.Context, l *loop, steps int) (tokens []int32, err error) {
 	started := 0
 	for started < steps && err == nil {
-		if err = l.engine.Start(ctx, s.vars(s.position+started+1)); err == nil {
-			started++
+		var runs int
+		runs, err = l.start(ctx, steps-started, func(run int) map[string]int64 { return s.vars(s.position + started + run + 1) })
+		if err == nil {
+			started += runs
 		}
 	}
-	if waitErr := l.engine.Wait(); waitErr != nil {
+	if waitErr := l.wait(); waitErr != nil {
 		return nil, waitErr
 	}
 	if started == 0 {

@@ -32,9 +32,12 @@ type SessionOptions struct {
 	// Ahead is how many steps of a generation the device runs by itself before
 	// the host looks at the tokens: 0 picks what suits the device, a negative
 	// number makes the host feed every token.
-	Ahead  int
-	Mode   nn.Numeric // numeric mode of matrix products; the zero value is exact
-	Config engine.Config
+	Ahead int
+	// PerGraph is how many of those steps the host starts with one launch, where a
+	// device can; 0 picks what suits the step.
+	PerGraph int
+	Mode     nn.Numeric // numeric mode of matrix products; the zero value is exact
+	Config   engine.Config
 }
 
 // Session is a model on a device with its cache: what one conversation needs.
@@ -119,7 +122,7 @@ func (s *Session) Close() {
 		st.engine.Free()
 	}
 	for _, l := range s.loops {
-		l.engine.Free()
+		l.free()
 	}
 	for _, p := range s.samplers {
 		p.close()

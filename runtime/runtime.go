@@ -64,6 +64,13 @@ type Queue interface {
 	Wait() error
 }
 
+// Repeater is a Recording that can be made several runs long, for a host that
+// would start so many anyway.
+type Repeater interface {
+	// Repeat records n runs with the same variables, one behind the other.
+	Repeat(ctx context.Context, n int) (Recording, error)
+}
+
 // KernelFault is implemented by an error of a step that knows the kernel which
 // made it.
 type KernelFault interface {

@@ -119,7 +119,7 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config eng
 	}
 	defer dev.Close()
 	opt := o.options
-	opt.Mode, opt.Config, opt.Load = o.device.mode.Numeric, config, load
+	opt.Mode, opt.Config, opt.Load, opt.Start = o.device.mode.Numeric, config, load, start
 	shape := devices.Options{Threads: o.device.threads}
 	opt.Threads = dev.Threads(shape)
 	opt.ReadRate = dev.ReadRate(shape)
@@ -129,7 +129,7 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config eng
 func printBench(w io.Writer, results []*bench.Result) error {
 	rows := [][]string{{
 		"MODEL", "DEVICE", "MODE", "THREADS", "PROMPT", "TOK/S", "DECODE", "TOK/S", "P99 MS",
-		"LAUNCHES", "BYTES/STEP", "READ GB/S", "FRACTION", "PEAK", "LOAD S", "COMPILE S",
+		"LAUNCHES", "BYTES/STEP", "READ GB/S", "FRACTION", "PEAK", "LOAD S", "COMPILE S", "FIRST S",
 	}}
 	for _, r := range results {
 		rows = append(rows, []string{
@@ -137,7 +137,7 @@ func printBench(w io.Writer, results []*bench.Result) error {
 			fmt.Sprint(r.Prompt.Tokens), ratesText(r.Prompt.Rates),
 			fmt.Sprintf("%d@%d", r.Decode.Tokens, r.Decode.Depth), ratesText(r.Decode.Rates), fmt.Sprintf("%.4g", r.Decode.P99),
 			fmt.Sprint(r.Launches), byteSize(r.Bytes), fmt.Sprintf("%.4g", r.ReadRate), fmt.Sprintf("%.1f %%", 100*r.Fraction),
-			byteSize(r.PeakMemory), fmt.Sprintf("%.2f", r.Load), fmt.Sprintf("%.2f", r.Compile),
+			byteSize(r.PeakMemory), fmt.Sprintf("%.2f", r.Load), fmt.Sprintf("%.2f", r.Compile), fmt.Sprintf("%.2f", r.FirstToken),
 		})
 	}
 	if err := printTable(w, rows); err != nil {

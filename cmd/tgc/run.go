@@ -25,6 +25,7 @@ type runFlags struct {
 	logits    string
 	splitAt   int
 	ignoreEOS bool
+	perGraph  int
 	chat      bool
 	json      bool
 }
@@ -61,6 +62,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&o.logits, "logits", "", "also write raw float32 logits to this file, [positions, vocabulary]")
 	f.IntVar(&o.splitAt, "split-at", 0, "feed the prompt in two parts, this many tokens first")
 	f.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after an end-of-text token")
+	f.IntVar(&o.perGraph, "tokens-per-graph", 0, "on a GPU, tokens that one launch of the host generates; 0 chooses")
 	f.BoolVar(&o.chat, "chat", false, "put the prompt into the model's chat template")
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end, nothing before")
 	o.device.register(f)
@@ -80,6 +82,8 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 		return usagef("run: --ctx %d, want at least 1", o.context)
 	case o.n < -1:
 		return usagef("run: -n %d, want -1 or more", o.n)
+	case o.perGraph < 0:
+		return usagef("run: --tokens-per-graph %d, want 1 or more, or 0", o.perGraph)
 	case o.splitAt < 0:
 		return usagef("run: --split-at %d, want 0 or more", o.splitAt)
 	case o.chat:
@@ -119,7 +123,7 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer dev.Close()
-	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", Mode: o.device.mode.Numeric, Config: config})
+	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Config: config})
 	if err != nil {
 		return err
 	}

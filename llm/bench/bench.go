@@ -25,6 +25,7 @@ type Options struct {
 	Kernels bool // also time single kernels
 	Config  engine.Config
 	Load    time.Duration // what opening the model took, for the report
+	Start   time.Time     // from when on the first token is waited for; zero: from Run on
 	// ReadRate measures the bandwidth of reads from memory that the device has,
 	// in GB/s; nil where that is not known.
 	ReadRate func(ctx context.Context) (float64, error)
@@ -89,6 +90,9 @@ type Result struct {
 	PeakMemory int64   `json:"peak_memory_bytes"`
 	Load       float64 `json:"load_s"`
 	Compile    float64 `json:"compile_s"`
+	// FirstToken is how long a user waits for the first token: opening the model
+	// and the device, Load, Compile, and reading the prompt, of one token at least.
+	FirstToken float64 `json:"first_token_s"`
 	// Parts is what Compile was spent in: see llm.Session.CompileParts.
 	Parts map[string]float64 `json:"compile_parts_s"`
 
@@ -106,6 +110,9 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		return nil, fmt.Errorf("bench: %d positions are needed, but the model's context is %d", rows, m.Config.Context)
 	}
 	start := time.Now()
+	if opt.Start.IsZero() {
+		opt.Start = start
+	}
 	opt.Batch = max(opt.Batch, 1)
 	s, err := llm.NewBatch(ctx, m, dev, llm.BatchOptions{Sequences: opt.Batch, Context: rows, Mode: opt.Mode, Config: opt.Config})
 	if err != nil {
@@ -125,7 +132,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	}
 	r.Load = round((opt.Load + time.Since(start) - s.CompileTime()).Seconds())
 	b := &bench{batch: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
-	for _, part := range []func(context.Context) error{b.prompt, b.decode} {
+	for _, part := range []func(context.Context) error{b.firstToken, b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
 			return nil, err
 		}
@@ -212,6 +219,18 @@ func (b *bench) decode(ctx context.Context) error {
 	b.result.Decode.Rates = summarise(rates)
 	b.result.Decode.P99 = round(1000 * percentile(all, 0.99))
 	return nil
+}
+
+// firstToken reads a prompt once and draws a token.
+func (b *bench) firstToken(ctx context.Context) error {
+	var requests []llm.Request
+	for _, prompt := range b.each(0, max(b.options.Prompt, 1)) {
+		requests = append(requests, llm.Request{Prompt: prompt, Tokens: 1, IgnoreEOS: true, Sampling: llm.Sampling{TopP: 1}})
+	}
+	_, err := b.batch.Generate(ctx, requests)
+	b.result.FirstToken = round(time.Since(b.options.Start).Seconds())
+	b.batch.Reset()
+	return err
 }
 
 // decodeOnce returns the seconds of each of n steps.

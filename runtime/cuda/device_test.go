@@ -451,6 +451,34 @@ func TestGraphShape(t *testing.T) {
 	}
 }
 
+// TestRepeat: several runs are one graph, each behind the other, the first kernel
+// as early as any; a new value reaches the kernels of all runs.
+func TestRepeat(t *testing.T) {
+	d := onStub(t, Options{})
+	exec := load(t, d, scaleProgram("scale_early", 2))
+	m := alloc(t, d, 128)
+	r := record(t, d, launch(callOf(exec[0], m, m)), launch(callOf(exec[0], m, m)))
+	d.log()
+	three, err := r.Repeat(t.Context(), 3)
+	check(t, err)
+	defer three.Free()
+	want := []string{"edge 0 1 programmatic", "edge 1 2 programmatic", "edge 2 3 programmatic", "edge 3 4 programmatic", "edge 4 5 programmatic"}
+	if log := d.log(); !reflect.DeepEqual(log, want) {
+		t.Errorf("%q, want %q", log, want)
+	}
+	for _, c := range []struct {
+		n        int64
+		set, run int
+	}{{1, 6, 6}, {1, 0, 6}, {2, 6, 6}} {
+		check(t, three.Run(t.Context(), map[string]int64{"n": c.n}))
+		log := d.log()
+		set := slices.DeleteFunc(slices.Clone(log), func(s string) bool { return !strings.HasPrefix(s, "set") })
+		if len(set) != c.set || len(log) != c.set+c.run {
+			t.Errorf("n = %d: %q, want %d parameters set and %d runs", c.n, log, c.set, c.run)
+		}
+	}
+}
+
 func TestRecordRefuses(t *testing.T) {
 	both(t, Options{}, func(t *testing.T, d *rig) {
 		exec := load(t, d, scaleProgram("scale", 1))[0]

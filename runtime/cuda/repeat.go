@@ -1,0 +1,40 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"tgc/runtime"
+)
+
+// Repeat makes one graph of n runs, one behind the other: the host starts them
+// at once, and the first kernel of a run starts as early behind the last of the
+// one before as any other does.
+func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.usable(); err != nil {
+		return nil, err
+	}
+	out := &Recording{device: r.device, memory: slices.Clone(r.memory), scratch: slices.Clone(r.scratch)}
+	for run := range n {
+		for _, c := range r.calls {
+			c.kernel.Params = slices.Clone(c.kernel.Params)
+			c.launch += run * (r.calls[len(r.calls)-1].launch + 1)
+			out.calls = append(out.calls, c)
+		}
+	}
+	if !r.graph.ready() {
+		return out, nil
+	}
+	err := r.device.with(func() error {
+		var err error
+		out.graph, err = newGraph(out.device, out.addStep)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cuda: record %d runs: %w", n, err)
+	}
+	return out, nil
+}
