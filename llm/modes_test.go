@@ -1,7 +1,6 @@
 package llm_test
 
 import (
-	"context"
 	"flag"
 	"math"
 	"path/filepath"
@@ -190,8 +189,20 @@ func feedMode(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, wa
 // feedTokens feeds so many tokens at once, then the others one by one.
 func feedTokens(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, want *answers, tokens []int32, together int) [][]float32 {
 	t.Helper()
-	ctx := context.Background()
-	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+	rows := feedFile(t, dev, mode, filepath.Join(oracle.Dir(t, "models"), name+".gguf"), tokens, together)
+	for i, row := range rows {
+		if len(row) != want.Shape.Vocab {
+			t.Fatalf("%s: row %d of %d logits, want %d", name, i, len(row), want.Shape.Vocab)
+		}
+	}
+	return rows
+}
+
+// feedFile is feedTokens of a model's file.
+func feedFile(t *testing.T, dev runtime.Device, mode nn.Numeric, file string, tokens []int32, together int) [][]float32 {
+	t.Helper()
+	ctx := t.Context()
+	model, err := llm.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,8 +219,8 @@ func feedTokens(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, 
 			n = together - at
 		}
 		err := session.Feed(ctx, tokens[at:at+n], func(logits []float32) error {
-			for ; len(logits) > 0; logits = logits[want.Shape.Vocab:] {
-				rows = append(rows, slices.Clone(logits[:want.Shape.Vocab]))
+			for width := model.Config.Vocabulary; len(logits) > 0; logits = logits[width:] {
+				rows = append(rows, slices.Clone(logits[:width]))
 			}
 			return nil
 		})
@@ -220,7 +231,7 @@ func feedTokens(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, 
 	}
 	for i, row := range rows {
 		if slices.ContainsFunc(row, func(v float32) bool { return math.IsNaN(float64(v)) }) {
-			t.Fatalf("%s: NaN in row %d", name, i)
+			t.Fatalf("%s: NaN in row %d", file, i)
 		}
 	}
 	return rows
