@@ -10,6 +10,10 @@ import (
 // spill, which waits for them.
 const advanceRegisters = 80
 
+// leastAdvanced are registers for such loads in any case: the residuals of a
+// thread's rows, at the end of a block, would wait for a trip to L2 otherwise.
+const leastAdvanced = 4
+
 // advanceLoads issues what a block loads behind its first barrier together with
 // what it loads in front of it: weights of a norm while its row is summed up, the
 // residual of each row. Weights of the rows have PRELOAD.
@@ -21,7 +25,7 @@ func (l *lowerer) advanceLoads(body *program.Block) {
 	if !a.findPlace() {
 		return
 	}
-	left := advanceRegisters - a.held
+	left := max(advanceRegisters-a.held, leastAdvanced)
 	for i := a.barrier + 1; i < len(body.Instrs); i++ {
 		in := &body.Instrs[i]
 		if in.Op != program.Load || !a.plain[a.root(in.Args[0])] {

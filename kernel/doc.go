@@ -17,7 +17,8 @@
 //	wide.go      slow factors as vectors, contraction to fma
 //	reduce.go    loops with carried accumulators; tuple.go the same for tuples
 //	memory.go    loads and fields: patterns of lane addresses; store.go, stage.go
-//	prefetch.go  streamed buffers
+//	prefetch.go  streamed buffers; preload.go, pipeline.go what a GPU loads ahead,
+//	             rowloop.go the registers for it
 //
 // The package knows no model, no quantised type and no device beyond the
 // numbers of a target.Desc. Which plan is good is package heuristic's business.

@@ -58,7 +58,8 @@ func (l *lowerer) preload(body *program.Block) {
 		}
 	}
 	p.trace(body)
-	l.rereadShared(p, body)
+	l.reread(p, body)
+	l.orderRows(p, body)
 	l.pipeline(p, body)
 	p.left = min(preloadRegisters, p.freeRegisters(l, body.Instrs, nil))
 	p.use = make([]position, len(body.Instrs))

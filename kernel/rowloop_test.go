@@ -70,3 +70,58 @@ func TestRowsReadActivationsAnew(t *testing.T) {
 		}
 	}
 }
+
+// Three rows of a thread at once, and a loop along a row: neither has registers for all
+// activations, and both have the weights that they begin with loaded ahead of the wait.
+const (
+	rowsAtOnce    = "VECTOR r0 16; UNROLL r0 4; WARP r0 32; UPCAST s0 3; PRELOAD p2; FMA"
+	loopAlongARow = "VECTOR r0 16; WARP r0 32; LOCAL s0 2; PRELOAD p2; FMA"
+)
+
+func TestWeightsAheadOfTheWait(t *testing.T) {
+	for _, c := range []struct {
+		plan           string
+		k              int64
+		ahead, guarded int // bytes of weights a thread
+		behind         int
+	}{{rowsAtOnce, 2048, 3 * 64, 0, 0}, {loopAlongARow, 1536, 16, 16, 0}} {
+		b := newBuilder()
+		plan, err := kernel.Parse(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		desc := *hopper(t)
+		desc.Planes = true
+		p, err := kernel.Lower(b.Arena, packedMatvec(b, "Q8_0", 12, c.k, false), plan, &desc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ahead, guarded, behind int
+		waited := false
+		var walk func(block *program.Block)
+		walk = func(block *program.Block) {
+			for i := range block.Instrs {
+				in := &block.Instrs[i]
+				switch {
+				case in.Op == program.WaitGrid:
+					waited = true
+				case in.Cache != program.CacheStream:
+				case in.Op == program.Guarded:
+					guarded += in.Result.Type.Lanes
+				case waited:
+					behind += in.Result.Type.Lanes
+				default:
+					ahead += in.Result.Type.Lanes
+				}
+				if in.Body != nil {
+					walk(in.Body)
+				}
+			}
+		}
+		walk(p.Body)
+		if ahead != c.ahead || guarded != c.guarded || behind != c.behind {
+			t.Errorf("%s: %d bytes of weights ahead of the wait, %d in the loop for its next iteration, %d behind, want %d, %d, %d\n%s",
+				c.plan, ahead, guarded, behind, c.ahead, c.guarded, c.behind, show(p))
+		}
+	}
+}
