@@ -15,8 +15,9 @@ import (
 // BatchOptions size a batch.
 type BatchOptions struct {
 	Sequences int
-	Context   int // rows of the cache of each sequence
-	Ahead     int // as in SessionOptions; a batch's loop is always the device's
+	Context   int          // rows of the cache of each sequence
+	Ahead     int          // as in SessionOptions; a batch's loop is always the device's
+	Prepare   *Preparation // as in SessionOptions
 	Mode      nn.Numeric
 	Config    engine.Config
 }
@@ -38,7 +39,7 @@ func NewBatch(ctx context.Context, m *Model, dev runtime.Device, opt BatchOption
 	if opt.Ahead < 1 {
 		opt.Ahead = stepsAhead
 	}
-	s, err := newSession(ctx, m, dev, SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Config: opt.Config}, opt.Sequences)
+	s, err := newSession(ctx, m, dev, SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Config: opt.Config, Prepare: opt.Prepare}, opt.Sequences, func(s *Session, p Preparation) wanted { return s.wants(p, true, false) })
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +70,14 @@ func (b *Batch) Close() { b.session.Close() }
 // Prepare compiles the steps that feeding a prompt of n tokens and single ones after
 // it take, and the sampler. Generate compiles its loop when it is first called.
 func (b *Batch) Prepare(ctx context.Context, n int, opt Sampling) error {
-	return b.session.prepare(ctx, n, true, false, opt.Temperature == 0)
+	return b.session.prepare(ctx, b.session.wants(Preparation{n, opt}, true, false))
 }
 
 // FirstChunk is how many of n tokens of a sequence the first step takes.
 func (b *Batch) FirstChunk(n int) int { return min(b.session.chunkFor(n), n) }
+
+// LoadTime is as of a Session.
+func (b *Batch) LoadTime() time.Duration { return b.session.LoadTime() }
 
 // CompileTime is the time spent so far in compiling and loading steps.
 func (b *Batch) CompileTime() time.Duration { return b.session.CompileTime() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -117,50 +118,99 @@ func (s *Session) loading(f func() error) error {
 	return err
 }
 
+// Preparation is what Prepare is told.
+type Preparation struct {
+	Prompt   int // tokens
+	Sampling Sampling
+}
+
+// fill loads the weights while what is wanted, if that is known, compiles.
+func (s *Session) fill(ctx context.Context, w *wanted) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	compiled := make(chan error, 1)
+	if w == nil {
+		compiled <- nil
+	} else {
+		go func() { compiled <- s.compileAhead(ctx, s.jobs(*w)) }()
+	}
+	start := time.Now()
+	err := s.allocate(ctx)
+	s.filling = time.Since(start)
+	if err != nil {
+		stop()
+		<-compiled
+		return err
+	}
+	return <-compiled
+}
+
+// LoadTime is the time that weights and caches took to reach the device; a part of
+// CompileTime may lie in it.
+func (s *Session) LoadTime() time.Duration { return s.filling }
+
 // Prepare compiles what feeding a prompt of n tokens, generating after it and
 // sampling need, so that nothing is compiled while a user waits for a token.
 func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
 	// Where the device's loop feeds what is generated, a step of one token is only
 	// for what is left of a prompt.
-	return s.prepare(ctx, n, s.ahead() == 0, s.ahead() > 0, opt.Temperature == 0)
+	return s.prepare(ctx, s.wants(Preparation{n, opt}, s.ahead() == 0, s.ahead() > 0))
 }
 
 // prepare compiles the steps of a prompt of n tokens, that of one token and the
 // loop where they are wanted, and the sampler; then it loads them.
-func (s *Session) prepare(ctx context.Context, n int, single, loop, greedy bool) error {
-	sizes := s.promptSizes(n)
-	if single {
-		sizes[1] = true
-	}
-	var jobs []job
-	for _, size := range chunks {
-		if _, have := s.steps[size]; sizes[size] && !have {
-			jobs = append(jobs, s.stepJob(size))
-		}
-	}
-	if _, have := s.loops[greedy]; loop && !have {
-		jobs = append(jobs, s.loopJob(greedy))
-	}
-	if _, have := s.samplers[greedy]; !have {
-		jobs = append(jobs, s.samplerJob(greedy))
-	}
-	if err := s.compileAhead(ctx, jobs); err != nil {
+func (s *Session) prepare(ctx context.Context, w wanted) error {
+	if err := s.compileAhead(ctx, s.jobs(w)); err != nil {
 		return err
 	}
 	for _, size := range chunks {
-		if sizes[size] {
+		if w.sizes[size] {
 			if _, err := s.step(ctx, size); err != nil {
 				return err
 			}
 		}
 	}
-	if loop {
-		if _, err := s.loop(ctx, greedy); err != nil {
+	if w.loop {
+		if _, err := s.loop(ctx, w.greedy); err != nil {
 			return err
 		}
 	}
-	_, err := s.sampler(ctx, greedy)
+	_, err := s.sampler(ctx, w.greedy)
 	return err
+}
+
+// wanted is what a session needs compiled: steps by their tokens, the sampler and
+// perhaps the loop.
+type wanted struct {
+	sizes        map[int]bool
+	loop, greedy bool
+}
+
+// wants is what a prompt of p.Prompt tokens needs, and a generation after it: by the
+// device's loop, or by steps of one token.
+func (s *Session) wants(p Preparation, single, loop bool) wanted {
+	w := wanted{sizes: s.promptSizes(p.Prompt), loop: loop, greedy: p.Sampling.Temperature == 0}
+	if single {
+		w.sizes[1] = true
+	}
+	return w
+}
+
+// jobs lists what of it has not been compiled yet.
+func (s *Session) jobs(w wanted) []job {
+	var list []job
+	for _, size := range chunks {
+		if _, have := s.steps[size]; w.sizes[size] && !have {
+			list = append(list, s.stepJob(size))
+		}
+	}
+	if _, have := s.loops[w.greedy]; w.loop && !have {
+		list = append(list, s.loopJob(w.greedy))
+	}
+	if _, have := s.samplers[w.greedy]; !have {
+		list = append(list, s.samplerJob(w.greedy))
+	}
+	return slices.DeleteFunc(list, func(j job) bool { return s.ready[j.what] != nil })
 }
 
 // promptSizes are the steps that a prompt of n tokens takes.

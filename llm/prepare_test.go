@@ -1,9 +1,12 @@
 package llm_test
 
 import (
+	"errors"
 	"testing"
 
 	"tgc/llm"
+	"tgc/runtime/cuda"
+	"tgc/runtime/cuda/emulator"
 )
 
 // What was compiled ahead, several graphs at once, is what is compiled when it is
@@ -31,5 +34,39 @@ func TestPrepare(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What is known when a session is made compiles beside the weights: Prepare only
+// loads it, and a generation is the same.
+func TestPreparedWithWeights(t *testing.T) {
+	for _, device := range []string{"interp", "cuda:emu"} {
+		m, dev := tinyModel(t), openDevice(t, device)
+		p := llm.Preparation{Prompt: 2, Sampling: loopSampling["greedy"]}
+		s, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16, Prepare: &p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		before := s.CompileParts()["schedule"]
+		if before <= 0 || s.LoadTime() <= 0 {
+			t.Errorf("%s: %v in the schedule and %v loading, want more than 0", device, before, s.LoadTime())
+		}
+		if err := s.Prepare(t.Context(), p.Prompt, p.Sampling); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.CompileParts()["schedule"]; got != before {
+			t.Errorf("%s: Prepare schedules again: %v after %v", device, got, before)
+		}
+		sameGeneration(t, newLoopSession(t, m, openDevice(t, "cpu"), 16, -1), s, llm.Request{Prompt: []int32{5, 300}, Tokens: 2, IgnoreEOS: true, Sampling: p.Sampling})
+	}
+}
+
+// A model that does not fit the device is refused while its steps compile.
+func TestPreparedWithoutRoom(t *testing.T) {
+	dev, _ := emulated(t, emulator.Options{MemoryBytes: 3 << 20}, false)
+	_, err := llm.NewSession(t.Context(), tinyModel(t), dev, llm.SessionOptions{Context: 16, Prepare: &llm.Preparation{Prompt: 2}})
+	if !errors.Is(err, cuda.ErrOutOfMemory) {
+		t.Errorf("%v, want %v", err, cuda.ErrOutOfMemory)
 	}
 }

@@ -36,8 +36,11 @@ type SessionOptions struct {
 	// PerGraph is how many of those steps the host starts with one launch, where a
 	// device can; 0 picks what suits the step.
 	PerGraph int
-	Mode     nn.Numeric // numeric mode of matrix products; the zero value is exact
-	Config   engine.Config
+	// Prepare, where it is known already, is compiled while the weights are on
+	// their way: Prepare then finds it done.
+	Prepare *Preparation
+	Mode    nn.Numeric // numeric mode of matrix products; the zero value is exact
+	Config  engine.Config
 }
 
 // Session is a model on a device with its cache: what one conversation needs.
@@ -60,6 +63,7 @@ type Session struct {
 
 	ready     map[string]*compiledJob  // compiled ahead, by job.what
 	compiling time.Duration            // spent so far
+	filling   time.Duration            // see LoadTime
 	parts     map[string]time.Duration // see CompileParts
 }
 
@@ -73,10 +77,10 @@ type step struct {
 // NewSession puts a model's weights on a device and allocates the cache.
 // Variants of the step are compiled when they are first needed.
 func NewSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions) (*Session, error) {
-	return newSession(ctx, m, dev, opt, 1)
+	return newSession(ctx, m, dev, opt, 1, func(s *Session, p Preparation) wanted { return s.wants(p, s.ahead() == 0, s.ahead() > 0) })
 }
 
-func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions, sequences int) (*Session, error) {
+func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions, sequences int, wants func(*Session, Preparation) wanted) (*Session, error) {
 	if opt.Context < 1 {
 		return nil, fmt.Errorf("llm: context of %d tokens, want at least 1", opt.Context)
 	}
@@ -85,7 +89,12 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
 		ready: make(map[string]*compiledJob), parts: make(map[string]time.Duration),
 	}
-	if err := s.allocate(ctx); err != nil {
+	var w *wanted
+	if opt.Prepare != nil {
+		all := wants(s, *opt.Prepare)
+		w = &all
+	}
+	if err := s.fill(ctx, w); err != nil {
 		s.Close()
 		return nil, err
 	}

@@ -123,7 +123,8 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer dev.Close()
-	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Config: config})
+	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Config: config,
+		Prepare: &llm.Preparation{Prompt: len(prompt), Sampling: o.sampling}})
 	if err != nil {
 		return err
 	}

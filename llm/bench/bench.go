@@ -109,17 +109,17 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	if rows > m.Config.Context {
 		return nil, fmt.Errorf("bench: %d positions are needed, but the model's context is %d", rows, m.Config.Context)
 	}
-	start := time.Now()
 	if opt.Start.IsZero() {
-		opt.Start = start
+		opt.Start = time.Now()
 	}
 	opt.Batch = max(opt.Batch, 1)
-	s, err := llm.NewBatch(ctx, m, dev, llm.BatchOptions{Sequences: opt.Batch, Context: rows, Mode: opt.Mode, Config: opt.Config})
+	ready := llm.Preparation{Prompt: opt.Prompt, Sampling: llm.Sampling{TopP: 1}}
+	s, err := llm.NewBatch(ctx, m, dev, llm.BatchOptions{Sequences: opt.Batch, Context: rows, Mode: opt.Mode, Config: opt.Config, Prepare: &ready})
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	if err := s.Prepare(ctx, opt.Prompt, llm.Sampling{TopP: 1}); err != nil {
+	if err := s.Prepare(ctx, ready.Prompt, ready.Sampling); err != nil {
 		return nil, err
 	}
 	r := &Result{Model: m.Name, Device: dev.Name(), Mode: opt.Mode.String(), Threads: opt.Threads}
@@ -130,7 +130,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	for name, t := range s.CompileParts() {
 		r.Parts[name] = round(t.Seconds())
 	}
-	r.Load = round((opt.Load + time.Since(start) - s.CompileTime()).Seconds())
+	r.Load = round((opt.Load + s.LoadTime()).Seconds())
 	b := &bench{batch: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
 	for _, part := range []func(context.Context) error{b.firstToken, b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
