@@ -192,11 +192,37 @@ func (s *scheduler) repeatLimit(p *value, u placedUse, operands int, scope int64
 		if light, _, _ := s.isLight(p, p.ranges); light {
 			return s.opt.Profile.RepeatOps
 		}
-		if operands > 0 && s.points(p.ranges) > s.opt.Profile.RepeatCap {
+		if operands > 0 && (s.points(p.ranges) > s.opt.Profile.RepeatCap || s.drawsReduce(p)) {
 			return 0
 		}
 	}
 	return max(s.opt.Profile.InlineOps, scope/4)
+}
+
+// drawsReduce reports a value that loops read and whose place in them a reduce would
+// take that others read outside of any loop: the scale of a group of activations,
+// made of its largest, which the rounding of the group needs. While p is stored, both
+// can compute that reduce, in one kernel; else it is stored for both, a launch of its
+// own: LLaMA 3.2 3B int8 reads 128 tokens in 338 launches instead of 422 (H200, 11,670 ->
+// 11,920 tokens a second). Values that a block can keep stay in their readers: batches of
+// 8 lost by it.
+func (s *scheduler) drawsReduce(p *value) bool {
+	var r reads
+	collectReads(p.body, new(ir.Visited), &r)
+	for _, id := range r.values {
+		q := s.values[id]
+		if f := s.factsOf(q.body); s.height(q.body) != 1 || f.weights || f.state || q.pinned || q.target >= 0 || len(s.users[id]) < 2 {
+			continue
+		}
+		inLoop := func(u placedUse) bool { return u.binder != nil || len(s.multiplicity(u.consumer, u.use)) > 0 }
+		if light, _, _ := s.isLight(q, q.ranges); light {
+			continue // every block computes it
+		}
+		if s.work(q.body, nil) <= s.opt.Profile.StageWork && !slices.ContainsFunc(s.placedUses(q), inLoop) {
+			return true
+		}
+	}
+	return false
 }
 
 // fullRankOperands counts the buffers and values that a pointwise value reads
