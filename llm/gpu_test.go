@@ -68,13 +68,7 @@ func TestLongPromptGPUPrograms(t *testing.T) {
 	gpu := interp.New(interp.Options{Target: mustTarget(t, "ptx:sm_90")})
 	got := feedTokens(t, gpu, nn.Exact, name, want, tokens, count)
 	ref := feedTokens(t, openDevice(t, "cpu"), nn.Exact, name, want, tokens, count)
-	var all nmse
-	for i := range ref {
-		for k := range ref[i] {
-			all.point(float64(got[i][k]), float64(ref[i][k]))
-		}
-	}
-	if v := all.value(); !(v <= gpuLimits.nmse) {
+	if v := difference(got, ref); !(v <= gpuLimits.nmse) {
 		t.Errorf("NMSE %.3g of %d rows, want at most %g", v, len(ref), gpuLimits.nmse)
 	}
 }

@@ -12,7 +12,9 @@ import (
 
 // Long prompts on a GPU, where there is one: tokens fed 512, 128 and fewer at a time,
 // by matrix instructions, give what the same tokens give one by one, with the kernels
-// that the oracle's answers prove. TGC_TEST_MODELS names a folder with more models.
+// that the oracle's answers prove. With rounded activations a sum that differs in its
+// last bit may round to another integer, here as on a CPU: there both ways must be as
+// far from exact mode. TGC_TEST_MODELS names a folder with more models.
 func TestLongPromptsCUDA(t *testing.T) {
 	dev := openDevice(t, "cuda")
 	var files []string
@@ -26,32 +28,32 @@ func TestLongPromptsCUDA(t *testing.T) {
 		}
 		files = append(files, more...)
 	}
-	modes := []struct {
-		mode  nn.Numeric
-		limit float64
-	}{
-		{nn.Exact, gpuLimits.nmse},
-		{nn.Int8, 1e-3}, // a sum that differs in its last bit may round to another integer
-	}
 	for _, file := range files {
-		tokens := longPrompt(t, file)
-		for _, m := range modes {
-			t.Run(filepath.Base(file)+"/"+m.mode.String(), func(t *testing.T) {
-				got := feedFile(t, dev, m.mode, file, tokens, len(tokens))
-				ref := feedFile(t, dev, m.mode, file, tokens, 0)
-				var all nmse
-				for i := range ref {
-					for k := range ref[i] {
-						all.point(float64(got[i][k]), float64(ref[i][k]))
-					}
-				}
-				t.Logf("NMSE %.3g", all.value())
-				if v := all.value(); !(v <= m.limit) {
-					t.Errorf("NMSE %.3g of %d rows, want at most %g", v, len(ref), m.limit)
-				}
-			})
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			tokens := longPrompt(t, file)
+			exact := feedFile(t, dev, nn.Exact, file, tokens, 0)
+			if v := difference(feedFile(t, dev, nn.Exact, file, tokens, len(tokens)), exact); !(v <= gpuLimits.nmse) {
+				t.Errorf("exact: NMSE %.3g, want at most %g", v, gpuLimits.nmse)
+			}
+			one := difference(feedFile(t, dev, nn.Int8, file, tokens, 0), exact)
+			many := difference(feedFile(t, dev, nn.Int8, file, tokens, len(tokens)), exact)
+			t.Logf("int8 against exact: NMSE %.3g of a prompt, %.3g one by one", many, one)
+			if !(many <= 1.25*one+gpuLimits.nmse) {
+				t.Errorf("int8 against exact: NMSE %.3g of a prompt, %.3g of its tokens one by one", many, one)
+			}
+		})
+	}
+}
+
+// difference is the NMSE of rows of logits.
+func difference(got, want [][]float32) float64 {
+	var all nmse
+	for i := range want {
+		for k := range want[i] {
+			all.point(float64(got[i][k]), float64(want[i][k]))
 		}
 	}
+	return all.value()
 }
 
 // longPrompt is tokens for a step of 512, one of 128 behind it, and a rest.
