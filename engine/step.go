@@ -149,6 +149,18 @@ func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Durat
 	return times, s.explain(err)
 }
 
+// Chain times some calls, by their numbers in what Profile returns, as the step
+// runs them: one behind the other, all of them so many times. It returns the time
+// of one, or errors.ErrUnsupported where the device has no such measurement.
+func (s *Step) Chain(ctx context.Context, vars map[string]int64, calls []int, times int) (time.Duration, error) {
+	c, ok := s.recording.(runtime.Chainer)
+	if !ok {
+		return 0, errors.ErrUnsupported
+	}
+	took, err := c.Chain(ctx, vars, calls, times)
+	return took, s.explain(err)
+}
+
 // Free releases the recording and the temporaries.
 func (s *Step) Free() {
 	if s.recording != nil {

@@ -215,6 +215,16 @@ func (b *Batch) Profile(ctx context.Context, tokens [][]int32) (*CompiledStep, [
 	return b.session.describe(st, vars), times, err
 }
 
+// Chain times some calls of the step that Profile ran, by their numbers in what it
+// returned: see engine.Step.Chain.
+func (b *Batch) Chain(ctx context.Context, tokens int, calls []int, times int) (time.Duration, error) {
+	st, err := b.session.step(ctx, b.session.chunkFor(tokens))
+	if err != nil {
+		return 0, err
+	}
+	return st.engine.Chain(ctx, b.vars(st.variant.Tokens), calls, times)
+}
+
 // Generate answers one request a sequence: it feeds the prompts and generates
 // until every sequence has ended. Requests draw greedily or not, all alike, and
 // their SplitAt and Logits are not for batches. The results are those of a Session

@@ -71,6 +71,14 @@ type Repeater interface {
 	Repeat(ctx context.Context, n int) (Recording, error)
 }
 
+// Chainer is a Recording that can time calls of the step as the step runs them.
+type Chainer interface {
+	// Chain runs some calls, by their numbers in what Profile returns, one behind
+	// the other and all of them so many times, and returns the time of one. What
+	// the step computes is lost.
+	Chain(ctx context.Context, vars map[string]int64, calls []int, times int) (time.Duration, error)
+}
+
 // KernelFault is implemented by an error of a step that knows the kernel which
 // made it.
 type KernelFault interface {

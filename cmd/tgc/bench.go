@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,12 @@ func newBench() *cobra.Command {
 		Long: "Measure how fast a prompt is fed and how fast tokens are generated (one at a time,\n" +
 			"without sampling), beside the bandwidth that memory has on this machine.\n" +
 			"--micro measures plain kernels instead: matrix products, elementwise chains, sums,\n" +
-			"copies and launches, beside what the machine can do.",
+			"copies and launches, beside what the machine can do.\n\n" +
+			"--kernels prints a table of the step's kernels. On a GPU, US is a call as the step\n" +
+			"runs it: the calls of all layers behind one another, each starting while the one\n" +
+			"before ends, with their own weights; ALONE is a call between two marks, which holds\n" +
+			"the edges of its launch, some microseconds. Elsewhere there is a barrier behind each\n" +
+			"call. GB/S is of all bytes read, OF READ of weights and cache only.",
 		Example: "  tgc bench model.gguf\n" +
 			"  tgc bench llama3.2:1b-q6_k -p 128 -n 64 --threads 2 --json\n" +
 			"  tgc bench model.gguf --device cpu,interp --kernels\n" +
@@ -166,16 +172,34 @@ func ratesText(r bench.Rates) string {
 	return fmt.Sprintf("%.4g (%.4g-%.4g)", r.Median, r.Min, r.Max)
 }
 
+// printKernels prints a table of kernels. Where calls were timed in a chain, US is
+// one of them, and ALONE one with the edges of its launch.
 func printKernels(w io.Writer, title string, kernels []bench.KernelResult) error {
-	rows := [][]string{
-		{""},
-		{"KERNEL (" + title + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "GFLOPS", "ROLE", "PLAN"},
+	chained := slices.ContainsFunc(kernels, func(k bench.KernelResult) bool { return k.Alone > 0 })
+	header := []string{"KERNEL (" + title + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "GFLOPS", "ROLE", "PLAN"}
+	if chained {
+		header = slices.Insert(header, 2, "US", "ALONE")
 	}
+	rows := [][]string{{""}, header}
+	cached := false
 	for _, k := range kernels {
-		rows = append(rows, []string{
+		fraction := fmt.Sprintf("%.1f %%", 100*k.Fraction)
+		if k.Cached {
+			fraction += "*"
+			cached = cached || k.Fraction > 0
+		}
+		row := []string{
 			k.Name, fmt.Sprint(k.Count), fmt.Sprintf("%.4g", k.Time), fmt.Sprintf("%.1f %%", 100*k.Share),
-			fmt.Sprintf("%.4g", k.Rate), fmt.Sprintf("%.1f %%", 100*k.Fraction), fmt.Sprintf("%.4g", k.GFLOPS), k.Role, strings.Join(k.Plan, "; "),
-		})
+			fmt.Sprintf("%.4g", k.Rate), fraction, fmt.Sprintf("%.4g", k.GFLOPS), k.Role, strings.Join(k.Plan, "; "),
+		}
+		if chained {
+			row = slices.Insert(row, 2, fmt.Sprintf("%.4g", k.Time/float64(k.Count)), fmt.Sprintf("%.4g", k.Alone/float64(k.Count)))
+		}
+		rows = append(rows, row)
 	}
-	return printTable(w, rows)
+	if err := printTable(w, rows); err != nil || !cached {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "* all calls together read less than twice the last cache: some of it is not read from memory")
+	return err
 }

@@ -131,7 +131,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		r.Parts[name] = round(t.Seconds())
 	}
 	r.Load = round((opt.Load + s.LoadTime()).Seconds())
-	b := &bench{batch: s, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
+	b := &bench{batch: s, cacheBytes: dev.Target().CacheL2Bytes, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
 	for _, part := range []func(context.Context) error{b.firstToken, b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
 			return nil, err
@@ -143,10 +143,11 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 
 // bench is one run under way.
 type bench struct {
-	batch   *llm.Batch
-	options Options
-	result  *Result
-	tokens  []int32
+	batch      *llm.Batch
+	cacheBytes int // of the device's last level
+	options    Options
+	result     *Result
+	tokens     []int32
 }
 
 // tokens are pseudo-random ids, always the same (a linear congruence, as a

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"slices"
 	"testing"
 
 	"tgc/engine"
@@ -56,5 +57,18 @@ func TestRoleNamesWhatIsRead(t *testing.T) {
 		if got := role(k); got != want {
 			t.Errorf("role is %q, want %q", got, want)
 		}
+	}
+}
+
+// Calls of one kernel are summed over the launches, in the order of the step.
+func TestTimingsOfCalls(t *testing.T) {
+	x, y := &engine.Kernel{Name: "x"}, &engine.Kernel{Name: "y"}
+	c := &engine.Compiled{Launches: [][]engine.Call{{{Kernel: x}, {Kernel: y}}, {{Kernel: x}}}}
+	got := timingsOf(c, [][]float64{{1, 2, 9}, {4}, {3, 5}})
+	if want := 2.0 + 4; got[x].alone != want || got[y].alone != 4 {
+		t.Errorf("x takes %v and y %v, want %v and 4", got[x].alone, got[y].alone, want)
+	}
+	if !slices.Equal(got[x].calls, []int{0, 2}) || !slices.Equal(got[y].calls, []int{1}) {
+		t.Errorf("calls %v and %v, want 0, 2 and 1", got[x].calls, got[y].calls)
 	}
 }

@@ -1,21 +1,30 @@
 package bench
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"math"
 	"slices"
 	"strings"
 
 	"tgc/engine"
 )
 
-// KernelResult is one unique kernel of a step. Times are with a barrier
-// behind every call, so their sum is more than a step takes.
+// KernelResult is one unique kernel of a step. Where the device can time a chain
+// of the kernel's calls (a GPU), that is its time: the calls of all layers behind
+// one another as in the step, each starting while the one before ends, and weights
+// cold where a step has so many of them. Alone is then the time of calls between
+// two marks, which holds the edges of a launch. Elsewhere times are with a
+// barrier behind every call, so that their sum is more than a step takes.
 type KernelResult struct {
 	Name     string   `json:"name"`
-	Count    int      `json:"count"`   // calls per step
-	Time     float64  `json:"time_us"` // per step, all calls
-	Share    float64  `json:"share"`   // of the step
-	Rate     float64  `json:"gb_s"`    // of bytes read
+	Count    int      `json:"count"`              // calls per step
+	Time     float64  `json:"time_us"`            // per step, all calls
+	Alone    float64  `json:"alone_us,omitempty"` // as Time, between marks; 0 where Time is that
+	Cached   bool     `json:"cached,omitempty"`   // the chain's weights are less than twice the last cache
+	Share    float64  `json:"share"`              // of the step
+	Rate     float64  `json:"gb_s"`               // of bytes read
 	Fraction float64  `json:"fraction_of_read_gb_s"`
 	GFLOPS   float64  `json:"gflops"`
 	Role     string   `json:"role"` // the weights it reads, or what else it works on
@@ -23,10 +32,24 @@ type KernelResult struct {
 	Why      string   `json:"why"`
 }
 
-// profileRuns is how many steps are profiled; the median of each call counts.
+// profileRuns is how many times calls are timed; the median of each counts.
 const profileRuns = 9
 
-// kernels profiles steps of so many tokens.
+// A chain has so many calls at least, unless it takes longer.
+const (
+	chainCalls   = 64
+	chainSeconds = 0.02
+)
+
+// timing is what was measured of the calls of one kernel.
+type timing struct {
+	calls  []int   // by their numbers in the step
+	alone  float64 // seconds, the sum over calls
+	chain  float64 // likewise, 0 where the device has no such measurement
+	cached bool
+}
+
+// kernels times the kernels of steps of so many tokens.
 func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error) {
 	var calls [][]float64 // by call, seconds of each run
 	var m engine.Manifest
@@ -48,46 +71,82 @@ func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error)
 	if err != nil {
 		return nil, err
 	}
-	return tabulate(&m, step.Compiled, calls, b.result.ReadRate), nil
+	timings := timingsOf(step.Compiled, calls)
+	for i := range m.Kernels {
+		k := &m.Kernels[i]
+		t := timings[k.Compiled()]
+		if err := b.chain(ctx, tokens, t); err != nil {
+			return nil, err
+		}
+		t.cached = t.chain > 0 && k.MemoryBytes()*int64(k.Launches) < 2*int64(b.cacheBytes)
+	}
+	return tabulate(&m, timings, b.result.ReadRate), nil
 }
 
-// tabulate sums the calls of each kernel, the slowest kernel first.
-func tabulate(m *engine.Manifest, c *engine.Compiled, calls [][]float64, readRate float64) []KernelResult {
-	seconds := make(map[*engine.Kernel]float64)
-	total := 0.0
+// timingsOf sums the calls of each kernel.
+func timingsOf(c *engine.Compiled, calls [][]float64) map[*engine.Kernel]*timing {
+	timings := make(map[*engine.Kernel]*timing)
 	i := 0
 	for _, launch := range c.Launches {
 		for _, call := range launch {
-			t := percentile(calls[i], 0.5)
-			seconds[call.Kernel] += t
-			total += t
+			t := timings[call.Kernel]
+			if t == nil {
+				t = &timing{}
+				timings[call.Kernel] = t
+			}
+			t.calls = append(t.calls, i)
+			t.alone += percentile(calls[i], 0.5)
 			i++
 		}
+	}
+	return timings
+}
+
+// chain times a kernel's calls behind one another.
+func (b *bench) chain(ctx context.Context, tokens int, t *timing) error {
+	n := float64(len(t.calls))
+	times := max(int(math.Ceil(min(chainCalls/n, chainSeconds/t.alone))), 1)
+	var all []float64
+	for range profileRuns {
+		one, err := b.batch.Chain(ctx, tokens, t.calls, times)
+		if errors.Is(err, errors.ErrUnsupported) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		all = append(all, one.Seconds()*n)
+	}
+	t.chain = percentile(all, 0.5)
+	return nil
+}
+
+// tabulate lists kernels, the slowest first.
+func tabulate(m *engine.Manifest, timings map[*engine.Kernel]*timing, readRate float64) []KernelResult {
+	total := 0.0
+	for _, t := range timings {
+		total += cmp.Or(t.chain, t.alone)
 	}
 	var list []KernelResult
 	for i := range m.Kernels {
 		k := &m.Kernels[i]
-		t := seconds[k.Compiled()]
+		timing := timings[k.Compiled()]
+		t := cmp.Or(timing.chain, timing.alone)
 		r := KernelResult{
-			Name: k.Name, Count: k.Launches, Time: round(t * 1e6), Share: round(t / total),
+			Name: k.Name, Count: k.Launches, Time: round(t * 1e6), Cached: timing.cached, Share: round(t / total),
 			Rate:   round(float64(k.BytesRead) * float64(k.Launches) / t / 1e9),
 			GFLOPS: round(float64(k.Flops) * float64(k.Launches) / t / 1e9),
 			Role:   role(k), Plan: k.Plan, Why: k.Why,
+		}
+		if timing.chain > 0 {
+			r.Alone = round(timing.alone * 1e6)
 		}
 		if readRate > 0 {
 			r.Fraction = round(float64(k.MemoryBytes()) * float64(k.Launches) / t / 1e9 / readRate)
 		}
 		list = append(list, r)
 	}
-	slices.SortStableFunc(list, func(x, y KernelResult) int {
-		switch {
-		case x.Time > y.Time:
-			return -1
-		case x.Time < y.Time:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(x, y KernelResult) int { return cmp.Compare(y.Time, x.Time) })
 	return list
 }
 

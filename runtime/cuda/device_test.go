@@ -391,6 +391,7 @@ func TestRecordAndRun(t *testing.T) {
 				if got := readFloats(t, out[3])[3]; got != 3*7*7*7 {
 					t.Errorf("the step after the profile gave %g", got)
 				}
+				chain(t, r, out[3])
 				for range 3 {
 					check(t, r.Start(t.Context(), map[string]int64{"n": 2}))
 				}
@@ -510,6 +511,27 @@ func TestRecordRefuses(t *testing.T) {
 			t.Error(times, err)
 		}
 	})
+}
+
+// chain runs the last call of TestRecordAndRun's step alone, with another n for the
+// step that follows, and asks for chains that are none.
+func chain(t *testing.T, r *Recording, last runtime.Memory) {
+	t.Helper()
+	if took, err := r.Chain(t.Context(), map[string]int64{"n": 3}, []int{3, 4}, 3); err != nil || took < 0 {
+		t.Fatalf("chain: %v %v", took, err)
+	}
+	if got := readFloats(t, last)[3]; got != 3*7*3*3 { // of the first product that the run at 7 left
+		t.Errorf("the chained calls gave %g", got)
+	}
+	check(t, r.Run(t.Context(), map[string]int64{"n": 3}))
+	if got := readFloats(t, last)[3]; got != 3*3*3*3 {
+		t.Errorf("the step after the chain gave %g", got)
+	}
+	for _, calls := range [][]int{nil, {5}, {-1}} {
+		if _, err := r.Chain(t.Context(), map[string]int64{"n": 3}, calls, 1); err == nil || !strings.Contains(err.Error(), "chain") {
+			t.Errorf("a chain of %v: %v", calls, err)
+		}
+	}
 }
 
 // A fault names the kernel and what it was called with where it can, else all
