@@ -8,14 +8,17 @@ import (
 
 // How the threads of a GPU share one row of a matrix-vector product.
 const (
-	gpuRowWarps   = 4 // warps that share a long row
-	gpuUnitWarps  = 8 // warps of a multiprocessor, below which long rows are shared
-	gpuGroupLoads = 2 // loads of a thread that hold one group of integers
+	gpuRowWarps   = 4   // warps that share a long row
+	gpuUnitWarps  = 8   // warps of a multiprocessor, below which long rows are shared
+	gpuLanePoints = 128 // of a row that are much for a lane
+	gpuHeldPoints = 256 // of sums of integers that a thread loads at once
+	gpuGroupLoads = 2   // loads of a thread that hold one group of integers
 )
 
 // lanesOfRow splits the chain of sums of a weight: a thread's load along the
-// innermost range, copies of what shares the bytes of a load, then threads.
-func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
+// innermost range, copies of what shares the bytes of a load, then threads. The
+// weight stands in so many sums.
+func (p *planner) lanesOfRow(w *operand, threads, sums int64) (got int64) {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
 		n := p.dot(inner)
@@ -42,31 +45,62 @@ func (p *planner) lanesOfRow(w *operand, threads int64) (got int64) {
 			got *= n
 		}
 	}
-	few := p.points(p.storeRows(p.free[w.sum]))/gpuRowsPerThread < gpuUnitWarps*int64(p.desc.Cost.Workers)
-	rows := p.storeRows(p.free[w.sum])
-	ahead := len(rows) == 1 && powerOfTwoDivisor(p.points(rows), gpuBlockRows) == gpuBlockRows && p.points(w.chain) <= gpuAheadWeights*warp
-	warps := threads / warp // as asked for
-	if warps == 1 && few {
-		warps = gpuRowWarps
-	}
 	for _, i := range w.chain {
-		// What is left of a long row is shared among the warps of a block.
-		if p.constant(i) && p.left(i) > 1 && warp == int64(p.desc.WarpSize) && got == warp && warps > 1 {
-			if n := powerOfTwoDivisor(p.left(i), warps); n == warps {
-				p.split(kernel.GROUP, i, n)
-				got *= n
-			} else {
-				p.split(kernel.UNROLL, i, n)
-			}
-		} else if p.constant(i) && got == warp && ahead {
-			// Without a loop along the row, the next rows are loaded ahead. H200, Qwen3
-			// 0.6B int8: 1991 -> 2108 tokens a second, 1.7B exact: 747 -> 809; rows of
-			// gathered matrices lose (OLMoE exact: 1102 -> 968).
-			p.split(kernel.UNROLL, i, p.left(i))
+		if p.constant(i) && p.left(i) > 1 && warp == int64(p.desc.WarpSize) {
+			got *= p.restOfRow(w, i, got, threads/warp, sums)
 		}
 		p.done[i] = true
 	}
 	return got
+}
+
+// fewRows reports rows that give each multiprocessor so few warps that their parts
+// of a row may be small.
+func (p *planner) fewRows(w *operand) bool {
+	return p.points(w.rows)/gpuRowsPerThread < gpuUnitWarps*int64(p.desc.Cost.Workers)
+}
+
+// loadsNext reports rows of which the next are loaded ahead, if there is no loop along
+// a row. H200, Qwen3 0.6B int8: 1991 -> 2108 tokens a second, 1.7B exact: 747 -> 809;
+// rows of gathered matrices lose (OLMoE exact: 1102 -> 968).
+func (p *planner) loadsNext(w *operand) bool {
+	rows := p.storeRows(p.free[w.sum])
+	return len(rows) == 1 && powerOfTwoDivisor(p.points(rows), gpuBlockRows) == gpuBlockRows && p.points(w.chain) <= gpuAheadWeights*int64(p.desc.WarpSize)
+}
+
+// restOfRow shares what is left of a long row among the warps of a block: four, or
+// three where a lane would have much of it (K = 6144 of Qwen3 1.7B in int8: 1441 ->
+// 1513 tokens a second; K = 3072 of 0.6B: 2114 -> 1976). Otherwise a thread loads all
+// of its part at once, where that is integers whose activations leave registers: a
+// loop loads only its first part ahead of the wait (LLaMA 3.2 3B in int8: O 3.5 ->
+// 3.3 us, Q, K and V 4.9 -> 4.5). A knob may have asked for so many warps.
+func (p *planner) restOfRow(w *operand, i int, got, asked, sums int64) (warps int64) {
+	lanes := int64(p.desc.WarpSize)
+	if asked > 1 {
+		n := powerOfTwoDivisor(p.left(i), asked)
+		if got == lanes && n == asked {
+			p.split(kernel.GROUP, i, n)
+			return n
+		}
+		p.split(kernel.UNROLL, i, n)
+		return 1
+	}
+	if !p.fewRows(w) {
+		if got == lanes && p.loadsNext(w) {
+			p.split(kernel.UNROLL, i, p.left(i))
+		}
+		return 1
+	}
+	if n := divisor(p.left(i), gpuRowWarps); got == lanes && (n == gpuRowWarps || n > 2 && p.points(w.chain) > gpuLanePoints*got) {
+		p.split(kernel.GROUP, i, n)
+		return n
+	}
+	if p.dotAxis(w.chain[len(w.chain)-1]) && p.points(w.chain)*sums <= gpuHeldPoints*got {
+		p.split(kernel.UNROLL, i, divisor(p.left(i), gpuRowWarps))
+	} else if got >= lanes {
+		p.split(kernel.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuRowWarps))
+	}
+	return 1
 }
 
 // loadElements is how many elements a thread loads at once along a row: 16

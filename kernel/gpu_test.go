@@ -78,6 +78,7 @@ var gpuCases = []struct {
 		"STAGE r0; LOCAL s0 8; VECTOR r1 4; WARP r1 8; LOCAL z0 4; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 4",
 		"TC r3 4; TC r4 4; STAGE r0; WARP r0 8; VECTOR r5 8; WARP r5 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 4; UNROLL z1 4", "LOCAL s0 8",
 	}},
+	{"minima", func(b *builder) *ir.UOp { return minima(b, 8, 16, 32) }, []string{heldMinima, "LOCAL s0 8; STAGE r0"}},
 	{"tokens", func(b *builder) *ir.UOp { return tokens(b, 7, 32) }, []string{"WARP r0 32; GROUP r1 32", "GROUP r0 8; WARP r1 8; ROLL s0"}},
 	{"cache", func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) }, []string{"LOCAL s1 8", "LOCAL s0 2; VECTOR s1 4; LOCAL s1 2"}},
 }
@@ -86,6 +87,9 @@ var gpuCases = []struct {
 // alike. The axes: r0 the groups, r2 the halves, r3 and r4 the sums in them, r1 and
 // r5 the maxima; z0 the largest, z1 and z2 the integers.
 const heldGroups = "TC r3 4; TC r4 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r1 4; WARP r1 8; LOCAL z0 16; VECTOR r5 4; WARP r5 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 16"
+
+// heldMinima is that of minima.
+const heldMinima = "TC r2 4; TC r5 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r3 4; WARP r3 8; LOCAL z0 16; VECTOR r4 4; WARP r4 8; VECTOR z2 4; LOCAL z2 8; LOCAL z1 16"
 
 // Threads that hold the same elements in all stages load them once, find the
 // largest once, sum up integers that they have, and meet once.
@@ -104,6 +108,23 @@ func TestStagesShareRegisters(t *testing.T) {
 		if got := strings.Count(text, part); got != want {
 			t.Errorf("%d of %q, want %d\n%s", got, part, want, text)
 		}
+	}
+}
+
+// The sum by which a minimum is multiplied is staged without its scale, which is in
+// another stage: together they would be a third stage, behind a barrier.
+func TestMinimaMeetOnce(t *testing.T) {
+	b := newBuilder()
+	plan, err := kernel.Parse(heldMinima)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, minima(b, 8, 16, 32), plan, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(show(p), "barrier"); got != 1 {
+		t.Errorf("%d barriers, want 1\n%s", got, show(p))
 	}
 }
 

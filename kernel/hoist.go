@@ -247,7 +247,7 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 	}
 	free := h.free.of(u)
 	if inside && h.wanted(free) && storable(u) {
-		if !h.cheap(u) && (works(u) || !free.meet(h.lanes).empty()) && !h.stageSum(u) {
+		if !h.cheap(u) && (works(u) || !free.meet(h.lanes).empty()) && !h.stageSum(u) && !h.stageFactor(u) {
 			h.stage(u)
 		}
 		h.seen[u] = true

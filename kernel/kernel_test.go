@@ -392,6 +392,15 @@ func tiles(b *builder, pairs, width, k int64) *ir.UOp {
 // x*c is staged, a are the largest of its groups and q integers of y*127/a: the
 // stages in front of a matrix-vector product of integers.
 func groups(b *builder, rows, count, size int64) *ir.UOp {
+	return groupsWith(b, rows, count, size, false)
+}
+
+// minima: as groups, but what is taken away is w[n,g,0] * (a[g] * sum_j q[g,j]).
+func minima(b *builder, rows, count, size int64) *ir.UOp {
+	return groupsWith(b, rows, count, size, true)
+}
+
+func groupsWith(b *builder, rows, count, size int64, minima bool) *ir.UOp {
 	k := count * size
 	x, c, w, out := b.param(0, ir.F32, k), b.param(1, ir.F32, k), b.param(2, ir.I8, rows, k), b.param(3, ir.F32, rows)
 	stage := func(d ir.DType, v *ir.UOp, z ...*ir.UOp) *ir.UOp {
@@ -411,8 +420,17 @@ func groups(b *builder, rows, count, size int64) *ir.UOp {
 	half := b.Mul(h, b.n(size/2))
 	at := func(r *ir.UOp) *ir.UOp { return b.Cast(b.Load(q, g, b.Add(half, r)), ir.I32) }
 	dot := b.sum(b.Mul(at(j), b.Cast(b.Load(w, n, b.Add(b.Add(b.Mul(g, b.n(size)), half), j)), ir.I32)), j)
+	scale := b.Mul(b.Load(a, g), b.f(1./127))
+	if minima {
+		all := b.rng(size)
+		least := b.Cast(b.Load(w, n, b.Mul(g, b.n(size))), ir.F32)
+		sum := b.sum(b.Cast(b.Load(q, g, all), ir.I32), all)
+		v := b.Sub(b.Mul(scale, b.Cast(b.sum(dot, h), ir.F32)), b.Mul(b.Mul(scale, b.Cast(sum, ir.F32)), least))
+		v = b.sum(v, g)
+		return b.sink(b.Store(out, v, list(n), list(n)))
+	}
 	offset := b.Mul(b.sum(at(o), o), b.ConstInt(ir.I32, -3))
-	v := b.sum(b.Mul(b.Mul(b.Load(a, g), b.f(1./127)), b.Cast(b.sum(b.Add(dot, offset), h), ir.F32)), g)
+	v := b.sum(b.Mul(scale, b.Cast(b.sum(b.Add(dot, offset), h), ir.F32)), g)
 	return b.sink(b.Store(out, v, list(n), list(n)))
 }
 

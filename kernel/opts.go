@@ -143,7 +143,7 @@ var optTable = [numOptKinds]OptInfo{
 		After:  "for k: y[k] = x[k]*g[k]      (prologue)\nfor n (grid): for k: acc += y[k] * w[n,k]"},
 	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone,
 		Refusal: "a CPU has no wait between kernels that loads could be moved ahead of",
-		Doc:     "Issue the first loads of a weight buffer ahead of the grid-dependency wait, and in a loop over rows those of the next rows when the ones before have been used.",
+		Doc:     "Issue the first loads of a weight buffer ahead of the grid-dependency wait, and those of rows that come later when the ones before have been used, in loops and without. Loads whose addresses the kernel before has computed come right behind the wait.",
 		Before:  "wait; w = load W; ..",
 		After:   "w = load W; wait; .."},
 	PREFETCH: {Name: "PREFETCH", Axis: axisBuffer, Amount: amountNeeded, CPU: true,

@@ -60,3 +60,32 @@ func TestRowsAreLoadedAhead(t *testing.T) {
 		}
 	}
 }
+
+// A loop over parts of long rows carries their sums and the loads of its next part.
+func TestPartsAreLoadedAhead(t *testing.T) {
+	body := gridBody(t, lowered(t, "VECTOR r0 16; WARP r0 8; UPCAST s0 2; PRELOAD p2; FMA", "Q8_0", 8, 512))
+	waited, ahead, guarded, others := false, 0, 0, 0
+	var walk func(b *program.Block, inLoop bool)
+	walk = func(b *program.Block, inLoop bool) {
+		for i := range b.Instrs {
+			in := &b.Instrs[i]
+			waited = waited || in.Op == program.WaitGrid
+			switch {
+			case in.Cache != program.CacheStream:
+			case in.Op == program.Guarded && inLoop:
+				guarded++
+			case !waited:
+				ahead++
+			default:
+				others++
+			}
+			if in.Body != nil {
+				walk(in.Body, true)
+			}
+		}
+	}
+	walk(body, false)
+	if ahead != 2 || guarded != 2 || others != 0 {
+		t.Errorf("%d loads ahead of the wait, %d guarded in the loop and %d others, want one of each of two rows, and no others", ahead, guarded, others)
+	}
+}

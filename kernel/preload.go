@@ -23,18 +23,27 @@ const (
 	sparedRegisters         = 50
 )
 
+// orderedRegisters of loads ahead of the wait keep their order. ptxas sorts loads
+// by what their addresses take, planes of scales last, so that the first row could
+// not be summed up before the last one had come; it moves none across a permission
+// for the next kernel to start, which may be given again. Gate and up of LLaMA 3.2
+// 1B in int8: 9.3 -> 8.5 us.
+const orderedRegisters = 16
+
 // streamBytes is the width from which a load of a weight leaves nothing behind
 // in the first level of cache: narrower ones share their sectors with others.
 const streamBytes = 16
 
 // preloader moves loads to the head of a block.
 type preloader struct {
-	slots map[*program.Value]bool // parameters; true: nothing writes them, so that the wait does not matter
-	root  map[*program.Value]*program.Value
-	made  map[*program.Value]int // by instruction of the block
-	block *program.Block
-	use   []position // of each instruction
-	left  int        // registers
+	slots  map[*program.Value]bool // parameters; true: nothing writes them, so that the wait does not matter
+	plain  map[*program.Value]bool // parameters that are read only and not packed
+	root   map[*program.Value]*program.Value
+	made   map[*program.Value]int // by instruction of the block
+	block  *program.Block
+	use    []position    // of each instruction
+	left   int           // registers
+	behind map[int][]int // loads that follow an instruction
 }
 
 // position says where an instruction goes: where it stood, behind the wait, ahead
@@ -49,12 +58,18 @@ const (
 
 // preload reorders the body of the grid loop and waits for the last kernel.
 func (l *lowerer) preload(body *program.Block) {
-	p := &preloader{slots: make(map[*program.Value]bool), root: make(map[*program.Value]*program.Value),
+	p := &preloader{slots: make(map[*program.Value]bool), plain: make(map[*program.Value]bool), root: make(map[*program.Value]*program.Value),
 		made: make(map[*program.Value]int), block: body}
 	for u, v := range l.params {
-		if u.Op == ir.OpParam && l.planned.preload[u.Arg.(ir.ParamArg).Slot] {
-			p.slots[v] = u.Arg.(ir.ParamArg).Format != ""
-			p.root[v] = v
+		if u.Op != ir.OpParam {
+			continue
+		}
+		p.root[v] = v
+		switch format := u.Arg.(ir.ParamArg).Format; {
+		case l.planned.preload[u.Arg.(ir.ParamArg).Slot]:
+			p.slots[v] = format != ""
+		case format == "" && !l.writes(u):
+			p.plain[v] = true
 		}
 	}
 	p.trace(body)
@@ -70,20 +85,22 @@ func (l *lowerer) preload(body *program.Block) {
 	}
 	for i := range body.Instrs {
 		in := &body.Instrs[i]
-		if in.Op != program.Load && in.Op != program.Gather || p.root[in.Args[0]] == nil {
+		if in.Op != program.Load && in.Op != program.Gather || !p.isWeight(in.Args[0]) {
 			continue
 		}
 		registers := registersOf(in.Result.Type)
-		to := behindWait
-		if p.slots[p.root[in.Args[0]]] {
-			to = aheadOfWait
-		}
-		if registers > p.left || !p.movable(i, to) {
+		if registers > p.left {
 			continue
 		}
-		p.left -= registers
-		p.mark(i, to)
+		for _, to := range []position{aheadOfWait, behindWait} {
+			if p.movable(i, to) {
+				p.left -= registers
+				p.mark(i, to)
+				break
+			}
+		}
 	}
+	p.refill(p.left)
 	p.rearrange()
 }
 
@@ -131,7 +148,13 @@ func (p *preloader) pressure(instrs []program.Instr, args []*program.Value) (mos
 
 // ofWeight reports a load of a weight, or a pointer to it.
 func (p *preloader) ofWeight(in *program.Instr) bool {
-	return p.root[in.Result] != nil || in.Op == program.Load && p.root[in.Args[0]] != nil
+	return p.isWeight(in.Result) || in.Op == program.Load && p.isWeight(in.Args[0])
+}
+
+// isWeight reports a pointer to a weight that PRELOAD names.
+func (p *preloader) isWeight(v *program.Value) bool {
+	_, ok := p.slots[p.root[v]]
+	return ok
 }
 
 // trace finds the pointers into the weights, and sets cache policies of loads.
@@ -144,7 +167,7 @@ func (p *preloader) trace(b *program.Block) {
 				p.root[in.Result] = r
 			}
 		case in.Op == program.Load || in.Op == program.Gather:
-			if r := p.root[in.Args[0]]; r != nil && p.slots[r] {
+			if p.slots[p.root[in.Args[0]]] {
 				in.Cache = program.CacheConst
 				if in.Op == program.Load && in.Result.Type.Lanes*in.Result.Type.Elem.Size() >= streamBytes {
 					in.Cache = program.CacheStream
@@ -161,7 +184,7 @@ func (p *preloader) trace(b *program.Block) {
 }
 
 // movable reports that what an instruction needs can stand at the head: index
-// arithmetic and loads of the same kind.
+// arithmetic, loads of the same kind, and behind the wait loads of indices.
 func (p *preloader) movable(i int, to position) bool {
 	if p.use[i] >= to {
 		return true
@@ -172,7 +195,7 @@ func (p *preloader) movable(i int, to position) bool {
 		program.PtrAdd, program.ThreadIndex:
 	case program.Load, program.Gather:
 		root := p.root[in.Args[0]]
-		if root == nil || to == aheadOfWait && !p.slots[root] {
+		if to == aheadOfWait && !p.slots[root] || !p.isWeight(in.Args[0]) && !p.plain[root] {
 			return false
 		}
 	default:
@@ -214,16 +237,41 @@ func (p *preloader) mark(i int, to position) {
 }
 
 // rearrange puts the block in order: what is ahead of the wait, the wait, what
-// comes next, and the rest as it stood.
+// comes next, and the rest as it stood but for loads that follow others.
 func (p *preloader) rearrange() {
 	var out []program.Instr
+	placed := make([]bool, len(p.block.Instrs))
+	held := 0
+	var place func(i int)
+	place = func(i int) {
+		if placed[i] {
+			return
+		}
+		placed[i] = true
+		in := p.block.Instrs[i]
+		for _, a := range in.Args {
+			if j, ok := p.made[a]; ok {
+				place(j)
+			}
+		}
+		out = append(out, in)
+		if p.use[i] == aheadOfWait && p.ofStream(&in) {
+			if held += registersOf(in.Result.Type); held >= orderedRegisters {
+				out = append(out, program.Instr{Op: program.LaunchNext})
+				held = 0
+			}
+		}
+		for _, j := range p.behind[i] {
+			place(j)
+		}
+	}
 	for _, s := range []position{aheadOfWait, behindWait, inPlace} {
 		if s == behindWait {
 			out = append(out, program.Instr{Op: program.WaitGrid})
 		}
 		for i := range p.block.Instrs {
 			if p.use[i] == s {
-				out = append(out, p.block.Instrs[i])
+				place(i)
 			}
 		}
 	}
