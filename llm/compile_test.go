@@ -159,7 +159,9 @@ func TestContextSize(t *testing.T) {
 	m := &llm.Model{Name: "m", Config: &llm.Config{Context: 8192}}
 	const any = -1
 	for _, c := range []struct{ asked, prompt, tokens, want int }{
-		{0, 5, 10, 4096},
+		{0, 5, 10, 256},
+		{0, 200, 57, 512},
+		{0, 4000, 96, 4096},
 		{0, 4000, 200, 4200},
 		{0, 5, any, 4096},
 		{0, 5000, any, 8192},

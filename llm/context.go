@@ -7,20 +7,25 @@ import (
 	"math"
 )
 
-// DefaultContext is how many positions a cache has when nobody says otherwise,
-// if the model was trained for that many.
-const DefaultContext = 4096
+// DefaultContext is how many positions a cache has for any number of tokens, if
+// the model was trained for that many; leastContext is how many it has at least.
+const (
+	DefaultContext = 4096
+	leastContext   = 256
+)
 
 // ContextSize picks the number of positions in the cache: what was asked for,
-// or (0) DefaultContext and at least what the prompt and the tokens to generate
-// (negative: any number) need. It never exceeds the model's.
+// or (0) what the prompt and the tokens to generate (negative: any number) need. Up
+// to DefaultContext that is a power of two, so that few steps serve all prompts: a
+// step for few positions is faster, for its attention need not be split among blocks
+// (Qwen3 0.6B on an H200: a third). It never exceeds the model's.
 func ContextSize(m *Model, asked, prompt, tokens int) (int, error) {
 	limit, size := m.Config.Context, asked
 	if asked > limit {
 		return 0, fmt.Errorf("%s: a context (--ctx) of %d is more than the %d that the model was trained for", m.Name, asked, limit)
 	}
 	if asked == 0 {
-		size = min(max(DefaultContext, needed(limit, prompt, tokens)), limit)
+		size = min(roundContext(needed(limit, prompt, tokens)), limit)
 	}
 	if prompt > size {
 		return 0, fmt.Errorf("%s: the prompt has %d tokens, more than the context (--ctx) of %d; the model's is %d", m.Name, prompt, size, limit)
@@ -34,8 +39,21 @@ func needed(limit, prompt, tokens int) int {
 	switch {
 	case tokens > limit-prompt, tokens < 0 && prompt >= DefaultContext:
 		return limit
+	case tokens < 0:
+		return DefaultContext
 	}
-	return prompt + max(tokens, 0)
+	return prompt + tokens
+}
+
+func roundContext(n int) int {
+	if n > DefaultContext {
+		return n
+	}
+	size := leastContext
+	for size < n {
+		size *= 2
+	}
+	return size
 }
 
 // WriteFloats writes values as raw little-endian float32.

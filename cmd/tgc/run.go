@@ -58,7 +58,7 @@ func newRun() *cobra.Command {
 	f.IntVar(&o.sampling.TopK, "top-k", 40, "sample from the K likeliest tokens; 0 from all")
 	f.Float64Var(&o.sampling.TopP, "top-p", 0.95, "sample from the likeliest tokens of this probability together")
 	f.Uint32Var(&o.sampling.Seed, "seed", 0, "seed of sampling: the same seed gives the same text")
-	f.IntVar(&o.context, "ctx", 0, "positions in the cache (default: what is needed, at least 4096, at most the model's)")
+	f.IntVar(&o.context, "ctx", 0, "positions in the cache, at most the model's (default: what is needed; with -n -1 at least 4096)")
 	f.StringVar(&o.logits, "logits", "", "also write raw float32 logits to this file, [positions, vocabulary]")
 	f.IntVar(&o.splitAt, "split-at", 0, "feed the prompt in two parts, this many tokens first")
 	f.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after an end-of-text token")
