@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,5 +39,38 @@ func TestNarrowStore(t *testing.T) {
 			t.Errorf("%d temporaries of halves with the rule %t\n%s", halves, on, s)
 		}
 		r.check(s, interp.KernelOptions{}, 2e-5)
+	}
+}
+
+// A fold that is rounded to halves is stored over its own axes, in whatever
+// positions it is read: its kernel has the loops that it has without the rounding.
+func TestRoundedFoldKeepsItsAxes(t *testing.T) {
+	loops := func(rounded bool) []int64 {
+		g := tensor.NewGraph()
+		x, w := g.Input("x", ir.F32, 4, 6, 32), g.Input("w", ir.F32, 4, 8, 32)
+		heads := x.MatMul(w.Transpose(1, 2)) // [heads, queries, columns]
+		rows := heads.Permute(1, 0, 2).Flip(0).Reshape(6, 32)
+		if rounded {
+			rows = rows.Cast(ir.F16).Cast(ir.F32)
+		}
+		g.Output("y", rows.MatMul(g.Input("v", ir.F32, 32, 16)))
+		r := newRig(t, g, nil, nil)
+		opt := schedule.DefaultOptions()
+		opt.Rules = opt.Rules.Without(schedule.Inline, schedule.Broadcast, schedule.TileEpilogue, schedule.StagePrologue)
+		s := r.plan(opt)
+		r.check(s, interp.KernelOptions{}, 2e-5)
+		store := s.Launches[0].Kernels[0].AST.Src[0]
+		if half := store.Src[0].DType == ir.F16; half != rounded {
+			t.Errorf("stored as %s, rounded %t\n%s", store.Src[0].DType, rounded, s)
+		}
+		var extents []int64
+		for _, loop := range store.Ranges() {
+			n, _ := loop.Src[0].Int()
+			extents = append(extents, n)
+		}
+		return extents
+	}
+	if plain, rounded := loops(false), loops(true); !slices.Equal(plain, rounded) {
+		t.Errorf("loops of the rounded fold: %d, want %d", rounded, plain)
 	}
 }

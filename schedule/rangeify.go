@@ -15,7 +15,7 @@ import (
 
 // rangeify turns the tensor graph into values.
 func (s *scheduler) rangeify(sink *ir.UOp) {
-	order := ir.Toposort(sink)
+	order := ir.Toposort(s.castsBeforeMoves(sink))
 	s.shapes = ir.NewShapes(s.a)
 	cut := findCuts(s.shapes, order)
 	for _, u := range order {
