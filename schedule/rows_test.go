@@ -45,3 +45,18 @@ func TestRowsJoinTheirFolds(t *testing.T) {
 		})
 	}
 }
+
+// Rows that are rounded to halves are stored, so what their norm folds is computed in
+// their kernel, though it is light.
+func TestRoundedRowsJoinTheirNorm(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("a", ir.F32, 20, 4).MatMul(g.Input("b", ir.F32, 4, 1024))
+	rounded := x.Mul(x.Mul(x).Sum(1).Rsqrt().Reshape(20, 1)).Cast(ir.F16).Cast(ir.F32)
+	g.Output("y", rounded.MatMul(g.Input("w", ir.F32, 1024, 288)))
+	r := newRig(t, g, nil, nil)
+	s := r.plan(schedule.DefaultOptions())
+	if len(s.Launches) != 3 {
+		t.Errorf("%d launches, want the input, its rows and the product\n%s", len(s.Launches), s)
+	}
+	r.check(s, interp.KernelOptions{}, 2e-5)
+}
