@@ -40,6 +40,7 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.
 			program.Pipeline(p, pipelineRegisters, int64(l.desc.SharedBytes))
 		}
 		l.preload(body)
+		program.FoldLate(p, lateWeights)
 		program.DelayValues(body)
 		l.advanceLoads(body)
 	}

@@ -3,11 +3,13 @@ package program
 import "testing"
 
 // Parts of a program, as a pass leaves them: what is dropped, what stays and why.
-var rewriteCases = []struct {
+type rewriteCase struct {
 	name     string
 	pass     func(*Program)
-	in, want string
-}{
+	in, want string // "" is what came in
+}
+
+var rewriteCases = []rewriteCase{
 	{"a load and a fold are made once; a block's values end with it", ShareValues, `
 gridloop %9:i64 {
   %10:i32 = threadindex lane 0
@@ -226,8 +228,11 @@ block 64
 %5:*f32@shared = alloca count 64 align 16
 %16:*f16@shared = alloca count 64 align 16`
 
-func TestRewrites(t *testing.T) {
-	for _, c := range rewriteCases {
+func TestRewrites(t *testing.T) { rewrites(t, rewriteCases) }
+
+func rewrites(t *testing.T, cases []rewriteCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p, err := Parse(rewriteHead + c.in)
 			if err != nil {
