@@ -21,7 +21,8 @@ type Machine struct {
 
 // Inspect assembles PTX and lists its instructions. Loops of the machine code
 // are those of the program in order; where there are fewer, the assembler has
-// unrolled the shortest. The figures are all 0 where the installed tools do not
+// unrolled the shortest. Those of a program without loops are branches back from slow
+// paths and the loop around a wait for the grid, which run once. The figures are all 0 where the installed tools do not
 // know the architecture.
 func Inspect(ctx context.Context, tools cudatools.Tools, arch string, p *program.Program, ptx string) (*Machine, error) {
 	made, err := tools.Ptxas(ctx, ptx, arch)
@@ -43,6 +44,9 @@ func Inspect(ctx context.Context, tools cudatools.Tools, arch string, p *program
 		return nil, err
 	}
 	trips, known := loopTrips(p.Body, make(map[*program.Value]int64), nil)
+	if known && len(trips) == 0 {
+		trips = slices.Repeat([]int64{1}, len(list.Loops))
+	}
 	if known && len(trips) >= len(list.Loops) {
 		m.Executed = list.Executed(longest(trips, len(list.Loops)))
 	}
