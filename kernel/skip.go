@@ -32,7 +32,12 @@ func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
 	}
 	arms := armConditions(nodes)
 	with := make(map[*ir.UOp]*ir.UOp)
-	for r, reduces := range ap.outerLoops(nodes) {
+	loops := ap.outerLoops(nodes)
+	for _, r := range nodes { // in the order of the graph, so that new ranges are numbered alike
+		reduces := loops[r]
+		if len(reduces) == 0 {
+			continue
+		}
 		common, all := free.sets.of(reduces[0]), arms[reduces[0]]
 		for _, u := range reduces[1:] {
 			common, all = common.meet(free.sets.of(u)), meetConditions(all, arms[u])
