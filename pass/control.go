@@ -1,0 +1,153 @@
+package pass
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// ErrStopped is returned by Run after the row at which the user asked to stop.
+var ErrStopped = errors.New("stopped after a pass, as asked")
+
+// Control is what the user of a compilation asked of its passes. A nil Control
+// asks for nothing. It may be shared by goroutines.
+type Control struct {
+	Without   map[string]bool                               // rows left out, by name
+	DumpAfter map[string]bool                               // rows after which the form is printed, by name
+	StopAfter string                                        // a row after which nothing more runs
+	Dump      func(row Info, subject, text string)          // gets the forms that are printed
+	Verify    bool                                          // run the form's verifier after every row
+	Trace     bool                                          // count what fires: compares texts, slow
+	OnChange  func(row Info, subject, before, after string) // with Trace: told of every firing; may be nil
+
+	mu     sync.Mutex
+	times  map[string]time.Duration
+	firing map[string]int
+}
+
+// Time is how long the runs of a row took together.
+type Time struct {
+	Name string
+	Time time.Duration
+}
+
+// Times lists the time of every row that ran, in the order of rows.
+func (c *Control) Times(rows []Info) []Time {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []Time
+	for _, r := range rows {
+		if t, ran := c.times[r.Name]; ran {
+			list = append(list, Time{r.Name, t})
+		}
+	}
+	return list
+}
+
+// Firings is how often each row changed its form, with Trace.
+func (c *Control) Firings() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[string]int, len(c.firing))
+	for name, n := range c.firing {
+		out[name] = n
+	}
+	return out
+}
+
+// Skips reports that a row is left out.
+func (c *Control) Skips(row *Info) bool { return c != nil && c.Without[row.Name] }
+
+func (c *Control) spend(name string, t time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.times == nil {
+		c.times = make(map[string]time.Duration)
+	}
+	c.times[name] += t
+}
+
+// Fired notes that a row changed something: what Trace counts, for rows whose
+// runs Run cannot see one by one.
+func (c *Control) Fired(name string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.firing == nil {
+		c.firing = make(map[string]int)
+	}
+	c.firing[name]++
+}
+
+// Run runs the rows of a table in order. subject names what the form belongs to
+// (a kernel), for dumps. It returns ErrStopped after the row at which the user
+// asked to stop, and the error of a row with the row's name before it.
+func (t *Table[S]) Run(ctx context.Context, s S, subject string, c *Control) error {
+	for i := range t.Rows {
+		if err := t.RunRow(ctx, &t.Rows[i], s, subject, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RunRow runs one row as Run does: unless it is left out, timed, verified and
+// printed.
+func (t *Table[S]) RunRow(ctx context.Context, row *Row[S], s S, subject string, c *Control) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if c == nil {
+		if err := row.Run(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", row.Name, err)
+		}
+		return nil
+	}
+	if !c.Skips(&row.Info) {
+		if err := t.runControlled(ctx, row, s, subject, c); err != nil {
+			return err
+		}
+	}
+	if c.Dump != nil && (c.DumpAfter[row.Name] || c.StopAfter == row.Name) && t.Text != nil {
+		c.Dump(row.Info, subject, t.Text(s))
+	}
+	if c.StopAfter == row.Name {
+		return ErrStopped
+	}
+	return nil
+}
+
+func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject string, c *Control) error {
+	trace := c.Trace && t.Text != nil
+	var before string
+	if trace && row.From == row.To {
+		before = t.Text(s)
+	}
+	start := time.Now()
+	err := row.Run(ctx, s)
+	c.spend(row.Name, time.Since(start))
+	if err != nil {
+		return fmt.Errorf("%s: %w", row.Name, err)
+	}
+	if trace {
+		if after := t.Text(s); after != before {
+			c.Fired(row.Name)
+			if c.OnChange != nil {
+				c.OnChange(row.Info, subject, before, after)
+			}
+		}
+	}
+	if c.Verify && t.Verify != nil {
+		if err := t.Verify(s); err != nil {
+			return fmt.Errorf("after %s: %w", row.Name, err)
+		}
+	}
+	return nil
+}
