@@ -27,7 +27,7 @@ var layers = [][]string{
 	{"tensor"},
 	{"grad"},
 	{"nn"},
-	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench"},
+	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/mutants"},
 	{"cmd", "examples"},
 }
 
