@@ -19,13 +19,14 @@ import (
 	"tgc/schedule"
 )
 
-// Role is what a buffer is for.
+// Role is what a buffer is for. Who describes a graph says it of the graph's own
+// buffers (BufferUse); those that the compiler adds are RoleScratch and RoleVar.
 type Role string
 
 // The roles, as manifest.json spells them.
 const (
-	RoleWeight  Role = "weight"
-	RoleCache   Role = "cache"
+	RoleWeight  Role = "weight" // constant over all runs, and too large to stay in the device's caches
+	RoleState   Role = "cache"  // kept from run to run, read from memory in each
 	RoleInput   Role = "input"
 	RoleOutput  Role = "output"
 	RoleScratch Role = "scratch" // a temporary between two kernels
@@ -54,17 +55,9 @@ type Renderer struct {
 	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
 }
 
-// Manifest describes the kernels of a compiled step: what manifest.json holds.
+// Manifest describes the kernels of a compiled step: the part of manifest.json
+// that needs no word on what the step is for.
 type Manifest struct {
-	Target string `json:"target"`
-	Step   string `json:"step"`
-	Mode   string `json:"mode"`
-	Model  string `json:"model"`
-	Ctx    int    `json:"ctx"`
-	Depth  int    `json:"depth"`
-	Tokens int    `json:"tokens"`
-	Batch  int    `json:"batch"`
-
 	Kernels []ManifestKernel `json:"kernels"`
 
 	Launches    int   `json:"launches_per_step"`
@@ -99,9 +92,9 @@ type ManifestKernel struct {
 	InstrPerWeight float64 `json:"instr_per_weight,omitempty"`
 
 	kernel *Kernel
-	// Bytes read per launch of arguments that must come from memory.
-	weightBytes, cacheBytes int64
-	weights                 int64 // values that weightBytes stand for
+	// Bytes that one launch reads of arguments that must come from memory.
+	weightBytes, stateBytes int64
+	weights                 int64 // values in weightBytes
 }
 
 // ManifestArg is an argument of a kernel.
@@ -135,19 +128,19 @@ func (m *Manifest) Describe(c *Compiled, b Binding) {
 	m.Launches, m.Unique, m.Scratch = len(c.Launches), len(c.Kernels), c.Schedule.ArenaBytes
 }
 
-// MemoryBytes is what a step must read from memory: weights and cache. Other
-// buffers are small and stay in caches.
+// MemoryBytes is the number of bytes that a step must read from memory: weights
+// and state. Other buffers are small and stay in the device's caches.
 func (m *Manifest) MemoryBytes() int64 {
 	n := int64(0)
 	for i := range m.Kernels {
 		k := &m.Kernels[i]
-		n += int64(k.Launches) * (k.weightBytes + k.cacheBytes)
+		n += int64(k.Launches) * (k.weightBytes + k.stateBytes)
 	}
 	return n
 }
 
 // MemoryBytes is Manifest.MemoryBytes of one launch of the kernel.
-func (k *ManifestKernel) MemoryBytes() int64 { return k.weightBytes + k.cacheBytes }
+func (k *ManifestKernel) MemoryBytes() int64 { return k.weightBytes + k.stateBytes }
 
 // Compiled is the kernel that is described.
 func (k *ManifestKernel) Compiled() *Kernel { return k.kernel }
@@ -168,8 +161,8 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 		case RoleWeight:
 			m.weightBytes += t.Args[slot].Read
 			m.weights += valuesIn(&c.Schedule.Buffers[buffer], t.Args[slot].Read)
-		case RoleCache:
-			m.cacheBytes += t.Args[slot].Read
+		case RoleState:
+			m.stateBytes += t.Args[slot].Read
 		}
 	}
 	for _, p := range k.Program.Params {
@@ -180,7 +173,7 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 	return m
 }
 
-// valuesIn is how many values of a buffer so many of its bytes hold.
+// valuesIn is the number of values in some bytes of a buffer.
 func valuesIn(b *schedule.Buffer, bytes int64) int64 {
 	if f, ok := packed.Lookup(b.Format); ok {
 		return bytes * int64(f.BlockElems) / int64(f.BlockBytes)
@@ -188,8 +181,8 @@ func valuesIn(b *schedule.Buffer, bytes int64) int64 {
 	return bytes / int64(max(b.DType.Size(), 1))
 }
 
-// planText lists the Opts of a plan; those of the parts of a merged launch say
-// whose they are.
+// planText lists the Opts of a plan, each of a merged launch with the number of
+// its part.
 func planText(k *Kernel) []string {
 	list := []string{}
 	for _, opt := range k.Plan.Opts {
@@ -231,9 +224,9 @@ func threeAxes(grid []int64) []int64 {
 	return out
 }
 
-// Bind describes the buffers of a graph that is known only by itself, as a .uop
-// file is: packed buffers are weights, what is only read is an input, what is
-// only written an output.
+// Bind describes the buffers of a graph of which nothing else is known, as of a
+// .uop file: packed buffers are weights, what is only read is an input, what is
+// only written an output, what is both is state.
 func Bind(c *Compiled, vars map[string]int64) Binding {
 	b := Binding{Vars: vars, Buffers: make(map[int64]BufferUse)}
 	reads, writes := make(map[int64]bool), make(map[int64]bool)
@@ -253,7 +246,7 @@ func Bind(c *Compiled, vars map[string]int64) Binding {
 		case info.Format != "":
 			role = RoleWeight
 		case writes[info.UserID] && reads[info.UserID]:
-			role = RoleCache
+			role = RoleState
 		case writes[info.UserID]:
 			role = RoleOutput
 		}
@@ -268,9 +261,10 @@ func Bind(c *Compiled, vars map[string]int64) Binding {
 const manifestName = "manifest.json"
 
 // Write writes the kernels and manifest.json to a folder, which is made if it
-// does not exist. Files of an earlier manifest there that this one has not are
-// removed.
-func (m *Manifest) Write(ctx context.Context, dir string, r Renderer) error {
+// does not exist. Files of an earlier manifest there that this one does not have
+// are removed. The JSON is that of whole: m itself, or what embeds it and says
+// more.
+func (m *Manifest) Write(ctx context.Context, dir string, r Renderer, whole any) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -302,7 +296,7 @@ func (m *Manifest) Write(ctx context.Context, dir string, r Renderer) error {
 	for name := range old {
 		_ = os.Remove(filepath.Join(dir, name)) // a stale file does no harm
 	}
-	return m.writeManifest(filepath.Join(dir, manifestName))
+	return writeManifest(filepath.Join(dir, manifestName), whole)
 }
 
 // inspect fills in the figures of the machine code. Of a merged kernel the
@@ -340,12 +334,12 @@ func (k *ManifestKernel) inspect(ctx context.Context, r Renderer) error {
 	return nil
 }
 
-func (m *Manifest) writeManifest(path string) error {
+func writeManifest(path string, whole any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	if err := e.Encode(m); err != nil {
+	if err := e.Encode(whole); err != nil {
 		return err
 	}
 	return atomicfile.Write(path, text.Bytes())

@@ -15,6 +15,20 @@ type CompiledStep struct {
 	Binding  engine.Binding
 }
 
+// Manifest describes a compiled step of a model: what manifest.json holds.
+type Manifest struct {
+	Target string `json:"target"`
+	Step   string `json:"step"` // decode, prefill; graph for one that is no model's
+	Mode   string `json:"mode"`
+	Model  string `json:"model"`
+	Ctx    int    `json:"ctx"`    // rows of the cache
+	Depth  int    `json:"depth"`  // position at which bytes are counted
+	Tokens int    `json:"tokens"` // fed to each sequence
+	Batch  int    `json:"batch"`  // sequences
+
+	engine.Manifest
+}
+
 // CompileStep compiles a step for a target without a device or weights. depth
 // is the position that the description of its traffic assumes.
 func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *target.Desc, config engine.Config) (*CompiledStep, error) {
@@ -49,7 +63,7 @@ func describeBuffers(m *Model, g *tensor.Graph) map[int64]engine.BufferUse {
 		case weight:
 			role = engine.RoleWeight
 		case strings.HasPrefix(b.Name, "cache."):
-			role = engine.RoleCache
+			role = engine.RoleState
 		case b.Output:
 			role = engine.RoleOutput
 		}

@@ -105,7 +105,7 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	manifest.Describe(step.Compiled, step.Binding)
-	if err := manifest.Write(cmd.Context(), o.out, *renderer); err != nil {
+	if err := manifest.Write(cmd.Context(), o.out, *renderer, manifest); err != nil {
 		return err
 	}
 	if o.explain {
@@ -120,7 +120,7 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 }
 
 // model compiles a step of a model.
-func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*engine.Manifest, *llm.CompiledStep, error) {
+func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*llm.Manifest, *llm.CompiledStep, error) {
 	m, err := openModel(cmd.Context(), name, openOutline)
 	if err != nil {
 		return nil, nil, err
@@ -135,14 +135,14 @@ func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc,
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return &engine.Manifest{
+	return &llm.Manifest{
 		Target: desc.Name, Step: o.step, Mode: o.mode.String(), Model: modelName(name),
 		Ctx: rows, Depth: o.depth, Tokens: o.tokens, Batch: o.batch,
 	}, step, nil
 }
 
 // graph compiles a graph in text form.
-func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*engine.Manifest, *llm.CompiledStep, error) {
+func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*llm.Manifest, *llm.CompiledStep, error) {
 	text, err := readInput(cmd, name)
 	if err != nil {
 		return nil, nil, err
@@ -156,7 +156,7 @@ func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc,
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	step := &llm.CompiledStep{Compiled: compiled, Binding: engine.Bind(compiled, nil)}
-	return &engine.Manifest{Target: desc.Name, Step: "graph", Mode: o.mode.String(), Model: modelName(name)}, step, nil
+	return &llm.Manifest{Target: desc.Name, Step: "graph", Mode: o.mode.String(), Model: modelName(name)}, step, nil
 }
 
 // modelName is what a manifest calls a model: the same wherever the file lies.
@@ -217,7 +217,7 @@ func gpuRenderer(desc *target.Desc, asC bool) *engine.Renderer {
 	return r
 }
 
-func (o *compileFlags) summarise(cmd *cobra.Command, m *engine.Manifest) error {
+func (o *compileFlags) summarise(cmd *cobra.Command, m *llm.Manifest) error {
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kernels, %d launches a step, %s of weights, %s in all, %s scratch\n",
 		o.out, m.Unique, m.Launches, byteSize(m.WeightBytes), byteSize(m.Bytes), byteSize(m.Scratch))
 	if err != nil {

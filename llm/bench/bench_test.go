@@ -44,7 +44,7 @@ func TestRoleNamesWhatIsRead(t *testing.T) {
 	weight := func(name string) engine.ManifestArg {
 		return engine.ManifestArg{Name: name, Role: engine.RoleWeight}
 	}
-	cache := engine.ManifestArg{Name: "cache.12.k", Role: engine.RoleCache}
+	cache := engine.ManifestArg{Name: "cache.12.k", Role: engine.RoleState}
 	for want, k := range map[string]*engine.ManifestKernel{
 		"attn_k":          kernel(cache, weight("blk.12.attn_k.weight")),
 		"ffn_gate+ffn_up": kernel(weight("blk.0.ffn_gate.weight"), weight("blk.0.ffn_up.weight")),

@@ -154,7 +154,7 @@ func tabulate(m *engine.Manifest, timings map[*engine.Kernel]*timing, readRate f
 // layer, else the cache, else what it writes.
 func role(k *engine.ManifestKernel) string {
 	var names []string
-	for _, want := range []engine.Role{engine.RoleWeight, engine.RoleCache, engine.RoleOutput, engine.RoleInput} {
+	for _, want := range []engine.Role{engine.RoleWeight, engine.RoleState, engine.RoleOutput, engine.RoleInput} {
 		for _, arg := range k.Args {
 			if arg.Role == want {
 				names = appendNew(names, shortName(arg.Name))
