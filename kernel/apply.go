@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"sort"
+	"slices"
 
 	"tgc/ir"
 	"tgc/rewrite"
@@ -34,29 +35,6 @@ type planned struct {
 type plannedStore struct {
 	node  *ir.UOp
 	gates []*ir.UOp
-}
-
-// segment is a digit that an Opt splits off, low end first; size 0 is all that
-// is left.
-type segment struct {
-	size int64
-	role role
-}
-
-// axisPlan collects what the Opts say about one axis.
-type axisPlan struct {
-	axis     Axis
-	segments []segment
-	top      []segment // from the high end
-	rest     role
-	padTo    int64
-	stage    bool
-	fragment bool  // STAGE of a kernel with MMA: fragments are read from panels
-	panel    int64 // most points of reduces in a panel of a store axis; 0: all
-	pack     bool
-	dot      bool    // the first segment is a lane-wise dot
-	tile     int     // TILE: so many segments are a tile; 0: none
-	limit    *ir.UOp // from this point on all elements are identities; nil: unknown
 }
 
 // digit is a range that stands for part of a split one.
@@ -153,7 +131,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return p, err
 	}
 	p.tile, p.matrices = tile, matrices
-	if !contains(p.ranges, tile.point) {
+	if !slices.Contains(p.ranges, tile.point) {
 		p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, roleLane)
 	}
 	return p, nil

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 )
@@ -88,9 +89,9 @@ func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) 
 		}
 		return got
 	}
-	for i := len(free.axes) - 1; i >= 0; i-- {
-		r := free.axes[i].Range
-		if !contains(ranges, r) {
+	for i := len(free.Axes()) - 1; i >= 0; i-- {
+		r := free.Axes()[i].Range
+		if !slices.Contains(ranges, r) {
 			continue
 		}
 		n, _ := r.Src[0].Int()

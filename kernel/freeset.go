@@ -87,6 +87,16 @@ func (f *freeSets) compute(u *ir.UOp) rangeSet {
 	return s
 }
 
+// projFree is the free ranges of component c of a tuple.
+func (f *freeSets) projFree(u *ir.UOp, c int) rangeSet {
+	var s rangeSet
+	p := partsOf(u)
+	for _, o := range componentsOf(u, c) {
+		s = s.union(f.memo[p.values[o]]).union(f.memo[p.identities[o]])
+	}
+	return s.without(f.index[p.over]).union(f.memo[p.over].without(f.index[p.over]))
+}
+
 // Free answers which axes an expression depends on.
 type Free struct {
 	sets *freeSets
@@ -119,3 +129,13 @@ func (f *Free) Has(u *ir.UOp, i int) bool { return f.sets.of(u).has(i) }
 
 // Index is the number of the axis of a RANGE.
 func (f *Free) Index(r *ir.UOp) int { return f.sets.index[r] }
+
+// HasStore reports that u depends on an axis of a store.
+func (f *Free) hasStore(u *ir.UOp) bool {
+	for _, i := range f.Of(u) {
+		if f.axes[i].Kind == StoreAxis {
+			return true
+		}
+	}
+	return false
+}

@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,9 @@ func Legality(sink *ir.UOp, plan Plan, desc *target.Desc) error {
 const (
 	maxLanes  = 256
 	maxCopies = 1024
+
+	warpSize   = 32
+	maxThreads = 1024 // of a block
 )
 
 // globalPlan is what Opts say about the whole kernel.
@@ -73,20 +77,11 @@ func defaultRole(sink *ir.UOp, axis Axis) role {
 		return roleSerial
 	}
 	for _, store := range sink.Src {
-		if !contains(store.Ranges(), axis.Range) {
+		if !slices.Contains(store.Ranges(), axis.Range) {
 			return roleSerial
 		}
 	}
 	return roleGrid
-}
-
-func contains(list []*ir.UOp, u *ir.UOp) bool {
-	for _, x := range list {
-		if x == u {
-			return true
-		}
-	}
-	return false
 }
 
 func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalPlan, desc *target.Desc) error {
@@ -250,31 +245,4 @@ func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
 		}
 	}
 	return fmt.Errorf("no buffer in slot %d", slot)
-}
-
-// reorderStores applies SWAPs to the loop order of every store.
-func reorderStores(a *ir.Arena, sink *ir.UOp, swaps [][2]*ir.UOp) *ir.UOp {
-	if len(swaps) == 0 {
-		return sink
-	}
-	stores := make([]*ir.UOp, len(sink.Src))
-	for i, store := range sink.Src {
-		src := append([]*ir.UOp(nil), store.Src...)
-		head := 2 + int(store.Arg.(ir.IntArg))
-		for _, swap := range swaps {
-			if !contains(src[head:], swap[0]) || !contains(src[head:], swap[1]) {
-				continue
-			}
-			for k := head; k < len(src); k++ {
-				switch src[k] {
-				case swap[0]:
-					src[k] = swap[1]
-				case swap[1]:
-					src[k] = swap[0]
-				}
-			}
-		}
-		stores[i] = a.With(store, src)
-	}
-	return a.With(sink, stores)
 }

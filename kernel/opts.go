@@ -185,3 +185,6 @@ func OptKinds() []OptKind {
 	}
 	return out
 }
+
+// wordElements is the number of elements in a word.
+const wordElements = 4

@@ -23,9 +23,6 @@ import (
 // and sum_p y is staged too. So scales and minima cost a product for four
 // weights, not for each.
 
-// wordElements is the number of elements in a word.
-const wordElements = 4
-
 // packDigits finds the digits of a reduce axis for PACK: low to high, with
 // roles; ok is false where no packed field suits. The field with the most bytes
 // decides: digits that move its byte address are lanes until a register is
@@ -152,15 +149,6 @@ func onlyWords(free *Free, sink *ir.UOp, axis int) bool {
 		}
 	}
 	return format != ""
-}
-
-func (f *Free) hasStore(u *ir.UOp) bool {
-	for _, i := range f.Of(u) {
-		if f.axes[i].Kind == StoreAxis {
-			return true
-		}
-	}
-	return false
 }
 
 // packSums rewrites, after splitting, every sum over a word's elements.

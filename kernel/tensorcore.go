@@ -5,30 +5,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/target"
-)
-
-// Matrix instructions: the Opt MMA. The digit of a reduce that it splits off is
-// summed by the warp together, one mma.sync for a tile of 16 rows by 8 columns
-// and 16 points of the sum. The plan shapes the tile by the low digits of two
-// store axes, which are the places of its result in the lanes:
-//
-//	rows      LOCAL 8; UPCAST 2     row    = lane/4 + 8*copy
-//	columns   UPCAST 2; LOCAL 4     column = 2*(lane%4) + copy
-//
-// Accumulators are then those of any other plan: one for each copy. The factors
-// are what differs: a lane holds four points of the sum of its rows, and of
-// column lane/4 instead of its own. Which points is free, as long as both
-// factors agree: a lane takes four neighbours, so it loads a word of packed
-// bytes, or 16 bytes of floats, at once.
-const (
-	matrixRows    = 16
-	matrixColumns = 8
-	matrixPoints  = 16
-
-	rowLanes, rowCopies       = 8, 2
-	columnLanes, columnCopies = 4, 2
-	lanePoints                = matrixPoints / columnLanes
 )
 
 // matrixTile says which digits make a tile.
@@ -53,12 +29,6 @@ type matrixSum struct {
 type columnTile struct {
 	product *ir.UOp // names the result: it depends on what both factors do
 	columns *ir.UOp // at the lane's points, of column lane/4
-}
-
-// hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
-func hasMatrices(desc *target.Desc) bool {
-	const m, n, k = matrixRows, matrixColumns, matrixPoints
-	return desc.Matrix("bf16", "bf16", m, n, k) && desc.Matrix("f16", "f16", m, n, k) && desc.Matrix("i8", "i8", m, n, k)
 }
 
 // hasMatrix reports a plan with such a digit.
@@ -122,7 +92,7 @@ func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*ma
 			ranges = append(ranges, u)
 		}
 	}
-	if !contains(ranges, tile.point) {
+	if !slices.Contains(ranges, tile.point) {
 		ranges = append(ranges, tile.point)
 	}
 	free, err := newFreeSets(ranges)

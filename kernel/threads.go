@@ -17,11 +17,6 @@ import (
 // Threads that differ only in digits on which a value does not depend compute
 // the same; of those, the first one writes.
 
-const (
-	warpSize   = 32
-	maxThreads = 1024
-)
-
 // threadDigit is the place of a range in the flat index of a thread.
 type threadDigit struct{ stride, extent int64 }
 

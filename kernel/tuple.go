@@ -15,49 +15,6 @@ import (
 // component is a vector or several copies over them, while the others are
 // computed once.
 
-// tupleParts are the sources of a tuple REDUCE.
-type tupleParts struct {
-	n                          int
-	values, identities, lambda []*ir.UOp
-	over                       *ir.UOp
-}
-
-func partsOf(u *ir.UOp) tupleParts {
-	n := u.Arg.(ir.ReduceArg).N
-	return tupleParts{n: n, values: u.Src[:n], over: u.Src[n], identities: u.Src[n+1 : 2*n+1], lambda: u.Src[2*n+1:]}
-}
-
-// lambdaUses lists the components whose accumulator or element a lambda body
-// reads.
-func lambdaUses(body *ir.UOp, n int) []int {
-	var out []int
-	for _, u := range ir.Toposort(body) {
-		if u.Op == ir.OpArg {
-			c := int(u.Arg.(ir.IntArg)) % n
-			if !slices.Contains(out, c) {
-				out = append(out, c)
-			}
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// componentsOf is the transitive set of components that component c needs.
-func componentsOf(u *ir.UOp, c int) []int {
-	p := partsOf(u)
-	set := []int{c}
-	for k := 0; k < len(set); k++ {
-		for _, o := range lambdaUses(p.lambda[set[k]], p.n) {
-			if !slices.Contains(set, o) {
-				set = append(set, o)
-			}
-		}
-	}
-	slices.Sort(set)
-	return set
-}
-
 func (l *lowerer) closure(u *ir.UOp, comps []int) []int {
 	var out []int
 	for _, c := range comps {
@@ -73,16 +30,6 @@ func (l *lowerer) closure(u *ir.UOp, comps []int) []int {
 
 func (l *lowerer) componentsWith(u *ir.UOp, comp int, more []int) []int {
 	return l.closure(u, append([]int{comp}, more...))
-}
-
-// projFree is the free ranges of component c of a tuple.
-func (f *freeSets) projFree(u *ir.UOp, c int) rangeSet {
-	var s rangeSet
-	p := partsOf(u)
-	for _, o := range componentsOf(u, c) {
-		s = s.union(f.memo[p.values[o]]).union(f.memo[p.identities[o]])
-	}
-	return s.without(f.index[p.over]).union(f.memo[p.over].without(f.index[p.over]))
 }
 
 // lowerProj gives one component of a tuple.
