@@ -11,6 +11,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/schedule"
 	"tgc/target"
 )
@@ -33,7 +34,7 @@ type Compiled struct {
 type Kernel struct {
 	Name    string
 	AST     *ir.UOp // kernel form, canonical
-	Plan    kernel.Plan
+	Plan    plan.Plan
 	Why     string // of the heuristic that was applied
 	Records []heuristic.Record
 	Program *program.Program
@@ -248,7 +249,7 @@ func (k *Kernel) lower(s *state) error {
 	p, err := kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
 	if err != nil && len(k.Plan.Opts) > 0 {
 		k.Records = append(k.Records, heuristic.Record{Heuristic: "lower", Reason: "refused", Detail: k.Plan.String() + ": " + err.Error()})
-		k.Plan = kernel.Plan{}
+		k.Plan = plan.Plan{}
 		p, err = kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
 	}
 	if err != nil {

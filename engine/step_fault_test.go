@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // faultyRecording is a step whose kernel faults.
@@ -23,7 +23,7 @@ func (f faultyRecording) Free() {}
 
 // The error of a kernel that faults says how it was planned.
 func TestFaultNamesPlan(t *testing.T) {
-	plan, err := kernel.Parse("VECTOR r0 16; FMA")
+	plan, err := plan.Parse("VECTOR r0 16; FMA")
 	if err != nil {
 		t.Fatal(err)
 	}

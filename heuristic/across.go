@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // Lanes across: a product whose sums run over ranges too short for lanes, as
@@ -33,24 +34,24 @@ type acrossPlan struct {
 
 // across finds the axis for lanes of the sums around w; ok is false where lanes
 // along k do well or there is no such axis.
-func (p *planner) across(w *operand) (plan acrossPlan, ok bool) {
+func (p *planner) across(w *operand) (chosen acrossPlan, ok bool) {
 	if p.lanesAlongSum(w) || p.lanesAlongRow(w) {
-		return plan, false
+		return chosen, false
 	}
-	for _, i := range p.axesOf(kernel.ReduceAxis) {
+	for _, i := range p.axesOf(plan.ReduceAxis) {
 		if !p.plainReduce(i) || !p.constant(i) {
-			return plan, false
+			return chosen, false
 		}
 	}
 	for _, o := range p.operands {
-		if o.sum != w.sum || o.rank() > 1 || len(o.reuse) == 0 || ok && o.total >= plan.operand.total {
+		if o.sum != w.sum || o.rank() > 1 || len(o.reuse) == 0 || ok && o.total >= chosen.operand.total {
 			continue
 		}
 		if i, lanes := p.acrossAxis(o); i >= 0 {
-			plan, ok = acrossPlan{operand: o, axis: i, lanes: lanes}, true
+			chosen, ok = acrossPlan{operand: o, axis: i, lanes: lanes}, true
 		}
 	}
-	return plan, ok
+	return chosen, ok
 }
 
 // lanesAlongSum reports that lanes along k are many and read what is contiguous.
@@ -90,7 +91,7 @@ func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
 		return -1, 0
 	}
 	i := rows[0]
-	if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || p.tested(o.sum, i) {
+	if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || p.tested(o.sum, i) {
 		return -1, 0
 	}
 	lanes = divisor(p.size(i), lanesOf(p.desc))
@@ -112,20 +113,20 @@ func (a *analysis) tested(sum *ir.UOp, axis int) bool {
 // matmulAcross runs lanes along the plan's axis and holds a tile of the other
 // results in registers.
 func (p *planner) matmulAcross(c acrossPlan) string {
-	p.split(kernel.VECTOR, c.axis, c.lanes)
+	p.split(plan.VECTOR, c.axis, c.lanes)
 	p.done[c.axis] = true
 	bytes := c.lanes * 4 * p.points(c.operand.chain)
 	staged := bytes <= acrossStage && !p.alongAxis(c.operand, c.axis)
 	if staged {
-		p.add(kernel.STAGE, p.axes[c.axis].Name, 0)
+		p.add(plan.STAGE, p.axes[c.axis].Name, 0)
 	}
 	for _, i := range c.window {
-		p.split(kernel.UNROLL, i, p.size(i))
+		p.split(plan.UNROLL, i, p.size(i))
 		p.done[i] = true
 	}
 	tile := p.acrossTile(c)
 	copies := tile
-	reduces := p.axesOf(kernel.ReduceAxis)
+	reduces := p.axesOf(plan.ReduceAxis)
 	for k := len(reduces) - 1; k >= 0; k-- {
 		i := reduces[k]
 		if p.done[i] {
@@ -134,7 +135,7 @@ func (p *planner) matmulAcross(c acrossPlan) string {
 		if p.size(i) > acrossUnroll || copies*p.size(i) > acrossCopies {
 			break
 		}
-		p.split(kernel.UNROLL, i, p.size(i))
+		p.split(plan.UNROLL, i, p.size(i))
 		copies *= p.size(i)
 	}
 	p.acrossRolls(staged)
@@ -159,7 +160,7 @@ func (p *planner) alongAxis(o *operand, axis int) bool {
 // accumulators. Enough work units must remain.
 func (p *planner) acrossTile(c acrossPlan) int64 {
 	budget, tile := int64(p.desc.VectorRegs)-acrossSpare, p.points(c.window)
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	units := int64(1)
 	for _, i := range stores {
 		units = satMul(units, p.left(i))
@@ -173,7 +174,7 @@ func (p *planner) acrossTile(c acrossPlan) int64 {
 		for n > 1 && units/n < acrossUnits {
 			n = divisor(p.size(i), n-1)
 		}
-		p.split(kernel.UPCAST, i, n)
+		p.split(plan.UPCAST, i, n)
 		tile, units = tile*n, units/n
 		if n < p.size(i) {
 			break
@@ -185,7 +186,7 @@ func (p *planner) acrossTile(c acrossPlan) int64 {
 // acrossRolls keeps inner rests of store axes in a work unit, so that what it
 // stages serves many results.
 func (p *planner) acrossRolls(staged bool) {
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	units := int64(1)
 	for _, i := range stores {
 		units = satMul(units, p.left(i))
@@ -205,7 +206,7 @@ func (p *planner) acrossRolls(staged bool) {
 
 // tryPooled takes products inside of short reduces, such as a convolution that is
 // pooled at once.
-func tryPooled(a *analysis) ([]kernel.Opt, string, Record) {
+func tryPooled(a *analysis) ([]plan.Opt, string, Record) {
 	sums, window := a.pooledSums()
 	if len(sums) == 0 {
 		return declined("no-product", "no sum stands in a short reduce")

@@ -2,7 +2,8 @@ package heuristic
 
 import (
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -14,7 +15,7 @@ type analysis struct {
 	knobs Knobs
 
 	order  []*ir.UOp // every node, sources first
-	axes   []kernel.Axis
+	axes   []plan.Axis
 	index  map[*ir.UOp]int // RANGE -> axis
 	free   map[*ir.UOp]axisSet
 	bounds *ir.Bounds
@@ -27,8 +28,8 @@ type analysis struct {
 
 func analyse(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) *analysis {
 	a := &analysis{arena: arena, sink: sink, desc: desc, knobs: knobs,
-		order: ir.Toposort(sink), axes: kernel.Axes(sink), index: make(map[*ir.UOp]int),
-		free: make(map[*ir.UOp]axisSet), bounds: ir.NewBounds(), written: make(map[*ir.UOp]bool), cuts: kernel.Boundaries(arena, sink)}
+		order: ir.Toposort(sink), axes: plan.Axes(sink), index: make(map[*ir.UOp]int),
+		free: make(map[*ir.UOp]axisSet), bounds: ir.NewBounds(), written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
 	for i, x := range a.axes {
 		a.index[x.Range] = i
 	}
@@ -121,7 +122,7 @@ func (a *analysis) points(axes []int) int64 {
 	return n
 }
 
-func (a *analysis) axesOf(kind kernel.AxisKind) []int {
+func (a *analysis) axesOf(kind plan.AxisKind) []int {
 	var out []int
 	for i, x := range a.axes {
 		if x.Kind == kind {

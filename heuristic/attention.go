@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -27,7 +28,7 @@ const (
 
 // tryAttention recognises a tuple reduce of which some components have ranges
 // of their own.
-func tryAttention(a *analysis) ([]kernel.Opt, string, Record) {
+func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
 	tuple, private := a.privatised()
 	if tuple == nil {
 		return declined("no-private-range", "no tuple reduce has components over ranges of their own")
@@ -42,15 +43,15 @@ func tryAttention(a *analysis) ([]kernel.Opt, string, Record) {
 	for k := len(private) - 1; k >= 0; k-- {
 		i := private[k]
 		p.done[i] = true
-		if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) {
+		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) {
 			continue
 		}
 		if lanes == 1 && p.laneSafe(i) {
 			lanes = powerOfTwoDivisor(p.size(i), attentionLanes)
-			p.split(kernel.VECTOR, i, lanes)
+			p.split(plan.VECTOR, i, lanes)
 		}
 		if n := p.left(i); n > 1 && registers*n*max(lanes/lanesOf(p.desc), 1) <= attentionRegisters {
-			p.split(kernel.UPCAST, i, n)
+			p.split(plan.UPCAST, i, n)
 			registers *= n
 		}
 		p.roll(i)
@@ -60,7 +61,7 @@ func tryAttention(a *analysis) ([]kernel.Opt, string, Record) {
 		p.chain([]int{i}, attentionLanes, 4)
 	}
 	shared := p.shareRows(tuple, registers*max(lanes/lanesOf(p.desc), 1), registers*lanes)
-	p.split(kernel.UNROLL, t, attentionPoints)
+	p.split(plan.UNROLL, t, attentionPoints)
 	p.lightReduces()
 	p.prefetchRows(tuple, t)
 	p.fma()
@@ -128,12 +129,12 @@ func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 		own = own.union(p.free[v])
 	}
 	units := int64(1)
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if p.constant(i) && !p.done[i] {
 			units = satMul(units, p.size(i))
 		}
 	}
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if p.done[i] || own.has(i) || !p.free[values[0]].has(i) || !p.constant(i) {
 			continue
 		}
@@ -141,9 +142,9 @@ func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 		if n == 1 || units/n < attentionUnits {
 			continue
 		}
-		kind := kernel.UPCAST
+		kind := plan.UPCAST
 		if p.laneSafe(i) && lanes*n <= attentionAllLanes {
-			kind = kernel.VECTOR
+			kind = plan.VECTOR
 		}
 		p.split(kind, i, n)
 		return n
@@ -165,7 +166,7 @@ func (p *planner) prefetchRows(tuple *ir.UOp, t int) {
 		o := operand{param: u.Src[0]}
 		if bytes := bytesOf(o.param, p.points(p.free[u].list())); bytes >= largeBytes && !seen[o.name()] {
 			seen[o.name()] = true
-			p.add(kernel.PREFETCH, o.name(), attentionAhead)
+			p.add(plan.PREFETCH, o.name(), attentionAhead)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/runtime"
 	"tgc/runtime/cpu"
@@ -36,7 +37,7 @@ type rig struct {
 	dev   *cpu.Device
 	prog  *program.Program
 	sink  *ir.UOp
-	plan  kernel.Plan
+	plan  plan.Plan
 	why   string
 	exec  runtime.Executable
 	free  []runtime.Memory
@@ -61,7 +62,7 @@ func newRig(b *testing.B, threads int, build func(b *builder) *ir.UOp, slot int)
 	}
 	r.plan, r.why = choice.Plan, choice.Why
 	if text := os.Getenv("PLAN"); text != "" {
-		if r.plan, err = kernel.Parse(text); err != nil {
+		if r.plan, err = plan.Parse(text); err != nil {
 			b.Fatal(err)
 		}
 	}

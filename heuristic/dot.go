@@ -2,7 +2,8 @@ package heuristic
 
 import (
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // Sums of products of bytes, for which targets have a dot instruction of four
@@ -44,6 +45,6 @@ func (p *planner) dot(i int) int64 {
 	if p.taken[i] > 1 || !p.dotAxis(i) {
 		return 1
 	}
-	p.split(kernel.TC, i, dotLanes)
+	p.split(plan.TC, i, dotLanes)
 	return dotLanes
 }

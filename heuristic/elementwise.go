@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -18,8 +19,8 @@ const (
 
 // tryElementwise takes kernels without reduces: residuals, activations, decoded
 // rows of an embedding.
-func tryElementwise(a *analysis) ([]kernel.Opt, string, Record) {
-	if n := len(a.axesOf(kernel.ReduceAxis)); n > 0 {
+func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
+	if n := len(a.axesOf(plan.ReduceAxis)); n > 0 {
 		return declined("has-reduce", "%d reduce ranges", n)
 	}
 	i := a.laneAxis()
@@ -31,11 +32,11 @@ func tryElementwise(a *analysis) ([]kernel.Opt, string, Record) {
 	}
 	p := a.plan()
 	lanes := powerOfTwoDivisor(p.size(i), elementwiseRegisters*lanesOf(p.desc))
-	p.split(kernel.VECTOR, i, lanes)
-	total := a.points(a.axesOf(kernel.StoreAxis))
+	p.split(plan.VECTOR, i, lanes)
+	total := a.points(a.axesOf(plan.StoreAxis))
 	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
 	if a.everyStore(i) {
-		p.split(kernel.ROLL, i, divisor(p.left(i), max(unit/lanes, 1)))
+		p.split(plan.ROLL, i, divisor(p.left(i), max(unit/lanes, 1)))
 	}
 	p.done[i] = true
 	p.lightReduces()
@@ -59,7 +60,7 @@ func (p *planner) streamStores() {
 		param := store.Src[0]
 		n := p.points(p.free[store].list())
 		if !seen[param] && bytesOf(param, n) >= streamBytes {
-			p.add(kernel.STREAM, fmt.Sprintf("p%d", param.Arg.(ir.ParamArg).Slot), 0)
+			p.add(plan.STREAM, fmt.Sprintf("p%d", param.Arg.(ir.ParamArg).Slot), 0)
 		}
 		seen[param] = true
 	}
@@ -69,7 +70,7 @@ func (p *planner) streamStores() {
 // stores and loads are contiguous, -1 if lanes would help nothing.
 func (a *analysis) laneAxis() int {
 	best, bestScore := -1, 0
-	for _, i := range a.axesOf(kernel.StoreAxis) {
+	for _, i := range a.axesOf(plan.StoreAxis) {
 		if !a.constant(i) || !a.laneSafe(i) || powerOfTwoDivisor(a.size(i), 4) < 4 {
 			continue
 		}

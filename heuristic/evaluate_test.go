@@ -10,6 +10,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/runtime/interp"
 	"tgc/target"
@@ -63,7 +64,7 @@ func fill(sink *ir.UOp) contents {
 
 // checkPlan lowers a kernel with a plan and compares the program with the
 // kernel's own evaluation in float64.
-func checkPlan(t *testing.T, a *ir.Arena, sink *ir.UOp, plan kernel.Plan, desc *target.Desc, vars map[string]int64) {
+func checkPlan(t *testing.T, a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc, vars map[string]int64) {
 	t.Helper()
 	p, err := kernel.Lower(a, sink, plan, desc)
 	if err != nil {
@@ -96,7 +97,7 @@ func checkPlan(t *testing.T, a *ir.Arena, sink *ir.UOp, plan kernel.Plan, desc *
 	}
 }
 
-func compare(t *testing.T, plan kernel.Plan, slot int, want *interp.KernelBuffer, raw []byte) {
+func compare(t *testing.T, plan plan.Plan, slot int, want *interp.KernelBuffer, raw []byte) {
 	t.Helper()
 	largest := 1.0
 	for _, w := range want.Data {

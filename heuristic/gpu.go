@@ -6,7 +6,8 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // Plans of a GPU: the same findings, mapped to threads. A row of a matvec is
@@ -35,7 +36,7 @@ const (
 
 // gpuMatvec: LOCAL rows of a block, WARP threads that share a row, UPCAST rows
 // of a thread.
-func gpuMatvec(a *analysis, weights []*operand) ([]kernel.Opt, string, Record) {
+func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
 	p := a.plan()
 	weights = a.longestFirst(weights)
 	w := weights[0]
@@ -106,16 +107,16 @@ func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) 
 	for n > 1 && p.knobs.RowsPerThread == 0 && total/(n*block) < enough {
 		n /= 2
 	}
-	p.split(kernel.UPCAST, i, n)
+	p.split(plan.UPCAST, i, n)
 	groups = divisor(p.left(i), block)
-	p.split(kernel.LOCAL, i, groups)
+	p.split(plan.LOCAL, i, groups)
 	// What a block does in front of its rows is worth more of them; one wave of
 	// blocks has no second one that is half empty.
 	switch blocks := total / (n * groups); {
 	case ahead:
-		p.split(kernel.ROLL, i, (blocks+gpuResident*units-1)/(gpuResident*units))
+		p.split(plan.ROLL, i, (blocks+gpuResident*units-1)/(gpuResident*units))
 	case p.everyStore(i):
-		p.split(kernel.ROLL, i, divisor(p.left(i), blocks/(gpuBlocksPerUnit*units)))
+		p.split(plan.ROLL, i, divisor(p.left(i), blocks/(gpuBlocksPerUnit*units)))
 	}
 	return rows * n, groups
 }
@@ -148,21 +149,21 @@ func (p *planner) gpuTile(all axisSet, weights []*operand, lanes int64) (rows, g
 	rows, groups = 1, 1
 	perThread := gpuTileWeights * lanes / (distinct(weights) * p.sumsEach(weights) * p.points(weights[0].chain))
 	perThread = orDefault(p.knobs.RowsPerThread, max(min(perThread, gpuRowsPerThread), 1))
-	for _, z := range p.axesOf(kernel.StageAxis) {
+	for _, z := range p.axesOf(plan.StageAxis) {
 		if !all.has(z) || !p.constant(z) || p.done[z] {
 			continue
 		}
 		p.done[z] = true
 		if p.size(z) <= maxStageCopies {
-			p.split(kernel.UNROLL, z, p.size(z))
+			p.split(plan.UNROLL, z, p.size(z))
 			rows *= p.size(z)
 			continue
 		}
 		n := powerOfTwoDivisor(p.size(z), max(perThread/rows, 1))
-		p.split(kernel.UNROLL, z, n)
+		p.split(plan.UNROLL, z, n)
 		rows *= n
 		g := powerOfTwoDivisor(p.left(z), gpuTileThreads/(lanes*groups))
-		p.split(kernel.LOCAL, z, g)
+		p.split(plan.LOCAL, z, g)
 		groups *= g
 	}
 	return rows, groups
@@ -173,7 +174,7 @@ func (p *planner) preload(weights []*operand) {
 	seen := make(map[int]bool)
 	for _, w := range weights {
 		if !seen[w.slot()] {
-			p.add(kernel.PRELOAD, w.name(), 0)
+			p.add(plan.PRELOAD, w.name(), 0)
 		}
 		seen[w.slot()] = true
 	}
@@ -205,7 +206,7 @@ func (a *analysis) sumsEach(weights []*operand) int64 {
 func (a *analysis) storeRows(rows axisSet) []int {
 	var out []int
 	for _, i := range rows.list() {
-		if a.axes[i].Kind == kernel.StoreAxis {
+		if a.axes[i].Kind == plan.StoreAxis {
 			out = append(out, i)
 		}
 	}
@@ -214,14 +215,14 @@ func (a *analysis) storeRows(rows axisSet) []int {
 
 // gpuMatvecRows: neighbouring threads along rows, which are what lies
 // contiguously; other threads share the sum.
-func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]kernel.Opt, string, Record) {
+func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, string, Record) {
 	w := weights[0]
 	i := a.innerRow(w)
 	if opts, why, record, ok := gpuShortSums(a, weights, i); ok {
 		return opts, why, record
 	}
 	lanes := powerOfTwoDivisor(p.size(i), int64(a.desc.WarpSize))
-	p.split(kernel.LOCAL, i, lanes)
+	p.split(plan.LOCAL, i, lanes)
 	p.done[i] = true
 	groups := int64(1)
 	for _, o := range weights {
@@ -230,8 +231,8 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]kernel.Opt, s
 			continue
 		}
 		groups = powerOfTwoDivisor(p.size(k), gpuReduceThreads/lanes)
-		p.split(kernel.GROUP, k, groups)
-		p.split(kernel.UNROLL, k, powerOfTwoDivisor(p.left(k), 4))
+		p.split(plan.GROUP, k, groups)
+		p.split(plan.UNROLL, k, powerOfTwoDivisor(p.left(k), 4))
 		for _, c := range o.chain {
 			p.done[c] = true
 		}
@@ -244,14 +245,14 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]kernel.Opt, s
 }
 
 // gpuElementwise: 16 bytes a thread.
-func gpuElementwise(a *analysis, i int) ([]kernel.Opt, string, Record) {
+func gpuElementwise(a *analysis, i int) ([]plan.Opt, string, Record) {
 	p := a.plan()
-	p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
+	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
 	p.done[i] = true
 	n := divisor(p.left(i), gpuBlockThreads)
-	p.split(kernel.LOCAL, i, n)
+	p.split(plan.LOCAL, i, n)
 	p.fillBlock(n)
-	return p.opts, fmt.Sprintf("%d points; 16 bytes a thread", a.points(a.axesOf(kernel.StoreAxis))),
+	return p.opts, fmt.Sprintf("%d points; 16 bytes a thread", a.points(a.axesOf(plan.StoreAxis))),
 		Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous"}
 }
 
@@ -259,7 +260,7 @@ func gpuElementwise(a *analysis, i int) ([]kernel.Opt, string, Record) {
 // innermost first, up to its usual size: groups of 32 of 128 rows of 2048 are
 // blocks of one warp, and their sums of 16 of one thread, otherwise.
 func (p *planner) fillBlock(threads int64) {
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	for k := len(stores) - 1; k >= 0 && threads < gpuBlockThreads; k-- {
 		i := stores[k]
 		if p.done[i] || !p.constant(i) {
@@ -267,7 +268,7 @@ func (p *planner) fillBlock(threads int64) {
 		}
 		n := divisor(p.left(i), gpuBlockThreads/threads)
 		p.done[i] = true
-		p.split(kernel.LOCAL, i, n)
+		p.split(plan.LOCAL, i, n)
 		threads *= n
 	}
 }
@@ -279,7 +280,7 @@ func (a *analysis) allIn(set axisSet, axes []int) bool {
 
 // gpuReduce: a block for each reduce; its threads then make the points that
 // share the result.
-func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
+func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	if opts, why, record, ok := gpuGroups(a, axes); ok {
 		return opts, why, record
 	}
@@ -300,7 +301,7 @@ func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
 	results := p.reduceResults()
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.columnAxis(axes); i >= 0 {
-		p.split(kernel.LOCAL, i, divisor(p.size(i), gpuBlockThreads))
+		p.split(plan.LOCAL, i, divisor(p.size(i), gpuBlockThreads))
 		p.done[i] = true
 		record.Reason = "columns"
 	} else {
@@ -310,17 +311,17 @@ func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
 			}
 		}
 	}
-	if len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.allIn(results, a.axesOf(kernel.StoreAxis)) {
+	if len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.allIn(results, a.axesOf(plan.StoreAxis)) {
 		used := threads
 		if a.size(largest) < threads {
 			used = 1
 		}
 		p.fillBlock(used)
 	}
-	if i := p.lastStore(a.axesOf(kernel.StoreAxis)); i >= 0 && !p.done[i] && a.oneResult() {
+	if i := p.lastStore(a.axesOf(plan.StoreAxis)); i >= 0 && !p.done[i] && a.oneResult() {
 		// Every block makes the sums for itself: the more points it has, the fewer
 		// do. OLMoE's norm of 2048 queries and keys had 4096 blocks, now 48.
-		p.split(kernel.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
+		p.split(plan.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
 		p.done[i] = true
 	}
 	p.shareStages()
@@ -334,7 +335,7 @@ func gpuReduce(a *analysis, axes []int) ([]kernel.Opt, string, Record) {
 // make enough blocks: each would fill the stages for itself. The 8 experts of each
 // of 512 tokens, picked by one block each, took 71 us on an H200.
 func (p *planner) shareStages() {
-	i := p.lastStore(p.axesOf(kernel.StoreAxis))
+	i := p.lastStore(p.axesOf(plan.StoreAxis))
 	if i < 0 || p.done[i] || len(p.stages) == 0 || p.size(i) > gpuShortSum || !p.everyStore(i) {
 		return
 	}
@@ -343,8 +344,8 @@ func (p *planner) shareStages() {
 			return
 		}
 	}
-	if p.points(p.axesOf(kernel.StoreAxis))/p.size(i) >= int64(p.desc.Cost.Workers) {
-		p.split(kernel.LOCAL, i, p.size(i))
+	if p.points(p.axesOf(plan.StoreAxis))/p.size(i) >= int64(p.desc.Cost.Workers) {
+		p.split(plan.LOCAL, i, p.size(i))
 		p.done[i] = true
 	}
 }
@@ -365,13 +366,13 @@ func (p *planner) wholeBlock(i int, threads int64) {
 	p.done[i] = true
 	warp := int64(p.desc.WarpSize)
 	if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
-		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
+		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
 	}
-	p.split(kernel.WARP, i, shares(p.left(i), warp))
+	p.split(plan.WARP, i, shares(p.left(i), warp))
 	if !p.insideReduce(i) {
-		p.split(kernel.GROUP, i, shares(p.left(i), threads/warp))
+		p.split(plan.GROUP, i, shares(p.left(i), threads/warp))
 	}
-	p.split(kernel.UNROLL, i, shares(p.left(i), gpuLoads))
+	p.split(plan.UNROLL, i, shares(p.left(i), gpuLoads))
 }
 
 // shares is the power of two up to limit among which n points are shared out. It
@@ -394,7 +395,7 @@ func (a *analysis) insideReduce(axis int) bool {
 			continue
 		}
 		for _, i := range a.free[u].list() {
-			if a.axes[i].Kind != kernel.StoreAxis {
+			if a.axes[i].Kind != plan.StoreAxis {
 				return true
 			}
 		}

@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // Attention of a GPU: a few threads share one point of the cache, each with
@@ -21,7 +22,7 @@ const (
 	gpuAttentionQueries = 4 // that share points of a prompt's attention
 )
 
-func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, string, Record) {
+func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string, Record) {
 	if opts, why, record, ok := gpuFlash(a, tuple, private); ok {
 		return opts, why, record
 	}
@@ -32,9 +33,9 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, stri
 	row := int64(1) // threads that share a point
 	scores := p.scoreSums(tuple)
 	for _, i := range scores {
-		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i), gpuRowElements))
+		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), gpuRowElements))
 		n := powerOfTwoDivisor(p.left(i), warp)
-		p.split(kernel.WARP, i, n)
+		p.split(plan.WARP, i, n)
 		row = max(row, n)
 	}
 	if len(scores) == 0 {
@@ -44,11 +45,11 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, stri
 	queries := p.sharedQueries(tuple, private)
 	points, many := p.points([]int{t}), int64(1)
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
-	p.splitPoints(kernel.WARP, t, lanes, points)
-	p.splitPoints(kernel.GROUP, t, gpuAttentionWarp, points/lanes)
+	p.splitPoints(plan.WARP, t, lanes, points)
+	p.splitPoints(plan.GROUP, t, gpuAttentionWarp, points/lanes)
 	if points >= lanes*gpuAttentionWarp*gpuAttentionMany {
 		many = max(gpuAttentionMany/queries, 1)
-		p.split(kernel.UNROLL, t, many)
+		p.split(plan.UNROLL, t, many)
 	}
 	p.sharedStages(row * lanes)
 	p.fma()
@@ -64,7 +65,7 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]kernel.Opt, stri
 // cache, while enough blocks are left: the heads of a group, the tokens of a prompt.
 func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
 	blocks := int64(1)
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if !p.constant(i) {
 			return 1
 		}
@@ -79,7 +80,7 @@ func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
 		for n > 1 && blocks/(queries*n) < gpuBlocksPerUnit*int64(p.desc.Cost.Workers) {
 			n /= 2
 		}
-		p.split(kernel.UPCAST, i, n)
+		p.split(plan.UPCAST, i, n)
 		queries *= n
 	}
 	return queries
@@ -87,7 +88,7 @@ func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
 
 // splitPoints shares points of a range among threads while there are several
 // for each.
-func (p *planner) splitPoints(kind kernel.OptKind, axis int, n, points int64) {
+func (p *planner) splitPoints(kind plan.OptKind, axis int, n, points int64) {
 	for n > 1 && n > points {
 		n /= 2
 	}
@@ -101,7 +102,7 @@ func (p *planner) privatePoints(private []int, row int64) int64 {
 	for k := len(private) - 1; k >= 0; k-- {
 		i := private[k]
 		p.done[i] = true
-		if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) {
+		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) {
 			continue
 		}
 		if shared {
@@ -110,10 +111,10 @@ func (p *planner) privatePoints(private []int, row int64) int64 {
 		}
 		n := powerOfTwoDivisor(p.size(i), row)
 		if p.laneSafe(i) {
-			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/n, gpuRowElements))
+			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/n, gpuRowElements))
 		}
-		p.split(kernel.LOCAL, i, n)
-		p.split(kernel.UPCAST, i, powerOfTwoDivisor(p.left(i), 4))
+		p.split(plan.LOCAL, i, n)
+		p.split(plan.UPCAST, i, powerOfTwoDivisor(p.left(i), 4))
 		p.roll(i)
 		shared = true
 	}

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // Attention of many queries on matrix instructions (TILE; MMA of the points and of
@@ -33,7 +34,7 @@ const (
 )
 
 // gpuFlash plans such a kernel; ok is false where its axes make no tiles.
-func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []kernel.Opt, why string, record Record, ok bool) {
+func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []plan.Opt, why string, record Record, ok bool) {
 	_, softmax := a.arena.IsSoftmax(tuple)
 	if !softmax || a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) {
 		return nil, "", Record{}, false
@@ -56,7 +57,7 @@ func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []kernel.Opt, why
 		return nil, "", Record{}, false
 	}
 	how := f.plan(private)
-	if kernel.Feasible(a.arena, a.sink, kernel.Plan{Opts: p.opts}, a.desc) != nil {
+	if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: p.opts}, a.desc) != nil {
 		return nil, "", Record{}, false
 	}
 	why = fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
@@ -91,7 +92,7 @@ func (f *flash) scores(tuple *ir.UOp) {
 
 func (f *flash) plan(private []int) string {
 	warps := int64(1)
-	for _, i := range f.axesOf(kernel.StoreAxis) {
+	for _, i := range f.axesOf(plan.StoreAxis) {
 		if !slices.Contains(private, i) {
 			warps *= f.size(i)
 		}
@@ -101,36 +102,36 @@ func (f *flash) plan(private []int) string {
 	for groups < gpuFlashGroups && warps*groups < gpuFlashResident*int64(f.desc.Cost.Workers) {
 		groups *= 2
 	}
-	f.add(kernel.MMA, f.axes[f.score].Name, 0)
+	f.add(plan.MMA, f.axes[f.score].Name, 0)
 	f.taken[f.score] = matrixPoints
-	f.split(kernel.UNROLL, f.score, f.left(f.score))
+	f.split(plan.UNROLL, f.score, f.left(f.score))
 	for _, i := range f.norms {
-		f.split(kernel.VECTOR, i, powerOfTwoDivisor(f.size(i), gpuRowElements))
-		f.split(kernel.WARP, i, powerOfTwoDivisor(f.left(i), int64(f.desc.WarpSize)/matrixTokens))
-		f.split(kernel.UNROLL, i, powerOfTwoDivisor(f.left(i), gpuLoads))
+		f.split(plan.VECTOR, i, powerOfTwoDivisor(f.size(i), gpuRowElements))
+		f.split(plan.WARP, i, powerOfTwoDivisor(f.left(i), int64(f.desc.WarpSize)/matrixTokens))
+		f.split(plan.UNROLL, i, powerOfTwoDivisor(f.left(i), gpuLoads))
 	}
 	tile := int64(gpuFlashTile)
 	if f.size(f.element) > gpuFlashElements || f.size(f.points) < tile {
 		tile = matrixPoints
 	}
-	f.add(kernel.MMA, f.axes[f.points].Name, 0)
+	f.add(plan.MMA, f.axes[f.points].Name, 0)
 	f.taken[f.points] = matrixPoints
-	f.split(kernel.UNROLL, f.points, tile/matrixPoints)
-	f.add(kernel.TILE, f.axes[f.points].Name, 0)
-	f.splitPoints(kernel.GROUP, f.points, groups, f.left(f.points))
-	f.split(kernel.UPCAST, f.element, 2)
-	f.split(kernel.LOCAL, f.element, 4)
-	f.split(kernel.UPCAST, f.element, f.left(f.element))
-	f.split(kernel.LOCAL, f.query, 8)
-	f.split(kernel.UPCAST, f.query, 2)
+	f.split(plan.UNROLL, f.points, tile/matrixPoints)
+	f.add(plan.TILE, f.axes[f.points].Name, 0)
+	f.splitPoints(plan.GROUP, f.points, groups, f.left(f.points))
+	f.split(plan.UPCAST, f.element, 2)
+	f.split(plan.LOCAL, f.element, 4)
+	f.split(plan.UPCAST, f.element, f.left(f.element))
+	f.split(plan.LOCAL, f.query, 8)
+	f.split(plan.UPCAST, f.query, 2)
 	most := min(gpuFlashWarps, gpuFlashAllWarps/groups)
 	for most > 1 && warps/most < int64(f.desc.Cost.Workers)*3/4 {
 		most /= 2
 	}
 	rows := f.queryWarps(most)
 	if rows > 1 {
-		f.add(kernel.STAGE, f.axes[f.points].Name, 0)
-		f.add(kernel.STAGE, f.axes[f.element].Name, 0)
+		f.add(plan.STAGE, f.axes[f.points].Name, 0)
+		f.add(plan.STAGE, f.axes[f.element].Name, 0)
 	}
 	f.fma()
 	how := fmt.Sprintf("matrix instructions, %d x %d queries a block, tiles of %d points", rows, matrixRows, tile)
@@ -145,7 +146,7 @@ func (f *flash) queryWarps(most int64) int64 {
 	warps := int64(1)
 	take := func(i int) {
 		n := powerOfTwoDivisor(f.left(i), most/warps)
-		f.split(kernel.LOCAL, i, n)
+		f.split(plan.LOCAL, i, n)
 		warps *= n
 	}
 	for _, i := range f.shared {
@@ -169,7 +170,7 @@ func (p *planner) readTogether(tuple *ir.UOp, private []int) []int {
 	}
 	var shared []int
 	own := p.free[tuple.Src[0]]
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if p.constant(i) && !slices.Contains(private, i) && own.has(i) && !read.has(i) {
 			shared = append(shared, i)
 		}

@@ -3,7 +3,7 @@ package heuristic
 import (
 	"fmt"
 
-	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // groupLoad is how many neighbouring elements of a group a thread takes: 16 bytes.
@@ -15,32 +15,32 @@ const groupLoad = 4
 // elements for the reduce and for the stores behind it, so that each is loaded once,
 // and a block takes many groups: one of a warp for each group of a prompt of 512
 // tokens took 41 us for 1M points on an H200, 314 us for 8.3M.
-func gpuGroups(a *analysis, axes []int) (opts []kernel.Opt, why string, record Record, ok bool) {
+func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
 	p := a.plan()
 	results := p.reduceResults()
 	if len(p.stages) > 0 || !a.allIn(a.storeSet(), results.meet(a.storeSet()).list()) {
 		return nil, "", Record{}, false
 	}
 	lanes := int64(1)
-	share := func(kind kernel.OptKind, i int) bool {
+	share := func(kind plan.OptKind, i int) bool {
 		n := p.size(i)
 		if !p.constant(i) || n < 2*groupLoad || n > groupLoad*int64(p.desc.WarpSize) || n != powerOfTwoDivisor(n, n) || !p.laneSafe(i) || !p.unitStride(i) {
 			return false
 		}
-		p.split(kernel.VECTOR, i, groupLoad)
+		p.split(plan.VECTOR, i, groupLoad)
 		p.split(kind, i, p.left(i))
 		p.done[i] = true
 		lanes = max(lanes, n/groupLoad)
 		return true
 	}
 	for _, i := range axes {
-		if !p.plainReduce(i) || p.dotAxis(i) || !share(kernel.WARP, i) {
+		if !p.plainReduce(i) || p.dotAxis(i) || !share(plan.WARP, i) {
 			return nil, "", Record{}, false
 		}
 	}
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	for _, i := range stores {
-		if !results.has(i) && !share(kernel.LOCAL, i) {
+		if !results.has(i) && !share(plan.LOCAL, i) {
 			return nil, "", Record{}, false
 		}
 	}
@@ -48,7 +48,7 @@ func gpuGroups(a *analysis, axes []int) (opts []kernel.Opt, why string, record R
 	for k := len(stores) - 1; k >= 0; k-- {
 		if i := stores[k]; !p.done[i] && p.constant(i) && threads < gpuReduceThreads {
 			n := divisor(p.left(i), gpuReduceThreads/threads)
-			p.split(kernel.LOCAL, i, n)
+			p.split(plan.LOCAL, i, n)
 			threads *= n
 		}
 		p.done[stores[k]] = true
@@ -63,16 +63,16 @@ func gpuGroups(a *analysis, axes []int) (opts []kernel.Opt, why string, record R
 // worth more than one thread: 16 bytes of rows each, with all loads in flight. What
 // a token of a prompt of 512 gets from 8 experts took 43 us on an H200 with a sum
 // shared by 8 threads.
-func gpuShortSums(a *analysis, weights []*operand, row int) (opts []kernel.Opt, why string, record Record, ok bool) {
+func gpuShortSums(a *analysis, weights []*operand, row int) (opts []plan.Opt, why string, record Record, ok bool) {
 	p, w := a.plan(), weights[0]
 	points := a.points(a.storeRows(a.rowsOf(weights)))
 	if len(w.chain) != 1 || len(weights) > 1 || !a.constant(w.chain[0]) || a.size(w.chain[0]) > gpuShortSum || points < gpuBlocksPerUnit*gpuReduceThreads*int64(a.desc.Cost.Workers) || !a.laneSafe(row) {
 		return nil, "", Record{}, false
 	}
-	p.split(kernel.VECTOR, row, powerOfTwoDivisor(p.size(row), lanesOf(a.desc)))
+	p.split(plan.VECTOR, row, powerOfTwoDivisor(p.size(row), lanesOf(a.desc)))
 	n := divisor(p.left(row), gpuBlockThreads)
-	p.split(kernel.LOCAL, row, n)
-	p.split(kernel.UNROLL, w.chain[0], p.size(w.chain[0]))
+	p.split(plan.LOCAL, row, n)
+	p.split(plan.UNROLL, w.chain[0], p.size(w.chain[0]))
 	p.done[row], p.done[w.chain[0]] = true, true
 	p.aroundRows(a.rowsOf(weights), n)
 	how := "16 bytes of rows a thread, with a whole sum each"

@@ -2,7 +2,8 @@ package heuristic
 
 import (
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/packed"
 )
 
@@ -22,16 +23,16 @@ func (p *planner) lanesOfRow(w *operand, threads, sums int64) (got int64) {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
 		n := p.dot(inner)
-		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)/n))
+		p.split(plan.VECTOR, inner, powerOfTwoDivisor(p.left(inner), p.loadElements(w)/n))
 		if whole := p.left(inner); n > 1 && whole <= gpuGroupLoads && p.points(w.chain)/p.size(inner) >= threads {
-			p.split(kernel.UNROLL, inner, whole) // a scale costs as much for half of its group
+			p.split(plan.UNROLL, inner, whole) // a scale costs as much for half of its group
 		}
 	}
 	copies := int64(1)
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		i := w.chain[j]
 		if i != inner && p.constant(i) && p.sharesBytes(w, i) && copies*p.size(i) <= gpuSharedCopies {
-			p.split(kernel.UNROLL, i, p.size(i))
+			p.split(plan.UNROLL, i, p.size(i))
 			copies *= p.size(i)
 		}
 	}
@@ -41,7 +42,7 @@ func (p *planner) lanesOfRow(w *operand, threads, sums int64) (got int64) {
 		i := w.chain[j]
 		if p.constant(i) && got < warp {
 			n := powerOfTwoDivisor(p.left(i), warp/got)
-			p.split(kernel.WARP, i, n)
+			p.split(plan.WARP, i, n)
 			got *= n
 		}
 	}
@@ -79,26 +80,26 @@ func (p *planner) restOfRow(w *operand, i int, got, asked, sums int64) (warps in
 	if asked > 1 {
 		n := powerOfTwoDivisor(p.left(i), asked)
 		if got == lanes && n == asked {
-			p.split(kernel.GROUP, i, n)
+			p.split(plan.GROUP, i, n)
 			return n
 		}
-		p.split(kernel.UNROLL, i, n)
+		p.split(plan.UNROLL, i, n)
 		return 1
 	}
 	if !p.fewRows(w) {
 		if got == lanes && p.loadsNext(w) {
-			p.split(kernel.UNROLL, i, p.left(i))
+			p.split(plan.UNROLL, i, p.left(i))
 		}
 		return 1
 	}
 	if n := divisor(p.left(i), gpuRowWarps); got == lanes && (n == gpuRowWarps || n > 2 && p.points(w.chain) > gpuLanePoints*got) {
-		p.split(kernel.GROUP, i, n)
+		p.split(plan.GROUP, i, n)
 		return n
 	}
 	if p.dotAxis(w.chain[len(w.chain)-1]) && p.points(w.chain)*sums <= gpuHeldPoints*got {
-		p.split(kernel.UNROLL, i, divisor(p.left(i), gpuRowWarps))
+		p.split(plan.UNROLL, i, divisor(p.left(i), gpuRowWarps))
 	} else if got >= lanes {
-		p.split(kernel.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuRowWarps))
+		p.split(plan.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuRowWarps))
 	}
 	return 1
 }

@@ -3,7 +3,7 @@ package heuristic
 import (
 	"fmt"
 
-	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // Matrix products of a GPU. Where matrix instructions do not fit, a thread holds a tile
@@ -23,7 +23,7 @@ const (
 	gpuPanelCopies  = 4   // of the innermost loop
 )
 
-func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, string, Record) {
+func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
 	if opts, why, record, ok := gpuMatrix(a, weights, w); ok {
 		return opts, why, record
 	}
@@ -59,19 +59,19 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]kernel.Opt, strin
 		n := powerOfTwoDivisor(p.size(row)/rows, most/(threads*beside))
 		if panel {
 			for _, i := range w.rows {
-				if p.axes[i].Kind == kernel.StoreAxis {
-					p.add(kernel.STAGE, p.axes[i].Name, gpuPanelPoints)
+				if p.axes[i].Kind == plan.StoreAxis {
+					p.add(plan.STAGE, p.axes[i].Name, gpuPanelPoints)
 				}
 			}
 		}
-		p.split(kernel.UPCAST, row, rows)
-		p.split(kernel.LOCAL, row, n)
+		p.split(plan.UPCAST, row, rows)
+		p.split(plan.LOCAL, row, n)
 		threads *= n
 	}
 	if token >= 0 {
 		tokens = powerOfTwoDivisor(p.size(token), gpuTileTokens)
-		p.split(kernel.UPCAST, token, tokens)
-		p.split(kernel.LOCAL, token, beside)
+		p.split(plan.UPCAST, token, tokens)
+		p.split(plan.LOCAL, token, beside)
 		threads *= beside
 	}
 	if a.lastStage(weights) {
@@ -106,7 +106,7 @@ func (a *analysis) panelFits(w *operand) bool {
 // lastStage reports stages among the rows of weights.
 func (a *analysis) lastStage(weights []*operand) bool {
 	for _, i := range a.rowsOf(weights).list() {
-		if a.axes[i].Kind == kernel.StageAxis {
+		if a.axes[i].Kind == plan.StageAxis {
 			return true
 		}
 	}
@@ -119,7 +119,7 @@ func (a *analysis) lastStage(weights []*operand) bool {
 func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
-		p.split(kernel.VECTOR, inner, powerOfTwoDivisor(p.left(inner), 4))
+		p.split(plan.VECTOR, inner, powerOfTwoDivisor(p.left(inner), 4))
 	}
 	got := int64(1)
 	points, copies := int64(1), int64(1)
@@ -127,12 +127,12 @@ func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 		i := w.chain[j]
 		if p.constant(i) && got < gpuTileLanes {
 			n := powerOfTwoDivisor(p.left(i), gpuTileLanes/got)
-			p.split(kernel.WARP, i, n)
+			p.split(plan.WARP, i, n)
 			got *= n
 		}
 		if points *= p.size(i); panel && points <= gpuPanelPoints && copies < gpuPanelCopies {
 			n := powerOfTwoDivisor(p.left(i), gpuPanelCopies/copies)
-			p.split(kernel.UNROLL, i, n)
+			p.split(plan.UNROLL, i, n)
 			copies *= n
 		}
 		p.done[i] = true

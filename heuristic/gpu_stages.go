@@ -2,7 +2,8 @@ package heuristic
 
 import (
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // What a kernel has in front of and besides its main sums: stages that the
@@ -11,16 +12,16 @@ import (
 // aroundRows plans what a kernel has besides its main sums, for a block of so
 // many threads: the points of a tile, other reduces, values computed in front.
 func (p *planner) aroundRows(rows axisSet, threads int64) {
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if rows.has(i) || !p.constant(i) || p.done[i] {
 			continue
 		}
 		p.done[i] = true
 		if p.size(i) <= maxStageCopies {
-			p.split(kernel.UPCAST, i, p.size(i))
+			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
-		p.split(kernel.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
+		p.split(plan.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
 		p.roll(i)
 	}
 	p.sharedReduces(threads, p.groupStages(threads))
@@ -57,9 +58,9 @@ func (p *planner) groupStages(threads int64) (held int64) {
 				continue
 			}
 			held = max(held, n)
-			p.hold(kernel.WARP, r, n)
+			p.hold(plan.WARP, r, n)
 			if len(groups) < len(own) {
-				p.hold(kernel.LOCAL, last, n)
+				p.hold(plan.LOCAL, last, n)
 			}
 			p.shareGroups(groups, threads/(p.size(r)/n))
 		}
@@ -116,9 +117,9 @@ func (p *planner) groupReduce(u *ir.UOp, own []int) bool {
 
 // hold gives a thread n neighbouring points of an axis, and the rest to its
 // neighbours.
-func (p *planner) hold(share kernel.OptKind, i int, n int64) {
+func (p *planner) hold(share plan.OptKind, i int, n int64) {
 	p.done[i] = true
-	p.split(kernel.VECTOR, i, n)
+	p.split(plan.VECTOR, i, n)
 	p.split(share, i, p.left(i))
 }
 
@@ -129,9 +130,9 @@ func (p *planner) shareGroups(groups []int, parts int64) {
 		i := groups[k]
 		p.done[i] = true
 		n := ir.GCD(p.size(i), parts)
-		p.split(kernel.LOCAL, i, n)
+		p.split(plan.LOCAL, i, n)
 		if parts /= n; parts == 1 && p.left(i) <= gpuLoads {
-			p.split(kernel.UNROLL, i, p.left(i))
+			p.split(plan.UNROLL, i, p.left(i))
 		}
 	}
 }
@@ -140,7 +141,7 @@ func (p *planner) shareGroups(groups []int, parts int64) {
 // norm, the ranks of a top-k. A thread takes as many neighbouring points as it
 // holds in front of the rows, so that both read them at once.
 func (p *planner) sharedReduces(threads, held int64) {
-	for _, i := range p.axesOf(kernel.ReduceAxis) {
+	for _, i := range p.axesOf(plan.ReduceAxis) {
 		if p.done[i] || !p.constant(i) {
 			continue
 		}
@@ -154,16 +155,16 @@ func (p *planner) sharedReduces(threads, held int64) {
 			warp = min(warp, max(threads/points, 1)) // the stage's points have threads, too
 		}
 		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
-			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, max(held, lanesOf(p.desc))))
+			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, max(held, lanesOf(p.desc))))
 		}
-		p.split(kernel.WARP, i, powerOfTwoDivisor(p.left(i), warp))
+		p.split(plan.WARP, i, powerOfTwoDivisor(p.left(i), warp))
 		if p.size(i) >= gpuReduceThreads && p.alone(i) {
-			p.split(kernel.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
+			p.split(plan.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
 		}
 		if left := p.left(i); left > gpuLoads {
-			p.split(kernel.UNROLL, i, powerOfTwoDivisor(left, gpuLoads))
+			p.split(plan.UNROLL, i, powerOfTwoDivisor(left, gpuLoads))
 		} else {
-			p.split(kernel.UNROLL, i, left)
+			p.split(plan.UNROLL, i, left)
 		}
 	}
 }
@@ -179,7 +180,7 @@ func (a *analysis) stagePointsAround(axis int) int64 {
 	}
 	n := int64(1)
 	for _, i := range around.list() {
-		if a.axes[i].Kind == kernel.StageAxis && a.constant(i) {
+		if a.axes[i].Kind == plan.StageAxis && a.constant(i) {
 			n = satMul(n, a.size(i))
 		}
 	}
@@ -189,15 +190,15 @@ func (a *analysis) stagePointsAround(axis int) int64 {
 // shortReduce takes the few points of a reduce at once.
 func (p *planner) shortReduce(i int) {
 	if p.dot(i) > 1 {
-		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.left(i), dotLanes))
-		p.split(kernel.UNROLL, i, p.left(i))
+		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), dotLanes))
+		p.split(plan.UNROLL, i, p.left(i))
 		return
 	}
 	switch n := p.size(i); {
 	case n <= gpuSharedCopies*2 && n == powerOfTwoDivisor(n, n) && p.laneSafe(i) && p.plainReduce(i) && p.unitStride(i):
-		p.split(kernel.VECTOR, i, n)
+		p.split(plan.VECTOR, i, n)
 	case n <= gpuSharedCopies && p.plainReduce(i):
-		p.split(kernel.UNROLL, i, n)
+		p.split(plan.UNROLL, i, n)
 	}
 }
 
@@ -226,7 +227,7 @@ func (p *planner) sharedStages(threads int64) {
 			if common := ir.GCD(p.size(i), left); common*gpuLoads >= n {
 				n = common // else the block has to have a multiple of both
 			}
-			p.split(kernel.LOCAL, i, n)
+			p.split(plan.LOCAL, i, n)
 			left /= n
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // Matrix products of a GPU with matrix instructions (Opt MMA). A warp holds tiles
@@ -38,7 +39,7 @@ const (
 
 // gpuMatrix plans a product with matrix instructions; ok is false where its
 // axes make no tiles.
-func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []kernel.Opt, why string, record Record, ok bool) {
+func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, why string, record Record, ok bool) {
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
 	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || a.size(row)%matrixRows != 0 || a.size(token)%matrixTokens != 0 || a.lastStage(weights) {
 		return nil, "", Record{}, false
@@ -63,25 +64,25 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []kernel.Opt, 
 		t.rowWarps = powerOfTwoDivisor(p.size(row)/matrixRows/t.rows, max(gpuMatrixWarps/t.groups/2, 1))
 	}
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
-		p.add(kernel.SWAP, p.axes[token].Name, int64(row))
+		p.add(plan.SWAP, p.axes[token].Name, int64(row))
 	}
 	if t.groups > 1 {
-		p.split(kernel.GROUP, weights[0].chain[0], t.groups)
+		p.split(plan.GROUP, weights[0].chain[0], t.groups)
 	}
-	p.split(kernel.UPCAST, token, 2)
-	p.split(kernel.LOCAL, token, 4)
-	p.split(kernel.UPCAST, token, t.tokens)
-	p.split(kernel.LOCAL, token, t.tokenWarps)
-	p.split(kernel.LOCAL, row, 8)
-	p.split(kernel.UPCAST, row, 2)
-	p.split(kernel.UPCAST, row, t.rows)
-	p.split(kernel.LOCAL, row, t.rowWarps)
+	p.split(plan.UPCAST, token, 2)
+	p.split(plan.LOCAL, token, 4)
+	p.split(plan.UPCAST, token, t.tokens)
+	p.split(plan.LOCAL, token, t.tokenWarps)
+	p.split(plan.LOCAL, row, 8)
+	p.split(plan.UPCAST, row, 2)
+	p.split(plan.UPCAST, row, t.rows)
+	p.split(plan.LOCAL, row, t.rowWarps)
 	if t.panels {
-		p.add(kernel.STAGE, p.axes[token].Name, 0)
-		p.add(kernel.STAGE, p.axes[row].Name, 0)
+		p.add(plan.STAGE, p.axes[token].Name, 0)
+		p.add(plan.STAGE, p.axes[row].Name, 0)
 	}
 	p.aroundRows(a.rowsOf(weights), t.rowWarps*t.tokenWarps*t.groups*int64(a.desc.WarpSize))
-	if kernel.Feasible(a.arena, a.sink, kernel.Plan{Opts: p.opts}, a.desc) != nil {
+	if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: p.opts}, a.desc) != nil {
 		return nil, "", Record{}, false
 	}
 	how := t.describe()
@@ -143,7 +144,7 @@ var matrixPanels = []matrixTile{
 // has no second use in a block, warps that share the sum.
 func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
 	rowTiles, tokenTiles, blocks := p.size(row)/matrixRows, p.size(token)/matrixTokens, int64(1)
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		blocks *= p.size(i)
 	}
 	blocks /= matrixRows * matrixTokens
@@ -198,12 +199,12 @@ func (p *planner) matrices(w *operand, row int) int64 {
 // summed without a loop.
 func (p *planner) matrixChain(w *operand, most int64) {
 	inner := w.chain[len(w.chain)-1]
-	p.add(kernel.MMA, p.axes[inner].Name, 0)
+	p.add(plan.MMA, p.axes[inner].Name, 0)
 	p.taken[inner] = matrixPoints * max(p.taken[inner], 1)
 	copies := int64(1)
 	for k := len(w.chain) - 1; k >= 0; k-- {
 		if i := w.chain[k]; i != inner && p.constant(i) && p.integerSum(i) {
-			p.split(kernel.UNROLL, i, p.size(i))
+			p.split(plan.UNROLL, i, p.size(i))
 		}
 	}
 	for _, shared := range []bool{true, false} {
@@ -213,7 +214,7 @@ func (p *planner) matrixChain(w *operand, most int64) {
 				continue
 			}
 			n := powerOfTwoDivisor(p.left(i), max(most/copies, 1))
-			p.split(kernel.UNROLL, i, n)
+			p.split(plan.UNROLL, i, n)
 			copies *= n
 		}
 	}

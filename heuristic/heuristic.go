@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -21,7 +22,7 @@ type Knobs struct {
 
 // Choice is the plan of one kernel.
 type Choice struct {
-	Plan    kernel.Plan
+	Plan    plan.Plan
 	Why     string // "matvec: ..", with the numbers that decided
 	Records []Record
 }
@@ -57,7 +58,7 @@ func (r Record) String() string {
 type heuristic struct {
 	name string
 	doc  string
-	try  func(a *analysis) (opts []kernel.Opt, why string, record Record)
+	try  func(a *analysis) (opts []plan.Opt, why string, record Record)
 }
 
 // table is in order of trial: the first that applies wins. A weight decides
@@ -85,10 +86,10 @@ func Choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (Choi
 		opts, why, record := h.try(a)
 		record.Heuristic = h.name
 		if record.Applied {
-			plan := kernel.Plan{Opts: opts}
-			err := kernel.Legality(sink, plan, desc)
+			chosen := plan.Plan{Opts: opts}
+			err := plan.Legality(sink, chosen, desc)
 			if err == nil {
-				c.Plan, c.Why = plan, h.name+": "+why
+				c.Plan, c.Why = chosen, h.name+": "+why
 				c.Records = append(c.Records, record)
 				return c, nil
 			}
@@ -99,11 +100,11 @@ func Choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (Choi
 	return c, fmt.Errorf("heuristic: not even the empty plan is legal: %s", c.Records[len(c.Records)-1].Detail)
 }
 
-func tryFallback(*analysis) ([]kernel.Opt, string, Record) {
+func tryFallback(*analysis) ([]plan.Opt, string, Record) {
 	return nil, "no lanes, one point after the other", Record{Applied: true, Reason: "nothing-else"}
 }
 
 // declined is the result of a heuristic that does not apply.
-func declined(reason, format string, args ...any) ([]kernel.Opt, string, Record) {
+func declined(reason, format string, args ...any) ([]plan.Opt, string, Record) {
 	return nil, "", Record{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }

@@ -8,7 +8,8 @@ import (
 
 	"tgc/heuristic"
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -27,7 +28,7 @@ func choose(t testing.TB, b *builder, sink *ir.UOp, desc *target.Desc, knobs heu
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := kernel.Legality(sink, c.Plan, desc); err != nil {
+	if err := plan.Legality(sink, c.Plan, desc); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -211,8 +212,8 @@ func TestMetamorphic(t *testing.T) {
 			got := choose(t, b, b.matvec(format, 2048, 2048, v), desc, heuristic.Knobs{})
 			// A folded norm brings STAGE of its product and, where its sum has a range
 			// of its own, lanes for that.
-			kept := slices.DeleteFunc(slices.Clone(got.Plan.Opts), func(o kernel.Opt) bool {
-				return o.Kind == kernel.STAGE
+			kept := slices.DeleteFunc(slices.Clone(got.Plan.Opts), func(o plan.Opt) bool {
+				return o.Kind == plan.STAGE
 			})
 			if !slices.Equal(kept, want.Plan.Opts) {
 				t.Errorf("%s %+v: plan\n\t%s\nwant\n\t%s", format, v, got.Plan, want.Plan)

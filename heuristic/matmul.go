@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -75,7 +76,7 @@ func tilesOf(registers int) []registerTile {
 
 // tryMatmul recognises sums over a large operand whose elements are used for
 // several outputs: tokens, in a prompt.
-func tryMatmul(a *analysis) ([]kernel.Opt, string, Record) {
+func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 	weights, record := a.chosenWeights()
 	if weights == nil {
 		return nil, "", record
@@ -117,9 +118,9 @@ func tryMatmul(a *analysis) ([]kernel.Opt, string, Record) {
 func (p *planner) matmulFew(weights []*operand, w *operand) string {
 	for _, i := range w.reuse {
 		p.done[i] = true
-		if p.axes[i].Kind == kernel.StoreAxis && p.constant(i) {
-			p.split(kernel.UPCAST, i, p.size(i))
-		} else if p.axes[i].Kind == kernel.StoreAxis {
+		if p.axes[i].Kind == plan.StoreAxis && p.constant(i) {
+			p.split(plan.UPCAST, i, p.size(i))
+		} else if p.axes[i].Kind == plan.StoreAxis {
 			p.roll(i)
 		}
 	}
@@ -129,7 +130,7 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 	if row := p.lastStore(w.rows); row >= 0 {
 		free := fewAccumulators / (p.points(w.reuse) * p.perRow(weights, w))
 		together = powerOfTwoDivisor(p.size(row), min(free, fewRows))
-		p.split(kernel.UPCAST, row, together)
+		p.split(plan.UPCAST, row, together)
 	}
 	for _, o := range weights {
 		if p.done[o.chain[len(o.chain)-1]] {
@@ -158,17 +159,17 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 	tile, panel := p.pickTile(row, token, w, perRow)
 	if panelWorthIt(w) {
 		for _, i := range w.rows {
-			if p.axes[i].Kind == kernel.StoreAxis {
-				p.add(kernel.STAGE, p.axes[i].Name, 0)
+			if p.axes[i].Kind == plan.StoreAxis {
+				p.add(plan.STAGE, p.axes[i].Name, 0)
 			}
 		}
 	}
-	p.split(kernel.UPCAST, token, tile.tokens)
-	p.split(kernel.UPCAST, row, tile.rows)
-	p.split(kernel.ROLL, row, panel)
+	p.split(plan.UPCAST, token, tile.tokens)
+	p.split(plan.UPCAST, row, tile.rows)
+	p.split(plan.ROLL, row, panel)
 	for _, i := range w.reuse {
 		p.done[i] = true
-		if p.axes[i].Kind == kernel.StoreAxis {
+		if p.axes[i].Kind == plan.StoreAxis {
 			p.roll(i)
 		}
 	}
@@ -197,7 +198,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, score int64) {
 	others := int64(1)
 	for _, i := range w.rows {
-		if i != row && p.axes[i].Kind == kernel.StoreAxis {
+		if i != row && p.axes[i].Kind == plan.StoreAxis {
 			others = satMul(others, p.size(i))
 		}
 	}
@@ -236,7 +237,7 @@ func panelWorthIt(w *operand) bool { return w.rank() > 0 }
 func (a *analysis) stagePoints(w *operand) int64 {
 	n := int64(1)
 	for _, i := range w.rows {
-		if a.axes[i].Kind == kernel.StageAxis && a.size(i) <= maxStageCopies {
+		if a.axes[i].Kind == plan.StageAxis && a.size(i) <= maxStageCopies {
 			n *= a.size(i)
 		}
 	}
@@ -246,7 +247,7 @@ func (a *analysis) stagePoints(w *operand) int64 {
 // lastStore is the innermost store axis of constant extent above 1 in a list.
 func (a *analysis) lastStore(list []int) int {
 	for k := len(list) - 1; k >= 0; k-- {
-		if i := list[k]; a.axes[i].Kind == kernel.StoreAxis && a.constant(i) && a.size(i) > 1 {
+		if i := list[k]; a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 {
 			return i
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // Matmul plans of a CPU for a matrix whose columns lie side by side, [k, n]: lanes
@@ -93,12 +93,12 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 	row, token := p.innerRow(w), p.lastStore(w.reuse)
 	lanes, rows, panel := p.columnTile(w, row, token)
 	if panel {
-		p.add(kernel.STAGE, p.axes[row].Name, 0)
+		p.add(plan.STAGE, p.axes[row].Name, 0)
 	}
-	p.split(kernel.VECTOR, row, lanes)
+	p.split(plan.VECTOR, row, lanes)
 	p.done[row] = true
 	if token >= 0 {
-		p.split(kernel.UPCAST, token, rows)
+		p.split(plan.UPCAST, token, rows)
 	}
 	p.rollRows(w, token, panel)
 	for _, o := range weights {
@@ -121,16 +121,16 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 func (p *planner) rollRows(w *operand, token int, panel bool) {
 	columns := int64(1)
 	for _, i := range w.rows {
-		if p.axes[i].Kind == kernel.StoreAxis {
+		if p.axes[i].Kind == plan.StoreAxis {
 			columns = satMul(columns, p.left(i))
 		}
 	}
 	for _, i := range w.reuse {
 		p.done[i] = true
 		switch tiles := p.left(i); {
-		case p.axes[i].Kind != kernel.StoreAxis:
+		case p.axes[i].Kind != plan.StoreAxis:
 		case i == token && panel && columns < panelUnits && tiles > columnReuse:
-			p.split(kernel.ROLL, i, max((tiles*columns+panelUnits-1)/panelUnits, columnReuse))
+			p.split(plan.ROLL, i, max((tiles*columns+panelUnits-1)/panelUnits, columnReuse))
 		default:
 			p.roll(i)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // tryMatvec recognises sums over a large operand that is streamed once while a
 // small one is used again for every row.
-func tryMatvec(a *analysis) ([]kernel.Opt, string, Record) {
+func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 	if a.knobs.NoMatvec {
 		return declined("switched-off", "MV=0")
 	}
@@ -65,7 +66,7 @@ func (a *analysis) sharedRow() (axis int, ok bool) {
 			return 0, false
 		}
 	}
-	for _, i := range a.axesOf(kernel.StoreAxis) {
+	for _, i := range a.axesOf(plan.StoreAxis) {
 		if along, _, known := a.reducesAlong(i); known && len(along) == 0 && a.size(i) > 1 {
 			return i, true
 		}
@@ -161,7 +162,7 @@ const crowdedRows = 4
 // crowds reports staged activations (with their sums, 5 bytes an element) of
 // more than three quarters of the L1 cache.
 func (p *planner) crowds(w *operand) bool {
-	return p.points(w.chain)*5 > int64(p.desc.CacheL1Bytes)*3/4 && len(p.opts) > 0 && p.opts[0].Kind == kernel.PACK
+	return p.points(w.chain)*5 > int64(p.desc.CacheL1Bytes)*3/4 && len(p.opts) > 0 && p.opts[0].Kind == plan.PACK
 }
 
 // packs lets lanes be 32-bit words of a packed weight, where its format has
@@ -172,7 +173,7 @@ func (p *planner) packs(w *operand) bool {
 	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || !kernel.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
 		return false
 	}
-	p.add(kernel.PACK, p.axes[i].Name, 0)
+	p.add(plan.PACK, p.axes[i].Name, 0)
 	p.done[i] = true
 	return true
 }
@@ -182,14 +183,14 @@ func (p *planner) matvecRows(weights []*operand) string {
 	w := weights[0]
 	i := p.innerRow(w)
 	lanes := powerOfTwoDivisor(p.size(i), matvecRegisters*lanesOf(p.desc))
-	p.split(kernel.VECTOR, i, lanes)
-	p.split(kernel.UPCAST, i, powerOfTwoDivisor(p.left(i), 2))
+	p.split(plan.VECTOR, i, lanes)
+	p.split(plan.UPCAST, i, powerOfTwoDivisor(p.left(i), 2))
 	p.done[i] = true
 	k := w.chain[len(w.chain)-1]
 	copies := int64(1)
 	if p.constant(k) {
 		copies = powerOfTwoDivisor(p.size(k), 4)
-		p.split(kernel.UNROLL, k, copies)
+		p.split(plan.UNROLL, k, copies)
 	}
 	for _, o := range weights {
 		for _, c := range o.chain {
@@ -218,7 +219,7 @@ func (a *analysis) innerRow(w *operand) int {
 	inner := a.innerAxes(w)
 	for k := len(w.rows) - 1; k >= 0; k-- {
 		i := w.rows[k]
-		if inner.has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == kernel.StoreAxis {
+		if inner.has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == plan.StoreAxis {
 			return i
 		}
 	}
@@ -245,13 +246,13 @@ func (p *planner) rowCopies(w *operand) int64 {
 	}
 	for k := len(w.rows) - 1; k >= 0; k-- {
 		i := w.rows[k]
-		if p.axes[i].Kind != kernel.StoreAxis || !p.constant(i) || p.size(i) <= 1 {
+		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || p.size(i) <= 1 {
 			continue
 		}
 		copies := divisor(p.left(i), max(n, 1))
-		p.split(kernel.UPCAST, i, copies)
+		p.split(plan.UPCAST, i, copies)
 		if b := int64(p.knobs.BlockSize); b > 1 {
-			p.split(kernel.ROLL, i, divisor(p.left(i), b))
+			p.split(plan.ROLL, i, divisor(p.left(i), b))
 		}
 		return copies
 	}
@@ -262,7 +263,7 @@ func (p *planner) rowCopies(w *operand) int64 {
 // the weight, unless that is a mere load.
 func (p *planner) stageInvariant(w *operand) {
 	stores := axisSet(nil)
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		stores = stores.with(i)
 	}
 	for _, u := range ofSum(w.sum) {
@@ -275,7 +276,7 @@ func (p *planner) stageInvariant(w *operand) {
 		}
 		for _, i := range w.chain {
 			if free.has(i) {
-				p.add(kernel.STAGE, p.axes[i].Name, 0)
+				p.add(plan.STAGE, p.axes[i].Name, 0)
 				return
 			}
 		}
@@ -296,7 +297,7 @@ func (p *planner) finish(weights []*operand) {
 	seen := make(map[int]bool)
 	for _, w := range weights {
 		if !seen[w.slot()] && p.desc.PrefetchBytes > 0 {
-			p.add(kernel.PREFETCH, w.name(), int64(p.desc.PrefetchBytes))
+			p.add(plan.PREFETCH, w.name(), int64(p.desc.PrefetchBytes))
 		}
 		seen[w.slot()] = true
 	}
@@ -306,7 +307,7 @@ func (p *planner) finish(weights []*operand) {
 // fma allows contraction where the hardware has it.
 func (p *planner) fma() {
 	if p.desc.FMA {
-		p.add(kernel.FMA, "", 0)
+		p.add(plan.FMA, "", 0)
 	}
 }
 

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // planner collects Opts and remembers how much of each axis is taken.
 type planner struct {
 	*analysis
-	opts  []kernel.Opt
+	opts  []plan.Opt
 	taken map[int]int64 // points of an axis that Opts have split off
 	done  map[int]bool  // axes that no later step may touch
 }
@@ -19,12 +20,12 @@ func (a *analysis) plan() *planner {
 	return &planner{analysis: a, taken: make(map[int]int64), done: make(map[int]bool)}
 }
 
-func (p *planner) add(kind kernel.OptKind, axis string, amount int64) {
-	p.opts = append(p.opts, kernel.Opt{Kind: kind, Axis: axis, Amount: amount})
+func (p *planner) add(kind plan.OptKind, axis string, amount int64) {
+	p.opts = append(p.opts, plan.Opt{Kind: kind, Axis: axis, Amount: amount})
 }
 
 // split takes the low n points of what is left of an axis.
-func (p *planner) split(kind kernel.OptKind, axis int, n int64) {
+func (p *planner) split(kind plan.OptKind, axis int, n int64) {
 	if n > 1 {
 		p.add(kind, p.axes[axis].Name, n)
 		p.taken[axis] = n * max(p.taken[axis], 1)
@@ -40,7 +41,7 @@ func (p *planner) left(axis int) int64 {
 // roll keeps the rest of a store axis inside the work unit.
 func (p *planner) roll(axis int) {
 	if p.left(axis) > 1 {
-		p.add(kernel.ROLL, p.axes[axis].Name, 0)
+		p.add(plan.ROLL, p.axes[axis].Name, 0)
 	}
 }
 
@@ -58,7 +59,7 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 			break
 		}
 		v := powerOfTwoDivisor(p.left(i), lanes/gotLanes)
-		p.split(kernel.VECTOR, i, v)
+		p.split(plan.VECTOR, i, v)
 		gotLanes *= v
 		if p.left(i) > 1 {
 			break
@@ -70,7 +71,7 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 			break
 		}
 		v := powerOfTwoDivisor(p.left(i), copies/gotCopies)
-		p.split(kernel.UNROLL, i, v)
+		p.split(plan.UNROLL, i, v)
 		gotCopies *= v
 		if p.left(i) > 1 {
 			break
@@ -86,7 +87,7 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 // the sum of a norm, the ranks of a top-k. Only along ranges over which all
 // reads are contiguous or constant.
 func (p *planner) lightReduces() {
-	for _, i := range p.axesOf(kernel.ReduceAxis) {
+	for _, i := range p.axesOf(plan.ReduceAxis) {
 		if p.done[i] || !p.constant(i) || !p.laneSafe(i) || p.size(i) < 2*lanesOf(p.desc) || !p.plainReduce(i) || !p.unitStride(i) {
 			continue
 		}
@@ -101,7 +102,7 @@ func (p *planner) lightReduces() {
 		if p.done[i] || !p.constant(i) || !p.laneSafe(i) || p.size(i) < lanesOf(p.desc) || !p.unitStride(i) || p.underTuple(stage.Src[0], i) {
 			continue
 		}
-		p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
+		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
 		p.done[i] = true
 	}
 }
@@ -156,17 +157,17 @@ func (a *analysis) dependsByIndex(u *ir.UOp, axis int) bool {
 // tileAxes puts store axes that the main sums do not depend on inside the work
 // unit: the points of a tile (RoPE pairs, a head) share what was summed.
 func (p *planner) tileAxes(rows axisSet) {
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if rows.has(i) || !p.constant(i) || p.done[i] {
 			continue
 		}
 		p.done[i] = true
 		if p.size(i) <= maxTileCopies {
-			p.split(kernel.UPCAST, i, p.size(i))
+			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
 		if p.laneSafe(i) && p.unitStride(i) {
-			p.split(kernel.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
+			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
 		}
 		p.roll(i)
 	}
@@ -178,9 +179,9 @@ const maxTileCopies = 8
 // stageCopies unrolls the ranges of small STAGEs around sums, so that the rows
 // of a tile are summed together and stay in registers.
 func (p *planner) stageCopies(rows axisSet, limit int64) {
-	for _, i := range p.axesOf(kernel.StageAxis) {
+	for _, i := range p.axesOf(plan.StageAxis) {
 		if rows.has(i) && p.constant(i) && p.size(i) <= limit && !p.done[i] {
-			p.split(kernel.UNROLL, i, p.size(i))
+			p.split(plan.UNROLL, i, p.size(i))
 		}
 		if rows.has(i) {
 			p.done[i] = true

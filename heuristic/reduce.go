@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -14,8 +15,8 @@ const reduceCopies = 4
 
 // tryReduce takes what is left with a reduce: norms, softmax rows, sums of
 // columns, the largest logit.
-func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
-	axes := a.axesOf(kernel.ReduceAxis)
+func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
+	axes := a.axesOf(plan.ReduceAxis)
 	if len(axes) == 0 {
 		return declined("no-reduce", "no REDUCE")
 	}
@@ -51,7 +52,7 @@ func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
 		}
 		if i := axes[len(axes)-1]; lanes == 1 && p.shortLanes(i) {
 			lanes = p.size(i)
-			p.split(kernel.VECTOR, i, lanes)
+			p.split(plan.VECTOR, i, lanes)
 			p.done[i] = true
 		}
 		how = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies)
@@ -73,13 +74,13 @@ func tryReduce(a *analysis) ([]kernel.Opt, string, Record) {
 // two rows 36.
 func (p *planner) columns(i int, axes []int) (lanes, copies int64) {
 	lanes = powerOfTwoDivisor(p.size(i), 2*lanesOf(p.desc))
-	p.split(kernel.VECTOR, i, lanes)
+	p.split(plan.VECTOR, i, lanes)
 	most := min(int64(p.desc.VectorRegs)/4, max(p.left(i)/columnUnits, 1))
 	copies = powerOfTwoDivisor(p.left(i), most)
-	p.split(kernel.UPCAST, i, copies)
+	p.split(plan.UPCAST, i, copies)
 	p.done[i] = true
 	if last := axes[len(axes)-1]; copies > 1 && p.constant(last) && p.plainReduce(last) && p.left(last)%columnRows == 0 {
-		p.split(kernel.UNROLL, last, columnRows)
+		p.split(plan.UNROLL, last, columnRows)
 		p.done[last] = true
 	}
 	return lanes, copies
@@ -117,7 +118,7 @@ func (p *planner) columnAxis(axes []int) int {
 			return -1
 		}
 	}
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	for k := len(stores) - 1; k >= 0; k-- {
 		i := stores[k]
 		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) {
@@ -161,7 +162,7 @@ func (a *analysis) reduceResults() axisSet {
 
 func (a *analysis) storeSet() axisSet {
 	s := axisSet(nil)
-	for _, i := range a.axesOf(kernel.StoreAxis) {
+	for _, i := range a.axesOf(plan.StoreAxis) {
 		s = s.with(i)
 	}
 	return s

@@ -4,7 +4,8 @@ import (
 	"fmt"
 
 	"tgc/ir"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
 // Reduces of few points, such as a pooling window: lanes run along the results,
@@ -17,7 +18,7 @@ const (
 
 // tryWindow takes kernels whose reduces around an element are short. Others,
 // which stand in front of a row of elements, do not count.
-func tryWindow(a *analysis) ([]kernel.Opt, string, Record) {
+func tryWindow(a *analysis) ([]plan.Opt, string, Record) {
 	p := a.plan()
 	axis, lanes := p.resultLanes()
 	if axis < 0 {
@@ -30,10 +31,10 @@ func tryWindow(a *analysis) ([]kernel.Opt, string, Record) {
 	if len(window) == 0 {
 		return declined("rows", "no reduce depends on %s: its points share them", a.axes[axis].Name)
 	}
-	p.split(kernel.VECTOR, axis, lanes)
+	p.split(plan.VECTOR, axis, lanes)
 	p.done[axis] = true
 	for _, i := range window {
-		p.split(kernel.UNROLL, i, a.size(i))
+		p.split(plan.UNROLL, i, a.size(i))
 		p.done[i] = true
 	}
 	if !p.rollBehindStages() {
@@ -75,7 +76,7 @@ func (a *analysis) reducesAlong(axis int) (axes []int, points int64, ok bool) {
 // resultLanes is the innermost store axis that can be lanes of a short reduce,
 // whole if it fits two registers.
 func (p *planner) resultLanes() (axis int, lanes int64) {
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	for k := len(stores) - 1; k >= 0; k-- {
 		i := stores[k]
 		if p.size(i) < 4 || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || !p.nearReads(i) {
@@ -108,7 +109,7 @@ func (p *planner) rollBehindStages() bool {
 		return false
 	}
 	units, rest := int64(1), []int(nil)
-	for _, i := range p.axesOf(kernel.StoreAxis) {
+	for _, i := range p.axesOf(plan.StoreAxis) {
 		if p.laneSafe(i) && p.constant(i) && p.everyStore(i) {
 			rest = append(rest, i)
 		} else {
@@ -128,7 +129,7 @@ func (p *planner) rollBehindStages() bool {
 // rollUnit keeps inner rests of store axes in a work unit of about the size of
 // an elementwise one.
 func (p *planner) rollUnit(axis int, lanes int64) {
-	stores := p.axesOf(kernel.StoreAxis)
+	stores := p.axesOf(plan.StoreAxis)
 	total := p.points(stores)
 	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
 	for k := len(stores) - 1; k >= 0 && lanes < unit; k-- {
@@ -137,7 +138,7 @@ func (p *planner) rollUnit(axis int, lanes int64) {
 			continue
 		}
 		n := divisor(p.left(i), max(unit/lanes, 1))
-		p.split(kernel.ROLL, i, n)
+		p.split(plan.ROLL, i, n)
 		lanes *= n
 	}
 }

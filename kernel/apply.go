@@ -2,10 +2,11 @@ package kernel
 
 import (
 	"fmt"
-	"sort"
 	"slices"
+	"sort"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 	"tgc/rewrite"
 	"tgc/target"
 )
@@ -18,9 +19,9 @@ type planned struct {
 	stores   []plannedStore
 	tile     *matrixTile // of MMA; nil without
 	matrices map[*ir.UOp]*matrixSum
-	ranges   []*ir.UOp // every RANGE, outer before inner, high digits before low
-	roles    []role    // by index into ranges
-	dots     rangeSet  // of ranges: sums over them may be dot instructions
+	ranges   []*ir.UOp     // every RANGE, outer before inner, high digits before low
+	roles    []plan.Role   // by index into ranges
+	dots     plan.RangeSet // of ranges: sums over them may be dot instructions
 	fma      bool
 	prefetch map[int]int64 // slot -> bytes ahead
 	preload  map[int]bool  // by slot
@@ -28,7 +29,7 @@ type planned struct {
 	desc     *target.Desc
 	simplify *rewrite.Simplifier
 	bounds   *ir.Bounds
-	rising   rangeSet // of ranges: of work units, towards whose end loops are longer
+	rising   plan.RangeSet // of ranges: of work units, towards whose end loops are longer
 }
 
 // plannedStore is a STORE and the conditions of its padded ranges.
@@ -41,7 +42,7 @@ type plannedStore struct {
 type digit struct {
 	rng    *ir.UOp
 	stride int64
-	role   role
+	role   plan.Role
 }
 
 // split says what replaces a range.
@@ -58,7 +59,7 @@ type applier struct {
 	simp   *rewrite.Simplifier
 	bounds *ir.Bounds
 	nextID int
-	roles  map[*ir.UOp]role
+	roles  map[*ir.UOp]plan.Role
 	order  map[*ir.UOp]orderKey
 	dots   map[*ir.UOp]bool // digits that dot instructions sum
 	splits map[*ir.UOp]*split
@@ -73,15 +74,15 @@ type applier struct {
 type orderKey struct{ axis, digit int }
 
 // apply checks the plan and turns a kernel into a planned one.
-func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, error) {
-	plans, global, err := readPlan(sink, plan, desc)
+func apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*planned, error) {
+	plans, global, err := plan.Read(sink, chosen, desc)
 	if err != nil {
 		return nil, err
 	}
 	ap := &applier{arena: a, desc: desc, simp: rewrite.NewSimplifier(a), bounds: ir.NewBounds(),
-		roles: make(map[*ir.UOp]role), dots: make(map[*ir.UOp]bool), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src)), rising: make(map[*ir.UOp]bool)}
+		roles: make(map[*ir.UOp]plan.Role), dots: make(map[*ir.UOp]bool), order: make(map[*ir.UOp]orderKey), gates: make([][]*ir.UOp, len(sink.Src)), rising: make(map[*ir.UOp]bool)}
 	for _, p := range plans {
-		ap.nextID = max(ap.nextID, p.axis.Range.Arg.(ir.RangeArg).ID+1)
+		ap.nextID = max(ap.nextID, p.Axis.Range.Arg.(ir.RangeArg).ID+1)
 	}
 	if err := ap.checkTiles(sink, plans); err != nil {
 		return nil, err
@@ -94,10 +95,10 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		ap.threads = plannedThreads(sink, plansOf(sink, plans))
 	}
 	sink = ap.expand(sink, plans)
-	sink = ap.regroup(reorderStores(a, sink, global.swaps), plans, global.fma)
+	sink = ap.regroup(reorderStores(a, sink, global.Swaps), plans, global.FMA)
 	sink, plans = ap.shareConstants(sink, plans)
 	sink, plans = ap.hoistInvariant(sink, plans)
-	if sink, err = ap.rebuildAxes(sink, plans, StoreAxis); err != nil {
+	if sink, err = ap.rebuildAxes(sink, plans, plan.StoreAxis); err != nil {
 		return nil, err
 	}
 	tile, err := ap.tileOf(plans)
@@ -110,7 +111,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 		return nil, err
 	}
 	plans = ap.limitLoops(sink, plans)
-	if sink, err = ap.rebuildAxes(sink, plans, ReduceAxis, StageAxis); err != nil {
+	if sink, err = ap.rebuildAxes(sink, plans, plan.ReduceAxis, plan.StageAxis); err != nil {
 		return nil, err
 	}
 	ap.findPoints(plans, tile)
@@ -132,7 +133,7 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 	}
 	p.tile, p.matrices = tile, matrices
 	if !slices.Contains(p.ranges, tile.point) {
-		p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, roleLane)
+		p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, plan.Lane)
 	}
 	return p, nil
 }
@@ -140,16 +141,16 @@ func apply(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (*planned, e
 // plannedThreads is the number of threads a block for which a plan asks: those
 // that share points, or those that share a reduce, times those along all that it
 // depends on.
-func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
-	free, err := NewFree(sink)
+func plannedThreads(sink *ir.UOp, plans []plan.AxisPlan) int64 {
+	free, err := plan.NewFree(sink)
 	if err != nil {
 		return 1
 	}
-	count := func(p axisPlan) int64 {
+	count := func(p plan.AxisPlan) int64 {
 		n := int64(1)
-		for _, seg := range append(p.segments[:len(p.segments):len(p.segments)], p.top...) {
-			if seg.role.isThread() {
-				n *= seg.size
+		for _, seg := range append(p.Segments[:len(p.Segments):len(p.Segments)], p.Top...) {
+			if seg.Role.IsThread() {
+				n *= seg.Size
 			}
 		}
 		return n
@@ -158,14 +159,14 @@ func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
 	most, atPoints := int64(1), int64(1)
 	for _, p := range plans {
 		n := count(p)
-		switch p.axis.Kind {
-		case StageAxis:
+		switch p.Axis.Kind {
+		case plan.StageAxis:
 			most = max(most, n)
 			continue
-		case StoreAxis:
+		case plan.StoreAxis:
 			atPoints *= n
 		}
-		at[free.Index(p.axis.Range)] = n
+		at[free.Index(p.Axis.Range)] = n
 	}
 	most = max(most, atPoints)
 	for _, u := range ir.Toposort(sink) {
@@ -173,23 +174,23 @@ func plannedThreads(sink *ir.UOp, plans []axisPlan) int64 {
 			continue
 		}
 		n := max(at[free.Index(u.ReduceRange())], 1)
-		for _, i := range free.sets.of(u).list() {
+		for _, i := range free.Sets.Of(u).List() {
 			n *= max(at[i], 1)
 		}
 		most = max(most, n)
 	}
-	return min(most, maxThreads)
+	return min(most, plan.MaxThreads)
 }
 
 // plansOf are the plans of axes that a kernel still has.
-func plansOf(sink *ir.UOp, plans []axisPlan) []axisPlan {
+func plansOf(sink *ir.UOp, plans []plan.AxisPlan) []plan.AxisPlan {
 	have := make(map[*ir.UOp]bool)
 	for _, u := range ir.Toposort(sink) {
 		have[u] = u.Op == ir.OpRange
 	}
-	var out []axisPlan
+	var out []plan.AxisPlan
 	for _, p := range plans {
-		if have[p.axis.Range] {
+		if have[p.Axis.Range] {
 			out = append(out, p)
 		}
 	}
@@ -197,35 +198,35 @@ func plansOf(sink *ir.UOp, plans []axisPlan) []axisPlan {
 }
 
 // planPacks turns PACK Opts into segments.
-func (ap *applier) planPacks(sink *ir.UOp, plans []axisPlan) error {
+func (ap *applier) planPacks(sink *ir.UOp, plans []plan.AxisPlan) error {
 	for i := range plans {
 		p := &plans[i]
-		if !p.pack {
+		if !p.Pack {
 			continue
 		}
-		segments, ok := packDigits(sink, p.axis.Range, Boundaries(ap.arena, sink)[p.axis.Range], int64(ap.desc.VectorBytes/4))
+		segments, ok := packDigits(sink, p.Axis.Range, plan.Boundaries(ap.arena, sink)[p.Axis.Range], int64(ap.desc.VectorBytes/4))
 		if !ok {
-			return packError(p.axis.Name)
+			return packError(p.Axis.Name)
 		}
-		p.segments = segments
+		p.Segments = segments
 	}
 	return nil
 }
 
 // rebuildAxes splits the axes of some kinds in one substitution.
-func (ap *applier) rebuildAxes(sink *ir.UOp, plans []axisPlan, kinds ...AxisKind) (*ir.UOp, error) {
-	cuts := Boundaries(ap.arena, sink)
+func (ap *applier) rebuildAxes(sink *ir.UOp, plans []plan.AxisPlan, kinds ...plan.AxisKind) (*ir.UOp, error) {
+	cuts := plan.Boundaries(ap.arena, sink)
 	ap.splits = make(map[*ir.UOp]*split)
 	for i, p := range plans {
 		for _, kind := range kinds {
-			if p.axis.Kind != kind {
+			if p.Axis.Kind != kind {
 				continue
 			}
-			s, err := ap.splitAxis(i, p, cuts[p.axis.Range])
+			s, err := ap.splitAxis(i, p, cuts[p.Axis.Range])
 			if err != nil {
 				return nil, err
 			}
-			ap.splits[p.axis.Range] = s
+			ap.splits[p.Axis.Range] = s
 		}
 	}
 	return ap.simp.Do(ap.rebuild(sink)), nil
@@ -233,71 +234,71 @@ func (ap *applier) rebuildAxes(sink *ir.UOp, plans []axisPlan, kinds ...AxisKind
 
 // splitAxis cuts one axis into digits. Within lanes and copies it also cuts at
 // the boundaries of index expressions, so that indices become linear.
-func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, error) {
-	a, r := ap.arena, p.axis.Range
+func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*split, error) {
+	a, r := ap.arena, p.Axis.Range
 	extent := r.Src[0]
-	if p.padTo > 1 {
-		extent = a.Mul(ap.ceilDiv(extent, p.padTo), a.Index(p.padTo))
+	if p.PadTo > 1 {
+		extent = a.Mul(ap.ceilDiv(extent, p.PadTo), a.Index(p.PadTo))
 	}
 	size, constant := extent.Int()
 	at, s := int64(1), &split{}
 	var digits []digit
-	add := func(stride, n int64, role role) {
+	add := func(stride, n int64, role plan.Role) {
 		digits = append(digits, digit{rng: ap.newRange(a.Index(n)), stride: stride, role: role})
 	}
-	for k, seg := range p.segments {
-		if k == p.tile {
+	for k, seg := range p.Segments {
+		if k == p.Tile {
 			s.tile = at
 		}
-		n := seg.size
+		n := seg.Size
 		if n == 0 {
 			if !constant {
-				return nil, fmt.Errorf("kernel: plan: %s: %s without an amount needs a constant extent", p.axis.Name, seg.role)
+				return nil, fmt.Errorf("kernel: plan: %s: %s without an amount needs a constant extent", p.Axis.Name, seg.Role)
 			}
 			n = max((size+at-1)/at, 1)
 		}
-		if constant && at*n > size && p.padTo <= 1 && at*n >= 2*size {
-			return nil, fmt.Errorf("kernel: plan: %s: %d points in digits, the extent is %d", p.axis.Name, at*n, size)
+		if constant && at*n > size && p.PadTo <= 1 && at*n >= 2*size {
+			return nil, fmt.Errorf("kernel: plan: %s: %d points in digits, the extent is %d", p.Axis.Name, at*n, size)
 		}
 		if n == 1 {
 			continue
 		}
 		lo := at
-		if seg.role == roleLane || seg.role == roleUnroll {
-			for _, c := range chainWithin(cuts, at, at*n) {
-				add(lo, c/lo, seg.role)
+		if seg.Role == plan.Lane || seg.Role == plan.Unroll {
+			for _, c := range plan.ChainWithin(cuts, at, at*n) {
+				add(lo, c/lo, seg.Role)
 				lo = c
 			}
 		}
-		add(lo, at*n/lo, seg.role)
-		if p.dot && len(digits) == 1 && at == 1 {
-			ap.dots[digits[0].rng] = n == wordElements
+		add(lo, at*n/lo, seg.Role)
+		if p.Dot && len(digits) == 1 && at == 1 {
+			ap.dots[digits[0].rng] = n == plan.WordElements
 		}
 		at *= n
 	}
-	if p.tile == len(p.segments) {
+	if p.Tile == len(p.Segments) {
 		s.tile = at
 	}
 	rest := ap.ceilDiv(extent, at)
-	for k := len(p.top) - 1; k >= 0; k-- {
-		rest = ap.ceilDiv(rest, p.top[k].size)
+	for k := len(p.Top) - 1; k >= 0; k-- {
+		rest = ap.ceilDiv(rest, p.Top[k].Size)
 	}
-	if !rest.IsInt(1) || len(digits)+len(p.top) == 0 || p.tile == len(p.segments) && p.tile > 0 {
+	if !rest.IsInt(1) || len(digits)+len(p.Top) == 0 || p.Tile == len(p.Segments) && p.Tile > 0 {
 		passes := rest
-		if p.limit != nil {
-			passes = ap.simp.Do(a.Binary(ir.OpMin, rest, ap.ceilDiv(p.limit, at)))
+		if p.Limit != nil {
+			passes = ap.simp.Do(a.Binary(ir.OpMin, rest, ap.ceilDiv(p.Limit, at)))
 		}
-		digits = append(digits, digit{rng: ap.newRange(passes), stride: at, role: p.rest})
-		if n, ok := rest.Int(); ok && len(p.top) > 0 {
+		digits = append(digits, digit{rng: ap.newRange(passes), stride: at, role: p.Rest})
+		if n, ok := rest.Int(); ok && len(p.Top) > 0 {
 			at *= max(n, 1)
 		}
 	}
-	for k := len(p.top) - 1; k >= 0; k-- {
-		if p.top[k].size == 1 {
+	for k := len(p.Top) - 1; k >= 0; k-- {
+		if p.Top[k].Size == 1 {
 			continue
 		}
-		add(at, p.top[k].size, p.top[k].role)
-		at *= p.top[k].size
+		add(at, p.Top[k].Size, p.Top[k].Role)
+		at *= p.Top[k].Size
 	}
 	s.value = a.Index(0)
 	for i := len(digits) - 1; i >= 0; i-- {
@@ -307,14 +308,14 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 		ap.roles[d.rng] = d.role
 		ap.order[d.rng] = orderKey{position, len(digits) - i}
 	}
-	exact := ap.bounds.Of(r.Src[0]).DivisibleBy(at) && p.padTo <= 1
+	exact := ap.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1
 	if !exact {
 		s.gate = a.Lt(s.value, r.Src[0])
-		if p.axis.Kind == StageAxis {
-			return nil, fmt.Errorf("kernel: plan: %s: digits of %d points do not divide a stage's extent", p.axis.Name, at)
+		if p.Axis.Kind == plan.StageAxis {
+			return nil, fmt.Errorf("kernel: plan: %s: digits of %d points do not divide a stage's extent", p.Axis.Name, at)
 		}
-		if p.axis.Kind == StoreAxis && hasLane(digits) {
-			return nil, fmt.Errorf("kernel: plan: %s: VECTOR of a store range must divide its extent", p.axis.Name)
+		if p.Axis.Kind == plan.StoreAxis && hasLane(digits) {
+			return nil, fmt.Errorf("kernel: plan: %s: VECTOR of a store range must divide its extent", p.Axis.Name)
 		}
 	}
 	return s, nil
@@ -322,7 +323,7 @@ func (ap *applier) splitAxis(position int, p axisPlan, cuts []int64) (*split, er
 
 func hasLane(digits []digit) bool {
 	for _, d := range digits {
-		if d.role == roleLane {
+		if d.role == plan.Lane {
 			return true
 		}
 	}
@@ -456,7 +457,7 @@ func (ap *applier) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 func (s *split) nest() []digit {
 	var inner, threads []digit
 	for i := len(s.digits) - 1; i >= 0; i-- {
-		if d := s.digits[i]; d.role.isThread() {
+		if d := s.digits[i]; d.role.IsThread() {
 			threads = append(threads, d)
 		} else {
 			inner = append(inner, d)
@@ -477,8 +478,8 @@ func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 }
 
 // finish collects ranges with their roles and the stores.
-func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
-	p := &planned{arena: ap.arena, sink: sink, fma: global.fma, prefetch: global.prefetch, preload: global.preload, stream: global.stream, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
+func (ap *applier) finish(sink *ir.UOp, global plan.Global) (*planned, error) {
+	p := &planned{arena: ap.arena, sink: sink, fma: global.FMA, prefetch: global.Prefetch, preload: global.Preload, stream: global.Stream, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
 	for i, store := range sink.Src {
 		p.stores = append(p.stores, plannedStore{node: store, gates: ap.gates[i]})
 	}
@@ -496,17 +497,17 @@ func (ap *applier) finish(sink *ir.UOp, global globalPlan) (*planned, error) {
 	})
 	for _, r := range p.ranges {
 		role := ap.roles[r]
-		if role == roleNone {
+		if role == plan.NoRole {
 			return nil, fmt.Errorf("kernel: range %d has no axis", r.Arg.(ir.RangeArg).ID)
 		}
-		if _, constant := r.Src[0].Int(); !constant && role != roleSerial {
+		if _, constant := r.Src[0].Int(); !constant && role != plan.Serial {
 			return nil, fmt.Errorf("kernel: plan: range %d has no constant extent and cannot be %s", r.Arg.(ir.RangeArg).ID, role)
 		}
 		if ap.dots[r] {
-			p.dots.add(len(p.roles))
+			p.dots.Add(len(p.roles))
 		}
-		if ap.rising[r] && role == roleGrid {
-			p.rising.add(len(p.roles))
+		if ap.rising[r] && role == plan.Grid {
+			p.rising.Add(len(p.roles))
 		}
 		p.roles = append(p.roles, role)
 	}

@@ -1,5 +1,9 @@
 package kernel
 
+import (
+	"tgc/kernel/plan"
+)
+
 import "tgc/ir"
 
 // Sums of products of bytes, as floats. An f16 holds every byte, and an f32 every
@@ -57,7 +61,7 @@ func (ap *applier) floatSum(u *ir.UOp) (f floatInteger, ok bool) {
 		r := u.ReduceRange()
 		n, constant := r.Src[0].Int()
 		product := u.Src[0]
-		if ap.roles[r] == roleMatrix {
+		if ap.roles[r] == plan.Matrix {
 			f, ok = ap.floatProduct(product)
 		} else {
 			f, ok = ap.floatSum(product)
@@ -110,7 +114,7 @@ func (ap *applier) floatFactor(u *ir.UOp) (floatInteger, bool) {
 // sumsMatrix reports a value with a sum of MMA in it.
 func (ap *applier) sumsMatrix(u *ir.UOp) bool {
 	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpReduce && ap.roles[x.ReduceRange()] == roleMatrix {
+		if x.Op == ir.OpReduce && ap.roles[x.ReduceRange()] == plan.Matrix {
 			return true
 		}
 	}

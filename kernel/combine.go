@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // Combining what threads hold of a reduce: by shuffles within a warp, then
@@ -18,10 +19,10 @@ type fold func(x, y []*program.Value) []*program.Value
 // that lie step threads apart.
 func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
 	d := l.digits[i]
-	if d.stride >= warpSize || d.stride&(d.stride-1) != 0 || d.extent&(d.extent-1) != 0 {
+	if d.stride >= plan.WarpSize || d.stride&(d.stride-1) != 0 || d.extent&(d.extent-1) != 0 {
 		return nil, d.stride, d.extent
 	}
-	top := min(d.end(), warpSize)
+	top := min(d.end(), plan.WarpSize)
 	for m := top / 2; m >= d.stride; m /= 2 {
 		masks = append(masks, m)
 	}
@@ -32,20 +33,20 @@ func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
 // one warp. Lanes of a GPU are registers one after the other, which a sum may as
 // well take in turn.
 func (l *lowerer) pends(i int) bool {
-	if !l.roles[i].isThread() {
-		return l.roles[i] == roleLane && !l.onGPU()
+	if !l.roles[i].IsThread() {
+		return l.roles[i] == plan.Lane && !l.onGPU()
 	}
 	_, _, parts := l.warpPart(i)
 	return parts == 1
 }
 
 // foldThreads sums up what is pending over threads of a warp.
-func (l *lowerer) foldThreads(op ir.Op, x val, over rangeSet) val {
-	out := val{digits: x.digits, pend: x.pend.minus(over), depth: x.depth}
-	key := derivedKey{x.v, digitsKey("threads "+op.String(), over.list())}
+func (l *lowerer) foldThreads(op ir.Op, x val, over plan.RangeSet) val {
+	out := val{digits: x.digits, pend: x.pend.Minus(over), depth: x.depth}
+	key := derivedKey{x.v, digitsKey("threads "+op.String(), over.List())}
 	out.v = l.derive(x.depth, key, func() *program.Value {
 		items := []*program.Value{x.v}
-		for _, i := range over.list() {
+		for _, i := range over.List() {
 			items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
 				return []*program.Value{l.b.Alu(op, x[0], y[0])}
 			}, true)
@@ -58,7 +59,7 @@ func (l *lowerer) foldThreads(op ir.Op, x val, over rangeSet) val {
 // threadReduce emits a plain reduce over threads, of all copies at once.
 func (l *lowerer) threadReduce(u *ir.UOp, i int, at coords) val {
 	op := u.Arg.(ir.ReduceArg).Op
-	points := l.combos(l.free.of(u))
+	points := l.combos(l.free.Of(u))
 	want := l.key(u, at)
 	if !l.holdsKey(u, points, want) {
 		points = []coords{at}
@@ -94,11 +95,11 @@ func (l *lowerer) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
 // threadProj emits a tuple reduce over threads: all components that stand here,
 // in all their copies, share every step.
 func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
-	p := partsOf(tuple)
+	p := plan.PartsOf(tuple)
 	d := l.top()
 	want := []int{c}
-	for o := range p.n {
-		if depth, ok := l.depthOf(l.free.of(l.arena.Proj(tuple, o))); ok && depth == d && o != c {
+	for o := range p.N {
+		if depth, ok := l.depthOf(l.free.Of(l.arena.Proj(tuple, o))); ok && depth == d && o != c {
 			want = append(want, o)
 		}
 	}
@@ -109,7 +110,7 @@ func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 	items := l.combineThreads(i, t.items, t.fold, symmetricLambda(p))
 	memo := l.stack[d].memo
 	for k, m := range t.members {
-		if depth, _ := l.depthOf(l.free.of(m.node)); depth == d {
+		if depth, _ := l.depthOf(l.free.Of(m.node)); depth == d {
 			memo[m.key] = val{v: items[k], digits: m.digits, depth: d}
 		}
 	}
@@ -124,7 +125,7 @@ func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 type threadTuple struct {
 	l       *lowerer
 	tuple   *ir.UOp
-	parts   tupleParts
+	parts   plan.TupleParts
 	members []tupleCopy
 	items   []*program.Value
 	index   map[memoKey]int
@@ -142,11 +143,11 @@ type tupleCopy struct {
 func (t *threadTuple) add(comp int) {
 	l := t.l
 	node := l.arena.Proj(t.tuple, comp)
-	free := l.free.of(node)
-	digits := l.lanes.meet(free).list()
+	free := l.free.Of(node)
+	digits := l.lanes.Meet(free).List()
 	for _, at := range l.combos(free) {
 		key := l.key(node, at)
-		x := l.settle(l.lower(t.parts.values[comp], at))
+		x := l.settle(l.lower(t.parts.Values[comp], at))
 		t.index[key] = len(t.members)
 		t.members = append(t.members, tupleCopy{comp, node, at, key, digits})
 		t.items = append(t.items, l.expand(x, digits))
@@ -154,11 +155,11 @@ func (t *threadTuple) add(comp int) {
 }
 
 func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
-	l, n := t.l, t.parts.n
+	l, n := t.l, t.parts.N
 	e := l.newLambda(n)
 	out := make([]*program.Value, len(x))
 	for k, m := range t.members {
-		v := e.eval(t.parts.lambda[m.comp], func(c int) val {
+		v := e.eval(t.parts.Lambda[m.comp], func(c int) val {
 			from := x
 			if c >= n {
 				c, from = c-n, y
@@ -173,9 +174,9 @@ func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
 
 // symmetricLambda reports a combine step that gives the same bits with its two
 // operands exchanged.
-func symmetricLambda(p tupleParts) bool {
-	for _, body := range p.lambda {
-		if !mirrors(body, body, p.n) {
+func symmetricLambda(p plan.TupleParts) bool {
+	for _, body := range p.Lambda {
+		if !mirrors(body, body, p.N) {
 			return false
 		}
 	}
@@ -312,29 +313,29 @@ func slotAlign(t program.Type) int {
 // checkThreads finds plans whose threads cannot meet: a value that they share
 // stands in a loop whose length differs among them.
 func (l *lowerer) checkThreads() error {
-	if l.threads.empty() {
+	if l.threads.Empty() {
 		return nil
 	}
-	meets := make(map[*ir.UOp]rangeSet) // ranges in whose loops threads meet below a node
+	meets := make(map[*ir.UOp]plan.RangeSet) // ranges in whose loops threads meet below a node
 	for _, u := range ir.Toposort(l.sink) {
-		var s rangeSet
+		var s plan.RangeSet
 		for _, x := range u.Src {
-			s = s.union(meets[x])
+			s = s.Union(meets[x])
 		}
 		switch u.Op {
 		case ir.OpReduce:
-			if l.threads.has(l.free.index[u.ReduceRange()]) {
-				s = s.union(l.free.of(u))
+			if l.threads.Has(l.free.Index[u.ReduceRange()]) {
+				s = s.Union(l.free.Of(u))
 			}
 		case ir.OpStage:
 			if l.sharesStage(u) {
-				s = s.union(l.free.of(u))
+				s = s.Union(l.free.Of(u))
 			}
 		}
 		meets[u] = s
 	}
-	for _, i := range meets[l.sink].list() {
-		if varies := l.free.of(l.ranges[i].Src[0]).meet(l.threads); !varies.empty() {
+	for _, i := range meets[l.sink].List() {
+		if varies := l.free.Of(l.ranges[i].Src[0]).Meet(l.threads); !varies.Empty() {
 			return fmt.Errorf("kernel: plan: threads share a value inside a loop whose length differs among them")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // A reduce that depends on no range at all, such as the mean square of a norm,
@@ -12,17 +13,17 @@ import (
 // ranges as the sums of the rows, it would be shared out as they are: every row
 // of threads would compute it again. It gets ranges of its own, over all
 // threads of the block.
-func (ap *applier) shareConstants(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
-	if ap.threads < 2*warpSize {
+func (ap *applier) shareConstants(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
+	if ap.threads < 2*plan.WarpSize {
 		return sink, plans
 	}
-	free, err := NewFree(sink)
+	free, err := plan.NewFree(sink)
 	if err != nil {
 		return sink, plans
 	}
 	elsewhere := make(map[*ir.UOp]bool) // ranges of reduces that depend on others
 	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpReduce && !free.sets.of(u).empty() {
+		if u.Op == ir.OpReduce && !free.Sets.Of(u).Empty() {
 			elsewhere[u.ReduceRange()] = true
 		}
 	}
@@ -34,7 +35,7 @@ func (ap *applier) shareConstants(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []ax
 			return
 		}
 		seen[u] = true
-		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.sets.of(u).empty() {
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.Sets.Of(u).Empty() {
 			if to, fresh := ap.overBlock(free, u, elsewhere); to != nil {
 				replace[u], plans = to, append(plans, fresh...)
 			}
@@ -53,7 +54,7 @@ func (ap *applier) shareConstants(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []ax
 
 // overBlock is a reduce over fresh ranges, all threads of the block sharing it;
 // nil where it has its ranges for itself or their extents are not constant.
-func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) (*ir.UOp, []axisPlan) {
+func (ap *applier) overBlock(free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) (*ir.UOp, []plan.AxisPlan) {
 	var ranges []*ir.UOp
 	shared := false
 	for _, x := range ir.Toposort(u) {
@@ -78,13 +79,13 @@ func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) 
 		}
 	}
 	rename := make(map[*ir.UOp]*ir.UOp)
-	warp, groups := int64(warpSize), ap.threads/warpSize
-	var plans []axisPlan // innermost first
+	warp, groups := int64(plan.WarpSize), ap.threads/plan.WarpSize
+	var plans []plan.AxisPlan // innermost first
 	var left []int64
-	take := func(k int, role role, limit int64) int64 {
+	take := func(k int, role plan.Role, limit int64) int64 {
 		got := powerOfTwo(left[k], limit)
 		if got > 1 {
-			plans[k].segments = append(plans[k].segments, segment{got, role})
+			plans[k].Segments = append(plans[k].Segments, plan.Segment{Size: got, Role: role})
 			left[k] /= got
 		}
 		return got
@@ -97,19 +98,19 @@ func (ap *applier) overBlock(free *Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) 
 		n, _ := r.Src[0].Int()
 		z := ap.newRange(r.Src[0])
 		rename[r] = z
-		plans = append(plans, axisPlan{axis: Axis{Name: fmt.Sprintf("n%d", i), Kind: ReduceAxis, Range: z}, rest: roleSerial})
+		plans = append(plans, plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("n%d", i), Kind: plan.ReduceAxis, Range: z}, Rest: plan.Serial})
 		left = append(left, n)
 		if r == inner {
-			take(len(left)-1, roleLane, int64(ap.desc.VectorBytes/4))
+			take(len(left)-1, plan.Lane, int64(ap.desc.VectorBytes/4))
 		}
-		warp /= take(len(left)-1, roleWarp, warp)
+		warp /= take(len(left)-1, plan.Warp, warp)
 	}
 	// Groups meet at barriers, which stand best outside of all loops.
 	for k := len(plans) - 1; k >= 0; k-- {
-		groups /= take(k, roleGroup, groups)
+		groups /= take(k, plan.Group, groups)
 	}
 	for k := range plans {
-		if take(k, roleUnroll, stageLoads) > 1 {
+		if take(k, plan.Unroll, stageLoads) > 1 {
 			break
 		}
 	}

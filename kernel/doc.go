@@ -20,6 +20,8 @@
 //	prefetch.go  streamed buffers; preload.go, pipeline.go what a GPU loads ahead,
 //	             rowloop.go the registers for it
 //
+// Plans, the axes that they name and which Opts are legal stand in package plan.
+//
 // The package knows no model, no quantised type and no device beyond the
 // numbers of a target.Desc. Which plan is good is package heuristic's business.
 // Start at lower.go.

@@ -12,52 +12,11 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/kernel"
+
+	"tgc/kernel/plan"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files and docs/plan.md")
-
-// docs/plan.md is generated from the table of Opts.
-func TestPlanDocument(t *testing.T) {
-	var s strings.Builder
-	s.WriteString(planHead)
-	for _, kind := range kernel.OptKinds() {
-		info := kind.Info()
-		fmt.Fprintf(&s, "\n## %s\n\n%s\n", info.Name, info.Doc)
-		if !info.CPU {
-			fmt.Fprintf(&s, "\nRefused on a CPU: %s.\n", info.Refusal)
-		}
-		fmt.Fprintf(&s, "\n```\n%s\n```\nbecomes\n```\n%s\n```\n", info.Before, info.After)
-	}
-	golden(t, filepath.Join("..", "docs", "plan.md"), s.String())
-}
-
-const planHead = `# Plans
-
-A plan says how one kernel runs. It is a list of Opts, applied in order; it
-prints, parses, is stored and replayed. It does not rewrite the kernel: lowering
-substitutes every range once. This page is generated from the table in
-` + "`kernel/opts.go`" + ` (go test ./kernel -update).
-
-Axes have stable names: s0, s1, .. are the ranges of the stores in loop order,
-r0, r1, .. those of reduces and z0, z1, .. those of stages, outer before inner.
-Buffers are p0, p1, .. by slot.
-
-Without Opts, store ranges of constant extent that every store has are work
-units of the grid, and all other ranges are loops. A splitting Opt takes its
-amount from the low end of what is left of its axis:
-
-` + "```" + `
-VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA
-
-r0 = 256*b + 32*u + lane      b: serial loop, u: 8 copies, lane: 32 lanes
-` + "```" + `
-
-Copies and lanes are cut further at the boundaries of index expressions (k/16,
-k%128, ..), so that the index of every field of a packed format is a linear form
-of digits. Where a split does not divide the extent, points past it count as the
-identity of a reduce and are not stored.
-`
+var update = flag.Bool("update", false, "rewrite golden files")
 
 func golden(t *testing.T, path, got string) {
 	t.Helper()
@@ -170,28 +129,13 @@ func TestLegality(t *testing.T) {
 		{"SWAP s0 7", "no axis s7"},
 	} {
 		b := newBuilder()
-		plan, err := kernel.Parse(c.plan)
+		chosen, err := plan.Parse(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = kernel.Legality(matvec(b, 6, 4096), plan, avx512)
+		err = plan.Legality(matvec(b, 6, 4096), chosen, avx512)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.plan, err, c.want)
 		}
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add("VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA")
-	f.Add("SWAP s0 0\nROLL s1\nTC r0 4")
-	f.Fuzz(func(t *testing.T, text string) {
-		plan, err := kernel.Parse(text)
-		if err != nil {
-			return
-		}
-		again, err := kernel.Parse(plan.String())
-		if err != nil || again.String() != plan.String() {
-			t.Fatalf("%q parses to %q, then %q, %v", text, plan, again, err)
-		}
-	})
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // The TC Opt: a sum over four lanes of products of bytes is one dot instruction,
@@ -16,7 +17,7 @@ import (
 
 // dotTerm reads REDUCE(ADD; i) at coordinates, i a dot digit, as a term of a
 // sum; ok is false where it is no sum of products of bytes.
-func (l *lowerer) dotTerm(u *ir.UOp, i int, at coords, pend rangeSet) (t term, ok bool) {
+func (l *lowerer) dotTerm(u *ir.UOp, i int, at coords, pend plan.RangeSet) (t term, ok bool) {
 	x, y, ok := l.byteFactors(u)
 	if !ok {
 		return term{}, false

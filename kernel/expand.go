@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // expand undoes, for sums whose weights lie in panels, what makes a sum cheap
@@ -14,10 +15,10 @@ import (
 //	d * sum_b s * (sum_j x*q + -32 * sum_j x) -> sum_b sum_j x * (d*s*(q-32))
 //
 // It re-associates (class A), as STAGE does.
-func (ap *applier) expand(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+func (ap *applier) expand(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	panel := false
 	for _, p := range plans {
-		panel = panel || p.panel > 0
+		panel = panel || p.StageAmount > 0
 	}
 	if !panel {
 		return sink

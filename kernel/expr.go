@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // lower gives the value of a node at coordinates: a scalar, or a vector over
@@ -101,8 +102,8 @@ func (l *lowerer) constant(u *ir.UOp) *program.Value {
 }
 
 func (l *lowerer) rangeVal(u *ir.UOp) val {
-	i := l.free.index[u]
-	if l.threads.has(i) {
+	i := l.free.Index[u]
+	if l.threads.Has(i) {
 		return val{v: l.threadIndex(i)}
 	}
 	for d := l.top(); d >= 0; d-- {
@@ -253,8 +254,8 @@ func (l *lowerer) laneCount(digits []int) int {
 	for _, i := range digits {
 		n *= l.extent[i]
 	}
-	if n > maxLanes {
-		fail("plan: a value of %d lanes, at most %d are allowed", n, maxLanes)
+	if n > plan.MaxLanes {
+		fail("plan: a value of %d lanes, at most %d are allowed", n, plan.MaxLanes)
 	}
 	return int(n)
 }
@@ -334,27 +335,27 @@ func (l *lowerer) expand(x val, digits []int) *program.Value {
 
 // settle folds what is pending.
 func (l *lowerer) settle(x val) val {
-	if x.pend.empty() {
+	if x.pend.Empty() {
 		return x
 	}
 	return l.foldLanes(ir.OpAdd, x, x.pend)
 }
 
 // foldLanes folds some digits of a value.
-func (l *lowerer) foldLanes(op ir.Op, x val, over rangeSet) val {
-	if threads := over.meet(l.threads); !threads.empty() {
-		if rest := over.minus(threads); !rest.empty() {
+func (l *lowerer) foldLanes(op ir.Op, x val, over plan.RangeSet) val {
+	if threads := over.Meet(l.threads); !threads.Empty() {
+		if rest := over.Minus(threads); !rest.Empty() {
 			x = l.foldLanes(op, x, rest)
 		}
 		return l.foldThreads(op, x, threads)
 	}
-	out := val{depth: x.depth, pend: x.pend.minus(over)}
+	out := val{depth: x.depth, pend: x.pend.Minus(over)}
 	for _, i := range x.digits {
-		if !over.has(i) {
+		if !over.Has(i) {
 			out.digits = append(out.digits, i)
 		}
 	}
-	key := derivedKey{x.v, digitsKey("fold "+op.String(), over.list())}
+	key := derivedKey{x.v, digitsKey("fold "+op.String(), over.List())}
 	out.v = l.derive(x.depth, key, func() *program.Value {
 		if len(out.digits) == 0 {
 			return l.b.FoldLanes(op, x.v)
@@ -366,8 +367,8 @@ func (l *lowerer) foldLanes(op ir.Op, x val, over rangeSet) val {
 
 // foldSome folds part of the digits: halves are combined while the number of
 // parts is even, then one after the other.
-func (l *lowerer) foldSome(op ir.Op, x val, keep []int, over rangeSet) *program.Value {
-	folded := over.list()
+func (l *lowerer) foldSome(op ir.Op, x val, keep []int, over plan.RangeSet) *program.Value {
+	folded := over.List()
 	order := append(append([]int(nil), folded...), keep...)
 	// Lanes with the folded digits outermost.
 	keepLanes, parts := l.laneCount(keep), l.laneCount(folded)
@@ -415,7 +416,7 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 	}
 	x := l.lower(u.Src[0], at)
 	if len(u.Src) == 1 {
-		if x.pend.empty() {
+		if x.pend.Empty() {
 			return val{}, false
 		}
 		out := l.alu(u.Op, u.DType, x)
@@ -423,7 +424,7 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 		return out, true
 	}
 	y := l.lower(u.Src[1], at)
-	if x.pend.empty() && y.pend.empty() {
+	if x.pend.Empty() && y.pend.Empty() {
 		return val{}, false
 	}
 	if u.Op == ir.OpMul {
@@ -431,7 +432,7 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 	} else if x.pend != y.pend {
 		return val{}, false
 	}
-	pend := x.pend.union(y.pend)
+	pend := x.pend.Union(y.pend)
 	out := l.alu(u.Op, u.DType, x, y)
 	out.pend = pend
 	return out, true
@@ -445,7 +446,7 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 	p := false
 	switch u.Op {
 	case ir.OpReduce:
-		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.index[u.ReduceRange()]) || l.mayPend(u.Src[0]))
+		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.Index[u.ReduceRange()]) || l.mayPend(u.Src[0]))
 	case ir.OpCast: // of the sum's parts instead of the sum: class A
 		p = u.DType == ir.F32 && u.Src[0].DType == ir.I32 && l.mayPend(u.Src[0])
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
@@ -460,13 +461,13 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 // factors prepares two factors: at most one stays pending, and the other does
 // not depend on its pending lanes or threads. They are those of the product u.
 func (l *lowerer) factors(x, y val, u *ir.UOp) (val, val) {
-	if !x.pend.empty() && !y.pend.empty() {
+	if !x.pend.Empty() && !y.pend.Empty() {
 		y = l.settle(y)
 	}
-	if !x.pend.empty() && (dependsOn(y, x.pend) || !l.free.of(u.Src[1]).meet(l.sharing(x.pend)).empty()) {
+	if !x.pend.Empty() && (dependsOn(y, x.pend) || !l.free.Of(u.Src[1]).Meet(l.sharing(x.pend)).Empty()) {
 		x = l.settle(x)
 	}
-	if !y.pend.empty() && (dependsOn(x, y.pend) || !l.free.of(u.Src[0]).meet(l.sharing(y.pend)).empty()) {
+	if !y.pend.Empty() && (dependsOn(x, y.pend) || !l.free.Of(u.Src[0]).Meet(l.sharing(y.pend)).Empty()) {
 		y = l.settle(y)
 	}
 	return x, y
@@ -474,21 +475,21 @@ func (l *lowerer) factors(x, y val, u *ir.UOp) (val, val) {
 
 // sharing is the thread ranges whose digits lie, wholly or in part, where those
 // of a set lie: what depends on them differs between the threads of an open sum.
-func (l *lowerer) sharing(over rangeSet) rangeSet {
-	var out rangeSet
-	for _, i := range over.meet(l.threads).list() {
+func (l *lowerer) sharing(over plan.RangeSet) plan.RangeSet {
+	var out plan.RangeSet
+	for _, i := range over.Meet(l.threads).List() {
 		for k, d := range l.digits {
 			if mine := l.digits[i]; d.stride%mine.end() != 0 && mine.stride%d.end() != 0 {
-				out.add(k)
+				out.Add(k)
 			}
 		}
 	}
 	return out
 }
 
-func dependsOn(x val, over rangeSet) bool {
+func dependsOn(x val, over plan.RangeSet) bool {
 	for _, i := range x.digits {
-		if over.has(i) {
+		if over.Has(i) {
 			return true
 		}
 	}
@@ -506,7 +507,7 @@ func (l *lowerer) isStatic(u *ir.UOp) bool {
 	s := false
 	switch {
 	case u.Op == ir.OpRange:
-		s = l.vector.has(l.free.index[u])
+		s = l.vector.Has(l.free.Index[u])
 	case u.Op.IsElementwise() && !isTranscendental(u.Op) && u.Op != ir.OpRng:
 		s = true
 		for _, x := range u.Src {
@@ -528,7 +529,7 @@ func (l *lowerer) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 		return s
 	}
 	if u.Op == ir.OpRange {
-		return ir.IntScalar(int64(at[l.free.index[u]]))
+		return ir.IntScalar(int64(at[l.free.Index[u]]))
 	}
 	args := make([]ir.Scalar, len(u.Src))
 	for i, s := range u.Src {
@@ -540,7 +541,7 @@ func (l *lowerer) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 // laneDigits are the lane ranges that a node depends on at these coordinates.
 func (l *lowerer) laneDigits(u *ir.UOp, at coords) []int {
 	var out []int
-	for _, i := range l.free.of(u).meet(l.vector).list() {
+	for _, i := range l.free.Of(u).Meet(l.vector).List() {
 		if at[i] == laneCoord {
 			out = append(out, i)
 		}

@@ -10,6 +10,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // promptShape is the attention of a prompt: queries of grouped heads that see the
@@ -63,36 +64,36 @@ func promptAttention(b *builder, c promptShape) *ir.UOp {
 // or masked, however the points of a tile and the tiles are shared.
 func TestTilePlans(t *testing.T) {
 	axes := []string{"s1", "s2", "s3", "r0", "r1"}
-	kinds := []kernel.OptKind{kernel.VECTOR, kernel.UPCAST, kernel.UNROLL, kernel.LOCAL, kernel.GROUP, kernel.WARP, kernel.ROLL, kernel.FMA, kernel.TILE, kernel.PADTO}
+	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.LOCAL, plan.GROUP, plan.WARP, plan.ROLL, plan.FMA, plan.TILE, plan.PADTO}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := promptAttention(b, promptShape{heads: 1, group: 2, queries: 4, most: 12, dim: 4, value: 8, cache: ir.F32, rotated: rapid.Bool().Draw(rt, "rotated")})
-		plan := kernel.Plan{Opts: []kernel.Opt{
-			{Kind: rapid.SampledFrom([]kernel.OptKind{kernel.VECTOR, kernel.UNROLL, kernel.WARP, kernel.GROUP}).Draw(rt, "points"), Axis: "r0", Amount: 4},
-			{Kind: kernel.TILE, Axis: "r0"},
+		chosen := plan.Plan{Opts: []plan.Opt{
+			{Kind: rapid.SampledFrom([]plan.OptKind{plan.VECTOR, plan.UNROLL, plan.WARP, plan.GROUP}).Draw(rt, "points"), Axis: "r0", Amount: 4},
+			{Kind: plan.TILE, Axis: "r0"},
 		}}
 		for range rapid.IntRange(0, 4).Draw(rt, "opts") {
-			opt := kernel.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
-			if opt.Kind != kernel.FMA {
+			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
+			if opt.Kind != plan.FMA {
 				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis")
 				opt.Amount = int64(rapid.SampledFrom([]int{2, 4}).Draw(rt, "amount"))
 			}
-			if opt.Kind == kernel.TILE {
+			if opt.Kind == plan.TILE {
 				opt.Amount = 0
 			}
-			plan.Opts = append(plan.Opts, opt)
+			chosen.Opts = append(chosen.Opts, opt)
 		}
-		if kernel.Feasible(b.Arena, sink, plan, hopper(rt)) != nil {
+		if kernel.Feasible(b.Arena, sink, chosen, hopper(rt)) != nil {
 			return
 		}
-		p, err := kernel.Lower(b.Arena, sink, plan, hopper(rt))
+		p, err := kernel.Lower(b.Arena, sink, chosen, hopper(rt))
 		if err != nil {
-			rt.Fatalf("%s: feasible, but: %v", plan, err)
+			rt.Fatalf("%s: feasible, but: %v", chosen, err)
 		}
 		if err := program.VerifyGPU(p); err != nil {
-			rt.Fatalf("%s: %v\n%s", plan, err, show(p))
+			rt.Fatalf("%s: %v\n%s", chosen, err, show(p))
 		}
-		compare(rt, b.Arena, sink, p, plan, map[string]int64{"start": int64(rapid.IntRange(0, 8).Draw(rt, "start")), "T": int64(rapid.IntRange(1, 12).Draw(rt, "T"))})
+		compare(rt, b.Arena, sink, p, chosen, map[string]int64{"start": int64(rapid.IntRange(0, 8).Draw(rt, "start")), "T": int64(rapid.IntRange(1, 12).Draw(rt, "T"))})
 	})
 }
 
@@ -131,7 +132,7 @@ func TestFlashPlans(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBuilder()
 			sink := promptAttention(b, c.shape)
-			plan, err := kernel.Parse(c.plan)
+			plan, err := plan.Parse(c.plan)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +165,7 @@ func TestTileRefusals(t *testing.T) {
 		{func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "TILE r0", "after Opts that split"},
 		{func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "UNROLL r0 2; TILE r0; UNROLL r0 2; TILE r0", "want one"},
 	} {
-		plan, err := kernel.Parse(c.plan)
+		plan, err := plan.Parse(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Chains of sums around matrix instructions. Rule R3 takes the scales of a
@@ -37,7 +38,7 @@ func (ap *applier) flattenChains(sink *ir.UOp, tile *matrixTile) *ir.UOp {
 	f := &flattener{applier: ap, tile: tile, holds: make(map[*ir.UOp]bool), merged: make(map[string]*mergedRange)}
 	nodes := ir.Toposort(sink)
 	for _, u := range nodes {
-		f.holds[u] = u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == roleMatrix
+		f.holds[u] = u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == plan.Matrix
 		for _, s := range u.Src {
 			f.holds[u] = f.holds[u] || f.holds[s]
 		}
@@ -82,10 +83,10 @@ func (f *flattener) isLink(u *ir.UOp) bool {
 		return false
 	}
 	switch r := u.ReduceRange(); f.roles[r] {
-	case roleSerial:
+	case plan.Serial:
 		_, constant := r.Src[0].Int()
 		return constant
-	case roleUnroll, roleGroup, roleWarp:
+	case plan.Unroll, plan.Group, plan.Warp:
 		return true
 	}
 	return false
@@ -98,9 +99,9 @@ func (f *flattener) chainAt(u *ir.UOp, inner map[*ir.UOp]bool) *chain {
 		inner[c.core] = true
 		r := c.core.ReduceRange()
 		switch f.roles[r] {
-		case roleSerial:
+		case plan.Serial:
 			c.serial = append(c.serial, r)
-		case roleUnroll:
+		case plan.Unroll:
 			c.copies = append(c.copies, r)
 		default:
 			c.threads = append(c.threads, r)
@@ -210,7 +211,7 @@ func (f *flattener) merge(serial []*ir.UOp) *mergedRange {
 	}
 	a := f.arena
 	m := &mergedRange{rng: f.newRange(a.Index(points)), with: make(map[*ir.UOp]*ir.UOp)}
-	f.roles[m.rng], f.order[m.rng] = roleSerial, f.order[serial[0]]
+	f.roles[m.rng], f.order[m.rng] = plan.Serial, f.order[serial[0]]
 	for _, r := range serial {
 		n, _ := r.Src[0].Int()
 		points /= n

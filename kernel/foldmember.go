@@ -3,6 +3,7 @@ package kernel
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // extremeChains is how many accumulators of a maximum, minimum or product are in
@@ -14,13 +15,13 @@ const extremeChains = 4
 // same in any order, but for the rounding of products (class A).
 func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
 	op := u.Arg.(ir.ReduceArg).Op
-	var over rangeSet
+	var over plan.RangeSet
 	parts := l.foldParts(u.Src[0], op, at, &over)
 	var digits []int
 	for _, x := range parts {
 		digits = unionDigits(digits, x.digits)
 	}
-	digits = unionDigits(digits, over.list())
+	digits = unionDigits(digits, over.List())
 	init := l.splat(l.constant(plainIdentity(l.arena, op, u.DType)), l.laneCount(digits))
 	chains := min(len(parts), extremeChains)
 	accs := make([]*program.Value, chains)
@@ -46,7 +47,7 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 				total = l.b.Alu(op, total, other)
 			}
 			out := val{v: total, digits: digits, depth: d}
-			if !over.empty() {
+			if !over.Empty() {
 				out = l.foldLanes(op, out, over)
 			}
 			home.memo[key] = out
@@ -58,14 +59,14 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 // foldParts are the values of an iteration: one for each copy of the reduces of the
 // same op inside, whose lanes it adds to over. On a GPU lanes are words of one
 // thread and folded at once.
-func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *rangeSet) []val {
+func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *plan.RangeSet) []val {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.onGPU() {
-		i := l.free.index[u.ReduceRange()]
+		i := l.free.Index[u.ReduceRange()]
 		switch l.roles[i] {
-		case roleLane:
-			over.add(i)
+		case plan.Lane:
+			over.Add(i)
 			return l.foldParts(u.Src[0], op, at.with(i, laneCoord), over)
-		case roleUnroll:
+		case plan.Unroll:
 			var out []val
 			for c := range int32(l.extent[i]) {
 				out = append(out, l.foldParts(u.Src[0], op, at.with(i, c), over)...)

@@ -10,6 +10,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -95,7 +96,7 @@ const heldMinima = "TC r2 4; TC r5 4; WARP r0 16; STAGE r0; LOCAL s0 8; VECTOR r
 // largest once, sum up integers that they have, and meet once.
 func TestStagesShareRegisters(t *testing.T) {
 	b := newBuilder()
-	plan, err := kernel.Parse(heldGroups)
+	plan, err := plan.Parse(heldGroups)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestStagesShareRegisters(t *testing.T) {
 // another stage: together they would be a third stage, behind a barrier.
 func TestMinimaMeetOnce(t *testing.T) {
 	b := newBuilder()
-	plan, err := kernel.Parse(heldMinima)
+	plan, err := plan.Parse(heldMinima)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestMinimaMeetOnce(t *testing.T) {
 // way while the row is summed up.
 func TestLoadsAheadOfBarrier(t *testing.T) {
 	b := newBuilder()
-	plan, err := kernel.Parse("VECTOR r0 4; WARP r0 32; LOCAL s0 4; STAGE r0; FMA; PRELOAD p2")
+	plan, err := plan.Parse("VECTOR r0 4; WARP r0 32; LOCAL s0 4; STAGE r0; FMA; PRELOAD p2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestGPUPlans(t *testing.T) {
 			for _, text := range c.plans {
 				b := newBuilder()
 				sink := c.build(b)
-				plan, err := kernel.Parse(text)
+				plan, err := plan.Parse(text)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -186,42 +187,42 @@ func TestRandomGPUPlans(t *testing.T) {
 		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
 		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
 	}
-	kinds := []kernel.OptKind{kernel.VECTOR, kernel.UPCAST, kernel.UNROLL, kernel.ROLL, kernel.LOCAL, kernel.LOCAL, kernel.GROUP, kernel.WARP, kernel.WARP,
-		kernel.GROUPTOP, kernel.SPLITK, kernel.TC, kernel.PADTO, kernel.STAGE, kernel.FMA, kernel.SWAP, kernel.PRELOAD}
+	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.LOCAL, plan.LOCAL, plan.GROUP, plan.WARP, plan.WARP,
+		plan.GROUPTOP, plan.SPLITK, plan.TC, plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.PRELOAD}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)
-		var plan kernel.Plan
-		axes := kernel.Axes(sink)
+		var chosen plan.Plan
+		axes := plan.Axes(sink)
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
-			opt := kernel.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
-			if opt.Kind != kernel.FMA {
+			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
+			if opt.Kind != plan.FMA {
 				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis").Name
 				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
 			}
 			switch opt.Kind {
-			case kernel.STAGE:
+			case plan.STAGE:
 				opt.Amount = 0
-			case kernel.SWAP:
+			case plan.SWAP:
 				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))
-			case kernel.PRELOAD:
+			case plan.PRELOAD:
 				opt.Axis, opt.Amount = "p2", 0
 			}
-			plan.Opts = append(plan.Opts, opt)
+			chosen.Opts = append(chosen.Opts, opt)
 		}
-		if err := kernel.Feasible(b.Arena, sink, plan, hopper(rt)); err != nil {
+		if err := kernel.Feasible(b.Arena, sink, chosen, hopper(rt)); err != nil {
 			return
 		}
-		p, err := kernel.Lower(b.Arena, sink, plan, hopper(rt))
+		p, err := kernel.Lower(b.Arena, sink, chosen, hopper(rt))
 		if err != nil {
 			if strings.Contains(err.Error(), "of shared memory") {
 				return
 			}
-			rt.Fatalf("%s: feasible, but: %v", plan, err)
+			rt.Fatalf("%s: feasible, but: %v", chosen, err)
 		}
 		if err := program.VerifyGPU(p); err != nil {
-			rt.Fatalf("%s: %v\n%s", plan, err, show(p))
+			rt.Fatalf("%s: %v\n%s", chosen, err, show(p))
 		}
-		compare(rt, b.Arena, sink, p, plan, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
+		compare(rt, b.Arena, sink, p, chosen, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
 	})
 }

@@ -4,50 +4,51 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
 // hoister moves expressions inside reduces into STAGEs: the STAGE Opt.
 type hoister struct {
 	ap     *applier
-	free   *freeSets
+	free   *plan.FreeSets
 	ranges []*ir.UOp
-	store  rangeSet // ranges of stores
-	wanted func(free rangeSet) bool
-	inner  func(free rangeSet) rangeSet // which free ranges index the stage
-	serial rangeSet                     // ranges whose copy in the stage is a loop
-	lanes  rangeSet                     // of stores: innermost in the stage, so that lanes lie side by side
-	dots   map[*ir.UOp]bool             // ranges whose sums are dots
-	plans  []axisPlan
+	store  plan.RangeSet // ranges of stores
+	wanted func(free plan.RangeSet) bool
+	inner  func(free plan.RangeSet) plan.RangeSet // which free ranges index the stage
+	serial plan.RangeSet                          // ranges whose copy in the stage is a loop
+	lanes  plan.RangeSet                          // of stores: innermost in the stage, so that lanes lie side by side
+	dots   map[*ir.UOp]bool                       // ranges whose sums are dots
+	plans  []plan.AxisPlan
 
 	replace map[*ir.UOp]*ir.UOp
 	staged  []*ir.UOp                       // the keys of replace in order
 	renamed map[*ir.UOp]map[*ir.UOp]*ir.UOp // ranges of a staged value -> those of its stage
 	seen    map[*ir.UOp]bool
-	fresh   []axisPlan
+	fresh   []plan.AxisPlan
 }
 
 // hoistInvariant stages, once per worker, what loops over reduce axes with a
 // STAGE Opt compute without any store range: x[k]*g[k] of a matrix-vector
 // product with a folded norm.
-func (ap *applier) hoistInvariant(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+func (ap *applier) hoistInvariant(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
 	h, axes := ap.newHoister(sink)
-	var over rangeSet
+	var over plan.RangeSet
 	for _, p := range plans {
-		if p.stage && p.axis.Kind == ReduceAxis {
-			over.add(h.free.index[p.axis.Range])
+		if p.Stage && p.Axis.Kind == plan.ReduceAxis {
+			over.Add(h.free.Index[p.Axis.Range])
 		}
 	}
-	if over.empty() {
+	if over.Empty() {
 		return sink, plans
 	}
 	for i, x := range axes {
-		if x.Kind == StoreAxis {
-			h.store.add(i)
+		if x.Kind == plan.StoreAxis {
+			h.store.Add(i)
 		}
 	}
-	h.wanted = func(free rangeSet) bool { return free.meet(h.store).empty() && !free.meet(over).empty() }
-	h.inner = func(free rangeSet) rangeSet { return free }
+	h.wanted = func(free plan.RangeSet) bool { return free.Meet(h.store).Empty() && !free.Meet(over).Empty() }
+	h.inner = func(free plan.RangeSet) plan.RangeSet { return free }
 	return h.run(sink, plans)
 }
 
@@ -56,10 +57,10 @@ func (ap *applier) hoistInvariant(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []ax
 // weights of a tile of rows, used again by every token. Where lanes run along the
 // axis, mere loads are staged too: copies of columns that lie side by side. The threads of a block fill one panel over
 // all such axes; on a CPU each axis has its own.
-func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
-	var staged []axisPlan
+func (ap *applier) hoistPanels(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
+	var staged []plan.AxisPlan
 	for _, p := range plans {
-		if p.stage && p.axis.Kind == StoreAxis {
+		if p.Stage && p.Axis.Kind == plan.StoreAxis {
 			staged = append(staged, p)
 		}
 	}
@@ -74,14 +75,14 @@ func (ap *applier) hoistPanels(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisP
 
 // gridDigits are the digits of store axes that number work units: within one
 // they are constants.
-func (h *hoister) gridDigits(plans []axisPlan) (grid rangeSet) {
+func (h *hoister) gridDigits(plans []plan.AxisPlan) (grid plan.RangeSet) {
 	for _, p := range plans {
-		if p.axis.Kind != StoreAxis || h.ap.splits[p.axis.Range] == nil {
+		if p.Axis.Kind != plan.StoreAxis || h.ap.splits[p.Axis.Range] == nil {
 			continue
 		}
-		for _, d := range h.ap.splits[p.axis.Range].digits {
-			if i, ok := h.free.index[d.rng]; ok && d.role == roleGrid {
-				grid.add(i)
+		for _, d := range h.ap.splits[p.Axis.Range].digits {
+			if i, ok := h.free.Index[d.rng]; ok && d.role == plan.Grid {
+				grid.Add(i)
 			}
 		}
 	}
@@ -89,42 +90,42 @@ func (h *hoister) gridDigits(plans []axisPlan) (grid rangeSet) {
 }
 
 // hoistPanel stages what depends on some store axes, within a work unit.
-func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []axisPlan) (*ir.UOp, []axisPlan) {
+func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
 	h, axes := ap.newHoister(sink)
 	scope := h.gridDigits(plans)
-	var own, reduces rangeSet
+	var own, reduces plan.RangeSet
 	for i, x := range axes {
 		switch x.Kind {
-		case StoreAxis:
-			h.store.add(i)
-		case ReduceAxis:
-			reduces.add(i)
+		case plan.StoreAxis:
+			h.store.Add(i)
+		case plan.ReduceAxis:
+			reduces.Add(i)
 		}
 	}
 	most := int64(0)
 	for _, p := range staged {
-		most = max(most, p.panel)
-		for _, d := range ap.splits[p.axis.Range].digits {
-			i, ok := h.free.index[d.rng]
+		most = max(most, p.StageAmount)
+		for _, d := range ap.splits[p.Axis.Range].digits {
+			i, ok := h.free.Index[d.rng]
 			if !ok {
 				continue
 			}
-			own.add(i)
+			own.Add(i)
 			switch d.role {
-			case roleGrid:
-			case roleLane:
-				h.lanes.add(i)
+			case plan.Grid:
+			case plan.Lane:
+				h.lanes.Add(i)
 			default:
-				h.serial.add(i)
+				h.serial.Add(i)
 			}
 		}
 	}
-	h.wanted = func(free rangeSet) bool {
-		mine := free.meet(h.store)
-		return !mine.meet(own).empty() && mine.minus(own).minus(scope).empty() && !free.meet(reduces).empty()
+	h.wanted = func(free plan.RangeSet) bool {
+		mine := free.Meet(h.store)
+		return !mine.Meet(own).Empty() && mine.Minus(own).Minus(scope).Empty() && !free.Meet(reduces).Empty()
 	}
-	h.inner = func(free rangeSet) rangeSet {
-		return free.minus(scope).minus(h.outerReduces(free.meet(reduces), most))
+	h.inner = func(free plan.RangeSet) plan.RangeSet {
+		return free.Minus(scope).Minus(h.outerReduces(free.Meet(reduces), most))
 	}
 	return h.run(sink, plans)
 }
@@ -132,18 +133,18 @@ func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []axisPlan) (*ir.UOp, 
 // outerReduces are the outer ones of some reduce ranges, such that the others
 // have at most so many points (0: any number): a panel is made anew in each
 // iteration of their loops.
-func (h *hoister) outerReduces(reduces rangeSet, most int64) rangeSet {
-	outer := rangeSet{}
+func (h *hoister) outerReduces(reduces plan.RangeSet, most int64) plan.RangeSet {
+	outer := plan.RangeSet{}
 	if most == 0 {
 		return outer
 	}
 	points := int64(1)
-	list := reduces.list()
+	list := reduces.List()
 	for k := len(list) - 1; k >= 0; k-- {
 		n, constant := h.ranges[list[k]].Src[0].Int()
 		if !constant || points*max(n, 1) > most {
 			for _, i := range list[:k+1] {
-				outer.add(i)
+				outer.Add(i)
 			}
 			break
 		}
@@ -152,26 +153,26 @@ func (h *hoister) outerReduces(reduces rangeSet, most int64) rangeSet {
 	return outer
 }
 
-func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []Axis) {
-	axes := Axes(sink)
+func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []plan.Axis) {
+	axes := plan.Axes(sink)
 	h := &hoister{ap: ap, replace: make(map[*ir.UOp]*ir.UOp), renamed: make(map[*ir.UOp]map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
 	for _, x := range axes {
 		h.ranges = append(h.ranges, x.Range)
 	}
-	if len(h.ranges) > maxRanges {
-		h.ranges = h.ranges[:maxRanges] // finish reports the excess
+	if len(h.ranges) > plan.MaxRanges {
+		h.ranges = h.ranges[:plan.MaxRanges] // finish reports the excess
 	}
-	h.free, _ = newFreeSets(h.ranges)
+	h.free, _ = plan.NewFreeSets(h.ranges)
 	return h, axes
 }
 
-func (h *hoister) run(sink *ir.UOp, plans []axisPlan) (*ir.UOp, []axisPlan) {
+func (h *hoister) run(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
 	h.dots, h.plans = make(map[*ir.UOp]bool), plans
 	for _, p := range plans {
-		h.dots[p.axis.Range] = p.dot
+		h.dots[p.Axis.Range] = p.Dot
 	}
 	for _, store := range sink.Src {
-		h.free.of(store)
+		h.free.Of(store)
 		h.visit(store, false)
 	}
 	if len(h.replace) == 0 {
@@ -245,9 +246,9 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 	if h.seen[u] {
 		return
 	}
-	free := h.free.of(u)
+	free := h.free.Of(u)
 	if inside && h.wanted(free) && storable(u) {
-		if !h.cheap(u) && (works(u) || !free.meet(h.lanes).empty()) && !h.stageSum(u) && !h.stageFactor(u) {
+		if !h.cheap(u) && (works(u) || !free.Meet(h.lanes).Empty()) && !h.stageSum(u) && !h.stageFactor(u) {
 			h.stage(u)
 		}
 		h.seen[u] = true
@@ -256,7 +257,7 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 	if inside {
 		h.seen[u] = true
 	}
-	if u.Op == ir.OpReduce && !free.meet(h.store).empty() {
+	if u.Op == ir.OpReduce && !free.Meet(h.store).Empty() {
 		inside = true
 	}
 	for _, s := range u.Src {
@@ -322,8 +323,8 @@ func (h *hoister) cheap(u *ir.UOp) bool {
 // stage replaces u by a read of a STAGE over copies of its inner ranges.
 func (h *hoister) stage(u *ir.UOp) {
 	a := h.ap.arena
-	free := h.inner(h.free.of(u))
-	inner := append(free.minus(h.lanes).list(), free.meet(h.lanes).list()...)
+	free := h.inner(h.free.Of(u))
+	inner := append(free.Minus(h.lanes).List(), free.Meet(h.lanes).List()...)
 	bytes := int64(max(u.DType.Size(), 1))
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index []*ir.UOp
@@ -340,20 +341,20 @@ func (h *hoister) stage(u *ir.UOp) {
 	if bytes > h.ap.stageLimit() || len(ranges) == 0 {
 		return
 	}
-	cuts := Boundaries(a, u)
+	cuts := plan.Boundaries(a, u)
 	threads := h.ap.threads
 	for k := len(ranges) - 1; k >= 0; k-- {
 		z := ranges[k]
-		p := axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: StageAxis, Range: z}, rest: roleSerial}
-		if k == len(ranges)-1 && !h.serial.has(inner[k]) {
+		p := plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: plan.StageAxis, Range: z}, Rest: plan.Serial}
+		if k == len(ranges)-1 && !h.serial.Has(inner[k]) {
 			lanes := h.ap.desc.VectorBytes / u.DType.Size()
 			if h.holdsDot(u) {
 				lanes = 1 // the bytes that a dot sums are its lanes
 			}
-			p.segments = stageSegments(z, cuts[index[k]], lanes)
+			p.Segments = stageSegments(z, cuts[index[k]], lanes)
 		}
 		if threads > 1 {
-			p.segments, threads = shareSegments(z, p.segments, threads)
+			p.Segments, threads = shareSegments(z, p.Segments, threads)
 		}
 		h.fresh = append(h.fresh, p)
 	}
@@ -384,20 +385,20 @@ func (ap *applier) stageLimit() int64 {
 // shareSegments lets threads of a block fill a stage along a range: they take
 // neighbouring groups of lanes. It returns how many threads are left for outer
 // ranges.
-func shareSegments(z *ir.UOp, segments []segment, threads int64) ([]segment, int64) {
+func shareSegments(z *ir.UOp, segments []plan.Segment, threads int64) ([]plan.Segment, int64) {
 	n, _ := z.Src[0].Int()
-	var out []segment
-	if len(segments) > 0 && segments[0].role == roleLane {
+	var out []plan.Segment
+	if len(segments) > 0 && segments[0].Role == plan.Lane {
 		out = append(out, segments[0])
-		n /= segments[0].size
+		n /= segments[0].Size
 	}
 	if t := ir.GCD(n, threads); t > 1 {
-		out = append(out, segment{t, roleLocal})
+		out = append(out, plan.Segment{Size: t, Role: plan.Local})
 		threads /= t
 		n /= t
 	}
 	if c := ir.GCD(n, stageLoads); threads == 1 && c > 1 {
-		out = append(out, segment{c, roleUnroll})
+		out = append(out, plan.Segment{Size: c, Role: plan.Unroll})
 	}
 	return out, threads
 }
@@ -407,13 +408,13 @@ const stageLoads = 4
 
 // stageSegments is how a hoisted stage is filled along its last range: lanes,
 // and copies up to the largest digit of its indices (a block of weights).
-func stageSegments(z *ir.UOp, cuts []int64, lanes int) []segment {
+func stageSegments(z *ir.UOp, cuts []int64, lanes int) []plan.Segment {
 	n, _ := z.Src[0].Int()
 	v := int64(max(min(lanes, 16), 1))
 	for v > 1 && n%v != 0 {
 		v /= 2
 	}
-	segments := []segment{{v, roleLane}}
+	segments := []plan.Segment{{Size: v, Role: plan.Lane}}
 	if v == 1 {
 		segments = nil
 	}
@@ -429,7 +430,7 @@ func stageSegments(z *ir.UOp, cuts []int64, lanes int) []segment {
 		}
 	}
 	if copies > 1 {
-		segments = append(segments, segment{copies, roleUnroll})
+		segments = append(segments, plan.Segment{Size: copies, Role: plan.Unroll})
 	}
 	return segments
 }

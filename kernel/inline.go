@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // inlineLimit is the most operations of a value that threads compute again
@@ -18,7 +19,7 @@ func (ap *applier) inlineStages(sink *ir.UOp) *ir.UOp {
 		return sink
 	}
 	for {
-		free, err := NewFree(sink)
+		free, err := plan.NewFree(sink)
 		if err != nil {
 			return sink
 		}
@@ -35,7 +36,7 @@ func (ap *applier) inlineStages(sink *ir.UOp) *ir.UOp {
 }
 
 // inlineable finds a stage that can go, and the loads of it.
-func (ap *applier) inlineable(free *Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
+func (ap *applier) inlineable(free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
 	direct := make(map[*ir.UOp]bool) // read outside of stages
 	for _, u := range outsideStages(sink) {
 		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
@@ -98,14 +99,14 @@ func (ap *applier) within(stage *ir.UOp, index []*ir.UOp) bool {
 
 // light reports a stage of few operations a point; reduces in it are the same for
 // all of its points.
-func light(free *Free, stage *ir.UOp) bool {
-	var own rangeSet
+func light(free *plan.Free, stage *ir.UOp) bool {
+	var own plan.RangeSet
 	for _, z := range stage.Src[1:] {
-		own.add(free.Index(z))
+		own.Add(free.Index(z))
 	}
 	operations := 0
 	for _, u := range ir.Toposort(stage.Src[0]) {
-		mine := !free.sets.of(u).meet(own).empty()
+		mine := !free.Sets.Of(u).Meet(own).Empty()
 		if mine && (u.Op == ir.OpReduce || u.Op == ir.OpField || u.Op == ir.OpStage) {
 			return false
 		}

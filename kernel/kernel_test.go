@@ -10,6 +10,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/runtime/interp"
 	"tgc/target"
@@ -19,14 +20,14 @@ import (
 // evaluator on the same random data, and compares every written buffer.
 func evaluate(t testing.TB, a *ir.Arena, sink *ir.UOp, planText string, vars map[string]int64) *program.Program {
 	t.Helper()
-	plan, err := kernel.Parse(planText)
+	plan, err := plan.Parse(planText)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return evaluatePlan(t, a, sink, plan, vars)
 }
 
-func evaluatePlan(t testing.TB, a *ir.Arena, sink *ir.UOp, plan kernel.Plan, vars map[string]int64) *program.Program {
+func evaluatePlan(t testing.TB, a *ir.Arena, sink *ir.UOp, plan plan.Plan, vars map[string]int64) *program.Program {
 	t.Helper()
 	p, err := kernel.Lower(a, sink, plan, avx512)
 	if err != nil {
@@ -36,7 +37,7 @@ func evaluatePlan(t testing.TB, a *ir.Arena, sink *ir.UOp, plan kernel.Plan, var
 	return p
 }
 
-func compare(t fataler, a *ir.Arena, sink *ir.UOp, p *program.Program, plan kernel.Plan, vars map[string]int64) {
+func compare(t fataler, a *ir.Arena, sink *ir.UOp, p *program.Program, plan plan.Plan, vars map[string]int64) {
 	t.Helper()
 	if err := program.Verify(p); err != nil {
 		t.Fatalf("%s: %v\n%s", plan, err, show(p))

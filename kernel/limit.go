@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // Limits of loops. Causal attention scores -inf behind its query, a triangular sum
@@ -35,44 +36,44 @@ type limiter struct {
 
 // limitLoops notes, for each reduce axis, the point from which on all elements of
 // all reduces over it are identities. Store axes have been split, reduces not.
-func (ap *applier) limitLoops(sink *ir.UOp, plans []axisPlan) []axisPlan {
+func (ap *applier) limitLoops(sink *ir.UOp, plans []plan.AxisPlan) []plan.AxisPlan {
 	reduces := make(map[*ir.UOp][]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpReduce {
 			reduces[u.ReduceRange()] = append(reduces[u.ReduceRange()], u)
 		}
 	}
-	free, err := NewFree(sink)
+	free, err := plan.NewFree(sink)
 	if err != nil {
 		return plans // finish reports it
 	}
 	out := slices.Clone(plans)
 	for i, p := range plans {
-		if over := reduces[p.axis.Range]; p.axis.Kind == ReduceAxis && p.rest == roleSerial && ap.passes(p) >= limitPasses && len(over) > 0 {
-			out[i].limit = ap.limitOver(p.axis.Range, over, free.sets)
+		if over := reduces[p.Axis.Range]; p.Axis.Kind == plan.ReduceAxis && p.Rest == plan.Serial && ap.passes(p) >= limitPasses && len(over) > 0 {
+			out[i].Limit = ap.limitOver(p.Axis.Range, over, free.Sets)
 		}
 	}
 	return out
 }
 
 // passes is the most passes of the loop that a plan leaves of an axis.
-func (ap *applier) passes(p axisPlan) int64 {
-	n := ap.bounds.Of(p.axis.Range.Src[0]).Hi
-	for _, seg := range append(p.segments[:len(p.segments):len(p.segments)], p.top...) {
-		n /= max(seg.size, 1)
+func (ap *applier) passes(p plan.AxisPlan) int64 {
+	n := ap.bounds.Of(p.Axis.Range.Src[0]).Hi
+	for _, seg := range append(p.Segments[:len(p.Segments):len(p.Segments)], p.Top...) {
+		n /= max(seg.Size, 1)
 	}
 	return n
 }
 
 // limitOver is the limit that all reduces over a range have, or nil.
-func (ap *applier) limitOver(r *ir.UOp, reduces []*ir.UOp, free *freeSets) *ir.UOp {
+func (ap *applier) limitOver(r *ir.UOp, reduces []*ir.UOp, free *plan.FreeSets) *ir.UOp {
 	var limit *ir.UOp
-	common := free.of(reduces[0])
+	common := free.Of(reduces[0])
 	for _, u := range reduces {
-		common = common.meet(free.of(u))
+		common = common.Meet(free.Of(u))
 	}
 	l := &limiter{applier: ap, over: r, outside: func(x *ir.UOp) bool {
-		return common.has(free.index[x]) && (ap.roles[x] == roleGrid || ap.roles[x] == roleSerial)
+		return common.Has(free.Index[x]) && (ap.roles[x] == plan.Grid || ap.roles[x] == plan.Serial)
 	}}
 	for _, u := range reduces {
 		n := l.ofReduce(u)
@@ -117,7 +118,7 @@ func rises(u, r *ir.UOp) bool {
 // multiprocessors that are free. A worker of a CPU has neighbouring units: each
 // short one is followed by a long one, so that all workers have equally much.
 func (l *lowerer) longFirst(i int, x *program.Value) *program.Value {
-	if !l.rising.has(i) {
+	if !l.rising.Has(i) {
 		return x
 	}
 	last := l.b.Index(l.extent[i] - 1)
@@ -145,10 +146,10 @@ func (l *limiter) ofReduce(u *ir.UOp) *ir.UOp {
 			return n
 		}
 	}
-	p := partsOf(u)
+	p := plan.PartsOf(u)
 	limit := a.Index(0)
-	for i, v := range p.values {
-		n := l.ofElement(v, p.identities[i])
+	for i, v := range p.Values {
+		n := l.ofElement(v, p.Identities[i])
 		if n == nil {
 			return nil
 		}

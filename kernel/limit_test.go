@@ -10,6 +10,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/runtime/interp"
 	"tgc/target"
 )
@@ -118,7 +119,7 @@ func ones(n int) []ir.Scalar {
 
 func lowerText(t testing.TB, b *builder, sink *ir.UOp, text string, desc *target.Desc) *program.Program {
 	t.Helper()
-	plan, err := kernel.Parse(text)
+	plan, err := plan.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestRandomMasks(t *testing.T) {
 		what := rapid.SampledFrom([]string{"sum", "max", "softmax"}).Draw(rt, "what")
 		queries, length := int64(rapid.IntRange(1, 12).Draw(rt, "queries")), int64(rapid.IntRange(8, 48).Draw(rt, "length"))
 		sink := masked(b, what, queries, length, 4, func(q, n, start *ir.UOp) *ir.UOp { return randomMask(rt, b, q, n, start, 2) })
-		plan, err := kernel.Parse(rapid.SampledFrom(plans).Draw(rt, "plan"))
+		plan, err := plan.Parse(rapid.SampledFrom(plans).Draw(rt, "plan"))
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/target"
 )
@@ -13,7 +14,7 @@ import (
 // Lower applies a plan to a kernel and writes the program: a prologue, which
 // runs once per worker, and a grid loop over the flat work units. The name is
 // "kernel"; who has a better one sets Program.Name.
-func Lower(a *ir.Arena, sink *ir.UOp, plan Plan, desc *target.Desc) (p *program.Program, err error) {
+func Lower(a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc) (p *program.Program, err error) {
 	pl, err := apply(a, sink, plan, desc)
 	if err != nil {
 		return nil, err
@@ -58,12 +59,12 @@ func fail(format string, args ...any) {
 type lowerer struct {
 	*planned
 	b    *program.Builder
-	free *freeSets
+	free *plan.FreeSets
 
 	extent []int64 // of each range; 0 where it is symbolic
-	vector rangeSet
-	lanes  rangeSet
-	copies rangeSet
+	vector plan.RangeSet
+	lanes  plan.RangeSet
+	copies plan.RangeSet
 	bits   []bitField // of vector ranges, for memo keys
 
 	stack    []*scope
@@ -84,7 +85,7 @@ type lowerer struct {
 	pending     map[*ir.UOp]bool
 	uses        map[*ir.UOp]int
 	ptrDepths   map[*program.Value]int
-	threads     rangeSet
+	threads     plan.RangeSet
 	digits      map[int]threadDigit // of thread ranges
 	blockSize   int64               // threads
 	tid         *program.Value      // flat index of this thread, I64
@@ -97,7 +98,7 @@ type lowerer struct {
 }
 
 func newLowerer(p *planned) (*lowerer, error) {
-	free, err := newFreeSets(p.ranges)
+	free, err := plan.NewFreeSets(p.ranges)
 	if err != nil {
 		return nil, err
 	}
@@ -115,13 +116,13 @@ func newLowerer(p *planned) (*lowerer, error) {
 		l.extent = append(l.extent, n)
 		var field bitField
 		switch p.roles[i] {
-		case roleLane:
-			l.lanes.add(i)
-		case roleUnroll:
-			l.copies.add(i)
+		case plan.Lane:
+			l.lanes.Add(i)
+		case plan.Unroll:
+			l.copies.Add(i)
 		}
-		if p.roles[i] == roleLane || p.roles[i] == roleUnroll {
-			l.vector.add(i)
+		if p.roles[i] == plan.Lane || p.roles[i] == plan.Unroll {
+			l.vector.Add(i)
 			field, offset = placeBits(offset, n)
 		}
 		l.bits = append(l.bits, field)
@@ -139,9 +140,9 @@ func newLowerer(p *planned) (*lowerer, error) {
 // collectReduces groups the REDUCE nodes by range and notes which contains
 // which: a loop is shared only by reduces that do not need each other.
 func (l *lowerer) collectReduces() {
-	for _, u := range preorder(l.sink) {
+	for _, u := range plan.Preorder(l.sink) {
 		if u.Op == ir.OpReduce {
-			i := l.free.index[u.ReduceRange()]
+			i := l.free.Index[u.ReduceRange()]
 			l.reduces[i] = append(l.reduces[i], u)
 		}
 	}
@@ -193,7 +194,7 @@ func (l *lowerer) run() *program.Block {
 	l.openBlock()
 	var grid []int
 	for i := range l.ranges {
-		if l.roles[i] == roleGrid {
+		if l.roles[i] == plan.Grid {
 			grid = append(grid, i)
 		}
 	}
@@ -222,7 +223,7 @@ func (l *lowerer) run() *program.Block {
 func (l *lowerer) gridOrder(grid []int) []int {
 	position := make(map[int]int)
 	for k, r := range l.stores[0].node.Ranges() {
-		position[l.free.index[r]] = k
+		position[l.free.Index[r]] = k
 	}
 	sort.Slice(grid, func(x, y int) bool { return position[grid[x]] < position[grid[y]] })
 	return grid
@@ -233,7 +234,7 @@ func (l *lowerer) gridCoordinates(s *scope, unit *program.Value, grid []int) {
 	rest := unit
 	for k := len(grid) - 1; k >= 0; k-- {
 		i := grid[k]
-		s.binds.add(i)
+		s.binds.Add(i)
 		if k == 0 {
 			s.index[i] = l.longFirst(i, rest)
 			break

@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // Lowering of sums over digits of MMA.
@@ -73,16 +74,16 @@ const mostTerms = 3
 // matrixSum emits the instructions for all copies of a tile and picks one; of
 // columns that are a lane's points, all of them.
 func (l *lowerer) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
-	row, column := l.free.index[l.tile.rowCopy], l.free.index[l.tile.columnCopy]
+	row, column := l.free.Index[l.tile.rowCopy], l.free.Index[l.tile.columnCopy]
 	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
 	if len(m.tiles) > 1 {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
-		n := columnCopies * rowCopies
-		v := l.b.Shuffle(low, high, columnCopies*r, columnCopies*r+1, n+columnCopies*r, n+columnCopies*r+1)
-		return val{v: v, digits: []int{l.free.index[l.tile.point]}, depth: l.top()}
+		n := plan.ColumnCopies * plan.RowCopies
+		v := l.b.Shuffle(low, high, plan.ColumnCopies*r, plan.ColumnCopies*r+1, n+plan.ColumnCopies*r, n+plan.ColumnCopies*r+1)
+		return val{v: v, digits: []int{l.free.Index[l.tile.point]}, depth: l.top()}
 	}
 	c := l.copyAt(u, at, column)
-	return val{v: l.b.Extract(l.matrixTile(m, 0, first), columnCopies*r+c), depth: l.top()}
+	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.top()}
 }
 
 // matrixTile is the result of the instructions for a tile of columns: of both rows
@@ -103,7 +104,7 @@ func (l *lowerer) matrixTile(m *matrixSum, i int, at coords) *program.Value {
 // copyAt is the coordinate of a copy on which a node may not depend: all are
 // equal then.
 func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
-	if !l.free.of(u).has(i) {
+	if !l.free.Of(u).Has(i) {
 		return 0
 	}
 	return int(at[i])
@@ -114,7 +115,7 @@ func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
 func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
 	l.mustBeUniform(true)
 	if row.DType.IsInt() {
-		acc := l.b.Zero(program.Vector(ir.I32, rowCopies*columnCopies))
+		acc := l.b.Zero(program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies))
 		rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
 		return l.b.Mma(acc, rows[0], columns[0])
 	}
@@ -124,7 +125,7 @@ func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
 		elem, nx, ny = ir.F16, 1, 1
 	}
 	rows, columns := l.sideFragments(row, at, elem, nx, l.rowFragment), l.sideFragments(column, at, elem, ny, l.columnFragment)
-	acc := l.b.Zero(program.Vector(ir.F32, rowCopies*columnCopies))
+	acc := l.b.Zero(program.Vector(ir.F32, plan.RowCopies*plan.ColumnCopies))
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {
 			if j := order - i; j >= 0 && j < ny {
@@ -176,7 +177,7 @@ func narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
 // instruction's order: words of one row, then of the other. A word holds two
 // halves or four bytes.
 func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
-	i := l.free.index[l.tile.rowCopy]
+	i := l.free.Index[l.tile.rowCopy]
 	return l.fragment(u, at, elem, func() []*program.Value {
 		if l.isFragment(u) {
 			return []*program.Value{l.panelFragment(u, at)}
@@ -194,8 +195,8 @@ func (l *lowerer) isFragment(u *ir.UOp) bool {
 	if l.tile == nil || u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !isPanel(u.Src[0]) {
 		return false
 	}
-	free := l.free.of(u)
-	return free.has(l.free.index[l.tile.point]) && free.has(l.free.index[l.tile.rowCopy])
+	free := l.free.Of(u)
+	return free.Has(l.free.Index[l.tile.point]) && free.Has(l.free.Index[l.tile.rowCopy])
 }
 
 // panelFragment is a fragment of rows that lies in a panel as the instruction wants
@@ -211,7 +212,7 @@ func (l *lowerer) panelFragment(u *ir.UOp, at coords) *program.Value {
 	array := l.fillStage(stage, at)
 	addr := l.remember(read, l.paddingOf(stage).of(a, l.stageIndex(read)))
 	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)
-	return l.b.Load(p.ptr, rowCopies*lanePoints, p.align)
+	return l.b.Load(p.ptr, plan.RowCopies*plan.LanePoints, p.align)
 }
 
 // columnFragment are the terms of the lane's points in column lane/4.
@@ -238,7 +239,7 @@ func (l *lowerer) fragment(u *ir.UOp, at coords, elem ir.DType, make func() []*p
 
 // lanePoints is a factor at the lane's points: a vector.
 func (l *lowerer) lanePoints(u *ir.UOp, at coords) *program.Value {
-	return l.expand(l.settle(l.lower(u, at)), []int{l.free.index[l.tile.point]})
+	return l.expand(l.settle(l.lower(u, at)), []int{l.free.Index[l.tile.point]})
 }
 
 // split writes floats as n terms, each the rounded rest of those before.
@@ -264,10 +265,10 @@ type leaf struct {
 
 // leaves lists the summands of sums over copies.
 func (l *lowerer) leaves(u *ir.UOp, at coords) []leaf {
-	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.roles[l.free.index[u.ReduceRange()]] != roleUnroll {
+	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.roles[l.free.Index[u.ReduceRange()]] != plan.Unroll {
 		return []leaf{{u, at}}
 	}
-	i := l.free.index[u.ReduceRange()]
+	i := l.free.Index[u.ReduceRange()]
 	var out []leaf
 	for c := range int32(l.extent[i]) {
 		out = append(out, l.leaves(u.Src[0], at.with(i, c))...)
@@ -293,7 +294,7 @@ func (l *lowerer) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) [
 	members := make([]*tileMember, len(sums))
 	most := 0
 	for i, u := range sums {
-		m := &tileMember{lowerer: l, node: u, points: l.combos(l.free.of(u))}
+		m := &tileMember{lowerer: l, node: u, points: l.combos(l.free.Of(u))}
 		for _, at := range m.points {
 			m.leaves = append(m.leaves, l.leaves(u.Src[0], at))
 		}
@@ -330,9 +331,9 @@ type tileMember struct {
 func (m *tileMember) add(open *program.Loop, j int) {
 	for k := range m.points {
 		leaf := m.leaves[k][j]
-		terms := m.terms(leaf.node, leaf.at, rangeSet{})
+		terms := m.terms(leaf.node, leaf.at, plan.RangeSet{})
 		digits, pend := m.alignTerms(terms)
-		if !pend.empty() {
+		if !pend.Empty() {
 			fail("plan: lanes of a sum beside matrix instructions stay open")
 		}
 		if j == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // What lanes hold of the points of a tile of a softmax (TILE) whose digit is one of
@@ -19,17 +20,17 @@ import (
 // never leaves the lane that has its score.
 
 // findPoints notes the digits of a tile of a softmax, low first.
-func (ap *applier) findPoints(plans []axisPlan, tile *matrixTile) {
+func (ap *applier) findPoints(plans []plan.AxisPlan, tile *matrixTile) {
 	for _, p := range plans {
-		s := ap.splits[p.axis.Range]
-		if tile == nil || s == nil || p.axis.Kind != ReduceAxis || s.tile < matrixPoints {
+		s := ap.splits[p.Axis.Range]
+		if tile == nil || s == nil || p.Axis.Kind != plan.ReduceAxis || s.tile < plan.MatrixPoints {
 			continue
 		}
-		side := &tileSide{staged: p.fragment}
+		side := &tileSide{staged: p.Fragment}
 		for i := len(s.digits) - 1; i >= 0 && s.digits[i].stride < s.tile; i-- {
 			side.digits = append(side.digits, s.digits[i])
 		}
-		if side.digits[0].role == roleMatrix {
+		if side.digits[0].role == plan.Matrix {
 			tile.points = side
 		}
 	}
@@ -56,7 +57,7 @@ func (ap *applier) spreadPoints(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error)
 			}
 		}
 	}
-	points := a.Add(a.Mul(tile.columnLane, a.Index(lanePoints)), tile.point)
+	points := a.Add(a.Mul(tile.columnLane, a.Index(plan.LanePoints)), tile.point)
 	done := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range nodes {
 		src := make([]*ir.UOp, len(u.Src))
@@ -101,13 +102,13 @@ func pointChain(u, digit *ir.UOp) []*ir.UOp {
 
 // dependsOnAny reports that some ranges stand free under a node.
 func dependsOnAny(u *ir.UOp, ranges ...*ir.UOp) bool {
-	free, err := newFreeSets(rangesOf(u))
+	free, err := plan.NewFreeSets(rangesOf(u))
 	if err != nil {
 		return true
 	}
-	own := free.of(u)
+	own := free.Of(u)
 	for _, r := range ranges {
-		if i, ok := free.index[r]; ok && own.has(i) {
+		if i, ok := free.Index[r]; ok && own.Has(i) {
 			return true
 		}
 	}
@@ -126,15 +127,15 @@ func rangesOf(u *ir.UOp) []*ir.UOp {
 
 // inlineFactors computes what stages hold of the factors of MMA where a tile reads
 // it: the points of a row are then fragments, in registers.
-func (ap *applier) inlineFactors(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+func (ap *applier) inlineFactors(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
 	tiled := false
 	for _, p := range plans {
-		matrix[p.axis.Range] = hasMatrix([]axisPlan{p})
-		split[p.axis.Range] = len(p.segments) > 0
-		tiled = tiled || p.tile > 0
+		matrix[p.Axis.Range] = hasMatrix([]plan.AxisPlan{p})
+		split[p.Axis.Range] = len(p.Segments) > 0
+		tiled = tiled || p.Tile > 0
 	}
-	free, err := NewFree(sink)
+	free, err := plan.NewFree(sink)
 	if !tiled || err != nil {
 		return sink
 	}
@@ -143,10 +144,10 @@ func (ap *applier) inlineFactors(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !ap.within(u.Src[0], u.Indices()) {
 			continue
 		}
-		var own rangeSet
+		var own plan.RangeSet
 		ok := false
 		for k, z := range u.Src[0].Src[1:] {
-			own.add(free.Index(z))
+			own.Add(free.Index(z))
 			for _, r := range rangesOf(u.Indices()[k]) {
 				ok = ok || matrix[r]
 			}
@@ -156,7 +157,7 @@ func (ap *applier) inlineFactors(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 		}
 		for _, x := range ir.Toposort(u.Src[0].Src[0]) {
 			if x.Op == ir.OpReduce || x.Op == ir.OpStage {
-				ok = ok && free.sets.of(x).meet(own).empty()
+				ok = ok && free.Sets.Of(x).Meet(own).Empty()
 			}
 		}
 		if ok {

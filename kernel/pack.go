@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 	"tgc/packed"
 )
 
@@ -27,7 +28,7 @@ import (
 // roles; ok is false where no packed field suits. The field with the most bytes
 // decides: digits that move its byte address are lanes until a register is
 // full, the others (which nibble) are copies.
-func packDigits(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []segment, ok bool) {
+func packDigits(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []plan.Segment, ok bool) {
 	field, block := packField(sink, r)
 	if field == nil {
 		return nil, false
@@ -36,7 +37,7 @@ func packDigits(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []
 	if !constant || n%block != 0 {
 		return nil, false
 	}
-	chain := append([]int64{1, wordElements}, chainWithin(cuts, wordElements, block)...)
+	chain := append([]int64{1, plan.WordElements}, plan.ChainWithin(cuts, plan.WordElements, block)...)
 	chain = append(chain, block)
 	taken := int64(1)
 	for i := range len(chain) - 1 {
@@ -45,10 +46,10 @@ func packDigits(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []
 		switch {
 		case i == 0 && step != 1:
 			return nil, false
-		case i == 0 || step == 0 || step != wordElements*taken || taken*size > lanes:
-			segments = append(segments, segment{size, roleUnroll})
+		case i == 0 || step == 0 || step != plan.WordElements*taken || taken*size > lanes:
+			segments = append(segments, plan.Segment{Size: size, Role: plan.Unroll})
 		default:
-			segments = append(segments, segment{size, roleLane})
+			segments = append(segments, plan.Segment{Size: size, Role: plan.Lane})
 			taken *= size
 		}
 	}
@@ -113,15 +114,15 @@ func evalIndex(x, r *ir.UOp, v int64) (int64, bool) {
 // Packable reports whether PACK suits a reduce axis of a kernel, for lanes of
 // registers of so many bytes.
 func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
-	free, err := NewFree(sink)
+	free, err := plan.NewFree(sink)
 	if err != nil {
 		return false
 	}
 	for i, x := range free.Axes() {
-		if x.Name != axis || x.Kind != ReduceAxis || !onlyWords(free, sink, i) {
+		if x.Name != axis || x.Kind != plan.ReduceAxis || !onlyWords(free, sink, i) {
 			continue
 		}
-		_, ok := packDigits(sink, x.Range, Boundaries(a, sink)[x.Range], int64(vectorBytes/4))
+		_, ok := packDigits(sink, x.Range, plan.Boundaries(a, sink)[x.Range], int64(vectorBytes/4))
 		return ok
 	}
 	return false
@@ -130,7 +131,7 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 // onlyWords reports an axis along which rows come from one packed format alone:
 // any other operand that has rows would be read with a stride. Every field of
 // bytes is part of an integer below 128, as a word needs it.
-func onlyWords(free *Free, sink *ir.UOp, axis int) bool {
+func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	format := ""
 	bounds := ir.NewBounds()
 	for _, u := range ir.Toposort(sink) {
@@ -142,7 +143,7 @@ func onlyWords(free *Free, sink *ir.UOp, axis int) bool {
 				return false
 			}
 			format = name
-		case u.Op == ir.OpLoad && (free.hasStore(u) || u.Src[0].Op == ir.OpTable):
+		case u.Op == ir.OpLoad && (free.HasStore(u) || u.Src[0].Op == ir.OpTable):
 			return false
 		case u.Op == ir.OpCast && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
 			return false
@@ -152,10 +153,10 @@ func onlyWords(free *Free, sink *ir.UOp, axis int) bool {
 }
 
 // packSums rewrites, after splitting, every sum over a word's elements.
-func (ap *applier) packSums(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+func (ap *applier) packSums(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	pack := make(map[*ir.UOp]bool)
 	for _, p := range plans {
-		if s := ap.splits[p.axis.Range]; p.pack && s != nil {
+		if s := ap.splits[p.Axis.Range]; p.Pack && s != nil {
 			pack[s.digits[len(s.digits)-1].rng] = true
 		}
 	}
@@ -163,20 +164,20 @@ func (ap *applier) packSums(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 		return sink
 	}
 	k := &packer{ap: ap, stages: make(map[*ir.UOp]*ir.UOp)}
-	axes := Axes(sink)
+	axes := plan.Axes(sink)
 	ranges := make([]*ir.UOp, len(axes))
 	for i, x := range axes {
 		ranges[i] = x.Range
-		if x.Kind == StoreAxis {
-			k.store.add(i)
+		if x.Kind == plan.StoreAxis {
+			k.store.Add(i)
 		}
 	}
 	var err error
-	if k.free, err = newFreeSets(ranges); err != nil {
+	if k.free, err = plan.NewFreeSets(ranges); err != nil {
 		return sink // finish reports it
 	}
 	k.ranges = ranges
-	k.free.of(sink)
+	k.free.Of(sink)
 	with := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && pack[u.ReduceRange()] {
@@ -191,20 +192,20 @@ func (ap *applier) packSums(sink *ir.UOp, plans []axisPlan) *ir.UOp {
 // packer rewrites the sums of one kernel.
 type packer struct {
 	ap     *applier
-	free   *freeSets
+	free   *plan.FreeSets
 	ranges []*ir.UOp
-	store  rangeSet
+	store  plan.RangeSet
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
 }
 
 // sum rewrites one sum over p; nil where its form does not fit.
 func (k *packer) sum(u *ir.UOp) *ir.UOp {
 	a, p := k.ap.arena, u.ReduceRange()
-	i := k.free.index[p]
+	i := k.free.Index[p]
 	rest, y := a.Const(u.DType, 1), a.Const(u.DType, 1)
 	var q, scale, shift *ir.UOp
 	for _, f := range flattenProduct(u.Src[0]) {
-		if !k.free.of(f).has(i) {
+		if !k.free.Of(f).Has(i) {
 			rest = product(a, rest, f)
 			continue
 		}
@@ -214,7 +215,7 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 		}
 		y = product(a, y, f)
 	}
-	if q == nil || !k.free.of(y).meet(k.store).empty() || !k.free.of(y).has(i) {
+	if q == nil || !k.free.Of(y).Meet(k.store).Empty() || !k.free.Of(y).Has(i) {
 		return nil
 	}
 	pow := packScale(a, p)
@@ -270,10 +271,10 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 		}
 	case ir.OpAdd, ir.OpSub:
 		x, b := u.Src[0], u.Src[1]
-		if u.Op == ir.OpAdd && k.free.of(b).has(p) {
+		if u.Op == ir.OpAdd && k.free.Of(b).Has(p) {
 			x, b = b, x
 		}
-		if k.free.of(b).has(p) {
+		if k.free.Of(b).Has(p) {
 			return nil, nil, nil
 		}
 		if u.Op == ir.OpSub {
@@ -281,7 +282,7 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 		}
 		var word *ir.UOp
 		for _, f := range flattenProduct(x) {
-			if !k.free.of(f).has(p) {
+			if !k.free.Of(f).Has(p) {
 				if scale == nil {
 					scale = a.Const(u.DType, 1)
 				}
@@ -339,7 +340,7 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index, lanes, laneIndex []*ir.UOp
 	bytes := int64(v.DType.Size())
-	for _, i := range k.free.of(v).list() {
+	for _, i := range k.free.Of(v).List() {
 		r := k.ranges[i]
 		n, constant := r.Src[0].Int()
 		if !constant {
@@ -349,11 +350,11 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 		z := k.ap.newRange(r.Src[0])
 		rename[r] = z
 		role := k.ap.roles[r]
-		if role == roleUnroll {
-			role = roleSerial
+		if role == plan.Unroll {
+			role = plan.Serial
 		}
 		k.ap.roles[z], k.ap.order[z] = role, orderKey{k.ap.order[r].axis + packStageOrder, k.ap.order[r].digit}
-		if role == roleLane {
+		if role == plan.Lane {
 			lanes, laneIndex = append(lanes, z), append(laneIndex, r)
 		} else {
 			ranges, index = append(ranges, z), append(index, r)

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Padding of shared arrays. Shared memory has 32 banks of 4 bytes; a warp's
@@ -80,14 +81,14 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 		index := l.stageIndex(u)
 		read := stageRead{bytes: int64(stage.DType.Size())}
 		for _, t := range l.linear.Of(l.simplify.Do(index)).Terms {
-			if i, ok := l.free.index[t.Atom]; ok && l.roles[i] == roleLane && t.Coef == 1 {
+			if i, ok := l.free.Index[t.Atom]; ok && l.roles[i] == plan.Lane && t.Coef == 1 {
 				read.bytes = min(read.bytes*l.extent[i], widestRead)
 			}
 		}
 		if l.isFragment(u) {
-			read.bytes = min(rowCopies*lanePoints*int64(stage.DType.Size()), widestRead)
+			read.bytes = min(plan.RowCopies*plan.LanePoints*int64(stage.DType.Size()), widestRead)
 		}
-		for lane := range int64(warpSize) {
+		for lane := range int64(plan.WarpSize) {
 			at := l.simplify.Do(l.arena.Substitute(index, l.laneValues(index, lane)))
 			n, ok := at.Int()
 			if !ok {
@@ -95,7 +96,7 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 			}
 			read.index = append(read.index, n)
 		}
-		if len(read.index) == warpSize {
+		if len(read.index) == plan.WarpSize {
 			out = append(out, read)
 		}
 	}
@@ -108,12 +109,12 @@ func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
 	write := stageRead{bytes: int64(stage.DType.Size())}
 	for _, z := range l.stageAxes(stage) {
 		index = a.Add(a.Mul(index, l.constantExtent(z)), z)
-		if i := l.free.index[z]; l.roles[i] == roleLane {
+		if i := l.free.Index[z]; l.roles[i] == plan.Lane {
 			write.bytes *= l.extent[i]
 		}
 	}
 	write.bytes = min(write.bytes, widestRead)
-	for lane := range int64(warpSize) {
+	for lane := range int64(plan.WarpSize) {
 		n, ok := l.simplify.Do(a.Substitute(index, l.laneValues(index, lane))).Int()
 		if !ok {
 			return nil
@@ -164,7 +165,7 @@ func (l *lowerer) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 			continue
 		}
 		n := int64(0)
-		if i := l.free.index[u]; l.threads.has(i) {
+		if i := l.free.Index[u]; l.threads.Has(i) {
 			n = lane / l.digits[i].stride % l.digits[i].extent
 		}
 		with[u] = l.arena.Index(n)
@@ -178,11 +179,11 @@ func rounds(reads []stageRead, p padding, size int64) int64 {
 	total := int64(0)
 	for _, r := range reads {
 		lanes := int64(banks*bankBytes) / max(r.bytes, bankBytes)
-		for first := int64(0); first < warpSize; first += lanes {
+		for first := int64(0); first < plan.WarpSize; first += lanes {
 			words := make(map[int64]bool)
 			var inBank [banks]int64
 			most := int64(0)
-			for _, at := range r.index[first:min(first+lanes, warpSize)] {
+			for _, at := range r.index[first:min(first+lanes, plan.WarpSize)] {
 				if p.every > 0 {
 					at += at / p.every * p.gap
 				}

@@ -1,11 +1,15 @@
 package kernel
 
+import (
+	"tgc/kernel/plan"
+)
+
 import "testing"
 
 // lanesAt is a read of b bytes a lane, stride elements apart.
 func lanesAt(stride, bytes int64) stageRead {
 	r := stageRead{bytes: bytes}
-	for lane := range int64(warpSize) {
+	for lane := range int64(plan.WarpSize) {
 		r.index = append(r.index, lane*stride)
 	}
 	return r

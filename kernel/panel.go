@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Panels of matrix instructions: STAGE of a store axis of the tile. The warps of a
@@ -18,7 +19,7 @@ import (
 type paneller struct {
 	*applier
 	tile *matrixTile
-	free *freeSets
+	free *plan.FreeSets
 	read map[panelKey][]*ir.UOp
 }
 
@@ -36,21 +37,21 @@ type tileSide struct {
 
 // fragmentStages reads STAGE of store axes, and of the points of a tile, as panels
 // of fragments.
-func fragmentStages(plans []axisPlan) []axisPlan {
-	out := append([]axisPlan(nil), plans...)
+func fragmentStages(plans []plan.AxisPlan) []plan.AxisPlan {
+	out := append([]plan.AxisPlan(nil), plans...)
 	for i := range out {
-		if p := &out[i]; p.stage && (p.axis.Kind == StoreAxis || p.tile > 0 && hasMatrix(out[i:i+1])) {
-			p.stage, p.panel, p.fragment = false, 0, true
+		if p := &out[i]; p.Stage && (p.Axis.Kind == plan.StoreAxis || p.Tile > 0 && hasMatrix(out[i:i+1])) {
+			p.Stage, p.StageAmount, p.Fragment = false, 0, true
 		}
 	}
 	return out
 }
 
 // sideOf are the digits of a split axis within a block.
-func sideOf(s *split, p axisPlan) *tileSide {
-	side := &tileSide{staged: p.fragment}
+func sideOf(s *split, p plan.AxisPlan) *tileSide {
+	side := &tileSide{staged: p.Fragment}
 	for i := len(s.digits) - 1; i >= 0; i-- {
-		if d := s.digits[i]; d.role != roleGrid && d.role != roleSerial {
+		if d := s.digits[i]; d.role != plan.Grid && d.role != plan.Serial {
 			side.digits = append(side.digits, d)
 		}
 	}
@@ -94,7 +95,7 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *matrixTile, depth int) (*ir.UOp,
 		for _, s := range u.Src {
 			depths[u] = max(depths[u], depths[s])
 		}
-		if u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == roleMatrix && isPlainAdd(u) {
+		if u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == plan.Matrix && isPlainAdd(u) {
 			depths[u]++
 			deepest = max(deepest, depths[u])
 		}
@@ -102,7 +103,7 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *matrixTile, depth int) (*ir.UOp,
 	if depth > deepest {
 		return nil, nil
 	}
-	free, err := newFreeSets(rangesOf(sink))
+	free, err := plan.NewFreeSets(rangesOf(sink))
 	if err != nil {
 		return nil, err
 	}
@@ -118,14 +119,14 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *matrixTile, depth int) (*ir.UOp,
 			continue
 		}
 		switch ap.roles[u.ReduceRange()] {
-		case roleMatrix:
+		case plan.Matrix:
 			if depths[u] != depth {
 				continue
 			}
 			if sum := p.sumOfPanels(u); sum != nil {
 				done[u] = sum
 			}
-		case roleUnroll, roleSerial:
+		case plan.Unroll, plan.Serial:
 			if depth > 1 {
 				continue
 			}
@@ -164,7 +165,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	factors, replaced := []*ir.UOp{rows, columns}, false
 	for k, side := range sides {
 		f := factors[k]
-		if !side.staged || !p.dependsOn(f, side) || !p.free.of(f).has(p.free.index[u.ReduceRange()]) || p.sumsInside(f) {
+		if !side.staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index[u.ReduceRange()]) || p.sumsInside(f) {
 			continue
 		}
 		values := []*ir.UOp{p.byteFactor(f, k == 0)}
@@ -194,7 +195,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 // sumsInside reports sums of MMA in a factor: the lanes have them already.
 func (p *paneller) sumsInside(f *ir.UOp) bool {
 	for _, x := range ir.Toposort(f) {
-		if x.Op == ir.OpReduce && p.roles[x.ReduceRange()] == roleMatrix {
+		if x.Op == ir.OpReduce && p.roles[x.ReduceRange()] == plan.Matrix {
 			return true
 		}
 	}
@@ -290,9 +291,9 @@ func (p *paneller) scale(f *ir.UOp) *ir.UOp {
 }
 
 func (p *paneller) dependsOn(u *ir.UOp, side *tileSide) bool {
-	free := p.free.of(u)
+	free := p.free.Of(u)
 	for _, d := range side.digits {
-		if i, ok := p.free.index[d.rng]; ok && free.has(i) {
+		if i, ok := p.free.Index[d.rng]; ok && free.Has(i) {
 			return true
 		}
 	}
@@ -303,13 +304,13 @@ func (p *paneller) dependsOn(u *ir.UOp, side *tileSide) bool {
 // inner.
 func (p *paneller) inner(u *ir.UOp, side *tileSide) []*ir.UOp {
 	var copies, points []*ir.UOp
-	for _, i := range p.free.of(u).list() {
-		for r, k := range p.free.index {
+	for _, i := range p.free.Of(u).List() {
+		for r, k := range p.free.Index {
 			switch {
 			case k != i || side.has(r) || p.tile.rows.has(r) || p.tile.columns.has(r):
-			case p.roles[r] == roleMatrix:
+			case p.roles[r] == plan.Matrix:
 				points = append(points, r)
-			case p.roles[r] == roleUnroll:
+			case p.roles[r] == plan.Unroll:
 				copies = append(copies, r)
 			}
 		}
@@ -333,7 +334,7 @@ type panelFill struct {
 	left          int64               // threads that are not taken yet
 }
 
-func (f *panelFill) add(n int64, role role, at *ir.UOp) *ir.UOp {
+func (f *panelFill) add(n int64, role plan.Role, at *ir.UOp) *ir.UOp {
 	r := f.newRange(f.arena.Index(n))
 	f.roles[r], f.order[r] = role, orderKey{panelOrder, -r.Arg.(ir.RangeArg).ID}
 	f.ranges, f.index = append(f.ranges, r), append(f.index, at)
@@ -344,7 +345,7 @@ func (f *panelFill) add(n int64, role role, at *ir.UOp) *ir.UOp {
 // value in the panel.
 func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
 	a, value, stride := f.arena, f.arena.Index(0), int64(1)
-	take := func(n int64, role role, last bool) {
+	take := func(n int64, role plan.Role, last bool) {
 		if n < 2 {
 			return
 		}
@@ -356,10 +357,10 @@ func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
 	}
 	t := ir.GCD(n, threads)
 	f.left /= t
-	take(t, roleLocal, t == n)
+	take(t, plan.Local, t == n)
 	u := ir.GCD(n/t, panelCopies)
-	take(u, roleUnroll, t*u == n)
-	take(n/t/u, roleSerial, true)
+	take(u, plan.Unroll, t*u == n)
+	take(n/t/u, plan.Serial, true)
 	return value
 }
 
@@ -377,7 +378,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 	}
 	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.threads / p.elsewhere(x, side)}
 	inner := p.inner(x, side)
-	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == roleMatrix
+	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == plan.Matrix
 	if matrix {
 		r := inner[len(inner)-1]
 		inner = inner[:len(inner)-1]
@@ -414,9 +415,9 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 // elsewhere is the number of parts of a block's threads that fill panels of their
 // own: what lies there differs among them.
 func (p *paneller) elsewhere(x *ir.UOp, side *tileSide) int64 {
-	own, parts := p.free.of(x), int64(1)
-	for r, i := range p.free.index {
-		if n, ok := r.Src[0].Int(); ok && own.has(i) && p.roles[r].isThread() && !side.has(r) {
+	own, parts := p.free.Of(x), int64(1)
+	for r, i := range p.free.Index {
+		if n, ok := r.Src[0].Int(); ok && own.Has(i) && p.roles[r].IsThread() && !side.has(r) {
 			parts *= n
 		}
 	}
@@ -426,13 +427,13 @@ func (p *paneller) elsewhere(x *ir.UOp, side *tileSide) int64 {
 // side adds the digits of a side on which a factor depends, and which stand nowhere
 // in the panel yet.
 func (f *panelFill) side(x *ir.UOp, side *tileSide) {
-	a, own := f.arena, f.free.of(x)
+	a, own := f.arena, f.free.Of(x)
 	at, n := a.Index(0), int64(1)
 	var digits []*ir.UOp
 	for _, d := range side.digits {
-		if i, ok := f.free.index[d.rng]; ok && own.has(i) && f.with[d.rng] == nil {
+		if i, ok := f.free.Index[d.rng]; ok && own.Has(i) && f.with[d.rng] == nil {
 			place := d.rng
-			if d.role == roleMatrix {
+			if d.role == plan.Matrix {
 				place = f.columnOf(d.rng)
 			}
 			at = a.Add(at, a.Mul(place, a.Index(n)))
@@ -447,7 +448,7 @@ func (f *panelFill) side(x *ir.UOp, side *tileSide) {
 	value := f.digits(at, n, f.left)
 	for _, r := range digits {
 		f.with[r] = a.Mod(value, r.Src[0])
-		if f.roles[r] == roleMatrix {
+		if f.roles[r] == plan.Matrix {
 			f.with[r] = f.pointOf(f.with[r])
 		}
 		value = a.Div(value, r.Src[0])
@@ -458,16 +459,16 @@ func (f *panelFill) side(x *ir.UOp, side *tileSide) {
 // the first, which have the first two points of each lane, then the others.
 func (f *panelFill) columnOf(point *ir.UOp) *ir.UOp {
 	a := f.arena
-	half := a.Mod(a.Div(point, a.Index(columnCopies)), a.Index(lanePoints/columnCopies))
-	return a.Add(a.Mul(half, a.Index(matrixColumns)), a.Add(a.Mul(a.Div(point, a.Index(lanePoints)), a.Index(columnCopies)), a.Mod(point, a.Index(columnCopies))))
+	half := a.Mod(a.Div(point, a.Index(plan.ColumnCopies)), a.Index(plan.LanePoints/plan.ColumnCopies))
+	return a.Add(a.Mul(half, a.Index(plan.MatrixColumns)), a.Add(a.Mul(a.Div(point, a.Index(plan.LanePoints)), a.Index(plan.ColumnCopies)), a.Mod(point, a.Index(plan.ColumnCopies))))
 }
 
 // pointOf is the inverse of columnOf.
 func (f *panelFill) pointOf(column *ir.UOp) *ir.UOp {
 	a := f.arena
-	lane := a.Mod(a.Div(column, a.Index(columnCopies)), a.Index(columnLanes))
-	half := a.Div(column, a.Index(matrixColumns))
-	return a.Add(a.Mul(lane, a.Index(lanePoints)), a.Add(a.Mul(half, a.Index(columnCopies)), a.Mod(column, a.Index(columnCopies))))
+	lane := a.Mod(a.Div(column, a.Index(plan.ColumnCopies)), a.Index(plan.ColumnLanes))
+	half := a.Div(column, a.Index(plan.MatrixColumns))
+	return a.Add(a.Mul(lane, a.Index(plan.LanePoints)), a.Add(a.Mul(half, a.Index(plan.ColumnCopies)), a.Mod(column, a.Index(plan.ColumnCopies))))
 }
 
 // points adds the points of a tile's sum, four for each lane; of rows, those of
@@ -478,16 +479,16 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *tileSide) {
 	a := f.arena
 	own := f.tile.rows
 	word := int64(bankBytes / elem.Size())
-	value := f.add(word, roleLane, a.Mod(r, a.Index(word)))
+	value := f.add(word, plan.Lane, a.Mod(r, a.Index(word)))
 	if side == own {
-		f.with[f.tile.rowCopy] = f.digits(f.tile.rowCopy, rowCopies, f.left)
+		f.with[f.tile.rowCopy] = f.digits(f.tile.rowCopy, plan.RowCopies, f.left)
 	}
-	if word < lanePoints {
-		value = a.Add(value, a.Mul(f.add(lanePoints/word, roleLane, a.Mod(a.Div(r, a.Index(word)), a.Index(lanePoints/word))), a.Index(word)))
+	if word < plan.LanePoints {
+		value = a.Add(value, a.Mul(f.add(plan.LanePoints/word, plan.Lane, a.Mod(a.Div(r, a.Index(word)), a.Index(plan.LanePoints/word))), a.Index(word)))
 	}
-	f.with[r] = a.Add(value, a.Mul(f.digits(a.Div(r, a.Index(lanePoints)), matrixPoints/lanePoints, f.left), a.Index(lanePoints)))
+	f.with[r] = a.Add(value, a.Mul(f.digits(a.Div(r, a.Index(plan.LanePoints)), plan.MatrixPoints/plan.LanePoints, f.left), a.Index(plan.LanePoints)))
 	if side == own {
-		f.with[f.tile.rowLane] = f.digits(f.tile.rowLane, rowLanes, f.left)
+		f.with[f.tile.rowLane] = f.digits(f.tile.rowLane, plan.RowLanes, f.left)
 	}
 }
 
@@ -508,7 +509,7 @@ func (l *lowerer) fillPanels(d int) {
 			if stage.Op != ir.OpStage || !isPanel(stage) {
 				continue
 			}
-			if at, ok := l.depthOf(l.free.of(stage)); !ok || at != d {
+			if at, ok := l.depthOf(l.free.Of(stage)); !ok || at != d {
 				continue
 			}
 			k := l.key(stage, l.startCoords())

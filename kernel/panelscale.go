@@ -3,6 +3,7 @@ package kernel
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // Scales in panels. The scales of neighbouring groups lie side by side, and copies of
@@ -14,7 +15,7 @@ import (
 func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	stage := u.Src[0]
 	size := int64(stage.DType.Size())
-	if !isPanel(stage) || size != bankBytes || !l.free.of(u).meet(l.lanes).empty() {
+	if !isPanel(stage) || size != bankBytes || !l.free.Of(u).Meet(l.lanes).Empty() {
 		return val{}, false
 	}
 	terms := l.linear.Of(l.simplify.Do(l.stageIndex(u))).Terms
@@ -22,8 +23,8 @@ func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	for found := true; found && n*size < widestRead; {
 		found = false
 		for _, t := range terms {
-			i, isRange := l.free.index[t.Atom]
-			if isRange && t.Coef == n && l.roles[i] == roleUnroll && n*l.extent[i]*size <= widestRead {
+			i, isRange := l.free.Index[t.Atom]
+			if isRange && t.Coef == n && l.roles[i] == plan.Unroll && n*l.extent[i]*size <= widestRead {
 				first, lane, n, found = first.with(i, 0), lane+n*int64(at[i]), n*l.extent[i], true
 				break
 			}

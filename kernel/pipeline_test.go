@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // rowsLoadedAhead: a thread takes two rows at a time, six times; of each row four
@@ -16,7 +17,7 @@ const rowsLoadedAhead = "VECTOR r0 4; WARP r0 8; UNROLL r0 4; WARP r0 4; UPCAST 
 // nothing of its own; the first ones are loaded ahead of the wait.
 func TestRowsAreLoadedAhead(t *testing.T) {
 	b := newBuilder()
-	plan, err := kernel.Parse(rowsLoadedAhead)
+	plan, err := plan.Parse(rowsLoadedAhead)
 	if err != nil {
 		t.Fatal(err)
 	}

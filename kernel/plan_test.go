@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // planCases are kernels with plans that must not change their values.
@@ -88,36 +89,36 @@ func TestRandomPlans(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)
-		var plan kernel.Plan
-		axes := kernel.Axes(sink)
-		kinds := []kernel.OptKind{kernel.VECTOR, kernel.VECTOR, kernel.UPCAST, kernel.UNROLL, kernel.ROLL, kernel.LOCAL, kernel.GROUP,
-			kernel.PADTO, kernel.STAGE, kernel.FMA, kernel.SWAP, kernel.THREAD, kernel.PREFETCH, kernel.PACK}
+		var chosen plan.Plan
+		axes := plan.Axes(sink)
+		kinds := []plan.OptKind{plan.VECTOR, plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.LOCAL, plan.GROUP,
+			plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.THREAD, plan.PREFETCH, plan.PACK}
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
-			opt := kernel.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
-			if opt.Kind != kernel.FMA {
+			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
+			if opt.Kind != plan.FMA {
 				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis").Name
 				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
 			}
 			switch opt.Kind {
-			case kernel.STAGE, kernel.THREAD, kernel.PACK:
+			case plan.STAGE, plan.THREAD, plan.PACK:
 				opt.Amount = 0
-			case kernel.SWAP:
+			case plan.SWAP:
 				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))
-			case kernel.PREFETCH:
+			case plan.PREFETCH:
 				opt.Axis = "p2"
 			}
-			plan.Opts = append(plan.Opts, opt)
+			chosen.Opts = append(chosen.Opts, opt)
 		}
-		if opt, err := kernel.Parse(plan.String()); err != nil || opt.String() != plan.String() {
-			rt.Fatalf("plan %q parses to %q, %v", plan, opt, err)
+		if opt, err := plan.Parse(chosen.String()); err != nil || opt.String() != chosen.String() {
+			rt.Fatalf("plan %q parses to %q, %v", chosen, opt, err)
 		}
-		if err := kernel.Feasible(b.Arena, sink, plan, avx512); err != nil {
+		if err := kernel.Feasible(b.Arena, sink, chosen, avx512); err != nil {
 			return
 		}
-		p, err := kernel.Lower(b.Arena, sink, plan, avx512)
+		p, err := kernel.Lower(b.Arena, sink, chosen, avx512)
 		if err != nil {
-			rt.Fatalf("%s: feasible, but: %v", plan, err)
+			rt.Fatalf("%s: feasible, but: %v", chosen, err)
 		}
-		compare(rt, b.Arena, sink, p, plan, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
+		compare(rt, b.Arena, sink, p, chosen, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // lineBytes is the size of a cache line.
@@ -51,7 +52,7 @@ func (l *lowerer) streams(slot, i int) []stream {
 		if l.innermost(u) != i {
 			continue
 		}
-		if _, ok := l.depthOf(l.free.of(u)); !ok {
+		if _, ok := l.depthOf(l.free.Of(u)); !ok {
 			continue
 		}
 		addr, step := l.addressAndStep(u)
@@ -65,8 +66,8 @@ func (l *lowerer) streams(slot, i int) []stream {
 // innermost is the last open serial range that an access depends on.
 func (l *lowerer) innermost(u *ir.UOp) int {
 	best := -1
-	for _, i := range l.free.of(u).list() {
-		if l.roles[i] == roleSerial {
+	for _, i := range l.free.Of(u).List() {
+		if l.roles[i] == plan.Serial {
 			best = i
 		}
 	}
@@ -84,27 +85,27 @@ func (l *lowerer) prefetchStream(s stream, ahead int64) {
 	addr, step := l.addressAndStep(s.load)
 	// Copies that move the address by less than the stream's own length belong
 	// to it; those that move it further (rows) are streams of their own.
-	rows := rangeSet{}
+	rows := plan.RangeSet{}
 	for _, t := range addr.form.Terms {
-		for _, i := range l.free.of(t.Atom).meet(l.copies).list() {
+		for _, i := range l.free.Of(t.Atom).Meet(l.copies).List() {
 			if t.Coef*step >= s.bytes {
-				rows.add(i)
+				rows.Add(i)
 			}
 		}
 	}
 	// With several rows at once the end of one runs into the next, which is being
 	// read: what comes next in a stream lies in the next tile of rows.
-	if !rows.empty() {
+	if !rows.Empty() {
 		tile := int64(1)
 		for _, t := range addr.form.Terms {
-			for _, i := range l.free.of(t.Atom).meet(rows).list() {
+			for _, i := range l.free.Of(t.Atom).Meet(rows).List() {
 				tile = max(tile, t.Coef*step*l.extent[i])
 			}
 		}
 		ahead = (ahead + tile - 1) / tile * tile
 	}
 	for _, at := range l.combos(rows) {
-		for _, i := range l.free.of(s.load).meet(l.vector).minus(rows).list() {
+		for _, i := range l.free.Of(s.load).Meet(l.vector).Minus(rows).List() {
 			at[i] = 0
 		}
 		p := l.placeOf(l.base(s.load.Src[0]), addr, step, at)

@@ -1,21 +1,25 @@
 package kernel
 
+import (
+	"tgc/kernel/plan"
+)
+
 import "tgc/ir"
 
 // rebind finds the ranges of plans again after a substitution: a range whose
 // extent mentions another one, such as the chunk of a split reduce, is a new
 // node when that one is split. Its id stays.
-func rebind(sink *ir.UOp, plans []axisPlan) []axisPlan {
+func rebind(sink *ir.UOp, plans []plan.AxisPlan) []plan.AxisPlan {
 	byID := make(map[int]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpRange {
 			byID[u.Arg.(ir.RangeArg).ID] = u
 		}
 	}
-	out := append([]axisPlan(nil), plans...)
+	out := append([]plan.AxisPlan(nil), plans...)
 	for i := range out {
-		if r, ok := byID[out[i].axis.Range.Arg.(ir.RangeArg).ID]; ok {
-			out[i].axis.Range = r
+		if r, ok := byID[out[i].Axis.Range.Arg.(ir.RangeArg).ID]; ok {
+			out[i].Axis.Range = r
 		}
 	}
 	return out

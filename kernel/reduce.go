@@ -3,6 +3,7 @@ package kernel
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // term is a summand of a sum: x, or the product x*y that may be contracted
@@ -12,7 +13,7 @@ type term struct {
 	x, y  val // y.v nil: no product
 	isMul bool
 	dot   int // 1 + the innermost lane digit of x and y, if they are summed over it
-	pend  rangeSet
+	pend  plan.RangeSet
 }
 
 // lowerReduce emits a plain REDUCE (tuples are read through PROJ).
@@ -21,30 +22,30 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 	if arg.Op == ir.OpInvalid {
 		fail("a tuple reduce is read without PROJ")
 	}
-	i := l.free.index[u.ReduceRange()]
-	if l.roles[i] == roleSerial || l.roles[i] == roleGrid {
+	i := l.free.Index[u.ReduceRange()]
+	if l.roles[i] == plan.Serial || l.roles[i] == plan.Grid {
 		return l.serialReduce(u, at)
 	}
 	if m := l.matrices[u]; m != nil {
 		return l.matrixSum(u, m, at)
 	}
-	if l.threads.has(i) && (arg.Op != ir.OpAdd || !l.pends(i)) {
+	if l.threads.Has(i) && (arg.Op != ir.OpAdd || !l.pends(i)) {
 		return l.threadReduce(u, i, at)
 	}
 	if arg.Op == ir.OpAdd {
-		return l.sum(l.terms(u, at, rangeSet{}))
+		return l.sum(l.terms(u, at, plan.RangeSet{}))
 	}
 	return l.unrolledReduce(u, arg.Op, i, at)
 }
 
 // unrolledReduce folds copies one after the other, or lanes at once.
 func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
-	if l.roles[i] == roleLane {
+	if l.roles[i] == plan.Lane {
 		x := l.settle(l.lower(u.Src[0], at.with(i, laneCoord)))
 		digits := unionDigits(x.digits, []int{i})
 		x = val{v: l.expand(x, digits), digits: digits, depth: l.top()}
-		var over rangeSet
-		over.add(i)
+		var over plan.RangeSet
+		over.Add(i)
 		return l.foldLanes(op, x, over)
 	}
 	acc := l.settle(l.lower(u.Src[0], at.with(i, 0)))
@@ -55,24 +56,24 @@ func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 }
 
 // terms flattens a sum over copies and lanes into its summands.
-func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
+func (l *lowerer) terms(u *ir.UOp, at coords, pend plan.RangeSet) []term {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
-		i := l.free.index[u.ReduceRange()]
-		if l.dots.has(i) {
+		i := l.free.Index[u.ReduceRange()]
+		if l.dots.Has(i) {
 			if t, ok := l.dotTerm(u.Src[0], i, at.with(i, laneCoord), pend); ok {
 				return []term{t}
 			}
 		}
 		switch role := l.roles[i]; {
-		case role.isThread() && l.pends(i):
-			pend.add(i)
+		case role.IsThread() && l.pends(i):
+			pend.Add(i)
 			return l.terms(u.Src[0], at, pend)
-		case role == roleLane && l.onGPU():
+		case role == plan.Lane && l.onGPU():
 			return l.laneTerms(l.terms(u.Src[0], at.with(i, laneCoord), pend), i)
-		case role == roleLane:
-			pend.add(i)
+		case role == plan.Lane:
+			pend.Add(i)
 			return l.terms(u.Src[0], at.with(i, laneCoord), pend)
-		case role == roleUnroll:
+		case role == plan.Unroll:
 			var out []term
 			for c := range int32(l.extent[i]) {
 				out = append(out, l.terms(u.Src[0], at.with(i, c), pend)...)
@@ -84,16 +85,16 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend rangeSet) []term {
 		target := l.laneDigits(u, at)
 		x, y := l.factors(l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target), u)
 		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
-		return []term{{x: x, y: y, isMul: true, pend: pend.union(x.pend).union(y.pend)}}
+		return []term{{x: x, y: y, isMul: true, pend: pend.Union(x.pend).Union(y.pend)}}
 	}
 	x := l.apartFrom(l.lower(u, at), pend)
-	return []term{{x: x, pend: pend.union(x.pend)}}
+	return []term{{x: x, pend: pend.Union(x.pend)}}
 }
 
 // apartFrom settles a value that is open over threads which an outer open sum
 // counts too: each thread would be counted twice.
-func (l *lowerer) apartFrom(x val, pend rangeSet) val {
-	if x.pend.meet(l.sharing(pend)).empty() {
+func (l *lowerer) apartFrom(x val, pend plan.RangeSet) val {
+	if x.pend.Meet(l.sharing(pend)).Empty() {
 		return x
 	}
 	return l.settle(x)
@@ -121,21 +122,21 @@ func (l *lowerer) laneTerms(terms []term, i int) []term {
 
 // alignTerms brings terms to one set of pending lanes and returns it with the
 // common digits.
-func (l *lowerer) alignTerms(terms []term) (digits []int, pend rangeSet) {
+func (l *lowerer) alignTerms(terms []term) (digits []int, pend plan.RangeSet) {
 	pend = terms[0].pend
 	for _, t := range terms[1:] {
-		pend = pend.meet(t.pend)
+		pend = pend.Meet(t.pend)
 	}
 	for k := range terms {
 		t := &terms[k]
-		if extra := t.pend.minus(pend); !extra.empty() {
-			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.meet(l.lanes).list()))
+		if extra := t.pend.Minus(pend); !extra.Empty() {
+			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.Meet(l.lanes).List()))
 			x.pend = t.pend
 			*t = term{x: l.foldLanes(ir.OpAdd, x, extra), pend: pend}
 		}
 		digits = unionDigits(digits, l.termDigits(*t))
 	}
-	return unionDigits(digits, pend.meet(l.lanes).list()), pend
+	return unionDigits(digits, pend.Meet(l.lanes).List()), pend
 }
 
 func (l *lowerer) termDigits(t term) []int {
@@ -190,7 +191,7 @@ func (l *lowerer) accumulate(acc val, t term, digits []int) val {
 // other reduce over the same RANGE that belongs to the same place: sharing is
 // legal between reduces that do not need each other.
 func (l *lowerer) serialReduce(u *ir.UOp, at coords) val {
-	l.runLoop(l.free.index[u.ReduceRange()], u, -1)
+	l.runLoop(l.free.Index[u.ReduceRange()], u, -1)
 	k := l.key(u, at)
 	v, ok := l.stack[l.top()].memo[k]
 	if !ok {
@@ -220,7 +221,7 @@ func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 	outer := l.loopSums
 	l.loopSums = 0
 	for _, m := range members {
-		l.loopSums += len(l.combos(l.free.of(m.node)))
+		l.loopSums += len(l.combos(l.free.Of(m.node)))
 	}
 	results := l.loop(i, func(open *program.Loop) []*program.Value {
 		if sums := l.matrixMembers(members); len(sums) > 0 {
@@ -292,7 +293,7 @@ func (l *lowerer) memberAt(u *ir.UOp, d int) (member, bool) {
 	if arg.Op == ir.OpInvalid {
 		for c := range arg.N {
 			node := l.arena.Proj(u, c)
-			if depth, ok := l.depthOf(l.free.of(node)); ok && depth == d && !l.hasResult(node, d) {
+			if depth, ok := l.depthOf(l.free.Of(node)); ok && depth == d && !l.hasResult(node, d) {
 				m.comps = append(m.comps, c)
 			}
 		}
@@ -302,28 +303,28 @@ func (l *lowerer) memberAt(u *ir.UOp, d int) (member, bool) {
 		m.comps = l.closure(u, m.comps)
 		return m, true
 	}
-	depth, ok := l.depthOf(l.free.of(u))
+	depth, ok := l.depthOf(l.free.Of(u))
 	return m, ok && depth == d && !l.hasResult(u, d)
 }
 
 // hasResult looks for a node's first result in a scope.
 func (l *lowerer) hasResult(u *ir.UOp, d int) bool {
-	_, ok := l.stack[d].memo[l.key(u, l.combos(l.free.of(u))[0])]
+	_, ok := l.stack[d].memo[l.key(u, l.combos(l.free.Of(u))[0])]
 	return ok
 }
 
 // combos enumerates the copies among free ranges; lanes stay lanes.
-func (l *lowerer) combos(free rangeSet) []coords {
+func (l *lowerer) combos(free plan.RangeSet) []coords {
 	out := []coords{l.startCoords()}
-	for _, i := range free.meet(l.copies).list() {
+	for _, i := range free.Meet(l.copies).List() {
 		var next []coords
 		for _, c := range out {
 			for v := range int32(l.extent[i]) {
 				next = append(next, c.with(i, v))
 			}
 		}
-		if len(next) > maxCopies {
-			fail("plan: %d accumulators of one reduce, at most %d are allowed", len(next), maxCopies)
+		if len(next) > plan.MaxUnroll {
+			fail("plan: %d accumulators of one reduce, at most %d are allowed", len(next), plan.MaxUnroll)
 		}
 		out = next
 	}
@@ -352,7 +353,7 @@ func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
 	outside := l.stack[:l.top()]
 	d := len(outside) - 1
 	var carries []carry
-	for _, at := range l.combos(l.free.of(u)) {
+	for _, at := range l.combos(l.free.Of(u)) {
 		key := l.key(u, at)
 		if op == ir.OpAdd {
 			carries = append(carries, l.sumMember(open, u, at, outside[d], key)...)
@@ -378,7 +379,7 @@ func (l *lowerer) splat(c *program.Value, lanes int) *program.Value {
 // contraction allowed, terms go round over several accumulators, so that the
 // latency of one addition does not bound the loop.
 func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
-	terms := l.terms(u.Src[0], at, rangeSet{})
+	terms := l.terms(u.Src[0], at, plan.RangeSet{})
 	digits, pend := l.alignTerms(terms)
 	lanes := l.laneCount(digits)
 	t := program.Vector(storedType(u.DType), lanes)

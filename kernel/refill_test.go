@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // manyRows: a thread has four rows of eight loads each, of which not all fit the
@@ -61,7 +62,7 @@ func TestRowsAreLoadedInOrder(t *testing.T) {
 
 func lowered(t *testing.T, text, format string, rows, k int64) *program.Program {
 	t.Helper()
-	plan, err := kernel.Parse(text)
+	plan, err := plan.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,9 @@
 package kernel
 
+import (
+	"tgc/kernel/plan"
+)
+
 import "tgc/ir"
 
 // regroup multiplies the factors of summed products in groups that depend on
@@ -7,18 +11,18 @@ import "tgc/ir"
 // weight becomes x*((d*s)*q), whose second factor a panel can hold and copies for
 // several tokens share. It is done where the plan allows other rounding (STAGE,
 // FMA: class A).
-func (ap *applier) regroup(sink *ir.UOp, plans []axisPlan, fma bool) *ir.UOp {
+func (ap *applier) regroup(sink *ir.UOp, plans []plan.AxisPlan, fma bool) *ir.UOp {
 	h, axes := ap.newHoister(sink)
 	for i, x := range axes {
-		if x.Kind == StoreAxis {
-			h.store.add(i)
+		if x.Kind == plan.StoreAxis {
+			h.store.Add(i)
 		}
 	}
-	staged, panel := false, rangeSet{}
+	staged, panel := false, plan.RangeSet{}
 	for _, p := range plans {
-		staged = staged || p.stage
-		if p.stage && p.axis.Kind == StoreAxis {
-			panel.add(h.free.index[p.axis.Range])
+		staged = staged || p.Stage
+		if p.Stage && p.Axis.Kind == plan.StoreAxis {
+			panel.Add(h.free.Index[p.Axis.Range])
 		}
 	}
 	if !staged && !fma {
@@ -41,16 +45,16 @@ func (ap *applier) regroup(sink *ir.UOp, plans []axisPlan, fma bool) *ir.UOp {
 // regroupProduct groups factors by the store ranges that they depend on. What
 // depends on the panel's ranges alone, or on none, goes into the panel; without
 // a panel the latter joins the side with most factors, which is the weight.
-func (h *hoister) regroupProduct(u *ir.UOp, panel rangeSet, staged bool) *ir.UOp {
+func (h *hoister) regroupProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *ir.UOp {
 	factors := flattenProduct(u)
 	if len(factors) < 3 {
 		return u
 	}
-	groups := make(map[rangeSet][]*ir.UOp)
-	var keys []rangeSet
+	groups := make(map[plan.RangeSet][]*ir.UOp)
+	var keys []plan.RangeSet
 	for _, f := range factors {
-		key := h.free.of(f).meet(h.store)
-		if !panel.empty() && key.minus(panel).empty() {
+		key := h.free.Of(f).Meet(h.store)
+		if !panel.Empty() && key.Minus(panel).Empty() {
 			key = panel
 		}
 		if groups[key] == nil {
@@ -82,21 +86,21 @@ func (h *hoister) regroupProduct(u *ir.UOp, panel rangeSet, staged bool) *ir.UOp
 
 // joinInvariant moves the group without store ranges to the largest other one,
 // if there are several; else nothing is gained and nil is returned.
-func joinInvariant(keys []rangeSet, groups map[rangeSet][]*ir.UOp) []rangeSet {
-	var sides []rangeSet
-	largest := rangeSet{}
+func joinInvariant(keys []plan.RangeSet, groups map[plan.RangeSet][]*ir.UOp) []plan.RangeSet {
+	var sides []plan.RangeSet
+	largest := plan.RangeSet{}
 	for _, key := range keys {
-		if key.empty() {
+		if key.Empty() {
 			continue
 		}
 		sides = append(sides, key)
-		if len(groups[key]) > len(groups[largest]) || largest.empty() {
+		if len(groups[key]) > len(groups[largest]) || largest.Empty() {
 			largest = key
 		}
 	}
 	if len(sides) < 2 {
 		return nil
 	}
-	groups[largest] = append(groups[largest], groups[rangeSet{}]...)
+	groups[largest] = append(groups[largest], groups[plan.RangeSet{}]...)
 	return sides
 }

@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 )
 
 // rowsReread: a thread takes two rows at a time, 64 weights of each; the activations
@@ -21,7 +22,7 @@ func TestRowsReadActivationsAnew(t *testing.T) {
 		reread bool
 	}{{rowsReread, 2048, true}, {"VECTOR r0 4; WARP r0 32; UPCAST s0 2; ROLL s0; STAGE r0; PRELOAD p2; FMA", 128, false}} {
 		b := newBuilder()
-		plan, err := kernel.Parse(c.plan)
+		plan, err := plan.Parse(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestWeightsAheadOfTheWait(t *testing.T) {
 		behind         int
 	}{{rowsAtOnce, 2048, 3 * 64, 0, 0}, {loopAlongARow, 1536, 16, 16, 0}} {
 		b := newBuilder()
-		plan, err := kernel.Parse(c.plan)
+		plan, err := plan.Parse(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}

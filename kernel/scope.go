@@ -5,14 +5,15 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // val is a lowered value: a scalar, or a vector over lane ranges.
 type val struct {
 	v      *program.Value
-	digits []int    // ranges that index the lanes, row-major; none: a scalar
-	pend   rangeSet // lanes still to be summed: the value is their sum
-	depth  int      // of the scope that holds it
+	digits []int         // ranges that index the lanes, row-major; none: a scalar
+	pend   plan.RangeSet // lanes still to be summed: the value is their sum
+	depth  int           // of the scope that holds it
 }
 
 // coords says where copies and lanes stand: a number for a copy, laneCoord for
@@ -35,7 +36,7 @@ func (l *lowerer) startCoords() coords {
 	c := make(coords, len(l.ranges))
 	for i := range c {
 		c[i] = unset
-		if l.lanes.has(i) {
+		if l.lanes.Has(i) {
 			c[i] = laneCoord
 		}
 	}
@@ -61,7 +62,7 @@ type memoKey struct {
 
 func (l *lowerer) key(u *ir.UOp, at coords) memoKey {
 	k := memoKey{node: u}
-	for _, i := range l.free.of(u).meet(l.vector).list() {
+	for _, i := range l.free.Of(u).Meet(l.vector).List() {
 		f := l.bits[i]
 		if at[i] == unset {
 			fail("a copy of range %d is used outside its loop", i)
@@ -76,12 +77,12 @@ func (l *lowerer) key(u *ir.UOp, at coords) memoKey {
 // depend on, which is loop-invariant code motion by construction.
 type scope struct {
 	block   *program.Block
-	binds   rangeSet
+	binds   plan.RangeSet
 	index   map[int]*program.Value
 	memo    map[memoKey]val
 	derived map[derivedKey]*program.Value
 	words   map[wordKey]word
-	varies  rangeSet // threads on which the number of iterations depends
+	varies  plan.RangeSet // threads on which the number of iterations depends
 }
 
 // derivedKey names a value made from another: an expansion, a fold, a pointer.
@@ -97,19 +98,19 @@ func newScope(b *program.Block) *scope {
 
 // depth is the scope where something with these free ranges can stand; ok is
 // false if a loop range among them is not open.
-func (l *lowerer) depthOf(free rangeSet) (depth int, ok bool) {
-	rest := free.minus(l.vector).minus(l.threads)
-	for d := len(l.stack) - 1; d > 0 && !rest.empty(); d-- {
-		if hit := rest.meet(l.stack[d].binds); !hit.empty() {
+func (l *lowerer) depthOf(free plan.RangeSet) (depth int, ok bool) {
+	rest := free.Minus(l.vector).Minus(l.threads)
+	for d := len(l.stack) - 1; d > 0 && !rest.Empty(); d-- {
+		if hit := rest.Meet(l.stack[d].binds); !hit.Empty() {
 			depth = max(depth, d)
-			rest = rest.minus(hit)
+			rest = rest.Minus(hit)
 		}
 	}
-	return depth, rest.empty()
+	return depth, rest.Empty()
 }
 
 func (l *lowerer) depth(u *ir.UOp) int {
-	d, ok := l.depthOf(l.free.of(u))
+	d, ok := l.depthOf(l.free.Of(u))
 	if !ok {
 		fail("%s depends on a loop that is not open", u.Op)
 	}
@@ -147,9 +148,9 @@ func (l *lowerer) loop(i int, body func(open *program.Loop) []*program.Value) []
 	open := l.b.BeginFor(l.b.Index(0), hi, l.b.Index(1))
 	saved := l.stack
 	s := newScope(open.Body)
-	s.binds.add(i)
+	s.binds.Add(i)
 	s.index[i] = open.Index
-	s.varies = l.free.of(r.Src[0]).meet(l.threads)
+	s.varies = l.free.Of(r.Src[0]).Meet(l.threads)
 	l.stack = append(saved[:len(saved):len(saved)], s)
 	l.openPrefetch(i)
 	next := body(open)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Loops whose results nothing uses. Both arms of a WHERE are computed, so that a sum
@@ -26,7 +27,7 @@ func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
 	if !slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.Op == ir.OpWhere }) {
 		return sink
 	}
-	free, err := NewFree(sink)
+	free, err := plan.NewFree(sink)
 	if err != nil {
 		return sink // finish reports it
 	}
@@ -38,12 +39,12 @@ func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
 		if len(reduces) == 0 {
 			continue
 		}
-		common, all := free.sets.of(reduces[0]), arms[reduces[0]]
+		common, all := free.Sets.Of(reduces[0]), arms[reduces[0]]
 		for _, u := range reduces[1:] {
-			common, all = common.meet(free.sets.of(u)), meetConditions(all, arms[u])
+			common, all = common.Meet(free.Sets.Of(u)), meetConditions(all, arms[u])
 		}
 		l := &limiter{applier: ap, over: r, outside: func(x *ir.UOp) bool {
-			return common.has(free.sets.index[x]) && (ap.roles[x] == roleGrid || ap.roles[x] == roleSerial)
+			return common.Has(free.Sets.Index[x]) && (ap.roles[x] == plan.Grid || ap.roles[x] == plan.Serial)
 		}}
 		extent := r.Src[0]
 		for _, c := range all {
@@ -58,7 +59,7 @@ func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
 		}
 		if extent != r.Src[0] {
 			with[r] = ap.newRange(extent)
-			ap.roles[with[r]], ap.order[with[r]] = roleSerial, ap.order[r]
+			ap.roles[with[r]], ap.order[with[r]] = plan.Serial, ap.order[r]
 		}
 	}
 	return ap.arena.Substitute(sink, with)
@@ -70,7 +71,7 @@ func (ap *applier) outerLoops(nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 	loops, inside := make(map[*ir.UOp][]*ir.UOp), make(map[*ir.UOp]bool)
 	for k := len(nodes) - 1; k >= 0; k-- {
 		u := nodes[k]
-		serial := u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == roleSerial
+		serial := u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == plan.Serial
 		if serial {
 			loops[u.ReduceRange()] = append(loops[u.ReduceRange()], u)
 		}

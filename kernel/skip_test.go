@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/runtime/interp"
 	"tgc/target"
 )
@@ -93,7 +94,7 @@ func TestRandomArms(t *testing.T) {
 			}
 			return sum
 		})
-		plan, err := kernel.Parse(rapid.SampledFrom(plans).Draw(rt, "plan"))
+		plan, err := plan.Parse(rapid.SampledFrom(plans).Draw(rt, "plan"))
 		if err != nil {
 			rt.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/packed"
 	tgcruntime "tgc/runtime"
 	"tgc/runtime/cpu"
@@ -99,14 +100,14 @@ func TestMatvecSpeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plan := choice.Plan
+		chosen := choice.Plan
 		if env := os.Getenv("PLAN"); env != "" {
-			if plan, err = kernel.Parse(env); err != nil {
+			if chosen, err = plan.Parse(env); err != nil {
 				t.Fatal(err)
 			}
 		}
 		start := time.Now()
-		p, err := kernel.Lower(b.Arena, sink, plan, d.Target())
+		p, err := kernel.Lower(b.Arena, sink, chosen, d.Target())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func TestMatvecSpeed(t *testing.T) {
 			}
 		})
 		bytes := c.rows * c.k / int64(f.BlockElems) * int64(f.BlockBytes)
-		t.Logf("%s %s: %.1f GB/s, lowering %v", c.format, plan, float64(bytes)/best.Seconds()/1e9, lowered)
+		t.Logf("%s %s: %.1f GB/s, lowering %v", c.format, chosen, float64(bytes)/best.Seconds()/1e9, lowered)
 	}
 }
 
@@ -140,7 +141,7 @@ func TestMatmulSpeed(t *testing.T) {
 	if env := os.Getenv("PLAN"); env != "" {
 		text = env
 	}
-	plan, err := kernel.Parse(text)
+	plan, err := plan.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

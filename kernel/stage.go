@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // A STAGE is an array of computed values. Where its ranges are copies or lanes
@@ -52,9 +53,9 @@ func (l *lowerer) fillTogether(stage *ir.UOp) {
 
 // fillsFirst reports a shared stage that is filled once.
 func (l *lowerer) fillsFirst(stage *ir.UOp) bool {
-	free := l.free.of(stage)
+	free := l.free.Of(stage)
 	d, open := l.depthOf(free)
-	return l.sharesStage(stage) && open && d == 0 && free.meet(l.vector).empty()
+	return l.sharesStage(stage) && open && d == 0 && free.Meet(l.vector).Empty()
 }
 
 // holdsRows reports a stage whose values read another one: rows of a tile are
@@ -86,12 +87,12 @@ func (l *lowerer) stageIndex(u *ir.UOp) *ir.UOp {
 func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 	point := at
 	for k, z := range u.Src[0].Src[1:] {
-		i := l.free.index[z]
+		i := l.free.Index[z]
 		x := u.Src[1+k]
-		if l.roles[i] == roleLane && x == z {
+		if l.roles[i] == plan.Lane && x == z {
 			continue
 		}
-		if l.roles[i] != roleUnroll {
+		if l.roles[i] != plan.Unroll {
 			return nil, false
 		}
 		var c ir.Scalar
@@ -124,7 +125,7 @@ func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
 // outside: they are further, innermost axes of its array.
 func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	for _, i := range l.free.of(stage).meet(l.lanes).list() {
+	for _, i := range l.free.Of(stage).Meet(l.lanes).List() {
 		out = append(out, l.ranges[i])
 	}
 	return out
@@ -133,7 +134,7 @@ func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
 // sharesStage reports a stage that threads fill together.
 func (l *lowerer) sharesStage(stage *ir.UOp) bool {
 	for _, z := range stage.Src[1:] {
-		if l.threads.has(l.free.index[z]) {
+		if l.threads.Has(l.free.Index[z]) {
 			return true
 		}
 	}
@@ -147,7 +148,7 @@ func (l *lowerer) ownThreads(stage *ir.UOp) []*ir.UOp {
 		return nil
 	}
 	var out []*ir.UOp
-	for _, i := range l.free.of(stage).meet(l.threads).list() {
+	for _, i := range l.free.Of(stage).Meet(l.threads).List() {
 		out = append(out, l.ranges[i])
 	}
 	return out
@@ -173,9 +174,9 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 	s := l.stack[d]
 	l.in(d, func() {
 		start := l.startCoords()
-		for _, i := range l.free.of(stage).meet(l.vector).list() {
+		for _, i := range l.free.Of(stage).Meet(l.vector).List() {
 			start[i] = at[i]
-			if l.lanes.has(i) != (at[i] == laneCoord) {
+			if l.lanes.Has(i) != (at[i] == laneCoord) {
 				fail("a stage is read along other lanes than its own")
 			}
 		}
@@ -222,15 +223,15 @@ func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 // and lanes.
 func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
 	for k, z := range ranges {
-		i := l.free.index[z]
-		if l.roles[i] == roleSerial {
+		i := l.free.Index[z]
+		if l.roles[i] == plan.Serial {
 			l.loop(i, func(*program.Loop) []*program.Value {
 				l.fillLoops(stage, array, ranges[k+1:], at)
 				return nil
 			})
 			return
 		}
-		if l.roles[i] == roleUnroll {
+		if l.roles[i] == plan.Unroll {
 			for c := range int32(l.extent[i]) {
 				l.fillLoops(stage, array, ranges[k+1:], at.with(i, c))
 			}
@@ -246,7 +247,7 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	sum := a.Index(0)
 	for _, z := range l.stageAxes(stage) {
 		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
-		if i := l.free.index[z]; l.roles[i] == roleLane {
+		if i := l.free.Index[z]; l.roles[i] == plan.Lane {
 			digits = unionDigits(digits, []int{i})
 		}
 	}
@@ -257,9 +258,9 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	v := l.expand(l.settle(l.lower(stage.Src[0], at)), digits)
 	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)
 	if l.sharesStage(stage) {
-		var own rangeSet
+		var own plan.RangeSet
 		for _, z := range l.stageAxes(stage) {
-			own.add(l.free.index[z])
+			own.Add(l.free.Index[z])
 		}
 		l.onlyIf(l.soleThread(own), func() { l.writeLanes(p, digits, v) })
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Sums over what lies in a stage. The rows read integers of a group from a stage
@@ -38,7 +39,7 @@ func (h *hoister) stageSum(u *ir.UOp) bool {
 	}
 	a := h.ap.arena
 	at := append(ranges[:last:last], point)
-	body := a.Reduce(ir.OpAdd, a.Substitute(sum.Src[0], map[*ir.UOp]*ir.UOp{load: h.ap.bodyAt(stage, at)}), plans[len(plans)-1].axis.Range)
+	body := a.Reduce(ir.OpAdd, a.Substitute(sum.Src[0], map[*ir.UOp]*ir.UOp{load: h.ap.bodyAt(stage, at)}), plans[len(plans)-1].Axis.Range)
 	value := a.Substitute(u, map[*ir.UOp]*ir.UOp{sum: body})
 	read := append(index[:last:last], outer)
 	h.fresh = append(h.fresh, plans...)
@@ -124,7 +125,7 @@ func (h *hoister) blockOf(index, r *ir.UOp, n int64) *ir.UOp {
 // by the threads that fill the stage. The last plan is that of the sum's own
 // range; point is the element's index along the stage's last range. It returns
 // nil where threads and copies do not hold all of the stage.
-func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp, plans []axisPlan, point *ir.UOp) {
+func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp, plans []plan.AxisPlan, point *ir.UOp) {
 	a := h.ap.arena
 	z := stage.Src[1:]
 	for k, r := range z {
@@ -133,15 +134,15 @@ func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp,
 			return nil, nil, nil
 		}
 		extent, _ := r.Src[0].Int()
-		segments := p.segments
+		segments := p.Segments
 		if k == len(z)-1 {
 			inner, rest, ok := cutSegments(segments, n)
 			if !ok {
 				return nil, nil, nil
 			}
-			own := axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: ReduceAxis, Range: h.ap.newRange(reduced.Src[0])}, rest: roleSerial}
-			own.segments, own.dot = dotFirst(inner)
-			point = own.axis.Range
+			own := plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: plan.ReduceAxis, Range: h.ap.newRange(reduced.Src[0])}, Rest: plan.Serial}
+			own.Segments, own.Dot = dotFirst(inner)
+			point = own.Axis.Range
 			if extent > n {
 				zz := h.ap.newRange(a.Index(extent / n))
 				plans = append(plans, h.stagePlan(zz, rest))
@@ -157,13 +158,13 @@ func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp,
 	return nil, nil, nil
 }
 
-func (h *hoister) stagePlan(z *ir.UOp, segments []segment) axisPlan {
-	return axisPlan{axis: Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: StageAxis, Range: z}, segments: segments, rest: roleSerial}
+func (h *hoister) stagePlan(z *ir.UOp, segments []plan.Segment) plan.AxisPlan {
+	return plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: plan.StageAxis, Range: z}, Segments: segments, Rest: plan.Serial}
 }
 
-func (h *hoister) planOf(r *ir.UOp) *axisPlan {
+func (h *hoister) planOf(r *ir.UOp) *plan.AxisPlan {
 	for i := range h.plans {
-		if h.plans[i].axis.Range == r {
+		if h.plans[i].Axis.Range == r {
 			return &h.plans[i]
 		}
 	}
@@ -171,37 +172,37 @@ func (h *hoister) planOf(r *ir.UOp) *axisPlan {
 }
 
 // coversAll reports an axis whose digits are all lanes, copies and threads.
-func coversAll(p *axisPlan) bool {
-	n, constant := p.axis.Size()
-	for _, s := range p.segments {
-		if s.size <= 0 || n%s.size != 0 || s.role != roleLane && s.role != roleUnroll && s.role != roleLocal {
+func coversAll(p *plan.AxisPlan) bool {
+	n, constant := p.Axis.Size()
+	for _, s := range p.Segments {
+		if s.Size <= 0 || n%s.Size != 0 || s.Role != plan.Lane && s.Role != plan.Unroll && s.Role != plan.Local {
 			return false
 		}
-		n /= s.size
+		n /= s.Size
 	}
-	return constant && n == 1 && len(p.top) == 0
+	return constant && n == 1 && len(p.Top) == 0
 }
 
 // cutSegments cuts the digits of a stage's axis at n points; the threads below
 // then share a sum, by shuffles.
-func cutSegments(segments []segment, n int64) (inner, rest []segment, ok bool) {
+func cutSegments(segments []plan.Segment, n int64) (inner, rest []plan.Segment, ok bool) {
 	for _, s := range segments {
-		if n > 1 && s.size > n {
-			if s.size%n != 0 {
+		if n > 1 && s.Size > n {
+			if s.Size%n != 0 {
 				return nil, nil, false
 			}
-			rest = append(rest, segment{s.size / n, s.role})
-			s.size = n
+			rest = append(rest, plan.Segment{Size: s.Size / n, Role: s.Role})
+			s.Size = n
 		} else if n == 1 {
 			rest = append(rest, s)
 			continue
 		}
-		if n%s.size != 0 {
+		if n%s.Size != 0 {
 			return nil, nil, false
 		}
-		n /= s.size
-		if s.role == roleLocal {
-			s.role = roleWarp
+		n /= s.Size
+		if s.Role == plan.Local {
+			s.Role = plan.Warp
 		}
 		inner = append(inner, s)
 	}
@@ -210,13 +211,13 @@ func cutSegments(segments []segment, n int64) (inner, rest []segment, ok bool) {
 
 // dotFirst makes a digit of its own of the four lanes that a dot instruction
 // sums.
-func dotFirst(segments []segment) ([]segment, bool) {
-	if len(segments) == 0 || segments[0].role != roleLane || segments[0].size%wordElements != 0 {
+func dotFirst(segments []plan.Segment) ([]plan.Segment, bool) {
+	if len(segments) == 0 || segments[0].Role != plan.Lane || segments[0].Size%plan.WordElements != 0 {
 		return segments, false
 	}
-	out := []segment{{wordElements, roleLane}}
-	if n := segments[0].size / wordElements; n > 1 {
-		out = append(out, segment{n, roleLane})
+	out := []plan.Segment{{Size: plan.WordElements, Role: plan.Lane}}
+	if n := segments[0].Size / plan.WordElements; n > 1 {
+		out = append(out, plan.Segment{Size: n, Role: plan.Lane})
 	}
 	return append(out, segments[1:]...), true
 }

@@ -3,6 +3,7 @@ package kernel
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // emitStores writes stores inside the grid loop. Neighbours that have the same
@@ -32,8 +33,8 @@ func (l *lowerer) emitStores(stores []plannedStore, level int, at coords) {
 // serialRange is the serial range of a store at a nesting level.
 func (l *lowerer) serialRange(s plannedStore, level int) (int, bool) {
 	for _, r := range s.node.Ranges() {
-		i := l.free.index[r]
-		if l.roles[i] != roleSerial {
+		i := l.free.Index[r]
+		if l.roles[i] != plan.Serial {
 			continue
 		}
 		if level == 0 {
@@ -109,19 +110,19 @@ func (l *lowerer) emitStore(s plannedStore, at coords) {
 func (l *lowerer) copiesOf(s plannedStore, at coords) *storeCopies {
 	c := &storeCopies{plannedStore: s, cond: l.storeCondition(s), points: []coords{at}}
 	for _, r := range s.node.Ranges() {
-		i := l.free.index[r]
+		i := l.free.Index[r]
 		switch l.roles[i] {
-		case roleLane:
+		case plan.Lane:
 			c.digits = unionDigits(c.digits, []int{i})
-		case roleUnroll:
+		case plan.Unroll:
 			var next []coords
 			for _, p := range c.points {
 				for d := range int32(l.extent[i]) {
 					next = append(next, p.with(i, d))
 				}
 			}
-			if len(next) > maxCopies {
-				fail("plan: %d copies of a store, at most %d are allowed", len(next), maxCopies)
+			if len(next) > plan.MaxUnroll {
+				fail("plan: %d copies of a store, at most %d are allowed", len(next), plan.MaxUnroll)
 			}
 			c.points = next
 		}
@@ -148,7 +149,7 @@ func (l *lowerer) computeCopies(c *storeCopies) {
 // writeCopies writes what computeCopies computed; of threads that hold the same
 // point only one does.
 func (l *lowerer) writeCopies(c *storeCopies) {
-	l.onlyIf(l.soleThread(l.free.of(c.node)), func() {
+	l.onlyIf(l.soleThread(l.free.Of(c.node)), func() {
 		for k, p := range c.points {
 			l.write(c.node, c.cond, c.digits, p, c.values[k])
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // matrixTile says which digits make a tile.
@@ -32,10 +33,10 @@ type columnTile struct {
 }
 
 // hasMatrix reports a plan with such a digit.
-func hasMatrix(plans []axisPlan) bool {
+func hasMatrix(plans []plan.AxisPlan) bool {
 	for _, p := range plans {
-		for _, seg := range p.segments {
-			if seg.role == roleMatrix {
+		for _, seg := range p.Segments {
+			if seg.Role == plan.Matrix {
 				return true
 			}
 		}
@@ -44,32 +45,32 @@ func hasMatrix(plans []axisPlan) bool {
 }
 
 // tileOf finds the digits of a plan's tile. Store axes have been split.
-func (ap *applier) tileOf(plans []axisPlan) (*matrixTile, error) {
+func (ap *applier) tileOf(plans []plan.AxisPlan) (*matrixTile, error) {
 	if !hasMatrix(plans) {
 		return nil, nil
 	}
-	t := &matrixTile{point: ap.newRange(ap.arena.Index(lanePoints))}
+	t := &matrixTile{point: ap.newRange(ap.arena.Index(plan.LanePoints))}
 	for _, p := range plans {
-		s := ap.splits[p.axis.Range]
-		if p.axis.Kind != StoreAxis || s == nil || len(p.segments) < 2 || len(s.digits) < 2 {
+		s := ap.splits[p.Axis.Range]
+		if p.Axis.Kind != plan.StoreAxis || s == nil || len(p.Segments) < 2 || len(s.digits) < 2 {
 			continue
 		}
 		low, high := s.digits[len(s.digits)-1].rng, s.digits[len(s.digits)-2].rng
 		switch {
-		case startsWith(p.segments, segment{rowLanes, roleLocal}, segment{rowCopies, roleUnroll}) && s.gate == nil:
+		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && s.gate == nil:
 			t.rowLane, t.rowCopy, t.rows = low, high, sideOf(s, p)
-		case startsWith(p.segments, segment{columnCopies, roleUnroll}, segment{columnLanes, roleLocal}) && s.gate == nil:
+		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && s.gate == nil:
 			t.columnCopy, t.columnLane, t.columns = low, high, sideOf(s, p)
 		}
 	}
 	if t.rowLane == nil || t.columnLane == nil {
-		return nil, fmt.Errorf("kernel: plan: MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", rowLanes, rowCopies, columnCopies, columnLanes)
+		return nil, fmt.Errorf("kernel: plan: MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
 	}
-	ap.roles[t.point], ap.order[t.point] = roleLane, orderKey{panelOrder, 1}
+	ap.roles[t.point], ap.order[t.point] = plan.Lane, orderKey{panelOrder, 1}
 	return t, nil
 }
 
-func startsWith(segments []segment, want ...segment) bool {
+func startsWith(segments []plan.Segment, want ...plan.Segment) bool {
 	for i, s := range want {
 		if segments[i] != s {
 			return false
@@ -95,13 +96,13 @@ func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*ma
 	if !slices.Contains(ranges, tile.point) {
 		ranges = append(ranges, tile.point)
 	}
-	free, err := newFreeSets(ranges)
+	free, err := plan.NewFreeSets(ranges)
 	if err != nil {
 		return nil, err
 	}
 	sums := make(map[*ir.UOp]*matrixSum)
 	for _, u := range nodes {
-		if u.Op != ir.OpReduce || ap.roles[u.ReduceRange()] != roleMatrix {
+		if u.Op != ir.OpReduce || ap.roles[u.ReduceRange()] != plan.Matrix {
 			continue
 		}
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
@@ -124,40 +125,40 @@ func (ap *applier) planMatrices(sink *ir.UOp, tile *matrixTile) (map[*ir.UOp]*ma
 }
 
 // matrixSum groups the factors of a product by the tile's axes.
-func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *freeSets) (*matrixSum, error) {
+func (ap *applier) matrixSum(u *ir.UOp, tile *matrixTile, free *plan.FreeSets) (*matrixSum, error) {
 	a := ap.arena
-	var ofRow, ofColumn rangeSet
-	ofRow.add(free.index[tile.rowLane])
-	ofRow.add(free.index[tile.rowCopy])
-	ofColumn.add(free.index[tile.columnLane])
-	ofColumn.add(free.index[tile.columnCopy])
-	ofColumn.add(free.index[tile.point])
+	var ofRow, ofColumn plan.RangeSet
+	ofRow.Add(free.Index[tile.rowLane])
+	ofRow.Add(free.Index[tile.rowCopy])
+	ofColumn.Add(free.Index[tile.columnLane])
+	ofColumn.Add(free.Index[tile.columnCopy])
+	ofColumn.Add(free.Index[tile.point])
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
 	for _, f := range flattenProduct(u.Src[0]) {
-		s := free.of(f)
+		s := free.Of(f)
 		switch {
-		case s.meet(ofRow).empty():
+		case s.Meet(ofRow).Empty():
 			columns = times(a, columns, f)
-		case s.meet(ofColumn).empty():
+		case s.Meet(ofColumn).Empty():
 			rows = times(a, rows, f)
 		default:
 			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor that depends on rows and columns")
 		}
 	}
-	if s := free.of(columns); s.has(free.index[tile.point]) && s.has(free.index[tile.columnCopy]) {
+	if s := free.Of(columns); s.Has(free.Index[tile.point]) && s.Has(free.Index[tile.columnCopy]) {
 		return nil, fmt.Errorf("kernel: plan: MMA of a sum whose columns are of two tiles")
 	}
-	points := a.Add(a.Mul(tile.columnLane, a.Index(lanePoints)), tile.point)
+	points := a.Add(a.Mul(tile.columnLane, a.Index(plan.LanePoints)), tile.point)
 	m := &matrixSum{rows: ap.simp.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))}
-	copies := a.Mod(tile.rowLane, a.Index(columnCopies))
-	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.columnLane: a.Div(tile.rowLane, a.Index(columnCopies)), tile.columnCopy: copies}
+	copies := a.Mod(tile.rowLane, a.Index(plan.ColumnCopies))
+	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.columnLane: a.Div(tile.rowLane, a.Index(plan.ColumnCopies)), tile.columnCopy: copies}
 	n := 1
-	if point := free.index[tile.point]; free.of(columns).has(point) {
-		n = lanePoints / columnCopies
+	if point := free.Index[tile.point]; free.Of(columns).Has(point) {
+		n = plan.LanePoints / plan.ColumnCopies
 	}
 	for k := range int64(n) {
 		if n > 1 {
-			at[tile.point] = a.Add(copies, a.Index(columnCopies*k))
+			at[tile.point] = a.Add(copies, a.Index(plan.ColumnCopies*k))
 		}
 		of := ap.simp.Do(a.Substitute(columns, at))
 		t := columnTile{product: a.Mul(m.rows, of), columns: of}
@@ -218,10 +219,10 @@ func (ap *applier) byteFactor(u *ir.UOp, unsigned bool) *ir.UOp {
 //
 // A sum of its own would take as many instructions as the product, while q+c, a
 // small integer, still is one term (class A).
-func (ap *applier) joinOffsets(sink *ir.UOp, plans []axisPlan) *ir.UOp {
+func (ap *applier) joinOffsets(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	matrix := make(map[*ir.UOp]bool)
 	for _, p := range plans {
-		matrix[p.axis.Range] = hasMatrix([]axisPlan{p})
+		matrix[p.Axis.Range] = hasMatrix([]plan.AxisPlan{p})
 	}
 	done := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {

@@ -10,6 +10,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/render/gpu/gputest"
 	"tgc/render/ptx"
 	"tgc/runtime/interp"
@@ -107,7 +108,7 @@ func scaledBytes(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 // In panels bytes become halves as long as an f32 holds every sum exactly: 31*128*128
 // times 32 does, times 64 does not.
 func TestMatrixBytesAsHalves(t *testing.T) {
-	plan, err := kernel.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r2; UNROLL r1 2; FMA")
+	plan, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r2; UNROLL r1 2; FMA")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestMatrixBytesAsHalves(t *testing.T) {
 func TestMatrixJoinsStagedSums(t *testing.T) {
 	b := newBuilder()
 	sink := stagedSums(b, 16, 32, 4, 32)
-	plan, err := kernel.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA")
+	plan, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestMatrixPlans(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBuilder()
 			sink := c.build(b)
-			plan, err := kernel.Parse(c.plan)
+			plan, err := plan.Parse(c.plan)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,7 +238,7 @@ func TestMatrixRefusals(t *testing.T) {
 		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; MMA r0", "MMA needs store axes"},
 		{"LOCAL s0 8; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0", "MMA needs store axes"},
 	} {
-		plan, err := kernel.Parse(c.plan)
+		plan, err := plan.Parse(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}

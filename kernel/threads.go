@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -28,19 +29,19 @@ func (d threadDigit) end() int64 { return d.stride * d.extent }
 func (l *lowerer) placeThreads() error {
 	l.digits, l.blockSize = make(map[int]threadDigit), 1
 	for i, r := range l.roles {
-		if r.isThread() {
-			l.threads.add(i)
+		if r.IsThread() {
+			l.threads.Add(i)
 		}
 	}
-	if l.threads.empty() {
+	if l.threads.Empty() {
 		return nil
 	}
 	conflicts := l.threadConflicts()
 	if l.tile != nil { // lanes of a tile have their places
-		l.digits[l.free.index[l.tile.columnLane]] = threadDigit{1, columnLanes}
-		l.digits[l.free.index[l.tile.rowLane]] = threadDigit{columnLanes, rowLanes}
+		l.digits[l.free.Index[l.tile.columnLane]] = threadDigit{1, plan.ColumnLanes}
+		l.digits[l.free.Index[l.tile.rowLane]] = threadDigit{plan.ColumnLanes, plan.RowLanes}
 	}
-	for _, role := range []role{roleWarp, roleLocal, roleGroup} {
+	for _, role := range []plan.Role{plan.Warp, plan.Local, plan.Group} {
 		for i := len(l.roles) - 1; i >= 0; i-- {
 			if l.roles[i] == role && l.digits[i].extent == 0 {
 				l.digits[i] = l.placeDigit(l.extent[i], conflicts[i])
@@ -50,14 +51,14 @@ func (l *lowerer) placeThreads() error {
 	warps := int64(1)
 	for i, d := range l.digits {
 		l.blockSize = lcm(l.blockSize, d.end())
-		if l.roles[i] != roleLocal {
-			warps = warpSize
+		if l.roles[i] != plan.Local {
+			warps = plan.WarpSize
 		}
-		if l.roles[i] == roleWarp && (d.end() > warpSize || d.extent&(d.extent-1) != 0 || d.stride&(d.stride-1) != 0) {
+		if l.roles[i] == plan.Warp && (d.end() > plan.WarpSize || d.extent&(d.extent-1) != 0 || d.stride&(d.stride-1) != 0) {
 			return fmt.Errorf("kernel: plan: WARP digits of %d lanes at stride %d, want powers of two within a warp", d.extent, d.stride)
 		}
-		if l.blockSize > maxThreads {
-			return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, maxThreads)
+		if l.blockSize > plan.MaxThreads {
+			return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, plan.MaxThreads)
 		}
 	}
 	if l.blockSize = lcm(l.blockSize, warps); l.blockSize > int64(l.desc.MaxThreads) {
@@ -68,38 +69,38 @@ func (l *lowerer) placeThreads() error {
 
 // threadConflicts lists, for each thread range, those with which it needs a
 // place of its own: some value depends on both.
-func (l *lowerer) threadConflicts() map[int]rangeSet {
-	together := make(map[rangeSet]bool)
+func (l *lowerer) threadConflicts() map[int]plan.RangeSet {
+	together := make(map[plan.RangeSet]bool)
 	for _, u := range ir.Toposort(l.sink) {
-		s := l.free.of(u)
+		s := l.free.Of(u)
 		switch u.Op {
 		case ir.OpReduce:
-			s.add(l.free.index[u.ReduceRange()])
+			s.Add(l.free.Index[u.ReduceRange()])
 			for _, v := range u.ReduceValues() {
-				s = s.union(l.free.of(v))
+				s = s.Union(l.free.Of(v))
 			}
 		case ir.OpStage:
-			s = s.union(l.free.of(u.Src[0]))
+			s = s.Union(l.free.Of(u.Src[0]))
 			for _, z := range u.Src[1:] {
-				s.add(l.free.index[z])
+				s.Add(l.free.Index[z])
 			}
 		}
-		together[s.meet(l.threads)] = true
+		together[s.Meet(l.threads)] = true
 	}
-	conflicts := make(map[int]rangeSet)
+	conflicts := make(map[int]plan.RangeSet)
 	for s := range together {
-		for _, i := range s.list() {
-			conflicts[i] = conflicts[i].union(s).without(i)
+		for _, i := range s.List() {
+			conflicts[i] = conflicts[i].Union(s).Without(i)
 		}
 	}
 	return conflicts
 }
 
 // placeDigit finds the lowest place that is free.
-func (l *lowerer) placeDigit(extent int64, conflicts rangeSet) threadDigit {
+func (l *lowerer) placeDigit(extent int64, conflicts plan.RangeSet) threadDigit {
 	candidates := []int64{1}
 	for i, d := range l.digits {
-		if conflicts.has(i) {
+		if conflicts.Has(i) {
 			candidates = append(candidates, d.end())
 		}
 	}
@@ -107,7 +108,7 @@ func (l *lowerer) placeDigit(extent int64, conflicts rangeSet) threadDigit {
 	for _, stride := range candidates {
 		mine, ok := threadDigit{stride, extent}, true
 		for i, d := range l.digits {
-			ok = ok && (!conflicts.has(i) || stride%d.end() == 0 || d.stride%mine.end() == 0)
+			ok = ok && (!conflicts.Has(i) || stride%d.end() == 0 || d.stride%mine.end() == 0)
 		}
 		if ok {
 			return mine
@@ -116,8 +117,8 @@ func (l *lowerer) placeDigit(extent int64, conflicts rangeSet) threadDigit {
 	// Behind everything: the least common multiple of all ends.
 	stride := int64(1)
 	for i, d := range l.digits {
-		if conflicts.has(i) {
-			stride = min(lcm(stride, d.end()), maxThreads+1)
+		if conflicts.Has(i) {
+			stride = min(lcm(stride, d.end()), plan.MaxThreads+1)
 		}
 	}
 	return threadDigit{stride, extent}
@@ -179,7 +180,7 @@ type threadTerm struct {
 // address.
 func (l *lowerer) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
 	for _, t := range terms {
-		if i, ok := l.free.index[t.Atom]; ok && l.threads.has(i) {
+		if i, ok := l.free.Index[t.Atom]; ok && l.threads.Has(i) {
 			out = append(out, threadTerm{l.digits[i], t.Coef})
 			continue
 		}
@@ -200,12 +201,12 @@ func (l *lowerer) mergedThreads(terms []ir.Term) (others []ir.Term, out []thread
 
 // soleThread is the condition that this thread is the first of those that agree
 // in some digits; nil if they are all different.
-func (l *lowerer) soleThread(own rangeSet) *program.Value {
+func (l *lowerer) soleThread(own plan.RangeSet) *program.Value {
 	if l.blockSize == 1 {
 		return nil
 	}
 	var used []threadDigit
-	for _, i := range own.meet(l.threads).list() {
+	for _, i := range own.Meet(l.threads).List() {
 		used = append(used, l.digits[i])
 	}
 	slices.SortFunc(used, func(x, y threadDigit) int { return int(x.stride - y.stride) })
@@ -235,8 +236,8 @@ func (l *lowerer) soleThread(own rangeSet) *program.Value {
 // around it different numbers of times.
 func (l *lowerer) mustBeUniform(warp bool) {
 	for _, s := range l.stack {
-		for _, i := range s.varies.list() {
-			if !warp || l.digits[i].stride%warpSize != 0 {
+		for _, i := range s.varies.List() {
+			if !warp || l.digits[i].stride%plan.WarpSize != 0 {
 				fail("plan: threads share a value inside a loop whose length differs among them")
 			}
 		}
@@ -267,8 +268,8 @@ func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
 // that what is in shared memory may still be read by other threads.
 func (l *lowerer) repeats() bool {
 	for _, s := range l.stack {
-		for _, i := range s.binds.list() {
-			if l.roles[i] == roleSerial {
+		for _, i := range s.binds.List() {
+			if l.roles[i] == plan.Serial {
 				return true // a loop that depends on no work unit stands in the outermost scope
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Tiles of a softmax: the Opt TILE. What the Opts before it took of a reduce axis,
@@ -69,11 +70,11 @@ func (ap *applier) nestTuple(values []*ir.UOp, s *split, identity, lambda []*ir.
 }
 
 // checkTiles finds TILE of an axis over which a tuple runs that is no softmax.
-func (ap *applier) checkTiles(sink *ir.UOp, plans []axisPlan) error {
+func (ap *applier) checkTiles(sink *ir.UOp, plans []plan.AxisPlan) error {
 	tiled := make(map[*ir.UOp]string)
 	for _, p := range plans {
-		if p.tile > 0 {
-			tiled[p.axis.Range] = p.axis.Name
+		if p.Tile > 0 {
+			tiled[p.Axis.Range] = p.Axis.Name
 		}
 	}
 	if len(tiled) == 0 {

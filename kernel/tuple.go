@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // A tuple REDUCE folds N components with one lambda. Component j of the
@@ -18,7 +19,7 @@ import (
 func (l *lowerer) closure(u *ir.UOp, comps []int) []int {
 	var out []int
 	for _, c := range comps {
-		for _, o := range componentsOf(u, c) {
+		for _, o := range plan.ComponentsOf(u, c) {
 			if !slices.Contains(out, o) {
 				out = append(out, o)
 			}
@@ -35,8 +36,8 @@ func (l *lowerer) componentsWith(u *ir.UOp, comp int, more []int) []int {
 // lowerProj gives one component of a tuple.
 func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 	tuple, c := u.Src[0], int(u.Arg.(ir.IntArg))
-	i := l.free.index[tuple.ReduceRange()]
-	if l.roles[i] == roleSerial || l.roles[i] == roleGrid {
+	i := l.free.Index[tuple.ReduceRange()]
+	if l.roles[i] == plan.Serial || l.roles[i] == plan.Grid {
 		l.runLoop(i, tuple, c)
 		v, ok := l.stack[l.top()].memo[l.key(u, at)]
 		if !ok {
@@ -44,7 +45,7 @@ func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 		}
 		return v
 	}
-	if l.threads.has(i) {
+	if l.threads.Has(i) {
 		return l.threadProj(u, tuple, c, i, at)
 	}
 	return l.unrolledProj(tuple, c, i, at)
@@ -52,8 +53,8 @@ func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 
 // unrolledProj combines the elements of a tuple over copies or lanes in a tree.
 func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
-	p := partsOf(tuple)
-	comps := componentsOf(tuple, c)
+	p := plan.PartsOf(tuple)
+	comps := plan.ComponentsOf(tuple, c)
 	n := int(l.extent[i])
 	elements := make([]map[int]val, n)
 	for k := range elements {
@@ -61,11 +62,11 @@ func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	}
 	for _, o := range comps {
 		for k := range n {
-			if l.roles[i] == roleUnroll {
-				elements[k][o] = l.settle(l.lower(p.values[o], at.with(i, int32(k))))
+			if l.roles[i] == plan.Unroll {
+				elements[k][o] = l.settle(l.lower(p.Values[o], at.with(i, int32(k))))
 				continue
 			}
-			x := l.settle(l.lower(p.values[o], at.with(i, laneCoord)))
+			x := l.settle(l.lower(p.Values[o], at.with(i, laneCoord)))
 			elements[k][o] = l.pickLane(x, i, k)
 		}
 	}
@@ -110,15 +111,15 @@ func (l *lowerer) pickLane(x val, i, k int) val {
 }
 
 // combine applies the lambda to two tuples.
-func (l *lowerer) combine(p tupleParts, comps []int, x, y map[int]val) map[int]val {
+func (l *lowerer) combine(p plan.TupleParts, comps []int, x, y map[int]val) map[int]val {
 	out := make(map[int]val)
-	e := l.newLambda(p.n)
+	e := l.newLambda(p.N)
 	for _, c := range comps {
-		out[c] = e.eval(p.lambda[c], func(k int) val {
-			if k < p.n {
+		out[c] = e.eval(p.Lambda[c], func(k int) val {
+			if k < p.N {
 				return x[k]
 			}
-			return y[k-p.n]
+			return y[k-p.N]
 		})
 	}
 	return out
@@ -197,38 +198,38 @@ func (e *lambda) key(u *ir.UOp, arg func(int) val) string {
 
 // tupleMember accumulates the components of a tuple in an open loop.
 func (l *lowerer) tupleMember(open *program.Loop, m member, i int) []carry {
-	p := partsOf(m.node)
+	p := plan.PartsOf(m.node)
 	outside := l.stack[:l.top()]
 	d := len(outside) - 1
 	accs := make(map[memoKey]val)
 	at := make(map[int][]coords)
 	for _, c := range m.comps {
 		node := l.arena.Proj(m.node, c)
-		free := l.free.of(node)
+		free := l.free.Of(node)
 		at[c] = l.combos(free)
-		digits := l.lanes.meet(free).list()
+		digits := l.lanes.Meet(free).List()
 		for _, point := range at[c] {
-			init := l.settle(l.lower(p.identities[c], point))
+			init := l.settle(l.lower(p.Identities[c], point))
 			acc := l.b.Carry(open, l.expand(init, digits))
 			accs[l.key(node, point)] = val{v: acc, digits: digits, depth: l.top()}
 		}
 	}
 	var carries []carry
-	e := l.newLambda(p.n)
+	e := l.newLambda(p.N)
 	e.fma = l.fma
 	for _, c := range m.comps {
 		node := l.arena.Proj(m.node, c)
 		for _, point := range at[c] {
 			key := l.key(node, point)
-			next := e.eval(p.lambda[c], func(k int) val {
-				if k < p.n {
+			next := e.eval(p.Lambda[c], func(k int) val {
+				if k < p.N {
 					return accs[l.key(l.arena.Proj(m.node, k), point)]
 				}
-				return l.settle(l.lower(p.values[k-p.n], point))
+				return l.settle(l.lower(p.Values[k-p.N], point))
 			})
 			digits := accs[key].digits
 			carries = append(carries, carry{l.expand(next, digits), func(r *program.Value) {
-				if depth, _ := l.depthOf(l.free.of(node)); depth == d {
+				if depth, _ := l.depthOf(l.free.Of(node)); depth == d {
 					outside[d].memo[key] = val{v: r, digits: digits, depth: d}
 				}
 			}})

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // A factor that varies slowly, such as the scale of a group of weights, has
@@ -20,19 +21,19 @@ func (l *lowerer) operand(u *ir.UOp, at coords, target []int) val {
 		return l.spreadHalf(u, at, target)
 	}
 	wide := l.wideCopies(u, at, target)
-	if wide.empty() {
+	if wide.Empty() {
 		return l.lower(u, at)
 	}
 	point := append(coords(nil), at...)
-	for _, i := range wide.list() {
+	for _, i := range wide.List() {
 		point[i] = laneCoord
 	}
 	x := l.lower(u, point)
-	if !x.pend.empty() {
+	if !x.pend.Empty() {
 		return l.lower(u, at)
 	}
 	key := derivedKey{x.v, digitsKey("part", target)}
-	for _, i := range wide.list() {
+	for _, i := range wide.List() {
 		key.what += fmt.Sprintf(" %d=%d", i, at[i])
 	}
 	v := l.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
@@ -50,14 +51,14 @@ func (l *lowerer) spreadHalf(u *ir.UOp, at coords, target []int) val {
 }
 
 // part spreads the copy at a point over the lanes target.
-func (l *lowerer) part(x val, at coords, wide rangeSet, target []int) *program.Value {
+func (l *lowerer) part(x val, at coords, wide plan.RangeSet, target []int) *program.Value {
 	mask := make([]int, l.laneCount(target))
 	for lane := range mask {
 		point := l.lanePoint(target, lane)
 		from := 0
 		for _, i := range x.digits {
 			c := int64(0)
-			if wide.has(i) {
+			if wide.Has(i) {
 				c = int64(at[i])
 			}
 			for k, t := range target {
@@ -74,39 +75,39 @@ func (l *lowerer) part(x val, at coords, wide rangeSet, target []int) *program.V
 
 // wideCopies picks the copies of u that become lanes: none if u has as many
 // lanes as its partner, is cheap, or would have to gather.
-func (l *lowerer) wideCopies(u *ir.UOp, at coords, target []int) rangeSet {
-	free := l.free.of(u)
-	if u.DType == ir.Idx || u.DType == ir.Bool || u.Op == ir.OpConst || len(target) == 0 || free.meet(l.copies).empty() || l.isStatic(u) {
-		return rangeSet{}
+func (l *lowerer) wideCopies(u *ir.UOp, at coords, target []int) plan.RangeSet {
+	free := l.free.Of(u)
+	if u.DType == ir.Idx || u.DType == ir.Bool || u.Op == ir.OpConst || len(target) == 0 || free.Meet(l.copies).Empty() || l.isStatic(u) {
+		return plan.RangeSet{}
 	}
 	own := l.laneDigits(u, at)
 	lanes, limit := l.laneCount(own), 16
 	if len(own) == len(target) || lanes >= limit {
-		return rangeSet{}
+		return plan.RangeSet{}
 	}
 	w := l.widthOf(u)
 	if !w.worth {
-		return rangeSet{}
+		return plan.RangeSet{}
 	}
-	var wide rangeSet
-	list := free.meet(l.copies).list()
+	var wide plan.RangeSet
+	list := free.Meet(l.copies).List()
 	for k := len(list) - 1; k >= 0; k-- {
 		i := list[k]
 		if at[i] >= 0 && lanes*int(l.extent[i]) <= limit {
-			wide.add(i)
+			wide.Add(i)
 			lanes *= int(l.extent[i])
 		}
 	}
-	if wide.empty() || lanes < 4 {
-		return rangeSet{}
+	if wide.Empty() || lanes < 4 {
+		return plan.RangeSet{}
 	}
 	point := append(coords(nil), at...)
-	for _, i := range wide.list() {
+	for _, i := range wide.List() {
 		point[i] = laneCoord
 	}
 	for _, load := range w.loads {
 		if !l.compactLoad(load, point) {
-			return rangeSet{}
+			return plan.RangeSet{}
 		}
 	}
 	return wide
@@ -245,7 +246,7 @@ func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] 
 
 // unrolledSum reports a sum over copies that nothing else uses.
 func (l *lowerer) unrolledSum(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.roles[l.free.index[u.ReduceRange()]] == roleUnroll
+	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.roles[l.free.Index[u.ReduceRange()]] == plan.Unroll
 }
 
 // dotSum reports a sum of dots, over lanes or copies, that nothing else uses: it
@@ -254,18 +255,18 @@ func (l *lowerer) dotSum(u *ir.UOp) bool {
 	if u.Op != ir.OpReduce || l.uses[u] != 1 || u.DType != ir.I32 || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
 		return false
 	}
-	i := l.free.index[u.ReduceRange()]
-	if l.dots.has(i) {
+	i := l.free.Index[u.ReduceRange()]
+	if l.dots.Has(i) {
 		_, _, ok := l.byteFactors(u.Src[0])
 		return ok
 	}
-	return (l.roles[i] == roleUnroll || l.roles[i] == roleLane) && l.dotSum(u.Src[0])
+	return (l.roles[i] == plan.Unroll || l.roles[i] == plan.Lane) && l.dotSum(u.Src[0])
 }
 
 // sumFrom adds the terms of a sum to a first value.
 func (l *lowerer) sumFrom(first, sum *ir.UOp, at coords, target []int) val {
 	terms := []term{{x: l.settle(l.operand(first, at, target))}}
-	return l.settle(l.sum(append(terms, l.terms(sum, at, rangeSet{})...)))
+	return l.settle(l.sum(append(terms, l.terms(sum, at, plan.RangeSet{})...)))
 }
 
 func (l *lowerer) fewer(x, y *ir.UOp, at coords) bool {

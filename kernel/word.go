@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 )
 
 // lowerWord gives f(q)*2^8p for the copy p of a PACK: byte p of a word,
@@ -18,8 +19,8 @@ func (l *lowerer) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	if !ok {
 		return val{}, false
 	}
-	i := l.free.index[p]
-	if l.roles[i] != roleUnroll || l.extent[i] != wordElements || at[i] < 0 {
+	i := l.free.Index[p]
+	if l.roles[i] != plan.Unroll || l.extent[i] != plan.WordElements || at[i] < 0 {
 		return val{}, false
 	}
 	c := at[i]
@@ -126,7 +127,7 @@ func (l *lowerer) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bo
 	digits := []int(nil)
 	var amounts []ir.Scalar
 	if !constant {
-		if !l.isStatic(amount) || l.free.of(amount).has(p) {
+		if !l.isStatic(amount) || l.free.Of(amount).Has(p) {
 			return word{}, false
 		}
 		digits = l.laneDigits(amount, at)
@@ -214,7 +215,7 @@ func (l *lowerer) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 			return word{}, false
 		}
 	}
-	count := len(place.offsets) / wordElements
+	count := len(place.offsets) / plan.WordElements
 	ptr := l.derive(l.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
 	d := l.depth(u)
 	v := l.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })

@@ -1,4 +1,4 @@
-package kernel
+package plan
 
 import (
 	"slices"
@@ -7,16 +7,16 @@ import (
 )
 
 // tupleParts are the sources of a tuple REDUCE.
-type tupleParts struct {
-	n                          int
-	values, identities, lambda []*ir.UOp
+type TupleParts struct {
+	N                          int
+	Values, Identities, Lambda []*ir.UOp
 	over                       *ir.UOp
 }
 
 // partsOf takes a tuple REDUCE apart.
-func partsOf(u *ir.UOp) tupleParts {
+func PartsOf(u *ir.UOp) TupleParts {
 	n := u.Arg.(ir.ReduceArg).N
-	return tupleParts{n: n, values: u.Src[:n], over: u.Src[n], identities: u.Src[n+1 : 2*n+1], lambda: u.Src[2*n+1:]}
+	return TupleParts{N: n, Values: u.Src[:n], over: u.Src[n], Identities: u.Src[n+1 : 2*n+1], Lambda: u.Src[2*n+1:]}
 }
 
 // lambdaUses lists the components whose accumulator or element a lambda body
@@ -36,11 +36,11 @@ func lambdaUses(body *ir.UOp, n int) []int {
 }
 
 // componentsOf is the transitive set of components that component c needs.
-func componentsOf(u *ir.UOp, c int) []int {
-	p := partsOf(u)
+func ComponentsOf(u *ir.UOp, c int) []int {
+	p := PartsOf(u)
 	set := []int{c}
 	for k := 0; k < len(set); k++ {
-		for _, o := range lambdaUses(p.lambda[set[k]], p.n) {
+		for _, o := range lambdaUses(p.Lambda[set[k]], p.N) {
 			if !slices.Contains(set, o) {
 				set = append(set, o)
 			}

@@ -1,4 +1,4 @@
-package kernel
+package plan
 
 import "tgc/target"
 
@@ -17,16 +17,16 @@ import "tgc/target"
 // bytes, or 16 bytes of floats, at once.
 const (
 	matrixRows    = 16
-	matrixColumns = 8
-	matrixPoints  = 16
+	MatrixColumns = 8
+	MatrixPoints  = 16
 
-	rowLanes, rowCopies       = 8, 2
-	columnLanes, columnCopies = 4, 2
-	lanePoints                = matrixPoints / columnLanes
+	RowLanes, RowCopies       = 8, 2
+	ColumnLanes, ColumnCopies = 4, 2
+	LanePoints                = MatrixPoints / ColumnLanes
 )
 
 // hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
 func hasMatrices(desc *target.Desc) bool {
-	const m, n, k = matrixRows, matrixColumns, matrixPoints
+	const m, n, k = matrixRows, MatrixColumns, MatrixPoints
 	return desc.Matrix("bf16", "bf16", m, n, k) && desc.Matrix("f16", "f16", m, n, k) && desc.Matrix("i8", "i8", m, n, k)
 }

@@ -1,4 +1,4 @@
-package kernel
+package plan
 
 import (
 	"fmt"
@@ -15,37 +15,37 @@ import (
 // the Opt and the reason. Limits that need the digits (lanes of a value, copies)
 // are checked when the plan is lowered.
 func Legality(sink *ir.UOp, plan Plan, desc *target.Desc) error {
-	_, _, err := readPlan(sink, plan, desc)
+	_, _, err := Read(sink, plan, desc)
 	return err
 }
 
 // Limits on one axis, so that a plan from a database cannot explode.
 const (
-	maxLanes  = 256
-	maxCopies = 1024
+	MaxLanes  = 256
+	MaxUnroll = 1024
 
-	warpSize   = 32
-	maxThreads = 1024 // of a block
+	WarpSize   = 32
+	MaxThreads = 1024 // of a block
 )
 
 // globalPlan is what Opts say about the whole kernel.
-type globalPlan struct {
-	fma      bool
+type Global struct {
+	FMA      bool
 	noLocals bool
-	prefetch map[int]int64
-	preload  map[int]bool
-	stream   map[int]bool
-	swaps    [][2]*ir.UOp
+	Prefetch map[int]int64
+	Preload  map[int]bool
+	Stream   map[int]bool
+	Swaps    [][2]*ir.UOp
 }
 
 // readPlan distributes the Opts over the axes.
-func readPlan(sink *ir.UOp, plan Plan, desc *target.Desc) ([]axisPlan, globalPlan, error) {
+func Read(sink *ir.UOp, plan Plan, desc *target.Desc) ([]AxisPlan, Global, error) {
 	axes := Axes(sink)
-	global := globalPlan{prefetch: make(map[int]int64), preload: make(map[int]bool), stream: make(map[int]bool)}
-	plans := make([]axisPlan, len(axes))
-	byName := make(map[string]*axisPlan, len(axes))
+	global := Global{Prefetch: make(map[int]int64), Preload: make(map[int]bool), Stream: make(map[int]bool)}
+	plans := make([]AxisPlan, len(axes))
+	byName := make(map[string]*AxisPlan, len(axes))
 	for i, axis := range axes {
-		plans[i] = axisPlan{axis: axis, rest: defaultRole(sink, axis)}
+		plans[i] = AxisPlan{Axis: axis, Rest: defaultRole(sink, axis)}
 		byName[axis.Name] = &plans[i]
 	}
 	for i, opt := range plan.Opts {
@@ -62,29 +62,29 @@ func readPlan(sink *ir.UOp, plan Plan, desc *target.Desc) ([]axisPlan, globalPla
 }
 
 // dropLocals makes LOCAL digits loops.
-func (p *axisPlan) dropLocals() {
-	for k := range p.segments {
-		if p.segments[k].role == roleLocal {
-			p.segments[k].role = roleSerial
+func (p *AxisPlan) dropLocals() {
+	for k := range p.Segments {
+		if p.Segments[k].Role == Local {
+			p.Segments[k].Role = Serial
 		}
 	}
 }
 
 // defaultRole: store ranges of constant extent that every store has run over
 // the grid, all others are loops.
-func defaultRole(sink *ir.UOp, axis Axis) role {
+func defaultRole(sink *ir.UOp, axis Axis) Role {
 	if _, constant := axis.Size(); !constant || axis.Kind != StoreAxis {
-		return roleSerial
+		return Serial
 	}
 	for _, store := range sink.Src {
 		if !slices.Contains(store.Ranges(), axis.Range) {
-			return roleSerial
+			return Serial
 		}
 	}
-	return roleGrid
+	return Grid
 }
 
-func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalPlan, desc *target.Desc) error {
+func readOpt(sink *ir.UOp, opt Opt, byName map[string]*AxisPlan, global *Global, desc *target.Desc) error {
 	info := opt.Kind.Info()
 	if desc.Kind == target.CPU && !info.CPU || opt.Kind == MMA && !hasMatrices(desc) {
 		return fmt.Errorf("refused on %s: %s", desc.Name, info.Refusal)
@@ -96,57 +96,57 @@ func readOpt(sink *ir.UOp, opt Opt, byName map[string]*axisPlan, global *globalP
 		global.noLocals = true
 	}
 	if info.Axis == axisNone {
-		global.fma = global.fma || opt.Kind == FMA
+		global.FMA = global.FMA || opt.Kind == FMA
 		return nil
 	}
 	p := byName[opt.Axis]
 	if p == nil {
 		return fmt.Errorf("no axis %q", opt.Axis)
 	}
-	if info.Axis == axisStore && p.axis.Kind != StoreAxis {
+	if info.Axis == axisStore && p.Axis.Kind != StoreAxis {
 		return fmt.Errorf("%s is no store axis", opt.Axis)
 	}
-	if info.Axis == axisPoint && p.axis.Kind == ReduceAxis {
+	if info.Axis == axisPoint && p.Axis.Kind == ReduceAxis {
 		return fmt.Errorf("%s is no axis of a store or stage", opt.Axis)
 	}
-	if info.Axis == axisReduce && p.axis.Kind != ReduceAxis {
+	if info.Axis == axisReduce && p.Axis.Kind != ReduceAxis {
 		return fmt.Errorf("%s is no reduce axis", opt.Axis)
 	}
 	if opt.Amount < 0 || opt.Amount > math.MaxInt32 {
 		return fmt.Errorf("amount %d, want 0..2^31-1", opt.Amount)
 	}
 	role := info.role
-	if desc.Kind == target.GPU && info.thread != roleNone {
+	if desc.Kind == target.GPU && info.thread != NoRole {
 		role = info.thread
 	}
 	return p.read(opt, info, role, byName, global)
 }
 
-func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*axisPlan, global *globalPlan) error {
+func (p *AxisPlan) read(opt Opt, info *OptInfo, role Role, byName map[string]*AxisPlan, global *Global) error {
 	switch opt.Kind {
 	case STAGE:
-		if p.axis.Kind == StageAxis {
+		if p.Axis.Kind == StageAxis {
 			return fmt.Errorf("%s is a stage already", opt.Axis)
 		}
-		p.stage, p.panel = true, max(p.panel, opt.Amount)
+		p.Stage, p.StageAmount = true, max(p.StageAmount, opt.Amount)
 		return nil
 	case PACK:
-		if len(p.segments) > 0 {
+		if len(p.Segments) > 0 {
 			return fmt.Errorf("%s is split already", opt.Axis)
 		}
-		p.pack = true
+		p.Pack = true
 		return nil
 	case PADTO:
-		p.padTo = opt.Amount
+		p.PadTo = opt.Amount
 		return nil
 	case TILE:
-		if len(p.segments) == 0 || p.tile > 0 {
+		if len(p.Segments) == 0 || p.Tile > 0 {
 			return fmt.Errorf("want one, after Opts that split %s", opt.Axis)
 		}
-		p.tile = len(p.segments)
+		p.Tile = len(p.Segments)
 		return nil
 	case THREAD:
-		if p.rest != roleGrid {
+		if p.Rest != Grid {
 			return fmt.Errorf("%s has no constant extent or is not in every store: it cannot be a grid axis", opt.Axis)
 		}
 		return nil
@@ -155,69 +155,69 @@ func (p *axisPlan) read(opt Opt, info *OptInfo, role role, byName map[string]*ax
 		if other == nil {
 			return fmt.Errorf("no axis s%d", opt.Amount)
 		}
-		global.swaps = append(global.swaps, [2]*ir.UOp{p.axis.Range, other.axis.Range})
+		global.Swaps = append(global.Swaps, [2]*ir.UOp{p.Axis.Range, other.Axis.Range})
 		return nil
 	}
-	if role == roleNone {
+	if role == NoRole {
 		return nil
 	}
-	if p.pack {
+	if p.Pack {
 		return fmt.Errorf("PACK has split %s", opt.Axis)
 	}
 	if opt.Kind == ROLL && opt.Amount == 0 {
-		p.rest = roleSerial
+		p.Rest = Serial
 		return nil
 	}
 	if opt.Kind == TC {
-		if opt.Amount != 0 && opt.Amount != wordElements || len(p.segments) > 0 {
-			return fmt.Errorf("want the lowest %d points of %s", wordElements, opt.Axis)
+		if opt.Amount != 0 && opt.Amount != WordElements || len(p.Segments) > 0 {
+			return fmt.Errorf("want the lowest %d points of %s", WordElements, opt.Axis)
 		}
-		opt.Amount, p.dot = wordElements, true
+		opt.Amount, p.Dot = WordElements, true
 	}
 	if opt.Kind == MMA {
-		opt.Amount = matrixPoints
+		opt.Amount = MatrixPoints
 	}
 	if err := p.within(opt, role); err != nil {
 		return err
 	}
-	if _, constant := p.axis.Size(); info.top && (role == roleGroup || constant) {
+	if _, constant := p.Axis.Size(); info.top && (role == Group || constant) {
 		if !constant {
 			return fmt.Errorf("%s has no constant extent", opt.Axis)
 		}
-		p.top = append(p.top, segment{opt.Amount, role})
+		p.Top = append(p.Top, Segment{opt.Amount, role})
 		return nil
 	}
-	p.segments = append(p.segments, segment{opt.Amount, role})
+	p.Segments = append(p.Segments, Segment{opt.Amount, role})
 	return nil
 }
 
 // within checks the number of lanes or copies of one axis.
-func (p *axisPlan) within(opt Opt, role role) error {
-	size, constant := p.axis.Size()
+func (p *AxisPlan) within(opt Opt, role Role) error {
+	size, constant := p.Axis.Size()
 	n := opt.Amount
 	if n == 0 {
 		if !constant {
 			return fmt.Errorf("%s has no constant extent: an amount is needed", opt.Axis)
 		}
 		n = size
-		for _, seg := range p.segments {
-			n = max(n/max(seg.size, 1), 1)
+		for _, seg := range p.Segments {
+			n = max(n/max(seg.Size, 1), 1)
 		}
 	}
 	limit := int64(math.MaxInt64)
 	switch role {
-	case roleLane:
-		limit = maxLanes
-	case roleUnroll:
-		limit = maxCopies
-	case roleLocal, roleGroup:
-		limit = maxThreads
-	case roleWarp:
-		limit = warpSize
+	case Lane:
+		limit = MaxLanes
+	case Unroll:
+		limit = MaxUnroll
+	case Local, Group:
+		limit = MaxThreads
+	case Warp:
+		limit = WarpSize
 	}
-	for _, seg := range p.segments {
-		if seg.role == role {
-			limit /= max(seg.size, 1)
+	for _, seg := range p.Segments {
+		if seg.Role == role {
+			limit /= max(seg.Size, 1)
 		}
 	}
 	if n > limit {
@@ -226,7 +226,7 @@ func (p *axisPlan) within(opt Opt, role role) error {
 	return nil
 }
 
-func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
+func readBufferOpt(sink *ir.UOp, opt Opt, global *Global) error {
 	slot, err := strconv.Atoi(strings.TrimPrefix(opt.Axis, "p"))
 	if err != nil || !strings.HasPrefix(opt.Axis, "p") {
 		return fmt.Errorf("buffer %q, want p<slot>", opt.Axis)
@@ -235,11 +235,11 @@ func readBufferOpt(sink *ir.UOp, opt Opt, global *globalPlan) error {
 		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
 			switch opt.Kind {
 			case PREFETCH:
-				global.prefetch[slot] = opt.Amount
+				global.Prefetch[slot] = opt.Amount
 			case STREAM:
-				global.stream[slot] = true
+				global.Stream[slot] = true
 			default:
-				global.preload[slot] = true
+				global.Preload[slot] = true
 			}
 			return nil
 		}

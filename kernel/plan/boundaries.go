@@ -1,4 +1,4 @@
-package kernel
+package plan
 
 import (
 	"sort"
@@ -71,7 +71,7 @@ func digitOf(atom *ir.UOp) (r *ir.UOp, unit int64) {
 
 // chainWithin picks from candidate boundaries those that cut a segment lo..hi
 // (hi 0: open end) into digits: each divides the next.
-func chainWithin(candidates []int64, lo, hi int64) []int64 {
+func ChainWithin(candidates []int64, lo, hi int64) []int64 {
 	var chain []int64
 	at := lo
 	for _, c := range candidates {

@@ -1,4 +1,4 @@
-package kernel
+package plan
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func Axes(sink *ir.UOp) []Axis {
 			add(StoreAxis, r)
 		}
 	}
-	for _, u := range preorder(sink) {
+	for _, u := range Preorder(sink) {
 		switch u.Op {
 		case ir.OpReduce:
 			add(ReduceAxis, u.ReduceRange())
@@ -65,7 +65,7 @@ func Axes(sink *ir.UOp) []Axis {
 
 // preorder lists the nodes under root, each before its sources (a reversed
 // post-order, so of two nested reduces the outer one comes first).
-func preorder(root *ir.UOp) []*ir.UOp {
+func Preorder(root *ir.UOp) []*ir.UOp {
 	// Sources are visited left to right; reversing the post-order of a walk
 	// from right to left keeps the left one first.
 	seen := make(map[*ir.UOp]bool)

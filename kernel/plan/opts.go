@@ -1,4 +1,4 @@
-package kernel
+package plan
 
 // OptKind is the kind of an Opt. Everything about a kind stands in optTable.
 type OptKind uint8
@@ -55,8 +55,8 @@ type OptInfo struct {
 	Name          string
 	Axis          axisRule
 	Amount        amountRule
-	role          role // of the digit that the Opt splits off; roleNone: no split
-	thread        role // of that digit on a GPU, where it is a thread; roleNone: role
+	role          Role // of the digit that the Opt splits off; roleNone: no split
+	thread        Role // of that digit on a GPU, where it is a thread; roleNone: role
 	top           bool // the digit is taken from the high end
 	CPU           bool // a CPU accepts it
 	Refusal       string
@@ -84,40 +84,40 @@ func ParseOptKind(name string) (OptKind, bool) {
 // axis: r0 of 2048 with VECTOR r0 32; UNROLL r0 8 becomes 8 serial iterations
 // of 8 copies of 32 lanes.
 var optTable = [numOptKinds]OptInfo{
-	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: roleLane, CPU: true,
+	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: Lane, CPU: true,
 		Doc:    "The four low points of a sum of products of bytes are one dot instruction; on a target without one, what computes the same. Sums of other things take the four as lanes.",
 		Before: "for k in 0..256: acc += i32(u8 w[k]) * i32(i8 y[k])",
 		After:  "for k in 0..64: acc = dot4(acc, w[4k..], y[4k..])"},
-	UPCAST: {Name: "UPCAST", Axis: axisStore, Amount: amountOptional, role: roleUnroll, CPU: true,
+	UPCAST: {Name: "UPCAST", Axis: axisStore, Amount: amountOptional, role: Unroll, CPU: true,
 		Doc:    "Compute several points of a store range in one iteration, with an accumulator each, so that what they share is loaded once.",
 		Before: "for n in 0..64: for k: acc += x[k]*w[n,k]",
 		After:  "for n in 0..16: for k: acc0 += x[k]*w[4n,k]; acc1 += x[k]*w[4n+1,k]; .."},
-	UNROLL: {Name: "UNROLL", Axis: axisAny, Amount: amountOptional, role: roleUnroll, CPU: true,
+	UNROLL: {Name: "UNROLL", Axis: axisAny, Amount: amountOptional, role: Unroll, CPU: true,
 		Doc:    "Repeat the body of a reduce (or stage) loop, so that indices become constants and copies share loads.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "for k in 0..16: acc += f(4k); acc += f(4k+1); acc += f(4k+2); acc += f(4k+3)"},
-	LOCAL: {Name: "LOCAL", Axis: axisPoint, Amount: amountNeeded, role: roleSerial, thread: roleLocal, CPU: true,
+	LOCAL: {Name: "LOCAL", Axis: axisPoint, Amount: amountNeeded, role: Serial, thread: Local, CPU: true,
 		Doc:    "Threads of a block share points of a store range; of a stage's range, they fill it together, in shared memory. On a CPU: a serial loop inside the work unit.",
 		Before: "for n in 0..64 (grid): store",
 		After:  "for n in 0..16 (grid): for i in 0..4 (threads): store 4n+i"},
-	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, thread: roleGroup, CPU: true,
+	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group, CPU: true,
 		Doc:    "Threads of a block share the low digit of a reduce and combine through shared memory. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(4k+i); combine over i"},
-	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, thread: roleGroup, top: true, CPU: true,
+	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group, top: true, CPU: true,
 		Doc:    "As GROUP, of consecutive points for each thread. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(16i+k); combine over i"},
-	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, thread: roleWarp, CPU: true,
+	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Warp, CPU: true,
 		Doc:    "As GROUP within one warp, combined with shuffles. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "lane i of 32: for k in 0..2: acc += f(32k+i); shuffle-combine over i"},
-	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded, role: roleSerial, top: true,
+	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded, role: Serial, top: true,
 		Refusal: "a reduce is split over the grid by the schedule (rule R8), which adds the combining kernel",
 		Doc:     "Split a reduce over the grid, with a second step that combines.",
 		Before:  "for k in 0..4096: acc += f(k)",
 		After:   "for c in 0..4 (grid): for k in 0..1024: part[c] += f(1024c+k)"},
-	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: roleLane, CPU: true,
+	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: Lane, CPU: true,
 		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A).",
 		Before: "for k in 0..64: acc += x[k]*w[k]",
 		After:  "for k in 0..4: acc<16> += x<16>[16k]*w<16>[16k]; fold lanes"},
@@ -150,7 +150,7 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "One prefetch for each 64-byte line of a streamed buffer, amount bytes ahead of where the loop reads.",
 		Before: "for b: use W[b]",
 		After:  "for b: prefetch &W[b] + 8192 (+64, ..); use W[b]"},
-	ROLL: {Name: "ROLL", Axis: axisAny, Amount: amountOptional, role: roleSerial, CPU: true,
+	ROLL: {Name: "ROLL", Axis: axisAny, Amount: amountOptional, role: Serial, CPU: true,
 		Doc:    "Points of the range stay a serial loop (of a store range: inside the work unit); without amount all that is left.",
 		Before: "for t in 0..128 (grid): store",
 		After:  "for t in 0..128 (serial, in one work unit): store"},
@@ -162,7 +162,7 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all digits of the axis within a block.",
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
-	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: roleMatrix,
+	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix,
 		Refusal: "it has no matrix instruction of a warp",
 		Doc:     "A warp of a GPU sums 16 points for 16 rows and 8 columns in matrix instructions. Two store axes give it their low digits by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The points of a TILE may be the columns of one sum and what the next one sums up: attention.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
@@ -187,4 +187,4 @@ func OptKinds() []OptKind {
 }
 
 // wordElements is the number of elements in a word.
-const wordElements = 4
+const WordElements = 4

@@ -1,0 +1,79 @@
+package plan_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tgc/kernel/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/plan.md")
+
+// docs/plan.md is generated from the table of Opts.
+func TestPlanDocument(t *testing.T) {
+	var s strings.Builder
+	s.WriteString(planHead)
+	for _, kind := range plan.OptKinds() {
+		info := kind.Info()
+		fmt.Fprintf(&s, "\n## %s\n\n%s\n", info.Name, info.Doc)
+		if !info.CPU {
+			fmt.Fprintf(&s, "\nRefused on a CPU: %s.\n", info.Refusal)
+		}
+		fmt.Fprintf(&s, "\n```\n%s\n```\nbecomes\n```\n%s\n```\n", info.Before, info.After)
+	}
+	path := filepath.Join("..", "..", "docs", "plan.md")
+	if *update {
+		if err := os.WriteFile(path, []byte(s.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(path); err != nil || string(want) != s.String() {
+		t.Errorf("%s is out of date (go test ./kernel/plan -update), error %v", path, err)
+	}
+}
+
+const planHead = `# Plans
+
+A plan says how one kernel runs. It is a list of Opts, applied in order; it
+prints, parses, is stored and replayed. It does not rewrite the kernel: lowering
+substitutes every range once. This page is generated from the table in
+` + "`kernel/plan/opts.go`" + ` (go test ./kernel/plan -update).
+
+Axes have stable names: s0, s1, .. are the ranges of the stores in loop order,
+r0, r1, .. those of reduces and z0, z1, .. those of stages, outer before inner.
+Buffers are p0, p1, .. by slot.
+
+Without Opts, store ranges of constant extent that every store has are work
+units of the grid, and all other ranges are loops. A splitting Opt takes its
+amount from the low end of what is left of its axis:
+
+` + "```" + `
+VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA
+
+r0 = 256*b + 32*u + lane      b: serial loop, u: 8 copies, lane: 32 lanes
+` + "```" + `
+
+Copies and lanes are cut further at the boundaries of index expressions (k/16,
+k%128, ..), so that the index of every field of a packed format is a linear form
+of digits. Where a split does not divide the extent, points past it count as the
+identity of a reduce and are not stored.
+`
+
+func FuzzParse(f *testing.F) {
+	f.Add("VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA")
+	f.Add("SWAP s0 0\nROLL s1\nTC r0 4")
+	f.Fuzz(func(t *testing.T, text string) {
+		chosen, err := plan.Parse(text)
+		if err != nil {
+			return
+		}
+		again, err := plan.Parse(chosen.String())
+		if err != nil || again.String() != chosen.String() {
+			t.Fatalf("%q parses to %q, then %q, %v", text, chosen, again, err)
+		}
+	})
+}

@@ -1,0 +1,24 @@
+package plan
+
+// role is how the points of a range run.
+type Role uint8
+
+// The roles.
+const (
+	NoRole Role = iota
+	Grid        // a coordinate of the flat work unit
+	Serial      // an iteration of a loop
+	Unroll      // a copy of the code
+	Lane        // a lane of vectors
+	Matrix      // summed by the lanes of a warp together, in a matrix instruction
+	Local       // a thread of a block: points of a store or a stage
+	Group       // a thread of a block: a part of a reduce
+	Warp        // a thread of a warp: a part of a reduce
+)
+
+// isThread reports a digit of the thread's index.
+func (r Role) IsThread() bool { return r >= Local }
+
+var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane", "matrix", "local", "group", "warp"}
+
+func (r Role) String() string { return roleNames[r] }
