@@ -30,6 +30,7 @@ const (
 	routerGain = 2
 	logitGain  = 3 // logits of spread 3: sampling has something to choose
 	embedStd   = 0.5
+	biasStd    = 0.05
 )
 
 // layout collects the tensors of a model in the order of published files.
@@ -61,6 +62,12 @@ func (l *layout) matrix(name string, r role, layer, columns, rows, experts int, 
 		Dims: dims,
 		std:  gain / math.Sqrt(float64(columns)),
 	})
+}
+
+// biased adds a matrix with a bias for each of its rows.
+func (l *layout) biased(name string, r role, layer, columns, rows, experts int, gain float64) {
+	l.matrix(name, r, layer, columns, rows, experts, gain)
+	l.floats(name+".bias", 0, biasStd, rows)
 }
 
 // floats adds an F32 tensor: norms, biases, small matrices.
@@ -112,9 +119,13 @@ func (l *layout) attention(block string, layer int) {
 	s := l.shape
 	queries, keys := s.Heads*s.HeadSize, s.KVHeads*s.HeadSize
 	l.norm(block+"attn_norm", s.Width)
-	l.matrix(block+"attn_q", plainRole, layer, s.Width, queries, 0, queryGain)
-	l.matrix(block+"attn_k", plainRole, layer, s.Width, keys, 0, queryGain)
-	l.matrix(block+"attn_v", valueRole, layer, s.Width, keys, 0, valueGain)
+	project := l.matrix
+	if s.Architecture == "qwen2" {
+		project = l.biased
+	}
+	project(block+"attn_q", plainRole, layer, s.Width, queries, 0, queryGain)
+	project(block+"attn_k", plainRole, layer, s.Width, keys, 0, queryGain)
+	project(block+"attn_v", valueRole, layer, s.Width, keys, 0, valueGain)
 	l.matrix(block+"attn_output", plainRole, layer, queries, s.Width, 0, joinGain)
 	const normMean, normStd = 1.2, 0.2
 	switch s.Architecture {
@@ -139,14 +150,10 @@ func (l *layout) experts(block string, layer int) {
 // for query, key and value, biases everywhere.
 func (l *layout) gpt2() {
 	s := l.shape
-	const biasStd, positionStd = 0.05, 0.02
+	const positionStd = 0.02
 	l.embedding()
 	// The converter keeps position embeddings in F32 whatever the mixture.
 	l.floats("position_embd.weight", 0, positionStd, s.Width, s.Context)
-	biased := func(name string, r role, layer, columns, rows int, gain float64) {
-		l.matrix(name, r, layer, columns, rows, 0, gain)
-		l.floats(name+".bias", 0, biasStd, rows)
-	}
 	norm := func(name string) {
 		l.norm(name, s.Width)
 		l.floats(name+".bias", 0, biasStd, s.Width)
@@ -154,11 +161,11 @@ func (l *layout) gpt2() {
 	for i := range s.Layers {
 		block := fmt.Sprintf("blk.%d.", i)
 		norm(block + "attn_norm")
-		biased(block+"attn_qkv", plainRole, i, s.Width, 3*s.Width, valueGain)
-		biased(block+"attn_output", plainRole, i, s.Width, s.Width, joinGain)
+		l.biased(block+"attn_qkv", plainRole, i, s.Width, 3*s.Width, 0, valueGain)
+		l.biased(block+"attn_output", plainRole, i, s.Width, s.Width, 0, joinGain)
 		norm(block + "ffn_norm")
-		biased(block+"ffn_up", plainRole, i, s.Width, s.FeedForward, gateGain)
-		biased(block+"ffn_down", downRole, i, s.FeedForward, s.Width, downGain)
+		l.biased(block+"ffn_up", plainRole, i, s.Width, s.FeedForward, 0, gateGain)
+		l.biased(block+"ffn_down", downRole, i, s.FeedForward, s.Width, 0, downGain)
 	}
 	norm("output_norm")
 }

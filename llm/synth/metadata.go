@@ -47,6 +47,8 @@ func (s *Shape) hyperparameters() []entry {
 		entry{"attention.layer_norm_rms_epsilon", float32(s.Epsilon)},
 	)
 	switch s.Architecture {
+	case "qwen2":
+		return list
 	case "olmoe":
 		return append(list, entry{"expert_count", uint32(s.Experts)}, entry{"expert_used_count", uint32(s.ExpertsUsed)})
 	case "llama":

@@ -27,16 +27,21 @@ var (
 	mixF16  = mixture{fileType: 1, base: gguf.F16, output: gguf.F16, embed: gguf.F16, more: gguf.F16}
 	mixQ8   = mixture{fileType: 7, base: gguf.Q8_0, output: gguf.Q8_0, embed: gguf.Q8_0, more: gguf.Q8_0}
 	mixQ4KM = mixture{fileType: 15, base: gguf.Q4_K, output: gguf.Q6_K, embed: gguf.Q4_K, more: gguf.Q6_K}
+	mixQ5KM = mixture{fileType: 17, base: gguf.Q5_K, output: gguf.Q6_K, embed: gguf.Q5_K, more: gguf.Q6_K}
 	mixQ6K  = mixture{fileType: 18, base: gguf.Q6_K, output: gguf.Q6_K, embed: gguf.Q6_K, more: gguf.Q6_K}
 	// mixTiny has two types in one layer, as larger mixtures do.
 	mixTiny = mixture{fileType: 18, base: gguf.Q6_K, output: gguf.Q8_0, embed: gguf.Q8_0, more: gguf.Q8_0}
 )
 
-// shortRows replaces types of 256-element blocks where the row length is no
-// multiple of 256.
+// shortRows replaces a type where the row length is no multiple of its block's
+// elements.
 var shortRows = map[gguf.Type]gguf.Type{
 	gguf.Q4_K: gguf.Q5_0,
+	gguf.Q5_K: gguf.Q5_1,
 	gguf.Q6_K: gguf.Q8_0,
+	gguf.Q5_0: gguf.F16,
+	gguf.Q5_1: gguf.F16,
+	gguf.Q8_0: gguf.F16,
 }
 
 // moreBits picks the first and last eighth of the layers and every third
@@ -57,11 +62,8 @@ func (m *mixture) typeOf(r role, layer, layers, rowLength int) gguf.Type {
 	case (r == valueRole || r == downRole) && moreBits(layer, layers):
 		t = m.more
 	}
-	if rowLength%t.Info().Elements != 0 {
+	for rowLength%t.Info().Elements != 0 {
 		t = shortRows[t]
-	}
-	if n := t.Info().Elements; n == 0 || rowLength%n != 0 {
-		return gguf.F16
 	}
 	return t
 }

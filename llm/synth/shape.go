@@ -72,6 +72,31 @@ var shapes = []Shape{
 		mixture: &mixQ4KM, tokenizer: &olmoTokenizer,
 	},
 	{
+		Name: "llama3.1:8b-q4_k_m", Title: "Llama 3.1 8B Instruct", Size: "8B", Architecture: "llama",
+		Width: 4096, Layers: 32, Heads: 32, KVHeads: 8, HeadSize: 128, FeedForward: 14336,
+		Vocabulary: 128256, Context: 131072, RopeBase: 500000, Epsilon: 1e-5,
+		ropeScaling: &ropeScaling{factor: 8, low: 1, high: 4, context: 8192},
+		mixture:     &mixQ4KM, tokenizer: &llama3Tokenizer,
+	},
+	{
+		Name: "qwen2.5:0.5b-q4_k_m", Title: "Qwen2.5 0.5B Instruct", Size: "0.5B", Architecture: "qwen2",
+		Width: 896, Layers: 24, Heads: 14, KVHeads: 2, HeadSize: 64, FeedForward: 4864,
+		Vocabulary: 151936, Context: 32768, Tied: true, RopeBase: 1e6, Epsilon: 1e-6,
+		mixture: &mixQ4KM, tokenizer: &qwenTokenizer,
+	},
+	{
+		Name: "qwen2.5:1.5b-q5_k_m", Title: "Qwen2.5 1.5B Instruct", Size: "1.5B", Architecture: "qwen2",
+		Width: 1536, Layers: 28, Heads: 12, KVHeads: 2, HeadSize: 128, FeedForward: 8960,
+		Vocabulary: 151936, Context: 32768, Tied: true, RopeBase: 1e6, Epsilon: 1e-6,
+		mixture: &mixQ5KM, tokenizer: &qwenTokenizer,
+	},
+	{
+		Name: "smollm2:135m-q8_0", Title: "SmolLM2 135M Instruct", Size: "135M", Architecture: "llama",
+		Width: 576, Layers: 30, Heads: 9, KVHeads: 3, HeadSize: 64, FeedForward: 1536,
+		Vocabulary: 49152, Context: 8192, Tied: true, RopeBase: 100000, Epsilon: 1e-5,
+		mixture: &mixQ8, tokenizer: &smolTokenizer,
+	},
+	{
 		Name: "gpt2:124m-f16", Title: "GPT-2", Size: "124M", Architecture: "gpt2",
 		Width: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadSize: 64, FeedForward: 3072,
 		Vocabulary: 50257, Context: 1024, Tied: true, Epsilon: 1e-5,
@@ -82,6 +107,13 @@ var shapes = []Shape{
 		Width: 256, Layers: 4, Heads: 8, KVHeads: 4, HeadSize: 32, FeedForward: 768,
 		Vocabulary: 2048, Context: 2048, Tied: true, RopeBase: 10000, Epsilon: 1e-5,
 		mixture: &mixTiny, tokenizer: &tinyTokenizer,
+	},
+	{
+		// No size is a multiple of a block, a vector or a warp: all matrices are F16.
+		Name: "odd", Title: "Odd", Size: "36K", Architecture: "llama",
+		Width: 30, Layers: 2, Heads: 3, KVHeads: 1, HeadSize: 10, FeedForward: 70,
+		Vocabulary: 300, Context: 512, Tied: true, RopeBase: 10000, Epsilon: 1e-5,
+		mixture: &mixQ8, tokenizer: &oddTokenizer,
 	},
 }
 

@@ -12,8 +12,8 @@ import (
 // ordinary ones are stand-ins: a byte-level BPE trained on a list of common
 // English words, filled up with unused tokens.
 type tokenizer struct {
-	pre      string // how text is split before merging
-	special  []specialToken
+	pre      string         // how text is split before merging
+	special  []specialToken // by id: before all ordinary tokens if from 0 on, else after them
 	bos, eos uint32
 	addBOS   bool
 	template string // of chats; may be empty
@@ -35,10 +35,16 @@ const (
 var (
 	llama3Tokenizer = tokenizer{pre: "llama-bpe", special: llama3Special(128000), bos: 128000, eos: 128009, addBOS: true, template: llama3Template}
 	tinyTokenizer   = tokenizer{pre: "llama-bpe", special: llama3Special(2038), bos: 2038, eos: 2047, addBOS: true, template: llama3Template}
+	oddTokenizer    = tokenizer{pre: "llama-bpe", special: llama3Special(290), bos: 290, eos: 299, addBOS: true, template: llama3Template}
 	qwenTokenizer   = tokenizer{
 		pre:     "qwen2",
 		special: []specialToken{{151643, "<|endoftext|>"}, {151644, "<|im_start|>"}, {151645, "<|im_end|>"}},
 		bos:     151643, eos: 151645, template: chatMLTemplate,
+	}
+	smolTokenizer = tokenizer{
+		pre:     "smollm",
+		special: []specialToken{{0, "<|endoftext|>"}, {1, "<|im_start|>"}, {2, "<|im_end|>"}},
+		bos:     1, eos: 2, template: chatMLTemplate,
 	}
 	olmoTokenizer = tokenizer{
 		pre:     "olmo",
@@ -76,18 +82,17 @@ const (
 
 // entries returns the tokenizer.* metadata of a vocabulary of size tokens.
 func (t *tokenizer) entries(size int) []entry {
-	first := size // ordinary tokens come before the special ones
-	for _, s := range t.special {
-		first = min(first, s.id)
+	first, end := 0, t.special[0].id // of ordinary tokens
+	if end == 0 {
+		first, end = len(t.special), size
 	}
-	ordinary, merges := llmtokenizer.TrainBPE(weighted(strings.Fields(wordList)), min(first, maxOrdinary))
+	ordinary, merges := llmtokenizer.TrainBPE(weighted(strings.Fields(wordList)), min(end-first, maxOrdinary))
 	tokens, types := make([]string, size), make([]int32, size)
 	for i := range tokens {
-		if i < len(ordinary) {
-			tokens[i], types[i] = ordinary[i], normalToken
-			continue
-		}
 		tokens[i], types[i] = fmt.Sprintf("[PAD%d]", i), unusedToken
+	}
+	for i, token := range ordinary {
+		tokens[first+i], types[first+i] = token, normalToken
 	}
 	for _, s := range t.special {
 		tokens[s.id], types[s.id] = s.text, controlToken
