@@ -90,15 +90,11 @@ func TestKitRulesOffKeepValues(t *testing.T) {
 
 // drawRules draws the rules to switch off.
 func drawRules(t *rapid.T) schedule.RuleSet {
-	var all []schedule.Rule
-	for r := schedule.Rule(0); schedule.AllRules.Has(r); r++ {
-		all = append(all, r)
-	}
-	one := rapid.SampledFrom(all).Draw(t, "rule off")
+	one := rapid.SampledFrom(schedule.Rules()).Draw(t, "rule off")
 	if rapid.Bool().Draw(t, "only this") {
 		return schedule.NoRules.With(one)
 	}
-	return schedule.RuleSet(rapid.Uint32().Draw(t, "rules off")) & schedule.AllRules
+	return schedule.RuleSet(rapid.Uint64().Draw(t, "rules off")) & schedule.AllRules
 }
 
 // The rules that the CPU profile leaves out keep values too: the kernels of
@@ -253,7 +249,7 @@ func TestKitEveryRuleFires(t *testing.T) {
 		}
 		count(c)
 	}
-	for r := schedule.Rule(0); schedule.AllRules.Has(r); r++ {
+	for _, r := range schedule.Rules() {
 		t.Logf("%s fired %d times", r, fired[r])
 		unrecorded := r == schedule.Unify || r == schedule.Par // part of writing kernels
 		if fired[r] == 0 && !unrecorded {

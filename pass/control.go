@@ -90,10 +90,18 @@ func (c *Control) Fired(name string) {
 // (a kernel), for dumps. It returns ErrStopped after the row at which the user
 // asked to stop, and the error of a row with the row's name before it.
 func (t *Table[S]) Run(ctx context.Context, s S, subject string, c *Control) error {
-	for i := range t.Rows {
-		if err := t.RunRow(ctx, &t.Rows[i], s, subject, c); err != nil {
+	for i := 0; i < len(t.Rows); {
+		end := t.groupEnd(i)
+		var err error
+		if end-i > 1 {
+			err = t.runGroup(ctx, t.Rows[i:end], s, subject, c)
+		} else {
+			err = t.RunRow(ctx, &t.Rows[i], s, subject, c)
+		}
+		if err != nil {
 			return err
 		}
+		i = end
 	}
 	return nil
 }
@@ -115,13 +123,7 @@ func (t *Table[S]) RunRow(ctx context.Context, row *Row[S], s S, subject string,
 			return err
 		}
 	}
-	if c.Dump != nil && (c.DumpAfter[row.Name] || c.StopAfter == row.Name) && t.Text != nil {
-		c.Dump(row.Info, subject, t.Text(s))
-	}
-	if c.StopAfter == row.Name {
-		return ErrStopped
-	}
-	return nil
+	return t.show(row, s, subject, c)
 }
 
 func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject string, c *Control) error {

@@ -51,6 +51,9 @@ type Table[S any] struct {
 	Text func(s S) string
 	// Verify checks the contract of the form as it stands after a row; nil: none.
 	Verify func(s S) error
+	// Fixpoint runs the named rows of one group until none of them changes the
+	// form. Needed if rows have a Group.
+	Fixpoint func(ctx context.Context, s S, names []string, c *Control) error
 }
 
 // NewTable checks a table and returns it. A broken table is a broken program:

@@ -49,12 +49,12 @@ func TestFusionDocument(t *testing.T) {
 
 func ruleRows() string {
 	var b strings.Builder
-	b.WriteString("| rule | class | what it does | GPU | CPU |\n|---|---|---|---|---|\n")
+	b.WriteString("| rule | key | class | what it does | GPU | CPU |\n|---|---|---|---|---|---|\n")
 	on := map[bool]string{true: "on", false: "off"}
 	gpu, cpu := schedule.DefaultOptions(), schedule.CPUOptions()
-	for r := schedule.Rule(0); schedule.AllRules.Has(r); r++ {
+	for _, r := range schedule.Rules() {
 		row := r.Info()
-		fmt.Fprintf(&b, "| %s | %c | %s | %s | %s |\n", row.Key, row.Class, row.Doc, on[switchedOn(gpu, r)], on[switchedOn(cpu, r)])
+		fmt.Fprintf(&b, "| `%s` | %s | %c | %s | %s | %s |\n", row.Name, row.Key, row.Class, row.Doc, on[switchedOn(gpu, r)], on[switchedOn(cpu, r)])
 	}
 	return b.String()
 }
@@ -73,7 +73,7 @@ func switchedOn(opt schedule.Options, r schedule.Rule) bool {
 func orderRows() string {
 	var b strings.Builder
 	b.WriteString("| before | after | because |\n|---|---|---|\n")
-	for _, p := range schedule.OrderPairs() {
+	for _, p := range schedule.Orders() {
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Before, p.After, p.Because)
 	}
 	return b.String()

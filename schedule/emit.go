@@ -8,126 +8,125 @@ import (
 	"tgc/ir"
 )
 
-// emission builds the kernels of a schedule.
-type emission struct {
-	s       *scheduler
-	out     *Schedule
-	user    map[*ir.UOp]int // BUFFER node -> index in out.Buffers
-	temp    map[int]int     // value id -> index in out.Buffers
-	writers map[int]int     // temporary -> launch that writes it
-	last    map[int]int     // temporary -> last launch that uses it
+// draft is a kernel that is not written yet: the values that it stores.
+type draft struct{ values []*value }
+
+// roots lists the expressions of a kernel: of each value its body, then where it
+// is stored.
+func (k *draft) roots() []*ir.UOp {
+	var roots []*ir.UOp
+	for _, v := range k.values {
+		roots = append(append(roots, v.body), v.storeIndex()...)
+	}
+	return roots
 }
 
-// emit orders the live values into launches and writes their kernels.
-func (s *scheduler) emit() (*Schedule, error) {
-	live := s.liveValues()
-	s.joinUpdates(live)
-	live = s.liveValues() // less what updates took in
-	before := s.edges(live)
-	level, err := s.levels(live, before)
-	if err != nil {
-		return nil, err
-	}
-	e := &emission{
-		s: s, out: &Schedule{}, user: make(map[*ir.UOp]int), temp: make(map[int]int),
-		writers: make(map[int]int), last: make(map[int]int),
-	}
-	for _, group := range s.launches(live, before, level) {
-		var launch Launch
-		for _, values := range s.joinStores(group) {
-			k, err := e.kernel(values, len(e.out.Launches))
-			if err != nil {
-				return nil, err
-			}
-			launch.Kernels = append(launch.Kernels, k)
+// setRoots is the inverse of roots.
+func (k *draft) setRoots(roots []*ir.UOp) {
+	for _, v := range k.values {
+		n := len(v.storeIndex())
+		index := roots[1 : 1+n]
+		if v.body = roots[0]; !slices.Equal(index, v.storeIndex()) {
+			v.index = slices.Clone(index)
 		}
-		if len(launch.Kernels) > 1 && s.opt.Explain {
-			s.record(Par, group[0], true, "one dependence level", Number{"launch", int64(len(e.out.Launches))}, Number{"kernels", int64(len(launch.Kernels))})
+		roots = roots[1+n:]
+	}
+}
+
+// eachKernel is a pass that rewrites the expressions of every kernel together.
+func eachKernel(rewrite func(s *scheduler, k *draft, roots []*ir.UOp) []*ir.UOp) func(*scheduler) {
+	return func(s *scheduler) {
+		for _, launch := range s.launches {
+			for _, k := range launch {
+				k.setRoots(rewrite(s, k, k.roots()))
+			}
+		}
+	}
+}
+
+func (s *scheduler) mergeKernelTuples(k *draft, roots []*ir.UOp) []*ir.UOp {
+	if len(k.values) < 2 {
+		return roots
+	}
+	return s.mergeTuples(roots)
+}
+
+// alignKernelChains is for loops that are unified and chains that split-groups
+// makes.
+func (s *scheduler) alignKernelChains(_ *draft, roots []*ir.UOp) []*ir.UOp {
+	if !s.opt.Rules.Has(Unify) || !s.opt.Rules.Has(GroupSplit) {
+		return roots
+	}
+	return s.alignChains(roots)
+}
+
+func (s *scheduler) unifyLoops(k *draft, roots []*ir.UOp) []*ir.UOp {
+	roots = s.nameClosed(roots, true)
+	if s.opt.Explain {
+		s.recordLoops(k.values[0], roots)
+	}
+	return roots
+}
+
+func (s *scheduler) nameLoops(_ *draft, roots []*ir.UOp) []*ir.UOp { return s.nameClosed(roots, false) }
+
+func (s *scheduler) pruneKernelTuples(_ *draft, roots []*ir.UOp) []*ir.UOp {
+	return s.pruneTuples(roots)
+}
+
+// emission builds the kernels of a schedule.
+type emission struct {
+	s    *scheduler
+	out  *Schedule
+	user map[*ir.UOp]int // BUFFER node -> index in out.Buffers
+	temp map[int]int     // value id -> index in out.Buffers
+}
+
+// writeKernels writes the kernels of all launches.
+func (s *scheduler) writeKernels() {
+	e := &emission{s: s, out: &Schedule{}, user: make(map[*ir.UOp]int), temp: make(map[int]int)}
+	for _, drafts := range s.launches {
+		var launch Launch
+		for _, k := range drafts {
+			launch.Kernels = append(launch.Kernels, e.kernel(k))
+		}
+		if len(drafts) > 1 && s.opt.Explain {
+			s.record(Par, drafts[0].values[0], true, "one dependence level", Number{"launch", int64(len(e.out.Launches))}, Number{"kernels", int64(len(drafts))})
 		}
 		e.out.Launches = append(e.out.Launches, launch)
 	}
-	e.planMemory()
-	return e.out, nil
+	s.out = e.out
 }
 
-// launches groups values by dependence level (R7), or one by one.
-func (s *scheduler) launches(live []*value, before [][]int, level []int) [][]*value {
-	var groups [][]*value
-	if !s.opt.Rules.Has(Par) {
-		at := make(map[int]int) // update -> group
-		for _, v := range topological(live, before) {
-			if g, ok := at[v.update]; ok && v.update > 0 {
-				groups[g] = append(groups[g], v)
-				continue
-			}
-			at[v.update] = len(groups)
-			groups = append(groups, []*value{v})
-		}
-		return groups
-	}
-	for _, v := range live {
-		for len(groups) <= level[v.id] {
-			groups = append(groups, nil)
-		}
-		groups[level[v.id]] = append(groups[level[v.id]], v)
-	}
-	return groups
-}
-
-// kernel writes the kernel that stores the given values.
-func (e *emission) kernel(values []*value, launch int) (*Kernel, error) {
-	s, a := e.s, e.s.a
-	var roots []*ir.UOp
-	for _, v := range values {
-		roots = append(roots, v.body)
-		roots = append(roots, v.storeIndex()...)
-	}
-	if len(values) > 1 {
-		roots = s.mergeTuples(roots)
-	}
-	if s.opt.Rules.Has(Unify) && s.opt.Rules.Has(GroupSplit) {
-		roots = s.alignChains(roots)
-	}
-	roots = s.pruneTuples(s.nameClosed(roots, s.opt.Rules.Has(Unify)))
-	if s.opt.Explain {
-		s.recordLoops(values[0], roots)
-	}
-	k := &kernelBuilder{e: e, launch: launch, ids: make(map[*ir.UOp]*ir.UOp), slots: make(map[*ir.UOp]*ir.UOp), done: make(map[*ir.UOp]*ir.UOp)}
-	for _, v := range values {
+// kernel writes the kernel that stores the values of a draft.
+func (e *emission) kernel(draft *draft) *Kernel {
+	a := e.s.a
+	k := &kernelBuilder{e: e, ids: make(map[*ir.UOp]*ir.UOp), slots: make(map[*ir.UOp]*ir.UOp), done: make(map[*ir.UOp]*ir.UOp)}
+	out := &Kernel{}
+	for _, v := range draft.values {
 		for _, r := range v.storeLoops() {
 			k.rangeName(r)
 		}
-	}
-	var stores []*ir.UOp
-	for _, v := range values {
-		n := len(v.storeIndex())
-		target := k.target(v)
-		body, index := roots[0], roots[1:1+n]
-		roots = roots[1+n:]
-		value := k.do(body)
-		idx := make([]*ir.UOp, n, n+1)
-		for i, x := range index {
-			idx[i] = k.do(x)
-		}
-		if n == 0 {
-			idx = append(idx, a.Index(0))
-		}
-		ranges := make([]*ir.UOp, 0, len(v.storeLoops()))
-		for _, r := range v.storeLoops() {
-			ranges = append(ranges, k.do(r))
-		}
-		stores = append(stores, a.Store(target, value, idx, ranges))
-	}
-	plain := a.Make(ir.OpSink, ir.Void, nil, stores...)
-	out := &Kernel{AST: s.flattenLoops(plain), Args: k.args}
-	if out.AST != plain {
-		s.record(Flatten, values[0], true, "side by side in all buffers", Number{"loops", int64(len(out.AST.Src[0].Ranges()))})
-	}
-	out.Name = kernelName(out.AST)
-	for _, v := range values {
 		out.Reasons = append(out.Reasons, v.reasons...)
 	}
-	return out, s.err
+	var stores []*ir.UOp
+	for _, v := range draft.values {
+		target, body := k.target(v), k.do(v.body)
+		var index, loops []*ir.UOp
+		for _, x := range v.storeIndex() {
+			index = append(index, k.do(x))
+		}
+		if len(index) == 0 {
+			index = []*ir.UOp{a.Index(0)}
+		}
+		for _, r := range v.storeLoops() {
+			loops = append(loops, k.do(r))
+		}
+		stores = append(stores, a.Store(target, body, index, loops))
+	}
+	out.AST, out.Args = a.Make(ir.OpSink, ir.Void, nil, stores...), k.args
+	out.Name = kernelName(out.AST)
+	return out
 }
 
 // recordLoops tells how many reduces of a kernel share how many loops.
@@ -147,12 +146,11 @@ func (s *scheduler) recordLoops(v *value, roots []*ir.UOp) {
 // kernelBuilder rewrites a value's body to kernel form: final range ids, PARAM
 // slots by first use, reads of values as reads of their buffers.
 type kernelBuilder struct {
-	e      *emission
-	launch int
-	args   []int
-	ids    map[*ir.UOp]*ir.UOp // RANGE -> RANGE with its final id
-	slots  map[*ir.UOp]*ir.UOp // VALUE or version PARAM -> PARAM
-	done   map[*ir.UOp]*ir.UOp
+	e     *emission
+	args  []int
+	ids   map[*ir.UOp]*ir.UOp // RANGE -> RANGE with its final id
+	slots map[*ir.UOp]*ir.UOp // VALUE or version PARAM -> PARAM
+	done  map[*ir.UOp]*ir.UOp
 }
 
 // rangeName numbers a range by first use.
@@ -194,10 +192,6 @@ func (k *kernelBuilder) param(u *ir.UOp) *ir.UOp {
 		buffer, format = e.userBuffer(key), u.Arg.(ir.ParamArg).Format
 	} else {
 		buffer = e.tempBuffer(u)
-		if _, written := e.writers[buffer]; !written {
-			e.writers[buffer] = k.launch
-		}
-		e.last[buffer] = k.launch
 	}
 	if len(extents) == 0 {
 		extents = []*ir.UOp{a.Index(1)}

@@ -32,7 +32,7 @@ func (r Record) String() string {
 		verb = "applied"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-4s %-8s %s: %s", r.Rule, verb, r.Value, r.Reason)
+	fmt.Fprintf(&b, "%-24s %-8s %s: %s", r.Rule, verb, r.Value, r.Reason)
 	for _, n := range r.Numbers {
 		fmt.Fprintf(&b, " %s=%d", n.Name, n.Value)
 	}

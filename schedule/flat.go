@@ -11,11 +11,24 @@ import (
 // the whole row: the step of a convolution's weights, [512, 512, 3, 3], has no
 // other axis for them.
 
+// collapseLoops merges the loops of every kernel.
+func (s *scheduler) collapseLoops() {
+	for i, launch := range s.out.Launches {
+		for j, k := range launch.Kernels {
+			merged := s.flattenLoops(k.AST)
+			if merged == k.AST {
+				continue
+			}
+			k.AST, k.Name = merged, kernelName(merged)
+			if i < len(s.launches) { // not of kernels that were read from a text
+				s.record(Flatten, s.launches[i][j].values[0], true, "side by side in all buffers", Number{"loops", int64(len(merged.Src[0].Ranges()))})
+			}
+		}
+	}
+}
+
 // flattenLoops merges loops of a kernel as long as there are such.
 func (s *scheduler) flattenLoops(sink *ir.UOp) *ir.UOp {
-	if !s.opt.Rules.Has(Flatten) {
-		return sink
-	}
 	nodes := ir.Toposort(sink)
 	loops := sink.Src[0].Ranges()
 	for _, store := range sink.Src {

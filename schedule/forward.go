@@ -25,10 +25,7 @@ import (
 // 1460 tokens a second in exact mode, 1738 -> 1763 in int8.
 
 // forwardReads applies R0f to every assigned version.
-func (s *scheduler) forwardReads(*ir.UOp) {
-	if !s.opt.Rules.Has(Forward) {
-		return
-	}
+func (s *scheduler) forwardReads() {
 	s.markDead()
 	s.indexUses()
 	for slot, n := 0, len(s.versions); slot < n; slot++ {

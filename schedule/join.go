@@ -13,44 +13,40 @@ import (
 // each other, and a version's readers and its next writer are never of one
 // level.
 
-// joinStores groups the values of one launch into kernels.
-func (s *scheduler) joinStores(level []*value) [][]*value {
-	var groups [][]*value
-	byUpdate := make(map[int]int)     // update -> group
-	byAnchor := make(map[*ir.UOp]int) // anchor -> group
-	for _, v := range level {
-		if g, ok := byUpdate[v.update]; ok && v.update > 0 {
-			groups[g] = append(groups[g], v)
+// joinKernels joins the kernels of every launch.
+func (s *scheduler) joinKernels() {
+	for i, launch := range s.launches {
+		s.launches[i] = s.joinStores(launch)
+	}
+}
+
+// joinStores joins kernels of one launch. An update stays as it is.
+func (s *scheduler) joinStores(launch []*draft) []*draft {
+	var joined []*draft
+	byAnchor := make(map[*ir.UOp]*draft)
+	for _, k := range launch {
+		v := k.values[0]
+		if v.update > 0 {
+			joined = append(joined, k)
 			continue
 		}
-		byUpdate[v.update] = len(groups)
-		if v.update > 0 || !s.opt.Rules.Has(MultiStore) {
-			groups = append(groups, []*value{v})
-			continue
-		}
-		at := -1
 		anchors := s.anchors(v)
-		for _, anchor := range anchors {
-			if g, ok := byAnchor[anchor]; ok && s.mayJoin(groups[g], v) {
-				at = g
-				break
-			}
-		}
-		if at < 0 {
-			at = len(groups)
-			groups = append(groups, nil)
-		} else {
+		at := slices.IndexFunc(anchors, func(anchor *ir.UOp) bool { return byAnchor[anchor] != nil && s.mayJoin(byAnchor[anchor].values, v) })
+		if at >= 0 {
+			k = byAnchor[anchors[at]]
+			k.values = append(k.values, v)
 			s.record(MultiStore, v, true, "same tuple or stage")
+		} else {
+			joined = append(joined, k)
 		}
-		groups[at] = append(groups[at], v)
 		for _, anchor := range anchors {
-			byAnchor[anchor] = at
+			byAnchor[anchor] = k
 		}
 	}
-	for _, group := range groups {
-		s.alignGroup(group)
+	for _, k := range joined {
+		s.alignGroup(k.values)
 	}
-	return groups
+	return joined
 }
 
 // alignGroup gives the values of a group the loops of the one that has most, so

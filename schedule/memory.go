@@ -15,44 +15,61 @@ const (
 	bufferPad   = 64
 )
 
+// arena places the temporaries of a schedule.
+type arena struct {
+	out         *Schedule
+	first, last map[int]int // buffer -> launch
+}
+
 // planMemory places the temporaries first-fit, the largest first.
-func (e *emission) planMemory() {
+func (s *scheduler) planMemory() {
+	p := &arena{out: s.out, first: make(map[int]int), last: make(map[int]int)}
+	for i, launch := range s.out.Launches {
+		for _, k := range launch.Kernels {
+			for _, buffer := range k.Args {
+				if _, seen := p.first[buffer]; !seen {
+					p.first[buffer] = i
+				}
+				p.last[buffer] = i
+			}
+		}
+	}
 	var temps []int
-	for i, b := range e.out.Buffers {
+	for i, b := range p.out.Buffers {
 		if b.UserID < 0 {
 			temps = append(temps, i)
 		}
 	}
 	slices.SortStableFunc(temps, func(x, y int) int {
-		return int(min(max(e.out.Buffers[y].Bytes-e.out.Buffers[x].Bytes, -1), 1))
+		return int(min(max(p.out.Buffers[y].Bytes-p.out.Buffers[x].Bytes, -1), 1))
 	})
 	var placed []int
 	for _, i := range temps {
-		e.out.Buffers[i].Offset = e.firstFit(i, placed)
+		p.out.Buffers[i].Offset = p.firstFit(i, placed)
 		placed = append(placed, i)
-		e.out.ArenaBytes = max(e.out.ArenaBytes, e.out.Buffers[i].Offset+e.reserved(i))
+		p.out.ArenaBytes = max(p.out.ArenaBytes, p.out.Buffers[i].Offset+p.reserved(i))
 	}
 }
 
-// reserved is the space that a temporary occupies, padding included.
-func (e *emission) reserved(i int) int64 {
-	return (e.out.Buffers[i].Bytes + bufferPad + bufferAlign - 1) / bufferAlign * bufferAlign
+// reserved is the space in bytes that a temporary occupies, padding included.
+func (p *arena) reserved(i int) int64 {
+	return (p.out.Buffers[i].Bytes + bufferPad + bufferAlign - 1) / bufferAlign * bufferAlign
 }
 
 // firstFit is the lowest offset where buffer i overlaps no placed buffer that
 // lives at the same time.
-func (e *emission) firstFit(i int, placed []int) int64 {
+func (p *arena) firstFit(i int, placed []int) int64 {
 	type span struct{ lo, hi int64 }
 	var taken []span
 	for _, j := range placed {
-		if e.writers[j] <= e.last[i] && e.writers[i] <= e.last[j] {
-			taken = append(taken, span{e.out.Buffers[j].Offset, e.out.Buffers[j].Offset + e.reserved(j)})
+		if p.first[j] <= p.last[i] && p.first[i] <= p.last[j] {
+			taken = append(taken, span{p.out.Buffers[j].Offset, p.out.Buffers[j].Offset + p.reserved(j)})
 		}
 	}
 	slices.SortFunc(taken, func(x, y span) int { return int(min(max(x.lo-y.lo, -1), 1)) })
 	offset := int64(0)
 	for _, t := range taken {
-		if offset+e.reserved(i) <= t.lo {
+		if offset+p.reserved(i) <= t.lo {
 			break
 		}
 		offset = max(offset, t.hi)

@@ -10,10 +10,7 @@ import (
 // it; their readers convert. Half the bytes move, and a reader sees from its own
 // expression that few bits suffice: a matrix product of halves is one
 // instruction.
-func (s *scheduler) storeNarrow(*ir.UOp) {
-	if !s.opt.Rules.Has(NarrowStore) {
-		return
-	}
+func (s *scheduler) storeNarrow() {
 	live := s.liveValues()
 	read := make(map[*ir.UOp]*ir.UOp)
 	for _, v := range live {

@@ -1,6 +1,9 @@
 package schedule
 
-import "tgc/ir"
+import (
+	"tgc/ir"
+	"tgc/pass"
+)
 
 // Decoder builds the f32 value of element k of a row of a packed buffer from
 // FIELD nodes. packed.Format is one.
@@ -17,6 +20,9 @@ type Options struct {
 	Decoders func(format string) (Decoder, bool)
 	// Explain keeps a Record for every decision, also the declined ones.
 	Explain bool
+	// Control says which passes are left out, printed, timed and verified; nil
+	// asks for nothing.
+	Control *pass.Control
 }
 
 // Profile holds the integer constants of the cost decisions. They are facts of

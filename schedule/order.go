@@ -46,6 +46,39 @@ func (s *scheduler) liveValues() []*value {
 	return out
 }
 
+// orderLevels drafts the kernels and puts them into launches: those of one
+// dependence level (R7), or one by one. The values of an update are one kernel.
+func (s *scheduler) orderLevels() {
+	live := s.liveValues()
+	before := s.edges(live)
+	level, err := s.levels(live, before)
+	if err != nil {
+		s.fail("%w", err)
+		return
+	}
+	if !s.opt.Rules.Has(Par) {
+		live = topological(live, before)
+	}
+	updates := make(map[int]*draft)
+	s.launches = nil
+	for _, v := range live {
+		if k, ok := updates[v.update]; ok && v.update > 0 {
+			k.values = append(k.values, v)
+			continue
+		}
+		k := &draft{[]*value{v}}
+		updates[v.update] = k
+		at := len(s.launches)
+		if s.opt.Rules.Has(Par) {
+			at = level[v.id]
+		}
+		for len(s.launches) <= at {
+			s.launches = append(s.launches, nil)
+		}
+		s.launches[at] = append(s.launches[at], k)
+	}
+}
+
 // reads lists the values and buffer versions that an expression reads, sorted.
 type reads struct {
 	values   []int

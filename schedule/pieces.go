@@ -13,8 +13,8 @@ import (
 // tiles would read x more often. A piece costs one pass over the results.
 
 // splitSums applies R8k.
-func (s *scheduler) splitSums(*ir.UOp) {
-	if !s.opt.Rules.Has(SumPieces) || s.opt.Profile.SumPiece == 0 {
+func (s *scheduler) splitSums() {
+	if s.opt.Profile.SumPiece == 0 {
 		return
 	}
 	for i, n := 0, len(s.values); i < n; i++ {

@@ -2,98 +2,94 @@ package schedule
 
 import (
 	"slices"
+	"time"
 
 	"tgc/ir"
+	"tgc/pass"
 )
 
 // Placement decides which values vanish into their readers. The rules are tried
-// in order, each over the values in topological order; the first that fires
-// starts again. A worklist makes that cheap: a firing concerns only the value,
-// its readers and what they read.
+// in the order of the table of passes, each over the values in topological order;
+// the first that fires starts again. A worklist makes that cheap.
 
-// placementRule is one row: the rule and its attempt on a value.
-type placementRule struct {
-	rule Rule
-	try  func(*scheduler, *value) bool
-}
-
-// placementRules in order. A before B, because:
-//   - R5p before R1p: inlining 1/l with its own copy of the tuple would read
-//     the scores twice, and they would become a kernel of their own;
-//   - R1p before R1: a bias goes into its producer's epilogue, not into the
-//     loop of the attention scores;
-//   - R1 before R4i: no recomputation before one that recomputes;
-//   - R4i before R6: a head norm's sum must be in its reader before the tile
-//     is computed;
-//   - R6 before R6p: an epilogue costs no second read, a prologue does.
-var placementRules = []placementRule{
-	{JoinProj, (*scheduler).joinProjections},
-	{PointFusion, (*scheduler).pointFusion},
-	{Inline, (*scheduler).inlinePointwise},
-	{Broadcast, (*scheduler).broadcastReduce},
-	{TileEpilogue, (*scheduler).tileEpilogue},
-	{StagePrologue, (*scheduler).stagePrologue},
-}
-
-// place runs the placement rules to a fixpoint.
-func (s *scheduler) place(*ir.UOp) {
+// place runs rows of the placement group to a fixpoint. c is told what fired.
+func (s *scheduler) place(group []*row, c *pass.Control) {
 	s.markDead()
 	s.indexUses()
-	order := s.valueOrder()
-	rank := make([]int, len(s.values))
-	for i, v := range order {
-		rank[v.id] = i
+	w := s.newWorklist(len(group))
+	for fired := true; fired; {
+		fired = false
+		for k, r := range group {
+			start := time.Now()
+			fired = s.fireOnce(w, k, r)
+			c.Spend(r.Name, time.Since(start))
+			if fired {
+				if c != nil && c.Trace {
+					c.Fired(r.Name)
+				}
+				break // the first that fires starts again
+			}
+		}
 	}
-	var dirty [][]bool // rule -> rank
-	first := make([]int, len(placementRules))
-	for range placementRules {
-		all := make([]bool, len(order))
+}
+
+// worklist says which values a rule must try again.
+type worklist struct {
+	order []*value // live values, each after what it reads
+	rank  []int    // value -> place in order
+	dirty [][]bool // rule, place
+	first []int    // rule -> no dirty place is before this one
+}
+
+func (s *scheduler) newWorklist(rules int) *worklist {
+	w := &worklist{order: s.valueOrder(), rank: make([]int, len(s.values)), first: make([]int, rules)}
+	for i, v := range w.order {
+		w.rank[v.id] = i
+	}
+	for range rules {
+		all := make([]bool, len(w.order))
 		for i := range all {
 			all[i] = true
 		}
-		dirty = append(dirty, all)
+		w.dirty = append(w.dirty, all)
 	}
-	mark := func(id int) {
-		r := rank[id]
-		for k := range dirty {
-			dirty[k][r] = true
-			first[k] = min(first[k], r)
+	return w
+}
+
+// mark has all rules try a value again.
+func (w *worklist) mark(id int) {
+	r := w.rank[id]
+	for k := range w.dirty {
+		w.dirty[k][r] = true
+		w.first[k] = min(w.first[k], r)
+	}
+}
+
+// fireOnce tries rule k on the values that it must try, until it fires. What
+// fires concerns only the value, its readers and what they read.
+func (s *scheduler) fireOnce(w *worklist, k int, r *row) bool {
+	for ; w.first[k] < len(w.order); w.first[k]++ {
+		v := w.order[w.first[k]]
+		if !w.dirty[k][w.first[k]] {
+			continue
 		}
-	}
-	for {
-		fired := false
-	rules:
-		for k, row := range placementRules {
-			if !s.opt.Rules.Has(row.rule) {
-				continue
-			}
-			for ; first[k] < len(order); first[k]++ {
-				v := order[first[k]]
-				if !dirty[k][first[k]] {
-					continue
-				}
-				dirty[k][first[k]] = false
-				if v.dead || v.target >= 0 || v.pinned || v.split || len(s.users[v.id]) == 0 {
-					continue
-				}
-				readers := slices.Clone(s.users[v.id])
-				if !row.try(s, v) {
-					continue
-				}
-				for _, id := range readers {
-					mark(id)
-					for _, operand := range s.readMemo[id].values {
-						mark(operand)
-					}
-				}
-				fired = true
-				break rules
+		w.dirty[k][w.first[k]] = false
+		if v.dead || v.target >= 0 || v.pinned || v.split || len(s.users[v.id]) == 0 {
+			continue
+		}
+		readers := slices.Clone(s.users[v.id])
+		if !r.try(s, v) {
+			continue
+		}
+		for _, id := range readers {
+			w.mark(id)
+			for _, operand := range s.readMemo[id].values {
+				w.mark(operand)
 			}
 		}
-		if !fired {
-			return
-		}
+		return true
 	}
+	return false
 }
 
 // markDead finds the values that nothing stored depends on.

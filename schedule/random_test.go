@@ -274,7 +274,7 @@ func TestRandomGraphs(t *testing.T) {
 		}
 		r.reverse = true
 		if rapid.Bool().Draw(rt, "subset") {
-			opt.Rules = schedule.RuleSet(rapid.Uint32().Draw(rt, "rules")) & schedule.AllRules
+			opt.Rules = schedule.RuleSet(rapid.Uint64().Draw(rt, "rules")) & schedule.AllRules
 		}
 		fused := r.plan(opt)
 		for _, record := range fused.Records {

@@ -14,8 +14,8 @@ import (
 // is inlined while index expressions are built.
 
 // rangeify turns the tensor graph into values.
-func (s *scheduler) rangeify(sink *ir.UOp) {
-	order := ir.Toposort(s.castsBeforeMoves(sink))
+func (s *scheduler) rangeify() {
+	order := ir.Toposort(s.sink)
 	s.shapes = ir.NewShapes(s.a)
 	cut := findCuts(s.shapes, order)
 	for _, u := range order {
@@ -43,6 +43,7 @@ func (s *scheduler) rangeify(sink *ir.UOp) {
 			}
 		}
 	}
+	s.initial = len(s.values)
 }
 
 // addVersion registers the state of a buffer that the tensor node stands for.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseRules(t *testing.T) {
-	all, err := schedule.ParseRules("all,-R3,-R2c", schedule.NoRules)
+	all, err := schedule.ParseRules("all,-R3,-distribute-offsets", schedule.NoRules)
 	if err != nil || all != schedule.AllRules.Without(schedule.GroupSplit, schedule.IntConstant) {
 		t.Errorf("got %s, %v", all, err)
 	}

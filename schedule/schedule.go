@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/rewrite"
@@ -40,8 +41,13 @@ type Kernel struct {
 
 // scheduler is the state of one run.
 type scheduler struct {
-	a   *ir.Arena
-	opt Options
+	a    *ir.Arena
+	opt  Options
+	sink *ir.UOp // the tensor graph, until rangeify
+
+	initial  int        // values after rangeify
+	launches [][]*draft // levels and their kernels, from order-levels
+	out      *Schedule  // from write-kernels
 
 	shapes    *ir.Shapes
 	versionOf map[*ir.UOp]int    // BUFFER or ASSIGN node -> index in versions
@@ -75,40 +81,33 @@ type scheduler struct {
 	err     error
 }
 
-// phase is one row of the pipeline inside this package.
-type phase struct {
-	name string
-	run  func(*scheduler, *ir.UOp)
-	doc  string
-}
-
-// phases in order. A before B, because:
-//   - R0 first: the rules need index expressions, not movement ops;
-//   - R0s before the algebra: a fused projection must fall apart before its
-//     parts get different treatment;
-//   - R0f before the algebra, which then sees the stored value's own factors;
-//   - algebra before placement: the cascade needs maximum, exponentials and
-//     sums as values of their own;
-//   - R8 late: only when kernels exist is it known which are too narrow;
-//   - narrow last: what is stored is settled then.
-var phases = []phase{
-	{"R0", (*scheduler).rangeify, "cut the graph into values, movement ops into indices"},
-	{"slices", (*scheduler).splitSlices, "R0s: one value per box that is read"},
-	{"forward", (*scheduler).forwardReads, "R0f: readers of an assigned version take what is stored"},
-	{"algebra", (*scheduler).algebra, "R2 R2m R3 R2c R2 R5, each value once"},
-	{"placement", (*scheduler).place, "R5p R1p R1 R4i R6 R6p to a fixpoint"},
-	{"grid split", (*scheduler).splitGrids, "R8, then placement again for what combines the chunks"},
-	{"pieces", (*scheduler).splitSums, "R8k, of the sums that are left"},
-	{"narrow", (*scheduler).storeNarrow, "halves are stored as such"},
-}
-
 // Run schedules a tensor graph SINK(ASSIGN...). The result is a function of the
-// graph and the options alone.
+// graph and the options alone. Passes lists what it does.
 func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt Options) (*Schedule, error) {
+	s := newScheduler(a, opt)
+	s.sink = sink
+	if err := passes.Run(ctx, s, "", opt.Control); err != nil {
+		return nil, fmt.Errorf("schedule: %w", err)
+	}
+	s.out.Records, s.out.Values = s.records, s.initial
+	if opt.Explain {
+		s.out.Records = settledRecords(s.records)
+	}
+	return s.out, nil
+}
+
+// newScheduler is the state before the first pass. A rule whose every row is
+// left out counts as switched off for the rules that reckon with it.
+func newScheduler(a *ir.Arena, opt Options) *scheduler {
 	if opt.Decoders == nil {
 		opt.Decoders = LookupDecoder
 	}
-	s := &scheduler{
+	for _, rule := range Rules() {
+		if !slices.ContainsFunc(rows, func(r row) bool { return r.rule == rule && !opt.Control.Skips(&r.Info) }) {
+			opt.Rules = opt.Rules.Without(rule)
+		}
+	}
+	return &scheduler{
 		a: a, opt: opt,
 		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*value), atMemo: make(map[atKey]*ir.UOp),
 		nextRange: firstFree, bounds: ir.NewBounds(),
@@ -116,28 +115,6 @@ func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt Options) (*Schedule
 		opsMemo: make(map[*ir.UOp]int64), factMemo: make(map[*ir.UOp]facts), useMemo: make(map[*ir.UOp][]use), mutable: make(map[*ir.UOp]bool),
 		instMemo: make(map[instKey]*ir.UOp), restMemo: make(map[*ir.UOp]*value),
 	}
-	initial := 0
-	for i, p := range phases {
-		if i == 1 {
-			initial = len(s.values)
-		}
-		p.run(s, sink)
-		if s.err == nil {
-			s.err = ctx.Err()
-		}
-		if s.err != nil {
-			return nil, fmt.Errorf("schedule: %s: %w", p.name, s.err)
-		}
-	}
-	out, err := s.emit()
-	if err != nil {
-		return nil, fmt.Errorf("schedule: %w", err)
-	}
-	out.Records, out.Values = s.records, initial
-	if opt.Explain {
-		out.Records = settledRecords(s.records)
-	}
-	return out, nil
 }
 
 // fail keeps the first error.

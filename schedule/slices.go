@@ -19,10 +19,7 @@ type box struct {
 }
 
 // splitSlices runs R0s on every value.
-func (s *scheduler) splitSlices(*ir.UOp) {
-	if !s.opt.Rules.Has(SliceSplit) {
-		return
-	}
+func (s *scheduler) splitSlices() {
 	s.markDead()
 	s.indexUses()
 	for i := 0; i < len(s.values); i++ {

@@ -22,13 +22,12 @@ import (
 // maximum, 0 for what is weighted with it, so that rows past the end, which may
 // hold anything, are not even read.
 
-// splitGrids applies R8 to every value, then places the new values.
-func (s *scheduler) splitGrids(*ir.UOp) {
-	if !s.opt.Rules.Has(GridSplit) || s.opt.Profile.GridSplits < 2 {
+// splitGrids applies R8 to every value.
+func (s *scheduler) splitGrids() {
+	if s.opt.Profile.GridSplits < 2 {
 		return
 	}
 	parts := make(map[*ir.UOp]*value)
-	fired := false
 	for i, n := 0, len(s.values); i < n; i++ {
 		v := s.values[i]
 		if v.dead || s.height(v.body) == 0 {
@@ -42,11 +41,7 @@ func (s *scheduler) splitGrids(*ir.UOp) {
 		}
 		if len(with) > 0 {
 			s.setBody(v, s.substitute(v.body, with))
-			fired = true
 		}
-	}
-	if fired {
-		s.place(nil)
 	}
 }
 

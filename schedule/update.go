@@ -17,10 +17,8 @@ import (
 // are therefore of one dependence level.
 
 // joinUpdates finds groups and rewrites their readers.
-func (s *scheduler) joinUpdates(live []*value) {
-	if !s.opt.Rules.Has(Update) {
-		return
-	}
+func (s *scheduler) joinUpdates() {
+	live := s.liveValues()
 	before := s.edges(live)
 	members := make(map[int][]*value) // by group
 	for _, v := range topological(live, before) {
@@ -48,18 +46,18 @@ func (s *scheduler) joinUpdates(live []*value) {
 		members[s.groups] = group
 		s.record(Update, v, true, "reads what is stored at its own point", Number{"stores", int64(len(group))})
 	}
-	s.takeIn(live)
 }
 
-// takeIn moves pointwise temporaries into the update that is their only reader:
-// the stores of a point share what they compute, so nothing is computed twice.
-func (s *scheduler) takeIn(live []*value) {
-	for _, p := range live {
+// absorbOperands moves pointwise temporaries into the update that is their only
+// reader: the stores of a point share what they compute, so nothing is computed
+// twice.
+func (s *scheduler) absorbOperands() {
+	for _, p := range s.liveValues() {
 		if p.target >= 0 || p.pinned || p.split || p.beside || p.group > 0 || s.height(p.body) > 0 {
 			continue
 		}
 		readers := s.consumers(p)
-		if slices.ContainsFunc(readers, func(v *value) bool { return !s.mayTakeIn(p, v, readers[0]) }) {
+		if slices.ContainsFunc(readers, func(v *value) bool { return !s.mayAbsorb(p, v, readers[0]) }) {
 			continue
 		}
 		if s.replaceReads(Update, p, s.asBody(p)) {
@@ -68,9 +66,9 @@ func (s *scheduler) takeIn(live []*value) {
 	}
 }
 
-// mayTakeIn reports that v, of the same update as first, reads p at its own
+// mayAbsorb reports that v, of the same update as first, reads p at its own
 // point only, and that p reads what the update writes there only.
-func (s *scheduler) mayTakeIn(p, v, first *value) bool {
+func (s *scheduler) mayAbsorb(p, v, first *value) bool {
 	if v.update == 0 || v.update != first.update || !equalLoops(p, v) {
 		return false
 	}
