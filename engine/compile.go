@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"time"
 
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/pass"
 	"tgc/schedule"
 	"tgc/target"
 )
@@ -24,7 +24,8 @@ type Compiled struct {
 	Schedule *schedule.Schedule
 	Kernels  []*Kernel // unique, in order of first use
 	Launches [][]Call
-	Passes   []PassTime
+	Passes   []pass.Time      // that ran, with their times
+	Fired    map[string]int   // how often each pass changed its form, if Config.Control traces
 	Names    map[int64]string // of the user's buffers, for messages; may be nil
 	arena    *ir.Arena
 	finite   Watch
@@ -47,62 +48,28 @@ type Call struct {
 	Args   []int
 }
 
-// PassTime is how long a pass took.
-type PassTime struct {
-	Name string
-	Time time.Duration
-}
-
-// state is what the passes hand on.
+// state is what the stages hand on.
 type state struct {
-	config *Config
-	sink   *ir.UOp
-	out    *Compiled
-	seen   map[uint64][]*Kernel
+	config  *Config
+	control *pass.Control
+	sink    *ir.UOp
+	out     *Compiled
 }
 
-// Pass is one row of the pipeline.
-type Pass struct {
-	Name     string
-	From, To string // pipeline forms
-	Doc      string
-	run      func(ctx context.Context, s *state) error
-}
-
-// Passes is the pipeline in order. Why in this order: the verifier must see the
-// graph before schedule trusts it; canonical names must precede planning, so
-// that equal kernels of different layers are planned once; plans precede
-// lowering, which substitutes every range once; math is expanded after it, because
-// heuristics price EXP2 as one operation; launches are merged last, so that
-// every part has a plan of its own.
-var Passes = []Pass{
-	{"verify", "tensor", "tensor", "check the tensor graph", verifyGraph},
-	{"schedule", "tensor", "kernel", "rangeify, fuse, place, order, plan memory", runSchedule},
-	{"unique", "kernel", "kernel", "name kernels canonically and keep one of each", uniqueKernels},
-	{"plan", "kernel", "planned", "choose a plan for every kernel", planKernels},
-	{"lower", "planned", "program", "turn planned kernels into programs", lowerKernels},
-	{"math", "program", "program", "expand exp2, log2, sin and rsqrt into arithmetic", expandMath},
-	{"par", "program", "program", "merge the kernels of a launch into one grid", mergeLaunches},
-}
-
-// Compile runs the pipeline on the results of a tensor graph.
+// Compile runs the pipeline on the results of a tensor graph. Where
+// Config.Control asks to stop after a pass the error is pass.ErrStopped.
 func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config) (c *Compiled, err error) {
 	s := &state{
-		config: &config,
-		out:    &Compiled{Target: desc, arena: ir.NewArena(), finite: config.Finite},
-		seen:   make(map[uint64][]*Kernel),
+		config: &config, control: config.control(),
+		out: &Compiled{Target: desc, arena: ir.NewArena(), finite: config.Finite},
 	}
 	s.sink = s.out.arena.Import(sink)
-	for i := range Passes {
-		if err := ctx.Err(); err != nil {
+	for i := range stages {
+		if err := runStage(ctx, &stages[i], s); err != nil {
 			return nil, err
 		}
-		start := time.Now()
-		if err := runPass(ctx, &Passes[i], s); err != nil {
-			return nil, err
-		}
-		s.out.Passes = append(s.out.Passes, PassTime{Passes[i].Name, time.Since(start)})
 	}
+	s.out.Passes, s.out.Fired = s.control.Times(passes), s.control.Firings()
 	return s.out, nil
 }
 
@@ -122,9 +89,8 @@ func (e *BugError) Error() string {
 	return fmt.Sprintf("compiler bug in pass %s: %v: please report it with the graph", e.Pass, e.Cause)
 }
 
-// runPass runs one pass and turns a panic into a BugError: the only recover of
-// the compiler.
-func runPass(ctx context.Context, p *Pass, s *state) (err error) {
+// runStage runs one stage and turns a panic into a BugError.
+func runStage(ctx context.Context, st *stage, s *state) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			if s.config.Debug > 0 {
@@ -132,13 +98,10 @@ func runPass(ctx context.Context, p *Pass, s *state) (err error) {
 			}
 			var text strings.Builder
 			_ = ir.Print(&text, s.sink)
-			err = &BugError{Pass: p.Name, Cause: cause, Graph: text.String()}
+			err = &BugError{Pass: s.control.Running(), Cause: cause, Graph: text.String()}
 		}
 	}()
-	if err := p.run(ctx, s); err != nil {
-		return fmt.Errorf("%s: %w", p.Name, err)
-	}
-	return nil
+	return st.run(ctx, s)
 }
 
 func verifyGraph(_ context.Context, s *state) error {
@@ -215,13 +178,8 @@ func uniqueName(names map[string]int, name string) string {
 	return name
 }
 
-func planKernels(_ context.Context, s *state) error {
-	for _, k := range s.out.Kernels {
-		if err := k.plan(s); err != nil {
-			return fmt.Errorf("kernel %s: %w", k.Name, err)
-		}
-	}
-	return nil
+func planKernels(ctx context.Context, s *state) error {
+	return eachKernel(ctx, s, func(k *Kernel) error { return k.plan(s) })
 }
 
 func (k *Kernel) plan(s *state) error {
@@ -231,15 +189,7 @@ func (k *Kernel) plan(s *state) error {
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
-	for _, k := range s.out.Kernels {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := k.lower(s); err != nil {
-			return fmt.Errorf("kernel %s: %w", k.Name, err)
-		}
-	}
-	return nil
+	return eachKernel(ctx, s, func(k *Kernel) error { return k.lower(s) })
 }
 
 // lower turns the planned kernel into a program. A plan that lowering refuses
@@ -260,13 +210,8 @@ func (k *Kernel) lower(s *state) error {
 	return nil
 }
 
-func expandMath(_ context.Context, s *state) error {
-	for _, k := range s.out.Kernels {
-		if err := k.expand(s); err != nil {
-			return fmt.Errorf("kernel %s: %w", k.Name, err)
-		}
-	}
-	return nil
+func expandMath(ctx context.Context, s *state) error {
+	return eachKernel(ctx, s, func(k *Kernel) error { return k.expand(s) })
 }
 
 // expand: a GPU has more instructions than the basic ones, and its renderers
@@ -275,15 +220,12 @@ func (k *Kernel) expand(s *state) error {
 	if s.out.Target.Kind != target.GPU {
 		k.Program = program.ExpandMath(k.Program)
 	}
-	if s.config.Verify {
-		return program.Verify(k.Program)
-	}
 	return nil
 }
 
 // LowerKernel plans and lowers one kernel by itself: the passes after schedule.
 func LowerKernel(a *ir.Arena, ast *ir.UOp, desc *target.Desc, config Config) (*Kernel, error) {
-	s := &state{config: &config, out: &Compiled{Target: desc, arena: a}}
+	s := &state{config: &config, control: config.control(), out: &Compiled{Target: desc, arena: a}}
 	k := &Kernel{Name: "kernel", AST: a.Import(ast)}
 	for _, pass := range []func(*state) error{k.plan, k.lower, k.expand} {
 		if err := pass(s); err != nil {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tgc/heuristic"
+	"tgc/pass"
 	"tgc/schedule"
 )
 
@@ -17,7 +18,8 @@ type Config struct {
 	Threads  int              // CPU workers, 0 for all cores
 	Rules    schedule.RuleSet // rules switched off (TGC_RULES_OFF, names separated by commas)
 	Knobs    heuristic.Knobs  // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
-	Verify   bool             // run the verifiers between passes (TGC_VERIFY)
+	Verify   bool             // run the form's verifier after every pass (TGC_VERIFY)
+	Control  *pass.Control    // passes left out, printed, stopped after, counted; may be nil
 	Explain  bool             // keep the rules that were declined, for Compiled.Explain
 	Finite   Watch            // stop at the first kernel that writes such a value (TGC_FINITE)
 }
@@ -33,7 +35,7 @@ var Options = []Option{
 	{"TGC_DEBUG", "what to print on stderr: 1 kernels and times, 2 plans, 3 schedule, 4 programs, 5 source", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
 	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
 	{"TGC_RULES_OFF", "fusion rules to switch off, by name, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
-	{"TGC_VERIFY", "1 runs the verifiers between passes", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
+	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},
 	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas, nvdisasm and libnvrtc", elsewhere},
@@ -60,6 +62,13 @@ var Options = []Option{
 // opens them reads it, since programs without an engine need it too. It changes
 // no code that is generated.
 func elsewhere(*Config, string) error { return nil }
+
+// control is what a compilation asks of its passes.
+func (c *Config) control() *pass.Control {
+	control := c.Control.Child()
+	control.Verify = control.Verify || c.Verify
+	return control
+}
 
 // ReadConfig reads the options from the environment.
 func ReadConfig() (Config, error) {

@@ -11,8 +11,8 @@ import (
 // ErrStopped is returned by Run after the row at which the user asked to stop.
 var ErrStopped = errors.New("stopped after a pass, as asked")
 
-// Control is what the user of a compilation asked of its passes. A nil Control
-// asks for nothing. It may be shared by goroutines.
+// Control is what the user of a compilation asked of its passes, and what it saw
+// of them. A nil Control asks for nothing. It may be shared by goroutines.
 type Control struct {
 	Without   map[string]bool                               // rows left out, by name
 	DumpAfter map[string]bool                               // rows after which the form is printed, by name
@@ -22,9 +22,35 @@ type Control struct {
 	Trace     bool                                          // count what fires: compares texts, slow
 	OnChange  func(row Info, subject, before, after string) // with Trace: told of every firing; may be nil
 
-	mu     sync.Mutex
-	times  map[string]time.Duration
-	firing map[string]int
+	mu      sync.Mutex
+	times   map[string]time.Duration
+	firing  map[string]int
+	running string
+}
+
+// Child is a Control that asks for the same and counts times and firings of its
+// own: one for each compilation. The child of nil asks for nothing.
+func (c *Control) Child() *Control {
+	if c == nil {
+		return new(Control)
+	}
+	return &Control{
+		Without: c.Without, DumpAfter: c.DumpAfter, StopAfter: c.StopAfter, Dump: c.Dump,
+		Verify: c.Verify, Trace: c.Trace, OnChange: c.OnChange,
+	}
+}
+
+// Running names the row that was started last: after a panic, the one at fault.
+func (c *Control) Running() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.running
+}
+
+func (c *Control) begin(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = name
 }
 
 // Time is how long the runs of a row took together.
@@ -132,6 +158,7 @@ func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject 
 	if trace && row.From == row.To {
 		before = t.Text(s)
 	}
+	c.begin(row.Name)
 	start := time.Now()
 	err := row.Run(ctx, s)
 	c.spend(row.Name, time.Since(start))
