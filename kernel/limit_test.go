@@ -223,3 +223,30 @@ func TestOrderOfLimits(t *testing.T) {
 		}
 	}
 }
+
+// Of two sums over one range, one does not depend on the loop over a store axis: their
+// common limit does not either, and it is summed up once, outside of that loop.
+func TestLimitLeavesSumsOutsideOfLoops(t *testing.T) {
+	const queries, length, dim = 8, 64, 12
+	for _, desc := range []*target.Desc{avx512, hopper(t)} {
+		b := newBuilder()
+		x, v, out := b.param(0, ir.F32, queries, length), b.param(1, ir.F32, length, dim), b.param(2, ir.F32, queries, dim)
+		q, d, n := b.rng(queries), b.rng(dim), b.rng(length)
+		inner := b.sum(b.Where(b.Lt(n, b.Add(q, d)), b.Mul(b.Load(x, q, n), b.Load(v, n, d)), b.f(0)), n)
+		outer := b.sum(b.Where(b.Lt(n, b.Add(q, b.n(1))), b.Load(x, q, n), b.f(0)), n)
+		for _, value := range []*ir.UOp{b.Add(inner, outer), b.Add(outer, inner)} {
+			sink := b.sink(b.Store(out, value, list(q, d), list(q, d)))
+			p := lowerText(t, b, sink, "ROLL s1", desc)
+			compare(t, b.Arena, sink, p, kernel.Plan{}, nil)
+			loops := 0
+			for _, in := range gridBody(t, p).Instrs {
+				if in.Op == program.For {
+					loops++
+				}
+			}
+			if loops != 2 {
+				t.Errorf("%s: %d loops in a work unit, want the outer sum's and the one over s1\n%s", desc.Name, loops, show(p))
+			}
+		}
+	}
+}

@@ -1,10 +1,15 @@
 package schedule_test
 
 import (
+	"math"
+	"strings"
 	"testing"
 
+	"tgc/ir"
+	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/tensor"
 )
 
 // forwardOptions has read forwarding on; blocks is the least number of tiles.
@@ -58,4 +63,31 @@ func TestForwardLaunches(t *testing.T) {
 			r.check(s, interp.KernelOptions{}, 2e-5)
 		}
 	}
+}
+
+// Rows in the middle of a cache are stored, and all of it is read: rows before and
+// after them come from the cache, in which the stored ones may be anything.
+func TestForwardRowsInside(t *testing.T) {
+	const rows, first, count, heads, head, width = 8, 2, 3, 4, 8, 64
+	g := tensor.NewGraph()
+	cache, x := g.Input("cache", ir.F32, rows, heads*head), g.Input("x", ir.F32, count, width)
+	product := x.Linear(g.Packed("w", "Q8_0", heads*head, width)).Reshape(count, heads, head)
+	normed := nn.RMSNorm(product, g.Input("norm", ir.F32, head), 1e-5).Reshape(count, heads*head)
+	at := g.Iota(ir.I32, g.Dims(count)[0]).Add(g.Scalar(ir.I32, first)).Unsqueeze(1)
+	stored := cache.AssignAt(normed, at, g.Iota(ir.I32, g.Dims(heads * head)[0]))
+	g.Keep(stored)
+	g.Output("y", stored.Mul(g.Input("z", ir.F32, rows, heads*head)).Sum(0))
+	r := newRig(t, g, nil, nil)
+	for _, b := range g.Buffers() {
+		for i := first * heads * head; b.Name == "cache" && i < (first+count)*heads*head; i++ {
+			r.buffers[b.ID].Data[i].F = math.NaN()
+		}
+	}
+	s := r.plan(forwardOptions(1 << 20))
+	if !strings.Contains(s.String(), "where(") {
+		t.Errorf("no test for the stored rows\n%s", s)
+	}
+	r.check(s, interp.KernelOptions{}, 2e-5)
+	r.reverse = true
+	r.check(s, interp.KernelOptions{}, 2e-5)
 }

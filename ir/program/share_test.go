@@ -95,6 +95,25 @@ gridloop %9:i64 {
   store %1 %11 align 4
 }
 `},
+	{"an array is overwritten after all have read it", DropBarriers, `
+gridloop %9:i64 {
+  %10:f32 = load %4 align 4
+  barrier
+  store %4 %2 align 4
+  barrier
+  %11:f32 = load %4 align 4
+  store %1 %10 align 4
+  store %1 %11 align 4
+}
+`, ""},
+	{"an array is overwritten after it was written", DropBarriers, `
+gridloop %9:i64 {
+  store %4 %2 align 4
+  barrier
+  store %4 %2 align 4
+  store %1 %2 align 4
+}
+`, ""},
 	{"a barrier stays between accesses two barriers apart", DropBarriers, `
 gridloop %9:i64 {
   store %4 %2 align 4
@@ -207,6 +226,47 @@ gridloop %9:i64 {
     %20:f32 = extract %18 lane 0
     store %1 %20 align 4
     store %1 %14 align 4
+    yield %27
+  }
+}
+`},
+	{"a loop that may have no iteration loads ahead under a guard", func(p *Program) { Pipeline(p, 1, 0) }, `
+gridloop %9:i64 {
+  for %6 %9 %8 do %10:i64 {
+    %11:*f32 = ptradd %0 %10
+    %12:f32 = load %11 align 4
+    barrier
+    store %4 %12 align 4
+    barrier
+    %15:f16x8 = load %16 align 16
+    %17:f16x4 = load %16 align 16
+    %18:f32x4 = mma %19 %15 %17
+    %20:f32 = extract %18 lane 0
+    store %1 %20 align 4
+    yield
+  }
+}
+`, `
+gridloop %9:i64 {
+  %30:bool = cmplt %6 %9
+  %21:*f32 = ptradd %0 %6
+  %31:f32 = const 0
+  %22:f32 = guarded %30 %21 %31 align 4
+  %29:f32 = for %6 %9 %8 %22 do %10:i64 %28:f32 {
+    %11:*f32 = ptradd %0 %10
+    barrier
+    store %4 %28 align 4
+    barrier
+    %23:i64 = add %10 %8
+    %24:i64 = sub %9 %8
+    %25:i64 = min %23 %24
+    %26:*f32 = ptradd %0 %25
+    %27:f32 = load %26 align 4
+    %15:f16x8 = load %16 align 16
+    %17:f16x4 = load %16 align 16
+    %18:f32x4 = mma %19 %15 %17
+    %20:f32 = extract %18 lane 0
+    store %1 %20 align 4
     yield %27
   }
 }
