@@ -9,6 +9,7 @@ import (
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/pass"
@@ -218,7 +219,7 @@ func expandMath(ctx context.Context, s *state) error {
 // expand what it lacks.
 func (k *Kernel) expand(s *state) error {
 	if s.out.Target.Kind != target.GPU {
-		k.Program = program.ExpandMath(k.Program)
+		k.Program = opt.ExpandMath(k.Program)
 	}
 	return nil
 }

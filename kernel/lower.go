@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/target"
@@ -32,19 +33,9 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc) (p *pro
 			p, err = nil, failure.err
 		}
 	}()
-	body := l.run()
+	l.run()
 	p = l.b.Finish()
-	if l.onGPU() {
-		program.ShareValues(p)
-		program.DropBarriers(p)
-		if l.tile != nil {
-			program.Pipeline(p, pipelineRegisters, int64(l.desc.SharedBytes))
-		}
-		l.preload(body)
-		program.FoldLate(p, lateWeights)
-		program.DelayValues(body)
-		l.advanceLoads(body)
-	}
+	opt.Run(p, desc)
 	return p, nil
 }
 
@@ -186,8 +177,8 @@ func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
 	return x, true
 }
 
-// run writes parameters, prologue and grid loop, whose body it returns.
-func (l *lowerer) run() *program.Block {
+// run writes parameters, prologue and grid loop.
+func (l *lowerer) run() {
 	l.prologue = l.b.Block()
 	l.stack = []*scope{newScope(l.prologue)}
 	l.makeParams()
@@ -210,13 +201,13 @@ func (l *lowerer) run() *program.Block {
 	unit, body := l.b.BeginGrid()
 	if l.onGPU() {
 		l.stack[0].block = body // a block has one work unit: nothing is shared by several
+		l.b.Emit(program.Instr{Op: program.WaitGrid})
 	}
 	s := newScope(body)
 	l.stack = append(l.stack, s)
 	l.gridCoordinates(s, unit, grid)
 	l.emitStores(l.stores, 0, l.startCoords())
 	l.b.EndGrid(body)
-	return body
 }
 
 // gridOrder puts grid ranges in the loop order of the first store.
@@ -280,6 +271,9 @@ func (l *lowerer) makeParams() {
 		}
 		v := l.b.Buffer(arg.Slot, elem, fmt.Sprintf("p%d", arg.Slot), align, l.paramBytes(u))
 		l.b.Access(v, read[u], written[u])
+		if l.onGPU() {
+			l.b.Mark(v, arg.Format != "", l.planned.preload[arg.Slot])
+		}
 		l.params[u] = v
 		l.align[v] = int64(align)
 	}

@@ -321,10 +321,6 @@ func (p *paneller) inner(u *ir.UOp, side *tileSide) []*ir.UOp {
 // panelCopies is how often a thread makes points of a panel without a loop.
 const panelCopies = 8
 
-// pipelineRegisters is how many registers of a thread wait for what the next
-// iteration's panels are made of.
-const pipelineRegisters = 64
-
 // panelFill is how the threads of a block fill a panel: the ranges of its array,
 // innermost first, and where a read of each stands.
 type panelFill struct {

@@ -30,13 +30,13 @@ type constKey struct {
 
 // NewBuilder starts a program with an empty body.
 func NewBuilder(name string) *Builder {
-	body := &Block{}
-	return &Builder{
-		program: &Program{Name: name, Body: body},
-		block:   body,
-		cached:  make(map[constKey]*Value),
-		known:   make(map[*Value]constKey),
-	}
+	return Resume(&Program{Name: name, Body: &Block{}})
+}
+
+// Resume is a Builder that writes on in a program: new values get new ids. Until
+// With opens a block, instructions go to the end of the program's body.
+func Resume(p *Program) *Builder {
+	return &Builder{program: p, block: p.Body, cached: make(map[constKey]*Value), known: make(map[*Value]constKey)}
 }
 
 // Finish puts the constants in front and returns the program.
@@ -98,14 +98,25 @@ func (b *Builder) Buffer(slot int, dtype ir.DType, name string, align int, bytes
 }
 
 // Access says whether the program reads and writes a buffer parameter.
-func (b *Builder) Access(param *Value, read, write bool) {
+func (b *Builder) Access(buffer *Value, read, write bool) {
+	p := b.param(buffer)
+	p.Read, p.Write = read, write
+}
+
+// Mark says whether nothing writes a buffer meanwhile, and whether its loads are to
+// be issued early.
+func (b *Builder) Mark(buffer *Value, constant, early bool) {
+	p := b.param(buffer)
+	p.Constant, p.Early = constant, early
+}
+
+func (b *Builder) param(v *Value) *Param {
 	for i := range b.program.Params {
-		if b.program.Params[i].Value == param {
-			b.program.Params[i].Read, b.program.Params[i].Write = read, write
-			return
+		if p := &b.program.Params[i]; p.Value == v {
+			return p
 		}
 	}
-	panic(fmt.Sprintf("program: Access: %%%d is no parameter", param.ID))
+	panic(fmt.Sprintf("program: %s is no parameter", v))
 }
 
 // Var adds a host-bound VAR.
@@ -206,10 +217,11 @@ func (b *Builder) Alu(op ir.Op, args ...*Value) *Value {
 	if op == ir.OpCast || op == ir.OpBitcast {
 		panic("program: Alu of a cast; use Cast or Bitcast")
 	}
-	return b.emitValue(aluType(op, args), Instr{Op: Alu, Ir: op, Args: args})
+	return b.emitValue(AluType(op, args), Instr{Op: Alu, Ir: op, Args: args})
 }
 
-func aluType(op ir.Op, args []*Value) Type {
+// AluType is the type of an elementwise op of these arguments, casts apart.
+func AluType(op ir.Op, args []*Value) Type {
 	t := args[len(args)-1].Type
 	if op == ir.OpCmpLt || op == ir.OpCmpEq {
 		t.Elem = ir.Bool

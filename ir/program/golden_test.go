@@ -13,28 +13,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// testdata/expand*.txtar: pairs of NAME.program and NAME.expanded.
-func TestExpandGolden(t *testing.T) {
-	forFiles(t, "testdata/expand*.txtar", ".expanded", func(t *testing.T, text string) string {
-		p, err := Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before := Print(p)
-		q := ExpandMath(p)
-		if err := Verify(q); err != nil {
-			t.Error(err)
-		}
-		if Print(p) != before {
-			t.Error("the argument was changed")
-		}
-		if again := ExpandMath(q); again != q {
-			t.Error("the result is expanded again")
-		}
-		return Print(q)
-	})
-}
-
 // testdata/verify*.txtar: pairs of NAME.program and NAME.error.
 func TestVerifyGolden(t *testing.T) {
 	forFiles(t, "testdata/verify*.txtar", ".error", func(t *testing.T, text string) string {

@@ -282,6 +282,8 @@ func (c *cursor) buffer(p *Param) (err error) {
 	}
 	p.Read = c.accept("read")
 	p.Write = c.accept("write")
+	p.Constant = c.accept("constant")
+	p.Early = c.accept("early")
 	return nil
 }
 

@@ -156,6 +156,9 @@ type Param struct {
 	Table string
 	Write bool // the program writes the buffer
 	Read  bool
+	// Marks of buffers that GPU programs have.
+	Constant bool // no kernel writes the buffer while the program waits to run or runs: packed weights
+	Early    bool // a block's loads of it are to be issued early, as the plan asks
 }
 
 // Program is one kernel in linear form.
@@ -176,6 +179,21 @@ func (p *Program) Units() int64 {
 	}
 	return n
 }
+
+// Threads is the number of threads of a block.
+func (p *Program) Threads() int64 {
+	n := int64(1)
+	for _, axis := range p.Block {
+		n *= axis
+	}
+	return n
+}
+
+// Bytes is the size of a scalar or vector.
+func (t Type) Bytes() int { return t.Lanes * t.Elem.Size() }
+
+// Registers is how many 32-bit registers a scalar or vector takes.
+func (t Type) Registers() int { return (t.Bytes() + 3) / 4 }
 
 // FoldOrder documents FoldLanes: halves are combined, lane i with lane i+n/2,
 // until one lane is left (n a power of two); any other n folds its lanes one

@@ -169,6 +169,12 @@ func (w *writer) param(p *Param) {
 	if p.Kind == ParamBuffer && p.Write {
 		s += " write"
 	}
+	if p.Constant {
+		s += " constant"
+	}
+	if p.Early {
+		s += " early"
+	}
 	w.line(s)
 }
 

@@ -54,25 +54,12 @@ func UniformBranches(p *Program) map[*Value]bool {
 	if u.shape() != nil || u.block(p.Body, perBlock) != nil {
 		return out
 	}
-	eachInstr(p.Body, func(in *Instr) {
+	p.Body.Each(func(in *Instr) {
 		if in.Op == If && u.of[in.Args[0]] == perBlock {
 			out[in.Args[0]] = true
 		}
 	})
 	return out
-}
-
-func eachInstr(b *Block, do func(*Instr)) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		do(in)
-		if in.Body != nil {
-			eachInstr(in.Body, do)
-		}
-		if in.Else != nil {
-			eachInstr(in.Else, do)
-		}
-	}
 }
 
 // SharedBytes is the shared memory of a block: what its arrays take one after

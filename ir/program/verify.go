@@ -25,6 +25,8 @@ import (
 //     Read never read;
 //   - alignments are powers of two, at least 1 (they may be below the element's
 //     size: packed weights have odd addresses);
+//   - only buffers are marked Constant or Early, and what is Constant is not
+//     marked Write;
 //   - grid extents are at least 0, parameters have distinct values.
 func Verify(p *Program) error {
 	v := &verifier{program: p, defined: make(map[*Value]bool), ids: make(map[int]bool), root: make(map[*Value]*Param)}
@@ -94,6 +96,12 @@ func (v *verifier) param(p *Param) error {
 		v.root[p.Value] = p
 	default:
 		return fmt.Errorf("unknown kind %d", p.Kind)
+	}
+	if (p.Constant || p.Early) && p.Kind != ParamBuffer {
+		return fmt.Errorf("only a buffer can be constant or early")
+	}
+	if p.Constant && p.Write {
+		return fmt.Errorf("a constant buffer is written")
 	}
 	if p.Kind != ParamVar {
 		if err := checkAlign(p.Align); err != nil {

@@ -18,7 +18,7 @@ var floatOps = map[ir.Op][2]string{
 	ir.OpAbs: {"fabsf", "fabs"}, ir.OpFloor: {"floorf", "floor"}, ir.OpTrunc: {"truncf", "trunc"}, ir.OpRound: {"rintf", "rint"},
 }
 
-// approximations of f32, left by program.Has.Approx: the same instructions as
+// approximations of f32, left by opt.Has.Approx: the same instructions as
 // in render/ptx.
 var approximations = map[ir.Op]string{
 	ir.OpExp2: "exp2_approx", ir.OpLog2: "__log2f", ir.OpSin: "__sinf", ir.OpRsqrt: "rsqrtf",
@@ -88,7 +88,7 @@ var halfFunctions = map[ir.Op]string{
 }
 
 // halfAlu is arithmetic on f16, two lanes at a time. Only ops that round once
-// are left by program.Has.HalfArith.
+// are left by opt.Has.HalfArith.
 func (r *renderer) halfAlu(in *program.Instr) bool {
 	t := in.Result.Type
 	name, ok := halfFunctions[in.Ir]

@@ -11,7 +11,7 @@ import (
 )
 
 // Render prints a verified program for desc, a GPU. What CUDA C lacks is
-// expanded here (program.ExpandFor).
+// expanded here (gpu.Expand).
 func Render(p *program.Program, desc *target.Desc, opt gpu.Options) (*gpu.Kernel, error) {
 	if desc == nil || desc.Kind != target.GPU || desc.SM == 0 {
 		return nil, fmt.Errorf("render/cuda: kernel %s: the target is no NVIDIA GPU", p.Name)
@@ -19,7 +19,7 @@ func Render(p *program.Program, desc *target.Desc, opt gpu.Options) (*gpu.Kernel
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, fmt.Errorf("render/cuda: %w", err)
 	}
-	basic := program.ExpandFor(p, gpu.Lacks(desc))
+	basic := gpu.Expand(p, desc)
 	r := &renderer{
 		program: basic,
 		desc:    desc,

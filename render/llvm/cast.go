@@ -11,7 +11,7 @@ import (
 	"tgc/ir/program"
 )
 
-// cast converts between the dtypes that program.ExpandMath leaves.
+// cast converts between the dtypes that opt.ExpandMath leaves.
 func (r *renderer) cast(x value.Value, from, to program.Type) value.Value {
 	at, t := r.at, valueType(to)
 	f, d := from.Elem, to.Elem

@@ -13,13 +13,14 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/target"
 )
 
 // Render returns the text of a module and the name of its entry. The program
-// must be verified; what the target lacks is expanded here (program.ExpandFor).
+// must be verified; what the target lacks is expanded here (opt.ExpandFor).
 func Render(p *program.Program, desc *target.Desc) (text, entry string, err error) {
-	basic := program.ExpandFor(p, lacks(desc))
+	basic := opt.ExpandFor(p, lacks(desc))
 	r := &renderer{
 		program:    basic,
 		desc:       desc,
@@ -36,9 +37,9 @@ func Render(p *program.Program, desc *target.Desc) (text, entry string, err erro
 }
 
 // lacks lists what an x86 CPU below x86-64-v3 does not have.
-func lacks(desc *target.Desc) program.Lacks {
+func lacks(desc *target.Desc) opt.Lacks {
 	old := desc != nil && desc.Kind == target.CPU && !desc.FMA
-	return program.Lacks{FMA: old, Half: old}
+	return opt.Lacks{FMA: old, Half: old}
 }
 
 // entryName makes an identifier of a kernel's name.

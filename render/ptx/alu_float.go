@@ -18,7 +18,7 @@ var floatOps = map[ir.Op]string{
 	ir.OpFloor: "cvt.rmi", ir.OpTrunc: "cvt.rzi", ir.OpRound: "cvt.rni",
 }
 
-// approximations of f32, left by program.Has.Approx.
+// approximations of f32, left by opt.Has.Approx.
 var approximations = map[ir.Op]string{
 	ir.OpExp2: "ex2.approx", ir.OpLog2: "lg2.approx", ir.OpSin: "sin.approx", ir.OpRsqrt: "rsqrt.approx",
 }
@@ -65,7 +65,7 @@ func (r *renderer) extreme(op ir.Op, n number, x, y operand) operand {
 }
 
 // halfAlu is arithmetic on f16, two lanes at a time. Only ops that round once
-// are left by program.Has.HalfArith.
+// are left by opt.Has.HalfArith.
 func (r *renderer) halfAlu(in *program.Instr) bool {
 	t := in.Result.Type
 	if t.Elem != ir.F16 {

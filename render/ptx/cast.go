@@ -10,7 +10,7 @@ import (
 
 var notANumber = math.NaN()
 
-// cast converts between the dtypes that program.ExpandFor leaves.
+// cast converts between the dtypes that opt.ExpandFor leaves.
 func (r *renderer) cast(in *program.Instr) error {
 	from, to := in.Args[0], in.Result
 	if from.Type.Elem == ir.U8 {

@@ -17,7 +17,7 @@ type Options = gpu.Options
 type Kernel = gpu.Kernel
 
 // Render prints a verified program for desc, a GPU. What PTX lacks is expanded
-// here (program.ExpandFor).
+// here (gpu.Expand).
 func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error) {
 	if desc == nil || desc.Kind != target.GPU || desc.SM == 0 {
 		return nil, fmt.Errorf("render/ptx: kernel %s: the target is no NVIDIA GPU", p.Name)
@@ -25,7 +25,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error)
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, fmt.Errorf("render/ptx: %w", err)
 	}
-	basic := program.ExpandFor(p, gpu.Lacks(desc))
+	basic := gpu.Expand(p, desc)
 	r := &renderer{
 		program: basic,
 		source:  p,

@@ -10,7 +10,7 @@ import (
 	"tgc/ir/program"
 )
 
-// CAST loops for every pair of dtypes that program.ExpandMath leaves: integers,
+// CAST loops for every pair of dtypes that opt.ExpandMath leaves: integers,
 // Bool, f32, f64, and f16 to and from f32.
 
 func (m *machine) cast(in *program.Instr) (func(), error) {

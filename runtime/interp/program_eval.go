@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 )
 
 // Arg is an argument of a program: bytes for a buffer, an integer for a VAR.
@@ -31,7 +32,7 @@ func Compile(p *program.Program, debug bool) (*Compiled, error) {
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, fmt.Errorf("interp: %w", err)
 	}
-	c := &Compiled{source: p, basic: program.ExpandMath(p), debug: debug}
+	c := &Compiled{source: p, basic: opt.ExpandMath(p), debug: debug}
 	m, err := newMachine(c.basic, debug)
 	if err != nil {
 		return nil, err

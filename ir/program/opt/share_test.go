@@ -1,11 +1,15 @@
-package program
+package opt
 
-import "testing"
+import (
+	"testing"
+
+	"tgc/ir/program"
+)
 
 // Parts of a program, as a pass leaves them: what is dropped, what stays and why.
 type rewriteCase struct {
 	name     string
-	pass     func(*Program)
+	pass     func(*program.Program)
 	in, want string // "" is what came in
 }
 
@@ -134,7 +138,7 @@ gridloop %9:i64 {
   store %1 %10 align 4
 }
 `},
-	{"a weight loaded ahead of the wait is converted where it is used", func(p *Program) {
+	{"a weight loaded ahead of the wait is converted where it is used", func(p *program.Program) {
 		DelayValues(p.Body.Instrs[len(p.Body.Instrs)-1].Body)
 	}, `
 gridloop %9:i64 {
@@ -183,7 +187,7 @@ gridloop %9:i64 {
   }
 }
 `, ""},
-	{"a loop that computes with what it loads loads ahead", func(p *Program) { Pipeline(p, 1, 0) }, `
+	{"a loop that computes with what it loads loads ahead", func(p *program.Program) { Pipeline(p, 1, 0) }, `
 gridloop %9:i64 {
   for %6 %7 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10
@@ -294,19 +298,19 @@ func rewrites(t *testing.T, cases []rewriteCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := Parse(rewriteHead + c.in)
+			p, err := program.Parse(rewriteHead + c.in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.pass(p)
-			if err := VerifyGPU(p); err != nil {
+			if err := program.VerifyGPU(p); err != nil {
 				t.Fatal(err)
 			}
 			want := c.want
 			if want == "" {
 				want = c.in
 			}
-			if got := Print(p); got != rewriteHead+want {
+			if got := program.Print(p); got != rewriteHead+want {
 				t.Errorf("got\n%s\nwant\n%s", got, rewriteHead+want)
 			}
 		})

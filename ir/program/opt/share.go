@@ -1,10 +1,11 @@
-package program
+package opt
 
 import (
 	"fmt"
 	"math"
 
 	"tgc/ir"
+	"tgc/ir/program"
 )
 
 // ShareValues lets equal instructions be one: what computes the same from the
@@ -12,33 +13,33 @@ import (
 // write. A value made in an outer block serves the blocks in it. Parts of a
 // program that were written apart, such as the fills of several shared arrays
 // from one row, then load and fold that row once.
-func ShareValues(p *Program) {
-	s := &sharer{constant: make(map[*Value]bool), same: make(map[*Value]*Value), seen: make(map[shareKey][]shared)}
+func ShareValues(p *program.Program) {
+	s := &sharer{constant: make(map[*program.Value]bool), same: make(map[*program.Value]*program.Value), seen: make(map[shareKey][]shared)}
 	for _, param := range p.Params {
-		s.constant[param.Value] = param.Kind == ParamTable || param.Kind == ParamBuffer && !param.Write
+		s.constant[param.Value] = param.Kind == program.ParamTable || param.Kind == program.ParamBuffer && !param.Write
 	}
 	s.walk(p.Body)
 }
 
 type sharer struct {
-	constant map[*Value]bool   // pointers into memory that nothing writes
-	same     map[*Value]*Value // what stands for a value
+	constant map[*program.Value]bool           // pointers into memory that nothing writes
+	same     map[*program.Value]*program.Value // what stands for a value
 	seen     map[shareKey][]shared
-	open     []*Block
+	open     []*program.Block
 }
 
 // shared is an instruction's result in a block: it serves while the block is
 // open.
 type shared struct {
-	block *Block
-	value *Value
+	block *program.Block
+	value *program.Value
 }
 
 // shareKey tells instructions apart; rest holds what seldom occurs.
 type shareKey struct {
-	op    Op
+	op    program.Op
 	ir    ir.Op
-	typ   Type
+	typ   program.Type
 	args  [3]int
 	count int
 	lane  int
@@ -46,7 +47,7 @@ type shareKey struct {
 	rest  string
 }
 
-func (s *sharer) walk(b *Block) {
+func (s *sharer) walk(b *program.Block) {
 	s.open = append(s.open, b)
 	out := b.Instrs[:0]
 	for i := range b.Instrs {
@@ -78,7 +79,7 @@ func (s *sharer) walk(b *Block) {
 }
 
 // find is the value of an open block with this key.
-func (s *sharer) find(key shareKey) *Value {
+func (s *sharer) find(key shareKey) *program.Value {
 	for _, x := range s.seen[key] {
 		for _, b := range s.open {
 			if b == x.block {
@@ -90,23 +91,23 @@ func (s *sharer) find(key shareKey) *Value {
 }
 
 // shareable reports an instruction whose result depends on its operands alone.
-func (s *sharer) shareable(in *Instr) bool {
+func (s *sharer) shareable(in *program.Instr) bool {
 	switch in.Op {
-	case Alu, ConstLanes, Iota, Broadcast, Extract, Insert, Shuffle, Concat, FoldLanes, Dot4, ThreadIndex, ShuffleLane:
+	case program.Alu, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes, program.Dot4, program.ThreadIndex, program.ShuffleLane:
 		if in.Result.Type.Ptr {
 			s.constant[in.Result] = s.constant[in.Args[0]]
 		}
 		return true
-	case PtrAdd:
+	case program.PtrAdd:
 		s.constant[in.Result] = s.constant[in.Args[0]]
 		return true
-	case Load, Gather:
+	case program.Load, program.Gather:
 		return s.constant[in.Args[0]]
 	}
 	return false
 }
 
-func keyOf(in *Instr) shareKey {
+func keyOf(in *program.Instr) shareKey {
 	k := shareKey{op: in.Op, ir: in.Ir, typ: in.Result.Type, count: len(in.Args), lane: in.Lane, bits: in.Int}
 	for i, a := range in.Args {
 		if i < len(k.args) {
@@ -115,7 +116,7 @@ func keyOf(in *Instr) shareKey {
 			k.rest += fmt.Sprint(" ", a.ID)
 		}
 	}
-	if in.Mask != nil || in.Ints != nil || in.Cache != CacheDefault {
+	if in.Mask != nil || in.Ints != nil || in.Cache != program.CacheDefault {
 		k.rest += fmt.Sprint("|", in.Mask, in.Ints, in.Cache)
 	}
 	for _, f := range in.Floats {

@@ -1,9 +1,6 @@
-package kernel
+package opt
 
-import (
-	"tgc/ir"
-	"tgc/ir/program"
-)
+import "tgc/ir/program"
 
 // advanceRegisters bounds the registers of a thread that hold loads of any kind when
 // its block meets for the first time: with more, weights that were loaded early
@@ -14,54 +11,41 @@ const advanceRegisters = 80
 // thread's rows, at the end of a block, would wait for a trip to L2 otherwise.
 const leastAdvanced = 4
 
-// advanceLoads issues what a block loads behind its first barrier together with
-// what it loads in front of it: weights of a norm while its row is summed up, the
-// residual of each row. Weights of the rows have PRELOAD.
-func (l *lowerer) advanceLoads(body *program.Block) {
-	a := &advancer{block: body, made: make(map[*program.Value]int), plain: make(map[*program.Value]bool), moves: make(map[int]bool)}
-	for u, v := range l.params {
-		a.plain[v] = u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Format == "" && !l.writes(u)
-	}
+// advanceLoads issues what a block loads after its first barrier together with
+// what it loads before it: weights of a norm while its row is summed up, the
+// residual of each row. Weights of the rows are loaded early already (hoist.go).
+func advanceLoads(p *program.Program) {
+	w := weightsOf(p)
+	a := &advancer{block: w.body, made: make(map[*program.Value]int), moves: make(map[int]bool)}
 	if !a.findPlace() {
 		return
 	}
 	left := max(advanceRegisters-a.held, leastAdvanced)
-	for i := a.barrier + 1; i < len(body.Instrs); i++ {
-		in := &body.Instrs[i]
-		if in.Op != program.Load || !a.plain[a.root(in.Args[0])] {
+	for i := a.barrier + 1; i < len(a.block.Instrs); i++ {
+		in := &a.block.Instrs[i]
+		if in.Op != program.Load || !w.isActivation(in.Args[0]) {
 			continue
 		}
-		registers := registersOf(in.Result.Type)
+		registers := in.Result.Type.Registers()
 		if registers <= left && a.movable(i) {
 			left -= registers
-			a.mark(i)
+			a.move(i)
 		}
 	}
 	a.rearrange()
 }
 
-// writes reports a buffer that the kernel stores to.
-func (l *lowerer) writes(u *ir.UOp) bool {
-	for _, s := range l.stores {
-		if s.node.Src[0] == u {
-			return true
-		}
-	}
-	return false
-}
-
 type advancer struct {
 	block   *program.Block
-	made    map[*program.Value]int  // by instruction of the block
-	plain   map[*program.Value]bool // parameters that are read only and not packed
-	place   int                     // loads move in front of this instruction
+	made    map[*program.Value]int // by instruction of the block
+	place   int                    // loads move before this instruction
 	barrier int
-	held    int // registers loaded in front of it
+	held    int // registers loaded before the barrier
 	moves   map[int]bool
 }
 
-// findPlace looks for the first barrier behind the wait, and for the last load in
-// front of it.
+// findPlace looks for the first barrier after the wait, and for the last load
+// before it.
 func (a *advancer) findPlace() bool {
 	wait := -1
 	for i := range a.block.Instrs {
@@ -76,7 +60,7 @@ func (a *advancer) findPlace() bool {
 	for i := range a.block.Instrs {
 		in := &a.block.Instrs[i]
 		if in.Op == program.Load {
-			a.held += registersOf(in.Result.Type)
+			a.held += in.Result.Type.Registers()
 		}
 		switch {
 		case in.Op == program.WaitGrid:
@@ -89,17 +73,6 @@ func (a *advancer) findPlace() bool {
 		}
 	}
 	return false
-}
-
-// root is the parameter or array that a pointer leads into.
-func (a *advancer) root(p *program.Value) *program.Value {
-	for {
-		i, ok := a.made[p]
-		if !ok || !p.Type.Ptr || len(a.block.Instrs[i].Args) == 0 {
-			return p
-		}
-		p = a.block.Instrs[i].Args[0]
-	}
 }
 
 // movable reports that an instruction's operands are there or are arithmetic that
@@ -122,14 +95,15 @@ func (a *advancer) movable(i int) bool {
 	return true
 }
 
-func (a *advancer) mark(i int) {
+// move marks an instruction and what it needs.
+func (a *advancer) move(i int) {
 	if i < a.place || a.moves[i] {
 		return
 	}
 	a.moves[i] = true
 	for _, v := range a.block.Instrs[i].Args {
 		if j, ok := a.made[v]; ok {
-			a.mark(j)
+			a.move(j)
 		}
 	}
 }
@@ -146,6 +120,3 @@ func (a *advancer) rearrange() {
 	}
 	a.block.Instrs = out
 }
-
-// registersOf is how many registers a value takes.
-func registersOf(t program.Type) int { return (t.Lanes*t.Elem.Size() + 3) / 4 }

@@ -1,10 +1,11 @@
-package program
+package opt
 
 import (
 	"fmt"
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/program"
 )
 
 // Par is the grid concatenation of independent programs (rule R7): one program
@@ -15,8 +16,8 @@ import (
 //
 // A part with fewer threads a block than the widest leaves the rest idle, which
 // VerifyGPU refuses where they would miss a barrier: the caller verifies.
-func Par(name string, parts []*Program, slots []int) *Program {
-	p := &parBuilder{out: &Program{Name: name}}
+func Par(name string, parts []*program.Program, slots []int) *program.Program {
+	p := &parBuilder{out: &program.Program{Name: name}}
 	total := int64(0)
 	for _, part := range parts {
 		total += part.Units()
@@ -25,11 +26,11 @@ func Par(name string, parts []*Program, slots []int) *Program {
 		}
 	}
 	p.out.Grid = []int64{total}
-	unit := p.value(Scalar(ir.I64))
-	body := &Block{Args: []*Value{unit}}
+	unit := p.value(program.Scalar(ir.I64))
+	body := &program.Block{Args: []*program.Value{unit}}
 	p.chain(body, unit, parts, slots, 0)
 	body.Instrs = body.Instrs[:len(body.Instrs)-1] // a grid loop ends without a yield
-	p.out.Body = &Block{Instrs: append(p.consts, Instr{Op: GridLoop, Body: body})}
+	p.out.Body = &program.Block{Instrs: append(p.consts, program.Instr{Op: program.GridLoop, Body: body})}
 	return p.out
 }
 
@@ -42,79 +43,79 @@ func threads(block []int64) int64 {
 }
 
 type parBuilder struct {
-	out    *Program
-	consts []Instr
-	copied map[*Value]*Value // of the part at hand
+	out    *program.Program
+	consts []program.Instr
+	copied map[*program.Value]*program.Value // of the part at hand
 }
 
-func (p *parBuilder) value(t Type) *Value {
-	v := &Value{ID: p.out.Values, Type: t}
+func (p *parBuilder) value(t program.Type) *program.Value {
+	v := &program.Value{ID: p.out.Values, Type: t}
 	p.out.Values++
 	return v
 }
 
-func (p *parBuilder) int(v int64) *Value {
-	out := p.value(Scalar(ir.I64))
-	p.consts = append(p.consts, Instr{Op: Const, Result: out, Int: v})
+func (p *parBuilder) int(v int64) *program.Value {
+	out := p.value(program.Scalar(ir.I64))
+	p.consts = append(p.consts, program.Instr{Op: program.Const, Result: out, Int: v})
 	return out
 }
 
-func (p *parBuilder) alu(to *Block, op ir.Op, t Type, args ...*Value) *Value {
+func (p *parBuilder) alu(to *program.Block, op ir.Op, t program.Type, args ...*program.Value) *program.Value {
 	out := p.value(t)
-	to.Instrs = append(to.Instrs, Instr{Op: Alu, Ir: op, Result: out, Args: args})
+	to.Instrs = append(to.Instrs, program.Instr{Op: program.Alu, Ir: op, Result: out, Args: args})
 	return out
 }
 
 // chain writes "if unit < n: the first part, else: the others with unit-n",
 // and a yield. The parts' own units are clamped to their grids, which says to
 // the analysis of indices what the branches say to people.
-func (p *parBuilder) chain(to *Block, unit *Value, parts []*Program, slots []int, firstSlot int) {
+func (p *parBuilder) chain(to *program.Block, unit *program.Value, parts []*program.Program, slots []int, firstSlot int) {
 	part := parts[0]
 	n := part.Units()
 	own := p.alu(to, ir.OpMin, unit.Type, unit, p.int(max(n-1, 0)))
 	if len(parts) == 1 {
 		p.part(to, part, own, firstSlot)
-		to.Instrs = append(to.Instrs, Instr{Op: Yield})
+		to.Instrs = append(to.Instrs, program.Instr{Op: program.Yield})
 		return
 	}
-	first, rest := &Block{}, &Block{}
-	cond := p.alu(to, ir.OpCmpLt, Scalar(ir.Bool), unit, p.int(n))
+	first, rest := &program.Block{}, &program.Block{}
+	cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), unit, p.int(n))
 	p.part(first, part, own, firstSlot)
-	first.Instrs = append(first.Instrs, Instr{Op: Yield})
+	first.Instrs = append(first.Instrs, program.Instr{Op: program.Yield})
 	left := p.alu(rest, ir.OpSub, unit.Type, unit, p.int(n))
 	left = p.alu(rest, ir.OpMax, unit.Type, left, p.int(0))
 	p.chain(rest, left, parts[1:], slots[1:], firstSlot+slots[0])
-	to.Instrs = append(to.Instrs, Instr{Op: If, Args: []*Value{cond}, Body: first, Else: rest}, Instr{Op: Yield})
+	to.Instrs = append(to.Instrs, program.Instr{Op: program.If, Args: []*program.Value{cond}, Body: first, Else: rest}, program.Instr{Op: program.Yield})
 }
 
 // part writes the body of a part's grid loop for one of its units. Its
 // constants go to the head of the program.
-func (p *parBuilder) part(to *Block, part *Program, unit *Value, firstSlot int) {
-	p.copied = make(map[*Value]*Value)
+func (p *parBuilder) part(to *program.Block, part *program.Program, unit *program.Value, firstSlot int) {
+	p.copied = make(map[*program.Value]*program.Value)
 	for i := range part.Params {
 		p.param(part.Params[i], firstSlot)
 	}
 	if n := threads(part.Block); n < threads(p.out.Block) {
-		inner := &Block{}
-		thread := p.value(Scalar(ir.I32))
-		limit := p.value(Scalar(ir.I32))
-		p.consts = append(p.consts, Instr{Op: Const, Result: limit, Int: n})
-		to.Instrs = append(to.Instrs, Instr{Op: ThreadIndex, Result: thread})
-		cond := p.alu(to, ir.OpCmpLt, Scalar(ir.Bool), thread, limit)
+		inner := &program.Block{}
+		thread := p.value(program.Scalar(ir.I32))
+		limit := p.value(program.Scalar(ir.I32))
+		p.consts = append(p.consts, program.Instr{Op: program.Const, Result: limit, Int: n})
+		to.Instrs = append(to.Instrs, program.Instr{Op: program.ThreadIndex, Result: thread})
+		cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), thread, limit)
 		p.body(inner, part, unit)
-		inner.Instrs = append(inner.Instrs, Instr{Op: Yield})
-		to.Instrs = append(to.Instrs, Instr{Op: If, Args: []*Value{cond}, Body: inner, Else: &Block{Instrs: []Instr{{Op: Yield}}}})
+		inner.Instrs = append(inner.Instrs, program.Instr{Op: program.Yield})
+		to.Instrs = append(to.Instrs, program.Instr{Op: program.If, Args: []*program.Value{cond}, Body: inner, Else: &program.Block{Instrs: []program.Instr{{Op: program.Yield}}}})
 		return
 	}
 	p.body(to, part, unit)
 }
 
-func (p *parBuilder) body(to *Block, part *Program, unit *Value) {
+func (p *parBuilder) body(to *program.Block, part *program.Program, unit *program.Value) {
 	last := len(part.Body.Instrs) - 1
 	for i := range part.Body.Instrs[:last] {
 		in := p.instr(&part.Body.Instrs[i])
 		switch in.Op {
-		case Const, ConstLanes, Iota:
+		case program.Const, program.ConstLanes, program.Iota:
 			p.consts = append(p.consts, in)
 		default:
 			to.Instrs = append(to.Instrs, in)
@@ -128,7 +129,7 @@ func (p *parBuilder) body(to *Block, part *Program, unit *Value) {
 }
 
 // param adds a part's parameter or finds the one it shares.
-func (p *parBuilder) param(from Param, firstSlot int) {
+func (p *parBuilder) param(from program.Param, firstSlot int) {
 	old := from.Value
 	for i := range p.out.Params {
 		known := &p.out.Params[i]
@@ -136,9 +137,9 @@ func (p *parBuilder) param(from Param, firstSlot int) {
 			continue
 		}
 		switch {
-		case from.Kind == ParamVar && known.Name == from.Name:
+		case from.Kind == program.ParamVar && known.Name == from.Name:
 			known.Lo, known.Hi = widest(known, &from)
-		case from.Kind == ParamTable && known.Table == from.Table:
+		case from.Kind == program.ParamTable && known.Table == from.Table:
 		default:
 			continue
 		}
@@ -146,7 +147,7 @@ func (p *parBuilder) param(from Param, firstSlot int) {
 		return
 	}
 	from.Value = p.value(old.Type)
-	if from.Kind == ParamBuffer {
+	if from.Kind == program.ParamBuffer {
 		from.Slot += firstSlot
 		from.Name = fmt.Sprintf("p%d", from.Slot)
 	}
@@ -155,14 +156,14 @@ func (p *parBuilder) param(from Param, firstSlot int) {
 }
 
 // widest joins the bounds of a VAR; 0 and 0 when one of them is not known.
-func widest(x, y *Param) (lo, hi int64) {
+func widest(x, y *program.Param) (lo, hi int64) {
 	if x.Lo == 0 && x.Hi == 0 || y.Lo == 0 && y.Hi == 0 {
 		return 0, 0
 	}
 	return min(x.Lo, y.Lo), max(x.Hi, y.Hi)
 }
 
-func (p *parBuilder) instr(in *Instr) Instr {
+func (p *parBuilder) instr(in *program.Instr) program.Instr {
 	out := *in
 	out.Args = p.uses(in.Args)
 	if in.Body != nil {
@@ -178,29 +179,29 @@ func (p *parBuilder) instr(in *Instr) Instr {
 	return out
 }
 
-func (p *parBuilder) block(b *Block) *Block {
-	out := &Block{Args: p.defines(b.Args), Instrs: make([]Instr, 0, len(b.Instrs))}
+func (p *parBuilder) block(b *program.Block) *program.Block {
+	out := &program.Block{Args: p.defines(b.Args), Instrs: make([]program.Instr, 0, len(b.Instrs))}
 	for i := range b.Instrs {
 		out.Instrs = append(out.Instrs, p.instr(&b.Instrs[i]))
 	}
 	return out
 }
 
-func (p *parBuilder) define(v *Value) *Value {
+func (p *parBuilder) define(v *program.Value) *program.Value {
 	p.copied[v] = p.value(v.Type)
 	return p.copied[v]
 }
 
-func (p *parBuilder) defines(list []*Value) []*Value {
-	var out []*Value
+func (p *parBuilder) defines(list []*program.Value) []*program.Value {
+	var out []*program.Value
 	for _, v := range list {
 		out = append(out, p.define(v))
 	}
 	return out
 }
 
-func (p *parBuilder) uses(list []*Value) []*Value {
-	var out []*Value
+func (p *parBuilder) uses(list []*program.Value) []*program.Value {
+	var out []*program.Value
 	for _, v := range list {
 		out = append(out, p.copied[v])
 	}

@@ -1,7 +1,8 @@
-package program
+package opt
 
 import (
 	"tgc/ir"
+	"tgc/ir/program"
 )
 
 // ExpandMath returns a program with the same meaning that uses only basic
@@ -17,7 +18,7 @@ import (
 // What is left on f16, bf16 and f8: memory, lane movement, WHERE, BITCAST.
 // The argument is not changed; the result shares its values. A program without
 // anything to expand comes back as it is.
-func ExpandMath(p *Program) *Program { return ExpandFor(p, Lacks{}) }
+func ExpandMath(p *program.Program) *program.Program { return ExpandFor(p, Lacks{}) }
 
 // Lacks are instructions that a machine does not have.
 type Lacks struct {
@@ -44,35 +45,30 @@ func (h Has) half(op ir.Op, t ir.DType) bool {
 }
 
 // ExpandFor is ExpandMath for a machine that also lacks some instructions.
-func ExpandFor(p *Program, lacks Lacks) *Program {
+func ExpandFor(p *program.Program, lacks Lacks) *program.Program {
 	if !lacks.inBlock(p.Body) {
 		return p
 	}
 	out := *p
-	out.Body = &Block{}
+	out.Body = &program.Block{}
 	e := &expander{
-		Builder: &Builder{
-			program: &out,
-			block:   out.Body,
-			cached:  make(map[constKey]*Value),
-			known:   make(map[*Value]constKey),
-		},
+		Builder:  program.Resume(&out),
 		lacks:    lacks,
-		replaced: make(map[*Value]*Value),
+		replaced: make(map[*program.Value]*program.Value),
 	}
 	e.blockInto(p.Body, out.Body)
 	return e.Finish()
 }
 
 type expander struct {
-	*Builder
+	*program.Builder
 	lacks    Lacks
-	replaced map[*Value]*Value // results of expanded instructions
+	replaced map[*program.Value]*program.Value // results of expanded instructions
 }
 
-func (e *expander) blockInto(from, to *Block) {
+func (e *expander) blockInto(from, to *program.Block) {
 	to.Args = from.Args
-	to.Instrs = make([]Instr, 0, len(from.Instrs))
+	to.Instrs = make([]program.Instr, 0, len(from.Instrs))
 	e.With(to, func() {
 		for i := range from.Instrs {
 			e.instr(from.Instrs[i])
@@ -81,33 +77,33 @@ func (e *expander) blockInto(from, to *Block) {
 }
 
 // instr emits one instruction, expanded or with its arguments replaced.
-func (e *expander) instr(in Instr) {
+func (e *expander) instr(in program.Instr) {
 	in.Args = e.args(in.Args)
-	if in.Op == Alu || in.Op == FoldLanes {
+	if in.Op == program.Alu || in.Op == program.FoldLanes {
 		if v := e.expand(&in); v != nil {
 			e.replaced[in.Result] = v
 			return
 		}
 	}
 	if in.Body != nil {
-		body := &Block{}
+		body := &program.Block{}
 		e.blockInto(in.Body, body)
 		in.Body = body
 	}
 	if in.Else != nil {
-		other := &Block{}
+		other := &program.Block{}
 		e.blockInto(in.Else, other)
 		in.Else = other
 	}
 	e.Emit(in)
 }
 
-func (e *expander) args(args []*Value) []*Value {
+func (e *expander) args(args []*program.Value) []*program.Value {
 	for i, a := range args {
 		if e.replaced[a] == nil {
 			continue
 		}
-		out := make([]*Value, len(args))
+		out := make([]*program.Value, len(args))
 		copy(out, args[:i])
 		for j := i; j < len(args); j++ {
 			out[j] = args[j]
@@ -121,13 +117,13 @@ func (e *expander) args(args []*Value) []*Value {
 }
 
 // inBlock reports an instruction to expand.
-func (l Lacks) inBlock(b *Block) bool {
+func (l Lacks) inBlock(b *program.Block) bool {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		if in.Body != nil && l.inBlock(in.Body) || in.Else != nil && l.inBlock(in.Else) {
 			return true
 		}
-		if (in.Op == Alu || in.Op == FoldLanes) && l.expands(in) {
+		if (in.Op == program.Alu || in.Op == program.FoldLanes) && l.expands(in) {
 			return true
 		}
 	}
@@ -135,12 +131,12 @@ func (l Lacks) inBlock(b *Block) bool {
 }
 
 // expands reports an instruction that expand replaces.
-func (l Lacks) expands(in *Instr) bool {
+func (l Lacks) expands(in *program.Instr) bool {
 	if in.Args[0].Type.Ptr {
 		return false
 	}
 	t, from := in.Result.Type.Elem, in.Args[len(in.Args)-1].Type.Elem
-	if in.Op == FoldLanes {
+	if in.Op == program.FoldLanes {
 		return isNarrow(t) || t == ir.Bool
 	}
 	if l.Has.half(in.Ir, t) {
@@ -184,11 +180,11 @@ func (l Lacks) nativeCast(to, from ir.DType) bool {
 
 // expand emits the replacement of an instruction and returns its result; nil
 // when the instruction stays.
-func (e *expander) expand(in *Instr) *Value {
+func (e *expander) expand(in *program.Instr) *program.Value {
 	if !e.lacks.expands(in) {
 		return nil
 	}
-	if in.Op == FoldLanes {
+	if in.Op == program.FoldLanes {
 		return e.fold(in.Ir, in.Args[0])
 	}
 	t := in.Result.Type
@@ -227,9 +223,9 @@ func (e *expander) expand(in *Instr) *Value {
 }
 
 // fold writes FoldLanes as single steps in FoldOrder.
-func (e *expander) fold(op ir.Op, v *Value) *Value {
-	step := func(x, y *Value) *Value {
-		in := Instr{Op: Alu, Ir: op, Args: []*Value{x, y}, Result: &Value{Type: x.Type}}
+func (e *expander) fold(op ir.Op, v *program.Value) *program.Value {
+	step := func(x, y *program.Value) *program.Value {
+		in := program.Instr{Op: program.Alu, Ir: op, Args: []*program.Value{x, y}, Result: &program.Value{Type: x.Type}}
 		if r := e.expand(&in); r != nil {
 			return r
 		}
@@ -253,19 +249,39 @@ func (e *expander) fold(op ir.Op, v *Value) *Value {
 // Short forms for the expansions: operands have equal types, a float64 or
 // int64 constant takes the type of the value beside it.
 
-func (e *expander) addF(x *Value, c float64) *Value { return e.Alu(ir.OpAdd, x, e.Float(x.Type, c)) }
-func (e *expander) subF(x *Value, c float64) *Value { return e.Alu(ir.OpSub, x, e.Float(x.Type, c)) }
-func (e *expander) mulF(x *Value, c float64) *Value { return e.Alu(ir.OpMul, x, e.Float(x.Type, c)) }
-func (e *expander) addI(x *Value, c int64) *Value   { return e.Alu(ir.OpAdd, x, e.Int(x.Type, c)) }
-func (e *expander) subI(x *Value, c int64) *Value   { return e.Alu(ir.OpSub, x, e.Int(x.Type, c)) }
-func (e *expander) andI(x *Value, c int64) *Value   { return e.Alu(ir.OpAnd, x, e.Int(x.Type, c)) }
-func (e *expander) orI(x *Value, c int64) *Value    { return e.Alu(ir.OpOr, x, e.Int(x.Type, c)) }
-func (e *expander) shlI(x *Value, c int64) *Value   { return e.Alu(ir.OpShl, x, e.Int(x.Type, c)) }
-func (e *expander) shrI(x *Value, c int64) *Value   { return e.Alu(ir.OpShr, x, e.Int(x.Type, c)) }
-func (e *expander) ltF(x *Value, c float64) *Value  { return e.Lt(x, e.Float(x.Type, c)) }
+func (e *expander) addF(x *program.Value, c float64) *program.Value {
+	return e.Alu(ir.OpAdd, x, e.Float(x.Type, c))
+}
+func (e *expander) subF(x *program.Value, c float64) *program.Value {
+	return e.Alu(ir.OpSub, x, e.Float(x.Type, c))
+}
+func (e *expander) mulF(x *program.Value, c float64) *program.Value {
+	return e.Alu(ir.OpMul, x, e.Float(x.Type, c))
+}
+func (e *expander) addI(x *program.Value, c int64) *program.Value {
+	return e.Alu(ir.OpAdd, x, e.Int(x.Type, c))
+}
+func (e *expander) subI(x *program.Value, c int64) *program.Value {
+	return e.Alu(ir.OpSub, x, e.Int(x.Type, c))
+}
+func (e *expander) andI(x *program.Value, c int64) *program.Value {
+	return e.Alu(ir.OpAnd, x, e.Int(x.Type, c))
+}
+func (e *expander) orI(x *program.Value, c int64) *program.Value {
+	return e.Alu(ir.OpOr, x, e.Int(x.Type, c))
+}
+func (e *expander) shlI(x *program.Value, c int64) *program.Value {
+	return e.Alu(ir.OpShl, x, e.Int(x.Type, c))
+}
+func (e *expander) shrI(x *program.Value, c int64) *program.Value {
+	return e.Alu(ir.OpShr, x, e.Int(x.Type, c))
+}
+func (e *expander) ltF(x *program.Value, c float64) *program.Value {
+	return e.Lt(x, e.Float(x.Type, c))
+}
 
 // polynomial is c[0] + c[1]*x + .. by Horner's rule with fma.
-func (e *expander) polynomial(x *Value, c []float64) *Value {
+func (e *expander) polynomial(x *program.Value, c []float64) *program.Value {
 	v := e.Float(x.Type, c[len(c)-1])
 	for i := len(c) - 2; i >= 0; i-- {
 		v = e.Fma(v, x, e.Float(x.Type, c[i]))

@@ -1,21 +1,22 @@
-package program
+package opt
 
 import (
 	"testing"
 
 	"tgc/ir"
+	"tgc/ir/program"
 )
 
 // shared is a part whose block of n threads fills an array in shared memory,
 // meets at a barrier if it is told to, and stores each thread's neighbour.
-func sharedPart(n, blocks int64, barrier bool) *Program {
-	b := NewBuilder("part")
+func sharedPart(n, blocks int64, barrier bool) *program.Program {
+	b := program.NewBuilder("part")
 	out := b.Buffer(0, ir.I32, "out", 64, 4*n*blocks)
 	b.Access(out, false, true)
 	b.SetGrid(blocks)
 	b.SetBlock(n)
 	unit, body := b.BeginGrid()
-	tile := b.Alloca(ir.I32, SharedSpace, n, 16)
+	tile := b.Alloca(ir.I32, program.SharedSpace, n, 16)
 	tid := b.ThreadIndex(0)
 	b.Store(b.PtrAdd(tile, b.Cast(tid, ir.I64)), tid, 4)
 	if barrier {
@@ -29,8 +30,8 @@ func sharedPart(n, blocks int64, barrier bool) *Program {
 }
 
 func TestParShape(t *testing.T) {
-	p := Par("two", []*Program{sharedPart(128, 3, true), sharedPart(128, 5, true), sharedPart(32, 2, false)}, []int{1, 1, 1})
-	if err := VerifyGPU(p); err != nil {
+	p := Par("two", []*program.Program{sharedPart(128, 3, true), sharedPart(128, 5, true), sharedPart(32, 2, false)}, []int{1, 1, 1})
+	if err := program.VerifyGPU(p); err != nil {
 		t.Fatal(err)
 	}
 	if p.Units() != 10 || p.Block[0] != 128 || len(p.Params) != 3 || p.Params[2].Slot != 2 {
@@ -38,15 +39,15 @@ func TestParShape(t *testing.T) {
 	}
 	// A block runs one part: the arrays of the parts share a place, except that
 	// of idle threads' branch, which stands where not all threads go.
-	if got := SharedBytes(p); got != 512 {
+	if got := program.SharedBytes(p); got != 512 {
 		t.Errorf("%d bytes of shared memory, want 512", got)
 	}
 }
 
 // Idle threads would miss the barrier of a narrow part.
 func TestParRefusesMissedBarriers(t *testing.T) {
-	p := Par("bad", []*Program{sharedPart(128, 3, true), sharedPart(32, 2, true)}, []int{1, 1})
-	if err := VerifyGPU(p); err == nil {
+	p := Par("bad", []*program.Program{sharedPart(128, 3, true), sharedPart(32, 2, true)}, []int{1, 1})
+	if err := program.VerifyGPU(p); err == nil {
 		t.Error("a barrier that 96 threads do not reach was accepted")
 	}
 }

@@ -1,9 +1,12 @@
-package program
+package opt
 
-import "tgc/ir"
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
 
 // absInt is |x|; the least integer wraps to itself.
-func (e *expander) absInt(x *Value) *Value {
+func (e *expander) absInt(x *program.Value) *program.Value {
 	if !x.Type.Elem.IsSigned() {
 		return x
 	}
@@ -12,7 +15,7 @@ func (e *expander) absInt(x *Value) *Value {
 
 // mulHi is the upper half of the product: of narrow integers in the next wider
 // dtype, of 64-bit ones from four 32-bit products.
-func (e *expander) mulHi(x, y *Value) *Value {
+func (e *expander) mulHi(x, y *program.Value) *program.Value {
 	elem := x.Type.Elem
 	if elem.Bits() < 64 {
 		wide := ir.U64
@@ -32,9 +35,9 @@ func (e *expander) mulHi(x, y *Value) *Value {
 	return e.Alu(ir.OpSub, hi, e.Where(e.Lt(y, zero), x, zero))
 }
 
-func (e *expander) mulHiU64(x, y *Value) *Value {
-	mul := func(a, b *Value) *Value { return e.Alu(ir.OpMul, a, b) }
-	add := func(a, b *Value) *Value { return e.Alu(ir.OpAdd, a, b) }
+func (e *expander) mulHiU64(x, y *program.Value) *program.Value {
+	mul := func(a, b *program.Value) *program.Value { return e.Alu(ir.OpMul, a, b) }
+	add := func(a, b *program.Value) *program.Value { return e.Alu(ir.OpAdd, a, b) }
 	low := int64(1<<32 - 1)
 	x0, x1 := e.andI(x, low), e.shrI(x, 32)
 	y0, y1 := e.andI(y, low), e.shrI(y, 32)
@@ -45,12 +48,12 @@ func (e *expander) mulHiU64(x, y *Value) *Value {
 
 // threefry is RNG: Threefry-2x32, 20 rounds, key (seed, 0), counter
 // (counter, 0), first word. ir.Threefry is the scalar form.
-func (e *expander) threefry(seed, counter *Value) *Value {
+func (e *expander) threefry(seed, counter *program.Value) *program.Value {
 	rotations := [8]int64{13, 15, 26, 6, 17, 29, 16, 24}
-	add := func(a, b *Value) *Value { return e.Alu(ir.OpAdd, a, b) }
+	add := func(a, b *program.Value) *program.Value { return e.Alu(ir.OpAdd, a, b) }
 	zero := e.Int(seed.Type, 0)
 	parity := e.Alu(ir.OpXor, seed, e.Int(seed.Type, 0x1BD11BDA))
-	key := [3]*Value{seed, zero, parity}
+	key := [3]*program.Value{seed, zero, parity}
 	x0, x1 := add(counter, seed), zero
 	for round := range 20 {
 		x0 = add(x0, x1)

@@ -1,6 +1,9 @@
-package program
+package opt
 
-import "tgc/ir"
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
 
 // Panels in turn. A loop that fills shared memory and then computes with it has two
 // phases, and each waits for the other at a barrier: while the block decodes, its
@@ -19,21 +22,21 @@ import "tgc/ir"
 // turner takes one loop apart.
 type turner struct {
 	*pipeliner
-	loop    *Instr
-	body    *Block
+	loop    *program.Instr
+	body    *program.Block
 	first   int // barrier in front of what fills
 	last    int // and behind it
 	slices  *slicer
-	arrays  map[*Value]bool   // shared arrays that the loop fills
-	pointer map[*Value]*Value // a pointer of the program -> the array it points into
-	chain   map[*Value]*Instr // how it was made
+	arrays  map[*program.Value]bool           // shared arrays that the loop fills
+	pointer map[*program.Value]*program.Value // a pointer of the program -> the array it points into
+	chain   map[*program.Value]*program.Instr // how it was made
 }
 
 // turns rewrites a loop that fills panels in turn, and returns what goes in front of
 // it; ok is false where it is no such loop, or shared memory does not hold two sets.
-func (l *pipeliner) turns(loop *Instr) (before []Instr, ok bool) {
-	t := &turner{pipeliner: l, loop: loop, body: loop.Body, arrays: make(map[*Value]bool),
-		pointer: make(map[*Value]*Value), chain: make(map[*Value]*Instr)}
+func (l *pipeliner) turns(loop *program.Instr) (before []program.Instr, ok bool) {
+	t := &turner{pipeliner: l, loop: loop, body: loop.Body, arrays: make(map[*program.Value]bool),
+		pointer: make(map[*program.Value]*program.Value), chain: make(map[*program.Value]*program.Instr)}
 	if !t.shape() || !t.ownArrays() {
 		return nil, false
 	}
@@ -65,20 +68,20 @@ func (t *turner) shape() bool {
 	for i := range t.body.Instrs {
 		in := &t.body.Instrs[i]
 		switch {
-		case in.Op == Barrier && t.first < 0:
+		case in.Op == program.Barrier && t.first < 0:
 			t.first = i
-		case in.Op == Barrier && t.last < 0:
+		case in.Op == program.Barrier && t.last < 0:
 			t.last = i
-		case in.Op == Barrier:
+		case in.Op == program.Barrier:
 			return false
-		case in.Op == Mma:
+		case in.Op == program.Mma:
 			computes = true
 			if t.last < 0 {
 				return false
 			}
 		case t.first < 0 && !isPure(in) || t.last >= 0 && (writes(in) || in.Body != nil):
 			return false
-		case in.Body != nil && holdsOp(in.Body, Barrier):
+		case in.Body != nil && holdsOp(in.Body, program.Barrier):
 			return false
 		}
 	}
@@ -86,7 +89,7 @@ func (t *turner) shape() bool {
 }
 
 // holdsOp reports an instruction in a block or in one within it.
-func holdsOp(b *Block, op Op) bool {
+func holdsOp(b *program.Block, op program.Op) bool {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		if in.Op == op || in.Body != nil && holdsOp(in.Body, op) || in.Else != nil && holdsOp(in.Else, op) {
@@ -96,17 +99,17 @@ func holdsOp(b *Block, op Op) bool {
 	return false
 }
 
-func isPure(in *Instr) bool {
+func isPure(in *program.Instr) bool {
 	switch in.Op {
-	case Alu, Const, ConstLanes, Iota, Broadcast, Extract, Insert, Shuffle, Concat, FoldLanes, PtrAdd, ThreadIndex:
+	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes, program.PtrAdd, program.ThreadIndex:
 		return true
 	}
 	return false
 }
 
-func writes(in *Instr) bool {
+func writes(in *program.Instr) bool {
 	switch in.Op {
-	case Store, Scatter, Atomic, AsyncCopy, AsyncCommit, AsyncWait, ShuffleLane, SyncWarp, WaitGrid, LaunchNext, Fence:
+	case program.Store, program.Scatter, program.Atomic, program.AsyncCopy, program.AsyncCommit, program.AsyncWait, program.ShuffleLane, program.SyncWarp, program.WaitGrid, program.LaunchNext, program.Fence:
 		return true
 	}
 	return false
@@ -117,16 +120,16 @@ func writes(in *Instr) bool {
 func (t *turner) ownArrays() bool {
 	t.follow(t.program.Body)
 	ok := true
-	var filled func(b *Block, from, to int)
-	filled = func(b *Block, from, to int) {
+	var filled func(b *program.Block, from, to int)
+	filled = func(b *program.Block, from, to int) {
 		for i := from; i < to; i++ {
 			in := &b.Instrs[i]
 			if writes(in) {
 				array := t.pointer[in.Args[0]]
-				ok = ok && in.Op == Store && array != nil
+				ok = ok && in.Op == program.Store && array != nil
 				t.arrays[array] = true
 			}
-			for _, inner := range []*Block{in.Body, in.Else} {
+			for _, inner := range []*program.Block{in.Body, in.Else} {
 				if inner != nil {
 					filled(inner, 0, len(inner.Instrs))
 				}
@@ -141,16 +144,16 @@ func (t *turner) ownArrays() bool {
 }
 
 // follow notes the pointers into shared arrays.
-func (t *turner) follow(b *Block) {
+func (t *turner) follow(b *program.Block) {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		switch {
-		case in.Op == Alloca && in.Result.Type.Space == SharedSpace:
+		case in.Op == program.Alloca && in.Result.Type.Space == program.SharedSpace:
 			t.pointer[in.Result], t.chain[in.Result] = in.Result, in
-		case in.Op == PtrAdd && t.pointer[in.Args[0]] != nil:
+		case in.Op == program.PtrAdd && t.pointer[in.Args[0]] != nil:
 			t.pointer[in.Result], t.chain[in.Result] = t.pointer[in.Args[0]], in
 		}
-		for _, inner := range []*Block{in.Body, in.Else} {
+		for _, inner := range []*program.Block{in.Body, in.Else} {
 			if inner != nil {
 				t.follow(inner)
 			}
@@ -159,18 +162,18 @@ func (t *turner) follow(b *Block) {
 }
 
 // count adds the accesses to the arrays in a block; a use that is none counts many.
-func (t *turner) count(b *Block, n *int) {
+func (t *turner) count(b *program.Block, n *int) {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		for k, a := range in.Args {
-			if array := t.pointer[a]; array != nil && t.arrays[array] && in.Op != PtrAdd {
+			if array := t.pointer[a]; array != nil && t.arrays[array] && in.Op != program.PtrAdd {
 				*n++
-				if k > 0 || in.Op != Load && in.Op != Store {
+				if k > 0 || in.Op != program.Load && in.Op != program.Store {
 					*n += 1 << 20
 				}
 			}
 		}
-		for _, inner := range []*Block{in.Body, in.Else} {
+		for _, inner := range []*program.Block{in.Body, in.Else} {
 			if inner != nil {
 				t.count(inner, n)
 			}
@@ -182,7 +185,7 @@ func (t *turner) count(b *Block, n *int) {
 func (t *turner) room() bool {
 	bytes := int64(0)
 	for v, in := range t.chain {
-		if in.Op == Alloca {
+		if in.Op == program.Alloca {
 			n := turnBytes(in)
 			if t.arrays[v] {
 				n *= 2
@@ -194,7 +197,7 @@ func (t *turner) room() bool {
 }
 
 // turnBytes is the size of an array in a set: aligned, so that the next is too.
-func turnBytes(in *Instr) int64 {
+func turnBytes(in *program.Instr) int64 {
 	const align = 128
 	return (in.Count*int64(in.Result.Type.Elem.Size()) + align - 1) / align * align
 }
@@ -203,7 +206,7 @@ func turnBytes(in *Instr) int64 {
 func (t *turner) loads() []int {
 	var out []int
 	for i := range t.body.Instrs[:t.last] {
-		if in := &t.body.Instrs[i]; (in.Op == Load || in.Op == Gather) && t.root[in.Args[0]] && t.slices.take(in) {
+		if in := &t.body.Instrs[i]; (in.Op == program.Load || in.Op == program.Gather) && t.root[in.Args[0]] && t.slices.take(in) {
 			out = append(out, i)
 		}
 	}
@@ -241,8 +244,8 @@ func (t *turner) backward(roots, loads []int, fills bool) ([]int, bool) {
 	}
 	in, ok := make(map[int]bool), true
 	var visit func(i int)
-	var uses func(instr *Instr)
-	uses = func(instr *Instr) {
+	var uses func(instr *program.Instr)
+	uses = func(instr *program.Instr) {
 		for _, a := range instr.Args {
 			if i, inside := t.slices.made[a]; inside && i >= 0 {
 				visit(i)
@@ -250,7 +253,7 @@ func (t *turner) backward(roots, loads []int, fills bool) ([]int, bool) {
 				ok = false
 			}
 		}
-		for _, b := range []*Block{instr.Body, instr.Else} {
+		for _, b := range []*program.Block{instr.Body, instr.Else} {
 			for k := 0; b != nil && k < len(b.Instrs); k++ {
 				uses(&b.Instrs[k])
 			}
@@ -291,24 +294,24 @@ func (t *turner) double() {
 // first used.
 type set struct {
 	*turner
-	turn *Value // 0 or 1
-	with map[*Value]*Value
+	turn *program.Value // 0 or 1
+	with map[*program.Value]*program.Value
 }
 
 // at is a pointer of the program in this set, and the instructions that make it.
-func (s *set) at(p *Value) (*Value, []Instr) {
+func (s *set) at(p *program.Value) (*program.Value, []program.Instr) {
 	if q := s.with[p]; q != nil {
 		return q, nil
 	}
 	in := s.chain[p]
-	var out []Instr
+	var out []program.Instr
 	q := s.value(p.Type)
-	if in.Op == Alloca {
+	if in.Op == program.Alloca {
 		size, offset := s.value(s.turn.Type), s.value(s.turn.Type)
-		out = []Instr{
-			{Op: Const, Int: in.Count / 2, Result: size},
-			{Op: Alu, Ir: ir.OpMul, Result: offset, Args: []*Value{s.turn, size}},
-			{Op: PtrAdd, Result: q, Args: []*Value{p, offset}},
+		out = []program.Instr{
+			{Op: program.Const, Int: in.Count / 2, Result: size},
+			{Op: program.Alu, Ir: ir.OpMul, Result: offset, Args: []*program.Value{s.turn, size}},
+			{Op: program.PtrAdd, Result: q, Args: []*program.Value{p, offset}},
 		}
 	} else {
 		base, made := s.at(in.Args[0])
@@ -316,18 +319,18 @@ func (s *set) at(p *Value) (*Value, []Instr) {
 		if v := s.with[index]; v != nil {
 			index = v
 		}
-		out = append(made, Instr{Op: PtrAdd, Result: q, Args: []*Value{base, index}})
+		out = append(made, program.Instr{Op: program.PtrAdd, Result: q, Args: []*program.Value{base, index}})
 	}
 	s.with[p] = q
 	return q, out
 }
 
 // copy repeats instructions of the body in this set, deeply.
-func (s *set) copy(in Instr) []Instr {
-	var out []Instr
-	in.Args = append([]*Value(nil), in.Args...)
+func (s *set) copy(in program.Instr) []program.Instr {
+	var out []program.Instr
+	in.Args = append([]*program.Value(nil), in.Args...)
 	for k, a := range in.Args {
-		if array := s.pointer[a]; array != nil && s.arrays[array] && in.Op != PtrAdd {
+		if array := s.pointer[a]; array != nil && s.arrays[array] && in.Op != program.PtrAdd {
 			q, made := s.at(a)
 			out = append(out, made...)
 			in.Args[k] = q
@@ -335,11 +338,11 @@ func (s *set) copy(in Instr) []Instr {
 			in.Args[k] = v
 		}
 	}
-	if in.Op == PtrAdd && s.arrays[s.pointer[in.Result]] {
+	if in.Op == program.PtrAdd && s.arrays[s.pointer[in.Result]] {
 		_, made := s.at(in.Result)
 		return made
 	}
-	for _, r := range append(append([]*Value(nil), in.Results...), in.Result) {
+	for _, r := range append(append([]*program.Value(nil), in.Results...), in.Result) {
 		if r != nil {
 			s.with[r] = s.value(r.Type)
 			s.root[s.with[r]] = s.root[r]
@@ -348,7 +351,7 @@ func (s *set) copy(in Instr) []Instr {
 	if in.Result != nil {
 		in.Result = s.with[in.Result]
 	}
-	in.Results = append([]*Value(nil), in.Results...)
+	in.Results = append([]*program.Value(nil), in.Results...)
 	for k, r := range in.Results {
 		in.Results[k] = s.with[r]
 	}
@@ -356,18 +359,18 @@ func (s *set) copy(in Instr) []Instr {
 	return append(out, in)
 }
 
-func (s *set) block(b *Block) *Block {
+func (s *set) block(b *program.Block) *program.Block {
 	if b == nil {
 		return nil
 	}
-	out := &Block{}
+	out := &program.Block{}
 	for _, a := range b.Args {
 		s.with[a] = s.value(a.Type)
 		out.Args = append(out.Args, s.with[a])
 	}
 	// A pointer made in a block is known there only.
 	outer := s.with
-	s.with = make(map[*Value]*Value, len(outer))
+	s.with = make(map[*program.Value]*program.Value, len(outer))
 	for v, w := range outer {
 		s.with[v] = w
 	}
@@ -379,12 +382,12 @@ func (s *set) block(b *Block) *Block {
 }
 
 // rewrite puts the loop together.
-func (t *turner) rewrite(loads, fill, rest []int) []Instr {
+func (t *turner) rewrite(loads, fill, rest []int) []program.Instr {
 	index := t.body.Args[0]
-	var before []Instr
-	number := func(n int64) *Value {
+	var before []program.Instr
+	number := func(n int64) *program.Value {
 		v := t.value(index.Type)
-		before = append(before, Instr{Op: Const, Int: n, Result: v})
+		before = append(before, program.Instr{Op: program.Const, Int: n, Result: v})
 		return v
 	}
 	zero, one := number(0), number(1)
@@ -392,15 +395,15 @@ func (t *turner) rewrite(loads, fill, rest []int) []Instr {
 	lastIndex := number(hi - 1)
 
 	// In front of the loop: the first set, and what the second is made of.
-	begin := t.copySlice(t.slices, loads, map[*Value]*Value{index: zero})
+	begin := t.copySlice(t.slices, loads, map[*program.Value]*program.Value{index: zero})
 	before = append(before, begin.instrs...)
-	zeroth := &set{turner: t, turn: zero, with: map[*Value]*Value{index: zero}}
+	zeroth := &set{turner: t, turn: zero, with: map[*program.Value]*program.Value{index: zero}}
 	for _, i := range loads {
 		r := t.body.Instrs[i].Result
 		zeroth.with[r] = begin.copies[r]
 	}
 	if t.loops > 0 { // the iterations of a loop around still read and fill
-		before = append(before, Instr{Op: Barrier})
+		before = append(before, program.Instr{Op: program.Barrier})
 	}
 	for _, i := range fill {
 		before = append(before, zeroth.copy(t.body.Instrs[i])...)
@@ -409,27 +412,27 @@ func (t *turner) rewrite(loads, fill, rest []int) []Instr {
 	// In the loop.
 	next, after, turn, other := t.value(index.Type), t.value(index.Type), t.value(index.Type), t.value(index.Type)
 	sum1, sum2, two := t.value(index.Type), t.value(index.Type), number(2)
-	out := []Instr{
-		{Op: Barrier},
-		{Op: Alu, Ir: ir.OpAdd, Result: sum1, Args: []*Value{index, one}},
-		{Op: Alu, Ir: ir.OpMin, Result: next, Args: []*Value{sum1, lastIndex}},
-		{Op: Alu, Ir: ir.OpAdd, Result: sum2, Args: []*Value{index, two}},
-		{Op: Alu, Ir: ir.OpMin, Result: after, Args: []*Value{sum2, lastIndex}},
-		{Op: Alu, Ir: ir.OpAnd, Result: turn, Args: []*Value{index, one}},
-		{Op: Alu, Ir: ir.OpXor, Result: other, Args: []*Value{turn, one}},
+	out := []program.Instr{
+		{Op: program.Barrier},
+		{Op: program.Alu, Ir: ir.OpAdd, Result: sum1, Args: []*program.Value{index, one}},
+		{Op: program.Alu, Ir: ir.OpMin, Result: next, Args: []*program.Value{sum1, lastIndex}},
+		{Op: program.Alu, Ir: ir.OpAdd, Result: sum2, Args: []*program.Value{index, two}},
+		{Op: program.Alu, Ir: ir.OpMin, Result: after, Args: []*program.Value{sum2, lastIndex}},
+		{Op: program.Alu, Ir: ir.OpAnd, Result: turn, Args: []*program.Value{index, one}},
+		{Op: program.Alu, Ir: ir.OpXor, Result: other, Args: []*program.Value{turn, one}},
 	}
 	yield := t.body.Instrs[len(t.body.Instrs)-1]
-	filling := &set{turner: t, turn: other, with: map[*Value]*Value{index: next}}
+	filling := &set{turner: t, turn: other, with: map[*program.Value]*program.Value{index: next}}
 	for _, i := range loads {
 		r := t.body.Instrs[i].Result
 		filling.with[r] = t.value(r.Type)
 	}
-	var beside []Instr
+	var beside []program.Instr
 	for _, i := range fill {
 		beside = append(beside, filling.copy(t.body.Instrs[i])...)
 	}
 	beside, carried, again := t.loadAhead(beside, loads, filling.with, next, after)
-	second := t.copySlice(t.slices, carried, map[*Value]*Value{index: one})
+	second := t.copySlice(t.slices, carried, map[*program.Value]*program.Value{index: one})
 	before = append(before, second.instrs...)
 	for _, i := range carried {
 		r := t.body.Instrs[i].Result
@@ -438,8 +441,8 @@ func (t *turner) rewrite(loads, fill, rest []int) []Instr {
 		t.loop.Results = append(t.loop.Results, t.value(r.Type))
 		yield.Args = append(yield.Args, again[r])
 	}
-	computing := &set{turner: t, turn: turn, with: make(map[*Value]*Value)}
-	var compute []Instr
+	computing := &set{turner: t, turn: turn, with: make(map[*program.Value]*program.Value)}
+	var compute []program.Instr
 	for _, i := range rest[:len(rest)-1] {
 		compute = append(compute, computing.in(t.body.Instrs[i])...)
 	}
@@ -453,12 +456,12 @@ func (t *turner) rewrite(loads, fill, rest []int) []Instr {
 }
 
 // in is an instruction of the body with its pointers in this set.
-func (s *set) in(in Instr) []Instr {
-	var out []Instr
-	if in.Op == PtrAdd && s.arrays[s.pointer[in.Result]] {
+func (s *set) in(in program.Instr) []program.Instr {
+	var out []program.Instr
+	if in.Op == program.PtrAdd && s.arrays[s.pointer[in.Result]] {
 		return nil // made where it is used
 	}
-	in.Args = append([]*Value(nil), in.Args...)
+	in.Args = append([]*program.Value(nil), in.Args...)
 	for k, a := range in.Args {
 		if array := s.pointer[a]; array != nil && s.arrays[array] {
 			q, made := s.at(a)
@@ -472,17 +475,17 @@ func (s *set) in(in Instr) []Instr {
 // loadAhead puts loads half an iteration in front of their use: that is time enough,
 // and half of the registers. So those used in the first half are loaded in the second
 // half of the iteration before, and carried; again has what is loaded for the next.
-func (t *turner) loadAhead(beside []Instr, loads []int, held map[*Value]*Value, next, after *Value) (out []Instr, carried []int, again map[*Value]*Value) {
-	first, last := make(map[*Value]int), make(map[*Value]int)
-	var note func(i int, in *Instr)
-	note = func(i int, in *Instr) {
+func (t *turner) loadAhead(beside []program.Instr, loads []int, held map[*program.Value]*program.Value, next, after *program.Value) (out []program.Instr, carried []int, again map[*program.Value]*program.Value) {
+	first, last := make(map[*program.Value]int), make(map[*program.Value]int)
+	var note func(i int, in *program.Instr)
+	note = func(i int, in *program.Instr) {
 		for _, a := range in.Args {
 			if _, ok := first[a]; !ok {
 				first[a] = i
 			}
 			last[a] = i
 		}
-		for _, b := range []*Block{in.Body, in.Else} {
+		for _, b := range []*program.Block{in.Body, in.Else} {
 			for k := 0; b != nil && k < len(b.Instrs); k++ {
 				note(i, &b.Instrs[k])
 			}
@@ -504,8 +507,8 @@ func (t *turner) loadAhead(beside []Instr, loads []int, held map[*Value]*Value, 
 		}
 	}
 	index := t.body.Args[0]
-	again = map[*Value]*Value{index: after}
-	same := map[*Value]*Value{index: next}
+	again = map[*program.Value]*program.Value{index: after}
+	same := map[*program.Value]*program.Value{index: next}
 	madeAgain, made := make(map[int]bool), make(map[int]bool)
 	for k := 0; k <= len(beside); k++ {
 		for _, i := range early[k] {
@@ -524,14 +527,14 @@ func (t *turner) loadAhead(beside []Instr, loads []int, held map[*Value]*Value, 
 
 // sliceOf repeats an instruction of the body and what it needs that was not yet
 // repeated.
-func (t *turner) sliceOf(i int, made map[int]bool, with map[*Value]*Value) []Instr {
+func (t *turner) sliceOf(i int, made map[int]bool, with map[*program.Value]*program.Value) []program.Instr {
 	if made[i] {
 		return nil
 	}
 	made[i] = true
 	in := t.body.Instrs[i]
-	var out []Instr
-	in.Args = append([]*Value(nil), in.Args...)
+	var out []program.Instr
+	in.Args = append([]*program.Value(nil), in.Args...)
 	for k, a := range in.Args {
 		if at, inside := t.slices.made[a]; inside && at >= 0 {
 			out = append(out, t.sliceOf(at, made, with)...)
@@ -549,17 +552,17 @@ func (t *turner) sliceOf(i int, made map[int]bool, with map[*Value]*Value) []Ins
 
 // between puts instructions between the matrix instructions of others, in equal
 // parts.
-func between(compute, beside []Instr) []Instr {
+func between(compute, beside []program.Instr) []program.Instr {
 	matrices := 0
 	for i := range compute {
-		if compute[i].Op == Mma {
+		if compute[i].Op == program.Mma {
 			matrices++
 		}
 	}
-	out, done, seen := make([]Instr, 0, len(compute)+len(beside)), 0, 0
+	out, done, seen := make([]program.Instr, 0, len(compute)+len(beside)), 0, 0
 	for i := range compute {
 		out = append(out, compute[i])
-		if compute[i].Op == Mma {
+		if compute[i].Op == program.Mma {
 			seen++
 			to := len(beside) * seen / matrices
 			out, done = append(out, beside[done:to]...), to

@@ -1,9 +1,10 @@
-package program
+package opt
 
 import (
 	"math"
 
 	"tgc/ir"
+	"tgc/ir/program"
 )
 
 // The transcendental functions, one way for f32 and f64: reduce the argument,
@@ -71,7 +72,7 @@ func formatOf(d ir.DType) *floatFormat {
 // exp2 is 2^x = 2^f * 2^n with n = round(x). The two-step scaling by 2^(n/2)
 // reaches subnormals and infinity with one rounding; NaN falls through all
 // comparisons.
-func (e *expander) exp2(x *Value) *Value {
+func (e *expander) exp2(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
 	x = e.Where(e.ltF(x, -f.exp2Clamp), e.Float(x.Type, -f.exp2Clamp), x)
 	high := e.Float(x.Type, f.exp2Clamp)
@@ -90,7 +91,7 @@ func (e *expander) exp2(x *Value) *Value {
 }
 
 // powerOfTwo is 2^n as a float, for n in the normal range.
-func (e *expander) powerOfTwo(f *floatFormat, n *Value) *Value {
+func (e *expander) powerOfTwo(f *floatFormat, n *program.Value) *program.Value {
 	float := ir.F32
 	if f == &formatF64 {
 		float = ir.F64
@@ -107,7 +108,7 @@ func bitsOf(f *floatFormat, v float64) uint64 {
 
 // log2 splits x = m * 2^n with m in [sqrt(1/2), sqrt(2)) and gives
 // n + log2(m), log2(m) accurate relative to itself for n = 0.
-func (e *expander) log2(x *Value) *Value {
+func (e *expander) log2(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
 	// Subnormals are scaled up by 2^64 first.
 	tiny := e.ltF(x, f.minNormal)
@@ -118,7 +119,7 @@ func (e *expander) log2(x *Value) *Value {
 
 	whole := e.Cast(n, x.Type.Elem)
 	r := e.subF(m, 1) // exact
-	var sum *Value
+	var sum *program.Value
 	if x.Type.Elem == ir.F64 {
 		sum = e.logSumF64(whole, r)
 	} else {
@@ -143,7 +144,7 @@ const (
 	log2eHigh64, log2eLow64 = 1.442695040888963387, 2.035527374093103205e-17
 )
 
-func (e *expander) logSumF32(whole, r *Value) *Value {
+func (e *expander) logSumF32(whole, r *program.Value) *program.Value {
 	q := e.polynomial(r, log2Quotient)
 	q = e.Fma(q, e.Alu(ir.OpMul, r, r), e.mulF(r, log2eLow32))
 	return e.Alu(ir.OpAdd, whole, e.Fma(r, e.Float(r.Type, log2eHigh32), q))
@@ -158,7 +159,7 @@ var atanhQuotient = []float64{
 
 // logSumF64 uses log(1+r) = 2*atanh(s), s = r/(2+r), with the leading r - r^2/2
 // kept exactly in two parts, which are then multiplied by log2(e) in two.
-func (e *expander) logSumF64(whole, r *Value) *Value {
+func (e *expander) logSumF64(whole, r *program.Value) *program.Value {
 	t := r.Type
 	s := e.Alu(ir.OpFDiv, r, e.addF(r, 2))
 	z := e.Alu(ir.OpMul, s, s)
@@ -184,7 +185,7 @@ func (e *expander) logSumF64(whole, r *Value) *Value {
 // sin takes n = round(x/pi) half turns off in three steps of fma (Cody and
 // Waite), then a polynomial on [-pi/2, pi/2]; the sign is (-1)^n. Beyond 1e5
 // it loses digits but stays within [-1, 1].
-func (e *expander) sin(x *Value) *Value {
+func (e *expander) sin(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
 	n := e.Alu(ir.OpRound, e.mulF(x, 1/math.Pi))
 	r := x

@@ -1,24 +1,25 @@
-package program
+package opt
 
 import (
 	"math"
 
 	"tgc/ir"
+	"tgc/ir/program"
 )
 
 // narrow computes an op on f16, bf16 or f8 in f32 and rounds its result; f32
 // has more than twice their digits plus two, so that is rounding once. FMA
 // needs more: see fmaWide.
-func (e *expander) narrow(in *Instr) *Value {
+func (e *expander) narrow(in *program.Instr) *program.Value {
 	elem := in.Result.Type.Elem
 	if in.Ir == ir.OpFma {
 		return e.fmaWide(in.Args, elem)
 	}
-	args := make([]*Value, len(in.Args))
+	args := make([]*program.Value, len(in.Args))
 	for i, a := range in.Args {
 		args[i] = e.cast(a, ir.F32)
 	}
-	wide := Instr{Op: Alu, Ir: in.Ir, Args: args, Result: &Value{Type: aluType(in.Ir, args)}}
+	wide := program.Instr{Op: program.Alu, Ir: in.Ir, Args: args, Result: &program.Value{Type: program.AluType(in.Ir, args)}}
 	v := e.expand(&wide)
 	if v == nil {
 		v = e.Alu(in.Ir, args...)
@@ -30,16 +31,16 @@ func (e *expander) narrow(in *Instr) *Value {
 }
 
 // Fma is x*y+z in one instruction or, of f32 on a machine without, in f64.
-func (e *expander) Fma(x, y, z *Value) *Value {
+func (e *expander) Fma(x, y, z *program.Value) *program.Value {
 	if e.lacks.FMA && x.Type.Elem == ir.F32 {
-		return e.fmaWide([]*Value{x, y, z}, ir.F32)
+		return e.fmaWide([]*program.Value{x, y, z}, ir.F32)
 	}
 	return e.Builder.Fma(x, y, z)
 }
 
 // fmaWide is an FMA of at most 24 bits. The product is exact in f64; the sum is
 // rounded to odd, so that the last rounding is the only one.
-func (e *expander) fmaWide(args []*Value, elem ir.DType) *Value {
+func (e *expander) fmaWide(args []*program.Value, elem ir.DType) *program.Value {
 	x, y, z := e.cast(args[0], ir.F64), e.cast(args[1], ir.F64), e.cast(args[2], ir.F64)
 	p := e.Alu(ir.OpMul, x, y)
 	s := e.Alu(ir.OpAdd, p, z)
@@ -53,7 +54,7 @@ func (e *expander) fmaWide(args []*Value, elem ir.DType) *Value {
 // rounding lost (exact - rounded): of the two floats around the exact value,
 // the one with an odd last bit. Rounding that to a narrower format is rounding
 // once. Infinities and NaN stay.
-func (e *expander) roundOdd(v, lost *Value) *Value {
+func (e *expander) roundOdd(v, lost *program.Value) *program.Value {
 	f := formatOf(v.Type.Elem)
 	bits := e.Bitcast(v, f.bits)
 	zero := e.Float(v.Type, 0)
@@ -69,7 +70,7 @@ func (e *expander) roundOdd(v, lost *Value) *Value {
 }
 
 // cast converts where a narrow float takes part, through f32.
-func (e *expander) cast(x *Value, to ir.DType) *Value {
+func (e *expander) cast(x *program.Value, to ir.DType) *program.Value {
 	from := x.Type.Elem
 	switch {
 	case from == to:
@@ -83,7 +84,7 @@ func (e *expander) cast(x *Value, to ir.DType) *Value {
 }
 
 // widen converts a narrow float to f32, exactly.
-func (e *expander) widen(x *Value) *Value {
+func (e *expander) widen(x *program.Value) *program.Value {
 	switch x.Type.Elem {
 	case ir.BF16:
 		return e.Bitcast(e.shlI(e.Cast(e.Bitcast(x, ir.U16), ir.U32), 16), ir.F32)
@@ -98,7 +99,7 @@ func (e *expander) widen(x *Value) *Value {
 
 // widenHalf moves exponent and mantissa into the f32 fields; the product with
 // 2^(127-15) corrects the bias and normalises subnormals.
-func (e *expander) widenHalf(x *Value) *Value {
+func (e *expander) widenHalf(x *program.Value) *program.Value {
 	b := e.Cast(e.Bitcast(x, ir.U16), ir.U32)
 	magnitude := e.andI(b, 0x7fff)
 	v := e.Bitcast(e.mulF(e.Bitcast(e.shlI(magnitude, 13), ir.F32), 0x1p112), ir.U32)
@@ -109,7 +110,7 @@ func (e *expander) widenHalf(x *Value) *Value {
 
 // widenF8 moves exponent and mantissa into the f32 fields; the product with
 // 2^(127-7) corrects the bias and normalises subnormals.
-func (e *expander) widenF8(x *Value) *Value {
+func (e *expander) widenF8(x *program.Value) *program.Value {
 	b := e.Cast(e.Bitcast(x, ir.U8), ir.U32)
 	magnitude := e.andI(b, 0x7f)
 	v := e.mulF(e.Bitcast(e.shlI(magnitude, 20), ir.F32), 0x1p120)
@@ -120,7 +121,7 @@ func (e *expander) widenF8(x *Value) *Value {
 
 // toF32Odd converts to f32 so that rounding on to the narrow dtype `to` gives
 // the result of rounding once.
-func (e *expander) toF32Odd(x *Value, to ir.DType) *Value {
+func (e *expander) toF32Odd(x *program.Value, to ir.DType) *program.Value {
 	switch x.Type.Elem {
 	case ir.F32:
 		return x
@@ -141,7 +142,7 @@ func (e *expander) toF32Odd(x *Value, to ir.DType) *Value {
 }
 
 // lostSign is -1, 0 or 1 as x (f64) lies below, at or above v (f32).
-func (e *expander) lostSign(x, v *Value) *Value {
+func (e *expander) lostSign(x, v *program.Value) *program.Value {
 	back := e.Cast(v, ir.F64)
 	one, zero := e.Float(x.Type, 1), e.Float(x.Type, 0)
 	sign := e.Where(e.Lt(x, back), e.Float(x.Type, -1), zero)
@@ -150,7 +151,7 @@ func (e *expander) lostSign(x, v *Value) *Value {
 
 // stickyInt makes a 64-bit integer exact in f64 for a further rounding: of a
 // large one the low 11 bits become one odd bit.
-func (e *expander) stickyInt(x *Value) *Value {
+func (e *expander) stickyInt(x *program.Value) *program.Value {
 	zero := e.Int(x.Type, 0)
 	low := e.andI(x, 0x7ff)
 	high := e.andI(x, ^int64(0x7ff))
@@ -163,7 +164,7 @@ func (e *expander) stickyInt(x *Value) *Value {
 }
 
 // round rounds f32 to a narrow dtype, to nearest even.
-func (e *expander) round(x *Value, to ir.DType) *Value {
+func (e *expander) round(x *program.Value, to ir.DType) *program.Value {
 	switch to {
 	case ir.BF16:
 		if e.lacks.Has.RoundBF16 {
@@ -181,7 +182,7 @@ func (e *expander) round(x *Value, to ir.DType) *Value {
 
 // roundHalf: below the least normal 2^-14 the sum with 1/2 rounds to multiples
 // of 2^-24; else the exponent is rebased and the mantissa rounded to 10 bits.
-func (e *expander) roundHalf(x *Value) *Value {
+func (e *expander) roundHalf(x *program.Value) *program.Value {
 	size := e.Alu(ir.OpAbs, x)
 	bits := e.Bitcast(size, ir.U32)
 	rebased := e.subI(bits, 112<<23)
@@ -196,7 +197,7 @@ func (e *expander) roundHalf(x *Value) *Value {
 	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U16), ir.F16)
 }
 
-func (e *expander) roundBF16(x *Value) *Value {
+func (e *expander) roundBF16(x *program.Value) *program.Value {
 	bits := e.Bitcast(x, ir.U32)
 	upper := e.shrI(bits, 16)
 	rounded := e.shrI(e.Alu(ir.OpAdd, e.addI(bits, 0x7fff), e.andI(upper, 1)), 16)
@@ -207,7 +208,7 @@ func (e *expander) roundBF16(x *Value) *Value {
 // roundF8: below the least normal 2^-6 the sum with 2^14 rounds to multiples
 // of 2^-9; else the exponent is rebased and the mantissa rounded to 3 bits.
 // Past 464 (half a step above the largest, 448) everything is NaN.
-func (e *expander) roundF8(x *Value) *Value {
+func (e *expander) roundF8(x *program.Value) *program.Value {
 	size := e.Alu(ir.OpAbs, x)
 	bits := e.Bitcast(size, ir.U32)
 	rebased := e.subI(bits, 120<<23)

@@ -1,26 +1,28 @@
-package program
+package opt
+
+import "tgc/ir/program"
 
 // DropBarriers removes barriers that order nothing: no two accesses on its two
 // sides, up to the barriers next to it in the block, go to the same memory with
 // one of them a write. Arrays of a block that are filled one after the other and
 // read only then need one barrier together.
-func DropBarriers(p *Program) {
-	d := &barrierDropper{root: make(map[*Value]*Value)}
+func DropBarriers(p *program.Program) {
+	d := &barrierDropper{root: make(map[*program.Value]*program.Value)}
 	d.walk(p.Body, true)
 }
 
 type barrierDropper struct {
-	root map[*Value]*Value // pointers to shared arrays
+	root map[*program.Value]*program.Value // pointers to shared arrays
 }
 
 // accesses are what a stretch of a program does to memory that threads share.
 type accesses struct {
-	read, written map[*Value]bool // by array; the key nil is all of global memory
-	unknown       bool            // anything: what stands outside of the block
+	read, written map[*program.Value]bool // by array; the key nil is all of global memory
+	unknown       bool                    // anything: what stands outside of the block
 }
 
 func newAccesses() accesses {
-	return accesses{read: make(map[*Value]bool), written: make(map[*Value]bool)}
+	return accesses{read: make(map[*program.Value]bool), written: make(map[*program.Value]bool)}
 }
 
 func (a accesses) conflict(b accesses) bool {
@@ -53,14 +55,14 @@ func (a *accesses) add(b accesses) {
 // walk finds the barriers of a block that can go. Around a barrier stand the
 // accesses since the last one that stays, and those up to the next one. whole
 // says that a block of threads runs this block once and nothing else.
-func (d *barrierDropper) walk(b *Block, whole bool) {
+func (d *barrierDropper) walk(b *program.Block, whole bool) {
 	drop := make(map[int]bool)
 	last := -1 // a barrier of which it is open whether it stays
 	before, after := newAccesses(), newAccesses()
 	before.unknown = !whole
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
-		if in.Op != Barrier {
+		if in.Op != program.Barrier {
 			d.collect(in, &after)
 			continue
 		}
@@ -85,7 +87,7 @@ func (d *barrierDropper) walk(b *Block, whole bool) {
 			continue
 		}
 		if in.Body != nil {
-			d.walk(in.Body, whole && in.Op == GridLoop)
+			d.walk(in.Body, whole && in.Op == program.GridLoop)
 		}
 		if in.Else != nil {
 			d.walk(in.Else, false)
@@ -97,35 +99,37 @@ func (d *barrierDropper) walk(b *Block, whole bool) {
 }
 
 // collect notes an instruction's accesses, with those of blocks in it.
-func (d *barrierDropper) collect(in *Instr, to *accesses) {
+func (d *barrierDropper) collect(in *program.Instr, to *accesses) {
 	if in.Result != nil && in.Result.Type.Ptr {
 		switch {
-		case in.Op == Alloca:
-			if in.Result.Type.Space == SharedSpace {
+		case in.Op == program.Alloca:
+			if in.Result.Type.Space == program.SharedSpace {
 				d.root[in.Result] = in.Result
 			}
 		case len(in.Args) > 0:
 			d.root[in.Result] = d.root[in.Args[0]]
 		}
 	}
-	private := func(p *Value) bool { return p.Type.Space == LocalSpace || p.Type.Space == ConstSpace }
+	private := func(p *program.Value) bool {
+		return p.Type.Space == program.LocalSpace || p.Type.Space == program.ConstSpace
+	}
 	switch in.Op {
-	case Load, Gather:
+	case program.Load, program.Gather:
 		if !private(in.Args[0]) {
 			to.read[d.root[in.Args[0]]] = true
 		}
-	case Guarded:
+	case program.Guarded:
 		if !private(in.Args[1]) {
 			to.read[d.root[in.Args[1]]] = true
 		}
-	case Store, Scatter:
+	case program.Store, program.Scatter:
 		if !private(in.Args[0]) {
 			to.written[d.root[in.Args[0]]] = true
 		}
-	case Atomic, Fence, AsyncCopy, AsyncCommit, AsyncWait:
+	case program.Atomic, program.Fence, program.AsyncCopy, program.AsyncCommit, program.AsyncWait:
 		to.unknown = true
 	}
-	for _, b := range []*Block{in.Body, in.Else} {
+	for _, b := range []*program.Block{in.Body, in.Else} {
 		if b == nil {
 			continue
 		}

@@ -1,14 +1,16 @@
-package program
+package opt
+
+import "tgc/ir/program"
 
 // DelayValues moves computation on what was loaded ahead of a block's wait for the
 // grid before to where it is first used. In front of the rows a block works on what
 // the grid before has written; a conversion of a weight that stands there stops it
 // until the weights have come from memory (a third of all samples of an H200's
 // profile of a matrix-vector product).
-func DelayValues(b *Block) {
+func DelayValues(b *program.Block) {
 	wait := -1
 	for i := range b.Instrs {
-		if b.Instrs[i].Op == WaitGrid {
+		if b.Instrs[i].Op == program.WaitGrid {
 			wait = i
 			break
 		}
@@ -16,7 +18,7 @@ func DelayValues(b *Block) {
 	if wait < 0 {
 		return
 	}
-	d := &delayer{early: make(map[*Value]bool), users: make(map[*Value][]int)}
+	d := &delayer{early: make(map[*program.Value]bool), users: make(map[*program.Value][]int)}
 	for i := range b.Instrs {
 		d.note(i, &b.Instrs[i], i < wait)
 	}
@@ -36,7 +38,7 @@ func DelayValues(b *Block) {
 		}
 		before[to[i]] = append(before[to[i]], i)
 	}
-	out := make([]Instr, 0, len(to))
+	out := make([]program.Instr, 0, len(to))
 	for i := range to {
 		if to[i] != i {
 			continue
@@ -50,22 +52,22 @@ func DelayValues(b *Block) {
 }
 
 type delayer struct {
-	early map[*Value]bool  // loaded ahead of the wait, and what is made of that
-	users map[*Value][]int // instructions of the block that read a value, in blocks in them too
+	early map[*program.Value]bool  // loaded ahead of the wait, and what is made of that
+	users map[*program.Value][]int // instructions of the block that read a value, in blocks in them too
 }
 
 // note finds the values that come from ahead of the wait, and the users of values.
-func (d *delayer) note(i int, in *Instr, ahead bool) {
+func (d *delayer) note(i int, in *program.Instr, ahead bool) {
 	for _, a := range in.Args {
 		d.users[a] = append(d.users[a], i)
 		if in.Result != nil && delayable(in) && d.early[a] {
 			d.early[in.Result] = true
 		}
 	}
-	if ahead && in.Result != nil && (in.Op == Load || in.Op == Gather) {
+	if ahead && in.Result != nil && (in.Op == program.Load || in.Op == program.Gather) {
 		d.early[in.Result] = true
 	}
-	for _, b := range []*Block{in.Body, in.Else} {
+	for _, b := range []*program.Block{in.Body, in.Else} {
 		if b == nil {
 			continue
 		}
@@ -77,9 +79,9 @@ func (d *delayer) note(i int, in *Instr, ahead bool) {
 
 // delayable reports arithmetic on one operand: with several, moving it would keep
 // more registers waiting instead of one.
-func delayable(in *Instr) bool {
+func delayable(in *program.Instr) bool {
 	switch in.Op {
-	case Alu, Broadcast, Extract, FoldLanes:
+	case program.Alu, program.Broadcast, program.Extract, program.FoldLanes:
 		return !in.Result.Type.Ptr && len(in.Args) == 1
 	}
 	return false

@@ -1,6 +1,10 @@
-package program
+package opt
 
-import "testing"
+import (
+	"testing"
+
+	"tgc/ir/program"
+)
 
 // testdata/turns.txtar: pairs of NAME.program and NAME.turned. Two sets of arrays are
 // filled in turn; where an array is read outside of the loop, where two sets do not
@@ -8,14 +12,14 @@ import "testing"
 // move ahead only.
 func TestTurnsGolden(t *testing.T) {
 	forFiles(t, "testdata/turns.txtar", ".turned", func(t *testing.T, text string) string {
-		p, err := Parse(text)
+		p, err := program.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		Pipeline(p, 8, 64<<10)
-		if err := VerifyGPU(p); err != nil {
+		if err := program.VerifyGPU(p); err != nil {
 			t.Error(err)
 		}
-		return Print(p)
+		return program.Print(p)
 	})
 }

@@ -1,6 +1,9 @@
-package program
+package opt
 
-import "tgc/ir"
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
 
 // Pipeline moves the loads of global memory in front of a loop's last barrier one
 // iteration ahead: a loop that fills shared memory and then computes with it issues
@@ -10,10 +13,10 @@ import "tgc/ir"
 // may be written by this program. Of a loop that may have no iteration the first loads
 // are guarded. registers bounds what a thread holds so, shared the bytes of two sets of
 // arrays (turns.go).
-func Pipeline(p *Program, registers int, shared int64) {
-	l := &pipeliner{program: p, root: make(map[*Value]bool), registers: registers, shared: shared}
+func Pipeline(p *program.Program, registers int, shared int64) {
+	l := &pipeliner{program: p, root: make(map[*program.Value]bool), registers: registers, shared: shared}
 	for i := range p.Params {
-		if x := &p.Params[i]; x.Kind == ParamBuffer && !x.Write || x.Kind == ParamTable {
+		if x := &p.Params[i]; x.Kind == program.ParamBuffer && !x.Write || x.Kind == program.ParamTable {
 			l.root[x.Value] = true
 		}
 	}
@@ -21,33 +24,33 @@ func Pipeline(p *Program, registers int, shared int64) {
 }
 
 type pipeliner struct {
-	program   *Program
-	root      map[*Value]bool // pointers into what the program only reads
+	program   *program.Program
+	root      map[*program.Value]bool // pointers into what the program only reads
 	registers int
 	shared    int64 // bytes of a block
 	loops     int   // around the block that is walked
 }
 
 // walk finds the loops, and the pointers that they load from.
-func (l *pipeliner) walk(b *Block) {
+func (l *pipeliner) walk(b *program.Block) {
 	for i := 0; i < len(b.Instrs); i++ {
 		in := &b.Instrs[i]
-		if in.Op == PtrAdd || in.Op == Alu && in.Result.Type.Ptr {
+		if in.Op == program.PtrAdd || in.Op == program.Alu && in.Result.Type.Ptr {
 			l.root[in.Result] = l.root[in.Args[0]]
 		}
-		if in.Op == For {
+		if in.Op == program.For {
 			l.loops++
 		}
 		if in.Body != nil {
 			l.walk(in.Body)
 		}
-		if in.Op == For {
+		if in.Op == program.For {
 			l.loops--
 		}
 		if in.Else != nil {
 			l.walk(in.Else)
 		}
-		if in.Op == For {
+		if in.Op == program.For {
 			before := l.rotate(in)
 			b.Instrs = append(b.Instrs[:i:i], append(before, b.Instrs[i:]...)...)
 			i += len(before)
@@ -57,14 +60,14 @@ func (l *pipeliner) walk(b *Block) {
 
 // rotate changes a loop and returns what goes in front of it: the loads of the
 // first iteration.
-func (l *pipeliner) rotate(loop *Instr) []Instr {
+func (l *pipeliner) rotate(loop *program.Instr) []program.Instr {
 	body := loop.Body
 	last, computes := -1, false
 	for i := range body.Instrs {
 		switch body.Instrs[i].Op {
-		case Barrier:
+		case program.Barrier:
 			last = i
-		case Mma:
+		case program.Mma:
 			computes = true
 		}
 	}
@@ -80,7 +83,7 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	s := l.slicerOf(loop)
 	var loads []int
 	for i := range body.Instrs[:last] {
-		if in := &body.Instrs[i]; (in.Op == Load || in.Op == Gather && known) && l.root[in.Args[0]] && s.take(in) {
+		if in := &body.Instrs[i]; (in.Op == program.Load || in.Op == program.Gather && known) && l.root[in.Args[0]] && s.take(in) {
 			loads = append(loads, i)
 		}
 	}
@@ -88,17 +91,17 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 		return nil
 	}
 	index, step := body.Args[0], loop.Args[2]
-	first := l.copySlice(s, loads, map[*Value]*Value{index: loop.Args[0]})
+	first := l.copySlice(s, loads, map[*program.Value]*program.Value{index: loop.Args[0]})
 	sum, end, next := l.value(index.Type), l.value(index.Type), l.value(index.Type)
-	ahead := []Instr{
-		{Op: Alu, Ir: ir.OpAdd, Result: sum, Args: []*Value{index, step}},
-		{Op: Alu, Ir: ir.OpSub, Result: end, Args: []*Value{loop.Args[1], step}},
-		{Op: Alu, Ir: ir.OpMin, Result: next, Args: []*Value{sum, end}},
+	ahead := []program.Instr{
+		{Op: program.Alu, Ir: ir.OpAdd, Result: sum, Args: []*program.Value{index, step}},
+		{Op: program.Alu, Ir: ir.OpSub, Result: end, Args: []*program.Value{loop.Args[1], step}},
+		{Op: program.Alu, Ir: ir.OpMin, Result: next, Args: []*program.Value{sum, end}},
 	}
-	second := l.copySlice(s, loads, map[*Value]*Value{index: next})
+	second := l.copySlice(s, loads, map[*program.Value]*program.Value{index: next})
 	ahead = append(ahead, second.instrs...)
 	yield := &body.Instrs[len(body.Instrs)-1]
-	held := make(map[*Value]*Value)
+	held := make(map[*program.Value]*program.Value)
 	for _, i := range loads {
 		r := body.Instrs[i].Result
 		v := l.value(r.Type)
@@ -112,7 +115,7 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 	for _, i := range loads {
 		dropped[i] = true
 	}
-	var out []Instr
+	var out []program.Instr
 	for i := range body.Instrs {
 		if !dropped[i] {
 			out = append(out, body.Instrs[i])
@@ -130,9 +133,9 @@ func (l *pipeliner) rotate(loop *Instr) []Instr {
 }
 
 // slicerOf notes where the values of a loop's body are made.
-func (l *pipeliner) slicerOf(loop *Instr) *slicer {
+func (l *pipeliner) slicerOf(loop *program.Instr) *slicer {
 	body := loop.Body
-	s := &slicer{made: make(map[*Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
+	s := &slicer{made: make(map[*program.Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
 	for _, v := range body.Args {
 		s.made[v] = -1
 	}
@@ -149,35 +152,35 @@ func (l *pipeliner) slicerOf(loop *Instr) *slicer {
 }
 
 // guarded loads only if a loop has an iteration.
-func (l *pipeliner) guarded(first []Instr, loop *Instr) []Instr {
-	some := l.value(Scalar(ir.Bool))
-	out := []Instr{{Op: Alu, Ir: ir.OpCmpLt, Result: some, Args: []*Value{loop.Args[0], loop.Args[1]}}}
-	zeros := make(map[Type]*Value)
+func (l *pipeliner) guarded(first []program.Instr, loop *program.Instr) []program.Instr {
+	some := l.value(program.Scalar(ir.Bool))
+	out := []program.Instr{{Op: program.Alu, Ir: ir.OpCmpLt, Result: some, Args: []*program.Value{loop.Args[0], loop.Args[1]}}}
+	zeros := make(map[program.Type]*program.Value)
 	for _, in := range first {
-		if in.Op == Load {
+		if in.Op == program.Load {
 			t := in.Result.Type
 			if zeros[t] == nil {
 				zeros[t] = l.value(t)
-				out = append(out, Instr{Op: Const, Result: zeros[t]})
+				out = append(out, program.Instr{Op: program.Const, Result: zeros[t]})
 			}
-			in.Op, in.Args = Guarded, []*Value{some, in.Args[0], zeros[t]}
+			in.Op, in.Args = program.Guarded, []*program.Value{some, in.Args[0], zeros[t]}
 		}
 		out = append(out, in)
 	}
 	return out
 }
 
-func (l *pipeliner) value(t Type) *Value {
-	v := &Value{ID: l.program.Values, Type: t}
+func (l *pipeliner) value(t program.Type) *program.Value {
+	v := &program.Value{ID: l.program.Values, Type: t}
 	l.program.Values++
 	return v
 }
 
 // constant is the value of a constant in front of the program.
-func (l *pipeliner) constant(v *Value) (int64, bool) {
+func (l *pipeliner) constant(v *program.Value) (int64, bool) {
 	for i := range l.program.Body.Instrs {
 		if in := &l.program.Body.Instrs[i]; in.Result == v {
-			return in.Int, in.Op == Const
+			return in.Int, in.Op == program.Const
 		}
 	}
 	return 0, false
@@ -185,15 +188,15 @@ func (l *pipeliner) constant(v *Value) (int64, bool) {
 
 // slicer finds what loads need of a loop's body.
 type slicer struct {
-	made      map[*Value]int // instruction of the body; -1: a carried value
-	body      *Block
+	made      map[*program.Value]int // instruction of the body; -1: a carried value
+	body      *program.Block
 	need      map[int]bool
 	known     map[int]bool // computable from the loop's index
 	registers int
 }
 
 // take reports a load that can be done ahead, and that its registers are left.
-func (s *slicer) take(in *Instr) bool {
+func (s *slicer) take(in *program.Instr) bool {
 	n := (in.Result.Type.Lanes*in.Result.Type.Elem.Size() + 3) / 4
 	for _, a := range in.Args {
 		if n > s.registers || !s.computable(a) {
@@ -209,7 +212,7 @@ func (s *slicer) take(in *Instr) bool {
 
 // computable reports a value that index arithmetic makes of the loop's index and of
 // what stands outside.
-func (s *slicer) computable(v *Value) bool {
+func (s *slicer) computable(v *program.Value) bool {
 	i, inside := s.made[v]
 	if !inside || i >= 0 && s.known[i] {
 		return true
@@ -218,7 +221,7 @@ func (s *slicer) computable(v *Value) bool {
 		return false
 	}
 	switch in := &s.body.Instrs[i]; in.Op {
-	case Alu, Const, ConstLanes, Iota, Broadcast, Extract, Insert, Shuffle, Concat, PtrAdd:
+	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.PtrAdd:
 		for _, a := range in.Args {
 			if !s.computable(a) {
 				return false
@@ -230,7 +233,7 @@ func (s *slicer) computable(v *Value) bool {
 	return false
 }
 
-func (s *slicer) mark(v *Value) {
+func (s *slicer) mark(v *program.Value) {
 	i, inside := s.made[v]
 	if !inside || s.need[i] {
 		return
@@ -243,11 +246,11 @@ func (s *slicer) mark(v *Value) {
 
 // slice is a copy of loads with what they need.
 type slice struct {
-	instrs []Instr
-	copies map[*Value]*Value
+	instrs []program.Instr
+	copies map[*program.Value]*program.Value
 }
 
-func (l *pipeliner) copySlice(s *slicer, loads []int, with map[*Value]*Value) slice {
+func (l *pipeliner) copySlice(s *slicer, loads []int, with map[*program.Value]*program.Value) slice {
 	out := slice{copies: with}
 	wanted := make(map[int]bool)
 	for _, i := range loads {
@@ -258,7 +261,7 @@ func (l *pipeliner) copySlice(s *slicer, loads []int, with map[*Value]*Value) sl
 			continue
 		}
 		in := s.body.Instrs[i]
-		in.Args = append([]*Value(nil), in.Args...)
+		in.Args = append([]*program.Value(nil), in.Args...)
 		for k, a := range in.Args {
 			if v := with[a]; v != nil {
 				in.Args[k] = v
@@ -274,7 +277,7 @@ func (l *pipeliner) copySlice(s *slicer, loads []int, with map[*Value]*Value) sl
 }
 
 // renameValues replaces values in a block and all in it.
-func renameValues(b *Block, with map[*Value]*Value) {
+func renameValues(b *program.Block, with map[*program.Value]*program.Value) {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		for k, a := range in.Args {

@@ -1,0 +1,100 @@
+package opt
+
+import "tgc/ir/program"
+
+// leastRead is from how many registers on a load counts as activations of a row.
+const leastRead = 4
+
+// orderRows orders what a block does with its rows, where it does so once: with the
+// activations of a row in registers, weights of the last rows would be loaded only
+// when the first have been used.
+func orderRows(p *program.Program) {
+	w := weightsOf(p)
+	body := w.body
+	for i := 0; i < len(body.Instrs); i++ {
+		end := i
+		reads := make(map[*program.Value]bool)
+		registers := 0
+		for end < len(body.Instrs) && ordered(body.Instrs[end].Op) {
+			in := &body.Instrs[end]
+			switch {
+			case w.isStreamed(in):
+				registers += in.Result.Type.Registers()
+			case in.Op == program.Load && in.Result.Type.Registers() >= leastRead:
+				reads[in.Result] = true
+			}
+			end++
+		}
+		if registers > 0 && len(reads) > 1 && w.freeRegisters() < min(registers, earlyRegisters) {
+			body.Instrs = append(body.Instrs[:i:i], w.orderByReads(body.Instrs[i:], reads)...)
+		}
+		i = end
+	}
+}
+
+// orderByReads orders the arithmetic at the head of a block by the reads that it needs,
+// one after the other, so that few of them are in registers at once; what needs none
+// comes where it is used first. Loads of weights stay at the head.
+func (w *weights) orderByReads(instrs []program.Instr, reads map[*program.Value]bool) []program.Instr {
+	n := 0
+	for n < len(instrs) && ordered(instrs[n].Op) {
+		n++
+	}
+	made := make(map[*program.Value]int)
+	place := make([]int, n) // the last read that an instruction needs, from 1
+	count := 0
+	for i := range place {
+		in := &instrs[i]
+		made[in.Result] = i
+		for _, a := range in.Args {
+			if j, ok := made[a]; ok {
+				place[i] = max(place[i], place[j])
+			}
+		}
+		if reads[in.Result] {
+			count++
+			place[i] = count
+		}
+	}
+	w.placeByFirstUse(instrs, place, count)
+	out := make([]program.Instr, 0, len(instrs))
+	for at := range count + 2 {
+		for i := range place {
+			if place[i] == at {
+				out = append(out, instrs[i])
+			}
+		}
+	}
+	return append(out, instrs[n:]...)
+}
+
+// placeByFirstUse gives the instructions that need no read, which have place 0, the
+// place of their first user; what comes after the placed ones has place reads+1.
+func (w *weights) placeByFirstUse(instrs []program.Instr, place []int, reads int) {
+	first := make(map[*program.Value]int)
+	for i := len(place); i < len(instrs); i++ {
+		instrs[i].EachUse(func(v *program.Value) { first[v] = reads + 1 })
+	}
+	for i := len(place) - 1; i >= 0; i-- {
+		in := &instrs[i]
+		if at, used := first[in.Result]; used && place[i] == 0 && !w.isStreamed(in) {
+			place[i] = at
+		}
+		for _, a := range in.Args {
+			if at, used := first[a]; !used || place[i] < at {
+				first[a] = place[i]
+			}
+		}
+	}
+}
+
+// ordered reports an instruction that only its operands and results put into an
+// order.
+func ordered(op program.Op) bool {
+	switch op {
+	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert,
+		program.Shuffle, program.Concat, program.FoldLanes, program.PtrAdd, program.Load, program.Dot4, program.ThreadIndex, program.ShuffleLane:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,38 @@
+package program
+
+import "iter"
+
+// Blocks are the blocks in an instruction: the body of a loop, the arms of an if.
+func (in *Instr) Blocks() iter.Seq[*Block] {
+	return func(yield func(*Block) bool) {
+		if in.Body != nil && !yield(in.Body) {
+			return
+		}
+		if in.Else != nil {
+			yield(in.Else)
+		}
+	}
+}
+
+// Each calls do for the instructions of a block and of the blocks in it, in order.
+func (b *Block) Each(do func(*Instr)) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		do(in)
+		for inner := range in.Blocks() {
+			inner.Each(do)
+		}
+	}
+}
+
+// EachUse calls do for every operand of an instruction and of those in its blocks.
+func (in *Instr) EachUse(do func(*Value)) {
+	for _, a := range in.Args {
+		do(a)
+	}
+	for b := range in.Blocks() {
+		for i := range b.Instrs {
+			b.Instrs[i].EachUse(do)
+		}
+	}
+}
