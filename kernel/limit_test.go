@@ -237,7 +237,7 @@ func TestLimitLeavesSumsOutsideOfLoops(t *testing.T) {
 		for _, value := range []*ir.UOp{b.Add(inner, outer), b.Add(outer, inner)} {
 			sink := b.sink(b.Store(out, value, list(q, d), list(q, d)))
 			p := lowerText(t, b, sink, "ROLL s1", desc)
-			compare(t, b.Arena, sink, p, kernel.Plan{}, nil)
+			compare(t, b.Arena, sink, p, plan.Plan{}, nil)
 			loops := 0
 			for _, in := range gridBody(t, p).Instrs {
 				if in.Op == program.For {

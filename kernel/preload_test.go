@@ -6,6 +6,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/packed"
 )
 
@@ -34,7 +35,7 @@ func TestLoadsAheadOfTheWait(t *testing.T) {
 		{"plain", "VECTOR r0 4; WARP r0 16; UPCAST s0 2; PRELOAD p1; FMA", func(b *builder) *ir.UOp { return matvec(b, 8, 64) }, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plan, err := kernel.Parse(c.plan)
+			plan, err := plan.Parse(c.plan)
 			if err != nil {
 				t.Fatal(err)
 			}
