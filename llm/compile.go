@@ -39,11 +39,7 @@ func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *targ
 	if err != nil {
 		return nil, err
 	}
-	sink, err := g.Sink()
-	if err != nil {
-		return nil, err
-	}
-	compiled, err := engine.Compile(ctx, sink, weightTarget(desc), config)
+	compiled, err := g.Compile(ctx, weightTarget(desc), config)
 	if err != nil {
 		return nil, err
 	}

@@ -70,11 +70,7 @@ func newDumper(ctx context.Context, dev runtime.Device, config engine.Config, ty
 		x = g.Packed("packed", typ.String(), rows, columns)
 	}
 	g.Output("values", x)
-	sink, err := g.Sink()
-	if err != nil {
-		return nil, err
-	}
-	compiled, err := engine.Compile(ctx, sink, dev.Target(), config)
+	compiled, err := g.Compile(ctx, dev.Target(), config)
 	if err != nil {
 		return nil, err
 	}

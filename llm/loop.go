@@ -26,10 +26,10 @@ const (
 // BuildLoop makes the graph of a step that goes on by itself: it feeds the tokens
 // in BufferTokens, draws the next ones from the logits, and leaves them there for
 // its next run with the positions behind. With greedy the largest logit is taken,
-// else floats, words and parts are those of BuildSampler, and the counters of draws
-// advance too. Once a sequence has drawn an end, a run changes nothing of it but the
+// else floats and words are those of BuildSampler, and the counters of draws advance
+// too. Once a sequence has drawn an end, a run changes nothing of it but the
 // cache row at its position, which holds no token yet.
-func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool, parts int) (*tensor.Graph, error) {
+func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool) (*tensor.Graph, error) {
 	if v.Tokens != 1 || v.All {
 		return nil, fmt.Errorf("llm: a loop of %d tokens a step, want 1", v.Tokens)
 	}
@@ -52,7 +52,7 @@ func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool, parts 
 	next := logits.Argmax(-1)
 	if !greedy {
 		words := g.Input(bufferWords, ir.U32, v.Batch, 3)
-		next = drawToken(logits, g.Input(bufferFloats, ir.F32, v.Batch, 2), words, parts)
+		next = drawToken(logits, g.Input(bufferFloats, ir.F32, v.Batch, 2), words)
 		counter := g.Iota(ir.I32, g.Dims(3)[0]).Eq(g.Scalar(ir.I32, 2)).And(going.Unsqueeze(1))
 		g.Store(words, words.Add(counter.Cast(ir.U32)))
 	}

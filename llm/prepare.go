@@ -39,9 +39,9 @@ func (s *Session) stepJob(tokens int) job {
 }
 
 func (s *Session) loopJob(greedy bool) job {
-	v, ends, parts := s.variant(1), max(1, len(s.ends())), SumParts(s.model.Config.Vocabulary, s.device.Target())
+	v, ends := s.variant(1), max(1, len(s.ends()))
 	return job{fmt.Sprintf("the decode loop (greedy: %t)", greedy), weightTarget(s.device.Target()), func() (*tensor.Graph, error) {
-		return BuildLoop(s.model.Config, s.model.File, v, ends, greedy, parts)
+		return BuildLoop(s.model.Config, s.model.File, v, ends, greedy)
 	}}
 }
 
@@ -51,7 +51,7 @@ func (s *Session) samplerJob(greedy bool) job {
 		if greedy {
 			return BuildGreedy(s.sequences, vocabulary), nil
 		}
-		return BuildSampler(s.sequences, vocabulary, SumParts(vocabulary, s.device.Target())), nil
+		return BuildSampler(s.sequences, vocabulary), nil
 	}}
 }
 
@@ -62,12 +62,8 @@ func (j *job) run(ctx context.Context, config engine.Config) (*compiledJob, erro
 	if err != nil {
 		return nil, err
 	}
-	sink, err := g.Sink()
-	if err != nil {
-		return nil, err
-	}
 	out := &compiledJob{graph: g, building: time.Since(start)}
-	if out.compiled, err = engine.Compile(ctx, sink, j.desc, config); err != nil {
+	if out.compiled, err = g.Compile(ctx, j.desc, config); err != nil {
 		return nil, fmt.Errorf("compiling %s: %w", j.what, err)
 	}
 	return out, nil

@@ -9,7 +9,6 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
-	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -44,13 +43,12 @@ func BuildGreedy(batch, vocabulary int) *tensor.Graph {
 
 // BuildSampler makes the graph that draws a token from each of logits [B, V]:
 // i32 [B]. "floats" is f32 [B, 2]: 1/temperature and top-p; "words" is u32 [B, 3]:
-// top-k, seed and the counter of the draw. Sums over the vocabulary are made in so
-// many parts, a divisor of it.
-func BuildSampler(batch, vocabulary, parts int) *tensor.Graph {
+// top-k, seed and the counter of the draw.
+func BuildSampler(batch, vocabulary int) *tensor.Graph {
 	g := tensor.NewGraph()
 	logits := g.Input(BufferLogits, ir.F32, batch, vocabulary)
 	floats, words := g.Input(bufferFloats, ir.F32, batch, 2), g.Input(bufferWords, ir.U32, batch, 3)
-	g.Output("token", drawToken(logits, floats, words, parts))
+	g.Output("token", drawToken(logits, floats, words))
 	return g
 }
 
@@ -66,29 +64,28 @@ const (
 // No sort: thresholds are found digit by digit over the order-preserving
 // integer image of the logits, and the draw is the largest of logit + Gumbel
 // noise (Gumbel 1954), which picks each token with its softmax probability.
-func drawToken(logits, floats, words *tensor.Tensor, parts int) *tensor.Tensor {
+func drawToken(logits, floats, words *tensor.Tensor) *tensor.Tensor {
 	g, vocabulary := logits.Graph(), logits.Extent(1)
 	scaled := logits.Mul(floats.SliceInts(1, 0, 1)).Contiguous()
 	key := orderedKey(scaled)
 
 	one, none := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
 	k := words.SliceInts(1, 0, 1).Cast(ir.F32)
-	least := threshold(key, parts, func(kept *tensor.Tensor) *tensor.Tensor {
-		return kept.Where(one, none)
+	lowest := threshold(key, func(atLeast *tensor.Tensor) *tensor.Tensor {
+		return atLeast.Where(one, none)
 	}, k)
-	inK := least.Le(key)
+	inK := lowest.Le(key) // [B, V]
 
 	weight := inK.Where(scaled.Sub(scaled.MaxKeep(1)).Exp(), none).Contiguous()
-	goal := weight.SumKeep(1).Mul(floats.SliceInts(1, 1, 1))
-	least = least.Maximum(threshold(key, parts, func(kept *tensor.Tensor) *tensor.Tensor {
-		return kept.Where(weight.Unsqueeze(1), none)
-	}, goal))
+	mass := weight.SumKeep(1).Mul(floats.SliceInts(1, 1, 1)) // [B, 1]: what is to be kept, of all weights
+	lowest = lowest.Maximum(threshold(key, func(atLeast *tensor.Tensor) *tensor.Tensor {
+		return atLeast.Where(weight.Unsqueeze(1), none)
+	}, mass))
 
 	seed, draw := words.SliceInts(1, 1, 1), words.SliceInts(1, 2, 1)
 	counter := draw.Mul(g.Scalar(ir.U32, float64(vocabulary))).Add(g.Iota(ir.U32, g.Dims(vocabulary)[0]))
 	noisy := scaled.Add(gumbel(seed.Rng(counter)))
-	lowest := g.Scalar(ir.F32, math.Inf(-1))
-	choice := least.Le(key).Where(noisy, lowest)
+	choice := lowest.Le(key).Where(noisy, g.Scalar(ir.F32, math.Inf(-1)))
 	return choice.Argmax(1)
 }
 
@@ -101,9 +98,10 @@ func orderedKey(x *tensor.Tensor) *tensor.Tensor {
 }
 
 // threshold finds for each row of key [B, V] the largest u32 c such that the
-// weights of keys at or above c sum to at least goal [B, 1], four bits at a time:
-// [B, 1].
-func threshold(key *tensor.Tensor, parts int, weigh func(kept *tensor.Tensor) *tensor.Tensor, goal *tensor.Tensor) *tensor.Tensor {
+// weights of keys at or above c sum to at least want [B, 1], four bits at a time:
+// u32 [B, 1]. weigh gets for each of 15 candidates whether each key is at or above it,
+// bool [B, 15, V], and returns f32 weights of that shape, 0 where it is not.
+func threshold(key *tensor.Tensor, weigh func(atLeast *tensor.Tensor) *tensor.Tensor, want *tensor.Tensor) *tensor.Tensor {
 	g, batch := key.Graph(), key.Extent(0)
 	const bits = 4
 	digits := g.Iota(ir.U32, g.Dims(1<<bits - 1)[0]).AddScalar(1) // 1..15
@@ -111,29 +109,13 @@ func threshold(key *tensor.Tensor, parts int, weigh func(kept *tensor.Tensor) *t
 	yes, no := g.Scalar(ir.U32, 1), g.Scalar(ir.U32, 0)
 	for shift := 32 - bits; shift >= 0; shift -= bits {
 		step := g.Scalar(ir.U32, float64(uint32(1)<<shift))
-		candidates := found.Add(digits.Mul(step))                   // [B, 15]
-		kept := weigh(candidates.Unsqueeze(2).Le(key.Unsqueeze(1))) // [B, 15, V]
-		if parts > 1 {
-			kept = kept.Reshape(batch, 1<<bits-1, parts, -1).Sum(3).Contiguous()
-		}
-		sums := kept.Sum(2)
-		digit := goal.Le(sums).Where(yes, no).SumKeep(1)
+		candidates := found.Add(digits.Mul(step)) // [B, 15]
+		atLeast := candidates.Unsqueeze(2).Le(key.Unsqueeze(1))
+		sums := weigh(atLeast).SumInParts(2) // [B, 15]
+		digit := want.Le(sums).Where(yes, no).SumKeep(1)
 		found = found.Add(digit.Mul(step)).Contiguous()
 	}
 	return found
-}
-
-// SumParts is in how many parts a target sums over n logits. On a CPU all sums
-// of a digit are made in one pass; a GPU needs work for all of it, and takes the
-// largest divisor of n up to 128.
-func SumParts(n int, desc *target.Desc) int {
-	parts := 1
-	for d := 2; desc.Kind == target.GPU && d <= 128; d++ {
-		if n%d == 0 {
-			parts = d
-		}
-	}
-	return parts
 }
 
 // gumbel turns uniform u32 words into Gumbel noise: -ln(-ln(u)), u in (0, 1).

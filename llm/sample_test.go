@@ -7,6 +7,7 @@ import (
 	"tgc/engine"
 	"tgc/llm"
 	"tgc/runtime/interp"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -18,8 +19,10 @@ type sampleRig struct {
 
 func newSampleRig(t *testing.T, logits []float32, parts int) *sampleRig {
 	t.Helper()
-	dev := interp.New(interp.Options{})
-	f, err := tensor.Compile(t.Context(), llm.BuildSampler(1, len(logits), parts), dev, engine.Config{})
+	desc := target.Interp()
+	desc.Tuning.SumParts = parts
+	dev := interp.New(interp.Options{Target: desc})
+	f, err := tensor.Compile(t.Context(), llm.BuildSampler(1, len(logits)), dev, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

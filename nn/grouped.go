@@ -15,36 +15,8 @@ type grouping struct {
 	place  *tensor.Tensor // [tokens used]: the row of each choice of a token
 }
 
-// Rows of a tile: twice as many as an expert gets of the tokens on average, so that
-// most weights are decoded once, within these bounds. OLMoE's prompt of 512 tokens in
-// int8 on an H200: 26,600 tokens a second with 32 rows, 25,900 with 64.
-const (
-	leastTile = 8
-	mostTile  = 32
-)
-
-// fewestChoices is the least number of choices for each expert with which tokens are
-// grouped. OLMoE in int8 on an H200: a batch of 16 sequences, 2 choices for each of 64
-// experts, makes 3,700 tokens a second grouped and 5,600 where each token reads its own
-// experts; one of 32 makes 6,800 and 3,100.
-const fewestChoices = 4
-
-// tileRows is the number of rows of a tile for so many tokens; 0 where experts are
-// chosen so seldom that tiles would be nearly empty.
-func (e Experts) tileRows(tokens int) int {
-	experts := e.Router.Extent(0)
-	if tokens*e.Used < fewestChoices*experts {
-		return 0
-	}
-	rows := leastTile
-	for rows < mostTile && rows*experts < 2*tokens*e.Used {
-		rows *= 2
-	}
-	return rows
-}
-
-// group counts instead of sorting: a choice comes behind all of experts before its
-// own, in whole tiles, and behind those of its expert that stand before it. chosen is
+// group counts instead of sorting: a choice comes after those of all experts before
+// its own, in whole tiles, and after the earlier choices of its expert. chosen is
 // [tokens used].
 func group(chosen *tensor.Tensor, experts, rows int) grouping {
 	g := chosen.Graph()

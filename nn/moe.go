@@ -2,6 +2,7 @@ package nn
 
 import (
 	"tgc/ir"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -36,14 +37,10 @@ type Experts struct {
 
 // Apply routes x [B, T, D]: a softmax over all experts, the Used best, their
 // outputs weighed by their probabilities (not renormalised). Only the chosen
-// experts' weights are read.
+// experts' weights are read. A target may order many tokens by their experts, so that
+// each weight is read once for all of them.
 func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
 	chosen, weight := TopK(x.Linear(e.Router).Softmax(-1), e.Used)
-	batch, tokens := x.Extent(0), x.Extent(1)
-	if rows := e.tileRows(batch * tokens); rows > 0 {
-		chosen, weight, x := chosen.Flatten(0, 1), weight.Flatten(0, 1), x.Flatten(0, 1)
-		return e.grouped(x, group(chosen, e.Router.Extent(0), rows), weight).Unflatten(0, batch, tokens)
-	}
 	product := func(w, v *tensor.Tensor) *tensor.Tensor {
 		in := e.Numeric.activations(v, w).Unsqueeze(-2)
 		return w.Gather(0, chosen).Mul(in).Sum(-1)
@@ -51,5 +48,14 @@ func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
 	in := x.Unsqueeze(2)                                        // [B T 1 D]
 	hidden := product(e.Gate, in).Silu().Mul(product(e.Up, in)) // [B T J F]
 	out := product(e.Down, hidden)                              // [B T J D]
-	return out.Mul(weight.Unsqueeze(-1)).Sum(2)
+	out = out.Mul(weight.Unsqueeze(-1)).Sum(2)
+	return out.OnTarget(func(desc *target.Desc) *tensor.Tensor {
+		batch, tokens, experts := x.Extent(0), x.Extent(1), e.Router.Extent(0)
+		rows := desc.Tuning.TileRows(batch*tokens*e.Used, experts)
+		if rows == 0 {
+			return nil
+		}
+		chosen, weight := chosen.Flatten(0, 1), weight.Flatten(0, 1)
+		return e.grouped(x.Flatten(0, 1), group(chosen, experts, rows), weight).Unflatten(0, batch, tokens)
+	})
 }

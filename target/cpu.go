@@ -100,7 +100,7 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 	d := &Desc{
 		Name: "llvm:" + l.name, Kind: CPU, VectorBytes: l.vectorBytes, VectorRegs: l.vectorRegs, FMA: l.fma,
 		WarpSize: 1, MaxThreads: 1, CacheL1Bytes: 32 << 10, CacheL2Bytes: 1 << 20,
-		PrefetchBytes: prefetchBytes, Cost: l.cost,
+		PrefetchBytes: prefetchBytes, Cost: l.cost, Tuning: tuningCPU(),
 	}
 	d.Cost.Workers = max(cores, 1)
 	seen := ""

@@ -16,7 +16,7 @@ var costInterp = Cost{ByteDRAM: 25, ByteCache: 25, Op: 20_000, Transcend: 40_000
 func Interp() *Desc {
 	return &Desc{
 		Name: "interp", Kind: Interpreter, VectorBytes: 64, VectorRegs: 32, WarpSize: 1, MaxThreads: 1, FMA: true,
-		CacheL1Bytes: 32 << 10, CacheL2Bytes: 1 << 20, Cost: costInterp,
+		CacheL1Bytes: 32 << 10, CacheL2Bytes: 1 << 20, Cost: costInterp, Tuning: tuningCPU(),
 	}
 }
 

@@ -29,6 +29,7 @@ type Desc struct {
 	Planes        bool // packed weights are re-laid at load: packed.Planes instead of the file's order
 	Contractions  []Contraction
 	Cost          Cost
+	Tuning        Tuning
 }
 
 // Contraction is a dot-product or matrix instruction.

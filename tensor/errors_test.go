@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tgc/ir"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -105,6 +106,8 @@ func argument(kind reflect.Type, bad *tensor.Tensor) reflect.Value {
 		return reflect.ValueOf(bad.Graph().Arena().Index(1))
 	case reflect.TypeFor[ir.DType]():
 		return reflect.ValueOf(ir.F16)
+	case reflect.TypeFor[func(*target.Desc) *tensor.Tensor]():
+		return reflect.ValueOf(func(*target.Desc) *tensor.Tensor { return bad })
 	case reflect.TypeFor[int]():
 		return reflect.ValueOf(1)
 	}

@@ -29,18 +29,15 @@ type Function struct {
 // that a training step and an evaluation work on the same weights; dtypes and
 // shapes must agree, and the shared functions must outlive the new one.
 func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Config, share ...*Function) (*Function, error) {
-	sink, err := g.Sink()
+	compiled, err := g.Compile(ctx, dev.Target(), config)
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := engine.Compile(ctx, sink, dev.Target(), config)
-	if err != nil {
-		return nil, err
-	}
-	compiled.Names = make(map[int64]string)
-	for _, b := range g.buffers {
-		compiled.Names[b.ID] = b.Name
-	}
+	return bind(ctx, g, dev, compiled, share)
+}
+
+// bind makes the function of a compiled graph.
+func bind(ctx context.Context, g *Graph, dev runtime.Device, compiled *engine.Compiled, share []*Function) (_ *Function, err error) {
 	f := &Function{buffers: make(map[string]BufferInfo), memory: make(map[string]runtime.Memory)}
 	byID := make(map[int64]runtime.Memory)
 	inPart := writtenInPart(compiled.Schedule)

@@ -10,6 +10,7 @@ import (
 
 	"tgc/ir"
 	"tgc/runtime"
+	"tgc/target"
 )
 
 // Graph is a tensor graph under construction with its buffers, its results and
@@ -19,6 +20,7 @@ type Graph struct {
 	shapes  *ir.Shapes
 	buffers []BufferInfo
 	results []*ir.UOp
+	others  map[*ir.UOp]func(*target.Desc) *Tensor // other ways to compute nodes: see OnTarget
 	err     error
 
 	device   runtime.Device      // of Realize, or nil

@@ -57,10 +57,9 @@ func (g *Graph) known(node *ir.UOp) bool {
 // realize compiles a copy of the graph whose only results are the wanted
 // tensors, runs it and keeps the values as buffers.
 func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
-	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), values: g.values}
+	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), values: g.values, others: g.others}
 	for i, t := range wanted {
-		node := g.arena.Substitute(t.node, g.realised)
-		work.Output(resultName(i), work.wrap(node))
+		work.Output(resultName(i), work.wrap(t.node))
 	}
 	if work.err != nil {
 		return work.err
@@ -69,7 +68,11 @@ func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
 	if dev == nil {
 		dev = interp.New(interp.Options{})
 	}
-	f, err := Compile(ctx, work, dev, engine.Config{})
+	compiled, err := work.compile(ctx, dev.Target(), engine.Config{}, g.realised)
+	if err != nil {
+		return err
+	}
+	f, err := bind(ctx, work, dev, compiled, nil)
 	if err != nil {
 		return err
 	}

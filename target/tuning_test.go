@@ -1,0 +1,40 @@
+package target
+
+import "testing"
+
+func TestPartsOf(t *testing.T) {
+	gpu := tuningGPU()
+	for n, want := range map[int]int{1: 1, 127: 127, 128: 128, 131: 1, 300: 100, 50257: 29, 128256: 128} {
+		if got := gpu.PartsOf(n); got != want {
+			t.Errorf("%d values in %d parts, want %d", n, got, want)
+		}
+	}
+	cpu := tuningCPU()
+	if got := cpu.PartsOf(128); got != 1 {
+		t.Errorf("a CPU sums in %d parts, want 1", got)
+	}
+}
+
+func TestRoundUp(t *testing.T) {
+	gpu, cpu := tuningGPU(), tuningCPU()
+	for _, c := range [][3]int64{{1, 1000, 64}, {64, 1000, 64}, {65, 1000, 128}, {961, 1000, 1000}, {1000, 1000, 1000}, {5, 7, 7}} {
+		if got := gpu.RoundUp(c[0], c[1]); got != c[2] {
+			t.Errorf("%d is rounded up to %d, want %d (most %d)", c[0], got, c[2], c[1])
+		}
+		if got := cpu.RoundUp(c[0], c[1]); got != c[0] {
+			t.Errorf("a CPU rounds %d up to %d", c[0], got)
+		}
+	}
+}
+
+func TestTileRows(t *testing.T) {
+	gpu := tuningGPU()
+	for _, c := range [][3]int{{255, 64, 0}, {256, 64, 8}, {257, 64, 16}, {4096, 64, 32}, {4, 1, 8}, {3, 1, 0}} {
+		if got := gpu.TileRows(c[0], c[1]); got != c[2] {
+			t.Errorf("%d rows in %d groups: tiles of %d rows, want %d", c[0], c[1], got, c[2])
+		}
+	}
+	if got := (&Tuning{}).TileRows(1000, 2); got != 0 {
+		t.Errorf("a target without numbers has tiles of %d rows", got)
+	}
+}
