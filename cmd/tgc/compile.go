@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
+	"tgc/pass"
 	"tgc/render/cuda"
 	"tgc/render/gpu"
 	"tgc/render/llvm"
@@ -33,6 +35,7 @@ type compileFlags struct {
 	out     string
 	explain bool
 	json    bool
+	passes  passFlags
 }
 
 func newCompile() *cobra.Command {
@@ -45,7 +48,8 @@ func newCompile() *cobra.Command {
 			"with launches, bytes, operations, plans and their reasons. Weights are not read.",
 		Example: "  tgc compile llama3.2:1b-q6_k --step decode --target llvm -o /tmp/kernels\n" +
 			"  tgc compile model.gguf --step prefill --tokens 128 --target llvm:znver5 -o /tmp/kernels --explain\n" +
-			"  tgc compile graph.uop --target interp -o /tmp/kernels",
+			"  tgc compile graph.uop --target interp -o /tmp/kernels\n" +
+			"  tgc compile tiny --target ptx:sm_90 --stop-after choose-plans",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
@@ -60,6 +64,7 @@ func newCompile() *cobra.Command {
 	f.BoolVar(&o.explain, "explain", false, "print what was decided, and why")
 	f.BoolVar(&o.json, "json", false, "print the manifest too")
 	registerMode(f, &o.mode)
+	o.passes.register(f)
 	return cmd
 }
 
@@ -67,7 +72,7 @@ func (o *compileFlags) check(cmd *cobra.Command) error {
 	switch {
 	case o.target == "":
 		return usagef("compile: --target is missing, such as --target llvm")
-	case o.out == "":
+	case o.out == "" && o.passes.stopAfter == "":
 		return usagef("compile: -o DIR is missing")
 	case o.step != "decode" && o.step != "prefill":
 		return usagef("compile: --step %q, want decode or prefill", o.step)
@@ -96,13 +101,26 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 		return usagef("%v", err)
 	}
 	config.Explain = o.explain
+	forms := cmd.OutOrStdout()
+	if o.json {
+		forms = cmd.ErrOrStderr()
+	}
+	if config.Control, err = o.passes.control(forms); err != nil {
+		return err
+	}
 	compile := o.model
 	if strings.HasSuffix(name, ".uop") {
 		compile = o.graph
 	}
 	manifest, step, err := compile(cmd, name, desc, config)
+	if errors.Is(err, pass.ErrStopped) {
+		return nil
+	}
 	if err != nil {
 		return err
+	}
+	if o.out == "" {
+		return usagef("compile: --stop-after %s: this compilation does not run the pass", o.passes.stopAfter)
 	}
 	manifest.Describe(step.Compiled, step.Binding)
 	if err := manifest.Write(cmd.Context(), o.out, *renderer, manifest); err != nil {
