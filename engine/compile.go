@@ -119,7 +119,7 @@ func runSchedule(ctx context.Context, s *state) error {
 	}
 	opt := scheduleOptions(s.out.Target)
 	opt.Rules &^= s.config.Rules
-	opt.Explain = s.config.Explain
+	opt.Explain, opt.Control = s.config.Explain, s.control
 	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
 	if err != nil {
 		return err

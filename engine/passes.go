@@ -12,6 +12,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/pass"
+	"tgc/schedule"
 	"tgc/target"
 )
 
@@ -26,7 +27,7 @@ type stage struct {
 // of their own (schedule, kernel) are there; engine has the rows between them.
 var stages = []stage{
 	of(graphPasses),
-	{[]pass.Info{{Name: "schedule", From: pass.Tensor, To: pass.Kernel, Required: true}}, nil, runSchedule},
+	{schedule.Passes(), schedule.Orders(), runSchedule},
 	of(kernelPasses),
 	{[]pass.Info{{Name: "lower", From: pass.Kernel, To: pass.Program, Required: true}}, nil, lowerKernels},
 	of(launchPasses),
@@ -105,7 +106,7 @@ var launchPasses = pass.NewTable(pass.Table[*state]{
 			Why: "heuristics price them as one operation; renderers of GPUs have instructions for them",
 		}, Run: expandMath},
 		{Info: pass.Info{
-			Name: "merge-launches", Key: "R7", From: pass.Program, To: pass.Program,
+			Name: "merge-launches", From: pass.Program, To: pass.Program,
 			Doc: "make one grid of the independent kernels of a launch, on GPUs",
 			Why: "a launch of one kernel can start while the one before it ends, and fills more multiprocessors",
 		}, Run: mergeLaunches},

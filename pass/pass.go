@@ -86,16 +86,20 @@ func (t *Table[S]) Row(name string) (*Row[S], bool) {
 
 // Check reports what is wrong with a list of rows: a name twice, a form that
 // does not follow from the one before, a property that is needed before it is
-// given, an order that the list does not keep. A rule that runs twice stands
-// under two names.
+// given, an order that the list does not keep. A rule that runs twice has two
+// names, and its key goes with one of them.
 func Check(rows []Info, orders []Order) error {
 	at := make(map[string]int)
 	given := make(map[string]bool)
 	for i, r := range rows {
-		if _, twice := at[r.Name]; twice || r.Name == "" {
-			return fmt.Errorf("row %d: the name %q is empty or stands twice", i, r.Name)
+		for _, name := range []string{r.Name, r.Key} {
+			if _, twice := at[name]; twice || r.Name == "" {
+				return fmt.Errorf("row %d: the name %q is empty or there twice", i, name)
+			}
+			if name != "" {
+				at[name] = i
+			}
 		}
-		at[r.Name] = i
 		if i > 0 && rows[i-1].To != r.From {
 			return fmt.Errorf("%s takes form %s, the row before it gives %s", r.Name, r.From, rows[i-1].To)
 		}
@@ -118,7 +122,7 @@ func Check(rows []Info, orders []Order) error {
 			return fmt.Errorf("order %s before %s has no reason", o.Before, o.After)
 		}
 		if at[o.Before] >= at[o.After] {
-			return fmt.Errorf("%s stands after %s, but must stand before it: %s", o.Before, o.After, o.Because)
+			return fmt.Errorf("%s comes after %s, but must come before it: %s", o.Before, o.After, o.Because)
 		}
 	}
 	return nil

@@ -97,10 +97,10 @@ func TestCheck(t *testing.T) {
 	}{
 		{"good", []pass.Info{a, b}, []pass.Order{{"a", "b", "split first"}}, ""},
 		{"twice", []pass.Info{b, b}, nil, "needs"},
-		{"same name", []pass.Info{a, row("a", pass.Kernel, pass.Kernel, "", "")}, nil, "stands twice"},
+		{"same name", []pass.Info{a, row("a", pass.Kernel, pass.Kernel, "", "")}, nil, "there twice"},
 		{"form", []pass.Info{b, a}, nil, "needs"},
 		{"form between", []pass.Info{a, row("c", pass.Program, pass.Program, "", "")}, nil, "takes form program"},
-		{"order", []pass.Info{a, b}, []pass.Order{{"b", "a", "because"}}, "must stand before"},
+		{"order", []pass.Info{a, b}, []pass.Order{{"b", "a", "because"}}, "must come before"},
 		{"reason", []pass.Info{a, b}, []pass.Order{{"a", "b", ""}}, "no reason"},
 		{"unknown", []pass.Info{a, b}, []pass.Order{{"a", "z", "because"}}, "no row"},
 	} {
