@@ -15,7 +15,8 @@ func newSynth() *cobra.Command {
 		Use:   "synth SHAPE -o FILE.gguf",
 		Short: "Write a full-size model with valid random weights",
 		Long: "Write a model file with the tensor names, shapes, types and metadata of a published\n" +
-			"model and random weights. Shapes: " + shapeNames() + ".",
+			"model and random weights. Shapes: " + shapeNames() + ",\nor a description such as\n" +
+			"llama:d=512,layers=4,heads=8,kv=4,ff=1536,vocab=2048,quant=q4_k_m.",
 		Example: "  tgc synth tiny -o tiny.gguf\n  tgc synth llama3.2:1b-q6_k -o /tmp/llama.gguf",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -34,14 +34,12 @@ var (
 )
 
 // shortRows replaces a type where the row length is no multiple of its block's
-// elements.
+// elements; for others that is F16.
 var shortRows = map[gguf.Type]gguf.Type{
 	gguf.Q4_K: gguf.Q5_0,
 	gguf.Q5_K: gguf.Q5_1,
 	gguf.Q6_K: gguf.Q8_0,
-	gguf.Q5_0: gguf.F16,
-	gguf.Q5_1: gguf.F16,
-	gguf.Q8_0: gguf.F16,
+	gguf.Q3_K: gguf.IQ4_NL, gguf.IQ4_XS: gguf.IQ4_NL,
 }
 
 // moreBits picks the first and last eighth of the layers and every third
@@ -63,7 +61,11 @@ func (m *mixture) typeOf(r role, layer, layers, rowLength int) gguf.Type {
 		t = m.more
 	}
 	for rowLength%t.Info().Elements != 0 {
-		t = shortRows[t]
+		short, ok := shortRows[t]
+		if !ok {
+			short = gguf.F16
+		}
+		t = short
 	}
 	return t
 }

@@ -123,7 +123,7 @@ const Tiny = "tiny"
 // Shapes returns all models of the table.
 func Shapes() []Shape { return append([]Shape(nil), shapes...) }
 
-// Lookup finds a model by its name.
+// Lookup finds a model by its name, or reads a description of one.
 func Lookup(name string) (Shape, error) {
 	var names []string
 	for _, s := range shapes {
@@ -132,7 +132,10 @@ func Lookup(name string) (Shape, error) {
 		}
 		names = append(names, s.Name)
 	}
-	return Shape{}, fmt.Errorf("synth: no model shape %q; want one of %s", name, strings.Join(names, ", "))
+	if strings.Contains(name, "=") && !strings.Contains(name, "/") {
+		return parseCustom(strings.ToLower(name))
+	}
+	return Shape{}, fmt.Errorf("synth: no model shape %q; want one of %s, or %s", name, strings.Join(names, ", "), customForm)
 }
 
 // IsShape reports whether a name is that of a model of the table, and so not

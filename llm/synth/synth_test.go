@@ -271,6 +271,35 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// TestCustom reads descriptions of models.
+func TestCustom(t *testing.T) {
+	const text = "olmoe:d=64,layers=2,heads=4,kv=2,head=16,ff=32,vocab=300,quant=q4_0,experts=4,used=2,tied=0,ctx=128"
+	s, err := Lookup(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Memory(context.Background(), s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if x, ok := f.Tensor("blk.1.ffn_down_exps.weight"); !ok || x.Type != gguf.Q4_0 || !slices.Equal(x.Shape(), []int{4, 64, 32}) {
+		t.Errorf("%v, want Q4_0 of shape [4 64 32]", x)
+	}
+	if eos, err := f.Int("tokenizer.ggml.eos_token_id"); eos != 299 || err != nil || !f.Has("olmoe.expert_used_count") {
+		t.Errorf("end token %d (%v), want 299", eos, err)
+	}
+	for _, wrong := range []string{
+		"llama:d=64", "llama:d=x", "llama:d=64,y=3", "mamba:d=64,layers=1,heads=1,ff=64,vocab=300",
+		"llama:d=64,layers=1,heads=3,kv=2,ff=64,vocab=300", "llama:d=64,layers=1,heads=1,ff=64,vocab=30",
+		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=q9", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,experts=2,used=1",
+	} {
+		if s, err := Lookup(wrong); err == nil || IsShape(wrong) {
+			t.Errorf("%s: %+v, want an error", wrong, s)
+		}
+	}
+}
+
 func TestRopeFactors(t *testing.T) {
 	shape, err := Lookup("llama3.2:1b-q6_k")
 	if err != nil {

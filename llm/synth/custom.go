@@ -1,0 +1,117 @@
+package synth
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tgc/gguf"
+)
+
+// customForm is how the command line describes a model that the table lacks.
+const customForm = "ARCH:d=..,layers=..,heads=..,ff=..,vocab=..,quant=..[,kv=..][,head=..][,ctx=..][,experts=..,used=..][,tied=0]"
+
+// mixtures are the mixtures that have a name of their own; any type's name means
+// that type throughout.
+var mixtures = map[string]*mixture{"q4_k_m": &mixQ4KM, "q5_k_m": &mixQ5KM}
+
+// fileTypes is general.file_type of files of one type throughout.
+var fileTypes = map[gguf.Type]uint32{
+	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9,
+	gguf.Q3_K: 11, gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.IQ4_XS: 30, gguf.BF16: 32,
+}
+
+// least is the smallest vocabulary: 256 bytes and the control tokens.
+const leastVocabulary = 266
+
+// parseCustom reads a model of the form customForm.
+func parseCustom(text string) (Shape, error) {
+	arch, rest, _ := strings.Cut(text, ":")
+	s := Shape{
+		Name: text, Title: "Custom " + arch, Architecture: arch,
+		Context: 4096, Tied: true, RopeBase: 10000, Epsilon: 1e-5, mixture: &mixQ8,
+	}
+	fields := map[string]*int{
+		"d": &s.Width, "layers": &s.Layers, "heads": &s.Heads, "kv": &s.KVHeads, "head": &s.HeadSize, "ff": &s.FeedForward,
+		"vocab": &s.Vocabulary, "ctx": &s.Context, "experts": &s.Experts, "used": &s.ExpertsUsed,
+	}
+	for pair := range strings.SplitSeq(rest, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		var err error
+		switch field, ok := fields[key]; {
+		case ok:
+			if *field, err = strconv.Atoi(value); err == nil && (*field < 1 || *field > 1<<24) {
+				err = fmt.Errorf("%d is out of range", *field)
+			}
+		case key == "tied":
+			s.Tied, err = strconv.ParseBool(value)
+		case key == "quant":
+			s.mixture, err = parseMixture(value)
+		default:
+			err = fmt.Errorf("no such key; the form is %s", customForm)
+		}
+		if err != nil {
+			return Shape{}, fmt.Errorf("synth: %s: %q: %w", text, pair, err)
+		}
+	}
+	return s, s.complete()
+}
+
+// parseMixture finds a mixture or a type by its name in lower case.
+func parseMixture(name string) (*mixture, error) {
+	if m, ok := mixtures[name]; ok {
+		return m, nil
+	}
+	t, ok := gguf.TypeByName(strings.ToUpper(name))
+	fileType, known := fileTypes[t]
+	if !ok || !known {
+		return nil, fmt.Errorf("synth makes no models of this type")
+	}
+	return &mixture{fileType: fileType, base: t, output: t, embed: t, more: t}, nil
+}
+
+// complete fills in what a custom model leaves out and checks the rest.
+func (s *Shape) complete() error {
+	family, ok := families[s.Architecture]
+	if !ok {
+		return fmt.Errorf("synth: %s: no architecture %q", s.Name, s.Architecture)
+	}
+	if s.KVHeads == 0 {
+		s.KVHeads = s.Heads
+	}
+	if s.HeadSize == 0 {
+		s.HeadSize = s.Width / max(s.Heads, 1)
+	}
+	switch {
+	case s.Width == 0 || s.Layers == 0 || s.Heads == 0 || s.FeedForward == 0 || s.HeadSize == 0:
+		return fmt.Errorf("synth: %s: d, layers, heads or ff is missing; the form is %s", s.Name, customForm)
+	case s.Heads%s.KVHeads != 0:
+		return fmt.Errorf("synth: %s: %d heads are no multiple of %d", s.Name, s.Heads, s.KVHeads)
+	case s.Architecture == "gpt2" && (s.KVHeads != s.Heads || s.HeadSize*s.Heads != s.Width):
+		return fmt.Errorf("synth: %s: the heads of gpt2 divide its width", s.Name)
+	case s.Vocabulary < leastVocabulary:
+		return fmt.Errorf("synth: %s: a vocabulary of %d tokens, want %d at least", s.Name, s.Vocabulary, leastVocabulary)
+	case (s.Architecture == "olmoe") != (s.Experts > 0) || s.ExpertsUsed > s.Experts || (s.Experts > 0) != (s.ExpertsUsed > 0):
+		return fmt.Errorf("synth: %s: olmoe has experts and used, no other architecture has", s.Name)
+	}
+	s.tokenizer = family.placed(s.Vocabulary)
+	return nil
+}
+
+// families names the tokenizer of an architecture's models.
+var families = map[string]*tokenizer{
+	"llama": &tinyTokenizer, "qwen2": &qwenTokenizer, "qwen3": &qwenTokenizer, "olmoe": &olmoTokenizer, "gpt2": &gpt2Tokenizer,
+}
+
+// placed returns the tokenizer with its control tokens at the end of a vocabulary.
+func (t *tokenizer) placed(vocabulary int) *tokenizer {
+	c := *t
+	last := t.special[len(t.special)-1].id
+	c.special = nil
+	for _, s := range t.special {
+		c.special = append(c.special, specialToken{s.id - last + vocabulary - 1, s.text})
+	}
+	shift := uint32(vocabulary-1) - uint32(last)
+	c.bos, c.eos = t.bos+shift, t.eos+shift
+	return &c
+}
