@@ -234,7 +234,7 @@ gridloop %9:i64 {
   }
 }
 `},
-	{"a loop that may have no iteration loads ahead under a guard", func(p *Program) { Pipeline(p, 1, 0) }, `
+	{"a loop that may have no iteration loads ahead under a guard", func(p *program.Program) { Pipeline(p, 1, 0) }, `
 gridloop %9:i64 {
   for %6 %9 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10
