@@ -8,6 +8,7 @@ import (
 
 	"tgc/ir"
 	"tgc/packed"
+	"tgc/pass"
 	"tgc/runtime/interp"
 	"tgc/schedule"
 	"tgc/tensor"
@@ -77,6 +78,7 @@ func newRig(t *testing.T, g *tensor.Graph, vars map[string]int64, ints map[strin
 func (r *rig) plan(opt schedule.Options) *schedule.Schedule {
 	r.t.Helper()
 	a := ir.NewArena()
+	opt.Control = &pass.Control{Verify: true}
 	s, err := schedule.Run(context.Background(), a, a.Import(r.sink), opt)
 	if err != nil {
 		r.fail("%v", err)

@@ -189,7 +189,7 @@ func Orders() []pass.Order { return slices.Clone(orders) }
 var placementRows []*row
 
 func init() { // not in the variables: rules ask for rows
-	table := pass.Table[*scheduler]{Stage: "schedule", Orders: orders, Fixpoint: runPlacement}
+	table := pass.Table[*scheduler]{Stage: "schedule", Orders: orders, Text: (*scheduler).text, Verify: (*scheduler).verify, Fixpoint: runPlacement}
 	for i := range rows {
 		r := &rows[i]
 		if r.From == "" {
