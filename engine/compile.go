@@ -28,6 +28,7 @@ type Compiled struct {
 	Passes   []pass.Time      // that ran, with their times
 	Fired    map[string]int   // how often each pass changed its form, if Config.Control traces
 	Names    map[int64]string // of the user's buffers, for messages; may be nil
+	Larger   map[string]int64 // variables that a run may make larger, and up to what; may be nil
 	arena    *ir.Arena
 	finite   Watch
 }

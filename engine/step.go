@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -94,7 +95,22 @@ func (s *Step) view(index int, buffers map[int64]runtime.Memory) (runtime.View, 
 
 // Run replays the step with these values of the symbolic variables.
 func (s *Step) Run(ctx context.Context, vars map[string]int64) error {
-	return s.explain(s.recording.Run(ctx, vars))
+	return s.explain(s.recording.Run(ctx, s.Compiled.Values(vars)))
+}
+
+// Values are the values of the symbolic variables with which a run that is given
+// vars runs: those in Larger are rounded up as suits the target.
+func (c *Compiled) Values(vars map[string]int64) map[string]int64 {
+	if len(c.Larger) == 0 {
+		return vars
+	}
+	values := maps.Clone(vars)
+	for name, most := range c.Larger {
+		if v, ok := vars[name]; ok {
+			values[name] = c.Target.Tuning.RoundUp(v, most)
+		}
+	}
+	return values
 }
 
 // explain adds the plan of the kernel at fault.
@@ -111,9 +127,10 @@ func (s *Step) explain(err error) error {
 	return err
 }
 
-// Start queues a run behind those started before it, without waiting where the
+// Start queues a run after those started before it, without waiting where the
 // device can: the step then reads what they leave. Wait waits for all of them.
 func (s *Step) Start(ctx context.Context, vars map[string]int64) error {
+	vars = s.Compiled.Values(vars)
 	if q, ok := s.recording.(runtime.Queue); ok {
 		return s.explain(q.Start(ctx, vars))
 	}
@@ -145,19 +162,19 @@ func (s *Step) Repeat(ctx context.Context, n int) (*Step, error) {
 // Profile runs the step once and reports the time of every call in order of
 // Compiled.Launches.
 func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {
-	times, err := s.recording.Profile(ctx, vars)
+	times, err := s.recording.Profile(ctx, s.Compiled.Values(vars))
 	return times, s.explain(err)
 }
 
 // Chain times some calls, by their numbers in what Profile returns, as the step
-// runs them: one behind the other, all of them so many times. It returns the time
-// of one, or errors.ErrUnsupported where the device has no such measurement.
+// runs them: one after the other, all of them as often as times says. It returns the
+// time of one, or errors.ErrUnsupported where the device has no such measurement.
 func (s *Step) Chain(ctx context.Context, vars map[string]int64, calls []int, times int) (time.Duration, error) {
 	c, ok := s.recording.(runtime.Chainer)
 	if !ok {
 		return 0, errors.ErrUnsupported
 	}
-	took, err := c.Chain(ctx, vars, calls, times)
+	took, err := c.Chain(ctx, s.Compiled.Values(vars), calls, times)
 	return took, s.explain(err)
 }
 

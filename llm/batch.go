@@ -37,7 +37,7 @@ func NewBatch(ctx context.Context, m *Model, dev runtime.Device, opt BatchOption
 		return nil, fmt.Errorf("llm: a batch of %d sequences, want at least 1", opt.Sequences)
 	}
 	if opt.Ahead < 1 {
-		opt.Ahead = stepsAhead
+		opt.Ahead = max(dev.Target().Tuning.RunsAhead, 1)
 	}
 	s, err := newSession(ctx, m, dev, SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Config: opt.Config, Prepare: opt.Prepare}, opt.Sequences, func(s *Session, p Preparation) wanted { return s.wants(p, true, false) })
 	if err != nil {
@@ -174,7 +174,7 @@ func (b *Batch) load(ctx context.Context, size int, tokens []int32) error {
 	return b.session.write(ctx, BufferPositions, positions...)
 }
 
-// vars are the variables of a step that goes so many positions further.
+// vars are the variables of a step that goes ahead positions further.
 func (b *Batch) vars(ahead int) map[string]int64 {
 	return b.session.vars(slices.Max(b.positions) + ahead)
 }

@@ -11,7 +11,6 @@ import (
 	"tgc/engine"
 	"tgc/gguf"
 	"tgc/ir"
-	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -66,23 +65,16 @@ func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool) (*tens
 	return g, g.Err()
 }
 
-// stepsAhead is how many steps a GPU runs before the host looks: a look costs
-// tens of microseconds (1 % of LLaMA-1B's tokens on an H200 with 8 steps a look),
-// and a reader of text sees no bursts of 16 tokens.
-const stepsAhead = 16
-
-// ahead is how many steps of a generation are started at once; 0 for the host's
-// loop. On a CPU the host's part of a token costs nothing.
+// ahead is the number of steps of a generation that the device runs before the host
+// looks at the tokens; 0 for the host's loop.
 func (s *Session) ahead() int {
 	switch {
 	case s.options.All || s.options.Ahead < 0:
 		return 0
 	case s.options.Ahead > 0:
 		return s.options.Ahead
-	case s.device.Target().Kind == target.GPU:
-		return stepsAhead
 	}
-	return 0
+	return s.device.Target().Tuning.RunsAhead
 }
 
 // loop is a compiled decode loop, bound to the buffers of the session.
@@ -120,7 +112,8 @@ func (s *Session) graphs(ctx context.Context, l *loop) (err error) {
 // are the variables of a run after so many others.
 func (l *loop) start(ctx context.Context, left int, vars func(run int) map[string]int64) (int, error) {
 	if l.several != nil && left >= l.perGraph {
-		if first := vars(0); maps.Equal(first, vars(l.perGraph-1)) {
+		values := l.engine.Compiled.Values
+		if first := vars(0); maps.Equal(values(first), values(vars(l.perGraph-1))) {
 			return l.perGraph, l.several.Start(ctx, first)
 		}
 	}

@@ -32,20 +32,9 @@ func (s *Session) Profile(ctx context.Context, tokens []int32) (*CompiledStep, [
 	return s.describe(st, vars), times, err
 }
 
-// Compiled returns the compiled step of so many tokens, as it is at the current
-// position.
-func (s *Session) Compiled(ctx context.Context, tokens int) (*CompiledStep, error) {
-	st, err := s.step(ctx, s.chunkFor(tokens))
-	if err != nil {
-		return nil, err
-	}
-	length := min(s.position+st.variant.Tokens, s.options.Context)
-	return s.describe(st, map[string]int64{VarLength: int64(length)}), nil
-}
-
 func (s *Session) describe(st *step, vars map[string]int64) *CompiledStep {
 	return &CompiledStep{
 		Compiled: st.engine.Compiled,
-		Binding:  engine.Binding{Vars: vars, Buffers: describeBuffers(s.model, st.graph)},
+		Binding:  engine.Binding{Vars: st.engine.Compiled.Values(vars), Buffers: describeBuffers(s.model, st.graph)},
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/runtime"
-	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -20,9 +19,7 @@ const cacheDType = ir.F32
 // chunks are the numbers of tokens that steps are compiled for, largest first.
 var chunks = []int{512, 256, 128, 32, 8, 1}
 
-// paddedChunk is the largest step that may be padded. A CPU has none that is
-// larger; on a GPU weights that are decoded once for more tokens pay: prompts of 512
-// at 21,700 tokens a second instead of 16,600 (LLaMA-1B Q6_K, exact, H200).
+// paddedChunk is the largest step that may be padded.
 const paddedChunk = 128
 
 // SessionOptions size a session.
@@ -267,13 +264,14 @@ func (s *Session) checkTokens(tokens []int32) error {
 	return nil
 }
 
-// largestChunk is the most tokens of a sequence that one step takes. Logits of all
-// tokens are as many rows of the vocabulary.
+// largestChunk is the largest number of tokens of a sequence that one step takes. With
+// All it is not more than may be padded: logits of all tokens take a row of the
+// vocabulary each.
 func (s *Session) largestChunk() int {
-	if s.device.Target().Kind != target.GPU || s.options.All {
+	if s.options.All {
 		return paddedChunk
 	}
-	return max(chunks[0]/s.sequences, paddedChunk)
+	return max(s.device.Target().Tuning.StepRows/s.sequences, paddedChunk)
 }
 
 // chunkFor picks the step for n remaining tokens: the largest one that they fill,
@@ -333,17 +331,9 @@ func (s *Session) load(ctx context.Context, tokens []int32) (*step, map[string]i
 	return st, s.vars(s.position + size), nil
 }
 
-// lengthGrain is what a GPU rounds the rows of a cache up to that attention
-// visits: each new length costs the host a call for each kernel that knows it.
-// What lies behind the last position is masked.
-const lengthGrain = 64
-
-// vars are the variables of a step behind which so many rows of the cache hold
-// tokens.
+// vars are the variables of a step after which rows of the cache hold tokens. What
+// lies past the last position is masked.
 func (s *Session) vars(rows int) map[string]int64 {
-	if s.device.Target().Kind == target.GPU {
-		rows = (rows + lengthGrain - 1) / lengthGrain * lengthGrain
-	}
 	return map[string]int64{VarLength: int64(min(rows, s.options.Context))}
 }
 

@@ -64,7 +64,7 @@ func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, er
 		weights:   w,
 		numeric:   v.Numeric,
 		positions: positions,
-		length:    g.Var(VarLength, 1, int64(v.Context)),
+		length:    g.VarAtLeast(VarLength, 1, int64(v.Context)),
 	}
 	for n := range c.Layers {
 		m.caches = append(m.caches, cache{

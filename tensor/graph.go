@@ -20,6 +20,7 @@ type Graph struct {
 	shapes  *ir.Shapes
 	buffers []BufferInfo
 	results []*ir.UOp
+	larger  map[string]int64                       // largest values of variables that may be made larger
 	others  map[*ir.UOp]func(*target.Desc) *Tensor // other ways to compute nodes: see OnTarget
 	err     error
 
@@ -132,6 +133,17 @@ func (g *Graph) Dims(shape ...int) []*ir.UOp {
 // Var declares a symbolic size or index in lo..hi, bound by name at each run.
 func (g *Graph) Var(name string, lo, hi int64) *ir.UOp {
 	return g.arena.Var(ir.VarArg{Name: name, Lo: lo, Hi: hi, Multiple: 1})
+}
+
+// VarAtLeast is Var for a size that a run may make larger than it was told, up to hi,
+// with the same results: what lies past it is masked, say. Devices for which each new
+// value has a price then use fewer of them.
+func (g *Graph) VarAtLeast(name string, lo, hi int64) *ir.UOp {
+	if g.larger == nil {
+		g.larger = make(map[string]int64)
+	}
+	g.larger[name] = hi
+	return g.Var(name, lo, hi)
 }
 
 // Scalar makes a rank-0 constant.

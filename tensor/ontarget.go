@@ -69,6 +69,7 @@ func (g *Graph) compile(ctx context.Context, desc *target.Desc, config engine.Co
 	if err != nil {
 		return nil, err
 	}
+	c.Larger = maps.Clone(g.larger)
 	c.Names = make(map[int64]string)
 	for _, b := range g.buffers {
 		c.Names[b.ID] = b.Name

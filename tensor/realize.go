@@ -57,7 +57,7 @@ func (g *Graph) known(node *ir.UOp) bool {
 // realize compiles a copy of the graph whose only results are the wanted
 // tensors, runs it and keeps the values as buffers.
 func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
-	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), values: g.values, others: g.others}
+	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), values: g.values, others: g.others, larger: g.larger}
 	for i, t := range wanted {
 		work.Output(resultName(i), work.wrap(t.node))
 	}
