@@ -6,7 +6,7 @@ import "math/bits"
 // divisibility and known bits. It follows integer nodes only (a float says
 // nothing about an integer), does not recurse, and visits a node once.
 type Bounds struct {
-	known Memo[Interval]
+	known NodeMap[Interval]
 	todo  []*UOp
 }
 

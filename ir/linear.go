@@ -34,7 +34,7 @@ func Linear(a *Arena, u *UOp) LinearForm { return NewLinearizer(a).Of(u) }
 // Linearizer computes and remembers linear forms.
 type Linearizer struct {
 	arena *Arena
-	forms Memo[LinearForm]
+	forms NodeMap[LinearForm]
 }
 
 // NewLinearizer makes an empty memo over an arena.

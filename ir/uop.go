@@ -10,7 +10,7 @@ import (
 type UOp struct {
 	Op     Op
 	DType  DType
-	number uint32 // in the order in which the arena made it, from 1; 0: outside any. See Memo
+	number uint32 // in the order in which the arena made it, from 1; 0: outside any. See NodeMap
 	Arg    Arg    // nil or the type that the op's ArgKind says
 	Src    []*UOp
 
@@ -105,15 +105,9 @@ func (a *Arena) With(u *UOp, src []*UOp) *UOp {
 
 // Import copies a graph of un-interned (or another arena's) nodes into a.
 func (a *Arena) Import(root *UOp) *UOp {
-	done := make(map[*UOp]*UOp)
-	for _, u := range Toposort(root) {
-		src := make([]*UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
-		done[u] = a.Make(u.Op, u.DType, u.Arg, src...)
-	}
-	return done[root]
+	return a.Rebuild(root, func(u *UOp, src []*UOp) *UOp {
+		return a.Make(u.Op, u.DType, u.Arg, src...)
+	})
 }
 
 func sameSources(a, b []*UOp) bool {
@@ -228,30 +222,8 @@ func Toposort(roots ...*UOp) []*UOp {
 // Substitute replaces nodes under root by the map, bottom-up: replacements are
 // not searched again. Nodes are rebuilt in the arena.
 func (a *Arena) Substitute(root *UOp, with map[*UOp]*UOp) *UOp {
-	done := make(map[*UOp]*UOp)
-	for _, u := range Toposort(root) {
-		if r, ok := with[u]; ok {
-			done[u] = r
-			continue
-		}
-		done[u] = a.rebuild(u, done)
-	}
-	return done[root]
-}
-
-func (a *Arena) rebuild(u *UOp, done map[*UOp]*UOp) *UOp {
-	for i, s := range u.Src {
-		if done[s] == s {
-			continue
-		}
-		src := make([]*UOp, len(u.Src))
-		copy(src, u.Src[:i])
-		for j := i; j < len(u.Src); j++ {
-			src[j] = done[u.Src[j]]
-		}
-		return a.Make(u.Op, u.DType, u.Arg, src...)
-	}
-	return u
+	r := Rebuild{Arena: a, Instead: func(u *UOp) *UOp { return with[u] }}
+	return r.Do(root)
 }
 
 // Int returns the value of an integer, Bool or Idx CONST.

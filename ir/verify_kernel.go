@@ -78,7 +78,7 @@ type kernelVerifier struct {
 func (v *kernelVerifier) node(u *UOp) error {
 	var closed []*UOp
 	for _, s := range u.Src {
-		closed = unionSorted(closed, v.closed[s])
+		closed = UnionRanges(closed, v.closed[s])
 	}
 	var closes []*UOp
 	switch u.Op {
@@ -113,7 +113,7 @@ func (v *kernelVerifier) node(u *UOp) error {
 			return nodeError(u, "closes %s, which is closed again inside", NodeText(r))
 		}
 	}
-	v.closed[u] = unionSorted(closed, closes)
+	v.closed[u] = UnionRanges(closed, closes)
 	return nil
 }
 

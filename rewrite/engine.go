@@ -38,7 +38,7 @@ type Engine struct {
 	Trace func(Firing)
 
 	byOp  [ir.NumOps][]*Rule
-	done  ir.Memo[*ir.UOp]
+	done  ir.NodeMap[*ir.UOp]
 	fired map[*Rule]int
 	stack []frame
 }

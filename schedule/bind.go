@@ -104,7 +104,7 @@ func (s *scheduler) substitution(with map[*ir.UOp]*ir.UOp) *substitution {
 type substitution struct {
 	s    *scheduler
 	with map[*ir.UOp]*ir.UOp
-	done ir.Found[*ir.UOp]
+	done ir.NodeMap[*ir.UOp]
 
 	onlyRanges  bool // all that is replaced are ranges
 	onlyBinding bool // all of it closes a range

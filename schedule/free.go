@@ -8,7 +8,7 @@ import (
 
 // freeMemo answers which ranges a node uses that no REDUCE or STAGE below it
 // closes, as a list sorted by id. Lists are shared and must not be changed.
-type freeMemo struct{ lists ir.Memo[[]*ir.UOp] }
+type freeMemo struct{ lists ir.NodeMap[[]*ir.UOp] }
 
 // of returns the free ranges of u.
 func (m *freeMemo) of(u *ir.UOp) []*ir.UOp {
@@ -36,7 +36,7 @@ func (m *freeMemo) compute(u *ir.UOp) []*ir.UOp {
 // mentionMemo is freeMemo that also counts what a projection hides: the ranges
 // of all components of its tuple. Whoever substitutes must reach those too,
 // else the tuple of one projection parts from that of its neighbour.
-type mentionMemo struct{ lists ir.Memo[[]*ir.UOp] }
+type mentionMemo struct{ lists ir.NodeMap[[]*ir.UOp] }
 
 // of returns the ranges that occur in u and are not closed there.
 func (m *mentionMemo) of(u *ir.UOp) []*ir.UOp {

@@ -43,8 +43,8 @@ type inliner struct {
 	s       *scheduler
 	target  *ir.UOp // the VALUE node
 	replace func(load *ir.UOp) *ir.UOp
-	height  int           // of what replace makes
-	reached ir.Found[int] // see reach
+	height  int             // of what replace makes
+	reached ir.NodeMap[int] // see reach
 }
 
 // inlineScope is a binder on the way down whose ranges change their names, with
@@ -52,7 +52,7 @@ type inliner struct {
 type inlineScope struct {
 	around   *inlineScope
 	from, to []*ir.UOp
-	done     ir.Found[*ir.UOp]
+	done     ir.NodeMap[*ir.UOp]
 }
 
 // untouched is the reach of an expression without a read to be replaced.

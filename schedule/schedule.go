@@ -61,10 +61,10 @@ type scheduler struct {
 
 	free     freeMemo
 	mentions mentionMemo
-	heights  ir.Memo[int]
+	heights  ir.NodeMap[int]
 	bounds   *ir.Bounds
-	fields   ir.Memo[bool] // see readsField
-	bits     ir.Memo[bool] // integers that are made of the bits of floats
+	fields   ir.NodeMap[bool] // see readsField
+	bits     ir.NodeMap[bool] // integers that are made of the bits of floats
 	index    *rewrite.Simplifier
 	linear   *ir.Linearizer
 	opsMemo  map[*ir.UOp]int64

@@ -1,0 +1,90 @@
+package analyse
+
+import "tgc/ir"
+
+// Factors lists what a tree of MUL multiplies, left to right; u itself where it
+// is no product.
+func Factors(u *ir.UOp) []*ir.UOp { return operands(u, ir.OpMul, nil) }
+
+// Product multiplies factors, left to right; nil for none.
+func Product(a *ir.Arena, factors []*ir.UOp) *ir.UOp {
+	var p *ir.UOp
+	for _, f := range factors {
+		if p == nil {
+			p = f
+		} else {
+			p = a.Mul(p, f)
+		}
+	}
+	return p
+}
+
+func operands(u *ir.UOp, op ir.Op, list []*ir.UOp) []*ir.UOp {
+	if u.Op != op {
+		return append(list, u)
+	}
+	return operands(u.Src[1], op, operands(u.Src[0], op, list))
+}
+
+// IsFold reports a REDUCE with one plain op.
+func IsFold(u *ir.UOp, op ir.Op) bool {
+	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op
+}
+
+// IsSum reports a REDUCE that adds, of any type.
+func IsSum(u *ir.UOp) bool { return IsFold(u, ir.OpAdd) }
+
+// IsFloatSum reports a REDUCE that adds floats.
+func IsFloatSum(u *ir.UOp) bool { return IsSum(u) && u.DType.IsFloat() }
+
+// IsFloatMax reports a REDUCE that keeps the largest float.
+func IsFloatMax(u *ir.UOp) bool { return IsFold(u, ir.OpMax) && u.DType.IsFloat() }
+
+// IsTuple reports a REDUCE of several components, folded by a combine step.
+func IsTuple(u *ir.UOp) bool { return IsFold(u, ir.OpInvalid) }
+
+// IsPlain reports a REDUCE of one value, folded by an op.
+func IsPlain(u *ir.UOp) bool { return u.Op == ir.OpReduce && !IsTuple(u) }
+
+// Uses reports that a node is among those under root.
+func Uses(root, node *ir.UOp) bool {
+	return Any(root, func(u *ir.UOp) bool { return u == node })
+}
+
+// Any reports a node under root, itself among them, for which is holds. It ends
+// with the first.
+func Any(root *ir.UOp, is func(u *ir.UOp) bool) bool {
+	if is(root) {
+		return true
+	}
+	var seen ir.Visited
+	stack := []*ir.UOp{root}
+	for len(stack) > 0 {
+		u := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, s := range u.Src {
+			if !seen.Add(s) {
+				continue
+			}
+			if is(s) {
+				return true
+			}
+			if len(s.Src) > 0 {
+				stack = append(stack, s)
+			}
+		}
+	}
+	return false
+}
+
+// RangesIn lists the RANGEs under a root, closed ones too, in the order of
+// ir.Toposort.
+func RangesIn(root *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, u := range ir.Toposort(root) {
+		if u.Op == ir.OpRange {
+			out = append(out, u)
+		}
+	}
+	return out
+}
