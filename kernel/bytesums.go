@@ -105,7 +105,7 @@ func (ap *applier) floatProduct(u *ir.UOp) (out floatInteger, ok bool) {
 func (ap *applier) floatFactor(u *ir.UOp) (floatInteger, bool) {
 	b := ap.bounds.Of(u)
 	f := floatInteger{most: max(b.Hi, -b.Lo)}
-	if x := ap.byteFactor(u, true); x != nil {
+	if x := byteFactor(ap.arena, ap.bounds, u, true); x != nil {
 		f.value = ap.arena.Cast(x, ir.F32)
 	}
 	return f, f.value != nil

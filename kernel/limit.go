@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
@@ -111,22 +110,6 @@ func rises(u, r *ir.UOp) bool {
 		return ok && k > 0 && rises(u.Src[0], r)
 	}
 	return false
-}
-
-// longFirst numbers the work units of a range towards whose end loops are longer.
-// A GPU starts the last ones first: while these still run, short ones fill the
-// multiprocessors that are free. A worker of a CPU has neighbouring units: each
-// short one is followed by a long one, so that all workers have equally much.
-func (l *lowerer) longFirst(i int, x *program.Value) *program.Value {
-	if !l.rising.Has(i) {
-		return x
-	}
-	last := l.b.Index(l.extent[i] - 1)
-	if l.onGPU() {
-		return l.b.Sub(last, x)
-	}
-	half := l.indexDiv(x, l.b.Index(2))
-	return l.b.Where(l.b.Lt(l.indexMod(x, l.b.Index(2)), l.b.Index(1)), half, l.b.Sub(last, half))
 }
 
 // follows reports a limit that moves with a range by arithmetic.

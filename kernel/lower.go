@@ -49,8 +49,9 @@ func fail(format string, args ...any) {
 // lowerer writes one program.
 type lowerer struct {
 	*planned
-	b    *program.Builder
-	free *plan.FreeSets
+	matrices map[*ir.UOp]*matrixSum
+	b        *program.Builder
+	free     *plan.FreeSets
 
 	extent []int64 // of each range; 0 where it is symbolic
 	vector plan.RangeSet
@@ -93,7 +94,11 @@ func newLowerer(p *planned) (*lowerer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lowerer{planned: p, b: program.NewBuilder("kernel"), free: free,
+	matrices, err := matrixSums(p, free)
+	if err != nil {
+		return nil, err
+	}
+	l := &lowerer{planned: p, matrices: matrices, b: program.NewBuilder("kernel"), free: free,
 		params: make(map[*ir.UOp]*program.Value), align: make(map[*program.Value]int64),
 		reduces: make(map[int][]*ir.UOp), pure: make(map[*ir.UOp]bool),
 		address: make(map[*ir.UOp]*flatAddress), paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value),

@@ -1,8 +1,6 @@
 package kernel
 
 import (
-	"math"
-
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
@@ -22,50 +20,6 @@ type fragmentKey struct {
 	scope *scope
 	node  memoKey
 	elem  ir.DType
-}
-
-// precision is the number of terms that hold a value of each type.
-type precision struct{ f16, bf16 int }
-
-// termsOf tells how many terms hold every value of a factor.
-func termsOf(bounds *ir.Bounds, u *ir.UOp) precision {
-	if f, ok := u.Float(); ok && ir.RoundFloat(ir.BF16, f) == f && ir.RoundFloat(ir.F16, f) == f {
-		return precision{1, 1}
-	}
-	none := precision{f16: 4, bf16: 3} // the range of f16 is too small for any number of terms
-	if terms := storedTerms(u); len(terms) > 1 {
-		return precision{f16: 4, bf16: len(terms)}
-	}
-	offset := int64(0)
-	if c, ok := lastConstant(u); ok && u.Op == ir.OpAdd && c == math.Trunc(c) && math.Abs(c) < 1<<11 {
-		u, offset = u.Src[0], int64(c)
-	}
-	if u.Op != ir.OpCast {
-		return none
-	}
-	x := u.Src[0]
-	if !x.DType.IsInt() && offset != 0 {
-		return none
-	}
-	switch {
-	case x.DType == ir.BF16:
-		return precision{f16: 4, bf16: 1}
-	case x.DType == ir.F16:
-		return precision{f16: 1, bf16: 2}
-	case x.DType.IsInt() && bounds.Of(x).Within(-1<<8-offset, 1<<8-offset):
-		return precision{1, 1}
-	case x.DType.IsInt() && bounds.Of(x).Within(-1<<11-offset, 1<<11-offset):
-		return precision{f16: 1, bf16: 2}
-	}
-	return none
-}
-
-// lastConstant is the float that a node has as its last source.
-func lastConstant(u *ir.UOp) (float64, bool) {
-	if len(u.Src) == 0 {
-		return 0, false
-	}
-	return u.Src[len(u.Src)-1].Float()
 }
 
 // mostTerms: products of terms i and j with i+j at or past it are left out.
@@ -148,29 +102,6 @@ func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, frag
 		out = append(out, fragment(x, at, elem, 1)...)
 	}
 	return out
-}
-
-// storedTerms are the bf16 values whose sum a factor is; nil where it is none.
-func storedTerms(u *ir.UOp) []*ir.UOp {
-	switch {
-	case u.Op == ir.OpAdd:
-		x, y := storedTerms(u.Src[0]), storedTerms(u.Src[1])
-		if x == nil || y == nil {
-			return nil
-		}
-		return append(x, y...)
-	case u.Op == ir.OpCast && u.Src[0].DType == ir.BF16:
-		return []*ir.UOp{u.Src[0]}
-	}
-	return nil
-}
-
-// narrowest is what a factor of a type was converted from.
-func narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
-	if u.Op == ir.OpCast && u.Src[0].DType == elem {
-		return u.Src[0]
-	}
-	return u
 }
 
 // rowFragment are the terms of the lane's points in both of its rows, in the

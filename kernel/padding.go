@@ -13,7 +13,6 @@ import (
 // length between gaps is chosen by counting rounds.
 
 const (
-	bankBytes  = 4
 	banks      = 32
 	widestRead = 16 // bytes of one lane in one instruction
 	widestGap  = 64 // bytes between the elements of a panel

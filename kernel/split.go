@@ -17,8 +17,7 @@ type planned struct {
 	arena    *ir.Arena
 	sink     *ir.UOp
 	stores   []plannedStore
-	tile     *matrixTile // of MMA; nil without
-	matrices map[*ir.UOp]*matrixSum
+	tile     *matrixTile   // of MMA; nil without
 	ranges   []*ir.UOp     // every RANGE, outer before inner, high digits before low
 	roles    []plan.Role   // by index into ranges
 	dots     plan.RangeSet // of ranges: sums over them may be dot instructions
@@ -123,15 +122,11 @@ func apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*pla
 		return nil, err
 	}
 	sink = ap.skipLoops(sink)
-	matrices, err := ap.planMatrices(sink, tile)
-	if err != nil {
-		return nil, err
-	}
 	p, err := ap.finish(sink, global)
 	if err != nil || tile == nil {
 		return p, err
 	}
-	p.tile, p.matrices = tile, matrices
+	p.tile = tile
 	if !slices.Contains(p.ranges, tile.point) {
 		p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, plan.Lane)
 	}

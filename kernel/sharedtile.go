@@ -168,7 +168,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		if !side.staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index[u.ReduceRange()]) || p.sumsInside(f) {
 			continue
 		}
-		values := []*ir.UOp{p.byteFactor(f, k == 0)}
+		values := []*ir.UOp{byteFactor(p.arena, p.bounds, f, k == 0)}
 		if u.DType == ir.F32 {
 			values = p.terms(f, elem, n[k])
 		}
@@ -491,28 +491,8 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *tileSide) {
 // panelOrder puts the ranges of panels behind those of all axes.
 const panelOrder = 1 << 20
 
+// bankBytes is the width of a bank of shared memory.
+const bankBytes = 4
+
 // isPanel reports a stage that is filled together with others.
 func isPanel(stage *ir.UOp) bool { return stage.Arg.(ir.StageArg).Space == ir.SpaceShared }
-
-// fillPanels fills all panels of the scope at depth d between two barriers.
-func (l *lowerer) fillPanels(d int) {
-	s := l.stack[d]
-	l.in(d, func() {
-		if l.repeats() {
-			l.barrier()
-		}
-		for _, stage := range ir.Toposort(l.sink) {
-			if stage.Op != ir.OpStage || !isPanel(stage) {
-				continue
-			}
-			if at, ok := l.depthOf(l.free.Of(stage)); !ok || at != d {
-				continue
-			}
-			k := l.key(stage, l.startCoords())
-			array := l.arrayOf(stage, k)
-			l.fillLoops(stage, array, stage.Src[1:], l.startCoords())
-			s.memo[k] = val{v: array, depth: d}
-		}
-		l.barrier()
-	})
-}

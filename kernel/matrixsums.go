@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/kernel/plan"
+)
+
+// matrixSum is a sum over a digit of MMA: of the product of what depends on the
+// row and what does not. A side without factors is 1. Sums of f32 have f32
+// factors, those of i32 bytes.
+type matrixSum struct {
+	rows  *ir.UOp // at the lane's points
+	tiles []columnTile
+}
+
+// columnTile is the factor of eight columns. Columns that are the four points
+// of a lane (TILE) are two tiles, of two points each.
+type columnTile struct {
+	product *ir.UOp // names the result: it depends on what both factors do
+	columns *ir.UOp // at the lane's points, of column lane/4
+}
+
+// matrixSums takes the sums over digits of MMA apart.
+func matrixSums(p *planned, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, error) {
+	if p.tile == nil {
+		return nil, nil
+	}
+	nodes := ir.Toposort(p.sink)
+	inSink := make(map[*ir.UOp]bool, len(nodes))
+	for _, u := range nodes {
+		inSink[u] = true
+	}
+	sums := make(map[*ir.UOp]*matrixSum)
+	for _, u := range nodes {
+		if u.Op != ir.OpReduce || p.roles[free.Index[u.ReduceRange()]] != plan.Matrix {
+			continue
+		}
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
+			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32 or i32")
+		}
+		m, err := takeApart(p, u, free)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range m.tiles {
+			for _, x := range ir.Toposort(t.product) {
+				if x.Op == ir.OpReduce && !inSink[x] {
+					return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
+				}
+			}
+		}
+		sums[u] = m
+	}
+	return sums, nil
+}
+
+// takeApart groups the factors of a product by the tile's axes.
+func takeApart(p *planned, u *ir.UOp, free *plan.FreeSets) (*matrixSum, error) {
+	a, tile := p.arena, p.tile
+	var ofRow, ofColumn plan.RangeSet
+	ofRow.Add(free.Index[tile.rowLane])
+	ofRow.Add(free.Index[tile.rowCopy])
+	ofColumn.Add(free.Index[tile.columnLane])
+	ofColumn.Add(free.Index[tile.columnCopy])
+	ofColumn.Add(free.Index[tile.point])
+	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
+	for _, f := range flattenProduct(u.Src[0]) {
+		s := free.Of(f)
+		switch {
+		case s.Meet(ofRow).Empty():
+			columns = times(a, columns, f)
+		case s.Meet(ofColumn).Empty():
+			rows = times(a, rows, f)
+		default:
+			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor that depends on rows and columns")
+		}
+	}
+	if s := free.Of(columns); s.Has(free.Index[tile.point]) && s.Has(free.Index[tile.columnCopy]) {
+		return nil, fmt.Errorf("kernel: plan: MMA of a sum whose columns are of two tiles")
+	}
+	points := a.Add(a.Mul(tile.columnLane, a.Index(plan.LanePoints)), tile.point)
+	m := &matrixSum{rows: p.simplify.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))}
+	copies := a.Mod(tile.rowLane, a.Index(plan.ColumnCopies))
+	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.columnLane: a.Div(tile.rowLane, a.Index(plan.ColumnCopies)), tile.columnCopy: copies}
+	n := 1
+	if point := free.Index[tile.point]; free.Of(columns).Has(point) {
+		n = plan.LanePoints / plan.ColumnCopies
+	}
+	for k := range int64(n) {
+		if n > 1 {
+			at[tile.point] = a.Add(copies, a.Index(plan.ColumnCopies*k))
+		}
+		of := p.simplify.Do(a.Substitute(columns, at))
+		t := columnTile{product: a.Mul(m.rows, of), columns: of}
+		if u.DType == ir.I32 {
+			t.columns = byteFactor(a, p.bounds, of, false)
+		}
+		m.tiles = append(m.tiles, t)
+	}
+	if u.DType == ir.I32 {
+		m.rows = byteFactor(a, p.bounds, m.rows, true)
+	}
+	if m.rows == nil || m.tiles[0].columns == nil {
+		return nil, fmt.Errorf("kernel: plan: MMA of a sum of products of integers that are no bytes")
+	}
+	return m, nil
+}
