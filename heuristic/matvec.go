@@ -5,8 +5,9 @@ import (
 	"strings"
 
 	"tgc/ir"
-	"tgc/kernel"
+
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/target"
 )
 
@@ -170,7 +171,7 @@ func (p *planner) crowds(w *operand) bool {
 // (Q6_K 30 GB/s against 20 on one Zen 5 core).
 func (p *planner) packs(w *operand) bool {
 	i := w.chain[len(w.chain)-1]
-	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || !kernel.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
+	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || !shape.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
 		return false
 	}
 	p.add(plan.PACK, p.axes[i].Name, 0)

@@ -24,7 +24,7 @@ func (l *lowerer) lowerBits(u *ir.UOp, at coords) (val, bool) {
 	}
 	target := l.laneDigits(u, at)
 	in := l.settle(l.operand(x, at, target))
-	constant := func(c int64) val { return l.scalarVal(l.constant(l.arena.ConstInt(u.DType, c))) }
+	constant := func(c int64) val { return l.scalarVal(l.constant(l.Arena.ConstInt(u.DType, c))) }
 	switch {
 	case n > s:
 		in = l.alu(ir.OpShl, u.DType, in, constant(n-s))

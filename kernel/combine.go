@@ -33,8 +33,8 @@ func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
 // one warp. Lanes of a GPU are registers one after the other, which a sum may as
 // well take in turn.
 func (l *lowerer) pends(i int) bool {
-	if !l.roles[i].IsThread() {
-		return l.roles[i] == plan.Lane && !l.onGPU()
+	if !l.Roles[i].IsThread() {
+		return l.Roles[i] == plan.Lane && !l.onGPU()
 	}
 	_, _, parts := l.warpPart(i)
 	return parts == 1
@@ -99,7 +99,7 @@ func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 	d := l.top()
 	want := []int{c}
 	for o := range p.N {
-		if depth, ok := l.depthOf(l.free.Of(l.arena.Proj(tuple, o))); ok && depth == d && o != c {
+		if depth, ok := l.depthOf(l.free.Of(l.Arena.Proj(tuple, o))); ok && depth == d && o != c {
 			want = append(want, o)
 		}
 	}
@@ -142,7 +142,7 @@ type tupleCopy struct {
 
 func (t *threadTuple) add(comp int) {
 	l := t.l
-	node := l.arena.Proj(t.tuple, comp)
+	node := l.Arena.Proj(t.tuple, comp)
 	free := l.free.Of(node)
 	digits := l.lanes.Meet(free).List()
 	for _, at := range l.combos(free) {
@@ -164,7 +164,7 @@ func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
 			if c >= n {
 				c, from = c-n, y
 			}
-			i := t.index[l.key(l.arena.Proj(t.tuple, c), m.at)]
+			i := t.index[l.key(l.Arena.Proj(t.tuple, c), m.at)]
 			return val{v: from[i], digits: t.members[i].digits, depth: l.top()}
 		})
 		out[k] = l.expand(v, m.digits)
@@ -317,7 +317,7 @@ func (l *lowerer) checkThreads() error {
 		return nil
 	}
 	meets := make(map[*ir.UOp]plan.RangeSet) // ranges in whose loops threads meet below a node
-	for _, u := range ir.Toposort(l.sink) {
+	for _, u := range ir.Toposort(l.Sink) {
 		var s plan.RangeSet
 		for _, x := range u.Src {
 			s = s.Union(meets[x])
@@ -334,8 +334,8 @@ func (l *lowerer) checkThreads() error {
 		}
 		meets[u] = s
 	}
-	for _, i := range meets[l.sink].List() {
-		if varies := l.free.Of(l.ranges[i].Src[0]).Meet(l.threads); !varies.Empty() {
+	for _, i := range meets[l.Sink].List() {
+		if varies := l.free.Of(l.Ranges[i].Src[0]).Meet(l.threads); !varies.Empty() {
 			return fmt.Errorf("kernel: plan: threads share a value inside a loop whose length differs among them")
 		}
 	}

@@ -5,13 +5,14 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/target"
 )
 
 // Feasible checks a plan as Legality does, and then the limits that depend on
 // the digits: ranges, copies and lanes of every value.
 func Feasible(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) error {
-	p, err := apply(a, sink, chosen, desc)
+	p, err := shape.Apply(a, sink, chosen, desc)
 	if err != nil {
 		return err
 	}
@@ -19,7 +20,7 @@ func Feasible(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) er
 	if err != nil {
 		return err
 	}
-	for _, u := range ir.Toposort(p.sink) {
+	for _, u := range ir.Toposort(p.Sink) {
 		free := l.free.Of(u)
 		lanes := int64(1)
 		for _, i := range free.Meet(l.lanes).List() {

@@ -1,5 +1,9 @@
 package kernel
 
+import (
+	"tgc/kernel/shape"
+)
+
 import "tgc/ir"
 
 // fillPanels fills all panels of the scope at depth d between two barriers.
@@ -9,8 +13,8 @@ func (l *lowerer) fillPanels(d int) {
 		if l.repeats() {
 			l.barrier()
 		}
-		for _, stage := range ir.Toposort(l.sink) {
-			if stage.Op != ir.OpStage || !isPanel(stage) {
+		for _, stage := range ir.Toposort(l.Sink) {
+			if stage.Op != ir.OpStage || !shape.IsSharedTile(stage) {
 				continue
 			}
 			if at, ok := l.depthOf(l.free.Of(stage)); !ok || at != d {
@@ -24,7 +28,3 @@ func (l *lowerer) fillPanels(d int) {
 		l.barrier()
 	})
 }
-
-// pipelineRegisters is how many registers of a thread wait for what the next
-// iteration's panels are made of.
-const pipelineRegisters = 64

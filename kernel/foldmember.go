@@ -4,6 +4,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // extremeChains is how many accumulators of a maximum, minimum or product are in
@@ -22,7 +23,7 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 		digits = unionDigits(digits, x.digits)
 	}
 	digits = unionDigits(digits, over.List())
-	init := l.splat(l.constant(plainIdentity(l.arena, op, u.DType)), l.laneCount(digits))
+	init := l.splat(l.constant(shape.PlainIdentity(l.Arena, op, u.DType)), l.laneCount(digits))
 	chains := min(len(parts), extremeChains)
 	accs := make([]*program.Value, chains)
 	for c := range accs {
@@ -62,7 +63,7 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *plan.RangeSet) []val {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.onGPU() {
 		i := l.free.Index[u.ReduceRange()]
-		switch l.roles[i] {
+		switch l.Roles[i] {
 		case plan.Lane:
 			over.Add(i)
 			return l.foldParts(u.Src[0], op, at.with(i, laneCoord), over)

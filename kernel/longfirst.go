@@ -9,7 +9,7 @@ import (
 // multiprocessors that are free. A worker of a CPU has neighbouring units: each
 // short one is followed by a long one, so that all workers have equally much.
 func (l *lowerer) longFirst(i int, x *program.Value) *program.Value {
-	if !l.rising.Has(i) {
+	if !l.Rising.Has(i) {
 		return x
 	}
 	last := l.b.Index(l.extent[i] - 1)

@@ -8,6 +8,7 @@ import (
 	"tgc/ir/program"
 	"tgc/ir/program/opt"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/packed"
 	"tgc/target"
 )
@@ -16,7 +17,7 @@ import (
 // runs once per worker, and a grid loop over the flat work units. The name is
 // "kernel"; who has a better one sets Program.Name.
 func Lower(a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc) (p *program.Program, err error) {
-	pl, err := apply(a, sink, plan, desc)
+	pl, err := shape.Apply(a, sink, plan, desc)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func fail(format string, args ...any) {
 
 // lowerer writes one program.
 type lowerer struct {
-	*planned
+	*shape.Kernel
 	matrices map[*ir.UOp]*matrixSum
 	b        *program.Builder
 	free     *plan.FreeSets
@@ -89,8 +90,8 @@ type lowerer struct {
 	fragments   map[fragmentKey][]*program.Value
 }
 
-func newLowerer(p *planned) (*lowerer, error) {
-	free, err := plan.NewFreeSets(p.ranges)
+func newLowerer(p *shape.Kernel) (*lowerer, error) {
+	free, err := plan.NewFreeSets(p.Ranges)
 	if err != nil {
 		return nil, err
 	}
@@ -98,26 +99,26 @@ func newLowerer(p *planned) (*lowerer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lowerer{planned: p, matrices: matrices, b: program.NewBuilder("kernel"), free: free,
+	l := &lowerer{Kernel: p, matrices: matrices, b: program.NewBuilder("kernel"), free: free,
 		params: make(map[*ir.UOp]*program.Value), align: make(map[*program.Value]int64),
 		reduces: make(map[int][]*ir.UOp), pure: make(map[*ir.UOp]bool),
 		address: make(map[*ir.UOp]*flatAddress), paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value),
-		linear: ir.NewLinearizer(p.arena), floats: make(map[*program.Value]float64),
+		linear: ir.NewLinearizer(p.Arena), floats: make(map[*program.Value]float64),
 		ints: make(map[*program.Value]int64), widths: make(map[*ir.UOp]*width), pending: make(map[*ir.UOp]bool),
 		fragments: make(map[fragmentKey][]*program.Value), threadParts: make(map[threadDigit]*program.Value),
 		uses: make(map[*ir.UOp]int), ptrDepths: make(map[*program.Value]int)}
 	offset := uint(0)
-	for i, r := range p.ranges {
+	for i, r := range p.Ranges {
 		n, _ := r.Src[0].Int()
 		l.extent = append(l.extent, n)
 		var field bitField
-		switch p.roles[i] {
+		switch p.Roles[i] {
 		case plan.Lane:
 			l.lanes.Add(i)
 		case plan.Unroll:
 			l.copies.Add(i)
 		}
-		if p.roles[i] == plan.Lane || p.roles[i] == plan.Unroll {
+		if p.Roles[i] == plan.Lane || p.Roles[i] == plan.Unroll {
 			l.vector.Add(i)
 			field, offset = placeBits(offset, n)
 		}
@@ -136,7 +137,7 @@ func newLowerer(p *planned) (*lowerer, error) {
 // collectReduces groups the REDUCE nodes by range and notes which contains
 // which: a loop is shared only by reduces that do not need each other.
 func (l *lowerer) collectReduces() {
-	for _, u := range plan.Preorder(l.sink) {
+	for _, u := range plan.Preorder(l.Sink) {
 		if u.Op == ir.OpReduce {
 			i := l.free.Index[u.ReduceRange()]
 			l.reduces[i] = append(l.reduces[i], u)
@@ -144,7 +145,7 @@ func (l *lowerer) collectReduces() {
 	}
 	l.below = make(map[*ir.UOp]map[*ir.UOp]bool)
 	sets := make(map[*ir.UOp]map[*ir.UOp]bool)
-	for _, u := range ir.Toposort(l.sink) {
+	for _, u := range ir.Toposort(l.Sink) {
 		for _, s := range u.Src {
 			l.uses[s]++
 		}
@@ -189,8 +190,8 @@ func (l *lowerer) run() {
 	l.makeParams()
 	l.openBlock()
 	var grid []int
-	for i := range l.ranges {
-		if l.roles[i] == plan.Grid {
+	for i := range l.Ranges {
+		if l.Roles[i] == plan.Grid {
 			grid = append(grid, i)
 		}
 	}
@@ -211,14 +212,14 @@ func (l *lowerer) run() {
 	s := newScope(body)
 	l.stack = append(l.stack, s)
 	l.gridCoordinates(s, unit, grid)
-	l.emitStores(l.stores, 0, l.startCoords())
+	l.emitStores(l.Stores, 0, l.startCoords())
 	l.b.EndGrid(body)
 }
 
 // gridOrder puts grid ranges in the loop order of the first store.
 func (l *lowerer) gridOrder(grid []int) []int {
 	position := make(map[int]int)
-	for k, r := range l.stores[0].node.Ranges() {
+	for k, r := range l.Stores[0].Node.Ranges() {
 		position[l.free.Index[r]] = k
 	}
 	sort.Slice(grid, func(x, y int) bool { return position[grid[x]] < position[grid[y]] })
@@ -245,7 +246,7 @@ func (l *lowerer) gridCoordinates(s *scope, unit *program.Value, grid []int) {
 func (l *lowerer) makeParams() {
 	var buffers, vars []*ir.UOp
 	read, written := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
-	for _, u := range ir.Toposort(l.sink) {
+	for _, u := range ir.Toposort(l.Sink) {
 		switch u.Op {
 		case ir.OpParam:
 			buffers = append(buffers, u)
@@ -277,7 +278,7 @@ func (l *lowerer) makeParams() {
 		v := l.b.Buffer(arg.Slot, elem, fmt.Sprintf("p%d", arg.Slot), align, l.paramBytes(u))
 		l.b.Access(v, read[u], written[u])
 		if l.onGPU() {
-			l.b.Mark(v, arg.Format != "", l.planned.preload[arg.Slot])
+			l.b.Mark(v, arg.Format != "", l.Preload[arg.Slot])
 		}
 		l.params[u] = v
 		l.align[v] = int64(align)
@@ -298,7 +299,7 @@ const (
 func (l *lowerer) paramBytes(u *ir.UOp) int64 {
 	elems := int64(1)
 	for _, n := range u.Src {
-		hi := l.bounds.Of(n).Hi
+		hi := l.Bounds.Of(n).Hi
 		var ok bool
 		if elems, ok = ir.CheckedMul(elems, max(hi, 0)); !ok || hi == ir.PosInf {
 			fail("slot %d: extent %d has no upper bound", u.Arg.(ir.ParamArg).Slot, hi)
@@ -309,8 +310,8 @@ func (l *lowerer) paramBytes(u *ir.UOp) int64 {
 		return elems * int64(max(u.DType.Size(), 1))
 	}
 	f := l.format(name)
-	if l.desc.Planes {
-		row := l.bounds.Of(u.Src[len(u.Src)-1]).Hi
+	if l.Desc.Planes {
+		row := l.Bounds.Of(u.Src[len(u.Src)-1]).Hi
 		return packed.Planes.Place(f, elems/max(row, 1), row/int64(f.BlockElems)).Bytes
 	}
 	return elems / int64(f.BlockElems) * int64(f.BlockBytes)

@@ -4,6 +4,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // Lowering of sums over digits of MMA.
@@ -28,13 +29,13 @@ const mostTerms = 3
 // matrixSum emits the instructions for all copies of a tile and picks one; of
 // columns that are a lane's points, all of them.
 func (l *lowerer) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
-	row, column := l.free.Index[l.tile.rowCopy], l.free.Index[l.tile.columnCopy]
+	row, column := l.free.Index[l.Tile.RowCopy], l.free.Index[l.Tile.ColumnCopy]
 	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
 	if len(m.tiles) > 1 {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
 		n := plan.ColumnCopies * plan.RowCopies
 		v := l.b.Shuffle(low, high, plan.ColumnCopies*r, plan.ColumnCopies*r+1, n+plan.ColumnCopies*r, n+plan.ColumnCopies*r+1)
-		return val{v: v, digits: []int{l.free.Index[l.tile.point]}, depth: l.top()}
+		return val{v: v, digits: []int{l.free.Index[l.Tile.Point]}, depth: l.top()}
 	}
 	c := l.copyAt(u, at, column)
 	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.top()}
@@ -73,9 +74,9 @@ func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
 		rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
 		return l.b.Mma(acc, rows[0], columns[0])
 	}
-	x, y := termsOf(l.bounds, row), termsOf(l.bounds, column)
-	elem, nx, ny := ir.BF16, x.bf16, y.bf16
-	if x.f16 == 1 && y.f16 == 1 {
+	x, y := shape.TermsOf(l.Bounds, row), shape.TermsOf(l.Bounds, column)
+	elem, nx, ny := ir.BF16, x.BF16, y.BF16
+	if x.F16 == 1 && y.F16 == 1 {
 		elem, nx, ny = ir.F16, 1, 1
 	}
 	rows, columns := l.sideFragments(row, at, elem, nx, l.rowFragment), l.sideFragments(column, at, elem, ny, l.columnFragment)
@@ -93,9 +94,9 @@ func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
 // sideFragments are the terms of a side: those that a panel holds, or all of one
 // float.
 func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
-	stored := storedTerms(u)
+	stored := shape.StoredTerms(u)
 	if len(stored) < 2 {
-		return fragment(narrowest(u, elem), at, elem, n)
+		return fragment(shape.Narrowest(u, elem), at, elem, n)
 	}
 	var out []*program.Value
 	for _, x := range stored {
@@ -108,7 +109,7 @@ func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, frag
 // instruction's order: words of one row, then of the other. A word holds two
 // halves or four bytes.
 func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
-	i := l.free.Index[l.tile.rowCopy]
+	i := l.free.Index[l.Tile.RowCopy]
 	return l.fragment(u, at, elem, func() []*program.Value {
 		if l.isFragment(u) {
 			return []*program.Value{l.panelFragment(u, at)}
@@ -123,21 +124,21 @@ func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pro
 
 // isFragment reports a read of rows that lie in a panel in the order of fragments.
 func (l *lowerer) isFragment(u *ir.UOp) bool {
-	if l.tile == nil || u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !isPanel(u.Src[0]) {
+	if l.Tile == nil || u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !shape.IsSharedTile(u.Src[0]) {
 		return false
 	}
 	free := l.free.Of(u)
-	return free.Has(l.free.Index[l.tile.point]) && free.Has(l.free.Index[l.tile.rowCopy])
+	return free.Has(l.free.Index[l.Tile.Point]) && free.Has(l.free.Index[l.Tile.RowCopy])
 }
 
 // panelFragment is a fragment of rows that lies in a panel as the instruction wants
 // it.
 func (l *lowerer) panelFragment(u *ir.UOp, at coords) *program.Value {
-	a, stage := l.arena, u.Src[0]
-	first := map[*ir.UOp]*ir.UOp{l.tile.point: a.Index(0), l.tile.rowCopy: a.Index(0)}
+	a, stage := l.Arena, u.Src[0]
+	first := map[*ir.UOp]*ir.UOp{l.Tile.Point: a.Index(0), l.Tile.RowCopy: a.Index(0)}
 	index := make([]*ir.UOp, len(u.Indices()))
 	for k, x := range u.Indices() {
-		index[k] = l.simplify.Do(a.Substitute(x, first))
+		index[k] = l.Simplify.Do(a.Substitute(x, first))
 	}
 	read := a.Load(stage, index...)
 	array := l.fillStage(stage, at)
@@ -170,7 +171,7 @@ func (l *lowerer) fragment(u *ir.UOp, at coords, elem ir.DType, make func() []*p
 
 // lanePoints is a factor at the lane's points: a vector.
 func (l *lowerer) lanePoints(u *ir.UOp, at coords) *program.Value {
-	return l.expand(l.settle(l.lower(u, at)), []int{l.free.Index[l.tile.point]})
+	return l.expand(l.settle(l.lower(u, at)), []int{l.free.Index[l.Tile.Point]})
 }
 
 // split writes floats as n terms, each the rounded rest of those before.
@@ -196,7 +197,7 @@ type leaf struct {
 
 // leaves lists the summands of sums over copies.
 func (l *lowerer) leaves(u *ir.UOp, at coords) []leaf {
-	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.roles[l.free.Index[u.ReduceRange()]] != plan.Unroll {
+	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.Roles[l.free.Index[u.ReduceRange()]] != plan.Unroll {
 		return []leaf{{u, at}}
 	}
 	i := l.free.Index[u.ReduceRange()]

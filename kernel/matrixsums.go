@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // matrixSum is a sum over a digit of MMA: of the product of what depends on the
@@ -23,18 +24,18 @@ type columnTile struct {
 }
 
 // matrixSums takes the sums over digits of MMA apart.
-func matrixSums(p *planned, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, error) {
-	if p.tile == nil {
+func matrixSums(p *shape.Kernel, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, error) {
+	if p.Tile == nil {
 		return nil, nil
 	}
-	nodes := ir.Toposort(p.sink)
+	nodes := ir.Toposort(p.Sink)
 	inSink := make(map[*ir.UOp]bool, len(nodes))
 	for _, u := range nodes {
 		inSink[u] = true
 	}
 	sums := make(map[*ir.UOp]*matrixSum)
 	for _, u := range nodes {
-		if u.Op != ir.OpReduce || p.roles[free.Index[u.ReduceRange()]] != plan.Matrix {
+		if u.Op != ir.OpReduce || p.Roles[free.Index[u.ReduceRange()]] != plan.Matrix {
 			continue
 		}
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
@@ -57,50 +58,50 @@ func matrixSums(p *planned, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, error)
 }
 
 // takeApart groups the factors of a product by the tile's axes.
-func takeApart(p *planned, u *ir.UOp, free *plan.FreeSets) (*matrixSum, error) {
-	a, tile := p.arena, p.tile
+func takeApart(p *shape.Kernel, u *ir.UOp, free *plan.FreeSets) (*matrixSum, error) {
+	a, tile := p.Arena, p.Tile
 	var ofRow, ofColumn plan.RangeSet
-	ofRow.Add(free.Index[tile.rowLane])
-	ofRow.Add(free.Index[tile.rowCopy])
-	ofColumn.Add(free.Index[tile.columnLane])
-	ofColumn.Add(free.Index[tile.columnCopy])
-	ofColumn.Add(free.Index[tile.point])
+	ofRow.Add(free.Index[tile.RowLane])
+	ofRow.Add(free.Index[tile.RowCopy])
+	ofColumn.Add(free.Index[tile.ColumnLane])
+	ofColumn.Add(free.Index[tile.ColumnCopy])
+	ofColumn.Add(free.Index[tile.Point])
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
-	for _, f := range flattenProduct(u.Src[0]) {
+	for _, f := range shape.FlattenProduct(u.Src[0]) {
 		s := free.Of(f)
 		switch {
 		case s.Meet(ofRow).Empty():
-			columns = times(a, columns, f)
+			columns = shape.Times(a, columns, f)
 		case s.Meet(ofColumn).Empty():
-			rows = times(a, rows, f)
+			rows = shape.Times(a, rows, f)
 		default:
 			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor that depends on rows and columns")
 		}
 	}
-	if s := free.Of(columns); s.Has(free.Index[tile.point]) && s.Has(free.Index[tile.columnCopy]) {
+	if s := free.Of(columns); s.Has(free.Index[tile.Point]) && s.Has(free.Index[tile.ColumnCopy]) {
 		return nil, fmt.Errorf("kernel: plan: MMA of a sum whose columns are of two tiles")
 	}
-	points := a.Add(a.Mul(tile.columnLane, a.Index(plan.LanePoints)), tile.point)
-	m := &matrixSum{rows: p.simplify.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))}
-	copies := a.Mod(tile.rowLane, a.Index(plan.ColumnCopies))
-	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.columnLane: a.Div(tile.rowLane, a.Index(plan.ColumnCopies)), tile.columnCopy: copies}
+	points := a.Add(a.Mul(tile.ColumnLane, a.Index(plan.LanePoints)), tile.Point)
+	m := &matrixSum{rows: p.Simplify.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))}
+	copies := a.Mod(tile.RowLane, a.Index(plan.ColumnCopies))
+	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.ColumnLane: a.Div(tile.RowLane, a.Index(plan.ColumnCopies)), tile.ColumnCopy: copies}
 	n := 1
-	if point := free.Index[tile.point]; free.Of(columns).Has(point) {
+	if point := free.Index[tile.Point]; free.Of(columns).Has(point) {
 		n = plan.LanePoints / plan.ColumnCopies
 	}
 	for k := range int64(n) {
 		if n > 1 {
-			at[tile.point] = a.Add(copies, a.Index(plan.ColumnCopies*k))
+			at[tile.Point] = a.Add(copies, a.Index(plan.ColumnCopies*k))
 		}
-		of := p.simplify.Do(a.Substitute(columns, at))
+		of := p.Simplify.Do(a.Substitute(columns, at))
 		t := columnTile{product: a.Mul(m.rows, of), columns: of}
 		if u.DType == ir.I32 {
-			t.columns = byteFactor(a, p.bounds, of, false)
+			t.columns = shape.ByteFactor(a, p.Bounds, of, false)
 		}
 		m.tiles = append(m.tiles, t)
 	}
 	if u.DType == ir.I32 {
-		m.rows = byteFactor(a, p.bounds, m.rows, true)
+		m.rows = shape.ByteFactor(a, p.Bounds, m.rows, true)
 	}
 	if m.rows == nil || m.tiles[0].columns == nil {
 		return nil, fmt.Errorf("kernel: plan: MMA of a sum of products of integers that are no bytes")

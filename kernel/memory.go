@@ -36,7 +36,7 @@ func (l *lowerer) lowerLoad(u *ir.UOp, at coords) val {
 	case buf.Op != ir.OpStage && isEmpty(buf):
 		// Both arms of a WHERE are computed, with indices clamped; of nothing no
 		// element can be read instead, and none is chosen.
-		return l.lower(l.arena.Const(u.DType, 0), at)
+		return l.lower(l.Arena.Const(u.DType, 0), at)
 	case buf.Op == ir.OpStage:
 		return l.loadStage(u, at)
 	case u.Op == ir.OpField:
@@ -84,7 +84,7 @@ func (l *lowerer) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flat
 }
 
 func (l *lowerer) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
-	a := l.arena
+	a := l.Arena
 	sum := a.Index(0)
 	for k, x := range index {
 		if clamp {
@@ -96,7 +96,7 @@ func (l *lowerer) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
 }
 
 func (l *lowerer) remember(u, sum *ir.UOp) *flatAddress {
-	sum = l.simplify.Do(sum)
+	sum = l.Simplify.Do(sum)
 	f := &flatAddress{node: sum, form: l.linear.Of(sum)}
 	l.address[u] = f
 	return f
@@ -104,7 +104,7 @@ func (l *lowerer) remember(u, sum *ir.UOp) *flatAddress {
 
 // clamped is x brought into 0..extent-1 where that is not proven.
 func (l *lowerer) clamped(x, extent *ir.UOp) *ir.UOp {
-	a := l.arena
+	a := l.Arena
 	low, high := l.inBounds(x, extent)
 	if !high {
 		x = a.Binary(ir.OpMin, x, a.Add(extent, a.Index(-1)))
@@ -117,13 +117,13 @@ func (l *lowerer) clamped(x, extent *ir.UOp) *ir.UOp {
 
 // inBounds says which of 0 <= x and x < extent are proven.
 func (l *lowerer) inBounds(x, extent *ir.UOp) (low, high bool) {
-	a := l.arena
-	b := l.bounds.Of(x)
+	a := l.Arena
+	b := l.Bounds.Of(x)
 	low = b.Lo >= 0
 	if n, ok := extent.Int(); ok && b.Hi < n {
 		return low, true
 	}
-	return low, l.simplify.Do(a.Lt(x, extent)).IsInt(1)
+	return low, l.Simplify.Do(a.Lt(x, extent)).IsInt(1)
 }
 
 // loadField reads a field of a packed buffer.
@@ -153,7 +153,7 @@ func (l *lowerer) fieldAddress(u *ir.UOp) *flatAddress {
 	if f := l.address[u]; f != nil {
 		return f
 	}
-	a := l.arena
+	a := l.Arena
 	arg := u.Arg.(ir.FieldArg)
 	f := l.format(arg.Format)
 	buf, row, block, j := u.Src[0], u.Src[1], u.Src[2], u.Src[3]
@@ -166,11 +166,11 @@ func (l *lowerer) fieldAddress(u *ir.UOp) *flatAddress {
 	if !ok {
 		fail("format %s has no field %q", arg.Format, arg.Field)
 	}
-	row = l.clamped(row, l.simplify.Do(rows))
-	block = l.clamped(block, l.simplify.Do(perRow))
+	row = l.clamped(row, l.Simplify.Do(rows))
+	block = l.clamped(block, l.Simplify.Do(perRow))
 	j = l.clamped(j, a.Index(int64(fd.Count)))
-	if l.desc.Planes {
-		return l.remember(u, l.inPlanes(f, arg.Field, l.simplify.Do(rows), l.simplify.Do(perRow)).Address(a, row, block, j))
+	if l.Desc.Planes {
+		return l.remember(u, l.inPlanes(f, arg.Field, l.Simplify.Do(rows), l.Simplify.Do(perRow)).Address(a, row, block, j))
 	}
 	return l.remember(u, f.Address(a, arg.Field, row, block, j, perRow))
 }
@@ -293,7 +293,7 @@ func (l *lowerer) generalPlace(base *program.Value, addr *flatAddress, step int6
 
 // offsets32 computes an index vector, in 32 bits where it is proven to fit.
 func (l *lowerer) offsets32(u *ir.UOp, at coords) val {
-	if !l.bounds.Of(u).Within(0, math.MaxInt32) {
+	if !l.Bounds.Of(u).Within(0, math.MaxInt32) {
 		return l.lower(u, at)
 	}
 	if u.Op == ir.OpCast && u.Src[0].DType.IsInt() {

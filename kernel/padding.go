@@ -3,6 +3,7 @@ package kernel
 import (
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // Padding of shared arrays. Shared memory has 32 banks of 4 bytes; a warp's
@@ -48,7 +49,7 @@ func (l *lowerer) paddingOf(stage *ir.UOp) padding {
 	size := int64(stage.DType.Size())
 	if l.sharesStage(stage) && size > 0 && size <= widestRead {
 		reads, widest := l.stageReads(stage), int64(widestRead)
-		if isPanel(stage) { // filled as often as it is read
+		if shape.IsSharedTile(stage) { // filled as often as it is read
 			reads, widest = append(reads, l.stageWrite(stage)...), widestGap
 		}
 		fewest := rounds(reads, best, size)
@@ -79,8 +80,8 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 	for _, u := range l.readsOf(stage) {
 		index := l.stageIndex(u)
 		read := stageRead{bytes: int64(stage.DType.Size())}
-		for _, t := range l.linear.Of(l.simplify.Do(index)).Terms {
-			if i, ok := l.free.Index[t.Atom]; ok && l.roles[i] == plan.Lane && t.Coef == 1 {
+		for _, t := range l.linear.Of(l.Simplify.Do(index)).Terms {
+			if i, ok := l.free.Index[t.Atom]; ok && l.Roles[i] == plan.Lane && t.Coef == 1 {
 				read.bytes = min(read.bytes*l.extent[i], widestRead)
 			}
 		}
@@ -88,7 +89,7 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 			read.bytes = min(plan.RowCopies*plan.LanePoints*int64(stage.DType.Size()), widestRead)
 		}
 		for lane := range int64(plan.WarpSize) {
-			at := l.simplify.Do(l.arena.Substitute(index, l.laneValues(index, lane)))
+			at := l.Simplify.Do(l.Arena.Substitute(index, l.laneValues(index, lane)))
 			n, ok := at.Int()
 			if !ok {
 				break
@@ -104,17 +105,17 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 
 // stageWrite is how the lanes of a warp fill a stage, at the first point of all loops.
 func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
-	a, index := l.arena, l.arena.Index(0)
+	a, index := l.Arena, l.Arena.Index(0)
 	write := stageRead{bytes: int64(stage.DType.Size())}
 	for _, z := range l.stageAxes(stage) {
 		index = a.Add(a.Mul(index, l.constantExtent(z)), z)
-		if i := l.free.Index[z]; l.roles[i] == plan.Lane {
+		if i := l.free.Index[z]; l.Roles[i] == plan.Lane {
 			write.bytes *= l.extent[i]
 		}
 	}
 	write.bytes = min(write.bytes, widestRead)
 	for lane := range int64(plan.WarpSize) {
-		n, ok := l.simplify.Do(a.Substitute(index, l.laneValues(index, lane))).Int()
+		n, ok := l.Simplify.Do(a.Substitute(index, l.laneValues(index, lane))).Int()
 		if !ok {
 			return nil
 		}
@@ -126,9 +127,9 @@ func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
 // readsOf lists the reads of a stage; of a factor of matrix instructions, those of
 // its fragments.
 func (l *lowerer) readsOf(stage *ir.UOp) []*ir.UOp {
-	roots := []*ir.UOp{l.sink}
-	if isPanel(stage) {
-		for _, u := range ir.Toposort(l.sink) {
+	roots := []*ir.UOp{l.Sink}
+	if shape.IsSharedTile(stage) {
+		for _, u := range ir.Toposort(l.Sink) {
 			if m := l.matrices[u]; m != nil {
 				for _, t := range m.tiles {
 					roots = append(roots, t.product)
@@ -145,7 +146,7 @@ func (l *lowerer) readsOf(stage *ir.UOp) []*ir.UOp {
 			}
 			seen[u] = true
 			all = append(all, u)
-			if root != l.sink {
+			if root != l.Sink {
 				fragments = append(fragments, u)
 			}
 		}
@@ -167,7 +168,7 @@ func (l *lowerer) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 		if i := l.free.Index[u]; l.threads.Has(i) {
 			n = lane / l.digits[i].stride % l.digits[i].extent
 		}
-		with[u] = l.arena.Index(n)
+		with[u] = l.Arena.Index(n)
 	}
 	return with
 }
@@ -177,7 +178,7 @@ func (l *lowerer) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 func rounds(reads []stageRead, p padding, size int64) int64 {
 	total := int64(0)
 	for _, r := range reads {
-		lanes := int64(banks*bankBytes) / max(r.bytes, bankBytes)
+		lanes := int64(banks*shape.BankBytes) / max(r.bytes, shape.BankBytes)
 		for first := int64(0); first < plan.WarpSize; first += lanes {
 			words := make(map[int64]bool)
 			var inBank [banks]int64
@@ -186,8 +187,8 @@ func rounds(reads []stageRead, p padding, size int64) int64 {
 				if p.every > 0 {
 					at += at / p.every * p.gap
 				}
-				for b := at * size; b < at*size+r.bytes; b += bankBytes {
-					if w := b / bankBytes; !words[w] {
+				for b := at * size; b < at*size+r.bytes; b += shape.BankBytes {
+					if w := b / shape.BankBytes; !words[w] {
 						words[w] = true
 						inBank[w%banks]++
 						most = max(most, inBank[w%banks])

@@ -4,6 +4,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // Scales in panels. The scales of neighbouring groups lie side by side, and copies of
@@ -15,16 +16,16 @@ import (
 func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	stage := u.Src[0]
 	size := int64(stage.DType.Size())
-	if !isPanel(stage) || size != bankBytes || !l.free.Of(u).Meet(l.lanes).Empty() {
+	if !shape.IsSharedTile(stage) || size != shape.BankBytes || !l.free.Of(u).Meet(l.lanes).Empty() {
 		return val{}, false
 	}
-	terms := l.linear.Of(l.simplify.Do(l.stageIndex(u))).Terms
+	terms := l.linear.Of(l.Simplify.Do(l.stageIndex(u))).Terms
 	first, n, lane := at, int64(1), int64(0)
 	for found := true; found && n*size < widestRead; {
 		found = false
 		for _, t := range terms {
 			i, isRange := l.free.Index[t.Atom]
-			if isRange && t.Coef == n && l.roles[i] == plan.Unroll && n*l.extent[i]*size <= widestRead {
+			if isRange && t.Coef == n && l.Roles[i] == plan.Unroll && n*l.extent[i]*size <= widestRead {
 				first, lane, n, found = first.with(i, 0), lane+n*int64(at[i]), n*l.extent[i], true
 				break
 			}
@@ -37,7 +38,7 @@ func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 		array := l.fillStage(stage, first)
 		addr := l.address[u]
 		if addr == nil {
-			addr = l.remember(u, l.paddingOf(stage).of(l.arena, l.stageIndex(u)))
+			addr = l.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
 		}
 		p := l.placeOf(array, addr, size, first)
 		return []*program.Value{l.b.Load(p.ptr, int(n), p.align)}

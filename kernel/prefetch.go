@@ -18,14 +18,14 @@ const maxPrefetches = 16
 // the plan's distance ahead. An address past the buffer's end is only a hint,
 // and usually the next row's.
 func (l *lowerer) openPrefetch(i int) {
-	slots := make([]int, 0, len(l.prefetch))
-	for slot := range l.prefetch {
+	slots := make([]int, 0, len(l.Prefetch))
+	for slot := range l.Prefetch {
 		slots = append(slots, slot)
 	}
 	sort.Ints(slots)
 	for _, slot := range slots {
 		for _, s := range l.streams(slot, i) {
-			l.prefetchStream(s, l.prefetch[slot])
+			l.prefetchStream(s, l.Prefetch[slot])
 		}
 	}
 }
@@ -41,7 +41,7 @@ type stream struct {
 func (l *lowerer) streams(slot, i int) []stream {
 	if l.accesses == nil {
 		l.accesses = make(map[int][]*ir.UOp)
-		for _, u := range ir.Toposort(l.sink) {
+		for _, u := range ir.Toposort(l.Sink) {
 			if (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam {
 				s := u.Src[0].Arg.(ir.ParamArg).Slot
 				l.accesses[s] = append(l.accesses[s], u)
@@ -56,7 +56,7 @@ func (l *lowerer) streams(slot, i int) []stream {
 			continue
 		}
 		addr, step := l.addressAndStep(u)
-		if coef := addr.form.Coef(l.ranges[i]); coef > 0 {
+		if coef := addr.form.Coef(l.Ranges[i]); coef > 0 {
 			return []stream{{u, coef * step}}
 		}
 	}
@@ -67,7 +67,7 @@ func (l *lowerer) streams(slot, i int) []stream {
 func (l *lowerer) innermost(u *ir.UOp) int {
 	best := -1
 	for _, i := range l.free.Of(u).List() {
-		if l.roles[i] == plan.Serial {
+		if l.Roles[i] == plan.Serial {
 			best = i
 		}
 	}

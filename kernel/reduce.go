@@ -23,7 +23,7 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 		fail("a tuple reduce is read without PROJ")
 	}
 	i := l.free.Index[u.ReduceRange()]
-	if l.roles[i] == plan.Serial || l.roles[i] == plan.Grid {
+	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
 		return l.serialReduce(u, at)
 	}
 	if m := l.matrices[u]; m != nil {
@@ -40,7 +40,7 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 
 // unrolledReduce folds copies one after the other, or lanes at once.
 func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
-	if l.roles[i] == plan.Lane {
+	if l.Roles[i] == plan.Lane {
 		x := l.settle(l.lower(u.Src[0], at.with(i, laneCoord)))
 		digits := unionDigits(x.digits, []int{i})
 		x = val{v: l.expand(x, digits), digits: digits, depth: l.top()}
@@ -59,12 +59,12 @@ func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 func (l *lowerer) terms(u *ir.UOp, at coords, pend plan.RangeSet) []term {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 		i := l.free.Index[u.ReduceRange()]
-		if l.dots.Has(i) {
+		if l.Dots.Has(i) {
 			if t, ok := l.dotTerm(u.Src[0], i, at.with(i, laneCoord), pend); ok {
 				return []term{t}
 			}
 		}
-		switch role := l.roles[i]; {
+		switch role := l.Roles[i]; {
 		case role.IsThread() && l.pends(i):
 			pend.Add(i)
 			return l.terms(u.Src[0], at, pend)
@@ -179,7 +179,7 @@ func (l *lowerer) accumulate(acc val, t term, digits []int) val {
 	if t.dot > 0 {
 		return val{v: l.dotWith(acc.v, t, digits), digits: digits, depth: l.top()}
 	}
-	if t.isMul && l.fma {
+	if t.isMul && l.FMA {
 		v := l.b.Fma(l.expand(t.x, digits), l.expand(t.y, digits), acc.v)
 		return val{v: v, digits: digits, depth: l.top()}
 	}
@@ -292,7 +292,7 @@ func (l *lowerer) memberAt(u *ir.UOp, d int) (member, bool) {
 	arg := u.Arg.(ir.ReduceArg)
 	if arg.Op == ir.OpInvalid {
 		for c := range arg.N {
-			node := l.arena.Proj(u, c)
+			node := l.Arena.Proj(u, c)
 			if depth, ok := l.depthOf(l.free.Of(node)); ok && depth == d && !l.hasResult(node, d) {
 				m.comps = append(m.comps, c)
 			}
@@ -414,7 +414,7 @@ func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 // floating-point addition takes four cycles and two start in each, so eight
 // registers of accumulators, over all sums of the loop, keep the pipes busy.
 func (l *lowerer) chains(terms, lanes int) int {
-	if !l.fma {
+	if !l.FMA {
 		return 1
 	}
 	registers := max((lanes*4+63)/64, 1) * max(l.loopSums, 1)

@@ -33,7 +33,7 @@ func (c coords) with(i int, v int32) coords {
 
 // startCoords has all lanes as lanes and no copy chosen.
 func (l *lowerer) startCoords() coords {
-	c := make(coords, len(l.ranges))
+	c := make(coords, len(l.Ranges))
 	for i := range c {
 		c[i] = unset
 		if l.lanes.Has(i) {
@@ -143,7 +143,7 @@ func (l *lowerer) derive(depth int, key derivedKey, make func() *program.Value) 
 // loop opens a serial loop over range i in the current scope, runs the body
 // and closes it; body returns the next value of each carried value.
 func (l *lowerer) loop(i int, body func(open *program.Loop) []*program.Value) []*program.Value {
-	r := l.ranges[i]
+	r := l.Ranges[i]
 	hi := l.lower(r.Src[0], l.startCoords()).v
 	open := l.b.BeginFor(l.b.Index(0), hi, l.b.Index(1))
 	saved := l.stack

@@ -6,6 +6,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // A STAGE is an array of computed values. Where its ranges are copies or lanes
@@ -31,7 +32,7 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 	array := l.fillStage(stage, at)
 	addr := l.address[u]
 	if addr == nil {
-		addr = l.remember(u, l.paddingOf(stage).of(l.arena, l.stageIndex(u)))
+		addr = l.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
 	}
 	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
 }
@@ -44,7 +45,7 @@ func (l *lowerer) fillTogether(stage *ir.UOp) {
 		return
 	}
 	l.filled = true
-	for _, u := range ir.Toposort(l.sink) {
+	for _, u := range ir.Toposort(l.Sink) {
 		if u.Op == ir.OpStage && l.fillsFirst(u) && !l.holdsRows(u) {
 			l.fillStage(u, l.startCoords())
 		}
@@ -89,10 +90,10 @@ func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 	for k, z := range u.Src[0].Src[1:] {
 		i := l.free.Index[z]
 		x := u.Src[1+k]
-		if l.roles[i] == plan.Lane && x == z {
+		if l.Roles[i] == plan.Lane && x == z {
 			continue
 		}
-		if l.roles[i] != plan.Unroll {
+		if l.Roles[i] != plan.Unroll {
 			return nil, false
 		}
 		var c ir.Scalar
@@ -114,11 +115,11 @@ func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 
 // constantExtent is an upper bound of a stage range's extent.
 func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
-	hi := l.bounds.Of(z.Src[0]).Hi
+	hi := l.Bounds.Of(z.Src[0]).Hi
 	if hi > maxStageElements {
 		fail("a stage range of up to %d points does not fit", hi)
 	}
-	return l.arena.Index(max(hi, 1))
+	return l.Arena.Index(max(hi, 1))
 }
 
 // ownLanes are the lane ranges that the values of a stage depend on from
@@ -126,7 +127,7 @@ func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
 func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	for _, i := range l.free.Of(stage).Meet(l.lanes).List() {
-		out = append(out, l.ranges[i])
+		out = append(out, l.Ranges[i])
 	}
 	return out
 }
@@ -149,7 +150,7 @@ func (l *lowerer) ownThreads(stage *ir.UOp) []*ir.UOp {
 	}
 	var out []*ir.UOp
 	for _, i := range l.free.Of(stage).Meet(l.threads).List() {
-		out = append(out, l.ranges[i])
+		out = append(out, l.Ranges[i])
 	}
 	return out
 }
@@ -166,7 +167,7 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 	if v, ok := l.stack[d].memo[k]; ok {
 		return v.v
 	}
-	if isPanel(stage) {
+	if shape.IsSharedTile(stage) {
 		l.fillPanels(d)
 		return l.stack[d].memo[k].v
 	}
@@ -224,14 +225,14 @@ func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
 	for k, z := range ranges {
 		i := l.free.Index[z]
-		if l.roles[i] == plan.Serial {
+		if l.Roles[i] == plan.Serial {
 			l.loop(i, func(*program.Loop) []*program.Value {
 				l.fillLoops(stage, array, ranges[k+1:], at)
 				return nil
 			})
 			return
 		}
-		if l.roles[i] == plan.Unroll {
+		if l.Roles[i] == plan.Unroll {
 			for c := range int32(l.extent[i]) {
 				l.fillLoops(stage, array, ranges[k+1:], at.with(i, c))
 			}
@@ -242,12 +243,12 @@ func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UO
 }
 
 func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
-	a := l.arena
+	a := l.Arena
 	var digits []int
 	sum := a.Index(0)
 	for _, z := range l.stageAxes(stage) {
 		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
-		if i := l.free.Index[z]; l.roles[i] == plan.Lane {
+		if i := l.free.Index[z]; l.Roles[i] == plan.Lane {
 			digits = unionDigits(digits, []int{i})
 		}
 	}

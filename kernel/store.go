@@ -4,11 +4,12 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 )
 
 // emitStores writes stores inside the grid loop. Neighbours that have the same
 // serial range at a level share its loop.
-func (l *lowerer) emitStores(stores []plannedStore, level int, at coords) {
+func (l *lowerer) emitStores(stores []shape.Store, level int, at coords) {
 	for i := 0; i < len(stores); {
 		r, ok := l.serialRange(stores[i], level)
 		j := i + 1
@@ -31,10 +32,10 @@ func (l *lowerer) emitStores(stores []plannedStore, level int, at coords) {
 }
 
 // serialRange is the serial range of a store at a nesting level.
-func (l *lowerer) serialRange(s plannedStore, level int) (int, bool) {
-	for _, r := range s.node.Ranges() {
+func (l *lowerer) serialRange(s shape.Store, level int) (int, bool) {
+	for _, r := range s.Node.Ranges() {
 		i := l.free.Index[r]
-		if l.roles[i] != plan.Serial {
+		if l.Roles[i] != plan.Serial {
 			continue
 		}
 		if level == 0 {
@@ -48,7 +49,7 @@ func (l *lowerer) serialRange(s plannedStore, level int) (int, bool) {
 // storeCopies are the copies of a store in one iteration: their coordinates, and
 // the values once they are computed.
 type storeCopies struct {
-	plannedStore
+	shape.Store
 	cond   *ir.UOp
 	digits []int // lanes
 	points []coords
@@ -57,7 +58,7 @@ type storeCopies struct {
 
 // emitTogether writes stores that share all their serial loops. A store that
 // reads what another overwrites must have its value before.
-func (l *lowerer) emitTogether(stores []plannedStore, at coords) {
+func (l *lowerer) emitTogether(stores []shape.Store, at coords) {
 	if !readEachOther(stores) {
 		for _, s := range stores {
 			l.emitStore(s, at)
@@ -76,14 +77,14 @@ func (l *lowerer) emitTogether(stores []plannedStore, at coords) {
 }
 
 // readEachOther reports that one of several stores reads what another writes.
-func readEachOther(stores []plannedStore) bool {
+func readEachOther(stores []shape.Store) bool {
 	for _, s := range stores {
 		if len(stores) == 1 {
 			return false
 		}
-		for _, u := range ir.Toposort(s.node.Src[1]) {
+		for _, u := range ir.Toposort(s.Node.Src[1]) {
 			for _, w := range stores {
-				if u.Op == ir.OpLoad && w.node != s.node && u.Src[0] == w.node.Src[0] {
+				if u.Op == ir.OpLoad && w.Node != s.Node && u.Src[0] == w.Node.Src[0] {
 					return true
 				}
 			}
@@ -94,7 +95,7 @@ func readEachOther(stores []plannedStore) bool {
 
 // emitStore writes every copy of a store. A CPU has few registers: there each
 // copy is written when it is computed.
-func (l *lowerer) emitStore(s plannedStore, at coords) {
+func (l *lowerer) emitStore(s shape.Store, at coords) {
 	c := l.copiesOf(s, at)
 	if l.onGPU() {
 		l.computeCopies(c)
@@ -102,16 +103,16 @@ func (l *lowerer) emitStore(s plannedStore, at coords) {
 		return
 	}
 	for _, p := range c.points {
-		l.write(s.node, c.cond, c.digits, p, l.valueOf(c, p))
+		l.write(s.Node, c.cond, c.digits, p, l.valueOf(c, p))
 	}
 }
 
 // copiesOf lists the copies of a store.
-func (l *lowerer) copiesOf(s plannedStore, at coords) *storeCopies {
-	c := &storeCopies{plannedStore: s, cond: l.storeCondition(s), points: []coords{at}}
-	for _, r := range s.node.Ranges() {
+func (l *lowerer) copiesOf(s shape.Store, at coords) *storeCopies {
+	c := &storeCopies{Store: s, cond: l.storeCondition(s), points: []coords{at}}
+	for _, r := range s.Node.Ranges() {
 		i := l.free.Index[r]
-		switch l.roles[i] {
+		switch l.Roles[i] {
 		case plan.Lane:
 			c.digits = unionDigits(c.digits, []int{i})
 		case plan.Unroll:
@@ -131,7 +132,7 @@ func (l *lowerer) copiesOf(s plannedStore, at coords) *storeCopies {
 }
 
 func (l *lowerer) valueOf(c *storeCopies, p coords) *program.Value {
-	return l.expand(l.settle(l.lower(c.node.Src[1], p)), c.digits)
+	return l.expand(l.settle(l.lower(c.Node.Src[1], p)), c.digits)
 }
 
 // computeCopies computes all copies, and what says where they go.
@@ -142,16 +143,16 @@ func (l *lowerer) computeCopies(c *storeCopies) {
 		if !c.cond.IsInt(1) {
 			l.lower(c.cond, p)
 		}
-		l.storePlace(c.node, p)
+		l.storePlace(c.Node, p)
 	}
 }
 
 // writeCopies writes what computeCopies computed; of threads that hold the same
 // point only one does.
 func (l *lowerer) writeCopies(c *storeCopies) {
-	l.onlyIf(l.soleThread(l.free.Of(c.node)), func() {
+	l.onlyIf(l.soleThread(l.free.Of(c.Node)), func() {
 		for k, p := range c.points {
-			l.write(c.node, c.cond, c.digits, p, c.values[k])
+			l.write(c.Node, c.cond, c.digits, p, c.values[k])
 		}
 	})
 }
@@ -175,7 +176,7 @@ func (l *lowerer) storePlace(u *ir.UOp, at coords) place {
 		addr = l.flatten(u, u.Src[0].Src, u.Indices(), false)
 	}
 	p := l.placeOf(l.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
-	if l.planned.stream[u.Src[0].Arg.(ir.ParamArg).Slot] {
+	if l.Kernel.Stream[u.Src[0].Arg.(ir.ParamArg).Slot] {
 		p.cache = program.CacheStream
 	}
 	return p
@@ -183,11 +184,11 @@ func (l *lowerer) storePlace(u *ir.UOp, at coords) place {
 
 // storeCondition is what must hold for a point to be written: the gates of
 // padded ranges, and every index in bounds.
-func (l *lowerer) storeCondition(s plannedStore) *ir.UOp {
-	a := l.arena
+func (l *lowerer) storeCondition(s shape.Store) *ir.UOp {
+	a := l.Arena
 	cond := a.ConstInt(ir.Bool, 1)
 	and := func(c *ir.UOp) {
-		c = l.simplify.Do(c)
+		c = l.Simplify.Do(c)
 		switch {
 		case c.IsInt(1):
 		case cond.IsInt(1):
@@ -196,11 +197,11 @@ func (l *lowerer) storeCondition(s plannedStore) *ir.UOp {
 			cond = a.And(cond, c)
 		}
 	}
-	for _, g := range s.gates {
+	for _, g := range s.Gates {
 		and(g)
 	}
-	for k, x := range s.node.Indices() {
-		extent := s.node.Src[0].Src[k]
+	for k, x := range s.Node.Indices() {
+		extent := s.Node.Src[0].Src[k]
 		low, high := l.inBounds(x, extent)
 		if !low {
 			and(a.Lt(a.Index(-1), x))
@@ -272,7 +273,7 @@ func wordRun(offsets []int64, size int64) int {
 	for n < len(offsets) && offsets[n] == offsets[n-1]+1 {
 		n++
 	}
-	if int64(n)*size < bankBytes || len(offsets)%n != 0 {
+	if int64(n)*size < shape.BankBytes || len(offsets)%n != 0 {
 		return 1
 	}
 	for i := range offsets {

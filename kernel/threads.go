@@ -28,7 +28,7 @@ func (d threadDigit) end() int64 { return d.stride * d.extent }
 // so that neighbours access neighbouring elements; then GROUP ones.
 func (l *lowerer) placeThreads() error {
 	l.digits, l.blockSize = make(map[int]threadDigit), 1
-	for i, r := range l.roles {
+	for i, r := range l.Roles {
 		if r.IsThread() {
 			l.threads.Add(i)
 		}
@@ -37,13 +37,13 @@ func (l *lowerer) placeThreads() error {
 		return nil
 	}
 	conflicts := l.threadConflicts()
-	if l.tile != nil { // lanes of a tile have their places
-		l.digits[l.free.Index[l.tile.columnLane]] = threadDigit{1, plan.ColumnLanes}
-		l.digits[l.free.Index[l.tile.rowLane]] = threadDigit{plan.ColumnLanes, plan.RowLanes}
+	if l.Tile != nil { // lanes of a tile have their places
+		l.digits[l.free.Index[l.Tile.ColumnLane]] = threadDigit{1, plan.ColumnLanes}
+		l.digits[l.free.Index[l.Tile.RowLane]] = threadDigit{plan.ColumnLanes, plan.RowLanes}
 	}
 	for _, role := range []plan.Role{plan.Warp, plan.Local, plan.Group} {
-		for i := len(l.roles) - 1; i >= 0; i-- {
-			if l.roles[i] == role && l.digits[i].extent == 0 {
+		for i := len(l.Roles) - 1; i >= 0; i-- {
+			if l.Roles[i] == role && l.digits[i].extent == 0 {
 				l.digits[i] = l.placeDigit(l.extent[i], conflicts[i])
 			}
 		}
@@ -51,18 +51,18 @@ func (l *lowerer) placeThreads() error {
 	warps := int64(1)
 	for i, d := range l.digits {
 		l.blockSize = lcm(l.blockSize, d.end())
-		if l.roles[i] != plan.Local {
+		if l.Roles[i] != plan.Local {
 			warps = plan.WarpSize
 		}
-		if l.roles[i] == plan.Warp && (d.end() > plan.WarpSize || d.extent&(d.extent-1) != 0 || d.stride&(d.stride-1) != 0) {
+		if l.Roles[i] == plan.Warp && (d.end() > plan.WarpSize || d.extent&(d.extent-1) != 0 || d.stride&(d.stride-1) != 0) {
 			return fmt.Errorf("kernel: plan: WARP digits of %d lanes at stride %d, want powers of two within a warp", d.extent, d.stride)
 		}
 		if l.blockSize > plan.MaxThreads {
 			return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, plan.MaxThreads)
 		}
 	}
-	if l.blockSize = lcm(l.blockSize, warps); l.blockSize > int64(l.desc.MaxThreads) {
-		return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, l.desc.MaxThreads)
+	if l.blockSize = lcm(l.blockSize, warps); l.blockSize > int64(l.Desc.MaxThreads) {
+		return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, l.Desc.MaxThreads)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (l *lowerer) placeThreads() error {
 // place of its own: some value depends on both.
 func (l *lowerer) threadConflicts() map[int]plan.RangeSet {
 	together := make(map[plan.RangeSet]bool)
-	for _, u := range ir.Toposort(l.sink) {
+	for _, u := range ir.Toposort(l.Sink) {
 		s := l.free.Of(u)
 		switch u.Op {
 		case ir.OpReduce:
@@ -126,7 +126,7 @@ func (l *lowerer) placeDigit(extent int64, conflicts plan.RangeSet) threadDigit 
 
 func lcm(x, y int64) int64 { return x / ir.GCD(x, y) * y }
 
-func (l *lowerer) onGPU() bool { return l.desc.Kind == target.GPU }
+func (l *lowerer) onGPU() bool { return l.Desc.Kind == target.GPU }
 
 // openBlock declares the block's threads and, on a GPU, lets the next kernel
 // start.
@@ -255,8 +255,8 @@ func (l *lowerer) barrier() {
 // newShared reserves shared memory.
 func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
 	bytes := (count*int64(elem.Size()) + 15) / 16 * 16
-	if l.shared += bytes; l.shared > int64(l.desc.SharedBytes) {
-		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.desc.Name, l.desc.SharedBytes)
+	if l.shared += bytes; l.shared > int64(l.Desc.SharedBytes) {
+		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.Desc.Name, l.Desc.SharedBytes)
 	}
 	var array *program.Value
 	l.b.With(l.prologue, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
@@ -269,7 +269,7 @@ func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
 func (l *lowerer) repeats() bool {
 	for _, s := range l.stack {
 		for _, i := range s.binds.List() {
-			if l.roles[i] == plan.Serial {
+			if l.Roles[i] == plan.Serial {
 				return true // a loop that depends on no work unit stands in the outermost scope
 			}
 		}

@@ -37,7 +37,7 @@ func (l *lowerer) componentsWith(u *ir.UOp, comp int, more []int) []int {
 func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 	tuple, c := u.Src[0], int(u.Arg.(ir.IntArg))
 	i := l.free.Index[tuple.ReduceRange()]
-	if l.roles[i] == plan.Serial || l.roles[i] == plan.Grid {
+	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
 		l.runLoop(i, tuple, c)
 		v, ok := l.stack[l.top()].memo[l.key(u, at)]
 		if !ok {
@@ -62,7 +62,7 @@ func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	}
 	for _, o := range comps {
 		for k := range n {
-			if l.roles[i] == plan.Unroll {
+			if l.Roles[i] == plan.Unroll {
 				elements[k][o] = l.settle(l.lower(p.Values[o], at.with(i, int32(k))))
 				continue
 			}
@@ -204,7 +204,7 @@ func (l *lowerer) tupleMember(open *program.Loop, m member, i int) []carry {
 	accs := make(map[memoKey]val)
 	at := make(map[int][]coords)
 	for _, c := range m.comps {
-		node := l.arena.Proj(m.node, c)
+		node := l.Arena.Proj(m.node, c)
 		free := l.free.Of(node)
 		at[c] = l.combos(free)
 		digits := l.lanes.Meet(free).List()
@@ -216,14 +216,14 @@ func (l *lowerer) tupleMember(open *program.Loop, m member, i int) []carry {
 	}
 	var carries []carry
 	e := l.newLambda(p.N)
-	e.fma = l.fma
+	e.fma = l.FMA
 	for _, c := range m.comps {
-		node := l.arena.Proj(m.node, c)
+		node := l.Arena.Proj(m.node, c)
 		for _, point := range at[c] {
 			key := l.key(node, point)
 			next := e.eval(p.Lambda[c], func(k int) val {
 				if k < p.N {
-					return accs[l.key(l.arena.Proj(m.node, k), point)]
+					return accs[l.key(l.Arena.Proj(m.node, k), point)]
 				}
 				return l.settle(l.lower(p.Values[k-p.N], point))
 			})

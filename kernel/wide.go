@@ -197,7 +197,7 @@ func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
 		return l.sumFrom(y, x, at, target), true
 	case u.Op == ir.OpAdd && l.dotSum(y):
 		return l.sumFrom(x, y, at, target), true
-	case !l.fma || u.DType != ir.F32 && u.DType != ir.F64:
+	case !l.FMA || u.DType != ir.F32 && u.DType != ir.F64:
 		return val{}, false
 	}
 	switch {
@@ -210,7 +210,7 @@ func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
 	case u.Op == ir.OpAdd && l.single(y):
 		return l.fmaOf(y.Src[0], y.Src[1], x, at, target), true
 	case u.Op == ir.OpSub && l.single(x) && l.fewer(y, x, at):
-		return l.fmaOf(x.Src[0], x.Src[1], l.arena.Unary(ir.OpNeg, y), at, target), true
+		return l.fmaOf(x.Src[0], x.Src[1], l.Arena.Unary(ir.OpNeg, y), at, target), true
 	}
 	return val{}, false
 }
@@ -219,7 +219,7 @@ func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
 // f(q + c) where the sum fits the signed dtype of q's size: both are exact, and
 // the sum runs on four times as many lanes a register.
 func (l *lowerer) narrowSum(u *ir.UOp) *ir.UOp {
-	a := l.arena
+	a := l.Arena
 	x, c := u.Src[0], u.Src[1]
 	if x.Op != ir.OpCast || !x.Src[0].DType.IsInt() || x.Src[0].DType.Size() > 2 || u.DType != ir.F32 && u.DType != ir.F64 {
 		return nil
@@ -233,7 +233,7 @@ func (l *lowerer) narrowSum(u *ir.UOp) *ir.UOp {
 	if q.DType.Size() == 2 {
 		d = ir.I16
 	}
-	b := l.bounds.Of(q)
+	b := l.Bounds.Of(q)
 	lo, hi := d.IntRange()
 	if !b.Within(lo, hi) || b.Lo+int64(v) < lo || b.Hi+int64(v) > hi {
 		return nil
@@ -246,7 +246,7 @@ func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] 
 
 // unrolledSum reports a sum over copies that nothing else uses.
 func (l *lowerer) unrolledSum(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.roles[l.free.Index[u.ReduceRange()]] == plan.Unroll
+	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.Roles[l.free.Index[u.ReduceRange()]] == plan.Unroll
 }
 
 // dotSum reports a sum of dots, over lanes or copies, that nothing else uses: it
@@ -256,11 +256,11 @@ func (l *lowerer) dotSum(u *ir.UOp) bool {
 		return false
 	}
 	i := l.free.Index[u.ReduceRange()]
-	if l.dots.Has(i) {
+	if l.Dots.Has(i) {
 		_, _, ok := l.byteFactors(u.Src[0])
 		return ok
 	}
-	return (l.roles[i] == plan.Unroll || l.roles[i] == plan.Lane) && l.dotSum(u.Src[0])
+	return (l.Roles[i] == plan.Unroll || l.Roles[i] == plan.Lane) && l.dotSum(u.Src[0])
 }
 
 // sumFrom adds the terms of a sum to a first value.

@@ -20,7 +20,7 @@ func (l *lowerer) lowerWord(u *ir.UOp, at coords) (val, bool) {
 		return val{}, false
 	}
 	i := l.free.Index[p]
-	if l.roles[i] != plan.Unroll || l.extent[i] != plan.WordElements || at[i] < 0 {
+	if l.Roles[i] != plan.Unroll || l.extent[i] != plan.WordElements || at[i] < 0 {
 		return val{}, false
 	}
 	c := at[i]
@@ -171,7 +171,7 @@ func (l *lowerer) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bo
 	clean := false
 	if op == ir.OpShl {
 		foreign = int64(1)<<most - 1
-		clean = x.exact && l.bounds.Of(u.Src[0]).Within(0, 0xff>>most)
+		clean = x.exact && l.Bounds.Of(u.Src[0]).Within(0, 0xff>>most)
 	}
 	if clean {
 		return word{out, true}, true

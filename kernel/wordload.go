@@ -63,7 +63,7 @@ func (l *lowerer) wordPart(form ir.LinearForm, bytes int64) (w wordPart, inside 
 			w.whole.Terms = append(w.whole.Terms, t)
 			continue
 		}
-		b := l.bounds.Of(t.Atom)
+		b := l.Bounds.Of(t.Atom)
 		if t.Coef < 0 || b.Lo < 0 || b.Hi > bytes {
 			return w, false
 		}
@@ -82,7 +82,7 @@ func (l *lowerer) wordPart(form ir.LinearForm, bytes int64) (w wordPart, inside 
 func (l *lowerer) wordInBuffer(buf *ir.UOp, w wordPart) bool {
 	last := w.whole.Const
 	for _, t := range w.whole.Terms {
-		b := l.bounds.Of(t.Atom)
+		b := l.Bounds.Of(t.Atom)
 		if t.Coef < 0 || b.Lo < 0 || b.Hi == ir.PosInf {
 			return false
 		}

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"slices"
@@ -122,10 +122,10 @@ func (l *limiter) follows(u *ir.UOp) bool {
 func (l *limiter) ofReduce(u *ir.UOp) *ir.UOp {
 	a, arg := l.arena, u.Arg.(ir.ReduceArg)
 	if arg.Op != ir.OpInvalid {
-		return l.ofElement(u.Src[0], plainIdentity(a, arg.Op, u.DType))
+		return l.ofElement(u.Src[0], PlainIdentity(a, arg.Op, u.DType))
 	}
 	if _, ok := a.IsSoftmax(u); ok {
-		if n := l.ofElement(u.Src[0], plainIdentity(a, ir.OpMax, u.DType)); n != nil {
+		if n := l.ofElement(u.Src[0], PlainIdentity(a, ir.OpMax, u.DType)); n != nil {
 			return n
 		}
 	}

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"tgc/kernel/plan"
@@ -46,7 +46,7 @@ func (ap *applier) regroup(sink *ir.UOp, plans []plan.AxisPlan, fma bool) *ir.UO
 // depends on the panel's ranges alone, or on none, goes into the panel; without
 // a panel the latter joins the side with most factors, which is the weight.
 func (h *hoister) regroupProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *ir.UOp {
-	factors := flattenProduct(u)
+	factors := FlattenProduct(u)
 	if len(factors) < 3 {
 		return u
 	}

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -157,7 +157,7 @@ func (ap *applier) packSums(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	pack := make(map[*ir.UOp]bool)
 	for _, p := range plans {
 		if s := ap.splits[p.Axis.Range]; p.Pack && s != nil {
-			pack[s.digits[len(s.digits)-1].rng] = true
+			pack[s.SubAxes[len(s.SubAxes)-1].Range] = true
 		}
 	}
 	if len(pack) == 0 {
@@ -204,7 +204,7 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 	i := k.free.Index[p]
 	rest, y := a.Const(u.DType, 1), a.Const(u.DType, 1)
 	var q, scale, shift *ir.UOp
-	for _, f := range flattenProduct(u.Src[0]) {
+	for _, f := range FlattenProduct(u.Src[0]) {
 		if !k.free.Of(f).Has(i) {
 			rest = product(a, rest, f)
 			continue
@@ -253,11 +253,11 @@ func product(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 }
 
 // flattenProduct lists the factors of a tree of products.
-func flattenProduct(u *ir.UOp) []*ir.UOp {
+func FlattenProduct(u *ir.UOp) []*ir.UOp {
 	if u.Op != ir.OpMul {
 		return []*ir.UOp{u}
 	}
-	return append(flattenProduct(u.Src[0]), flattenProduct(u.Src[1])...)
+	return append(FlattenProduct(u.Src[0]), FlattenProduct(u.Src[1])...)
 }
 
 // linearInWord reads a factor as scale*f(q) + shift with q bytes of a packed
@@ -281,7 +281,7 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 			b = a.Unary(ir.OpNeg, b)
 		}
 		var word *ir.UOp
-		for _, f := range flattenProduct(x) {
+		for _, f := range FlattenProduct(x) {
 			if !k.free.Of(f).Has(p) {
 				if scale == nil {
 					scale = a.Const(u.DType, 1)

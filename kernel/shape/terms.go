@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"math"
@@ -7,16 +7,16 @@ import (
 )
 
 // precision is the number of terms that hold a value of each type.
-type precision struct{ f16, bf16 int }
+type precision struct{ F16, BF16 int }
 
 // termsOf tells how many terms hold every value of a factor.
-func termsOf(bounds *ir.Bounds, u *ir.UOp) precision {
+func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	if f, ok := u.Float(); ok && ir.RoundFloat(ir.BF16, f) == f && ir.RoundFloat(ir.F16, f) == f {
 		return precision{1, 1}
 	}
-	none := precision{f16: 4, bf16: 3} // the range of f16 is too small for any number of terms
-	if terms := storedTerms(u); len(terms) > 1 {
-		return precision{f16: 4, bf16: len(terms)}
+	none := precision{F16: 4, BF16: 3} // the range of f16 is too small for any number of terms
+	if terms := StoredTerms(u); len(terms) > 1 {
+		return precision{F16: 4, BF16: len(terms)}
 	}
 	offset := int64(0)
 	if c, ok := lastConstant(u); ok && u.Op == ir.OpAdd && c == math.Trunc(c) && math.Abs(c) < 1<<11 {
@@ -31,13 +31,13 @@ func termsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	}
 	switch {
 	case x.DType == ir.BF16:
-		return precision{f16: 4, bf16: 1}
+		return precision{F16: 4, BF16: 1}
 	case x.DType == ir.F16:
-		return precision{f16: 1, bf16: 2}
+		return precision{F16: 1, BF16: 2}
 	case x.DType.IsInt() && bounds.Of(x).Within(-1<<8-offset, 1<<8-offset):
 		return precision{1, 1}
 	case x.DType.IsInt() && bounds.Of(x).Within(-1<<11-offset, 1<<11-offset):
-		return precision{f16: 1, bf16: 2}
+		return precision{F16: 1, BF16: 2}
 	}
 	return none
 }
@@ -51,10 +51,10 @@ func lastConstant(u *ir.UOp) (float64, bool) {
 }
 
 // storedTerms are the bf16 values whose sum a factor is; nil where it is none.
-func storedTerms(u *ir.UOp) []*ir.UOp {
+func StoredTerms(u *ir.UOp) []*ir.UOp {
 	switch {
 	case u.Op == ir.OpAdd:
-		x, y := storedTerms(u.Src[0]), storedTerms(u.Src[1])
+		x, y := StoredTerms(u.Src[0]), StoredTerms(u.Src[1])
 		if x == nil || y == nil {
 			return nil
 		}
@@ -66,7 +66,7 @@ func storedTerms(u *ir.UOp) []*ir.UOp {
 }
 
 // narrowest is what a factor of a type was converted from.
-func narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
+func Narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
 	if u.Op == ir.OpCast && u.Src[0].DType == elem {
 		return u.Src[0]
 	}

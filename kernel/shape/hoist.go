@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -80,8 +80,8 @@ func (h *hoister) gridDigits(plans []plan.AxisPlan) (grid plan.RangeSet) {
 		if p.Axis.Kind != plan.StoreAxis || h.ap.splits[p.Axis.Range] == nil {
 			continue
 		}
-		for _, d := range h.ap.splits[p.Axis.Range].digits {
-			if i, ok := h.free.Index[d.rng]; ok && d.role == plan.Grid {
+		for _, d := range h.ap.splits[p.Axis.Range].SubAxes {
+			if i, ok := h.free.Index[d.Range]; ok && d.Role == plan.Grid {
 				grid.Add(i)
 			}
 		}
@@ -105,13 +105,13 @@ func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []plan.AxisPlan) (*ir.
 	most := int64(0)
 	for _, p := range staged {
 		most = max(most, p.StageAmount)
-		for _, d := range ap.splits[p.Axis.Range].digits {
-			i, ok := h.free.Index[d.rng]
+		for _, d := range ap.splits[p.Axis.Range].SubAxes {
+			i, ok := h.free.Index[d.Range]
 			if !ok {
 				continue
 			}
 			own.Add(i)
-			switch d.role {
+			switch d.Role {
 			case plan.Grid:
 			case plan.Lane:
 				h.lanes.Add(i)

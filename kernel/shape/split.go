@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -13,43 +13,43 @@ import (
 
 // planned is a kernel whose ranges all are digits with a role: what lowering
 // reads. The plan's splits are in it as one substitution of every range.
-type planned struct {
-	arena    *ir.Arena
-	sink     *ir.UOp
-	stores   []plannedStore
-	tile     *matrixTile   // of MMA; nil without
-	ranges   []*ir.UOp     // every RANGE, outer before inner, high digits before low
-	roles    []plan.Role   // by index into ranges
-	dots     plan.RangeSet // of ranges: sums over them may be dot instructions
-	fma      bool
-	prefetch map[int]int64 // slot -> bytes ahead
-	preload  map[int]bool  // by slot
-	stream   map[int]bool  // by slot
-	desc     *target.Desc
-	simplify *rewrite.Simplifier
-	bounds   *ir.Bounds
-	rising   plan.RangeSet // of ranges: of work units, towards whose end loops are longer
+type Kernel struct {
+	Arena    *ir.Arena
+	Sink     *ir.UOp
+	Stores   []Store
+	Tile     *MatrixTile   // of MMA; nil without
+	Ranges   []*ir.UOp     // every RANGE, outer before inner, high digits before low
+	Roles    []plan.Role   // by index into ranges
+	Dots     plan.RangeSet // of ranges: sums over them may be dot instructions
+	FMA      bool
+	Prefetch map[int]int64 // slot -> bytes ahead
+	Preload  map[int]bool  // by slot
+	Stream   map[int]bool  // by slot
+	Desc     *target.Desc
+	Simplify *rewrite.Simplifier
+	Bounds   *ir.Bounds
+	Rising   plan.RangeSet // of ranges: of work units, towards whose end loops are longer
 }
 
 // plannedStore is a STORE and the conditions of its padded ranges.
-type plannedStore struct {
-	node  *ir.UOp
-	gates []*ir.UOp
+type Store struct {
+	Node  *ir.UOp
+	Gates []*ir.UOp
 }
 
 // digit is a range that stands for part of a split one.
-type digit struct {
-	rng    *ir.UOp
-	stride int64
-	role   plan.Role
+type SubAxis struct {
+	Range  *ir.UOp
+	Stride int64
+	Role   plan.Role
 }
 
 // split says what replaces a range.
-type split struct {
-	digits []digit // high to low; empty where the extent is 1
-	value  *ir.UOp // the sum of digits times strides
-	gate   *ir.UOp // value < extent, nil where every point exists
-	tile   int64   // digits of a smaller stride are a tile of a softmax; 1: none
+type Split struct {
+	SubAxes []SubAxis // high to low; empty where the extent is 1
+	Value   *ir.UOp   // the sum of digits times strides
+	Gate    *ir.UOp   // value < extent, nil where every point exists
+	Tile    int64     // digits of a smaller stride are a tile of a softmax; 1: none
 }
 
 type applier struct {
@@ -61,7 +61,7 @@ type applier struct {
 	roles  map[*ir.UOp]plan.Role
 	order  map[*ir.UOp]orderKey
 	dots   map[*ir.UOp]bool // digits that dot instructions sum
-	splits map[*ir.UOp]*split
+	splits map[*ir.UOp]*Split
 	gates  [][]*ir.UOp      // by store
 	rising map[*ir.UOp]bool // digits with which a limit grows
 	// threads is the number of threads of a block that the plan asks for, 1 on
@@ -73,7 +73,7 @@ type applier struct {
 type orderKey struct{ axis, digit int }
 
 // apply checks the plan and turns a kernel into a planned one.
-func apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*planned, error) {
+func Apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*Kernel, error) {
 	plans, global, err := plan.Read(sink, chosen, desc)
 	if err != nil {
 		return nil, err
@@ -126,9 +126,9 @@ func apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*pla
 	if err != nil || tile == nil {
 		return p, err
 	}
-	p.tile = tile
-	if !slices.Contains(p.ranges, tile.point) {
-		p.ranges, p.roles = append(p.ranges, tile.point), append(p.roles, plan.Lane)
+	p.Tile = tile
+	if !slices.Contains(p.Ranges, tile.Point) {
+		p.Ranges, p.Roles = append(p.Ranges, tile.Point), append(p.Roles, plan.Lane)
 	}
 	return p, nil
 }
@@ -211,7 +211,7 @@ func (ap *applier) planPacks(sink *ir.UOp, plans []plan.AxisPlan) error {
 // rebuildAxes splits the axes of some kinds in one substitution.
 func (ap *applier) rebuildAxes(sink *ir.UOp, plans []plan.AxisPlan, kinds ...plan.AxisKind) (*ir.UOp, error) {
 	cuts := plan.Boundaries(ap.arena, sink)
-	ap.splits = make(map[*ir.UOp]*split)
+	ap.splits = make(map[*ir.UOp]*Split)
 	for i, p := range plans {
 		for _, kind := range kinds {
 			if p.Axis.Kind != kind {
@@ -229,21 +229,21 @@ func (ap *applier) rebuildAxes(sink *ir.UOp, plans []plan.AxisPlan, kinds ...pla
 
 // splitAxis cuts one axis into digits. Within lanes and copies it also cuts at
 // the boundaries of index expressions, so that indices become linear.
-func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*split, error) {
+func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*Split, error) {
 	a, r := ap.arena, p.Axis.Range
 	extent := r.Src[0]
 	if p.PadTo > 1 {
 		extent = a.Mul(ap.ceilDiv(extent, p.PadTo), a.Index(p.PadTo))
 	}
 	size, constant := extent.Int()
-	at, s := int64(1), &split{}
-	var digits []digit
+	at, s := int64(1), &Split{}
+	var digits []SubAxis
 	add := func(stride, n int64, role plan.Role) {
-		digits = append(digits, digit{rng: ap.newRange(a.Index(n)), stride: stride, role: role})
+		digits = append(digits, SubAxis{Range: ap.newRange(a.Index(n)), Stride: stride, Role: role})
 	}
 	for k, seg := range p.Segments {
 		if k == p.Tile {
-			s.tile = at
+			s.Tile = at
 		}
 		n := seg.Size
 		if n == 0 {
@@ -267,12 +267,12 @@ func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*spli
 		}
 		add(lo, at*n/lo, seg.Role)
 		if p.Dot && len(digits) == 1 && at == 1 {
-			ap.dots[digits[0].rng] = n == plan.WordElements
+			ap.dots[digits[0].Range] = n == plan.WordElements
 		}
 		at *= n
 	}
 	if p.Tile == len(p.Segments) {
-		s.tile = at
+		s.Tile = at
 	}
 	rest := ap.ceilDiv(extent, at)
 	for k := len(p.Top) - 1; k >= 0; k-- {
@@ -283,7 +283,7 @@ func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*spli
 		if p.Limit != nil {
 			passes = ap.simp.Do(a.Binary(ir.OpMin, rest, ap.ceilDiv(p.Limit, at)))
 		}
-		digits = append(digits, digit{rng: ap.newRange(passes), stride: at, role: p.Rest})
+		digits = append(digits, SubAxis{Range: ap.newRange(passes), Stride: at, Role: p.Rest})
 		if n, ok := rest.Int(); ok && len(p.Top) > 0 {
 			at *= max(n, 1)
 		}
@@ -295,17 +295,17 @@ func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*spli
 		add(at, p.Top[k].Size, p.Top[k].Role)
 		at *= p.Top[k].Size
 	}
-	s.value = a.Index(0)
+	s.Value = a.Index(0)
 	for i := len(digits) - 1; i >= 0; i-- {
 		d := digits[i]
-		s.digits = append(s.digits, d)
-		s.value = a.Add(s.value, a.Mul(d.rng, a.Index(d.stride)))
-		ap.roles[d.rng] = d.role
-		ap.order[d.rng] = orderKey{position, len(digits) - i}
+		s.SubAxes = append(s.SubAxes, d)
+		s.Value = a.Add(s.Value, a.Mul(d.Range, a.Index(d.Stride)))
+		ap.roles[d.Range] = d.Role
+		ap.order[d.Range] = orderKey{position, len(digits) - i}
 	}
 	exact := ap.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1
 	if !exact {
-		s.gate = a.Lt(s.value, r.Src[0])
+		s.Gate = a.Lt(s.Value, r.Src[0])
 		if p.Axis.Kind == plan.StageAxis {
 			return nil, fmt.Errorf("kernel: plan: %s: digits of %d points do not divide a stage's extent", p.Axis.Name, at)
 		}
@@ -316,9 +316,9 @@ func (ap *applier) splitAxis(position int, p plan.AxisPlan, cuts []int64) (*spli
 	return s, nil
 }
 
-func hasLane(digits []digit) bool {
+func hasLane(digits []SubAxis) bool {
 	for _, d := range digits {
-		if d.role == plan.Lane {
+		if d.Role == plan.Lane {
 			return true
 		}
 	}
@@ -348,7 +348,7 @@ func (ap *applier) rebuild(sink *ir.UOp) *ir.UOp {
 		}
 		switch {
 		case u.Op == ir.OpRange && ap.splits[u] != nil:
-			done[u] = ap.splits[u].value
+			done[u] = ap.splits[u].Value
 		case u.Op == ir.OpReduce && ap.splits[u.ReduceRange()] != nil:
 			done[u] = ap.rebuildReduce(u, src)
 		case u.Op == ir.OpStage:
@@ -376,8 +376,8 @@ func (ap *applier) digitRanges(ranges []*ir.UOp) []*ir.UOp {
 			out = append(out, r)
 			continue
 		}
-		for _, d := range s.digits {
-			out = append(out, d.rng)
+		for _, d := range s.SubAxes {
+			out = append(out, d.Range)
 		}
 	}
 	return out
@@ -386,8 +386,8 @@ func (ap *applier) digitRanges(ranges []*ir.UOp) []*ir.UOp {
 func (ap *applier) gatesOf(ranges []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	for _, r := range ranges {
-		if s := ap.splits[r]; s != nil && s.gate != nil {
-			out = append(out, s.gate)
+		if s := ap.splits[r]; s != nil && s.Gate != nil {
+			out = append(out, s.Gate)
 		}
 	}
 	return out
@@ -404,10 +404,10 @@ func (ap *applier) digitIndices(ranges, index []*ir.UOp) []*ir.UOp {
 			out = append(out, index[k])
 			continue
 		}
-		for i, d := range s.digits {
-			x := a.Div(index[k], a.Index(d.stride))
+		for i, d := range s.SubAxes {
+			x := a.Div(index[k], a.Index(d.Stride))
 			if i > 0 {
-				x = a.Mod(x, d.rng.Src[0])
+				x = a.Mod(x, d.Range.Src[0])
 			}
 			out = append(out, x)
 		}
@@ -424,9 +424,9 @@ func (ap *applier) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	s := ap.splits[u.ReduceRange()]
 	values := append([]*ir.UOp(nil), src[:arg.N]...)
 	tuple := arg.Op == ir.OpInvalid
-	if s.gate != nil {
+	if s.Gate != nil {
 		for i, v := range values {
-			identity := plainIdentity(a, arg.Op, v.DType)
+			identity := PlainIdentity(a, arg.Op, v.DType)
 			if tuple {
 				identity = src[arg.N+1+i]
 			}
@@ -435,24 +435,24 @@ func (ap *applier) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	}
 	if tuple {
 		identity, lambda := src[arg.N+1:2*arg.N+1], src[2*arg.N+1:]
-		if c, softmax := a.IsSoftmax(u); softmax && s.tile > 1 {
+		if c, softmax := a.IsSoftmax(u); softmax && s.Tile > 1 {
 			return ap.tiledReduce(c, s, values, identity, lambda)
 		}
 		return ap.nestTuple(values, s, identity, lambda)
 	}
 	out := values[0]
 	for _, d := range s.nest() {
-		out = a.Reduce(arg.Op, out, d.rng)
+		out = a.Reduce(arg.Op, out, d.Range)
 	}
 	return out
 }
 
 // nest orders the digits of a reduce, innermost first. Threads come last: each
 // first sums up its own points.
-func (s *split) nest() []digit {
-	var inner, threads []digit
-	for i := len(s.digits) - 1; i >= 0; i-- {
-		if d := s.digits[i]; d.role.IsThread() {
+func (s *Split) nest() []SubAxis {
+	var inner, threads []SubAxis
+	for i := len(s.SubAxes) - 1; i >= 0; i-- {
+		if d := s.SubAxes[i]; d.Role.IsThread() {
 			threads = append(threads, d)
 		} else {
 			inner = append(inner, d)
@@ -462,7 +462,7 @@ func (s *split) nest() []digit {
 }
 
 // plainIdentity is the neutral element of a plain reduce.
-func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
+func PlainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 	switch op {
 	case ir.OpMul:
 		return a.ConstInt(d, 1)
@@ -473,24 +473,24 @@ func plainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
 }
 
 // finish collects ranges with their roles and the stores.
-func (ap *applier) finish(sink *ir.UOp, global plan.Global) (*planned, error) {
-	p := &planned{arena: ap.arena, sink: sink, fma: global.FMA, prefetch: global.Prefetch, preload: global.Preload, stream: global.Stream, desc: ap.desc, simplify: ap.simp, bounds: ap.bounds}
+func (ap *applier) finish(sink *ir.UOp, global plan.Global) (*Kernel, error) {
+	p := &Kernel{Arena: ap.arena, Sink: sink, FMA: global.FMA, Prefetch: global.Prefetch, Preload: global.Preload, Stream: global.Stream, Desc: ap.desc, Simplify: ap.simp, Bounds: ap.bounds}
 	for i, store := range sink.Src {
-		p.stores = append(p.stores, plannedStore{node: store, gates: ap.gates[i]})
+		p.Stores = append(p.Stores, Store{Node: store, Gates: ap.gates[i]})
 	}
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpRange {
-			p.ranges = append(p.ranges, u)
+			p.Ranges = append(p.Ranges, u)
 		}
 	}
-	sort.SliceStable(p.ranges, func(i, j int) bool {
-		x, y := ap.order[p.ranges[i]], ap.order[p.ranges[j]]
+	sort.SliceStable(p.Ranges, func(i, j int) bool {
+		x, y := ap.order[p.Ranges[i]], ap.order[p.Ranges[j]]
 		if x.axis != y.axis {
 			return x.axis < y.axis
 		}
 		return x.digit < y.digit
 	})
-	for _, r := range p.ranges {
+	for _, r := range p.Ranges {
 		role := ap.roles[r]
 		if role == plan.NoRole {
 			return nil, fmt.Errorf("kernel: range %d has no axis", r.Arg.(ir.RangeArg).ID)
@@ -499,12 +499,12 @@ func (ap *applier) finish(sink *ir.UOp, global plan.Global) (*planned, error) {
 			return nil, fmt.Errorf("kernel: plan: range %d has no constant extent and cannot be %s", r.Arg.(ir.RangeArg).ID, role)
 		}
 		if ap.dots[r] {
-			p.dots.Add(len(p.roles))
+			p.Dots.Add(len(p.Roles))
 		}
 		if ap.rising[r] && role == plan.Grid {
-			p.rising.Add(len(p.roles))
+			p.Rising.Add(len(p.Roles))
 		}
-		p.roles = append(p.roles, role)
+		p.Roles = append(p.Roles, role)
 	}
 	return p, nil
 }

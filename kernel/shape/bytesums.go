@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"tgc/kernel/plan"
@@ -17,8 +17,8 @@ import "tgc/ir"
 const exactInteger = 1 << 24
 
 // floatSums rewrites floats of sums of MMA over bytes in a kernel with panels.
-func (ap *applier) floatSums(sink *ir.UOp, tile *matrixTile) *ir.UOp {
-	if tile == nil || !tile.rows.staged || !tile.columns.staged {
+func (ap *applier) floatSums(sink *ir.UOp, tile *MatrixTile) *ir.UOp {
+	if tile == nil || !tile.Rows.Staged || !tile.Columns.Staged {
 		return sink
 	}
 	done := make(map[*ir.UOp]*ir.UOp)
@@ -79,7 +79,7 @@ func (ap *applier) floatSum(u *ir.UOp) (f floatInteger, ok bool) {
 // floatProduct is a product of exact factors.
 func (ap *applier) floatProduct(u *ir.UOp) (out floatInteger, ok bool) {
 	a := ap.arena
-	for _, factor := range flattenProduct(u) {
+	for _, factor := range FlattenProduct(u) {
 		var f floatInteger
 		if ap.sumsMatrix(factor) {
 			f, ok = ap.floatSum(factor)
@@ -105,7 +105,7 @@ func (ap *applier) floatProduct(u *ir.UOp) (out floatInteger, ok bool) {
 func (ap *applier) floatFactor(u *ir.UOp) (floatInteger, bool) {
 	b := ap.bounds.Of(u)
 	f := floatInteger{most: max(b.Hi, -b.Lo)}
-	if x := byteFactor(ap.arena, ap.bounds, u, true); x != nil {
+	if x := ByteFactor(ap.arena, ap.bounds, u, true); x != nil {
 		f.value = ap.arena.Cast(x, ir.F32)
 	}
 	return f, f.value != nil

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"tgc/ir"

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"tgc/ir"
@@ -18,7 +18,7 @@ import (
 // paneller puts factors into panels.
 type paneller struct {
 	*applier
-	tile *matrixTile
+	tile *MatrixTile
 	free *plan.FreeSets
 	read map[panelKey][]*ir.UOp
 }
@@ -26,13 +26,13 @@ type paneller struct {
 // panelKey names the first value of a panel: the others follow from it.
 type panelKey struct {
 	value *ir.UOp
-	side  *tileSide
+	side  *TileSide
 }
 
 // tileSide is a store axis of a tile: its digits within a block, low first.
-type tileSide struct {
-	digits []digit
-	staged bool
+type TileSide struct {
+	SubAxes []SubAxis
+	Staged  bool
 }
 
 // fragmentStages reads STAGE of store axes, and of the points of a tile, as panels
@@ -48,20 +48,20 @@ func fragmentStages(plans []plan.AxisPlan) []plan.AxisPlan {
 }
 
 // sideOf are the digits of a split axis within a block.
-func sideOf(s *split, p plan.AxisPlan) *tileSide {
-	side := &tileSide{staged: p.Fragment}
-	for i := len(s.digits) - 1; i >= 0; i-- {
-		if d := s.digits[i]; d.role != plan.Grid && d.role != plan.Serial {
-			side.digits = append(side.digits, d)
+func sideOf(s *Split, p plan.AxisPlan) *TileSide {
+	side := &TileSide{Staged: p.Fragment}
+	for i := len(s.SubAxes) - 1; i >= 0; i-- {
+		if d := s.SubAxes[i]; d.Role != plan.Grid && d.Role != plan.Serial {
+			side.SubAxes = append(side.SubAxes, d)
 		}
 	}
 	return side
 }
 
 // has reports a digit of a side.
-func (s *tileSide) has(r *ir.UOp) bool {
-	for _, d := range s.digits {
-		if d.rng == r {
+func (s *TileSide) has(r *ir.UOp) bool {
+	for _, d := range s.SubAxes {
+		if d.Range == r {
 			return true
 		}
 	}
@@ -70,8 +70,8 @@ func (s *tileSide) has(r *ir.UOp) bool {
 
 // panels rewrites the sums of MMA, and the factors of the sums around them, to
 // reads of panels.
-func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
-	if tile == nil || !tile.rows.staged && !tile.columns.staged && (tile.points == nil || !tile.points.staged) {
+func (ap *applier) panels(sink *ir.UOp, tile *MatrixTile) (*ir.UOp, error) {
+	if tile == nil || !tile.Rows.Staged && !tile.Columns.Staged && (tile.Points == nil || !tile.Points.Staged) {
 		return sink, nil
 	}
 	for depth := 1; depth > 0; depth++ {
@@ -87,7 +87,7 @@ func (ap *applier) panels(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
 // panelsAt rewrites the sums of MMA that hold others to a depth: scores have their
 // panels when the sums that they weight get theirs. It returns nil where a kernel
 // has no such sums.
-func (ap *applier) panelsAt(sink *ir.UOp, tile *matrixTile, depth int) (*ir.UOp, error) {
+func (ap *applier) panelsAt(sink *ir.UOp, tile *MatrixTile, depth int) (*ir.UOp, error) {
 	nodes := ir.Toposort(sink)
 	depths := make(map[*ir.UOp]int)
 	deepest := 0
@@ -143,32 +143,32 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *matrixTile, depth int) (*ir.UOp,
 func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	a := p.arena
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
-	for _, f := range flattenProduct(u.Src[0]) {
-		if p.dependsOn(f, p.tile.rows) {
-			rows = times(a, rows, f)
+	for _, f := range FlattenProduct(u.Src[0]) {
+		if p.dependsOn(f, p.tile.Rows) {
+			rows = Times(a, rows, f)
 		} else {
-			columns = times(a, columns, f)
+			columns = Times(a, columns, f)
 		}
 	}
-	sides := []*tileSide{p.tile.rows, p.tile.columns}
-	if points := p.tile.points; points != nil && u.ReduceRange() != points.digits[0].rng && p.dependsOn(columns, points) {
+	sides := []*TileSide{p.tile.Rows, p.tile.Columns}
+	if points := p.tile.Points; points != nil && u.ReduceRange() != points.SubAxes[0].Range && p.dependsOn(columns, points) {
 		sides[1] = points
 	}
 	elem, n := ir.BF16, make([]int, len(sides))
 	if u.DType == ir.F32 {
-		x, y := termsOf(p.bounds, rows), termsOf(p.bounds, columns)
-		n[0], n[1] = x.bf16, y.bf16
-		if x.f16 == 1 && y.f16 == 1 {
+		x, y := TermsOf(p.bounds, rows), TermsOf(p.bounds, columns)
+		n[0], n[1] = x.BF16, y.BF16
+		if x.F16 == 1 && y.F16 == 1 {
 			elem, n[0], n[1] = ir.F16, 1, 1
 		}
 	}
 	factors, replaced := []*ir.UOp{rows, columns}, false
 	for k, side := range sides {
 		f := factors[k]
-		if !side.staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index[u.ReduceRange()]) || p.sumsInside(f) {
+		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index[u.ReduceRange()]) || p.sumsInside(f) {
 			continue
 		}
-		values := []*ir.UOp{byteFactor(p.arena, p.bounds, f, k == 0)}
+		values := []*ir.UOp{ByteFactor(p.arena, p.bounds, f, k == 0)}
 		if u.DType == ir.F32 {
 			values = p.terms(f, elem, n[k])
 		}
@@ -205,7 +205,7 @@ func (p *paneller) sumsInside(f *ir.UOp) bool {
 // terms are what a float is the sum of, each the rounded rest of those before.
 func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 	a := p.arena
-	if from := narrowest(x, elem); from != x {
+	if from := Narrowest(x, elem); from != x {
 		return []*ir.UOp{from}
 	}
 	out := make([]*ir.UOp, n)
@@ -224,14 +224,14 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 func (p *paneller) scales(product *ir.UOp, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 	a := p.arena
 	var rest []*ir.UOp
-	sides := make(map[*tileSide]*ir.UOp)
-	for _, f := range flattenProduct(product) {
-		side := p.tile.rows
-		if p.dependsOn(f, p.tile.columns) {
-			side = p.tile.columns
+	sides := make(map[*TileSide]*ir.UOp)
+	for _, f := range FlattenProduct(product) {
+		side := p.tile.Rows
+		if p.dependsOn(f, p.tile.Columns) {
+			side = p.tile.Columns
 		}
 		switch {
-		case !p.dependsOn(f, side) || side == p.tile.columns && p.dependsOn(f, p.tile.rows) || !p.plain(f):
+		case !p.dependsOn(f, side) || side == p.tile.Columns && p.dependsOn(f, p.tile.Rows) || !p.plain(f):
 			rest = append(rest, done[f])
 		case sides[side] == nil:
 			sides[side] = f
@@ -240,7 +240,7 @@ func (p *paneller) scales(product *ir.UOp, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 		}
 	}
 	out, replaced := (*ir.UOp)(nil), false
-	for _, side := range []*tileSide{p.tile.rows, p.tile.columns} {
+	for _, side := range []*TileSide{p.tile.Rows, p.tile.Columns} {
 		if f := sides[side]; f != nil {
 			if read := p.scale(f); read != nil {
 				f, replaced = read, true
@@ -274,12 +274,12 @@ func (p *paneller) plain(f *ir.UOp) bool {
 // scale is a factor of a side alone, read from a panel; nil where it is none, or
 // is no float, or does not change in the loop.
 func (p *paneller) scale(f *ir.UOp) *ir.UOp {
-	rows, columns := p.dependsOn(f, p.tile.rows), p.dependsOn(f, p.tile.columns)
-	side := p.tile.rows
+	rows, columns := p.dependsOn(f, p.tile.Rows), p.dependsOn(f, p.tile.Columns)
+	side := p.tile.Rows
 	if columns {
-		side = p.tile.columns
+		side = p.tile.Columns
 	}
-	if rows == columns || !side.staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f, side)) == 0 {
+	if rows == columns || !side.Staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f, side)) == 0 {
 		return nil
 	}
 	for _, x := range ir.Toposort(f) {
@@ -290,10 +290,10 @@ func (p *paneller) scale(f *ir.UOp) *ir.UOp {
 	return p.stage(f, []*ir.UOp{f}, side)[0]
 }
 
-func (p *paneller) dependsOn(u *ir.UOp, side *tileSide) bool {
+func (p *paneller) dependsOn(u *ir.UOp, side *TileSide) bool {
 	free := p.free.Of(u)
-	for _, d := range side.digits {
-		if i, ok := p.free.Index[d.rng]; ok && free.Has(i) {
+	for _, d := range side.SubAxes {
+		if i, ok := p.free.Index[d.Range]; ok && free.Has(i) {
 			return true
 		}
 	}
@@ -302,12 +302,12 @@ func (p *paneller) dependsOn(u *ir.UOp, side *tileSide) bool {
 
 // inner are the copies and points of sums on which a factor depends, outer before
 // inner.
-func (p *paneller) inner(u *ir.UOp, side *tileSide) []*ir.UOp {
+func (p *paneller) inner(u *ir.UOp, side *TileSide) []*ir.UOp {
 	var copies, points []*ir.UOp
 	for _, i := range p.free.Of(u).List() {
 		for r, k := range p.free.Index {
 			switch {
-			case k != i || side.has(r) || p.tile.rows.has(r) || p.tile.columns.has(r):
+			case k != i || side.has(r) || p.tile.Rows.has(r) || p.tile.Columns.has(r):
 			case p.roles[r] == plan.Matrix:
 				points = append(points, r)
 			case p.roles[r] == plan.Unroll:
@@ -363,7 +363,7 @@ func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
 // stage stores values over the ranges of x, all alike, and reads them. The array of
 // a factor of rows is in the order of fragments: what a lane wants of both of its
 // rows lies side by side.
-func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp {
+func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp {
 	a, key := p.arena, panelKey{values[0], side}
 	if reads := p.read[key]; reads != nil {
 		return reads
@@ -380,7 +380,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 		inner = inner[:len(inner)-1]
 		f.points(r, values[0].DType, side)
 	}
-	if p.tile.points != nil { // lanes of a fragment lie side by side
+	if p.tile.Points != nil { // lanes of a fragment lie side by side
 		f.side(x, side)
 	}
 	for k := len(inner) - 1; k >= 0; k-- {
@@ -391,7 +391,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 		}
 		f.with[inner[k]] = f.digits(inner[k], n, threads)
 	}
-	if p.tile.points == nil {
+	if p.tile.Points == nil {
 		f.side(x, side)
 	}
 	src := make([]*ir.UOp, 1, len(f.ranges)+1)
@@ -410,7 +410,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *tileSide) []*ir.UOp 
 
 // elsewhere is the number of parts of a block's threads that fill panels of their
 // own: what lies there differs among them.
-func (p *paneller) elsewhere(x *ir.UOp, side *tileSide) int64 {
+func (p *paneller) elsewhere(x *ir.UOp, side *TileSide) int64 {
 	own, parts := p.free.Of(x), int64(1)
 	for r, i := range p.free.Index {
 		if n, ok := r.Src[0].Int(); ok && own.Has(i) && p.roles[r].IsThread() && !side.has(r) {
@@ -422,20 +422,20 @@ func (p *paneller) elsewhere(x *ir.UOp, side *tileSide) int64 {
 
 // side adds the digits of a side on which a factor depends, and which stand nowhere
 // in the panel yet.
-func (f *panelFill) side(x *ir.UOp, side *tileSide) {
+func (f *panelFill) side(x *ir.UOp, side *TileSide) {
 	a, own := f.arena, f.free.Of(x)
 	at, n := a.Index(0), int64(1)
 	var digits []*ir.UOp
-	for _, d := range side.digits {
-		if i, ok := f.free.Index[d.rng]; ok && own.Has(i) && f.with[d.rng] == nil {
-			place := d.rng
-			if d.role == plan.Matrix {
-				place = f.columnOf(d.rng)
+	for _, d := range side.SubAxes {
+		if i, ok := f.free.Index[d.Range]; ok && own.Has(i) && f.with[d.Range] == nil {
+			place := d.Range
+			if d.Role == plan.Matrix {
+				place = f.columnOf(d.Range)
 			}
 			at = a.Add(at, a.Mul(place, a.Index(n)))
-			extent, _ := d.rng.Src[0].Int()
+			extent, _ := d.Range.Src[0].Int()
 			n *= extent
-			digits = append(digits, d.rng)
+			digits = append(digits, d.Range)
 		}
 	}
 	if n < 2 {
@@ -471,20 +471,20 @@ func (f *panelFill) pointOf(column *ir.UOp) *ir.UOp {
 // lane and copy with them, in the instruction's order: words of a row, then of the
 // other. The instruction wants them in neighbouring registers, so that any other
 // order costs moves.
-func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *tileSide) {
+func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *TileSide) {
 	a := f.arena
-	own := f.tile.rows
-	word := int64(bankBytes / elem.Size())
+	own := f.tile.Rows
+	word := int64(BankBytes / elem.Size())
 	value := f.add(word, plan.Lane, a.Mod(r, a.Index(word)))
 	if side == own {
-		f.with[f.tile.rowCopy] = f.digits(f.tile.rowCopy, plan.RowCopies, f.left)
+		f.with[f.tile.RowCopy] = f.digits(f.tile.RowCopy, plan.RowCopies, f.left)
 	}
 	if word < plan.LanePoints {
 		value = a.Add(value, a.Mul(f.add(plan.LanePoints/word, plan.Lane, a.Mod(a.Div(r, a.Index(word)), a.Index(plan.LanePoints/word))), a.Index(word)))
 	}
 	f.with[r] = a.Add(value, a.Mul(f.digits(a.Div(r, a.Index(plan.LanePoints)), plan.MatrixPoints/plan.LanePoints, f.left), a.Index(plan.LanePoints)))
 	if side == own {
-		f.with[f.tile.rowLane] = f.digits(f.tile.rowLane, plan.RowLanes, f.left)
+		f.with[f.tile.RowLane] = f.digits(f.tile.RowLane, plan.RowLanes, f.left)
 	}
 }
 
@@ -492,7 +492,7 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *tileSide) {
 const panelOrder = 1 << 20
 
 // bankBytes is the width of a bank of shared memory.
-const bankBytes = 4
+const BankBytes = 4
 
 // isPanel reports a stage that is filled together with others.
-func isPanel(stage *ir.UOp) bool { return stage.Arg.(ir.StageArg).Space == ir.SpaceShared }
+func IsSharedTile(stage *ir.UOp) bool { return stage.Arg.(ir.StageArg).Space == ir.SpaceShared }

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -31,7 +31,7 @@ type chain struct {
 }
 
 // flattenChains rewrites the chains of a kernel. All digits have roles.
-func (ap *applier) flattenChains(sink *ir.UOp, tile *matrixTile) *ir.UOp {
+func (ap *applier) flattenChains(sink *ir.UOp, tile *MatrixTile) *ir.UOp {
 	if tile == nil {
 		return sink
 	}
@@ -66,7 +66,7 @@ func (ap *applier) flattenChains(sink *ir.UOp, tile *matrixTile) *ir.UOp {
 
 type flattener struct {
 	*applier
-	tile   *matrixTile
+	tile   *MatrixTile
 	holds  map[*ir.UOp]bool // a sum of MMA
 	merged map[string]*mergedRange
 }
@@ -107,9 +107,9 @@ func (f *flattener) chainAt(u *ir.UOp, inner map[*ir.UOp]bool) *chain {
 			c.threads = append(c.threads, r)
 		}
 		c.core = c.core.Src[0]
-		for _, factor := range flattenProduct(c.core) {
+		for _, factor := range FlattenProduct(c.core) {
 			if f.isLink(factor) && !inner[factor] {
-				c.factors = append(c.factors, without(flattenProduct(c.core), factor)...)
+				c.factors = append(c.factors, without(FlattenProduct(c.core), factor)...)
 				c.core = factor
 				break
 			}
@@ -140,7 +140,7 @@ func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 		}
 	}
 	factors := c.factors
-	for _, x := range flattenProduct(c.core) {
+	for _, x := range FlattenProduct(c.core) {
 		if f.holds[x] {
 			times(&core, done[x])
 		} else {
@@ -191,7 +191,7 @@ func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []
 // ofColumns reports a factor that depends on the tile's columns.
 func (f *flattener) ofColumns(u *ir.UOp) bool {
 	for _, x := range ir.Toposort(u) {
-		if x == f.tile.columnLane || x == f.tile.columnCopy {
+		if x == f.tile.ColumnLane || x == f.tile.ColumnCopy {
 			return true
 		}
 	}

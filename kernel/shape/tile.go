@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -18,19 +18,19 @@ import (
 
 // tiledReduce is a softmax tuple over the digits of its range, of which those in
 // front of the tile's stride are plain reduces.
-func (ap *applier) tiledReduce(c *ir.UOp, s *split, values []*ir.UOp, identity, lambda []*ir.UOp) *ir.UOp {
+func (ap *applier) tiledReduce(c *ir.UOp, s *Split, values []*ir.UOp, identity, lambda []*ir.UOp) *ir.UOp {
 	a := ap.arena
-	var tile, rest split
-	for _, d := range s.digits {
-		if d.stride < s.tile {
-			tile.digits = append(tile.digits, d)
+	var tile, rest Split
+	for _, d := range s.SubAxes {
+		if d.Stride < s.Tile {
+			tile.SubAxes = append(tile.SubAxes, d)
 		} else {
-			rest.digits = append(rest.digits, d)
+			rest.SubAxes = append(rest.SubAxes, d)
 		}
 	}
 	over := func(op ir.Op, x *ir.UOp) *ir.UOp {
 		for _, d := range tile.nest() {
-			x = a.Reduce(op, x, d.rng)
+			x = a.Reduce(op, x, d.Range)
 		}
 		return x
 	}
@@ -39,7 +39,7 @@ func (ap *applier) tiledReduce(c *ir.UOp, s *split, values []*ir.UOp, identity, 
 	weight := a.Unary(ir.OpExp2, a.Mul(a.Sub(score, top), c))
 	elements := []*ir.UOp{top}
 	for _, g := range values[1:] {
-		elements = append(elements, over(ir.OpAdd, times(a, g, weight)))
+		elements = append(elements, over(ir.OpAdd, Times(a, g, weight)))
 	}
 	return ap.nestTuple(elements, &rest, identity, lambda)
 }
@@ -47,20 +47,20 @@ func (ap *applier) tiledReduce(c *ir.UOp, s *split, values []*ir.UOp, identity, 
 // gated is a value where a point exists, else the identity. Of a tile's factors
 // that are conversions it stands in front of them: they remain what few terms of a
 // matrix instruction hold.
-func (ap *applier) gated(s *split, v, identity *ir.UOp) *ir.UOp {
+func (ap *applier) gated(s *Split, v, identity *ir.UOp) *ir.UOp {
 	a := ap.arena
-	if zero, ok := identity.Float(); s.tile > 1 && v.Op == ir.OpCast && ok && zero == 0 {
-		return a.Cast(a.Where(s.gate, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
+	if zero, ok := identity.Float(); s.Tile > 1 && v.Op == ir.OpCast && ok && zero == 0 {
+		return a.Cast(a.Where(s.Gate, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
 	}
-	return a.Where(s.gate, v, identity)
+	return a.Where(s.Gate, v, identity)
 }
 
 // nestTuple nests a tuple reduce over digits, through its projections.
-func (ap *applier) nestTuple(values []*ir.UOp, s *split, identity, lambda []*ir.UOp) *ir.UOp {
+func (ap *applier) nestTuple(values []*ir.UOp, s *Split, identity, lambda []*ir.UOp) *ir.UOp {
 	a := ap.arena
 	var out *ir.UOp
 	for _, d := range s.nest() {
-		out = a.TupleReduce(values, d.rng, identity, lambda)
+		out = a.TupleReduce(values, d.Range, identity, lambda)
 		values = append([]*ir.UOp(nil), values...)
 		for k := range values {
 			values[k] = a.Proj(out, k)

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 )
 
 // matrixTile says which digits make a tile.
-type matrixTile struct {
-	rowLane, rowCopy       *ir.UOp
-	columnLane, columnCopy *ir.UOp
-	point                  *ir.UOp // the lane's points: lanes of a vector
-	rows, columns          *tileSide
-	points                 *tileSide // of a tile of a softmax: a digit of MMA, then copies; nil without
+type MatrixTile struct {
+	RowLane, RowCopy       *ir.UOp
+	ColumnLane, ColumnCopy *ir.UOp
+	Point                  *ir.UOp // the lane's points: lanes of a vector
+	Rows, Columns          *TileSide
+	Points                 *TileSide // of a tile of a softmax: a digit of MMA, then copies; nil without
 }
 
 // hasMatrix reports a plan with such a digit.
@@ -30,28 +30,28 @@ func hasMatrix(plans []plan.AxisPlan) bool {
 }
 
 // tileOf finds the digits of a plan's tile. Store axes have been split.
-func (ap *applier) tileOf(plans []plan.AxisPlan) (*matrixTile, error) {
+func (ap *applier) tileOf(plans []plan.AxisPlan) (*MatrixTile, error) {
 	if !hasMatrix(plans) {
 		return nil, nil
 	}
-	t := &matrixTile{point: ap.newRange(ap.arena.Index(plan.LanePoints))}
+	t := &MatrixTile{Point: ap.newRange(ap.arena.Index(plan.LanePoints))}
 	for _, p := range plans {
 		s := ap.splits[p.Axis.Range]
-		if p.Axis.Kind != plan.StoreAxis || s == nil || len(p.Segments) < 2 || len(s.digits) < 2 {
+		if p.Axis.Kind != plan.StoreAxis || s == nil || len(p.Segments) < 2 || len(s.SubAxes) < 2 {
 			continue
 		}
-		low, high := s.digits[len(s.digits)-1].rng, s.digits[len(s.digits)-2].rng
+		low, high := s.SubAxes[len(s.SubAxes)-1].Range, s.SubAxes[len(s.SubAxes)-2].Range
 		switch {
-		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && s.gate == nil:
-			t.rowLane, t.rowCopy, t.rows = low, high, sideOf(s, p)
-		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && s.gate == nil:
-			t.columnCopy, t.columnLane, t.columns = low, high, sideOf(s, p)
+		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && s.Gate == nil:
+			t.RowLane, t.RowCopy, t.Rows = low, high, sideOf(s, p)
+		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && s.Gate == nil:
+			t.ColumnCopy, t.ColumnLane, t.Columns = low, high, sideOf(s, p)
 		}
 	}
-	if t.rowLane == nil || t.columnLane == nil {
+	if t.RowLane == nil || t.ColumnLane == nil {
 		return nil, fmt.Errorf("kernel: plan: MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
 	}
-	ap.roles[t.point], ap.order[t.point] = plan.Lane, orderKey{panelOrder, 1}
+	ap.roles[t.Point], ap.order[t.Point] = plan.Lane, orderKey{panelOrder, 1}
 	return t, nil
 }
 
@@ -64,7 +64,7 @@ func startsWith(segments []plan.Segment, want ...plan.Segment) bool {
 	return true
 }
 
-func times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
+func Times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 	if f, ok := x.Float(); ok && f == 1 || x.IsInt(1) {
 		return y
 	}
@@ -73,7 +73,7 @@ func times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 
 // byteFactor is an i32 as the byte that holds it: signed, or unsigned where that
 // is allowed; nil where none does.
-func byteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UOp {
+func ByteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UOp {
 	b := bounds.Of(u)
 	if n, ok := u.Int(); ok && b.Within(-128, 127) {
 		return a.ConstInt(ir.I8, n)
@@ -148,8 +148,8 @@ func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isPlainAdd(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
 		return nil
 	}
-	rest := flattenProduct(x.Src[0])
-	common := flattenProduct(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
+	rest := FlattenProduct(x.Src[0])
+	common := FlattenProduct(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
 	for _, f := range common {
 		i := slices.Index(rest, f)
 		if i < 0 {

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"fmt"
@@ -20,36 +20,36 @@ import (
 // never leaves the lane that has its score.
 
 // findPoints notes the digits of a tile of a softmax, low first.
-func (ap *applier) findPoints(plans []plan.AxisPlan, tile *matrixTile) {
+func (ap *applier) findPoints(plans []plan.AxisPlan, tile *MatrixTile) {
 	for _, p := range plans {
 		s := ap.splits[p.Axis.Range]
-		if tile == nil || s == nil || p.Axis.Kind != plan.ReduceAxis || s.tile < plan.MatrixPoints {
+		if tile == nil || s == nil || p.Axis.Kind != plan.ReduceAxis || s.Tile < plan.MatrixPoints {
 			continue
 		}
-		side := &tileSide{staged: p.Fragment}
-		for i := len(s.digits) - 1; i >= 0 && s.digits[i].stride < s.tile; i-- {
-			side.digits = append(side.digits, s.digits[i])
+		side := &TileSide{Staged: p.Fragment}
+		for i := len(s.SubAxes) - 1; i >= 0 && s.SubAxes[i].Stride < s.Tile; i-- {
+			side.SubAxes = append(side.SubAxes, s.SubAxes[i])
 		}
-		if side.digits[0].role == plan.Matrix {
-			tile.points = side
+		if side.SubAxes[0].Role == plan.Matrix {
+			tile.Points = side
 		}
 	}
 }
 
 // spreadPoints rewrites the reduces over digits of MMA that are no products of rows
 // and columns to reduces over a lane's points, then copies, then the lanes.
-func (ap *applier) spreadPoints(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error) {
-	if tile == nil || tile.points == nil {
+func (ap *applier) spreadPoints(sink *ir.UOp, tile *MatrixTile) (*ir.UOp, error) {
+	if tile == nil || tile.Points == nil {
 		return sink, nil
 	}
-	digit := tile.points.digits[0].rng
+	digit := tile.Points.SubAxes[0].Range
 	a := ap.arena
 	nodes := ir.Toposort(sink)
 	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a digit
 	inner := make(map[*ir.UOp]bool)
 	for k := len(nodes) - 1; k >= 0; k-- {
 		if u := nodes[k]; !inner[u] {
-			if chain := pointChain(u, digit); chain != nil && !dependsOnAny(u, tile.columnLane, tile.columnCopy) {
+			if chain := pointChain(u, digit); chain != nil && !dependsOnAny(u, tile.ColumnLane, tile.ColumnCopy) {
 				chains[u] = chain
 				for _, x := range chain[1:] {
 					inner[x] = true
@@ -57,7 +57,7 @@ func (ap *applier) spreadPoints(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error)
 			}
 		}
 	}
-	points := a.Add(a.Mul(tile.columnLane, a.Index(plan.LanePoints)), tile.point)
+	points := a.Add(a.Mul(tile.ColumnLane, a.Index(plan.LanePoints)), tile.Point)
 	done := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range nodes {
 		src := make([]*ir.UOp, len(u.Src))
@@ -70,15 +70,15 @@ func (ap *applier) spreadPoints(sink *ir.UOp, tile *matrixTile) (*ir.UOp, error)
 			continue
 		}
 		body := done[chain[len(chain)-1].Src[0]]
-		if dependsOnAny(body, tile.point) {
+		if dependsOnAny(body, tile.Point) {
 			return nil, fmt.Errorf("kernel: plan: MMA of a tile within a tile")
 		}
 		op := u.Arg.(ir.ReduceArg).Op
-		body = a.Reduce(op, ap.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.point)
+		body = a.Reduce(op, ap.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.Point)
 		for k := len(chain) - 2; k >= 0; k-- {
 			body = a.Reduce(op, body, chain[k].ReduceRange())
 		}
-		done[u] = a.Reduce(op, body, tile.columnLane)
+		done[u] = a.Reduce(op, body, tile.ColumnLane)
 	}
 	return ap.simp.Do(done[sink]), nil
 }

@@ -1,4 +1,4 @@
-package kernel
+package shape
 
 import (
 	"slices"
@@ -66,7 +66,7 @@ func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
 		}
 		return ap.commonFactors(u.Op, x, y)
 	case u.Op == ir.OpMul:
-		factors := flattenProduct(u)
+		factors := FlattenProduct(u)
 		for i, f := range factors {
 			if f = ap.intoSums(f); !isPlainSum(f) {
 				continue
@@ -87,8 +87,8 @@ func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
 func (ap *applier) commonFactors(op ir.Op, x, y *ir.UOp) *ir.UOp {
 	a := ap.arena
 	var both []*ir.UOp
-	left, right := []*ir.UOp(nil), slices.Clone(flattenProduct(y))
-	for _, f := range flattenProduct(x) {
+	left, right := []*ir.UOp(nil), slices.Clone(FlattenProduct(y))
+	for _, f := range FlattenProduct(x) {
 		if k := slices.Index(right, f); k >= 0 {
 			both, right = append(both, f), slices.Delete(right, k, k+1)
 		} else {
