@@ -1,28 +1,14 @@
 // Package kernel turns one kernel and a plan into a linear program (pipeline
-// form 3 to 4).
+// form kernel to program).
 //
-// Before: SINK of STOREs over RANGEs and a Plan, a list of Opts that says how
+// Before: SINK of STOREs over RANGEs and a plan.Plan, a list of Opts that says how
 // each range runs. After: a program.Program with a prologue (once per worker)
-// and one grid loop over flat work units.
+// and one grid loop over flat work units. Three packages do the work:
 //
-// The steps, one file each:
+//	kernel/plan   plans, the axes that they name, and which Opts are legal
+//	kernel/shape  carries a plan out: ranges become sub-axes, each with a role
+//	kernel/lower  writes the program of a shaped kernel
 //
-//	axes.go      names the ranges of a kernel: s0.. stores, r0.. reduces, z0.. stages
-//	legality.go  which Opts a kernel and a target accept, with the reason if not
-//	apply.go     splits ranges into digits, each with a role (grid, serial, unroll, lane)
-//	hoist.go     the STAGE Opt: values move into arrays filled once per worker or tile
-//	pack.go      the PACK Opt: lanes that are words of packed bytes; word.go lowers them
-//	scope.go     coordinates, and the stack of open loops
-//	expr.go      expressions to SSA values, each in the outermost loop it can stand in
-//	wide.go      slow factors as vectors, contraction to fma
-//	reduce.go    loops with carried accumulators; tuple.go the same for tuples
-//	memory.go    loads and fields: patterns of lane addresses; store.go, stage.go
-//	prefetch.go  streamed buffers; preload.go, pipeline.go what a GPU loads ahead,
-//	             rowloop.go the registers for it
-//
-// Plans, the axes that they name and which Opts are legal stand in package plan.
-//
-// The package knows no model, no quantised type and no device beyond the
+// The packages know no model, no quantised type and no device beyond the
 // numbers of a target.Desc. Which plan is good is package heuristic's business.
-// Start at lower.go.
 package kernel

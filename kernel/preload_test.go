@@ -35,17 +35,17 @@ func TestLoadsAheadOfTheWait(t *testing.T) {
 		{"plain", "VECTOR r0 4; WARP r0 16; UPCAST s0 2; PRELOAD p1; FMA", func(b *builder) *ir.UOp { return matvec(b, 8, 64) }, 1, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			plan, err := plan.Parse(c.plan)
+			chosen, err := plan.Parse(c.plan)
 			if err != nil {
 				t.Fatal(err)
 			}
 			b := newBuilder()
 			sink := c.build(b)
-			p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+			p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			compare(t, b.Arena, sink, p, plan, nil)
+			compare(t, b.Arena, sink, p, chosen, nil)
 			slots := make(map[*program.Value]int) // of pointers, from 1
 			for _, x := range p.Params {
 				slots[x.Value] = x.Slot + 1

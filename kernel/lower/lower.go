@@ -1,4 +1,4 @@
-package kernel
+package lower
 
 import (
 	"fmt"
@@ -6,22 +6,19 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/ir/program/opt"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
 	"tgc/packed"
-	"tgc/target"
 )
 
-// Lower applies a plan to a kernel and writes the program: a prologue, which
-// runs once per worker, and a grid loop over the flat work units. The name is
-// "kernel"; who has a better one sets Program.Name.
-func Lower(a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc) (p *program.Program, err error) {
-	pl, err := shape.Apply(a, sink, plan, desc)
-	if err != nil {
-		return nil, err
-	}
-	l, err := newLowerer(pl)
+// Lower writes the program of a shaped kernel: a prologue, which runs once per
+// worker, and a grid loop over the flat work units. The name is "kernel"; who has a
+// better one sets Program.Name.
+//
+// What a plan asks for and a target cannot do is found deep in the recursion; it
+// is carried here by a panic of its own type, which fail makes.
+func Lower(k *shape.Kernel) (p *program.Program, err error) {
+	l, err := newLowerer(k)
 	if err != nil {
 		return nil, err
 	}
@@ -35,9 +32,7 @@ func Lower(a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc) (p *pro
 		}
 	}()
 	l.run()
-	p = l.b.Finish()
-	opt.Run(p, desc)
-	return p, nil
+	return l.b.Finish(), nil
 }
 
 // lowerError carries an error out of the recursion of lowering to Lower.

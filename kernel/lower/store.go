@@ -1,4 +1,4 @@
-package kernel
+package lower
 
 import (
 	"tgc/ir"

@@ -1,4 +1,4 @@
-package kernel
+package lower
 
 import (
 	"fmt"
@@ -6,21 +6,17 @@ import (
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
-	"tgc/target"
 )
 
-// Feasible checks a plan as Legality does, and then the limits that depend on
-// the digits: ranges, copies and lanes of every value.
-func Feasible(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) error {
-	p, err := shape.Apply(a, sink, chosen, desc)
+// Feasible checks the limits of a shaped kernel that depend on the digits: ranges,
+// copies and lanes of every value. A kernel that Lower writes is feasible; the
+// reverse does not hold.
+func Feasible(k *shape.Kernel) error {
+	l, err := newLowerer(k)
 	if err != nil {
 		return err
 	}
-	l, err := newLowerer(p)
-	if err != nil {
-		return err
-	}
-	for _, u := range ir.Toposort(p.Sink) {
+	for _, u := range ir.Toposort(k.Sink) {
 		free := l.free.Of(u)
 		lanes := int64(1)
 		for _, i := range free.Meet(l.lanes).List() {
