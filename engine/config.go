@@ -40,6 +40,7 @@ var Options = []Option{
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},
 	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas, nvdisasm and libnvrtc", elsewhere},
 	{"TGC_CUDA_SOURCE", "what kernels of a GPU are printed as: ptx, or c for CUDA C, which libnvrtc compiles; default: ptx", elsewhere},
+	{"TGC_ORACLE", "folder of a larger set of checked answers for tests; default: ../shared/oracle beside the checkout", elsewhere},
 	{"TGC_CUDA_SERIAL", "1 waits for every kernel on a GPU, so that a fault names the one at fault", elsewhere},
 	{"MV", "0 switches the matvec heuristic off", func(c *Config, v string) error {
 		on := true

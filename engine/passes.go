@@ -21,23 +21,24 @@ type stage struct {
 	rows   []pass.Info
 	orders []pass.Order
 	run    func(ctx context.Context, s *state) error
+	text   textPass // runs one of the rows on a form in text
 }
 
 // stages is the pipeline in order. The tables of the stages that have a package
 // of their own (schedule, kernel) are there; engine has the rows between them.
 var stages = []stage{
-	of(graphPasses),
-	{schedule.Passes(), schedule.Orders(), runSchedule},
-	of(kernelPasses),
-	{[]pass.Info{{Name: "lower", From: pass.Kernel, To: pass.Program, Required: true}}, nil, lowerKernels},
-	of(launchPasses),
+	of(graphPasses, graphOnText),
+	{schedule.Passes(), schedule.Orders(), runSchedule, scheduleOnText},
+	of(kernelPasses, kernelOnText),
+	{[]pass.Info{{Name: "lower", From: pass.Kernel, To: pass.Program, Required: true}}, nil, lowerKernels, nil},
+	of(launchPasses, launchOnText),
 }
 
 // of makes a stage of a table over engine's own state.
-func of(t *pass.Table[*state]) stage {
+func of(t *pass.Table[*state], text textPass) stage {
 	return stage{t.Infos(), t.Orders, func(ctx context.Context, s *state) error {
 		return t.Run(ctx, s, "", s.control)
-	}}
+	}, text}
 }
 
 // passes is the compiler's table of passes, checked as a whole when the program
@@ -128,7 +129,7 @@ func kernelsText(s *state) string {
 	for _, k := range s.out.Kernels {
 		text := ir.Text(k.AST)
 		if len(k.Plan.Opts) > 0 {
-			text += "# plan: " + k.Plan.String() + "\n"
+			text = plannedText(k.AST, k.Plan)
 		}
 		archive.Files = append(archive.Files, txtar.File{Name: k.Name, Data: []byte(text)})
 	}

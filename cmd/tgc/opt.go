@@ -6,94 +6,99 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tgc/ir"
-	"tgc/rewrite"
+	"tgc/engine"
+	"tgc/pass"
 )
 
+// optFlags are the flags of opt.
+type optFlags struct {
+	list, json bool
+	target     string
+}
+
 func newOpt() *cobra.Command {
-	var list, asJSON bool
+	var o optFlags
 	cmd := &cobra.Command{
-		Use:     "opt PASS[,PASS...] FILE.uop",
-		Short:   "Run named passes on a graph in text form",
-		Example: "  tgc opt --list\n  tgc opt simplify,verify-kernel kernel.uop",
+		Use:   "opt PASS[,PASS...] FILE",
+		Short: "Run named passes on a form in text",
+		Long: "Run passes one after the other on a graph, values, a kernel or a program in text form, as\n" +
+			"`tgc compile --dump-after PASS` prints it, and print the form after them. A txtar archive\n" +
+			"with several parts gives one with a part for each.",
+		Example: "  tgc opt --list\n  tgc opt simplify,verify-kernel kernel.uop\n" +
+			"  tgc compile tiny --target ptx:sm_90 --stop-after rangeify > values.txt\n" +
+			"  tgc opt hoist-factors values.txt --target ptx:sm_90",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if list {
+			if o.list {
 				return cobra.NoArgs(cmd, args)
 			}
 			return cobra.ExactArgs(2)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if list {
-				return listPasses(cmd, asJSON)
+			if o.list {
+				return o.listPasses(cmd)
 			}
-			passes, err := findPasses(args[0])
-			if err != nil {
-				return err
-			}
-			return runPasses(cmd, passes, args[1])
+			return o.run(cmd, args[0], args[1])
 		},
 	}
-	cmd.Flags().BoolVar(&list, "list", false, "list the passes")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "with --list: print JSON")
+	f := cmd.Flags()
+	f.BoolVar(&o.list, "list", false, "list the passes: name, form before, form after, what it does")
+	f.BoolVar(&o.json, "json", false, "with --list: print JSON")
+	f.StringVar(&o.target, "target", "llvm", "the target for which passes decide")
 	return cmd
 }
 
-func listPasses(cmd *cobra.Command, asJSON bool) error {
-	type row struct {
-		Name string `json:"name"`
-		Doc  string `json:"doc"`
+// passRow is a pass in the list that --json prints.
+type passRow struct {
+	Name     string   `json:"name"`
+	Key      string   `json:"key,omitempty"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Needs    []string `json:"needs,omitempty"`
+	Gives    []string `json:"gives,omitempty"`
+	Required bool     `json:"required"`
+	Doc      string   `json:"doc"`
+	Why      string   `json:"why,omitempty"`
+}
+
+func (o *optFlags) listPasses(cmd *cobra.Command) error {
+	var list []passRow
+	var rows [][]string
+	for _, p := range engine.TextPasses() {
+		list = append(list, passRow{p.Name, p.Key, string(p.From), string(p.To), p.Needs, p.Gives, p.Required, p.Doc, p.Why})
+		rows = append(rows, []string{p.Name, string(p.From), string(p.To), p.Doc})
 	}
-	var list []row
-	rows := [][]string{{"PASS", "DOES"}}
-	for _, p := range rewrite.Passes() {
-		list = append(list, row{p.Name, p.Doc})
-		rows = append(rows, []string{p.Name, p.Doc})
-	}
-	if asJSON {
+	if o.json {
 		return printJSON(cmd, list)
 	}
 	return printTable(cmd.OutOrStdout(), rows)
 }
 
-// findPasses looks up the names of a list separated by commas.
-func findPasses(names string) ([]rewrite.Pass, error) {
-	var found []rewrite.Pass
+func (o *optFlags) run(cmd *cobra.Command, names, file string) error {
+	var found []pass.Info
 	for name := range strings.SplitSeq(names, ",") {
-		p, ok := passByName(strings.TrimSpace(name))
+		p, ok := pass.Find(engine.TextPasses(), strings.TrimSpace(name))
 		if !ok {
-			return nil, usagef("opt: there is no pass %q (tgc opt --list names them)", name)
+			return usagef("opt: there is no pass %q (tgc opt --list names them)", name)
 		}
 		found = append(found, p)
 	}
-	return found, nil
-}
-
-func passByName(name string) (rewrite.Pass, bool) {
-	for _, p := range rewrite.Passes() {
-		if p.Name == name {
-			return p, true
-		}
-	}
-	return rewrite.Pass{}, false
-}
-
-func runPasses(cmd *cobra.Command, passes []rewrite.Pass, file string) error {
-	text, err := readInput(cmd, file)
+	desc, _, err := findTarget(o.target)
 	if err != nil {
 		return err
 	}
-	a := ir.NewArena()
-	root, err := ir.Parse(a, text)
+	config, err := engine.ReadConfig()
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return usagef("%v", err)
 	}
-	for _, p := range passes {
-		if err := cmd.Context().Err(); err != nil {
-			return err
-		}
-		if root, err = p.Run(a, root); err != nil {
+	form, err := readInput(cmd, file)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		if form, err = engine.RunPass(cmd.Context(), p.Name, form, desc, config); err != nil {
 			return fmt.Errorf("%s: pass %s: %w", file, p.Name, err)
 		}
 	}
-	return ir.Print(cmd.OutOrStdout(), root)
+	_, err = fmt.Fprint(cmd.OutOrStdout(), form)
+	return err
 }
