@@ -2,255 +2,201 @@ package ptx
 
 import (
 	"fmt"
+	"math"
+	mathbits "math/bits"
 
 	"tgc/ir"
-	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
-// Elementwise instructions.
+// Elementwise instructions. Every one on floats states its rounding: an add and
+// a mul without may be contracted to an fma.
 
-// number is how an operand's dtype is computed: narrow integers in 32 bits,
-// indices that fit as well.
-type number struct {
-	dtype ir.DType
-	class class
-	// positive says that no lane is negative.
-	positive bool
+// floatOps of f32 and f64; the suffix follows. Rounding to an integer is a
+// conversion to the same type.
+var floatOps = map[ir.Op]string{
+	ir.OpAdd: "add.rn", ir.OpSub: "sub.rn", ir.OpMul: "mul.rn", ir.OpFma: "fma.rn",
+	ir.OpFDiv: "div.rn", ir.OpRecip: "rcp.rn", ir.OpSqrt: "sqrt.rn", ir.OpNeg: "neg", ir.OpAbs: "abs",
+	ir.OpFloor: "cvt.rmi", ir.OpTrunc: "cvt.rzi", ir.OpRound: "cvt.rni",
 }
 
-func (n number) signed() bool { return n.dtype.IsSigned() }
+// approximations of f32, left by opt.Has.Approx.
+var approximations = map[ir.Op]string{
+	ir.OpExp2: "ex2.approx", ir.OpLog2: "lg2.approx", ir.OpSin: "sin.approx", ir.OpRsqrt: "rsqrt.approx",
+}
 
-// bits is the width of the registers.
-func (n number) bits() int {
-	if n.class == wide {
-		return 64
-	}
-	return 32
+// integerOps; the type with or without a sign follows.
+var integerOps = map[ir.Op]struct {
+	name   string
+	suffix func(n gpu.Number) string
+}{
+	ir.OpAdd: {"add", suffix}, ir.OpSub: {"sub", suffix}, ir.OpMul: {"mul.lo", suffix}, ir.OpMulHi: {"mul.hi", suffix},
+	ir.OpMin: {"min", suffix}, ir.OpMax: {"max", suffix}, ir.OpNeg: {"neg", signed}, ir.OpNot: {"not", untyped},
+	ir.OpAnd: {"and", untyped}, ir.OpOr: {"or", untyped}, ir.OpXor: {"xor", untyped},
 }
 
 // suffix is the type of an instruction: s32, u64, f32.
-func (n number) suffix() string {
+func suffix(n gpu.Number) string {
 	switch {
-	case n.dtype == ir.F32:
-		return "f32"
-	case n.dtype == ir.F64:
-		return "f64"
-	case n.signed():
-		return fmt.Sprintf("s%d", n.bits())
+	case n.Type.Float():
+		return fmt.Sprintf("f%d", n.Type.Bits())
+	case n.DType.IsSigned():
+		return signed(n)
 	}
-	return fmt.Sprintf("u%d", n.bits())
+	return fmt.Sprintf("u%d", n.Type.Bits())
 }
 
-func (r *renderer) alu(in *program.Instr) error {
-	if in.Result.Type.Ptr {
-		return r.pointerCast(in)
-	}
-	switch in.Ir {
-	case ir.OpBitcast:
-		r.bitcast(in)
-		return nil
-	case ir.OpCast:
-		return r.cast(in)
-	case ir.OpWhere:
-		r.where(in)
-		return nil
-	}
-	if v := r.added[in.Result]; v != nil {
-		r.set(in.Result, r.values[v.ID].lanes)
-		return nil
-	}
-	r.noteSum(in)
-	r.noteShift(in)
-	if r.packedAlu(in) || r.halfAlu(in) {
-		return nil
-	}
-	from := in.Args[len(in.Args)-1]
-	n := r.numberOf(in, from)
-	lanes := make([]operand, in.Result.Type.Lanes)
-	args := make([]operand, len(in.Args))
-	for i := range lanes {
-		for k, a := range in.Args {
-			args[k] = r.laneAs(a, i, n.class)
+func signed(n gpu.Number) string { return fmt.Sprintf("s%d", n.Type.Bits()) }
+
+func untyped(n gpu.Number) string { return fmt.Sprintf("b%d", n.Type.Bits()) }
+
+// Arithmetic is one instruction; a product with a power of two is a shift.
+func (r *printer) Arithmetic(op ir.Op, n gpu.Number, x []operand) (operand, bool) {
+	if !n.Type.Float() {
+		info, ok := integerOps[op]
+		switch {
+		case !ok:
+			return operand{}, false
+		case (op == ir.OpAdd || op == ir.OpMul) && x[0].Literal():
+			x[0], x[1] = x[1], x[0]
 		}
-		o, err := r.compute(in.Ir, n, args)
-		if err != nil {
-			return err
-		}
-		if r.classOf(in.Result) == word && n.class == wide && in.Result.Type.Elem == ir.I64 {
-			o = r.low(o) // the bounds say that it fits, though operands do not
-		}
-		lanes[i] = o
-	}
-	r.set(in.Result, lanes)
-	return nil
-}
-
-// laneAs is a lane in the class of a computation.
-func (r *renderer) laneAs(v *program.Value, i int, c class) operand {
-	if c == wide && r.classOf(v) == word {
-		return r.wideLane(v, i)
-	}
-	return r.lane(v, i)
-}
-
-// low is the low half of a 64-bit register.
-func (r *renderer) low(o operand) operand {
-	if o.literal() {
-		return operand{bits: uint64(int64(int32(o.bits)))}
-	}
-	d := r.reg(word)
-	r.ins("cvt.u32.u64 %s, %s", d.reg, o.reg)
-	return d
-}
-
-// numberOf is the form in which an op is computed: 64 bits if any index needs
-// them.
-func (r *renderer) numberOf(in *program.Instr, from *program.Value) number {
-	n := number{dtype: from.Type.Elem, class: r.classOf(from), positive: !from.Type.Elem.IsFloat()}
-	values := in.Args
-	if in.Result.Type.Elem == from.Type.Elem {
-		values = append(values[:len(values):len(values)], in.Result)
-	}
-	for _, v := range values {
-		if r.classOf(v) == wide {
-			n.class = wide
-		}
-	}
-	for _, a := range in.Args {
-		b, ok := r.bounds[a]
-		n.positive = n.positive && (!from.Type.Elem.IsSigned() || ok && b.Lo >= 0)
-	}
-	return n
-}
-
-// compute is one lane of an op; literals are folded where that is short.
-func (r *renderer) compute(op ir.Op, n number, x []operand) (operand, error) {
-	switch {
-	case n.dtype == ir.Bool:
-		return r.computeBool(op, x)
-	case n.dtype == ir.F32 || n.dtype == ir.F64:
-		return r.computeFloat(op, n, x)
-	case n.dtype.IsFloat():
-		return operand{}, fmt.Errorf("no %s of %s", op, n.dtype)
-	}
-	return r.computeInt(op, n, x)
-}
-
-func (r *renderer) computeBool(op ir.Op, x []operand) (operand, error) {
-	for i := range x {
-		x[i] = r.inReg(x[i], predicate)
-	}
-	p := r.reg(predicate)
-	switch op {
-	case ir.OpNot:
-		r.ins("not.pred %s, %s", p.reg, x[0].reg)
-	case ir.OpAnd, ir.OpMin, ir.OpMul:
-		r.ins("and.pred %s, %s, %s", p.reg, x[0].reg, x[1].reg)
-	case ir.OpOr, ir.OpMax, ir.OpAdd:
-		r.ins("or.pred %s, %s, %s", p.reg, x[0].reg, x[1].reg)
-	case ir.OpXor:
-		r.ins("xor.pred %s, %s, %s", p.reg, x[0].reg, x[1].reg)
-	case ir.OpCmpEq:
-		r.ins("xor.pred %s, %s, %s", p.reg, x[0].reg, x[1].reg)
-		r.ins("not.pred %s, %s", p.reg, p.reg)
-	case ir.OpCmpLt: // false < true
-		r.ins("not.pred %s, %s", p.reg, x[0].reg)
-		r.ins("and.pred %s, %s, %s", p.reg, p.reg, x[1].reg)
-	default:
-		return operand{}, fmt.Errorf("no %s of bool", op)
-	}
-	return p, nil
-}
-
-// three prints an instruction of a result and operands in the class of n.
-func (r *renderer) emit(name string, n number, x ...operand) operand {
-	d := r.reg(n.class)
-	text := name + " " + d.reg
-	for _, o := range x {
-		text += ", " + o.as(n.dtype, n.class)
-	}
-	r.ins("%s", text)
-	return d
-}
-
-// compare prints setp.
-func (r *renderer) compare(relation string, n number, x, y operand) operand {
-	p := r.reg(predicate)
-	r.ins("setp.%s.%s %s, %s, %s", relation, n.suffix(), p.reg, x.as(n.dtype, n.class), y.as(n.dtype, n.class))
-	return p
-}
-
-// choose prints selp.
-func (r *renderer) choose(p, x, y operand, n number) operand {
-	if p.literal() {
-		if p.bits&1 != 0 {
-			return x
-		}
-		return y
-	}
-	if x == y {
-		return x
-	}
-	d := r.reg(n.class)
-	r.ins("selp.b%d %s, %s, %s, %s", n.bits(), d.reg, x.as(ir.I64, n.class), y.as(ir.I64, n.class), p.reg)
-	return d
-}
-
-func (r *renderer) choosePredicate(p, x, y operand) operand {
-	d := r.reg(predicate)
-	t := r.reg(predicate)
-	p, x, y = r.inReg(p, predicate), r.inReg(x, predicate), r.inReg(y, predicate)
-	r.ins("and.pred %s, %s, %s", d.reg, p.reg, x.reg)
-	r.ins("not.pred %s, %s", t.reg, p.reg)
-	r.ins("and.pred %s, %s, %s", t.reg, t.reg, y.reg)
-	r.ins("or.pred %s, %s, %s", d.reg, d.reg, t.reg)
-	return d
-}
-
-// where picks lanes; with one condition for all, whole words.
-func (r *renderer) where(in *program.Instr) {
-	t := in.Result.Type
-	if isPacked(t) {
-		if cond, ok := r.single(in.Args[0]); ok {
-			x, y := r.words(in.Args[1]), r.words(in.Args[2])
-			out := make([]operand, len(x))
-			for i := range out {
-				out[i] = r.choose(cond, x[i], y[i], number{dtype: ir.U32, class: word})
+		if op == ir.OpMul {
+			if v := int64(x[1].Bits); x[1].Literal() && v > 0 && v&(v-1) == 0 {
+				return r.shiftLeft(n, x[0], mathbits.TrailingZeros64(uint64(v))), true
 			}
-			r.setWords(in.Result, out)
-			return
 		}
+		return r.emit(info.name+"."+info.suffix(n), n, x...), true
 	}
-	c := r.classOf(in.Result)
-	n := number{dtype: t.Elem, class: c}
-	lanes := make([]operand, t.Lanes)
-	for i := range lanes {
-		cond := r.lane(in.Args[0], i)
-		x, y := r.laneFor(in.Args[1], i, in.Result), r.laneFor(in.Args[2], i, in.Result)
-		if c == predicate {
-			lanes[i] = r.choosePredicate(cond, x, y)
-		} else {
-			lanes[i] = r.choose(cond, x, y, n)
-		}
+	t := suffix(n)
+	name, ok := floatOps[op]
+	switch {
+	case op == ir.OpFloor || op == ir.OpTrunc || op == ir.OpRound:
+		t += "." + t
+	case !ok && n.Type == gpu.F32:
+		name, ok = approximations[op]
 	}
-	r.set(in.Result, lanes)
-}
-
-// laneFor is a lane of v in the class in which `as` is held.
-func (r *renderer) laneFor(v *program.Value, i int, as *program.Value) operand {
-	return r.laneAs(v, i, r.classOf(as))
-}
-
-// single is the one operand that all lanes of v are.
-func (r *renderer) single(v *program.Value) (operand, bool) {
-	h := r.values[v.ID]
-	if h.lanes == nil {
+	if !ok {
 		return operand{}, false
 	}
-	for _, o := range h.lanes[1:] {
-		if o != h.lanes[0] {
-			return operand{}, false
+	return r.emit(name+"."+t, n, x...), true
+}
+
+func (r *printer) shiftLeft(n gpu.Number, x operand, count int) operand {
+	if count == 0 {
+		return x
+	}
+	return r.convert("shl."+untyped(n), n.Type, fmt.Sprintf("%s, %d", bits(x, n.Type), count))
+}
+
+// Logic is arithmetic on predicates; false < true.
+func (r *printer) Logic(op ir.Op, x []operand) (operand, bool) {
+	for i := range x {
+		x[i] = r.Variable(x[i], gpu.Bool)
+	}
+	p := r.reg(gpu.Bool)
+	switch op {
+	case ir.OpNot:
+		r.ins("not.pred %s, %s", p.Name, x[0].Name)
+	case ir.OpAnd, ir.OpMin, ir.OpMul:
+		r.ins("and.pred %s, %s, %s", p.Name, x[0].Name, x[1].Name)
+	case ir.OpOr, ir.OpMax, ir.OpAdd:
+		r.ins("or.pred %s, %s, %s", p.Name, x[0].Name, x[1].Name)
+	case ir.OpXor:
+		r.ins("xor.pred %s, %s, %s", p.Name, x[0].Name, x[1].Name)
+	case ir.OpCmpEq:
+		r.ins("xor.pred %s, %s, %s", p.Name, x[0].Name, x[1].Name)
+		r.ins("not.pred %s, %s", p.Name, p.Name)
+	case ir.OpCmpLt:
+		r.ins("not.pred %s, %s", p.Name, x[0].Name)
+		r.ins("and.pred %s, %s, %s", p.Name, p.Name, x[1].Name)
+	default:
+		return operand{}, false
+	}
+	return p, true
+}
+
+// Compare is setp.
+func (r *printer) Compare(op ir.Op, n gpu.Number, x, y operand) operand {
+	return r.compare(map[ir.Op]string{ir.OpCmpLt: "lt", ir.OpCmpEq: "eq"}[op], n, x, y)
+}
+
+func (r *printer) compare(relation string, n gpu.Number, x, y operand) operand {
+	return r.convert("setp."+relation+"."+suffix(n), gpu.Bool, text(x, n.Type)+", "+text(y, n.Type))
+}
+
+// NotZero is setp; NaN is not 0.
+func (r *printer) NotZero(n gpu.Number, x operand) operand {
+	relation := "ne"
+	if n.DType.IsFloat() {
+		relation = "neu"
+	}
+	return r.compare(relation, n, r.Variable(x, n.Type), operand{})
+}
+
+// Choose is selp; predicates are computed.
+func (r *printer) Choose(p, x, y operand, t gpu.Type) operand {
+	if t != gpu.Bool {
+		return r.convert("selp.b"+fmt.Sprint(t.Bits()), t, bits(x, t)+", "+bits(y, t)+", "+p.Name)
+	}
+	d, not := r.reg(gpu.Bool), r.reg(gpu.Bool)
+	x, y = r.Variable(x, gpu.Bool), r.Variable(y, gpu.Bool)
+	r.ins("and.pred %s, %s, %s", d.Name, p.Name, x.Name)
+	r.ins("not.pred %s, %s", not.Name, p.Name)
+	r.ins("and.pred %s, %s, %s", not.Name, not.Name, y.Name)
+	r.ins("or.pred %s, %s, %s", d.Name, d.Name, not.Name)
+	return d
+}
+
+var notANumber = math.NaN()
+
+// Extreme is min or max, which observe the sign of 0. Before sm_80, and for f64,
+// they drop a NaN, so it is put back.
+func (r *printer) Extreme(op ir.Op, n gpu.Number, x, y operand) operand {
+	name := "min"
+	if op == ir.OpMax {
+		name = "max"
+	}
+	if r.Desc.SM >= 80 && n.Type == gpu.F32 {
+		return r.emit(name+".NaN.f32", n, x, y)
+	}
+	v := r.emit(name+"."+suffix(n), n, x, y)
+	nan := literal(ir.FloatBits(n.DType, notANumber))
+	return r.Pick(r.compare("nan", n, x, y), nan, v, n.Type)
+}
+
+// Shift: PTX limits counts to the register's width, which gives 0 or the sign
+// as the op demands; narrow lanes are extended, so the same holds for them.
+func (r *printer) Shift(op ir.Op, n gpu.Number, x, count operand) operand {
+	if classOf(n.Type) == wide { // the count is 32 bits: larger ones must not wrap
+		if count.Literal() {
+			count = literal(min(count.Bits, 64))
+		} else {
+			count = r.low(r.convert("min.u64", gpu.U64, count.Name+", 64"))
 		}
 	}
-	return h.lanes[0], true
+	if w, ok := r.upper[x.Name]; ok && op == ir.OpShl && classOf(n.Type) == word && count.Literal() && count.Bits == 16 {
+		return r.emit("and.b32", gpu.Word, operand{Name: w}, literal(0xffff0000))
+	}
+	name := "shl." + untyped(n)
+	if op == ir.OpShr {
+		name = "shr." + suffix(n)
+	}
+	return r.convert(name, n.Type, bits(x, n.Type)+", "+b32(count))
+}
+
+// CountBits counts in the register, of which the dtype may be a part.
+func (r *printer) CountBits(op ir.Op, n gpu.Number, x operand) operand {
+	width := n.DType.Bits()
+	if n.DType.Size() < 4 && n.DType.IsSigned() {
+		x = r.convert("and.b32", gpu.U32, fmt.Sprintf("%s, %d", b32(x), 1<<width-1))
+	}
+	name := map[ir.Op]string{ir.OpPopc: "popc.", ir.OpClz: "clz."}[op]
+	d := r.convert(name+untyped(n), gpu.U32, bits(x, n.Type)) // also of 64 bits
+	switch {
+	case op == ir.OpClz && width < 32:
+		return r.convert("sub.s32", gpu.U32, fmt.Sprintf("%s, %d", d.Name, 32-width))
+	case classOf(n.Type) == wide:
+		return r.widen(d)
+	}
+	return d
 }

@@ -4,22 +4,18 @@
 // Render is a pure function.
 //
 // What a program means on a GPU: the work units are the blocks of the grid, in
-// flat order; the threads of a block all run the program. What stands before
+// flat order; the threads of a block all run the program. What is before
 // the GridLoop runs first in every block, then its body runs once with the
 // block's own index (or, with Options.Persistent, with every gridDim-th one).
 //
 // Every value of the result is defined by the program alone, so runtime/interp,
 // internal/ptxemu and a GPU agree bit for bit (NaN payloads excepted, and the
 // approximations that target.Desc.ApproxMath allows): arithmetic says its
-// rounding, fma stands only where the program says FMA, nothing flushes
+// rounding, fma is printed only where the program says FMA, nothing flushes
 // subnormals.
 //
-// Registers are untyped (.b32, .b64, .pred). A vector is one register per lane,
-// but elements of one and two bytes are packed, four or two to a register:
-// masks, shifts and dot products work on whole words, and lanes are taken apart
-// only where an op needs them. A load is as wide as its proven alignment.
-// 64-bit indices whose bounds fit are computed in 32 bits (bounds.go).
+// Package render/gpu selects the instructions; this package prints each. Registers
+// are untyped (.b32, .b64, .pred).
 //
-// Start at render.go; values.go says how values are held, memory.go how
-// alignment becomes widths.
+// Start at render.go; variables.go has registers and literals.
 package ptx

@@ -9,30 +9,61 @@ import (
 	"tgc/render/gpu"
 )
 
-// Memory instructions. A contiguous access is cut into the widest pieces that
-// its proven alignment allows: 16, 8, 4 bytes in one instruction, then halves
-// and bytes put together.
+// Addresses and accesses. The base of global memory is a 64-bit register; that of
+// shared and local memory a 32-bit one, or the symbol of all such memory.
 
-func (r *renderer) memory(in *program.Instr) error {
-	switch in.Op {
-	case program.Alloca:
-		return r.alloca(in)
-	case program.Load:
-		return r.load(in)
-	case program.Guarded:
-		return r.guarded(in)
-	case program.Store:
-		return r.store(in)
-	case program.Gather:
-		return r.gather(in)
-	case program.Scatter:
-		return r.scatter(in)
-	case program.Prefetch:
-		if p := in.Args[0]; p.Type.Space == program.GlobalSpace {
-			r.ins("prefetch.global.L2 %s", r.values[p.ID].address)
-		}
+// at prints an address.
+func at(a *gpu.Address) string {
+	if a.Off == 0 {
+		return "[" + a.Base + "]"
 	}
-	return nil
+	return fmt.Sprintf("[%s%+d]", a.Base, a.Off)
+}
+
+// Scaled is one mad; products are 64 bits in memory that may be large.
+func (r *printer) Scaled(a *gpu.Address, space program.Space, index operand, size int64) operand {
+	name, t, base := "mad.wide.s32", gpu.U64, a.Base
+	switch {
+	case gpu.Is32(space):
+		index, name, t = r.Hold(index, gpu.I32), "mad.lo.s32", gpu.U32
+	case classOf(index.Type) == wide:
+		name = "mad.lo.s64"
+	}
+	d := r.reg(t)
+	if gpu.Is32(space) {
+		base = r.symbol(base)
+	}
+	r.ins("%s %s, %s, %d, %s", name, d.Name, index.Name, size, base)
+	return d
+}
+
+// maxOffset is what stays in an instruction; larger offsets are added.
+const maxOffset = 1 << 22
+
+// Reachable adds a large offset to the base.
+func (r *printer) Reachable(a *gpu.Address, space program.Space) *gpu.Address {
+	if a.Off <= maxOffset && a.Off >= -maxOffset {
+		return a
+	}
+	out := *a
+	out.Off = 0
+	out.Base = r.Once(fmt.Sprintf("displaced %s %d", a.Base, a.Off), func() operand {
+		if gpu.Is32(space) {
+			d := r.reg(gpu.U32)
+			r.ins("add.s32 %s, %s, %d", d.Name, r.symbol(a.Base), a.Off)
+			return d
+		}
+		return r.convert("add.s64", gpu.U64, fmt.Sprintf("%s, %d", a.Base, a.Off))
+	}).Name
+	return &out
+}
+
+// symbol is the address of shared or local memory in a register.
+func (r *printer) symbol(base string) string {
+	if base != gpu.SharedMemory && base != gpu.LocalMemory {
+		return base
+	}
+	return r.Once("symbol "+base, func() operand { return r.convert("mov.u32", gpu.U32, base) }).Name
 }
 
 var spaceNames = map[program.Space]string{
@@ -40,533 +71,178 @@ var spaceNames = map[program.Space]string{
 	program.SharedSpace: "shared", program.ConstSpace: "global",
 }
 
-// loadName is ld with space and cache policy.
-//
-// Read-only data goes through .nc, which the assembler may move over anything.
-// In a program that waits for the previous grid that holds before the wait (the
-// rule for loads there) but after it only where the program says so: the
-// previous grid may have written the rest.
-func (r *renderer) loadName(p *program.Value, cache program.Cache) string {
-	space := p.Type.Space
-	name := "ld." + spaceNames[space]
-	if space == program.ConstSpace {
-		return name + ".nc"
-	}
-	if space != program.GlobalSpace {
-		return name
-	}
-	buffer := r.access[p]
-	readOnly := buffer != nil && buffer.Read && !buffer.Write
-	switch cache {
-	case program.CacheL2:
-		return name + ".cg"
-	case program.CacheConst:
-		if readOnly {
-			return name + ".nc"
-		}
-	case program.CacheStream:
-		if readOnly {
-			return name + ".nc.L1::no_allocate"
-		}
-		return name + ".L1::no_allocate"
-	default:
-		if readOnly && !r.waited {
-			return name + ".nc"
-		}
-	}
-	return name
+var loadNames = map[gpu.Policy]string{
+	gpu.Constant: ".nc", gpu.Once: ".L1::no_allocate", gpu.OnceConstant: ".nc.L1::no_allocate", gpu.Shared: ".cg",
 }
 
-func (r *renderer) storeName(p *program.Value, cache program.Cache) string {
-	name := "st." + spaceNames[p.Type.Space]
-	if p.Type.Space == program.GlobalSpace {
-		switch cache {
-		case program.CacheStream:
-			return name + ".cs"
-		case program.CacheL2:
-			return name + ".cg"
-		}
-	}
-	return name
+func loadName(access gpu.Access) string {
+	return "ld." + spaceNames[access.Space] + loadNames[access.Policy]
 }
 
-// vectorName is the type of an access of 32-bit registers.
-var vectorNames = map[int]string{4: "b32", 8: "v2.b32", 16: "v4.b32"}
+var storeNames = map[gpu.Policy]string{gpu.Once: ".cs", gpu.Shared: ".cg"}
+
+func storeName(access gpu.Access) string {
+	return "st." + spaceNames[access.Space] + storeNames[access.Policy]
+}
+
+// vectorName is the type of an access of n elements.
+func vectorName(t gpu.Type, n int) string {
+	if n == 1 {
+		return fmt.Sprintf("b%d", t.Bits())
+	}
+	return fmt.Sprintf("v%d.b%d", n, t.Bits())
+}
 
 func list(regs []operand) string {
 	if len(regs) == 1 {
-		return regs[0].reg
+		return regs[0].Name
 	}
+	return fragment(regs)
+}
+
+// fragment prints registers between braces.
+func fragment(regs []operand) string {
 	names := make([]string, len(regs))
 	for i, o := range regs {
-		names[i] = o.reg
+		names[i] = o.Name
 	}
 	return "{" + strings.Join(names, ", ") + "}"
 }
 
-func (r *renderer) load(in *program.Instr) error {
-	p := in.Args[0]
-	a := r.values[p.ID].address
-	if a.array != nil {
-		r.loadArray(in, a)
-		return nil
-	}
-	r.loadInto(in.Result, r.loadName(p, in.Cache), a, in.Align)
-	return nil
+// Typed: every load can have any type.
+func (r *printer) Typed(gpu.Access) bool { return true }
+
+// Load loads 4 to 16 bytes.
+func (r *printer) Load(access gpu.Access, t gpu.Type, n int, a *gpu.Address) []operand {
+	regs := r.Array(t, int64(n))
+	r.load(loadName(access), t, regs, a)
+	return regs
 }
 
-// loadInto loads a value of v's type and makes it v.
-func (r *renderer) loadInto(v *program.Value, name string, a *address, align int) {
-	t := v.Type
-	size := t.Elem.Size()
-	switch {
-	case t.Lanes == 1 && size <= 2 && align >= size:
-		r.set(v, []operand{r.loadNarrow(name, t.Elem, a)})
-	case size == 8 && align >= 8:
-		r.set(v, r.loadWide(name, a, t.Lanes, align))
-	case size == 8:
-		words := r.loadWords(name, a, 8*t.Lanes, align)
-		lanes := make([]operand, t.Lanes)
-		for i := range lanes {
-			lanes[i] = r.reg(wide)
-			r.ins("mov.b64 %s, {%s, %s}", lanes[i].reg, words[2*i].reg, words[2*i+1].reg)
-		}
-		r.set(v, lanes)
-	case size == 4:
-		r.set(v, r.loadWords(name, a, 4*t.Lanes, align))
-	case t.Elem == ir.Bool:
-		words := r.loadWords(name, a, t.Lanes, align)
-		lanes := make([]operand, t.Lanes)
-		for i := range lanes {
-			lanes[i] = r.compare("ne", number{dtype: ir.U32, class: word}, r.unpack(words, ir.U8, i), operand{})
-		}
-		r.set(v, lanes)
-	default:
-		words := r.loadWords(name, a, size*t.Lanes, align)
-		if isPacked(t) {
-			r.setWords(v, words)
-		} else {
-			r.set(v, []operand{r.unpack(words, t.Elem, 0)})
-		}
-	}
+func (r *printer) load(name string, t gpu.Type, regs []operand, a *gpu.Address) {
+	r.ins("%s.%s %s, %s", name, vectorName(t, len(regs)), list(regs), at(a))
 }
 
-// loadNarrow loads one element of 1 or 2 bytes, extended.
-func (r *renderer) loadNarrow(name string, d ir.DType, a *address) operand {
-	o := r.reg(word)
-	kind := "u"
-	if isSignExtended(d) {
-		kind = "s"
-	}
-	r.ins("%s.%s%d %s, %s", name, kind, 8*d.Size(), o.reg, a)
+// LoadNarrow loads one element of 1 or 2 bytes.
+func (r *printer) LoadNarrow(access gpu.Access, d ir.DType, a *gpu.Address) operand {
+	o := r.reg(gpu.U32)
+	r.loadNarrow(loadName(access), d, o, a)
 	if d == ir.Bool {
-		return r.compare("ne", number{dtype: ir.U32, class: word}, o, operand{})
+		return r.NotZero(gpu.Word, o)
 	}
 	return o
 }
 
-// loadWide loads elements of 8 bytes, aligned to 8 at least.
-func (r *renderer) loadWide(name string, a *address, lanes, align int) []operand {
-	var out []operand
-	for _, c := range gpu.Pieces(8*lanes, align) {
-		regs := []operand{r.reg(wide)}
-		kind := "b64"
-		if c.Width == 16 {
-			regs = append(regs, r.reg(wide))
-			kind = "v2.b64"
-		}
-		r.ins("%s.%s %s, %s", name, kind, list(regs), a.plus(int64(c.Off)))
-		out = append(out, regs...)
+func (r *printer) loadNarrow(name string, d ir.DType, o operand, a *gpu.Address) {
+	kind := "u"
+	if gpu.IsSignExtended(d) {
+		kind = "s"
 	}
-	return out
+	r.ins("%s.%s%d %s, %s", name, kind, 8*d.Size(), o.Name, at(a))
 }
 
-// loadWords loads n bytes as 32-bit words; bytes past n are 0.
-func (r *renderer) loadWords(name string, a *address, n, align int) []operand {
-	words := make([]operand, (n+3)/4)
-	for _, c := range gpu.Pieces(n, align) {
-		at := a.plus(int64(c.Off))
-		if c.Width < 4 {
-			o := r.reg(word)
-			r.ins("%s.u%d %s, %s", name, 8*c.Width, o.reg, at)
-			words[c.Off/4] = r.insertBytes(words[c.Off/4], o, c.Off%4, c.Width)
-			continue
-		}
-		regs := make([]operand, c.Width/4)
-		for i := range regs {
-			regs[i] = r.reg(word)
-			words[c.Off/4+i] = regs[i]
-		}
-		r.ins("%s.%s %s, %s", name, vectorNames[c.Width], list(regs), at)
-	}
-	return words
+// LoadBytes loads 1 or 2 bytes.
+func (r *printer) LoadBytes(access gpu.Access, width int, a *gpu.Address) operand {
+	return r.convert(fmt.Sprintf("%s.u%d", loadName(access), 8*width), gpu.U32, at(a))
 }
 
-// insertBytes puts the low bytes of o into a word at a byte offset; what the
-// word holds so far lies below.
-func (r *renderer) insertBytes(into, o operand, at, width int) operand {
-	if at == 0 {
-		return o
-	}
-	selector := 0x3210
-	for b := range width {
-		shift := 4 * (at + b)
-		selector = selector&^(0xf<<shift) | (4+b)<<shift
-	}
-	return r.prmt(into, o, selector)
-}
-
-// guarded loads under a predicate, into registers that hold the other value
+// Guarded loads under a predicate, into registers that hold the other value
 // already; pieces that must be put together, under a branch.
-func (r *renderer) guarded(in *program.Instr) error {
-	guard, p, other := in.Args[0], in.Args[1], in.Args[2]
-	a := r.values[p.ID].address
-	if a.array != nil {
-		return fmt.Errorf("a guarded load of registers")
-	}
-	cond := r.lane(guard, 0)
-	name := r.loadName(p, in.Cache)
-	if cond.literal() {
-		if cond.bits&1 != 0 {
-			r.loadInto(in.Result, name, a, in.Align)
-			return nil
-		}
-		out := r.like(other, in.Result)
-		if isPacked(in.Result.Type) {
-			r.setWords(in.Result, out)
+func (r *printer) Guarded(in *program.Instr, access gpu.Access) {
+	cond, a, to := r.Lane(in.Args[0], 0), r.Address(in.Args[1]), in.Result
+	if cond.Literal() {
+		if cond.Bits&1 != 0 {
+			r.Set(to, r.Loaded(to.Type, access, a, in.Align))
 		} else {
-			r.set(in.Result, out)
+			r.Set(to, r.StorageAs(in.Args[2], to))
 		}
-		return nil
+		return
 	}
-	source := r.like(other, in.Result)
-	to := r.fresh(in.Result)
-	c := r.classOf(in.Result)
-	for i := range to {
-		r.move(to[i], source[i], c)
+	other := r.StorageAs(in.Args[2], to)
+	regs := r.Variables(to)
+	for i := range regs {
+		r.Move(regs[i], other[i])
 	}
-	if r.simple(in.Result.Type, in.Align) {
-		r.loadGuarded("@"+cond.reg+" "+name, in.Result, to, a, in.Align)
-		return nil
+	if whole(to.Type, in.Align) {
+		r.loadGuarded("@"+cond.Name+" "+loadName(access), to.Type, regs, a, in.Align)
+		return
 	}
 	skip := r.label()
-	r.ins("@!%s bra %s", cond.reg, skip)
-	r.scopes.Open()
-	loaded := &program.Value{ID: in.Result.ID, Type: in.Result.Type}
-	r.loadInto(loaded, name, a, in.Align)
-	h := r.values[loaded.ID]
-	from := h.words
-	if from == nil {
-		from = h.lanes
+	r.ins("@!%s bra %s", cond.Name, skip)
+	r.Open()
+	for i, o := range r.Loaded(to.Type, access, a, in.Align) {
+		r.Move(regs[i], o)
 	}
-	for i := range to {
-		r.move(to[i], from[i], c)
-	}
-	r.scopes.Close()
+	r.Close()
 	r.place(skip)
-	if isPacked(in.Result.Type) {
-		r.setWords(in.Result, to)
-	} else {
-		r.set(in.Result, to)
-	}
-	return nil
 }
 
-// simple reports an access whose pieces are whole registers.
-func (r *renderer) simple(t program.Type, align int) bool {
-	if t.Elem == ir.Bool {
-		return false
-	}
+// whole reports an access whose pieces are whole registers.
+func whole(t program.Type, align int) bool {
 	size := t.Elem.Size()
-	if t.Lanes == 1 && size <= 2 {
+	switch {
+	case t.Elem == ir.Bool:
+		return false
+	case t.Lanes == 1 && size <= 2, size == 8:
 		return align >= size
-	}
-	if size == 8 {
-		return align >= 8
 	}
 	return align >= 4 && size*t.Lanes%4 == 0
 }
 
-func (r *renderer) loadGuarded(name string, v *program.Value, to []operand, a *address, align int) {
-	t := v.Type
+func (r *printer) loadGuarded(name string, t program.Type, to []operand, a *gpu.Address, align int) {
 	size := t.Elem.Size()
 	if t.Lanes == 1 && size <= 2 {
-		kind := "u"
-		if isSignExtended(t.Elem) {
-			kind = "s"
-		}
-		r.ins("%s.%s%d %s, %s", name, kind, 8*size, to[0].reg, a)
+		r.loadNarrow(name, t.Elem, to[0], a)
 		return
 	}
+	register := to[0].Type
 	for _, c := range gpu.Pieces(size*t.Lanes, align) {
-		at := a.plus(int64(c.Off))
-		if size == 8 {
-			regs, kind := to[c.Off/8:][:c.Width/8], "b64"
-			if len(regs) == 2 {
-				kind = "v2.b64"
-			}
-			r.ins("%s.%s %s, %s", name, kind, list(regs), at)
-			continue
-		}
-		r.ins("%s.%s %s, %s", name, vectorNames[c.Width], list(to[c.Off/4:][:c.Width/4]), at)
+		each := register.Bits() / 8
+		r.load(name, register, to[c.Off/each:][:c.Width/each], a.Plus(int64(c.Off)))
 	}
 }
 
-func (r *renderer) store(in *program.Instr) error {
-	p, v := in.Args[0], in.Args[1]
-	a := r.values[p.ID].address
-	if a.array != nil {
-		r.storeArray(v, a)
-		return nil
-	}
-	r.storeAt(r.storeName(p, in.Cache), v, a, in.Align)
-	return nil
+// Store stores 4 to 16 bytes.
+func (r *printer) Store(access gpu.Access, t gpu.Type, a *gpu.Address, x []operand) {
+	r.ins("%s.%s %s, %s", storeName(access), vectorName(t, len(x)), at(a), list(x))
 }
 
-func (r *renderer) storeAt(name string, v *program.Value, a *address, align int) {
-	t := v.Type
-	size := t.Elem.Size()
-	if t.Lanes == 1 && size <= 2 && align >= size {
-		r.ins("%s.u%d %s, %s", name, 8*size, a, r.stored(v, 0).reg)
-		return
-	}
-	if size == 8 && align >= 8 {
-		for _, c := range gpu.Pieces(8*t.Lanes, align) {
-			regs, kind := []operand{r.inReg(r.wideLane(v, c.Off/8), wide)}, "b64"
-			if c.Width == 16 {
-				regs = append(regs, r.inReg(r.wideLane(v, c.Off/8+1), wide))
-				kind = "v2.b64"
-			}
-			r.ins("%s.%s %s, %s", name, kind, a.plus(int64(c.Off)), list(regs))
-		}
-		return
-	}
-	words := r.storedWords(v)
-	for _, c := range gpu.Pieces(size*t.Lanes, align) {
-		at := a.plus(int64(c.Off))
-		if c.Width < 4 {
-			o := words[c.Off/4]
-			if c.Off%4 != 0 {
-				shifted := r.reg(word)
-				r.ins("shr.u32 %s, %s, %d", shifted.reg, o.reg, 8*(c.Off%4))
-				o = shifted
-			}
-			r.ins("%s.u%d %s, %s", name, 8*c.Width, at, o.reg)
-			continue
-		}
-		r.ins("%s.%s %s, %s", name, vectorNames[c.Width], at, list(words[c.Off/4:][:c.Width/4]))
-	}
+// StoreNarrow stores one element of 1 or 2 bytes.
+func (r *printer) StoreNarrow(access gpu.Access, d ir.DType, a *gpu.Address, o operand) {
+	r.storeBytes(access, d.Size(), a, r.WordOf(o))
 }
 
-// stored is a lane as memory holds it, in a register.
-func (r *renderer) stored(v *program.Value, i int) operand {
-	o := r.lane(v, i)
-	if v.Type.Elem == ir.Bool {
-		o = r.boolTo(o, number{dtype: ir.U32, class: word})
+// StoreBytes stores 1 or 2 bytes, moved down first.
+func (r *printer) StoreBytes(access gpu.Access, width int, a *gpu.Address, w operand, from int) {
+	if from != 0 {
+		w = r.convert("shr.u32", gpu.U32, fmt.Sprintf("%s, %d", w.Name, 8*from))
 	}
-	if r.classOf(v) == wide {
-		return r.inReg(o, wide)
-	}
-	return r.inReg(o, word)
+	r.storeBytes(access, width, a, w)
 }
 
-// storedWords is a value as 32-bit words in memory order.
-func (r *renderer) storedWords(v *program.Value) []operand {
-	t := v.Type
-	var words []operand
+func (r *printer) storeBytes(access gpu.Access, width int, a *gpu.Address, w operand) {
+	r.ins("%s.u%d %s, %s", storeName(access), 8*width, at(a), w.Name)
+}
+
+// Prefetch fetches into the second cache.
+func (r *printer) Prefetch(a *gpu.Address) { r.ins("prefetch.global.L2 %s", at(a)) }
+
+// Atomic is relaxed.
+func (r *printer) Atomic(in *program.Instr, a *gpu.Address, t gpu.Type, value operand) operand {
+	d := in.Result.Type.Elem
+	scope := "relaxed.gpu.global"
+	if in.Args[0].Type.Space == program.SharedSpace {
+		scope = "relaxed.cta.shared"
+	}
+	kind := suffix(gpu.Number{DType: d, Type: t})
 	switch {
-	case isPacked(t):
-		words = append(words, r.words(v)...)
-	case t.Elem.Size() == 8:
-		for i := range t.Lanes {
-			lo, hi := r.reg(word), r.reg(word)
-			r.ins("mov.b64 {%s, %s}, %s", lo.reg, hi.reg, r.inReg(r.wideLane(v, i), wide).reg)
-			words = append(words, lo, hi)
-		}
-		return words
-	case t.Elem.Size() == 4 || t.Lanes == 1:
-		for i := range t.Lanes {
-			words = append(words, r.stored(v, i))
-		}
-		return words
-	default: // a vector of bools
-		lanes := make([]operand, t.Lanes)
-		for i := range lanes {
-			lanes[i] = r.stored(v, i)
-		}
-		for i := range (t.Lanes + 3) / 4 {
-			words = append(words, r.pack(lanes, ir.U8, i))
-		}
+	case in.Ir == ir.OpAnd || in.Ir == ir.OpOr || in.Ir == ir.OpXor:
+		kind = fmt.Sprintf("b%d", d.Bits())
+	case in.Ir == ir.OpAdd && !d.IsFloat():
+		kind = fmt.Sprintf("u%d", d.Bits()) // wraps the same; 64 bits exist unsigned only
 	}
-	for i := range words {
-		words[i] = r.inReg(words[i], word)
-	}
-	return words
-}
-
-// elementName is the type of an access of one element, and its class.
-func elementName(d ir.DType) (string, class) {
-	switch d.Size() {
-	case 8:
-		return "b64", wide
-	case 4:
-		return "b32", word
-	}
-	if isSignExtended(d) {
-		return fmt.Sprintf("s%d", 8*d.Size()), word
-	}
-	return fmt.Sprintf("u%d", 8*d.Size()), word
-}
-
-// element is the address of the i-th offset of a gather or scatter.
-func (r *renderer) element(p, offsets *program.Value, i int) *address {
-	a := r.values[p.ID].address
-	size := int64(p.Type.Elem.Size())
-	o := r.lane(offsets, i)
-	if o.literal() {
-		return a.plus(int64(o.bits) * size)
-	}
-	base := r.scopes.Once(fmt.Sprintf("address %s %s %d", a.base, o.reg, size), func() operand {
-		if is32(p.Type.Space) {
-			if r.classOf(offsets) == wide {
-				o = r.low(o)
-			}
-			d := r.reg(word)
-			r.ins("mad.lo.s32 %s, %s, %d, %s", d.reg, o.reg, size, r.symbol(a.base).reg)
-			return d
-		}
-		name := "mad.wide.s32"
-		if r.classOf(offsets) == wide {
-			name = "mad.lo.s64"
-		}
-		d := r.reg(wide)
-		r.ins("%s %s, %s, %d, %s", name, d.reg, o.reg, size, a.base)
-		return d
-	})
-	return &address{base: base.reg, off: a.off}
-}
-
-func (r *renderer) gather(in *program.Instr) error {
-	p, offsets, t := in.Args[0], in.Args[1], in.Result.Type
-	if r.lookup(in) {
-		return nil
-	}
-	name := r.loadName(p, in.Cache)
-	lanes := make([]operand, t.Lanes)
-	for i := range lanes {
-		a := r.element(p, offsets, i)
-		if in.Align >= t.Elem.Size() {
-			kind, c := elementName(t.Elem)
-			lanes[i] = r.reg(c)
-			r.ins("%s.%s %s, %s", name, kind, lanes[i].reg, a)
-		} else {
-			words := r.loadWords(name, a, t.Elem.Size(), in.Align)
-			lanes[i] = r.joined(words, t.Elem)
-		}
-		if t.Elem == ir.Bool {
-			lanes[i] = r.compare("ne", number{dtype: ir.U32, class: word}, lanes[i], operand{})
-		}
-	}
-	r.set(in.Result, lanes)
-	return nil
-}
-
-// joined is one element made of loaded words.
-func (r *renderer) joined(words []operand, d ir.DType) operand {
-	switch d.Size() {
-	case 8:
-		o := r.reg(wide)
-		r.ins("mov.b64 %s, {%s, %s}", o.reg, words[0].reg, words[1].reg)
-		return o
-	case 4:
-		return words[0]
-	}
-	return r.unpack(words, d, 0)
-}
-
-func (r *renderer) scatter(in *program.Instr) error {
-	p, offsets, v := in.Args[0], in.Args[1], in.Args[2]
-	name := r.storeName(p, in.Cache)
-	for i := range v.Type.Lanes {
-		lane := &program.Value{ID: len(r.values), Type: program.Scalar(v.Type.Elem)}
-		o := r.lane(v, i)
-		if v.Type.Elem == ir.I64 {
-			o = r.wideLane(v, i) // nothing is known of the lane's own bounds
-		}
-		r.values = append(r.values, &held{lanes: []operand{o}})
-		r.storeAt(name, lane, r.element(p, offsets, i), in.Align)
-	}
-	return nil
-}
-
-// lookup is a gather from a table of up to 16 bytes by offsets that came from
-// packed bytes: four lanes by byte permutes (the levels of 4-bit codebooks).
-// The two lower bits of the selector's nibbles pick within a word, the next the
-// word, the upper one which half of the table.
-func (r *renderer) lookup(in *program.Instr) bool {
-	p, offsets, t := in.Args[0], in.Args[1], in.Result.Type
-	table, from := r.tables[p], r.origin[offsets]
-	if table == nil || from == nil || t.Elem.Size() != 1 || t.Elem == ir.Bool || !isPacked(t) {
-		return false
-	}
-	a := r.values[p.ID].address
-	if len(table.Table) > 16 || a.off != 0 || a.base != r.values[table.Value.ID].address.base || r.values[from.ID].words == nil {
-		return false
-	}
-	if b, ok := r.bounds[offsets]; !ok || b.Lo < 0 || b.Hi >= int64(len(table.Table)) {
-		return false
-	}
-	var levels [4]operand
-	for i := range len(table.Table) {
-		levels[i/4].bits |= uint64(table.Table[i]) << (8 * (i % 4))
-	}
-	for i := range levels {
-		levels[i] = r.scopes.Once(fmt.Sprintf("levels %d %d", table.Value.ID, i), func() operand { return r.inReg(levels[i], word) })
-	}
-	n := number{dtype: ir.U32, class: word}
-	words := r.words(from)
-	out := make([]operand, len(words))
-	for i, w := range words {
-		pairs := r.emit("or.b32", n, w, r.shiftBy("shr.u", n, r.inReg(w, word), 4))
-		selector := r.prmt(pairs, operand{}, 0x4420)
-		within := r.emit("and.b32", n, selector, operand{bits: 0x7777})
-		low := r.permute(levels[0], levels[1], within)
-		if len(table.Table) <= 8 {
-			out[i] = low
-			continue
-		}
-		high := r.permute(levels[2], levels[3], within)
-		choice := r.emit("and.b32", n, r.shiftBy("shr.u", n, selector, 1), operand{bits: 0x4444})
-		out[i] = r.permute(low, high, r.emit("or.b32", n, choice, operand{bits: 0x3210}))
-	}
-	r.setWords(in.Result, out)
-	return true
-}
-
-func (r *renderer) permute(a, b, selector operand) operand {
-	o := r.reg(word)
-	r.ins("prmt.b32 %s, %s, %s, %s", o.reg, a.reg, b.reg, selector.reg)
+	o := r.reg(t)
+	value = r.Variable(value, t)
+	r.ins("atom.%s.%s.%s %s, %s, %s", scope, strings.ToLower(in.Ir.String()), kind, o.Name, at(a), value.Name)
 	return o
-}
-
-// Arrays in registers.
-
-func (r *renderer) loadArray(in *program.Instr, a *address) {
-	c := r.classOf(in.Result)
-	lanes := make([]operand, in.Result.Type.Lanes)
-	for i := range lanes {
-		lanes[i] = r.reg(c) // a copy: a later store may change the array
-		r.move(lanes[i], a.array.regs[a.index+int64(i)], c)
-	}
-	r.set(in.Result, lanes)
-}
-
-func (r *renderer) storeArray(v *program.Value, a *address) {
-	for i := range v.Type.Lanes {
-		o, c := r.lane(v, i), r.classOf(v)
-		if v.Type.Elem == ir.I64 {
-			o, c = r.wideLane(v, i), wide
-		}
-		r.move(a.array.regs[a.index+int64(i)], o, c)
-	}
 }

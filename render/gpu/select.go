@@ -1,0 +1,146 @@
+package gpu
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"tgc/ir/program"
+	"tgc/target"
+)
+
+// Selector turns the instructions of a program into those of a machine, in
+// order, and has a Printer print each.
+type Selector struct {
+	Program *program.Program // expanded
+	Desc    *target.Desc
+	Options Options
+
+	SharedBytes int64 // laid out so far, of a block
+	LocalBytes  int64 // the same of a thread
+	Waited      bool  // a WaitGrid was printed on every way to here
+
+	print    Printer
+	simplify bool // Printer.Simplify
+
+	values  []*held
+	scopes  Scopes[Operand]
+	bounds  map[*program.Value]Interval
+	arrays  map[*program.Value]Array // Allocas that need no memory
+	sums    Sums
+	consts  map[*program.Value]*program.Instr
+	tables  map[*program.Value]*program.Param // by pointer
+	access  map[*program.Value]*program.Param // buffers by pointer
+	origin  map[*program.Value]*program.Value // of casts from u8
+	bytes   map[*program.Value]*program.Value // floats -> the packed bytes that they were
+	shifted map[*program.Value]byteShift
+	offsets map[*program.Value]Offset         // of conversions of bytes
+	added   map[*program.Value]*program.Value // sums that a conversion holds already
+}
+
+// Render renders a program for desc, a GPU, with the printer that newPrinter makes.
+// It verifies the program; what GPUs lack is expanded (Expand).
+func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(*Selector) Printer) (*Kernel, error) {
+	if desc == nil || desc.Kind != target.GPU || desc.SM == 0 {
+		return nil, fmt.Errorf("kernel %s: %w", p.Name, errNoGPU)
+	}
+	if err := program.VerifyGPU(p); err != nil {
+		return nil, err
+	}
+	basic := Expand(p, desc)
+	s := &Selector{
+		Program: basic,
+		Desc:    desc,
+		Options: opt,
+		values:  make([]*held, basic.Values),
+		bounds:  BoundsOf(basic),
+		arrays:  Arrays(basic),
+		sums:    make(Sums),
+		consts:  make(map[*program.Value]*program.Instr),
+		tables:  make(map[*program.Value]*program.Param),
+		access:  make(map[*program.Value]*program.Param),
+		origin:  make(map[*program.Value]*program.Value),
+		bytes:   make(map[*program.Value]*program.Value),
+		shifted: make(map[*program.Value]byteShift),
+		offsets: ByteOffsets(basic),
+		added:   make(map[*program.Value]*program.Value),
+	}
+	s.print = newPrinter(s)
+	s.simplify = s.print.Simplify()
+	k, err := s.kernel()
+	if err != nil {
+		return nil, fmt.Errorf("kernel %s: %w", p.Name, err)
+	}
+	return k, nil
+}
+
+var errNoGPU = errors.New("the target is no NVIDIA GPU")
+
+func (s *Selector) kernel() (*Kernel, error) {
+	p := s.Program
+	if p.Units() > math.MaxInt32 {
+		return nil, fmt.Errorf("%d blocks, want at most %d", p.Units(), math.MaxInt32)
+	}
+	k := &Kernel{
+		Entry: EntryName(p.Name), Blocks: p.Units(), Block: BlockShape(p.Block),
+		WaitsGrid: s.Desc.SM >= 90 && HasOp(p.Body, program.WaitGrid),
+	}
+	s.Open()
+	for i := range p.Params {
+		s.param(k, i)
+	}
+	if err := s.Block(p.Body); err != nil {
+		return nil, err
+	}
+	s.Close()
+	k.Shared, k.Dynamic = int(s.SharedBytes), s.SharedBytes > StaticShared
+	if k.Shared > s.Desc.SharedBytes {
+		return nil, fmt.Errorf("%d bytes of shared memory, %s has %d a block", k.Shared, s.Desc.Name, s.Desc.SharedBytes)
+	}
+	k.Text = s.print.Text(k)
+	return k, nil
+}
+
+func (s *Selector) param(k *Kernel, i int) {
+	p := &s.Program.Params[i]
+	switch p.Kind {
+	case program.ParamTable:
+		s.setAddress(p.Value, &Address{Base: s.print.Table(i, p), Fixed: true})
+		s.tables[p.Value] = p
+		return
+	case program.ParamVar:
+		s.set(p.Value, []Operand{s.print.Scalar(i, s.TypeOf(p.Value))})
+	default:
+		s.setAddress(p.Value, &Address{Base: s.print.Buffer(i), Fixed: !p.Write})
+		s.access[p.Value] = p
+	}
+	k.Params = append(k.Params, i)
+}
+
+// Block renders the instructions of a block; yields are left to the caller.
+func (s *Selector) Block(b *program.Block) error { return Each(b, s.instr) }
+
+func (s *Selector) instr(in *program.Instr) error {
+	switch in.Op {
+	case program.Const, program.ConstLanes, program.Iota:
+		s.constant(in)
+	case program.Alu:
+		return s.alu(in)
+	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes:
+		return s.movement(in)
+	case program.PtrAdd:
+		s.ptrAdd(in)
+	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
+		return s.memory(in)
+	case program.For:
+		return s.print.Loop(in)
+	case program.If:
+		return s.print.Branch(in)
+	case program.GridLoop:
+		return s.print.Grid(in)
+	case program.Yield:
+	default:
+		return s.threads(in)
+	}
+	return nil
+}

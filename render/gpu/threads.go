@@ -1,0 +1,89 @@
+package gpu
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Instructions of threads and warps.
+
+func (s *Selector) threads(in *program.Instr) error {
+	switch in.Op {
+	case program.ThreadIndex:
+		s.threadIndex(in)
+	case program.Barrier, program.SyncWarp, program.Fence:
+		s.print.Do(in)
+	case program.ShuffleLane:
+		s.shuffleLane(in)
+	case program.WaitGrid, program.LaunchNext:
+		if s.Desc.SM >= 90 {
+			s.print.Do(in)
+		}
+		s.Waited = s.Waited || in.Op == program.WaitGrid
+	case program.Atomic:
+		return s.atomic(in)
+	case program.Mma:
+		shape := program.MmaOf(in.Args[0].Type, in.Args[1].Type, in.Args[2].Type)
+		if s.Desc.SM < shape.SM {
+			return fmt.Errorf("%s has no mma.%s", s.Desc.Name, shape.Name)
+		}
+		s.print.Mma(in, shape.Name)
+	case program.AsyncCopy, program.AsyncCommit, program.AsyncWait:
+		if s.Desc.SM < 80 {
+			return fmt.Errorf("%s has no cp.async", s.Desc.Name)
+		}
+		s.print.Do(in)
+	case program.Dot4:
+		s.dot4(in)
+	default:
+		return fmt.Errorf("a GPU has no %s", in.Op)
+	}
+	return nil
+}
+
+func (s *Selector) threadIndex(in *program.Instr) {
+	axes := s.Program.Block
+	if len(axes) == 0 || axes[in.Lane] == 1 {
+		s.set(in.Result, []Operand{{}})
+		return
+	}
+	axis := "xyz"[len(axes)-1-in.Lane]
+	o := s.Once("thread "+string(axis), func() Operand { return s.print.Thread(axis) })
+	s.set(in.Result, []Operand{o})
+}
+
+// shuffleLane exchanges whole variables.
+func (s *Selector) shuffleLane(in *program.Instr) {
+	other := s.Lane(in.Args[1], 0)
+	t := s.storageType(in.Result)
+	out := s.Storage(in.Args[0])
+	out = append(out[:0:0], out...)
+	for i := range out {
+		out[i] = s.print.Shuffle(s.print.Use(out[i], t), t, other)
+	}
+	s.Set(in.Result, out)
+}
+
+// dot4 adds the dot products of four bytes each to the lanes of a sum.
+func (s *Selector) dot4(in *program.Instr) {
+	x, y := s.Words(in.Args[1]), s.Words(in.Args[2])
+	signed := [2]bool{in.Args[1].Type.Elem == ir.I8, in.Args[2].Type.Elem == ir.I8}
+	lanes := make([]Operand, in.Result.Type.Lanes)
+	for i := range lanes {
+		lanes[i] = s.print.Dot4(signed, x[i], y[i], s.Lane(in.Args[0], i))
+	}
+	s.set(in.Result, lanes)
+}
+
+func (s *Selector) atomic(in *program.Instr) error {
+	a := s.Address(in.Args[0])
+	if a.array != nil {
+		return fmt.Errorf("an atomic access of an array without memory")
+	}
+	t := s.TypeOf(in.Result)
+	o := s.print.Atomic(in, a, t, s.LaneAs(in.Args[1], 0, t))
+	s.set(in.Result, []Operand{o})
+	return nil
+}

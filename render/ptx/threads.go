@@ -1,0 +1,111 @@
+package ptx
+
+import (
+	"fmt"
+
+	"tgc/ir/program"
+	"tgc/render/gpu"
+)
+
+// Instructions of threads and warps.
+
+var threadOps = map[program.Op]string{
+	program.SyncWarp: "bar.warp.sync -1", program.LaunchNext: "griddepcontrol.launch_dependents",
+	program.Fence: "fence.acq_rel.gpu", program.AsyncCommit: "cp.async.commit_group",
+}
+
+// Do prints an instruction without a result.
+func (r *printer) Do(in *program.Instr) {
+	switch in.Op {
+	case program.Barrier:
+		r.barrier()
+	case program.WaitGrid:
+		r.waitGrid()
+	case program.AsyncCopy: // 16 bytes go past the first cache, fewer through it
+		policy := "ca"
+		if in.Count == 16 {
+			policy = "cg"
+		}
+		r.ins("cp.async.%s.shared.global %s, %s, %d", policy, at(r.Address(in.Args[0])), at(r.Address(in.Args[1])), in.Count)
+	case program.AsyncWait:
+		r.ins("cp.async.wait_group %d", in.Count)
+	default:
+		r.ins("%s", threadOps[in.Op])
+	}
+}
+
+// waitGrid waits for the grid before. The wait stands in a loop that runs once
+// (a grid has at least one block along z, which ptxas does not know): ptxas
+// takes loads of constant memory across a wait in straight code, so that weights
+// were loaded after it, but not into a loop.
+func (r *printer) waitGrid() {
+	head, blocks, again := r.label(), r.reg(gpu.U32), r.reg(gpu.Bool)
+	r.place(head)
+	r.ins("griddepcontrol.wait")
+	r.ins("mov.u32 %s, %%nctaid.z", blocks.Name)
+	r.ins("setp.eq.u32 %s, %s, 0", again.Name, blocks.Name)
+	r.ins("@%s bra %s", again.Name, head)
+	r.blocks = blocks
+}
+
+// mostBlocks is how many blocks a grid has along z, at most.
+const mostBlocks = 65535
+
+// barrier lets the threads of a block meet. After a wait it stands in a loop that
+// runs once, as the wait does: arithmetic on weights that are still on their way
+// would be taken ahead of it, and the block would stop before its barrier.
+// Each loop needs a condition of its own, as ptxas learns from the last one.
+func (r *printer) barrier() {
+	if r.blocks.Literal() || r.loops > 0 {
+		r.ins("bar.sync 0")
+		return
+	}
+	head, again := r.label(), r.reg(gpu.Bool)
+	r.barriers++
+	r.place(head)
+	r.ins("bar.sync 0")
+	r.ins("setp.eq.u32 %s, %s, %d", again.Name, r.blocks.Name, mostBlocks+r.barriers)
+	r.ins("@%s bra %s", again.Name, head)
+}
+
+// Thread is a special register.
+func (r *printer) Thread(axis byte) operand {
+	return r.convert("mov.u32", gpu.U32, fmt.Sprintf("%%tid.%c", axis))
+}
+
+// Shuffle exchanges registers of 32 bits.
+func (r *printer) Shuffle(o operand, t gpu.Type, other operand) operand {
+	exchange := func(o operand) operand {
+		d := r.reg(gpu.U32)
+		o = r.Variable(o, gpu.U32)
+		r.ins("shfl.sync.bfly.b32 %s, %s, %s, 31, -1", d.Name, o.Name, b32(other))
+		return d
+	}
+	switch classOf(t) {
+	case predicate:
+		return r.NotZero(gpu.Word, exchange(r.Pick(o, literal(1), operand{}, gpu.U32)))
+	case wide:
+		low, high, d := r.reg(gpu.U32), r.reg(gpu.U32), r.reg(t)
+		o = r.Variable(o, t)
+		r.ins("mov.b64 {%s, %s}, %s", low.Name, high.Name, o.Name)
+		low, high = exchange(low), exchange(high)
+		r.ins("mov.b64 %s, {%s, %s}", d.Name, low.Name, high.Name)
+		return d
+	}
+	return exchange(o)
+}
+
+// Mma is one instruction.
+func (r *printer) Mma(in *program.Instr, shape string) {
+	names := func(words []operand) string {
+		out := make([]operand, len(words))
+		for i, o := range words {
+			out[i] = r.Variable(o, gpu.U32)
+		}
+		return fragment(out)
+	}
+	c := names(r.Storage(in.Args[0]))
+	a, b := names(r.Words(in.Args[1])), names(r.Words(in.Args[2]))
+	out := r.Variables(in.Result)
+	r.ins("mma.sync.aligned.%s %s, %s, %s, %s", shape, fragment(out), a, b, c)
+}
