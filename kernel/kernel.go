@@ -10,8 +10,8 @@ import (
 	"tgc/target"
 )
 
-// Lower applies a plan to a kernel, writes its program and runs the passes over
-// it. The name of the program is "kernel"; who has a better one sets Program.Name.
+// Lower applies a plan to a kernel, writes its program and, for a GPU, runs the
+// passes over it. The name of the program is "kernel"; who has a better one sets Program.Name.
 func Lower(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*program.Program, error) {
 	shaped, err := shape.Apply(a, sink, chosen, desc)
 	if err != nil {
@@ -21,8 +21,10 @@ func Lower(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*pro
 	if err != nil {
 		return nil, err
 	}
-	opt.Run(p, desc)
-	return p, nil
+	if desc.Kind != target.GPU { // what a CPU lacks is expanded later
+		return p, nil
+	}
+	return opt.Run(p, desc)
 }
 
 // Feasible checks a plan as plan.Legality does, and then the limits that depend on

@@ -39,7 +39,7 @@ func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
 
 // fillTogether fills, before the first read of a stage that depends on no loop,
 // all such stages: what lies between them would keep their barriers from being
-// one (opt.DropBarriers).
+// one (the pass eliminate-barriers).
 func (l *lowerer) fillTogether(stage *ir.UOp) {
 	if !l.onGPU() || l.filled || !l.fillsFirst(stage) {
 		return

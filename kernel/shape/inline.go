@@ -12,7 +12,7 @@ const inlineLimit = 8
 // inlineStages computes a light value where other stages read it, if nothing else
 // does: normalised activations, of which groups have their maximum and their
 // integers in stages. Threads that hold the same elements of all those stages
-// share one computation (opt.ShareValues), and an array and a barrier less
+// share one computation (the pass eliminate-common-subexpressions), and an array and a barrier less
 // stand between the loads and the rows.
 func (ap *applier) inlineStages(sink *ir.UOp) *ir.UOp {
 	if ap.threads < 2 {

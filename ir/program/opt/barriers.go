@@ -2,11 +2,11 @@ package opt
 
 import "tgc/ir/program"
 
-// DropBarriers removes barriers that order nothing: no two accesses on its two
+// eliminateBarriers removes barriers that order nothing: no two accesses on its two
 // sides, up to the barriers next to it in the block, go to the same memory with
 // one of them a write. Arrays of a block that are filled one after the other and
 // read only then need one barrier together.
-func DropBarriers(p *program.Program) {
+func eliminateBarriers(p *program.Program) {
 	d := &barrierDropper{root: make(map[*program.Value]*program.Value)}
 	d.walk(p.Body, true)
 }

@@ -1,28 +1,169 @@
 package opt
 
 import (
+	"context"
+	"fmt"
+
 	"tgc/ir/program"
+	"tgc/pass"
 	"tgc/target"
 )
 
-// tileRegisters is how many registers of a thread wait for what the next iteration's
-// shared-memory tiles are made of.
-const tileRegisters = 64
-
-// Run runs the passes of a target over a program as package kernel writes it.
-func Run(p *program.Program, desc *target.Desc) {
-	if desc.Kind != target.GPU {
-		return
-	}
-	ShareValues(p)
-	DropBarriers(p)
-	Pipeline(p, tileRegisters, int64(desc.SharedBytes))
-	setCachePolicies(p)
-	rematerialiseReads(p)
-	orderRows(p)
-	rotateLoops(p)
-	hoistEarlyLoads(p)
-	FoldLate(p, epilogueWeights)
-	DelayValues(gridBody(p))
-	advanceLoads(p)
+// State is what the passes over one program hand on.
+type State struct {
+	Program *program.Program
+	Target  *target.Desc
 }
+
+// Run runs the table over a program as package kernel lowers it, which is changed,
+// and gives the result.
+func Run(p *program.Program, desc *target.Desc) (*program.Program, error) {
+	s := &State{Program: p, Target: desc}
+	if err := Passes.Run(context.Background(), s, p.Name, nil); err != nil {
+		return nil, err
+	}
+	return s.Program, nil
+}
+
+// RunPass runs one row of the table on the text of a program and gives the text of the
+// result. Both are verified.
+func RunPass(ctx context.Context, name, text string, desc *target.Desc) (string, error) {
+	row, ok := Passes.Row(name)
+	if !ok {
+		return "", fmt.Errorf("program: there is no pass %q", name)
+	}
+	p, err := program.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	s := &State{Program: p, Target: desc}
+	if err := verify(s); err != nil {
+		return "", err
+	}
+	if err := Passes.RunRow(ctx, row, s, p.Name, &pass.Control{Verify: true}); err != nil {
+		return "", err
+	}
+	return program.Print(s.Program), nil
+}
+
+func verify(s *State) error {
+	if s.Target.Kind == target.GPU {
+		return program.VerifyGPU(s.Program)
+	}
+	return program.Verify(s.Program)
+}
+
+// onGPU is a row that changes programs of GPUs in place.
+func onGPU(info pass.Info, run func(p *program.Program, desc *target.Desc)) pass.Row[*State] {
+	info.From, info.To = pass.Program, pass.Program
+	return pass.Row[*State]{Info: info, Run: func(_ context.Context, s *State) error {
+		if s.Target.Kind == target.GPU {
+			run(s.Program, s.Target)
+		}
+		return nil
+	}}
+}
+
+// alone is a pass that needs the program only.
+func alone(run func(*program.Program)) func(*program.Program, *target.Desc) {
+	return func(p *program.Program, _ *target.Desc) { run(p) }
+}
+
+// Properties that rows need and give.
+const (
+	oneOfEach    = "equal values are one"
+	readsPlaced  = "reads of activations are where they stay"
+	loadsRotated = "weights of the next rows are loaded ahead"
+	loadsEarly   = "weights are loaded before the wait"
+)
+
+// Passes is the table of the passes over one program, in the order in which they run.
+var Passes = pass.NewTable(pass.Table[*State]{
+	Stage:  "program",
+	Text:   func(s *State) string { return program.Print(s.Program) },
+	Verify: verify,
+	Rows: []pass.Row[*State]{
+		onGPU(pass.Info{
+			Name: "eliminate-common-subexpressions", Gives: []string{oneOfEach},
+			Doc: "let equal instructions be one, loads of memory that nothing writes among them",
+			Why: "the fills of several shared arrays from one row are lowered apart, and load and fold the row once each",
+		}, alone(eliminateCommonSubexpressions)),
+		onGPU(pass.Info{
+			Name: "eliminate-barriers",
+			Doc:  "leave out barriers between accesses that touch no common memory",
+			Why:  "every fill of a shared array is lowered with a barrier of its own",
+		}, alone(eliminateBarriers)),
+		onGPU(pass.Info{
+			Name: "double-buffer",
+			Doc:  "fill one set of shared-memory tiles while matrix instructions compute with the other",
+			Why:  "with one set, each of the two phases waits at a barrier for the other",
+		}, func(p *program.Program, desc *target.Desc) { doubleBuffer(p, tileRegisters, int64(desc.SharedBytes)) }),
+		onGPU(pass.Info{
+			Name: "prefetch-tiles",
+			Doc:  "load what the next iteration's shared-memory tiles are made of before computing with this one's",
+			Why:  "loops that double-buffer refuses still hide the latency of their loads",
+		}, func(p *program.Program, _ *target.Desc) { prefetchTiles(p, tileRegisters) }),
+		onGPU(pass.Info{
+			Name: "set-cache-policies",
+			Doc:  "mark loads of constant weights, wide ones as read once",
+			Why:  "weights leave the first level of cache to activations",
+		}, alone(setCachePolicies)),
+		onGPU(pass.Info{
+			Name: "rematerialise-reads", Needs: []string{oneOfEach},
+			Doc: "read activations anew in loops over rows where they would take the registers of weights",
+			Why: "registers that hold activations over the whole loop cannot hold weights on their way",
+		}, alone(rematerialiseReads)),
+		onGPU(pass.Info{
+			Name: "order-rows", Gives: []string{readsPlaced},
+			Doc: "order the arithmetic of rows that are computed once by the activations it reads",
+			Why: "with the activations of a row in registers, the weights of the last rows would be loaded after the first are used",
+		}, alone(orderRows)),
+		onGPU(pass.Info{
+			Name: "rotate-loops", Needs: []string{readsPlaced}, Gives: []string{loadsRotated},
+			Doc: "load the weights of a loop's next iteration in this one, and the first ones before the loop",
+			Why: "memory is read while the block computes",
+		}, alone(rotateLoops)),
+		onGPU(pass.Info{
+			Name: "hoist-early-loads", Needs: []string{loadsRotated}, Gives: []string{loadsEarly},
+			Doc: "issue the loads of weights before waiting for the kernel before; what does not fit takes registers as they come free",
+			Why: "the latency of memory passes while the kernel before ends",
+		}, alone(hoistEarlyLoads)),
+		onGPU(pass.Info{
+			Name: "sink-epilogues", Needs: []string{loadsEarly},
+			Doc: "move what follows the sums of rows, divisions last, after the loads of all rows",
+			Why: "a division has a branch that assemblers move no load across",
+		}, func(p *program.Program, _ *target.Desc) { sinkEpilogues(p, epilogueWeights) }),
+		onGPU(pass.Info{
+			Name: "sink-conversions", Needs: []string{loadsEarly},
+			Doc: "convert weights that were loaded before the wait where they are first used",
+			Why: "a conversion that comes before the block's other work stops it until the weights have come",
+		}, alone(sinkConversions)),
+		onGPU(pass.Info{
+			Name: "advance-loads", Needs: []string{loadsEarly},
+			Doc: "issue loads of activations that come after a block's first barrier together with those before it",
+			Why: "weights of a norm, residuals of rows: one trip to memory instead of two",
+		}, alone(advanceLoads)),
+		{Info: pass.Info{
+			Name: "expand-math", From: pass.Program, To: pass.Program, Required: true,
+			Doc: "write exp2, log2, sin, rsqrt and arithmetic of narrow floats in basic instructions, on CPUs",
+			Why: "heuristics price them as one operation; renderers of GPUs expand what their GPU lacks",
+		}, Run: func(_ context.Context, s *State) error {
+			if s.Target.Kind != target.GPU {
+				s.Program = ExpandMath(s.Program)
+			}
+			return nil
+		}},
+	},
+	Orders: []pass.Order{
+		{Before: "eliminate-common-subexpressions", After: "eliminate-barriers", Because: "a fill that is shared leaves a barrier that orders nothing"},
+		{Before: "eliminate-barriers", After: "double-buffer", Because: "a loop has two barriers only when those that order nothing are gone"},
+		{Before: "double-buffer", After: "prefetch-tiles", Because: "a loop with two sets of tiles issues its loads already"},
+		{Before: "set-cache-policies", After: "rotate-loops", Because: "the copies of a load keep its policy"},
+		{Before: "set-cache-policies", After: "sink-epilogues", Because: "it knows weights by their policy"},
+		{Before: "rematerialise-reads", After: "rotate-loops", Because: "it makes the registers that weights of the next rows take"},
+		{Before: "order-rows", After: "hoist-early-loads", Because: "the order of rows decides which weights find registers"},
+		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},
+		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},
+		{Before: "hoist-early-loads", After: "advance-loads", Because: "weights have the registers first"},
+	},
+})

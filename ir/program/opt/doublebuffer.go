@@ -21,7 +21,8 @@ import (
 
 // turner takes one loop apart.
 type turner struct {
-	*pipeliner
+	*tileLoops
+	shared  int64 // bytes that a block may have
 	loop    *program.Instr
 	body    *program.Block
 	first   int // barrier in front of what fills
@@ -32,34 +33,41 @@ type turner struct {
 	chain   map[*program.Value]*program.Instr // how it was made
 }
 
-// turns rewrites a loop that fills panels in turn, and returns what goes in front of
-// it; ok is false where it is no such loop, or shared memory does not hold two sets.
-func (l *pipeliner) turns(loop *program.Instr) (before []program.Instr, ok bool) {
-	t := &turner{pipeliner: l, loop: loop, body: loop.Body, arrays: make(map[*program.Value]bool),
+// doubleBuffer rewrites the loops that fill tiles and compute with them. registers bounds
+// what a thread holds of loads, shared the bytes of two sets of tiles.
+func doubleBuffer(p *program.Program, registers int, shared int64) {
+	l := tileLoopsOf(p, registers)
+	l.walk(p.Body, func(loop *program.Instr) []program.Instr { return l.turns(loop, shared) })
+}
+
+// turns rewrites a loop that fills panels in turn, and returns what goes before
+// it; nil where it is no such loop, or shared memory does not hold two sets.
+func (l *tileLoops) turns(loop *program.Instr, shared int64) []program.Instr {
+	t := &turner{tileLoops: l, shared: shared, loop: loop, body: loop.Body, arrays: make(map[*program.Value]bool),
 		pointer: make(map[*program.Value]*program.Value), chain: make(map[*program.Value]*program.Instr)}
 	if !t.shape() || !t.ownArrays() {
-		return nil, false
+		return nil
 	}
 	t.slices = l.slicerOf(loop)
 	loads := t.loads()
 	fill, ok := t.fillSlice(loads)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	rest, ok := t.computeSlice(loads)
 	if !ok {
-		return nil, false
+		return nil
 	}
 	t.double()
-	return t.rewrite(loads, fill, rest), true
+	return t.rewrite(loads, fill, rest)
 }
 
 // shape reports a loop over 0, 1, .. with two barriers of its own, matrix
 // instructions behind the second and nothing in front of the first but arithmetic.
 func (t *turner) shape() bool {
-	lo, okLo := t.constant(t.loop.Args[0])
-	hi, okHi := t.constant(t.loop.Args[1])
-	step, okStep := t.constant(t.loop.Args[2])
+	lo, okLo := t.known[t.loop.Args[0]]
+	hi, okHi := t.known[t.loop.Args[1]]
+	step, okStep := t.known[t.loop.Args[2]]
 	if !okLo || !okHi || !okStep || lo != 0 || step != 1 || hi < 2 {
 		return false
 	}
@@ -391,7 +399,7 @@ func (t *turner) rewrite(loads, fill, rest []int) []program.Instr {
 		return v
 	}
 	zero, one := number(0), number(1)
-	hi, _ := t.constant(t.loop.Args[1])
+	hi := t.known[t.loop.Args[1]]
 	lastIndex := number(hi - 1)
 
 	// In front of the loop: the first set, and what the second is made of.
@@ -402,7 +410,7 @@ func (t *turner) rewrite(loads, fill, rest []int) []program.Instr {
 		r := t.body.Instrs[i].Result
 		zeroth.with[r] = begin.copies[r]
 	}
-	if t.loops > 0 { // the iterations of a loop around still read and fill
+	if t.depth > 0 { // the iterations of a loop around still read and fill
 		before = append(before, program.Instr{Op: program.Barrier})
 	}
 	for _, i := range fill {

@@ -2,12 +2,13 @@ package opt
 
 import "tgc/ir/program"
 
-// DelayValues moves computation on what was loaded ahead of a block's wait for the
+// sinkConversions moves computation on what was loaded ahead of a block's wait for the
 // grid before to where it is first used. In front of the rows a block works on what
 // the grid before has written; a conversion of a weight that stands there stops it
 // until the weights have come from memory (a third of all samples of an H200's
 // profile of a matrix-vector product).
-func DelayValues(b *program.Block) {
+func sinkConversions(p *program.Program) {
+	b := gridBody(p)
 	wait := -1
 	for i := range b.Instrs {
 		if b.Instrs[i].Op == program.WaitGrid {

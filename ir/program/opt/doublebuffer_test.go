@@ -6,17 +6,18 @@ import (
 	"tgc/ir/program"
 )
 
-// testdata/turns.txtar: pairs of NAME.program and NAME.turned. Two sets of arrays are
+// testdata/doublebuffer.txtar: pairs of NAME.program and NAME.buffered. Two sets of arrays are
 // filled in turn; where an array is read outside of the loop, where two sets do not
 // fit, or where a value of the filling side is computed with, one set stays, and loads
 // move ahead only.
-func TestTurnsGolden(t *testing.T) {
-	forFiles(t, "testdata/turns.txtar", ".turned", func(t *testing.T, text string) string {
+func TestDoubleBufferGolden(t *testing.T) {
+	forFiles(t, "testdata/doublebuffer.txtar", ".buffered", func(t *testing.T, text string) string {
 		p, err := program.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		Pipeline(p, 8, 64<<10)
+		doubleBuffer(p, 8, 64<<10)
+		prefetchTiles(p, 8)
 		if err := program.VerifyGPU(p); err != nil {
 			t.Error(err)
 		}

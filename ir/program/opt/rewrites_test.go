@@ -14,7 +14,7 @@ type rewriteCase struct {
 }
 
 var rewriteCases = []rewriteCase{
-	{"a load and a fold are made once; a block's values end with it", ShareValues, `
+	{"a load and a fold are made once; a block's values end with it", eliminateCommonSubexpressions, `
 gridloop %9:i64 {
   %10:i32 = threadindex lane 0
   %11:i64 = cast %10
@@ -62,7 +62,7 @@ gridloop %9:i64 {
   store %1 %43 align 4
 }
 `},
-	{"memory that is written is read again", ShareValues, `
+	{"memory that is written is read again", eliminateCommonSubexpressions, `
 gridloop %9:i64 {
   %10:f32 = load %1 align 4
   store %1 %10 align 4
@@ -75,7 +75,7 @@ gridloop %9:i64 {
   store %1 %13 align 4
 }
 `, ""},
-	{"arrays filled one after the other are read behind one barrier", DropBarriers, `
+	{"arrays filled one after the other are read behind one barrier", eliminateBarriers, `
 gridloop %9:i64 {
   store %4 %2 align 4
   barrier
@@ -99,7 +99,7 @@ gridloop %9:i64 {
   store %1 %11 align 4
 }
 `},
-	{"an array is overwritten after all have read it", DropBarriers, `
+	{"an array is overwritten after all have read it", eliminateBarriers, `
 gridloop %9:i64 {
   %10:f32 = load %4 align 4
   barrier
@@ -110,7 +110,7 @@ gridloop %9:i64 {
   store %1 %11 align 4
 }
 `, ""},
-	{"an array is overwritten after it was written", DropBarriers, `
+	{"an array is overwritten after it was written", eliminateBarriers, `
 gridloop %9:i64 {
   store %4 %2 align 4
   barrier
@@ -118,7 +118,7 @@ gridloop %9:i64 {
   store %1 %2 align 4
 }
 `, ""},
-	{"a barrier stays between accesses two barriers apart", DropBarriers, `
+	{"a barrier stays between accesses two barriers apart", eliminateBarriers, `
 gridloop %9:i64 {
   store %4 %2 align 4
   barrier
@@ -138,9 +138,7 @@ gridloop %9:i64 {
   store %1 %10 align 4
 }
 `},
-	{"a weight loaded ahead of the wait is converted where it is used", func(p *program.Program) {
-		DelayValues(p.Body.Instrs[len(p.Body.Instrs)-1].Body)
-	}, `
+	{"a weight loaded ahead of the wait is converted where it is used", sinkConversions, `
 gridloop %9:i64 {
   %10:f32 = load %0 align 4 cache const
   waitgrid
@@ -175,7 +173,7 @@ gridloop %9:i64 {
   store %1 %15 align 4
 }
 `},
-	{"a loop comes back to its barriers", DropBarriers, `
+	{"a loop comes back to its barriers", eliminateBarriers, `
 gridloop %9:i64 {
   for %6 %7 %7 do %10:i64 {
     barrier
@@ -187,7 +185,7 @@ gridloop %9:i64 {
   }
 }
 `, ""},
-	{"a loop that computes with what it loads loads ahead", func(p *program.Program) { Pipeline(p, 1, 0) }, `
+	{"a loop that computes with what it loads loads ahead", func(p *program.Program) { prefetchTiles(p, 1) }, `
 gridloop %9:i64 {
   for %6 %7 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10
@@ -234,7 +232,7 @@ gridloop %9:i64 {
   }
 }
 `},
-	{"a loop that may have no iteration loads ahead under a guard", func(p *program.Program) { Pipeline(p, 1, 0) }, `
+	{"a loop that may have no iteration loads ahead under a guard", func(p *program.Program) { prefetchTiles(p, 1) }, `
 gridloop %9:i64 {
   for %6 %9 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10

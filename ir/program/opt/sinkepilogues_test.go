@@ -9,7 +9,7 @@ import (
 // Two rows of streamed weights, each summed over lanes: what follows the shuffles
 // comes behind the rows, divisions last.
 func TestFoldLate(t *testing.T) {
-	late := func(p *program.Program) { FoldLate(p, 4) }
+	late := func(p *program.Program) { sinkEpilogues(p, 4) }
 	rewrites(t, []rewriteCase{
 		{"rows first, then shuffles, then divisions; a store by some threads goes along", late, `
 gridloop %9:i64 {
@@ -86,7 +86,7 @@ gridloop %9:i64 {
   store %1 %24 align 4
 }
 `, ""},
-		{"few weights behind a division are not worth the registers", func(p *program.Program) { FoldLate(p, 8) }, `
+		{"few weights behind a division are not worth the registers", func(p *program.Program) { sinkEpilogues(p, 8) }, `
 gridloop %9:i64 {
   %10:f32 = load %0 align 4
   %12:i32 = const 1

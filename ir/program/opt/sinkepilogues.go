@@ -13,12 +13,12 @@ import (
 // 64, 6.24 -> 6.49, for more registers are in use.
 const epilogueWeights = 96
 
-// FoldLate moves what follows the shuffles of several results behind the arithmetic
+// sinkEpilogues moves what follows the shuffles of several results behind the arithmetic
 // that waits for none, divisions last, where weights are loaded behind a division. A
 // thread's rows are lowered one after the other, each with its sum over the lanes of
 // a warp and what is made of it, and a division has a branch that assemblers move no
 // load across: the weights of the rows behind it come a trip to memory later.
-func FoldLate(p *program.Program, bytes int) {
+func sinkEpilogues(p *program.Program, bytes int) {
 	f := &lateFolder{least: bytes, base: make(map[*program.Value]*program.Value)}
 	f.trace(p.Body)
 	f.block(p.Body)

@@ -8,12 +8,12 @@ import (
 	"tgc/ir/program"
 )
 
-// ShareValues lets equal instructions be one: what computes the same from the
+// eliminateCommonSubexpressions lets equal instructions be one: what computes the same from the
 // same values, and loads of the same bytes of a buffer that the program does not
 // write. A value made in an outer block serves the blocks in it. Parts of a
 // program that were written apart, such as the fills of several shared arrays
 // from one row, then load and fold that row once.
-func ShareValues(p *program.Program) {
+func eliminateCommonSubexpressions(p *program.Program) {
 	s := &sharer{constant: make(map[*program.Value]bool), same: make(map[*program.Value]*program.Value), seen: make(map[shareKey][]shared)}
 	for _, param := range p.Params {
 		s.constant[param.Value] = param.Kind == program.ParamTable || param.Kind == program.ParamBuffer && !param.Write

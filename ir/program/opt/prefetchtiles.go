@@ -5,53 +5,60 @@ import (
 	"tgc/ir/program"
 )
 
-// Pipeline moves the loads of global memory in front of a loop's last barrier one
+// prefetchTiles moves the loads of global memory before a loop's last barrier one
 // iteration ahead: a loop that fills shared memory and then computes with it issues
 // the next iteration's loads before it computes, and their latency passes
 // meanwhile. Loops that run matrix instructions are those where there is enough to
 // compute. What is loaded must be known from the loop's index, and nothing of it
 // may be written by this program. Of a loop that may have no iteration the first loads
-// are guarded. registers bounds what a thread holds so, shared the bytes of two sets of
-// arrays (turns.go).
-func Pipeline(p *program.Program, registers int, shared int64) {
-	l := &pipeliner{program: p, root: make(map[*program.Value]bool), registers: registers, shared: shared}
+// are guarded.
+func prefetchTiles(p *program.Program, registers int) {
+	l := tileLoopsOf(p, registers)
+	l.walk(p.Body, l.rotate)
+}
+
+// tileRegisters is how many registers of a thread hold what the next iteration's
+// shared-memory tiles are made of.
+const tileRegisters = 64
+
+// tileLoops rewrites loops that fill shared memory and compute with it.
+type tileLoops struct {
+	program   *program.Program
+	known     known
+	root      map[*program.Value]bool // pointers into what the program only reads
+	registers int                     // of a thread that hold loads
+	depth     int                     // loops around the block that is walked
+}
+
+func tileLoopsOf(p *program.Program, registers int) *tileLoops {
+	l := &tileLoops{program: p, known: constants(p), root: make(map[*program.Value]bool), registers: registers}
 	for i := range p.Params {
 		if x := &p.Params[i]; x.Kind == program.ParamBuffer && !x.Write || x.Kind == program.ParamTable {
 			l.root[x.Value] = true
 		}
 	}
-	l.walk(p.Body)
-}
-
-type pipeliner struct {
-	program   *program.Program
-	root      map[*program.Value]bool // pointers into what the program only reads
-	registers int
-	shared    int64 // bytes of a block
-	loops     int   // around the block that is walked
-}
-
-// walk finds the loops, and the pointers that they load from.
-func (l *pipeliner) walk(b *program.Block) {
-	for i := 0; i < len(b.Instrs); i++ {
-		in := &b.Instrs[i]
+	p.Body.Each(func(in *program.Instr) {
 		if in.Op == program.PtrAdd || in.Op == program.Alu && in.Result.Type.Ptr {
 			l.root[in.Result] = l.root[in.Args[0]]
 		}
+	})
+	return l
+}
+
+// walk rewrites the loops in a block, inner ones first; rewrite gives what goes before
+// a loop.
+func (l *tileLoops) walk(b *program.Block, rewrite func(loop *program.Instr) []program.Instr) {
+	for i := 0; i < len(b.Instrs); i++ {
+		in := &b.Instrs[i]
 		if in.Op == program.For {
-			l.loops++
+			l.depth++
 		}
-		if in.Body != nil {
-			l.walk(in.Body)
-		}
-		if in.Op == program.For {
-			l.loops--
-		}
-		if in.Else != nil {
-			l.walk(in.Else)
+		for inner := range in.Blocks() {
+			l.walk(inner, rewrite)
 		}
 		if in.Op == program.For {
-			before := l.rotate(in)
+			l.depth--
+			before := rewrite(in)
 			b.Instrs = append(b.Instrs[:i:i], append(before, b.Instrs[i:]...)...)
 			i += len(before)
 		}
@@ -60,7 +67,7 @@ func (l *pipeliner) walk(b *program.Block) {
 
 // rotate changes a loop and returns what goes in front of it: the loads of the
 // first iteration.
-func (l *pipeliner) rotate(loop *program.Instr) []program.Instr {
+func (l *tileLoops) rotate(loop *program.Instr) []program.Instr {
 	body := loop.Body
 	last, computes := -1, false
 	for i := range body.Instrs {
@@ -71,14 +78,11 @@ func (l *pipeliner) rotate(loop *program.Instr) []program.Instr {
 			computes = true
 		}
 	}
-	lo, okLo := l.constant(loop.Args[0])
-	hi, okHi := l.constant(loop.Args[1])
+	lo, okLo := l.known[loop.Args[0]]
+	hi, okHi := l.known[loop.Args[1]]
 	known := okLo && okHi
 	if last < 0 || !computes || known && hi-lo < 2 {
 		return nil
-	}
-	if before, ok := l.turns(loop); ok {
-		return before
 	}
 	s := l.slicerOf(loop)
 	var loads []int
@@ -133,7 +137,7 @@ func (l *pipeliner) rotate(loop *program.Instr) []program.Instr {
 }
 
 // slicerOf notes where the values of a loop's body are made.
-func (l *pipeliner) slicerOf(loop *program.Instr) *slicer {
+func (l *tileLoops) slicerOf(loop *program.Instr) *slicer {
 	body := loop.Body
 	s := &slicer{made: make(map[*program.Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
 	for _, v := range body.Args {
@@ -152,7 +156,7 @@ func (l *pipeliner) slicerOf(loop *program.Instr) *slicer {
 }
 
 // guarded loads only if a loop has an iteration.
-func (l *pipeliner) guarded(first []program.Instr, loop *program.Instr) []program.Instr {
+func (l *tileLoops) guarded(first []program.Instr, loop *program.Instr) []program.Instr {
 	some := l.value(program.Scalar(ir.Bool))
 	out := []program.Instr{{Op: program.Alu, Ir: ir.OpCmpLt, Result: some, Args: []*program.Value{loop.Args[0], loop.Args[1]}}}
 	zeros := make(map[program.Type]*program.Value)
@@ -170,20 +174,10 @@ func (l *pipeliner) guarded(first []program.Instr, loop *program.Instr) []progra
 	return out
 }
 
-func (l *pipeliner) value(t program.Type) *program.Value {
+func (l *tileLoops) value(t program.Type) *program.Value {
 	v := &program.Value{ID: l.program.Values, Type: t}
 	l.program.Values++
 	return v
-}
-
-// constant is the value of a constant in front of the program.
-func (l *pipeliner) constant(v *program.Value) (int64, bool) {
-	for i := range l.program.Body.Instrs {
-		if in := &l.program.Body.Instrs[i]; in.Result == v {
-			return in.Int, in.Op == program.Const
-		}
-	}
-	return 0, false
 }
 
 // slicer finds what loads need of a loop's body.
@@ -250,7 +244,7 @@ type slice struct {
 	copies map[*program.Value]*program.Value
 }
 
-func (l *pipeliner) copySlice(s *slicer, loads []int, with map[*program.Value]*program.Value) slice {
+func (l *tileLoops) copySlice(s *slicer, loads []int, with map[*program.Value]*program.Value) slice {
 	out := slice{copies: with}
 	wanted := make(map[int]bool)
 	for _, i := range loads {
