@@ -91,7 +91,7 @@ func checkMessage(t testing.TB, id string, err error) {
 }
 
 func hostileIndex(t testing.TB) (dir string, list []hostileEntry) {
-	dir = oracle.Dir(t, "hostile")
+	dir = filepath.Dir(oracle.Path(t, "hostile", "index.json"))
 	raw, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
 		t.Fatal(err)

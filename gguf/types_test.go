@@ -1,7 +1,6 @@
 package gguf
 
 import (
-	"path/filepath"
 	"testing"
 
 	"tgc/internal/oracle"
@@ -10,11 +9,7 @@ import (
 // TestOracleFiles opens every reference file and checks that its tensors fill
 // it: the block sizes of the type table are right.
 func TestOracleFiles(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(oracle.Dir(t, "quant"), "*.gguf"))
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no files: %v", err)
-	}
-	for _, path := range paths {
+	for _, path := range oracle.Files(t, "quant", "*.gguf") {
 		f, err := Open(path)
 		if err != nil {
 			t.Error(err)

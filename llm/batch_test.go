@@ -2,14 +2,12 @@ package llm_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"tgc/engine"
 	"tgc/gguf"
-	"tgc/internal/oracle"
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/runtime"
@@ -153,8 +151,8 @@ func TestBatchLogits(t *testing.T) {
 func TestBatchArchitectures(t *testing.T) {
 	dev := openDevice(t, "cpu")
 	feeds := [][][]int32{{{1, 2, 3}, {4}, {5, 6, 7, 8, 9}}, {{10}, {11, 12}, {13}}}
-	for _, name := range []string{"llama-iq4_nl", "qwen2-bias-q5_k_m", "qwen3-tied-q8_0", "olmoe-q8_0"} {
-		m, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+	for _, name := range presentModels(t, append(smallModels, "llama-iq4_nl", "qwen2-bias-q5_k_m", "qwen3-tied-q8_0", "olmoe-q8_0")...) {
+		m, err := llm.Open(modelPath(t, name))
 		if err != nil {
 			t.Fatal(err)
 		}

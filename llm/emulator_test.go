@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"tgc/engine"
 	"tgc/gguf"
 	"tgc/heuristic"
-	"tgc/internal/oracle"
 	"tgc/llm"
 	"tgc/runtime/cuda"
 	"tgc/runtime/cuda/emulator"
@@ -30,8 +28,9 @@ import (
 // emulateAll asks for what takes an hour.
 var emulateAll = flag.Bool("emulate.all", false, "run every oracle model on the emulated GPU, some tokens and all tokens")
 
-// emulatedModels are small models of each architecture.
+// emulatedModels are models of each architecture.
 var emulatedModels = []string{
+	"small-gpt2-f16", "small-llama-q4_k_m", "small-olmoe-q4_0", "small-qwen2-q5_0", "small-qwen3-q8_0",
 	"llama-bf16", "llama-iq4_nl", "llama-wide-heads-q5_0",
 	"qwen2-bias-tied-q4_0", "qwen2-bias-q5_k_m", "qwen3-tied-q8_0",
 	"olmoe-q8_0", "olmoe-q4_k_m",
@@ -44,14 +43,14 @@ var emulatedPrompts = map[string]int{"olmoe-q4_k_m": 9}
 // Models of each architecture give the logits and the greedy tokens of the
 // float64 model.
 func TestModelsEmulated(t *testing.T) {
-	models := emulatedModels
+	models := presentModels(t, emulatedModels...)
 	if *emulateAll {
 		models = oracleModels(t)
 	}
 	for _, name := range models {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, err := gguf.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+			f, err := gguf.Open(modelPath(t, name))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +90,7 @@ func TestRandomModelsEmulated(t *testing.T) {
 // An oracle model with its recorded answers: the prompt and some tokens; all
 // models with all tokens where that is asked for.
 func TestOracleModelsEmulated(t *testing.T) {
-	models, steps := []string{"llama-bf16"}, 3
+	models, steps := presentModels(t, "small-qwen3-q8_0", "llama-bf16"), 3
 	if *emulateAll {
 		models = oracleModels(t)
 	}
@@ -282,7 +281,14 @@ func TestStoppedEmulated(t *testing.T) {
 // The knobs of the matvec heuristic change plans, not results: off, and 8 to 64
 // threads a row.
 func TestMatvecKnobsEmulated(t *testing.T) {
-	m, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), "llama-untied-q4_k_m.gguf"))
+	for _, name := range presentModels(t, "small-llama-q4_k_m", "llama-untied-q4_k_m") {
+		t.Run(name, func(t *testing.T) { matvecKnobsEmulated(t, name) })
+	}
+}
+
+func matvecKnobsEmulated(t *testing.T, name string) {
+	t.Helper()
+	m, err := llm.Open(modelPath(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

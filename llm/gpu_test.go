@@ -42,11 +42,11 @@ func TestStepsLowerForGPU(t *testing.T) {
 // Oracle models as a GPU's programs: blocks of threads
 // on the interpreter, with races on shared memory checked.
 func TestOracleModelsGPUPrograms(t *testing.T) {
-	models := []string{"llama-bf16"}
+	models := []string{"small-llama-q4_k_m", "small-qwen2-q5_0", "small-qwen3-q8_0", "llama-bf16"}
 	if !testing.Short() {
-		models = append(models, "qwen3-tied-q8_0", "llama-iq4_nl")
+		models = append(models, "small-gpt2-f16", "qwen3-tied-q8_0", "llama-iq4_nl")
 	}
-	for _, name := range models {
+	for _, name := range presentModels(t, models...) {
 		dev := interp.New(interp.Options{Debug: true, Target: mustTarget(t, "ptx:sm_90")})
 		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, gpuLimits) })
 	}
@@ -59,7 +59,14 @@ func TestLongPromptGPUPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute; run without -short")
 	}
-	const name, count = "llama-ropefreqs-tied-q6_k", 128
+	for _, name := range presentModels(t, "small-llama-q4_k_m", "llama-ropefreqs-tied-q6_k") {
+		t.Run(name, func(t *testing.T) { longPromptGPUPrograms(t, name) })
+	}
+}
+
+func longPromptGPUPrograms(t *testing.T, name string) {
+	t.Helper()
+	const count = 128
 	want := loadAnswers(t, name)
 	var tokens []int32
 	for len(tokens) < count {

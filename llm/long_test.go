@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tgc/internal/oracle"
 	"tgc/llm"
 	"tgc/nn"
 )
@@ -19,7 +18,7 @@ func TestLongPromptsCUDA(t *testing.T) {
 	dev := openDevice(t, "cuda")
 	var files []string
 	for _, name := range oracleModels(t) {
-		files = append(files, filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+		files = append(files, modelPath(t, name))
 	}
 	if dir := os.Getenv("TGC_TEST_MODELS"); dir != "" {
 		more, err := filepath.Glob(filepath.Join(dir, "*.gguf"))

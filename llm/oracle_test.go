@@ -85,17 +85,14 @@ func TestOracleModelsCUDA(t *testing.T) {
 	}
 }
 
-// Three models, one an expert mixture, on the interpreter.
+// The models of the repository and three larger ones, one an expert mixture, on the
+// interpreter.
 func TestOracleModelsInterpreter(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the interpreter takes a minute; run without -short")
 	}
 	dev := openDevice(t, "interp")
-	models := oracleModels(t)
-	for _, name := range []string{"llama-bf16", "olmoe-q8_0", "llama-ropefreqs-tied-q6_k"} {
-		if !slices.Contains(models, name) {
-			t.Fatalf("oracle has no model %s", name)
-		}
+	for _, name := range presentModels(t, append(smallModels, "llama-bf16", "olmoe-q8_0", "llama-ropefreqs-tied-q6_k")...) {
 		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, cpuLimits) })
 	}
 }
@@ -110,23 +107,39 @@ func openDevice(t *testing.T, name string) runtime.Device {
 	return dev
 }
 
+// oracleModels are all models with recorded answers.
 func oracleModels(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, "models"), "*.logits.gguf"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no oracle models: %v", err)
-	}
 	var names []string
-	for _, f := range files {
+	for _, f := range oracle.Files(t, "models", "*.logits.gguf") {
 		names = append(names, strings.TrimSuffix(filepath.Base(f), ".logits.gguf"))
 	}
 	return names
 }
 
+// smallModels are the models of the repository, one of each architecture.
+var smallModels = []string{"small-gpt2-f16", "small-llama-q4_k_m", "small-olmoe-q4_0", "small-qwen2-q5_0", "small-qwen3-q8_0"}
+
+// presentModels are those of the named models that are present: the larger set may
+// be absent.
+func presentModels(t *testing.T, names ...string) []string {
+	t.Helper()
+	list := slices.DeleteFunc(oracleModels(t), func(name string) bool { return !slices.Contains(names, name) })
+	if len(list) == 0 {
+		t.Fatalf("none of %v is present", names)
+	}
+	return list
+}
+
+func modelPath(t *testing.T, name string) string {
+	t.Helper()
+	return oracle.Path(t, "models", name+".gguf")
+}
+
 func loadAnswers(t *testing.T, name string) *answers {
 	t.Helper()
-	dir := oracle.Dir(t, "models")
-	raw, err := os.ReadFile(filepath.Join(dir, name+".json"))
+	path := oracle.Path(t, "models", name+".json")
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +147,7 @@ func loadAnswers(t *testing.T, name string) *answers {
 	if err := json.Unmarshal(raw, a); err != nil {
 		t.Fatal(err)
 	}
-	f, err := gguf.Open(filepath.Join(dir, a.LogitsFile))
+	f, err := gguf.Open(filepath.Join(filepath.Dir(path), a.LogitsFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,11 +187,11 @@ func checkModel(t *testing.T, dev runtime.Device, name string, want *answers, sp
 	checkModelSteps(t, dev, name, want, split, limit, len(want.Greedy.Tokens))
 }
 
-// checkModelSteps stops after so many greedy tokens were fed.
+// checkModelSteps stops after feeding a number of greedy tokens.
 func checkModelSteps(t *testing.T, dev runtime.Device, name string, want *answers, split int, limit limits, steps int) {
 	t.Helper()
 	ctx := context.Background()
-	model, err := llm.Open(filepath.Join(oracle.Dir(t, "models"), name+".gguf"))
+	model, err := llm.Open(modelPath(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}

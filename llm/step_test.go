@@ -12,11 +12,7 @@ import (
 
 // Every oracle model's metadata makes a step graph of each variant.
 func TestBuildStep(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(oracle.Dir(t, "models"), "*.gguf"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range files {
+	for _, path := range oracle.Files(t, "models", "*.gguf") {
 		if matched, _ := filepath.Match("*.logits.gguf", filepath.Base(path)); matched {
 			continue
 		}

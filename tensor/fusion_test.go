@@ -91,7 +91,7 @@ func TestFusionCounts(t *testing.T) {
 			return g.Err()
 		})
 	}
-	for _, c := range readVectors(t, oracle.Dir(t, "ops")) {
+	for _, c := range readVectors(t, oracle.Dirs(t, "ops")[0]) {
 		if c.group != "programs" {
 			continue
 		}

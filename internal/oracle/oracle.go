@@ -1,8 +1,9 @@
-// Package oracle finds the folder of right answers that tests compare with.
+// Package oracle finds the right answers that tests compare with.
 //
-// The folder is not part of the project: it stands beside the checkout
-// (../shared/oracle) or where TGC_ORACLE points. Tests that need it skip
-// cleanly when it is absent; nothing shipped to users reads it.
+// There are two sets of the same form. The small one, in testdata, is part of the
+// repository: testdata/README.md says what is in it and how it was made. The larger
+// one lies beside the checkout (../shared/oracle) or where TGC_ORACLE points, and
+// may be absent. Tests read both; nothing shipped to users reads either.
 package oracle
 
 import (
@@ -11,38 +12,67 @@ import (
 	"testing"
 )
 
-// Dir returns the path of one oracle folder ("quant", "models", ...), or skips
-// the test when the folder is not there.
-func Dir(t testing.TB, name string) string {
+// Dirs returns the folders of a kind of answers ("quant", "models", ...): that of
+// the repository and, where it is present, that of the larger set.
+func Dirs(t testing.TB, kind string) []string {
 	t.Helper()
+	var list []string
 	for _, root := range roots() {
-		dir := filepath.Join(root, name)
+		dir := filepath.Join(root, kind)
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
-			return dir
+			list = append(list, dir)
 		}
 	}
-	t.Skipf("oracle folder %q is absent (set TGC_ORACLE to its parent)", name)
+	if len(list) == 0 {
+		t.Skipf("there are no answers of the kind %q (TGC_ORACLE names the folder of the larger set)", kind)
+	}
+	return list
+}
+
+// Files returns the files of a kind of answers whose names match a pattern, in
+// both sets.
+func Files(t testing.TB, kind, pattern string) []string {
+	t.Helper()
+	var list []string
+	for _, dir := range Dirs(t, kind) {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no %s in %s (%v)", pattern, dir, err)
+		}
+		list = append(list, files...)
+	}
+	return list
+}
+
+// Path returns the path of one file of a kind of answers, in the set that has it,
+// or skips the test when that is the larger one and it is absent.
+func Path(t testing.TB, kind, file string) string {
+	t.Helper()
+	for _, dir := range Dirs(t, kind) {
+		path := filepath.Join(dir, file)
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Skipf("%s/%s is in the larger set of answers, which is absent (TGC_ORACLE names its folder)", kind, file)
 	return ""
 }
 
-// roots lists candidate oracle folders: the override, then shared/oracle
-// beside the module root.
+// roots lists the folders of the sets: testdata of this package, and TGC_ORACLE or
+// else shared/oracle beside the module's root.
 func roots() []string {
-	var list []string
-	if root := os.Getenv("TGC_ORACLE"); root != "" {
-		list = append(list, root)
-	}
 	dir, err := os.Getwd()
-	for err == nil {
-		if _, statErr := os.Stat(filepath.Join(dir, "go.mod")); statErr == nil {
-			list = append(list, filepath.Join(dir, "..", "shared", "oracle"))
+	for ; err == nil; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
 			break
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			break
+		if dir == filepath.Dir(dir) {
+			return nil
 		}
-		dir = parent
 	}
-	return list
+	larger := os.Getenv("TGC_ORACLE")
+	if larger == "" {
+		larger = filepath.Join(dir, "..", "shared", "oracle")
+	}
+	return []string{filepath.Join(dir, "internal", "oracle", "testdata"), larger}
 }

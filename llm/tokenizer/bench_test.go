@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -60,10 +59,7 @@ func BenchmarkDecode(b *testing.B) {
 
 func BenchmarkNew(b *testing.B) {
 	for _, name := range []string{"llama-bpe", "qwen2", "llama-spm"} {
-		v, err := readVocabulary(filepath.Join(oracle.Dir(b, "tokenizer"), name+oracleVocabularies[name]))
-		if err != nil {
-			b.Fatal(err)
-		}
+		v := oracleVocabulary{name, oracle.Path(b, "tokenizer", name+".json")}.vocabulary(b)
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := New(v); err != nil {

@@ -15,7 +15,7 @@ import (
 
 // hostileFiles unpacks what the tests below need of the corpus.
 func hostileFiles(t *testing.T) map[string][]byte {
-	f, err := os.Open(filepath.Join(oracle.Dir(t, "hostile"), "corpus.tar.gz"))
+	f, err := os.Open(oracle.Path(t, "hostile", "corpus.tar.gz"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,10 +18,59 @@ import (
 	"tgc/internal/oracle"
 )
 
-// The oracle's vocabularies and how its files for them end.
-var oracleVocabularies = map[string]string{
-	"llama-spm": ".gguf", "llama-bpe": ".gguf.gz", "qwen2": ".gguf.gz", "gpt-2": ".gguf.gz", "gpt-neox": ".gguf.gz",
-	"olmo": ".gguf.gz", "falcon": ".gguf.gz", "starcoder": ".gguf.gz", "deepseek-coder": ".gguf.gz",
+// oracleVocabulary is a vocabulary with recorded vectors.
+type oracleVocabulary struct {
+	name string
+	json string // path of the vectors
+}
+
+func oracleVocabularies(t testing.TB) (list []oracleVocabulary) {
+	t.Helper()
+	for _, path := range oracle.Files(t, "tokenizer", "*.json") {
+		list = append(list, oracleVocabulary{strings.TrimSuffix(filepath.Base(path), ".json"), path})
+	}
+	return list
+}
+
+// vectorFile is what a file of vectors holds.
+type vectorFile struct {
+	Vocabulary string // file of the vocabulary; empty: the name of the vectors
+	Pre        string // pre-tokenizer, in place of the file's
+	Vectors    []vector
+}
+
+func (o oracleVocabulary) read(t testing.TB) (file vectorFile) {
+	t.Helper()
+	data, err := os.ReadFile(o.json)
+	if err == nil {
+		err = json.Unmarshal(data, &file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func (o oracleVocabulary) vectors(t testing.TB) []vector { return o.read(t).Vectors }
+
+func (o oracleVocabulary) vocabulary(t testing.TB) *Vocabulary {
+	t.Helper()
+	file := o.read(t)
+	path := filepath.Join(filepath.Dir(o.json), file.Vocabulary)
+	if file.Vocabulary == "" {
+		path = strings.TrimSuffix(o.json, ".json") + ".gguf"
+		if _, err := os.Stat(path); err != nil {
+			path += ".gz"
+		}
+	}
+	v, err := readVocabulary(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file.Pre != "" {
+		v.Pre = file.Pre
+	}
+	return v
 }
 
 func readVocabulary(path string) (*Vocabulary, error) {
@@ -48,34 +97,33 @@ func parseVocabulary(name string, data []byte) (*Vocabulary, error) {
 
 var oracleCache sync.Map // name to *Tokenizer
 
-// oracleTokenizer loads a vocabulary once for all tests.
-func oracleTokenizer(t testing.TB, name string) *Tokenizer {
+// tokenizer loads a vocabulary once for all tests.
+func (o oracleVocabulary) tokenizer(t testing.TB) *Tokenizer {
 	t.Helper()
-	if cached, ok := oracleCache.Load(name); ok {
+	if cached, ok := oracleCache.Load(o.name); ok {
 		return cached.(*Tokenizer)
 	}
-	v, err := readVocabulary(filepath.Join(oracle.Dir(t, "tokenizer"), name+oracleVocabularies[name]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tokenizer, err := New(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	oracleCache.Store(name, tokenizer)
+	tokenizer := mustNew(t, o.vocabulary(t))
+	oracleCache.Store(o.name, tokenizer)
 	return tokenizer
+}
+
+// oracleTokenizer loads a vocabulary by its name.
+func oracleTokenizer(t testing.TB, name string) *Tokenizer {
+	t.Helper()
+	return oracleVocabulary{name, oracle.Path(t, "tokenizer", name+".json")}.tokenizer(t)
 }
 
 // A vector is one text and what llama.cpp makes of it.
 type vector struct {
 	Text         string  `json:"text"`
-	TextHex      string  `json:"text_hex"`
+	TextHex      string  `json:"text_hex,omitempty"`
 	AddSpecial   bool    `json:"add_special"`
 	ParseSpecial bool    `json:"parse_special"`
 	IDs          []int32 `json:"ids"`
 	Pieces       string  `json:"pieces"`
-	PiecesHex    string  `json:"pieces_hex"`
-	InvalidUTF8  bool    `json:"invalid_utf8"`
+	PiecesHex    string  `json:"pieces_hex,omitempty"`
+	InvalidUTF8  bool    `json:"invalid_utf8,omitempty"`
 }
 
 func plainOrHex(t testing.TB, plain, inHex string) string {
@@ -90,22 +138,13 @@ func plainOrHex(t testing.TB, plain, inHex string) string {
 }
 
 func TestOracleVectors(t *testing.T) {
-	dir := oracle.Dir(t, "tokenizer")
-	for name := range oracleVocabularies {
-		t.Run(name, func(t *testing.T) {
+	for _, o := range oracleVocabularies(t) {
+		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
-			tokenizer := oracleTokenizer(t, name)
-			var file struct{ Vectors []vector }
-			data, err := os.ReadFile(filepath.Join(dir, name+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal(data, &file); err != nil {
-				t.Fatal(err)
-			}
+			tokenizer := o.tokenizer(t)
 			agree := map[bool]int{}
 			total := map[bool]int{}
-			for i, v := range file.Vectors {
+			for i, v := range o.vectors(t) {
 				text := plainOrHex(t, v.Text, v.TextHex)
 				total[v.InvalidUTF8]++
 				ids, err := tokenizer.Encode(text, v.AddSpecial, v.ParseSpecial)
@@ -137,17 +176,22 @@ func (t *Tokenizer) pieceList(ids []int32) (list []string) {
 
 // TestOracleOriginal compares with the ids of the models' own tokenizers.
 func TestOracleOriginal(t *testing.T) {
-	dir := oracle.Dir(t, "tokenizer")
-	input, err := os.ReadFile(filepath.Join(dir, "llama-spm.inp"))
+	path := oracle.Path(t, "tokenizer", "llama-spm.inp")
+	input, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	texts := strings.Split(strings.TrimSuffix(string(input), "\n__ggml_vocab_test__\n"), "\n__ggml_vocab_test__\n")
 	compared := 0
-	for name := range oracleVocabularies {
-		want, err := os.ReadFile(filepath.Join(dir, name+".out"))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.out"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no ids (%v)", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".out")
+		want, err := os.ReadFile(file)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
 		tokenizer := oracleTokenizer(t, name)
 		lines := bytes.Split(bytes.TrimSuffix(want, []byte("\n")), []byte("\n"))
