@@ -63,7 +63,7 @@ type state struct {
 func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config) (c *Compiled, err error) {
 	s := &state{
 		config: &config, control: config.control(),
-		out: &Compiled{Target: desc, arena: ir.NewArena(), finite: config.Finite},
+		out: &Compiled{Target: forWeights(sink, desc), arena: ir.NewArena(), finite: config.Finite},
 	}
 	s.sink = s.out.arena.Import(sink)
 	for i := range stages {
@@ -227,7 +227,7 @@ func (k *Kernel) expand(s *state) error {
 
 // LowerKernel plans and lowers one kernel by itself: the passes after schedule.
 func LowerKernel(a *ir.Arena, ast *ir.UOp, desc *target.Desc, config Config) (*Kernel, error) {
-	s := &state{config: &config, control: config.control(), out: &Compiled{Target: desc, arena: a}}
+	s := &state{config: &config, control: config.control(), out: &Compiled{Target: forWeights(ast, desc), arena: a}}
 	k := &Kernel{Name: "kernel", AST: a.Import(ast)}
 	for _, pass := range []func(*state) error{k.plan, k.lower, k.expand} {
 		if err := pass(s); err != nil {

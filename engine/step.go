@@ -84,11 +84,12 @@ func (s *Step) view(index int, buffers map[int64]runtime.Memory) (runtime.View, 
 		return runtime.View{Memory: s.arena, Offset: b.Offset}, nil
 	}
 	m, ok := buffers[b.UserID]
+	want := s.Compiled.Layout(b.UserID).Bytes(b.Bytes)
 	switch {
 	case !ok || m == nil:
 		return runtime.View{}, fmt.Errorf("buffer %d is not bound", b.UserID)
-	case m.Size() < b.Bytes:
-		return runtime.View{}, fmt.Errorf("buffer %d has %d bytes, want %d", b.UserID, m.Size(), b.Bytes)
+	case m.Size() < want:
+		return runtime.View{}, fmt.Errorf("buffer %d has %d bytes, want %d", b.UserID, m.Size(), want)
 	}
 	return runtime.View{Memory: m}, nil
 }

@@ -39,7 +39,7 @@ func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *targ
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := g.Compile(ctx, weightTarget(desc), config)
+	compiled, err := g.Compile(ctx, desc, config)
 	if err != nil {
 		return nil, err
 	}

@@ -50,11 +50,8 @@ func DumpTensor(ctx context.Context, dev runtime.Device, config engine.Config, t
 
 // dumper decodes a fixed number of rows.
 type dumper struct {
-	rows   int
-	step   *engine.Step
-	in     runtime.Memory
-	out    runtime.Memory
-	values []byte
+	rows     int
+	function *tensor.Function
 }
 
 func newDumper(ctx context.Context, dev runtime.Device, config engine.Config, typ gguf.Type, rows, columns int) (*dumper, error) {
@@ -70,56 +67,28 @@ func newDumper(ctx context.Context, dev runtime.Device, config engine.Config, ty
 		x = g.Packed("packed", typ.String(), rows, columns)
 	}
 	g.Output("values", x)
-	compiled, err := g.Compile(ctx, dev.Target(), config)
-	if err != nil {
-		return nil, err
-	}
-	rowBytes, err := typ.RowBytes(columns)
-	if err != nil {
-		return nil, err
-	}
-	d := &dumper{rows: rows, values: make([]byte, 4*rows*columns)}
-	if d.in, err = dev.Alloc(ctx, int64(rows*rowBytes)); err != nil {
-		return nil, err
-	}
-	if d.out, err = dev.Alloc(ctx, int64(len(d.values))); err != nil {
-		d.close()
-		return nil, err
-	}
-	buffers := g.Buffers()
-	d.step, err = engine.Capture(ctx, dev, compiled, map[int64]runtime.Memory{buffers[0].ID: d.in, buffers[1].ID: d.out})
-	if err != nil {
-		d.close()
-		return nil, err
-	}
-	return d, nil
+	f, err := tensor.Compile(ctx, g, dev, config)
+	return &dumper{rows, f}, err
 }
 
 func (d *dumper) dump(ctx context.Context, packed []byte, w io.Writer) error {
-	if err := d.in.Write(ctx, 0, packed); err != nil {
+	if err := d.function.Write(ctx, "packed", packed); err != nil {
 		return err
 	}
-	if err := d.step.Run(ctx, nil); err != nil {
+	if err := d.function.Run(ctx, nil); err != nil {
 		return err
 	}
-	if err := d.out.Read(ctx, 0, d.values); err != nil {
+	values, err := d.function.Read(ctx, "values")
+	if err != nil {
 		return err
 	}
-	_, err := w.Write(d.values)
+	_, err = w.Write(values)
 	return err
 }
 
 // close frees the device memory; a nil dumper has none.
 func (d *dumper) close() {
-	if d == nil {
-		return
-	}
-	if d.step != nil {
-		d.step.Free()
-	}
-	for _, m := range []runtime.Memory{d.in, d.out} {
-		if m != nil {
-			m.Free()
-		}
+	if d != nil && d.function != nil {
+		d.function.Close()
 	}
 }

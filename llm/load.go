@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"tgc/packed"
+	"tgc/engine"
 	"tgc/runtime"
-	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -52,25 +51,8 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 	return nil
 }
 
-// weightTarget is the target with the layout of packed weights that suits it: a
-// GPU copies them anyway, and reads whole words of planes.
-func weightTarget(desc *target.Desc) *target.Desc {
-	if desc.Kind == target.GPU {
-		return desc.WithPlanes()
-	}
-	return desc
-}
-
-// importWeight puts a weight on the device in the layout of the target.
+// importWeight puts a weight on the device.
 func (s *Session) importWeight(ctx context.Context, b tensor.BufferInfo) (runtime.Memory, error) {
 	t, _ := s.model.File.Tensor(b.Name)
-	data := t.Data()
-	f, packedFormat := packed.Lookup(b.Format)
-	if !weightTarget(s.device.Target()).Planes || !packedFormat || f.IsPlain() {
-		return s.device.Import(ctx, data)
-	}
-	blocks := int64(len(data) / f.BlockBytes)
-	k, _ := b.Shape[len(b.Shape)-1].Int()
-	perRow := k / int64(f.BlockElems)
-	return runtime.ImportSource(ctx, s.device, packed.NewPlaneReader(f, blocks/perRow, perRow, data))
+	return engine.WeightLayout(s.device.Target(), b.Format, b.Shape).Import(ctx, s.device, t.Data())
 }

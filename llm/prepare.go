@@ -20,7 +20,6 @@ import (
 // job is a graph to compile.
 type job struct {
 	what  string // unique in a session
-	desc  *target.Desc
 	build func() (*tensor.Graph, error)
 }
 
@@ -33,21 +32,21 @@ type compiledJob struct {
 
 func (s *Session) stepJob(tokens int) job {
 	v := s.stepVariant(tokens)
-	return job{fmt.Sprintf("the step of %d tokens", tokens), weightTarget(s.device.Target()), func() (*tensor.Graph, error) {
+	return job{fmt.Sprintf("the step of %d tokens", tokens), func() (*tensor.Graph, error) {
 		return BuildStep(s.model.Config, s.model.File, v)
 	}}
 }
 
 func (s *Session) loopJob(greedy bool) job {
 	v, ends := s.variant(1), max(1, len(s.ends()))
-	return job{fmt.Sprintf("the decode loop (greedy: %t)", greedy), weightTarget(s.device.Target()), func() (*tensor.Graph, error) {
+	return job{fmt.Sprintf("the decode loop (greedy: %t)", greedy), func() (*tensor.Graph, error) {
 		return BuildLoop(s.model.Config, s.model.File, v, ends, greedy)
 	}}
 }
 
 func (s *Session) samplerJob(greedy bool) job {
 	vocabulary := s.model.Config.Vocabulary
-	return job{fmt.Sprintf("the sampler (greedy: %t)", greedy), s.device.Target(), func() (*tensor.Graph, error) {
+	return job{fmt.Sprintf("the sampler (greedy: %t)", greedy), func() (*tensor.Graph, error) {
 		if greedy {
 			return BuildGreedy(s.sequences, vocabulary), nil
 		}
@@ -55,15 +54,15 @@ func (s *Session) samplerJob(greedy bool) job {
 	}}
 }
 
-// run compiles a job; it touches nothing of a session.
-func (j *job) run(ctx context.Context, config engine.Config) (*compiledJob, error) {
+// run compiles a job for a target; it touches nothing of a session.
+func (j *job) run(ctx context.Context, desc *target.Desc, config engine.Config) (*compiledJob, error) {
 	start := time.Now()
 	g, err := j.build()
 	if err != nil {
 		return nil, err
 	}
 	out := &compiledJob{graph: g, building: time.Since(start)}
-	if out.compiled, err = g.Compile(ctx, j.desc, config); err != nil {
+	if out.compiled, err = g.Compile(ctx, desc, config); err != nil {
 		return nil, fmt.Errorf("compiling %s: %w", j.what, err)
 	}
 	return out, nil
@@ -88,7 +87,7 @@ func (s *Session) compileAhead(ctx context.Context, jobs []job) error {
 	done, errs := make([]*compiledJob, len(jobs)), make([]error, len(jobs))
 	var workers sync.WaitGroup
 	for i := range jobs {
-		workers.Go(func() { done[i], errs[i] = jobs[i].run(ctx, s.options.Config) })
+		workers.Go(func() { done[i], errs[i] = jobs[i].run(ctx, s.device.Target(), s.options.Config) })
 	}
 	workers.Wait()
 	s.compiling += time.Since(start)

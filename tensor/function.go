@@ -11,6 +11,7 @@ import (
 
 	"tgc/engine"
 	"tgc/ir"
+	"tgc/packed"
 	"tgc/runtime"
 	"tgc/schedule"
 )
@@ -60,7 +61,9 @@ func bind(ctx context.Context, g *Graph, dev runtime.Device, compiled *engine.Co
 				return dev.Alloc(ctx, bytes)
 			}
 		}
-		m, err := f.provide(info, from, func() (runtime.Memory, error) { return alloc(ctx, dev, max(b.Bytes, 1)) })
+		layout := compiled.Layout(b.UserID)
+		bytes := max(layout.Bytes(hostBytes(info, b.Bytes)), 1)
+		m, err := f.provide(info, layout, from, func() (runtime.Memory, error) { return alloc(ctx, dev, bytes) })
 		if err != nil {
 			f.Close()
 			return nil, fmt.Errorf("tensor: buffer %q: %w", info.Name, err)
@@ -134,7 +137,7 @@ func product(extents []*ir.UOp) (n int64, known bool) {
 }
 
 // provide finds a buffer's memory among the shared functions or allocates it.
-func (f *Function) provide(info BufferInfo, share []*Function, alloc func() (runtime.Memory, error)) (runtime.Memory, error) {
+func (f *Function) provide(info BufferInfo, layout engine.Layout, share []*Function, alloc func() (runtime.Memory, error)) (runtime.Memory, error) {
 	for _, other := range share {
 		theirs, ok := other.buffers[info.Name]
 		if !ok {
@@ -143,6 +146,9 @@ func (f *Function) provide(info BufferInfo, share []*Function, alloc func() (run
 		if theirs.DType != info.DType || theirs.Format != info.Format || shapeText(theirs.Shape) != shapeText(info.Shape) {
 			return nil, fmt.Errorf("is %s%s, but %s%s in the function it is shared with",
 				storage(info), shapeText(info.Shape), storage(theirs), shapeText(theirs.Shape))
+		}
+		if other.step.Compiled.Layout(theirs.ID) != layout {
+			return nil, fmt.Errorf("has another layout in the function it is shared with, which was compiled for another target")
 		}
 		return other.memory[info.Name], nil
 	}
@@ -180,17 +186,15 @@ func (f *Function) Buffers() []BufferInfo {
 	return list
 }
 
-// Read returns a buffer's bytes: little-endian elements, row-major.
+// Read returns a buffer's bytes: little-endian elements, row-major, or the blocks of a
+// packed format, row after row, wherever the device has them.
 func (f *Function) Read(ctx context.Context, name string) ([]byte, error) {
 	m, ok := f.memory[name]
 	if !ok {
 		return nil, fmt.Errorf("tensor: no buffer %q", name)
 	}
-	raw := make([]byte, m.Size())
-	if info := f.buffers[name]; info.Format == "" {
-		raw = raw[:elements(info)*info.DType.Size()]
-	}
-	return raw, m.Read(ctx, 0, raw)
+	info := f.buffers[name]
+	return f.step.Compiled.Layout(info.ID).Read(ctx, m, hostBytes(info, int64(elements(info)*info.DType.Size())))
 }
 
 // Write fills a buffer from bytes as Read returns them.
@@ -199,12 +203,21 @@ func (f *Function) Write(ctx context.Context, name string, raw []byte) error {
 	if !ok {
 		return fmt.Errorf("tensor: no buffer %q", name)
 	}
-	if info := f.buffers[name]; info.Format == "" {
-		if want := elements(info) * info.DType.Size(); len(raw) != want {
-			return fmt.Errorf("tensor: buffer %q: got %d bytes, want %d", name, len(raw), want)
-		}
+	info := f.buffers[name]
+	if want := hostBytes(info, int64(elements(info)*info.DType.Size())); int64(len(raw)) != want {
+		return fmt.Errorf("tensor: buffer %q: got %d bytes, want %d", name, len(raw), want)
 	}
-	return m.Write(ctx, 0, raw)
+	return f.step.Compiled.Layout(info.ID).Write(ctx, m, raw)
+}
+
+// hostBytes is the size of a buffer on the host: of blocks, if its shape is constant,
+// or of plain elements.
+func hostBytes(info BufferInfo, plain int64) int64 {
+	f, ok := packed.Lookup(info.Format)
+	if !ok {
+		return plain
+	}
+	return int64(elements(info)) / int64(f.BlockElems) * int64(f.BlockBytes)
 }
 
 // Set fills a buffer from a slice of its element type. (A generic method does

@@ -31,7 +31,8 @@ func (c *Case) Bind(ctx context.Context, dev runtime.Device, compiled *engine.Co
 			b.Free()
 			return nil, fmt.Errorf("buffer %d has no contents", info.UserID)
 		}
-		m, err := dev.Alloc(ctx, max(info.Bytes, int64(len(encode(content))), 1))
+		host := max(info.Bytes, int64(len(encode(content))), 1)
+		m, err := dev.Alloc(ctx, compiled.Layout(info.UserID).Bytes(host))
 		if err != nil {
 			b.Free()
 			return nil, err
@@ -53,7 +54,7 @@ func (b *Bound) Write(ctx context.Context, contents map[int64]*interp.KernelBuff
 		if content == nil {
 			continue
 		}
-		if err := m.Write(ctx, 0, encode(content)); err != nil {
+		if err := b.Step.Compiled.Layout(id).Write(ctx, m, encode(content)); err != nil {
 			return fmt.Errorf("buffer %d: %w", id, err)
 		}
 	}

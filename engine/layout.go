@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"tgc/ir"
+	"tgc/packed"
+	"tgc/runtime"
+	"tgc/target"
+)
+
+// Layout says how the bytes of a user's buffer lie in device memory: as they do on
+// the host, or, of packed weights, in planes (packed.Planes). The zero value is the
+// first.
+type Layout struct {
+	format *packed.Format // nil: as on the host
+	rows   int64
+	blocks int64 // of a row
+}
+
+// WeightLayout is the layout in which a target reads a buffer of some format and
+// shape; format is empty for plain elements. A GPU copies weights anyway and reads
+// whole words of planes; a CPU reads them where they are, in a mapped file.
+func WeightLayout(desc *target.Desc, format string, shape []*ir.UOp) Layout {
+	f, ok := packed.Lookup(format)
+	if desc.Kind != target.GPU && !desc.Planes || !ok || f.IsPlain() || len(shape) == 0 {
+		return Layout{}
+	}
+	l := Layout{format: f, rows: 1}
+	for i, dim := range shape {
+		n, constant := dim.Int()
+		switch {
+		case !constant:
+			return Layout{}
+		case i == len(shape)-1:
+			l.blocks = n / int64(f.BlockElems)
+		default:
+			l.rows *= n
+		}
+	}
+	return l
+}
+
+// forWeights is the target with the layout of the packed buffers of a graph. There is
+// one for all of them: without constant shapes they lie as on the host.
+func forWeights(sink *ir.UOp, desc *target.Desc) *target.Desc {
+	if desc.Kind != target.GPU || desc.Planes {
+		return desc
+	}
+	found := false
+	for _, u := range ir.Toposort(sink) {
+		format := formatOf(u)
+		if format == "" {
+			continue
+		}
+		if (WeightLayout(desc, format, u.Src) == Layout{}) {
+			return desc
+		}
+		found = true
+	}
+	if !found {
+		return desc
+	}
+	return desc.WithPlanes()
+}
+
+// formatOf is the packed format of a buffer, in a tensor graph or a kernel.
+func formatOf(u *ir.UOp) string {
+	switch arg := u.Arg.(type) {
+	case ir.BufferArg:
+		return arg.Format
+	case ir.ParamArg:
+		return arg.Format
+	}
+	return ""
+}
+
+// Layout is the layout of a user's buffer, by its ID.
+func (c *Compiled) Layout(id int64) Layout {
+	for i := range c.Schedule.Buffers {
+		if b := &c.Schedule.Buffers[i]; b.UserID == id && c.Target.Planes {
+			return WeightLayout(c.Target, b.Format, b.Shape)
+		}
+	}
+	return Layout{}
+}
+
+// Bytes is the size of device memory for host bytes of this size.
+func (l Layout) Bytes(host int64) int64 {
+	if l.format == nil {
+		return host
+	}
+	return packed.Planes.Place(l.format, l.rows, l.blocks).Bytes
+}
+
+// check reports host bytes of a wrong size.
+func (l Layout) check(data []byte) error {
+	if want := l.rows * l.blocks * int64(l.format.BlockBytes); int64(len(data)) != want {
+		return fmt.Errorf("got %d bytes, want %d (%d rows of %d %s blocks)", len(data), want, l.rows, l.blocks, l.format.Name)
+	}
+	return nil
+}
+
+// Import makes read-only device memory of host bytes, without a copy where the device
+// can and the layouts agree: data must outlive it.
+func (l Layout) Import(ctx context.Context, dev runtime.Device, data []byte) (runtime.Memory, error) {
+	if l.format == nil {
+		return dev.Import(ctx, data)
+	}
+	if err := l.check(data); err != nil {
+		return nil, err
+	}
+	return runtime.ImportSource(ctx, dev, packed.NewPlaneReader(l.format, l.rows, l.blocks, data))
+}
+
+// Write fills device memory with host bytes.
+func (l Layout) Write(ctx context.Context, m runtime.Memory, data []byte) error {
+	if l.format == nil {
+		return m.Write(ctx, 0, data)
+	}
+	if err := l.check(data); err != nil {
+		return err
+	}
+	return m.Write(ctx, 0, packed.Convert(l.format, l.rows, l.blocks, packed.Identity, packed.Planes, data))
+}
+
+// Read returns device memory as the host has it, a number of bytes.
+func (l Layout) Read(ctx context.Context, m runtime.Memory, host int64) ([]byte, error) {
+	raw := make([]byte, l.Bytes(host))
+	if err := m.Read(ctx, 0, raw); err != nil || l.format == nil {
+		return raw, err
+	}
+	return packed.Convert(l.format, l.rows, l.blocks, packed.Planes, packed.Identity, raw), nil
+}
