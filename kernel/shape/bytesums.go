@@ -1,10 +1,9 @@
 package shape
 
 import (
+	"tgc/ir"
 	"tgc/kernel/plan"
 )
-
-import "tgc/ir"
 
 // Sums of products of bytes, as floats. An f16 holds every byte, and an f32 every
 // integer up to 2^24, so that the instruction on halves sums bytes as exactly as the
@@ -17,8 +16,8 @@ import "tgc/ir"
 const exactInteger = 1 << 24
 
 // floatSums rewrites floats of sums of MMA over bytes in a kernel with panels.
-func (ap *applier) floatSums(sink *ir.UOp, tile *MatrixTile) *ir.UOp {
-	if tile == nil || !tile.Rows.Staged || !tile.Columns.Staged {
+func floatSums(st *State, sink *ir.UOp) *ir.UOp {
+	if tile := st.Tile; tile == nil || !tile.Rows.Staged || !tile.Columns.Staged {
 		return sink
 	}
 	done := make(map[*ir.UOp]*ir.UOp)
@@ -27,9 +26,9 @@ func (ap *applier) floatSums(sink *ir.UOp, tile *MatrixTile) *ir.UOp {
 		for i, x := range u.Src {
 			src[i] = done[x]
 		}
-		done[u] = ap.arena.With(u, src)
-		if u.Op == ir.OpCast && u.DType == ir.F32 && u.Src[0].DType == ir.I32 && ap.sumsMatrix(u.Src[0]) {
-			if f, ok := ap.floatSum(u.Src[0]); ok {
+		done[u] = st.Arena.With(u, src)
+		if u.Op == ir.OpCast && u.DType == ir.F32 && u.Src[0].DType == ir.I32 && sumsMatrix(st, u.Src[0]) {
+			if f, ok := floatSum(st, u.Src[0]); ok {
 				done[u] = f.value
 			}
 		}
@@ -46,10 +45,10 @@ type floatInteger struct {
 
 // floatSum is an i32 computed in f32; ok is false where a part of it could be no
 // exact f32.
-func (ap *applier) floatSum(u *ir.UOp) (f floatInteger, ok bool) {
-	a := ap.arena
-	if !ap.sumsMatrix(u) {
-		b := ap.bounds.Of(u)
+func floatSum(st *State, u *ir.UOp) (f floatInteger, ok bool) {
+	a := st.Arena
+	if !sumsMatrix(st, u) {
+		b := st.bounds.Of(u)
 		f = floatInteger{a.Cast(u, ir.F32), max(b.Hi, -b.Lo)}
 		if u.Op == ir.OpCast {
 			f.value = a.Cast(u.Src[0], ir.F32)
@@ -61,30 +60,30 @@ func (ap *applier) floatSum(u *ir.UOp) (f floatInteger, ok bool) {
 		r := u.ReduceRange()
 		n, constant := r.Src[0].Int()
 		product := u.Src[0]
-		if ap.roles[r] == plan.Matrix {
-			f, ok = ap.floatProduct(product)
+		if st.roles[r] == plan.Matrix {
+			f, ok = floatProduct(st, product)
 		} else {
-			f, ok = ap.floatSum(product)
+			f, ok = floatSum(st, product)
 		}
 		if !ok || !constant || !isPlainAdd(u) || f.most > exactInteger/n {
 			return f, false
 		}
 		return floatInteger{a.Reduce(ir.OpAdd, f.value, r), f.most * n}, true
 	case ir.OpMul:
-		return ap.floatProduct(u)
+		return floatProduct(st, u)
 	}
 	return f, false
 }
 
 // floatProduct is a product of exact factors.
-func (ap *applier) floatProduct(u *ir.UOp) (out floatInteger, ok bool) {
-	a := ap.arena
+func floatProduct(st *State, u *ir.UOp) (out floatInteger, ok bool) {
+	a := st.Arena
 	for _, factor := range FlattenProduct(u) {
 		var f floatInteger
-		if ap.sumsMatrix(factor) {
-			f, ok = ap.floatSum(factor)
+		if sumsMatrix(st, factor) {
+			f, ok = floatSum(st, factor)
 		} else {
-			f, ok = ap.floatFactor(factor)
+			f, ok = floatFactor(st, factor)
 		}
 		if !ok {
 			return out, false
@@ -102,19 +101,19 @@ func (ap *applier) floatProduct(u *ir.UOp) (out floatInteger, ok bool) {
 }
 
 // floatFactor is a byte, or one with an offset, as a float.
-func (ap *applier) floatFactor(u *ir.UOp) (floatInteger, bool) {
-	b := ap.bounds.Of(u)
+func floatFactor(st *State, u *ir.UOp) (floatInteger, bool) {
+	b := st.bounds.Of(u)
 	f := floatInteger{most: max(b.Hi, -b.Lo)}
-	if x := ByteFactor(ap.arena, ap.bounds, u, true); x != nil {
-		f.value = ap.arena.Cast(x, ir.F32)
+	if x := ByteFactor(st.Arena, st.bounds, u, true); x != nil {
+		f.value = st.Arena.Cast(x, ir.F32)
 	}
 	return f, f.value != nil
 }
 
 // sumsMatrix reports a value with a sum of MMA in it.
-func (ap *applier) sumsMatrix(u *ir.UOp) bool {
+func sumsMatrix(st *State, u *ir.UOp) bool {
 	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpReduce && ap.roles[x.ReduceRange()] == plan.Matrix {
+		if x.Op == ir.OpReduce && st.roles[x.ReduceRange()] == plan.Matrix {
 			return true
 		}
 	}

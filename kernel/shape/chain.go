@@ -30,15 +30,15 @@ type chain struct {
 	core                    *ir.UOp
 }
 
-// flattenChains rewrites the chains of a kernel. All digits have roles.
-func (ap *applier) flattenChains(sink *ir.UOp, tile *MatrixTile) *ir.UOp {
-	if tile == nil {
+// collapseSums rewrites the chains of a kernel. All digits have roles.
+func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
+	if st.Tile == nil {
 		return sink
 	}
-	f := &flattener{applier: ap, tile: tile, holds: make(map[*ir.UOp]bool), merged: make(map[string]*mergedRange)}
+	f := &flattener{State: st, holds: make(map[*ir.UOp]bool), merged: make(map[string]*mergedRange)}
 	nodes := ir.Toposort(sink)
 	for _, u := range nodes {
-		f.holds[u] = u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == plan.Matrix
+		f.holds[u] = u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Matrix
 		for _, s := range u.Src {
 			f.holds[u] = f.holds[u] || f.holds[s]
 		}
@@ -56,17 +56,16 @@ func (ap *applier) flattenChains(sink *ir.UOp, tile *MatrixTile) *ir.UOp {
 		for i, s := range u.Src {
 			src[i] = done[s]
 		}
-		done[u] = ap.arena.With(u, src)
+		done[u] = st.Arena.With(u, src)
 		if c := chains[u]; c != nil {
 			done[u] = f.flat(c, done)
 		}
 	}
-	return ap.simp.Do(done[sink])
+	return st.simp.Do(done[sink])
 }
 
 type flattener struct {
-	*applier
-	tile   *MatrixTile
+	*State
 	holds  map[*ir.UOp]bool // a sum of MMA
 	merged map[string]*mergedRange
 }
@@ -130,7 +129,7 @@ func without(list []*ir.UOp, u *ir.UOp) []*ir.UOp {
 
 // flat is a chain as one sum over threads, serial points and copies.
 func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
-	a := f.arena
+	a := f.Arena
 	var rows, columns, core *ir.UOp
 	times := func(side **ir.UOp, x *ir.UOp) {
 		if *side == nil {
@@ -182,7 +181,7 @@ func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []
 		if r := copies[k]; slices.ContainsFunc(factors, func(x *ir.UOp) bool { return x != nil && slices.Contains(ir.Toposort(x), r) }) {
 			left = append([]*ir.UOp{r}, left...)
 		} else {
-			body = f.arena.Reduce(ir.OpAdd, body, r)
+			body = f.Arena.Reduce(ir.OpAdd, body, r)
 		}
 	}
 	return body, left
@@ -191,7 +190,7 @@ func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []
 // ofColumns reports a factor that depends on the tile's columns.
 func (f *flattener) ofColumns(u *ir.UOp) bool {
 	for _, x := range ir.Toposort(u) {
-		if x == f.tile.ColumnLane || x == f.tile.ColumnCopy {
+		if x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy {
 			return true
 		}
 	}
@@ -209,9 +208,9 @@ func (f *flattener) merge(serial []*ir.UOp) *mergedRange {
 	if m := f.merged[key]; m != nil {
 		return m
 	}
-	a := f.arena
+	a := f.Arena
 	m := &mergedRange{rng: f.newRange(a.Index(points)), with: make(map[*ir.UOp]*ir.UOp)}
-	f.roles[m.rng], f.order[m.rng] = plan.Serial, f.order[serial[0]]
+	f.place(m.rng, plan.Serial, f.order[serial[0]])
 	for _, r := range serial {
 		n, _ := r.Src[0].Int()
 		points /= n

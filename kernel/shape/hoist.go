@@ -10,7 +10,7 @@ import (
 
 // hoister moves expressions inside reduces into STAGEs: the STAGE Opt.
 type hoister struct {
-	ap     *applier
+	st     *State
 	free   *plan.FreeSets
 	ranges []*ir.UOp
 	store  plan.RangeSet // ranges of stores
@@ -19,20 +19,20 @@ type hoister struct {
 	serial plan.RangeSet                          // ranges whose copy in the stage is a loop
 	lanes  plan.RangeSet                          // of stores: innermost in the stage, so that lanes lie side by side
 	dots   map[*ir.UOp]bool                       // ranges whose sums are dots
-	plans  []plan.AxisPlan
+	plans  []Axis
 
 	replace map[*ir.UOp]*ir.UOp
 	staged  []*ir.UOp                       // the keys of replace in order
 	renamed map[*ir.UOp]map[*ir.UOp]*ir.UOp // ranges of a staged value -> those of its stage
 	seen    map[*ir.UOp]bool
-	fresh   []plan.AxisPlan
+	fresh   []Axis
 }
 
 // hoistInvariant stages, once per worker, what loops over reduce axes with a
 // STAGE Opt compute without any store range: x[k]*g[k] of a matrix-vector
 // product with a folded norm.
-func (ap *applier) hoistInvariant(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
-	h, axes := ap.newHoister(sink)
+func hoistInvariant(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+	h, axes := newHoister(st, sink)
 	var over plan.RangeSet
 	for _, p := range plans {
 		if p.Stage && p.Axis.Kind == plan.ReduceAxis {
@@ -57,30 +57,30 @@ func (ap *applier) hoistInvariant(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp,
 // weights of a tile of rows, used again by every token. Where lanes run along the
 // axis, mere loads are staged too: copies of columns that lie side by side. The threads of a block fill one panel over
 // all such axes; on a CPU each axis has its own.
-func (ap *applier) hoistPanels(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
-	var staged []plan.AxisPlan
+func hoistPanels(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+	var staged []Axis
 	for _, p := range plans {
 		if p.Stage && p.Axis.Kind == plan.StoreAxis {
 			staged = append(staged, p)
 		}
 	}
-	if ap.threads > 1 && len(staged) > 0 {
-		return ap.hoistPanel(sink, plans, staged)
+	if st.Threads > 1 && len(staged) > 0 {
+		return hoistPanel(st, sink, plans, staged)
 	}
 	for i := range staged {
-		sink, plans = ap.hoistPanel(sink, plans, staged[i:i+1])
+		sink, plans = hoistPanel(st, sink, plans, staged[i:i+1])
 	}
 	return sink, plans
 }
 
 // gridDigits are the digits of store axes that number work units: within one
 // they are constants.
-func (h *hoister) gridDigits(plans []plan.AxisPlan) (grid plan.RangeSet) {
+func (h *hoister) gridDigits(plans []Axis) (grid plan.RangeSet) {
 	for _, p := range plans {
-		if p.Axis.Kind != plan.StoreAxis || h.ap.splits[p.Axis.Range] == nil {
+		if p.Axis.Kind != plan.StoreAxis || p.Split == nil {
 			continue
 		}
-		for _, d := range h.ap.splits[p.Axis.Range].SubAxes {
+		for _, d := range p.Split.SubAxes {
 			if i, ok := h.free.Index[d.Range]; ok && d.Role == plan.Grid {
 				grid.Add(i)
 			}
@@ -90,8 +90,8 @@ func (h *hoister) gridDigits(plans []plan.AxisPlan) (grid plan.RangeSet) {
 }
 
 // hoistPanel stages what depends on some store axes, within a work unit.
-func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
-	h, axes := ap.newHoister(sink)
+func hoistPanel(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis) {
+	h, axes := newHoister(st, sink)
 	scope := h.gridDigits(plans)
 	var own, reduces plan.RangeSet
 	for i, x := range axes {
@@ -105,7 +105,7 @@ func (ap *applier) hoistPanel(sink *ir.UOp, plans, staged []plan.AxisPlan) (*ir.
 	most := int64(0)
 	for _, p := range staged {
 		most = max(most, p.StageAmount)
-		for _, d := range ap.splits[p.Axis.Range].SubAxes {
+		for _, d := range p.Split.SubAxes {
 			i, ok := h.free.Index[d.Range]
 			if !ok {
 				continue
@@ -153,9 +153,9 @@ func (h *hoister) outerReduces(reduces plan.RangeSet, most int64) plan.RangeSet 
 	return outer
 }
 
-func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []plan.Axis) {
+func newHoister(st *State, sink *ir.UOp) (*hoister, []plan.Axis) {
 	axes := plan.Axes(sink)
-	h := &hoister{ap: ap, replace: make(map[*ir.UOp]*ir.UOp), renamed: make(map[*ir.UOp]map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
+	h := &hoister{st: st, replace: make(map[*ir.UOp]*ir.UOp), renamed: make(map[*ir.UOp]map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
 	for _, x := range axes {
 		h.ranges = append(h.ranges, x.Range)
 	}
@@ -166,7 +166,7 @@ func (ap *applier) newHoister(sink *ir.UOp) (*hoister, []plan.Axis) {
 	return h, axes
 }
 
-func (h *hoister) run(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
+func (h *hoister) run(sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	h.dots, h.plans = make(map[*ir.UOp]bool), plans
 	for _, p := range plans {
 		h.dots[p.Axis.Range] = p.Dot
@@ -178,16 +178,16 @@ func (h *hoister) run(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.Axis
 	if len(h.replace) == 0 {
 		return sink, plans
 	}
-	if h.ap.threads > 1 {
+	if h.st.Threads > 1 {
 		h.readEachOther()
 	}
-	return h.ap.arena.Substitute(sink, h.replace), append(plans, h.fresh...)
+	return h.st.Arena.Substitute(sink, h.replace), append(plans, h.fresh...)
 }
 
 // readEachOther lets the value of a stage read what lies in another one: the sum
 // of a group of activations, the activations.
 func (h *hoister) readEachOther() {
-	a := h.ap.arena
+	a := h.st.Arena
 	nested := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range h.staged {
 		read := h.replace[u]
@@ -228,7 +228,7 @@ func (h *hoister) sameElsewhere(u, v *ir.UOp, inside map[*ir.UOp]bool, others ma
 }
 
 func (h *hoister) renameInto(u, v, to *ir.UOp, inside map[*ir.UOp]bool, others map[*ir.UOp]*ir.UOp) {
-	a := h.ap.arena
+	a := h.st.Arena
 	for _, from := range h.ranges {
 		if h.renamed[v][from] == nil || from == to || from.Src[0] != to.Src[0] || h.renamed[u][from] != nil {
 			continue
@@ -303,7 +303,7 @@ const cheapOperations = 2
 
 // cheap reports little arithmetic on elements of stages: a scale times a constant.
 func (h *hoister) cheap(u *ir.UOp) bool {
-	if h.ap.threads < 2 {
+	if h.st.Threads < 2 {
 		return false
 	}
 	operations, loads := 0, 0
@@ -322,7 +322,7 @@ func (h *hoister) cheap(u *ir.UOp) bool {
 
 // stage replaces u by a read of a STAGE over copies of its inner ranges.
 func (h *hoister) stage(u *ir.UOp) {
-	a := h.ap.arena
+	a := h.st.Arena
 	free := h.inner(h.free.Of(u))
 	inner := append(free.Minus(h.lanes).List(), free.Meet(h.lanes).List()...)
 	bytes := int64(max(u.DType.Size(), 1))
@@ -335,19 +335,19 @@ func (h *hoister) stage(u *ir.UOp) {
 			return
 		}
 		bytes *= max(n, 1)
-		rename[r] = h.ap.newRange(r.Src[0])
+		rename[r] = h.st.newRange(r.Src[0])
 		ranges, index = append(ranges, rename[r]), append(index, r)
 	}
-	if bytes > h.ap.stageLimit() || len(ranges) == 0 {
+	if bytes > stageLimit(h.st) || len(ranges) == 0 {
 		return
 	}
 	cuts := plan.Boundaries(a, u)
-	threads := h.ap.threads
+	threads := h.st.Threads
 	for k := len(ranges) - 1; k >= 0; k-- {
 		z := ranges[k]
-		p := plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: plan.StageAxis, Range: z}, Rest: plan.Serial}
+		p := newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.StageAxis, z, nil)
 		if k == len(ranges)-1 && !h.serial.Has(inner[k]) {
-			lanes := h.ap.desc.VectorBytes / u.DType.Size()
+			lanes := h.st.Desc.VectorBytes / u.DType.Size()
 			if h.holdsDot(u) {
 				lanes = 1 // the bytes that a dot sums are its lanes
 			}
@@ -375,11 +375,11 @@ func (h *hoister) holdsDot(u *ir.UOp) bool {
 }
 
 // stageLimit is the most bytes that a hoisted stage may take.
-func (ap *applier) stageLimit() int64 {
-	if ap.desc.Kind == target.GPU {
-		return int64(ap.desc.SharedBytes / 2)
+func stageLimit(st *State) int64 {
+	if st.Desc.Kind == target.GPU {
+		return int64(st.Desc.SharedBytes / 2)
 	}
-	return int64(ap.desc.CacheL2Bytes / 2)
+	return int64(st.Desc.CacheL2Bytes / 2)
 }
 
 // shareSegments lets threads of a block fill a stage along a range: they take

@@ -14,8 +14,8 @@ const inlineLimit = 8
 // integers in stages. Threads that hold the same elements of all those stages
 // share one computation (the pass eliminate-common-subexpressions), and an array and a barrier less
 // stand between the loads and the rows.
-func (ap *applier) inlineStages(sink *ir.UOp) *ir.UOp {
-	if ap.threads < 2 {
+func inlineStages(st *State, sink *ir.UOp) *ir.UOp {
+	if st.Threads < 2 {
 		return sink
 	}
 	for {
@@ -23,20 +23,20 @@ func (ap *applier) inlineStages(sink *ir.UOp) *ir.UOp {
 		if err != nil {
 			return sink
 		}
-		stage, reads := ap.inlineable(free, sink)
+		stage, reads := inlineable(st, free, sink)
 		if stage == nil {
 			return sink
 		}
 		replace := make(map[*ir.UOp]*ir.UOp)
 		for _, u := range reads {
-			replace[u] = ap.bodyAt(stage, u.Indices())
+			replace[u] = bodyAt(st, stage, u.Indices())
 		}
-		sink = ap.arena.Substitute(sink, replace)
+		sink = st.Arena.Substitute(sink, replace)
 	}
 }
 
 // inlineable finds a stage that can go, and the loads of it.
-func (ap *applier) inlineable(free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
+func inlineable(st *State, free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
 	direct := make(map[*ir.UOp]bool) // read outside of stages
 	for _, u := range outsideStages(sink) {
 		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
@@ -56,7 +56,7 @@ func (ap *applier) inlineable(free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp
 		}
 		inside := true
 		for _, load := range reads[u] {
-			inside = inside && ap.within(u, load.Indices())
+			inside = inside && within(st, u, load.Indices())
 		}
 		if inside {
 			return u, reads[u]
@@ -66,17 +66,17 @@ func (ap *applier) inlineable(free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp
 }
 
 // bodyAt is the value of a stage at an index.
-func (ap *applier) bodyAt(stage *ir.UOp, index []*ir.UOp) *ir.UOp {
+func bodyAt(st *State, stage *ir.UOp, index []*ir.UOp) *ir.UOp {
 	at := make(map[*ir.UOp]*ir.UOp)
 	for k, z := range stage.Src[1:] {
 		at[z] = index[k]
 	}
-	return ap.arena.Substitute(stage.Src[0], at)
+	return st.Arena.Substitute(stage.Src[0], at)
 }
 
 // within reports an index of a stage that is proven to be in bounds and that uses
 // no range which a reduce inside the stage closes.
-func (ap *applier) within(stage *ir.UOp, index []*ir.UOp) bool {
+func within(st *State, stage *ir.UOp, index []*ir.UOp) bool {
 	closed := make(map[*ir.UOp]bool)
 	for _, u := range ir.Toposort(stage.Src[0]) {
 		if u.Op == ir.OpReduce {
@@ -85,7 +85,7 @@ func (ap *applier) within(stage *ir.UOp, index []*ir.UOp) bool {
 	}
 	for k, x := range index {
 		n, constant := stage.Src[1+k].Src[0].Int()
-		if !constant || !ap.bounds.Of(x).Within(0, n-1) {
+		if !constant || !st.bounds.Of(x).Within(0, n-1) {
 			return false
 		}
 		for _, u := range ir.Toposort(x) {

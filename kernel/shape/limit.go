@@ -27,7 +27,7 @@ const limitAtoms = 64
 
 // limiter derives the limit of one range.
 type limiter struct {
-	*applier
+	*State
 	over *ir.UOp // the range
 	// outside reports a range of which the loop has one value.
 	outside func(r *ir.UOp) bool
@@ -35,7 +35,7 @@ type limiter struct {
 
 // limitLoops notes, for each reduce axis, the point from which on all elements of
 // all reduces over it are identities. Store axes have been split, reduces not.
-func (ap *applier) limitLoops(sink *ir.UOp, plans []plan.AxisPlan) []plan.AxisPlan {
+func limitLoops(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	reduces := make(map[*ir.UOp][]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpReduce {
@@ -44,20 +44,20 @@ func (ap *applier) limitLoops(sink *ir.UOp, plans []plan.AxisPlan) []plan.AxisPl
 	}
 	free, err := plan.NewFree(sink)
 	if err != nil {
-		return plans // finish reports it
+		return sink, plans // order-ranges reports it
 	}
 	out := slices.Clone(plans)
 	for i, p := range plans {
-		if over := reduces[p.Axis.Range]; p.Axis.Kind == plan.ReduceAxis && p.Rest == plan.Serial && ap.passes(p) >= limitPasses && len(over) > 0 {
-			out[i].Limit = ap.limitOver(p.Axis.Range, over, free.Sets)
+		if over := reduces[p.Axis.Range]; p.Axis.Kind == plan.ReduceAxis && p.Rest == plan.Serial && passes(st, p) >= limitPasses && len(over) > 0 {
+			out[i].Limit = limitOver(st, p.Axis.Range, over, free.Sets)
 		}
 	}
-	return out
+	return sink, out
 }
 
 // passes is the most passes of the loop that a plan leaves of an axis.
-func (ap *applier) passes(p plan.AxisPlan) int64 {
-	n := ap.bounds.Of(p.Axis.Range.Src[0]).Hi
+func passes(st *State, p Axis) int64 {
+	n := st.bounds.Of(p.Axis.Range.Src[0]).Hi
 	for _, seg := range append(p.Segments[:len(p.Segments):len(p.Segments)], p.Top...) {
 		n /= max(seg.Size, 1)
 	}
@@ -65,14 +65,14 @@ func (ap *applier) passes(p plan.AxisPlan) int64 {
 }
 
 // limitOver is the limit that all reduces over a range have, or nil.
-func (ap *applier) limitOver(r *ir.UOp, reduces []*ir.UOp, free *plan.FreeSets) *ir.UOp {
+func limitOver(st *State, r *ir.UOp, reduces []*ir.UOp, free *plan.FreeSets) *ir.UOp {
 	var limit *ir.UOp
 	common := free.Of(reduces[0])
 	for _, u := range reduces {
 		common = common.Meet(free.Of(u))
 	}
-	l := &limiter{applier: ap, over: r, outside: func(x *ir.UOp) bool {
-		return common.Has(free.Index[x]) && (ap.roles[x] == plan.Grid || ap.roles[x] == plan.Serial)
+	l := &limiter{State: st, over: r, outside: func(x *ir.UOp) bool {
+		return common.Has(free.Index[x]) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
 	}}
 	for _, u := range reduces {
 		n := l.ofReduce(u)
@@ -82,15 +82,15 @@ func (ap *applier) limitOver(r *ir.UOp, reduces []*ir.UOp, free *plan.FreeSets) 
 		case limit == nil:
 			limit = n
 		default:
-			limit = ap.arena.Binary(ir.OpMax, limit, n)
+			limit = st.Arena.Binary(ir.OpMax, limit, n)
 		}
 	}
-	if limit = ap.simp.Do(limit); !l.follows(limit) {
+	if limit = st.simp.Do(limit); !l.follows(limit) {
 		return nil
 	}
 	for _, x := range ir.Toposort(limit) {
 		if x.Op == ir.OpRange && rises(limit, x) {
-			ap.rising[x] = true
+			st.rising[x] = true
 		}
 	}
 	return limit
@@ -120,7 +120,7 @@ func (l *limiter) follows(u *ir.UOp) bool {
 // ofReduce is the limit of one reduce: that of its elements, of a softmax that of
 // its scores, of another tuple the largest of its components.
 func (l *limiter) ofReduce(u *ir.UOp) *ir.UOp {
-	a, arg := l.arena, u.Arg.(ir.ReduceArg)
+	a, arg := l.Arena, u.Arg.(ir.ReduceArg)
 	if arg.Op != ir.OpInvalid {
 		return l.ofElement(u.Src[0], PlainIdentity(a, arg.Op, u.DType))
 	}
@@ -163,7 +163,7 @@ func (l *limiter) lesser(x, y *ir.UOp) *ir.UOp {
 	case y == nil:
 		return x
 	}
-	return l.arena.Binary(ir.OpMin, x, y)
+	return l.Arena.Binary(ir.OpMin, x, y)
 }
 
 // ofCondition is the point from which on a condition is never so.
@@ -179,7 +179,7 @@ func (l *limiter) ofCondition(c *ir.UOp, so bool) *ir.UOp {
 		if x == nil || y == nil {
 			return nil
 		}
-		return l.arena.Binary(ir.OpMax, x, y)
+		return l.Arena.Binary(ir.OpMax, x, y)
 	case ir.OpCmpLt:
 		if !c.Src[0].DType.IsInt() && c.Src[0].DType != ir.Idx {
 			return nil
@@ -194,7 +194,7 @@ func (l *limiter) ofCondition(c *ir.UOp, so bool) *ir.UOp {
 
 // solve is the point of the range from which on small + gap <= large is false.
 func (l *limiter) solve(small, large *ir.UOp, gap int64) *ir.UOp {
-	a := l.arena
+	a := l.Arena
 	coef, rest := l.along(small)
 	if coef <= 0 {
 		return nil
@@ -214,7 +214,7 @@ func (l *limiter) solve(small, large *ir.UOp, gap int64) *ir.UOp {
 // along splits an integer: it is never below coef times the range plus rest, which
 // does not depend on the range. 0 where it is not known to grow with the range.
 func (l *limiter) along(u *ir.UOp) (coef int64, rest *ir.UOp) {
-	a := l.arena
+	a := l.Arena
 	switch {
 	case u == l.over:
 		return 1, a.Index(0)
@@ -240,7 +240,7 @@ func (l *limiter) along(u *ir.UOp) (coef int64, rest *ir.UOp) {
 // edge is a value that an integer never exceeds (never falls below), of what the
 // loop has one value.
 func (l *limiter) edge(u *ir.UOp, upper bool) *ir.UOp {
-	a := l.arena
+	a := l.Arena
 	if v, ok := u.Int(); ok {
 		return a.Index(v)
 	}
@@ -341,7 +341,7 @@ func (l *limiter) exact(u *ir.UOp, upper bool) bool {
 	if u.DType == ir.U64 || u.DType == ir.I64 {
 		return false
 	}
-	a := l.arena
+	a := l.Arena
 	wide := a.Binary(u.Op, a.Cast(u.Src[0], ir.Idx), a.Cast(u.Src[1], ir.Idx))
 	lo, hi := u.DType.IntRange()
 	v := l.bounds.Of(wide)

@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"fmt"
-
 	"tgc/ir"
 	"tgc/kernel/plan"
 )
@@ -19,10 +17,11 @@ import (
 // two tiles of eight columns, of which a lane holds two points each. So a weight
 // never leaves the lane that has its score.
 
-// findPoints notes the digits of a tile of a softmax, low first.
-func (ap *applier) findPoints(plans []plan.AxisPlan, tile *MatrixTile) {
-	for _, p := range plans {
-		s := ap.splits[p.Axis.Range]
+// findTileElements notes the sub-axes of a tile of a softmax, low first.
+func findTileElements(st *State) error {
+	tile := st.Tile
+	for _, p := range st.Axes {
+		s := p.Split
 		if tile == nil || s == nil || p.Axis.Kind != plan.ReduceAxis || s.Tile < plan.MatrixPoints {
 			continue
 		}
@@ -34,16 +33,18 @@ func (ap *applier) findPoints(plans []plan.AxisPlan, tile *MatrixTile) {
 			tile.Points = side
 		}
 	}
+	return nil
 }
 
-// spreadPoints rewrites the reduces over digits of MMA that are no products of rows
+// layOutSoftmax rewrites the reduces over digits of MMA that are no products of rows
 // and columns to reduces over a lane's points, then copies, then the lanes.
-func (ap *applier) spreadPoints(sink *ir.UOp, tile *MatrixTile) (*ir.UOp, error) {
+func layOutSoftmax(st *State) error {
+	sink, tile := st.Sink, st.Tile
 	if tile == nil || tile.Points == nil {
-		return sink, nil
+		return nil
 	}
 	digit := tile.Points.SubAxes[0].Range
-	a := ap.arena
+	a := st.Arena
 	nodes := ir.Toposort(sink)
 	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a digit
 	inner := make(map[*ir.UOp]bool)
@@ -71,16 +72,17 @@ func (ap *applier) spreadPoints(sink *ir.UOp, tile *MatrixTile) (*ir.UOp, error)
 		}
 		body := done[chain[len(chain)-1].Src[0]]
 		if dependsOnAny(body, tile.Point) {
-			return nil, fmt.Errorf("kernel: plan: MMA of a tile within a tile")
+			return planError("MMA of a tile within a tile")
 		}
 		op := u.Arg.(ir.ReduceArg).Op
-		body = a.Reduce(op, ap.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.Point)
+		body = a.Reduce(op, st.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.Point)
 		for k := len(chain) - 2; k >= 0; k-- {
 			body = a.Reduce(op, body, chain[k].ReduceRange())
 		}
 		done[u] = a.Reduce(op, body, tile.ColumnLane)
 	}
-	return ap.simp.Do(done[sink]), nil
+	st.Sink = st.simp.Do(done[sink])
+	return nil
 }
 
 // pointChain is the nest of plain reduces of one kind from u down to a digit; nil
@@ -127,11 +129,12 @@ func rangesOf(u *ir.UOp) []*ir.UOp {
 
 // inlineFactors computes what stages hold of the factors of MMA where a tile reads
 // it: the points of a row are then fragments, in registers.
-func (ap *applier) inlineFactors(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
+func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
+	plans := st.Axes
 	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
 	tiled := false
 	for _, p := range plans {
-		matrix[p.Axis.Range] = hasMatrix([]plan.AxisPlan{p})
+		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
 		split[p.Axis.Range] = len(p.Segments) > 0
 		tiled = tiled || p.Tile > 0
 	}
@@ -141,7 +144,7 @@ func (ap *applier) inlineFactors(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	}
 	replace := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
-		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !ap.within(u.Src[0], u.Indices()) {
+		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !within(st, u.Src[0], u.Indices()) {
 			continue
 		}
 		var own plan.RangeSet
@@ -161,11 +164,11 @@ func (ap *applier) inlineFactors(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 			}
 		}
 		if ok {
-			replace[u] = ap.bodyAt(u.Src[0], u.Indices())
+			replace[u] = bodyAt(st, u.Src[0], u.Indices())
 		}
 	}
 	if len(replace) == 0 {
 		return sink
 	}
-	return ap.simp.Do(ap.arena.Substitute(sink, replace))
+	return st.simp.Do(st.Arena.Substitute(sink, replace))
 }

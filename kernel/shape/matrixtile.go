@@ -1,7 +1,6 @@
 package shape
 
 import (
-	"fmt"
 	"slices"
 
 	"tgc/ir"
@@ -18,7 +17,7 @@ type MatrixTile struct {
 }
 
 // hasMatrix reports a plan with such a digit.
-func hasMatrix(plans []plan.AxisPlan) bool {
+func hasMatrix(plans []Axis) bool {
 	for _, p := range plans {
 		for _, seg := range p.Segments {
 			if seg.Role == plan.Matrix {
@@ -29,30 +28,31 @@ func hasMatrix(plans []plan.AxisPlan) bool {
 	return false
 }
 
-// tileOf finds the digits of a plan's tile. Store axes have been split.
-func (ap *applier) tileOf(plans []plan.AxisPlan) (*MatrixTile, error) {
-	if !hasMatrix(plans) {
-		return nil, nil
+// findMatrixTile finds the sub-axes of a plan's tile.
+func findMatrixTile(st *State) error {
+	if !hasMatrix(st.Axes) {
+		return nil
 	}
-	t := &MatrixTile{Point: ap.newRange(ap.arena.Index(plan.LanePoints))}
-	for _, p := range plans {
-		s := ap.splits[p.Axis.Range]
+	t := &MatrixTile{Point: st.newRange(st.Arena.Index(plan.LanePoints))}
+	for _, p := range st.Axes {
+		s := p.Split
 		if p.Axis.Kind != plan.StoreAxis || s == nil || len(p.Segments) < 2 || len(s.SubAxes) < 2 {
 			continue
 		}
 		low, high := s.SubAxes[len(s.SubAxes)-1].Range, s.SubAxes[len(s.SubAxes)-2].Range
 		switch {
-		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && s.Gate == nil:
+		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && s.gate == nil:
 			t.RowLane, t.RowCopy, t.Rows = low, high, sideOf(s, p)
-		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && s.Gate == nil:
+		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && s.gate == nil:
 			t.ColumnCopy, t.ColumnLane, t.Columns = low, high, sideOf(s, p)
 		}
 	}
 	if t.RowLane == nil || t.ColumnLane == nil {
-		return nil, fmt.Errorf("kernel: plan: MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
+		return planError("MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
 	}
-	ap.roles[t.Point], ap.order[t.Point] = plan.Lane, orderKey{panelOrder, 1}
-	return t, nil
+	st.place(t.Point, plan.Lane, orderKey{panelOrder, 1})
+	st.Tile = t
+	return nil
 }
 
 func startsWith(segments []plan.Segment, want ...plan.Segment) bool {
@@ -106,10 +106,10 @@ func ByteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UO
 //
 // A sum of its own would take as many instructions as the product, while q+c, a
 // small integer, still is one term (class A).
-func (ap *applier) joinOffsets(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
+func joinOffsets(st *State, sink *ir.UOp) *ir.UOp {
 	matrix := make(map[*ir.UOp]bool)
-	for _, p := range plans {
-		matrix[p.Axis.Range] = hasMatrix([]plan.AxisPlan{p})
+	for _, p := range st.Axes {
+		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
 	}
 	done := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
@@ -117,12 +117,12 @@ func (ap *applier) joinOffsets(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 		for i, s := range u.Src {
 			src[i] = done[s]
 		}
-		done[u] = ap.arena.With(u, src)
+		done[u] = st.Arena.With(u, src)
 		if u.Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
 			continue
 		}
 		for i := range 2 {
-			if joined := ap.joinOffset(src[i], src[1-i], matrix); joined != nil {
+			if joined := joinOffset(st, src[i], src[1-i], matrix); joined != nil {
 				done[u] = joined
 				break
 			}
@@ -133,10 +133,10 @@ func (ap *applier) joinOffsets(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 
 // joinOffset is the sum x + y in one reduce, if y is a constant times a sum over
 // the range of x, or one like it, whose factors are all but one of those of x; else nil.
-func (ap *applier) joinOffset(x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
-	a := ap.arena
+func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
+	a := st.Arena
 	if y.Op == ir.OpLoad && y.Src[0].Op == ir.OpStage { // summed once, for all rows
-		y = ap.bodyAt(y.Src[0], y.Indices())
+		y = bodyAt(st, y.Src[0], y.Indices())
 	}
 	if y.Op != ir.OpMul {
 		return nil

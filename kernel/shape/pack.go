@@ -1,8 +1,8 @@
 package shape
 
 import (
-	"fmt"
 	"math"
+	"slices"
 
 	"tgc/ir"
 	"tgc/kernel/plan"
@@ -152,18 +152,35 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	return format != ""
 }
 
-// packSums rewrites, after splitting, every sum over a word's elements.
-func (ap *applier) packSums(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
+// cutWords turns PACK Opts into segments.
+func cutWords(st *State) error {
+	st.Axes = slices.Clone(st.Axes)
+	for i := range st.Axes {
+		p := &st.Axes[i]
+		if !p.Pack {
+			continue
+		}
+		segments, ok := packDigits(st.Sink, p.Axis.Range, plan.Boundaries(st.Arena, st.Sink)[p.Axis.Range], int64(st.Desc.VectorBytes/4))
+		if !ok {
+			return planError("PACK %s: no packed field has words along it", p.Axis.Name)
+		}
+		p.Segments = segments
+	}
+	return nil
+}
+
+// sumWords rewrites, after splitting, every sum over a word's elements.
+func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 	pack := make(map[*ir.UOp]bool)
-	for _, p := range plans {
-		if s := ap.splits[p.Axis.Range]; p.Pack && s != nil {
+	for _, p := range st.Axes {
+		if s := p.Split; p.Pack && s != nil {
 			pack[s.SubAxes[len(s.SubAxes)-1].Range] = true
 		}
 	}
 	if len(pack) == 0 {
 		return sink
 	}
-	k := &packer{ap: ap, stages: make(map[*ir.UOp]*ir.UOp)}
+	k := &packer{st: st, stages: make(map[*ir.UOp]*ir.UOp)}
 	axes := plan.Axes(sink)
 	ranges := make([]*ir.UOp, len(axes))
 	for i, x := range axes {
@@ -174,7 +191,7 @@ func (ap *applier) packSums(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 	}
 	var err error
 	if k.free, err = plan.NewFreeSets(ranges); err != nil {
-		return sink // finish reports it
+		return sink // order-ranges reports it
 	}
 	k.ranges = ranges
 	k.free.Of(sink)
@@ -186,12 +203,12 @@ func (ap *applier) packSums(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 			}
 		}
 	}
-	return ap.arena.Substitute(sink, with)
+	return st.Arena.Substitute(sink, with)
 }
 
 // packer rewrites the sums of one kernel.
 type packer struct {
-	ap     *applier
+	st     *State
 	free   *plan.FreeSets
 	ranges []*ir.UOp
 	store  plan.RangeSet
@@ -200,7 +217,7 @@ type packer struct {
 
 // sum rewrites one sum over p; nil where its form does not fit.
 func (k *packer) sum(u *ir.UOp) *ir.UOp {
-	a, p := k.ap.arena, u.ReduceRange()
+	a, p := k.st.Arena, u.ReduceRange()
 	i := k.free.Index[p]
 	rest, y := a.Const(u.DType, 1), a.Const(u.DType, 1)
 	var q, scale, shift *ir.UOp
@@ -263,10 +280,10 @@ func FlattenProduct(u *ir.UOp) []*ir.UOp {
 // linearInWord reads a factor as scale*f(q) + shift with q bytes of a packed
 // field and scale, shift free of p; nil stands for 1 and 0.
 func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
-	a := k.ap.arena
+	a := k.st.Arena
 	switch u.Op {
 	case ir.OpCast:
-		if x := u.Src[0]; x.DType == ir.U8 && k.isWord(x) && k.ap.bounds.Of(x).Within(0, 127) {
+		if x := u.Src[0]; x.DType == ir.U8 && k.isWord(x) && k.st.bounds.Of(x).Within(0, 127) {
 			return nil, x, nil
 		}
 	case ir.OpAdd, ir.OpSub:
@@ -326,7 +343,7 @@ func packScale(a *ir.Arena, p *ir.UOp) *ir.UOp {
 	return a.Cast(a.Binary(ir.OpShl, a.ConstInt(ir.U32, 1), amount), ir.F32)
 }
 
-func (k *packer) sumOf(y, p *ir.UOp) *ir.UOp { return k.ap.arena.Reduce(ir.OpAdd, y, p) }
+func (k *packer) sumOf(y, p *ir.UOp) *ir.UOp { return k.st.Arena.Reduce(ir.OpAdd, y, p) }
 
 func (k *packer) stageSum(y, p *ir.UOp) *ir.UOp { return k.stage(k.sumOf(y, p)) }
 
@@ -336,7 +353,7 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	if r := k.stages[v]; r != nil {
 		return r
 	}
-	a := k.ap.arena
+	a := k.st.Arena
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index, lanes, laneIndex []*ir.UOp
 	bytes := int64(v.DType.Size())
@@ -347,13 +364,13 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 			return nil
 		}
 		bytes *= n
-		z := k.ap.newRange(r.Src[0])
+		z := k.st.newRange(r.Src[0])
 		rename[r] = z
-		role := k.ap.roles[r]
+		role := k.st.roles[r]
 		if role == plan.Unroll {
 			role = plan.Serial
 		}
-		k.ap.roles[z], k.ap.order[z] = role, orderKey{k.ap.order[r].axis + packStageOrder, k.ap.order[r].digit}
+		k.st.place(z, role, orderKey{k.st.order[r].axis + packStageOrder, k.st.order[r].digit})
 		if role == plan.Lane {
 			lanes, laneIndex = append(lanes, z), append(laneIndex, r)
 		} else {
@@ -361,7 +378,7 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 		}
 	}
 	// Copies inside the stage's own value (the sum over p) keep their range.
-	if bytes > int64(k.ap.desc.CacheL2Bytes/2) || bytes > math.MaxInt32 {
+	if bytes > int64(k.st.Desc.CacheL2Bytes/2) || bytes > math.MaxInt32 {
 		return nil
 	}
 	src := append([]*ir.UOp{a.Substitute(v, rename)}, append(ranges, lanes...)...)
@@ -372,7 +389,3 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 
 // packStageOrder puts the digits of packed stages behind all axes.
 const packStageOrder = 1 << 16
-
-func packError(axis string) error {
-	return fmt.Errorf("kernel: plan: PACK %s: no packed field has words along it", axis)
-}

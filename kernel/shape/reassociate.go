@@ -6,26 +6,26 @@ import (
 
 import "tgc/ir"
 
-// regroup multiplies the factors of summed products in groups that depend on
+// reassociate multiplies the factors of summed products in groups that depend on
 // the same store ranges. A product ((x*d)*s)*q of activations and a decoded
 // weight becomes x*((d*s)*q), whose second factor a panel can hold and copies for
 // several tokens share. It is done where the plan allows other rounding (STAGE,
 // FMA: class A).
-func (ap *applier) regroup(sink *ir.UOp, plans []plan.AxisPlan, fma bool) *ir.UOp {
-	h, axes := ap.newHoister(sink)
+func reassociate(st *State, sink *ir.UOp) *ir.UOp {
+	h, axes := newHoister(st, sink)
 	for i, x := range axes {
 		if x.Kind == plan.StoreAxis {
 			h.store.Add(i)
 		}
 	}
 	staged, panel := false, plan.RangeSet{}
-	for _, p := range plans {
+	for _, p := range st.Axes {
 		staged = staged || p.Stage
 		if p.Stage && p.Axis.Kind == plan.StoreAxis {
 			panel.Add(h.free.Index[p.Axis.Range])
 		}
 	}
-	if !staged && !fma {
+	if !staged && !st.Options.FMA {
 		return sink
 	}
 	done := make(map[*ir.UOp]*ir.UOp)
@@ -35,17 +35,17 @@ func (ap *applier) regroup(sink *ir.UOp, plans []plan.AxisPlan, fma bool) *ir.UO
 			src[i] = done[s]
 		}
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat() {
-			src[0] = h.regroupProduct(src[0], panel, staged)
+			src[0] = h.reassociateProduct(src[0], panel, staged)
 		}
-		done[u] = ap.arena.With(u, src)
+		done[u] = st.Arena.With(u, src)
 	}
 	return done[sink]
 }
 
-// regroupProduct groups factors by the store ranges that they depend on. What
+// reassociateProduct groups factors by the store ranges that they depend on. What
 // depends on the panel's ranges alone, or on none, goes into the panel; without
 // a panel the latter joins the side with most factors, which is the weight.
-func (h *hoister) regroupProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *ir.UOp {
+func (h *hoister) reassociateProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *ir.UOp {
 	factors := FlattenProduct(u)
 	if len(factors) < 3 {
 		return u
@@ -68,7 +68,7 @@ func (h *hoister) regroupProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *i
 	if len(keys) < 2 {
 		return u
 	}
-	a := h.ap.arena
+	a := h.st.Arena
 	var out *ir.UOp
 	for _, key := range keys {
 		side := groups[key][0]

@@ -17,8 +17,7 @@ import (
 
 // paneller puts factors into panels.
 type paneller struct {
-	*applier
-	tile *MatrixTile
+	*State
 	free *plan.FreeSets
 	read map[panelKey][]*ir.UOp
 }
@@ -35,20 +34,18 @@ type TileSide struct {
 	Staged  bool
 }
 
-// fragmentStages reads STAGE of store axes, and of the points of a tile, as panels
-// of fragments.
-func fragmentStages(plans []plan.AxisPlan) []plan.AxisPlan {
-	out := append([]plan.AxisPlan(nil), plans...)
-	for i := range out {
-		if p := &out[i]; p.Stage && (p.Axis.Kind == plan.StoreAxis || p.Tile > 0 && hasMatrix(out[i:i+1])) {
+// markFragments reads STAGE of store axes, and of the points of a tile, as tiles of
+// fragments in shared memory.
+func markFragments(axes []Axis) {
+	for i := range axes {
+		if p := &axes[i]; p.Stage && (p.Axis.Kind == plan.StoreAxis || p.Tile > 0 && hasMatrix(axes[i:i+1])) {
 			p.Stage, p.StageAmount, p.Fragment = false, 0, true
 		}
 	}
-	return out
 }
 
 // sideOf are the digits of a split axis within a block.
-func sideOf(s *Split, p plan.AxisPlan) *TileSide {
+func sideOf(s *Split, p Axis) *TileSide {
 	side := &TileSide{Staged: p.Fragment}
 	for i := len(s.SubAxes) - 1; i >= 0; i-- {
 		if d := s.SubAxes[i]; d.Role != plan.Grid && d.Role != plan.Serial {
@@ -70,24 +67,25 @@ func (s *TileSide) has(r *ir.UOp) bool {
 
 // panels rewrites the sums of MMA, and the factors of the sums around them, to
 // reads of panels.
-func (ap *applier) panels(sink *ir.UOp, tile *MatrixTile) (*ir.UOp, error) {
+func fillSharedTiles(st *State) error {
+	tile := st.Tile
 	if tile == nil || !tile.Rows.Staged && !tile.Columns.Staged && (tile.Points == nil || !tile.Points.Staged) {
-		return sink, nil
+		return nil
 	}
 	for depth := 1; depth > 0; depth++ {
-		next, err := ap.panelsAt(sink, tile, depth)
+		next, err := panelsAt(st, st.Sink, depth)
 		if err != nil || next == nil {
-			return sink, err
+			return err
 		}
-		sink = next
+		st.Sink = next
 	}
-	return sink, nil
+	return nil
 }
 
 // panelsAt rewrites the sums of MMA that hold others to a depth: scores have their
 // panels when the sums that they weight get theirs. It returns nil where a kernel
 // has no such sums.
-func (ap *applier) panelsAt(sink *ir.UOp, tile *MatrixTile, depth int) (*ir.UOp, error) {
+func panelsAt(st *State, sink *ir.UOp, depth int) (*ir.UOp, error) {
 	nodes := ir.Toposort(sink)
 	depths := make(map[*ir.UOp]int)
 	deepest := 0
@@ -95,7 +93,7 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *MatrixTile, depth int) (*ir.UOp,
 		for _, s := range u.Src {
 			depths[u] = max(depths[u], depths[s])
 		}
-		if u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == plan.Matrix && isPlainAdd(u) {
+		if u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Matrix && isPlainAdd(u) {
 			depths[u]++
 			deepest = max(deepest, depths[u])
 		}
@@ -107,18 +105,18 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *MatrixTile, depth int) (*ir.UOp,
 	if err != nil {
 		return nil, err
 	}
-	p := &paneller{applier: ap, tile: tile, free: free, read: make(map[panelKey][]*ir.UOp)}
+	p := &paneller{State: st, free: free, read: make(map[panelKey][]*ir.UOp)}
 	done := make(map[*ir.UOp]*ir.UOp, len(nodes))
 	for _, u := range nodes {
 		src := make([]*ir.UOp, len(u.Src))
 		for i, x := range u.Src {
 			src[i] = done[x]
 		}
-		done[u] = ap.arena.With(u, src)
+		done[u] = st.Arena.With(u, src)
 		if !isPlainAdd(u) {
 			continue
 		}
-		switch ap.roles[u.ReduceRange()] {
+		switch st.roles[u.ReduceRange()] {
 		case plan.Matrix:
 			if depths[u] != depth {
 				continue
@@ -131,27 +129,27 @@ func (ap *applier) panelsAt(sink *ir.UOp, tile *MatrixTile, depth int) (*ir.UOp,
 				continue
 			}
 			if product := p.scales(u.Src[0], done); product != nil {
-				done[u] = ap.arena.Reduce(ir.OpAdd, product, u.ReduceRange())
+				done[u] = st.Arena.Reduce(ir.OpAdd, product, u.ReduceRange())
 			}
 		}
 	}
-	return ap.simp.Do(done[sink]), nil
+	return st.simp.Do(done[sink]), nil
 }
 
 // sumOfPanels is a sum of MMA whose factors are read from panels; nil where none
 // is worth it.
 func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
-	a := p.arena
+	a := p.Arena
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
 	for _, f := range FlattenProduct(u.Src[0]) {
-		if p.dependsOn(f, p.tile.Rows) {
+		if p.dependsOn(f, p.Tile.Rows) {
 			rows = Times(a, rows, f)
 		} else {
 			columns = Times(a, columns, f)
 		}
 	}
-	sides := []*TileSide{p.tile.Rows, p.tile.Columns}
-	if points := p.tile.Points; points != nil && u.ReduceRange() != points.SubAxes[0].Range && p.dependsOn(columns, points) {
+	sides := []*TileSide{p.Tile.Rows, p.Tile.Columns}
+	if points := p.Tile.Points; points != nil && u.ReduceRange() != points.SubAxes[0].Range && p.dependsOn(columns, points) {
 		sides[1] = points
 	}
 	elem, n := ir.BF16, make([]int, len(sides))
@@ -168,7 +166,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index[u.ReduceRange()]) || p.sumsInside(f) {
 			continue
 		}
-		values := []*ir.UOp{ByteFactor(p.arena, p.bounds, f, k == 0)}
+		values := []*ir.UOp{ByteFactor(p.Arena, p.bounds, f, k == 0)}
 		if u.DType == ir.F32 {
 			values = p.terms(f, elem, n[k])
 		}
@@ -204,7 +202,7 @@ func (p *paneller) sumsInside(f *ir.UOp) bool {
 
 // terms are what a float is the sum of, each the rounded rest of those before.
 func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
-	a := p.arena
+	a := p.Arena
 	if from := Narrowest(x, elem); from != x {
 		return []*ir.UOp{from}
 	}
@@ -222,16 +220,16 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 // where none is worth it. A factor that does not change in the loop is cheaper
 // within the panel than as a load and a product of each lane.
 func (p *paneller) scales(product *ir.UOp, done map[*ir.UOp]*ir.UOp) *ir.UOp {
-	a := p.arena
+	a := p.Arena
 	var rest []*ir.UOp
 	sides := make(map[*TileSide]*ir.UOp)
 	for _, f := range FlattenProduct(product) {
-		side := p.tile.Rows
-		if p.dependsOn(f, p.tile.Columns) {
-			side = p.tile.Columns
+		side := p.Tile.Rows
+		if p.dependsOn(f, p.Tile.Columns) {
+			side = p.Tile.Columns
 		}
 		switch {
-		case !p.dependsOn(f, side) || side == p.tile.Columns && p.dependsOn(f, p.tile.Rows) || !p.plain(f):
+		case !p.dependsOn(f, side) || side == p.Tile.Columns && p.dependsOn(f, p.Tile.Rows) || !p.plain(f):
 			rest = append(rest, done[f])
 		case sides[side] == nil:
 			sides[side] = f
@@ -240,7 +238,7 @@ func (p *paneller) scales(product *ir.UOp, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 		}
 	}
 	out, replaced := (*ir.UOp)(nil), false
-	for _, side := range []*TileSide{p.tile.Rows, p.tile.Columns} {
+	for _, side := range []*TileSide{p.Tile.Rows, p.Tile.Columns} {
 		if f := sides[side]; f != nil {
 			if read := p.scale(f); read != nil {
 				f, replaced = read, true
@@ -274,10 +272,10 @@ func (p *paneller) plain(f *ir.UOp) bool {
 // scale is a factor of a side alone, read from a panel; nil where it is none, or
 // is no float, or does not change in the loop.
 func (p *paneller) scale(f *ir.UOp) *ir.UOp {
-	rows, columns := p.dependsOn(f, p.tile.Rows), p.dependsOn(f, p.tile.Columns)
-	side := p.tile.Rows
+	rows, columns := p.dependsOn(f, p.Tile.Rows), p.dependsOn(f, p.Tile.Columns)
+	side := p.Tile.Rows
 	if columns {
-		side = p.tile.Columns
+		side = p.Tile.Columns
 	}
 	if rows == columns || !side.Staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f, side)) == 0 {
 		return nil
@@ -307,7 +305,7 @@ func (p *paneller) inner(u *ir.UOp, side *TileSide) []*ir.UOp {
 	for _, i := range p.free.Of(u).List() {
 		for r, k := range p.free.Index {
 			switch {
-			case k != i || side.has(r) || p.tile.Rows.has(r) || p.tile.Columns.has(r):
+			case k != i || side.has(r) || p.Tile.Rows.has(r) || p.Tile.Columns.has(r):
 			case p.roles[r] == plan.Matrix:
 				points = append(points, r)
 			case p.roles[r] == plan.Unroll:
@@ -331,8 +329,8 @@ type panelFill struct {
 }
 
 func (f *panelFill) add(n int64, role plan.Role, at *ir.UOp) *ir.UOp {
-	r := f.newRange(f.arena.Index(n))
-	f.roles[r], f.order[r] = role, orderKey{panelOrder, -r.Arg.(ir.RangeArg).ID}
+	r := f.newRange(f.Arena.Index(n))
+	f.place(r, role, orderKey{panelOrder, -r.Arg.(ir.RangeArg).ID})
 	f.ranges, f.index = append(f.ranges, r), append(f.index, at)
 	return r
 }
@@ -340,7 +338,7 @@ func (f *panelFill) add(n int64, role plan.Role, at *ir.UOp) *ir.UOp {
 // digits adds the n points of a value: threads, copies, a loop. It returns the
 // value in the panel.
 func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
-	a, value, stride := f.arena, f.arena.Index(0), int64(1)
+	a, value, stride := f.Arena, f.Arena.Index(0), int64(1)
 	take := func(n int64, role plan.Role, last bool) {
 		if n < 2 {
 			return
@@ -364,7 +362,7 @@ func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
 // a factor of rows is in the order of fragments: what a lane wants of both of its
 // rows lies side by side.
 func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp {
-	a, key := p.arena, panelKey{values[0], side}
+	a, key := p.Arena, panelKey{values[0], side}
 	if reads := p.read[key]; reads != nil {
 		return reads
 	}
@@ -372,7 +370,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 	for _, u := range ir.Toposort(x) {
 		packed = packed || u.Op == ir.OpField
 	}
-	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.threads / p.elsewhere(x, side)}
+	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.Threads / p.elsewhere(x, side)}
 	inner := p.inner(x, side)
 	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == plan.Matrix
 	if matrix {
@@ -380,7 +378,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		inner = inner[:len(inner)-1]
 		f.points(r, values[0].DType, side)
 	}
-	if p.tile.Points != nil { // lanes of a fragment lie side by side
+	if p.Tile.Points != nil { // lanes of a fragment lie side by side
 		f.side(x, side)
 	}
 	for k := len(inner) - 1; k >= 0; k-- {
@@ -391,7 +389,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		}
 		f.with[inner[k]] = f.digits(inner[k], n, threads)
 	}
-	if p.tile.Points == nil {
+	if p.Tile.Points == nil {
 		f.side(x, side)
 	}
 	src := make([]*ir.UOp, 1, len(f.ranges)+1)
@@ -423,7 +421,7 @@ func (p *paneller) elsewhere(x *ir.UOp, side *TileSide) int64 {
 // side adds the digits of a side on which a factor depends, and which stand nowhere
 // in the panel yet.
 func (f *panelFill) side(x *ir.UOp, side *TileSide) {
-	a, own := f.arena, f.free.Of(x)
+	a, own := f.Arena, f.free.Of(x)
 	at, n := a.Index(0), int64(1)
 	var digits []*ir.UOp
 	for _, d := range side.SubAxes {
@@ -454,14 +452,14 @@ func (f *panelFill) side(x *ir.UOp, side *TileSide) {
 // columnOf is where a point of a tile lies among the columns of two tiles: those of
 // the first, which have the first two points of each lane, then the others.
 func (f *panelFill) columnOf(point *ir.UOp) *ir.UOp {
-	a := f.arena
+	a := f.Arena
 	half := a.Mod(a.Div(point, a.Index(plan.ColumnCopies)), a.Index(plan.LanePoints/plan.ColumnCopies))
 	return a.Add(a.Mul(half, a.Index(plan.MatrixColumns)), a.Add(a.Mul(a.Div(point, a.Index(plan.LanePoints)), a.Index(plan.ColumnCopies)), a.Mod(point, a.Index(plan.ColumnCopies))))
 }
 
 // pointOf is the inverse of columnOf.
 func (f *panelFill) pointOf(column *ir.UOp) *ir.UOp {
-	a := f.arena
+	a := f.Arena
 	lane := a.Mod(a.Div(column, a.Index(plan.ColumnCopies)), a.Index(plan.ColumnLanes))
 	half := a.Div(column, a.Index(plan.MatrixColumns))
 	return a.Add(a.Mul(lane, a.Index(plan.LanePoints)), a.Add(a.Mul(half, a.Index(plan.ColumnCopies)), a.Mod(column, a.Index(plan.ColumnCopies))))
@@ -472,19 +470,19 @@ func (f *panelFill) pointOf(column *ir.UOp) *ir.UOp {
 // other. The instruction wants them in neighbouring registers, so that any other
 // order costs moves.
 func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *TileSide) {
-	a := f.arena
-	own := f.tile.Rows
+	a := f.Arena
+	own := f.Tile.Rows
 	word := int64(BankBytes / elem.Size())
 	value := f.add(word, plan.Lane, a.Mod(r, a.Index(word)))
 	if side == own {
-		f.with[f.tile.RowCopy] = f.digits(f.tile.RowCopy, plan.RowCopies, f.left)
+		f.with[f.Tile.RowCopy] = f.digits(f.Tile.RowCopy, plan.RowCopies, f.left)
 	}
 	if word < plan.LanePoints {
 		value = a.Add(value, a.Mul(f.add(plan.LanePoints/word, plan.Lane, a.Mod(a.Div(r, a.Index(word)), a.Index(plan.LanePoints/word))), a.Index(word)))
 	}
 	f.with[r] = a.Add(value, a.Mul(f.digits(a.Div(r, a.Index(plan.LanePoints)), plan.MatrixPoints/plan.LanePoints, f.left), a.Index(plan.LanePoints)))
 	if side == own {
-		f.with[f.tile.RowLane] = f.digits(f.tile.RowLane, plan.RowLanes, f.left)
+		f.with[f.Tile.RowLane] = f.digits(f.Tile.RowLane, plan.RowLanes, f.left)
 	}
 }
 

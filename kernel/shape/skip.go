@@ -22,7 +22,7 @@ type armCondition struct {
 
 // skipLoops gives serial ranges of reduces the extent 0 where all results are left
 // out. All digits have roles.
-func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
+func skipLoops(st *State, sink *ir.UOp) *ir.UOp {
 	nodes := ir.Toposort(sink)
 	if !slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.Op == ir.OpWhere }) {
 		return sink
@@ -33,7 +33,7 @@ func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
 	}
 	arms := armConditions(nodes)
 	with := make(map[*ir.UOp]*ir.UOp)
-	loops := ap.outerLoops(nodes)
+	loops := outerLoops(st, nodes)
 	for _, r := range nodes { // in the order of the graph, so that new ranges are numbered alike
 		reduces := loops[r]
 		if len(reduces) == 0 {
@@ -43,35 +43,35 @@ func (ap *applier) skipLoops(sink *ir.UOp) *ir.UOp {
 		for _, u := range reduces[1:] {
 			common, all = common.Meet(free.Sets.Of(u)), meetConditions(all, arms[u])
 		}
-		l := &limiter{applier: ap, over: r, outside: func(x *ir.UOp) bool {
-			return common.Has(free.Sets.Index[x]) && (ap.roles[x] == plan.Grid || ap.roles[x] == plan.Serial)
+		l := &limiter{State: st, over: r, outside: func(x *ir.UOp) bool {
+			return common.Has(free.Sets.Index[x]) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
 		}}
 		extent := r.Src[0]
 		for _, c := range all {
 			if !l.isOutside(c.cond) {
 				continue
 			}
-			if none := ap.arena.Index(0); c.not {
-				extent = ap.arena.Where(c.cond, none, extent)
+			if none := st.Arena.Index(0); c.not {
+				extent = st.Arena.Where(c.cond, none, extent)
 			} else {
-				extent = ap.arena.Where(c.cond, extent, none)
+				extent = st.Arena.Where(c.cond, extent, none)
 			}
 		}
 		if extent != r.Src[0] {
-			with[r] = ap.newRange(extent)
-			ap.roles[with[r]], ap.order[with[r]] = plan.Serial, ap.order[r]
+			with[r] = st.newRange(extent)
+			st.place(with[r], plan.Serial, st.order[r])
 		}
 	}
-	return ap.arena.Substitute(sink, with)
+	return st.Arena.Substitute(sink, with)
 }
 
 // outerLoops lists the reduces over each serial range of which none stands inside
 // another serial loop.
-func (ap *applier) outerLoops(nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
+func outerLoops(st *State, nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 	loops, inside := make(map[*ir.UOp][]*ir.UOp), make(map[*ir.UOp]bool)
 	for k := len(nodes) - 1; k >= 0; k-- {
 		u := nodes[k]
-		serial := u.Op == ir.OpReduce && ap.roles[u.ReduceRange()] == plan.Serial
+		serial := u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Serial
 		if serial {
 			loops[u.ReduceRange()] = append(loops[u.ReduceRange()], u)
 		}

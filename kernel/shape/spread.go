@@ -13,8 +13,8 @@ import (
 // ranges as the sums of the rows, it would be shared out as they are: every row
 // of threads would compute it again. It gets ranges of its own, over all
 // threads of the block.
-func (ap *applier) shareConstants(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp, []plan.AxisPlan) {
-	if ap.threads < 2*plan.WarpSize {
+func shareConstants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+	if st.Threads < 2*plan.WarpSize {
 		return sink, plans
 	}
 	free, err := plan.NewFree(sink)
@@ -36,7 +36,7 @@ func (ap *applier) shareConstants(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp,
 		}
 		seen[u] = true
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.Sets.Of(u).Empty() {
-			if to, fresh := ap.overBlock(free, u, elsewhere); to != nil {
+			if to, fresh := overBlock(st, free, u, elsewhere); to != nil {
 				replace[u], plans = to, append(plans, fresh...)
 			}
 			return
@@ -49,12 +49,12 @@ func (ap *applier) shareConstants(sink *ir.UOp, plans []plan.AxisPlan) (*ir.UOp,
 	if len(replace) == 0 {
 		return sink, plans
 	}
-	return ap.arena.Substitute(sink, replace), plans
+	return st.Arena.Substitute(sink, replace), plans
 }
 
 // overBlock is a reduce over fresh ranges, all threads of the block sharing it;
 // nil where it has its ranges for itself or their extents are not constant.
-func (ap *applier) overBlock(free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) (*ir.UOp, []plan.AxisPlan) {
+func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) (*ir.UOp, []Axis) {
 	var ranges []*ir.UOp
 	shared := false
 	for _, x := range ir.Toposort(u) {
@@ -79,8 +79,8 @@ func (ap *applier) overBlock(free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]b
 		}
 	}
 	rename := make(map[*ir.UOp]*ir.UOp)
-	warp, groups := int64(plan.WarpSize), ap.threads/plan.WarpSize
-	var plans []plan.AxisPlan // innermost first
+	warp, groups := int64(plan.WarpSize), st.Threads/plan.WarpSize
+	var plans []Axis // innermost first
 	var left []int64
 	take := func(k int, role plan.Role, limit int64) int64 {
 		got := powerOfTwo(left[k], limit)
@@ -96,12 +96,12 @@ func (ap *applier) overBlock(free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]b
 			continue
 		}
 		n, _ := r.Src[0].Int()
-		z := ap.newRange(r.Src[0])
+		z := st.newRange(r.Src[0])
 		rename[r] = z
-		plans = append(plans, plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("n%d", i), Kind: plan.ReduceAxis, Range: z}, Rest: plan.Serial})
+		plans = append(plans, newAxis(fmt.Sprintf("n%d", i), plan.ReduceAxis, z, nil))
 		left = append(left, n)
 		if r == inner {
-			take(len(left)-1, plan.Lane, int64(ap.desc.VectorBytes/4))
+			take(len(left)-1, plan.Lane, int64(st.Desc.VectorBytes/4))
 		}
 		warp /= take(len(left)-1, plan.Warp, warp)
 	}
@@ -114,7 +114,7 @@ func (ap *applier) overBlock(free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]b
 			break
 		}
 	}
-	return ap.arena.Substitute(u, rename), plans
+	return st.Arena.Substitute(u, rename), plans
 }
 
 // powerOfTwo is the largest power of two up to limit that divides n.

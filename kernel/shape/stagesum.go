@@ -16,7 +16,7 @@ import (
 // stageSum stages u along the stage that it reads, if it is nothing but a sum of
 // neighbouring elements of it. It reports success.
 func (h *hoister) stageSum(u *ir.UOp) bool {
-	if h.ap.threads < 2 {
+	if h.st.Threads < 2 {
 		return false
 	}
 	sum, load := soleSum(u)
@@ -26,7 +26,7 @@ func (h *hoister) stageSum(u *ir.UOp) bool {
 	stage, index := load.Src[0], load.Indices()
 	n, constant := sum.ReduceRange().Src[0].Int()
 	last := len(index) - 1
-	if !constant || !h.ap.within(stage, index) {
+	if !constant || !within(h.st, stage, index) {
 		return false
 	}
 	outer := h.blockOf(index[last], sum.ReduceRange(), n)
@@ -37,9 +37,9 @@ func (h *hoister) stageSum(u *ir.UOp) bool {
 	if ranges == nil {
 		return false
 	}
-	a := h.ap.arena
+	a := h.st.Arena
 	at := append(ranges[:last:last], point)
-	body := a.Reduce(ir.OpAdd, a.Substitute(sum.Src[0], map[*ir.UOp]*ir.UOp{load: h.ap.bodyAt(stage, at)}), plans[len(plans)-1].Axis.Range)
+	body := a.Reduce(ir.OpAdd, a.Substitute(sum.Src[0], map[*ir.UOp]*ir.UOp{load: bodyAt(h.st, stage, at)}), plans[len(plans)-1].Axis.Range)
 	value := a.Substitute(u, map[*ir.UOp]*ir.UOp{sum: body})
 	read := append(index[:last:last], outer)
 	h.fresh = append(h.fresh, plans...)
@@ -98,7 +98,7 @@ func soleSum(u *ir.UOp) (sum, load *ir.UOp) {
 
 // blockOf reads an index as n*f + r and returns f; nil where it is no such form.
 func (h *hoister) blockOf(index, r *ir.UOp, n int64) *ir.UOp {
-	a := h.ap.arena
+	a := h.st.Arena
 	form := ir.NewLinearizer(a).Of(index)
 	if form.Const%n != 0 {
 		return nil
@@ -118,15 +118,15 @@ func (h *hoister) blockOf(index, r *ir.UOp, n int64) *ir.UOp {
 	if !found {
 		return nil
 	}
-	return h.ap.simp.Do(f)
+	return h.st.simp.Do(f)
 }
 
 // alongStage makes ranges for sums of n neighbouring elements of a stage, filled
 // by the threads that fill the stage. The last plan is that of the sum's own
 // range; point is the element's index along the stage's last range. It returns
 // nil where threads and copies do not hold all of the stage.
-func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp, plans []plan.AxisPlan, point *ir.UOp) {
-	a := h.ap.arena
+func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp, plans []Axis, point *ir.UOp) {
+	a := h.st.Arena
 	z := stage.Src[1:]
 	for k, r := range z {
 		p := h.planOf(r)
@@ -140,29 +140,29 @@ func (h *hoister) alongStage(stage, reduced *ir.UOp, n int64) (ranges []*ir.UOp,
 			if !ok {
 				return nil, nil, nil
 			}
-			own := plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: plan.ReduceAxis, Range: h.ap.newRange(reduced.Src[0])}, Rest: plan.Serial}
+			own := newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.ReduceAxis, h.st.newRange(reduced.Src[0]), nil)
 			own.Segments, own.Dot = dotFirst(inner)
 			point = own.Axis.Range
 			if extent > n {
-				zz := h.ap.newRange(a.Index(extent / n))
+				zz := h.st.newRange(a.Index(extent / n))
 				plans = append(plans, h.stagePlan(zz, rest))
 				ranges = append(ranges, zz)
 				point = a.Add(a.Mul(zz, a.Index(n)), point)
 			}
 			return ranges, append(plans, own), point
 		}
-		fresh := h.ap.newRange(r.Src[0])
+		fresh := h.st.newRange(r.Src[0])
 		plans = append(plans, h.stagePlan(fresh, segments))
 		ranges = append(ranges, fresh)
 	}
 	return nil, nil, nil
 }
 
-func (h *hoister) stagePlan(z *ir.UOp, segments []plan.Segment) plan.AxisPlan {
-	return plan.AxisPlan{Axis: plan.Axis{Name: fmt.Sprintf("h%d", len(h.fresh)), Kind: plan.StageAxis, Range: z}, Segments: segments, Rest: plan.Serial}
+func (h *hoister) stagePlan(z *ir.UOp, segments []plan.Segment) Axis {
+	return newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.StageAxis, z, segments)
 }
 
-func (h *hoister) planOf(r *ir.UOp) *plan.AxisPlan {
+func (h *hoister) planOf(r *ir.UOp) *Axis {
 	for i := range h.plans {
 		if h.plans[i].Axis.Range == r {
 			return &h.plans[i]
@@ -172,7 +172,7 @@ func (h *hoister) planOf(r *ir.UOp) *plan.AxisPlan {
 }
 
 // coversAll reports an axis whose digits are all lanes, copies and threads.
-func coversAll(p *plan.AxisPlan) bool {
+func coversAll(p *Axis) bool {
 	n, constant := p.Axis.Size()
 	for _, s := range p.Segments {
 		if s.Size <= 0 || n%s.Size != 0 || s.Role != plan.Lane && s.Role != plan.Unroll && s.Role != plan.Local {

@@ -6,8 +6,9 @@ import (
 	"tgc/ir"
 )
 
-// reorderStores applies SWAPs to the loop order of every store.
-func reorderStores(a *ir.Arena, sink *ir.UOp, swaps [][2]*ir.UOp) *ir.UOp {
+// swapLoops applies SWAPs to the loop order of every store.
+func swapLoops(st *State, sink *ir.UOp) *ir.UOp {
+	a, swaps := st.Arena, st.Options.Swaps
 	if len(swaps) == 0 {
 		return sink
 	}

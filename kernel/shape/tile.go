@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"tgc/ir"
-	"tgc/kernel/plan"
 )
 
 // Tiles of a softmax: the Opt TILE. What the Opts before it took of a reduce axis,
@@ -18,8 +17,8 @@ import (
 
 // tiledReduce is a softmax tuple over the digits of its range, of which those in
 // front of the tile's stride are plain reduces.
-func (ap *applier) tiledReduce(c *ir.UOp, s *Split, values []*ir.UOp, identity, lambda []*ir.UOp) *ir.UOp {
-	a := ap.arena
+func tiledReduce(st *State, c *ir.UOp, s *Split, values []*ir.UOp, identity, lambda []*ir.UOp) *ir.UOp {
+	a := st.Arena
 	var tile, rest Split
 	for _, d := range s.SubAxes {
 		if d.Stride < s.Tile {
@@ -41,23 +40,23 @@ func (ap *applier) tiledReduce(c *ir.UOp, s *Split, values []*ir.UOp, identity, 
 	for _, g := range values[1:] {
 		elements = append(elements, over(ir.OpAdd, Times(a, g, weight)))
 	}
-	return ap.nestTuple(elements, &rest, identity, lambda)
+	return nestTuple(st, elements, &rest, identity, lambda)
 }
 
 // gated is a value where a point exists, else the identity. Of a tile's factors
 // that are conversions it stands in front of them: they remain what few terms of a
 // matrix instruction hold.
-func (ap *applier) gated(s *Split, v, identity *ir.UOp) *ir.UOp {
-	a := ap.arena
+func gated(st *State, s *Split, v, identity *ir.UOp) *ir.UOp {
+	a := st.Arena
 	if zero, ok := identity.Float(); s.Tile > 1 && v.Op == ir.OpCast && ok && zero == 0 {
-		return a.Cast(a.Where(s.Gate, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
+		return a.Cast(a.Where(s.gate, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
 	}
-	return a.Where(s.Gate, v, identity)
+	return a.Where(s.gate, v, identity)
 }
 
 // nestTuple nests a tuple reduce over digits, through its projections.
-func (ap *applier) nestTuple(values []*ir.UOp, s *Split, identity, lambda []*ir.UOp) *ir.UOp {
-	a := ap.arena
+func nestTuple(st *State, values []*ir.UOp, s *Split, identity, lambda []*ir.UOp) *ir.UOp {
+	a := st.Arena
 	var out *ir.UOp
 	for _, d := range s.nest() {
 		out = a.TupleReduce(values, d.Range, identity, lambda)
@@ -70,7 +69,7 @@ func (ap *applier) nestTuple(values []*ir.UOp, s *Split, identity, lambda []*ir.
 }
 
 // checkTiles finds TILE of an axis over which a tuple runs that is no softmax.
-func (ap *applier) checkTiles(sink *ir.UOp, plans []plan.AxisPlan) error {
+func checkTiles(a *ir.Arena, sink *ir.UOp, plans []Axis) error {
 	tiled := make(map[*ir.UOp]string)
 	for _, p := range plans {
 		if p.Tile > 0 {
@@ -84,7 +83,7 @@ func (ap *applier) checkTiles(sink *ir.UOp, plans []plan.AxisPlan) error {
 		if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpInvalid || tiled[u.ReduceRange()] == "" {
 			continue
 		}
-		if _, ok := ap.arena.IsSoftmax(u); !ok {
+		if _, ok := a.IsSoftmax(u); !ok {
 			return fmt.Errorf("kernel: plan: TILE %s of a tuple that is no softmax", tiled[u.ReduceRange()])
 		}
 	}

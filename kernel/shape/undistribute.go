@@ -4,10 +4,9 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel/plan"
 )
 
-// expand undoes, for sums whose weights lie in panels, what makes a sum cheap
+// undistribute undoes, for sums whose weights lie in panels, what makes a sum cheap
 // that decodes as it goes: factors of coarser granularity outside of inner sums
 // and offsets summed on their own. Decoded once and used by many tokens, a
 // weight is best one number:
@@ -15,15 +14,15 @@ import (
 //	d * sum_b s * (sum_j x*q + -32 * sum_j x) -> sum_b sum_j x * (d*s*(q-32))
 //
 // It re-associates (class A), as STAGE does.
-func (ap *applier) expand(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
+func undistribute(st *State, sink *ir.UOp) *ir.UOp {
 	panel := false
-	for _, p := range plans {
+	for _, p := range st.Axes {
 		panel = panel || p.StageAmount > 0
 	}
 	if !panel {
 		return sink
 	}
-	a := ap.arena
+	a := st.Arena
 	done := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		src := make([]*ir.UOp, len(u.Src))
@@ -33,9 +32,9 @@ func (ap *applier) expand(sink *ir.UOp, plans []plan.AxisPlan) *ir.UOp {
 		out := a.With(u, src)
 		switch {
 		case isSumOrDifference(out) && isPlainSum(src[0]) && isPlainSum(src[1]):
-			out = ap.intoSums(out)
+			out = intoSums(st, out)
 		case isPlainSum(out):
-			out = a.Reduce(ir.OpAdd, ap.intoSums(out.Src[0]), out.ReduceRange())
+			out = a.Reduce(ir.OpAdd, intoSums(st, out.Src[0]), out.ReduceRange())
 		}
 		done[u] = out
 	}
@@ -51,24 +50,24 @@ func isSumOrDifference(u *ir.UOp) bool {
 }
 
 // intoSums moves factors and other terms of a sum's body into the sums in it.
-func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
-	a := ap.arena
+func intoSums(st *State, u *ir.UOp) *ir.UOp {
+	a := st.Arena
 	switch {
 	case !u.DType.IsFloat():
 		return u
 	case isSumOrDifference(u):
-		x, y := ap.intoSums(u.Src[0]), ap.intoSums(u.Src[1])
+		x, y := intoSums(st, u.Src[0]), intoSums(st, u.Src[1])
 		if isPlainSum(x) && isPlainSum(y) && x.ReduceRange() == y.ReduceRange() {
-			return a.Reduce(ir.OpAdd, ap.intoSums(a.Binary(u.Op, x.Src[0], y.Src[0])), x.ReduceRange())
+			return a.Reduce(ir.OpAdd, intoSums(st, a.Binary(u.Op, x.Src[0], y.Src[0])), x.ReduceRange())
 		}
 		if isPlainSum(x) || isPlainSum(y) {
 			return a.Binary(u.Op, x, y)
 		}
-		return ap.commonFactors(u.Op, x, y)
+		return commonFactors(st, u.Op, x, y)
 	case u.Op == ir.OpMul:
 		factors := FlattenProduct(u)
 		for i, f := range factors {
-			if f = ap.intoSums(f); !isPlainSum(f) {
+			if f = intoSums(st, f); !isPlainSum(f) {
 				continue
 			}
 			body := f.Src[0]
@@ -77,15 +76,15 @@ func (ap *applier) intoSums(u *ir.UOp) *ir.UOp {
 					body = a.Mul(body, other)
 				}
 			}
-			return a.Reduce(ir.OpAdd, ap.intoSums(body), f.ReduceRange())
+			return a.Reduce(ir.OpAdd, intoSums(st, body), f.ReduceRange())
 		}
 	}
 	return u
 }
 
 // commonFactors is x+y or x-y with the factors that both have in front.
-func (ap *applier) commonFactors(op ir.Op, x, y *ir.UOp) *ir.UOp {
-	a := ap.arena
+func commonFactors(st *State, op ir.Op, x, y *ir.UOp) *ir.UOp {
+	a := st.Arena
 	var both []*ir.UOp
 	left, right := []*ir.UOp(nil), slices.Clone(FlattenProduct(y))
 	for _, f := range FlattenProduct(x) {

@@ -1,0 +1,95 @@
+package shape
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+	"tgc/pass"
+	"tgc/rewrite"
+	"tgc/target"
+)
+
+// Kernel is a shaped kernel, whose ranges all are sub-axes with a role: what
+// lowering reads.
+type Kernel struct {
+	Arena    *ir.Arena
+	Sink     *ir.UOp
+	Stores   []Store
+	Tile     *MatrixTile   // of MMA; nil without
+	Ranges   []*ir.UOp     // every RANGE, outer before inner, high sub-axes before low
+	Roles    []plan.Role   // by index into Ranges
+	Dots     plan.RangeSet // of Ranges: sums over them may be dot instructions
+	Rising   plan.RangeSet // of Ranges: of work units, towards whose end loops are longer
+	FMA      bool
+	Prefetch map[int]int64 // slot -> bytes ahead
+	Preload  map[int]bool  // by slot
+	Stream   map[int]bool  // by slot
+	Desc     *target.Desc
+	Simplify *rewrite.Simplifier
+	Bounds   *ir.Bounds
+}
+
+// Store is a STORE and the conditions of its padded ranges.
+type Store struct {
+	Node  *ir.UOp
+	Gates []*ir.UOp
+}
+
+// Apply checks a plan and carries it out on a kernel.
+func Apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*Kernel, error) {
+	return ApplyWith(context.Background(), a, sink, chosen, desc, "", nil)
+}
+
+// ApplyWith is Apply under the control of a user; subject names the kernel.
+func ApplyWith(ctx context.Context, a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc, subject string, control *pass.Control) (*Kernel, error) {
+	st := NewState(a, sink, chosen, desc)
+	if err := Passes.Run(ctx, st, subject, control); err != nil {
+		return nil, err
+	}
+	return st.Kernel, nil
+}
+
+// orderRanges collects the ranges with their roles, and the stores.
+func orderRanges(st *State) error {
+	k := &Kernel{Arena: st.Arena, Sink: st.Sink, Tile: st.Tile, FMA: st.Options.FMA, Prefetch: st.Options.Prefetch, Preload: st.Options.Preload,
+		Stream: st.Options.Stream, Desc: st.Desc, Simplify: st.simp, Bounds: st.bounds}
+	for i, store := range st.Sink.Src {
+		k.Stores = append(k.Stores, Store{Node: store, Gates: st.gates[i]})
+	}
+	if k.Ranges = analyse.RangesIn(st.Sink); len(k.Ranges) > plan.MaxRanges {
+		return fmt.Errorf("kernel: %d ranges after splitting, at most %d are allowed", len(k.Ranges), plan.MaxRanges)
+	}
+	sort.SliceStable(k.Ranges, func(i, j int) bool {
+		x, y := st.order[k.Ranges[i]], st.order[k.Ranges[j]]
+		if x.axis != y.axis {
+			return x.axis < y.axis
+		}
+		return x.digit < y.digit
+	})
+	for i, r := range k.Ranges {
+		role, id := st.roles[r], r.Arg.(ir.RangeArg).ID
+		if role == plan.NoRole {
+			return fmt.Errorf("kernel: range %d has no axis", id)
+		}
+		if _, constant := r.Src[0].Int(); !constant && role != plan.Serial {
+			return planError("range %d has no constant extent and cannot be %s", id, role)
+		}
+		if st.dots[r] {
+			k.Dots.Add(i)
+		}
+		if st.rising[r] && role == plan.Grid {
+			k.Rising.Add(i)
+		}
+		k.Roles = append(k.Roles, role)
+	}
+	if tile := st.Tile; tile != nil && !slices.Contains(k.Ranges, tile.Point) {
+		k.Ranges, k.Roles = append(k.Ranges, tile.Point), append(k.Roles, plan.Lane)
+	}
+	st.Kernel = k
+	return nil
+}
