@@ -9,6 +9,7 @@ import (
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/schedule/state"
 	"tgc/target"
 	"tgc/tensor"
 )
@@ -35,7 +36,7 @@ func TestLaunchesMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged, kernels := runPar(t, desc, engine.Config{Verify: true})
-	apart, more := runPar(t, desc, engine.Config{Verify: true, Rules: schedule.NoRules.With(schedule.Par)})
+	apart, more := runPar(t, desc, engine.Config{Verify: true, Rules: schedule.NoRules.With(state.Par)})
 	if len(kernels) >= len(more) {
 		t.Errorf("%d kernels merged, %d apart", len(kernels), len(more))
 	}

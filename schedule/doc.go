@@ -5,14 +5,21 @@
 // they use: the user's, and temporaries planned into one arena.
 //
 // The unit of every rule is a value, P[r1..rn] := body, an expression over its
-// own ranges that reads other values as LOAD(VALUE P, index...). Rangeify (R0)
-// cuts the graph into values; the algebra rewrites bodies once each; placement
-// inlines values into their readers to a fixpoint; what is left is stored: one
-// value, one store. Then each kernel's loops are unified, kernels of one
-// dependence level become one launch (PAR), and memory is planned.
+// own ranges that reads other values as LOAD(VALUE P, index...). The table of
+// passes (passes.go) says what happens, in which order and why:
+//
+//	rangeify   cuts the graph into values
+//	algebra    rewrites the body of each value
+//	place      decides which values vanish into their readers
+//	emit       makes kernels of those that are left: one value, one store
+//
+// Each is a package, over two that they share: state is what passes take and
+// give, expr what is known of expressions. Arrows between packages point down:
+// schedule, then the four, then state, then expr. A file is named for the row of
+// the table that it implements.
 //
 // The rules know shapes, formats as FIELD reads, and integer cost constants
-// (Profile). They know no device, no Opt, no model and no quantisation type.
+// (state.Profile). They know no device, no Opt, no model and no quantisation type.
 //
-// Start at schedule.go (the phases as a table), then value.go and rangeify.go.
+// Start at passes.go, then state/value.go and rangeify/rangeify.go.
 package schedule

@@ -15,6 +15,7 @@ import (
 
 	"tgc/ir"
 	"tgc/schedule"
+	"tgc/schedule/state"
 )
 
 // docs/fusion.md holds text by hand and blocks between markers that are
@@ -52,9 +53,8 @@ func ruleRows() string {
 	b.WriteString("| rule | key | class | what it does | GPU | CPU |\n|---|---|---|---|---|---|\n")
 	on := map[bool]string{true: "on", false: "off"}
 	gpu, cpu := schedule.DefaultOptions(), schedule.CPUOptions()
-	for _, r := range schedule.Rules() {
-		row := r.Info()
-		fmt.Fprintf(&b, "| `%s` | %s | %c | %s | %s | %s |\n", row.Name, row.Key, row.Class, row.Doc, on[switchedOn(gpu, r)], on[switchedOn(cpu, r)])
+	for _, row := range schedule.RuleInfos() {
+		fmt.Fprintf(&b, "| `%s` | %s | %c | %s | %s | %s |\n", row.Name, row.Key, row.Class, row.Doc, on[switchedOn(gpu, row.Rule)], on[switchedOn(cpu, row.Rule)])
 	}
 	return b.String()
 }
@@ -62,9 +62,9 @@ func ruleRows() string {
 // switchedOn reports a rule that the options have, with limits that let it fire.
 func switchedOn(opt schedule.Options, r schedule.Rule) bool {
 	switch r {
-	case schedule.GridSplit:
+	case state.GridSplit:
 		return opt.Rules.Has(r) && opt.Profile.GridSplits > 1
-	case schedule.SumPieces:
+	case state.SumPieces:
 		return opt.Rules.Has(r) && opt.Profile.SumPiece > 0
 	}
 	return opt.Rules.Has(r)
@@ -82,7 +82,7 @@ func orderRows() string {
 // costRows takes the meaning of every constant from its comment in options.go.
 func costRows(t *testing.T) string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "options.go", nil, parser.ParseComments)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("state", "options.go"), nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestGroupSumsStayInMatrixProducts(t *testing.T) {
 		opt.Profile.MatrixTokens = 8
 		g := quantisedLinear(nn.Int8, "Q6_K", tokens)
 		s := newRig(t, g, nil, nil).plan(opt)
-		apart := slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Rule == schedule.GroupSum && r.Applied })
+		apart := slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Pass == "share-group-sums" && r.Applied })
 		if apart == stay {
 			t.Errorf("%d tokens: sums of activations are values: %t, want %t\n%s", tokens, apart, !stay, s)
 		}

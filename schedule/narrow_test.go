@@ -8,6 +8,7 @@ import (
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/schedule/state"
 	"tgc/tensor"
 )
 
@@ -24,9 +25,9 @@ func TestNarrowStore(t *testing.T) {
 	r := newRig(t, g, nil, nil)
 	for _, on := range []bool{true, false} {
 		opt := schedule.DefaultOptions()
-		opt.Rules = opt.Rules.Without(schedule.Inline, schedule.Broadcast, schedule.StagePrologue)
+		opt.Rules = opt.Rules.Without(state.Inline, state.Broadcast, state.StagePrologue)
 		if !on {
-			opt.Rules = opt.Rules.Without(schedule.NarrowStore)
+			opt.Rules = opt.Rules.Without(state.NarrowStore)
 		}
 		s := r.plan(opt)
 		halves := 0
@@ -56,7 +57,7 @@ func TestRoundedFoldKeepsItsAxes(t *testing.T) {
 		g.Output("y", rows.MatMul(g.Input("v", ir.F32, 32, 16)))
 		r := newRig(t, g, nil, nil)
 		opt := schedule.DefaultOptions()
-		opt.Rules = opt.Rules.Without(schedule.Inline, schedule.Broadcast, schedule.TileEpilogue, schedule.StagePrologue)
+		opt.Rules = opt.Rules.Without(state.Inline, state.Broadcast, state.TileEpilogue, state.StagePrologue)
 		s := r.plan(opt)
 		r.check(s, interp.KernelOptions{}, 2e-5)
 		store := s.Launches[0].Kernels[0].AST.Src[0]

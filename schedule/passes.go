@@ -5,15 +5,20 @@ import (
 	"slices"
 
 	"tgc/pass"
+	"tgc/schedule/algebra"
+	"tgc/schedule/emit"
+	"tgc/schedule/place"
+	"tgc/schedule/rangeify"
+	"tgc/schedule/state"
 )
 
 // row is a pass of this stage.
 type row struct {
 	pass.Info
-	rule  Rule                          // its switch in Options.Rules; noRule: it has none
-	class Class                         // what it does to float rounding
-	run   func(*scheduler)              // the pass; a row of a group has try instead
-	try   func(*scheduler, *value) bool // tries the rule on one value; true: it changed the state
+	rule  state.Rule                            // its switch in Options.Rules; noRule: it has none
+	class Class                                 // what it does to float rounding
+	run   func(*state.State)                    // the pass; a row of a group has try instead
+	try   func(*state.State, *state.Value) bool // tries the rule on one value; true: it changed the state
 }
 
 // What rows need and give.
@@ -31,106 +36,106 @@ var rows = []row{
 	{Info: pass.Info{Name: "sink-casts", From: pass.Tensor, To: pass.Tensor,
 		Doc: "CAST(RESHAPE(fold)) -> RESHAPE(CAST(fold)): a conversion between floats moves to the fold whose positions are renamed",
 		Why: "the conversion is what is stored: a store with the axes of the reshape has a loop nest for which no target has a plan"},
-		run: (*scheduler).sinkCasts},
+		run: rangeify.SinkCasts},
 	{Info: pass.Info{Name: "rangeify", Key: "R0", From: pass.Tensor, To: pass.Values, Required: true, Gives: []string{hasValues},
 		Doc: "cut the graph into values; movement ops become index expressions",
 		Why: "the rules need index expressions, not movement ops"},
-		run: (*scheduler).rangeify},
+		run: rangeify.Rangeify},
 
 	{Info: pass.Info{Name: "split-slices", Key: "R0s", Doc: "a value read only in disjoint boxes becomes one value per box",
 		Why: "a fused projection must fall apart before its parts get different treatment"},
-		rule: SliceSplit, class: Exact, run: (*scheduler).splitSlices},
+		rule: state.SliceSplit, class: Exact, run: algebra.SplitSlices},
 	{Info: pass.Info{Name: "forward-stores", Key: "R0f", Doc: "a read of a version takes the stored value where it was stored",
 		Why: "the algebra then sees the stored value's own factors"},
-		rule: Forward, class: Exact, run: (*scheduler).forwardReads},
+		rule: state.Forward, class: Exact, run: algebra.ForwardReads},
 
 	// The algebra: each row rewrites the body of every value once.
 	{Info: pass.Info{Name: "eliminate-one-hot", Key: "R1h", Doc: "a fold whose terms are its identity unless an index equation holds becomes its one term"},
-		rule: OneHit, class: Exact, run: eachValue((*scheduler).oneHit)},
+		rule: state.OneHit, class: Exact, run: algebra.EachValue(algebra.OneHit)},
 	{Info: pass.Info{Name: "hoist-factors", Key: "R2", Gives: []string{hasFactors}, Doc: "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
-		rule: Hoist, class: Reassociate, run: eachValue(func(s *scheduler, v *value) { s.hoist(v, true) })},
+		rule: state.Hoist, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.Hoist(s, v, true) })},
 	{Info: pass.Info{Name: "distribute-terms", Key: "R2m", Doc: "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
-		rule: Distribute, class: Reassociate, run: eachValue((*scheduler).distributeFields)},
+		rule: state.Distribute, class: Reassociate, run: algebra.EachValue(algebra.DistributeFields)},
 	{Info: pass.Info{Name: "split-groups", Key: "R3", Doc: "a factor of k/g leaves the inner sum: k becomes nested sub-axes"},
-		rule: GroupSplit, class: Reassociate, run: eachValue((*scheduler).groupSplit)},
+		rule: state.GroupSplit, class: Reassociate, run: algebra.EachValue(algebra.GroupSplit)},
 	{Info: pass.Info{Name: "distribute-digits", Key: "R2d", Doc: "sum_k (c*hi+lo)*q -> c*sum_k hi*q + sum_k lo*q for the digits of integer activations"},
-		rule: Digits, class: Reassociate, run: eachValue((*scheduler).distributeDigits)},
+		rule: state.Digits, class: Reassociate, run: algebra.EachValue(algebra.DistributeDigits)},
 	{Info: pass.Info{Name: "distribute-offsets", Key: "R2c", Doc: "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
-		rule: IntConstant, class: Reassociate, run: eachValue((*scheduler).distributeConstant)},
+		rule: state.IntConstant, class: Reassociate, run: algebra.EachValue(algebra.DistributeConstant)},
 	{Info: pass.Info{Name: "hoist-offsets", Doc: "hoist-factors again, without looking through values: takes the distributed constants out of their sums",
 		Why: "with look-through a decode would move into every row"},
-		rule: Hoist, class: Reassociate, run: eachValue(func(s *scheduler, v *value) { s.hoist(v, false) })},
+		rule: state.Hoist, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.Hoist(s, v, false) })},
 	{Info: pass.Info{Name: "separate-offsets", Key: "R2o", Doc: "sum_g s*sum_k y*(q+c): the offsets' sum leaves the groups, so that lanes stay open"},
-		rule: OffsetApart, class: Reassociate, run: eachValue((*scheduler).offsetsApart)},
+		rule: state.OffsetApart, class: Reassociate, run: algebra.EachValue(algebra.OffsetsApart)},
 	{Info: pass.Info{Name: "sum-integers", Key: "R3i", Doc: "a float sum of integers is an integer sum, converted once"},
-		rule: IntegerSum, class: Reassociate, run: eachValue((*scheduler).integerSums)},
+		rule: state.IntegerSum, class: Reassociate, run: algebra.EachValue(algebra.IntegerSums)},
 	{Info: pass.Info{Name: "share-group-sums", Key: "R2g", Doc: "sums of integer activations alone become values: one a group, for all rows"},
-		rule: GroupSum, class: Reassociate, run: eachValue((*scheduler).groupSums)},
+		rule: state.GroupSum, class: Reassociate, run: algebra.EachValue(algebra.GroupSums)},
 	{Info: pass.Info{Name: "fuse-softmax", Key: "R5", Needs: []string{hasFactors}, Doc: "max, sum of exp and weighted sums become one tuple reduce (online softmax)"},
-		rule: Cascade, class: Reassociate, run: eachReader((*scheduler).cascade)},
+		rule: state.Cascade, class: Reassociate, run: algebra.EachReader(algebra.Cascade)},
 	{Info: pass.Info{Name: "fuse-moments", Key: "CHAN", Doc: "mean and sum of squared deviations become one tuple reduce"},
-		rule: Chan, class: Reassociate, run: eachReader((*scheduler).chanMoments)},
+		rule: state.Chan, class: Reassociate, run: algebra.EachReader(algebra.ChanMoments)},
 
 	// Placement: which values vanish into their readers. See place.
 	{Info: pass.Info{Name: "join-projections", Key: "R5p", Group: placement, Doc: "arithmetic on projections joins values that hold the same tuple"},
-		rule: JoinProj, class: Exact, try: (*scheduler).joinProjections},
+		rule: state.JoinProj, class: Exact, try: place.JoinProjections},
 	{Info: pass.Info{Name: "fuse-points", Key: "R1p", Group: placement, Doc: "a value whose points are each read once moves into its readers"},
-		rule: PointFusion, class: Exact, try: (*scheduler).pointFusion},
+		rule: state.PointFusion, class: Exact, try: place.PointFusion},
 	{Info: pass.Info{Name: "inline-pointwise", Key: "R1", Group: placement, Doc: "a cheap pointwise value is recomputed in its readers"},
-		rule: Inline, class: Exact, try: (*scheduler).inlinePointwise},
+		rule: state.Inline, class: Exact, try: place.InlinePointwise},
 	{Info: pass.Info{Name: "broadcast-reduces", Key: "R4i", Group: placement, Doc: "a light reduce is recomputed in every reader, one of a row joins the loop over the row"},
-		rule: Broadcast, class: Exact, try: (*scheduler).broadcastReduce},
+		rule: state.Broadcast, class: Exact, try: place.BroadcastReduce},
 	{Info: pass.Info{Name: "fuse-tile-epilogues", Key: "R6", Group: placement, Doc: "a reader of small tiles computes the tile itself"},
-		rule: TileEpilogue, class: Exact, try: (*scheduler).tileEpilogue},
+		rule: state.TileEpilogue, class: Exact, try: place.TileEpilogue},
 	{Info: pass.Info{Name: "stage-prologues", Key: "R6p", Group: placement, Gives: []string{isPlaced}, Doc: "a light value is staged before its readers"},
-		rule: StagePrologue, class: Exact, try: (*scheduler).stagePrologue},
+		rule: state.StagePrologue, class: Exact, try: place.StagePrologue},
 
 	{Info: pass.Info{Name: "split-grid", Key: "R8", Needs: []string{isPlaced}, Doc: "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
-		rule: GridSplit, class: Reassociate, run: (*scheduler).splitGrids},
+		rule: state.GridSplit, class: Reassociate, run: place.SplitGrids},
 	{Info: pass.Info{Name: "place-parts", Needs: []string{isPlaced}, Doc: "the placement rules once more, if split-grid made parts",
 		Why: "what combines the parts is light, and can be staged before its readers"},
-		run: (*scheduler).placeParts},
+		run: placeParts},
 	{Info: pass.Info{Name: "split-sums", Key: "R8k", Needs: []string{isPlaced}, Doc: "a long sum over columns side by side becomes a chain of sums over pieces of k"},
-		rule: SumPieces, class: Reassociate, run: (*scheduler).splitSums},
+		rule: state.SumPieces, class: Reassociate, run: place.SplitSums},
 	{Info: pass.Info{Name: "store-narrow", Key: "narrow", Needs: []string{isPlaced}, Doc: "a value that ends in a widening conversion is stored before it"},
-		rule: NarrowStore, class: Exact, run: (*scheduler).storeNarrow},
+		rule: state.NarrowStore, class: Exact, run: place.StoreNarrow},
 
 	// Emission: values become kernels.
 	{Info: pass.Info{Name: "fuse-updates", Key: "update", Needs: []string{isPlaced},
 		Doc: "pointwise stores over equal loops, one of which reads at its own point what another stores, are one kernel"},
-		rule: Update, class: Exact, run: (*scheduler).joinUpdates},
+		rule: state.Update, class: Exact, run: emit.JoinUpdates},
 	{Info: pass.Info{Name: "absorb-operands", Needs: []string{isPlaced},
 		Doc: "a pointwise temporary moves into the update that is its only reader",
 		Why: "the stores of a point share what they compute, so nothing is computed twice"},
-		rule: Update, class: Exact, run: (*scheduler).absorbOperands},
+		rule: state.Update, class: Exact, run: emit.AbsorbOperands},
 	{Info: pass.Info{Name: "order-levels", Key: "R7", Needs: []string{isPlaced}, Gives: []string{hasLevels}, Required: true,
 		Doc: "kernels of one dependence level start together; on a GPU they are one grid",
 		Why: "what must run before what is settled only now"},
-		rule: Par, class: Exact, run: (*scheduler).orderLevels},
+		rule: state.Par, class: Exact, run: emit.OrderLevels},
 	{Info: pass.Info{Name: "join-stores", Key: "join", Needs: []string{hasLevels}, Doc: "values that hold the same tuple or stage are stored by one kernel"},
-		rule: MultiStore, class: Exact, run: (*scheduler).joinKernels},
+		rule: state.MultiStore, class: Exact, run: emit.JoinKernels},
 	{Info: pass.Info{Name: "merge-tuples", Needs: []string{hasLevels}, Doc: "in a kernel with several stores, tuples over the same scores become one",
 		Why: "the stores were joined because they share the scores"},
-		run: eachKernel((*scheduler).mergeKernelTuples)},
+		run: emit.EachKernel(emit.MergeKernelTuples)},
 	{Info: pass.Info{Name: "align-chains", Needs: []string{hasLevels}, Doc: "a flat sum beside a chain of nested sums of its length is split along the chain",
 		Why: "so that both share all loops: the sum of squares of an RMSNorm runs in the loops of the matvec that it scales"},
-		run: eachKernel((*scheduler).alignKernelChains)},
+		run: emit.EachKernel(emit.AlignKernelChains)},
 	{Info: pass.Info{Name: "unify-loops", Key: "R4", Needs: []string{hasLevels}, Doc: "independent reduces of equal extent share one loop"},
-		rule: Unify, class: Exact, run: eachKernel((*scheduler).unifyLoops)},
+		rule: state.Unify, class: Exact, run: emit.EachKernel(emit.UnifyLoops)},
 	{Info: pass.Info{Name: "name-loops", Needs: []string{hasLevels}, Gives: []string{hasNames}, Required: true, Doc: "a loop that has no final name gets one of its own",
 		Why: "closed ranges are named by height: without final names two reduces side by side would be one loop"},
-		run: eachKernel((*scheduler).nameLoops)},
+		run: emit.EachKernel(emit.NameLoops)},
 	{Info: pass.Info{Name: "prune-tuples", Needs: []string{hasNames}, Doc: "components of a softmax tuple that nobody reads fall away"},
-		run: eachKernel((*scheduler).pruneKernelTuples)},
+		run: emit.EachKernel(emit.PruneKernelTuples)},
 	{Info: pass.Info{Name: "write-kernels", From: pass.Values, To: pass.Kernel, Needs: []string{hasNames}, Gives: []string{hasKernels}, Required: true,
 		Doc: "values become stores: ranges are numbered by first use, reads of values and versions become reads of arguments"},
-		run: (*scheduler).writeKernels},
+		run: emit.WriteKernels},
 	{Info: pass.Info{Name: "collapse-loops", Key: "flat", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
 		Doc: "neighbouring loops of a pointwise kernel that all its buffers have side by side become one"},
-		rule: Flatten, class: Exact, run: (*scheduler).collapseLoops},
+		rule: state.Flatten, class: Exact, run: emit.CollapseLoops},
 	{Info: pass.Info{Name: "plan-memory", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels}, Required: true,
 		Doc: "temporaries get their places in one arena, by lifetime"},
-		run: (*scheduler).planMemory},
+		run: emit.PlanMemory},
 }
 
 // orders says which row stands before which, and why.
@@ -177,7 +182,7 @@ var orders = []pass.Order{
 const placement = "placement"
 
 // passes is the table of this stage, from the tensor graph to kernels.
-var passes *pass.Table[*scheduler]
+var passes *pass.Table[*state.State]
 
 // Passes lists the rows of this stage's table.
 func Passes() []pass.Info { return passes.Infos() }
@@ -185,78 +190,57 @@ func Passes() []pass.Info { return passes.Infos() }
 // Orders lists which row stands before which, and why.
 func Orders() []pass.Order { return slices.Clone(orders) }
 
-// placementRows are the rows of the group placement.
-var placementRows []*row
+// tableRows are rows, for passes that ask for them.
+var tableRows []row
 
-func init() { // not in the variables: rules ask for rows
-	table := pass.Table[*scheduler]{Stage: "schedule", Orders: orders, Text: (*scheduler).text, Verify: (*scheduler).verify, Fixpoint: runPlacement}
+func init() { // not in the variables: rows refer to passes that ask for rows
+	tableRows = rows
+	table := pass.Table[*state.State]{Stage: "schedule", Orders: orders, Text: (*state.State).Text, Verify: (*state.State).Verify, Fixpoint: runPlacement}
 	for i := range rows {
 		r := &rows[i]
 		if r.From == "" {
 			r.From, r.To = pass.Values, pass.Values
 		}
-		table.Rows = append(table.Rows, pass.Row[*scheduler]{Info: r.Info, Run: r.runOn})
-		if ruleTable[r.rule].Name == "" {
-			ruleTable[r.rule] = RuleInfo{r.Name, r.Key, r.class, r.Doc}
-		}
-		if r.Group == placement {
-			placementRows = append(placementRows, r)
-		}
+		table.Rows = append(table.Rows, pass.Row[*state.State]{Info: r.Info, Run: r.runOn})
 	}
 	passes = pass.NewTable(table)
 }
 
 // runOn runs the row unless the options switch it off.
-func (r *row) runOn(_ context.Context, s *scheduler) error {
-	if r.rule != noRule && !r.Required && !s.opt.Rules.Has(r.rule) {
+func (r *row) runOn(_ context.Context, s *state.State) error {
+	if r.rule != state.NoRule && !r.Required && !s.Opt.Rules.Has(r.rule) {
 		return nil
 	}
+	s.Pass = &r.Info
 	if r.try != nil {
-		s.place([]*row{r}, nil)
+		place.Place(s, []place.PlacementRule{{Info: &r.Info, Try: r.try}}, nil)
 	} else {
 		r.run(s)
 	}
-	return s.err
-}
-
-// eachValue is a pass that rewrites the values with reduces one by one, those
-// made on the way included.
-func eachValue(rewrite func(*scheduler, *value)) func(*scheduler) {
-	return func(s *scheduler) {
-		for i := 0; i < len(s.values); i++ {
-			if v := s.values[i]; !v.dead && s.height(v.body) > 0 {
-				rewrite(s, v)
-			}
-		}
-	}
-}
-
-// eachReader is eachValue for a rewrite that follows readers.
-func eachReader(rewrite func(*scheduler, *value)) func(*scheduler) {
-	all := eachValue(rewrite)
-	return func(s *scheduler) {
-		s.markDead()
-		s.indexUses()
-		all(s)
-	}
+	return s.Err
 }
 
 // runPlacement runs those rows of the group that are not left out to their
 // common fixpoint.
-func runPlacement(_ context.Context, s *scheduler, names []string, c *pass.Control) error {
-	var group []*row
-	for _, r := range placementRows {
-		if slices.Contains(names, r.Name) && s.opt.Rules.Has(r.rule) {
-			group = append(group, r)
+func runPlacement(_ context.Context, s *state.State, names []string, c *pass.Control) error {
+	place.Place(s, placementRules(s, func(r *row) bool { return slices.Contains(names, r.Name) }), c)
+	return s.Err
+}
+
+// placementRules lists the wanted rules of the group that are not switched off.
+func placementRules(s *state.State, wanted func(*row) bool) []place.PlacementRule {
+	var rules []place.PlacementRule
+	for i := range tableRows {
+		if r := &tableRows[i]; r.Group == placement && s.Opt.Rules.Has(r.rule) && wanted(r) {
+			rules = append(rules, place.PlacementRule{Info: &r.Info, Try: r.try})
 		}
 	}
-	s.place(group, c)
-	return s.err
+	return rules
 }
 
 // placeParts places again what split-grid made.
-func (s *scheduler) placeParts() {
-	if slices.ContainsFunc(s.values, func(v *value) bool { return v.group > 0 && !v.dead }) {
-		s.place(slices.DeleteFunc(slices.Clone(placementRows), func(r *row) bool { return !s.opt.Rules.Has(r.rule) }), nil)
+func placeParts(s *state.State) {
+	if slices.ContainsFunc(s.Values, func(v *state.Value) bool { return v.Group > 0 && !v.Dead }) {
+		place.Place(s, placementRules(s, func(*row) bool { return true }), nil)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/schedule/state"
 	"tgc/tensor"
 )
 
@@ -231,10 +232,10 @@ func randomGraph(t *rapid.T) *tensor.Graph {
 // Every subset of the rules gives the values of the unfused graph, in float64
 // to the rounding of the largest intermediate value.
 func TestRandomGraphs(t *testing.T) {
-	fired := make(map[schedule.Rule]int)
+	fired := make(map[string]int)
 	defer func() {
-		for r := schedule.SliceSplit; r <= schedule.GridSplit; r++ {
-			t.Logf("%s fired %d times", r, fired[r])
+		for r := state.SliceSplit; r <= state.GridSplit; r++ {
+			t.Logf("%s fired %d times", r, fired[r.String()])
 		}
 	}()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -278,7 +279,7 @@ func TestRandomGraphs(t *testing.T) {
 		}
 		fused := r.plan(opt)
 		for _, record := range fused.Records {
-			fired[record.Rule]++
+			fired[record.Pass]++
 		}
 		got, _ := r.run(fused, interp.KernelOptions{Float64: true})
 		limit := 1e-9 * r.largest

@@ -2,54 +2,12 @@ package schedule
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"tgc/pass"
+	"tgc/schedule/state"
 )
-
-// Rule is a rule that Options.Rules switches: a row of the table of passes, or
-// two of them.
-type Rule uint8
-
-// The rules. Their order is that of the table of passes.
-const (
-	noRule        Rule = iota // of a row that Options.Rules does not switch
-	SliceSplit                // R0s
-	Forward                   // R0f
-	OneHit                    // R1h
-	Hoist                     // R2
-	Distribute                // R2m
-	GroupSplit                // R3
-	Digits                    // R2d
-	IntConstant               // R2c
-	OffsetApart               // R2o
-	IntegerSum                // R3i
-	GroupSum                  // R2g
-	Cascade                   // R5
-	Chan                      // CHAN
-	JoinProj                  // R5p
-	PointFusion               // R1p
-	Inline                    // R1
-	Broadcast                 // R4i
-	TileEpilogue              // R6
-	StagePrologue             // R6p
-	Update                    // update
-	Unify                     // R4
-	MultiStore                // join
-	Par                       // R7
-	GridSplit                 // R8
-	SumPieces                 // R8k
-	NarrowStore               // narrow
-	Flatten                   // flat
-	numRules
-)
-
-// Rules lists all rules.
-func Rules() []Rule {
-	var all []Rule
-	for r := noRule + 1; r < numRules; r++ {
-		all = append(all, r)
-	}
-	return all
-}
 
 // Class says what a rule does to float rounding.
 type Class byte
@@ -61,86 +19,54 @@ const (
 	DropBits    Class = 'D' // drops precision
 )
 
-// RuleInfo is one row of the rule table.
+// RuleInfo describes a rule: its first row in the table of passes.
 type RuleInfo struct {
-	Name  string // words: the name of its row in the table of passes
-	Key   string // the short name, which switches know too
+	pass.Info
+	Rule  state.Rule
 	Class Class
-	Doc   string
 }
 
-// ruleTable has the row of every rule, from the table of passes.
-var ruleTable [numRules]RuleInfo
-
-// Info returns the rule's row.
-func (r Rule) Info() *RuleInfo { return &ruleTable[r] }
-
-// String returns the rule's name and, if it has one, its key: hoist-factors (R2).
-func (r Rule) String() string {
-	if row := r.Info(); row.Key != "" {
-		return row.Name + " (" + row.Key + ")"
-	}
-	return r.Info().Name
-}
-
-// RuleSet is a set of rules.
-type RuleSet uint64
-
-// AllRules has every rule; NoRules gives R0 only: every value its own kernel.
-const (
-	NoRules  RuleSet = 0
-	AllRules RuleSet = 1<<numRules - 2
-)
-
-// Has reports membership.
-func (s RuleSet) Has(r Rule) bool { return s>>r&1 == 1 }
-
-// With adds rules.
-func (s RuleSet) With(rules ...Rule) RuleSet {
-	for _, r := range rules {
-		s |= 1 << r
-	}
-	return s
-}
-
-// Without removes rules.
-func (s RuleSet) Without(rules ...Rule) RuleSet {
-	for _, r := range rules {
-		s &^= 1 << r
-	}
-	return s
-}
-
-// String lists the names of the members.
-func (s RuleSet) String() string {
-	var names []string
-	for _, r := range Rules() {
-		if s.Has(r) {
-			names = append(names, r.Info().Name)
+// RuleInfos describes all rules, in the order of the table.
+func RuleInfos() []RuleInfo {
+	var list []RuleInfo
+	for _, r := range rows {
+		if r.rule != state.NoRule && r.Name == r.rule.String() {
+			list = append(list, RuleInfo{r.Info, r.rule, r.class})
 		}
 	}
-	return strings.Join(names, ",")
+	return list
+}
+
+// withoutRows is opt less the rules whose every row is left out: other rules
+// reckon with what is switched on.
+func withoutRows(opt state.Options) state.Options {
+	for _, rule := range state.Rules() {
+		if !slices.ContainsFunc(tableRows, func(r row) bool { return r.rule == rule && !opt.Control.Skips(&r.Info) }) {
+			opt.Rules = opt.Rules.Without(rule)
+		}
+	}
+	return opt
 }
 
 // ParseRules reads a comma-separated list of names or keys; a leading '-' on one
 // removes it from what the list has so far, "all" and "none" reset.
-func ParseRules(text string, from RuleSet) (RuleSet, error) {
+func ParseRules(text string, from state.RuleSet) (state.RuleSet, error) {
 	for _, word := range strings.Split(text, ",") {
 		word = strings.TrimSpace(word)
 		switch word {
 		case "":
 			continue
 		case "all":
-			from = AllRules
+			from = state.AllRules
 			continue
 		case "none":
-			from = NoRules
+			from = state.NoRules
 			continue
 		}
 		name, remove := strings.CutPrefix(word, "-")
 		rule, ok := findRule(name)
 		if !ok {
-			return 0, fmt.Errorf("schedule: unknown rule %q, want one of %s", name, AllRules)
+			return 0, fmt.Errorf("schedule: unknown rule %q, want one of %s", name, state.AllRules)
 		}
 		if remove {
 			from = from.Without(rule)
@@ -153,11 +79,11 @@ func ParseRules(text string, from RuleSet) (RuleSet, error) {
 
 // findRule finds a rule by its name or key. The second of two rows of a rule
 // names it too.
-func findRule(name string) (Rule, bool) {
-	for i := range rows {
-		if r := &rows[i]; r.rule != noRule && (r.Name == name || r.Key != "" && r.Key == name) {
+func findRule(name string) (state.Rule, bool) {
+	for i := range tableRows {
+		if r := &tableRows[i]; r.rule != state.NoRule && (r.Name == name || r.Key != "" && r.Key == name) {
 			return r.rule, true
 		}
 	}
-	return noRule, false
+	return state.NoRule, false
 }

@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	"tgc/schedule"
+	"tgc/schedule/state"
 )
 
 func TestParseRules(t *testing.T) {
 	all, err := schedule.ParseRules("all,-R3,-distribute-offsets", schedule.NoRules)
-	if err != nil || all != schedule.AllRules.Without(schedule.GroupSplit, schedule.IntConstant) {
+	if err != nil || all != schedule.AllRules.Without(state.GroupSplit, state.IntConstant) {
 		t.Errorf("got %s, %v", all, err)
 	}
 	back, err := schedule.ParseRules(all.String(), schedule.NoRules)

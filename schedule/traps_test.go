@@ -10,6 +10,7 @@ import (
 	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/schedule/state"
 	"tgc/tensor"
 )
 
@@ -95,7 +96,7 @@ func TestTrap04SelfContainedTuple(t *testing.T) {
 	g := tensor.NewGraph()
 	g.Output("o", attention(g, 6, 4, softmaxExponent))
 	opt := schedule.DefaultOptions()
-	opt.Rules = opt.Rules.Without(schedule.Hoist)
+	opt.Rules = opt.Rules.Without(state.Hoist)
 	trap(t, g, opt, nil)
 }
 

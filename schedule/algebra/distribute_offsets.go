@@ -1,0 +1,52 @@
+package algebra
+
+import (
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// R2c distributes an integer constant: in an innermost REDUCE, a factor
+// float(q)+c with integer q, where both are small enough to be exact, gives
+// REDUCE(ADD, y*q) + c*REDUCE(ADD, y). After R3 the second sum is per group and
+// shared by all rows. R2 without look-through then takes c out. Where a conversion
+// of bytes takes c along, only dots of integers and matrix instructions gain.
+func DistributeConstant(s *state.State, v *state.Value) {
+	p := &s.Opt.Profile
+	matrix := p.MatrixTokens > 0 && s.WeightReuse(v)%p.MatrixTokens == 0
+	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
+		if !splitsSum(s, v, u) || s.Height(u.Src[0]) > 0 || p.OffsetsFree && !matrix && !hasIntegerFactor(s, u) {
+			return u
+		}
+		list := expr.Factors(u.Src[0])
+		for i, f := range list {
+			if len(list) > 1 && isOffsetInteger(s.Exprs, f) {
+				return splitSum(s.Exprs, u, list, i)
+			}
+		}
+		return u
+	})
+	if body != v.Body {
+		v.Body = body
+		s.Record(v, true, "integer plus constant")
+	}
+}
+
+// maxExactInteger bounds integers whose offset is exact in f32.
+const maxExactInteger = 1 << 20
+
+// isOffsetInteger reports float(q)+c or float(q)-c of packed fields.
+func isOffsetInteger(s *expr.Exprs, f *ir.UOp) bool {
+	if f.Op != ir.OpAdd && f.Op != ir.OpSub {
+		return false
+	}
+	q, c := f.Src[0], f.Src[1]
+	value, ok := c.Float()
+	if !ok || value != float64(int64(value)) || value > maxExactInteger || value < -maxExactInteger {
+		return false
+	}
+	if q.Op != ir.OpCast || !(q.Src[0].DType.IsInt() || q.Src[0].DType == ir.Bool) || !isFieldsOnly(s, q) {
+		return false
+	}
+	return s.Bounds.Of(q.Src[0]).Within(-maxExactInteger, maxExactInteger)
+}

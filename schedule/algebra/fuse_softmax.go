@@ -1,0 +1,273 @@
+package algebra
+
+import (
+	"math"
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// R5, cascade: a maximum m over t, and sums over t of exp2(c*(s-m)) times
+// anything that does not depend on m, become one tuple reduce (online softmax,
+// Milakov and Gimelshein 2018; with a weighted sum it is flash attention, Dao
+// et al. 2022). Component 0 is the running maximum of s; component i is the sum
+// of exp2(c*(s - component 0)) * g_i. c stands in the lambda, not in the score,
+// so that differences are taken before they are scaled.
+//
+// Every value gets a tuple with the components that it needs, and a maximum
+// alone stays a plain REDUCE; when values are joined (R5p), tuples and maxima
+// of one score become one node.
+
+// Cascade looks for sums that hang on the maximum of value m.
+func Cascade(s *state.State, m *state.Value) {
+	if m.Body.Op != ir.OpReduce || m.Body.Arg.(ir.ReduceArg).Op != ir.OpMax || !m.Body.DType.IsFloat() {
+		return
+	}
+	for _, b := range reducesOver(s.Graph, m) {
+		body := s.RewriteReduces(b.Body, func(u *ir.UOp) *ir.UOp {
+			if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.ReduceRange().Src[0] != m.Body.ReduceRange().Src[0] {
+				return u
+			}
+			tuple, ok := softmaxSum(s, m, u)
+			if !ok {
+				return u
+			}
+			return s.A.Proj(tuple, 1)
+		})
+		if body != b.Body {
+			b.Body = body
+			s.Record(b, true, "sum of exponentials over the range of a maximum", state.Number{Name: "extent", Value: s.Points(expr.BinderRanges(m.Body))})
+		}
+	}
+}
+
+// reducesOver lists the values with reduces that read m, directly or through
+// pointwise values.
+func reducesOver(s *state.Graph, m *state.Value) []*state.Value {
+	var out []*state.Value
+	seen := map[int]bool{m.Id: true}
+	todo := []int{m.Id}
+	for len(todo) > 0 {
+		id := todo[0]
+		todo = todo[1:]
+		for _, user := range s.Users[id] {
+			if seen[user] {
+				continue
+			}
+			seen[user] = true
+			if b := s.Values[user]; s.IsPointwise(b) {
+				todo = append(todo, user)
+			} else {
+				out = append(out, b)
+			}
+		}
+	}
+	return out
+}
+
+// softmaxSum matches REDUCE(ADD, exp2(c*s - c*m) * g; k) and returns the tuple.
+func softmaxSum(s *state.State, m *state.Value, u *ir.UOp) (tuple *ir.UOp, ok bool) {
+	k := u.ReduceRange()
+	list := expandExponential(s.Graph, u.Src[0])
+	at := slices.IndexFunc(list, func(f *ir.UOp) bool { return f.Op == ir.OpExp2 })
+	if at < 0 || slices.ContainsFunc(list[at+1:], func(f *ir.UOp) bool { return f.Op == ir.OpExp2 }) {
+		return nil, false
+	}
+	exponent := linearForm(s.Graph, list[at].Src[0])
+	maximum, c := takeMaximum(s.Graph, &exponent, m)
+	if maximum == nil || !s.PlainRanges(maximum.Indices(), k) {
+		return nil, false
+	}
+	index := append(slices.Clone(maximum.Indices()), k)
+	score := s.AtIndex(append(slices.Clone(m.Ranges), m.Body.ReduceRange()), m.Body.Src[0], index)
+	want := linearForm(s.Graph, score)
+	want.scale(c)
+	if !want.equal(exponent) {
+		return nil, false
+	}
+	rest := slices.Delete(slices.Clone(list), at, at+1)
+	g := s.Product(rest)
+	if g == nil {
+		g = s.A.Const(u.DType, 1)
+	}
+	if reaches(s.Graph, g, m.Id) {
+		s.Record(m, false, "weight depends on the maximum")
+		return nil, false
+	}
+	if rereads(s, m.Body.Src[0], k) {
+		s.Record(m, false, "the row is stored and read twice")
+		return nil, false
+	}
+	return s.SoftmaxTuple([]*ir.UOp{score, g}, k, s.A.Const(u.DType, c)), true
+}
+
+// rereads reports a score with a buffer of its own (CONTIGUOUS) over a row that
+// is short enough to read twice.
+func rereads(s *state.State, score, k *ir.UOp) bool {
+	n, constant := k.Src[0].Int()
+	if !constant || n > s.Opt.Profile.RereadCap || score.Op != ir.OpLoad {
+		return false
+	}
+	p, ok := s.IsRead(score)
+	return ok && p.Pinned
+}
+
+// expandExponential flattens a product and looks through reads of pointwise
+// values that hold an EXP2 as a factor.
+func expandExponential(s *state.Graph, u *ir.UOp) []*ir.UOp {
+	var list []*ir.UOp
+	for _, f := range expr.Factors(u) {
+		if p, ok := s.IsRead(f); ok && s.IsPointwise(p) && !p.Pinned && p.Target < 0 {
+			inner := expandExponential(s, s.Instantiate(p, f.Indices()))
+			if slices.ContainsFunc(inner, func(g *ir.UOp) bool { return g.Op == ir.OpExp2 }) {
+				list = append(list, inner...)
+				continue
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// floatForm is a linear form over float atoms, in order of first appearance.
+type floatForm struct {
+	terms    []floatTerm
+	constant float64
+}
+
+type floatTerm struct {
+	atom *ir.UOp
+	coef float64
+}
+
+func (f *floatForm) add(atom *ir.UOp, coef float64) {
+	for i := range f.terms {
+		if f.terms[i].atom == atom {
+			f.terms[i].coef += coef
+			return
+		}
+	}
+	f.terms = append(f.terms, floatTerm{atom, coef})
+}
+
+func (f *floatForm) scale(c float64) {
+	for i := range f.terms {
+		f.terms[i].coef *= c
+	}
+	f.constant *= c
+}
+
+// equal compares as multisets; coefficients may differ by rounding.
+func (f *floatForm) equal(g floatForm) bool {
+	near := func(x, y float64) bool { return math.Abs(x-y) <= 1e-6*max(math.Abs(x), math.Abs(y)) }
+	f.clean()
+	g.clean()
+	if len(f.terms) != len(g.terms) || !near(f.constant, g.constant) {
+		return false
+	}
+	for _, t := range f.terms {
+		if !slices.ContainsFunc(g.terms, func(o floatTerm) bool { return o.atom == t.atom && near(o.coef, t.coef) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *floatForm) clean() {
+	f.terms = slices.DeleteFunc(slices.Clone(f.terms), func(t floatTerm) bool { return t.coef == 0 })
+}
+
+// linearForm views a float expression as a sum of atoms; reads of pointwise
+// values that are sums themselves are expanded.
+func linearForm(s *state.Graph, u *ir.UOp) floatForm {
+	var form floatForm
+	addLinear(s, &form, u, 1)
+	return form
+}
+
+func addLinear(s *state.Graph, form *floatForm, u *ir.UOp, coef float64) {
+	if v, ok := u.Float(); ok {
+		form.constant += coef * v
+		return
+	}
+	switch u.Op {
+	case ir.OpAdd:
+		addLinear(s, form, u.Src[0], coef)
+		addLinear(s, form, u.Src[1], coef)
+		return
+	case ir.OpSub:
+		addLinear(s, form, u.Src[0], coef)
+		addLinear(s, form, u.Src[1], -coef)
+		return
+	case ir.OpNeg:
+		addLinear(s, form, u.Src[0], -coef)
+		return
+	case ir.OpMul:
+		for i, f := range u.Src {
+			if v, ok := f.Float(); ok {
+				addLinear(s, form, u.Src[1-i], coef*v)
+				return
+			}
+		}
+	case ir.OpLoad:
+		if p, ok := s.IsRead(u); ok && s.IsPointwise(p) && !p.Pinned && p.Target < 0 && isLinear(p.Body) {
+			addLinear(s, form, s.Instantiate(p, u.Indices()), coef)
+			return
+		}
+	}
+	form.add(u, coef)
+}
+
+func isLinear(u *ir.UOp) bool {
+	switch u.Op {
+	case ir.OpAdd, ir.OpSub, ir.OpNeg:
+		return true
+	case ir.OpMul:
+		return u.Src[0].Op == ir.OpConst || u.Src[1].Op == ir.OpConst
+	}
+	return false
+}
+
+// takeMaximum removes the read of m with coefficient -c, c > 0, from a form.
+func takeMaximum(s *state.Graph, form *floatForm, m *state.Value) (read *ir.UOp, c float64) {
+	at := -1
+	for i, t := range form.terms {
+		if p, ok := s.IsRead(t.atom); ok && p == m {
+			if at >= 0 {
+				return nil, 0
+			}
+			at = i
+		}
+	}
+	if at < 0 || form.terms[at].coef >= 0 {
+		return nil, 0
+	}
+	read, c = form.terms[at].atom, -form.terms[at].coef
+	form.terms = slices.Delete(slices.Clone(form.terms), at, at+1)
+	return read, c
+}
+
+// reaches reports that an expression reads a value, also through other values.
+func reaches(s *state.Graph, u *ir.UOp, id int) bool {
+	seen := make(map[int]bool)
+	var visit func(u *ir.UOp) bool
+	visit = func(u *ir.UOp) bool {
+		var r state.Reads
+		state.CollectReads(u, new(ir.Visited), &r)
+		for _, p := range r.Values {
+			if p == id {
+				return true
+			}
+			if !seen[p] {
+				seen[p] = true
+				if visit(s.Values[p].Body) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return visit(u)
+}

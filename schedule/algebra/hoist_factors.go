@@ -1,0 +1,177 @@
+package algebra
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// R2, hoist: REDUCE(ADD, f1*..*fn; k): factors free of k move out. With
+// look-through, a factor that reads a pointwise value P is replaced by P's
+// factors iff that exposes a factor free of k that is no constant. Then what
+// stays behind, when it is more than a few operations, becomes a value of its
+// own, one for all readers: else a quantised activation would be recomputed for
+// every output row. Only sums: a maximum changes with the factor's sign, and a
+// narrowing CAST, WHERE or EXP2 is opaque. Assumes finite inputs.
+//
+// "RMSNorm folds into the matvec" is this rule and R4.
+
+// Hoist applies R2 to every float sum of a value.
+func Hoist(s *state.State, v *state.Value, through bool) {
+	factors, times := int64(0), int64(1)
+	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+			return u
+		}
+		out, in := hoistFactors(s, u, through)
+		if len(out) > 0 {
+			factors += int64(len(out))
+			times = max(times, s.Points(expr.BinderRanges(u)))
+		}
+		if len(out) == 0 {
+			return u
+		}
+		return s.Product(append(out, sumOf(s.Exprs, in, u)))
+	})
+	if body != v.Body {
+		v.Body = body
+		s.Record(v, true, "factor free of the sum", state.Number{Name: "factors", Value: factors}, state.Number{Name: "extent", Value: times})
+	}
+}
+
+// sumOf is the sum over u's range of a product.
+func sumOf(s *expr.Exprs, list []*ir.UOp, u *ir.UOp) *ir.UOp {
+	p := s.Product(list)
+	if p == nil {
+		p = s.A.Const(u.DType, 1)
+	}
+	return s.CloseReduce(s.A.Reduce(ir.OpAdd, p, u.ReduceRange()))
+}
+
+// hoistFactors parts the factors of a sum into those free of its range and the
+// rest.
+func hoistFactors(s *state.State, u *ir.UOp, through bool) (out, in []*ir.UOp) {
+	k := u.ReduceRange()
+	for _, f := range expr.Factors(u.Src[0]) {
+		if !s.DependsOn(f, k) {
+			out = append(out, f)
+			continue
+		}
+		if through {
+			if exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool { return !s.DependsOn(g, k) }); ok {
+				out = append(out, exposed...)
+				in = append(in, rest...)
+				continue
+			}
+		}
+		in = append(in, f)
+	}
+	return out, in
+}
+
+// lookThrough replaces a read of a pointwise value by that value's factors, if
+// one of them satisfies wanted and is no constant. It returns the wanted
+// factors and the others, the latter possibly as one read of a new value.
+func lookThrough(s *state.State, f *ir.UOp, wanted func(*ir.UOp) bool) (exposed, rest []*ir.UOp, ok bool) {
+	p, isRead := s.IsRead(f)
+	if !isRead || p.Pinned || p.Target >= 0 || p.Split || !s.IsPointwise(p) || s.FactsOf(p.Body).Weights {
+		return nil, nil, false // a decode must not move into every row
+	}
+	index := f.Indices()
+	var inner []*ir.UOp // factors of P that stay, over P's ranges
+	for _, g := range expr.Factors(p.Body) {
+		at := s.AtIndex(p.Ranges, g, index)
+		switch {
+		case wanted(at):
+			exposed = append(exposed, at)
+			ok = ok || at.Op != ir.OpConst
+			continue
+		case isReadOfPointwise(s.Graph, g):
+			if more, left, deeper := lookThrough(s, at, wanted); deeper {
+				exposed, rest, ok = append(exposed, more...), append(rest, left...), true
+				continue
+			}
+		}
+		inner = append(inner, g)
+	}
+	if !ok {
+		return nil, nil, false
+	}
+	if len(inner) > 0 {
+		rest = append(rest, restOf(s, p, inner, index))
+	}
+	return exposed, rest, true
+}
+
+func isReadOfPointwise(s *state.Graph, g *ir.UOp) bool {
+	p, ok := s.IsRead(g)
+	return ok && s.IsPointwise(p)
+}
+
+// restOf is the product of some factors of P at an index: inline when it is
+// cheap enough to be repeated for every output row, else a read of a value of
+// its own.
+func restOf(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
+	if narrow := narrowRest(s, p, list, index); narrow != nil {
+		return narrow
+	}
+	body := s.Product(list)
+	if len(list) == 1 && body.Op == ir.OpLoad || !expr.IsNarrowing(body) && s.Operations(body) <= s.Opt.Profile.RepeatOps && s.Points(p.Ranges) <= s.Opt.Profile.RepeatCap {
+		return s.AtIndex(p.Ranges, body, index)
+	}
+	rest, ok := s.RestMemo[body]
+	if !ok {
+		rest = s.NewValue(body.DType, nil, nil)
+		ranges := slices.DeleteFunc(slices.Clone(p.Ranges), func(r *ir.UOp) bool { return !s.DependsOn(body, r) })
+		s.SetSignature(rest, ranges, body)
+		s.RestMemo[body] = rest
+	}
+	var at []*ir.UOp
+	for i, r := range p.Ranges {
+		if s.DependsOn(body, r) {
+			at = append(at, index[i])
+		}
+	}
+	return s.A.Load(rest.Node, at...)
+}
+
+// narrowRest is restOf where the factors widen narrow integers (the digits of
+// quantised activations): those become the values, a byte each instead of a
+// float, and every reader widens them. nil where that is not so.
+func narrowRest(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
+	body := s.Product(list)
+	var wide []*ir.UOp
+	for _, u := range ir.Toposort(body) {
+		if widensInteger(s.Exprs, u) {
+			wide = append(wide, u)
+		}
+	}
+	if len(wide) == 0 {
+		return nil
+	}
+	with := make(map[*ir.UOp]*ir.UOp, len(wide))
+	for i, u := range wide {
+		with[u] = s.A.Const(u.DType, float64(i+2)) // stands for the read, which has other ranges
+	}
+	shell := s.Substitute(body, with)
+	if len(s.Free.Of(shell)) > 0 || s.Operations(shell) > s.Opt.Profile.InlineOps {
+		return nil
+	}
+	clear(with)
+	for _, u := range wide {
+		with[u] = s.A.Cast(restOf(s, p, u.Src, index), u.DType)
+	}
+	return s.Substitute(body, with)
+}
+
+// widensInteger reports the conversion to float of a narrow integer that is
+// computed: neither read from memory as it is, nor from packed fields.
+func widensInteger(s *expr.Exprs, u *ir.UOp) bool {
+	if u.Op != ir.OpCast || !u.DType.IsFloat() {
+		return false
+	}
+	x := u.Src[0]
+	return x.DType.IsInt() && x.DType.Size() <= 2 && x.Op != ir.OpLoad && x.Op != ir.OpConst && !s.ReadsField(x)
+}

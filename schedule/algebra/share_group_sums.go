@@ -1,0 +1,118 @@
+package algebra
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// R2g, group sums: what integer dots leave over once scales and offsets are
+// outside, sums of activations alone, becomes values of their own when there are
+// several tokens: one number for a group and token, the same for all rows. Of one
+// token a block keeps them itself, beside its activations.
+
+func GroupSums(s *state.State, v *state.Value) {
+	if n := s.Opt.Profile.MatrixTokens; n > 0 && s.WeightReuse(v)%n == 0 || !holdsDot(s.Exprs, v.Body) {
+		return
+	}
+	before := len(s.Values)
+	if body := sumsApart(s.Graph, v, v.Body); body != v.Body {
+		v.Body = body
+		s.Record(v, true, "sums of activations", state.Number{Name: "values", Value: int64(len(s.Values) - before)})
+	}
+}
+
+// holdsDot reports sums of integers next to packed weights.
+func holdsDot(s *expr.Exprs, body *ir.UOp) bool {
+	return s.Height(body) > 0 && s.ReadsField(body) && slices.ContainsFunc(ir.Toposort(body), func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && u.DType == ir.I32 && readsValue(u)
+	})
+}
+
+func readsValue(u *ir.UOp) bool {
+	return slices.ContainsFunc(ir.Toposort(u), func(x *ir.UOp) bool { return x.Op == ir.OpValue })
+}
+
+// sumsApart replaces the largest expressions around sums of activations by reads
+// of values.
+func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp) *ir.UOp {
+	with := make(map[*ir.UOp]*ir.UOp)
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if s.Height(u) == 0 || !seen.Add(u) {
+			return
+		}
+		if isGroupSum(s.Exprs, v, u) {
+			with[u] = groupValue(s, u)
+			return
+		}
+		for _, x := range u.Src {
+			visit(x)
+		}
+	}
+	visit(body)
+	if len(with) == 0 {
+		return body
+	}
+	return s.ReplaceNodes(body, with)
+}
+
+// isGroupSum reports arithmetic on sums of integers without weights, in a loop
+// of a sum with weights, that some range of v's does not change: rows.
+func isGroupSum(s *expr.Exprs, v *state.Value, u *ir.UOp) bool {
+	if u.DType != ir.F32 && u.DType != ir.I32 || s.ReadsField(u) || !u.Op.IsElementwise() && u.Op != ir.OpReduce {
+		return false
+	}
+	sums := false
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpReduce {
+			if x.DType != ir.I32 || !readsValue(x) {
+				return false
+			}
+			sums = true
+		}
+		if x.Op == ir.OpStage {
+			return false
+		}
+	}
+	free := s.Free.Of(u)
+	used := func(r *ir.UOp) bool { return s.DependsOn(u, r) }
+	return sums && expr.ConstantExtents(free) && slices.ContainsFunc(free, expr.IsClosed) &&
+		slices.ContainsFunc(v.Ranges, used) && !slices.ContainsFunc(free, func(r *ir.UOp) bool { return !expr.IsClosed(r) && !slices.Contains(v.Ranges, r) })
+}
+
+// groupValue is a read of the value that u is over its free ranges; equal ones
+// of several readers are one.
+func groupValue(s *state.Graph, u *ir.UOp) *ir.UOp {
+	ranges := expr.Sorted(s.Free.Of(u))
+	slices.SortStableFunc(ranges, func(x, y *ir.UOp) int { // those of the reader first, then outer sums before inner
+		if expr.IsClosed(x) != expr.IsClosed(y) {
+			if expr.IsClosed(y) {
+				return -1
+			}
+			return 1
+		}
+		if expr.IsClosed(x) {
+			return expr.RangeID(y) - expr.RangeID(x)
+		}
+		return expr.RangeID(x) - expr.RangeID(y)
+	})
+	place := make([]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		place[i] = s.A.Range(groupPlace+i, r.Src[0])
+	}
+	key := s.AtIndex(ranges, u, place)
+	known, ok := s.RestMemo[key]
+	if !ok {
+		known = s.NewValue(u.DType, nil, nil)
+		s.SetSignature(known, ranges, u)
+		s.RestMemo[key] = known
+	}
+	return s.A.Load(known.Node, ranges...)
+}
+
+// groupPlace is the first id of ranges that stand for any: none has it.
+const groupPlace = 1 << 30

@@ -1,0 +1,48 @@
+package schedule
+
+import (
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// What callers of Run name; package state documents them.
+type (
+	Options  = state.Options
+	Profile  = state.Profile
+	Decoder  = state.Decoder
+	Rule     = state.Rule
+	RuleSet  = state.RuleSet
+	Schedule = state.Schedule
+	Buffer   = state.Buffer
+	Launch   = state.Launch
+	Kernel   = state.Kernel
+	Record   = state.Record
+	Number   = state.Number
+)
+
+// AllRules has every rule; NoRules gives rangeify alone: every value its own
+// kernel.
+const (
+	NoRules  = state.NoRules
+	AllRules = state.AllRules
+)
+
+// Par is the rule that puts kernels of one dependence level into one launch; a
+// device merges what a launch holds only if it is on.
+const Par = state.Par
+
+// Rules lists all rules.
+func Rules() []Rule { return state.Rules() }
+
+// DefaultOptions is the setting of the worked examples, see state.
+func DefaultOptions() Options { return state.DefaultOptions() }
+
+// CPUOptions is the setting for CPUs, see state.
+func CPUOptions() Options { return state.CPUOptions() }
+
+// LookupDecoder finds the decode expression of a GGUF type by its name.
+func LookupDecoder(format string) (Decoder, bool) { return state.LookupDecoder(format) }
+
+// KernelText prints a kernel (or any expression) in a compact infix form.
+func KernelText(root *ir.UOp) string { return expr.KernelText(root) }

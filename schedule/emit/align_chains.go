@@ -1,0 +1,132 @@
+package emit
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+)
+
+// R4, second half: a flat sum over k beside a chain of nested sums whose extents
+// multiply to k is split along the chain, so that both share all loops: the
+// RMSNorm's sum of squares runs in the loops of the matvec that it scales.
+
+// alignChains splits the flat sums of a kernel along its chains.
+func alignChains(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
+	var chains, flat []*ir.UOp
+	for _, u := range outerReduces(s, roots) {
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
+			continue
+		}
+		if s.Height(u.Src[0]) == 0 {
+			flat = append(flat, u)
+		} else if len(chainOf(s, u)) > 1 {
+			chains = append(chains, u)
+		}
+	}
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, f := range flat {
+		extent, ok := f.ReduceRange().Src[0].Int()
+		if !ok {
+			continue
+		}
+		at := slices.IndexFunc(chains, func(c *ir.UOp) bool {
+			return chainLength(chainOf(s, c)) == extent && !s.Within(f, c) && !s.Within(c, f)
+		})
+		if at >= 0 {
+			with[f] = splitAlong(s, f, chainOf(s, chains[at]))
+		}
+	}
+	if len(with) == 0 {
+		return roots
+	}
+	return s.Rename(roots, with)
+}
+
+// outerReduces lists the plain reduces that use no closed range, in preorder.
+func outerReduces(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if s.Height(u) == 0 || !seen.Add(u) {
+			return
+		}
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && !slices.ContainsFunc(s.Free.Of(u), expr.IsClosed) {
+			out = append(out, u)
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	for _, r := range roots {
+		visit(r)
+	}
+	return out
+}
+
+// chainOf lists the extents of nested sums from u inwards: at each level all
+// sums that use the level's range have one constant extent.
+func chainOf(s *expr.Exprs, u *ir.UOp) []int64 {
+	n, ok := u.ReduceRange().Src[0].Int()
+	if !ok || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
+		return nil
+	}
+	var inner *ir.UOp
+	for _, x := range innerReduces(s, u) {
+		if inner != nil && x.ReduceRange().Src[0] != inner.ReduceRange().Src[0] {
+			return []int64{n}
+		}
+		inner = x
+	}
+	if inner == nil {
+		return []int64{n}
+	}
+	return append([]int64{n}, chainOf(s, inner)...)
+}
+
+// innerReduces lists the reduces directly inside u that use its range.
+func innerReduces(s *expr.Exprs, u *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	var seen ir.Visited
+	var visit func(x *ir.UOp)
+	visit = func(x *ir.UOp) {
+		if s.Height(x) == 0 || !seen.Add(x) {
+			return
+		}
+		if x.Op == ir.OpReduce {
+			if s.DependsOn(x, u.ReduceRange()) && x.Arg.(ir.ReduceArg).Op == ir.OpAdd {
+				out = append(out, x)
+			}
+			return
+		}
+		for _, src := range x.Src {
+			visit(src)
+		}
+	}
+	visit(u.Src[0])
+	return out
+}
+
+func chainLength(chain []int64) int64 {
+	n := int64(1)
+	for _, c := range chain {
+		n *= c
+	}
+	return n
+}
+
+// splitAlong writes a flat sum as nested sums with the chain's extents.
+func splitAlong(s *expr.Exprs, f *ir.UOp, chain []int64) *ir.UOp {
+	digits := make([]*ir.UOp, len(chain))
+	sum := s.A.Index(0)
+	for i, n := range chain {
+		digits[i] = s.NewRange(s.A.Index(n))
+		sum = s.A.Add(s.A.Mul(sum, s.A.Index(n)), digits[i])
+	}
+	body := s.Substitute(f.Src[0], map[*ir.UOp]*ir.UOp{f.ReduceRange(): s.Simplify(sum)})
+	for i := len(digits) - 1; i >= 0; i-- {
+		body = s.CloseReduce(s.A.Reduce(ir.OpAdd, body, digits[i]))
+	}
+	return body
+}

@@ -1,0 +1,163 @@
+package emit
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// flat: neighbouring loops of a pointwise kernel that run through all its buffers
+// side by side, [.., a, b, ..] everywhere, become one loop. Lanes then run over
+// the whole row: the step of a convolution's weights, [512, 512, 3, 3], has no
+// other axis for them.
+
+// CollapseLoops merges the loops of every kernel.
+func CollapseLoops(s *state.State) {
+	for i, launch := range s.Out.Launches {
+		for j, k := range launch.Kernels {
+			merged := flattenLoops(s.Exprs, k.AST)
+			if merged == k.AST {
+				continue
+			}
+			k.AST, k.Name = merged, kernelName(merged)
+			if i < len(s.Launches) { // not of kernels that were read from a text
+				s.Record(s.Launches[i][j].Values[0], true, "side by side in all buffers", state.Number{Name: "loops", Value: int64(len(merged.Src[0].Ranges()))})
+			}
+		}
+	}
+}
+
+// flattenLoops merges loops of a kernel as long as there are such.
+func flattenLoops(s *expr.Exprs, sink *ir.UOp) *ir.UOp {
+	nodes := ir.Toposort(sink)
+	loops := sink.Src[0].Ranges()
+	for _, store := range sink.Src {
+		if !slices.Equal(store.Ranges(), loops) {
+			return sink
+		}
+	}
+	if slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.Op == ir.OpReduce || u.Op == ir.OpStage }) {
+		return sink
+	}
+	for i := 0; i+1 < len(loops); i++ {
+		if at, ok := sideBySide(nodes, loops[i], loops[i+1]); ok {
+			return flattenLoops(s, mergeLoops(s, sink, loops[i], loops[i+1], at))
+		}
+	}
+	return sink
+}
+
+// span is the axes of a buffer from one index to another, both included; axes of
+// extent 1 may stand between. first is -1 where there is none.
+type span struct{ first, last int }
+
+// sideBySide reports that a and b are used as neighbouring indices only, at one
+// place of each buffer and over its whole extents there, and lists the places.
+func sideBySide(nodes []*ir.UOp, a, b *ir.UOp) (at map[*ir.UOp]span, ok bool) {
+	_, fixedA := a.Src[0].Int()
+	_, fixedB := b.Src[0].Int()
+	if !fixedA || !fixedB {
+		return nil, false
+	}
+	at = make(map[*ir.UOp]span)
+	for _, u := range nodes {
+		access := u.Op == ir.OpLoad || u.Op == ir.OpStore
+		if !access {
+			if slices.Contains(u.Src, a) || slices.Contains(u.Src, b) {
+				return nil, false
+			}
+			continue
+		}
+		if u.Op == ir.OpStore && (u.Src[1] == a || u.Src[1] == b) {
+			return nil, false
+		}
+		place, found := placeOf(u, a, b)
+		if known, seen := at[u.Src[0]]; !found || seen && known != place {
+			return nil, false
+		}
+		at[u.Src[0]] = place
+	}
+	return at, true
+}
+
+// placeOf is where an access has a and b as neighbouring indices.
+func placeOf(u, a, b *ir.UOp) (at span, ok bool) {
+	index, buffer := u.Indices(), u.Src[0]
+	first := slices.Index(index, a)
+	if first < 0 {
+		return span{-1, -1}, !slices.Contains(index, b)
+	}
+	last := nextLoop(index, first)
+	if buffer.Op != ir.OpParam || last == len(index) || index[last] != b {
+		return at, false
+	}
+	for k := first; k <= last; k++ {
+		if index[k].Op == ir.OpRange && buffer.Src[k] != index[k].Src[0] || index[k].Op != ir.OpRange && !expr.IsUnit(buffer.Src[k]) {
+			return at, false
+		}
+	}
+	rest := slices.Delete(slices.Clone(index), first, last+1)
+	return span{first, last}, !slices.Contains(rest, a) && !slices.Contains(rest, b)
+}
+
+// nextLoop is the place of the next index that is not 0.
+func nextLoop(index []*ir.UOp, after int) int {
+	at := after + 1
+	for at < len(index) && index[at].IsInt(0) {
+		at++
+	}
+	return at
+}
+
+// mergeLoops writes the kernel with one loop for a and b.
+func mergeLoops(s *expr.Exprs, sink, a, b *ir.UOp, at map[*ir.UOp]span) *ir.UOp {
+	n, _ := a.Src[0].Int()
+	m, _ := b.Src[0].Int()
+	extent := s.A.Index(n * m)
+	both := s.A.Range(expr.RangeID(a), extent)
+	done := make(map[*ir.UOp]*ir.UOp)
+	var do func(u *ir.UOp) *ir.UOp
+	do = func(u *ir.UOp) *ir.UOp {
+		if r, ok := done[u]; ok {
+			return r
+		}
+		src := slices.Clone(u.Src)
+		place, known := at[u]
+		switch {
+		case u.Op == ir.OpParam && known && place.first >= 0:
+			src = slices.Replace(src, place.first, place.last+1, extent)
+		case u.Op == ir.OpLoad || u.Op == ir.OpStore:
+			src = mergePairs(src, a, b, both)
+		}
+		for i, x := range src {
+			if x != both {
+				src[i] = do(x)
+			}
+		}
+		arg := u.Arg
+		if u.Op == ir.OpStore {
+			place := at[u.Src[0]]
+			arg = u.Arg.(ir.IntArg) - ir.IntArg(place.last-place.first)
+		}
+		done[u] = s.A.Make(u.Op, u.DType, arg, src...)
+		return done[u]
+	}
+	return do(sink)
+}
+
+// mergePairs puts one range for every pair of neighbours a, b, among indices and
+// among the loops of a store.
+func mergePairs(src []*ir.UOp, a, b, both *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for i := 0; i < len(src); i++ {
+		if last := nextLoop(src, i); src[i] == a && last < len(src) && src[last] == b {
+			out = append(out, both)
+			i = last
+			continue
+		}
+		out = append(out, src[i])
+	}
+	return out
+}

@@ -1,0 +1,173 @@
+package emit
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// Multi-store join: values of one dependence level that hold the same tuple or
+// stage, after their ranges are renamed, are stored by one kernel, which then
+// computes it once. The shared node's ranges must be all loops of one of the
+// values and the first loops of the other. Values of one level do not depend on
+// each other, and a version's readers and its next writer are never of one
+// level.
+
+// JoinKernels joins the kernels of every launch.
+func JoinKernels(s *state.State) {
+	for i, launch := range s.Launches {
+		s.Launches[i] = joinStores(s, launch)
+	}
+}
+
+// joinStores joins kernels of one launch. An update stays as it is.
+func joinStores(s *state.State, launch []*state.Draft) []*state.Draft {
+	var joined []*state.Draft
+	byAnchor := make(map[*ir.UOp]*state.Draft)
+	for _, k := range launch {
+		v := k.Values[0]
+		if v.Update > 0 {
+			joined = append(joined, k)
+			continue
+		}
+		anchors := anchors(s.Exprs, v)
+		at := slices.IndexFunc(anchors, func(anchor *ir.UOp) bool {
+			return byAnchor[anchor] != nil && mayJoin(s.Graph, byAnchor[anchor].Values, v)
+		})
+		if at >= 0 {
+			k = byAnchor[anchors[at]]
+			k.Values = append(k.Values, v)
+			s.Record(v, true, "same tuple or stage")
+		} else {
+			joined = append(joined, k)
+		}
+		for _, anchor := range anchors {
+			byAnchor[anchor] = k
+		}
+	}
+	for _, k := range joined {
+		alignGroup(s.Exprs, k.Values)
+	}
+	return joined
+}
+
+// alignGroup gives the values of a group the loops of the one that has most, so
+// that two with the same loops share all of them.
+func alignGroup(s *expr.Exprs, group []*state.Value) {
+	most := group[0]
+	for _, v := range group {
+		if len(v.StoreLoops()) > len(most.StoreLoops()) {
+			most = v
+		}
+	}
+	for _, v := range group {
+		if v != most {
+			alignLoops(s, most, v)
+		}
+	}
+}
+
+// anchors lists what a value could share: the score and range of its tuples, its
+// stages, over loops renamed by position. Only those count whose ranges are a
+// prefix of the loops.
+func anchors(s *expr.Exprs, v *state.Value) []*ir.UOp {
+	if s.Height(v.Body) == 0 {
+		return nil
+	}
+	loops := v.StoreLoops()
+	with := make(map[*ir.UOp]*ir.UOp, len(loops))
+	named := make([]*ir.UOp, len(loops))
+	for i, r := range loops {
+		named[i] = s.A.Range(expr.AnchorBase+i, r.Src[0])
+		with[r] = named[i]
+	}
+	body := s.Substitute(v.Body, with)
+	var out []*ir.UOp
+	for _, u := range ir.Toposort(body) {
+		node := u
+		switch {
+		case s.IsCascade(u):
+			node = s.A.Make(ir.OpSink, ir.Void, nil, u.Src[0], u.ReduceRange())
+		case u.Op == ir.OpStage:
+		case u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpInvalid:
+		default:
+			continue
+		}
+		free := s.Free.Of(u)
+		if s.IsCascade(u) {
+			free = expr.Without(s.Free.Of(u.Src[0]), expr.BinderRanges(u))
+		}
+		if slices.ContainsFunc(free, expr.IsClosed) || len(free) > len(loops) || !slices.Equal(free, expr.Sorted(named[:len(free)])) {
+			continue
+		}
+		out = append(out, s.A.Make(ir.OpSink, ir.Void, nil, node, s.A.Index(int64(len(free)))))
+	}
+	return out
+}
+
+// mayJoin checks the loops of a group and a value: one's are the first loops of
+// the other, as many as the anchor uses, or both have the same and the anchor
+// uses some of them; and no buffer is written twice.
+func mayJoin(s *state.Graph, group []*state.Value, v *state.Value) bool {
+	short, long := group[0].StoreLoops(), v.StoreLoops()
+	if len(short) > len(long) {
+		short, long = long, short
+	}
+	for i := range short {
+		if short[i].Src[0] != long[i].Src[0] {
+			return false
+		}
+	}
+	for _, w := range group {
+		if w.Target >= 0 && v.Target >= 0 && s.Versions[w.Target].Buffer == s.Versions[v.Target].Buffer {
+			return false
+		}
+		if readsAround(s, w, v) || readsAround(s, v, w) {
+			return false
+		}
+	}
+	shared := sharedAnchor(s.Exprs, group[0], v)
+	return shared == len(short) || shared > 0 && len(short) == len(long)
+}
+
+// readsAround reports that v reads around what w stores (R0f).
+func readsAround(s *state.Graph, v, w *state.Value) bool {
+	return slices.ContainsFunc(s.ReadsOf(v).Versions, func(slot int) bool {
+		under := s.Versions[slot].Under
+		return under >= 0 && under == w.Target
+	})
+}
+
+// sharedAnchor is the largest number of loops that a common anchor uses, -1 for
+// none.
+func sharedAnchor(s *expr.Exprs, x, y *state.Value) int {
+	most := -1
+	others := anchors(s, y)
+	for _, anchor := range anchors(s, x) {
+		if slices.Contains(others, anchor) {
+			n, _ := anchor.Src[1].Int()
+			most = max(most, int(n))
+		}
+	}
+	return most
+}
+
+// alignLoops renames the loops of v to those of another value of its group, where
+// both have them.
+func alignLoops(s *expr.Exprs, first, v *state.Value) {
+	with := make(map[*ir.UOp]*ir.UOp)
+	target := first.StoreLoops()
+	loops := slices.Clone(v.StoreLoops())
+	for i := range min(len(loops), len(target)) {
+		if loops[i].Src[0] != target[i].Src[0] {
+			break // two that share less with each other than with the group's first
+		}
+		with[loops[i]] = target[i]
+		loops[i] = target[i]
+	}
+	v.Index = s.Rename(v.StoreIndex(), with)
+	v.Body = s.Substitute(v.Body, with)
+	v.Loops = loops
+}

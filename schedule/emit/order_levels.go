@@ -1,0 +1,43 @@
+package emit
+
+import (
+	"tgc/schedule/state"
+)
+
+// OrderLevels drafts the kernels and puts them into launches: those of one
+// dependence level (R7), or one by one. The values of an update are one kernel.
+func OrderLevels(s *state.State) {
+	live := s.LiveValues()
+	before := s.Edges(live)
+	level, err := s.Levels(live, before)
+	if err != nil {
+		s.Fail("%w", err)
+		return
+	}
+	if !s.Opt.Rules.Has(state.Par) {
+		live = state.Topological(live, before)
+	}
+	updates := make(map[int]*state.Draft)
+	s.Launches = nil
+	for _, v := range live {
+		if k, ok := updates[v.Update]; ok && v.Update > 0 {
+			k.Values = append(k.Values, v)
+			continue
+		}
+		k := &state.Draft{Values: []*state.Value{v}}
+		updates[v.Update] = k
+		at := len(s.Launches)
+		if s.Opt.Rules.Has(state.Par) {
+			at = level[v.Id]
+		}
+		for len(s.Launches) <= at {
+			s.Launches = append(s.Launches, nil)
+		}
+		s.Launches[at] = append(s.Launches[at], k)
+	}
+	for i, launch := range s.Launches {
+		if len(launch) > 1 && s.Opt.Explain {
+			s.Record(launch[0].Values[0], true, "one dependence level", state.Number{Name: "launch", Value: int64(i)}, state.Number{Name: "kernels", Value: int64(len(launch))})
+		}
+	}
+}

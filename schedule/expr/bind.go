@@ -1,0 +1,183 @@
+package expr
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// Height is the largest canonical name closed inside u, 0 for none. See value.
+func (s *Exprs) Height(u *ir.UOp) int {
+	if len(u.Src) == 0 {
+		return 0
+	}
+	if h, ok := s.heights.Get(u); ok {
+		return h
+	}
+	h := 0
+	for _, src := range u.Src {
+		h = max(h, s.Height(src))
+	}
+	switch u.Op {
+	case ir.OpReduce:
+		if r := u.ReduceRange(); IsClosed(r) {
+			h = max(h, RangeID(r))
+		}
+	case ir.OpStage:
+		for _, r := range u.Src[1:] {
+			if IsClosed(r) {
+				h = max(h, RangeID(r))
+			}
+		}
+	}
+	s.heights.Set(u, h)
+	return h
+}
+
+// CloseReduce gives the range of a REDUCE its canonical name, or the next that
+// is not free in its values: a reduce that just became deeper may stand inside
+// one whose range still has the name that it needs.
+func (s *Exprs) CloseReduce(u *ir.UOp) *ir.UOp {
+	r := u.ReduceRange()
+	h := 0
+	for _, v := range u.ReduceValues() {
+		h = max(h, s.Height(v))
+	}
+	name := s.A.Range(h+1, r.Src[0])
+	for name != r && slices.ContainsFunc(u.ReduceValues(), func(v *ir.UOp) bool { return s.DependsOn(v, name) }) {
+		h++
+		name = s.A.Range(h+1, r.Src[0])
+	}
+	if name == r {
+		return u
+	}
+	return s.A.Make(u.Op, u.DType, u.Arg, s.Rename(u.Src, map[*ir.UOp]*ir.UOp{r: name})...)
+}
+
+// CloseStage gives the ranges of a STAGE their canonical names.
+func (s *Exprs) CloseStage(u *ir.UOp) *ir.UOp {
+	h := s.Height(u.Src[0])
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, r := range u.Src[1:] {
+		name := s.A.Range(h+1, r.Src[0])
+		for !slices.Contains(u.Src[1:], name) && s.DependsOn(u.Src[0], name) {
+			h++
+			name = s.A.Range(h+1, r.Src[0])
+		}
+		with[r] = name
+		h++
+	}
+	return s.A.Make(u.Op, u.DType, u.Arg, s.Rename(u.Src, with)...)
+}
+
+// Rename substitutes in several expressions with one memo.
+func (s *Exprs) Rename(list []*ir.UOp, with map[*ir.UOp]*ir.UOp) []*ir.UOp {
+	if len(with) == 0 {
+		return slices.Clone(list)
+	}
+	t := s.substitution(with)
+	out := make([]*ir.UOp, len(list))
+	for i, u := range list {
+		out[i] = t.do(u)
+	}
+	return out
+}
+
+// Substitute replaces ranges (or reads) in u. Subtrees that do not use a
+// replaced range are kept without a visit.
+func (s *Exprs) Substitute(u *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
+	if len(with) == 0 {
+		return u
+	}
+	return s.substitution(with).do(u)
+}
+
+func (s *Exprs) substitution(with map[*ir.UOp]*ir.UOp) *substitution {
+	t := &substitution{s: s, with: with, onlyRanges: true, onlyBinding: true}
+	for k := range with {
+		t.onlyRanges = t.onlyRanges && k.Op == ir.OpRange
+		t.onlyBinding = t.onlyBinding && s.Height(k) > 0
+	}
+	return t
+}
+
+type substitution struct {
+	s    *Exprs
+	with map[*ir.UOp]*ir.UOp
+	done ir.NodeMap[*ir.UOp]
+
+	onlyRanges  bool // all that is replaced are ranges
+	onlyBinding bool // all of it closes a range
+}
+
+func (t *substitution) do(u *ir.UOp) *ir.UOp {
+	if r, ok := t.with[u]; ok {
+		return r
+	}
+	if len(u.Src) == 0 || t.onlyBinding && t.s.Height(u) == 0 {
+		return u
+	}
+	if r, ok := t.done.Get(u); ok {
+		return r
+	}
+	r := u
+	if !t.onlyRanges || t.touches(u) {
+		src := u.Src
+		for i, x := range u.Src {
+			y := t.do(x)
+			if y != x {
+				if &src[0] == &u.Src[0] {
+					src = append([]*ir.UOp(nil), u.Src...)
+				}
+				src[i] = y
+			}
+		}
+		if &src[0] != &u.Src[0] {
+			r = t.s.SimplifyNode(t.s.A.Make(u.Op, u.DType, u.Arg, src...))
+		}
+	}
+	t.done.Set(u, r)
+	return r
+}
+
+// touches reports that a replaced range may occur in u, also in components of
+// tuples that no projection in u shows.
+func (t *substitution) touches(u *ir.UOp) bool {
+	for _, r := range t.s.Mentions.Of(u) {
+		if _, ok := t.with[r]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// ReplaceNodes puts other nodes in place of some and keeps the canonical names.
+func (s *Exprs) ReplaceNodes(body *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
+	done := make(map[*ir.UOp]*ir.UOp)
+	var visit func(u *ir.UOp) *ir.UOp
+	visit = func(u *ir.UOp) *ir.UOp {
+		if to := with[u]; to != nil {
+			return to
+		}
+		if len(u.Src) == 0 || s.Height(u) == 0 {
+			return u
+		}
+		if r, ok := done[u]; ok {
+			return r
+		}
+		src := make([]*ir.UOp, len(u.Src))
+		for i, x := range u.Src {
+			src[i] = visit(x)
+		}
+		r := s.A.With(u, src)
+		switch u.Op {
+		case ir.OpReduce:
+			r = s.CloseReduce(r)
+		case ir.OpStage:
+			r = s.CloseStage(r)
+		}
+		done[u] = r
+		return r
+	}
+	return s.RewriteReduces(visit(body), func(r *ir.UOp) *ir.UOp { return r })
+}

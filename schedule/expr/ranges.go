@@ -1,0 +1,85 @@
+package expr
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// AnchorBase numbers the loops of a value by position while values are
+// compared; no other range has such an id.
+const AnchorBase = 1 << 26
+
+func (s *Exprs) Zero(dtype ir.DType) *ir.UOp { return s.A.Const(dtype, 0) }
+
+// BinderRanges lists the ranges that a REDUCE or STAGE closes.
+func BinderRanges(u *ir.UOp) []*ir.UOp {
+	if u.Op == ir.OpStage {
+		return u.Src[1:]
+	}
+	return []*ir.UOp{u.ReduceRange()}
+}
+
+// Within reports that node x occurs in u, not counting u itself. Only binders
+// below the height of u can.
+func (s *Exprs) Within(x, u *ir.UOp) bool {
+	if x == u {
+		return false
+	}
+	var seen ir.Visited
+	var visit func(u *ir.UOp) bool
+	visit = func(u *ir.UOp) bool {
+		if u == x {
+			return true
+		}
+		if len(u.Src) == 0 || s.Height(u) == 0 || !seen.Add(u) { // an index may hold a reduce, too
+			return false
+		}
+		return slices.ContainsFunc(u.Src, visit)
+	}
+	return slices.ContainsFunc(u.Src, visit)
+}
+
+// FirstFree is the first id of ranges that are not closed; closed ranges have
+// the small ids 1..firstFree-1 (their heights).
+const FirstFree = 1 << 12
+
+// NewRange makes a RANGE with an id of its own.
+func (s *Exprs) NewRange(extent *ir.UOp) *ir.UOp {
+	s.NextRange++
+	return s.A.Range(s.NextRange, extent)
+}
+
+func RangeID(r *ir.UOp) int { return r.Arg.(ir.RangeArg).ID }
+
+// IsClosed reports a range that some REDUCE or STAGE closes.
+func IsClosed(r *ir.UOp) bool { return RangeID(r) < FirstFree }
+
+// IsUnit reports an extent of 1: such an axis has index 0 and no range.
+func IsUnit(extent *ir.UOp) bool { return extent.IsInt(1) }
+
+// RangesOf makes a range for every axis of a shape that is not 1, and the full
+// index (0 on the axes of extent 1).
+func (s *Exprs) RangesOf(shape []*ir.UOp) (ranges, index []*ir.UOp) {
+	index = make([]*ir.UOp, len(shape))
+	for i, extent := range shape {
+		if IsUnit(extent) {
+			index[i] = s.A.Index(0)
+			continue
+		}
+		index[i] = s.NewRange(extent)
+		ranges = append(ranges, index[i])
+	}
+	return ranges, index
+}
+
+// DropUnits keeps the index entries of axes that are not 1.
+func DropUnits(shape, index []*ir.UOp) []*ir.UOp {
+	var kept []*ir.UOp
+	for i, extent := range shape {
+		if !IsUnit(extent) {
+			kept = append(kept, index[i])
+		}
+	}
+	return kept
+}

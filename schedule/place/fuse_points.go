@@ -1,0 +1,33 @@
+package place
+
+import (
+	"tgc/schedule/state"
+)
+
+// PointFusion (R1p): every point of p is read once, nowhere inside a loop that
+// would repeat it: p moves into its readers without recomputation.
+func PointFusion(s *state.State, p *state.Value) bool {
+	list := s.PlacedUses(p)
+	for _, u := range list {
+		if repeated := s.Multiplicity(u.Consumer, u.Use); len(repeated) > 0 {
+			s.Record(p, false, "repeated inside a reduce", state.Number{Name: "times", Value: s.Points(repeated)})
+			return false
+		}
+		if u.Binder != nil && s.FactsOf(p.Body).Weights && s.FactsOf(u.Consumer.Body).Weights && rowsOf(s.Exprs, u) < s.Opt.Profile.Parallel {
+			s.Record(p, false, "both read weights: a grid barrier")
+			return false
+		}
+	}
+	if !jointlyInjective(s.Graph, list) {
+		s.Record(p, false, "points are read more than once", state.Number{Name: "uses", Value: int64(len(list))}, state.Number{Name: "readers", Value: int64(len(s.Users[p.Id]))})
+		return false
+	}
+	if crowded(s, p) {
+		return false
+	}
+	if !s.ReplaceReads(p, s.AsBody(p), state.BodiesOnly) {
+		return false
+	}
+	s.Record(p, true, "every point is read once", state.Number{Name: "points", Value: s.Points(p.Ranges)})
+	return true
+}

@@ -1,0 +1,122 @@
+package place
+
+import (
+	"slices"
+	"time"
+
+	"tgc/pass"
+	"tgc/schedule/state"
+)
+
+// Placement decides which values vanish into their readers. The rules are tried
+// in the order of the table of passes, each over the values in topological order;
+// the first that fires starts again. A worklist makes that cheap.
+
+// PlacementRule is a rule of the placement group: it is tried on one value, and
+// says whether it changed the state.
+type PlacementRule struct {
+	Info *pass.Info
+	Try  func(*state.State, *state.Value) bool
+}
+
+// Place runs rules of the placement group to a fixpoint. c is told what fired.
+func Place(s *state.State, group []PlacementRule, c *pass.Control) {
+	s.MarkDead()
+	s.IndexUses()
+	w := newWorklist(s.Graph, len(group))
+	for fired := true; fired; {
+		fired = false
+		for k, r := range group {
+			s.Pass = r.Info
+			start := time.Now()
+			fired = fireOnce(s, w, k, r)
+			c.Spend(r.Info.Name, time.Since(start))
+			if fired {
+				if c != nil && c.Trace {
+					c.Fired(r.Info.Name)
+				}
+				break // the first that fires starts again
+			}
+		}
+	}
+}
+
+// worklist says which values a rule must try again.
+type worklist struct {
+	order []*state.Value // live values, each after what it reads
+	rank  []int          // value -> place in order
+	dirty [][]bool       // rule, place
+	first []int          // rule -> no dirty place is before this one
+}
+
+func newWorklist(s *state.Graph, rules int) *worklist {
+	w := &worklist{order: valueOrder(s), rank: make([]int, len(s.Values)), first: make([]int, rules)}
+	for i, v := range w.order {
+		w.rank[v.Id] = i
+	}
+	for range rules {
+		all := make([]bool, len(w.order))
+		for i := range all {
+			all[i] = true
+		}
+		w.dirty = append(w.dirty, all)
+	}
+	return w
+}
+
+// mark has all rules try a value again.
+func (w *worklist) mark(id int) {
+	r := w.rank[id]
+	for k := range w.dirty {
+		w.dirty[k][r] = true
+		w.first[k] = min(w.first[k], r)
+	}
+}
+
+// fireOnce tries rule k on the values that it must try, until it fires. What
+// fires concerns only the value, its readers and what they read.
+func fireOnce(s *state.State, w *worklist, k int, r PlacementRule) bool {
+	for ; w.first[k] < len(w.order); w.first[k]++ {
+		v := w.order[w.first[k]]
+		if !w.dirty[k][w.first[k]] {
+			continue
+		}
+		w.dirty[k][w.first[k]] = false
+		if v.Dead || v.Target >= 0 || v.Pinned || v.Split || len(s.Users[v.Id]) == 0 {
+			continue
+		}
+		readers := slices.Clone(s.Users[v.Id])
+		if !r.Try(s, v) {
+			continue
+		}
+		for _, id := range readers {
+			w.mark(id)
+			for _, operand := range s.ReadMemo[id].Values {
+				w.mark(operand)
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// valueOrder lists the live values, each after what it reads.
+func valueOrder(s *state.Graph) []*state.Value {
+	seen := make([]bool, len(s.Values))
+	var order []*state.Value
+	var visit func(v *state.Value)
+	visit = func(v *state.Value) {
+		if seen[v.Id] || v.Dead {
+			return
+		}
+		seen[v.Id] = true
+		for _, id := range s.ReadMemo[v.Id].Values {
+			visit(s.Values[id])
+		}
+		order = append(order, v)
+	}
+	for _, v := range s.Values {
+		visit(v)
+	}
+	return order
+}

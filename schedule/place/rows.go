@@ -1,0 +1,69 @@
+package place
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// oncePerRow reports a reduce that can move into its only reader without being
+// computed more often, however large what it reads: it is read outside what its
+// reader's folds run over, each point by one setting of the reader's outer loops.
+// A row's maximum, mean or norm thus stands in front of the loop over the row,
+// computed by whoever computes the row. That needs rows short enough that
+// sharing one among blocks would not pay for a launch.
+func oncePerRow(s *state.State, p *state.Value) bool {
+	f := s.FactsOf(p.Body)
+	readers := s.Consumers(p)
+	if f.State || f.Stage || !f.Constant || p.Pinned || p.Beside || p.Target >= 0 || len(readers) != 1 || !expr.ConstantExtents(p.Ranges) {
+		return false
+	}
+	c := readers[0]
+	loops := c.StoreLoops()
+	if len(p.Ranges) == 0 || len(p.Ranges) > len(loops) || !expr.ConstantExtents(loops) {
+		return false
+	}
+	rows, inner := loops[:len(p.Ranges)], loops[len(p.Ranges):]
+	for _, u := range s.UsesOf(c, p) {
+		if !slices.Equal(u.Load.Indices(), rows) {
+			return false
+		}
+	}
+	for i, r := range rows {
+		if s.Points([]*ir.UOp{r}) != s.Points(p.Ranges[i:i+1]) {
+			return false
+		}
+	}
+	if len(inner) > 1 || len(inner) == 1 && s.Points(inner)%s.Opt.Profile.RowLanes != 0 {
+		return false // nobody could share the row's points
+	}
+	if foldsAlong(s.Exprs, c, inner) {
+		return false // a product with a matrix: its rows and columns are tiled together
+	}
+	profile := &s.Opt.Profile
+	return s.Work(p.Body, nil) <= profile.LaunchEdge && s.Work(c.Body, inner) <= profile.LaunchEdge
+}
+
+// foldsAlong reports a reduce in c's body that depends on one of the ranges.
+func foldsAlong(s *expr.Exprs, c *state.Value, ranges []*ir.UOp) bool {
+	for _, u := range ir.Toposort(c.Body) {
+		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && s.DependsOn(u, ranges...) {
+			return true
+		}
+	}
+	return false
+}
+
+// rowsOf is the number of points of the reader's store loops that the index of
+// a use distinguishes.
+func rowsOf(s *expr.Exprs, u state.PlacedUse) int64 {
+	var rows []*ir.UOp
+	for _, r := range u.Consumer.StoreLoops() {
+		if slices.Contains(s.Free.Of(u.Load), r) {
+			rows = append(rows, r)
+		}
+	}
+	return s.Points(rows)
+}

@@ -1,0 +1,238 @@
+package place
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// R8, grid split: a reduce that is long, in a kernel with too few independent
+// points to fill the target, is cut into a constant number of chunks,
+// t = c*chunk + t'. Every component of the reduce becomes a value of its own
+// over (scope, c, its private ranges), a part; the parts are joined into one
+// kernel. The reduce itself then runs over the parts, REDUCE(M, part0[c]..; c):
+// the same lambda, because an element of a softmax is itself (maximum, sums),
+// and one of mean and variance (mean, squares, count). What is left of the value
+// is light, and placement, run again, stages it in front of its readers (R6p),
+// or leaves it a kernel of its own.
+//
+// Only the serial extent of a chunk depends on symbols, never the grid: with an
+// attention over length rows chunk is ceildiv(length, splits). Points past the
+// end are gated to the reduce's identity: the lowest number for a running
+// maximum, 0 for what is weighted with it, so that rows past the end, which may
+// hold anything, are not even read.
+
+// SplitGrids applies R8 to every value.
+func SplitGrids(s *state.State) {
+	if s.Opt.Profile.GridSplits < 2 {
+		return
+	}
+	parts := make(map[*ir.UOp]*state.Value)
+	for i, n := 0, len(s.Values); i < n; i++ {
+		v := s.Values[i]
+		if v.Dead || s.Height(v.Body) == 0 {
+			continue
+		}
+		with := make(map[*ir.UOp]*ir.UOp)
+		for _, u := range gridReduces(s.Exprs, v.Body) {
+			if splits := gridSplits(s, v, u); splits > 1 {
+				splitReduce(s, v, u, splits, parts, with)
+			}
+		}
+		if len(with) > 0 {
+			s.SetBody(v, s.Substitute(v.Body, with))
+		}
+	}
+}
+
+// gridReduces lists the outermost reduces of a body that stand in no stage and
+// in no arm of a WHERE, in preorder: a part is computed at every point of its
+// scope, also where the WHERE would not look.
+func gridReduces(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if s.Height(u) == 0 || u.Op == ir.OpStage || !seen.Add(u) {
+			return
+		}
+		if u.Op == ir.OpReduce {
+			out = append(out, u)
+			return
+		}
+		for i, src := range u.Src {
+			if u.Op != ir.OpWhere || i == 0 {
+				visit(src)
+			}
+		}
+	}
+	visit(body)
+	return out
+}
+
+// gridSplits is the number of chunks that a reduce is worth, 1 for none:
+// parallelism wanted against a launch edge.
+func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
+	p := &s.Opt.Profile
+	scope, private := reduceScope(s.Exprs, v, u)
+	if private == nil {
+		s.Record(v, false, "components of a tuple differ in their ranges")
+		return 1
+	}
+	parallel := s.Points(scope)
+	if parallel >= p.Parallel {
+		s.Record(v, false, "enough parallel points", state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel})
+		return 1
+	}
+	extent := max(s.Bounds.Of(u.ReduceRange().Src[0]).Hi, 1)
+	splits := min(p.GridSplits, (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 2)) // a chunk of 1 would have no range
+	if splits < 2 {
+		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
+		return 1
+	}
+	work := s.Work(u, nil)
+	if saved := work - work/splits; saved < p.LaunchEdge {
+		s.Record(v, false, "a launch edge costs more", state.Number{Name: "saved", Value: saved}, state.Number{Name: "edge", Value: p.LaunchEdge})
+		return 1
+	}
+	s.Record(v, true, "parts", state.Number{Name: "splits", Value: splits}, state.Number{Name: "extent", Value: extent},
+		state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel}, state.Number{Name: "work", Value: work}, state.Number{Name: "edge", Value: p.LaunchEdge})
+	return splits
+}
+
+// reduceScope parts the store's loops into those that blocks divide among
+// themselves and, by component of the reduce, the private ones. private is nil
+// for a tuple whose lambda is not known to allow components on their own.
+func reduceScope(s *expr.Exprs, v *state.Value, u *ir.UOp) (scope []*ir.UOp, private [][]*ir.UOp) {
+	values := u.ReduceValues()
+	first := s.Free.Of(values[0])
+	_, softmax := s.A.IsSoftmax(u)
+	private = make([][]*ir.UOp, len(values))
+	scope = v.StoreLoops()
+	for i, x := range values {
+		own := expr.Without(expr.Without(s.Free.Of(x), first), expr.BinderRanges(u))
+		if len(own) > 0 && !softmax {
+			return scope, nil
+		}
+		private[i] = own
+		scope = expr.Without(scope, own)
+	}
+	return scope, private
+}
+
+// splitReduce makes the parts of a reduce and puts their combination into with.
+func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts map[*ir.UOp]*state.Value, with map[*ir.UOp]*ir.UOp) {
+	a := s.A
+	s.Groups++
+	extent := u.ReduceRange().Src[0]
+	chunk := s.Simplify(a.Div(a.Add(extent, a.Index(splits-1)), a.Index(splits)))
+	c, inner := s.NewRange(a.Index(splits)), s.NewRange(chunk)
+	t := s.Simplify(a.Add(a.Mul(c, chunk), inner))
+	gate := s.Simplify(a.Lt(t, extent))
+	if n, ok := extent.Int(); ok && n%splits == 0 {
+		gate = a.ConstInt(ir.Bool, 1)
+	}
+	arg := u.Arg.(ir.ReduceArg)
+	n := len(u.ReduceValues())
+	values := make([]*ir.UOp, n)
+	for i, x := range u.ReduceValues() {
+		neutral := neutral(s.Exprs, u, i)
+		values[i] = s.SimplifyNode(a.Where(gate, s.Substitute(x, map[*ir.UOp]*ir.UOp{u.ReduceRange(): t}), neutral))
+	}
+	combine := s.NewRange(a.Index(splits))
+	reads := make([]*ir.UOp, n)
+	for i := range values {
+		reads[i] = partRead(s, v, partOf(s.Exprs, u, values, i, inner), c, combine, parts)
+	}
+	if arg.Op != ir.OpInvalid {
+		with[u] = s.CloseReduce(a.Reduce(arg.Op, reads[0], combine))
+		return
+	}
+	tuple := s.CloseReduce(a.TupleReduce(reads, combine, u.Src[n+1:2*n+1], u.Src[2*n+1:]))
+	for i := range n {
+		with[a.Proj(u, i)] = a.Proj(tuple, i)
+	}
+}
+
+// neutral is the value that component i takes past the end.
+func neutral(s *expr.Exprs, u *ir.UOp, i int) *ir.UOp {
+	arg := u.Arg.(ir.ReduceArg)
+	if arg.Op == ir.OpInvalid {
+		return u.Src[arg.N+1+i]
+	}
+	identity := ir.ReduceIdentity(arg.Op, u.DType)
+	if u.DType.IsFloat() {
+		return s.A.Const(u.DType, identity.F)
+	}
+	return s.A.ConstInt(u.DType, identity.I)
+}
+
+// partOf is component i of a chunk. Of a softmax each part has only the
+// components that it needs, and the maximum alone is a plain one: joined into a
+// kernel they become one node again.
+func partOf(s *expr.Exprs, u *ir.UOp, values []*ir.UOp, i int, inner *ir.UOp) *ir.UOp {
+	arg := u.Arg.(ir.ReduceArg)
+	if arg.Op != ir.OpInvalid {
+		return s.CloseReduce(s.A.Reduce(arg.Op, values[0], inner))
+	}
+	if c, ok := s.A.IsSoftmax(u); ok {
+		if i == 0 {
+			return s.CloseReduce(s.A.Reduce(ir.OpMax, values[0], inner))
+		}
+		return s.A.Proj(s.SoftmaxTuple([]*ir.UOp{values[0], values[i]}, inner, c), 1)
+	}
+	n := arg.N
+	return s.A.Proj(s.CloseReduce(s.A.TupleReduce(values, inner, u.Src[n+1:2*n+1], u.Src[2*n+1:])), i)
+}
+
+// partRead makes the value of a part, or finds an equal one, and reads it at the
+// loops of v and chunk combine.
+func partRead(s *state.State, v *state.Value, body, c, combine *ir.UOp, parts map[*ir.UOp]*state.Value) *ir.UOp {
+	var ranges, private []*ir.UOp
+	free := s.Free.Of(body)
+	scope := scopeOf(s.Exprs, body)
+	for _, r := range v.StoreLoops() {
+		switch {
+		case !slices.Contains(free, r):
+		case slices.Contains(scope, r):
+			ranges = append(ranges, r)
+		default:
+			private = append(private, r)
+		}
+	}
+	ranges = append(append(ranges, c), private...)
+	with := make(map[*ir.UOp]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		with[r] = s.A.Range(expr.AnchorBase+i, r.Src[0])
+	}
+	key := s.Substitute(body, with)
+	part, ok := parts[key]
+	if !ok {
+		part = s.NewValue(body.DType, nil, nil)
+		s.SetSignature(part, ranges, body)
+		part.Pinned, part.Group = true, s.Groups
+		part.Reasons = []string{s.Pass.Name + " of " + v.Label()}
+		s.Users = append(s.Users, nil)
+		s.ReadMemo = append(s.ReadMemo, state.Reads{})
+		s.LinkReads(part)
+		parts[key] = part
+	}
+	index := make([]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		index[i] = r
+		if r == c {
+			index[i] = combine
+		}
+	}
+	return s.A.Load(part.Node, index...)
+}
+
+// scopeOf lists the ranges of a part that are not private to a component.
+func scopeOf(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
+	if body.Op == ir.OpProj {
+		return s.Free.Of(body.Src[0].Src[0])
+	}
+	return s.Free.Of(body)
+}

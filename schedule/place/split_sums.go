@@ -1,0 +1,124 @@
+package place
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// R8k, pieces of a long sum: sum_k x[m,k]*w[k,n], whose columns lie side by side,
+// becomes a chain of sums over pieces of k, each of which adds to what the one
+// before it stored. A CPU copies columns into a panel, [k, lanes], that all rows
+// of x read; of a long k the panel would leave the core's cache, and narrower
+// tiles would read x more often. A piece costs one pass over the results.
+
+// SplitSums applies R8k.
+func SplitSums(s *state.State) {
+	if s.Opt.Profile.SumPiece == 0 {
+		return
+	}
+	for i, n := 0, len(s.Values); i < n; i++ {
+		v := s.Values[i]
+		if v.Dead || s.Height(v.Body) == 0 {
+			continue
+		}
+		list := gridReduces(s.Exprs, v.Body)
+		if len(list) != 1 {
+			continue
+		}
+		if pieces := sumPieces(s, v, list[0]); pieces > 1 {
+			chainPieces(s, v, list[0], pieces)
+		}
+	}
+}
+
+// sumPieces is the number of pieces that a sum is worth, 1 for none.
+func sumPieces(s *state.State, v *state.Value, u *ir.UOp) int64 {
+	if arg := u.Arg.(ir.ReduceArg); arg.Op != ir.OpAdd || !u.DType.IsFloat() || s.Height(u.Src[0]) > 0 {
+		return 1
+	}
+	extent, known := u.ReduceRange().Src[0].Int()
+	limit := s.Opt.Profile.SumPiece
+	if !known || extent <= limit || !readsColumns(s, v, u) {
+		return 1
+	}
+	for pieces := (extent + limit - 1) / limit; pieces <= extent/limit*2+1; pieces++ {
+		if extent%pieces == 0 && pieces < extent {
+			s.Record(v, true, "a panel of columns must fit", state.Number{Name: "extent", Value: extent}, state.Number{Name: "pieces", Value: pieces})
+			return pieces
+		}
+	}
+	s.Record(v, false, "no equal pieces", state.Number{Name: "extent", Value: extent}, state.Number{Name: "limit", Value: limit})
+	return 1
+}
+
+// readsColumns reports a product of two reads, both over k: one along a row of
+// results, the other for enough of the rest.
+func readsColumns(s *state.State, v *state.Value, u *ir.UOp) bool {
+	list := expr.Factors(u.Src[0])
+	if len(list) != 2 {
+		return false
+	}
+	for i, f := range list {
+		other := list[1-i]
+		n := columnOf(s.Exprs, f, u.ReduceRange())
+		if n == nil || s.DependsOn(other, n) || columnOf(s.Exprs, other, u.ReduceRange()) == n || !s.DependsOn(other, u.ReduceRange()) {
+			continue
+		}
+		if slices.Contains(v.StoreLoops(), n) && s.Points(expr.Without(s.Free.Of(other), []*ir.UOp{u.ReduceRange()})) >= s.Opt.Profile.PanelRows {
+			return true
+		}
+	}
+	return false
+}
+
+// columnOf is the range along which a read's elements lie side by side if its k
+// stands further out, nil if that is not so. Packed blocks lie along k.
+func columnOf(s *expr.Exprs, f, k *ir.UOp) *ir.UOp {
+	for f.Op == ir.OpCast {
+		f = f.Src[0]
+	}
+	if f.Op != ir.OpLoad || len(f.Indices()) < 2 {
+		return nil
+	}
+	n := f.Indices()[len(f.Indices())-1]
+	if n.Op != ir.OpRange || n == k || !s.DependsOn(f, k) {
+		return nil
+	}
+	return n
+}
+
+// chainPieces stores the sums over all pieces but the last, each with those
+// before it; v adds the last.
+func chainPieces(s *state.State, v *state.Value, u *ir.UOp, pieces int64) {
+	a := s.A
+	extent, _ := u.ReduceRange().Src[0].Int()
+	var scope []*ir.UOp
+	for _, r := range v.StoreLoops() {
+		if slices.Contains(s.Free.Of(u), r) {
+			scope = append(scope, r)
+		}
+	}
+	var sum *ir.UOp
+	for i := range pieces {
+		inner := s.NewRange(a.Index(extent / pieces))
+		k := s.Simplify(a.Add(inner, a.Index(i*(extent/pieces))))
+		piece := s.CloseReduce(a.Reduce(ir.OpAdd, s.Substitute(u.Src[0], map[*ir.UOp]*ir.UOp{u.ReduceRange(): k}), inner))
+		if sum != nil {
+			piece = a.Add(sum, piece)
+		}
+		if i == pieces-1 {
+			s.SetBody(v, s.Substitute(v.Body, map[*ir.UOp]*ir.UOp{u: piece}))
+			return
+		}
+		part := s.NewValue(u.DType, nil, nil)
+		s.SetSignature(part, scope, piece)
+		part.Pinned = true
+		part.Reasons = []string{s.Pass.Name + " of " + v.Label()}
+		s.Users, s.ReadMemo = append(s.Users, nil), append(s.ReadMemo, state.Reads{})
+		s.LinkReads(part)
+		sum = a.Load(part.Node, scope...)
+	}
+}

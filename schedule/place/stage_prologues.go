@@ -1,0 +1,132 @@
+package place
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// StagePrologue (R6p): a light value is computed by each block for itself, in
+// front of its loops, and read as STAGE(p; axes) by every reader. Axes whose
+// index holds a reduce range or a LOAD are staged; axes that are one function
+// of the reader's own ranges at all uses stay outside. LayerNorm's row, q norm
+// and RoPE in attention, top-k ids, the combine of a split reduce.
+func StagePrologue(s *state.State, p *state.Value) bool {
+	if p.Beside {
+		s.Record(p, false, "stored with the tile that it is made of")
+		return false
+	}
+	for _, u := range s.PlacedUses(p) {
+		if repeatedByBlocks(s, p, u) {
+			s.Record(p, false, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
+			return false
+		}
+	}
+	for _, c := range s.Consumers(p) {
+		staged, _ := stageAxes(s.Graph, c, p)
+		var axes []*ir.UOp
+		for j, r := range p.Ranges {
+			if staged[j] {
+				axes = append(axes, r)
+			}
+		}
+		light, size, work := s.IsLight(p, axes)
+		if n := s.Opt.Profile.MatrixTokens; n > 0 && len(axes) > 0 && s.Points(p.Ranges) > s.Opt.Profile.RepeatCap && s.FactsOf(c.Body).Weights && s.WeightReuse(c)%n == 0 {
+			s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
+			return false
+		}
+		if !light {
+			s.Record(p, false, s.WhyHeavy(p, axes), state.Number{Name: "size", Value: size}, state.Number{Name: "cap", Value: s.Opt.Profile.StageCap}, state.Number{Name: "work", Value: work}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
+			return false
+		}
+		stored := len(axes) == 0 && c.Target >= 0 // in the loops of its store, as in its own
+		if once, again := stagedWork(s.Exprs, p, staged, work); !stored && again > s.Opt.Profile.StageWork && again > 2*once {
+			s.Record(p, false, "its reduces would run again for every stage", state.Number{Name: "work", Value: again}, state.Number{Name: "stored", Value: once})
+			return false
+		}
+		if len(axes) == 0 && !s.FactsOf(p.Body).Reduce {
+			s.Record(p, false, "no axis to stage")
+			return false
+		}
+	}
+	ok := s.ReplaceReads(p, asStage(s.Graph, p), state.BodiesOnly)
+	if ok {
+		s.Record(p, true, "light", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
+	}
+	return ok
+}
+
+// asStage replaces the reads of p in a consumer by reads of one stage.
+func asStage(s *state.Graph, p *state.Value) state.Replacement {
+	stages := make(map[*state.Value]*ir.UOp)
+	staged := make(map[*state.Value][]bool)
+	return state.Replacement{
+		Height: func(c *state.Value) int {
+			axes, outside := stageAxes(s, c, p)
+			staged[c], stages[c] = axes, stageOf(s, p, axes, outside)
+			return s.Height(stages[c])
+		},
+		With: func(c *state.Value, load *ir.UOp) *ir.UOp {
+			var index []*ir.UOp
+			for j, x := range load.Indices() {
+				if staged[c][j] {
+					index = append(index, x)
+				}
+			}
+			if len(index) == 0 {
+				return stages[c]
+			}
+			return s.A.Load(stages[c], index...)
+		},
+	}
+}
+
+// stagedWork is the work of computing all points of p once, in its own loops,
+// and that of its stages together: more where a reduce depends on a staged axis
+// but not on one outside (a row's sum, staged for every column).
+func stagedWork(s *expr.Exprs, p *state.Value, staged []bool, work int64) (once, again int64) {
+	var outside []*ir.UOp
+	for j, r := range p.Ranges {
+		if !staged[j] {
+			outside = append(outside, r)
+		}
+	}
+	return s.Work(p.Body, p.Ranges), expr.Saturate(work, s.Points(outside))
+}
+
+// stageAxes says which axes of p are staged in consumer c, and the index of the
+// others, the same at all uses.
+func stageAxes(s *state.Graph, c, p *state.Value) (staged []bool, outside []*ir.UOp) {
+	staged = make([]bool, len(p.Ranges))
+	outside = make([]*ir.UOp, len(p.Ranges))
+	for _, u := range s.UsesOf(c, p) {
+		for j, x := range u.Load.Indices() {
+			if outside[j] == nil {
+				outside[j] = x
+			}
+			if x != outside[j] || isDynamic(s.Exprs, []*ir.UOp{x}, u.Closed) {
+				staged[j] = true
+			}
+		}
+	}
+	return staged, outside
+}
+
+// stageOf is STAGE(p; staged axes), or p itself when no axis is staged.
+func stageOf(s *state.Graph, p *state.Value, staged []bool, outside []*ir.UOp) *ir.UOp {
+	index := slices.Clone(outside)
+	var axes []*ir.UOp
+	for j, r := range p.Ranges {
+		if staged[j] {
+			index[j] = s.NewRange(r.Src[0])
+			axes = append(axes, index[j])
+		}
+	}
+	body := s.Instantiate(p, index)
+	if len(axes) == 0 {
+		return body
+	}
+	return s.CloseStage(s.A.Make(ir.OpStage, body.DType, ir.StageArg{}, append([]*ir.UOp{body}, axes...)...))
+}

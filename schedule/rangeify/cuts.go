@@ -1,0 +1,147 @@
+package rangeify
+
+import (
+	"tgc/ir"
+	"tgc/schedule/expr"
+)
+
+// reader says who reads a tensor: the first consumer met through movement ops,
+// whether there is a second one, and whether some way leads through EXPAND.
+type reader struct {
+	first    *ir.UOp
+	several  bool
+	expanded bool
+}
+
+// findCuts lists the pointwise tensors that become values.
+func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
+	readers := make(map[*ir.UOp]*reader, len(order))
+	for i := len(order) - 1; i >= 0; i-- {
+		u := order[i]
+		for k, src := range u.Src {
+			if !isTensor(src) {
+				continue
+			}
+			r := readers[src]
+			if r == nil {
+				r = &reader{}
+				readers[src] = r
+			}
+			r.add(throughMovement(u, readers[u]), raisesMultiplicity(shapes, u, k))
+		}
+	}
+	trivial := make(map[*ir.UOp]int)
+	cut := make(map[*ir.UOp]bool)
+	for _, u := range order {
+		trivial[u] = trivialOps(u, trivial)
+		if !(u.Op.IsElementwise() || u.Op == ir.OpGather) || trivial[u] >= 0 || isStorage(u) || takesAll(shapes, u) {
+			continue
+		}
+		if r := readers[u]; r != nil && (r.several || r.expanded) {
+			cut[u] = true
+		}
+	}
+	return cut
+}
+
+func (r *reader) add(other reader, expanded bool) {
+	if r.first == nil {
+		r.first = other.first
+	} else if r.first != other.first {
+		r.several = true
+	}
+	r.several = r.several || other.several
+	r.expanded = r.expanded || other.expanded || expanded
+}
+
+// throughMovement is who reads u's element when u only renames positions, else
+// u itself.
+func throughMovement(u *ir.UOp, of *reader) reader {
+	if u.Op.IsMovement() || u.Op == ir.OpDetach {
+		if of == nil {
+			return reader{}
+		}
+		return *of
+	}
+	return reader{first: u}
+}
+
+// raisesMultiplicity reports that consumer u reads points of source k more
+// than once: through a true EXPAND, a GATHER, or a broadcast coordinate.
+func raisesMultiplicity(shapes *ir.Shapes, u *ir.UOp, k int) bool {
+	switch u.Op {
+	case ir.OpGather:
+		return k == 0
+	case ir.OpExpand:
+		from := shapes.Of(u.Src[0])
+		for i, extent := range shapes.Of(u) {
+			if extent != from[i] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isStorage reports a tensor that only widens what a buffer holds: reading it
+// again costs a cast, and storing it would unpack weights into memory.
+func isStorage(u *ir.UOp) bool {
+	switch {
+	case u.Op == ir.OpBuffer || u.Op == ir.OpAssign || u.Op == ir.OpDecode || u.Op == ir.OpTable || u.Op == ir.OpAfter:
+		return true
+	case u.Op.IsMovement() || u.Op == ir.OpDetach:
+		return isStorage(u.Src[0])
+	case u.Op == ir.OpCast:
+		return u.DType.Size() >= u.Src[0].DType.Size() && isStorage(u.Src[0])
+	}
+	return false
+}
+
+// takesAll reports a gather of storage that takes as much as there is or more, the
+// matrices of a mixture for each of many groups of tokens, say: what it takes is
+// read where it lies. One that takes less, rows of an embedding, is worth a buffer.
+func takesAll(shapes *ir.Shapes, u *ir.UOp) bool {
+	return u.Op == ir.OpGather && isStorage(u.Src[0]) && elements(shapes.Of(u)) >= elements(shapes.Of(u.Src[0]))
+}
+
+// elements is the size of a shape; 0 where it is symbolic.
+func elements(shape []*ir.UOp) int64 {
+	total := int64(1)
+	for _, extent := range shape {
+		n, _ := extent.Int()
+		total = expr.Saturate(total, n)
+	}
+	return total
+}
+
+// isTensor leaves out sources that are extents (Idx scalars of reshape etc.).
+func isTensor(u *ir.UOp) bool { return u.Op != ir.OpConst && u.Op != ir.OpVar }
+
+// maxTrivialOps bounds expressions of constants, positions and symbols that
+// are always recomputed: masks and index arithmetic.
+const maxTrivialOps = 16
+
+// trivialOps counts the operations of an expression whose leaves are CONST, VAR
+// and IOTA and that has no expensive operation; -1 for any other.
+func trivialOps(u *ir.UOp, memo map[*ir.UOp]int) int {
+	count := 0
+	switch {
+	case u.Op == ir.OpConst || u.Op == ir.OpVar || u.Op == ir.OpIota:
+		return 0
+	case u.Op.IsMovement():
+		return memo[u.Src[0]]
+	case !u.Op.IsElementwise() || expr.OperationCost(u.Op) > 1:
+		return -1
+	}
+	for _, src := range u.Src {
+		n := memo[src]
+		if n < 0 {
+			return -1
+		}
+		count += n
+	}
+	if count+1 > maxTrivialOps {
+		return -1
+	}
+	return count + 1
+}

@@ -1,0 +1,139 @@
+package state
+
+import (
+	"tgc/ir"
+	"tgc/schedule/expr"
+)
+
+// Facts are what cost decisions need to know of an expression.
+type Facts struct {
+	Constant bool // all extents of closed ranges are constants
+	Weights  bool // reads a weight: packed, or a constant matrix
+	State    bool // reads a buffer that kernels write
+	Reduce   bool // holds a REDUCE
+	Stage    bool
+}
+
+// FactsOf gathers the facts of an expression.
+func (s *State) FactsOf(u *ir.UOp) Facts {
+	if f, ok := s.factMemo[u]; ok {
+		return f
+	}
+	f := Facts{Constant: true}
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if len(u.Src) == 0 || u.Op == ir.OpRange || !seen.Add(u) {
+			return
+		}
+		switch u.Op {
+		case ir.OpReduce, ir.OpStage:
+			f.Reduce = f.Reduce || u.Op == ir.OpReduce
+			f.Stage = f.Stage || u.Op == ir.OpStage
+			ranges := expr.BinderRanges(u)
+			f.Constant = f.Constant && expr.ConstantExtents(ranges)
+		case ir.OpField:
+			f.Weights = true
+		case ir.OpLoad:
+			if u.Src[0].Op == ir.OpParam {
+				ver := s.Versions[u.Src[0].Arg.(ir.ParamArg).Slot]
+				if s.Mutable[ver.Buffer] {
+					f.State = true
+				} else if s.isWeight(ver) {
+					f.Weights = true
+				}
+			}
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	visit(u)
+	s.factMemo[u] = f
+	return f
+}
+
+// isWeight reports a buffer that nothing writes, of several rows and large.
+func (s *State) isWeight(v *Version) bool {
+	rows, elems := 0, int64(1)
+	for _, extent := range v.Buffer.Src {
+		if expr.IsUnit(extent) {
+			continue
+		}
+		rows++
+		elems = expr.Saturate(elems, max(s.Bounds.Of(extent).Hi, 1))
+	}
+	return rows >= 2 && elems >= s.Opt.Profile.WeightElems
+}
+
+// WhyHeavy is the reason for which a value is not light.
+func (s *State) WhyHeavy(v *Value, axes []*ir.UOp) string {
+	f := s.FactsOf(v.Body)
+	switch {
+	case f.Weights:
+		return "reads weights"
+	case f.State:
+		return "reads state"
+	case !f.Constant || !expr.ConstantExtents(axes):
+		return "symbolic extents"
+	case v.Pinned || v.Target >= 0:
+		return "has a buffer of its own"
+	case s.readsTooMuch(v.Body, axes):
+		return "reads too much for every block"
+	}
+	return "too much for a block"
+}
+
+// IsLight reports a value that a block may compute for itself: no weight, no
+// state, constant extents, and small over the given axes.
+func (s *State) IsLight(v *Value, axes []*ir.UOp) (light bool, size, work int64) {
+	f := s.FactsOf(v.Body)
+	size = s.Points(axes)
+	work = s.Work(v.Body, axes)
+	if f.Weights || f.State || !f.Constant || !expr.ConstantExtents(axes) || v.Pinned || v.Target >= 0 {
+		return false, size, work
+	}
+	if s.readsTooMuch(v.Body, axes) {
+		return false, size, work
+	}
+	return size <= s.Opt.Profile.StageCap && work <= s.StageWork(size), size, work
+}
+
+// StageWork is the work that a block may do for a value of so many points.
+func (s *State) StageWork(points int64) int64 {
+	p := &s.Opt.Profile
+	if points > p.StageCap {
+		return p.StageWork
+	}
+	return max(p.StageWork, p.StageOps*points)
+}
+
+// readsTooMuch reports an expression that loads more than StageReads elements over
+// all points of the given axes.
+func (s *State) readsTooMuch(u *ir.UOp, axes []*ir.UOp) bool {
+	total := int64(0)
+	for _, x := range ir.Toposort(u) {
+		if x.Op == ir.OpField || x.Op == ir.OpLoad && (x.Src[0].Op == ir.OpParam || x.Src[0].Op == ir.OpValue) {
+			total = min(total+s.Times(x, axes), expr.ManyOps)
+		}
+	}
+	limit := s.Opt.Profile.StageReads
+	return limit > 0 && total > limit
+}
+
+// WeightReuse is how many points of p use the same packed data: those of the
+// ranges that no weight's index holds.
+func (s *State) WeightReuse(p *Value) int64 {
+	unused := p.Ranges
+	for _, u := range ir.Toposort(p.Body) {
+		weight := u.Op == ir.OpField
+		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam {
+			ver := s.Versions[u.Src[0].Arg.(ir.ParamArg).Slot]
+			weight = !s.Mutable[ver.Buffer] && s.isWeight(ver)
+		}
+		if weight {
+			unused = expr.Without(unused, s.Free.Of(u))
+		}
+	}
+	return s.Points(unused)
+}

@@ -1,0 +1,154 @@
+package state
+
+import (
+	"tgc/ir"
+	"tgc/packed"
+	"tgc/pass"
+)
+
+// LookupDecoder finds the decode expression of a GGUF type by its name.
+func LookupDecoder(format string) (Decoder, bool) { return packed.Lookup(format) }
+
+// Decoder builds the f32 value of element k of a row of a packed buffer from
+// FIELD nodes. packed.Format is one.
+type Decoder interface {
+	Decode(a *ir.Arena, buf, row, k *ir.UOp) *ir.UOp
+}
+
+// Options steer a run. The zero value is not useful: start from
+// DefaultOptions or CPUOptions.
+type Options struct {
+	Rules   RuleSet
+	Profile Profile
+	// Decoders finds the decode expression of a packed format by name.
+	Decoders func(format string) (Decoder, bool)
+	// Explain keeps a Record for every decision, also the declined ones.
+	Explain bool
+	// Control says which passes are left out, printed, timed and verified; nil
+	// asks for nothing.
+	Control *pass.Control
+}
+
+// Profile holds the integer constants of the cost decisions. They are facts of
+// a target, checked in, never measured at run time.
+type Profile struct {
+	// StageCap is the largest light value, in elements, that a block may
+	// compute for itself in front of its loops.
+	StageCap int64
+	// StageWork is the largest work, in scalar operations, of such a value.
+	StageWork int64
+	// StageOps is how many operations for each point it may take in any case: the
+	// threads of a block share the points, and a row that is normalised and rounded
+	// to two digits takes some 20 a point, which is less than a launch even at
+	// StageCap points.
+	StageOps int64
+	// StageReads is how many elements of memory it may read, 0 for any number: every
+	// block reads them again, all at the same lines of L2.
+	StageReads int64
+	// TileCap is the largest tile, in elements, of a tile epilogue.
+	TileCap int64
+	// TileReuse is how often a weight may be used (tokens of a prompt) for a
+	// tile epilogue to be worth it; 0 is no limit. Past it the product is a
+	// matrix product, whose register tiles want rows and tokens as plain store
+	// ranges, and one more pass over its result costs next to nothing.
+	TileReuse int64
+	// MinBlocks is the least number of tiles a weight-reading value must keep
+	// when one tile becomes one block's work.
+	MinBlocks int64
+	// InlineOps is the operation count up to which a pointwise value is always
+	// recomputed in its readers.
+	InlineOps int64
+	// RepeatOps is the same for a value that would be recomputed for every
+	// output row and could be staged in front of the rows instead.
+	RepeatOps int64
+	// RepeatCap is the largest size, in elements, of a value with operands that
+	// is recomputed for every output row: what a block can keep once computed.
+	RepeatCap int64
+	// BodyOps is the largest number of operations of a kernel that fusion of
+	// pointwise values makes. A hundred hide any memory; chains of thousands
+	// would make compiling quadratic and gain nothing.
+	BodyOps int64
+	// TableOps is the number of operations (all readers and points together)
+	// above which a value that depends on no buffer is stored once instead of
+	// being recomputed: sine tables, say.
+	TableOps int64
+	// RereadCap is the longest row of stored scores that a softmax reads twice,
+	// for the maximum and for the sum, instead of once in a tuple; 0 never does.
+	// Lanes of a CPU do not help a tuple: 2048 rows of 1024 take 18 ms on one Zen
+	// 5 core, and 1.3 read twice, from cache.
+	RereadCap int64
+	// Parallel is the number of independent points (one block or warp each)
+	// that keeps the target busy.
+	Parallel int64
+	// GridSplits is the largest number of chunks of a split reduce; 0 or 1 never
+	// splits. More make the combination the longer half.
+	GridSplits int64
+	// SumPiece is the longest sum over columns side by side that stays whole; 0 is
+	// no limit. A panel of 2048 x 64 f32 is half of a core's 1 MB: 4096 x 4096 x
+	// 4096 on one Zen 5 core 172 GFLOP/s whole, 210 in two pieces.
+	SumPiece int64
+	// PanelRows is how many rows must read a panel: fewer are a register tile or
+	// two, which read the matrix itself.
+	PanelRows int64
+	// GridChunk is the least number of points of a chunk.
+	GridChunk int64
+	// RowLanes is of what number the points of a row must be a multiple, so that
+	// the threads that fold the row can share them.
+	RowLanes int64
+	// LaunchEdge is how many scalar operations of one block fit in the time
+	// from one launch to the next that needs it. On an H200 attention over 1,072
+	// rows of 64 takes 60 us of a step less in parts, over 560 the same.
+	LaunchEdge int64
+	// IntegerSums limits the packed-sum rules (R2m, R3, R2c) to products with
+	// integers: where lanes run along k, only a dot of integers gains by them.
+	IntegerSums bool
+	// OffsetsFree says that converting a byte to a float ends in a subtraction, which
+	// takes a constant along: R2c is then for dots of integers and for matrix
+	// instructions. A sum of float activations costs as many additions as a row has
+	// points, a stage and a barrier.
+	OffsetsFree bool
+	// MatrixTokens is of what number the uses of a weight must be a multiple for
+	// matrix instructions to take them; these take weights with their offsets, so
+	// that sums of activations alone stay where they are and join the product. 0: the
+	// target has none.
+	MatrixTokens int64
+	// WeightElems is the size from which a constant-shaped buffer of several
+	// rows that no kernel writes counts as a weight.
+	WeightElems int64
+}
+
+// DefaultOptions is the setting of the worked examples, for targets with an integer
+// dot or matrix instruction: every rule but flat, because threads of a GPU take
+// points of several loops anyway.
+func DefaultOptions() Options {
+	return Options{
+		Rules: AllRules.Without(Flatten),
+		Profile: Profile{
+			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
+			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
+			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17,
+		},
+		Decoders: LookupDecoder,
+	}
+}
+
+// CPUOptions is for CPUs. Vector lanes run along k there, so a group scale costs
+// nothing inside the loop while hoisting it costs a multiply per token tile: the
+// packed-sum rules (R2m, R3, R2c) are for integer activations only. One tuple for
+// mean and variance costs a division per element against a second pass over a
+// row in cache, so CHAN is off too, and halves in cache cost their conversion at
+// every use. A core takes whole points and there are few
+// cores, so reduces are not split over the grid. A launch costs less than the tests
+// of read forwarding.
+func CPUOptions() Options {
+	opt := DefaultOptions()
+	opt.Rules = opt.Rules.With(Flatten).Without(Forward, Chan, NarrowStore)
+	opt.Profile.IntegerSums = true
+	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
+	opt.Profile.TileReuse = 4
+	opt.Profile.GridSplits = 0
+	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16
+	opt.Profile.RereadCap = 4096
+	opt.Profile.RowLanes = 1
+	return opt
+}

@@ -1,0 +1,145 @@
+package state
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// PlacedUse is a use with the consumer that it stands in.
+type PlacedUse struct {
+	Consumer *Value
+	Use
+}
+
+// PlacedUses lists every use of p with its consumer.
+func (s *Graph) PlacedUses(p *Value) []PlacedUse {
+	var out []PlacedUse
+	for _, c := range s.Consumers(p) {
+		for _, u := range s.UsesOf(c, p) {
+			out = append(out, PlacedUse{c, u})
+		}
+	}
+	return out
+}
+
+// Where replaceReads may put an expression: an address takes only what is cheap.
+const (
+	BodiesOnly    = false
+	IntoAddresses = true
+)
+
+// ReplaceReads puts expressions for the reads of p into all its consumers, if
+// every consumer stays legal.
+func (s *State) ReplaceReads(p *Value, by Replacement, addresses bool) bool {
+	consumers := s.Consumers(p)
+	bodies := make([]*ir.UOp, len(consumers))
+	indices := make([][]*ir.UOp, len(consumers))
+	for i, c := range consumers {
+		if c.IndexReads(p) {
+			if !addresses {
+				return false
+			}
+			indices[i] = s.inlineIndex(c, p, by)
+		}
+		bodies[i] = s.InlineAt(c, p, by)
+		if !s.MayRead(c, p, bodies[i]) {
+			s.Record(p, false, "versions in the way")
+			return false
+		}
+	}
+	for i, c := range consumers {
+		if indices[i] != nil {
+			c.Index = indices[i]
+		}
+		s.SetBody(c, bodies[i])
+		c.Reasons = append(c.Reasons, s.Pass.Name+" "+p.Label())
+	}
+	return true
+}
+
+// inlineIndex puts an expression for the reads of p into the store's address.
+func (s *Graph) inlineIndex(c, p *Value, by Replacement) []*ir.UOp {
+	out := make([]*ir.UOp, len(c.Index))
+	for i, x := range c.Index {
+		trial := *c
+		trial.Body = x
+		out[i] = s.Simplify(s.InlineAt(&trial, p, by))
+	}
+	return out
+}
+
+// IndexReads reports that the store of c computes its address from p.
+func (v *Value) IndexReads(p *Value) bool {
+	for _, x := range v.Index {
+		if slices.Contains(ir.Toposort(x), p.Node) {
+			return true
+		}
+	}
+	return false
+}
+
+// MayRead reports that consumer c may read what p reads: it must not have to
+// run after a write that replaces a version which p reads, and a write of its
+// own must stay in place.
+func (s *Graph) MayRead(c, p *Value, body *ir.UOp) bool {
+	for _, slot := range s.ReadMemo[p.Id].Versions {
+		next := s.nextVersion(slot)
+		if next < 0 {
+			continue
+		}
+		writer := s.Versions[next].Writer
+		if writer == c.Id {
+			trial := *c
+			trial.Body = body
+			if !s.InPlace(&trial, slot) {
+				return false
+			}
+			continue
+		}
+		if s.comesBefore(writer, c.Id) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextVersion is the version that replaces a version, -1 for none.
+func (s *Graph) nextVersion(slot int) int {
+	if under := s.Versions[slot].Under; under >= 0 {
+		slot = under
+	}
+	for i, v := range s.Versions {
+		if v.Previous == slot {
+			return i
+		}
+	}
+	return -1
+}
+
+// comesBefore reports that value w must run before value c.
+func (s *Graph) comesBefore(w, c int) bool {
+	var live []*Value
+	for _, v := range s.Values {
+		if !v.Dead {
+			live = append(live, v)
+		}
+	}
+	before := s.Edges(live)
+	seen := make([]bool, len(s.Values))
+	todo := []int{c}
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, b := range before[id] {
+			if b == w {
+				return true
+			}
+			if !seen[b] {
+				seen[b] = true
+				todo = append(todo, b)
+			}
+		}
+	}
+	return false
+}

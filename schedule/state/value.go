@@ -1,0 +1,90 @@
+package state
+
+import (
+	"fmt"
+
+	"tgc/ir"
+)
+
+// Value is the unit of all rules: P[ranges] := body. Other values are read in
+// body as LOAD(VALUE, index...), buffers as LOAD or FIELD of a version's PARAM.
+//
+// Names of ranges. A value's own ranges have unique ids from firstFree up. A
+// closed range (of a REDUCE or STAGE) is named by the height of its node: one
+// more than the largest name closed inside. So two reduces that are equal up to
+// the names of their ranges are one node, and an inner range can never capture
+// an outer one.
+type Value struct {
+	Id     int
+	Node   *ir.UOp   // the VALUE node that reads refer to; sources are extents
+	Ranges []*ir.UOp // signature: one RANGE per axis; extent-1 axes have none
+	Body   *ir.UOp
+
+	// loops and index describe the store. nil: loops are the ranges and the
+	// index is the ranges too. A tile epilogue splits loops without touching
+	// the signature; an assignment has index expressions into its buffer.
+	Loops []*ir.UOp
+	Index []*ir.UOp
+
+	Target int  // version that this value writes, -1: a temporary
+	Pinned bool // CONTIGUOUS and COPY: always a buffer of its own
+	Beside bool // made of the tile of a stored value: stored beside it, or else the tile would be made again
+	Split  bool // loops differ from the signature: must not be inlined
+	Group  int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
+	Update int  // values that one kernel stores point by point have one number (joinUpdates); 0: none
+	Dead   bool
+
+	Name    string   // what it writes, for people
+	Reasons []string // what was fused into it
+}
+
+// Version is one state of a user's buffer, between two assignments.
+type Version struct {
+	Buffer   *ir.UOp // the BUFFER node
+	Number   int
+	Param    *ir.UOp // PARAM that stands for this version in bodies; its slot is the index in versions
+	Previous int     // version before, -1
+	Writer   int     // value that makes it, -1: it is the input
+	Under    int     // -1, or the version whose region the reads leave out (R0f)
+	Waits    []int   // values that reads wait for (AFTER)
+}
+
+func (v *Version) String() string {
+	arg, ok := v.Buffer.Arg.(ir.BufferArg)
+	if !ok {
+		return "a temporary"
+	}
+	return fmt.Sprintf("buffer%d@%d", arg.ID, v.Number)
+}
+
+// NewValue adds a value over the given ranges. The body is set by the caller
+// when it is not known yet.
+func (s *Graph) NewValue(dtype ir.DType, ranges []*ir.UOp, body *ir.UOp) *Value {
+	extents := make([]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		extents[i] = r.Src[0]
+	}
+	id := len(s.Values)
+	v := &Value{
+		Id: id, Ranges: ranges, Body: body, Target: -1,
+		Node: s.A.Make(ir.OpValue, dtype, ir.ValueArg{ID: id}, extents...),
+	}
+	s.Values = append(s.Values, v)
+	return v
+}
+
+// StoreLoops is the loop order of the value's store.
+func (v *Value) StoreLoops() []*ir.UOp {
+	if v.Loops != nil {
+		return v.Loops
+	}
+	return v.Ranges
+}
+
+// StoreIndex is where the store writes.
+func (v *Value) StoreIndex() []*ir.UOp {
+	if v.Index != nil {
+		return v.Index
+	}
+	return v.Ranges
+}
