@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -59,7 +60,7 @@ func (p *planner) lanesAlongSum(w *operand) bool {
 	inner := w.chain[len(w.chain)-1]
 	contiguous := false
 	for _, o := range p.operands {
-		contiguous = contiguous || o.sum == w.sum && p.innerAxes(o).has(inner)
+		contiguous = contiguous || o.sum == w.sum && p.innerAxes(o).Has(inner)
 	}
 	return contiguous && p.chainLanes(w.chain)*2 >= lanesOf(p.desc)
 }
@@ -107,7 +108,7 @@ func b2i(b bool) int64 {
 
 // tested reports that a condition inside a sum depends on an axis.
 func (a *analysis) tested(sum *ir.UOp, axis int) bool {
-	return slices.ContainsFunc(ofSum(sum), func(u *ir.UOp) bool { return u.DType == ir.Bool && a.free[u].has(axis) })
+	return slices.ContainsFunc(ofSum(sum), func(u *ir.UOp) bool { return u.DType == ir.Bool && a.free.Of(u).Has(axis) })
 }
 
 // matmulAcross runs lanes along the plan's axis and holds a tile of the other
@@ -149,7 +150,7 @@ func (p *planner) matmulAcross(c acrossPlan) string {
 // alongAxis reports that an operand lies contiguously along an axis.
 func (p *planner) alongAxis(o *operand, axis int) bool {
 	for _, u := range o.accesses {
-		if !p.contiguous(u).has(axis) {
+		if !p.contiguous(u).Has(axis) {
 			return false
 		}
 	}
@@ -230,28 +231,28 @@ func tryPooled(a *analysis) ([]plan.Opt, string, Record) {
 // pooledSums are the sums that stand in reduces which are no sums and short
 // together, with the axes of those.
 func (a *analysis) pooledSums() (sums []*ir.UOp, window []int) {
-	around := make(map[*ir.UOp]axisSet)
+	around := make(map[*ir.UOp]analyse.RangeSet)
 	inSum := make(map[*ir.UOp]bool)
-	var all axisSet
+	var all analyse.RangeSet
 	for i := len(a.order) - 1; i >= 0; i-- {
 		u := a.order[i]
 		own := around[u]
 		switch {
-		case isSum(u) && !inSum[u] && !own.empty():
+		case analyse.IsSum(u) && !inSum[u] && !own.Empty():
 			sums = append(sums, u)
-			all = all.union(own)
-		case u.Op == ir.OpReduce && !isSum(u):
-			own = own.with(a.index[u.ReduceRange()])
+			all = all.Union(own)
+		case u.Op == ir.OpReduce && !analyse.IsSum(u):
+			own = own.With(a.axisOf(u.ReduceRange()))
 		}
 		if u.Op == ir.OpStage {
 			continue
 		}
 		for _, s := range u.Src {
-			inSum[s] = inSum[s] || inSum[u] || isSum(u)
-			around[s] = around[s].union(own)
+			inSum[s] = inSum[s] || inSum[u] || analyse.IsSum(u)
+			around[s] = around[s].Union(own)
 		}
 	}
-	window = all.list()
+	window = all.List()
 	if a.points(window) > windowPoints {
 		return nil, nil
 	}

@@ -1,8 +1,10 @@
 package heuristic
 
 import (
-	"tgc/ir"
+	"fmt"
 
+	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -16,8 +18,7 @@ type analysis struct {
 
 	order  []*ir.UOp // every node, sources first
 	axes   []plan.Axis
-	index  map[*ir.UOp]int // RANGE -> axis
-	free   map[*ir.UOp]axisSet
+	free   *analyse.FreeSets // axes by number that a node depends on
 	bounds *ir.Bounds
 	stages []*ir.UOp
 	cuts   map[*ir.UOp][]int64 // where index expressions cut a range into digits
@@ -26,15 +27,19 @@ type analysis struct {
 	written  map[*ir.UOp]bool
 }
 
-func analyse(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) *analysis {
+func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {
 	a := &analysis{arena: arena, sink: sink, desc: desc, knobs: knobs,
-		order: ir.Toposort(sink), axes: plan.Axes(sink), index: make(map[*ir.UOp]int),
-		free: make(map[*ir.UOp]axisSet), bounds: ir.NewBounds(), written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
-	for i, x := range a.axes {
-		a.index[x.Range] = i
+		order: ir.Toposort(sink), axes: plan.Axes(sink), bounds: ir.NewBounds(),
+		written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
+	var ranges []*ir.UOp
+	for _, x := range a.axes {
+		ranges = append(ranges, x.Range)
+	}
+	var err error
+	if a.free, err = analyse.NewFreeSets(ranges); err != nil {
+		return nil, fmt.Errorf("heuristic: %w", err)
 	}
 	for _, u := range a.order {
-		a.free[u] = a.freeOf(u)
 		if u.Op == ir.OpStage {
 			a.stages = append(a.stages, u)
 		}
@@ -43,61 +48,11 @@ func analyse(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) *ana
 		a.written[store.Src[0]] = true
 	}
 	a.findOperands()
-	return a
+	return a, nil
 }
 
-// freeOf is the axes that a node depends on and that no REDUCE or STAGE below
-// it closes.
-func (a *analysis) freeOf(u *ir.UOp) axisSet {
-	var s axisSet
-	switch u.Op {
-	case ir.OpRange:
-		s = s.with(a.index[u])
-	case ir.OpReduce:
-		for _, v := range u.ReduceValues() {
-			s = s.union(a.free[v])
-		}
-		return s.without(a.index[u.ReduceRange()]).union(a.free[u.ReduceRange().Src[0]])
-	case ir.OpProj:
-		tuple := u.Src[0]
-		for _, c := range components(tuple, int(u.Arg.(ir.IntArg))) {
-			s = s.union(a.free[tuple.Src[c]])
-		}
-		return s.without(a.index[tuple.ReduceRange()]).union(a.free[tuple.ReduceRange().Src[0]])
-	case ir.OpStage:
-		s = a.free[u.Src[0]]
-		for _, z := range u.Src[1:] {
-			s = s.without(a.index[z]).union(a.free[z.Src[0]])
-		}
-		return s
-	}
-	for _, x := range u.Src {
-		s = s.union(a.free[x])
-	}
-	return s
-}
-
-// components is what component c of a tuple needs: itself and, through the
-// combine lambda, others.
-func components(tuple *ir.UOp, c int) []int {
-	n := tuple.Arg.(ir.ReduceArg).N
-	lambda := tuple.Src[2*n+1:]
-	needed := make([]bool, n)
-	list := []int{c}
-	needed[c] = true
-	for k := 0; k < len(list); k++ {
-		for _, u := range ir.Toposort(lambda[list[k]]) {
-			if u.Op != ir.OpArg {
-				continue
-			}
-			if o := int(u.Arg.(ir.IntArg)) % n; !needed[o] {
-				needed[o] = true
-				list = append(list, o)
-			}
-		}
-	}
-	return list
-}
+// axisOf is the number of the axis of a RANGE.
+func (a *analysis) axisOf(r *ir.UOp) int { return a.free.Index.Of(r) }
 
 // size is the extent of an axis, an upper bound where it is symbolic.
 func (a *analysis) size(i int) int64 {
@@ -136,18 +91,12 @@ func (a *analysis) axesOf(kind plan.AxisKind) []int {
 // array of their own.
 func (a *analysis) laneSafe(i int) bool {
 	for _, s := range a.stages {
-		if a.free[s].has(i) {
+		if a.free.Of(s).Has(i) {
 			return false
 		}
 	}
 	return true
 }
-
-// isTuple reports a REDUCE of several components.
-func isTuple(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpInvalid }
-
-// isSum reports a plain ADD reduce.
-func isSum(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd }
 
 // lanesOf is the number of f32 lanes of a vector register.
 func lanesOf(desc *target.Desc) int64 { return int64(max(desc.VectorBytes/4, 1)) }

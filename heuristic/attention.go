@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 	"tgc/target"
@@ -37,7 +38,7 @@ func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
 		return gpuAttention(a, tuple, private)
 	}
 	p := a.plan()
-	t := a.index[tuple.ReduceRange()]
+	t := a.axisOf(tuple.ReduceRange())
 	p.done[t] = true
 	lanes, registers := int64(1), int64(1)
 	for k := len(private) - 1; k >= 0; k-- {
@@ -74,17 +75,17 @@ func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
 // have.
 func (a *analysis) privatised() (tuple *ir.UOp, private []int) {
 	for _, u := range a.order {
-		if !isTuple(u) {
+		if !analyse.IsTuple(u) {
 			continue
 		}
 		values := u.ReduceValues()
-		own := axisSet(nil)
+		var own analyse.RangeSet
 		for _, v := range values {
-			own = own.union(a.free[v])
+			own = own.Union(a.free.Of(v))
 		}
-		own = own.minus(a.free[values[0]]).without(a.index[u.ReduceRange()])
-		if !own.empty() {
-			return u, own.list()
+		own = own.Minus(a.free.Of(values[0])).Without(a.axisOf(u.ReduceRange()))
+		if !own.Empty() {
+			return u, own.List()
 		}
 	}
 	return nil, nil
@@ -96,10 +97,10 @@ func (p *planner) scoreSums(tuple *ir.UOp) []int {
 	var out []int
 	for _, v := range tuple.ReduceValues() {
 		for _, u := range ir.Toposort(v) {
-			if !isSum(u) {
+			if !analyse.IsSum(u) {
 				continue
 			}
-			i := p.index[u.ReduceRange()]
+			i := p.axisOf(u.ReduceRange())
 			if !slices.Contains(out, i) && p.constant(i) && p.laneSafe(i) && p.unitStrideIn(u, i) {
 				out = append(out, i)
 			}
@@ -124,9 +125,9 @@ func (a *analysis) unitStrideIn(root *ir.UOp, axis int) bool {
 // is what one of them takes already.
 func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 	values := tuple.ReduceValues()
-	own := axisSet(nil)
+	var own analyse.RangeSet
 	for _, v := range values[1:] {
-		own = own.union(p.free[v])
+		own = own.Union(p.free.Of(v))
 	}
 	units := int64(1)
 	for _, i := range p.axesOf(plan.StoreAxis) {
@@ -135,7 +136,7 @@ func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 		}
 	}
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		if p.done[i] || own.has(i) || !p.free[values[0]].has(i) || !p.constant(i) {
+		if p.done[i] || own.Has(i) || !p.free.Of(values[0]).Has(i) || !p.constant(i) {
 			continue
 		}
 		n := powerOfTwoDivisor(p.size(i), max(attentionRegisters/registers, 1))
@@ -160,11 +161,11 @@ func (p *planner) prefetchRows(tuple *ir.UOp, t int) {
 	}
 	seen := make(map[string]bool)
 	for _, u := range ir.Toposort(tuple) {
-		if !isAccess(u) || !p.free[u].has(t) {
+		if !isAccess(u) || !p.free.Of(u).Has(t) {
 			continue
 		}
 		o := operand{param: u.Src[0]}
-		if bytes := bytesOf(o.param, p.points(p.free[u].list())); bytes >= largeBytes && !seen[o.name()] {
+		if bytes := bytesOf(o.param, p.points(p.free.Of(u).List())); bytes >= largeBytes && !seen[o.name()] {
 			seen[o.name()] = true
 			p.add(plan.PREFETCH, o.name(), attentionAhead)
 		}

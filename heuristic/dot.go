@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -20,10 +21,10 @@ func (a *analysis) dotAxis(i int) bool {
 	}
 	found := false
 	for _, u := range a.order {
-		if u.Op != ir.OpReduce || a.index[u.ReduceRange()] != i {
+		if u.Op != ir.OpReduce || a.axisOf(u.ReduceRange()) != i {
 			continue
 		}
-		if !isSum(u) || u.DType != ir.I32 || !isBytes(u.Src[0]) {
+		if !analyse.IsSum(u) || u.DType != ir.I32 || !isBytes(u.Src[0]) {
 			return false
 		}
 		found = true

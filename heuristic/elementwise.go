@@ -58,7 +58,7 @@ func (p *planner) streamStores() {
 	seen := make(map[*ir.UOp]bool)
 	for _, store := range p.sink.Src {
 		param := store.Src[0]
-		n := p.points(p.free[store].list())
+		n := p.points(p.free.Of(store).List())
 		if !seen[param] && bytesOf(param, n) >= streamBytes {
 			p.add(plan.STREAM, fmt.Sprintf("p%d", param.Arg.(ir.ParamArg).Slot), 0)
 		}
@@ -104,7 +104,7 @@ func (a *analysis) laneScore(axis int) int {
 			count(u, 2)
 		case u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable:
 			count(u, 1)
-		case u.Op == ir.OpField && a.contiguous(u).has(axis):
+		case u.Op == ir.OpField && a.contiguous(u).Has(axis):
 			score++
 		}
 	}

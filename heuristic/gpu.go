@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -72,7 +73,7 @@ func (a *analysis) longestFirst(weights []*operand) []*operand {
 func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) {
 	all := p.rowsOf(weights)
 	rows, groups = p.gpuTile(all, weights, lanes)
-	i := p.lastStore(all.list())
+	i := p.lastStore(all.List())
 	if i < 0 {
 		return rows, groups
 	}
@@ -126,7 +127,7 @@ func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) 
 // activations leave registers, and rows of one axis (those of
 // gathered matrices are not known ahead of the wait: OLMoE's experts took 456
 // instead of 331 us a step in exact mode).
-func (p *planner) loadsAhead(all axisSet, weights []*operand, lanes int64) bool {
+func (p *planner) loadsAhead(all analyse.RangeSet, weights []*operand, lanes int64) bool {
 	for _, w := range weights {
 		if p.points(w.chain) > gpuAheadWeights*lanes {
 			return false
@@ -145,12 +146,12 @@ func (p *planner) loadsAhead(all axisSet, weights []*operand, lanes int64) bool 
 // while the other loads (gate and up of LLaMA 3.2 1B in int8: 251 -> 213 us a
 // step, of 3B: 440 -> 346). A second sum of a weight, for the low digits of 16-bit
 // activations, takes the registers of as many weights.
-func (p *planner) gpuTile(all axisSet, weights []*operand, lanes int64) (rows, groups int64) {
+func (p *planner) gpuTile(all analyse.RangeSet, weights []*operand, lanes int64) (rows, groups int64) {
 	rows, groups = 1, 1
 	perThread := gpuTileWeights * lanes / (distinct(weights) * p.sumsEach(weights) * p.points(weights[0].chain))
 	perThread = orDefault(p.knobs.RowsPerThread, max(min(perThread, gpuRowsPerThread), 1))
 	for _, z := range p.axesOf(plan.StageAxis) {
-		if !all.has(z) || !p.constant(z) || p.done[z] {
+		if !all.Has(z) || !p.constant(z) || p.done[z] {
 			continue
 		}
 		p.done[z] = true
@@ -195,7 +196,7 @@ func (a *analysis) sumsEach(weights []*operand) int64 {
 	w, digits := weights[0], int64(0)
 	inner := w.chain[len(w.chain)-1]
 	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.index[u.ReduceRange()] == inner && readsOperand(u, w) {
+		if u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == inner && readsOperand(u, w) {
 			digits++
 		}
 	}
@@ -203,9 +204,9 @@ func (a *analysis) sumsEach(weights []*operand) int64 {
 }
 
 // storeRows are the store axes among rows.
-func (a *analysis) storeRows(rows axisSet) []int {
+func (a *analysis) storeRows(rows analyse.RangeSet) []int {
 	var out []int
-	for _, i := range rows.list() {
+	for _, i := range rows.List() {
 		if a.axes[i].Kind == plan.StoreAxis {
 			out = append(out, i)
 		}
@@ -274,8 +275,8 @@ func (p *planner) fillBlock(threads int64) {
 }
 
 // allIn reports that a set has all axes of a list.
-func (a *analysis) allIn(set axisSet, axes []int) bool {
-	return !slices.ContainsFunc(axes, func(i int) bool { return !set.has(i) })
+func (a *analysis) allIn(set analyse.RangeSet, axes []int) bool {
+	return !slices.ContainsFunc(axes, func(i int) bool { return !set.Has(i) })
 }
 
 // gpuReduce: a block for each reduce; its threads then make the points that
@@ -340,7 +341,7 @@ func (p *planner) shareStages() {
 		return
 	}
 	for _, s := range p.stages {
-		if p.free[s].has(i) {
+		if p.free.Of(s).Has(i) {
 			return
 		}
 	}
@@ -354,7 +355,7 @@ func (p *planner) shareStages() {
 func (a *analysis) oneResult() bool {
 	stores := a.storeSet()
 	for _, u := range a.order {
-		if u.Op == ir.OpReduce && !a.free[u].meet(stores).empty() {
+		if u.Op == ir.OpReduce && !a.free.Of(u).Meet(stores).Empty() {
 			return false
 		}
 	}
@@ -391,10 +392,10 @@ func shares(n, limit int64) int64 {
 // gain.
 func (a *analysis) insideReduce(axis int) bool {
 	for _, u := range a.order {
-		if u.Op != ir.OpReduce || a.index[u.ReduceRange()] != axis {
+		if u.Op != ir.OpReduce || a.axisOf(u.ReduceRange()) != axis {
 			continue
 		}
-		for _, i := range a.free[u].list() {
+		for _, i := range a.free.Of(u).List() {
 			if a.axes[i].Kind != plan.StoreAxis {
 				return true
 			}

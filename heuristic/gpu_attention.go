@@ -27,7 +27,7 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 		return opts, why, record
 	}
 	p := a.plan()
-	t := a.index[tuple.ReduceRange()]
+	t := a.axisOf(tuple.ReduceRange())
 	p.done[t] = true
 	warp := int64(a.desc.WarpSize)
 	row := int64(1) // threads that share a point

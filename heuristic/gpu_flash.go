@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 )
@@ -35,12 +36,11 @@ const (
 
 // gpuFlash plans such a kernel; ok is false where its axes make no tiles.
 func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []plan.Opt, why string, record Record, ok bool) {
-	_, softmax := a.arena.IsSoftmax(tuple)
-	if !softmax || a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) {
+	if !a.arena.MonoidOf(tuple).Rescales || a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) {
 		return nil, "", Record{}, false
 	}
 	p := a.plan()
-	t := a.index[tuple.ReduceRange()]
+	t := a.axisOf(tuple.ReduceRange())
 	p.done[t] = true
 	f := flash{planner: p, points: t, element: a.lastStore(private), query: -1, score: -1, shared: p.readTogether(tuple, private)}
 	for _, i := range f.shared {
@@ -77,7 +77,7 @@ type flash struct {
 func (f *flash) scores(tuple *ir.UOp) {
 	for _, i := range f.scoreSums(tuple) {
 		rows := slices.ContainsFunc(f.order, func(u *ir.UOp) bool {
-			return isSum(u) && f.index[u.ReduceRange()] == i && f.free[u].has(f.points)
+			return analyse.IsSum(u) && f.axisOf(u.ReduceRange()) == i && f.free.Of(u).Has(f.points)
 		})
 		switch {
 		case !rows:
@@ -161,17 +161,17 @@ func (f *flash) queryWarps(most int64) int64 {
 // readTogether are the store axes of queries that read the same points of the
 // cache: the heads of a group, the tokens of a prompt.
 func (p *planner) readTogether(tuple *ir.UOp, private []int) []int {
-	t := p.index[tuple.ReduceRange()]
-	var read axisSet // axes on which what is read of the cache depends
+	t := p.axisOf(tuple.ReduceRange())
+	var read analyse.RangeSet // axes on which what is read of the cache depends
 	for _, u := range p.order {
-		if isAccess(u) && p.free[u].has(t) {
-			read = read.union(p.free[u])
+		if isAccess(u) && p.free.Of(u).Has(t) {
+			read = read.Union(p.free.Of(u))
 		}
 	}
 	var shared []int
-	own := p.free[tuple.Src[0]]
+	own := p.free.Of(tuple.Src[0])
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		if p.constant(i) && !slices.Contains(private, i) && own.has(i) && !read.has(i) {
+		if p.constant(i) && !slices.Contains(private, i) && own.Has(i) && !read.Has(i) {
 			shared = append(shared, i)
 		}
 	}

@@ -18,7 +18,7 @@ const groupLoad = 4
 func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
 	p := a.plan()
 	results := p.reduceResults()
-	if len(p.stages) > 0 || !a.allIn(a.storeSet(), results.meet(a.storeSet()).list()) {
+	if len(p.stages) > 0 || !a.allIn(a.storeSet(), results.Meet(a.storeSet()).List()) {
 		return nil, "", Record{}, false
 	}
 	lanes := int64(1)
@@ -40,7 +40,7 @@ func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	}
 	stores := p.axesOf(plan.StoreAxis)
 	for _, i := range stores {
-		if !results.has(i) && !share(plan.LOCAL, i) {
+		if !results.Has(i) && !share(plan.LOCAL, i) {
 			return nil, "", Record{}, false
 		}
 	}

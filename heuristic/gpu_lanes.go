@@ -65,7 +65,7 @@ func (p *planner) fewRows(w *operand) bool {
 // a row. H200, Qwen3 0.6B int8: 1991 -> 2108 tokens a second, 1.7B exact: 747 -> 809;
 // rows of gathered matrices lose (OLMoE exact: 1102 -> 968).
 func (p *planner) loadsNext(w *operand) bool {
-	rows := p.storeRows(p.free[w.sum])
+	rows := p.storeRows(p.free.Of(w.sum))
 	return len(rows) == 1 && powerOfTwoDivisor(p.points(rows), gpuBlockRows) == gpuBlockRows && p.points(w.chain) <= gpuAheadWeights*int64(p.desc.WarpSize)
 }
 
@@ -128,7 +128,7 @@ func (a *analysis) loadElements(w *operand) int64 {
 func (a *analysis) sharesBytes(w *operand, axis int) bool {
 	inner := w.chain[len(w.chain)-1]
 	for _, u := range w.accesses {
-		if u.Op == ir.OpField && u.DType.Size() <= 2 && a.free[u].has(inner) && !a.free[u].has(axis) {
+		if u.Op == ir.OpField && u.DType.Size() <= 2 && a.free.Of(u).Has(inner) && !a.free.Of(u).Has(axis) {
 			return true
 		}
 	}

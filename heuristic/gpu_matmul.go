@@ -105,7 +105,7 @@ func (a *analysis) panelFits(w *operand) bool {
 
 // lastStage reports stages among the rows of weights.
 func (a *analysis) lastStage(weights []*operand) bool {
-	for _, i := range a.rowsOf(weights).list() {
+	for _, i := range a.rowsOf(weights).List() {
 		if a.axes[i].Kind == plan.StageAxis {
 			return true
 		}

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -11,9 +12,9 @@ import (
 
 // aroundRows plans what a kernel has besides its main sums, for a block of so
 // many threads: the points of a tile, other reduces, values computed in front.
-func (p *planner) aroundRows(rows axisSet, threads int64) {
+func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		if rows.has(i) || !p.constant(i) || p.done[i] {
+		if rows.Has(i) || !p.constant(i) || p.done[i] {
 			continue
 		}
 		p.done[i] = true
@@ -48,9 +49,9 @@ func (p *planner) groupStages(threads int64) (held int64) {
 			if !p.groupReduce(u, own) {
 				continue
 			}
-			r := p.index[u.ReduceRange()]
+			r := p.axisOf(u.ReduceRange())
 			groups := own
-			if !p.free[u].has(last) {
+			if !p.free.Of(u).Has(last) {
 				groups = own[:len(own)-1]
 			}
 			n := p.heldPoints(groups, r, threads)
@@ -94,25 +95,25 @@ func (p *planner) groupParts(groups []int, parts int64) int64 {
 // groupReduce reports a reduce that all points of a stage along its last axis
 // share, or that its points are: one over neighbouring elements.
 func (p *planner) groupReduce(u *ir.UOp, own []int) bool {
-	if u.Op != ir.OpReduce || isTuple(u) {
+	if u.Op != ir.OpReduce || analyse.IsTuple(u) {
 		return false
 	}
-	r, last := p.index[u.ReduceRange()], own[len(own)-1]
-	var points axisSet
+	r, last := p.axisOf(u.ReduceRange()), own[len(own)-1]
+	var points analyse.RangeSet
 	for _, i := range own {
 		if p.done[i] || !p.constant(i) {
 			return false
 		}
-		points = points.with(i)
+		points = points.With(i)
 	}
 	if p.done[r] || !p.constant(r) || p.size(r) != powerOfTwoDivisor(p.size(r), p.size(r)) || !p.laneSafe(r) || !p.unitStride(r) || !p.plainReduce(r) {
 		return false
 	}
-	free := p.free[u]
-	if free.has(last) {
-		return free.equal(points)
+	free := p.free.Of(u)
+	if free.Has(last) {
+		return free == points
 	}
-	return !free.empty() && free.equal(points.without(last)) && p.size(last) == p.size(r) && p.laneSafe(last) && p.unitStride(last)
+	return !free.Empty() && free == points.Without(last) && p.size(last) == p.size(r) && p.laneSafe(last) && p.unitStride(last)
 }
 
 // hold gives a thread n neighbouring points of an axis, and the rest to its
@@ -172,14 +173,14 @@ func (p *planner) sharedReduces(threads, held int64) {
 // stagePointsAround is the number of points of stages that a reduce is computed
 // for.
 func (a *analysis) stagePointsAround(axis int) int64 {
-	var around axisSet
+	var around analyse.RangeSet
 	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.index[u.ReduceRange()] == axis {
-			around = around.union(a.free[u])
+		if u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis {
+			around = around.Union(a.free.Of(u))
 		}
 	}
 	n := int64(1)
-	for _, i := range around.list() {
+	for _, i := range around.List() {
 		if a.axes[i].Kind == plan.StageAxis && a.constant(i) {
 			n = satMul(n, a.size(i))
 		}
@@ -206,7 +207,7 @@ func (p *planner) shortReduce(i int) {
 // among threads or looped over.
 func (a *analysis) alone(axis int) bool {
 	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.index[u.ReduceRange()] == axis && !a.free[u].empty() {
+		if u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && !a.free.Of(u).Empty() {
 			return false
 		}
 	}
@@ -218,7 +219,7 @@ func (p *planner) sharedStages(threads int64) {
 	for _, stage := range p.stages {
 		left := threads
 		for k := len(stage.Src) - 1; k >= 1; k-- {
-			i := p.index[stage.Src[k]]
+			i := p.axisOf(stage.Src[k])
 			if p.done[i] || !p.constant(i) || p.points(p.stageAxes(stage)) < int64(p.desc.WarpSize) {
 				continue
 			}
@@ -236,7 +237,7 @@ func (p *planner) sharedStages(threads int64) {
 func (a *analysis) stageAxes(stage *ir.UOp) []int {
 	var out []int
 	for _, z := range stage.Src[1:] {
-		out = append(out, a.index[z])
+		out = append(out, a.axisOf(z))
 	}
 	return out
 }

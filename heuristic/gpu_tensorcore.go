@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 )
@@ -93,7 +94,7 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 // matrixChains are the weights whose sums have points for tiles; ok is false where a
 // weight has other rows or tokens, or is summed over what no tile covers.
 func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*operand, ok bool) {
-	var over axisSet // which those chains split
+	var over analyse.RangeSet // which those chains split
 	for _, o := range weights {
 		if a.lastStore(o.rows) != row || a.lastStore(o.reuse) != token {
 			return nil, false
@@ -101,13 +102,13 @@ func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*o
 		if inner := o.chain[len(o.chain)-1]; a.constant(inner) && a.size(inner)%matrixPoints == 0 {
 			chains = append(chains, o)
 			for _, i := range o.chain {
-				over = over.with(i)
+				over = over.With(i)
 			}
 		}
 	}
 	for _, o := range weights { // a minimum of a group is read once for all of its points
 		for _, i := range o.chain {
-			if !over.has(i) {
+			if !over.Has(i) {
 				return nil, false
 			}
 		}
@@ -227,7 +228,7 @@ func (p *planner) matrixChain(w *operand, most int64) {
 // inside of one over floats.
 func (a *analysis) integerSum(axis int) bool {
 	for _, u := range a.order {
-		if u.Op == ir.OpReduce && u.DType.IsInt() && a.index[u.ReduceRange()] == axis {
+		if u.Op == ir.OpReduce && u.DType.IsInt() && a.axisOf(u.ReduceRange()) == axis {
 			return true
 		}
 	}

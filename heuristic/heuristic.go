@@ -81,7 +81,10 @@ func Choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (Choi
 		return Choice{}, fmt.Errorf("heuristic: %s with %d sources, want a sink of stores", sink.Op, len(sink.Src))
 	}
 	var c Choice
-	a := analyse(arena, sink, desc, knobs)
+	a, err := newAnalysis(arena, sink, desc, knobs)
+	if err != nil {
+		return c, err
+	}
 	for _, h := range table {
 		opts, why, record := h.try(a)
 		record.Heuristic = h.name

@@ -78,8 +78,7 @@ func (b *builder) silu(x *ir.UOp) *ir.UOp {
 
 // softmax is the tuple reduce (max, sum of weights, weighted sums..).
 func (b *builder) softmax(t *ir.UOp, values ...*ir.UOp) *ir.UOp {
-	identity, combine := b.SoftmaxLambda(ir.F32, len(values), b.f(math.Log2E))
-	return b.TupleReduce(values, t, identity, combine)
+	return b.Fold(ir.Softmax(b.f(math.Log2E)), values, t)
 }
 
 // rsqrtMean is 1/sqrt(mean(x*x)+eps).

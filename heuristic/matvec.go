@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"tgc/ir"
-
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
 	"tgc/target"
@@ -208,7 +208,7 @@ func (p *planner) matvecRows(weights []*operand) string {
 // sum: a transposed matrix.
 func (a *analysis) lanesAlongRows(w *operand) bool {
 	inner := a.innerAxes(w)
-	if inner.has(w.chain[len(w.chain)-1]) {
+	if inner.Has(w.chain[len(w.chain)-1]) {
 		return false
 	}
 	return a.innerRow(w) >= 0
@@ -220,7 +220,7 @@ func (a *analysis) innerRow(w *operand) int {
 	inner := a.innerAxes(w)
 	for k := len(w.rows) - 1; k >= 0; k-- {
 		i := w.rows[k]
-		if inner.has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == plan.StoreAxis {
+		if inner.Has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == plan.StoreAxis {
 			return i
 		}
 	}
@@ -228,10 +228,10 @@ func (a *analysis) innerRow(w *operand) int {
 }
 
 // rowsOf is the union of the axes of the sums' results.
-func (a *analysis) rowsOf(weights []*operand) axisSet {
-	var s axisSet
+func (a *analysis) rowsOf(weights []*operand) analyse.RangeSet {
+	var s analyse.RangeSet
 	for _, w := range weights {
-		s = s.union(a.free[w.sum])
+		s = s.Union(a.free.Of(w.sum))
 	}
 	return s
 }
@@ -263,20 +263,20 @@ func (p *planner) rowCopies(w *operand) int64 {
 // stageInvariant computes once per worker what the loop over k needs besides
 // the weight, unless that is a mere load.
 func (p *planner) stageInvariant(w *operand) {
-	stores := axisSet(nil)
+	var stores analyse.RangeSet
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		stores = stores.with(i)
+		stores = stores.With(i)
 	}
 	for _, u := range ofSum(w.sum) {
 		if !u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool {
 			continue
 		}
-		free := p.free[u]
-		if !free.meet(stores).empty() || readsOperand(u, w) {
+		free := p.free.Of(u)
+		if !free.Meet(stores).Empty() || readsOperand(u, w) {
 			continue
 		}
 		for _, i := range w.chain {
-			if free.has(i) {
+			if free.Has(i) {
 				p.add(plan.STAGE, p.axes[i].Name, 0)
 				return
 			}

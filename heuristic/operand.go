@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/packed"
 )
 
@@ -16,14 +17,14 @@ const largeBytes = 64 << 10
 // operand is a buffer as the sums of a kernel read it.
 type operand struct {
 	param    *ir.UOp
-	accesses []*ir.UOp // LOADs and FIELDs
-	sum      *ir.UOp   // outermost sum around an access
-	free     axisSet   // axes that accesses depend on, through gathered indices too
-	chain    []int     // axes of the sums around it that it depends on, outer before inner
-	rows     []int     // axes of the sum's result that it depends on
-	reuse    []int     // axes of the sum's result that it does not depend on
-	bytes    int64     // touched, an upper bound
-	total    int64     // of the buffer
+	accesses []*ir.UOp        // LOADs and FIELDs
+	sum      *ir.UOp          // outermost sum around an access
+	free     analyse.RangeSet // axes that accesses depend on, through gathered indices too
+	chain    []int            // axes of the sums around it that it depends on, outer before inner
+	rows     []int            // axes of the sum's result that it depends on
+	reuse    []int            // axes of the sum's result that it does not depend on
+	bytes    int64            // touched, an upper bound
+	total    int64            // of the buffer
 }
 
 // findOperands looks at every sum that stands in no tuple: which buffers its
@@ -34,10 +35,10 @@ func (a *analysis) findOperands() { a.operands = a.operandsOf(a.outerSums()) }
 func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 	for _, sum := range sums {
 		inside := ofSum(sum)
-		closed := axisSet(nil)
+		var closed analyse.RangeSet
 		for _, u := range inside {
-			if isSum(u) {
-				closed = closed.with(a.index[u.ReduceRange()])
+			if analyse.IsSum(u) {
+				closed = closed.With(a.axisOf(u.ReduceRange()))
 			}
 		}
 		byParam := make(map[*ir.UOp]*operand)
@@ -53,7 +54,7 @@ func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 				list = append(list, o)
 			}
 			o.accesses = append(o.accesses, u)
-			o.free = o.free.union(a.free[u])
+			o.free = o.free.Union(a.free.Of(u))
 		}
 		for _, o := range list {
 			a.complete(o, closed)
@@ -91,7 +92,7 @@ func (a *analysis) outerSums() []*ir.UOp {
 	var out []*ir.UOp
 	for i := len(a.order) - 1; i >= 0; i-- {
 		u := a.order[i]
-		if isSum(u) && !inside[u] {
+		if analyse.IsSum(u) && !inside[u] {
 			out = append(out, u)
 		}
 		if u.Op != ir.OpStage && (u.Op == ir.OpReduce || inside[u]) {
@@ -121,17 +122,17 @@ func ofSum(sum *ir.UOp) []*ir.UOp {
 	return out
 }
 
-func (a *analysis) complete(o *operand, closed axisSet) {
-	o.chain = o.free.meet(closed).list()
-	result := a.free[o.sum]
-	o.rows = o.free.meet(result).list()
-	o.reuse = slices.DeleteFunc(result.minus(o.free).list(), func(i int) bool { return a.size(i) <= 1 })
+func (a *analysis) complete(o *operand, closed analyse.RangeSet) {
+	o.chain = o.free.Meet(closed).List()
+	result := a.free.Of(o.sum)
+	o.rows = o.free.Meet(result).List()
+	o.reuse = slices.DeleteFunc(result.Minus(o.free).List(), func(i int) bool { return a.size(i) <= 1 })
 	elements := int64(1)
 	for _, n := range o.param.Src {
 		elements = satMul(elements, max(a.bounds.Of(n).Hi, 0))
 	}
 	o.total = bytesOf(o.param, elements)
-	o.bytes = min(o.total, bytesOf(o.param, a.points(o.free.list())))
+	o.bytes = min(o.total, bytesOf(o.param, a.points(o.free.List())))
 }
 
 func satMul(x, y int64) int64 {
@@ -205,20 +206,20 @@ func disjointRows(x, y *operand) bool {
 // hasPartner reports that the sum around an operand also reads something that
 // varies along the summed axes but not along some row axis.
 func (a *analysis) hasPartner(o *operand) bool {
-	chain := axisSet(nil)
+	var chain analyse.RangeSet
 	for _, i := range o.chain {
-		chain = chain.with(i)
+		chain = chain.With(i)
 	}
 	for _, u := range ofSum(o.sum) {
 		if u.Op != ir.OpLoad || u.Src[0] == o.param || u.Src[0].Op == ir.OpTable {
 			continue
 		}
-		free := a.free[u]
-		if free.meet(chain).empty() {
+		free := a.free.Of(u)
+		if free.Meet(chain).Empty() {
 			continue
 		}
 		for _, i := range o.rows {
-			if a.size(i) > 1 && !free.has(i) {
+			if a.size(i) > 1 && !free.Has(i) {
 				return true
 			}
 		}
@@ -228,23 +229,23 @@ func (a *analysis) hasPartner(o *operand) bool {
 
 // innerAxes are the axes along which an operand lies contiguously in memory:
 // those of the position in a row of blocks, or with a stride of one element.
-func (a *analysis) innerAxes(o *operand) axisSet {
-	var s axisSet
+func (a *analysis) innerAxes(o *operand) analyse.RangeSet {
+	var s analyse.RangeSet
 	for _, u := range o.accesses {
-		s = s.union(a.contiguous(u))
+		s = s.Union(a.contiguous(u))
 	}
 	return s
 }
 
 // contiguous are the axes along which an access has stride one.
-func (a *analysis) contiguous(u *ir.UOp) axisSet {
+func (a *analysis) contiguous(u *ir.UOp) analyse.RangeSet {
 	if u.Op == ir.OpField {
-		return a.free[u.Src[2]].union(a.free[u.Src[3]]).minus(a.free[u.Src[1]])
+		return a.free.Of(u.Src[2]).Union(a.free.Of(u.Src[3])).Minus(a.free.Of(u.Src[1]))
 	}
-	var s axisSet
-	for _, i := range a.free[u].list() {
+	var s analyse.RangeSet
+	for _, i := range a.free.Of(u).List() {
 		if a.stride(u, i) == 1 {
-			s = s.with(i)
+			s = s.With(i)
 		}
 	}
 	return s
@@ -271,7 +272,7 @@ func (a *analysis) stride(u *ir.UOp, axis int) int64 {
 		if !ok0 || !ok1 {
 			// A gathered index: its part of the address is unknown, but the same
 			// for both points unless it depends on the axis.
-			if a.free[x].has(axis) {
+			if a.free.Of(x).Has(axis) {
 				return 0
 			}
 			x0, x1 = 0, 0
@@ -290,7 +291,7 @@ func (a *analysis) evaluate(x *ir.UOp, axis int) (int64, bool) {
 			done[u], _ = u.Scalar()
 		case u.Op == ir.OpRange:
 			v := int64(0)
-			if a.index[u] == axis {
+			if a.axisOf(u) == axis {
 				v = 1
 			}
 			done[u] = ir.IntScalar(v)

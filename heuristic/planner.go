@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -98,7 +99,7 @@ func (p *planner) lightReduces() {
 		if len(z) == 0 {
 			continue
 		}
-		i := p.index[z[len(z)-1]]
+		i := p.axisOf(z[len(z)-1])
 		if p.done[i] || !p.constant(i) || !p.laneSafe(i) || p.size(i) < lanesOf(p.desc) || !p.unitStride(i) || p.underTuple(stage.Src[0], i) {
 			continue
 		}
@@ -110,7 +111,7 @@ func (p *planner) lightReduces() {
 // plainReduce reports that only reduces of one component run over an axis.
 func (a *analysis) plainReduce(axis int) bool {
 	for _, u := range a.order {
-		if isTuple(u) && a.index[u.ReduceRange()] == axis {
+		if analyse.IsTuple(u) && a.axisOf(u.ReduceRange()) == axis {
 			return false
 		}
 	}
@@ -121,7 +122,7 @@ func (a *analysis) plainReduce(axis int) bool {
 // step would run once per lane anyway.
 func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
 	for _, u := range ir.Toposort(root) {
-		if isTuple(u) && a.free[u].has(axis) {
+		if analyse.IsTuple(u) && a.free.Of(u).Has(axis) {
 			return true
 		}
 	}
@@ -141,7 +142,7 @@ func (a *analysis) unitStride(axis int) bool {
 				return false
 			}
 		case ir.OpField:
-			if a.free[u.Src[1]].has(axis) {
+			if a.free.Of(u.Src[1]).Has(axis) {
 				return false
 			}
 		}
@@ -151,14 +152,14 @@ func (a *analysis) unitStride(axis int) bool {
 
 // dependsByIndex reports that the address of a load moves along an axis.
 func (a *analysis) dependsByIndex(u *ir.UOp, axis int) bool {
-	return slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool { return a.free[x].has(axis) })
+	return slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool { return a.free.Of(x).Has(axis) })
 }
 
 // tileAxes puts store axes that the main sums do not depend on inside the work
 // unit: the points of a tile (RoPE pairs, a head) share what was summed.
-func (p *planner) tileAxes(rows axisSet) {
+func (p *planner) tileAxes(rows analyse.RangeSet) {
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		if rows.has(i) || !p.constant(i) || p.done[i] {
+		if rows.Has(i) || !p.constant(i) || p.done[i] {
 			continue
 		}
 		p.done[i] = true
@@ -178,12 +179,12 @@ const maxTileCopies = 8
 
 // stageCopies unrolls the ranges of small STAGEs around sums, so that the rows
 // of a tile are summed together and stay in registers.
-func (p *planner) stageCopies(rows axisSet, limit int64) {
+func (p *planner) stageCopies(rows analyse.RangeSet, limit int64) {
 	for _, i := range p.axesOf(plan.StageAxis) {
-		if rows.has(i) && p.constant(i) && p.size(i) <= limit && !p.done[i] {
+		if rows.Has(i) && p.constant(i) && p.size(i) <= limit && !p.done[i] {
 			p.split(plan.UNROLL, i, p.size(i))
 		}
-		if rows.has(i) {
+		if rows.Has(i) {
 			p.done[i] = true
 		}
 	}

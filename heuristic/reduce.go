@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 	"tgc/target"
@@ -134,7 +135,7 @@ func (a *analysis) everyStore(axis int) bool {
 	for _, store := range a.sink.Src {
 		found := false
 		for _, r := range store.Ranges() {
-			found = found || a.index[r] == axis
+			found = found || a.axisOf(r) == axis
 		}
 		if !found {
 			return false
@@ -144,26 +145,26 @@ func (a *analysis) everyStore(axis int) bool {
 }
 
 // reduceResults are the axes of the results of all outer reduces.
-func (a *analysis) reduceResults() axisSet {
-	s := axisSet(nil)
+func (a *analysis) reduceResults() analyse.RangeSet {
+	var s analyse.RangeSet
 	found := false
 	for _, u := range a.order {
 		if u.Op == ir.OpReduce {
-			s = s.union(a.free[u])
+			s = s.Union(a.free.Of(u))
 			found = true
 		}
 	}
-	if !found || s.meet(a.storeSet()).empty() {
+	if !found || s.Meet(a.storeSet()).Empty() {
 		// Nothing that the stores index is summed: their ranges stay the grid.
-		return s.union(a.storeSet())
+		return s.Union(a.storeSet())
 	}
 	return s
 }
 
-func (a *analysis) storeSet() axisSet {
-	s := axisSet(nil)
+func (a *analysis) storeSet() analyse.RangeSet {
+	var s analyse.RangeSet
 	for _, i := range a.axesOf(plan.StoreAxis) {
-		s = s.with(i)
+		s = s.With(i)
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -51,7 +52,7 @@ func tryWindow(a *analysis) ([]plan.Opt, string, Record) {
 // the most points of any nest of them; ok is false if one is a tuple or has no
 // constant extent.
 func (a *analysis) reducesAlong(axis int) (axes []int, points int64, ok bool) {
-	var set axisSet
+	var set analyse.RangeSet
 	points = 1
 	nest := make(map[*ir.UOp]int64) // points of the largest nest at or below a node
 	for _, u := range a.order {
@@ -59,18 +60,18 @@ func (a *analysis) reducesAlong(axis int) (axes []int, points int64, ok bool) {
 		for _, x := range u.Src {
 			n = max(n, nest[x])
 		}
-		if u.Op == ir.OpReduce && a.free[u].has(axis) {
-			i := a.index[u.ReduceRange()]
-			if isTuple(u) || !a.constant(i) {
+		if u.Op == ir.OpReduce && a.free.Of(u).Has(axis) {
+			i := a.axisOf(u.ReduceRange())
+			if analyse.IsTuple(u) || !a.constant(i) {
 				return nil, 0, false
 			}
-			set = set.with(i)
+			set = set.With(i)
 			n = satMul(n, a.size(i))
 		}
 		nest[u] = n
 		points = max(points, n)
 	}
-	return set.list(), points, true
+	return set.List(), points, true
 }
 
 // resultLanes is the innermost store axis that can be lanes of a short reduce,
@@ -92,7 +93,7 @@ func (p *planner) resultLanes() (axis int, lanes int64) {
 // nearReads reports that every access moves by little along an axis, or not.
 func (a *analysis) nearReads(axis int) bool {
 	for _, u := range a.order {
-		if isAccess(u) && a.free[u].has(axis) {
+		if isAccess(u) && a.free.Of(u).Has(axis) {
 			if n := a.stride(u, axis); n < -windowStride || n > windowStride || !a.dependsByIndex(u, axis) {
 				return false
 			}

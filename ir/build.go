@@ -216,6 +216,16 @@ func (u *UOp) ReduceRange() *UOp { return u.Src[u.Arg.(ReduceArg).N] }
 // ReduceValues returns the folded values of a REDUCE.
 func (u *UOp) ReduceValues() []*UOp { return u.Src[:u.Arg.(ReduceArg).N] }
 
+// ReduceIdentities returns the identities of a tuple REDUCE, one a component.
+func (u *UOp) ReduceIdentities() []*UOp {
+	n := u.Arg.(ReduceArg).N
+	return u.Src[n+1 : 2*n+1]
+}
+
+// ReduceCombine returns the combine steps of a tuple REDUCE, one a component:
+// ARG i is component i of the accumulator, ARG n+i that of the element.
+func (u *UOp) ReduceCombine() []*UOp { return u.Src[2*u.Arg.(ReduceArg).N+1:] }
+
 // foldIdx folds constants and neutral elements of Idx arithmetic; nil when
 // nothing folds.
 func (a *Arena) foldIdx(op Op, x, y *UOp) *UOp {

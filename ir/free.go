@@ -77,7 +77,7 @@ func (f *Free[S]) compute(u *UOp) (set S) {
 		for _, v := range u.ReduceValues() {
 			set = f.Union(set, f.of(v))
 		}
-		return f.close(set, u.Src[len(u.ReduceValues()):][:1])
+		return f.close(set, []*UOp{u.ReduceRange()})
 	case OpProj:
 		tuple := u.Src[0]
 		if f.Mentions {
@@ -86,7 +86,7 @@ func (f *Free[S]) compute(u *UOp) (set S) {
 		for _, c := range ComponentsOf(tuple, int(u.Arg.(IntArg))) {
 			set = f.Union(set, f.of(tuple.Src[c]))
 		}
-		return f.close(set, tuple.Src[len(tuple.ReduceValues()):][:1])
+		return f.close(set, []*UOp{tuple.ReduceRange()})
 	case OpStage:
 		return f.close(f.of(u.Src[0]), u.Src[1:])
 	}
@@ -117,7 +117,7 @@ func (f *Free[S]) close(set S, closed []*UOp) S {
 // element the combine step of a needed one reads.
 func ComponentsOf(tuple *UOp, c int) []int {
 	n := tuple.Arg.(ReduceArg).N
-	combine := tuple.Src[2*n+1:]
+	combine := tuple.ReduceCombine()
 	needed := []int{c}
 	for k := 0; k < len(needed); k++ {
 		for _, u := range Toposort(combine[needed[k]]) {

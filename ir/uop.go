@@ -30,9 +30,10 @@ func New(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 // Arena interns the nodes of one compilation and is dropped whole. It is not
 // safe for concurrent use.
 type Arena struct {
-	table []*UOp // open addressing by hash; its length is a power of 2
-	slab  []UOp
-	made  int
+	table   []*UOp // open addressing by hash; its length is a power of 2
+	slab    []UOp
+	made    int
+	monoids NodeMap[*Monoid] // of tuple REDUCEs; see MonoidOf
 }
 
 // NewArena makes an empty arena.

@@ -87,7 +87,7 @@ func divideLess(f ir.LinearForm) ir.LinearForm {
 func coefficientGCD(f ir.LinearForm) int64 {
 	g := int64(0)
 	for _, t := range f.Terms {
-		g = gcd(t.Coef, g)
+		g = ir.GCD(t.Coef, g)
 	}
 	return g
 }

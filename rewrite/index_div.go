@@ -175,29 +175,21 @@ func factorsOf(x ir.LinearForm, d int64) []int64 {
 		}
 	}
 	for i, t := range x.Terms {
-		g := gcd(t.Coef, d)
+		g := ir.GCD(t.Coef, d)
 		add(g)
 		if len(x.Terms) <= 8 {
 			for _, s := range x.Terms[:i] {
-				add(gcd(g, s.Coef))
+				add(ir.GCD(g, s.Coef))
 			}
 		}
 	}
 	all := d
 	for _, t := range x.Terms {
-		all = gcd(all, t.Coef)
+		all = ir.GCD(all, t.Coef)
 	}
 	add(all)
 	slices.SortFunc(list, func(p, q int64) int { return int(min(max(q-p, -1), 1)) })
 	return list
-}
-
-func gcd(a, b int64) int64 {
-	a, b = max(a, -a), max(b, -b)
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // divAtom divides a single quotient or remainder (plus a constant).

@@ -45,15 +45,16 @@ func newAccess(a *ir.Arena, e *extents, u *ir.UOp) (acc access, write, ok bool) 
 		return acc, false, false
 	}
 	acc.slot = u.Src[0].Arg.(ir.ParamArg).Slot
-	var all [][]*ir.UOp
+	var all []*ir.UOp
 	for i, x := range index {
-		all = append(all, e.free[x])
+		free := e.free.Of(x)
+		all = ir.UnionRanges(all, free)
 		span := e.bounds.Of(x)
 		acc.span = append(acc.span, span)
-		acc.counts = append(acc.counts, min(acc.limit[i], e.points(e.free[x]), width(span)))
+		acc.counts = append(acc.counts, min(acc.limit[i], e.points(free), width(span)))
 		acc.index = append(acc.index, canonical(a, x))
 	}
-	acc.points = e.points(union(all...))
+	acc.points = e.points(all)
 	acc.key = canonical(a, a.Make(ir.OpSink, ir.Void, nil, index...))
 	return acc, write, true
 }

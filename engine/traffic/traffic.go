@@ -30,7 +30,7 @@ func (t *Traffic) Bytes() (read, written int64) {
 // a value counts with its upper bound.
 func Of(a *ir.Arena, kernel *ir.UOp, vars map[string]int64) *Traffic {
 	kernel = a.Substitute(kernel, values(a, kernel, vars))
-	e := newExtents(kernel)
+	e := newExtents()
 	t := &Traffic{Flops: flops(e, kernel)}
 	reads, writes := make(map[place][]access), make(map[place][]access)
 	var order []place
@@ -110,7 +110,7 @@ func flops(e *extents, kernel *ir.UOp) int64 {
 		case u.Op == ir.OpReduce:
 			sums = plus(sums, reduceFlops(e, u))
 		case u.Op.IsElementwise() && u.DType.IsFloat() && u.Op != ir.OpCast && u.Op != ir.OpBitcast && u.Op != ir.OpWhere:
-			elementwise = plus(elementwise, e.points(e.free[u]))
+			elementwise = plus(elementwise, e.points(e.free.Of(u)))
 		}
 	}
 	if sums > 0 {
@@ -129,7 +129,7 @@ func reduceFlops(e *extents, u *ir.UOp) int64 {
 	n := int64(0)
 	for _, v := range u.ReduceValues() {
 		if v.DType.IsFloat() {
-			n = plus(n, times(2, e.points(union(e.free[v], []*ir.UOp{u.ReduceRange()}))))
+			n = plus(n, times(2, e.points(ir.UnionRanges(e.free.Of(v), []*ir.UOp{u.ReduceRange()}))))
 		}
 	}
 	return n

@@ -39,7 +39,7 @@ type KernelStats struct {
 func EvalKernel(ctx context.Context, sink *ir.UOp, args []*KernelBuffer, vars map[string]int64, opt KernelOptions) (stats KernelStats, err error) {
 	e := &kernelEval{
 		args: args, vars: vars, opt: opt,
-		free:  make(map[*ir.UOp][]*rangeState),
+		free:  ir.NewFreeRanges(),
 		cells: make(map[*ir.UOp]*kernelCell),
 		state: make(map[*ir.UOp]*rangeState),
 		reads: make(map[fieldKey]int64),
@@ -96,7 +96,7 @@ type kernelEval struct {
 	vars  map[string]int64
 	opt   KernelOptions
 	clock int64
-	free  map[*ir.UOp][]*rangeState
+	free  *ir.FreeRanges
 	cells map[*ir.UOp]*kernelCell
 	state map[*ir.UOp]*rangeState
 	reads map[fieldKey]int64
@@ -203,55 +203,11 @@ func (e *kernelEval) offset(buf *ir.UOp, index []*ir.UOp) (at int64, ok bool) {
 
 // deps lists the ranges that a node depends on.
 func (e *kernelEval) deps(u *ir.UOp) []*rangeState {
-	if len(u.Src) == 0 {
-		return nil
+	free := e.free.Of(u)
+	list := make([]*rangeState, len(free))
+	for i, r := range free {
+		list[i] = e.rangeOf(r)
 	}
-	if list, ok := e.free[u]; ok {
-		return list
-	}
-	var list []*rangeState
-	add := func(rs []*rangeState, drop []*ir.UOp) {
-	next:
-		for _, r := range rs {
-			for _, d := range drop {
-				if e.rangeOf(d) == r {
-					continue next
-				}
-			}
-			for _, have := range list {
-				if have == r {
-					continue next
-				}
-			}
-			list = append(list, r)
-		}
-	}
-	switch u.Op {
-	case ir.OpRange:
-		list = []*rangeState{e.rangeOf(u)}
-	case ir.OpReduce:
-		r := u.ReduceRange()
-		for _, v := range u.ReduceValues() {
-			add(e.deps(v), []*ir.UOp{r})
-		}
-		add(e.deps(r.Src[0]), nil)
-	case ir.OpProj:
-		t := u.Src[0]
-		r := t.ReduceRange()
-		add(e.deps(t.Src[0]), []*ir.UOp{r})
-		add(e.deps(t.Src[u.Arg.(ir.IntArg)]), []*ir.UOp{r})
-		add(e.deps(r.Src[0]), nil)
-	case ir.OpStage:
-		add(e.deps(u.Src[0]), u.Src[1:])
-		for _, r := range u.Src[1:] {
-			add(e.deps(r.Src[0]), nil)
-		}
-	default:
-		for _, s := range u.Src {
-			add(e.deps(s), nil)
-		}
-	}
-	e.free[u] = list
 	return list
 }
 
