@@ -15,6 +15,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/packed"
+	"tgc/render"
 	"tgc/render/gpu"
 	"tgc/schedule"
 )
@@ -44,15 +45,6 @@ type BufferUse struct {
 type Binding struct {
 	Vars    map[string]int64
 	Buffers map[int64]BufferUse
-}
-
-// Renderer prints programs for a target.
-type Renderer struct {
-	Extension string // of the file, ".ll"
-	Source    func(p *program.Program) (string, error)
-	// Inspect reads figures off a program's machine code; nil where the target's
-	// own tools are not there.
-	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
 }
 
 // Manifest describes the kernels of a compiled step: the part of manifest.json
@@ -264,7 +256,7 @@ const manifestName = "manifest.json"
 // does not exist. Files of an earlier manifest there that this one does not have
 // are removed. The JSON is that of whole: m itself, or what embeds it and says
 // more.
-func (m *Manifest) Write(ctx context.Context, dir string, r Renderer, whole any) error {
+func (m *Manifest) Write(ctx context.Context, dir string, r *render.Renderer, whole any) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -301,7 +293,7 @@ func (m *Manifest) Write(ctx context.Context, dir string, r Renderer, whole any)
 
 // inspect fills in the figures of the machine code. Of a merged kernel the
 // parts are read one by one, for a block executes one of them.
-func (k *ManifestKernel) inspect(ctx context.Context, r Renderer) error {
+func (k *ManifestKernel) inspect(ctx context.Context, r *render.Renderer) error {
 	if r.Inspect == nil {
 		return nil
 	}

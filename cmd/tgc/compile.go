@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,16 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"tgc/engine"
-	"tgc/internal/cudatools"
 	"tgc/ir"
-	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/pass"
-	"tgc/render/cuda"
-	"tgc/render/gpu"
-	"tgc/render/llvm"
-	"tgc/render/ptx"
+	"tgc/render"
 	"tgc/target"
 )
 
@@ -123,7 +117,7 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 		return usagef("compile: --stop-after %s: this compilation does not run the pass", o.passes.stopAfter)
 	}
 	manifest.Describe(step.Compiled, step.Binding)
-	if err := manifest.Write(cmd.Context(), o.out, *renderer, manifest); err != nil {
+	if err := manifest.Write(cmd.Context(), o.out, renderer, manifest); err != nil {
 		return err
 	}
 	if o.explain {
@@ -185,54 +179,14 @@ func modelName(name string) string {
 	return filepath.Base(name)
 }
 
-// findTarget parses --target and picks the renderer.
-func findTarget(name string) (*target.Desc, *engine.Renderer, error) {
+// findTarget parses --target and finds its renderer.
+func findTarget(name string) (*target.Desc, *render.Renderer, error) {
 	desc, err := target.Parse(name)
 	if err != nil {
 		return nil, nil, usagef("--target: %v", err)
 	}
-	switch desc.Kind {
-	case target.CPU:
-		return desc, &engine.Renderer{Extension: ".ll", Source: func(p *program.Program) (string, error) {
-			text, _, err := llvm.Render(p, desc)
-			return text, err
-		}}, nil
-	case target.Interpreter:
-		return desc, &engine.Renderer{Extension: ".prog", Source: func(p *program.Program) (string, error) {
-			return program.Print(p), nil
-		}}, nil
-	}
-	return desc, gpuRenderer(desc, strings.HasPrefix(name, "cuda:")), nil
-}
-
-// gpuRenderer prints PTX or CUDA C, and reads figures off the machine code of the
-// PTX where NVIDIA's tools are installed.
-func gpuRenderer(desc *target.Desc, asC bool) *engine.Renderer {
-	text := func(render func(*program.Program, *target.Desc, gpu.Options) (*gpu.Kernel, error)) func(p *program.Program) (string, error) {
-		return func(p *program.Program) (string, error) {
-			k, err := render(p, desc, gpu.Options{MinBlocks: gpu.MinBlocks(p)})
-			if err != nil {
-				return "", err
-			}
-			return k.Text, nil
-		}
-	}
-	r := &engine.Renderer{Extension: ".ptx", Source: text(ptx.Render)}
-	assembly := r.Source
-	if asC {
-		r.Extension, r.Source = ".cu", text(cuda.Render)
-	}
-	tools := cudatools.FromEnvironment()
-	if tools.PtxasPath != "" {
-		r.Inspect = func(ctx context.Context, p *program.Program) (*gpu.Machine, error) {
-			source, err := assembly(p)
-			if err != nil {
-				return nil, err
-			}
-			return gpu.Inspect(ctx, tools, gpu.Architecture(desc), p, source)
-		}
-	}
-	return r
+	renderer, err := render.For(desc)
+	return desc, renderer, err
 }
 
 func (o *compileFlags) summarise(cmd *cobra.Command, m *llm.Manifest) error {

@@ -1,0 +1,85 @@
+// Package render is the table of the languages that programs are printed in; a
+// subpackage prints each.
+package render
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"tgc/internal/cudatools"
+	"tgc/ir/program"
+	"tgc/render/cuda"
+	"tgc/render/gpu"
+	"tgc/render/llvm"
+	"tgc/render/ptx"
+	"tgc/target"
+)
+
+// Renderer prints programs for one target.
+type Renderer struct {
+	Extension string // of a file, ".ll"
+	Source    func(p *program.Program) (string, error)
+	// Inspect reads figures off a program's machine code; nil where the target's
+	// own tools are not installed.
+	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
+}
+
+// language is one row.
+type language struct {
+	name      string // of targets, before the colon
+	extension string
+	source    func(p *program.Program, desc *target.Desc) (string, error)
+	assembly  bool // NVIDIA's: ptxas reads figures off what ptx prints of the program
+}
+
+var languages = []language{
+	{name: "llvm", extension: ".ll", source: func(p *program.Program, desc *target.Desc) (string, error) {
+		text, _, err := llvm.Render(p, desc)
+		return text, err
+	}},
+	{name: "ptx", extension: ".ptx", source: kernelText(ptx.Render), assembly: true},
+	{name: "cuda", extension: ".cu", source: kernelText(cuda.Render), assembly: true},
+	{name: "interp", extension: ".prog", source: func(p *program.Program, _ *target.Desc) (string, error) {
+		return program.Print(p), nil
+	}},
+}
+
+func kernelText(render func(*program.Program, *target.Desc, gpu.Options) (*gpu.Kernel, error)) func(*program.Program, *target.Desc) (string, error) {
+	return func(p *program.Program, desc *target.Desc) (string, error) {
+		k, err := render(p, desc, gpu.Options{MinBlocks: gpu.MinBlocks(p)})
+		if err != nil {
+			return "", err
+		}
+		return k.Text, nil
+	}
+}
+
+// For returns the renderer of a target, which its name chooses: "ptx:sm_90" and
+// "cuda:sm_90" are one GPU in two languages.
+func For(desc *target.Desc) (*Renderer, error) {
+	name, _, _ := strings.Cut(desc.Name, ":")
+	for _, l := range languages {
+		if l.name == name {
+			return l.renderer(desc), nil
+		}
+	}
+	return nil, fmt.Errorf("render: no language for target %s", desc.Name)
+}
+
+func (l *language) renderer(desc *target.Desc) *Renderer {
+	r := &Renderer{Extension: l.extension, Source: func(p *program.Program) (string, error) { return l.source(p, desc) }}
+	tools := cudatools.FromEnvironment()
+	if !l.assembly || tools.PtxasPath == "" {
+		return r
+	}
+	assembly := kernelText(ptx.Render)
+	r.Inspect = func(ctx context.Context, p *program.Program) (*gpu.Machine, error) {
+		source, err := assembly(p, desc)
+		if err != nil {
+			return nil, err
+		}
+		return gpu.Inspect(ctx, tools, gpu.Architecture(desc), p, source)
+	}
+	return r
+}
