@@ -4,228 +4,120 @@ import (
 	"fmt"
 
 	"tgc/ir"
-	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
-// cast converts between the dtypes that opt.ExpandFor leaves.
-func (r *renderer) cast(in *program.Instr) error {
-	from, to := in.Args[0], in.Result
-	if from.Type.Elem == ir.U8 {
-		r.origin[to] = from
-	}
-	if to.Type.Elem == ir.F16 || to.Type.Elem == ir.BF16 {
-		r.roundHalf(in)
-		return nil
-	}
-	sameSize := from.Type.Elem.Size() == to.Type.Elem.Size() && from.Type.Elem.IsInt() && to.Type.Elem.IsInt()
-	if h := r.values[from.ID]; sameSize && isPacked(to.Type) && h.words != nil {
-		r.setWords(to, h.words)
-		return nil
-	}
-	if r.bytesToFloat(from, to) {
-		return nil
-	}
-	lanes := make([]operand, to.Type.Lanes)
-	for i := range lanes {
-		o, err := r.castLane(from, to, i)
-		if err != nil {
-			return err
-		}
-		lanes[i] = o
-	}
-	r.set(to, lanes)
-	return nil
+// Conversions.
+
+// ByteToFloat puts the byte below the upper bits of 2^23.
+func (r *printer) ByteToFloat(w operand, at int, off float64) operand {
+	return r.let(gpu.F32, "__fsub_rn(__uint_as_float(__byte_perm(%s, 0x4b000000u, 0x%04x)), %.1ff)", text(w), 0x7540|at, off)
 }
 
-// bytesToFloat converts packed bytes to f32 without the conversion unit, which
-// is narrow (converting kernels stop at 80 % of an H200's bandwidth): a byte in
-// the low bits of 2^23 makes the float 2^23 + x, and taking 2^23 off is exact.
-// Signed bytes are moved up by 128 first. What is added to the float is taken off
-// less (gpu.ByteOffsets).
-func (r *renderer) bytesToFloat(from, to *program.Value) bool {
-	d, words := from.Type.Elem, r.values[from.ID].words
-	if words == nil || to.Type.Elem != ir.F32 || d != ir.U8 && d != ir.I8 {
-		return false
+// BytesToHalf is asked of printers that simplify only.
+func (r *printer) BytesToHalf([]operand, bool) []operand { return nil }
+
+// HalfToFloat is one helper.
+func (r *printer) HalfToFloat(w operand, upper bool) operand {
+	bits := text(w)
+	if upper {
+		bits += " >> 16"
 	}
-	off := float64(1<<23) - r.offsets[to].Plus
-	if d == ir.I8 {
-		off += 128
-		shifted := make([]operand, len(words))
-		for i, w := range words {
-			shifted[i] = r.let(uint32Type, "%s ^ 0x80808080u", w.text())
-		}
-		words = shifted
-	}
-	lanes := make([]operand, to.Type.Lanes)
-	for i := range lanes {
-		lanes[i] = r.let(float32Type, "__fsub_rn(__uint_as_float(__byte_perm(%s, 0x4b000000u, 0x%04x)), %.1ff)", words[i/4].text(), 0x7540|i%4, off)
-	}
-	r.set(to, lanes)
-	if sum := r.offsets[to].Sum; sum != nil {
-		r.added[sum] = to
-	}
-	return true
+	return r.let(gpu.F32, "%s(%s)", r.call("half_to_float"), bits)
 }
 
-func (r *renderer) castLane(v, to *program.Value, i int) (operand, error) {
-	from, d := v.Type.Elem, to.Type.Elem
-	t, x := r.typeOf(to), r.lane(v, i)
-	switch {
-	case from == d:
-		return r.sameType(x, t), nil
-	case d == ir.Bool: // NaN is true
-		return r.let(boolean, "%s != 0", x.text()), nil
-	case from == ir.Bool:
-		one := operand{bits: 1, t: t}
-		if d.IsFloat() {
-			one.bits = ir.FloatBits(d, 1)
-		}
-		return r.choose(x, one, operand{t: t}, t), nil
-	case from == ir.F16 && d == ir.F32:
-		return r.halfToFloat(v, i), nil
-	case from == ir.F32 && d == ir.F64:
-		return r.let(t, "(double)%s", x.text()), nil
-	case from == ir.F64 && d == ir.F32:
-		return r.let(t, "__double2float_rn(%s)", x.text()), nil
-	case (from == ir.F32 || from == ir.F64) && !d.IsFloat():
-		return r.floatToInt(x, d, t), nil
-	case from.IsFloat():
-		return operand{}, fmt.Errorf("no cast of %s to %s", from, d)
-	case d == ir.F32 || d == ir.F64:
-		return r.let(t, "%s%s", intToFloat[t], parenthesised(x)), nil
-	case !d.IsFloat():
-		return r.intToInt(v, x, d, t), nil
-	}
-	return operand{}, fmt.Errorf("no cast of %s to %s", from, d)
+var halfNames = map[ir.DType]string{ir.F16: "half", ir.BF16: "bf16"}
+
+// RoundHalf is one helper.
+func (r *printer) RoundHalf(d ir.DType, x operand) operand {
+	return r.let(gpu.U32, "%s(%s)", r.call("float_to_"+halfNames[d]), text(x))
 }
 
-// intToFloat are casts, which round to nearest even.
-var intToFloat = map[ctype]string{float32Type: "(float)", float64Type: "(double)"}
-
-func parenthesised(o operand) string { return "(" + o.text() + ")" }
-
-// halfToFloat reads half i of the word that holds it.
-func (r *renderer) halfToFloat(v *program.Value, i int) operand {
-	if !isPacked(v.Type) {
-		return r.let(float32Type, "%s(%s)", r.call("half_to_float"), r.lane(v, 0).text())
+// RoundHalves is one helper from sm_80 on.
+func (r *printer) RoundHalves(d ir.DType, low, high operand) operand {
+	if r.Desc.SM >= 80 {
+		return r.let(gpu.U32, "%s(%s)", r.call("floats_to_"+halfNames[d]+"2"), list(gpu.F32, low, high))
 	}
-	w := r.words(v)[i/2].text()
-	if i%2 != 0 {
-		w += " >> 16"
-	}
-	return r.let(float32Type, "%s(%s)", r.call("half_to_float"), w)
+	convert := r.call("float_to_" + halfNames[d])
+	return r.let(gpu.U32, "%s(%s) | %s(%s) << 16", convert, text(low), convert, text(high))
 }
 
-// roundHalf converts f32 to f16 or bf16; pairs in one instruction from sm_80.
-func (r *renderer) roundHalf(in *program.Instr) {
-	from, to := in.Args[0], in.Result
-	name := map[ir.DType]string{ir.F16: "half", ir.BF16: "bf16"}[to.Type.Elem]
-	lanes := to.Type.Lanes
-	if lanes == 1 {
-		r.set(to, []operand{r.let(uint32Type, "%s(%s)", r.call("float_to_"+name), r.lane(from, 0).text())})
-		return
+// ToFloat is a cast, which rounds to nearest even.
+func (r *printer) ToFloat(n gpu.Number, t gpu.Type, x operand) operand {
+	switch n.Type {
+	case gpu.F32:
+		return r.let(t, "(double)%s", text(x))
+	case gpu.F64:
+		return r.let(t, "__double2float_rn(%s)", text(x))
 	}
-	words := make([]operand, wordsOf(to.Type))
-	for i := range words {
-		lo, hi := r.lane(from, 2*i), operand{t: float32Type}
-		if 2*i+1 < lanes {
-			hi = r.lane(from, 2*i+1)
-		}
-		if r.desc.SM >= 80 {
-			words[i] = r.let(uint32Type, "%s(%s, %s)", r.call("floats_to_"+name+"2"), lo.text(), hi.text())
-			continue
-		}
-		convert := r.call("float_to_" + name)
-		words[i] = r.let(uint32Type, "%s(%s) | %s(%s) << 16", convert, lo.text(), convert, hi.text())
-	}
-	r.setWords(to, words)
+	return r.let(t, "(%s)(%s)", typeName(t), text(x))
 }
 
-// floatToIntNames are conversions that truncate and saturate, by source and
-// result.
-var floatToIntNames = map[ctype]map[ctype]string{
-	float32Type: {int32Type: "__float2int_rz", uint32Type: "__float2uint_rz", int64Type: "__float2ll_rz", uint64Type: "__float2ull_rz"},
-	float64Type: {int32Type: "__double2int_rz", uint32Type: "__double2uint_rz", int64Type: "__double2ll_rz", uint64Type: "__double2ull_rz"},
-}
+// floatToInt has names of integers in conversions that truncate and saturate.
+var floatToInt = map[gpu.Type]string{gpu.I32: "int", gpu.U32: "uint", gpu.I64: "ll", gpu.U64: "ull"}
 
-// floatToInt: NaN gives 0, which the conversions do from f32 to 32 bits only.
-// Narrow integers are limited afterwards. An index is never held narrow here:
-// nothing is known of it.
-func (r *renderer) floatToInt(x operand, d ir.DType, t ctype) operand {
+// FloatToInt: NaN gives 0, which the functions do from f32 to 32 bits only. Narrow
+// integers are limited afterwards.
+func (r *printer) FloatToInt(n gpu.Number, d ir.DType, x operand) operand {
+	t := gpu.TypeOf(d)
 	machine := t
 	if d.Size() < 4 {
-		machine = int32Type
+		machine = gpu.I32
 	}
-	o := r.let(machine, "%s(%s)", floatToIntNames[x.t][machine], x.text())
+	o := r.let(machine, "__%s2%s_rz(%s)", typeName(n.Type), floatToInt[machine], text(x))
 	if d.Size() < 4 {
 		lo, hi := d.IntRange()
-		o = r.sameType(r.let(machine, "min(max(%s, %d), %d)", o.text(), lo, hi), t)
+		o = r.Hold(r.let(machine, "min(max(%s, %d), %d)", o.Name, lo, hi), t)
 	}
-	if x.t == float64Type || d.Size() == 8 {
-		o = r.let(t, "%s != %s ? %s : %s", x.text(), x.text(), literal(t, 0), o.text())
-	}
-	return o
-}
-
-func (r *renderer) intToInt(v *program.Value, x operand, d ir.DType, t ctype) operand {
-	if d.Size() >= 4 {
-		return r.sameType(x.wrappedTo(t), t)
-	}
-	lo, hi := v.Type.Elem.IntRange()
-	if b, ok := r.bounds[v]; ok && v.Type.Elem != ir.U64 {
-		lo, hi = b.Lo, b.Hi
-	}
-	if dlo, dhi := d.IntRange(); v.Type.Elem != ir.U64 && lo >= dlo && hi <= dhi {
-		return r.sameType(x, t)
-	}
-	return r.extend(d, x)
-}
-
-// wrappedTo is a literal with the bits that its conversion gives; a variable is
-// itself.
-func (o operand) wrappedTo(t ctype) operand {
-	if o.literal() {
-		switch {
-		case o.t == int32Type:
-			o.bits = uint64(int64(int32(o.bits)))
-		case o.t == uint32Type:
-			o.bits &= 0xffffffff
-		}
+	if n.Type == gpu.F64 || d.Size() == 8 {
+		o = r.let(t, "%s != %s ? %s : %s", text(x), text(x), literal(t, 0), o.Name)
 	}
 	return o
 }
 
-// bitcast keeps bits; lanes that were extended by another sign are extended
-// again.
-func (r *renderer) bitcast(in *program.Instr) {
-	v, to := in.Args[0], in.Result
-	d := to.Type.Elem
-	if h := r.values[v.ID]; isPacked(to.Type) && h.words != nil {
-		r.setWords(to, h.words)
-		return
+// Bitcast is a conversion of integers, or a function.
+func (r *printer) Bitcast(o operand, t gpu.Type) operand {
+	switch {
+	case o.Type.Float() == t.Float():
+		return r.Hold(o, t)
+	case o.Type == gpu.F32:
+		return r.Hold(r.let(gpu.U32, "__float_as_uint(%s)", o.Name), t)
+	case o.Type == gpu.F64:
+		return r.Hold(r.let(gpu.I64, "__double_as_longlong(%s)", o.Name), t)
+	case t == gpu.F32:
+		return r.let(t, "__uint_as_float(%s)", as(o, gpu.U32))
 	}
-	t := r.typeOf(to)
-	lanes := make([]operand, to.Type.Lanes)
-	for i := range lanes {
-		o := r.lane(v, i)
-		switch {
-		case o.literal() && d.Size() <= 2 && d != ir.Bool:
-			lanes[i] = r.extend(d, o)
-		case o.literal():
-			lanes[i] = operand{bits: o.bits, t: t}
-		case o.t.float() == t.float() && d.Size() <= 2 && d != ir.Bool && isSignExtended(v.Type.Elem) != isSignExtended(d):
-			lanes[i] = r.extend(d, o)
-		case o.t.float() == t.float():
-			lanes[i] = r.sameType(o, t)
-		case o.t == float32Type:
-			lanes[i] = r.sameType(r.let(uint32Type, "__float_as_uint(%s)", o.name), t)
-		case o.t == float64Type:
-			lanes[i] = r.sameType(r.let(int64Type, "__double_as_longlong(%s)", o.name), t)
-		case t == float32Type:
-			lanes[i] = r.let(t, "__uint_as_float(%s)", o.as(uint32Type))
-		default:
-			lanes[i] = r.let(t, "__longlong_as_double(%s)", o.as(int64Type))
-		}
+	return r.let(t, "__longlong_as_double(%s)", as(o, gpu.I64))
+}
+
+// Join is an expression.
+func (r *printer) Join(t gpu.Type, low, high operand) operand {
+	bits := fmt.Sprintf("(unsigned long long)%s << 32 | %s", text(high), text(low))
+	switch t {
+	case gpu.F64:
+		return r.let(t, "__longlong_as_double((long long)(%s))", bits)
+	case gpu.I64:
+		return r.let(t, "(long long)(%s)", bits)
 	}
-	r.set(to, lanes)
+	return r.let(t, "%s", bits)
+}
+
+// Split is two casts.
+func (r *printer) Split(o operand) []operand {
+	whole := as(o, gpu.I64)
+	if o.Type == gpu.F64 {
+		whole = fmt.Sprintf("__double_as_longlong(%s)", text(o))
+	}
+	return []operand{r.let(gpu.U32, "(unsigned)%s", whole), r.let(gpu.U32, "(unsigned)(%s >> 32)", whole)}
+}
+
+// WordOf is a cast, or the bits of a float.
+func (r *printer) WordOf(o operand) operand {
+	switch {
+	case o.Type != gpu.F32:
+		return r.let(gpu.U32, "%s", as(o, gpu.U32))
+	case o.Literal():
+		return operand{Bits: o.Bits & 0xffffffff, Type: gpu.U32}
+	}
+	return r.Bitcast(o, gpu.U32)
 }

@@ -11,11 +11,9 @@
 // without their header) are inline assembly in small helpers, of which a text
 // contains those that it uses (helpers.go).
 //
-// Every value is a variable of a C type: int, unsigned, long long, float, ..;
-// a vector is one variable per lane, but elements of one and two bytes are
-// packed, four or two to an unsigned. A load is as wide as its proven
-// alignment. 64-bit indices whose bounds fit are ints.
+// Package render/gpu selects the instructions; this package prints each as a line
+// of C. Every value is a variable of a C type: int, unsigned, long long, float, ..
 //
-// Start at render.go; types.go and values.go say how values are held, memory.go
-// how alignment becomes widths.
+// Start at render.go; types.go has types and literals, variables.go variables and
+// words, helpers.go what CUDA C has no function for.
 package cuda

@@ -200,13 +200,13 @@ func copyHelper(bytes int, policy string) string {
 }
 
 // call uses a helper: its name.
-func (r *renderer) call(name string) string {
+func (r *printer) call(name string) string {
 	r.used[name] = true
 	return name
 }
 
 // helpers prints those that were used.
-func (r *renderer) helpers(b *strings.Builder) {
+func (r *printer) helpers(b *strings.Builder) {
 	for _, h := range helperTable {
 		if r.used[h.name] {
 			b.WriteString("static __device__ __forceinline__ " + h.text + "\n\n")

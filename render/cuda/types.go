@@ -6,123 +6,70 @@ import (
 	"strconv"
 	"strings"
 
-	"tgc/ir"
-	"tgc/ir/program"
+	"tgc/render/gpu"
 )
 
-// ctype is the C type of a variable.
-type ctype uint8
-
-const (
-	boolean ctype = iota
-	int32Type
-	uint32Type // also packed words and the bits of small floats
-	int64Type
-	uint64Type
-	float32Type
-	float64Type
-	numTypes
-)
-
-// ctypes gives each type's name, the letter of its variables, and its vectors.
-var ctypes = [numTypes]struct{ name, prefix, vector string }{
-	boolean:     {"bool", "b", ""},
-	int32Type:   {"int", "i", "int"},
-	uint32Type:  {"unsigned", "u", "uint"},
-	int64Type:   {"long long", "l", "longlong"},
-	uint64Type:  {"unsigned long long", "m", "ulonglong"},
-	float32Type: {"float", "f", "float"},
-	float64Type: {"double", "d", "double"},
+// types gives each type's name, the letter of its variables, and its vectors.
+var types = [gpu.NumTypes]struct{ name, prefix, vector string }{
+	gpu.Bool: {"bool", "b", ""},
+	gpu.I32:  {"int", "i", "int"},
+	gpu.U32:  {"unsigned", "u", "uint"},
+	gpu.I64:  {"long long", "l", "longlong"},
+	gpu.U64:  {"unsigned long long", "m", "ulonglong"},
+	gpu.F32:  {"float", "f", "float"},
+	gpu.F64:  {"double", "d", "double"},
 }
 
-func (t ctype) String() string { return ctypes[t].name }
+func typeName(t gpu.Type) string { return types[t].name }
 
-func (t ctype) bits() int {
-	switch t {
-	case boolean:
-		return 1
-	case int64Type, uint64Type, float64Type:
-		return 64
-	}
-	return 32
-}
+func vectorName(t gpu.Type, n int) string { return fmt.Sprintf("%s%d", types[t].vector, n) }
 
-func (t ctype) float() bool { return t == float32Type || t == float64Type }
-
-// unsigned is the type of the same width without a sign.
-func (t ctype) unsigned() ctype {
-	switch t {
-	case int32Type:
-		return uint32Type
-	case int64Type:
-		return uint64Type
-	}
-	return t
-}
-
-// typeOf is the C type of lanes of v. An I64 whose bounds fit is an int; a
-// narrow integer is extended; a small float is its bits.
-func (r *renderer) typeOf(v *program.Value) ctype {
-	switch d := v.Type.Elem; {
-	case d == ir.Bool:
-		return boolean
-	case d == ir.F32:
-		return float32Type
-	case d == ir.F64:
-		return float64Type
-	case d == ir.U64:
-		return uint64Type
-	case d == ir.I64 && !r.narrow(v):
-		return int64Type
-	case d.IsSigned() && !d.IsFloat():
-		return int32Type
-	}
-	return uint32Type
-}
-
-// operand is a variable or, without one, a literal of these bits.
-type operand struct {
-	name string
-	bits uint64
-	t    ctype
-}
-
-func (o operand) literal() bool { return o.name == "" }
+// operand is a variable, a literal of these bits, or an expression.
+type operand = gpu.Operand
 
 // as is the expression of an operand as another arithmetic type; integers wrap.
-func (o operand) as(t ctype) string {
+func as(o operand, t gpu.Type) string {
 	switch {
-	case o.literal():
-		return literal(t, o.bits)
-	case o.t == t:
-		return o.name
+	case o.Literal():
+		return literal(t, o.Bits)
+	case o.Type == t:
+		return o.Name
 	}
-	return "(" + t.String() + ")" + o.name
+	return "(" + typeName(t) + ")" + o.Name
 }
 
 // text is the expression of an operand in its own type.
-func (o operand) text() string { return o.as(o.t) }
+func text(o operand) string { return as(o, o.Type) }
+
+// list is operands as a type, between commas.
+func list(t gpu.Type, x ...operand) string {
+	out := make([]string, len(x))
+	for i, o := range x {
+		out[i] = as(o, t)
+	}
+	return strings.Join(out, ", ")
+}
 
 // literal spells bits as a constant of a type.
-func literal(t ctype, bits uint64) string {
+func literal(t gpu.Type, bits uint64) string {
 	switch t {
-	case boolean:
+	case gpu.Bool:
 		return strconv.FormatBool(bits&1 != 0)
-	case int32Type:
+	case gpu.I32:
 		if v := int32(bits); v > math.MinInt32 {
 			return strconv.Itoa(int(v))
 		}
 		return "(-2147483647 - 1)"
-	case int64Type:
+	case gpu.I64:
 		if v := int64(bits); v > math.MinInt64 {
 			return strconv.FormatInt(v, 10) + "ll"
 		}
 		return "(-9223372036854775807ll - 1)"
-	case uint64Type:
+	case gpu.U64:
 		return hex(bits) + "ull"
-	case float32Type:
+	case gpu.F32:
 		return floatLiteral(float64(math.Float32frombits(uint32(bits))), 32, fmt.Sprintf("__uint_as_float(0x%08xu)", uint32(bits)))
-	case float64Type:
+	case gpu.F64:
 		return floatLiteral(math.Float64frombits(bits), 64, fmt.Sprintf("__longlong_as_double(0x%016xll)", bits))
 	}
 	return hex(bits&math.MaxUint32) + "u"
@@ -151,9 +98,9 @@ func floatLiteral(v float64, bits int, special string) string {
 }
 
 // wrapped is an expression of a computation in the unsigned type, as t.
-func wrapped(t ctype, expression string) string {
-	if t == t.unsigned() {
+func wrapped(t gpu.Type, expression string) string {
+	if t == t.Unsigned() {
 		return expression
 	}
-	return "(" + t.String() + ")(" + expression + ")"
+	return "(" + typeName(t) + ")(" + expression + ")"
 }

@@ -157,6 +157,9 @@ func (s *Selector) castLane(v, to *program.Value, i int) (Operand, error) {
 		return s.boolTo(s.Lane(v, i), d, t), nil
 	case from == ir.F16 && d == ir.F32:
 		if IsPacked(v.Type) {
+			if !s.simplify { // CUDA C names the half as well; its compiler drops that
+				s.Lane(v, i)
+			}
 			return s.print.HalfToFloat(s.Words(v)[i/2], i%2 != 0), nil
 		}
 		return s.print.HalfToFloat(s.Lane(v, 0), false), nil

@@ -32,11 +32,12 @@ func (s *Selector) movement(in *program.Instr) error {
 		}
 	case program.Insert:
 		for i := range t.Lanes {
-			take(in.Args[0], i)
+			if i == in.Lane {
+				take(in.Args[1], 0)
+			} else {
+				take(in.Args[0], i)
+			}
 		}
-		take(in.Args[1], 0)
-		lanes[in.Lane] = lanes[t.Lanes]
-		lanes = lanes[:t.Lanes]
 	case program.Shuffle, program.Concat:
 		from := LaneSource(in)
 		for i := range t.Lanes {

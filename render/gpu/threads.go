@@ -57,7 +57,7 @@ func (s *Selector) threadIndex(in *program.Instr) {
 // shuffleLane exchanges whole variables.
 func (s *Selector) shuffleLane(in *program.Instr) {
 	other := s.Lane(in.Args[1], 0)
-	t := s.storageType(in.Result)
+	t := s.StorageType(in.Result)
 	out := s.Storage(in.Args[0])
 	out = append(out[:0:0], out...)
 	for i := range out {

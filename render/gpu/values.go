@@ -46,8 +46,8 @@ func typeOf(d ir.DType, narrow bool) Type {
 	return U32
 }
 
-// storageType is the type of a value's words if it is packed, else of its lanes.
-func (s *Selector) storageType(v *program.Value) Type {
+// StorageType is the type of a value's words if it is packed, else of its lanes.
+func (s *Selector) StorageType(v *program.Value) Type {
 	if IsPacked(v.Type) {
 		return U32
 	}
@@ -195,7 +195,7 @@ func (s *Selector) Variables(v *program.Value) []Operand {
 	}
 	out := make([]Operand, n)
 	for i := range out {
-		out[i] = s.print.Declare(s.storageType(v))
+		out[i] = s.print.Declare(s.StorageType(v))
 	}
 	s.Set(v, out)
 	return out
