@@ -1,6 +1,9 @@
 package opt
 
-import "tgc/ir/program"
+import (
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
 
 // advanceRegisters bounds the registers of a thread that hold loads of any kind when
 // its block meets for the first time: with more, weights that were loaded early
@@ -16,107 +19,53 @@ const leastAdvanced = 4
 // residual of each row. Weights of the rows are loaded early already (hoist.go).
 func advanceLoads(p *program.Program) {
 	w := weightsOf(p)
-	a := &advancer{block: w.body, made: make(map[*program.Value]int), moves: make(map[int]bool)}
-	if !a.findPlace() {
+	block := w.body
+	place, barrier, held := advancePlace(block)
+	if barrier < 0 {
 		return
 	}
-	left := max(advanceRegisters-a.held, leastAdvanced)
-	for i := a.barrier + 1; i < len(a.block.Instrs); i++ {
-		in := &a.block.Instrs[i]
-		if in.Op != program.Load || !w.isActivation(in.Args[0]) {
+	moved := dep.NewSlice(block, dep.Pure)
+	for i := range place {
+		moved.In[i] = true
+	}
+	left := max(advanceRegisters-held, leastAdvanced)
+	for i := barrier + 1; i < len(block.Instrs); i++ {
+		in := &block.Instrs[i]
+		if in.Op != program.Load || !w.isActivation(in.Args[0]) || in.Result.Type.Registers() > left || !moved.Reaches(in) {
 			continue
 		}
-		registers := in.Result.Type.Registers()
-		if registers <= left && a.movable(i) {
-			left -= registers
-			a.move(i)
-		}
+		left -= in.Result.Type.Registers()
+		moved.In[i] = true
+		moved.Take(in)
 	}
-	a.rearrange()
-}
-
-type advancer struct {
-	block   *program.Block
-	made    map[*program.Value]int // by instruction of the block
-	place   int                    // loads move before this instruction
-	barrier int
-	held    int // registers loaded before the barrier
-	moves   map[int]bool
-}
-
-// findPlace looks for the first barrier after the wait, and for the last load
-// before it.
-func (a *advancer) findPlace() bool {
-	wait := -1
-	for i := range a.block.Instrs {
-		in := &a.block.Instrs[i]
-		if in.Result != nil {
-			a.made[in.Result] = i
-		}
-		for _, r := range in.Results {
-			a.made[r] = i
-		}
-	}
-	for i := range a.block.Instrs {
-		in := &a.block.Instrs[i]
-		if in.Op == program.Load {
-			a.held += in.Result.Type.Registers()
-		}
-		switch {
-		case in.Op == program.WaitGrid:
-			wait, a.place = i, i+1
-		case wait >= 0 && in.Op == program.Load:
-			a.place = i + 1
-		case wait >= 0 && in.Op == program.Barrier:
-			a.barrier = i
-			return true
-		}
-	}
-	return false
-}
-
-// movable reports that an instruction's operands are there or are arithmetic that
-// can move with it.
-func (a *advancer) movable(i int) bool {
-	for _, v := range a.block.Instrs[i].Args {
-		j, ok := a.made[v]
-		if !ok || j < a.place || a.moves[j] {
-			continue
-		}
-		switch a.block.Instrs[j].Op {
-		case program.Alu, program.PtrAdd, program.Const, program.ThreadIndex:
-		default:
-			return false
-		}
-		if !a.movable(j) {
-			return false
-		}
-	}
-	return true
-}
-
-// move marks an instruction and what it needs.
-func (a *advancer) move(i int) {
-	if i < a.place || a.moves[i] {
-		return
-	}
-	a.moves[i] = true
-	for _, v := range a.block.Instrs[i].Args {
-		if j, ok := a.made[v]; ok {
-			a.move(j)
-		}
-	}
-}
-
-func (a *advancer) rearrange() {
 	var out []program.Instr
-	out = append(out, a.block.Instrs[:a.place]...)
-	for _, moved := range []bool{true, false} {
-		for i := a.place; i < len(a.block.Instrs); i++ {
-			if a.moves[i] == moved {
-				out = append(out, a.block.Instrs[i])
+	for _, first := range []bool{true, false} {
+		for i := range block.Instrs {
+			if moved.In[i] == first {
+				out = append(out, block.Instrs[i])
 			}
 		}
 	}
-	a.block.Instrs = out
+	block.Instrs = out
+}
+
+// advancePlace looks for the first barrier after the wait, -1 if there is none. Loads
+// move to place, after the last load before it; held is how many registers those take.
+func advancePlace(b *program.Block) (place, barrier, held int) {
+	waited := false
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		if in.Op == program.Load {
+			held += in.Result.Type.Registers()
+		}
+		switch {
+		case in.Op == program.WaitGrid:
+			waited, place = true, i+1
+		case waited && in.Op == program.Load:
+			place = i + 1
+		case waited && in.Op == program.Barrier:
+			return place, i, held
+		}
+	}
+	return 0, -1, 0
 }

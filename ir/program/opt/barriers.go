@@ -1,24 +1,25 @@
 package opt
 
-import "tgc/ir/program"
+import (
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
 
 // eliminateBarriers removes barriers that order nothing: no two accesses on its two
 // sides, up to the barriers next to it in the block, go to the same memory with
 // one of them a write. Arrays of a block that are filled one after the other and
 // read only then need one barrier together.
 func eliminateBarriers(p *program.Program) {
-	d := &barrierDropper{root: make(map[*program.Value]*program.Value)}
+	d := &barrierEliminator{dep.MemoryOf(p)}
 	d.walk(p.Body, true)
 }
 
-type barrierDropper struct {
-	root map[*program.Value]*program.Value // pointers to shared arrays
-}
+type barrierEliminator struct{ memory *dep.Memory }
 
 // accesses are what a stretch of a program does to memory that threads share.
 type accesses struct {
 	read, written map[*program.Value]bool // by array; the key nil is all of global memory
-	unknown       bool                    // anything: what stands outside of the block
+	unknown       bool                    // anything: what happens outside of the block
 }
 
 func newAccesses() accesses {
@@ -52,10 +53,10 @@ func (a *accesses) add(b accesses) {
 	a.unknown = a.unknown || b.unknown
 }
 
-// walk finds the barriers of a block that can go. Around a barrier stand the
+// walk finds the barriers of a block that can go. Around a barrier are the
 // accesses since the last one that stays, and those up to the next one. whole
 // says that a block of threads runs this block once and nothing else.
-func (d *barrierDropper) walk(b *program.Block, whole bool) {
+func (d *barrierEliminator) walk(b *program.Block, whole bool) {
 	drop := make(map[int]bool)
 	last := -1 // a barrier of which it is open whether it stays
 	before, after := newAccesses(), newAccesses()
@@ -86,11 +87,8 @@ func (d *barrierDropper) walk(b *program.Block, whole bool) {
 		if drop[i] {
 			continue
 		}
-		if in.Body != nil {
-			d.walk(in.Body, whole && in.Op == program.GridLoop)
-		}
-		if in.Else != nil {
-			d.walk(in.Else, false)
+		for inner := range in.Blocks() {
+			d.walk(inner, whole && in.Op == program.GridLoop)
 		}
 		out = append(out, in)
 	}
@@ -99,40 +97,23 @@ func (d *barrierDropper) walk(b *program.Block, whole bool) {
 }
 
 // collect notes an instruction's accesses, with those of blocks in it.
-func (d *barrierDropper) collect(in *program.Instr, to *accesses) {
-	if in.Result != nil && in.Result.Type.Ptr {
-		switch {
-		case in.Op == program.Alloca:
-			if in.Result.Type.Space == program.SharedSpace {
-				d.root[in.Result] = in.Result
-			}
-		case len(in.Args) > 0:
-			d.root[in.Result] = d.root[in.Args[0]]
+func (d *barrierEliminator) collect(in *program.Instr, to *accesses) {
+	if p := dep.Pointer(in); p != nil && (p.Type.Space == program.GlobalSpace || p.Type.Space == program.SharedSpace) {
+		var array *program.Value
+		if p.Type.Space == program.SharedSpace {
+			array = d.memory.Root(p)
 		}
-	}
-	private := func(p *program.Value) bool {
-		return p.Type.Space == program.LocalSpace || p.Type.Space == program.ConstSpace
+		if dep.Of(in)&dep.Writes != 0 {
+			to.written[array] = true
+		} else {
+			to.read[array] = true
+		}
 	}
 	switch in.Op {
-	case program.Load, program.Gather:
-		if !private(in.Args[0]) {
-			to.read[d.root[in.Args[0]]] = true
-		}
-	case program.Guarded:
-		if !private(in.Args[1]) {
-			to.read[d.root[in.Args[1]]] = true
-		}
-	case program.Store, program.Scatter:
-		if !private(in.Args[0]) {
-			to.written[d.root[in.Args[0]]] = true
-		}
 	case program.Atomic, program.Fence, program.AsyncCopy, program.AsyncCommit, program.AsyncWait:
 		to.unknown = true
 	}
-	for _, b := range []*program.Block{in.Body, in.Else} {
-		if b == nil {
-			continue
-		}
+	for b := range in.Blocks() {
 		for i := range b.Instrs {
 			d.collect(&b.Instrs[i], to)
 		}

@@ -1,6 +1,11 @@
 package opt
 
-import "tgc/ir/program"
+import (
+	"slices"
+
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
 
 // earlyRegisters bounds the registers of a thread that wait for loads issued early.
 const earlyRegisters = 64
@@ -17,21 +22,21 @@ const orderedRegisters = 16
 // meanwhile. Weights that do not fit the registers take those of weights that have
 // been used (refill.go).
 func hoistEarlyLoads(p *program.Program) {
-	w := weightsOf(p)
-	h := &hoister{weights: w, made: make(map[*program.Value]int), to: make([]position, len(w.body.Instrs))}
-	if !h.findWait() {
+	h := hoisterOf(p)
+	if h == nil {
 		return
 	}
-	left := min(earlyRegisters, w.freeRegisters())
-	for i := range w.body.Instrs {
-		in := &w.body.Instrs[i]
-		if in.Op != program.Load && in.Op != program.Gather || !w.isWeight(in.Args[0]) || in.Result.Type.Registers() > left {
+	left := min(earlyRegisters, h.freeRegisters())
+	for i := range h.body.Instrs {
+		in := &h.body.Instrs[i]
+		if in.Op != program.Load && in.Op != program.Gather || !h.isWeight(in.Args[0]) || in.Result.Type.Registers() > left {
 			continue
 		}
 		for _, to := range []position{beforeWait, afterWait} {
-			if h.movable(i, to) {
+			if s := h.slices[to]; s.In[i] || h.may(in, to) && s.Reaches(in) {
 				left -= in.Result.Type.Registers()
-				h.move(i, to)
+				s.In[i] = true
+				s.Take(in)
 				break
 			}
 		}
@@ -43,10 +48,9 @@ func hoistEarlyLoads(p *program.Program) {
 // hoister moves loads to the head of the grid loop's body.
 type hoister struct {
 	*weights
-	wait  int                    // the instruction that waits for the kernel before
-	made  map[*program.Value]int // by instruction of the body
-	to    []position             // of each instruction
-	after map[int][]int          // loads that follow an instruction
+	wait   int // the instruction that waits for the kernel before
+	slices map[position]*dep.Slice
+	after  map[int][]int // loads that follow an instruction
 }
 
 // position says where an instruction goes: it stays, or moves right after the wait,
@@ -59,73 +63,40 @@ const (
 	beforeWait
 )
 
-// findWait notes where values are made and where the block waits; what comes before
-// the wait stays there.
-func (h *hoister) findWait() bool {
-	h.wait = -1
-	for i := range h.body.Instrs {
-		in := &h.body.Instrs[i]
-		if in.Result != nil {
-			h.made[in.Result] = i
-		}
-		if in.Op == program.WaitGrid && h.wait < 0 {
-			h.wait = i
+// hoisterOf is nil where the program does not wait for the kernel before. What comes
+// before the wait stays there.
+func hoisterOf(p *program.Program) *hoister {
+	h := &hoister{weights: weightsOf(p), slices: make(map[position]*dep.Slice)}
+	h.wait = slices.IndexFunc(h.body.Instrs, func(in program.Instr) bool { return in.Op == program.WaitGrid })
+	if h.wait < 0 {
+		return nil
+	}
+	for _, to := range []position{beforeWait, afterWait} {
+		h.slices[to] = dep.NewSlice(h.body, func(in *program.Instr) bool { return h.may(in, to) })
+		for i := range h.wait {
+			h.slices[to].In[i] = true
 		}
 	}
-	for i := range max(h.wait, 0) {
-		h.to[i] = beforeWait
-	}
-	return h.wait >= 0
+	return h
 }
 
-// movable reports that what an instruction needs can move to the head: index
-// arithmetic, loads of the same kind and, after the wait, loads of indices.
-func (h *hoister) movable(i int, to position) bool {
-	if h.to[i] >= to {
-		return true
+// may reports what can move to the head: index arithmetic, loads of constant weights
+// and, after the wait, of other weights and of indices.
+func (h *hoister) may(in *program.Instr, to position) bool {
+	if in.Op != program.Load && in.Op != program.Gather {
+		return dep.Pure(in)
 	}
-	in := &h.body.Instrs[i]
-	switch in.Op {
-	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Shuffle, program.Concat,
-		program.PtrAdd, program.ThreadIndex:
-	case program.Load, program.Gather:
-		if to == beforeWait && !h.isConstantWeight(in.Args[0]) || !h.isWeight(in.Args[0]) && !h.isActivation(in.Args[0]) {
-			return false
-		}
-	default:
-		return false
-	}
-	for _, a := range in.Args {
-		if j, ok := h.made[a]; ok && !h.movable(j, to) || h.isControlFlow(a) {
-			return false
-		}
-	}
-	return true
+	return h.isConstantWeight(in.Args[0]) || to == afterWait && (h.isWeight(in.Args[0]) || h.isActivation(in.Args[0]))
 }
 
-// isControlFlow reports a result of control flow in the block, which stays.
-func (h *hoister) isControlFlow(v *program.Value) bool {
-	for i := range h.body.Instrs {
-		for _, r := range h.body.Instrs[i].Results {
-			if r == v {
-				return true
-			}
+// position is where an instruction goes.
+func (h *hoister) position(i int) position {
+	for _, to := range []position{beforeWait, afterWait} {
+		if h.slices[to].In[i] {
+			return to
 		}
 	}
-	return false
-}
-
-// move moves an instruction and what it needs.
-func (h *hoister) move(i int, to position) {
-	if h.to[i] >= to {
-		return
-	}
-	h.to[i] = to
-	for _, a := range h.body.Instrs[i].Args {
-		if j, ok := h.made[a]; ok {
-			h.move(j, to)
-		}
-	}
+	return inPlace
 }
 
 // rearrange puts the block in order: what moves before the wait, the wait, what moves
@@ -134,6 +105,7 @@ func (h *hoister) rearrange() {
 	var out []program.Instr
 	placed := make([]bool, len(h.body.Instrs))
 	registers := 0
+	makers := h.slices[beforeWait].Makers
 	var place func(i int)
 	place = func(i int) {
 		if placed[i] {
@@ -142,12 +114,12 @@ func (h *hoister) rearrange() {
 		placed[i] = true
 		in := h.body.Instrs[i]
 		for _, a := range in.Args {
-			if j, ok := h.made[a]; ok {
+			if j, inside := makers[a]; inside && j >= 0 {
 				place(j)
 			}
 		}
 		out = append(out, in)
-		if h.to[i] == beforeWait && h.isStreamed(&in) {
+		if h.position(i) == beforeWait && h.isStreamed(&in) {
 			if registers += in.Result.Type.Registers(); registers >= orderedRegisters {
 				out = append(out, program.Instr{Op: program.LaunchNext})
 				registers = 0
@@ -162,7 +134,7 @@ func (h *hoister) rearrange() {
 			place(h.wait)
 		}
 		for i := range h.body.Instrs {
-			if h.to[i] == position && i != h.wait {
+			if h.position(i) == position && i != h.wait {
 				place(i)
 			}
 		}

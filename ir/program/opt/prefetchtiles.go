@@ -3,7 +3,12 @@ package opt
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/dep"
 )
+
+// tileRegisters is how many registers of a thread hold what the next iteration's
+// shared-memory tiles are made of.
+const tileRegisters = 64
 
 // prefetchTiles moves the loads of global memory before a loop's last barrier one
 // iteration ahead: a loop that fills shared memory and then computes with it issues
@@ -14,47 +19,30 @@ import (
 // are guarded.
 func prefetchTiles(p *program.Program, registers int) {
 	l := tileLoopsOf(p, registers)
-	l.walk(p.Body, l.rotate)
+	l.eachLoop(p.Body, l.prefetch)
 }
-
-// tileRegisters is how many registers of a thread hold what the next iteration's
-// shared-memory tiles are made of.
-const tileRegisters = 64
 
 // tileLoops rewrites loops that fill shared memory and compute with it.
 type tileLoops struct {
-	program   *program.Program
-	known     known
-	root      map[*program.Value]bool // pointers into what the program only reads
-	registers int                     // of a thread that hold loads
-	depth     int                     // loops around the block that is walked
+	rewriter
+	registers int // of a thread that hold loads
+	depth     int // loops around the block at hand
 }
 
 func tileLoopsOf(p *program.Program, registers int) *tileLoops {
-	l := &tileLoops{program: p, known: constants(p), root: make(map[*program.Value]bool), registers: registers}
-	for i := range p.Params {
-		if x := &p.Params[i]; x.Kind == program.ParamBuffer && !x.Write || x.Kind == program.ParamTable {
-			l.root[x.Value] = true
-		}
-	}
-	p.Body.Each(func(in *program.Instr) {
-		if in.Op == program.PtrAdd || in.Op == program.Alu && in.Result.Type.Ptr {
-			l.root[in.Result] = l.root[in.Args[0]]
-		}
-	})
-	return l
+	return &tileLoops{rewriter: rewriterOf(p), registers: registers}
 }
 
-// walk rewrites the loops in a block, inner ones first; rewrite gives what goes before
-// a loop.
-func (l *tileLoops) walk(b *program.Block, rewrite func(loop *program.Instr) []program.Instr) {
+// eachLoop rewrites the loops in a block, inner ones first; rewrite gives what goes
+// before a loop.
+func (l *tileLoops) eachLoop(b *program.Block, rewrite func(loop *program.Instr) []program.Instr) {
 	for i := 0; i < len(b.Instrs); i++ {
 		in := &b.Instrs[i]
 		if in.Op == program.For {
 			l.depth++
 		}
 		for inner := range in.Blocks() {
-			l.walk(inner, rewrite)
+			l.eachLoop(inner, rewrite)
 		}
 		if in.Op == program.For {
 			l.depth--
@@ -65,94 +53,84 @@ func (l *tileLoops) walk(b *program.Block, rewrite func(loop *program.Instr) []p
 	}
 }
 
-// rotate changes a loop and returns what goes in front of it: the loads of the
-// first iteration.
-func (l *tileLoops) rotate(loop *program.Instr) []program.Instr {
-	body := loop.Body
-	last, computes := -1, false
-	for i := range body.Instrs {
-		switch body.Instrs[i].Op {
-		case program.Barrier:
-			last = i
-		case program.Mma:
-			computes = true
-		}
-	}
+// prefetch changes a loop and gives what goes before it: the loads of the first
+// iteration.
+func (l *tileLoops) prefetch(loop *program.Instr) []program.Instr {
 	lo, okLo := l.known[loop.Args[0]]
 	hi, okHi := l.known[loop.Args[1]]
 	known := okLo && okHi
+	last, computes := lastBarrier(loop.Body)
 	if last < 0 || !computes || known && hi-lo < 2 {
 		return nil
 	}
-	s := l.slicerOf(loop)
+	s := l.sliceOf(loop)
 	var loads []int
-	for i := range body.Instrs[:last] {
-		if in := &body.Instrs[i]; (in.Op == program.Load || in.Op == program.Gather && known) && l.root[in.Args[0]] && s.take(in) {
+	for i := range loop.Body.Instrs[:last] {
+		if in := &loop.Body.Instrs[i]; (in.Op == program.Load || in.Op == program.Gather && known) && l.memory.ReadOnly(in.Args[0]) && s.take(in) {
 			loads = append(loads, i)
 		}
 	}
 	if len(loads) == 0 {
 		return nil
 	}
+	first := l.carryLoads(loop, s.Slice, loads, last)
+	if !known {
+		return l.guarded(first, loop)
+	}
+	return first
+}
+
+// lastBarrier is the last barrier of a block, -1 if it has none, and whether the block
+// has matrix instructions.
+func lastBarrier(b *program.Block) (last int, computes bool) {
+	last = -1
+	for i := range b.Instrs {
+		switch b.Instrs[i].Op {
+		case program.Barrier:
+			last = i
+		case program.Mma:
+			computes = true
+		}
+	}
+	return last, computes
+}
+
+// carryLoads makes each load a carried value, loaded for the next iteration after an
+// instruction, and gives the loads of the first one.
+func (l *tileLoops) carryLoads(loop *program.Instr, s *dep.Slice, loads []int, after int) (first []program.Instr) {
+	body := loop.Body
 	index, step := body.Args[0], loop.Args[2]
-	first := l.copySlice(s, loads, map[*program.Value]*program.Value{index: loop.Args[0]})
+	first, before := l.copyInOrder(s, loads, map[*program.Value]*program.Value{index: loop.Args[0]})
 	sum, end, next := l.value(index.Type), l.value(index.Type), l.value(index.Type)
 	ahead := []program.Instr{
 		{Op: program.Alu, Ir: ir.OpAdd, Result: sum, Args: []*program.Value{index, step}},
 		{Op: program.Alu, Ir: ir.OpSub, Result: end, Args: []*program.Value{loop.Args[1], step}},
 		{Op: program.Alu, Ir: ir.OpMin, Result: next, Args: []*program.Value{sum, end}},
 	}
-	second := l.copySlice(s, loads, map[*program.Value]*program.Value{index: next})
-	ahead = append(ahead, second.instrs...)
+	second, following := l.copyInOrder(s, loads, map[*program.Value]*program.Value{index: next})
+	ahead = append(ahead, second...)
 	yield := &body.Instrs[len(body.Instrs)-1]
-	held := make(map[*program.Value]*program.Value)
+	carried, gone := make(map[*program.Value]*program.Value), make(map[int]bool)
 	for _, i := range loads {
 		r := body.Instrs[i].Result
-		v := l.value(r.Type)
-		held[r] = v
-		body.Args = append(body.Args, v)
-		loop.Args = append(loop.Args, first.copies[r])
-		yield.Args = append(yield.Args, second.copies[r])
+		carried[r], gone[i] = l.value(r.Type), true
+		body.Args = append(body.Args, carried[r])
+		loop.Args = append(loop.Args, before[r])
+		yield.Args = append(yield.Args, following[r])
 		loop.Results = append(loop.Results, l.value(r.Type))
-	}
-	dropped := make(map[int]bool)
-	for _, i := range loads {
-		dropped[i] = true
 	}
 	var out []program.Instr
 	for i := range body.Instrs {
-		if !dropped[i] {
+		if !gone[i] {
 			out = append(out, body.Instrs[i])
 		}
-		if i == last {
+		if i == after {
 			out = append(out, ahead...)
 		}
 	}
 	body.Instrs = out
-	renameValues(body, held)
-	if !known {
-		return l.guarded(first.instrs, loop)
-	}
-	return first.instrs
-}
-
-// slicerOf notes where the values of a loop's body are made.
-func (l *tileLoops) slicerOf(loop *program.Instr) *slicer {
-	body := loop.Body
-	s := &slicer{made: make(map[*program.Value]int), body: body, need: make(map[int]bool), known: make(map[int]bool), registers: l.registers}
-	for _, v := range body.Args {
-		s.made[v] = -1
-	}
-	delete(s.made, body.Args[0])
-	for i := range body.Instrs {
-		in := &body.Instrs[i]
-		for _, r := range append(in.Results[:len(in.Results):len(in.Results)], in.Result) {
-			if r != nil {
-				s.made[r] = i
-			}
-		}
-	}
-	return s
+	renameValues(body, carried)
+	return first
 }
 
 // guarded loads only if a loop has an iteration.
@@ -174,116 +152,25 @@ func (l *tileLoops) guarded(first []program.Instr, loop *program.Instr) []progra
 	return out
 }
 
-func (l *tileLoops) value(t program.Type) *program.Value {
-	v := &program.Value{ID: l.program.Values, Type: t}
-	l.program.Values++
-	return v
-}
-
-// slicer finds what loads need of a loop's body.
-type slicer struct {
-	made      map[*program.Value]int // instruction of the body; -1: a carried value
-	body      *program.Block
-	need      map[int]bool
-	known     map[int]bool // computable from the loop's index
+// loadSlice is what loads of a loop's body need of it, as far as arithmetic makes that
+// of the loop's index and of what comes from outside; registers are left for loads.
+type loadSlice struct {
+	*dep.Slice
 	registers int
 }
 
-// take reports a load that can be done ahead, and that its registers are left.
-func (s *slicer) take(in *program.Instr) bool {
-	n := (in.Result.Type.Lanes*in.Result.Type.Elem.Size() + 3) / 4
-	for _, a := range in.Args {
-		if n > s.registers || !s.computable(a) {
-			return false
-		}
-	}
-	for _, a := range in.Args {
-		s.mark(a)
-	}
-	s.registers -= n
-	return true
+func (l *tileLoops) sliceOf(loop *program.Instr) *loadSlice {
+	return &loadSlice{dep.NewLoopSlice(loop, dep.Pure), l.registers}
 }
 
-// computable reports a value that index arithmetic makes of the loop's index and of
-// what stands outside.
-func (s *slicer) computable(v *program.Value) bool {
-	i, inside := s.made[v]
-	if !inside || i >= 0 && s.known[i] {
-		return true
-	}
-	if i < 0 {
+// take takes what a load needs, if the load can be issued ahead and its registers are
+// left.
+func (s *loadSlice) take(in *program.Instr) bool {
+	n := in.Result.Type.Registers()
+	if n > s.registers || !s.Reaches(in) {
 		return false
 	}
-	switch in := &s.body.Instrs[i]; in.Op {
-	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.PtrAdd:
-		for _, a := range in.Args {
-			if !s.computable(a) {
-				return false
-			}
-		}
-		s.known[i] = true
-		return true
-	}
-	return false
-}
-
-func (s *slicer) mark(v *program.Value) {
-	i, inside := s.made[v]
-	if !inside || s.need[i] {
-		return
-	}
-	s.need[i] = true
-	for _, a := range s.body.Instrs[i].Args {
-		s.mark(a)
-	}
-}
-
-// slice is a copy of loads with what they need.
-type slice struct {
-	instrs []program.Instr
-	copies map[*program.Value]*program.Value
-}
-
-func (l *tileLoops) copySlice(s *slicer, loads []int, with map[*program.Value]*program.Value) slice {
-	out := slice{copies: with}
-	wanted := make(map[int]bool)
-	for _, i := range loads {
-		wanted[i] = true
-	}
-	for i := range s.body.Instrs {
-		if !s.need[i] && !wanted[i] {
-			continue
-		}
-		in := s.body.Instrs[i]
-		in.Args = append([]*program.Value(nil), in.Args...)
-		for k, a := range in.Args {
-			if v := with[a]; v != nil {
-				in.Args[k] = v
-			}
-		}
-		copied := l.value(in.Result.Type)
-		with[in.Result] = copied
-		l.root[copied] = l.root[in.Result]
-		in.Result = copied
-		out.instrs = append(out.instrs, in)
-	}
-	return out
-}
-
-// renameValues replaces values in a block and all in it.
-func renameValues(b *program.Block, with map[*program.Value]*program.Value) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		for k, a := range in.Args {
-			if v := with[a]; v != nil {
-				in.Args[k] = v
-			}
-		}
-		if in.Body != nil {
-			renameValues(in.Body, with)
-		}
-		if in.Else != nil {
-			renameValues(in.Else, with)
-		}
-	}
+	s.Take(in)
+	s.registers -= n
+	return true
 }

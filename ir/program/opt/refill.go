@@ -1,6 +1,6 @@
 package opt
 
-import "tgc/ir/program"
+import "tgc/ir/program/dep"
 
 // Rows that do not fit the registers before the wait. Where a thread has more
 // rows than it can load at once, the registers of one that has been used take the
@@ -15,7 +15,7 @@ func (h *hoister) refill(left int) {
 	freed := h.freedAt()
 	var waiting []int
 	for i := range h.body.Instrs {
-		if h.to[i] == inPlace && h.isStreamed(&h.body.Instrs[i]) && h.movable(i, afterWait) {
+		if h.position(i) == inPlace && h.isStreamed(&h.body.Instrs[i]) && h.slices[afterWait].Reaches(&h.body.Instrs[i]) {
 			waiting = append(waiting, i)
 		}
 	}
@@ -41,10 +41,7 @@ func (h *hoister) refill(left int) {
 // freedAt is how many registers of loaded weights an instruction is the last to
 // use.
 func (h *hoister) freedAt() map[int]int {
-	last := make(map[*program.Value]int)
-	for i := range h.body.Instrs {
-		h.body.Instrs[i].EachUse(func(v *program.Value) { last[v] = i })
-	}
+	last := dep.LastUses(h.body)
 	freed := make(map[int]int)
 	for i := range h.body.Instrs {
 		in := &h.body.Instrs[i]

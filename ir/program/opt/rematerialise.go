@@ -13,10 +13,9 @@ import (
 // for all rows of the iteration at once: 64 floats a thread against 16.
 func rematerialiseReads(p *program.Program) {
 	w := weightsOf(p)
-	bound := constants(p)
 	for i := 0; i < len(w.body.Instrs); i++ {
 		loop := &w.body.Instrs[i]
-		if loop.Op != program.For || len(loop.Results) > 0 || !bound.runs(loop) ||
+		if loop.Op != program.For || len(loop.Results) > 0 || !w.known.runs(loop) ||
 			w.freeRegisters() >= min(w.streamed(loop.Body), earlyRegisters) {
 			continue
 		}

@@ -1,6 +1,9 @@
 package opt
 
-import "tgc/ir/program"
+import (
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
 
 // leastRead is from how many registers on a load counts as activations of a row.
 const leastRead = 4
@@ -15,7 +18,7 @@ func orderRows(p *program.Program) {
 		end := i
 		reads := make(map[*program.Value]bool)
 		registers := 0
-		for end < len(body.Instrs) && ordered(body.Instrs[end].Op) {
+		for end < len(body.Instrs) && dep.Free(&body.Instrs[end]) {
 			in := &body.Instrs[end]
 			switch {
 			case w.isStreamed(in):
@@ -37,7 +40,7 @@ func orderRows(p *program.Program) {
 // comes where it is used first. Loads of weights stay at the head.
 func (w *weights) orderByReads(instrs []program.Instr, reads map[*program.Value]bool) []program.Instr {
 	n := 0
-	for n < len(instrs) && ordered(instrs[n].Op) {
+	for n < len(instrs) && dep.Free(&instrs[n]) {
 		n++
 	}
 	made := make(map[*program.Value]int)
@@ -86,15 +89,4 @@ func (w *weights) placeByFirstUse(instrs []program.Instr, place []int, reads int
 			}
 		}
 	}
-}
-
-// ordered reports an instruction that only its operands and results put into an
-// order.
-func ordered(op program.Op) bool {
-	switch op {
-	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert,
-		program.Shuffle, program.Concat, program.FoldLanes, program.PtrAdd, program.Load, program.Dot4, program.ThreadIndex, program.ShuffleLane:
-		return true
-	}
-	return false
 }

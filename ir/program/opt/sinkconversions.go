@@ -1,36 +1,34 @@
 package opt
 
-import "tgc/ir/program"
+import (
+	"slices"
 
-// sinkConversions moves computation on what was loaded ahead of a block's wait for the
-// grid before to where it is first used. In front of the rows a block works on what
-// the grid before has written; a conversion of a weight that stands there stops it
-// until the weights have come from memory (a third of all samples of an H200's
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
+
+// sinkConversions moves computation on what was loaded before a block's wait for the
+// kernel before it to where it is first used. Before its rows a block works on what
+// that kernel has written; a conversion of a weight among that work stops it until the weights have come from memory (a third of all samples of an H200's
 // profile of a matrix-vector product).
 func sinkConversions(p *program.Program) {
 	b := gridBody(p)
-	wait := -1
-	for i := range b.Instrs {
-		if b.Instrs[i].Op == program.WaitGrid {
-			wait = i
-			break
-		}
-	}
+	wait := slices.IndexFunc(b.Instrs, func(in program.Instr) bool { return in.Op == program.WaitGrid })
 	if wait < 0 {
 		return
 	}
-	d := &delayer{early: make(map[*program.Value]bool), users: make(map[*program.Value][]int)}
+	d := &conversions{early: make(map[*program.Value]bool), users: make(map[*program.Value][]int)}
 	for i := range b.Instrs {
 		d.note(i, &b.Instrs[i], i < wait)
 	}
-	// Where each instruction goes: in front of the first of its users, which come
-	// later and are placed before it.
+	// Where each instruction goes: before the first of its users, which come later in
+	// the block and so have been placed already.
 	to := make([]int, len(b.Instrs))
-	before := make(map[int][]int) // what moves in front of an instruction, last first
+	before := make(map[int][]int) // what moves before an instruction, last first
 	for i := len(to) - 1; i >= 0; i-- {
 		to[i] = i
 		in := &b.Instrs[i]
-		if i < wait || !d.early[in.Result] || !delayable(in) || len(d.users[in.Result]) == 0 {
+		if i < wait || !d.early[in.Result] || !isConversion(in) || len(d.users[in.Result]) == 0 {
 			continue
 		}
 		to[i] = len(to)
@@ -52,38 +50,31 @@ func sinkConversions(p *program.Program) {
 	b.Instrs = out
 }
 
-type delayer struct {
-	early map[*program.Value]bool  // loaded ahead of the wait, and what is made of that
+type conversions struct {
+	early map[*program.Value]bool  // loaded before the wait, and what is computed from that
 	users map[*program.Value][]int // instructions of the block that read a value, in blocks in them too
 }
 
-// note finds the values that come from ahead of the wait, and the users of values.
-func (d *delayer) note(i int, in *program.Instr, ahead bool) {
+// note finds the values that come from before the wait, and the users of values.
+func (d *conversions) note(i int, in *program.Instr, beforeWait bool) {
 	for _, a := range in.Args {
 		d.users[a] = append(d.users[a], i)
-		if in.Result != nil && delayable(in) && d.early[a] {
+		if in.Result != nil && isConversion(in) && d.early[a] {
 			d.early[in.Result] = true
 		}
 	}
-	if ahead && in.Result != nil && (in.Op == program.Load || in.Op == program.Gather) {
+	if beforeWait && in.Result != nil && (in.Op == program.Load || in.Op == program.Gather) {
 		d.early[in.Result] = true
 	}
-	for _, b := range []*program.Block{in.Body, in.Else} {
-		if b == nil {
-			continue
-		}
+	for b := range in.Blocks() {
 		for k := range b.Instrs {
 			d.note(i, &b.Instrs[k], false)
 		}
 	}
 }
 
-// delayable reports arithmetic on one operand: with several, moving it would keep
+// isConversion reports arithmetic on one operand: with several, moving it would keep
 // more registers waiting instead of one.
-func delayable(in *program.Instr) bool {
-	switch in.Op {
-	case program.Alu, program.Broadcast, program.Extract, program.FoldLanes:
-		return !in.Result.Type.Ptr && len(in.Args) == 1
-	}
-	return false
+func isConversion(in *program.Instr) bool {
+	return dep.Pure(in) && len(in.Args) == 1 && !in.Result.Type.Ptr
 }

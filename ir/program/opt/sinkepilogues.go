@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/dep"
 )
 
 // epilogueWeights is how many bytes of weights a thread loads after a division, from
@@ -13,69 +14,44 @@ import (
 // 64, 6.24 -> 6.49, for more registers are in use.
 const epilogueWeights = 96
 
-// sinkEpilogues moves what follows the shuffles of several results behind the arithmetic
-// that waits for none, divisions last, where weights are loaded behind a division. A
-// thread's rows are lowered one after the other, each with its sum over the lanes of
-// a warp and what is made of it, and a division has a branch that assemblers move no
-// load across: the weights of the rows behind it come a trip to memory later.
+// sinkEpilogues moves what follows the shuffles of several results after the arithmetic
+// that waits for none, divisions last, where at least bytes of weights are loaded after a
+// division. A thread's rows are lowered one after the other, each with its sum over the
+// lanes of a warp and what is computed from it, and a division has a branch that
+// assemblers move no load across: the weights of the rows after it come a trip to memory
+// later.
 func sinkEpilogues(p *program.Program, bytes int) {
-	f := &lateFolder{least: bytes, base: make(map[*program.Value]*program.Value)}
-	f.trace(p.Body)
-	f.block(p.Body)
+	e := &epilogues{least: bytes, memory: dep.MemoryOf(p)}
+	e.block(p.Body)
 }
 
-type lateFolder struct {
-	least int                               // bytes of weights behind a division
-	base  map[*program.Value]*program.Value // what pointers lead into
+type epilogues struct {
+	least  int // bytes of weights after a division
+	memory *dep.Memory
 }
 
-func (f *lateFolder) trace(b *program.Block) {
-	if b == nil {
-		return
-	}
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		if in.Op == program.PtrAdd {
-			f.base[in.Result] = f.root(in.Args[0])
-		}
-		f.trace(in.Body)
-		f.trace(in.Else)
-	}
-}
-
-func (f *lateFolder) root(p *program.Value) *program.Value {
-	if b := f.base[p]; b != nil {
-		return b
-	}
-	return p
-}
-
-func (f *lateFolder) block(b *program.Block) {
+func (e *epilogues) block(b *program.Block) {
 	start := 0
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		if in.Body != nil && in.Op != program.If {
-			f.block(in.Body)
+			e.block(in.Body)
 		}
 		if !reorders(in) {
-			f.region(b.Instrs[start:i])
+			e.region(b.Instrs[start:i])
 			start = i + 1
 		}
 	}
-	f.region(b.Instrs[start:])
+	e.region(b.Instrs[start:])
 }
 
 // reorders reports an instruction that may change its place among others: one whose
-// order only operands, results and memory decide.
+// order only operands, results and memory decide, or a store by some of the threads.
 func reorders(in *program.Instr) bool {
-	switch in.Op {
-	case program.Alu, program.Const, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes, program.Dot4, program.ThreadIndex, program.ShuffleLane,
-		program.PtrAdd, program.Load, program.Gather, program.Guarded, program.Store:
-		return true
-	case program.If: // of a store by some of the threads
+	if in.Op == program.If {
 		return len(in.Results) == 0 && storesOnly(in.Body) && (in.Else == nil || storesOnly(in.Else))
 	}
-	return false
+	return dep.Free(in) || in.Op == program.Store
 }
 
 func storesOnly(b *program.Block) bool {
@@ -85,8 +61,8 @@ func storesOnly(b *program.Block) bool {
 }
 
 // region reorders instructions between two others that stay.
-func (f *lateFolder) region(instrs []program.Instr) {
-	r := &foldingRegion{lateFolder: f, late: make(map[*program.Value]int)}
+func (e *epilogues) region(instrs []program.Instr) {
+	r := &epilogueRegion{memory: e.memory, class: make(map[*program.Value]int)}
 	class := make([]int, len(instrs))
 	divided, delayed := false, 0
 	for i := range instrs {
@@ -94,10 +70,10 @@ func (f *lateFolder) region(instrs []program.Instr) {
 		class[i] = r.note(in)
 		divided = divided || class[i] > 1 && isDivision(in)
 		if divided && class[i] == 0 && in.Op == program.Load && in.Cache == program.CacheStream {
-			delayed += in.Result.Type.Lanes * in.Result.Type.Elem.Size()
+			delayed += in.Result.Type.Bytes()
 		}
 	}
-	if delayed == 0 || delayed < f.least || slices.ContainsFunc(r.loaded, func(v *program.Value) bool { return slices.Contains(r.stored, v) }) {
+	if delayed == 0 || delayed < e.least || slices.ContainsFunc(r.loaded, func(v *program.Value) bool { return slices.Contains(r.stored, v) }) {
 		return
 	}
 	out := make([]program.Instr, 0, len(instrs))
@@ -111,46 +87,40 @@ func (f *lateFolder) region(instrs []program.Instr) {
 	copy(instrs, out)
 }
 
-// foldingRegion knows what of a region waits for shuffles, and which memory it
+// epilogueRegion knows what of a region waits for shuffles, and which memory it
 // uses.
-type foldingRegion struct {
-	*lateFolder
-	late           map[*program.Value]int // classes of what waits for a shuffle
-	loaded, stored []*program.Value       // bases of pointers
+type epilogueRegion struct {
+	memory         *dep.Memory
+	class          map[*program.Value]int // of what waits for a shuffle
+	loaded, stored []*program.Value       // what pointers lead into
 	most           int
 }
 
 // note is the class of an instruction: 0 before all shuffles, then 1 and the
-// divisions on its way from one.
-func (r *foldingRegion) note(in *program.Instr) int {
+// number of divisions on its way from one.
+func (r *epilogueRegion) note(in *program.Instr) int {
 	class := 0
 	if in.Op == program.ShuffleLane {
 		class = 1
 	}
-	for _, b := range []*program.Block{in.Body, in.Else} {
-		if b == nil {
-			continue
-		}
+	for b := range in.Blocks() {
 		for k := range b.Instrs {
 			class = max(class, r.note(&b.Instrs[k]))
 		}
 	}
 	for _, a := range in.Args {
-		class = max(class, r.late[a])
+		class = max(class, r.class[a])
 	}
 	if class > 0 && isDivision(in) {
 		class++
 	}
-	switch in.Op {
-	case program.Load, program.Gather:
-		r.loaded = append(r.loaded, r.root(in.Args[0]))
-	case program.Guarded:
-		r.loaded = append(r.loaded, r.root(in.Args[1]))
-	case program.Store:
-		r.stored = append(r.stored, r.root(in.Args[0]))
+	if p := dep.Pointer(in); p != nil && dep.Of(in)&dep.Writes != 0 {
+		r.stored = append(r.stored, r.memory.Root(p))
+	} else if p != nil {
+		r.loaded = append(r.loaded, r.memory.Root(p))
 	}
 	if in.Result != nil && class > 0 {
-		r.late[in.Result] = class
+		r.class[in.Result] = class
 	}
 	r.most = max(r.most, class)
 	return class

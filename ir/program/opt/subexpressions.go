@@ -6,37 +6,35 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/dep"
 )
 
-// eliminateCommonSubexpressions lets equal instructions be one: what computes the same from the
-// same values, and loads of the same bytes of a buffer that the program does not
+// eliminateCommonSubexpressions lets equal instructions be one: what computes the same
+// from the same values, and loads of the same bytes of a buffer that the program does not
 // write. A value made in an outer block serves the blocks in it. Parts of a
 // program that were written apart, such as the fills of several shared arrays
 // from one row, then load and fold that row once.
 func eliminateCommonSubexpressions(p *program.Program) {
-	s := &sharer{constant: make(map[*program.Value]bool), same: make(map[*program.Value]*program.Value), seen: make(map[shareKey][]shared)}
-	for _, param := range p.Params {
-		s.constant[param.Value] = param.Kind == program.ParamTable || param.Kind == program.ParamBuffer && !param.Write
-	}
+	s := &sharer{memory: dep.MemoryOf(p), same: make(map[*program.Value]*program.Value), seen: make(map[expression][]available)}
 	s.walk(p.Body)
 }
 
 type sharer struct {
-	constant map[*program.Value]bool           // pointers into memory that nothing writes
-	same     map[*program.Value]*program.Value // what stands for a value
-	seen     map[shareKey][]shared
-	open     []*program.Block
+	memory *dep.Memory
+	same   map[*program.Value]*program.Value // the value that takes the place of an equal one
+	seen   map[expression][]available
+	open   []*program.Block
 }
 
-// shared is an instruction's result in a block: it serves while the block is
+// available is an instruction's result in a block: it can be used while the block is
 // open.
-type shared struct {
+type available struct {
 	block *program.Block
 	value *program.Value
 }
 
-// shareKey tells instructions apart; rest holds what seldom occurs.
-type shareKey struct {
+// expression tells instructions apart by what they compute; rest holds what seldom occurs.
+type expression struct {
 	op    program.Op
 	ir    ir.Op
 	typ   program.Type
@@ -57,11 +55,8 @@ func (s *sharer) walk(b *program.Block) {
 				in.Args[k] = v
 			}
 		}
-		if in.Body != nil {
-			s.walk(in.Body)
-		}
-		if in.Else != nil {
-			s.walk(in.Else)
+		for inner := range in.Blocks() {
+			s.walk(inner)
 		}
 		if s.shareable(&in) {
 			key := keyOf(&in)
@@ -69,7 +64,7 @@ func (s *sharer) walk(b *program.Block) {
 				s.same[in.Result] = v
 				continue
 			}
-			s.seen[key] = append(s.seen[key], shared{b, in.Result})
+			s.seen[key] = append(s.seen[key], available{b, in.Result})
 		}
 		out = append(out, in)
 	}
@@ -79,7 +74,7 @@ func (s *sharer) walk(b *program.Block) {
 }
 
 // find is the value of an open block with this key.
-func (s *sharer) find(key shareKey) *program.Value {
+func (s *sharer) find(key expression) *program.Value {
 	for _, x := range s.seen[key] {
 		for _, b := range s.open {
 			if b == x.block {
@@ -90,25 +85,19 @@ func (s *sharer) find(key shareKey) *program.Value {
 	return nil
 }
 
-// shareable reports an instruction whose result depends on its operands alone.
+// shareable reports an instruction whose result depends on its operands alone. Constants
+// are one already.
 func (s *sharer) shareable(in *program.Instr) bool {
-	switch in.Op {
-	case program.Alu, program.ConstLanes, program.Iota, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes, program.Dot4, program.ThreadIndex, program.ShuffleLane:
-		if in.Result.Type.Ptr {
-			s.constant[in.Result] = s.constant[in.Args[0]]
-		}
-		return true
-	case program.PtrAdd:
-		s.constant[in.Result] = s.constant[in.Args[0]]
-		return true
-	case program.Load, program.Gather:
-		return s.constant[in.Args[0]]
+	switch effects := dep.Of(in); effects {
+	case dep.Reads:
+		return in.Op != program.Guarded && s.memory.ReadOnly(in.Args[0])
+	default:
+		return effects&^dep.Exchanges == 0 && in.Op != program.Const
 	}
-	return false
 }
 
-func keyOf(in *program.Instr) shareKey {
-	k := shareKey{op: in.Op, ir: in.Ir, typ: in.Result.Type, count: len(in.Args), lane: in.Lane, bits: in.Int}
+func keyOf(in *program.Instr) expression {
+	k := expression{op: in.Op, ir: in.Ir, typ: in.Result.Type, count: len(in.Args), lane: in.Lane, bits: in.Int}
 	for i, a := range in.Args {
 		if i < len(k.args) {
 			k.args[i] = a.ID

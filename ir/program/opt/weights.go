@@ -1,54 +1,40 @@
 package opt
 
-import "tgc/ir/program"
+import (
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
 
 // weights answers what the passes that issue loads early ask of a GPU program:
 // which loads read weights (parameters marked Early), and how many registers of
 // a thread they may take.
 type weights struct {
-	program *program.Program
-	body    *program.Block                    // of the grid loop
-	param   map[*program.Value]*program.Param // the buffer that a pointer leads into
+	rewriter
+	body *program.Block // of the grid loop
 }
 
 func weightsOf(p *program.Program) *weights {
-	w := &weights{program: p, body: gridBody(p), param: make(map[*program.Value]*program.Param)}
-	for i := range p.Params {
-		if x := &p.Params[i]; x.Kind == program.ParamBuffer {
-			w.param[x.Value] = x
-		}
-	}
-	p.Body.Each(func(in *program.Instr) {
-		if in.Result != nil && in.Result.Type.Ptr && len(in.Args) > 0 {
-			w.param[in.Result] = w.param[in.Args[0]]
-		}
-	})
-	return w
-}
-
-// gridBody is the body of the grid loop, which ends a program.
-func gridBody(p *program.Program) *program.Block {
-	return p.Body.Instrs[len(p.Body.Instrs)-1].Body
+	return &weights{rewriter: rewriterOf(p), body: gridBody(p)}
 }
 
 // isWeight reports a pointer into a weight.
 func (w *weights) isWeight(v *program.Value) bool {
-	p := w.param[v]
+	p := w.memory.Param(v)
 	return p != nil && p.Early
 }
 
 // isConstantWeight reports a pointer into a weight that no kernel writes: it can be
 // loaded before the kernel before this one has ended.
 func (w *weights) isConstantWeight(v *program.Value) bool {
-	p := w.param[v]
+	p := w.memory.Param(v)
 	return p != nil && p.Early && p.Constant
 }
 
 // isActivation reports a pointer into a buffer that an earlier kernel may have
 // written, and that this one only reads.
 func (w *weights) isActivation(v *program.Value) bool {
-	p := w.param[v]
-	return p != nil && !p.Constant && !p.Write
+	p := w.memory.Param(v)
+	return p != nil && p.Kind == program.ParamBuffer && !p.Constant && !p.Write
 }
 
 // isStreamed reports a load of a constant weight.
@@ -81,48 +67,10 @@ const (
 // where most are in use, weights and pointers to them not counted.
 func (w *weights) freeRegisters() int {
 	share := multiprocessorRegisters / int(max(w.program.Threads(), residentThreads))
-	return share + sparedRegisters - w.pressure(w.body)
-}
-
-// pressure is the most registers that hold values between two instructions of a
-// block: values made before and used after.
-func (w *weights) pressure(b *program.Block) (most int) {
-	last := make(map[*program.Value]int)
-	for i := range b.Instrs {
-		b.Instrs[i].EachUse(func(v *program.Value) { last[v] = i })
-	}
-	live := 0
-	ends := make([]int, len(b.Instrs))
-	begin := func(v *program.Value) {
-		if end, used := last[v]; used {
-			live += v.Type.Registers()
-			ends[end] += v.Type.Registers()
-		}
-	}
-	if b != w.body {
-		for _, v := range b.Args {
-			begin(v)
-		}
-	}
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		inner := 0
-		if in.Body != nil {
-			inner = w.pressure(in.Body)
-		}
-		most = max(most, live+inner)
-		live -= ends[i]
-		if in.Result != nil && !w.ofWeight(in) {
-			begin(in.Result)
-		}
-		for _, r := range in.Results {
-			begin(r)
-		}
-	}
-	return most
+	return share + sparedRegisters - dep.Pressure(w.body, func(in *program.Instr) bool { return !w.ofWeight(in) })
 }
 
 // ofWeight reports a load of a weight, or a pointer to it.
 func (w *weights) ofWeight(in *program.Instr) bool {
-	return w.isWeight(in.Result) || in.Op == program.Load && w.isWeight(in.Args[0])
+	return in.Result.Type.Ptr && w.isWeight(in.Result) || in.Op == program.Load && w.isWeight(in.Args[0])
 }
