@@ -328,7 +328,7 @@ func Inputs(r *rand.Rand) map[int][]byte {
 		for at := 0; at < InputBytes; at += d.Size() {
 			word := r.Uint64()
 			switch {
-			case d == ir.Bool:
+			case d == ir.Bool && r.IntN(4) != 0: // any byte but 0 is true
 				word &= 1
 			case d.IsFloat() && r.IntN(4) != 0:
 				word = ir.FloatBits(d, ir.RoundFloat(d, r.NormFloat64()*8))
