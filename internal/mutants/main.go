@@ -15,11 +15,12 @@ func main() {
 	only := flag.String("only", "", "run the faults whose name or folder has this in it")
 	again := flag.Bool("again", false, "run those that have a result, too")
 	list := flag.Bool("list", false, "list the faults and their results, and run nothing")
+	results := flag.String("results", "internal/mutants/results.txt", "where results are kept")
 	write := flag.Bool("write", false, "write docs/mutants.md from the results, and run nothing")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	bad, err := run(ctx, *only, *again, *list, *write)
+	bad, err := run(ctx, *only, *results, *again, *list, *write)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(2)
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, again, list, write bool) (bad int, err error) {
+func run(ctx context.Context, only, path string, again, list, write bool) (bad int, err error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return 0, err
@@ -39,7 +40,9 @@ func run(ctx context.Context, only string, again, list, write bool) (bad int, er
 	if err != nil {
 		return 0, err
 	}
-	path := filepath.Join(root, "internal/mutants/results.txt")
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(root, path)
+	}
 	done, err := readResults(path)
 	if err != nil {
 		return 0, err
