@@ -12,7 +12,9 @@ import (
 // What a GPU would do without a word is refused, by the verifier or as it happens: the
 // interpreter is the oracle of the tests of kernels.
 func TestThreadsThatAreRefused(t *testing.T) {
-	bound := func(b *program.Builder) *program.Value { return b.Lt(b.ThreadIndex(0), b.Int(program.Scalar(ir.I32), 32)) }
+	bound := func(b *program.Builder) *program.Value {
+		return b.Lt(b.ThreadIndex(0), b.Int(program.Scalar(ir.I32), 32))
+	}
 	shared := func(b *program.Builder) (own, other *program.Value) {
 		room, thread := b.Alloca(ir.F32, program.SharedSpace, 64, 16), b.Cast(b.ThreadIndex(0), ir.I64)
 		return b.PtrAdd(room, thread), b.PtrAdd(room, b.Sub(b.Index(63), thread))
