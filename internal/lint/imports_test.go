@@ -30,7 +30,7 @@ var layers = [][]string{
 	{"tensor"},
 	{"grad"},
 	{"nn"},
-	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/mutants"},
+	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/mutants", "internal/passtable"},
 	{"cmd", "examples"},
 }
 
