@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -9,7 +10,6 @@ import (
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/ir/program/opt"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/pass"
@@ -191,50 +191,35 @@ func (k *Kernel) plan(s *state) error {
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
-	return eachKernel(ctx, s, func(k *Kernel) error { return k.lower(s) })
+	return eachKernel(ctx, s, func(k *Kernel) error { return k.lower(ctx, s) })
 }
 
 // lower turns the planned kernel into a program. A plan that lowering refuses
 // is dropped for the empty one, which every kernel has, and the reason is kept
 // in the records: slower, but right.
-func (k *Kernel) lower(s *state) error {
-	p, err := kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
-	if err != nil && len(k.Plan.Opts) > 0 {
-		k.Records = append(k.Records, heuristic.Record{Heuristic: "lower", Reason: "refused", Detail: k.Plan.String() + ": " + err.Error()})
-		k.Plan = plan.Plan{}
-		p, err = kernel.Lower(s.out.arena, k.AST, k.Plan, s.out.Target)
-	}
-	if err != nil {
+func (k *Kernel) lower(ctx context.Context, s *state) error {
+	lower := func() (err error) {
+		k.Program, err = kernel.LowerWith(ctx, s.out.arena, k.AST, k.Plan, s.out.Target, k.Name, s.control)
 		return err
 	}
-	p.Name = k.Name
-	k.Program = p
-	return nil
-}
-
-func expandMath(ctx context.Context, s *state) error {
-	return eachKernel(ctx, s, func(k *Kernel) error { return k.expand(s) })
-}
-
-// expand: a GPU has more instructions than the basic ones, and its renderers
-// expand what it lacks.
-func (k *Kernel) expand(s *state) error {
-	if s.out.Target.Kind != target.GPU {
-		k.Program = opt.ExpandMath(k.Program)
+	err := lower()
+	var broken *pass.FormError
+	if err == nil || errors.Is(err, pass.ErrStopped) || errors.As(err, &broken) || ctx.Err() != nil || len(k.Plan.Opts) == 0 {
+		return err
 	}
-	return nil
+	k.Records = append(k.Records, heuristic.Record{Heuristic: "lower", Reason: "refused", Detail: k.Plan.String() + ": " + err.Error()})
+	k.Plan = plan.Plan{}
+	return lower()
 }
 
 // LowerKernel plans and lowers one kernel by itself: the passes after schedule.
 func LowerKernel(a *ir.Arena, ast *ir.UOp, desc *target.Desc, config Config) (*Kernel, error) {
 	s := &state{config: &config, control: config.control(), out: &Compiled{Target: forWeights(ast, desc), arena: a}}
 	k := &Kernel{Name: "kernel", AST: a.Import(ast)}
-	for _, pass := range []func(*state) error{k.plan, k.lower, k.expand} {
-		if err := pass(s); err != nil {
-			return nil, err
-		}
+	if err := k.plan(s); err != nil {
+		return nil, err
 	}
-	return k, nil
+	return k, k.lower(context.Background(), s)
 }
 
 // Programs lists the programs of the unique kernels.

@@ -12,6 +12,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/opt"
+	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/pass"
 	"tgc/rewrite"
@@ -75,7 +76,7 @@ func findTextPass(name string) (textPass, error) {
 		return runRewrite, nil
 	}
 	for i := range stages {
-		if _, ok := pass.Find(stages[i].rows, name); ok && stages[i].text != nil {
+		if _, ok := pass.Find(stages[i].rows, name); ok {
 			return stages[i].text, nil
 		}
 	}
@@ -139,6 +140,10 @@ func kernelOnText(_ context.Context, name, text string, t *textTarget) (string, 
 // plannedText is the text of a kernel with its plan.
 func plannedText(root *ir.UOp, p plan.Plan) string {
 	return planLine + p.String() + "\n" + ir.Text(root)
+}
+
+func lowerOnText(ctx context.Context, name, text string, t *textTarget) (string, error) {
+	return kernel.RunPass(ctx, name, text, t.desc)
 }
 
 // mergePass is the pass over several programs together.

@@ -11,6 +11,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel"
 	"tgc/pass"
 	"tgc/schedule"
 	"tgc/target"
@@ -30,7 +31,7 @@ var stages = []stage{
 	of(graphPasses, graphOnText),
 	{schedule.Passes(), schedule.Orders(), runSchedule, scheduleOnText},
 	of(kernelPasses, kernelOnText),
-	{[]pass.Info{{Name: "lower", From: pass.Kernel, To: pass.Program, Required: true}}, nil, lowerKernels, nil},
+	{kernel.Passes(), kernel.Orders(), lowerKernels, lowerOnText},
 	of(launchPasses, launchOnText),
 }
 
@@ -101,11 +102,6 @@ var kernelPasses = pass.NewTable(pass.Table[*state]{
 var launchPasses = pass.NewTable(pass.Table[*state]{
 	Stage: "engine", Text: programsText, Verify: verifyPrograms,
 	Rows: []pass.Row[*state]{
-		{Info: pass.Info{
-			Name: "expand-math", From: pass.Program, To: pass.Program, Required: true,
-			Doc: "write exp2, log2, sin and rsqrt as arithmetic, on CPUs",
-			Why: "heuristics price them as one operation; renderers of GPUs have instructions for them",
-		}, Run: expandMath},
 		{Info: pass.Info{
 			Name: "merge-launches", From: pass.Program, To: pass.Program,
 			Doc: "make one grid of the independent kernels of a launch, on GPUs",

@@ -11,6 +11,19 @@ import (
 // ErrStopped is returned by Run after the row at which the user asked to stop.
 var ErrStopped = errors.New("stopped after a pass, as asked")
 
+// FormError says that a row left a form that breaks its contract: a fault of the
+// compiler, found by Control.Verify.
+type FormError struct {
+	After string // the row
+	Err   error
+}
+
+// Error names the row.
+func (e *FormError) Error() string { return fmt.Sprintf("after %s: %v", e.After, e.Err) }
+
+// Unwrap is what the verifier says.
+func (e *FormError) Unwrap() error { return e.Err }
+
 // Control is what the user of a compilation asked of its passes, and what it saw
 // of them. A nil Control asks for nothing. It may be shared by goroutines.
 type Control struct {
@@ -175,7 +188,7 @@ func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject 
 	}
 	if c.Verify && t.Verify != nil {
 		if err := t.Verify(s); err != nil {
-			return fmt.Errorf("after %s: %w", row.Name, err)
+			return &FormError{After: row.Name, Err: err}
 		}
 	}
 	return nil
