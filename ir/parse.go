@@ -28,8 +28,13 @@ func (e *ParseError) Error() string {
 // in the node and its sources (VerifyNode); whole forms are for VerifyTensor
 // and VerifyKernel.
 func Parse(a *Arena, text string) (*UOp, error) {
+	root, _, err := ParseAll(a, text)
+	return root, err
+}
+
+// ParseAll is Parse that also returns every node by its name, without the %.
+func ParseAll(a *Arena, text string) (root *UOp, names map[string]*UOp, err error) {
 	p := &parser{arena: a, names: make(map[string]*UOp)}
-	var root *UOp
 	for line := range strings.SplitSeq(text, "\n") {
 		p.number++
 		p.line, p.pos = strings.TrimSuffix(line, "\r"), 0
@@ -37,16 +42,14 @@ func Parse(a *Arena, text string) (*UOp, error) {
 		if p.atEnd() {
 			continue
 		}
-		node, err := p.node()
-		if err != nil {
-			return nil, err
+		if root, err = p.node(); err != nil {
+			return nil, nil, err
 		}
-		root = node
 	}
 	if root == nil {
-		return nil, &ParseError{p.number, 1, "expected a node, got an empty text"}
+		return nil, nil, &ParseError{p.number, 1, "expected a node, got an empty text"}
 	}
-	return root, nil
+	return root, p.names, nil
 }
 
 type parser struct {

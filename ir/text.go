@@ -26,18 +26,27 @@ import (
 
 // Print writes the text form of the graph under root.
 func Print(w io.Writer, root *UOp) error {
+	_, err := PrintAll(w, root)
+	return err
+}
+
+// PrintAll writes the nodes under several roots, the last root last, and returns
+// their names: numbers without the %. A CONST has one only as a root.
+func PrintAll(w io.Writer, roots ...*UOp) (names map[*UOp]int, err error) {
 	out := bufio.NewWriter(w)
-	names := make(map[*UOp]int)
-	for _, u := range Toposort(root) {
-		if u.Op == OpConst && u != root {
-			continue
-		}
-		names[u] = len(names)
-		if err := printNode(out, u, names); err != nil {
-			return err
+	names = make(map[*UOp]int)
+	for _, root := range roots {
+		for _, u := range Toposort(root) {
+			if _, done := names[u]; done || u.Op == OpConst && u != root {
+				continue
+			}
+			names[u] = len(names)
+			if err := printNode(out, u, names); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return out.Flush()
+	return names, out.Flush()
 }
 
 func printNode(out *bufio.Writer, u *UOp, names map[*UOp]int) error {

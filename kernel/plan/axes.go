@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 )
@@ -15,6 +16,16 @@ const (
 	ReduceAxis
 	StageAxis
 )
+
+var axisKinds = [...]string{"store", "reduce", "stage"}
+
+func (k AxisKind) String() string { return axisKinds[k] }
+
+// ParseAxisKind is the inverse of String.
+func ParseAxisKind(name string) (AxisKind, bool) {
+	i := slices.Index(axisKinds[:], name)
+	return AxisKind(max(i, 0)), i >= 0
+}
 
 // Axis is a range of a kernel under a stable name: s0, s1, .. for the ranges of
 // the stores in loop order, r0, r1, .. for reduces and z0, z1, .. for stages in

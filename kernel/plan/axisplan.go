@@ -1,26 +1,22 @@
 package plan
 
-import "tgc/ir"
-
-// segment is a digit that an Opt splits off, low end first; size 0 is all that
-// is left.
+// Segment is a sub-axis that an Opt splits off, of Size elements; 0 is all that is
+// left.
 type Segment struct {
 	Size int64
 	Role Role
 }
 
-// axisPlan collects what the Opts say about one axis.
+// AxisPlan collects what the Opts say about one axis.
 type AxisPlan struct {
 	Axis        Axis
-	Segments    []Segment
+	Segments    []Segment // from the low end
 	Top         []Segment // from the high end
-	Rest        Role
-	PadTo       int64
+	Rest        Role      // of what is left between them
+	PadTo       int64     // the extent is rounded up to a multiple; 0: it is not
 	Stage       bool
-	Fragment    bool  // STAGE of a kernel with MMA: fragments are read from panels
-	StageAmount int64 // most points of reduces in a panel of a store axis; 0: all
+	StageAmount int64 // most elements of reduces in the array of a store axis; 0: all
 	Pack        bool
-	Dot         bool    // the first segment is a lane-wise dot
-	Tile        int     // TILE: so many segments are a tile; 0: none
-	Limit       *ir.UOp // from this point on all elements are identities; nil: unknown
+	Dot         bool // the first segment is a lane-wise dot
+	Tile        int  // TILE: the number of segments that are a tile; 0: none
 }

@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // role is how the points of a range run.
 type Role uint8
 
@@ -22,3 +24,9 @@ func (r Role) IsThread() bool { return r >= Local }
 var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane", "matrix", "local", "group", "warp"}
 
 func (r Role) String() string { return roleNames[r] }
+
+// ParseRole is the inverse of String.
+func ParseRole(name string) (Role, bool) {
+	i := slices.Index(roleNames[:], name)
+	return Role(max(i, 0)), i > 0
+}

@@ -41,9 +41,9 @@ func findMatrixTile(st *State) error {
 		}
 		low, high := s.SubAxes[len(s.SubAxes)-1].Range, s.SubAxes[len(s.SubAxes)-2].Range
 		switch {
-		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && s.gate == nil:
+		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && !s.Gated:
 			t.RowLane, t.RowCopy, t.Rows = low, high, sideOf(s, p)
-		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && s.gate == nil:
+		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && !s.Gated:
 			t.ColumnCopy, t.ColumnLane, t.Columns = low, high, sideOf(s, p)
 		}
 	}

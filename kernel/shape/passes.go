@@ -19,7 +19,7 @@ const (
 
 // Passes are the steps that carry a plan out, in the order in which they run.
 var Passes = pass.NewTable(pass.Table[*State]{
-	Stage: "kernel/shape", Rows: rows(), Orders: orders,
+	Stage: "kernel/shape", Rows: rows(), Orders: orders, Text: Text, Verify: Verify,
 })
 
 func rows() []pass.Row[*State] {

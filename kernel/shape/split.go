@@ -19,8 +19,9 @@ type SubAxis struct {
 type Split struct {
 	SubAxes []SubAxis // high to low; empty where the extent is 1
 	Tile    int64     // sub-axes of a smaller stride are a tile of a softmax; 1: none
+	Gated   bool      // elements past the extent are left out
 	value   *ir.UOp   // the sum of sub-axes times strides
-	gate    *ir.UOp   // value < extent, nil where every element exists
+	gate    *ir.UOp   // value < extent, with Gated
 }
 
 // splitStores cuts the ranges of stores. A range whose extent mentions another one,
@@ -140,7 +141,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	}
 	exact := st.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1
 	if !exact {
-		s.gate = a.Lt(s.value, r.Src[0])
+		s.Gated, s.gate = true, a.Lt(s.value, r.Src[0])
 		if p.Axis.Kind == plan.StageAxis {
 			return nil, fmt.Errorf("kernel: plan: %s: digits of %d points do not divide a stage's extent", p.Axis.Name, at)
 		}

@@ -1,0 +1,138 @@
+package shape
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+)
+
+// Verify checks a kernel between two steps: it is a kernel; every range has a role or
+// is an axis that is still to be split; sub-axes do not overlap; where an axis was
+// rounded up, stores are gated; a matrix tile has the shape of the instruction.
+func Verify(st *State) error {
+	if err := ir.VerifyKernel(st.Sink); err != nil {
+		return err
+	}
+	if st.Axes == nil {
+		return nil
+	}
+	for _, check := range []func(*State) error{verifyRanges, verifySplits, verifyGates, verifyTile} {
+		if err := check(st); err != nil {
+			return fmt.Errorf("shape: %w", err)
+		}
+	}
+	return nil
+}
+
+func verifyRanges(st *State) error {
+	whole := make(map[*ir.UOp]bool) // axes that are still to be split
+	for _, x := range st.Axes {
+		whole[x.Axis.Range] = x.Split == nil
+	}
+	ranges := analyse.RangesIn(st.Sink)
+	if len(ranges) > plan.MaxRanges {
+		return fmt.Errorf("%d ranges after splitting, at most %d are allowed", len(ranges), plan.MaxRanges)
+	}
+	for _, r := range ranges {
+		id, role := r.Arg.(ir.RangeArg).ID, st.roles[r]
+		_, constant := r.Src[0].Int()
+		switch {
+		case id >= st.next:
+			return fmt.Errorf("range %d, the next new one is %d", id, st.next)
+		case role == plan.NoRole && !whole[r]:
+			return fmt.Errorf("range %d has no role and is no axis", id)
+		case role != plan.NoRole && role != plan.Serial && !constant:
+			return planError("range %d has no constant extent and cannot be %s", id, role)
+		}
+	}
+	return nil
+}
+
+func verifySplits(st *State) error {
+	for _, x := range st.Axes {
+		if x.Split == nil {
+			continue
+		}
+		least := int64(1) // stride of the next sub-axis
+		for i := len(x.Split.SubAxes) - 1; i >= 0; i-- {
+			d := x.Split.SubAxes[i]
+			if st.roles[d.Range] != d.Role {
+				return fmt.Errorf("axis %s: range %d is %s, in the split %s", x.Axis.Name, d.Range.Arg.(ir.RangeArg).ID, st.roles[d.Range], d.Role)
+			}
+			if d.Stride < least {
+				return fmt.Errorf("axis %s: sub-axes overlap at stride %d", x.Axis.Name, d.Stride)
+			}
+			least = d.Stride
+			if n, constant := d.Range.Src[0].Int(); constant && n > 0 {
+				least *= n
+			}
+		}
+	}
+	return nil
+}
+
+// verifyGates finds a store over an axis that was rounded up without a condition
+// that mentions it.
+func verifyGates(st *State) error {
+	for i, store := range st.Sink.Src {
+		gated := make(map[*ir.UOp]bool)
+		for _, g := range st.gates[i] {
+			if g.DType != ir.Bool {
+				return fmt.Errorf("store %d has a gate of %s", i, g.DType)
+			}
+			for _, r := range analyse.RangesIn(g) {
+				gated[r] = true
+			}
+		}
+		for _, r := range store.Ranges() {
+			for _, x := range st.Axes {
+				if x.Split != nil && x.Split.Gated && x.Split.has(r) && !gated[r] {
+					return fmt.Errorf("store %d runs over axis %s, which was rounded up, without a gate", i, x.Axis.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Split) has(r *ir.UOp) bool {
+	for _, d := range s.SubAxes {
+		if d.Range == r {
+			return true
+		}
+	}
+	return false
+}
+
+func verifyTile(st *State) error {
+	t := st.Tile
+	if t == nil {
+		return nil
+	}
+	for _, want := range []struct {
+		name string
+		r    *ir.UOp
+		size int64
+		role plan.Role
+		side *TileSide
+	}{
+		{"row lane", t.RowLane, plan.RowLanes, plan.Local, t.Rows},
+		{"row copy", t.RowCopy, plan.RowCopies, plan.Unroll, t.Rows},
+		{"column lane", t.ColumnLane, plan.ColumnLanes, plan.Local, t.Columns},
+		{"column copy", t.ColumnCopy, plan.ColumnCopies, plan.Unroll, t.Columns},
+		{"element", t.Point, plan.LanePoints, plan.Lane, nil},
+	} {
+		if !want.r.Src[0].IsInt(want.size) || st.roles[want.r] != want.role {
+			return fmt.Errorf("the %s of the tile is %s, want %d of %s", want.name, ir.NodeText(want.r), want.size, want.role)
+		}
+		if want.side != nil && !want.side.has(want.r) {
+			return fmt.Errorf("the %s of the tile is not in its side", want.name)
+		}
+	}
+	if t.Points != nil && (len(t.Points.SubAxes) == 0 || t.Points.SubAxes[0].Role != plan.Matrix) {
+		return fmt.Errorf("the lowest elements of the tile are not summed by a matrix instruction")
+	}
+	return nil
+}
