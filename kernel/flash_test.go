@@ -97,38 +97,41 @@ func TestTilePlans(t *testing.T) {
 	})
 }
 
+// flashCases are prompts of attention on matrix instructions.
+var flashCases = []struct {
+	name  string
+	shape promptShape
+	plan  string
+	count int
+	vars  [][2]int64 // start and T
+}{
+	{"floats", promptShape{heads: 1, group: 1, queries: 16, most: 64, dim: 16, value: 8, cache: ir.F32},
+		"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 16}, {0, 1}, {3, 19}, {0, 64}}},
+	{"halves, of heads that share rows", promptShape{heads: 2, group: 2, queries: 16, most: 48, dim: 32, value: 16, cache: ir.F16},
+		"MMA r1; UNROLL r1 2; MMA r0; UNROLL r0 2; TILE r0; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 2; FMA",
+		2*2*2*5 + 2*2*5, [][2]int64{{0, 16}, {20, 36}, {5, 48}}},
+	{"rotated queries", promptShape{heads: 1, group: 1, queries: 32, most: 64, dim: 16, value: 8, rotated: true, cache: ir.F32},
+		"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}, {17, 49}}},
+	{"panels", promptShape{heads: 1, group: 2, queries: 16, most: 64, dim: 32, value: 16, cache: ir.F32},
+		"MMA r1; UNROLL r1 2; MMA r0; UNROLL r0 2; TILE r0; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 2; FMA",
+		2*2*2*6 + 2*2*6, [][2]int64{{0, 16}, {20, 36}, {5, 48}}},
+	{"panels of halves, of queries too", promptShape{heads: 2, group: 1, queries: 32, most: 48, dim: 32, value: 8, rotated: true, cache: ir.F16},
+		"MMA r1; UNROLL r1 2; MMA r0; TILE r0; STAGE r0; STAGE s2; STAGE s3; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA",
+		2*2*5 + 5, [][2]int64{{0, 32}, {12, 44}}},
+	{"panels of parts of a block", promptShape{heads: 1, group: 1, queries: 32, most: 96, dim: 16, value: 8, cache: ir.F32},
+		"MMA r1; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}, {50, 82}}},
+	{"normed queries in groups of warps", promptShape{heads: 1, group: 2, queries: 32, most: 96, dim: 32, value: 8, rotated: true, normed: true, cache: ir.F32},
+		"MMA r1; UNROLL r1 2; VECTOR r2 4; WARP r2 4; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*2*6 + 6, [][2]int64{{0, 32}, {9, 41}}},
+	{"warps that share points", promptShape{heads: 1, group: 1, queries: 16, most: 80, dim: 16, value: 8, cache: ir.F32},
+		"MMA r1; MMA r0; TILE r0; GROUP r0 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 16}, {50, 66}}},
+	{"rows without points", promptShape{heads: 1, group: 1, queries: 16, most: 32, dim: 16, value: 8, blind: 9, cache: ir.F32},
+		"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}}},
+}
+
 // Scores and weighted sums on matrix instructions: how many of them a plan has, and
 // its values: of whole, partial and masked tiles, behind other points and in front.
 func TestFlashPlans(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		shape promptShape
-		plan  string
-		count int
-		vars  [][2]int64 // start and T
-	}{
-		{"floats", promptShape{heads: 1, group: 1, queries: 16, most: 64, dim: 16, value: 8, cache: ir.F32},
-			"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 16}, {0, 1}, {3, 19}, {0, 64}}},
-		{"halves, of heads that share rows", promptShape{heads: 2, group: 2, queries: 16, most: 48, dim: 32, value: 16, cache: ir.F16},
-			"MMA r1; UNROLL r1 2; MMA r0; UNROLL r0 2; TILE r0; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 2; FMA",
-			2*2*2*5 + 2*2*5, [][2]int64{{0, 16}, {20, 36}, {5, 48}}},
-		{"rotated queries", promptShape{heads: 1, group: 1, queries: 32, most: 64, dim: 16, value: 8, rotated: true, cache: ir.F32},
-			"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}, {17, 49}}},
-		{"panels", promptShape{heads: 1, group: 2, queries: 16, most: 64, dim: 32, value: 16, cache: ir.F32},
-			"MMA r1; UNROLL r1 2; MMA r0; UNROLL r0 2; TILE r0; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 2; FMA",
-			2*2*2*6 + 2*2*6, [][2]int64{{0, 16}, {20, 36}, {5, 48}}},
-		{"panels of halves, of queries too", promptShape{heads: 2, group: 1, queries: 32, most: 48, dim: 32, value: 8, rotated: true, cache: ir.F16},
-			"MMA r1; UNROLL r1 2; MMA r0; TILE r0; STAGE r0; STAGE s2; STAGE s3; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA",
-			2*2*5 + 5, [][2]int64{{0, 32}, {12, 44}}},
-		{"panels of parts of a block", promptShape{heads: 1, group: 1, queries: 32, most: 96, dim: 16, value: 8, cache: ir.F32},
-			"MMA r1; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s2 8; UPCAST s2 2; LOCAL s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}, {50, 82}}},
-		{"normed queries in groups of warps", promptShape{heads: 1, group: 2, queries: 32, most: 96, dim: 32, value: 8, rotated: true, normed: true, cache: ir.F32},
-			"MMA r1; UNROLL r1 2; VECTOR r2 4; WARP r2 4; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*2*6 + 6, [][2]int64{{0, 32}, {9, 41}}},
-		{"warps that share points", promptShape{heads: 1, group: 1, queries: 16, most: 80, dim: 16, value: 8, cache: ir.F32},
-			"MMA r1; MMA r0; TILE r0; GROUP r0 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 16}, {50, 66}}},
-		{"rows without points", promptShape{heads: 1, group: 1, queries: 16, most: 32, dim: 16, value: 8, blind: 9, cache: ir.F32},
-			"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}}},
-	} {
+	for _, c := range flashCases {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBuilder()
 			sink := promptAttention(b, c.shape)

@@ -5,31 +5,75 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/kernel/lower"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
+	"tgc/pass"
 	"tgc/target"
 )
+
+// shapedCase is a kernel with a plan.
+type shapedCase struct {
+	name  string
+	build func(b *builder) *ir.UOp
+	plan  string
+	desc  *target.Desc
+	vars  map[string]int64
+}
+
+// shapedCases are kernels on which each step of the table does something.
+func shapedCases(t *testing.T) []shapedCase {
+	pos := map[string]int64{"pos": 4, "T": 5}
+	list := []shapedCase{
+		{"swap", func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "SWAP s0 1; VECTOR r1 16", avx512, pos},
+		{"tiles of K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 8, 512) },
+			"UPCAST s0 4; ROLL s0; UPCAST s1 4; STAGE s1 256; FMA", avx512, pos},
+		{"four factors", func(b *builder) *ir.UOp {
+			return fourFactors(b, func(b *builder, y, w, s, g *ir.UOp) *ir.UOp { return b.Mul(b.Mul(b.Mul(y, w), s), g) })
+		}, "STAGE s1; UPCAST s0 3; UPCAST s1 2; ROLL s0; VECTOR r0 16; FMA", avx512, nil},
+		{"mask", func(b *builder) *ir.UOp {
+			return masked(b, "softmax", 8, 64, 8, func(q, n, start *ir.UOp) *ir.UOp { return b.notAfter(n, b.Add(q, start)) })
+		}, "LOCAL s1 8; GROUP r0 2", hopper(t), nil},
+		{"arm", func(b *builder) *ir.UOp {
+			return chosen(b, 8, 64, 8, func(flag, _, _, sum *ir.UOp) *ir.UOp { return b.Where(b.Lt(b.i(0), flag), sum, b.f(5)) })
+		}, "VECTOR s1 8", avx512, nil},
+		{"staged sums", func(b *builder) *ir.UOp { return stagedSums(b, 16, 32, 4, 32) }, "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", hopper(t), nil},
+		{"bytes as halves", func(b *builder) *ir.UOp { return scaledBytes(b, 32, 64, 4, 32) },
+			"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r2; UNROLL r1 2; FMA", hopper(t), nil},
+	}
+	for _, c := range planCases {
+		for _, text := range c.plans {
+			list = append(list, shapedCase{c.name, c.build, text, avx512, pos})
+		}
+	}
+	for _, c := range gpuCases {
+		for _, text := range c.plans {
+			list = append(list, shapedCase{"gpu " + c.name, c.build, text, hopper(t), pos})
+		}
+	}
+	for _, c := range matrixCases {
+		if c.name == "panels" { // the largest: rounding alone takes all of the tolerance
+			continue
+		}
+		list = append(list, shapedCase{"matrix " + c.name, c.build, c.plan, hopper(t), nil})
+	}
+	for _, c := range flashCases {
+		list = append(list, shapedCase{"flash " + c.name, func(b *builder) *ir.UOp { return promptAttention(b, c.shape) }, c.plan, hopper(t),
+			map[string]int64{"start": c.vars[0][0], "T": c.vars[0][1]}})
+	}
+	return list
+}
 
 // The text of a kernel between two steps says all that the steps after it need:
 // printed after any step, read into another arena and taken on from there, a kernel
 // becomes the same program.
 func TestShapedTextRoundTrip(t *testing.T) {
-	for _, c := range planCases {
-		for _, text := range c.plans {
-			t.Run(c.name+"/"+text, func(t *testing.T) {
-				b := newBuilder()
-				throughText(t, b.Arena, c.build(b), text, avx512)
-			})
-		}
-	}
-	for _, c := range gpuCases {
-		for _, text := range c.plans {
-			t.Run("gpu/"+c.name+"/"+text, func(t *testing.T) {
-				b := newBuilder()
-				throughText(t, b.Arena, c.build(b), text, hopper(t))
-			})
-		}
+	for _, c := range shapedCases(t) {
+		t.Run(c.name+"/"+c.plan, func(t *testing.T) {
+			b := newBuilder()
+			throughText(t, b.Arena, c.build(b), c.plan, c.desc)
+		})
 	}
 }
 
@@ -81,4 +125,57 @@ func programOf(t *testing.T, st *shape.State) string {
 		t.Fatal(err)
 	}
 	return program.Print(p)
+}
+
+// A step that is not required can be left out: the plan is then refused, or the
+// kernel computes the same values. Every step changes one of the kernels.
+func TestLeavingOutAStep(t *testing.T) {
+	fired := make(map[string]bool)
+	for _, c := range shapedCases(t) {
+		t.Run(c.name+"/"+c.plan, func(t *testing.T) {
+			b := newBuilder()
+			sink := c.build(b)
+			p, err := plan.Parse(c.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			traced := &pass.Control{Trace: true}
+			if _, err := shape.ApplyWith(t.Context(), b.Arena, sink, p, c.desc, "", traced); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range shape.Passes.Rows {
+				if traced.Firings()[row.Name] == 0 {
+					continue
+				}
+				fired[row.Name] = true
+				if !row.Required {
+					leaveOut(t, b, sink, p, row.Name, c)
+				}
+			}
+		})
+	}
+	for _, row := range shape.Passes.Rows {
+		if row.From == row.To && !fired[row.Name] {
+			t.Errorf("%s changes none of the kernels", row.Name)
+		}
+	}
+}
+
+func leaveOut(t *testing.T, b *builder, sink *ir.UOp, chosen plan.Plan, name string, c shapedCase) {
+	t.Helper()
+	k, err := shape.ApplyWith(t.Context(), b.Arena, sink, chosen, c.desc, "", &pass.Control{Without: map[string]bool{name: true}, Verify: true})
+	if err != nil {
+		t.Logf("without %s: %v", name, err)
+		return
+	}
+	p, err := lower.Lower(k)
+	if err == nil && c.desc.Kind == target.GPU {
+		p, err = opt.Run(p, c.desc)
+	}
+	if err != nil {
+		t.Logf("without %s: %v", name, err)
+		return
+	}
+	t.Logf("without %s", name)
+	compare(t, b.Arena, sink, p, chosen, c.vars)
 }
