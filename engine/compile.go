@@ -118,7 +118,7 @@ func runSchedule(ctx context.Context, s *state) error {
 		s.out.Schedule = scheduleOfKernel(s.sink)
 		return nil
 	}
-	opt := scheduleOptions(s.out.Target)
+	opt := schedule.OptionsFor(s.out.Target)
 	opt.Rules &^= s.config.Rules
 	opt.Explain, opt.Control = s.config.Explain, s.control
 	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
@@ -127,23 +127,6 @@ func runSchedule(ctx context.Context, s *state) error {
 	}
 	s.out.Schedule = result
 	return nil
-}
-
-// scheduleOptions picks the cost profile of a target.
-func scheduleOptions(desc *target.Desc) schedule.Options {
-	if desc.Kind == target.GPU {
-		opt := schedule.DefaultOptions()
-		if desc.Matrix("i8", "i8", 16, 8, 16) {
-			opt.Profile.MatrixTokens = 8
-		}
-		opt.Profile.OffsetsFree = true
-		opt.Profile.TileReuse = schedule.CPUOptions().Profile.TileReuse
-		// A tile is a block's work: with fewer tiles than multiprocessors most of
-		// the device would wait (a head of 128 rows: 35 us fused, 5 apart).
-		opt.Profile.MinBlocks = int64(desc.Cost.Workers)
-		return opt
-	}
-	return schedule.CPUOptions()
 }
 
 // uniqueKernels renames every kernel canonically; those that come out as the

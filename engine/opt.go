@@ -108,7 +108,7 @@ func graphOnText(_ context.Context, _, text string, _ *textTarget) (string, erro
 }
 
 func scheduleOnText(ctx context.Context, name, text string, t *textTarget) (string, error) {
-	options := scheduleOptions(t.desc)
+	options := schedule.OptionsFor(t.desc)
 	options.Rules &^= t.config.Rules
 	return schedule.RunPass(ctx, ir.NewArena(), name, text, options)
 }

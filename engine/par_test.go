@@ -36,7 +36,7 @@ func TestLaunchesMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged, kernels := runPar(t, desc, engine.Config{Verify: true})
-	apart, more := runPar(t, desc, engine.Config{Verify: true, Rules: schedule.NoRules.With(state.Par)})
+	apart, more := runPar(t, desc, engine.Config{Verify: true, Rules: schedule.NoRules.With(state.OrderLevels)})
 	if len(kernels) >= len(more) {
 		t.Errorf("%d kernels merged, %d apart", len(kernels), len(more))
 	}

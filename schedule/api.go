@@ -30,7 +30,7 @@ const (
 
 // Par is the rule that puts kernels of one dependence level into one launch; a
 // device merges what a launch holds only if it is on.
-const Par = state.Par
+const Par = state.OrderLevels
 
 // Rules lists all rules.
 func Rules() []Rule { return state.Rules() }

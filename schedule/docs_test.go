@@ -16,6 +16,7 @@ import (
 	"tgc/ir"
 	"tgc/schedule"
 	"tgc/schedule/state"
+	"tgc/target"
 )
 
 // docs/fusion.md holds text by hand and blocks between markers that are
@@ -28,7 +29,7 @@ func TestFusionDocument(t *testing.T) {
 	}
 	got := string(data)
 	for name, text := range map[string]string{
-		"rules": ruleRows(), "order": orderRows(), "costs": costRows(t), "explain": explainExample(t),
+		"rules": ruleRows(t), "order": orderRows(), "costs": costRows(t), "explain": explainExample(t),
 	} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- end "+name+" -->"
 		i, j := strings.Index(got, begin), strings.Index(got, end)
@@ -48,11 +49,24 @@ func TestFusionDocument(t *testing.T) {
 	}
 }
 
-func ruleRows() string {
+// docTargets are the columns of the tables: options that the engine uses.
+var docTargets = []string{"ptx:sm_90", "llvm:x86-64-v4"}
+
+func docOptions(t *testing.T, name string) schedule.Options {
+	t.Helper()
+	desc, err := target.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schedule.OptionsFor(desc)
+}
+
+func ruleRows(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
-	b.WriteString("| rule | key | class | what it does | GPU | CPU |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| rule | key | class | what it does | `%s` | `%s` |\n|---|---|---|---|---|---|\n", docTargets[0], docTargets[1])
 	on := map[bool]string{true: "on", false: "off"}
-	gpu, cpu := schedule.DefaultOptions(), schedule.CPUOptions()
+	gpu, cpu := docOptions(t, docTargets[0]), docOptions(t, docTargets[1])
 	for _, row := range schedule.RuleInfos() {
 		fmt.Fprintf(&b, "| `%s` | %s | %c | %s | %s | %s |\n", row.Name, row.Key, row.Class, row.Doc, on[switchedOn(gpu, row.Rule)], on[switchedOn(cpu, row.Rule)])
 	}
@@ -62,9 +76,9 @@ func ruleRows() string {
 // switchedOn reports a rule that the options have, with limits that let it fire.
 func switchedOn(opt schedule.Options, r schedule.Rule) bool {
 	switch r {
-	case state.GridSplit:
+	case state.SplitGrid:
 		return opt.Rules.Has(r) && opt.Profile.GridSplits > 1
-	case state.SumPieces:
+	case state.SplitSums:
 		return opt.Rules.Has(r) && opt.Profile.SumPiece > 0
 	}
 	return opt.Rules.Has(r)
@@ -74,7 +88,7 @@ func orderRows() string {
 	var b strings.Builder
 	b.WriteString("| before | after | because |\n|---|---|---|\n")
 	for _, p := range schedule.Orders() {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", p.Before, p.After, p.Because)
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", p.Before, p.After, p.Because)
 	}
 	return b.String()
 }
@@ -100,8 +114,8 @@ func costRows(t *testing.T) string {
 		return false
 	})
 	var b strings.Builder
-	b.WriteString("| constant | GPU | CPU | meaning |\n|---|---|---|---|\n")
-	gpu, cpu := reflect.ValueOf(schedule.DefaultOptions().Profile), reflect.ValueOf(schedule.CPUOptions().Profile)
+	fmt.Fprintf(&b, "| constant | `%s` | `%s` | meaning |\n|---|---|---|---|\n", docTargets[0], docTargets[1])
+	gpu, cpu := reflect.ValueOf(docOptions(t, docTargets[0]).Profile), reflect.ValueOf(docOptions(t, docTargets[1]).Profile)
 	for i := range gpu.NumField() {
 		name := gpu.Type().Field(i).Name
 		fmt.Fprintf(&b, "| %s | %v | %v | %s |\n", name, gpu.Field(i), cpu.Field(i), docs[name])
@@ -118,7 +132,7 @@ func explainExample(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := schedule.DefaultOptions()
+	opt := docOptions(t, docTargets[0])
 	opt.Explain = true
 	a := ir.NewArena()
 	s, err := schedule.Run(t.Context(), a, a.Import(sink), opt)
@@ -126,7 +140,11 @@ func explainExample(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	b.WriteString("```\n")
+	kernels := 0
+	for _, l := range s.Launches {
+		kernels += len(l.Kernels)
+	}
+	fmt.Fprintf(&b, "%d kernels in %d launches:\n\n```\n", kernels, len(s.Launches))
 	for _, r := range s.Records {
 		b.WriteString(r.String() + "\n")
 	}

@@ -16,7 +16,7 @@ import (
 // forwardOptions has read forwarding on; blocks is the least number of tiles.
 func forwardOptions(blocks int64) schedule.Options {
 	opt := schedule.DefaultOptions()
-	opt.Rules = opt.Rules.With(state.Forward)
+	opt.Rules = opt.Rules.With(state.ForwardStores)
 	opt.Profile.MinBlocks = blocks
 	return opt
 }
@@ -52,7 +52,7 @@ func TestForwardLaunches(t *testing.T) {
 		for _, position := range []int64{0, 3, int64(m.context - m.tokens)} {
 			r := modelRig(t, m, position)
 			plain := forwardOptions(row.blocks)
-			plain.Rules = plain.Rules.Without(state.Forward)
+			plain.Rules = plain.Rules.Without(state.ForwardStores)
 			s := r.plan(plain)
 			if kernelCount(s) != row.plainKernels || len(s.Launches) != row.plainLaunches {
 				t.Errorf("%s: %d kernels in %d launches without forwarding, want %d in %d", row.name, kernelCount(s), len(s.Launches), row.plainKernels, row.plainLaunches)

@@ -25,9 +25,9 @@ func TestNarrowStore(t *testing.T) {
 	r := newRig(t, g, nil, nil)
 	for _, on := range []bool{true, false} {
 		opt := schedule.DefaultOptions()
-		opt.Rules = opt.Rules.Without(state.Inline, state.Broadcast, state.StagePrologue)
+		opt.Rules = opt.Rules.Without(state.InlinePointwise, state.BroadcastReduces, state.StagePrologues)
 		if !on {
-			opt.Rules = opt.Rules.Without(state.NarrowStore)
+			opt.Rules = opt.Rules.Without(state.StoreNarrow)
 		}
 		s := r.plan(opt)
 		halves := 0
@@ -57,7 +57,7 @@ func TestRoundedFoldKeepsItsAxes(t *testing.T) {
 		g.Output("y", rows.MatMul(g.Input("v", ir.F32, 32, 16)))
 		r := newRig(t, g, nil, nil)
 		opt := schedule.DefaultOptions()
-		opt.Rules = opt.Rules.Without(state.Inline, state.Broadcast, state.TileEpilogue, state.StagePrologue)
+		opt.Rules = opt.Rules.Without(state.InlinePointwise, state.BroadcastReduces, state.FuseTileEpilogues, state.StagePrologues)
 		s := r.plan(opt)
 		r.check(s, interp.KernelOptions{}, 2e-5)
 		store := s.Launches[0].Kernels[0].AST.Src[0]

@@ -44,101 +44,101 @@ var rows = []row{
 
 	{Info: pass.Info{Name: "split-slices", Key: "R0s", Doc: "a value read only in disjoint boxes becomes one value per box",
 		Why: "a fused projection must fall apart before its parts get different treatment"},
-		rule: state.SliceSplit, class: Exact, run: algebra.SplitSlices},
+		rule: state.SplitSlices, class: Exact, run: algebra.SplitSlices},
 	{Info: pass.Info{Name: "forward-stores", Key: "R0f", Doc: "a read of a version takes the stored value where it was stored",
 		Why: "the algebra then sees the stored value's own factors"},
-		rule: state.Forward, class: Exact, run: algebra.ForwardReads},
+		rule: state.ForwardStores, class: Exact, run: algebra.ForwardStores},
 
 	// The algebra: each row rewrites the body of every value once.
 	{Info: pass.Info{Name: "eliminate-one-hot", Key: "R1h", Doc: "a fold whose terms are its identity unless an index equation holds becomes its one term"},
-		rule: state.OneHit, class: Exact, run: algebra.EachValue(algebra.OneHit)},
+		rule: state.EliminateOneHot, class: Exact, run: algebra.EachValue(algebra.EliminateOneHot)},
 	{Info: pass.Info{Name: "hoist-factors", Key: "R2", Gives: []string{hasFactors}, Doc: "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
-		rule: state.Hoist, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.Hoist(s, v, true) })},
+		rule: state.HoistFactors, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, true) })},
 	{Info: pass.Info{Name: "distribute-terms", Key: "R2m", Doc: "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
-		rule: state.Distribute, class: Reassociate, run: algebra.EachValue(algebra.DistributeFields)},
+		rule: state.DistributeTerms, class: Reassociate, run: algebra.EachValue(algebra.DistributeTerms)},
 	{Info: pass.Info{Name: "split-groups", Key: "R3", Doc: "a factor of k/g leaves the inner sum: k becomes nested sub-axes"},
-		rule: state.GroupSplit, class: Reassociate, run: algebra.EachValue(algebra.GroupSplit)},
+		rule: state.SplitGroups, class: Reassociate, run: algebra.EachValue(algebra.SplitGroups)},
 	{Info: pass.Info{Name: "distribute-digits", Key: "R2d", Doc: "sum_k (c*hi+lo)*q -> c*sum_k hi*q + sum_k lo*q for the digits of integer activations"},
-		rule: state.Digits, class: Reassociate, run: algebra.EachValue(algebra.DistributeDigits)},
+		rule: state.DistributeDigits, class: Reassociate, run: algebra.EachValue(algebra.DistributeDigits)},
 	{Info: pass.Info{Name: "distribute-offsets", Key: "R2c", Doc: "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
-		rule: state.IntConstant, class: Reassociate, run: algebra.EachValue(algebra.DistributeConstant)},
+		rule: state.DistributeOffsets, class: Reassociate, run: algebra.EachValue(algebra.DistributeOffsets)},
 	{Info: pass.Info{Name: "hoist-offsets", Doc: "hoist-factors again, without looking through values: takes the distributed constants out of their sums",
 		Why: "with look-through a decode would move into every row"},
-		rule: state.Hoist, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.Hoist(s, v, false) })},
+		rule: state.HoistFactors, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, false) })},
 	{Info: pass.Info{Name: "separate-offsets", Key: "R2o", Doc: "sum_g s*sum_k y*(q+c): the offsets' sum leaves the groups, so that lanes stay open"},
-		rule: state.OffsetApart, class: Reassociate, run: algebra.EachValue(algebra.OffsetsApart)},
+		rule: state.SeparateOffsets, class: Reassociate, run: algebra.EachValue(algebra.SeparateOffsets)},
 	{Info: pass.Info{Name: "sum-integers", Key: "R3i", Doc: "a float sum of integers is an integer sum, converted once"},
-		rule: state.IntegerSum, class: Reassociate, run: algebra.EachValue(algebra.IntegerSums)},
+		rule: state.SumIntegers, class: Reassociate, run: algebra.EachValue(algebra.SumIntegers)},
 	{Info: pass.Info{Name: "share-group-sums", Key: "R2g", Doc: "sums of integer activations alone become values: one a group, for all rows"},
-		rule: state.GroupSum, class: Reassociate, run: algebra.EachValue(algebra.GroupSums)},
+		rule: state.ShareGroupSums, class: Reassociate, run: algebra.EachValue(algebra.ShareGroupSums)},
 	{Info: pass.Info{Name: "fuse-softmax", Key: "R5", Needs: []string{hasFactors}, Doc: "max, sum of exp and weighted sums become one tuple reduce (online softmax)"},
-		rule: state.Cascade, class: Reassociate, run: algebra.EachReader(algebra.Cascade)},
+		rule: state.FuseSoftmax, class: Reassociate, run: algebra.EachReader(algebra.FuseSoftmax)},
 	{Info: pass.Info{Name: "fuse-moments", Key: "CHAN", Doc: "mean and sum of squared deviations become one tuple reduce"},
-		rule: state.Chan, class: Reassociate, run: algebra.EachReader(algebra.ChanMoments)},
+		rule: state.FuseMoments, class: Reassociate, run: algebra.EachReader(algebra.FuseMoments)},
 
 	// Placement: which values vanish into their readers. See place.
 	{Info: pass.Info{Name: "join-projections", Key: "R5p", Group: placement, Doc: "arithmetic on projections joins values that hold the same tuple"},
-		rule: state.JoinProj, class: Exact, try: place.JoinProjections},
+		rule: state.JoinProjections, class: Exact, try: place.JoinProjections},
 	{Info: pass.Info{Name: "fuse-points", Key: "R1p", Group: placement, Doc: "a value whose points are each read once moves into its readers"},
-		rule: state.PointFusion, class: Exact, try: place.PointFusion},
+		rule: state.FusePoints, class: Exact, try: place.FusePoints},
 	{Info: pass.Info{Name: "inline-pointwise", Key: "R1", Group: placement, Doc: "a cheap pointwise value is recomputed in its readers"},
-		rule: state.Inline, class: Exact, try: place.InlinePointwise},
+		rule: state.InlinePointwise, class: Exact, try: place.InlinePointwise},
 	{Info: pass.Info{Name: "broadcast-reduces", Key: "R4i", Group: placement, Doc: "a light reduce is recomputed in every reader, one of a row joins the loop over the row"},
-		rule: state.Broadcast, class: Exact, try: place.BroadcastReduce},
+		rule: state.BroadcastReduces, class: Exact, try: place.BroadcastReduces},
 	{Info: pass.Info{Name: "fuse-tile-epilogues", Key: "R6", Group: placement, Doc: "a reader of small tiles computes the tile itself"},
-		rule: state.TileEpilogue, class: Exact, try: place.TileEpilogue},
+		rule: state.FuseTileEpilogues, class: Exact, try: place.FuseTileEpilogues},
 	{Info: pass.Info{Name: "stage-prologues", Key: "R6p", Group: placement, Gives: []string{isPlaced}, Doc: "a light value is staged before its readers"},
-		rule: state.StagePrologue, class: Exact, try: place.StagePrologue},
+		rule: state.StagePrologues, class: Exact, try: place.StagePrologues},
 
 	{Info: pass.Info{Name: "split-grid", Key: "R8", Needs: []string{isPlaced}, Doc: "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
-		rule: state.GridSplit, class: Reassociate, run: place.SplitGrids},
+		rule: state.SplitGrid, class: Reassociate, run: place.SplitGrid},
 	{Info: pass.Info{Name: "place-parts", Needs: []string{isPlaced}, Doc: "the placement rules once more, if split-grid made parts",
 		Why: "what combines the parts is light, and can be staged before its readers"},
 		run: placeParts},
 	{Info: pass.Info{Name: "split-sums", Key: "R8k", Needs: []string{isPlaced}, Doc: "a long sum over columns side by side becomes a chain of sums over pieces of k"},
-		rule: state.SumPieces, class: Reassociate, run: place.SplitSums},
+		rule: state.SplitSums, class: Reassociate, run: place.SplitSums},
 	{Info: pass.Info{Name: "store-narrow", Key: "narrow", Needs: []string{isPlaced}, Doc: "a value that ends in a widening conversion is stored before it"},
-		rule: state.NarrowStore, class: Exact, run: place.StoreNarrow},
+		rule: state.StoreNarrow, class: Exact, run: place.StoreNarrow},
 
 	// Emission: values become kernels.
 	{Info: pass.Info{Name: "fuse-updates", Key: "update", Needs: []string{isPlaced},
 		Doc: "pointwise stores over equal loops, one of which reads at its own point what another stores, are one kernel"},
-		rule: state.Update, class: Exact, run: emit.JoinUpdates},
+		rule: state.FuseUpdates, class: Exact, run: emit.FuseUpdates},
 	{Info: pass.Info{Name: "absorb-operands", Needs: []string{isPlaced},
 		Doc: "a pointwise temporary moves into the update that is its only reader",
 		Why: "the stores of a point share what they compute, so nothing is computed twice"},
-		rule: state.Update, class: Exact, run: emit.AbsorbOperands},
+		rule: state.FuseUpdates, class: Exact, run: emit.AbsorbOperands},
 	{Info: pass.Info{Name: "order-levels", Key: "R7", Needs: []string{isPlaced}, Gives: []string{hasLevels}, Required: true,
 		Doc: "kernels of one dependence level start together; on a GPU they are one grid",
 		Why: "what must run before what is settled only now"},
-		rule: state.Par, class: Exact, run: emit.OrderLevels},
+		rule: state.OrderLevels, class: Exact, run: emit.OrderLevels},
 	{Info: pass.Info{Name: "join-stores", Key: "join", Needs: []string{hasLevels}, Doc: "values that hold the same tuple or stage are stored by one kernel"},
-		rule: state.MultiStore, class: Exact, run: emit.JoinKernels},
+		rule: state.JoinStores, class: Exact, run: emit.JoinStores},
 	{Info: pass.Info{Name: "merge-tuples", Needs: []string{hasLevels}, Doc: "in a kernel with several stores, tuples over the same scores become one",
 		Why: "the stores were joined because they share the scores"},
-		run: emit.EachKernel(emit.MergeKernelTuples)},
+		run: emit.EachKernel(emit.MergeTuples)},
 	{Info: pass.Info{Name: "align-chains", Needs: []string{hasLevels}, Doc: "a flat sum beside a chain of nested sums of its length is split along the chain",
 		Why: "so that both share all loops: the sum of squares of an RMSNorm runs in the loops of the matvec that it scales"},
-		run: emit.EachKernel(emit.AlignKernelChains)},
+		run: emit.EachKernel(emit.AlignChains)},
 	{Info: pass.Info{Name: "unify-loops", Key: "R4", Needs: []string{hasLevels}, Doc: "independent reduces of equal extent share one loop"},
-		rule: state.Unify, class: Exact, run: emit.EachKernel(emit.UnifyLoops)},
+		rule: state.UnifyLoops, class: Exact, run: emit.EachKernel(emit.UnifyLoops)},
 	{Info: pass.Info{Name: "name-loops", Needs: []string{hasLevels}, Gives: []string{hasNames}, Required: true, Doc: "a loop that has no final name gets one of its own",
 		Why: "closed ranges are named by height: without final names two reduces side by side would be one loop"},
 		run: emit.EachKernel(emit.NameLoops)},
 	{Info: pass.Info{Name: "prune-tuples", Needs: []string{hasNames}, Doc: "components of a softmax tuple that nobody reads fall away"},
-		run: emit.EachKernel(emit.PruneKernelTuples)},
+		run: emit.EachKernel(emit.PruneTuples)},
 	{Info: pass.Info{Name: "write-kernels", From: pass.Values, To: pass.Kernel, Needs: []string{hasNames}, Gives: []string{hasKernels}, Required: true,
 		Doc: "values become stores: ranges are numbered by first use, reads of values and versions become reads of arguments"},
 		run: emit.WriteKernels},
 	{Info: pass.Info{Name: "collapse-loops", Key: "flat", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
 		Doc: "neighbouring loops of a pointwise kernel that all its buffers have side by side become one"},
-		rule: state.Flatten, class: Exact, run: emit.CollapseLoops},
+		rule: state.CollapseLoops, class: Exact, run: emit.CollapseLoops},
 	{Info: pass.Info{Name: "plan-memory", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels}, Required: true,
 		Doc: "temporaries get their places in one arena, by lifetime"},
 		run: emit.PlanMemory},
 }
 
-// orders says which row stands before which, and why.
+// orders says which row comes before which, and why.
 var orders = []pass.Order{
 	{Before: "sink-casts", After: "rangeify", Because: "what is converted decides where the graph is cut"},
 	{Before: "split-slices", After: "hoist-factors", Because: "a fused projection must fall apart before its parts get different treatment"},
@@ -151,9 +151,9 @@ var orders = []pass.Order{
 	{Before: "distribute-offsets", After: "hoist-offsets", Because: "the constant must leave its sum"},
 	{Before: "hoist-offsets", After: "sum-integers", Because: "a float constant or scale in the sum would keep it from being one of integers"},
 	{Before: "hoist-offsets", After: "separate-offsets", Because: "the constant must have left its sum"},
-	{Before: "separate-offsets", After: "sum-integers", Because: "a group whose offset stands inside is one integer"},
+	{Before: "separate-offsets", After: "sum-integers", Because: "a group whose offset is inside it is one integer"},
 	{Before: "sum-integers", After: "share-group-sums", Because: "sums of integers are recognised by their type"},
-	{Before: "hoist-offsets", After: "fuse-softmax", Because: "else the sum of a softmax stands inside its own tuple"},
+	{Before: "hoist-offsets", After: "fuse-softmax", Because: "else the sum of a softmax is inside its own tuple"},
 	{Before: "fuse-softmax", After: "fuse-points", Because: "the softmax needs maximum, exponentials and sums as values of their own"},
 	{Before: "fuse-softmax", After: "inline-pointwise", Because: "the softmax needs maximum, exponentials and sums as values of their own"},
 	{Before: "fuse-moments", After: "fuse-points", Because: "mean and squares must be values of their own"},
@@ -187,7 +187,7 @@ var passes *pass.Table[*state.State]
 // Passes lists the rows of this stage's table.
 func Passes() []pass.Info { return passes.Infos() }
 
-// Orders lists which row stands before which, and why.
+// Orders lists which row comes before which, and why.
 func Orders() []pass.Order { return slices.Clone(orders) }
 
 // tableRows are rows, for passes that ask for them.
@@ -213,7 +213,7 @@ func (r *row) runOn(_ context.Context, s *state.State) error {
 	}
 	s.Pass = &r.Info
 	if r.try != nil {
-		place.Place(s, []place.PlacementRule{{Info: &r.Info, Try: r.try}}, nil)
+		place.ToFixpoint(s, []place.Rule{{Info: &r.Info, Try: r.try}}, nil)
 	} else {
 		r.run(s)
 	}
@@ -223,16 +223,16 @@ func (r *row) runOn(_ context.Context, s *state.State) error {
 // runPlacement runs those rows of the group that are not left out to their
 // common fixpoint.
 func runPlacement(_ context.Context, s *state.State, names []string, c *pass.Control) error {
-	place.Place(s, placementRules(s, func(r *row) bool { return slices.Contains(names, r.Name) }), c)
+	place.ToFixpoint(s, placementRules(s, func(r *row) bool { return slices.Contains(names, r.Name) }), c)
 	return s.Err
 }
 
 // placementRules lists the wanted rules of the group that are not switched off.
-func placementRules(s *state.State, wanted func(*row) bool) []place.PlacementRule {
-	var rules []place.PlacementRule
+func placementRules(s *state.State, wanted func(*row) bool) []place.Rule {
+	var rules []place.Rule
 	for i := range tableRows {
 		if r := &tableRows[i]; r.Group == placement && s.Opt.Rules.Has(r.rule) && wanted(r) {
-			rules = append(rules, place.PlacementRule{Info: &r.Info, Try: r.try})
+			rules = append(rules, place.Rule{Info: &r.Info, Try: r.try})
 		}
 	}
 	return rules
@@ -241,6 +241,6 @@ func placementRules(s *state.State, wanted func(*row) bool) []place.PlacementRul
 // placeParts places again what split-grid made.
 func placeParts(s *state.State) {
 	if slices.ContainsFunc(s.Values, func(v *state.Value) bool { return v.Group > 0 && !v.Dead }) {
-		place.Place(s, placementRules(s, func(*row) bool { return true }), nil)
+		place.ToFixpoint(s, placementRules(s, func(*row) bool { return true }), nil)
 	}
 }

@@ -234,7 +234,7 @@ func randomGraph(t *rapid.T) *tensor.Graph {
 func TestRandomGraphs(t *testing.T) {
 	fired := make(map[string]int)
 	defer func() {
-		for r := state.SliceSplit; r <= state.GridSplit; r++ {
+		for r := state.SplitSlices; r <= state.SplitGrid; r++ {
 			t.Logf("%s fired %d times", r, fired[r.String()])
 		}
 	}()

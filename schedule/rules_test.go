@@ -9,7 +9,7 @@ import (
 
 func TestParseRules(t *testing.T) {
 	all, err := schedule.ParseRules("all,-R3,-distribute-offsets", schedule.NoRules)
-	if err != nil || all != schedule.AllRules.Without(state.GroupSplit, state.IntConstant) {
+	if err != nil || all != schedule.AllRules.Without(state.SplitGroups, state.DistributeOffsets) {
 		t.Errorf("got %s, %v", all, err)
 	}
 	back, err := schedule.ParseRules(all.String(), schedule.NoRules)

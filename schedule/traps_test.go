@@ -96,7 +96,7 @@ func TestTrap04SelfContainedTuple(t *testing.T) {
 	g := tensor.NewGraph()
 	g.Output("o", attention(g, 6, 4, softmaxExponent))
 	opt := schedule.DefaultOptions()
-	opt.Rules = opt.Rules.Without(state.Hoist)
+	opt.Rules = opt.Rules.Without(state.HoistFactors)
 	trap(t, g, opt, nil)
 }
 

@@ -6,7 +6,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R2d distributes a sum over the digits of integer activations:
+// DistributeDigits distributes a sum over the digits of integer activations:
 // REDUCE(ADD, (c*f(hi) + f(lo))*q) -> REDUCE(ADD, c*f(hi)*q) + REDUCE(ADD,
 // f(lo)*q), so that each is a sum of products of bytes.
 func DistributeDigits(s *state.State, v *state.Value) {

@@ -6,12 +6,12 @@ import (
 	"tgc/schedule/state"
 )
 
-// R2c distributes an integer constant: in an innermost REDUCE, a factor
+// DistributeOffsets distributes an integer constant: in an innermost REDUCE, a factor
 // float(q)+c with integer q, where both are small enough to be exact, gives
-// REDUCE(ADD, y*q) + c*REDUCE(ADD, y). After R3 the second sum is per group and
-// shared by all rows. R2 without look-through then takes c out. Where a conversion
+// REDUCE(ADD, y*q) + c*REDUCE(ADD, y). After split-groups the second sum is per group and
+// shared by all rows. hoist-offsets then takes c out. Where a conversion
 // of bytes takes c along, only dots of integers and matrix instructions gain.
-func DistributeConstant(s *state.State, v *state.Value) {
+func DistributeOffsets(s *state.State, v *state.Value) {
 	p := &s.Opt.Profile
 	matrix := p.MatrixTokens > 0 && s.WeightReuse(v)%p.MatrixTokens == 0
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {

@@ -6,11 +6,11 @@ import (
 	"tgc/schedule/state"
 )
 
-// R2m distributes a sum over a packed weight of two terms (d*sc*q - dmin*m):
+// DistributeTerms distributes a sum over a packed weight of two terms (d*sc*q - dmin*m):
 // REDUCE(ADD, y*(t1+t2)) -> REDUCE(ADD, y*t1) + REDUCE(ADD, y*t2), when a term
-// has a factor of coarser granularity than the sum has. It must stand before
-// R3, which finds no coarse factor in the sum itself.
-func DistributeFields(s *state.State, v *state.Value) {
+// has a factor of coarser granularity than the sum has. It must run before
+// split-groups, which finds no coarse factor in the sum itself.
+func DistributeTerms(s *state.State, v *state.Value) {
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if !splitsSum(s, v, u) {
 			return u

@@ -9,7 +9,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R1h, one hit: a fold over r of terms that are the fold's identity unless an
+// eliminate-one-hot: a fold over r of terms that are the fold's identity unless an
 // index equation holds,
 //
 //	REDUCE(op, WHERE(c*r + low == y & more, f(r), identity); r),
@@ -19,8 +19,8 @@ import (
 // lookup, and of a product with a one-hot matrix. y may be read from memory. low
 // are lower digits of a flattened position: their equation stays.
 
-// OneHit applies R1h to every fold of a value.
-func OneHit(s *state.State, v *state.Value) {
+// EliminateOneHot applies the rule to every fold of a value.
+func EliminateOneHot(s *state.State, v *state.Value) {
 	hits, points := int64(0), int64(1)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		u = plainTerm(s.Exprs, u)

@@ -8,13 +8,13 @@ import (
 	"tgc/schedule/state"
 )
 
-// R0f, read forwarding: a read of a version that was just assigned,
+// forward-stores: a read of a version that was just assigned,
 // LOAD(B@v+1[i]), becomes WHERE(i in the stored region, stored value,
 // LOAD(B@v[i])). Its reader then needs what is stored, not the store: attention
 // runs in the launch that writes the new row of its cache. The stored value
 // becomes a value of its own that the store and the reader share.
 //
-// The remaining LOAD stands in the false arm of a test for the stored region, so
+// The remaining LOAD is in the false arm of a test for the stored region, so
 // it may run before, after or beside the store. It reads a version of its own
 // kind (version.under): no edge leads from or to the store, but the write of the
 // version after it waits.
@@ -26,8 +26,8 @@ import (
 // (MinBlocks). Otherwise the product stores its own rows. H200, Qwen3 0.6B: 1361 ->
 // 1460 tokens a second in exact mode, 1738 -> 1763 in int8.
 
-// ForwardReads applies R0f to every assigned version.
-func ForwardReads(s *state.State) {
+// ForwardStores applies the rule to every assigned version.
+func ForwardStores(s *state.State) {
 	s.MarkDead()
 	s.IndexUses()
 	for slot, n := 0, len(s.Versions); slot < n; slot++ {
@@ -80,7 +80,7 @@ func forwardVersion(s *state.State, slot int) {
 }
 
 // ownLaunch reports a value whose rows fold points of a product with weights, so many
-// that fewer than MinBlocks tiles would be left for a tile epilogue (R6).
+// that fewer than MinBlocks tiles would be left for a tile epilogue.
 func ownLaunch(s *state.State, w *state.Value) (tiles int64, own bool) {
 	if len(w.Ranges) == 0 {
 		return 0, false

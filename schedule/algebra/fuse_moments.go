@@ -14,8 +14,8 @@ import (
 // Chan, Golub and LeVeque 1979. Component 0 is the mean, 1 the sum of squared
 // deviations, 2 the number of elements.
 
-// ChanMoments looks for sums of squares around the mean that value m sums up.
-func ChanMoments(s *state.State, m *state.Value) {
+// FuseMoments looks for sums of squares around the mean that value m sums up.
+func FuseMoments(s *state.State, m *state.Value) {
 	u := m.Body
 	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
 		return

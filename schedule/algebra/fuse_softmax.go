@@ -9,19 +9,19 @@ import (
 	"tgc/schedule/state"
 )
 
-// R5, cascade: a maximum m over t, and sums over t of exp2(c*(s-m)) times
+// fuse-softmax: a maximum m over t, and sums over t of exp2(c*(s-m)) times
 // anything that does not depend on m, become one tuple reduce (online softmax,
 // Milakov and Gimelshein 2018; with a weighted sum it is flash attention, Dao
 // et al. 2022). Component 0 is the running maximum of s; component i is the sum
-// of exp2(c*(s - component 0)) * g_i. c stands in the lambda, not in the score,
+// of exp2(c*(s - component 0)) * g_i. c is in the lambda, not in the score,
 // so that differences are taken before they are scaled.
 //
 // Every value gets a tuple with the components that it needs, and a maximum
-// alone stays a plain REDUCE; when values are joined (R5p), tuples and maxima
+// alone stays a plain REDUCE; when values are joined (join-projections), tuples and maxima
 // of one score become one node.
 
-// Cascade looks for sums that hang on the maximum of value m.
-func Cascade(s *state.State, m *state.Value) {
+// FuseSoftmax looks for sums that hang on the maximum of value m.
+func FuseSoftmax(s *state.State, m *state.Value) {
 	if m.Body.Op != ir.OpReduce || m.Body.Arg.(ir.ReduceArg).Op != ir.OpMax || !m.Body.DType.IsFloat() {
 		return
 	}

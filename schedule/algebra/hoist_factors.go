@@ -8,24 +8,24 @@ import (
 	"tgc/schedule/state"
 )
 
-// R2, hoist: REDUCE(ADD, f1*..*fn; k): factors free of k move out. With
+// hoist-factors: REDUCE(ADD, f1*..*fn; k): factors free of k move out. With
 // look-through, a factor that reads a pointwise value P is replaced by P's
 // factors iff that exposes a factor free of k that is no constant. Then what
-// stays behind, when it is more than a few operations, becomes a value of its
+// stays, when it is more than a few operations, becomes a value of its
 // own, one for all readers: else a quantised activation would be recomputed for
 // every output row. Only sums: a maximum changes with the factor's sign, and a
 // narrowing CAST, WHERE or EXP2 is opaque. Assumes finite inputs.
 //
-// "RMSNorm folds into the matvec" is this rule and R4.
+// "RMSNorm folds into the matvec" is this rule and unify-loops.
 
-// Hoist applies R2 to every float sum of a value.
-func Hoist(s *state.State, v *state.Value, through bool) {
+// HoistFactors applies the rule to every float sum of a value.
+func HoistFactors(s *state.State, v *state.Value, through bool) {
 	factors, times := int64(0), int64(1)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
 			return u
 		}
-		out, in := hoistFactors(s, u, through)
+		out, in := partFactors(s, u, through)
 		if len(out) > 0 {
 			factors += int64(len(out))
 			times = max(times, s.Points(expr.BinderRanges(u)))
@@ -50,9 +50,9 @@ func sumOf(s *expr.Exprs, list []*ir.UOp, u *ir.UOp) *ir.UOp {
 	return s.CloseReduce(s.A.Reduce(ir.OpAdd, p, u.ReduceRange()))
 }
 
-// hoistFactors parts the factors of a sum into those free of its range and the
+// partFactors parts the factors of a sum into those free of its range and the
 // rest.
-func hoistFactors(s *state.State, u *ir.UOp, through bool) (out, in []*ir.UOp) {
+func partFactors(s *state.State, u *ir.UOp, through bool) (out, in []*ir.UOp) {
 	k := u.ReduceRange()
 	for _, f := range expr.Factors(u.Src[0]) {
 		if !s.DependsOn(f, k) {
@@ -153,7 +153,7 @@ func narrowRest(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
 	}
 	with := make(map[*ir.UOp]*ir.UOp, len(wide))
 	for i, u := range wide {
-		with[u] = s.A.Const(u.DType, float64(i+2)) // stands for the read, which has other ranges
+		with[u] = s.A.Const(u.DType, float64(i+2)) // in place of the read, which has other ranges
 	}
 	shell := s.Substitute(body, with)
 	if len(s.Free.Of(shell)) > 0 || s.Operations(shell) > s.Opt.Profile.InlineOps {

@@ -8,15 +8,15 @@ import (
 	"tgc/schedule/state"
 )
 
-// R2o, offsets apart: where lanes run along k (Profile.IntegerSums) an offset
-// leaves the group that it stands in, up to the outermost sum, with the
+// SeparateOffsets: where lanes run along k (Profile.IntegerSums) an offset
+// leaves its group, up to the outermost sum, with the
 // activations' scale inside:
 //
 //	sum_g s*sum_a c*(dot + o) -> sum_g s*sum_a c*dot + sum_g sum_a c*(s*o)
 //
 // A sum over lanes can then stay in its lanes until the end; an offset in its
 // midst would fold them for every group.
-func OffsetsApart(s *state.State, v *state.Value) {
+func SeparateOffsets(s *state.State, v *state.Value) {
 	if !s.Opt.Profile.IntegerSums || s.Height(v.Body) < 2 || !s.ReadsField(v.Body) {
 		return
 	}

@@ -8,12 +8,13 @@ import (
 	"tgc/schedule/state"
 )
 
-// R2g, group sums: what integer dots leave over once scales and offsets are
+// share-group-sums: what integer dots leave over once scales and offsets are
 // outside, sums of activations alone, becomes values of their own when there are
 // several tokens: one number for a group and token, the same for all rows. Of one
 // token a block keeps them itself, beside its activations.
 
-func GroupSums(s *state.State, v *state.Value) {
+// ShareGroupSums applies the rule to a value.
+func ShareGroupSums(s *state.State, v *state.Value) {
 	if n := s.Opt.Profile.MatrixTokens; n > 0 && s.WeightReuse(v)%n == 0 || !holdsDot(s.Exprs, v.Body) {
 		return
 	}
@@ -114,5 +115,5 @@ func groupValue(s *state.Graph, u *ir.UOp) *ir.UOp {
 	return s.A.Load(known.Node, ranges...)
 }
 
-// groupPlace is the first id of ranges that stand for any: none has it.
+// groupPlace is the first id of ranges in place of any: no other range has it.
 const groupPlace = 1 << 30

@@ -6,20 +6,20 @@ import (
 	"tgc/schedule/state"
 )
 
-// R3, group split: a factor of a sum that depends on k only through k/g leaves
+// SplitGroups (group split): a factor of a sum that depends on k only through k/g leaves
 // the inner sum. k becomes digits at all boundaries of the divisor chain (so
 // that every field index becomes affine), nested outermost first, and each
 // factor moves to the outermost level where its digits are closed. Boundaries
 // come from all operands: an output projection's k is also cut at the head
 // size. Look-through here serves only reads of values that are coarser (the
 // scale d[k/32] of a quantised activation).
-func GroupSplit(s *state.State, v *state.Value) {
+func SplitGroups(s *state.State, v *state.Value) {
 	beside := flatSums(s.Exprs, v.Body)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if !splitsSum(s, v, u) {
 			return u
 		}
-		return splitGroups(s, u, beside)
+		return nestSum(s, u, beside)
 	})
 	if body != v.Body {
 		v.Body = body
@@ -38,7 +38,7 @@ func flatSums(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
 	return out
 }
 
-func splitGroups(s *state.State, u *ir.UOp, beside []*ir.UOp) *ir.UOp {
+func nestSum(s *state.State, u *ir.UOp, beside []*ir.UOp) *ir.UOp {
 	k := u.ReduceRange()
 	list := coarseFactors(s, u, k)
 	cuts := []*ir.UOp{s.Product(list)}

@@ -9,7 +9,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R0s, slice split: when the uses of a value along one axis fall into boxes
+// split-slices: when the uses of a value along one axis fall into boxes
 // that do not overlap, in at least two consumers, every box becomes a value. A
 // fused QKV projection must fall apart before placement: else q, which
 // attention reads many times, drags K and V into one stored value.
@@ -20,7 +20,7 @@ type box struct {
 	consumers []int
 }
 
-// SplitSlices runs R0s on every value.
+// SplitSlices applies the rule to every value.
 func SplitSlices(s *state.State) {
 	s.MarkDead()
 	s.IndexUses()

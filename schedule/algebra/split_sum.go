@@ -26,7 +26,7 @@ func isFieldSum(s *expr.Exprs, f, k *ir.UOp) bool {
 	whole := s.Granularity(f, k)
 	for _, t := range f.Src {
 		if t.Op == ir.OpConst {
-			return false // an integer constant: R2c
+			return false // an integer constant: distribute-offsets
 		}
 	}
 	for _, t := range f.Src {

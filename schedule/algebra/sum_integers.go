@@ -6,7 +6,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R3i, integer sum: a float sum whose terms are all integers (converted from
+// sum-integers: a float sum whose terms are all integers (converted from
 // integer dtypes, and sums, differences and products of such) is the sum in I32,
 // converted once:
 //
@@ -21,7 +21,8 @@ import (
 // on has all of I32.
 const largestInteger = 1 << 30
 
-func IntegerSums(s *state.State, v *state.Value) {
+// SumIntegers applies the rule to a value.
+func SumIntegers(s *state.State, v *state.Value) {
 	sums := int64(0)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 {
@@ -71,7 +72,7 @@ func joinIntegers(s *expr.Exprs, body *ir.UOp) *ir.UOp {
 	return s.ReplaceNodes(body, with)
 }
 
-// asInteger is a float expression of integers in I32; nil where it is none, or
+// asInteger is a float expression of integers in I32; nil where it is not one, or
 // may be too large.
 func asInteger(s *expr.Exprs, u *ir.UOp) *ir.UOp {
 	a := s.A

@@ -11,7 +11,7 @@ import (
 // twice.
 func AbsorbOperands(s *state.State) {
 	for _, p := range s.LiveValues() {
-		if p.Target >= 0 || p.Pinned || p.Split || p.Beside || p.Group > 0 || s.Height(p.Body) > 0 {
+		if p.Target >= 0 || p.Pinned || p.Split || p.StoredWithTile || p.Group > 0 || s.Height(p.Body) > 0 {
 			continue
 		}
 		readers := s.Consumers(p)

@@ -7,12 +7,12 @@ import (
 	"tgc/schedule/expr"
 )
 
-// R4, second half: a flat sum over k beside a chain of nested sums whose extents
+// align-chains: a flat sum over k beside a chain of nested sums whose extents
 // multiply to k is split along the chain, so that both share all loops: the
 // RMSNorm's sum of squares runs in the loops of the matvec that it scales.
 
-// alignChains splits the flat sums of a kernel along its chains.
-func alignChains(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
+// alignFlatSums splits the flat sums of a kernel along its chains.
+func alignFlatSums(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 	var chains, flat []*ir.UOp
 	for _, u := range outerReduces(s, roots) {
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd {

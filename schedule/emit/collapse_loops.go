@@ -50,7 +50,7 @@ func flattenLoops(s *expr.Exprs, sink *ir.UOp) *ir.UOp {
 }
 
 // span is the axes of a buffer from one index to another, both included; axes of
-// extent 1 may stand between. first is -1 where there is none.
+// extent 1 may be between. first is -1 where there are no such axes.
 type span struct{ first, last int }
 
 // sideBySide reports that a and b are used as neighbouring indices only, at one

@@ -16,22 +16,26 @@ func EachKernel(rewrite func(s *state.State, k *state.Draft, roots []*ir.UOp) []
 	}
 }
 
-func MergeKernelTuples(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
+// MergeTuples makes one tuple of those over the same scores in a kernel with
+// several stores.
+func MergeTuples(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
 	if len(k.Values) < 2 {
 		return roots
 	}
 	return s.MergeTuples(roots)
 }
 
-// AlignKernelChains is for loops that are unified and chains that split-groups
+// AlignChains is for loops that are unified and chains that split-groups
 // makes.
-func AlignKernelChains(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
-	if !s.Opt.Rules.Has(state.Unify) || !s.Opt.Rules.Has(state.GroupSplit) {
+func AlignChains(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
+	if !s.Opt.Rules.Has(state.UnifyLoops) || !s.Opt.Rules.Has(state.SplitGroups) {
 		return roots
 	}
-	return alignChains(s.Exprs, roots)
+	return alignFlatSums(s.Exprs, roots)
 }
 
+// UnifyLoops gives closed ranges their final names; reduces share one where they
+// may.
 func UnifyLoops(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
 	roots = nameClosed(s.Exprs, roots, true)
 	if s.Opt.Explain {
@@ -40,11 +44,13 @@ func UnifyLoops(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
 	return roots
 }
 
+// NameLoops gives every closed range that has no final name one of its own.
 func NameLoops(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
 	return nameClosed(s.Exprs, roots, false)
 }
 
-func PruneKernelTuples(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
+// PruneTuples drops the components of tuples that nobody reads.
+func PruneTuples(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
 	return s.PruneTuples(roots)
 }
 

@@ -18,8 +18,8 @@ import (
 // also read what another overwrites. Members wait for each other's operands and
 // are therefore of one dependence level.
 
-// JoinUpdates finds groups and rewrites their readers.
-func JoinUpdates(s *state.State) {
+// FuseUpdates finds groups and rewrites their readers.
+func FuseUpdates(s *state.State) {
 	live := s.LiveValues()
 	before := s.Edges(live)
 	members := make(map[int][]*state.Value) // by group
@@ -60,7 +60,7 @@ func updateGroup(s *expr.Exprs, members map[int][]*state.Value, w *state.Value) 
 
 // isUpdate reports a pointwise value that is stored once a point of its loops.
 func isUpdate(s *expr.Exprs, v *state.Value) bool {
-	if v.Target < 0 || v.Split || v.Beside || v.Group > 0 || s.Height(v.Body) > 0 {
+	if v.Target < 0 || v.Split || v.StoredWithTile || v.Group > 0 || s.Height(v.Body) > 0 {
 		return false
 	}
 	loops := v.StoreLoops()

@@ -15,15 +15,15 @@ import (
 // each other, and a version's readers and its next writer are never of one
 // level.
 
-// JoinKernels joins the kernels of every launch.
-func JoinKernels(s *state.State) {
+// JoinStores joins the kernels of every launch.
+func JoinStores(s *state.State) {
 	for i, launch := range s.Launches {
-		s.Launches[i] = joinStores(s, launch)
+		s.Launches[i] = joinLaunch(s, launch)
 	}
 }
 
-// joinStores joins kernels of one launch. An update stays as it is.
-func joinStores(s *state.State, launch []*state.Draft) []*state.Draft {
+// joinLaunch joins kernels of one launch. An update stays as it is.
+func joinLaunch(s *state.State, launch []*state.Draft) []*state.Draft {
 	var joined []*state.Draft
 	byAnchor := make(map[*ir.UOp]*state.Draft)
 	for _, k := range launch {
@@ -132,7 +132,7 @@ func mayJoin(s *state.Graph, group []*state.Value, v *state.Value) bool {
 	return shared == len(short) || shared > 0 && len(short) == len(long)
 }
 
-// readsAround reports that v reads around what w stores (R0f).
+// readsAround reports that v reads around what w stores (forward-stores).
 func readsAround(s *state.Graph, v, w *state.Value) bool {
 	return slices.ContainsFunc(s.ReadsOf(v).Versions, func(slot int) bool {
 		under := s.Versions[slot].Under

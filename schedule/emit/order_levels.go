@@ -5,7 +5,7 @@ import (
 )
 
 // OrderLevels drafts the kernels and puts them into launches: those of one
-// dependence level (R7), or one by one. The values of an update are one kernel.
+// dependence level, or one by one. The values of an update are one kernel.
 func OrderLevels(s *state.State) {
 	live := s.LiveValues()
 	before := s.Edges(live)
@@ -14,7 +14,7 @@ func OrderLevels(s *state.State) {
 		s.Fail("%w", err)
 		return
 	}
-	if !s.Opt.Rules.Has(state.Par) {
+	if !s.Opt.Rules.Has(state.OrderLevels) {
 		live = state.Topological(live, before)
 	}
 	updates := make(map[int]*state.Draft)
@@ -27,7 +27,7 @@ func OrderLevels(s *state.State) {
 		k := &state.Draft{Values: []*state.Value{v}}
 		updates[v.Update] = k
 		at := len(s.Launches)
-		if s.Opt.Rules.Has(state.Par) {
+		if s.Opt.Rules.Has(state.OrderLevels) {
 			at = level[v.Id]
 		}
 		for len(s.Launches) <= at {
@@ -37,7 +37,7 @@ func OrderLevels(s *state.State) {
 	}
 	for i, launch := range s.Launches {
 		if len(launch) > 1 && s.Opt.Explain {
-			s.Record(launch[0].Values[0], true, "one dependence level", state.Number{Name: "launch", Value: int64(i)}, state.Number{Name: "kernels", Value: int64(len(launch))})
+			s.Record(launch[0].Values[0], true, "one dependence level", state.Number{Name: "launch", Value: int64(i)}, state.Number{Name: "drafts", Value: int64(len(launch))})
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // so a lifetime covers whole launches.
 
 // bufferAlign is the alignment of every temporary in bytes; bufferPad is how
-// many bytes stay free behind it, so that gated vector loads stay inside.
+// many bytes stay free after it, so that gated vector loads stay inside.
 const (
 	bufferAlign = 64
 	bufferPad   = 64

@@ -7,10 +7,10 @@ import (
 	"tgc/schedule/expr"
 )
 
-// R4, unify: ranges of one kernel get their final names. A kernel's loops are
+// unify-loops and name-loops: ranges of one kernel get their final names. A kernel's loops are
 // its store ranges (ids 0..n-1 in loop order) and one id per loop of a REDUCE
 // or STAGE. Reduces of equal extent share a loop when neither contains the
-// other and they stand inside the same reduce loops.
+// other and they are inside the same reduce loops.
 
 // renaming is the state of final naming in one kernel.
 type renaming struct {

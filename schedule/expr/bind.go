@@ -35,7 +35,7 @@ func (s *Exprs) Height(u *ir.UOp) int {
 }
 
 // CloseReduce gives the range of a REDUCE its canonical name, or the next that
-// is not free in its values: a reduce that just became deeper may stand inside
+// is not free in its values: a reduce that just became deeper may be inside
 // one whose range still has the name that it needs.
 func (s *Exprs) CloseReduce(u *ir.UOp) *ir.UOp {
 	r := u.ReduceRange()

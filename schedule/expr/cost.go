@@ -75,6 +75,7 @@ func (s *Exprs) Times(u *ir.UOp, axes []*ir.UOp) int64 {
 // ManyOps is where operation counts stop: more than any threshold.
 const ManyOps = 1 << 50
 
+// Saturate multiplies, up to ManyOps.
 func Saturate(x, y int64) int64 {
 	if p, ok := ir.CheckedMul(x, y); ok {
 		return min(p, ManyOps)

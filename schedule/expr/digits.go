@@ -127,6 +127,7 @@ func (s *Exprs) DivisorChain(r *ir.UOp, list ...*ir.UOp) []int64 {
 	return chain
 }
 
+// Gcd is the greatest common divisor.
 func Gcd(a, b int64) int64 {
 	for b != 0 {
 		a, b = b, a%b

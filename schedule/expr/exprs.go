@@ -1,4 +1,4 @@
-// Package expr builds and analyses the expressions that values are made of:
+// Package expr builds and analyses the expressions of values:
 // their free and closed ranges, their canonical names, substitution, index
 // arithmetic, products, tuples, and what an expression costs.
 //
@@ -24,7 +24,7 @@ type Exprs struct {
 
 	heights ir.NodeMap[int]
 	fields  ir.NodeMap[bool] // see ReadsField
-	bits    ir.NodeMap[bool] // integers that are made of the bits of floats
+	bits    ir.NodeMap[bool] // integers that come from the bits of floats
 	index   *rewrite.Simplifier
 	opsMemo map[*ir.UOp]int64
 }

@@ -10,6 +10,7 @@ import (
 // compared; no other range has such an id.
 const AnchorBase = 1 << 26
 
+// Zero is the constant 0 of a type.
 func (s *Exprs) Zero(dtype ir.DType) *ir.UOp { return s.A.Const(dtype, 0) }
 
 // BinderRanges lists the ranges that a REDUCE or STAGE closes.
@@ -50,6 +51,7 @@ func (s *Exprs) NewRange(extent *ir.UOp) *ir.UOp {
 	return s.A.Range(s.NextRange, extent)
 }
 
+// RangeID is the id of a RANGE.
 func RangeID(r *ir.UOp) int { return r.Arg.(ir.RangeArg).ID }
 
 // IsClosed reports a range that some REDUCE or STAGE closes.

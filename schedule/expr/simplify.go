@@ -25,7 +25,7 @@ func (s *Exprs) SimplifyNode(u *ir.UOp) *ir.UOp {
 	return u
 }
 
-// readsBits reports integers that are made of the bits of floats.
+// readsBits reports integers that come from the bits of floats.
 func (s *Exprs) readsBits(u *ir.UOp) bool {
 	if known, ok := s.bits.Get(u); ok {
 		return known

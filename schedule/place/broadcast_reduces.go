@@ -7,11 +7,11 @@ import (
 	"tgc/schedule/state"
 )
 
-// BroadcastReduce (R4i): a light reduce is recomputed in every reader, once per
-// block. R4 then lets it share the reader's loop, or it is a loop in front.
-func BroadcastReduce(s *state.State, p *state.Value) bool {
+// BroadcastReduces: a light reduce is recomputed in every reader, once per
+// block. unify-loops then lets it share the reader's loop, or it is a loop before it.
+func BroadcastReduces(s *state.State, p *state.Value) bool {
 	f := s.FactsOf(p.Body)
-	if !f.Reduce || p.Beside {
+	if !f.Reduce || p.StoredWithTile {
 		return false
 	}
 	light, _, work := s.IsLight(p, nil)

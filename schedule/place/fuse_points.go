@@ -4,9 +4,9 @@ import (
 	"tgc/schedule/state"
 )
 
-// PointFusion (R1p): every point of p is read once, nowhere inside a loop that
+// FusePoints: every point of p is read once, nowhere inside a loop that
 // would repeat it: p moves into its readers without recomputation.
-func PointFusion(s *state.State, p *state.Value) bool {
+func FusePoints(s *state.State, p *state.Value) bool {
 	list := s.PlacedUses(p)
 	for _, u := range list {
 		if repeated := s.Multiplicity(u.Consumer, u.Use); len(repeated) > 0 {

@@ -9,7 +9,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R6, tile epilogue: p is a reduce (a projection, say) that one consumer C
+// fuse-tile-epilogues: p is a reduce (a projection, say) that one consumer C
 // reads in small tiles: rotary pairs, a head to be normalised. C's ranges are
 // split into outer ones and inner digits so that, for fixed outer ranges, all
 // reads of p fall on one tile A(outer) + step*z, z in 0..size-1, that no other
@@ -41,9 +41,9 @@ type tilePlan struct {
 	rest []*ir.UOp // index of p on the other axes, over outer
 }
 
-// TileEpilogue is R6.
-func TileEpilogue(s *state.State, p *state.Value) bool {
-	if p.Beside {
+// FuseTileEpilogues tries the rule on p.
+func FuseTileEpilogues(s *state.State, p *state.Value) bool {
+	if p.StoredWithTile {
 		return false
 	}
 	consumers := s.Consumers(p)
@@ -78,10 +78,10 @@ func readByWeights(s *state.State, v *state.Value) bool {
 }
 
 // goesIntoPrologue reports a light value whose readers are light too and are
-// read by products with weights: R6p stages all of them in front of those loops,
+// read by products with weights: stage-prologues stages all of them before those loops,
 // which costs no launch. A normalised row and its quantised form, say.
 func goesIntoPrologue(s *state.State, p *state.Value, consumers []*state.Value) bool {
-	if !s.Opt.Rules.Has(state.StagePrologue) {
+	if !s.Opt.Rules.Has(state.StagePrologues) {
 		return false
 	}
 	work := s.Work(p.Body, p.Ranges)
@@ -227,7 +227,7 @@ type tileRead struct {
 }
 
 // deadArms bounds how much further than the tile reads may seem to reach: a
-// rotation reads at most one tile before or behind where its arm is dead. Wider
+// rotation reads at most one tile before or after where its arm is dead. Wider
 // ones are not worth the enumeration of a tile's points.
 const deadArms = 3
 

@@ -7,7 +7,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// JoinProjections (R5p): a value that is arithmetic on projections of a tuple,
+// JoinProjections: a value that is arithmetic on projections of a tuple,
 // read only in values that hold the same tuple, goes into them.
 func JoinProjections(s *state.State, p *state.Value) bool {
 	if !holdsTuple(s.Exprs, p) {

@@ -12,15 +12,15 @@ import (
 // in the order of the table of passes, each over the values in topological order;
 // the first that fires starts again. A worklist makes that cheap.
 
-// PlacementRule is a rule of the placement group: it is tried on one value, and
+// Rule is a rule of the placement group: it is tried on one value, and
 // says whether it changed the state.
-type PlacementRule struct {
+type Rule struct {
 	Info *pass.Info
 	Try  func(*state.State, *state.Value) bool
 }
 
-// Place runs rules of the placement group to a fixpoint. c is told what fired.
-func Place(s *state.State, group []PlacementRule, c *pass.Control) {
+// ToFixpoint runs rules of the placement group to a fixpoint. c is told what fired.
+func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 	s.MarkDead()
 	s.IndexUses()
 	w := newWorklist(s.Graph, len(group))
@@ -75,7 +75,7 @@ func (w *worklist) mark(id int) {
 
 // fireOnce tries rule k on the values that it must try, until it fires. What
 // fires concerns only the value, its readers and what they read.
-func fireOnce(s *state.State, w *worklist, k int, r PlacementRule) bool {
+func fireOnce(s *state.State, w *worklist, k int, r Rule) bool {
 	for ; w.first[k] < len(w.order); w.first[k]++ {
 		v := w.order[w.first[k]]
 		if !w.dirty[k][w.first[k]] {

@@ -11,13 +11,13 @@ import (
 // oncePerRow reports a reduce that can move into its only reader without being
 // computed more often, however large what it reads: it is read outside what its
 // reader's folds run over, each point by one setting of the reader's outer loops.
-// A row's maximum, mean or norm thus stands in front of the loop over the row,
+// A row's maximum, mean or norm thus is computed before the loop over the row,
 // computed by whoever computes the row. That needs rows short enough that
 // sharing one among blocks would not pay for a launch.
 func oncePerRow(s *state.State, p *state.Value) bool {
 	f := s.FactsOf(p.Body)
 	readers := s.Consumers(p)
-	if f.State || f.Stage || !f.Constant || p.Pinned || p.Beside || p.Target >= 0 || len(readers) != 1 || !expr.ConstantExtents(p.Ranges) {
+	if f.State || f.Stage || !f.Constant || p.Pinned || p.StoredWithTile || p.Target >= 0 || len(readers) != 1 || !expr.ConstantExtents(p.Ranges) {
 		return false
 	}
 	c := readers[0]

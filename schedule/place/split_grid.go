@@ -8,14 +8,14 @@ import (
 	"tgc/schedule/state"
 )
 
-// R8, grid split: a reduce that is long, in a kernel with too few independent
+// split-grid: a reduce that is long, in a kernel with too few independent
 // points to fill the target, is cut into a constant number of chunks,
 // t = c*chunk + t'. Every component of the reduce becomes a value of its own
 // over (scope, c, its private ranges), a part; the parts are joined into one
 // kernel. The reduce itself then runs over the parts, REDUCE(M, part0[c]..; c):
 // the same lambda, because an element of a softmax is itself (maximum, sums),
 // and one of mean and variance (mean, squares, count). What is left of the value
-// is light, and placement, run again, stages it in front of its readers (R6p),
+// is light, and placement, run again, stages it before its readers,
 // or leaves it a kernel of its own.
 //
 // Only the serial extent of a chunk depends on symbols, never the grid: with an
@@ -24,8 +24,8 @@ import (
 // maximum, 0 for what is weighted with it, so that rows past the end, which may
 // hold anything, are not even read.
 
-// SplitGrids applies R8 to every value.
-func SplitGrids(s *state.State) {
+// SplitGrid applies the rule to every value.
+func SplitGrid(s *state.State) {
 	if s.Opt.Profile.GridSplits < 2 {
 		return
 	}
@@ -47,7 +47,7 @@ func SplitGrids(s *state.State) {
 	}
 }
 
-// gridReduces lists the outermost reduces of a body that stand in no stage and
+// gridReduces lists the outermost reduces of a body that are in no stage and
 // in no arm of a WHERE, in preorder: a part is computed at every point of its
 // scope, also where the WHERE would not look.
 func gridReduces(s *expr.Exprs, body *ir.UOp) []*ir.UOp {

@@ -8,13 +8,13 @@ import (
 	"tgc/schedule/state"
 )
 
-// R8k, pieces of a long sum: sum_k x[m,k]*w[k,n], whose columns lie side by side,
+// split-sums: sum_k x[m,k]*w[k,n], whose columns lie side by side,
 // becomes a chain of sums over pieces of k, each of which adds to what the one
 // before it stored. A CPU copies columns into a panel, [k, lanes], that all rows
 // of x read; of a long k the panel would leave the core's cache, and narrower
 // tiles would read x more often. A piece costs one pass over the results.
 
-// SplitSums applies R8k.
+// SplitSums applies the rule to every value.
 func SplitSums(s *state.State) {
 	if s.Opt.Profile.SumPiece == 0 {
 		return
@@ -75,7 +75,7 @@ func readsColumns(s *state.State, v *state.Value, u *ir.UOp) bool {
 }
 
 // columnOf is the range along which a read's elements lie side by side if its k
-// stands further out, nil if that is not so. Packed blocks lie along k.
+// is further out, nil if that is not so. Packed blocks lie along k.
 func columnOf(s *expr.Exprs, f, k *ir.UOp) *ir.UOp {
 	for f.Op == ir.OpCast {
 		f = f.Src[0]

@@ -8,13 +8,13 @@ import (
 	"tgc/schedule/state"
 )
 
-// StagePrologue (R6p): a light value is computed by each block for itself, in
+// StagePrologues: a light value is computed by each block for itself, in
 // front of its loops, and read as STAGE(p; axes) by every reader. Axes whose
 // index holds a reduce range or a LOAD are staged; axes that are one function
 // of the reader's own ranges at all uses stay outside. LayerNorm's row, q norm
 // and RoPE in attention, top-k ids, the combine of a split reduce.
-func StagePrologue(s *state.State, p *state.Value) bool {
-	if p.Beside {
+func StagePrologues(s *state.State, p *state.Value) bool {
+	if p.StoredWithTile {
 		s.Record(p, false, "stored with the tile that it is made of")
 		return false
 	}

@@ -8,7 +8,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R6 with several readers: 8-bit outputs stored with their scale. One reader C
+// fuse-tile-epilogues with several readers: 8-bit outputs stored with their scale. One reader C
 // has every point of p, h[32g+j]/d[g]; others fold the same tiles to a point
 // each, d[g] = MAX(|h[32g+j]|; j), and C may read them. Their bodies go into C
 // for its reads of them, C is split, and every other reader that is still needed
@@ -29,7 +29,7 @@ type tiledReader struct {
 	body  *ir.UOp
 }
 
-// tileReaders is R6 for a value with several readers.
+// tileReaders is the rule for a value with several readers.
 func tileReaders(s *state.State, p *state.Value, consumers []*state.Value) bool {
 	for _, c := range consumers {
 		if !readsAll(s.Exprs, c, p) {
@@ -41,7 +41,7 @@ func tileReaders(s *state.State, p *state.Value, consumers []*state.Value) bool 
 		}
 		for _, r := range list {
 			applyTile(s, r.c, p, r.plan, r.body)
-			r.c.Beside = len(list) > 1
+			r.c.StoredWithTile = len(list) > 1
 		}
 		s.Record(p, true, "tile of several readers", state.Number{Name: "tiles", Value: s.Points(list[0].plan.outer)},
 			state.Number{Name: "size", Value: list[0].plan.size}, state.Number{Name: "readers", Value: int64(len(consumers))})
@@ -109,7 +109,7 @@ func readsAll(s *expr.Exprs, r, p *state.Value) bool {
 	return s.Points(r.StoreLoops()) == s.Points(p.Ranges)
 }
 
-// readOnlyBy reports that r vanishes once its body stands in c.
+// readOnlyBy reports that r vanishes once its body is in c.
 func readOnlyBy(s *state.Graph, r, c *state.Value) bool {
 	return r.Target < 0 && !slices.ContainsFunc(s.Users[r.Id], func(id int) bool { return id != c.Id })
 }

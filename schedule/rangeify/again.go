@@ -18,7 +18,7 @@ func (s *builder) addReading(u *ir.UOp) {
 		return
 	}
 	slot := len(s.Versions)
-	v := &state.Version{Previous: -1, Writer: -1, Under: -1, Waits: s.valuesBehind(u.Src[1:])}
+	v := &state.Version{Previous: -1, Writer: -1, Under: -1, Waits: s.valuesOf(u.Src[1:])}
 	if stored, ok := s.valueOf[u.Src[0]]; ok {
 		v.Buffer, v.Writer = stored.Node, stored.Id
 		s.Mutable[stored.Node] = true
@@ -44,8 +44,8 @@ func (s *builder) readAgain(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 	return s.A.Load(v.Param, index...)
 }
 
-// valuesBehind lists the values that tensors are, or are computed from.
-func (s *builder) valuesBehind(tensors []*ir.UOp) []int {
+// valuesOf lists the values that tensors are, or are computed from.
+func (s *builder) valuesOf(tensors []*ir.UOp) []int {
 	var r state.Reads
 	var seen ir.Visited
 	for _, t := range tensors {

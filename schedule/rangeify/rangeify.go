@@ -9,7 +9,7 @@ import (
 	"tgc/schedule/state"
 )
 
-// R0, rangeify: movement ops become index expressions, and the graph is cut
+// rangeify: movement ops become index expressions, and the graph is cut
 // into values. Values are made at every REDUCE, CONTIGUOUS, COPY, ASSIGN, SCAN
 // and SCATTER_ADD, and at a pointwise tensor that two consumers read or that is
 // read through EXPAND or GATHER (there its multiplicity rises). Everything else
@@ -64,7 +64,7 @@ func (s *builder) build(order []*ir.UOp) {
 	}
 }
 
-// addVersion registers the state of a buffer that the tensor node stands for.
+// addVersion registers the state of a buffer that the tensor node is.
 func (s *builder) addVersion(node, buffer *ir.UOp, previous, writer int) *state.Version {
 	slot := len(s.Versions)
 	number := 0

@@ -40,8 +40,8 @@ func (p dimProduct) equal(q dimProduct) bool {
 	return p.constant == q.constant && slices.Equal(p.atoms, q.atoms)
 }
 
-// behind reports that p needs more factors to reach q.
-func (p dimProduct) behind(q dimProduct) bool {
+// lacks reports that p needs more factors to reach q.
+func (p dimProduct) lacks(q dimProduct) bool {
 	if len(p.atoms) != len(q.atoms) {
 		return len(p.atoms) < len(q.atoms)
 	}
@@ -74,7 +74,7 @@ func (s *builder) reshapeIndex(from, to, index []*ir.UOp) []*ir.UOp {
 		i, j = i+1, j+1
 		for !p.equal(q) {
 			switch {
-			case p.behind(q) && i < len(from):
+			case p.lacks(q) && i < len(from):
 				p = p.times(from[i])
 				i++
 			case j < len(to):

@@ -99,7 +99,7 @@ func (s *State) IsLight(v *Value, axes []*ir.UOp) (light bool, size, work int64)
 	return size <= s.Opt.Profile.StageCap && work <= s.StageWork(size), size, work
 }
 
-// StageWork is the work that a block may do for a value of so many points.
+// StageWork is the work that a block may do for a value of n points.
 func (s *State) StageWork(points int64) int64 {
 	p := &s.Opt.Profile
 	if points > p.StageCap {

@@ -29,7 +29,7 @@ func NoHeight(*Value) int { return 0 }
 // InlineAt replaces the reads of p in c. The reduces and stages around a read
 // get the canonical names of their new heights on the way down, before the
 // expression is put in: its own names are all smaller, so that nothing is
-// captured, every node is built once however deep it stands, and equal reduces
+// captured, every node is built once however deep it is, and equal reduces
 // are one node.
 func (s *Graph) InlineAt(c, p *Value, by Replacement) *ir.UOp {
 	t := &inliner{

@@ -33,7 +33,7 @@ type Options struct {
 // a target, checked in, never measured at run time.
 type Profile struct {
 	// StageCap is the largest light value, in elements, that a block may
-	// compute for itself in front of its loops.
+	// compute for itself before its loops.
 	StageCap int64
 	// StageWork is the largest work, in scalar operations, of such a value.
 	StageWork int64
@@ -59,7 +59,7 @@ type Profile struct {
 	// recomputed in its readers.
 	InlineOps int64
 	// RepeatOps is the same for a value that would be recomputed for every
-	// output row and could be staged in front of the rows instead.
+	// output row and could be staged before the rows instead.
 	RepeatOps int64
 	// RepeatCap is the largest size, in elements, of a value with operands that
 	// is recomputed for every output row: what a block can keep once computed.
@@ -99,11 +99,12 @@ type Profile struct {
 	// from one launch to the next that needs it. On an H200 attention over 1,072
 	// rows of 64 takes 60 us of a step less in parts, over 560 the same.
 	LaunchEdge int64
-	// IntegerSums limits the packed-sum rules (R2m, R3, R2c) to products with
+	// IntegerSums limits the packed-sum rules (distribute-terms,
+	// split-groups, distribute-offsets) to products with
 	// integers: where lanes run along k, only a dot of integers gains by them.
 	IntegerSums bool
 	// OffsetsFree says that converting a byte to a float ends in a subtraction, which
-	// takes a constant along: R2c is then for dots of integers and for matrix
+	// takes a constant along: distribute-offsets is then for dots of integers and for matrix
 	// instructions. A sum of float activations costs as many additions as a row has
 	// points, a stage and a barrier.
 	OffsetsFree bool
@@ -118,11 +119,11 @@ type Profile struct {
 }
 
 // DefaultOptions is the setting of the worked examples, for targets with an integer
-// dot or matrix instruction: every rule but flat, because threads of a GPU take
+// dot or matrix instruction: every rule but collapse-loops, because threads of a GPU take
 // points of several loops anyway.
 func DefaultOptions() Options {
 	return Options{
-		Rules: AllRules.Without(Flatten),
+		Rules: AllRules.Without(CollapseLoops),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
@@ -134,15 +135,15 @@ func DefaultOptions() Options {
 
 // CPUOptions is for CPUs. Vector lanes run along k there, so a group scale costs
 // nothing inside the loop while hoisting it costs a multiply per token tile: the
-// packed-sum rules (R2m, R3, R2c) are for integer activations only. One tuple for
+// packed-sum rules (see IntegerSums) are for integer activations only. One tuple for
 // mean and variance costs a division per element against a second pass over a
-// row in cache, so CHAN is off too, and halves in cache cost their conversion at
+// row in cache, so fuse-moments is off, and halves in cache cost their conversion at
 // every use. A core takes whole points and there are few
 // cores, so reduces are not split over the grid. A launch costs less than the tests
-// of read forwarding.
+// of forward-stores.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Rules = opt.Rules.With(Flatten).Without(Forward, Chan, NarrowStore)
+	opt.Rules = opt.Rules.With(CollapseLoops).Without(ForwardStores, FuseMoments, StoreNarrow)
 	opt.Profile.IntegerSums = true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse = 4

@@ -205,7 +205,7 @@ func (p *stateParser) value() {
 	s := p.s
 	id := p.number()
 	if id < len(s.Values) || id >= maxValues {
-		p.fail("value %d stands after value %d", id, len(s.Values)-1)
+		p.fail("value %d comes after value %d", id, len(s.Values)-1)
 		return
 	}
 	for len(s.Values) < id { // values that are gone
@@ -239,8 +239,8 @@ func (p *stateParser) valueWord(v *Value, word string) {
 		v.Target = p.number()
 	case "pinned":
 		v.Pinned = true
-	case "beside":
-		v.Beside = true
+	case "stored-with-tile":
+		v.StoredWithTile = true
 	case "split":
 		v.Split = true
 	case "dead":
@@ -304,7 +304,7 @@ func (p *stateParser) kernel() {
 	}
 	at := len(p.s.Launches) - 1
 	if at < 0 || len(k.Values) == 0 {
-		p.fail("a kernel stands in a launch and stores a value")
+		p.fail("a kernel belongs to a launch and stores a value")
 		return
 	}
 	p.s.Launches[at] = append(p.s.Launches[at], k)
@@ -326,7 +326,7 @@ func (p *stateParser) written() {
 	}
 	at := len(p.s.Out.Launches) - 1
 	if at < 0 || k.AST == nil {
-		p.fail("a kernel stands in a launch and has nodes")
+		p.fail("a kernel belongs to a launch and has nodes")
 		return
 	}
 	p.s.Out.Launches[at].Kernels = append(p.s.Out.Launches[at].Kernels, k)

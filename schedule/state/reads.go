@@ -63,6 +63,7 @@ func (s *Graph) ReadsOf(v *Value) Reads {
 	return r
 }
 
+// CollectReads adds what an expression reads, but for the nodes seen.
 func CollectReads(u *ir.UOp, seen *ir.Visited, r *Reads) {
 	if len(u.Src) == 0 && u.Op != ir.OpValue && u.Op != ir.OpParam || !seen.Add(u) {
 		return

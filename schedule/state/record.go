@@ -21,7 +21,7 @@ type Record struct {
 	value int // number of the value
 }
 
-// Number is one figure behind a decision.
+// Number is one figure of a decision.
 type Number struct {
 	Name  string
 	Value int64

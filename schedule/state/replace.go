@@ -6,7 +6,7 @@ import (
 	"tgc/ir"
 )
 
-// PlacedUse is a use with the consumer that it stands in.
+// PlacedUse is a use with its consumer.
 type PlacedUse struct {
 	Consumer *Value
 	Use

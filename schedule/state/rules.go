@@ -11,33 +11,33 @@ type Rule uint8
 // The rules. Their order is that of the table of passes.
 const (
 	NoRule Rule = iota // of a row that Options.Rules does not switch
-	SliceSplit
-	Forward
-	OneHit
-	Hoist
-	Distribute
-	GroupSplit
-	Digits
-	IntConstant
-	OffsetApart
-	IntegerSum
-	GroupSum
-	Cascade
-	Chan
-	JoinProj
-	PointFusion
-	Inline
-	Broadcast
-	TileEpilogue
-	StagePrologue
-	Update
-	Unify
-	MultiStore
-	Par
-	GridSplit
-	SumPieces
-	NarrowStore
-	Flatten
+	SplitSlices
+	ForwardStores
+	EliminateOneHot
+	HoistFactors
+	DistributeTerms
+	SplitGroups
+	DistributeDigits
+	DistributeOffsets
+	SeparateOffsets
+	SumIntegers
+	ShareGroupSums
+	FuseSoftmax
+	FuseMoments
+	JoinProjections
+	FusePoints
+	InlinePointwise
+	BroadcastReduces
+	FuseTileEpilogues
+	StagePrologues
+	FuseUpdates
+	UnifyLoops
+	JoinStores
+	OrderLevels
+	SplitGrid
+	SplitSums
+	StoreNarrow
+	CollapseLoops
 	numRules
 )
 
@@ -52,33 +52,33 @@ func Rules() []Rule {
 
 // ruleNames are the names of the rules' first rows in the table of passes.
 var ruleNames = [numRules]string{
-	SliceSplit:    "split-slices",
-	Forward:       "forward-stores",
-	OneHit:        "eliminate-one-hot",
-	Hoist:         "hoist-factors",
-	Distribute:    "distribute-terms",
-	GroupSplit:    "split-groups",
-	Digits:        "distribute-digits",
-	IntConstant:   "distribute-offsets",
-	OffsetApart:   "separate-offsets",
-	IntegerSum:    "sum-integers",
-	GroupSum:      "share-group-sums",
-	Cascade:       "fuse-softmax",
-	Chan:          "fuse-moments",
-	JoinProj:      "join-projections",
-	PointFusion:   "fuse-points",
-	Inline:        "inline-pointwise",
-	Broadcast:     "broadcast-reduces",
-	TileEpilogue:  "fuse-tile-epilogues",
-	StagePrologue: "stage-prologues",
-	Update:        "fuse-updates",
-	Unify:         "unify-loops",
-	MultiStore:    "join-stores",
-	Par:           "order-levels",
-	GridSplit:     "split-grid",
-	SumPieces:     "split-sums",
-	NarrowStore:   "store-narrow",
-	Flatten:       "collapse-loops",
+	SplitSlices:       "split-slices",
+	ForwardStores:     "forward-stores",
+	EliminateOneHot:   "eliminate-one-hot",
+	HoistFactors:      "hoist-factors",
+	DistributeTerms:   "distribute-terms",
+	SplitGroups:       "split-groups",
+	DistributeDigits:  "distribute-digits",
+	DistributeOffsets: "distribute-offsets",
+	SeparateOffsets:   "separate-offsets",
+	SumIntegers:       "sum-integers",
+	ShareGroupSums:    "share-group-sums",
+	FuseSoftmax:       "fuse-softmax",
+	FuseMoments:       "fuse-moments",
+	JoinProjections:   "join-projections",
+	FusePoints:        "fuse-points",
+	InlinePointwise:   "inline-pointwise",
+	BroadcastReduces:  "broadcast-reduces",
+	FuseTileEpilogues: "fuse-tile-epilogues",
+	StagePrologues:    "stage-prologues",
+	FuseUpdates:       "fuse-updates",
+	UnifyLoops:        "unify-loops",
+	JoinStores:        "join-stores",
+	OrderLevels:       "order-levels",
+	SplitGrid:         "split-grid",
+	SplitSums:         "split-sums",
+	StoreNarrow:       "store-narrow",
+	CollapseLoops:     "collapse-loops",
 }
 
 // String returns the rule's name, that of its first row.
@@ -87,7 +87,7 @@ func (r Rule) String() string { return ruleNames[r] }
 // RuleSet is a set of rules.
 type RuleSet uint64
 
-// AllRules has every rule; NoRules gives R0 only: every value its own kernel.
+// AllRules has every rule; NoRules gives rangeify only: every value its own kernel.
 const (
 	NoRules  RuleSet = 0
 	AllRules RuleSet = 1<<numRules - 2

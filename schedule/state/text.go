@@ -9,7 +9,7 @@ import (
 	"tgc/schedule/expr"
 )
 
-// The text form of this stage's state, as it stands between two passes:
+// The text form of this stage's state between two passes:
 //
 //	values 12 ranges 4107
 //	%0 = range idx [4097] 64
@@ -26,7 +26,7 @@ import (
 // a buffer, a value what one or more kernels compute, see the types; words that
 // are left out have their usual meaning: no previous version, loops that are the
 // ranges, no mark. Launches are there from order-levels on. Values that are gone
-// are left out, unless something still waits for what they were made of.
+// are left out, unless something still waits for what they read.
 //
 // Before rangeify the state is a tensor graph, in the text form of graphs; from
 // write-kernels on it is a schedule: buffers, launches, and kernels with their
@@ -174,7 +174,7 @@ func (p *stateText) value(v *Value, rest *ir.UOp) {
 	}
 	p.number("target", v.Target, -1)
 	p.mark("pinned", v.Pinned)
-	p.mark("beside", v.Beside)
+	p.mark("stored-with-tile", v.StoredWithTile)
 	p.mark("split", v.Split)
 	p.mark("dead", v.Dead)
 	p.number("group", v.Group, 0)

@@ -11,11 +11,11 @@ import (
 type Use struct {
 	Load   *ir.UOp
 	Binder *ir.UOp   // innermost REDUCE or STAGE around it; nil outside all
-	Values []*ir.UOp // what that binder evaluates where the use stands: of a tuple, the use's component and component 0
+	Values []*ir.UOp // what that binder evaluates at the use: of a tuple, the use's component and component 0
 	Closed []*ir.UOp // ranges closed around it, outermost first
 }
 
-// Uses lists the reads of values in a body, in preorder; a read that stands in
+// Uses lists the reads of values in a body, in preorder; a read that is in
 // several reduces counts once for each.
 func (s *Graph) Uses(v *Value) []Use {
 	if list, ok := s.useMemo[v.Body]; ok {
@@ -112,7 +112,7 @@ func (s *Graph) Multiplicity(c *Value, u Use) []*ir.UOp {
 	return expr.Without(s.Scope(c, u), s.Free.Of(u.Load))
 }
 
-// readers of a value, by id.
+// Consumers lists the readers of a value, by id.
 func (s *Graph) Consumers(p *Value) []*Value {
 	var out []*Value
 	for _, id := range s.Users[p.Id] {
@@ -132,6 +132,7 @@ func (s *Graph) IndexUses() {
 	}
 }
 
+// LinkReads enters a new value into the table of readers.
 func (s *Graph) LinkReads(v *Value) {
 	s.ReadMemo[v.Id] = s.ReadsOf(v)
 	for _, id := range s.ReadMemo[v.Id].Values {

@@ -26,13 +26,13 @@ type Value struct {
 	Loops []*ir.UOp
 	Index []*ir.UOp
 
-	Target int  // version that this value writes, -1: a temporary
-	Pinned bool // CONTIGUOUS and COPY: always a buffer of its own
-	Beside bool // made of the tile of a stored value: stored beside it, or else the tile would be made again
-	Split  bool // loops differ from the signature: must not be inlined
-	Group  int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
-	Update int  // values that one kernel stores point by point have one number (joinUpdates); 0: none
-	Dead   bool
+	Target         int  // version that this value writes, -1: a temporary
+	Pinned         bool // CONTIGUOUS and COPY: always a buffer of its own
+	StoredWithTile bool // computed from the tile of a stored value: stored by the same kernel, else the tile would be computed again
+	Split          bool // loops differ from the signature: must not be inlined
+	Group          int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
+	Update         int  // values that one kernel stores point by point have one number (joinUpdates); 0: none
+	Dead           bool
 
 	Name    string   // what it writes, for people
 	Reasons []string // what was fused into it
@@ -42,13 +42,14 @@ type Value struct {
 type Version struct {
 	Buffer   *ir.UOp // the BUFFER node
 	Number   int
-	Param    *ir.UOp // PARAM that stands for this version in bodies; its slot is the index in versions
+	Param    *ir.UOp // PARAM of this version in bodies; its slot is the index in versions
 	Previous int     // version before, -1
 	Writer   int     // value that makes it, -1: it is the input
-	Under    int     // -1, or the version whose region the reads leave out (R0f)
+	Under    int     // -1, or the version whose region the reads leave out (forward-stores)
 	Waits    []int   // values that reads wait for (AFTER)
 }
 
+// String is the buffer and its state: buffer3@1.
 func (v *Version) String() string {
 	arg, ok := v.Buffer.Arg.(ir.BufferArg)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"tgc/schedule/expr"
 )
 
-// Verify checks the contract of the state as it stands between two passes:
+// Verify checks the contract of the state between two passes:
 //
 //   - nodes keep the rules of the op table;
 //   - a value's node has its id, dtype and the extents of its ranges, which

@@ -1,0 +1,24 @@
+package schedule
+
+import "tgc/target"
+
+// matrixTokens is the number of columns of a matrix instruction (m16n8).
+const matrixTokens = 8
+
+// OptionsFor is how a target is scheduled: the options of its kind with the
+// numbers of its description.
+func OptionsFor(desc *target.Desc) Options {
+	if desc.Kind != target.GPU {
+		return CPUOptions()
+	}
+	opt := DefaultOptions()
+	if desc.Matrix("i8", "i8", 16, matrixTokens, 16) {
+		opt.Profile.MatrixTokens = matrixTokens
+	}
+	opt.Profile.OffsetsFree = true
+	opt.Profile.TileReuse = CPUOptions().Profile.TileReuse
+	// A tile is a block's work: with fewer tiles than multiprocessors most of the
+	// device would wait (a head of 128 rows: 35 us fused, 5 apart).
+	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
+	return opt
+}
