@@ -2,7 +2,7 @@ package algebra
 
 import (
 	"tgc/ir"
-	"tgc/schedule/expr"
+	"tgc/ir/analyse"
 	"tgc/schedule/state"
 )
 
@@ -17,7 +17,7 @@ func DistributeDigits(s *state.State, v *state.Value) {
 		if !splitsSum(s, v, u) || s.Height(u.Src[0]) > 0 {
 			return u
 		}
-		list := expr.Factors(u.Src[0])
+		list := analyse.Factors(u.Src[0])
 		for i, f := range list {
 			if (f.Op == ir.OpAdd || f.Op == ir.OpSub) && isWidened(s.Exprs, f) {
 				return splitSum(s.Exprs, u, list, i)

@@ -2,6 +2,7 @@ package algebra
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -18,7 +19,7 @@ func DistributeOffsets(s *state.State, v *state.Value) {
 		if !splitsSum(s, v, u) || s.Height(u.Src[0]) > 0 || p.OffsetsFree && !matrix && !hasIntegerFactor(s, u) {
 			return u
 		}
-		list := expr.Factors(u.Src[0])
+		list := analyse.Factors(u.Src[0])
 		for i, f := range list {
 			if len(list) > 1 && isOffsetInteger(s.Exprs, f) {
 				return splitSum(s.Exprs, u, list, i)

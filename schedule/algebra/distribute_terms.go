@@ -2,7 +2,7 @@ package algebra
 
 import (
 	"tgc/ir"
-	"tgc/schedule/expr"
+	"tgc/ir/analyse"
 	"tgc/schedule/state"
 )
 
@@ -15,7 +15,7 @@ func DistributeTerms(s *state.State, v *state.Value) {
 		if !splitsSum(s, v, u) {
 			return u
 		}
-		list := expr.Factors(u.Src[0])
+		list := analyse.Factors(u.Src[0])
 		for i, f := range list {
 			if isFieldSum(s.Exprs, f, u.ReduceRange()) {
 				return splitSum(s.Exprs, u, list, i)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -219,7 +220,7 @@ func withoutZero(s *expr.Exprs, u *ir.UOp) *ir.UOp {
 // plainTerm takes 0 + x out of the term of a sum: it begins with +0, so that no
 // term's -0 shows.
 func plainTerm(s *expr.Exprs, u *ir.UOp) *ir.UOp {
-	if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+	if !analyse.IsFloatSum(u) {
 		return u
 	}
 	return s.A.With(u, []*ir.UOp{withoutZero(s, u.Src[0]), u.ReduceRange()})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -17,7 +18,7 @@ import (
 // FuseMoments looks for sums of squares around the mean that value m sums up.
 func FuseMoments(s *state.State, m *state.Value) {
 	u := m.Body
-	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+	if !analyse.IsFloatSum(u) {
 		return
 	}
 	n, ok := u.ReduceRange().Src[0].Int()
@@ -50,7 +51,7 @@ func FuseMoments(s *state.State, m *state.Value) {
 // deviationSquare matches REDUCE(ADD, y*y; k) where y = x - m/n and m sums x.
 // Both factors must be one node.
 func deviationSquare(s *state.Graph, m *state.Value, r *ir.UOp, n int64) (x *ir.UOp, ok bool) {
-	list := expr.Factors(r.Src[0])
+	list := analyse.Factors(r.Src[0])
 	if len(list) != 2 || list[0] != list[1] {
 		return nil, false
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -88,7 +89,7 @@ func softmaxSum(s *state.State, m *state.Value, u *ir.UOp) (tuple *ir.UOp, ok bo
 		return nil, false
 	}
 	rest := slices.Delete(slices.Clone(list), at, at+1)
-	g := s.Product(rest)
+	g := analyse.Product(s.A, rest)
 	if g == nil {
 		g = s.A.Const(u.DType, 1)
 	}
@@ -118,7 +119,7 @@ func rereads(s *state.State, score, k *ir.UOp) bool {
 // values that hold an EXP2 as a factor.
 func expandExponential(s *state.Graph, u *ir.UOp) []*ir.UOp {
 	var list []*ir.UOp
-	for _, f := range expr.Factors(u) {
+	for _, f := range analyse.Factors(u) {
 		if p, ok := s.IsRead(f); ok && s.IsPointwise(p) && !p.Pinned && p.Target < 0 {
 			inner := expandExponential(s, s.Instantiate(p, f.Indices()))
 			if slices.ContainsFunc(inner, func(g *ir.UOp) bool { return g.Op == ir.OpExp2 }) {

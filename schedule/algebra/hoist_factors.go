@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -22,7 +23,7 @@ import (
 func HoistFactors(s *state.State, v *state.Value, through bool) {
 	factors, times := int64(0), int64(1)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
-		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+		if !analyse.IsFloatSum(u) {
 			return u
 		}
 		out, in := partFactors(s, u, through)
@@ -33,7 +34,7 @@ func HoistFactors(s *state.State, v *state.Value, through bool) {
 		if len(out) == 0 {
 			return u
 		}
-		return s.Product(append(out, sumOf(s.Exprs, in, u)))
+		return analyse.Product(s.A, append(out, sumOf(s.Exprs, in, u)))
 	})
 	if body != v.Body {
 		v.Body = body
@@ -43,7 +44,7 @@ func HoistFactors(s *state.State, v *state.Value, through bool) {
 
 // sumOf is the sum over u's range of a product.
 func sumOf(s *expr.Exprs, list []*ir.UOp, u *ir.UOp) *ir.UOp {
-	p := s.Product(list)
+	p := analyse.Product(s.A, list)
 	if p == nil {
 		p = s.A.Const(u.DType, 1)
 	}
@@ -54,7 +55,7 @@ func sumOf(s *expr.Exprs, list []*ir.UOp, u *ir.UOp) *ir.UOp {
 // rest.
 func partFactors(s *state.State, u *ir.UOp, through bool) (out, in []*ir.UOp) {
 	k := u.ReduceRange()
-	for _, f := range expr.Factors(u.Src[0]) {
+	for _, f := range analyse.Factors(u.Src[0]) {
 		if !s.DependsOn(f, k) {
 			out = append(out, f)
 			continue
@@ -81,7 +82,7 @@ func lookThrough(s *state.State, f *ir.UOp, wanted func(*ir.UOp) bool) (exposed,
 	}
 	index := f.Indices()
 	var inner []*ir.UOp // factors of P that stay, over P's ranges
-	for _, g := range expr.Factors(p.Body) {
+	for _, g := range analyse.Factors(p.Body) {
 		at := s.AtIndex(p.Ranges, g, index)
 		switch {
 		case wanted(at):
@@ -117,7 +118,7 @@ func restOf(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
 	if narrow := narrowRest(s, p, list, index); narrow != nil {
 		return narrow
 	}
-	body := s.Product(list)
+	body := analyse.Product(s.A, list)
 	if len(list) == 1 && body.Op == ir.OpLoad || !expr.IsNarrowing(body) && s.Operations(body) <= s.Opt.Profile.RepeatOps && s.Points(p.Ranges) <= s.Opt.Profile.RepeatCap {
 		return s.AtIndex(p.Ranges, body, index)
 	}
@@ -141,7 +142,7 @@ func restOf(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
 // quantised activations): those become the values, a byte each instead of a
 // float, and every reader widens them. nil where that is not so.
 func narrowRest(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
-	body := s.Product(list)
+	body := analyse.Product(s.A, list)
 	var wide []*ir.UOp
 	for _, u := range ir.Toposort(body) {
 		if widensInteger(s.Exprs, u) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -12,11 +13,11 @@ import (
 // a factor that widens narrow integers, itself or as a factor of the pointwise
 // value that it reads.
 func hasIntegerFactor(s *state.State, u *ir.UOp) bool {
-	for _, f := range expr.Factors(u.Src[0]) {
+	for _, f := range analyse.Factors(u.Src[0]) {
 		if isWidened(s.Exprs, f) {
 			return true
 		}
-		if p, ok := s.IsRead(f); ok && s.IsPointwise(p) && !s.FactsOf(p.Body).Weights && slices.ContainsFunc(expr.Factors(p.Body), func(u *ir.UOp) bool { return isWidened(s.Exprs, u) }) {
+		if p, ok := s.IsRead(f); ok && s.IsPointwise(p) && !s.FactsOf(p.Body).Weights && slices.ContainsFunc(analyse.Factors(p.Body), func(u *ir.UOp) bool { return isWidened(s.Exprs, u) }) {
 			return true
 		}
 	}
@@ -42,7 +43,7 @@ func isWidened(s *expr.Exprs, f *ir.UOp) bool {
 // matrix product on a CPU they may not: its decoded rows are staged once for all
 // tokens, and a step of a group's sum costs more than one of f32.
 func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
-	if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !u.DType.IsFloat() {
+	if !analyse.IsFloatSum(u) {
 		return false
 	}
 	p := &s.Opt.Profile

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -32,7 +33,7 @@ func splitOffset(s *expr.Exprs, u *ir.UOp) *ir.UOp {
 	if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 {
 		return u
 	}
-	list := expr.Factors(u.Src[0])
+	list := analyse.Factors(u.Src[0])
 	for i, f := range list {
 		if f.Op != ir.OpAdd || s.Height(f) == 0 {
 			continue
@@ -53,7 +54,7 @@ func splitOffset(s *expr.Exprs, u *ir.UOp) *ir.UOp {
 		}
 		rest := slices.Delete(slices.Clone(list), i, i+1)
 		sum := func(x *ir.UOp) *ir.UOp { return s.CloseReduce(s.A.Reduce(ir.OpAdd, x, u.ReduceRange())) }
-		return s.A.Add(sum(s.Product(append(rest, dots))), sum(pushInto(s, offsets, rest)))
+		return s.A.Add(sum(analyse.Product(s.A, append(rest, dots))), sum(pushInto(s, offsets, rest)))
 	}
 	return u
 }
@@ -88,7 +89,7 @@ func pushInto(s *expr.Exprs, x *ir.UOp, list []*ir.UOp) *ir.UOp {
 	others := slices.DeleteFunc(slices.Clone(list), s.ReadsField)
 	if x.Op == ir.OpReduce && s.ReadsField(x) && len(others) > 0 {
 		var keep, inner []*ir.UOp
-		for _, f := range expr.Factors(x.Src[0]) {
+		for _, f := range analyse.Factors(x.Src[0]) {
 			if s.ReadsField(f) {
 				keep = append(keep, f)
 			} else {
@@ -96,8 +97,8 @@ func pushInto(s *expr.Exprs, x *ir.UOp, list []*ir.UOp) *ir.UOp {
 			}
 		}
 		inner = append(inner, others...)
-		x = s.CloseReduce(s.A.Reduce(ir.OpAdd, s.Product(append(keep, s.Product(inner))), x.ReduceRange()))
+		x = s.CloseReduce(s.A.Reduce(ir.OpAdd, analyse.Product(s.A, append(keep, analyse.Product(s.A, inner))), x.ReduceRange()))
 		others = nil
 	}
-	return s.Product(append(append(weights, others...), x))
+	return analyse.Product(s.A, append(append(weights, others...), x))
 }

@@ -2,6 +2,7 @@ package algebra
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -41,7 +42,7 @@ func flatSums(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
 func nestSum(s *state.State, u *ir.UOp, beside []*ir.UOp) *ir.UOp {
 	k := u.ReduceRange()
 	list := coarseFactors(s, u, k)
-	cuts := []*ir.UOp{s.Product(list)}
+	cuts := []*ir.UOp{analyse.Product(s.A, list)}
 	for _, other := range beside {
 		if other != u && other.ReduceRange() == k {
 			cuts = append(cuts, other.Src[0])
@@ -86,9 +87,9 @@ func nestSum(s *state.State, u *ir.UOp, beside []*ir.UOp) *ir.UOp {
 		if len(in) == 0 {
 			in = append(in, s.A.Const(u.DType, 1))
 		}
-		list = append(out, s.CloseReduce(s.A.Reduce(ir.OpAdd, s.Product(in), digits[i])))
+		list = append(out, s.CloseReduce(s.A.Reduce(ir.OpAdd, analyse.Product(s.A, in), digits[i])))
 	}
-	return s.Product(list)
+	return analyse.Product(s.A, list)
 }
 
 // loopDepth is the depth of the deepest nest of reduces.
@@ -98,7 +99,7 @@ func loopDepth(s *expr.Exprs, u *ir.UOp) int64 { return int64(s.Height(u)) }
 // values that hold a coarser read.
 func coarseFactors(s *state.State, u, k *ir.UOp) []*ir.UOp {
 	var list []*ir.UOp
-	for _, f := range expr.Factors(u.Src[0]) {
+	for _, f := range analyse.Factors(u.Src[0]) {
 		exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool {
 			_, isRead := s.IsRead(g)
 			return isRead && s.Granularity(g, k) > 1

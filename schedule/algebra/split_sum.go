@@ -2,6 +2,7 @@ package algebra
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 )
 
@@ -30,7 +31,7 @@ func isFieldSum(s *expr.Exprs, f, k *ir.UOp) bool {
 		}
 	}
 	for _, t := range f.Src {
-		for _, g := range expr.Factors(t) {
+		for _, g := range analyse.Factors(t) {
 			if c := s.Granularity(g, k); c > whole || c == 0 {
 				return true
 			}

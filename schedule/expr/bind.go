@@ -151,33 +151,13 @@ func (t *substitution) touches(u *ir.UOp) bool {
 	return false
 }
 
-// ReplaceNodes puts other nodes in place of some and keeps the canonical names.
-func (s *Exprs) ReplaceNodes(body *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
-	done := make(map[*ir.UOp]*ir.UOp)
-	var visit func(u *ir.UOp) *ir.UOp
-	visit = func(u *ir.UOp) *ir.UOp {
-		if to := with[u]; to != nil {
-			return to
+// AtIndex substitutes an index for ranges in an expression over them.
+func (s *Exprs) AtIndex(ranges []*ir.UOp, body *ir.UOp, index []*ir.UOp) *ir.UOp {
+	with := make(map[*ir.UOp]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		if r != index[i] {
+			with[r] = index[i]
 		}
-		if len(u.Src) == 0 || s.Height(u) == 0 {
-			return u
-		}
-		if r, ok := done[u]; ok {
-			return r
-		}
-		src := make([]*ir.UOp, len(u.Src))
-		for i, x := range u.Src {
-			src[i] = visit(x)
-		}
-		r := s.A.With(u, src)
-		switch u.Op {
-		case ir.OpReduce:
-			r = s.CloseReduce(r)
-		case ir.OpStage:
-			r = s.CloseStage(r)
-		}
-		done[u] = r
-		return r
 	}
-	return s.RewriteReduces(visit(body), func(r *ir.UOp) *ir.UOp { return r })
+	return s.Substitute(body, with)
 }

@@ -101,3 +101,34 @@ func ConstantExtents(ranges []*ir.UOp) bool {
 	}
 	return true
 }
+
+// Operations counts the scalar operations of one evaluation of u, reduces
+// counting their body once: index arithmetic is free, shared nodes count once.
+func (s *Exprs) Operations(u *ir.UOp) int64 {
+	if n, ok := s.opsMemo[u]; ok {
+		return n
+	}
+	var n int64
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if len(u.Src) == 0 || u.DType == ir.Idx || !seen.Add(u) {
+			return
+		}
+		if !(u.Op == ir.OpCast && isFreeCast(u)) {
+			n += OperationCost(u.Op)
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	visit(u)
+	s.opsMemo[u] = n
+	return n
+}
+
+// isFreeCast reports a conversion that a load or a wider operation absorbs.
+func isFreeCast(u *ir.UOp) bool {
+	from := u.Src[0]
+	return from.Op == ir.OpLoad && from.Src[0].Op == ir.OpParam || from.DType == ir.Idx
+}

@@ -6,79 +6,17 @@ import (
 	"tgc/ir"
 )
 
-// FreeMemo answers which ranges a node uses that no REDUCE or STAGE below it
-// closes, as a list sorted by id. Lists are shared and must not be changed.
-type FreeMemo struct{ lists ir.NodeMap[[]*ir.UOp] }
-
-// Of returns the free ranges of u.
-func (m *FreeMemo) Of(u *ir.UOp) []*ir.UOp {
-	if len(u.Src) == 0 {
-		return nil
+// newFree answers which ranges a node uses that no REDUCE or STAGE below it
+// closes, as a list sorted by id. Lists are shared and must not be changed. With
+// mentions it counts what a projection hides too, see ir.Free.
+func newFree(mentions bool) ir.Free[[]*ir.UOp] {
+	return ir.Free[[]*ir.UOp]{
+		Mentions: mentions,
+		RangeSets: ir.RangeSets[[]*ir.UOp]{
+			One:   func(r *ir.UOp) []*ir.UOp { return []*ir.UOp{r} },
+			Union: Union, Without: Without,
+		},
 	}
-	if list, ok := m.lists.Get(u); ok {
-		return list
-	}
-	list := m.compute(u)
-	m.lists.Set(u, list)
-	return list
-}
-
-func (m *FreeMemo) compute(u *ir.UOp) []*ir.UOp {
-	if u.Op != ir.OpProj {
-		return freeBelow(u, m.Of)
-	}
-	tuple := u.Src[0]
-	values := tuple.ReduceValues()
-	list := Union(m.Of(values[0]), m.Of(values[u.Arg.(ir.IntArg)]))
-	return closeRanges(list, m.Of, tuple.ReduceRange())
-}
-
-// MentionMemo is freeMemo that also counts what a projection hides: the ranges
-// of all components of its tuple. Whoever substitutes must reach those too,
-// else the tuple of one projection parts from that of its neighbour.
-type MentionMemo struct{ lists ir.NodeMap[[]*ir.UOp] }
-
-// Of returns the ranges that occur in u and are not closed there.
-func (m *MentionMemo) Of(u *ir.UOp) []*ir.UOp {
-	if len(u.Src) == 0 {
-		return nil
-	}
-	list, ok := m.lists.Get(u)
-	if !ok {
-		list = freeBelow(u, m.Of)
-		m.lists.Set(u, list)
-	}
-	return list
-}
-
-// freeBelow is the free ranges of u from those of its sources.
-func freeBelow(u *ir.UOp, of func(*ir.UOp) []*ir.UOp) []*ir.UOp {
-	var list []*ir.UOp
-	switch u.Op {
-	case ir.OpRange:
-		return Union([]*ir.UOp{u}, of(u.Src[0]))
-	case ir.OpReduce:
-		for _, v := range u.ReduceValues() {
-			list = Union(list, of(v))
-		}
-		return closeRanges(list, of, u.ReduceRange())
-	case ir.OpStage:
-		return closeRanges(of(u.Src[0]), of, u.Src[1:]...)
-	}
-	for _, src := range u.Src {
-		list = Union(list, of(src))
-	}
-	return list
-}
-
-// closeRanges removes ranges from a list and adds the free ranges of their
-// extents.
-func closeRanges(list []*ir.UOp, of func(*ir.UOp) []*ir.UOp, ranges ...*ir.UOp) []*ir.UOp {
-	out := Without(list, ranges)
-	for _, r := range ranges {
-		out = Union(out, of(r.Src[0]))
-	}
-	return out
 }
 
 // CompareRanges orders ranges by id, then by structure (closed ranges of one
@@ -161,4 +99,14 @@ func Sorted(ranges []*ir.UOp) []*ir.UOp {
 	out := slices.Clone(ranges)
 	slices.SortFunc(out, CompareRanges)
 	return out
+}
+
+// DependsOn reports that u uses one of the ranges.
+func (s *Exprs) DependsOn(u *ir.UOp, ranges ...*ir.UOp) bool {
+	for _, r := range s.Free.Of(u) {
+		if slices.Contains(ranges, r) {
+			return true
+		}
+	}
+	return false
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -57,7 +58,7 @@ func sumPieces(s *state.State, v *state.Value, u *ir.UOp) int64 {
 // readsColumns reports a product of two reads, both over k: one along a row of
 // results, the other for enough of the rest.
 func readsColumns(s *state.State, v *state.Value, u *ir.UOp) bool {
-	list := expr.Factors(u.Src[0])
+	list := analyse.Factors(u.Src[0])
 	if len(list) != 2 {
 		return false
 	}

@@ -64,21 +64,14 @@ func onlyLoaded(s *state.Graph, v *state.Value, live []*state.Value) bool {
 
 // widenReads converts what is read of narrow values.
 func widenReads(s *expr.Exprs, u *ir.UOp, read map[*ir.UOp]*ir.UOp) *ir.UOp {
-	a := s.A
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, x := range ir.Toposort(u) {
-		src := make([]*ir.UOp, len(x.Src))
-		for i, y := range x.Src {
-			src[i] = done[y]
+	return s.A.Rebuild(u, func(x *ir.UOp, src []*ir.UOp) *ir.UOp {
+		narrow := firstOf(x, read)
+		if narrow == nil {
+			return nil
 		}
-		if narrow := firstOf(x, read); narrow != nil {
-			src[0] = narrow
-			done[x] = a.Cast(a.Make(ir.OpLoad, narrow.DType, x.Arg, src...), x.DType)
-			continue
-		}
-		done[x] = a.With(x, src)
-	}
-	return done[u]
+		load := append([]*ir.UOp{narrow}, src[1:]...)
+		return s.A.Cast(s.A.Make(ir.OpLoad, narrow.DType, x.Arg, load...), x.DType)
+	})
 }
 
 // firstOf is the narrow value that a LOAD reads; nil for other nodes.

@@ -17,19 +17,12 @@ import (
 
 // SinkCasts moves conversions of folds before what renames the folds' positions.
 func SinkCasts(s *state.State) {
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(s.Sink) {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, x := range u.Src {
-			src[i] = done[x]
-		}
+	s.Sink = s.A.Rebuild(s.Sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		if convertsFloat(u) && isMovedFold(src[0]) {
-			done[u] = castFold(s.Exprs, src[0], u.DType)
-		} else {
-			done[u] = s.A.With(u, src)
+			return castFold(s.Exprs, src[0], u.DType)
 		}
-	}
-	s.Sink = done[s.Sink]
+		return nil
+	})
 }
 
 // castFold converts what the movement ops of u rename.
