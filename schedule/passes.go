@@ -15,7 +15,7 @@ import (
 // row is a pass of this stage.
 type row struct {
 	pass.Info
-	rule  state.Rule                            // its switch in Options.Rules; noRule: it has none
+	rule  state.Rule                            // its switch in Options.Rules; NoRule: it has none
 	class Class                                 // what it does to float rounding
 	run   func(*state.State)                    // the pass; a row of a group has try instead
 	try   func(*state.State, *state.Value) bool // tries the rule on one value; true: it changed the state

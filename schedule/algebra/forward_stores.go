@@ -16,7 +16,7 @@ import (
 //
 // The remaining LOAD is in the false arm of a test for the stored region, so
 // it may run before, after or beside the store. It reads a version of its own
-// kind (version.under): no edge leads from or to the store, but the write of the
+// kind (Version.Under): no edge leads from or to the store, but the write of the
 // version after it waits.
 //
 // It costs a test for every element of the cache and pays where the store would
@@ -113,7 +113,7 @@ func ownLaunch(s *state.State, w *state.Value) (tiles int64, own bool) {
 func forwardReaders(s *state.Graph, slot int) []*state.Value {
 	var out []*state.Value
 	for _, c := range s.Values {
-		if c.Dead || !slices.Contains(s.ReadMemo[c.Id].Versions, slot) {
+		if c.Dead || !slices.Contains(s.ReadMemo[c.ID].Versions, slot) {
 			continue
 		}
 		same := c.Target >= 0 && s.Versions[c.Target].Buffer == s.Versions[slot].Buffer

@@ -64,7 +64,7 @@ func deviationSquare(s *state.Graph, m *state.Value, r *ir.UOp, n int64) (x *ir.
 	index := append(slices.Clone(read.Indices()), k)
 	x = s.AtIndex(append(slices.Clone(m.Ranges), m.Body.ReduceRange()), m.Body.Src[0], index)
 	want := linearForm(s, x)
-	return x, want.equal(form) && !reaches(s, x, m.Id)
+	return x, want.equal(form) && !reaches(s, x, m.ID)
 }
 
 // chanTuple is the tuple reduce of x over a range.

@@ -48,8 +48,8 @@ func FuseSoftmax(s *state.State, m *state.Value) {
 // pointwise values.
 func reducesOver(s *state.Graph, m *state.Value) []*state.Value {
 	var out []*state.Value
-	seen := map[int]bool{m.Id: true}
-	todo := []int{m.Id}
+	seen := map[int]bool{m.ID: true}
+	todo := []int{m.ID}
 	for len(todo) > 0 {
 		id := todo[0]
 		todo = todo[1:]
@@ -93,7 +93,7 @@ func softmaxSum(s *state.State, m *state.Value, u *ir.UOp) (tuple *ir.UOp, ok bo
 	if g == nil {
 		g = s.A.Const(u.DType, 1)
 	}
-	if reaches(s.Graph, g, m.Id) {
+	if reaches(s.Graph, g, m.ID) {
 		s.Record(m, false, "weight depends on the maximum")
 		return nil, false
 	}

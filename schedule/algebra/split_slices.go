@@ -26,7 +26,7 @@ func SplitSlices(s *state.State) {
 	s.IndexUses()
 	for i := 0; i < len(s.Values); i++ {
 		p := s.Values[i]
-		if p.Dead || p.Target >= 0 || p.Pinned || len(s.Users[p.Id]) < 2 {
+		if p.Dead || p.Target >= 0 || p.Pinned || len(s.Users[p.ID]) < 2 {
 			continue
 		}
 		for axis := range p.Ranges {
@@ -51,7 +51,7 @@ func boxesOf(s *state.Graph, p *state.Value, axis int) []box {
 		if b.Lo < 0 || b.Hi >= extent {
 			return nil
 		}
-		boxes = append(boxes, box{b.Lo, b.Hi, []int{u.Consumer.Id}})
+		boxes = append(boxes, box{b.Lo, b.Hi, []int{u.Consumer.ID}})
 	}
 	slices.SortStableFunc(boxes, func(x, y box) int { return cmp.Compare(x.lo, y.lo) })
 	var merged []box

@@ -16,7 +16,7 @@ func EachValue(rewrite func(*state.State, *state.Value)) func(*state.State) {
 	}
 }
 
-// EachReader is eachValue for a rewrite that follows readers.
+// EachReader is EachValue for a rewrite that follows readers.
 func EachReader(rewrite func(*state.State, *state.Value)) func(*state.State) {
 	all := EachValue(rewrite)
 	return func(s *state.State) {

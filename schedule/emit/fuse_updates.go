@@ -172,7 +172,7 @@ func whyNoUpdate(s *state.State, group []*state.Value, before [][]int) string {
 func needsItself(s *state.Graph, group []*state.Value, before [][]int) bool {
 	inside := make(map[int]bool, len(group))
 	for _, v := range group {
-		inside[v.Id] = true
+		inside[v.ID] = true
 	}
 	seen := make(map[int]bool)
 	var reaches func(id int) bool
@@ -186,11 +186,11 @@ func needsItself(s *state.Graph, group []*state.Value, before [][]int) bool {
 		seen[id] = true
 		return slices.ContainsFunc(before[id], reaches) ||
 			s.Values[id].Update > 0 && slices.ContainsFunc(s.Values, func(v *state.Value) bool {
-				return v.Update == s.Values[id].Update && slices.ContainsFunc(before[v.Id], reaches)
+				return v.Update == s.Values[id].Update && slices.ContainsFunc(before[v.ID], reaches)
 			})
 	}
 	for _, v := range group {
-		for _, id := range before[v.Id] {
+		for _, id := range before[v.ID] {
 			if !inside[id] && reaches(id) {
 				return true
 			}

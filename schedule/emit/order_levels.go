@@ -28,7 +28,7 @@ func OrderLevels(s *state.State) {
 		updates[v.Update] = k
 		at := len(s.Launches)
 		if s.Opt.Rules.Has(state.OrderLevels) {
-			at = level[v.Id]
+			at = level[v.ID]
 		}
 		for len(s.Launches) <= at {
 			s.Launches = append(s.Launches, nil)

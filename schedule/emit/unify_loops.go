@@ -29,7 +29,7 @@ type loopGroup struct {
 }
 
 // finalBase separates final names of closed ranges from all others while the
-// renaming runs; nameKernel subtracts it at the end.
+// renaming runs; writing the kernel numbers them anew.
 const finalBase = 1 << 28
 
 // nameClosed renames every closed range in the roots.

@@ -6,9 +6,19 @@ import (
 	"tgc/ir"
 )
 
-// AnchorBase numbers the loops of a value by position while values are
-// compared; no other range has such an id.
-const AnchorBase = 1 << 26
+// What ranges are called. A value's own ranges have unique ids from FirstFree up.
+// A closed range, that of a REDUCE or STAGE, is named by the height of its node:
+// one more than the largest name closed inside. So two reduces that are equal up
+// to the names of their ranges are one node, and an inner range can never capture
+// an outer one.
+const (
+	// FirstFree is the first id of ranges that are not closed: closed ranges have
+	// the ids 1..FirstFree-1.
+	FirstFree = 1 << 12
+	// AnchorBase numbers the loops of a value by position while values are
+	// compared; no other range has such an id.
+	AnchorBase = 1 << 26
+)
 
 // Zero is the constant 0 of a type.
 func (s *Exprs) Zero(dtype ir.DType) *ir.UOp { return s.A.Const(dtype, 0) }
@@ -40,10 +50,6 @@ func (s *Exprs) Within(x, u *ir.UOp) bool {
 	}
 	return slices.ContainsFunc(u.Src, visit)
 }
-
-// FirstFree is the first id of ranges that are not closed; closed ranges have
-// the small ids 1..firstFree-1 (their heights).
-const FirstFree = 1 << 12
 
 // NewRange makes a RANGE with an id of its own.
 func (s *Exprs) NewRange(extent *ir.UOp) *ir.UOp {

@@ -19,7 +19,7 @@ func FusePoints(s *state.State, p *state.Value) bool {
 		}
 	}
 	if !jointlyInjective(s.Graph, list) {
-		s.Record(p, false, "points are read more than once", state.Number{Name: "uses", Value: int64(len(list))}, state.Number{Name: "readers", Value: int64(len(s.Users[p.Id]))})
+		s.Record(p, false, "points are read more than once", state.Number{Name: "uses", Value: int64(len(list))}, state.Number{Name: "readers", Value: int64(len(s.Users[p.ID]))})
 		return false
 	}
 	if crowded(s, p) {

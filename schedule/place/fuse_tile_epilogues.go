@@ -74,7 +74,7 @@ func FuseTileEpilogues(s *state.State, p *state.Value) bool {
 
 // readByWeights reports that a reader of v is a product with weights.
 func readByWeights(s *state.State, v *state.Value) bool {
-	return slices.ContainsFunc(s.Users[v.Id], func(id int) bool { return s.FactsOf(s.Values[id].Body).Weights })
+	return slices.ContainsFunc(s.Users[v.ID], func(id int) bool { return s.FactsOf(s.Values[id].Body).Weights })
 }
 
 // goesIntoPrologue reports a light value whose readers are light too and are

@@ -15,7 +15,7 @@ func InlinePointwise(s *state.State, p *state.Value) bool {
 		return false
 	}
 	list := s.PlacedUses(p)
-	consumers := s.Users[p.Id]
+	consumers := s.Users[p.ID]
 	full := fullRankOperands(s.Exprs, p)
 	ops := s.Operations(p.Body)
 	if len(consumers) > 1 && full > 1 {

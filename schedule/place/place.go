@@ -52,7 +52,7 @@ type worklist struct {
 func newWorklist(s *state.Graph, rules int) *worklist {
 	w := &worklist{order: valueOrder(s), rank: make([]int, len(s.Values)), first: make([]int, rules)}
 	for i, v := range w.order {
-		w.rank[v.Id] = i
+		w.rank[v.ID] = i
 	}
 	for range rules {
 		all := make([]bool, len(w.order))
@@ -82,10 +82,10 @@ func fireOnce(s *state.State, w *worklist, k int, r Rule) bool {
 			continue
 		}
 		w.dirty[k][w.first[k]] = false
-		if v.Dead || v.Target >= 0 || v.Pinned || v.Split || len(s.Users[v.Id]) == 0 {
+		if v.Dead || v.Target >= 0 || v.Pinned || v.Split || len(s.Users[v.ID]) == 0 {
 			continue
 		}
-		readers := slices.Clone(s.Users[v.Id])
+		readers := slices.Clone(s.Users[v.ID])
 		if !r.Try(s, v) {
 			continue
 		}
@@ -106,11 +106,11 @@ func valueOrder(s *state.Graph) []*state.Value {
 	var order []*state.Value
 	var visit func(v *state.Value)
 	visit = func(v *state.Value) {
-		if seen[v.Id] || v.Dead {
+		if seen[v.ID] || v.Dead {
 			return
 		}
-		seen[v.Id] = true
-		for _, id := range s.ReadMemo[v.Id].Values {
+		seen[v.ID] = true
+		for _, id := range s.ReadMemo[v.ID].Values {
 			visit(s.Values[id])
 		}
 		order = append(order, v)

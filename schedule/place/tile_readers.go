@@ -111,7 +111,7 @@ func readsAll(s *expr.Exprs, r, p *state.Value) bool {
 
 // readOnlyBy reports that r vanishes once its body is in c.
 func readOnlyBy(s *state.Graph, r, c *state.Value) bool {
-	return r.Target < 0 && !slices.ContainsFunc(s.Users[r.Id], func(id int) bool { return id != c.Id })
+	return r.Target < 0 && !slices.ContainsFunc(s.Users[r.ID], func(id int) bool { return id != c.ID })
 }
 
 // mayShareTile is the quick answer for most values with several readers: the
@@ -215,7 +215,7 @@ func oneLevel(s *state.Graph, list []tiledReader) bool {
 		}
 		previous := s.Versions[r.c.Target].Previous
 		for _, v := range s.Values {
-			if !v.Dead && v != r.c && slices.Contains(s.ReadMemo[v.Id].Versions, previous) {
+			if !v.Dead && v != r.c && slices.Contains(s.ReadMemo[v.ID].Versions, previous) {
 				return false
 			}
 		}

@@ -20,7 +20,7 @@ func (s *builder) addReading(u *ir.UOp) {
 	slot := len(s.Versions)
 	v := &state.Version{Previous: -1, Writer: -1, Under: -1, Waits: s.valuesOf(u.Src[1:])}
 	if stored, ok := s.valueOf[u.Src[0]]; ok {
-		v.Buffer, v.Writer = stored.Node, stored.Id
+		v.Buffer, v.Writer = stored.Node, stored.ID
 		s.Mutable[stored.Node] = true
 	} else {
 		v.Under = s.versionOf[u.Src[0]]

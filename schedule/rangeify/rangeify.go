@@ -196,7 +196,7 @@ func (s *builder) assign(u *ir.UOp) {
 			coords[k] = s.A.Substitute(coords[k], with)
 		}
 	}
-	next := s.addVersion(u, buffer, previous, v.Id)
+	next := s.addVersion(u, buffer, previous, v.ID)
 	v.Target = s.versionOf[u]
 	s.Mutable[buffer] = true
 	v.Name = next.String()

@@ -51,17 +51,17 @@ func (s *Graph) Edges(live []*Value) [][]int {
 	for _, v := range live {
 		r := s.ReadsOf(v)
 		for _, id := range r.Values {
-			add(v.Id, id)
+			add(v.ID, id)
 		}
 		for _, slot := range r.Versions {
-			add(v.Id, s.Versions[slot].Writer)
+			add(v.ID, s.Versions[slot].Writer)
 			for _, w := range s.stored(s.Versions[slot].Waits) {
-				add(v.Id, w)
+				add(v.ID, w)
 			}
 			if under := s.Versions[slot].Under; under >= 0 {
 				slot = under // the write of that version needs no order
 			}
-			readers[slot] = append(readers[slot], v.Id)
+			readers[slot] = append(readers[slot], v.ID)
 		}
 	}
 	for _, ver := range s.Versions {
@@ -94,7 +94,7 @@ func (s *Graph) levelGroups(live []*Value, before [][]int, groupOf func(*Value) 
 	groups := make([][]int, s.Groups+1)
 	for _, v := range live {
 		if g := groupOf(v); g > 0 {
-			groups[g] = append(groups[g], v.Id)
+			groups[g] = append(groups[g], v.ID)
 		}
 	}
 	for _, parts := range groups {
@@ -119,11 +119,11 @@ func (s *Graph) Levels(live []*Value, before [][]int) ([]int, error) {
 	state := make([]byte, len(s.Values)) // 0 new, 1 open, 2 done
 	type frame struct{ id, next int }
 	for _, root := range live {
-		if state[root.Id] != 0 {
+		if state[root.ID] != 0 {
 			continue
 		}
-		stack := []frame{{id: root.Id}}
-		state[root.Id] = 1
+		stack := []frame{{id: root.ID}}
+		state[root.ID] = 1
 		for len(stack) > 0 {
 			top := &stack[len(stack)-1]
 			if top.next == len(before[top.id]) {
@@ -148,8 +148,8 @@ func (s *Graph) Levels(live []*Value, before [][]int) ([]int, error) {
 	}
 	order := Topological(live, before)
 	for _, v := range order {
-		for _, w := range before[v.Id] {
-			level[v.Id] = max(level[v.Id], level[w]+1)
+		for _, w := range before[v.ID] {
+			level[v.ID] = max(level[v.ID], level[w]+1)
 		}
 	}
 	return level, nil
@@ -160,17 +160,17 @@ func (s *Graph) Levels(live []*Value, before [][]int) ([]int, error) {
 func Topological(live []*Value, before [][]int) []*Value {
 	byID := make(map[int]*Value, len(live))
 	for _, v := range live {
-		byID[v.Id] = v
+		byID[v.ID] = v
 	}
 	done := make(map[int]bool, len(live))
 	var order []*Value
 	var visit func(v *Value)
 	visit = func(v *Value) {
-		if done[v.Id] {
+		if done[v.ID] {
 			return
 		}
-		done[v.Id] = true
-		for _, w := range before[v.Id] {
+		done[v.ID] = true
+		for _, w := range before[v.ID] {
 			visit(byID[w])
 		}
 		order = append(order, v)

@@ -209,9 +209,9 @@ func (p *stateParser) value() {
 		return
 	}
 	for len(s.Values) < id { // values that are gone
-		s.Values = append(s.Values, &Value{Id: len(s.Values), Dead: true, Target: -1, Body: s.A.Index(0)})
+		s.Values = append(s.Values, &Value{ID: len(s.Values), Dead: true, Target: -1, Body: s.A.Index(0)})
 	}
-	v := &Value{Id: id, Target: -1}
+	v := &Value{ID: id, Target: -1}
 	for len(p.words) > 0 && p.err == nil {
 		p.valueWord(v, p.next())
 	}

@@ -19,7 +19,7 @@ func (s *Graph) LiveValues() []*Value {
 	}
 	for _, v := range s.Values {
 		if v.Target >= 0 {
-			mark(v.Id)
+			mark(v.ID)
 		}
 	}
 	for len(todo) > 0 {
@@ -37,8 +37,8 @@ func (s *Graph) LiveValues() []*Value {
 	}
 	var out []*Value
 	for _, v := range s.Values {
-		v.Dead = !live[v.Id]
-		if live[v.Id] {
+		v.Dead = !live[v.ID]
+		if live[v.ID] {
 			out = append(out, v)
 		}
 	}

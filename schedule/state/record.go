@@ -51,7 +51,7 @@ func (s *State) Record(v *Value, applied bool, reason string, numbers ...Number)
 	if !applied && !s.Opt.Explain {
 		return
 	}
-	s.Records = append(s.Records, Record{Pass: s.Pass.Name, Key: s.Pass.Key, Value: s.describe(v), Applied: applied, Reason: reason, Numbers: numbers, value: v.Id})
+	s.Records = append(s.Records, Record{Pass: s.Pass.Name, Key: s.Pass.Key, Value: s.describe(v), Applied: applied, Reason: reason, Numbers: numbers, value: v.ID})
 }
 
 // SettledRecords puts the decisions on a value together and keeps, of those that
@@ -108,7 +108,7 @@ func (s *State) describe(v *Value) string {
 // Label names a value in records: its number, its extents and what it writes.
 func (v *Value) Label() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "v%d[", v.Id)
+	fmt.Fprintf(&b, "v%d[", v.ID)
 	for i, r := range v.Ranges {
 		if i > 0 {
 			b.WriteByte(',')

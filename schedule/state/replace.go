@@ -23,7 +23,7 @@ func (s *Graph) PlacedUses(p *Value) []PlacedUse {
 	return out
 }
 
-// Where replaceReads may put an expression: an address takes only what is cheap.
+// Where ReplaceReads may put an expression: an address takes only what is cheap.
 const (
 	BodiesOnly    = false
 	IntoAddresses = true
@@ -83,13 +83,13 @@ func (v *Value) IndexReads(p *Value) bool {
 // run after a write that replaces a version which p reads, and a write of its
 // own must stay in place.
 func (s *Graph) MayRead(c, p *Value, body *ir.UOp) bool {
-	for _, slot := range s.ReadMemo[p.Id].Versions {
+	for _, slot := range s.ReadMemo[p.ID].Versions {
 		next := s.nextVersion(slot)
 		if next < 0 {
 			continue
 		}
 		writer := s.Versions[next].Writer
-		if writer == c.Id {
+		if writer == c.ID {
 			trial := *c
 			trial.Body = body
 			if !s.InPlace(&trial, slot) {
@@ -97,7 +97,7 @@ func (s *Graph) MayRead(c, p *Value, body *ir.UOp) bool {
 			}
 			continue
 		}
-		if s.comesBefore(writer, c.Id) {
+		if s.comesBefore(writer, c.ID) {
 			return false
 		}
 	}

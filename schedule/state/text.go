@@ -59,7 +59,7 @@ func (s *State) Text() string {
 		for _, k := range launch {
 			var ids strings.Builder
 			for _, v := range k.Values {
-				fmt.Fprintf(&ids, " %d", v.Id)
+				fmt.Fprintf(&ids, " %d", v.ID)
 			}
 			p.line("kernel%s", ids.String())
 		}
@@ -84,7 +84,7 @@ func (s *Graph) printedValues() []*Value {
 			todo = append(append(todo, r.Values...), s.Writers(r.Versions)...)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(s.Values), func(v *Value) bool { return v.Dead && !waited[v.Id] })
+	return slices.DeleteFunc(slices.Clone(s.Values), func(v *Value) bool { return v.Dead && !waited[v.ID] })
 }
 
 // textRoots lists the nodes that the lines of the state name.
@@ -162,7 +162,7 @@ func (p *stateText) value(v *Value, rest *ir.UOp) {
 		}
 		p.line("# %s", line)
 	}
-	fmt.Fprintf(&p.b, "value %d", v.Id)
+	fmt.Fprintf(&p.b, "value %d", v.ID)
 	p.nodes("node", v.Node)
 	p.nodes("ranges", v.Ranges...)
 	p.nodes("body", v.Body)

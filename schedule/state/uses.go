@@ -115,7 +115,7 @@ func (s *Graph) Multiplicity(c *Value, u Use) []*ir.UOp {
 // Consumers lists the readers of a value, by id.
 func (s *Graph) Consumers(p *Value) []*Value {
 	var out []*Value
-	for _, id := range s.Users[p.Id] {
+	for _, id := range s.Users[p.ID] {
 		out = append(out, s.Values[id])
 	}
 	return out
@@ -134,17 +134,17 @@ func (s *Graph) IndexUses() {
 
 // LinkReads enters a new value into the table of readers.
 func (s *Graph) LinkReads(v *Value) {
-	s.ReadMemo[v.Id] = s.ReadsOf(v)
-	for _, id := range s.ReadMemo[v.Id].Values {
-		if i, found := slices.BinarySearch(s.Users[id], v.Id); !found {
-			s.Users[id] = slices.Insert(s.Users[id], i, v.Id)
+	s.ReadMemo[v.ID] = s.ReadsOf(v)
+	for _, id := range s.ReadMemo[v.ID].Values {
+		if i, found := slices.BinarySearch(s.Users[id], v.ID); !found {
+			s.Users[id] = slices.Insert(s.Users[id], i, v.ID)
 		}
 	}
 }
 
 func (s *Graph) unlinkReads(v *Value) {
-	for _, id := range s.ReadMemo[v.Id].Values {
-		if i, found := slices.BinarySearch(s.Users[id], v.Id); found {
+	for _, id := range s.ReadMemo[v.ID].Values {
+		if i, found := slices.BinarySearch(s.Users[id], v.ID); found {
 			s.Users[id] = slices.Delete(s.Users[id], i, i+1)
 		}
 	}
@@ -153,7 +153,7 @@ func (s *Graph) unlinkReads(v *Value) {
 // SetBody replaces a value's body and keeps the table of readers; values that
 // nobody reads any more die.
 func (s *Graph) SetBody(v *Value, body *ir.UOp) {
-	old := s.ReadMemo[v.Id].Values
+	old := s.ReadMemo[v.ID].Values
 	s.unlinkReads(v)
 	v.Body = body
 	s.LinkReads(v)
@@ -164,12 +164,12 @@ func (s *Graph) SetBody(v *Value, body *ir.UOp) {
 
 // reap kills a value without readers.
 func (s *Graph) reap(v *Value) {
-	if v.Dead || v.Target >= 0 || len(s.Users[v.Id]) > 0 {
+	if v.Dead || v.Target >= 0 || len(s.Users[v.ID]) > 0 {
 		return
 	}
 	v.Dead = true
 	s.unlinkReads(v)
-	for _, id := range s.ReadMemo[v.Id].Values {
+	for _, id := range s.ReadMemo[v.ID].Values {
 		s.reap(s.Values[id])
 	}
 }

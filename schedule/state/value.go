@@ -8,19 +8,14 @@ import (
 
 // Value is the unit of all rules: P[ranges] := body. Other values are read in
 // body as LOAD(VALUE, index...), buffers as LOAD or FIELD of a version's PARAM.
-//
-// Names of ranges. A value's own ranges have unique ids from firstFree up. A
-// closed range (of a REDUCE or STAGE) is named by the height of its node: one
-// more than the largest name closed inside. So two reduces that are equal up to
-// the names of their ranges are one node, and an inner range can never capture
-// an outer one.
+// What ranges are called is said in expr/ranges.go.
 type Value struct {
-	Id     int
+	ID     int
 	Node   *ir.UOp   // the VALUE node that reads refer to; sources are extents
 	Ranges []*ir.UOp // signature: one RANGE per axis; extent-1 axes have none
 	Body   *ir.UOp
 
-	// loops and index describe the store. nil: loops are the ranges and the
+	// Loops and Index describe the store. nil: loops are the ranges and the
 	// index is the ranges too. A tile epilogue splits loops without touching
 	// the signature; an assignment has index expressions into its buffer.
 	Loops []*ir.UOp
@@ -31,7 +26,7 @@ type Value struct {
 	StoredWithTile bool // computed from the tile of a stored value: stored by the same kernel, else the tile would be computed again
 	Split          bool // loops differ from the signature: must not be inlined
 	Group          int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
-	Update         int  // values that one kernel stores point by point have one number (joinUpdates); 0: none
+	Update         int  // values that one kernel stores point by point have one number (fuse-updates); 0: none
 	Dead           bool
 
 	Name    string   // what it writes, for people
@@ -67,7 +62,7 @@ func (s *Graph) NewValue(dtype ir.DType, ranges []*ir.UOp, body *ir.UOp) *Value 
 	}
 	id := len(s.Values)
 	v := &Value{
-		Id: id, Ranges: ranges, Body: body, Target: -1,
+		ID: id, Ranges: ranges, Body: body, Target: -1,
 		Node: s.A.Make(ir.OpValue, dtype, ir.ValueArg{ID: id}, extents...),
 	}
 	s.Values = append(s.Values, v)

@@ -40,5 +40,5 @@ func (s *Graph) SetSignature(v *Value, ranges []*ir.UOp, body *ir.UOp) {
 		extents[i] = r.Src[0]
 	}
 	v.Ranges, v.Body = own, s.AtIndex(ranges, body, own)
-	v.Node = s.A.Make(ir.OpValue, body.DType, ir.ValueArg{ID: v.Id}, extents...)
+	v.Node = s.A.Make(ir.OpValue, body.DType, ir.ValueArg{ID: v.ID}, extents...)
 }

@@ -78,7 +78,7 @@ func (s *Graph) verifyVersion(slot int) error {
 }
 
 func (s *Graph) verifyValue(v *Value) error {
-	if arg, ok := v.Node.Arg.(ir.ValueArg); !ok || v.Node.Op != ir.OpValue || arg.ID != v.Id {
+	if arg, ok := v.Node.Arg.(ir.ValueArg); !ok || v.Node.Op != ir.OpValue || arg.ID != v.ID {
 		return fmt.Errorf("its node is %s", ir.NodeText(v.Node))
 	}
 	if len(v.Node.Src) != len(v.Ranges) || v.Node.DType != v.Body.DType {
@@ -100,7 +100,7 @@ func (s *Graph) verifyValue(v *Value) error {
 			}
 		}
 	}
-	if v.Target >= len(s.Versions) || v.Target >= 0 && s.Versions[v.Target].Writer != v.Id {
+	if v.Target >= len(s.Versions) || v.Target >= 0 && s.Versions[v.Target].Writer != v.ID {
 		return fmt.Errorf("it writes version %d, which another value writes", v.Target)
 	}
 	return s.verifyReads(v)
@@ -154,7 +154,7 @@ func (s *Graph) verifyAcyclic() error {
 	}
 	for _, v := range s.Values {
 		if !v.Dead {
-			if err := visit(v.Id); err != nil {
+			if err := visit(v.ID); err != nil {
 				return err
 			}
 		}
@@ -171,10 +171,10 @@ func (s *State) verifyLaunches() error {
 	for i, launch := range s.Launches {
 		for _, k := range launch {
 			for _, v := range k.Values {
-				if _, twice := at[v.Id]; twice || v.Dead {
+				if _, twice := at[v.ID]; twice || v.Dead {
 					return fmt.Errorf("value %s is dead or stored twice", v.Label())
 				}
-				at[v.Id] = i
+				at[v.ID] = i
 			}
 		}
 	}
