@@ -1,7 +1,6 @@
 // Package gguf reads and writes GGUF model files: metadata, and named, typed,
-// packed tensors. It is a leaf of the house: it ends at bytes with a type and a
-// shape, and knows neither what a model is nor how a block decodes (package
-// format's table does).
+// packed tensors. It ends at bytes with a type and a shape: how large the blocks of
+// a type are, package packed's table says, and what a model is, no package here knows.
 //
 // Reading maps the file and checks everything that can be checked without
 // touching tensor data, so that opening costs the metadata and not the weights.

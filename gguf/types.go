@@ -3,12 +3,15 @@ package gguf
 import (
 	"fmt"
 	"strings"
+
+	"tgc/packed"
 )
 
 // Type is the storage type of a tensor, numbered as in the file.
 type Type uint32
 
-// Tensor types. Numbers that are missing here were removed from the format.
+// Tensor types that Go code names. A type needs no name here: a row of package packed
+// defines it. Numbers that are missing were removed from the format.
 const (
 	F32     Type = 0
 	F16     Type = 1
@@ -47,7 +50,7 @@ const (
 	Q2_0    Type = 42
 )
 
-// TypeInfo is one row of the type table. A tensor row is a sequence of blocks;
+// TypeInfo is what a file says of a type. A tensor row is a sequence of blocks;
 // plain types have blocks of one element.
 type TypeInfo struct {
 	Name     string
@@ -55,46 +58,33 @@ type TypeInfo struct {
 	Bytes    int // per block
 }
 
-// typeTable is indexed by Type; rows without a name are undefined. Bytes add
-// up the fields of a block: Q6_K is 128 low nibble bytes + 64 high bit bytes +
-// 16 scales + an fp16 scale of scales = 210.
-var typeTable = [...]TypeInfo{
-	F32:     {"F32", 1, 4},
-	F16:     {"F16", 1, 2},
-	Q4_0:    {"Q4_0", 32, 18},
-	Q4_1:    {"Q4_1", 32, 20},
-	Q5_0:    {"Q5_0", 32, 22},
-	Q5_1:    {"Q5_1", 32, 24},
-	Q8_0:    {"Q8_0", 32, 34},
-	Q8_1:    {"Q8_1", 32, 36},
-	Q2_K:    {"Q2_K", 256, 84},
-	Q3_K:    {"Q3_K", 256, 110},
-	Q4_K:    {"Q4_K", 256, 144},
-	Q5_K:    {"Q5_K", 256, 176},
-	Q6_K:    {"Q6_K", 256, 210},
-	Q8_K:    {"Q8_K", 256, 292},
-	IQ2_XXS: {"IQ2_XXS", 256, 66},
-	IQ2_XS:  {"IQ2_XS", 256, 74},
-	IQ3_XXS: {"IQ3_XXS", 256, 98},
-	IQ1_S:   {"IQ1_S", 256, 50},
-	IQ4_NL:  {"IQ4_NL", 32, 18},
-	IQ3_S:   {"IQ3_S", 256, 110},
-	IQ2_S:   {"IQ2_S", 256, 82},
-	IQ4_XS:  {"IQ4_XS", 256, 136},
-	I8:      {"I8", 1, 1},
-	I16:     {"I16", 1, 2},
-	I32:     {"I32", 1, 4},
-	I64:     {"I64", 1, 8},
-	F64:     {"F64", 1, 8},
-	IQ1_M:   {"IQ1_M", 256, 56},
-	BF16:    {"BF16", 1, 2},
-	TQ1_0:   {"TQ1_0", 256, 54},
-	TQ2_0:   {"TQ2_0", 256, 66},
-	MXFP4:   {"MXFP4", 32, 17},
-	NVFP4:   {"NVFP4", 64, 36},
-	Q1_0:    {"Q1_0", 128, 18},
-	Q2_0:    {"Q2_0", 64, 18},
+// otherTypes are types of the file format that the compiler does not decode: files
+// that hold them open and can be inspected. All others are the rows of package
+// packed.
+var otherTypes = map[Type]TypeInfo{
+	Q8_1: {"Q8_1", 32, 36},
+	Q8_K: {"Q8_K", 256, 292},
+	I8:   {"I8", 1, 1},
+	I16:  {"I16", 1, 2},
+	I32:  {"I32", 1, 4},
+	I64:  {"I64", 1, 8},
+	F64:  {"F64", 1, 8},
 }
+
+// typeTable is indexed by Type; rows without a name are undefined.
+var typeTable = func() (table []TypeInfo) {
+	put := func(t Type, info TypeInfo) {
+		table = append(table, make([]TypeInfo, max(0, int(t)+1-len(table)))...)
+		table[t] = info
+	}
+	for t, info := range otherTypes {
+		put(t, info)
+	}
+	for _, f := range packed.All() {
+		put(Type(f.GGUF), TypeInfo{f.Name, f.BlockElems, f.BlockBytes})
+	}
+	return table
+}()
 
 // Types lists every defined tensor type in ascending order.
 func Types() []Type {

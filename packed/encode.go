@@ -10,8 +10,8 @@ import (
 	"tgc/ir"
 )
 
-// CanEncode reports whether Encode knows the type: plain types and Q8_0, Q4_0,
-// Q4_K and Q6_K.
+// CanEncode reports whether Encode knows the type: plain types do, and rows with an
+// encode function.
 func (f *Format) CanEncode() bool { return f.IsPlain() || f.encode != nil }
 
 // Encode packs values, whole blocks of them, into dst, which has the RowBytes of

@@ -2,7 +2,6 @@ package packed
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,7 +10,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"tgc/gguf"
 	"tgc/ir"
 )
 
@@ -315,38 +313,6 @@ func TestFillChunks(t *testing.T) {
 	for _, bad := range []int64{9, 90} {
 		if err := fill(make([]byte, 18), bad); err == nil {
 			t.Errorf("a chunk at %d was filled", bad)
-		}
-	}
-}
-
-// TestFillFile packs several chunks straight into a GGUF file.
-func TestFillFile(t *testing.T) {
-	rng := rand.New(rand.NewPCG(8, 8))
-	x := make([]float32, 1<<17) // 139,264 bytes as Q8_0
-	for i := range x {
-		x[i] = float32(rng.NormFloat64())
-	}
-	w := gguf.NewWriter()
-	for _, name := range append([]string{"F32", "BF16"}, encodable...) {
-		f := mustLookup(t, name)
-		w.Add(name, gguf.Type(f.GGUF), []int{1 << 10, 1 << 7}, f.Fill(x))
-	}
-	data, err := w.Bytes(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := gguf.OpenBytes("test", data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range file.Tensors() {
-		stored := &file.Tensors()[i]
-		want := make([]byte, len(stored.Data()))
-		if err := mustLookup(t, stored.Name).Encode(want, x); err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(stored.Data(), want) {
-			t.Errorf("%s: the file holds other bytes than Encode makes", stored.Name)
 		}
 	}
 }

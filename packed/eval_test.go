@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"testing"
 
 	"tgc/ir"
 )
@@ -130,3 +131,34 @@ func loadScalar(data []byte, at int64, dtype ir.DType) (ir.Scalar, error) {
 	}
 	return ir.Scalar{}, fmt.Errorf("no loads of %s", dtype)
 }
+
+// decodeAll evaluates the row's expression for every element.
+func decodeAll(t *testing.T, f *Format, place Placement, data []byte, rows, length int64) []float32 {
+	t.Helper()
+	a := ir.NewArena()
+	row, k := a.Range(0, a.Index(rows)), a.Range(1, a.Index(length))
+	e := newEvaluator(f, place, data, f.Decode(a, bufferFor(a, f, rows, length), row, k))
+	out := make([]float32, 0, rows*length)
+	for r := range rows {
+		for i := range length {
+			e.vars[row], e.vars[k] = r, i
+			v, err := e.run()
+			if err != nil {
+				t.Fatalf("%s row %d element %d: %v", f.Name, r, i, err)
+			}
+			out = append(out, float32(v))
+		}
+	}
+	return out
+}
+
+// bufferFor is the PARAM that Decode reads.
+func bufferFor(a *ir.Arena, f *Format, rows, length int64) *ir.UOp {
+	if f.IsPlain() {
+		return a.Make(ir.OpParam, f.Plain, ir.ParamArg{}, a.Index(rows), a.Index(length))
+	}
+	return a.Make(ir.OpParam, ir.U8, ir.ParamArg{Format: f.Name}, a.Index(rows), a.Index(length))
+}
+
+// DecodeAll is for tests outside of the package: those that read files.
+var DecodeAll = decodeAll

@@ -17,7 +17,13 @@ type Format struct {
 	Fields     []Field  // of a packed type, in the order of their offsets
 
 	decode func(*decoder) *ir.UOp
-	repair func(block []byte, r roller) // turns random bytes into valid data; may be nil
+
+	// Random is how random bytes become values of a known spread, as made-up models
+	// need; nil for types that no such model uses.
+	Random *Random
+	// repair turns random bytes, of which the f16 scales are set, into valid data; nil
+	// where they are valid as they are.
+	repair func(block []byte, r scaleSource)
 
 	// encode packs the finite values of one block and sets kept to what the
 	// block then holds; nil for types that are only read.

@@ -14,6 +14,7 @@ var twiceE2M1 = int8Table(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -1
 var codebookFormats = []Format{
 	{
 		Name: "IQ4_NL", GGUF: 20, BlockElems: 32, BlockBytes: 18,
+		Random: &Random{RMS: 71.0, Flip: true},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},
@@ -24,6 +25,7 @@ var codebookFormats = []Format{
 	},
 	{
 		Name: "IQ4_XS", GGUF: 23, BlockElems: 256, BlockBytes: 136,
+		Random: &Random{RMS: 71.0 * 18.5},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "scales_h", DType: ir.U16, Count: 1, Offset: 2}, // upper 2 bits per 32
@@ -49,7 +51,7 @@ var codebookFormats = []Format{
 			return d.product(d.halfPowerOfTwo(d.field("e", d.a.Index(0))), d.f32(d.pick(twiceE2M1, d.halves4())))
 		},
 		// Exponents around one: 2^127 times 12 is no f32.
-		repair: func(block []byte, r roller) { block[0] = byte(127 - 8 + r.IntN(12)) },
+		repair: func(block []byte, r scaleSource) { block[0] = byte(127 - 8 + r.IntN(12)) },
 	},
 	{
 		Name: "NVFP4", GGUF: 40, BlockElems: 64, BlockBytes: 36,
@@ -64,7 +66,7 @@ var codebookFormats = []Format{
 			return d.product(d.halfUnsignedE4M3(d.field("d", group)), d.f32(level))
 		},
 		// Without the sign bit and without the code for NaN.
-		repair: func(block []byte, r roller) {
+		repair: func(block []byte, r scaleSource) {
 			for i := range 4 {
 				block[i] = byte(16 + r.IntN(64))
 			}

@@ -118,7 +118,7 @@ var gridFormats = []Format{
 		},
 		// No exponent of all ones: the scale would be infinite or NaN. Top nibbles
 		// hold the f16 from its low bits up.
-		repair: func(block []byte, r roller) {
+		repair: func(block []byte, r scaleSource) {
 			d := r.half()
 			for i := range 4 {
 				at := 48 + 2*i + 1

@@ -23,6 +23,7 @@ var kFormats = []Format{
 	},
 	{
 		Name: "Q3_K", GGUF: 11, BlockElems: 256, BlockBytes: 110,
+		Random: &Random{RMS: 2.34 * 18.5},
 		Fields: []Field{
 			{Name: "hmask", DType: ir.U8, Count: 32, Offset: 0}, // bit k/32 of byte k%32
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 32},
@@ -41,6 +42,7 @@ var kFormats = []Format{
 	},
 	{
 		Name: "Q4_K", GGUF: 12, BlockElems: 256, BlockBytes: 144,
+		Random: &Random{RMS: rms4 * sixBitRMS, MinFactor: 7.5, Inner: sixBitScales},
 		encode: encodeQ4_K,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
@@ -57,6 +59,7 @@ var kFormats = []Format{
 	},
 	{
 		Name: "Q5_K", GGUF: 13, BlockElems: 256, BlockBytes: 176,
+		Random: &Random{RMS: rms5 * sixBitRMS, MinFactor: 15.5, Inner: sixBitScales},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "dmin", DType: ir.F16, Count: 1, Offset: 2},
@@ -75,6 +78,7 @@ var kFormats = []Format{
 	},
 	{
 		Name: "Q6_K", GGUF: 14, BlockElems: 256, BlockBytes: 210,
+		Random: &Random{RMS: rms6 * q6ScaleRMS, Inner: q6Scales},
 		encode: encodeQ6_K,
 		Fields: []Field{
 			{Name: "ql", DType: ir.U8, Count: 128, Offset: 0},

@@ -33,6 +33,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q4_0", GGUF: 2, BlockElems: 32, BlockBytes: 18,
+		Random: &Random{RMS: 4.64, Flip: true},
 		encode: encodeQ4_0,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
@@ -44,6 +45,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q4_1", GGUF: 3, BlockElems: 32, BlockBytes: 20,
+		Random: &Random{RMS: rms4, MinFactor: -7.5},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "m", DType: ir.F16, Count: 1, Offset: 2},
@@ -55,6 +57,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q5_0", GGUF: 6, BlockElems: 32, BlockBytes: 22,
+		Random: &Random{RMS: 9.25, Flip: true},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qh", DType: ir.U32, Count: 1, Offset: 2},
@@ -66,6 +69,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q5_1", GGUF: 7, BlockElems: 32, BlockBytes: 24,
+		Random: &Random{RMS: rms5, MinFactor: -15.5},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "m", DType: ir.F16, Count: 1, Offset: 2},
@@ -78,6 +82,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q8_0", GGUF: 8, BlockElems: 32, BlockBytes: 34,
+		Random: &Random{RMS: 73.9},
 		encode: encodeQ8_0,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},

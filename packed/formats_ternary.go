@@ -34,7 +34,7 @@ var ternaryFormats = []Format{
 			return d.product(d.scale("d"), d.plus(d.f32(d.twoBits("qs")), -1))
 		},
 		// The code 3 is never written.
-		repair: func(block []byte, r roller) {
+		repair: func(block []byte, r scaleSource) {
 			for i := range 64 {
 				b := block[i]
 				block[i] = b &^ (b & (b >> 1) & 0x55) // 11 becomes 10

@@ -1,15 +1,18 @@
-package packed
+package packed_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tgc/gguf"
 	"tgc/internal/oracle"
-	"tgc/ir"
+	"tgc/packed"
 )
 
 // TestOracle decodes every recorded tensor, in every layout, and wants the
@@ -21,7 +24,7 @@ func TestOracle(t *testing.T) {
 		checked[strings.ToUpper(name)] = true
 		t.Run(name, func(t *testing.T) { checkFile(t, path) })
 	}
-	for _, f := range All() {
+	for _, f := range packed.All() {
 		if f.Name != "F32" && !checked[f.Name] {
 			t.Errorf("no recorded tensor of type %s", f.Name)
 		}
@@ -36,26 +39,26 @@ func checkFile(t *testing.T, path string) {
 	defer file.Close()
 	x, _ := file.Tensor("x")
 	ref, _ := file.Tensor("ref")
-	f, ok := ByGGUF(uint32(x.Type))
+	f, ok := packed.ByGGUF(uint32(x.Type))
 	if !ok {
 		t.Fatalf("no row for %s", x.Type)
 	}
-	if info := x.Type.Info(); f.Name != info.Name || f.BlockElems != info.Elements || f.BlockBytes != info.Bytes {
-		t.Fatalf("row is %s %d %d, the file format says %+v", f.Name, f.BlockElems, f.BlockBytes, info)
+	if name, err := file.String("oracle.type"); !strings.EqualFold(f.Name, name) || err != nil {
+		t.Fatalf("row is %s, want %s (%v)", f.Name, name, err)
 	}
 	rows, length := int64(x.Rows()), int64(x.RowLength())
-	layouts := []Layout{Identity, Planes}
+	layouts := []packed.Layout{packed.Identity, packed.Planes}
 	if f.IsPlain() {
 		layouts = layouts[:1]
 	}
 	for _, layout := range layouts {
 		blocks := length / int64(f.BlockElems)
 		data := x.Data()
-		if layout != Identity {
-			data = Convert(f, rows, blocks, Identity, layout, data)
+		if layout != packed.Identity {
+			data = packed.Convert(f, rows, blocks, packed.Identity, layout, data)
 		}
 		wrong := 0
-		got := decodeAll(t, f, layout.Place(f, rows, blocks), data, rows, length)
+		got := packed.DecodeAll(t, f, layout.Place(f, rows, blocks), data, rows, length)
 		for i, v := range got {
 			want := math.Float32frombits(binary.LittleEndian.Uint32(ref.Data()[4*i:]))
 			if v != want {
@@ -70,30 +73,45 @@ func checkFile(t *testing.T, path string) {
 	}
 }
 
-// decodeAll evaluates the row's expression for every element.
-func decodeAll(t *testing.T, f *Format, place Placement, data []byte, rows, length int64) []float32 {
+var encodable = []string{"F32", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"}
+
+func lookup(t *testing.T, name string) *packed.Format {
 	t.Helper()
-	a := ir.NewArena()
-	row, k := a.Range(0, a.Index(rows)), a.Range(1, a.Index(length))
-	e := newEvaluator(f, place, data, f.Decode(a, bufferFor(a, f, rows, length), row, k))
-	out := make([]float32, 0, rows*length)
-	for r := range rows {
-		for i := range length {
-			e.vars[row], e.vars[k] = r, i
-			v, err := e.run()
-			if err != nil {
-				t.Fatalf("%s row %d element %d: %v", f.Name, r, i, err)
-			}
-			out = append(out, float32(v))
-		}
+	f, ok := packed.Lookup(name)
+	if !ok {
+		t.Fatalf("no format %q", name)
 	}
-	return out
+	return f
 }
 
-// bufferFor is the PARAM that Decode reads.
-func bufferFor(a *ir.Arena, f *Format, rows, length int64) *ir.UOp {
-	if f.IsPlain() {
-		return a.Make(ir.OpParam, f.Plain, ir.ParamArg{}, a.Index(rows), a.Index(length))
+// TestFillFile packs several chunks straight into a GGUF file.
+func TestFillFile(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 8))
+	x := make([]float32, 1<<17) // 139,264 bytes as Q8_0
+	for i := range x {
+		x[i] = float32(rng.NormFloat64())
 	}
-	return a.Make(ir.OpParam, ir.U8, ir.ParamArg{Format: f.Name}, a.Index(rows), a.Index(length))
+	w := gguf.NewWriter()
+	for _, name := range encodable {
+		f := lookup(t, name)
+		w.Add(name, gguf.Type(f.GGUF), []int{1 << 10, 1 << 7}, f.Fill(x))
+	}
+	data, err := w.Bytes(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := gguf.OpenBytes("test", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range file.Tensors() {
+		stored := &file.Tensors()[i]
+		want := make([]byte, len(stored.Data()))
+		if err := lookup(t, stored.Name).Encode(want, x); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(stored.Data(), want) {
+			t.Errorf("%s: the file holds other bytes than Encode makes", stored.Name)
+		}
+	}
 }

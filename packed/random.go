@@ -7,11 +7,22 @@ import (
 	"tgc/ir"
 )
 
-// roller draws what a row's repair needs.
-type roller struct{ *rand.Rand }
+// Random is a row's rule for blocks whose values have zero mean and a known spread.
+// All bits are random; then the scale "d" and the minimum ("m" or "dmin") of a block
+// are set.
+type Random struct {
+	RMS       float64 // of a block's values if its scale is 1
+	MinFactor float64 // minimum over scale that centres the values on 0; 0: there is no minimum
+	Flip      bool    // half the blocks get a negative scale, to centre the values
+	// Inner sets the integer scales inside a block; nil where any bits will do.
+	Inner func(block []byte, random [2]uint64)
+}
+
+// scaleSource draws what a row's repair needs.
+type scaleSource struct{ *rand.Rand }
 
 // half draws the bits of an f16 scale of either sign, 2^-8 to 2^-4 in size.
-func (r roller) half() uint16 {
+func (r scaleSource) half() uint16 {
 	return uint16(r.IntN(2))<<15 | uint16(7+r.IntN(4))<<10 | uint16(r.IntN(1<<10))
 }
 
@@ -20,7 +31,7 @@ func (r roller) half() uint16 {
 // no valid data, because scales become NaN. For a plain type the values lie in
 // -1..1.
 func RandomBlocks(f *Format, n int, rng *rand.Rand) []byte {
-	r := roller{rng}
+	r := scaleSource{rng}
 	data := make([]byte, n*f.BlockBytes)
 	if f.IsPlain() {
 		for i := range n {
@@ -39,7 +50,7 @@ func RandomBlocks(f *Format, n int, rng *rand.Rand) []byte {
 
 // makeValid redraws the f16 scales of a block of random bytes and applies the
 // row's own repair.
-func (f *Format) makeValid(block []byte, r roller) {
+func (f *Format) makeValid(block []byte, r scaleSource) {
 	for _, fd := range f.Fields {
 		if fd.DType != ir.F16 {
 			continue
@@ -56,4 +67,44 @@ func (f *Format) makeValid(block []byte, r roller) {
 // putFloat stores v in a plain dtype.
 func putFloat(b []byte, dtype ir.DType, v float64) {
 	copy(b, ir.EncodeTable(dtype, []float64{v}))
+}
+
+// An integer of b bits, all values equally likely, has a standard deviation of
+// sqrt((4^b-1)/12).
+const (
+	rms4       = 4.61
+	rms5       = 9.23
+	rms6       = 18.47
+	sixBitRMS  = 48.38 // of integers drawn from 32 to 63
+	q6ScaleRMS = 84.3  // of integers drawn from 32 to 127
+)
+
+// sixBitScales sets the twelve bytes in which Q4_K and Q5_K pack eight 6-bit
+// scales and eight 6-bit minimums: scales from 32 to 63, each minimum equal to
+// its scale. Bytes 0-3 hold the low six bits of scales 0-3 and, on top, the high
+// two of scales 4-7; bytes 4-7 the same of minimums; bytes 8-11 the low four
+// bits of scales and minimums 4-7.
+func sixBitScales(block []byte, random [2]uint64) {
+	low := uint32(random[0])&0x1f1f1f1f | 0x20202020      // scales 0-3
+	high := uint32(random[0]>>32)&0x1f1f1f1f | 0x20202020 // scales 4-7
+	packed := low | (high&0x30303030)<<2
+	nibbles := high & 0x0f0f0f0f
+	binary.LittleEndian.PutUint32(block[4:], packed)
+	binary.LittleEndian.PutUint32(block[8:], packed)
+	binary.LittleEndian.PutUint32(block[12:], nibbles|nibbles<<4)
+}
+
+// q6Scales sets the sixteen signed 8-bit scales of Q6_K: sizes from 32 to 127,
+// every other one negative, which centres the block on 0.
+func q6Scales(block []byte, random [2]uint64) {
+	scales := block[192:208]
+	for half, word := range random {
+		for i := range 8 {
+			size := 32 + byte(uint32(word>>(8*i)&0xff)*96>>8)
+			if i%2 == 1 {
+				size = -size
+			}
+			scales[8*half+i] = size
+		}
+	}
 }
