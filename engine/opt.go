@@ -39,7 +39,7 @@ func TextPasses() []pass.Info {
 func rewriteInfos() []pass.Info {
 	var infos []pass.Info
 	for _, p := range rewrite.Passes() {
-		infos = append(infos, pass.Info{Name: p.Name, From: "graph", To: "graph", Doc: p.Doc})
+		infos = append(infos, p.Info)
 	}
 	return infos
 }

@@ -4,44 +4,52 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/pass"
 )
 
-// Pass is a named step from graph to graph that can be run alone on text.
+// Pass is a step from graph to graph that passes of several stages are made of,
+// and that can be run alone on text.
 type Pass struct {
-	Name string
-	Doc  string
-	Run  func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error)
+	pass.Info
+	Run func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error)
 }
 
-// Passes lists what `tgc opt` can run: the verifiers, the canonicalisers, and
-// every rule set alone.
+// AnyGraph is the form of a Pass from which and to which it leads: any that is
+// made of UOps.
+const AnyGraph pass.Form = "graph"
+
+// Passes lists the verifiers, the canonicalisers, and every rule set alone.
 func Passes() []Pass {
 	passes := []Pass{
-		{"verify", "check the contract of the form that the root is in", func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+		{info("verify", AnyGraph, "check the contract of the form that the root is in"), func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			return root, ir.Verify(root)
 		}},
-		{"verify-tensor", "check the contract of the tensor graph", func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+		{info("verify-tensor", pass.Tensor, "check the contract of the tensor graph"), func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			return root, ir.VerifyTensor(root)
 		}},
-		{"verify-kernel", "check the contract of kernels", func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+		{info("verify-kernel", pass.Kernel, "check the contract of kernels"), func(_ *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			return root, ir.VerifyKernel(root)
 		}},
-		{"canonicalise", "rename ranges and slots by first use", func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+		{info("canonicalise", pass.Kernel, "rename ranges and slots by first use"), func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			out, _ := ir.Canonicalise(a, root)
 			return out, nil
 		}},
-		{"simplify", "all rule sets together, to a fixpoint", func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+		{info("simplify", AnyGraph, "all rule sets together, to a fixpoint"), func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			out, _, err := Apply(a, root, Sets()...)
 			return out, err
 		}},
 	}
 	for _, set := range Sets() {
-		passes = append(passes, Pass{set.Name, set.Doc, func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
+		passes = append(passes, Pass{info(set.Name, AnyGraph, set.Doc), func(a *ir.Arena, root *ir.UOp) (*ir.UOp, error) {
 			out, _, err := Apply(a, root, set)
 			return out, err
 		}})
 	}
 	return passes
+}
+
+func info(name string, form pass.Form, doc string) pass.Info {
+	return pass.Info{Name: name, From: form, To: form, Doc: doc}
 }
 
 // PassByName finds a pass of Passes.
