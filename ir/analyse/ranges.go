@@ -59,7 +59,8 @@ func (s RangeSet) List() []int {
 // in no set.
 type FreeSets struct {
 	ir.Free[RangeSet]
-	Index ir.NodeMap[int] // of a range in the list
+	Ranges []*ir.UOp       // the list
+	Index  ir.NodeMap[int] // of a range in it
 }
 
 // NewFreeSets makes one for a list of ranges, of which there may be too many.
@@ -67,7 +68,7 @@ func NewFreeSets(ranges []*ir.UOp) (*FreeSets, error) {
 	if len(ranges) > MaxRanges {
 		return nil, fmt.Errorf("%d ranges, at most %d are allowed", len(ranges), MaxRanges)
 	}
-	f := &FreeSets{}
+	f := &FreeSets{Ranges: ranges}
 	for i, r := range ranges {
 		f.Index.Set(r, i)
 	}

@@ -324,7 +324,7 @@ func (l *lowerer) checkThreads() error {
 		}
 		switch u.Op {
 		case ir.OpReduce:
-			if l.threads.Has(l.free.Index[u.ReduceRange()]) {
+			if l.threads.Has(l.free.Index.Of(u.ReduceRange())) {
 				s = s.Union(l.free.Of(u))
 			}
 		case ir.OpStage:

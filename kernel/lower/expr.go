@@ -102,7 +102,7 @@ func (l *lowerer) constant(u *ir.UOp) *program.Value {
 }
 
 func (l *lowerer) rangeVal(u *ir.UOp) val {
-	i := l.free.Index[u]
+	i := l.free.Index.Of(u)
 	if l.threads.Has(i) {
 		return val{v: l.threadIndex(i)}
 	}
@@ -446,7 +446,7 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 	p := false
 	switch u.Op {
 	case ir.OpReduce:
-		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.Index[u.ReduceRange()]) || l.mayPend(u.Src[0]))
+		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.Index.Of(u.ReduceRange())) || l.mayPend(u.Src[0]))
 	case ir.OpCast: // of the sum's parts instead of the sum: class A
 		p = u.DType == ir.F32 && u.Src[0].DType == ir.I32 && l.mayPend(u.Src[0])
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
@@ -507,7 +507,7 @@ func (l *lowerer) isStatic(u *ir.UOp) bool {
 	s := false
 	switch {
 	case u.Op == ir.OpRange:
-		s = l.vector.Has(l.free.Index[u])
+		s = l.vector.Has(l.free.Index.Of(u))
 	case u.Op.IsElementwise() && !isTranscendental(u.Op) && u.Op != ir.OpRng:
 		s = true
 		for _, x := range u.Src {
@@ -529,7 +529,7 @@ func (l *lowerer) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 		return s
 	}
 	if u.Op == ir.OpRange {
-		return ir.IntScalar(int64(at[l.free.Index[u]]))
+		return ir.IntScalar(int64(at[l.free.Index.Of(u)]))
 	}
 	args := make([]ir.Scalar, len(u.Src))
 	for i, s := range u.Src {

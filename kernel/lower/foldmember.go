@@ -4,7 +4,6 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
-	"tgc/kernel/shape"
 )
 
 // extremeChains is how many accumulators of a maximum, minimum or product are in
@@ -23,7 +22,7 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 		digits = unionDigits(digits, x.digits)
 	}
 	digits = unionDigits(digits, over.List())
-	init := l.splat(l.constant(shape.PlainIdentity(l.Arena, op, u.DType)), l.laneCount(digits))
+	init := l.splat(l.constant(l.Arena.ReduceIdentity(u, 0)), l.laneCount(digits))
 	chains := min(len(parts), extremeChains)
 	accs := make([]*program.Value, chains)
 	for c := range accs {
@@ -62,7 +61,7 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 // thread and folded at once.
 func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *plan.RangeSet) []val {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.onGPU() {
-		i := l.free.Index[u.ReduceRange()]
+		i := l.free.Index.Of(u.ReduceRange())
 		switch l.Roles[i] {
 		case plan.Lane:
 			over.Add(i)

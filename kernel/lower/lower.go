@@ -134,7 +134,7 @@ func newLowerer(p *shape.Kernel) (*lowerer, error) {
 func (l *lowerer) collectReduces() {
 	for _, u := range plan.Preorder(l.Sink) {
 		if u.Op == ir.OpReduce {
-			i := l.free.Index[u.ReduceRange()]
+			i := l.free.Index.Of(u.ReduceRange())
 			l.reduces[i] = append(l.reduces[i], u)
 		}
 	}
@@ -215,7 +215,7 @@ func (l *lowerer) run() {
 func (l *lowerer) gridOrder(grid []int) []int {
 	position := make(map[int]int)
 	for k, r := range l.Stores[0].Node.Ranges() {
-		position[l.free.Index[r]] = k
+		position[l.free.Index.Of(r)] = k
 	}
 	sort.Slice(grid, func(x, y int) bool { return position[grid[x]] < position[grid[y]] })
 	return grid

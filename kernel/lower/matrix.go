@@ -29,13 +29,13 @@ const mostTerms = 3
 // matrixSum emits the instructions for all copies of a tile and picks one; of
 // columns that are a lane's points, all of them.
 func (l *lowerer) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
-	row, column := l.free.Index[l.Tile.RowCopy], l.free.Index[l.Tile.ColumnCopy]
+	row, column := l.free.Index.Of(l.Tile.RowCopy), l.free.Index.Of(l.Tile.ColumnCopy)
 	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
 	if len(m.tiles) > 1 {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
 		n := plan.ColumnCopies * plan.RowCopies
 		v := l.b.Shuffle(low, high, plan.ColumnCopies*r, plan.ColumnCopies*r+1, n+plan.ColumnCopies*r, n+plan.ColumnCopies*r+1)
-		return val{v: v, digits: []int{l.free.Index[l.Tile.Point]}, depth: l.top()}
+		return val{v: v, digits: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.top()}
 	}
 	c := l.copyAt(u, at, column)
 	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.top()}
@@ -109,7 +109,7 @@ func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, frag
 // instruction's order: words of one row, then of the other. A word holds two
 // halves or four bytes.
 func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
-	i := l.free.Index[l.Tile.RowCopy]
+	i := l.free.Index.Of(l.Tile.RowCopy)
 	return l.fragment(u, at, elem, func() []*program.Value {
 		if l.isFragment(u) {
 			return []*program.Value{l.panelFragment(u, at)}
@@ -128,7 +128,7 @@ func (l *lowerer) isFragment(u *ir.UOp) bool {
 		return false
 	}
 	free := l.free.Of(u)
-	return free.Has(l.free.Index[l.Tile.Point]) && free.Has(l.free.Index[l.Tile.RowCopy])
+	return free.Has(l.free.Index.Of(l.Tile.Point)) && free.Has(l.free.Index.Of(l.Tile.RowCopy))
 }
 
 // panelFragment is a fragment of rows that lies in a panel as the instruction wants
@@ -171,7 +171,7 @@ func (l *lowerer) fragment(u *ir.UOp, at coords, elem ir.DType, make func() []*p
 
 // lanePoints is a factor at the lane's points: a vector.
 func (l *lowerer) lanePoints(u *ir.UOp, at coords) *program.Value {
-	return l.expand(l.settle(l.lower(u, at)), []int{l.free.Index[l.Tile.Point]})
+	return l.expand(l.settle(l.lower(u, at)), []int{l.free.Index.Of(l.Tile.Point)})
 }
 
 // split writes floats as n terms, each the rounded rest of those before.
@@ -197,10 +197,10 @@ type leaf struct {
 
 // leaves lists the summands of sums over copies.
 func (l *lowerer) leaves(u *ir.UOp, at coords) []leaf {
-	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.Roles[l.free.Index[u.ReduceRange()]] != plan.Unroll {
+	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.Roles[l.free.Index.Of(u.ReduceRange())] != plan.Unroll {
 		return []leaf{{u, at}}
 	}
-	i := l.free.Index[u.ReduceRange()]
+	i := l.free.Index.Of(u.ReduceRange())
 	var out []leaf
 	for c := range int32(l.extent[i]) {
 		out = append(out, l.leaves(u.Src[0], at.with(i, c))...)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
 )
@@ -35,7 +36,7 @@ func matrixSums(p *shape.Kernel, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, e
 	}
 	sums := make(map[*ir.UOp]*matrixSum)
 	for _, u := range nodes {
-		if u.Op != ir.OpReduce || p.Roles[free.Index[u.ReduceRange()]] != plan.Matrix {
+		if u.Op != ir.OpReduce || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Matrix {
 			continue
 		}
 		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
@@ -61,13 +62,13 @@ func matrixSums(p *shape.Kernel, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, e
 func takeApart(p *shape.Kernel, u *ir.UOp, free *plan.FreeSets) (*matrixSum, error) {
 	a, tile := p.Arena, p.Tile
 	var ofRow, ofColumn plan.RangeSet
-	ofRow.Add(free.Index[tile.RowLane])
-	ofRow.Add(free.Index[tile.RowCopy])
-	ofColumn.Add(free.Index[tile.ColumnLane])
-	ofColumn.Add(free.Index[tile.ColumnCopy])
-	ofColumn.Add(free.Index[tile.Point])
+	ofRow.Add(free.Index.Of(tile.RowLane))
+	ofRow.Add(free.Index.Of(tile.RowCopy))
+	ofColumn.Add(free.Index.Of(tile.ColumnLane))
+	ofColumn.Add(free.Index.Of(tile.ColumnCopy))
+	ofColumn.Add(free.Index.Of(tile.Point))
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
-	for _, f := range shape.FlattenProduct(u.Src[0]) {
+	for _, f := range analyse.Factors(u.Src[0]) {
 		s := free.Of(f)
 		switch {
 		case s.Meet(ofRow).Empty():
@@ -78,7 +79,7 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *plan.FreeSets) (*matrixSum, err
 			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor that depends on rows and columns")
 		}
 	}
-	if s := free.Of(columns); s.Has(free.Index[tile.Point]) && s.Has(free.Index[tile.ColumnCopy]) {
+	if s := free.Of(columns); s.Has(free.Index.Of(tile.Point)) && s.Has(free.Index.Of(tile.ColumnCopy)) {
 		return nil, fmt.Errorf("kernel: plan: MMA of a sum whose columns are of two tiles")
 	}
 	points := a.Add(a.Mul(tile.ColumnLane, a.Index(plan.LanePoints)), tile.Point)
@@ -86,7 +87,7 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *plan.FreeSets) (*matrixSum, err
 	copies := a.Mod(tile.RowLane, a.Index(plan.ColumnCopies))
 	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.ColumnLane: a.Div(tile.RowLane, a.Index(plan.ColumnCopies)), tile.ColumnCopy: copies}
 	n := 1
-	if point := free.Index[tile.Point]; free.Of(columns).Has(point) {
+	if point := free.Index.Of(tile.Point); free.Of(columns).Has(point) {
 		n = plan.LanePoints / plan.ColumnCopies
 	}
 	for k := range int64(n) {

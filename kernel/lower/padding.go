@@ -81,7 +81,7 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 		index := l.stageIndex(u)
 		read := stageRead{bytes: int64(stage.DType.Size())}
 		for _, t := range l.linear.Of(l.Simplify.Do(index)).Terms {
-			if i, ok := l.free.Index[t.Atom]; ok && l.Roles[i] == plan.Lane && t.Coef == 1 {
+			if i, ok := l.free.Index.Get(t.Atom); ok && l.Roles[i] == plan.Lane && t.Coef == 1 {
 				read.bytes = min(read.bytes*l.extent[i], widestRead)
 			}
 		}
@@ -109,7 +109,7 @@ func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
 	write := stageRead{bytes: int64(stage.DType.Size())}
 	for _, z := range l.stageAxes(stage) {
 		index = a.Add(a.Mul(index, l.constantExtent(z)), z)
-		if i := l.free.Index[z]; l.Roles[i] == plan.Lane {
+		if i := l.free.Index.Of(z); l.Roles[i] == plan.Lane {
 			write.bytes *= l.extent[i]
 		}
 	}
@@ -165,7 +165,7 @@ func (l *lowerer) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 			continue
 		}
 		n := int64(0)
-		if i := l.free.Index[u]; l.threads.Has(i) {
+		if i := l.free.Index.Of(u); l.threads.Has(i) {
 			n = lane / l.digits[i].stride % l.digits[i].extent
 		}
 		with[u] = l.Arena.Index(n)

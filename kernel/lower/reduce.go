@@ -22,7 +22,7 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 	if arg.Op == ir.OpInvalid {
 		fail("a tuple reduce is read without PROJ")
 	}
-	i := l.free.Index[u.ReduceRange()]
+	i := l.free.Index.Of(u.ReduceRange())
 	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
 		return l.serialReduce(u, at)
 	}
@@ -58,7 +58,7 @@ func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 // terms flattens a sum over copies and lanes into its summands.
 func (l *lowerer) terms(u *ir.UOp, at coords, pend plan.RangeSet) []term {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
-		i := l.free.Index[u.ReduceRange()]
+		i := l.free.Index.Of(u.ReduceRange())
 		if l.Dots.Has(i) {
 			if t, ok := l.dotTerm(u.Src[0], i, at.with(i, laneCoord), pend); ok {
 				return []term{t}
@@ -191,7 +191,7 @@ func (l *lowerer) accumulate(acc val, t term, digits []int) val {
 // other reduce over the same RANGE that belongs to the same place: sharing is
 // legal between reduces that do not need each other.
 func (l *lowerer) serialReduce(u *ir.UOp, at coords) val {
-	l.runLoop(l.free.Index[u.ReduceRange()], u, -1)
+	l.runLoop(l.free.Index.Of(u.ReduceRange()), u, -1)
 	k := l.key(u, at)
 	v, ok := l.stack[l.top()].memo[k]
 	if !ok {

@@ -24,7 +24,7 @@ func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	for found := true; found && n*size < widestRead; {
 		found = false
 		for _, t := range terms {
-			i, isRange := l.free.Index[t.Atom]
+			i, isRange := l.free.Index.Get(t.Atom)
 			if isRange && t.Coef == n && l.Roles[i] == plan.Unroll && n*l.extent[i]*size <= widestRead {
 				first, lane, n, found = first.with(i, 0), lane+n*int64(at[i]), n*l.extent[i], true
 				break

@@ -88,7 +88,7 @@ func (l *lowerer) stageIndex(u *ir.UOp) *ir.UOp {
 func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 	point := at
 	for k, z := range u.Src[0].Src[1:] {
-		i := l.free.Index[z]
+		i := l.free.Index.Of(z)
 		x := u.Src[1+k]
 		if l.Roles[i] == plan.Lane && x == z {
 			continue
@@ -135,7 +135,7 @@ func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
 // sharesStage reports a stage that threads fill together.
 func (l *lowerer) sharesStage(stage *ir.UOp) bool {
 	for _, z := range stage.Src[1:] {
-		if l.threads.Has(l.free.Index[z]) {
+		if l.threads.Has(l.free.Index.Of(z)) {
 			return true
 		}
 	}
@@ -224,7 +224,7 @@ func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 // and lanes.
 func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
 	for k, z := range ranges {
-		i := l.free.Index[z]
+		i := l.free.Index.Of(z)
 		if l.Roles[i] == plan.Serial {
 			l.loop(i, func(*program.Loop) []*program.Value {
 				l.fillLoops(stage, array, ranges[k+1:], at)
@@ -248,7 +248,7 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	sum := a.Index(0)
 	for _, z := range l.stageAxes(stage) {
 		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
-		if i := l.free.Index[z]; l.Roles[i] == plan.Lane {
+		if i := l.free.Index.Of(z); l.Roles[i] == plan.Lane {
 			digits = unionDigits(digits, []int{i})
 		}
 	}
@@ -261,7 +261,7 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	if l.sharesStage(stage) {
 		var own plan.RangeSet
 		for _, z := range l.stageAxes(stage) {
-			own.Add(l.free.Index[z])
+			own.Add(l.free.Index.Of(z))
 		}
 		l.onlyIf(l.soleThread(own), func() { l.writeLanes(p, digits, v) })
 		return

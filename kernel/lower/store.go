@@ -34,7 +34,7 @@ func (l *lowerer) emitStores(stores []shape.Store, level int, at coords) {
 // serialRange is the serial range of a store at a nesting level.
 func (l *lowerer) serialRange(s shape.Store, level int) (int, bool) {
 	for _, r := range s.Node.Ranges() {
-		i := l.free.Index[r]
+		i := l.free.Index.Of(r)
 		if l.Roles[i] != plan.Serial {
 			continue
 		}
@@ -111,7 +111,7 @@ func (l *lowerer) emitStore(s shape.Store, at coords) {
 func (l *lowerer) copiesOf(s shape.Store, at coords) *storeCopies {
 	c := &storeCopies{Store: s, cond: l.storeCondition(s), points: []coords{at}}
 	for _, r := range s.Node.Ranges() {
-		i := l.free.Index[r]
+		i := l.free.Index.Of(r)
 		switch l.Roles[i] {
 		case plan.Lane:
 			c.digits = unionDigits(c.digits, []int{i})

@@ -38,8 +38,8 @@ func (l *lowerer) placeThreads() error {
 	}
 	conflicts := l.threadConflicts()
 	if l.Tile != nil { // lanes of a tile have their places
-		l.digits[l.free.Index[l.Tile.ColumnLane]] = threadDigit{1, plan.ColumnLanes}
-		l.digits[l.free.Index[l.Tile.RowLane]] = threadDigit{plan.ColumnLanes, plan.RowLanes}
+		l.digits[l.free.Index.Of(l.Tile.ColumnLane)] = threadDigit{1, plan.ColumnLanes}
+		l.digits[l.free.Index.Of(l.Tile.RowLane)] = threadDigit{plan.ColumnLanes, plan.RowLanes}
 	}
 	for _, role := range []plan.Role{plan.Warp, plan.Local, plan.Group} {
 		for i := len(l.Roles) - 1; i >= 0; i-- {
@@ -75,14 +75,14 @@ func (l *lowerer) threadConflicts() map[int]plan.RangeSet {
 		s := l.free.Of(u)
 		switch u.Op {
 		case ir.OpReduce:
-			s.Add(l.free.Index[u.ReduceRange()])
+			s.Add(l.free.Index.Of(u.ReduceRange()))
 			for _, v := range u.ReduceValues() {
 				s = s.Union(l.free.Of(v))
 			}
 		case ir.OpStage:
 			s = s.Union(l.free.Of(u.Src[0]))
 			for _, z := range u.Src[1:] {
-				s.Add(l.free.Index[z])
+				s.Add(l.free.Index.Of(z))
 			}
 		}
 		together[s.Meet(l.threads)] = true
@@ -180,7 +180,7 @@ type threadTerm struct {
 // address.
 func (l *lowerer) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
 	for _, t := range terms {
-		if i, ok := l.free.Index[t.Atom]; ok && l.threads.Has(i) {
+		if i, ok := l.free.Index.Get(t.Atom); ok && l.threads.Has(i) {
 			out = append(out, threadTerm{l.digits[i], t.Coef})
 			continue
 		}

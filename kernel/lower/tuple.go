@@ -19,7 +19,7 @@ import (
 func (l *lowerer) closure(u *ir.UOp, comps []int) []int {
 	var out []int
 	for _, c := range comps {
-		for _, o := range plan.ComponentsOf(u, c) {
+		for _, o := range ir.ComponentsOf(u, c) {
 			if !slices.Contains(out, o) {
 				out = append(out, o)
 			}
@@ -36,7 +36,7 @@ func (l *lowerer) componentsWith(u *ir.UOp, comp int, more []int) []int {
 // lowerProj gives one component of a tuple.
 func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 	tuple, c := u.Src[0], int(u.Arg.(ir.IntArg))
-	i := l.free.Index[tuple.ReduceRange()]
+	i := l.free.Index.Of(tuple.ReduceRange())
 	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
 		l.runLoop(i, tuple, c)
 		v, ok := l.stack[l.top()].memo[l.key(u, at)]
@@ -54,7 +54,7 @@ func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
 // unrolledProj combines the elements of a tuple over copies or lanes in a tree.
 func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	p := plan.PartsOf(tuple)
-	comps := plan.ComponentsOf(tuple, c)
+	comps := ir.ComponentsOf(tuple, c)
 	n := int(l.extent[i])
 	elements := make([]map[int]val, n)
 	for k := range elements {

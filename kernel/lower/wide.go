@@ -246,7 +246,7 @@ func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] 
 
 // unrolledSum reports a sum over copies that nothing else uses.
 func (l *lowerer) unrolledSum(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.Roles[l.free.Index[u.ReduceRange()]] == plan.Unroll
+	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.Roles[l.free.Index.Of(u.ReduceRange())] == plan.Unroll
 }
 
 // dotSum reports a sum of dots, over lanes or copies, that nothing else uses: it
@@ -255,7 +255,7 @@ func (l *lowerer) dotSum(u *ir.UOp) bool {
 	if u.Op != ir.OpReduce || l.uses[u] != 1 || u.DType != ir.I32 || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
 		return false
 	}
-	i := l.free.Index[u.ReduceRange()]
+	i := l.free.Index.Of(u.ReduceRange())
 	if l.Dots.Has(i) {
 		_, _, ok := l.byteFactors(u.Src[0])
 		return ok

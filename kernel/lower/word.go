@@ -19,7 +19,7 @@ func (l *lowerer) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	if !ok {
 		return val{}, false
 	}
-	i := l.free.Index[p]
+	i := l.free.Index.Of(p)
 	if l.Roles[i] != plan.Unroll || l.extent[i] != plan.WordElements || at[i] < 0 {
 		return val{}, false
 	}

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -20,20 +21,14 @@ func floatSums(st *State, sink *ir.UOp) *ir.UOp {
 	if tile := st.Tile; tile == nil || !tile.Rows.Staged || !tile.Columns.Staged {
 		return sink
 	}
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, x := range u.Src {
-			src[i] = done[x]
-		}
-		done[u] = st.Arena.With(u, src)
+	return st.Arena.Rebuild(sink, func(u *ir.UOp, _ []*ir.UOp) *ir.UOp {
 		if u.Op == ir.OpCast && u.DType == ir.F32 && u.Src[0].DType == ir.I32 && sumsMatrix(st, u.Src[0]) {
 			if f, ok := floatSum(st, u.Src[0]); ok {
-				done[u] = f.value
+				return f.value
 			}
 		}
-	}
-	return done[sink]
+		return nil
+	})
 }
 
 // floatInteger is an integer as an f32 that is exact, and the most that it and all
@@ -65,7 +60,7 @@ func floatSum(st *State, u *ir.UOp) (f floatInteger, ok bool) {
 		} else {
 			f, ok = floatSum(st, product)
 		}
-		if !ok || !constant || !isPlainAdd(u) || f.most > exactInteger/n {
+		if !ok || !constant || !analyse.IsSum(u) || f.most > exactInteger/n {
 			return f, false
 		}
 		return floatInteger{a.Reduce(ir.OpAdd, f.value, r), f.most * n}, true
@@ -78,7 +73,7 @@ func floatSum(st *State, u *ir.UOp) (f floatInteger, ok bool) {
 // floatProduct is a product of exact factors.
 func floatProduct(st *State, u *ir.UOp) (out floatInteger, ok bool) {
 	a := st.Arena
-	for _, factor := range FlattenProduct(u) {
+	for _, factor := range analyse.Factors(u) {
 		var f floatInteger
 		if sumsMatrix(st, factor) {
 			f, ok = floatSum(st, factor)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -50,18 +51,14 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 			chains[u] = f.chainAt(u, inner)
 		}
 	}
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range nodes {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
-		done[u] = st.Arena.With(u, src)
+	r := ir.Rebuild{Arena: st.Arena}
+	r.Visit = func(u *ir.UOp, _ []*ir.UOp) *ir.UOp {
 		if c := chains[u]; c != nil {
-			done[u] = f.flat(c, done)
+			return f.flat(c, &r)
 		}
+		return nil
 	}
-	return st.simp.Do(done[sink])
+	return st.simp.Do(r.Do(sink))
 }
 
 type flattener struct {
@@ -78,7 +75,7 @@ type mergedRange struct {
 
 // isLink reports a sum that a chain may have.
 func (f *flattener) isLink(u *ir.UOp) bool {
-	if !f.holds[u] || !isPlainSum(u) {
+	if !f.holds[u] || !analyse.IsFloatSum(u) {
 		return false
 	}
 	switch r := u.ReduceRange(); f.roles[r] {
@@ -106,9 +103,9 @@ func (f *flattener) chainAt(u *ir.UOp, inner map[*ir.UOp]bool) *chain {
 			c.threads = append(c.threads, r)
 		}
 		c.core = c.core.Src[0]
-		for _, factor := range FlattenProduct(c.core) {
+		for _, factor := range analyse.Factors(c.core) {
 			if f.isLink(factor) && !inner[factor] {
-				c.factors = append(c.factors, without(FlattenProduct(c.core), factor)...)
+				c.factors = append(c.factors, without(analyse.Factors(c.core), factor)...)
 				c.core = factor
 				break
 			}
@@ -128,7 +125,7 @@ func without(list []*ir.UOp, u *ir.UOp) []*ir.UOp {
 }
 
 // flat is a chain as one sum over threads, serial points and copies.
-func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
+func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 	a := f.Arena
 	var rows, columns, core *ir.UOp
 	times := func(side **ir.UOp, x *ir.UOp) {
@@ -139,18 +136,18 @@ func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 		}
 	}
 	factors := c.factors
-	for _, x := range FlattenProduct(c.core) {
+	for _, x := range analyse.Factors(c.core) {
 		if f.holds[x] {
-			times(&core, done[x])
+			times(&core, rebuilt.Of(x))
 		} else {
 			factors = append(factors, x)
 		}
 	}
 	for _, x := range factors {
 		if f.ofColumns(x) {
-			times(&columns, done[x])
+			times(&columns, rebuilt.Of(x))
 		} else {
-			times(&rows, done[x])
+			times(&rows, rebuilt.Of(x))
 		}
 	}
 	body, copies := core, c.copies
@@ -178,7 +175,7 @@ func (f *flattener) flat(c *chain, done map[*ir.UOp]*ir.UOp) *ir.UOp {
 func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []*ir.UOp) {
 	var left []*ir.UOp
 	for k := len(copies) - 1; k >= 0; k-- {
-		if r := copies[k]; slices.ContainsFunc(factors, func(x *ir.UOp) bool { return x != nil && slices.Contains(ir.Toposort(x), r) }) {
+		if r := copies[k]; slices.ContainsFunc(factors, func(x *ir.UOp) bool { return x != nil && analyse.Uses(x, r) }) {
 			left = append([]*ir.UOp{r}, left...)
 		} else {
 			body = f.Arena.Reduce(ir.OpAdd, body, r)

@@ -36,7 +36,7 @@ func hoistInvariant(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	var over plan.RangeSet
 	for _, p := range plans {
 		if p.Stage && p.Axis.Kind == plan.ReduceAxis {
-			over.Add(h.free.Index[p.Axis.Range])
+			over.Add(h.free.Index.Of(p.Axis.Range))
 		}
 	}
 	if over.Empty() {
@@ -81,7 +81,7 @@ func (h *hoister) gridDigits(plans []Axis) (grid plan.RangeSet) {
 			continue
 		}
 		for _, d := range p.Split.SubAxes {
-			if i, ok := h.free.Index[d.Range]; ok && d.Role == plan.Grid {
+			if i, ok := h.free.Index.Get(d.Range); ok && d.Role == plan.Grid {
 				grid.Add(i)
 			}
 		}
@@ -106,7 +106,7 @@ func hoistPanel(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis)
 	for _, p := range staged {
 		most = max(most, p.StageAmount)
 		for _, d := range p.Split.SubAxes {
-			i, ok := h.free.Index[d.Range]
+			i, ok := h.free.Index.Get(d.Range)
 			if !ok {
 				continue
 			}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -72,7 +73,7 @@ func limitOver(st *State, r *ir.UOp, reduces []*ir.UOp, free *plan.FreeSets) *ir
 		common = common.Meet(free.Of(u))
 	}
 	l := &limiter{State: st, over: r, outside: func(x *ir.UOp) bool {
-		return common.Has(free.Index[x]) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
+		return common.Has(free.Index.Of(x)) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
 	}}
 	for _, u := range reduces {
 		n := l.ofReduce(u)
@@ -120,19 +121,18 @@ func (l *limiter) follows(u *ir.UOp) bool {
 // ofReduce is the limit of one reduce: that of its elements, of a softmax that of
 // its scores, of another tuple the largest of its components.
 func (l *limiter) ofReduce(u *ir.UOp) *ir.UOp {
-	a, arg := l.Arena, u.Arg.(ir.ReduceArg)
-	if arg.Op != ir.OpInvalid {
-		return l.ofElement(u.Src[0], PlainIdentity(a, arg.Op, u.DType))
+	a := l.Arena
+	if analyse.IsPlain(u) {
+		return l.ofElement(u.Src[0], a.ReduceIdentity(u, 0))
 	}
-	if _, ok := a.IsSoftmax(u); ok {
-		if n := l.ofElement(u.Src[0], PlainIdentity(a, ir.OpMax, u.DType)); n != nil {
+	if m := a.MonoidOf(u); m.Rescales {
+		if n := l.ofElement(u.Src[0], a.FoldIdentity(m.Key, u.DType)); n != nil {
 			return n
 		}
 	}
-	p := plan.PartsOf(u)
 	limit := a.Index(0)
-	for i, v := range p.Values {
-		n := l.ofElement(v, p.Identities[i])
+	for i, v := range u.ReduceValues() {
+		n := l.ofElement(v, a.ReduceIdentity(u, i))
 		if n == nil {
 			return nil
 		}
@@ -317,7 +317,7 @@ func (l *limiter) isOutside(u *ir.UOp) bool {
 	return true
 }
 
-func (l *limiter) uses(u, r *ir.UOp) bool { return slices.Contains(ir.Toposort(u), r) }
+func (l *limiter) uses(u, r *ir.UOp) bool { return analyse.Uses(u, r) }
 
 // keeps reports a conversion of integers that keeps every value.
 func (l *limiter) keeps(u *ir.UOp) bool {

@@ -1,7 +1,10 @@
 package shape
 
 import (
+	"slices"
+
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -59,29 +62,29 @@ func layOutSoftmax(st *State) error {
 		}
 	}
 	points := a.Add(a.Mul(tile.ColumnLane, a.Index(plan.LanePoints)), tile.Point)
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range nodes {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
-		done[u] = a.With(u, src)
+	var err error
+	r := ir.Rebuild{Arena: a}
+	r.Visit = func(u *ir.UOp, _ []*ir.UOp) *ir.UOp {
 		chain := chains[u]
 		if chain == nil {
-			continue
+			return nil
 		}
-		body := done[chain[len(chain)-1].Src[0]]
+		body := r.Of(chain[len(chain)-1].Src[0])
 		if dependsOnAny(body, tile.Point) {
-			return planError("MMA of a tile within a tile")
+			err = planError("MMA of a tile within a tile")
+			return nil
 		}
 		op := u.Arg.(ir.ReduceArg).Op
 		body = a.Reduce(op, st.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.Point)
 		for k := len(chain) - 2; k >= 0; k-- {
 			body = a.Reduce(op, body, chain[k].ReduceRange())
 		}
-		done[u] = a.Reduce(op, body, tile.ColumnLane)
+		return a.Reduce(op, body, tile.ColumnLane)
 	}
-	st.Sink = st.simp.Do(done[sink])
+	if sink = r.Do(sink); err != nil {
+		return err
+	}
+	st.Sink = st.simp.Do(sink)
 	return nil
 }
 
@@ -104,27 +107,8 @@ func pointChain(u, digit *ir.UOp) []*ir.UOp {
 
 // dependsOnAny reports that some ranges stand free under a node.
 func dependsOnAny(u *ir.UOp, ranges ...*ir.UOp) bool {
-	free, err := plan.NewFreeSets(rangesOf(u))
-	if err != nil {
-		return true
-	}
-	own := free.Of(u)
-	for _, r := range ranges {
-		if i, ok := free.Index[r]; ok && own.Has(i) {
-			return true
-		}
-	}
-	return false
-}
-
-func rangesOf(u *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpRange {
-			out = append(out, x)
-		}
-	}
-	return out
+	own := ir.NewFreeRanges().Of(u)
+	return slices.ContainsFunc(ranges, func(r *ir.UOp) bool { return slices.Contains(own, r) })
 }
 
 // inlineFactors computes what stages hold of the factors of MMA where a tile reads
@@ -151,7 +135,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 		ok := false
 		for k, z := range u.Src[0].Src[1:] {
 			own.Add(free.Index(z))
-			for _, r := range rangesOf(u.Indices()[k]) {
+			for _, r := range analyse.RangesIn(u.Indices()[k]) {
 				ok = ok || matrix[r]
 			}
 		}

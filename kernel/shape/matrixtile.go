@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -111,24 +112,15 @@ func joinOffsets(st *State, sink *ir.UOp) *ir.UOp {
 	for _, p := range st.Axes {
 		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
 	}
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
-		done[u] = st.Arena.With(u, src)
+	return st.Arena.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		if u.Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
-			continue
+			return nil
 		}
-		for i := range 2 {
-			if joined := joinOffset(st, src[i], src[1-i], matrix); joined != nil {
-				done[u] = joined
-				break
-			}
+		if joined := joinOffset(st, src[0], src[1], matrix); joined != nil {
+			return joined
 		}
-	}
-	return done[sink]
+		return joinOffset(st, src[1], src[0], matrix)
+	})
 }
 
 // joinOffset is the sum x + y in one reduce, if y is a constant times a sum over
@@ -145,11 +137,11 @@ func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	if c.Op != ir.OpConst {
 		scaled, c = c, scaled
 	}
-	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !isPlainAdd(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
+	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !analyse.IsSum(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
 		return nil
 	}
-	rest := FlattenProduct(x.Src[0])
-	common := FlattenProduct(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
+	rest := analyse.Factors(x.Src[0])
+	common := analyse.Factors(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
 	for _, f := range common {
 		i := slices.Index(rest, f)
 		if i < 0 {
@@ -168,9 +160,5 @@ func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 }
 
 func isMatrixSum(u *ir.UOp, matrix map[*ir.UOp]bool) bool {
-	return isPlainAdd(u) && matrix[u.ReduceRange()]
-}
-
-func isPlainAdd(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd
+	return analyse.IsSum(u) && matrix[u.ReduceRange()]
 }

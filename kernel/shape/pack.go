@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/packed"
 )
@@ -218,10 +219,10 @@ type packer struct {
 // sum rewrites one sum over p; nil where its form does not fit.
 func (k *packer) sum(u *ir.UOp) *ir.UOp {
 	a, p := k.st.Arena, u.ReduceRange()
-	i := k.free.Index[p]
+	i := k.free.Index.Of(p)
 	rest, y := a.Const(u.DType, 1), a.Const(u.DType, 1)
 	var q, scale, shift *ir.UOp
-	for _, f := range FlattenProduct(u.Src[0]) {
+	for _, f := range analyse.Factors(u.Src[0]) {
 		if !k.free.Of(f).Has(i) {
 			rest = product(a, rest, f)
 			continue
@@ -269,14 +270,6 @@ func product(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 	return a.Mul(x, y)
 }
 
-// flattenProduct lists the factors of a tree of products.
-func FlattenProduct(u *ir.UOp) []*ir.UOp {
-	if u.Op != ir.OpMul {
-		return []*ir.UOp{u}
-	}
-	return append(FlattenProduct(u.Src[0]), FlattenProduct(u.Src[1])...)
-}
-
 // linearInWord reads a factor as scale*f(q) + shift with q bytes of a packed
 // field and scale, shift free of p; nil stands for 1 and 0.
 func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
@@ -298,7 +291,7 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 			b = a.Unary(ir.OpNeg, b)
 		}
 		var word *ir.UOp
-		for _, f := range FlattenProduct(x) {
+		for _, f := range analyse.Factors(x) {
 			if !k.free.Of(f).Has(p) {
 				if scale == nil {
 					scale = a.Const(u.DType, 1)

@@ -1,10 +1,10 @@
 package shape
 
 import (
+	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
-
-import "tgc/ir"
 
 // reassociate multiplies the factors of summed products in groups that depend on
 // the same store ranges. A product ((x*d)*s)*q of activations and a decoded
@@ -22,31 +22,25 @@ func reassociate(st *State, sink *ir.UOp) *ir.UOp {
 	for _, p := range st.Axes {
 		staged = staged || p.Stage
 		if p.Stage && p.Axis.Kind == plan.StoreAxis {
-			panel.Add(h.free.Index[p.Axis.Range])
+			panel.Add(h.free.Index.Of(p.Axis.Range))
 		}
 	}
 	if !staged && !st.Options.FMA {
 		return sink
 	}
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
+	return st.Arena.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
+		if !analyse.IsFloatSum(u) {
+			return nil
 		}
-		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat() {
-			src[0] = h.reassociateProduct(src[0], panel, staged)
-		}
-		done[u] = st.Arena.With(u, src)
-	}
-	return done[sink]
+		return st.Arena.With(u, []*ir.UOp{h.reassociateProduct(src[0], panel, staged), src[1]})
+	})
 }
 
 // reassociateProduct groups factors by the store ranges that they depend on. What
 // depends on the panel's ranges alone, or on none, goes into the panel; without
 // a panel the latter joins the side with most factors, which is the weight.
 func (h *hoister) reassociateProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *ir.UOp {
-	factors := FlattenProduct(u)
+	factors := analyse.Factors(u)
 	if len(factors) < 3 {
 		return u
 	}

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -93,7 +94,7 @@ func panelsAt(st *State, sink *ir.UOp, depth int) (*ir.UOp, error) {
 		for _, s := range u.Src {
 			depths[u] = max(depths[u], depths[s])
 		}
-		if u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Matrix && isPlainAdd(u) {
+		if u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Matrix && analyse.IsSum(u) {
 			depths[u]++
 			deepest = max(deepest, depths[u])
 		}
@@ -101,39 +102,27 @@ func panelsAt(st *State, sink *ir.UOp, depth int) (*ir.UOp, error) {
 	if depth > deepest {
 		return nil, nil
 	}
-	free, err := plan.NewFreeSets(rangesOf(sink))
+	free, err := plan.NewFreeSets(analyse.RangesIn(sink))
 	if err != nil {
 		return nil, err
 	}
 	p := &paneller{State: st, free: free, read: make(map[panelKey][]*ir.UOp)}
-	done := make(map[*ir.UOp]*ir.UOp, len(nodes))
-	for _, u := range nodes {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, x := range u.Src {
-			src[i] = done[x]
+	r := ir.Rebuild{Arena: st.Arena}
+	r.Visit = func(u *ir.UOp, _ []*ir.UOp) *ir.UOp {
+		if !analyse.IsSum(u) {
+			return nil
 		}
-		done[u] = st.Arena.With(u, src)
-		if !isPlainAdd(u) {
-			continue
-		}
-		switch st.roles[u.ReduceRange()] {
-		case plan.Matrix:
-			if depths[u] != depth {
-				continue
-			}
-			if sum := p.sumOfPanels(u); sum != nil {
-				done[u] = sum
-			}
-		case plan.Unroll, plan.Serial:
-			if depth > 1 {
-				continue
-			}
-			if product := p.scales(u.Src[0], done); product != nil {
-				done[u] = st.Arena.Reduce(ir.OpAdd, product, u.ReduceRange())
+		switch role := st.roles[u.ReduceRange()]; {
+		case role == plan.Matrix && depths[u] == depth:
+			return p.sumOfPanels(u)
+		case (role == plan.Unroll || role == plan.Serial) && depth <= 1:
+			if product := p.scales(u.Src[0], &r); product != nil {
+				return st.Arena.Reduce(ir.OpAdd, product, u.ReduceRange())
 			}
 		}
+		return nil
 	}
-	return st.simp.Do(done[sink]), nil
+	return st.simp.Do(r.Do(sink)), nil
 }
 
 // sumOfPanels is a sum of MMA whose factors are read from panels; nil where none
@@ -141,7 +130,7 @@ func panelsAt(st *State, sink *ir.UOp, depth int) (*ir.UOp, error) {
 func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	a := p.Arena
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
-	for _, f := range FlattenProduct(u.Src[0]) {
+	for _, f := range analyse.Factors(u.Src[0]) {
 		if p.dependsOn(f, p.Tile.Rows) {
 			rows = Times(a, rows, f)
 		} else {
@@ -163,7 +152,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	factors, replaced := []*ir.UOp{rows, columns}, false
 	for k, side := range sides {
 		f := factors[k]
-		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index[u.ReduceRange()]) || p.sumsInside(f) {
+		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index.Of(u.ReduceRange())) || p.sumsInside(f) {
 			continue
 		}
 		values := []*ir.UOp{ByteFactor(p.Arena, p.bounds, f, k == 0)}
@@ -219,18 +208,18 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 // scales is a product with the factors of each side as one, read from a panel; nil
 // where none is worth it. A factor that does not change in the loop is cheaper
 // within the panel than as a load and a product of each lane.
-func (p *paneller) scales(product *ir.UOp, done map[*ir.UOp]*ir.UOp) *ir.UOp {
+func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 	a := p.Arena
 	var rest []*ir.UOp
 	sides := make(map[*TileSide]*ir.UOp)
-	for _, f := range FlattenProduct(product) {
+	for _, f := range analyse.Factors(product) {
 		side := p.Tile.Rows
 		if p.dependsOn(f, p.Tile.Columns) {
 			side = p.Tile.Columns
 		}
 		switch {
 		case !p.dependsOn(f, side) || side == p.Tile.Columns && p.dependsOn(f, p.Tile.Rows) || !p.plain(f):
-			rest = append(rest, done[f])
+			rest = append(rest, rebuilt.Of(f))
 		case sides[side] == nil:
 			sides[side] = f
 		default:
@@ -291,7 +280,7 @@ func (p *paneller) scale(f *ir.UOp) *ir.UOp {
 func (p *paneller) dependsOn(u *ir.UOp, side *TileSide) bool {
 	free := p.free.Of(u)
 	for _, d := range side.SubAxes {
-		if i, ok := p.free.Index[d.Range]; ok && free.Has(i) {
+		if i, ok := p.free.Index.Get(d.Range); ok && free.Has(i) {
 			return true
 		}
 	}
@@ -303,14 +292,12 @@ func (p *paneller) dependsOn(u *ir.UOp, side *TileSide) bool {
 func (p *paneller) inner(u *ir.UOp, side *TileSide) []*ir.UOp {
 	var copies, points []*ir.UOp
 	for _, i := range p.free.Of(u).List() {
-		for r, k := range p.free.Index {
-			switch {
-			case k != i || side.has(r) || p.Tile.Rows.has(r) || p.Tile.Columns.has(r):
-			case p.roles[r] == plan.Matrix:
-				points = append(points, r)
-			case p.roles[r] == plan.Unroll:
-				copies = append(copies, r)
-			}
+		switch r := p.free.Ranges[i]; {
+		case side.has(r) || p.Tile.Rows.has(r) || p.Tile.Columns.has(r):
+		case p.roles[r] == plan.Matrix:
+			points = append(points, r)
+		case p.roles[r] == plan.Unroll:
+			copies = append(copies, r)
 		}
 	}
 	return append(copies, points...)
@@ -409,9 +396,10 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 // elsewhere is the number of parts of a block's threads that fill panels of their
 // own: what lies there differs among them.
 func (p *paneller) elsewhere(x *ir.UOp, side *TileSide) int64 {
-	own, parts := p.free.Of(x), int64(1)
-	for r, i := range p.free.Index {
-		if n, ok := r.Src[0].Int(); ok && own.Has(i) && p.roles[r].IsThread() && !side.has(r) {
+	parts := int64(1)
+	for _, i := range p.free.Of(x).List() {
+		r := p.free.Ranges[i]
+		if n, ok := r.Src[0].Int(); ok && p.roles[r].IsThread() && !side.has(r) {
 			parts *= n
 		}
 	}
@@ -425,7 +413,7 @@ func (f *panelFill) side(x *ir.UOp, side *TileSide) {
 	at, n := a.Index(0), int64(1)
 	var digits []*ir.UOp
 	for _, d := range side.SubAxes {
-		if i, ok := f.free.Index[d.Range]; ok && own.Has(i) && f.with[d.Range] == nil {
+		if i, ok := f.free.Index.Get(d.Range); ok && own.Has(i) && f.with[d.Range] == nil {
 			place := d.Range
 			if d.Role == plan.Matrix {
 				place = f.columnOf(d.Range)

@@ -44,7 +44,7 @@ func skipLoops(st *State, sink *ir.UOp) *ir.UOp {
 			common, all = common.Meet(free.Sets.Of(u)), meetConditions(all, arms[u])
 		}
 		l := &limiter{State: st, over: r, outside: func(x *ir.UOp) bool {
-			return common.Has(free.Sets.Index[x]) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
+			return common.Has(free.Sets.Index.Of(x)) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
 		}}
 		extent := r.Src[0]
 		for _, c := range all {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -164,32 +165,26 @@ func hasLane(digits []SubAxis) bool {
 // rebuild substitutes sp.splits in a kernel.
 func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 	a := sp.Arena
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
+	out := a.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		switch {
 		case u.Op == ir.OpRange && sp.splits[u] != nil:
-			done[u] = sp.splits[u].value
+			return sp.splits[u].value
 		case u.Op == ir.OpReduce && sp.splits[u.ReduceRange()] != nil:
-			done[u] = sp.rebuildReduce(u, src)
+			return sp.rebuildReduce(u, src)
 		case u.Op == ir.OpStage:
-			done[u] = a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], sp.digitRanges(u.Src[1:])...)...)
+			return a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], sp.digitRanges(u.Src[1:])...)...)
 		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
-			done[u] = a.Load(src[0], sp.digitIndices(u.Src[0].Src[1:], src[1:])...)
+			return a.Load(src[0], sp.digitIndices(u.Src[0].Src[1:], src[1:])...)
 		case u.Op == ir.OpStore:
 			n := 2 + int(u.Arg.(ir.IntArg))
-			done[u] = a.Make(u.Op, u.DType, u.Arg, append(src[:n:n], sp.digitRanges(u.Src[n:])...)...)
-		default:
-			done[u] = a.With(u, src)
+			return a.Make(u.Op, u.DType, u.Arg, append(src[:n:n], sp.digitRanges(u.Src[n:])...)...)
 		}
-	}
+		return nil
+	})
 	for i, store := range sink.Src {
 		sp.gates[i] = append(sp.gates[i], sp.gatesOf(store.Ranges())...)
 	}
-	return done[sink]
+	return out
 }
 
 func (sp *splitter) digitRanges(ranges []*ir.UOp) []*ir.UOp {
@@ -247,22 +242,16 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	arg := u.Arg.(ir.ReduceArg)
 	s := sp.splits[u.ReduceRange()]
 	values := append([]*ir.UOp(nil), src[:arg.N]...)
-	tuple := arg.Op == ir.OpInvalid
 	if s.gate != nil {
 		for i, v := range values {
-			identity := PlainIdentity(a, arg.Op, v.DType)
-			if tuple {
-				identity = src[arg.N+1+i]
-			}
-			values[i] = gated(sp.State, s, v, identity)
+			values[i] = gated(sp.State, s, v, a.ReduceIdentity(u, i))
 		}
 	}
-	if tuple {
-		identity, lambda := src[arg.N+1:2*arg.N+1], src[2*arg.N+1:]
-		if c, softmax := a.IsSoftmax(u); softmax && s.Tile > 1 {
-			return tiledReduce(sp.State, c, s, values, identity, lambda)
+	if analyse.IsTuple(u) {
+		if m := a.MonoidOf(u); m.Rescales && s.Tile > 1 {
+			return tiledReduce(sp.State, m, s, values, u)
 		}
-		return nestTuple(sp.State, values, s, identity, lambda)
+		return nestTuple(sp.State, values, s, u)
 	}
 	out := values[0]
 	for _, d := range s.nest() {
@@ -283,15 +272,4 @@ func (s *Split) nest() []SubAxis {
 		}
 	}
 	return append(inner, threads...)
-}
-
-// plainIdentity is the neutral element of a plain reduce.
-func PlainIdentity(a *ir.Arena, op ir.Op, d ir.DType) *ir.UOp {
-	switch op {
-	case ir.OpMul:
-		return a.ConstInt(d, 1)
-	case ir.OpMax, ir.OpMin:
-		return a.ConstScalar(d, ir.ReduceIdentity(op, d))
-	}
-	return a.ConstInt(d, 0)
 }

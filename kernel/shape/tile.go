@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 )
 
 // Tiles of a softmax: the Opt TILE. What the Opts before it took of a reduce axis,
@@ -17,7 +18,7 @@ import (
 
 // tiledReduce is a softmax tuple over the digits of its range, of which those in
 // front of the tile's stride are plain reduces.
-func tiledReduce(st *State, c *ir.UOp, s *Split, values []*ir.UOp, identity, lambda []*ir.UOp) *ir.UOp {
+func tiledReduce(st *State, m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.UOp) *ir.UOp {
 	a := st.Arena
 	var tile, rest Split
 	for _, d := range s.SubAxes {
@@ -34,13 +35,13 @@ func tiledReduce(st *State, c *ir.UOp, s *Split, values []*ir.UOp, identity, lam
 		return x
 	}
 	score := values[0]
-	top := a.Binary(ir.OpMax, over(ir.OpMax, score), a.SoftmaxFloor(score.DType))
-	weight := a.Unary(ir.OpExp2, a.Mul(a.Sub(score, top), c))
+	top := a.Binary(ir.OpMax, over(ir.OpMax, score), m.LeastKey(a, score.DType))
+	weight := m.Weight(a, score, top)
 	elements := []*ir.UOp{top}
 	for _, g := range values[1:] {
 		elements = append(elements, over(ir.OpAdd, Times(a, g, weight)))
 	}
-	return nestTuple(st, elements, &rest, identity, lambda)
+	return nestTuple(st, elements, &rest, tuple)
 }
 
 // gated is a value where a point exists, else the identity. Of a tile's factors
@@ -54,12 +55,12 @@ func gated(st *State, s *Split, v, identity *ir.UOp) *ir.UOp {
 	return a.Where(s.gate, v, identity)
 }
 
-// nestTuple nests a tuple reduce over digits, through its projections.
-func nestTuple(st *State, values []*ir.UOp, s *Split, identity, lambda []*ir.UOp) *ir.UOp {
+// nestTuple nests a reduce like tuple over digits, through its projections.
+func nestTuple(st *State, values []*ir.UOp, s *Split, tuple *ir.UOp) *ir.UOp {
 	a := st.Arena
 	var out *ir.UOp
 	for _, d := range s.nest() {
-		out = a.TupleReduce(values, d.Range, identity, lambda)
+		out = a.TupleReduce(values, d.Range, tuple.ReduceIdentities(), tuple.ReduceCombine())
 		values = append([]*ir.UOp(nil), values...)
 		for k := range values {
 			values[k] = a.Proj(out, k)
@@ -80,10 +81,7 @@ func checkTiles(a *ir.Arena, sink *ir.UOp, plans []Axis) error {
 		return nil
 	}
 	for _, u := range ir.Toposort(sink) {
-		if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpInvalid || tiled[u.ReduceRange()] == "" {
-			continue
-		}
-		if _, ok := a.IsSoftmax(u); !ok {
+		if analyse.IsTuple(u) && tiled[u.ReduceRange()] != "" && !a.MonoidOf(u).Rescales {
 			return fmt.Errorf("kernel: plan: TILE %s of a tuple that is no softmax", tiled[u.ReduceRange()])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 )
 
 // undistribute undoes, for sums whose weights lie in panels, what makes a sum cheap
@@ -23,26 +24,16 @@ func undistribute(st *State, sink *ir.UOp) *ir.UOp {
 		return sink
 	}
 	a := st.Arena
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
+	return a.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		out := a.With(u, src)
 		switch {
-		case isSumOrDifference(out) && isPlainSum(src[0]) && isPlainSum(src[1]):
-			out = intoSums(st, out)
-		case isPlainSum(out):
-			out = a.Reduce(ir.OpAdd, intoSums(st, out.Src[0]), out.ReduceRange())
+		case isSumOrDifference(out) && analyse.IsFloatSum(src[0]) && analyse.IsFloatSum(src[1]):
+			return intoSums(st, out)
+		case analyse.IsFloatSum(out):
+			return a.Reduce(ir.OpAdd, intoSums(st, out.Src[0]), out.ReduceRange())
 		}
-		done[u] = out
-	}
-	return done[sink]
-}
-
-func isPlainSum(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && u.DType.IsFloat()
+		return out
+	})
 }
 
 func isSumOrDifference(u *ir.UOp) bool {
@@ -57,17 +48,17 @@ func intoSums(st *State, u *ir.UOp) *ir.UOp {
 		return u
 	case isSumOrDifference(u):
 		x, y := intoSums(st, u.Src[0]), intoSums(st, u.Src[1])
-		if isPlainSum(x) && isPlainSum(y) && x.ReduceRange() == y.ReduceRange() {
+		if analyse.IsFloatSum(x) && analyse.IsFloatSum(y) && x.ReduceRange() == y.ReduceRange() {
 			return a.Reduce(ir.OpAdd, intoSums(st, a.Binary(u.Op, x.Src[0], y.Src[0])), x.ReduceRange())
 		}
-		if isPlainSum(x) || isPlainSum(y) {
+		if analyse.IsFloatSum(x) || analyse.IsFloatSum(y) {
 			return a.Binary(u.Op, x, y)
 		}
 		return commonFactors(st, u.Op, x, y)
 	case u.Op == ir.OpMul:
-		factors := FlattenProduct(u)
+		factors := analyse.Factors(u)
 		for i, f := range factors {
-			if f = intoSums(st, f); !isPlainSum(f) {
+			if f = intoSums(st, f); !analyse.IsFloatSum(f) {
 				continue
 			}
 			body := f.Src[0]
@@ -86,8 +77,8 @@ func intoSums(st *State, u *ir.UOp) *ir.UOp {
 func commonFactors(st *State, op ir.Op, x, y *ir.UOp) *ir.UOp {
 	a := st.Arena
 	var both []*ir.UOp
-	left, right := []*ir.UOp(nil), slices.Clone(FlattenProduct(y))
-	for _, f := range FlattenProduct(x) {
+	left, right := []*ir.UOp(nil), slices.Clone(analyse.Factors(y))
+	for _, f := range analyse.Factors(x) {
 		if k := slices.Index(right, f); k >= 0 {
 			both, right = append(both, f), slices.Delete(right, k, k+1)
 		} else {
