@@ -1,0 +1,67 @@
+package opt_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"tgc/ir/program/opt"
+	"tgc/target"
+)
+
+// testdata/rows/ROW.txtar: pairs of NAME.program and NAME.result, what the row makes of
+// the text on a GPU (expand-math: on a CPU). Every row has one, and changes its first
+// program.
+func TestRowsGolden(t *testing.T) {
+	update := flag.Lookup("update").Value.String() == "true"
+	gpu, err := target.ForGPU(90, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range opt.Passes.Infos() {
+		t.Run(row.Name, func(t *testing.T) {
+			file := filepath.Join("testdata", "rows", row.Name+".txtar")
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			desc := gpu
+			if row.Name == "expand-math" {
+				desc = &target.Desc{Kind: target.CPU}
+			}
+			want := make(map[string]string)
+			for _, f := range archive.Files {
+				want[f.Name] = string(f.Data)
+			}
+			var out []txtar.File
+			for _, f := range archive.Files {
+				name, ok := strings.CutSuffix(f.Name, ".program")
+				if !ok {
+					continue
+				}
+				got, err := opt.RunPass(t.Context(), row.Name, string(f.Data), desc)
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if len(out) == 0 && got == string(f.Data) {
+					t.Errorf("%s: the row changes nothing", name)
+				}
+				out = append(out, f, txtar.File{Name: name + ".result", Data: []byte(got)})
+				if diff := cmp.Diff(want[name+".result"], got); diff != "" && !update {
+					t.Errorf("%s differs (-want +got):\n%s", name, diff)
+				}
+			}
+			if update {
+				archive.Files = out
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
