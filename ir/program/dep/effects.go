@@ -62,6 +62,12 @@ var effects = map[program.Op]Effects{
 	program.AsyncWait:   Synchronises,
 }
 
+// Known reports an instruction that the table has.
+func Known(op program.Op) bool {
+	_, ok := effects[op]
+	return ok
+}
+
 // Of are the effects of an instruction itself, its blocks apart.
 func Of(in *program.Instr) Effects { return effects[in.Op] }
 
