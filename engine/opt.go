@@ -167,7 +167,7 @@ func launchOnText(_ context.Context, _, text string, t *textTarget) (string, err
 	if len(programs) < 2 {
 		return "", errors.New("want a txtar archive of two programs or more, which make one launch")
 	}
-	merged := opt.Par("merged", programs, slots)
+	merged := opt.MergeGrids("merged", programs, slots)
 	if err := program.VerifyGPU(merged); err != nil {
 		return "", err
 	}

@@ -93,7 +93,7 @@ func (m *merger) kernel(calls []Call) *Kernel {
 		programs, slots = append(programs, c.Kernel.Program), append(slots, len(c.Args))
 	}
 	var k *Kernel
-	p := opt.Par("", programs, slots)
+	p := opt.MergeGrids("", programs, slots)
 	if program.VerifyGPU(p) == nil && program.SharedBytes(p) <= int64(m.out.Target.SharedBytes) {
 		k = m.join(calls, p)
 	}

@@ -79,11 +79,8 @@ func sharedEnd(b *Block, uniform map[*Value]bool, at int64) int64 {
 		case in.Op == If && uniform[in.Args[0]]:
 			at = max(sharedEnd(in.Body, uniform, at), sharedEnd(in.Else, uniform, at))
 		default:
-			if in.Body != nil {
-				at = sharedEnd(in.Body, uniform, at)
-			}
-			if in.Else != nil {
-				at = sharedEnd(in.Else, uniform, at)
+			for inner := range in.Blocks() {
+				at = sharedEnd(inner, uniform, at)
 			}
 		}
 	}
@@ -265,7 +262,7 @@ func (u *uniformity) loop(in *Instr, flow variance) error {
 
 func (u *uniformity) branch(in *Instr, flow variance) error {
 	cond := u.of[in.Args[0]]
-	for _, b := range []*Block{in.Body, in.Else} {
+	for b := range in.Blocks() {
 		if err := u.block(b, max(flow, cond)); err != nil {
 			return err
 		}

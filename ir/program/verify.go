@@ -692,7 +692,7 @@ func checkIf(v *verifier, in *Instr) error {
 			return fmt.Errorf("%s: a pointer cannot be yielded", r)
 		}
 	}
-	for _, b := range []*Block{in.Body, in.Else} {
+	for b := range in.Blocks() {
 		if len(b.Args) != 0 {
 			return fmt.Errorf("an if block has no arguments")
 		}

@@ -7,8 +7,8 @@ import (
 )
 
 // Two rows of streamed weights, each summed over lanes: what follows the shuffles
-// comes behind the rows, divisions last.
-func TestFoldLate(t *testing.T) {
+// comes after the rows, divisions last.
+func TestSinkEpilogues(t *testing.T) {
 	late := func(p *program.Program) { sinkEpilogues(p, 4) }
 	rewrites(t, []rewriteCase{
 		{"rows first, then shuffles, then divisions; a store by some threads goes along", late, `

@@ -16,7 +16,7 @@ const leastAdvanced = 4
 
 // advanceLoads issues what a block loads after its first barrier together with
 // what it loads before it: weights of a norm while its row is summed up, the
-// residual of each row. Weights of the rows are loaded early already (hoist.go).
+// residual of each row. Weights of the rows are loaded early already (hoistearlyloads.go).
 func advanceLoads(p *program.Program) {
 	w := weightsOf(p)
 	block := w.body

@@ -8,7 +8,7 @@ import (
 	"tgc/ir/program"
 )
 
-// Par is the grid concatenation of independent programs (rule R7): one program
+// MergeGrids fuses independent programs horizontally (rule R7): one program
 // whose first blocks run the first part, the next ones the second, and so on.
 // Which part a block runs depends on the block alone, so barriers inside a part
 // stay legal. Buffer slots of part i follow those of the parts before it: it
@@ -16,12 +16,12 @@ import (
 //
 // A part with fewer threads a block than the widest leaves the rest idle, which
 // VerifyGPU refuses where they would miss a barrier: the caller verifies.
-func Par(name string, parts []*program.Program, slots []int) *program.Program {
-	p := &parBuilder{out: &program.Program{Name: name}}
+func MergeGrids(name string, parts []*program.Program, slots []int) *program.Program {
+	p := &gridMerger{out: &program.Program{Name: name}}
 	total := int64(0)
 	for _, part := range parts {
 		total += part.Units()
-		if threads(part.Block) > threads(p.out.Block) || p.out.Block == nil {
+		if part.Threads() > p.out.Threads() || p.out.Block == nil {
 			p.out.Block = slices.Clone(part.Block)
 		}
 	}
@@ -34,33 +34,25 @@ func Par(name string, parts []*program.Program, slots []int) *program.Program {
 	return p.out
 }
 
-func threads(block []int64) int64 {
-	n := int64(1)
-	for _, axis := range block {
-		n *= axis
-	}
-	return n
-}
-
-type parBuilder struct {
+type gridMerger struct {
 	out    *program.Program
 	consts []program.Instr
 	copied map[*program.Value]*program.Value // of the part at hand
 }
 
-func (p *parBuilder) value(t program.Type) *program.Value {
+func (p *gridMerger) value(t program.Type) *program.Value {
 	v := &program.Value{ID: p.out.Values, Type: t}
 	p.out.Values++
 	return v
 }
 
-func (p *parBuilder) int(v int64) *program.Value {
+func (p *gridMerger) int(v int64) *program.Value {
 	out := p.value(program.Scalar(ir.I64))
 	p.consts = append(p.consts, program.Instr{Op: program.Const, Result: out, Int: v})
 	return out
 }
 
-func (p *parBuilder) alu(to *program.Block, op ir.Op, t program.Type, args ...*program.Value) *program.Value {
+func (p *gridMerger) alu(to *program.Block, op ir.Op, t program.Type, args ...*program.Value) *program.Value {
 	out := p.value(t)
 	to.Instrs = append(to.Instrs, program.Instr{Op: program.Alu, Ir: op, Result: out, Args: args})
 	return out
@@ -69,7 +61,7 @@ func (p *parBuilder) alu(to *program.Block, op ir.Op, t program.Type, args ...*p
 // chain writes "if unit < n: the first part, else: the others with unit-n",
 // and a yield. The parts' own units are clamped to their grids, which says to
 // the analysis of indices what the branches say to people.
-func (p *parBuilder) chain(to *program.Block, unit *program.Value, parts []*program.Program, slots []int, firstSlot int) {
+func (p *gridMerger) chain(to *program.Block, unit *program.Value, parts []*program.Program, slots []int, firstSlot int) {
 	part := parts[0]
 	n := part.Units()
 	own := p.alu(to, ir.OpMin, unit.Type, unit, p.int(max(n-1, 0)))
@@ -90,12 +82,12 @@ func (p *parBuilder) chain(to *program.Block, unit *program.Value, parts []*prog
 
 // part writes the body of a part's grid loop for one of its units. Its
 // constants go to the head of the program.
-func (p *parBuilder) part(to *program.Block, part *program.Program, unit *program.Value, firstSlot int) {
+func (p *gridMerger) part(to *program.Block, part *program.Program, unit *program.Value, firstSlot int) {
 	p.copied = make(map[*program.Value]*program.Value)
 	for i := range part.Params {
 		p.param(part.Params[i], firstSlot)
 	}
-	if n := threads(part.Block); n < threads(p.out.Block) {
+	if n := part.Threads(); n < p.out.Threads() {
 		inner := &program.Block{}
 		thread := p.value(program.Scalar(ir.I32))
 		limit := p.value(program.Scalar(ir.I32))
@@ -110,7 +102,7 @@ func (p *parBuilder) part(to *program.Block, part *program.Program, unit *progra
 	p.body(to, part, unit)
 }
 
-func (p *parBuilder) body(to *program.Block, part *program.Program, unit *program.Value) {
+func (p *gridMerger) body(to *program.Block, part *program.Program, unit *program.Value) {
 	last := len(part.Body.Instrs) - 1
 	for i := range part.Body.Instrs[:last] {
 		in := p.instr(&part.Body.Instrs[i])
@@ -129,7 +121,7 @@ func (p *parBuilder) body(to *program.Block, part *program.Program, unit *progra
 }
 
 // param adds a part's parameter or finds the one it shares.
-func (p *parBuilder) param(from program.Param, firstSlot int) {
+func (p *gridMerger) param(from program.Param, firstSlot int) {
 	old := from.Value
 	for i := range p.out.Params {
 		known := &p.out.Params[i]
@@ -163,7 +155,7 @@ func widest(x, y *program.Param) (lo, hi int64) {
 	return min(x.Lo, y.Lo), max(x.Hi, y.Hi)
 }
 
-func (p *parBuilder) instr(in *program.Instr) program.Instr {
+func (p *gridMerger) instr(in *program.Instr) program.Instr {
 	out := *in
 	out.Args = p.uses(in.Args)
 	if in.Body != nil {
@@ -179,7 +171,7 @@ func (p *parBuilder) instr(in *program.Instr) program.Instr {
 	return out
 }
 
-func (p *parBuilder) block(b *program.Block) *program.Block {
+func (p *gridMerger) block(b *program.Block) *program.Block {
 	out := &program.Block{Args: p.defines(b.Args), Instrs: make([]program.Instr, 0, len(b.Instrs))}
 	for i := range b.Instrs {
 		out.Instrs = append(out.Instrs, p.instr(&b.Instrs[i]))
@@ -187,12 +179,12 @@ func (p *parBuilder) block(b *program.Block) *program.Block {
 	return out
 }
 
-func (p *parBuilder) define(v *program.Value) *program.Value {
+func (p *gridMerger) define(v *program.Value) *program.Value {
 	p.copied[v] = p.value(v.Type)
 	return p.copied[v]
 }
 
-func (p *parBuilder) defines(list []*program.Value) []*program.Value {
+func (p *gridMerger) defines(list []*program.Value) []*program.Value {
 	var out []*program.Value
 	for _, v := range list {
 		out = append(out, p.define(v))
@@ -200,7 +192,7 @@ func (p *parBuilder) defines(list []*program.Value) []*program.Value {
 	return out
 }
 
-func (p *parBuilder) uses(list []*program.Value) []*program.Value {
+func (p *gridMerger) uses(list []*program.Value) []*program.Value {
 	var out []*program.Value
 	for _, v := range list {
 		out = append(out, p.copied[v])

@@ -29,8 +29,8 @@ func sharedPart(n, blocks int64, barrier bool) *program.Program {
 	return b.Finish()
 }
 
-func TestParShape(t *testing.T) {
-	p := Par("two", []*program.Program{sharedPart(128, 3, true), sharedPart(128, 5, true), sharedPart(32, 2, false)}, []int{1, 1, 1})
+func TestMergeGridsShape(t *testing.T) {
+	p := MergeGrids("two", []*program.Program{sharedPart(128, 3, true), sharedPart(128, 5, true), sharedPart(32, 2, false)}, []int{1, 1, 1})
 	if err := program.VerifyGPU(p); err != nil {
 		t.Fatal(err)
 	}
@@ -38,15 +38,15 @@ func TestParShape(t *testing.T) {
 		t.Errorf("grid %v, block %v, %d parameters", p.Grid, p.Block, len(p.Params))
 	}
 	// A block runs one part: the arrays of the parts share a place, except that
-	// of idle threads' branch, which stands where not all threads go.
+	// of idle threads' branch, which is where not all threads go.
 	if got := program.SharedBytes(p); got != 512 {
 		t.Errorf("%d bytes of shared memory, want 512", got)
 	}
 }
 
 // Idle threads would miss the barrier of a narrow part.
-func TestParRefusesMissedBarriers(t *testing.T) {
-	p := Par("bad", []*program.Program{sharedPart(128, 3, true), sharedPart(32, 2, true)}, []int{1, 1})
+func TestMergeGridsRefusesMissedBarriers(t *testing.T) {
+	p := MergeGrids("bad", []*program.Program{sharedPart(128, 3, true), sharedPart(32, 2, true)}, []int{1, 1})
 	if err := program.VerifyGPU(p); err == nil {
 		t.Error("a barrier that 96 threads do not reach was accepted")
 	}

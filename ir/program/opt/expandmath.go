@@ -9,9 +9,9 @@ import (
 // instructions, so that the interpreter and a CPU agree bit for bit:
 //
 //   - EXP2, LOG2, SIN, RSQRT, RECIP, RNG, MULHI become arithmetic without
-//     branches (expand_math.go, expand_int.go);
+//     branches (transcendental.go, wideints.go);
 //   - arithmetic on f16, bf16 and f8 happens in f32 and is rounded after each
-//     op (expand_float.go); bf16 and f8 are integers with a meaning, only
+//     op (narrowfloats.go); bf16 and f8 are integers with a meaning, only
 //     CASTs between f16 and f32 are left for the hardware;
 //   - ABS of integers becomes WHERE; ADD and MAX, MUL and MIN of Bool OR and AND.
 //
@@ -120,8 +120,10 @@ func (e *expander) args(args []*program.Value) []*program.Value {
 func (l Lacks) inBlock(b *program.Block) bool {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
-		if in.Body != nil && l.inBlock(in.Body) || in.Else != nil && l.inBlock(in.Else) {
-			return true
+		for inner := range in.Blocks() {
+			if l.inBlock(inner) {
+				return true
+			}
 		}
 		if (in.Op == program.Alu || in.Op == program.FoldLanes) && l.expands(in) {
 			return true

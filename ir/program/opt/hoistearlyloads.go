@@ -20,7 +20,7 @@ const orderedRegisters = 16
 // hoistEarlyLoads issues the loads of a block's weights before it waits for the
 // kernel before it, then computes what its rows need: the latency of memory passes
 // meanwhile. Weights that do not fit the registers take those of weights that have
-// been used (refill.go).
+// been used (refillregisters.go).
 func hoistEarlyLoads(p *program.Program) {
 	h := hoisterOf(p)
 	if h == nil {

@@ -9,7 +9,7 @@ import (
 // rematerialiseReads moves reads of activations into loops over rows. What such a loop
 // reads from shared memory, or from a buffer that nothing writes meanwhile, at the same
 // place in every iteration, is read before the loop and stays in registers. Where these
-// leave too few for weights loaded ahead (rotate.go), the loop reads it anew, each read
+// leave too few for weights loaded ahead (rotateloops.go), the loop reads it anew, each read
 // for all rows of the iteration at once: 64 floats a thread against 16.
 func rematerialiseReads(p *program.Program) {
 	w := weightsOf(p)

@@ -7,7 +7,7 @@ import (
 )
 
 // Loops over rows, and along one. A block that takes several groups of rows loads the
-// first group before its loop, from where it is hoisted before the wait (hoist.go), and
+// first group before its loop, from where it is hoisted before the wait (hoistearlyloads.go), and
 // loads each next group as soon as the one before has been used, or first of all: memory
 // is read while the block computes.
 
@@ -68,7 +68,7 @@ func (r *rotation) rotate(left int) (first []program.Instr) {
 	return r.replace(loads)
 }
 
-// readsActivations reports a loop that reads activations anew (rematerialise.go): with its
+// readsActivations reports a loop that reads activations anew (rematerialisereads.go): with its
 // arithmetic on floats it takes longer than its loads, which it issues first then. H200,
 // LLaMA 3.2 1B Q6_K exact: 1775 -> 1847 tokens a second; int8 is the same or 1% slower.
 func (r *rotation) readsActivations(b *program.Block) bool {
