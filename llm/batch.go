@@ -140,8 +140,8 @@ func (b *Batch) step(ctx context.Context, size int, parts [][]int32) error {
 	return nil
 }
 
-// prepare writes what a step reads. Padding stands behind the tokens: its cache
-// rows are overwritten before any query sees them.
+// prepare writes what a step reads. Padding comes after the tokens: its cache rows
+// are overwritten before any query sees them.
 func (b *Batch) prepare(ctx context.Context, size int, parts [][]int32) (*step, error) {
 	s := b.session
 	st, err := s.step(ctx, size)
@@ -189,8 +189,8 @@ func (b *Batch) Logits(ctx context.Context) ([][]float32, error) {
 	return slices.Collect(slices.Chunk(float32s(raw), vocabulary)), nil
 }
 
-// Compiled returns the compiled step that feeds so many tokens to each sequence, as
-// it is at the current positions.
+// Compiled returns the compiled step that feeds a number of tokens to each sequence,
+// as it is at the current positions.
 func (b *Batch) Compiled(ctx context.Context, tokens int) (*CompiledStep, error) {
 	st, err := b.session.step(ctx, b.session.chunkFor(tokens))
 	if err != nil {
@@ -311,7 +311,7 @@ func (g *generation) sampling() []Sampling {
 }
 
 // begin writes the state from which the loop goes on after the first tokens.
-// Sequences that are over stand still.
+// Sequences that are over do not move.
 func (g *generation) begin(ctx context.Context, l *loop, ids []int32) error {
 	b, s := g.batch, g.batch.session
 	if err := b.load(ctx, 1, ids); err != nil {

@@ -14,17 +14,17 @@ const (
 	leastContext   = 256
 )
 
-// ContextSize picks the number of positions in the cache: what was asked for,
-// or (0) what the prompt and the tokens to generate (negative: any number) need. Up
+// ContextSize picks the number of positions in the cache: wanted, or where that is 0
+// what the prompt and the tokens to generate (negative: any number) need. Up
 // to DefaultContext that is a power of two, so that few steps serve all prompts: a
 // step for few positions is faster, for its attention need not be split among blocks
 // (Qwen3 0.6B on an H200: a third). It never exceeds the model's.
-func ContextSize(m *Model, asked, prompt, tokens int) (int, error) {
-	limit, size := m.Config.Context, asked
-	if asked > limit {
-		return 0, fmt.Errorf("%s: a context (--ctx) of %d is more than the %d that the model was trained for", m.Name, asked, limit)
+func ContextSize(m *Model, wanted, prompt, tokens int) (int, error) {
+	limit, size := m.Config.Context, wanted
+	if wanted > limit {
+		return 0, fmt.Errorf("%s: a context (--ctx) of %d is more than the %d that the model was trained for", m.Name, wanted, limit)
 	}
-	if asked == 0 {
+	if wanted == 0 {
 		size = min(roundContext(needed(limit, prompt, tokens)), limit)
 	}
 	if prompt > size {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -24,7 +25,7 @@ const (
 
 // BuildLoop makes the graph of a step that goes on by itself: it feeds the tokens
 // in BufferTokens, draws the next ones from the logits, and leaves them there for
-// its next run with the positions behind. With greedy the largest logit is taken,
+// its next run, with the positions after them. With greedy the largest logit is taken,
 // else floats and words are those of BuildSampler, and the counters of draws advance
 // too. Once a sequence has drawn an end, a run changes nothing of it but the
 // cache row at its position, which holds no token yet.
@@ -86,30 +87,17 @@ type loop struct {
 	perGraph int
 }
 
-const (
-	// manyLaunches is the size of a step from which a graph holds several: what the
-	// device takes from one graph to the next grows with them. Four a graph, against
-	// one, on an H200 with a cache of 1,024: Qwen3 0.6B (176 launches) makes
-	// 1,583 tokens a second, not 1,531; LLaMA 3.2 1B (88) 2,235 both ways; GPT-2
-	// (68) 3,640, not 3,690, because a new length is told to all kernels of a graph.
-	manyLaunches  = 128
-	stepsPerGraph = 4
-)
-
-// graphs makes the graph of several runs where that pays, or was asked for.
+// graphs makes the graph of several runs where that pays or the options say so.
 func (s *Session) graphs(ctx context.Context, l *loop) (err error) {
-	l.perGraph = s.options.PerGraph
-	if l.perGraph == 0 && len(l.engine.Compiled.Launches) >= manyLaunches {
-		l.perGraph = stepsPerGraph
-	}
+	l.perGraph = cmp.Or(s.options.PerGraph, s.device.Target().Tuning.GraphRuns(len(l.engine.Compiled.Launches)))
 	return s.loading(func() error {
 		l.several, err = l.engine.Repeat(ctx, l.perGraph)
 		return err
 	})
 }
 
-// start starts up to left runs, one or several, and returns their number. vars
-// are the variables of a run after so many others.
+// start starts up to left runs, one or several, and returns their number. vars(n)
+// are the variables of the run that comes after n others.
 func (l *loop) start(ctx context.Context, left int, vars func(run int) map[string]int64) (int, error) {
 	if l.several != nil && left >= l.perGraph {
 		values := l.engine.Compiled.Values

@@ -69,17 +69,17 @@ func drawToken(logits, floats, words *tensor.Tensor) *tensor.Tensor {
 	scaled := logits.Mul(floats.SliceInts(1, 0, 1)).Contiguous()
 	key := orderedKey(scaled)
 
-	one, none := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
+	one, zero := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
 	k := words.SliceInts(1, 0, 1).Cast(ir.F32)
 	lowest := threshold(key, func(atLeast *tensor.Tensor) *tensor.Tensor {
-		return atLeast.Where(one, none)
+		return atLeast.Where(one, zero)
 	}, k)
 	inK := lowest.Le(key) // [B, V]
 
-	weight := inK.Where(scaled.Sub(scaled.MaxKeep(1)).Exp(), none).Contiguous()
+	weight := inK.Where(scaled.Sub(scaled.MaxKeep(1)).Exp(), zero).Contiguous()
 	mass := weight.SumKeep(1).Mul(floats.SliceInts(1, 1, 1)) // [B, 1]: what is to be kept, of all weights
 	lowest = lowest.Maximum(threshold(key, func(atLeast *tensor.Tensor) *tensor.Tensor {
-		return atLeast.Where(weight.Unsqueeze(1), none)
+		return atLeast.Where(weight.Unsqueeze(1), zero)
 	}, mass))
 
 	seed, draw := words.SliceInts(1, 1, 1), words.SliceInts(1, 2, 1)

@@ -345,7 +345,7 @@ func (s *Session) write(ctx context.Context, buffer string, values ...int32) err
 	return s.memory[buffer].Write(ctx, 0, raw)
 }
 
-// tokensKey names the memory of what a step of so many tokens is fed.
+// tokensKey names the memory of what a step of size tokens is fed.
 func tokensKey(size int) string { return fmt.Sprintf("%s.%d", BufferTokens, size) }
 
 // logitsKey names the memory of a step's logits. Without All every variant

@@ -37,7 +37,7 @@ func (m *transformer) embedding() *tensor.Tensor {
 	return m.weights.get("token_embd.weight", m.config.Vocabulary, m.config.Width)
 }
 
-// layer is one block: attention and feed-forward, each behind a norm and with a
+// layer is one block: attention and feed-forward, each after a norm and with a
 // residual.
 func (m *transformer) layer(n int, x *tensor.Tensor) *tensor.Tensor {
 	x = x.Add(m.attention(n, m.norm(n, "attn_norm", x)))

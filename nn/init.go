@@ -54,7 +54,7 @@ func XavierUniform(gain float64) Init { return Init{kind: initXavierUniform, sca
 func XavierNormal(gain float64) Init { return Init{kind: initXavierNormal, scale: gain} }
 
 // KaimingUniform is uniform with variance gain^2 / fan in (He et al. 2015); the
-// gain of a layer in front of a ReLU is sqrt(2).
+// gain of a layer before a ReLU is sqrt(2).
 func KaimingUniform(gain float64) Init { return Init{kind: initKaimingUniform, scale: gain} }
 
 // KaimingNormal is KaimingUniform as a normal distribution.

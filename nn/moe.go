@@ -15,15 +15,15 @@ func TopK(x *tensor.Tensor, k int) (indices, values *tensor.Tensor) {
 	one := x.Unsqueeze(-1)   // [.. N 1]: the element
 	other := x.Unsqueeze(-2) // [.. 1 N]: all others
 	id := g.Iota(ir.I32, n)
-	earlier := id.Unsqueeze(0).Lt(id.Unsqueeze(1)) // [N N]: other stands before element
+	earlier := id.Unsqueeze(0).Lt(id.Unsqueeze(1)) // [N N]: other comes before element
 	before := one.Lt(other).Or(one.Eq(other).And(earlier))
 	yes, no := g.Scalar(ir.I32, 1), g.Scalar(ir.I32, 0)
 	rank := before.Where(yes, no).Sum(-1) // [.. N]
 
 	slot := g.Iota(ir.I32, g.Dims(k)[0]).Unsqueeze(-1) // [k 1]
-	hit := rank.Unsqueeze(-2).Eq(slot)                 // [.. k N]
-	indices = hit.Where(id, no).Sum(-1)
-	values = hit.Where(x.Unsqueeze(-2), g.Scalar(x.DType(), 0)).Sum(-1)
+	atSlot := rank.Unsqueeze(-2).Eq(slot)              // [.. k N]
+	indices = atSlot.Where(id, no).Sum(-1)
+	values = atSlot.Where(x.Unsqueeze(-2), g.Scalar(x.DType(), 0)).Sum(-1)
 	return indices, values
 }
 

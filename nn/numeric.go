@@ -53,7 +53,7 @@ const (
 // roundAdd is 3*2^22: added to a float of at most 2^22 it leaves the nearest
 // integer, ties to even, in the low bits of the sum. No machine has a wide unit
 // for conversions (16 a cycle on a multiprocessor of a GPU, of 128 additions), and
-// the digits are bytes of the sum as it stands.
+// the digits are bytes of the sum.
 const roundAdd = 3 << 22
 
 // Round gives the f32 values nearest to x [.., K] that the mode can hold:

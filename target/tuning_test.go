@@ -38,3 +38,15 @@ func TestTileRows(t *testing.T) {
 		t.Errorf("a target without numbers has tiles of %d rows", got)
 	}
 }
+
+func TestGraphRuns(t *testing.T) {
+	gpu, cpu := tuningGPU(), tuningCPU()
+	for launches, want := range map[int]int{1: 1, 127: 1, 128: 4, 500: 4} {
+		if got := gpu.GraphRuns(launches); got != want {
+			t.Errorf("a graph of %d launches holds %d runs, want %d", launches, got, want)
+		}
+	}
+	if got := cpu.GraphRuns(500); got != 1 {
+		t.Errorf("a CPU's graph holds %d runs", got)
+	}
+}

@@ -125,7 +125,7 @@ func (t *Tensor) Chunk(axis, chunks int) []*Tensor {
 	return t.Split(k, sizes...)
 }
 
-// Repeat puts t beside itself, reps[k] times along axis k; axes are aligned at
+// Repeat is t reps[k] times along axis k; axes are aligned at
 // the last one, as numpy.tile does: missing repeats and missing axes are 1.
 func (t *Tensor) Repeat(reps ...int) *Tensor {
 	if !t.ok() {

@@ -1,9 +1,9 @@
 // Package tensor is the lazy API that programs and models are built with: every
 // call adds nodes to a tensor graph (pipeline form 1); nothing is computed until
-// results are asked for, which compiles the whole graph at once.
+// results are wanted, which compiles the whole graph at once.
 //
-// Values go in with FromSlice and come out with Data; Realize computes all that
-// is asked for as one graph:
+// Values go in with FromSlice and come out with Data; Realize computes all its
+// arguments as one graph:
 //
 //	g := tensor.NewGraph().On(dev) // a runtime.Device; without one, the interpreter
 //	x := tensor.FromSlice(g, []float32{1, 2, 3, 4, 5, 6}, 2, 3)

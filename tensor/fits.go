@@ -2,7 +2,7 @@ package tensor
 
 import "tgc/ir"
 
-// The polynomials behind erf and arc tangent: Chebyshev interpolants computed
+// The polynomials of erf and arc tangent: Chebyshev interpolants computed
 // with 200-bit arithmetic, lowest power first. Where a fit has no source, any
 // would do that is as close; the errors stated are absolute, of the polynomial.
 // Derivatives of these functions are derivatives of the polynomials.

@@ -54,8 +54,7 @@ func (g *Graph) Buffers() []BufferInfo { return g.buffers }
 // Arena gives access to index arithmetic on dims.
 func (g *Graph) Arena() *ir.Arena { return g.arena }
 
-// Sink returns the root of the graph: every result in the order in which it was
-// asked for, or the graph's first error.
+// Sink returns the root of the graph: every result in the order of Output, Store and Keep, or the graph's first error.
 func (g *Graph) Sink() (*ir.UOp, error) {
 	if g.err != nil {
 		return nil, g.err
@@ -187,8 +186,8 @@ func (g *Graph) fail(op, format string, args ...any) *Tensor {
 	return &Tensor{graph: g}
 }
 
-// builders are the folders, beside this package's, of packages whose code a
-// user's mistake passes through.
+// builders are the folders of packages whose code a user's mistake passes through,
+// below the folder that holds this package's.
 var builders = []string{"tensor", "grad", "nn", "nn/layer", "nn/optim", "nn/train"}
 
 // callSite is the first caller outside the builders, as file:line. It goes by
@@ -202,8 +201,8 @@ func callSite() string {
 		var frame goruntime.Frame
 		frame, more = frames.Next()
 		file := filepath.ToSlash(frame.File)
-		folder, beside := strings.CutPrefix(path.Dir(file), root+"/")
-		if !beside || !slices.Contains(builders, folder) || strings.HasSuffix(file, "_test.go") {
+		folder, below := strings.CutPrefix(path.Dir(file), root+"/")
+		if !below || !slices.Contains(builders, folder) || strings.HasSuffix(file, "_test.go") {
 			return fmt.Sprintf("%s:%d", path.Base(file), frame.Line)
 		}
 	}

@@ -2,7 +2,7 @@ package tensor
 
 import "tgc/ir"
 
-// PadMode says what stands around a padded tensor.
+// PadMode says what is around a padded tensor.
 type PadMode uint8
 
 // The pad modes, with the result of padding [a b c] by 2 on both sides.
@@ -110,7 +110,7 @@ func (t *Tensor) ring(k, start, count int) *Tensor {
 	return t.turns(k, turns).SliceInts(k, start, count)
 }
 
-// turns puts axis k turns times behind itself.
+// turns repeats axis k, turns times in all.
 func (t *Tensor) turns(k, turns int) *Tensor {
 	if turns == 1 {
 		return t

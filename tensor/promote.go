@@ -15,9 +15,9 @@ func category(d ir.DType) int {
 
 // promoteTypes is the dtype that holds values of both, as PyTorch has it: the
 // higher category wins (an integer does not widen a float); of two integers the
-// wider, where an unsigned one beside a signed one counts as twice as wide; of
-// two floats the wider, f32 for f16 beside bf16. U64 beside a signed dtype has
-// none.
+// wider, where an unsigned one with a signed one counts as twice as wide; of
+// two floats the wider, f32 for f16 with bf16. U64 with a signed dtype has no
+// such dtype.
 func promoteTypes(a, b ir.DType) (ir.DType, bool) {
 	switch {
 	case a == b:
@@ -61,7 +61,7 @@ func wider(a, b ir.DType) ir.DType {
 	return b
 }
 
-// promote is promoteTypes of two tensors. A tensor of rank 0 beside one with
+// promote is promoteTypes of two tensors. A tensor of rank 0 with one that has
 // axes is a number: it changes the other's category, never only its width.
 func promote(t, u *Tensor) (ir.DType, bool) {
 	a, b := t.DType(), u.DType()

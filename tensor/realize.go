@@ -90,7 +90,7 @@ func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
 
 func resultName(i int) string { return fmt.Sprintf("#result%d", i) }
 
-// keepValues reads the results and stands a buffer with values in for each.
+// keepValues reads the results and puts a buffer with values in the place of each.
 func (g *Graph) keepValues(ctx context.Context, f *Function, wanted []*Tensor) error {
 	for i, t := range wanted {
 		raw, err := f.Read(ctx, resultName(i))

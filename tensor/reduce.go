@@ -154,13 +154,13 @@ func (t *Tensor) position(op string, axis int, extreme func(x *Tensor, axes ...i
 	if !ok {
 		return t.graph.fail(op, "axis %d of %s", axis, t)
 	}
-	hit := t.Eq(extreme(t, k))
+	matches := t.Eq(extreme(t, k))
 	if t.DType().IsFloat() {
-		hit = hit.Or(t.IsNaN())
+		matches = matches.Or(t.IsNaN())
 	}
 	index := t.graph.axisIota(ir.I32, t.shape(), k)
 	none := t.graph.Scalar(ir.I32, math.MaxInt32)
-	return hit.Where(index, none).Min(k)
+	return matches.Where(index, none).Min(k)
 }
 
 // axisIota is 0..n-1 along one axis, extent 1 on the others.

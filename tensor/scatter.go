@@ -46,8 +46,8 @@ func (t *Tensor) ScatterElements(axis int, index, src *Tensor) *Tensor {
 		return t
 	}
 	none := t.graph.Scalar(ir.I32, -1)
-	point := t.graph.alongAxis(s.hit.Rank(), s.axis+1, s.src.Extent(s.axis))
-	last := s.hit.Where(point, none).Max(s.axis + 1)
+	point := t.graph.alongAxis(s.matches.Rank(), s.axis+1, s.src.Extent(s.axis))
+	last := s.matches.Where(point, none).Max(s.axis + 1)
 	return none.Lt(last).Where(s.src.GatherElements(s.axis, last), t)
 }
 
@@ -92,21 +92,21 @@ func (t *Tensor) IndexAdd(axis int, index, src *Tensor) *Tensor {
 	row, element := slices.Clone(ones), slices.Clone(ones)
 	row[k+1], element[k] = index.Extent(0), t.Extent(k)
 	all := t.graph.Iota(index.DType(), t.Dim(k)).Reshape(element...)
-	s := scattered{into: t, axis: k, src: src, hit: index.Reshape(row...).Eq(all)}
+	s := scattered{into: t, axis: k, src: src, matches: index.Reshape(row...).Eq(all)}
 	return s.join(ScatterSum, true)
 }
 
-// scattered is a scatter along one axis: hit says, with the values' axis put
-// behind the target's, which value goes to which element.
+// scattered is a scatter along one axis: matches says, with the values' axis right
+// after the target's, which value goes to which element.
 type scattered struct {
-	into *Tensor
-	axis int
-	src  *Tensor // as long as the target off the axis
-	hit  *Tensor // Bool
+	into    *Tensor
+	axis    int
+	src     *Tensor // as long as the target off the axis
+	matches *Tensor // Bool
 }
 
 // scattering checks the arguments of a scatter of elements. Off the axis, index
-// and values are padded to t's shape, with indices that hit nothing.
+// and values are padded to t's shape, with indices of no element.
 func (t *Tensor) scattering(op string, axis int, index, src *Tensor) (scattered, bool) {
 	if !t.ok() || !index.ok() || !src.ok() {
 		return scattered{}, false
@@ -133,17 +133,17 @@ func (t *Tensor) scattering(op string, axis int, index, src *Tensor) (scattered,
 	}
 	index = index.PadAll(pads, PadOptions{Value: -1})
 	element := t.graph.axisIota(index.DType(), t.shape(), k)
-	return scattered{into: t, axis: k, src: src.PadAll(pads, PadOptions{}), hit: index.Unsqueeze(k).Eq(element.Unsqueeze(k + 1))}, true
+	return scattered{into: t, axis: k, src: src.PadAll(pads, PadOptions{}), matches: index.Unsqueeze(k).Eq(element.Unsqueeze(k + 1))}, true
 }
 
-// join folds the values that hit each element. Halves are folded in f32.
+// join folds the values that go to each element. Halves are folded in f32.
 func (s scattered) join(reduce ScatterReduce, includeSelf bool) *Tensor {
 	op := scatterReduces[reduce].op
 	self, src := s.into.wide(), s.src.wide()
 	identity := src.identity(op)
-	folded := s.hit.Where(src.Unsqueeze(s.axis), identity).reduce(op, false, []int{s.axis + 1})
+	folded := s.matches.Where(src.Unsqueeze(s.axis), identity).reduce(op, false, []int{s.axis + 1})
 	dtype := self.DType()
-	hits := s.hit.Where(s.hit.graph.Scalar(ir.I32, 1), s.hit.graph.Scalar(ir.I32, 0)).Sum(s.axis + 1)
+	hits := s.matches.Where(s.matches.graph.Scalar(ir.I32, 1), s.matches.graph.Scalar(ir.I32, 0)).Sum(s.axis + 1)
 	some := hits.scalar(0).Lt(hits)
 	if includeSelf {
 		folded = self.binary(op, folded)

@@ -82,13 +82,13 @@ func (t *Tensor) sortKey(descending bool) *Tensor {
 }
 
 // ranked is the positions of the count smallest keys of the last axis, by
-// counting how many stand before each: smaller ones, and equal ones with a
+// counting how many come before each: smaller ones, and equal ones with a
 // smaller index.
 func (t *Tensor) ranked(count int) *Tensor {
 	g := t.graph
 	own, other := t.Unsqueeze(-1), t.Unsqueeze(-2) // [.. n 1], [.. 1 n]
 	id := g.Iota(ir.I32, t.Dim(-1))
-	earlier := id.Unsqueeze(0).Lt(id.Unsqueeze(1)) // [n n]: other stands before own
+	earlier := id.Unsqueeze(0).Lt(id.Unsqueeze(1)) // [n n]: other comes before own
 	before := other.Lt(own).Or(other.Eq(own).And(earlier))
 	yes, no := g.Scalar(ir.I32, 1), g.Scalar(ir.I32, 0)
 	rank := before.Where(yes, no).Sum(-1)

@@ -41,7 +41,7 @@ func (t *Tensor) windows(k int, w window) *Tensor {
 		t = t.SliceInts(k, 0, min(n, whole)).Pad(k, 0, max(whole-n, 0))
 		return t.rows(k, count, w.stride).SliceInts(k+1, 0, w.size)
 	}
-	// The axis once for each element of a window, one behind another, cut into
+	// The axis once for each element of a window, one after another, cut into
 	// rows that are dilation longer than it: row e starts at element e*dilation.
 	long := n + w.dilation
 	t = t.turns(k, w.size).Pad(k, 0, w.size*w.dilation).rows(k, w.size, long)

@@ -12,11 +12,11 @@ import (
 )
 
 // KernelResult is one unique kernel of a step. Where the device can time a chain
-// of the kernel's calls (a GPU), that is its time: the calls of all layers behind
-// one another as in the step, each starting while the one before ends, and weights
-// cold where a step has so many of them. Alone is then the time of calls between
-// two marks, which holds the edges of a launch. Elsewhere times are with a
-// barrier behind every call, so that their sum is more than a step takes.
+// of the kernel's calls (a GPU), that is its time: the calls of all layers one
+// after another as in the step, each starting while the one before ends, and weights
+// not in caches where a step has more of them than fit. Alone is then the time of
+// calls between two marks, which includes the edges of a launch. Elsewhere times are
+// with a barrier after every call, so that their sum is more than a step takes.
 type KernelResult struct {
 	Name     string   `json:"name"`
 	Count    int      `json:"count"`              // calls per step
@@ -35,7 +35,7 @@ type KernelResult struct {
 // profileRuns is how many times calls are timed; the median of each counts.
 const profileRuns = 9
 
-// A chain has so many calls at least, unless it takes longer.
+// A chain has at least chainCalls calls, unless it takes longer than chainSeconds.
 const (
 	chainCalls   = 64
 	chainSeconds = 0.02
@@ -49,7 +49,7 @@ type timing struct {
 	cached bool
 }
 
-// kernels times the kernels of steps of so many tokens.
+// kernels times the kernels of steps of a number of tokens.
 func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error) {
 	var calls [][]float64 // by call, seconds of each run
 	var m engine.Manifest
@@ -102,7 +102,7 @@ func timingsOf(c *engine.Compiled, calls [][]float64) map[*engine.Kernel]*timing
 	return timings
 }
 
-// chain times a kernel's calls behind one another.
+// chain times a kernel's calls one after another.
 func (b *bench) chain(ctx context.Context, tokens int, t *timing) error {
 	n := float64(len(t.calls))
 	times := max(int(math.Ceil(min(chainCalls/n, chainSeconds/t.alone))), 1)

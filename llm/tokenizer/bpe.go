@@ -15,8 +15,8 @@ type bpe struct {
 	pairs *pairTable
 	bytes [256]int32       // symbol of each byte
 	words map[string]int32 // bytes of a token to its id, if whole words are taken
-	// spelled holds, from the end of the vocabulary on, the tokens that stand
-	// for a symbol that is none: one for each byte that has one.
+	// spelled holds, for the symbols from vocabulary on, which are no tokens, the
+	// tokens to write instead: one for each byte that has one.
 	spelled    [][]int32
 	vocabulary int32 // number of tokens
 }
@@ -95,7 +95,7 @@ func (l *symbolLoader) symbol(text string) int32 {
 	return id
 }
 
-// wholeWords returns the tokens by the bytes that their texts stand for.
+// wholeWords returns the tokens by the bytes that their texts mean.
 func (l *symbolLoader) wholeWords(tokens []string) map[string]int32 {
 	var all []byte
 	ends := make([]int, len(tokens)) // 0: the text is not of the alphabet

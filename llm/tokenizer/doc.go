@@ -1,5 +1,5 @@
 // Package tokenizer turns text into token ids and back, for the vocabularies
-// that GGUF files carry. It stands at both ends of the pipeline: before the
+// that GGUF files carry. It is at both ends of the pipeline: before the
 // prompt enters a model and after a token leaves it. It knows no model and no
 // tensor; a [Vocabulary] is its whole input.
 //

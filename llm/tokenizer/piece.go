@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A pieceTable holds the bytes that each token stands for.
+// A pieceTable holds the bytes that each token means.
 type pieceTable struct {
 	bytes string   // all pieces, one after the other
 	ends  []uint32 // end of each piece in bytes
@@ -46,7 +46,7 @@ func newPieceTable(v *Vocabulary) (*pieceTable, error) {
 				return nil, fmt.Errorf("tokenizer.ggml.tokens[%d]: %w", id, err)
 			}
 			all = append(all, value)
-		} // unused and undefined tokens stand for nothing
+		} // unused and undefined tokens mean nothing
 		t.ends[id] = uint32(len(all))
 	}
 	t.bytes = string(all)
@@ -71,7 +71,7 @@ func (t *pieceTable) piece(id int32) string {
 	return t.bytes[start:t.ends[id]]
 }
 
-// Piece returns the bytes that a token stands for, special tokens by name. It
+// Piece returns the bytes that a token means, special tokens by name. It
 // need not be UTF-8: a character may be spread over tokens (see Stream). An id
 // outside the vocabulary has no bytes.
 func (t *Tokenizer) Piece(id int32) []byte { return t.AppendPiece(nil, id, true) }

@@ -63,7 +63,7 @@ func contraction(s string, anyCase bool) int {
 }
 
 // spaces is \s+(?!\S)|\s+ on a text that starts with white space: the run
-// without its last rune, which goes with the word behind; the whole run if
+// without its last rune, which goes with the next word; the whole run if
 // nothing follows or there is only one rune.
 func spaces(s string) int {
 	end, last := 0, 0

@@ -8,7 +8,7 @@ package tokenizer
 //	\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
 type casedRules struct {
 	digits       int  // most numbers in a piece
-	contractions bool // a word takes the contraction behind it
+	contractions bool // a word takes the contraction after it
 }
 
 func (rules casedRules) words(s string) int {

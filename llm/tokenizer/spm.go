@@ -16,9 +16,9 @@ type spm struct {
 	ids         map[string]int32
 	priorities  []uint32   // per token id: smaller for a better score
 	bytes       [256]int32 // byte tokens; noToken where there is none
-	unknown     int32      // stands in for bytes without a token; noToken: an error
+	unknown     int32      // is used for bytes without a token; noToken: an error
 	prefixSpace bool       // text after a special token, or at the start, gets a space
-	wordwise    bool       // no token has a spaceSign behind another character
+	wordwise    bool       // no token has a spaceSign after another character
 }
 
 func newSPM(v *Vocabulary, ids map[string]int32) (*spm, error) {
@@ -84,7 +84,7 @@ func (m *spm) encode(out []int32, text string, afterSpecial bool, work *merger) 
 	return out, nil
 }
 
-// untilWord returns where the first spaceSign behind another character is, or
+// untilWord returns where the first spaceSign after another character is, or
 // the length of text. No merge crosses it in a wordwise vocabulary, so what
 // comes before it can be encoded alone.
 func untilWord(text string) int {

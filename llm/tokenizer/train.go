@@ -5,9 +5,9 @@ import (
 	"container/heap"
 )
 
-// byteTokens returns the printable characters that stand for the 256 bytes in a
+// byteTokens returns the printable characters that mean the 256 bytes in a
 // byte-level vocabulary, in the order of ids, and by byte. Printable Latin-1
-// stands for itself and comes first; the rest are U+0100 and on.
+// means itself and comes first; the rest are U+0100 and on.
 func byteTokens() (inOrder []string, byByte [256]rune) {
 	printable := func(b int) bool { return b >= '!' && b <= '~' || b >= 0xa1 && b <= 0xac || b >= 0xae }
 	for b := range byByte {

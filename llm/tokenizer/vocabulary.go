@@ -67,7 +67,7 @@ func (v *Vocabulary) idFields() []idField {
 }
 
 type idField struct {
-	key string // behind tokenizer.ggml.
+	key string // after "tokenizer.ggml."
 	id  *int32
 }
 

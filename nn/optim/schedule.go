@@ -33,7 +33,7 @@ func Cosine(peak, floor float64, warmup, total int) Schedule {
 	}
 }
 
-// Stairs multiplies rate by factor after every so many steps.
+// Stairs multiplies rate by factor after each number of steps that every says.
 func Stairs(rate, factor float64, every int) Schedule {
 	return func(step *tensor.Tensor) *tensor.Tensor {
 		stair := step.MulScalar(1 / float64(max(every, 1))).AddScalar(1e-6).Floor()

@@ -28,7 +28,7 @@ type Options struct {
 // returns the loss, a scalar.
 type Model func(p *nn.Parameters) *tensor.Tensor
 
-// Names of buffers beside the model's own. Scopes of the model must not start
+// Names of the buffers that are not the model's own. Scopes of the model must not start
 // with "train".
 const (
 	bufferSeed  = "train.seed"  // u32 [1]: of random draws
