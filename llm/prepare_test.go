@@ -28,7 +28,7 @@ func TestPrepare(t *testing.T) {
 				t.Errorf("%s, %d ahead: compiling took %v when prepared, %v in the end", name, ahead, before, got)
 			}
 			parts := prepared.CompileParts()
-			for _, part := range []string{"graph", "schedule", "lower", "load"} {
+			for _, part := range []string{"graph", "write-kernels", "choose-plans", "load"} {
 				if parts[part] <= 0 {
 					t.Errorf("%s: no time was spent in %s: %v", name, part, parts)
 				}
@@ -37,7 +37,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// What is known when a session is made compiles beside the weights: Prepare only
+// What is known when a session is made compiles while the weights are loaded: Prepare only
 // loads it, and a generation is the same.
 func TestPreparedWithWeights(t *testing.T) {
 	for _, device := range []string{"interp", "cuda:emu"} {
@@ -48,15 +48,15 @@ func TestPreparedWithWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		before := s.CompileParts()["schedule"]
+		before := s.CompileParts()["write-kernels"]
 		if before <= 0 || s.LoadTime() <= 0 {
-			t.Errorf("%s: %v in the schedule and %v loading, want more than 0", device, before, s.LoadTime())
+			t.Errorf("%s: %v writing kernels and %v loading, want more than 0", device, before, s.LoadTime())
 		}
 		if err := s.Prepare(t.Context(), p.Prompt, p.Sampling); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.CompileParts()["schedule"]; got != before {
-			t.Errorf("%s: Prepare schedules again: %v after %v", device, got, before)
+		if got := s.CompileParts()["write-kernels"]; got != before {
+			t.Errorf("%s: Prepare writes kernels again: %v after %v", device, got, before)
 		}
 		sameGeneration(t, newLoopSession(t, m, openDevice(t, "cpu"), 16, -1), s, llm.Request{Prompt: []int32{5, 300}, Tokens: 2, IgnoreEOS: true, Sampling: p.Sampling})
 	}
