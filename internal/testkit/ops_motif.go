@@ -91,10 +91,10 @@ func normedLinear(b *builder) *tensor.Tensor {
 	return out
 }
 
-// packedFormats have blocks of 32 elements; superFormats of 256.
+// packedFormats have blocks of up to 32 elements; superFormats of up to 256.
 var (
-	packedFormats = []string{"Q8_0", "Q4_0", "Q4_1", "Q5_0", "IQ4_NL", "Q5_1"}
-	superFormats  = []string{"Q6_K", "Q4_K", "Q2_K", "Q3_K", "Q5_K", "IQ2_XXS", "IQ4_XS"}
+	packedFormats = formatsOf(1, 32)
+	superFormats  = formatsOf(33, 256)
 )
 
 // packedLinear: rows times a packed matrix, with the usual surroundings.

@@ -26,9 +26,19 @@ func WeightCases() *rapid.Generator[*Case] {
 // largeWeight is what a weight must have, in bytes, to count as one.
 const largeWeight = 64 << 10
 
-// weightFormats are drawn evenly: storage dtypes and packed formats of both
-// block sizes.
-var weightFormats = []string{"f32", "f16", "bf16", "Q8_0", "Q4_0", "Q5_1", "IQ4_NL", "Q6_K", "Q4_K", "Q5_K", "Q3_K", "Q2_K", "IQ4_XS", "IQ2_XXS"}
+// weightFormats are drawn evenly: storage dtypes and all packed formats.
+var weightFormats = append(formatsOf(1, 256), "f32", "f16", "bf16")
+
+// formatsOf names the packed formats with at least and at most a number of elements
+// in a block.
+func formatsOf(least, most int) (names []string) {
+	for _, f := range packed.All() {
+		if !f.IsPlain() && f.BlockElems >= least && f.BlockElems <= most {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
 
 // bigWeight is a weight [rows, width] of a format; rows 0 takes as many as make
 // it large.
