@@ -20,6 +20,27 @@ func Interp() *Desc {
 	}
 }
 
+// families are the targets by the name before the colon, which is that of the
+// language their programs are printed in (package render).
+var families = []struct {
+	name, form string
+	parse      func(name, rest string) (*Desc, error)
+}{
+	{"llvm", "llvm[:CPU]", parseCPU},
+	{"ptx", "ptx:sm_NN", parseGPU},
+	{"cuda", "cuda:sm_NN", parseGPU},
+	{"interp", "interp", parseInterp},
+}
+
+// Names lists the forms of the names that Parse reads.
+func Names() string {
+	var forms []string
+	for _, f := range families {
+		forms = append(forms, f.form)
+	}
+	return strings.Join(forms, ", ")
+}
+
 // Parse reads a target's name: "interp"; "llvm" or "llvm:" with a CPU or level
 // that LLVM knows, as in llvm:x86-64-v4, and features, as in
 // llvm:x86-64-v4+avx512vnni; "ptx:sm_90a" or "cuda:sm_80". Bare "llvm" is the
@@ -27,17 +48,19 @@ func Interp() *Desc {
 // machine uses ForCPU.
 func Parse(name string) (*Desc, error) {
 	kind, rest, _ := strings.Cut(name, ":")
-	switch kind {
-	case "interp":
-		if rest == "" {
-			return Interp(), nil
+	for _, f := range families {
+		if f.name == kind {
+			return f.parse(name, rest)
 		}
-	case "llvm":
-		return parseCPU(name, rest)
-	case "ptx", "cuda":
-		return parseGPU(name, rest)
 	}
-	return nil, fmt.Errorf("target: %q: want interp, llvm[:cpu] or ptx:sm_NN", name)
+	return nil, fmt.Errorf("target: %q: want one of %s", name, Names())
+}
+
+func parseInterp(name, rest string) (*Desc, error) {
+	if rest != "" {
+		return nil, fmt.Errorf("target: %q: want interp", name)
+	}
+	return Interp(), nil
 }
 
 // assumedCores is the number of cores of a target that is only named: fixed, so

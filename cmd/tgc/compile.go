@@ -53,7 +53,7 @@ func newCompile() *cobra.Command {
 	f.IntVar(&o.batch, "batch", 1, "sequences")
 	f.IntVar(&o.context, "ctx", 4096, "positions in the cache, at most the model's")
 	f.IntVar(&o.depth, "depth", 128, "position at which bytes are counted")
-	f.StringVar(&o.target, "target", "", "llvm[:CPU], interp")
+	f.StringVar(&o.target, "target", "", target.Names())
 	f.StringVarP(&o.out, "output", "o", "", "folder to write")
 	f.BoolVar(&o.explain, "explain", false, "print what was decided, and why")
 	f.BoolVar(&o.json, "json", false, "print the manifest too")

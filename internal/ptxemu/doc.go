@@ -17,6 +17,6 @@
 // are rounded exactly here, which a GPU does not do. Flushing of subnormals
 // (.ftz), calls, textures and indirect branches are refused.
 //
-// parse.go reads the text, compile.go turns instructions into closures over
+// parse.go reads the text, code.go turns instructions into closures over
 // registers of 32 lanes, warp.go executes them, grid.go runs blocks.
 package ptxemu

@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	goruntime "runtime"
 	"slices"
 	"strconv"
-	"strings"
 
-	"tgc/runtime/cpu/native"
-	"tgc/runtime/cuda"
+	"tgc/runtime"
 	"tgc/target"
 )
 
@@ -40,10 +36,10 @@ type Info struct {
 // cannot be used: Absent says why.
 func List(ctx context.Context, opt Options) ([]Info, error) {
 	var list []Info
-	for i := range kinds {
-		k := &kinds[i]
-		for number := 0; k.open != nil; number++ {
-			info, err := k.inspect(ctx, number, opt)
+	for i := range families {
+		f := &families[i]
+		for number := 0; f.open != nil; number++ {
+			info, err := f.inspect(ctx, number, opt)
 			if errors.Is(err, ErrAbsent) {
 				break
 			}
@@ -51,7 +47,7 @@ func List(ctx context.Context, opt Options) ([]Info, error) {
 				return nil, err
 			}
 			list = append(list, info)
-			if !k.numbered || info.Absent != "" {
+			if f.suffix == nil || !f.suffix.many || info.Absent != "" {
 				break
 			}
 		}
@@ -60,30 +56,36 @@ func List(ctx context.Context, opt Options) ([]Info, error) {
 }
 
 // inspect opens a device to describe it.
-func (k *kind) inspect(ctx context.Context, number int, opt Options) (Info, error) {
-	info := Info{Device: k.numberedName(number), Name: k.doc, Threads: 1}
-	dev, err := k.start(ctx, number, opt)
+func (f *family) inspect(ctx context.Context, number int, opt Options) (Info, error) {
+	info := Info{Device: f.numberedName(number), Name: f.doc, Threads: 1}
+	dev, err := f.start(ctx, number, opt)
 	switch {
 	case errors.Is(err, ErrAbsent):
 		return info, err
-	case errors.Is(err, ErrNoLLVM), err != nil && k.byName:
+	case errors.Is(err, ErrNoLLVM), err != nil && f.byName:
 		info.Absent = err.Error()
 	case err != nil:
 		return info, err
-	default:
-		info.describe(dev)
+	}
+	var inner runtime.Device
+	if dev != nil {
+		info.describe(dev.Target())
+		inner = dev.Device
+	}
+	if f.describe != nil {
+		f.describe(&info, inner, opt)
+	}
+	if dev != nil {
 		if err := dev.Close(); err != nil {
 			return info, fmt.Errorf("device %s: %w", info.Device, err)
 		}
 	}
-	if k.name == "cpu" {
-		info.Name, info.Threads = processorName(), cores(opt)
-	}
 	return info, nil
 }
 
-func (info *Info) describe(dev *Device) {
-	d := dev.Target()
+// describe says what the description of the target has; the interpreter's vectors
+// and caches are made up.
+func (info *Info) describe(d *target.Desc) {
 	info.Target = d.Name
 	if d.Kind == target.Interpreter {
 		return
@@ -94,123 +96,73 @@ func (info *Info) describe(dev *Device) {
 			info.Contractions = append(info.Contractions, c.Name)
 		}
 	}
-	if gpu, ok := dev.Device.(*cuda.Device); ok {
-		board := gpu.Info()
-		info.Name, info.Threads, info.MemoryBytes, info.Driver = board.Board, board.Multiprocessors, board.MemoryBytes, board.CUDAVersion
-	}
 }
 
 // Threads is the number of workers that the device runs kernels with: cores, or
 // a GPU's multiprocessors.
 func (d *Device) Threads(opt Options) int {
-	switch d.Target().Kind {
-	case target.Interpreter:
+	if d.family.workers == nil {
 		return 1
-	case target.GPU:
-		return d.Target().Cost.Workers
 	}
-	return cores(opt)
+	return d.family.workers(d.Device, opt)
 }
 
-func cores(opt Options) int {
-	if opt.Threads > 0 {
-		return opt.Threads
-	}
-	return goruntime.GOMAXPROCS(0)
-}
-
-// processorName is what the operating system calls the CPU.
-func processorName() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(text)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return goruntime.GOARCH
-}
-
-// Measure adds read bandwidth and peak arithmetic to a device's description.
-// The interpreter has neither.
-func Measure(ctx context.Context, info *Info) error {
-	k, number, err := find(info.Device)
-	switch {
-	case err != nil:
-		return err
-	case info.Absent != "" || k.name == "interp" || k.emulated:
-		return nil
-	}
-	info.ReadRate, info.Arithmetic = make(map[string]float64), make(map[string]float64)
-	if k.name == "cuda" {
-		return measureCUDA(ctx, info, number)
-	}
-	counts := []int{1}
-	if info.Threads > 1 {
-		counts = append(counts, info.Threads)
-	}
-	for _, n := range counts {
-		rate, err := native.MeasureRead(ctx, n)
-		if err != nil {
-			return err
-		}
-		info.ReadRate[strconv.Itoa(n)] = rate
-	}
-	rate, err := native.MeasureFMA(ctx, info.Threads)
-	if err != nil {
+// Measure adds read bandwidth and peak arithmetic to a device's description, where
+// its family has such figures.
+func Measure(ctx context.Context, info *Info) (err error) {
+	f, number, err := find(info.Device)
+	if err != nil || info.Absent != "" || f.rates == nil {
 		return err
 	}
-	info.Arithmetic["f32"] = rate
-	return nil
-}
-
-func measureCUDA(ctx context.Context, info *Info, number int) (err error) {
-	dev, err := cuda.New(cuda.Options{Index: number})
+	dev, err := f.start(ctx, number, Options{Threads: info.Threads})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, dev.Close()) }()
-	if info.ReadRate[strconv.Itoa(info.Threads)], err = dev.MeasureRead(ctx); err != nil {
-		return err
+	r := f.rates(dev.Device)
+	counts := r.workers
+	if counts == nil {
+		counts = slices.Compact([]int{1, info.Threads})
 	}
-	info.Arithmetic["f32"], err = dev.MeasureFMA(ctx)
+	info.ReadRate, info.Arithmetic = make(map[string]float64), make(map[string]float64)
+	for _, n := range counts {
+		if info.ReadRate[strconv.Itoa(n)], err = r.read(ctx, n); err != nil {
+			return err
+		}
+	}
+	info.Arithmetic["f32"], err = r.peak(ctx, info.Threads)
 	return err
 }
 
 // ReadRate returns a function that measures the bandwidth of reads from memory
 // in GB/s, or nil for a device that has no such figure.
 func (d *Device) ReadRate(opt Options) func(context.Context) (float64, error) {
-	if gpu, ok := d.Device.(*cuda.Device); ok && !d.kind.emulated {
-		return gpu.MeasureRead
-	}
-	if d.kind.name != "cpu" {
-		return nil
-	}
-	return func(ctx context.Context) (float64, error) { return native.MeasureRead(ctx, cores(opt)) }
+	return d.rate(opt, func(r *rates) measurement { return r.read })
 }
 
 // PeakRate returns a function that measures the peak of f32 multiply-adds in
 // GFLOP/s, or nil for a device that has no such figure.
 func (d *Device) PeakRate(opt Options) func(context.Context) (float64, error) {
-	if gpu, ok := d.Device.(*cuda.Device); ok && !d.kind.emulated {
-		return gpu.MeasureFMA
-	}
-	if d.kind.name != "cpu" {
-		return nil
-	}
-	return func(ctx context.Context) (float64, error) { return native.MeasureFMA(ctx, cores(opt)) }
+	return d.rate(opt, func(r *rates) measurement { return r.peak })
 }
 
 // CopyRate returns a function that measures how fast memory is copied within the
 // device, bytes read and written together in GB/s, or nil for a device that has
 // no such figure.
 func (d *Device) CopyRate(opt Options) func(context.Context) (float64, error) {
-	if d.kind.name != "cpu" {
+	return d.rate(opt, func(r *rates) measurement { return r.copy })
+}
+
+func (d *Device) rate(opt Options, of func(*rates) measurement) func(context.Context) (float64, error) {
+	if d.family.rates == nil {
 		return nil
 	}
-	return func(ctx context.Context) (float64, error) { return native.MeasureCopy(ctx, cores(opt)) }
+	measure := of(d.family.rates(d.Device))
+	if measure == nil {
+		return nil
+	}
+	return func(ctx context.Context) (float64, error) { return measure(ctx, d.Threads(opt)) }
 }
 
 // Fast reports a device that runs kernels as machine code.
-func (d *Device) Fast() bool { return d.kind.name != "interp" && !d.kind.emulated }
+func (d *Device) Fast() bool { return !d.family.slow }
