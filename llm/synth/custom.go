@@ -21,7 +21,10 @@ var fileTypes = map[gguf.Type]uint32{
 	gguf.Q3_K: 11, gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.IQ4_XS: 30, gguf.BF16: 32,
 }
 
-// least is the smallest vocabulary: 256 bytes and the control tokens.
+// guessedFileType is general.file_type of files that have no number of their own.
+const guessedFileType = 1024
+
+// leastVocabulary is the smallest vocabulary: 256 bytes and the control tokens.
 const leastVocabulary = 266
 
 // parseCustom reads a model of the form customForm.
@@ -62,10 +65,13 @@ func parseMixture(name string) (*mixture, error) {
 	if m, ok := mixtures[name]; ok {
 		return m, nil
 	}
-	t, ok := gguf.TypeByName(strings.ToUpper(name))
-	fileType, known := fileTypes[t]
-	if !ok || !known {
+	t, ok := gguf.TypeByName(name)
+	if _, err := Fill(t, 1, 0, ""); !ok || err != nil {
 		return nil, fmt.Errorf("synth makes no models of this type")
+	}
+	fileType, known := fileTypes[t]
+	if !known {
+		fileType = guessedFileType
 	}
 	return &mixture{fileType: fileType, base: t, output: t, embed: t, more: t}, nil
 }
