@@ -24,7 +24,7 @@ func (c *cursor) fail(format string, args ...any) {
 // remain returns the bytes left to read.
 func (c *cursor) remain() int { return c.limit - c.pos }
 
-// end says what stands in the way of reading on.
+// end says why reading cannot go on.
 func (c *cursor) end() string {
 	if c.limit < len(c.data) {
 		return fmt.Sprintf("before the limit on metadata of %d bytes", c.limit)

@@ -88,7 +88,7 @@ func appendScalar(b []byte, t ValueType, v reflect.Value) []byte {
 	return append(b, word[:valueTable[t].bytes]...)
 }
 
-// appendTo appends the value as it stands in a file, behind its type.
+// appendTo appends the value as a file holds it after its type.
 func (v Value) appendTo(b []byte) []byte {
 	switch v.typ {
 	case StringValue:

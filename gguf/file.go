@@ -25,7 +25,7 @@ type File struct {
 	mappings []mapfile.Mapping
 }
 
-// pair is one metadata entry; offset is where its value type stands.
+// pair is one metadata entry; offset is that of its value type.
 type pair struct {
 	key    string
 	value  Value
@@ -57,7 +57,7 @@ func openOne(path string) (*File, error) {
 }
 
 // OpenBytes reads a file that is already in memory. The File aliases data, which
-// must not change while it is in use. name stands for the path in errors.
+// must not change while it is in use. name is what errors call the file.
 func OpenBytes(name string, data []byte) (*File, error) {
 	f := &File{name: name, size: int64(len(data))}
 	if err := parse(f, data); err != nil {

@@ -28,7 +28,7 @@ func (w *Writer) Bytes(ctx context.Context) ([]byte, error) {
 }
 
 // Memory makes the file in memory outside the Go heap and opens it. Closing the
-// File gives the memory back. name stands for a path in errors.
+// File gives the memory back. name is what errors call the file.
 func (w *Writer) Memory(ctx context.Context, name string, progress Progress) (*File, error) {
 	head, err := w.head()
 	if err != nil {

@@ -1,9 +1,8 @@
 // Package packed describes the packed formats of GGUF tensors as data: a row
 // per type with its block, its fields, its decode expression and its tables.
 //
-// It stands beside the pipeline, not in it: package schedule asks a row for the
-// expression behind a DECODE node, package kernel for the byte address of a
-// FIELD, and neither knows a format by name. There are no decode loops here:
+// It is no pass: package schedule asks a row for the expression of a DECODE node,
+// package kernel for the byte address of a FIELD, and neither knows a format by name. There are no decode loops here:
 // Decode only builds UOps, which the passes then treat like any other.
 //
 // What an expression promises to the passes that rewrite it:
@@ -24,5 +23,5 @@
 // A Layout says where the bytes of a field lie: in GGUF's own order (Identity)
 // or in planes of one field each (Planes).
 //
-// Start at format.go, then decode.go; the rows stand in the formats_*.go files.
+// Start at format.go, then decode.go; the rows are in the formats_*.go files.
 package packed

@@ -84,7 +84,7 @@ func (d *decoder) halfPowerOfTwo(e *ir.UOp) *ir.UOp {
 }
 
 // halfUnsignedE4M3 is half the value of an 8-bit float with 4 exponent bits
-// (bias 7) and 3 mantissa bits, sign bit ignored. The code for NaN stands for 0.
+// (bias 7) and 3 mantissa bits, sign bit ignored. The code for NaN is read as 0.
 func (d *decoder) halfUnsignedE4M3(x *ir.UOp) *ir.UOp {
 	code := d.mask(x, 0x7f)
 	// Moved to the top of an f32 the exponent is off by 127-7; one less halves.

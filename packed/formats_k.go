@@ -115,7 +115,7 @@ func (d *decoder) fourBits(field string) *ir.UOp {
 
 // sixBitPairs unpacks the scale and the minimum of group g = k/32 of Q4_K and
 // Q5_K. Groups 0..3 have theirs whole in bytes g and g+4, with upper bits of
-// groups 4..7 above them; the low nibbles of those stand in bytes g+4. All
+// groups 4..7 above them; their low nibbles are in bytes g+4. All
 // indices use g%4, so that both arms are in bounds for every g.
 func (d *decoder) sixBitPairs() (scale, minimum *ir.UOp) {
 	g := d.digit(32, 4)

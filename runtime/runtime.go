@@ -59,23 +59,23 @@ type Recording interface {
 // Queue is a Recording whose runs can be queued, so that the device goes from
 // one to the next without the host.
 type Queue interface {
-	// Start queues a run behind those started before. It copies vars.
+	// Start queues a run after those started before. It copies vars.
 	Start(ctx context.Context, vars map[string]int64) error
 	// Wait waits for all runs that were started.
 	Wait() error
 }
 
 // Repeater is a Recording that can be made several runs long, for a host that
-// would start so many anyway.
+// would start as many anyway.
 type Repeater interface {
-	// Repeat records n runs with the same variables, one behind the other.
+	// Repeat records n runs with the same variables, one after the other.
 	Repeat(ctx context.Context, n int) (Recording, error)
 }
 
 // Chainer is a Recording that can time calls of the step as the step runs them.
 type Chainer interface {
-	// Chain runs some calls, by their numbers in what Profile returns, one behind
-	// the other and all of them so many times, and returns the time of one. What
+	// Chain runs some calls, by their numbers in what Profile returns, one after
+	// the other and all of them n times, and returns the time of one. What
 	// the step computes is lost.
 	Chain(ctx context.Context, vars map[string]int64, calls []int, times int) (time.Duration, error)
 }
@@ -139,7 +139,7 @@ func ImportSource(ctx context.Context, dev Device, source Source) (Memory, error
 type Device interface {
 	Name() string
 	Target() *target.Desc
-	// Alloc returns zeroed memory, aligned to 64 bytes and padded behind.
+	// Alloc returns zeroed memory, aligned to 64 bytes and padded at the end.
 	Alloc(ctx context.Context, bytes int64) (Memory, error)
 	// Import makes memory of host bytes without a copy where the device can
 	// (b must outlive it), read-only.

@@ -65,7 +65,7 @@ type reader struct {
 	err    error
 }
 
-// size reads a count of at least 1; missing stands for an absent key, or 0
+// size reads a count of at least 1; missing is the value of an absent key, or 0
 // makes the key mandatory.
 func (r *reader) size(key string, missing int) int {
 	key = r.prefix + key

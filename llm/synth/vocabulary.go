@@ -121,7 +121,7 @@ const maxOrdinary = 2048
 //go:embed words.txt
 var wordList string
 
-// weighted are the forms in which words stand in texts, with made-up frequencies.
+// weighted lists the forms of words in texts, with made-up frequencies.
 func weighted(words []string) (list []llmtokenizer.WeightedWord) {
 	for i, word := range words {
 		// Frequency falls with the place in the list. Most words of a text

@@ -10,7 +10,7 @@ import (
 	"tgc/runtime/cpu/native"
 )
 
-// padding is the room behind every allocation, in bytes. Programs may read it.
+// padding is the room after every allocation, in bytes. Programs may read it.
 const padding = 64
 
 // memory is host memory: allocated outside the Go heap, or imported.

@@ -118,7 +118,7 @@ func (r *recording) Run(ctx context.Context, vars map[string]int64) error {
 	return nil
 }
 
-// Profile replays the step with a barrier behind every call and reports the
+// Profile replays the step with a barrier after every call and reports the
 // time of each.
 func (r *recording) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {
 	r.mu.Lock()

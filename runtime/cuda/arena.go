@@ -11,7 +11,7 @@ const (
 	// alignment of every allocation, in bytes: what the driver itself gives,
 	// enough for any vector access and for whole cache lines.
 	alignment = 256
-	// padding is the least room behind an allocation; programs may read it.
+	// padding is the least room after an allocation; programs may read it.
 	padding = 64
 	// blockBytes is what the arena takes from the driver at once, a multiple of
 	// its 2 MiB pages. Models have hundreds of small tensors.

@@ -9,10 +9,10 @@ import (
 )
 
 // Chain times some calls of the step as it runs them: a graph of these calls
-// alone, as many times over, each behind the one before by the edge that the
-// step has there, and a mark at either end. It returns the time of one call.
-// What a kernel does while the one before ends is so no part of its time, and
-// what its own end costs the next one is.
+// alone, repeated, with the edges that the step has between them, and a mark at
+// either end. It returns the time of one call, end to end: what a kernel does
+// while the one before ends is not counted, and what its own end costs the next
+// one is.
 func (r *Recording) Chain(ctx context.Context, vars map[string]int64, calls []int, times int) (time.Duration, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

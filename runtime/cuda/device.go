@@ -23,7 +23,7 @@ type Options struct {
 	// CUDAPath is the library, or a folder that may hold it and its tools; empty
 	// means $TGC_CUDA_PATH.
 	CUDAPath string
-	// Driver stands in for the library, and Label then for "cuda:N".
+	// Driver replaces the library, and Label then for "cuda:N".
 	Driver driver.Driver
 	Label  string
 	// Assembler is AssembleDriver or AssemblePTXAS; empty means the former.

@@ -68,7 +68,7 @@ func (r *Recording) launchAt(at int) []int {
 	return launch
 }
 
-// addLaunch adds the nodes of a launch behind those of the one before. Where
+// addLaunch adds the nodes of a launch after those of the one before. Where
 // both have several, an empty node joins them: n+m edges, not n*m.
 func (r *Recording) addLaunch(g driver.Graph, before, launch []int) error {
 	var after []driver.Node
@@ -104,7 +104,7 @@ func (r *Recording) addLaunch(g driver.Graph, before, launch []int) error {
 const earlyFrom = 90
 
 // startsEarly reports whether a launch may begin before the one before has
-// ended: it is one kernel that waits by itself, behind one kernel. That one's
+// ended: it is one kernel that waits by itself, after one kernel. That one's
 // own wait makes the chain complete: when it has ended, so have all before it.
 func (r *Recording) startsEarly(before, launch []int) bool {
 	return len(before) == 1 && len(launch) == 1 && r.calls[launch[0]].exec.rendered.WaitsGrid &&

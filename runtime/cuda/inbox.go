@@ -18,7 +18,7 @@ const (
 )
 
 // inbox queues small writes on the stream of the steps: a token and its position
-// reach the device behind the step before and ahead of the next one, and the host
+// reach the device after the step before and ahead of the next one, and the host
 // waits for neither. Two copies with a wait each cost some 20 us a token on an
 // H200, of 650.
 type inbox struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // profile is a second graph of the step: the calls in a chain with a mark
-// before the first and behind each. Marks inside a graph are passed without the
+// before the first and after each. Marks inside a graph are passed without the
 // host, so that a short kernel's time holds no launch from the host.
 type profile struct {
 	graph graph
@@ -103,7 +103,7 @@ func (p *profile) add(r *Recording, g driver.Graph) error {
 	return nil
 }
 
-// mark adds a mark behind a node.
+// mark adds a mark after a node.
 func (p *profile) mark(drv driver.Driver, g driver.Graph, after []driver.Node) (driver.Node, error) {
 	e, err := drv.EventCreate(true)
 	if err != nil {

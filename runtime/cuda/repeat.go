@@ -8,8 +8,8 @@ import (
 	"tgc/runtime"
 )
 
-// Repeat makes one graph of n runs, one behind the other: the host starts them
-// at once, and the first kernel of a run starts as early behind the last of the
+// Repeat makes one graph of n runs, one after the other: the host starts them
+// at once, and the first kernel of a run starts as early after the last of the
 // one before as any other does.
 func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) {
 	r.mu.Lock()

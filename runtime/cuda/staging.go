@@ -117,7 +117,7 @@ func (s *staging) each(ctx context.Context, n int64, f move) error {
 	return firstError(errs)
 }
 
-// upload copies bytes to the device. A small write is only queued, in front of
+// upload copies bytes to the device. A small write is only queued, before
 // what is started next.
 func (s *staging) upload(ctx context.Context, to driver.Ptr, from runtime.Source) error {
 	if from.Size() <= smallBytes {

@@ -17,7 +17,7 @@ import (
 // Options configures the interpreter device.
 type Options struct {
 	// Debug fills undefined stack arrays with NaN patterns and checks after
-	// every call that nothing was written behind a buffer.
+	// every call that nothing was written past a buffer.
 	Debug bool
 	// Shuffle runs the calls of a launch and the work units of a call in
 	// random order, from this seed: results must not depend on either.
@@ -45,13 +45,13 @@ func (d *Device) Target() *target.Desc {
 	return target.Interp()
 }
 
-// padding is the room behind every allocation, in bytes. Programs may read it.
+// padding is the room after every allocation, in bytes. Programs may read it.
 const padding = 64
 
 // canary is what padding holds in debug runs.
 var canary = bytes.Repeat([]byte{0xa5}, padding)
 
-// memory is a buffer of the interpreter; padded has the room behind it.
+// memory is a buffer of the interpreter; padded has the room after it.
 type memory struct {
 	data, padded []byte
 	readOnly     bool

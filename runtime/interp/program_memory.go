@@ -178,7 +178,7 @@ func gatherScatterBy[T unsigned, I int32 | int64](m *machine, in *program.Instr)
 	}
 }
 
-// element is the address of element i behind p; nil after a bad access.
+// element is the address of element i after p; nil after a bad access.
 func element[T unsigned](m *machine, in *program.Instr, p *pointer, i int64) *T {
 	var t T
 	n := int64(unsafe.Sizeof(t))

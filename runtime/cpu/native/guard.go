@@ -41,7 +41,7 @@ var guardedSignals = []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.
 // Go's handlers have no business on a thread that never returns to Go.
 const workerSignalMask = ^uint64(1<<(unix.SIGSEGV-1) | 1<<(unix.SIGBUS-1) | 1<<(unix.SIGFPE-1) | 1<<(unix.SIGILL-1) | 1<<(unix.SIGTRAP-1) | 1<<(32-1) | 1<<(33-1))
 
-// installGuard puts tgc_native_handler in front of Go's handlers, once.
+// installGuard installs tgc_native_handler before Go's handlers, once.
 func installGuard() error {
 	guard.once.Do(func() {
 		memory, err := Alloc(maxBlocks * int64(unsafe.Sizeof(workerBlock{})))

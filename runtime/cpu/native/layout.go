@@ -14,7 +14,7 @@ type control struct {
 	profile  uint32 // 1: a barrier and a time stamp after each call
 	_        uint32
 	calls    uintptr // the step's first callRecord
-	end      uintptr // behind its last
+	end      uintptr // after its last
 	started  uint64  // time stamp at the start of a profiled step
 	_        [128 - 40]byte
 

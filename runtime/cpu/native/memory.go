@@ -15,8 +15,8 @@ import (
 const hugePage = 2 << 20
 
 // Memory is zeroed memory outside the Go heap, with an inaccessible page
-// behind it: reading past the end faults (see FaultError) instead of finding
-// a neighbour's bytes. Padding up to the page behind Size is readable zeros.
+// after it: reading past the end faults (see FaultError) instead of finding
+// a neighbour's bytes. Padding up to the page after Size is readable zeros.
 type Memory struct {
 	mapping []byte
 	data    []byte

@@ -64,7 +64,7 @@ func (p *Pool) Workers() int { return p.workers }
 // running kernels finish, the rest are skipped.
 func (p *Pool) Run(ctx context.Context, s *Step) error { return p.run(ctx, s, false) }
 
-// Profile plays a step with a barrier behind every call and returns the time
+// Profile plays a step with a barrier after every call and returns the time
 // of each, from the previous barrier to its own: about 0.2 us of a time is
 // the barrier's.
 func (p *Pool) Profile(ctx context.Context, s *Step) ([]time.Duration, error) {

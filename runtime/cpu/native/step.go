@@ -109,10 +109,10 @@ func (s *Step) setUnits(call int, units int64) error {
 	return nil
 }
 
-// placeBarriers puts a barrier behind each launch, except between launches
+// placeBarriers puts a barrier after each launch, except between launches
 // whose calls all fit in one granule: worker 0 alone runs both, in order.
 func (s *Step) placeBarriers() {
-	serialAfter := false // is the launch behind the current one serial?
+	serialAfter := false // is the launch after the current one serial?
 	for end := len(s.records); end > 0; {
 		start := end - 1
 		for start > 0 && !s.launchEnd[start-1] {

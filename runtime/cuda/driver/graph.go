@@ -12,7 +12,7 @@ func (l *Library) GraphCreate() (Graph, error) {
 // GraphSetKernel needs the nodes.
 func (l *Library) GraphDestroy(g Graph) error { return l.call(fnGraphDestroy, uintptr(g)) }
 
-// GraphAddKernel adds a launch behind other nodes. The driver copies the
+// GraphAddKernel adds a launch after other nodes. The driver copies the
 // parameters.
 func (l *Library) GraphAddKernel(g Graph, after []Node, k *Kernel) (Node, error) {
 	s, err := l.pool.get(paramRoom(k) + nodeParamsBytes + 8*len(after))

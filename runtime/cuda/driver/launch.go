@@ -25,7 +25,7 @@ func kernelParams(s *scratch, k *Kernel) slot {
 	return addresses
 }
 
-// Offsets in CUDA_KERNEL_NODE_PARAMS_v2. The first version ends in front of
+// Offsets in CUDA_KERNEL_NODE_PARAMS_v2. The first version ends before
 // kern. The function is named either by func or by kern.
 const (
 	nodeFunc         = 0  // CUfunction func

@@ -89,7 +89,7 @@ func (s *scratch) bytes(n int) slot {
 	return b
 }
 
-// text takes a copy of a string with a zero byte behind it.
+// text takes a copy of a string with a zero byte after it.
 func (s *scratch) text(v string) slot {
 	b := s.bytes(len(v) + 1)
 	copy(b, v)

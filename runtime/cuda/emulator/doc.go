@@ -7,7 +7,7 @@
 //
 // Queues are lazy: work runs when somebody waits for it, so that a host which
 // reads too early gets old bytes. Kernels that do not depend on each other run in
-// random order, blocks and warps too, and a kernel behind a programmatic edge
+// random order, blocks and warps too, and a kernel after a programmatic edge
 // begins before the one ahead of it has ended. All order comes from a seed.
 //
 // Machine code is the PTX text itself. Registers are counted by liveness; there

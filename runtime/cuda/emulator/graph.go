@@ -51,7 +51,7 @@ func (d *Driver) GraphDestroy(h driver.Graph) error {
 	})
 }
 
-// add adds a node behind others.
+// add adds a node after others.
 func (d *Driver) add(call string, g driver.Graph, after []driver.Node, fill func(c *gpuContext, n *node) error) (driver.Node, error) {
 	return made(d, call, func(c *gpuContext, h driver.Node) error {
 		to := c.graphs[g]

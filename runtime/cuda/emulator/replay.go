@@ -9,7 +9,7 @@ import (
 )
 
 // replay is one run of an instance. Nodes run one at a time in a random order
-// that the edges allow. A kernel behind a programmatic edge begins in the middle
+// that the edges allow. A kernel after a programmatic edge begins in the middle
 // of the one ahead of it: as soon as the blocks of that one allow it, some of its
 // own run up to their wait.
 type replay struct {
