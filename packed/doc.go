@@ -2,8 +2,9 @@
 // per type with its block, its fields, its decode expression and its tables.
 //
 // It is no pass: package schedule asks a row for the expression of a DECODE node,
-// package kernel for the byte address of a FIELD, and neither knows a format by name. There are no decode loops here:
-// Decode only builds UOps, which the passes then treat like any other.
+// package kernel for the byte address of a FIELD, and neither knows a format by
+// name. There are no decode loops here: Decode only builds UOps, which the passes
+// then treat like any other.
 //
 // What an expression promises to the passes that rewrite it:
 //
