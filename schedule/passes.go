@@ -42,11 +42,9 @@ var rows = []row{
 		Why: "the rules need index expressions, not movement ops"},
 		run: rangeify.Rangeify},
 
-	{Info: pass.Info{Name: "split-slices", Key: "R0s", Doc: "a value read only in disjoint boxes becomes one value per box",
-		Why: "a fused projection must fall apart before its parts get different treatment"},
+	{Info: pass.Info{Name: "split-slices", Key: "R0s", Doc: "a value read only in disjoint boxes becomes one value per box"},
 		rule: state.SplitSlices, class: Exact, run: algebra.SplitSlices},
-	{Info: pass.Info{Name: "forward-stores", Key: "R0f", Doc: "a read of a version takes the stored value where it was stored",
-		Why: "the algebra then sees the stored value's own factors"},
+	{Info: pass.Info{Name: "forward-stores", Key: "R0f", Doc: "a read of a version takes the stored value where it was stored"},
 		rule: state.ForwardStores, class: Exact, run: algebra.ForwardStores},
 
 	// The algebra: each row rewrites the body of every value once.
