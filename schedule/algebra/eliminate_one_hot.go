@@ -15,9 +15,9 @@ import (
 //
 //	REDUCE(op, WHERE(c*r + low == y & more, f(r), identity); r),
 //
-// has one term that counts: r = floor(y/c). The loop goes. This is what becomes
-// of a scatter along an axis that it leaves in place, of the derivative of a
-// lookup, and of a product with a one-hot matrix. y may be read from memory. low
+// has one term that counts, r = floor(y/c), and needs no loop. Scatters along an
+// axis that they leave in place, derivatives of lookups and products with a one-hot
+// matrix have this form. y may be read from memory. low
 // are lower digits of a flattened position: their equation stays.
 
 // EliminateOneHot applies the rule to every fold of a value.
@@ -25,7 +25,7 @@ func EliminateOneHot(s *state.State, v *state.Value) {
 	hits, points := int64(0), int64(1)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		u = plainTerm(s.Exprs, u)
-		hit := hitOf(s.Graph, u)
+		hit := onlyTerm(s.Graph, u)
 		if hit == nil {
 			return u
 		}
@@ -39,8 +39,8 @@ func EliminateOneHot(s *state.State, v *state.Value) {
 	}
 }
 
-// hitOf is the one term of a fold that counts, nil when no equation names it.
-func hitOf(s *state.Graph, u *ir.UOp) *ir.UOp {
+// onlyTerm is the one term of a fold that counts, nil when no equation names it.
+func onlyTerm(s *state.Graph, u *ir.UOp) *ir.UOp {
 	a, r, fold := s.A, u.ReduceRange(), u.Arg.(ir.ReduceArg)
 	identity := identityOf(s.Exprs, fold, u.DType)
 	term := opened(s, u.Src[0], fold)

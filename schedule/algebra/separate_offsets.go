@@ -9,14 +9,13 @@ import (
 	"tgc/schedule/state"
 )
 
-// SeparateOffsets: where lanes run along k (Profile.IntegerSums) an offset
-// leaves its group, up to the outermost sum, with the
-// activations' scale inside:
+// SeparateOffsets: where lanes run along k (Profile.IntegerSums) an offset leaves its
+// group, up to the outermost sum, with the activations' scale inside:
 //
 //	sum_g s*sum_a c*(dot + o) -> sum_g s*sum_a c*dot + sum_g sum_a c*(s*o)
 //
-// A sum over lanes can then stay in its lanes until the end; an offset in its
-// midst would fold them for every group.
+// A sum over lanes can then stay in its lanes until the end; an offset inside
+// would fold them for every group.
 func SeparateOffsets(s *state.State, v *state.Value) {
 	if !s.Opt.Profile.IntegerSums || s.Height(v.Body) < 2 || !s.ReadsField(v.Body) {
 		return

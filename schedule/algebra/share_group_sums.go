@@ -8,10 +8,10 @@ import (
 	"tgc/schedule/state"
 )
 
-// share-group-sums: what integer dots leave over once scales and offsets are
-// outside, sums of activations alone, becomes values of their own when there are
-// several tokens: one number for a group and token, the same for all rows. Of one
-// token a block keeps them itself, beside its activations.
+// share-group-sums: once scales and offsets are outside, integer dots leave sums of
+// activations alone. With several tokens these become values of their own: one
+// number for a group and token, the same for all rows. With one token a block
+// computes them itself, next to its activations.
 
 // ShareGroupSums applies the rule to a value.
 func ShareGroupSums(s *state.State, v *state.Value) {

@@ -11,7 +11,7 @@ import (
 
 // fuse-tile-epilogues: p is a reduce (a projection, say) that one consumer C
 // reads in small tiles: rotary pairs, a head to be normalised. C's ranges are
-// split into outer ones and inner digits so that, for fixed outer ranges, all
+// split into outer and inner sub-axes so that, for fixed outer ranges, all
 // reads of p fall on one tile A(outer) + step*z, z in 0..size-1, that no other
 // outer point reads. Then C computes the tile itself: p's points are computed
 // once, and never stored.
@@ -19,12 +19,12 @@ import (
 // The split changes C's loops, not its signature: readers of C keep their
 // indices, and C must not be inlined any more.
 
-// axisSplit takes one range of C apart: inner is its low digit (lo 1), its high
-// digit, or the whole range (outer nil).
+// axisSplit splits one range of C: the inner part is its low sub-axis (lo is 1), its
+// high sub-axis, or the whole range (then there is no outer part).
 type axisSplit struct {
 	r    *ir.UOp
-	lo   int64 // weight of the inner digit in r
-	size int64 // values of the inner digit
+	lo   int64 // weight of the inner sub-axis in r
+	size int64 // extent of the inner sub-axis
 }
 
 // tilePlan is a split of C under trial, and the tile it gives.
@@ -152,7 +152,7 @@ func findTile(s *state.State, c, p *state.Value, uses []state.Use) *tilePlan {
 }
 
 // candidateSplits lists the splits of C's loops worth trying by tile size: a low
-// or high digit or the whole of one range, then whole neighbouring ranges.
+// or high sub-axis or the whole of one range, then whole neighbouring ranges.
 func candidateSplits(s *state.State, c *state.Value) [][]axisSplit {
 	limit := s.Opt.Profile.TileCap
 	var list [][]axisSplit
@@ -208,7 +208,7 @@ func newTilePlan(s *expr.Exprs, c *state.Value, splits []axisSplit) *tilePlan {
 		if n != split.size {
 			outer := s.NewRange(s.A.Index(n / split.size))
 			plan.outer = append(plan.outer, outer)
-			weight := int64(1) // a high inner digit leaves the low one outside
+			weight := int64(1) // with a high inner sub-axis the low one is outside
 			if split.lo == 1 {
 				weight = split.size
 			}

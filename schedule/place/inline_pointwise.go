@@ -57,16 +57,16 @@ func InlinePointwise(s *state.State, p *state.Value) bool {
 	return true
 }
 
-// leadsToTable reports a reader that is a table itself once p is in it: what is
-// stored is the end of such a chain. A prompt's angles are no table beside that of
-// their sines, which every layer would compute again from them.
+// leadsToTable reports a reader that becomes a table itself once p is in it: only
+// the end of such a chain is stored. A prompt's angles are not stored, but their
+// sines are, which every layer would otherwise compute again from the angles.
 func leadsToTable(s *state.Graph, p *state.Value, u state.PlacedUse) bool {
 	c := u.Consumer
 	return u.Binder == nil && s.IsPointwise(c) && !c.Pinned && c.Target < 0 && s.Points(c.Ranges) <= s.Points(p.Ranges) && fullRankOperands(s.Exprs, c) == 1
 }
 
-// crowded reports that a reader of p would grow past BodyOps. Values that cost no
-// more than their read may always go.
+// crowded reports that a reader of p would grow past BodyOps. A value that costs no
+// more than its read may always be inlined.
 func crowded(s *state.State, p *state.Value) bool {
 	ops := s.Operations(p.Body)
 	if ops <= 1 {
@@ -100,13 +100,14 @@ func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int
 	return max(s.Opt.Profile.InlineOps, scope/4)
 }
 
-// drawsReduce reports a value that loops read and whose place in them a reduce would
-// take that others read outside of any loop: the scale of a group of activations,
-// made of its largest, which the rounding of the group needs. While p is stored, both
-// can compute that reduce, in one kernel; else it is stored for both, a launch of its
-// own: LLaMA 3.2 3B int8 reads 128 tokens in 338 launches instead of 422 (H200, 11,670 ->
-// 11,920 tokens a second). Values that a block can keep stay in their readers: batches of
-// 8 lost by it.
+// drawsReduce reports that inlining p would put a reduce into loops, while other
+// readers of that reduce need it outside of any loop. An example is the scale of a
+// group of activations, computed from the group's largest value, which the rounding
+// of the group needs too. If p is stored, the kernel that stores it and the other
+// readers' kernel compute the reduce themselves; if p is inlined, the reduce is
+// stored for both, by a launch of its own. LLaMA 3.2 3B int8 reads 128 tokens in 338
+// launches instead of 422 (H200, 11,670 -> 11,920 tokens a second). It does not
+// apply to values that a block can keep: batches of 8 were slower with it.
 func drawsReduce(s *state.State, p *state.Value) bool {
 	var r state.Reads
 	state.CollectReads(p.Body, new(ir.Visited), &r)

@@ -9,11 +9,11 @@ import (
 )
 
 // oncePerRow reports a reduce that can move into its only reader without being
-// computed more often, however large what it reads: it is read outside what its
-// reader's folds run over, each point by one setting of the reader's outer loops.
-// A row's maximum, mean or norm thus is computed before the loop over the row,
-// computed by whoever computes the row. That needs rows short enough that
-// sharing one among blocks would not pay for a launch.
+// computed more often, whatever the size of what it reads: the reader uses it
+// outside of its own reduces, and each point for one setting of its outer loops. So
+// a row's maximum, mean or norm is computed before the loop over the row, by the
+// block that computes the row. The rows must be so short that dividing one among
+// blocks would not pay for a launch.
 func oncePerRow(s *state.State, p *state.Value) bool {
 	f := s.FactsOf(p.Body)
 	readers := s.Consumers(p)

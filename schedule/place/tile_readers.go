@@ -8,14 +8,14 @@ import (
 	"tgc/schedule/state"
 )
 
-// fuse-tile-epilogues with several readers: 8-bit outputs stored with their scale. One reader C
-// has every point of p, h[32g+j]/d[g]; others fold the same tiles to a point
-// each, d[g] = MAX(|h[32g+j]|; j), and C may read them. Their bodies go into C
-// for its reads of them, C is split, and every other reader that is still needed
-// reads the same tile STAGE(h[32g+z]; z) over its own loops. A second reader of
-// every point (the low digits of 16-bit outputs beside the high ones) is split as
-// C is. Then all hold one stage and are stores of one kernel (join): p is computed
-// once, and is never stored.
+// fuse-tile-epilogues with several readers: 8-bit outputs stored with their scale.
+// One reader C has every point of p, h[32g+j]/d[g]; others fold each tile to one
+// point, d[g] = MAX(|h[32g+j]|; j), and C may read them. Their bodies replace C's
+// reads of them, C is split, and every other reader that is still needed reads the
+// same tile STAGE(h[32g+z]; z) over its own loops. A second reader of every point
+// (the low digits of 16-bit outputs, next to the high ones) is split as C is. Then
+// all hold one stage and are stored by one kernel (join-stores): p is computed once,
+// and is never stored.
 
 // maxTileReaders bounds the readers of a tile.
 const maxTileReaders = 4
