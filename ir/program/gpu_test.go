@@ -71,7 +71,7 @@ func TestMmaShapes(t *testing.T) {
 }
 
 // A loop whose carried value becomes different in each thread only in its
-// second round makes a barrier behind its condition illegal.
+// second round makes a barrier under its condition illegal.
 func TestUniformityOfCarriedValues(t *testing.T) {
 	b := NewBuilder("carried")
 	b.SetGrid(1)

@@ -75,7 +75,7 @@ gridloop %9:i64 {
   store %1 %13 align 4
 }
 `, ""},
-	{"arrays filled one after the other are read behind one barrier", eliminateBarriers, `
+	{"arrays filled one after the other are read after one barrier", eliminateBarriers, `
 gridloop %9:i64 {
   store %4 %2 align 4
   barrier

@@ -74,7 +74,7 @@ gridloop %9:i64 {
   store %1 %23 align 4
 }
 `, ""},
-		{"weights that are loaded in front of the divisions gain nothing", late, `
+		{"weights that are loaded before the divisions gain nothing", late, `
 gridloop %9:i64 {
   %10:f32 = load %0 align 4 cache stream
   %12:i32 = const 1
@@ -86,7 +86,7 @@ gridloop %9:i64 {
   store %1 %24 align 4
 }
 `, ""},
-		{"few weights behind a division are not worth the registers", func(p *program.Program) { sinkEpilogues(p, 8) }, `
+		{"few weights after a division are not worth the registers", func(p *program.Program) { sinkEpilogues(p, 8) }, `
 gridloop %9:i64 {
   %10:f32 = load %0 align 4
   %12:i32 = const 1
