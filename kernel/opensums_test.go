@@ -1,0 +1,38 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"tgc/ir"
+	"tgc/kernel/plan"
+)
+
+// Sums inside of sums, both over threads of a warp. Where the inner one does not depend
+// on the outer range, both have the same threads: what a thread has of the inner sum is
+// not a summand of the outer one.
+func TestSumsOverTheSameThreads(t *testing.T) {
+	for name, value := range map[string]func(b *builder, x, y, inner *ir.UOp) *ir.UOp{
+		"factor":       func(b *builder, x, _, inner *ir.UOp) *ir.UOp { return b.Mul(x, inner) },
+		"first factor": func(b *builder, x, _, inner *ir.UOp) *ir.UOp { return b.Mul(inner, x) },
+		"summand":      func(b *builder, x, _, inner *ir.UOp) *ir.UOp { return b.Add(x, inner) },
+		"alone":        func(b *builder, _, _, inner *ir.UOp) *ir.UOp { return inner },
+		"chosen":       func(b *builder, x, _, inner *ir.UOp) *ir.UOp { return b.Where(b.Lt(x, b.f(0)), inner, x) },
+		"halves":       func(b *builder, x, _, inner *ir.UOp) *ir.UOp { return b.Mul(b.Mul(x, b.f(0.5)), b.Mul(inner, b.f(2))) },
+		"added":        func(b *builder, x, y, inner *ir.UOp) *ir.UOp { return b.Mul(b.Add(x, inner), y) },
+		"cast":         func(b *builder, x, y, inner *ir.UOp) *ir.UOp { return b.Mul(b.Cast(b.Cast(inner, ir.F64), ir.F32), y) },
+		"neg":          func(b *builder, x, y, inner *ir.UOp) *ir.UOp { return b.Unary(ir.OpNeg, inner) },
+	} {
+		for _, text := range []string{"WARP r0 32; WARP r1 32", "WARP r0 32; WARP r1 8", "GROUP r0 32; WARP r1 32", "WARP r0 8; UNROLL r0 4; WARP r1 32; FMA", "WARP r1 32"} {
+			t.Run(name+"/"+text, func(t *testing.T) {
+				const n = 32
+				b := newBuilder()
+				x, y, out := b.param(0, ir.F32, n), b.param(1, ir.F32, n), b.param(2, ir.F32, 2)
+				s, i, j := b.rng(2), b.rng(n), b.rng(n)
+				inner := b.sum(b.Mul(b.Load(y, j), b.f(0.25)), j)
+				sink := b.sink(b.Store(out, b.sum(value(b, b.Load(x, i), b.Load(y, i), inner), i), list(s), list(s)))
+				p := lowerText(t, b, sink, text, hopper(t))
+				compare(t, b.Arena, sink, p, plan.Plan{}, nil)
+			})
+		}
+	}
+}
