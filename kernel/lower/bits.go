@@ -6,7 +6,7 @@ import "tgc/ir"
 // coordinates: ((x >> s) & m) << n is (x << n-s) & (m << n), or a shift to the
 // right, or none. Which copy of a packed byte decides both amounts, so that no
 // rewrite of the graph can do it.
-func (l *lowerer) lowerBits(u *ir.UOp, at coords) (val, bool) {
+func (l *scopes) lowerBits(u *ir.UOp, at coords) (val, bool) {
 	if u.Op != ir.OpShl || !u.DType.IsInt() || u.DType.IsSigned() || u.Src[0].Op != ir.OpAnd {
 		return val{}, false
 	}
@@ -22,26 +22,26 @@ func (l *lowerer) lowerBits(u *ir.UOp, at coords) (val, bool) {
 	if !ok1 || !ok2 || u.DType.Size() > 4 || m > most>>s || m<<n > most {
 		return val{}, false
 	}
-	target := l.laneDigits(u, at)
-	in := l.settle(l.operand(x, at, target))
-	constant := func(c int64) val { return l.scalarVal(l.constant(l.Arena.ConstInt(u.DType, c))) }
+	target := l.exprs.laneDigits(u, at)
+	in := l.exprs.settle(l.wide.operand(x, at, target))
+	constant := func(c int64) val { return l.exprs.scalarVal(l.exprs.constant(l.Arena.ConstInt(u.DType, c))) }
 	switch {
 	case n > s:
-		in = l.alu(ir.OpShl, u.DType, in, constant(n-s))
+		in = l.exprs.alu(ir.OpShl, u.DType, in, constant(n-s))
 	case n < s:
-		in = l.alu(ir.OpShr, u.DType, in, constant(s-n))
+		in = l.exprs.alu(ir.OpShr, u.DType, in, constant(s-n))
 	}
-	return l.alu(ir.OpAnd, u.DType, in, constant(m<<n)), true
+	return l.exprs.alu(ir.OpAnd, u.DType, in, constant(m<<n)), true
 }
 
 // knownAmount is a shift that is one number at the coordinates, within a byte.
-func (l *lowerer) knownAmount(u *ir.UOp, at coords) (int64, bool) {
+func (l *scopes) knownAmount(u *ir.UOp, at coords) (int64, bool) {
 	n, ok := u.Int()
 	if !ok {
-		if !l.isStatic(u) {
+		if !l.exprs.isStatic(u) {
 			return 0, false
 		}
-		known, uniform := l.staticUniform(u, at)
+		known, uniform := l.exprs.staticUniform(u, at)
 		if !uniform {
 			return 0, false
 		}

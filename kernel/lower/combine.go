@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
@@ -12,13 +13,16 @@ import (
 // through shared memory, always in the same order. Afterwards all threads that
 // took part have the result.
 
+// folder combines what the threads of a block have.
+type folder struct{ *lowering }
+
 // fold combines two lists of values, item by item.
 type fold func(x, y []*program.Value) []*program.Value
 
 // warpPart splits a thread digit: masks of shuffles, largest first, then parts
 // that lie step threads apart.
-func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
-	d := l.digits[i]
+func (l *folder) warpPart(i int) (masks []int64, step, parts int64) {
+	d := l.block.digits[i]
 	if d.stride >= plan.WarpSize || d.stride&(d.stride-1) != 0 || d.extent&(d.extent-1) != 0 {
 		return nil, d.stride, d.extent
 	}
@@ -32,19 +36,19 @@ func (l *lowerer) warpPart(i int) (masks []int64, step, parts int64) {
 // pends reports a range over which a sum may stay open: lanes, and threads of
 // one warp. Lanes of a GPU are registers one after the other, which a sum may as
 // well take in turn.
-func (l *lowerer) pends(i int) bool {
+func (l *folder) pends(i int) bool {
 	if !l.Roles[i].IsThread() {
-		return l.Roles[i] == plan.Lane && !l.onGPU()
+		return l.Roles[i] == plan.Lane && !l.block.onGPU()
 	}
 	_, _, parts := l.warpPart(i)
 	return parts == 1
 }
 
 // foldThreads sums up what is pending over threads of a warp.
-func (l *lowerer) foldThreads(op ir.Op, x val, over plan.RangeSet) val {
+func (l *folder) foldThreads(op ir.Op, x val, over analyse.RangeSet) val {
 	out := val{digits: x.digits, pend: x.pend.Minus(over), depth: x.depth}
 	key := derivedKey{x.v, digitsKey("threads "+op.String(), over.List())}
-	out.v = l.derive(x.depth, key, func() *program.Value {
+	out.v = l.scopes.derive(x.depth, key, func() *program.Value {
 		items := []*program.Value{x.v}
 		for _, i := range over.List() {
 			items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
@@ -57,16 +61,16 @@ func (l *lowerer) foldThreads(op ir.Op, x val, over plan.RangeSet) val {
 }
 
 // threadReduce emits a plain reduce over threads, of all copies at once.
-func (l *lowerer) threadReduce(u *ir.UOp, i int, at coords) val {
+func (l *folder) threadReduce(u *ir.UOp, i int, at coords) val {
 	op := u.Arg.(ir.ReduceArg).Op
-	points := l.combos(l.free.Of(u))
-	want := l.key(u, at)
+	points := l.loops.combos(l.free.Of(u))
+	want := l.scopes.key(u, at)
 	if !l.holdsKey(u, points, want) {
 		points = []coords{at}
 	}
 	items, values := make([]*program.Value, len(points)), make([]val, len(points))
 	for k, p := range points {
-		values[k] = l.settle(l.lower(u.Src[0], p))
+		values[k] = l.exprs.settle(l.exprs.lower(u.Src[0], p))
 		items[k] = values[k].v
 	}
 	items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
@@ -76,16 +80,16 @@ func (l *lowerer) threadReduce(u *ir.UOp, i int, at coords) val {
 		}
 		return out
 	}, true)
-	memo := l.stack[l.top()].memo
+	memo := l.scopes.stack[l.scopes.top()].memo
 	for k, p := range points {
-		memo[l.key(u, p)] = val{v: items[k], digits: values[k].digits, depth: l.top()}
+		memo[l.scopes.key(u, p)] = val{v: items[k], digits: values[k].digits, depth: l.scopes.top()}
 	}
 	return memo[want]
 }
 
-func (l *lowerer) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
+func (l *folder) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
 	for _, p := range points {
-		if l.key(u, p) == want {
+		if l.scopes.key(u, p) == want {
 			return true
 		}
 	}
@@ -94,27 +98,26 @@ func (l *lowerer) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
 
 // threadProj emits a tuple reduce over threads: all components that stand here,
 // in all their copies, share every step.
-func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
-	p := plan.PartsOf(tuple)
-	d := l.top()
+func (l *folder) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
+	d := l.scopes.top()
 	want := []int{c}
-	for o := range p.N {
-		if depth, ok := l.depthOf(l.free.Of(l.Arena.Proj(tuple, o))); ok && depth == d && o != c {
+	for o := range tuple.Arg.(ir.ReduceArg).N {
+		if depth, ok := l.scopes.depthOf(l.free.Of(l.Arena.Proj(tuple, o))); ok && depth == d && o != c {
 			want = append(want, o)
 		}
 	}
-	t := &threadTuple{l: l, tuple: tuple, parts: p, index: make(map[memoKey]int)}
-	for _, o := range l.closure(tuple, want) {
+	t := &threadTuple{l: l.lowering, tuple: tuple, parts: tuple, index: make(map[memoKey]int)}
+	for _, o := range l.tuples.closure(tuple, want) {
 		t.add(o)
 	}
-	items := l.combineThreads(i, t.items, t.fold, symmetricLambda(p))
-	memo := l.stack[d].memo
+	items := l.combineThreads(i, t.items, t.fold, symmetricLambda(tuple))
+	memo := l.scopes.stack[d].memo
 	for k, m := range t.members {
-		if depth, _ := l.depthOf(l.free.Of(m.node)); depth == d {
+		if depth, _ := l.scopes.depthOf(l.free.Of(m.node)); depth == d {
 			memo[m.key] = val{v: items[k], digits: m.digits, depth: d}
 		}
 	}
-	out, ok := memo[l.key(u, at)]
+	out, ok := memo[l.scopes.key(u, at)]
 	if !ok {
 		fail("a tuple component has no result at its coordinates")
 	}
@@ -123,9 +126,9 @@ func (l *lowerer) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 
 // threadTuple is a tuple reduce over threads with all its copies.
 type threadTuple struct {
-	l       *lowerer
+	l       *lowering
 	tuple   *ir.UOp
-	parts   plan.TupleParts
+	parts   *ir.UOp
 	members []tupleCopy
 	items   []*program.Value
 	index   map[memoKey]int
@@ -145,38 +148,38 @@ func (t *threadTuple) add(comp int) {
 	node := l.Arena.Proj(t.tuple, comp)
 	free := l.free.Of(node)
 	digits := l.lanes.Meet(free).List()
-	for _, at := range l.combos(free) {
-		key := l.key(node, at)
-		x := l.settle(l.lower(t.parts.Values[comp], at))
+	for _, at := range l.loops.combos(free) {
+		key := l.scopes.key(node, at)
+		x := l.exprs.settle(l.exprs.lower(t.parts.ReduceValues()[comp], at))
 		t.index[key] = len(t.members)
 		t.members = append(t.members, tupleCopy{comp, node, at, key, digits})
-		t.items = append(t.items, l.expand(x, digits))
+		t.items = append(t.items, l.exprs.expand(x, digits))
 	}
 }
 
 func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
-	l, n := t.l, t.parts.N
-	e := l.newLambda(n)
+	l, n := t.l, t.parts.Arg.(ir.ReduceArg).N
+	e := l.tuples.newLambda(n)
 	out := make([]*program.Value, len(x))
 	for k, m := range t.members {
-		v := e.eval(t.parts.Lambda[m.comp], func(c int) val {
+		v := e.eval(t.parts.ReduceCombine()[m.comp], func(c int) val {
 			from := x
 			if c >= n {
 				c, from = c-n, y
 			}
-			i := t.index[l.key(l.Arena.Proj(t.tuple, c), m.at)]
-			return val{v: from[i], digits: t.members[i].digits, depth: l.top()}
+			i := t.index[l.scopes.key(l.Arena.Proj(t.tuple, c), m.at)]
+			return val{v: from[i], digits: t.members[i].digits, depth: l.scopes.top()}
 		})
-		out[k] = l.expand(v, m.digits)
+		out[k] = l.exprs.expand(v, m.digits)
 	}
 	return out
 }
 
 // symmetricLambda reports a combine step that gives the same bits with its two
 // operands exchanged.
-func symmetricLambda(p plan.TupleParts) bool {
-	for _, body := range p.Lambda {
-		if !mirrors(body, body, p.N) {
+func symmetricLambda(p *ir.UOp) bool {
+	for _, body := range p.ReduceCombine() {
+		if !mirrors(body, body, p.Arg.(ir.ReduceArg).N) {
 			return false
 		}
 	}
@@ -213,10 +216,10 @@ func mirrors(x, y *ir.UOp, n int) bool {
 }
 
 // combineThreads combines items over a thread digit.
-func (l *lowerer) combineThreads(i int, items []*program.Value, f fold, symmetric bool) []*program.Value {
+func (l *folder) combineThreads(i int, items []*program.Value, f fold, symmetric bool) []*program.Value {
 	masks, step, parts := l.warpPart(i)
 	if len(masks) > 0 {
-		l.mustBeUniform(true)
+		l.block.mustBeUniform(true)
 	}
 	for _, m := range masks {
 		other := make([]*program.Value, len(items))
@@ -228,7 +231,7 @@ func (l *lowerer) combineThreads(i int, items []*program.Value, f fold, symmetri
 			continue
 		}
 		// The lower lane's part comes first on both sides.
-		low := l.b.Lt(l.indexMod(l.indexDiv(l.tid, l.b.Index(m)), l.b.Index(2)), l.b.Index(1))
+		low := l.b.Lt(l.exprs.indexMod(l.exprs.indexDiv(l.block.tid, l.b.Index(m)), l.b.Index(2)), l.b.Index(1))
 		first, second := make([]*program.Value, len(items)), make([]*program.Value, len(items))
 		for k, x := range items {
 			c := l.b.Broadcast(low, x.Type.Lanes)
@@ -243,7 +246,7 @@ func (l *lowerer) combineThreads(i int, items []*program.Value, f fold, symmetri
 }
 
 // exchange is the value of the lane whose index differs by mask.
-func (l *lowerer) exchange(x *program.Value, mask int64) *program.Value {
+func (l *folder) exchange(x *program.Value, mask int64) *program.Value {
 	by := l.b.Int(program.Scalar(ir.I32), mask)
 	if x.Type.Elem == ir.Bool {
 		return l.b.Cast(l.b.ShuffleLane(l.b.Cast(x, ir.I32), by), ir.Bool)
@@ -256,21 +259,21 @@ const unrolledParts = 8
 
 // combineShared combines parts that lie step threads apart: each thread leaves
 // its items in shared memory, and reads all parts in order.
-func (l *lowerer) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
+func (l *folder) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
 	arrays := make([]*program.Value, len(items))
 	for k, x := range items {
-		arrays[k] = l.newShared(x.Type.Elem, l.blockSize*int64(x.Type.Lanes))
+		arrays[k] = l.block.newShared(x.Type.Elem, l.block.blockSize*int64(x.Type.Lanes))
 	}
-	if l.repeats() {
-		l.barrier()
+	if l.block.repeats() {
+		l.block.barrier()
 	}
 	for k, x := range items {
-		l.b.Store(l.slot(arrays[k], l.tid, x.Type.Lanes), x, slotAlign(x.Type))
+		l.b.Store(l.slot(arrays[k], l.block.tid, x.Type.Lanes), x, slotAlign(x.Type))
 	}
-	l.barrier()
+	l.block.barrier()
 	// The first thread of this thread's parts.
-	mine := l.indexMod(l.indexDiv(l.tid, l.b.Index(step)), l.b.Index(parts))
-	first := l.b.Sub(l.tid, l.b.Mul(mine, l.b.Index(step)))
+	mine := l.exprs.indexMod(l.exprs.indexDiv(l.block.tid, l.b.Index(step)), l.b.Index(parts))
+	first := l.b.Sub(l.block.tid, l.b.Mul(mine, l.b.Index(step)))
 	read := func(j *program.Value) []*program.Value {
 		thread := l.b.Add(first, l.b.Mul(j, l.b.Index(step)))
 		out := make([]*program.Value, len(items))
@@ -293,16 +296,16 @@ func (l *lowerer) combineShared(items []*program.Value, step, parts int64, f fol
 
 // inLoop runs f with the scopes of the block that the builder is in: what f
 // makes must not be remembered outside.
-func (l *lowerer) inLoop(f func() []*program.Value) []*program.Value {
-	saved := l.stack
-	l.stack = append(saved[:len(saved):len(saved)], newScope(l.b.Block()))
+func (l *folder) inLoop(f func() []*program.Value) []*program.Value {
+	saved := l.scopes.stack
+	l.scopes.stack = append(saved[:len(saved):len(saved)], newScope(l.b.Block()))
 	out := f()
-	l.stack = saved
+	l.scopes.stack = saved
 	return out
 }
 
 // slot is the place of a thread's item in a shared array.
-func (l *lowerer) slot(array, thread *program.Value, lanes int) *program.Value {
+func (l *folder) slot(array, thread *program.Value, lanes int) *program.Value {
 	return l.b.PtrAdd(array, l.b.Mul(thread, l.b.Index(int64(lanes))))
 }
 
@@ -312,30 +315,30 @@ func slotAlign(t program.Type) int {
 
 // checkThreads finds plans whose threads cannot meet: a value that they share
 // stands in a loop whose length differs among them.
-func (l *lowerer) checkThreads() error {
-	if l.threads.Empty() {
+func (l *folder) checkThreads() error {
+	if l.block.threads.Empty() {
 		return nil
 	}
-	meets := make(map[*ir.UOp]plan.RangeSet) // ranges in whose loops threads meet below a node
+	meets := make(map[*ir.UOp]analyse.RangeSet) // ranges in whose loops threads meet below a node
 	for _, u := range ir.Toposort(l.Sink) {
-		var s plan.RangeSet
+		var s analyse.RangeSet
 		for _, x := range u.Src {
 			s = s.Union(meets[x])
 		}
 		switch u.Op {
 		case ir.OpReduce:
-			if l.threads.Has(l.free.Index.Of(u.ReduceRange())) {
+			if l.block.threads.Has(l.free.Index.Of(u.ReduceRange())) {
 				s = s.Union(l.free.Of(u))
 			}
 		case ir.OpStage:
-			if l.sharesStage(u) {
+			if l.stager.sharesStage(u) {
 				s = s.Union(l.free.Of(u))
 			}
 		}
 		meets[u] = s
 	}
 	for _, i := range meets[l.Sink].List() {
-		if varies := l.free.Of(l.Ranges[i].Src[0]).Meet(l.threads); !varies.Empty() {
+		if varies := l.free.Of(l.Ranges[i].Src[0]).Meet(l.block.threads); !varies.Empty() {
 			return fmt.Errorf("kernel: plan: threads share a value inside a loop whose length differs among them")
 		}
 	}

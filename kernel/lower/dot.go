@@ -2,8 +2,8 @@ package lower
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
-	"tgc/kernel/plan"
 )
 
 // The TC Opt: a sum over four lanes of products of bytes is one dot instruction,
@@ -17,25 +17,25 @@ import (
 
 // dotTerm reads REDUCE(ADD; i) at coordinates, i a dot digit, as a term of a
 // sum; ok is false where it is no sum of products of bytes.
-func (l *lowerer) dotTerm(u *ir.UOp, i int, at coords, pend plan.RangeSet) (t term, ok bool) {
+func (l *widener) dotTerm(u *ir.UOp, i int, at coords, pend analyse.RangeSet) (t term, ok bool) {
 	x, y, ok := l.byteFactors(u)
 	if !ok {
 		return term{}, false
 	}
-	target := l.laneDigits(x, at)
+	target := l.exprs.laneDigits(x, at)
 	if y != nil {
-		target = unionDigits(target, l.laneDigits(y, at))
+		target = unionDigits(target, l.exprs.laneDigits(y, at))
 	}
 	if len(target) == 0 || target[len(target)-1] != i {
 		return term{}, false // the four bytes would not be neighbours
 	}
 	widen := func(u *ir.UOp) val {
-		return val{v: l.expand(l.settle(l.operand(u, at, target)), target), digits: target, depth: l.top()}
+		return val{v: l.exprs.expand(l.exprs.settle(l.operand(u, at, target)), target), digits: target, depth: l.scopes.top()}
 	}
 	t = term{x: widen(x), dot: i + 1, pend: pend}
 	if y == nil {
-		ones := program.Vector(ir.I8, l.laneCount(target))
-		t.y = val{v: l.b.Int(ones, 1), digits: target, depth: l.top()}
+		ones := program.Vector(ir.I8, l.exprs.laneCount(target))
+		t.y = val{v: l.b.Int(ones, 1), digits: target, depth: l.scopes.top()}
 		return t, true
 	}
 	t.y = widen(y)
@@ -44,7 +44,7 @@ func (l *lowerer) dotTerm(u *ir.UOp, i int, at coords, pend plan.RangeSet) (t te
 
 // byteFactors reads the body of a sum as i32(x)*i32(y) with bytes x and y, or as
 // i32(x), y nil.
-func (l *lowerer) byteFactors(u *ir.UOp) (x, y *ir.UOp, ok bool) {
+func (l *widener) byteFactors(u *ir.UOp) (x, y *ir.UOp, ok bool) {
 	if u.DType != ir.I32 {
 		return nil, nil, false
 	}
@@ -72,9 +72,9 @@ func byteOf(u *ir.UOp) *ir.UOp {
 
 // dotWith adds a term to an accumulator over digits, which the dot's is not one
 // of.
-func (l *lowerer) dotWith(acc *program.Value, t term, digits []int) *program.Value {
+func (l *widener) dotWith(acc *program.Value, t term, digits []int) *program.Value {
 	wide := append(digits[:len(digits):len(digits)], t.dot-1)
-	return l.b.Dot4(acc, l.expand(t.x, wide), l.expand(t.y, wide))
+	return l.b.Dot4(acc, l.exprs.expand(t.x, wide), l.exprs.expand(t.y, wide))
 }
 
 // dotDigits are the lanes of a term's sum.

@@ -6,28 +6,38 @@ import (
 	"strings"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
+// expressions writes values, each in the outermost loop it can stand in.
+type expressions struct {
+	*lowering
+	pure    map[*ir.UOp]bool
+	floats  map[*program.Value]float64 // scalar constants
+	ints    map[*program.Value]int64   // constants, by value or vector
+	pending map[*ir.UOp]bool
+}
+
 // lower gives the value of a node at coordinates: a scalar, or a vector over
 // those lane ranges that it depends on. It is emitted once, in the outermost
 // scope where it can stand.
-func (l *lowerer) lower(u *ir.UOp, at coords) val {
-	d := l.depth(u)
-	k := l.key(u, at)
-	if v, ok := l.stack[d].memo[k]; ok {
+func (l *expressions) lower(u *ir.UOp, at coords) val {
+	d := l.scopes.depth(u)
+	k := l.scopes.key(u, at)
+	if v, ok := l.scopes.stack[d].memo[k]; ok {
 		return v
 	}
-	s := l.stack[d]
+	s := l.scopes.stack[d]
 	var out val
-	l.in(d, func() { out = l.compute(u, at) })
+	l.scopes.in(d, func() { out = l.compute(u, at) })
 	s.memo[k] = out
 	return out
 }
 
 // compute emits a node into the current scope.
-func (l *lowerer) compute(u *ir.UOp, at coords) val {
+func (l *expressions) compute(u *ir.UOp, at coords) val {
 	if l.isStatic(u) {
 		return l.staticValue(u, at)
 	}
@@ -35,15 +45,15 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 	case ir.OpConst:
 		return l.scalarVal(l.constant(u))
 	case ir.OpVar:
-		return l.scalarVal(l.params[u])
+		return l.scalarVal(l.memory.params[u])
 	case ir.OpRange:
 		return l.rangeVal(u)
 	case ir.OpLoad, ir.OpField:
-		return l.lowerLoad(u, at)
+		return l.memory.lowerLoad(u, at)
 	case ir.OpReduce:
-		return l.lowerReduce(u, at)
+		return l.loops.lowerReduce(u, at)
 	case ir.OpProj:
-		return l.lowerProj(u, at)
+		return l.tuples.lowerProj(u, at)
 	case ir.OpAssume:
 		return l.lower(u.Src[0], at)
 	case ir.OpWhere:
@@ -52,13 +62,13 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 		if len(u.Src) == 1 && !l.mayPend(u) {
 			break
 		}
-		if u.Op == ir.OpAdd && !l.onGPU() { // there a conversion of bytes takes an offset along
-			if narrow := l.narrowSum(u); narrow != nil {
+		if u.Op == ir.OpAdd && !l.block.onGPU() { // there a conversion of bytes takes an offset along
+			if narrow := l.wide.narrowSum(u); narrow != nil {
 				return l.lower(narrow, at)
 			}
 		}
 		if u.Op == ir.OpMul {
-			if out, ok := l.lowerWord(u, at); ok {
+			if out, ok := l.words.lowerWord(u, at); ok {
 				return out
 			}
 		}
@@ -66,7 +76,7 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 			return out
 		}
 	}
-	if out, ok := l.lowerBits(u, at); ok {
+	if out, ok := l.scopes.lowerBits(u, at); ok {
 		return out
 	}
 	if !u.Op.IsElementwise() {
@@ -75,12 +85,12 @@ func (l *lowerer) compute(u *ir.UOp, at coords) val {
 	args := make([]val, len(u.Src))
 	target := l.laneDigits(u, at)
 	for i, s := range u.Src {
-		args[i] = l.settle(l.operand(s, at, target))
+		args[i] = l.settle(l.wide.operand(s, at, target))
 	}
 	return l.alu(u.Op, u.DType, args...)
 }
 
-func (l *lowerer) scalarVal(v *program.Value) val { return val{v: v, depth: l.top()} }
+func (l *expressions) scalarVal(v *program.Value) val { return val{v: v, depth: l.scopes.top()} }
 
 // storedType is the program's dtype of a node: Idx becomes I64.
 func storedType(d ir.DType) ir.DType {
@@ -90,7 +100,7 @@ func storedType(d ir.DType) ir.DType {
 	return d
 }
 
-func (l *lowerer) constant(u *ir.UOp) *program.Value {
+func (l *expressions) constant(u *ir.UOp) *program.Value {
 	t := program.Scalar(storedType(u.DType))
 	if f, ok := u.Float(); ok {
 		v := l.b.Float(t, f)
@@ -101,13 +111,13 @@ func (l *lowerer) constant(u *ir.UOp) *program.Value {
 	return l.b.Int(t, n)
 }
 
-func (l *lowerer) rangeVal(u *ir.UOp) val {
+func (l *expressions) rangeVal(u *ir.UOp) val {
 	i := l.free.Index.Of(u)
-	if l.threads.Has(i) {
-		return val{v: l.threadIndex(i)}
+	if l.block.threads.Has(i) {
+		return val{v: l.block.threadIndex(i)}
 	}
-	for d := l.top(); d >= 0; d-- {
-		if v := l.stack[d].index[i]; v != nil {
+	for d := l.scopes.top(); d >= 0; d-- {
+		if v := l.scopes.stack[d].index[i]; v != nil {
 			return val{v: v, depth: d}
 		}
 	}
@@ -117,7 +127,7 @@ func (l *lowerer) rangeVal(u *ir.UOp) val {
 
 // lowerWhere evaluates both arms (loads in them are kept in bounds) unless the
 // condition is known at these coordinates.
-func (l *lowerer) lowerWhere(u *ir.UOp, at coords) val {
+func (l *expressions) lowerWhere(u *ir.UOp, at coords) val {
 	cond := u.Src[0]
 	if l.isStatic(cond) {
 		if known, uniform := l.staticUniform(cond, at); uniform {
@@ -128,11 +138,11 @@ func (l *lowerer) lowerWhere(u *ir.UOp, at coords) val {
 		}
 	}
 	target := l.laneDigits(u, at)
-	return l.alu(ir.OpWhere, u.DType, l.settle(l.operand(cond, at, target)), l.settle(l.operand(u.Src[1], at, target)), l.settle(l.operand(u.Src[2], at, target)))
+	return l.alu(ir.OpWhere, u.DType, l.settle(l.wide.operand(cond, at, target)), l.settle(l.wide.operand(u.Src[1], at, target)), l.settle(l.wide.operand(u.Src[2], at, target)))
 }
 
 // alu emits an elementwise op on settled values, expanded to common lanes.
-func (l *lowerer) alu(op ir.Op, dtype ir.DType, args ...val) val {
+func (l *expressions) alu(op ir.Op, dtype ir.DType, args ...val) val {
 	digits := args[0].digits
 	for _, x := range args[1:] {
 		digits = unionDigits(digits, x.digits)
@@ -140,17 +150,17 @@ func (l *lowerer) alu(op ir.Op, dtype ir.DType, args ...val) val {
 	return l.aluOver(op, dtype, digits, args...)
 }
 
-func (l *lowerer) aluOver(op ir.Op, dtype ir.DType, digits []int, args ...val) val {
+func (l *expressions) aluOver(op ir.Op, dtype ir.DType, digits []int, args ...val) val {
 	vs := make([]*program.Value, len(args))
 	for i, x := range args {
 		vs[i] = l.expand(x, digits)
 	}
-	return val{v: l.emit(op, storedType(dtype), vs), digits: digits, depth: l.top()}
+	return val{v: l.emit(op, storedType(dtype), vs), digits: digits, depth: l.scopes.top()}
 }
 
 // emit writes one elementwise instruction. Division of integers by a power of
 // two is a shift or mask, which floor as the op does.
-func (l *lowerer) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *program.Value {
+func (l *expressions) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *program.Value {
 	switch op {
 	case ir.OpCast:
 		return l.b.Cast(vs[0], dtype)
@@ -176,7 +186,7 @@ func (l *lowerer) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *program.V
 	return l.b.Alu(op, vs...)
 }
 
-func (l *lowerer) indexArith(op ir.Op, x, y *program.Value) *program.Value {
+func (l *expressions) indexArith(op ir.Op, x, y *program.Value) *program.Value {
 	switch op {
 	case ir.OpAdd:
 		return l.b.Add(x, y)
@@ -186,7 +196,7 @@ func (l *lowerer) indexArith(op ir.Op, x, y *program.Value) *program.Value {
 	return l.b.Mul(x, y)
 }
 
-func (l *lowerer) indexDiv(x, y *program.Value) *program.Value {
+func (l *expressions) indexDiv(x, y *program.Value) *program.Value {
 	if n, ok := l.b.KnownInt(y); ok && n > 1 && n&(n-1) == 0 {
 		if _, known := l.b.KnownInt(x); !known {
 			return l.b.Alu(ir.OpShr, x, l.b.Index(log2(n)))
@@ -195,7 +205,7 @@ func (l *lowerer) indexDiv(x, y *program.Value) *program.Value {
 	return l.b.FloorDiv(x, y)
 }
 
-func (l *lowerer) indexMod(x, y *program.Value) *program.Value {
+func (l *expressions) indexMod(x, y *program.Value) *program.Value {
 	if n, ok := l.b.KnownInt(y); ok && n > 1 && n&(n-1) == 0 {
 		if _, known := l.b.KnownInt(x); !known {
 			return l.b.Alu(ir.OpAnd, x, l.b.Index(n-1))
@@ -249,7 +259,7 @@ func sameDigits(x, y []int) bool {
 }
 
 // laneCount is the number of lanes over digits.
-func (l *lowerer) laneCount(digits []int) int {
+func (l *expressions) laneCount(digits []int) int {
 	n := int64(1)
 	for _, i := range digits {
 		n *= l.extent[i]
@@ -261,7 +271,7 @@ func (l *lowerer) laneCount(digits []int) int {
 }
 
 // lanePoint is the coordinate of each digit at a lane.
-func (l *lowerer) lanePoint(digits []int, lane int) []int64 {
+func (l *expressions) lanePoint(digits []int, lane int) []int64 {
 	out := make([]int64, len(digits))
 	for k := len(digits) - 1; k >= 0; k-- {
 		n := int(l.extent[digits[k]])
@@ -272,7 +282,7 @@ func (l *lowerer) lanePoint(digits []int, lane int) []int64 {
 }
 
 // spread is the mask that expands lanes over from to lanes over to.
-func (l *lowerer) spread(from, to []int) []int {
+func (l *expressions) spread(from, to []int) []int {
 	n := l.laneCount(to)
 	mask := make([]int, n)
 	for lane := range n {
@@ -308,7 +318,7 @@ func digitsKey(what string, digits []int) string {
 }
 
 // expand repeats a value over more lanes.
-func (l *lowerer) expand(x val, digits []int) *program.Value {
+func (l *expressions) expand(x val, digits []int) *program.Value {
 	if sameDigits(x.digits, digits) {
 		return x.v
 	}
@@ -322,9 +332,9 @@ func (l *lowerer) expand(x val, digits []int) *program.Value {
 		return v
 	}
 	if len(x.digits) == 0 {
-		return l.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
+		return l.scopes.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
 	}
-	return l.derive(x.depth, derivedKey{x.v, digitsKey("e", digits)}, func() *program.Value {
+	return l.scopes.derive(x.depth, derivedKey{x.v, digitsKey("e", digits)}, func() *program.Value {
 		return l.b.Shuffle(x.v, x.v, l.spread(x.digits, digits)...)
 	})
 }
@@ -334,7 +344,7 @@ func (l *lowerer) expand(x val, digits []int) *program.Value {
 // else settles the value first. A matrix-vector product folds once per row.
 
 // settle folds what is pending.
-func (l *lowerer) settle(x val) val {
+func (l *expressions) settle(x val) val {
 	if x.pend.Empty() {
 		return x
 	}
@@ -342,12 +352,12 @@ func (l *lowerer) settle(x val) val {
 }
 
 // foldLanes folds some digits of a value.
-func (l *lowerer) foldLanes(op ir.Op, x val, over plan.RangeSet) val {
-	if threads := over.Meet(l.threads); !threads.Empty() {
+func (l *expressions) foldLanes(op ir.Op, x val, over analyse.RangeSet) val {
+	if threads := over.Meet(l.block.threads); !threads.Empty() {
 		if rest := over.Minus(threads); !rest.Empty() {
 			x = l.foldLanes(op, x, rest)
 		}
-		return l.foldThreads(op, x, threads)
+		return l.folds.foldThreads(op, x, threads)
 	}
 	out := val{depth: x.depth, pend: x.pend.Minus(over)}
 	for _, i := range x.digits {
@@ -356,7 +366,7 @@ func (l *lowerer) foldLanes(op ir.Op, x val, over plan.RangeSet) val {
 		}
 	}
 	key := derivedKey{x.v, digitsKey("fold "+op.String(), over.List())}
-	out.v = l.derive(x.depth, key, func() *program.Value {
+	out.v = l.scopes.derive(x.depth, key, func() *program.Value {
 		if len(out.digits) == 0 {
 			return l.b.FoldLanes(op, x.v)
 		}
@@ -367,7 +377,7 @@ func (l *lowerer) foldLanes(op ir.Op, x val, over plan.RangeSet) val {
 
 // foldSome folds part of the digits: halves are combined while the number of
 // parts is even, then one after the other.
-func (l *lowerer) foldSome(op ir.Op, x val, keep []int, over plan.RangeSet) *program.Value {
+func (l *expressions) foldSome(op ir.Op, x val, keep []int, over analyse.RangeSet) *program.Value {
 	folded := over.List()
 	order := append(append([]int(nil), folded...), keep...)
 	// Lanes with the folded digits outermost.
@@ -410,9 +420,9 @@ func isIdentity(mask []int) bool {
 }
 
 // lowerPending handles arithmetic that is linear in a pending operand.
-func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
+func (l *expressions) lowerPending(u *ir.UOp, at coords) (val, bool) {
 	if !l.mayPend(u) {
-		return l.contract(u, at)
+		return l.wide.contract(u, at)
 	}
 	x := l.lower(u.Src[0], at)
 	if len(u.Src) == 1 {
@@ -439,14 +449,14 @@ func (l *lowerer) lowerPending(u *ir.UOp, at coords) (val, bool) {
 }
 
 // mayPend reports that a lane sum below u can reach it unsettled.
-func (l *lowerer) mayPend(u *ir.UOp) bool {
+func (l *expressions) mayPend(u *ir.UOp) bool {
 	if p, ok := l.pending[u]; ok {
 		return p
 	}
 	p := false
 	switch u.Op {
 	case ir.OpReduce:
-		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.pends(l.free.Index.Of(u.ReduceRange())) || l.mayPend(u.Src[0]))
+		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.folds.pends(l.free.Index.Of(u.ReduceRange())) || l.mayPend(u.Src[0]))
 	case ir.OpCast: // of the sum's parts instead of the sum: class A
 		p = u.DType == ir.F32 && u.Src[0].DType == ir.I32 && l.mayPend(u.Src[0])
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
@@ -460,7 +470,7 @@ func (l *lowerer) mayPend(u *ir.UOp) bool {
 
 // factors prepares two factors: at most one stays pending, and the other does
 // not depend on its pending lanes or threads. They are those of the product u.
-func (l *lowerer) factors(x, y val, u *ir.UOp) (val, val) {
+func (l *expressions) factors(x, y val, u *ir.UOp) (val, val) {
 	if !x.pend.Empty() && !y.pend.Empty() {
 		y = l.settle(y)
 	}
@@ -475,11 +485,11 @@ func (l *lowerer) factors(x, y val, u *ir.UOp) (val, val) {
 
 // sharing is the thread ranges whose digits lie, wholly or in part, where those
 // of a set lie: what depends on them differs between the threads of an open sum.
-func (l *lowerer) sharing(over plan.RangeSet) plan.RangeSet {
-	var out plan.RangeSet
-	for _, i := range over.Meet(l.threads).List() {
-		for k, d := range l.digits {
-			if mine := l.digits[i]; d.stride%mine.end() != 0 && mine.stride%d.end() != 0 {
+func (l *expressions) sharing(over analyse.RangeSet) analyse.RangeSet {
+	var out analyse.RangeSet
+	for _, i := range over.Meet(l.block.threads).List() {
+		for k, d := range l.block.digits {
+			if mine := l.block.digits[i]; d.stride%mine.end() != 0 && mine.stride%d.end() != 0 {
 				out.Add(k)
 			}
 		}
@@ -487,7 +497,7 @@ func (l *lowerer) sharing(over plan.RangeSet) plan.RangeSet {
 	return out
 }
 
-func dependsOn(x val, over plan.RangeSet) bool {
+func dependsOn(x val, over analyse.RangeSet) bool {
 	for _, i := range x.digits {
 		if over.Has(i) {
 			return true
@@ -500,7 +510,7 @@ func dependsOn(x val, over plan.RangeSet) bool {
 
 // isStatic reports an expression over constants and vector ranges that is not
 // a mere constant.
-func (l *lowerer) isStatic(u *ir.UOp) bool {
+func (l *expressions) isStatic(u *ir.UOp) bool {
 	if s, ok := l.pure[u]; ok {
 		return s
 	}
@@ -524,7 +534,7 @@ func isTranscendental(op ir.Op) bool {
 
 // evalStatic computes a static node at a point; lane coordinates must be
 // numbers in at.
-func (l *lowerer) evalStatic(u *ir.UOp, at coords) ir.Scalar {
+func (l *expressions) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 	if s, ok := u.Scalar(); ok {
 		return s
 	}
@@ -539,7 +549,7 @@ func (l *lowerer) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 }
 
 // laneDigits are the lane ranges that a node depends on at these coordinates.
-func (l *lowerer) laneDigits(u *ir.UOp, at coords) []int {
+func (l *expressions) laneDigits(u *ir.UOp, at coords) []int {
 	var out []int
 	for _, i := range l.free.Of(u).Meet(l.vector).List() {
 		if at[i] == laneCoord {
@@ -550,7 +560,7 @@ func (l *lowerer) laneDigits(u *ir.UOp, at coords) []int {
 }
 
 // staticLanes evaluates a static node in every lane over digits.
-func (l *lowerer) staticLanes(u *ir.UOp, at coords, digits []int) []ir.Scalar {
+func (l *expressions) staticLanes(u *ir.UOp, at coords, digits []int) []ir.Scalar {
 	out := make([]ir.Scalar, l.laneCount(digits))
 	point := append(coords(nil), at...)
 	for lane := range out {
@@ -563,7 +573,7 @@ func (l *lowerer) staticLanes(u *ir.UOp, at coords, digits []int) []ir.Scalar {
 }
 
 // staticUniform reports the value of a static node that is the same in all lanes.
-func (l *lowerer) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
+func (l *expressions) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
 	values := l.staticLanes(u, at, l.laneDigits(u, at))
 	for _, v := range values[1:] {
 		if v != values[0] {
@@ -573,7 +583,7 @@ func (l *lowerer) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
 	return values[0], true
 }
 
-func (l *lowerer) staticValue(u *ir.UOp, at coords) val {
+func (l *expressions) staticValue(u *ir.UOp, at coords) val {
 	digits := l.laneDigits(u, at)
 	values := l.staticLanes(u, at, digits)
 	d := storedType(u.DType)
@@ -587,7 +597,7 @@ func (l *lowerer) staticValue(u *ir.UOp, at coords) val {
 		}
 		return l.scalarVal(l.b.Int(program.Scalar(d), v.I))
 	}
-	out := val{digits: digits, depth: l.top()}
+	out := val{digits: digits, depth: l.scopes.top()}
 	if d.IsFloat() {
 		floats := make([]float64, len(values))
 		for i, v := range values {

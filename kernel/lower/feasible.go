@@ -12,7 +12,7 @@ import (
 // copies and lanes of every value. A kernel that Lower writes is feasible; the
 // reverse does not hold.
 func Feasible(k *shape.Kernel) error {
-	l, err := newLowerer(k)
+	l, err := newLowering(k)
 	if err != nil {
 		return err
 	}
@@ -35,5 +35,5 @@ func Feasible(k *shape.Kernel) error {
 			}
 		}
 	}
-	return l.checkThreads()
+	return l.folds.checkThreads()
 }

@@ -7,24 +7,24 @@ import (
 import "tgc/ir"
 
 // fillPanels fills all panels of the scope at depth d between two barriers.
-func (l *lowerer) fillPanels(d int) {
-	s := l.stack[d]
-	l.in(d, func() {
-		if l.repeats() {
-			l.barrier()
+func (l *stager) fillPanels(d int) {
+	s := l.scopes.stack[d]
+	l.scopes.in(d, func() {
+		if l.block.repeats() {
+			l.block.barrier()
 		}
 		for _, stage := range ir.Toposort(l.Sink) {
 			if stage.Op != ir.OpStage || !shape.IsSharedTile(stage) {
 				continue
 			}
-			if at, ok := l.depthOf(l.free.Of(stage)); !ok || at != d {
+			if at, ok := l.scopes.depthOf(l.free.Of(stage)); !ok || at != d {
 				continue
 			}
-			k := l.key(stage, l.startCoords())
+			k := l.scopes.key(stage, l.scopes.startCoords())
 			array := l.arrayOf(stage, k)
-			l.fillLoops(stage, array, stage.Src[1:], l.startCoords())
+			l.fillLoops(stage, array, stage.Src[1:], l.scopes.startCoords())
 			s.memo[k] = val{v: array, depth: d}
 		}
-		l.barrier()
+		l.block.barrier()
 	})
 }

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
@@ -13,16 +14,16 @@ const extremeChains = 4
 // foldMember accumulates a MAX, MIN or MUL in an open loop. Lanes stay lanes until
 // the loop is done, and copies go round over several accumulators; both are the
 // same in any order, but for the rounding of products (class A).
-func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
+func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
 	op := u.Arg.(ir.ReduceArg).Op
-	var over plan.RangeSet
+	var over analyse.RangeSet
 	parts := l.foldParts(u.Src[0], op, at, &over)
 	var digits []int
 	for _, x := range parts {
 		digits = unionDigits(digits, x.digits)
 	}
 	digits = unionDigits(digits, over.List())
-	init := l.splat(l.constant(l.Arena.ReduceIdentity(u, 0)), l.laneCount(digits))
+	init := l.splat(l.exprs.constant(l.Arena.ReduceIdentity(u, 0)), l.exprs.laneCount(digits))
 	chains := min(len(parts), extremeChains)
 	accs := make([]*program.Value, chains)
 	for c := range accs {
@@ -31,9 +32,9 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 	for k, x := range parts {
 		// The accumulator second: what a renderer asks of the first operand alone
 		// (its sign) is then no part of the chain.
-		accs[k%chains] = l.b.Alu(op, l.expand(x, digits), accs[k%chains])
+		accs[k%chains] = l.b.Alu(op, l.exprs.expand(x, digits), accs[k%chains])
 	}
-	d := l.top() - 1
+	d := l.scopes.top() - 1
 	results := make([]*program.Value, chains)
 	carries := make([]carry, chains)
 	for c := range accs {
@@ -48,7 +49,7 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 			}
 			out := val{v: total, digits: digits, depth: d}
 			if !over.Empty() {
-				out = l.foldLanes(op, out, over)
+				out = l.exprs.foldLanes(op, out, over)
 			}
 			home.memo[key] = out
 		}}
@@ -59,8 +60,8 @@ func (l *lowerer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 // foldParts are the values of an iteration: one for each copy of the reduces of the
 // same op inside, whose lanes it adds to over. On a GPU lanes are words of one
 // thread and folded at once.
-func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *plan.RangeSet) []val {
-	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.onGPU() {
+func (l *reducer) foldParts(u *ir.UOp, op ir.Op, at coords, over *analyse.RangeSet) []val {
+	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.block.onGPU() {
 		i := l.free.Index.Of(u.ReduceRange())
 		switch l.Roles[i] {
 		case plan.Lane:
@@ -74,5 +75,5 @@ func (l *lowerer) foldParts(u *ir.UOp, op ir.Op, at coords, over *plan.RangeSet)
 			return out
 		}
 	}
-	return []val{l.settle(l.lower(u, at))}
+	return []val{l.exprs.settle(l.exprs.lower(u, at))}
 }

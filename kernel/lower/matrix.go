@@ -2,6 +2,7 @@ package lower
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
@@ -16,6 +17,13 @@ import (
 // integers times any float takes three instructions, two floats take six. All
 // are summed in f32.
 
+// matrices writes sums of matrix instructions.
+type matrices struct {
+	*lowering
+	sums      map[*ir.UOp]*matrixSum
+	fragments map[fragmentKey][]*program.Value
+}
+
 // fragmentKey names the terms of a side at some coordinates.
 type fragmentKey struct {
 	scope *scope
@@ -28,29 +36,29 @@ const mostTerms = 3
 
 // matrixSum emits the instructions for all copies of a tile and picks one; of
 // columns that are a lane's points, all of them.
-func (l *lowerer) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
+func (l *matrices) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
 	row, column := l.free.Index.Of(l.Tile.RowCopy), l.free.Index.Of(l.Tile.ColumnCopy)
 	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
 	if len(m.tiles) > 1 {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
 		n := plan.ColumnCopies * plan.RowCopies
 		v := l.b.Shuffle(low, high, plan.ColumnCopies*r, plan.ColumnCopies*r+1, n+plan.ColumnCopies*r, n+plan.ColumnCopies*r+1)
-		return val{v: v, digits: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.top()}
+		return val{v: v, digits: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.scopes.top()}
 	}
 	c := l.copyAt(u, at, column)
-	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.top()}
+	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.scopes.top()}
 }
 
 // matrixTile is the result of the instructions for a tile of columns: of both rows
 // of the lane, two columns each.
-func (l *lowerer) matrixTile(m *matrixSum, i int, at coords) *program.Value {
+func (l *matrices) matrixTile(m *matrixSum, i int, at coords) *program.Value {
 	t := m.tiles[i]
-	d := l.depth(t.product)
-	k := l.key(t.product, at)
-	s := l.stack[d]
+	d := l.scopes.depth(t.product)
+	k := l.scopes.key(t.product, at)
+	s := l.scopes.stack[d]
 	tile, ok := s.memo[k]
 	if !ok {
-		l.in(d, func() { tile = val{v: l.multiply(m.rows, t.columns, at), depth: d} })
+		l.scopes.in(d, func() { tile = val{v: l.multiply(m.rows, t.columns, at), depth: d} })
 		s.memo[k] = tile
 	}
 	return tile.v
@@ -58,7 +66,7 @@ func (l *lowerer) matrixTile(m *matrixSum, i int, at coords) *program.Value {
 
 // copyAt is the coordinate of a copy on which a node may not depend: all are
 // equal then.
-func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
+func (l *matrices) copyAt(u *ir.UOp, at coords, i int) int {
 	if !l.free.Of(u).Has(i) {
 		return 0
 	}
@@ -67,8 +75,8 @@ func (l *lowerer) copyAt(u *ir.UOp, at coords, i int) int {
 
 // multiply is the sum of the products of terms, small ones first. Bytes are
 // one term.
-func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
-	l.mustBeUniform(true)
+func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
+	l.block.mustBeUniform(true)
 	if row.DType.IsInt() {
 		acc := l.b.Zero(program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies))
 		rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
@@ -93,7 +101,7 @@ func (l *lowerer) multiply(row, column *ir.UOp, at coords) *program.Value {
 
 // sideFragments are the terms of a side: those that a panel holds, or all of one
 // float.
-func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
+func (l *matrices) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
 	stored := shape.StoredTerms(u)
 	if len(stored) < 2 {
 		return fragment(shape.Narrowest(u, elem), at, elem, n)
@@ -108,7 +116,7 @@ func (l *lowerer) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, frag
 // rowFragment are the terms of the lane's points in both of its rows, in the
 // instruction's order: words of one row, then of the other. A word holds two
 // halves or four bytes.
-func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
+func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	i := l.free.Index.Of(l.Tile.RowCopy)
 	return l.fragment(u, at, elem, func() []*program.Value {
 		if l.isFragment(u) {
@@ -123,7 +131,7 @@ func (l *lowerer) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pro
 }
 
 // isFragment reports a read of rows that lie in a panel in the order of fragments.
-func (l *lowerer) isFragment(u *ir.UOp) bool {
+func (l *matrices) isFragment(u *ir.UOp) bool {
 	if l.Tile == nil || u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !shape.IsSharedTile(u.Src[0]) {
 		return false
 	}
@@ -133,7 +141,7 @@ func (l *lowerer) isFragment(u *ir.UOp) bool {
 
 // panelFragment is a fragment of rows that lies in a panel as the instruction wants
 // it.
-func (l *lowerer) panelFragment(u *ir.UOp, at coords) *program.Value {
+func (l *matrices) panelFragment(u *ir.UOp, at coords) *program.Value {
 	a, stage := l.Arena, u.Src[0]
 	first := map[*ir.UOp]*ir.UOp{l.Tile.Point: a.Index(0), l.Tile.RowCopy: a.Index(0)}
 	index := make([]*ir.UOp, len(u.Indices()))
@@ -141,14 +149,14 @@ func (l *lowerer) panelFragment(u *ir.UOp, at coords) *program.Value {
 		index[k] = l.Simplify.Do(a.Substitute(x, first))
 	}
 	read := a.Load(stage, index...)
-	array := l.fillStage(stage, at)
-	addr := l.remember(read, l.paddingOf(stage).of(a, l.stageIndex(read)))
-	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)
+	array := l.stager.fillStage(stage, at)
+	addr := l.memory.remember(read, l.stager.paddingOf(stage).of(a, l.stager.stageIndex(read)))
+	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
 	return l.b.Load(p.ptr, plan.RowCopies*plan.LanePoints, p.align)
 }
 
 // columnFragment are the terms of the lane's points in column lane/4.
-func (l *lowerer) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
+func (l *matrices) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	return l.fragment(u, at, elem, func() []*program.Value {
 		if elem.Size() == 1 {
 			return []*program.Value{l.lanePoints(u, at)}
@@ -158,24 +166,24 @@ func (l *lowerer) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*
 }
 
 // fragment emits terms once, in the outermost scope where they can stand.
-func (l *lowerer) fragment(u *ir.UOp, at coords, elem ir.DType, make func() []*program.Value) []*program.Value {
-	d := l.depth(u)
-	key := fragmentKey{l.stack[d], l.key(u, at), elem}
+func (l *matrices) fragment(u *ir.UOp, at coords, elem ir.DType, make func() []*program.Value) []*program.Value {
+	d := l.scopes.depth(u)
+	key := fragmentKey{l.scopes.stack[d], l.scopes.key(u, at), elem}
 	terms, ok := l.fragments[key]
 	if !ok {
-		l.in(d, func() { terms = make() })
+		l.scopes.in(d, func() { terms = make() })
 		l.fragments[key] = terms
 	}
 	return terms
 }
 
 // lanePoints is a factor at the lane's points: a vector.
-func (l *lowerer) lanePoints(u *ir.UOp, at coords) *program.Value {
-	return l.expand(l.settle(l.lower(u, at)), []int{l.free.Index.Of(l.Tile.Point)})
+func (l *matrices) lanePoints(u *ir.UOp, at coords) *program.Value {
+	return l.exprs.expand(l.exprs.settle(l.exprs.lower(u, at)), []int{l.free.Index.Of(l.Tile.Point)})
 }
 
 // split writes floats as n terms, each the rounded rest of those before.
-func (l *lowerer) split(x *program.Value, elem ir.DType, n int) []*program.Value {
+func (l *matrices) split(x *program.Value, elem ir.DType, n int) []*program.Value {
 	if x.Type.Elem == elem {
 		return []*program.Value{x}
 	}
@@ -196,7 +204,7 @@ type leaf struct {
 }
 
 // leaves lists the summands of sums over copies.
-func (l *lowerer) leaves(u *ir.UOp, at coords) []leaf {
+func (l *matrices) leaves(u *ir.UOp, at coords) []leaf {
 	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.Roles[l.free.Index.Of(u.ReduceRange())] != plan.Unroll {
 		return []leaf{{u, at}}
 	}
@@ -209,9 +217,9 @@ func (l *lowerer) leaves(u *ir.UOp, at coords) []leaf {
 }
 
 // holdsMatrix reports a sum around matrix instructions.
-func (l *lowerer) holdsMatrix(u *ir.UOp) bool {
-	for x := range l.below[u] {
-		if l.matrices[x] != nil {
+func (l *matrices) holdsMatrix(u *ir.UOp) bool {
+	for x := range l.loops.below[u] {
+		if l.sums[x] != nil {
 			return true
 		}
 	}
@@ -222,11 +230,11 @@ func (l *lowerer) holdsMatrix(u *ir.UOp) bool {
 // one accumulator for each copy of a result, and of the copies of the sums one after
 // the other, each for all results of all sums. So the fragments of few copies are
 // held at a time, not those of all.
-func (l *lowerer) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) []carry {
+func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) []carry {
 	members := make([]*tileMember, len(sums))
 	most := 0
 	for i, u := range sums {
-		m := &tileMember{lowerer: l, node: u, points: l.combos(l.free.Of(u))}
+		m := &tileMember{lowering: l.lowering, node: u, points: l.loops.combos(l.free.Of(u))}
 		for _, at := range m.points {
 			m.leaves = append(m.leaves, l.leaves(u.Src[0], at))
 		}
@@ -243,7 +251,7 @@ func (l *lowerer) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) [
 	var carries []carry
 	for _, m := range members {
 		for k, at := range m.points {
-			key, sum, depth := l.key(m.node, at), m.sums[k], l.top()-1
+			key, sum, depth := l.scopes.key(m.node, at), m.sums[k], l.scopes.top()-1
 			carries = append(carries, carry{sum.v, func(r *program.Value) { home.memo[key] = val{v: r, digits: sum.digits, depth: depth} }})
 		}
 	}
@@ -252,7 +260,7 @@ func (l *lowerer) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) [
 
 // tileMember is one of the sums that a loop accumulates.
 type tileMember struct {
-	*lowerer
+	*lowering
 	node   *ir.UOp
 	points []coords // copies of the result
 	leaves [][]leaf // by point: copies of the sum
@@ -263,17 +271,17 @@ type tileMember struct {
 func (m *tileMember) add(open *program.Loop, j int) {
 	for k := range m.points {
 		leaf := m.leaves[k][j]
-		terms := m.terms(leaf.node, leaf.at, plan.RangeSet{})
-		digits, pend := m.alignTerms(terms)
+		terms := m.loops.terms(leaf.node, leaf.at, analyse.RangeSet{})
+		digits, pend := m.loops.alignTerms(terms)
 		if !pend.Empty() {
 			fail("plan: lanes of a sum beside matrix instructions stay open")
 		}
 		if j == 0 {
-			zero := m.b.Zero(program.Vector(storedType(m.node.DType), m.laneCount(digits)))
+			zero := m.b.Zero(program.Vector(storedType(m.node.DType), m.exprs.laneCount(digits)))
 			m.sums[k] = val{v: m.b.Carry(open, zero), digits: digits}
 		}
 		for _, t := range terms {
-			m.sums[k] = m.accumulate(m.sums[k], t, m.sums[k].digits)
+			m.sums[k] = m.loops.accumulate(m.sums[k], t, m.sums[k].digits)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type columnTile struct {
 }
 
 // matrixSums takes the sums over digits of MMA apart.
-func matrixSums(p *shape.Kernel, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, error) {
+func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum, error) {
 	if p.Tile == nil {
 		return nil, nil
 	}
@@ -59,9 +59,9 @@ func matrixSums(p *shape.Kernel, free *plan.FreeSets) (map[*ir.UOp]*matrixSum, e
 }
 
 // takeApart groups the factors of a product by the tile's axes.
-func takeApart(p *shape.Kernel, u *ir.UOp, free *plan.FreeSets) (*matrixSum, error) {
+func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, error) {
 	a, tile := p.Arena, p.Tile
-	var ofRow, ofColumn plan.RangeSet
+	var ofRow, ofColumn analyse.RangeSet
 	ofRow.Add(free.Index.Of(tile.RowLane))
 	ofRow.Add(free.Index.Of(tile.RowCopy))
 	ofColumn.Add(free.Index.Of(tile.ColumnLane))

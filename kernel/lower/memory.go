@@ -11,6 +11,17 @@ import (
 	"tgc/packed"
 )
 
+// memory writes loads, of lanes whose addresses follow patterns.
+type memory struct {
+	*lowering
+	params    map[*ir.UOp]*program.Value // PARAM, TABLE, VAR
+	align     map[*program.Value]int64   // bytes, proven, of buffers and stack arrays
+	address   map[*ir.UOp]*flatAddress
+	accesses  map[int][]*ir.UOp // of PARAMs, by slot
+	ptrDepths map[*program.Value]int
+	linear    *ir.Linearizer
+}
+
 // flatAddress is where an access goes: a linear form of offsets from the start
 // of its buffer, in elements, or in bytes for a FIELD.
 type flatAddress struct {
@@ -30,15 +41,15 @@ type place struct {
 }
 
 // lowerLoad reads a PARAM, TABLE or STAGE.
-func (l *lowerer) lowerLoad(u *ir.UOp, at coords) val {
+func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 	buf := u.Src[0]
 	switch {
 	case buf.Op != ir.OpStage && isEmpty(buf):
 		// Both arms of a WHERE are computed, with indices clamped; of nothing no
 		// element can be read instead, and none is chosen.
-		return l.lower(l.Arena.Const(u.DType, 0), at)
+		return l.exprs.lower(l.Arena.Const(u.DType, 0), at)
 	case buf.Op == ir.OpStage:
-		return l.loadStage(u, at)
+		return l.stager.loadStage(u, at)
 	case u.Op == ir.OpField:
 		return l.loadField(u, at)
 	}
@@ -57,7 +68,7 @@ func isEmpty(buf *ir.UOp) bool {
 }
 
 // base is the pointer of a buffer or table.
-func (l *lowerer) base(buf *ir.UOp) *program.Value {
+func (l *memory) base(buf *ir.UOp) *program.Value {
 	if v := l.params[buf]; v != nil {
 		return v
 	}
@@ -72,18 +83,18 @@ func (l *lowerer) base(buf *ir.UOp) *program.Value {
 
 // addressOf is the row-major offset of a LOAD, each index kept in bounds: an
 // index that is not proven may belong to an arm of a WHERE that is not taken.
-func (l *lowerer) addressOf(u *ir.UOp) *flatAddress {
+func (l *memory) addressOf(u *ir.UOp) *flatAddress {
 	if f := l.address[u]; f != nil {
 		return f
 	}
 	return l.flatten(u, u.Src[0].Src, u.Indices(), true)
 }
 
-func (l *lowerer) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flatAddress {
+func (l *memory) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flatAddress {
 	return l.remember(u, l.rowMajor(extents, index, clamp))
 }
 
-func (l *lowerer) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
+func (l *memory) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
 	a := l.Arena
 	sum := a.Index(0)
 	for k, x := range index {
@@ -95,7 +106,7 @@ func (l *lowerer) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
 	return sum
 }
 
-func (l *lowerer) remember(u, sum *ir.UOp) *flatAddress {
+func (l *memory) remember(u, sum *ir.UOp) *flatAddress {
 	sum = l.Simplify.Do(sum)
 	f := &flatAddress{node: sum, form: l.linear.Of(sum)}
 	l.address[u] = f
@@ -103,7 +114,7 @@ func (l *lowerer) remember(u, sum *ir.UOp) *flatAddress {
 }
 
 // clamped is x brought into 0..extent-1 where that is not proven.
-func (l *lowerer) clamped(x, extent *ir.UOp) *ir.UOp {
+func (l *memory) clamped(x, extent *ir.UOp) *ir.UOp {
 	a := l.Arena
 	low, high := l.inBounds(x, extent)
 	if !high {
@@ -116,7 +127,7 @@ func (l *lowerer) clamped(x, extent *ir.UOp) *ir.UOp {
 }
 
 // inBounds says which of 0 <= x and x < extent are proven.
-func (l *lowerer) inBounds(x, extent *ir.UOp) (low, high bool) {
+func (l *memory) inBounds(x, extent *ir.UOp) (low, high bool) {
 	a := l.Arena
 	b := l.Bounds.Of(x)
 	low = b.Lo >= 0
@@ -127,8 +138,8 @@ func (l *lowerer) inBounds(x, extent *ir.UOp) (low, high bool) {
 }
 
 // loadField reads a field of a packed buffer.
-func (l *lowerer) loadField(u *ir.UOp, at coords) val {
-	if v, ok := l.loadInWord(u, at); ok {
+func (l *memory) loadField(u *ir.UOp, at coords) val {
+	if v, ok := l.words.loadInWord(u, at); ok {
 		return v
 	}
 	addr := l.fieldAddress(u)
@@ -144,12 +155,12 @@ func (l *lowerer) loadField(u *ir.UOp, at coords) val {
 		p.offsets[i] = o / size
 	}
 	depth := l.ptrDepth(p.ptr)
-	p.ptr = l.derive(depth, derivedKey{p.ptr, "as " + u.DType.String()}, func() *program.Value { return l.b.PtrCast(p.ptr, u.DType) })
+	p.ptr = l.scopes.derive(depth, derivedKey{p.ptr, "as " + u.DType.String()}, func() *program.Value { return l.b.PtrCast(p.ptr, u.DType) })
 	return l.read(p)
 }
 
 // fieldAddress is the byte offset of a FIELD, its row and block in bounds.
-func (l *lowerer) fieldAddress(u *ir.UOp) *flatAddress {
+func (l *memory) fieldAddress(u *ir.UOp) *flatAddress {
 	if f := l.address[u]; f != nil {
 		return f
 	}
@@ -176,7 +187,7 @@ func (l *lowerer) fieldAddress(u *ir.UOp) *flatAddress {
 }
 
 // inPlanes is the place of a field in planes.
-func (l *lowerer) inPlanes(f *packed.Format, field string, rows, perRow *ir.UOp) packed.FieldPlace {
+func (l *memory) inPlanes(f *packed.Format, field string, rows, perRow *ir.UOp) packed.FieldPlace {
 	n, constant := rows.Int()
 	m, both := perRow.Int()
 	if !constant || !both {
@@ -193,17 +204,17 @@ func (l *lowerer) inPlanes(f *packed.Format, field string, rows, perRow *ir.UOp)
 
 // placeOf turns a linear form into a pointer and lane offsets. step is the
 // bytes of one unit of the form.
-func (l *lowerer) placeOf(base *program.Value, addr *flatAddress, step int64, at coords) place {
+func (l *memory) placeOf(base *program.Value, addr *flatAddress, step int64, at coords) place {
 	var scalar []ir.Term
 	var static []ir.Term
 	align := ir.GCD(l.align[base], step*addr.form.Const)
 	var digits []int
 	for _, t := range addr.form.Terms {
 		switch {
-		case l.isStatic(t.Atom):
+		case l.exprs.isStatic(t.Atom):
 			static = append(static, t)
-			digits = unionDigits(digits, l.laneDigits(t.Atom, at))
-		case len(l.laneDigits(t.Atom, at)) == 0:
+			digits = unionDigits(digits, l.exprs.laneDigits(t.Atom, at))
+		case len(l.exprs.laneDigits(t.Atom, at)) == 0:
 			scalar = append(scalar, t)
 			align = ir.GCD(align, step*t.Coef)
 		default:
@@ -223,15 +234,15 @@ func (l *lowerer) placeOf(base *program.Value, addr *flatAddress, step int64, at
 	return p
 }
 
-func (l *lowerer) staticOffsets(terms []ir.Term, digits []int, at coords) []int64 {
-	out := make([]int64, l.laneCount(digits))
+func (l *memory) staticOffsets(terms []ir.Term, digits []int, at coords) []int64 {
+	out := make([]int64, l.exprs.laneCount(digits))
 	point := append(coords(nil), at...)
 	for lane := range out {
-		for k, c := range l.lanePoint(digits, lane) {
+		for k, c := range l.exprs.lanePoint(digits, lane) {
 			point[digits[k]] = int32(c)
 		}
 		for _, t := range terms {
-			out[lane] += t.Coef * l.evalStatic(t.Atom, point).I
+			out[lane] += t.Coef * l.exprs.evalStatic(t.Atom, point).I
 		}
 	}
 	return out
@@ -239,19 +250,19 @@ func (l *lowerer) staticOffsets(terms []ir.Term, digits []int, at coords) []int6
 
 // pointer adds scalar terms to a base pointer, outer loops first, so that
 // each loop adds only what it changes.
-func (l *lowerer) pointer(base *program.Value, terms []ir.Term, offset int64, at coords) *program.Value {
+func (l *memory) pointer(base *program.Value, terms []ir.Term, offset int64, at coords) *program.Value {
 	type located struct {
 		v     val
 		coef  int64
 		depth int
 	}
 	var list []located
-	terms, digits := l.mergedThreads(terms)
+	terms, digits := l.block.mergedThreads(terms)
 	for _, t := range digits {
-		list = append(list, located{val{v: l.threadPart(t.digit)}, t.coef, 0})
+		list = append(list, located{val{v: l.block.threadPart(t.digit)}, t.coef, 0})
 	}
 	for _, t := range terms {
-		v := l.lower(t.Atom, at)
+		v := l.exprs.lower(t.Atom, at)
 		list = append(list, located{v, t.Coef, v.depth})
 	}
 	slices.SortStableFunc(list, func(x, y located) int { return x.depth - y.depth })
@@ -264,7 +275,7 @@ func (l *lowerer) pointer(base *program.Value, terms []ir.Term, offset int64, at
 		}
 		part := list[i:j]
 		depth = list[i].depth
-		ptr = l.derive(depth, derivedKey{ptr, key.String()}, func() *program.Value {
+		ptr = l.scopes.derive(depth, derivedKey{ptr, key.String()}, func() *program.Value {
 			sum := l.b.Index(0)
 			for _, t := range part {
 				sum = l.b.Add(sum, l.b.Mul(t.v.v, l.b.Index(t.coef)))
@@ -274,7 +285,7 @@ func (l *lowerer) pointer(base *program.Value, terms []ir.Term, offset int64, at
 		i = j
 	}
 	if offset != 0 {
-		ptr = l.derive(depth, derivedKey{ptr, fmt.Sprint("+", offset)}, func() *program.Value {
+		ptr = l.scopes.derive(depth, derivedKey{ptr, fmt.Sprint("+", offset)}, func() *program.Value {
 			return l.b.PtrAdd(ptr, l.b.Index(offset))
 		})
 	}
@@ -283,30 +294,30 @@ func (l *lowerer) pointer(base *program.Value, terms []ir.Term, offset int64, at
 }
 
 // ptrDepth is the scope that holds a pointer.
-func (l *lowerer) ptrDepth(p *program.Value) int { return l.ptrDepths[p] }
+func (l *memory) ptrDepth(p *program.Value) int { return l.ptrDepths[p] }
 
 // generalPlace computes one offset for each lane.
-func (l *lowerer) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {
-	x := l.settle(l.offsets32(addr.node, at))
+func (l *memory) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {
+	x := l.exprs.settle(l.offsets32(addr.node, at))
 	return place{ptr: base, digits: x.digits, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
 }
 
 // offsets32 computes an index vector, in 32 bits where it is proven to fit.
-func (l *lowerer) offsets32(u *ir.UOp, at coords) val {
+func (l *memory) offsets32(u *ir.UOp, at coords) val {
 	if !l.Bounds.Of(u).Within(0, math.MaxInt32) {
-		return l.lower(u, at)
+		return l.exprs.lower(u, at)
 	}
 	if u.Op == ir.OpCast && u.Src[0].DType.IsInt() {
-		return l.alu(ir.OpCast, ir.I32, l.settle(l.lower(u.Src[0], at)))
+		return l.exprs.alu(ir.OpCast, ir.I32, l.exprs.settle(l.exprs.lower(u.Src[0], at)))
 	}
-	return l.alu(ir.OpCast, ir.I32, l.settle(l.lower(u, at)))
+	return l.exprs.alu(ir.OpCast, ir.I32, l.exprs.settle(l.exprs.lower(u, at)))
 }
 
 // read loads from a place: one element, contiguous lanes, a short span and a
 // shuffle, or a gather. Every element of a span lies between two elements that
 // are read, so it is inside the buffer.
-func (l *lowerer) read(p place) val {
-	d := l.top()
+func (l *memory) read(p place) val {
+	d := l.scopes.top()
 	if p.vector != nil {
 		return val{v: l.b.Gather(p.ptr, p.vector, p.align), digits: p.digits, depth: d}
 	}
@@ -324,7 +335,7 @@ func (l *lowerer) read(p place) val {
 	case contiguous:
 		return val{v: l.b.Load(p.ptr, n, p.align), digits: p.digits, depth: d}
 	case span <= 2*int64(n) || span*size <= 16:
-		whole := l.derive(l.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
+		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
 			return l.b.Load(p.ptr, int(span), p.align)
 		})
 		mask := make([]int, n)
@@ -342,8 +353,8 @@ func (l *lowerer) read(p place) val {
 }
 
 // readEach loads lane by lane through byte offsets.
-func (l *lowerer) readEach(p place, dtype ir.DType) val {
-	n := l.laneCount(p.digits)
+func (l *memory) readEach(p place, dtype ir.DType) val {
+	n := l.exprs.laneCount(p.digits)
 	lanes := make([]*program.Value, n)
 	for i := range lanes {
 		var offset *program.Value
@@ -355,9 +366,9 @@ func (l *lowerer) readEach(p place, dtype ir.DType) val {
 		lanes[i] = l.b.Load(l.b.PtrCast(l.b.PtrAdd(p.ptr, offset), dtype), 1, 1)
 	}
 	if n == 1 {
-		return val{v: lanes[0], depth: l.top()}
+		return val{v: lanes[0], depth: l.scopes.top()}
 	}
-	return val{v: l.b.Concat(lanes...), digits: p.digits, depth: l.top()}
+	return val{v: l.b.Concat(lanes...), digits: p.digits, depth: l.scopes.top()}
 }
 
 // lowBit is the largest power of two that divides n, at most 64.

@@ -41,7 +41,7 @@ func (p padding) size(n int64) int64 {
 // paddingOf chooses the gaps of a stage that threads share: those with the
 // fewest rounds over all reads of it, and of a panel over what fills it; none where
 // gaps gain nothing.
-func (l *lowerer) paddingOf(stage *ir.UOp) padding {
+func (l *stager) paddingOf(stage *ir.UOp) padding {
 	if p, ok := l.paddings[stage]; ok {
 		return p
 	}
@@ -75,17 +75,17 @@ type stageRead struct {
 // stageReads evaluates the reads of a stage for the first warp of a block at
 // the first point of all loops; reads whose index is not that simple are left
 // out.
-func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
+func (l *stager) stageReads(stage *ir.UOp) []stageRead {
 	var out []stageRead
 	for _, u := range l.readsOf(stage) {
 		index := l.stageIndex(u)
 		read := stageRead{bytes: int64(stage.DType.Size())}
-		for _, t := range l.linear.Of(l.Simplify.Do(index)).Terms {
+		for _, t := range l.memory.linear.Of(l.Simplify.Do(index)).Terms {
 			if i, ok := l.free.Index.Get(t.Atom); ok && l.Roles[i] == plan.Lane && t.Coef == 1 {
 				read.bytes = min(read.bytes*l.extent[i], widestRead)
 			}
 		}
-		if l.isFragment(u) {
+		if l.mma.isFragment(u) {
 			read.bytes = min(plan.RowCopies*plan.LanePoints*int64(stage.DType.Size()), widestRead)
 		}
 		for lane := range int64(plan.WarpSize) {
@@ -104,7 +104,7 @@ func (l *lowerer) stageReads(stage *ir.UOp) []stageRead {
 }
 
 // stageWrite is how the lanes of a warp fill a stage, at the first point of all loops.
-func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
+func (l *stager) stageWrite(stage *ir.UOp) []stageRead {
 	a, index := l.Arena, l.Arena.Index(0)
 	write := stageRead{bytes: int64(stage.DType.Size())}
 	for _, z := range l.stageAxes(stage) {
@@ -126,11 +126,11 @@ func (l *lowerer) stageWrite(stage *ir.UOp) []stageRead {
 
 // readsOf lists the reads of a stage; of a factor of matrix instructions, those of
 // its fragments.
-func (l *lowerer) readsOf(stage *ir.UOp) []*ir.UOp {
+func (l *stager) readsOf(stage *ir.UOp) []*ir.UOp {
 	roots := []*ir.UOp{l.Sink}
 	if shape.IsSharedTile(stage) {
 		for _, u := range ir.Toposort(l.Sink) {
-			if m := l.matrices[u]; m != nil {
+			if m := l.mma.sums[u]; m != nil {
 				for _, t := range m.tiles {
 					roots = append(roots, t.product)
 				}
@@ -158,15 +158,15 @@ func (l *lowerer) readsOf(stage *ir.UOp) []*ir.UOp {
 }
 
 // laneValues binds the ranges of an index for a lane of the first warp.
-func (l *lowerer) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
+func (l *stager) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(index) {
 		if u.Op != ir.OpRange {
 			continue
 		}
 		n := int64(0)
-		if i := l.free.Index.Of(u); l.threads.Has(i) {
-			n = lane / l.digits[i].stride % l.digits[i].extent
+		if i := l.free.Index.Of(u); l.block.threads.Has(i) {
+			n = lane / l.block.digits[i].stride % l.block.digits[i].extent
 		}
 		with[u] = l.Arena.Index(n)
 	}

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -17,7 +18,7 @@ const maxPrefetches = 16
 // buffers that the loop streams: one for each line that an iteration consumes,
 // the plan's distance ahead. An address past the buffer's end is only a hint,
 // and usually the next row's.
-func (l *lowerer) openPrefetch(i int) {
+func (l *memory) openPrefetch(i int) {
 	slots := make([]int, 0, len(l.Prefetch))
 	for slot := range l.Prefetch {
 		slots = append(slots, slot)
@@ -38,7 +39,7 @@ type stream struct {
 
 // streams finds, for the innermost serial range of a buffer's accesses, the
 // distinct runs of bytes: one for each row that copies read.
-func (l *lowerer) streams(slot, i int) []stream {
+func (l *memory) streams(slot, i int) []stream {
 	if l.accesses == nil {
 		l.accesses = make(map[int][]*ir.UOp)
 		for _, u := range ir.Toposort(l.Sink) {
@@ -52,7 +53,7 @@ func (l *lowerer) streams(slot, i int) []stream {
 		if l.innermost(u) != i {
 			continue
 		}
-		if _, ok := l.depthOf(l.free.Of(u)); !ok {
+		if _, ok := l.scopes.depthOf(l.free.Of(u)); !ok {
 			continue
 		}
 		addr, step := l.addressAndStep(u)
@@ -64,7 +65,7 @@ func (l *lowerer) streams(slot, i int) []stream {
 }
 
 // innermost is the last open serial range that an access depends on.
-func (l *lowerer) innermost(u *ir.UOp) int {
+func (l *memory) innermost(u *ir.UOp) int {
 	best := -1
 	for _, i := range l.free.Of(u).List() {
 		if l.Roles[i] == plan.Serial {
@@ -74,18 +75,18 @@ func (l *lowerer) innermost(u *ir.UOp) int {
 	return best
 }
 
-func (l *lowerer) addressAndStep(u *ir.UOp) (*flatAddress, int64) {
+func (l *memory) addressAndStep(u *ir.UOp) (*flatAddress, int64) {
 	if u.Op == ir.OpField {
 		return l.fieldAddress(u), 1
 	}
 	return l.addressOf(u), int64(u.DType.Size())
 }
 
-func (l *lowerer) prefetchStream(s stream, ahead int64) {
+func (l *memory) prefetchStream(s stream, ahead int64) {
 	addr, step := l.addressAndStep(s.load)
 	// Copies that move the address by less than the stream's own length belong
 	// to it; those that move it further (rows) are streams of their own.
-	rows := plan.RangeSet{}
+	rows := analyse.RangeSet{}
 	for _, t := range addr.form.Terms {
 		for _, i := range l.free.Of(t.Atom).Meet(l.copies).List() {
 			if t.Coef*step >= s.bytes {
@@ -104,7 +105,7 @@ func (l *lowerer) prefetchStream(s stream, ahead int64) {
 		}
 		ahead = (ahead + tile - 1) / tile * tile
 	}
-	for _, at := range l.combos(rows) {
+	for _, at := range l.loops.combos(rows) {
 		for _, i := range l.free.Of(s.load).Meet(l.vector).Minus(rows).List() {
 			at[i] = 0
 		}

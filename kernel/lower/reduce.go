@@ -2,9 +2,18 @@ package lower
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
+
+// reducer writes the loops of reduces.
+type reducer struct {
+	*lowering
+	reduces  map[int][]*ir.UOp // by range, outer first
+	below    map[*ir.UOp]map[*ir.UOp]bool
+	loopSums int // accumulated in the innermost loop being opened
+}
 
 // term is a summand of a sum: x, or the product x*y that may be contracted
 // with the addition, or the dot of x and y over lanes. pend are the lanes still
@@ -13,11 +22,11 @@ type term struct {
 	x, y  val // y.v nil: no product
 	isMul bool
 	dot   int // 1 + the innermost lane digit of x and y, if they are summed over it
-	pend  plan.RangeSet
+	pend  analyse.RangeSet
 }
 
 // lowerReduce emits a plain REDUCE (tuples are read through PROJ).
-func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
+func (l *reducer) lowerReduce(u *ir.UOp, at coords) val {
 	arg := u.Arg.(ir.ReduceArg)
 	if arg.Op == ir.OpInvalid {
 		fail("a tuple reduce is read without PROJ")
@@ -26,49 +35,49 @@ func (l *lowerer) lowerReduce(u *ir.UOp, at coords) val {
 	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
 		return l.serialReduce(u, at)
 	}
-	if m := l.matrices[u]; m != nil {
-		return l.matrixSum(u, m, at)
+	if m := l.mma.sums[u]; m != nil {
+		return l.mma.matrixSum(u, m, at)
 	}
-	if l.threads.Has(i) && (arg.Op != ir.OpAdd || !l.pends(i)) {
-		return l.threadReduce(u, i, at)
+	if l.block.threads.Has(i) && (arg.Op != ir.OpAdd || !l.folds.pends(i)) {
+		return l.folds.threadReduce(u, i, at)
 	}
 	if arg.Op == ir.OpAdd {
-		return l.sum(l.terms(u, at, plan.RangeSet{}))
+		return l.sum(l.terms(u, at, analyse.RangeSet{}))
 	}
 	return l.unrolledReduce(u, arg.Op, i, at)
 }
 
 // unrolledReduce folds copies one after the other, or lanes at once.
-func (l *lowerer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
+func (l *reducer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 	if l.Roles[i] == plan.Lane {
-		x := l.settle(l.lower(u.Src[0], at.with(i, laneCoord)))
+		x := l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, laneCoord)))
 		digits := unionDigits(x.digits, []int{i})
-		x = val{v: l.expand(x, digits), digits: digits, depth: l.top()}
-		var over plan.RangeSet
+		x = val{v: l.exprs.expand(x, digits), digits: digits, depth: l.scopes.top()}
+		var over analyse.RangeSet
 		over.Add(i)
-		return l.foldLanes(op, x, over)
+		return l.exprs.foldLanes(op, x, over)
 	}
-	acc := l.settle(l.lower(u.Src[0], at.with(i, 0)))
+	acc := l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, 0)))
 	for c := int32(1); c < int32(l.extent[i]); c++ {
-		acc = l.alu(op, u.DType, acc, l.settle(l.lower(u.Src[0], at.with(i, c))))
+		acc = l.exprs.alu(op, u.DType, acc, l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, c))))
 	}
 	return acc
 }
 
 // terms flattens a sum over copies and lanes into its summands.
-func (l *lowerer) terms(u *ir.UOp, at coords, pend plan.RangeSet) []term {
+func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 		i := l.free.Index.Of(u.ReduceRange())
 		if l.Dots.Has(i) {
-			if t, ok := l.dotTerm(u.Src[0], i, at.with(i, laneCoord), pend); ok {
+			if t, ok := l.wide.dotTerm(u.Src[0], i, at.with(i, laneCoord), pend); ok {
 				return []term{t}
 			}
 		}
 		switch role := l.Roles[i]; {
-		case role.IsThread() && l.pends(i):
+		case role.IsThread() && l.folds.pends(i):
 			pend.Add(i)
 			return l.terms(u.Src[0], at, pend)
-		case role == plan.Lane && l.onGPU():
+		case role == plan.Lane && l.block.onGPU():
 			return l.laneTerms(l.terms(u.Src[0], at.with(i, laneCoord), pend), i)
 		case role == plan.Lane:
 			pend.Add(i)
@@ -82,36 +91,36 @@ func (l *lowerer) terms(u *ir.UOp, at coords, pend plan.RangeSet) []term {
 		}
 	}
 	if u.Op == ir.OpMul && u.DType.IsFloat() {
-		target := l.laneDigits(u, at)
-		x, y := l.factors(l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target), u)
+		target := l.exprs.laneDigits(u, at)
+		x, y := l.exprs.factors(l.wide.operand(u.Src[0], at, target), l.wide.operand(u.Src[1], at, target), u)
 		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
 		return []term{{x: x, y: y, isMul: true, pend: pend.Union(x.pend).Union(y.pend)}}
 	}
-	x := l.apartFrom(l.lower(u, at), pend)
+	x := l.apartFrom(l.exprs.lower(u, at), pend)
 	return []term{{x: x, pend: pend.Union(x.pend)}}
 }
 
 // apartFrom settles a value that is open over threads which an outer open sum
 // counts too: each thread would be counted twice.
-func (l *lowerer) apartFrom(x val, pend plan.RangeSet) val {
-	if x.pend.Meet(l.sharing(pend)).Empty() {
+func (l *reducer) apartFrom(x val, pend analyse.RangeSet) val {
+	if x.pend.Meet(l.exprs.sharing(pend)).Empty() {
 		return x
 	}
-	return l.settle(x)
+	return l.exprs.settle(x)
 }
 
 // laneTerms takes the lanes of a digit as terms of their own.
-func (l *lowerer) laneTerms(terms []term, i int) []term {
+func (l *reducer) laneTerms(terms []term, i int) []term {
 	var out []term
 	for _, t := range terms {
 		if !hasDigit(l.termDigits(t), i) {
 			digits := unionDigits(l.termDigits(t), []int{i})
-			t = term{x: val{v: l.termValue(t, digits).v, digits: digits, depth: l.top()}, pend: t.pend}
+			t = term{x: val{v: l.termValue(t, digits).v, digits: digits, depth: l.scopes.top()}, pend: t.pend}
 		}
 		for lane := range int(l.extent[i]) {
-			part := term{x: l.pickLane(t.x, i, lane), isMul: t.isMul, pend: t.pend}
+			part := term{x: l.tuples.pickLane(t.x, i, lane), isMul: t.isMul, pend: t.pend}
 			if t.isMul || t.dot > 0 {
-				part.y = l.pickLane(t.y, i, lane)
+				part.y = l.tuples.pickLane(t.y, i, lane)
 				part.dot = t.dot
 			}
 			out = append(out, part)
@@ -122,7 +131,7 @@ func (l *lowerer) laneTerms(terms []term, i int) []term {
 
 // alignTerms brings terms to one set of pending lanes and returns it with the
 // common digits.
-func (l *lowerer) alignTerms(terms []term) (digits []int, pend plan.RangeSet) {
+func (l *reducer) alignTerms(terms []term) (digits []int, pend analyse.RangeSet) {
 	pend = terms[0].pend
 	for _, t := range terms[1:] {
 		pend = pend.Meet(t.pend)
@@ -132,14 +141,14 @@ func (l *lowerer) alignTerms(terms []term) (digits []int, pend plan.RangeSet) {
 		if extra := t.pend.Minus(pend); !extra.Empty() {
 			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.Meet(l.lanes).List()))
 			x.pend = t.pend
-			*t = term{x: l.foldLanes(ir.OpAdd, x, extra), pend: pend}
+			*t = term{x: l.exprs.foldLanes(ir.OpAdd, x, extra), pend: pend}
 		}
 		digits = unionDigits(digits, l.termDigits(*t))
 	}
 	return unionDigits(digits, pend.Meet(l.lanes).List()), pend
 }
 
-func (l *lowerer) termDigits(t term) []int {
+func (l *reducer) termDigits(t term) []int {
 	if t.dot > 0 {
 		return dotDigits(t)
 	}
@@ -150,21 +159,21 @@ func (l *lowerer) termDigits(t term) []int {
 }
 
 // termValue is the value of one term over digits.
-func (l *lowerer) termValue(t term, digits []int) val {
+func (l *reducer) termValue(t term, digits []int) val {
 	if t.dot > 0 {
-		zero := l.b.Zero(program.Vector(ir.I32, l.laneCount(digits)))
-		return val{v: l.dotWith(zero, t, digits), digits: digits, depth: l.top()}
+		zero := l.b.Zero(program.Vector(ir.I32, l.exprs.laneCount(digits)))
+		return val{v: l.wide.dotWith(zero, t, digits), digits: digits, depth: l.scopes.top()}
 	}
 	if t.isMul {
-		return l.aluOver(ir.OpMul, t.x.elem(), digits, t.x, t.y)
+		return l.exprs.aluOver(ir.OpMul, t.x.elem(), digits, t.x, t.y)
 	}
-	return val{v: l.expand(t.x, digits), digits: digits, depth: l.top()}
+	return val{v: l.exprs.expand(t.x, digits), digits: digits, depth: l.scopes.top()}
 }
 
 func (x val) elem() ir.DType { return x.v.Type.Elem }
 
 // sum adds up terms without an accumulator.
-func (l *lowerer) sum(terms []term) val {
+func (l *reducer) sum(terms []term) val {
 	digits, pend := l.alignTerms(terms)
 	acc := l.termValue(terms[0], digits)
 	for _, t := range terms[1:] {
@@ -175,25 +184,25 @@ func (l *lowerer) sum(terms []term) val {
 }
 
 // accumulate adds a term to an accumulator over the same digits.
-func (l *lowerer) accumulate(acc val, t term, digits []int) val {
+func (l *reducer) accumulate(acc val, t term, digits []int) val {
 	if t.dot > 0 {
-		return val{v: l.dotWith(acc.v, t, digits), digits: digits, depth: l.top()}
+		return val{v: l.wide.dotWith(acc.v, t, digits), digits: digits, depth: l.scopes.top()}
 	}
 	if t.isMul && l.FMA {
-		v := l.b.Fma(l.expand(t.x, digits), l.expand(t.y, digits), acc.v)
-		return val{v: v, digits: digits, depth: l.top()}
+		v := l.b.Fma(l.exprs.expand(t.x, digits), l.exprs.expand(t.y, digits), acc.v)
+		return val{v: v, digits: digits, depth: l.scopes.top()}
 	}
 	x := l.termValue(t, digits)
-	return val{v: l.b.Alu(ir.OpAdd, acc.v, x.v), digits: digits, depth: l.top()}
+	return val{v: l.b.Alu(ir.OpAdd, acc.v, x.v), digits: digits, depth: l.scopes.top()}
 }
 
 // serialReduce opens the loop of a REDUCE and carries, in the same loop, every
 // other reduce over the same RANGE that belongs to the same place: sharing is
 // legal between reduces that do not need each other.
-func (l *lowerer) serialReduce(u *ir.UOp, at coords) val {
+func (l *reducer) serialReduce(u *ir.UOp, at coords) val {
 	l.runLoop(l.free.Index.Of(u.ReduceRange()), u, -1)
-	k := l.key(u, at)
-	v, ok := l.stack[l.top()].memo[k]
+	k := l.scopes.key(u, at)
+	v, ok := l.scopes.stack[l.scopes.top()].memo[k]
 	if !ok {
 		fail("a reduce has no result at its coordinates")
 	}
@@ -215,7 +224,7 @@ type carry struct {
 
 // runLoop emits the loop over range i for the wanted reduce (component comp of
 // a tuple) and leaves the results in the memo of the current scope.
-func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
+func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
 	members := l.sharedMembers(i, want, comp)
 	var carries []carry
 	outer := l.loopSums
@@ -223,9 +232,9 @@ func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 	for _, m := range members {
 		l.loopSums += len(l.combos(l.free.Of(m.node)))
 	}
-	results := l.loop(i, func(open *program.Loop) []*program.Value {
+	results := l.scopes.loop(i, func(open *program.Loop) []*program.Value {
 		if sums := l.matrixMembers(members); len(sums) > 0 {
-			carries = l.tileMembers(open, sums, l.stack[l.top()-1])
+			carries = l.mma.tileMembers(open, sums, l.scopes.stack[l.scopes.top()-1])
 		}
 		for _, m := range members {
 			if l.isMatrixMember(m) {
@@ -234,7 +243,7 @@ func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 			if m.comps == nil {
 				carries = append(carries, l.plainMember(open, m.node, i)...)
 			} else {
-				carries = append(carries, l.tupleMember(open, m, i)...)
+				carries = append(carries, l.tuples.tupleMember(open, m, i)...)
 			}
 		}
 		next := make([]*program.Value, len(carries))
@@ -250,14 +259,14 @@ func (l *lowerer) runLoop(i int, want *ir.UOp, comp int) {
 }
 
 // sharedMembers picks the reduces that run in one loop with want.
-func (l *lowerer) sharedMembers(i int, want *ir.UOp, comp int) []member {
-	d := l.top()
+func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) []member {
+	d := l.scopes.top()
 	var members []member
 	for _, u := range l.reduces[i] {
 		m, ok := l.memberAt(u, d)
 		if u == want {
 			if comp >= 0 {
-				m.comps = l.componentsWith(u, comp, m.comps)
+				m.comps = l.tuples.componentsWith(u, comp, m.comps)
 			}
 			m.node = u
 			members = append(members, m)
@@ -271,7 +280,7 @@ func (l *lowerer) sharedMembers(i int, want *ir.UOp, comp int) []member {
 }
 
 // independent drops members that need another member.
-func (l *lowerer) independent(members []member, want *ir.UOp) []member {
+func (l *reducer) independent(members []member, want *ir.UOp) []member {
 	var out []member
 	for _, m := range members {
 		ok := true
@@ -287,35 +296,35 @@ func (l *lowerer) independent(members []member, want *ir.UOp) []member {
 
 // memberAt reports a reduce whose place is the scope at depth d and which has
 // no result there yet.
-func (l *lowerer) memberAt(u *ir.UOp, d int) (member, bool) {
+func (l *reducer) memberAt(u *ir.UOp, d int) (member, bool) {
 	m := member{node: u}
 	arg := u.Arg.(ir.ReduceArg)
 	if arg.Op == ir.OpInvalid {
 		for c := range arg.N {
 			node := l.Arena.Proj(u, c)
-			if depth, ok := l.depthOf(l.free.Of(node)); ok && depth == d && !l.hasResult(node, d) {
+			if depth, ok := l.scopes.depthOf(l.free.Of(node)); ok && depth == d && !l.hasResult(node, d) {
 				m.comps = append(m.comps, c)
 			}
 		}
 		if len(m.comps) == 0 {
 			return m, false
 		}
-		m.comps = l.closure(u, m.comps)
+		m.comps = l.tuples.closure(u, m.comps)
 		return m, true
 	}
-	depth, ok := l.depthOf(l.free.Of(u))
+	depth, ok := l.scopes.depthOf(l.free.Of(u))
 	return m, ok && depth == d && !l.hasResult(u, d)
 }
 
 // hasResult looks for a node's first result in a scope.
-func (l *lowerer) hasResult(u *ir.UOp, d int) bool {
-	_, ok := l.stack[d].memo[l.key(u, l.combos(l.free.Of(u))[0])]
+func (l *reducer) hasResult(u *ir.UOp, d int) bool {
+	_, ok := l.scopes.stack[d].memo[l.scopes.key(u, l.combos(l.free.Of(u))[0])]
 	return ok
 }
 
 // combos enumerates the copies among free ranges; lanes stay lanes.
-func (l *lowerer) combos(free plan.RangeSet) []coords {
-	out := []coords{l.startCoords()}
+func (l *reducer) combos(free analyse.RangeSet) []coords {
+	out := []coords{l.scopes.startCoords()}
 	for _, i := range free.Meet(l.copies).List() {
 		var next []coords
 		for _, c := range out {
@@ -332,11 +341,11 @@ func (l *lowerer) combos(free plan.RangeSet) []coords {
 }
 
 // isMatrixMember reports a sum around matrix instructions.
-func (l *lowerer) isMatrixMember(m member) bool {
-	return m.comps == nil && m.node.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.holdsMatrix(m.node)
+func (l *reducer) isMatrixMember(m member) bool {
+	return m.comps == nil && m.node.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.mma.holdsMatrix(m.node)
 }
 
-func (l *lowerer) matrixMembers(members []member) []*ir.UOp {
+func (l *reducer) matrixMembers(members []member) []*ir.UOp {
 	var out []*ir.UOp
 	for _, m := range members {
 		if l.isMatrixMember(m) {
@@ -348,13 +357,13 @@ func (l *lowerer) matrixMembers(members []member) []*ir.UOp {
 
 // plainMember accumulates a plain reduce in an open loop, one accumulator for
 // each copy.
-func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
+func (l *reducer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
 	op := u.Arg.(ir.ReduceArg).Op
-	outside := l.stack[:l.top()]
+	outside := l.scopes.stack[:l.scopes.top()]
 	d := len(outside) - 1
 	var carries []carry
 	for _, at := range l.combos(l.free.Of(u)) {
-		key := l.key(u, at)
+		key := l.scopes.key(u, at)
 		if op == ir.OpAdd {
 			carries = append(carries, l.sumMember(open, u, at, outside[d], key)...)
 			continue
@@ -365,8 +374,8 @@ func (l *lowerer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
 }
 
 // splat is a constant scalar in every lane.
-func (l *lowerer) splat(c *program.Value, lanes int) *program.Value {
-	if f, ok := l.floats[c]; ok {
+func (l *reducer) splat(c *program.Value, lanes int) *program.Value {
+	if f, ok := l.exprs.floats[c]; ok {
 		return l.b.Float(program.Vector(c.Type.Elem, lanes), f)
 	}
 	if n, ok := l.b.KnownInt(c); ok {
@@ -378,10 +387,10 @@ func (l *lowerer) splat(c *program.Value, lanes int) *program.Value {
 // sumMember accumulates one sum. With several terms an iteration and
 // contraction allowed, terms go round over several accumulators, so that the
 // latency of one addition does not bound the loop.
-func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
-	terms := l.terms(u.Src[0], at, plan.RangeSet{})
+func (l *reducer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
+	terms := l.terms(u.Src[0], at, analyse.RangeSet{})
 	digits, pend := l.alignTerms(terms)
-	lanes := l.laneCount(digits)
+	lanes := l.exprs.laneCount(digits)
 	t := program.Vector(storedType(u.DType), lanes)
 	chains := l.chains(len(terms), lanes)
 	accs := make([]val, chains)
@@ -392,7 +401,7 @@ func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 	for k, t := range terms {
 		accs[k%chains] = l.accumulate(accs[k%chains], t, digits)
 	}
-	d := l.top() - 1
+	d := l.scopes.top() - 1
 	results := make([]*program.Value, chains)
 	for c := range accs {
 		carries[c] = carry{accs[c].v, func(r *program.Value) {
@@ -413,10 +422,59 @@ func (l *lowerer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 // chains is the number of accumulators for terms of so many f32 lanes: a
 // floating-point addition takes four cycles and two start in each, so eight
 // registers of accumulators, over all sums of the loop, keep the pipes busy.
-func (l *lowerer) chains(terms, lanes int) int {
+func (l *reducer) chains(terms, lanes int) int {
 	if !l.FMA {
 		return 1
 	}
 	registers := max((lanes*4+63)/64, 1) * max(l.loopSums, 1)
 	return max(min(8/registers, terms/2, 4), 1)
+}
+
+// collectReduces groups the REDUCE nodes by range and notes which contains
+// which: a loop is shared only by reduces that do not need each other.
+func (l *reducer) collectReduces() {
+	for _, u := range plan.Preorder(l.Sink) {
+		if u.Op == ir.OpReduce {
+			i := l.free.Index.Of(u.ReduceRange())
+			l.reduces[i] = append(l.reduces[i], u)
+		}
+	}
+	l.below = make(map[*ir.UOp]map[*ir.UOp]bool)
+	sets := make(map[*ir.UOp]map[*ir.UOp]bool)
+	for _, u := range ir.Toposort(l.Sink) {
+		for _, s := range u.Src {
+			l.wide.uses[s]++
+		}
+		var merged map[*ir.UOp]bool
+		owned := false
+		for _, s := range u.Src {
+			merged, owned = mergeSets(merged, sets[s], owned)
+		}
+		if u.Op == ir.OpReduce {
+			l.below[u] = merged
+			merged, _ = mergeSets(merged, map[*ir.UOp]bool{u: true}, owned)
+		}
+		sets[u] = merged
+	}
+}
+
+// mergeSets is the union; it copies only when both sides have something to add.
+func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
+	if len(y) == 0 {
+		return x, owned
+	}
+	if len(x) == 0 {
+		return y, false
+	}
+	if !owned {
+		c := make(map[*ir.UOp]bool, len(x)+len(y))
+		for k := range x {
+			c[k] = true
+		}
+		x = c
+	}
+	for k := range y {
+		x[k] = true
+	}
+	return x, true
 }

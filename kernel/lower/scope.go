@@ -4,16 +4,24 @@ import (
 	"math/bits"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
-	"tgc/kernel/plan"
 )
+
+// scopes are the open loops, and the coordinates of what is computed in them.
+type scopes struct {
+	*lowering
+	stack    []*scope
+	prologue *program.Block
+	bits     []bitField // of vector ranges, for memo keys
+}
 
 // val is a lowered value: a scalar, or a vector over lane ranges.
 type val struct {
 	v      *program.Value
-	digits []int         // ranges that index the lanes, row-major; none: a scalar
-	pend   plan.RangeSet // lanes still to be summed: the value is their sum
-	depth  int           // of the scope that holds it
+	digits []int            // ranges that index the lanes, row-major; none: a scalar
+	pend   analyse.RangeSet // lanes still to be summed: the value is their sum
+	depth  int              // of the scope that holds it
 }
 
 // coords says where copies and lanes stand: a number for a copy, laneCoord for
@@ -32,7 +40,7 @@ func (c coords) with(i int, v int32) coords {
 }
 
 // startCoords has all lanes as lanes and no copy chosen.
-func (l *lowerer) startCoords() coords {
+func (l *scopes) startCoords() coords {
 	c := make(coords, len(l.Ranges))
 	for i := range c {
 		c[i] = unset
@@ -60,7 +68,7 @@ type memoKey struct {
 	at   [2]uint64
 }
 
-func (l *lowerer) key(u *ir.UOp, at coords) memoKey {
+func (l *scopes) key(u *ir.UOp, at coords) memoKey {
 	k := memoKey{node: u}
 	for _, i := range l.free.Of(u).Meet(l.vector).List() {
 		f := l.bits[i]
@@ -77,12 +85,12 @@ func (l *lowerer) key(u *ir.UOp, at coords) memoKey {
 // depend on, which is loop-invariant code motion by construction.
 type scope struct {
 	block   *program.Block
-	binds   plan.RangeSet
+	binds   analyse.RangeSet
 	index   map[int]*program.Value
 	memo    map[memoKey]val
 	derived map[derivedKey]*program.Value
 	words   map[wordKey]word
-	varies  plan.RangeSet // threads on which the number of iterations depends
+	varies  analyse.RangeSet // threads on which the number of iterations depends
 }
 
 // derivedKey names a value made from another: an expansion, a fold, a pointer.
@@ -98,8 +106,8 @@ func newScope(b *program.Block) *scope {
 
 // depth is the scope where something with these free ranges can stand; ok is
 // false if a loop range among them is not open.
-func (l *lowerer) depthOf(free plan.RangeSet) (depth int, ok bool) {
-	rest := free.Minus(l.vector).Minus(l.threads)
+func (l *scopes) depthOf(free analyse.RangeSet) (depth int, ok bool) {
+	rest := free.Minus(l.vector).Minus(l.block.threads)
 	for d := len(l.stack) - 1; d > 0 && !rest.Empty(); d-- {
 		if hit := rest.Meet(l.stack[d].binds); !hit.Empty() {
 			depth = max(depth, d)
@@ -109,7 +117,7 @@ func (l *lowerer) depthOf(free plan.RangeSet) (depth int, ok bool) {
 	return depth, rest.Empty()
 }
 
-func (l *lowerer) depth(u *ir.UOp) int {
+func (l *scopes) depth(u *ir.UOp) int {
 	d, ok := l.depthOf(l.free.Of(u))
 	if !ok {
 		fail("%s depends on a loop that is not open", u.Op)
@@ -118,7 +126,7 @@ func (l *lowerer) depth(u *ir.UOp) int {
 }
 
 // in runs f with the scopes up to depth d open.
-func (l *lowerer) in(d int, f func()) {
+func (l *scopes) in(d int, f func()) {
 	saved := l.stack
 	l.stack = saved[: d+1 : d+1]
 	l.b.With(l.stack[d].block, f)
@@ -126,10 +134,10 @@ func (l *lowerer) in(d int, f func()) {
 }
 
 // top is the current depth.
-func (l *lowerer) top() int { return len(l.stack) - 1 }
+func (l *scopes) top() int { return len(l.stack) - 1 }
 
 // derive makes a value from another in its scope, once.
-func (l *lowerer) derive(depth int, key derivedKey, make func() *program.Value) *program.Value {
+func (l *scopes) derive(depth int, key derivedKey, make func() *program.Value) *program.Value {
 	s := l.stack[depth]
 	if v, ok := s.derived[key]; ok {
 		return v
@@ -142,17 +150,17 @@ func (l *lowerer) derive(depth int, key derivedKey, make func() *program.Value) 
 
 // loop opens a serial loop over range i in the current scope, runs the body
 // and closes it; body returns the next value of each carried value.
-func (l *lowerer) loop(i int, body func(open *program.Loop) []*program.Value) []*program.Value {
+func (l *scopes) loop(i int, body func(open *program.Loop) []*program.Value) []*program.Value {
 	r := l.Ranges[i]
-	hi := l.lower(r.Src[0], l.startCoords()).v
+	hi := l.exprs.lower(r.Src[0], l.startCoords()).v
 	open := l.b.BeginFor(l.b.Index(0), hi, l.b.Index(1))
 	saved := l.stack
 	s := newScope(open.Body)
 	s.binds.Add(i)
 	s.index[i] = open.Index
-	s.varies = l.free.Of(r.Src[0]).Meet(l.threads)
+	s.varies = l.free.Of(r.Src[0]).Meet(l.block.threads)
 	l.stack = append(saved[:len(saved):len(saved)], s)
-	l.openPrefetch(i)
+	l.memory.openPrefetch(i)
 	next := body(open)
 	l.stack = saved
 	return l.b.EndFor(open, next...)

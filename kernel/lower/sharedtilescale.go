@@ -13,13 +13,13 @@ import (
 
 // panelScale reads a scale of a panel together with those of the copies next to it;
 // ok is false where there are none.
-func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
+func (l *stager) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	stage := u.Src[0]
 	size := int64(stage.DType.Size())
 	if !shape.IsSharedTile(stage) || size != shape.BankBytes || !l.free.Of(u).Meet(l.lanes).Empty() {
 		return val{}, false
 	}
-	terms := l.linear.Of(l.Simplify.Do(l.stageIndex(u))).Terms
+	terms := l.memory.linear.Of(l.Simplify.Do(l.stageIndex(u))).Terms
 	first, n, lane := at, int64(1), int64(0)
 	for found := true; found && n*size < widestRead; {
 		found = false
@@ -34,14 +34,14 @@ func (l *lowerer) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	if n == 1 {
 		return val{}, false
 	}
-	scales := l.fragment(u, first, u.DType, func() []*program.Value {
+	scales := l.mma.fragment(u, first, u.DType, func() []*program.Value {
 		array := l.fillStage(stage, first)
-		addr := l.address[u]
+		addr := l.memory.address[u]
 		if addr == nil {
-			addr = l.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
+			addr = l.memory.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
 		}
-		p := l.placeOf(array, addr, size, first)
+		p := l.memory.placeOf(array, addr, size, first)
 		return []*program.Value{l.b.Load(p.ptr, int(n), p.align)}
 	})
-	return val{v: l.b.Extract(scales[0], int(lane)), depth: l.top()}, true
+	return val{v: l.b.Extract(scales[0], int(lane)), depth: l.scopes.top()}, true
 }

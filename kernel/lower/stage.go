@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
@@ -16,52 +17,60 @@ import (
 // thread digits among its own ranges it lies in shared memory, and threads fill
 // it together.
 
+// stager fills and reads arrays.
+type stager struct {
+	*lowering
+	paddings map[*ir.UOp]padding
+	arrays   map[memoKey]*program.Value
+	filled   bool // the stages before the rows
+}
+
 // maxStageElements bounds a stack array.
 const maxStageElements = 1 << 20
 
 // loadStage reads a STAGE.
-func (l *lowerer) loadStage(u *ir.UOp, at coords) val {
+func (l *stager) loadStage(u *ir.UOp, at coords) val {
 	stage := u.Src[0]
 	if point, ok := l.registerPoint(u, at); ok {
-		return l.settle(l.lower(stage.Src[0], point))
+		return l.exprs.settle(l.exprs.lower(stage.Src[0], point))
 	}
 	if v, ok := l.panelScale(u, at); ok {
 		return v
 	}
 	l.fillTogether(stage)
 	array := l.fillStage(stage, at)
-	addr := l.address[u]
+	addr := l.memory.address[u]
 	if addr == nil {
-		addr = l.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
+		addr = l.memory.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
 	}
-	return l.read(l.placeOf(array, addr, int64(stage.DType.Size()), at))
+	return l.memory.read(l.memory.placeOf(array, addr, int64(stage.DType.Size()), at))
 }
 
 // fillTogether fills, before the first read of a stage that depends on no loop,
 // all such stages: what lies between them would keep their barriers from being
 // one (the pass eliminate-barriers).
-func (l *lowerer) fillTogether(stage *ir.UOp) {
-	if !l.onGPU() || l.filled || !l.fillsFirst(stage) {
+func (l *stager) fillTogether(stage *ir.UOp) {
+	if !l.block.onGPU() || l.filled || !l.fillsFirst(stage) {
 		return
 	}
 	l.filled = true
 	for _, u := range ir.Toposort(l.Sink) {
 		if u.Op == ir.OpStage && l.fillsFirst(u) && !l.holdsRows(u) {
-			l.fillStage(u, l.startCoords())
+			l.fillStage(u, l.scopes.startCoords())
 		}
 	}
 }
 
 // fillsFirst reports a shared stage that is filled once.
-func (l *lowerer) fillsFirst(stage *ir.UOp) bool {
+func (l *stager) fillsFirst(stage *ir.UOp) bool {
 	free := l.free.Of(stage)
-	d, open := l.depthOf(free)
+	d, open := l.scopes.depthOf(free)
 	return l.sharesStage(stage) && open && d == 0 && free.Meet(l.vector).Empty()
 }
 
 // holdsRows reports a stage whose values read another one: rows of a tile are
 // summed after what stands in front of them.
-func (l *lowerer) holdsRows(stage *ir.UOp) bool {
+func (l *stager) holdsRows(stage *ir.UOp) bool {
 	for _, u := range ir.Toposort(stage.Src[0]) {
 		if u.Op == ir.OpStage {
 			return true
@@ -72,7 +81,7 @@ func (l *lowerer) holdsRows(stage *ir.UOp) bool {
 
 // stageIndex is the row-major index of a read in the array of its stage, without
 // padding.
-func (l *lowerer) stageIndex(u *ir.UOp) *ir.UOp {
+func (l *stager) stageIndex(u *ir.UOp) *ir.UOp {
 	stage := u.Src[0]
 	axes := l.stageAxes(stage)
 	index := slices.Clone(axes)
@@ -81,11 +90,11 @@ func (l *lowerer) stageIndex(u *ir.UOp) *ir.UOp {
 	for k, z := range axes {
 		extents[k] = l.constantExtent(z)
 	}
-	return l.rowMajor(extents, index, true)
+	return l.memory.rowMajor(extents, index, true)
 }
 
 // registerPoint finds the coordinates of a read whose index is known.
-func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
+func (l *stager) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 	point := at
 	for k, z := range u.Src[0].Src[1:] {
 		i := l.free.Index.Of(z)
@@ -100,10 +109,10 @@ func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 		if n, ok := x.Int(); ok {
 			c = ir.IntScalar(n)
 		} else {
-			if !l.isStatic(x) {
+			if !l.exprs.isStatic(x) {
 				return nil, false
 			}
-			if c, ok = l.staticUniform(x, at); !ok {
+			if c, ok = l.exprs.staticUniform(x, at); !ok {
 				return nil, false
 			}
 		}
@@ -114,7 +123,7 @@ func (l *lowerer) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 }
 
 // constantExtent is an upper bound of a stage range's extent.
-func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
+func (l *stager) constantExtent(z *ir.UOp) *ir.UOp {
 	hi := l.Bounds.Of(z.Src[0]).Hi
 	if hi > maxStageElements {
 		fail("a stage range of up to %d points does not fit", hi)
@@ -124,7 +133,7 @@ func (l *lowerer) constantExtent(z *ir.UOp) *ir.UOp {
 
 // ownLanes are the lane ranges that the values of a stage depend on from
 // outside: they are further, innermost axes of its array.
-func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
+func (l *stager) ownLanes(stage *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	for _, i := range l.free.Of(stage).Meet(l.lanes).List() {
 		out = append(out, l.Ranges[i])
@@ -133,9 +142,9 @@ func (l *lowerer) ownLanes(stage *ir.UOp) []*ir.UOp {
 }
 
 // sharesStage reports a stage that threads fill together.
-func (l *lowerer) sharesStage(stage *ir.UOp) bool {
+func (l *stager) sharesStage(stage *ir.UOp) bool {
 	for _, z := range stage.Src[1:] {
-		if l.threads.Has(l.free.Index.Of(z)) {
+		if l.block.threads.Has(l.free.Index.Of(z)) {
 			return true
 		}
 	}
@@ -144,37 +153,37 @@ func (l *lowerer) sharesStage(stage *ir.UOp) bool {
 
 // ownThreads are the thread ranges that the values of a shared stage depend on
 // from outside: its outermost axes.
-func (l *lowerer) ownThreads(stage *ir.UOp) []*ir.UOp {
+func (l *stager) ownThreads(stage *ir.UOp) []*ir.UOp {
 	if !l.sharesStage(stage) {
 		return nil
 	}
 	var out []*ir.UOp
-	for _, i := range l.free.Of(stage).Meet(l.threads).List() {
+	for _, i := range l.free.Of(stage).Meet(l.block.threads).List() {
 		out = append(out, l.Ranges[i])
 	}
 	return out
 }
 
 // stageAxes are the axes of a stage's array, outermost first.
-func (l *lowerer) stageAxes(stage *ir.UOp) []*ir.UOp {
+func (l *stager) stageAxes(stage *ir.UOp) []*ir.UOp {
 	return append(append(l.ownThreads(stage), stage.Src[1:]...), l.ownLanes(stage)...)
 }
 
 // fillStage makes and fills the array of a STAGE, once per scope of its free
 // ranges and copy of them.
-func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
-	d, k := l.depth(stage), l.key(stage, at)
-	if v, ok := l.stack[d].memo[k]; ok {
+func (l *stager) fillStage(stage *ir.UOp, at coords) *program.Value {
+	d, k := l.scopes.depth(stage), l.scopes.key(stage, at)
+	if v, ok := l.scopes.stack[d].memo[k]; ok {
 		return v.v
 	}
 	if shape.IsSharedTile(stage) {
 		l.fillPanels(d)
-		return l.stack[d].memo[k].v
+		return l.scopes.stack[d].memo[k].v
 	}
 	array := l.arrayOf(stage, k)
-	s := l.stack[d]
-	l.in(d, func() {
-		start := l.startCoords()
+	s := l.scopes.stack[d]
+	l.scopes.in(d, func() {
+		start := l.scopes.startCoords()
 		for _, i := range l.free.Of(stage).Meet(l.vector).List() {
 			start[i] = at[i]
 			if l.lanes.Has(i) != (at[i] == laneCoord) {
@@ -182,19 +191,19 @@ func (l *lowerer) fillStage(stage *ir.UOp, at coords) *program.Value {
 			}
 		}
 		shared := l.sharesStage(stage)
-		if shared && l.repeats() {
-			l.barrier()
+		if shared && l.block.repeats() {
+			l.block.barrier()
 		}
 		l.fillLoops(stage, array, stage.Src[1:], start)
 		if shared {
-			l.barrier()
+			l.block.barrier()
 		}
 	})
 	s.memo[k] = val{v: array, depth: d}
 	return array
 }
 
-func (l *lowerer) arrayOf(stage *ir.UOp, k memoKey) *program.Value {
+func (l *stager) arrayOf(stage *ir.UOp, k memoKey) *program.Value {
 	array := l.arrays[k]
 	if array == nil {
 		array = l.newArray(stage)
@@ -203,7 +212,7 @@ func (l *lowerer) arrayOf(stage *ir.UOp, k memoKey) *program.Value {
 	return array
 }
 
-func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
+func (l *stager) newArray(stage *ir.UOp) *program.Value {
 	count := int64(1)
 	for _, z := range l.stageAxes(stage) {
 		n, _ := l.constantExtent(z).Int()
@@ -212,21 +221,21 @@ func (l *lowerer) newArray(stage *ir.UOp) *program.Value {
 		}
 	}
 	if l.sharesStage(stage) {
-		return l.newShared(storedType(stage.DType), l.paddingOf(stage).size(count))
+		return l.block.newShared(storedType(stage.DType), l.paddingOf(stage).size(count))
 	}
 	var array *program.Value
-	l.b.With(l.prologue, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
-	l.align[array] = 64
+	l.b.With(l.scopes.prologue, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
+	l.memory.align[array] = 64
 	return array
 }
 
 // fillLoops opens the serial ranges of a stage in order, then writes its copies
 // and lanes.
-func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
+func (l *stager) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
 	for k, z := range ranges {
 		i := l.free.Index.Of(z)
 		if l.Roles[i] == plan.Serial {
-			l.loop(i, func(*program.Loop) []*program.Value {
+			l.scopes.loop(i, func(*program.Loop) []*program.Value {
 				l.fillLoops(stage, array, ranges[k+1:], at)
 				return nil
 			})
@@ -242,7 +251,7 @@ func (l *lowerer) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UO
 	l.fillPoint(stage, array, at)
 }
 
-func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
+func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	a := l.Arena
 	var digits []int
 	sum := a.Index(0)
@@ -252,19 +261,19 @@ func (l *lowerer) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 			digits = unionDigits(digits, []int{i})
 		}
 	}
-	addr := l.address[stage]
+	addr := l.memory.address[stage]
 	if addr == nil {
-		addr = l.remember(stage, l.paddingOf(stage).of(a, sum))
+		addr = l.memory.remember(stage, l.paddingOf(stage).of(a, sum))
 	}
-	v := l.expand(l.settle(l.lower(stage.Src[0], at)), digits)
-	p := l.placeOf(array, addr, int64(stage.DType.Size()), at)
+	v := l.exprs.expand(l.exprs.settle(l.exprs.lower(stage.Src[0], at)), digits)
+	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
 	if l.sharesStage(stage) {
-		var own plan.RangeSet
+		var own analyse.RangeSet
 		for _, z := range l.stageAxes(stage) {
 			own.Add(l.free.Index.Of(z))
 		}
-		l.onlyIf(l.soleThread(own), func() { l.writeLanes(p, digits, v) })
+		l.stores.onlyIf(l.block.soleThread(own), func() { l.stores.writeLanes(p, digits, v) })
 		return
 	}
-	l.writeLanes(p, digits, v)
+	l.stores.writeLanes(p, digits, v)
 }

@@ -7,9 +7,12 @@ import (
 	"tgc/kernel/shape"
 )
 
+// storer writes stores.
+type storer struct{ *lowering }
+
 // emitStores writes stores inside the grid loop. Neighbours that have the same
 // serial range at a level share its loop.
-func (l *lowerer) emitStores(stores []shape.Store, level int, at coords) {
+func (l *storer) emitStores(stores []shape.Store, level int, at coords) {
 	for i := 0; i < len(stores); {
 		r, ok := l.serialRange(stores[i], level)
 		j := i + 1
@@ -23,7 +26,7 @@ func (l *lowerer) emitStores(stores []shape.Store, level int, at coords) {
 			i = j
 			continue
 		}
-		l.loop(r, func(*program.Loop) []*program.Value {
+		l.scopes.loop(r, func(*program.Loop) []*program.Value {
 			l.emitStores(stores[i:j], level+1, at)
 			return nil
 		})
@@ -32,7 +35,7 @@ func (l *lowerer) emitStores(stores []shape.Store, level int, at coords) {
 }
 
 // serialRange is the serial range of a store at a nesting level.
-func (l *lowerer) serialRange(s shape.Store, level int) (int, bool) {
+func (l *storer) serialRange(s shape.Store, level int) (int, bool) {
 	for _, r := range s.Node.Ranges() {
 		i := l.free.Index.Of(r)
 		if l.Roles[i] != plan.Serial {
@@ -58,7 +61,7 @@ type storeCopies struct {
 
 // emitTogether writes stores that share all their serial loops. A store that
 // reads what another overwrites must have its value before.
-func (l *lowerer) emitTogether(stores []shape.Store, at coords) {
+func (l *storer) emitTogether(stores []shape.Store, at coords) {
 	if !readEachOther(stores) {
 		for _, s := range stores {
 			l.emitStore(s, at)
@@ -95,9 +98,9 @@ func readEachOther(stores []shape.Store) bool {
 
 // emitStore writes every copy of a store. A CPU has few registers: there each
 // copy is written when it is computed.
-func (l *lowerer) emitStore(s shape.Store, at coords) {
+func (l *storer) emitStore(s shape.Store, at coords) {
 	c := l.copiesOf(s, at)
-	if l.onGPU() {
+	if l.block.onGPU() {
 		l.computeCopies(c)
 		l.writeCopies(c)
 		return
@@ -108,7 +111,7 @@ func (l *lowerer) emitStore(s shape.Store, at coords) {
 }
 
 // copiesOf lists the copies of a store.
-func (l *lowerer) copiesOf(s shape.Store, at coords) *storeCopies {
+func (l *storer) copiesOf(s shape.Store, at coords) *storeCopies {
 	c := &storeCopies{Store: s, cond: l.storeCondition(s), points: []coords{at}}
 	for _, r := range s.Node.Ranges() {
 		i := l.free.Index.Of(r)
@@ -131,17 +134,17 @@ func (l *lowerer) copiesOf(s shape.Store, at coords) *storeCopies {
 	return c
 }
 
-func (l *lowerer) valueOf(c *storeCopies, p coords) *program.Value {
-	return l.expand(l.settle(l.lower(c.Node.Src[1], p)), c.digits)
+func (l *storer) valueOf(c *storeCopies, p coords) *program.Value {
+	return l.exprs.expand(l.exprs.settle(l.exprs.lower(c.Node.Src[1], p)), c.digits)
 }
 
 // computeCopies computes all copies, and what says where they go.
-func (l *lowerer) computeCopies(c *storeCopies) {
+func (l *storer) computeCopies(c *storeCopies) {
 	c.values = make([]*program.Value, len(c.points))
 	for k, p := range c.points {
 		c.values[k] = l.valueOf(c, p)
 		if !c.cond.IsInt(1) {
-			l.lower(c.cond, p)
+			l.exprs.lower(c.cond, p)
 		}
 		l.storePlace(c.Node, p)
 	}
@@ -149,8 +152,8 @@ func (l *lowerer) computeCopies(c *storeCopies) {
 
 // writeCopies writes what computeCopies computed; of threads that hold the same
 // point only one does.
-func (l *lowerer) writeCopies(c *storeCopies) {
-	l.onlyIf(l.soleThread(l.free.Of(c.Node)), func() {
+func (l *storer) writeCopies(c *storeCopies) {
+	l.onlyIf(l.block.soleThread(l.free.Of(c.Node)), func() {
 		for k, p := range c.points {
 			l.write(c.Node, c.cond, c.digits, p, c.values[k])
 		}
@@ -158,24 +161,24 @@ func (l *lowerer) writeCopies(c *storeCopies) {
 }
 
 // onlyIf runs f under a condition, if there is one.
-func (l *lowerer) onlyIf(cond *program.Value, f func()) {
+func (l *storer) onlyIf(cond *program.Value, f func()) {
 	if cond == nil {
 		f()
 		return
 	}
 	l.b.If(cond, func() []*program.Value {
-		l.inLoop(func() []*program.Value { f(); return nil })
+		l.folds.inLoop(func() []*program.Value { f(); return nil })
 		return nil
 	}, nil)
 }
 
 // storePlace is where a copy of a store goes.
-func (l *lowerer) storePlace(u *ir.UOp, at coords) place {
-	addr := l.address[u]
+func (l *storer) storePlace(u *ir.UOp, at coords) place {
+	addr := l.memory.address[u]
 	if addr == nil {
-		addr = l.flatten(u, u.Src[0].Src, u.Indices(), false)
+		addr = l.memory.flatten(u, u.Src[0].Src, u.Indices(), false)
 	}
-	p := l.placeOf(l.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
+	p := l.memory.placeOf(l.memory.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
 	if l.Kernel.Stream[u.Src[0].Arg.(ir.ParamArg).Slot] {
 		p.cache = program.CacheStream
 	}
@@ -184,7 +187,7 @@ func (l *lowerer) storePlace(u *ir.UOp, at coords) place {
 
 // storeCondition is what must hold for a point to be written: the gates of
 // padded ranges, and every index in bounds.
-func (l *lowerer) storeCondition(s shape.Store) *ir.UOp {
+func (l *storer) storeCondition(s shape.Store) *ir.UOp {
 	a := l.Arena
 	cond := a.ConstInt(ir.Bool, 1)
 	and := func(c *ir.UOp) {
@@ -202,7 +205,7 @@ func (l *lowerer) storeCondition(s shape.Store) *ir.UOp {
 	}
 	for k, x := range s.Node.Indices() {
 		extent := s.Node.Src[0].Src[k]
-		low, high := l.inBounds(x, extent)
+		low, high := l.memory.inBounds(x, extent)
 		if !low {
 			and(a.Lt(a.Index(-1), x))
 		}
@@ -214,12 +217,12 @@ func (l *lowerer) storeCondition(s shape.Store) *ir.UOp {
 }
 
 // write emits one copy of a store.
-func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Value) {
+func (l *storer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Value) {
 	if cond.IsInt(1) {
 		l.writeLanes(l.storePlace(u, at), digits, v)
 		return
 	}
-	c := l.settle(l.lower(cond, at))
+	c := l.exprs.settle(l.exprs.lower(cond, at))
 	if len(c.digits) == 0 {
 		p := l.storePlace(u, at)
 		l.b.If(c.v, func() []*program.Value {
@@ -228,11 +231,11 @@ func (l *lowerer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Val
 		}, nil)
 		return
 	}
-	l.writeEach(u, l.expand(c, digits), v, digits, at)
+	l.writeEach(u, l.exprs.expand(c, digits), v, digits, at)
 }
 
 // writeLanes stores all lanes.
-func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
+func (l *storer) writeLanes(p place, digits []int, v *program.Value) {
 	if len(digits) == 0 {
 		l.b.Store(p.ptr, v, p.align)
 		return
@@ -243,9 +246,9 @@ func (l *lowerer) writeLanes(p place, digits []int, v *program.Value) {
 		l.b.Scatter(p.ptr, l.expandLanes(p.vector, p.digits, digits), v, align)
 		return
 	}
-	offsets := make([]int64, len(l.spread(p.digits, digits)))
+	offsets := make([]int64, len(l.exprs.spread(p.digits, digits)))
 	contiguous := true
-	for i, from := range l.spread(p.digits, digits) {
+	for i, from := range l.exprs.spread(p.digits, digits) {
 		offsets[i] = p.offsets[from]
 		contiguous = contiguous && offsets[i] == int64(i)
 	}
@@ -284,18 +287,18 @@ func wordRun(offsets []int64, size int64) int {
 	return n
 }
 
-func (l *lowerer) expandLanes(v *program.Value, from, to []int) *program.Value {
+func (l *storer) expandLanes(v *program.Value, from, to []int) *program.Value {
 	if sameDigits(from, to) {
 		return v
 	}
-	return l.b.Shuffle(v, v, l.spread(from, to)...)
+	return l.b.Shuffle(v, v, l.exprs.spread(from, to)...)
 }
 
 // writeEach stores lane by lane where each lane has its own condition.
-func (l *lowerer) writeEach(u *ir.UOp, cond, v *program.Value, digits []int, at coords) {
-	for lane := range l.laneCount(digits) {
+func (l *storer) writeEach(u *ir.UOp, cond, v *program.Value, digits []int, at coords) {
+	for lane := range l.exprs.laneCount(digits) {
 		point := append(coords(nil), at...)
-		for k, c := range l.lanePoint(digits, lane) {
+		for k, c := range l.exprs.lanePoint(digits, lane) {
 			point[digits[k]] = int32(c)
 		}
 		p := l.storePlace(u, point)

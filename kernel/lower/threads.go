@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/target"
@@ -18,6 +19,17 @@ import (
 // Threads that differ only in digits on which a value does not depend compute
 // the same; of those, the first one writes.
 
+// threads are the places of sub-axes in the index of a thread.
+type threads struct {
+	*lowering
+	threads     analyse.RangeSet
+	digits      map[int]threadDigit // of thread ranges
+	blockSize   int64               // threads
+	tid         *program.Value      // flat index of this thread, I64
+	threadParts map[threadDigit]*program.Value
+	shared      int64 // bytes
+}
+
 // threadDigit is the place of a range in the flat index of a thread.
 type threadDigit struct{ stride, extent int64 }
 
@@ -26,7 +38,7 @@ func (d threadDigit) end() int64 { return d.stride * d.extent }
 // placeThreads gives every thread range its place. WARP digits come first,
 // because shuffles reach 32 neighbours; then LOCAL ones, inner ranges lower,
 // so that neighbours access neighbouring elements; then GROUP ones.
-func (l *lowerer) placeThreads() error {
+func (l *threads) placeThreads() error {
 	l.digits, l.blockSize = make(map[int]threadDigit), 1
 	for i, r := range l.Roles {
 		if r.IsThread() {
@@ -69,8 +81,8 @@ func (l *lowerer) placeThreads() error {
 
 // threadConflicts lists, for each thread range, those with which it needs a
 // place of its own: some value depends on both.
-func (l *lowerer) threadConflicts() map[int]plan.RangeSet {
-	together := make(map[plan.RangeSet]bool)
+func (l *threads) threadConflicts() map[int]analyse.RangeSet {
+	together := make(map[analyse.RangeSet]bool)
 	for _, u := range ir.Toposort(l.Sink) {
 		s := l.free.Of(u)
 		switch u.Op {
@@ -87,7 +99,7 @@ func (l *lowerer) threadConflicts() map[int]plan.RangeSet {
 		}
 		together[s.Meet(l.threads)] = true
 	}
-	conflicts := make(map[int]plan.RangeSet)
+	conflicts := make(map[int]analyse.RangeSet)
 	for s := range together {
 		for _, i := range s.List() {
 			conflicts[i] = conflicts[i].Union(s).Without(i)
@@ -97,7 +109,7 @@ func (l *lowerer) threadConflicts() map[int]plan.RangeSet {
 }
 
 // placeDigit finds the lowest place that is free.
-func (l *lowerer) placeDigit(extent int64, conflicts plan.RangeSet) threadDigit {
+func (l *threads) placeDigit(extent int64, conflicts analyse.RangeSet) threadDigit {
 	candidates := []int64{1}
 	for i, d := range l.digits {
 		if conflicts.Has(i) {
@@ -126,11 +138,11 @@ func (l *lowerer) placeDigit(extent int64, conflicts plan.RangeSet) threadDigit 
 
 func lcm(x, y int64) int64 { return x / ir.GCD(x, y) * y }
 
-func (l *lowerer) onGPU() bool { return l.Desc.Kind == target.GPU }
+func (l *threads) onGPU() bool { return l.Desc.Kind == target.GPU }
 
 // openBlock declares the block's threads and, on a GPU, lets the next kernel
 // start.
-func (l *lowerer) openBlock() {
+func (l *threads) openBlock() {
 	if !l.onGPU() {
 		return
 	}
@@ -142,8 +154,8 @@ func (l *lowerer) openBlock() {
 }
 
 // threadIndex is the coordinate of a thread range.
-func (l *lowerer) threadIndex(i int) *program.Value {
-	s := l.stack[0]
+func (l *threads) threadIndex(i int) *program.Value {
+	s := l.scopes.stack[0]
 	if v := s.index[i]; v != nil {
 		return v
 	}
@@ -153,15 +165,15 @@ func (l *lowerer) threadIndex(i int) *program.Value {
 }
 
 // threadPart is a digit of the thread's flat index.
-func (l *lowerer) threadPart(d threadDigit) *program.Value {
+func (l *threads) threadPart(d threadDigit) *program.Value {
 	if v := l.threadParts[d]; v != nil {
 		return v
 	}
 	var v *program.Value
-	l.in(0, func() {
-		v = l.indexDiv(l.tid, l.b.Index(d.stride))
+	l.scopes.in(0, func() {
+		v = l.exprs.indexDiv(l.tid, l.b.Index(d.stride))
 		if d.end() < l.blockSize {
-			v = l.indexMod(v, l.b.Index(d.extent))
+			v = l.exprs.indexMod(v, l.b.Index(d.extent))
 		}
 	})
 	l.threadParts[d] = v
@@ -178,7 +190,7 @@ type threadTerm struct {
 // of neighbours whose coefficients go on where the lower one ends: 32*(t/8) +
 // 4*(t%8) is 4*t. What different stages compute for one thread then has one
 // address.
-func (l *lowerer) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
+func (l *threads) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
 	for _, t := range terms {
 		if i, ok := l.free.Index.Get(t.Atom); ok && l.threads.Has(i) {
 			out = append(out, threadTerm{l.digits[i], t.Coef})
@@ -201,7 +213,7 @@ func (l *lowerer) mergedThreads(terms []ir.Term) (others []ir.Term, out []thread
 
 // soleThread is the condition that this thread is the first of those that agree
 // in some digits; nil if they are all different.
-func (l *lowerer) soleThread(own plan.RangeSet) *program.Value {
+func (l *threads) soleThread(own analyse.RangeSet) *program.Value {
 	if l.blockSize == 1 {
 		return nil
 	}
@@ -211,13 +223,13 @@ func (l *lowerer) soleThread(own plan.RangeSet) *program.Value {
 	}
 	slices.SortFunc(used, func(x, y threadDigit) int { return int(x.stride - y.stride) })
 	var cond *program.Value
-	l.in(0, func() {
+	l.scopes.in(0, func() {
 		at := int64(1)
 		for _, d := range append(used, threadDigit{stride: l.blockSize, extent: 1}) {
 			if gap := d.stride / at; gap > 1 {
-				v := l.indexDiv(l.tid, l.b.Index(at))
+				v := l.exprs.indexDiv(l.tid, l.b.Index(at))
 				if d.stride < l.blockSize {
-					v = l.indexMod(v, l.b.Index(gap))
+					v = l.exprs.indexMod(v, l.b.Index(gap))
 				}
 				c := l.b.Lt(v, l.b.Index(1))
 				if cond == nil {
@@ -234,8 +246,8 @@ func (l *lowerer) soleThread(own plan.RangeSet) *program.Value {
 
 // mustBeUniform fails where threads that have to meet here may run a loop
 // around it different numbers of times.
-func (l *lowerer) mustBeUniform(warp bool) {
-	for _, s := range l.stack {
+func (l *threads) mustBeUniform(warp bool) {
+	for _, s := range l.scopes.stack {
 		for _, i := range s.varies.List() {
 			if !warp || l.digits[i].stride%plan.WarpSize != 0 {
 				fail("plan: threads share a value inside a loop whose length differs among them")
@@ -245,7 +257,7 @@ func (l *lowerer) mustBeUniform(warp bool) {
 }
 
 // barrier lets all threads of the block meet.
-func (l *lowerer) barrier() {
+func (l *threads) barrier() {
 	if l.blockSize > 1 {
 		l.mustBeUniform(false)
 		l.b.Barrier()
@@ -253,26 +265,26 @@ func (l *lowerer) barrier() {
 }
 
 // newShared reserves shared memory.
-func (l *lowerer) newShared(elem ir.DType, count int64) *program.Value {
+func (l *threads) newShared(elem ir.DType, count int64) *program.Value {
 	bytes := (count*int64(elem.Size()) + 15) / 16 * 16
 	if l.shared += bytes; l.shared > int64(l.Desc.SharedBytes) {
 		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.Desc.Name, l.Desc.SharedBytes)
 	}
 	var array *program.Value
-	l.b.With(l.prologue, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
-	l.align[array] = 16
+	l.b.With(l.scopes.prologue, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
+	l.memory.align[array] = 16
 	return array
 }
 
 // repeats reports that the current place is run more than once by a block, so
 // that what is in shared memory may still be read by other threads.
-func (l *lowerer) repeats() bool {
-	for _, s := range l.stack {
+func (l *threads) repeats() bool {
+	for _, s := range l.scopes.stack {
 		for _, i := range s.binds.List() {
 			if l.Roles[i] == plan.Serial {
 				return true // a loop that depends on no work unit stands in the outermost scope
 			}
 		}
 	}
-	return l.top() > 1
+	return l.scopes.top() > 1
 }

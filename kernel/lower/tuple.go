@@ -16,7 +16,10 @@ import (
 // component is a vector or several copies over them, while the others are
 // computed once.
 
-func (l *lowerer) closure(u *ir.UOp, comps []int) []int {
+// tuples writes reduces of several components.
+type tuples struct{ *lowering }
+
+func (l *tuples) closure(u *ir.UOp, comps []int) []int {
 	var out []int
 	for _, c := range comps {
 		for _, o := range ir.ComponentsOf(u, c) {
@@ -29,31 +32,30 @@ func (l *lowerer) closure(u *ir.UOp, comps []int) []int {
 	return out
 }
 
-func (l *lowerer) componentsWith(u *ir.UOp, comp int, more []int) []int {
+func (l *tuples) componentsWith(u *ir.UOp, comp int, more []int) []int {
 	return l.closure(u, append([]int{comp}, more...))
 }
 
 // lowerProj gives one component of a tuple.
-func (l *lowerer) lowerProj(u *ir.UOp, at coords) val {
+func (l *tuples) lowerProj(u *ir.UOp, at coords) val {
 	tuple, c := u.Src[0], int(u.Arg.(ir.IntArg))
 	i := l.free.Index.Of(tuple.ReduceRange())
 	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
-		l.runLoop(i, tuple, c)
-		v, ok := l.stack[l.top()].memo[l.key(u, at)]
+		l.loops.runLoop(i, tuple, c)
+		v, ok := l.scopes.stack[l.scopes.top()].memo[l.scopes.key(u, at)]
 		if !ok {
 			fail("a tuple component has no result at its coordinates")
 		}
 		return v
 	}
-	if l.threads.Has(i) {
-		return l.threadProj(u, tuple, c, i, at)
+	if l.block.threads.Has(i) {
+		return l.folds.threadProj(u, tuple, c, i, at)
 	}
 	return l.unrolledProj(tuple, c, i, at)
 }
 
 // unrolledProj combines the elements of a tuple over copies or lanes in a tree.
-func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
-	p := plan.PartsOf(tuple)
+func (l *tuples) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	comps := ir.ComponentsOf(tuple, c)
 	n := int(l.extent[i])
 	elements := make([]map[int]val, n)
@@ -63,17 +65,17 @@ func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	for _, o := range comps {
 		for k := range n {
 			if l.Roles[i] == plan.Unroll {
-				elements[k][o] = l.settle(l.lower(p.Values[o], at.with(i, int32(k))))
+				elements[k][o] = l.exprs.settle(l.exprs.lower(tuple.ReduceValues()[o], at.with(i, int32(k))))
 				continue
 			}
-			x := l.settle(l.lower(p.Values[o], at.with(i, laneCoord)))
+			x := l.exprs.settle(l.exprs.lower(tuple.ReduceValues()[o], at.with(i, laneCoord)))
 			elements[k][o] = l.pickLane(x, i, k)
 		}
 	}
 	for len(elements) > 1 {
 		half := (len(elements) + 1) / 2
 		for k := 0; k+half < len(elements); k++ {
-			elements[k] = l.combine(p, comps, elements[k], elements[k+half])
+			elements[k] = l.combine(tuple, comps, elements[k], elements[k+half])
 		}
 		elements = elements[:half]
 	}
@@ -81,7 +83,7 @@ func (l *lowerer) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 }
 
 // pickLane is x at coordinate k of digit i.
-func (l *lowerer) pickLane(x val, i, k int) val {
+func (l *tuples) pickLane(x val, i, k int) val {
 	if !hasDigit(x.digits, i) {
 		return x
 	}
@@ -92,11 +94,11 @@ func (l *lowerer) pickLane(x val, i, k int) val {
 		}
 	}
 	if len(rest) == 0 {
-		return val{v: l.b.Extract(x.v, k), depth: l.top()}
+		return val{v: l.b.Extract(x.v, k), depth: l.scopes.top()}
 	}
-	mask := make([]int, l.laneCount(rest))
+	mask := make([]int, l.exprs.laneCount(rest))
 	for lane := range mask {
-		point := l.lanePoint(rest, lane)
+		point := l.exprs.lanePoint(rest, lane)
 		at := 0
 		for _, d := range x.digits {
 			c := int64(k)
@@ -107,19 +109,19 @@ func (l *lowerer) pickLane(x val, i, k int) val {
 		}
 		mask[lane] = at
 	}
-	return val{v: l.b.Shuffle(x.v, x.v, mask...), digits: rest, depth: l.top()}
+	return val{v: l.b.Shuffle(x.v, x.v, mask...), digits: rest, depth: l.scopes.top()}
 }
 
 // combine applies the lambda to two tuples.
-func (l *lowerer) combine(p plan.TupleParts, comps []int, x, y map[int]val) map[int]val {
+func (l *tuples) combine(p *ir.UOp, comps []int, x, y map[int]val) map[int]val {
 	out := make(map[int]val)
-	e := l.newLambda(p.N)
+	e := l.newLambda(p.Arg.(ir.ReduceArg).N)
 	for _, c := range comps {
-		out[c] = e.eval(p.Lambda[c], func(k int) val {
-			if k < p.N {
+		out[c] = e.eval(p.ReduceCombine()[c], func(k int) val {
+			if k < p.Arg.(ir.ReduceArg).N {
 				return x[k]
 			}
-			return y[k-p.N]
+			return y[k-p.Arg.(ir.ReduceArg).N]
 		})
 	}
 	return out
@@ -129,7 +131,7 @@ func (l *lowerer) combine(p plan.TupleParts, comps []int, x, y map[int]val) map[
 // arguments are computed once, so what does not depend on privatised ranges
 // (the exp of a softmax) is shared by all copies.
 type lambda struct {
-	l    *lowerer
+	l    *lowering
 	n    int
 	uses map[*ir.UOp][]int
 	memo map[string]val
@@ -137,8 +139,8 @@ type lambda struct {
 	fma  bool // products are rounded once, with the sum that they feed
 }
 
-func (l *lowerer) newLambda(n int) *lambda {
-	return &lambda{l: l, n: n, uses: make(map[*ir.UOp][]int), memo: make(map[string]val), ids: make(map[*ir.UOp]int)}
+func (l *tuples) newLambda(n int) *lambda {
+	return &lambda{l: l.lowering, n: n, uses: make(map[*ir.UOp][]int), memo: make(map[string]val), ids: make(map[*ir.UOp]int)}
 }
 
 func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
@@ -146,7 +148,7 @@ func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
 	case ir.OpArg:
 		return arg(int(u.Arg.(ir.IntArg)))
 	case ir.OpConst, ir.OpVar:
-		return e.l.lower(u, e.l.startCoords())
+		return e.l.exprs.lower(u, e.l.scopes.startCoords())
 	}
 	key := e.key(u, arg)
 	if v, ok := e.memo[key]; ok {
@@ -158,7 +160,7 @@ func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
 		for i, s := range u.Src {
 			args[i] = e.eval(s, arg)
 		}
-		v = e.l.alu(u.Op, u.DType, args...)
+		v = e.l.exprs.alu(u.Op, u.DType, args...)
 	}
 	e.memo[key] = v
 	return v
@@ -172,7 +174,7 @@ func (e *lambda) contract(u *ir.UOp, arg func(int) val) (val, bool) {
 	}
 	x, y, z := e.eval(u.Src[0], arg), e.eval(u.Src[1].Src[0], arg), e.eval(u.Src[1].Src[1], arg)
 	digits := unionDigits(unionDigits(x.digits, y.digits), z.digits)
-	return val{v: e.l.b.Fma(e.l.expand(y, digits), e.l.expand(z, digits), e.l.expand(x, digits)), digits: digits, depth: e.l.top()}, true
+	return val{v: e.l.b.Fma(e.l.exprs.expand(y, digits), e.l.exprs.expand(z, digits), e.l.exprs.expand(x, digits)), digits: digits, depth: e.l.scopes.top()}, true
 }
 
 func (e *lambda) key(u *ir.UOp, arg func(int) val) string {
@@ -197,39 +199,38 @@ func (e *lambda) key(u *ir.UOp, arg func(int) val) string {
 }
 
 // tupleMember accumulates the components of a tuple in an open loop.
-func (l *lowerer) tupleMember(open *program.Loop, m member, i int) []carry {
-	p := plan.PartsOf(m.node)
-	outside := l.stack[:l.top()]
+func (l *tuples) tupleMember(open *program.Loop, m member, i int) []carry {
+	outside := l.scopes.stack[:l.scopes.top()]
 	d := len(outside) - 1
 	accs := make(map[memoKey]val)
 	at := make(map[int][]coords)
 	for _, c := range m.comps {
 		node := l.Arena.Proj(m.node, c)
 		free := l.free.Of(node)
-		at[c] = l.combos(free)
+		at[c] = l.loops.combos(free)
 		digits := l.lanes.Meet(free).List()
 		for _, point := range at[c] {
-			init := l.settle(l.lower(p.Identities[c], point))
-			acc := l.b.Carry(open, l.expand(init, digits))
-			accs[l.key(node, point)] = val{v: acc, digits: digits, depth: l.top()}
+			init := l.exprs.settle(l.exprs.lower(m.node.ReduceIdentities()[c], point))
+			acc := l.b.Carry(open, l.exprs.expand(init, digits))
+			accs[l.scopes.key(node, point)] = val{v: acc, digits: digits, depth: l.scopes.top()}
 		}
 	}
 	var carries []carry
-	e := l.newLambda(p.N)
+	e := l.newLambda(m.node.Arg.(ir.ReduceArg).N)
 	e.fma = l.FMA
 	for _, c := range m.comps {
 		node := l.Arena.Proj(m.node, c)
 		for _, point := range at[c] {
-			key := l.key(node, point)
-			next := e.eval(p.Lambda[c], func(k int) val {
-				if k < p.N {
-					return accs[l.key(l.Arena.Proj(m.node, k), point)]
+			key := l.scopes.key(node, point)
+			next := e.eval(m.node.ReduceCombine()[c], func(k int) val {
+				if k < m.node.Arg.(ir.ReduceArg).N {
+					return accs[l.scopes.key(l.Arena.Proj(m.node, k), point)]
 				}
-				return l.settle(l.lower(p.Values[k-p.N], point))
+				return l.exprs.settle(l.exprs.lower(m.node.ReduceValues()[k-m.node.Arg.(ir.ReduceArg).N], point))
 			})
 			digits := accs[key].digits
-			carries = append(carries, carry{l.expand(next, digits), func(r *program.Value) {
-				if depth, _ := l.depthOf(l.free.Of(node)); depth == d {
+			carries = append(carries, carry{l.exprs.expand(next, digits), func(r *program.Value) {
+				if depth, _ := l.scopes.depthOf(l.free.Of(node)); depth == d {
 					outside[d].memo[key] = val{v: r, digits: digits, depth: d}
 				}
 			}})

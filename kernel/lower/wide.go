@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
@@ -15,46 +16,53 @@ import (
 // each. Instead its copies become lanes of one vector, computed once, from
 // which each copy takes its part with the shuffle that spreads it anyway.
 
+// widener computes slow factors as vectors, and contracts sums of products.
+type widener struct {
+	*lowering
+	widths map[*ir.UOp]*width
+	uses   map[*ir.UOp]int
+}
+
 // operand lowers a source of an op whose result runs over the lanes target.
-func (l *lowerer) operand(u *ir.UOp, at coords, target []int) val {
-	if half := u.Op == ir.OpCast && u.Src[0].DType == ir.F16; half && len(target) > 0 && len(l.laneDigits(u, at)) == 0 && !l.isStatic(u) {
+func (l *widener) operand(u *ir.UOp, at coords, target []int) val {
+	if half := u.Op == ir.OpCast && u.Src[0].DType == ir.F16; half && len(target) > 0 && len(l.exprs.laneDigits(u, at)) == 0 && !l.exprs.isStatic(u) {
 		return l.spreadHalf(u, at, target)
 	}
 	wide := l.wideCopies(u, at, target)
 	if wide.Empty() {
-		return l.lower(u, at)
+		return l.exprs.lower(u, at)
 	}
 	point := append(coords(nil), at...)
 	for _, i := range wide.List() {
 		point[i] = laneCoord
 	}
-	x := l.lower(u, point)
+	x := l.exprs.lower(u, point)
 	if !x.pend.Empty() {
-		return l.lower(u, at)
+		return l.exprs.lower(u, at)
 	}
 	key := derivedKey{x.v, digitsKey("part", target)}
 	for _, i := range wide.List() {
 		key.what += fmt.Sprintf(" %d=%d", i, at[i])
 	}
-	v := l.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
+	v := l.scopes.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
 	return val{v: v, digits: target, depth: x.depth}
 }
 
 // spreadHalf spreads an f16 scalar before it is converted: a broadcast load and
 // one conversion, where the other order takes four instructions.
-func (l *lowerer) spreadHalf(u *ir.UOp, at coords, target []int) val {
-	x := l.lower(u.Src[0], at)
-	v := l.derive(x.depth, derivedKey{x.v, digitsKey("half "+u.DType.String(), target)}, func() *program.Value {
-		return l.b.Cast(l.b.Broadcast(x.v, l.laneCount(target)), u.DType)
+func (l *widener) spreadHalf(u *ir.UOp, at coords, target []int) val {
+	x := l.exprs.lower(u.Src[0], at)
+	v := l.scopes.derive(x.depth, derivedKey{x.v, digitsKey("half "+u.DType.String(), target)}, func() *program.Value {
+		return l.b.Cast(l.b.Broadcast(x.v, l.exprs.laneCount(target)), u.DType)
 	})
 	return val{v: v, digits: target, depth: x.depth}
 }
 
 // part spreads the copy at a point over the lanes target.
-func (l *lowerer) part(x val, at coords, wide plan.RangeSet, target []int) *program.Value {
-	mask := make([]int, l.laneCount(target))
+func (l *widener) part(x val, at coords, wide analyse.RangeSet, target []int) *program.Value {
+	mask := make([]int, l.exprs.laneCount(target))
 	for lane := range mask {
-		point := l.lanePoint(target, lane)
+		point := l.exprs.lanePoint(target, lane)
 		from := 0
 		for _, i := range x.digits {
 			c := int64(0)
@@ -75,21 +83,21 @@ func (l *lowerer) part(x val, at coords, wide plan.RangeSet, target []int) *prog
 
 // wideCopies picks the copies of u that become lanes: none if u has as many
 // lanes as its partner, is cheap, or would have to gather.
-func (l *lowerer) wideCopies(u *ir.UOp, at coords, target []int) plan.RangeSet {
+func (l *widener) wideCopies(u *ir.UOp, at coords, target []int) analyse.RangeSet {
 	free := l.free.Of(u)
-	if u.DType == ir.Idx || u.DType == ir.Bool || u.Op == ir.OpConst || len(target) == 0 || free.Meet(l.copies).Empty() || l.isStatic(u) {
-		return plan.RangeSet{}
+	if u.DType == ir.Idx || u.DType == ir.Bool || u.Op == ir.OpConst || len(target) == 0 || free.Meet(l.copies).Empty() || l.exprs.isStatic(u) {
+		return analyse.RangeSet{}
 	}
-	own := l.laneDigits(u, at)
-	lanes, limit := l.laneCount(own), 16
+	own := l.exprs.laneDigits(u, at)
+	lanes, limit := l.exprs.laneCount(own), 16
 	if len(own) == len(target) || lanes >= limit {
-		return plan.RangeSet{}
+		return analyse.RangeSet{}
 	}
 	w := l.widthOf(u)
 	if !w.worth {
-		return plan.RangeSet{}
+		return analyse.RangeSet{}
 	}
-	var wide plan.RangeSet
+	var wide analyse.RangeSet
 	list := free.Meet(l.copies).List()
 	for k := len(list) - 1; k >= 0; k-- {
 		i := list[k]
@@ -99,7 +107,7 @@ func (l *lowerer) wideCopies(u *ir.UOp, at coords, target []int) plan.RangeSet {
 		}
 	}
 	if wide.Empty() || lanes < 4 {
-		return plan.RangeSet{}
+		return analyse.RangeSet{}
 	}
 	point := append(coords(nil), at...)
 	for _, i := range wide.List() {
@@ -107,7 +115,7 @@ func (l *lowerer) wideCopies(u *ir.UOp, at coords, target []int) plan.RangeSet {
 	}
 	for _, load := range w.loads {
 		if !l.compactLoad(load, point) {
-			return plan.RangeSet{}
+			return analyse.RangeSet{}
 		}
 	}
 	return wide
@@ -120,7 +128,7 @@ type width struct {
 	loads []*ir.UOp
 }
 
-func (l *lowerer) widthOf(u *ir.UOp) *width {
+func (l *widener) widthOf(u *ir.UOp) *width {
 	if w := l.widths[u]; w != nil {
 		return w
 	}
@@ -154,43 +162,43 @@ func (l *lowerer) widthOf(u *ir.UOp) *width {
 
 // compactLoad reports a load whose lanes lie close together: contiguous or
 // within a register.
-func (l *lowerer) compactLoad(u *ir.UOp, at coords) bool {
+func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
 	if u.Src[0].Op != ir.OpParam {
-		return len(l.laneDigits(u, at)) == 0
+		return len(l.exprs.laneDigits(u, at)) == 0
 	}
-	addr, step := l.addressAndStep(u)
+	addr, step := l.memory.addressAndStep(u)
 	var static []ir.Term
 	var digits []int
 	for _, t := range addr.form.Terms {
-		d := l.laneDigits(t.Atom, at)
+		d := l.exprs.laneDigits(t.Atom, at)
 		if len(d) == 0 {
 			continue
 		}
-		if !l.isStatic(t.Atom) {
+		if !l.exprs.isStatic(t.Atom) {
 			return false
 		}
 		static = append(static, t)
 		digits = unionDigits(digits, d)
 	}
 	lo, hi := int64(0), int64(0)
-	for k, o := range l.staticOffsets(static, digits, at) {
+	for k, o := range l.memory.staticOffsets(static, digits, at) {
 		if k == 0 {
 			lo, hi = o, o
 		}
 		lo, hi = min(lo, o), max(hi, o)
 	}
 	size := int64(u.DType.Size())
-	return (hi-lo)*step < max(16, 2*size*int64(l.laneCount(digits)))
+	return (hi-lo)*step < max(16, 2*size*int64(l.exprs.laneCount(digits)))
 }
 
 // Contraction (the FMA Opt).
 
 // contract emits a sum or difference with a product in it as one instruction.
-func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
+func (l *widener) contract(u *ir.UOp, at coords) (val, bool) {
 	if u.Op == ir.OpNeg {
 		return val{}, false
 	}
-	target := l.laneDigits(u, at)
+	target := l.exprs.laneDigits(u, at)
 	x, y := u.Src[0], u.Src[1]
 	switch {
 	case u.Op == ir.OpAdd && l.dotSum(x):
@@ -218,7 +226,7 @@ func (l *lowerer) contract(u *ir.UOp, at coords) (val, bool) {
 // narrowSum rewrites f(q) + c, with q a narrow integer and c a whole number, to
 // f(q + c) where the sum fits the signed dtype of q's size: both are exact, and
 // the sum runs on four times as many lanes a register.
-func (l *lowerer) narrowSum(u *ir.UOp) *ir.UOp {
+func (l *widener) narrowSum(u *ir.UOp) *ir.UOp {
 	a := l.Arena
 	x, c := u.Src[0], u.Src[1]
 	if x.Op != ir.OpCast || !x.Src[0].DType.IsInt() || x.Src[0].DType.Size() > 2 || u.DType != ir.F32 && u.DType != ir.F64 {
@@ -242,16 +250,16 @@ func (l *lowerer) narrowSum(u *ir.UOp) *ir.UOp {
 }
 
 // single reports a float product that nothing else uses.
-func (l *lowerer) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] == 1 }
+func (l *widener) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] == 1 }
 
 // unrolledSum reports a sum over copies that nothing else uses.
-func (l *lowerer) unrolledSum(u *ir.UOp) bool {
+func (l *widener) unrolledSum(u *ir.UOp) bool {
 	return u.Op == ir.OpReduce && l.uses[u] == 1 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && l.Roles[l.free.Index.Of(u.ReduceRange())] == plan.Unroll
 }
 
 // dotSum reports a sum of dots, over lanes or copies, that nothing else uses: it
 // starts from what is added to it.
-func (l *lowerer) dotSum(u *ir.UOp) bool {
+func (l *widener) dotSum(u *ir.UOp) bool {
 	if u.Op != ir.OpReduce || l.uses[u] != 1 || u.DType != ir.I32 || u.Arg.(ir.ReduceArg).Op != ir.OpAdd {
 		return false
 	}
@@ -264,15 +272,15 @@ func (l *lowerer) dotSum(u *ir.UOp) bool {
 }
 
 // sumFrom adds the terms of a sum to a first value.
-func (l *lowerer) sumFrom(first, sum *ir.UOp, at coords, target []int) val {
-	terms := []term{{x: l.settle(l.operand(first, at, target))}}
-	return l.settle(l.sum(append(terms, l.terms(sum, at, plan.RangeSet{})...)))
+func (l *widener) sumFrom(first, sum *ir.UOp, at coords, target []int) val {
+	terms := []term{{x: l.exprs.settle(l.operand(first, at, target))}}
+	return l.exprs.settle(l.loops.sum(append(terms, l.loops.terms(sum, at, analyse.RangeSet{})...)))
 }
 
-func (l *lowerer) fewer(x, y *ir.UOp, at coords) bool {
-	return len(l.laneDigits(x, at)) <= len(l.laneDigits(y, at))
+func (l *widener) fewer(x, y *ir.UOp, at coords) bool {
+	return len(l.exprs.laneDigits(x, at)) <= len(l.exprs.laneDigits(y, at))
 }
 
-func (l *lowerer) fmaOf(x, y, z *ir.UOp, at coords, target []int) val {
-	return l.aluOver(ir.OpFma, x.DType, target, l.settle(l.operand(x, at, target)), l.settle(l.operand(y, at, target)), l.settle(l.operand(z, at, target)))
+func (l *widener) fmaOf(x, y, z *ir.UOp, at coords, target []int) val {
+	return l.exprs.aluOver(ir.OpFma, x.DType, target, l.exprs.settle(l.operand(x, at, target)), l.exprs.settle(l.operand(y, at, target)), l.exprs.settle(l.operand(z, at, target)))
 }

@@ -8,9 +8,12 @@ import (
 	"tgc/kernel/plan"
 )
 
+// wordMemory writes fields whose bytes are read a word at a time.
+type wordMemory struct{ *lowering }
+
 // lowerWord gives f(q)*2^8p for the copy p of a PACK: byte p of a word,
 // converted in place. ok is false where u is no such product.
-func (l *lowerer) lowerWord(u *ir.UOp, at coords) (val, bool) {
+func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	cast, pow := u.Src[0], u.Src[1]
 	if cast.Op != ir.OpCast || cast.Src[0].DType != ir.U8 {
 		return val{}, false
@@ -32,7 +35,7 @@ func (l *lowerer) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	if !w.exact {
 		return val{}, false
 	}
-	v := l.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
+	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
 		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, 0xff<<(8*c)))
 		return l.b.Cast(masked, u.DType)
 	})
@@ -63,9 +66,9 @@ type word struct {
 }
 
 // wordOf lowers bytes as words. demand are the bits of each byte that matter.
-func (l *lowerer) wordOf(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
-	key := wordKey{l.key(u, at), demand}
-	s := l.stack[l.top()]
+func (l *wordMemory) wordOf(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+	key := wordKey{l.scopes.key(u, at), demand}
+	s := l.scopes.stack[l.scopes.top()]
 	if w, ok := s.words[key]; ok {
 		return w, true
 	}
@@ -82,7 +85,7 @@ type wordKey struct {
 	demand int64
 }
 
-func (l *lowerer) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+func (l *wordMemory) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
 	switch u.Op {
 	case ir.OpField:
 		return l.wordField(u, p, at)
@@ -104,7 +107,7 @@ func (l *lowerer) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, boo
 		if !ok {
 			return word{}, false
 		}
-		return word{l.alu(u.Op, ir.I32, x.val, y.val), x.exact && y.exact}, true
+		return word{l.exprs.alu(u.Op, ir.I32, x.val, y.val), x.exact && y.exact}, true
 	case ir.OpShl, ir.OpShr:
 		return l.wordShift(u, p, at, demand)
 	}
@@ -112,26 +115,26 @@ func (l *lowerer) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, boo
 }
 
 // wordAlu combines words with a constant.
-func (l *lowerer) wordAlu(op ir.Op, x val, c int64) val {
+func (l *wordMemory) wordAlu(op ir.Op, x val, c int64) val {
 	key := derivedKey{x.v, fmt.Sprint(op, c)}
-	v := l.derive(x.depth, key, func() *program.Value { return l.b.Alu(op, x.v, l.b.Int(x.v.Type, c)) })
+	v := l.scopes.derive(x.depth, key, func() *program.Value { return l.b.Alu(op, x.v, l.b.Int(x.v.Type, c)) })
 	return val{v: v, digits: x.digits, depth: x.depth}
 }
 
 // wordShift shifts bytes inside words; bits that come from a neighbouring byte
 // are masked where they matter.
-func (l *lowerer) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+func (l *wordMemory) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
 	amount := u.Src[1]
 	n, constant := amount.Int()
 	least, most := n, n
 	digits := []int(nil)
 	var amounts []ir.Scalar
 	if !constant {
-		if !l.isStatic(amount) || l.free.Of(amount).Has(p) {
+		if !l.exprs.isStatic(amount) || l.free.Of(amount).Has(p) {
 			return word{}, false
 		}
-		digits = l.laneDigits(amount, at)
-		amounts = l.staticLanes(amount, at, digits)
+		digits = l.exprs.laneDigits(amount, at)
+		amounts = l.exprs.staticLanes(amount, at, digits)
 		least, most = amounts[0].I, amounts[0].I
 		for _, s := range amounts {
 			least, most = min(least, s.I), max(most, s.I)
@@ -161,10 +164,10 @@ func (l *lowerer) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bo
 		for k, s := range amounts {
 			lanes[k] = s.I
 		}
-		by := val{v: l.b.IntLanes(ir.U32, lanes...), digits: digits, depth: l.top()}
-		words := val{v: l.b.Bitcast(x.v, ir.U32), digits: x.digits, depth: l.top()}
-		shifted := l.alu(op, ir.U32, words, by)
-		out = val{v: l.b.Bitcast(shifted.v, ir.I32), digits: shifted.digits, depth: l.top()}
+		by := val{v: l.b.IntLanes(ir.U32, lanes...), digits: digits, depth: l.scopes.top()}
+		words := val{v: l.b.Bitcast(x.v, ir.U32), digits: x.digits, depth: l.scopes.top()}
+		shifted := l.exprs.alu(op, ir.U32, words, by)
+		out = val{v: l.b.Bitcast(shifted.v, ir.I32), digits: shifted.digits, depth: l.scopes.top()}
 	}
 	// Which bits of a byte may hold a neighbour's?
 	foreign := int64(0xff) &^ (0xff >> most)
@@ -190,9 +193,9 @@ func (l *lowerer) wordShift(u *ir.UOp, p int, at coords, demand int64) (word, bo
 }
 
 // wordShiftAlu shifts all words by one amount; to the right without sign.
-func (l *lowerer) wordShiftAlu(op ir.Op, x val, n *program.Value) val {
+func (l *wordMemory) wordShiftAlu(op ir.Op, x val, n *program.Value) val {
 	by, _ := l.b.KnownInt(n)
-	v := l.derive(x.depth, derivedKey{x.v, fmt.Sprint(op, by)}, func() *program.Value {
+	v := l.scopes.derive(x.depth, derivedKey{x.v, fmt.Sprint(op, by)}, func() *program.Value {
 		t := program.Vector(ir.U32, x.v.Type.Lanes)
 		return l.b.Bitcast(l.b.Alu(op, l.b.Bitcast(x.v, ir.U32), l.b.Int(t, by)), ir.I32)
 	})
@@ -201,11 +204,11 @@ func (l *lowerer) wordShiftAlu(op ir.Op, x val, n *program.Value) val {
 
 // wordField loads the words of a u8 field: the four bytes of each must be
 // neighbours, and words contiguous.
-func (l *lowerer) wordField(u *ir.UOp, p int, at coords) (word, bool) {
+func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 	if u.DType != ir.U8 {
 		return word{}, false
 	}
-	place := l.placeOf(l.base(u.Src[0]), l.fieldAddress(u), 1, at.with(p, laneCoord))
+	place := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.fieldAddress(u), 1, at.with(p, laneCoord))
 	n := len(place.digits)
 	if place.vector != nil || n == 0 || place.digits[n-1] != p {
 		return word{}, false
@@ -216,8 +219,8 @@ func (l *lowerer) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 		}
 	}
 	count := len(place.offsets) / plan.WordElements
-	ptr := l.derive(l.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
-	d := l.depth(u)
-	v := l.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
+	ptr := l.scopes.derive(l.memory.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
+	d := l.scopes.depth(u)
+	v := l.scopes.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
 	return word{val{v: v, digits: place.digits[:n-1], depth: d}, true}, true
 }

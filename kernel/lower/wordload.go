@@ -28,20 +28,20 @@ type wordPart struct {
 
 // loadInWord reads a field as part of an aligned word that other copies read,
 // too; ok is false where there is no such word.
-func (l *lowerer) loadInWord(u *ir.UOp, at coords) (out val, ok bool) {
+func (l *wordMemory) loadInWord(u *ir.UOp, at coords) (out val, ok bool) {
 	size := int64(u.DType.Size())
-	if !l.onGPU() || size >= 4 || len(l.laneDigits(u, at)) > 0 {
+	if !l.block.onGPU() || size >= 4 || len(l.exprs.laneDigits(u, at)) > 0 {
 		return val{}, false
 	}
-	form := l.fieldAddress(u).form
+	form := l.memory.fieldAddress(u).form
 	for bytes := int64(maxWordBytes); bytes > size; bytes /= 2 {
 		w, inside := l.wordPart(form, bytes)
-		if !inside || l.align[l.base(u.Src[0])]%bytes != 0 || !l.wordInBuffer(u.Src[0], w) {
+		if !inside || l.memory.align[l.memory.base(u.Src[0])]%bytes != 0 || !l.wordInBuffer(u.Src[0], w) {
 			continue
 		}
 		first := w.offset
 		for _, t := range w.static {
-			first += t.Coef * l.evalStatic(t.Atom, at).I
+			first += t.Coef * l.exprs.evalStatic(t.Atom, at).I
 		}
 		// The dynamic part stays within 32 bits, which one shift takes apart.
 		if first%4+w.reach+size > min(4, bytes) {
@@ -54,7 +54,7 @@ func (l *lowerer) loadInWord(u *ir.UOp, at coords) (out val, ok bool) {
 
 // wordPart splits a form for words of so many bytes; inside: the rest stays in
 // the word, and copies share it.
-func (l *lowerer) wordPart(form ir.LinearForm, bytes int64) (w wordPart, inside bool) {
+func (l *wordMemory) wordPart(form ir.LinearForm, bytes int64) (w wordPart, inside bool) {
 	w = wordPart{bytes: bytes, offset: form.Const & (bytes - 1)}
 	w.whole.Const = form.Const - w.offset
 	most := w.offset
@@ -68,7 +68,7 @@ func (l *lowerer) wordPart(form ir.LinearForm, bytes int64) (w wordPart, inside 
 			return w, false
 		}
 		most += t.Coef * b.Hi
-		if l.isStatic(t.Atom) {
+		if l.exprs.isStatic(t.Atom) {
 			w.static = append(w.static, t)
 			continue
 		}
@@ -79,7 +79,7 @@ func (l *lowerer) wordPart(form ir.LinearForm, bytes int64) (w wordPart, inside 
 }
 
 // wordInBuffer reports that the last word, too, lies in the buffer.
-func (l *lowerer) wordInBuffer(buf *ir.UOp, w wordPart) bool {
+func (l *wordMemory) wordInBuffer(buf *ir.UOp, w wordPart) bool {
 	last := w.whole.Const
 	for _, t := range w.whole.Terms {
 		b := l.Bounds.Of(t.Atom)
@@ -94,22 +94,22 @@ func (l *lowerer) wordInBuffer(buf *ir.UOp, w wordPart) bool {
 			return false
 		}
 	}
-	return last+w.bytes <= l.paramBytes(buf)
+	return last+w.bytes <= l.memory.paramBytes(buf)
 }
 
 // takeFromWord loads the word, once for all copies, and shifts the field out.
-func (l *lowerer) takeFromWord(u *ir.UOp, w wordPart, first int64, at coords) val {
-	p := l.placeOf(l.base(u.Src[0]), &flatAddress{form: w.whole}, 1, at)
+func (l *wordMemory) takeFromWord(u *ir.UOp, w wordPart, first int64, at coords) val {
+	p := l.memory.placeOf(l.memory.base(u.Src[0]), &flatAddress{form: w.whole}, 1, at)
 	words := int(max(w.bytes/4, 1))
 	elem := ir.U32
 	if w.bytes < 4 {
 		elem = ir.U16
 	}
 	key := derivedKey{p.ptr, fmt.Sprint("word ", w.bytes)}
-	word := l.derive(l.top(), key, func() *program.Value {
+	word := l.scopes.derive(l.scopes.top(), key, func() *program.Value {
 		return l.b.Load(l.b.PtrCast(p.ptr, elem), words, int(w.bytes))
 	})
-	part := l.derive(l.top(), derivedKey{word, fmt.Sprint("part ", first/4)}, func() *program.Value {
+	part := l.scopes.derive(l.scopes.top(), derivedKey{word, fmt.Sprint("part ", first/4)}, func() *program.Value {
 		v := l.b.Extract(word, int(first/4))
 		if elem != ir.U32 {
 			v = l.b.Cast(v, ir.U32)
@@ -119,7 +119,7 @@ func (l *lowerer) takeFromWord(u *ir.UOp, w wordPart, first int64, at coords) va
 		}
 		sum := l.b.Index(0)
 		for _, t := range w.dynamic {
-			sum = l.b.Add(sum, l.b.Mul(l.lower(t.Atom, at).v, l.b.Index(8*t.Coef)))
+			sum = l.b.Add(sum, l.b.Mul(l.exprs.lower(t.Atom, at).v, l.b.Index(8*t.Coef)))
 		}
 		return l.b.Alu(ir.OpShr, v, l.b.Cast(sum, ir.U32))
 	})
@@ -128,7 +128,7 @@ func (l *lowerer) takeFromWord(u *ir.UOp, w wordPart, first int64, at coords) va
 		bits = l.b.Alu(ir.OpShr, bits, l.b.Int(program.Scalar(ir.U32), 8*by))
 	}
 	if u.DType.IsFloat() {
-		return val{v: l.b.Bitcast(l.b.Cast(bits, ir.U16), u.DType), depth: l.top()}
+		return val{v: l.b.Bitcast(l.b.Cast(bits, ir.U16), u.DType), depth: l.scopes.top()}
 	}
-	return val{v: l.b.Cast(bits, u.DType), depth: l.top()}
+	return val{v: l.b.Cast(bits, u.DType), depth: l.scopes.top()}
 }

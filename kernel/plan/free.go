@@ -1,33 +1,13 @@
 package plan
 
 import (
-	"fmt"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 )
 
-// MaxRanges bounds the sub-axes of a planned kernel.
-const MaxRanges = analyse.MaxRanges
-
-// RangeSet is a set of axes by number.
-type RangeSet = analyse.RangeSet
-
-// FreeSets answers which axes a node depends on.
-type FreeSets = analyse.FreeSets
-
-// NewFreeSets makes one for a list of ranges.
-func NewFreeSets(ranges []*ir.UOp) (*FreeSets, error) {
-	f, err := analyse.NewFreeSets(ranges)
-	if err != nil {
-		return nil, fmt.Errorf("kernel: %d ranges after splitting, at most %d are allowed", len(ranges), MaxRanges)
-	}
-	return f, nil
-}
-
 // Free answers which axes an expression depends on.
 type Free struct {
-	Sets *FreeSets
+	Sets *analyse.FreeSets
 	axes []Axis
 }
 
@@ -38,7 +18,7 @@ func NewFree(sink *ir.UOp) (*Free, error) {
 	for i, x := range axes {
 		ranges[i] = x.Range
 	}
-	sets, err := NewFreeSets(ranges)
+	sets, err := analyse.NewFreeSets(ranges)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -11,14 +12,14 @@ import (
 // hoister moves expressions inside reduces into STAGEs: the STAGE Opt.
 type hoister struct {
 	st     *State
-	free   *plan.FreeSets
+	free   *analyse.FreeSets
 	ranges []*ir.UOp
-	store  plan.RangeSet // ranges of stores
-	wanted func(free plan.RangeSet) bool
-	inner  func(free plan.RangeSet) plan.RangeSet // which free ranges index the stage
-	serial plan.RangeSet                          // ranges whose copy in the stage is a loop
-	lanes  plan.RangeSet                          // of stores: innermost in the stage, so that lanes lie side by side
-	dots   map[*ir.UOp]bool                       // ranges whose sums are dots
+	store  analyse.RangeSet // ranges of stores
+	wanted func(free analyse.RangeSet) bool
+	inner  func(free analyse.RangeSet) analyse.RangeSet // which free ranges index the stage
+	serial analyse.RangeSet                             // ranges whose copy in the stage is a loop
+	lanes  analyse.RangeSet                             // of stores: innermost in the stage, so that lanes lie side by side
+	dots   map[*ir.UOp]bool                             // ranges whose sums are dots
 	plans  []Axis
 
 	replace map[*ir.UOp]*ir.UOp
@@ -33,7 +34,7 @@ type hoister struct {
 // product with a folded norm.
 func hoistInvariant(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	h, axes := newHoister(st, sink)
-	var over plan.RangeSet
+	var over analyse.RangeSet
 	for _, p := range plans {
 		if p.Stage && p.Axis.Kind == plan.ReduceAxis {
 			over.Add(h.free.Index.Of(p.Axis.Range))
@@ -47,8 +48,8 @@ func hoistInvariant(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 			h.store.Add(i)
 		}
 	}
-	h.wanted = func(free plan.RangeSet) bool { return free.Meet(h.store).Empty() && !free.Meet(over).Empty() }
-	h.inner = func(free plan.RangeSet) plan.RangeSet { return free }
+	h.wanted = func(free analyse.RangeSet) bool { return free.Meet(h.store).Empty() && !free.Meet(over).Empty() }
+	h.inner = func(free analyse.RangeSet) analyse.RangeSet { return free }
 	return h.run(sink, plans)
 }
 
@@ -75,7 +76,7 @@ func hoistPanels(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 
 // gridDigits are the digits of store axes that number work units: within one
 // they are constants.
-func (h *hoister) gridDigits(plans []Axis) (grid plan.RangeSet) {
+func (h *hoister) gridDigits(plans []Axis) (grid analyse.RangeSet) {
 	for _, p := range plans {
 		if p.Axis.Kind != plan.StoreAxis || p.Split == nil {
 			continue
@@ -93,7 +94,7 @@ func (h *hoister) gridDigits(plans []Axis) (grid plan.RangeSet) {
 func hoistPanel(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis) {
 	h, axes := newHoister(st, sink)
 	scope := h.gridDigits(plans)
-	var own, reduces plan.RangeSet
+	var own, reduces analyse.RangeSet
 	for i, x := range axes {
 		switch x.Kind {
 		case plan.StoreAxis:
@@ -120,11 +121,11 @@ func hoistPanel(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis)
 			}
 		}
 	}
-	h.wanted = func(free plan.RangeSet) bool {
+	h.wanted = func(free analyse.RangeSet) bool {
 		mine := free.Meet(h.store)
 		return !mine.Meet(own).Empty() && mine.Minus(own).Minus(scope).Empty() && !free.Meet(reduces).Empty()
 	}
-	h.inner = func(free plan.RangeSet) plan.RangeSet {
+	h.inner = func(free analyse.RangeSet) analyse.RangeSet {
 		return free.Minus(scope).Minus(h.outerReduces(free.Meet(reduces), most))
 	}
 	return h.run(sink, plans)
@@ -133,8 +134,8 @@ func hoistPanel(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis)
 // outerReduces are the outer ones of some reduce ranges, such that the others
 // have at most so many points (0: any number): a panel is made anew in each
 // iteration of their loops.
-func (h *hoister) outerReduces(reduces plan.RangeSet, most int64) plan.RangeSet {
-	outer := plan.RangeSet{}
+func (h *hoister) outerReduces(reduces analyse.RangeSet, most int64) analyse.RangeSet {
+	outer := analyse.RangeSet{}
 	if most == 0 {
 		return outer
 	}
@@ -159,10 +160,10 @@ func newHoister(st *State, sink *ir.UOp) (*hoister, []plan.Axis) {
 	for _, x := range axes {
 		h.ranges = append(h.ranges, x.Range)
 	}
-	if len(h.ranges) > plan.MaxRanges {
-		h.ranges = h.ranges[:plan.MaxRanges] // finish reports the excess
+	if len(h.ranges) > analyse.MaxRanges {
+		h.ranges = h.ranges[:analyse.MaxRanges] // finish reports the excess
 	}
-	h.free, _ = plan.NewFreeSets(h.ranges)
+	h.free, _ = analyse.NewFreeSets(h.ranges)
 	return h, axes
 }
 

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -100,7 +101,7 @@ func within(st *State, stage *ir.UOp, index []*ir.UOp) bool {
 // light reports a stage of few operations a point; reduces in it are the same for
 // all of its points.
 func light(free *plan.Free, stage *ir.UOp) bool {
-	var own plan.RangeSet
+	var own analyse.RangeSet
 	for _, z := range stage.Src[1:] {
 		own.Add(free.Index(z))
 	}

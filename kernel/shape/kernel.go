@@ -20,11 +20,11 @@ type Kernel struct {
 	Arena    *ir.Arena
 	Sink     *ir.UOp
 	Stores   []Store
-	Tile     *MatrixTile   // of MMA; nil without
-	Ranges   []*ir.UOp     // every RANGE, outer before inner, high sub-axes before low
-	Roles    []plan.Role   // by index into Ranges
-	Dots     plan.RangeSet // of Ranges: sums over them may be dot instructions
-	Rising   plan.RangeSet // of Ranges: of work units, towards whose end loops are longer
+	Tile     *MatrixTile      // of MMA; nil without
+	Ranges   []*ir.UOp        // every RANGE, outer before inner, high sub-axes before low
+	Roles    []plan.Role      // by index into Ranges
+	Dots     analyse.RangeSet // of Ranges: sums over them may be dot instructions
+	Rising   analyse.RangeSet // of Ranges: of work units, towards whose end loops are longer
 	FMA      bool
 	Prefetch map[int]int64 // slot -> bytes ahead
 	Preload  map[int]bool  // by slot
@@ -61,8 +61,8 @@ func orderRanges(st *State) error {
 	for i, store := range st.Sink.Src {
 		k.Stores = append(k.Stores, Store{Node: store, Gates: st.gates[i]})
 	}
-	if k.Ranges = analyse.RangesIn(st.Sink); len(k.Ranges) > plan.MaxRanges {
-		return fmt.Errorf("kernel: %d ranges after splitting, at most %d are allowed", len(k.Ranges), plan.MaxRanges)
+	if k.Ranges = analyse.RangesIn(st.Sink); len(k.Ranges) > analyse.MaxRanges {
+		return fmt.Errorf("kernel: %d ranges after splitting, at most %d are allowed", len(k.Ranges), analyse.MaxRanges)
 	}
 	sort.SliceStable(k.Ranges, func(i, j int) bool {
 		x, y := st.order[k.Ranges[i]], st.order[k.Ranges[j]]

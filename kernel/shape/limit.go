@@ -66,7 +66,7 @@ func passes(st *State, p Axis) int64 {
 }
 
 // limitOver is the limit that all reduces over a range have, or nil.
-func limitOver(st *State, r *ir.UOp, reduces []*ir.UOp, free *plan.FreeSets) *ir.UOp {
+func limitOver(st *State, r *ir.UOp, reduces []*ir.UOp, free *analyse.FreeSets) *ir.UOp {
 	var limit *ir.UOp
 	common := free.Of(reduces[0])
 	for _, u := range reduces {

@@ -131,7 +131,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !within(st, u.Src[0], u.Indices()) {
 			continue
 		}
-		var own plan.RangeSet
+		var own analyse.RangeSet
 		ok := false
 		for k, z := range u.Src[0].Src[1:] {
 			own.Add(free.Index(z))

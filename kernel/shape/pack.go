@@ -191,7 +191,7 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 		}
 	}
 	var err error
-	if k.free, err = plan.NewFreeSets(ranges); err != nil {
+	if k.free, err = analyse.NewFreeSets(ranges); err != nil {
 		return sink // order-ranges reports it
 	}
 	k.ranges = ranges
@@ -210,9 +210,9 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 // packer rewrites the sums of one kernel.
 type packer struct {
 	st     *State
-	free   *plan.FreeSets
+	free   *analyse.FreeSets
 	ranges []*ir.UOp
-	store  plan.RangeSet
+	store  analyse.RangeSet
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
 }
 

@@ -18,7 +18,7 @@ func reassociate(st *State, sink *ir.UOp) *ir.UOp {
 			h.store.Add(i)
 		}
 	}
-	staged, panel := false, plan.RangeSet{}
+	staged, panel := false, analyse.RangeSet{}
 	for _, p := range st.Axes {
 		staged = staged || p.Stage
 		if p.Stage && p.Axis.Kind == plan.StoreAxis {
@@ -39,13 +39,13 @@ func reassociate(st *State, sink *ir.UOp) *ir.UOp {
 // reassociateProduct groups factors by the store ranges that they depend on. What
 // depends on the panel's ranges alone, or on none, goes into the panel; without
 // a panel the latter joins the side with most factors, which is the weight.
-func (h *hoister) reassociateProduct(u *ir.UOp, panel plan.RangeSet, staged bool) *ir.UOp {
+func (h *hoister) reassociateProduct(u *ir.UOp, panel analyse.RangeSet, staged bool) *ir.UOp {
 	factors := analyse.Factors(u)
 	if len(factors) < 3 {
 		return u
 	}
-	groups := make(map[plan.RangeSet][]*ir.UOp)
-	var keys []plan.RangeSet
+	groups := make(map[analyse.RangeSet][]*ir.UOp)
+	var keys []analyse.RangeSet
 	for _, f := range factors {
 		key := h.free.Of(f).Meet(h.store)
 		if !panel.Empty() && key.Minus(panel).Empty() {
@@ -80,9 +80,9 @@ func (h *hoister) reassociateProduct(u *ir.UOp, panel plan.RangeSet, staged bool
 
 // joinInvariant moves the group without store ranges to the largest other one,
 // if there are several; else nothing is gained and nil is returned.
-func joinInvariant(keys []plan.RangeSet, groups map[plan.RangeSet][]*ir.UOp) []plan.RangeSet {
-	var sides []plan.RangeSet
-	largest := plan.RangeSet{}
+func joinInvariant(keys []analyse.RangeSet, groups map[analyse.RangeSet][]*ir.UOp) []analyse.RangeSet {
+	var sides []analyse.RangeSet
+	largest := analyse.RangeSet{}
 	for _, key := range keys {
 		if key.Empty() {
 			continue
@@ -95,6 +95,6 @@ func joinInvariant(keys []plan.RangeSet, groups map[plan.RangeSet][]*ir.UOp) []p
 	if len(sides) < 2 {
 		return nil
 	}
-	groups[largest] = append(groups[largest], groups[plan.RangeSet{}]...)
+	groups[largest] = append(groups[largest], groups[analyse.RangeSet{}]...)
 	return sides
 }

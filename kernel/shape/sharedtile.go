@@ -19,7 +19,7 @@ import (
 // paneller puts factors into panels.
 type paneller struct {
 	*State
-	free *plan.FreeSets
+	free *analyse.FreeSets
 	read map[panelKey][]*ir.UOp
 }
 
@@ -102,7 +102,7 @@ func panelsAt(st *State, sink *ir.UOp, depth int) (*ir.UOp, error) {
 	if depth > deepest {
 		return nil, nil
 	}
-	free, err := plan.NewFreeSets(analyse.RangesIn(sink))
+	free, err := analyse.NewFreeSets(analyse.RangesIn(sink))
 	if err != nil {
 		return nil, err
 	}
