@@ -14,6 +14,7 @@ import (
 	"tgc/ir/program"
 
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -112,6 +113,17 @@ func registers(b *program.Block) int {
 		n += max((bits+511)/512, 1)
 	}
 	return n
+}
+
+// An Opt without effect on any target is refused on all.
+func TestRefusedEverywhere(t *testing.T) {
+	b := newBuilder()
+	for _, desc := range []*target.Desc{avx512, hopper(t)} {
+		err := plan.Legality(matvec(b, 6, 96), plan.Plan{Opts: []plan.Opt{{Kind: plan.SPLITK, Axis: "r0", Amount: 4}}}, desc)
+		if err == nil || !strings.Contains(err.Error(), "rule R8") {
+			t.Errorf("%s: %v, want the rule that splits", desc.Name, err)
+		}
+	}
 }
 
 func TestLegality(t *testing.T) {

@@ -29,13 +29,13 @@ var gpuCases = []struct {
 	plans []string
 }{
 	{"elementwise", func(b *builder) *ir.UOp { return elementwise(b, 96) }, []string{
-		"", "LOCAL s0 32", "VECTOR s0 4; LOCAL s0 8", "LOCAL s0 8; UPCAST s0 3", "LOCAL s0 96", "LOCAL s0 8; NOLOCALS",
+		"", "LOCAL s0 32", "VECTOR s0 4; LOCAL s0 8", "LOCAL s0 8; UPCAST s0 3", "LOCAL s0 96",
 	}},
 	{"ragged", func(b *builder) *ir.UOp { return elementwise(b, 37) }, []string{"LOCAL s0 32", "LOCAL s0 8; UPCAST s0 2"}},
 	{"matvec", func(b *builder) *ir.UOp { return matvec(b, 6, 96) }, []string{
 		"WARP r0 32", "WARP r0 32; UPCAST s0 2; LOCAL s0 3; FMA", "VECTOR r0 4; WARP r0 8; LOCAL s0 2", "GROUP r0 4", "GROUP r0 4; LOCAL s0 3",
 		"GROUPTOP r0 8; UNROLL r0 4", "WARP r0 8; GROUP r0 4; LOCAL s0 2; UPCAST s0 3", "GROUP r0 96", "WARP r0 32; GROUP r0 3",
-		"GROUP r0 6; WARP r0 4", "SPLITK r0 4; WARP r0 8", "TC r0 4; WARP r0 8", "WARP r0 32; UNROLL r0 2",
+		"GROUP r0 6; WARP r0 4", "TC r0 4; WARP r0 8", "WARP r0 32; UNROLL r0 2",
 	}},
 	{"Q8_0", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 256, true) }, []string{
 		"WARP r0 32; FMA", "VECTOR r0 4; WARP r0 32; STAGE r0; UPCAST s0 2; LOCAL s0 2; FMA", "VECTOR r0 8; WARP r0 8; GROUP r0 4; STAGE r0",
@@ -188,7 +188,7 @@ func TestRandomGPUPlans(t *testing.T) {
 		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
 	}
 	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.LOCAL, plan.LOCAL, plan.GROUP, plan.WARP, plan.WARP,
-		plan.GROUPTOP, plan.SPLITK, plan.TC, plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.PRELOAD}
+		plan.GROUPTOP, plan.TC, plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.PRELOAD}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)

@@ -92,7 +92,7 @@ func TestRandomPlans(t *testing.T) {
 		var chosen plan.Plan
 		axes := plan.Axes(sink)
 		kinds := []plan.OptKind{plan.VECTOR, plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.LOCAL, plan.GROUP,
-			plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.THREAD, plan.PREFETCH, plan.PACK}
+			plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.PREFETCH, plan.PACK}
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
 			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
 			if opt.Kind != plan.FMA {
@@ -100,7 +100,7 @@ func TestRandomPlans(t *testing.T) {
 				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
 			}
 			switch opt.Kind {
-			case plan.STAGE, plan.THREAD, plan.PACK:
+			case plan.STAGE, plan.PACK:
 				opt.Amount = 0
 			case plan.SWAP:
 				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))

@@ -3,6 +3,8 @@ package kernel_test
 import (
 	"testing"
 
+	"tgc/engine"
+	"tgc/internal/testkit"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/opt"
@@ -75,6 +77,33 @@ func TestShapedTextRoundTrip(t *testing.T) {
 			throughText(t, b.Arena, c.build(b), c.plan, c.desc)
 		})
 	}
+}
+
+// So do the kernels of small layers, with the plans that heuristics choose.
+func TestShapedTextOfZoo(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, entry := range testkit.Zoo() {
+		c, err := entry.Build(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, desc := range []*target.Desc{avx512, hopper(t)} {
+			compiled, err := c.Compile(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatalf("%s: %v", entry.Name, err)
+			}
+			for _, k := range compiled.Kernels {
+				text := desc.Name + k.Plan.String() + ir.Text(k.AST)
+				if seen[text] || k.AST.Op == ir.OpPar { // several kernels, merged after they are shaped
+					continue
+				}
+				seen[text] = true
+				a := ir.NewArena()
+				throughText(t, a, a.Import(k.AST), k.Plan.String(), compiled.Target)
+			}
+		}
+	}
+	t.Logf("%d kernels", len(seen))
 }
 
 func throughText(t *testing.T, a *ir.Arena, sink *ir.UOp, planText string, desc *target.Desc) {

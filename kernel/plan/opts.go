@@ -1,5 +1,7 @@
 package plan
 
+import "tgc/target"
+
 // OptKind is the kind of an Opt. Everything about a kind stands in optTable.
 type OptKind uint8
 
@@ -16,8 +18,6 @@ const (
 	VECTOR
 	PADTO
 	SWAP
-	NOLOCALS
-	THREAD
 	STAGE
 	PRELOAD
 	PREFETCH
@@ -37,7 +37,7 @@ const (
 	axisNone axisRule = iota
 	axisAny
 	axisStore
-	axisPoint // of a store or a stage
+	axisElement // of a store or a stage
 	axisReduce
 	axisBuffer // p<slot>
 )
@@ -55,13 +55,38 @@ type OptInfo struct {
 	Name          string
 	Axis          axisRule
 	Amount        amountRule
-	role          Role // of the digit that the Opt splits off; roleNone: no split
-	thread        Role // of that digit on a GPU, where it is a thread; roleNone: role
-	top           bool // the digit is taken from the high end
-	CPU           bool // a CPU accepts it
-	Refusal       string
+	role          Role // of the sub-axis that the Opt splits off; NoRole: no split
+	thread        Role // of that sub-axis on a GPU, where it is a thread; NoRole: role
+	top           bool // the sub-axis is taken from the high end
+	On            targets
+	Refusal       string // why the other targets do not accept it
 	Doc           string // one sentence
 	Before, After string // a loop, for docs/plan.md
+
+	// read notes the Opt in the plan of its axis or kernel, or says why the kernel
+	// does not accept it. nil: the Opt splits off a sub-axis, within the limits.
+	read func(r *reading, p *AxisPlan, opt Opt) error
+}
+
+// targets says which targets accept an Opt.
+type targets uint8
+
+// Targets that accept an Opt.
+const (
+	OnAll targets = iota
+	OnGPU
+	OnMatrix // GPUs with the matrix instructions of bf16, f16 and bytes
+	OnNone
+)
+
+func (t targets) accept(desc *target.Desc) bool {
+	switch t {
+	case OnGPU:
+		return desc.Kind != target.CPU
+	case OnMatrix:
+		return desc.Kind != target.CPU && hasMatrices(desc)
+	}
+	return t == OnAll
 }
 
 // Info returns the kind's row.
@@ -84,94 +109,86 @@ func ParseOptKind(name string) (OptKind, bool) {
 // axis: r0 of 2048 with VECTOR r0 32; UNROLL r0 8 becomes 8 serial iterations
 // of 8 copies of 32 lanes.
 var optTable = [numOptKinds]OptInfo{
-	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: Lane, CPU: true,
+	TC: {Name: "TC", Axis: axisReduce, Amount: amountOptional, role: Lane, read: readDot,
 		Doc:    "The four low points of a sum of products of bytes are one dot instruction; on a target without one, what computes the same. Sums of other things take the four as lanes.",
 		Before: "for k in 0..256: acc += i32(u8 w[k]) * i32(i8 y[k])",
 		After:  "for k in 0..64: acc = dot4(acc, w[4k..], y[4k..])"},
-	UPCAST: {Name: "UPCAST", Axis: axisStore, Amount: amountOptional, role: Unroll, CPU: true,
+	UPCAST: {Name: "UPCAST", Axis: axisStore, Amount: amountOptional, role: Unroll,
 		Doc:    "Compute several points of a store range in one iteration, with an accumulator each, so that what they share is loaded once.",
 		Before: "for n in 0..64: for k: acc += x[k]*w[n,k]",
 		After:  "for n in 0..16: for k: acc0 += x[k]*w[4n,k]; acc1 += x[k]*w[4n+1,k]; .."},
-	UNROLL: {Name: "UNROLL", Axis: axisAny, Amount: amountOptional, role: Unroll, CPU: true,
+	UNROLL: {Name: "UNROLL", Axis: axisAny, Amount: amountOptional, role: Unroll,
 		Doc:    "Repeat the body of a reduce (or stage) loop, so that indices become constants and copies share loads.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "for k in 0..16: acc += f(4k); acc += f(4k+1); acc += f(4k+2); acc += f(4k+3)"},
-	LOCAL: {Name: "LOCAL", Axis: axisPoint, Amount: amountNeeded, role: Serial, thread: Local, CPU: true,
+	LOCAL: {Name: "LOCAL", Axis: axisElement, Amount: amountNeeded, role: Serial, thread: Local,
 		Doc:    "Threads of a block share points of a store range; of a stage's range, they fill it together, in shared memory. On a CPU: a serial loop inside the work unit.",
 		Before: "for n in 0..64 (grid): store",
 		After:  "for n in 0..16 (grid): for i in 0..4 (threads): store 4n+i"},
-	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group, CPU: true,
+	GROUP: {Name: "GROUP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group,
 		Doc:    "Threads of a block share the low digit of a reduce and combine through shared memory. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(4k+i); combine over i"},
-	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group, top: true, CPU: true,
-		Doc:    "As GROUP, of consecutive points for each thread. On a CPU: a serial loop.",
+	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group, top: true,
+		Doc:    "As GROUP, of consecutive points for each thread. On a CPU: a serial loop. No heuristic asks for it; it is for the search over plans.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(16i+k); combine over i"},
-	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Warp, CPU: true,
+	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Warp,
 		Doc:    "As GROUP within one warp, combined with shuffles. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "lane i of 32: for k in 0..2: acc += f(32k+i); shuffle-combine over i"},
-	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded, role: Serial, top: true,
+	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded, role: Serial, top: true, On: OnNone,
 		Refusal: "a reduce is split over the grid by the schedule (rule R8), which adds the combining kernel",
-		Doc:     "Split a reduce over the grid, with a second step that combines.",
+		Doc:     "Split a reduce over the grid, with a second step that combines. The name is known so that the refusal says who does it.",
 		Before:  "for k in 0..4096: acc += f(k)",
 		After:   "for c in 0..4 (grid): for k in 0..1024: part[c] += f(1024c+k)"},
-	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: Lane, CPU: true,
+	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: Lane,
 		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A).",
 		Before: "for k in 0..64: acc += x[k]*w[k]",
 		After:  "for k in 0..4: acc<16> += x<16>[16k]*w<16>[16k]; fold lanes"},
-	PADTO: {Name: "PADTO", Axis: axisAny, Amount: amountNeeded, CPU: true,
-		Doc:    "Round the extent up to a multiple; points past the extent count as the identity and are not stored.",
+	PADTO: {Name: "PADTO", Axis: axisAny, Amount: amountNeeded, read: readPad,
+		Doc:    "Round the extent up to a multiple; points past the extent count as the identity and are not stored. No heuristic asks for it; it is for the search over plans, for sizes that no block divides.",
 		Before: "for k in 0..100: acc += f(k)",
 		After:  "for k in 0..112: acc += k < 100 ? f(k) : 0"},
-	SWAP: {Name: "SWAP", Axis: axisStore, Amount: amountNeeded, CPU: true,
+	SWAP: {Name: "SWAP", Axis: axisStore, Amount: amountNeeded, read: readSwap,
 		Doc:    "Exchange the loop order of store axis sI and store axis number amount.",
 		Before: "SWAP s0 1: for a: for b: store",
 		After:  "for b: for a: store"},
-	NOLOCALS: {Name: "NOLOCALS", Axis: axisNone, CPU: true,
-		Doc:    "Use no LOCAL axes (one thread a block). Always so on a CPU.",
-		Before: "for n (grid): for i (threads): store",
-		After:  "for n (grid): for i (serial): store"},
-	THREAD: {Name: "THREAD", Axis: axisStore, Amount: amountNone, CPU: true,
-		Doc:    "What is left of the store range is work units of the grid. The default where the extent is constant.",
-		Before: "for n in 0..64: store",
-		After:  "worker w: for n in slab(w): store"},
-	STAGE: {Name: "STAGE", Axis: axisAny, Amount: amountOptional, CPU: true,
+	STAGE: {Name: "STAGE", Axis: axisAny, Amount: amountOptional, read: readStage,
 		Doc:    "Of a reduce axis: values in its loop that depend on no store range are computed once per worker into an array. Of a store axis sI: values in reduces that depend on it but on no other store range inside the work unit are computed into an array once per tile of it (decoded weights; mere loads too where lanes run along the axis); with an amount, for at most so many points of the innermost reduces, anew in each iteration of the outer ones. Of a store axis of an MMA, or of the points of a TILE: its factors, in the instruction's types, are read from panels in shared memory that the threads of the block fill together.",
 		Before: "for n (grid): for k: acc += (x[k]*g[k]) * w[n,k]",
 		After:  "for k: y[k] = x[k]*g[k]      (prologue)\nfor n (grid): for k: acc += y[k] * w[n,k]"},
-	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone,
+	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone, On: OnGPU, read: readPreload,
 		Refusal: "a CPU has no wait between kernels that loads could be moved ahead of",
 		Doc:     "Issue the first loads of a weight buffer ahead of the grid-dependency wait, and those of rows that come later when the ones before have been used, in loops and without. Loads whose addresses the kernel before has computed come right behind the wait.",
 		Before:  "wait; w = load W; ..",
 		After:   "w = load W; wait; .."},
-	PREFETCH: {Name: "PREFETCH", Axis: axisBuffer, Amount: amountNeeded, CPU: true,
+	PREFETCH: {Name: "PREFETCH", Axis: axisBuffer, Amount: amountNeeded, read: readPrefetch,
 		Doc:    "One prefetch for each 64-byte line of a streamed buffer, amount bytes ahead of where the loop reads.",
 		Before: "for b: use W[b]",
 		After:  "for b: prefetch &W[b] + 8192 (+64, ..); use W[b]"},
-	ROLL: {Name: "ROLL", Axis: axisAny, Amount: amountOptional, role: Serial, CPU: true,
+	ROLL: {Name: "ROLL", Axis: axisAny, Amount: amountOptional, role: Serial, read: readRoll,
 		Doc:    "Points of the range stay a serial loop (of a store range: inside the work unit); without amount all that is left.",
 		Before: "for t in 0..128 (grid): store",
 		After:  "for t in 0..128 (serial, in one work unit): store"},
-	FMA: {Name: "FMA", Axis: axisNone, CPU: true,
+	FMA: {Name: "FMA", Axis: axisNone, read: readFMA,
 		Doc:    "A product that feeds a sum is rounded once, with the sum (class A); sums may use several accumulators.",
 		Before: "acc = acc + a*b",
 		After:  "acc = fma(a, b, acc)"},
-	PACK: {Name: "PACK", Axis: axisReduce, CPU: true,
+	PACK: {Name: "PACK", Axis: axisReduce, read: readPack,
 		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all digits of the axis within a block.",
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
-	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix,
+	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix, On: OnMatrix, read: readMatrix,
 		Refusal: "it has no matrix instruction of a warp",
 		Doc:     "A warp of a GPU sums 16 points for 16 rows and 8 columns in matrix instructions. Two store axes give it their low digits by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The points of a TILE may be the columns of one sum and what the next one sums up: attention.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
-	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone, CPU: true,
+	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone, read: readStream,
 		Doc:    "Store the buffer past the caches: it is larger than they are, so that nothing of it would be found there again, and lines need not be read before they are written.",
 		Before: "store z[n..]",
 		After:  "store z[n..] past the caches"},
-	TILE: {Name: "TILE", Axis: axisReduce, Amount: amountNone, CPU: true,
+	TILE: {Name: "TILE", Axis: axisReduce, Amount: amountNone, read: readTile,
 		Doc:    "What the Opts before it take of the axis is a tile of a softmax: maximum and sums of its points are plain reduces, and the running sums are rescaled once a tile (class A).",
 		Before: "for n: (m, l) = combine((m, l), (s[n], 1))",
 		After:  "for N: m' = max_t s[T*N+t]; (m, l) = combine((m, l), (m', sum_t exp2(c*(s[T*N+t] - m'))))"},

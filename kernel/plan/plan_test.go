@@ -20,8 +20,8 @@ func TestPlanDocument(t *testing.T) {
 	for _, kind := range plan.OptKinds() {
 		info := kind.Info()
 		fmt.Fprintf(&s, "\n## %s\n\n%s\n", info.Name, info.Doc)
-		if !info.CPU {
-			fmt.Fprintf(&s, "\nRefused on a CPU: %s.\n", info.Refusal)
+		if info.On != plan.OnAll {
+			fmt.Fprintf(&s, "\nRefused on %s: %s.\n", refusedOn[info.On], info.Refusal)
 		}
 		fmt.Fprintf(&s, "\n```\n%s\n```\nbecomes\n```\n%s\n```\n", info.Before, info.After)
 	}
@@ -35,6 +35,8 @@ func TestPlanDocument(t *testing.T) {
 		t.Errorf("%s is out of date (go test ./kernel/plan -update), error %v", path, err)
 	}
 }
+
+var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnNone: "every target"}
 
 const planHead = `# Plans
 

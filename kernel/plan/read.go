@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tgc/ir"
+)
+
+// What the Opts say that do more, or other things, than to split off a sub-axis: the
+// read functions of the table's rows.
+
+// readDot reads TC: the lowest elements are lanes of a dot.
+func readDot(r *reading, p *AxisPlan, opt Opt) error {
+	if opt.Amount != 0 && opt.Amount != WordElements || len(p.Segments) > 0 {
+		return fmt.Errorf("want the lowest %d points of %s", WordElements, opt.Axis)
+	}
+	opt.Amount = WordElements
+	if err := r.split(p, opt); err != nil {
+		return err
+	}
+	p.Dot = true
+	return nil
+}
+
+func readMatrix(r *reading, p *AxisPlan, opt Opt) error {
+	opt.Amount = MatrixPoints
+	return r.split(p, opt)
+}
+
+func readRoll(r *reading, p *AxisPlan, opt Opt) error {
+	if opt.Amount != 0 {
+		return r.split(p, opt)
+	}
+	if p.Pack {
+		return fmt.Errorf("PACK has split %s", opt.Axis)
+	}
+	p.Rest = Serial
+	return nil
+}
+
+func readStage(_ *reading, p *AxisPlan, opt Opt) error {
+	if p.Axis.Kind == StageAxis {
+		return fmt.Errorf("%s is a stage already", opt.Axis)
+	}
+	p.Stage, p.StageAmount = true, max(p.StageAmount, opt.Amount)
+	return nil
+}
+
+func readPack(_ *reading, p *AxisPlan, opt Opt) error {
+	if len(p.Segments) > 0 {
+		return fmt.Errorf("%s is split already", opt.Axis)
+	}
+	p.Pack = true
+	return nil
+}
+
+func readPad(_ *reading, p *AxisPlan, opt Opt) error {
+	p.PadTo = opt.Amount
+	return nil
+}
+
+func readTile(_ *reading, p *AxisPlan, opt Opt) error {
+	if len(p.Segments) == 0 || p.Tile > 0 {
+		return fmt.Errorf("want one, after Opts that split %s", opt.Axis)
+	}
+	p.Tile = len(p.Segments)
+	return nil
+}
+
+func readSwap(r *reading, p *AxisPlan, opt Opt) error {
+	other := r.axis("s" + strconv.FormatInt(opt.Amount, 10))
+	if other == nil {
+		return fmt.Errorf("no axis s%d", opt.Amount)
+	}
+	r.global.Swaps = append(r.global.Swaps, [2]*ir.UOp{p.Axis.Range, other.Axis.Range})
+	return nil
+}
+
+func readFMA(r *reading, _ *AxisPlan, _ Opt) error {
+	r.global.FMA = true
+	return nil
+}
+
+func readPrefetch(r *reading, _ *AxisPlan, opt Opt) error {
+	slot, err := r.buffer(opt)
+	r.global.Prefetch[slot] = opt.Amount
+	return err
+}
+
+func readPreload(r *reading, _ *AxisPlan, opt Opt) error {
+	slot, err := r.buffer(opt)
+	r.global.Preload[slot] = true
+	return err
+}
+
+func readStream(r *reading, _ *AxisPlan, opt Opt) error {
+	slot, err := r.buffer(opt)
+	r.global.Stream[slot] = true
+	return err
+}
+
+// buffer is the slot that an Opt names.
+func (r *reading) buffer(opt Opt) (slot int, err error) {
+	slot, err = strconv.Atoi(strings.TrimPrefix(opt.Axis, "p"))
+	if err != nil || !strings.HasPrefix(opt.Axis, "p") {
+		return 0, fmt.Errorf("buffer %q, want p<slot>", opt.Axis)
+	}
+	for _, u := range ir.Toposort(r.sink) {
+		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
+			return slot, nil
+		}
+	}
+	return 0, fmt.Errorf("no buffer in slot %d", slot)
+}
