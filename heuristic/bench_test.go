@@ -12,6 +12,7 @@ import (
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/packed"
@@ -77,8 +78,8 @@ func (r *rig) load(a *ir.Arena, desc *target.Desc) {
 	if err != nil {
 		r.b.Fatalf("%s: %v", r.plan, err)
 	}
-	r.prog = p
-	list, err := r.dev.Load(context.Background(), []*program.Program{p})
+	r.prog = opt.Expand(p, desc)
+	list, err := r.dev.Load(context.Background(), []*program.Program{r.prog})
 	if err != nil {
 		r.b.Fatal(err)
 	}

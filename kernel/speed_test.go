@@ -10,6 +10,7 @@ import (
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/packed"
@@ -38,7 +39,7 @@ func device(t testing.TB) *cpu.Device {
 func bestTime(t testing.TB, d *cpu.Device, p *program.Program, fill func(slot int, b []byte)) time.Duration {
 	t.Helper()
 	ctx := context.Background()
-	exec, err := d.Load(ctx, []*program.Program{p})
+	exec, err := d.Load(ctx, []*program.Program{opt.Expand(p, d.Target())})
 	if err != nil {
 		t.Fatal(err)
 	}

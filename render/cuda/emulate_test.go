@@ -13,6 +13,7 @@ import (
 	"tgc/internal/ptxemu"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/render/gpu"
 	"tgc/render/gpu/gputest"
 	"tgc/render/ptx"
@@ -61,7 +62,8 @@ func TestElementwiseAgainstEvalScalar(t *testing.T) {
 				continue
 			}
 			c.Program = renamed(c.Program, i)
-			k, err := Render(c.Program, describe(t, arch), gpu.Options{})
+			desc := describe(t, arch)
+			k, err := Render(opt.Expand(c.Program, desc), desc, gpu.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +96,8 @@ func TestRandomProgramsAgainstInterpreter(t *testing.T) {
 		for i := range each {
 			p, s := programtest.Generate(uint64(a*each+i), 40)
 			p = renamed(p, i)
-			k, err := Render(p, describe(t, arch), gpu.Options{Persistent: i%2 == 1})
+			desc := describe(t, arch)
+			k, err := Render(opt.Expand(p, desc), desc, gpu.Options{Persistent: i%2 == 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,7 +180,7 @@ func TestApproxMath(t *testing.T) {
 		for _, approx := range []bool{false, true} {
 			desc := *describe(t, "sm_75")
 			desc.ApproxMath = approx
-			k, err := Render(p, &desc, gpu.Options{})
+			k, err := Render(opt.Expand(p, &desc), &desc, gpu.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"tgc/internal/nvrtc"
 	"tgc/internal/programtest"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/render/gpu"
 	"tgc/target"
 )
@@ -138,6 +139,7 @@ func TestDeterministic(t *testing.T) {
 	for seed := range uint64(5) {
 		p, _ := programtest.Generate(seed, 60)
 		desc := describe(t, architectures[seed%3])
+		p = opt.Expand(p, desc)
 		first, err := Render(p, desc, gpu.Options{})
 		if err != nil {
 			t.Fatal(err)

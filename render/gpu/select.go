@@ -12,7 +12,7 @@ import (
 // Selector turns the instructions of a program into those of a machine, in
 // order, and has a Printer print each.
 type Selector struct {
-	Program *program.Program // expanded
+	Program *program.Program
 	Desc    *target.Desc
 	Options Options
 
@@ -39,7 +39,8 @@ type Selector struct {
 }
 
 // Render renders a program for desc, a GPU, with the printer that newPrinter makes.
-// It verifies the program; what GPUs lack is expanded (Expand).
+// It verifies the program, in which what the GPU lacks is expanded (pass
+// expand-math).
 func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(*Selector) Printer) (*Kernel, error) {
 	if desc == nil || desc.Kind != target.GPU || desc.SM == 0 {
 		return nil, fmt.Errorf("kernel %s: %w", p.Name, errNoGPU)
@@ -47,14 +48,13 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, err
 	}
-	basic := Expand(p, desc)
 	s := &Selector{
-		Program: basic,
+		Program: p,
 		Desc:    desc,
 		Options: opt,
-		values:  make([]*held, basic.Values),
-		bounds:  BoundsOf(basic),
-		arrays:  Arrays(basic),
+		values:  make([]*held, p.Values),
+		bounds:  BoundsOf(p),
+		arrays:  Arrays(p),
 		sums:    make(Sums),
 		consts:  make(map[*program.Value]*program.Instr),
 		tables:  make(map[*program.Value]*program.Param),
@@ -62,7 +62,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		origin:  make(map[*program.Value]*program.Value),
 		bytes:   make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
-		offsets: ByteOffsets(basic),
+		offsets: ByteOffsets(p),
 		added:   make(map[*program.Value]*program.Value),
 	}
 	s.print = newPrinter(s)

@@ -5,25 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/ir/program/opt"
-	"tgc/target"
 )
-
-// Expand is the program in the instructions that a GPU has.
-func Expand(p *program.Program, desc *target.Desc) *program.Program {
-	return opt.ExpandFor(p, Lacks(desc))
-}
-
-// Lacks tells what of a program to expand for a GPU: functions that its
-// instructions only approximate, and nothing that they do exactly.
-func Lacks(desc *target.Desc) opt.Lacks {
-	return opt.Lacks{Has: opt.Has{
-		HalfArith: true,
-		MulHi:     true,
-		RoundBF16: desc.SM >= 80,
-		Approx:    desc.ApproxMath,
-	}}
-}
 
 // Each renders the instructions of a block in order. An error names the innermost
 // instruction.

@@ -13,20 +13,18 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/ir/program/opt"
 	"tgc/target"
 )
 
 // Render returns the text of a module and the name of its entry. The program
-// must be verified; what the target lacks is expanded here (opt.ExpandFor).
+// must be verified, and what the target lacks expanded in it (pass expand-math).
 func Render(p *program.Program, desc *target.Desc) (text, entry string, err error) {
-	basic := opt.ExpandFor(p, lacks(desc))
 	r := &renderer{
-		program:    basic,
+		program:    p,
 		desc:       desc,
 		module:     llir.NewModule(),
-		values:     make([]value.Value, basic.Values),
-		consts:     make([]*program.Instr, basic.Values),
+		values:     make([]value.Value, p.Values),
+		consts:     make([]*program.Instr, p.Values),
 		intrinsics: make(map[string]*llir.Func),
 	}
 	entry = entryName(p.Name)
@@ -34,12 +32,6 @@ func Render(p *program.Program, desc *target.Desc) (text, entry string, err erro
 		return "", "", fmt.Errorf("render/llvm: kernel %s: %w", p.Name, err)
 	}
 	return r.module.String(), entry, nil
-}
-
-// lacks lists what an x86 CPU below x86-64-v3 does not have.
-func lacks(desc *target.Desc) opt.Lacks {
-	old := desc != nil && desc.Kind == target.CPU && !desc.FMA
-	return opt.Lacks{FMA: old, Half: old}
 }
 
 // entryName makes an identifier of a kernel's name.

@@ -13,6 +13,7 @@ import (
 	"tgc/internal/programtest"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/target"
 )
 
@@ -80,6 +81,7 @@ func TestDeterministic(t *testing.T) {
 	desc := target.ForCPU("x86-64-v4", nil, 1)
 	for seed := range uint64(5) {
 		p, _ := programtest.Generate(seed, 60)
+		p = opt.Expand(p, desc)
 		first, _, err := Render(p, desc)
 		if err != nil {
 			t.Fatal(err)

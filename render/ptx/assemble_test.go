@@ -11,6 +11,7 @@ import (
 	"tgc/internal/cudatools"
 	"tgc/internal/programtest"
 	"tgc/ir"
+	"tgc/ir/program/opt"
 	"tgc/target"
 )
 
@@ -54,7 +55,8 @@ func TestRandomProgramsAssemble(t *testing.T) {
 	for seed := range uint64(12) {
 		p, _ := programtest.Generate(seed, 40)
 		arch := architectures[seed%3]
-		k, err := Render(p, describe(t, arch), Options{Persistent: seed%2 == 1})
+		desc := describe(t, arch)
+		k, err := Render(opt.Expand(p, desc), desc, Options{Persistent: seed%2 == 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,8 @@ func TestElementwiseAssembles(t *testing.T) {
 		for i, c := range programtest.Cases() {
 			p := *c.Program
 			p.Name = fmt.Sprintf("case_%d_%s", i, p.Name)
-			k, err := Render(&p, describe(t, arch), Options{})
+			desc := describe(t, arch)
+			k, err := Render(opt.Expand(&p, desc), desc, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +98,7 @@ func TestApproxMath(t *testing.T) {
 		for _, approx := range []bool{false, true} {
 			desc := *describe(t, "sm_75")
 			desc.ApproxMath = approx
-			k, err := Render(p, &desc, Options{})
+			k, err := Render(opt.Expand(p, &desc), &desc, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,15 +6,17 @@ import (
 
 	"tgc/internal/programtest"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/render/gpu/gputest"
 	"tgc/runtime/interp"
 )
 
 // emulate renders a program and runs it on the PTX interpreter. buffers are by
 // slot; those that the program writes are changed.
-func emulate(t testing.TB, p *program.Program, arch string, opt Options, buffers map[int][]byte, vars map[string]int64, seed uint64) {
+func emulate(t testing.TB, p *program.Program, arch string, options Options, buffers map[int][]byte, vars map[string]int64, seed uint64) {
 	t.Helper()
-	k, err := Render(p, describe(t, arch), opt)
+	desc := describe(t, arch)
+	k, err := Render(opt.Expand(p, desc), desc, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +36,8 @@ func TestElementwiseAgainstEvalScalar(t *testing.T) {
 	for i, c := range programtest.Cases() {
 		arch := architectures[i%3]
 		err := c.Check(r, 4, func(list [][]byte) error {
-			k, err := Render(c.Program, describe(t, arch), Options{})
+			desc := describe(t, arch)
+			k, err := Render(opt.Expand(c.Program, desc), desc, Options{})
 			if err != nil {
 				return err
 			}

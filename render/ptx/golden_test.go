@@ -14,6 +14,7 @@ import (
 	"tgc/internal/cudatools"
 	"tgc/internal/programtest"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -133,6 +134,7 @@ func TestDeterministic(t *testing.T) {
 	for seed := range uint64(5) {
 		p, _ := programtest.Generate(seed, 60)
 		desc := describe(t, architectures[seed%3])
+		p = opt.Expand(p, desc)
 		first, err := Render(p, desc, Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"tgc/internal/programtest"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/runtime"
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/interp"
@@ -90,6 +91,15 @@ func TestRandomProgramsOnOlderCPUs(t *testing.T) {
 	}
 }
 
+// expanded are programs in the instructions that the device has.
+func expanded(d *Device, programs []*program.Program) []*program.Program {
+	out := make([]*program.Program, len(programs))
+	for i, p := range programs {
+		out[i] = opt.Expand(p, d.Target())
+	}
+	return out
+}
+
 func randomPrograms(t *testing.T, options Options) {
 	d := newDevice(t, options)
 	reference := interp.New(interp.Options{Debug: true})
@@ -106,7 +116,7 @@ func randomPrograms(t *testing.T, options Options) {
 		}
 		programs, stores = append(programs, p), append(stores, s)
 	}
-	compiled, err := d.Load(t.Context(), programs)
+	compiled, err := d.Load(t.Context(), expanded(d, programs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +152,7 @@ func elementwise(t *testing.T, options Options) {
 	for _, c := range cases {
 		programs = append(programs, c.Program)
 	}
-	compiled, err := d.Load(t.Context(), programs)
+	compiled, err := d.Load(t.Context(), expanded(d, programs))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tgc/internal/programtest"
 	"tgc/ir/program"
+	"tgc/ir/program/opt"
 	"tgc/runtime"
 	"tgc/runtime/interp"
 )
@@ -67,7 +68,7 @@ func TestRandomProgramsEqualInterpreter(t *testing.T) {
 		programs, stored = append(programs, p), append(stored, s)
 	}
 	begin := time.Now()
-	loaded, checked := load(t, d, programs...), load(t, reference, programs...)
+	loaded, checked := load(t, d, expanded(d, programs...)...), load(t, reference, programs...)
 	t.Logf("%d programs loaded in %v", many, time.Since(begin))
 	for i, stores := range stored {
 		seed, compiled, interpreted := uint64(i), loaded[i], checked[i]
@@ -94,6 +95,15 @@ func TestRandomProgramsEqualInterpreter(t *testing.T) {
 	}
 }
 
+// expanded are programs in the instructions that the device has.
+func expanded(d *Device, programs ...*program.Program) []*program.Program {
+	out := make([]*program.Program, len(programs))
+	for i, p := range programs {
+		out[i] = opt.Expand(p, d.Target())
+	}
+	return out
+}
+
 // Every elementwise op on every dtype gives what ir.EvalScalar gives.
 func TestElementwiseAgainstEvalScalar(t *testing.T) {
 	d := rendered(t)
@@ -102,7 +112,7 @@ func TestElementwiseAgainstEvalScalar(t *testing.T) {
 	for i := range cases {
 		programs = append(programs, cases[i].Program)
 	}
-	compiled := load(t, d, programs...)
+	compiled := load(t, d, expanded(d, programs...)...)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range cases {
 		if err := checkOnDevice(t, d, compiled[i], &cases[i], r); err != nil {

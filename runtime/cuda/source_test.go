@@ -27,7 +27,7 @@ func TestSourceInC(t *testing.T) {
 	t.Cleanup(func() { stop(t, d) })
 	reference := interp.New(interp.Options{Debug: true})
 	p, stores := programtest.Generate(3, 40)
-	compiled := load(t, d, p)[0]
+	compiled := load(t, d, expanded(d, p)...)[0]
 	if source := compiled.(*Executable).Source(); !strings.Contains(source, "__global__") {
 		t.Errorf("source is no CUDA C: %.80s", source)
 	}

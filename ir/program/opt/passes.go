@@ -145,12 +145,10 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		}, alone(advanceLoads)),
 		{Info: pass.Info{
 			Name: "expand-math", From: pass.Program, To: pass.Program, Required: true,
-			Doc: "write exp2, log2, sin, rsqrt and arithmetic of narrow floats in basic instructions, on CPUs",
-			Why: "heuristics price them as one operation; renderers of GPUs expand what their GPU lacks",
+			Doc: "write functions and arithmetic of narrow floats that the target lacks in basic instructions",
+			Why: "heuristics price them as one operation; renderers print what is there",
 		}, Run: func(_ context.Context, s *State) error {
-			if s.Target.Kind != target.GPU {
-				s.Program = ExpandMath(s.Program)
-			}
+			s.Program = Expand(s.Program, s.Target)
 			return nil
 		}},
 	},

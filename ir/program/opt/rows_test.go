@@ -32,7 +32,7 @@ func TestRowsGolden(t *testing.T) {
 			}
 			desc := gpu
 			if row.Name == "expand-math" {
-				desc = &target.Desc{Kind: target.CPU}
+				desc = &target.Desc{Kind: target.CPU, FMA: true}
 			}
 			want := make(map[string]string)
 			for _, f := range archive.Files {
