@@ -51,7 +51,7 @@ func (r *printer) Scaled(a *gpu.Address, space program.Space, index operand, siz
 // Reachable: offsets have any size.
 func (r *printer) Reachable(a *gpu.Address, _ program.Space) *gpu.Address { return a }
 
-// loadFunctions load through a pointer, loadHelpers words of so many bytes.
+// loadFunctions load through a pointer, loadHelpers n bytes as words.
 var (
 	loadFunctions  = map[gpu.Policy]string{gpu.Constant: "__ldg", gpu.Shared: "__ldcg"}
 	loadHelpers    = map[gpu.Policy]string{gpu.Once: "load_last", gpu.OnceConstant: "load_once"}

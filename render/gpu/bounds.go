@@ -9,7 +9,9 @@ import (
 )
 
 // Intervals of integer values, so that 64-bit indices whose values fit are
-// computed in 32 bits and divided without corrections for signs.
+// computed in 32 bits and divided without corrections for signs. They are plain
+// ranges, not ir.Interval: an end that lies inside of the dtype's says that nothing
+// wraps (Number.Exact), which a known residue or bit would break.
 
 // Interval is Lo..Hi, both included, of every lane of a value.
 type Interval struct{ Lo, Hi int64 }
@@ -103,7 +105,7 @@ func (a *boundsAnalysis) loop(in *program.Instr) {
 	lo, hi, step := a.get(in.Args[0]), a.get(in.Args[1]), a.get(in.Args[2])
 	// The index register holds one step past the last index before it ends.
 	index := Interval{lo.Lo, max(hi.Hi-1, lo.Hi)}
-	if past, ok := add(index.Hi, step.Hi); !ok || past > math.MaxInt32 || !lo.Fits32() || !hi.Fits32() {
+	if past, ok := ir.CheckedAdd(index.Hi, step.Hi); !ok || past > math.MaxInt32 || !lo.Fits32() || !hi.Fits32() {
 		index = unknown
 	}
 	a.of[in.Body.Args[0]] = index
@@ -180,8 +182,8 @@ func (a *boundsAnalysis) alu(in *program.Instr, all Interval) Interval {
 func binaryBounds(op ir.Op, x, y Interval) (Interval, bool) {
 	switch op {
 	case ir.OpAdd:
-		lo, ok1 := add(x.Lo, y.Lo)
-		hi, ok2 := add(x.Hi, y.Hi)
+		lo, ok1 := ir.CheckedAdd(x.Lo, y.Lo)
+		hi, ok2 := ir.CheckedAdd(x.Hi, y.Hi)
 		return Interval{lo, hi}, ok1 && ok2
 	case ir.OpSub:
 		if y.Lo == math.MinInt64 {
@@ -189,7 +191,7 @@ func binaryBounds(op ir.Op, x, y Interval) (Interval, bool) {
 		}
 		return binaryBounds(ir.OpAdd, x, Interval{-y.Hi, -y.Lo})
 	case ir.OpMul:
-		return corners(x, y, mul)
+		return corners(x, y, ir.CheckedMul)
 	case ir.OpMin:
 		return Interval{min(x.Lo, y.Lo), min(x.Hi, y.Hi)}, true
 	case ir.OpMax:
@@ -244,17 +246,4 @@ func corners(x, y Interval, f func(p, q int64) (int64, bool)) (Interval, bool) {
 		}
 	}
 	return b, true
-}
-
-func add(x, y int64) (int64, bool) {
-	s := x + y
-	return s, (s > x) == (y > 0)
-}
-
-func mul(x, y int64) (int64, bool) {
-	if x == 0 || y == 0 {
-		return 0, true
-	}
-	p := x * y
-	return p, p/y == x && !(x == -1 && y == math.MinInt64) && !(y == -1 && x == math.MinInt64)
 }

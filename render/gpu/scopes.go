@@ -50,7 +50,7 @@ func (s Sums) Note(in *program.Instr, constants map[*program.Value]*program.Inst
 	}
 }
 
-// Of is a value as a sum; one that is none is itself plus 0.
+// Of is a value as a sum; any other is itself plus 0.
 func (s Sums) Of(v *program.Value) Sum {
 	if sum, ok := s[v]; ok {
 		return sum

@@ -130,7 +130,7 @@ func extremePred(op ir.Op) enum.FPred {
 }
 
 // extreme orders its operands by the sign of x so that of two zeros the right
-// one stands second, then lets a NaN in the first replace the result.
+// one is second, then lets a NaN in the first replace the result.
 func (r *renderer) extreme(op ir.Op, x, y value.Value) value.Value {
 	at := r.at
 	bits := sameShape(x.Type(), intFor(x.Type()))

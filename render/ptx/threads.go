@@ -34,7 +34,7 @@ func (r *printer) Do(in *program.Instr) {
 	}
 }
 
-// waitGrid waits for the grid before. The wait stands in a loop that runs once
+// waitGrid waits for the grid before. The wait is in a loop that runs once
 // (a grid has at least one block along z, which ptxas does not know): ptxas
 // takes loads of constant memory across a wait in straight code, so that weights
 // were loaded after it, but not into a loop.
@@ -51,9 +51,9 @@ func (r *printer) waitGrid() {
 // mostBlocks is how many blocks a grid has along z, at most.
 const mostBlocks = 65535
 
-// barrier lets the threads of a block meet. After a wait it stands in a loop that
-// runs once, as the wait does: arithmetic on weights that are still on their way
-// would be taken ahead of it, and the block would stop before its barrier.
+// barrier lets the threads of a block meet. After a wait it is in a loop that
+// runs once, as the wait is: arithmetic on weights that are still on their way
+// would be moved before it, and the block would stop before its barrier.
 // Each loop needs a condition of its own, as ptxas learns from the last one.
 func (r *printer) barrier() {
 	if r.blocks.Literal() || r.loops > 0 {
