@@ -7,8 +7,9 @@ type Rebuild struct {
 	// Visit returns what a node becomes, given what its sources became, or nil
 	// for the node with those sources. It must not change src.
 	Visit func(u *UOp, src []*UOp) *UOp
-	// Instead, if there is one, is asked before a node's sources are walked:
-	// what it returns takes the node's place and is not walked; nil walks on.
+	// Instead, if there is one, is asked before a node's sources are walked, once
+	// for every use: what it returns takes the node's place and is not walked; nil
+	// walks on.
 	Instead func(u *UOp) *UOp
 
 	done NodeMap[*UOp]
@@ -26,52 +27,52 @@ func (r *Rebuild) Of(u *UOp) *UOp { return r.done.Of(u) }
 // Do returns what root becomes. Several roots may be done one after another:
 // nodes that they share are visited once.
 func (r *Rebuild) Do(root *UOp) *UOp {
+	if to := r.known(root); to != nil {
+		return to
+	}
 	type frame struct {
 		node *UOp
 		next int
 	}
-	var stack []frame
-	var open Visited // on the stack or done
-	enter := func(u *UOp) {
-		if r.done.Has(u) || !open.Add(u) {
-			return
-		}
-		if r.Instead != nil {
-			if to := r.Instead(u); to != nil {
-				r.done.Set(u, to)
-				return
-			}
-		}
-		stack = append(stack, frame{node: u})
-	}
-	enter(root)
+	stack := []frame{{node: root}}
 	for len(stack) > 0 {
 		top := &stack[len(stack)-1]
-		if top.next < len(top.node.Src) {
-			top.next++
-			enter(top.node.Src[top.next-1])
+		u := top.node
+		if top.next == len(u.Src) {
+			stack = stack[:len(stack)-1]
+			r.done.Set(u, r.visit(u))
 			continue
 		}
-		u := top.node
-		stack = stack[:len(stack)-1]
-		r.done.Set(u, r.visit(u))
+		source := u.Src[top.next]
+		top.next++
+		if r.known(source) == nil {
+			stack = append(stack, frame{node: source})
+		}
 	}
 	return r.done.Of(root)
 }
 
+// known is what a node becomes, nil where that is not known yet.
+func (r *Rebuild) known(u *UOp) *UOp {
+	if r.Instead != nil {
+		if to := r.Instead(u); to != nil {
+			return to
+		}
+	}
+	return r.done.Of(u)
+}
+
 func (r *Rebuild) visit(u *UOp) *UOp {
-	src := u.Src
+	src, own := u.Src, false
 	for i, s := range u.Src {
-		to := r.done.Of(s)
+		to := r.known(s)
 		if to == s {
 			continue
 		}
-		src = make([]*UOp, len(u.Src))
-		copy(src, u.Src[:i])
-		for j := i; j < len(src); j++ {
-			src[j] = r.done.Of(u.Src[j])
+		if !own {
+			src, own = append([]*UOp(nil), u.Src...), true
 		}
-		break
+		src[i] = to
 	}
 	if r.Visit != nil {
 		if to := r.Visit(u, src); to != nil {

@@ -39,7 +39,7 @@ func TestRebuild(t *testing.T) {
 		}
 		got = got.Src[0]
 	}
-	if !got.IsFloat(2) || r.Of(x) != got || r.Of(got) != nil {
+	if !got.IsFloat(2) || r.Of(x) != nil || r.Of(u) == nil {
 		t.Errorf("%s at the bottom, want 2", ir.NodeText(got))
 	}
 	if same := a.Rebuild(u, func(*ir.UOp, []*ir.UOp) *ir.UOp { return nil }); same != u {
