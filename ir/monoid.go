@@ -164,20 +164,3 @@ func Moments() *Monoid {
 func (a *Arena) FoldIdentity(op Op, dtype DType) *UOp {
 	return a.ConstScalar(dtype, ReduceIdentity(op, dtype))
 }
-
-// IsSoftmax, SoftmaxLambda and SoftmaxFloor are Monoid's older names.
-func (a *Arena) IsSoftmax(u *UOp) (c *UOp, ok bool) {
-	if u.Op != OpReduce {
-		return nil, false
-	}
-	m := a.MonoidOf(u)
-	return m.Scale, m.Rescales
-}
-
-// SoftmaxLambda is the combine step of Softmax.
-func (a *Arena) SoftmaxLambda(dtype DType, n int, c *UOp) (identity, combine []*UOp) {
-	return Softmax(c).combine(a, dtype, n)
-}
-
-// SoftmaxFloor is the least maximum.
-func (a *Arena) SoftmaxFloor(dtype DType) *UOp { return new(Monoid).LeastKey(a, dtype) }

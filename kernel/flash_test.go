@@ -54,8 +54,7 @@ func promptAttention(b *builder, c promptShape) *ir.UOp {
 	s := b.Mul(b.sum(b.Mul(query, float(b.Load(k, h, t, e))), e), b.f(0.125))
 	seen := b.Lt(t, b.Add(b.Add(i, start), b.n(1-c.blind)))
 	values := []*ir.UOp{b.Where(seen, s, b.f(math.Inf(-1))), b.f(1), float(b.Load(v, h, t, d))}
-	identity, combine := b.SoftmaxLambda(ir.F32, len(values), b.f(math.Log2E))
-	tuple := b.TupleReduce(values, t, identity, combine)
+	tuple := b.Fold(ir.Softmax(b.f(math.Log2E)), values, t)
 	o := b.Mul(b.Unary(ir.OpRecip, b.Binary(ir.OpMax, b.Proj(tuple, 1), b.f(1e-3))), b.Proj(tuple, 2))
 	return b.sink(b.Store(out, o, list(h, g, i, d), list(h, g, i, d)))
 }

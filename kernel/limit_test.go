@@ -32,8 +32,7 @@ func masked(b *builder, what string, queries, length, dim int64, cond func(q, n,
 	default:
 		score := b.Where(seen, b.Load(x, q, n), b.f(math.Inf(-1)))
 		values := []*ir.UOp{score, b.f(1), b.Load(v, n, d)}
-		identity, combine := b.SoftmaxLambda(ir.F32, 3, b.f(math.Log2E))
-		tuple := b.TupleReduce(values, n, identity, combine)
+		tuple := b.Fold(ir.Softmax(b.f(math.Log2E)), values, n)
 		value = b.Mul(b.Unary(ir.OpRecip, b.Proj(tuple, 1)), b.Proj(tuple, 2))
 	}
 	return b.sink(b.Store(out, value, list(q, d), list(q, d)))

@@ -69,14 +69,6 @@ func deviationSquare(s *state.Graph, m *state.Value, r *ir.UOp, n int64) (x *ir.
 
 // chanTuple is the tuple reduce of x over a range.
 func chanTuple(s *expr.Exprs, x, k *ir.UOp) *ir.UOp {
-	a, d := s.A, x.DType
-	arg := func(i int) *ir.UOp { return a.Make(ir.OpArg, d, ir.IntArg(i)) }
-	zero, one := a.Const(d, 0), a.Const(d, 1)
-	count := a.Add(arg(2), arg(5))
-	delta := a.Sub(arg(3), arg(0))
-	// Two empty sides have count 0: divide by at least 1.
-	share := a.Binary(ir.OpFDiv, arg(5), a.Binary(ir.OpMax, count, one))
-	mean := a.Add(arg(0), a.Mul(delta, share))
-	squares := a.Add(a.Add(arg(1), arg(4)), a.Mul(a.Mul(delta, delta), a.Mul(arg(2), share)))
-	return s.CloseReduce(a.TupleReduce([]*ir.UOp{x, zero, one}, k, []*ir.UOp{zero, zero, zero}, []*ir.UOp{mean, squares, count}))
+	zero, one := s.A.Const(x.DType, 0), s.A.Const(x.DType, 1)
+	return s.CloseReduce(s.A.Fold(ir.Moments(), []*ir.UOp{x, zero, one}, k))
 }

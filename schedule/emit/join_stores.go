@@ -97,7 +97,7 @@ func anchors(s *expr.Exprs, v *state.Value) []*ir.UOp {
 		}
 		free := s.Free.Of(u)
 		if s.IsCascade(u) {
-			free = expr.Without(s.Free.Of(u.Src[0]), expr.BinderRanges(u))
+			free = ir.WithoutRanges(s.Free.Of(u.Src[0]), expr.BinderRanges(u))
 		}
 		if slices.ContainsFunc(free, expr.IsClosed) || len(free) > len(loops) || !slices.Equal(free, expr.Sorted(named[:len(free)])) {
 			continue

@@ -222,7 +222,7 @@ func kernelName(sink *ir.UOp) string {
 			reduced = append(reduced, r)
 		}
 	}
-	slices.SortFunc(reduced, expr.CompareRanges)
+	ir.SortNodes(reduced)
 	var b strings.Builder
 	b.WriteString(kind)
 	if len(sink.Src) > 1 {

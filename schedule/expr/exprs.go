@@ -17,8 +17,8 @@ type Exprs struct {
 	A         *ir.Arena
 	NextRange int // last id that NewRange gave
 
-	Free     ir.Free[[]*ir.UOp] // free ranges, sorted by id
-	Mentions ir.Free[[]*ir.UOp] // free ranges, also those that projections hide
+	Free     *ir.FreeRanges // free ranges
+	Mentions *ir.FreeRanges // free ranges, also those that projections hide
 	Bounds   *ir.Bounds
 	Linear   *ir.Linearizer
 
@@ -32,7 +32,7 @@ type Exprs struct {
 // New makes the expressions of an arena.
 func New(a *ir.Arena) *Exprs {
 	return &Exprs{
-		A: a, NextRange: FirstFree, Free: newFree(false), Mentions: newFree(true), Bounds: ir.NewBounds(), Linear: ir.NewLinearizer(a),
+		A: a, NextRange: FirstFree, Free: ir.NewFreeRanges(), Mentions: ir.NewMentionedRanges(), Bounds: ir.NewBounds(), Linear: ir.NewLinearizer(a),
 		index: rewrite.NewSimplifier(a), opsMemo: make(map[*ir.UOp]int64),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 )
 
 // PlainRanges reports distinct ranges other than k.
@@ -18,13 +19,7 @@ func (s *Exprs) PlainRanges(index []*ir.UOp, k *ir.UOp) bool {
 
 // SoftmaxTuple is the tuple reduce over one range of a score and its weights.
 func (s *Exprs) SoftmaxTuple(values []*ir.UOp, k, c *ir.UOp) *ir.UOp {
-	identity, combine := s.A.SoftmaxLambda(values[0].DType, len(values), c)
-	return s.CloseReduce(s.A.TupleReduce(values, k, identity, combine))
-}
-
-// isMaximum reports a plain maximum of floats.
-func isMaximum(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpMax && u.DType.IsFloat()
+	return s.CloseReduce(s.A.Fold(ir.Softmax(c), values, k))
 }
 
 // tupleGroup collects the tuples and maxima of one score over one range.
@@ -47,7 +42,7 @@ func (s *Exprs) MergeTuples(roots []*ir.UOp) []*ir.UOp {
 		tuple := s.SoftmaxTuple(group.values, group.k, group.c) // the range keeps its name
 		for _, u := range nodes {
 			switch {
-			case u.Op == ir.OpReduce && isMaximum(u) && slices.Contains(group.members, u):
+			case u.Op == ir.OpReduce && analyse.IsFloatMax(u) && slices.Contains(group.members, u):
 				projections[u] = s.A.Proj(tuple, 0)
 			case u.Op == ir.OpProj && slices.Contains(group.members, u.Src[0]):
 				i := int(u.Arg.(ir.IntArg))
@@ -86,10 +81,11 @@ func (s *Exprs) binding(roots []*ir.UOp) (list []*ir.UOp) {
 func (s *Exprs) tupleGroups(nodes []*ir.UOp) []*tupleGroup {
 	var groups []*tupleGroup
 	for _, u := range nodes {
-		c, softmax := s.A.IsSoftmax(u)
-		if !softmax && !isMaximum(u) {
+		if !s.IsCascade(u) {
 			continue
 		}
+		m := s.A.MonoidOf(u)
+		c, softmax := m.Scale, m.Rescales
 		at := slices.IndexFunc(groups, func(g *tupleGroup) bool {
 			return g.score == u.Src[0] && g.k == u.ReduceRange() && (g.c == nil || !softmax || g.c == c)
 		})
@@ -112,7 +108,7 @@ func (s *Exprs) tupleGroups(nodes []*ir.UOp) []*tupleGroup {
 	return groups
 }
 
-// PruneTuples drops the components of softmax tuples that nothing projects. A
+// PruneTuples drops the components of separable tuples that nothing projects. A
 // tuple merged inside a stage and outside it has parts that only one place
 // uses, and outside they would name ranges that nothing there closes. Ranges
 // have their final names here: before, both places may be one node.
@@ -148,8 +144,8 @@ func (s *Exprs) PruneTuples(roots []*ir.UOp) []*ir.UOp {
 // components and the maximum; nil when nothing falls away.
 func (s *Exprs) prunedProjection(u *ir.UOp, used []int) *ir.UOp {
 	tuple := u.Src[0]
-	c, ok := s.A.IsSoftmax(tuple)
-	if !ok {
+	m := s.A.MonoidOf(tuple)
+	if !m.Separable {
 		return nil
 	}
 	values := tuple.ReduceValues()
@@ -166,21 +162,19 @@ func (s *Exprs) prunedProjection(u *ir.UOp, used []int) *ir.UOp {
 	case len(values):
 		return nil
 	case 1:
-		return s.A.Reduce(ir.OpMax, values[0], tuple.ReduceRange())
+		return s.A.Reduce(m.Key, values[0], tuple.ReduceRange())
 	}
-	identity, combine := s.A.SoftmaxLambda(tuple.DType, len(kept), c)
-	return s.A.Proj(s.A.TupleReduce(kept, tuple.ReduceRange(), identity, combine), at)
+	return s.A.Proj(s.A.Fold(m, kept, tuple.ReduceRange()), at)
 }
 
 // IsCascade reports a softmax tuple or a maximum, which can join one.
 func (s *Exprs) IsCascade(u *ir.UOp) bool {
-	_, softmax := s.A.IsSoftmax(u)
-	return softmax || isMaximum(u)
+	return analyse.IsFloatMax(u) || u.Op == ir.OpReduce && s.A.MonoidOf(u).Rescales
 }
 
 // isTuple reports a tuple reduce, or a maximum that can join one.
 func isTuple(u *ir.UOp) bool {
-	return u.Op == ir.OpReduce && (u.Arg.(ir.ReduceArg).Op == ir.OpInvalid || isMaximum(u))
+	return analyse.IsTuple(u) || analyse.IsFloatMax(u)
 }
 
 // TuplesOf lists the outermost reduces of an expression when they are all

@@ -3,6 +3,7 @@ package place
 import (
 	"slices"
 
+	"tgc/ir"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -53,7 +54,7 @@ func BroadcastReduces(s *state.State, p *state.Value) bool {
 // them, and each would compute all of p. A prompt's norms are stored therefore,
 // a token's are not.
 func repeatedByBlocks(s *state.State, p *state.Value, u state.PlacedUse) bool {
-	others := expr.Without(expr.Sorted(u.Consumer.StoreLoops()), s.Free.Of(u.Load))
+	others := ir.WithoutRanges(expr.Sorted(u.Consumer.StoreLoops()), s.Free.Of(u.Load))
 	return s.Points(others) > s.Opt.Profile.TileCap && s.Work(p.Body, p.Ranges) > s.StageWork(s.Points(p.Ranges))
 }
 

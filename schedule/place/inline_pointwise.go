@@ -133,7 +133,7 @@ func fullRankOperands(s *expr.Exprs, p *state.Value) int {
 	var found []*ir.UOp
 	own := expr.Sorted(p.Ranges)
 	for _, u := range ir.Toposort(p.Body) {
-		if (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op != ir.OpTable && expr.Contains(s.Free.Of(u), own) && !slices.Contains(found, u.Src[0]) {
+		if (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op != ir.OpTable && ir.HoldsRanges(s.Free.Of(u), own) && !slices.Contains(found, u.Src[0]) {
 			found = append(found, u.Src[0])
 		}
 	}

@@ -104,20 +104,20 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 
 // reduceScope parts the store's loops into those that blocks divide among
 // themselves and, by component of the reduce, the private ones. private is nil
-// for a tuple whose lambda is not known to allow components on their own.
+// where the components of a tuple cannot be computed apart.
 func reduceScope(s *expr.Exprs, v *state.Value, u *ir.UOp) (scope []*ir.UOp, private [][]*ir.UOp) {
 	values := u.ReduceValues()
 	first := s.Free.Of(values[0])
-	_, softmax := s.A.IsSoftmax(u)
+	separable := s.A.MonoidOf(u).Separable
 	private = make([][]*ir.UOp, len(values))
 	scope = v.StoreLoops()
 	for i, x := range values {
-		own := expr.Without(expr.Without(s.Free.Of(x), first), expr.BinderRanges(u))
-		if len(own) > 0 && !softmax {
+		own := ir.WithoutRanges(ir.WithoutRanges(s.Free.Of(x), first), expr.BinderRanges(u))
+		if len(own) > 0 && !separable {
 			return scope, nil
 		}
 		private[i] = own
-		scope = expr.Without(scope, own)
+		scope = ir.WithoutRanges(scope, own)
 	}
 	return scope, private
 }
@@ -138,8 +138,7 @@ func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts 
 	n := len(u.ReduceValues())
 	values := make([]*ir.UOp, n)
 	for i, x := range u.ReduceValues() {
-		neutral := neutral(s.Exprs, u, i)
-		values[i] = s.SimplifyNode(a.Where(gate, s.Substitute(x, map[*ir.UOp]*ir.UOp{u.ReduceRange(): t}), neutral))
+		values[i] = s.SimplifyNode(a.Where(gate, s.Substitute(x, map[*ir.UOp]*ir.UOp{u.ReduceRange(): t}), a.ReduceIdentity(u, i)))
 	}
 	combine := s.NewRange(a.Index(splits))
 	reads := make([]*ir.UOp, n)
@@ -150,41 +149,27 @@ func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts 
 		with[u] = s.CloseReduce(a.Reduce(arg.Op, reads[0], combine))
 		return
 	}
-	tuple := s.CloseReduce(a.TupleReduce(reads, combine, u.Src[n+1:2*n+1], u.Src[2*n+1:]))
+	tuple := s.CloseReduce(a.TupleReduce(reads, combine, u.ReduceIdentities(), u.ReduceCombine()))
 	for i := range n {
 		with[a.Proj(u, i)] = a.Proj(tuple, i)
 	}
 }
 
-// neutral is the value that component i takes past the end.
-func neutral(s *expr.Exprs, u *ir.UOp, i int) *ir.UOp {
-	arg := u.Arg.(ir.ReduceArg)
-	if arg.Op == ir.OpInvalid {
-		return u.Src[arg.N+1+i]
-	}
-	identity := ir.ReduceIdentity(arg.Op, u.DType)
-	if u.DType.IsFloat() {
-		return s.A.Const(u.DType, identity.F)
-	}
-	return s.A.ConstInt(u.DType, identity.I)
-}
-
-// partOf is component i of a chunk. Of a softmax each part has only the
-// components that it needs, and the maximum alone is a plain one: joined into a
+// partOf is component i of a chunk. Of a separable tuple each part has only the
+// components that it needs, and the key alone is a plain fold: joined into a
 // kernel they become one node again.
 func partOf(s *expr.Exprs, u *ir.UOp, values []*ir.UOp, i int, inner *ir.UOp) *ir.UOp {
 	arg := u.Arg.(ir.ReduceArg)
 	if arg.Op != ir.OpInvalid {
 		return s.CloseReduce(s.A.Reduce(arg.Op, values[0], inner))
 	}
-	if c, ok := s.A.IsSoftmax(u); ok {
+	if m := s.A.MonoidOf(u); m.Separable {
 		if i == 0 {
-			return s.CloseReduce(s.A.Reduce(ir.OpMax, values[0], inner))
+			return s.CloseReduce(s.A.Reduce(m.Key, values[0], inner))
 		}
-		return s.A.Proj(s.SoftmaxTuple([]*ir.UOp{values[0], values[i]}, inner, c), 1)
+		return s.A.Proj(s.CloseReduce(s.A.Fold(m, []*ir.UOp{values[0], values[i]}, inner)), 1)
 	}
-	n := arg.N
-	return s.A.Proj(s.CloseReduce(s.A.TupleReduce(values, inner, u.Src[n+1:2*n+1], u.Src[2*n+1:])), i)
+	return s.A.Proj(s.CloseReduce(s.A.TupleReduce(values, inner, u.ReduceIdentities(), u.ReduceCombine())), i)
 }
 
 // partRead makes the value of a part, or finds an equal one, and reads it at the

@@ -68,7 +68,7 @@ func readsColumns(s *state.State, v *state.Value, u *ir.UOp) bool {
 		if n == nil || s.DependsOn(other, n) || columnOf(s.Exprs, other, u.ReduceRange()) == n || !s.DependsOn(other, u.ReduceRange()) {
 			continue
 		}
-		if slices.Contains(v.StoreLoops(), n) && s.Points(expr.Without(s.Free.Of(other), []*ir.UOp{u.ReduceRange()})) >= s.Opt.Profile.PanelRows {
+		if slices.Contains(v.StoreLoops(), n) && s.Points(ir.WithoutRanges(s.Free.Of(other), []*ir.UOp{u.ReduceRange()})) >= s.Opt.Profile.PanelRows {
 			return true
 		}
 	}

@@ -132,7 +132,7 @@ func (s *State) WeightReuse(p *Value) int64 {
 			weight = !s.Mutable[ver.Buffer] && s.isWeight(ver)
 		}
 		if weight {
-			unused = expr.Without(unused, s.Free.Of(u))
+			unused = ir.WithoutRanges(unused, s.Free.Of(u))
 		}
 	}
 	return s.Points(unused)

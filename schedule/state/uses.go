@@ -96,7 +96,7 @@ func (s *Graph) Scope(c *Value, u Use) []*ir.UOp {
 	}
 	var list []*ir.UOp
 	for _, v := range u.Values {
-		list = expr.Union(list, s.Free.Of(v))
+		list = ir.UnionRanges(list, s.Free.Of(v))
 	}
 	return list
 }
@@ -109,7 +109,7 @@ func (s *Graph) Multiplicity(c *Value, u Use) []*ir.UOp {
 	if u.Binder == nil {
 		return nil
 	}
-	return expr.Without(s.Scope(c, u), s.Free.Of(u.Load))
+	return ir.WithoutRanges(s.Scope(c, u), s.Free.Of(u.Load))
 }
 
 // Consumers lists the readers of a value, by id.
