@@ -45,17 +45,17 @@ func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
 	if a.lanesAlongRows(w) {
 		return gpuMatvecRows(a, p, weights)
 	}
-	got := int64(1)
+	sharing := int64(1)
 	for _, o := range weights {
 		if !p.done[o.chain[len(o.chain)-1]] {
-			got = max(got, p.lanesOfRow(o, threads, a.sumsEach(weights)))
+			sharing = max(sharing, p.lanesOfRow(o, threads, a.sumsEach(weights)))
 		}
 	}
-	rows, groups := p.gpuRows(weights, got)
+	rows, groups := p.gpuRows(weights, sharing)
 	p.stageInvariant(w)
-	p.aroundRows(a.rowsOf(weights), got*groups)
+	p.aroundRows(a.rowsOf(weights), sharing*groups)
 	p.preload(weights)
-	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", got, rows, groups)
+	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", sharing, rows, groups)
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), how)
 	return p.opts, why, appliedTo(w, "streams-weight", how)
 }

@@ -17,9 +17,10 @@ const (
 )
 
 // lanesOfRow splits the chain of sums of a weight: a thread's load along the
-// innermost range, copies of what shares the bytes of a load, then threads. The
-// weight stands in so many sums.
-func (p *planner) lanesOfRow(w *operand, threads, sums int64) (got int64) {
+// innermost range, copies of what shares the bytes of a load, then threads. It
+// returns the number of threads that share a row. threads is how many are wanted,
+// sums the number of sums that the weight is in.
+func (p *planner) lanesOfRow(w *operand, threads, sums int64) (sharing int64) {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
 		n := p.dot(inner)
@@ -37,22 +38,22 @@ func (p *planner) lanesOfRow(w *operand, threads, sums int64) (got int64) {
 		}
 	}
 	warp := min(threads, int64(p.desc.WarpSize))
-	got = 1
+	sharing = 1
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		i := w.chain[j]
-		if p.constant(i) && got < warp {
-			n := powerOfTwoDivisor(p.left(i), warp/got)
+		if p.constant(i) && sharing < warp {
+			n := powerOfTwoDivisor(p.left(i), warp/sharing)
 			p.split(plan.WARP, i, n)
-			got *= n
+			sharing *= n
 		}
 	}
 	for _, i := range w.chain {
 		if p.constant(i) && p.left(i) > 1 && warp == int64(p.desc.WarpSize) {
-			got *= p.restOfRow(w, i, got, threads/warp, sums)
+			sharing *= p.restOfRow(w, i, sharing, threads/warp, sums)
 		}
 		p.done[i] = true
 	}
-	return got
+	return sharing
 }
 
 // fewRows reports rows that give each multiprocessor so few warps that their parts
@@ -69,17 +70,20 @@ func (p *planner) loadsNext(w *operand) bool {
 	return len(rows) == 1 && powerOfTwoDivisor(p.points(rows), gpuBlockRows) == gpuBlockRows && p.points(w.chain) <= gpuAheadWeights*int64(p.desc.WarpSize)
 }
 
-// restOfRow shares what is left of a long row among the warps of a block: four, or
-// three where a lane would have much of it (K = 6144 of Qwen3 1.7B in int8: 1441 ->
-// 1513 tokens a second; K = 3072 of 0.6B: 2114 -> 1976). Otherwise a thread loads all
-// of its part at once, where that is integers whose activations leave registers: a
-// loop loads only its first part ahead of the wait (LLaMA 3.2 3B in int8: O 3.5 ->
-// 3.3 us, Q, K and V 4.9 -> 4.5). A knob may have asked for so many warps.
-func (p *planner) restOfRow(w *operand, i int, got, asked, sums int64) (warps int64) {
+// restOfRow divides what a warp leaves of a long row, and returns by how many warps.
+// sharing is the number of threads that share the row already, warps how many warps
+// a knob asked for (1: it did not).
+//
+// Where rows are few, four warps of a block share a row, or three where a lane would
+// have much of it (H200, int8: rows of 6144 gain, 1441 -> 1513 tokens a second, rows of
+// 3072 lose, 2114 -> 1976). Else a thread loads all of its part at once, if that is
+// integers whose activations leave registers: a loop loads only its first part ahead of
+// the wait (rows of 3072: 3.5 -> 3.3 us, three matrices of one input 4.9 -> 4.5).
+func (p *planner) restOfRow(w *operand, i int, sharing, warps, sums int64) int64 {
 	lanes := int64(p.desc.WarpSize)
-	if asked > 1 {
-		n := powerOfTwoDivisor(p.left(i), asked)
-		if got == lanes && n == asked {
+	if warps > 1 {
+		n := powerOfTwoDivisor(p.left(i), warps)
+		if sharing == lanes && n == warps {
 			p.split(plan.GROUP, i, n)
 			return n
 		}
@@ -87,18 +91,18 @@ func (p *planner) restOfRow(w *operand, i int, got, asked, sums int64) (warps in
 		return 1
 	}
 	if !p.fewRows(w) {
-		if got == lanes && p.loadsNext(w) {
+		if sharing == lanes && p.loadsNext(w) {
 			p.split(plan.UNROLL, i, p.left(i))
 		}
 		return 1
 	}
-	if n := divisor(p.left(i), gpuRowWarps); got == lanes && (n == gpuRowWarps || n > 2 && p.points(w.chain) > gpuLanePoints*got) {
+	if n := divisor(p.left(i), gpuRowWarps); sharing == lanes && (n == gpuRowWarps || n > 2 && p.points(w.chain) > gpuLanePoints*sharing) {
 		p.split(plan.GROUP, i, n)
 		return n
 	}
-	if p.dotAxis(w.chain[len(w.chain)-1]) && p.points(w.chain)*sums <= gpuHeldPoints*got {
+	if p.dotAxis(w.chain[len(w.chain)-1]) && p.points(w.chain)*sums <= gpuHeldPoints*sharing {
 		p.split(plan.UNROLL, i, divisor(p.left(i), gpuRowWarps))
-	} else if got >= lanes {
+	} else if sharing >= lanes {
 		p.split(plan.UNROLL, i, powerOfTwoDivisor(p.left(i), gpuRowWarps))
 	}
 	return 1

@@ -193,8 +193,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 }
 
 // panelTiles is how many tiles of rows one work unit takes, and what that is
-// worth: the last panel may be partly empty. perRow is the number of
-// accumulators that a row of the tile stands for.
+// worth: the last panel may be partly empty.
 func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, score int64) {
 	others := int64(1)
 	for _, i := range w.rows {
@@ -215,8 +214,9 @@ func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, sco
 	return best, score
 }
 
-// perRow is the number of accumulators that a row of the tile stands for: one a
-// matrix (gate and up are two) and one a row of a STAGE around the sum.
+// perRow is how many accumulators one row and token of the tile need: one a matrix
+// that is read with the same tokens, times one a row of a STAGE around the sum. A
+// tile of 6 rows of accumulators has 3 of the store's rows where perRow is 2.
 func (a *analysis) perRow(weights []*operand, w *operand) int64 {
 	sums := int64(0)
 	seen := make(map[*ir.UOp]bool)
@@ -255,8 +255,7 @@ func (a *analysis) lastStore(list []int) int {
 }
 
 // pickTile is the fastest tile for both axes and its panel, with what a last,
-// partly empty tile wastes; perRow is the number of accumulators that a row of
-// the tile stands for.
+// partly empty tile wastes.
 func (p *planner) pickTile(row, token int, w *operand, perRow int64) (best registerTile, panel int64) {
 	bestScore := int64(-1)
 	for _, t := range tilesOf(p.desc.VectorRegs) {

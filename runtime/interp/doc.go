@@ -1,8 +1,11 @@
-// Package interp evaluates the compiler's forms: tensor graphs and kernels node by
-// node, programs instruction by instruction. It is the reference that tests compare
-// the passes and the other devices with, and a device that is always present.
+// Package interp evaluates every form of the compiler in Go, exactly and slowly:
+// what other devices and passes are compared with.
 //
-// tensor_eval.go and kernel_eval.go read the two forms of the graph, program_eval.go
-// runs a program (program_block.go as a block of threads, with races on shared memory
-// checked), and device.go is the device.
+//   - EvalTensor computes a tensor graph op by op (tensor_eval.go).
+//   - EvalKernel walks a kernel's expressions for every point of its stores
+//     (kernel_eval.go), and finds reads out of bounds.
+//   - Compile makes a linear program a list of steps; a machine runs one thread of
+//     it, a block all threads of a GPU's block in step, with the accesses of each
+//     between two barriers compared (program_*.go).
+//   - Device is the runtime device that runs programs so.
 package interp
