@@ -22,7 +22,7 @@ func (l *scopes) lowerBits(u *ir.UOp, at coords) (val, bool) {
 	if !ok1 || !ok2 || u.DType.Size() > 4 || m > most>>s || m<<n > most {
 		return val{}, false
 	}
-	target := l.exprs.laneDigits(u, at)
+	target := l.exprs.laneSubAxes(u, at)
 	in := l.exprs.settle(l.wide.operand(x, at, target))
 	constant := func(c int64) val { return l.exprs.scalarVal(l.exprs.constant(l.Arena.ConstInt(u.DType, c))) }
 	switch {

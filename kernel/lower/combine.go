@@ -19,10 +19,10 @@ type folder struct{ *lowering }
 // fold combines two lists of values, item by item.
 type fold func(x, y []*program.Value) []*program.Value
 
-// warpPart splits a thread digit: masks of shuffles, largest first, then parts
+// warpPart splits a thread sub-axis: masks of shuffles, largest first, then parts
 // that lie step threads apart.
 func (l *folder) warpPart(i int) (masks []int64, step, parts int64) {
-	d := l.block.digits[i]
+	d := l.block.subAxes[i]
 	if d.stride >= plan.WarpSize || d.stride&(d.stride-1) != 0 || d.extent&(d.extent-1) != 0 {
 		return nil, d.stride, d.extent
 	}
@@ -46,8 +46,8 @@ func (l *folder) pends(i int) bool {
 
 // foldThreads sums up what is pending over threads of a warp.
 func (l *folder) foldThreads(op ir.Op, x val, over analyse.RangeSet) val {
-	out := val{digits: x.digits, pend: x.pend.Minus(over), depth: x.depth}
-	key := derivedKey{x.v, digitsKey("threads "+op.String(), over.List())}
+	out := val{subAxes: x.subAxes, pend: x.pend.Minus(over), depth: x.depth}
+	key := derivedKey{x.v, subAxesKey("threads "+op.String(), over.List())}
 	out.v = l.scopes.derive(x.depth, key, func() *program.Value {
 		items := []*program.Value{x.v}
 		for _, i := range over.List() {
@@ -82,7 +82,7 @@ func (l *folder) threadReduce(u *ir.UOp, i int, at coords) val {
 	}, true)
 	memo := l.scopes.stack[l.scopes.top()].memo
 	for k, p := range points {
-		memo[l.scopes.key(u, p)] = val{v: items[k], digits: values[k].digits, depth: l.scopes.top()}
+		memo[l.scopes.key(u, p)] = val{v: items[k], subAxes: values[k].subAxes, depth: l.scopes.top()}
 	}
 	return memo[want]
 }
@@ -114,7 +114,7 @@ func (l *folder) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 	memo := l.scopes.stack[d].memo
 	for k, m := range t.members {
 		if depth, _ := l.scopes.depthOf(l.free.Of(m.node)); depth == d {
-			memo[m.key] = val{v: items[k], digits: m.digits, depth: d}
+			memo[m.key] = val{v: items[k], subAxes: m.subAxes, depth: d}
 		}
 	}
 	out, ok := memo[l.scopes.key(u, at)]
@@ -136,24 +136,24 @@ type threadTuple struct {
 
 // tupleCopy is a component at the coordinates of its copies.
 type tupleCopy struct {
-	comp   int
-	node   *ir.UOp // PROJ
-	at     coords
-	key    memoKey
-	digits []int
+	comp    int
+	node    *ir.UOp // PROJ
+	at      coords
+	key     memoKey
+	subAxes []int
 }
 
 func (t *threadTuple) add(comp int) {
 	l := t.l
 	node := l.Arena.Proj(t.tuple, comp)
 	free := l.free.Of(node)
-	digits := l.lanes.Meet(free).List()
+	subAxes := l.lanes.Meet(free).List()
 	for _, at := range l.loops.combos(free) {
 		key := l.scopes.key(node, at)
 		x := l.exprs.settle(l.exprs.lower(t.parts.ReduceValues()[comp], at))
 		t.index[key] = len(t.members)
-		t.members = append(t.members, tupleCopy{comp, node, at, key, digits})
-		t.items = append(t.items, l.exprs.expand(x, digits))
+		t.members = append(t.members, tupleCopy{comp, node, at, key, subAxes})
+		t.items = append(t.items, l.exprs.expand(x, subAxes))
 	}
 }
 
@@ -168,9 +168,9 @@ func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
 				c, from = c-n, y
 			}
 			i := t.index[l.scopes.key(l.Arena.Proj(t.tuple, c), m.at)]
-			return val{v: from[i], digits: t.members[i].digits, depth: l.scopes.top()}
+			return val{v: from[i], subAxes: t.members[i].subAxes, depth: l.scopes.top()}
 		})
-		out[k] = l.exprs.expand(v, m.digits)
+		out[k] = l.exprs.expand(v, m.subAxes)
 	}
 	return out
 }
@@ -215,7 +215,7 @@ func mirrors(x, y *ir.UOp, n int) bool {
 	return all(0, 1, 2)
 }
 
-// combineThreads combines items over a thread digit.
+// combineThreads combines items over a thread sub-axis.
 func (l *folder) combineThreads(i int, items []*program.Value, f fold, symmetric bool) []*program.Value {
 	masks, step, parts := l.warpPart(i)
 	if len(masks) > 0 {

@@ -15,27 +15,27 @@ import (
 // register. Either may be signed or not. The sum of bytes alone is a dot with
 // ones.
 
-// dotTerm reads REDUCE(ADD; i) at coordinates, i a dot digit, as a term of a
+// dotTerm reads REDUCE(ADD; i) at coordinates, i a dot sub-axis, as a term of a
 // sum; ok is false where it is no sum of products of bytes.
 func (l *widener) dotTerm(u *ir.UOp, i int, at coords, pend analyse.RangeSet) (t term, ok bool) {
 	x, y, ok := l.byteFactors(u)
 	if !ok {
 		return term{}, false
 	}
-	target := l.exprs.laneDigits(x, at)
+	target := l.exprs.laneSubAxes(x, at)
 	if y != nil {
-		target = unionDigits(target, l.exprs.laneDigits(y, at))
+		target = unionSubAxes(target, l.exprs.laneSubAxes(y, at))
 	}
 	if len(target) == 0 || target[len(target)-1] != i {
 		return term{}, false // the four bytes would not be neighbours
 	}
 	widen := func(u *ir.UOp) val {
-		return val{v: l.exprs.expand(l.exprs.settle(l.operand(u, at, target)), target), digits: target, depth: l.scopes.top()}
+		return val{v: l.exprs.expand(l.exprs.settle(l.operand(u, at, target)), target), subAxes: target, depth: l.scopes.top()}
 	}
 	t = term{x: widen(x), dot: i + 1, pend: pend}
 	if y == nil {
 		ones := program.Vector(ir.I8, l.exprs.laneCount(target))
-		t.y = val{v: l.b.Int(ones, 1), digits: target, depth: l.scopes.top()}
+		t.y = val{v: l.b.Int(ones, 1), subAxes: target, depth: l.scopes.top()}
 		return t, true
 	}
 	t.y = widen(y)
@@ -70,12 +70,12 @@ func byteOf(u *ir.UOp) *ir.UOp {
 	return nil
 }
 
-// dotWith adds a term to an accumulator over digits, which the dot's is not one
+// dotWith adds a term to an accumulator over sub-axes, which the dot's is not one
 // of.
-func (l *widener) dotWith(acc *program.Value, t term, digits []int) *program.Value {
-	wide := append(digits[:len(digits):len(digits)], t.dot-1)
+func (l *widener) dotWith(acc *program.Value, t term, subAxes []int) *program.Value {
+	wide := append(subAxes[:len(subAxes):len(subAxes)], t.dot-1)
 	return l.b.Dot4(acc, l.exprs.expand(t.x, wide), l.exprs.expand(t.y, wide))
 }
 
-// dotDigits are the lanes of a term's sum.
-func dotDigits(t term) []int { return t.x.digits[:len(t.x.digits)-1] }
+// dotSubAxes are the lanes of a term's sum.
+func dotSubAxes(t term) []int { return t.x.subAxes[:len(t.x.subAxes)-1] }

@@ -83,7 +83,7 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 		fail("%s cannot be lowered", u.Op)
 	}
 	args := make([]val, len(u.Src))
-	target := l.laneDigits(u, at)
+	target := l.laneSubAxes(u, at)
 	for i, s := range u.Src {
 		args[i] = l.settle(l.wide.operand(s, at, target))
 	}
@@ -137,25 +137,25 @@ func (l *expressions) lowerWhere(u *ir.UOp, at coords) val {
 			return l.lower(u.Src[2], at)
 		}
 	}
-	target := l.laneDigits(u, at)
+	target := l.laneSubAxes(u, at)
 	return l.alu(ir.OpWhere, u.DType, l.settle(l.wide.operand(cond, at, target)), l.settle(l.wide.operand(u.Src[1], at, target)), l.settle(l.wide.operand(u.Src[2], at, target)))
 }
 
 // alu emits an elementwise op on settled values, expanded to common lanes.
 func (l *expressions) alu(op ir.Op, dtype ir.DType, args ...val) val {
-	digits := args[0].digits
+	subAxes := args[0].subAxes
 	for _, x := range args[1:] {
-		digits = unionDigits(digits, x.digits)
+		subAxes = unionSubAxes(subAxes, x.subAxes)
 	}
-	return l.aluOver(op, dtype, digits, args...)
+	return l.aluOver(op, dtype, subAxes, args...)
 }
 
-func (l *expressions) aluOver(op ir.Op, dtype ir.DType, digits []int, args ...val) val {
+func (l *expressions) aluOver(op ir.Op, dtype ir.DType, subAxes []int, args ...val) val {
 	vs := make([]*program.Value, len(args))
 	for i, x := range args {
-		vs[i] = l.expand(x, digits)
+		vs[i] = l.expand(x, subAxes)
 	}
-	return val{v: l.emit(op, storedType(dtype), vs), digits: digits, depth: l.scopes.top()}
+	return val{v: l.emit(op, storedType(dtype), vs), subAxes: subAxes, depth: l.scopes.top()}
 }
 
 // emit writes one elementwise instruction. Division of integers by a power of
@@ -224,9 +224,9 @@ func log2(n int64) int64 {
 
 // Lanes.
 
-// unionDigits merges two ascending lists.
-func unionDigits(x, y []int) []int {
-	if len(y) == 0 || sameDigits(x, y) {
+// unionSubAxes merges two ascending lists.
+func unionSubAxes(x, y []int) []int {
+	if len(y) == 0 || sameSubAxes(x, y) {
 		return x
 	}
 	if len(x) == 0 {
@@ -246,7 +246,7 @@ func unionDigits(x, y []int) []int {
 	return out
 }
 
-func sameDigits(x, y []int) bool {
+func sameSubAxes(x, y []int) bool {
 	if len(x) != len(y) {
 		return false
 	}
@@ -258,10 +258,10 @@ func sameDigits(x, y []int) bool {
 	return true
 }
 
-// laneCount is the number of lanes over digits.
-func (l *expressions) laneCount(digits []int) int {
+// laneCount is the number of lanes over sub-axes.
+func (l *expressions) laneCount(subAxes []int) int {
 	n := int64(1)
-	for _, i := range digits {
+	for _, i := range subAxes {
 		n *= l.extent[i]
 	}
 	if n > plan.MaxLanes {
@@ -270,11 +270,11 @@ func (l *expressions) laneCount(digits []int) int {
 	return int(n)
 }
 
-// lanePoint is the coordinate of each digit at a lane.
-func (l *expressions) lanePoint(digits []int, lane int) []int64 {
-	out := make([]int64, len(digits))
-	for k := len(digits) - 1; k >= 0; k-- {
-		n := int(l.extent[digits[k]])
+// lanePoint is the coordinate of each sub-axis at a lane.
+func (l *expressions) lanePoint(subAxes []int, lane int) []int64 {
+	out := make([]int64, len(subAxes))
+	for k := len(subAxes) - 1; k >= 0; k-- {
+		n := int(l.extent[subAxes[k]])
 		out[k] = int64(lane % n)
 		lane /= n
 	}
@@ -289,7 +289,7 @@ func (l *expressions) spread(from, to []int) []int {
 		point := l.lanePoint(to, lane)
 		at := 0
 		for k, i := range to {
-			if hasDigit(from, i) {
+			if hasSubAxis(from, i) {
 				at = at*int(l.extent[i]) + int(point[k])
 			}
 		}
@@ -298,8 +298,8 @@ func (l *expressions) spread(from, to []int) []int {
 	return mask
 }
 
-func hasDigit(digits []int, i int) bool {
-	for _, d := range digits {
+func hasSubAxis(subAxes []int, i int) bool {
+	for _, d := range subAxes {
 		if d == i {
 			return true
 		}
@@ -307,10 +307,10 @@ func hasDigit(digits []int, i int) bool {
 	return false
 }
 
-func digitsKey(what string, digits []int) string {
+func subAxesKey(what string, subAxes []int) string {
 	var s strings.Builder
 	s.WriteString(what)
-	for _, i := range digits {
+	for _, i := range subAxes {
 		s.WriteByte(' ')
 		s.WriteString(strconv.Itoa(i))
 	}
@@ -318,11 +318,11 @@ func digitsKey(what string, digits []int) string {
 }
 
 // expand repeats a value over more lanes.
-func (l *expressions) expand(x val, digits []int) *program.Value {
-	if sameDigits(x.digits, digits) {
+func (l *expressions) expand(x val, subAxes []int) *program.Value {
+	if sameSubAxes(x.subAxes, subAxes) {
 		return x.v
 	}
-	n := l.laneCount(digits)
+	n := l.laneCount(subAxes)
 	if f, ok := l.floats[x.v]; ok {
 		return l.b.Float(program.Vector(x.v.Type.Elem, n), f)
 	}
@@ -331,11 +331,11 @@ func (l *expressions) expand(x val, digits []int) *program.Value {
 		l.ints[v] = c
 		return v
 	}
-	if len(x.digits) == 0 {
+	if len(x.subAxes) == 0 {
 		return l.scopes.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
 	}
-	return l.scopes.derive(x.depth, derivedKey{x.v, digitsKey("e", digits)}, func() *program.Value {
-		return l.b.Shuffle(x.v, x.v, l.spread(x.digits, digits)...)
+	return l.scopes.derive(x.depth, derivedKey{x.v, subAxesKey("e", subAxes)}, func() *program.Value {
+		return l.b.Shuffle(x.v, x.v, l.spread(x.subAxes, subAxes)...)
 	})
 }
 
@@ -351,7 +351,7 @@ func (l *expressions) settle(x val) val {
 	return l.foldLanes(ir.OpAdd, x, x.pend)
 }
 
-// foldLanes folds some digits of a value.
+// foldLanes folds some sub-axes of a value.
 func (l *expressions) foldLanes(op ir.Op, x val, over analyse.RangeSet) val {
 	if threads := over.Meet(l.block.threads); !threads.Empty() {
 		if rest := over.Minus(threads); !rest.Empty() {
@@ -360,33 +360,33 @@ func (l *expressions) foldLanes(op ir.Op, x val, over analyse.RangeSet) val {
 		return l.folds.foldThreads(op, x, threads)
 	}
 	out := val{depth: x.depth, pend: x.pend.Minus(over)}
-	for _, i := range x.digits {
+	for _, i := range x.subAxes {
 		if !over.Has(i) {
-			out.digits = append(out.digits, i)
+			out.subAxes = append(out.subAxes, i)
 		}
 	}
-	key := derivedKey{x.v, digitsKey("fold "+op.String(), over.List())}
+	key := derivedKey{x.v, subAxesKey("fold "+op.String(), over.List())}
 	out.v = l.scopes.derive(x.depth, key, func() *program.Value {
-		if len(out.digits) == 0 {
+		if len(out.subAxes) == 0 {
 			return l.b.FoldLanes(op, x.v)
 		}
-		return l.foldSome(op, x, out.digits, over)
+		return l.foldSome(op, x, out.subAxes, over)
 	})
 	return out
 }
 
-// foldSome folds part of the digits: halves are combined while the number of
+// foldSome folds part of the sub-axes: halves are combined while the number of
 // parts is even, then one after the other.
 func (l *expressions) foldSome(op ir.Op, x val, keep []int, over analyse.RangeSet) *program.Value {
 	folded := over.List()
 	order := append(append([]int(nil), folded...), keep...)
-	// Lanes with the folded digits outermost.
+	// Lanes with the folded sub-axes outermost.
 	keepLanes, parts := l.laneCount(keep), l.laneCount(folded)
 	mask := make([]int, keepLanes*parts)
 	for lane := range mask {
 		point := l.lanePoint(order, lane)
 		at := 0
-		for _, i := range x.digits {
+		for _, i := range x.subAxes {
 			for k, o := range order {
 				if o == i {
 					at = at*int(l.extent[i]) + int(point[k])
@@ -483,13 +483,13 @@ func (l *expressions) factors(x, y val, u *ir.UOp) (val, val) {
 	return x, y
 }
 
-// sharing is the thread ranges whose digits lie, wholly or in part, where those
+// sharing is the thread ranges whose sub-axes lie, wholly or in part, where those
 // of a set lie: what depends on them differs between the threads of an open sum.
 func (l *expressions) sharing(over analyse.RangeSet) analyse.RangeSet {
 	var out analyse.RangeSet
 	for _, i := range over.Meet(l.block.threads).List() {
-		for k, d := range l.block.digits {
-			if mine := l.block.digits[i]; d.stride%mine.end() != 0 && mine.stride%d.end() != 0 {
+		for k, d := range l.block.subAxes {
+			if mine := l.block.subAxes[i]; d.stride%mine.end() != 0 && mine.stride%d.end() != 0 {
 				out.Add(k)
 			}
 		}
@@ -498,7 +498,7 @@ func (l *expressions) sharing(over analyse.RangeSet) analyse.RangeSet {
 }
 
 func dependsOn(x val, over analyse.RangeSet) bool {
-	for _, i := range x.digits {
+	for _, i := range x.subAxes {
 		if over.Has(i) {
 			return true
 		}
@@ -548,8 +548,8 @@ func (l *expressions) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 	return ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
 }
 
-// laneDigits are the lane ranges that a node depends on at these coordinates.
-func (l *expressions) laneDigits(u *ir.UOp, at coords) []int {
+// laneSubAxes are the lane ranges that a node depends on at these coordinates.
+func (l *expressions) laneSubAxes(u *ir.UOp, at coords) []int {
 	var out []int
 	for _, i := range l.free.Of(u).Meet(l.vector).List() {
 		if at[i] == laneCoord {
@@ -559,13 +559,13 @@ func (l *expressions) laneDigits(u *ir.UOp, at coords) []int {
 	return out
 }
 
-// staticLanes evaluates a static node in every lane over digits.
-func (l *expressions) staticLanes(u *ir.UOp, at coords, digits []int) []ir.Scalar {
-	out := make([]ir.Scalar, l.laneCount(digits))
+// staticLanes evaluates a static node in every lane over sub-axes.
+func (l *expressions) staticLanes(u *ir.UOp, at coords, subAxes []int) []ir.Scalar {
+	out := make([]ir.Scalar, l.laneCount(subAxes))
 	point := append(coords(nil), at...)
 	for lane := range out {
-		for k, c := range l.lanePoint(digits, lane) {
-			point[digits[k]] = int32(c)
+		for k, c := range l.lanePoint(subAxes, lane) {
+			point[subAxes[k]] = int32(c)
 		}
 		out[lane] = l.evalStatic(u, point)
 	}
@@ -574,7 +574,7 @@ func (l *expressions) staticLanes(u *ir.UOp, at coords, digits []int) []ir.Scala
 
 // staticUniform reports the value of a static node that is the same in all lanes.
 func (l *expressions) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
-	values := l.staticLanes(u, at, l.laneDigits(u, at))
+	values := l.staticLanes(u, at, l.laneSubAxes(u, at))
 	for _, v := range values[1:] {
 		if v != values[0] {
 			return v, false
@@ -584,8 +584,8 @@ func (l *expressions) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
 }
 
 func (l *expressions) staticValue(u *ir.UOp, at coords) val {
-	digits := l.laneDigits(u, at)
-	values := l.staticLanes(u, at, digits)
+	subAxes := l.laneSubAxes(u, at)
+	values := l.staticLanes(u, at, subAxes)
 	d := storedType(u.DType)
 	if v, uniform := l.staticUniform(u, at); uniform {
 		if d.IsFloat() {
@@ -597,7 +597,7 @@ func (l *expressions) staticValue(u *ir.UOp, at coords) val {
 		}
 		return l.scalarVal(l.b.Int(program.Scalar(d), v.I))
 	}
-	out := val{digits: digits, depth: l.scopes.top()}
+	out := val{subAxes: subAxes, depth: l.scopes.top()}
 	if d.IsFloat() {
 		floats := make([]float64, len(values))
 		for i, v := range values {

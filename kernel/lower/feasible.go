@@ -8,7 +8,7 @@ import (
 	"tgc/kernel/shape"
 )
 
-// Feasible checks the limits of a shaped kernel that depend on the digits: ranges,
+// Feasible checks the limits of a shaped kernel that depend on the sub-axes: ranges,
 // copies and lanes of every value. A kernel that Lower writes is feasible; the
 // reverse does not hold.
 func Feasible(k *shape.Kernel) error {

@@ -18,12 +18,12 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 	op := u.Arg.(ir.ReduceArg).Op
 	var over analyse.RangeSet
 	parts := l.foldParts(u.Src[0], op, at, &over)
-	var digits []int
+	var subAxes []int
 	for _, x := range parts {
-		digits = unionDigits(digits, x.digits)
+		subAxes = unionSubAxes(subAxes, x.subAxes)
 	}
-	digits = unionDigits(digits, over.List())
-	init := l.splat(l.exprs.constant(l.Arena.ReduceIdentity(u, 0)), l.exprs.laneCount(digits))
+	subAxes = unionSubAxes(subAxes, over.List())
+	init := l.splat(l.exprs.constant(l.Arena.ReduceIdentity(u, 0)), l.exprs.laneCount(subAxes))
 	chains := min(len(parts), extremeChains)
 	accs := make([]*program.Value, chains)
 	for c := range accs {
@@ -32,7 +32,7 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 	for k, x := range parts {
 		// The accumulator second: what a renderer asks of the first operand alone
 		// (its sign) is then no part of the chain.
-		accs[k%chains] = l.b.Alu(op, l.exprs.expand(x, digits), accs[k%chains])
+		accs[k%chains] = l.b.Alu(op, l.exprs.expand(x, subAxes), accs[k%chains])
 	}
 	d := l.scopes.top() - 1
 	results := make([]*program.Value, chains)
@@ -47,7 +47,7 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 			for _, other := range results[1:] {
 				total = l.b.Alu(op, total, other)
 			}
-			out := val{v: total, digits: digits, depth: d}
+			out := val{v: total, subAxes: subAxes, depth: d}
 			if !over.Empty() {
 				out = l.exprs.foldLanes(op, out, over)
 			}

@@ -87,7 +87,7 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 	l.memory = &memory{lowering: l, params: make(map[*ir.UOp]*program.Value), align: make(map[*program.Value]int64),
 		address: make(map[*ir.UOp]*flatAddress), linear: ir.NewLinearizer(p.Arena), ptrDepths: make(map[*program.Value]int)}
 	l.stager = &stager{lowering: l, paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value)}
-	l.block = &threads{lowering: l, threadParts: make(map[threadDigit]*program.Value)}
+	l.block = &threads{lowering: l, threadParts: make(map[threadSubAxis]*program.Value)}
 	l.mma = &matrices{lowering: l, sums: sums, fragments: make(map[fragmentKey][]*program.Value)}
 	offset := uint(0)
 	for i, r := range p.Ranges {

@@ -8,7 +8,7 @@ import (
 	"tgc/kernel/shape"
 )
 
-// Lowering of sums over digits of MMA.
+// Lowering of sums over sub-axes of MMA.
 //
 // Factors of integer sums are bytes, as the instruction takes them. Other
 // factors are f32, the instruction's are bf16 or f16: a factor becomes as many
@@ -43,7 +43,7 @@ func (l *matrices) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
 		n := plan.ColumnCopies * plan.RowCopies
 		v := l.b.Shuffle(low, high, plan.ColumnCopies*r, plan.ColumnCopies*r+1, n+plan.ColumnCopies*r, n+plan.ColumnCopies*r+1)
-		return val{v: v, digits: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.scopes.top()}
+		return val{v: v, subAxes: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.scopes.top()}
 	}
 	c := l.copyAt(u, at, column)
 	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.scopes.top()}
@@ -252,7 +252,7 @@ func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) 
 	for _, m := range members {
 		for k, at := range m.points {
 			key, sum, depth := l.scopes.key(m.node, at), m.sums[k], l.scopes.top()-1
-			carries = append(carries, carry{sum.v, func(r *program.Value) { home.memo[key] = val{v: r, digits: sum.digits, depth: depth} }})
+			carries = append(carries, carry{sum.v, func(r *program.Value) { home.memo[key] = val{v: r, subAxes: sum.subAxes, depth: depth} }})
 		}
 	}
 	return carries
@@ -272,16 +272,16 @@ func (m *tileMember) add(open *program.Loop, j int) {
 	for k := range m.points {
 		leaf := m.leaves[k][j]
 		terms := m.loops.terms(leaf.node, leaf.at, analyse.RangeSet{})
-		digits, pend := m.loops.alignTerms(terms)
+		subAxes, pend := m.loops.alignTerms(terms)
 		if !pend.Empty() {
 			fail("plan: lanes of a sum beside matrix instructions stay open")
 		}
 		if j == 0 {
-			zero := m.b.Zero(program.Vector(storedType(m.node.DType), m.exprs.laneCount(digits)))
-			m.sums[k] = val{v: m.b.Carry(open, zero), digits: digits}
+			zero := m.b.Zero(program.Vector(storedType(m.node.DType), m.exprs.laneCount(subAxes)))
+			m.sums[k] = val{v: m.b.Carry(open, zero), subAxes: subAxes}
 		}
 		for _, t := range terms {
-			m.sums[k] = m.loops.accumulate(m.sums[k], t, m.sums[k].digits)
+			m.sums[k] = m.loops.accumulate(m.sums[k], t, m.sums[k].subAxes)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"tgc/kernel/shape"
 )
 
-// matrixSum is a sum over a digit of MMA: of the product of what depends on the
+// matrixSum is a sum over a sub-axis of MMA: of the product of what depends on the
 // row and what does not. A side without factors is 1. Sums of f32 have f32
 // factors, those of i32 bytes.
 type matrixSum struct {
@@ -24,7 +24,7 @@ type columnTile struct {
 	columns *ir.UOp // at the lane's points, of column lane/4
 }
 
-// matrixSums takes the sums over digits of MMA apart.
+// matrixSums takes the sums over sub-axes of MMA apart.
 func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum, error) {
 	if p.Tile == nil {
 		return nil, nil

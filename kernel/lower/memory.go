@@ -33,7 +33,7 @@ type flatAddress struct {
 // lane, from that pointer, in elements. A general place has one offset vector.
 type place struct {
 	ptr     *program.Value
-	digits  []int
+	subAxes []int
 	offsets []int64
 	vector  *program.Value // offsets of a general place
 	cache   program.Cache  // of a store
@@ -208,20 +208,20 @@ func (l *memory) placeOf(base *program.Value, addr *flatAddress, step int64, at 
 	var scalar []ir.Term
 	var static []ir.Term
 	align := ir.GCD(l.align[base], step*addr.form.Const)
-	var digits []int
+	var subAxes []int
 	for _, t := range addr.form.Terms {
 		switch {
 		case l.exprs.isStatic(t.Atom):
 			static = append(static, t)
-			digits = unionDigits(digits, l.exprs.laneDigits(t.Atom, at))
-		case len(l.exprs.laneDigits(t.Atom, at)) == 0:
+			subAxes = unionSubAxes(subAxes, l.exprs.laneSubAxes(t.Atom, at))
+		case len(l.exprs.laneSubAxes(t.Atom, at)) == 0:
 			scalar = append(scalar, t)
 			align = ir.GCD(align, step*t.Coef)
 		default:
 			return l.generalPlace(base, addr, step, at)
 		}
 	}
-	p := place{digits: digits, offsets: l.staticOffsets(static, digits, at)}
+	p := place{subAxes: subAxes, offsets: l.staticOffsets(static, subAxes, at)}
 	least := p.offsets[0]
 	for _, o := range p.offsets {
 		least = min(least, o)
@@ -234,12 +234,12 @@ func (l *memory) placeOf(base *program.Value, addr *flatAddress, step int64, at 
 	return p
 }
 
-func (l *memory) staticOffsets(terms []ir.Term, digits []int, at coords) []int64 {
-	out := make([]int64, l.exprs.laneCount(digits))
+func (l *memory) staticOffsets(terms []ir.Term, subAxes []int, at coords) []int64 {
+	out := make([]int64, l.exprs.laneCount(subAxes))
 	point := append(coords(nil), at...)
 	for lane := range out {
-		for k, c := range l.exprs.lanePoint(digits, lane) {
-			point[digits[k]] = int32(c)
+		for k, c := range l.exprs.lanePoint(subAxes, lane) {
+			point[subAxes[k]] = int32(c)
 		}
 		for _, t := range terms {
 			out[lane] += t.Coef * l.exprs.evalStatic(t.Atom, point).I
@@ -257,9 +257,9 @@ func (l *memory) pointer(base *program.Value, terms []ir.Term, offset int64, at 
 		depth int
 	}
 	var list []located
-	terms, digits := l.block.mergedThreads(terms)
-	for _, t := range digits {
-		list = append(list, located{val{v: l.block.threadPart(t.digit)}, t.coef, 0})
+	terms, subAxes := l.block.mergedThreads(terms)
+	for _, t := range subAxes {
+		list = append(list, located{val{v: l.block.threadPart(t.subAxis)}, t.coef, 0})
 	}
 	for _, t := range terms {
 		v := l.exprs.lower(t.Atom, at)
@@ -299,7 +299,7 @@ func (l *memory) ptrDepth(p *program.Value) int { return l.ptrDepths[p] }
 // generalPlace computes one offset for each lane.
 func (l *memory) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {
 	x := l.exprs.settle(l.offsets32(addr.node, at))
-	return place{ptr: base, digits: x.digits, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
+	return place{ptr: base, subAxes: x.subAxes, vector: x.v, align: int(lowBit(ir.GCD(l.align[base], step)))}
 }
 
 // offsets32 computes an index vector, in 32 bits where it is proven to fit.
@@ -319,7 +319,7 @@ func (l *memory) offsets32(u *ir.UOp, at coords) val {
 func (l *memory) read(p place) val {
 	d := l.scopes.top()
 	if p.vector != nil {
-		return val{v: l.b.Gather(p.ptr, p.vector, p.align), digits: p.digits, depth: d}
+		return val{v: l.b.Gather(p.ptr, p.vector, p.align), subAxes: p.subAxes, depth: d}
 	}
 	span, uniform, contiguous := int64(0), true, true
 	for i, o := range p.offsets {
@@ -333,7 +333,7 @@ func (l *memory) read(p place) val {
 	case uniform:
 		return val{v: l.b.Load(p.ptr, 1, p.align), depth: d}
 	case contiguous:
-		return val{v: l.b.Load(p.ptr, n, p.align), digits: p.digits, depth: d}
+		return val{v: l.b.Load(p.ptr, n, p.align), subAxes: p.subAxes, depth: d}
 	case span <= 2*int64(n) || span*size <= 16:
 		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
 			return l.b.Load(p.ptr, int(span), p.align)
@@ -342,19 +342,19 @@ func (l *memory) read(p place) val {
 		for i, o := range p.offsets {
 			mask[i] = int(o)
 		}
-		return val{v: l.b.Shuffle(whole, whole, mask...), digits: p.digits, depth: d}
+		return val{v: l.b.Shuffle(whole, whole, mask...), subAxes: p.subAxes, depth: d}
 	}
 	dtype := ir.I64
 	if span < math.MaxInt32 {
 		dtype = ir.I32
 	}
 	align := int(lowBit(ir.GCD(int64(p.align), size)))
-	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), digits: p.digits, depth: d}
+	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), subAxes: p.subAxes, depth: d}
 }
 
 // readEach loads lane by lane through byte offsets.
 func (l *memory) readEach(p place, dtype ir.DType) val {
-	n := l.exprs.laneCount(p.digits)
+	n := l.exprs.laneCount(p.subAxes)
 	lanes := make([]*program.Value, n)
 	for i := range lanes {
 		var offset *program.Value
@@ -368,7 +368,7 @@ func (l *memory) readEach(p place, dtype ir.DType) val {
 	if n == 1 {
 		return val{v: lanes[0], depth: l.scopes.top()}
 	}
-	return val{v: l.b.Concat(lanes...), digits: p.digits, depth: l.scopes.top()}
+	return val{v: l.b.Concat(lanes...), subAxes: p.subAxes, depth: l.scopes.top()}
 }
 
 // lowBit is the largest power of two that divides n, at most 64.

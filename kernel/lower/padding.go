@@ -10,7 +10,7 @@ import (
 // access takes as many rounds as the most words that its lanes want of one
 // bank. Lanes that read neighbouring groups of weights read activations a
 // power of two apart, which is the same few banks: four times the rounds. A
-// gap of 16 bytes behind every so many elements moves the lanes apart. The
+// gap of 16 bytes after every so many elements moves the lanes apart. The
 // length between gaps is chosen by counting rounds.
 
 const (
@@ -22,7 +22,7 @@ const (
 // padding is the gaps of a shared array, in elements; zero for none.
 type padding struct{ every, gap int64 }
 
-// of is the index of an element behind the gaps before it.
+// of is the index of an element after the gaps before it.
 func (p padding) of(a *ir.Arena, index *ir.UOp) *ir.UOp {
 	if p.every == 0 {
 		return index
@@ -166,7 +166,7 @@ func (l *stager) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 		}
 		n := int64(0)
 		if i := l.free.Index.Of(u); l.block.threads.Has(i) {
-			n = lane / l.block.digits[i].stride % l.block.digits[i].extent
+			n = lane / l.block.subAxes[i].stride % l.block.subAxes[i].extent
 		}
 		with[u] = l.Arena.Index(n)
 	}

@@ -21,7 +21,7 @@ type reducer struct {
 type term struct {
 	x, y  val // y.v nil: no product
 	isMul bool
-	dot   int // 1 + the innermost lane digit of x and y, if they are summed over it
+	dot   int // 1 + the innermost lane sub-axis of x and y, if they are summed over it
 	pend  analyse.RangeSet
 }
 
@@ -51,8 +51,8 @@ func (l *reducer) lowerReduce(u *ir.UOp, at coords) val {
 func (l *reducer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 	if l.Roles[i] == plan.Lane {
 		x := l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, laneCoord)))
-		digits := unionDigits(x.digits, []int{i})
-		x = val{v: l.exprs.expand(x, digits), digits: digits, depth: l.scopes.top()}
+		subAxes := unionSubAxes(x.subAxes, []int{i})
+		x = val{v: l.exprs.expand(x, subAxes), subAxes: subAxes, depth: l.scopes.top()}
 		var over analyse.RangeSet
 		over.Add(i)
 		return l.exprs.foldLanes(op, x, over)
@@ -91,7 +91,7 @@ func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 		}
 	}
 	if u.Op == ir.OpMul && u.DType.IsFloat() {
-		target := l.exprs.laneDigits(u, at)
+		target := l.exprs.laneSubAxes(u, at)
 		x, y := l.exprs.factors(l.wide.operand(u.Src[0], at, target), l.wide.operand(u.Src[1], at, target), u)
 		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
 		return []term{{x: x, y: y, isMul: true, pend: pend.Union(x.pend).Union(y.pend)}}
@@ -109,13 +109,13 @@ func (l *reducer) apartFrom(x val, pend analyse.RangeSet) val {
 	return l.exprs.settle(x)
 }
 
-// laneTerms takes the lanes of a digit as terms of their own.
+// laneTerms takes the lanes of a sub-axis as terms of their own.
 func (l *reducer) laneTerms(terms []term, i int) []term {
 	var out []term
 	for _, t := range terms {
-		if !hasDigit(l.termDigits(t), i) {
-			digits := unionDigits(l.termDigits(t), []int{i})
-			t = term{x: val{v: l.termValue(t, digits).v, digits: digits, depth: l.scopes.top()}, pend: t.pend}
+		if !hasSubAxis(l.termSubAxes(t), i) {
+			subAxes := unionSubAxes(l.termSubAxes(t), []int{i})
+			t = term{x: val{v: l.termValue(t, subAxes).v, subAxes: subAxes, depth: l.scopes.top()}, pend: t.pend}
 		}
 		for lane := range int(l.extent[i]) {
 			part := term{x: l.tuples.pickLane(t.x, i, lane), isMul: t.isMul, pend: t.pend}
@@ -130,8 +130,8 @@ func (l *reducer) laneTerms(terms []term, i int) []term {
 }
 
 // alignTerms brings terms to one set of pending lanes and returns it with the
-// common digits.
-func (l *reducer) alignTerms(terms []term) (digits []int, pend analyse.RangeSet) {
+// common sub-axes.
+func (l *reducer) alignTerms(terms []term) (subAxes []int, pend analyse.RangeSet) {
 	pend = terms[0].pend
 	for _, t := range terms[1:] {
 		pend = pend.Meet(t.pend)
@@ -139,61 +139,61 @@ func (l *reducer) alignTerms(terms []term) (digits []int, pend analyse.RangeSet)
 	for k := range terms {
 		t := &terms[k]
 		if extra := t.pend.Minus(pend); !extra.Empty() {
-			x := l.termValue(*t, unionDigits(l.termDigits(*t), t.pend.Meet(l.lanes).List()))
+			x := l.termValue(*t, unionSubAxes(l.termSubAxes(*t), t.pend.Meet(l.lanes).List()))
 			x.pend = t.pend
 			*t = term{x: l.exprs.foldLanes(ir.OpAdd, x, extra), pend: pend}
 		}
-		digits = unionDigits(digits, l.termDigits(*t))
+		subAxes = unionSubAxes(subAxes, l.termSubAxes(*t))
 	}
-	return unionDigits(digits, pend.Meet(l.lanes).List()), pend
+	return unionSubAxes(subAxes, pend.Meet(l.lanes).List()), pend
 }
 
-func (l *reducer) termDigits(t term) []int {
+func (l *reducer) termSubAxes(t term) []int {
 	if t.dot > 0 {
-		return dotDigits(t)
+		return dotSubAxes(t)
 	}
 	if t.isMul {
-		return unionDigits(t.x.digits, t.y.digits)
+		return unionSubAxes(t.x.subAxes, t.y.subAxes)
 	}
-	return t.x.digits
+	return t.x.subAxes
 }
 
-// termValue is the value of one term over digits.
-func (l *reducer) termValue(t term, digits []int) val {
+// termValue is the value of one term over sub-axes.
+func (l *reducer) termValue(t term, subAxes []int) val {
 	if t.dot > 0 {
-		zero := l.b.Zero(program.Vector(ir.I32, l.exprs.laneCount(digits)))
-		return val{v: l.wide.dotWith(zero, t, digits), digits: digits, depth: l.scopes.top()}
+		zero := l.b.Zero(program.Vector(ir.I32, l.exprs.laneCount(subAxes)))
+		return val{v: l.wide.dotWith(zero, t, subAxes), subAxes: subAxes, depth: l.scopes.top()}
 	}
 	if t.isMul {
-		return l.exprs.aluOver(ir.OpMul, t.x.elem(), digits, t.x, t.y)
+		return l.exprs.aluOver(ir.OpMul, t.x.elem(), subAxes, t.x, t.y)
 	}
-	return val{v: l.exprs.expand(t.x, digits), digits: digits, depth: l.scopes.top()}
+	return val{v: l.exprs.expand(t.x, subAxes), subAxes: subAxes, depth: l.scopes.top()}
 }
 
 func (x val) elem() ir.DType { return x.v.Type.Elem }
 
 // sum adds up terms without an accumulator.
 func (l *reducer) sum(terms []term) val {
-	digits, pend := l.alignTerms(terms)
-	acc := l.termValue(terms[0], digits)
+	subAxes, pend := l.alignTerms(terms)
+	acc := l.termValue(terms[0], subAxes)
 	for _, t := range terms[1:] {
-		acc = l.accumulate(acc, t, digits)
+		acc = l.accumulate(acc, t, subAxes)
 	}
 	acc.pend = pend
 	return acc
 }
 
-// accumulate adds a term to an accumulator over the same digits.
-func (l *reducer) accumulate(acc val, t term, digits []int) val {
+// accumulate adds a term to an accumulator over the same sub-axes.
+func (l *reducer) accumulate(acc val, t term, subAxes []int) val {
 	if t.dot > 0 {
-		return val{v: l.wide.dotWith(acc.v, t, digits), digits: digits, depth: l.scopes.top()}
+		return val{v: l.wide.dotWith(acc.v, t, subAxes), subAxes: subAxes, depth: l.scopes.top()}
 	}
 	if t.isMul && l.FMA {
-		v := l.b.Fma(l.exprs.expand(t.x, digits), l.exprs.expand(t.y, digits), acc.v)
-		return val{v: v, digits: digits, depth: l.scopes.top()}
+		v := l.b.Fma(l.exprs.expand(t.x, subAxes), l.exprs.expand(t.y, subAxes), acc.v)
+		return val{v: v, subAxes: subAxes, depth: l.scopes.top()}
 	}
-	x := l.termValue(t, digits)
-	return val{v: l.b.Alu(ir.OpAdd, acc.v, x.v), digits: digits, depth: l.scopes.top()}
+	x := l.termValue(t, subAxes)
+	return val{v: l.b.Alu(ir.OpAdd, acc.v, x.v), subAxes: subAxes, depth: l.scopes.top()}
 }
 
 // serialReduce opens the loop of a REDUCE and carries, in the same loop, every
@@ -389,17 +389,17 @@ func (l *reducer) splat(c *program.Value, lanes int) *program.Value {
 // latency of one addition does not bound the loop.
 func (l *reducer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scope, key memoKey) []carry {
 	terms := l.terms(u.Src[0], at, analyse.RangeSet{})
-	digits, pend := l.alignTerms(terms)
-	lanes := l.exprs.laneCount(digits)
+	subAxes, pend := l.alignTerms(terms)
+	lanes := l.exprs.laneCount(subAxes)
 	t := program.Vector(storedType(u.DType), lanes)
 	chains := l.chains(len(terms), lanes)
 	accs := make([]val, chains)
 	carries := make([]carry, chains)
 	for c := range accs {
-		accs[c] = val{v: l.b.Carry(open, l.b.Zero(t)), digits: digits}
+		accs[c] = val{v: l.b.Carry(open, l.b.Zero(t)), subAxes: subAxes}
 	}
 	for k, t := range terms {
-		accs[k%chains] = l.accumulate(accs[k%chains], t, digits)
+		accs[k%chains] = l.accumulate(accs[k%chains], t, subAxes)
 	}
 	d := l.scopes.top() - 1
 	results := make([]*program.Value, chains)
@@ -413,7 +413,7 @@ func (l *reducer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 			for _, other := range results[1:] {
 				total = l.b.Alu(ir.OpAdd, total, other)
 			}
-			home.memo[key] = val{v: total, digits: digits, pend: pend, depth: d}
+			home.memo[key] = val{v: total, subAxes: subAxes, pend: pend, depth: d}
 		}}
 	}
 	return carries

@@ -18,10 +18,10 @@ type scopes struct {
 
 // val is a lowered value: a scalar, or a vector over lane ranges.
 type val struct {
-	v      *program.Value
-	digits []int            // ranges that index the lanes, row-major; none: a scalar
-	pend   analyse.RangeSet // lanes still to be summed: the value is their sum
-	depth  int              // of the scope that holds it
+	v       *program.Value
+	subAxes []int            // ranges that index the lanes, row-major; none: a scalar
+	pend    analyse.RangeSet // lanes still to be summed: the value is their sum
+	depth   int              // of the scope that holds it
 }
 
 // coords says where copies and lanes stand: a number for a copy, laneCoord for

@@ -14,7 +14,7 @@ import (
 // and the index is known at the coordinates of the read, it is no array at all:
 // the value is lowered at that point. Otherwise it is a stack array, filled in
 // the scope of its free ranges: without grid ranges that is the prologue. With
-// thread digits among its own ranges it lies in shared memory, and threads fill
+// thread sub-axes among its own ranges it lies in shared memory, and threads fill
 // it together.
 
 // stager fills and reads arrays.
@@ -69,7 +69,7 @@ func (l *stager) fillsFirst(stage *ir.UOp) bool {
 }
 
 // holdsRows reports a stage whose values read another one: rows of a tile are
-// summed after what stands in front of them.
+// summed after what stands before them.
 func (l *stager) holdsRows(stage *ir.UOp) bool {
 	for _, u := range ir.Toposort(stage.Src[0]) {
 		if u.Op == ir.OpStage {
@@ -126,7 +126,7 @@ func (l *stager) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 func (l *stager) constantExtent(z *ir.UOp) *ir.UOp {
 	hi := l.Bounds.Of(z.Src[0]).Hi
 	if hi > maxStageElements {
-		fail("a stage range of up to %d points does not fit", hi)
+		fail("a stage range of up to %d elements does not fit", hi)
 	}
 	return l.Arena.Index(max(hi, 1))
 }
@@ -253,27 +253,27 @@ func (l *stager) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp
 
 func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	a := l.Arena
-	var digits []int
+	var subAxes []int
 	sum := a.Index(0)
 	for _, z := range l.stageAxes(stage) {
 		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
 		if i := l.free.Index.Of(z); l.Roles[i] == plan.Lane {
-			digits = unionDigits(digits, []int{i})
+			subAxes = unionSubAxes(subAxes, []int{i})
 		}
 	}
 	addr := l.memory.address[stage]
 	if addr == nil {
 		addr = l.memory.remember(stage, l.paddingOf(stage).of(a, sum))
 	}
-	v := l.exprs.expand(l.exprs.settle(l.exprs.lower(stage.Src[0], at)), digits)
+	v := l.exprs.expand(l.exprs.settle(l.exprs.lower(stage.Src[0], at)), subAxes)
 	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
 	if l.sharesStage(stage) {
 		var own analyse.RangeSet
 		for _, z := range l.stageAxes(stage) {
 			own.Add(l.free.Index.Of(z))
 		}
-		l.stores.onlyIf(l.block.soleThread(own), func() { l.stores.writeLanes(p, digits, v) })
+		l.stores.onlyIf(l.block.soleThread(own), func() { l.stores.writeLanes(p, subAxes, v) })
 		return
 	}
-	l.stores.writeLanes(p, digits, v)
+	l.stores.writeLanes(p, subAxes, v)
 }

@@ -53,10 +53,10 @@ func (l *storer) serialRange(s shape.Store, level int) (int, bool) {
 // the values once they are computed.
 type storeCopies struct {
 	shape.Store
-	cond   *ir.UOp
-	digits []int // lanes
-	points []coords
-	values []*program.Value
+	cond    *ir.UOp
+	subAxes []int // lanes
+	points  []coords
+	values  []*program.Value
 }
 
 // emitTogether writes stores that share all their serial loops. A store that
@@ -106,7 +106,7 @@ func (l *storer) emitStore(s shape.Store, at coords) {
 		return
 	}
 	for _, p := range c.points {
-		l.write(s.Node, c.cond, c.digits, p, l.valueOf(c, p))
+		l.write(s.Node, c.cond, c.subAxes, p, l.valueOf(c, p))
 	}
 }
 
@@ -117,7 +117,7 @@ func (l *storer) copiesOf(s shape.Store, at coords) *storeCopies {
 		i := l.free.Index.Of(r)
 		switch l.Roles[i] {
 		case plan.Lane:
-			c.digits = unionDigits(c.digits, []int{i})
+			c.subAxes = unionSubAxes(c.subAxes, []int{i})
 		case plan.Unroll:
 			var next []coords
 			for _, p := range c.points {
@@ -135,7 +135,7 @@ func (l *storer) copiesOf(s shape.Store, at coords) *storeCopies {
 }
 
 func (l *storer) valueOf(c *storeCopies, p coords) *program.Value {
-	return l.exprs.expand(l.exprs.settle(l.exprs.lower(c.Node.Src[1], p)), c.digits)
+	return l.exprs.expand(l.exprs.settle(l.exprs.lower(c.Node.Src[1], p)), c.subAxes)
 }
 
 // computeCopies computes all copies, and what says where they go.
@@ -155,7 +155,7 @@ func (l *storer) computeCopies(c *storeCopies) {
 func (l *storer) writeCopies(c *storeCopies) {
 	l.onlyIf(l.block.soleThread(l.free.Of(c.Node)), func() {
 		for k, p := range c.points {
-			l.write(c.Node, c.cond, c.digits, p, c.values[k])
+			l.write(c.Node, c.cond, c.subAxes, p, c.values[k])
 		}
 	})
 }
@@ -217,38 +217,38 @@ func (l *storer) storeCondition(s shape.Store) *ir.UOp {
 }
 
 // write emits one copy of a store.
-func (l *storer) write(u, cond *ir.UOp, digits []int, at coords, v *program.Value) {
+func (l *storer) write(u, cond *ir.UOp, subAxes []int, at coords, v *program.Value) {
 	if cond.IsInt(1) {
-		l.writeLanes(l.storePlace(u, at), digits, v)
+		l.writeLanes(l.storePlace(u, at), subAxes, v)
 		return
 	}
 	c := l.exprs.settle(l.exprs.lower(cond, at))
-	if len(c.digits) == 0 {
+	if len(c.subAxes) == 0 {
 		p := l.storePlace(u, at)
 		l.b.If(c.v, func() []*program.Value {
-			l.writeLanes(p, digits, v)
+			l.writeLanes(p, subAxes, v)
 			return nil
 		}, nil)
 		return
 	}
-	l.writeEach(u, l.exprs.expand(c, digits), v, digits, at)
+	l.writeEach(u, l.exprs.expand(c, subAxes), v, subAxes, at)
 }
 
 // writeLanes stores all lanes.
-func (l *storer) writeLanes(p place, digits []int, v *program.Value) {
-	if len(digits) == 0 {
+func (l *storer) writeLanes(p place, subAxes []int, v *program.Value) {
+	if len(subAxes) == 0 {
 		l.b.Store(p.ptr, v, p.align)
 		return
 	}
 	size := int64(p.ptr.Type.Elem.Size())
 	align := int(lowBit(ir.GCD(int64(p.align), size)))
 	if p.vector != nil {
-		l.b.Scatter(p.ptr, l.expandLanes(p.vector, p.digits, digits), v, align)
+		l.b.Scatter(p.ptr, l.expandLanes(p.vector, p.subAxes, subAxes), v, align)
 		return
 	}
-	offsets := make([]int64, len(l.exprs.spread(p.digits, digits)))
+	offsets := make([]int64, len(l.exprs.spread(p.subAxes, subAxes)))
 	contiguous := true
-	for i, from := range l.exprs.spread(p.digits, digits) {
+	for i, from := range l.exprs.spread(p.subAxes, subAxes) {
 		offsets[i] = p.offsets[from]
 		contiguous = contiguous && offsets[i] == int64(i)
 	}
@@ -288,18 +288,18 @@ func wordRun(offsets []int64, size int64) int {
 }
 
 func (l *storer) expandLanes(v *program.Value, from, to []int) *program.Value {
-	if sameDigits(from, to) {
+	if sameSubAxes(from, to) {
 		return v
 	}
 	return l.b.Shuffle(v, v, l.exprs.spread(from, to)...)
 }
 
 // writeEach stores lane by lane where each lane has its own condition.
-func (l *storer) writeEach(u *ir.UOp, cond, v *program.Value, digits []int, at coords) {
-	for lane := range l.exprs.laneCount(digits) {
+func (l *storer) writeEach(u *ir.UOp, cond, v *program.Value, subAxes []int, at coords) {
+	for lane := range l.exprs.laneCount(subAxes) {
 		point := append(coords(nil), at...)
-		for k, c := range l.exprs.lanePoint(digits, lane) {
-			point[digits[k]] = int32(c)
+		for k, c := range l.exprs.lanePoint(subAxes, lane) {
+			point[subAxes[k]] = int32(c)
 		}
 		p := l.storePlace(u, point)
 		x := l.b.Extract(v, lane)

@@ -11,35 +11,35 @@ import (
 	"tgc/target"
 )
 
-// The threads of a block. Every LOCAL, GROUP and WARP digit is a digit of the
-// thread's flat index: (thread / stride) % extent. Digits on which no value
+// The threads of a block. Every LOCAL, GROUP and WARP sub-axis is a sub-axis of the
+// thread's flat index: (thread / stride) % extent. Sub-axes on which no value
 // depends together may share a place: the threads that sum up a norm in front
 // of the rows are those that then share the rows.
 //
-// Threads that differ only in digits on which a value does not depend compute
+// Threads that differ only in sub-axes on which a value does not depend compute
 // the same; of those, the first one writes.
 
 // threads are the places of sub-axes in the index of a thread.
 type threads struct {
 	*lowering
 	threads     analyse.RangeSet
-	digits      map[int]threadDigit // of thread ranges
-	blockSize   int64               // threads
-	tid         *program.Value      // flat index of this thread, I64
-	threadParts map[threadDigit]*program.Value
+	subAxes     map[int]threadSubAxis // of thread ranges
+	blockSize   int64                 // threads
+	tid         *program.Value        // flat index of this thread, I64
+	threadParts map[threadSubAxis]*program.Value
 	shared      int64 // bytes
 }
 
-// threadDigit is the place of a range in the flat index of a thread.
-type threadDigit struct{ stride, extent int64 }
+// threadSubAxis is the place of a range in the flat index of a thread.
+type threadSubAxis struct{ stride, extent int64 }
 
-func (d threadDigit) end() int64 { return d.stride * d.extent }
+func (d threadSubAxis) end() int64 { return d.stride * d.extent }
 
-// placeThreads gives every thread range its place. WARP digits come first,
+// placeThreads gives every thread range its place. WARP sub-axes come first,
 // because shuffles reach 32 neighbours; then LOCAL ones, inner ranges lower,
 // so that neighbours access neighbouring elements; then GROUP ones.
 func (l *threads) placeThreads() error {
-	l.digits, l.blockSize = make(map[int]threadDigit), 1
+	l.subAxes, l.blockSize = make(map[int]threadSubAxis), 1
 	for i, r := range l.Roles {
 		if r.IsThread() {
 			l.threads.Add(i)
@@ -50,24 +50,24 @@ func (l *threads) placeThreads() error {
 	}
 	conflicts := l.threadConflicts()
 	if l.Tile != nil { // lanes of a tile have their places
-		l.digits[l.free.Index.Of(l.Tile.ColumnLane)] = threadDigit{1, plan.ColumnLanes}
-		l.digits[l.free.Index.Of(l.Tile.RowLane)] = threadDigit{plan.ColumnLanes, plan.RowLanes}
+		l.subAxes[l.free.Index.Of(l.Tile.ColumnLane)] = threadSubAxis{1, plan.ColumnLanes}
+		l.subAxes[l.free.Index.Of(l.Tile.RowLane)] = threadSubAxis{plan.ColumnLanes, plan.RowLanes}
 	}
 	for _, role := range []plan.Role{plan.Warp, plan.Local, plan.Group} {
 		for i := len(l.Roles) - 1; i >= 0; i-- {
-			if l.Roles[i] == role && l.digits[i].extent == 0 {
-				l.digits[i] = l.placeDigit(l.extent[i], conflicts[i])
+			if l.Roles[i] == role && l.subAxes[i].extent == 0 {
+				l.subAxes[i] = l.placeSubAxis(l.extent[i], conflicts[i])
 			}
 		}
 	}
 	warps := int64(1)
-	for i, d := range l.digits {
+	for i, d := range l.subAxes {
 		l.blockSize = lcm(l.blockSize, d.end())
 		if l.Roles[i] != plan.Local {
 			warps = plan.WarpSize
 		}
 		if l.Roles[i] == plan.Warp && (d.end() > plan.WarpSize || d.extent&(d.extent-1) != 0 || d.stride&(d.stride-1) != 0) {
-			return fmt.Errorf("kernel: plan: WARP digits of %d lanes at stride %d, want powers of two within a warp", d.extent, d.stride)
+			return fmt.Errorf("kernel: plan: WARP sub-axes of %d lanes at stride %d, want powers of two within a warp", d.extent, d.stride)
 		}
 		if l.blockSize > plan.MaxThreads {
 			return fmt.Errorf("kernel: plan: %d threads a block, at most %d are allowed", l.blockSize, plan.MaxThreads)
@@ -108,18 +108,18 @@ func (l *threads) threadConflicts() map[int]analyse.RangeSet {
 	return conflicts
 }
 
-// placeDigit finds the lowest place that is free.
-func (l *threads) placeDigit(extent int64, conflicts analyse.RangeSet) threadDigit {
+// placeSubAxis finds the lowest place that is free.
+func (l *threads) placeSubAxis(extent int64, conflicts analyse.RangeSet) threadSubAxis {
 	candidates := []int64{1}
-	for i, d := range l.digits {
+	for i, d := range l.subAxes {
 		if conflicts.Has(i) {
 			candidates = append(candidates, d.end())
 		}
 	}
 	slices.Sort(candidates)
 	for _, stride := range candidates {
-		mine, ok := threadDigit{stride, extent}, true
-		for i, d := range l.digits {
+		mine, ok := threadSubAxis{stride, extent}, true
+		for i, d := range l.subAxes {
 			ok = ok && (!conflicts.Has(i) || stride%d.end() == 0 || d.stride%mine.end() == 0)
 		}
 		if ok {
@@ -128,12 +128,12 @@ func (l *threads) placeDigit(extent int64, conflicts analyse.RangeSet) threadDig
 	}
 	// Behind everything: the least common multiple of all ends.
 	stride := int64(1)
-	for i, d := range l.digits {
+	for i, d := range l.subAxes {
 		if conflicts.Has(i) {
 			stride = min(lcm(stride, d.end()), plan.MaxThreads+1)
 		}
 	}
-	return threadDigit{stride, extent}
+	return threadSubAxis{stride, extent}
 }
 
 func lcm(x, y int64) int64 { return x / ir.GCD(x, y) * y }
@@ -159,13 +159,13 @@ func (l *threads) threadIndex(i int) *program.Value {
 	if v := s.index[i]; v != nil {
 		return v
 	}
-	v := l.threadPart(l.digits[i])
+	v := l.threadPart(l.subAxes[i])
 	s.index[i] = v
 	return v
 }
 
-// threadPart is a digit of the thread's flat index.
-func (l *threads) threadPart(d threadDigit) *program.Value {
+// threadPart is a sub-axis of the thread's flat index.
+func (l *threads) threadPart(d threadSubAxis) *program.Value {
 	if v := l.threadParts[d]; v != nil {
 		return v
 	}
@@ -180,52 +180,52 @@ func (l *threads) threadPart(d threadDigit) *program.Value {
 	return v
 }
 
-// threadTerm is a digit of the thread's flat index times a coefficient.
+// threadTerm is a sub-axis of the thread's flat index times a coefficient.
 type threadTerm struct {
-	digit threadDigit
-	coef  int64
+	subAxis threadSubAxis
+	coef    int64
 }
 
-// mergedThreads takes the thread ranges out of a linear form, and makes one digit
+// mergedThreads takes the thread ranges out of a linear form, and makes one sub-axis
 // of neighbours whose coefficients go on where the lower one ends: 32*(t/8) +
 // 4*(t%8) is 4*t. What different stages compute for one thread then has one
 // address.
 func (l *threads) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
 	for _, t := range terms {
 		if i, ok := l.free.Index.Get(t.Atom); ok && l.threads.Has(i) {
-			out = append(out, threadTerm{l.digits[i], t.Coef})
+			out = append(out, threadTerm{l.subAxes[i], t.Coef})
 			continue
 		}
 		others = append(others, t)
 	}
-	slices.SortFunc(out, func(x, y threadTerm) int { return int(x.digit.stride - y.digit.stride) })
+	slices.SortFunc(out, func(x, y threadTerm) int { return int(x.subAxis.stride - y.subAxis.stride) })
 	for k := 0; k+1 < len(out); {
 		low, high := out[k], out[k+1]
-		if low.digit.end() != high.digit.stride || high.coef != low.coef*low.digit.extent {
+		if low.subAxis.end() != high.subAxis.stride || high.coef != low.coef*low.subAxis.extent {
 			k++
 			continue
 		}
-		out[k].digit.extent *= high.digit.extent
+		out[k].subAxis.extent *= high.subAxis.extent
 		out = slices.Delete(out, k+1, k+2)
 	}
 	return others, out
 }
 
 // soleThread is the condition that this thread is the first of those that agree
-// in some digits; nil if they are all different.
+// in some sub-axes; nil if they are all different.
 func (l *threads) soleThread(own analyse.RangeSet) *program.Value {
 	if l.blockSize == 1 {
 		return nil
 	}
-	var used []threadDigit
+	var used []threadSubAxis
 	for _, i := range own.Meet(l.threads).List() {
-		used = append(used, l.digits[i])
+		used = append(used, l.subAxes[i])
 	}
-	slices.SortFunc(used, func(x, y threadDigit) int { return int(x.stride - y.stride) })
+	slices.SortFunc(used, func(x, y threadSubAxis) int { return int(x.stride - y.stride) })
 	var cond *program.Value
 	l.scopes.in(0, func() {
 		at := int64(1)
-		for _, d := range append(used, threadDigit{stride: l.blockSize, extent: 1}) {
+		for _, d := range append(used, threadSubAxis{stride: l.blockSize, extent: 1}) {
 			if gap := d.stride / at; gap > 1 {
 				v := l.exprs.indexDiv(l.tid, l.b.Index(at))
 				if d.stride < l.blockSize {
@@ -249,7 +249,7 @@ func (l *threads) soleThread(own analyse.RangeSet) *program.Value {
 func (l *threads) mustBeUniform(warp bool) {
 	for _, s := range l.scopes.stack {
 		for _, i := range s.varies.List() {
-			if !warp || l.digits[i].stride%plan.WarpSize != 0 {
+			if !warp || l.subAxes[i].stride%plan.WarpSize != 0 {
 				fail("plan: threads share a value inside a loop whose length differs among them")
 			}
 		}

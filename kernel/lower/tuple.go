@@ -82,13 +82,13 @@ func (l *tuples) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	return elements[0][c]
 }
 
-// pickLane is x at coordinate k of digit i.
+// pickLane is x at coordinate k of sub-axis i.
 func (l *tuples) pickLane(x val, i, k int) val {
-	if !hasDigit(x.digits, i) {
+	if !hasSubAxis(x.subAxes, i) {
 		return x
 	}
 	var rest []int
-	for _, d := range x.digits {
+	for _, d := range x.subAxes {
 		if d != i {
 			rest = append(rest, d)
 		}
@@ -100,7 +100,7 @@ func (l *tuples) pickLane(x val, i, k int) val {
 	for lane := range mask {
 		point := l.exprs.lanePoint(rest, lane)
 		at := 0
-		for _, d := range x.digits {
+		for _, d := range x.subAxes {
 			c := int64(k)
 			if d != i {
 				c = point[slices.Index(rest, d)]
@@ -109,7 +109,7 @@ func (l *tuples) pickLane(x val, i, k int) val {
 		}
 		mask[lane] = at
 	}
-	return val{v: l.b.Shuffle(x.v, x.v, mask...), digits: rest, depth: l.scopes.top()}
+	return val{v: l.b.Shuffle(x.v, x.v, mask...), subAxes: rest, depth: l.scopes.top()}
 }
 
 // combine applies the lambda to two tuples.
@@ -173,8 +173,8 @@ func (e *lambda) contract(u *ir.UOp, arg func(int) val) (val, bool) {
 		return val{}, false
 	}
 	x, y, z := e.eval(u.Src[0], arg), e.eval(u.Src[1].Src[0], arg), e.eval(u.Src[1].Src[1], arg)
-	digits := unionDigits(unionDigits(x.digits, y.digits), z.digits)
-	return val{v: e.l.b.Fma(e.l.exprs.expand(y, digits), e.l.exprs.expand(z, digits), e.l.exprs.expand(x, digits)), digits: digits, depth: e.l.scopes.top()}, true
+	subAxes := unionSubAxes(unionSubAxes(x.subAxes, y.subAxes), z.subAxes)
+	return val{v: e.l.b.Fma(e.l.exprs.expand(y, subAxes), e.l.exprs.expand(z, subAxes), e.l.exprs.expand(x, subAxes)), subAxes: subAxes, depth: e.l.scopes.top()}, true
 }
 
 func (e *lambda) key(u *ir.UOp, arg func(int) val) string {
@@ -208,11 +208,11 @@ func (l *tuples) tupleMember(open *program.Loop, m member, i int) []carry {
 		node := l.Arena.Proj(m.node, c)
 		free := l.free.Of(node)
 		at[c] = l.loops.combos(free)
-		digits := l.lanes.Meet(free).List()
+		subAxes := l.lanes.Meet(free).List()
 		for _, point := range at[c] {
 			init := l.exprs.settle(l.exprs.lower(m.node.ReduceIdentities()[c], point))
-			acc := l.b.Carry(open, l.exprs.expand(init, digits))
-			accs[l.scopes.key(node, point)] = val{v: acc, digits: digits, depth: l.scopes.top()}
+			acc := l.b.Carry(open, l.exprs.expand(init, subAxes))
+			accs[l.scopes.key(node, point)] = val{v: acc, subAxes: subAxes, depth: l.scopes.top()}
 		}
 	}
 	var carries []carry
@@ -228,10 +228,10 @@ func (l *tuples) tupleMember(open *program.Loop, m member, i int) []carry {
 				}
 				return l.exprs.settle(l.exprs.lower(m.node.ReduceValues()[k-m.node.Arg.(ir.ReduceArg).N], point))
 			})
-			digits := accs[key].digits
-			carries = append(carries, carry{l.exprs.expand(next, digits), func(r *program.Value) {
+			subAxes := accs[key].subAxes
+			carries = append(carries, carry{l.exprs.expand(next, subAxes), func(r *program.Value) {
 				if depth, _ := l.scopes.depthOf(l.free.Of(node)); depth == d {
-					outside[d].memo[key] = val{v: r, digits: digits, depth: d}
+					outside[d].memo[key] = val{v: r, subAxes: subAxes, depth: d}
 				}
 			}})
 		}

@@ -25,7 +25,7 @@ type widener struct {
 
 // operand lowers a source of an op whose result runs over the lanes target.
 func (l *widener) operand(u *ir.UOp, at coords, target []int) val {
-	if half := u.Op == ir.OpCast && u.Src[0].DType == ir.F16; half && len(target) > 0 && len(l.exprs.laneDigits(u, at)) == 0 && !l.exprs.isStatic(u) {
+	if half := u.Op == ir.OpCast && u.Src[0].DType == ir.F16; half && len(target) > 0 && len(l.exprs.laneSubAxes(u, at)) == 0 && !l.exprs.isStatic(u) {
 		return l.spreadHalf(u, at, target)
 	}
 	wide := l.wideCopies(u, at, target)
@@ -40,22 +40,22 @@ func (l *widener) operand(u *ir.UOp, at coords, target []int) val {
 	if !x.pend.Empty() {
 		return l.exprs.lower(u, at)
 	}
-	key := derivedKey{x.v, digitsKey("part", target)}
+	key := derivedKey{x.v, subAxesKey("part", target)}
 	for _, i := range wide.List() {
 		key.what += fmt.Sprintf(" %d=%d", i, at[i])
 	}
 	v := l.scopes.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
-	return val{v: v, digits: target, depth: x.depth}
+	return val{v: v, subAxes: target, depth: x.depth}
 }
 
 // spreadHalf spreads an f16 scalar before it is converted: a broadcast load and
 // one conversion, where the other order takes four instructions.
 func (l *widener) spreadHalf(u *ir.UOp, at coords, target []int) val {
 	x := l.exprs.lower(u.Src[0], at)
-	v := l.scopes.derive(x.depth, derivedKey{x.v, digitsKey("half "+u.DType.String(), target)}, func() *program.Value {
+	v := l.scopes.derive(x.depth, derivedKey{x.v, subAxesKey("half "+u.DType.String(), target)}, func() *program.Value {
 		return l.b.Cast(l.b.Broadcast(x.v, l.exprs.laneCount(target)), u.DType)
 	})
-	return val{v: v, digits: target, depth: x.depth}
+	return val{v: v, subAxes: target, depth: x.depth}
 }
 
 // part spreads the copy at a point over the lanes target.
@@ -64,7 +64,7 @@ func (l *widener) part(x val, at coords, wide analyse.RangeSet, target []int) *p
 	for lane := range mask {
 		point := l.exprs.lanePoint(target, lane)
 		from := 0
-		for _, i := range x.digits {
+		for _, i := range x.subAxes {
 			c := int64(0)
 			if wide.Has(i) {
 				c = int64(at[i])
@@ -88,7 +88,7 @@ func (l *widener) wideCopies(u *ir.UOp, at coords, target []int) analyse.RangeSe
 	if u.DType == ir.Idx || u.DType == ir.Bool || u.Op == ir.OpConst || len(target) == 0 || free.Meet(l.copies).Empty() || l.exprs.isStatic(u) {
 		return analyse.RangeSet{}
 	}
-	own := l.exprs.laneDigits(u, at)
+	own := l.exprs.laneSubAxes(u, at)
 	lanes, limit := l.exprs.laneCount(own), 16
 	if len(own) == len(target) || lanes >= limit {
 		return analyse.RangeSet{}
@@ -164,13 +164,13 @@ func (l *widener) widthOf(u *ir.UOp) *width {
 // within a register.
 func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
 	if u.Src[0].Op != ir.OpParam {
-		return len(l.exprs.laneDigits(u, at)) == 0
+		return len(l.exprs.laneSubAxes(u, at)) == 0
 	}
 	addr, step := l.memory.addressAndStep(u)
 	var static []ir.Term
-	var digits []int
+	var subAxes []int
 	for _, t := range addr.form.Terms {
-		d := l.exprs.laneDigits(t.Atom, at)
+		d := l.exprs.laneSubAxes(t.Atom, at)
 		if len(d) == 0 {
 			continue
 		}
@@ -178,17 +178,17 @@ func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
 			return false
 		}
 		static = append(static, t)
-		digits = unionDigits(digits, d)
+		subAxes = unionSubAxes(subAxes, d)
 	}
 	lo, hi := int64(0), int64(0)
-	for k, o := range l.memory.staticOffsets(static, digits, at) {
+	for k, o := range l.memory.staticOffsets(static, subAxes, at) {
 		if k == 0 {
 			lo, hi = o, o
 		}
 		lo, hi = min(lo, o), max(hi, o)
 	}
 	size := int64(u.DType.Size())
-	return (hi-lo)*step < max(16, 2*size*int64(l.exprs.laneCount(digits)))
+	return (hi-lo)*step < max(16, 2*size*int64(l.exprs.laneCount(subAxes)))
 }
 
 // Contraction (the FMA Opt).
@@ -198,7 +198,7 @@ func (l *widener) contract(u *ir.UOp, at coords) (val, bool) {
 	if u.Op == ir.OpNeg {
 		return val{}, false
 	}
-	target := l.exprs.laneDigits(u, at)
+	target := l.exprs.laneSubAxes(u, at)
 	x, y := u.Src[0], u.Src[1]
 	switch {
 	case u.Op == ir.OpAdd && l.dotSum(x):
@@ -278,7 +278,7 @@ func (l *widener) sumFrom(first, sum *ir.UOp, at coords, target []int) val {
 }
 
 func (l *widener) fewer(x, y *ir.UOp, at coords) bool {
-	return len(l.exprs.laneDigits(x, at)) <= len(l.exprs.laneDigits(y, at))
+	return len(l.exprs.laneSubAxes(x, at)) <= len(l.exprs.laneSubAxes(y, at))
 }
 
 func (l *widener) fmaOf(x, y, z *ir.UOp, at coords, target []int) val {

@@ -39,7 +39,7 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, 0xff<<(8*c)))
 		return l.b.Cast(masked, u.DType)
 	})
-	return val{v: v, digits: w.digits, depth: w.depth}, true
+	return val{v: v, subAxes: w.subAxes, depth: w.depth}, true
 }
 
 // packRange recognises 2^8p.
@@ -118,7 +118,7 @@ func (l *wordMemory) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, 
 func (l *wordMemory) wordAlu(op ir.Op, x val, c int64) val {
 	key := derivedKey{x.v, fmt.Sprint(op, c)}
 	v := l.scopes.derive(x.depth, key, func() *program.Value { return l.b.Alu(op, x.v, l.b.Int(x.v.Type, c)) })
-	return val{v: v, digits: x.digits, depth: x.depth}
+	return val{v: v, subAxes: x.subAxes, depth: x.depth}
 }
 
 // wordShift shifts bytes inside words; bits that come from a neighbouring byte
@@ -127,14 +127,14 @@ func (l *wordMemory) wordShift(u *ir.UOp, p int, at coords, demand int64) (word,
 	amount := u.Src[1]
 	n, constant := amount.Int()
 	least, most := n, n
-	digits := []int(nil)
+	subAxes := []int(nil)
 	var amounts []ir.Scalar
 	if !constant {
 		if !l.exprs.isStatic(amount) || l.free.Of(amount).Has(p) {
 			return word{}, false
 		}
-		digits = l.exprs.laneDigits(amount, at)
-		amounts = l.exprs.staticLanes(amount, at, digits)
+		subAxes = l.exprs.laneSubAxes(amount, at)
+		amounts = l.exprs.staticLanes(amount, at, subAxes)
 		least, most = amounts[0].I, amounts[0].I
 		for _, s := range amounts {
 			least, most = min(least, s.I), max(most, s.I)
@@ -164,10 +164,10 @@ func (l *wordMemory) wordShift(u *ir.UOp, p int, at coords, demand int64) (word,
 		for k, s := range amounts {
 			lanes[k] = s.I
 		}
-		by := val{v: l.b.IntLanes(ir.U32, lanes...), digits: digits, depth: l.scopes.top()}
-		words := val{v: l.b.Bitcast(x.v, ir.U32), digits: x.digits, depth: l.scopes.top()}
+		by := val{v: l.b.IntLanes(ir.U32, lanes...), subAxes: subAxes, depth: l.scopes.top()}
+		words := val{v: l.b.Bitcast(x.v, ir.U32), subAxes: x.subAxes, depth: l.scopes.top()}
 		shifted := l.exprs.alu(op, ir.U32, words, by)
-		out = val{v: l.b.Bitcast(shifted.v, ir.I32), digits: shifted.digits, depth: l.scopes.top()}
+		out = val{v: l.b.Bitcast(shifted.v, ir.I32), subAxes: shifted.subAxes, depth: l.scopes.top()}
 	}
 	// Which bits of a byte may hold a neighbour's?
 	foreign := int64(0xff) &^ (0xff >> most)
@@ -199,7 +199,7 @@ func (l *wordMemory) wordShiftAlu(op ir.Op, x val, n *program.Value) val {
 		t := program.Vector(ir.U32, x.v.Type.Lanes)
 		return l.b.Bitcast(l.b.Alu(op, l.b.Bitcast(x.v, ir.U32), l.b.Int(t, by)), ir.I32)
 	})
-	return val{v: v, digits: x.digits, depth: x.depth}
+	return val{v: v, subAxes: x.subAxes, depth: x.depth}
 }
 
 // wordField loads the words of a u8 field: the four bytes of each must be
@@ -209,8 +209,8 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 		return word{}, false
 	}
 	place := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.fieldAddress(u), 1, at.with(p, laneCoord))
-	n := len(place.digits)
-	if place.vector != nil || n == 0 || place.digits[n-1] != p {
+	n := len(place.subAxes)
+	if place.vector != nil || n == 0 || place.subAxes[n-1] != p {
 		return word{}, false
 	}
 	for k, o := range place.offsets {
@@ -222,5 +222,5 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 	ptr := l.scopes.derive(l.memory.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
 	d := l.scopes.depth(u)
 	v := l.scopes.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
-	return word{val{v: v, digits: place.digits[:n-1], depth: d}, true}, true
+	return word{val{v: v, subAxes: place.subAxes[:n-1], depth: d}, true}, true
 }

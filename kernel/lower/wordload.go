@@ -30,7 +30,7 @@ type wordPart struct {
 // too; ok is false where there is no such word.
 func (l *wordMemory) loadInWord(u *ir.UOp, at coords) (out val, ok bool) {
 	size := int64(u.DType.Size())
-	if !l.block.onGPU() || size >= 4 || len(l.exprs.laneDigits(u, at)) > 0 {
+	if !l.block.onGPU() || size >= 4 || len(l.exprs.laneSubAxes(u, at)) > 0 {
 		return val{}, false
 	}
 	form := l.memory.fieldAddress(u).form

@@ -74,7 +74,7 @@ func Axes(sink *ir.UOp) []Axis {
 	return axes
 }
 
-// preorder lists the nodes under root, each before its sources (a reversed
+// Preorder lists the nodes under root, each before its sources (a reversed
 // post-order, so of two nested reduces the outer one comes first).
 func Preorder(root *ir.UOp) []*ir.UOp {
 	// Sources are visited left to right; reversing the post-order of a walk

@@ -6,9 +6,9 @@ import (
 	"tgc/ir"
 )
 
-// Boundaries finds where index expressions cut a range into digits: the c of
+// Boundaries finds where index expressions cut a range into sub-axes: the c of
 // k/c and k%c, the m*c of (k/c)%m. If k is split at these boundaries, every
-// field index of a packed format becomes a linear form of the digits.
+// field index of a packed format becomes a linear form of the sub-axes.
 func Boundaries(a *ir.Arena, root *ir.UOp) map[*ir.UOp][]int64 {
 	lin := ir.NewLinearizer(a)
 	cuts := make(map[*ir.UOp]map[int64]bool)
@@ -21,7 +21,7 @@ func Boundaries(a *ir.Arena, root *ir.UOp) map[*ir.UOp][]int64 {
 			continue
 		}
 		for _, t := range lin.Of(u.Src[0]).Terms {
-			r, unit := digitOf(t.Atom)
+			r, unit := subAxisOf(t.Atom)
 			if r == nil || t.Coef <= 0 || c%t.Coef != 0 {
 				continue
 			}
@@ -45,9 +45,9 @@ func Boundaries(a *ir.Arena, root *ir.UOp) map[*ir.UOp][]int64 {
 	return out
 }
 
-// digitOf reads an atom as a digit of a range: r, r/c, (r/c)%m, ..; unit is
+// subAxisOf reads an atom as a sub-axis of a range: r, r/c, (r/c)%m, ..; unit is
 // what one step of the atom is worth in steps of the range.
-func digitOf(atom *ir.UOp) (r *ir.UOp, unit int64) {
+func subAxisOf(atom *ir.UOp) (r *ir.UOp, unit int64) {
 	switch atom.Op {
 	case ir.OpRange:
 		return atom, 1
@@ -56,7 +56,7 @@ func digitOf(atom *ir.UOp) (r *ir.UOp, unit int64) {
 		if !ok || c <= 0 {
 			return nil, 0
 		}
-		r, unit = digitOf(atom.Src[0])
+		r, unit = subAxisOf(atom.Src[0])
 		if r == nil || atom.Op == ir.OpFloorMod {
 			return r, unit
 		}
@@ -69,8 +69,8 @@ func digitOf(atom *ir.UOp) (r *ir.UOp, unit int64) {
 	return nil, 0
 }
 
-// chainWithin picks from candidate boundaries those that cut a segment lo..hi
-// (hi 0: open end) into digits: each divides the next.
+// ChainWithin picks from candidate boundaries those that cut a segment lo..hi
+// (hi 0: open end) into sub-axes: each divides the next.
 func ChainWithin(candidates []int64, lo, hi int64) []int64 {
 	var chain []int64
 	at := lo

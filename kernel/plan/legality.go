@@ -10,7 +10,7 @@ import (
 )
 
 // Legality says whether a kernel accepts a plan on a target; the error names
-// the Opt and the reason. Limits that need the digits (lanes of a value, copies)
+// the Opt and the reason. Limits that need the sub-axes (lanes of a value, copies)
 // are checked when the plan is lowered.
 func Legality(sink *ir.UOp, plan Plan, desc *target.Desc) error {
 	_, _, err := Read(sink, plan, desc)
@@ -167,7 +167,7 @@ func (p *AxisPlan) within(opt Opt, role Role) error {
 		}
 	}
 	if n > limit {
-		return fmt.Errorf("%d points of %s as %s, at most %d are allowed", n, opt.Axis, role, limit)
+		return fmt.Errorf("%d elements of %s as %s, at most %d are allowed", n, opt.Axis, role, limit)
 	}
 	return nil
 }

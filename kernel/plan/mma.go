@@ -2,9 +2,9 @@ package plan
 
 import "tgc/target"
 
-// Matrix instructions: the Opt MMA. The digit of a reduce that it splits off is
+// Matrix instructions: the Opt MMA. The sub-axis of a reduce that it splits off is
 // summed by the warp together, one mma.sync for a tile of 16 rows by 8 columns
-// and 16 points of the sum. The plan shapes the tile by the low digits of two
+// and 16 points of the sum. The plan shapes the tile by the low sub-axes of two
 // store axes, which are the places of its result in the lanes:
 //
 //	rows      LOCAL 8; UPCAST 2     row    = lane/4 + 8*copy

@@ -14,7 +14,7 @@ import (
 // readDot reads TC: the lowest elements are lanes of a dot.
 func readDot(r *reading, p *AxisPlan, opt Opt) error {
 	if opt.Amount != 0 && opt.Amount != WordElements || len(p.Segments) > 0 {
-		return fmt.Errorf("want the lowest %d points of %s", WordElements, opt.Axis)
+		return fmt.Errorf("want the lowest %d elements of %s", WordElements, opt.Axis)
 	}
 	opt.Amount = WordElements
 	if err := r.split(p, opt); err != nil {

@@ -2,7 +2,7 @@ package plan
 
 import "slices"
 
-// role is how the points of a range run.
+// Role is how the points of a range run.
 type Role uint8
 
 // The roles.
@@ -18,7 +18,7 @@ const (
 	Warp        // a thread of a warp: a part of a reduce
 )
 
-// isThread reports a digit of the thread's index.
+// IsThread reports a sub-axis of the thread's index.
 func (r Role) IsThread() bool { return r >= Local }
 
 var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane", "matrix", "local", "group", "warp"}

@@ -69,7 +69,7 @@ func orderRanges(st *State) error {
 		if x.axis != y.axis {
 			return x.axis < y.axis
 		}
-		return x.digit < y.digit
+		return x.subAxis < y.subAxis
 	})
 	for i, r := range k.Ranges {
 		role, id := st.roles[r], r.Arg.(ir.RangeArg).ID

@@ -1,23 +1,20 @@
 package shape
 
 import (
-	"slices"
-
 	"tgc/ir"
-	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
-// matrixTile says which digits make a tile.
+// MatrixTile says which sub-axes make a tile.
 type MatrixTile struct {
 	RowLane, RowCopy       *ir.UOp
 	ColumnLane, ColumnCopy *ir.UOp
 	Point                  *ir.UOp // the lane's points: lanes of a vector
 	Rows, Columns          *TileSide
-	Points                 *TileSide // of a tile of a softmax: a digit of MMA, then copies; nil without
+	Points                 *TileSide // of a tile of a softmax: a sub-axis of MMA, then copies; nil without
 }
 
-// hasMatrix reports a plan with such a digit.
+// hasMatrix reports a plan with such a sub-axis.
 func hasMatrix(plans []Axis) bool {
 	for _, p := range plans {
 		for _, seg := range p.Segments {
@@ -72,7 +69,7 @@ func Times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 	return a.Mul(x, y)
 }
 
-// byteFactor is an i32 as the byte that holds it: signed, or unsigned where that
+// ByteFactor is an i32 as the byte that holds it: signed, or unsigned where that
 // is allowed; nil where none does.
 func ByteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UOp {
 	b := bounds.Of(u)
@@ -99,66 +96,4 @@ func ByteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UO
 		x = a.Add(x, a.ConstInt(ir.I8, offset)) // wraps to what the bounds promise
 	}
 	return x
-}
-
-// joinOffsets undoes the distribution of a constant over a sum of MMA:
-//
-//	sum_k x*q + c*sum_k x  ->  sum_k x*(q+c)
-//
-// A sum of its own would take as many instructions as the product, while q+c, a
-// small integer, still is one term (class A).
-func joinOffsets(st *State, sink *ir.UOp) *ir.UOp {
-	matrix := make(map[*ir.UOp]bool)
-	for _, p := range st.Axes {
-		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
-	}
-	return st.Arena.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
-		if u.Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
-			return nil
-		}
-		if joined := joinOffset(st, src[0], src[1], matrix); joined != nil {
-			return joined
-		}
-		return joinOffset(st, src[1], src[0], matrix)
-	})
-}
-
-// joinOffset is the sum x + y in one reduce, if y is a constant times a sum over
-// the range of x, or one like it, whose factors are all but one of those of x; else nil.
-func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
-	a := st.Arena
-	if y.Op == ir.OpLoad && y.Src[0].Op == ir.OpStage { // summed once, for all rows
-		y = bodyAt(st, y.Src[0], y.Indices())
-	}
-	if y.Op != ir.OpMul {
-		return nil
-	}
-	scaled, c := y.Src[0], y.Src[1]
-	if c.Op != ir.OpConst {
-		scaled, c = c, scaled
-	}
-	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !analyse.IsSum(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
-		return nil
-	}
-	rest := analyse.Factors(x.Src[0])
-	common := analyse.Factors(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
-	for _, f := range common {
-		i := slices.Index(rest, f)
-		if i < 0 {
-			return nil
-		}
-		rest = slices.Delete(rest, i, i+1)
-	}
-	if len(rest) != 1 {
-		return nil
-	}
-	product := a.Add(rest[0], c)
-	for _, f := range common {
-		product = a.Mul(f, product)
-	}
-	return a.Reduce(ir.OpAdd, product, x.ReduceRange())
-}
-
-func isMatrixSum(u *ir.UOp, matrix map[*ir.UOp]bool) bool {
-	return analyse.IsSum(u) && matrix[u.ReduceRange()]
 }

@@ -36,20 +36,20 @@ func rows() []pass.Row[*State] {
 		{Info: shaped("inline-matrix-factors", axesPlanned, "",
 			"MMA of a TILE: what stages hold of the factors is computed where the tile reads it. The threads are counted again.",
 			"The elements of a row are then fragments, in registers."), Run: ofMatrix(inlineMatrixFactors)},
-		{Info: shaped("undistribute-scales", axesPlanned, "",
+		{Info: shaped("undistributeScales-scales", axesPlanned, "",
 			"STAGE with an amount: factors and offsets that stand outside of inner sums move into them.",
-			"Decoded once and used by many tokens, a weight is best one number."), Run: onSink(undistribute)},
+			"Decoded once and used by many tokens, a weight is best one number."), Run: onSink(undistributeScales)},
 		{Info: shaped("swap-store-loops", axesPlanned, "",
-			"SWAP: exchange the loops of stores.", ""), Run: onSink(swapLoops)},
-		{Info: shaped("reassociate-products", axesPlanned, "",
+			"SWAP: exchange the loops of stores.", ""), Run: onSink(swapStoreLoops)},
+		{Info: shaped("reassociateProducts-products", axesPlanned, "",
 			"STAGE or FMA: the factors of summed products are multiplied in groups that depend on the same store ranges.",
-			"A group is what an array can hold and what unrolled instances share."), Run: onSink(reassociate)},
+			"A group is what an array can hold and what unrolled instances share."), Run: onSink(reassociateProducts)},
 		{Info: shaped("spread-constant-reduces", axesPlanned, "",
 			"A reduce that depends on no range gets axes of its own, shared by all threads of the block.",
-			"Shared out as the sums of the rows are, every row of threads would compute it again."), Run: onAxes(shareConstants)},
+			"Shared out as the sums of the rows are, every row of threads would compute it again."), Run: onAxes(spreadConstantReduces)},
 		{Info: shaped("stage-invariants", axesPlanned, "",
 			"STAGE of a reduce axis: values in its loop that depend on no store range lie in an array.",
-			"They are computed once for a worker or block, not once for each row."), Run: onAxes(hoistInvariant)},
+			"They are computed once for a worker or block, not once for each row."), Run: onAxes(stageInvariants)},
 		{Info: required(shaped("split-stores", axesPlanned, storesSplit,
 			"The ranges of stores become sub-axes with roles.",
 			"Stores are split before reduces: which of their sub-axes are grid coordinates decides what may be staged for a tile of them, and where a loop may end.")), Run: step(splitStores)},
@@ -57,12 +57,12 @@ func rows() []pass.Row[*State] {
 			"MMA: find the lanes and unrolled instances of rows and columns.", "")), Run: ofMatrix(step(findMatrixTile))},
 		{Info: shaped("stage-store-tiles", storesSplit, "",
 			"STAGE of a store axis: values in reduces that depend on it, but on no other range within a work unit, lie in an array.",
-			"Decoded weights of a tile of rows are used again by every token."), Run: onAxes(hoistPanels)},
+			"Decoded weights of a tile of rows are used again by every token."), Run: onAxes(stageStoreTiles)},
 		{Info: required(shaped("cut-words", axesPlanned, wordsCut,
 			"PACK: cut the axis into lanes that are words of packed bytes, and the elements of a word.", "")), Run: step(cutWords)},
 		{Info: shaped("bound-loops", storesSplit, "",
 			"Note of each reduce axis the element from which on all elements of all reduces over it are identities: the loop ends there.",
-			"Of a causal mask half the keys are skipped."), Run: onAxes(limitLoops)},
+			"Of a causal mask half the keys are skipped."), Run: onAxes(boundLoops)},
 		{Info: required(shaped("split-reduces", wordsCut, allSplit,
 			"The ranges of reduces and stages become sub-axes with roles.", "")), Run: step(splitReduces)},
 		{Info: required(shaped("find-tile-elements", tileKnown, "",
@@ -72,7 +72,7 @@ func rows() []pass.Row[*State] {
 			"One mask and one conversion serve a vector of weights, where widening bytes takes three instructions."), Run: onSink(sumWords)},
 		{Info: shaped("sum-bytes-as-floats", allSplit, "",
 			"MMA with both factors in shared-memory tiles: sums of products of bytes are computed as floats, as exactly.",
-			"No integer is converted for each scale, and a scale and the factor of a row are one number."), Run: ofMatrix(onSink(floatSums))},
+			"No integer is converted for each scale, and a scale and the factor of a row are one number."), Run: ofMatrix(onSink(sumBytesAsFloats))},
 		{Info: shaped("collapse-sums", allSplit, "",
 			"MMA: a chain of sums, each a factor times the next one, becomes one sum over all its serial sub-axes.",
 			"A loop for each sum has accumulators for each: registers that decide how large a tile can be."), Run: ofMatrix(onSink(collapseSums))},
@@ -84,7 +84,7 @@ func rows() []pass.Row[*State] {
 			"A weight then never leaves the lane that has its score."), Run: ofMatrix(step(layOutSoftmax))},
 		{Info: shaped("skip-unused-loops", allSplit, "",
 			"A loop whose results all stand in arms of one condition runs no iteration where the condition does not hold.",
-			"Both arms of a WHERE are computed."), Run: onSink(skipLoops)},
+			"Both arms of a WHERE are computed."), Run: onSink(skipUnusedLoops)},
 		{Info: required(shaped("order-ranges", allSplit, rangesOrdered,
 			"Put the ranges in order, outer before inner, and check that each has a role.",
 			"Lowering opens loops in this order.")), Run: step(orderRanges)},
@@ -95,9 +95,9 @@ func rows() []pass.Row[*State] {
 var orders = []pass.Order{
 	{Before: "inline-stages", After: "stage-invariants", Because: "what is computed in place is staged with what reads it"},
 	{Before: "join-offsets", After: "inline-matrix-factors", Because: "the sum that is joined is read from a stage, which is inlined afterwards"},
-	{Before: "undistribute-scales", After: "reassociate-products", Because: "factors are regrouped where they are multiplied at the end"},
+	{Before: "undistributeScales-scales", After: "reassociateProducts-products", Because: "factors are regrouped where they are multiplied at the end"},
 	{Before: "inline-matrix-factors", After: "spread-constant-reduces", Because: "stages that are gone ask for no threads: they are counted again"},
-	{Before: "reassociate-products", After: "stage-store-tiles", Because: "a product is staged whose factors depend on the staged axis alone"},
+	{Before: "reassociateProducts-products", After: "stage-store-tiles", Because: "a product is staged whose factors depend on the staged axis alone"},
 	{Before: "spread-constant-reduces", After: "stage-invariants", Because: "a constant in an array would be computed by one row of threads"},
 	{Before: "stage-invariants", After: "split-stores", Because: "it adds stages whose ranges are split with the reduces; sub-axes of stores would count as ranges of their own"},
 	{Before: "stage-store-tiles", After: "split-reduces", Because: "it adds stages, whose ranges are split with the reduces"},
@@ -152,10 +152,4 @@ func ofMatrix(f run) run {
 		}
 		return f(ctx, st)
 	}
-}
-
-func inlineMatrixFactors(_ context.Context, st *State) error {
-	st.Sink = inlineFactors(st, st.Sink)
-	st.Threads = plannedThreads(st.Sink, axesLeft(st.Sink, st.Axes))
-	return nil
 }

@@ -65,7 +65,7 @@ type splitter struct {
 	splits map[*ir.UOp]*Split
 }
 
-// splitAxis cuts one axis into digits. Within lanes and copies it also cuts at
+// splitAxis cuts one axis into sub-axes. Within lanes and copies it also cuts at
 // the boundaries of index expressions, so that indices become linear.
 func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	a, r := st.Arena, p.Axis.Range
@@ -75,9 +75,9 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	}
 	size, constant := extent.Int()
 	at, s := int64(1), &Split{}
-	var digits []SubAxis
+	var subAxes []SubAxis
 	add := func(stride, n int64, role plan.Role) {
-		digits = append(digits, SubAxis{Range: st.newRange(a.Index(n)), Stride: stride, Role: role})
+		subAxes = append(subAxes, SubAxis{Range: st.newRange(a.Index(n)), Stride: stride, Role: role})
 	}
 	for k, seg := range p.Segments {
 		if k == p.Tile {
@@ -91,7 +91,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 			n = max((size+at-1)/at, 1)
 		}
 		if constant && at*n > size && p.PadTo <= 1 && at*n >= 2*size {
-			return nil, fmt.Errorf("kernel: plan: %s: %d points in digits, the extent is %d", p.Axis.Name, at*n, size)
+			return nil, fmt.Errorf("kernel: plan: %s: %d elements in sub-axes, the extent is %d", p.Axis.Name, at*n, size)
 		}
 		if n == 1 {
 			continue
@@ -104,8 +104,8 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 			}
 		}
 		add(lo, at*n/lo, seg.Role)
-		if p.Dot && len(digits) == 1 && at == 1 {
-			st.dots[digits[0].Range] = n == plan.WordElements
+		if p.Dot && len(subAxes) == 1 && at == 1 {
+			st.dots[subAxes[0].Range] = n == plan.WordElements
 		}
 		at *= n
 	}
@@ -116,12 +116,12 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	for k := len(p.Top) - 1; k >= 0; k-- {
 		rest = st.ceilDiv(rest, p.Top[k].Size)
 	}
-	if !rest.IsInt(1) || len(digits)+len(p.Top) == 0 || p.Tile == len(p.Segments) && p.Tile > 0 {
+	if !rest.IsInt(1) || len(subAxes)+len(p.Top) == 0 || p.Tile == len(p.Segments) && p.Tile > 0 {
 		passes := rest
 		if p.Limit != nil {
 			passes = st.simp.Do(a.Binary(ir.OpMin, rest, st.ceilDiv(p.Limit, at)))
 		}
-		digits = append(digits, SubAxis{Range: st.newRange(passes), Stride: at, Role: p.Rest})
+		subAxes = append(subAxes, SubAxis{Range: st.newRange(passes), Stride: at, Role: p.Rest})
 		if n, ok := rest.Int(); ok && len(p.Top) > 0 {
 			at *= max(n, 1)
 		}
@@ -134,27 +134,27 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 		at *= p.Top[k].Size
 	}
 	s.value = a.Index(0)
-	for i := len(digits) - 1; i >= 0; i-- {
-		d := digits[i]
+	for i := len(subAxes) - 1; i >= 0; i-- {
+		d := subAxes[i]
 		s.SubAxes = append(s.SubAxes, d)
 		s.value = a.Add(s.value, a.Mul(d.Range, a.Index(d.Stride)))
-		st.place(d.Range, d.Role, orderKey{position, len(digits) - i})
+		st.place(d.Range, d.Role, orderKey{position, len(subAxes) - i})
 	}
 	exact := st.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1
 	if !exact {
 		s.Gated, s.gate = true, a.Lt(s.value, r.Src[0])
 		if p.Axis.Kind == plan.StageAxis {
-			return nil, fmt.Errorf("kernel: plan: %s: digits of %d points do not divide a stage's extent", p.Axis.Name, at)
+			return nil, fmt.Errorf("kernel: plan: %s: sub-axes of %d elements do not divide a stage's extent", p.Axis.Name, at)
 		}
-		if p.Axis.Kind == plan.StoreAxis && hasLane(digits) {
+		if p.Axis.Kind == plan.StoreAxis && hasLane(subAxes) {
 			return nil, fmt.Errorf("kernel: plan: %s: VECTOR of a store range must divide its extent", p.Axis.Name)
 		}
 	}
 	return s, nil
 }
 
-func hasLane(digits []SubAxis) bool {
-	for _, d := range digits {
+func hasLane(subAxes []SubAxis) bool {
+	for _, d := range subAxes {
 		if d.Role == plan.Lane {
 			return true
 		}
@@ -172,12 +172,12 @@ func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 		case u.Op == ir.OpReduce && sp.splits[u.ReduceRange()] != nil:
 			return sp.rebuildReduce(u, src)
 		case u.Op == ir.OpStage:
-			return a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], sp.digitRanges(u.Src[1:])...)...)
+			return a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], sp.subAxisRanges(u.Src[1:])...)...)
 		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
-			return a.Load(src[0], sp.digitIndices(u.Src[0].Src[1:], src[1:])...)
+			return a.Load(src[0], sp.subAxisIndices(u.Src[0].Src[1:], src[1:])...)
 		case u.Op == ir.OpStore:
 			n := 2 + int(u.Arg.(ir.IntArg))
-			return a.Make(u.Op, u.DType, u.Arg, append(src[:n:n], sp.digitRanges(u.Src[n:])...)...)
+			return a.Make(u.Op, u.DType, u.Arg, append(src[:n:n], sp.subAxisRanges(u.Src[n:])...)...)
 		}
 		return nil
 	})
@@ -187,7 +187,7 @@ func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 	return out
 }
 
-func (sp *splitter) digitRanges(ranges []*ir.UOp) []*ir.UOp {
+func (sp *splitter) subAxisRanges(ranges []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	for _, r := range ranges {
 		s := sp.splits[r]
@@ -212,9 +212,9 @@ func (sp *splitter) gatesOf(ranges []*ir.UOp) []*ir.UOp {
 	return out
 }
 
-// digitIndices splits a stage's index per split range: digit i of index x is
-// x/stride, modulo the digit's extent except for the highest.
-func (sp *splitter) digitIndices(ranges, index []*ir.UOp) []*ir.UOp {
+// subAxisIndices splits a stage's index per split range: sub-axis i of index x is
+// x/stride, modulo the sub-axis's extent except for the highest.
+func (sp *splitter) subAxisIndices(ranges, index []*ir.UOp) []*ir.UOp {
 	a := sp.Arena
 	var out []*ir.UOp
 	for k, r := range ranges {
@@ -234,7 +234,7 @@ func (sp *splitter) digitIndices(ranges, index []*ir.UOp) []*ir.UOp {
 	return out
 }
 
-// rebuildReduce nests a reduce over the digits of its range, high digit
+// rebuildReduce nests a reduce over the sub-axes of its range, high sub-axis
 // outermost. An element of the monoid is a partial result, so a tuple nests
 // through its projections.
 func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
@@ -260,7 +260,7 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	return out
 }
 
-// nest orders the digits of a reduce, innermost first. Threads come last: each
+// nest orders the sub-axes of a reduce, innermost first. Threads come last: each
 // first sums up its own points.
 func (s *Split) nest() []SubAxis {
 	var inner, threads []SubAxis

@@ -9,7 +9,7 @@ import (
 
 // Sums over what lies in a stage. The rows read integers of a group from a stage
 // and, for an offset of the weights, their sum. Hoisted on its own that sum is a
-// second pass over the stage, behind a barrier. The threads that fill the stage
+// second pass over the stage, after a barrier. The threads that fill the stage
 // have the integers in registers: the sum is a stage over the same ranges, whose
 // value is computed from the body of the first one.
 
@@ -171,7 +171,7 @@ func (h *hoister) planOf(r *ir.UOp) *Axis {
 	return nil
 }
 
-// coversAll reports an axis whose digits are all lanes, copies and threads.
+// coversAll reports an axis whose sub-axes are all lanes, copies and threads.
 func coversAll(p *Axis) bool {
 	n, constant := p.Axis.Size()
 	for _, s := range p.Segments {
@@ -183,7 +183,7 @@ func coversAll(p *Axis) bool {
 	return constant && n == 1 && len(p.Top) == 0
 }
 
-// cutSegments cuts the digits of a stage's axis at n points; the threads below
+// cutSegments cuts the sub-axes of a stage's axis at n points; the threads below
 // then share a sum, by shuffles.
 func cutSegments(segments []plan.Segment, n int64) (inner, rest []plan.Segment, ok bool) {
 	for _, s := range segments {
@@ -209,7 +209,7 @@ func cutSegments(segments []plan.Segment, n int64) (inner, rest []plan.Segment, 
 	return inner, rest, n == 1
 }
 
-// dotFirst makes a digit of its own of the four lanes that a dot instruction
+// dotFirst makes a sub-axis of its own of the four lanes that a dot instruction
 // sums.
 func dotFirst(segments []plan.Segment) ([]plan.Segment, bool) {
 	if len(segments) == 0 || segments[0].Role != plan.Lane || segments[0].Size%plan.WordElements != 0 {

@@ -45,7 +45,7 @@ type subAxes struct {
 }
 
 // orderKey sorts ranges: by axis, then high sub-axes first.
-type orderKey struct{ axis, digit int }
+type orderKey struct{ axis, subAxis int }
 
 // NewState is a kernel and a plan of which nothing has been done.
 func NewState(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) *State {

@@ -9,7 +9,7 @@ import (
 // precision is the number of terms that hold a value of each type.
 type precision struct{ F16, BF16 int }
 
-// termsOf tells how many terms hold every value of a factor.
+// TermsOf tells how many terms hold every value of a factor.
 func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	if f, ok := u.Float(); ok && ir.RoundFloat(ir.BF16, f) == f && ir.RoundFloat(ir.F16, f) == f {
 		return precision{1, 1}
@@ -50,7 +50,7 @@ func lastConstant(u *ir.UOp) (float64, bool) {
 	return u.Src[len(u.Src)-1].Float()
 }
 
-// storedTerms are the bf16 values whose sum a factor is; nil where it is none.
+// StoredTerms are the bf16 values whose sum a factor is; nil where it is none.
 func StoredTerms(u *ir.UOp) []*ir.UOp {
 	switch {
 	case u.Op == ir.OpAdd:
@@ -65,7 +65,7 @@ func StoredTerms(u *ir.UOp) []*ir.UOp {
 	return nil
 }
 
-// narrowest is what a factor of a type was converted from.
+// Narrowest is what a factor of a type was converted from.
 func Narrowest(u *ir.UOp, elem ir.DType) *ir.UOp {
 	if u.Op == ir.OpCast && u.Src[0].DType == elem {
 		return u.Src[0]

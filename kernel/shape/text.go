@@ -98,7 +98,7 @@ func (p *printer) header(out *strings.Builder) {
 	}
 	for _, r := range p.ranges() {
 		at := st.order[r]
-		fmt.Fprintf(out, "# range %s %s %d %d%s%s\n", p.name(r), st.roles[r], at.axis, at.digit, flag(" dot", st.dots[r]), flag(" rising", st.rising[r]))
+		fmt.Fprintf(out, "# range %s %s %d %d%s%s\n", p.name(r), st.roles[r], at.axis, at.subAxis, flag(" dot", st.dots[r]), flag(" rising", st.rising[r]))
 	}
 	for i, gates := range st.gates {
 		for _, g := range gates {

@@ -16,7 +16,7 @@ import (
 // The sums of a tile are then sums like any other, which lanes, copies and matrix
 // instructions take; and of the running sums one rescaling is left for T points.
 
-// tiledReduce is a softmax tuple over the digits of its range, of which those in
+// tiledReduce is a softmax tuple over the sub-axes of its range, of which those in
 // front of the tile's stride are plain reduces.
 func tiledReduce(st *State, m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.UOp) *ir.UOp {
 	a := st.Arena
@@ -45,7 +45,7 @@ func tiledReduce(st *State, m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.
 }
 
 // gated is a value where a point exists, else the identity. Of a tile's factors
-// that are conversions it stands in front of them: they remain what few terms of a
+// that are conversions it stands before them: they remain what few terms of a
 // matrix instruction hold.
 func gated(st *State, s *Split, v, identity *ir.UOp) *ir.UOp {
 	a := st.Arena
@@ -55,7 +55,7 @@ func gated(st *State, s *Split, v, identity *ir.UOp) *ir.UOp {
 	return a.Where(s.gate, v, identity)
 }
 
-// nestTuple nests a reduce like tuple over digits, through its projections.
+// nestTuple nests a reduce like tuple over sub-axes, through its projections.
 func nestTuple(st *State, values []*ir.UOp, s *Split, tuple *ir.UOp) *ir.UOp {
 	a := st.Arena
 	var out *ir.UOp

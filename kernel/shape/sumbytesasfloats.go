@@ -16,8 +16,8 @@ import (
 // exactInteger is the magnitude up to which an f32 holds every integer.
 const exactInteger = 1 << 24
 
-// floatSums rewrites floats of sums of MMA over bytes in a kernel with panels.
-func floatSums(st *State, sink *ir.UOp) *ir.UOp {
+// sumBytesAsFloats rewrites floats of sums of MMA over bytes in a kernel with panels.
+func sumBytesAsFloats(st *State, sink *ir.UOp) *ir.UOp {
 	if tile := st.Tile; tile == nil || !tile.Rows.Staged || !tile.Columns.Staged {
 		return sink
 	}

@@ -29,10 +29,10 @@ type hoister struct {
 	fresh   []Axis
 }
 
-// hoistInvariant stages, once per worker, what loops over reduce axes with a
+// stageInvariants stages, once per worker, what loops over reduce axes with a
 // STAGE Opt compute without any store range: x[k]*g[k] of a matrix-vector
 // product with a folded norm.
-func hoistInvariant(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	h, axes := newHoister(st, sink)
 	var over analyse.RangeSet
 	for _, p := range plans {
@@ -53,12 +53,12 @@ func hoistInvariant(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	return h.run(sink, plans)
 }
 
-// hoistPanels stages what depends on a store axis with a STAGE Opt and on
+// stageStoreTiles stages what depends on a store axis with a STAGE Opt and on
 // reduce ranges, but on no other store range within a work unit: the decoded
 // weights of a tile of rows, used again by every token. Where lanes run along the
 // axis, mere loads are staged too: copies of columns that lie side by side. The threads of a block fill one panel over
 // all such axes; on a CPU each axis has its own.
-func hoistPanels(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+func stageStoreTiles(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	var staged []Axis
 	for _, p := range plans {
 		if p.Stage && p.Axis.Kind == plan.StoreAxis {
@@ -66,17 +66,17 @@ func hoistPanels(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 		}
 	}
 	if st.Threads > 1 && len(staged) > 0 {
-		return hoistPanel(st, sink, plans, staged)
+		return stageStoreTile(st, sink, plans, staged)
 	}
 	for i := range staged {
-		sink, plans = hoistPanel(st, sink, plans, staged[i:i+1])
+		sink, plans = stageStoreTile(st, sink, plans, staged[i:i+1])
 	}
 	return sink, plans
 }
 
-// gridDigits are the digits of store axes that number work units: within one
+// gridSubAxes are the sub-axes of store axes that number work units: within one
 // they are constants.
-func (h *hoister) gridDigits(plans []Axis) (grid analyse.RangeSet) {
+func (h *hoister) gridSubAxes(plans []Axis) (grid analyse.RangeSet) {
 	for _, p := range plans {
 		if p.Axis.Kind != plan.StoreAxis || p.Split == nil {
 			continue
@@ -90,10 +90,10 @@ func (h *hoister) gridDigits(plans []Axis) (grid analyse.RangeSet) {
 	return grid
 }
 
-// hoistPanel stages what depends on some store axes, within a work unit.
-func hoistPanel(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis) {
+// stageStoreTile stages what depends on some store axes, within a work unit.
+func stageStoreTile(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis) {
 	h, axes := newHoister(st, sink)
-	scope := h.gridDigits(plans)
+	scope := h.gridSubAxes(plans)
 	var own, reduces analyse.RangeSet
 	for i, x := range axes {
 		switch x.Kind {
@@ -408,7 +408,7 @@ func shareSegments(z *ir.UOp, segments []plan.Segment, threads int64) ([]plan.Se
 const stageLoads = 4
 
 // stageSegments is how a hoisted stage is filled along its last range: lanes,
-// and copies up to the largest digit of its indices (a block of weights).
+// and copies up to the largest sub-axis of its indices (a block of weights).
 func stageSegments(z *ir.UOp, cuts []int64, lanes int) []plan.Segment {
 	n, _ := z.Src[0].Int()
 	v := int64(max(min(lanes, 16), 1))

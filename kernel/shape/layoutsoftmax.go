@@ -4,11 +4,10 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
-// What lanes hold of the points of a tile of a softmax (TILE) whose digit is one of
+// What lanes hold of the points of a tile of a softmax (TILE) whose sub-axis is one of
 // MMA. The weighted sum over points t is a product for the instruction, with the
 // weights as its rows: of 16 points, the lanes of a row have four neighbours each.
 // Maximum and sum of weights fold those four and then the lanes; and the scores,
@@ -39,21 +38,21 @@ func findTileElements(st *State) error {
 	return nil
 }
 
-// layOutSoftmax rewrites the reduces over digits of MMA that are no products of rows
+// layOutSoftmax rewrites the reduces over sub-axes of MMA that are no products of rows
 // and columns to reduces over a lane's points, then copies, then the lanes.
 func layOutSoftmax(st *State) error {
 	sink, tile := st.Sink, st.Tile
 	if tile == nil || tile.Points == nil {
 		return nil
 	}
-	digit := tile.Points.SubAxes[0].Range
+	subAxis := tile.Points.SubAxes[0].Range
 	a := st.Arena
 	nodes := ir.Toposort(sink)
-	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a digit
+	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a sub-axis
 	inner := make(map[*ir.UOp]bool)
 	for k := len(nodes) - 1; k >= 0; k-- {
 		if u := nodes[k]; !inner[u] {
-			if chain := pointChain(u, digit); chain != nil && !dependsOnAny(u, tile.ColumnLane, tile.ColumnCopy) {
+			if chain := pointChain(u, subAxis); chain != nil && !dependsOnAny(u, tile.ColumnLane, tile.ColumnCopy) {
 				chains[u] = chain
 				for _, x := range chain[1:] {
 					inner[x] = true
@@ -75,7 +74,7 @@ func layOutSoftmax(st *State) error {
 			return nil
 		}
 		op := u.Arg.(ir.ReduceArg).Op
-		body = a.Reduce(op, st.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{digit: points})), tile.Point)
+		body = a.Reduce(op, st.simp.Do(a.Substitute(body, map[*ir.UOp]*ir.UOp{subAxis: points})), tile.Point)
 		for k := len(chain) - 2; k >= 0; k-- {
 			body = a.Reduce(op, body, chain[k].ReduceRange())
 		}
@@ -88,16 +87,16 @@ func layOutSoftmax(st *State) error {
 	return nil
 }
 
-// pointChain is the nest of plain reduces of one kind from u down to a digit; nil
+// pointChain is the nest of plain reduces of one kind from u down to a sub-axis; nil
 // where there is none.
-func pointChain(u, digit *ir.UOp) []*ir.UOp {
+func pointChain(u, subAxis *ir.UOp) []*ir.UOp {
 	var chain []*ir.UOp
 	for u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid {
 		if len(chain) > 0 && chain[0].Arg != u.Arg {
 			return nil
 		}
 		chain = append(chain, u)
-		if u.ReduceRange() == digit {
+		if u.ReduceRange() == subAxis {
 			return chain
 		}
 		u = u.Src[0]
@@ -109,50 +108,4 @@ func pointChain(u, digit *ir.UOp) []*ir.UOp {
 func dependsOnAny(u *ir.UOp, ranges ...*ir.UOp) bool {
 	own := ir.NewFreeRanges().Of(u)
 	return slices.ContainsFunc(ranges, func(r *ir.UOp) bool { return slices.Contains(own, r) })
-}
-
-// inlineFactors computes what stages hold of the factors of MMA where a tile reads
-// it: the points of a row are then fragments, in registers.
-func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
-	plans := st.Axes
-	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
-	tiled := false
-	for _, p := range plans {
-		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
-		split[p.Axis.Range] = len(p.Segments) > 0
-		tiled = tiled || p.Tile > 0
-	}
-	free, err := plan.NewFree(sink)
-	if !tiled || err != nil {
-		return sink
-	}
-	replace := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !within(st, u.Src[0], u.Indices()) {
-			continue
-		}
-		var own analyse.RangeSet
-		ok := false
-		for k, z := range u.Src[0].Src[1:] {
-			own.Add(free.Index(z))
-			for _, r := range analyse.RangesIn(u.Indices()[k]) {
-				ok = ok || matrix[r]
-			}
-		}
-		for _, z := range u.Src[0].Src[1:] {
-			ok = ok && !split[z]
-		}
-		for _, x := range ir.Toposort(u.Src[0].Src[0]) {
-			if x.Op == ir.OpReduce || x.Op == ir.OpStage {
-				ok = ok && free.Sets.Of(x).Meet(own).Empty()
-			}
-		}
-		if ok {
-			replace[u] = bodyAt(st, u.Src[0], u.Indices())
-		}
-	}
-	if len(replace) == 0 {
-		return sink
-	}
-	return st.simp.Do(st.Arena.Substitute(sink, replace))
 }

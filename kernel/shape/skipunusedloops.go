@@ -20,9 +20,9 @@ type armCondition struct {
 	not  bool
 }
 
-// skipLoops gives serial ranges of reduces the extent 0 where all results are left
-// out. All digits have roles.
-func skipLoops(st *State, sink *ir.UOp) *ir.UOp {
+// skipUnusedLoops gives serial ranges of reduces the extent 0 where all results are left
+// out. All sub-axes have roles.
+func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 	nodes := ir.Toposort(sink)
 	if !slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.Op == ir.OpWhere }) {
 		return sink

@@ -6,8 +6,8 @@ import (
 	"tgc/ir"
 )
 
-// swapLoops applies SWAPs to the loop order of every store.
-func swapLoops(st *State, sink *ir.UOp) *ir.UOp {
+// swapStoreLoops applies SWAPs to the loop order of every store.
+func swapStoreLoops(st *State, sink *ir.UOp) *ir.UOp {
 	a, swaps := st.Arena, st.Options.Swaps
 	if len(swaps) == 0 {
 		return sink

@@ -18,7 +18,7 @@ import (
 // A loop for each sum has accumulators for each, and with tiles of outputs those
 // are the registers that decide how large a tile can be. A tile of 16 points takes
 // its factors as cheaply inside as outside, so that the chain becomes one loop
-// over all its serial digits, with copies inside and threads around:
+// over all its serial sub-axes, with copies inside and threads around:
 //
 //	sum_threads sum_(b,g) sum_copies (d*s) * sum_j x*q
 //
@@ -31,7 +31,7 @@ type chain struct {
 	core                    *ir.UOp
 }
 
-// collapseSums rewrites the chains of a kernel. All digits have roles.
+// collapseSums rewrites the chains of a kernel. All sub-axes have roles.
 func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 	if st.Tile == nil {
 		return sink
@@ -67,7 +67,7 @@ type flattener struct {
 	merged map[string]*mergedRange
 }
 
-// mergedRange stands for serial ranges in one loop.
+// mergedRange is serial ranges in one loop.
 type mergedRange struct {
 	rng  *ir.UOp
 	with map[*ir.UOp]*ir.UOp

@@ -7,7 +7,7 @@ import (
 	"tgc/ir/analyse"
 )
 
-// undistribute undoes, for sums whose weights lie in panels, what makes a sum cheap
+// undistributeScales undoes, for sums whose weights lie in panels, what makes a sum cheap
 // that decodes as it goes: factors of coarser granularity outside of inner sums
 // and offsets summed on their own. Decoded once and used by many tokens, a
 // weight is best one number:
@@ -15,7 +15,7 @@ import (
 //	d * sum_b s * (sum_j x*q + -32 * sum_j x) -> sum_b sum_j x * (d*s*(q-32))
 //
 // It re-associates (class A), as STAGE does.
-func undistribute(st *State, sink *ir.UOp) *ir.UOp {
+func undistributeScales(st *State, sink *ir.UOp) *ir.UOp {
 	panel := false
 	for _, p := range st.Axes {
 		panel = panel || p.StageAmount > 0

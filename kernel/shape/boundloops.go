@@ -8,7 +8,7 @@ import (
 	"tgc/kernel/plan"
 )
 
-// Limits of loops. Causal attention scores -inf behind its query, a triangular sum
+// Limits of loops. Causal attention scores -inf after its query, a triangular sum
 // adds 0 above its diagonal: elements that are the identity of their reduce from
 // some point on, which the comparison in a WHERE names. The loop over what the
 // plan leaves of the range ends there. The limit is the largest over everything
@@ -34,9 +34,9 @@ type limiter struct {
 	outside func(r *ir.UOp) bool
 }
 
-// limitLoops notes, for each reduce axis, the point from which on all elements of
+// boundLoops notes, for each reduce axis, the point from which on all elements of
 // all reduces over it are identities. Store axes have been split, reduces not.
-func limitLoops(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+func boundLoops(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	reduces := make(map[*ir.UOp][]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpReduce {

@@ -9,11 +9,11 @@ import (
 )
 
 // A reduce that depends on no range at all, such as the mean square of a norm,
-// is computed once in front of a block's rows. Where it runs over the same
+// is computed once before a block's rows. Where it runs over the same
 // ranges as the sums of the rows, it would be shared out as they are: every row
 // of threads would compute it again. It gets ranges of its own, over all
 // threads of the block.
-func shareConstants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
+func spreadConstantReduces(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	if st.Threads < 2*plan.WarpSize {
 		return sink, plans
 	}

@@ -29,7 +29,7 @@ type panelKey struct {
 	side  *TileSide
 }
 
-// tileSide is a store axis of a tile: its digits within a block, low first.
+// TileSide is a store axis of a tile: its sub-axes within a block, low first.
 type TileSide struct {
 	SubAxes []SubAxis
 	Staged  bool
@@ -45,7 +45,7 @@ func markFragments(axes []Axis) {
 	}
 }
 
-// sideOf are the digits of a split axis within a block.
+// sideOf are the sub-axes of a split axis within a block.
 func sideOf(s *Split, p Axis) *TileSide {
 	side := &TileSide{Staged: p.Fragment}
 	for i := len(s.SubAxes) - 1; i >= 0; i-- {
@@ -56,7 +56,7 @@ func sideOf(s *Split, p Axis) *TileSide {
 	return side
 }
 
-// has reports a digit of a side.
+// has reports a sub-axis of a side.
 func (s *TileSide) has(r *ir.UOp) bool {
 	for _, d := range s.SubAxes {
 		if d.Range == r {
@@ -322,9 +322,9 @@ func (f *panelFill) add(n int64, role plan.Role, at *ir.UOp) *ir.UOp {
 	return r
 }
 
-// digits adds the n points of a value: threads, copies, a loop. It returns the
+// sub-axes adds the n points of a value: threads, copies, a loop. It returns the
 // value in the panel.
-func (f *panelFill) digits(at *ir.UOp, n, threads int64) *ir.UOp {
+func (f *panelFill) subAxes(at *ir.UOp, n, threads int64) *ir.UOp {
 	a, value, stride := f.Arena, f.Arena.Index(0), int64(1)
 	take := func(n int64, role plan.Role, last bool) {
 		if n < 2 {
@@ -374,7 +374,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		if packed && matrix { // copies share bytes
 			threads = 1
 		}
-		f.with[inner[k]] = f.digits(inner[k], n, threads)
+		f.with[inner[k]] = f.subAxes(inner[k], n, threads)
 	}
 	if p.Tile.Points == nil {
 		f.side(x, side)
@@ -406,12 +406,12 @@ func (p *paneller) elsewhere(x *ir.UOp, side *TileSide) int64 {
 	return parts
 }
 
-// side adds the digits of a side on which a factor depends, and which stand nowhere
+// side adds the sub-axes of a side on which a factor depends, and which stand nowhere
 // in the panel yet.
 func (f *panelFill) side(x *ir.UOp, side *TileSide) {
 	a, own := f.Arena, f.free.Of(x)
 	at, n := a.Index(0), int64(1)
-	var digits []*ir.UOp
+	var subAxes []*ir.UOp
 	for _, d := range side.SubAxes {
 		if i, ok := f.free.Index.Get(d.Range); ok && own.Has(i) && f.with[d.Range] == nil {
 			place := d.Range
@@ -421,14 +421,14 @@ func (f *panelFill) side(x *ir.UOp, side *TileSide) {
 			at = a.Add(at, a.Mul(place, a.Index(n)))
 			extent, _ := d.Range.Src[0].Int()
 			n *= extent
-			digits = append(digits, d.Range)
+			subAxes = append(subAxes, d.Range)
 		}
 	}
 	if n < 2 {
 		return
 	}
-	value := f.digits(at, n, f.left)
-	for _, r := range digits {
+	value := f.subAxes(at, n, f.left)
+	for _, r := range subAxes {
 		f.with[r] = a.Mod(value, r.Src[0])
 		if f.roles[r] == plan.Matrix {
 			f.with[r] = f.pointOf(f.with[r])
@@ -463,21 +463,21 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *TileSide) {
 	word := int64(BankBytes / elem.Size())
 	value := f.add(word, plan.Lane, a.Mod(r, a.Index(word)))
 	if side == own {
-		f.with[f.Tile.RowCopy] = f.digits(f.Tile.RowCopy, plan.RowCopies, f.left)
+		f.with[f.Tile.RowCopy] = f.subAxes(f.Tile.RowCopy, plan.RowCopies, f.left)
 	}
 	if word < plan.LanePoints {
 		value = a.Add(value, a.Mul(f.add(plan.LanePoints/word, plan.Lane, a.Mod(a.Div(r, a.Index(word)), a.Index(plan.LanePoints/word))), a.Index(word)))
 	}
-	f.with[r] = a.Add(value, a.Mul(f.digits(a.Div(r, a.Index(plan.LanePoints)), plan.MatrixPoints/plan.LanePoints, f.left), a.Index(plan.LanePoints)))
+	f.with[r] = a.Add(value, a.Mul(f.subAxes(a.Div(r, a.Index(plan.LanePoints)), plan.MatrixPoints/plan.LanePoints, f.left), a.Index(plan.LanePoints)))
 	if side == own {
-		f.with[f.Tile.RowLane] = f.digits(f.Tile.RowLane, plan.RowLanes, f.left)
+		f.with[f.Tile.RowLane] = f.subAxes(f.Tile.RowLane, plan.RowLanes, f.left)
 	}
 }
 
-// panelOrder puts the ranges of panels behind those of all axes.
+// panelOrder puts the ranges of panels after those of all axes.
 const panelOrder = 1 << 20
 
-// bankBytes is the width of a bank of shared memory.
+// BankBytes is the width of a bank of shared memory.
 const BankBytes = 4
 
 // isPanel reports a stage that is filled together with others.

@@ -25,11 +25,11 @@ import (
 // and sum_p y is staged too. So scales and minima cost a product for four
 // weights, not for each.
 
-// packDigits finds the digits of a reduce axis for PACK: low to high, with
+// packSubAxes finds the sub-axes of a reduce axis for PACK: low to high, with
 // roles; ok is false where no packed field suits. The field with the most bytes
-// decides: digits that move its byte address are lanes until a register is
+// decides: sub-axes that move its byte address are lanes until a register is
 // full, the others (which nibble) are copies.
-func packDigits(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []plan.Segment, ok bool) {
+func packSubAxes(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []plan.Segment, ok bool) {
 	field, block := packField(sink, r)
 	if field == nil {
 		return nil, false
@@ -123,7 +123,7 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 		if x.Name != axis || x.Kind != plan.ReduceAxis || !onlyWords(free, sink, i) {
 			continue
 		}
-		_, ok := packDigits(sink, x.Range, plan.Boundaries(a, sink)[x.Range], int64(vectorBytes/4))
+		_, ok := packSubAxes(sink, x.Range, plan.Boundaries(a, sink)[x.Range], int64(vectorBytes/4))
 		return ok
 	}
 	return false
@@ -161,7 +161,7 @@ func cutWords(st *State) error {
 		if !p.Pack {
 			continue
 		}
-		segments, ok := packDigits(st.Sink, p.Axis.Range, plan.Boundaries(st.Arena, st.Sink)[p.Axis.Range], int64(st.Desc.VectorBytes/4))
+		segments, ok := packSubAxes(st.Sink, p.Axis.Range, plan.Boundaries(st.Arena, st.Sink)[p.Axis.Range], int64(st.Desc.VectorBytes/4))
 		if !ok {
 			return planError("PACK %s: no packed field has words along it", p.Axis.Name)
 		}
@@ -271,7 +271,7 @@ func product(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 }
 
 // linearInWord reads a factor as scale*f(q) + shift with q bytes of a packed
-// field and scale, shift free of p; nil stands for 1 and 0.
+// field and scale, shift free of p; nil is 1 and 0.
 func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 	a := k.st.Arena
 	switch u.Op {
@@ -340,8 +340,8 @@ func (k *packer) sumOf(y, p *ir.UOp) *ir.UOp { return k.st.Arena.Reduce(ir.OpAdd
 
 func (k *packer) stageSum(y, p *ir.UOp) *ir.UOp { return k.stage(k.sumOf(y, p)) }
 
-// stage puts a value free of store ranges into an array over its digits, lanes
-// innermost, and reads it at the same digits.
+// stage puts a value free of store ranges into an array over its sub-axes, lanes
+// innermost, and reads it at the same sub-axes.
 func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	if r := k.stages[v]; r != nil {
 		return r
@@ -363,7 +363,7 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 		if role == plan.Unroll {
 			role = plan.Serial
 		}
-		k.st.place(z, role, orderKey{k.st.order[r].axis + packStageOrder, k.st.order[r].digit})
+		k.st.place(z, role, orderKey{k.st.order[r].axis + packStageOrder, k.st.order[r].subAxis})
 		if role == plan.Lane {
 			lanes, laneIndex = append(lanes, z), append(laneIndex, r)
 		} else {
@@ -380,5 +380,5 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	return read
 }
 
-// packStageOrder puts the digits of packed stages behind all axes.
+// packStageOrder puts the sub-axes of packed stages after all axes.
 const packStageOrder = 1 << 16

@@ -6,12 +6,12 @@ import (
 	"tgc/kernel/plan"
 )
 
-// reassociate multiplies the factors of summed products in groups that depend on
+// reassociateProducts multiplies the factors of summed products in groups that depend on
 // the same store ranges. A product ((x*d)*s)*q of activations and a decoded
 // weight becomes x*((d*s)*q), whose second factor a panel can hold and copies for
 // several tokens share. It is done where the plan allows other rounding (STAGE,
 // FMA: class A).
-func reassociate(st *State, sink *ir.UOp) *ir.UOp {
+func reassociateProducts(st *State, sink *ir.UOp) *ir.UOp {
 	h, axes := newHoister(st, sink)
 	for i, x := range axes {
 		if x.Kind == plan.StoreAxis {

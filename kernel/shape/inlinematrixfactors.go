@@ -1,0 +1,62 @@
+package shape
+
+import (
+	"context"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+)
+
+// inlineFactors computes what stages hold of the factors of MMA where a tile reads
+// it: the points of a row are then fragments, in registers.
+func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
+	plans := st.Axes
+	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
+	tiled := false
+	for _, p := range plans {
+		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
+		split[p.Axis.Range] = len(p.Segments) > 0
+		tiled = tiled || p.Tile > 0
+	}
+	free, err := plan.NewFree(sink)
+	if !tiled || err != nil {
+		return sink
+	}
+	replace := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !within(st, u.Src[0], u.Indices()) {
+			continue
+		}
+		var own analyse.RangeSet
+		ok := false
+		for k, z := range u.Src[0].Src[1:] {
+			own.Add(free.Index(z))
+			for _, r := range analyse.RangesIn(u.Indices()[k]) {
+				ok = ok || matrix[r]
+			}
+		}
+		for _, z := range u.Src[0].Src[1:] {
+			ok = ok && !split[z]
+		}
+		for _, x := range ir.Toposort(u.Src[0].Src[0]) {
+			if x.Op == ir.OpReduce || x.Op == ir.OpStage {
+				ok = ok && free.Sets.Of(x).Meet(own).Empty()
+			}
+		}
+		if ok {
+			replace[u] = bodyAt(st, u.Src[0], u.Indices())
+		}
+	}
+	if len(replace) == 0 {
+		return sink
+	}
+	return st.simp.Do(st.Arena.Substitute(sink, replace))
+}
+
+// inlineMatrixFactors inlines factors and counts the threads again.
+func inlineMatrixFactors(_ context.Context, st *State) error {
+	st.Sink = inlineFactors(st, st.Sink)
+	st.Threads = plannedThreads(st.Sink, axesLeft(st.Sink, st.Axes))
+	return nil
+}
