@@ -1,0 +1,85 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/runtime"
+)
+
+// A launch begins when all calls of the one before have ended, also where a worker is
+// free while another one still computes.
+func TestLaunchesWaitForEachOther(t *testing.T) {
+	slow := program.NewBuilder("slow")
+	n, y := slow.Var("n"), slow.Buffer(0, ir.F32, "y", 4, 4)
+	slow.SetGrid(1)
+	slow.GridLoop(func(*program.Value) {
+		one := slow.Float(program.Scalar(ir.F32), 1)
+		half := slow.Float(program.Scalar(ir.F32), 0.5)
+		sum := slow.For(slow.Index(0), n, slow.Index(1), []*program.Value{one}, func(_ *program.Value, carried []*program.Value) []*program.Value {
+			return []*program.Value{slow.Add(slow.Mul(carried[0], half), one)}
+		})
+		slow.Store(y, sum[0], 4)
+	})
+	reads := program.NewBuilder("reads")
+	from, to := reads.Buffer(0, ir.F32, "from", 4, 4), reads.Buffer(1, ir.F32, "to", 4, 256)
+	reads.Access(from, true, false)
+	reads.SetGrid(64)
+	reads.GridLoop(func(unit *program.Value) { reads.Store(reads.PtrAdd(to, unit), reads.Load(from, 1, 4), 4) })
+	d := newDevice(t, Options{Threads: 2})
+	exec := load(t, d, slow.Finish(), reads.Finish())
+	middle, out := alloc(t, d, 4), alloc(t, d, 256)
+	r, err := d.Record(t.Context(), []runtime.Launch{
+		{Calls: []runtime.Call{{Exec: exec[0], Slots: map[int]runtime.View{0: {Memory: middle}}}}},
+		{Calls: []runtime.Call{{Exec: exec[1], Slots: map[int]runtime.View{0: {Memory: middle}, 1: {Memory: out}}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Free()
+	for range 3 {
+		clear(middle.Host())
+		if err := r.Run(t.Context(), map[string]int64{"n": 10_000_000}); err != nil {
+			t.Fatal(err)
+		}
+		for unit := range 64 {
+			if got := math.Float32frombits(binary.LittleEndian.Uint32(out.Host()[4*unit:])); got != 2 {
+				t.Fatalf("unit %d of the second launch read %g, want 2", unit, got)
+			}
+		}
+	}
+}
+
+// What the cache holds belongs to a compiler: another one finds nothing there. An object
+// that is damaged is compiled again.
+func TestObjectsOfAnotherCompiler(t *testing.T) {
+	dir := t.TempDir()
+	d := newDevice(t, Options{CacheDir: dir})
+	exec := load(t, d, scaleProgram("cached", 3))
+	source := exec[0].(*executable).source
+	if _, hit := d.cache.Get(d.compiler.Fingerprint() + "\n" + source); !hit {
+		t.Error("the object is not found by its compiler and its source")
+	}
+	if _, hit := d.cache.Get("\n" + source); hit {
+		t.Error("the object is found without its compiler")
+	}
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		file, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(path, file[:len(file)/2], 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, newDevice(t, Options{CacheDir: dir}), scaleProgram("cached", 3))
+}
