@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 
@@ -72,6 +73,11 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 		}
 	}
 	s.out.Passes, s.out.Fired = s.control.Times(passes), s.control.Firings()
+	if config.Debug > 0 {
+		if err := s.out.explainDebug(ctx, os.Stderr, config.Debug); err != nil {
+			return nil, fmt.Errorf("TGC_DEBUG=%d: %w", config.Debug, err)
+		}
+	}
 	return s.out, nil
 }
 

@@ -13,7 +13,7 @@ import (
 // Config holds every option. It is read once, from the environment and the
 // command line; what changes code is part of cache keys.
 type Config struct {
-	Debug    int              // TGC_DEBUG: 1 kernels and times, 2 plans, 3 schedule, 4 programs, 5 source
+	Debug    int              // TGC_DEBUG: what to print on stderr, see debug.go
 	CacheDir string           // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
 	Threads  int              // CPU workers, 0 for all cores
 	Rules    schedule.RuleSet // rules switched off (TGC_RULES_OFF, names separated by commas)
@@ -32,9 +32,9 @@ type Option struct {
 
 // Options lists every environment variable that tgc reads.
 var Options = []Option{
-	{"TGC_DEBUG", "what to print on stderr: 1 kernels and times, 2 plans, 3 schedule, 4 programs, 5 source", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
+	{"TGC_DEBUG", "what a compilation prints on stderr: 1 kernels and the times of passes, 2 plans, 3 schedule, 4 programs, 5 source, 6 machine code of GPUs (with ptxas and nvdisasm); and a compiler bug shows its stack", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
 	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
-	{"TGC_RULES_OFF", "fusion rules to switch off, by name, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
+	{"TGC_RULES_OFF", "fusion rules to switch off, by name or key, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},

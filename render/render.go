@@ -23,6 +23,8 @@ type Renderer struct {
 	// Inspect reads figures off a program's machine code; nil where the target's
 	// own tools are not installed.
 	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
+	// Assembly lists a program's machine code; nil like Inspect.
+	Assembly func(ctx context.Context, p *program.Program) (string, error)
 }
 
 // language is one row.
@@ -80,6 +82,24 @@ func (l *language) renderer(desc *target.Desc) *Renderer {
 			return nil, err
 		}
 		return gpu.Inspect(ctx, tools, gpu.Architecture(desc), p, source)
+	}
+	if tools.NvdisasmPath == "" {
+		return r
+	}
+	r.Assembly = func(ctx context.Context, p *program.Program) (string, error) {
+		source, err := assembly(p, desc)
+		if err != nil {
+			return "", err
+		}
+		made, err := tools.Ptxas(ctx, source, gpu.Architecture(desc))
+		if err != nil {
+			return "", err
+		}
+		list, err := tools.Nvdisasm(ctx, made.Cubin)
+		if err != nil {
+			return "", err
+		}
+		return list.Text, nil
 	}
 	return r
 }
