@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// The program in README.md is what a newcomer copies: it compiles and runs.
-func TestReadmeProgram(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+// The program in docs/library.md is what a newcomer copies: it compiles and runs.
+func TestLibraryProgram(t *testing.T) {
+	text, err := os.ReadFile("../../docs/library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, found := strings.Cut(string(text), "```go\n")
 	program, _, closed := strings.Cut(rest, "```\n")
 	if !found || !closed || !strings.HasPrefix(program, "package main\n") {
-		t.Fatal("README.md has no program")
+		t.Fatal("docs/library.md has no program")
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
