@@ -1,7 +1,7 @@
 package engine_test
 
 import (
-	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,7 +13,8 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/nn"
-	"tgc/render/llvm"
+	"tgc/pass"
+	"tgc/render"
 	"tgc/schedule"
 	"tgc/target"
 	"tgc/tensor"
@@ -53,7 +54,92 @@ func TestArchitectureDumps(t *testing.T) {
 	}
 }
 
+// architectureDumps compiles the step of the page for a CPU and for a GPU.
 func architectureDumps(t *testing.T) map[string]string {
+	t.Helper()
+	onCPU, onGPU := compileStep(t, "llvm:x86-64-v4"), compileStep(t, "ptx:sm_90")
+	k := onCPU.Kernels[0]
+	var rules strings.Builder
+	for _, r := range onCPU.Schedule.Records {
+		if r.Applied {
+			fmt.Fprintln(&rules, r)
+		}
+	}
+	gpu := onGPU.Kernels[0]
+	written := rowsOfProgram(t, onGPU.Target, "write-program")
+	return map[string]string{
+		"graph":       ir.Text(stepGraph(t)),
+		"rules":       rules.String(),
+		"kernel":      schedule.KernelText(k.AST),
+		"plan":        planText(k),
+		"program":     excerpt(program.Print(k.Program), "gridloop"),
+		"llvm":        gridBody(renderStep(t, onCPU)),
+		"gpu-kernel":  schedule.KernelText(gpu.AST),
+		"gpu-plan":    planText(gpu),
+		"gpu-written": excerpt(written, "gridloop"),
+		"gpu-program": excerpt(program.Print(gpu.Program), "gridloop"),
+		"gpu-ptx":     ptxBody(renderStep(t, onGPU)),
+	}
+}
+
+func planText(k *engine.Kernel) string { return fmt.Sprintf("%s\nplan: %s\n", k.Why, k.Plan) }
+
+// rowsOfProgram is the form of the step's kernel after a pass.
+func rowsOfProgram(t *testing.T, desc *target.Desc, name string) string {
+	t.Helper()
+	var text string
+	control := &pass.Control{StopAfter: name, Dump: func(_ pass.Info, _, form string) { text = form }}
+	_, err := engine.Compile(t.Context(), stepGraph(t), desc, engine.Config{Control: control})
+	if !errors.Is(err, pass.ErrStopped) {
+		t.Fatalf("stop after %s: %v", name, err)
+	}
+	return text
+}
+
+// excerpt cuts lines out of a program: from the first line that begins with a
+// word on, as many as a reader wants to see.
+func excerpt(text, word string) string {
+	const most = 28
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, word) {
+			lines = lines[i:]
+			break
+		}
+	}
+	if len(lines) > most {
+		lines = append(lines[:most:most], "..")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// ptxBody cuts the instructions around the wait out of PTX.
+func ptxBody(source string) string {
+	lines := strings.Split(source, "\n")
+	const before, after = 16, 24
+	for i, line := range lines {
+		if strings.Contains(line, "griddepcontrol.wait") {
+			return strings.Join(lines[max(i-before, 0):min(i+after, len(lines))], "\n") + "\n..\n"
+		}
+	}
+	return source
+}
+
+func renderStep(t *testing.T, c *engine.Compiled) string {
+	t.Helper()
+	r, err := render.For(c.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := r.Source(c.Kernels[0].Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
+}
+
+// stepGraph is the step that the page follows.
+func stepGraph(t *testing.T) *ir.UOp {
 	t.Helper()
 	g := tensor.NewGraph()
 	x := g.Input("x", ir.F32, 256)
@@ -65,36 +151,23 @@ func architectureDumps(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desc, err := target.Parse("llvm:x86-64-v4")
+	return sink
+}
+
+func compileStep(t *testing.T, to string) *engine.Compiled {
+	t.Helper()
+	desc, err := target.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.Compile(context.Background(), sink, desc, engine.Config{Explain: true})
+	c, err := engine.Compile(t.Context(), stepGraph(t), desc, engine.Config{Explain: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(c.Kernels) != 1 {
 		t.Fatalf("%d kernels, want 1:\n%s", len(c.Kernels), c.Schedule)
 	}
-	k := c.Kernels[0]
-	source, _, err := llvm.Render(k.Program, desc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rules strings.Builder
-	for _, r := range c.Schedule.Records {
-		if r.Applied {
-			fmt.Fprintln(&rules, r)
-		}
-	}
-	return map[string]string{
-		"graph":   ir.Text(sink),
-		"rules":   rules.String(),
-		"kernel":  schedule.KernelText(k.AST),
-		"plan":    fmt.Sprintf("%s\nplan: %s\n", k.Why, k.Plan),
-		"program": program.Print(k.Program),
-		"llvm":    gridBody(source),
-	}
+	return c
 }
 
 // gridBody cuts the innermost loop out of an LLVM function: what runs for every
