@@ -14,6 +14,7 @@ import (
 	"tgc/ir/program/opt"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/pass"
 	"tgc/rewrite"
 	"tgc/schedule"
@@ -130,7 +131,7 @@ func kernelOnText(_ context.Context, name, text string, t *textTarget) (string, 
 		root, _ = ir.Canonicalise(a, root)
 		return ir.Text(root), nil
 	}
-	choice, err := heuristic.Choose(a, root, t.desc, t.config.Knobs)
+	choice, err := heuristic.Choose(a, root, forWeights(root, t.desc), t.config.Knobs)
 	if err != nil {
 		return "", err
 	}
@@ -142,8 +143,18 @@ func plannedText(root *ir.UOp, p plan.Plan) string {
 	return planLine + p.String() + "\n" + ir.Text(root)
 }
 
+// lowerOnText runs a pass between a plan and a finished program. Packed buffers have
+// the layout that the compiler gives them on the target.
 func lowerOnText(ctx context.Context, name, text string, t *textTarget) (string, error) {
-	return kernel.RunPass(ctx, name, text, t.desc)
+	desc := t.desc
+	if p, ok := pass.Find(kernel.Passes(), name); ok && p.From != pass.Program {
+		st, err := shape.Parse(ir.NewArena(), text, desc)
+		if err != nil {
+			return "", err
+		}
+		desc = forWeights(st.Sink, desc)
+	}
+	return kernel.RunPass(ctx, name, text, desc)
 }
 
 // mergePass is the pass over several programs together.

@@ -49,12 +49,26 @@ func Orders() []pass.Order {
 	return slices.Concat(shape.Passes.Orders, writeProgram.Orders, opt.Passes.Orders)
 }
 
-// RunPass runs one of the passes on a form in text.
+// RunPass runs one of the passes on a form in text and gives the form after it.
 func RunPass(ctx context.Context, name, text string, desc *target.Desc) (string, error) {
 	if _, ok := opt.Passes.Row(name); ok {
 		return opt.RunPass(ctx, name, text, desc)
 	}
-	return "", fmt.Errorf("kernel: pass %s: the form between plan and program has no text yet", name)
+	if _, ok := writeProgram.Row(name); !ok {
+		return shape.RunPass(ctx, ir.NewArena(), name, text, desc)
+	}
+	st, err := shape.Parse(ir.NewArena(), text, desc)
+	if err != nil {
+		return "", err
+	}
+	if st.Kernel == nil {
+		return "", fmt.Errorf("kernel: %s: the steps of kernel/shape have not all run", name)
+	}
+	s := &lowering{shaped: st.Kernel}
+	if err := writeProgram.Run(ctx, s, "", nil); err != nil {
+		return "", fmt.Errorf("kernel: %w", err)
+	}
+	return program.Print(s.program), nil
 }
 
 // LowerWith applies a plan to a kernel, writes its program and runs the passes over
