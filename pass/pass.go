@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Form names a form of the pipeline.
@@ -93,8 +94,11 @@ func Check(rows []Info, orders []Order) error {
 	given := make(map[string]bool)
 	for i, r := range rows {
 		for _, name := range []string{r.Name, r.Key} {
-			if _, twice := at[name]; twice || r.Name == "" {
-				return fmt.Errorf("row %d: the name %q is empty or there twice", i, name)
+			if name == r.Name && !wellNamed(name) {
+				return fmt.Errorf("row %d: the name %q, want words of a-z and 0-9 with hyphens", i, name)
+			}
+			if _, twice := at[name]; twice {
+				return fmt.Errorf("row %d: the name %q is there twice", i, name)
 			}
 			if name != "" {
 				at[name] = i
@@ -126,6 +130,16 @@ func Check(rows []Info, orders []Order) error {
 		}
 	}
 	return nil
+}
+
+// wellNamed reports words with hyphens.
+func wellNamed(name string) bool {
+	for word := range strings.SplitSeq(name, "-") {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // Names lists the names of rows.

@@ -98,6 +98,7 @@ func TestCheck(t *testing.T) {
 		{"good", []pass.Info{a, b}, []pass.Order{{"a", "b", "split first"}}, ""},
 		{"twice", []pass.Info{b, b}, nil, "needs"},
 		{"same name", []pass.Info{a, row("a", pass.Kernel, pass.Kernel, "", "")}, nil, "there twice"},
+		{"no word", []pass.Info{row("splitAxes-axes", pass.Kernel, pass.Kernel, "", "")}, nil, "want words"},
 		{"form", []pass.Info{b, a}, nil, "needs"},
 		{"form between", []pass.Info{a, row("c", pass.Program, pass.Program, "", "")}, nil, "takes form program"},
 		{"order", []pass.Info{a, b}, []pass.Order{{"b", "a", "because"}}, "must come before"},
