@@ -23,9 +23,9 @@ func newOpt() *cobra.Command {
 		Short: "Run named passes on a form in text",
 		Long: "Run passes one after the other on a graph, values, a kernel or a program in text form, as\n" +
 			"`tgc compile --dump-after PASS` prints it, and print the form after them. A txtar archive\n" +
-			"with several parts gives one with a part for each.",
+			"with several parts gives one with a part for each. For values, for example, begin with\n" +
+			"`tgc compile tiny --target ptx:sm_90 --stop-after rangeify > values.txt`.",
 		Example: "  tgc opt --list\n  tgc opt simplify,verify-kernel kernel.uop\n" +
-			"  tgc compile tiny --target ptx:sm_90 --stop-after rangeify > values.txt\n" +
 			"  tgc opt hoist-factors values.txt --target ptx:sm_90",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.list {
