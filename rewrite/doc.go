@@ -4,11 +4,11 @@
 // string. Rules stand in a Set, which states the measure that every rule of it
 // lowers. An Engine applies sets bottom-up to a fixpoint, visits each node a
 // constant number of times, does not recurse on graph depth and names the
-// rules of a cycle. Package rulecheck checks sets by sampling.
+// rules of a cycle. Tests check sets by sampling (check_test.go).
 //
 // Index arithmetic (dtype Idx) is no list of patterns: sums are brought to a
 // linear normal form, and division, remainder, comparison and minimum work on
-// forms and bounds (index_*.go). These rules are Go code with own samplers.
+// forms and bounds (index_*.go). These rules are Go code.
 //
 // Simplify is the one entry that other packages need: every set of this
 // package at once. It comes after any pass that builds indices or substitutes

@@ -6,18 +6,16 @@ var foldSet = NewSet("fold",
 	"Constants: an elementwise op of constants is a constant, and so is an integer that bounds leave one value.",
 	Measure{Text: "nodes that are not CONST"},
 	Rule{
-		Name:   "constants",
-		Doc:    "f(c1, c2, ..) is computed by ir.EvalScalar; Idx that overflows stays.",
-		On:     elementwiseOps(),
-		Go:     foldConstants,
-		Sample: func(s *Sampler) *ir.UOp { return s.ConstantNode() },
+		Name: "constants",
+		Doc:  "f(c1, c2, ..) is computed by ir.EvalScalar; Idx that overflows stays.",
+		On:   elementwiseOps(),
+		Go:   foldConstants,
 	},
 	Rule{
-		Name:   "one-value",
-		Doc:    "x = c if bounds, residues and known bits leave only c.",
-		On:     elementwiseOps(),
-		Go:     foldOneValue,
-		Sample: func(s *Sampler) *ir.UOp { return s.NarrowNode() },
+		Name: "one-value",
+		Doc:  "x = c if bounds, residues and known bits leave only c.",
+		On:   elementwiseOps(),
+		Go:   foldOneValue,
 	},
 )
 
@@ -84,13 +82,4 @@ func foldOneValue(c *Context, u *ir.UOp) *ir.UOp {
 		return c.Arena.ConstInt(u.DType, v)
 	}
 	return nil
-}
-
-// FoldConstants applies the rules of constants alone.
-func FoldConstants(a *ir.Arena, u *ir.UOp) *ir.UOp {
-	out, err := NewEngine(a, foldSet).Do(u)
-	if err != nil {
-		panic(err)
-	}
-	return out
 }

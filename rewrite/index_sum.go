@@ -6,11 +6,10 @@ var indexSum = NewSet("index/sum",
 	"Idx sums, differences and products become linear forms: every atom once, larger coefficients first, the constant last.",
 	Measure{Text: "terms of the linear form, then distance from the canonical order"},
 	Rule{
-		Name:   "linear",
-		Doc:    "c1*x + y + c2*x = (c1+c2)*x + y, products distribute; c*(x/c) + x%c = x; x - c*(x/c) = x%c.",
-		On:     []ir.Op{ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg},
-		Go:     sumRule,
-		Sample: func(s *Sampler) *ir.UOp { return s.IndexSum(3) },
+		Name: "linear",
+		Doc:  "c1*x + y + c2*x = (c1+c2)*x + y, products distribute; c*(x/c) + x%c = x; x - c*(x/c) = x%c.",
+		On:   []ir.Op{ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg},
+		Go:   sumRule,
 	},
 )
 

@@ -26,8 +26,7 @@ type Guard struct {
 }
 
 // Rule replaces what From matches by To where the guards hold. A rule whose
-// right side needs Go code has On and Go instead of From and To, and brings
-// its own sampler.
+// right side needs Go code has On and Go instead of From and To.
 type Rule struct {
 	Name     string
 	Doc      string // the algebra, with its reason
@@ -40,21 +39,13 @@ type Rule struct {
 	// whose sources are already simplified, or nil.
 	On []ir.Op
 	Go func(c *Context, u *ir.UOp) *ir.UOp
-	// Sample makes a random node at which Go may fire.
-	Sample func(s *Sampler) *ir.UOp
 
 	set      *Set
-	variants []*Pattern
+	variants []*Pattern // From in all orders of commutative operations
 }
 
 // String is the rule's full name, set/rule.
 func (r *Rule) String() string { return r.set.Name + "/" + r.Name }
-
-// Set returns the set that the rule stands in.
-func (r *Rule) Set() *Set { return r.set }
-
-// Variants are From in all orders of commutative operations.
-func (r *Rule) Variants() []*Pattern { return r.variants }
 
 // Measure is a number that every rule of a set lowers: why it ends.
 type Measure struct {
@@ -81,8 +72,8 @@ func NewSet(name, doc string, measure Measure, rules ...Rule) *Set {
 			panic(fmt.Sprintf("rewrite: set %s: rule %d (%q) needs a unique name and a doc", name, i, r.Name))
 		}
 		seen[r.Name] = true
-		if (r.Go == nil) == (r.From == nil) || (r.From == nil) != (r.To == nil) || r.Go != nil && (len(r.On) == 0 || r.Sample == nil) {
-			panic(fmt.Sprintf("rewrite: rule %s/%s: has either From and To, or On, Go and Sample", name, r.Name))
+		if (r.Go == nil) == (r.From == nil) || (r.From == nil) != (r.To == nil) || r.Go != nil && len(r.On) == 0 {
+			panic(fmt.Sprintf("rewrite: rule %s/%s: has either From and To, or On and Go", name, r.Name))
 		}
 		r.set = set
 		if r.From != nil {
@@ -132,6 +123,3 @@ func (m *Match) allowed(guards []Guard) bool {
 	}
 	return true
 }
-
-// Apply tries the rule alone at u; nil when it does not fire.
-func (r *Rule) Apply(c *Context, u *ir.UOp) *ir.UOp { return r.apply(c, u) }

@@ -46,11 +46,10 @@ var orderSet = NewSet("order",
 	"Commutative ops have their constant second; integers and Bool are ordered by structure.",
 	treeCost,
 	Rule{
-		Name:   "commute",
-		Doc:    "f(x, y) = f(y, x) for commutative f, constants second; on floats only constants move.",
-		On:     []ir.Op{ir.OpAdd, ir.OpMul, ir.OpMin, ir.OpMax, ir.OpCmpEq, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpMulHi},
-		Go:     orderRule,
-		Sample: func(s *Sampler) *ir.UOp { return s.CommutativeNode() },
+		Name: "commute",
+		Doc:  "f(x, y) = f(y, x) for commutative f, constants second; on floats only constants move.",
+		On:   []ir.Op{ir.OpAdd, ir.OpMul, ir.OpMin, ir.OpMax, ir.OpCmpEq, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpMulHi},
+		Go:   orderRule,
 	},
 )
 

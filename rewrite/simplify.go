@@ -22,8 +22,5 @@ func (s *Simplifier) Do(u *ir.UOp) *ir.UOp {
 	return out
 }
 
-// Engine gives access to the trace, the counts and the context.
-func (s *Simplifier) Engine() *Engine { return s.engine }
-
 // Simplify is one Do of a new Simplifier.
 func Simplify(a *ir.Arena, u *ir.UOp) *ir.UOp { return NewSimplifier(a).Do(u) }

@@ -1,21 +1,20 @@
-package rulecheck
+package rewrite
 
 import (
 	"tgc/ir"
-	"tgc/rewrite"
 )
 
 // CheckWhole samples expressions, rewrites them with the sets together and
 // checks the value and that a second run changes nothing.
-func CheckWhole(t reporter, tries int, sets ...*rewrite.Set) {
+func CheckWhole(t reporter, tries int, sets ...*Set) {
 	for try := range tries {
-		s := rewrite.NewSampler(uint64(try) + 1<<32)
+		s := NewSampler(uint64(try) + 1<<32)
 		before := s.Expression(3)
-		after, _, err := rewrite.Apply(s.Arena, before, sets...)
+		after, _, err := Apply(s.Arena, before, sets...)
 		if err != nil {
 			t.Fatalf("%s: %v", show(before), err)
 		}
-		again, counts, err := rewrite.Apply(s.Arena, after, sets...)
+		again, counts, err := Apply(s.Arena, after, sets...)
 		if err != nil {
 			t.Fatalf("%s: %v", show(after), err)
 		}

@@ -7,7 +7,7 @@ import (
 	"tgc/ir"
 )
 
-// Sampler makes random nodes for the checks of rules (package rulecheck): a
+// Sampler makes random nodes for the checks of rules (check_test.go): a
 // fixed seed gives the same nodes in every run. Its leaves are ARG nodes (any
 // value of their dtype), RANGE and VAR.
 type Sampler struct {

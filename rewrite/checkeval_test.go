@@ -1,10 +1,9 @@
-package rulecheck
+package rewrite
 
 import (
 	"math"
 
 	"tgc/ir"
-	"tgc/rewrite"
 )
 
 // env holds the values of leaves, and of inner nodes once they are computed.
@@ -23,7 +22,7 @@ func leavesOf(root *ir.UOp) []*ir.UOp {
 }
 
 // randomEnv gives every leaf a value; ok is false where a RANGE is empty.
-func randomEnv(s *rewrite.Sampler, leaves []*ir.UOp) (e env, ok bool) {
+func randomEnv(s *Sampler, leaves []*ir.UOp) (e env, ok bool) {
 	e = make(env)
 	for _, u := range leaves {
 		switch u.Op {

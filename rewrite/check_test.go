@@ -1,11 +1,19 @@
-package rulecheck
+package rewrite
 
 import (
 	"testing"
 
 	"tgc/ir"
-	"tgc/rewrite"
 )
+
+// Sets of rules are tested by machine: every rule must fire often enough on
+// sampled nodes that satisfy its guards, keep the value bit for bit on sampled
+// inputs (all inputs, where they are few), lower its set's measure, and whole
+// sets must be idempotent.
+
+func TestRules(t *testing.T) { Check(t, Default, Sets()...) }
+
+func TestSimplifyWhole(t *testing.T) { CheckWhole(t, 20000, Sets()...) }
 
 // Effort says how hard to look.
 type Effort struct {
@@ -26,7 +34,7 @@ type reporter interface {
 }
 
 // Check tests every rule of the sets and each set as a whole.
-func Check(t *testing.T, effort Effort, sets ...*rewrite.Set) {
+func Check(t *testing.T, effort Effort, sets ...*Set) {
 	names := make(map[string]bool)
 	for _, set := range sets {
 		if names[set.Name] {
@@ -41,16 +49,20 @@ func Check(t *testing.T, effort Effort, sets ...*rewrite.Set) {
 }
 
 // checkRule fires one rule on sampled nodes.
-func checkRule(t reporter, effort Effort, rule *rewrite.Rule) {
+func checkRule(t reporter, effort Effort, rule *Rule) {
+	if rule.Go != nil && samples[rule.String()] == nil {
+		t.Fatalf("a rule of Go code needs a sampler")
+		return
+	}
 	fired := 0
 	for try := 0; try < effort.Tries && fired < effort.Firings; try++ {
-		s := rewrite.NewSampler(uint64(try))
+		s := NewSampler(uint64(try))
 		before := sample(s, rule)
 		if before == nil {
 			continue
 		}
-		c := rewrite.NewContext(s.Arena)
-		after := rule.Apply(c, before)
+		c := NewContext(s.Arena)
+		after := rule.apply(c, before)
 		if after == nil || after == before {
 			continue
 		}
@@ -65,14 +77,29 @@ func checkRule(t reporter, effort Effort, rule *rewrite.Rule) {
 	}
 }
 
+// samples makes random nodes at which the rules that are Go code may fire.
+var samples = map[string]func(*Sampler) *ir.UOp{
+	"fold/constants":       (*Sampler).ConstantNode,
+	"fold/one-value":       (*Sampler).NarrowNode,
+	"index/sum/linear":     func(s *Sampler) *ir.UOp { return s.IndexSum(3) },
+	"index/div/div":        func(s *Sampler) *ir.UOp { return s.IndexDivision(ir.OpFloorDiv) },
+	"index/div/mod":        func(s *Sampler) *ir.UOp { return s.IndexDivision(ir.OpFloorMod) },
+	"index/compare/less":   func(s *Sampler) *ir.UOp { return s.IndexCompare(ir.OpCmpLt) },
+	"index/compare/equal":  func(s *Sampler) *ir.UOp { return s.IndexCompare(ir.OpCmpEq) },
+	"index/compare/minmax": (*Sampler).IndexExtremum,
+	"index/cast/lift":      (*Sampler).LiftedIndex,
+	"index/cast/split":     func(s *Sampler) *ir.UOp { return s.Arena.Cast(s.LiftedIndex(), ir.Idx) },
+	"order/commute":        (*Sampler).CommutativeNode,
+}
+
 // sample makes a node for a rule.
-func sample(s *rewrite.Sampler, rule *rewrite.Rule) *ir.UOp {
-	if rule.Sample != nil {
-		return rule.Sample(s)
+func sample(s *Sampler, rule *Rule) *ir.UOp {
+	if rule.Go != nil {
+		return samples[rule.String()](s)
 	}
-	list := rule.Variants()
+	list := rule.variants
 	from := list[s.Rand.IntN(len(list))]
-	return s.Instance(from, s.Type(rewrite.AnyTypes), make(map[*rewrite.Pattern]*ir.UOp))
+	return s.Instance(from, s.Type(AnyTypes), make(map[*Pattern]*ir.UOp))
 }
 
 // fullFirings is for how many firings of a rule all values of two bytes are
@@ -80,7 +107,7 @@ func sample(s *rewrite.Sampler, rule *rewrite.Rule) *ir.UOp {
 const fullFirings = 5
 
 // checkFiring compares a node with what a rule made of it.
-func checkFiring(t reporter, effort Effort, s *rewrite.Sampler, rule *rewrite.Rule, before, after *ir.UOp, full bool) {
+func checkFiring(t reporter, effort Effort, s *Sampler, rule *Rule, before, after *ir.UOp, full bool) {
 	if before.DType != after.DType {
 		t.Errorf("%s becomes a %s: %s", before.DType, after.DType, show(before))
 		return
@@ -105,14 +132,17 @@ func checkFiring(t reporter, effort Effort, s *rewrite.Sampler, rule *rewrite.Ru
 }
 
 // measure checks that the set's measure falls, constants folded.
-func measure(t reporter, rule *rewrite.Rule, a *ir.Arena, before, after *ir.UOp) {
-	of := rule.Set().Measure.Of
+func measure(t reporter, rule *Rule, a *ir.Arena, before, after *ir.UOp) {
+	of := rule.set.Measure.Of
 	if of == nil {
 		return
 	}
-	after = rewrite.FoldConstants(a, after)
+	after, err := NewEngine(a, foldSet).Do(after)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
 	if x, y := of(before), of(after); x <= y {
-		t.Errorf("the measure (%s) goes from %d to %d:\n%s\n%s", rule.Set().Measure.Text, x, y, show(before), show(after))
+		t.Errorf("the measure (%s) goes from %d to %d:\n%s\n%s", rule.set.Measure.Text, x, y, show(before), show(after))
 	}
 }
 
