@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/runtime/interp"
@@ -91,4 +93,36 @@ func TestForwardRowsInside(t *testing.T) {
 	r.check(s, interp.KernelOptions{}, 2e-5)
 	r.reverse = true
 	r.check(s, interp.KernelOptions{}, 2e-5)
+}
+
+// What reads a stored version to overwrite it, or as an address, takes what is stored
+// from the buffer: it waits for the store anyway.
+func TestForwardLeavesOtherReaders(t *testing.T) {
+	const rows, head, width = 8, 8, 64
+	for name, read := range map[string]func(g *tensor.Graph, stored *tensor.Tensor){
+		"overwrites": func(g *tensor.Graph, stored *tensor.Tensor) {
+			g.Keep(stored.Assign(stored.Mul(g.Input("z", ir.F32, rows, head))))
+		},
+		"addresses": func(g *tensor.Graph, stored *tensor.Tensor) {
+			at := stored.Abs().MulScalar(0).Cast(ir.I32).Add(g.Iota(ir.I32, g.Dims(rows)[0]).Unsqueeze(1))
+			g.Keep(g.Input("other", ir.F32, rows, head).AssignAt(stored.Mul(g.Input("z", ir.F32, rows, head)), at, g.Iota(ir.I32, g.Dims(head)[0])))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			cache, x := g.Input("cache", ir.F32, rows, head), g.Input("x", ir.F32, 1, width)
+			product := x.Linear(g.Packed("w", "Q8_0", head, width))
+			normed := nn.RMSNorm(product, g.Input("norm", ir.F32, head), 1e-5)
+			stored := cache.AssignAt(normed, g.Scalar(ir.I32, 2).Reshape(1, 1), g.Iota(ir.I32, g.Dims(head)[0]))
+			read(g, stored)
+			r := newRig(t, g, nil, nil)
+			plain := forwardOptions(1 << 20)
+			plain.Rules = plain.Rules.Without(state.ForwardStores)
+			s := r.plan(forwardOptions(1 << 20))
+			if diff := cmp.Diff(r.plan(plain).String(), s.String()); diff != "" {
+				t.Errorf("forwarding changes the kernels (-without +with):\n%s", diff)
+			}
+			r.check(s, interp.KernelOptions{}, 2e-5)
+		})
+	}
 }

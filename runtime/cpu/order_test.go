@@ -56,7 +56,7 @@ func TestLaunchesWaitForEachOther(t *testing.T) {
 }
 
 // What the cache holds belongs to a compiler: another one finds nothing there. An object
-// that is damaged is compiled again.
+// that is damaged, or is none, is compiled again.
 func TestObjectsOfAnotherCompiler(t *testing.T) {
 	dir := t.TempDir()
 	d := newDevice(t, Options{CacheDir: dir})
@@ -79,6 +79,10 @@ func TestObjectsOfAnotherCompiler(t *testing.T) {
 		return os.WriteFile(path, file[:len(file)/2], 0o644)
 	})
 	if err != nil {
+		t.Fatal(err)
+	}
+	load(t, newDevice(t, Options{CacheDir: dir}), scaleProgram("cached", 3))
+	if err := d.cache.Put(d.compiler.Fingerprint()+"\n"+source, []byte("no object")); err != nil {
 		t.Fatal(err)
 	}
 	load(t, newDevice(t, Options{CacheDir: dir}), scaleProgram("cached", 3))

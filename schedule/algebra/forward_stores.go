@@ -42,7 +42,7 @@ func forwardVersion(s *state.State, slot int) {
 	ver := s.Versions[slot]
 	w := s.Values[ver.Writer]
 	readers := forwardReaders(s.Graph, slot)
-	if w.Dead || len(readers) == 0 {
+	if len(readers) == 0 {
 		return
 	}
 	if tiles, own := ownLaunch(s, w); !own {

@@ -12,8 +12,8 @@ import (
 // stage, after their ranges are renamed, are stored by one kernel, which then
 // computes it once. The shared node's ranges must be all loops of one of the
 // values and the first loops of the other. Values of one level do not depend on
-// each other, and a version's readers and its next writer are never of one
-// level.
+// each other, and a version's next writer is of a later level than its readers and its
+// own writer: what is joined never writes one buffer twice.
 
 // JoinStores joins the kernels of every launch.
 func JoinStores(s *state.State) {
@@ -107,32 +107,23 @@ func anchors(s *expr.Exprs, v *state.Value) []*ir.UOp {
 	return out
 }
 
-// mayJoin checks the loops of a group and a value: one's are the first loops of
-// the other, as many as the anchor uses, or both have the same and the anchor
-// uses some of them; and no buffer is written twice.
+// mayJoin checks the loops of a group's first value and of another: the anchor uses
+// all loops of one of them, which then are the first ones of the other, or both have
+// the same and the anchor uses some of them.
 func mayJoin(s *state.Graph, group []*state.Value, v *state.Value) bool {
-	short, long := group[0].StoreLoops(), v.StoreLoops()
-	if len(short) > len(long) {
-		short, long = long, short
-	}
-	for i := range short {
-		if short[i].Src[0] != long[i].Src[0] {
-			return false
-		}
-	}
 	for _, w := range group {
-		if w.Target >= 0 && v.Target >= 0 && s.Versions[w.Target].Buffer == s.Versions[v.Target].Buffer {
-			return false
-		}
 		if readsAround(s, w, v) || readsAround(s, v, w) {
 			return false
 		}
 	}
 	shared := sharedAnchor(s.Exprs, group[0], v)
-	return shared == len(short) || shared > 0 && len(short) == len(long)
+	least := min(len(group[0].StoreLoops()), len(v.StoreLoops()))
+	return shared == least || shared > 0 && equalLoops(group[0], v)
 }
 
-// readsAround reports that v reads around what w stores (forward-stores).
+// readsAround reports that v reads around what w stores (forward-stores). In one
+// kernel with the store, the buffer would be one that is written: no load of it could
+// move.
 func readsAround(s *state.Graph, v, w *state.Value) bool {
 	return slices.ContainsFunc(s.ReadsOf(v).Versions, func(slot int) bool {
 		under := s.Versions[slot].Under

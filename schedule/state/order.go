@@ -65,7 +65,7 @@ func (s *Graph) Edges(live []*Value) [][]int {
 		}
 	}
 	for _, ver := range s.Versions {
-		if ver.Previous < 0 || s.Values[ver.Writer].Dead {
+		if ver.Previous < 0 {
 			continue
 		}
 		// Writers of earlier versions too: versions are written in order.
