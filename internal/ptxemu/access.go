@@ -9,7 +9,7 @@ import (
 
 // Loads, stores, atomics and asynchronous copies.
 
-var memoryInstructions = map[string]func(*compiler, *statement) error{
+var memoryInstructions = map[string]func(*compiler, *statement){
 	"ld":   compileLoad,
 	"ldu":  compileLoad,
 	"st":   compileStore,
@@ -34,46 +34,47 @@ type place struct {
 	bits   int // of the base register
 }
 
-func (c *compiler) place(s *statement, a argument) (*place, error) {
-	p := &place{space: "generic", slot: -1, offset: uint64(a.offset), bits: 64}
+func (c *compiler) place(s *statement, a argument) *place {
+	space := "generic"
 	for _, m := range s.mods {
 		switch m {
 		case "global", "shared", "local", "param", "const":
-			p.space = m
+			space = m
 		case "shared::cta":
-			p.space = "shared"
+			space = "shared"
 		}
 	}
-	return p, c.base(p, a)
+	return c.placeIn(space, a)
 }
 
-func (c *compiler) base(p *place, a argument) error {
+func (c *compiler) placeIn(space string, a argument) *place {
+	p := &place{space: space, slot: -1, offset: uint64(a.offset), bits: 64}
 	if !a.memory {
-		return fmt.Errorf("operand %s is no address", a)
+		c.fail("operand %s is no address", a)
 	}
 	if p.space == "const" {
 		p.space = "global" // one address space here
 	}
 	if a.name == "" {
-		return nil
+		return p
 	}
 	if v := c.variable(a.name); v != nil {
 		p.symbol = v
 		if p.space == "generic" && (v.space == "shared" || v.space == "local") {
-			return fmt.Errorf("%s is in %s memory", a.name, v.space)
+			c.fail("%s is in %s memory", a.name, v.space)
 		}
-		return nil
+		return p
 	}
 	if p.space == "param" {
-		return fmt.Errorf("unknown parameter %s", a.name)
+		c.fail("unknown parameter %s", a.name)
 	}
 	r := c.kernel.regs[a.name]
 	if r == nil || r.bits < 32 || p.space == "global" && r.bits < 64 {
-		return fmt.Errorf("operand %s is no address", a)
+		c.fail("operand %s is no address", a)
+		return p
 	}
-	slot, err := c.source(argument{name: a.name}, r.bits)
-	p.slot, p.bits = slot, r.bits
-	return err
+	p.slot, p.bits = c.source(argument{name: a.name}, r.bits), r.bits
+	return p
 }
 
 // at is the address of a lane.
@@ -229,48 +230,36 @@ func vectorOf(s *statement) int {
 	return 1
 }
 
-func elements(a argument, n int) ([]argument, error) {
+func (c *compiler) elements(a argument, n int) []argument {
 	if n == 1 && a.list == nil {
-		return []argument{a}, nil
+		return []argument{a}
 	}
 	if len(a.list) != n {
-		return nil, fmt.Errorf("operand %s, want %d elements", a, n)
+		c.fail("operand %s, want %d elements", a, n)
+		return nil
 	}
-	return a.list, nil
+	return a.list
 }
 
-func compileLoad(c *compiler, s *statement) error {
-	if err := s.arity(2, 2); err != nil {
-		return err
-	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileLoad(c *compiler, s *statement) {
+	c.arity(s, 2, 2)
+	k := c.kind(s, 0)
 	n := vectorOf(s)
-	parts, err := elements(s.args[0], n)
-	if err != nil {
-		return err
-	}
-	p, err := c.place(s, s.args[1])
-	if err != nil {
-		return err
-	}
+	parts := c.elements(s.args[0], n)
+	p := c.place(s, s.args[1])
 	slots, masks := make([]int, n), make([]uint64, n)
 	for i, e := range parts {
-		slot, width, err := c.destination(e, min(k.bits, 16))
-		if err != nil {
-			return err
-		}
+		slot, width := c.destination(e, min(k.bits, 16))
 		slots[i], masks[i] = slot, k.resultMask(width)
 	}
 	if p.space == "param" {
-		return c.loadParam(k, p, slots, masks)
+		c.loadParam(k, p, slots, masks)
+		return
 	}
 	size, cache := k.bits/8, c.cacheSlot()
 	if p.space == "global" && p.slot >= 0 {
 		c.now.run = func(w *warp, active uint32) error { return w.loadGlobal(p, k, cache, slots, masks, active) }
-		return nil
+		return
 	}
 	c.now.run = func(w *warp, active uint32) error {
 		for m := active; m != 0; m &= m - 1 {
@@ -292,7 +281,6 @@ func compileLoad(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // loadGlobal is a load by register addresses of global memory: most of what
@@ -367,9 +355,10 @@ type laneError struct {
 
 func (w *warp) inLane(lane int, err error) error { return laneError{lane, err} }
 
-func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) error {
+func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) {
 	if p.symbol == nil || p.symbol.space != "param" {
-		return fmt.Errorf("no parameter is named")
+		c.fail("no parameter is named")
+		return
 	}
 	index := -1
 	for i, v := range c.kernel.params {
@@ -379,7 +368,7 @@ func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) erro
 	}
 	size := k.bits / 8
 	if end := int64(p.offset) + int64(size*len(slots)); int64(p.offset) < 0 || end > int64(p.symbol.size) {
-		return fmt.Errorf("%d bytes at %d of a parameter of %d", size*len(slots), int64(p.offset), p.symbol.size)
+		c.fail("%d bytes at %d of a parameter of %d", size*len(slots), int64(p.offset), p.symbol.size)
 	}
 	c.now.run = func(w *warp, active uint32) error {
 		b := w.grid.launch.Params[index][p.offset:]
@@ -391,31 +380,17 @@ func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) erro
 		}
 		return nil
 	}
-	return nil
 }
 
-func compileStore(c *compiler, s *statement) error {
-	if err := s.arity(2, 2); err != nil {
-		return err
-	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileStore(c *compiler, s *statement) {
+	c.arity(s, 2, 2)
+	k := c.kind(s, 0)
 	n := vectorOf(s)
-	parts, err := elements(s.args[1], n)
-	if err != nil {
-		return err
-	}
-	p, err := c.place(s, s.args[0])
-	if err != nil {
-		return err
-	}
+	parts := c.elements(s.args[1], n)
+	p := c.place(s, s.args[0])
 	slots := make([]int, n)
 	for i, e := range parts {
-		if slots[i], err = c.sourceOf(k, e); err != nil {
-			return err
-		}
+		slots[i] = c.sourceOf(k, e)
 	}
 	size, cache := k.bits/8, c.cacheSlot()
 	c.now.run = func(w *warp, active uint32) error {
@@ -435,7 +410,6 @@ func compileStore(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 func putWord(b []byte, v uint64) {
@@ -452,37 +426,22 @@ func putWord(b []byte, v uint64) {
 }
 
 // compileAtomic is atom, and red, which gives no result.
-func compileAtomic(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	combine, operands, err := atomicFunction(s, k)
-	if err != nil {
-		return err
-	}
-	args := s.args
-	d := -1
+func compileAtomic(c *compiler, s *statement) {
+	k := c.kind(s, 0)
+	combine, operands := c.atomicFunction(s, k)
+	d, first := -1, 0
 	if s.op == "atom" {
-		if err := s.arity(2+operands, 2+operands); err != nil {
-			return err
-		}
-		if d, _, err = c.destination(args[0], k.bits); err != nil {
-			return err
-		}
-		args = args[1:]
-	} else if err := s.arity(1+operands, 1+operands); err != nil {
-		return err
+		first = 1
 	}
-	p, err := c.place(s, args[0])
-	if err != nil {
-		return err
+	c.arity(s, first+1+operands, first+1+operands)
+	if first == 1 {
+		d, _ = c.destination(s.args[0], k.bits)
 	}
+	args := s.args[first:]
+	p := c.place(s, args[0])
 	slots := make([]int, operands)
 	for i := range slots {
-		if slots[i], err = c.sourceOf(k, args[1+i]); err != nil {
-			return err
-		}
+		slots[i] = c.sourceOf(k, args[1+i])
 	}
 	size, cache := k.bits/8, c.cacheSlot()
 	c.now.run = func(w *warp, active uint32) error {
@@ -504,7 +463,6 @@ func compileAtomic(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // atomicAt is the memory of an atomic access, to be changed in place.
@@ -531,60 +489,51 @@ func (w *warp) atomicAt(cache **allocation, p *place, lane, size int) ([]byte, e
 }
 
 // atomicFunction gives the new value from the old one and the operands.
-func atomicFunction(s *statement, k kind) (f func(old, x, y uint64) uint64, operands int, err error) {
-	less := func(x, y uint64) bool {
-		if k.signed() {
-			return int64(k.extend(x)) < int64(k.extend(y))
-		}
-		return k.extend(x) < k.extend(y)
-	}
+func (c *compiler) atomicFunction(s *statement, k kind) (f func(old, x, y uint64) uint64, operands int) {
 	for _, m := range s.mods {
 		switch m {
 		case "add":
-			if k.float() {
-				return func(old, x, _ uint64) uint64 { return toBits(k, fromBits(k, old)+fromBits(k, x)) }, 1, checkPair(k)
+			if k.pair {
+				c.fail("atomic pairs are not supported")
 			}
-			return func(old, x, _ uint64) uint64 { return old + x }, 1, nil
+			if k.float() {
+				return func(old, x, _ uint64) uint64 { return toBits(k, fromBits(k, old)+fromBits(k, x)) }, 1
+			}
+			return func(old, x, _ uint64) uint64 { return old + x }, 1
 		case "and":
-			return func(old, x, _ uint64) uint64 { return old & x }, 1, nil
+			return func(old, x, _ uint64) uint64 { return old & x }, 1
 		case "or":
-			return func(old, x, _ uint64) uint64 { return old | x }, 1, nil
+			return func(old, x, _ uint64) uint64 { return old | x }, 1
 		case "xor":
-			return func(old, x, _ uint64) uint64 { return old ^ x }, 1, nil
+			return func(old, x, _ uint64) uint64 { return old ^ x }, 1
 		case "exch":
-			return func(_, x, _ uint64) uint64 { return x }, 1, nil
+			return func(_, x, _ uint64) uint64 { return x }, 1
 		case "min", "max":
 			isMin := m == "min"
 			return func(old, x, _ uint64) uint64 {
-				if less(x, old) == isMin {
+				if k.less(x, old) == isMin {
 					return x
 				}
 				return old
-			}, 1, nil
+			}, 1
 		case "inc":
 			return func(old, x, _ uint64) uint64 {
-				if !less(old, x) {
+				if !k.less(old, x) {
 					return 0
 				}
 				return old + 1
-			}, 1, nil
+			}, 1
 		case "cas":
 			return func(old, x, y uint64) uint64 {
 				if old == x&mask(k.bits) {
 					return y
 				}
 				return old
-			}, 2, nil
+			}, 2
 		}
 	}
-	return nil, 0, fmt.Errorf("unknown atomic operation")
-}
-
-func checkPair(k kind) error {
-	if k.pair {
-		return fmt.Errorf("atomic pairs are not supported")
-	}
-	return nil
+	c.fail("unknown atomic operation")
+	return nil, 1
 }
 
 // asyncQueue holds a thread's copies: those after the last commit, and groups.
@@ -602,12 +551,12 @@ type asyncCopy struct {
 }
 
 // compileCopy is cp.async with its groups; bulk prefetches do nothing.
-func compileCopy(c *compiler, s *statement) error {
+func compileCopy(c *compiler, s *statement) {
 	switch {
 	case s.has("prefetch"):
-		return compileNothing(c, s)
+		compileNothing(c, s)
 	case s.has("bulk") || s.has("mbarrier") || s.has("reduce") || !s.has("async"):
-		return fmt.Errorf("bulk copies are not supported")
+		c.fail("bulk copies are not supported")
 	case s.has("commit_group"):
 		c.now.run = func(w *warp, active uint32) error {
 			w.eachQueue(active, func(_ int, q *asyncQueue) error {
@@ -617,11 +566,11 @@ func compileCopy(c *compiler, s *statement) error {
 			})
 			return nil
 		}
-		return nil
 	case s.has("wait_group") || s.has("wait_all"):
-		return c.waitCopies(s)
+		c.waitCopies(s)
+	default:
+		c.copyAsync(s)
 	}
-	return c.copyAsync(s)
 }
 
 func (w *warp) eachQueue(active uint32, f func(lane int, q *asyncQueue) error) error {
@@ -637,14 +586,12 @@ func (w *warp) eachQueue(active uint32, f func(lane int, q *asyncQueue) error) e
 	return nil
 }
 
-func (c *compiler) waitCopies(s *statement) error {
+func (c *compiler) waitCopies(s *statement) {
 	pending := 0
 	if s.has("wait_group") {
-		if err := s.arity(1, 1); err != nil {
-			return err
-		}
+		c.arity(s, 1, 1)
 		if !s.args[0].number || s.args[0].bits > math.MaxInt16 {
-			return fmt.Errorf("operand %s is no number of groups", s.args[0])
+			c.fail("operand %s is no number of groups", s.args[0])
 		}
 		pending = int(s.args[0].bits)
 	}
@@ -666,33 +613,19 @@ func (c *compiler) waitCopies(s *statement) error {
 			return nil
 		})
 	}
-	return nil
 }
 
-func (c *compiler) copyAsync(s *statement) error {
-	if err := s.arity(3, 4); err != nil {
-		return err
-	}
+func (c *compiler) copyAsync(s *statement) {
+	c.arity(s, 3, 4)
 	size := s.args[2]
 	if !size.number || size.bits != 4 && size.bits != 8 && size.bits != 16 {
-		return fmt.Errorf("copy of %s bytes", size)
+		c.fail("copy of %s bytes", size)
 	}
 	n := int(size.bits)
-	to := &place{space: "shared", slot: -1, offset: uint64(s.args[0].offset), bits: 64}
-	if err := c.base(to, s.args[0]); err != nil {
-		return err
-	}
-	from := &place{space: "global", slot: -1, offset: uint64(s.args[1].offset), bits: 64}
-	if err := c.base(from, s.args[1]); err != nil {
-		return err
-	}
+	to, from := c.placeIn("shared", s.args[0]), c.placeIn("global", s.args[1])
 	valid := -1
 	if len(s.args) == 4 {
-		slot, err := c.source(s.args[3], 32)
-		if err != nil {
-			return err
-		}
-		valid = slot
+		valid = c.source(s.args[3], 32)
 	}
 	c.now.run = func(w *warp, active uint32) error {
 		return w.eachQueue(active, func(lane int, q *asyncQueue) error {
@@ -719,7 +652,6 @@ func (c *compiler) copyAsync(s *statement) error {
 			return nil
 		})
 	}
-	return nil
 }
 
 // complete does a copy, as the thread that asked for it.

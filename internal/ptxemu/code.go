@@ -67,8 +67,14 @@ type compiler struct {
 	code   *code
 	consts map[uint64]int
 	named  map[string]int
-	at     *statement
 	now    *step
+	err    error // the first fault of the statement; what is compiled after it is not used
+}
+
+func (c *compiler) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf(format, args...)
+	}
 }
 
 func (k *Kernel) compile() error {
@@ -79,11 +85,10 @@ func (k *Kernel) compile() error {
 	c.code.data = 1 // slot 0 is the sink `_`
 	for i := range k.source {
 		s := &k.source[i]
-		c.at = s
 		c.code.steps = append(c.code.steps, step{line: s.line, text: s.String(), guard: -1})
 		c.now = &c.code.steps[i]
-		if err := c.statement(s); err != nil {
-			return fmt.Errorf("line %d: `%s`: %w", s.line, s, err)
+		if c.statement(s); c.err != nil {
+			return fmt.Errorf("line %d: `%s`: %w", s.line, c.now.text, c.err)
 		}
 	}
 	g := findMeetings(c.code.steps)
@@ -160,38 +165,41 @@ var specialNames = map[string]bool{
 
 // source is the slot of a data operand; a register must be defined when the
 // step runs. bits is the width that the instruction reads.
-func (c *compiler) source(a argument, bits int) (int, error) {
+func (c *compiler) source(a argument, bits int) int {
+	r := c.kernel.regs[a.name]
 	switch {
 	case a.number:
-		return c.literal(a.bits & mask(bits)), nil
+		return c.literal(a.bits & mask(bits))
 	case a.list != nil || a.memory || a.negated || a.pair != "":
-		return 0, fmt.Errorf("operand %s is no register or number", a)
+		c.fail("operand %s is no register or number", a)
+		return 0
+	case r == nil && specialNames[a.name]:
+		return c.special(a.name)
+	case r == nil && a.name == "WARP_SZ":
+		return c.literal(lanes)
+	case r == nil:
+		c.fail("unknown operand %s", a)
+		return 0
+	case r.bits == 1:
+		c.fail("operand %s is a predicate", a)
+	case r.bits < bits:
+		c.fail("operand %s has %d bits, want %d", a, r.bits, bits)
 	}
-	if r := c.kernel.regs[a.name]; r != nil {
-		if r.bits == 1 {
-			return 0, fmt.Errorf("operand %s is a predicate", a)
-		}
-		if r.bits < bits {
-			return 0, fmt.Errorf("operand %s has %d bits, want %d", a, r.bits, bits)
-		}
-		slot := c.slot(r)
-		c.now.reads = append(c.now.reads, slot)
-		return slot, nil
+	slot := c.slot(r)
+	c.now.reads = append(c.now.reads, slot)
+	return slot
+}
+
+// special is the slot of a special register.
+func (c *compiler) special(name string) int {
+	slot, ok := c.named[name]
+	if !ok {
+		slot = c.code.data
+		c.code.data++
+		c.named[name] = slot
+		c.code.specials = append(c.code.specials, special{slot, name})
 	}
-	if specialNames[a.name] {
-		slot, ok := c.named[a.name]
-		if !ok {
-			slot = c.code.data
-			c.code.data++
-			c.named[a.name] = slot
-			c.code.specials = append(c.code.specials, special{slot, a.name})
-		}
-		return slot, nil
-	}
-	if a.name == "WARP_SZ" {
-		return c.literal(lanes), nil
-	}
-	return 0, fmt.Errorf("unknown operand %s", a)
+	return slot
 }
 
 func (c *compiler) slot(r *register) int {
@@ -209,31 +217,21 @@ func (c *compiler) slot(r *register) int {
 }
 
 // destination is the slot of a data result and its width.
-func (c *compiler) destination(a argument, bits int) (slot, width int, err error) {
+func (c *compiler) destination(a argument, bits int) (slot, width int) {
 	if a.name == "_" {
-		return 0, bits, nil
+		return 0, bits
 	}
 	r := c.kernel.regs[a.name]
 	if r == nil || r.bits == 1 || a.number || a.memory || a.list != nil {
-		return 0, 0, fmt.Errorf("result %s is no register", a)
+		c.fail("result %s is no register", a)
+		return 0, bits
 	}
 	if r.bits < bits {
-		return 0, 0, fmt.Errorf("result %s has %d bits, want %d", a, r.bits, bits)
+		c.fail("result %s has %d bits, want %d", a, r.bits, bits)
 	}
 	slot = c.slot(r)
 	c.now.writes = append(c.now.writes, slot)
-	return slot, r.bits, nil
-}
-
-// predicate is the slot of a predicate that is read.
-func (c *compiler) predicate(name string) (int, error) {
-	r := c.kernel.regs[name]
-	if r == nil || r.bits != 1 {
-		return 0, fmt.Errorf("operand %s is no predicate", name)
-	}
-	slot := c.slot(r)
-	c.now.tests = append(c.now.tests, slot)
-	return slot, nil
+	return slot, r.bits
 }
 
 // predicateSource is a predicate operand, perhaps negated, or a number.
@@ -254,26 +252,33 @@ func (s predicateSource) read(w *warp) uint32 {
 	return w.preds[s.slot]
 }
 
-func (c *compiler) predicateSource(a argument) (predicateSource, error) {
+func (c *compiler) predicateSource(a argument) predicateSource {
 	if a.number {
 		s := predicateSource{number: true}
 		if a.bits != 0 {
 			s.value = ^uint32(0)
 		}
-		return s, nil
+		return s
 	}
-	slot, err := c.predicate(a.name)
-	return predicateSource{slot: slot, negate: a.negated}, err
+	slot := c.predicate("operand", a.name)
+	c.now.tests = append(c.now.tests, slot)
+	return predicateSource{slot: slot, negate: a.negated}
 }
 
-func (c *compiler) predicateDestination(name string) (int, error) {
+func (c *compiler) predicateDestination(name string) int {
+	slot := c.predicate("result", name)
+	c.now.sets = append(c.now.sets, slot)
+	return slot
+}
+
+// predicate is the slot of a predicate register.
+func (c *compiler) predicate(what, name string) int {
 	r := c.kernel.regs[name]
 	if r == nil || r.bits != 1 {
-		return 0, fmt.Errorf("result %s is no predicate", name)
+		c.fail("%s %s is no predicate", what, name)
+		return 0
 	}
-	slot := c.slot(r)
-	c.now.sets = append(c.now.sets, slot)
-	return slot, nil
+	return c.slot(r)
 }
 
 func mask(bits int) uint64 {
@@ -284,39 +289,37 @@ func mask(bits int) uint64 {
 }
 
 // statement compiles one instruction.
-func (c *compiler) statement(s *statement) error {
+func (c *compiler) statement(s *statement) {
 	if s.guard != "" {
-		r := c.kernel.regs[s.guard]
-		if r == nil || r.bits != 1 {
-			return fmt.Errorf("guard %s is no predicate", s.guard)
-		}
-		c.now.guard, c.now.negate = c.slot(r), s.negate
+		c.now.guard, c.now.negate = c.predicate("guard", s.guard), s.negate
 	}
-	for _, m := range s.mods {
-		if m == "ftz" {
-			return fmt.Errorf("flushing of subnormals is not supported")
-		}
+	if s.has("ftz") {
+		c.fail("flushing of subnormals is not supported")
 	}
 	compile, ok := instructions[s.op]
 	if !ok {
-		return fmt.Errorf("unknown instruction %s", s.op)
+		c.fail("unknown instruction %s", s.op)
+		return
 	}
-	return compile(c, s)
+	compile(c, s)
 }
 
-// arity checks the number of operands.
-func (s *statement) arity(least, most int) error {
+// arity checks the number of operands; where some are missing, empty ones are
+// added.
+func (c *compiler) arity(s *statement, least, most int) {
 	if len(s.args) < least || len(s.args) > most {
-		return fmt.Errorf("%d operands, want %d to %d", len(s.args), least, most)
+		c.fail("%d operands, want %d to %d", len(s.args), least, most)
 	}
-	return nil
+	for len(s.args) < least {
+		s.args = append(s.args, argument{})
+	}
 }
 
 // instructions by name: the table is filled by the files that have them.
-var instructions = map[string]func(*compiler, *statement) error{}
+var instructions = map[string]func(*compiler, *statement){}
 
 func init() {
-	for _, table := range []map[string]func(*compiler, *statement) error{
+	for _, table := range []map[string]func(*compiler, *statement){
 		controlInstructions, memoryInstructions, integerInstructions, floatInstructions, moveInstructions, warpInstructions,
 	} {
 		for name, f := range table {

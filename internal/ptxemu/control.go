@@ -4,7 +4,7 @@ import "fmt"
 
 // Control flow, barriers and what only steers the machine.
 
-var controlInstructions = map[string]func(*compiler, *statement) error{
+var controlInstructions = map[string]func(*compiler, *statement){
 	"bra":            compileBranch,
 	"ret":            compileExit,
 	"exit":           compileExit,
@@ -22,51 +22,44 @@ var controlInstructions = map[string]func(*compiler, *statement) error{
 	"pmevent":        compileNothing,
 }
 
-func compileBranch(c *compiler, s *statement) error {
-	if err := s.arity(1, 1); err != nil {
-		return err
-	}
+func compileBranch(c *compiler, s *statement) {
+	c.arity(s, 1, 1)
 	target, ok := c.kernel.labels[s.args[0].name]
 	if !ok {
-		return fmt.Errorf("unknown label %s", s.args[0])
+		c.fail("unknown label %s", s.args[0])
 	}
 	c.now.kind, c.now.target = branch, target
-	return nil
 }
 
-func compileExit(c *compiler, _ *statement) error {
+func compileExit(c *compiler, _ *statement) {
 	c.now.kind = exit
-	return nil
 }
 
-func compileTrap(c *compiler, _ *statement) error {
+func compileTrap(c *compiler, _ *statement) {
 	c.now.run = func(*warp, uint32) error { return fmt.Errorf("trap") }
-	return nil
 }
 
-func compileNothing(c *compiler, _ *statement) error {
+func compileNothing(c *compiler, _ *statement) {
 	c.now.run = func(*warp, uint32) error { return nil }
-	return nil
 }
 
 // compileBarrier: barriers of the whole block, number 0, and of a warp.
-func compileBarrier(c *compiler, s *statement) error {
+func compileBarrier(c *compiler, s *statement) {
 	if s.has("warp") {
 		c.now.full = true
 		c.now.run = func(w *warp, _ uint32) error {
 			w.epoch++
 			return nil
 		}
-		return nil
+		return
 	}
 	if !s.has("sync") || len(s.args) != 1 || !s.args[0].number || s.args[0].bits != 0 {
-		return fmt.Errorf("only barrier 0 of all threads is supported")
+		c.fail("only barrier 0 of all threads is supported")
 	}
 	c.now.kind = barrier
-	return nil
 }
 
-func compileGridDependency(c *compiler, s *statement) error {
+func compileGridDependency(c *compiler, s *statement) {
 	switch s.last(0) {
 	case "wait":
 		c.now.kind = gridWait
@@ -75,7 +68,6 @@ func compileGridDependency(c *compiler, s *statement) error {
 			return w.grid.trigger(w.block)
 		}
 	default:
-		return fmt.Errorf("want wait or launch_dependents")
+		c.fail("want wait or launch_dependents")
 	}
-	return nil
 }

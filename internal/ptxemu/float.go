@@ -1,7 +1,6 @@
 package ptxemu
 
 import (
-	"fmt"
 	"math"
 
 	"tgc/ir"
@@ -11,7 +10,7 @@ import (
 // refused. NaN results are whatever Go's arithmetic gives, so payloads are not
 // those of a GPU.
 
-var floatInstructions = map[string]func(*compiler, *statement) error{
+var floatInstructions = map[string]func(*compiler, *statement){
 	"fma":   compileFma,
 	"sqrt":  compileFunction,
 	"rsqrt": compileFunction,
@@ -60,43 +59,39 @@ func toBits(k kind, v float64) uint64 {
 
 // checkRounding refuses modifiers that no renderer prints: what is not known to be
 // right must not run.
-func checkRounding(s *statement) error {
+func (c *compiler) checkRounding(s *statement) {
 	for _, m := range s.mods {
 		switch m {
 		case "rz", "rm", "rp", "rna", "sat", "relu", "xorsign", "noftz", "oob":
-			return fmt.Errorf("modifier .%s is not supported", m)
+			c.fail("modifier .%s is not supported", m)
 		}
 	}
-	return nil
 }
 
-func compileFloatBinary(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileFloatBinary(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if mode := directedMode(s); mode != "" && k == single {
-		return c.directedBinary(s, mode)
+		c.directedBinary(s, mode)
+		return
 	}
-	if err := checkRounding(s); err != nil {
-		return err
-	}
+	c.checkRounding(s)
 	f := floatFunction(s.op, s.has("NaN"))
 	if f == nil {
-		return fmt.Errorf("no %s of floats", s.op)
+		c.fail("no %s of floats", s.op)
 	}
 	switch {
 	case k.pair:
 		one := k
-		return c.binary(s, k, k, func(x, y uint64) uint64 {
+		c.binary(s, k, k, func(x, y uint64) uint64 {
 			lo := toBits(one, f(fromBits(one, x), fromBits(one, y)))
 			hi := toBits(one, f(fromBits(one, x>>16), fromBits(one, y>>16)))
 			return lo | hi<<16
 		})
 	case k.bits == 32:
-		return c.binary(s, k, k, singleFunction(s.op, f))
+		c.binary(s, k, k, singleFunction(s.op, f))
+	default:
+		c.binary(s, k, k, func(x, y uint64) uint64 { return toBits(k, f(fromBits(k, x), fromBits(k, y))) })
 	}
-	return c.binary(s, k, k, func(x, y uint64) uint64 { return toBits(k, f(fromBits(k, x), fromBits(k, y))) })
 }
 
 var single = kind{letter: 'f', bits: 32}
@@ -126,20 +121,21 @@ func directed(mode string, v float64) uint64 {
 }
 
 // directedBinary is a sum, difference or product of f32.
-func (c *compiler) directedBinary(s *statement, mode string) error {
+func (c *compiler) directedBinary(s *statement, mode string) {
 	if s.has("sat") {
-		return fmt.Errorf("modifier .sat is not supported")
+		c.fail("modifier .sat is not supported")
 	}
 	value := func(v uint64) float64 { return float64(math.Float32frombits(uint32(v))) }
 	switch s.op {
 	case "add":
-		return c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, sumToOdd(value(x), value(y))) })
+		c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, sumToOdd(value(x), value(y))) })
 	case "sub":
-		return c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, sumToOdd(value(x), -value(y))) })
+		c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, sumToOdd(value(x), -value(y))) })
 	case "mul":
-		return c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, value(x)*value(y)) })
+		c.binary(s, single, single, func(x, y uint64) uint64 { return directed(mode, value(x)*value(y)) })
+	default:
+		c.fail("modifier .%s is not supported", mode)
 	}
-	return fmt.Errorf("modifier .%s is not supported", mode)
 }
 
 // singleFunction has the frequent ops of f32 without the way through f64.
@@ -196,37 +192,34 @@ func extreme(f func(x, y float64) float64, x, y float64, propagate bool) float64
 	return f(x, y)
 }
 
-func compileFma(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileFma(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if mode := directedMode(s); mode != "" && k == single && !s.has("sat") {
-		return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+		c.ternary(s, k, k, func(x, y, z uint64) uint64 {
 			p := fromBits(k, x) * fromBits(k, y)
 			return directed(mode, sumToOdd(p, fromBits(k, z)))
 		})
+		return
 	}
-	if err := checkRounding(s); err != nil {
-		return err
-	}
+	c.checkRounding(s)
 	switch {
 	case k.pair:
 		d := floatKind(k)
-		return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+		c.ternary(s, k, k, func(x, y, z uint64) uint64 {
 			return fmaNarrow(d, x, y, z) | fmaNarrow(d, x>>16, y>>16, z>>16)<<16
 		})
 	case k.bits == 16:
 		d := floatKind(k)
-		return c.ternary(s, k, k, func(x, y, z uint64) uint64 { return fmaNarrow(d, x, y, z) })
+		c.ternary(s, k, k, func(x, y, z uint64) uint64 { return fmaNarrow(d, x, y, z) })
 	case k.bits == 64:
-		return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+		c.ternary(s, k, k, func(x, y, z uint64) uint64 {
 			return math.Float64bits(math.FMA(math.Float64frombits(x), math.Float64frombits(y), math.Float64frombits(z)))
 		})
+	default:
+		c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+			return uint64(math.Float32bits(fma32(math.Float32frombits(uint32(x)), math.Float32frombits(uint32(y)), math.Float32frombits(uint32(z)))))
+		})
 	}
-	return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
-		return uint64(math.Float32bits(fma32(math.Float32frombits(uint32(x)), math.Float32frombits(uint32(y)), math.Float32frombits(uint32(z)))))
-	})
 }
 
 func fmaNarrow(d ir.DType, x, y, z uint64) uint64 {
@@ -284,24 +277,19 @@ var functions = map[string]func(float64) float64{
 	"tanh":  math.Tanh,
 }
 
-func compileFunction(c *compiler, s *statement) error {
-	if err := checkRounding(s); err != nil {
-		return err
-	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileFunction(c *compiler, s *statement) {
+	c.checkRounding(s)
+	k := c.kind(s, 0)
 	f := functions[s.op]
 	if !k.float() || k.pair {
-		return fmt.Errorf("no %s of this type", s.op)
+		c.fail("no %s of this type", s.op)
 	}
-	return c.unary(s, k, k, func(x uint64) uint64 { return toBits(k, f(fromBits(k, x))) })
+	c.unary(s, k, k, func(x uint64) uint64 { return toBits(k, f(fromBits(k, x))) })
 }
 
-func floatRelation(name string, k kind) (func(x, y uint64) bool, error) {
+func (c *compiler) floatRelation(name string, k kind) func(x, y uint64) bool {
 	if k.pair {
-		return nil, fmt.Errorf("comparisons of pairs are not supported")
+		c.fail("comparisons of pairs are not supported")
 	}
 	compare := func(f func(a, b float64) bool) func(x, y uint64) bool {
 		return func(x, y uint64) bool { return f(fromBits(k, x), fromBits(k, y)) }
@@ -309,73 +297,66 @@ func floatRelation(name string, k kind) (func(x, y uint64) bool, error) {
 	isNaN := func(a, b float64) bool { return a != a || b != b }
 	switch name {
 	case "eq":
-		return compare(func(a, b float64) bool { return a == b }), nil
+		return compare(func(a, b float64) bool { return a == b })
 	case "ne":
-		return compare(func(a, b float64) bool { return a < b || a > b }), nil
+		return compare(func(a, b float64) bool { return a < b || a > b })
 	case "lt":
-		return compare(func(a, b float64) bool { return a < b }), nil
+		return compare(func(a, b float64) bool { return a < b })
 	case "le":
-		return compare(func(a, b float64) bool { return a <= b }), nil
+		return compare(func(a, b float64) bool { return a <= b })
 	case "gt":
-		return compare(func(a, b float64) bool { return a > b }), nil
+		return compare(func(a, b float64) bool { return a > b })
 	case "ge":
-		return compare(func(a, b float64) bool { return a >= b }), nil
+		return compare(func(a, b float64) bool { return a >= b })
 	case "equ":
-		return compare(func(a, b float64) bool { return a == b || isNaN(a, b) }), nil
+		return compare(func(a, b float64) bool { return a == b || isNaN(a, b) })
 	case "neu":
-		return compare(func(a, b float64) bool { return a != b }), nil
+		return compare(func(a, b float64) bool { return a != b })
 	case "ltu":
-		return compare(func(a, b float64) bool { return a < b || isNaN(a, b) }), nil
+		return compare(func(a, b float64) bool { return a < b || isNaN(a, b) })
 	case "leu":
-		return compare(func(a, b float64) bool { return a <= b || isNaN(a, b) }), nil
+		return compare(func(a, b float64) bool { return a <= b || isNaN(a, b) })
 	case "gtu":
-		return compare(func(a, b float64) bool { return a > b || isNaN(a, b) }), nil
+		return compare(func(a, b float64) bool { return a > b || isNaN(a, b) })
 	case "geu":
-		return compare(func(a, b float64) bool { return a >= b || isNaN(a, b) }), nil
+		return compare(func(a, b float64) bool { return a >= b || isNaN(a, b) })
 	case "num":
-		return compare(func(a, b float64) bool { return !isNaN(a, b) }), nil
+		return compare(func(a, b float64) bool { return !isNaN(a, b) })
 	case "nan":
-		return compare(isNaN), nil
+		return compare(isNaN)
 	}
-	return nil, fmt.Errorf("unknown relation %q", name)
+	c.fail("unknown relation %q", name)
+	return nil
 }
 
 // compileConvert is cvt between all types but f8.
-func compileConvert(c *compiler, s *statement) error {
-	from, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	to, err := parseKind(s.last(1))
-	if err != nil {
-		return err
-	}
+func compileConvert(c *compiler, s *statement) {
+	from := c.kind(s, 0)
+	to := c.kind(s, 1)
 	if to.pair {
-		return c.convertPair(s, from, to)
+		c.convertPair(s, from, to)
+		return
 	}
 	if s.has("relu") || s.has("sat") && !(from.float() && to.float()) {
-		return fmt.Errorf("saturation is not supported")
+		c.fail("saturation is not supported")
 	}
-	round, err := rounding(s, from, to)
-	if err != nil {
-		return err
-	}
+	round := c.rounding(s, from, to)
 	switch {
 	case from.float() && to.float():
-		return c.unary(s, from, to, func(x uint64) uint64 { return toBits(to, round(fromBits(from, x))) })
+		c.unary(s, from, to, func(x uint64) uint64 { return toBits(to, round(fromBits(from, x))) })
 	case from.float():
-		return c.unary(s, from, to, func(x uint64) uint64 { return floatToInt(from, to, round(fromBits(from, x))) })
+		c.unary(s, from, to, func(x uint64) uint64 { return floatToInt(from, to, round(fromBits(from, x))) })
 	case to.float():
-		return c.unary(s, from, to, func(x uint64) uint64 { return intToFloat(from, to, from.extend(x)) })
+		c.unary(s, from, to, func(x uint64) uint64 { return intToFloat(from, to, from.extend(x)) })
+	default:
+		// The value is cut to the smaller type first; a signed result is extended
+		// to the whole register.
+		c.unary(s, from, to, func(x uint64) uint64 { return to.extend(from.extend(x)) })
 	}
-	// The value is cut to the smaller type first; a signed result is extended
-	// to the whole register.
-	return c.unary(s, from, to, func(x uint64) uint64 { return to.extend(from.extend(x)) })
 }
 
-func rounding(s *statement, from, to kind) (func(float64) float64, error) {
-	none := func(x float64) float64 { return x }
-	for _, m := range s.mods[:len(s.mods)-2] {
+func (c *compiler) rounding(s *statement, from, to kind) func(float64) float64 {
+	for _, m := range s.mods[:max(0, len(s.mods)-2)] {
 		switch m {
 		case "rn":
 		case "sat": // to 0..1, NaN to 0
@@ -384,23 +365,23 @@ func rounding(s *statement, from, to kind) (func(float64) float64, error) {
 					return 0
 				}
 				return min(x, 1)
-			}, nil
+			}
 		case "rni":
-			return math.RoundToEven, nil
+			return math.RoundToEven
 		case "rzi":
-			return math.Trunc, nil
+			return math.Trunc
 		case "rmi":
-			return math.Floor, nil
+			return math.Floor
 		case "rpi":
-			return math.Ceil, nil
+			return math.Ceil
 		default:
-			return nil, fmt.Errorf("modifier .%s is not supported", m)
+			c.fail("modifier .%s is not supported", m)
 		}
 	}
 	if from.float() && !to.float() {
-		return nil, fmt.Errorf("a conversion to an integer without rounding")
+		c.fail("a conversion to an integer without rounding")
 	}
-	return none, nil
+	return func(x float64) float64 { return x }
 }
 
 // floatToInt limits to the range. Of NaN it gives 0 for types of up to 32 bits
@@ -449,11 +430,11 @@ func intToFloat(from, to kind, v uint64) uint64 {
 }
 
 // convertPair is cvt.rn.f16x2.f32 d, a, b: a becomes the upper half.
-func (c *compiler) convertPair(s *statement, from, to kind) error {
+func (c *compiler) convertPair(s *statement, from, to kind) {
 	if from.bits != 32 || from.pair || !s.has("rn") || s.has("relu") {
-		return fmt.Errorf("only cvt.rn of two f32 to a pair is supported")
+		c.fail("only cvt.rn of two f32 to a pair is supported")
 	}
-	return c.binary(s, from, kind{letter: 'u', bits: 32}, func(x, y uint64) uint64 {
+	c.binary(s, from, kind{letter: 'u', bits: 32}, func(x, y uint64) uint64 {
 		return toBits(to, fromBits(from, x))<<16 | toBits(to, fromBits(from, y))
 	})
 }

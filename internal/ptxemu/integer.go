@@ -8,7 +8,7 @@ import (
 // Integer arithmetic and logic. Operands come as 64 bits of which the type's
 // are meant; results are cut to the register.
 
-var integerInstructions = map[string]func(*compiler, *statement) error{
+var integerInstructions = map[string]func(*compiler, *statement){
 	"add":   compileArithmetic,
 	"sub":   compileArithmetic,
 	"mul":   compileMultiply,
@@ -42,36 +42,34 @@ var integerInstructions = map[string]func(*compiler, *statement) error{
 	"sad":   compileDifference,
 }
 
-func compileArithmetic(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileArithmetic(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if k.float() {
-		return compileFloatBinary(c, s)
+		compileFloatBinary(c, s)
+		return
 	}
 	if s.has("cc") || s.has("sat") {
-		return fmt.Errorf("carries and saturation are not supported")
+		c.fail("carries and saturation are not supported")
 	}
 	k.letter = 'u' // wraps the same; the register holds no sign
 	if s.op == "sub" {
-		return c.binary(s, k, k, func(x, y uint64) uint64 { return x - y })
+		c.binary(s, k, k, func(x, y uint64) uint64 { return x - y })
+		return
 	}
-	return c.binary(s, k, k, func(x, y uint64) uint64 { return x + y })
+	c.binary(s, k, k, func(x, y uint64) uint64 { return x + y })
 }
 
 // compileMultiply is mul and mad: the lower half, the upper half, or all of
 // the product.
-func compileMultiply(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileMultiply(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if k.float() {
 		if s.op == "mad" {
-			return compileFma(c, s)
+			compileFma(c, s)
+			return
 		}
-		return compileFloatBinary(c, s)
+		compileFloatBinary(c, s)
+		return
 	}
 	to := k
 	var product func(x, y uint64) uint64
@@ -84,13 +82,14 @@ func compileMultiply(c *compiler, s *statement) error {
 	case s.has("hi"):
 		product = func(x, y uint64) uint64 { return k.upper(x, y) }
 	default:
-		return fmt.Errorf("want lo, hi or wide")
+		c.fail("want lo, hi or wide")
 	}
 	to.letter = 'u'
 	if s.op == "mul" {
-		return c.binary(s, k, to, product)
+		c.binary(s, k, to, product)
+		return
 	}
-	return c.ternaryOf(s, [3]kind{k, k, to}, to, func(x, y, z uint64) uint64 { return product(x, y) + z })
+	c.ternaryOf(s, [3]kind{k, k, to}, to, func(x, y, z uint64) uint64 { return product(x, y) + z })
 }
 
 // upper is the upper half of a product.
@@ -111,23 +110,21 @@ func (k kind) upper(x, y uint64) uint64 {
 	return hi
 }
 
-func compileMultiply24(c *compiler, s *statement) error {
-	return fmt.Errorf("24-bit products are not supported")
+func compileMultiply24(c *compiler, s *statement) {
+	c.fail("24-bit products are not supported")
 }
 
 // compileDivide: dividing by zero and the least integer by -1 have no value
 // that PTX promises.
-func compileDivide(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileDivide(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if k.float() {
-		return compileFloatBinary(c, s)
+		compileFloatBinary(c, s)
+		return
 	}
 	isDiv := s.op == "div"
 	undefined := false
-	err = c.binary(s, k, k, func(x, y uint64) uint64 {
+	c.binary(s, k, k, func(x, y uint64) uint64 {
 		x, y = k.extend(x), k.extend(y)
 		switch {
 		case y == 0 || k.signed() && y == ^uint64(0) && x == k.extend(1<<(k.bits-1)):
@@ -142,9 +139,6 @@ func compileDivide(c *compiler, s *statement) error {
 		}
 		return x % y
 	})
-	if err != nil {
-		return err
-	}
 	run := c.now.run
 	c.now.run = func(w *warp, active uint32) error {
 		if err := run(w, active); err != nil {
@@ -156,20 +150,17 @@ func compileDivide(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
-func compileNegate(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileNegate(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if k.float() {
-		return c.unary(s, k, k, k.flipSign(true))
+		c.unary(s, k, k, k.flipSign(true))
+		return
 	}
 	to := k
 	to.letter = 'u'
-	return c.unary(s, k, to, func(x uint64) uint64 { return -x })
+	c.unary(s, k, to, func(x uint64) uint64 { return -x })
 }
 
 // flipSign changes (or clears) the sign of each float.
@@ -184,46 +175,38 @@ func (k kind) flipSign(flip bool) func(x uint64) uint64 {
 	return func(x uint64) uint64 { return x &^ signs }
 }
 
-func compileAbsolute(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileAbsolute(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if k.float() {
-		return c.unary(s, k, k, k.flipSign(false))
+		c.unary(s, k, k, k.flipSign(false))
+		return
 	}
 	to := k
 	to.letter = 'u'
-	return c.unary(s, k, to, func(x uint64) uint64 {
+	c.unary(s, k, to, func(x uint64) uint64 {
 		v := int64(k.extend(x))
 		return uint64(max(v, -v))
 	})
 }
 
-func compileExtreme(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileExtreme(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	if k.float() {
-		return compileFloatBinary(c, s)
-	}
-	less := func(x, y uint64) bool { return k.extend(x) < k.extend(y) }
-	if k.signed() {
-		less = func(x, y uint64) bool { return int64(k.extend(x)) < int64(k.extend(y)) }
+		compileFloatBinary(c, s)
+		return
 	}
 	to := k
 	to.letter = 'u'
 	isMin := s.op == "min"
-	return c.binary(s, k, to, func(x, y uint64) uint64 {
-		if less(x, y) == isMin {
+	c.binary(s, k, to, func(x, y uint64) uint64 {
+		if k.less(x, y) == isMin {
 			return x
 		}
 		return y
 	})
 }
 
-func compileLogic(c *compiler, s *statement) error {
+func compileLogic(c *compiler, s *statement) {
 	var f func(x, y uint64) uint64
 	switch s.op {
 	case "and":
@@ -234,59 +217,38 @@ func compileLogic(c *compiler, s *statement) error {
 		f = func(x, y uint64) uint64 { return x ^ y }
 	}
 	if s.last(0) == "pred" {
-		return c.logicOfPredicates(s, func(x, y uint32) uint32 { return uint32(f(uint64(x), uint64(y))) })
+		c.logicOfPredicates(s, func(x, y uint32) uint32 { return uint32(f(uint64(x), uint64(y))) })
+		return
 	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	return c.binary(s, k, k, f)
+	k := c.kind(s, 0)
+	c.binary(s, k, k, f)
 }
 
-func (c *compiler) logicOfPredicates(s *statement, f func(x, y uint32) uint32) error {
-	if err := s.arity(3, 3); err != nil {
-		return err
-	}
-	a, err := c.predicateSource(s.args[1])
-	if err != nil {
-		return err
-	}
-	b, err := c.predicateSource(s.args[2])
-	if err != nil {
-		return err
-	}
-	d, err := c.predicateDestination(s.args[0].name)
-	if err != nil {
-		return err
-	}
+func (c *compiler) logicOfPredicates(s *statement, f func(x, y uint32) uint32) {
+	c.arity(s, 3, 3)
+	a := c.predicateSource(s.args[1])
+	b := c.predicateSource(s.args[2])
+	d := c.predicateDestination(s.args[0].name)
 	c.now.run = func(w *warp, active uint32) error {
 		w.preds[d] = w.preds[d]&^active | f(a.read(w), b.read(w))&active
 		return nil
 	}
-	return nil
 }
 
-func compileNot(c *compiler, s *statement) error {
+func compileNot(c *compiler, s *statement) {
 	if s.last(0) == "pred" {
-		if err := s.arity(2, 2); err != nil {
-			return err
-		}
+		c.arity(s, 2, 2)
 		s.args[1].negated = !s.args[1].negated
-		return c.movePredicate(s.args[0], s.args[1])
+		c.movePredicate(s.args[0], s.args[1])
+		return
 	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	return c.unary(s, k, k, func(x uint64) uint64 { return ^x })
+	k := c.kind(s, 0)
+	c.unary(s, k, k, func(x uint64) uint64 { return ^x })
 }
 
-func compileNotZero(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	return c.unary(s, k, k, func(x uint64) uint64 {
+func compileNotZero(c *compiler, s *statement) {
+	k := c.kind(s, 0)
+	c.unary(s, k, k, func(x uint64) uint64 {
 		if x&mask(k.bits) == 0 {
 			return 1
 		}
@@ -295,12 +257,12 @@ func compileNotZero(c *compiler, s *statement) error {
 }
 
 // compileLop3 computes any function of three bits by its table.
-func compileLop3(c *compiler, s *statement) error {
+func compileLop3(c *compiler, s *statement) {
 	k := kind{letter: 'b', bits: 32}
 	if s.last(0) != "b32" || s.has("BoolOp") {
-		return fmt.Errorf("only lop3.b32 is supported")
+		c.fail("only lop3.b32 is supported")
 	}
-	return c.quaternary(s, [4]kind{k, k, k, k}, k, func(x, y, z, table uint64) uint64 {
+	c.quaternary(s, [4]kind{k, k, k, k}, k, func(x, y, z, table uint64) uint64 {
 		v := uint64(0)
 		for i := range 8 {
 			if table>>i&1 == 0 {
@@ -320,28 +282,26 @@ func compileLop3(c *compiler, s *statement) error {
 }
 
 // compileShift: counts are 32 bits, unsigned, and limited to the width.
-func compileShift(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileShift(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	count := kind{letter: 'u', bits: 32}
 	to := k
 	to.letter = 'u'
 	switch {
 	case s.op == "shl":
-		return c.binaryOf(s, k, count, to, func(x, y uint64) uint64 { return x << min(y, 64) })
+		c.binaryOf(s, k, count, to, func(x, y uint64) uint64 { return x << min(y, 64) })
 	case k.signed():
-		return c.binaryOf(s, k, count, to, func(x, y uint64) uint64 { return uint64(int64(k.extend(x)) >> min(y, 63)) })
+		c.binaryOf(s, k, count, to, func(x, y uint64) uint64 { return uint64(int64(k.extend(x)) >> min(y, 63)) })
+	default:
+		c.binaryOf(s, k, count, to, func(x, y uint64) uint64 { return k.extend(x) >> min(y, 64) })
 	}
-	return c.binaryOf(s, k, count, to, func(x, y uint64) uint64 { return k.extend(x) >> min(y, 64) })
 }
 
 // compileFunnel shifts b:a and takes one half.
-func compileFunnel(c *compiler, s *statement) error {
+func compileFunnel(c *compiler, s *statement) {
 	k := kind{letter: 'b', bits: 32}
 	left, wrap := s.has("l"), s.has("wrap")
-	return c.ternary(s, k, k, func(x, y, z uint64) uint64 {
+	c.ternary(s, k, k, func(x, y, z uint64) uint64 {
 		n := min(z, 32)
 		if wrap {
 			n = z & 31
@@ -355,15 +315,12 @@ func compileFunnel(c *compiler, s *statement) error {
 }
 
 // compileExtract is bfe: length bits from a position, extended.
-func compileExtract(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileExtract(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	word := kind{letter: 'u', bits: 32}
 	to := k
 	to.letter = 'u'
-	return c.ternaryOf(s, [3]kind{k, word, word}, to, func(x, at, n uint64) uint64 {
+	c.ternaryOf(s, [3]kind{k, word, word}, to, func(x, at, n uint64) uint64 {
 		at, n = at&0xff, n&0xff
 		if n == 0 {
 			return 0
@@ -385,13 +342,10 @@ func compileExtract(c *compiler, s *statement) error {
 }
 
 // compileInsert is bfi: the low length bits of a over those of b.
-func compileInsert(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileInsert(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	word := kind{letter: 'u', bits: 32}
-	return c.quaternary(s, [4]kind{k, k, word, word}, k, func(x, y, at, n uint64) uint64 {
+	c.quaternary(s, [4]kind{k, k, word, word}, k, func(x, y, at, n uint64) uint64 {
 		at, n = at&0xff, n&0xff
 		if at >= 64 {
 			return y
@@ -401,36 +355,28 @@ func compileInsert(c *compiler, s *statement) error {
 	})
 }
 
-func compileCount(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileCount(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	to := kind{letter: 'u', bits: 32}
 	if s.op == "popc" {
-		return c.unary(s, k, to, func(x uint64) uint64 { return uint64(bits.OnesCount64(x & mask(k.bits))) })
+		c.unary(s, k, to, func(x uint64) uint64 { return uint64(bits.OnesCount64(x & mask(k.bits))) })
+		return
 	}
-	return c.unary(s, k, to, func(x uint64) uint64 {
+	c.unary(s, k, to, func(x uint64) uint64 {
 		return uint64(bits.LeadingZeros64(x&mask(k.bits)) - (64 - k.bits))
 	})
 }
 
-func compileReverse(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	return c.unary(s, k, k, func(x uint64) uint64 { return bits.Reverse64(x) >> (64 - k.bits) })
+func compileReverse(c *compiler, s *statement) {
+	k := c.kind(s, 0)
+	c.unary(s, k, k, func(x uint64) uint64 { return bits.Reverse64(x) >> (64 - k.bits) })
 }
 
 // compileFind is bfind: the position of the highest bit that is no sign.
-func compileFind(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileFind(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	amount := s.has("shiftamt")
-	return c.unary(s, k, kind{letter: 'u', bits: 32}, func(x uint64) uint64 {
+	c.unary(s, k, kind{letter: 'u', bits: 32}, func(x uint64) uint64 {
 		v := k.extend(x)
 		if k.signed() && int64(v) < 0 {
 			v = ^v
@@ -447,60 +393,50 @@ func compileFind(c *compiler, s *statement) error {
 }
 
 // relation is a comparison by name; unordered ones of floats hold for NaN.
-func relation(name string, k kind) (func(x, y uint64) bool, error) {
+func (c *compiler) relation(name string, k kind) func(x, y uint64) bool {
 	if k.float() {
-		return floatRelation(name, k)
+		return c.floatRelation(name, k)
 	}
-	less := func(x, y uint64) bool { return k.extend(x) < k.extend(y) }
-	if k.signed() {
-		less = func(x, y uint64) bool { return int64(k.extend(x)) < int64(k.extend(y)) }
-	}
+	less := k.less
 	equal := func(x, y uint64) bool { return k.extend(x) == k.extend(y) }
 	switch name {
 	case "eq":
-		return equal, nil
+		return equal
 	case "ne":
-		return func(x, y uint64) bool { return !equal(x, y) }, nil
+		return func(x, y uint64) bool { return !equal(x, y) }
 	case "lt", "lo":
-		return less, nil
+		return less
 	case "le", "ls":
-		return func(x, y uint64) bool { return !less(y, x) }, nil
+		return func(x, y uint64) bool { return !less(y, x) }
 	case "gt", "hi":
-		return func(x, y uint64) bool { return less(y, x) }, nil
+		return func(x, y uint64) bool { return less(y, x) }
 	case "ge", "hs":
-		return func(x, y uint64) bool { return !less(x, y) }, nil
+		return func(x, y uint64) bool { return !less(x, y) }
 	}
-	return nil, fmt.Errorf("unknown relation %q", name)
+	c.fail("unknown relation %q", name)
+	return nil
+}
+
+// less compares integers.
+func (k kind) less(x, y uint64) bool {
+	if k.signed() {
+		return int64(k.extend(x)) < int64(k.extend(y))
+	}
+	return k.extend(x) < k.extend(y)
 }
 
 // compileCompare is setp, with an optional combination with a predicate and an
 // optional second result, the opposite.
-func compileCompare(c *compiler, s *statement) error {
-	if err := s.arity(3, 4); err != nil {
-		return err
-	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	holds, err := relation(s.mods[0], k)
-	if err != nil {
-		return err
-	}
-	a, err := c.sourceOf(k, s.args[1])
-	if err != nil {
-		return err
-	}
-	b, err := c.sourceOf(k, s.args[2])
-	if err != nil {
-		return err
-	}
+func compileCompare(c *compiler, s *statement) {
+	c.arity(s, 3, 4)
+	k := c.kind(s, 0)
+	holds := c.relation(s.mod(0), k)
+	a := c.sourceOf(k, s.args[1])
+	b := c.sourceOf(k, s.args[2])
 	combine := func(x, _ uint32) uint32 { return x }
 	var with predicateSource
 	if len(s.args) == 4 {
-		if with, err = c.predicateSource(s.args[3]); err != nil {
-			return err
-		}
+		with = c.predicateSource(s.args[3])
 		switch {
 		case s.has("and"):
 			combine = func(x, y uint32) uint32 { return x & y }
@@ -512,15 +448,10 @@ func compileCompare(c *compiler, s *statement) error {
 	} else {
 		with.number = true
 	}
-	d, err := c.predicateDestination(s.args[0].name)
-	if err != nil {
-		return err
-	}
+	d := c.predicateDestination(s.args[0].name)
 	opposite := -1
 	if s.args[0].pair != "" {
-		if opposite, err = c.predicateDestination(s.args[0].pair); err != nil {
-			return err
-		}
+		opposite = c.predicateDestination(s.args[0].pair)
 	}
 	c.now.run = func(w *warp, active uint32) error {
 		x, y := &w.data[a], &w.data[b]
@@ -537,28 +468,18 @@ func compileCompare(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // compileSet is set: all ones, or 1.0, where the relation holds.
-func compileSet(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	to, err := parseKind(s.last(1))
-	if err != nil {
-		return err
-	}
-	holds, err := relation(s.mods[0], k)
-	if err != nil {
-		return err
-	}
+func compileSet(c *compiler, s *statement) {
+	k := c.kind(s, 0)
+	to := c.kind(s, 1)
+	holds := c.relation(s.mod(0), k)
 	yes := mask(32)
 	if to.float() {
 		yes = 0x3f800000
 	}
-	return c.binary(s, k, kind{letter: 'u', bits: 32}, func(x, y uint64) uint64 {
+	c.binary(s, k, kind{letter: 'u', bits: 32}, func(x, y uint64) uint64 {
 		if holds(x, y) {
 			return yes
 		}
@@ -567,15 +488,9 @@ func compileSet(c *compiler, s *statement) error {
 }
 
 // compileDot is dp4a (four bytes by four) and dp2a (two halves by two bytes).
-func compileDot(c *compiler, s *statement) error {
-	first, err := parseKind(s.last(1))
-	if err != nil {
-		return err
-	}
-	second, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileDot(c *compiler, s *statement) {
+	first := c.kind(s, 1)
+	second := c.kind(s, 0)
 	part := func(k kind, bits int) kind { k.bits = bits; return k }
 	n, width, from := 4, 8, 0
 	if s.op == "dp2a" {
@@ -586,7 +501,7 @@ func compileDot(c *compiler, s *statement) error {
 	}
 	x1, y1 := part(first, width), part(second, 8)
 	word := kind{letter: 'u', bits: 32}
-	return c.ternary(s, word, word, func(x, y, z uint64) uint64 {
+	c.ternary(s, word, word, func(x, y, z uint64) uint64 {
 		for i := range n {
 			z += x1.extend(x>>(i*width)) * y1.extend(y>>((from+i)*8))
 		}
@@ -594,14 +509,11 @@ func compileDot(c *compiler, s *statement) error {
 	})
 }
 
-func compileDifference(c *compiler, s *statement) error {
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileDifference(c *compiler, s *statement) {
+	k := c.kind(s, 0)
 	to := k
 	to.letter = 'u'
-	return c.ternaryOf(s, [3]kind{k, k, to}, to, func(x, y, z uint64) uint64 {
+	c.ternaryOf(s, [3]kind{k, k, to}, to, func(x, y, z uint64) uint64 {
 		d := int64(k.extend(x)) - int64(k.extend(y))
 		return uint64(max(d, -d)) + z
 	})

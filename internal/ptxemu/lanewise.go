@@ -19,18 +19,9 @@ func floatLiteral(k kind, a argument) uint64 {
 }
 
 // unary compiles d = f(a) with operands of type k and a result of type to.
-func (c *compiler) unary(s *statement, k, to kind, f func(x uint64) uint64) error {
-	if err := s.arity(2, 2); err != nil {
-		return err
-	}
-	a, err := c.sourceOf(k, s.args[1])
-	if err != nil {
-		return err
-	}
-	d, width, err := c.destination(s.args[0], to.bits)
-	if err != nil {
-		return err
-	}
+func (c *compiler) unary(s *statement, k, to kind, f func(x uint64) uint64) {
+	a := c.sources(s, []kind{k})[0]
+	d, width := c.destination(s.args[0], to.bits)
 	m := to.resultMask(width)
 	var loop func(r, x *vector)
 	if width == 32 {
@@ -40,7 +31,16 @@ func (c *compiler) unary(s *statement, k, to kind, f func(x uint64) uint64) erro
 		apply1(loop, f, m, active, &w.data[d], &w.data[a])
 		return nil
 	}
-	return nil
+}
+
+// sources are the slots of the operands after the result.
+func (c *compiler) sources(s *statement, from []kind) []int {
+	c.arity(s, 1+len(from), 1+len(from))
+	slots := make([]int, len(from))
+	for i, k := range from {
+		slots[i] = c.sourceOf(k, s.args[1+i])
+	}
+	return slots
 }
 
 // resultMask: a result wider than its type keeps the sign that f gave it.
@@ -51,62 +51,33 @@ func (k kind) resultMask(width int) uint64 {
 	return mask(k.bits)
 }
 
-func (c *compiler) binary(s *statement, k, to kind, f func(x, y uint64) uint64) error {
-	if err := s.arity(3, 3); err != nil {
-		return err
-	}
-	return c.binaryOf(s, k, k, to, f)
+func (c *compiler) binary(s *statement, k, to kind, f func(x, y uint64) uint64) {
+	c.binaryOf(s, k, k, to, f)
 }
 
 // binaryOf has operands of two types.
-func (c *compiler) binaryOf(s *statement, first, second, to kind, f func(x, y uint64) uint64) error {
-	if err := s.arity(3, 3); err != nil {
-		return err
-	}
-	a, err := c.sourceOf(first, s.args[1])
-	if err != nil {
-		return err
-	}
-	b, err := c.sourceOf(second, s.args[2])
-	if err != nil {
-		return err
-	}
-	d, width, err := c.destination(s.args[0], to.bits)
-	if err != nil {
-		return err
-	}
+func (c *compiler) binaryOf(s *statement, first, second, to kind, f func(x, y uint64) uint64) {
+	slots := c.sources(s, []kind{first, second})
+	d, width := c.destination(s.args[0], to.bits)
 	m := to.resultMask(width)
 	var loop func(r, x, y *vector)
 	if width == to.bits {
 		loop = loops2[s.name()]
 	}
 	c.now.run = func(w *warp, active uint32) error {
-		apply2(loop, f, m, active, &w.data[d], &w.data[a], &w.data[b])
+		apply2(loop, f, m, active, &w.data[d], &w.data[slots[0]], &w.data[slots[1]])
 		return nil
 	}
-	return nil
 }
 
 // ternary has two operands of type k and a third of its own.
-func (c *compiler) ternary(s *statement, k, third kind, f func(x, y, z uint64) uint64) error {
-	return c.ternaryOf(s, [3]kind{k, k, third}, k, f)
+func (c *compiler) ternary(s *statement, k, third kind, f func(x, y, z uint64) uint64) {
+	c.ternaryOf(s, [3]kind{k, k, third}, k, f)
 }
 
-func (c *compiler) ternaryOf(s *statement, from [3]kind, to kind, f func(x, y, z uint64) uint64) error {
-	if err := s.arity(4, 4); err != nil {
-		return err
-	}
-	var slots [3]int
-	for i := range slots {
-		var err error
-		if slots[i], err = c.sourceOf(from[i], s.args[1+i]); err != nil {
-			return err
-		}
-	}
-	d, width, err := c.destination(s.args[0], to.bits)
-	if err != nil {
-		return err
-	}
+func (c *compiler) ternaryOf(s *statement, from [3]kind, to kind, f func(x, y, z uint64) uint64) {
+	slots := c.sources(s, from[:])
+	d, width := c.destination(s.args[0], to.bits)
 	m := to.resultMask(width)
 	var loop func(r, x, y, z *vector)
 	if width == to.bits {
@@ -116,25 +87,12 @@ func (c *compiler) ternaryOf(s *statement, from [3]kind, to kind, f func(x, y, z
 		apply3(loop, f, m, active, &w.data[d], &w.data[slots[0]], &w.data[slots[1]], &w.data[slots[2]])
 		return nil
 	}
-	return nil
 }
 
 // quaternary has four operands of type k (bfi, lop3 with its table).
-func (c *compiler) quaternary(s *statement, from [4]kind, to kind, f func(x, y, z, u uint64) uint64) error {
-	if err := s.arity(5, 5); err != nil {
-		return err
-	}
-	var slots [4]int
-	for i := range slots {
-		var err error
-		if slots[i], err = c.sourceOf(from[i], s.args[1+i]); err != nil {
-			return err
-		}
-	}
-	d, _, err := c.destination(s.args[0], to.bits)
-	if err != nil {
-		return err
-	}
+func (c *compiler) quaternary(s *statement, from [4]kind, to kind, f func(x, y, z, u uint64) uint64) {
+	slots := c.sources(s, from[:])
+	d, _ := c.destination(s.args[0], to.bits)
 	m := mask(to.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		r := &w.data[d]
@@ -144,5 +102,4 @@ func (c *compiler) quaternary(s *statement, from [4]kind, to kind, f func(x, y, 
 		}
 		return nil
 	}
-	return nil
 }

@@ -2,6 +2,7 @@ package ptxemu
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -99,22 +100,18 @@ func (s *statement) String() string {
 }
 
 // has reports a modifier.
-func (s *statement) has(mod string) bool {
-	for _, m := range s.mods {
-		if m == mod {
-			return true
-		}
+func (s *statement) has(mod string) bool { return slices.Contains(s.mods, mod) }
+
+// mod is the i-th modifier, last the i-th from the end, where types stand; empty
+// where there are not that many.
+func (s *statement) mod(i int) string {
+	if i < 0 || i >= len(s.mods) {
+		return ""
 	}
-	return false
+	return s.mods[i]
 }
 
-// last is the i-th modifier from the end, where types stand.
-func (s *statement) last(i int) string {
-	if i < len(s.mods) {
-		return s.mods[len(s.mods)-1-i]
-	}
-	return ""
-}
+func (s *statement) last(i int) string { return s.mod(len(s.mods) - 1 - i) }
 
 // argument is an operand. Exactly one of the forms is set.
 type argument struct {

@@ -1,14 +1,13 @@
 package ptxemu
 
 import (
-	"fmt"
 	"math/bits"
 	"strconv"
 )
 
 // Instructions that move bits: mov, selection, conversion of addresses.
 
-var moveInstructions = map[string]func(*compiler, *statement) error{
+var moveInstructions = map[string]func(*compiler, *statement){
 	"mov":  compileMove,
 	"selp": compileSelect,
 	"slct": compileSelectBySign,
@@ -26,18 +25,18 @@ type kind struct {
 func (k kind) signed() bool { return k.letter == 's' }
 func (k kind) float() bool  { return k.letter == 'f' || k.letter == 'h' }
 
-func parseKind(s string) (kind, error) {
+func (c *compiler) kindOf(s string) kind {
 	switch s {
 	case "pred":
-		return kind{letter: 'p', bits: 1}, nil
+		return kind{letter: 'p', bits: 1}
 	case "f16x2":
-		return kind{'f', 32, true}, nil
+		return kind{'f', 32, true}
 	case "bf16x2":
-		return kind{'h', 32, true}, nil
+		return kind{'h', 32, true}
 	case "bf16":
-		return kind{letter: 'h', bits: 16}, nil
+		return kind{letter: 'h', bits: 16}
 	case "b128":
-		return kind{}, fmt.Errorf("type %s is not supported", s)
+		c.fail("type %s is not supported", s)
 	}
 	if len(s) >= 2 {
 		bits, err := strconv.Atoi(s[1:])
@@ -45,16 +44,17 @@ func parseKind(s string) (kind, error) {
 			switch bits {
 			case 8, 16, 32, 64:
 				if letter != 'f' || bits != 8 {
-					return kind{letter: letter, bits: bits}, nil
+					return kind{letter: letter, bits: bits}
 				}
 			}
 		}
 	}
-	return kind{}, fmt.Errorf("unknown type %q", s)
+	c.fail("unknown type %q", s)
+	return kind{letter: 'b', bits: 32}
 }
 
-// lastKind is the type that an instruction ends with.
-func (s *statement) lastKind() (kind, error) { return parseKind(s.last(0)) }
+// kind is the i-th type from the end of an instruction.
+func (c *compiler) kind(s *statement, i int) kind { return c.kindOf(s.last(i)) }
 
 // extend is a value of a type as 64 bits: signed ones with their sign.
 func (k kind) extend(v uint64) uint64 {
@@ -65,34 +65,27 @@ func (k kind) extend(v uint64) uint64 {
 	return v & mask(k.bits)
 }
 
-func compileMove(c *compiler, s *statement) error {
-	if err := s.arity(2, 2); err != nil {
-		return err
-	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
+func compileMove(c *compiler, s *statement) {
+	c.arity(s, 2, 2)
+	k := c.kind(s, 0)
 	to, from := s.args[0], s.args[1]
 	switch {
 	case k.letter == 'p':
-		return c.movePredicate(to, from)
+		c.movePredicate(to, from)
 	case to.list != nil:
-		return c.unpackMove(k, to, from)
+		c.unpackMove(k, to, from)
 	case from.list != nil:
-		return c.packMove(k, to, from)
+		c.packMove(k, to, from)
+	case !from.number && c.variable(from.name) != nil:
+		c.moveSymbol(k, to, from, 0)
+	default:
+		c.moveRegister(k, to, from)
 	}
-	if v := c.variable(from.name); v != nil && !from.number {
-		return c.moveSymbol(k, to, from, v)
-	}
-	a, err := c.sourceOf(k, from)
-	if err != nil {
-		return err
-	}
-	d, _, err := c.destination(to, k.bits)
-	if err != nil {
-		return err
-	}
+}
+
+func (c *compiler) moveRegister(k kind, to, from argument) {
+	a := c.sourceOf(k, from)
+	d, _ := c.destination(to, k.bits)
 	m := mask(k.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		x, y := &w.data[d], &w.data[a]
@@ -108,40 +101,30 @@ func compileMove(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // sourceOf is a data operand of a type; a float literal is brought to it.
-func (c *compiler) sourceOf(k kind, a argument) (int, error) {
+func (c *compiler) sourceOf(k kind, a argument) int {
 	if a.number && a.float && len(a.list) == 0 {
-		return c.literal(floatLiteral(k, a)), nil
+		return c.literal(floatLiteral(k, a))
 	}
 	return c.source(a, k.bits)
 }
 
-func (c *compiler) movePredicate(to, from argument) error {
-	p, err := c.predicateSource(from)
-	if err != nil {
-		return err
-	}
-	d, err := c.predicateDestination(to.name)
-	if err != nil {
-		return err
-	}
+func (c *compiler) movePredicate(to, from argument) {
+	p := c.predicateSource(from)
+	d := c.predicateDestination(to.name)
 	c.now.run = func(w *warp, active uint32) error {
 		w.preds[d] = w.preds[d]&^active | p.read(w)&active
 		return nil
 	}
-	return nil
 }
 
-// moveSymbol is the address of a variable.
-func (c *compiler) moveSymbol(k kind, to, from argument, v *variable) error {
-	d, _, err := c.destination(to, k.bits)
-	if err != nil {
-		return err
-	}
-	offset := uint64(from.offset)
+// moveSymbol is the address of a variable, in a window that begins at base.
+func (c *compiler) moveSymbol(k kind, to, from argument, base uint64) {
+	v := c.variable(from.name)
+	d, _ := c.destination(to, k.bits)
+	offset := base + uint64(from.offset)
 	c.now.run = func(w *warp, active uint32) error {
 		address := w.grid.addressOf(v) + offset
 		for ; active != 0; active &= active - 1 {
@@ -149,7 +132,6 @@ func (c *compiler) moveSymbol(k kind, to, from argument, v *variable) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // addressOf is a variable's address in its own space.
@@ -160,21 +142,17 @@ func (g *Grid) addressOf(v *variable) uint64 {
 	return uint64(v.offset)
 }
 
-func (c *compiler) unpackMove(k kind, to, from argument) error {
+func (c *compiler) unpackMove(k kind, to, from argument) {
 	n := len(to.list)
 	if n < 2 || k.bits%n != 0 {
-		return fmt.Errorf("%d parts of %d bits", n, k.bits)
+		c.fail("%d parts of %d bits", n, k.bits)
+		return
 	}
 	part := k.bits / n
-	a, err := c.sourceOf(k, from)
-	if err != nil {
-		return err
-	}
+	a := c.sourceOf(k, from)
 	slots := make([]int, n)
 	for i, e := range to.list {
-		if slots[i], _, err = c.destination(e, part); err != nil {
-			return err
-		}
+		slots[i], _ = c.destination(e, part)
 	}
 	c.now.run = func(w *warp, active uint32) error {
 		source := w.data[a] // a part may be the source itself
@@ -187,26 +165,20 @@ func (c *compiler) unpackMove(k kind, to, from argument) error {
 		}
 		return nil
 	}
-	return nil
 }
 
-func (c *compiler) packMove(k kind, to, from argument) error {
+func (c *compiler) packMove(k kind, to, from argument) {
 	n := len(from.list)
 	if n < 2 || k.bits%n != 0 {
-		return fmt.Errorf("%d parts of %d bits", n, k.bits)
+		c.fail("%d parts of %d bits", n, k.bits)
+		return
 	}
 	part := k.bits / n
 	slots := make([]int, n)
 	for i, e := range from.list {
-		var err error
-		if slots[i], err = c.source(e, part); err != nil {
-			return err
-		}
+		slots[i] = c.source(e, part)
 	}
-	d, _, err := c.destination(to, k.bits)
-	if err != nil {
-		return err
-	}
+	d, _ := c.destination(to, k.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		for ; active != 0; active &= active - 1 {
 			lane := bits.TrailingZeros32(active)
@@ -218,33 +190,15 @@ func (c *compiler) packMove(k kind, to, from argument) error {
 		}
 		return nil
 	}
-	return nil
 }
 
-func compileSelect(c *compiler, s *statement) error {
-	if err := s.arity(4, 4); err != nil {
-		return err
-	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	a, err := c.sourceOf(k, s.args[1])
-	if err != nil {
-		return err
-	}
-	b, err := c.sourceOf(k, s.args[2])
-	if err != nil {
-		return err
-	}
-	p, err := c.predicateSource(s.args[3])
-	if err != nil {
-		return err
-	}
-	d, _, err := c.destination(s.args[0], k.bits)
-	if err != nil {
-		return err
-	}
+func compileSelect(c *compiler, s *statement) {
+	c.arity(s, 4, 4)
+	k := c.kind(s, 0)
+	a := c.sourceOf(k, s.args[1])
+	b := c.sourceOf(k, s.args[2])
+	p := c.predicateSource(s.args[3])
+	d, _ := c.destination(s.args[0], k.bits)
 	m := mask(k.bits)
 	c.now.run = func(w *warp, active uint32) error {
 		x, y, z, choice := &w.data[d], &w.data[a], &w.data[b], p.read(w)
@@ -258,19 +212,15 @@ func compileSelect(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // compileSelectBySign is slct: a if c is not negative, else b.
-func compileSelectBySign(c *compiler, s *statement) error {
+func compileSelectBySign(c *compiler, s *statement) {
 	if s.last(0) != "s32" {
-		return fmt.Errorf("only a choice by s32 is supported")
+		c.fail("only a choice by s32 is supported")
 	}
-	k, err := parseKind(s.last(1))
-	if err != nil {
-		return err
-	}
-	return c.ternary(s, k, kind{letter: 's', bits: 32}, func(x, y, z uint64) uint64 {
+	k := c.kind(s, 1)
+	c.ternary(s, k, kind{letter: 's', bits: 32}, func(x, y, z uint64) uint64 {
 		if int32(z) >= 0 {
 			return x
 		}
@@ -280,10 +230,8 @@ func compileSelectBySign(c *compiler, s *statement) error {
 
 // compileAddress is cvta. Global addresses are generic ones; those of shared
 // and local memory have windows of their own.
-func compileAddress(c *compiler, s *statement) error {
-	if err := s.arity(2, 2); err != nil {
-		return err
-	}
+func compileAddress(c *compiler, s *statement) {
+	c.arity(s, 2, 2)
 	base := uint64(0)
 	switch {
 	case s.has("shared"):
@@ -294,37 +242,22 @@ func compileAddress(c *compiler, s *statement) error {
 	if s.has("to") {
 		base = -base
 	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
+	k := c.kind(s, 0)
+	if c.variable(s.args[1].name) != nil {
+		c.moveSymbol(k, s.args[0], s.args[1], base)
+		return
 	}
-	if v := c.variable(s.args[1].name); v != nil {
-		if err := c.moveSymbol(k, s.args[0], s.args[1], v); err != nil {
-			return err
-		}
-		move, d := c.now.run, c.now.writes[0]
-		c.now.run = func(w *warp, active uint32) error {
-			if err := move(w, active); err != nil {
-				return err
-			}
-			for ; active != 0; active &= active - 1 {
-				w.data[d][bits.TrailingZeros32(active)] += base
-			}
-			return nil
-		}
-		return nil
-	}
-	return c.unary(s, k, k, func(x uint64) uint64 { return x + base })
+	c.unary(s, k, k, func(x uint64) uint64 { return x + base })
 }
 
 // compilePermute is prmt in its default mode: each nibble of the selector picks
 // a byte of b:a, or with its upper bit repeats that byte's sign.
-func compilePermute(c *compiler, s *statement) error {
+func compilePermute(c *compiler, s *statement) {
 	if s.last(0) != "b32" || len(s.mods) != 1 {
-		return fmt.Errorf("only the default mode is supported")
+		c.fail("only the default mode is supported")
 	}
 	k := kind{letter: 'b', bits: 32}
-	return c.ternary(s, k, k, permute)
+	c.ternary(s, k, k, permute)
 }
 
 func permute(x, y, z uint64) uint64 {

@@ -8,7 +8,7 @@ import (
 
 // Instructions of a whole warp.
 
-var warpInstructions = map[string]func(*compiler, *statement) error{
+var warpInstructions = map[string]func(*compiler, *statement){
 	"shfl":       compileShuffle,
 	"vote":       compileVote,
 	"activemask": compileActive,
@@ -16,10 +16,8 @@ var warpInstructions = map[string]func(*compiler, *statement) error{
 	"mma":        compileMatrix,
 }
 
-// members is the mask operand of a .sync instruction. All lanes that it names
-// must be there.
-func (c *compiler) members(a argument) (int, error) { return c.source(a, 32) }
-
+// checkMembers looks at the mask operand of a .sync instruction: all lanes that it
+// names must be there.
 func checkMembers(w *warp, slot int, active uint32) error {
 	for m := active; m != 0; m &= m - 1 {
 		mask := uint32(w.data[slot][bits.TrailingZeros32(m)])
@@ -30,40 +28,21 @@ func checkMembers(w *warp, slot int, active uint32) error {
 	return nil
 }
 
-func compileShuffle(c *compiler, s *statement) error {
-	if err := s.arity(5, 5); err != nil {
-		return err
-	}
+func compileShuffle(c *compiler, s *statement) {
+	c.arity(s, 5, 5)
 	if !s.has("sync") || s.last(0) != "b32" {
-		return fmt.Errorf("only shfl.sync of b32 is supported")
+		c.fail("only shfl.sync of b32 is supported")
 	}
-	a, err := c.source(s.args[1], 32)
-	if err != nil {
-		return err
-	}
-	b, err := c.source(s.args[2], 32)
-	if err != nil {
-		return err
-	}
-	limit, err := c.source(s.args[3], 32)
-	if err != nil {
-		return err
-	}
-	members, err := c.members(s.args[4])
-	if err != nil {
-		return err
-	}
-	d, _, err := c.destination(argument{name: s.args[0].name}, 32)
-	if err != nil {
-		return err
-	}
+	a := c.source(s.args[1], 32)
+	b := c.source(s.args[2], 32)
+	limit := c.source(s.args[3], 32)
+	members := c.source(s.args[4], 32)
+	d, _ := c.destination(argument{name: s.args[0].name}, 32)
 	inside := -1
 	if s.args[0].pair != "" {
-		if inside, err = c.predicateDestination(s.args[0].pair); err != nil {
-			return err
-		}
+		inside = c.predicateDestination(s.args[0].pair)
 	}
-	mode := s.mods[1]
+	mode := s.mod(1)
 	c.now.run = func(w *warp, active uint32) error {
 		if err := checkMembers(w, members, active); err != nil {
 			return err
@@ -82,7 +61,6 @@ func compileShuffle(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 func bit(b bool) uint32 {
@@ -120,26 +98,15 @@ func shuffleSource(mode string, lane, b int, c uint64) (int, bool) {
 	return j, ok
 }
 
-func compileVote(c *compiler, s *statement) error {
-	if err := s.arity(3, 3); err != nil {
-		return err
-	}
+func compileVote(c *compiler, s *statement) {
+	c.arity(s, 3, 3)
 	if !s.has("sync") {
-		return fmt.Errorf("only vote.sync is supported")
+		c.fail("only vote.sync is supported")
 	}
-	p, err := c.predicateSource(s.args[1])
-	if err != nil {
-		return err
-	}
-	members, err := c.members(s.args[2])
-	if err != nil {
-		return err
-	}
+	p := c.predicateSource(s.args[1])
+	members := c.source(s.args[2], 32)
 	if s.has("ballot") {
-		d, _, err := c.destination(s.args[0], 32)
-		if err != nil {
-			return err
-		}
+		d, _ := c.destination(s.args[0], 32)
 		c.now.run = func(w *warp, active uint32) error {
 			if err := checkMembers(w, members, active); err != nil {
 				return err
@@ -150,19 +117,16 @@ func compileVote(c *compiler, s *statement) error {
 			}
 			return nil
 		}
-		return nil
+		return
 	}
-	d, err := c.predicateDestination(s.args[0].name)
-	if err != nil {
-		return err
-	}
+	d := c.predicateDestination(s.args[0].name)
 	holds := map[string]func(yes, active uint32) bool{
 		"all": func(yes, active uint32) bool { return yes == active },
 		"any": func(yes, _ uint32) bool { return yes != 0 },
 		"uni": func(yes, active uint32) bool { return yes == active || yes == 0 },
-	}[s.mods[min(1, len(s.mods)-1)]]
+	}[s.mod(min(1, len(s.mods)-1))]
 	if holds == nil {
-		return fmt.Errorf("unknown vote")
+		c.fail("unknown vote")
 	}
 	c.now.run = func(w *warp, active uint32) error {
 		if err := checkMembers(w, members, active); err != nil {
@@ -174,51 +138,30 @@ func compileVote(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
-func compileActive(c *compiler, s *statement) error {
-	if err := s.arity(1, 1); err != nil {
-		return err
-	}
-	d, _, err := c.destination(s.args[0], 32)
-	if err != nil {
-		return err
-	}
+func compileActive(c *compiler, s *statement) {
+	c.arity(s, 1, 1)
+	d, _ := c.destination(s.args[0], 32)
 	c.now.run = func(w *warp, active uint32) error {
 		for m := active; m != 0; m &= m - 1 {
 			w.data[d][bits.TrailingZeros32(m)] = uint64(active)
 		}
 		return nil
 	}
-	return nil
 }
 
 // compileReduce is redux.sync of integers.
-func compileReduce(c *compiler, s *statement) error {
-	if err := s.arity(3, 3); err != nil {
-		return err
+func compileReduce(c *compiler, s *statement) {
+	c.arity(s, 3, 3)
+	k := c.kind(s, 0)
+	f, _ := c.atomicFunction(s, k)
+	if k.float() {
+		c.fail("no redux of this type")
 	}
-	k, err := s.lastKind()
-	if err != nil {
-		return err
-	}
-	f, _, err := atomicFunction(s, k)
-	if err != nil || k.float() {
-		return fmt.Errorf("no redux of this type")
-	}
-	a, err := c.source(s.args[1], 32)
-	if err != nil {
-		return err
-	}
-	members, err := c.members(s.args[2])
-	if err != nil {
-		return err
-	}
-	d, _, err := c.destination(s.args[0], 32)
-	if err != nil {
-		return err
-	}
+	a := c.source(s.args[1], 32)
+	members := c.source(s.args[2], 32)
+	d, _ := c.destination(s.args[0], 32)
 	c.now.run = func(w *warp, active uint32) error {
 		if err := checkMembers(w, members, active); err != nil {
 			return err
@@ -233,7 +176,6 @@ func compileReduce(c *compiler, s *statement) error {
 		}
 		return nil
 	}
-	return nil
 }
 
 // matrix is a shape of mma.sync with dense operands of 32-bit words.
@@ -244,50 +186,37 @@ type matrix struct {
 }
 
 // compileMatrix is mma.sync.aligned.SHAPE.row.col.D.A.B.C.
-func compileMatrix(c *compiler, s *statement) error {
-	if err := s.arity(4, 4); err != nil {
-		return err
-	}
-	if len(s.mods) != 9 || s.mods[3] != "row" || s.mods[4] != "col" || s.mods[5] != s.mods[8] {
-		return fmt.Errorf("only dense row.col products are supported")
+func compileMatrix(c *compiler, s *statement) {
+	c.arity(s, 4, 4)
+	if len(s.mods) != 9 || s.mod(3) != "row" || s.mod(4) != "col" || s.mod(5) != s.mod(8) {
+		c.fail("only dense row.col products are supported")
 	}
 	var x matrix
-	if _, err := fmt.Sscanf(s.mods[2], "m%dn%dk%d", &x.m, &x.n, &x.k); err != nil || !strings.HasPrefix(s.mods[2], "m") {
-		return fmt.Errorf("shape %q", s.mods[2])
+	if _, err := fmt.Sscanf(s.mod(2), "m%dn%dk%d", &x.m, &x.n, &x.k); err != nil || !strings.HasPrefix(s.mod(2), "m") {
+		c.fail("shape %q", s.mod(2))
 	}
-	var err error
-	if x.a, err = parseKind(s.mods[6]); err != nil {
-		return err
-	}
-	if x.b, err = parseKind(s.mods[7]); err != nil {
-		return err
-	}
-	x.float = s.mods[5] == "f32"
-	if !x.float && s.mods[5] != "s32" || x.a.float() != x.float || x.a.bits != x.b.bits || x.a.bits > 16 ||
+	x.a, x.b = c.kindOf(s.mod(6)), c.kindOf(s.mod(7))
+	x.float = s.mod(5) == "f32"
+	if !x.float && s.mod(5) != "s32" || x.a.float() != x.float || x.a.bits != x.b.bits || x.a.bits > 16 ||
 		x.m != 8 && x.m != 16 || x.n != 8 || x.k*x.a.bits%128 != 0 || x.k*x.a.bits > 256 {
-		return fmt.Errorf("this product is not supported")
+		c.fail("this product is not supported")
 	}
-	return c.matrix(s, x)
+	if c.err == nil {
+		c.matrix(s, x)
+	}
 }
 
-func (c *compiler) matrix(s *statement, x matrix) error {
+func (c *compiler) matrix(s *statement, x matrix) {
 	per := 32 / x.a.bits
 	counts := [4]int{x.m * x.n / lanes, x.m * x.k / lanes / per, x.n * x.k / lanes / per, x.m * x.n / lanes}
 	var slots [4][]int
 	for i := 3; i >= 0; i-- { // the result last, as it may be an operand too
-		parts, err := elements(s.args[i], counts[i])
-		if err != nil {
-			return err
-		}
-		for _, p := range parts {
+		for _, p := range c.elements(s.args[i], counts[i]) {
 			var slot int
 			if i == 0 {
-				slot, _, err = c.destination(p, 32)
+				slot, _ = c.destination(p, 32)
 			} else {
-				slot, err = c.source(p, 32)
-			}
-			if err != nil {
-				return err
+				slot = c.source(p, 32)
 			}
 			slots[i] = append(slots[i], slot)
 		}
@@ -300,7 +229,6 @@ func (c *compiler) matrix(s *statement, x matrix) error {
 		x.multiply(w, slots)
 		return nil
 	}
-	return nil
 }
 
 // multiply computes in f64 (or int64) and rounds once: the order in which a
