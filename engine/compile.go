@@ -125,7 +125,7 @@ func runSchedule(ctx context.Context, s *state) error {
 		return nil
 	}
 	opt := schedule.OptionsFor(s.out.Target)
-	opt.Rules &^= s.config.Rules
+	opt.Off = opt.Off.With(s.config.Rules.List()...)
 	opt.Explain, opt.Control = s.config.Explain, s.control
 	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
 	if err != nil {

@@ -110,7 +110,7 @@ func graphOnText(_ context.Context, _, text string, _ *textTarget) (string, erro
 
 func scheduleOnText(ctx context.Context, name, text string, t *textTarget) (string, error) {
 	options := schedule.OptionsFor(t.desc)
-	options.Rules &^= t.config.Rules
+	options.Off = options.Off.With(t.config.Rules.List()...)
 	return schedule.RunPass(ctx, ir.NewArena(), name, text, options)
 }
 

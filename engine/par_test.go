@@ -9,7 +9,6 @@ import (
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
-	"tgc/schedule/state"
 	"tgc/target"
 	"tgc/tensor"
 )
@@ -36,7 +35,7 @@ func TestLaunchesMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged, kernels := runPar(t, desc, engine.Config{Verify: true})
-	apart, more := runPar(t, desc, engine.Config{Verify: true, Rules: schedule.NoRules.With(state.OrderLevels)})
+	apart, more := runPar(t, desc, engine.Config{Verify: true, Rules: schedule.RuleSet(nil).With(schedule.Par)})
 	if len(kernels) >= len(more) {
 		t.Errorf("%d kernels merged, %d apart", len(kernels), len(more))
 	}

@@ -21,19 +21,9 @@ type (
 	Number   = state.Number
 )
 
-// AllRules has every rule; NoRules gives rangeify alone: every value its own
-// kernel.
-const (
-	NoRules  = state.NoRules
-	AllRules = state.AllRules
-)
-
 // Par is the rule that puts kernels of one dependence level into one launch; a
 // device merges what a launch holds only if it is on.
-const Par = state.OrderLevels
-
-// Rules lists all rules.
-func Rules() []Rule { return state.Rules() }
+var Par = state.OrderLevels
 
 // DefaultOptions is the setting of the worked examples, see state.
 func DefaultOptions() Options { return state.DefaultOptions() }

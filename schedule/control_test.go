@@ -76,7 +76,7 @@ func TestRowsOfOneRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := schedule.DefaultOptions()
-	if opt.Rules, err = schedule.ParseRules("-R2", opt.Rules); err != nil {
+	if opt.Off, err = schedule.ParseRules("R2", opt.Off); err != nil {
 		t.Fatal(err)
 	}
 	s, err := schedule.Run(t.Context(), ir.NewArena(), sink, opt)

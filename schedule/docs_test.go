@@ -15,7 +15,6 @@ import (
 
 	"tgc/ir"
 	"tgc/schedule"
-	"tgc/schedule/state"
 	"tgc/target"
 )
 
@@ -76,12 +75,12 @@ func ruleRows(t *testing.T) string {
 // switchedOn reports a rule that the options have, with limits that let it fire.
 func switchedOn(opt schedule.Options, r schedule.Rule) bool {
 	switch r {
-	case state.SplitGrid:
-		return opt.Rules.Has(r) && opt.Profile.GridSplits > 1
-	case state.SplitSums:
-		return opt.Rules.Has(r) && opt.Profile.SumPiece > 0
+	case "split-grid":
+		return !opt.Off.Has(r) && opt.Profile.GridSplits > 1
+	case "split-sums":
+		return !opt.Off.Has(r) && opt.Profile.SumPiece > 0
 	}
-	return opt.Rules.Has(r)
+	return !opt.Off.Has(r)
 }
 
 func orderRows() string {

@@ -18,7 +18,7 @@ import (
 // forwardOptions has read forwarding on; blocks is the least number of tiles.
 func forwardOptions(blocks int64) schedule.Options {
 	opt := schedule.DefaultOptions()
-	opt.Rules = opt.Rules.With(state.ForwardStores)
+	opt.Off = opt.Off.Without(state.ForwardStores)
 	opt.Profile.MinBlocks = blocks
 	return opt
 }
@@ -54,7 +54,7 @@ func TestForwardLaunches(t *testing.T) {
 		for _, position := range []int64{0, 3, int64(m.context - m.tokens)} {
 			r := modelRig(t, m, position)
 			plain := forwardOptions(row.blocks)
-			plain.Rules = plain.Rules.Without(state.ForwardStores)
+			plain.Off = plain.Off.With(state.ForwardStores)
 			s := r.plan(plain)
 			if kernelCount(s) != row.plainKernels || len(s.Launches) != row.plainLaunches {
 				t.Errorf("%s: %d kernels in %d launches without forwarding, want %d in %d", row.name, kernelCount(s), len(s.Launches), row.plainKernels, row.plainLaunches)
@@ -117,7 +117,7 @@ func TestForwardLeavesOtherReaders(t *testing.T) {
 			read(g, stored)
 			r := newRig(t, g, nil, nil)
 			plain := forwardOptions(1 << 20)
-			plain.Rules = plain.Rules.Without(state.ForwardStores)
+			plain.Off = plain.Off.With(state.ForwardStores)
 			s := r.plan(forwardOptions(1 << 20))
 			if diff := cmp.Diff(r.plan(plain).String(), s.String()); diff != "" {
 				t.Errorf("forwarding changes the kernels (-without +with):\n%s", diff)

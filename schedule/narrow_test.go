@@ -8,7 +8,6 @@ import (
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
-	"tgc/schedule/state"
 	"tgc/tensor"
 )
 
@@ -25,9 +24,9 @@ func TestNarrowStore(t *testing.T) {
 	r := newRig(t, g, nil, nil)
 	for _, on := range []bool{true, false} {
 		opt := schedule.DefaultOptions()
-		opt.Rules = opt.Rules.Without(state.InlinePointwise, state.BroadcastReduces, state.StagePrologues)
+		opt.Off = opt.Off.With("inline-pointwise", "broadcast-reduces", "stage-prologues")
 		if !on {
-			opt.Rules = opt.Rules.Without(state.StoreNarrow)
+			opt.Off = opt.Off.With("store-narrow")
 		}
 		s := r.plan(opt)
 		halves := 0
@@ -57,7 +56,7 @@ func TestRoundedFoldKeepsItsAxes(t *testing.T) {
 		g.Output("y", rows.MatMul(g.Input("v", ir.F32, 32, 16)))
 		r := newRig(t, g, nil, nil)
 		opt := schedule.DefaultOptions()
-		opt.Rules = opt.Rules.Without(state.InlinePointwise, state.BroadcastReduces, state.FuseTileEpilogues, state.StagePrologues)
+		opt.Off = opt.Off.With("inline-pointwise", "broadcast-reduces", "fuse-tile-epilogues", "stage-prologues")
 		s := r.plan(opt)
 		r.check(s, interp.KernelOptions{}, 2e-5)
 		store := s.Launches[0].Kernels[0].AST.Src[0]

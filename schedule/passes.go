@@ -15,7 +15,7 @@ import (
 // row is a pass of this stage.
 type row struct {
 	pass.Info
-	rule  state.Rule                            // its switch in Options.Rules; NoRule: it has none
+	with  state.Rule                            // another row's switch, which is this one's too; empty: it has its own (see rule)
 	class Class                                 // what it does to float rounding
 	run   func(*state.State)                    // the pass; a row of a group has try instead
 	try   func(*state.State, *state.Value) bool // tries the rule on one value; true: it changed the state
@@ -36,101 +36,101 @@ var rows = []row{
 	{Info: pass.Info{Name: "sink-casts", From: pass.Tensor, To: pass.Tensor,
 		Doc: "CAST(RESHAPE(fold)) -> RESHAPE(CAST(fold)): a conversion between floats moves to the fold whose positions are renamed",
 		Why: "the conversion is what is stored: a store with the axes of the reshape has a loop nest for which no target has a plan"},
-		run: rangeify.SinkCasts},
+		class: Exact, run: rangeify.SinkCasts},
 	{Info: pass.Info{Name: "rangeify", Key: "R0", From: pass.Tensor, To: pass.Values, Required: true, Gives: []string{hasValues},
 		Doc: "cut the graph into values; movement ops become index expressions",
 		Why: "the rules need index expressions, not movement ops"},
 		run: rangeify.Rangeify},
 
 	{Info: pass.Info{Name: "split-slices", Key: "R0s", Doc: "a value read only in disjoint boxes becomes one value per box"},
-		rule: state.SplitSlices, class: Exact, run: algebra.SplitSlices},
+		class: Exact, run: algebra.SplitSlices},
 	{Info: pass.Info{Name: "forward-stores", Key: "R0f", Doc: "a read of a version takes the stored value where it was stored"},
-		rule: state.ForwardStores, class: Exact, run: algebra.ForwardStores},
+		class: Exact, run: algebra.ForwardStores},
 
 	// The algebra: each row rewrites the body of every value once.
 	{Info: pass.Info{Name: "eliminate-one-hot", Key: "R1h", Doc: "a fold whose terms are its identity unless an index equation holds becomes its one term"},
-		rule: state.EliminateOneHot, class: Exact, run: algebra.EachValue(algebra.EliminateOneHot)},
+		class: Exact, run: algebra.EachValue(algebra.EliminateOneHot)},
 	{Info: pass.Info{Name: "hoist-factors", Key: "R2", Gives: []string{hasFactors}, Doc: "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values"},
-		rule: state.HoistFactors, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, true) })},
+		class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, true) })},
 	{Info: pass.Info{Name: "distribute-terms", Key: "R2m", Doc: "sum_k y*(t1+t2) -> sum_k y*t1 + sum_k y*t2 for packed terms with coarse factors"},
-		rule: state.DistributeTerms, class: Reassociate, run: algebra.EachValue(algebra.DistributeTerms)},
+		class: Reassociate, run: algebra.EachValue(algebra.DistributeTerms)},
 	{Info: pass.Info{Name: "split-groups", Key: "R3", Doc: "a factor of k/g leaves the inner sum: k becomes nested sub-axes"},
-		rule: state.SplitGroups, class: Reassociate, run: algebra.EachValue(algebra.SplitGroups)},
+		class: Reassociate, run: algebra.EachValue(algebra.SplitGroups)},
 	{Info: pass.Info{Name: "distribute-digits", Key: "R2d", Doc: "sum_k (c*hi+lo)*q -> c*sum_k hi*q + sum_k lo*q for the digits of integer activations"},
-		rule: state.DistributeDigits, class: Reassociate, run: algebra.EachValue(algebra.DistributeDigits)},
+		class: Reassociate, run: algebra.EachValue(algebra.DistributeDigits)},
 	{Info: pass.Info{Name: "distribute-offsets", Key: "R2c", Doc: "sum_k y*(q+c) -> sum_k y*q + c*sum_k y for packed integers q"},
-		rule: state.DistributeOffsets, class: Reassociate, run: algebra.EachValue(algebra.DistributeOffsets)},
+		class: Reassociate, run: algebra.EachValue(algebra.DistributeOffsets)},
 	{Info: pass.Info{Name: "hoist-offsets", Doc: "hoist-factors again, without looking through values: takes the distributed constants out of their sums",
 		Why: "with look-through a decode would move into every row"},
-		rule: state.HoistFactors, class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, false) })},
+		with: "hoist-factors", class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, false) })},
 	{Info: pass.Info{Name: "separate-offsets", Key: "R2o", Doc: "sum_g s*sum_k y*(q+c): the offsets' sum leaves the groups, so that lanes stay open"},
-		rule: state.SeparateOffsets, class: Reassociate, run: algebra.EachValue(algebra.SeparateOffsets)},
+		class: Reassociate, run: algebra.EachValue(algebra.SeparateOffsets)},
 	{Info: pass.Info{Name: "sum-integers", Key: "R3i", Doc: "a float sum of integers is an integer sum, converted once"},
-		rule: state.SumIntegers, class: Reassociate, run: algebra.EachValue(algebra.SumIntegers)},
+		class: Reassociate, run: algebra.EachValue(algebra.SumIntegers)},
 	{Info: pass.Info{Name: "share-group-sums", Key: "R2g", Doc: "sums of integer activations alone become values: one a group, for all rows"},
-		rule: state.ShareGroupSums, class: Reassociate, run: algebra.EachValue(algebra.ShareGroupSums)},
+		class: Reassociate, run: algebra.EachValue(algebra.ShareGroupSums)},
 	{Info: pass.Info{Name: "fuse-softmax", Key: "R5", Needs: []string{hasFactors}, Doc: "max, sum of exp and weighted sums become one tuple reduce (online softmax)"},
-		rule: state.FuseSoftmax, class: Reassociate, run: algebra.EachReader(algebra.FuseSoftmax)},
+		class: Reassociate, run: algebra.EachReader(algebra.FuseSoftmax)},
 	{Info: pass.Info{Name: "fuse-moments", Key: "CHAN", Doc: "mean and sum of squared deviations become one tuple reduce"},
-		rule: state.FuseMoments, class: Reassociate, run: algebra.EachReader(algebra.FuseMoments)},
+		class: Reassociate, run: algebra.EachReader(algebra.FuseMoments)},
 
 	// Placement: which values vanish into their readers. See place.
 	{Info: pass.Info{Name: "join-projections", Key: "R5p", Group: placement, Doc: "arithmetic on projections joins values that hold the same tuple"},
-		rule: state.JoinProjections, class: Exact, try: place.JoinProjections},
+		class: Exact, try: place.JoinProjections},
 	{Info: pass.Info{Name: "fuse-points", Key: "R1p", Group: placement, Doc: "a value whose points are each read once moves into its readers"},
-		rule: state.FusePoints, class: Exact, try: place.FusePoints},
+		class: Exact, try: place.FusePoints},
 	{Info: pass.Info{Name: "inline-pointwise", Key: "R1", Group: placement, Doc: "a cheap pointwise value is recomputed in its readers"},
-		rule: state.InlinePointwise, class: Exact, try: place.InlinePointwise},
+		class: Exact, try: place.InlinePointwise},
 	{Info: pass.Info{Name: "broadcast-reduces", Key: "R4i", Group: placement, Doc: "a light reduce is recomputed in every reader, one of a row joins the loop over the row"},
-		rule: state.BroadcastReduces, class: Exact, try: place.BroadcastReduces},
+		class: Exact, try: place.BroadcastReduces},
 	{Info: pass.Info{Name: "fuse-tile-epilogues", Key: "R6", Group: placement, Doc: "a reader of small tiles computes the tile itself"},
-		rule: state.FuseTileEpilogues, class: Exact, try: place.FuseTileEpilogues},
+		class: Exact, try: place.FuseTileEpilogues},
 	{Info: pass.Info{Name: "stage-prologues", Key: "R6p", Group: placement, Gives: []string{isPlaced}, Doc: "a light value is staged before its readers"},
-		rule: state.StagePrologues, class: Exact, try: place.StagePrologues},
+		class: Exact, try: place.StagePrologues},
 
 	{Info: pass.Info{Name: "split-grid", Key: "R8", Needs: []string{isPlaced}, Doc: "a long reduce of a narrow kernel is cut into chunks; the same lambda combines them"},
-		rule: state.SplitGrid, class: Reassociate, run: place.SplitGrid},
+		class: Reassociate, run: place.SplitGrid},
 	{Info: pass.Info{Name: "place-parts", Needs: []string{isPlaced}, Doc: "the placement rules once more, if split-grid made parts",
 		Why: "what combines the parts is light, and can be staged before its readers"},
-		run: placeParts},
+		class: Exact, run: placeParts},
 	{Info: pass.Info{Name: "split-sums", Key: "R8k", Needs: []string{isPlaced}, Doc: "a long sum over columns side by side becomes a chain of sums over pieces of k"},
-		rule: state.SplitSums, class: Reassociate, run: place.SplitSums},
+		class: Reassociate, run: place.SplitSums},
 	{Info: pass.Info{Name: "store-narrow", Key: "narrow", Needs: []string{isPlaced}, Doc: "a value that ends in a widening conversion is stored before it"},
-		rule: state.StoreNarrow, class: Exact, run: place.StoreNarrow},
+		class: Exact, run: place.StoreNarrow},
 
 	// Emission: values become kernels.
 	{Info: pass.Info{Name: "fuse-updates", Key: "update", Needs: []string{isPlaced},
 		Doc: "pointwise stores over equal loops, one of which reads at its own point what another stores, are one kernel"},
-		rule: state.FuseUpdates, class: Exact, run: emit.FuseUpdates},
+		class: Exact, run: emit.FuseUpdates},
 	{Info: pass.Info{Name: "absorb-operands", Needs: []string{isPlaced},
 		Doc: "a pointwise temporary moves into the update that is its only reader",
 		Why: "the stores of a point share what they compute, so nothing is computed twice"},
-		rule: state.FuseUpdates, class: Exact, run: emit.AbsorbOperands},
+		with: "fuse-updates", class: Exact, run: emit.AbsorbOperands},
 	{Info: pass.Info{Name: "order-levels", Key: "R7", Needs: []string{isPlaced}, Gives: []string{hasLevels}, Required: true,
 		Doc: "kernels of one dependence level start together; on a GPU they are one grid",
 		Why: "what must run before what is settled only now"},
-		rule: state.OrderLevels, class: Exact, run: emit.OrderLevels},
+		with: state.OrderLevels, class: Exact, run: emit.OrderLevels},
 	{Info: pass.Info{Name: "join-stores", Key: "join", Needs: []string{hasLevels}, Doc: "values that hold the same tuple or stage are stored by one kernel"},
-		rule: state.JoinStores, class: Exact, run: emit.JoinStores},
+		class: Exact, run: emit.JoinStores},
 	{Info: pass.Info{Name: "merge-tuples", Needs: []string{hasLevels}, Doc: "in a kernel with several stores, tuples over the same scores become one",
 		Why: "the stores were joined because they share the scores"},
-		run: emit.EachKernel(emit.MergeTuples)},
+		class: Exact, run: emit.EachKernel(emit.MergeTuples)},
 	{Info: pass.Info{Name: "align-chains", Needs: []string{hasLevels}, Doc: "a flat sum beside a chain of nested sums of its length is split along the chain",
 		Why: "so that both share all loops: the sum of squares of an RMSNorm runs in the loops of the matvec that it scales"},
-		run: emit.EachKernel(emit.AlignChains)},
+		class: Reassociate, run: emit.EachKernel(emit.AlignChains)},
 	{Info: pass.Info{Name: "unify-loops", Key: "R4", Needs: []string{hasLevels}, Doc: "independent reduces of equal extent share one loop"},
-		rule: state.UnifyLoops, class: Exact, run: emit.EachKernel(emit.UnifyLoops)},
+		class: Exact, run: emit.EachKernel(emit.UnifyLoops)},
 	{Info: pass.Info{Name: "name-loops", Needs: []string{hasLevels}, Gives: []string{hasNames}, Required: true, Doc: "a loop that has no final name gets one of its own",
 		Why: "closed ranges are named by height: without final names two reduces side by side would be one loop"},
 		run: emit.EachKernel(emit.NameLoops)},
 	{Info: pass.Info{Name: "prune-tuples", Needs: []string{hasNames}, Doc: "components of a softmax tuple that nobody reads fall away"},
-		run: emit.EachKernel(emit.PruneTuples)},
+		class: Exact, run: emit.EachKernel(emit.PruneTuples)},
 	{Info: pass.Info{Name: "write-kernels", From: pass.Values, To: pass.Kernel, Needs: []string{hasNames}, Gives: []string{hasKernels}, Required: true,
 		Doc: "values become stores: ranges are numbered by first use, reads of values and versions become reads of arguments"},
 		run: emit.WriteKernels},
 	{Info: pass.Info{Name: "collapse-loops", Key: "flat", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
 		Doc: "neighbouring loops of a pointwise kernel that all its buffers have side by side become one"},
-		rule: state.CollapseLoops, class: Exact, run: emit.CollapseLoops},
+		class: Exact, run: emit.CollapseLoops},
 	{Info: pass.Info{Name: "plan-memory", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels}, Required: true,
 		Doc: "temporaries get their places in one arena, by lifetime"},
 		run: emit.PlanMemory},
@@ -202,11 +202,14 @@ func init() { // not in the variables: rows refer to passes that ask for rows
 		table.Rows = append(table.Rows, pass.Row[*state.State]{Info: r.Info, Run: r.runOn})
 	}
 	passes = pass.NewTable(table)
+	if err := checkSwitches(); err != nil {
+		panic("schedule: table of passes: " + err.Error())
+	}
 }
 
 // runOn runs the row unless the options switch it off.
 func (r *row) runOn(_ context.Context, s *state.State) error {
-	if r.rule != state.NoRule && !r.Required && !s.Opt.Rules.Has(r.rule) {
+	if !r.Required && s.Opt.Off.Has(r.rule()) {
 		return nil
 	}
 	s.Pass = &r.Info
@@ -229,7 +232,7 @@ func runPlacement(_ context.Context, s *state.State, names []string, c *pass.Con
 func placementRules(s *state.State, wanted func(*row) bool) []place.Rule {
 	var rules []place.Rule
 	for i := range tableRows {
-		if r := &tableRows[i]; r.Group == placement && s.Opt.Rules.Has(r.rule) && wanted(r) {
+		if r := &tableRows[i]; r.Group == placement && !s.Opt.Off.Has(r.rule()) && wanted(r) {
 			rules = append(rules, place.Rule{Info: &r.Info, Try: r.try})
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // plainOptions is R0 only: every value a kernel.
 func plainOptions() schedule.Options {
 	opt := schedule.DefaultOptions()
-	opt.Rules = schedule.NoRules
+	opt.Off = schedule.AllRules()
 	return opt
 }
 

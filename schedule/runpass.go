@@ -18,7 +18,7 @@ func RunPass(ctx context.Context, a *ir.Arena, name, text string, opt state.Opti
 	if !ok {
 		return "", fmt.Errorf("schedule: there is no pass %q", name)
 	}
-	s, form, err := parseForm(a, text, withoutRows(opt))
+	s, form, err := parseForm(a, text, opt)
 	if err != nil {
 		return "", err
 	}
@@ -33,12 +33,16 @@ func RunPass(ctx context.Context, a *ir.Arena, name, text string, opt state.Opti
 
 // VerifyText checks a form in text: that it parses, and the contract of the form.
 func VerifyText(a *ir.Arena, text string, opt state.Options) error {
-	_, _, err := parseForm(a, text, withoutRows(opt))
+	_, _, err := parseForm(a, text, opt)
 	return err
 }
 
 // parseForm reads one of the forms of this stage and says which it is.
 func parseForm(a *ir.Arena, text string, opt state.Options) (*state.State, pass.Form, error) {
+	opt, err := withoutRows(opt)
+	if err != nil {
+		return nil, "", err
+	}
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimSpace(line)
 		switch {

@@ -11,7 +11,11 @@ import (
 // Run schedules a tensor graph SINK(ASSIGN...). The result is a function of the
 // graph and the options alone. Passes lists what it does.
 func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt state.Options) (*state.Schedule, error) {
-	s := state.New(a, withoutRows(opt))
+	opt, err := withoutRows(opt)
+	if err != nil {
+		return nil, err
+	}
+	s := state.New(a, opt)
 	s.Sink = sink
 	if err := passes.Run(ctx, s, "", opt.Control); err != nil {
 		return nil, fmt.Errorf("schedule: %w", err)

@@ -10,7 +10,6 @@ import (
 	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
-	"tgc/schedule/state"
 	"tgc/tensor"
 )
 
@@ -96,7 +95,7 @@ func TestTrap04SelfContainedTuple(t *testing.T) {
 	g := tensor.NewGraph()
 	g.Output("o", attention(g, 6, 4, softmaxExponent))
 	opt := schedule.DefaultOptions()
-	opt.Rules = opt.Rules.Without(state.HoistFactors)
+	opt.Off = opt.Off.With("hoist-factors")
 	trap(t, g, opt, nil)
 }
 

@@ -52,6 +52,7 @@ func Rounded() []ZooEntry {
 	return []ZooEntry{
 		entry("cache of normed heads", zooNormedCache),
 		entry("int8 activations Q6_K", zooInt8), entry("i16 activations Q4_K", zooDigits), entry("f16 activations Q4_0", zooHalves),
+		entry("f16 product", zooHalfProduct), entry("cross entropy", zooCrossEntropy),
 	}
 }
 
@@ -107,6 +108,19 @@ func zooHalves(z *Fixture) {
 	x := z.input("x", 2, 4608)
 	x = x.Sin().Exp().Mul(x.Sigmoid().Tanh())
 	z.G.Output("y", nn.Half.Linear(x, z.G.Packed("w", "Q4_0", 8, 4608)))
+}
+
+// A sum in f32 of a product of halves is stored as halves.
+func zooHalfProduct(z *Fixture) {
+	z.G.Output("y", z.G.Input("x", ir.F16, 4, 16).MatMul(z.G.Input("w", ir.F16, 16, 8)))
+}
+
+// Losses need the sum of the exponentials, their derivative the maximum too.
+func zooCrossEntropy(z *Fixture) {
+	x := z.input("x", 4, 16).Linear(z.input("w", 8, 16))
+	loss := x.CrossEntropy(z.integers("class", 7, 4), tensor.CrossEntropyOptions{})
+	z.G.Output("loss", loss)
+	z.G.Output("gradient", x.Softmax(-1))
 }
 
 func zooSoftmax(z *Fixture) {

@@ -162,7 +162,7 @@ func TestLossCurvesWithRulesOnAndOff(t *testing.T) {
 	dev, _ := device(t)
 	on := mustAdvance(t, newTrainer(t, dev, options()), 0, 60)
 	opt := options()
-	opt.Config.Rules = ^schedule.RuleSet(0)
+	opt.Config.Rules = schedule.AllRules()
 	off := mustAdvance(t, newTrainer(t, dev, opt), 0, 60)
 	worst := 0.0
 	for i := range on {

@@ -28,7 +28,7 @@ func MergeTuples(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
 // AlignChains is for loops that are unified and chains that split-groups
 // makes.
 func AlignChains(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
-	if !s.Opt.Rules.Has(state.UnifyLoops) || !s.Opt.Rules.Has(state.SplitGroups) {
+	if s.Opt.Off.Has(state.UnifyLoops) || s.Opt.Off.Has(state.SplitGroups) {
 		return roots
 	}
 	return alignFlatSums(s.Exprs, roots)

@@ -14,7 +14,7 @@ func OrderLevels(s *state.State) {
 		s.Fail("%w", err)
 		return
 	}
-	if !s.Opt.Rules.Has(state.OrderLevels) {
+	if s.Opt.Off.Has(state.OrderLevels) {
 		live = state.Topological(live, before)
 	}
 	updates := make(map[int]*state.Draft)
@@ -27,7 +27,7 @@ func OrderLevels(s *state.State) {
 		k := &state.Draft{Values: []*state.Value{v}}
 		updates[v.Update] = k
 		at := len(s.Launches)
-		if s.Opt.Rules.Has(state.OrderLevels) {
+		if !s.Opt.Off.Has(state.OrderLevels) {
 			at = level[v.ID]
 		}
 		for len(s.Launches) <= at {

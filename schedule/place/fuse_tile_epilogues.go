@@ -81,7 +81,7 @@ func readByWeights(s *state.State, v *state.Value) bool {
 // read by products with weights: stage-prologues stages all of them before those loops,
 // which costs no launch. A normalised row and its quantised form, say.
 func goesIntoPrologue(s *state.State, p *state.Value, consumers []*state.Value) bool {
-	if !s.Opt.Rules.Has(state.StagePrologues) {
+	if s.Opt.Off.Has(state.StagePrologues) {
 		return false
 	}
 	work := s.Work(p.Body, p.Ranges)

@@ -86,7 +86,7 @@ func crowded(s *state.State, p *state.Value) bool {
 // only the smallest values are; one that is too large to be kept by a block is
 // stored, unless it has no operand at all.
 func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int, scope int64) int64 {
-	if s.Opt.Rules.Has(state.StagePrologues) && len(s.Multiplicity(u.Consumer, u.Use)) > 0 {
+	if !s.Opt.Off.Has(state.StagePrologues) && len(s.Multiplicity(u.Consumer, u.Use)) > 0 {
 		if expr.IsNarrowing(p.Body) {
 			return 0
 		}

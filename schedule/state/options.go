@@ -18,7 +18,7 @@ type Decoder interface {
 // Options steer a run. The zero value is not useful: start from
 // DefaultOptions or CPUOptions.
 type Options struct {
-	Rules   RuleSet
+	Off     RuleSet // rules that are switched off
 	Profile Profile
 	// Decoders finds the decode expression of a packed format by name.
 	Decoders func(format string) (Decoder, bool)
@@ -123,7 +123,7 @@ type Profile struct {
 // points of several loops anyway.
 func DefaultOptions() Options {
 	return Options{
-		Rules: AllRules.Without(CollapseLoops),
+		Off: RuleSet(nil).With(CollapseLoops),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
@@ -143,7 +143,7 @@ func DefaultOptions() Options {
 // of forward-stores.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Rules = opt.Rules.With(CollapseLoops).Without(ForwardStores, FuseMoments, StoreNarrow)
+	opt.Off = opt.Off.Without(CollapseLoops).With(ForwardStores, FuseMoments, StoreNarrow)
 	opt.Profile.IntegerSums = true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse = 4

@@ -1,124 +1,70 @@
 package state
 
 import (
+	"maps"
+	"slices"
 	"strings"
 )
 
-// Rule is a rule that Options.Rules switches: a row of the table of passes, or
-// two of them.
-type Rule uint8
+// Rule names a switch of the table of passes: the row that has this name, and the rows
+// that go with it.
+type Rule string
 
-// The rules. Their order is that of the table of passes.
-const (
-	NoRule Rule = iota // of a row that Options.Rules does not switch
-	SplitSlices
-	ForwardStores
-	EliminateOneHot
-	HoistFactors
-	DistributeTerms
-	SplitGroups
-	DistributeDigits
-	DistributeOffsets
-	SeparateOffsets
-	SumIntegers
-	ShareGroupSums
-	FuseSoftmax
-	FuseMoments
-	JoinProjections
-	FusePoints
-	InlinePointwise
-	BroadcastReduces
-	FuseTileEpilogues
-	StagePrologues
-	FuseUpdates
-	UnifyLoops
-	JoinStores
-	OrderLevels
-	SplitGrid
-	SplitSums
-	StoreNarrow
-	CollapseLoops
-	numRules
+// Rules that other code than their rows asks about. The table of passes must have them:
+// that is checked when the program starts.
+var (
+	ForwardStores  = asked("forward-stores")
+	SplitGroups    = asked("split-groups")
+	FuseMoments    = asked("fuse-moments")
+	StagePrologues = asked("stage-prologues")
+	StoreNarrow    = asked("store-narrow")
+	OrderLevels    = asked("order-levels")
+	UnifyLoops     = asked("unify-loops")
+	CollapseLoops  = asked("collapse-loops")
 )
 
-// Rules lists all rules.
-func Rules() []Rule {
-	var all []Rule
-	for r := NoRule + 1; r < numRules; r++ {
-		all = append(all, r)
-	}
-	return all
+// Asked lists the rules that code asks about.
+var Asked []Rule
+
+func asked(name Rule) Rule {
+	Asked = append(Asked, name)
+	return name
 }
 
-// ruleNames are the names of the rules' first rows in the table of passes.
-var ruleNames = [numRules]string{
-	SplitSlices:       "split-slices",
-	ForwardStores:     "forward-stores",
-	EliminateOneHot:   "eliminate-one-hot",
-	HoistFactors:      "hoist-factors",
-	DistributeTerms:   "distribute-terms",
-	SplitGroups:       "split-groups",
-	DistributeDigits:  "distribute-digits",
-	DistributeOffsets: "distribute-offsets",
-	SeparateOffsets:   "separate-offsets",
-	SumIntegers:       "sum-integers",
-	ShareGroupSums:    "share-group-sums",
-	FuseSoftmax:       "fuse-softmax",
-	FuseMoments:       "fuse-moments",
-	JoinProjections:   "join-projections",
-	FusePoints:        "fuse-points",
-	InlinePointwise:   "inline-pointwise",
-	BroadcastReduces:  "broadcast-reduces",
-	FuseTileEpilogues: "fuse-tile-epilogues",
-	StagePrologues:    "stage-prologues",
-	FuseUpdates:       "fuse-updates",
-	UnifyLoops:        "unify-loops",
-	JoinStores:        "join-stores",
-	OrderLevels:       "order-levels",
-	SplitGrid:         "split-grid",
-	SplitSums:         "split-sums",
-	StoreNarrow:       "store-narrow",
-	CollapseLoops:     "collapse-loops",
-}
-
-// String returns the rule's name, that of its first row.
-func (r Rule) String() string { return ruleNames[r] }
-
-// RuleSet is a set of rules.
-type RuleSet uint64
-
-// AllRules has every rule; NoRules gives rangeify only: every value its own kernel.
-const (
-	NoRules  RuleSet = 0
-	AllRules RuleSet = 1<<numRules - 2
-)
+// RuleSet is a set of rules: in Options.Off and engine's Config, those that are
+// switched off. It is not changed once made.
+type RuleSet map[Rule]bool
 
 // Has reports membership.
-func (s RuleSet) Has(r Rule) bool { return s>>r&1 == 1 }
+func (s RuleSet) Has(r Rule) bool { return s[r] }
 
 // With adds rules.
 func (s RuleSet) With(rules ...Rule) RuleSet {
+	set := make(RuleSet, len(s)+len(rules))
+	maps.Copy(set, s)
 	for _, r := range rules {
-		s |= 1 << r
+		set[r] = true
 	}
-	return s
+	return set
 }
 
 // Without removes rules.
 func (s RuleSet) Without(rules ...Rule) RuleSet {
+	set := maps.Clone(s)
 	for _, r := range rules {
-		s &^= 1 << r
+		delete(set, r)
 	}
-	return s
+	return set
 }
+
+// List has the members in alphabetical order.
+func (s RuleSet) List() []Rule { return slices.Sorted(maps.Keys(s)) }
 
 // String lists the names of the members.
 func (s RuleSet) String() string {
-	var names []string
-	for _, r := range Rules() {
-		if s.Has(r) {
-			names = append(names, r.String())
-		}
+	names := make([]string, 0, len(s))
+	for _, r := range s.List() {
+		names = append(names, string(r))
 	}
 	return strings.Join(names, ",")
 }
