@@ -15,8 +15,8 @@ func Parse(text string) (*Module, error) {
 		return nil, err
 	}
 	p := &parser{tokens: tokens, module: &Module{}}
-	if err := p.run(); err != nil {
-		return nil, err
+	if p.run(); p.err != nil {
+		return nil, p.err
 	}
 	for _, k := range p.module.kernels {
 		if err := k.compile(); err != nil {
@@ -40,10 +40,11 @@ type parser struct {
 	kernel *Kernel
 	scopes []map[string]string // names declared in braces, to unique names
 	unique int
+	err    error // the first fault; no token comes after it
 }
 
 func (p *parser) peek() token {
-	if p.next < len(p.tokens) {
+	if !p.done() {
 		return p.tokens[p.next]
 	}
 	line := 1
@@ -67,18 +68,20 @@ func (p *parser) accept(text string) bool {
 	return false
 }
 
-func (p *parser) expect(text string) error {
+func (p *parser) expect(text string) {
 	if !p.accept(text) {
-		return p.errorf("expected %q, got %s", text, p.peek())
+		p.fail("expected %q, got %s", text, p.peek())
 	}
-	return nil
 }
 
-func (p *parser) errorf(format string, args ...any) error {
-	return fmt.Errorf("ptx: line %d: %s", p.peek().line, fmt.Sprintf(format, args...))
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf("ptx: line %d: %s", p.peek().line, fmt.Sprintf(format, args...))
+	}
 }
 
-func (p *parser) done() bool { return p.next >= len(p.tokens) }
+// done reports that no token is left to read.
+func (p *parser) done() bool { return p.next >= len(p.tokens) || p.err != nil }
 
 func (p *parser) skipLine() {
 	for line := p.peek().line; !p.done() && p.peek().line == line; {
@@ -86,42 +89,39 @@ func (p *parser) skipLine() {
 	}
 }
 
-func (p *parser) run() error {
+func (p *parser) run() {
 	for !p.done() {
-		if err := p.top(); err != nil {
-			return err
-		}
+		p.top()
 	}
-	if p.module.Version == "" {
-		return fmt.Errorf("ptx: no .version")
+	if p.module.Version == "" && p.err == nil {
+		p.err = fmt.Errorf("ptx: no .version")
 	}
-	return nil
 }
 
-func (p *parser) top() error {
+func (p *parser) top() {
 	extern := false
 	for {
 		switch t := p.peek(); t.text {
 		case ".version":
 			p.next++
 			p.module.Version = p.word().text
-			return nil
+			return
 		case ".target":
 			p.next++
 			p.module.Target = p.word().text
 			for p.accept(",") {
 				p.next++
 			}
-			return nil
+			return
 		case ".address_size":
 			p.next++
 			if w := p.word(); w.text != "64" {
-				return p.errorf("address size %s, want 64", w)
+				p.fail("address size %s, want 64", w)
 			}
-			return nil
+			return
 		case ".file", ".section", ".pragma":
 			p.skipLine()
-			return nil
+			return
 		case ".visible", ".weak", ".common":
 			p.next++
 		case ".extern":
@@ -129,13 +129,14 @@ func (p *parser) top() error {
 			extern = true
 		case ".entry":
 			p.next++
-			return p.entry()
+			p.entry()
+			return
 		case ".global", ".const", ".shared":
-			v, err := p.variables(extern)
-			p.module.globals = append(p.module.globals, v...)
-			return err
+			p.module.globals = append(p.module.globals, p.variables(extern)...)
+			return
 		default:
-			return p.errorf("unexpected %s", t)
+			p.fail("unexpected %s", t)
+			return
 		}
 	}
 }
@@ -147,7 +148,7 @@ var typeSizes = map[string]int{
 }
 
 // variables reads `.space .align N .type name[count] = {..}, ...;`.
-func (p *parser) variables(extern bool) ([]*variable, error) {
+func (p *parser) variables(extern bool) []*variable {
 	space := strings.TrimPrefix(p.word().text, ".")
 	align := 0
 	size := 0
@@ -155,121 +156,102 @@ func (p *parser) variables(extern bool) ([]*variable, error) {
 		w := p.word().text
 		switch {
 		case w == ".align":
-			n, err := p.count()
-			if err != nil {
-				return nil, err
-			}
-			align = n
+			align = p.count()
 		case typeSizes[w] != 0:
 			size = typeSizes[w]
 		default:
-			return nil, p.errorf("unknown type or attribute %q", w)
+			p.fail("unknown type or attribute %q", w)
 		}
 	}
 	if size == 0 {
-		return nil, p.errorf("a variable without a type")
+		p.fail("a variable without a type")
 	}
 	var out []*variable
 	for {
 		v := &variable{name: p.declare(p.word().text), space: space, align: max(align, size), extern: extern, size: size}
-		if err := p.extents(v); err != nil {
-			return nil, err
-		}
+		p.extents(v)
 		if p.accept("=") {
-			if err := p.initialiser(v, size); err != nil {
-				return nil, err
-			}
+			p.initialiser(v, size)
 		}
 		out = append(out, v)
 		if !p.accept(",") {
-			return out, p.expect(";")
+			p.expect(";")
+			return out
 		}
 	}
 }
 
-func (p *parser) extents(v *variable) error {
+func (p *parser) extents(v *variable) {
 	for p.accept("[") {
 		n := 0
 		if p.peek().text != "]" {
-			var err error
-			if n, err = p.count(); err != nil {
-				return err
-			}
+			n = p.count()
 		}
 		v.size *= n
 		if v.size > maxVariable {
-			return p.errorf("variable %s is larger than %d bytes", v.name, maxVariable)
+			p.fail("variable %s is larger than %d bytes", v.name, maxVariable)
 		}
-		if err := p.expect("]"); err != nil {
-			return err
-		}
+		p.expect("]")
 	}
-	return nil
 }
 
-func (p *parser) count() (int, error) {
+func (p *parser) count() int {
 	n, err := strconv.ParseInt(p.peek().text, 0, 32)
 	if err != nil || n < 0 {
-		return 0, p.errorf("expected a count, got %s", p.peek())
+		p.fail("expected a count, got %s", p.peek())
+		return 0
 	}
 	p.next++
-	return int(n), nil
+	return int(n)
 }
 
-func (p *parser) initialiser(v *variable, size int) error {
+func (p *parser) initialiser(v *variable, size int) {
 	v.initial = make([]byte, 0, v.size)
-	put := func() error {
-		a, err := p.argument()
-		if err != nil {
-			return err
-		}
+	put := func() {
+		a := p.argument()
 		if !a.number {
-			return p.errorf("an initial value that is no number")
+			p.fail("an initial value that is no number")
 		}
 		var w [8]byte
 		binary.LittleEndian.PutUint64(w[:], a.bits)
 		v.initial = append(v.initial, w[:size]...)
-		return nil
 	}
 	if !p.accept("{") {
-		return put()
+		put()
+		return
 	}
-	for !p.accept("}") {
-		if err := put(); err != nil {
-			return err
-		}
+	for p.err == nil && !p.accept("}") {
+		put()
 		if len(v.initial) > v.size {
-			return p.errorf("more initial values than variable %s has room for", v.name)
+			p.fail("more initial values than variable %s has room for", v.name)
 		}
-		if !p.accept(",") && p.peek().text != "}" {
-			return p.errorf("expected a comma, got %s", p.peek())
-		}
+		p.comma("}")
 	}
-	return nil
+}
+
+// comma reads a comma, which may be missing before the end of a list.
+func (p *parser) comma(end string) {
+	if !p.accept(",") && p.peek().text != end {
+		p.fail("expected a comma, got %s", p.peek())
+	}
 }
 
 // entry reads a kernel after `.entry`.
-func (p *parser) entry() error {
+func (p *parser) entry() {
 	k := &Kernel{Name: p.word().text, module: p.module, regs: make(map[string]*register), labels: make(map[string]int)}
 	p.kernel = k
 	if p.accept("(") {
-		for !p.accept(")") {
-			if err := p.param(k); err != nil {
-				return err
-			}
+		for p.err == nil && !p.accept(")") {
+			p.param(k)
 			p.accept(",")
 		}
 	}
-	for p.peek().text != "{" {
+	for p.err == nil && p.peek().text != "{" {
 		switch w := p.word(); w.text {
 		case ".maxntid", ".reqntid", ".minnctapersm", ".maxnreg", ".maxnctapersm":
 			product := 1
 			for {
-				n, err := p.count()
-				if err != nil {
-					return err
-				}
-				product = min(product*n, 1<<20)
+				product = min(product*p.count(), 1<<20)
 				if !p.accept(",") {
 					break
 				}
@@ -280,65 +262,53 @@ func (p *parser) entry() error {
 		case ".pragma":
 			p.skipLine()
 		default:
-			return p.errorf("expected the body of kernel %s, got %s", k.Name, w)
+			p.fail("expected the body of kernel %s, got %s", k.Name, w)
 		}
 	}
 	p.next++
 	p.module.kernels = append(p.module.kernels, k)
-	return p.body(0)
+	p.body(0)
 }
 
-func (p *parser) param(k *Kernel) error {
-	if err := p.expect(".param"); err != nil {
-		return err
-	}
+func (p *parser) param(k *Kernel) {
+	p.expect(".param")
 	v := &variable{space: "param", align: 1}
 	for strings.HasPrefix(p.peek().text, ".") {
 		switch w := p.word().text; {
 		case w == ".align":
-			if _, err := p.count(); err != nil {
-				return err
-			}
+			p.count()
 		case w == ".ptr" || w == ".global" || w == ".const" || w == ".shared" || w == ".local":
 		case typeSizes[w] != 0:
 			v.size = typeSizes[w]
 		default:
-			return p.errorf("unknown type of a parameter %q", w)
+			p.fail("unknown type of a parameter %q", w)
 		}
 	}
 	if v.size == 0 {
-		return p.errorf("a parameter without a type")
+		p.fail("a parameter without a type")
 	}
 	v.name = p.word().text
-	if err := p.extents(v); err != nil {
-		return err
-	}
+	p.extents(v)
 	k.params = append(k.params, v)
 	k.ParamSizes = append(k.ParamSizes, v.size)
-	return nil
 }
 
 // body reads statements up to the closing brace. Names declared inside of
 // nested braces (inline assembly) hide others.
-func (p *parser) body(depth int) error {
+func (p *parser) body(depth int) {
 	if depth > maxScopes {
-		return p.errorf("braces nest deeper than %d", maxScopes)
+		p.fail("braces nest deeper than %d", maxScopes)
 	}
 	p.scopes = append(p.scopes, make(map[string]string))
 	defer func() { p.scopes = p.scopes[:len(p.scopes)-1] }()
-	for {
-		if p.done() {
-			return p.errorf("the body of kernel %s does not end", p.kernel.Name)
-		}
+	for !p.done() {
 		switch t := p.peek(); t.text {
 		case "}":
 			p.next++
-			return nil
+			return
 		case "{":
 			p.next++
-			if err := p.body(depth + 1); err != nil {
-				return err
-			}
+			p.body(depth + 1)
 		case ";":
 			p.next++
 		case ".loc", ".file":
@@ -348,32 +318,16 @@ func (p *parser) body(depth int) error {
 				p.next++
 			}
 		case ".reg":
-			if err := p.registers(); err != nil {
-				return err
-			}
-		case ".shared", ".local":
-			if err := p.memory(t.text); err != nil {
-				return err
-			}
+			p.registers()
+		case ".shared":
+			p.kernel.shared = append(p.kernel.shared, p.variables(false)...)
+		case ".local":
+			p.kernel.locals = append(p.kernel.locals, p.variables(false)...)
 		default:
-			if err := p.statement(); err != nil {
-				return err
-			}
+			p.statement()
 		}
 	}
-}
-
-func (p *parser) memory(space string) error {
-	v, err := p.variables(false)
-	if err != nil {
-		return err
-	}
-	if space == ".shared" {
-		p.kernel.shared = append(p.kernel.shared, v...)
-	} else {
-		p.kernel.locals = append(p.kernel.locals, v...)
-	}
-	return nil
+	p.fail("the body of kernel %s does not end", p.kernel.Name)
 }
 
 // declare makes a name of a nested scope unique.
@@ -401,34 +355,31 @@ var registerBits = map[string]int{
 	".f32": 32, ".f16x2": 32, ".b64": 64, ".u64": 64, ".s64": 64, ".f64": 64, ".b8": 16, ".u8": 16, ".s8": 16,
 }
 
-func (p *parser) registers() error {
+func (p *parser) registers() {
 	p.next++
 	bits := registerBits[p.peek().text]
 	if bits == 0 {
-		return p.errorf("unknown type of register %s", p.peek())
+		p.fail("unknown type of register %s", p.peek())
 	}
 	p.next++
 	for {
 		name := p.word().text
 		if p.accept("<") {
-			n, err := p.count()
-			if err != nil {
-				return err
-			}
+			n := p.count()
 			if len(p.kernel.regs)+n > maxRegisters {
-				return p.errorf("more than %d registers", maxRegisters)
+				p.fail("more than %d registers", maxRegisters)
+				return
 			}
 			for i := range n {
 				p.register(name+strconv.Itoa(i), bits)
 			}
-			if err := p.expect(">"); err != nil {
-				return err
-			}
+			p.expect(">")
 		} else {
 			p.register(name, bits)
 		}
 		if !p.accept(",") {
-			return p.expect(";")
+			p.expect(";")
+			return
 		}
 	}
 }
@@ -437,15 +388,15 @@ func (p *parser) register(name string, bits int) {
 	p.kernel.regs[p.declare(name)] = &register{bits: bits, slot: -1}
 }
 
-func (p *parser) statement() error {
+func (p *parser) statement() {
 	if p.next+1 < len(p.tokens) && p.tokens[p.next+1].text == ":" {
 		name := p.declare(p.word().text)
 		p.next++
 		if _, twice := p.kernel.labels[name]; twice {
-			return p.errorf("label %s is defined twice", name)
+			p.fail("label %s is defined twice", name)
 		}
 		p.kernel.labels[name] = len(p.kernel.source)
-		return nil
+		return
 	}
 	s := statement{line: p.peek().line}
 	if p.accept("@") {
@@ -456,52 +407,39 @@ func (p *parser) statement() error {
 	s.op, s.mods = parts[0], parts[1:]
 	if s.op == "" || !isLetter(s.op[0]) {
 		p.next--
-		return p.errorf("expected an instruction, got %s", p.peek())
+		p.fail("expected an instruction, got %s", p.peek())
 	}
-	for !p.accept(";") {
+	for p.err == nil && !p.accept(";") {
 		if len(s.args) > 0 {
-			if err := p.expect(","); err != nil {
-				return err
-			}
+			p.expect(",")
 		}
-		a, err := p.argument()
-		if err != nil {
-			return err
-		}
-		s.args = append(s.args, a)
+		s.args = append(s.args, p.argument())
 	}
 	p.kernel.source = append(p.kernel.source, s)
-	return nil
 }
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 
-func (p *parser) argument() (argument, error) {
+func (p *parser) argument() argument {
 	switch t := p.peek(); {
 	case t.text == "{":
 		p.next++
 		a := argument{list: []argument{}}
-		for !p.accept("}") {
-			e, err := p.argument()
-			if err != nil {
-				return a, err
-			}
+		for p.err == nil && !p.accept("}") {
+			e := p.argument()
 			if e.list != nil || e.memory {
-				return a, p.errorf("an element of a vector is no register or number")
+				p.fail("an element of a vector is no register or number")
 			}
 			a.list = append(a.list, e)
-			if !p.accept(",") && p.peek().text != "}" {
-				return a, p.errorf("expected a comma, got %s", p.peek())
-			}
+			p.comma("}")
 		}
-		return a, nil
+		return a
 	case t.text == "[":
 		p.next++
 		return p.memoryArgument()
 	case t.text == "!":
 		p.next++
-		a := argument{name: p.resolve(p.word().text), negated: true}
-		return a, nil
+		return argument{name: p.resolve(p.word().text), negated: true}
 	case t.text == "-" || t.text != "" && t.text[0] >= '0' && t.text[0] <= '9':
 		return p.number()
 	case t.text != "" && isWordByte(t.text[0]) && t.text[0] != '.':
@@ -511,44 +449,38 @@ func (p *parser) argument() (argument, error) {
 			a.pair = p.resolve(p.word().text)
 		} else if p.peek().text == "+" { // symbol + constant
 			p.next++
-			n, err := p.number()
-			if err != nil {
-				return a, err
-			}
-			a.offset = int64(n.bits)
+			a.offset = int64(p.number().bits)
 		}
-		return a, nil
+		return a
 	}
-	return argument{}, p.errorf("expected an operand, got %s", p.peek())
+	p.fail("expected an operand, got %s", p.peek())
+	return argument{}
 }
 
-func (p *parser) memoryArgument() (argument, error) {
+func (p *parser) memoryArgument() argument {
 	a := argument{memory: true}
 	if t := p.peek().text; t != "" && (isLetter(t[0]) || t[0] == '%' || t[0] == '$') {
 		p.next++
 		a.name = p.resolve(t)
 	}
-	for p.peek().text != "]" {
+	for p.err == nil && p.peek().text != "]" {
 		plus := p.accept("+")
 		if !plus && p.peek().text != "-" && a.name != "" {
-			return a, p.errorf("expected + or ], got %s", p.peek())
+			p.fail("expected + or ], got %s", p.peek())
 		}
-		n, err := p.number()
-		if err != nil {
-			return a, err
-		}
+		n := p.number()
 		if n.float {
-			return a, p.errorf("an offset that is no integer")
+			p.fail("an offset that is no integer")
 		}
 		a.offset += int64(n.bits)
 	}
 	p.next++
-	return a, nil
+	return a
 }
 
 // number reads an integer, a hexadecimal float (0f, 0d) or a decimal float,
 // which is a double.
-func (p *parser) number() (argument, error) {
+func (p *parser) number() argument {
 	negative := p.accept("-")
 	text := p.peek().text
 	a := argument{number: true}
@@ -580,8 +512,8 @@ func (p *parser) number() (argument, error) {
 		}
 	}
 	if err != nil || text == "" {
-		return a, p.errorf("expected a number, got %s", p.peek())
+		p.fail("expected a number, got %s", p.peek())
 	}
 	p.next++
-	return a, nil
+	return a
 }
