@@ -28,28 +28,37 @@ func (e *ParseError) Error() string {
 // in the node and its sources (VerifyNode); whole forms are for VerifyTensor
 // and VerifyKernel.
 func Parse(a *Arena, text string) (*UOp, error) {
-	root, _, err := ParseAll(a, text)
+	p := &parser{arena: a, names: make(map[string]*UOp)}
+	root, err := p.nodes(text, false)
+	if err == nil && root == nil {
+		err = &ParseError{p.number, 1, "expected a node, got an empty text"}
+	}
 	return root, err
 }
 
-// ParseAll is Parse that also returns every node by its name, without the %.
-func ParseAll(a *Arena, text string) (root *UOp, names map[string]*UOp, err error) {
+// ParseNodes reads the nodes among lines of other kinds, which begin with another
+// byte than %. It returns them by name, without the %, and the last one, nil where
+// there are none.
+func ParseNodes(a *Arena, text string) (last *UOp, names map[string]*UOp, err error) {
 	p := &parser{arena: a, names: make(map[string]*UOp)}
+	last, err = p.nodes(text, true)
+	return last, p.names, err
+}
+
+// nodes parses the lines; others tells that lines of other kinds are passed over.
+func (p *parser) nodes(text string, others bool) (last *UOp, err error) {
 	for line := range strings.SplitSeq(text, "\n") {
 		p.number++
 		p.line, p.pos = strings.TrimSuffix(line, "\r"), 0
 		p.skipSpace()
-		if p.atEnd() {
+		if p.atEnd() || others && p.line[p.pos] != '%' {
 			continue
 		}
-		if root, err = p.node(); err != nil {
-			return nil, nil, err
+		if last, err = p.node(); err != nil {
+			return nil, err
 		}
 	}
-	if root == nil {
-		return nil, nil, &ParseError{p.number, 1, "expected a node, got an empty text"}
-	}
-	return root, p.names, nil
+	return last, nil
 }
 
 type parser struct {

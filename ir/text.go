@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // The text form of a graph, one node a line, sources before users, the root
@@ -26,24 +28,24 @@ import (
 
 // Print writes the text form of the graph under root.
 func Print(w io.Writer, root *UOp) error {
-	_, err := PrintAll(w, root)
+	_, err := PrintNodes(w, root)
 	return err
 }
 
-// PrintAll writes the nodes under several roots, the last root last, and returns
-// their names: numbers without the %. A CONST has one only as a root.
-func PrintAll(w io.Writer, roots ...*UOp) (names map[*UOp]int, err error) {
+// PrintNodes writes the nodes under several roots as one list, each node once,
+// and returns their names: node n is %n in the text. A CONST has a line only if
+// it is a root. Forms with several roots name nodes of the list in lines of their
+// own.
+func PrintNodes(w io.Writer, roots ...*UOp) (names map[*UOp]int, err error) {
 	out := bufio.NewWriter(w)
 	names = make(map[*UOp]int)
-	for _, root := range roots {
-		for _, u := range Toposort(root) {
-			if _, done := names[u]; done || u.Op == OpConst && u != root {
-				continue
-			}
-			names[u] = len(names)
-			if err := printNode(out, u, names); err != nil {
-				return nil, err
-			}
+	for _, u := range Toposort(roots...) {
+		if u.Op == OpConst && !slices.Contains(roots, u) {
+			continue
+		}
+		names[u] = len(names)
+		if err := printNode(out, u, names); err != nil {
+			return nil, err
 		}
 	}
 	return names, out.Flush()
@@ -98,18 +100,11 @@ func constText(u *UOp) string {
 // Text is the text form as a string; for a node that cannot be printed, the
 // reason.
 func Text(root *UOp) string {
-	var b stringWriter
+	var b strings.Builder
 	if err := Print(&b, root); err != nil {
 		return err.Error()
 	}
-	return string(b)
-}
-
-type stringWriter []byte
-
-func (b *stringWriter) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
+	return b.String()
 }
 
 // NodeText is the node alone as error messages show it: op, dtype, arg and the

@@ -49,13 +49,13 @@ func TestVerify(t *testing.T) {
 	good := upTo(t, ragged, "order-ranges")
 	for _, c := range []struct{ old, to, want string }{
 		{"# gate 0 ", "# no gate ", "without a gate"},
-		{" grid 0 1", " none 0 1", "want a role"},
+		{" grid 0 1", " none 0 1", "expected a role"},
 		{"# range %1 ", "# a range %1 ", "no role"},
 		{"4 grid, ", "2 grid, ", "overlap"},
 		{"next 3", "next 1", "the next new one is 1"},
 		{"unroll tile", "lane tile", "in the split lane"},
 		{"# gate 0 ", "# gate 7 ", "no store 7"},
-		{"axis s0 store %0", "axis s0 store %99", "want a node"},
+		{"axis s0 store %0", "axis s0 store %99", "expected a node"},
 	} {
 		if !strings.Contains(good, c.old) {
 			t.Fatalf("the text has no %q:\n%s", c.old, good)

@@ -2,40 +2,30 @@ package state
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"tgc/ir"
+	"tgc/ir/words"
 )
 
-// stateParser reads the text of a state. The first fault is kept; what is read
-// after it is not used.
 type stateParser struct {
-	s     *State
-	nodes map[string]*ir.UOp
-	line  int
-	words []string // what is left of the line
-	err   error
+	words.Reader
+	s *State
 }
 
 // ParseState reads the text form of values or kernels, see text.go.
 func ParseState(a *ir.Arena, text string, opt Options) (*State, error) {
-	nodes, err := ir.ParseNodes(a, text)
+	_, nodes, err := ir.ParseNodes(a, text)
 	if err != nil {
 		return nil, fmt.Errorf("schedule: %w", err)
 	}
-	p := &stateParser{s: New(a, opt), nodes: nodes}
-	for line := range strings.SplitSeq(text, "\n") {
-		p.line++
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' || line[0] == '%' {
+	p := &stateParser{s: New(a, opt), Reader: words.Reader{Form: "schedule", Nodes: nodes}}
+	for number, line := range strings.Split(text, "\n") {
+		if p.Line(number+1, line); !p.More() || p.Name() {
 			continue
 		}
-		if p.words, err = splitWords(line); err != nil {
-			p.fail("%v", err)
-		}
-		p.statement(p.next())
-		if p.err != nil {
-			return nil, p.err
+		if p.statement(p.Next()); p.Err != nil {
+			return nil, p.Err
 		}
 	}
 	if err := p.settle(); err != nil {
@@ -44,100 +34,24 @@ func ParseState(a *ir.Arena, text string, opt Options) (*State, error) {
 	return p.s, nil
 }
 
-// splitWords cuts a line at spaces; a quoted word may hold some.
-func splitWords(line string) ([]string, error) {
-	var words []string
-	for line != "" {
-		if line[0] == '"' {
-			quoted, err := strconv.QuotedPrefix(line)
-			if err != nil {
-				return nil, fmt.Errorf("a quoted word has no end")
-			}
-			words = append(words, quoted)
-			line = line[len(quoted):]
-		} else {
-			i := strings.IndexByte(line+" ", ' ')
-			words = append(words, line[:i])
-			line = line[i:]
-		}
-		line = strings.TrimLeft(line, " ")
-	}
-	return words, nil
-}
-
-func (p *stateParser) fail(format string, args ...any) {
-	if p.err == nil {
-		p.err = fmt.Errorf("schedule: line %d: %s", p.line, fmt.Sprintf(format, args...))
-	}
-}
-
-// next takes a word, "" at the end of the line.
-func (p *stateParser) next() string {
-	if len(p.words) == 0 {
-		return ""
-	}
-	word := p.words[0]
-	p.words = p.words[1:]
-	return word
-}
-
-func (p *stateParser) number() int {
-	word := p.next()
-	n, err := strconv.Atoi(word)
-	if err != nil {
-		p.fail("expected a number, got %q", word)
-	}
-	return n
-}
-
-func (p *stateParser) quoted() string {
-	word := p.next()
-	text, err := strconv.Unquote(word)
-	if err != nil {
-		p.fail("expected a quoted word, got %q", word)
-	}
-	return text
-}
-
-// node takes the name of a node.
-func (p *stateParser) node() *ir.UOp {
-	word := p.next()
-	name, ok := strings.CutPrefix(word, "%")
-	if u := p.nodes[name]; ok && u != nil {
-		return u
-	}
-	p.fail("expected a node, got %q", word)
-	return p.s.A.Index(0)
-}
-
-// list takes the names of nodes as long as there are any; it is never nil.
-func (p *stateParser) list() []*ir.UOp {
-	list := []*ir.UOp{}
-	for len(p.words) > 0 && p.words[0][0] == '%' {
-		list = append(list, p.node())
-	}
-	return list
-}
-
 // statement reads a line that begins with a word.
 func (p *stateParser) statement(word string) {
 	s := p.s
 	switch word {
 	case "values":
-		s.Initial = p.number()
-		p.expect("ranges")
-		s.NextRange = p.number()
+		s.Initial = p.Int()
+		p.Expect("ranges")
+		s.NextRange = p.Int()
 	case "version":
 		p.version()
 	case "value":
 		p.value()
 	case "kernels":
 		s.Out = &Schedule{}
-		p.expect("of")
-		s.Initial = p.number()
-		p.expect("values")
-		p.expect("arena")
-		s.Out.ArenaBytes, s.Out.Values = int64(p.number()), s.Initial
+		p.Expect("of")
+		s.Initial = p.Int()
+		p.Expect("values", "arena")
+		s.Out.ArenaBytes, s.Out.Values = p.Int64(), s.Initial
 	case "buffer":
 		p.buffer()
 	case "launch":
@@ -149,47 +63,39 @@ func (p *stateParser) statement(word string) {
 	case "kernel":
 		p.kernel()
 	default:
-		p.fail("no line begins with %q", word)
+		p.Fail("no line begins with %q", word)
 	}
-	if len(p.words) > 0 {
-		p.fail("%q is too much", p.words[0])
-	}
-}
-
-func (p *stateParser) expect(word string) {
-	if got := p.next(); got != word {
-		p.fail("expected %q, got %q", word, got)
-	}
+	p.End()
 }
 
 func (p *stateParser) version() {
 	s := p.s
-	if i := p.number(); i != len(s.Versions) {
-		p.fail("version %d, expected %d", i, len(s.Versions))
+	if i := p.Int(); i != len(s.Versions) {
+		p.Fail("version %d, expected %d", i, len(s.Versions))
 	}
 	v := &Version{Previous: -1, Writer: -1, Under: -1}
-	for len(p.words) > 0 && p.err == nil {
-		switch word := p.next(); word {
+	for p.More() {
+		switch word := p.Next(); word {
 		case "buffer":
-			v.Buffer = p.node()
+			v.Buffer = p.Node()
 		case "param":
-			v.Param = p.node()
+			v.Param = p.Node()
 		case "number":
-			v.Number = p.number()
+			v.Number = p.Int()
 		case "previous":
-			v.Previous = p.number()
+			v.Previous = p.Int()
 		case "writer":
-			v.Writer = p.number()
+			v.Writer = p.Int()
 		case "under":
-			v.Under = p.number()
+			v.Under = p.Int()
 		case "waits":
-			v.Waits = append(v.Waits, p.number())
+			v.Waits = append(v.Waits, p.Int())
 		default:
-			p.fail("a version has no %q", word)
+			p.Fail("a version has no %q", word)
 		}
 	}
 	if v.Buffer == nil || v.Param == nil {
-		p.fail("a version needs a buffer and a param")
+		p.Fail("a version needs a buffer and a param")
 		return
 	}
 	s.Versions = append(s.Versions, v)
@@ -203,20 +109,20 @@ const maxValues = 1 << 20
 
 func (p *stateParser) value() {
 	s := p.s
-	id := p.number()
+	id := p.Int()
 	if id < len(s.Values) || id >= maxValues {
-		p.fail("value %d comes after value %d", id, len(s.Values)-1)
+		p.Fail("value %d comes after value %d", id, len(s.Values)-1)
 		return
 	}
 	for len(s.Values) < id { // values that are gone
 		s.Values = append(s.Values, &Value{ID: len(s.Values), Dead: true, Target: -1, Body: s.A.Index(0)})
 	}
 	v := &Value{ID: id, Target: -1}
-	for len(p.words) > 0 && p.err == nil {
-		p.valueWord(v, p.next())
+	for p.More() {
+		p.valueWord(v, p.Next())
 	}
 	if v.Node == nil || v.Body == nil {
-		p.fail("value %d needs a node and a body", id)
+		p.Fail("value %d needs a node and a body", id)
 		return
 	}
 	s.Groups = max(s.Groups, v.Group, v.Update)
@@ -226,17 +132,17 @@ func (p *stateParser) value() {
 func (p *stateParser) valueWord(v *Value, word string) {
 	switch word {
 	case "node":
-		v.Node = p.node()
+		v.Node = p.Node()
 	case "ranges":
-		v.Ranges = p.list()
+		v.Ranges = p.List()
 	case "body":
-		v.Body = p.node()
+		v.Body = p.Node()
 	case "loops":
-		v.Loops = p.list()
+		v.Loops = p.List()
 	case "index":
-		v.Index = p.list()
+		v.Index = p.List()
 	case "target":
-		v.Target = p.number()
+		v.Target = p.Int()
 	case "pinned":
 		v.Pinned = true
 	case "stored-with-tile":
@@ -246,42 +152,42 @@ func (p *stateParser) valueWord(v *Value, word string) {
 	case "dead":
 		v.Dead = true
 	case "group":
-		v.Group = p.number()
+		v.Group = p.Int()
 	case "update":
-		v.Update = p.number()
+		v.Update = p.Int()
 	case "rest":
-		p.s.RestMemo[p.node()] = v
+		p.s.RestMemo[p.Node()] = v
 	case "name":
-		v.Name = p.quoted()
+		v.Name = p.Quoted()
 	case "reason":
-		v.Reasons = append(v.Reasons, p.quoted())
+		v.Reasons = append(v.Reasons, p.Quoted())
 	default:
-		p.fail("a value has no %q", word)
+		p.Fail("a value has no %q", word)
 	}
 }
 
 func (p *stateParser) buffer() {
-	name := p.next()
+	name := p.Next()
 	dtype, err := ir.ParseDType(name)
 	if err != nil || p.s.Out == nil {
-		p.fail("no buffer of %q is expected here", name)
+		p.Fail("no buffer of %q is expected here", name)
 		return
 	}
 	b := Buffer{DType: dtype, UserID: -1}
-	for len(p.words) > 0 && p.err == nil {
-		switch word := p.next(); word {
+	for p.More() {
+		switch word := p.Next(); word {
 		case "shape":
-			b.Shape = p.list()
+			b.Shape = p.List()
 		case "user":
-			b.UserID = int64(p.number())
+			b.UserID = p.Int64()
 		case "bytes":
-			b.Bytes = int64(p.number())
+			b.Bytes = p.Int64()
 		case "offset":
-			b.Offset = int64(p.number())
+			b.Offset = p.Int64()
 		case "format":
-			b.Format = p.quoted()
+			b.Format = p.Quoted()
 		default:
-			p.fail("a buffer has no %q", word)
+			p.Fail("a buffer has no %q", word)
 		}
 	}
 	p.s.Out.Buffers = append(p.s.Out.Buffers, b)
@@ -294,39 +200,39 @@ func (p *stateParser) kernel() {
 		return
 	}
 	k := &Draft{}
-	for len(p.words) > 0 && p.err == nil {
-		id := p.number()
+	for p.More() {
+		id := p.Int()
 		if id < 0 || id >= len(p.s.Values) {
-			p.fail("there is no value %d", id)
+			p.Fail("there is no value %d", id)
 			return
 		}
 		k.Values = append(k.Values, p.s.Values[id])
 	}
 	at := len(p.s.Launches) - 1
 	if at < 0 || len(k.Values) == 0 {
-		p.fail("a kernel belongs to a launch and stores a value")
+		p.Fail("a kernel belongs to a launch and stores a value")
 		return
 	}
 	p.s.Launches[at] = append(p.s.Launches[at], k)
 }
 
 func (p *stateParser) written() {
-	k := &Kernel{Name: p.quoted()}
-	for len(p.words) > 0 && p.err == nil {
-		switch word := p.next(); word {
+	k := &Kernel{Name: p.Quoted()}
+	for p.More() {
+		switch word := p.Next(); word {
 		case "ast":
-			k.AST = p.node()
+			k.AST = p.Node()
 		case "arg":
-			k.Args = append(k.Args, p.number())
+			k.Args = append(k.Args, p.Int())
 		case "reason":
-			k.Reasons = append(k.Reasons, p.quoted())
+			k.Reasons = append(k.Reasons, p.Quoted())
 		default:
-			p.fail("a kernel has no %q", word)
+			p.Fail("a kernel has no %q", word)
 		}
 	}
 	at := len(p.s.Out.Launches) - 1
 	if at < 0 || k.AST == nil {
-		p.fail("a kernel belongs to a launch and has nodes")
+		p.Fail("a kernel belongs to a launch and has nodes")
 		return
 	}
 	p.s.Out.Launches[at].Kernels = append(p.s.Out.Launches[at].Kernels, k)
