@@ -210,6 +210,28 @@ func TestObjectCache(t *testing.T) {
 	}
 }
 
+// Reads and writes stay inside of the memory.
+func TestMemoryBounds(t *testing.T) {
+	for name, d := range devices(t) {
+		m := alloc(t, d, 100)
+		for _, c := range []struct {
+			offset int64
+			n      int
+		}{{90, 11}, {101, 0}, {-1, 1}, {math.MaxInt64, 2}} {
+			for what, err := range map[string]error{"read": m.Read(t.Context(), c.offset, make([]byte, c.n)), "write": m.Write(t.Context(), c.offset, make([]byte, c.n))} {
+				if err == nil || !strings.Contains(err.Error(), "of a buffer of 100") {
+					t.Errorf("%s: %s of %d bytes at %d: %v", name, what, c.n, c.offset, err)
+				}
+			}
+		}
+		want := []byte("ten bytes.")
+		got := make([]byte, len(want))
+		if err := errors.Join(m.Write(t.Context(), 90, want), m.Read(t.Context(), 90, got)); err != nil || string(got) != string(want) {
+			t.Errorf("%s: %q came back as %q: %v", name, want, got, err)
+		}
+	}
+}
+
 func TestLoadReportsTheProgram(t *testing.T) {
 	bad := program.NewBuilder("unfinished").Finish()
 	for name, d := range devices(t) {

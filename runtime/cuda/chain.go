@@ -30,19 +30,11 @@ func (r *Recording) Chain(ctx context.Context, vars map[string]int64, calls []in
 	if len(calls) == 0 || times < 1 {
 		return 0, fmt.Errorf("cuda: chain: %d calls, %d times: want at least one", len(calls), times)
 	}
-	changed, err := r.setVars(vars)
-	if err != nil {
+	if err := r.setVars(vars); err != nil {
 		return 0, err
 	}
 	var took time.Duration
-	err = r.device.with(func() error {
-		if r.graph.ready() {
-			for _, i := range changed {
-				if err := r.device.drv.GraphSetKernel(r.graph.exec, r.calls[i].node, &r.calls[i].kernel); err != nil {
-					return err
-				}
-			}
-		}
+	err := r.device.with(func() (err error) {
 		took, err = r.timeChain(calls, times)
 		return err
 	})

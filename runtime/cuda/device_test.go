@@ -279,6 +279,53 @@ func TestMemory(t *testing.T) {
 	})
 }
 
+// Small writes are queued, more of them than the ring has room for; a later one does
+// not overtake them, nor does a read.
+func TestSmallWrites(t *testing.T) {
+	both(t, Options{}, func(t *testing.T, d *rig) {
+		want := make([]byte, 3*inboxBytes)
+		m := alloc(t, d, int64(len(want)))
+		for round := range byte(2) {
+			for at := 0; at < len(want); at += smallBytes - 7 {
+				piece := want[at:min(at+smallBytes-7, len(want))]
+				for i := range piece {
+					piece[i] = byte(at/8) + byte(i) + round
+				}
+				check(t, m.Write(t.Context(), int64(at), piece))
+			}
+		}
+		got := make([]byte, len(want))
+		check(t, m.Read(t.Context(), 0, got))
+		if !bytes.Equal(got, want) {
+			t.Error("the bytes came back otherwise")
+		}
+	})
+}
+
+// A variable that was set by a call of Run that fails has its value in the next one.
+func TestRunAfterMissingVariable(t *testing.T) {
+	both(t, Options{}, func(t *testing.T, d *rig) {
+		other := scaleProgram("scale", 2)
+		for i := range other.Params {
+			if other.Params[i].Kind == program.ParamVar {
+				other.Params[i].Name = "m"
+			}
+		}
+		exec := load(t, d, scaleProgram("scale", 2), other)
+		x, y, z := alloc(t, d, 128), alloc(t, d, 128), alloc(t, d, 128)
+		check(t, x.Write(t.Context(), 0, floats(counting(32)...)))
+		r := record(t, d, launch(callOf(exec[0], x, y)), launch(callOf(exec[1], y, z)))
+		check(t, r.Run(t.Context(), map[string]int64{"n": 2, "m": 3}))
+		if err := r.Run(t.Context(), map[string]int64{"n": 5}); err == nil || !strings.Contains(err.Error(), `variable "m" has no value`) {
+			t.Fatalf("run without a variable: %v", err)
+		}
+		check(t, r.Run(t.Context(), map[string]int64{"n": 5, "m": 3}))
+		if got := readFloats(t, z)[4]; got != 4*5*3 {
+			t.Errorf("got %g, want %d", got, 4*5*3)
+		}
+	})
+}
+
 // What is allocated and freed does not grow; a freed buffer is an error, not
 // another's bytes.
 func TestMemoryReturns(t *testing.T) {
@@ -379,13 +426,18 @@ func TestRecordAndRun(t *testing.T) {
 						}
 					}
 				}
-				times, err := r.Profile(t.Context(), map[string]int64{"n": 7})
+				times, err := r.Profile(t.Context(), map[string]int64{"n": 6})
 				if err != nil || len(times) != 5 {
 					t.Fatalf("profile: %v %v", times, err)
 				}
 				t.Log(times)
-				if got := readFloats(t, out[3])[3]; got != 3*7*7*7 {
+				if got := readFloats(t, out[3])[3]; got != 3*6*6*6 {
 					t.Errorf("the profiled step gave %g", got)
+				}
+				_, err = r.Profile(t.Context(), map[string]int64{"n": 7})
+				check(t, err)
+				if got := readFloats(t, out[3])[3]; got != 3*7*7*7 {
+					t.Errorf("the step profiled again gave %g", got)
 				}
 				check(t, r.Run(t.Context(), map[string]int64{"n": 7}))
 				if got := readFloats(t, out[3])[3]; got != 3*7*7*7 {
@@ -465,6 +517,12 @@ func TestRepeat(t *testing.T) {
 	want := []string{"edge 0 1 programmatic", "edge 1 2 programmatic", "edge 2 3 programmatic", "edge 3 4 programmatic", "edge 4 5 programmatic"}
 	if log := d.log(); !reflect.DeepEqual(log, want) {
 		t.Errorf("%q, want %q", log, want)
+	}
+	short, err := record(t, d, launch(callOf(exec[0], m, m))).Repeat(t.Context(), 3)
+	check(t, err)
+	defer short.Free()
+	if log := d.log(); !reflect.DeepEqual(log, want[:2]) {
+		t.Errorf("%q of a step of one launch, want %q", log, want[:2])
 	}
 	for _, c := range []struct {
 		n        int64

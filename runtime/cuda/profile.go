@@ -29,18 +29,17 @@ func (r *Recording) Profile(ctx context.Context, vars map[string]int64) ([]time.
 	if err := r.usable(); err != nil {
 		return nil, err
 	}
-	changed, err := r.setVars(vars)
-	if err != nil || len(r.calls) == 0 {
+	if err := r.setVars(vars); err != nil || len(r.calls) == 0 {
 		return nil, err
 	}
 	var times []time.Duration
-	err = r.device.with(func() error {
+	err := r.device.with(func() (err error) {
 		if r.profile == nil {
 			if r.profile, err = r.buildProfile(); err != nil {
 				return err
 			}
 		}
-		if err := r.refresh(changed); err != nil {
+		if err := r.refresh(); err != nil {
 			return err
 		}
 		times, err = r.profile.run(r.device)
@@ -52,22 +51,13 @@ func (r *Recording) Profile(ctx context.Context, vars map[string]int64) ([]time.
 	return times, nil
 }
 
-// refresh brings the parameters of both graphs up to date.
-func (r *Recording) refresh(changed []int) error {
-	drv := r.device.drv
-	for _, i := range changed {
-		if !r.graph.ready() {
-			break
-		}
-		if err := drv.GraphSetKernel(r.graph.exec, r.calls[i].node, &r.calls[i].kernel); err != nil {
-			return err
-		}
-	}
+// refresh brings the parameters of the second graph up to date.
+func (r *Recording) refresh() error {
 	for i := range r.calls {
 		if len(r.calls[i].vars) == 0 {
 			continue
 		}
-		if err := drv.GraphSetKernel(r.profile.graph.exec, r.profile.nodes[i], &r.calls[i].kernel); err != nil {
+		if err := r.device.drv.GraphSetKernel(r.profile.graph.exec, r.profile.nodes[i], &r.calls[i].kernel); err != nil {
 			return err
 		}
 	}

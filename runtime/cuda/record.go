@@ -19,6 +19,7 @@ type call struct {
 	vars   []variable
 	launch int // number of its launch
 	node   driver.Node
+	stale  bool // the graph has not got its parameters yet
 }
 
 // variable is a parameter that holds the value of a VAR.
@@ -151,8 +152,7 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 	if err := r.usable(); err != nil {
 		return err
 	}
-	changed, err := r.setVars(vars)
-	if err != nil || len(r.calls) == 0 {
+	if err := r.setVars(vars); err != nil || len(r.calls) == 0 {
 		return err
 	}
 	if !r.graph.ready() {
@@ -163,10 +163,8 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 		if err := r.poison(); err != nil {
 			return err
 		}
-		for _, i := range changed {
-			if err := r.device.drv.GraphSetKernel(r.graph.exec, r.calls[i].node, &r.calls[i].kernel); err != nil {
-				return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
-			}
+		if err := r.update(); err != nil {
+			return err
 		}
 		return r.device.drv.GraphLaunch(r.graph.exec, r.device.stream)
 	})
@@ -216,26 +214,37 @@ func (r *Recording) usable() error {
 	return nil
 }
 
-// setVars fills variables in and lists the calls where one has changed.
-func (r *Recording) setVars(vars map[string]int64) (changed []int, err error) {
+// setVars fills variables in and marks the calls where one has changed.
+func (r *Recording) setVars(vars map[string]int64) error {
 	for i := range r.calls {
 		c := &r.calls[i]
-		differs := false
 		for _, v := range c.vars {
 			value, ok := vars[v.name]
 			if !ok {
-				return nil, fmt.Errorf("cuda: kernel %s: variable %q has no value", c.name(), v.name)
+				return fmt.Errorf("cuda: kernel %s: variable %q has no value", c.name(), v.name)
 			}
 			if c.kernel.Params[v.param] != uint64(value) {
 				c.kernel.Params[v.param] = uint64(value)
-				differs = true
+				c.stale = true
 			}
 		}
-		if differs {
-			changed = append(changed, i)
-		}
 	}
-	return changed, nil
+	return nil
+}
+
+// update gives the graph the parameters that have changed.
+func (r *Recording) update() error {
+	for i := range r.calls {
+		c := &r.calls[i]
+		if !c.stale || !r.graph.ready() {
+			continue
+		}
+		if err := r.device.drv.GraphSetKernel(r.graph.exec, c.node, &c.kernel); err != nil {
+			return fmt.Errorf("kernel %s: %w", c.name(), err)
+		}
+		c.stale = false
+	}
+	return nil
 }
 
 // serial runs the calls one by one, so that a fault is the last one's.
