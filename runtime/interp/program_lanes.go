@@ -9,96 +9,91 @@ import (
 
 // Lane movement and folds.
 
-func (m *machine) movement(in *program.Instr) func() {
-	switch in.Result.Type.Elem.Size() {
-	case 1:
-		return moveLanes[uint8](m, in)
-	case 2:
-		return moveLanes[uint16](m, in)
-	case 4:
-		return moveLanes[uint32](m, in)
-	}
-	return moveLanes[uint64](m, in)
-}
+// source is where a lane of a result comes from.
+type source struct{ arg, lane int }
 
-func moveLanes[T unsigned](m *machine, in *program.Instr) func() {
+// sources are those of the result's lanes.
+func sources(in *program.Instr) []source {
+	var table []source
 	switch in.Op {
+	case program.Broadcast:
+		table = repeat(source{0, 0}, in.Result.Type.Lanes)
 	case program.Extract:
-		m.alias(in, in.Args[0], in.Lane)
-		return nil
+		table = []source{{0, in.Lane}}
+	case program.Insert:
+		for i := range in.Result.Type.Lanes {
+			table = append(table, source{0, i})
+		}
+		table[in.Lane] = source{1, 0}
 	case program.Shuffle:
-		return shuffle[T](m, in)
+		n := in.Args[0].Type.Lanes
+		for _, i := range in.Mask {
+			table = append(table, source{max(i, 0) / n, max(i, 0) % n})
+		}
 	case program.Concat:
-		return m.concat(in)
-	}
-	a, r := lanes[T](m.reg(in.Args[0])), lanes[T](m.define(in.Result))
-	if in.Op == program.Insert {
-		x, lane := lanes[T](m.reg(in.Args[1])), in.Lane
-		return func() {
-			copy(r, a)
-			r[lane] = x[0]
-		}
-	}
-	return func() { // Broadcast
-		x := a[0]
-		for i := range r {
-			r[i] = x
-		}
-	}
-}
-
-// alias makes the result the lanes of v from first on.
-func (m *machine) alias(in *program.Instr, v *program.Value, first int) {
-	size := v.Type.Elem.Size()
-	at := first * size
-	data := m.reg(v).data[at : at+in.Result.Type.Lanes*size]
-	m.regs[in.Result.ID] = register{data: data}
-}
-
-func shuffle[T unsigned](m *machine, in *program.Instr) func() {
-	n := in.Args[0].Type.Lanes
-	if v, first, ok := contiguous(in.Mask, n); ok {
-		m.alias(in, in.Args[v], first)
-		return nil
-	}
-	a, b, r := lanes[T](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])), lanes[T](m.define(in.Result))
-	mask := in.Mask
-	return func() {
-		for i, lane := range mask {
-			switch {
-			case lane >= n:
-				r[i] = b[lane-n]
-			case lane >= 0:
-				r[i] = a[lane]
+		for k, a := range in.Args {
+			for i := range a.Type.Lanes {
+				table = append(table, source{k, i})
 			}
 		}
 	}
+	return table
 }
 
-// contiguous reports a mask that takes consecutive lanes of one argument.
-func contiguous(mask []int, n int) (arg, first int, ok bool) {
-	first = mask[0]
-	for i, lane := range mask {
-		if lane != first+i || lane < 0 {
-			return 0, 0, false
+// movement of one thread's consecutive lanes shares their register.
+func (m *machine) movement(in *program.Instr) func() {
+	table := sources(in)
+	if m.threads == 1 && consecutive(table) {
+		from := in.Args[table[0].arg]
+		size := from.Type.Elem.Size()
+		at := table[0].lane * size
+		m.regs[in.Result.ID] = register{data: m.reg(from).data[at : at+len(table)*size]}
+		return nil
+	}
+	switch in.Result.Type.Elem.Size() {
+	case 1:
+		return moveLanes[uint8](m, in, table)
+	case 2:
+		return moveLanes[uint16](m, in, table)
+	case 4:
+		return moveLanes[uint32](m, in, table)
+	}
+	return moveLanes[uint64](m, in, table)
+}
+
+// consecutive reports lanes of one argument, one after the other.
+func consecutive(table []source) bool {
+	for i, s := range table {
+		if s.arg != table[0].arg || s.lane != table[0].lane+i {
+			return false
 		}
 	}
-	if first >= n {
-		return 1, first - n, true
-	}
-	return 0, first, first+len(mask) <= n
+	return true
 }
 
-func (m *machine) concat(in *program.Instr) func() {
-	parts := make([][]byte, len(in.Args))
+func moveLanes[T unsigned](m *machine, in *program.Instr, table []source) func() {
+	args := make([][]T, len(in.Args))
 	for i, a := range in.Args {
-		parts[i] = m.reg(a).data
+		args[i] = lanes[T](m.reg(a))
 	}
-	r := m.define(in.Result).data
+	r := lanes[T](m.define(in.Result))
+	if in.Op == program.Broadcast {
+		return func() {
+			n := len(table)
+			for t, x := range args[0] {
+				for i := t * n; i < (t+1)*n; i++ {
+					r[i] = x
+				}
+			}
+		}
+	}
 	return func() {
 		at := 0
-		for _, p := range parts {
-			at += copy(r[at:], p)
+		for t := range m.threads {
+			for _, s := range table {
+				r[at] = args[s.arg][t*in.Args[s.arg].Type.Lanes+s.lane]
+				at++
+			}
 		}
 	}
 }
@@ -136,9 +131,9 @@ func (m *machine) fold(in *program.Instr) (func(), error) {
 
 func foldLanes[T number](m *machine, in *program.Instr) func() {
 	a, r := lanes[T](m.reg(in.Args[0])), lanes[T](m.define(in.Result))
-	t := make([]T, len(a))
+	n := in.Args[0].Type.Lanes
+	t := make([]T, n)
 	var steps []func()
-	n := len(a)
 	if n&(n-1) != 0 {
 		for i := 1; i < n; i++ {
 			steps = append(steps, arithmetic(in.Ir, operands[T]{r: t[:1], a: t[:1], b: t[i : i+1]}))
@@ -149,9 +144,11 @@ func foldLanes[T number](m *machine, in *program.Instr) func() {
 		}
 	}
 	return func() {
-		copy(t, a)
-		exec(steps)
-		r[0] = t[0]
+		for i := range r {
+			copy(t, a[i*n:])
+			exec(steps)
+			r[i] = t[0]
+		}
 	}
 }
 

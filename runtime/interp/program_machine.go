@@ -17,15 +17,15 @@ import (
 // offset into it. Values that only rename bytes (BITCAST, EXTRACT, contiguous
 // SHUFFLE) share the register of their source.
 
-// A program with threads (Program.Block) runs all threads of a block at once: a
-// register holds the lanes of thread 0, then those of thread 1, and so on, so
-// that elementwise instructions stay one loop. See program_block.go.
+// A program with threads (Program.Block) runs all threads of a block at once; one
+// without is a block of one thread. A register holds the lanes of thread 0, then
+// those of thread 1, and so on, so that elementwise instructions stay one loop.
+// See program_block.go.
 
-// register is where a value lives: data or pointer.
+// register is where a value lives: data, or a pointer of each thread.
 type register struct {
 	data []byte
-	ptr  *pointer
-	ptrs []pointer // by thread, of a program with threads
+	ptrs []pointer
 }
 
 // pointer is a position in a region; Off may lie outside, accesses are checked.
@@ -50,18 +50,15 @@ type machine struct {
 	regs    []register // by value id
 	code    []func()
 	lo, hi  int64
-	fault   error  // of the first bad access; no store happens after it
-	threads int    // of a block
-	block   *block // nil without threads
+	fault   error // of the first bad access; no store happens after it
+	threads int   // of a block
+	block   *block
 }
 
 // newMachine compiles a verified and expanded program.
 func newMachine(p *program.Program, debug bool) (*machine, error) {
-	m := &machine{program: p, debug: debug, regs: make([]register, p.Values), threads: 1}
-	if len(p.Block) > 0 {
-		m.block = newBlock(p)
-		m.threads = m.block.threads
-	}
+	b := newBlock(p)
+	m := &machine{program: p, debug: debug, regs: make([]register, p.Values), threads: b.threads, block: b}
 	for i := range p.Params {
 		m.param(&p.Params[i])
 	}
@@ -85,10 +82,7 @@ func (m *machine) param(p *program.Param) {
 	default:
 		r.name = fmt.Sprintf("buffer slot %d %q", p.Slot, p.Name)
 	}
-	m.regs[p.Value.ID].ptr = &pointer{region: r}
-	if m.block != nil {
-		m.regs[p.Value.ID].ptrs = repeat(pointer{region: r}, m.threads)
-	}
+	m.regs[p.Value.ID].ptrs = repeat(pointer{region: r}, m.threads)
 }
 
 // bind sets the arguments, one per parameter; tables bring their own.
@@ -99,7 +93,7 @@ func (m *machine) bind(args []Arg) error {
 	for i, p := range m.program.Params {
 		switch p.Kind {
 		case program.ParamBuffer:
-			m.regs[p.Value.ID].ptr.region.bytes = args[i].Bytes
+			m.regs[p.Value.ID].ptrs[0].region.bytes = args[i].Bytes
 		case program.ParamVar:
 			for t := range m.threads {
 				lanes[int64](m.regs[p.Value.ID])[t] = args[i].Int64
@@ -109,14 +103,20 @@ func (m *machine) bind(args []Arg) error {
 	return nil
 }
 
-// run executes the prologue and the work units [lo, hi).
+// run executes the prologue and the work units [lo, hi); with threads, the
+// prologue belongs to each block.
 func (m *machine) run(lo, hi int64) error {
 	m.fault = nil
-	if m.block != nil {
-		return m.runBlocks(lo, hi)
-	}
 	m.lo, m.hi = lo, hi
-	exec(m.code)
+	if len(m.program.Block) == 0 {
+		exec(m.code)
+		return m.fault
+	}
+	for ; lo < hi && m.fault == nil; lo++ {
+		m.lo, m.hi = lo, lo+1
+		m.block.epoch++
+		exec(m.code)
+	}
 	return m.fault
 }
 
@@ -130,10 +130,7 @@ func exec(code []func()) {
 func (m *machine) define(v *program.Value) register {
 	r := register{}
 	if v.Type.Ptr {
-		r.ptr = &pointer{}
-		if m.block != nil {
-			r.ptrs = make([]pointer, m.threads)
-		}
+		r.ptrs = make([]pointer, m.threads)
 	} else {
 		r.data = newBytes(v.Type.Lanes * v.Type.Elem.Size() * m.threads)
 	}
@@ -182,9 +179,6 @@ func (m *machine) compile(b *program.Block) ([]func(), error) {
 
 // instr compiles one instruction; nil when nothing is left to do at run time.
 func (m *machine) instr(in *program.Instr) (func(), error) {
-	if m.block != nil && in.Op != program.Alu {
-		return m.threadInstr(in)
-	}
 	switch in.Op {
 	case program.Const, program.ConstLanes, program.Iota:
 		m.constant(in)
@@ -199,10 +193,12 @@ func (m *machine) instr(in *program.Instr) (func(), error) {
 		return m.dot4(in), nil
 	case program.PtrAdd:
 		return m.ptrAdd(in), nil
-	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded:
-		return m.memory(in), nil
-	case program.Prefetch:
-		return nil, nil
+	case program.Load, program.Guarded:
+		return m.load(in), nil
+	case program.Store:
+		return m.store(in), nil
+	case program.Gather, program.Scatter:
+		return m.gatherScatter(in), nil
 	case program.Alloca:
 		return m.alloca(in), nil
 	case program.For:
@@ -211,6 +207,23 @@ func (m *machine) instr(in *program.Instr) (func(), error) {
 		return m.branch(in)
 	case program.GridLoop:
 		return m.grid(in)
+	case program.ThreadIndex:
+		m.threadIndex(in)
+		return nil, nil
+	case program.Barrier:
+		return func() { m.barrier(in) }, nil
+	case program.SyncWarp:
+		return func() { m.syncWarp() }, nil
+	case program.ShuffleLane:
+		return m.shuffleLane(in), nil
+	case program.Atomic:
+		return m.atomic(in), nil
+	case program.AsyncCopy:
+		return m.asyncCopy(in), nil
+	case program.Mma:
+		return m.mma(in)
+	case program.Prefetch, program.WaitGrid, program.LaunchNext, program.Fence, program.AsyncCommit, program.AsyncWait:
+		return nil, nil
 	}
 	return nil, fmt.Errorf("the interpreter has no %s", in.Op)
 }
@@ -240,136 +253,6 @@ func (m *machine) constant(in *program.Instr) {
 	for n := t.Lanes * size; n < len(r.data); n *= 2 {
 		copy(r.data[n:], r.data[:n])
 	}
-}
-
-// Control flow.
-
-func (m *machine) grid(in *program.Instr) (func(), error) {
-	body, err := m.compile(in.Body)
-	if err != nil {
-		return nil, err
-	}
-	index := lanes[int64](m.reg(in.Body.Args[0]))
-	return func() {
-		for unit := m.lo; unit < m.hi && m.fault == nil; unit++ {
-			index[0] = unit
-			exec(body)
-		}
-	}, nil
-}
-
-// loop compiles a For. The results share the registers of the carried block
-// arguments: after the last yield those hold the results.
-func (m *machine) loop(in *program.Instr) (func(), error) {
-	body, err := m.compile(in.Body)
-	if err != nil {
-		return nil, err
-	}
-	carried := in.Body.Args[1:]
-	start := m.copies(carried, in.Args[3:])
-	if next := m.copies(carried, yielded(in.Body)); next != nil {
-		body = append(body, next)
-	}
-	for i, r := range in.Results {
-		m.regs[r.ID] = m.reg(carried[i])
-	}
-	lo, hi, step := lanes[int64](m.reg(in.Args[0])), lanes[int64](m.reg(in.Args[1])), lanes[int64](m.reg(in.Args[2]))
-	index := lanes[int64](m.reg(in.Body.Args[0]))
-	return func() {
-		if start != nil {
-			start()
-		}
-		by := step[0]
-		if by <= 0 {
-			m.fail(in, fmt.Errorf("step %d, want at least 1", by))
-			return
-		}
-		for i, end := lo[0], hi[0]; i < end && m.fault == nil; i += by {
-			index[0] = i
-			exec(body)
-		}
-	}, nil
-}
-
-func (m *machine) branch(in *program.Instr) (func(), error) {
-	then, err := m.compile(in.Body)
-	if err != nil {
-		return nil, err
-	}
-	other, err := m.compile(in.Else)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range in.Results {
-		m.define(r)
-	}
-	if c := m.copies(in.Results, yielded(in.Body)); c != nil {
-		then = append(then, c)
-	}
-	if c := m.copies(in.Results, yielded(in.Else)); c != nil {
-		other = append(other, c)
-	}
-	cond := lanes[uint8](m.reg(in.Args[0]))
-	return func() {
-		if cond[0] != 0 {
-			exec(then)
-		} else {
-			exec(other)
-		}
-	}, nil
-}
-
-func yielded(b *program.Block) []*program.Value {
-	return b.Instrs[len(b.Instrs)-1].Args
-}
-
-// copies compiles a parallel assignment to <- from. When a source shares bytes
-// with another target, everything goes through a buffer.
-func (m *machine) copies(to, from []*program.Value) func() {
-	type move struct{ to, from []byte }
-	var moves []move
-	hazard := false
-	total := 0
-	for i := range to {
-		t, f := m.reg(to[i]).data, m.reg(from[i]).data
-		if &t[0] == &f[0] {
-			continue
-		}
-		moves = append(moves, move{t, f})
-		total += len(t)
-		for j := range to {
-			hazard = hazard || j != i && overlap(m.reg(to[j]).data, f)
-		}
-	}
-	switch {
-	case len(moves) == 0:
-		return nil
-	case hazard:
-		buffer := newBytes(total)
-		return func() {
-			at := 0
-			for _, c := range moves {
-				at += copy(buffer[at:], c.from)
-			}
-			at = 0
-			for _, c := range moves {
-				at += copy(c.to, buffer[at:at+len(c.to)])
-			}
-		}
-	case len(moves) == 1:
-		t, f := moves[0].to, moves[0].from
-		return func() { copy(t, f) }
-	}
-	return func() {
-		for _, c := range moves {
-			copy(c.to, c.from)
-		}
-	}
-}
-
-func overlap(a, b []byte) bool {
-	a0, b0 := uintptr(unsafe.Pointer(&a[0])), uintptr(unsafe.Pointer(&b[0]))
-	return a0 < b0+uintptr(len(b)) && b0 < a0+uintptr(len(a))
 }
 
 // fail records the first fault.

@@ -13,25 +13,40 @@ import (
 // multiple of it and the region's start be known to be as well.
 
 func (m *machine) ptrAdd(in *program.Instr) func() {
-	from, to := m.reg(in.Args[0]).ptr, m.define(in.Result).ptr
+	from, to := m.reg(in.Args[0]).ptrs, m.define(in.Result).ptrs
 	by := lanes[int64](m.reg(in.Args[1]))
 	size := int64(in.Result.Type.Elem.Size())
 	return func() {
-		to.region = from.region
-		to.off = from.off + by[0]*size
+		for t := range to {
+			to[t] = pointer{from[t].region, from[t].off + by[t]*size}
+		}
 	}
 }
 
+// alloca gives every thread an array of its own, or all of them one in
+// shared memory.
 func (m *machine) alloca(in *program.Instr) func() {
 	n := int(in.Count) * in.Result.Type.Elem.Size()
-	r := &region{name: "alloca", bytes: newBytes(n), align: in.Align}
-	m.define(in.Result).ptr.region = r
+	ptrs := m.define(in.Result).ptrs
+	var regions []*region
+	for t := range ptrs {
+		if t == 0 || in.Result.Type.Space != program.SharedSpace {
+			regions = append(regions, &region{name: "alloca", bytes: newBytes(n), align: in.Align})
+		}
+		ptrs[t].region = regions[len(regions)-1]
+	}
+	if in.Result.Type.Space == program.SharedSpace {
+		regions[0].name = "shared memory"
+		regions[0].seen = newAccesses(n)
+	}
 	if !m.debug {
 		return nil
 	}
 	return func() {
-		for i := range r.bytes {
-			r.bytes[i] = 0xff // NaN in every float dtype
+		for _, r := range regions {
+			for i := range r.bytes {
+				r.bytes[i] = 0xff // NaN in every float dtype
+			}
 		}
 	}
 }
@@ -54,45 +69,74 @@ func (m *machine) badAccess(in *program.Instr, p *pointer, off, n int64) {
 	m.fail(in, fmt.Errorf("%s: %d bytes at offset %d: %s", p.region.name, n, off, why))
 }
 
-func (m *machine) memory(in *program.Instr) func() {
-	switch in.Op {
-	case program.Load:
-		return m.load(in)
-	case program.Store:
-		return m.store(in)
-	case program.Guarded:
-		return m.guarded(in)
+// span is the bytes of an access of one thread; nil after a fault.
+func (m *machine) span(in *program.Instr, p pointer, n int64, thread int, write bool) []byte {
+	if p.region == nil || !p.ok(n, int64(in.Align)) {
+		if p.region == nil {
+			m.fail(in, fmt.Errorf("thread %d: a pointer to nothing", thread))
+			return nil
+		}
+		m.badAccess(in, &p, p.off, n)
+		return nil
 	}
-	elem := in.Args[0].Type.Elem
-	switch elem.Size() {
-	case 1:
-		return gatherScatter[uint8](m, in)
-	case 2:
-		return gatherScatter[uint16](m, in)
-	case 4:
-		return gatherScatter[uint32](m, in)
+	if p.region.seen != nil {
+		if other := p.region.seen.touch(m.block, p.off, n, thread, write); other >= 0 {
+			m.fail(in, fmt.Errorf("shared memory: threads %d and %d touch byte %d without a barrier in between", other, thread, p.off))
+			return nil
+		}
 	}
-	return gatherScatter[uint64](m, in)
+	return p.region.bytes[p.off : p.off+n]
 }
 
 func (m *machine) load(in *program.Instr) func() {
-	p, to := m.reg(in.Args[0]).ptr, m.define(in.Result).data
-	n, align := int64(len(to)), int64(in.Align)
-	if in.Result.Type.Elem == ir.Bool {
-		return func() {
-			if !p.ok(n, align) {
-				m.badAccess(in, p, p.off, n)
+	var guard []uint8
+	var other []byte
+	at := in.Args[0]
+	if in.Op == program.Guarded {
+		guard, at, other = lanes[uint8](m.reg(in.Args[0])), in.Args[1], m.reg(in.Args[2]).data
+	}
+	ptrs, to := m.reg(at).ptrs, m.define(in.Result).data
+	n := len(to) / m.threads
+	isBool := in.Result.Type.Elem == ir.Bool
+	return func() {
+		for t, on := range m.block.active {
+			if !on {
+				continue
+			}
+			mine := to[t*n : (t+1)*n]
+			if guard != nil && guard[t] == 0 {
+				copy(mine, other[t*n:])
+				continue
+			}
+			mem := m.span(in, ptrs[t], int64(n), t, false)
+			if mem == nil {
 				return
 			}
-			normalise(to, p.region.bytes[p.off:])
+			if isBool {
+				normalise(mine, mem)
+			} else {
+				copy(mine, mem)
+			}
 		}
 	}
+}
+
+func (m *machine) store(in *program.Instr) func() {
+	ptrs, from := m.reg(in.Args[0]).ptrs, m.reg(in.Args[1]).data
+	n := len(from) / m.threads
 	return func() {
-		if !p.ok(n, align) {
-			m.badAccess(in, p, p.off, n)
-			return
+		for t, on := range m.block.active {
+			if !on {
+				continue
+			}
+			mem := m.span(in, ptrs[t], int64(n), t, true)
+			if mem == nil {
+				return
+			}
+			if m.fault == nil {
+				copy(mem, from[t*n:(t+1)*n])
+			}
 		}
-		copy(to, p.region.bytes[p.off:p.off+n])
 	}
 }
 
@@ -106,38 +150,17 @@ func normalise(to, from []byte) {
 	}
 }
 
-func (m *machine) store(in *program.Instr) func() {
-	p, from := m.reg(in.Args[0]).ptr, m.reg(in.Args[1]).data
-	n, align := int64(len(from)), int64(in.Align)
-	return func() {
-		if !p.ok(n, align) {
-			m.badAccess(in, p, p.off, n)
-			return
-		}
-		if m.fault == nil {
-			copy(p.region.bytes[p.off:p.off+n], from)
-		}
+// gatherScatter picks the loop by the sizes of elements and offsets.
+func (m *machine) gatherScatter(in *program.Instr) func() {
+	switch in.Args[0].Type.Elem.Size() {
+	case 1:
+		return gatherScatter[uint8](m, in)
+	case 2:
+		return gatherScatter[uint16](m, in)
+	case 4:
+		return gatherScatter[uint32](m, in)
 	}
-}
-
-func (m *machine) guarded(in *program.Instr) func() {
-	guard := lanes[uint8](m.reg(in.Args[0]))
-	p, other := m.reg(in.Args[1]).ptr, m.reg(in.Args[2]).data
-	to := m.define(in.Result).data
-	n, align := int64(len(to)), int64(in.Align)
-	isBool := in.Result.Type.Elem == ir.Bool
-	return func() {
-		switch {
-		case guard[0] == 0:
-			copy(to, other)
-		case !p.ok(n, align):
-			m.badAccess(in, p, p.off, n)
-		case isBool:
-			normalise(to, p.region.bytes[p.off:])
-		default:
-			copy(to, p.region.bytes[p.off:p.off+n])
-		}
-	}
+	return gatherScatter[uint64](m, in)
 }
 
 func gatherScatter[T unsigned](m *machine, in *program.Instr) func() {
@@ -148,44 +171,91 @@ func gatherScatter[T unsigned](m *machine, in *program.Instr) func() {
 }
 
 func gatherScatterBy[T unsigned, I int32 | int64](m *machine, in *program.Instr) func() {
-	p := m.reg(in.Args[0]).ptr
+	ptrs := m.reg(in.Args[0]).ptrs
 	offsets := lanes[I](m.reg(in.Args[1]))
-	if in.Op == program.Gather {
-		to := lanes[T](m.define(in.Result))
-		isBool := in.Result.Type.Elem == ir.Bool
-		return func() {
-			for i, o := range offsets {
-				from := element[T](m, in, p, int64(o))
-				if from == nil {
+	count, size := in.Args[1].Type.Lanes, int64(in.Args[0].Type.Elem.Size())
+	gather, isBool := in.Op == program.Gather, in.Args[0].Type.Elem == ir.Bool
+	var data []T
+	if gather {
+		data = lanes[T](m.define(in.Result))
+	} else {
+		data = lanes[T](m.reg(in.Args[2]))
+	}
+	return func() {
+		for t, on := range m.block.active {
+			if !on {
+				continue
+			}
+			for i := t * count; i < (t+1)*count; i++ {
+				p := ptrs[t]
+				p.off += int64(offsets[i]) * size
+				bytes := m.span(in, p, size, t, !gather)
+				if bytes == nil {
 					return
 				}
-				to[i] = *from
-				if isBool && to[i] != 0 {
-					to[i] = 1
+				element := (*T)(unsafe.Pointer(&bytes[0]))
+				switch {
+				case gather && isBool && *element != 0:
+					data[i] = 1
+				case gather:
+					data[i] = *element
+				case m.fault == nil:
+					*element = data[i]
 				}
 			}
-		}
-	}
-	from := lanes[T](m.reg(in.Args[2]))
-	return func() {
-		for i, o := range offsets {
-			to := element[T](m, in, p, int64(o))
-			if to == nil || m.fault != nil {
-				return
-			}
-			*to = from[i]
 		}
 	}
 }
 
-// element is the address of element i after p; nil after a bad access.
-func element[T unsigned](m *machine, in *program.Instr, p *pointer, i int64) *T {
-	var t T
-	n := int64(unsafe.Sizeof(t))
-	q := pointer{p.region, p.off + i*n}
-	if !q.ok(n, int64(in.Align)) {
-		m.badAccess(in, p, q.off, n)
-		return nil
+// asyncCopy copies at once; what a program may rely on is checked by its
+// barriers.
+func (m *machine) asyncCopy(in *program.Instr) func() {
+	to, from := m.reg(in.Args[0]).ptrs, m.reg(in.Args[1]).ptrs
+	aligned := *in
+	aligned.Align = int(in.Count)
+	return func() {
+		for t, on := range m.block.active {
+			if !on {
+				continue
+			}
+			source := m.span(&aligned, from[t], in.Count, t, false)
+			if source == nil {
+				return
+			}
+			if target := m.span(&aligned, to[t], in.Count, t, true); target != nil {
+				copy(target, source)
+			}
+		}
 	}
-	return (*T)(unsafe.Pointer(&q.region.bytes[q.off]))
+}
+
+// atomic runs the threads one after the other.
+func (m *machine) atomic(in *program.Instr) func() {
+	ptrs, value, old := m.reg(in.Args[0]).ptrs, m.reg(in.Args[1]).data, m.define(in.Result).data
+	d := in.Result.Type.Elem
+	n := d.Size()
+	return func() {
+		for t, on := range m.block.active {
+			if !on {
+				continue
+			}
+			p := ptrs[t]
+			if p.region == nil || !p.ok(int64(n), int64(in.Align)) {
+				m.span(in, p, int64(n), t, true)
+				return
+			}
+			mem := p.region.bytes[p.off : p.off+int64(n)]
+			copy(old[t*n:(t+1)*n], mem)
+			x := ir.DecodeTable(d, string(mem), 0)
+			y := ir.DecodeTable(d, string(value[t*n:(t+1)*n]), 0)
+			z := ir.EvalScalar(in.Ir, d, d, []ir.Scalar{x, y})
+			word := uint64(z.I)
+			if d.IsFloat() {
+				word = ir.FloatBits(d, z.F)
+			}
+			for i := range mem {
+				mem[i] = byte(word >> (8 * i))
+			}
+		}
+	}
 }
