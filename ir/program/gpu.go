@@ -1,8 +1,6 @@
 package program
 
 import (
-	"fmt"
-
 	"tgc/ir"
 )
 
@@ -52,15 +50,12 @@ func MmaOf(acc, a, b Type) *MmaShape {
 	return nil
 }
 
-func checkMma(_ *verifier, in *Instr) error {
-	if err := want("result", in.Result.Type, in.Args[0].Type); err != nil {
-		return err
-	}
+func checkMma(v *verifier, in *Instr) {
+	v.want("result", in.Result.Type, in.Args[0].Type)
 	acc, a, b := in.Args[0].Type, in.Args[1].Type, in.Args[2].Type
 	if MmaOf(acc, a, b) == nil {
-		return fmt.Errorf("no matrix product of fragments %s, %s, %s", acc, a, b)
+		v.fail("no matrix product of fragments %s, %s, %s", acc, a, b)
 	}
-	return nil
 }
 
 // atomics are the types on which an atomic op exists on every GPU.
@@ -73,50 +68,45 @@ var atomics = map[ir.Op][]ir.DType{
 	ir.OpXor: {ir.I32, ir.U32, ir.I64, ir.U64},
 }
 
-func checkAtomic(v *verifier, in *Instr) error {
+func checkAtomic(v *verifier, in *Instr) {
 	t := in.Result.Type
-	if err := want("value", in.Args[1].Type, t); err != nil {
-		return err
-	}
+	v.want("value", in.Args[1].Type, t)
 	legal := false
 	for _, d := range atomics[in.Ir] {
 		legal = legal || t == Scalar(d)
 	}
 	if !legal {
-		return fmt.Errorf("no atomic %s of %s", in.Ir, t)
+		v.fail("no atomic %s of %s", in.Ir, t)
 	}
 	p := in.Args[0]
 	if p.Type.Ptr && p.Type.Space != GlobalSpace && p.Type.Space != SharedSpace {
-		return fmt.Errorf("atomic in %s, want global or shared memory", p.Type)
+		v.fail("atomic in %s, want global or shared memory", p.Type)
 	}
 	if in.Align < t.Elem.Size() {
-		return fmt.Errorf("align %d, want at least %d", in.Align, t.Elem.Size())
+		v.fail("align %d, want at least %d", in.Align, t.Elem.Size())
 	}
-	if err := v.access(p, t, false); err != nil {
-		return err
-	}
-	return v.access(p, t, true)
+	v.access(p, t, false)
+	v.access(p, t, true)
 }
 
-func checkAsyncCopy(v *verifier, in *Instr) error {
+func checkAsyncCopy(v *verifier, in *Instr) {
 	to, from := in.Args[0].Type, in.Args[1].Type
 	if !to.Ptr || to.Space != SharedSpace || !from.Ptr || from.Space != GlobalSpace {
-		return fmt.Errorf("copy from %s to %s, want global to shared", from, to)
+		v.fail("copy from %s to %s, want global to shared", from, to)
 	}
 	if to.Elem != from.Elem {
-		return fmt.Errorf("copy from %s to %s, want equal elements", from, to)
+		v.fail("copy from %s to %s, want equal elements", from, to)
 	}
 	if in.Count != 4 && in.Count != 8 && in.Count != 16 {
-		return fmt.Errorf("copy of %d bytes, want 4, 8 or 16", in.Count)
+		v.fail("copy of %d bytes, want 4, 8 or 16", in.Count)
 	}
-	return v.access(in.Args[1], Scalar(from.Elem), false)
+	v.access(in.Args[1], Scalar(from.Elem), false)
 }
 
-func checkAsyncWait(_ *verifier, in *Instr) error {
+func checkAsyncWait(v *verifier, in *Instr) {
 	if in.Count < 0 || in.Count > 64 {
-		return fmt.Errorf("wait for %d groups, want 0..64", in.Count)
+		v.fail("wait for %d groups, want 0..64", in.Count)
 	}
-	return nil
 }
 
 // Builder methods of GPU instructions.

@@ -30,8 +30,8 @@ import (
 //   - grid extents are at least 0, parameters have distinct values.
 func Verify(p *Program) error {
 	v := &verifier{program: p, defined: make(map[*Value]bool), ids: make(map[int]bool), root: make(map[*Value]*Param)}
-	if err := v.run(); err != nil {
-		return fmt.Errorf("program %s: %w", p.Name, err)
+	if v.run(); v.err != nil {
+		return fmt.Errorf("program %s: %w", p.Name, v.err)
 	}
 	return nil
 }
@@ -45,102 +45,107 @@ type verifier struct {
 	ids     map[int]bool
 	root    map[*Value]*Param // of pointers into parameters
 	grids   int
+	err     error // the first fault, after which not all that is checked makes sense
 }
 
-func (v *verifier) run() error {
+func (v *verifier) fail(format string, args ...any) {
+	if v.err == nil {
+		v.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (v *verifier) run() {
 	p := v.program
 	if p.Body == nil {
-		return fmt.Errorf("no body")
+		v.fail("no body")
+		return
 	}
 	for _, g := range p.Grid {
 		if g < 0 {
-			return fmt.Errorf("grid extent %d, want at least 0", g)
+			v.fail("grid extent %d, want at least 0", g)
+			return
 		}
 	}
 	for i := range p.Params {
-		if err := v.param(&p.Params[i]); err != nil {
-			return fmt.Errorf("param %d: %w", i, err)
+		if v.param(&p.Params[i]); v.err != nil {
+			v.err = fmt.Errorf("param %d: %w", i, v.err)
+			return
 		}
 	}
-	if err := v.block(p.Body, blockTop); err != nil {
-		return err
-	}
+	v.block(p.Body, blockTop)
 	if v.grids != 1 {
-		return fmt.Errorf("%d grid loops, want 1", v.grids)
+		v.fail("%d grid loops, want 1", v.grids)
 	}
-	return nil
 }
 
-func (v *verifier) param(p *Param) error {
+func (v *verifier) param(p *Param) {
 	if p.Value == nil {
-		return fmt.Errorf("no value")
+		v.fail("no value")
+		return
 	}
 	t := p.Value.Type
 	switch p.Kind {
 	case ParamBuffer:
 		if !t.Ptr || t.Space != GlobalSpace {
-			return fmt.Errorf("buffer has type %s, want a global pointer", t)
+			v.fail("buffer has type %s, want a global pointer", t)
 		}
 		if p.Bytes < 0 {
-			return fmt.Errorf("buffer of %d bytes", p.Bytes)
+			v.fail("buffer of %d bytes", p.Bytes)
 		}
 		v.root[p.Value] = p
 	case ParamVar:
 		if t != Scalar(ir.I64) {
-			return fmt.Errorf("var has type %s, want i64", t)
+			v.fail("var has type %s, want i64", t)
 		}
 	case ParamTable:
 		if !t.Ptr || t.Space != ConstSpace {
-			return fmt.Errorf("table has type %s, want a const pointer", t)
+			v.fail("table has type %s, want a const pointer", t)
 		}
 		v.root[p.Value] = p
 	default:
-		return fmt.Errorf("unknown kind %d", p.Kind)
+		v.fail("unknown kind %d", p.Kind)
 	}
 	if (p.Constant || p.Early) && p.Kind != ParamBuffer {
-		return fmt.Errorf("only a buffer can be constant or early")
+		v.fail("only a buffer can be constant or early")
 	}
 	if p.Constant && p.Write {
-		return fmt.Errorf("a constant buffer is written")
+		v.fail("a constant buffer is written")
 	}
 	if p.Kind != ParamVar {
-		if err := checkAlign(p.Align); err != nil {
-			return err
-		}
+		v.checkAlign(p.Align)
 	}
-	return v.define(p.Value)
+	v.define(p.Value)
 }
 
-func checkAlign(align int) error {
+func (v *verifier) checkAlign(align int) {
 	if align < 1 || bits.OnesCount(uint(align)) != 1 {
-		return fmt.Errorf("align %d, want a power of two", align)
+		v.fail("align %d, want a power of two", align)
 	}
-	return nil
 }
 
-func (v *verifier) define(val *Value) error {
+func (v *verifier) define(val *Value) {
 	if val == nil {
-		return fmt.Errorf("missing result")
+		v.fail("missing result")
+		return
 	}
 	if val.ID < 0 || val.ID >= v.program.Values {
-		return fmt.Errorf("%s: id not in 0..%d", val, v.program.Values-1)
+		v.fail("%s: id not in 0..%d", val, v.program.Values-1)
 	}
 	if v.ids[val.ID] {
-		return fmt.Errorf("%s: defined twice", val)
+		v.fail("%s: defined twice", val)
 	}
 	t := val.Type
 	if t.Elem.Size() == 0 {
-		return fmt.Errorf("%s: type %s cannot be stored", val, t)
+		v.fail("%s: type %s cannot be stored", val, t)
 	}
 	if t.Lanes < 1 || t.Lanes > MaxLanes || t.Ptr && t.Lanes != 1 {
-		return fmt.Errorf("%s: %d lanes, want 1..%d (a pointer 1)", val, t.Lanes, MaxLanes)
+		v.fail("%s: %d lanes, want 1..%d (a pointer 1)", val, t.Lanes, MaxLanes)
 	}
 	if t.Space > ConstSpace || !t.Ptr && t.Space != GlobalSpace {
-		return fmt.Errorf("%s: space %d of type %s", val, t.Space, t)
+		v.fail("%s: space %d of type %s", val, t.Space, t)
 	}
 	v.ids[val.ID] = true
 	v.defined[val] = true
-	return nil
 }
 
 type blockKind uint8
@@ -152,19 +157,21 @@ const (
 )
 
 // block checks the instructions; what they define leaves scope at the end.
-func (v *verifier) block(b *Block, kind blockKind) error {
+func (v *verifier) block(b *Block, kind blockKind) {
 	var local []*Value
 	for _, a := range b.Args {
-		if err := v.define(a); err != nil {
-			return err
-		}
+		v.define(a)
 		local = append(local, a)
+	}
+	if v.err != nil {
+		return
 	}
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		last := i == len(b.Instrs)-1
-		if err := v.instr(in, kind, last); err != nil {
-			return fmt.Errorf("`%s`: %w", PrintInstr(in), err)
+		if v.instr(in, kind, last); v.err != nil {
+			v.err = fmt.Errorf("`%s`: %w", PrintInstr(in), v.err)
+			return
 		}
 		if in.Result != nil {
 			local = append(local, in.Result)
@@ -172,74 +179,69 @@ func (v *verifier) block(b *Block, kind blockKind) error {
 		local = append(local, in.Results...)
 	}
 	if kind == blockYields && (len(b.Instrs) == 0 || b.Instrs[len(b.Instrs)-1].Op != Yield) {
-		return fmt.Errorf("a block of a for or if does not end with a yield")
+		v.fail("a block of a for or if does not end with a yield")
 	}
 	for _, a := range local {
 		delete(v.defined, a)
 	}
-	return nil
 }
 
-func (v *verifier) instr(in *Instr, kind blockKind, last bool) error {
+func (v *verifier) instr(in *Instr, kind blockKind, last bool) {
 	for i, a := range in.Args {
 		if a == nil || !v.defined[a] {
-			return fmt.Errorf("argument %d (%s) is not defined here", i, a)
+			v.fail("argument %d (%s) is not defined here", i, a)
 		}
 	}
 	switch in.Op {
 	case GridLoop:
 		v.grids++
 		if kind != blockTop || !last {
-			return fmt.Errorf("a grid loop stands at the end of the program")
+			v.fail("a grid loop stands at the end of the program")
 		}
 	case Yield:
 		if kind != blockYields || !last {
-			return fmt.Errorf("a yield stands at the end of a for or if block")
+			v.fail("a yield stands at the end of a for or if block")
 		}
 	}
 	rule, ok := rules[in.Op]
 	if !ok {
-		return fmt.Errorf("unknown op %d", in.Op)
+		v.fail("unknown op %d", in.Op)
 	}
 	if rule.args >= 0 && len(in.Args) != rule.args {
-		return fmt.Errorf("%d arguments, want %d", len(in.Args), rule.args)
+		v.fail("%d arguments, want %d", len(in.Args), rule.args)
 	}
 	if rule.result != (in.Result != nil) {
-		return fmt.Errorf("result present: %t, want %t", in.Result != nil, rule.result)
+		v.fail("result present: %t, want %t", in.Result != nil, rule.result)
 	}
 	if in.Op != For && in.Op != If && len(in.Results) != 0 {
-		return fmt.Errorf("several results, want at most one")
+		v.fail("several results, want at most one")
 	}
 	if (in.Body != nil) != (in.Op == For || in.Op == If || in.Op == GridLoop) || (in.Else != nil) != (in.Op == If) {
-		return fmt.Errorf("blocks do not fit the op")
+		v.fail("blocks do not fit the op")
 	}
 	if rule.aligned {
-		if err := checkAlign(in.Align); err != nil {
-			return err
-		}
+		v.checkAlign(in.Align)
 	}
-	if err := rule.check(v, in); err != nil {
-		return err
+	if v.err != nil {
+		return
 	}
+	rule.check(v, in)
 	if in.Result != nil {
-		return v.define(in.Result)
+		v.define(in.Result)
 	}
 	for _, r := range in.Results {
-		if err := v.define(r); err != nil {
-			return err
-		}
+		v.define(r)
 	}
-	return nil
 }
 
 type rule struct {
 	args    int // -1 when it varies
 	result  bool
 	aligned bool
-	check   func(v *verifier, in *Instr) error
+	check   func(v *verifier, in *Instr)
 }
 
-func nothing(*verifier, *Instr) error { return nil }
+func nothing(*verifier, *Instr) {}
 
 var rules map[Op]rule
 
@@ -285,80 +287,80 @@ func init() {
 
 // Types.
 
-func want(what string, got, expected Type) error {
+func (v *verifier) want(what string, got, expected Type) {
 	if got != expected {
-		return fmt.Errorf("%s has type %s, want %s", what, got, expected)
+		v.fail("%s has type %s, want %s", what, got, expected)
 	}
-	return nil
 }
 
-func wantValue(what string, t Type) error {
+func (v *verifier) wantValue(what string, t Type) {
 	if t.Ptr {
-		return fmt.Errorf("%s has type %s, want a scalar or vector", what, t)
+		v.fail("%s has type %s, want a scalar or vector", what, t)
 	}
-	return nil
 }
 
-func checkAlu(v *verifier, in *Instr) error {
+func checkAlu(v *verifier, in *Instr) {
 	op, t := in.Ir, in.Result.Type
 	if !op.IsElementwise() {
-		return fmt.Errorf("%s is no elementwise op", op)
+		v.fail("%s is no elementwise op", op)
 	}
 	if n := op.Info().Arity; len(in.Args) != n {
-		return fmt.Errorf("%d arguments, want %d", len(in.Args), n)
+		v.fail("%d arguments, want %d", len(in.Args), n)
 	}
 	for _, a := range in.Args {
 		if a.Type.Ptr != t.Ptr || a.Type.Lanes != t.Lanes {
-			return fmt.Errorf("%s of type %s does not fit the result type %s", a, a.Type, t)
+			v.fail("%s of type %s does not fit the result type %s", a, a.Type, t)
 		}
+	}
+	if v.err != nil {
+		return
 	}
 	if t.Ptr {
 		if op != ir.OpBitcast || in.Args[0].Type.Space != t.Space {
-			return fmt.Errorf("only a bitcast within one space is legal on pointers")
+			v.fail("only a bitcast within one space is legal on pointers")
 		}
 		v.derive(in.Args[0], in.Result)
-		return nil
+		return
 	}
-	return checkAluTypes(op, t, in.Args)
+	v.checkAluTypes(op, t, in.Args)
 }
 
-func checkAluTypes(op ir.Op, t Type, args []*Value) error {
+func (v *verifier) checkAluTypes(op ir.Op, t Type, args []*Value) {
 	first := args[0].Type
 	switch op.Info().Type {
 	case ir.TypeFree: // casts
 		if op == ir.OpBitcast && (first.Elem.Size() != t.Elem.Size() || first.Elem == ir.Bool != (t.Elem == ir.Bool)) {
-			return fmt.Errorf("bitcast of %s to %s", first, t)
+			v.fail("bitcast of %s to %s", first, t)
 		}
-		return nil
+		return
 	case ir.TypeCompare:
 		if t.Elem != ir.Bool {
-			return fmt.Errorf("result has type %s, want bool", t)
+			v.fail("result has type %s, want bool", t)
 		}
-		return want("argument 1", args[1].Type, first)
+		v.want("argument 1", args[1].Type, first)
+		return
 	case ir.TypeWhere:
 		if first.Elem != ir.Bool {
-			return fmt.Errorf("condition has type %s, want bool", first)
+			v.fail("condition has type %s, want bool", first)
 		}
 		args = args[1:]
 	case ir.TypeFloat:
 		if !t.Elem.IsFloat() {
-			return fmt.Errorf("%s of %s, want a float", op, t)
+			v.fail("%s of %s, want a float", op, t)
 		}
 	case ir.TypeShift:
 		if !t.Elem.IsInt() {
-			return fmt.Errorf("%s of %s, want an integer", op, t)
+			v.fail("%s of %s, want an integer", op, t)
 		}
 	}
 	for i, a := range args {
-		if err := want(fmt.Sprintf("operand %d", i), a.Type, t); err != nil {
-			return err
-		}
+		v.want(fmt.Sprintf("operand %d", i), a.Type, t)
 	}
-	return checkAluDomain(op, t.Elem)
+	v.checkAluDomain(op, t.Elem)
 }
 
 // checkAluDomain is what the op table's documentation says beyond dtype rules.
-func checkAluDomain(op ir.Op, elem ir.DType) error {
+func (v *verifier) checkAluDomain(op ir.Op, elem ir.DType) {
 	ok := true
 	switch op {
 	case ir.OpFloorDiv, ir.OpFloorMod, ir.OpPopc, ir.OpClz:
@@ -371,212 +373,159 @@ func checkAluDomain(op ir.Op, elem ir.DType) error {
 		ok = elem == ir.U32
 	}
 	if !ok {
-		return fmt.Errorf("%s of %s has no meaning", op, elem)
+		v.fail("%s of %s has no meaning", op, elem)
 	}
-	return nil
 }
 
-func checkConst(_ *verifier, in *Instr) error {
-	if err := wantValue("result", in.Result.Type); err != nil {
-		return err
-	}
-	return checkLiteral(in.Result.Type.Elem, in.Int, in.Float)
+func checkConst(v *verifier, in *Instr) {
+	v.wantValue("result", in.Result.Type)
+	v.checkLiteral(in.Result.Type.Elem, in.Int, in.Float)
 }
 
-func checkLiteral(elem ir.DType, n int64, f float64) error {
+func (v *verifier) checkLiteral(elem ir.DType, n int64, f float64) {
 	if elem.IsFloat() {
 		if !math.IsNaN(f) && floatBits(ir.RoundFloat(elem, f)) != floatBits(f) {
-			return fmt.Errorf("%g is no value of %s", f, elem)
+			v.fail("%g is no value of %s", f, elem)
 		}
-		return nil
+	} else if ir.WrapInt(elem, n) != n {
+		v.fail("%d is no value of %s", n, elem)
 	}
-	if ir.WrapInt(elem, n) != n {
-		return fmt.Errorf("%d is no value of %s", n, elem)
-	}
-	return nil
 }
 
-func checkConstLanes(_ *verifier, in *Instr) error {
+func checkConstLanes(v *verifier, in *Instr) {
 	t := in.Result.Type
-	if err := wantValue("result", t); err != nil {
-		return err
-	}
+	v.wantValue("result", t)
 	if t.Elem.IsFloat() && (len(in.Floats) != t.Lanes || len(in.Ints) != 0) ||
 		!t.Elem.IsFloat() && (len(in.Ints) != t.Lanes || len(in.Floats) != 0) {
-		return fmt.Errorf("%d integers and %d floats for %s", len(in.Ints), len(in.Floats), t)
+		v.fail("%d integers and %d floats for %s", len(in.Ints), len(in.Floats), t)
 	}
 	for _, n := range in.Ints {
-		if err := checkLiteral(t.Elem, n, 0); err != nil {
-			return err
-		}
+		v.checkLiteral(t.Elem, n, 0)
 	}
 	for _, f := range in.Floats {
-		if err := checkLiteral(t.Elem, 0, f); err != nil {
-			return err
-		}
+		v.checkLiteral(t.Elem, 0, f)
 	}
-	return nil
 }
 
-func checkIota(_ *verifier, in *Instr) error {
+func checkIota(v *verifier, in *Instr) {
 	if t := in.Result.Type; t.Ptr || !t.Elem.IsInt() {
-		return fmt.Errorf("result has type %s, want integers", t)
+		v.fail("result has type %s, want integers", t)
 	}
-	return nil
 }
 
-func checkBroadcast(_ *verifier, in *Instr) error {
+func checkBroadcast(v *verifier, in *Instr) {
 	t := in.Result.Type
-	if err := wantValue("result", t); err != nil {
-		return err
-	}
-	return want("argument", in.Args[0].Type, Scalar(t.Elem))
+	v.wantValue("result", t)
+	v.want("argument", in.Args[0].Type, Scalar(t.Elem))
 }
 
-func checkLane(lane, lanes int) error {
+func (v *verifier) checkLane(lane, lanes int) {
 	if lane < 0 || lane >= lanes {
-		return fmt.Errorf("lane %d, want 0..%d", lane, lanes-1)
+		v.fail("lane %d, want 0..%d", lane, lanes-1)
 	}
-	return nil
 }
 
-func checkExtract(_ *verifier, in *Instr) error {
+func checkExtract(v *verifier, in *Instr) {
 	t := in.Args[0].Type
-	if err := wantValue("argument", t); err != nil {
-		return err
-	}
-	if err := want("result", in.Result.Type, Scalar(t.Elem)); err != nil {
-		return err
-	}
-	return checkLane(in.Lane, t.Lanes)
+	v.wantValue("argument", t)
+	v.want("result", in.Result.Type, Scalar(t.Elem))
+	v.checkLane(in.Lane, t.Lanes)
 }
 
-func checkInsert(_ *verifier, in *Instr) error {
+func checkInsert(v *verifier, in *Instr) {
 	t := in.Result.Type
-	if err := wantValue("result", t); err != nil {
-		return err
-	}
-	if err := want("argument 0", in.Args[0].Type, t); err != nil {
-		return err
-	}
-	if err := want("argument 1", in.Args[1].Type, Scalar(t.Elem)); err != nil {
-		return err
-	}
-	return checkLane(in.Lane, t.Lanes)
+	v.wantValue("result", t)
+	v.want("argument 0", in.Args[0].Type, t)
+	v.want("argument 1", in.Args[1].Type, Scalar(t.Elem))
+	v.checkLane(in.Lane, t.Lanes)
 }
 
-func checkShuffle(_ *verifier, in *Instr) error {
+func checkShuffle(v *verifier, in *Instr) {
 	t := in.Args[0].Type
-	if err := wantValue("argument", t); err != nil {
-		return err
-	}
-	if err := want("argument 1", in.Args[1].Type, t); err != nil {
-		return err
-	}
-	if err := want("result", in.Result.Type, Vector(t.Elem, len(in.Mask))); err != nil {
-		return err
-	}
+	v.wantValue("argument", t)
+	v.want("argument 1", in.Args[1].Type, t)
+	v.want("result", in.Result.Type, Vector(t.Elem, len(in.Mask)))
 	for _, m := range in.Mask {
 		if m < -1 || m >= 2*t.Lanes {
-			return fmt.Errorf("mask lane %d, want -1..%d", m, 2*t.Lanes-1)
+			v.fail("mask lane %d, want -1..%d", m, 2*t.Lanes-1)
 		}
 	}
-	return nil
 }
 
-func checkConcat(_ *verifier, in *Instr) error {
+func checkConcat(v *verifier, in *Instr) {
 	if len(in.Args) == 0 {
-		return fmt.Errorf("no arguments")
+		v.fail("no arguments")
+		return
 	}
 	lanes := 0
 	for _, a := range in.Args {
 		if a.Type.Ptr || a.Type.Elem != in.Args[0].Type.Elem {
-			return fmt.Errorf("%s has type %s, want elements %s", a, a.Type, in.Args[0].Type.Elem)
+			v.fail("%s has type %s, want elements %s", a, a.Type, in.Args[0].Type.Elem)
 		}
 		lanes += a.Type.Lanes
 	}
-	return want("result", in.Result.Type, Vector(in.Args[0].Type.Elem, lanes))
+	v.want("result", in.Result.Type, Vector(in.Args[0].Type.Elem, lanes))
 }
 
-func checkFold(_ *verifier, in *Instr) error {
+func checkFold(v *verifier, in *Instr) {
 	t := in.Args[0].Type
 	switch in.Ir {
 	case ir.OpAdd, ir.OpMul, ir.OpMax, ir.OpMin:
 	default:
-		return fmt.Errorf("fold with %s, want add, mul, max or min", in.Ir)
+		v.fail("fold with %s, want add, mul, max or min", in.Ir)
 	}
-	if err := wantValue("argument", t); err != nil {
-		return err
-	}
-	if err := checkAluDomain(in.Ir, t.Elem); err != nil {
-		return err
-	}
-	return want("result", in.Result.Type, Scalar(t.Elem))
+	v.wantValue("argument", t)
+	v.checkAluDomain(in.Ir, t.Elem)
+	v.want("result", in.Result.Type, Scalar(t.Elem))
 }
 
-func checkDot4(_ *verifier, in *Instr) error {
+func checkDot4(v *verifier, in *Instr) {
 	n := in.Result.Type.Lanes
-	if err := want("result", in.Result.Type, Vector(ir.I32, n)); err != nil {
-		return err
-	}
-	if err := want("accumulator", in.Args[0].Type, in.Result.Type); err != nil {
-		return err
-	}
+	v.want("result", in.Result.Type, Vector(ir.I32, n))
+	v.want("accumulator", in.Args[0].Type, in.Result.Type)
 	for i, a := range in.Args[1:] {
 		if a.Type != Vector(ir.U8, 4*n) && a.Type != Vector(ir.I8, 4*n) {
-			return fmt.Errorf("argument %d has type %s, want %s or %s", i+1, a.Type, Vector(ir.U8, 4*n), Vector(ir.I8, 4*n))
+			v.fail("argument %d has type %s, want %s or %s", i+1, a.Type, Vector(ir.U8, 4*n), Vector(ir.I8, 4*n))
 		}
 	}
-	return nil
 }
 
-func checkThreadIndex(v *verifier, in *Instr) error {
+func checkThreadIndex(v *verifier, in *Instr) {
 	if n := max(len(v.program.Block), 1); in.Lane < 0 || in.Lane >= n {
-		return fmt.Errorf("axis %d of a block of %d", in.Lane, n)
+		v.fail("axis %d of a block of %d", in.Lane, n)
 	}
-	return want("result", in.Result.Type, Scalar(ir.I32))
+	v.want("result", in.Result.Type, Scalar(ir.I32))
 }
 
-func checkShuffleLane(_ *verifier, in *Instr) error {
-	if err := want("mask", in.Args[1].Type, Scalar(ir.I32)); err != nil {
-		return err
-	}
-	return want("result", in.Result.Type, in.Args[0].Type)
+func checkShuffleLane(v *verifier, in *Instr) {
+	v.want("mask", in.Args[1].Type, Scalar(ir.I32))
+	v.want("result", in.Result.Type, in.Args[0].Type)
 }
 
 // Memory.
 
-func wantPointer(a *Value) error {
+func (v *verifier) wantPointer(a *Value) {
 	if !a.Type.Ptr {
-		return fmt.Errorf("%s has type %s, want a pointer", a, a.Type)
+		v.fail("%s has type %s, want a pointer", a, a.Type)
 	}
-	return nil
 }
 
-func (v *verifier) access(p *Value, t Type, write bool) error {
-	if err := wantPointer(p); err != nil {
-		return err
-	}
-	if err := wantValue("value", t); err != nil {
-		return err
-	}
+func (v *verifier) access(p *Value, t Type, write bool) {
+	v.wantPointer(p)
+	v.wantValue("value", t)
 	if p.Type.Elem != t.Elem {
-		return fmt.Errorf("%s accessed through a pointer to %s", t, p.Type.Elem)
+		v.fail("%s accessed through a pointer to %s", t, p.Type.Elem)
 	}
 	if write && p.Type.Space == ConstSpace {
-		return fmt.Errorf("write into constant space")
+		v.fail("write into constant space")
 	}
-	root := v.root[p]
-	if root == nil || root.Kind != ParamBuffer {
-		return nil
+	switch root := v.root[p]; {
+	case root == nil || root.Kind != ParamBuffer:
+	case write && !root.Write:
+		v.fail("buffer %s (slot %d) is written but not marked write", root.Value, root.Slot)
+	case !write && !root.Read:
+		v.fail("buffer %s (slot %d) is read but not marked read", root.Value, root.Slot)
 	}
-	if write && !root.Write {
-		return fmt.Errorf("buffer %s (slot %d) is written but not marked write", root.Value, root.Slot)
-	}
-	if !write && !root.Read {
-		return fmt.Errorf("buffer %s (slot %d) is read but not marked read", root.Value, root.Slot)
-	}
-	return nil
 }
 
 func (v *verifier) derive(from, to *Value) {
@@ -585,143 +534,116 @@ func (v *verifier) derive(from, to *Value) {
 	}
 }
 
-func checkPtrAdd(v *verifier, in *Instr) error {
-	if err := wantPointer(in.Args[0]); err != nil {
-		return err
-	}
-	if err := want("offset", in.Args[1].Type, Scalar(ir.I64)); err != nil {
-		return err
-	}
+func checkPtrAdd(v *verifier, in *Instr) {
+	v.wantPointer(in.Args[0])
+	v.want("offset", in.Args[1].Type, Scalar(ir.I64))
 	v.derive(in.Args[0], in.Result)
-	return want("result", in.Result.Type, in.Args[0].Type)
+	v.want("result", in.Result.Type, in.Args[0].Type)
 }
 
-func checkLoad(v *verifier, in *Instr) error {
-	return v.access(in.Args[0], in.Result.Type, false)
+func checkLoad(v *verifier, in *Instr) {
+	v.access(in.Args[0], in.Result.Type, false)
 }
 
-func checkStore(v *verifier, in *Instr) error {
-	return v.access(in.Args[0], in.Args[1].Type, true)
+func checkStore(v *verifier, in *Instr) {
+	v.access(in.Args[0], in.Args[1].Type, true)
 }
 
-func checkOffsets(t Type, lanes int) error {
+func (v *verifier) checkOffsets(t Type, lanes int) {
 	if t.Ptr || t.Elem != ir.I32 && t.Elem != ir.I64 || t.Lanes != lanes {
-		return fmt.Errorf("offsets have type %s, want %d lanes of i32 or i64", t, lanes)
+		v.fail("offsets have type %s, want %d lanes of i32 or i64", t, lanes)
 	}
-	return nil
 }
 
-func checkGather(v *verifier, in *Instr) error {
-	if err := checkOffsets(in.Args[1].Type, in.Result.Type.Lanes); err != nil {
-		return err
-	}
-	return v.access(in.Args[0], in.Result.Type, false)
+func checkGather(v *verifier, in *Instr) {
+	v.checkOffsets(in.Args[1].Type, in.Result.Type.Lanes)
+	v.access(in.Args[0], in.Result.Type, false)
 }
 
-func checkScatter(v *verifier, in *Instr) error {
-	if err := checkOffsets(in.Args[1].Type, in.Args[2].Type.Lanes); err != nil {
-		return err
-	}
-	return v.access(in.Args[0], in.Args[2].Type, true)
+func checkScatter(v *verifier, in *Instr) {
+	v.checkOffsets(in.Args[1].Type, in.Args[2].Type.Lanes)
+	v.access(in.Args[0], in.Args[2].Type, true)
 }
 
-func checkGuarded(v *verifier, in *Instr) error {
-	if err := want("guard", in.Args[0].Type, Scalar(ir.Bool)); err != nil {
-		return err
-	}
-	if err := want("argument 2", in.Args[2].Type, in.Result.Type); err != nil {
-		return err
-	}
-	return v.access(in.Args[1], in.Result.Type, false)
+func checkGuarded(v *verifier, in *Instr) {
+	v.want("guard", in.Args[0].Type, Scalar(ir.Bool))
+	v.want("argument 2", in.Args[2].Type, in.Result.Type)
+	v.access(in.Args[1], in.Result.Type, false)
 }
 
-func checkPrefetch(_ *verifier, in *Instr) error { return wantPointer(in.Args[0]) }
+func checkPrefetch(v *verifier, in *Instr) { v.wantPointer(in.Args[0]) }
 
-func checkAlloca(_ *verifier, in *Instr) error {
+func checkAlloca(v *verifier, in *Instr) {
 	t := in.Result.Type
 	if !t.Ptr || t.Space != LocalSpace && t.Space != SharedSpace {
-		return fmt.Errorf("result has type %s, want a local or shared pointer", t)
+		v.fail("result has type %s, want a local or shared pointer", t)
 	}
 	if in.Count < 1 || in.Count > 1<<32 {
-		return fmt.Errorf("count %d, want 1..2^32", in.Count)
+		v.fail("count %d, want 1..2^32", in.Count)
 	}
-	return nil
 }
 
 // Control flow.
 
-func checkFor(v *verifier, in *Instr) error {
+func checkFor(v *verifier, in *Instr) {
 	if len(in.Args) < 3 {
-		return fmt.Errorf("%d arguments, want at least lo, hi, step", len(in.Args))
+		v.fail("%d arguments, want at least lo, hi, step", len(in.Args))
+		return
 	}
 	for i, name := range []string{"lo", "hi", "step"} {
-		if err := want(name, in.Args[i].Type, Scalar(ir.I64)); err != nil {
-			return err
-		}
+		v.want(name, in.Args[i].Type, Scalar(ir.I64))
 	}
 	inits := in.Args[3:]
 	if len(in.Body.Args) != 1+len(inits) || len(in.Results) != len(inits) {
-		return fmt.Errorf("%d initial values, %d block arguments, %d results", len(inits), len(in.Body.Args), len(in.Results))
+		v.fail("%d initial values, %d block arguments, %d results", len(inits), len(in.Body.Args), len(in.Results))
+		return
 	}
-	if err := want("index", in.Body.Args[0].Type, Scalar(ir.I64)); err != nil {
-		return err
-	}
+	v.want("index", in.Body.Args[0].Type, Scalar(ir.I64))
 	for i, init := range inits {
 		if init.Type.Ptr {
-			return fmt.Errorf("%s: a pointer cannot be carried", init)
+			v.fail("%s: a pointer cannot be carried", init)
 		}
-		if err := want("block argument", in.Body.Args[1+i].Type, init.Type); err != nil {
-			return err
-		}
-		if err := want("result", in.Results[i].Type, init.Type); err != nil {
-			return err
-		}
+		v.want("block argument", in.Body.Args[1+i].Type, init.Type)
+		v.want("result", in.Results[i].Type, init.Type)
 	}
-	if err := v.block(in.Body, blockYields); err != nil {
-		return err
-	}
-	return checkYield(in.Body, in.Results)
+	v.yielding(in.Body, in.Results)
 }
 
-func checkIf(v *verifier, in *Instr) error {
-	if err := want("condition", in.Args[0].Type, Scalar(ir.Bool)); err != nil {
-		return err
-	}
+func checkIf(v *verifier, in *Instr) {
+	v.want("condition", in.Args[0].Type, Scalar(ir.Bool))
 	for _, r := range in.Results {
 		if r.Type.Ptr {
-			return fmt.Errorf("%s: a pointer cannot be yielded", r)
+			v.fail("%s: a pointer cannot be yielded", r)
 		}
 	}
 	for b := range in.Blocks() {
 		if len(b.Args) != 0 {
-			return fmt.Errorf("an if block has no arguments")
+			v.fail("an if block has no arguments")
 		}
-		if err := v.block(b, blockYields); err != nil {
-			return err
-		}
-		if err := checkYield(b, in.Results); err != nil {
-			return err
-		}
+		v.yielding(b, in.Results)
 	}
-	return nil
 }
 
-func checkYield(b *Block, results []*Value) error {
+// yielding checks a block that yields results.
+func (v *verifier) yielding(b *Block, results []*Value) {
+	if v.block(b, blockYields); v.err != nil {
+		return
+	}
 	yield := &b.Instrs[len(b.Instrs)-1]
 	if len(yield.Args) != len(results) {
-		return fmt.Errorf("yield of %d values, want %d", len(yield.Args), len(results))
+		v.fail("yield of %d values, want %d", len(yield.Args), len(results))
+		return
 	}
 	for i, a := range yield.Args {
 		if a.Type != results[i].Type {
-			return fmt.Errorf("yield %d has type %s, want %s", i, a.Type, results[i].Type)
+			v.fail("yield %d has type %s, want %s", i, a.Type, results[i].Type)
 		}
 	}
-	return nil
 }
 
-func checkGridLoop(v *verifier, in *Instr) error {
+func checkGridLoop(v *verifier, in *Instr) {
 	if len(in.Body.Args) != 1 || in.Body.Args[0].Type != Scalar(ir.I64) {
-		return fmt.Errorf("a grid loop has one i64 argument")
+		v.fail("a grid loop has one i64 argument")
 	}
-	return v.block(in.Body, blockGrid)
+	v.block(in.Body, blockGrid)
 }
