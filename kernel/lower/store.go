@@ -231,7 +231,17 @@ func (l *storer) write(u, cond *ir.UOp, subAxes []int, at coords, v *program.Val
 		}, nil)
 		return
 	}
-	l.writeEach(u, l.exprs.expand(c, subAxes), v, subAxes, at)
+	lanes := l.exprs.expand(c, subAxes)
+	if p := l.storePlace(u, at); p.vector == nil && lanes.Type.Lanes > 1 && !l.block.onGPU() {
+		// All lanes but those of the last vector are written at once.
+		all := l.b.Lt(l.b.Int(program.Scalar(ir.I32), 0), l.b.FoldLanes(ir.OpMin, l.b.Cast(lanes, ir.I32)))
+		l.b.If(all, func() []*program.Value { l.writeLanes(p, subAxes, v); return nil },
+			func() []*program.Value {
+				return l.folds.inLoop(func() []*program.Value { l.writeEach(u, lanes, v, subAxes, at); return nil })
+			})
+		return
+	}
+	l.writeEach(u, lanes, v, subAxes, at)
 }
 
 // writeLanes stores all lanes.

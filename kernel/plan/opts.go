@@ -143,7 +143,7 @@ var optTable = [numOptKinds]OptInfo{
 		Before:  "for k in 0..4096: acc += f(k)",
 		After:   "for c in 0..4 (grid): for k in 0..1024: part[c] += f(1024c+k)"},
 	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: Lane,
-		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A).",
+		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A). Of an extent that they do not divide the last vector starts earlier.",
 		Before: "for k in 0..64: acc += x[k]*w[k]",
 		After:  "for k in 0..4: acc<16> += x<16>[16k]*w<16>[16k]; fold lanes"},
 	PADTO: {Name: "PADTO", Axis: axisAny, Amount: amountNeeded, read: readPad,

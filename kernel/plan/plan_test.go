@@ -61,8 +61,10 @@ r0 = 256*b + 32*u + lane      b: serial loop, u: 8 copies, lane: 32 lanes
 
 Copies and lanes are cut further at the boundaries of index expressions (k/16,
 k%128, ..), so that the index of every field of a packed format is a linear form
-of digits. Where a split does not divide the extent, points past it count as the
-identity of a reduce and are not stored.
+of digits. Where a split with lanes (of a reduce, also copies) does not divide the
+extent N, the last T points start at N-T: what they repeat is stored again, unless the
+kernel reads what it writes, and counts once in a sum. Elsewhere points past the end
+count as the identity of a reduce and are not stored.
 `
 
 func FuzzParse(f *testing.F) {

@@ -21,8 +21,9 @@ type Split struct {
 	SubAxes []SubAxis // high to low; empty where the extent is 1
 	Tile    int64     // sub-axes of a smaller stride are a tile of a softmax; 1: none
 	Gated   bool      // elements past the extent are left out
-	value   *ir.UOp   // the sum of sub-axes times strides
-	gate    *ir.UOp   // value < extent, with Gated
+	value   *ir.UOp   // the element that the sub-axes stand for
+	gate    *ir.UOp   // it exists; nil: always
+	first   *ir.UOp   // no tile before its own has it; nil: always
 }
 
 // splitStores cuts the ranges of stores. A range whose extent mentions another one,
@@ -140,26 +141,13 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 		s.value = a.Add(s.value, a.Mul(d.Range, a.Index(d.Stride)))
 		st.place(d.Range, d.Role, orderKey{position, len(subAxes) - i})
 	}
-	exact := st.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1
-	if !exact {
-		s.Gated, s.gate = true, a.Lt(s.value, r.Src[0])
+	if exact := st.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1; !exact {
 		if p.Axis.Kind == plan.StageAxis {
 			return nil, fmt.Errorf("kernel: plan: %s: sub-axes of %d elements do not divide a stage's extent", p.Axis.Name, at)
 		}
-		if p.Axis.Kind == plan.StoreAxis && hasLane(subAxes) {
-			return nil, fmt.Errorf("kernel: plan: %s: VECTOR of a store range must divide its extent", p.Axis.Name)
-		}
+		st.splitTail(p, s, st.tileElements(p, subAxes))
 	}
 	return s, nil
-}
-
-func hasLane(subAxes []SubAxis) bool {
-	for _, d := range subAxes {
-		if d.Role == plan.Lane {
-			return true
-		}
-	}
-	return false
 }
 
 // rebuild substitutes sp.splits in a kernel.
@@ -181,8 +169,9 @@ func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 		}
 		return nil
 	})
+	once := readsStored(sink)
 	for i, store := range sink.Src {
-		sp.gates[i] = append(sp.gates[i], sp.gatesOf(store.Ranges())...)
+		sp.gates[i] = append(sp.gates[i], sp.gatesOf(store.Ranges(), once)...)
 	}
 	return out
 }
@@ -202,11 +191,13 @@ func (sp *splitter) subAxisRanges(ranges []*ir.UOp) []*ir.UOp {
 	return out
 }
 
-func (sp *splitter) gatesOf(ranges []*ir.UOp) []*ir.UOp {
+func (sp *splitter) gatesOf(ranges []*ir.UOp, once bool) []*ir.UOp {
 	var out []*ir.UOp
 	for _, r := range ranges {
-		if s := sp.splits[r]; s != nil && s.gate != nil {
-			out = append(out, s.gate)
+		if s := sp.splits[r]; s != nil {
+			if cond := s.condition(sp.Arena, once); cond != nil {
+				out = append(out, cond)
+			}
 		}
 	}
 	return out
@@ -242,10 +233,8 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	arg := u.Arg.(ir.ReduceArg)
 	s := sp.splits[u.ReduceRange()]
 	values := append([]*ir.UOp(nil), src[:arg.N]...)
-	if s.gate != nil {
-		for i, v := range values {
-			values[i] = gated(sp.State, s, v, a.ReduceIdentity(u, i))
-		}
+	for i, v := range values {
+		values[i] = s.gatedElement(sp.State, u, v, a.ReduceIdentity(u, i))
 	}
 	if analyse.IsTuple(u) {
 		if m := a.MonoidOf(u); m.Rescales && s.Tile > 1 {

@@ -47,12 +47,12 @@ func tiledReduce(st *State, m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.
 // gated is a value where a point exists, else the identity. Of a tile's factors
 // that are conversions it stands before them: they remain what few terms of a
 // matrix instruction hold.
-func gated(st *State, s *Split, v, identity *ir.UOp) *ir.UOp {
+func gated(st *State, s *Split, v, cond, identity *ir.UOp) *ir.UOp {
 	a := st.Arena
 	if zero, ok := identity.Float(); s.Tile > 1 && v.Op == ir.OpCast && ok && zero == 0 {
-		return a.Cast(a.Where(s.gate, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
+		return a.Cast(a.Where(cond, v.Src[0], a.ConstInt(v.Src[0].DType, 0)), v.DType)
 	}
-	return a.Where(s.gate, v, identity)
+	return a.Where(cond, v, identity)
 }
 
 // nestTuple nests a reduce like tuple over sub-axes, through its projections.

@@ -1,0 +1,128 @@
+package shape
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+)
+
+// The end of an axis that a split does not divide. Where the low sub-axes up to the
+// highest lane (of a sum: or copy) are a tile of T elements, and the axis has N of at
+// least T, the last tile starts earlier, at N-T:
+//
+//	element = min(T*tile, N-T) + element of the tile
+//
+// Every element of a tile then exists, all of a tile are side by side, and loads and
+// stores of lanes need no masks. The last tile repeats elements of the one before it.
+// A store writes the same value again; one that reads what its kernel writes leaves
+// them out, as does a sum. To the largest or smallest element they make no difference.
+//
+// Elsewhere an element past the end is left out by comparison, and what it reads is
+// kept in bounds.
+
+// tileElements is T of an axis that is split into sub-axes, low to high, of at elements
+// in all; 0 where its tiles cannot start anywhere.
+func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
+	n, constant := p.Axis.Size()
+	if !constant || p.PadTo > 1 || p.Dot || p.Pack || p.Axis.Kind == plan.StageAxis || hasMatrix(st.Axes) {
+		return 0
+	}
+	tile := int64(0)
+	for _, d := range subAxes {
+		if d.Role == plan.Lane || d.Role == plan.Unroll && p.Axis.Kind == plan.ReduceAxis {
+			m, _ := d.Range.Src[0].Int()
+			tile = d.Stride * m
+		}
+	}
+	if tile > n {
+		return 0
+	}
+	return tile
+}
+
+// splitTail is the end of an axis whose sub-axes, high to low in s, do not divide it.
+func (st *State) splitTail(p Axis, s *Split, tile int64) {
+	a, r := st.Arena, p.Axis.Range
+	n, _ := p.Axis.Size()
+	if tile == 0 {
+		s.Gated, s.gate = true, a.Lt(s.value, r.Src[0])
+		return
+	}
+	number, element := a.Index(0), a.Index(0)
+	for _, d := range s.SubAxes {
+		if d.Stride >= tile {
+			number = a.Add(number, a.Mul(d.Range, a.Index(d.Stride/tile)))
+		} else {
+			element = a.Add(element, a.Mul(d.Range, a.Index(d.Stride)))
+		}
+	}
+	unit := ir.GCD(tile, n) // what all starts are multiples of: loads stay aligned
+	start := a.Mul(a.Index(unit), a.Binary(ir.OpMin, a.Mul(number, a.Index(tile/unit)), a.Index((n-tile)/unit)))
+	s.value = a.Add(start, element)
+	exists := st.simp.Do(a.Lt(number, a.Index((n+tile-1)/tile)))
+	if !exists.IsInt(1) {
+		s.gate = exists
+	}
+	if n%tile != 0 {
+		// Said to lie in its bounds, the count stays one number for all lanes.
+		repeated := a.Cast(st.simp.Do(a.Sub(a.Mul(number, a.Index(tile)), start)), ir.I32)
+		repeated = a.Make(ir.OpAssume, ir.I32, nil, repeated, a.ConstInt(ir.I32, 0), a.ConstInt(ir.I32, tile))
+		s.first = a.Lt(a.Add(repeated, a.ConstInt(ir.I32, -1)), a.Cast(element, ir.I32))
+	}
+}
+
+// readsStored reports a kernel of which a store reads what one writes: an element must
+// not be written twice.
+func readsStored(sink *ir.UOp) bool {
+	written := make(map[*ir.UOp]bool)
+	for _, store := range sink.Src {
+		written[store.Src[0]] = true
+	}
+	return slices.ContainsFunc(ir.Toposort(sink), func(u *ir.UOp) bool {
+		return (u.Op == ir.OpLoad || u.Op == ir.OpField) && written[u.Src[0]]
+	})
+}
+
+// condition is what must hold for an element to be there: that its tile exists and, if
+// it counts once, that the tile before it does not have it. nil: nothing.
+func (s *Split) condition(a *ir.Arena, once bool) *ir.UOp {
+	switch {
+	case !once || s.first == nil:
+		return s.gate
+	case s.gate == nil:
+		return s.first
+	}
+	return a.And(s.gate, s.first)
+}
+
+// gatedElement is an element of a reduce where it takes part, else the identity.
+func (s *Split) gatedElement(st *State, u, v, identity *ir.UOp) *ir.UOp {
+	once := true
+	if analyse.IsPlain(u) {
+		op := u.Arg.(ir.ReduceArg).Op
+		once = op != ir.OpMax && op != ir.OpMin
+	}
+	cond := s.condition(st.Arena, once)
+	switch zero, ok := identity.Float(); {
+	case cond == nil:
+		return v
+	case s.first != nil && ok && zero == 0:
+		return gatedTerm(st, cond, v, identity)
+	}
+	return gated(st, s, v, cond, identity)
+}
+
+// gatedTerm is a term of a sum of floats, or 0. Of a product every factor is 0, and of
+// an inner sum every term, so that lanes, multiply-adds and masked loads remain.
+func gatedTerm(st *State, cond, v, zero *ir.UOp) *ir.UOp {
+	a := st.Arena
+	switch {
+	case v.Op == ir.OpMul:
+		return a.Mul(gatedTerm(st, cond, v.Src[0], zero), gatedTerm(st, cond, v.Src[1], zero))
+	case v.Op == ir.OpReduce && analyse.IsSum(v):
+		return a.Reduce(ir.OpAdd, gatedTerm(st, cond, v.Src[0], zero), v.ReduceRange())
+	}
+	return a.Where(cond, v, zero)
+}
