@@ -69,7 +69,7 @@ func (p *planner) lanesAlongSum(w *operand) bool {
 // many lanes.
 func (p *planner) lanesAlongRow(w *operand) bool {
 	i := p.innerRow(w)
-	return i >= 0 && powerOfTwoDivisor(p.size(i), lanesOf(p.desc))*2 >= lanesOf(p.desc)
+	return i >= 0 && p.lanesAlongRows(w) && p.size(i)*2 >= lanesOf(p.desc)
 }
 
 // chainLanes is how many lanes chain would take.
@@ -77,6 +77,9 @@ func (p *planner) chainLanes(axes []int) int64 {
 	lanes := int64(1)
 	for k := len(axes) - 1; k >= 0; k-- {
 		v := powerOfTwoDivisor(p.size(axes[k]), lanesOf(p.desc)/lanes)
+		if len(axes) == 1 {
+			v = p.lanes(p.size(axes[k]), lanesOf(p.desc))
+		}
 		lanes *= v
 		if v < p.size(axes[k]) {
 			break
@@ -95,7 +98,7 @@ func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
 	if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || p.tested(o.sum, i) {
 		return -1, 0
 	}
-	lanes = divisor(p.size(i), lanesOf(p.desc))
+	lanes = p.anyLanes(p.size(i), lanesOf(p.desc))
 	return i, lanes * b2i(lanes*2 > lanesOf(p.desc))
 }
 

@@ -48,7 +48,7 @@ func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
 			continue
 		}
 		if lanes == 1 && p.laneSafe(i) {
-			lanes = powerOfTwoDivisor(p.size(i), attentionLanes)
+			lanes = p.lanes(p.size(i), attentionLanes)
 			p.split(plan.VECTOR, i, lanes)
 		}
 		if n := p.left(i); n > 1 && registers*n*max(lanes/lanesOf(p.desc), 1) <= attentionRegisters {
@@ -139,7 +139,7 @@ func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 		if p.done[i] || own.Has(i) || !p.free.Of(values[0]).Has(i) || !p.constant(i) {
 			continue
 		}
-		n := powerOfTwoDivisor(p.size(i), max(attentionRegisters/registers, 1))
+		n := copies(p.size(i), max(attentionRegisters/registers, 1))
 		if n == 1 || units/n < attentionUnits {
 			continue
 		}

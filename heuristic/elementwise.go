@@ -31,12 +31,12 @@ func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
 		return gpuElementwise(a, i)
 	}
 	p := a.plan()
-	lanes := powerOfTwoDivisor(p.size(i), elementwiseRegisters*lanesOf(p.desc))
+	lanes := p.lanes(p.size(i), elementwiseRegisters*lanesOf(p.desc))
 	p.split(plan.VECTOR, i, lanes)
 	total := a.points(a.axesOf(plan.StoreAxis))
 	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
 	if a.everyStore(i) {
-		p.split(plan.ROLL, i, divisor(p.left(i), max(unit/lanes, 1)))
+		p.split(plan.ROLL, i, run(p.left(i), max(unit/lanes, 1)))
 	}
 	p.done[i] = true
 	p.lightReduces()
@@ -71,7 +71,7 @@ func (p *planner) streamStores() {
 func (a *analysis) laneAxis() int {
 	best, bestScore := -1, 0
 	for _, i := range a.axesOf(plan.StoreAxis) {
-		if !a.constant(i) || !a.laneSafe(i) || powerOfTwoDivisor(a.size(i), 4) < 4 {
+		if !a.constant(i) || !a.laneSafe(i) || a.size(i) < 4 {
 			continue
 		}
 		if score := a.laneScore(i); score >= bestScore && score > 0 {

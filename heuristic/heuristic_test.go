@@ -67,7 +67,7 @@ var families = []family{
 	{"transposed", "matvec", "VECTOR s0 32; UPCAST s0 2; UNROLL r0 4; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("F32", 2048, 2048, variant{transposed: true}) },
 		func(b *builder) *ir.UOp { return b.matvec("F32", 128, 200, variant{transposed: true}) }},
-	{"odd inner extent", "matvec", "VECTOR r0 4; PREFETCH p1 8192; FMA",
+	{"odd inner extent", "matvec", "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA",
 		func(b *builder) *ir.UOp { return b.matvec("F32", 2048, 4*131, variant{}) },
 		func(b *builder) *ir.UOp { return b.matvec("F32", 200, 4*33, variant{}) }},
 	{"neighbouring pairs", "matvec", "PACK r0; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA",
@@ -142,7 +142,7 @@ var families = []family{
 	{"elementwise, past the caches", "elementwise", "VECTOR s0 32; ROLL s0 32; FMA; STREAM p2",
 		func(b *builder) *ir.UOp { return b.elementwise(1 << 24) },
 		func(b *builder) *ir.UOp { return b.elementwise(4 * 37) }},
-	{"odd elementwise", "fallback", "",
+	{"odd elementwise", "elementwise", "VECTOR s0 32; FMA",
 		func(b *builder) *ir.UOp { return b.elementwise(1231) },
 		func(b *builder) *ir.UOp { return b.elementwise(37) }},
 }

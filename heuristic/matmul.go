@@ -129,7 +129,7 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 	together := int64(1)
 	if row := p.lastStore(w.rows); row >= 0 {
 		free := fewAccumulators / (p.points(w.reuse) * p.perRow(weights, w))
-		together = powerOfTwoDivisor(p.size(row), min(free, fewRows))
+		together = copies(p.size(row), min(free, fewRows))
 		p.split(plan.UPCAST, row, together)
 	}
 	for _, o := range weights {

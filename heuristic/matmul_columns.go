@@ -60,7 +60,7 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 	accumulators := int64(p.desc.VectorRegs) * columnShare / 4
 	constant := !slices.ContainsFunc(w.chain, func(i int) bool { return !p.constant(i) })
 	for _, registers := range columnRegisters {
-		lanes = powerOfTwoDivisor(p.size(row), registers*lanesOf(p.desc))
+		lanes = p.lanes(p.size(row), registers*lanesOf(p.desc))
 		used := max(lanes/lanesOf(p.desc), 1)
 		rows = 1
 		if token >= 0 {
@@ -75,9 +75,9 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 			return lanes, rows, true
 		}
 	}
-	lanes = powerOfTwoDivisor(p.size(row), matvecRegisters*lanesOf(p.desc))
+	lanes = p.lanes(p.size(row), matvecRegisters*lanesOf(p.desc))
 	if token >= 0 {
-		rows = divisor(p.size(token), accumulators/2)
+		rows = run(p.size(token), accumulators/2)
 	}
 	return lanes, rows, false
 }

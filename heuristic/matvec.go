@@ -183,9 +183,9 @@ func (p *planner) packs(w *operand) bool {
 func (p *planner) matvecRows(weights []*operand) string {
 	w := weights[0]
 	i := p.innerRow(w)
-	lanes := powerOfTwoDivisor(p.size(i), matvecRegisters*lanesOf(p.desc))
+	lanes := p.lanes(p.size(i), matvecRegisters*lanesOf(p.desc))
 	p.split(plan.VECTOR, i, lanes)
-	p.split(plan.UPCAST, i, powerOfTwoDivisor(p.left(i), 2))
+	p.split(plan.UPCAST, i, p.copiesOf(i, 2))
 	p.done[i] = true
 	k := w.chain[len(w.chain)-1]
 	copies := int64(1)

@@ -39,6 +39,11 @@ func (p *planner) left(axis int) int64 {
 	return (p.size(axis) + taken - 1) / taken
 }
 
+// copiesOf is how many copies of what Opts have taken of an axis fit into it.
+func (p *planner) copiesOf(axis int, limit int64) int64 {
+	return copies(p.left(axis), min(limit, max(p.size(axis)/max(p.taken[axis], 1), 1)))
+}
+
 // roll keeps the rest of a store axis inside the work unit.
 func (p *planner) roll(axis int) {
 	if p.left(axis) > 1 {
@@ -47,8 +52,8 @@ func (p *planner) roll(axis int) {
 }
 
 // chain vectorises and unrolls the innermost points of a nest of reduces (outer
-// before inner): up to so many lanes, then so many copies. Both stop where an
-// axis does not divide. It reports what it took.
+// before inner): up to so many lanes, then so many copies. In a nest both stop where
+// an axis does not divide. It reports what it took.
 func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies int64) {
 	gotLanes, gotCopies = 1, 1
 	if n := p.dot(axes[len(axes)-1]); n > 1 {
@@ -60,6 +65,9 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 			break
 		}
 		v := powerOfTwoDivisor(p.left(i), lanes/gotLanes)
+		if len(axes) == 1 && p.taken[i] <= 1 {
+			v = p.lanes(p.size(i), lanes)
+		}
 		p.split(plan.VECTOR, i, v)
 		gotLanes *= v
 		if p.left(i) > 1 {
@@ -72,6 +80,9 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 			break
 		}
 		v := powerOfTwoDivisor(p.left(i), copies/gotCopies)
+		if len(axes) == 1 {
+			v = p.copiesOf(i, copies)
+		}
 		p.split(plan.UNROLL, i, v)
 		gotCopies *= v
 		if p.left(i) > 1 {
@@ -168,7 +179,7 @@ func (p *planner) tileAxes(rows analyse.RangeSet) {
 			continue
 		}
 		if p.laneSafe(i) && p.unitStride(i) {
-			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), lanesOf(p.desc)))
+			p.split(plan.VECTOR, i, p.lanes(p.size(i), lanesOf(p.desc)))
 		}
 		p.roll(i)
 	}

@@ -47,6 +47,9 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 		var lanes, copies int64 = 1, 1
 		for _, nest := range p.nests(axes) {
 			l, c := p.chain(nest, lanesOf(p.desc), reduceCopies)
+			if i := nest[0]; l > 1 && !p.plainReduce(i) {
+				p.add(plan.TILE, p.axes[i].Name, 0)
+			}
 			if l*c > lanes*copies {
 				lanes, copies = l, c
 			}
@@ -74,10 +77,10 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 // one Zen 5 core that reads 43 GB/s: 32 lanes 20 GB/s, 4 copies 29, 8 copies and
 // two rows 36.
 func (p *planner) columns(i int, axes []int) (lanes, copies int64) {
-	lanes = powerOfTwoDivisor(p.size(i), 2*lanesOf(p.desc))
+	lanes = p.lanes(p.size(i), 2*lanesOf(p.desc))
 	p.split(plan.VECTOR, i, lanes)
 	most := min(int64(p.desc.VectorRegs)/4, max(p.left(i)/columnUnits, 1))
-	copies = powerOfTwoDivisor(p.left(i), most)
+	copies = p.copiesOf(i, most)
 	p.split(plan.UPCAST, i, copies)
 	p.done[i] = true
 	if last := axes[len(axes)-1]; copies > 1 && p.constant(last) && p.plainReduce(last) && p.left(last)%columnRows == 0 {
@@ -97,11 +100,26 @@ const (
 func (p *planner) nests(axes []int) [][]int {
 	var out [][]int
 	for _, i := range axes {
-		if p.constant(i) && p.laneSafe(i) && p.plainReduce(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) {
+		if p.constant(i) && p.laneSafe(i) && (p.plainReduce(i) || p.softmax(i)) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) {
 			out = append(out, []int{i})
 		}
 	}
 	return out
+}
+
+// softmax reports an axis over which softmaxes run, and maybe plain reduces: a tile of
+// lanes has one maximum, by which the running sums are rescaled.
+func (a *analysis) softmax(axis int) bool {
+	found := false
+	for _, u := range a.order {
+		if analyse.IsTuple(u) && a.axisOf(u.ReduceRange()) == axis {
+			if !a.arena.MonoidOf(u).Rescales {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
 }
 
 // shortLanes reports an innermost reduce of fewer points than a register or two

@@ -83,7 +83,7 @@ func (p *planner) resultLanes() (axis int, lanes int64) {
 		if p.size(i) < 4 || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || !p.nearReads(i) {
 			continue
 		}
-		if lanes = divisor(p.size(i), 2*lanesOf(p.desc)); lanes >= 4 {
+		if lanes = p.anyLanes(p.size(i), 2*lanesOf(p.desc)); lanes >= 4 {
 			return i, lanes
 		}
 	}
@@ -138,7 +138,7 @@ func (p *planner) rollUnit(axis int, lanes int64) {
 		if i != axis && (p.done[i] || !p.constant(i)) || !p.everyStore(i) {
 			continue
 		}
-		n := divisor(p.left(i), max(unit/lanes, 1))
+		n := run(p.left(i), max(unit/lanes, 1))
 		p.split(plan.ROLL, i, n)
 		lanes *= n
 	}

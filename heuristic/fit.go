@@ -1,0 +1,57 @@
+package heuristic
+
+// Splits of any extent. Points are taken so many at a time, and the last take may be
+// short of some: its lanes then repeat points, its threads stand idle. What that costs
+// is weighed against smaller takes, of which there are more.
+
+// exactWorth is how much cheaper, in percent of its own cost, a split with a remainder
+// must be than one that divides: it has comparisons, and loads that are not aligned.
+const exactWorth = 80
+
+// takes is the cost of n points, so many at a time: each take is as long as its grains
+// (a vector register, a warp, one copy of the code), and one more for what it does once.
+func takes(n, each, grain int64) int64 {
+	return satMul((n+each-1)/each, (each+grain-1)/grain+1)
+}
+
+// fit is the cheapest number of points to take at a time, up to a limit: exact, which
+// divides n, unless a power of two or, up to whole, all points are cheaper by far.
+func fit(n, limit, grain, exact, whole int64) int64 {
+	best := exact
+	for each := int64(2); each <= min(limit, n); each *= 2 {
+		if takes(n, each, grain) < takes(n, best, grain) {
+			best = each
+		}
+	}
+	if n <= min(limit, whole) && takes(n, n, grain) < takes(n, best, grain) {
+		best = n
+	}
+	if takes(n, best, grain) > takes(n, exact, grain)*exactWorth/100 {
+		return exact
+	}
+	return best
+}
+
+// lanes is how many lanes of vector registers n points take.
+func (a *analysis) lanes(n, limit int64) int64 {
+	register := lanesOf(a.desc)
+	return fit(n, limit, register, powerOfTwoDivisor(n, limit), register)
+}
+
+// anyLanes is lanes of which a register may have a part: those of results that are
+// summed for themselves.
+func (a *analysis) anyLanes(n, limit int64) int64 {
+	register := lanesOf(a.desc)
+	return fit(n, limit, register, divisor(n, limit), register)
+}
+
+// copies is how many of n points are copies of the code.
+func copies(n, limit int64) int64 { return fit(n, limit, 1, powerOfTwoDivisor(n, limit), limit) }
+
+// run is how many of n points are a loop within a work unit.
+func run(n, limit int64) int64 { return fit(n, limit, 1, divisor(n, limit), limit) }
+
+// threads is how many of n points a block takes, a thread each.
+func (a *analysis) threads(n, limit int64) int64 {
+	return fit(n, limit, int64(a.desc.WarpSize), divisor(n, limit), limit)
+}
