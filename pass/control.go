@@ -99,6 +99,9 @@ func (c *Control) Firings() map[string]int {
 	return out
 }
 
+// Watched reports that somebody wants to be told of every firing.
+func (c *Control) Watched() bool { return c != nil && c.Trace && c.OnChange != nil }
+
 // Skips reports that a row is left out.
 func (c *Control) Skips(row *Info) bool { return c != nil && c.Without[row.Name] }
 
@@ -181,7 +184,7 @@ func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject 
 	if trace {
 		if after := t.Text(s); after != before {
 			c.Fired(row.Name)
-			if c.OnChange != nil {
+			if c.Watched() {
 				c.OnChange(row.Info, subject, before, after)
 			}
 		}

@@ -20,6 +20,9 @@ import (
 type Renderer struct {
 	Extension string // of a file, ".ll"
 	Source    func(p *program.Program) (string, error)
+	// Annotated is Source with each instruction of the program as a comment before
+	// what is made of it.
+	Annotated func(p *program.Program) (string, error)
 	// Inspect reads figures off a program's machine code; nil where the target's
 	// own tools are not installed.
 	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
@@ -31,25 +34,28 @@ type Renderer struct {
 type language struct {
 	name      string // of targets, before the colon
 	extension string
-	source    func(p *program.Program, desc *target.Desc) (string, error)
+	source    func(p *program.Program, desc *target.Desc, annotate bool) (string, error)
 	assembly  bool // NVIDIA's: ptxas reads figures off what ptx prints of the program
 }
 
 var languages = []language{
-	{name: "llvm", extension: ".ll", source: func(p *program.Program, desc *target.Desc) (string, error) {
+	{name: "llvm", extension: ".ll", source: func(p *program.Program, desc *target.Desc, annotate bool) (string, error) {
+		if annotate {
+			return llvm.Annotated(p, desc)
+		}
 		text, _, err := llvm.Render(p, desc)
 		return text, err
 	}},
 	{name: "ptx", extension: ".ptx", source: kernelText(ptx.Render), assembly: true},
 	{name: "cuda", extension: ".cu", source: kernelText(cuda.Render), assembly: true},
-	{name: "interp", extension: ".prog", source: func(p *program.Program, _ *target.Desc) (string, error) {
+	{name: "interp", extension: ".prog", source: func(p *program.Program, _ *target.Desc, _ bool) (string, error) {
 		return program.Print(p), nil
 	}},
 }
 
-func kernelText(render func(*program.Program, *target.Desc, gpu.Options) (*gpu.Kernel, error)) func(*program.Program, *target.Desc) (string, error) {
-	return func(p *program.Program, desc *target.Desc) (string, error) {
-		k, err := render(p, desc, gpu.Options{MinBlocks: gpu.MinBlocks(p)})
+func kernelText(render func(*program.Program, *target.Desc, gpu.Options) (*gpu.Kernel, error)) func(*program.Program, *target.Desc, bool) (string, error) {
+	return func(p *program.Program, desc *target.Desc, annotate bool) (string, error) {
+		k, err := render(p, desc, gpu.Options{MinBlocks: gpu.MinBlocks(p), Annotate: annotate})
 		if err != nil {
 			return "", err
 		}
@@ -70,14 +76,18 @@ func For(desc *target.Desc) (*Renderer, error) {
 }
 
 func (l *language) renderer(desc *target.Desc) *Renderer {
-	r := &Renderer{Extension: l.extension, Source: func(p *program.Program) (string, error) { return l.source(p, desc) }}
+	r := &Renderer{
+		Extension: l.extension,
+		Source:    func(p *program.Program) (string, error) { return l.source(p, desc, false) },
+		Annotated: func(p *program.Program) (string, error) { return l.source(p, desc, true) },
+	}
 	tools := cudatools.FromEnvironment()
 	if !l.assembly || tools.PtxasPath == "" {
 		return r
 	}
 	assembly := kernelText(ptx.Render)
 	r.Inspect = func(ctx context.Context, p *program.Program) (*gpu.Machine, error) {
-		source, err := assembly(p, desc)
+		source, err := assembly(p, desc, false)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +97,7 @@ func (l *language) renderer(desc *target.Desc) *Renderer {
 		return r
 	}
 	r.Assembly = func(ctx context.Context, p *program.Program) (string, error) {
-		source, err := assembly(p, desc)
+		source, err := assembly(p, desc, false)
 		if err != nil {
 			return "", err
 		}

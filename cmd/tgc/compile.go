@@ -29,6 +29,7 @@ type compileFlags struct {
 	out     string
 	explain bool
 	json    bool
+	blame   string
 	passes  passFlags
 }
 
@@ -43,7 +44,8 @@ func newCompile() *cobra.Command {
 		Example: "  tgc compile llama3.2:1b-q6_k --step decode --target llvm -o /tmp/kernels\n" +
 			"  tgc compile model.gguf --step prefill --tokens 128 --target llvm:znver5 -o /tmp/kernels --explain\n" +
 			"  tgc compile graph.uop --target interp -o /tmp/kernels\n" +
-			"  tgc compile tiny --target ptx:sm_90 --stop-after choose-plans",
+			"  tgc compile tiny --target ptx:sm_90 --stop-after choose-plans\n" +
+			"  tgc compile tiny --target ptx:sm_90 --blame bar.sync",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
@@ -56,6 +58,7 @@ func newCompile() *cobra.Command {
 	f.StringVar(&o.target, "target", "", target.Names())
 	f.StringVarP(&o.out, "output", "o", "", "folder to write")
 	f.BoolVar(&o.explain, "explain", false, "print what was decided, and why")
+	f.StringVar(&o.blame, "blame", "", "say which passes made, moved or dropped the lines that match: a regular expression, of the source or of any form")
 	f.BoolVar(&o.json, "json", false, "print the manifest too")
 	registerMode(f, &o.mode)
 	o.passes.register(f)
@@ -66,7 +69,7 @@ func (o *compileFlags) check(cmd *cobra.Command) error {
 	switch {
 	case o.target == "":
 		return usagef("compile: --target is missing, such as --target llvm")
-	case o.out == "" && o.passes.stopAfter == "":
+	case o.out == "" && o.passes.stopAfter == "" && o.blame == "":
 		return usagef("compile: -o DIR is missing")
 	case o.step != "decode" && o.step != "prefill":
 		return usagef("compile: --step %q, want decode or prefill", o.step)
@@ -102,6 +105,12 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 	if config.Control, err = o.passes.control(forms); err != nil {
 		return err
 	}
+	var lines *blame
+	if o.blame != "" {
+		if lines, err = newBlame(o.blame, config.Control); err != nil {
+			return err
+		}
+	}
 	compile := o.model
 	if strings.HasSuffix(name, ".uop") {
 		compile = o.graph
@@ -112,6 +121,9 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if err != nil {
 		return err
+	}
+	if lines != nil {
+		return lines.print(cmd, step.Compiled, renderer, o.json)
 	}
 	if o.out == "" {
 		return usagef("compile: --stop-after %s: this compilation does not run the pass", o.passes.stopAfter)

@@ -64,7 +64,7 @@ const header = `# Passes
 Every pass from the tensor graph to programs, in the order in which they run.
 Generated from the tables (` + "`go test ./internal/passtable -update`" + `).
 ` + "`tgc opt NAME FILE`" + ` runs one on a form in text, ` + "`tgc compile --without NAME`" + ` leaves one
-out, ` + "`--dump-after NAME`" + ` prints the form after it. A pass in **bold** cannot be left out.
+out, ` + "`--dump-after NAME`" + ` prints the form after it, ` + "`--blame REGEXP`" + ` says which pass made a line. A pass in **bold** cannot be left out.
 `
 
 func document(f *firing) string {

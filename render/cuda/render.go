@@ -73,6 +73,9 @@ func (r *printer) line(format string, args ...any) {
 	r.body.WriteByte('\n')
 }
 
+// Comment is a line of its own.
+func (r *printer) Comment(text string) { r.line("// %s", text) }
+
 // begin and end print the braces around a block and keep its scope.
 func (r *printer) begin(format string, args ...any) {
 	r.line(format+" {", args...)

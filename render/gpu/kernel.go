@@ -16,6 +16,9 @@ type Options struct {
 	// MinBlocks asks the assembler for registers so few that this many blocks
 	// fit a multiprocessor; 0 leaves it free.
 	MinBlocks int
+	// Annotate prints each instruction of the program as a comment before what is
+	// made of it.
+	Annotate bool
 }
 
 // Kernel is a rendered program and how to launch it.

@@ -29,6 +29,7 @@ type modulePrinter interface {
 	// Buffer and Table are addresses of a parameter and of constant bytes.
 	Buffer(i int) string
 	Table(i int, p *program.Param) string
+	Comment(text string)
 	// Text puts the module together around the body.
 	Text(k *Kernel) string
 }

@@ -121,6 +121,9 @@ func (s *Selector) param(k *Kernel, i int) {
 func (s *Selector) Block(b *program.Block) error { return Each(b, s.instr) }
 
 func (s *Selector) instr(in *program.Instr) error {
+	if s.Options.Annotate {
+		s.print.Comment(program.PrintInstr(in))
+	}
 	switch in.Op {
 	case program.Const, program.ConstLanes, program.Iota:
 		s.constant(in)

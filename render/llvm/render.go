@@ -19,7 +19,28 @@ import (
 // Render returns the text of a module and the name of its entry. The program
 // must be verified, and what the target lacks expanded in it (pass expand-math).
 func Render(p *program.Program, desc *target.Desc) (text, entry string, err error) {
+	return render(p, desc, false)
+}
+
+// Annotated is the text with each instruction of the program as a comment before what
+// is made of it.
+func Annotated(p *program.Program, desc *target.Desc) (string, error) {
+	text, _, err := render(p, desc, true)
+	return text, err
+}
+
+// comment is a line between instructions.
+type comment struct {
+	llir.Instruction
+	text string
+}
+
+// LLString is the line.
+func (c *comment) LLString() string { return "; " + c.text }
+
+func render(p *program.Program, desc *target.Desc, annotate bool) (text, entry string, err error) {
 	r := &renderer{
+		annotate:   annotate,
 		program:    p,
 		desc:       desc,
 		module:     llir.NewModule(),
@@ -48,6 +69,7 @@ func entryName(name string) string {
 
 type renderer struct {
 	program    *program.Program
+	annotate   bool
 	desc       *target.Desc
 	module     *llir.Module
 	fn         *llir.Func
@@ -139,6 +161,9 @@ func (r *renderer) newBlock(role string) *llir.Block {
 func (r *renderer) block(b *program.Block) error {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
+		if r.annotate {
+			r.at.Insts = append(r.at.Insts, &comment{text: program.PrintInstr(in)})
+		}
 		if err := r.instr(in); err != nil {
 			return fmt.Errorf("`%s`: %w", program.PrintInstr(in), err)
 		}

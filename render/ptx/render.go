@@ -110,6 +110,9 @@ func (r *printer) ins(format string, args ...any) {
 	r.body.WriteString(";\n")
 }
 
+// Comment is a line of its own.
+func (r *printer) Comment(text string) { r.body.WriteString("\t// " + text + "\n") }
+
 func (r *printer) label() string {
 	r.labels++
 	return fmt.Sprintf("L%d", r.labels)

@@ -24,6 +24,10 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 	s.MarkDead()
 	s.IndexUses()
 	w := newWorklist(s.Graph, len(group))
+	text := ""
+	if c.Watched() {
+		text = s.Text()
+	}
 	for fired := true; fired; {
 		fired = false
 		for k, r := range group {
@@ -34,6 +38,11 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 			if fired {
 				if c != nil && c.Trace {
 					c.Fired(r.Info.Name)
+				}
+				if c.Watched() {
+					before := text
+					text = s.Text()
+					c.OnChange(*r.Info, "", before, text)
 				}
 				break // the first that fires starts again
 			}
