@@ -1,8 +1,6 @@
 package lower
 
 import (
-	"sort"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -19,14 +17,12 @@ const maxPrefetches = 16
 // the plan's distance ahead. An address past the buffer's end is only a hint,
 // and usually the next row's.
 func (l *memory) openPrefetch(i int) {
-	slots := make([]int, 0, len(l.Prefetch))
-	for slot := range l.Prefetch {
-		slots = append(slots, slot)
-	}
-	sort.Ints(slots)
-	for _, slot := range slots {
-		for _, s := range l.streams(slot, i) {
-			l.prefetchStream(s, l.Prefetch[slot])
+	for _, opt := range l.Options.BufferOpts() {
+		if opt.Kind != plan.PREFETCH {
+			continue
+		}
+		for _, s := range l.streams(opt.Slot, i) {
+			l.prefetchStream(s, l.Options.Buffers[opt])
 		}
 	}
 }

@@ -188,7 +188,7 @@ func (l *reducer) accumulate(acc val, t term, subAxes []int) val {
 	if t.dot > 0 {
 		return val{v: l.wide.dotWith(acc.v, t, subAxes), subAxes: subAxes, depth: l.scopes.top()}
 	}
-	if t.isMul && l.FMA {
+	if t.isMul && l.Options.FMA {
 		v := l.b.Fma(l.exprs.expand(t.x, subAxes), l.exprs.expand(t.y, subAxes), acc.v)
 		return val{v: v, subAxes: subAxes, depth: l.scopes.top()}
 	}
@@ -423,7 +423,7 @@ func (l *reducer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 // floating-point addition takes four cycles and two start in each, so eight
 // registers of accumulators, over all sums of the loop, keep the pipes busy.
 func (l *reducer) chains(terms, lanes int) int {
-	if !l.FMA {
+	if !l.Options.FMA {
 		return 1
 	}
 	registers := max((lanes*4+63)/64, 1) * max(l.loopSums, 1)

@@ -179,7 +179,7 @@ func (l *storer) storePlace(u *ir.UOp, at coords) place {
 		addr = l.memory.flatten(u, u.Src[0].Src, u.Indices(), false)
 	}
 	p := l.memory.placeOf(l.memory.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
-	if l.Kernel.Stream[u.Src[0].Arg.(ir.ParamArg).Slot] {
+	if l.Options.Has(plan.STREAM, u.Src[0].Arg.(ir.ParamArg).Slot) {
 		p.cache = program.CacheStream
 	}
 	return p

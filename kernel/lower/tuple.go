@@ -217,7 +217,7 @@ func (l *tuples) tupleMember(open *program.Loop, m member, i int) []carry {
 	}
 	var carries []carry
 	e := l.newLambda(m.node.Arg.(ir.ReduceArg).N)
-	e.fma = l.FMA
+	e.fma = l.Options.FMA
 	for _, c := range m.comps {
 		node := l.Arena.Proj(m.node, c)
 		for _, point := range at[c] {

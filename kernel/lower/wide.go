@@ -205,7 +205,7 @@ func (l *widener) contract(u *ir.UOp, at coords) (val, bool) {
 		return l.sumFrom(y, x, at, target), true
 	case u.Op == ir.OpAdd && l.dotSum(y):
 		return l.sumFrom(x, y, at, target), true
-	case !l.FMA || u.DType != ir.F32 && u.DType != ir.F64:
+	case !l.Options.FMA || u.DType != ir.F32 && u.DType != ir.F64:
 		return val{}, false
 	}
 	switch {

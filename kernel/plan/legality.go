@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -28,11 +30,28 @@ const (
 
 // Global is what Opts say about the whole kernel.
 type Global struct {
-	FMA      bool
-	Prefetch map[int]int64 // slot -> bytes ahead
-	Preload  map[int]bool  // by slot
-	Stream   map[int]bool  // by slot
-	Swaps    [][2]*ir.UOp
+	FMA     bool
+	Buffers map[BufferOpt]int64 // -> amount
+	Swaps   [][2]*ir.UOp
+}
+
+// BufferOpt is an Opt of a buffer, which a plan has or has not.
+type BufferOpt struct {
+	Kind OptKind
+	Slot int
+}
+
+// Has reports an Opt of a buffer.
+func (g *Global) Has(kind OptKind, slot int) bool {
+	_, ok := g.Buffers[BufferOpt{kind, slot}]
+	return ok
+}
+
+// BufferOpts lists the Opts of buffers by kind and slot.
+func (g *Global) BufferOpts() []BufferOpt {
+	return slices.SortedFunc(maps.Keys(g.Buffers), func(x, y BufferOpt) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Slot, y.Slot))
+	})
 }
 
 // reading is a plan that is being distributed over the axes of a kernel.
@@ -47,7 +66,7 @@ type reading struct {
 // Read distributes the Opts over the axes.
 func Read(sink *ir.UOp, plan Plan, desc *target.Desc) ([]AxisPlan, Global, error) {
 	r := &reading{sink: sink, desc: desc,
-		global: Global{Prefetch: make(map[int]int64), Preload: make(map[int]bool), Stream: make(map[int]bool)}}
+		global: Global{Buffers: make(map[BufferOpt]int64)}}
 	for _, axis := range Axes(sink) {
 		r.plans = append(r.plans, AxisPlan{Axis: axis, Rest: defaultRole(sink, axis)})
 	}
@@ -89,8 +108,13 @@ func (r *reading) opt(opt Opt) error {
 	if !info.On.accept(r.desc) {
 		return fmt.Errorf("refused on %s: %s", r.desc.Name, info.Refusal)
 	}
-	if info.Axis == axisNone || info.Axis == axisBuffer {
+	switch info.Axis {
+	case axisNone:
 		return info.read(r, nil, opt)
+	case axisBuffer:
+		slot, err := r.buffer(opt)
+		r.global.Buffers[BufferOpt{opt.Kind, slot}] = opt.Amount
+		return err
 	}
 	p := r.axis(opt.Axis)
 	if p == nil {

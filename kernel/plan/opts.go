@@ -64,7 +64,8 @@ type OptInfo struct {
 	Before, After string // a loop, for docs/plan.md
 
 	// read notes the Opt in the plan of its axis or kernel, or says why the kernel
-	// does not accept it. nil: the Opt splits off a sub-axis, within the limits.
+	// does not accept it. nil: the Opt splits off a sub-axis, within the limits, or is
+	// noted for its buffer.
 	read func(r *reading, p *AxisPlan, opt Opt) error
 }
 
@@ -91,6 +92,11 @@ func (t targets) accept(desc *target.Desc) bool {
 
 // Info returns the kind's row.
 func (k OptKind) Info() *OptInfo { return &optTable[k] }
+
+// OfBuffer reports a kind of Opts of buffers, and whether they have an amount.
+func (k OptKind) OfBuffer() (ok, amount bool) {
+	return optTable[k].Axis == axisBuffer, optTable[k].Amount != amountNone
+}
 
 // String returns the kind's name in the text form.
 func (k OptKind) String() string { return optTable[k].Name }
@@ -158,12 +164,12 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Of a reduce axis: values in its loop that depend on no store range are computed once per worker into an array. Of a store axis sI: values in reduces that depend on it but on no other store range inside the work unit are computed into an array once per tile of it (decoded weights; mere loads too where lanes run along the axis); with an amount, for at most that many elements of the innermost reduces, anew in each iteration of the outer ones. Of a store axis of an MMA, or of the elements of a TILE: its factors, in the instruction's types, are read from tiles in shared memory that the threads of the block fill together.",
 		Before: "for n (grid): for k: acc += (x[k]*g[k]) * w[n,k]",
 		After:  "for k: y[k] = x[k]*g[k]      (prologue)\nfor n (grid): for k: acc += y[k] * w[n,k]"},
-	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone, On: OnGPU, read: readPreload,
+	PRELOAD: {Name: "PRELOAD", Axis: axisBuffer, Amount: amountNone, On: OnGPU,
 		Refusal: "a CPU has no wait between kernels that loads could be moved ahead of",
 		Doc:     "Issue the first loads of a weight buffer ahead of the grid-dependency wait, and those of rows that come later when the ones before have been used, in loops and without. Loads whose addresses the kernel before has computed come right after the wait.",
 		Before:  "wait; w = load W; ..",
 		After:   "w = load W; wait; .."},
-	PREFETCH: {Name: "PREFETCH", Axis: axisBuffer, Amount: amountNeeded, read: readPrefetch,
+	PREFETCH: {Name: "PREFETCH", Axis: axisBuffer, Amount: amountNeeded,
 		Doc:    "One prefetch for each 64-byte line of a streamed buffer, amount bytes ahead of where the loop reads.",
 		Before: "for b: use W[b]",
 		After:  "for b: prefetch &W[b] + 8192 (+64, ..); use W[b]"},
@@ -184,7 +190,7 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "A warp of a GPU sums 16 elements for 16 rows and 8 columns in matrix instructions. Two store axes give it their low sub-axes by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The elements of a TILE may be the columns of one sum and what the next one sums up: attention.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
-	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone, read: readStream,
+	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone,
 		Doc:    "Store the buffer past the caches: it is larger than they are, so that nothing of it would be found there again, and lines need not be read before they are written.",
 		Before: "store z[n..]",
 		After:  "store z[n..] past the caches"},

@@ -83,24 +83,6 @@ func readFMA(r *reading, _ *AxisPlan, _ Opt) error {
 	return nil
 }
 
-func readPrefetch(r *reading, _ *AxisPlan, opt Opt) error {
-	slot, err := r.buffer(opt)
-	r.global.Prefetch[slot] = opt.Amount
-	return err
-}
-
-func readPreload(r *reading, _ *AxisPlan, opt Opt) error {
-	slot, err := r.buffer(opt)
-	r.global.Preload[slot] = true
-	return err
-}
-
-func readStream(r *reading, _ *AxisPlan, opt Opt) error {
-	slot, err := r.buffer(opt)
-	r.global.Stream[slot] = true
-	return err
-}
-
 // buffer is the slot that an Opt names.
 func (r *reading) buffer(opt Opt) (slot int, err error) {
 	slot, err = strconv.Atoi(strings.TrimPrefix(opt.Axis, "p"))

@@ -25,10 +25,7 @@ type Kernel struct {
 	Roles    []plan.Role      // by index into Ranges
 	Dots     analyse.RangeSet // of Ranges: sums over them may be dot instructions
 	Rising   analyse.RangeSet // of Ranges: of work units, towards whose end loops are longer
-	FMA      bool
-	Prefetch map[int]int64 // slot -> bytes ahead
-	Preload  map[int]bool  // by slot
-	Stream   map[int]bool  // by slot
+	Options  plan.Global
 	Desc     *target.Desc
 	Simplify *rewrite.Simplifier
 	Bounds   *ir.Bounds
@@ -56,8 +53,8 @@ func ApplyWith(ctx context.Context, a *ir.Arena, sink *ir.UOp, chosen plan.Plan,
 
 // orderRanges collects the ranges with their roles, and the stores.
 func orderRanges(st *State) error {
-	k := &Kernel{Arena: st.Arena, Sink: st.Sink, Tile: st.Tile, FMA: st.Options.FMA, Prefetch: st.Options.Prefetch, Preload: st.Options.Preload,
-		Stream: st.Options.Stream, Desc: st.Desc, Simplify: st.simp, Bounds: st.bounds}
+	k := &Kernel{Arena: st.Arena, Sink: st.Sink, Tile: st.Tile, Options: st.Options,
+		Desc: st.Desc, Simplify: st.simp, Bounds: st.bounds}
 	for i, store := range st.Sink.Src {
 		k.Stores = append(k.Stores, Store{Node: store, Gates: st.gates[i]})
 	}

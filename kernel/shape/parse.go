@@ -122,24 +122,31 @@ func (p *parser) shaped() {
 
 func (p *parser) options() {
 	o := &p.st.Options
-	*o = plan.Global{Prefetch: make(map[int]int64), Preload: make(map[int]bool), Stream: make(map[int]bool)}
+	*o = plan.Global{Buffers: make(map[plan.BufferOpt]int64)}
 	for p.More() {
 		switch w := p.Next(); w {
 		case "fma":
 			o.FMA = true
-		case "prefetch":
-			slot := p.slot()
-			o.Prefetch[slot] = p.Int64()
-		case "preload":
-			o.Preload[p.slot()] = true
-		case "stream":
-			o.Stream[p.slot()] = true
 		case "swap":
 			o.Swaps = append(o.Swaps, [2]*ir.UOp{p.rng(), p.rng()})
 		default:
-			p.Fail("unknown option %q", w)
+			p.bufferOpt(o, w)
 		}
 	}
+}
+
+func (p *parser) bufferOpt(o *plan.Global, word string) {
+	kind, ok := plan.ParseOptKind(strings.ToUpper(word))
+	ofBuffer, hasAmount := kind.OfBuffer()
+	if !ok || !ofBuffer {
+		p.Fail("unknown option %q", word)
+		return
+	}
+	slot, amount := p.slot(), int64(0)
+	if hasAmount {
+		amount = p.Int64()
+	}
+	o.Buffers[plan.BufferOpt{Kind: kind, Slot: slot}] = amount
 }
 
 func (p *parser) axis() {

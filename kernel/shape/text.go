@@ -141,28 +141,16 @@ func (p *printer) ranges() []*ir.UOp {
 func (p *printer) options() string {
 	o := p.st.Options
 	s := flag(" fma", o.FMA)
-	for _, slot := range sortedKeys(o.Prefetch) {
-		s += fmt.Sprintf(" prefetch p%d %d", slot, o.Prefetch[slot])
-	}
-	for _, slot := range sortedKeys(o.Preload) {
-		s += fmt.Sprintf(" preload p%d", slot)
-	}
-	for _, slot := range sortedKeys(o.Stream) {
-		s += fmt.Sprintf(" stream p%d", slot)
+	for _, opt := range o.BufferOpts() {
+		s += fmt.Sprintf(" %s p%d", strings.ToLower(opt.Kind.String()), opt.Slot)
+		if _, amount := opt.Kind.OfBuffer(); amount {
+			s += fmt.Sprintf(" %d", o.Buffers[opt])
+		}
 	}
 	for _, swap := range o.Swaps {
 		s += fmt.Sprintf(" swap %s %s", p.name(swap[0]), p.name(swap[1]))
 	}
 	return s
-}
-
-func sortedKeys[V any](m map[int]V) []int {
-	keys := make([]int, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (p *printer) axis(x Axis) string {
