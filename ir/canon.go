@@ -134,11 +134,7 @@ func isSymmetric(u *UOp) bool {
 	if len(u.Src) != 2 || u.Src[0].DType.IsFloat() {
 		return false
 	}
-	switch u.Op {
-	case OpAdd, OpMul, OpMin, OpMax, OpCmpEq, OpAnd, OpOr, OpXor, OpMulHi:
-		return true
-	}
-	return false
+	return slices.Contains(Commutative, u.Op)
 }
 
 // refine gives every leaf a colour that also tells where it is used.

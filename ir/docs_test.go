@@ -34,18 +34,20 @@ func opsDocument() string {
 	b.WriteString("# The ops\n\nGenerated from the table in `ir/op.go` by `go test ./ir -update`. The text form writes a node as\n`%name = op dtype [arg] sources`; see `ir/text.go`.\n\n")
 	b.WriteString("Dtypes: `bool`, `i8` to `i64`, `u8` to `u64`, `f8e4m3`, `f16`, `bf16`, `f32`, `f64`, `idx` (a mathematical\ninteger, gone before the program) and `void`.\n")
 	for _, section := range []struct {
-		title    string
-		from, to Op
+		title string
+		has   func(info *OpInfo) bool
 	}{
-		{"Scalar arithmetic: every form", OpConst, OpTable},
-		{"Tensor graph", OpBuffer, OpDetach},
-		{"Tensor graph: recomputation", OpAfter, OpAfter},
-		{"Kernels", OpParam, OpValue},
-		{"Lists", OpSink, OpSink},
+		{"Scalar arithmetic: every form", func(info *OpInfo) bool { return info.Forms == FormAll && info.Type != TypeVoid }},
+		{"Tensor graph", func(info *OpInfo) bool { return info.Forms == FormTensor }},
+		{"Kernels", func(info *OpInfo) bool { return info.Forms == FormKernel }},
+		{"Lists", func(info *OpInfo) bool { return info.Forms == FormAll && info.Type == TypeVoid }},
 	} {
 		fmt.Fprintf(&b, "\n## %s\n\n| op | sources | arg | dtype | meaning |\n|---|---|---|---|---|\n", section.title)
-		for o := section.from; o <= section.to; o++ {
+		for o := OpConst; int(o) < NumOps; o++ {
 			info := o.Info()
+			if !section.has(info) {
+				continue
+			}
 			arity := "varies"
 			if info.Arity >= 0 {
 				arity = fmt.Sprint(info.Arity)

@@ -153,8 +153,11 @@ func (o Op) Info() *OpInfo { return &opTable[o] }
 func (o Op) String() string { return opTable[o].Name }
 
 // IsElementwise reports an op that computes each element from the same element
-// of its sources.
-func (o Op) IsElementwise() bool { return o >= OpAdd && o <= OpRng }
+// of its sources: what is legal in every form and has sources, a fixed number of them.
+func (o Op) IsElementwise() bool { return opTable[o].Forms == FormAll && opTable[o].Arity > 0 }
+
+// Commutative lists the ops whose two sources may be swapped bit for bit.
+var Commutative = []Op{OpAdd, OpMul, OpMin, OpMax, OpCmpEq, OpAnd, OpOr, OpXor, OpMulHi}
 
 // IsMovement reports a tensor op that only renames positions.
 func (o Op) IsMovement() bool { return o >= OpReshape && o <= OpFlip }

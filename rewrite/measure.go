@@ -1,6 +1,10 @@
 package rewrite
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // cost weighs an op for the measures: what a rule may trade for what. Plain
 // arithmetic is 4, what machines do slowly is more, leaves 1.
@@ -46,7 +50,7 @@ var treeCost = Measure{
 // constants second, then by structure. Floats keep their order unless one is a
 // constant, so that kernels read as they were written. Idx has linear forms.
 func swapped(u *ir.UOp) bool {
-	if !commutes(u.Op) || len(u.Src) != 2 || u.Src[0].DType == ir.Idx {
+	if !slices.Contains(ir.Commutative, u.Op) || len(u.Src) != 2 || u.Src[0].DType == ir.Idx {
 		return false
 	}
 	x, y := u.Src[0], u.Src[1]

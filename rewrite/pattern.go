@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tgc/ir"
@@ -250,7 +251,7 @@ func variants(p *Pattern) []*Pattern {
 		}
 		list = next
 	}
-	if p.kind == operation && commutes(p.op) && p.src[0] != p.src[1] {
+	if p.kind == operation && slices.Contains(ir.Commutative, p.op) && p.src[0] != p.src[1] {
 		for _, q := range list {
 			c := *q
 			c.orig = q.id()
@@ -259,13 +260,4 @@ func variants(p *Pattern) []*Pattern {
 		}
 	}
 	return list
-}
-
-// commutes reports an op whose two sources may be swapped bit for bit.
-func commutes(op ir.Op) bool {
-	switch op {
-	case ir.OpAdd, ir.OpMul, ir.OpMin, ir.OpMax, ir.OpCmpEq, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpMulHi:
-		return true
-	}
-	return false
 }

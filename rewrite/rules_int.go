@@ -48,7 +48,7 @@ var orderSet = NewSet("order",
 	Rule{
 		Name: "commute",
 		Doc:  "f(x, y) = f(y, x) for commutative f, constants second; on floats only constants move.",
-		On:   []ir.Op{ir.OpAdd, ir.OpMul, ir.OpMin, ir.OpMax, ir.OpCmpEq, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpMulHi},
+		On:   ir.Commutative,
 		Go:   orderRule,
 	},
 )

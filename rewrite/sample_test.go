@@ -250,7 +250,7 @@ func (s *Sampler) NarrowNode() *ir.UOp {
 
 // CommutativeNode is a commutative op with its sources in any order.
 func (s *Sampler) CommutativeNode() *ir.UOp {
-	ops := []ir.Op{ir.OpAdd, ir.OpMul, ir.OpMin, ir.OpMax, ir.OpCmpEq, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpMulHi}
+	ops := ir.Commutative
 	return s.elementwise(ops, AnyTypes, s.Node)
 }
 
