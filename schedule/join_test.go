@@ -75,20 +75,23 @@ kernel 0
 kernel 1
 `
 
+// withText replaces parts of a text, each of which must be there.
+func withText(t *testing.T, text string, pairs ...string) string {
+	t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		before := text
+		if text = strings.ReplaceAll(text, pairs[i], pairs[i+1]); text == before {
+			t.Fatalf("%q: nothing replaced", pairs[i])
+		}
+	}
+	return text
+}
+
 // Values of one level that hold the same softmax are stored by one kernel if their
 // loops are the same, or one has the first loops of the other; but not where one reads
 // around what the other one stores.
 func TestJoinStores(t *testing.T) {
-	with := func(pairs ...string) string {
-		text := joinText
-		for i := 0; i < len(pairs); i += 2 {
-			before := text
-			if text = strings.ReplaceAll(text, pairs[i], pairs[i+1]); text == before {
-				t.Fatalf("%q: nothing replaced", pairs[i])
-			}
-		}
-		return text
-	}
+	with := func(pairs ...string) string { return withText(t, joinText, pairs...) }
 	for _, c := range []struct {
 		name, text string
 		joined     bool
@@ -111,6 +114,31 @@ func TestJoinStores(t *testing.T) {
 		}
 		if err := schedule.VerifyText(ir.NewArena(), got, schedule.DefaultOptions()); err != nil {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// What is made of a softmax goes into a reader that holds the same one, not into one
+// that only has a softmax of as many points.
+func TestJoinProjections(t *testing.T) {
+	reads := withText(t, joinText, "%42 = load f32 %7 %16 %17", "%42 = load f32 %37 %16 %17",
+		"version 5 buffer %4 param %10 number 1 previous 2 writer 0\n", "version 5 buffer %4 param %10\n",
+		"value 0 node %37 ranges %14 %15 body %36 index %14 %15 target 5", "value 0 node %37 ranges %14 %15 body %36",
+		"launch\nkernel 0\nkernel 1\n", "")
+	for _, c := range []struct {
+		name, text string
+		joined     bool
+	}{
+		{"same scores", reads, true},
+		{"other scores", withText(t, reads, "%38 = load f32 %1 %16 %18", "%38 = load f32 %13 %16 %17"), false},
+	} {
+		got, err := schedule.RunPass(t.Context(), ir.NewArena(), "join-projections", c.text, schedule.DefaultOptions())
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if joined := !strings.Contains(got, "value 0"); joined != c.joined {
+			t.Errorf("%s: joined %v, want %v\n%s", c.name, joined, c.joined, got)
 		}
 	}
 }

@@ -3,8 +3,10 @@ package schedule_test
 import (
 	"testing"
 
+	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/tensor"
 )
 
 // splitOptions split every reduce that can be, in up to n chunks.
@@ -42,5 +44,32 @@ func TestGridSplitLayer(t *testing.T) {
 			}
 			r.check(s, interp.KernelOptions{}, 2e-5)
 		}
+	}
+}
+
+// A sum that stands in an arm of a WHERE has no parts: where the other arm is taken,
+// it would read past the end of what it sums.
+func TestSumsInArmsStayWhole(t *testing.T) {
+	g := tensor.NewGraph()
+	g.Output("y", g.Input("x", ir.F32, 2, 64).Sum(1).Pad(0, 1, 3))
+	r := newRig(t, g, nil, nil)
+	r.check(r.plan(splitOptions(4)), interp.KernelOptions{}, 2e-5)
+}
+
+// A long sum over columns becomes pieces of equal length, as long as the limit allows
+// or shorter, whatever its length.
+func TestSumsInPieces(t *testing.T) {
+	opt := schedule.CPUOptions()
+	opt.Profile.SumPiece, opt.Profile.PanelRows = 4, 1
+	for _, c := range []struct{ k, pieces int }{{4, 1}, {5, 1}, {8, 2}, {10, 5}, {21, 7}, {23, 1}, {30, 10}} {
+		g := tensor.NewGraph()
+		x, w := g.Input("x", ir.F32, 3, c.k), g.Input("w", ir.F32, c.k, 8)
+		g.Output("y", x.MatMul(w))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(opt)
+		if kernelCount(s) != c.pieces {
+			t.Errorf("a sum of %d is %d kernels, want %d", c.k, kernelCount(s), c.pieces)
+		}
+		r.check(s, interp.KernelOptions{}, 2e-5)
 	}
 }

@@ -53,7 +53,7 @@ func digitSize(d expr.Digit, r *ir.UOp) int64 {
 	case isConst && extent < d.Hi:
 		return (extent + d.Lo - 1) / d.Lo
 	}
-	return d.Hi / d.Lo
+	return (d.Hi + d.Lo - 1) / d.Lo
 }
 
 // injective proves that an index tuple over the ranges names each point at
