@@ -154,6 +154,7 @@ func (t *Table[S]) RunRow(ctx context.Context, row *Row[S], s S, subject string,
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	ctx = ofRow(ctx, row.Name, subject)
 	if c == nil {
 		if err := row.Run(ctx, s); err != nil {
 			return fmt.Errorf("%s: %w", row.Name, err)

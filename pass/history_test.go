@@ -1,6 +1,8 @@
 package pass_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,5 +38,29 @@ func TestHistory(t *testing.T) {
 	}
 	if waits := h.Of(func(_ pass.Info, _, line string) bool { return line == "wait" }); len(waits) != 2 || waits[1].What() != "moved" {
 		t.Errorf("waits: %+v", waits)
+	}
+}
+
+// A pass that counts says what it found, with its name and what it looked at.
+func TestNotes(t *testing.T) {
+	count := pass.Row[*word]{
+		Info: pass.Info{Name: "count", From: pass.Program, To: pass.Program, Analysis: true},
+		Run: func(ctx context.Context, w *word) error {
+			pass.Notef(ctx, "%d letters", len(w.text))
+			return nil
+		},
+	}
+	var got []string
+	ctx := pass.WithNotes(t.Context(), func(row, subject, text string) { got = append(got, row, subject, text) })
+	for _, c := range []*pass.Control{nil, {Verify: true}} {
+		if err := table(count).Run(ctx, &word{text: "abc"}, "kernel", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := table(count).Run(t.Context(), &word{}, "", nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"count", "kernel", "3 letters", "count", "kernel", "3 letters"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -30,6 +30,7 @@ type Info struct {
 	Gives    []string // what holds afterwards
 	Doc      string   // what it does, one line
 	Why      string   // why it stands where it stands, or is there at all
+	Analysis bool     // it changes nothing: what it finds it says by Notef
 	Required bool     // the pipeline cannot do without it: it changes the form, or all that follows relies on it
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -69,7 +70,7 @@ func (o *compileFlags) check(cmd *cobra.Command) error {
 	switch {
 	case o.target == "":
 		return usagef("compile: --target is missing, such as --target llvm")
-	case o.out == "" && o.passes.stopAfter == "" && o.blame == "":
+	case o.out == "" && o.passes.stopAfter == "" && len(o.passes.dumpAfter) == 0 && o.blame == "":
 		return usagef("compile: -o DIR is missing")
 	case o.step != "decode" && o.step != "prefill":
 		return usagef("compile: --step %q, want decode or prefill", o.step)
@@ -122,25 +123,37 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	if lines != nil {
+	switch {
+	case lines != nil:
 		return lines.print(cmd, step.Compiled, renderer, o.json)
-	}
-	if o.out == "" {
+	case o.out == "" && o.passes.stopAfter != "":
 		return usagef("compile: --stop-after %s: this compilation does not run the pass", o.passes.stopAfter)
+	case o.out == "":
+		return nil // forms were all that was asked for
 	}
+	return o.write(cmd, manifest, step, renderer)
+}
+
+// write writes the folder and says what is in it: on stderr where forms are on stdout,
+// which are an archive that tgc opt reads.
+func (o *compileFlags) write(cmd *cobra.Command, manifest *llm.Manifest, step *llm.CompiledStep, renderer *render.Renderer) error {
 	manifest.Describe(step.Compiled, step.Binding)
 	if err := manifest.Write(cmd.Context(), o.out, renderer, manifest); err != nil {
 		return err
 	}
+	w := cmd.OutOrStdout()
+	if len(o.passes.dumpAfter) > 0 && !o.json {
+		w = cmd.ErrOrStderr()
+	}
 	if o.explain {
-		if err := step.Compiled.Explain(cmd.OutOrStdout()); err != nil {
+		if err := step.Compiled.Explain(w); err != nil {
 			return err
 		}
 	}
 	if o.json {
 		return printJSON(cmd, manifest)
 	}
-	return o.summarise(cmd, manifest)
+	return o.summarise(w, manifest)
 }
 
 // model compiles a step of a model.
@@ -155,7 +168,7 @@ func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc,
 		return nil, nil, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", o.depth, o.tokens, rows)
 	}
 	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows, Numeric: o.mode.Numeric}
-	step, err := llm.CompileStep(cmd.Context(), m, v, o.depth, desc, config)
+	step, err := llm.CompileStep(printNotes(cmd), m, v, o.depth, desc, config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -175,7 +188,7 @@ func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc,
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	compiled, err := engine.Compile(cmd.Context(), root, desc, config)
+	compiled, err := engine.Compile(printNotes(cmd), root, desc, config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -201,8 +214,8 @@ func findTarget(name string) (*target.Desc, *render.Renderer, error) {
 	return desc, renderer, err
 }
 
-func (o *compileFlags) summarise(cmd *cobra.Command, m *llm.Manifest) error {
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %d kernels, %d launches a step, %s of weights, %s in all, %s scratch\n",
+func (o *compileFlags) summarise(w io.Writer, m *llm.Manifest) error {
+	_, err := fmt.Fprintf(w, "%s: %d kernels, %d launches a step, %s of weights, %s in all, %s scratch\n",
 		o.out, m.Unique, m.Launches, byteSize(m.WeightBytes), byteSize(m.Bytes), byteSize(m.Scratch))
 	if err != nil {
 		return err
@@ -215,5 +228,5 @@ func (o *compileFlags) summarise(cmd *cobra.Command, m *llm.Manifest) error {
 			strings.Join(k.Plan, "; "), k.Why,
 		})
 	}
-	return printTable(cmd.OutOrStdout(), rows)
+	return printTable(w, rows)
 }

@@ -94,8 +94,9 @@ func (o *optFlags) run(cmd *cobra.Command, names, file string) error {
 	if err != nil {
 		return err
 	}
+	ctx := printNotes(cmd)
 	for _, p := range found {
-		if form, err = engine.RunPass(cmd.Context(), p.Name, form, desc, config); err != nil {
+		if form, err = engine.RunPass(ctx, p.Name, form, desc, config); err != nil {
 			return fmt.Errorf("%s: pass %s: %w", file, p.Name, err)
 		}
 	}

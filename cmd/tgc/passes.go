@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"tgc/engine"
@@ -60,6 +62,13 @@ func findPass(flag, name string) (pass.Info, error) {
 		return row, usagef("%s: there is no pass %q (tgc opt --list names them)", flag, name)
 	}
 	return row, nil
+}
+
+// printNotes has what passes say about a form printed on stderr.
+func printNotes(cmd *cobra.Command) context.Context {
+	return pass.WithNotes(cmd.Context(), func(row, subject, text string) {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), strings.TrimSpace(row+" "+subject)+": "+text)
+	})
 }
 
 // printForm prints a form after a pass as a part of a txtar archive, which
