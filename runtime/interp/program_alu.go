@@ -148,8 +148,29 @@ func compare[T number](op ir.Op, r []uint8, a, b []T) func() {
 	}
 }
 
-// arithmetic has the ops of all numbers. Scalars, mostly index arithmetic, get
-// forms without a loop.
+// pairwise is a loop with a call for each lane, each one of a single operand.
+func pairwise[T number](o operands[T], f func(x, y T) T) func() {
+	r, a, b := o.r, o.a, o.b
+	return func() {
+		a, b := a[:len(r)], b[:len(r)]
+		for i := range r {
+			r[i] = f(a[i], b[i])
+		}
+	}
+}
+
+func each[T number](o operands[T], f func(x T) T) func() {
+	r, a := o.r, o.a
+	return func() {
+		a := a[:len(r)]
+		for i := range r {
+			r[i] = f(a[i])
+		}
+	}
+}
+
+// arithmetic has the ops of all numbers. The commonest are loops without calls, and
+// scalars, mostly index arithmetic, get forms without a loop.
 func arithmetic[T number](op ir.Op, o operands[T]) func() {
 	r, a, b := o.r, o.a, o.b
 	if len(r) == 1 {
@@ -171,12 +192,7 @@ func arithmetic[T number](op ir.Op, o operands[T]) func() {
 			}
 		}
 	case ir.OpSub:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] - b[i]
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x - y })
 	case ir.OpMul:
 		return func() {
 			a, b := a[:len(r)], b[:len(r)]
@@ -185,61 +201,25 @@ func arithmetic[T number](op ir.Op, o operands[T]) func() {
 			}
 		}
 	case ir.OpNeg:
-		return func() {
-			a := a[:len(r)]
-			for i := range r {
-				r[i] = -a[i]
-			}
-		}
+		return each(o, func(x T) T { return -x })
 	case ir.OpMin:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = min(a[i], b[i])
-			}
-		}
+		return pairwise(o, func(x, y T) T { return min(x, y) })
 	case ir.OpMax:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = max(a[i], b[i])
-			}
-		}
+		return pairwise(o, func(x, y T) T { return max(x, y) })
 	}
 	return nil
 }
 
 func bitwise[T integer](op ir.Op, o operands[T]) func() {
-	r, a, b := o.r, o.a, o.b
 	switch op {
 	case ir.OpAnd:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] & b[i]
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x & y })
 	case ir.OpOr:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] | b[i]
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x | y })
 	case ir.OpXor:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] ^ b[i]
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x ^ y })
 	case ir.OpNot:
-		return func() {
-			a := a[:len(r)]
-			for i := range r {
-				r[i] = ^a[i]
-			}
-		}
+		return each(o, func(x T) T { return ^x })
 	}
 	return nil
 }
@@ -247,48 +227,21 @@ func bitwise[T integer](op ir.Op, o operands[T]) func() {
 // divisionAndBits: shift counts are unsigned, so that Go's shift past the
 // width (0, or the sign of a signed a) is the op's meaning.
 func divisionAndBits[T integer](op ir.Op, o operands[T]) func() {
-	r, a, b := o.r, o.a, o.b
 	var t T
 	width := uint(unsafe.Sizeof(t)) * 8
 	switch op {
 	case ir.OpShl:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] << uint64(b[i])
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x << uint64(y) })
 	case ir.OpShr:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] >> uint64(b[i])
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x >> uint64(y) })
 	case ir.OpFloorDiv:
-		return func() {
-			for i := range r {
-				r[i], _ = floorDivMod(a[i], b[i])
-			}
-		}
+		return pairwise(o, func(x, y T) T { q, _ := floorDivMod(x, y); return q })
 	case ir.OpFloorMod:
-		return func() {
-			for i := range r {
-				_, r[i] = floorDivMod(a[i], b[i])
-			}
-		}
+		return pairwise(o, func(x, y T) T { _, rem := floorDivMod(x, y); return rem })
 	case ir.OpPopc:
-		return func() {
-			for i := range r {
-				r[i] = T(bits.OnesCount64(uint64(a[i]) << (64 - width)))
-			}
-		}
+		return each(o, func(x T) T { return T(bits.OnesCount64(uint64(x) << (64 - width))) })
 	case ir.OpClz:
-		return func() {
-			for i := range r {
-				r[i] = T(bits.LeadingZeros64(uint64(a[i])<<(64-width) | 1<<(63-width)))
-			}
-		}
+		return each(o, func(x T) T { return T(bits.LeadingZeros64(uint64(x)<<(64-width) | 1<<(63-width))) })
 	}
 	return nil
 }
@@ -306,16 +259,10 @@ func floorDivMod[T integer](x, y T) (q, rem T) {
 }
 
 func floatOps[T float](op ir.Op, o operands[T]) func() {
-	r, a, b := o.r, o.a, o.b
 	var f func(float64) float64
 	switch op {
 	case ir.OpFDiv:
-		return func() {
-			a, b := a[:len(r)], b[:len(r)]
-			for i := range r {
-				r[i] = a[i] / b[i]
-			}
-		}
+		return pairwise(o, func(x, y T) T { return x / y })
 	case ir.OpSqrt:
 		f = math.Sqrt // rounding to float64 first is harmless: 53 >= 2*24+2
 	case ir.OpFloor:
@@ -329,12 +276,7 @@ func floatOps[T float](op ir.Op, o operands[T]) func() {
 	default:
 		return nil
 	}
-	return func() {
-		a := a[:len(r)]
-		for i := range r {
-			r[i] = T(f(float64(a[i])))
-		}
-	}
+	return each(o, func(x T) T { return T(f(float64(x))) })
 }
 
 func fmaF64(o operands[float64]) func() {
