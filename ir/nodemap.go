@@ -166,8 +166,5 @@ func (v *Visited) Add(u *UOp) bool {
 	return true
 }
 
-// Has reports that a node was added.
-func (v *Visited) Has(u *UOp) bool { return v.met.Has(u) }
-
 // Len is the number of nodes that were added.
 func (v *Visited) Len() int { return v.met.Len() }

@@ -1,9 +1,7 @@
 package llm
 
 import (
-	"context"
 	"fmt"
-	"time"
 
 	"tgc/engine"
 )
@@ -16,20 +14,6 @@ func (s *Session) Seek(position int) error {
 	}
 	s.position, s.fed = position, 0
 	return nil
-}
-
-// Profile runs one step on tokens without moving on, and returns the compiled
-// step with the time of each of its calls, in the order of its launches.
-func (s *Session) Profile(ctx context.Context, tokens []int32) (*CompiledStep, []time.Duration, error) {
-	if err := s.checkTokens(tokens); err != nil {
-		return nil, nil, err
-	}
-	st, vars, err := s.load(ctx, tokens)
-	if err != nil {
-		return nil, nil, err
-	}
-	times, err := st.engine.Profile(ctx, vars)
-	return s.describe(st, vars), times, err
 }
 
 func (s *Session) describe(st *step, vars map[string]int64) *CompiledStep {

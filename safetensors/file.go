@@ -61,9 +61,6 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Name returns the path, or the name given to OpenBytes.
-func (f *File) Name() string { return f.name }
-
 // Metadata returns the texts of "__metadata__"; never nil. It must not be changed.
 func (f *File) Metadata() map[string]string { return f.metadata }
 

@@ -31,8 +31,5 @@ func DefaultOptions() Options { return state.DefaultOptions() }
 // CPUOptions is the setting for CPUs, see state.
 func CPUOptions() Options { return state.CPUOptions() }
 
-// LookupDecoder finds the decode expression of a GGUF type by its name.
-func LookupDecoder(format string) (Decoder, bool) { return state.LookupDecoder(format) }
-
 // KernelText prints a kernel (or any expression) in a compact infix form.
 func KernelText(root *ir.UOp) string { return expr.KernelText(root) }

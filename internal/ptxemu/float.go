@@ -287,46 +287,33 @@ func compileFunction(c *compiler, s *statement) {
 	c.unary(s, k, k, func(x uint64) uint64 { return toBits(k, f(fromBits(k, x))) })
 }
 
+// floatRelations by name; those that end with u hold for NaN too.
+var floatRelations = map[string]func(a, b float64) bool{
+	"eq":  func(a, b float64) bool { return a == b },
+	"ne":  func(a, b float64) bool { return a < b || a > b },
+	"lt":  func(a, b float64) bool { return a < b },
+	"le":  func(a, b float64) bool { return a <= b },
+	"gt":  func(a, b float64) bool { return a > b },
+	"ge":  func(a, b float64) bool { return a >= b },
+	"equ": func(a, b float64) bool { return !(a < b || a > b) },
+	"neu": func(a, b float64) bool { return a != b },
+	"ltu": func(a, b float64) bool { return !(a >= b) },
+	"leu": func(a, b float64) bool { return !(a > b) },
+	"gtu": func(a, b float64) bool { return !(a <= b) },
+	"geu": func(a, b float64) bool { return !(a < b) },
+	"num": func(a, b float64) bool { return a == a && b == b },
+	"nan": func(a, b float64) bool { return a != a || b != b },
+}
+
 func (c *compiler) floatRelation(name string, k kind) func(x, y uint64) bool {
 	if k.pair {
 		c.fail("comparisons of pairs are not supported")
 	}
-	compare := func(f func(a, b float64) bool) func(x, y uint64) bool {
-		return func(x, y uint64) bool { return f(fromBits(k, x), fromBits(k, y)) }
+	holds := floatRelations[name]
+	if holds == nil {
+		c.fail("unknown relation %q", name)
 	}
-	isNaN := func(a, b float64) bool { return a != a || b != b }
-	switch name {
-	case "eq":
-		return compare(func(a, b float64) bool { return a == b })
-	case "ne":
-		return compare(func(a, b float64) bool { return a < b || a > b })
-	case "lt":
-		return compare(func(a, b float64) bool { return a < b })
-	case "le":
-		return compare(func(a, b float64) bool { return a <= b })
-	case "gt":
-		return compare(func(a, b float64) bool { return a > b })
-	case "ge":
-		return compare(func(a, b float64) bool { return a >= b })
-	case "equ":
-		return compare(func(a, b float64) bool { return a == b || isNaN(a, b) })
-	case "neu":
-		return compare(func(a, b float64) bool { return a != b })
-	case "ltu":
-		return compare(func(a, b float64) bool { return a < b || isNaN(a, b) })
-	case "leu":
-		return compare(func(a, b float64) bool { return a <= b || isNaN(a, b) })
-	case "gtu":
-		return compare(func(a, b float64) bool { return a > b || isNaN(a, b) })
-	case "geu":
-		return compare(func(a, b float64) bool { return a >= b || isNaN(a, b) })
-	case "num":
-		return compare(func(a, b float64) bool { return !isNaN(a, b) })
-	case "nan":
-		return compare(isNaN)
-	}
-	c.fail("unknown relation %q", name)
-	return nil
+	return func(x, y uint64) bool { return holds(fromBits(k, x), fromBits(k, y)) }
 }
 
 // compileConvert is cvt between all types but f8.

@@ -22,9 +22,6 @@ func (m *Model) NewState(context int) *State {
 	return &State{keys: make([][][]float64, n), values: make([][][]float64, n), context: context}
 }
 
-// Position is the number of tokens fed so far.
-func (s *State) Position() int { return s.position }
-
 // Clone copies the sequence; both may go on apart. The hook is kept.
 func (s *State) Clone() *State {
 	c := *s

@@ -484,9 +484,6 @@ func (b *Builder) Carry(l *Loop, init *Value) *Value {
 	return v
 }
 
-// Carried are the loop's carried values in order.
-func (l *Loop) Carried() []*Value { return l.carried }
-
 // BeginFor opens the loop lo, lo+step, .. below hi (I64) and enters its body.
 // The For stands in the current block where EndFor closes it, so instructions
 // emitted With the outer block meanwhile come before it.
