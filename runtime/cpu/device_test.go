@@ -116,7 +116,7 @@ func TestRecordAndRun(t *testing.T) {
 }
 
 func alignedTo(b []byte, align uintptr) []byte {
-	m := &memory{data: b}
+	m := &memory{HostMemory: runtime.HostMemory{Data: b}}
 	return b[(align-m.address()%align)%align:]
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
-	"sync"
 
 	"tgc/ir/program"
 	"tgc/render/llvm"
@@ -30,73 +28,10 @@ func (e *executable) Source() string            { return e.source }
 // Equal programs are compiled once, and once for all processes that share the
 // object cache.
 func (d *Device) Load(ctx context.Context, programs []*program.Program) ([]runtime.Executable, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	out := make([]runtime.Executable, len(programs))
-	errs := make([]error, len(programs))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(goruntime.GOMAXPROCS(0), len(programs)) {
-		workers.Go(func() {
-			for i := range next {
-				if out[i], errs[i] = d.load(ctx, programs[i]); errs[i] != nil {
-					cancel()
-				}
-			}
-		})
-	}
-	for i := range firstOfEach(programs) {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	if err := firstError(errs); err != nil {
-		return nil, err
-	}
-	first := make(map[*program.Program]runtime.Executable)
-	for i, p := range programs {
-		if out[i] != nil {
-			first[p] = out[i]
-		}
-		out[i] = first[p]
-	}
-	return out, nil
-}
-
-// firstOfEach yields the index of the first occurrence of each program.
-func firstOfEach(programs []*program.Program) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		seen := make(map[*program.Program]bool)
-		for i, p := range programs {
-			if !seen[p] {
-				seen[p] = true
-				if !yield(i) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// firstError prefers the error that made the others be cancelled.
-func firstError(errs []error) error {
-	var cancelled error
-	for _, err := range errs {
-		switch {
-		case err == nil:
-		case errors.Is(err, context.Canceled):
-			cancelled = err
-		default:
-			return err
-		}
-	}
-	return cancelled
+	return runtime.LoadEach(ctx, programs, d.load)
 }
 
 func (d *Device) load(ctx context.Context, p *program.Program) (runtime.Executable, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
 	if err := program.Verify(p); err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -15,9 +14,8 @@ const padding = 64
 
 // memory is host memory: allocated outside the Go heap, or imported.
 type memory struct {
-	data     []byte
-	owned    *native.Memory // nil when imported
-	readOnly bool
+	runtime.HostMemory
+	owned *native.Memory // nil when imported
 }
 
 // Alloc returns zeroed memory, page-aligned. Pages become resident when they
@@ -45,49 +43,20 @@ func allocate(size int64, pages func(int64) (*native.Memory, error)) (runtime.Me
 	if err != nil {
 		return nil, fmt.Errorf("cpu: %w", err)
 	}
-	return &memory{data: m.Bytes()[:size:size], owned: m}, nil
+	return &memory{runtime.HostMemory{Data: m.Bytes()[:size:size]}, m}, nil
 }
 
 // Import reads host bytes where they are. They must outlive the memory.
 func (d *Device) Import(_ context.Context, b []byte) (runtime.Memory, error) {
-	return &memory{data: b, readOnly: true}, nil
+	return &memory{HostMemory: runtime.HostMemory{Data: b, ReadOnly: true}}, nil
 }
-
-func (m *memory) Size() int64  { return int64(len(m.data)) }
-func (m *memory) Host() []byte { return m.data }
 
 // Free unmaps allocated memory. No step that uses it may run afterwards.
 func (m *memory) Free() {
-	m.data = nil
+	m.Data = nil
 	if m.owned != nil {
 		_ = m.owned.Free() // unmapping our own mapping does not fail
 	}
 }
 
-func (m *memory) address() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.data))) }
-
-func (m *memory) Read(_ context.Context, offset int64, into []byte) error {
-	if err := m.check("read", offset, len(into)); err != nil {
-		return err
-	}
-	copy(into, m.data[offset:])
-	return nil
-}
-
-func (m *memory) Write(_ context.Context, offset int64, from []byte) error {
-	if m.readOnly {
-		return errors.New("cpu: write: imported memory is read-only")
-	}
-	if err := m.check("write", offset, len(from)); err != nil {
-		return err
-	}
-	copy(m.data[offset:], from)
-	return nil
-}
-
-func (m *memory) check(what string, offset int64, n int) error {
-	if offset < 0 || offset > m.Size() || int64(n) > m.Size()-offset {
-		return fmt.Errorf("cpu: %s: %d bytes at %d of a buffer of %d", what, n, offset, m.Size())
-	}
-	return nil
-}
+func (m *memory) address() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(m.Data))) }

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	goruntime "runtime"
 	"sync"
@@ -81,20 +80,11 @@ func (r *recording) bind(c runtime.Call, number int) (native.Call, error) {
 }
 
 func (r *recording) bindBuffer(c runtime.Call, p *program.Param) (uintptr, error) {
-	view, ok := c.Slots[p.Slot]
-	if !ok {
-		return 0, errors.New("no buffer is bound")
+	m, offset, err := runtime.Bound[*memory](c, p)
+	if err != nil {
+		return 0, err
 	}
-	m, ok := view.Memory.(*memory)
-	switch {
-	case !ok:
-		return 0, fmt.Errorf("memory of another device (%T)", view.Memory)
-	case p.Write && m.readOnly:
-		return 0, errors.New("the kernel writes imported memory, which is read-only")
-	case view.Offset < 0 || view.Offset+p.Bytes > m.Size():
-		return 0, fmt.Errorf("%d bytes at offset %d of a buffer of %d", p.Bytes, view.Offset, m.Size())
-	}
-	address := m.address() + uintptr(view.Offset)
+	address := m.address() + uintptr(offset)
 	if address%uintptr(p.Align) != 0 {
 		return 0, fmt.Errorf("address %#x is not aligned to %d", address, p.Align)
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"strings"
-	"sync"
 
 	"tgc/ir/program"
 	"tgc/runtime"
@@ -49,62 +47,10 @@ func (e *Executable) Stats() Stats { return e.stats }
 // Equal texts are assembled once, and once for all processes that share the
 // cache.
 func (d *Device) Load(ctx context.Context, programs []*program.Program) ([]runtime.Executable, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	first := make(map[*program.Program]int)
-	var distinct []*program.Program
-	for _, p := range programs {
-		if _, seen := first[p]; !seen {
-			first[p] = len(distinct)
-			distinct = append(distinct, p)
-		}
-	}
-	loaded, errs := make([]*Executable, len(distinct)), make([]error, len(distinct))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(goruntime.GOMAXPROCS(0), len(distinct)) {
-		workers.Go(func() {
-			for i := range next {
-				if loaded[i], errs[i] = d.load(ctx, distinct[i]); errs[i] != nil {
-					cancel()
-				}
-			}
-		})
-	}
-	for i := range distinct {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	if err := firstError(errs); err != nil {
-		return nil, err
-	}
-	out := make([]runtime.Executable, len(programs))
-	for i, p := range programs {
-		out[i] = loaded[first[p]]
-	}
-	return out, nil
+	return runtime.LoadEach(ctx, programs, d.load)
 }
 
-// firstError prefers the error that made the others be cancelled.
-func firstError(errs []error) error {
-	var cancelled error
-	for _, err := range errs {
-		switch {
-		case err == nil:
-		case errors.Is(err, context.Canceled):
-			cancelled = err
-		default:
-			return err
-		}
-	}
-	return cancelled
-}
-
-func (d *Device) load(ctx context.Context, p *program.Program) (*Executable, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
-	}
+func (d *Device) load(ctx context.Context, p *program.Program) (runtime.Executable, error) {
 	rendered, err := d.options.Renderer(p, d.desc)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)

@@ -147,6 +147,9 @@ func (d *Device) take(bytes int64) (driver.Ptr, error) { return d.drv.MemAlloc(u
 // Size is the size asked for, in bytes.
 func (m *memory) Size() int64 { return m.size }
 
+// IsReadOnly tells imported memory.
+func (m *memory) IsReadOnly() bool { return m.readOnly }
+
 // Host is nil: the host does not see device memory.
 func (m *memory) Host() []byte { return nil }
 
@@ -192,11 +195,8 @@ func (m *memory) Write(ctx context.Context, offset int64, from []byte) error {
 }
 
 func (m *memory) check(what string, offset int64, n int) error {
-	switch {
-	case m.freed.Load():
+	if m.freed.Load() {
 		return fmt.Errorf("cuda: %s: the memory has been freed", what)
-	case offset < 0 || offset > m.size || int64(n) > m.size-offset:
-		return fmt.Errorf("cuda: %s: %d bytes at %d of a buffer of %d", what, n, offset, m.size)
 	}
-	return nil
+	return runtime.CheckSpan(m, what, offset, n)
 }

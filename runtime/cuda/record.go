@@ -92,22 +92,16 @@ func (r *Recording) bind(c runtime.Call, launch int) error {
 }
 
 func (r *Recording) bindBuffer(c runtime.Call, p *program.Param) (driver.Ptr, error) {
-	view, ok := c.Slots[p.Slot]
-	if !ok {
-		return 0, errors.New("no buffer is bound")
-	}
-	m, ok := view.Memory.(*memory)
+	m, offset, err := runtime.Bound[*memory](c, p)
 	switch {
-	case !ok || m.device != r.device:
-		return 0, fmt.Errorf("memory of another device (%T)", view.Memory)
+	case err != nil:
+		return 0, err
+	case m.device != r.device:
+		return 0, fmt.Errorf("memory of another device (%T)", m)
 	case m.freed.Load():
 		return 0, errors.New("the memory has been freed")
-	case p.Write && m.readOnly:
-		return 0, errors.New("the kernel writes imported memory, which is read-only")
-	case view.Offset < 0 || view.Offset+p.Bytes > m.size:
-		return 0, fmt.Errorf("%d bytes at offset %d of a buffer of %d", p.Bytes, view.Offset, m.size)
 	}
-	address := m.base + driver.Ptr(view.Offset)
+	address := m.base + driver.Ptr(offset)
 	if p.Align > 0 && address%driver.Ptr(p.Align) != 0 {
 		return 0, fmt.Errorf("address %#x is not aligned to %d", uint64(address), p.Align)
 	}

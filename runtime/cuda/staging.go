@@ -114,7 +114,7 @@ func (s *staging) each(ctx context.Context, n int64, f move) error {
 		workers.Go(func() { errs[i] = work() })
 	}
 	workers.Wait()
-	return firstError(errs)
+	return runtime.FirstError(errs)
 }
 
 // upload copies bytes to the device. A small write is only queued, before

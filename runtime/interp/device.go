@@ -3,7 +3,6 @@ package interp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -53,39 +52,11 @@ var canary = bytes.Repeat([]byte{0xa5}, padding)
 
 // memory is a buffer of the interpreter; padded has the room after it.
 type memory struct {
-	data, padded []byte
-	readOnly     bool
+	runtime.HostMemory
+	padded []byte
 }
 
-func (m *memory) Size() int64  { return int64(len(m.data)) }
-func (m *memory) Host() []byte { return m.data }
-func (m *memory) Free()        { m.data, m.padded = nil, nil }
-
-func (m *memory) Read(_ context.Context, offset int64, into []byte) error {
-	if err := checkSpan(m, "read", offset, len(into)); err != nil {
-		return err
-	}
-	copy(into, m.data[offset:])
-	return nil
-}
-
-func (m *memory) Write(_ context.Context, offset int64, from []byte) error {
-	if m.readOnly {
-		return errors.New("interp: write: imported memory is read-only")
-	}
-	if err := checkSpan(m, "write", offset, len(from)); err != nil {
-		return err
-	}
-	copy(m.data[offset:], from)
-	return nil
-}
-
-func checkSpan(m *memory, what string, offset int64, n int) error {
-	if offset < 0 || offset > m.Size() || int64(n) > m.Size()-offset {
-		return fmt.Errorf("interp: %s: %d bytes at %d of a buffer of %d", what, n, offset, m.Size())
-	}
-	return nil
-}
+func (m *memory) Free() { m.Data, m.padded = nil, nil }
 
 // Alloc returns zeroed memory.
 func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
@@ -93,7 +64,7 @@ func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
 		return nil, fmt.Errorf("interp: allocation of %d bytes", size)
 	}
 	padded := newBytes(int(size) + padding)
-	m := &memory{data: padded[:size:size], padded: padded}
+	m := &memory{runtime.HostMemory{Data: padded[:size:size]}, padded}
 	if d.options.Debug {
 		copy(padded[size:], canary)
 	}
@@ -102,28 +73,14 @@ func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
 
 // Import reads host bytes where they are.
 func (d *Device) Import(_ context.Context, b []byte) (runtime.Memory, error) {
-	return &memory{data: b, padded: b, readOnly: true}, nil
+	return &memory{runtime.HostMemory{Data: b, ReadOnly: true}, b}, nil
 }
 
 // Load verifies and prepares programs.
 func (d *Device) Load(ctx context.Context, programs []*program.Program) ([]runtime.Executable, error) {
-	out := make([]runtime.Executable, len(programs))
-	done := make(map[*program.Program]*Compiled)
-	for i, p := range programs {
-		if err := ctx.Err(); err != nil {
-			return nil, context.Cause(ctx)
-		}
-		c := done[p]
-		if c == nil {
-			var err error
-			if c, err = Compile(p, d.options.Debug); err != nil {
-				return nil, err
-			}
-			done[p] = c
-		}
-		out[i] = c
-	}
-	return out, nil
+	return runtime.LoadEach(ctx, programs, func(_ context.Context, p *program.Program) (runtime.Executable, error) {
+		return Compile(p, d.options.Debug)
+	})
 }
 
 // Close does nothing: memory belongs to the garbage collector.
@@ -183,22 +140,14 @@ func bindCall(c runtime.Call) (call, error) {
 }
 
 func bindBuffer(c runtime.Call, p *program.Param) (*memory, []byte, error) {
-	view, ok := c.Slots[p.Slot]
-	if !ok {
-		return nil, nil, errors.New("no buffer is bound")
+	m, offset, err := runtime.Bound[*memory](c, p)
+	if err == nil && offset%int64(p.Align) != 0 {
+		err = fmt.Errorf("offset %d is not aligned to %d", offset, p.Align)
 	}
-	m, ok := view.Memory.(*memory)
-	switch {
-	case !ok:
-		return nil, nil, fmt.Errorf("memory of another device (%T)", view.Memory)
-	case p.Write && m.readOnly:
-		return nil, nil, errors.New("the kernel writes imported memory, which is read-only")
-	case view.Offset < 0 || view.Offset+p.Bytes > m.Size():
-		return nil, nil, fmt.Errorf("%d bytes at offset %d of a buffer of %d", p.Bytes, view.Offset, m.Size())
-	case view.Offset%int64(p.Align) != 0:
-		return nil, nil, fmt.Errorf("offset %d is not aligned to %d", view.Offset, p.Align)
+	if err != nil {
+		return nil, nil, err
 	}
-	return m, m.padded[view.Offset:], nil
+	return m, m.padded[offset:], nil
 }
 
 // Run replays the step. It stops between calls when the context ends.
@@ -267,7 +216,7 @@ func (r *recording) run(c *call, vars map[string]int64) error {
 		return nil
 	}
 	for _, m := range c.memory {
-		if !m.readOnly && !bytes.Equal(m.padded[len(m.data):], canary) {
+		if !m.ReadOnly && !bytes.Equal(m.padded[len(m.Data):], canary) {
 			return fmt.Errorf("interp: kernel %s wrote behind a buffer of %d bytes", p.Name, m.Size())
 		}
 	}
