@@ -187,28 +187,14 @@ func TestRandomGPUPlans(t *testing.T) {
 		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
 		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
 	}
-	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.LOCAL, plan.LOCAL, plan.GROUP, plan.WARP, plan.WARP,
-		plan.GROUPTOP, plan.TC, plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.PRELOAD}
+	often := []plan.OptKind{plan.VECTOR, plan.UNROLL, plan.LOCAL, plan.LOCAL, plan.GROUP, plan.WARP, plan.WARP}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)
 		var chosen plan.Plan
 		axes := plan.Axes(sink)
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
-			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
-			if opt.Kind != plan.FMA {
-				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis").Name
-				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
-			}
-			switch opt.Kind {
-			case plan.STAGE:
-				opt.Amount = 0
-			case plan.SWAP:
-				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))
-			case plan.PRELOAD:
-				opt.Axis, opt.Amount = "p2", 0
-			}
-			chosen.Opts = append(chosen.Opts, opt)
+			chosen.Opts = append(chosen.Opts, drawOpt(rt, often, axes))
 		}
 		if err := kernel.Feasible(b.Arena, sink, chosen, hopper(rt)); err != nil {
 			return

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -91,23 +92,9 @@ func TestRandomPlans(t *testing.T) {
 		sink := rapid.SampledFrom(kernels).Draw(rt, "kernel")(b)
 		var chosen plan.Plan
 		axes := plan.Axes(sink)
-		kinds := []plan.OptKind{plan.VECTOR, plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.LOCAL, plan.GROUP,
-			plan.PADTO, plan.STAGE, plan.FMA, plan.SWAP, plan.PREFETCH, plan.PACK}
+		often := []plan.OptKind{plan.VECTOR, plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.STAGE, plan.FMA}
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
-			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
-			if opt.Kind != plan.FMA {
-				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis").Name
-				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(rt, "amount"))
-			}
-			switch opt.Kind {
-			case plan.STAGE, plan.PACK:
-				opt.Amount = 0
-			case plan.SWAP:
-				opt.Amount = int64(rapid.IntRange(0, 1).Draw(rt, "other"))
-			case plan.PREFETCH:
-				opt.Axis = "p2"
-			}
-			chosen.Opts = append(chosen.Opts, opt)
+			chosen.Opts = append(chosen.Opts, drawOpt(rt, often, axes))
 		}
 		if opt, err := plan.Parse(chosen.String()); err != nil || opt.String() != chosen.String() {
 			rt.Fatalf("plan %q parses to %q, %v", chosen, opt, err)
@@ -121,4 +108,24 @@ func TestRandomPlans(t *testing.T) {
 		}
 		compare(rt, b.Arena, sink, p, chosen, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
 	})
+}
+
+// drawOpt draws an Opt of any kind of the table; often are drawn more often.
+func drawOpt(t *rapid.T, often []plan.OptKind, axes []plan.Axis) plan.Opt {
+	opt := plan.Opt{Kind: rapid.SampledFrom(slices.Concat(often, plan.OptKinds())).Draw(t, "kind")}
+	ofBuffer, amount := opt.Kind.OfBuffer()
+	switch {
+	case ofBuffer:
+		opt.Axis = "p2"
+	case opt.Kind != plan.FMA:
+		opt.Axis = rapid.SampledFrom(axes).Draw(t, "axis").Name
+		amount = opt.Kind.TakesAmount()
+	}
+	switch {
+	case opt.Kind == plan.SWAP:
+		opt.Amount = int64(rapid.IntRange(0, 1).Draw(t, "other"))
+	case amount && opt.Kind != plan.STAGE:
+		opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(t, "amount"))
+	}
+	return opt
 }

@@ -95,8 +95,11 @@ func (k OptKind) Info() *OptInfo { return &optTable[k] }
 
 // OfBuffer reports a kind of Opts of buffers, and whether they have an amount.
 func (k OptKind) OfBuffer() (ok, amount bool) {
-	return optTable[k].Axis == axisBuffer, optTable[k].Amount != amountNone
+	return optTable[k].Axis == axisBuffer, k.TakesAmount()
 }
+
+// TakesAmount reports a kind of Opts that have an amount.
+func (k OptKind) TakesAmount() bool { return optTable[k].Amount != amountNone }
 
 // String returns the kind's name in the text form.
 func (k OptKind) String() string { return optTable[k].Name }
