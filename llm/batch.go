@@ -27,8 +27,7 @@ type BatchOptions struct {
 // weights once for all. Every sequence has its own position and length. It is not
 // safe for concurrent use.
 type Batch struct {
-	session   *Session
-	positions []int
+	session *Session
 }
 
 // NewBatch puts a model's weights on a device and allocates the caches.
@@ -43,26 +42,17 @@ func NewBatch(ctx context.Context, m *Model, dev runtime.Device, opt BatchOption
 	if err != nil {
 		return nil, err
 	}
-	return &Batch{session: s, positions: make([]int, opt.Sequences)}, nil
+	return &Batch{s}, nil
 }
 
 // Positions are the numbers of tokens in the caches.
-func (b *Batch) Positions() []int { return slices.Clone(b.positions) }
+func (b *Batch) Positions() []int { return slices.Clone(b.session.positions) }
 
 // Reset forgets the contents of all caches.
-func (b *Batch) Reset() { clear(b.positions) }
+func (b *Batch) Reset() { b.session.Reset() }
 
-// Seek moves every sequence to a position without computing what lies before it.
-// Only measurements have a use for it.
-func (b *Batch) Seek(position int) error {
-	if position < 0 || position > b.session.options.Context {
-		return fmt.Errorf("llm: position %d, want 0 to %d", position, b.session.options.Context)
-	}
-	for i := range b.positions {
-		b.positions[i] = position
-	}
-	return nil
-}
+// Seek is as of a Session.
+func (b *Batch) Seek(position int) error { return b.session.Seek(position) }
 
 // Close frees the device memory.
 func (b *Batch) Close() { b.session.Close() }
@@ -89,94 +79,7 @@ func (b *Batch) CompileParts() map[string]time.Duration { return b.session.Compi
 // the shorter ones join late, so that the last token of each is fed in the last
 // step, whose logits Logits returns.
 func (b *Batch) Feed(ctx context.Context, tokens [][]int32) error {
-	if err := b.check(tokens); err != nil {
-		return err
-	}
-	left := 0 // of the longest
-	for _, list := range tokens {
-		left = max(left, len(list))
-	}
-	for left > 0 {
-		size := b.session.chunkFor(left)
-		after := max(left-size, 0) // tokens that the last steps feed
-		parts := make([][]int32, len(tokens))
-		for i, list := range tokens {
-			parts[i] = list[max(len(list)-left, 0):max(len(list)-after, 0)]
-		}
-		if err := b.step(ctx, size, parts); err != nil {
-			return err
-		}
-		left = after
-	}
-	return nil
-}
-
-func (b *Batch) check(tokens [][]int32) error {
-	s := b.session
-	if len(tokens) != s.sequences {
-		return fmt.Errorf("llm: tokens for %d sequences, want %d", len(tokens), s.sequences)
-	}
-	for i, list := range tokens {
-		s.position = b.positions[i]
-		if err := s.checkTokens(list); err != nil {
-			return fmt.Errorf("sequence %d: %w", i, err)
-		}
-	}
-	return nil
-}
-
-// step feeds a part of each sequence, perhaps none.
-func (b *Batch) step(ctx context.Context, size int, parts [][]int32) error {
-	st, err := b.prepare(ctx, size, parts)
-	if err != nil {
-		return err
-	}
-	if err := st.engine.Run(ctx, b.vars(size)); err != nil {
-		return err
-	}
-	for i, part := range parts {
-		b.positions[i] += len(part)
-	}
-	return nil
-}
-
-// prepare writes what a step reads. Padding comes after the tokens: its cache rows
-// are overwritten before any query sees them.
-func (b *Batch) prepare(ctx context.Context, size int, parts [][]int32) (*step, error) {
-	s := b.session
-	st, err := s.step(ctx, size)
-	if err != nil {
-		return nil, err
-	}
-	padded, last := make([]int32, size*s.sequences), make([]int32, s.sequences)
-	for i, part := range parts {
-		copy(padded[i*size:], part)
-		last[i] = int32(max(len(part)-1, 0))
-	}
-	if err := b.load(ctx, size, padded); err != nil {
-		return nil, err
-	}
-	if _, ok := s.memory[BufferLast]; !ok {
-		return st, nil
-	}
-	return st, s.write(ctx, BufferLast, last...)
-}
-
-// load writes the tokens of a step and the positions.
-func (b *Batch) load(ctx context.Context, size int, tokens []int32) error {
-	positions := make([]int32, len(b.positions))
-	for i, p := range b.positions {
-		positions[i] = int32(p)
-	}
-	if err := b.session.write(ctx, tokensKey(size), tokens...); err != nil {
-		return err
-	}
-	return b.session.write(ctx, BufferPositions, positions...)
-}
-
-// vars are the variables of a step that goes ahead positions further.
-func (b *Batch) vars(ahead int) map[string]int64 {
-	return b.session.vars(slices.Max(b.positions) + ahead)
+	return b.session.feed(ctx, tokens, func(int) error { return nil })
 }
 
 // Logits are those of the last token fed of each sequence.
@@ -196,21 +99,21 @@ func (b *Batch) Compiled(ctx context.Context, tokens int) (*CompiledStep, error)
 	if err != nil {
 		return nil, err
 	}
-	return b.session.describe(st, b.vars(st.variant.Tokens)), nil
+	return b.session.describe(st, b.session.vars(st.variant.Tokens)), nil
 }
 
 // Profile runs one step on tokens, as many for each sequence, without moving on, and
 // returns the compiled step with the time of each of its calls in the order of its
 // launches.
 func (b *Batch) Profile(ctx context.Context, tokens [][]int32) (*CompiledStep, []time.Duration, error) {
-	if err := b.check(tokens); err != nil {
+	if err := b.session.check(tokens); err != nil {
 		return nil, nil, err
 	}
-	st, err := b.prepare(ctx, b.session.chunkFor(len(tokens[0])), tokens)
+	st, err := b.session.load(ctx, b.session.chunkFor(len(tokens[0])), tokens)
 	if err != nil {
 		return nil, nil, err
 	}
-	vars := b.vars(st.variant.Tokens)
+	vars := b.session.vars(st.variant.Tokens)
 	times, err := st.engine.Profile(ctx, vars)
 	return b.session.describe(st, vars), times, err
 }
@@ -222,7 +125,7 @@ func (b *Batch) Chain(ctx context.Context, tokens int, calls []int, times int) (
 	if err != nil {
 		return 0, err
 	}
-	return st.engine.Chain(ctx, b.vars(st.variant.Tokens), calls, times)
+	return st.engine.Chain(ctx, b.session.vars(st.variant.Tokens), calls, times)
 }
 
 // Generate answers one request a sequence: it feeds the prompts and generates
@@ -246,7 +149,7 @@ func (b *Batch) Generate(ctx context.Context, requests []Request) ([]*Result, er
 	if err := b.Feed(ctx, prompts); err != nil {
 		return nil, err
 	}
-	g := &generation{batch: b, requests: requests, over: make([]bool, len(requests))}
+	g := &generation{session: b.session, requests: requests, over: make([]bool, len(requests))}
 	for _, p := range prompts {
 		g.results = append(g.results, &Result{PrefillTokens: len(p), Prefill: time.Since(start)})
 	}
@@ -255,7 +158,7 @@ func (b *Batch) Generate(ctx context.Context, requests []Request) ([]*Result, er
 
 // generation is Generate after the prompts.
 type generation struct {
-	batch    *Batch
+	session  *Session
 	requests []Request
 	results  []*Result
 	over     []bool
@@ -263,13 +166,13 @@ type generation struct {
 }
 
 func (g *generation) run(ctx context.Context) error {
-	s := g.batch.session
+	s := g.session
 	greedy := g.requests[0].Sampling.Temperature == 0
 	var err error
 	if g.sampler, err = s.sampler(ctx, greedy); err != nil {
 		return err
 	}
-	ids, err := g.sampler.draw(ctx, g.sampling(), s.model.Config.Vocabulary)
+	ids, err := g.sampler.draw(ctx, samplings(g.requests), s.model.Config.Vocabulary)
 	if err != nil {
 		return err
 	}
@@ -288,7 +191,7 @@ func (g *generation) run(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
-	if err := g.begin(ctx, l, ids); err != nil {
+	if err := s.begin(ctx, l, g.requests, ids, g.over); err != nil {
 		return err
 	}
 	for slices.Contains(g.over, false) {
@@ -302,61 +205,23 @@ func (g *generation) run(ctx context.Context) error {
 	return nil
 }
 
-func (g *generation) sampling() []Sampling {
-	list := make([]Sampling, len(g.requests))
-	for i, r := range g.requests {
+func samplings(requests []Request) []Sampling {
+	list := make([]Sampling, len(requests))
+	for i, r := range requests {
 		list[i] = r.Sampling
 	}
 	return list
 }
 
-// begin writes the state from which the loop goes on after the first tokens.
-// Sequences that are over do not move.
-func (g *generation) begin(ctx context.Context, l *loop, ids []int32) error {
-	b, s := g.batch, g.batch.session
-	if err := b.load(ctx, 1, ids); err != nil {
-		return err
-	}
-	var ends []int32
-	for _, r := range g.requests {
-		own := slices.Repeat([]int32{-1}, l.ends)
-		if !r.IgnoreEOS {
-			copy(own, s.ends())
-		}
-		ends = append(ends, own...)
-	}
-	if err := s.write(ctx, bufferEnds, ends...); err != nil {
-		return err
-	}
-	if err := g.stop(ctx); err != nil {
-		return err
-	}
-	if g.requests[0].Sampling.Temperature == 0 {
-		return nil
-	}
-	return writeSampling(ctx, s.memory[bufferFloats], s.memory[bufferWords], g.sampling(), g.sampler.draws, s.model.Config.Vocabulary)
-}
-
-// stop tells the device which sequences are over.
-func (g *generation) stop(ctx context.Context) error {
-	done := make([]int32, len(g.over))
-	for i, over := range g.over {
-		if over {
-			done[i] = 1
-		}
-	}
-	return g.batch.session.write(ctx, bufferDone, done...)
-}
-
 // steps is how many the device goes before the next look: no further than the
 // sequence that wants most.
 func (g *generation) steps() int {
-	most, s := 0, g.batch.session
+	most, s := 0, g.session
 	for i, r := range g.requests {
 		if g.over[i] {
 			continue
 		}
-		n := s.options.Context - g.batch.positions[i]
+		n := s.options.Context - s.positions[i]
 		if r.Tokens > 0 {
 			n = min(n, r.Tokens-len(g.results[i].Tokens))
 		}
@@ -368,12 +233,12 @@ func (g *generation) steps() int {
 // look runs the loop some steps and takes the tokens that they drew. What a
 // sequence drew after its end does not count.
 func (g *generation) look(ctx context.Context, l *loop, steps int) error {
-	b, s := g.batch, g.batch.session
+	s := g.session
 	err := error(nil)
 	started := 0
 	for started < steps && err == nil {
 		var runs int
-		runs, err = l.start(ctx, steps-started, func(run int) map[string]int64 { return b.vars(started + run + 1) })
+		runs, err = l.start(ctx, steps-started, func(run int) map[string]int64 { return s.vars(started + run + 1) })
 		started += runs
 	}
 	if err := errors.Join(err, l.wait()); err != nil {
@@ -389,8 +254,8 @@ func (g *generation) look(ctx context.Context, l *loop, steps int) error {
 			if g.over[i] {
 				break
 			}
-			id := rows[i][b.positions[i]]
-			b.positions[i]++
+			id := rows[i][s.positions[i]]
+			s.positions[i]++
 			g.results[i].DecodeTokens++
 			if g.requests[i].Sampling.Temperature != 0 {
 				g.sampler.draws[i]++
@@ -400,13 +265,11 @@ func (g *generation) look(ctx context.Context, l *loop, steps int) error {
 			}
 		}
 	}
-	return g.stop(ctx)
+	return s.writeDone(ctx, g.over)
 }
 
 // accept adds a token to a sequence.
 func (g *generation) accept(i int, id int32) (err error) {
-	s := g.batch.session
-	s.position = g.batch.positions[i]
-	g.over[i], err = s.accept(g.requests[i], g.results[i], id)
+	g.over[i], err = g.session.accept(i, g.requests[i], g.results[i], id)
 	return err
 }

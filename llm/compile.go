@@ -50,6 +50,14 @@ func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *targ
 	}, nil
 }
 
+// describe says what a captured step is, at values of its variables.
+func (s *Session) describe(st *step, vars map[string]int64) *CompiledStep {
+	return &CompiledStep{
+		Compiled: st.engine.Compiled,
+		Binding:  engine.Binding{Vars: st.engine.Compiled.Values(vars), Buffers: describeBuffers(s.model, st.graph)},
+	}
+}
+
 // describeBuffers tells name and role of a step's buffers.
 func describeBuffers(m *Model, g *tensor.Graph) map[int64]engine.BufferUse {
 	uses := make(map[int64]engine.BufferUse)

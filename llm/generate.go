@@ -65,7 +65,7 @@ func (s *Session) decode(ctx context.Context, r Request, result *Result) error {
 		if err != nil {
 			return err
 		}
-		if over, err := s.accept(r, result, id); over || err != nil {
+		if over, err := s.accept(0, r, result, id); over || err != nil {
 			return err
 		}
 		start := time.Now()
@@ -78,8 +78,8 @@ func (s *Session) decode(ctx context.Context, r Request, result *Result) error {
 	return nil
 }
 
-// accept adds a generated token and tells whether it is the last one.
-func (s *Session) accept(r Request, result *Result, id int32) (over bool, err error) {
+// accept adds a token that a sequence generated and tells whether it is the last one.
+func (s *Session) accept(sequence int, r Request, result *Result, id int32) (over bool, err error) {
 	result.Tokens = append(result.Tokens, id)
 	if r.Token != nil {
 		if err := r.Token(id); err != nil {
@@ -89,5 +89,5 @@ func (s *Session) accept(r Request, result *Result, id int32) (over bool, err er
 	if !r.IgnoreEOS && s.model.Tokenizer != nil && s.model.Tokenizer.IsEndOfText(id) {
 		return true, nil
 	}
-	return len(result.Tokens) == r.Tokens || s.position == s.options.Context, nil
+	return len(result.Tokens) == r.Tokens || s.positions[sequence] == s.options.Context, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"tgc/engine"
@@ -162,7 +163,7 @@ func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result, n 
 	if err != nil {
 		return err
 	}
-	if over, err := s.accept(r, result, id); over || err != nil {
+	if over, err := s.accept(0, r, result, id); over || err != nil {
 		return err
 	}
 	l, err := s.loop(ctx, r.Sampling.Temperature == 0)
@@ -170,11 +171,14 @@ func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result, n 
 		return err
 	}
 	start := time.Now()
-	if err := s.begin(ctx, l, r, id); err != nil {
+	if err := s.checkTokens(0, []int32{id}); err != nil {
+		return err
+	}
+	if err := s.begin(ctx, l, []Request{r}, []int32{id}, []bool{false}); err != nil {
 		return err
 	}
 	for {
-		steps := min(n, s.options.Context-s.position)
+		steps := min(n, s.options.Context-s.positions[0])
 		if r.Tokens > 0 {
 			steps = min(steps, r.Tokens-len(result.Tokens))
 		}
@@ -190,33 +194,38 @@ func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result, n 
 	}
 }
 
-// begin writes the state from which the loop goes on after token id.
-func (s *Session) begin(ctx context.Context, l *loop, r Request, id int32) error {
-	if err := s.checkTokens([]int32{id}); err != nil {
+// begin writes the state from which the loop goes on after tokens ids. Sequences
+// that are over do not move.
+func (s *Session) begin(ctx context.Context, l *loop, requests []Request, ids []int32, over []bool) error {
+	if err := s.writeTokens(ctx, 1, ids); err != nil {
 		return err
 	}
-	ends := make([]int32, l.ends)
-	for i := range ends {
-		ends[i] = -1
+	var ends []int32
+	for _, r := range requests {
+		own := slices.Repeat([]int32{-1}, l.ends)
+		if !r.IgnoreEOS {
+			copy(own, s.ends())
+		}
+		ends = append(ends, own...)
 	}
-	if !r.IgnoreEOS {
-		copy(ends, s.ends())
+	if err := s.write(ctx, bufferEnds, ends...); err != nil {
+		return err
 	}
-	for name, values := range map[string][]int32{
-		tokensKey(1):    {id},
-		BufferPositions: {int32(s.position)},
-		bufferDone:      {0},
-		bufferEnds:      ends,
-	} {
-		if err := s.write(ctx, name, values...); err != nil {
-			return err
+	if err := s.writeDone(ctx, over); err != nil || requests[0].Sampling.Temperature == 0 {
+		return err
+	}
+	return writeSampling(ctx, s.memory[bufferFloats], s.memory[bufferWords], samplings(requests), s.samplers[false].draws, s.model.Config.Vocabulary)
+}
+
+// writeDone tells the device which sequences are over.
+func (s *Session) writeDone(ctx context.Context, over []bool) error {
+	done := make([]int32, len(over))
+	for i, yes := range over {
+		if yes {
+			done[i] = 1
 		}
 	}
-	if r.Sampling.Temperature == 0 {
-		return nil
-	}
-	draws := s.samplers[false].draws
-	return writeSampling(ctx, s.memory[bufferFloats], s.memory[bufferWords], []Sampling{r.Sampling}, draws, s.model.Config.Vocabulary)
+	return s.write(ctx, bufferDone, done...)
 }
 
 // advance runs the loop some steps and returns the tokens they drew. When ctx
@@ -225,7 +234,7 @@ func (s *Session) advance(ctx context.Context, l *loop, steps int) (tokens []int
 	started := 0
 	for started < steps && err == nil {
 		var runs int
-		runs, err = l.start(ctx, steps-started, func(run int) map[string]int64 { return s.vars(s.position + started + run + 1) })
+		runs, err = l.start(ctx, steps-started, func(run int) map[string]int64 { return s.vars(started + run + 1) })
 		if err == nil {
 			started += runs
 		}
@@ -237,7 +246,7 @@ func (s *Session) advance(ctx context.Context, l *loop, steps int) (tokens []int
 		return nil, err
 	}
 	raw := make([]byte, 4*started)
-	if readErr := s.memory[bufferRing].Read(context.WithoutCancel(ctx), 4*int64(s.position), raw); readErr != nil {
+	if readErr := s.memory[bufferRing].Read(context.WithoutCancel(ctx), 4*int64(s.positions[0]), raw); readErr != nil {
 		return nil, readErr
 	}
 	return int32s(raw), err
@@ -247,14 +256,14 @@ func (s *Session) advance(ctx context.Context, l *loop, steps int) (tokens []int
 // each. Steps after the last token that counts were in vain.
 func (s *Session) take(r Request, result *Result, tokens []int32) (over bool, err error) {
 	for i, id := range tokens {
-		s.position++
+		s.positions[0]++
 		s.fed, s.fedStep = 1, 1
 		result.DecodeTokens++
 		if p, ok := s.samplers[false]; ok && r.Sampling.Temperature != 0 {
 			p.draws[0]++
 		}
-		if over, err = s.accept(r, result, id); err == nil && !over {
-			err = s.checkTokens([]int32{id})
+		if over, err = s.accept(0, r, result, id); err == nil && !over {
+			err = s.checkTokens(0, []int32{id})
 		}
 		if err != nil && i < len(tokens)-1 {
 			s.fed = 0 // the logits are those of a later token

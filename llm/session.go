@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"tgc/engine"
@@ -54,9 +55,9 @@ type Session struct {
 	steps     map[int]*step
 	samplers  map[bool]*sampler // by greedy
 	loops     map[bool]*loop    // by greedy
-	position  int
-	fed       int // tokens of the last step, without padding
-	fedStep   int // size of the last step
+	positions []int             // of each sequence: tokens in its cache
+	fed       int               // tokens of the last step, without padding
+	fedStep   int               // size of the last step
 
 	ready     map[string]*compiledJob  // compiled ahead, by job.what
 	compiling time.Duration            // spent so far
@@ -82,7 +83,7 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 		return nil, fmt.Errorf("llm: context of %d tokens, want at least 1", opt.Context)
 	}
 	s := &Session{
-		model: m, device: dev, options: opt, sequences: sequences,
+		model: m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
 		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
 		ready: make(map[string]*compiledJob), parts: make(map[string]time.Duration),
 	}
@@ -117,10 +118,26 @@ func (s *Session) allocate(ctx context.Context) error {
 }
 
 // Position is the number of tokens in the cache.
-func (s *Session) Position() int { return s.position }
+func (s *Session) Position() int { return s.positions[0] }
 
 // Reset forgets the cache's contents.
-func (s *Session) Reset() { s.position, s.fed = 0, 0 }
+func (s *Session) Reset() {
+	clear(s.positions)
+	s.fed = 0
+}
+
+// Seek moves every sequence to a position without computing what lies before it: the
+// cache keeps what it holds. Only measurements have a use for it.
+func (s *Session) Seek(position int) error {
+	if position < 0 || position > s.options.Context {
+		return fmt.Errorf("llm: position %d, want 0 to %d", position, s.options.Context)
+	}
+	for i := range s.positions {
+		s.positions[i] = position
+	}
+	s.fed = 0
+	return nil
+}
 
 // Close frees the session's device memory.
 func (s *Session) Close() {
@@ -226,35 +243,76 @@ func bytesOf(b tensor.BufferInfo) int64 {
 // logits as [n, V]: with SessionOptions.All a row for every token, as often as
 // chunks are fed, else once with that of the last token.
 func (s *Session) Feed(ctx context.Context, tokens []int32, rows func(logits []float32) error) error {
-	if err := s.checkTokens(tokens); err != nil {
-		return err
-	}
-	for len(tokens) > 0 {
-		n := min(s.chunkFor(len(tokens)), len(tokens))
-		if err := s.feedChunk(ctx, tokens[:n]); err != nil {
-			return err
-		}
-		tokens = tokens[n:]
-		if rows == nil || !s.options.All && len(tokens) > 0 {
-			continue
+	return s.feed(ctx, [][]int32{tokens}, func(left int) error {
+		if rows == nil || !s.options.All && left > 0 {
+			return nil
 		}
 		logits, err := s.logits(ctx)
 		if err != nil {
 			return err
 		}
-		if err := rows(logits); err != nil {
+		return rows(logits)
+	})
+}
+
+// feed appends tokens to the caches of all sequences, in steps; the shorter lists
+// join late, so that the last token of each is fed in the last step. fed is called
+// after each step with the number of tokens that the longest list has left.
+func (s *Session) feed(ctx context.Context, tokens [][]int32, fed func(left int) error) error {
+	if err := s.check(tokens); err != nil {
+		return err
+	}
+	left := 0 // of the longest
+	for _, list := range tokens {
+		left = max(left, len(list))
+	}
+	for left > 0 {
+		size := s.chunkFor(left)
+		after := max(left-size, 0) // tokens that the last steps feed
+		parts := make([][]int32, len(tokens))
+		for i, list := range tokens {
+			parts[i] = list[max(len(list)-left, 0):max(len(list)-after, 0)]
+		}
+		st, err := s.load(ctx, size, parts)
+		if err != nil {
+			return err
+		}
+		if err := st.engine.Run(ctx, s.vars(size)); err != nil {
+			return err
+		}
+		for i, part := range parts {
+			s.positions[i] += len(part)
+		}
+		s.fed, s.fedStep, left = len(parts[0]), size, after
+		if err := fed(left); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Session) checkTokens(tokens []int32) error {
+// check reports tokens that cannot be fed.
+func (s *Session) check(tokens [][]int32) error {
+	if len(tokens) != s.sequences {
+		return fmt.Errorf("llm: tokens for %d sequences, want %d", len(tokens), s.sequences)
+	}
+	for i, list := range tokens {
+		if err := s.checkTokens(i, list); err != nil && s.sequences > 1 {
+			return fmt.Errorf("sequence %d: %w", i, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Session) checkTokens(sequence int, tokens []int32) error {
 	if len(tokens) == 0 {
 		return fmt.Errorf("llm: no tokens to feed")
 	}
-	if room := s.options.Context - s.position; len(tokens) > room {
-		return fmt.Errorf("llm: %d tokens to feed, but the context of %d holds %d already (raise --ctx)", len(tokens), s.options.Context, s.position)
+	position := s.positions[sequence]
+	if room := s.options.Context - position; len(tokens) > room {
+		return fmt.Errorf("llm: %d tokens to feed, but the context of %d holds %d already (raise --ctx)", len(tokens), s.options.Context, position)
 	}
 	for i, id := range tokens {
 		if id < 0 || int(id) >= s.model.Config.Vocabulary {
@@ -292,49 +350,43 @@ func (s *Session) chunkFor(n int) int {
 	return best
 }
 
-// feedChunk runs one step on at most its number of tokens; the rest is padding,
-// whose cache rows are overwritten before any query sees them.
-func (s *Session) feedChunk(ctx context.Context, tokens []int32) error {
-	st, vars, err := s.load(ctx, tokens)
-	if err != nil {
-		return err
-	}
-	if err := st.engine.Run(ctx, vars); err != nil {
-		return err
-	}
-	s.position += len(tokens)
-	s.fed, s.fedStep = len(tokens), st.variant.Tokens
-	return nil
-}
-
-// load writes what a step on tokens reads and returns the step with the values
-// of its variables.
-func (s *Session) load(ctx context.Context, tokens []int32) (*step, map[string]int64, error) {
-	size := s.chunkFor(len(tokens))
+// load writes what a step reads and returns the step. Padding comes after the
+// tokens: its cache rows are overwritten before any query sees them.
+func (s *Session) load(ctx context.Context, size int, parts [][]int32) (*step, error) {
 	st, err := s.step(ctx, size)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	padded := make([]int32, size)
-	copy(padded, tokens)
-	if err := s.write(ctx, tokensKey(size), padded...); err != nil {
-		return nil, nil, err
+	padded, last := make([]int32, size*s.sequences), make([]int32, s.sequences)
+	for i, part := range parts {
+		copy(padded[i*size:], part)
+		last[i] = int32(max(len(part)-1, 0))
 	}
-	if err := s.write(ctx, BufferPositions, int32(s.position)); err != nil {
-		return nil, nil, err
+	if err := s.writeTokens(ctx, size, padded); err != nil {
+		return nil, err
 	}
-	if _, ok := s.memory[BufferLast]; ok {
-		if err := s.write(ctx, BufferLast, int32(len(tokens)-1)); err != nil {
-			return nil, nil, err
-		}
+	if _, ok := s.memory[BufferLast]; !ok {
+		return st, nil
 	}
-	return st, s.vars(s.position + size), nil
+	return st, s.write(ctx, BufferLast, last...)
 }
 
-// vars are the variables of a step after which rows of the cache hold tokens. What
-// lies past the last position is masked.
-func (s *Session) vars(rows int) map[string]int64 {
-	return map[string]int64{VarLength: int64(min(rows, s.options.Context))}
+// writeTokens writes the tokens of a step and the positions.
+func (s *Session) writeTokens(ctx context.Context, size int, tokens []int32) error {
+	positions := make([]int32, len(s.positions))
+	for i, p := range s.positions {
+		positions[i] = int32(p)
+	}
+	if err := s.write(ctx, tokensKey(size), tokens...); err != nil {
+		return err
+	}
+	return s.write(ctx, BufferPositions, positions...)
+}
+
+// vars are the variables of a step that goes ahead positions further. What lies
+// past the last position is masked.
+func (s *Session) vars(ahead int) map[string]int64 {
+	return map[string]int64{VarLength: int64(min(slices.Max(s.positions)+ahead, s.options.Context))}
 }
 
 func (s *Session) write(ctx context.Context, buffer string, values ...int32) error {
