@@ -248,38 +248,13 @@ func (e *expander) fold(op ir.Op, v *program.Value) *program.Value {
 	return v
 }
 
-// Short forms for the expansions: operands have equal types, a float64 or
-// int64 constant takes the type of the value beside it.
+// aluF and aluI have a constant of the type of the value beside it.
+func (e *expander) aluF(op ir.Op, x *program.Value, c float64) *program.Value {
+	return e.Alu(op, x, e.Float(x.Type, c))
+}
 
-func (e *expander) addF(x *program.Value, c float64) *program.Value {
-	return e.Alu(ir.OpAdd, x, e.Float(x.Type, c))
-}
-func (e *expander) subF(x *program.Value, c float64) *program.Value {
-	return e.Alu(ir.OpSub, x, e.Float(x.Type, c))
-}
-func (e *expander) mulF(x *program.Value, c float64) *program.Value {
-	return e.Alu(ir.OpMul, x, e.Float(x.Type, c))
-}
-func (e *expander) addI(x *program.Value, c int64) *program.Value {
-	return e.Alu(ir.OpAdd, x, e.Int(x.Type, c))
-}
-func (e *expander) subI(x *program.Value, c int64) *program.Value {
-	return e.Alu(ir.OpSub, x, e.Int(x.Type, c))
-}
-func (e *expander) andI(x *program.Value, c int64) *program.Value {
-	return e.Alu(ir.OpAnd, x, e.Int(x.Type, c))
-}
-func (e *expander) orI(x *program.Value, c int64) *program.Value {
-	return e.Alu(ir.OpOr, x, e.Int(x.Type, c))
-}
-func (e *expander) shlI(x *program.Value, c int64) *program.Value {
-	return e.Alu(ir.OpShl, x, e.Int(x.Type, c))
-}
-func (e *expander) shrI(x *program.Value, c int64) *program.Value {
-	return e.Alu(ir.OpShr, x, e.Int(x.Type, c))
-}
-func (e *expander) ltF(x *program.Value, c float64) *program.Value {
-	return e.Lt(x, e.Float(x.Type, c))
+func (e *expander) aluI(op ir.Op, x *program.Value, c int64) *program.Value {
+	return e.Alu(op, x, e.Int(x.Type, c))
 }
 
 // polynomial is c[0] + c[1]*x + .. by Horner's rule with fma.

@@ -62,8 +62,8 @@ func (e *expander) roundOdd(v, lost *program.Value) *program.Value {
 	away = e.Alu(ir.OpOr, away, e.Eq(v, zero))
 	step := e.Where(away, e.Int(bits.Type, 1), e.Int(bits.Type, -1))
 	inexact := e.Alu(ir.OpOr, e.Lt(zero, lost), e.Lt(lost, zero))
-	even := e.Eq(e.andI(bits, 1), e.Int(bits.Type, 0))
-	finite := e.ltF(e.Alu(ir.OpAbs, v), math.Inf(1))
+	even := e.Eq(e.aluI(ir.OpAnd, bits, 1), e.Int(bits.Type, 0))
+	finite := e.aluF(ir.OpCmpLt, e.Alu(ir.OpAbs, v), math.Inf(1))
 	move := e.Alu(ir.OpAnd, e.Alu(ir.OpAnd, inexact, even), finite)
 	moved := e.Alu(ir.OpAdd, bits, step)
 	return e.Bitcast(e.Where(move, moved, bits), v.Type.Elem)
@@ -87,7 +87,7 @@ func (e *expander) cast(x *program.Value, to ir.DType) *program.Value {
 func (e *expander) widen(x *program.Value) *program.Value {
 	switch x.Type.Elem {
 	case ir.BF16:
-		return e.Bitcast(e.shlI(e.Cast(e.Bitcast(x, ir.U16), ir.U32), 16), ir.F32)
+		return e.Bitcast(e.aluI(ir.OpShl, e.Cast(e.Bitcast(x, ir.U16), ir.U32), 16), ir.F32)
 	case ir.F8E4M3:
 		return e.widenF8(x)
 	}
@@ -101,21 +101,21 @@ func (e *expander) widen(x *program.Value) *program.Value {
 // 2^(127-15) corrects the bias and normalises subnormals.
 func (e *expander) widenHalf(x *program.Value) *program.Value {
 	b := e.Cast(e.Bitcast(x, ir.U16), ir.U32)
-	magnitude := e.andI(b, 0x7fff)
-	v := e.Bitcast(e.mulF(e.Bitcast(e.shlI(magnitude, 13), ir.F32), 0x1p112), ir.U32)
+	magnitude := e.aluI(ir.OpAnd, b, 0x7fff)
+	v := e.Bitcast(e.aluF(ir.OpMul, e.Bitcast(e.aluI(ir.OpShl, magnitude, 13), ir.F32), 0x1p112), ir.U32)
 	special := e.Lt(e.Int(b.Type, 0x7bff), magnitude) // infinite or NaN
-	v = e.Where(special, e.orI(v, 0x7f800000), v)
-	return e.Bitcast(e.Alu(ir.OpOr, v, e.shlI(e.andI(b, 0x8000), 16)), ir.F32)
+	v = e.Where(special, e.aluI(ir.OpOr, v, 0x7f800000), v)
+	return e.Bitcast(e.Alu(ir.OpOr, v, e.aluI(ir.OpShl, e.aluI(ir.OpAnd, b, 0x8000), 16)), ir.F32)
 }
 
 // widenF8 moves exponent and mantissa into the f32 fields; the product with
 // 2^(127-7) corrects the bias and normalises subnormals.
 func (e *expander) widenF8(x *program.Value) *program.Value {
 	b := e.Cast(e.Bitcast(x, ir.U8), ir.U32)
-	magnitude := e.andI(b, 0x7f)
-	v := e.mulF(e.Bitcast(e.shlI(magnitude, 20), ir.F32), 0x1p120)
+	magnitude := e.aluI(ir.OpAnd, b, 0x7f)
+	v := e.aluF(ir.OpMul, e.Bitcast(e.aluI(ir.OpShl, magnitude, 20), ir.F32), 0x1p120)
 	v = e.Where(e.Eq(magnitude, e.Int(b.Type, 0x7f)), e.Float(v.Type, math.NaN()), v)
-	sign := e.shlI(e.andI(b, 0x80), 24)
+	sign := e.aluI(ir.OpShl, e.aluI(ir.OpAnd, b, 0x80), 24)
 	return e.Bitcast(e.Alu(ir.OpOr, e.Bitcast(v, ir.U32), sign), ir.F32)
 }
 
@@ -153,8 +153,8 @@ func (e *expander) lostSign(x, v *program.Value) *program.Value {
 // large one the low 11 bits become one odd bit.
 func (e *expander) stickyInt(x *program.Value) *program.Value {
 	zero := e.Int(x.Type, 0)
-	low := e.andI(x, 0x7ff)
-	high := e.andI(x, ^int64(0x7ff))
+	low := e.aluI(ir.OpAnd, x, 0x7ff)
+	high := e.aluI(ir.OpAnd, x, ^int64(0x7ff))
 	sticky := e.Where(e.Eq(low, zero), zero, e.Int(x.Type, 0x800))
 	large := e.Lt(e.Int(x.Type, 1<<53), x)
 	if x.Type.Elem == ir.I64 {
@@ -185,23 +185,23 @@ func (e *expander) round(x *program.Value, to ir.DType) *program.Value {
 func (e *expander) roundHalf(x *program.Value) *program.Value {
 	size := e.Alu(ir.OpAbs, x)
 	bits := e.Bitcast(size, ir.U32)
-	rebased := e.subI(bits, 112<<23)
-	odd := e.andI(e.shrI(rebased, 13), 1)
-	normal := e.shrI(e.Alu(ir.OpAdd, e.addI(rebased, 0xfff), odd), 13)
-	subnormal := e.subI(e.Bitcast(e.addF(size, 0.5), ir.U32), int64(math.Float32bits(0.5)))
-	code := e.Where(e.ltF(size, 0x1p-14), subnormal, normal)
+	rebased := e.aluI(ir.OpSub, bits, 112<<23)
+	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, 13), 1)
+	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 0xfff), odd), 13)
+	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, 0.5), ir.U32), int64(math.Float32bits(0.5)))
+	code := e.Where(e.aluF(ir.OpCmpLt, size, 0x1p-14), subnormal, normal)
 	inf := e.Int(code.Type, 0x7c00)
 	code = e.Where(e.Lt(code, inf), code, inf)
 	code = e.Where(e.Eq(x, x), code, e.Int(code.Type, 0x7e00))
-	sign := e.shrI(e.andI(e.Bitcast(x, ir.U32), 1<<31), 16)
+	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 16)
 	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U16), ir.F16)
 }
 
 func (e *expander) roundBF16(x *program.Value) *program.Value {
 	bits := e.Bitcast(x, ir.U32)
-	upper := e.shrI(bits, 16)
-	rounded := e.shrI(e.Alu(ir.OpAdd, e.addI(bits, 0x7fff), e.andI(upper, 1)), 16)
-	v := e.Where(e.Eq(x, x), rounded, e.orI(upper, 0x40))
+	upper := e.aluI(ir.OpShr, bits, 16)
+	rounded := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, bits, 0x7fff), e.aluI(ir.OpAnd, upper, 1)), 16)
+	v := e.Where(e.Eq(x, x), rounded, e.aluI(ir.OpOr, upper, 0x40))
 	return e.Bitcast(e.Cast(v, ir.U16), ir.BF16)
 }
 
@@ -211,13 +211,13 @@ func (e *expander) roundBF16(x *program.Value) *program.Value {
 func (e *expander) roundF8(x *program.Value) *program.Value {
 	size := e.Alu(ir.OpAbs, x)
 	bits := e.Bitcast(size, ir.U32)
-	rebased := e.subI(bits, 120<<23)
-	odd := e.andI(e.shrI(rebased, 20), 1)
-	normal := e.shrI(e.Alu(ir.OpAdd, e.addI(rebased, 0x7ffff), odd), 20)
-	subnormal := e.subI(e.Bitcast(e.addF(size, 0x1p14), ir.U32), int64(math.Float32bits(0x1p14)))
-	code := e.Where(e.ltF(size, 0x1p-6), subnormal, normal)
+	rebased := e.aluI(ir.OpSub, bits, 120<<23)
+	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, 20), 1)
+	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 0x7ffff), odd), 20)
+	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, 0x1p14), ir.U32), int64(math.Float32bits(0x1p14)))
+	code := e.Where(e.aluF(ir.OpCmpLt, size, 0x1p-6), subnormal, normal)
 	nan := e.Int(code.Type, 0x7f)
 	code = e.Where(e.Lt(code, nan), code, nan)
-	sign := e.shrI(e.andI(e.Bitcast(x, ir.U32), 1<<31), 24)
+	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 24)
 	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U8), ir.F8E4M3)
 }

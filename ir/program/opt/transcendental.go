@@ -74,18 +74,18 @@ func formatOf(d ir.DType) *floatFormat {
 // comparisons.
 func (e *expander) exp2(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
-	x = e.Where(e.ltF(x, -f.exp2Clamp), e.Float(x.Type, -f.exp2Clamp), x)
+	x = e.Where(e.aluF(ir.OpCmpLt, x, -f.exp2Clamp), e.Float(x.Type, -f.exp2Clamp), x)
 	high := e.Float(x.Type, f.exp2Clamp)
 	x = e.Where(e.Lt(high, x), high, x)
 
-	shifted := e.addF(x, f.magic)
-	fraction := e.Alu(ir.OpSub, x, e.subF(shifted, f.magic))
-	n := e.subI(e.Bitcast(shifted, f.bits), int64(bitsOf(f, f.magic)))
+	shifted := e.aluF(ir.OpAdd, x, f.magic)
+	fraction := e.Alu(ir.OpSub, x, e.aluF(ir.OpSub, shifted, f.magic))
+	n := e.aluI(ir.OpSub, e.Bitcast(shifted, f.bits), int64(bitsOf(f, f.magic)))
 
 	p := e.polynomial(fraction, f.exp2)
 	p = e.Fma(p, fraction, e.Float(x.Type, 1))
 
-	half := e.shrI(n, 1)
+	half := e.aluI(ir.OpShr, n, 1)
 	rest := e.Alu(ir.OpSub, n, half)
 	return e.Alu(ir.OpMul, e.Alu(ir.OpMul, p, e.powerOfTwo(f, half)), e.powerOfTwo(f, rest))
 }
@@ -96,7 +96,7 @@ func (e *expander) powerOfTwo(f *floatFormat, n *program.Value) *program.Value {
 	if f == &formatF64 {
 		float = ir.F64
 	}
-	return e.Bitcast(e.shlI(e.addI(n, f.bias), f.mantissa), float)
+	return e.Bitcast(e.aluI(ir.OpShl, e.aluI(ir.OpAdd, n, f.bias), f.mantissa), float)
 }
 
 func bitsOf(f *floatFormat, v float64) uint64 {
@@ -111,14 +111,14 @@ func bitsOf(f *floatFormat, v float64) uint64 {
 func (e *expander) log2(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
 	// Subnormals are scaled up by 2^64 first.
-	tiny := e.ltF(x, f.minNormal)
-	bits := e.Bitcast(e.Where(tiny, e.mulF(x, 0x1p64), x), f.bits)
-	n := e.shrI(e.subI(bits, f.sqrtHalf), f.mantissa)
-	m := e.Bitcast(e.Alu(ir.OpSub, bits, e.shlI(n, f.mantissa)), x.Type.Elem)
+	tiny := e.aluF(ir.OpCmpLt, x, f.minNormal)
+	bits := e.Bitcast(e.Where(tiny, e.aluF(ir.OpMul, x, 0x1p64), x), f.bits)
+	n := e.aluI(ir.OpShr, e.aluI(ir.OpSub, bits, f.sqrtHalf), f.mantissa)
+	m := e.Bitcast(e.Alu(ir.OpSub, bits, e.aluI(ir.OpShl, n, f.mantissa)), x.Type.Elem)
 	n = e.Alu(ir.OpSub, n, e.Where(tiny, e.Int(n.Type, 64), e.Int(n.Type, 0)))
 
 	whole := e.Cast(n, x.Type.Elem)
-	r := e.subF(m, 1) // exact
+	r := e.aluF(ir.OpSub, m, 1) // exact
 	var sum *program.Value
 	if x.Type.Elem == ir.F64 {
 		sum = e.logSumF64(whole, r)
@@ -126,8 +126,8 @@ func (e *expander) log2(x *program.Value) *program.Value {
 		sum = e.logSumF32(whole, r)
 	}
 	inf := math.Inf(1)
-	sum = e.Where(e.ltF(x, inf), sum, x) // inf and NaN
-	sum = e.Where(e.ltF(x, 0), e.Float(x.Type, math.NaN()), sum)
+	sum = e.Where(e.aluF(ir.OpCmpLt, x, inf), sum, x) // inf and NaN
+	sum = e.Where(e.aluF(ir.OpCmpLt, x, 0), e.Float(x.Type, math.NaN()), sum)
 	return e.Where(e.Eq(x, e.Float(x.Type, 0)), e.Float(x.Type, -inf), sum)
 }
 
@@ -146,7 +146,7 @@ const (
 
 func (e *expander) logSumF32(whole, r *program.Value) *program.Value {
 	q := e.polynomial(r, log2Quotient)
-	q = e.Fma(q, e.Alu(ir.OpMul, r, r), e.mulF(r, log2eLow32))
+	q = e.Fma(q, e.Alu(ir.OpMul, r, r), e.aluF(ir.OpMul, r, log2eLow32))
 	return e.Alu(ir.OpAdd, whole, e.Fma(r, e.Float(r.Type, log2eHigh32), q))
 }
 
@@ -161,10 +161,10 @@ var atanhQuotient = []float64{
 // kept exactly in two parts, which are then multiplied by log2(e) in two.
 func (e *expander) logSumF64(whole, r *program.Value) *program.Value {
 	t := r.Type
-	s := e.Alu(ir.OpFDiv, r, e.addF(r, 2))
+	s := e.Alu(ir.OpFDiv, r, e.aluF(ir.OpAdd, r, 2))
 	z := e.Alu(ir.OpMul, s, s)
 	series := e.Alu(ir.OpMul, z, e.polynomial(z, atanhQuotient))
-	halfSquare := e.Alu(ir.OpMul, e.mulF(r, 0.5), r)
+	halfSquare := e.Alu(ir.OpMul, e.aluF(ir.OpMul, r, 0.5), r)
 
 	hi := e.Alu(ir.OpSub, r, halfSquare)
 	lo := e.Alu(ir.OpSub, e.Alu(ir.OpSub, r, hi), halfSquare)
@@ -187,7 +187,7 @@ func (e *expander) logSumF64(whole, r *program.Value) *program.Value {
 // it loses digits but stays within [-1, 1].
 func (e *expander) sin(x *program.Value) *program.Value {
 	f := formatOf(x.Type.Elem)
-	n := e.Alu(ir.OpRound, e.mulF(x, 1/math.Pi))
+	n := e.Alu(ir.OpRound, e.aluF(ir.OpMul, x, 1/math.Pi))
 	r := x
 	for _, part := range f.sinPi {
 		r = e.Fma(n, e.Float(x.Type, -part), r)
@@ -199,7 +199,7 @@ func (e *expander) sin(x *program.Value) *program.Value {
 	v = e.Where(e.Lt(v, low), low, v)
 	v = e.Where(e.Lt(high, v), high, v)
 
-	whole := e.Alu(ir.OpFloor, e.mulF(n, 0.5))
+	whole := e.Alu(ir.OpFloor, e.aluF(ir.OpMul, n, 0.5))
 	odd := e.Fma(whole, e.Float(x.Type, -2), n) // 0 or 1
 	return e.Alu(ir.OpMul, v, e.Fma(odd, e.Float(x.Type, -2), e.Float(x.Type, 1)))
 }

@@ -23,7 +23,7 @@ func (e *expander) mulHi(x, y *program.Value) *program.Value {
 			wide = ir.I64
 		}
 		product := e.Alu(ir.OpMul, e.Cast(x, wide), e.Cast(y, wide))
-		return e.Cast(e.shrI(product, int64(elem.Bits())), elem)
+		return e.Cast(e.aluI(ir.OpShr, product, int64(elem.Bits())), elem)
 	}
 	if elem == ir.U64 {
 		return e.mulHiU64(x, y)
@@ -39,11 +39,11 @@ func (e *expander) mulHiU64(x, y *program.Value) *program.Value {
 	mul := func(a, b *program.Value) *program.Value { return e.Alu(ir.OpMul, a, b) }
 	add := func(a, b *program.Value) *program.Value { return e.Alu(ir.OpAdd, a, b) }
 	low := int64(1<<32 - 1)
-	x0, x1 := e.andI(x, low), e.shrI(x, 32)
-	y0, y1 := e.andI(y, low), e.shrI(y, 32)
-	middle := add(mul(x1, y0), e.shrI(mul(x0, y0), 32))
-	cross := add(mul(x0, y1), e.andI(middle, low))
-	return add(add(mul(x1, y1), e.shrI(middle, 32)), e.shrI(cross, 32))
+	x0, x1 := e.aluI(ir.OpAnd, x, low), e.aluI(ir.OpShr, x, 32)
+	y0, y1 := e.aluI(ir.OpAnd, y, low), e.aluI(ir.OpShr, y, 32)
+	middle := add(mul(x1, y0), e.aluI(ir.OpShr, mul(x0, y0), 32))
+	cross := add(mul(x0, y1), e.aluI(ir.OpAnd, middle, low))
+	return add(add(mul(x1, y1), e.aluI(ir.OpShr, middle, 32)), e.aluI(ir.OpShr, cross, 32))
 }
 
 // threefry is RNG: Threefry-2x32, 20 rounds, key (seed, 0), counter
@@ -58,12 +58,12 @@ func (e *expander) threefry(seed, counter *program.Value) *program.Value {
 	for round := range 20 {
 		x0 = add(x0, x1)
 		r := rotations[round%8]
-		rotated := e.Alu(ir.OpOr, e.shlI(x1, r), e.shrI(x1, 32-r))
+		rotated := e.Alu(ir.OpOr, e.aluI(ir.OpShl, x1, r), e.aluI(ir.OpShr, x1, 32-r))
 		x1 = e.Alu(ir.OpXor, rotated, x0)
 		if round%4 == 3 {
 			i := round/4 + 1
 			x0 = add(x0, key[i%3])
-			x1 = e.addI(add(x1, key[(i+1)%3]), int64(i))
+			x1 = e.aluI(ir.OpAdd, add(x1, key[(i+1)%3]), int64(i))
 		}
 	}
 	return x0
