@@ -23,11 +23,6 @@ func (f *File) UintOr(key string, missing uint64) (uint64, error) {
 // Int returns an integer.
 func (f *File) Int(key string) (int64, error) { return get(f, key, Value.Int) }
 
-// IntOr is Int with a default.
-func (f *File) IntOr(key string, missing int64) (int64, error) {
-	return getOr(f, key, Value.Int, missing)
-}
-
 // Float returns a float.
 func (f *File) Float(key string) (float64, error) { return get(f, key, Value.Float) }
 
@@ -38,11 +33,6 @@ func (f *File) FloatOr(key string, missing float64) (float64, error) {
 
 // Bool returns a bool.
 func (f *File) Bool(key string) (bool, error) { return get(f, key, Value.Bool) }
-
-// BoolOr is Bool with a default.
-func (f *File) BoolOr(key string, missing bool) (bool, error) {
-	return getOr(f, key, Value.Bool, missing)
-}
 
 // String returns a string, which need not be UTF-8.
 func (f *File) String(key string) (string, error) { return get(f, key, Value.Str) }

@@ -344,36 +344,12 @@ func (v *verifier) checkAluTypes(op ir.Op, t Type, args []*Value) {
 			v.fail("condition has type %s, want bool", first)
 		}
 		args = args[1:]
-	case ir.TypeFloat:
-		if !t.Elem.IsFloat() {
-			v.fail("%s of %s, want a float", op, t)
-		}
-	case ir.TypeShift:
-		if !t.Elem.IsInt() {
-			v.fail("%s of %s, want an integer", op, t)
-		}
 	}
 	for i, a := range args {
 		v.want(fmt.Sprintf("operand %d", i), a.Type, t)
 	}
-	v.checkAluDomain(op, t.Elem)
-}
-
-// checkAluDomain is what the op table's documentation says beyond dtype rules.
-func (v *verifier) checkAluDomain(op ir.Op, elem ir.DType) {
-	ok := true
-	switch op {
-	case ir.OpFloorDiv, ir.OpFloorMod, ir.OpPopc, ir.OpClz:
-		ok = elem.IsInt()
-	case ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpNot:
-		ok = !elem.IsFloat()
-	case ir.OpSub, ir.OpNeg, ir.OpAbs:
-		ok = elem != ir.Bool
-	case ir.OpRng:
-		ok = elem == ir.U32
-	}
-	if !ok {
-		v.fail("%s of %s has no meaning", op, elem)
+	if !op.Takes(t.Elem) {
+		v.fail("%s of %s has no meaning", op, t.Elem)
 	}
 }
 
@@ -475,7 +451,6 @@ func checkFold(v *verifier, in *Instr) {
 		v.fail("fold with %s, want add, mul, max or min", in.Ir)
 	}
 	v.wantValue("argument", t)
-	v.checkAluDomain(in.Ir, t.Elem)
 	v.want("result", in.Result.Type, Scalar(t.Elem))
 }
 
