@@ -9,9 +9,16 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/internal/cudatools"
+	"tgc/internal/testkit"
 	"tgc/ir"
+	"tgc/kernel/plan"
 	"tgc/nn"
+	"tgc/render/ptx"
+	"tgc/runtime"
 	"tgc/runtime/cpu"
+	"tgc/runtime/devices"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -124,6 +131,156 @@ func BenchmarkOdd(b *testing.B) {
 				}
 				b.ReportMetric(float64(best.Nanoseconds())/1e3, "best-us")
 			})
+		}
+	}
+}
+
+// parallel is what a plan does at once: lanes of a vector on a CPU, threads of the grid
+// on a GPU.
+func parallel(k *engine.Kernel, desc *target.Desc) int64 {
+	if desc.Kind == target.GPU {
+		return k.Program.Units() * k.Program.Threads()
+	}
+	lanes := make(map[string]int64)
+	most := int64(1)
+	for _, opt := range k.Plan.Opts {
+		if opt.Kind == plan.VECTOR {
+			lanes[opt.Axis] = max(lanes[opt.Axis], 1) * opt.Amount
+			most = max(most, lanes[opt.Axis])
+		}
+	}
+	return most
+}
+
+// oddTargets are the machines whose plans are checked.
+var oddTargets = []string{"llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:znver5", "ptx:sm_90"}
+
+// narrowOdd are programs for which plans on a target do less than half as much at once
+// as at padded sizes.
+var narrowOdd = map[string]bool{
+	"matvec ptx:sm_90": true, "matvec-k ptx:sm_90": true, "matvec-f16 ptx:sm_90": true, // rows of a sum are shared by divisors
+}
+
+// At sizes that no split divides, plans do at least half as much at once as at padded
+// ones, and none is refused.
+func TestOddSizesAreParallel(t *testing.T) {
+	for _, name := range oddTargets {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range oddPrograms {
+			least := make([]int64, 2)
+			for k, sizes := range [][]int{p.odd, p.padded} {
+				c, err := p.graph(sizes).Compile(t.Context(), desc, engine.Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, kernel := range c.Kernels {
+					for _, r := range kernel.Records {
+						if r.Heuristic == "lower" {
+							t.Errorf("%s %v on %s: %s", p.name, sizes, name, r)
+						}
+					}
+					if n := parallel(kernel, desc); least[k] == 0 || n < least[k] {
+						least[k] = n
+					}
+				}
+			}
+			if narrow := 2*least[0] < least[1]; narrow != narrowOdd[p.name+" "+name] {
+				t.Errorf("%s on %s: %d at once at %v, %d at %v; known: %v", p.name, name, least[0], p.odd, least[1], p.padded, !narrow)
+			}
+		}
+	}
+}
+
+// Programs at such sizes assemble for a GPU, without spilled registers.
+func TestOddSizesAssemble(t *testing.T) {
+	tools := cudatools.FromEnvironment()
+	if tools.PtxasPath == "" {
+		t.Skip("no ptxas: set TGC_CUDA_PATH")
+	}
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range oddPrograms {
+		c, err := p.graph(p.odd).Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range c.Kernels {
+			text, err := ptx.Render(k.Program, desc, ptx.Options{})
+			if err != nil {
+				t.Fatalf("%s: %v", k.Name, err)
+			}
+			made, err := tools.Ptxas(t.Context(), text.Text, "sm_90")
+			if err != nil {
+				t.Fatalf("%s: %v", k.Name, err)
+			}
+			t.Logf("%s %s: %d registers, %d bytes spilled", p.name, k.Name, made.Registers, made.SpillStores)
+			if made.SpillStores > 0 {
+				t.Errorf("%s: %s: %d bytes spilled", p.name, k.Name, made.SpillStores)
+			}
+		}
+	}
+}
+
+// smallOdd are sizes of the programs that an interpreter can run.
+var smallOdd = map[string][][]int{
+	"matvec":          {{37, 333}, {127, 35}, {1, 509}},
+	"matvec-k":        {{16, 127}},
+	"matvec-f16":      {{35, 509}},
+	"product":         {{37, 127, 35}, {13, 333, 61}, {3, 37, 5}},
+	"product-columns": {{37, 127, 35}, {13, 35, 333}, {3, 37, 5}},
+	"middle-max":      {{5, 127, 37}, {3, 35, 13}},
+	"column-sums":     {{333, 37}, {35, 127}},
+	"row-sums":        {{37, 333}, {127, 35}},
+	"softmax":         {{5, 333}, {3, 1009}, {37, 35}},
+	"layer-norm":      {{5, 333}, {3, 1009}, {37, 35}},
+	"elementwise":     {{37, 35}, {3, 1009}, {1, 13}},
+	"convolution":     {{5, 7, 13, 1}, {3, 17, 9, 1}},
+	"attention":       {{2, 35, 37}, {1, 127, 13}},
+}
+
+// What they compute at such sizes is what the eager model says, on every target.
+func TestOddSizesAreExact(t *testing.T) {
+	emulated, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer emulated.Close()
+	for _, p := range oddPrograms {
+		for i, sizes := range smallOdd[p.name] {
+			c, err := testkit.BuildFixed(func(z *testkit.Fixture) { z.G.Output("out", p.build(z.G, sizes)) }, uint64(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := c.Expected()
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := func(name string, desc *target.Desc, dev runtime.Device) {
+				compiled, err := c.Compile(t.Context(), desc, checked())
+				if err != nil {
+					t.Fatalf("%s %v on %s: %v", p.name, sizes, name, err)
+				}
+				got, err := c.Run(t.Context(), dev, compiled)
+				if err != nil {
+					t.Fatalf("%s %v on %s: %v", p.name, sizes, name, err)
+				}
+				if err := testkit.Compare(got, want); err != nil {
+					t.Errorf("%s %v on %s: %v", p.name, sizes, name, err)
+				}
+			}
+			for _, name := range oddTargets {
+				desc, err := target.Parse(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				run(name, desc, debugInterp())
+			}
+			run("cuda:emu", emulated.Target(), emulated)
 		}
 	}
 }

@@ -8,10 +8,13 @@ package heuristic
 // must be than one that divides: it has comparisons, and loads that are not aligned.
 const exactWorth = 80
 
+// ceil is x/y, rounded up.
+func ceil(x, y int64) int64 { return (x + y - 1) / y }
+
 // takes is the cost of n points, so many at a time: each take is as long as its grains
 // (a vector register, a warp, one copy of the code), and one more for what it does once.
 func takes(n, each, grain int64) int64 {
-	return satMul((n+each-1)/each, (each+grain-1)/grain+1)
+	return satMul(ceil(n, each), ceil(each, grain)+1)
 }
 
 // fit is the cheapest number of points to take at a time, up to a limit: exact, which
@@ -47,6 +50,9 @@ func (a *analysis) anyLanes(n, limit int64) int64 {
 
 // copies is how many of n points are copies of the code.
 func copies(n, limit int64) int64 { return fit(n, limit, 1, powerOfTwoDivisor(n, limit), limit) }
+
+// parts is copies, or threads for each of which there is work elsewhere: a power of two.
+func parts(n, limit int64) int64 { return fit(n, limit, 1, powerOfTwoDivisor(n, limit), 0) }
 
 // run is how many of n points are a loop within a work unit.
 func run(n, limit int64) int64 { return fit(n, limit, 1, divisor(n, limit), limit) }

@@ -222,7 +222,7 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 	if opts, why, record, ok := gpuShortSums(a, weights, i); ok {
 		return opts, why, record
 	}
-	lanes := powerOfTwoDivisor(p.size(i), int64(a.desc.WarpSize))
+	lanes := fit(p.size(i), int64(a.desc.WarpSize), int64(a.desc.WarpSize), powerOfTwoDivisor(p.size(i), int64(a.desc.WarpSize)), int64(a.desc.WarpSize))
 	p.split(plan.LOCAL, i, lanes)
 	p.done[i] = true
 	groups := int64(1)
@@ -231,9 +231,9 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 		if p.done[k] || !a.constant(k) {
 			continue
 		}
-		groups = powerOfTwoDivisor(p.size(k), gpuReduceThreads/lanes)
+		groups = shares(p.size(k), gpuReduceThreads/lanes)
 		p.split(plan.GROUP, k, groups)
-		p.split(plan.UNROLL, k, powerOfTwoDivisor(p.left(k), 4))
+		p.split(plan.UNROLL, k, p.copiesOf(k, 4))
 		for _, c := range o.chain {
 			p.done[c] = true
 		}
@@ -250,8 +250,11 @@ func gpuElementwise(a *analysis, i int) ([]plan.Opt, string, Record) {
 	p := a.plan()
 	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
 	p.done[i] = true
-	n := divisor(p.left(i), gpuBlockThreads)
+	n := a.threads(p.left(i), gpuBlockThreads)
 	p.split(plan.LOCAL, i, n)
+	if total := a.points(a.axesOf(plan.StoreAxis)); p.taken[i] == n && total >= gpuLoads*gpuBlockThreads*int64(a.desc.Cost.Workers) {
+		p.split(plan.UPCAST, i, p.copiesOf(i, gpuLoads)) // no lanes: other loads are in flight
+	}
 	p.fillBlock(n)
 	return p.opts, fmt.Sprintf("%d points; 16 bytes a thread", a.points(a.axesOf(plan.StoreAxis))),
 		Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous"}
@@ -267,7 +270,8 @@ func (p *planner) fillBlock(threads int64) {
 		if p.done[i] || !p.constant(i) {
 			continue
 		}
-		n := divisor(p.left(i), gpuBlockThreads/threads)
+		warps := max(int64(p.desc.WarpSize)/threads, 1) // points of the axis that fill one
+		n := fit(p.left(i), gpuBlockThreads/threads, warps, divisor(p.left(i), gpuBlockThreads/threads), gpuBlockThreads)
 		p.done[i] = true
 		p.split(plan.LOCAL, i, n)
 		threads *= n
@@ -302,8 +306,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	results := p.reduceResults()
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.columnAxis(axes); i >= 0 {
-		p.split(plan.LOCAL, i, divisor(p.size(i), gpuBlockThreads))
-		p.done[i] = true
+		threads = p.gpuColumns(i, axes)
 		record.Reason = "columns"
 	} else {
 		for _, i := range axes {
@@ -322,14 +325,54 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	if i := p.lastStore(a.axesOf(plan.StoreAxis)); i >= 0 && !p.done[i] && a.oneResult() {
 		// Every block makes the sums for itself: the more points it has, the fewer
 		// do. OLMoE's norm of 2048 queries and keys had 4096 blocks, now 48.
-		p.split(plan.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
+		p.split(plan.LOCAL, i, a.threads(p.size(i), max(threads, gpuBlockThreads)))
 		p.done[i] = true
 	}
 	p.shareStages()
 	p.aroundRows(results, threads)
 	how := fmt.Sprintf("up to %d threads a reduce", threads)
+	if record.Reason == "columns" {
+		how = fmt.Sprintf("%d threads a block, side by side along %s", threads, a.axes[a.lastStore(a.axesOf(plan.StoreAxis))].Name)
+	}
 	record.Detail = how
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+}
+
+// gpuColumns reads columns side by side: neighbouring threads have neighbouring ones.
+// Where columns are too few to fill the device, parts of a block share each of them.
+func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
+	warp := int64(p.desc.WarpSize)
+	results := p.points(p.axesOf(plan.StoreAxis))
+	most, groups := int64(gpuBlockThreads), int64(1)
+	if full := gpuReduceThreads * int64(p.desc.Cost.Workers); results < full {
+		most, groups = warp, gpuReduceThreads/warp
+		for groups*warp < gpuLongThreads && results*groups < full {
+			groups *= 2
+		}
+	}
+	threads = p.threads(p.size(i), most)
+	p.split(plan.LOCAL, i, threads)
+	p.done[i] = true
+	shared := int64(1)
+	for _, r := range axes {
+		if p.done[r] || !p.reducesInto(r, i) {
+			continue
+		}
+		p.done[r] = true
+		if n := shares(p.size(r), groups); p.constant(r) && p.size(r) >= n*gpuLoads && !p.insideReduce(r) {
+			p.split(plan.GROUP, r, n)
+			p.split(plan.UNROLL, r, p.copiesOf(r, gpuLoads))
+			shared = max(shared, n)
+		}
+	}
+	return threads * shared
+}
+
+// reducesInto reports that a reduce over an axis has a result for each point of another.
+func (a *analysis) reducesInto(axis, result int) bool {
+	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && a.free.Of(u).Has(result)
+	})
 }
 
 // shareStages puts points into a block that read the same stages, where other axes
@@ -367,7 +410,7 @@ func (p *planner) wholeBlock(i int, threads int64) {
 	p.done[i] = true
 	warp := int64(p.desc.WarpSize)
 	if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
-		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc)))
+		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), powerOfTwoDivisor(p.size(i)/warp, lanesOf(p.desc))))
 	}
 	p.split(plan.WARP, i, shares(p.left(i), warp))
 	if !p.insideReduce(i) {
@@ -377,14 +420,18 @@ func (p *planner) wholeBlock(i int, threads int64) {
 }
 
 // shares is the power of two up to limit among which n points are shared out. It
-// divides n, unless there are so many that points past the end, which count as
-// the identity, cost less than threads that stand idle: the largest of 50,257
-// logits was the work of one thread, 700 of a step's 1,000 us.
+// divides n, unless points past the end, which count as the identity, cost less than
+// threads that stand idle: the largest of 50,257 logits was the work of one thread,
+// 700 of a step's 1,000 us.
 func shares(n, limit int64) int64 {
 	if n >= gpuPaddedShares*limit {
 		return limit
 	}
-	return powerOfTwoDivisor(n, limit)
+	exact := powerOfTwoDivisor(n, limit)
+	if best := fit(n, limit, limit, exact, 0); best >= gpuPaddedShares*exact {
+		return best
+	}
+	return exact
 }
 
 // insideReduce reports a reduce that stands in another one's loop or in a

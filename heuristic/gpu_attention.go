@@ -34,7 +34,7 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	scores := p.scoreSums(tuple)
 	for _, i := range scores {
 		p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), gpuRowElements))
-		n := powerOfTwoDivisor(p.left(i), warp)
+		n := parts(p.left(i), warp)
 		p.split(plan.WARP, i, n)
 		row = max(row, n)
 	}
@@ -109,12 +109,16 @@ func (p *planner) privatePoints(private []int, row int64) int64 {
 			p.roll(i)
 			continue
 		}
-		n := powerOfTwoDivisor(p.size(i), row)
-		if p.laneSafe(i) {
+		n := parts(p.size(i), row)
+		if p.laneSafe(i) && p.size(i)%n == 0 {
 			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/n, gpuRowElements))
 		}
 		p.split(plan.LOCAL, i, n)
-		p.split(plan.UPCAST, i, powerOfTwoDivisor(p.left(i), 4))
+		most := int64(4)
+		if p.size(i)%n != 0 {
+			most = gpuRowElements
+		}
+		p.split(plan.UPCAST, i, copies(p.left(i), most))
 		p.roll(i)
 		shared = true
 	}

@@ -44,11 +44,11 @@ func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []plan.Opt, why s
 	p.done[t] = true
 	f := flash{planner: p, points: t, element: a.lastStore(private), query: -1, score: -1, shared: p.readTogether(tuple, private)}
 	for _, i := range f.shared {
-		if a.size(i)%matrixRows == 0 && (f.query < 0 || a.size(i) > a.size(f.query)) {
+		if fillsTiles(a.size(i), matrixRows) && (f.query < 0 || a.size(i) > a.size(f.query)) {
 			f.query = i
 		}
 	}
-	if f.scores(tuple); f.element < 0 || f.query < 0 || f.score < 0 || a.size(f.element)%matrixTokens != 0 || a.size(f.score)%matrixPoints != 0 {
+	if f.scores(tuple); f.element < 0 || f.query < 0 || f.score < 0 || !fillsTiles(a.size(f.element), matrixTokens) || !fillsTiles(a.size(f.score), matrixPoints) {
 		return nil, "", Record{}, false
 	}
 	// Of each element of the output two registers of accumulators, of each of a query

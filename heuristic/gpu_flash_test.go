@@ -28,7 +28,9 @@ func TestFlashTiles(t *testing.T) {
 			"MMA r1; UNROLL r1 8; MMA r0; TILE r0; GROUP r0 2; UPCAST s3 2; LOCAL s3 4; UPCAST s3 16; LOCAL s0 8; UPCAST s0 2; LOCAL s2 2; LOCAL s0 2; STAGE r0; STAGE s3; FMA"},
 		{"rows that leave registers", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 2, 4096, 256, 512) }, ""},
 		{"decoding", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 0) }, ""},
-		{"odd queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 24) }, ""},
+		{"odd queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 24) },
+			"MMA r1; UNROLL r1 4; MMA r0; UNROLL r0 2; TILE r0; GROUP r0 4; UPCAST s3 2; LOCAL s3 4; UPCAST s3 8; LOCAL s0 8; UPCAST s0 2; FMA"},
+		{"no tile of queries", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 12) }, ""},
 		{"switched off", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 512) }, ""},
 	} {
 		b := newBuilder()
@@ -40,11 +42,15 @@ func TestFlashTiles(t *testing.T) {
 			t.Errorf("%s: plan %s\nwant %s", tt.name, c.Plan, tt.plan)
 		}
 	}
-	b := newBuilder()
-	sink := b.attention(1, 2, 40, 16, 32)
-	c := choose(t, b, sink, desc, heuristic.Knobs{})
-	if !strings.Contains(c.Plan.String(), "TILE") {
-		t.Errorf("small: %s", c.Plan)
+	for _, size := range []struct{ head, queries int64 }{{16, 32}, {40, 17}, {37, 33}} {
+		b := newBuilder()
+		sink := b.attention(1, 2, 40, size.head, size.queries)
+		c := choose(t, b, sink, desc, heuristic.Knobs{})
+		if !strings.Contains(c.Plan.String(), "TILE") {
+			t.Errorf("%d queries of %d: %s", size.queries, size.head, c.Plan)
+		}
+		for _, at := range []int64{6, 37} {
+			checkPlan(t, b.Arena, sink, c.Plan, desc, map[string]int64{"pos": at})
+		}
 	}
-	checkPlan(t, b.Arena, sink, c.Plan, desc, map[string]int64{"pos": 37})
 }

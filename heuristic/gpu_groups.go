@@ -70,7 +70,7 @@ func gpuShortSums(a *analysis, weights []*operand, row int) (opts []plan.Opt, wh
 		return nil, "", Record{}, false
 	}
 	p.split(plan.VECTOR, row, powerOfTwoDivisor(p.size(row), lanesOf(a.desc)))
-	n := divisor(p.left(row), gpuBlockThreads)
+	n := a.threads(p.left(row), gpuBlockThreads)
 	p.split(plan.LOCAL, row, n)
 	p.split(plan.UNROLL, w.chain[0], p.size(w.chain[0]))
 	p.done[row], p.done[w.chain[0]] = true, true

@@ -40,13 +40,13 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	threads := lanes
 	beside := int64(1) // threads along tokens
 	if panel {
-		tokens = powerOfTwoDivisor(p.size(token), gpuTileTokens)
-		beside = powerOfTwoDivisor(p.size(token)/tokens, gpuPanelTokens)
+		tokens = copies(p.size(token), gpuTileTokens)
+		beside = shares(ceil(p.size(token), tokens), gpuPanelTokens)
 	}
 	if row >= 0 {
-		rows = powerOfTwoDivisor(p.size(row), gpuTileRows)
+		rows = copies(p.size(row), gpuTileRows)
 		if panel { // matrices share the registers of accumulators
-			rows = powerOfTwoDivisor(rows, max(gpuTileRows/distinct(weights), 1))
+			rows = min(rows, max(gpuTileRows/distinct(weights), 1))
 			block := gpuPanelThreads / threads * tokens // outputs for each row of a thread
 			for outputs := p.points(w.rows) * p.points(w.reuse); rows > 1 && outputs/(block*rows) < int64(p.desc.Cost.Workers)*3/4; {
 				rows /= 2
@@ -56,7 +56,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 		if panel {
 			most = gpuPanelThreads
 		}
-		n := powerOfTwoDivisor(p.size(row)/rows, most/(threads*beside))
+		n := shares(ceil(p.size(row), rows), most/(threads*beside))
 		if panel {
 			for _, i := range w.rows {
 				if p.axes[i].Kind == plan.StoreAxis {
@@ -69,7 +69,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 		threads *= n
 	}
 	if token >= 0 {
-		tokens = powerOfTwoDivisor(p.size(token), gpuTileTokens)
+		tokens = copies(p.size(token), gpuTileTokens)
 		p.split(plan.UPCAST, token, tokens)
 		p.split(plan.LOCAL, token, beside)
 		threads *= beside
@@ -126,7 +126,7 @@ func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		i := w.chain[j]
 		if p.constant(i) && got < gpuTileLanes {
-			n := powerOfTwoDivisor(p.left(i), gpuTileLanes/got)
+			n := shares(p.left(i), gpuTileLanes/got)
 			p.split(plan.WARP, i, n)
 			got *= n
 		}

@@ -42,7 +42,7 @@ const (
 // axes make no tiles.
 func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, why string, record Record, ok bool) {
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
-	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || a.size(row)%matrixRows != 0 || a.size(token)%matrixTokens != 0 || a.lastStage(weights) {
+	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || !fillsTiles(a.size(row), matrixRows) || !fillsTiles(a.size(token), matrixTokens) || a.lastStage(weights) {
 		return nil, "", Record{}, false
 	}
 	chains, ok := a.matrixChains(weights, row, token)
@@ -62,7 +62,7 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 	}
 	if !t.panels {
 		t.groups = powerOfTwoDivisor(p.left(weights[0].chain[0]), gpuMatrixWarps)
-		t.rowWarps = powerOfTwoDivisor(p.size(row)/matrixRows/t.rows, max(gpuMatrixWarps/t.groups/2, 1))
+		t.rowWarps = shares(ceil(ceil(p.size(row), matrixRows), t.rows), max(gpuMatrixWarps/t.groups/2, 1))
 	}
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
 		p.add(plan.SWAP, p.axes[token].Name, int64(row))
@@ -91,6 +91,10 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 	return p.opts, why, appliedTo(w, "reuses-weight", how), true
 }
 
+// fillsTiles reports points that fill tiles of so many, or of which a last one that
+// starts earlier repeats some.
+func fillsTiles(n, tile int64) bool { return n%tile == 0 || n > tile }
+
 // matrixChains are the weights whose sums have points for tiles; ok is false where a
 // weight has other rows or tokens, or is summed over what no tile covers.
 func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*operand, ok bool) {
@@ -99,7 +103,8 @@ func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*o
 		if a.lastStore(o.rows) != row || a.lastStore(o.reuse) != token {
 			return nil, false
 		}
-		if inner := o.chain[len(o.chain)-1]; a.constant(inner) && a.size(inner)%matrixPoints == 0 {
+		inner := o.chain[len(o.chain)-1]
+		if n := a.size(inner); a.constant(inner) && (n%matrixPoints == 0 || n > matrixPoints && len(o.chain) == 1 && o.rank() < 2) {
 			chains = append(chains, o)
 			for _, i := range o.chain {
 				over = over.With(i)
@@ -144,11 +149,13 @@ var matrixPanels = []matrixTile{
 // matrixTile picks the shape: panels for many tokens; for few, where each weight
 // has no second use in a block, warps that share the sum.
 func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
-	rowTiles, tokenTiles, blocks := p.size(row)/matrixRows, p.size(token)/matrixTokens, int64(1)
+	rowTiles, tokenTiles := ceil(p.size(row), matrixRows), ceil(p.size(token), matrixTokens)
+	blocks := rowTiles * tokenTiles
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		blocks *= p.size(i)
+		if i != row && i != token {
+			blocks *= p.size(i)
+		}
 	}
-	blocks /= matrixRows * matrixTokens
 	enough := int64(p.desc.Cost.Workers) * 3 / 4
 	least, most := int64(gpuMatrixPanelTiles), tokenTiles
 	if p.matrices(weights[0], row) > 1 {
@@ -161,10 +168,10 @@ func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
 		var t matrixTile
 		for _, t = range matrixPanels {
 			t.groups, t.panels = 1, true
-			t.tokens = powerOfTwoDivisor(tokenTiles, min(t.tokens, most))
-			t.tokenWarps = powerOfTwoDivisor(tokenTiles/t.tokens, t.tokenWarps)
-			t.rows = powerOfTwoDivisor(rowTiles, t.rows)
-			t.rowWarps = powerOfTwoDivisor(rowTiles/t.rows, max(t.rowWarps, gpuPanelWarps/t.tokenWarps))
+			t.tokens = parts(tokenTiles, min(t.tokens, most))
+			t.tokenWarps = shares(ceil(tokenTiles, t.tokens), t.tokenWarps)
+			t.rows = parts(rowTiles, t.rows)
+			t.rowWarps = shares(ceil(rowTiles, t.rows), max(t.rowWarps, gpuPanelWarps/t.tokenWarps))
 			if blocks/(t.rows*t.rowWarps*t.tokens*t.tokenWarps) >= enough {
 				break
 			}
@@ -173,8 +180,8 @@ func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
 			return t
 		}
 	}
-	t := matrixTile{rowWarps: 1, tokenWarps: 1, tokens: powerOfTwoDivisor(tokenTiles, gpuMatrixTokenTiles)}
-	for t.rows = powerOfTwoDivisor(rowTiles, gpuMatrixRowTiles); t.rows > 1; t.rows /= 2 {
+	t := matrixTile{rowWarps: 1, tokenWarps: 1, tokens: parts(tokenTiles, gpuMatrixTokenTiles)}
+	for t.rows = parts(rowTiles, gpuMatrixRowTiles); t.rows > 1; t.rows /= 2 {
 		if blocks/(t.rows*t.tokens) >= enough && t.rows*t.tokens*distinct(weights) <= gpuMatrixTiles {
 			break
 		}
@@ -215,6 +222,9 @@ func (p *planner) matrixChain(w *operand, most int64) {
 				continue
 			}
 			n := powerOfTwoDivisor(p.left(i), max(most/copies, 1))
+			if len(w.chain) == 1 {
+				n = parts(p.left(i), most)
+			}
 			p.split(plan.UNROLL, i, n)
 			copies *= n
 		}

@@ -28,8 +28,11 @@ func TestMatrixTiles(t *testing.T) {
 			"MMA r0; UNROLL r0 4; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
 		{"switched off", "ptx:sm_90", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
 		{"before sm_80", "ptx:sm_75", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
-		{"odd tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 2048, 512, variant{}) }, ""},
-		{"odd rows", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2056, 512, variant{}) }, ""},
+		{"odd tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 2048, 512, variant{}) },
+			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; FMA"},
+		{"odd rows", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2056, 512, variant{}) },
+			"MMA r0; UNROLL r0 8; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
+		{"no tile of tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 2048, 512, variant{}) }, ""},
 	} {
 		b := newBuilder()
 		c := choose(t, b, tt.build(b), mustTarget(t, tt.target), tt.knobs)
@@ -47,10 +50,16 @@ func TestMatrixTiles(t *testing.T) {
 		t.Errorf("groups: %s", c.Plan)
 	}
 	checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
-	for format, rows := range map[string]int64{"Q6_K": 320, "Q4_K": 512, "BF16": 128, "F32": 64} { // as few as make a weight
-		desc := mustTarget(t, "ptx:sm_90")
+	for _, tt := range []struct {
+		format          string
+		tokens, rows, k int64
+	}{ // as few rows as make a weight, and a few more
+		{"Q6_K", 8, 320, 256}, {"Q4_K", 8, 512, 256}, {"BF16", 8, 128, 256}, {"F32", 8, 64, 256},
+		{"Q6_K", 13, 325, 256}, {"Q4_K", 9, 513, 256}, {"BF16", 19, 131, 255}, {"F32", 67, 75, 253}, {"F16", 11, 127, 333},
+	} {
+		format, desc := tt.format, mustTarget(t, "ptx:sm_90")
 		b := newBuilder()
-		sink := b.matmul(format, 8, rows, 256, variant{gate: format == "Q4_K"})
+		sink := b.matmul(format, tt.tokens, tt.rows, tt.k, variant{gate: format == "Q4_K"})
 		c := choose(t, b, sink, desc, heuristic.Knobs{})
 		if !strings.Contains(c.Plan.String(), "MMA") {
 			t.Errorf("%s: %s", format, c.Plan)

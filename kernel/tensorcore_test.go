@@ -65,6 +65,17 @@ var matrixCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA", 5},
 	{"panels of bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r1; FMA", 2},
+	// Tiles that divide neither rows nor columns nor the sum.
+	{"odd floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 13, 21, 37) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
+	{"odd f16", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F16, 29, 35, 77) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; MMA r0; UNROLL r0 2; FMA", 40},
+	{"odd panels of floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 19, 37, 67) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; UNROLL r0 2; FMA", 12},
+	{"odd panels of halves", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F16, 17, 33, 35) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA", 5},
+	{"odd groups of warps", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 9, 17, 133) },
+		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 }
 
 // floatMatmul is y[t, n] = sum over k of x[t, k]*w[n, k].

@@ -39,18 +39,29 @@ func findMatrixTile(st *State) error {
 		}
 		low, high := s.SubAxes[len(s.SubAxes)-1].Range, s.SubAxes[len(s.SubAxes)-2].Range
 		switch {
-		case startsWith(p.Segments, plan.Segment{Size: plan.RowLanes, Role: plan.Local}, plan.Segment{Size: plan.RowCopies, Role: plan.Unroll}) && !s.Gated:
+		case startsWith(p.Segments, rowSegments...) && !s.Gated:
 			t.RowLane, t.RowCopy, t.Rows = low, high, sideOf(s, p)
-		case startsWith(p.Segments, plan.Segment{Size: plan.ColumnCopies, Role: plan.Unroll}, plan.Segment{Size: plan.ColumnLanes, Role: plan.Local}) && !s.Gated:
+		case startsWith(p.Segments, columnSegments...) && !s.Gated:
 			t.ColumnCopy, t.ColumnLane, t.Columns = low, high, sideOf(s, p)
 		}
 	}
 	if t.RowLane == nil || t.ColumnLane == nil {
-		return planError("MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d that divide them", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
+		return planError("MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d, of no fewer elements", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
 	}
 	st.place(t.Point, plan.Lane, orderKey{panelOrder, 1})
 	st.Tile = t
 	return nil
+}
+
+// The lowest sub-axes of the rows and of the columns of a tile.
+var (
+	rowSegments    = []plan.Segment{{Size: plan.RowLanes, Role: plan.Local}, {Size: plan.RowCopies, Role: plan.Unroll}}
+	columnSegments = []plan.Segment{{Size: plan.ColumnCopies, Role: plan.Unroll}, {Size: plan.ColumnLanes, Role: plan.Local}}
+)
+
+// isMatrixSide reports an axis of the rows or columns of tiles.
+func isMatrixSide(segments []plan.Segment) bool {
+	return len(segments) >= 2 && (startsWith(segments, rowSegments...) || startsWith(segments, columnSegments...))
 }
 
 func startsWith(segments []plan.Segment, want ...plan.Segment) bool {

@@ -22,19 +22,23 @@ import (
 // Elsewhere an element past the end is left out by comparison, and what it reads is
 // kept in bounds.
 
-// tileElements is T of an axis that is split into sub-axes, low to high, of at elements
-// in all; 0 where its tiles cannot start anywhere.
+// tileElements is T of an axis that is split into sub-axes, low to high; 0 where its
+// tiles cannot start anywhere. The tiles of matrix instructions are theirs.
 func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 	n, constant := p.Axis.Size()
-	if !constant || p.PadTo > 1 || p.Dot || p.Pack || p.Axis.Kind == plan.StageAxis || hasMatrix(st.Axes) {
+	matrix := hasMatrix(st.Axes)
+	if !constant || p.PadTo > 1 || p.Dot || p.Pack || p.Axis.Kind == plan.StageAxis || matrix && p.Tile > 0 {
 		return 0
 	}
 	tile := int64(0)
 	for _, d := range subAxes {
-		if d.Role == plan.Lane || d.Role == plan.Unroll && p.Axis.Kind == plan.ReduceAxis {
+		if d.Role == plan.Lane || d.Role == plan.Matrix || d.Role == plan.Unroll && p.Axis.Kind == plan.ReduceAxis && !matrix {
 			m, _ := d.Range.Src[0].Int()
 			tile = d.Stride * m
 		}
+	}
+	if matrix && isMatrixSide(p.Segments) {
+		tile = p.Segments[0].Size * p.Segments[1].Size
 	}
 	if tile > n {
 		return 0
@@ -115,10 +119,13 @@ func (s *Split) gatedElement(st *State, u, v, identity *ir.UOp) *ir.UOp {
 }
 
 // gatedTerm is a term of a sum of floats, or 0. Of a product every factor is 0, and of
-// an inner sum every term, so that lanes, multiply-adds and masked loads remain.
+// an inner sum every term, so that lanes, multiply-adds and masked loads remain; of a
+// conversion what it converts, which remains what a matrix instruction takes.
 func gatedTerm(st *State, cond, v, zero *ir.UOp) *ir.UOp {
 	a := st.Arena
 	switch {
+	case v.Op == ir.OpCast && v.Src[0].DType.IsFloat():
+		return a.Cast(gatedTerm(st, cond, v.Src[0], a.Const(v.Src[0].DType, 0)), v.DType)
 	case v.Op == ir.OpMul:
 		return a.Mul(gatedTerm(st, cond, v.Src[0], zero), gatedTerm(st, cond, v.Src[1], zero))
 	case v.Op == ir.OpReduce && analyse.IsSum(v):
