@@ -43,6 +43,7 @@ type Kernel struct {
 	Records []heuristic.Record
 	Program *program.Program
 	Parts   []*Kernel // of a merged launch (rule R7), each with its own plan; else none
+	choice  heuristic.Choice
 }
 
 // Call is a kernel with its buffers: slot -> index into Schedule.Buffers.
@@ -175,30 +176,35 @@ func planKernels(ctx context.Context, s *state) error {
 
 func (k *Kernel) plan(s *state) error {
 	choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, s.config.Knobs)
-	k.Plan, k.Why, k.Records = choice.Plan, choice.Why, choice.Records
+	k.take(choice)
 	return err
+}
+
+func (k *Kernel) take(choice heuristic.Choice) {
+	k.Plan, k.Why, k.Records, k.choice = choice.Plan, choice.Why, choice.Records, choice
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
 	return eachKernel(ctx, s, func(k *Kernel) error { return k.lower(ctx, s) })
 }
 
-// lower turns the planned kernel into a program. A plan that lowering refuses
-// is dropped for the empty one, which every kernel has, and the reason is kept
-// in the records: slower, but right.
+// lower turns the planned kernel into a program. A plan that lowering refuses is
+// dropped for that of the next heuristic, at last for the empty one, which every
+// kernel has; the reasons are kept in the records.
 func (k *Kernel) lower(ctx context.Context, s *state) error {
-	lower := func() (err error) {
+	for {
+		var err error
 		k.Program, err = kernel.LowerWith(ctx, s.out.arena, k.AST, k.Plan, s.out.Target, k.Name, s.control)
-		return err
+		var broken *pass.FormError
+		if err == nil || errors.Is(err, pass.ErrStopped) || errors.As(err, &broken) || ctx.Err() != nil || len(k.Plan.Opts) == 0 {
+			return err
+		}
+		next, none := heuristic.ChooseNext(s.out.arena, k.AST, s.out.Target, s.config.Knobs, k.choice, err)
+		if none != nil {
+			return err
+		}
+		k.take(next)
 	}
-	err := lower()
-	var broken *pass.FormError
-	if err == nil || errors.Is(err, pass.ErrStopped) || errors.As(err, &broken) || ctx.Err() != nil || len(k.Plan.Opts) == 0 {
-		return err
-	}
-	k.Records = append(k.Records, heuristic.Record{Heuristic: "lower", Reason: "refused", Detail: k.Plan.String() + ": " + err.Error()})
-	k.Plan = plan.Plan{}
-	return lower()
 }
 
 // LowerKernel plans and lowers one kernel by itself: the passes after schedule.

@@ -178,7 +178,7 @@ func TestOddSizesAreParallel(t *testing.T) {
 				}
 				for _, kernel := range c.Kernels {
 					for _, r := range kernel.Records {
-						if r.Heuristic == "lower" {
+						if r.Reason == "refused" {
 							t.Errorf("%s %v on %s: %s", p.name, sizes, name, r)
 						}
 					}

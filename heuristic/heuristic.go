@@ -25,6 +25,7 @@ type Choice struct {
 	Plan    plan.Plan
 	Why     string // "matvec: ..", with the numbers that decided
 	Records []Record
+	tried   int // candidates that have been tried
 }
 
 // Record says that a heuristic was applied or declined, and why.
@@ -71,39 +72,106 @@ var table = []heuristic{
 	{"attention", "a tuple reduce with components over ranges of their own", tryAttention},
 	{"reduce", "any other reduce", tryReduce},
 	{"elementwise", "stores without reduces", tryElementwise},
-	{"fallback", "the empty plan: one point of the stores after the other", tryFallback},
+	{"fallback", "one point of the stores after the other; on a GPU, threads side by side", tryFallback},
+	{"empty", "the empty plan", tryEmpty},
 }
 
 // Choose plans a kernel. The plan is a function of the kernel's structure, the
 // description and the knobs, and it is legal.
 func Choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (Choice, error) {
-	if sink.Op != ir.OpSink || len(sink.Src) == 0 {
-		return Choice{}, fmt.Errorf("heuristic: %s with %d sources, want a sink of stores", sink.Op, len(sink.Src))
+	return choose(arena, sink, desc, knobs, Choice{})
+}
+
+// ChooseNext plans a kernel whose plan was refused when it was carried out: by the
+// heuristic without knobs, then by those behind it.
+func ChooseNext(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, refused Choice, cause error) (Choice, error) {
+	if refused.tried == 0 {
+		return refused, fmt.Errorf("heuristic: not the plan of a choice: %w", cause)
 	}
-	var c Choice
+	at := candidates(knobs)[refused.tried-1]
+	at.refused(&refused, "refused", refused.Plan.String()+": "+cause.Error())
+	return choose(arena, sink, desc, knobs, Choice{Records: refused.Records, tried: refused.tried})
+}
+
+// candidate is a heuristic with knobs, or without them where it is tried again.
+type candidate struct {
+	*heuristic
+	knobs Knobs
+	again bool
+}
+
+// candidates are in order of trial.
+func candidates(knobs Knobs) []candidate {
+	var out []candidate
+	plain := Knobs{NoMatvec: knobs.NoMatvec, NoMatrices: knobs.NoMatrices}
+	for i := range table {
+		out = append(out, candidate{&table[i], knobs, false})
+		if knobs != plain {
+			out = append(out, candidate{&table[i], plain, true})
+		}
+	}
+	return out
+}
+
+// refused notes that a kernel does not accept a candidate's plan.
+func (at candidate) refused(c *Choice, reason, detail string) {
+	c.Records = append(c.Records, Record{Heuristic: at.name, Reason: reason, Detail: detail})
+}
+
+func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Choice) (Choice, error) {
+	if sink.Op != ir.OpSink || len(sink.Src) == 0 {
+		return c, fmt.Errorf("heuristic: %s with %d sources, want a sink of stores", sink.Op, len(sink.Src))
+	}
 	a, err := newAnalysis(arena, sink, desc, knobs)
 	if err != nil {
 		return c, err
 	}
-	for _, h := range table {
-		opts, why, record := h.try(a)
-		record.Heuristic = h.name
-		if record.Applied {
-			chosen := plan.Plan{Opts: opts}
-			err := plan.Legality(sink, chosen, desc)
-			if err == nil {
-				c.Plan, c.Why = chosen, h.name+": "+why
-				c.Records = append(c.Records, record)
-				return c, nil
-			}
-			record = Record{Heuristic: h.name, Reason: "illegal", Detail: err.Error()}
+	for list := candidates(knobs); c.tried < len(list); {
+		at, last := list[c.tried], Record{}
+		if len(c.Records) > 0 {
+			last = c.Records[len(c.Records)-1]
+		}
+		c.tried++
+		illegal := last.Heuristic == at.name && (last.Reason == "illegal" || last.Reason == "refused")
+		if at.again && !illegal {
+			continue
+		}
+		a.knobs = at.knobs
+		opts, why, record := at.try(a)
+		record.Heuristic = at.name
+		if !record.Applied {
+			c.Records = append(c.Records, record)
+			continue
+		}
+		chosen := plan.Plan{Opts: opts}
+		if err := plan.Legality(sink, chosen, desc); err != nil {
+			at.refused(&c, "illegal", err.Error())
+			continue
+		}
+		c.Plan, c.Why = chosen, at.name+": "+why
+		if at.again {
+			c.Why += "; not as the knobs say: " + last.Detail
 		}
 		c.Records = append(c.Records, record)
+		return c, nil
 	}
 	return c, fmt.Errorf("heuristic: not even the empty plan is legal: %s", c.Records[len(c.Records)-1].Detail)
 }
 
-func tryFallback(*analysis) ([]plan.Opt, string, Record) {
+// tryFallback takes what no other heuristic does. A block of a GPU takes as many
+// points as an elementwise one.
+func tryFallback(a *analysis) ([]plan.Opt, string, Record) {
+	p := a.plan()
+	if a.desc.Kind == target.GPU {
+		p.fillBlock(1)
+	}
+	if len(p.opts) == 0 {
+		return declined("nothing-to-share", "no store range of constant extent, or no threads")
+	}
+	return p.opts, "no lanes, one point a thread", Record{Applied: true, Reason: "nothing-else"}
+}
+
+func tryEmpty(*analysis) ([]plan.Opt, string, Record) {
 	return nil, "no lanes, one point after the other", Record{Applied: true, Reason: "nothing-else"}
 }
 

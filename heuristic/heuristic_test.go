@@ -1,6 +1,7 @@
 package heuristic_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -397,5 +398,43 @@ func TestNotASink(t *testing.T) {
 	a := ir.NewArena()
 	if _, err := heuristic.Choose(a, a.Index(1), mustTarget(t, "interp"), heuristic.Knobs{}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// A plan that is refused makes room for the next heuristic's, at last for the empty
+// one, and knobs that made it are the first to go.
+func TestRefusedPlans(t *testing.T) {
+	for _, tt := range []struct {
+		target string
+		knobs  heuristic.Knobs
+		want   []string
+	}{
+		{"llvm:x86-64-v4", heuristic.Knobs{}, []string{"matvec", "reduce", "empty"}},
+		{"ptx:sm_90", heuristic.Knobs{}, []string{"matvec", "reduce", "fallback", "empty"}},
+		{"ptx:sm_90", heuristic.Knobs{ThreadsPerRow: 64}, []string{"matvec", "matvec without knobs", "reduce", "reduce without knobs", "fallback", "fallback without knobs", "empty"}},
+	} {
+		b := newBuilder()
+		sink, desc := b.matvec("F32", 2048, 2048, variant{}), mustTarget(t, tt.target)
+		c := choose(t, b, sink, desc, tt.knobs)
+		var got []string
+		for {
+			name, _, _ := strings.Cut(c.Why, ":")
+			if strings.Contains(c.Why, "not as the knobs say: ") {
+				name += " without knobs"
+			}
+			if got = append(got, name); len(c.Plan.Opts) == 0 {
+				break
+			}
+			var err error
+			if c, err = heuristic.ChooseNext(b.Arena, sink, desc, tt.knobs, c, errors.New("too long")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.target, got, tt.want)
+		}
+	}
+	if _, err := heuristic.ChooseNext(nil, nil, nil, heuristic.Knobs{}, heuristic.Choice{}, errors.New("unknown")); err == nil {
+		t.Error("the next of no choice")
 	}
 }
