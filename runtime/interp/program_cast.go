@@ -27,25 +27,25 @@ func (m *machine) cast(in *program.Instr) (func(), error) {
 	}
 	switch from {
 	case ir.Bool, ir.U8:
-		step = castInt[uint8](m, in)
+		step = castFrom[uint8](m, in)
 	case ir.I8:
-		step = castInt[int8](m, in)
+		step = castFrom[int8](m, in)
 	case ir.I16:
-		step = castInt[int16](m, in)
+		step = castFrom[int16](m, in)
 	case ir.I32:
-		step = castInt[int32](m, in)
+		step = castFrom[int32](m, in)
 	case ir.I64:
-		step = castInt[int64](m, in)
+		step = castFrom[int64](m, in)
 	case ir.U16:
-		step = castInt[uint16](m, in)
+		step = castFrom[uint16](m, in)
 	case ir.U32:
-		step = castInt[uint32](m, in)
+		step = castFrom[uint32](m, in)
 	case ir.U64:
-		step = castInt[uint64](m, in)
+		step = castFrom[uint64](m, in)
 	case ir.F32:
-		step = castFloat[float32](m, in)
+		step = castFrom[float32](m, in)
 	case ir.F64:
-		step = castFloat[float64](m, in)
+		step = castFrom[float64](m, in)
 	}
 	if step == nil {
 		return nil, fmt.Errorf("the interpreter has no cast of %s to %s", from, to)
@@ -53,56 +53,27 @@ func (m *machine) cast(in *program.Instr) (func(), error) {
 	return step, nil
 }
 
-func castInt[S integer](m *machine, in *program.Instr) func() {
-	from, r := lanes[S](m.reg(in.Args[0])), m.define(in.Result)
-	switch in.Result.Type.Elem {
-	case ir.Bool:
-		return notZero(lanes[uint8](r), from)
-	case ir.I8:
-		return convert(lanes[int8](r), from)
-	case ir.I16:
-		return convert(lanes[int16](r), from)
-	case ir.I32:
-		return convert(lanes[int32](r), from)
-	case ir.I64:
-		return convert(lanes[int64](r), from)
-	case ir.U8:
-		return convert(lanes[uint8](r), from)
-	case ir.U16:
-		return convert(lanes[uint16](r), from)
-	case ir.U32:
-		return convert(lanes[uint32](r), from)
-	case ir.U64:
-		return convert(lanes[uint64](r), from)
-	case ir.F32:
-		return convert(lanes[float32](r), from)
-	case ir.F64:
-		return convert(lanes[float64](r), from)
-	}
-	return nil
-}
-
-func castFloat[S float](m *machine, in *program.Instr) func() {
+func castFrom[S number](m *machine, in *program.Instr) func() {
 	from, r := lanes[S](m.reg(in.Args[0])), m.define(in.Result)
 	switch d := in.Result.Type.Elem; d {
 	case ir.Bool:
 		return notZero(lanes[uint8](r), from)
 	case ir.I8:
-		return saturate(lanes[int8](r), from, d)
+		return toInteger(lanes[int8](r), from, d)
 	case ir.I16:
-		return saturate(lanes[int16](r), from, d)
+		return toInteger(lanes[int16](r), from, d)
 	case ir.I32:
-		return saturate(lanes[int32](r), from, d)
+		return toInteger(lanes[int32](r), from, d)
 	case ir.I64:
-		return saturate(lanes[int64](r), from, d)
+		return toInteger(lanes[int64](r), from, d)
 	case ir.U8:
-		return saturate(lanes[uint8](r), from, d)
+		return toInteger(lanes[uint8](r), from, d)
 	case ir.U16:
-		return saturate(lanes[uint16](r), from, d)
+		return toInteger(lanes[uint16](r), from, d)
 	case ir.U32:
-		return saturate(lanes[uint32](r), from, d)
+		return toInteger(lanes[uint32](r), from, d)
 	case ir.U64:
-		return saturate(lanes[uint64](r), from, d)
+		return toInteger(lanes[uint64](r), from, d)
 	case ir.F32:
 		return convert(lanes[float32](r), from)
 	case ir.F64:
@@ -132,8 +103,12 @@ func notZero[S number](r []uint8, a []S) func() {
 	}
 }
 
-// saturate truncates; NaN gives 0. past is the first float above the range.
-func saturate[D integer, S float](r []D, a []S, d ir.DType) func() {
+// toInteger wraps integers. Floats are truncated to the nearest in range; NaN
+// gives 0. past is the first float above the range.
+func toInteger[D integer, S number](r []D, a []S, d ir.DType) func() {
+	if half := S(1) / 2; half == 0 {
+		return convert(r, a)
+	}
 	bits := d.Bits()
 	low, past := 0.0, math.Ldexp(1, bits)
 	least, most := D(0), ^D(0)
