@@ -9,7 +9,10 @@ const matrixTokens = 8
 // numbers of its description.
 func OptionsFor(desc *target.Desc) Options {
 	if desc.Kind != target.GPU {
-		return CPUOptions()
+		opt := CPUOptions()
+		opt.Profile.Workers = int64(max(desc.Cost.Workers, 1))
+		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
+		return opt
 	}
 	opt := DefaultOptions()
 	if desc.Matrix("i8", "i8", 16, matrixTokens, 16) {
@@ -20,5 +23,6 @@ func OptionsFor(desc *target.Desc) Options {
 	// A tile is a block's work: with fewer tiles than multiprocessors most of the
 	// device would wait (a head of 128 rows: 35 us fused, 5 apart).
 	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
+	opt.Profile.Workers = int64(desc.Cost.Workers)
 	return opt
 }

@@ -21,18 +21,24 @@ type benchFlags struct {
 	options bench.Options
 	json    bool
 	micro   bool
+	pairs   bool
 	sizes   []int
 }
 
 func newBench() *cobra.Command {
 	var o benchFlags
 	cmd := &cobra.Command{
-		Use:   "bench MODEL.gguf|SHAPE | --micro",
+		Use:   "bench MODEL.gguf|SHAPE | --micro | --pairs [TEXT]",
 		Short: "Measure the speed of prompts and of generation, or of plain kernels",
 		Long: "Measure how fast a prompt is fed and how fast tokens are generated (one at a time,\n" +
 			"without sampling), beside the bandwidth that memory has on this machine.\n" +
 			"--micro measures plain kernels instead: matrix products, elementwise chains, sums,\n" +
-			"copies and launches, beside what the machine can do.\n\n" +
+			"copies and launches, beside what the machine can do.\n" +
+			"--pairs measures programs of two everyday operations on square matrices (softmax,\n" +
+			"products, sums, transposes ..), as fusion compiles them and with every step stored:\n" +
+			"RATIO is how many times as long the fused form takes, and how many times as much it\n" +
+			"costs by the count of its instructions and bytes (PRICE, microseconds). TEXT picks the\n" +
+			"pairs that have it in their names.\n\n" +
 			"--kernels prints a table of the step's kernels. On a GPU, US is a call as the step\n" +
 			"runs it: the calls of all layers behind one another, each starting while the one\n" +
 			"before ends, with their own weights; ALONE is a call between two marks, which holds\n" +
@@ -41,16 +47,25 @@ func newBench() *cobra.Command {
 		Example: "  tgc bench model.gguf\n" +
 			"  tgc bench llama3.2:1b-q6_k -p 128 -n 64 --threads 2 --json\n" +
 			"  tgc bench model.gguf --device cpu,interp --kernels\n" +
-			"  tgc bench --micro --threads 1",
+			"  tgc bench --micro --threads 1\n" +
+			"  tgc bench --pairs \"softmax +\" --sizes 64,256 --device cpu --json",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.micro {
+			switch {
+			case o.micro && o.pairs:
+				return usagef("bench: --micro or --pairs")
+			case o.micro:
 				return cobra.NoArgs(cmd, args)
+			case o.pairs:
+				return cobra.MaximumNArgs(1)(cmd, args)
 			}
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.micro {
 				return o.runMicro(cmd)
+			}
+			if o.pairs {
+				return o.runPairs(cmd, strings.Join(args, ""))
 			}
 			return o.run(cmd, args[0])
 		},
@@ -63,7 +78,8 @@ func newBench() *cobra.Command {
 	f.IntVarP(&o.options.Repeats, "repeats", "r", 5, "repeats; median, least and largest are printed")
 	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")
 	f.BoolVar(&o.micro, "micro", false, "measure plain kernels instead of a model")
-	f.IntSliceVar(&o.sizes, "sizes", microbench.DefaultOptions().Sizes, "with --micro: sizes of the square matrix products")
+	f.BoolVar(&o.pairs, "pairs", false, "measure pairs of everyday operations, fused and stored one by one")
+	f.IntSliceVar(&o.sizes, "sizes", microbench.DefaultOptions().Sizes, "with --micro: sizes of the square matrix products; with --pairs: of the matrices (default 256)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each device")
 	o.device.register(f)
 	o.device.registerModes(f)

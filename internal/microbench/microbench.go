@@ -167,7 +167,7 @@ func (b *bench) figure(ctx context.Context, name, unit string, g *tensor.Graph, 
 		return err
 	}
 	leastProcessor := math.Inf(1)
-	seconds, err := timed(ctx, b.opt.Repeats, func() error {
+	seconds, err := timed(ctx, b.opt.Repeats, moreRuns*b.opt.Repeats, moreSeconds, func() error {
 		begin := processorSeconds()
 		err := f.Run(ctx, nil)
 		leastProcessor = min(leastProcessor, processorSeconds()-begin)
@@ -251,11 +251,12 @@ const (
 	moreSeconds = 1.5
 )
 
-// timed returns the seconds of each run after one to warm up.
-func timed(ctx context.Context, repeats int, run func() error) ([]float64, error) {
+// timed returns the seconds of each run after one to warm up: at least repeats, and up
+// to most of them for so many seconds.
+func timed(ctx context.Context, repeats, most int, enough float64, run func() error) ([]float64, error) {
 	seconds := make([]float64, 0, repeats)
 	begin := time.Now()
-	for i := 0; i <= repeats || i <= moreRuns*repeats && time.Since(begin).Seconds() < moreSeconds; i++ {
+	for i := 0; i <= repeats || i <= most && time.Since(begin).Seconds() < enough; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -289,7 +290,7 @@ func (b *bench) copies(ctx context.Context) error {
 		{"copy to device", func() error { return m.Write(ctx, 0, host) }},
 		{"copy from device", func() error { return m.Read(ctx, 0, host) }},
 	} {
-		seconds, err := timed(ctx, b.opt.Repeats, row.run)
+		seconds, err := timed(ctx, b.opt.Repeats, moreRuns*b.opt.Repeats, moreSeconds, row.run)
 		if err != nil {
 			return fmt.Errorf("%s: %w", row.name, err)
 		}
@@ -309,7 +310,7 @@ func (b *bench) launches(ctx context.Context) error {
 		return err
 	}
 	defer f.Close()
-	seconds, err := timed(ctx, launchRuns, func() error { return f.Run(ctx, nil) })
+	seconds, err := timed(ctx, launchRuns, launchRuns, moreSeconds, func() error { return f.Run(ctx, nil) })
 	if err != nil {
 		return err
 	}

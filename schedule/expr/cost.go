@@ -35,7 +35,7 @@ func (s *Exprs) Work(u *ir.UOp, axes []*ir.UOp) int64 {
 			return
 		}
 		cost := int64(0)
-		if u.DType != ir.Idx && !(u.Op == ir.OpCast && isFreeCast(u)) {
+		if u.DType != ir.Idx && !(u.Op == ir.OpCast && IsFreeCast(u)) {
 			cost = OperationCost(u.Op)
 		}
 		if u.Op == ir.OpReduce {
@@ -115,7 +115,7 @@ func (s *Exprs) Operations(u *ir.UOp) int64 {
 		if len(u.Src) == 0 || u.DType == ir.Idx || !seen.Add(u) {
 			return
 		}
-		if !(u.Op == ir.OpCast && isFreeCast(u)) {
+		if !(u.Op == ir.OpCast && IsFreeCast(u)) {
 			n += OperationCost(u.Op)
 		}
 		for _, src := range u.Src {
@@ -127,8 +127,8 @@ func (s *Exprs) Operations(u *ir.UOp) int64 {
 	return n
 }
 
-// isFreeCast reports a conversion that a load or a wider operation absorbs.
-func isFreeCast(u *ir.UOp) bool {
+// IsFreeCast reports a conversion that a load or a wider operation absorbs.
+func IsFreeCast(u *ir.UOp) bool {
 	from := u.Src[0]
 	return from.Op == ir.OpLoad && from.Src[0].Op == ir.OpParam || from.DType == ir.Idx
 }

@@ -67,9 +67,17 @@ func FuseTileEpilogues(s *state.State, p *state.Value) bool {
 	if !ok {
 		return false
 	}
+	if !s.Pays(p, consumers, []state.Form{plan.form(body)}) {
+		return false
+	}
 	applyTile(s, c, p, plan, body)
 	s.Record(p, true, "tile", state.Number{Name: "tiles", Value: s.Points(plan.outer)}, state.Number{Name: "size", Value: plan.size})
 	return true
+}
+
+// form is what C becomes.
+func (plan *tilePlan) form(body *ir.UOp) state.Form {
+	return state.Form{Body: body, Loops: append(slices.Clone(plan.outer), plan.inner...)}
 }
 
 // readByWeights reports that a reader of v is a product with weights.

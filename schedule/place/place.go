@@ -23,6 +23,7 @@ type Rule struct {
 func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 	s.MarkDead()
 	s.IndexUses()
+	s.ForgetPrices()
 	w := newWorklist(s.Graph, len(group))
 	text := ""
 	if c.Watched() {

@@ -39,6 +39,13 @@ func tileReaders(s *state.State, p *state.Value, consumers []*state.Value) bool 
 		if list == nil {
 			continue
 		}
+		stored, fused := make([]*state.Value, len(list)), make([]state.Form, len(list))
+		for i, r := range list {
+			stored[i], fused[i] = r.c, r.plan.form(r.body)
+		}
+		if !s.PaysShared(p, consumers, stored, fused) {
+			return false
+		}
 		for _, r := range list {
 			applyTile(s, r.c, p, r.plan, r.body)
 			r.c.StoredWithTile = len(list) > 1

@@ -99,6 +99,13 @@ type Profile struct {
 	// from one launch to the next that needs it. On an H200 attention over 1,072
 	// rows of 64 takes 60 us of a step less in parts, over 560 the same.
 	LaunchEdge int64
+	// Launch is how many scalar operations a worker does in the time of a launch.
+	Launch int64
+	// Workers is how many work units run at a time.
+	Workers int64
+	// SharedStages says that the units of a block share what depends on some of
+	// their loops only: threads of a GPU do, workers of a CPU do not.
+	SharedStages bool
 	// IntegerSums limits the packed-sum rules (distribute-terms,
 	// split-groups, distribute-offsets) to products with
 	// integers: where lanes run along k, only a dot of integers gains by them.
@@ -127,7 +134,7 @@ func DefaultOptions() Options {
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
-			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17,
+			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, SharedStages: true,
 		},
 		Decoders: LookupDecoder,
 	}
@@ -151,5 +158,6 @@ func CPUOptions() Options {
 	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16
 	opt.Profile.RereadCap = 4096
 	opt.Profile.RowLanes = 1
+	opt.Profile.Workers, opt.Profile.SharedStages = 1, false
 	return opt
 }

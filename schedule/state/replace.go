@@ -30,10 +30,10 @@ const (
 )
 
 // ReplaceReads puts expressions for the reads of p into all its consumers, if
-// every consumer stays legal.
+// every consumer stays legal and all of them together cost no more.
 func (s *State) ReplaceReads(p *Value, by Replacement, addresses bool) bool {
 	consumers := s.Consumers(p)
-	bodies := make([]*ir.UOp, len(consumers))
+	fused := make([]Form, len(consumers))
 	indices := make([][]*ir.UOp, len(consumers))
 	for i, c := range consumers {
 		if c.IndexReads(p) {
@@ -42,17 +42,20 @@ func (s *State) ReplaceReads(p *Value, by Replacement, addresses bool) bool {
 			}
 			indices[i] = s.inlineIndex(c, p, by)
 		}
-		bodies[i] = s.InlineAt(c, p, by)
-		if !s.MayRead(c, p, bodies[i]) {
+		fused[i] = Form{s.InlineAt(c, p, by), c.StoreLoops()}
+		if !s.MayRead(c, p, fused[i].Body) {
 			s.Record(p, false, "versions in the way")
 			return false
 		}
+	}
+	if !s.Pays(p, consumers, fused) {
+		return false
 	}
 	for i, c := range consumers {
 		if indices[i] != nil {
 			c.Index = indices[i]
 		}
-		s.SetBody(c, bodies[i])
+		s.SetBody(c, fused[i].Body)
 		c.Reasons = append(c.Reasons, s.Pass.Name+" "+p.Label())
 	}
 	return true

@@ -28,6 +28,7 @@ type Value struct {
 	Group          int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
 	Update         int  // values that one kernel stores point by point have one number (fuse-updates); 0: none
 	Dead           bool
+	Apart          int64 // price of the kernels that it was made of, 0: of its own (see State.Pays)
 
 	Name    string   // what it writes, for people
 	Reasons []string // what was fused into it

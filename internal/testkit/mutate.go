@@ -1,4 +1,4 @@
-package testkit_test
+package testkit
 
 import (
 	"math"
@@ -8,17 +8,17 @@ import (
 	"tgc/schedule"
 )
 
-// kernelMutant is a typical mistake of a rule, as a change of one node of a
+// KernelMutant is a typical mistake of a rule, as a change of one node of a
 // kernel. A test suite that does not notice it is blind.
-type kernelMutant struct {
+type KernelMutant struct {
 	Name string
 	Doc  string
 	// at returns the changed node, or nil where the mistake cannot be made.
 	at func(a *ir.Arena, u *ir.UOp) *ir.UOp
 }
 
-// kernelMutants lists the mistakes.
-var kernelMutants = []kernelMutant{
+// KernelMutants lists the mistakes.
+var KernelMutants = []KernelMutant{
 	{"swapped nibble", "x>>(4*d) & 15 takes the other half of the byte", swapNibble},
 	{"wrong field element", "a scale of the neighbouring group", wrongFieldElement},
 	{"wrong block", "a field of the neighbouring block", wrongBlock},
@@ -37,9 +37,9 @@ var kernelMutants = []kernelMutant{
 	{"stage read shifted", "an element of a stage beside the right one", shiftedStage},
 }
 
-// mutations applies a mutant at every place of a schedule, at most limit
+// Mutations applies a mutant at every place of a schedule, at most limit
 // places a kernel, and calls f with the mutated schedule and a description.
-func (m *kernelMutant) mutations(a *ir.Arena, s *schedule.Schedule, limit int, f func(mutated *schedule.Schedule, where string)) (places int) {
+func (m *KernelMutant) Mutations(a *ir.Arena, s *schedule.Schedule, limit int, f func(mutated *schedule.Schedule, where string)) (places int) {
 	for i, launch := range s.Launches {
 		for j, k := range launch.Kernels {
 			var sites, changed []*ir.UOp
@@ -75,8 +75,19 @@ func withKernel(s *schedule.Schedule, launch, index int, ast *ir.UOp) *schedule.
 
 // replaceNodes rebuilds a graph with some nodes replaced.
 func replaceNodes(a *ir.Arena, root *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
-	r := ir.Rebuild{Arena: a, Visit: func(*ir.UOp, []*ir.UOp) *ir.UOp { return nil }, Instead: func(u *ir.UOp) *ir.UOp { return with[u] }}
-	return r.Do(root)
+	done := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(root) {
+		if v, ok := with[u]; ok {
+			done[u] = v
+			continue
+		}
+		src := make([]*ir.UOp, len(u.Src))
+		for i, s := range u.Src {
+			src[i] = done[s]
+		}
+		done[u] = a.With(u, src)
+	}
+	return done[root]
 }
 
 func swapNibble(a *ir.Arena, u *ir.UOp) *ir.UOp {

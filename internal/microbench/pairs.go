@@ -1,0 +1,214 @@
+package microbench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"tgc/engine"
+	"tgc/engine/traffic"
+	"tgc/ir"
+	"tgc/runtime"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// A Program is a chain of everyday ops on a square matrix. Fused it is compiled as it
+// stands, fenced with a CONTIGUOUS between the ops, so that every step is stored:
+// fusing must not make it slower.
+type Program struct {
+	Name  string
+	Size  int
+	steps []programStep
+}
+
+// programStep applies an op to an earlier result and may add another one, 0 the input.
+type programStep struct {
+	op       *everydayOp
+	from     int
+	residual int // -1: none
+}
+
+// Pairs are all programs of two ops whose names hold the text.
+func Pairs(size int, name string) []Program {
+	var list []Program
+	for i := range everyday {
+		for j := range everyday {
+			p := Program{Size: size, Name: everyday[i].name + " + " + everyday[j].name, steps: []programStep{{&everyday[i], 0, -1}, {&everyday[j], 1, -1}}}
+			if strings.Contains(p.Name, name) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// RandomPrograms are programs of three to six ops, some of which read an earlier
+// result or are added to one.
+func RandomPrograms(count, size int) []Program {
+	var list []Program
+	for seed := range count {
+		r := rand.New(rand.NewPCG(uint64(seed), 1))
+		p := Program{Size: size}
+		var names []string
+		for k := range 3 + r.IntN(4) {
+			s := programStep{op: &everyday[r.IntN(len(everyday))], from: k, residual: -1}
+			if r.IntN(5) == 0 {
+				s.from = r.IntN(k + 1)
+			}
+			if r.IntN(4) == 0 {
+				s.residual = r.IntN(k + 1)
+			}
+			p.steps, names = append(p.steps, s), append(names, s.op.name)
+		}
+		p.Name = strings.Join(names, " + ")
+		list = append(list, p)
+	}
+	return list
+}
+
+// Graph builds the program.
+func (p *Program) Graph(fenced bool) (*tensor.Graph, error) {
+	b := &builder{graph: tensor.NewGraph(), n: p.Size}
+	results := []*tensor.Tensor{b.graph.Input("x", ir.F32, p.Size, p.Size)}
+	for i, s := range p.steps {
+		y := s.op.apply(b, results[s.from])
+		if fenced && s.residual >= 0 {
+			y = y.Contiguous()
+		}
+		if s.residual >= 0 {
+			y = y.Add(results[s.residual])
+		}
+		if fenced && i < len(p.steps)-1 {
+			y = y.Contiguous()
+		}
+		results = append(results, y)
+	}
+	b.graph.Output("y", results[len(results)-1])
+	return b.graph, b.graph.Err()
+}
+
+// Side is one of a program's two forms.
+type Side struct {
+	Kernels      []string `json:"kernels"`
+	Instructions float64  `json:"instructions"` // that its kernels execute
+	Bytes        int64    `json:"bytes"`        // that they read and write
+	Price        float64  `json:"price_us"`     // by the target's numbers
+	Time         float64  `json:"time_us,omitempty"`
+}
+
+// Compared is a program's two forms.
+type Compared struct {
+	Name   string `json:"name"`
+	Size   int    `json:"size"`
+	Fused  Side   `json:"fused"`
+	Fenced Side   `json:"fenced"`
+}
+
+// PriceRatio is how many times dearer the program is when it is fused.
+func (c *Compared) PriceRatio() float64 { return c.Fused.Price / c.Fenced.Price }
+
+// TimeRatio is how many times longer it takes.
+func (c *Compared) TimeRatio() float64 { return c.Fused.Time / c.Fenced.Time }
+
+// Price compiles both forms for a target and counts what their kernels do.
+func (p *Program) Price(ctx context.Context, desc *target.Desc, config engine.Config) (*Compared, error) {
+	c := &Compared{Name: p.Name, Size: p.Size}
+	for _, form := range []struct {
+		side   *Side
+		fenced bool
+	}{{&c.Fused, false}, {&c.Fenced, true}} {
+		g, err := p.Graph(form.fenced)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		compiled, err := g.Compile(ctx, desc, config)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Name, err)
+		}
+		*form.side = priceOf(compiled)
+	}
+	return c, nil
+}
+
+// priceOf counts the instructions and bytes of a compiled graph's launches, each as
+// long as the slower of the two and an edge.
+func priceOf(c *engine.Compiled) Side {
+	var s Side
+	cost, lanes := &c.Target.Cost, float64(max(c.Target.VectorBytes/4, 1))
+	arena := ir.NewArena()
+	picoseconds := 0.0
+	for _, launch := range c.Launches {
+		for _, call := range launch {
+			k := call.Kernel
+			s.Kernels = append(s.Kernels, k.Name)
+			n := traffic.Instructions(k.Program, nil, c.Target.VectorBytes)
+			read, written := traffic.Of(arena, arena.Import(k.AST), nil).Bytes()
+			s.Instructions += n
+			s.Bytes += read + written
+			workers := float64(min(k.Program.Units(), int64(max(cost.Workers, 1))))
+			picoseconds += max(n*lanes*float64(cost.Op)/workers, float64(read+written)*float64(cost.ByteCache))
+		}
+		picoseconds += float64(cost.Launch)
+	}
+	s.Price = picoseconds / 1e6
+	return s
+}
+
+// Measure prices a program for a device and times both forms, the one after the other
+// several times, so that what else runs on the machine disturbs both. The least
+// counts.
+func (p *Program) Measure(ctx context.Context, dev runtime.Device, config engine.Config, repeats int) (*Compared, error) {
+	c, err := p.Price(ctx, dev.Target(), config)
+	if err != nil {
+		return nil, err
+	}
+	for range rounds {
+		for _, form := range []struct {
+			side   *Side
+			fenced bool
+		}{{&c.Fused, false}, {&c.Fenced, true}} {
+			seconds, err := p.run(ctx, dev, config, form.fenced, repeats)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Name, err)
+			}
+			if t := 1e6 * slices.Min(seconds); form.side.Time == 0 || t < form.side.Time {
+				form.side.Time = t
+			}
+		}
+	}
+	return c, nil
+}
+
+// rounds is how often a program's two forms take turns.
+const rounds = 2
+
+// longRun is how many seconds a run may take to be repeated, and how many it is
+// repeated for.
+const longRun = 0.1
+
+// run times one form.
+func (p *Program) run(ctx context.Context, dev runtime.Device, config engine.Config, fenced bool, repeats int) ([]float64, error) {
+	g, err := p.Graph(fenced)
+	if err != nil {
+		return nil, err
+	}
+	f, err := tensor.Compile(ctx, g, dev, config)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, info := range f.Buffers() {
+		if err := fill(ctx, f, info); err != nil {
+			return nil, err
+		}
+	}
+	run := func() error { return f.Run(ctx, nil) }
+	seconds, err := timed(ctx, 1, 1, longRun, run)
+	if err != nil || slices.Min(seconds) > longRun {
+		return seconds, err
+	}
+	return timed(ctx, repeats, moreRuns*repeats, longRun, run)
+}

@@ -1,0 +1,139 @@
+package microbench_test
+
+import (
+	"bytes"
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"tgc/engine"
+	"tgc/internal/microbench"
+	"tgc/runtime/interp"
+	"tgc/target"
+)
+
+var update = flag.Bool("update", false, "rewrite the list of programs that are dearer fused")
+
+// dearer is how many times the price of the fenced program a fused one may cost.
+const dearer = 1.3
+
+// TestFusingPays prices every pair of everyday ops, and random programs of them, fused
+// and fenced: fusing must not make a program more than 1.3 times as dear. Programs
+// for which it still does are listed in testdata/dearer.txt with their ratios, which
+// must not grow.
+func TestFusingPays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles some 4,000 programs")
+	}
+	list := slices.Concat(microbench.Pairs(64, ""), microbench.Pairs(256, ""), microbench.RandomPrograms(200, 96))
+	ratios := make(map[string]float64)
+	for _, c := range priced(t, "llvm:x86-64-v3", list) {
+		if r := c.PriceRatio(); r > dearer {
+			ratios[fmt.Sprintf("%d %s", c.Size, c.Name)] = r
+		}
+	}
+	path := filepath.Join("testdata", "dearer.txt")
+	if *update {
+		if err := os.WriteFile(path, listOf(ratios), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]float64)
+	for line := range bytes.Lines(text) {
+		var ratio float64
+		number, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if _, err := fmt.Sscan(string(number), &ratio); err != nil {
+			t.Fatalf("%s: %q: %v", path, line, err)
+		}
+		known[string(name)] = ratio
+	}
+	fixed := 0
+	for name := range known {
+		if ratios[name] == 0 {
+			fixed++
+		}
+	}
+	if fixed > 0 {
+		t.Logf("%d of %d programs in %s are no longer dearer: -update removes them", fixed, len(known), path)
+	}
+	for name, r := range ratios {
+		if limit, listed := known[name]; !listed {
+			t.Errorf("%s: %.2f times as dear fused, want at most %g", name, r, dearer)
+		} else if r > 1.1*limit {
+			t.Errorf("%s: %.2f times as dear fused, was %.2f", name, r, limit)
+		}
+	}
+}
+
+// listOf writes programs and their ratios, worst first.
+func listOf(ratios map[string]float64) []byte {
+	names := make([]string, 0, len(ratios))
+	for name := range ratios {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(ratios[y], ratios[x]), cmp.Compare(x, y)) })
+	var b bytes.Buffer
+	for _, name := range names {
+		fmt.Fprintf(&b, "%.2f %s\n", ratios[name], name)
+	}
+	return b.Bytes()
+}
+
+// priced prices programs, several at a time.
+func priced(t *testing.T, to string, list []microbench.Program) []*microbench.Compared {
+	t.Helper()
+	desc, err := target.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]*microbench.Compared, len(list))
+	next := make(chan int)
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for i := range next {
+				c, err := list[i].Price(t.Context(), desc, engine.Config{})
+				if err != nil {
+					t.Error(err)
+					c = &microbench.Compared{}
+				}
+				all[i] = c
+			}
+		})
+	}
+	for i := range list {
+		next <- i
+	}
+	close(next)
+	wait.Wait()
+	return all
+}
+
+// A pair is measured in both forms, and its prices are those of its kernels.
+func TestMeasurePair(t *testing.T) {
+	dev := interp.New(interp.Options{})
+	defer dev.Close()
+	list := microbench.Pairs(8, "relu + softmax columns")
+	if len(list) != 1 {
+		t.Fatalf("%d programs, want 1", len(list))
+	}
+	c, err := list[0].Measure(t.Context(), dev, engine.Config{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, side := range map[string]microbench.Side{"fused": c.Fused, "fenced": c.Fenced} {
+		if side.Time <= 0 || side.Price <= 0 || side.Bytes < 2*4*64 || side.Instructions < 64 || len(side.Kernels) == 0 {
+			t.Errorf("%s: %+v", name, side)
+		}
+	}
+}

@@ -1,0 +1,329 @@
+package state
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+)
+
+// The price of a value is the time of its kernel, in scalar operations of one worker:
+// every operation as often as the kernel's loops run it, its loads and stores, and the
+// launch.
+//
+// An expression runs in the innermost loop that it depends on, and as often as all
+// loops around that one have points: what is inside a reduce runs for every point of
+// the reduces around it, whether it depends on them or not. Work units take points of
+// the store's loops up to the last one that a reduce or stage depends on; loops behind
+// it are inside a unit. What depends on some loops of the units only is made again for
+// the others, and what depends on none is made by every worker once, before its units.
+
+// registerTile is how often a product uses what it loads: matrix products are
+// computed in tiles of so many rows and columns.
+const registerTile = 8
+
+// columnTile is for how many columns a unit makes what all columns of a row need.
+const columnTile = 64
+
+// loadOps and storeOps are the costs of loading and storing an element.
+const (
+	loadOps  = 2
+	storeOps = 2
+)
+
+// level is a place in a loop nest.
+type level struct {
+	around *level
+	loop   *ir.UOp // nil for places outside of all reduces and stages
+	times  int64   // that it is reached
+	front  bool    // before the units
+	reuse  int64   // of what is loaded here
+	binder *ir.UOp // that has the loop
+	staged bool    // inside a stage
+	done   ir.Visited
+}
+
+// pricer walks the expression of one kernel.
+type pricer struct {
+	*State
+	units  []*ir.UOp // loops of the store that work units take
+	loops  []*ir.UOp // all of them
+	roots  map[rootKey]*level
+	inner  map[levelKey]*level
+	shared int64 // by all units, in operations
+	front  int64 // of each worker
+}
+
+type rootKey struct {
+	times int64
+	front bool
+}
+
+// levelKey is a loop of a reduce or stage: reduces side by side share no loop yet.
+type levelKey struct {
+	around       *level
+	binder, loop *ir.UOp
+}
+
+// Price is the price of the kernel that stores body over loops.
+func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
+	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
+	p.units = p.unitLoops(body)
+	p.visit(body, nil)
+	p.shared = sum(p.shared, expr.Saturate(s.Points(loops), storeOps))
+	workers := max(s.Opt.Profile.Workers, 1)
+	return sum(s.Opt.Profile.Launch, sum(p.front, p.shared/workers))
+}
+
+func sum(x, y int64) int64 { return min(x+y, expr.ManyOps) }
+
+// unitLoops are the loops of the store up to the last that a reduce or stage depends
+// on; without any, all.
+func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
+	last, holds := 0, false
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if len(u.Src) == 0 || !seen.Add(u) {
+			return
+		}
+		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
+			free := p.Free.Of(u.Src[0]) // of a tuple: what all components depend on
+			for i := last; i < len(p.loops); i++ {
+				if slices.Contains(free, p.loops[i]) {
+					last, holds = i+1, true
+				}
+			}
+			return
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	visit(body)
+	if !holds {
+		return p.loops
+	}
+	return p.loops[:last]
+}
+
+// root is the place outside of all reduces and stages for an operation that depends on
+// some ranges.
+func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
+	own, others, until := int64(1), int64(1), 0
+	for i, r := range p.loops {
+		switch n := p.Points(p.loops[i : i+1]); {
+		case slices.Contains(free, r):
+			own, until = expr.Saturate(own, n), i+1
+		case i < len(p.units):
+			others = expr.Saturate(others, n)
+		}
+	}
+	key := rootKey{times: 1, front: true}
+	switch {
+	case until == 0:
+	case op == ir.OpReduce || op == ir.OpStage:
+		tile := p.tileOf(op)
+		key = rootKey{times: expr.Saturate(own, (others+tile-1)/tile)}
+	default:
+		key = rootKey{times: p.Points(p.loops[:until])}
+	}
+	if p.roots[key] == nil {
+		p.roots[key] = &level{times: key.times, front: key.front, reuse: 1}
+	}
+	return p.roots[key]
+}
+
+// tileOf is how many units share a reduce or stage that depends on some of their loops.
+func (p *pricer) tileOf(op ir.Op) int64 {
+	switch {
+	case p.Opt.Profile.SharedStages:
+		return p.Opt.Profile.TileCap
+	case op == ir.OpStage:
+		return 1
+	}
+	return columnTile
+}
+
+// placeOf is the innermost loop of those that an operation depends on, from a place
+// inwards of it.
+func (p *pricer) placeOf(op ir.Op, free []*ir.UOp, at *level) *level {
+	for at != nil && at.loop != nil && !slices.Contains(free, at.loop) {
+		at = at.around
+	}
+	if at == nil || at.loop == nil {
+		return p.root(op, free)
+	}
+	return at
+}
+
+// visit counts u and what it is made of.
+func (p *pricer) visit(u *ir.UOp, at *level) {
+	if len(u.Src) == 0 || u.Op == ir.OpRange || u.DType == ir.Idx && !expr.HasLoad(u) {
+		return
+	}
+	place := p.placeOf(u.Op, p.Free.Of(u), at)
+	if !place.done.Add(u) {
+		return
+	}
+	if u.Op == ir.OpReduce {
+		p.reduce(u, at)
+		return
+	}
+	at = place
+	switch u.Op {
+	case ir.OpStage:
+		inside := p.inside(u, at, u.Src[1:], 1, true)
+		p.add(inside, storeOps)
+		p.visit(u.Src[0], inside)
+		return
+	case ir.OpLoad:
+		p.count(at, expr.Saturate(at.times, loadOps)/at.reuse)
+	}
+	if u.DType != ir.Idx && !(u.Op == ir.OpCast && expr.IsFreeCast(u)) {
+		p.add(at, expr.OperationCost(u.Op))
+	}
+	for _, src := range u.Src {
+		p.visit(src, at)
+	}
+}
+
+// reduce counts a reduce. The first value of a tuple is computed once for all values
+// of the loops that only further ones depend on.
+func (p *pricer) reduce(u *ir.UOp, at *level) {
+	loop, values := u.ReduceRange(), u.ReduceValues()
+	free := p.Free.Of(values[0])
+	for _, v := range values {
+		free = ir.UnionRanges(free, p.Free.Of(v))
+		place := p.placeOf(u.Op, ir.WithoutRanges(free, []*ir.UOp{loop}), at)
+		inside := p.inside(u, place, []*ir.UOp{loop}, p.reuse(v, loop, place), place.staged)
+		p.add(inside, 1)
+		p.visit(v, inside)
+		free = p.Free.Of(values[0])
+	}
+}
+
+// add counts operations at a place.
+func (p *pricer) add(at *level, ops int64) { p.count(at, expr.Saturate(at.times, ops)) }
+
+func (p *pricer) count(at *level, n int64) {
+	if at.front {
+		p.front = sum(p.front, n)
+	} else {
+		p.shared = sum(p.shared, n)
+	}
+}
+
+// inside is the place in the loops of a reduce or stage.
+func (p *pricer) inside(binder *ir.UOp, at *level, loops []*ir.UOp, reuse int64, staged bool) *level {
+	for _, r := range loops {
+		key := levelKey{at, binder, r}
+		if p.inner[key] == nil {
+			p.inner[key] = &level{around: at, loop: r, times: expr.Saturate(at.times, p.Points([]*ir.UOp{r})), front: at.front, reuse: reuse, binder: binder, staged: staged}
+		}
+		at = p.inner[key]
+	}
+	return at
+}
+
+// reuse is how often a register tile of a reduce uses what it loads: a tile has rows
+// and columns, so every operand of a product must be the same for some of the units.
+func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
+	units := expr.Sorted(p.units)
+	if p.Points(ir.WithoutRanges(units, p.Free.Of(value))) > 1 {
+		return 1 // units share what is folded, not what it is folded of
+	}
+	var tiled []*ir.UOp
+	if !at.staged {
+		tiled = units
+	}
+	for l := at; l.loop != nil && l.binder.Op == ir.OpReduce; l = l.around {
+		if l.binder.Arg.(ir.ReduceArg).Op != ir.OpAdd { // sums of sums are one product
+			tiled = ir.UnionRanges(tiled, []*ir.UOp{l.loop})
+		}
+	}
+	least := int64(registerTile)
+	for _, u := range ir.Toposort(value) {
+		if u.Op != ir.OpLoad && u.Op != ir.OpField {
+			continue
+		}
+		if free := p.Free.Of(u); slices.Contains(free, loop) {
+			least = min(least, p.Points(ir.WithoutRanges(tiled, free)))
+		}
+	}
+	return least
+}
+
+// tolerance is the part of a price that the model may be wrong by: a fusion that saves
+// memory and a launch is not given up for less.
+const tolerance = 8
+
+// Form is what a value would be stored by.
+type Form struct {
+	Body  *ir.UOp
+	Loops []*ir.UOp
+}
+
+// Pays reports that kernels in which the readers of p compute p themselves cost no
+// more than those that all of them were made of, and records when not. What a kernel
+// was made of is remembered in each value, so that many fusions together cost no more
+// than one may, and a value that is repeated counts as often as what it is in.
+func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
+	apart, together := s.apart(p), int64(0)
+	for i, c := range readers {
+		apart = sum(apart, s.apart(c))
+		together = sum(together, s.Price(fused[i].Body, fused[i].Loops))
+	}
+	if !s.cheaper(p, together, apart) {
+		return false
+	}
+	for _, c := range readers {
+		c.Apart = sum(c.Apart, p.Apart/int64(len(readers)))
+	}
+	return true
+}
+
+// PaysShared is Pays for values that will be stored by one kernel, which computes p
+// once. Those of the readers that are not among the stored ones vanish.
+func (s *State) PaysShared(p *Value, readers, stored []*Value, fused []Form) bool {
+	apart, together := s.apart(p), int64(0)
+	for _, c := range readers {
+		apart = sum(apart, s.apart(c))
+	}
+	tile := int64(expr.ManyOps) // at most what the cheapest of them costs
+	for _, f := range fused {
+		price := s.Price(f.Body, f.Loops)
+		together, tile = sum(together, price), min(tile, price)
+	}
+	if !s.cheaper(p, together-int64(len(stored)-1)*tile, apart) {
+		return false
+	}
+	for i, c := range stored {
+		c.Apart = s.Price(fused[i].Body, fused[i].Loops)
+	}
+	return true
+}
+
+// cheaper compares the price of fused kernels with that of those apart.
+func (s *State) cheaper(p *Value, together, apart int64) bool {
+	if together <= sum(apart, apart/tolerance) {
+		return true
+	}
+	s.Record(p, false, "dearer than apart", Number{Name: "price", Value: together}, Number{Name: "apart", Value: apart})
+	return false
+}
+
+// ForgetPrices starts anew: values are made of themselves.
+func (s *State) ForgetPrices() {
+	for _, v := range s.Values {
+		v.Apart = 0
+	}
+}
+
+// apart is the price of the kernels that a value was made of.
+func (s *State) apart(v *Value) int64 {
+	if v.Apart == 0 {
+		v.Apart = s.Price(v.Body, v.StoreLoops())
+	}
+	return v.Apart
+}
