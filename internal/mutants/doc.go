@@ -25,6 +25,7 @@
 // docs/mutants.md of it. The exit status is 1 if a fault survives for which faults.txt
 // gives no reason (harmless), or does not apply, or does not compile.
 //
-// internal/testkit's mutations are others: they change graphs and programs, to show that
+// The mutations in the tests of internal/testkit and engine are others: they change
+// graphs and programs, to show that
 // verifiers and comparisons notice, not the compiler.
 package main

@@ -1,6 +1,7 @@
 // Package testkit is how the pipeline is tested as a whole: random tensor
-// graphs with contents, an eager model with sound error bounds, ways to run a
-// graph through the compiler, and mutants that the tests must notice.
+// graphs with contents, an eager model with sound error bounds, and ways to run a
+// graph through the compiler. Mutants that its tests and those of engine must
+// notice are beside the tests.
 //
 // The eager model (eager.go) computes a graph op by op like interp.EvalTensor,
 // but carries for every element an error bound and the sum of the absolute

@@ -9,7 +9,7 @@ import (
 	"tgc/schedule"
 )
 
-// Every mistake in KernelMutants, at several places of every fixed graph, gives
+// Every mistake in kernelMutants, at several places of every fixed graph, gives
 // values that differ from the eager model's, or a fault. A mistake that finds
 // no place any more is an error too.
 func TestKernelMutantsAreSeen(t *testing.T) {
@@ -22,8 +22,8 @@ func TestKernelMutantsAreSeen(t *testing.T) {
 			mutateKernels(t, entry, opt, places)
 		}
 	}
-	for i := range testkit.KernelMutants {
-		if m := &testkit.KernelMutants[i]; places[m.Name] == 0 {
+	for i := range kernelMutants {
+		if m := &kernelMutants[i]; places[m.Name] == 0 {
 			t.Errorf("mutant %q applies nowhere", m.Name)
 		}
 	}
@@ -55,9 +55,9 @@ func mutateKernels(t *testing.T, entry testkit.ZooEntry, opt schedule.Options, p
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range testkit.KernelMutants {
-		m := &testkit.KernelMutants[i]
-		places[m.Name] += m.Mutations(a, s, 3, func(mutated *schedule.Schedule, where string) {
+	for i := range kernelMutants {
+		m := &kernelMutants[i]
+		places[m.Name] += m.mutations(a, s, 3, func(mutated *schedule.Schedule, where string) {
 			for k, c := range cases {
 				got, err := c.RunSchedule(t.Context(), mutated, interp.KernelOptions{Float64: true})
 				if err != nil || testkit.Compare(got, wants[k]) != nil {

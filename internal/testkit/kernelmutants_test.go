@@ -1,4 +1,4 @@
-package testkit
+package testkit_test
 
 import (
 	"math"
@@ -8,17 +8,17 @@ import (
 	"tgc/schedule"
 )
 
-// KernelMutant is a typical mistake of a rule, as a change of one node of a
+// kernelMutant is a typical mistake of a rule, as a change of one node of a
 // kernel. A test suite that does not notice it is blind.
-type KernelMutant struct {
+type kernelMutant struct {
 	Name string
 	Doc  string
 	// at returns the changed node, or nil where the mistake cannot be made.
 	at func(a *ir.Arena, u *ir.UOp) *ir.UOp
 }
 
-// KernelMutants lists the mistakes.
-var KernelMutants = []KernelMutant{
+// kernelMutants lists the mistakes.
+var kernelMutants = []kernelMutant{
 	{"swapped nibble", "x>>(4*d) & 15 takes the other half of the byte", swapNibble},
 	{"wrong field element", "a scale of the neighbouring group", wrongFieldElement},
 	{"wrong block", "a field of the neighbouring block", wrongBlock},
@@ -37,9 +37,9 @@ var KernelMutants = []KernelMutant{
 	{"stage read shifted", "an element of a stage beside the right one", shiftedStage},
 }
 
-// Mutations applies a mutant at every place of a schedule, at most limit
+// mutations applies a mutant at every place of a schedule, at most limit
 // places a kernel, and calls f with the mutated schedule and a description.
-func (m *KernelMutant) Mutations(a *ir.Arena, s *schedule.Schedule, limit int, f func(mutated *schedule.Schedule, where string)) (places int) {
+func (m *kernelMutant) mutations(a *ir.Arena, s *schedule.Schedule, limit int, f func(mutated *schedule.Schedule, where string)) (places int) {
 	for i, launch := range s.Launches {
 		for j, k := range launch.Kernels {
 			var sites, changed []*ir.UOp
@@ -75,19 +75,8 @@ func withKernel(s *schedule.Schedule, launch, index int, ast *ir.UOp) *schedule.
 
 // replaceNodes rebuilds a graph with some nodes replaced.
 func replaceNodes(a *ir.Arena, root *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
-	done := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(root) {
-		if v, ok := with[u]; ok {
-			done[u] = v
-			continue
-		}
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = done[s]
-		}
-		done[u] = a.With(u, src)
-	}
-	return done[root]
+	r := ir.Rebuild{Arena: a, Visit: func(*ir.UOp, []*ir.UOp) *ir.UOp { return nil }, Instead: func(u *ir.UOp) *ir.UOp { return with[u] }}
+	return r.Do(root)
 }
 
 func swapNibble(a *ir.Arena, u *ir.UOp) *ir.UOp {
