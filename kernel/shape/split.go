@@ -24,6 +24,7 @@ type Split struct {
 	value   *ir.UOp   // the element that the sub-axes stand for
 	gate    *ir.UOp   // it exists; nil: always
 	first   *ir.UOp   // no tile before its own has it; nil: always
+	last    *lastTile // nil: the last tile is one of the loop's
 }
 
 // splitStores cuts the ranges of stores. A range whose extent mentions another one,
@@ -233,6 +234,9 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	arg := u.Arg.(ir.ReduceArg)
 	s := sp.splits[u.ReduceRange()]
 	values := append([]*ir.UOp(nil), src[:arg.N]...)
+	if s.last != nil {
+		return sp.reduceApart(u, s, values[0])
+	}
 	for i, v := range values {
 		values[i] = s.gatedElement(sp.State, u, v, a.ReduceIdentity(u, i))
 	}
@@ -242,9 +246,13 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		}
 		return nestTuple(sp.State, values, s, u)
 	}
-	out := values[0]
+	return s.nestPlain(a, arg.Op, values[0])
+}
+
+// nestPlain nests a reduce of one value over sub-axes.
+func (s *Split) nestPlain(a *ir.Arena, op ir.Op, out *ir.UOp) *ir.UOp {
 	for _, d := range s.nest() {
-		out = a.Reduce(arg.Op, out, d.Range)
+		out = a.Reduce(op, out, d.Range)
 	}
 	return out
 }

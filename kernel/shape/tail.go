@@ -6,6 +6,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // The end of an axis that a split does not divide. Where the low sub-axes up to the
@@ -19,7 +20,8 @@ import (
 // A store writes the same value again; one that reads what its kernel writes leaves
 // them out, as does a sum. To the largest or smallest element they make no difference.
 //
-// Elsewhere an element past the end is left out by comparison, and what it reads is
+// On a CPU a loop over tiles of a reduce ends before the last one, which follows it: only
+// there elements are left out. Elsewhere an element past the end is left out by comparison, and what it reads is
 // kept in bounds.
 
 // tileElements is T of an axis that is split into sub-axes, low to high; 0 where its
@@ -62,6 +64,9 @@ func (st *State) splitTail(p Axis, s *Split, tile int64) {
 			element = a.Add(element, a.Mul(d.Range, a.Index(d.Stride)))
 		}
 	}
+	if st.lastApart(p, s, tile, element) {
+		return
+	}
 	unit := ir.GCD(tile, n) // what all starts are multiples of: loads stay aligned
 	start := a.Mul(a.Index(unit), a.Binary(ir.OpMin, a.Mul(number, a.Index(tile/unit)), a.Index((n-tile)/unit)))
 	s.value = a.Add(start, element)
@@ -75,6 +80,48 @@ func (st *State) splitTail(p Axis, s *Split, tile int64) {
 		repeated = a.Make(ir.OpAssume, ir.I32, nil, repeated, a.ConstInt(ir.I32, 0), a.ConstInt(ir.I32, tile))
 		s.first = a.Lt(a.Add(repeated, a.ConstInt(ir.I32, -1)), a.Cast(element, ir.I32))
 	}
+}
+
+// lastTile is the tile of a reduce that follows the loop over all others.
+type lastTile struct {
+	start     *ir.UOp // a range that stands for the first element of a tile
+	loop, end *ir.UOp // what it is in the loop, and behind it
+}
+
+// fewestTiles is how many tiles a loop must have to end before the last one.
+const fewestTiles = 4
+
+// lastApart takes the last tile of a reduce out of its loop, where tiles are what the loop
+// runs over and all reduces are of one value.
+func (st *State) lastApart(p Axis, s *Split, tile int64, element *ir.UOp) bool {
+	a, old := st.Arena, s.SubAxes[0]
+	n, _ := p.Axis.Size()
+	loops := p.Axis.Kind == plan.ReduceAxis && p.Limit == nil && old.Role == plan.Serial && old.Stride == tile && n/tile >= fewestTiles
+	if !loops || st.Desc.Kind == target.GPU || hasTuple(st.Sink, p.Axis.Range) {
+		return false
+	}
+	tiles := st.place(st.newRange(a.Index(n/tile)), old.Role, st.order[old.Range])
+	delete(st.roles, old.Range)
+	delete(st.order, old.Range)
+	s.SubAxes[0].Range = tiles
+	s.last = &lastTile{start: st.newRange(a.Index(n - tile + 1)), loop: a.Mul(tiles, a.Index(tile)), end: a.Index(n - tile)}
+	s.value = a.Add(s.last.start, element)
+	s.first = a.Lt(a.Index(tile-n%tile-1), element)
+	return true
+}
+
+// hasTuple reports a reduce of several values over a range.
+func hasTuple(sink, r *ir.UOp) bool {
+	return analyse.Any(sink, func(u *ir.UOp) bool { return analyse.IsTuple(u) && u.ReduceRange() == r })
+}
+
+// reduceApart is a reduce over the tiles of the loop, and the last one.
+func (sp *splitter) reduceApart(u *ir.UOp, s *Split, v *ir.UOp) *ir.UOp {
+	a, op := sp.Arena, u.Arg.(ir.ReduceArg).Op
+	at := func(start *ir.UOp) *ir.UOp { return a.Substitute(v, map[*ir.UOp]*ir.UOp{s.last.start: start}) }
+	one := Split{SubAxes: s.SubAxes[1:]}
+	end := s.gatedElement(sp.State, u, at(s.last.end), a.ReduceIdentity(u, 0))
+	return a.Binary(op, s.nestPlain(a, op, at(s.last.loop)), one.nestPlain(a, op, end))
 }
 
 // readsStored reports a kernel of which a store reads what one writes: an element must
