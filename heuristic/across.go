@@ -23,6 +23,7 @@ const (
 	acrossUnroll = 16       // ranges up to which a reduce is copies of the code
 	acrossCopies = 256      // multiply-adds in one iteration
 	acrossUnits  = 4        // work units that must remain
+	manyLanes    = 4        // registers of a row of results from which its lanes do well at any size
 )
 
 // acrossPlan is what lanes across a result axis need.
@@ -69,7 +70,10 @@ func (p *planner) lanesAlongSum(w *operand) bool {
 // many lanes.
 func (p *planner) lanesAlongRow(w *operand) bool {
 	i := p.innerRow(w)
-	return i >= 0 && p.lanesAlongRows(w) && p.size(i)*2 >= lanesOf(p.desc)
+	if i < 0 || !p.lanesAlongRows(w) {
+		return false
+	}
+	return powerOfTwoDivisor(p.size(i), lanesOf(p.desc))*2 >= lanesOf(p.desc) || p.size(i) >= manyLanes*lanesOf(p.desc)
 }
 
 // chainLanes is how many lanes chain would take.
@@ -98,7 +102,11 @@ func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
 	if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || p.tested(o.sum, i) {
 		return -1, 0
 	}
-	lanes = p.anyLanes(p.size(i), lanesOf(p.desc))
+	register := lanesOf(p.desc)
+	if p.padded(o.sum) { // each element that is tested then serves twice as many results
+		register *= 2
+	}
+	lanes = p.anyLanes(p.size(i), register)
 	return i, lanes * b2i(lanes*2 > lanesOf(p.desc))
 }
 
@@ -107,6 +115,11 @@ func b2i(b bool) int64 {
 		return 1
 	}
 	return 0
+}
+
+// padded reports a sum with a condition: elements outside of the input are 0.
+func (a *analysis) padded(sum *ir.UOp) bool {
+	return slices.ContainsFunc(ofSum(sum), func(u *ir.UOp) bool { return u.DType == ir.Bool })
 }
 
 // tested reports that a condition inside a sum depends on an axis.
@@ -163,7 +176,7 @@ func (p *planner) alongAxis(o *operand, axis int) bool {
 // acrossTile takes store axes, inner ones first and whole while they fit, as
 // accumulators. Enough work units must remain.
 func (p *planner) acrossTile(c acrossPlan) int64 {
-	budget, tile := int64(p.desc.VectorRegs)-acrossSpare, p.points(c.window)
+	budget, tile := (int64(p.desc.VectorRegs)-acrossSpare)/ceil(c.lanes, lanesOf(p.desc)), p.points(c.window)
 	stores := p.axesOf(plan.StoreAxis)
 	units := int64(1)
 	for _, i := range stores {
