@@ -170,14 +170,15 @@ func uniqueName(names map[string]int, name string) string {
 	return name
 }
 
-func planKernels(ctx context.Context, s *state) error {
-	return eachKernel(ctx, s, func(k *Kernel) error { return k.plan(s) })
+func (k *Kernel) plan(s *state) error {
+	_, err := k.choose(s, s.config.Knobs)
+	return err
 }
 
-func (k *Kernel) plan(s *state) error {
-	choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, s.config.Knobs)
+func (k *Kernel) choose(s *state, knobs heuristic.Knobs) (heuristic.Choice, error) {
+	choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, knobs)
 	k.take(choice)
-	return err
+	return choice, err
 }
 
 func (k *Kernel) take(choice heuristic.Choice) {

@@ -158,7 +158,7 @@ var oddTargets = []string{"llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:znver5", "pt
 // narrowOdd are programs for which plans on a target do less than half as much at once
 // as at padded sizes.
 var narrowOdd = map[string]bool{
-	"matvec ptx:sm_90": true, "matvec-k ptx:sm_90": true, "matvec-f16 ptx:sm_90": true, // rows of a sum are shared by divisors
+	"matvec-k ptx:sm_90": true, // rows of a sum are shared by divisors
 }
 
 // At sizes that no split divides, plans do at least half as much at once as at padded

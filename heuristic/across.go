@@ -176,7 +176,7 @@ func (p *planner) alongAxis(o *operand, axis int) bool {
 // acrossTile takes store axes, inner ones first and whole while they fit, as
 // accumulators. Enough work units must remain.
 func (p *planner) acrossTile(c acrossPlan) int64 {
-	budget, tile := (int64(p.desc.VectorRegs)-acrossSpare)/ceil(c.lanes, lanesOf(p.desc)), p.points(c.window)
+	budget, tile := (int64(p.desc.VectorRegs)-acrossSpare)/max(ceil(c.lanes, lanesOf(p.desc)), 1), p.points(c.window)
 	stores := p.axesOf(plan.StoreAxis)
 	units := int64(1)
 	for _, i := range stores {

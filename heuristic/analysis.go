@@ -25,6 +25,8 @@ type analysis struct {
 
 	operands []*operand // of sums, large ones first
 	written  map[*ir.UOp]bool
+
+	priced Choice // what it says of prices
 }
 
 func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {

@@ -15,17 +15,8 @@ import (
 // shared by a warp, whose lanes read neighbouring words; a thread holds several
 // rows, so that activations are read once for all of them.
 const (
-	gpuBlockRows     = 8    // MV_BLOCKSIZE: groups of lanes a block
-	gpuRowsPerThread = 4    // MV_ROWS_PER_THREAD
-	gpuRolledRows    = 2    // of a thread at once, where a block takes several groups of rows
-	gpuResident      = 2    // blocks of each multiprocessor at once; with more, a block takes several groups
-	gpuBlocksPerUnit = 4    // as gpuResident, where a block cannot load ahead; also enough for a pass over a long axis
+	gpuBlocksPerUnit = 4    // of a multiprocessor, that are enough for a pass over a long axis
 	gpuBlockThreads  = 128  // of elementwise kernels
-	gpuLeastThreads  = 128  // of blocks of rows
-	gpuRoundThreads  = 256  // of blocks of rows that are sums of integers: each rounds the activations for itself
-	gpuTileThreads   = 512  // of a block that makes a tile of rows by itself
-	gpuAheadWeights  = 64   // of a thread's row, with which the next rows are loaded ahead
-	gpuTileWeights   = 1024 // of a thread's rows of a tile, for each sum of a weight
 	gpuSharedCopies  = 8    // weights that one word holds, in copies
 	gpuReduceThreads = 256  // of a block that sums a row
 	gpuLongThreads   = 1024 // of one that sums a row of many thousands
@@ -35,139 +26,12 @@ const (
 	gpuLoads         = 4    // loads of a short reduce in flight
 )
 
-// gpuMatvec: LOCAL rows of a block, WARP threads that share a row, UPCAST rows
-// of a thread.
-func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
-	p := a.plan()
-	weights = a.longestFirst(weights)
-	w := weights[0]
-	threads := orDefault(a.knobs.ThreadsPerRow, a.desc.WarpSize)
-	if a.lanesAlongRows(w) {
-		return gpuMatvecRows(a, p, weights)
-	}
-	sharing := int64(1)
-	for _, o := range weights {
-		if !p.done[o.chain[len(o.chain)-1]] {
-			sharing = max(sharing, p.lanesOfRow(o, threads, a.sumsEach(weights)))
-		}
-	}
-	rows, groups := p.gpuRows(weights, sharing)
-	p.stageInvariant(w)
-	p.aroundRows(a.rowsOf(weights), sharing*groups)
-	p.preload(weights)
-	how := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", sharing, rows, groups)
-	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), how)
-	return p.opts, why, appliedTo(w, "streams-weight", how)
-}
-
 // longestFirst orders weights by the points of their chains. A sum of scales runs
 // along a part of the chain that the sum of integers has: the latter decides.
 func (a *analysis) longestFirst(weights []*operand) []*operand {
 	sorted := slices.Clone(weights)
 	slices.SortStableFunc(sorted, func(x, y *operand) int { return cmp.Compare(a.points(y.chain), a.points(x.chain)) })
 	return sorted
-}
-
-// gpuRows splits rows: several a thread, groups of threads a block. Rows of a
-// tile that a block makes by itself are points of a stage.
-func (p *planner) gpuRows(weights []*operand, lanes int64) (rows, groups int64) {
-	all := p.rowsOf(weights)
-	rows, groups = p.gpuTile(all, weights, lanes)
-	i := p.lastStore(all.List())
-	if i < 0 {
-		return rows, groups
-	}
-	p.done[i] = true
-	if groups > 1 {
-		return rows, groups // a tile is a block's work
-	}
-	total, units := p.points(p.storeRows(all)), int64(p.desc.Cost.Workers)
-	enough := units
-	perThread := orDefault(p.knobs.RowsPerThread, max(gpuRowsPerThread/distinct(weights), 1))
-	block := orDefault(p.knobs.BlockSize, max(gpuBlockRows*int64(p.desc.WarpSize)/lanes, 1))
-	ahead := p.loadsAhead(all, weights, lanes) && p.everyStore(i) && total/(perThread*block) > gpuResident*units
-	if p.knobs.RowsPerThread == 0 && ahead {
-		perThread = max(gpuRolledRows/distinct(weights), 1)
-	}
-	n := powerOfTwoDivisor(p.size(i), max(perThread/rows, 1))
-	// H200, 256 threads instead of 128: Qwen3 0.6B int8 1807 -> 1973 tokens a second,
-	// LLaMA 3.2 1B i16 1822 -> 1883, 3B int8 884 -> 909; in exact mode 1% slower.
-	least := int64(gpuLeastThreads)
-	if inner := weights[0].chain; p.dotAxis(inner[len(inner)-1]) {
-		least = gpuRoundThreads
-		if p.sumsEach(weights) == 1 {
-			// One integer sum a row is little work beside rounding the activations again
-			// in a second block: 2470 -> 2580 for LLaMA 3.2 1B in int8. Q4_K has a second
-			// sum for its minima; there it costs 1 to 2%, and in exact mode 1%.
-			enough = units * 3 / 4
-		}
-	}
-	for block > 4 && block*lanes > least && p.knobs.BlockSize == 0 && total/(n*block) < enough {
-		block /= 2
-	}
-	for n > 1 && p.knobs.RowsPerThread == 0 && total/(n*block) < enough {
-		n /= 2
-	}
-	p.split(plan.UPCAST, i, n)
-	groups = divisor(p.left(i), block)
-	p.split(plan.LOCAL, i, groups)
-	// What a block does in front of its rows is worth more of them; one wave of
-	// blocks has no second one that is half empty.
-	switch blocks := total / (n * groups); {
-	case ahead:
-		p.split(plan.ROLL, i, (blocks+gpuResident*units-1)/(gpuResident*units))
-	case p.everyStore(i):
-		p.split(plan.ROLL, i, divisor(p.left(i), blocks/(gpuBlocksPerUnit*units)))
-	}
-	return rows * n, groups
-}
-
-// loadsAhead reports rows of which a block can load the next ones while it sums
-// up those that it has: all of a row at once, so little of it a thread that the
-// activations leave registers, and rows of one axis (those of
-// gathered matrices are not known ahead of the wait: OLMoE's experts took 456
-// instead of 331 us a step in exact mode).
-func (p *planner) loadsAhead(all analyse.RangeSet, weights []*operand, lanes int64) bool {
-	for _, w := range weights {
-		if p.points(w.chain) > gpuAheadWeights*lanes {
-			return false
-		}
-		for _, i := range w.chain {
-			if p.left(i) > 1 {
-				return false
-			}
-		}
-	}
-	return len(p.storeRows(all)) == 1
-}
-
-// gpuTile splits the rows of a tile. More rows a thread, up to so many weights,
-// are fewer threads a block: with two blocks of a multiprocessor one computes
-// while the other loads (gate and up of LLaMA 3.2 1B in int8: 251 -> 213 us a
-// step, of 3B: 440 -> 346). A second sum of a weight, for the low digits of 16-bit
-// activations, takes the registers of as many weights.
-func (p *planner) gpuTile(all analyse.RangeSet, weights []*operand, lanes int64) (rows, groups int64) {
-	rows, groups = 1, 1
-	perThread := gpuTileWeights * lanes / (distinct(weights) * p.sumsEach(weights) * p.points(weights[0].chain))
-	perThread = orDefault(p.knobs.RowsPerThread, max(min(perThread, gpuRowsPerThread), 1))
-	for _, z := range p.axesOf(plan.StageAxis) {
-		if !all.Has(z) || !p.constant(z) || p.done[z] {
-			continue
-		}
-		p.done[z] = true
-		if p.size(z) <= maxStageCopies {
-			p.split(plan.UNROLL, z, p.size(z))
-			rows *= p.size(z)
-			continue
-		}
-		n := powerOfTwoDivisor(p.size(z), max(perThread/rows, 1))
-		p.split(plan.UNROLL, z, n)
-		rows *= n
-		g := powerOfTwoDivisor(p.left(z), gpuTileThreads/(lanes*groups))
-		p.split(plan.LOCAL, z, g)
-		groups *= g
-	}
-	return rows, groups
 }
 
 // preload issues the loads of weights before everything else.

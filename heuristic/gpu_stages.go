@@ -170,8 +170,8 @@ func (p *planner) sharedReduces(threads, held int64) {
 	}
 }
 
-// stagePointsAround is the number of points of stages that a reduce is computed
-// for.
+// stagePointsAround is the number of points of stages, and of sums around it that
+// stages are made for, that a reduce is computed for.
 func (a *analysis) stagePointsAround(axis int) int64 {
 	var around analyse.RangeSet
 	for _, u := range a.order {
@@ -181,7 +181,7 @@ func (a *analysis) stagePointsAround(axis int) int64 {
 	}
 	n := int64(1)
 	for _, i := range around.List() {
-		if a.axes[i].Kind == plan.StageAxis && a.constant(i) {
+		if a.axes[i].Kind != plan.StoreAxis && a.constant(i) {
 			n = satMul(n, a.size(i))
 		}
 	}

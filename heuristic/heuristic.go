@@ -18,6 +18,13 @@ type Knobs struct {
 	ThreadsPerRow int  // MV_THREADS_PER_ROW: threads that share a row
 	RowsPerThread int  // MV_ROWS_PER_THREAD: rows held at once
 	NoMatrices    bool // MMA=0: no matrix instructions
+
+	// BlockThreads are the threads a block of a plan with prices; 0: any.
+	BlockThreads int64
+
+	// Share is the share of a GPU that such a kernel has, since others of its launch run
+	// beside it; 0: all of it.
+	Share float64
 }
 
 // Choice is the plan of one kernel.
@@ -26,6 +33,13 @@ type Choice struct {
 	Why     string // "matvec: ..", with the numbers that decided
 	Records []Record
 	tried   int // candidates that have been tried
+
+	// Prices are those of the cheapest plan of each number of threads a block, in
+	// nanoseconds; nil where the plan was not chosen by its price. BlockThreads is that
+	// of the plan, Bytes what of the weights the kernel reads.
+	Prices       map[int64]float64
+	BlockThreads int64
+	Bytes        float64
 }
 
 // Record says that a heuristic was applied or declined, and why.
@@ -103,7 +117,7 @@ type candidate struct {
 // candidates are in order of trial.
 func candidates(knobs Knobs) []candidate {
 	var out []candidate
-	plain := Knobs{NoMatvec: knobs.NoMatvec, NoMatrices: knobs.NoMatrices}
+	plain := Knobs{NoMatvec: knobs.NoMatvec, NoMatrices: knobs.NoMatrices, BlockThreads: knobs.BlockThreads, Share: knobs.Share}
 	for i := range table {
 		out = append(out, candidate{&table[i], knobs, false})
 		if knobs != plain {
@@ -149,6 +163,7 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 			continue
 		}
 		c.Plan, c.Why = chosen, at.name+": "+why
+		c.Prices, c.BlockThreads, c.Bytes = a.priced.Prices, a.priced.BlockThreads, a.priced.Bytes
 		if at.again {
 			c.Why += "; not as the knobs say: " + last.Detail
 		}

@@ -294,7 +294,7 @@ func TestGPUPlans(t *testing.T) {
 	}
 	// A thread holds 8 of 2048 values in front of the rows, in both stages.
 	b := newBuilder()
-	c := choose(t, b, b.integers(2048, 2048), desc, heuristic.Knobs{})
+	c := choose(t, b, b.integers(2048, 2048), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 32, RowsPerThread: 1})
 	if want := "VECTOR r1 8; WARP r1 4; LOCAL z0 64; VECTOR r3 8; WARP r3 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 64"; !strings.Contains(c.Plan.String(), want) {
 		t.Errorf("plan %s, want %s in it", c.Plan, want)
 	}
@@ -305,7 +305,7 @@ func TestGPUPlans(t *testing.T) {
 	}
 	b = newBuilder()
 	c = choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 16, RowsPerThread: 2})
-	if want := "VECTOR r0 4; WARP r0 16; UPCAST s0 2; LOCAL s0 8; FMA; PRELOAD p1"; c.Plan.String() != want {
+	if want := "VECTOR r0 4; WARP r0 16; UNROLL r0 8; UPCAST s0 2; LOCAL s0 8; FMA; PRELOAD p1"; c.Plan.String() != want {
 		t.Errorf("plan %s, want %s", c.Plan, want)
 	}
 	b = newBuilder() // more threads than a warp has: several warps share a row

@@ -263,25 +263,30 @@ func (p *planner) rowCopies(w *operand) int64 {
 // stageInvariant computes once per worker what the loop over k needs besides
 // the weight, unless that is a mere load.
 func (p *planner) stageInvariant(w *operand) {
-	var stores analyse.RangeSet
-	for _, i := range p.axesOf(plan.StoreAxis) {
-		stores = stores.With(i)
+	if i, ok := p.invariantAxis(w); ok {
+		p.add(plan.STAGE, p.axes[i].Name, 0)
 	}
+}
+
+// invariantAxis is an axis of a weight's sum along which values are computed that
+// depend on no store axis, besides the weight's own.
+func (a *analysis) invariantAxis(w *operand) (axis int, ok bool) {
+	stores := a.storeSet()
 	for _, u := range ofSum(w.sum) {
 		if !u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool {
 			continue
 		}
-		free := p.free.Of(u)
+		free := a.free.Of(u)
 		if !free.Meet(stores).Empty() || readsOperand(u, w) {
 			continue
 		}
 		for _, i := range w.chain {
 			if free.Has(i) {
-				p.add(plan.STAGE, p.axes[i].Name, 0)
-				return
+				return i, true
 			}
 		}
 	}
+	return 0, false
 }
 
 func readsOperand(u *ir.UOp, w *operand) bool {

@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"maps"
 	"slices"
 
 	"tgc/ir"
@@ -19,6 +20,11 @@ type planner struct {
 
 func (a *analysis) plan() *planner {
 	return &planner{analysis: a, taken: make(map[int]int64), done: make(map[int]bool)}
+}
+
+// clone is a planner that goes on by itself.
+func (p *planner) clone() *planner {
+	return &planner{p.analysis, slices.Clone(p.opts), maps.Clone(p.taken), maps.Clone(p.done)}
 }
 
 func (p *planner) add(kind plan.OptKind, axis string, amount int64) {

@@ -8,9 +8,9 @@ type gpuRow struct {
 	sm       int // major*10 + minor
 	shared   int // bytes a block may use, after opting in
 	l1, l2   int
-	byteDRAM int // picoseconds per byte
+	byteDRAM int // femtoseconds per byte
 	units    int // streaming multiprocessors
-	op       int // picoseconds per f32 operation of the whole device
+	op       int // femtoseconds per f32 operation of the whole device
 }
 
 var gpuRows = []gpuRow{
@@ -77,8 +77,9 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		SharedBytes: row.shared, CacheL1Bytes: row.l1, CacheL2Bytes: row.l2,
 		// Edge between kernels of a CUDA graph with early launch: 81 kernels
 		// took 22 us more than one that reads as much (H200).
-		Cost:   Cost{ByteDRAM: row.byteDRAM, ByteCache: row.byteDRAM / 3, Op: row.op, Transcend: 8 * row.op, Launch: 270_000, Workers: row.units},
-		Tuning: tuningGPU(),
+		Cost:    Cost{ByteDRAM: row.byteDRAM, ByteCache: row.byteDRAM / 3, Op: row.op, Transcend: 8 * row.op, Launch: 270_000, Workers: row.units},
+		Threads: threadsNVIDIA(),
+		Tuning:  tuningGPU(),
 	}
 	if special {
 		d.Name += "a"

@@ -29,6 +29,7 @@ type Desc struct {
 	Planes        bool // packed weights are re-laid at load: packed.Planes instead of the file's order
 	Contractions  []Contraction
 	Cost          Cost
+	Threads       Threads // of a GPU
 	Tuning        Tuning
 }
 
@@ -51,8 +52,8 @@ func (d *Desc) Matrix(a, b string, m, n, k int) bool {
 	return false
 }
 
-// Cost holds the integer constants of the cost model, in picoseconds of one
-// core (CPU) or of the whole device (GPU) per unit.
+// Cost holds the integer constants of the cost model: picoseconds of one core of a
+// CPU, femtoseconds of the whole of a GPU.
 type Cost struct {
 	ByteDRAM  int // per byte read from memory
 	ByteCache int // per byte read from cache

@@ -1,0 +1,316 @@
+package heuristic
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"tgc/kernel"
+	"tgc/kernel/plan"
+)
+
+// Matrix-vector products of a GPU. How threads take rows is a mapping; all mappings of
+// a kernel are priced (gpu_price.go), and the cheapest that the kernel accepts wins.
+
+// mapping says how the threads of a block take the rows of a matrix-vector product.
+type mapping struct {
+	copies int64 // weights that one word holds which are copies of a thread
+	lanes  int64 // of a warp that share a row
+	warps  int64 // that share a row
+	rest   int64 // iterations along a row that a thread unrolls; 0: all
+	rows   int64 // of a thread
+	block  int64 // threads
+	turns  int64 // groups of rows that a block takes one after the other
+	whole  bool  // no lanes past the end of a row
+}
+
+// Values of a mapping that are tried.
+var (
+	mapCopies = []int64{8, 4, 2}
+	mapLanes  = []int64{32, 16, 8, 4, 2, 1}
+	mapWarps  = []int64{1, 2, 3, 4, 5, 6, 7, 8}
+	mapRest   = []int64{1, 2, 4, 0}
+	mapRows   = []int64{1, 2, 4, 8}
+	mapBlocks = []int64{64, 128, 256, 512}
+	mapWaves  = []int64{0, 1, 2, 4} // blocks of each multiprocessor, where a block takes several groups; 0: it takes one
+)
+
+// mostRest bounds what is unrolled along a row.
+const mostRest = 8
+
+// gpuMatvec streams weights past activations that stay: the cheapest mapping wins.
+func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
+	weights = a.longestFirst(weights)
+	w := weights[0]
+	if a.lanesAlongRows(w) {
+		return gpuMatvecRows(a, a.plan(), weights)
+	}
+	k := a.workOf(weights)
+	list := a.mappings(weights, k)
+	prices := make(map[int64]float64)
+	for _, c := range slices.Backward(list) {
+		prices[c.threads()] = c.price.total
+	}
+	chosen := list[0] // refused, if none is accepted, and says why
+	for _, c := range list {
+		if n := a.knobs.BlockThreads; n > 0 && c.threads() != n {
+			continue
+		}
+		if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: c.complete()}, a.desc) == nil {
+			chosen = c
+			break
+		}
+	}
+	a.priced = Choice{Prices: prices, BlockThreads: chosen.threads(), Bytes: k.bytes}
+	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), chosen)
+	return chosen.complete(), why, appliedTo(w, "streams-weight", chosen.String())
+}
+
+// mapped is a mapping carried out on the axes of a kernel: what it became.
+type mapped struct {
+	*planner
+	mapping
+	weights []*operand
+
+	sharing    int64 // threads that share a row
+	groups     int64 // of threads of a block, each with rows of its own
+	atOnce     int64 // points of a row of which a thread has the weights at once
+	iterations int64 // of a thread along a row
+	shared     int64 // weights that a thread has of those that share bytes
+	price      price
+	splits     []split // of the rows
+	completed  bool    // its plan has what a kernel has besides its sums
+}
+
+// threads is the number of threads of a block: whole warps.
+func (c *mapped) threads() int64 {
+	warp := int64(c.desc.WarpSize)
+	return (c.sharing*c.groups + warp - 1) / warp * warp
+}
+
+// String says how threads take rows.
+func (c *mapped) String() string {
+	s := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", c.sharing, c.rows, c.groups)
+	if c.turns > 1 {
+		s += fmt.Sprintf(", %d of them one after the other", c.turns)
+	}
+	return s + fmt.Sprintf(": %.1f us", c.price.total/1000)
+}
+
+// mappings lists the mappings of a kernel, the cheapest first. The usual one has its
+// doubt in its favour: another is cheaper only if it is so by more than prices are
+// wrong.
+func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
+	usual := a.share(weights, a.usualMapping(weights))
+	usual.takeRows(k)
+	usual.price = usual.estimate(k)
+	usual.price.total /= 1 + a.desc.Threads.Doubt
+	list, shares := []*mapped{usual}, make(map[string]bool)
+	a.eachShare(func(m mapping) {
+		c := a.share(weights, m)
+		if key := (plan.Plan{Opts: c.opts}).String(); !shares[key] {
+			shares[key] = true
+			list = append(list, c.withRows(k)...)
+		}
+	})
+	slices.SortStableFunc(list, func(x, y *mapped) int { return cmp.Compare(x.price.total, y.price.total) })
+	return list
+}
+
+// share splits the rows of weights among threads as a mapping says.
+func (a *analysis) share(weights []*operand, m mapping) *mapped {
+	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1}
+	for _, o := range weights {
+		if !c.done[o.chain[len(o.chain)-1]] {
+			c.shareRow(o)
+		}
+	}
+	return c
+}
+
+// eachShare goes through the ways of sharing a row. Knobs leave one value of theirs.
+func (a *analysis) eachShare(f func(m mapping)) {
+	warp := int64(a.desc.WarpSize)
+	lanes, warps := mapLanes, mapWarps
+	if n := int64(a.knobs.ThreadsPerRow); n > 0 {
+		lanes, warps = []int64{min(n, warp)}, []int64{(n + warp - 1) / warp}
+	}
+	for _, copies := range mapCopies {
+		for _, lane := range lanes {
+			for _, n := range warps {
+				for _, rest := range mapRest {
+					if n == 1 || lane == warp {
+						f(mapping{copies: copies, lanes: lane, warps: n, rest: rest})
+					}
+				}
+			}
+		}
+	}
+}
+
+// withRows are the ways of taking rows with one way of sharing them.
+func (c *mapped) withRows(k *work) []*mapped {
+	var list []*mapped
+	rows, blocks := mapRows, mapBlocks
+	if n := c.knobs.RowsPerThread; n > 0 {
+		rows = []int64{int64(n)}
+	}
+	if n := c.knobs.BlockSize; n > 0 {
+		blocks = []int64{int64(n) * c.sharing}
+	}
+	type taken struct{ rows, groups, turns int64 }
+	seen := make(map[taken]bool)
+	for _, n := range rows {
+		for _, block := range blocks {
+			for _, waves := range mapWaves {
+				d := *c
+				d.rows, d.block, d.turns = n, block, 1
+				if waves > 0 {
+					group := max(n*block/c.sharing, 1)
+					d.turns = (k.blocks(group)-1)/(waves*int64(d.desc.Cost.Workers)) + 1
+				}
+				d.takeRows(k)
+				key := taken{d.rows, d.groups, d.turns}
+				if d.sharing*d.groups <= max(block, int64(d.desc.WarpSize)) && !seen[key] {
+					seen[key] = true
+					d.price = d.estimate(k)
+					list = append(list, &d)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// complete adds what a kernel has besides its sums.
+func (c *mapped) complete() []plan.Opt {
+	if c.completed {
+		return c.opts
+	}
+	c.completed, c.planner = true, c.planner.clone()
+	for _, s := range c.splits {
+		c.split(s.kind, s.axis, s.n)
+		c.done[s.axis] = true
+	}
+	c.stageInvariant(c.weights[0])
+	c.aroundRows(c.rowsOf(c.weights), c.sharing*c.groups)
+	c.preload(c.weights)
+	return c.opts
+}
+
+// shareRow splits the chain of sums of a weight: a thread's load along the innermost
+// range, copies of what shares the bytes of a load, threads, and the rest.
+func (c *mapped) shareRow(w *operand) {
+	first := c.sharing == 1
+	inner := w.chain[len(w.chain)-1]
+	if c.constant(inner) && c.laneSafe(inner) {
+		n := c.dot(inner)
+		c.split(plan.VECTOR, inner, powerOfTwoDivisor(c.left(inner), c.loadElements(w)/n))
+		if whole := c.left(inner); n > 1 && whole <= groupLoads && c.points(w.chain)/c.size(inner) >= c.lanes {
+			c.split(plan.UNROLL, inner, whole) // a scale costs as much for half of its group
+		}
+	}
+	copies := int64(1)
+	for j := len(w.chain) - 1; j >= 0; j-- {
+		i := w.chain[j]
+		if i != inner && c.constant(i) && c.sharesBytes(w, i) && copies*c.size(i) <= c.copies {
+			c.split(plan.UNROLL, i, c.size(i))
+			copies *= c.size(i)
+			c.shared = max(c.shared, copies)
+		}
+	}
+	sharing, padded := int64(1), c.whole
+	for j := len(w.chain) - 1; j >= 0; j-- {
+		if i := w.chain[j]; c.constant(i) && sharing < c.lanes {
+			n := c.lanesAlong(i, c.lanes/sharing, &padded)
+			c.split(plan.WARP, i, n)
+			sharing *= n
+		}
+	}
+	warps, rest, iterations := c.warps, c.rest, int64(1)
+	for _, i := range w.chain {
+		if c.constant(i) && c.left(i) > 1 && warps > 1 && sharing == int64(c.desc.WarpSize) {
+			n := min(warps, c.left(i))
+			c.split(plan.GROUP, i, n)
+			sharing, warps = sharing*n, 1
+		}
+		if c.constant(i) && c.left(i) > 1 && rest != 1 {
+			n := c.left(i)
+			if rest > 0 {
+				n = min(n, rest)
+			} else if n > mostRest {
+				n = divisor(n, mostRest)
+			}
+			c.split(plan.UNROLL, i, n)
+			if rest > 0 {
+				rest = max(rest/n, 1)
+			}
+		}
+		iterations *= c.left(i)
+		c.done[i] = true
+	}
+	if first || sharing > c.sharing {
+		c.sharing, c.iterations = sharing, iterations
+		c.atOnce = (c.points(w.chain) + sharing*iterations - 1) / (sharing * iterations)
+	}
+}
+
+// lanesAlong is how many of the lanes wanted an axis gives. One axis of a row may have
+// lanes past its end: of several, points past the ends would multiply.
+func (c *mapped) lanesAlong(i int, wanted int64, padded *bool) int64 {
+	n, left := powerOfTwoDivisor(c.left(i), wanted), c.left(i)
+	if *padded || n == wanted || n == left {
+		return n
+	}
+	*padded = true
+	for n < wanted && n < left {
+		n *= 2
+	}
+	return n
+}
+
+// takeRows splits the rows: several a thread, groups of threads a block, and groups
+// that a block takes one after the other. Rows of a tile that a block makes by itself
+// are points of a stage. The splits are only noted: most mappings lose.
+func (c *mapped) takeRows(k *work) {
+	c.splits = nil
+	rows, groups := c.shareTile(k)
+	i, turns := k.row, int64(1)
+	if i >= 0 && groups == 1 { // else a tile is a block's work
+		n := min(max(c.rows/rows, 1), c.size(i))
+		left := ceil(c.size(i), n)
+		groups = min(max(c.block/c.sharing, 1), left)
+		c.splits = append(c.splits, split{plan.UPCAST, i, n}, split{plan.LOCAL, i, groups})
+		if k.everyRow {
+			turns = min(c.turns, ceil(left, groups))
+			c.splits = append(c.splits, split{plan.ROLL, i, turns})
+		}
+		rows *= n
+	}
+	c.rows, c.groups, c.turns = rows, groups, turns
+}
+
+// split is a split of an axis that is noted.
+type split struct {
+	kind plan.OptKind
+	axis int
+	n    int64
+}
+
+// shareTile splits the rows of a tile.
+func (c *mapped) shareTile(k *work) (rows, groups int64) {
+	rows, groups = 1, 1
+	for _, z := range k.stages {
+		n := c.size(z)
+		if n <= maxStageCopies {
+			c.splits = append(c.splits, split{plan.UNROLL, z, n})
+			rows *= n
+			continue
+		}
+		each := powerOfTwoDivisor(n, max(c.rows/rows, 1))
+		g := powerOfTwoDivisor(n/each, max(c.block/(c.sharing*groups), 1))
+		c.splits = append(c.splits, split{plan.UNROLL, z, each}, split{plan.LOCAL, z, g})
+		rows, groups = rows*each, groups*g
+	}
+	return rows, groups
+}

@@ -1,0 +1,181 @@
+package heuristic
+
+import (
+	"cmp"
+	"math"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+)
+
+// The price of a mapping of a matrix-vector product to threads: an analytic model of
+// one kernel in a chain of kernels. A multiprocessor has some blocks at once, limited
+// by threads and registers. The busiest one decides: it reads its share of the weights
+// at its share of the bandwidth, or, if its threads have too few bytes in flight, at
+// what a load's latency lets through (Little's law); it issues the operations on
+// weights, points past the end of rows included; or one thread's chain of loads and
+// operations is longer than both. Before its rows, a block stages the activations.
+
+// work is what of a kernel decides the prices of its mappings.
+type work struct {
+	rows, points float64 // of each matrix
+	bytes        float64 // of all matrices
+	operations   float64 // on weights, for one row of all matrices
+	lookups      float64 // in tables, likewise
+	activations  float64 // bytes that all rows share
+	element      float64 // bytes of an activation that a thread holds
+	tile         float64 // rows that one block makes, for values that depend on all of them; 1: it may make any
+	sharers      int64   // weights that have bytes in common
+	row          int     // axis of the innermost rows; -1: rows are points of stages
+	everyRow     bool    // all stores have that axis
+	stages       []int   // axes of stages among the rows
+	staged       bool    // a block makes the activations in shared memory first
+	extract      float64 // of the operations, for each time that the bytes of a weight are read again
+	reading      float64 // ns a byte of an activation that a thread reads
+}
+
+// price is what a mapping is expected to cost, and of what it is made.
+type price struct {
+	total                           float64 // ns
+	memory, issue, serial, prologue float64
+}
+
+// workOf measures a kernel.
+func (a *analysis) workOf(weights []*operand) *work {
+	w := weights[0]
+	all := a.rowsOf(weights)
+	k := &work{
+		rows: float64(a.points(all.List())), points: float64(a.points(w.chain)), activations: float64(a.partnerBytes(w)),
+		element: 4, tile: 1, sharers: 1, extract: a.desc.Threads.Extract,
+	}
+	seen := make(map[int]bool)
+	for _, o := range weights {
+		if !seen[o.slot()] {
+			k.bytes += float64(o.bytes)
+		}
+		seen[o.slot()] = true
+	}
+	k.operations, k.lookups = a.operationsOfRow(weights)
+	if a.dotAxis(w.chain[len(w.chain)-1]) {
+		k.element, k.extract = 1, a.desc.Threads.ExtractBytes
+		k.operations *= a.desc.Threads.Dot
+	}
+	k.reading = a.desc.Threads.Reading
+	if _, k.staged = a.invariantAxis(w); k.staged {
+		k.reading = a.desc.Threads.ReadingShared
+	}
+	k.row = a.lastStore(all.List())
+	k.everyRow = k.row >= 0 && a.everyStore(k.row)
+	for _, z := range a.axesOf(plan.StageAxis) {
+		if !all.Has(z) || !a.constant(z) {
+			continue
+		}
+		k.stages = append(k.stages, z)
+		if a.size(z) > maxStageCopies {
+			k.tile *= float64(a.size(z))
+		}
+	}
+	for _, i := range w.chain[:len(w.chain)-1] {
+		if a.constant(i) && a.sharesBytes(w, i) && k.sharers*a.size(i) <= gpuSharedCopies {
+			k.sharers *= a.size(i)
+		}
+	}
+	return k
+}
+
+// blocks is the number of blocks of some rows each.
+func (k *work) blocks(rows int64) int64 { return (int64(k.rows) + rows - 1) / rows }
+
+// operationsOfRow counts the operations on weights for one row, and the look-ups in
+// tables. Operations on bytes are made on four at a time.
+func (a *analysis) operationsOfRow(weights []*operand) (operations, lookups float64) {
+	counted := make(map[*ir.UOp]bool)
+	for _, w := range weights {
+		var chain, rows analyse.RangeSet
+		for _, i := range w.chain {
+			chain = chain.With(i)
+		}
+		for _, i := range w.rows {
+			rows = rows.With(i)
+		}
+		each := 1.0
+		if a.dotAxis(w.chain[len(w.chain)-1]) {
+			each /= dotLanes
+		}
+		for _, u := range ofSum(w.sum) {
+			free := a.free.Of(u)
+			if counted[u] || !u.Op.IsElementwise() && u.Op != ir.OpLoad && u.Op != ir.OpField || u.DType == ir.Idx || free.Meet(rows).Empty() {
+				continue
+			}
+			counted[u] = true
+			n := float64(a.points(free.Meet(chain).List()))
+			if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable {
+				lookups += n
+				continue
+			}
+			operations += each * n
+		}
+	}
+	return operations, lookups
+}
+
+// Limits of a multiprocessor of every architecture that is priced.
+const (
+	unitRegisters   = 65536
+	unitThreads     = 2048
+	unitBlocks      = 32
+	threadRegisters = 240 // more than these are partly spilled
+)
+
+// estimate prices a mapping.
+func (c *mapped) estimate(k *work) price {
+	t, cost := &c.desc.Threads, &c.desc.Cost
+	units, warp := float64(cost.Workers), float64(c.desc.WarpSize)
+	rate := 1e6 / (2 * float64(cost.Op) * units) // multiply-adds a ns of a multiprocessor
+	threads := math.Ceil(float64(c.sharing*c.groups)/warp) * warp
+	atOnce, rows := float64(c.atOnce), float64(c.rows)
+	turns, blocks := float64(c.turns), math.Ceil(k.rows/float64(c.rows*c.groups*c.turns))
+	if k.tile > 1 {
+		turns, blocks = math.Ceil(k.tile/float64(c.rows*c.groups)), math.Ceil(k.rows/k.tile)
+	}
+	point := k.bytes / (k.rows * k.points)
+	operations := k.operations / k.points * (1 + k.extract*(float64(k.sharers)/float64(c.shared)-1))
+	padding := float64(c.sharing*c.iterations) * atOnce / k.points
+	guard := 1.0
+	if c.sharing*c.iterations*c.atOnce > int64(k.points) {
+		guard += t.Guard
+	}
+
+	registers := max(t.Registers+rows*(atOnce*point/4+t.Decoded*operations), 32)
+	operations += t.Table * k.lookups / k.points
+	spilled := max(registers-threadRegisters, 0) / threadRegisters
+	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
+	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
+	together, busiest := min(resident, math.Ceil(each)), each+0.5
+	if each <= 2*resident {
+		busiest = math.Ceil(each)
+	}
+	waves := math.Ceil(each / together)
+
+	var p price
+	flight := together * threads * rows * atOnce * point
+	p.memory = busiest * k.bytes / blocks / min(1e6*t.Bandwidth/float64(cost.ByteDRAM)/units, flight/t.Latency)
+	warps := together * threads / warp
+	sums := busiest * k.rows / blocks * k.points * padding
+	p.issue = sums*operations/(rate*t.Issue*min(1, warps/t.Busy)) + sums/rows*k.element*k.reading
+	p.serial = waves * turns * float64(c.iterations) * t.Iteration
+	p.prologue = t.Launch*busiest*threads/warp + t.First
+	if k.staged {
+		p.prologue = t.Launch*busiest*threads/warp + waves*(t.Prologue+t.Staging*k.activations/threads) + busiest*t.Crowding*k.activations
+	}
+	if c.sharing > int64(c.desc.WarpSize) {
+		p.prologue += turns * t.Barrier
+	}
+	overlapped := math.Pow(math.Pow(p.memory, t.Overlap)+math.Pow(p.issue, t.Overlap)+math.Pow(p.serial, t.Overlap), 1/t.Overlap)
+	if guard > 1 {
+		p.prologue += t.Latency // loads under a condition are not moved ahead of the wait
+	}
+	p.total = t.Start + p.prologue + guard*overlapped + t.Spill*spilled*p.memory + t.Code*rows*atOnce*operations
+	return p
+}

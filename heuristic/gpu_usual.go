@@ -1,0 +1,159 @@
+package heuristic
+
+import (
+	"tgc/kernel/plan"
+)
+
+// The usual mapping: what prices are doubted in favour of.
+const (
+	usualRows      = 4    // of a thread
+	usualTurnRows  = 2    // of a thread, where a block takes several groups
+	usualGroups    = 8    // of a block
+	usualWarps     = 4    // that share a long row
+	leastThreads   = 128  // of a block
+	leastRounders  = 256  // of a block that rounds activations for sums of integers
+	tileThreads    = 512  // of a block that makes a tile of rows by itself
+	tileWeights    = 1024 // of a thread's rows of a tile, for each sum of a weight
+	aheadWeights   = 64   // of a thread's row, with which the next rows are loaded ahead
+	heldIntegers   = 256  // of sums of integers that a thread loads at once
+	longShare      = 128  // points of a row that are much for a lane
+	fewWarps       = 8    // of a multiprocessor, below which long rows are shared
+	residentAhead  = 2    // blocks of a multiprocessor that load ahead
+	residentBlocks = 4    // likewise, without
+	groupLoads     = 2    // loads of a thread that hold one group of integers
+)
+
+// usualMapping is a warp a row, and as many rows a thread as leave each multiprocessor
+// blocks; where there are few rows, several warps share a long one.
+func (a *analysis) usualMapping(weights []*operand) mapping {
+	m := mapping{copies: gpuSharedCopies, lanes: int64(a.desc.WarpSize), warps: 1, rest: 1, rows: 1, block: 1, turns: 1, whole: true}
+	if n := int64(a.knobs.ThreadsPerRow); n > 0 {
+		m.lanes, m.warps = min(n, m.lanes), (n+m.lanes-1)/m.lanes
+	}
+	c := a.share(weights, m)
+	if m.warps == 1 {
+		c.usualRest(&m)
+		c = a.share(weights, m)
+	}
+	c.usualRows(&m)
+	return m
+}
+
+// usualRest is what the threads of a warp do with what is left of a row.
+func (c *mapped) usualRest(m *mapping) {
+	w := c.weights[0]
+	left := int64(1)
+	for _, i := range w.chain {
+		if left = c.left(i); left > 1 {
+			break
+		}
+	}
+	points, whole := c.points(w.chain), c.sharing == int64(c.desc.WarpSize)
+	if c.points(w.rows)/usualRows >= fewWarps*int64(c.desc.Cost.Workers) {
+		if rows := c.storeRows(c.free.Of(w.sum)); whole && c.aheadOf(rows) && points <= aheadWeights*c.sharing {
+			m.rest = 1
+			for _, i := range w.chain {
+				m.rest *= c.left(i)
+			}
+		}
+		return
+	}
+	n := divisor(left, usualWarps)
+	switch {
+	case whole && (n == usualWarps || n > 2 && points > longShare*c.sharing):
+		m.warps = n
+	case c.dotAxis(w.chain[len(w.chain)-1]) && points*c.sumsEach(c.weights) <= heldIntegers*c.sharing:
+		m.rest = n
+	case c.sharing >= int64(c.desc.WarpSize):
+		m.rest = powerOfTwoDivisor(left, usualWarps)
+	}
+}
+
+// aheadOf reports rows of one axis that divide into groups: those of gathered matrices
+// are not known before the wait.
+func (c *mapped) aheadOf(rows []int) bool {
+	return len(rows) == 1 && powerOfTwoDivisor(c.points(rows), usualGroups) == usualGroups
+}
+
+// usualRows is how rows are taken.
+func (c *mapped) usualRows(m *mapping) {
+	all := c.rowsOf(c.weights)
+	if c.usualTile(m) {
+		return
+	}
+	stores := c.storeRows(all)
+	i := c.lastStore(all.List())
+	if i < 0 {
+		return
+	}
+	paired := int64(1) // rows of a thread that are points of a small stage
+	for _, z := range c.axesOf(plan.StageAxis) {
+		if all.Has(z) && c.constant(z) {
+			paired *= c.size(z)
+		}
+	}
+	total, units, sharing := c.points(stores), int64(c.desc.Cost.Workers), c.sharing
+	enough := units
+	n := orDefault(c.knobs.RowsPerThread, max(usualRows/distinct(c.weights), 1))
+	block := orDefault(c.knobs.BlockSize, max(usualGroups*int64(c.desc.WarpSize)/sharing, 1))
+	ahead := c.loadsAhead(stores) && c.everyStore(i) && total/(n*block) > residentAhead*units
+	if c.knobs.RowsPerThread == 0 && ahead {
+		n = max(usualTurnRows/distinct(c.weights), 1)
+	}
+	n = powerOfTwoDivisor(c.size(i), max(n/paired, 1))
+	least := int64(leastThreads)
+	if inner := c.weights[0].chain; c.dotAxis(inner[len(inner)-1]) {
+		if least = leastRounders; c.sumsEach(c.weights) == 1 {
+			// One integer sum a row is little work beside rounding the activations again in
+			// a second block.
+			enough = units * 3 / 4
+		}
+	}
+	for block > 4 && block*sharing > least && c.knobs.BlockSize == 0 && total/(n*block) < enough {
+		block /= 2
+	}
+	for n > 1 && c.knobs.RowsPerThread == 0 && total/(n*block) < enough {
+		n /= 2
+	}
+	groups := divisor((c.size(i)+n-1)/n, block)
+	m.rows, m.block = n*paired, groups*sharing
+	switch blocks := total / (n * groups); {
+	case ahead:
+		m.turns = (blocks + residentAhead*units - 1) / (residentAhead * units)
+	case c.everyStore(i):
+		m.turns = divisor(c.size(i)/(n*groups), blocks/(residentBlocks*units))
+	}
+}
+
+// loadsAhead reports rows of which a block can load the next ones while it sums up those
+// that it has: all of a row at once, and so little of it a thread that the activations
+// leave registers.
+func (c *mapped) loadsAhead(stores []int) bool {
+	for _, w := range c.weights {
+		if c.points(w.chain) > aheadWeights*c.sharing {
+			return false
+		}
+		for _, i := range w.chain {
+			if c.left(i) > 1 {
+				return false
+			}
+		}
+	}
+	return len(stores) == 1
+}
+
+// usualTile takes the rows of a tile that a block makes by itself, if there is one.
+// More rows a thread are fewer threads a block: with two blocks of a multiprocessor one
+// computes while the other loads. A second sum of a weight takes the registers of as
+// many weights.
+func (c *mapped) usualTile(m *mapping) bool {
+	all := c.rowsOf(c.weights)
+	for _, z := range c.axesOf(plan.StageAxis) {
+		if all.Has(z) && c.constant(z) && c.size(z) > maxStageCopies {
+			rows := tileWeights * c.sharing / (distinct(c.weights) * c.sumsEach(c.weights) * c.points(c.weights[0].chain))
+			m.rows, m.block = orDefault(c.knobs.RowsPerThread, max(min(rows, usualRows), 1)), tileThreads
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,294 @@
+// Command planbench times candidate plans of the matrix-vector products of models on
+// a GPU, each kernel by itself over weights that no cache holds.
+//
+//	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact" > pairs.jsonl
+//
+// Each line of its output is a pair of kernel and plan: the features of which the
+// price is made, the price and the time in microseconds.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"tgc/engine"
+	"tgc/heuristic"
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/llm"
+	"tgc/llm/synth"
+	"tgc/nn"
+	tgcruntime "tgc/runtime"
+	"tgc/runtime/devices"
+)
+
+func main() {
+	most := flag.Int("n", 40, "candidates of a kernel: the cheapest quarter of them, the others at random")
+	device := flag.String("device", "cuda", "device")
+	spread := flag.Float64("spread", 2.5, "candidates are priced at up to so many times the cheapest")
+	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
+	dry := flag.Bool("dry", false, "compile only")
+	flag.Parse()
+	b := &bench{most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
+	if err := b.run(context.Background(), *device, flag.Args()); err != nil {
+		log.Fatalf("planbench: %v", err)
+	}
+}
+
+type bench struct {
+	most   int
+	spread float64
+	random *rand.Rand
+	seen   map[string]bool // kernels
+	dev    *devices.Device
+	out    *json.Encoder
+	dry    bool
+}
+
+// pair is a line of the output.
+type pair struct {
+	Shape    string             `json:"shape"`
+	Mode     string             `json:"mode"`
+	Kernel   string             `json:"kernel"`
+	Plan     string             `json:"plan"`
+	Features map[string]float64 `json:"features"`
+	Price    float64            `json:"price_us"`
+	Time     float64            `json:"time_us"`
+	Rank     int                `json:"rank"`
+}
+
+func (b *bench) run(ctx context.Context, device string, jobs []string) (err error) {
+	if b.dev, _, err = devices.Open(ctx, device, devices.Options{}); err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		shape, mode, _ := strings.Cut(job, " ")
+		start := time.Now()
+		if err := b.shape(ctx, shape, mode); err != nil {
+			return fmt.Errorf("%s: %w", job, err)
+		}
+		log.Printf("%s: %.1f s", job, time.Since(start).Seconds())
+	}
+	return nil
+}
+
+func (b *bench) shape(ctx context.Context, name, modeName string) error {
+	shape, err := synth.Lookup(name)
+	if err != nil {
+		return err
+	}
+	file, err := synth.Outline(ctx, shape)
+	if err != nil {
+		return err
+	}
+	model, err := llm.NewModel(file)
+	if err != nil {
+		return err
+	}
+	mode, err := nn.ParseNumeric(modeName)
+	if err != nil {
+		return err
+	}
+	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: 1, Batch: 1, Numeric: mode}, 128, b.dev.Target(), engine.Config{})
+	if err != nil {
+		return err
+	}
+	for _, k := range step.Compiled.Kernels {
+		parts := k.Parts
+		if len(parts) == 0 {
+			parts = []*engine.Kernel{k}
+		}
+		for _, part := range parts {
+			if text := ir.Text(part.AST); !b.seen[text] {
+				b.seen[text] = true
+				if err := b.kernel(ctx, name, modeName, part); err != nil {
+					return fmt.Errorf("kernel %s: %w", part.Name, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// kernel times candidates of one kernel.
+func (b *bench) kernel(ctx context.Context, shape, mode string, k *engine.Kernel) error {
+	alone, err := engine.Compile(ctx, k.AST, b.dev.Target(), engine.Config{})
+	if err != nil {
+		return err
+	}
+	arena := ir.NewArena()
+	ast := arena.Import(alone.Kernels[0].AST)
+	all, err := heuristic.Candidates(arena, ast, alone.Target, heuristic.Knobs{})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	ranks := b.choose(all)
+	var programs []*program.Program
+	var pairs []pair
+	for _, i := range ranks {
+		c := all[i]
+		p, err := kernel.LowerWith(ctx, arena, ast, c.Plan, alone.Target, "kernel", nil)
+		if err != nil {
+			log.Printf("%s: %v: %v", k.Name, c.Plan, err)
+			continue
+		}
+		programs = append(programs, p)
+		pairs = append(pairs, pair{Shape: shape, Mode: mode, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i})
+	}
+	log.Printf("%s %s %s: %d candidates, %d lowered", shape, mode, k.Name, len(all), len(programs))
+	if b.dry {
+		for _, p := range pairs {
+			if err := b.out.Encode(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	execs, err := b.dev.Load(ctx, programs)
+	if err != nil {
+		return err
+	}
+	calls, free, err := b.buffers(ctx, alone)
+	defer free()
+	if err != nil {
+		return err
+	}
+	vars := map[string]int64{}
+	for _, u := range ir.Toposort(ast) {
+		if v, ok := u.Arg.(ir.VarArg); ok && u.Op == ir.OpVar {
+			vars[v.Name] = min(v.Hi, max(v.Lo, 128))
+		}
+	}
+	for i, exec := range execs {
+		if pairs[i].Time, err = b.time(ctx, exec, calls, vars); err != nil {
+			return err
+		}
+		if err := b.out.Encode(pairs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose picks candidates: the cheapest quarter of those wanted, the others at random
+// among all that are priced at up to spread times the cheapest.
+func (b *bench) choose(list []heuristic.Candidate) []int {
+	n := 0
+	for n < len(list) && list[n].Price <= b.spread*list[0].Price {
+		n++
+	}
+	first := min(b.most/4, n)
+	out := make([]int, first)
+	for i := range out {
+		out[i] = i
+	}
+	for _, i := range b.random.Perm(n - first)[:min(b.most-first, n-first)] {
+		out = append(out, first+i)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Bytes of weights behind one another, more than any cache has; calls at most.
+const (
+	coldBytes = 160 << 20
+	mostCalls = 48
+)
+
+// buffers are the arguments of calls that read weights of their own each.
+func (b *bench) buffers(ctx context.Context, c *engine.Compiled) (calls []map[int]tgcruntime.View, free func(), err error) {
+	var all []tgcruntime.Memory
+	free = func() {
+		for _, m := range all {
+			m.Free()
+		}
+	}
+	alloc := func(bytes int64, weight bool) (tgcruntime.View, error) {
+		m, err := b.dev.Alloc(ctx, max(bytes, 64))
+		if err != nil {
+			return tgcruntime.View{}, err
+		}
+		all = append(all, m)
+		piece := make([]byte, min(bytes, 4<<20))
+		if weight {
+			for i := range piece {
+				piece[i] = byte(b.random.Uint32()) & 0x37 // halves that are finite
+			}
+		}
+		for at := int64(0); at < bytes; at += int64(len(piece)) {
+			if err := m.Write(ctx, at, piece[:min(int64(len(piece)), bytes-at)]); err != nil {
+				return tgcruntime.View{}, err
+			}
+		}
+		return tgcruntime.View{Memory: m}, nil
+	}
+	weights := int64(0)
+	sizes := make([]int64, len(c.Schedule.Buffers))
+	for i := range c.Schedule.Buffers {
+		s := &c.Schedule.Buffers[i]
+		sizes[i] = c.Layout(s.UserID).Bytes(hostBytes(s.Bytes, s.Format, s.Shape))
+		if isWeight(s.Format, sizes[i]) {
+			weights += sizes[i]
+		}
+	}
+	n := int(min(max(coldBytes/max(weights, 1), 1), mostCalls))
+	shared := make(map[int]tgcruntime.View)
+	for range n {
+		slots := make(map[int]tgcruntime.View)
+		for slot, index := range c.Launches[0][0].Args {
+			s := &c.Schedule.Buffers[index]
+			weight := isWeight(s.Format, sizes[index])
+			if v, ok := shared[slot]; ok && !weight {
+				slots[slot] = v
+				continue
+			}
+			v, err := alloc(sizes[index], weight)
+			if err != nil {
+				return nil, free, err
+			}
+			slots[slot], shared[slot] = v, v
+		}
+		calls = append(calls, slots)
+	}
+	return calls, free, nil
+}
+
+func isWeight(format string, bytes int64) bool { return format != "" || bytes >= 256<<10 }
+
+// time is the time of a call in a chain, in microseconds, the median of five.
+func (b *bench) time(ctx context.Context, exec tgcruntime.Executable, calls []map[int]tgcruntime.View, vars map[string]int64) (float64, error) {
+	var launches []tgcruntime.Launch
+	var numbers []int
+	for i, slots := range calls {
+		launches = append(launches, tgcruntime.Launch{Calls: []tgcruntime.Call{{Exec: exec, Slots: slots}}})
+		numbers = append(numbers, i)
+	}
+	r, err := b.dev.Record(ctx, launches)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Free()
+	times := max(48/len(calls), 1)
+	var all []float64
+	for range 5 {
+		took, err := r.(tgcruntime.Chainer).Chain(ctx, vars, numbers, times)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, took.Seconds()*1e6)
+		if took > 2*time.Millisecond {
+			break
+		}
+	}
+	slices.Sort(all)
+	return all[len(all)/2], nil
+}
