@@ -35,6 +35,16 @@ func (b *builder) indices() *tensor.Tensor {
 	return b.graph.Input(fmt.Sprint("w", b.made), ir.I32, b.n)
 }
 
+// heads is the number of heads of an attention.
+const heads = 4
+
+// attention is self-attention of rows with four products with weights.
+func (b *builder) attention(x *tensor.Tensor) *tensor.Tensor {
+	split := func() *tensor.Tensor { return x.Linear(b.square()).Reshape(b.n, heads, b.n/heads).Transpose(0, 1) }
+	y := split().Attention(split(), split(), tensor.AttentionOptions{})
+	return y.Transpose(0, 1).Reshape(b.n, b.n).Linear(b.square())
+}
+
 // without builds ops that need nothing but the matrix.
 func without(apply func(x *tensor.Tensor) *tensor.Tensor) func(*builder, *tensor.Tensor) *tensor.Tensor {
 	return func(_ *builder, x *tensor.Tensor) *tensor.Tensor { return apply(x) }
@@ -49,6 +59,7 @@ var everyday = []everydayOp{
 	{"conv", func(b *builder, x *tensor.Tensor) *tensor.Tensor {
 		return x.Reshape(1, 1, b.n, b.n).Conv(b.input(1, 1, 3, 3), nil, tensor.ConvOptions{Padding: []int{1}}).Reshape(b.n, b.n)
 	}},
+	{"attention", func(b *builder, x *tensor.Tensor) *tensor.Tensor { return b.attention(x.LayerNorm(1, nil, nil, 1e-5)) }},
 	{"softmax", without(func(x *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) })},
 	{"softmax columns", without(func(x *tensor.Tensor) *tensor.Tensor { return x.Softmax(0) })},
 	{"log softmax", without(func(x *tensor.Tensor) *tensor.Tensor { return x.LogSoftmax(-1) })},

@@ -34,14 +34,28 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
 	cut := make(map[*ir.UOp]bool)
 	for _, u := range order {
 		trivial[u] = trivialOps(u, trivial)
-		if !(u.Op.IsElementwise() || u.Op == ir.OpGather) || trivial[u] >= 0 || isStorage(u) || takesAll(shapes, u) {
-			continue
-		}
-		if r := readers[u]; r != nil && (r.several || r.expanded) {
-			cut[u] = true
+		r := readers[u]
+		switch {
+		case r == nil || trivial[u] >= 0 || takesAll(shapes, u):
+		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
+			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul && !repeats(u) // an operand of a tiled product is read as it lies
+		case (u.Op.IsElementwise() || u.Op == ir.OpGather) && !isStorage(u):
+			cut[u] = r.several || r.expanded
 		}
 	}
 	return cut
+}
+
+// repeats reports a movement of a tensor that holds elements more than once: the
+// windows of a convolution, which are not worth a buffer.
+func repeats(u *ir.UOp) bool {
+	for u.Op.IsMovement() {
+		if u.Op == ir.OpExpand {
+			return true
+		}
+		u = u.Src[0]
+	}
+	return false
 }
 
 func (r *reader) add(other reader, expanded bool) {
@@ -72,6 +86,8 @@ func raisesMultiplicity(shapes *ir.Shapes, u *ir.UOp, k int) bool {
 	switch u.Op {
 	case ir.OpGather:
 		return k == 0
+	case ir.OpScan:
+		return true // every element is in as many sums as stand behind it
 	case ir.OpExpand:
 		from := shapes.Of(u.Src[0])
 		for i, extent := range shapes.Of(u) {

@@ -227,7 +227,8 @@ func (p *pricer) inside(binder *ir.UOp, at *level, loops []*ir.UOp, reuse int64,
 }
 
 // reuse is how often a register tile of a reduce uses what it loads: a tile has rows
-// and columns, so every operand of a product must be the same for some of the units.
+// and columns, so every operand of a product must be the same for some of the units,
+// and be read as it lies in memory, without a mask.
 func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 	units := expr.Sorted(p.units)
 	if p.Points(ir.WithoutRanges(units, p.Free.Of(value))) > 1 {
@@ -244,14 +245,31 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 	}
 	least := int64(registerTile)
 	for _, u := range ir.Toposort(value) {
-		if u.Op != ir.OpLoad && u.Op != ir.OpField {
-			continue
-		}
-		if free := p.Free.Of(u); slices.Contains(free, loop) {
+		free := p.Free.Of(u)
+		switch {
+		case !slices.Contains(free, loop):
+		case value.Op == ir.OpMul && (u.Op == ir.OpWhere || u.Op == ir.OpLoad && !p.plainlyRead(u)):
+			return 1
+		case u.Op == ir.OpLoad || u.Op == ir.OpField:
 			least = min(least, p.Points(ir.WithoutRanges(tiled, free)))
 		}
 	}
 	return least
+}
+
+// plainlyRead reports a load along whose loops memory runs forwards.
+func (p *pricer) plainlyRead(load *ir.UOp) bool {
+	for _, x := range load.Indices() {
+		if expr.HasLoad(x) {
+			return false
+		}
+		for _, t := range p.Linear.Of(x).Terms {
+			if t.Coef < 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // tolerance is the part of a price that the model may be wrong by: a fusion that saves
