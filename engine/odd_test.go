@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"strings"
@@ -94,10 +95,12 @@ func (p *oddProgram) graph(n []int) *tensor.Graph {
 	return g
 }
 
-// BenchmarkOdd runs the programs on one thread of the CPU, at their sizes and at
-// padded ones: the best of many runs, in microseconds.
+var oddDevice = flag.String("odd-device", "cpu", "device of BenchmarkOdd")
+
+// BenchmarkOdd runs the programs on one thread of the CPU, or on another device, at
+// their sizes and at padded ones: the best of many runs, in microseconds.
 func BenchmarkOdd(b *testing.B) {
-	dev, err := cpu.New(b.Context(), cpu.Options{Threads: 1, NoCache: true})
+	dev, _, err := devices.Open(b.Context(), *oddDevice, devices.Options{Threads: 1})
 	if errors.Is(err, cpu.ErrNoLLVM) {
 		b.Skip(err)
 	}
