@@ -85,6 +85,7 @@ var oddPrograms = []oddProgram{
 		return input(g, "x", n...).Silu().Mul(input(g, "y", n...))
 	}},
 	{"convolution", []int{64, 64, 56, 1}, []int{64, 64, 56, 0}, paddedConvolution},
+	{"convolution-few", []int{16, 7, 56, 1}, []int{16, 8, 56, 1}, paddedConvolution},
 	{"attention", []int{8, 127, 37}, []int{8, 128, 40}, attentionOf},
 }
 
@@ -243,6 +244,7 @@ var smallOdd = map[string][][]int{
 	"layer-norm":      {{5, 333}, {3, 1009}, {37, 35}},
 	"elementwise":     {{37, 35}, {3, 1009}, {1, 13}},
 	"convolution":     {{5, 7, 13, 1}, {3, 17, 9, 1}},
+	"convolution-few": {{16, 7, 35, 1}},
 	"attention":       {{2, 35, 37}, {1, 127, 13}},
 }
 
