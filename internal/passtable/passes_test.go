@@ -22,8 +22,6 @@ var oneProgram = map[string]string{
 		"(TestUpdateIsOneKernel of nn/optim does)",
 	"undistribute-scales": "only plans of CPUs ask for it, and there no rule distributes the scales of float sums " +
 		"(decision 0001): it is for plans of other origin, until a contraction's form is part of the plan",
-	"sink-epilogues": "its threshold lets in gate and up of one model, where it gains 3 to 4 %, and keeps out one " +
-		"that it slows (ir/program/opt/sinkepilogues.go): it stays until plans are chosen by price",
 }
 
 // docs/passes.md is what the table says and what the zoo shows; and every pass
