@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/kernel/plan"
 )
@@ -15,6 +16,7 @@ const (
 	gpuTileRows   = 4
 	gpuTileTokens = 8
 	gpuTileLanes  = 8
+	gpuFewUses    = 4 // of a weight, up to which reading it is what takes time
 
 	gpuPanelThreads = 256 // of a block that shares a panel
 	gpuPanelTokens  = 8   // threads along the tokens of a panel
@@ -26,6 +28,9 @@ const (
 func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
 	if opts, why, record, ok := gpuMatrix(a, weights, w); ok {
 		return opts, why, record
+	}
+	if a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) }) {
+		return gpuMatvec(a, weights)
 	}
 	p := a.plan()
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
@@ -85,6 +90,11 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	}
 	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
 	return p.opts, why, appliedTo(w, "reuses-weight", how)
+}
+
+// allConstant reports axes of constant extents.
+func (a *analysis) allConstant(axes []int) bool {
+	return !slices.ContainsFunc(axes, func(i int) bool { return !a.constant(i) })
 }
 
 // panelFits reports a packed weight whose innermost sums make a panel.

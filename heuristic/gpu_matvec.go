@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/ir/analyse"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 )
@@ -182,6 +183,24 @@ func (c *mapped) withRows(k *work) []*mapped {
 	return list
 }
 
+// uses are the axes of results along which weights are used again: all of a thread's.
+func (c *mapped) uses() analyse.RangeSet { return c.usesOf(c.weights) }
+
+func (a *analysis) usesOf(weights []*operand) analyse.RangeSet {
+	var s analyse.RangeSet
+	for _, w := range weights {
+		for _, i := range w.reuse {
+			s = s.With(i)
+		}
+	}
+	return s
+}
+
+// ownRows are the axes of the sums' results along which weights differ.
+func (a *analysis) ownRows(weights []*operand) analyse.RangeSet {
+	return a.rowsOf(weights).Minus(a.usesOf(weights))
+}
+
 // complete adds what a kernel has besides its sums.
 func (c *mapped) complete() []plan.Opt {
 	if c.completed {
@@ -191,6 +210,14 @@ func (c *mapped) complete() []plan.Opt {
 	for _, s := range c.splits {
 		c.split(s.kind, s.axis, s.n)
 		c.done[s.axis] = true
+	}
+	for _, i := range c.uses().List() {
+		kind := plan.UPCAST
+		if c.axes[i].Kind == plan.StageAxis {
+			kind = plan.UNROLL
+		}
+		c.split(kind, i, c.size(i))
+		c.done[i] = true
 	}
 	c.stageInvariant(c.weights[0])
 	c.aroundRows(c.rowsOf(c.weights), c.sharing*c.groups)

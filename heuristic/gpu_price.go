@@ -44,7 +44,7 @@ type price struct {
 // workOf measures a kernel.
 func (a *analysis) workOf(weights []*operand) *work {
 	w := weights[0]
-	all := a.rowsOf(weights)
+	all := a.ownRows(weights)
 	k := &work{
 		rows: float64(a.points(all.List())), points: float64(a.points(w.chain)), activations: float64(a.partnerBytes(w)),
 		element: 4, tile: 1, sharers: 1, extract: a.desc.Threads.Extract,
@@ -90,7 +90,7 @@ func (k *work) blocks(rows int64) int64 { return (int64(k.rows) + rows - 1) / ro
 // operationsOfRow counts the operations on weights for one row, and the look-ups in
 // tables. Operations on bytes are made on four at a time.
 func (a *analysis) operationsOfRow(weights []*operand) (operations, lookups float64) {
-	counted := make(map[*ir.UOp]bool)
+	counted, uses := make(map[*ir.UOp]bool), a.usesOf(weights)
 	for _, w := range weights {
 		var chain, rows analyse.RangeSet
 		for _, i := range w.chain {
@@ -109,7 +109,7 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, lookups floa
 				continue
 			}
 			counted[u] = true
-			n := float64(a.points(free.Meet(chain).List()))
+			n := float64(a.points(free.Meet(chain.Union(uses)).List()))
 			if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable {
 				lookups += n
 				continue

@@ -50,7 +50,7 @@ func (c *mapped) usualRest(m *mapping) {
 	}
 	points, whole := c.points(w.chain), c.sharing == int64(c.desc.WarpSize)
 	if c.points(w.rows)/usualRows >= fewWarps*int64(c.desc.Cost.Workers) {
-		if rows := c.storeRows(c.free.Of(w.sum)); whole && c.aheadOf(rows) && points <= aheadWeights*c.sharing {
+		if rows := c.storeRows(c.ownRows(c.weights)); whole && c.aheadOf(rows) && points <= aheadWeights*c.sharing {
 			m.rest = 1
 			for _, i := range w.chain {
 				m.rest *= c.left(i)
@@ -77,7 +77,7 @@ func (c *mapped) aheadOf(rows []int) bool {
 
 // usualRows is how rows are taken.
 func (c *mapped) usualRows(m *mapping) {
-	all := c.rowsOf(c.weights)
+	all := c.ownRows(c.weights)
 	if c.usualTile(m) {
 		return
 	}
@@ -147,7 +147,7 @@ func (c *mapped) loadsAhead(stores []int) bool {
 // computes while the other loads. A second sum of a weight takes the registers of as
 // many weights.
 func (c *mapped) usualTile(m *mapping) bool {
-	all := c.rowsOf(c.weights)
+	all := c.ownRows(c.weights)
 	for _, z := range c.axesOf(plan.StageAxis) {
 		if all.Has(z) && c.constant(z) && c.size(z) > maxStageCopies {
 			rows := tileWeights * c.sharing / (distinct(c.weights) * c.sumsEach(c.weights) * c.points(c.weights[0].chain))
