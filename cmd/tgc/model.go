@@ -19,10 +19,14 @@ func openFile(ctx context.Context, name string) (*gguf.File, error) {
 	if name == story.Name {
 		return story.Open()
 	}
-	if shape, err := synth.Lookup(name); err == nil {
+	shape, unknown := synth.Lookup(name)
+	if unknown == nil {
 		return synth.Memory(ctx, shape, 0)
 	}
 	f, err := gguf.Open(name)
+	if errors.Is(err, fs.ErrNotExist) && synth.IsDescription(name) {
+		return nil, unknown
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w (want a GGUF file, %q, or one of the shapes %s)", err, story.Name, shapeNames())
 	}

@@ -132,10 +132,15 @@ func Lookup(name string) (Shape, error) {
 		}
 		names = append(names, s.Name)
 	}
-	if strings.Contains(name, "=") && !strings.Contains(name, "/") {
+	if IsDescription(name) {
 		return parseCustom(strings.ToLower(name))
 	}
 	return Shape{}, fmt.Errorf("synth: no model shape %q; want one of %s, or %s", name, strings.Join(names, ", "), customForm)
+}
+
+// IsDescription reports what reads like a description of a model, not like a file.
+func IsDescription(name string) bool {
+	return strings.Contains(name, "=") && !strings.Contains(name, "/")
 }
 
 // IsShape reports whether a name is that of a model of the table, and so not
