@@ -86,7 +86,7 @@ type mapped struct {
 // threads is the number of threads of a block: whole warps.
 func (c *mapped) threads() int64 {
 	warp := int64(c.desc.WarpSize)
-	return (c.sharing*c.groups + warp - 1) / warp * warp
+	return ceil(c.sharing*c.groups, warp) * warp
 }
 
 // String says how threads take rows.
@@ -134,7 +134,7 @@ func (a *analysis) eachShare(f func(m mapping)) {
 	warp := int64(a.desc.WarpSize)
 	lanes, warps := mapLanes, mapWarps
 	if n := int64(a.knobs.ThreadsPerRow); n > 0 {
-		lanes, warps = []int64{min(n, warp)}, []int64{(n + warp - 1) / warp}
+		lanes, warps = []int64{min(n, warp)}, []int64{ceil(n, warp)}
 	}
 	for _, copies := range mapCopies {
 		for _, lane := range lanes {
@@ -278,7 +278,7 @@ func (c *mapped) shareRow(w *operand) {
 	}
 	if first || sharing > c.sharing {
 		c.sharing, c.iterations = sharing, iterations
-		c.atOnce = (c.points(w.chain) + sharing*iterations - 1) / (sharing * iterations)
+		c.atOnce = ceil(c.points(w.chain), sharing*iterations)
 	}
 }
 

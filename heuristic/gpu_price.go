@@ -85,7 +85,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 }
 
 // blocks is the number of blocks of some rows each.
-func (k *work) blocks(rows int64) int64 { return (int64(k.rows) + rows - 1) / rows }
+func (k *work) blocks(rows int64) int64 { return ceil(int64(k.rows), rows) }
 
 // operationsOfRow counts the operations on weights for one row, and the look-ups in
 // tables. Operations on bytes are made on four at a time.

@@ -28,7 +28,7 @@ const (
 func (a *analysis) usualMapping(weights []*operand) mapping {
 	m := mapping{copies: gpuSharedCopies, lanes: int64(a.desc.WarpSize), warps: 1, rest: 1, rows: 1, block: 1, turns: 1, whole: true}
 	if n := int64(a.knobs.ThreadsPerRow); n > 0 {
-		m.lanes, m.warps = min(n, m.lanes), (n+m.lanes-1)/m.lanes
+		m.lanes, m.warps = min(n, m.lanes), ceil(n, m.lanes)
 	}
 	c := a.share(weights, m)
 	if m.warps == 1 {
@@ -115,11 +115,11 @@ func (c *mapped) usualRows(m *mapping) {
 	for n > 1 && c.knobs.RowsPerThread == 0 && total/(n*block) < enough {
 		n /= 2
 	}
-	groups := divisor((c.size(i)+n-1)/n, block)
+	groups := divisor(ceil(c.size(i), n), block)
 	m.rows, m.block = n*paired, groups*sharing
 	switch blocks := total / (n * groups); {
 	case ahead:
-		m.turns = (blocks + residentAhead*units - 1) / (residentAhead * units)
+		m.turns = ceil(blocks, residentAhead*units)
 	case c.everyStore(i):
 		m.turns = divisor(c.size(i)/(n*groups), blocks/(residentBlocks*units))
 	}

@@ -235,7 +235,11 @@ func (b *bench) buffers(ctx context.Context, c *engine.Compiled) (calls []map[in
 	sizes := make([]int64, len(c.Schedule.Buffers))
 	for i := range c.Schedule.Buffers {
 		s := &c.Schedule.Buffers[i]
-		sizes[i] = c.Layout(s.UserID).Bytes(hostBytes(s.Bytes, s.Format, s.Shape))
+		host, err := hostBytes(s.Bytes, s.Format, s.Shape)
+		if err != nil {
+			return nil, free, err
+		}
+		sizes[i] = c.Layout(s.UserID).Bytes(host)
 		if isWeight(s.Format, sizes[i]) {
 			weights += sizes[i]
 		}

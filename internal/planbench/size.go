@@ -6,15 +6,15 @@ import (
 )
 
 // hostBytes is the size of a buffer in the file's order.
-func hostBytes(bytes int64, format string, shape []*ir.UOp) int64 {
+func hostBytes(bytes int64, format string, shape []*ir.UOp) (int64, error) {
 	f, ok := packed.Lookup(format)
 	if !ok || f.IsPlain() {
-		return bytes
+		return bytes, nil
 	}
 	elements := int64(1)
 	for _, n := range shape {
 		v, _ := n.Int()
 		elements *= v
 	}
-	return elements / int64(f.BlockElems) * int64(f.BlockBytes)
+	return f.RowBytes(elements)
 }
