@@ -46,6 +46,10 @@ type Kernel struct {
 	choice  heuristic.Choice
 }
 
+// Price is what the kernel's plan was expected to cost when it was chosen, in
+// nanoseconds on a share of the device; 0 where it was not chosen by its price.
+func (k *Kernel) Price() (ns, share float64) { return k.choice.Price, k.choice.Share }
+
 // Call is a kernel with its buffers: slot -> index into Schedule.Buffers.
 type Call struct {
 	Kernel *Kernel

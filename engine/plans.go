@@ -64,23 +64,37 @@ func planTogether(s *state, calls []Call, choices map[*Kernel]heuristic.Choice, 
 			}
 		}
 	}
-	if threads == 0 {
-		threads = commonThreads(kernels, choices)
+	fixed := threads > 0
+	for refused := make(map[int64]bool); ; refused[threads] = true {
+		if !fixed {
+			threads = commonThreads(kernels, choices, refused)
+		}
+		agreed := true
+		for _, k := range kernels {
+			if threads > 0 && !together[k] && choices[k].BlockThreads != threads {
+				if err := plan(k, threads); err != nil {
+					return err
+				}
+			}
+			agreed = agreed && choices[k].BlockThreads == threads
+		}
+		if fixed || threads == 0 || agreed || len(refused) == mostRefused {
+			break
+		}
 	}
 	for _, k := range kernels {
-		if threads > 0 && !together[k] && choices[k].BlockThreads != threads {
-			if err := plan(k, threads); err != nil {
-				return err
-			}
-		}
 		together[k] = true
 	}
 	return nil
 }
 
+// mostRefused bounds the numbers of threads that are tried although a kernel accepts no
+// mapping with one of them.
+const mostRefused = 4
+
 // commonThreads is the number of threads a block with which kernels cost least
-// together; 0 where they agree, or cannot.
-func commonThreads(kernels []*Kernel, choices map[*Kernel]heuristic.Choice) (threads int64) {
+// together, but none that was refused; 0 where they agree, or cannot.
+func commonThreads(kernels []*Kernel, choices map[*Kernel]heuristic.Choice, refused map[int64]bool) (threads int64) {
 	first := choices[kernels[0]]
 	total, agreed := maps.Clone(first.Prices), true
 	for _, k := range kernels[1:] {
@@ -98,6 +112,9 @@ func commonThreads(kernels []*Kernel, choices map[*Kernel]heuristic.Choice) (thr
 		return 0
 	}
 	for n, price := range total {
+		if refused[n] {
+			continue
+		}
 		if best, ok := total[threads]; !ok || price < best || price == best && n < threads {
 			threads = n
 		}

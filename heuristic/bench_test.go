@@ -218,8 +218,8 @@ func BenchmarkMatvec(b *testing.B) {
 }
 
 func BenchmarkMatmul(b *testing.B) {
-	for _, format := range []string{"Q6_K", "Q4_K", "Q8_0", "F16", "F32"} {
-		for _, tokens := range []int64{4, 8, 32, 128} {
+	for _, format := range []string{"Q6_K", "Q4_K", "Q8_0", "Q4_0", "IQ4_XS", "F16", "F32"} {
+		for _, tokens := range []int64{2, 3, 4, 8, 32, 128} {
 			b.Run(fmt.Sprintf("T%d/%s", tokens, format), func(b *testing.B) {
 				r := newRig(b, 1, func(kb *builder) *ir.UOp { return kb.matmul(format, tokens, 512, 2048, variant{spread: true}) }, 1)
 				r.calls = r.calls[:min(len(r.calls), 8)]

@@ -23,7 +23,7 @@ func Candidates(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (
 		return nil, err
 	}
 	weights, _ := a.chosenWeights()
-	if len(weights) == 0 || desc.Kind != target.GPU || slices.ContainsFunc(weights, func(w *operand) bool { return len(w.reuse) > 0 || a.lanesAlongRows(w) }) {
+	if len(weights) == 0 || desc.Kind != target.GPU || slices.ContainsFunc(weights, func(w *operand) bool { return !a.allConstant(w.reuse) || len(w.rows) == 0 || a.lanesAlongRows(w) }) {
 		return nil, nil
 	}
 	weights = a.longestFirst(weights)
@@ -38,6 +38,7 @@ func Candidates(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (
 func (c *mapped) features(k *work) map[string]float64 {
 	return map[string]float64{
 		"rows": k.rows, "points": k.points, "bytes": k.bytes, "operations": k.operations, "activations": k.activations,
+		"uses": k.uses, "sums": k.sums, "decoding": k.decoding, "lookups": k.lookups, "reading": k.reading, "extract": k.extract,
 		"element": k.element, "tile": k.tile, "sharers": float64(k.sharers),
 		"sharing": float64(c.sharing), "thread_rows": float64(c.rows), "groups": float64(c.groups), "turns": float64(c.turns),
 		"at_once": float64(c.atOnce), "iterations": float64(c.iterations), "shared": float64(c.shared),

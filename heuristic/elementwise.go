@@ -31,20 +31,27 @@ func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
 		return gpuElementwise(a, i)
 	}
 	p := a.plan()
-	lanes := p.lanes(p.size(i), elementwiseRegisters*lanesOf(p.desc))
-	p.split(plan.VECTOR, i, lanes)
-	total := a.points(a.axesOf(plan.StoreAxis))
-	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
-	if a.everyStore(i) {
-		p.split(plan.ROLL, i, run(p.left(i), max(unit/lanes, 1)))
-	}
-	p.done[i] = true
+	lanes, total := p.elementLanes(i)
 	p.lightReduces()
 	p.fma()
 	p.streamStores()
 	how := fmt.Sprintf("lanes %d of %s", lanes, a.axes[i].Name)
 	record := Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous", Detail: how}
 	return p.opts, fmt.Sprintf("%d points; %s", total, how), record
+}
+
+// elementLanes takes lanes of an axis, and work units of as many points as an elementwise
+// kernel has.
+func (p *planner) elementLanes(i int) (lanes, total int64) {
+	lanes = p.lanes(p.size(i), elementwiseRegisters*lanesOf(p.desc))
+	p.split(plan.VECTOR, i, lanes)
+	total = p.points(p.axesOf(plan.StoreAxis))
+	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
+	if p.everyStore(i) {
+		p.split(plan.ROLL, i, run(p.left(i), max(unit/lanes, 1)))
+	}
+	p.done[i] = true
+	return lanes, total
 }
 
 // streamBytes is the size from which a result is stored past the caches: larger
@@ -90,9 +97,9 @@ func (a *analysis) laneScore(axis int) int {
 		if !a.dependsByIndex(u, axis) {
 			return
 		}
-		switch a.stride(u, axis) {
-		case 0:
-		case 1:
+		switch n := a.stride(u, axis); {
+		case n == 0:
+		case n == 1, n == -1 && u.Op == ir.OpLoad && a.desc.Kind != target.GPU:
 			score += weight
 		default:
 			score -= weight

@@ -2,9 +2,39 @@ package heuristic
 
 import (
 	"tgc/ir"
-
+	"tgc/kernel/plan"
 	"tgc/packed"
 )
+
+// wordBytes is the least that a thread loads at once.
+const wordBytes = 4
+
+// shortRun reports an innermost axis of a weight that is shorter than a word: a codebook
+// has two indices of a byte side by side, and more of them along the next axis.
+func (a *analysis) shortRun(w *operand, inner int) bool {
+	for _, u := range w.accesses {
+		if u.Op == ir.OpField && a.free.Of(u).Has(inner) && a.size(inner)*int64(u.DType.Size()) >= wordBytes {
+			return false
+		}
+	}
+	f, ok := packed.Lookup(w.param.Arg.(ir.ParamArg).Format)
+	return ok && !f.IsPlain() && a.constant(inner)
+}
+
+// fillWord lets a thread take all of a short run, and of what lies beside it along the
+// next axes, as copies: those share words, which lanes would load in parts.
+func (c *mapped) fillWord(w *operand, inner int) {
+	c.split(plan.UNROLL, inner, c.left(inner))
+	elements, contiguous := c.size(inner), c.innerAxes(w)
+	for j := len(w.chain) - 2; j >= 0 && elements < wordBytes; j-- {
+		i := w.chain[j]
+		if !c.constant(i) || !contiguous.Has(i) || elements*c.size(i) > c.loadElements(w) {
+			return
+		}
+		c.split(plan.UNROLL, i, c.size(i))
+		elements *= c.size(i)
+	}
+}
 
 // loadElements is how many elements a thread loads at once along a row: 16
 // bytes where rows are aligned so.

@@ -16,7 +16,7 @@ const (
 	gpuTileRows   = 4
 	gpuTileTokens = 8
 	gpuTileLanes  = 8
-	gpuFewUses    = 4 // of a weight, up to which reading it is what takes time
+	gpuFewUses    = matrixTokens / 2 // of a weight in sums of bytes, up to which a tile of matrix instructions would be half empty
 
 	gpuPanelThreads = 256 // of a block that shares a panel
 	gpuPanelTokens  = 8   // threads along the tokens of a panel
@@ -26,10 +26,14 @@ const (
 )
 
 func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
+	streams := a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) })
+	if streams && a.dotAxis(w.chain[len(w.chain)-1]) {
+		return gpuMatvec(a, weights)
+	}
 	if opts, why, record, ok := gpuMatrix(a, weights, w); ok {
 		return opts, why, record
 	}
-	if a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) }) {
+	if streams {
 		return gpuMatvec(a, weights)
 	}
 	p := a.plan()

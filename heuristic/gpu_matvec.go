@@ -52,19 +52,30 @@ func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
 	for _, c := range slices.Backward(list) {
 		prices[c.threads()] = c.price.total
 	}
-	chosen := list[0] // refused, if none is accepted, and says why
+	chosen := a.accepted(list, a.knobs.BlockThreads)
+	if chosen == nil {
+		chosen = cmp.Or(a.accepted(list, 0), list[0]) // refused, if none is accepted, and says why
+	}
+	a.priced = Choice{
+		Prices: prices, BlockThreads: chosen.threads(), Bytes: k.bytes,
+		Price: chosen.estimate(k).total, Share: cmp.Or(a.knobs.Share, 1),
+	}
+	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), chosen)
+	return chosen.complete(), why, appliedTo(w, "streams-weight", chosen.String())
+}
+
+// accepted is the cheapest mapping that the kernel accepts, of blocks of some threads; 0:
+// of any. nil: there is none.
+func (a *analysis) accepted(list []*mapped, threads int64) *mapped {
 	for _, c := range list {
-		if n := a.knobs.BlockThreads; n > 0 && c.threads() != n {
+		if threads > 0 && c.threads() != threads {
 			continue
 		}
 		if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: c.complete()}, a.desc) == nil {
-			chosen = c
-			break
+			return c
 		}
 	}
-	a.priced = Choice{Prices: prices, BlockThreads: chosen.threads(), Bytes: k.bytes}
-	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), chosen)
-	return chosen.complete(), why, appliedTo(w, "streams-weight", chosen.String())
+	return nil
 }
 
 // mapped is a mapping carried out on the axes of a kernel: what it became.
@@ -100,12 +111,16 @@ func (c *mapped) String() string {
 
 // mappings lists the mappings of a kernel, the cheapest first. The usual one has its
 // doubt in its favour: another is cheaper only if it is so by more than prices are
-// wrong.
+// wrong. They were fitted to weights that are used once.
 func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 	usual := a.share(weights, a.usualMapping(weights))
 	usual.takeRows(k)
 	usual.price = usual.estimate(k)
-	usual.price.total /= 1 + a.desc.Threads.Doubt
+	doubt := a.desc.Threads.Doubt
+	if k.uses > 1 {
+		doubt = a.desc.Threads.DoubtUses
+	}
+	usual.price.total /= 1 + doubt
 	list, shares := []*mapped{usual}, make(map[string]bool)
 	a.eachShare(func(m mapping) {
 		c := a.share(weights, m)
@@ -230,7 +245,9 @@ func (c *mapped) complete() []plan.Opt {
 func (c *mapped) shareRow(w *operand) {
 	first := c.sharing == 1
 	inner := w.chain[len(w.chain)-1]
-	if c.constant(inner) && c.laneSafe(inner) {
+	if c.shortRun(w, inner) {
+		c.fillWord(w, inner)
+	} else if c.constant(inner) && c.laneSafe(inner) {
 		n := c.dot(inner)
 		c.split(plan.VECTOR, inner, powerOfTwoDivisor(c.left(inner), c.loadElements(w)/n))
 		if whole := c.left(inner); n > 1 && whole <= groupLoads && c.points(w.chain)/c.size(inner) >= c.lanes {
@@ -240,7 +257,7 @@ func (c *mapped) shareRow(w *operand) {
 	copies := int64(1)
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		i := w.chain[j]
-		if i != inner && c.constant(i) && c.sharesBytes(w, i) && copies*c.size(i) <= c.copies {
+		if i != inner && c.taken[i] == 0 && c.constant(i) && c.sharesBytes(w, i) && copies*c.size(i) <= c.copies {
 			c.split(plan.UNROLL, i, c.size(i))
 			copies *= c.size(i)
 			c.shared = max(c.shared, copies)

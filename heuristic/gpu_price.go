@@ -22,6 +22,9 @@ type work struct {
 	rows, points float64 // of each matrix
 	bytes        float64 // of all matrices
 	operations   float64 // on weights, for one row of all matrices
+	decoding     float64 // those of them that all uses of a weight share
+	uses         float64 // of a weight: a thread makes the results of all
+	sums         float64 // of a row, for each use
 	lookups      float64 // in tables, likewise
 	activations  float64 // bytes that all rows share
 	element      float64 // bytes of an activation that a thread holds
@@ -56,10 +59,12 @@ func (a *analysis) workOf(weights []*operand) *work {
 		}
 		seen[o.slot()] = true
 	}
-	k.operations, k.lookups = a.operationsOfRow(weights)
+	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)
+	k.uses, k.sums = float64(a.points(a.usesOf(weights).List())), float64(len(weights))
 	if a.dotAxis(w.chain[len(w.chain)-1]) {
 		k.element, k.extract = 1, a.desc.Threads.ExtractBytes
 		k.operations *= a.desc.Threads.Dot
+		k.decoding *= a.desc.Threads.Dot
 	}
 	k.reading = a.desc.Threads.Reading
 	if _, k.staged = a.invariantAxis(w); k.staged {
@@ -87,9 +92,9 @@ func (a *analysis) workOf(weights []*operand) *work {
 // blocks is the number of blocks of some rows each.
 func (k *work) blocks(rows int64) int64 { return ceil(int64(k.rows), rows) }
 
-// operationsOfRow counts the operations on weights for one row, and the look-ups in
-// tables. Operations on bytes are made on four at a time.
-func (a *analysis) operationsOfRow(weights []*operand) (operations, lookups float64) {
+// operationsOfRow counts the operations on weights for one row, those of them that all
+// uses share, and the look-ups in tables. Operations on bytes are made on four at a time.
+func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lookups float64) {
 	counted, uses := make(map[*ir.UOp]bool), a.usesOf(weights)
 	for _, w := range weights {
 		var chain, rows analyse.RangeSet
@@ -115,9 +120,12 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, lookups floa
 				continue
 			}
 			operations += each * n
+			if free.Meet(uses).Empty() {
+				decoding += each * n
+			}
 		}
 	}
-	return operations, lookups
+	return operations, decoding, lookups
 }
 
 // Limits of a multiprocessor of every architecture that is priced.
@@ -126,6 +134,7 @@ const (
 	unitThreads     = 2048
 	unitBlocks      = 32
 	threadRegisters = 240 // more than these are partly spilled
+	usualThreads    = 512 // that share the registers of a multiprocessor, at least
 )
 
 // estimate prices a mapping.
@@ -133,7 +142,8 @@ func (c *mapped) estimate(k *work) price {
 	t, cost := &c.desc.Threads, &c.desc.Cost
 	units, warp := float64(cost.Workers), float64(c.desc.WarpSize)
 	rate := 1e6 / (2 * float64(cost.Op) * units) // multiply-adds a ns of a multiprocessor
-	threads := math.Ceil(float64(c.sharing*c.groups)/warp) * warp
+	active := float64(c.sharing * c.groups)
+	threads := math.Ceil(active/warp) * warp
 	atOnce, rows := float64(c.atOnce), float64(c.rows)
 	turns, blocks := float64(c.turns), math.Ceil(k.rows/float64(c.rows*c.groups*c.turns))
 	if k.tile > 1 {
@@ -147,9 +157,14 @@ func (c *mapped) estimate(k *work) price {
 		guard += t.Guard
 	}
 
-	registers := max(t.Registers+rows*(atOnce*point/4+t.Decoded*operations), 32)
+	registers, limit := t.Registers+rows*(atOnce*point/4+t.Decoded*operations), float64(threadRegisters)
+	if k.uses > 1 { // a thread holds what it has of all sums
+		registers = t.Registers + rows*(atOnce*point/4+t.Decoded*k.decoding/k.points+t.Held*k.uses*k.sums)
+		limit = unitRegisters / max(threads, usualThreads)
+	}
+	registers = max(registers, 32)
 	operations += t.Table * k.lookups / k.points
-	spilled := max(registers-threadRegisters, 0) / threadRegisters
+	spilled := max(registers-limit, 0) / limit
 	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
 	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
 	together, busiest := min(resident, math.Ceil(each)), each+0.5
@@ -159,11 +174,11 @@ func (c *mapped) estimate(k *work) price {
 	waves := math.Ceil(each / together)
 
 	var p price
-	flight := together * threads * rows * atOnce * point
+	flight := together * active * rows * atOnce * point
 	p.memory = busiest * k.bytes / blocks / min(1e6*t.Bandwidth/float64(cost.ByteDRAM)/units, flight/t.Latency)
 	warps := together * threads / warp
-	sums := busiest * k.rows / blocks * k.points * padding
-	p.issue = sums*operations/(rate*t.Issue*min(1, warps/t.Busy)) + sums/rows*k.element*k.reading
+	sums := busiest * k.rows / blocks * k.points * padding * threads / active
+	p.issue = sums*operations/(rate*t.Issue*min(1, warps/t.Busy)) + sums/rows*k.element*k.reading*k.uses
 	p.serial = waves * turns * float64(c.iterations) * t.Iteration
 	p.prologue = t.Launch*busiest*threads/warp + t.First
 	if k.staged {

@@ -1,6 +1,8 @@
 package heuristic
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/analyse"
 
@@ -13,7 +15,8 @@ import (
 // aroundRows plans what a kernel has besides its main sums, for a block of so
 // many threads: the points of a tile, other reduces, values computed in front.
 func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
-	for _, i := range p.axesOf(plan.StoreAxis) {
+	left := max(threads, gpuBlockThreads)
+	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
 		if rows.Has(i) || !p.constant(i) || p.done[i] {
 			continue
 		}
@@ -22,8 +25,10 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
-		p.split(plan.LOCAL, i, divisor(p.size(i), max(threads, gpuBlockThreads)))
+		n := divisor(p.size(i), left)
+		p.split(plan.LOCAL, i, n)
 		p.roll(i)
+		left /= n
 	}
 	p.sharedReduces(threads, p.groupStages(threads))
 	p.sharedStages(threads)
@@ -160,7 +165,7 @@ func (p *planner) sharedReduces(threads, held int64) {
 		}
 		p.split(plan.WARP, i, powerOfTwoDivisor(p.left(i), warp))
 		if p.size(i) >= gpuReduceThreads && p.alone(i) {
-			p.split(plan.GROUP, i, powerOfTwoDivisor(p.left(i), threads/int64(p.desc.WarpSize)))
+			p.split(plan.GROUP, i, ir.GCD(p.left(i), wholeWarps(threads, int64(p.desc.WarpSize))))
 		}
 		if left := p.left(i); left > gpuLoads {
 			p.split(plan.UNROLL, i, powerOfTwoDivisor(left, gpuLoads))
@@ -169,6 +174,10 @@ func (p *planner) sharedReduces(threads, held int64) {
 		}
 	}
 }
+
+// wholeWarps is how many warps a block has whose rows take so many threads. What shares
+// them divides them: the block would grow to a common multiple otherwise.
+func wholeWarps(threads, warp int64) int64 { return threads / ir.GCD(threads, warp) }
 
 // stagePointsAround is the number of points of stages, and of sums around it that
 // stages are made for, that a reduce is computed for.
@@ -224,14 +233,27 @@ func (p *planner) sharedStages(threads int64) {
 				continue
 			}
 			p.done[i] = true
-			n := divisor(p.size(i), left)
-			if common := ir.GCD(p.size(i), left); common*gpuLoads >= n {
-				n = common // else the block has to have a multiple of both
-			}
+			n := partsOf(left, p.size(i))
 			p.split(plan.LOCAL, i, n)
 			left /= n
 		}
 	}
+}
+
+// partsOf is into how many parts of a block's threads points go: parts divide the block,
+// which would grow to a common multiple otherwise. Those that divide the points too will
+// do if they leave a thread few points; else some stand idle at the last ones.
+func partsOf(threads, points int64) int64 {
+	if common := ir.GCD(points, threads); common*gpuLoads >= min(points, threads) {
+		return common
+	}
+	best := int64(1)
+	for n := int64(2); n <= threads; n++ {
+		if threads%n == 0 && ceil(points, n) < ceil(points, best) {
+			best = n
+		}
+	}
+	return best
 }
 
 func (a *analysis) stageAxes(stage *ir.UOp) []int {

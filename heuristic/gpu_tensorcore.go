@@ -42,7 +42,7 @@ const (
 // axes make no tiles.
 func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, why string, record Record, ok bool) {
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
-	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || !fillsTiles(a.size(row), matrixRows) || !fillsTiles(a.size(token), matrixTokens) || a.lastStage(weights) {
+	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || !fillsTiles(a.size(row), matrixRows) || a.lastStage(weights) {
 		return nil, "", Record{}, false
 	}
 	chains, ok := a.matrixChains(weights, row, token)
@@ -61,7 +61,7 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 		}
 	}
 	if !t.panels {
-		t.groups = powerOfTwoDivisor(p.left(weights[0].chain[0]), gpuMatrixWarps)
+		t.groups = run(p.left(weights[0].chain[0]), gpuMatrixWarps)
 		t.rowWarps = shares(ceil(ceil(p.size(row), matrixRows), t.rows), max(gpuMatrixWarps/t.groups/2, 1))
 	}
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache

@@ -32,7 +32,8 @@ func TestMatrixTiles(t *testing.T) {
 			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; FMA"},
 		{"odd rows", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2056, 512, variant{}) },
 			"MMA r0; UNROLL r0 8; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
-		{"no tile of tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 2048, 512, variant{}) }, ""},
+		{"fewer tokens than a tile", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 2048, 512, variant{}) },
+			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA"},
 	} {
 		b := newBuilder()
 		c := choose(t, b, tt.build(b), mustTarget(t, tt.target), tt.knobs)

@@ -21,12 +21,23 @@ const (
 	residentAhead  = 2    // blocks of a multiprocessor that load ahead
 	residentBlocks = 4    // likewise, without
 	groupLoads     = 2    // loads of a thread that hold one group of integers
+
+	usedSums    = 16  // of a thread, where weights have several uses
+	usedWeights = 52  // registers of a thread's weights there
+	usedThreads = 128 // of a block there
+
+	usedTileWeights = 112 // registers of a thread's weights of a tile
+	usedTileThreads = 256 // of a block that makes one
+	usedShare       = 4   // share of its threads that is enough, without lanes past the end
 )
 
 // usualMapping is a warp a row, and as many rows a thread as leave each multiprocessor
 // blocks; where there are few rows, several warps share a long one.
 func (a *analysis) usualMapping(weights []*operand) mapping {
 	m := mapping{copies: gpuSharedCopies, lanes: int64(a.desc.WarpSize), warps: 1, rest: 1, rows: 1, block: 1, turns: 1, whole: true}
+	if uses := a.points(a.usesOf(weights).List()); uses > 1 {
+		return a.usualUses(weights, uses, m)
+	}
 	if n := int64(a.knobs.ThreadsPerRow); n > 0 {
 		m.lanes, m.warps = min(n, m.lanes), ceil(n, m.lanes)
 	}
@@ -37,6 +48,114 @@ func (a *analysis) usualMapping(weights []*operand) mapping {
 	}
 	c.usualRows(&m)
 	return m
+}
+
+// usualUses is the usual mapping of weights with several uses: as many rows a thread as
+// leave registers for the sums of all uses, with so few copies and so many warps a row
+// that the weights of a thread's rows fit beside them. A tile that a block makes is its
+// threads' work at once: one that takes it in turns waits for memory in each of them.
+// docs/bench/h200-plans.txt has the best of 60 mappings for 2, 4 and 8 uses.
+func (a *analysis) usualUses(weights []*operand, uses int64, m mapping) mapping {
+	total, units, tile := a.points(a.ownRows(weights).List()), int64(a.desc.Cost.Workers), a.tileRows(weights)
+	for m.rows = usualRows; m.rows > 1 && m.rows*uses*distinct(weights) > usedSums; {
+		m.rows /= 2
+	}
+	m.rows = orDefault(a.knobs.RowsPerThread, m.rows)
+	m.block = usedThreads
+	var c *mapped
+	switch n := int64(a.knobs.ThreadsPerRow); {
+	case n > 0:
+		m.lanes, m.warps = min(n, m.lanes), ceil(n, m.lanes)
+		c = a.share(weights, m)
+	case tile > 1:
+		m.block = usedTileThreads
+		c = a.usedTile(weights, &m, tile)
+	default:
+		c = a.usedRow(weights, &m)
+	}
+	m.block = max(m.block, c.sharing)
+	if n := int64(a.knobs.BlockSize); n > 0 {
+		m.block = n * c.sharing
+	}
+	for m.rows > 1 && tile == 1 && a.knobs.RowsPerThread == 0 && total/(m.rows*m.block/c.sharing) < units {
+		m.rows /= 2
+	}
+	return m
+}
+
+// usedTile shares rows of a tile: up to as many threads each as the tile leaves of a
+// block, some fewer where points past the end of a row would have to be left out, and
+// fewer rows a thread while it would have more weights than fit.
+func (a *analysis) usedTile(weights []*operand, m *mapping, tile int64) (best *mapped) {
+	warp := m.lanes
+	for ; ; m.rows /= 2 {
+		m.lanes = min(powerOfTwoDivisor(m.block, max(m.block*m.rows/tile, 1)), warp)
+		for _, whole := range []bool{true, false} {
+			for _, copies := range mapCopies {
+				next := *m
+				next.copies, next.whole = copies, whole
+				if c := a.share(weights, next); c.held() <= usedTileWeights && (best == nil || c.sharing > best.sharing) {
+					best = c
+				}
+			}
+			if best != nil && best.sharing*usedShare >= m.lanes {
+				break
+			}
+		}
+		if best != nil {
+			m.copies, m.whole = best.mapping.copies, best.mapping.whole
+			return best
+		}
+		if m.rows == 1 || a.knobs.RowsPerThread > 0 {
+			return a.share(weights, *m)
+		}
+	}
+}
+
+// tileRows is how many rows are one tile, which a block makes by itself; 1: none.
+func (a *analysis) tileRows(weights []*operand) int64 {
+	all, n := a.ownRows(weights), int64(1)
+	for _, z := range a.axesOf(plan.StageAxis) {
+		if all.Has(z) && a.constant(z) && a.size(z) > maxStageCopies {
+			n *= a.size(z)
+		}
+	}
+	return n
+}
+
+// usedRow shares a row: whole warps, if its copies leave them work, and more of them
+// while a thread would have more weights than fit.
+func (a *analysis) usedRow(weights []*operand, m *mapping) *mapped {
+	c := a.share(weights, *m)
+	for _, m.copies = range mapCopies {
+		for _, m.whole = range []bool{true, false} {
+			if c = a.share(weights, *m); c.sharing == m.lanes {
+				break
+			}
+		}
+		if c.sharing == m.lanes {
+			break
+		}
+	}
+	for m.warps < usualWarps && c.sharing == m.lanes*m.warps && c.held() > usedWeights {
+		m.warps *= 2
+		c = a.share(weights, *m)
+	}
+	return c
+}
+
+// held is how many registers the weights of a thread take, in a loop those of the next
+// iteration too.
+func (c *mapped) held() int64 {
+	bytes, seen := int64(0), make(map[int]bool)
+	for _, o := range c.weights {
+		if !seen[o.slot()] {
+			bytes += o.bytes
+		}
+		seen[o.slot()] = true
+	}
+	points := satMul(c.points(c.weights[0].chain), c.points(c.ownRows(c.weights).List()))
+	return c.mapping.rows * c.atOnce * min(c.iterations, 2) * bytes / 4 / points
 }
 
 // usualRest is what the threads of a warp do with what is left of a row.

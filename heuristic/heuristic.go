@@ -40,6 +40,10 @@ type Choice struct {
 	Prices       map[int64]float64
 	BlockThreads int64
 	Bytes        float64
+
+	// Price is what the plan itself is expected to cost, in nanoseconds, on Share of the
+	// device; 0 where it was not chosen by its price.
+	Price, Share float64
 }
 
 // Record says that a heuristic was applied or declined, and why.
@@ -81,6 +85,7 @@ type heuristic struct {
 // before other reduces, whose lanes would run along the wrong range; what has
 // no reduce is elementwise.
 var table = []heuristic{
+	{"scatter", "a fold whose terms count at one point of a store range", tryScatter},
 	{"matvec", "sums over a large operand of which every element is used once", tryMatvec},
 	{"matmul", "sums over a large operand whose elements are used for several outputs", tryMatmul},
 	{"attention", "a tuple reduce with components over ranges of their own", tryAttention},
@@ -164,6 +169,7 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 		}
 		c.Plan, c.Why = chosen, at.name+": "+why
 		c.Prices, c.BlockThreads, c.Bytes = a.priced.Prices, a.priced.BlockThreads, a.priced.Bytes
+		c.Price, c.Share = a.priced.Price, a.priced.Share
 		if at.again {
 			c.Why += "; not as the knobs say: " + last.Detail
 		}

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tgc/ir"
@@ -163,15 +164,28 @@ const crowdedRows = 4
 // crowds reports staged activations (with their sums, 5 bytes an element) of
 // more than three quarters of the L1 cache.
 func (p *planner) crowds(w *operand) bool {
-	return p.points(w.chain)*5 > int64(p.desc.CacheL1Bytes)*3/4 && len(p.opts) > 0 && p.opts[0].Kind == plan.PACK
+	return p.points(w.chain)*p.points(w.reuse)*5 > int64(p.desc.CacheL1Bytes)*3/4 && p.packed()
+}
+
+// packed reports a plan whose lanes are words of packed bytes.
+func (p *planner) packed() bool { return p.has(plan.PACK) }
+
+// dotted reports a plan that sums bytes with dot instructions.
+func (p *planner) dotted() bool { return p.has(plan.TC) }
+
+func (p *planner) has(kind plan.OptKind) bool {
+	return slices.ContainsFunc(p.opts, func(o plan.Opt) bool { return o.Kind == kind })
 }
 
 // packs lets lanes be 32-bit words of a packed weight, where its format has
-// integers that a word keeps apart: half the instructions of widening bytes
-// (Q6_K 30 GB/s against 20 on one Zen 5 core).
+// integers that a word keeps apart and half the L2 cache holds the activations:
+// half the instructions of widening bytes (Q6_K 30 GB/s against 20 on one Zen 5
+// core).
 func (p *planner) packs(w *operand) bool {
 	i := w.chain[len(w.chain)-1]
-	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || !shape.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
+	staged := 4 * p.points(w.chain) * p.points(w.reuse)
+	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || staged > int64(p.desc.CacheL2Bytes)/2 ||
+		!shape.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
 		return false
 	}
 	p.add(plan.PACK, p.axes[i].Name, 0)

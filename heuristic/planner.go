@@ -8,6 +8,7 @@ import (
 	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // planner collects Opts and remembers how much of each axis is taken.
@@ -147,7 +148,7 @@ func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
 }
 
 // unitStride reports that every load that depends on an axis moves by one
-// element along it.
+// element along it; on a CPU backwards too, where a shuffle turns what is loaded.
 func (a *analysis) unitStride(axis int) bool {
 	for _, u := range a.order {
 		switch u.Op {
@@ -155,7 +156,7 @@ func (a *analysis) unitStride(axis int) bool {
 			if u.Src[0].Op == ir.OpTable || !a.dependsByIndex(u, axis) {
 				continue
 			}
-			if a.stride(u, axis) != 1 {
+			if n := a.stride(u, axis); n != 1 && (n != -1 || a.desc.Kind == target.GPU) {
 				return false
 			}
 		case ir.OpField:

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -65,11 +66,25 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 			record.Reason = "serial"
 		}
 	}
+	p.aroundSums()
 	p.tileAxes(p.reduceResults())
 	p.lightReduces()
 	p.fma()
 	record.Detail = how
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+}
+
+// aroundSums gives the stores of a kernel whose sums depend on none of their axes the
+// lanes of an elementwise one.
+func (p *planner) aroundSums() {
+	for _, u := range p.order {
+		if u.Op == ir.OpReduce && !p.free.Of(u).Meet(p.storeSet()).Empty() {
+			return
+		}
+	}
+	if i := p.laneAxis(); i >= 0 && !p.done[i] {
+		p.elementLanes(i)
+	}
 }
 
 // columns reads a run of columns of each row: lanes and copies of them, as long as
@@ -133,7 +148,7 @@ func (p *planner) shortLanes(i int) bool {
 // contiguous while they are strided along the reduce: -1 if there is none.
 func (p *planner) columnAxis(axes []int) int {
 	for _, r := range axes {
-		if p.unitStride(r) {
+		if (p.size(r) >= lanesOf(p.desc) && !p.staged(r) || p.desc.Kind == target.GPU) && p.unitStride(r) {
 			return -1
 		}
 	}
@@ -145,6 +160,20 @@ func (p *planner) columnAxis(axes []int) int {
 		}
 	}
 	return -1
+}
+
+// staged reports an axis of reduces that are all inside of stages, before the loops of
+// the store: they have lanes of their own.
+func (a *analysis) staged(axis int) bool {
+	inside := make(map[*ir.UOp]bool)
+	for _, s := range a.stages {
+		for _, u := range ir.Toposort(s) {
+			inside[u] = true
+		}
+	}
+	return len(a.stages) > 0 && !slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && !inside[u]
+	})
 }
 
 // everyStore reports a store axis that all stores have and at whose points each

@@ -474,6 +474,27 @@ func cacheRow(b *builder, heads, length, dim int64) *ir.UOp {
 		b.Store(out, b.Load(table, near, d), list(h, d), list(h, d)))
 }
 
+// scatterRows adds rows of x to the rows that pos names, some to none, but for some
+// elements: out[k,c] = y[k,c] * (sum_j,i 3*pos[j,i] + i == k & x[j,i,c] > 0 ? x[j,i,c] : 0).
+func scatterRows(b *builder, points, terms, dim int64) *ir.UOp {
+	out, y := b.param(0, ir.F32, points, dim), b.param(1, ir.F32, points, dim)
+	pos, x := b.param(2, ir.I32, terms, 2), b.param(3, ir.F32, terms, 2, dim)
+	k, c, j, i := b.rng(points), b.rng(dim), b.rng(terms), b.rng(2)
+	at := b.Add(b.Mul(b.Load(pos, j, i), b.ConstInt(ir.I32, 3)), b.Cast(i, ir.I32))
+	hit := b.And(b.Eq(b.Cast(k, ir.I32), at), b.Lt(b.f(0), b.Load(x, j, i, c)))
+	sum := b.sum(b.sum(b.Where(hit, b.Load(x, j, i, c), b.f(0)), i), j)
+	return b.sink(b.Store(out, b.Mul(b.Load(y, k, c), sum), list(k, c), list(k, c)))
+}
+
+// scatterLast keeps the largest term of each element of a column, and nothing else.
+func scatterLast(b *builder, points, terms, dim int64) *ir.UOp {
+	out, pos := b.param(0, ir.I32, points, dim), b.param(1, ir.I32, terms, dim)
+	k, c, j := b.rng(points), b.rng(dim), b.rng(terms)
+	hit := b.Eq(b.Load(pos, j, c), b.Cast(k, ir.I32))
+	last := b.Reduce(ir.OpMax, b.Where(hit, b.Cast(j, ir.I32), b.ConstInt(ir.I32, -1<<31)), j)
+	return b.sink(b.Store(out, last, list(k, c), list(k, c)))
+}
+
 func TestDefaultPlan(t *testing.T) {
 	for name, build := range map[string]func(b *builder) *ir.UOp{
 		"elementwise": func(b *builder) *ir.UOp { return elementwise(b, 37) },
@@ -485,6 +506,7 @@ func TestDefaultPlan(t *testing.T) {
 		"tiles":       func(b *builder) *ir.UOp { return tiles(b, 4, 2, 32) },
 		"norm":        func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
 		"tokens":      func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
+		"scatter":     func(b *builder) *ir.UOp { return scatterRows(b, 7, 9, 8) },
 		"cache":       func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
 		"attention":   func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) },
 		"Q8_0":        func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 3, 64, true) },

@@ -42,6 +42,10 @@ var planCases = []struct {
 	{"pack Q5_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q5_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
 	{"pack Q2_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q2_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
 	{"pack Q3_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q3_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
+	{"pack Q6_K, tokens", func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 3, 4, 512) }, []string{
+		"UPCAST s0 3; PACK r0; FMA", "UPCAST s0 3; UPCAST s1 2; PACK r0; FMA; PREFETCH p2 8192", "UPCAST s0 2; PACK r0", "ROLL s0; PACK r0; FMA", "PACK r0; FMA",
+	}},
+	{"pack Q4_K, tokens", func(b *builder) *ir.UOp { return packedMatmul(b, "Q4_K", 5, 2, 512) }, []string{"UPCAST s0 5; PACK r0; FMA", "UPCAST s0 2; ROLL s0; PACK r0; FMA"}},
 	{"Q4_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 3, 512, false) }, []string{
 		"VECTOR r0 32; UNROLL r0 8; FMA", "VECTOR r0 16", "VECTOR r0 64; UNROLL r0 2; FMA",
 	}},
@@ -54,6 +58,13 @@ var planCases = []struct {
 	}},
 	{"IQ4_NL", func(b *builder) *ir.UOp { return packedMatvec(b, "IQ4_NL", 3, 128, false) }, []string{
 		"VECTOR r0 32; FMA", "VECTOR r0 16; UNROLL r0 2",
+	}},
+	{"scatter rows", func(b *builder) *ir.UOp { return scatterRows(b, 9, 11, 16) }, []string{
+		"SCATTER s0; ROLL s0", "SCATTER s0; ROLL s0; VECTOR s1 4; UPCAST s1 2", "SCATTER s0; ROLL s0 4; VECTOR s1 16",
+		"ROLL s0 3; SCATTER s0; ROLL s1 8", "SCATTER s0; ROLL s0 5; VECTOR s1 6",
+	}},
+	{"scatter last", func(b *builder) *ir.UOp { return scatterLast(b, 6, 11, 5) }, []string{
+		"SCATTER s0; ROLL s0", "SCATTER s0; ROLL s0 3; ROLL s1", "SCATTER s0; ROLL s0 3; VECTOR s1 5",
 	}},
 	{"attention", func(b *builder) *ir.UOp { return attention(b, 2, 6, 64) }, []string{
 		"VECTOR s1 16; UPCAST s1; VECTOR r1 16; UNROLL r1; FMA", "VECTOR s1 64; VECTOR r1 64",
@@ -86,6 +97,8 @@ func TestRandomPlans(t *testing.T) {
 		func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
 		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
 		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
+		func(b *builder) *ir.UOp { return scatterRows(b, 7, 9, 8) },
+		func(b *builder) *ir.UOp { return scatterLast(b, 6, 9, 4) },
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()

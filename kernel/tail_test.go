@@ -50,13 +50,22 @@ func halves(b *builder, n int64) *ir.UOp {
 	return b.sink(b.Store(out, v, list(i), list(i)))
 }
 
+// rounded: out[n] = sum_k y[k]*w[n,k] with y[k] = x[k] less the largest of x, which is
+// made once, in a stage.
+func rounded(b *builder, n, k int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, k), b.param(1, ir.F32, n, k), b.param(2, ir.F32, n)
+	i, r, z, q := b.rng(n), b.rng(k), b.rng(k), b.rng(k)
+	y := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, b.Sub(b.Load(x, z), b.Reduce(ir.OpMax, b.Load(x, q), q)), z)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(y, r), b.Load(w, i, r)), r), list(i), list(i)))
+}
+
 // oddKernel draws a kernel whose extents nothing divides.
 func oddKernel(rt *rapid.T, b *builder) *ir.UOp {
 	size := func(name string) int64 {
 		return int64(rapid.SampledFrom([]int{1, 2, 3, 5, 7, 13, 16, 17, 31, 33, 35, 37}).Draw(rt, name))
 	}
 	n, m, k := size("n"), size("m"), size("k")
-	switch rapid.IntRange(0, 7).Draw(rt, "kernel") {
+	switch rapid.IntRange(0, 8).Draw(rt, "kernel") {
 	case 0:
 		return elementwise(b, n)
 	case 1:
@@ -71,6 +80,8 @@ func oddKernel(rt *rapid.T, b *builder) *ir.UOp {
 		return halves(b, n)
 	case 6:
 		return matvec(b, n, k)
+	case 7:
+		return rounded(b, n, k)
 	}
 	return normRow(b, m, n)
 }
@@ -138,6 +149,8 @@ func TestTails(t *testing.T) {
 		{"sum", "VECTOR r0 16; FMA", func(b *builder) *ir.UOp { return matvec(b, 3, 37) }, "f32x16 = fma", "gather"},
 		{"largest", "VECTOR r0 16", func(b *builder) *ir.UOp { return largest(b, 3, 37) }, "f32x16 = max", "gather"},
 		{"in place", "VECTOR s0 16", func(b *builder) *ir.UOp { return addInPlace(b, 37) }, "if ", "gather"},
+		{"lanes of a sum past its end", "VECTOR r0 8; UNROLL r0 8; FMA", func(b *builder) *ir.UOp { return matvec(b, 3, 40) }, "f32x8 = load", "gather"},
+		{"points of a stage", "VECTOR z0 4; LOCAL z0 8", func(b *builder) *ir.UOp { return rounded(b, 3, 36) }, "f32x4 = load", "gather"},
 		{"shorter than a vector", "VECTOR s0 16", func(b *builder) *ir.UOp { return elementwise(b, 13) }, "if ", ""},
 	} {
 		b := newBuilder()

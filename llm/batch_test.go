@@ -10,6 +10,7 @@ import (
 	"tgc/gguf"
 	"tgc/llm"
 	"tgc/llm/synth"
+	"tgc/nn"
 	"tgc/runtime"
 )
 
@@ -67,36 +68,75 @@ func TestBatchEmulated(t *testing.T) {
 	}
 }
 
-// Eight sequences, for which a GPU has other kernels, give the CPU's logits on the
-// emulated one.
-func TestBatchOfEightEmulated(t *testing.T) {
-	m, sequences := tinyModel(t), 8
-	var rows [2][][]float32
-	for i, device := range []string{"cpu", "cuda:emu"} {
-		batch := newBatch(t, m, openDevice(t, device), llm.BatchOptions{Sequences: sequences, Context: batchContext})
-		for n := range int32(2) {
-			tokens := make([][]int32, sequences)
-			for at := range tokens {
-				tokens[at] = []int32{100*n + 13*int32(at)}
-			}
-			if err := batch.Feed(t.Context(), tokens); err != nil {
-				t.Fatal(err)
+// batchShapes are models whose weights a GPU streams or multiplies in tiles: rows of
+// whole blocks, of three blocks that no warp divides, and of types with minima.
+var batchShapes = []string{
+	"llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=907,quant=q6_k",
+	"qwen2:d=768,layers=1,heads=12,kv=2,head=64,ff=1280,vocab=907,quant=q5_k",
+	"llama:d=512,layers=1,heads=8,kv=4,head=64,ff=1792,vocab=1031,quant=q4_k",
+}
+
+// batchLimits are for sums in another order, which in int8 round some activations the
+// other way.
+var batchLimits = map[nn.Numeric]float64{nn.Exact: gpuLimits.nmse, nn.Int8: 1e-3}
+
+// Numbers of sequences for which a GPU has kernels of its own, those that fill no tile of
+// matrix instructions among them, give the CPU's logits on the emulated one.
+func TestBatchSizesEmulated(t *testing.T) {
+	sameBatchLogits(t, "cuda:emu", batchShapes[:2], []nn.Numeric{nn.Exact, nn.Int8}, 2, 3, 5, 8)
+}
+
+// The same on a GPU, where there is one.
+func TestBatchSizesCUDA(t *testing.T) {
+	sameBatchLogits(t, "cuda", batchShapes, []nn.Numeric{nn.Exact, nn.Int8}, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
+}
+
+func sameBatchLogits(t *testing.T, device string, shapes []string, modes []nn.Numeric, sizes ...int) {
+	openDevice(t, device) // or skips
+	for _, shape := range shapes {
+		for _, mode := range modes {
+			for _, sequences := range sizes {
+				t.Run(fmt.Sprintf("%s %s %d", shape, mode, sequences), func(t *testing.T) {
+					t.Parallel()
+					m, err := llm.NewModel(synthetic(t, shape))
+					if err != nil {
+						t.Fatal(err)
+					}
+					opt := llm.BatchOptions{Sequences: sequences, Context: batchContext, Mode: mode}
+					want, got := batchLogits(t, m, "cpu", opt), batchLogits(t, m, device, opt)
+					for at := range sequences {
+						var sum nmse
+						for id, x := range want[at] {
+							sum.point(float64(got[at][id]), float64(x))
+						}
+						if !(sum.value() <= batchLimits[mode]) {
+							t.Errorf("sequence %d: NMSE %.3g, want at most %g", at, sum.value(), batchLimits[mode])
+						}
+					}
+				})
 			}
 		}
-		var err error
-		if rows[i], err = batch.Logits(t.Context()); err != nil {
+	}
+}
+
+// batchLogits feeds each sequence of a batch two tokens of its own.
+func batchLogits(t *testing.T, m *llm.Model, device string, opt llm.BatchOptions) [][]float32 {
+	t.Helper()
+	batch := newBatch(t, m, openDevice(t, device), opt)
+	for n := range int32(2) {
+		tokens := make([][]int32, opt.Sequences)
+		for at := range tokens {
+			tokens[at] = []int32{100*n + 13*int32(at)}
+		}
+		if err := batch.Feed(t.Context(), tokens); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for at := range sequences {
-		var sum nmse
-		for id, want := range rows[0][at] {
-			sum.point(float64(rows[1][at][id]), float64(want))
-		}
-		if !(sum.value() <= gpuLimits.nmse) {
-			t.Errorf("sequence %d: NMSE %.3g, want at most %g", at, sum.value(), gpuLimits.nmse)
-		}
+	rows, err := batch.Logits(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return rows
 }
 
 func batchEqualsSingles(t *testing.T, batch *llm.Batch, m *llm.Model, dev runtime.Device, requests []llm.Request, rounds int) {

@@ -18,6 +18,7 @@ import (
 	"tgc/gguf"
 	"tgc/heuristic"
 	"tgc/llm"
+	"tgc/llm/synth"
 	"tgc/runtime/cuda"
 	"tgc/runtime/cuda/emulator"
 )
@@ -65,6 +66,67 @@ func TestModelsEmulated(t *testing.T) {
 			f := gpt2File(t, typ, uint64(i))
 			defer f.Close()
 			compareWithReference(t, openDevice(t, "cuda:emu"), f, generation{prompt: 6, split: 2, tokens: 3, nmse: gpuLimits.nmse})
+		})
+	}
+}
+
+// synthetic is a small model of a shape, in memory.
+func synthetic(t *testing.T, name string) *gguf.File {
+	t.Helper()
+	shape, err := synth.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := synth.Memory(t.Context(), shape, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// Models of sizes that plans of a GPU treat apart: heads of 100, rows that no warp divides.
+func TestOddSizesEmulated(t *testing.T) {
+	for _, name := range []string{
+		"llama:d=800,layers=1,heads=8,kv=2,head=100,ff=352,vocab=701,quant=q8_0,pure=1",
+		"llama:d=736,layers=1,heads=23,kv=1,head=32,ff=240,vocab=701,quant=f16,pure=1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compareWithReference(t, openDevice(t, "cuda:emu"), synthetic(t, name), generation{prompt: 3, tokens: 2, nmse: gpuLimits.nmse})
+		})
+	}
+}
+
+// Models of types whose indices into a codebook lie two side by side give the logits of
+// the interpreter.
+func TestCodebooksEmulated(t *testing.T) {
+	for _, quant := range []string{"iq3_s", "iq2_s"} {
+		t.Run(quant, func(t *testing.T) {
+			t.Parallel()
+			f := synthetic(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=907,pure=1,quant="+quant)
+			model, err := llm.NewModel(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows [2][][]float32
+			for i, dev := range []string{"interp", "cuda:emu"} {
+				session, err := llm.NewSession(t.Context(), model, openDevice(t, dev), llm.SessionOptions{Context: 8})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer session.Close()
+				rows[i] = feedEach(t, session, 1, 77, 500)
+			}
+			for p, row := range rows[1] {
+				var sum nmse
+				for i, x := range rows[0][p] {
+					sum.point(float64(row[i]), float64(x))
+				}
+				if !(sum.value() <= gpuLimits.nmse) {
+					t.Errorf("NMSE %.3g at position %d, want at most %g", sum.value(), p, gpuLimits.nmse)
+				}
+			}
 		})
 	}
 }

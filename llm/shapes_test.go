@@ -24,7 +24,7 @@ type randomModel struct {
 
 var (
 	types32  = []gguf.Type{gguf.Q4_0, gguf.Q4_1, gguf.Q5_0, gguf.Q5_1, gguf.Q8_0, gguf.IQ4_NL, gguf.F16, gguf.BF16, gguf.F32}
-	types256 = []gguf.Type{gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K, gguf.IQ4_XS}
+	types256 = []gguf.Type{gguf.Q3_K, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K, gguf.IQ4_XS, gguf.Q2_K}
 )
 
 func pickOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }

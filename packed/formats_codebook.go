@@ -14,7 +14,7 @@ var twiceE2M1 = int8Table(0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -1
 var codebookFormats = []Format{
 	{
 		Name: "IQ4_NL", GGUF: 20, BlockElems: 32, BlockBytes: 18,
-		Random: &Random{RMS: 71.0, Flip: true},
+		Random: &Random{RMS: 67.44, Flip: true},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},
@@ -25,7 +25,7 @@ var codebookFormats = []Format{
 	},
 	{
 		Name: "IQ4_XS", GGUF: 23, BlockElems: 256, BlockBytes: 136,
-		Random: &Random{RMS: 71.0 * 18.5},
+		Random: &Random{RMS: 67.44 * 18.5},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "scales_h", DType: ir.U16, Count: 1, Offset: 2}, // upper 2 bits per 32

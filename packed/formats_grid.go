@@ -9,6 +9,7 @@ var gridFormats = []Format{
 		// Per 32 elements 8 bytes: four grid numbers, then a word with four times
 		// 7 sign bits and a 4-bit scale on top.
 		Name: "IQ2_XXS", GGUF: 16, BlockElems: 256, BlockBytes: 66,
+		Random: &Random{RMS: 23.12 * quarterStepRMS},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 2, Run: 4, Stride: 8},
@@ -23,6 +24,7 @@ var gridFormats = []Format{
 	{
 		// Per 8 elements a 16-bit word: grid number, 7 sign bits on top.
 		Name: "IQ2_XS", GGUF: 17, BlockElems: 256, BlockBytes: 74,
+		Random: &Random{RMS: 24.22 * quarterStepRMS},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U16, Count: 32, Offset: 2},
@@ -37,6 +39,7 @@ var gridFormats = []Format{
 	},
 	{
 		Name: "IQ2_S", GGUF: 22, BlockElems: 256, BlockBytes: 82,
+		Random: &Random{RMS: 24.43 * quarterStepRMS},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 2},     // low bits of the grid number per 8
@@ -54,6 +57,7 @@ var gridFormats = []Format{
 	{
 		// Grid numbers per 4 elements; per 32 a word as in IQ2_XXS.
 		Name: "IQ3_XXS", GGUF: 18, BlockElems: 256, BlockBytes: 98,
+		Random: &Random{RMS: 30.85 * 2 * quarterStepRMS},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 2},
@@ -67,6 +71,7 @@ var gridFormats = []Format{
 	},
 	{
 		Name: "IQ3_S", GGUF: 21, BlockElems: 256, BlockBytes: 110,
+		Random: &Random{RMS: 7.594 * odd4RMS},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 2},      // low bits of the grid number per 4
@@ -86,6 +91,7 @@ var gridFormats = []Format{
 		// Per 32 elements a 16-bit word: four times 3 upper bits of the grid
 		// number, a 3-bit scale, and the sign of the shift.
 		Name: "IQ1_S", GGUF: 19, BlockElems: 256, BlockBytes: 50,
+		Random: &Random{RMS: 0.7809 * odd3RMS, Flip: true},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 2},

@@ -7,6 +7,7 @@ import "tgc/ir"
 var kFormats = []Format{
 	{
 		Name: "Q2_K", GGUF: 10, BlockElems: 256, BlockBytes: 84,
+		Random: &Random{RMS: rms2 * fourBitRMS, MinFactor: 1.5, Inner: fourBitScales},
 		Fields: []Field{
 			{Name: "scales", DType: ir.U8, Count: 16, Offset: 0}, // per 16: scale | minimum<<4
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 16},

@@ -10,6 +10,7 @@ import "tgc/ir"
 var smallFormats = []Format{
 	{
 		Name: "Q1_0", GGUF: 41, BlockElems: 128, BlockBytes: 18,
+		Random: &Random{RMS: 1},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},
@@ -22,6 +23,7 @@ var smallFormats = []Format{
 	},
 	{
 		Name: "Q2_0", GGUF: 42, BlockElems: 64, BlockBytes: 18,
+		Random: &Random{RMS: 1.2247, Flip: true},
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},

@@ -8,6 +8,7 @@ var ternaryFormats = []Format{
 		// Five ternary digits in a byte, as a fraction of 256: times 3^n, modulo
 		// 256, the upper "trit" is digit n. The last 4 bytes hold four digits each.
 		Name: "TQ1_0", GGUF: 34, BlockElems: 256, BlockBytes: 54,
+		Random: &Random{RMS: 0.8165},
 		Fields: []Field{
 			{Name: "qs", DType: ir.U8, Count: 48, Offset: 0}, // 32 bytes for elements 0..159, 16 for 160..239
 			{Name: "qh", DType: ir.U8, Count: 4, Offset: 48}, // elements 240..255
@@ -26,6 +27,7 @@ var ternaryFormats = []Format{
 	},
 	{
 		Name: "TQ2_0", GGUF: 35, BlockElems: 256, BlockBytes: 66,
+		Random: &Random{RMS: 0.8660, Flip: true, Inner: func(block []byte, _ [2]uint64) { withoutThrees(block[:64]) }},
 		Fields: []Field{
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 0},
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 64},
@@ -33,14 +35,15 @@ var ternaryFormats = []Format{
 		decode: func(d *decoder) *ir.UOp {
 			return d.product(d.scale("d"), d.plus(d.f32(d.twoBits("qs")), -1))
 		},
-		// The code 3 is never written.
-		repair: func(block []byte, r scaleSource) {
-			for i := range 64 {
-				b := block[i]
-				block[i] = b &^ (b & (b >> 1) & 0x55) // 11 becomes 10
-			}
-		},
+		repair: func(block []byte, _ scaleSource) { withoutThrees(block[:64]) },
 	},
+}
+
+// withoutThrees turns the codes 3, which are never written, into 2.
+func withoutThrees(codes []byte) {
+	for i, b := range codes {
+		codes[i] = b &^ (b & (b >> 1) & 0x55) // 11 becomes 10
+	}
 }
 
 // tritPowers is the power of 3 for the elements 4i..4i+3 of a TQ1_0 block.

@@ -72,12 +72,27 @@ func putFloat(b []byte, dtype ir.DType, v float64) {
 // An integer of b bits, all values equally likely, has a standard deviation of
 // sqrt((4^b-1)/12).
 const (
+	rms2       = 1.118
 	rms4       = 4.61
 	rms5       = 9.23
 	rms6       = 18.47
+	fourBitRMS = 11.73 // of integers drawn from 8 to 15
 	sixBitRMS  = 48.38 // of integers drawn from 32 to 63
 	q6ScaleRMS = 84.3  // of integers drawn from 32 to 127
+
+	odd3RMS        = 9.220 // of 2*sc+1 for a scale of 3 bits
+	odd4RMS        = 18.47 // likewise of 4 bits
+	quarterStepRMS = 2.308 // of (sc+1/2)/4 for a scale of 4 bits
 )
+
+// fourBitScales sets the sixteen bytes in which Q2_K packs a 4-bit scale and a 4-bit
+// minimum each: scales from 8 to 15, each minimum equal to its scale.
+func fourBitScales(block []byte, random [2]uint64) {
+	for i, word := range random {
+		scales := word&0x0707070707070707 | 0x0808080808080808
+		binary.LittleEndian.PutUint64(block[8*i:], scales|scales<<4)
+	}
+}
 
 // sixBitScales sets the twelve bytes in which Q4_K and Q5_K pack eight 6-bit
 // scales and eight 6-bit minimums: scales from 32 to 63, each minimum equal to

@@ -11,16 +11,18 @@ import (
 
 // A fold of a row that is read along the row joins the kernel of the row, for
 // inputs of any size; one that is read along a product's columns does not, and
-// on a GPU neither where threads could not share the row.
+// on a GPU neither where threads could not share the row. A softmax of what lies in memory
+// goes over its rows twice on a CPU: one exponential for each element, and a store, cost
+// less than the two of a tuple.
 func TestRowsJoinTheirFolds(t *testing.T) {
 	for name, c := range map[string]struct {
 		build    func(x, y *tensor.Tensor) *tensor.Tensor // x is [24 256], y [256 40]
 		gpu, cpu int                                      // kernels
 	}{
-		"softmax":          {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) }, 1, 1},
+		"softmax":          {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) }, 1, 2},
 		"layer norm":       {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.LayerNorm(1, nil, nil, 1e-5) }, 1, 1},
 		"position":         {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Argmax(-1) }, 1, 1},
-		"uneven rows":      {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 3, 250).Softmax(-1) }, 2, 1},
+		"uneven rows":      {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 3, 250).Softmax(-1) }, 2, 2},
 		"product":          {func(x, y *tensor.Tensor) *tensor.Tensor { return x.Sub(x.MaxKeep(-1)).MatMul(y) }, 2, 2},
 		"folds of columns": {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Div(x.MaxKeep(0)) }, 2, 2},
 	} {

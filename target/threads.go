@@ -26,6 +26,7 @@ type Threads struct {
 	Code          float64 // ns an operation of straight code: instructions are read once
 	Registers     float64 // of a thread, besides the weights that it has loaded
 	Decoded       float64 // registers, for each operation on a weight of a row that is held
+	Held          float64 // registers, for each sum that a thread has of each use of its weights
 	Spill         float64 // of the time to read the weights, for each time that registers do not suffice
 	Extract       float64 // of the operations on a weight, for each time that the bytes which hold it are read again
 	ExtractBytes  float64 // likewise, where the operations are on four bytes at a time
@@ -33,6 +34,7 @@ type Threads struct {
 	Dot           float64 // operations of a sum of bytes, against what is counted
 	Table         float64 // operations of a look-up in a table
 	Doubt         float64 // by how much prices of mappings of one kernel are wrong, a share of the price
+	DoubtUses     float64 // likewise, where weights have several uses, to which prices were not fitted
 }
 
 // threadsNVIDIA are the numbers of NVIDIA GPUs.
@@ -40,6 +42,6 @@ func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 410, First: 113, Launch: 9.5, Prologue: 980, Staging: 1.45, Crowding: 0.055, Reading: 0.02, ReadingShared: 0.0017,
 		Latency: 723, Iteration: 112, Barrier: 470, Bandwidth: 0.97, Issue: 0.68, Busy: 12.6, Overlap: 3.6, Code: 0.073,
-		Registers: 6, Decoded: 1.7, Spill: 1.95, Extract: 0.86, ExtractBytes: 2.8, Guard: 1, Dot: 1.66, Table: 9, Doubt: 0.5,
+		Registers: 6, Decoded: 1.7, Held: 2, Spill: 1.95, Extract: 0.86, ExtractBytes: 2.8, Guard: 1, Dot: 1.66, Table: 9, Doubt: 0.5, DoubtUses: 2,
 	}
 }

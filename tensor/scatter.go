@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"slices"
-
-	"tgc/ir"
-)
+import "tgc/ir"
 
 // ScatterReduce says how ScatterElementsReduce joins values that meet.
 type ScatterReduce uint8
@@ -45,10 +41,9 @@ func (t *Tensor) ScatterElements(axis int, index, src *Tensor) *Tensor {
 	if s.src.Extent(s.axis) == 0 {
 		return t
 	}
-	none := t.graph.Scalar(ir.I32, -1)
 	point := t.graph.alongAxis(s.matches.Rank(), s.axis+1, s.src.Extent(s.axis))
-	last := s.matches.Where(point, none).Max(s.axis + 1)
-	return none.Lt(last).Where(s.src.GatherElements(s.axis, last), t)
+	last := s.matches.Where(point, point.identity(ir.OpMax)).Max(s.axis + 1)
+	return t.graph.Scalar(ir.I32, -1).Lt(last).Where(s.src.GatherElements(s.axis, last), t)
 }
 
 // ScatterElementsReduce is t with elements joined: along axis 0, element
@@ -85,15 +80,16 @@ func (t *Tensor) IndexAdd(axis int, index, src *Tensor) *Tensor {
 	if !equalShapes(src.shape(), want) {
 		return t.graph.fail("index_add", "values %s, want %s for %s along axis %d", src, shapeText(want), t, k)
 	}
-	ones := make([]int, t.Rank()+1)
+	ones := make([]int, t.Rank())
 	for i := range ones {
 		ones[i] = 1
 	}
-	row, element := slices.Clone(ones), slices.Clone(ones)
-	row[k+1], element[k] = index.Extent(0), t.Extent(k)
-	all := t.graph.Iota(index.DType(), t.Dim(k)).Reshape(element...)
-	s := scattered{into: t, axis: k, src: src, matches: index.Reshape(row...).Eq(all)}
-	return s.join(ScatterSum, true)
+	row := ones
+	row[k] = index.Extent(0)
+	if !index.DType().IsSigned() {
+		index = index.Cast(ir.I64)
+	}
+	return t.scatterTo(k, index.Reshape(row...).expandTo(want), src).join(ScatterSum, true)
 }
 
 // scattered is a scatter along one axis: matches says, with the values' axis right
@@ -132,8 +128,13 @@ func (t *Tensor) scattering(op string, axis int, index, src *Tensor) (scattered,
 		}
 	}
 	index = index.PadAll(pads, PadOptions{Value: -1})
+	return t.scatterTo(k, index, src.PadAll(pads, PadOptions{})), true
+}
+
+// scatterTo is the scatter of values at indices of their own shape.
+func (t *Tensor) scatterTo(k int, index, src *Tensor) scattered {
 	element := t.graph.axisIota(index.DType(), t.shape(), k)
-	return scattered{into: t, axis: k, src: src.PadAll(pads, PadOptions{}), matches: index.Unsqueeze(k).Eq(element.Unsqueeze(k + 1))}, true
+	return scattered{into: t, axis: k, src: src, matches: index.Unsqueeze(k).Eq(element.Unsqueeze(k + 1))}
 }
 
 // join folds the values that go to each element. Halves are folded in f32.

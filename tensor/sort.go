@@ -4,12 +4,23 @@ import (
 	"math/bits"
 
 	"tgc/ir"
+	"tgc/target"
 )
 
 // maxRanked is the longest axis that is sorted by counting ranks: n*n
 // comparisons in two kernels. A longer one goes through a network of about
-// log2(n)^2/2 kernels; where counting takes as long on a CPU with eight lanes.
-const maxRanked = 2048
+// log2(n)^2/2 kernels, as does one of which a target has so many rows that counting
+// takes manyTimes as long: each kernel of a network has to be compiled, too.
+const (
+	maxRanked = 2048
+	manyTimes = 8
+)
+
+// Operations of a comparison and its count, and of an exchange of a network.
+const (
+	rankOps     = 5
+	exchangeOps = 10
+)
 
 // Sort orders an axis and gives the values and the indices (i32) that they had.
 // It is stable: equal elements keep their order. NaN counts as larger than all
@@ -48,7 +59,12 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 func (t *Tensor) best(k, count int, descending bool) (values, indices *Tensor) {
 	key := t.sortKey(descending).MoveAxis(k, -1)
 	if t.Extent(k) <= maxRanked {
-		indices = key.ranked(count)
+		indices = key.ranked(count).OnTarget(func(desc *target.Desc) *Tensor {
+			if !key.networkPays(&desc.Cost) {
+				return nil
+			}
+			return key.network(count)
+		})
 	} else {
 		indices = key.network(count)
 	}
@@ -79,6 +95,20 @@ func (t *Tensor) sortKey(descending bool) *Tensor {
 		key = key.Not() // turns the order of integers around, without overflow
 	}
 	return key
+}
+
+// networkPays compares the ways to sort the last axis, in picoseconds.
+func (t *Tensor) networkPays(cost *target.Cost) bool {
+	n, elements := t.Extent(-1), 1.0
+	for _, extent := range t.shape() {
+		m, _ := extent.Int()
+		elements *= float64(m)
+	}
+	log := bits.Len(uint(max(n, 1) - 1))
+	kernels := float64(log * (log + 1) / 2)
+	op := float64(cost.Op) / float64(max(cost.Workers, 1))
+	network := elements*kernels*exchangeOps*op + kernels*float64(cost.Launch)
+	return elements*float64(n)*rankOps*op > manyTimes*network
 }
 
 // ranked is the positions of the count smallest keys of the last axis, by

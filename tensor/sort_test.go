@@ -12,6 +12,7 @@ import (
 	_ "tgc/internal/steadyseed"
 	"tgc/ir"
 	"tgc/runtime/interp"
+	"tgc/target"
 )
 
 // Both ways to sort give what a stable sort gives: NaN last, both zeros equal,
@@ -41,6 +42,29 @@ func TestSortingWays(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// Many rows that are not short go through a network where comparing all pairs would take
+// long, others do not.
+func TestSortingByPrice(t *testing.T) {
+	for name, want := range map[string]map[int]bool{"llvm:x86-64-v4": {256: false, 2000: true}, "ptx:sm_90": {256: false, 2000: false}} {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, network := range want {
+			g := NewGraph()
+			values, _ := g.Input("x", ir.F32, 64, n).Sort(1, false)
+			g.Output("y", values)
+			c, err := g.Compile(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(c.Launches) > 10; got != network {
+				t.Errorf("%s: 64 rows of %d take %d launches, through a network: want %t", name, n, len(c.Launches), network)
+			}
 		}
 	}
 }

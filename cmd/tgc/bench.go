@@ -22,13 +22,15 @@ type benchFlags struct {
 	json    bool
 	micro   bool
 	pairs   bool
+	grid    string
+	floor   float64 // percent
 	sizes   []int
 }
 
 func newBench() *cobra.Command {
 	var o benchFlags
 	cmd := &cobra.Command{
-		Use:   "bench MODEL.gguf|SHAPE | --micro | --pairs [TEXT]",
+		Use:   "bench MODEL.gguf|SHAPE | --micro | --pairs [TEXT] | --grid FILE",
 		Short: "Measure the speed of prompts and of generation, or of plain kernels",
 		Long: "Measure how fast a prompt is fed and how fast tokens are generated (one at a time,\n" +
 			"without sampling), beside the bandwidth that memory has on this machine.\n" +
@@ -38,7 +40,15 @@ func newBench() *cobra.Command {
 			"products, sums, transposes ..), as fusion compiles them and with every step stored:\n" +
 			"RATIO is how many times as long the fused form takes, and how many times as much it\n" +
 			"costs by the count of its instructions and bytes (PRICE, microseconds). TEXT picks the\n" +
-			"pairs that have it in their names.\n\n" +
+			"pairs that have it in their names.\n" +
+			"--grid measures a list of models and prints, of each, the kernels of a decode step\n" +
+			"that read weights and cache at less than --floor of the bandwidth (of those that read\n" +
+			"1 MB or more a call). FILE has a row a line, # begins a comment, and - is the device\n" +
+			"of --device or the best one:\n\n" +
+			"  # " + bench.GridForm + "\n" +
+			"  llama3.2:1b-q6_k  int8   cuda  1  512  128  0\n" +
+			"  llama:d=960,layers=32,heads=15,kv=5,ff=2560,vocab=49152,quant=q4_1  exact  -  4  0  64  1024\n\n" +
+			"A row that fails is reported, and the exit status is then 1 after all others.\n\n" +
 			"--kernels prints a table of the step's kernels. On a GPU, US is a call as the step\n" +
 			"runs it: the calls of all layers behind one another, each starting while the one\n" +
 			"before ends, with their own weights; ALONE is a call between two marks, which holds\n" +
@@ -48,12 +58,13 @@ func newBench() *cobra.Command {
 			"  tgc bench llama3.2:1b-q6_k -p 128 -n 64 --threads 2 --json\n" +
 			"  tgc bench model.gguf --device cpu,interp --kernels\n" +
 			"  tgc bench --micro --threads 1\n" +
-			"  tgc bench --pairs \"softmax +\" --sizes 64,256 --device cpu --json",
+			"  tgc bench --pairs \"softmax +\" --sizes 64,256 --device cpu --json\n" +
+			"  tgc bench --grid docs/bench/grid.txt --floor 50 -r 3",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case o.micro && o.pairs:
-				return usagef("bench: --micro or --pairs")
-			case o.micro:
+			case o.micro && o.pairs, o.grid != "" && (o.micro || o.pairs):
+				return usagef("bench: one of --micro, --pairs and --grid")
+			case o.micro, o.grid != "":
 				return cobra.NoArgs(cmd, args)
 			case o.pairs:
 				return cobra.MaximumNArgs(1)(cmd, args)
@@ -67,6 +78,9 @@ func newBench() *cobra.Command {
 			if o.pairs {
 				return o.runPairs(cmd, strings.Join(args, ""))
 			}
+			if o.grid != "" {
+				return o.runGrid(cmd)
+			}
 			return o.run(cmd, args[0])
 		},
 	}
@@ -79,6 +93,8 @@ func newBench() *cobra.Command {
 	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")
 	f.BoolVar(&o.micro, "micro", false, "measure plain kernels instead of a model")
 	f.BoolVar(&o.pairs, "pairs", false, "measure pairs of everyday operations, fused and stored one by one")
+	f.StringVar(&o.grid, "grid", "", "measure the rows of a file")
+	f.Float64Var(&o.floor, "floor", defaultFloor, "with --grid: percent of the bandwidth under which kernels are listed")
 	f.IntSliceVar(&o.sizes, "sizes", microbench.DefaultOptions().Sizes, "with --micro: sizes of the square matrix products; with --pairs: of the matrices (default 256)")
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each device")
 	o.device.register(f)
@@ -141,6 +157,7 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config eng
 	}
 	defer dev.Close()
 	opt := o.options
+	opt.PromptKernels = opt.Kernels
 	opt.Mode, opt.Config, opt.Load, opt.Start = o.device.mode.Numeric, config, load, start
 	shape := devices.Options{Threads: o.device.threads}
 	opt.Threads = dev.Threads(shape)

@@ -10,10 +10,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 )
 
 func TestMain(m *testing.M) {
+	llvmc.MaybeChild() // the condition cpu opens a device in this process
 	testscript.Main(m, map[string]func(){"tgc": main})
 }
 

@@ -232,10 +232,11 @@ func fill(ctx context.Context, f *tensor.Function, info tensor.BufferInfo) error
 	size := info.DType.Size()
 	values := make([]float64, period)
 	for i := range values {
-		values[i] = float64(i%period-period/2) / period
-	}
-	for i := range values {
-		values[i] = ir.RoundFloat(info.DType, values[i])
+		if info.DType.IsFloat() {
+			values[i] = ir.RoundFloat(info.DType, float64(i-period/2)/period)
+		} else {
+			values[i] = float64(i & 0x7f) // an index
+		}
 	}
 	pattern := ir.EncodeTable(info.DType, values)
 	for at := 0; at < len(raw); at += period * size {

@@ -25,9 +25,9 @@ var (
 // models are the recorded models: one of each architecture, with different types.
 var models = []struct{ name, shape string }{
 	{"small-llama-q4_k_m", "llama:d=256,layers=2,heads=4,kv=2,head=16,ff=256,vocab=272,ctx=1024,quant=q4_k_m"},
-	{"small-qwen2-q5_0", "qwen2:d=64,layers=2,heads=4,kv=2,ff=160,vocab=300,ctx=1024,quant=q5_0,tied=0"},
+	{"small-qwen2-q5_0", "qwen2:d=64,layers=2,heads=4,kv=2,ff=160,vocab=300,ctx=1024,quant=q5_0,pure=1,tied=0"},
 	{"small-qwen3-q8_0", "qwen3:d=64,layers=2,heads=4,kv=2,head=24,ff=160,vocab=288,ctx=1024,quant=q8_0"},
-	{"small-olmoe-q4_0", "olmoe:d=64,layers=2,heads=4,ff=32,vocab=276,ctx=1024,quant=q4_0,experts=6,used=2,tied=0"},
+	{"small-olmoe-q4_0", "olmoe:d=64,layers=2,heads=4,ff=32,vocab=276,ctx=1024,quant=q4_0,pure=1,experts=6,used=2,tied=0"},
 	{"small-gpt2-f16", "gpt2:d=48,layers=2,heads=3,ff=192,vocab=270,ctx=64,quant=f16"},
 }
 

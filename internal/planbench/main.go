@@ -1,9 +1,9 @@
 // Command planbench times candidate plans of the matrix-vector products of models on
 // a GPU, each kernel by itself over weights that no cache holds.
 //
-//	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact" > pairs.jsonl
+//	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
 //
-// Each line of its output is a pair of kernel and plan: the features of which the
+// A job is a shape, a mode and a batch (default 1). Each line of its output is a pair of kernel and plan: the features of which the
 // price is made, the price and the time in microseconds.
 package main
 
@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ func main() {
 	device := flag.String("device", "cuda", "device")
 	spread := flag.Float64("spread", 2.5, "candidates are priced at up to so many times the cheapest")
 	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
-	dry := flag.Bool("dry", false, "compile only")
+	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	flag.Parse()
 	b := &bench{most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
 	if err := b.run(context.Background(), *device, flag.Args()); err != nil {
@@ -58,6 +59,7 @@ type bench struct {
 type pair struct {
 	Shape    string             `json:"shape"`
 	Mode     string             `json:"mode"`
+	Batch    int                `json:"batch"`
 	Kernel   string             `json:"kernel"`
 	Plan     string             `json:"plan"`
 	Features map[string]float64 `json:"features"`
@@ -71,9 +73,15 @@ func (b *bench) run(ctx context.Context, device string, jobs []string) (err erro
 		return err
 	}
 	for _, job := range jobs {
-		shape, mode, _ := strings.Cut(job, " ")
+		batch := 1
+		fields := append(strings.Fields(job), "exact")
+		if len(fields) > 3 {
+			if batch, err = strconv.Atoi(fields[2]); err != nil {
+				return fmt.Errorf("%s: batch: %w", job, err)
+			}
+		}
 		start := time.Now()
-		if err := b.shape(ctx, shape, mode); err != nil {
+		if err := b.shape(ctx, fields[0], fields[1], batch); err != nil {
 			return fmt.Errorf("%s: %w", job, err)
 		}
 		log.Printf("%s: %.1f s", job, time.Since(start).Seconds())
@@ -81,7 +89,7 @@ func (b *bench) run(ctx context.Context, device string, jobs []string) (err erro
 	return nil
 }
 
-func (b *bench) shape(ctx context.Context, name, modeName string) error {
+func (b *bench) shape(ctx context.Context, name, modeName string, batch int) error {
 	shape, err := synth.Lookup(name)
 	if err != nil {
 		return err
@@ -98,7 +106,7 @@ func (b *bench) shape(ctx context.Context, name, modeName string) error {
 	if err != nil {
 		return err
 	}
-	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: 1, Batch: 1, Numeric: mode}, 128, b.dev.Target(), engine.Config{})
+	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: 1, Batch: batch, Numeric: mode}, 128, b.dev.Target(), engine.Config{})
 	if err != nil {
 		return err
 	}
@@ -110,7 +118,7 @@ func (b *bench) shape(ctx context.Context, name, modeName string) error {
 		for _, part := range parts {
 			if text := ir.Text(part.AST); !b.seen[text] {
 				b.seen[text] = true
-				if err := b.kernel(ctx, name, modeName, part); err != nil {
+				if err := b.kernel(ctx, name, modeName, batch, part); err != nil {
 					return fmt.Errorf("kernel %s: %w", part.Name, err)
 				}
 			}
@@ -120,7 +128,7 @@ func (b *bench) shape(ctx context.Context, name, modeName string) error {
 }
 
 // kernel times candidates of one kernel.
-func (b *bench) kernel(ctx context.Context, shape, mode string, k *engine.Kernel) error {
+func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *engine.Kernel) error {
 	alone, err := engine.Compile(ctx, k.AST, b.dev.Target(), engine.Config{})
 	if err != nil {
 		return err
@@ -136,21 +144,22 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, k *engine.Kernel
 	var pairs []pair
 	for _, i := range ranks {
 		c := all[i]
+		if b.dry {
+			if err := b.out.Encode(pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i}); err != nil {
+				return err
+			}
+			continue
+		}
 		p, err := kernel.LowerWith(ctx, arena, ast, c.Plan, alone.Target, "kernel", nil)
 		if err != nil {
 			log.Printf("%s: %v: %v", k.Name, c.Plan, err)
 			continue
 		}
 		programs = append(programs, p)
-		pairs = append(pairs, pair{Shape: shape, Mode: mode, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i})
+		pairs = append(pairs, pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i})
 	}
 	log.Printf("%s %s %s: %d candidates, %d lowered", shape, mode, k.Name, len(all), len(programs))
 	if b.dry {
-		for _, p := range pairs {
-			if err := b.out.Encode(p); err != nil {
-				return err
-			}
-		}
 		return nil
 	}
 	execs, err := b.dev.Load(ctx, programs)

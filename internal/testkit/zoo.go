@@ -123,11 +123,11 @@ func zooCrossEntropy(z *Fixture) {
 	z.G.Output("gradient", x.Softmax(-1))
 }
 
-// zooSoftmax has rows whose scores lie farther and farther apart: of the last one
+// zooSoftmax has rows whose scores lie farther and farther apart: of the last ones
 // exponentials overflow without the largest score.
 func zooSoftmax(z *Fixture) {
-	rows := z.G.Iota(ir.I32, z.G.Dims(3)[0]).Reshape(3, 1).Cast(ir.F32)
-	z.G.Output("y", z.input("x", 3, 40).Mul(rows.MulScalar(40).AddScalar(1)).Softmax(-1))
+	rows := z.G.Iota(ir.I32, z.G.Dims(16)[0]).Reshape(16, 1).Cast(ir.F32)
+	z.G.Output("y", z.input("x", 16, 20).Mul(rows.MulScalar(1.5).Exp2()).Softmax(-1))
 }
 
 func zooLayerNorm(z *Fixture) {

@@ -22,7 +22,7 @@ func (l *stager) fillPanels(d int) {
 			}
 			k := l.scopes.key(stage, l.scopes.startCoords())
 			array := l.arrayOf(stage, k)
-			l.fillLoops(stage, array, stage.Src[1:], l.scopes.startCoords())
+			l.fillLoops(stage, stage.Src[1:], []coords{l.scopes.startCoords()}, func(at coords) { l.fillPoint(stage, array, at) })
 			s.memo[k] = val{v: array, depth: d}
 		}
 		l.block.barrier()

@@ -113,17 +113,49 @@ func (l *memory) remember(u, sum *ir.UOp) *flatAddress {
 	return f
 }
 
-// clamped is x brought into 0..extent-1 where that is not proven.
+// clamped is x brought into 0..extent-1 where that is not proven. Neighbours stay
+// neighbours: a run of elements that divides the extent is brought there as a whole, so
+// that its lanes are one load.
 func (l *memory) clamped(x, extent *ir.UOp) *ir.UOp {
 	a := l.Arena
 	low, high := l.inBounds(x, extent)
+	if low && high {
+		return x
+	}
+	number, element, run := l.runOf(x, extent)
 	if !high {
-		x = a.Binary(ir.OpMin, x, a.Add(extent, a.Index(-1)))
+		number = a.Binary(ir.OpMin, number, a.Add(a.Div(extent, a.Index(run)), a.Index(-1)))
 	}
 	if !low {
-		x = a.Binary(ir.OpMax, x, a.Index(0))
+		number = a.Binary(ir.OpMax, number, a.Index(0))
 	}
-	return x
+	return a.Add(a.Mul(number, a.Index(run)), element)
+}
+
+// runOf writes x as number*run + element, 0 <= element < run, with the longest run that
+// divides the extent.
+func (l *memory) runOf(x, extent *ir.UOp) (number, element *ir.UOp, run int64) {
+	a := l.Arena
+	form := l.linear.Of(x)
+	number, element, run = x, a.Index(0), 1
+	n, constant := extent.Int()
+	for _, step := range form.Terms {
+		if !constant || step.Coef <= run || n%step.Coef != 0 {
+			continue
+		}
+		high, low := ir.LinearForm{}, ir.ConstForm(form.Const)
+		for _, t := range form.Terms {
+			if t.Coef%step.Coef == 0 {
+				high.Terms = append(high.Terms, ir.Term{Atom: t.Atom, Coef: t.Coef / step.Coef})
+			} else {
+				low.Terms = append(low.Terms, t)
+			}
+		}
+		if within := low.Build(a); l.Bounds.Of(within).Within(0, step.Coef-1) {
+			number, element, run = high.Build(a), within, step.Coef
+		}
+	}
+	return number, element, run
 }
 
 // inBounds says which of 0 <= x and x < extent are proven.

@@ -236,8 +236,13 @@ func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
 		if sums := l.matrixMembers(members); len(sums) > 0 {
 			carries = l.mma.tileMembers(open, sums, l.scopes.stack[l.scopes.top()-1])
 		}
+		var sums []*ir.UOp
 		for _, m := range members {
 			if l.isMatrixMember(m) {
+				continue
+			}
+			if m.comps == nil && !l.block.onGPU() && analyse.IsSum(m.node) {
+				sums = append(sums, m.node)
 				continue
 			}
 			if m.comps == nil {
@@ -246,6 +251,7 @@ func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
 				carries = append(carries, l.tuples.tupleMember(open, m, i)...)
 			}
 		}
+		carries = append(carries, l.runningSums(open, sums)...)
 		next := make([]*program.Value, len(carries))
 		for k, c := range carries {
 			next[k] = c.next

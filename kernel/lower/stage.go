@@ -180,27 +180,47 @@ func (l *stager) fillStage(stage *ir.UOp, at coords) *program.Value {
 		l.fillPanels(d)
 		return l.scopes.stack[d].memo[k].v
 	}
-	array := l.arrayOf(stage, k)
+	copies := l.filledTogether(stage, at)
 	s := l.scopes.stack[d]
 	l.scopes.in(d, func() {
-		start := l.scopes.startCoords()
-		for _, i := range l.free.Of(stage).Meet(l.vector).List() {
-			start[i] = at[i]
-			if l.lanes.Has(i) != (at[i] == laneCoord) {
-				fail("a stage is read along other lanes than its own")
+		for _, c := range copies {
+			for _, i := range l.free.Of(stage).Meet(l.vector).List() {
+				if l.lanes.Has(i) != (c[i] == laneCoord) {
+					fail("a stage is read along other lanes than its own")
+				}
 			}
 		}
 		shared := l.sharesStage(stage)
 		if shared && l.block.repeats() {
 			l.block.barrier()
 		}
-		l.fillLoops(stage, array, stage.Src[1:], start)
+		l.fillLoops(stage, stage.Src[1:], copies, func(at coords) {
+			l.fillPoint(stage, l.arrayOf(stage, l.scopes.key(stage, at)), at)
+		})
 		if shared {
 			l.block.barrier()
 		}
 	})
-	s.memo[k] = val{v: array, depth: d}
-	return array
+	for _, c := range copies {
+		key := l.scopes.key(stage, c)
+		s.memo[key] = val{v: l.arrayOf(stage, key), depth: d}
+	}
+	return s.memo[k].v
+}
+
+// filledTogether are the copies of a stage that are filled in one loop. On a CPU they
+// are those of all tokens, rows or columns that a work unit has at once: the sums of a
+// tile are then made in one loop, which reads and decodes its weights once for all.
+func (l *stager) filledTogether(stage *ir.UOp, at coords) []coords {
+	free := l.free.Of(stage).Meet(l.vector)
+	if !l.block.onGPU() {
+		return l.loops.combos(free)
+	}
+	start := l.scopes.startCoords()
+	for _, i := range free.List() {
+		start[i] = at[i]
+	}
+	return []coords{start}
 }
 
 func (l *stager) arrayOf(stage *ir.UOp, k memoKey) *program.Value {
@@ -229,26 +249,32 @@ func (l *stager) newArray(stage *ir.UOp) *program.Value {
 	return array
 }
 
-// fillLoops opens the serial ranges of a stage in order, then writes its copies
-// and lanes.
-func (l *stager) fillLoops(stage *ir.UOp, array *program.Value, ranges []*ir.UOp, at coords) {
+// fillLoops opens the serial ranges of a stage in order, then fills it at its copies
+// of some points.
+func (l *stager) fillLoops(stage *ir.UOp, ranges []*ir.UOp, points []coords, fill func(at coords)) {
 	for k, z := range ranges {
 		i := l.free.Index.Of(z)
 		if l.Roles[i] == plan.Serial {
 			l.scopes.loop(i, func(*program.Loop) []*program.Value {
-				l.fillLoops(stage, array, ranges[k+1:], at)
+				l.fillLoops(stage, ranges[k+1:], points, fill)
 				return nil
 			})
 			return
 		}
 		if l.Roles[i] == plan.Unroll {
 			for c := range int32(l.extent[i]) {
-				l.fillLoops(stage, array, ranges[k+1:], at.with(i, c))
+				next := make([]coords, len(points))
+				for p, at := range points {
+					next[p] = at.with(i, c)
+				}
+				l.fillLoops(stage, ranges[k+1:], next, fill)
 			}
 			return
 		}
 	}
-	l.fillPoint(stage, array, at)
+	for _, at := range points {
+		fill(at)
+	}
 }
 
 func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {

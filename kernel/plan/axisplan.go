@@ -18,5 +18,6 @@ type AxisPlan struct {
 	StageAmount int64 // most elements of reduces in the array of a store axis; 0: all
 	Pack        bool
 	Dot         bool // the first segment is a lane-wise dot
-	Tile        int  // TILE: the number of segments that are a tile; 0: none
+	Scatter     bool
+	Tile        int // TILE: the number of segments that are a tile; 0: none
 }

@@ -38,12 +38,12 @@ func (f *Free) Has(u *ir.UOp, i int) bool { return f.Sets.Of(u).Has(i) }
 // Index is the number of the axis of a RANGE.
 func (f *Free) Index(r *ir.UOp) int { return f.Sets.Index.Of(r) }
 
-// HasStore reports that u depends on an axis of a store.
-func (f *Free) HasStore(u *ir.UOp) bool {
+// Store are the numbers of the axes of stores that u depends on.
+func (f *Free) Store(u *ir.UOp) (s analyse.RangeSet) {
 	for _, i := range f.Of(u) {
 		if f.axes[i].Kind == StoreAxis {
-			return true
+			s.Add(i)
 		}
 	}
-	return false
+	return s
 }

@@ -27,6 +27,7 @@ const (
 	MMA
 	STREAM
 	TILE
+	SCATTER
 	numOptKinds
 )
 
@@ -76,6 +77,7 @@ type targets uint8
 const (
 	OnAll targets = iota
 	OnGPU
+	OnCPU
 	OnMatrix // GPUs with the matrix instructions of bf16, f16 and bytes
 	OnNone
 )
@@ -84,6 +86,8 @@ func (t targets) accept(desc *target.Desc) bool {
 	switch t {
 	case OnGPU:
 		return desc.Kind != target.CPU
+	case OnCPU:
+		return desc.Kind != target.GPU
 	case OnMatrix:
 		return desc.Kind != target.CPU && hasMatrices(desc)
 	}
@@ -201,6 +205,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "What the Opts before it take of the axis is a tile of a softmax: maximum and sums of its elements are plain reduces, and the running sums are rescaled once a tile (class A).",
 		Before: "for n: (m, l) = combine((m, l), (s[n], 1))",
 		After:  "for N: m' = max_t s[T*N+t]; (m, l) = combine((m, l), (m', sum_t exp2(c*(s[T*N+t] - m'))))"},
+	SCATTER: {Name: "SCATTER", Axis: axisStore, Amount: amountNone, On: OnCPU, read: readScatter,
+		Refusal: "threads that add to one element would have to take turns",
+		Doc:     "Terms of a fold that count at one point of the axis are added to that point, one after the other, in place; ROLL says which points a work unit has.",
+		Before:  "for k: for c: z[k,c] = sum_j (k == x[j] ? y[j,c] : 0)",
+		After:   "for k: for c: z[k,c] = 0\nfor j: for c: z[x[j],c] += y[j,c]"},
 }
 
 // OptKinds lists every kind in the order of the table.

@@ -69,6 +69,11 @@ func readTile(_ *reading, p *AxisPlan, opt Opt) error {
 	return nil
 }
 
+func readScatter(_ *reading, p *AxisPlan, _ Opt) error {
+	p.Scatter = true
+	return nil
+}
+
 func readSwap(r *reading, p *AxisPlan, opt Opt) error {
 	other := r.axis("s" + strconv.FormatInt(opt.Amount, 10))
 	if other == nil {

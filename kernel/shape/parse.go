@@ -166,6 +166,8 @@ func (p *parser) axis() {
 			x.Top = p.segments()
 		case "pad":
 			x.PadTo = p.Int64()
+		case "scatter":
+			x.Scatter = true
 		case "stage":
 			x.Stage, x.StageAmount = true, p.Int64()
 		case "fragment":

@@ -92,7 +92,8 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 			}
 			n = max((size+at-1)/at, 1)
 		}
-		if constant && at*n > size && p.PadTo <= 1 && at*n >= 2*size {
+		matrix := k < len(rowSegments) && isMatrixSide(p.Segments) // whose tiles are whole
+		if constant && at*n > size && p.PadTo <= 1 && at*n >= 2*size && !matrix {
 			return nil, fmt.Errorf("kernel: plan: %s: %d elements in sub-axes, the extent is %d", p.Axis.Name, at*n, size)
 		}
 		if n == 1 {
@@ -143,9 +144,6 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 		st.place(d.Range, d.Role, orderKey{position, len(subAxes) - i})
 	}
 	if exact := st.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1; !exact {
-		if p.Axis.Kind == plan.StageAxis {
-			return nil, fmt.Errorf("kernel: plan: %s: sub-axes of %d elements do not divide a stage's extent", p.Axis.Name, at)
-		}
 		st.splitTail(p, s, st.tileElements(p, subAxes))
 	}
 	return s, nil
@@ -170,7 +168,7 @@ func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 		}
 		return nil
 	})
-	once := readsStored(sink)
+	once := readsStored(sink) || slices.ContainsFunc(sp.Axes, func(x Axis) bool { return x.Scatter })
 	for i, store := range sink.Src {
 		sp.gates[i] = append(sp.gates[i], sp.gatesOf(store.Ranges(), once)...)
 	}

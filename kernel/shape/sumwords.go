@@ -130,12 +130,20 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 }
 
 // onlyWords reports an axis along which rows come from one packed format alone:
-// any other operand that has rows would be read with a stride. Every field of
+// any other operand that has rows would be read with a stride. Operands with
+// other store axes, such as the tokens of a batch, are staged. Every field of
 // bytes is part of an integer below 128, as a word needs it.
 func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	format := ""
 	bounds := ir.NewBounds()
-	for _, u := range ir.Toposort(sink) {
+	order := ir.Toposort(sink)
+	var rows analyse.RangeSet
+	for _, u := range order {
+		if u.Op == ir.OpField && free.Has(u, axis) {
+			rows = rows.Union(free.Store(u))
+		}
+	}
+	for _, u := range order {
 		switch {
 		case !free.Has(u, axis):
 		case u.Op == ir.OpField:
@@ -144,7 +152,7 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 				return false
 			}
 			format = name
-		case u.Op == ir.OpLoad && (free.HasStore(u) || u.Src[0].Op == ir.OpTable):
+		case u.Op == ir.OpLoad && (!free.Store(u).Meet(rows).Empty() || u.Src[0].Op == ir.OpTable):
 			return false
 		case u.Op == ir.OpCast && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
 			return false
@@ -186,8 +194,8 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 	ranges := make([]*ir.UOp, len(axes))
 	for i, x := range axes {
 		ranges[i] = x.Range
-		if x.Kind == plan.StoreAxis {
-			k.store.Add(i)
+		if x.Kind == plan.StoreAxis && !k.inside(x.Range) {
+			k.outer.Add(i)
 		}
 	}
 	var err error
@@ -212,8 +220,14 @@ type packer struct {
 	st     *State
 	free   *analyse.FreeSets
 	ranges []*ir.UOp
-	store  analyse.RangeSet
+	outer  analyse.RangeSet    // of stores: not all of their points lie in each work unit
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
+}
+
+// inside reports a range of stores all of whose points lie in each work unit.
+func (k *packer) inside(r *ir.UOp) bool {
+	role := k.st.roles[r]
+	return role == plan.Unroll || role == plan.Serial
 }
 
 // sum rewrites one sum over p; nil where its form does not fit.
@@ -233,7 +247,7 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 		}
 		y = product(a, y, f)
 	}
-	if q == nil || !k.free.Of(y).Meet(k.store).Empty() || !k.free.Of(y).Has(i) {
+	if q == nil || !k.free.Of(y).Meet(k.outer).Empty() || !k.free.Of(y).Has(i) {
 		return nil
 	}
 	pow := packScale(a, p)

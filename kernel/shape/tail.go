@@ -19,10 +19,14 @@ import (
 // stores of lanes need no masks. The last tile repeats elements of the one before it.
 // A store writes the same value again; one that reads what its kernel writes leaves
 // them out, as does a sum. To the largest or smallest element they make no difference.
+// A tile of matrix instructions may have more than N elements: those past the end repeat
+// the last one.
 //
 // On a CPU a loop over tiles of a reduce ends before the last one, which follows it: only
-// there elements are left out. Elsewhere an element past the end is left out by comparison, and what it reads is
-// kept in bounds.
+// there elements are left out. Elsewhere an element past the end is left out by comparison,
+// and what it reads is kept in bounds: where low sub-axes divide the extent, lanes say, the
+// comparison is one for all of their elements. A stage has elements past its end, which
+// nobody reads: the last ones again.
 
 // tileElements is T of an axis that is split into sub-axes, low to high; 0 where its
 // tiles cannot start anywhere. The tiles of matrix instructions are theirs.
@@ -42,7 +46,7 @@ func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 	if matrix && isMatrixSide(p.Segments) {
 		tile = p.Segments[0].Size * p.Segments[1].Size
 	}
-	if tile > n {
+	if tile > n && !isMatrixSide(p.Segments) {
 		return 0
 	}
 	return tile
@@ -52,17 +56,24 @@ func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 func (st *State) splitTail(p Axis, s *Split, tile int64) {
 	a, r := st.Arena, p.Axis.Range
 	n, _ := p.Axis.Size()
-	if tile == 0 {
-		s.Gated, s.gate = true, a.Lt(s.value, r.Src[0])
+	if whole := s.wholeElements(n); tile == 0 && p.Axis.Kind == plan.StageAxis {
+		number, element := s.tileOf(a, whole)
+		s.value = a.Add(a.Mul(a.Index(whole), a.Binary(ir.OpMin, number, a.Index(n/whole-1))), element)
+		return
+	} else if tile == 0 {
+		number, _ := s.tileOf(a, whole)
+		s.Gated, s.gate = true, a.Lt(number, a.Div(r.Src[0], a.Index(whole)))
 		return
 	}
-	number, element := a.Index(0), a.Index(0)
-	for _, d := range s.SubAxes {
-		if d.Stride >= tile {
-			number = a.Add(number, a.Mul(d.Range, a.Index(d.Stride/tile)))
-		} else {
-			element = a.Add(element, a.Mul(d.Range, a.Index(d.Stride)))
+	number, element := s.tileOf(a, tile)
+	if tile > n {
+		// A tile of matrix instructions is whole: it repeats the last element.
+		s.value = a.Binary(ir.OpMin, element, a.Index(n-1))
+		if exists := st.simp.Do(a.Lt(number, a.Index(1))); !exists.IsInt(1) {
+			s.gate = exists
 		}
+		s.first = a.Lt(element, a.Index(n))
+		return
 	}
 	if st.lastApart(p, s, tile, element) {
 		return
@@ -80,6 +91,34 @@ func (st *State) splitTail(p Axis, s *Split, tile int64) {
 		repeated = a.Make(ir.OpAssume, ir.I32, nil, repeated, a.ConstInt(ir.I32, 0), a.ConstInt(ir.I32, tile))
 		s.first = a.Lt(a.Add(repeated, a.ConstInt(ir.I32, -1)), a.Cast(element, ir.I32))
 	}
+}
+
+// wholeElements is the largest number of elements that low sub-axes have together and
+// that divides n: if one of them exists, all do. Of an extent that is not known it is 1.
+func (s *Split) wholeElements(n int64) int64 {
+	whole := int64(1)
+	for _, d := range s.SubAxes {
+		if n%d.Stride == 0 {
+			whole = max(whole, d.Stride)
+		}
+	}
+	if n == 0 {
+		return 1
+	}
+	return whole
+}
+
+// tileOf is the number of the tile of so many elements, and the element of it.
+func (s *Split) tileOf(a *ir.Arena, elements int64) (number, element *ir.UOp) {
+	number, element = a.Index(0), a.Index(0)
+	for _, d := range s.SubAxes {
+		if d.Stride >= elements {
+			number = a.Add(number, a.Mul(d.Range, a.Index(d.Stride/elements)))
+		} else {
+			element = a.Add(element, a.Mul(d.Range, a.Index(d.Stride)))
+		}
+	}
+	return number, element
 }
 
 // lastTile is the tile of a reduce that follows the loop over all others.

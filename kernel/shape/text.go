@@ -169,6 +169,9 @@ func (p *printer) axis(x Axis) string {
 	if x.PadTo != 0 {
 		s += fmt.Sprintf(" pad %d", x.PadTo)
 	}
+	if x.Scatter {
+		s += " scatter"
+	}
 	if x.Stage {
 		s += fmt.Sprintf(" stage %d", x.StageAmount)
 	}

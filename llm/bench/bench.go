@@ -22,10 +22,12 @@ type Options struct {
 	Repeats int
 	Mode    nn.Numeric
 	Threads int
-	Kernels bool // also time single kernels
-	Config  engine.Config
-	Load    time.Duration // what opening the model took, for the report
-	Start   time.Time     // from when on the first token is waited for; zero: from Run on
+	Kernels bool // also time single kernels of a decode step
+	// PromptKernels, with Kernels, times those of the prompt's first step too.
+	PromptKernels bool
+	Config        engine.Config
+	Load          time.Duration // what opening the model took, for the report
+	Start         time.Time     // from when on the first token is waited for; zero: from Run on
 	// ReadRate measures the bandwidth of reads from memory that the device has,
 	// in GB/s; nil where that is not known.
 	ReadRate func(ctx context.Context) (float64, error)
@@ -277,13 +279,13 @@ func (b *bench) describe(ctx context.Context) error {
 	return nil
 }
 
-// profile times the single kernels of a decode step at the depth asked for, and
-// of the prompt's first step.
+// profile times the single kernels of a decode step at the depth asked for, and, if
+// asked for, of the prompt's first step.
 func (b *bench) profile(ctx context.Context) (err error) {
 	if b.result.Kernels, err = b.kernels(ctx, 1); err != nil {
 		return err
 	}
-	if b.options.Prompt > 1 {
+	if b.options.PromptKernels && b.options.Prompt > 1 {
 		if err := b.batch.Seek(0); err != nil {
 			return err
 		}

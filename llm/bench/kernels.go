@@ -25,6 +25,7 @@ type KernelResult struct {
 	Cached   bool     `json:"cached,omitempty"`   // the chain's weights are less than twice the last cache
 	Share    float64  `json:"share"`              // of the step
 	Rate     float64  `json:"gb_s"`               // of bytes read
+	Memory   int64    `json:"memory_bytes"`       // of weights and cache, a call
 	Fraction float64  `json:"fraction_of_read_gb_s"`
 	GFLOPS   float64  `json:"gflops"`
 	Role     string   `json:"role"` // the weights it reads, or what else it works on
@@ -136,7 +137,7 @@ func tabulate(m *engine.Manifest, timings map[*engine.Kernel]*timing, readRate f
 			Name: k.Name, Count: k.Launches, Time: round(t * 1e6), Cached: timing.cached, Share: round(t / total),
 			Rate:   round(float64(k.BytesRead) * float64(k.Launches) / t / 1e9),
 			GFLOPS: round(float64(k.Flops) * float64(k.Launches) / t / 1e9),
-			Role:   role(k), Plan: k.Plan, Why: k.Why,
+			Memory: k.MemoryBytes(), Role: role(k), Plan: k.Plan, Why: k.Why,
 		}
 		if timing.chain > 0 {
 			r.Alone = round(timing.alone * 1e6)

@@ -9,20 +9,7 @@ import (
 )
 
 // customForm is how the command line describes a model that the table lacks.
-const customForm = "ARCH:d=..,layers=..,heads=..,ff=..,vocab=..,quant=..[,kv=..][,head=..][,ctx=..][,experts=..,used=..][,tied=0]"
-
-// mixtures are the mixtures that have a name of their own; any type's name means
-// that type throughout.
-var mixtures = map[string]*mixture{"q4_k_m": &mixQ4KM, "q5_k_m": &mixQ5KM}
-
-// fileTypes is general.file_type of files of one type throughout.
-var fileTypes = map[gguf.Type]uint32{
-	gguf.F32: 0, gguf.F16: 1, gguf.Q4_0: 2, gguf.Q4_1: 3, gguf.Q8_0: 7, gguf.Q5_0: 8, gguf.Q5_1: 9,
-	gguf.Q3_K: 11, gguf.Q4_K: 14, gguf.Q5_K: 16, gguf.Q6_K: 18, gguf.IQ4_NL: 25, gguf.IQ4_XS: 30, gguf.BF16: 32,
-}
-
-// guessedFileType is general.file_type of files that have no number of their own.
-const guessedFileType = 1024
+const customForm = "ARCH:d=..,layers=..,heads=..,ff=..,vocab=..,quant=..[,kv=..][,head=..][,ctx=..][,experts=..,used=..][,tied=0][,pure=1]"
 
 // leastVocabulary is the smallest vocabulary: 256 bytes and the control tokens.
 const leastVocabulary = 266
@@ -32,12 +19,13 @@ func parseCustom(text string) (Shape, error) {
 	arch, rest, _ := strings.Cut(text, ":")
 	s := Shape{
 		Name: text, Title: "Custom " + arch, Architecture: arch,
-		Context: 4096, Tied: true, RopeBase: 10000, Epsilon: 1e-5, mixture: &mixQ8,
+		Context: 4096, Tied: true, RopeBase: 10000, Epsilon: 1e-5, mixture: published("q8_0"),
 	}
 	fields := map[string]*int{
 		"d": &s.Width, "layers": &s.Layers, "heads": &s.Heads, "kv": &s.KVHeads, "head": &s.HeadSize, "ff": &s.FeedForward,
 		"vocab": &s.Vocabulary, "ctx": &s.Context, "experts": &s.Experts, "used": &s.ExpertsUsed,
 	}
+	pure := false
 	for pair := range strings.SplitSeq(rest, ",") {
 		key, value, _ := strings.Cut(pair, "=")
 		var err error
@@ -50,6 +38,8 @@ func parseCustom(text string) (Shape, error) {
 			s.Tied, err = strconv.ParseBool(value)
 		case key == "quant":
 			s.mixture, err = parseMixture(value)
+		case key == "pure":
+			pure, err = strconv.ParseBool(value)
 		default:
 			err = fmt.Errorf("no such key; the form is %s", customForm)
 		}
@@ -57,23 +47,23 @@ func parseCustom(text string) (Shape, error) {
 			return Shape{}, fmt.Errorf("synth: %s: %q: %w", text, pair, err)
 		}
 	}
+	if pure {
+		s.mixture = uniform(s.mixture.base)
+	}
 	return s, s.complete()
 }
 
-// parseMixture finds a mixture or a type by its name in lower case.
+// parseMixture finds a mixture by its name in lower case; the name of a type that no
+// mixture has is that type throughout.
 func parseMixture(name string) (*mixture, error) {
-	if m, ok := mixtures[name]; ok {
+	if m, ok := mixtureByName(name); ok {
 		return m, nil
 	}
 	t, ok := gguf.TypeByName(name)
 	if _, err := Fill(t, 1, 0, ""); !ok || err != nil {
-		return nil, fmt.Errorf("synth makes no models of this type")
+		return nil, fmt.Errorf("synth makes no models of this type; mixtures are %s", strings.Join(MixtureNames(), ", "))
 	}
-	fileType, known := fileTypes[t]
-	if !known {
-		fileType = guessedFileType
-	}
-	return &mixture{fileType: fileType, base: t, output: t, embed: t, more: t}, nil
+	return uniform(t), nil
 }
 
 // complete fills in what a custom model leaves out and checks the rest.

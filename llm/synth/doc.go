@@ -8,7 +8,8 @@
 // spread that keeps activations in range through all layers; they depend on the
 // seed alone, never on the number of processors.
 //
-// shape.go holds the table of models, custom.go reads descriptions of others, mixture.go which tensor gets which type,
-// layout.go the tensors of an architecture, blocks.go the random blocks,
-// vocabulary.go and metadata.go the rest of the file. Start at synth.go.
+// shape.go holds the table of models, custom.go reads descriptions of others,
+// mixtures.go is the table of mixtures and mixture.go how one gives a tensor its type,
+// layout.go the tensors of an architecture, blocks.go the random blocks, vocabulary.go
+// and metadata.go the rest of the file. Start at synth.go.
 package synth

@@ -58,7 +58,7 @@ func (l *layout) matrix(name string, r role, layer, columns, rows, experts int, 
 	}
 	l.tensors = append(l.tensors, Tensor{
 		Name: name + ".weight",
-		Type: l.shape.mixture.typeOf(r, layer, l.shape.Layers, columns),
+		Type: l.shape.typeOf(r, layer, columns),
 		Dims: dims,
 		std:  gain / math.Sqrt(float64(columns)),
 	})
@@ -124,9 +124,9 @@ func (l *layout) attention(block string, layer int) {
 		project = l.biased
 	}
 	project(block+"attn_q", plainRole, layer, s.Width, queries, 0, queryGain)
-	project(block+"attn_k", plainRole, layer, s.Width, keys, 0, queryGain)
+	project(block+"attn_k", keyRole, layer, s.Width, keys, 0, queryGain)
 	project(block+"attn_v", valueRole, layer, s.Width, keys, 0, valueGain)
-	l.matrix(block+"attn_output", plainRole, layer, queries, s.Width, 0, joinGain)
+	l.matrix(block+"attn_output", joinRole, layer, queries, s.Width, 0, joinGain)
 	const normMean, normStd = 1.2, 0.2
 	switch s.Architecture {
 	case "qwen3": // norms per head
@@ -161,8 +161,8 @@ func (l *layout) gpt2() {
 	for i := range s.Layers {
 		block := fmt.Sprintf("blk.%d.", i)
 		norm(block + "attn_norm")
-		l.biased(block+"attn_qkv", plainRole, i, s.Width, 3*s.Width, 0, valueGain)
-		l.biased(block+"attn_output", plainRole, i, s.Width, s.Width, 0, joinGain)
+		l.biased(block+"attn_qkv", valueRole, i, s.Width, 3*s.Width, 0, valueGain)
+		l.biased(block+"attn_output", joinRole, i, s.Width, s.Width, 0, joinGain)
 		norm(block + "ffn_norm")
 		l.biased(block+"ffn_up", plainRole, i, s.Width, s.FeedForward, 0, gateGain)
 		l.biased(block+"ffn_down", downRole, i, s.FeedForward, s.Width, 0, downGain)

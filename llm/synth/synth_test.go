@@ -18,6 +18,7 @@ import (
 	"github.com/x448/float16"
 
 	"tgc/gguf"
+	"tgc/internal/testkit"
 	"tgc/packed"
 )
 
@@ -257,6 +258,37 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+// TestSpreadOfEveryType decodes random blocks of all types by package packed.
+func TestSpreadOfEveryType(t *testing.T) {
+	const std, values = 0.02, 1 << 16
+	for _, f := range packed.All() {
+		if f.Random == nil {
+			continue
+		}
+		fill, err := Fill(gguf.Type(f.GGUF), std, 1, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := make([]byte, values/f.BlockElems*f.BlockBytes)
+		if err := fill(data, 0); err != nil {
+			t.Fatal(err)
+		}
+		decoded, err := testkit.DecodeBlocks(f, data, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum, squares float64
+		for _, v := range decoded {
+			sum, squares = sum+v.F, squares+v.F*v.F
+		}
+		n := float64(len(decoded))
+		mean, rms := sum/n, math.Sqrt(squares/n)
+		if !(math.Abs(mean) <= 0.03*std && math.Abs(rms/std-1) <= 0.04) { // and not if it is NaN
+			t.Errorf("%s: mean %.5f, standard deviation %.5f; want 0 and %v", f.Name, mean, rms, std)
+		}
+	}
+}
+
 func TestFillRefuses(t *testing.T) {
 	if _, err := Fill(gguf.I32, 1, 1, "x"); err == nil {
 		t.Error("random I32 blocks were made")
@@ -296,12 +328,76 @@ func TestCustom(t *testing.T) {
 	for _, wrong := range []string{
 		"llama:d=64", "llama:d=x", "llama:d=64,y=3", "mamba:d=64,layers=1,heads=1,ff=64,vocab=300",
 		"llama:d=64,layers=1,heads=3,kv=2,ff=64,vocab=300", "llama:d=64,layers=1,heads=1,ff=64,vocab=30",
-		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=q9", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,experts=2,used=1",
+		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=q9", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=iq1_m",
+		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,pure=x", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,experts=2,used=1",
 	} {
 		if s, err := Lookup(wrong); err == nil || IsShape(wrong) {
 			t.Errorf("%s: %+v, want an error", wrong, s)
 		}
 	}
+}
+
+// mixed are models in which every rule of a mixture decides something: rows that are no
+// multiple of 256, keys and values of their own or shared, eight experts, 80 layers,
+// queries, keys and values in one matrix.
+var mixed = []string{
+	"llama:d=256,layers=16,heads=4,kv=1,ff=256,vocab=300",
+	"llama:d=256,layers=9,heads=2,ff=256,vocab=300,tied=0",
+	"qwen2:d=96,layers=9,heads=3,kv=1,ff=256,vocab=300",
+	"qwen3:d=320,layers=3,heads=4,kv=1,head=64,ff=288,vocab=300,tied=0",
+	"llama:d=256,layers=80,heads=8,kv=1,ff=256,vocab=300",
+	"olmoe:d=256,layers=10,heads=4,kv=1,ff=256,vocab=300,experts=8,used=2,tied=0",
+	"olmoe:d=256,layers=10,heads=4,kv=4,ff=256,vocab=300,experts=6,used=2,tied=0",
+	"gpt2:d=256,layers=17,heads=4,ff=1024,vocab=300",
+}
+
+// TestMixtures pins the types of all matrices. They were compared with files that
+// llama.cpp's quantiser (2026-08) made from the F16 model of the same shape, tensor by
+// tensor.
+func TestMixtures(t *testing.T) {
+	var b strings.Builder
+	for _, model := range mixed {
+		fmt.Fprintln(&b, model)
+		for _, name := range append(MixtureNames(), "q2_k,pure=1", "q4_k_m,pure=1", "iq2_xs") {
+			s, err := Lookup(model + ",quant=" + name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "  %s (%d): %s\n", name, s.mixture.fileType, typesOf(s))
+		}
+	}
+	golden(t, "mixtures.txt", b.String())
+}
+
+// typesOf lists the commonest type and then the matrices of other types, with the layers
+// from which on they have them: "Q4_K, ffn_down 0 Q6_K 2 Q4_K".
+func typesOf(s Shape) string {
+	var names []string
+	types := map[string][]gguf.Type{}
+	for _, x := range s.Tensors() {
+		if x.Type == gguf.F32 {
+			continue
+		}
+		parts := strings.Split(x.Name, ".")
+		name := parts[len(parts)-2]
+		if types[name] == nil {
+			names = append(names, name)
+		}
+		types[name] = append(types[name], x.Type)
+	}
+	line := s.mixture.base.String()
+	for _, name := range names {
+		if !slices.ContainsFunc(types[name], func(t gguf.Type) bool { return t != s.mixture.base }) {
+			continue
+		}
+		line += ", " + name
+		for i, t := range types[name] {
+			if i == 0 || t != types[name][i-1] {
+				line += fmt.Sprintf(" %d %s", i, t)
+			}
+		}
+	}
+	return line
 }
 
 func TestRopeFactors(t *testing.T) {

@@ -218,6 +218,11 @@ func (r *renderer) shift(in *program.Instr, elem ir.DType, x, count value.Value)
 	width := int64(elem.Bits())
 	n, known := r.constInt(in.Args[1])
 	inside := known && n >= 0 && n < width
+	if !known {
+		if v := r.shiftWords(in, elem, x); v != nil {
+			return v
+		}
+	}
 	arithmetic := in.Ir == ir.OpShr && elem.IsSigned()
 	if !inside && arithmetic {
 		fits := at.NewICmp(enum.IPredULT, count, intOf(t, width))

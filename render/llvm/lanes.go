@@ -27,6 +27,7 @@ func (r *renderer) lanes(in *program.Instr) {
 		}
 	case program.Shuffle:
 		v = r.shuffleLanes(x, r.value(in.Args[1]), in.Mask)
+		r.rememberLanes(in)
 	case program.Concat:
 		v = r.concat(in.Args)
 	case program.FoldLanes:

@@ -37,11 +37,47 @@ func FuseSoftmax(s *state.State, m *state.Value) {
 			}
 			return s.A.Proj(tuple, 1)
 		})
-		if body != b.Body {
+		if body != b.Body && softmaxPays(s, m, b, body) {
 			b.Body = body
 			s.Record(b, true, "sum of exponentials over the range of a maximum", state.Number{Name: "extent", Value: s.Points(expr.BinderRanges(m.Body))})
 		}
 	}
+}
+
+// softmaxPays compares the price of the tuples of b with that of their exponentials apart:
+// stored, these are an operand of a sum like any other, whose tiles use often what they
+// load. It matters where what they weigh has points of its own. Scores that are computed
+// (attention) are not priced: apart they would all be stored, which no memory may hold.
+func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
+	if computes(s, m.Body.Src[0], s.Points(m.Ranges)) {
+		return true
+	}
+	apart := s.Price(b.Body, b.StoreLoops())
+	var reads state.Reads
+	state.CollectReads(b.Body, new(ir.Visited), &reads)
+	for _, id := range reads.Values {
+		if p := s.Values[id]; s.IsPointwise(p) && !p.Pinned && p.Target < 0 && reaches(s.Graph, p.Body, m.ID) {
+			apart += s.Price(p.Body, p.Ranges)
+		}
+	}
+	return s.Cheaper(m, s.Price(body, b.StoreLoops()), apart)
+}
+
+// computes reports an expression that reads, through pointwise values too, a fold with
+// more points than so many: a score for each of many elements of a row.
+func computes(s *state.State, u *ir.UOp, rows int64) bool {
+	var reads state.Reads
+	state.CollectReads(u, new(ir.Visited), &reads)
+	return slices.ContainsFunc(reads.Values, func(id int) bool {
+		p := s.Values[id]
+		switch {
+		case p.Pinned || p.Target >= 0:
+			return false
+		case s.IsPointwise(p):
+			return computes(s, p.Body, rows)
+		}
+		return s.Points(p.Ranges) > rows
+	})
 }
 
 // reducesOver lists the values with reduces that read m, directly or through
@@ -104,15 +140,39 @@ func softmaxSum(s *state.State, m *state.Value, u *ir.UOp) (tuple *ir.UOp, ok bo
 	return s.SoftmaxTuple([]*ir.UOp{score, g}, k, s.A.Const(u.DType, c)), true
 }
 
-// rereads reports a score with a buffer of its own (CONTIGUOUS) over a row that
-// is short enough to read twice.
+// rereads reports a score over a row that is short enough to go over twice, and that
+// costs no more to make again from memory than an exponential more for each element.
 func rereads(s *state.State, score, k *ir.UOp) bool {
 	n, constant := k.Src[0].Int()
-	if !constant || n > s.Opt.Profile.RereadCap || score.Op != ir.OpLoad {
+	if !constant || n > s.Opt.Profile.RereadCap {
 		return false
 	}
-	p, ok := s.IsRead(score)
-	return ok && p.Pinned
+	rows := s.Points(ir.WithoutRanges(s.Free.Of(score), []*ir.UOp{k}))
+	cost, ok := rereadCost(s, score, min(max(n, rows), n*rows-1))
+	return ok && cost <= expr.OperationCost(ir.OpExp2)
+}
+
+// rereadCost is what an element costs that is made of what has a buffer of its own or
+// fewer points, those of a row or column; ok is false where something else is read.
+func rereadCost(s *state.State, u *ir.UOp, points int64) (cost int64, ok bool) {
+	var reads state.Reads
+	state.CollectReads(u, new(ir.Visited), &reads)
+	cost = s.Operations(u)
+	for _, id := range reads.Values {
+		p := s.Values[id]
+		switch {
+		case p.Pinned || s.Points(p.Ranges) <= points:
+		case s.IsPointwise(p):
+			more, ok := rereadCost(s, p.Body, points)
+			if !ok {
+				return 0, false
+			}
+			cost += more
+		default:
+			return 0, false
+		}
+	}
+	return cost, s.Height(u) == 0
 }
 
 // expandExponential flattens a product and looks through reads of pointwise

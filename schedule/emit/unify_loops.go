@@ -88,7 +88,7 @@ func (n *renaming) find(u *ir.UOp, ranges []*ir.UOp) *loopGroup {
 	key := n.key(u, ranges)
 	if n.share && u.Op == ir.OpReduce {
 		for _, g := range n.groups[key] {
-			if !n.circular(g, u) {
+			if g.members[0].Op == ir.OpReduce && !n.circular(g, u) {
 				g.members = append(g.members, u)
 				return g
 			}

@@ -33,7 +33,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			}
 		}
 		light, size, work := s.IsLight(p, axes)
-		if n := s.Opt.Profile.MatrixTokens; n > 0 && len(axes) > 0 && s.Points(p.Ranges) > s.Opt.Profile.RepeatCap && s.FactsOf(c.Body).Weights && s.WeightReuse(c)%n == 0 {
+		if len(axes) > 0 && manyRows(s, p, c, axes) {
 			s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 			return false
 		}
@@ -56,6 +56,39 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		s.Record(p, true, "light", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 	}
 	return ok
+}
+
+// manyRows reports several rows of activations for a reader on a GPU whose weights are
+// used for each of them: a block makes them all. Where they fill at most half a tile of
+// matrix instructions it does so for one reduce of each group of a row, such as a sum,
+// but not for what differs from point to point, nor for a reduce that needs another,
+// such as the largest of a norm's row: each is a round of the block, in which the
+// weights of its rows wait in registers. Products by matrix instructions read what is
+// stored, but for little of whole tiles.
+func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
+	n := s.Opt.Profile.MatrixTokens
+	if n == 0 || !s.FactsOf(reader.Body).Weights {
+		return false
+	}
+	if s.WeightReuse(reader)%n == 0 {
+		return s.Points(p.Ranges) > s.Opt.Profile.RepeatCap
+	}
+	rows := s.Points(p.Ranges) / s.Points(axes)
+	return rows > n/2 || rows > 1 && !oneReduce(s, p, axes)
+}
+
+// oneReduce reports a value with one reduce, which is another one at all points of axes.
+func oneReduce(s *state.State, p *state.Value, axes []*ir.UOp) bool {
+	reduces := 0
+	for _, u := range ir.Toposort(p.Body) {
+		if u.Op == ir.OpReduce {
+			reduces++
+			if len(ir.WithoutRanges(axes, s.Free.Of(u))) > 0 {
+				return false
+			}
+		}
+	}
+	return reduces == 1
 }
 
 // asStage replaces the reads of p in a consumer by reads of one stage.

@@ -36,7 +36,9 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
 		trivial[u] = trivialOps(u, trivial)
 		r := readers[u]
 		switch {
-		case r == nil || trivial[u] >= 0 || takesAll(shapes, u):
+		case r != nil && isTurned(shapes, u):
+			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul
+		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
 		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
 			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul && !repeats(u) // an operand of a tiled product is read as it lies
 		case (u.Op.IsElementwise() || u.Op == ir.OpGather) && !isStorage(u):
@@ -111,6 +113,38 @@ func isStorage(u *ir.UOp) bool {
 		return u.DType.Size() >= u.Src[0].DType.Size() && isStorage(u.Src[0])
 	}
 	return false
+}
+
+// isTurned reports elements that lie elsewhere than side by side: a ring that begins
+// anywhere but where it is cut, rows or elements of a buffer that another one names. An
+// operand of a tiled product is read as it lies.
+func isTurned(shapes *ir.Shapes, u *ir.UOp) bool {
+	switch u.Op {
+	case ir.OpShrink:
+		x := u.Src[0]
+		return x.Op == ir.OpReshape && x.Src[0].Op == ir.OpExpand && elements(shapes.Of(u)) <= elements(shapes.Of(x.Src[0].Src[0]))
+	case ir.OpGather:
+		return takesAll(shapes, u) && len(shapes.Of(u.Src[0]))-int(u.Arg.(ir.IntArg)) <= 2 && !isPacked(u.Src[0])
+	}
+	return false
+}
+
+// isPacked reports movements of a packed buffer.
+func isPacked(u *ir.UOp) bool {
+	for u.Op.IsMovement() || u.Op == ir.OpCast || u.Op == ir.OpDetach {
+		u = u.Src[0]
+	}
+	return u.Op == ir.OpDecode
+}
+
+// isOneHot reports which positions are those that a buffer holds: a comparison for each
+// element of a tensor with an axis more than the buffer.
+func isOneHot(u *ir.UOp, trivial map[*ir.UOp]int) bool {
+	if u.Op != ir.OpCmpEq {
+		return false
+	}
+	x, y := u.Src[0], u.Src[1]
+	return trivial[x] >= 0 && isStorage(y) || trivial[y] >= 0 && isStorage(x)
 }
 
 // takesAll reports a gather of storage that takes as much as there is or more, the

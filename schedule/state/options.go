@@ -103,6 +103,12 @@ type Profile struct {
 	Launch int64
 	// Workers is how many work units run at a time.
 	Workers int64
+	// Lanes is how many operations of neighbours an instruction does; 1 where threads share
+	// them, whatever they read.
+	Lanes int64
+	// Scatters says that terms which count at one point of a loop are added there, in one
+	// pass: the workers of a CPU do, the threads of a GPU look at all terms for each point.
+	Scatters bool
 	// SharedStages says that the units of a block share what depends on some of
 	// their loops only: threads of a GPU do, workers of a CPU do not.
 	SharedStages bool
@@ -115,10 +121,9 @@ type Profile struct {
 	// instructions. A sum of float activations costs as many additions as a row has
 	// points, a stage and a barrier.
 	OffsetsFree bool
-	// MatrixTokens is of what number the uses of a weight must be a multiple for
-	// matrix instructions to take them; these take weights with their offsets, so
-	// that sums of activations alone stay where they are and join the product. 0: the
-	// target has none.
+	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
+	// take weights with their offsets, so that sums of activations alone stay where they
+	// are and join the product. 0: the target has none.
 	MatrixTokens int64
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
@@ -134,7 +139,7 @@ func DefaultOptions() Options {
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
-			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, SharedStages: true,
+			Parallel: 1024, GridSplits: 16, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, Lanes: 1, SharedStages: true,
 		},
 		Decoders: LookupDecoder,
 	}
@@ -158,6 +163,7 @@ func CPUOptions() Options {
 	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16
 	opt.Profile.RereadCap = 4096
 	opt.Profile.RowLanes = 1
+	opt.Profile.Scatters, opt.Profile.Lanes = true, 8
 	opt.Profile.Workers, opt.Profile.SharedStages = 1, false
 	return opt
 }

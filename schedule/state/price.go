@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 )
 
@@ -38,6 +39,7 @@ type level struct {
 	times  int64   // that it is reached
 	front  bool    // before the units
 	reuse  int64   // of what is loaded here
+	slow   int64   // how many times longer operations take here; 0: as long as anywhere
 	binder *ir.UOp // that has the loop
 	staged bool    // inside a stage
 	done   ir.Visited
@@ -50,8 +52,13 @@ type pricer struct {
 	loops  []*ir.UOp // all of them
 	roots  map[rootKey]*level
 	inner  map[levelKey]*level
+	folded []*ir.UOp // loops that reduces and stages depend on
+	loads  []*ir.UOp
 	shared int64 // by all units, in operations
-	front  int64 // of each worker
+
+	scatter *analyse.Scatter // nil: every fold looks at all its terms
+	point   *ir.UOp          // the loop over its points
+	front   int64            // of each worker
 }
 
 type rootKey struct {
@@ -68,7 +75,8 @@ type levelKey struct {
 // Price is the price of the kernel that stores body over loops.
 func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
 	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
-	p.units = p.unitLoops(body)
+	p.units, p.loads = p.unitLoops(body), loadsOf(body)
+	p.scatter, p.point = s.scatterOf(body, loops)
 	p.visit(body, nil)
 	p.shared = sum(p.shared, expr.Saturate(s.Points(loops), storeOps))
 	workers := max(s.Opt.Profile.Workers, 1)
@@ -81,6 +89,7 @@ func sum(x, y int64) int64 { return min(x+y, expr.ManyOps) }
 // on; without any, all.
 func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	last, holds := 0, false
+	p.folded = nil
 	var seen ir.Visited
 	var visit func(u *ir.UOp)
 	visit = func(u *ir.UOp) {
@@ -89,6 +98,7 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 		}
 		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
 			free := p.Free.Of(u.Src[0]) // of a tuple: what all components depend on
+			p.folded = ir.UnionRanges(p.folded, free)
 			for i := last; i < len(p.loops); i++ {
 				if slices.Contains(free, p.loops[i]) {
 					last, holds = i+1, true
@@ -112,9 +122,14 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
 	own, others, until := int64(1), int64(1), 0
 	for i, r := range p.loops {
+		if slices.Contains(free, r) {
+			until = i + 1
+		}
+	}
+	for i, r := range p.loops {
 		switch n := p.Points(p.loops[i : i+1]); {
-		case slices.Contains(free, r):
-			own, until = expr.Saturate(own, n), i+1
+		case slices.Contains(free, r), i < until && p.Opt.Profile.Lanes > 1 && slices.Contains(p.folded, r):
+			own = expr.Saturate(own, n) // an outer loop of other reduces: nothing is kept for its next point
 		case i < len(p.units):
 			others = expr.Saturate(others, n)
 		}
@@ -167,7 +182,11 @@ func (p *pricer) visit(u *ir.UOp, at *level) {
 		return
 	}
 	if u.Op == ir.OpReduce {
-		p.reduce(u, at)
+		if p.scatter != nil && u == p.scatter.Fold {
+			p.scatterTerms()
+		} else {
+			p.reduce(u, at)
+		}
 		return
 	}
 	at = place
@@ -197,6 +216,7 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 		free = ir.UnionRanges(free, p.Free.Of(v))
 		place := p.placeOf(u.Op, ir.WithoutRanges(free, []*ir.UOp{loop}), at)
 		inside := p.inside(u, place, []*ir.UOp{loop}, p.reuse(v, loop, place), place.staged)
+		inside.slow = p.slowness(v, loop, inside)
 		p.add(inside, 1)
 		p.visit(v, inside)
 		free = p.Free.Of(values[0])
@@ -207,6 +227,7 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 func (p *pricer) add(at *level, ops int64) { p.count(at, expr.Saturate(at.times, ops)) }
 
 func (p *pricer) count(at *level, n int64) {
+	n = expr.Saturate(n, max(at.slow, 1))
 	if at.front {
 		p.front = sum(p.front, n)
 	} else {
@@ -257,19 +278,37 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 	return least
 }
 
-// plainlyRead reports a load along whose loops memory runs forwards.
+// plainlyRead reports a load along whose loops memory runs forwards, in bounds and
+// without a turn.
 func (p *pricer) plainlyRead(load *ir.UOp) bool {
-	for _, x := range load.Indices() {
-		if expr.HasLoad(x) {
+	for i, x := range load.Indices() {
+		if expr.HasLoad(x) || p.leaves(x, load.Src[0].Src[i]) {
 			return false
 		}
 		for _, t := range p.Linear.Of(x).Terms {
-			if t.Coef < 0 {
+			if t.Coef < 0 || p.turns(t.Atom) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// leaves reports an index that may be out of bounds, where a condition keeps what is read
+// from being used.
+func (p *pricer) leaves(x, extent *ir.UOp) bool {
+	b := p.Bounds.Of(x)
+	n, constant := extent.Int()
+	return b.Lo < 0 || constant && b.Hi >= n
+}
+
+// turns reports a position on a ring that begins anywhere but where it is cut.
+func (p *pricer) turns(x *ir.UOp) bool {
+	if x.Op != ir.OpFloorMod {
+		return false
+	}
+	n, constant := x.Src[1].Int()
+	return constant && n > 0 && p.Linear.Of(x.Src[0]).Const%n != 0
 }
 
 // tolerance is the part of a price that the model may be wrong by: a fusion that saves
@@ -292,7 +331,7 @@ func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
 		apart = sum(apart, s.apart(c))
 		together = sum(together, s.Price(fused[i].Body, fused[i].Loops))
 	}
-	if !s.cheaper(p, together, apart) {
+	if !s.Cheaper(p, together, apart) {
 		return false
 	}
 	for _, c := range readers {
@@ -313,7 +352,7 @@ func (s *State) PaysShared(p *Value, readers, stored []*Value, fused []Form) boo
 		price := s.Price(f.Body, f.Loops)
 		together, tile = sum(together, price), min(tile, price)
 	}
-	if !s.cheaper(p, together-int64(len(stored)-1)*tile, apart) {
+	if !s.Cheaper(p, together-int64(len(stored)-1)*tile, apart) {
 		return false
 	}
 	for i, c := range stored {
@@ -322,8 +361,8 @@ func (s *State) PaysShared(p *Value, readers, stored []*Value, fused []Form) boo
 	return true
 }
 
-// cheaper compares the price of fused kernels with that of those apart.
-func (s *State) cheaper(p *Value, together, apart int64) bool {
+// Cheaper compares the price of fused kernels with that of those apart.
+func (s *State) Cheaper(p *Value, together, apart int64) bool {
 	if together <= sum(apart, apart/tolerance) {
 		return true
 	}

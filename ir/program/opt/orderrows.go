@@ -1,6 +1,9 @@
 package opt
 
 import (
+	"cmp"
+	"slices"
+
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -43,9 +46,10 @@ func (w *weights) orderByReads(instrs []program.Instr, reads map[*program.Value]
 	for n < len(instrs) && dep.Free(&instrs[n]) {
 		n++
 	}
+	turns := w.turns(instrs[:n], reads)
 	made := make(map[*program.Value]int)
 	place := make([]int, n) // the last read that an instruction needs, from 1
-	count := 0
+	count := len(turns)
 	for i := range place {
 		in := &instrs[i]
 		made[in.Result] = i
@@ -55,8 +59,7 @@ func (w *weights) orderByReads(instrs []program.Instr, reads map[*program.Value]
 			}
 		}
 		if reads[in.Result] {
-			count++
-			place[i] = count
+			place[i] = turns[in.Result]
 		}
 	}
 	w.placeByFirstUse(instrs, place, count)
@@ -89,4 +92,55 @@ func (w *weights) placeByFirstUse(instrs []program.Instr, place []int, reads int
 			}
 		}
 	}
+}
+
+// turns is the order of reads, from 1: that of the first weights that they meet, so
+// that those of several tokens which meet the same weights follow each other while
+// these are in registers.
+func (w *weights) turns(instrs []program.Instr, reads map[*program.Value]bool) map[*program.Value]int {
+	made := make(map[*program.Value]int)
+	needs := make([]*program.Value, len(instrs)) // the read that an instruction needs, of several the last
+	ofWeights := make([]bool, len(instrs))       // it needs weights, and no read
+	meets := make(map[*program.Value]int)        // where the first weights are made that a read meets
+	var order []*program.Value
+	for i := range instrs {
+		in := &instrs[i]
+		made[in.Result] = i
+		if reads[in.Result] {
+			needs[i] = in.Result
+			order = append(order, in.Result)
+			continue
+		}
+		ofWeights[i] = w.isStreamed(in)
+		weight := -1
+		for _, a := range in.Args {
+			j, ok := made[a]
+			switch {
+			case !ok:
+			case needs[j] != nil:
+				needs[i] = needs[j]
+			case ofWeights[j]:
+				weight, ofWeights[i] = j, true
+			}
+		}
+		if r := needs[i]; r != nil {
+			ofWeights[i] = false
+			if _, met := meets[r]; !met && weight >= 0 {
+				meets[r] = weight
+			}
+		}
+	}
+	last := 0
+	for _, r := range order { // one that meets none follows the one before it
+		if at, met := meets[r]; met {
+			last = at
+		}
+		meets[r] = last
+	}
+	slices.SortStableFunc(order, func(x, y *program.Value) int { return cmp.Compare(meets[x], meets[y]) })
+	turns := make(map[*program.Value]int)
+	for k, r := range order {
+		turns[r] = k + 1
+	}
+	return turns
 }

@@ -89,6 +89,11 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "the fills of several shared arrays from one row are lowered apart, and load and fold the row once each",
 		}, alone(eliminateCommonSubexpressions)),
 		onGPU(pass.Info{
+			Name: "gather-fills", Needs: []string{oneOfEach},
+			Doc: "move fills of shared arrays in front of an earlier barrier",
+			Why: "the results of several tokens have stages of their own, each filled where its token's turn comes: the weights of all rows would be held, decoded, from one turn to the next",
+		}, alone(gatherFills)),
+		onGPU(pass.Info{
 			Name: "eliminate-barriers",
 			Doc:  "leave out barriers between accesses that touch no common memory",
 			Why:  "every fill of a shared array is lowered with a barrier of its own",
@@ -154,6 +159,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 	},
 	Orders: []pass.Order{
 		{Before: "eliminate-common-subexpressions", After: "eliminate-barriers", Because: "a fill that is shared leaves a barrier that orders nothing"},
+		{Before: "gather-fills", After: "eliminate-barriers", Because: "fills side by side leave barriers that order nothing"},
 		{Before: "eliminate-barriers", After: "double-buffer", Because: "a loop has two barriers only when those that order nothing are gone"},
 		{Before: "double-buffer", After: "prefetch-tiles", Because: "a loop with two sets of tiles issues its loads already"},
 		{Before: "set-cache-policies", After: "rotate-loops", Because: "the copies of a load keep its policy"},

@@ -1,0 +1,143 @@
+package analyse
+
+import (
+	"slices"
+
+	"tgc/ir"
+)
+
+// ScatterPoints is the least number of points of k for which that is worth it: a term is
+// added by scalar instructions that depend on the one before, where points look at terms
+// in lanes. 2^20 terms on one core with AVX-512: 22 ms for 256 points in lanes, 1.6 added.
+const ScatterPoints = 32
+
+// Scatter is a fold each of whose terms counts at one point of a range k,
+//
+//	REDUCE(op, WHERE(k == at(j) & cond, term(j, k), identity); j)
+//
+// so that all points together need one pass over j: each term is added where it
+// belongs.
+type Scatter struct {
+	Fold  *ir.UOp   // the outermost REDUCE
+	Loops []*ir.UOp // its ranges and those of the REDUCEs inside it, outer first
+	At    *ir.UOp   // Idx; depends on all loops and not on k
+	Cond  []*ir.UOp // what else must hold
+	Term  *ir.UOp
+}
+
+// ScatterOf finds the scatter of what a store writes along range k: the only fold or
+// stage outside of all others.
+func ScatterOf(a *ir.Arena, bounds *ir.Bounds, value, k *ir.UOp) (*Scatter, bool) {
+	var fold *ir.UOp
+	for _, u := range outermostBinders(value) {
+		if fold != nil || u.Op == ir.OpStage || IsTuple(u) {
+			return nil, false
+		}
+		fold = u
+	}
+	if fold == nil || !Uses(fold, k) {
+		return nil, false
+	}
+	s := &Scatter{Fold: fold}
+	term := fold
+	for ; term.Op == ir.OpReduce && term.Arg == fold.Arg; term = term.Src[0] {
+		if Uses(term.ReduceRange().Src[0], k) {
+			return nil, false
+		}
+		s.Loops = append(s.Loops, term.ReduceRange())
+	}
+	conds := s.guard(a, term)
+	for i, c := range conds {
+		if s.At = pointOf(a, bounds, c, k); s.At != nil && s.movesWithLoops() {
+			s.Cond = slices.Delete(conds, i, i+1)
+			return s, true
+		}
+	}
+	return nil, false
+}
+
+// guard takes a term apart into what must hold for it to count, and what counts.
+func (s *Scatter) guard(a *ir.Arena, term *ir.UOp) []*ir.UOp {
+	op := s.Fold.Arg.(ir.ReduceArg).Op
+	switch {
+	case term.Op == ir.OpWhere && term.Src[2] == a.FoldIdentity(op, term.DType):
+		s.Term = term.Src[1]
+		return slices.Clone(operands(term.Src[0], ir.OpAnd, nil))
+	case term.Op == ir.OpCast && term.Src[0].DType == ir.Bool && op == ir.OpAdd && term.DType != ir.Bool:
+		s.Term = a.Const(term.DType, 1)
+		return slices.Clone(operands(term.Src[0], ir.OpAnd, nil))
+	}
+	return nil
+}
+
+// movesWithLoops reports a point that depends on every loop: an element is then read and
+// written in the innermost one.
+func (s *Scatter) movesWithLoops() bool {
+	return !slices.ContainsFunc(s.Loops, func(r *ir.UOp) bool { return !Uses(s.At, r) })
+}
+
+// pointOf solves an equation k == at for a point that does not depend on k; nil where
+// that is not its form.
+func pointOf(a *ir.Arena, bounds *ir.Bounds, c, k *ir.UOp) *ir.UOp {
+	if c.Op != ir.OpCmpEq {
+		return nil
+	}
+	x, y := asIndex(a, bounds, c.Src[0]), asIndex(a, bounds, c.Src[1])
+	if x == nil || y == nil {
+		return nil
+	}
+	form, ok := ir.Linear(a, x).Plus(ir.Linear(a, y), -1)
+	if ok && form.Coef(k) == 1 {
+		form, ok = ir.LinearForm{}.Plus(form, -1)
+	}
+	if !ok || form.Coef(k) != -1 {
+		return nil
+	}
+	if form, ok = form.Plus(ir.AtomForm(k), 1); !ok {
+		return nil
+	}
+	at := form.Build(a)
+	if Uses(at, k) {
+		return nil
+	}
+	return at
+}
+
+// asIndex is an integer as Idx; nil for one that Idx does not hold.
+func asIndex(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp) *ir.UOp {
+	switch {
+	case u.DType == ir.Idx:
+		return u
+	case !u.DType.IsInt() || u.DType == ir.U64:
+		return nil
+	case u.Op == ir.OpCast && (u.Src[0].DType == ir.Idx || u.Src[0].DType.IsInt() && u.Src[0].DType != ir.U64):
+		if lo, hi := u.DType.IntRange(); bounds.Of(u.Src[0]).Within(lo, hi) {
+			return asIndex(a, bounds, u.Src[0])
+		}
+	}
+	if v, ok := u.Int(); ok {
+		return a.Index(v)
+	}
+	return a.Cast(u, ir.Idx)
+}
+
+// outermostBinders lists the REDUCEs and STAGEs that are inside no other one.
+func outermostBinders(value *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if len(u.Src) == 0 || !seen.Add(u) {
+			return
+		}
+		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
+			out = append(out, u)
+			return
+		}
+		for _, src := range u.Src {
+			visit(src)
+		}
+	}
+	visit(value)
+	return out
+}
