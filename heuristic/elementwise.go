@@ -31,11 +31,18 @@ func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
 		return gpuElementwise(a, i)
 	}
 	p := a.plan()
-	lanes, total := p.elementLanes(i)
+	var how string
+	var total int64
+	if j := a.transposedAxis(i); j >= 0 {
+		how, total = p.transposedTile(i, j), p.points(p.axesOf(plan.StoreAxis))
+	} else {
+		var lanes int64
+		lanes, total = p.elementLanes(i)
+		how = fmt.Sprintf("lanes %d of %s", lanes, a.axes[i].Name)
+	}
 	p.lightReduces()
 	p.fma()
 	p.streamStores()
-	how := fmt.Sprintf("lanes %d of %s", lanes, a.axes[i].Name)
 	record := Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous", Detail: how}
 	return p.opts, fmt.Sprintf("%d points; %s", total, how), record
 }
@@ -78,7 +85,7 @@ func (p *planner) streamStores() {
 func (a *analysis) laneAxis() int {
 	best, bestScore := -1, 0
 	for _, i := range a.axesOf(plan.StoreAxis) {
-		if !a.constant(i) || !a.laneSafe(i) || a.size(i) < 4 {
+		if !a.constant(i) || !a.laneSafe(i) || a.size(i) < 4 && !(a.tileable(i) && a.transposedAxis(i) >= 0) {
 			continue
 		}
 		if score := a.laneScore(i); score >= bestScore && score > 0 {
@@ -101,6 +108,7 @@ func (a *analysis) laneScore(axis int) int {
 		case n == 0:
 		case n == 1, n == -1 && u.Op == ir.OpLoad && a.desc.Kind != target.GPU:
 			score += weight
+		case a.desc.Kind != target.GPU && a.turned(u, axis) >= 0:
 		default:
 			score -= weight
 		}

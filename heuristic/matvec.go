@@ -43,6 +43,11 @@ func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 	if a.desc.Kind == target.GPU {
 		return gpuMatvec(a, weights)
 	}
+	if i, ok := a.windowed(weights[0]); ok {
+		opts, why, r := declined("window", "sums of %d points, of which neighbours along %s read near each other", a.points(weights[0].chain), a.axes[i].Name)
+		r.Axis, r.Value = a.axes[i].Name, a.size(i)
+		return opts, why, r
+	}
 	if i, ok := a.sharedRow(); ok {
 		opts, why, r := declined("rows", "no sum depends on %s: its points share them", a.axes[i].Name)
 		r.Axis, r.Value = a.axes[i].Name, a.size(i)

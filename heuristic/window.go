@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -13,8 +14,9 @@ import (
 // and the points are copies of the code. One Zen 5 core, maxima of 2 x 2 in
 // 64 x 16 x 28 x 28: 70 us against 1,840 one result after the other.
 const (
-	windowPoints = 32 // of a nest of reduces
-	windowStride = 2  // elements between neighbouring lanes' reads, at most
+	windowPoints  = 32  // of a nest of reduces, as copies of the code
+	longestWindow = 256 // of a nest of reduces
+	windowStride  = 2   // elements between neighbouring lanes' reads, at most
 )
 
 // tryWindow takes kernels whose reduces around an element are short. Others,
@@ -26,7 +28,7 @@ func tryWindow(a *analysis) ([]plan.Opt, string, Record) {
 		return declined("no-lane-axis", "no store range of which neighbours are read near each other")
 	}
 	window, points, ok := a.reducesAlong(axis)
-	if !ok || points > windowPoints {
+	if !ok || points > longestWindow || slices.ContainsFunc(window, func(i int) bool { return p.size(i) > windowPoints }) {
 		return declined("long-reduce", "%d points", points)
 	}
 	if len(window) == 0 {
@@ -34,18 +36,43 @@ func tryWindow(a *analysis) ([]plan.Opt, string, Record) {
 	}
 	p.split(plan.VECTOR, axis, lanes)
 	p.done[axis] = true
-	for _, i := range window {
-		p.split(plan.UNROLL, i, a.size(i))
-		p.done[i] = true
-	}
+	copies := p.windowCopies(window)
 	if !p.rollBehindStages() {
 		p.rollUnit(axis, lanes)
 	}
 	p.lightReduces()
 	p.fma()
-	how := fmt.Sprintf("lanes %d of %s, %d points each unrolled", lanes, a.axes[axis].Name, points)
+	how := fmt.Sprintf("lanes %d of %s, %d points each unrolled", lanes, a.axes[axis].Name, copies)
 	record := Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "window", Detail: how}
 	return p.opts, how, record
+}
+
+// windowCopies makes copies of the points of a window, of inner ranges first and whole: an
+// outer one may remain a loop.
+func (p *planner) windowCopies(window []int) int64 {
+	first, copies := len(window), int64(1)
+	for first > 0 && copies*p.size(window[first-1]) <= windowPoints {
+		first--
+		copies *= p.size(window[first])
+	}
+	for k, i := range window {
+		if k >= first {
+			p.split(plan.UNROLL, i, p.size(i))
+		}
+		p.done[i] = true
+	}
+	return copies
+}
+
+// windowed reports sums too short for lanes, and the axis of results whose neighbours
+// read near each other: a window that moves over a plane.
+func (a *analysis) windowed(w *operand) (axis int, ok bool) {
+	p := a.plan()
+	if p.lanesAlongRows(w) || p.chainLanes(w.chain)*2 > lanesOf(p.desc) || p.points(w.chain) > longestWindow {
+		return -1, false
+	}
+	axis, _ = p.resultLanes()
+	return axis, axis >= 0
 }
 
 // reducesAlong are the axes of the reduces whose results depend on an axis, and

@@ -376,6 +376,9 @@ func (l *memory) read(p place) val {
 		}
 		return val{v: l.b.Shuffle(whole, whole, mask...), subAxes: p.subAxes, depth: d}
 	}
+	if r, ok := runsOf(p.offsets, size); ok && !l.block.onGPU() {
+		return val{v: l.readRuns(p, r), subAxes: p.subAxes, depth: d}
+	}
 	dtype := ir.I64
 	if span < math.MaxInt32 {
 		dtype = ir.I32

@@ -21,6 +21,9 @@ func TestPlanDocument(t *testing.T) {
 		info := kind.Info()
 		fmt.Fprintf(&s, "\n## %s\n\n%s\n", info.Name, info.Doc)
 		if info.On != plan.OnAll {
+			if refusedOn[info.On] == "" {
+				t.Errorf("%s: no words for the devices that refuse it", info.Name)
+			}
 			fmt.Fprintf(&s, "\nRefused on %s: %s.\n", refusedOn[info.On], info.Refusal)
 		}
 		fmt.Fprintf(&s, "\n```\n%s\n```\nbecomes\n```\n%s\n```\n", info.Before, info.After)
@@ -36,7 +39,7 @@ func TestPlanDocument(t *testing.T) {
 	}
 }
 
-var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnNone: "every target"}
+var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnNone: "every target"}
 
 const planHead = `# Plans
 

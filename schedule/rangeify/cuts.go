@@ -48,6 +48,22 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
 	return cut
 }
 
+// onlyStored finds the tensors with a buffer of their own that nothing reads but the one
+// assignment that stores them: that is their buffer.
+func onlyStored(order []*ir.UOp) map[*ir.UOp]bool {
+	uses, stored := make(map[*ir.UOp]int), make(map[*ir.UOp]bool)
+	for _, u := range order {
+		for k, src := range u.Src {
+			if uses[src]++; uses[src] == 1 && u.Op == ir.OpAssign && k == 1 {
+				stored[src] = src.Op == ir.OpContiguous || src.Op == ir.OpCopy
+			} else {
+				delete(stored, src)
+			}
+		}
+	}
+	return stored
+}
+
 // repeats reports a movement of a tensor that holds elements more than once: the
 // windows of a convolution, which are not worth a buffer.
 func repeats(u *ir.UOp) bool {

@@ -36,7 +36,7 @@ func Rangeify(s *state.State) {
 
 // build makes values of a graph, sources first.
 func (s *builder) build(order []*ir.UOp) {
-	cut := findCuts(s.shapes, order)
+	cut, stored := findCuts(s.shapes, order), onlyStored(order)
 	for _, u := range order {
 		if s.Err != nil {
 			return
@@ -55,7 +55,9 @@ func (s *builder) build(order []*ir.UOp) {
 		case ir.OpAfter:
 			s.addReading(u)
 		case ir.OpContiguous, ir.OpCopy:
-			s.pointwiseValue(u, u.Src[0]).Pinned = true
+			if !stored[u] {
+				s.pointwiseValue(u, u.Src[0]).Pinned = true
+			}
 		default:
 			if cut[u] {
 				s.pointwiseValue(u, nil)
@@ -256,7 +258,7 @@ func (s *builder) buildExpr(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 		return a.Cast(index[0], u.DType)
 	case ir.OpDecode:
 		return s.decode(u, index)
-	case ir.OpDetach:
+	case ir.OpDetach, ir.OpContiguous, ir.OpCopy:
 		return s.at(u.Src[0], index)
 	case ir.OpAfter:
 		return s.readAgain(u, index)
