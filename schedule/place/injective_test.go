@@ -112,7 +112,7 @@ func TestIndexTuples(t *testing.T) {
 		}
 	})
 	t.Log(proven)
-	if proven["injective"] < 5 || proven["apart"] < 5 {
+	if !testing.Short() && (proven["injective"] < 5 || proven["apart"] < 5) { // -short draws too few
 		t.Errorf("little is proven: %v", proven)
 	}
 }
