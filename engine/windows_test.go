@@ -35,7 +35,7 @@ type windowCase struct {
 
 var windowCases = []windowCase{
 	{
-		name: "forward", kernels: 2, plan: "VECTOR s1 16; STAGE s1; UPCAST s3 28; UNROLL r2 3; UNROLL r1 3; ROLL s0; FMA",
+		name: "forward", kernels: 2, plan: "VECTOR s1 16; STAGE s1; UPCAST s3 14; UNROLL r2 3; UNROLL r1 3; ROLL s3; ROLL s0; FMA",
 		build: func(x, w, _ *tensor.Tensor) *tensor.Tensor { return x.Conv(w, nil, same) },
 		want: func(x, w, _ []float64) []float64 {
 			y := make([]float64, winBatch*winOut*winSize*winSize)
@@ -44,7 +44,7 @@ var windowCases = []windowCase{
 		},
 	},
 	{
-		name: "pooled", kernels: 2, plan: "VECTOR s1 16; STAGE s1; UNROLL r0 2; UNROLL r1 2; UPCAST s3 7; UNROLL r4 3; UNROLL r3 3; ROLL s3; FMA",
+		name: "pooled", kernels: 2, plan: "VECTOR s1 16; STAGE s1; UNROLL r0 2; UNROLL r1 2; UPCAST s3 4; UNROLL r4 3; UNROLL r3 3; ROLL s3; FMA",
 		build: func(x, w, _ *tensor.Tensor) *tensor.Tensor {
 			return x.Conv(w, nil, same).MaxPool([]int{2, 2}, tensor.PoolOptions{})
 		},

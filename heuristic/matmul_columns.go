@@ -59,9 +59,11 @@ func (a *analysis) storesAlong(axis int) bool {
 func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, panel bool) {
 	accumulators := int64(p.desc.VectorRegs) * columnShare / 4
 	constant := !slices.ContainsFunc(w.chain, func(i int) bool { return !p.constant(i) })
+	size := int64(max(w.sum.DType.Size(), 4))
+	register := max(int64(p.desc.VectorBytes)/size, 1)
 	for _, registers := range columnRegisters {
-		lanes = p.lanes(p.size(row), registers*lanesOf(p.desc))
-		used := max(lanes/lanesOf(p.desc), 1)
+		lanes = p.lanes(p.size(row), registers*register)
+		used := max(lanes/register, 1)
 		rows = 1
 		if token >= 0 {
 			rows = evenTiles(p.size(token), accumulators/used)
@@ -69,13 +71,13 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 		if registers > 2 && p.desc.VectorRegs < 32 {
 			continue // too few rows to hide the latency of a broadcast
 		}
-		bytes := satMul(4*lanes, p.points(w.chain))
+		bytes := satMul(size*lanes, p.points(w.chain))
 		panel = constant && bytes <= int64(p.desc.CacheL2Bytes)/2 && p.points(w.reuse) >= columnReuse*rows
 		if panel {
 			return lanes, rows, true
 		}
 	}
-	lanes = p.lanes(p.size(row), matvecRegisters*lanesOf(p.desc))
+	lanes = p.lanes(p.size(row), matvecRegisters*register)
 	if token >= 0 {
 		rows = run(p.size(token), accumulators/2)
 	}

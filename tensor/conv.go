@@ -41,6 +41,9 @@ func (t *Tensor) ConvTranspose(w, bias *Tensor, o ConvOptions) *Tensor {
 	if t.Extent(1) != w.Extent(0) || t.Extent(1)%c.groups != 0 {
 		return t.graph.fail("conv_transpose", "input %s, weight %s, %d groups; want [N C ..] and [C O/groups ..]", t, w, c.groups)
 	}
+	if c.strides() {
+		return t.wide().inPhases(w.wide(), c).affine(nil, t.wide().perChannel(bias)).Cast(t.DType())
+	}
 	x := t.wide()
 	before, after, spatial := make([]int, c.rank), make([]int, c.rank), make([]int, c.rank)
 	for i := range c.rank {

@@ -10,7 +10,7 @@ import (
 )
 
 // The end of an axis that a split does not divide. Where the low sub-axes up to the
-// highest lane (of a sum: or copy) are a tile of T elements, and the axis has N of at
+// highest lane (of a sum, or along which a window moves: or copy) are a tile of T elements, and the axis has N of at
 // least T, the last tile starts earlier, at N-T:
 //
 //	element = min(T*tile, N-T) + element of the tile
@@ -38,7 +38,8 @@ func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 	}
 	tile := int64(0)
 	for _, d := range subAxes {
-		if d.Role == plan.Lane || d.Role == plan.Matrix || d.Role == plan.Unroll && p.Axis.Kind == plan.ReduceAxis && !matrix {
+		copies := d.Role == plan.Unroll && (p.Axis.Kind == plan.ReduceAxis || st.movesWindow(p.Axis.Range)) && !matrix
+		if d.Role == plan.Lane || d.Role == plan.Matrix || copies {
 			m, _ := d.Range.Src[0].Int()
 			tile = d.Stride * m
 		}
@@ -50,6 +51,23 @@ func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 		return 0
 	}
 	return tile
+}
+
+// movesWindow reports a loop that moves a window: an index has it beside that of a reduce.
+// Copies of the loop's body past the end would be brought back into the buffer at every
+// point of the window.
+func (st *State) movesWindow(loop *ir.UOp) bool {
+	if st.Desc.Kind == target.GPU {
+		return false
+	}
+	return analyse.Any(st.Sink, func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool {
+			ranges := slices.DeleteFunc(ir.Toposort(x), func(r *ir.UOp) bool { return r.Op != ir.OpRange })
+			return slices.Contains(ranges, loop) && slices.ContainsFunc(st.Axes, func(other Axis) bool {
+				return other.Axis.Kind == plan.ReduceAxis && slices.Contains(ranges, other.Axis.Range)
+			})
+		})
+	})
 }
 
 // splitTail is the end of an axis whose sub-axes, high to low in s, do not divide it.
