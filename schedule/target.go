@@ -19,7 +19,6 @@ func OptionsFor(desc *target.Desc) Options {
 	if desc.Matrix("i8", "i8", 16, matrixTokens, 16) {
 		opt.Profile.MatrixTokens = matrixTokens
 	}
-	opt.Profile.OffsetsFree = true
 	opt.Profile.TileReuse = CPUOptions().Profile.TileReuse
 	// A tile is a block's work: with fewer tiles than multiprocessors most of the
 	// device would wait (a head of 128 rows: 35 us fused, 5 apart).

@@ -8,6 +8,7 @@ import (
 
 	"tgc/heuristic"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel"
 	"tgc/nn"
@@ -112,18 +113,21 @@ func innermost(s *schedule.Schedule) []*ir.UOp {
 func TestTrap22ConstantLeaves(t *testing.T) {
 	g := tensor.NewGraph()
 	x := nn.RMSNorm(g.Input("x", ir.F32, 256), g.Input("g", ir.F32, 256), 1e-5)
-	g.Output("y", x.Linear(g.Packed("w", "Q6_K", 32, 256)))
+	g.Output("y", nn.Int8.Linear(x, g.Packed("w", "Q6_K", 32, 256)))
 	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
-	sums := innermost(s)
-	if len(sums) < 3 {
-		t.Errorf("%d innermost sums, want the product's, the constant's and the norm's\n%s", len(sums), s)
-	}
-	for _, u := range sums {
-		for _, x := range ir.Toposort(u.Src[0]) {
-			if v, ok := x.Float(); ok && x.DType == ir.F32 && math.Abs(v) == 32 {
-				t.Errorf("the constant stands in %s", schedule.KernelText(u))
-			}
+	isIntegerSum := func(u *ir.UOp) bool { return analyse.IsSum(u) && u.DType == ir.I32 }
+	sums := 0
+	for _, u := range ir.Toposort(s.Launches[0].Kernels[0].AST) {
+		if !isIntegerSum(u) || analyse.Any(u.Src[0], isIntegerSum) {
+			continue
 		}
+		sums++
+		if analyse.Any(u.Src[0], func(x *ir.UOp) bool { return x.DType == ir.I32 && x.IsInt(-32) }) {
+			t.Errorf("the constant stands in %s", schedule.KernelText(u))
+		}
+	}
+	if sums != 2 {
+		t.Errorf("%d innermost sums of integers, want the product's and the constant's\n%s", sums, s)
 	}
 }
 

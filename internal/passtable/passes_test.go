@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "rewrite docs/passes.md")
 var oneProgram = map[string]string{
 	"absorb-operands": "the update by Nesterov momentum alone needs it, and no graph of the zoo has one " +
 		"(TestUpdateIsOneKernel of nn/optim does)",
-	"undistribute-scales": "only plans of CPUs ask for it, and there no rule distributes the scales of float sums " +
-		"(decision 0001): it is for plans of other origin, until a contraction's form is part of the plan",
+	"undistribute-scales": "only plans of products on GPUs without matrix instructions of bytes (sm_75) ask for it, " +
+		"and the zoo has no such target",
 }
 
 // docs/passes.md is what the table says and what the zoo shows; and every pass

@@ -10,13 +10,12 @@ import (
 // DistributeOffsets distributes an integer constant: in an innermost REDUCE, a factor
 // float(q)+c with integer q, where both are small enough to be exact, gives
 // REDUCE(ADD, y*q) + c*REDUCE(ADD, y). After split-groups the second sum is per group and
-// shared by all rows. hoist-offsets then takes c out. Where a conversion
-// of bytes takes c along, only dots of integers and matrix instructions gain.
+// shared by all rows. hoist-offsets then takes c out. Only dots of integers
+// gain: for floats a conversion of bytes takes c along, on a GPU as on a CPU, and the
+// second sum would cost as many additions as a row has points.
 func DistributeOffsets(s *state.State, v *state.Value) {
-	p := &s.Opt.Profile
-	matrix := p.MatrixTokens > 0 && s.WeightReuse(v)%p.MatrixTokens == 0
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
-		if !splitsSum(s, v, u) || s.Height(u.Src[0]) > 0 || p.OffsetsFree && !matrix && !hasIntegerFactor(s, u) {
+		if !splitsSum(s, v, u) || s.Height(u.Src[0]) > 0 || !hasIntegerFactor(s, u) {
 			return u
 		}
 		list := analyse.Factors(u.Src[0])

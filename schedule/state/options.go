@@ -116,14 +116,9 @@ type Profile struct {
 	// split-groups, distribute-offsets) to products with
 	// integers: where lanes run along k, only a dot of integers gains by them.
 	IntegerSums bool
-	// OffsetsFree says that converting a byte to a float ends in a subtraction, which
-	// takes a constant along: distribute-offsets is then for dots of integers and for matrix
-	// instructions. A sum of float activations costs as many additions as a row has
-	// points, a stage and a barrier.
-	OffsetsFree bool
 	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
 	// take weights with their offsets, so that sums of activations alone stay where they
-	// are and join the product. 0: the target has none.
+	// are and join the product (join-offsets). 0: the target has none.
 	MatrixTokens int64
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
