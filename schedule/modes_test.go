@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/nn"
+	"tgc/packed"
 	"tgc/schedule"
 	"tgc/tensor"
 )
@@ -21,9 +22,19 @@ func quantisedLinear(mode nn.Numeric, format string, tokens int) *tensor.Graph {
 }
 
 // Sums of rounded activations with packed weights are what the graph says, for
-// every kind of packed sum: offsets, minimums, signs, tables, bits apart.
+// every packed type: offsets, minimums, signs, tables, bits apart.
 func TestIntegerSumsKeepValues(t *testing.T) {
-	for _, format := range []string{"Q6_K", "Q4_K", "Q8_0", "Q3_K", "Q5_0", "IQ4_NL"} {
+	formats := packed.All()
+	if testing.Short() {
+		formats = slices.DeleteFunc(formats, func(f *packed.Format) bool {
+			return !slices.Contains([]string{"Q6_K", "Q4_K", "Q8_0", "Q3_K", "Q5_0", "IQ4_NL"}, f.Name)
+		})
+	}
+	for _, f := range formats {
+		format := f.Name
+		if f.IsPlain() {
+			continue
+		}
 		for _, mode := range []nn.Numeric{nn.Int8, nn.Int16, nn.Half} {
 			for _, opt := range []schedule.Options{schedule.DefaultOptions(), schedule.CPUOptions()} {
 				for _, tokens := range []int{1, 3} {

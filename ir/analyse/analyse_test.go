@@ -102,3 +102,17 @@ func TestFactors(t *testing.T) {
 		t.Error("Uses")
 	}
 }
+
+// A factor is common as often as both products have it, and nothing else is lost.
+func TestCommonFactors(t *testing.T) {
+	a := ir.NewArena()
+	var f [4]*ir.UOp
+	for i := range f {
+		f[i] = a.Make(ir.OpParam, ir.F32, ir.ParamArg{Slot: i})
+	}
+	product := func(list ...*ir.UOp) *ir.UOp { return analyse.Product(a, list) }
+	both, left, right := analyse.CommonFactors(product(f[0], f[1], f[0], f[2]), product(f[3], f[0], f[1]))
+	if !slices.Equal(both, []*ir.UOp{f[0], f[1]}) || !slices.Equal(left, []*ir.UOp{f[0], f[2]}) || !slices.Equal(right, []*ir.UOp{f[3]}) {
+		t.Errorf("%d in common, %d and %d besides", len(both), len(left), len(right))
+	}
+}

@@ -1,6 +1,10 @@
 package analyse
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // Factors lists what a tree of MUL multiplies, left to right; u itself where it
 // is no product.
@@ -17,6 +21,20 @@ func Product(a *ir.Arena, factors []*ir.UOp) *ir.UOp {
 		}
 	}
 	return p
+}
+
+// CommonFactors lists the factors that two products have in common, in the order of the
+// first, and what each has besides.
+func CommonFactors(x, y *ir.UOp) (both, left, right []*ir.UOp) {
+	right = Factors(y)
+	for _, f := range Factors(x) {
+		if k := slices.Index(right, f); k >= 0 {
+			both, right = append(both, f), slices.Delete(right, k, k+1)
+		} else {
+			left = append(left, f)
+		}
+	}
+	return both, left, right
 }
 
 func operands(u *ir.UOp, op ir.Op, list []*ir.UOp) []*ir.UOp {

@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"slices"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 )
@@ -46,20 +44,13 @@ func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !analyse.IsSum(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
 		return nil
 	}
-	rest := analyse.Factors(x.Src[0])
-	common := analyse.Factors(a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()}))
-	for _, f := range common {
-		i := slices.Index(rest, f)
-		if i < 0 {
-			return nil
-		}
-		rest = slices.Delete(rest, i, i+1)
-	}
-	if len(rest) != 1 {
+	activations := a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()})
+	both, left, right := analyse.CommonFactors(x.Src[0], activations)
+	if len(left) != 1 || len(right) > 0 {
 		return nil
 	}
-	product := a.Add(rest[0], c)
-	for _, f := range common {
+	product := a.Add(left[0], c)
+	for _, f := range both {
 		product = a.Mul(f, product)
 	}
 	return a.Reduce(ir.OpAdd, product, x.ReduceRange())

@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"slices"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 )
@@ -76,27 +74,15 @@ func intoSums(st *State, u *ir.UOp) *ir.UOp {
 // commonFactors is x+y or x-y with the factors that both have in front.
 func commonFactors(st *State, op ir.Op, x, y *ir.UOp) *ir.UOp {
 	a := st.Arena
-	var both []*ir.UOp
-	left, right := []*ir.UOp(nil), slices.Clone(analyse.Factors(y))
-	for _, f := range analyse.Factors(x) {
-		if k := slices.Index(right, f); k >= 0 {
-			both, right = append(both, f), slices.Delete(right, k, k+1)
-		} else {
-			left = append(left, f)
-		}
-	}
+	both, left, right := analyse.CommonFactors(x, y)
 	if len(both) == 0 {
 		return a.Binary(op, x, y)
 	}
 	product := func(list []*ir.UOp) *ir.UOp {
-		if len(list) == 0 {
-			return a.Const(x.DType, 1)
+		if p := analyse.Product(a, list); p != nil {
+			return p
 		}
-		out := list[0]
-		for _, f := range list[1:] {
-			out = a.Mul(out, f)
-		}
-		return out
+		return a.Const(x.DType, 1)
 	}
 	return a.Mul(product(both), a.Binary(op, product(left), product(right)))
 }

@@ -34,21 +34,12 @@ func HoistFactors(s *state.State, v *state.Value, through bool) {
 		if len(out) == 0 {
 			return u
 		}
-		return analyse.Product(s.A, append(out, sumOf(s.Exprs, in, u)))
+		return analyse.Product(s.A, append(out, s.SumOf(in, u.ReduceRange())))
 	})
 	if body != v.Body {
 		v.Body = body
 		s.Record(v, true, "factor free of the sum", state.Number{Name: "factors", Value: factors}, state.Number{Name: "extent", Value: times})
 	}
-}
-
-// sumOf is the sum over u's range of a product.
-func sumOf(s *expr.Exprs, list []*ir.UOp, u *ir.UOp) *ir.UOp {
-	p := analyse.Product(s.A, list)
-	if p == nil {
-		p = s.A.Const(u.DType, 1)
-	}
-	return s.CloseReduce(s.A.Reduce(ir.OpAdd, p, u.ReduceRange()))
 }
 
 // partFactors parts the factors of a sum into those free of its range and the

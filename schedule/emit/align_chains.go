@@ -118,15 +118,10 @@ func chainLength(chain []int64) int64 {
 
 // splitAlong writes a flat sum as nested sums with the chain's extents.
 func splitAlong(s *expr.Exprs, f *ir.UOp, chain []int64) *ir.UOp {
-	digits := make([]*ir.UOp, len(chain))
-	sum := s.A.Index(0)
-	for i, n := range chain {
-		digits[i] = s.NewRange(s.A.Index(n))
-		sum = s.A.Add(s.A.Mul(sum, s.A.Index(n)), digits[i])
-	}
-	body := s.Substitute(f.Src[0], map[*ir.UOp]*ir.UOp{f.ReduceRange(): s.Simplify(sum)})
-	for i := len(digits) - 1; i >= 0; i-- {
-		body = s.CloseReduce(s.A.Reduce(ir.OpAdd, body, digits[i]))
+	digits, k := s.DigitsOf(chain)
+	body := s.Substitute(f.Src[0], map[*ir.UOp]*ir.UOp{f.ReduceRange(): k})
+	for _, digit := range slices.Backward(digits) {
+		body = s.CloseReduce(s.A.Reduce(ir.OpAdd, body, digit))
 	}
 	return body
 }

@@ -25,10 +25,10 @@ func MergeTuples(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
 	return s.MergeTuples(roots)
 }
 
-// AlignChains is for loops that are unified and chains that split-groups
-// makes.
+// AlignChains is for loops that are unified and chains that
+// group-contractions makes.
 func AlignChains(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
-	if s.Opt.Off.Has(state.UnifyLoops) || s.Opt.Off.Has(state.SplitGroups) {
+	if s.Opt.Off.Has(state.UnifyLoops) || s.Opt.Off.Has(state.GroupContractions) {
 		return roots
 	}
 	return alignFlatSums(s.Exprs, roots)

@@ -127,6 +127,18 @@ func (s *Exprs) DivisorChain(r *ir.UOp, list ...*ir.UOp) []int64 {
 	return chain
 }
 
+// DigitsOf makes a range for every digit of a mixed radix, the outermost first, and the
+// number that they write.
+func (s *Exprs) DigitsOf(extents []int64) (digits []*ir.UOp, number *ir.UOp) {
+	number = s.A.Index(0)
+	for _, n := range extents {
+		digit := s.NewRange(s.A.Index(n))
+		digits = append(digits, digit)
+		number = s.A.Add(s.A.Mul(number, s.A.Index(n)), digit)
+	}
+	return digits, s.Simplify(number)
+}
+
 // Gcd is the greatest common divisor.
 func Gcd(a, b int64) int64 {
 	for b != 0 {

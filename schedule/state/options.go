@@ -112,9 +112,8 @@ type Profile struct {
 	// SharedStages says that the units of a block share what depends on some of
 	// their loops only: threads of a GPU do, workers of a CPU do not.
 	SharedStages bool
-	// IntegerSums limits the packed-sum rules (distribute-terms,
-	// split-groups, distribute-offsets) to products with
-	// integers: where lanes run along k, only a dot of integers gains by them.
+	// IntegerSums limits group-contractions to products with integers: where lanes run
+	// along k, only a dot of integers gains by it.
 	IntegerSums bool
 	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
 	// take weights with their offsets, so that sums of activations alone stay where they
@@ -142,7 +141,7 @@ func DefaultOptions() Options {
 
 // CPUOptions is for CPUs. Vector lanes run along k there, so a group scale costs
 // nothing inside the loop while hoisting it costs a multiply per token tile: the
-// packed-sum rules (see IntegerSums) are for integer activations only. One tuple for
+// grouped form of sums (see IntegerSums) is for integer activations only. One tuple for
 // mean and variance costs a division per element against a second pass over a
 // row in cache, so fuse-moments is off, and halves in cache cost their conversion at
 // every use. A core takes whole points and there are few

@@ -13,14 +13,14 @@ type Rule string
 // Rules that other code than their rows asks about. The table of passes must have them:
 // that is checked when the program starts.
 var (
-	ForwardStores  = asked("forward-stores")
-	SplitGroups    = asked("split-groups")
-	FuseMoments    = asked("fuse-moments")
-	StagePrologues = asked("stage-prologues")
-	StoreNarrow    = asked("store-narrow")
-	OrderLevels    = asked("order-levels")
-	UnifyLoops     = asked("unify-loops")
-	CollapseLoops  = asked("collapse-loops")
+	ForwardStores     = asked("forward-stores")
+	GroupContractions = asked("group-contractions")
+	FuseMoments       = asked("fuse-moments")
+	StagePrologues    = asked("stage-prologues")
+	StoreNarrow       = asked("store-narrow")
+	OrderLevels       = asked("order-levels")
+	UnifyLoops        = asked("unify-loops")
+	CollapseLoops     = asked("collapse-loops")
 )
 
 // Asked lists the rules that code asks about.

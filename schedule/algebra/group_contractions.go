@@ -1,0 +1,134 @@
+package algebra
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// GroupContractions writes sums of products in the grouped form of their contraction
+// (expr.Contraction): a sum for every level, inside of it what is finer, and at the
+// innermost level
+//
+//	sum_j (c*hi + lo)*q  ->  c*sum_j hi*q + sum_j lo*q   for digits of integer activations,
+//	sum_j y*(q + c)      ->  sum_j y*q + c*sum_j y       for integers y,
+//
+// so that each sum is one of products of bytes, for which there are dot instructions. The
+// sum of the y is the same for all rows. For floats an offset stays: a conversion of
+// bytes takes a constant along, and the second sum would cost as many additions as a row
+// has points. A plan of matrix instructions joins it again (join-offsets). Where lanes
+// run along k (Profile.IntegerSums) the constants' sum leaves the groups: inside of them
+// it would fold the lanes for every group.
+func GroupContractions(s *state.State, v *state.Value) {
+	beside := flatSums(s.Exprs, v.Body)
+	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
+		if !splitsSum(s, v, u) {
+			return u
+		}
+		c := s.ContractionOf(u, coarseFactors(s, u), beside)
+		if c.IsFlat() {
+			return innermost(s, u, analyse.Factors(u.Src[0]), u.ReduceRange())
+		}
+		if s.Opt.Profile.IntegerSums {
+			s.SeparateOffsets(c)
+		}
+		return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, nil, l.Factors, l.Range) })
+	})
+	if body != v.Body {
+		v.Body = body
+		s.Record(v, true, "factors by level", state.Number{Name: "sums", Value: int64(len(beside))}, state.Number{Name: "loops", Value: loopDepth(s.Exprs, body)})
+	}
+}
+
+// innermost is a sum of products over the range of the innermost level, distributed
+// over digits and offsets; whole, if it is given, where there are none.
+func innermost(s *state.State, whole *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.UOp {
+	if i := distributed(s, factors); i >= 0 {
+		f := factors[i]
+		term := func(x *ir.UOp) *ir.UOp { return innermost(s, nil, expr.InPlace(factors, i, x), r) }
+		return s.A.Make(f.Op, f.DType, nil, term(f.Src[0]), term(f.Src[1]))
+	}
+	if whole != nil {
+		return whole
+	}
+	var out, in []*ir.UOp
+	for _, f := range factors {
+		if s.DependsOn(f, r) {
+			in = append(in, f)
+		} else {
+			out = append(out, f)
+		}
+	}
+	return analyse.Product(s.A, append(out, s.SumOf(in, r)))
+}
+
+// distributed is the number of the factor over which an innermost sum is distributed,
+// digits before offsets; -1 for none.
+func distributed(s *state.State, factors []*ir.UOp) int {
+	if slices.ContainsFunc(factors, func(f *ir.UOp) bool { return s.Height(f) > 0 }) {
+		return -1
+	}
+	if i := slices.IndexFunc(factors, func(f *ir.UOp) bool { return s.RoleOf(f) == expr.Digits }); i >= 0 {
+		return i
+	}
+	if len(factors) < 2 || !hasIntegers(s, factors) {
+		return -1
+	}
+	return slices.IndexFunc(factors, func(f *ir.UOp) bool { return s.RoleOf(f) == expr.OffsetCode })
+}
+
+// flatSums lists the sums of an expression that hold no other.
+func flatSums(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
+	var out []*ir.UOp
+	for _, u := range ir.Toposort(body) {
+		if analyse.IsFloatSum(u) && s.Height(u.Src[0]) == 0 {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// loopDepth is the depth of the deepest nest of reduces.
+func loopDepth(s *expr.Exprs, u *ir.UOp) int64 { return int64(s.Height(u)) }
+
+// coarseFactors flattens a sum's product, looking through reads of pointwise values that
+// hold a coarser read: the scale d[k/32] of a quantised activation.
+func coarseFactors(s *state.State, u *ir.UOp) []*ir.UOp {
+	k := u.ReduceRange()
+	var list []*ir.UOp
+	for _, f := range analyse.Factors(u.Src[0]) {
+		exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool {
+			_, isRead := s.IsRead(g)
+			return isRead && s.Granularity(g, k) > 1
+		})
+		if ok && s.Granularity(f, k) <= 1 {
+			list = append(append(list, rest...), exposed...)
+			continue
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// hasIntegers reports factors that are integers and no weights: one that widens narrow
+// integers, itself or as a factor of the pointwise value that it reads.
+func hasIntegers(s *state.State, factors []*ir.UOp) bool {
+	return slices.ContainsFunc(factors, func(f *ir.UOp) bool {
+		p, isRead := s.IsRead(f)
+		return s.IsWidened(f) || isRead && s.IsPointwise(p) && !s.FactsOf(p.Body).Weights && slices.ContainsFunc(analyse.Factors(p.Body), s.IsWidened)
+	})
+}
+
+// splitsSum reports a sum of v that is written in the grouped form. Of a
+// matrix product on a CPU it is not: its decoded rows are staged once for all
+// tokens, and a step of a group's sum costs more than one of f32.
+func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
+	if !analyse.IsFloatSum(u) {
+		return false
+	}
+	p := &s.Opt.Profile
+	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse)
+}

@@ -1,0 +1,337 @@
+package expr
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+)
+
+// Contraction is a sum of products taken apart, before it is decided in which form it
+// is computed. Of a weight with a scale and a minimum for each group, d*sc*q - dmin*m,
+//
+//	sum_k y*(d*sc*q - dmin*m)
+//
+// has two terms, with k as digits b, g and j:
+//
+//	  b: d     g: sc  j: q y
+//	- b: dmin  g: m   j: y
+//
+// What is multiplied stands at the innermost digit that it depends on: scales at the
+// levels of their groups, integers and activations at the last one.
+type Contraction struct {
+	Sum   *ir.UOp // the REDUCE that it was derived from
+	Terms []Term
+}
+
+// Term is one of the products that a contraction sums.
+type Term struct {
+	Minus   bool      // it is subtracted from those before it
+	Outside []*ir.UOp // factors free of the sum's range
+	Levels  []Level   // outermost first
+}
+
+// Level is a digit of the sum's range with the factors that depend on it, but on no
+// digit inside of it.
+type Level struct {
+	Range   *ir.UOp
+	Factors []*ir.UOp
+	Inside  []*ir.UOp // factors that multiply what is inside before the others do
+}
+
+// Innermost is the level that has a factor for every point.
+func (t *Term) Innermost() *Level { return &t.Levels[len(t.Levels)-1] }
+
+// IsFlat reports a contraction that is the sum as it stands: nothing is coarser than
+// its range.
+func (c *Contraction) IsFlat() bool { return len(c.Terms) == 1 && len(c.Terms[0].Levels) == 1 }
+
+// ContractionOf derives the contraction of a float sum, whose factors are given: the
+// caller may know what the values that they read are made of. Digits are cut where index
+// expressions of the factors and of the sums beside it cut the range, so that all of them
+// can share loops.
+func (s *Exprs) ContractionOf(u *ir.UOp, factors []*ir.UOp, beside []*ir.UOp) *Contraction {
+	k := u.ReduceRange()
+	cuts := slices.Clone(factors)
+	for _, other := range beside {
+		if other.ReduceRange() == k {
+			cuts = append(cuts, other.Src[0])
+		}
+	}
+	chain := s.DivisorChain(k, cuts...)
+	c := &Contraction{Sum: u}
+	for _, t := range s.terms(factors, k, false) {
+		t.Outside, t.Levels = s.levels(t.Innermost().Factors, k, chain)
+		c.Terms = append(c.Terms, t)
+	}
+	return c
+}
+
+// terms distributes a product over a packed weight of two terms, of which one has a
+// factor that is coarser than the weight. Each term then has scales of its own.
+func (s *Exprs) terms(factors []*ir.UOp, k *ir.UOp, minus bool) []Term {
+	i := slices.IndexFunc(factors, func(f *ir.UOp) bool { return s.isSumOfScaled(f, k) })
+	if i < 0 {
+		return []Term{{Minus: minus, Levels: []Level{{Range: k, Factors: factors}}}}
+	}
+	f := factors[i]
+	left := s.terms(InPlace(factors, i, f.Src[0]), k, minus)
+	return append(left, s.terms(InPlace(factors, i, f.Src[1]), k, minus != (f.Op == ir.OpSub))...)
+}
+
+// InPlace is a list of factors with those of u in place of the i-th.
+func InPlace(factors []*ir.UOp, i int, u *ir.UOp) []*ir.UOp {
+	return slices.Concat(factors[:i], analyse.Factors(u), factors[i+1:])
+}
+
+// levels writes k as digits, one for every boundary of the chain, and puts each factor
+// at the innermost digit that it depends on. Where no factor is as coarse as a boundary
+// k stays one digit.
+func (s *Exprs) levels(factors []*ir.UOp, k *ir.UOp, chain []int64) (outside []*ir.UOp, levels []Level) {
+	isCoarse := func(f *ir.UOp) bool {
+		g := s.Granularity(f, k)
+		return g > 1 && slices.ContainsFunc(chain, func(c int64) bool { return g%c == 0 })
+	}
+	if !slices.ContainsFunc(factors, isCoarse) {
+		return nil, []Level{{Range: k, Factors: factors}}
+	}
+	above, _ := k.Src[0].Int()
+	var extents []int64
+	for _, c := range append(slices.Clone(chain), 1) {
+		extents = append(extents, above/c)
+		above = c
+	}
+	digits, number := s.DigitsOf(extents)
+	for _, digit := range digits {
+		levels = append(levels, Level{Range: digit})
+	}
+	for _, f := range factors {
+		f = s.Substitute(f, map[*ir.UOp]*ir.UOp{k: number})
+		at := len(levels) - 1
+		for at >= 0 && !s.DependsOn(f, levels[at].Range) {
+			at--
+		}
+		if at < 0 {
+			outside = append(outside, f)
+		} else {
+			levels[at].Factors = append(levels[at].Factors, f)
+		}
+	}
+	return outside, levels
+}
+
+// Nest writes a contraction as sums in sums, each with the factors of its level; what
+// the innermost sums are is up to innermost.
+func (s *Exprs) Nest(c *Contraction, innermost func(*Level) *ir.UOp) *ir.UOp {
+	var total *ir.UOp
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		x := innermost(t.Innermost())
+		for _, l := range slices.Backward(t.Levels[:len(t.Levels)-1]) {
+			x = analyse.Product(s.A, append([]*ir.UOp{x}, l.Inside...))
+			x = s.SumOf(append(slices.Clone(l.Factors), x), l.Range)
+		}
+		x = analyse.Product(s.A, append(slices.Clone(t.Outside), x))
+		switch {
+		case total == nil:
+			total = x
+		case t.Minus:
+			total = s.A.Sub(total, x)
+		default:
+			total = s.A.Add(total, x)
+		}
+	}
+	return total
+}
+
+// SeparateOffsets makes of every term with an offset two: that of the stored integer and
+// that of the constant,
+//
+//	b: d  h: s  g: sc  j: (q + c) y  ->  b: d  h: s  g: sc  j: q y  +  b: d  h:  g: sc*(s*..)  j: c y
+//
+// In the latter the scales of activations stand next to what is inside of the innermost
+// scale of the weight, so that all that is free of rows is one number.
+func (s *Exprs) SeparateOffsets(c *Contraction) {
+	var terms []Term
+	for _, t := range c.Terms {
+		last := t.Innermost()
+		i := slices.IndexFunc(last.Factors, func(f *ir.UOp) bool { return s.RoleOf(f) == OffsetCode })
+		if i < 0 {
+			terms = append(terms, t)
+			continue
+		}
+		f := last.Factors[i]
+		code, offset := t, t
+		code.Levels = append(slices.Clone(t.Levels[:len(t.Levels)-1]), Level{Range: last.Range, Factors: InPlace(last.Factors, i, f.Src[0])})
+		offset.Levels = append(s.activationsInside(t.Levels[:len(t.Levels)-1]), Level{Range: last.Range, Factors: InPlace(last.Factors, i, f.Src[1])})
+		offset.Minus = t.Minus != (f.Op == ir.OpSub)
+		terms = append(terms, code, offset)
+	}
+	c.Terms = terms
+}
+
+// activationsInside moves scales that are no weights from outer levels to the innermost
+// one with a scale that is a weight.
+func (s *Exprs) activationsInside(levels []Level) []Level {
+	levels = slices.Clone(levels)
+	at := len(levels) - 1
+	for at >= 0 && !slices.ContainsFunc(levels[at].Factors, s.ReadsField) {
+		at--
+	}
+	for i := range max(at, 0) {
+		for _, f := range levels[i].Factors {
+			if !s.ReadsField(f) {
+				levels[at].Inside = append(slices.Clone(levels[at].Inside), f)
+			}
+		}
+		levels[i].Factors = slices.DeleteFunc(slices.Clone(levels[i].Factors), func(f *ir.UOp) bool { return !s.ReadsField(f) })
+	}
+	return levels
+}
+
+// SumOf is the sum of a product over a range.
+func (s *Exprs) SumOf(factors []*ir.UOp, r *ir.UOp) *ir.UOp {
+	p := analyse.Product(s.A, factors)
+	if p == nil {
+		p = s.A.Const(ir.F32, 1)
+	}
+	return s.CloseReduce(s.A.Reduce(ir.OpAdd, p, r))
+}
+
+// Role is what a factor of the innermost level is.
+type Role string
+
+// The roles.
+const (
+	Activation Role = "activation"
+	Digits     Role = "digits" // of integer activations: c*f(hi) + f(lo)
+	Code       Role = "code"   // what a packed weight stores for a point, converted
+	OffsetCode Role = "offset" // a stored integer and a constant: f(q) - 32
+	Constant   Role = "constant"
+)
+
+// RoleOf tells what a factor of an innermost level is.
+func (s *Exprs) RoleOf(f *ir.UOp) Role {
+	sum := f.Op == ir.OpAdd || f.Op == ir.OpSub
+	switch {
+	case f.Op == ir.OpConst:
+		return Constant
+	case sum && s.IsWidened(f):
+		return Digits
+	case sum && s.isOffsetCode(f):
+		return OffsetCode
+	case s.isFieldsOnly(f):
+		return Code
+	}
+	return Activation
+}
+
+// IsWidened reports narrow integers converted to float that are no weights, or a sum of
+// such with constant factors.
+func (s *Exprs) IsWidened(f *ir.UOp) bool {
+	switch f.Op {
+	case ir.OpCast:
+		x := f.Src[0]
+		return x.DType.IsInt() && x.DType.Size() <= 2 && !s.ReadsField(x)
+	case ir.OpAdd, ir.OpSub:
+		return s.IsWidened(f.Src[0]) && s.IsWidened(f.Src[1])
+	case ir.OpMul:
+		return s.IsWidened(f.Src[0]) && f.Src[1].Op == ir.OpConst
+	}
+	return false
+}
+
+// maxExactInteger bounds integers whose offset is exact in f32.
+const maxExactInteger = 1 << 20
+
+// isOffsetCode reports float(q)+c or float(q)-c of packed fields, both small enough to
+// be exact.
+func (s *Exprs) isOffsetCode(f *ir.UOp) bool {
+	q, c := f.Src[0], f.Src[1]
+	value, ok := c.Float()
+	if !ok || value != float64(int64(value)) || value > maxExactInteger || value < -maxExactInteger {
+		return false
+	}
+	if q.Op != ir.OpCast || !(q.Src[0].DType.IsInt() || q.Src[0].DType == ir.Bool) || !s.isFieldsOnly(q) {
+		return false
+	}
+	return s.Bounds.Of(q.Src[0]).Within(-maxExactInteger, maxExactInteger)
+}
+
+// isSumOfScaled reports t1+t2 or t1-t2 of packed fields only, no term a constant, where
+// some term has a factor that is coarser in k than the whole.
+func (s *Exprs) isSumOfScaled(f, k *ir.UOp) bool {
+	if f.Op != ir.OpAdd && f.Op != ir.OpSub || !s.isFieldsOnly(f) || f.Src[0].Op == ir.OpConst || f.Src[1].Op == ir.OpConst {
+		return false
+	}
+	whole := s.Granularity(f, k)
+	return slices.ContainsFunc(slices.Concat(analyse.Factors(f.Src[0]), analyse.Factors(f.Src[1])), func(g *ir.UOp) bool {
+		c := s.Granularity(g, k)
+		return c > whole || c == 0
+	})
+}
+
+// isFieldsOnly reports an expression that reads packed fields and tables only. A
+// row may be gathered: what its index reads is not decoded (an expert's number).
+func (s *Exprs) isFieldsOnly(u *ir.UOp) bool {
+	found, only := false, true
+	var seen ir.Visited
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if !only || !seen.Add(u) {
+			return
+		}
+		list := u.Src
+		switch u.Op {
+		case ir.OpField:
+			found = true
+			list = u.Src[2:]
+		case ir.OpValue, ir.OpReduce, ir.OpStage:
+			only = false
+		case ir.OpLoad:
+			only = only && u.Src[0].Op == ir.OpTable
+		}
+		for _, x := range list {
+			visit(x)
+		}
+	}
+	visit(u)
+	return found && only
+}
+
+// Text prints a contraction: a line for each level of each term, with the factors and,
+// at the innermost level, their roles.
+func (c *Contraction) Text(s *Exprs) string {
+	var b strings.Builder
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		sign := "+"
+		if t.Minus {
+			sign = "-"
+		}
+		if len(t.Outside) > 0 {
+			fmt.Fprintf(&b, "%s outside\n", sign)
+			sign = " "
+			for _, f := range t.Outside {
+				fmt.Fprintf(&b, "    scale %s", KernelText(f))
+			}
+		}
+		for at, l := range t.Levels {
+			fmt.Fprintf(&b, "%s %s:%s\n", sign, strings.TrimSpace(KernelText(l.Range)), ExtentText(l.Range.Src[0]))
+			sign = " "
+			for _, f := range l.Factors {
+				role := Role("scale")
+				if at == len(t.Levels)-1 {
+					role = s.RoleOf(f)
+				}
+				fmt.Fprintf(&b, "    %s %s", role, KernelText(f))
+			}
+			for _, f := range l.Inside {
+				fmt.Fprintf(&b, "    inside %s", KernelText(f))
+			}
+		}
+	}
+	return b.String()
+}

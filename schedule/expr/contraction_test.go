@@ -1,0 +1,100 @@
+package expr_test
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/packed"
+	"tgc/schedule/expr"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata")
+
+// contractions is the golden of all packed types, a file for each.
+const contractions = "testdata/contractions.txtar"
+
+// product is sum_k y*w over a row of two blocks of a packed type, with y two digits of
+// rounded activations, and their scale for each 32, beside it.
+func product(s *expr.Exprs, f *packed.Format) (sum *ir.UOp, factors []*ir.UOp) {
+	a := s.A
+	extent := func(n int64) []*ir.UOp { return []*ir.UOp{a.Index(n)} }
+	param := func(slot int, d ir.DType, n int64) *ir.UOp {
+		return a.Make(ir.OpParam, d, ir.ParamArg{Slot: slot}, extent(n)...)
+	}
+	n := int64(2 * max(f.BlockElems, 32))
+	row, k := a.Range(expr.FirstFree-1, a.Index(4)), a.Range(1, a.Index(n))
+	w := a.Make(ir.OpParam, ir.U8, ir.ParamArg{Slot: 0, Format: f.Name}, a.Index(4), a.Index(n))
+	digit := func(slot int) *ir.UOp { return a.Cast(a.Load(param(slot, ir.I8, n), k), ir.F32) }
+	y := a.Add(a.Mul(digit(1), a.Const(ir.F32, 256)), digit(2))
+	scale := a.Load(param(3, ir.F32, n/32), a.Div(k, a.Index(32)))
+	factors = append([]*ir.UOp{y, scale}, analyse.Factors(s.Simplify(f.Decode(a, w, row, k)))...)
+	return s.CloseReduce(a.Reduce(ir.OpAdd, analyse.Product(a, factors), k)), factors
+}
+
+// What is derived of every packed type: its terms, the levels of its scales, and the
+// role of what stays innermost; and where it has an offset, the terms that this becomes.
+func TestContractionOfEveryType(t *testing.T) {
+	archive, err := txtar.ParseFile(contractions)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	want := make(map[string]string)
+	if archive != nil {
+		for _, f := range archive.Files {
+			want[f.Name] = string(f.Data)
+		}
+	}
+	out := &txtar.Archive{Comment: []byte("Contractions of two digits of activations, their scale for each 32, and a weight of\nevery packed type (TestContractionOfEveryType; -update rewrites this).\n\n")}
+	check := func(name, text string) {
+		if diff := cmp.Diff(want[name], text); diff != "" && !*update {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+		out.Files = append(out.Files, txtar.File{Name: name, Data: []byte(text)})
+	}
+	for _, f := range packed.All() {
+		s := expr.New(ir.NewArena())
+		sum, factors := product(s, f)
+		c := s.ContractionOf(sum, factors, nil)
+		text := c.Text(s)
+		check(f.Name, text)
+		checkLevels(t, s, f.Name, c)
+		if s.SeparateOffsets(c); len(c.Terms) > 1 && c.Text(s) != text {
+			check(f.Name+" with separate offsets", c.Text(s))
+			checkLevels(t, s, f.Name, c)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(contractions, txtar.Format(out), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// checkLevels wants every factor at the innermost digit that it depends on, and digits
+// that have the points of the sum.
+func checkLevels(t *testing.T, s *expr.Exprs, name string, c *expr.Contraction) {
+	points, _ := c.Sum.ReduceRange().Src[0].Int()
+	for _, term := range c.Terms {
+		n := int64(1)
+		for i, l := range term.Levels {
+			extent, _ := l.Range.Src[0].Int()
+			n *= extent
+			for _, f := range l.Factors {
+				inside := slices.ContainsFunc(term.Levels[i+1:], func(in expr.Level) bool { return s.DependsOn(f, in.Range) })
+				if !s.DependsOn(f, l.Range) && f.Op != ir.OpConst || inside {
+					t.Errorf("%s: %s does not belong to level %d", name, expr.KernelText(f), i)
+				}
+			}
+		}
+		if n != points {
+			t.Errorf("%s: levels of %d points, want %d", name, n, points)
+		}
+	}
+}
