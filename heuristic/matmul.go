@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -96,7 +97,8 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 	if a.desc.Kind == target.GPU {
 		return gpuMatmul(a, weights, w)
 	}
-	if o := a.columnsOf(w); o != nil {
+	turned := a.turnedColumns(w)
+	if o := cmp.Or(turned, a.columnsOf(w)); o != nil {
 		w, weights = o, []*operand{o}
 	}
 	p := a.plan()
@@ -106,7 +108,7 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 	switch {
 	case across:
 		how = p.matmulAcross(c)
-	case a.lanesAlongRows(w):
+	case a.lanesAlongRows(w) || turned != nil:
 		how = p.matmulColumns(weights, w)
 	case uses <= fewTokens:
 		how = p.matmulFew(weights, w)

@@ -26,17 +26,14 @@ func FuseSoftmax(s *state.State, m *state.Value) {
 	if m.Body.Op != ir.OpReduce || m.Body.Arg.(ir.ReduceArg).Op != ir.OpMax || !m.Body.DType.IsFloat() {
 		return
 	}
-	for _, b := range reducesOver(s.Graph, m) {
-		body := s.RewriteReduces(b.Body, func(u *ir.UOp) *ir.UOp {
-			if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.ReduceRange().Src[0] != m.Body.ReduceRange().Src[0] {
-				return u
-			}
-			tuple, ok := softmaxSum(s, m, u)
-			if !ok {
-				return u
-			}
-			return s.A.Proj(tuple, 1)
-		})
+	readers := reducesOver(s.Graph, m)
+	stored := storesScores(s, m, readers)
+	for _, b := range readers {
+		if stored {
+			s.Record(b, false, "scores are stored between two products")
+			continue
+		}
+		body := withTuples(s, m, b)
 		if body != b.Body && softmaxPays(s, m, b, body) {
 			b.Body = body
 			s.Record(b, true, "sum of exponentials over the range of a maximum", state.Number{Name: "extent", Value: s.Points(expr.BinderRanges(m.Body))})
@@ -44,12 +41,26 @@ func FuseSoftmax(s *state.State, m *state.Value) {
 	}
 }
 
+// withTuples is the body of b with a tuple for each sum that hangs on the maximum.
+func withTuples(s *state.State, m, b *state.Value) *ir.UOp {
+	return s.RewriteReduces(b.Body, func(u *ir.UOp) *ir.UOp {
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.ReduceRange().Src[0] != m.Body.ReduceRange().Src[0] {
+			return u
+		}
+		tuple, ok := softmaxSum(s, m, u)
+		if !ok {
+			return u
+		}
+		return s.A.Proj(tuple, 1)
+	})
+}
+
 // softmaxPays compares the price of the tuples of b with that of their exponentials apart:
 // stored, these are an operand of a sum like any other, whose tiles use often what they
 // load. It matters where what they weigh has points of its own. Scores that are computed
 // (attention) are not priced: apart they would all be stored, which no memory may hold.
 func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
-	if computes(s, m.Body.Src[0], s.Points(m.Ranges)) {
+	if len(computed(s, m.Body.Src[0], s.Points(m.Ranges))) > 0 {
 		return true
 	}
 	apart := s.Price(b.Body, b.StoreLoops())
@@ -63,21 +74,41 @@ func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 	return s.Cheaper(m, s.Price(body, b.StoreLoops()), apart)
 }
 
-// computes reports an expression that reads, through pointwise values too, a fold with
-// more points than so many: a score for each of many elements of a row.
-func computes(s *state.State, u *ir.UOp, rows int64) bool {
+// fewestStored is the number of scores from which two launches more are little.
+const fewestStored = 4096
+
+// storesScores reports scores that are computed, and that a target stores: both products
+// around them then have the tiles of any other. Those of a cache grow with it.
+func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
+	rows := s.Points(m.Ranges)
+	scores := append(slices.Clone(m.Ranges), m.Body.ReduceRange())
+	if n := s.Points(scores); !expr.ConstantExtents(scores) || n < fewestStored || n > s.Opt.Profile.StoredScores {
+		return false
+	}
+	folds := computed(s, m.Body.Src[0], rows)
+	if len(folds) == 0 {
+		return false
+	}
+	weighs := slices.ContainsFunc(readers, func(b *state.Value) bool { return s.Points(b.Ranges) > rows && withTuples(s, m, b) != b.Body })
+	return weighs && !slices.ContainsFunc(folds, func(p *state.Value) bool { return s.FactsOf(p.Body).State })
+}
+
+// computed lists the folds with more points than so many that an expression reads, through
+// pointwise values too: a score for each of many elements of a row.
+func computed(s *state.State, u *ir.UOp, rows int64) (folds []*state.Value) {
 	var reads state.Reads
 	state.CollectReads(u, new(ir.Visited), &reads)
-	return slices.ContainsFunc(reads.Values, func(id int) bool {
+	for _, id := range reads.Values {
 		p := s.Values[id]
 		switch {
 		case p.Pinned || p.Target >= 0:
-			return false
 		case s.IsPointwise(p):
-			return computes(s, p.Body, rows)
+			folds = append(folds, computed(s, p.Body, rows)...)
+		case s.Points(p.Ranges) > rows:
+			folds = append(folds, p)
 		}
-		return s.Points(p.Ranges) > rows
-	})
+	}
+	return folds
 }
 
 // reducesOver lists the values with reduces that read m, directly or through
