@@ -55,7 +55,7 @@ var rows = []row{
 		class: Exact, run: algebra.EachValue(algebra.EliminateOneHot)},
 	{Info: pass.Info{Name: "hoist-factors", Key: "R2", Gives: []string{hasFactors}, Doc: "sum_k c*f(k) -> c*sum_k f(k), looking through pointwise values",
 		Why: "a norm folds into the matrix product after it, and what stays in a sum is what differs from term to term"},
-		class: Reassociate, run: algebra.EachValue(func(s *state.State, v *state.Value) { algebra.HoistFactors(s, v, true) })},
+		class: Reassociate, run: algebra.EachValue(algebra.HoistFactors)},
 	{Info: pass.Info{Name: "group-contractions", Key: "R3", Needs: []string{hasFactors},
 		Doc: "sum_k y*(d*s*q - e*m) -> sum_b d*sum_g s*sum_j y*q - sum_b e*sum_g m*sum_j y: a sum for every level of scales; digits and offsets of integers have sums of their own",
 		Why: "a scale is multiplied once a group instead of once an element, and what stays in the innermost sums are products of bytes"},

@@ -39,7 +39,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 	})
 	if body != v.Body {
 		v.Body = body
-		s.Record(v, true, "factors by level", state.Number{Name: "sums", Value: int64(len(beside))}, state.Number{Name: "loops", Value: loopDepth(s.Exprs, body)})
+		s.Record(v, true, "factors by level", state.Number{Name: "sums", Value: int64(len(beside))}, state.Number{Name: "loops", Value: int64(s.Height(body))})
 	}
 }
 
@@ -90,9 +90,6 @@ func flatSums(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
 	}
 	return out
 }
-
-// loopDepth is the depth of the deepest nest of reduces.
-func loopDepth(s *expr.Exprs, u *ir.UOp) int64 { return int64(s.Height(u)) }
 
 // coarseFactors flattens a sum's product, looking through reads of pointwise values that
 // hold a coarser read: the scale d[k/32] of a quantised activation.

@@ -20,13 +20,13 @@ import (
 // "RMSNorm folds into the matvec" is this rule and unify-loops.
 
 // HoistFactors applies the rule to every float sum of a value.
-func HoistFactors(s *state.State, v *state.Value, through bool) {
+func HoistFactors(s *state.State, v *state.Value) {
 	factors, times := int64(0), int64(1)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if !analyse.IsFloatSum(u) {
 			return u
 		}
-		out, in := partFactors(s, u, through)
+		out, in := partFactors(s, u)
 		if len(out) > 0 {
 			factors += int64(len(out))
 			times = max(times, s.Points(expr.BinderRanges(u)))
@@ -44,21 +44,18 @@ func HoistFactors(s *state.State, v *state.Value, through bool) {
 
 // partFactors parts the factors of a sum into those free of its range and the
 // rest.
-func partFactors(s *state.State, u *ir.UOp, through bool) (out, in []*ir.UOp) {
+func partFactors(s *state.State, u *ir.UOp) (out, in []*ir.UOp) {
 	k := u.ReduceRange()
 	for _, f := range analyse.Factors(u.Src[0]) {
 		if !s.DependsOn(f, k) {
 			out = append(out, f)
 			continue
 		}
-		if through {
-			if exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool { return !s.DependsOn(g, k) }); ok {
-				out = append(out, exposed...)
-				in = append(in, rest...)
-				continue
-			}
+		exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool { return !s.DependsOn(g, k) })
+		if !ok {
+			rest = []*ir.UOp{f}
 		}
-		in = append(in, f)
+		out, in = append(out, exposed...), append(in, rest...)
 	}
 	return out, in
 }

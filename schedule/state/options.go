@@ -116,8 +116,9 @@ type Profile struct {
 	// SharedStages says that the units of a block share what depends on some of
 	// their loops only: threads of a GPU do, workers of a CPU do not.
 	SharedStages bool
-	// IntegerSums limits group-contractions to products with integers: where lanes run
-	// along k, only a dot of integers gains by it.
+	// IntegerSums limits group-contractions to products with integers, and has it write
+	// their offsets as sums of their own: where lanes run along k, only a dot of integers
+	// gains by groups, and one with an offset inside would fold its lanes for each.
 	IntegerSums bool
 	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
 	// take weights with their offsets, so that sums of activations alone stay where they
