@@ -369,3 +369,12 @@ func TestTrap17Masks(t *testing.T) {
 		trap(t, g, schedule.DefaultOptions(), nil)
 	}
 }
+
+// A sum of what does not depend on its range counts the points in its own type.
+func TestSumOfConstantsKeepsItsType(t *testing.T) {
+	for _, dtype := range []ir.DType{ir.F32, ir.F64, ir.F16} {
+		g := tensor.NewGraph()
+		g.Output("y", g.Input("x", dtype, 1, 3).Expand(40, 3).Sum(0))
+		trap(t, g, schedule.DefaultOptions(), nil)
+	}
+}

@@ -62,7 +62,7 @@ func innermost(s *state.State, whole *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.
 			out = append(out, f)
 		}
 	}
-	return analyse.Product(s.A, append(out, s.SumOf(in, r)))
+	return analyse.Product(s.A, append(out, s.SumOf(in, r, factors[0].DType)))
 }
 
 // distributed is the number of the factor over which an innermost sum is distributed,

@@ -34,7 +34,7 @@ func HoistFactors(s *state.State, v *state.Value) {
 		if len(out) == 0 {
 			return u
 		}
-		return analyse.Product(s.A, append(out, s.SumOf(in, u.ReduceRange())))
+		return analyse.Product(s.A, append(out, s.SumOf(in, u.ReduceRange(), u.DType)))
 	})
 	if body != v.Body {
 		v.Body = body

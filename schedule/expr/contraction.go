@@ -131,7 +131,7 @@ func (s *Exprs) Nest(c *Contraction, innermost func(*Level) *ir.UOp) *ir.UOp {
 		x := innermost(t.Innermost())
 		for _, l := range slices.Backward(t.Levels[:len(t.Levels)-1]) {
 			x = analyse.Product(s.A, append([]*ir.UOp{x}, l.Inside...))
-			x = s.SumOf(append(slices.Clone(l.Factors), x), l.Range)
+			x = s.SumOf(append(slices.Clone(l.Factors), x), l.Range, x.DType)
 		}
 		x = analyse.Product(s.A, append(slices.Clone(t.Outside), x))
 		switch {
@@ -191,11 +191,12 @@ func (s *Exprs) activationsInside(levels []Level) []Level {
 	return levels
 }
 
-// SumOf is the sum of a product over a range.
-func (s *Exprs) SumOf(factors []*ir.UOp, r *ir.UOp) *ir.UOp {
+// SumOf is the sum of a product over a range, the number of its points where there are
+// no factors.
+func (s *Exprs) SumOf(factors []*ir.UOp, r *ir.UOp, dtype ir.DType) *ir.UOp {
 	p := analyse.Product(s.A, factors)
 	if p == nil {
-		p = s.A.Const(ir.F32, 1)
+		p = s.A.Const(dtype, 1)
 	}
 	return s.CloseReduce(s.A.Reduce(ir.OpAdd, p, r))
 }
