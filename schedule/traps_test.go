@@ -370,6 +370,15 @@ func TestTrap17Masks(t *testing.T) {
 	}
 }
 
+// The minimums of a packed row have no factor at all points of their sum.
+func TestSumOfWeights(t *testing.T) {
+	for _, format := range []string{"Q4_K", "Q4_1", "Q2_K", "Q6_K", "Q8_0"} {
+		g := tensor.NewGraph()
+		g.Output("y", g.Packed("w", format, 3, 512).Sum(1))
+		trap(t, g, schedule.DefaultOptions(), nil)
+	}
+}
+
 // A sum of what does not depend on its range counts the points in its own type.
 func TestSumOfConstantsKeepsItsType(t *testing.T) {
 	for _, dtype := range []ir.DType{ir.F32, ir.F64, ir.F16} {

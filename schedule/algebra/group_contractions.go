@@ -30,12 +30,16 @@ func GroupContractions(s *state.State, v *state.Value) {
 		}
 		c := s.ContractionOf(u, coarseFactors(s, u), beside)
 		if c.IsFlat() {
-			return innermost(s, u, analyse.Factors(u.Src[0]), u.ReduceRange())
+			factors := analyse.Factors(u.Src[0])
+			if distributed(s, factors) < 0 {
+				return u
+			}
+			return innermost(s, u, factors, u.ReduceRange())
 		}
 		if s.Opt.Profile.IntegerSums {
 			s.SeparateOffsets(c)
 		}
-		return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, nil, l.Factors, l.Range) })
+		return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
 	})
 	if body != v.Body {
 		v.Body = body
@@ -43,16 +47,13 @@ func GroupContractions(s *state.State, v *state.Value) {
 	}
 }
 
-// innermost is a sum of products over the range of the innermost level, distributed
-// over digits and offsets; whole, if it is given, where there are none.
-func innermost(s *state.State, whole *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.UOp {
+// innermost is an innermost sum of the contraction of u, over products that are
+// distributed over digits and offsets.
+func innermost(s *state.State, u *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.UOp {
 	if i := distributed(s, factors); i >= 0 {
 		f := factors[i]
-		term := func(x *ir.UOp) *ir.UOp { return innermost(s, nil, expr.InPlace(factors, i, x), r) }
+		term := func(x *ir.UOp) *ir.UOp { return innermost(s, u, expr.InPlace(factors, i, x), r) }
 		return s.A.Make(f.Op, f.DType, nil, term(f.Src[0]), term(f.Src[1]))
-	}
-	if whole != nil {
-		return whole
 	}
 	var out, in []*ir.UOp
 	for _, f := range factors {
@@ -62,7 +63,7 @@ func innermost(s *state.State, whole *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.
 			out = append(out, f)
 		}
 	}
-	return analyse.Product(s.A, append(out, s.SumOf(in, r, factors[0].DType)))
+	return analyse.Product(s.A, append(out, s.SumOf(in, r, u.DType)))
 }
 
 // distributed is the number of the factor over which an innermost sum is distributed,
