@@ -56,6 +56,7 @@ func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 			o.accesses = append(o.accesses, u)
 			o.free = o.free.Union(a.free.Of(u))
 		}
+		a.decodedFrom(sum, byParam)
 		for _, o := range list {
 			a.complete(o, closed)
 		}
@@ -67,13 +68,43 @@ func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 	return operands
 }
 
+// decodedFrom gives packed operands the axes of what is computed of each of them alone,
+// besides those of its accesses: which of the values that a byte holds is wanted, shifts
+// and masks say, not the byte's address.
+func (a *analysis) decodedFrom(sum *ir.UOp, byParam map[*ir.UOp]*operand) {
+	several := &operand{}
+	of := make(map[*ir.UOp]*operand) // the operand of which a node is computed
+	for _, u := range ir.Toposort(sum) {
+		switch table := u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable; {
+		case isAccess(u):
+			of[u] = cmp.Or(byParam[u.Src[0]], several)
+		case u.Op.IsElementwise() || table:
+			for _, s := range u.Src {
+				if o := of[s]; o != nil && of[u] != nil && o != of[u] {
+					of[u] = several
+				} else {
+					of[u] = cmp.Or(of[u], o)
+				}
+			}
+		case u.Op == ir.OpReduce || u.Op == ir.OpStage || u.Op == ir.OpLoad:
+			of[u] = several
+		}
+		if o := of[u]; o != nil && o != several && o.rank() == packedRank {
+			o.free = o.free.Union(a.free.Of(u))
+		}
+	}
+}
+
+// packedRank is the rank of packed weights.
+const packedRank = 2
+
 // rank orders operands that could each be the weight of a product: packed
 // before 16-bit floats before wider ones, because the work of decoding is
 // shared by all uses.
 func (o *operand) rank() int {
 	switch {
 	case o.param.Arg.(ir.ParamArg).Format != "":
-		return 2
+		return packedRank
 	case o.param.DType.Size() < 4:
 		return 1
 	}
