@@ -1,6 +1,8 @@
 package heuristic
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/packed"
@@ -8,6 +10,39 @@ import (
 
 // wordBytes is the least that a thread loads at once.
 const wordBytes = 4
+
+// byteAxis is the innermost axis of a weight's sum along which its bytes differ. Along
+// those inside of it are the values of a table's entry.
+func (a *analysis) byteAxis(w *operand) int {
+	for _, i := range slices.Backward(w.chain) {
+		if slices.ContainsFunc(w.accesses, func(u *ir.UOp) bool { return a.free.Of(u).Has(i) }) {
+			return i
+		}
+	}
+	return w.chain[len(w.chain)-1]
+}
+
+// entryLanes makes lanes of the values of a table's entry, which lie side by side in the
+// table, and reports whether there are any.
+func (c *mapped) entryLanes(w *operand, bytes int) bool {
+	i := w.chain[len(w.chain)-1]
+	if i == bytes || !c.constant(i) || !c.laneSafe(i) {
+		return false
+	}
+	c.split(plan.VECTOR, i, c.left(i)/c.dot(i))
+	return true
+}
+
+// entriesOfWord is how many points of an axis have the numbers of their entries in a word.
+func (a *analysis) entriesOfWord(w *operand, axis int) int64 {
+	n := int64(1)
+	for _, u := range w.accesses {
+		if a.free.Of(u).Has(axis) {
+			n = max(n, wordBytes/int64(u.DType.Size()))
+		}
+	}
+	return n
+}
 
 // shortRun reports an innermost axis of a weight that is shorter than a word: a codebook
 // has two indices of a byte side by side, and more of them along the next axis.
@@ -26,7 +61,7 @@ func (a *analysis) shortRun(w *operand, inner int) bool {
 func (c *mapped) fillWord(w *operand, inner int) {
 	c.split(plan.UNROLL, inner, c.left(inner))
 	elements, contiguous := c.size(inner), c.innerAxes(w)
-	for j := len(w.chain) - 2; j >= 0 && elements < wordBytes; j-- {
+	for j := slices.Index(w.chain, inner) - 1; j >= 0 && elements < wordBytes; j-- {
 		i := w.chain[j]
 		if !c.constant(i) || !contiguous.Has(i) || elements*c.size(i) > c.loadElements(w) {
 			return
@@ -58,7 +93,7 @@ func (a *analysis) loadElements(w *operand) int64 {
 // sharesBytes reports an axis of a weight's sum along which some bytes that
 // hold its integers stay the same: other bits of them are other weights.
 func (a *analysis) sharesBytes(w *operand, axis int) bool {
-	inner := w.chain[len(w.chain)-1]
+	inner := a.byteAxis(w)
 	for _, u := range w.accesses {
 		if u.Op == ir.OpField && u.DType.Size() <= 2 && a.free.Of(u).Has(inner) && !a.free.Of(u).Has(axis) {
 			return true

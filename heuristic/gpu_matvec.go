@@ -244,10 +244,13 @@ func (c *mapped) complete() []plan.Opt {
 // range, copies of what shares the bytes of a load, threads, and the rest.
 func (c *mapped) shareRow(w *operand) {
 	first := c.sharing == 1
-	inner := w.chain[len(w.chain)-1]
-	if c.shortRun(w, inner) {
+	inner := c.byteAxis(w)
+	switch entry := c.entryLanes(w, inner); {
+	case c.shortRun(w, inner):
 		c.fillWord(w, inner)
-	} else if c.constant(inner) && c.laneSafe(inner) {
+	case entry && c.constant(inner): // each point is an entry of its own
+		c.split(plan.UNROLL, inner, powerOfTwoDivisor(c.left(inner), c.entriesOfWord(w, inner)))
+	case c.constant(inner) && c.laneSafe(inner):
 		n := c.dot(inner)
 		c.split(plan.VECTOR, inner, powerOfTwoDivisor(c.left(inner), c.loadElements(w)/n))
 		if whole := c.left(inner); n > 1 && whole <= groupLoads && c.points(w.chain)/c.size(inner) >= c.lanes {

@@ -77,7 +77,7 @@ func (r *printer) Move(to, from operand) { r.line("%s = %s;", to.Name, as(from, 
 
 // wordOps are operators of words.
 var wordOps = map[ir.Op]string{
-	ir.OpAnd: "&", ir.OpOr: "|", ir.OpXor: "^", ir.OpAdd: "+", ir.OpSub: "-", ir.OpShl: "<<", ir.OpShr: ">>",
+	ir.OpAnd: "&", ir.OpOr: "|", ir.OpXor: "^", ir.OpAdd: "+", ir.OpSub: "-", ir.OpMul: "*", ir.OpShl: "<<", ir.OpShr: ">>",
 }
 
 // Word is an expression. What is inside of another operator is in parentheses,

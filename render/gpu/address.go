@@ -42,6 +42,25 @@ func (s *Selector) noteSum(in *program.Instr) {
 	s.sums.Note(in, s.consts, func(x, y *program.Value) bool { return s.TypeOf(x) == s.TypeOf(y) })
 }
 
+// entryIndex is an index that is the number of a table's entry times its size. Every
+// entry has a number of its own, so an address computes the product along the way; what
+// indexes buffers is mostly shared by several addresses.
+type entryIndex struct {
+	of   *program.Value
+	size int64
+}
+
+// noteEntry remembers MUL of an index by a constant.
+func (s *Selector) noteEntry(in *program.Instr) {
+	if in.Ir != ir.OpMul || in.Result.Type != program.Scalar(ir.I64) {
+		return
+	}
+	of, by := in.Args[0], s.consts[in.Args[1]]
+	if by != nil && by.Int > 0 && by.Int < 1<<16 && s.TypeOf(of) == I32 && s.TypeOf(in.Result) == I32 {
+		s.entries[in.Result] = entryIndex{of, by.Int}
+	}
+}
+
 // ptrAdd moves a pointer. Constants go into the offset, so accesses around one
 // computed address share it.
 func (s *Selector) ptrAdd(in *program.Instr) {
@@ -56,7 +75,11 @@ func (s *Selector) ptrAdd(in *program.Instr) {
 		return
 	}
 	sum := s.sums.Of(index)
-	a := s.scaled(from.Plus(sum.Constant*size), p.Type.Space, s.Lane(sum.Of, 0), size)
+	from = from.Plus(sum.Constant * size)
+	if m, ok := s.entries[sum.Of]; ok && s.tables[p] != nil {
+		sum.Of, size = m.of, size*m.size
+	}
+	a := s.scaled(from, p.Type.Space, s.Lane(sum.Of, 0), size)
 	s.setAddress(in.Result, s.print.Reachable(a, p.Type.Space))
 }
 

@@ -15,6 +15,9 @@ func (s *Selector) alu(in *program.Instr) error {
 		s.pointerCast(in)
 		return nil
 	}
+	if s.unread[in.Result] {
+		return nil
+	}
 	switch in.Ir {
 	case ir.OpBitcast:
 		s.bitcast(in)
@@ -30,6 +33,7 @@ func (s *Selector) alu(in *program.Instr) error {
 		return nil
 	}
 	s.noteSum(in)
+	s.noteEntry(in)
 	s.noteShift(in)
 	if s.packedAlu(in) || s.halfAlu(in) {
 		return nil
@@ -178,6 +182,10 @@ func (s *Selector) Pick(p, x, y Operand, t Type) Operand {
 
 // where picks lanes; with one condition for all, whole words.
 func (s *Selector) where(in *program.Instr) {
+	if c, ok := s.choices[in.Result]; ok {
+		s.chooseBytes(in, c)
+		return
+	}
 	cond, x, y := in.Args[0], in.Args[1], in.Args[2]
 	if p, ok := s.single(cond); ok && IsPacked(in.Result.Type) {
 		xs, ys := s.Words(x), s.Words(y)

@@ -28,9 +28,12 @@ func (b Interval) join(c Interval) Interval { return Interval{min(b.Lo, c.Lo), m
 
 // BoundsOf walks a program once. What a loop carries is unknown.
 func BoundsOf(p *program.Program) map[*program.Value]Interval {
-	a := &boundsAnalysis{program: p, of: make(map[*program.Value]Interval)}
+	a := &boundsAnalysis{program: p, of: make(map[*program.Value]Interval), tables: make(map[*program.Value]Interval)}
 	for i := range p.Params {
 		q := &p.Params[i]
+		if q.Kind == program.ParamTable {
+			a.tables[q.Value] = entries(q)
+		}
 		if q.Kind == program.ParamVar {
 			a.of[q.Value] = unknown
 			if q.Lo != 0 || q.Hi != 0 {
@@ -45,6 +48,24 @@ func BoundsOf(p *program.Program) map[*program.Value]Interval {
 type boundsAnalysis struct {
 	program *program.Program
 	of      map[*program.Value]Interval
+	tables  map[*program.Value]Interval // of what a pointer's table holds
+}
+
+// entries is the range of a table's values.
+func entries(p *program.Param) Interval {
+	elem := p.Value.Type.Elem
+	if elem.Size() != 1 || len(p.Table) == 0 {
+		return rangeOf(elem)
+	}
+	b := Interval{math.MaxInt64, math.MinInt64}
+	for _, x := range []byte(p.Table) {
+		n := int64(x)
+		if elem.IsSigned() {
+			n = int64(int8(x))
+		}
+		b = b.join(Interval{n, n})
+	}
+	return b
 }
 
 // rangeOf is all that a dtype can hold.
@@ -86,6 +107,11 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 		a.of[in.Body.Args[0]] = Interval{0, max(a.program.Units()-1, 0)}
 		a.block(in.Body)
 		return
+	}
+	if in.Op == program.PtrAdd {
+		if b, ok := a.tables[in.Args[0]]; ok {
+			a.tables[in.Result] = b
+		}
 	}
 	if in.Result == nil || in.Result.Type.Ptr || in.Result.Type.Elem.IsFloat() {
 		return
@@ -131,6 +157,10 @@ func (a *boundsAnalysis) result(in *program.Instr) Interval {
 		return b
 	case program.Iota:
 		return Interval{0, int64(in.Result.Type.Lanes - 1)}
+	case program.Load, program.Gather:
+		if b, ok := a.tables[in.Args[0]]; ok {
+			return b
+		}
 	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat:
 		b := a.get(in.Args[0])
 		for _, v := range in.Args[1:] {

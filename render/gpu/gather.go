@@ -48,10 +48,21 @@ func (s *Selector) lookup(in *program.Instr) bool {
 		key := fmt.Sprintf("levels %d %d", table.Value.ID, i)
 		levels[i] = s.Once(key, func() Operand { return s.print.Variable(word(levels[i].Bits), U32) })
 	}
+	large := len(table.Table) > 8
+	half, paired := s.pairs[from]
+	paired = paired && s.values[half.of.ID].words != nil
+	if paired {
+		from = half.of
+	}
 	words := s.Words(from)
 	out := make([]Operand, len(words))
 	for i, w := range words {
-		out[i] = s.levels(w, levels, len(table.Table) > 8)
+		if paired {
+			key := fmt.Sprintf("levels %d of %d %d", table.Value.ID, from.ID, i)
+			out[i] = s.nibbleLevels(key, w, levels, large, half.upper)
+		} else {
+			out[i] = s.levels(w, levels, large)
+		}
 	}
 	s.setWords(in.Result, out)
 	return true
@@ -72,20 +83,61 @@ func (s *Selector) codebook(in *program.Instr) (table *program.Param, from *prog
 	return table, from, known && b.Lo >= 0 && b.Hi < int64(len(table.Table))
 }
 
-// levels looks up four bytes. The two lower bits of the selector's nibbles pick
-// within a word, the next the word, the upper one which half of the table.
+// levels looks up four bytes: their nibbles side by side select.
 func (s *Selector) levels(w Operand, levels [4]Operand, large bool) Operand {
-	shifted := func(w Operand, by uint64) Operand {
-		return s.word(ir.OpShr, s.print.Variable(w, U32), Operand{Bits: by, Type: I32})
+	pairs := s.print.Named(s.word(ir.OpOr, w, s.shiftedRight(w, 4)))
+	selector := s.print.Named(s.print.Permute(pairs, word(0), 0x4420))
+	within, choice := s.selectors(selector, large)
+	return s.selectLevels(levels, within, choice, large)
+}
+
+// nibbleLevels looks up the lower or the upper nibbles of four bytes. Both halves of the
+// bytes select as they lie, and are put in order afterwards: less work than four at a
+// time. key names what both have in common.
+func (s *Selector) nibbleLevels(key string, w Operand, levels [4]Operand, large, upper bool) Operand {
+	var four [2]Operand
+	for i := range four {
+		four[i] = s.Once(fmt.Sprintf("%s %d", key, i), func() Operand {
+			within := s.Once(key+" within", func() Operand { return s.print.Named(s.word(ir.OpAnd, w, word(0x77777777))) })
+			choice := within
+			if large {
+				choice = s.Once(key+" choice", func() Operand {
+					upper := s.word(ir.OpAnd, s.shiftedRight(w, 1), word(0x44444444))
+					return s.print.Named(s.word(ir.OpOr, upper, word(0x32103210)))
+				})
+			}
+			if i == 1 {
+				within, choice = s.print.Named(s.shiftedRight(within, 16)), s.print.Named(s.shiftedRight(choice, 16))
+			}
+			return s.print.Named(s.selectLevels(levels, within, choice, large))
+		})
 	}
-	pairs := s.print.Named(s.word(ir.OpOr, w, shifted(w, 4)))
-	selector := s.print.Permute(pairs, word(0), 0x4420)
-	within := s.print.Named(s.word(ir.OpAnd, selector, word(0x7777)))
+	if upper {
+		return s.print.Permute(four[0], four[1], 0x7531)
+	}
+	return s.print.Permute(four[0], four[1], 0x6420)
+}
+
+// selectors are those of the two permutes of four nibbles: the two lower bits pick a
+// byte of a word, the next the word, the upper one which half of the table.
+func (s *Selector) selectors(nibbles Operand, large bool) (within, choice Operand) {
+	within = s.print.Named(s.word(ir.OpAnd, nibbles, word(0x7777)))
+	if large {
+		upper := s.word(ir.OpAnd, s.shiftedRight(nibbles, 1), word(0x4444))
+		choice = s.print.Named(s.word(ir.OpOr, upper, word(0x3210)))
+	}
+	return within, choice
+}
+
+// selectLevels picks four bytes of a table.
+func (s *Selector) selectLevels(levels [4]Operand, within, choice Operand, large bool) Operand {
 	low := s.print.PermuteBy(levels[0], levels[1], within)
 	if !large {
 		return low
 	}
-	high := s.print.PermuteBy(levels[2], levels[3], within)
-	choice := s.word(ir.OpAnd, shifted(selector, 1), word(0x4444))
-	return s.print.PermuteBy(low, high, s.print.Named(s.word(ir.OpOr, choice, word(0x3210))))
+	return s.print.PermuteBy(low, s.print.PermuteBy(levels[2], levels[3], within), choice)
+}
+
+func (s *Selector) shiftedRight(w Operand, by uint64) Operand {
+	return s.word(ir.OpShr, s.print.Variable(w, U32), Operand{Bits: by, Type: I32})
 }

@@ -35,6 +35,10 @@ type Selector struct {
 	bytes   map[*program.Value]*program.Value // floats -> the packed bytes that they were
 	shifted map[*program.Value]byteShift
 	offsets map[*program.Value]Offset         // of conversions of bytes
+	entries map[*program.Value]entryIndex     // products that may be those of a table's index
+	choices map[*program.Value]byteChoice     // by a bit test
+	unread  map[*program.Value]bool           // values that only choices read, which need none
+	pairs   map[*program.Value]nibbles        // looked up with the other halves of the same bytes
 	added   map[*program.Value]*program.Value // sums that a conversion holds already
 }
 
@@ -63,8 +67,11 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		bytes:   make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
 		offsets: ByteOffsets(p),
+		pairs:   nibblePairs(p),
+		entries: make(map[*program.Value]entryIndex),
 		added:   make(map[*program.Value]*program.Value),
 	}
+	s.choices, s.unread = byteChoices(p, s.bounds)
 	s.print = newPrinter(s)
 	s.simplify = s.print.Simplify()
 	k, err := s.kernel()

@@ -1,8 +1,12 @@
 package ptx
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
+
+	"golang.org/x/tools/txtar"
 
 	"tgc/internal/programtest"
 	"tgc/ir/program"
@@ -85,6 +89,44 @@ func compare(t *testing.T, p *program.Program, stores []programtest.Stored, seed
 			x, y := want[programtest.OutputSlot][at:at+size], got[programtest.OutputSlot][at:at+size]
 			if lane, same := programtest.SameLanes(s.Value.Type.Elem, x, y); !same {
 				t.Fatalf("seed %d, %s, unit %d: %s lane %d: got %x, want %x\n%s", seed, arch, unit, s.Value, lane, y, x, program.Print(p))
+			}
+		}
+	}
+}
+
+// Look-ups of bytes and choices of bytes by bits are rendered in words: golden programs
+// of them give the interpreter's bits.
+func TestGoldenBytesAgainstInterpreter(t *testing.T) {
+	for _, name := range []string{"codebook", "codebook_halves", "bit_choices"} {
+		archive, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := program.Parse(section(archive, "in.program"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(3, 4))
+		want, got := make(map[int][]byte), make(map[int][]byte)
+		args := make([]interp.Arg, len(p.Params))
+		for i, q := range p.Params {
+			if q.Kind != program.ParamBuffer {
+				continue
+			}
+			b := make([]byte, q.Bytes)
+			for k := range b {
+				b[k] = byte(r.Uint32())
+			}
+			want[q.Slot], got[q.Slot] = b, bytes.Clone(b)
+			args[i] = interp.Arg{Bytes: b}
+		}
+		if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
+			t.Fatal(err)
+		}
+		emulate(t, p, "sm_90", Options{}, got, nil, 1)
+		for slot := range want {
+			if !bytes.Equal(got[slot], want[slot]) {
+				t.Errorf("%s: buffer %d: got %x, want %x", name, slot, got[slot], want[slot])
 			}
 		}
 	}

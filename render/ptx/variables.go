@@ -181,7 +181,7 @@ func (r *printer) Move(to, from operand) {
 // wordOps are operators of words.
 var wordOps = map[ir.Op]string{
 	ir.OpAnd: "and.b32", ir.OpOr: "or.b32", ir.OpXor: "xor.b32", ir.OpNot: "not.b32",
-	ir.OpAdd: "add.u32", ir.OpSub: "sub.u32", ir.OpShl: "shl.b32", ir.OpShr: "shr.u32",
+	ir.OpAdd: "add.u32", ir.OpSub: "sub.u32", ir.OpMul: "mul.lo.u32", ir.OpShl: "shl.b32", ir.OpShr: "shr.u32",
 }
 
 // Word is one instruction.

@@ -1,0 +1,90 @@
+package gpu
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// nibbles are the lower or the upper halves of packed bytes.
+type nibbles struct {
+	of    *program.Value
+	upper bool
+}
+
+// nibblePairs finds vectors of nibbles that are looked up in one table with those which
+// are the other halves of the same bytes.
+func nibblePairs(p *program.Program) map[*program.Value]nibbles {
+	f := &nibbleFinder{consts: make(map[*program.Value]uint64), origin: make(map[*program.Value]*program.Value),
+		halves: make(map[*program.Value]nibbles), from: make(map[lookedUp]*program.Value)}
+	f.block(p.Body)
+	pairs := make(map[*program.Value]nibbles)
+	for key, from := range f.from {
+		other := key
+		other.upper = !key.upper
+		if f.from[other] != nil {
+			pairs[from] = key.nibbles
+		}
+	}
+	return pairs
+}
+
+type nibbleFinder struct {
+	consts map[*program.Value]uint64         // u8, the same in every lane
+	origin map[*program.Value]*program.Value // of casts from u8
+	halves map[*program.Value]nibbles
+	from   map[lookedUp]*program.Value
+}
+
+// lookedUp are nibbles that are looked up in a table.
+type lookedUp struct {
+	table *program.Value
+	nibbles
+}
+
+func (f *nibbleFinder) block(b *program.Block) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		f.instr(in)
+		for _, inner := range []*program.Block{in.Body, in.Else} {
+			if inner != nil {
+				f.block(inner)
+			}
+		}
+	}
+}
+
+func (f *nibbleFinder) instr(in *program.Instr) {
+	switch {
+	case in.Op == program.Const && in.Result.Type.Elem == ir.U8:
+		f.consts[in.Result] = uint64(in.Int)
+	case in.Op == program.Alu && in.Ir == ir.OpCast && in.Args[0].Type.Elem == ir.U8:
+		f.origin[in.Result] = in.Args[0]
+	case in.Op == program.Alu && in.Result.Type.Elem == ir.U8:
+		if h, ok := f.half(in); ok {
+			f.halves[in.Result] = h
+		}
+	case in.Op == program.Gather:
+		from := f.origin[in.Args[1]]
+		if h, ok := f.halves[from]; ok {
+			f.from[lookedUp{in.Args[0], h}] = from
+		}
+	}
+}
+
+// half recognises x & 15, (x >> 4) & 15 and x >> 4 of bytes.
+func (f *nibbleFinder) half(in *program.Instr) (nibbles, bool) {
+	if len(in.Args) != 2 {
+		return nibbles{}, false
+	}
+	x, c := in.Args[0], f.consts[in.Args[1]]
+	switch {
+	case in.Ir == ir.OpShr && c == 4:
+		return nibbles{x, true}, true
+	case in.Ir == ir.OpAnd && c == 15:
+		if h, ok := f.halves[x]; ok && h.upper {
+			return h, true
+		}
+		return nibbles{x, false}, true
+	}
+	return nibbles{}, false
+}
