@@ -25,7 +25,7 @@ type work struct {
 	decoding     float64 // those of them that all uses of a weight share
 	uses         float64 // of a weight: a thread makes the results of all
 	sums         float64 // of a row, for each use
-	lookups      float64 // in tables, likewise
+	lookups      float64 // what look-ups in tables cost, in operations, likewise
 	activations  float64 // bytes that all rows share
 	element      float64 // bytes of an activation that a thread holds
 	tile         float64 // rows that one block makes, for values that depend on all of them; 1: it may make any
@@ -116,7 +116,7 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lo
 			counted[u] = true
 			n := float64(a.points(free.Meet(chain.Union(uses)).List()))
 			if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable {
-				lookups += n
+				lookups += n * a.lookup(w, u)
 				continue
 			}
 			operations += each * n
@@ -127,6 +127,23 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lo
 	}
 	return operations, decoding, lookups
 }
+
+// lookup is what a value costs that is looked up in a table: permutes select among few
+// bytes, the values of an entry are loaded together.
+func (a *analysis) lookup(w *operand, load *ir.UOp) float64 {
+	t := &a.desc.Threads
+	if n := len(load.Src[0].Arg.(ir.TableArg).Data); n <= permutedBytes && load.DType.Size() == 1 {
+		return t.Permuted
+	}
+	entry := 1.0
+	for i := len(w.chain) - 1; w.chain[i] != a.byteAxis(w); i-- {
+		entry *= float64(a.size(w.chain[i]))
+	}
+	return t.Table / entry
+}
+
+// permutedBytes is the longest table in which permutes look up.
+const permutedBytes = 16
 
 // Limits of a multiprocessor of every architecture that is priced.
 const (
@@ -163,7 +180,7 @@ func (c *mapped) estimate(k *work) price {
 		limit = unitRegisters / max(threads, usualThreads)
 	}
 	registers = max(registers, 32)
-	operations += t.Table * k.lookups / k.points
+	operations += k.lookups / k.points
 	spilled := max(registers-limit, 0) / limit
 	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
 	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
