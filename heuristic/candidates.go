@@ -41,6 +41,6 @@ func (c *mapped) features(k *work) map[string]float64 {
 		"uses": k.uses, "sums": k.sums, "decoding": k.decoding, "lookups": k.lookups, "reading": k.reading, "extract": k.extract,
 		"element": k.element, "tile": k.tile, "sharers": float64(k.sharers),
 		"sharing": float64(c.sharing), "thread_rows": float64(c.rows), "groups": float64(c.groups), "turns": float64(c.turns),
-		"at_once": float64(c.atOnce), "iterations": float64(c.iterations), "shared": float64(c.shared),
+		"at_once": float64(c.atOnce), "read": c.read, "scaled": float64(c.scaled), "scales": k.scales, "iterations": float64(c.iterations), "shared": float64(c.shared),
 	}
 }

@@ -23,6 +23,7 @@ type mapping struct {
 	block  int64 // threads
 	turns  int64 // groups of rows that a block takes one after the other
 	whole  bool  // no lanes past the end of a row
+	halves bool  // lanes share what one thread could load of a group that has a scale
 }
 
 // Values of a mapping that are tried.
@@ -89,6 +90,9 @@ type mapped struct {
 	atOnce     int64 // points of a row of which a thread has the weights at once
 	iterations int64 // of a thread along a row
 	shared     int64 // weights that a thread has of those that share bytes
+	scaled     int64 // threads that share a group, each of which computes its scale
+	warp       []lanesOfAxis
+	read       float64 // bytes that the lanes of a warp have brought from the L2 cache, for each that they use
 	price      price
 	splits     []split // of the rows
 	completed  bool    // its plan has what a kernel has besides its sums
@@ -135,10 +139,12 @@ func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 
 // share splits the rows of weights among threads as a mapping says.
 func (a *analysis) share(weights []*operand, m mapping) *mapped {
-	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1}
+	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1}
 	for _, o := range weights {
 		if !c.done[o.chain[len(o.chain)-1]] {
+			c.warp = nil
 			c.shareRow(o)
+			c.read = max(c.read, c.sectors(o))
 		}
 	}
 	return c
@@ -155,8 +161,10 @@ func (a *analysis) eachShare(f func(m mapping)) {
 		for _, lane := range lanes {
 			for _, n := range warps {
 				for _, rest := range mapRest {
-					if n == 1 || lane == warp {
-						f(mapping{copies: copies, lanes: lane, warps: n, rest: rest})
+					for _, halves := range []bool{false, true} {
+						if n == 1 || lane == warp {
+							f(mapping{copies: copies, lanes: lane, warps: n, rest: rest, halves: halves})
+						}
 					}
 				}
 			}
@@ -253,8 +261,12 @@ func (c *mapped) shareRow(w *operand) {
 	case c.constant(inner) && c.laneSafe(inner):
 		n := c.dot(inner)
 		c.split(plan.VECTOR, inner, powerOfTwoDivisor(c.left(inner), c.loadElements(w)/n))
-		if whole := c.left(inner); n > 1 && whole <= groupLoads && c.points(w.chain)/c.size(inner) >= c.lanes {
-			c.split(plan.UNROLL, inner, whole) // a scale costs as much for half of its group
+		if whole := c.left(inner); n > 1 && whole > 1 && whole <= groupLoads && c.points(w.chain)/c.size(inner) >= c.lanes {
+			if c.halves {
+				c.scaled = whole // a scale costs as much for half of its group
+			} else {
+				c.split(plan.UNROLL, inner, whole)
+			}
 		}
 	}
 	copies := int64(1)
@@ -270,6 +282,7 @@ func (c *mapped) shareRow(w *operand) {
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		if i := w.chain[j]; c.constant(i) && sharing < c.lanes {
 			n := c.lanesAlong(i, c.lanes/sharing, &padded)
+			c.warp = append(c.warp, lanesOfAxis{i, n, max(c.taken[i], 1)})
 			c.split(plan.WARP, i, n)
 			sharing *= n
 		}

@@ -26,6 +26,7 @@ type work struct {
 	uses         float64 // of a weight: a thread makes the results of all
 	sums         float64 // of a row, for each use
 	lookups      float64 // what look-ups in tables cost, in operations, likewise
+	scales       float64 // those of the operations that all weights of a group share
 	activations  float64 // bytes that all rows share
 	element      float64 // bytes of an activation that a thread holds
 	tile         float64 // rows that one block makes, for values that depend on all of them; 1: it may make any
@@ -60,6 +61,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 		seen[o.slot()] = true
 	}
 	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)
+	k.scales = a.scalesOfRow(weights)
 	k.uses, k.sums = float64(a.points(a.usesOf(weights).List())), float64(len(weights))
 	if a.dotAxis(w.chain[len(w.chain)-1]) {
 		k.element, k.extract = 1, a.desc.Threads.ExtractBytes
@@ -128,6 +130,30 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lo
 	return operations, decoding, lookups
 }
 
+// scalesOfRow counts the operations of one row that do not depend on the innermost axis
+// along which bytes differ.
+func (a *analysis) scalesOfRow(weights []*operand) float64 {
+	scales, counted := 0.0, make(map[*ir.UOp]bool)
+	for _, w := range weights {
+		var chain, rows analyse.RangeSet
+		for _, i := range w.chain {
+			chain = chain.With(i)
+		}
+		for _, i := range w.rows {
+			rows = rows.With(i)
+		}
+		for _, u := range ofSum(w.sum) {
+			free := a.free.Of(u)
+			if counted[u] || !u.Op.IsElementwise() || u.DType == ir.Idx || free.Meet(rows).Empty() || free.Has(a.byteAxis(w)) {
+				continue
+			}
+			counted[u] = true
+			scales += float64(a.points(free.Meet(chain).List()))
+		}
+	}
+	return scales
+}
+
 // lookup is what a value costs that is looked up in a table: permutes select among few
 // bytes, the values of an entry are loaded together.
 func (a *analysis) lookup(w *operand, load *ir.UOp) float64 {
@@ -168,6 +194,7 @@ func (c *mapped) estimate(k *work) price {
 	}
 	point := k.bytes / (k.rows * k.points)
 	operations := k.operations / k.points * (1 + k.extract*(float64(k.sharers)/float64(c.shared)-1))
+	operations += k.scales / k.points * float64(c.scaled-1)
 	padding := float64(c.sharing*c.iterations) * atOnce / k.points
 	guard := 1.0
 	if c.sharing*c.iterations*c.atOnce > int64(k.points) {
@@ -192,7 +219,7 @@ func (c *mapped) estimate(k *work) price {
 
 	var p price
 	flight := together * active * rows * atOnce * point
-	p.memory = busiest * k.bytes / blocks / min(1e6*t.Bandwidth/float64(cost.ByteDRAM)/units, flight/t.Latency)
+	p.memory = busiest * k.bytes / blocks / min(1e6*t.Bandwidth/float64(cost.ByteDRAM)/units/max(1, c.read*t.Sectors), flight/t.Latency)
 	warps := together * threads / warp
 	sums := busiest * k.rows / blocks * k.points * padding * threads / active
 	p.issue = sums*operations/(rate*t.Issue*min(1, warps/t.Busy)) + sums/rows*k.element*k.reading*k.uses

@@ -20,6 +20,7 @@ type Threads struct {
 	Iteration     float64 // ns, of an iteration of a loop along a row
 	Barrier       float64 // ns, of a sum that warps share
 	Bandwidth     float64 // of memory that loads reach, a share
+	Sectors       float64 // the time that a byte from the L2 cache takes, against one from memory
 	Issue         float64 // of instructions, a share of the rate of multiply-adds
 	Busy          float64 // warps of a multiprocessor from which it issues at that rate
 	Overlap       float64 // exponent of the norm by which memory, issue and latency add up
@@ -42,7 +43,7 @@ type Threads struct {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 410, First: 113, Launch: 9.5, Prologue: 980, Staging: 1.45, Crowding: 0.055, Reading: 0.02, ReadingShared: 0.0017,
-		Latency: 723, Iteration: 112, Barrier: 470, Bandwidth: 0.97, Issue: 0.68, Busy: 12.6, Overlap: 3.6, Code: 0.073,
+		Latency: 723, Iteration: 112, Barrier: 470, Bandwidth: 0.97, Sectors: 0.82, Issue: 0.68, Busy: 12.6, Overlap: 3.6, Code: 0.073,
 		Registers: 6, Decoded: 1.7, Held: 2, Spill: 1.95, Extract: 0.86, ExtractBytes: 2.8, Guard: 1, Dot: 1.66, Permuted: 3, Table: 9, Doubt: 0.5, DoubtUses: 2,
 	}
 }
