@@ -88,6 +88,7 @@ type mapped struct {
 	sharing    int64 // threads that share a row
 	groups     int64 // of threads of a block, each with rows of its own
 	atOnce     int64 // points of a row of which a thread has the weights at once
+	loaded     int64 // likewise, with those past the end of the row
 	iterations int64 // of a thread along a row
 	shared     int64 // weights that a thread has of those that share bytes
 	scaled     int64 // threads that share a group, each of which computes its scale
@@ -312,7 +313,17 @@ func (c *mapped) shareRow(w *operand) {
 	if first || sharing > c.sharing {
 		c.sharing, c.iterations = sharing, iterations
 		c.atOnce = ceil(c.points(w.chain), sharing*iterations)
+		c.loaded = c.pointsOfThread(w) / sharing
 	}
+}
+
+// pointsOfThread is how many points of a row Opts have taken: those that threads have at once.
+func (c *mapped) pointsOfThread(w *operand) int64 {
+	n := int64(1)
+	for _, i := range w.chain {
+		n *= max(c.taken[i], 1)
+	}
+	return n
 }
 
 // lanesAlong is how many of the lanes wanted an axis gives. One axis of a row may have

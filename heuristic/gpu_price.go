@@ -176,8 +176,9 @@ const (
 	unitRegisters   = 65536
 	unitThreads     = 2048
 	unitBlocks      = 32
-	threadRegisters = 240 // more than these are partly spilled
-	usualThreads    = 512 // that share the registers of a multiprocessor, at least
+	threadRegisters = 240                          // more than these are partly spilled
+	usualThreads    = 512                          // that share the registers of a multiprocessor, at least
+	heldRegisters   = unitRegisters / usualThreads // more weights and activations than these do not fit
 )
 
 // estimate prices a mapping.
@@ -207,8 +208,9 @@ func (c *mapped) estimate(k *work) price {
 		limit = unitRegisters / max(threads, usualThreads)
 	}
 	registers = max(registers, 32)
+	held := rows*float64(c.loaded)*point/4 + float64(c.loaded)*k.element/4
 	operations += k.lookups / k.points
-	spilled := max(registers-limit, 0) / limit
+	spilled := max((registers-limit)/limit, held/heldRegisters-1, 0)
 	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
 	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
 	together, busiest := min(resident, math.Ceil(each)), each+0.5

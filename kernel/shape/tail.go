@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"math"
 	"slices"
 
 	"tgc/ir"
@@ -222,18 +223,46 @@ func (s *Split) gatedElement(st *State, u, v, identity *ir.UOp) *ir.UOp {
 	return gated(st, s, v, cond, identity)
 }
 
-// gatedTerm is a term of a sum of floats, or 0. Of a product every factor is 0, and of
-// an inner sum every term, so that lanes, multiply-adds and masked loads remain; of a
-// conversion what it converts, which remains what a matrix instruction takes.
+// gatedTerm is a term of a sum of floats, or 0. Of a product every factor is 0 that may
+// be infinite, and of an inner sum every term, so that lanes, multiply-adds and masked
+// loads remain; of a conversion what it converts, which remains what a matrix instruction
+// takes. A quantised weight is finite: only what it is multiplied with is compared away,
+// once for all rows.
 func gatedTerm(st *State, cond, v, zero *ir.UOp) *ir.UOp {
 	a := st.Arena
 	switch {
 	case v.Op == ir.OpCast && v.Src[0].DType.IsFloat():
 		return a.Cast(gatedTerm(st, cond, v.Src[0], a.Const(v.Src[0].DType, 0)), v.DType)
+	case v.Op == ir.OpMul && largest(v.Src[0]) < mostFinite:
+		return a.Mul(v.Src[0], gatedTerm(st, cond, v.Src[1], zero))
+	case v.Op == ir.OpMul && largest(v.Src[1]) < mostFinite:
+		return a.Mul(gatedTerm(st, cond, v.Src[0], zero), v.Src[1])
 	case v.Op == ir.OpMul:
 		return a.Mul(gatedTerm(st, cond, v.Src[0], zero), gatedTerm(st, cond, v.Src[1], zero))
 	case v.Op == ir.OpReduce && analyse.IsSum(v):
 		return a.Reduce(ir.OpAdd, gatedTerm(st, cond, v.Src[0], zero), v.ReduceRange())
 	}
 	return a.Where(cond, v, zero)
+}
+
+// mostFinite is what a factor may be at most to be called finite: far from the largest f16.
+const mostFinite = 1 << 12
+
+// largest bounds the magnitude of a float that is computed from integers and constants
+// alone; infinity: it is not, or nothing is known.
+func largest(v *ir.UOp) float64 {
+	switch {
+	case v.Op == ir.OpCast && v.Src[0].DType.IsInt() && v.Src[0].DType.Size() == 1:
+		return 1 << 8
+	case v.Op == ir.OpConst && v.DType.IsFloat():
+		x, _ := v.Float()
+		return math.Abs(x)
+	case v.Op == ir.OpAdd, v.Op == ir.OpSub:
+		return largest(v.Src[0]) + largest(v.Src[1])
+	case v.Op == ir.OpMul:
+		return largest(v.Src[0]) * largest(v.Src[1])
+	case v.Op == ir.OpNeg:
+		return largest(v.Src[0])
+	}
+	return math.Inf(1)
 }
