@@ -2,6 +2,10 @@
 // a GPU, each kernel by itself over weights that no cache holds.
 //
 //	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
+//	planbench -score pairs.jsonl -set Guard=0.5
+//
+// With -score no device is needed: plans of recorded pairs are priced again and compared
+// with their times.
 //
 // A job is a shape, a mode and a batch (default 1). Each line of its output is a pair of kernel and plan: the features of which the
 // price is made, the price and the time in microseconds.
@@ -30,6 +34,7 @@ import (
 	"tgc/nn"
 	tgcruntime "tgc/runtime"
 	"tgc/runtime/devices"
+	"tgc/target"
 )
 
 func main() {
@@ -38,9 +43,15 @@ func main() {
 	spread := flag.Float64("spread", 2.5, "candidates are priced at up to so many times the cheapest")
 	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
+	recorded := flag.String("score", "", "file of pairs whose plans are priced again and compared with their times")
+	set := flag.String("set", "", "with -score: numbers of target.Threads to set, NAME=NUMBER,..")
 	flag.Parse()
 	b := &bench{most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
-	if err := b.run(context.Background(), *device, flag.Args()); err != nil {
+	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
+	if *recorded != "" {
+		run = func() error { return score(context.Background(), b, *recorded, *set) }
+	}
+	if err := run(); err != nil {
 		log.Fatalf("planbench: %v", err)
 	}
 }
@@ -51,8 +62,10 @@ type bench struct {
 	random *rand.Rand
 	seen   map[string]bool // kernels
 	dev    *devices.Device
+	target *target.Desc
 	out    *json.Encoder
 	dry    bool
+	visit  func(shape, mode string, batch int, k *engine.Kernel) error // instead of timing
 }
 
 // pair is a line of the output.
@@ -72,10 +85,16 @@ func (b *bench) run(ctx context.Context, device string, jobs []string) (err erro
 	if b.dev, _, err = devices.Open(ctx, device, devices.Options{}); err != nil {
 		return err
 	}
+	b.target = b.dev.Target()
+	return b.jobs(ctx, jobs)
+}
+
+// jobs goes through the kernels of jobs.
+func (b *bench) jobs(ctx context.Context, jobs []string) (err error) {
 	for _, job := range jobs {
 		batch := 1
 		fields := append(strings.Fields(job), "exact")
-		if len(fields) > 3 {
+		if len(fields) > 3 { // shape, mode, batch
 			if batch, err = strconv.Atoi(fields[2]); err != nil {
 				return fmt.Errorf("%s: batch: %w", job, err)
 			}
@@ -84,7 +103,9 @@ func (b *bench) run(ctx context.Context, device string, jobs []string) (err erro
 		if err := b.shape(ctx, fields[0], fields[1], batch); err != nil {
 			return fmt.Errorf("%s: %w", job, err)
 		}
-		log.Printf("%s: %.1f s", job, time.Since(start).Seconds())
+		if b.visit == nil {
+			log.Printf("%s: %.1f s", job, time.Since(start).Seconds())
+		}
 	}
 	return nil
 }
@@ -106,7 +127,7 @@ func (b *bench) shape(ctx context.Context, name, modeName string, batch int) err
 	if err != nil {
 		return err
 	}
-	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: 1, Batch: batch, Numeric: mode}, 128, b.dev.Target(), engine.Config{})
+	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: 1, Batch: batch, Numeric: mode}, 128, b.target, engine.Config{})
 	if err != nil {
 		return err
 	}
@@ -118,6 +139,12 @@ func (b *bench) shape(ctx context.Context, name, modeName string, batch int) err
 		for _, part := range parts {
 			if text := ir.Text(part.AST); !b.seen[text] {
 				b.seen[text] = true
+				if b.visit != nil {
+					if err := b.visit(name, modeName, batch, part); err != nil {
+						return fmt.Errorf("kernel %s: %w", part.Name, err)
+					}
+					continue
+				}
 				if err := b.kernel(ctx, name, modeName, batch, part); err != nil {
 					return fmt.Errorf("kernel %s: %w", part.Name, err)
 				}
@@ -129,7 +156,7 @@ func (b *bench) shape(ctx context.Context, name, modeName string, batch int) err
 
 // kernel times candidates of one kernel.
 func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *engine.Kernel) error {
-	alone, err := engine.Compile(ctx, k.AST, b.dev.Target(), engine.Config{})
+	alone, err := engine.Compile(ctx, k.AST, b.target, engine.Config{})
 	if err != nil {
 		return err
 	}
