@@ -196,9 +196,9 @@ func (c *mapped) estimate(k *work) price {
 	point := k.bytes / (k.rows * k.points)
 	operations := k.operations / k.points * (1 + k.extract*(float64(k.sharers)/float64(c.shared)-1))
 	operations += k.scales / k.points * float64(c.scaled-1)
-	padding := float64(c.sharing*c.iterations) * atOnce / k.points
+	padding := float64(c.sharing*c.iterations*c.loaded) / k.points
 	guard := 1.0
-	if c.sharing*c.iterations*c.atOnce > int64(k.points) {
+	if c.sharing*c.iterations*c.loaded > int64(k.points) {
 		guard += t.Guard
 	}
 
@@ -234,9 +234,6 @@ func (c *mapped) estimate(k *work) price {
 		p.prologue += turns * t.Barrier
 	}
 	overlapped := math.Pow(math.Pow(p.memory, t.Overlap)+math.Pow(p.issue, t.Overlap)+math.Pow(p.serial, t.Overlap), 1/t.Overlap)
-	if guard > 1 {
-		p.prologue += t.Latency // loads under a condition are not moved ahead of the wait
-	}
 	p.total = t.Start + p.prologue + guard*overlapped + t.Spill*spilled*p.memory + t.Code*rows*atOnce*operations
 	return p
 }

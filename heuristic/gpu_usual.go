@@ -32,7 +32,8 @@ const (
 )
 
 // usualMapping is a warp a row, and as many rows a thread as leave each multiprocessor
-// blocks; where there are few rows, several warps share a long one.
+// blocks; where there are few rows, several warps share a long one. Lanes share groups
+// where a row has too few for half a warp.
 func (a *analysis) usualMapping(weights []*operand) mapping {
 	m := mapping{copies: gpuSharedCopies, lanes: int64(a.desc.WarpSize), warps: 1, rest: 1, rows: 1, block: 1, turns: 1, whole: true}
 	if uses := a.points(a.usesOf(weights).List()); uses > 1 {
@@ -42,6 +43,12 @@ func (a *analysis) usualMapping(weights []*operand) mapping {
 		m.lanes, m.warps = min(n, m.lanes), ceil(n, m.lanes)
 	}
 	c := a.share(weights, m)
+	if m.halves = true; c.sharing < m.lanes {
+		if more := a.share(weights, m); more.sharing > c.sharing && 2*more.sharing >= m.lanes {
+			c = more
+		}
+	}
+	m.halves = c.halves
 	if m.warps == 1 {
 		c.usualRest(&m)
 		c = a.share(weights, m)
