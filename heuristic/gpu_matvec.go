@@ -346,6 +346,10 @@ func (c *mapped) lanesAlong(i int, wanted int64, padded *bool) int64 {
 func (c *mapped) takeRows(k *work) {
 	c.splits = nil
 	rows, groups := c.shareTile(k)
+	for _, i := range k.beside {
+		n := divisor(c.size(i), groups)
+		c.splits = append(c.splits, split{plan.LOCAL, i, n}, split{plan.ROLL, i, c.size(i) / n})
+	}
 	i, turns := k.row, int64(1)
 	if i >= 0 && groups == 1 { // else a tile is a block's work
 		n := min(max(c.rows/rows, 1), c.size(i))

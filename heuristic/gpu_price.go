@@ -34,6 +34,7 @@ type work struct {
 	row          int     // axis of the innermost rows; -1: rows are points of stages
 	everyRow     bool    // all stores have that axis
 	stages       []int   // axes of stages among the rows
+	beside       []int   // axes of rows of sums beside a tile's: a block that had one point of them would make the tile for each
 	staged       bool    // a block makes the activations in shared memory first
 	extract      float64 // of the operations, for each time that the bytes of a weight are read again
 	reading      float64 // ns a byte of an activation that a thread reads
@@ -83,12 +84,37 @@ func (a *analysis) workOf(weights []*operand) *work {
 			k.tile *= float64(a.size(z))
 		}
 	}
+	k.beside = a.besideTile(weights)
+	k.rows /= float64(a.points(k.beside))
 	for _, i := range w.chain[:len(w.chain)-1] {
 		if a.constant(i) && a.sharesBytes(w, i) && k.sharers*a.size(i) <= gpuSharedCopies {
 			k.sharers *= a.size(i)
 		}
 	}
 	return k
+}
+
+// besideTile are the store axes that rows of some weights have, but not those of weights
+// that make a tile.
+func (a *analysis) besideTile(weights []*operand) []int {
+	var beside, tile analyse.RangeSet
+	for _, w := range weights {
+		made := false
+		for _, i := range w.rows {
+			made = made || a.axes[i].Kind == plan.StageAxis && a.constant(i) && a.size(i) > maxStageCopies
+		}
+		for _, i := range w.rows {
+			if made {
+				tile = tile.With(i)
+			} else if a.axes[i].Kind == plan.StoreAxis && a.constant(i) {
+				beside = beside.With(i)
+			}
+		}
+	}
+	if tile.Empty() {
+		return nil
+	}
+	return beside.Minus(tile).List()
 }
 
 // blocks is the number of blocks of some rows each.

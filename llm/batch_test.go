@@ -84,6 +84,8 @@ var batchLimits = map[nn.Numeric]float64{nn.Exact: gpuLimits.nmse, nn.Int8: 1e-3
 // matrix instructions among them, give the CPU's logits on the emulated one.
 func TestBatchSizesEmulated(t *testing.T) {
 	sameBatchLogits(t, "cuda:emu", batchShapes[:2], []nn.Numeric{nn.Exact, nn.Int8}, 2, 3, 5, 8)
+	// Few multiprocessors: the keys of a head are one block's tile, and the values its rows beside it.
+	sameBatchLogits(t, "cuda:emu:sm_87", []string{"qwen3:d=256,layers=1,heads=8,kv=8,head=128,ff=512,vocab=907,quant=q4_k_s,pure=1"}, []nn.Numeric{nn.Int8}, 2)
 }
 
 // The same on a GPU, where there is one.
