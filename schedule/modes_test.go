@@ -63,6 +63,18 @@ func TestGroupSumsStayInMatrixProducts(t *testing.T) {
 	}
 }
 
+// A sum of converted bytes is one factor where weights are floats: distributing it would
+// take two products in place of one.
+func TestDigitsBelongToPackedWeights(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("a", ir.I8, 64).Cast(ir.F32).Add(g.Input("b", ir.I8, 64).Cast(ir.F32))
+	g.Output("y", x.Mul(g.Input("w", ir.F32, 64)).Sum(0))
+	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
+	if sums := innermost(s); len(sums) != 1 {
+		t.Errorf("%d sums, want 1\n%s", len(sums), s)
+	}
+}
+
 // The innermost sums that read quants are products of bytes in I32, nothing else:
 // no scale, no offset and no rounding. Values do not tell.
 func TestIntegerSumsAreDots(t *testing.T) {

@@ -31,7 +31,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 		c := s.ContractionOf(u, coarseFactors(s, u), beside)
 		if c.IsFlat() {
 			factors := analyse.Factors(u.Src[0])
-			if distributed(s, factors) < 0 {
+			if distributed(s, u, factors) < 0 {
 				return u
 			}
 			return innermost(s, u, factors, u.ReduceRange())
@@ -50,7 +50,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 // innermost is an innermost sum of the contraction of u, over products that are
 // distributed over digits and offsets.
 func innermost(s *state.State, u *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.UOp {
-	if i := distributed(s, factors); i >= 0 {
+	if i := distributed(s, u, factors); i >= 0 {
 		f := factors[i]
 		term := func(x *ir.UOp) *ir.UOp { return innermost(s, u, expr.InPlace(factors, i, x), r) }
 		return s.A.Make(f.Op, f.DType, nil, term(f.Src[0]), term(f.Src[1]))
@@ -66,10 +66,10 @@ func innermost(s *state.State, u *ir.UOp, factors []*ir.UOp, r *ir.UOp) *ir.UOp 
 	return analyse.Product(s.A, append(out, s.SumOf(in, r, u.DType)))
 }
 
-// distributed is the number of the factor over which an innermost sum is distributed,
-// digits before offsets; -1 for none.
-func distributed(s *state.State, factors []*ir.UOp) int {
-	if slices.ContainsFunc(factors, func(f *ir.UOp) bool { return s.Height(f) > 0 }) {
+// distributed is the number of the factor over which an innermost sum of the contraction
+// of u is distributed, digits before offsets; -1 for none, as where u has no weight.
+func distributed(s *state.State, u *ir.UOp, factors []*ir.UOp) int {
+	if !s.ReadsField(u) || slices.ContainsFunc(factors, func(f *ir.UOp) bool { return s.Height(f) > 0 }) {
 		return -1
 	}
 	if i := slices.IndexFunc(factors, func(f *ir.UOp) bool { return s.RoleOf(f) == expr.Digits }); i >= 0 {
