@@ -25,6 +25,9 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 	if a.desc.Kind == target.GPU {
 		return gpuReduce(a, axes)
 	}
+	if opts, how, record := tryPrefix(a); record.Applied {
+		return opts, how, record
+	}
 	if opts, how, record := tryPooled(a); record.Applied {
 		return opts, how, record
 	}

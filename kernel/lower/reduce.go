@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -172,8 +174,12 @@ func (l *reducer) termValue(t term, subAxes []int) val {
 
 func (x val) elem() ir.DType { return x.v.Type.Elem }
 
-// sum adds up terms without an accumulator.
+// sum adds up terms without an accumulator. Those that are known to be 0 are left out, so
+// that sums which have the first terms in common have their first additions in common.
 func (l *reducer) sum(terms []term) val {
+	if rest := slices.DeleteFunc(slices.Clone(terms), l.isZero); len(rest) > 0 {
+		terms = rest
+	}
 	subAxes, pend := l.alignTerms(terms)
 	acc := l.termValue(terms[0], subAxes)
 	for _, t := range terms[1:] {
@@ -181,6 +187,16 @@ func (l *reducer) sum(terms []term) val {
 	}
 	acc.pend = pend
 	return acc
+}
+
+// isZero reports a term that is the constant 0.
+func (l *reducer) isZero(t term) bool {
+	if t.isMul || t.dot > 0 || !t.pend.Empty() {
+		return false
+	}
+	f, float := l.exprs.floats[t.x.v]
+	n, integer := l.b.KnownInt(t.x.v)
+	return float && f == 0 || integer && n == 0
 }
 
 // accumulate adds a term to an accumulator over the same sub-axes.

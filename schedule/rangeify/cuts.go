@@ -13,9 +13,9 @@ type reader struct {
 	expanded bool
 }
 
-// findCuts lists the pointwise tensors that become values.
-func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
-	readers := make(map[*ir.UOp]*reader, len(order))
+// findCuts lists the pointwise tensors that become values, and says who reads each tensor.
+func findCuts(shapes *ir.Shapes, order []*ir.UOp) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
+	readers = make(map[*ir.UOp]*reader, len(order))
 	for i := len(order) - 1; i >= 0; i-- {
 		u := order[i]
 		for k, src := range u.Src {
@@ -31,7 +31,7 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
 		}
 	}
 	trivial := make(map[*ir.UOp]int)
-	cut := make(map[*ir.UOp]bool)
+	cut = make(map[*ir.UOp]bool)
 	for _, u := range order {
 		trivial[u] = trivialOps(u, trivial)
 		r := readers[u]
@@ -45,7 +45,12 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) map[*ir.UOp]bool {
 			cut[u] = r.several || r.expanded
 		}
 	}
-	return cut
+	return cut, readers
+}
+
+// stores reports a tensor that one assignment reads, and nothing else.
+func (r *reader) stores() bool {
+	return r != nil && r.first != nil && r.first.Op == ir.OpAssign && !r.several
 }
 
 // onlyStored finds the tensors with a buffer of their own that nothing reads but the one

@@ -36,7 +36,8 @@ func Rangeify(s *state.State) {
 
 // build makes values of a graph, sources first.
 func (s *builder) build(order []*ir.UOp) {
-	cut, stored := findCuts(s.shapes, order), onlyStored(order)
+	cut, readers := findCuts(s.shapes, order)
+	stored := onlyStored(order)
 	for _, u := range order {
 		if s.Err != nil {
 			return
@@ -49,7 +50,7 @@ func (s *builder) build(order []*ir.UOp) {
 		case ir.OpReduceAxes:
 			s.reduceAxes(u)
 		case ir.OpScan:
-			s.scan(u)
+			s.scan(u, !readers[u].stores())
 		case ir.OpScatterAdd:
 			s.scatterAdd(u)
 		case ir.OpAfter:
@@ -124,8 +125,9 @@ func (s *builder) reduceAxes(u *ir.UOp) {
 	s.valueOf[u] = s.NewValue(u.DType, ranges, body)
 }
 
-// scan makes the value of a SCAN: x[..i..] summed over j <= i.
-func (s *builder) scan(u *ir.UOp) {
+// scan makes the value of a SCAN: x[..i..] summed over j <= i. Lanes of a CPU run along its
+// results: what computes with it would take it without them.
+func (s *builder) scan(u *ir.UOp, computes bool) {
 	shape := s.shapes.Of(u)
 	axis := int(u.Arg.(ir.IntArg))
 	ranges, index := s.RangesOf(shape)
@@ -137,6 +139,7 @@ func (s *builder) scan(u *ir.UOp) {
 	}
 	end := index[axis]
 	j := s.NewRange(shape[axis])
+	v.Pinned = computes && s.Opt.Profile.Lanes > 1
 	index[axis] = j
 	term := s.A.Where(s.A.Lt(end, j), s.Zero(u.DType), s.at(u.Src[0], index))
 	v.Body = s.CloseReduce(s.A.Reduce(ir.OpAdd, term, j))

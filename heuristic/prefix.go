@@ -1,0 +1,86 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+)
+
+// Running folds: element i of a result folds the elements up to i of a row, so that all
+// points of i read the same and differ in what they leave out. With the row and all its
+// results as copies of the code it is known which terms those are, and what two results
+// have in common is computed once. Lanes run along the results, or along what lies side by
+// side beside them. One Zen 5 core, sums of 2^20 in rows of 64: 0.5 ms against 3.2 with
+// lanes along the row, which are folded for every result.
+const (
+	prefixPoints = 64   // of a row
+	prefixTerms  = 4096 // copies of the code: rows of 64, with lanes beside them
+)
+
+// tryPrefix takes kernels of one reduce whose terms are the same for all points of a store
+// axis.
+func tryPrefix(a *analysis) ([]plan.Opt, string, Record) {
+	reduces := a.axesOf(plan.ReduceAxis)
+	if len(reduces) != 1 || len(a.stages) > 0 || !a.plainReduce(reduces[0]) || !a.constant(reduces[0]) || a.size(reduces[0]) > prefixPoints {
+		return declined("no-row", "not one plain reduce of a short row")
+	}
+	row := reduces[0]
+	i := a.prefixAxis(row)
+	if i < 0 {
+		return declined("no-prefix", "no store range of which the terms are the same for all points")
+	}
+	p := a.plan()
+	lanes, along := int64(0), i
+	if j := a.besidePrefix(i); j >= 0 {
+		lanes, along = p.lanes(p.size(j), lanesOf(p.desc)), j
+		p.split(plan.VECTOR, j, lanes)
+	} else {
+		lanes = p.lanes(p.size(i), lanesOf(p.desc))
+		p.split(plan.VECTOR, i, lanes)
+	}
+	if p.left(i)*p.size(row) > prefixTerms {
+		return declined("many-terms", "%d copies", p.left(i)*p.size(row))
+	}
+	p.split(plan.UPCAST, i, p.left(i))
+	p.split(plan.UNROLL, row, p.size(row))
+	p.fma()
+	how := fmt.Sprintf("lanes %d of %s, %d terms of %d results unrolled", lanes, a.axes[along].Name, p.size(row), p.size(i))
+	return p.opts, how, Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "prefix", Detail: how}
+}
+
+// prefixAxis is the store axis on which the reduce depends by conditions alone.
+func (a *analysis) prefixAxis(row int) int {
+	for _, i := range a.axesOf(plan.StoreAxis) {
+		if !a.constant(i) || !a.everyStore(i) || a.size(i) < 4 || a.size(i) > prefixPoints {
+			continue
+		}
+		left, same := false, true // out by comparison of positions, alike for all points
+		for _, u := range a.order {
+			both := a.free.Of(u).Has(row) && a.free.Of(u).Has(i)
+			left = left || both && u.DType == ir.Bool && !loads(u)
+			same = same && (!both || !isAccess(u)) && (u.DType != ir.Bool || !both || !loads(u))
+		}
+		if left && same {
+			return i
+		}
+	}
+	return -1
+}
+
+// loads reports an expression that reads memory.
+func loads(u *ir.UOp) bool {
+	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpLoad || x.Op == ir.OpField })
+}
+
+// besidePrefix is a store axis along which everything lies side by side.
+func (a *analysis) besidePrefix(i int) int {
+	stores := a.axesOf(plan.StoreAxis)
+	for k := len(stores) - 1; k >= 0; k-- {
+		if j := stores[k]; j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j) {
+			return j
+		}
+	}
+	return -1
+}
