@@ -7,7 +7,9 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/kernel/plan"
 	"tgc/packed"
+	"tgc/target"
 )
 
 // largeBytes is the size from which an operand of a sum is a weight: larger
@@ -74,6 +76,7 @@ func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 func (a *analysis) decodedFrom(sum *ir.UOp, byParam map[*ir.UOp]*operand) {
 	several := &operand{}
 	of := make(map[*ir.UOp]*operand) // the operand of which a node is computed
+	decoded := make(map[*operand]analyse.RangeSet)
 	for _, u := range ir.Toposort(sum) {
 		switch table := u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable; {
 		case isAccess(u):
@@ -90,7 +93,21 @@ func (a *analysis) decodedFrom(sum *ir.UOp, byParam map[*ir.UOp]*operand) {
 			of[u] = several
 		}
 		if o := of[u]; o != nil && o != several && o.rank() == packedRank {
-			o.free = o.free.Union(a.free.Of(u))
+			decoded[o] = decoded[o].Union(a.free.Of(u))
+		}
+	}
+	for o, axes := range decoded {
+		last := -1 // the innermost axis of a sum along which bytes differ
+		for _, i := range o.free.List() {
+			if a.axes[i].Kind == plan.ReduceAxis {
+				last = i
+			}
+		}
+		for _, i := range axes.List() {
+			// Lanes of a CPU are bytes: values that share them come one after the other.
+			if a.desc.Kind == target.GPU || i > last {
+				o.free = o.free.With(i)
+			}
 		}
 	}
 }
