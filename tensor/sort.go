@@ -60,7 +60,8 @@ func (t *Tensor) best(k, count int, descending bool) (values, indices *Tensor) {
 	key := t.sortKey(descending).MoveAxis(k, -1)
 	if t.Extent(k) <= maxRanked {
 		indices = key.ranked(count).OnTarget(func(desc *target.Desc) *Tensor {
-			if !key.networkPays(&desc.Cost) {
+			// Of a part of a network's results all steps would be one kernel.
+			if count < t.Extent(k) || !key.networkPays(&desc.Cost) {
 				return nil
 			}
 			return key.network(count)

@@ -116,3 +116,26 @@ func positions(r *rapid.T, f *Function, x []float32) map[string][]int32 {
 	}
 	return results
 }
+
+// The best of many long rows are found in a few kernels, whose programs are small, also
+// where nobody reads their positions.
+func TestTopOfManyRowsIsSmall(t *testing.T) {
+	desc, err := target.Parse("llvm:x86-64-v4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, count := range []int{1, 8} {
+		g := NewGraph()
+		values, _ := g.Input("x", ir.F32, 64, 1024).TopK(count, 1, true)
+		g.Output("values", values)
+		compiled, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range compiled.Kernels {
+			if n := len(ir.Toposort(k.AST)); len(compiled.Kernels) > 5 || n > 100 {
+				t.Errorf("the best %d: kernel %s of %d has %d nodes", count, k.Name, len(compiled.Kernels), n)
+			}
+		}
+	}
+}
