@@ -127,7 +127,7 @@ func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 	}
 	usual.price.total /= 1 + doubt
 	list, shares := []*mapped{usual}, make(map[string]bool)
-	a.eachShare(func(m mapping) {
+	a.eachShare(a.halvesDiffer(weights), func(m mapping) {
 		c := a.share(weights, m)
 		if key := (plan.Plan{Opts: c.opts}).String(); !shares[key] {
 			shares[key] = true
@@ -151,8 +151,16 @@ func (a *analysis) share(weights []*operand, m mapping) *mapped {
 	return c
 }
 
+// halvesDiffer reports weights of which lanes may share groups.
+func (a *analysis) halvesDiffer(weights []*operand) bool {
+	m := mapping{copies: gpuSharedCopies, lanes: 1, warps: 1, rest: 1}
+	whole := a.share(weights, m)
+	m.halves = true
+	return !slices.Equal(whole.opts, a.share(weights, m).opts)
+}
+
 // eachShare goes through the ways of sharing a row. Knobs leave one value of theirs.
-func (a *analysis) eachShare(f func(m mapping)) {
+func (a *analysis) eachShare(halved bool, f func(m mapping)) {
 	warp := int64(a.desc.WarpSize)
 	lanes, warps := mapLanes, mapWarps
 	if n := int64(a.knobs.ThreadsPerRow); n > 0 {
@@ -163,7 +171,7 @@ func (a *analysis) eachShare(f func(m mapping)) {
 			for _, n := range warps {
 				for _, rest := range mapRest {
 					for _, halves := range []bool{false, true} {
-						if n == 1 || lane == warp {
+						if (n == 1 || lane == warp) && (halved || !halves) {
 							f(mapping{copies: copies, lanes: lane, warps: n, rest: rest, halves: halves})
 						}
 					}

@@ -72,6 +72,22 @@ func (c *mapped) sectorsOf(w *operand, u *ir.UOp, field *packed.Field) float64 {
 
 // fieldStep is by how many bytes the place of an access to a field moves along an axis.
 func (a *analysis) fieldStep(u *ir.UOp, axis int, field *packed.Field) int64 {
+	key := stepOf{u, axis}
+	step, ok := a.steps[key]
+	if !ok {
+		step = a.newFieldStep(u, axis, field)
+		a.steps[key] = step
+	}
+	return step
+}
+
+// stepOf is an access and an axis.
+type stepOf struct {
+	access *ir.UOp
+	axis   int
+}
+
+func (a *analysis) newFieldStep(u *ir.UOp, axis int, field *packed.Field) int64 {
 	step, indices := int64(0), u.Indices()
 	for _, x := range indices[len(indices)-2:] { // the block of a row and the element of the field
 		x0, ok0 := a.evaluate(x, -1)
