@@ -79,7 +79,7 @@ func (p *planner) lanesAlongSum(w *operand) bool {
 // scattered reports an operand of which lanes along a chain would read short runs: the
 // windows of a plane.
 func (p *planner) scattered(o *operand, chain []int, lanes int64) bool {
-	if o.rank() == 2 {
+	if o.rank() == packedRank {
 		return false
 	}
 	for _, u := range o.accesses {

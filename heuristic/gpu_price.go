@@ -125,13 +125,7 @@ func (k *work) blocks(rows int64) int64 { return ceil(int64(k.rows), rows) }
 func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lookups float64) {
 	counted, uses := make(map[*ir.UOp]bool), a.usesOf(weights)
 	for _, w := range weights {
-		var chain, rows analyse.RangeSet
-		for _, i := range w.chain {
-			chain = chain.With(i)
-		}
-		for _, i := range w.rows {
-			rows = rows.With(i)
-		}
+		chain, rows := setOf(w.chain), setOf(w.rows)
 		each := 1.0
 		if a.dotAxis(w.chain[len(w.chain)-1]) {
 			each /= dotLanes
@@ -156,18 +150,21 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lo
 	return operations, decoding, lookups
 }
 
+// setOf is a list of axes as a set.
+func setOf(axes []int) analyse.RangeSet {
+	var s analyse.RangeSet
+	for _, i := range axes {
+		s = s.With(i)
+	}
+	return s
+}
+
 // scalesOfRow counts the operations of one row that do not depend on the innermost axis
 // along which bytes differ.
 func (a *analysis) scalesOfRow(weights []*operand) float64 {
 	scales, counted := 0.0, make(map[*ir.UOp]bool)
 	for _, w := range weights {
-		var chain, rows analyse.RangeSet
-		for _, i := range w.chain {
-			chain = chain.With(i)
-		}
-		for _, i := range w.rows {
-			rows = rows.With(i)
-		}
+		chain, rows := setOf(w.chain), setOf(w.rows)
 		for _, u := range ofSum(w.sum) {
 			free := a.free.Of(u)
 			if counted[u] || !u.Op.IsElementwise() || u.DType == ir.Idx || free.Meet(rows).Empty() || free.Has(a.byteAxis(w)) {
