@@ -33,7 +33,7 @@ var layers = [][]string{
 	{"tensor"},
 	{"grad"},
 	{"nn"},
-	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/planbench", "internal/cliffs", "internal/mutants", "internal/passtable"},
+	{"llm", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/planbench", "internal/opsbench", "internal/cliffs", "internal/mutants", "internal/passtable"},
 	{"cmd", "examples"},
 }
 
