@@ -181,12 +181,13 @@ func (k *Kernel) plan(s *state) error {
 
 func (k *Kernel) choose(s *state, knobs heuristic.Knobs) (heuristic.Choice, error) {
 	choice, err := heuristic.Choose(s.out.arena, k.AST, s.out.Target, knobs)
-	k.take(choice)
+	k.take(s, choice)
 	return choice, err
 }
 
-func (k *Kernel) take(choice heuristic.Choice) {
-	k.Plan, k.Why, k.Records, k.choice = choice.Plan, choice.Why, choice.Records, choice
+func (k *Kernel) take(s *state, choice heuristic.Choice) {
+	k.Plan = choice.Plan.Extend(k.AST, s.config.With, s.out.Target)
+	k.Why, k.Records, k.choice = choice.Why, choice.Records, choice
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
@@ -208,7 +209,7 @@ func (k *Kernel) lower(ctx context.Context, s *state) error {
 		if none != nil {
 			return err
 		}
-		k.take(next)
+		k.take(s, next)
 	}
 }
 

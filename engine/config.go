@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"tgc/heuristic"
+	"tgc/kernel/plan"
 	"tgc/pass"
 	"tgc/schedule"
 )
@@ -18,6 +19,7 @@ type Config struct {
 	Threads  int              // CPU workers, 0 for all cores
 	Rules    schedule.RuleSet // rules switched off (TGC_RULES_OFF, names separated by commas)
 	Knobs    heuristic.Knobs  // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
+	With     []plan.Opt       // added to the plans of kernels that accept them (TGC_WITH)
 	Verify   bool             // run the form's verifier after every pass (TGC_VERIFY)
 	Control  *pass.Control    // passes left out, printed, stopped after, counted; may be nil
 	Explain  bool             // keep the rules that were declined, for Compiled.Explain
@@ -35,6 +37,11 @@ var Options = []Option{
 	{"TGC_DEBUG", "what a compilation prints on stderr: 1 kernels and the times of passes, 2 plans, 3 schedule, 4 programs, 5 source, 6 machine code of GPUs (with ptxas and nvdisasm); and a compiler bug shows its stack", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
 	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
 	{"TGC_RULES_OFF", "fusion rules to switch off, by name or key, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
+	{"TGC_WITH", "Opts that are added to the plan of every kernel that accepts them: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(c *Config, v string) error {
+		with, err := plan.Parse(v)
+		c.With = with.Opts
+		return err
+	}},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},

@@ -135,7 +135,7 @@ func kernelOnText(_ context.Context, name, text string, t *textTarget) (string, 
 	if err != nil {
 		return "", err
 	}
-	return plannedText(root, choice.Plan), nil
+	return plannedText(root, choice.Plan.Extend(root, t.config.With, t.desc)), nil
 }
 
 // plannedText is the text of a kernel with its plan.

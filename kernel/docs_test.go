@@ -128,6 +128,7 @@ func TestRefusedEverywhere(t *testing.T) {
 
 func TestLegality(t *testing.T) {
 	for _, c := range []struct{ plan, want string }{
+		{"AHEAD 16", "refused on test:avx512: a CPU loads no weights ahead of a wait"},
 		{"VECTOR q0 4", `no axis "q0"`},
 		{"UPCAST r0 4", "r0 is no store axis"},
 		{"GROUP s0 4", "s0 is no reduce axis"},
@@ -146,6 +147,26 @@ func TestLegality(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = plan.Legality(matvec(b, 6, 4096), chosen, avx512)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.plan, err, c.want)
+		}
+	}
+}
+
+// Opts that choose what passes over programs do are refused where they change nothing.
+func TestLegalityOfOptions(t *testing.T) {
+	for _, c := range []struct{ plan, want string }{
+		{"AHEAD 16", "has no effect: no weight is loaded early, which PRELOAD asks for"},
+		{"PRELOAD p2; AHEAD 64", "has no effect: it is so without the Opt"},
+		{"PRELOAD p2; AHEAD 1000", "want 1..255"},
+		{"AHEAD 16; PRELOAD p2; AHEAD 32", "says it once"},
+	} {
+		b := newBuilder()
+		chosen, err := plan.Parse(c.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = plan.Legality(packedMatvec(b, "Q8_0", 4, 256, false), chosen, hopper(t))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.plan, err, c.want)
 		}

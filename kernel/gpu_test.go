@@ -194,8 +194,9 @@ func TestRandomGPUPlans(t *testing.T) {
 		var chosen plan.Plan
 		axes := plan.Axes(sink)
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
-			chosen.Opts = append(chosen.Opts, drawOpt(rt, often, axes))
+			chosen.Opts = append(chosen.Opts, drawOpt(rt, often, axes, hopper(rt)))
 		}
+		chosen = chosen.Extend(sink, drawOptions(rt), hopper(rt))
 		if err := kernel.Feasible(b.Arena, sink, chosen, hopper(rt)); err != nil {
 			return
 		}

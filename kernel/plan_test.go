@@ -7,8 +7,10 @@ import (
 	"pgregory.net/rapid"
 
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // planCases are kernels with plans that must not change their values.
@@ -107,7 +109,7 @@ func TestRandomPlans(t *testing.T) {
 		axes := plan.Axes(sink)
 		often := []plan.OptKind{plan.VECTOR, plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.STAGE, plan.FMA}
 		for range rapid.IntRange(0, 7).Draw(rt, "opts") {
-			chosen.Opts = append(chosen.Opts, drawOpt(rt, often, axes))
+			chosen.Opts = append(chosen.Opts, drawOpt(rt, often, axes, avx512))
 		}
 		if opt, err := plan.Parse(chosen.String()); err != nil || opt.String() != chosen.String() {
 			rt.Fatalf("plan %q parses to %q, %v", chosen, opt, err)
@@ -123,20 +125,23 @@ func TestRandomPlans(t *testing.T) {
 	})
 }
 
-// drawOpt draws an Opt of any kind of the table; often are drawn more often.
-func drawOpt(t *rapid.T, often []plan.OptKind, axes []plan.Axis) plan.Opt {
-	opt := plan.Opt{Kind: rapid.SampledFrom(slices.Concat(often, plan.OptKinds())).Draw(t, "kind")}
+// drawOpt draws an Opt of a kind that the target accepts; often are drawn more often.
+func drawOpt(t *rapid.T, often []plan.OptKind, axes []plan.Axis, desc *target.Desc) plan.Opt {
+	kinds := slices.DeleteFunc(slices.Concat(often, plan.OptKinds()), func(k plan.OptKind) bool { return !k.On(desc) || k.Sets() != program.NoOption })
+	opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(t, "kind")}
 	ofBuffer, amount := opt.Kind.OfBuffer()
 	switch {
 	case ofBuffer:
 		opt.Axis = "p2"
-	case opt.Kind != plan.FMA:
+	case opt.Kind.TakesAxis():
 		opt.Axis = rapid.SampledFrom(axes).Draw(t, "axis").Name
 		amount = opt.Kind.TakesAmount()
 	}
 	switch {
 	case opt.Kind == plan.SWAP:
 		opt.Amount = int64(rapid.IntRange(0, 1).Draw(t, "other"))
+	case opt.Kind.Words() != nil:
+		opt.Amount = int64(rapid.IntRange(1, len(opt.Kind.Words())).Draw(t, "word"))
 	case amount && opt.Kind != plan.STAGE:
 		opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 8, 16}).Draw(t, "amount"))
 	}

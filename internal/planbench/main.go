@@ -4,6 +4,11 @@
 //	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
 //	planbench -score pairs.jsonl -set Guard=0.5
 //
+// With -with, Opts of passes that no candidate has are timed too: run it once without
+// and once for each setting, and compare the lines of equal rank:
+//
+//	planbench -n 12 -with "AHEAD 32" "llama3.2:1b-q6_k int8" > ahead32.jsonl
+//
 // With -score no device is needed: plans of recorded pairs are priced again and compared
 // with their times.
 //
@@ -29,6 +34,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
+	"tgc/kernel/plan"
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/nn"
@@ -45,8 +51,13 @@ func main() {
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs whose plans are priced again and compared with their times")
 	set := flag.String("set", "", "with -score: numbers of target.Threads to set, NAME=NUMBER,..")
+	with := flag.String("with", "", "Opts that are added to every candidate that accepts them: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer")
 	flag.Parse()
-	b := &bench{most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
+	added, err := plan.Parse(*with)
+	if err != nil {
+		log.Fatalf("planbench: -with: %v", err)
+	}
+	b := &bench{with: added.Opts, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
 		run = func() error { return score(context.Background(), b, *recorded, *set) }
@@ -65,6 +76,7 @@ type bench struct {
 	target *target.Desc
 	out    *json.Encoder
 	dry    bool
+	with   []plan.Opt                                                  // added to every candidate that accepts them
 	visit  func(shape, mode string, batch int, k *engine.Kernel) error // instead of timing
 }
 
@@ -171,6 +183,7 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 	var pairs []pair
 	for _, i := range ranks {
 		c := all[i]
+		c.Plan = c.Plan.Extend(ast, b.with, alone.Target)
 		if b.dry {
 			if err := b.out.Encode(pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i}); err != nil {
 				return err

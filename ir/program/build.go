@@ -50,6 +50,9 @@ func (b *Builder) Finish() *Program {
 // SetGrid sets the work units per axis, outermost first.
 func (b *Builder) SetGrid(units ...int64) { b.program.Grid = units }
 
+// SetOptions sets what the plan chooses of passes and printing.
+func (b *Builder) SetOptions(o Options) { b.program.Options = o }
+
 // SetBlock sets the threads per block axis (GPU).
 func (b *Builder) SetBlock(threads ...int64) { b.program.Block = threads }
 

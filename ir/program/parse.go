@@ -87,6 +87,12 @@ func (p *parser) header() {
 			p.program.Grid = p.sizes()
 		case p.Take("block"):
 			p.program.Block = p.sizes()
+		case p.Take("options"):
+			for p.More() {
+				if name := p.Next(); !p.program.Options.Parse(name, p.Int()) {
+					p.Fail("no such value of option %q", name)
+				}
+			}
 		default:
 			return
 		}

@@ -163,12 +163,13 @@ type Param struct {
 
 // Program is one kernel in linear form.
 type Program struct {
-	Name   string
-	Params []Param
-	Grid   []int64 // work units per axis, outermost first; flat index is row-major
-	Block  []int64 // GPU: threads per block axis, outermost first; the last axis is x, whose neighbours share a warp
-	Body   *Block  // prologue (once per worker or block), then one GridLoop
-	Values int     // number of value ids used
+	Name    string
+	Params  []Param
+	Options Options // of its plan
+	Grid    []int64 // work units per axis, outermost first; flat index is row-major
+	Block   []int64 // GPU: threads per block axis, outermost first; the last axis is x, whose neighbours share a warp
+	Body    *Block  // prologue (once per worker or block), then one GridLoop
+	Values  int     // number of value ids used
 }
 
 // Units is the number of flat work units.

@@ -109,6 +109,9 @@ func Print(p *Program) string {
 	}
 	w.sizes("grid", p.Grid)
 	w.sizes("block", p.Block)
+	if options := p.Options.String(); options != "" {
+		w.line("options " + options)
+	}
 	if p.Body != nil {
 		w.block(p.Body)
 	}

@@ -118,6 +118,7 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 
 // run writes parameters, prologue and grid loop.
 func (l *lowering) run() {
+	l.b.SetOptions(l.Options.Program)
 	l.scopes.prologue = l.b.Block()
 	l.scopes.stack = []*scope{newScope(l.scopes.prologue)}
 	l.memory.makeParams()

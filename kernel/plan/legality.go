@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/target"
 )
 
@@ -32,6 +33,7 @@ const (
 type Global struct {
 	FMA     bool
 	Buffers map[BufferOpt]int64 // -> amount
+	Program program.Options     // of the program that is written
 	Swaps   [][2]*ir.UOp
 }
 
@@ -75,6 +77,11 @@ func Read(sink *ir.UOp, plan Plan, desc *target.Desc) ([]AxisPlan, Global, error
 			return nil, r.global, fmt.Errorf("kernel: plan: opt %d %q: %w", i, opt, err)
 		}
 	}
+	for i, opt := range plan.Opts {
+		if idle := opt.Kind.Info().idle; idle != nil && idle(&r.global) != "" {
+			return nil, r.global, fmt.Errorf("kernel: plan: opt %d %q has no effect: %s", i, opt, idle(&r.global))
+		}
+	}
 	return r.plans, r.global, nil
 }
 
@@ -105,11 +112,14 @@ func (r *reading) axis(name string) *AxisPlan {
 func (r *reading) opt(opt Opt) error {
 	info := opt.Kind.Info()
 	r.row = info
-	if !info.On.accept(r.desc) {
+	if !opt.Kind.On(r.desc) {
 		return fmt.Errorf("refused on %s: %s", r.desc.Name, info.Refusal)
 	}
 	switch info.Axis {
 	case axisNone:
+		if info.sets != program.NoOption {
+			return r.choose(opt)
+		}
 		return info.read(r, nil, opt)
 	case axisBuffer:
 		slot, err := r.buffer(opt)

@@ -1,6 +1,9 @@
 package plan
 
-import "tgc/target"
+import (
+	"tgc/ir/program"
+	"tgc/target"
+)
 
 // OptKind is the kind of an Opt. Everything about a kind stands in optTable.
 type OptKind uint8
@@ -28,6 +31,7 @@ const (
 	STREAM
 	TILE
 	SCATTER
+	AHEAD
 	numOptKinds
 )
 
@@ -64,6 +68,14 @@ type OptInfo struct {
 	Doc           string // one sentence
 	Before, After string // a loop, for docs/plan.md
 
+	// words stand for the amounts 1, 2, ..; nil: numbers do.
+	words []string
+
+	// sets is the option of the program that the Opt, which has no axis, chooses. idle
+	// says why an Opt has no effect with what else the plan says; nil: it always may.
+	sets program.Option
+	idle func(*Global) string
+
 	// read notes the Opt in the plan of its axis or kernel, or says why the kernel
 	// does not accept it. nil: the Opt splits off a sub-axis, within the limits, or is
 	// noted for its buffer.
@@ -97,9 +109,26 @@ func (t targets) accept(desc *target.Desc) bool {
 // Info returns the kind's row.
 func (k OptKind) Info() *OptInfo { return &optTable[k] }
 
+// On reports a target that accepts Opts of the kind.
+func (k OptKind) On(desc *target.Desc) bool { return optTable[k].On.accept(desc) }
+
 // OfBuffer reports a kind of Opts of buffers, and whether they have an amount.
 func (k OptKind) OfBuffer() (ok, amount bool) {
 	return optTable[k].Axis == axisBuffer, k.TakesAmount()
+}
+
+// TakesAxis reports a kind of Opts of an axis or buffer.
+func (k OptKind) TakesAxis() bool { return optTable[k].Axis != axisNone }
+
+// Sets is the option of the program that Opts of the kind choose; 0: none.
+func (k OptKind) Sets() program.Option { return optTable[k].sets }
+
+// Words stand for the amounts 1, 2, .. of Opts of the kind; nil: numbers do.
+func (k OptKind) Words() []string {
+	if k.Sets() != program.NoOption {
+		return k.Sets().Words()
+	}
+	return optTable[k].words
 }
 
 // TakesAmount reports a kind of Opts that have an amount.
@@ -210,6 +239,23 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "Terms of a fold that count at one point of the axis are added to that point, one after the other, in place; ROLL says which points a work unit has.",
 		Before:  "for k: for c: z[k,c] = sum_j (k == x[j] ? y[j,c] : 0)",
 		After:   "for k: for c: z[k,c] = 0\nfor j: for c: z[x[j],c] += y[j,c]"},
+	AHEAD: {Name: "AHEAD", Amount: amountNeeded, On: OnGPU, sets: program.Ahead, idle: noWeightEarly,
+		Refusal: refusedEarly,
+		Doc:     "Registers of a thread that may wait for weights loaded early, ahead of the wait and of the next rows in loops.",
+		Before:  "w0 = load W[0..16]; w1 = load W[16..32]; wait; ..",
+		After:   "w0 = load W[0..16]; wait; ..; w1 = load W[16..32]"},
+}
+
+// Words of Opts for weights that are loaded early.
+const refusedEarly = "a CPU loads no weights ahead of a wait"
+
+func noWeightEarly(g *Global) string {
+	for opt := range g.Buffers {
+		if opt.Kind == PRELOAD {
+			return ""
+		}
+	}
+	return "no weight is loaded early, which PRELOAD asks for"
 }
 
 // OptKinds lists every kind in the order of the table.

@@ -2,8 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"tgc/ir"
+	"tgc/target"
 )
 
 // Plan says how a kernel runs: a list of Opts, applied in order. It is data:
@@ -26,6 +30,9 @@ func (o Opt) String() string {
 	if o.Axis != "" {
 		s += " " + o.Axis
 	}
+	if words := o.Kind.Words(); o.Amount > 0 && o.Amount <= int64(len(words)) {
+		return s + " " + words[o.Amount-1]
+	}
 	if o.Amount != 0 || o.Kind == SWAP {
 		s += " " + strconv.FormatInt(o.Amount, 10)
 	}
@@ -39,6 +46,30 @@ func (p Plan) String() string {
 		parts[i] = o.String()
 	}
 	return strings.Join(parts, "; ")
+}
+
+// EveryBuffer is the axis of an Opt that Extend adds for each buffer.
+const EveryBuffer = "p*"
+
+// Extend adds the Opts that a kernel accepts after those of the plan.
+func (p Plan) Extend(sink *ir.UOp, with []Opt, desc *target.Desc) Plan {
+	add := func(opt Opt) {
+		longer := Plan{append(slices.Clone(p.Opts), opt)}
+		if Legality(sink, longer, desc) == nil {
+			p = longer
+		}
+	}
+	for _, opt := range with {
+		if opt.Axis != EveryBuffer {
+			add(opt)
+			continue
+		}
+		for _, slot := range slotsOf(sink) {
+			opt.Axis = "p" + strconv.Itoa(slot)
+			add(opt)
+		}
+	}
+	return p
 }
 
 // maxPlanText and maxOpts bound what Parse accepts from a stored plan.
@@ -86,6 +117,12 @@ func parseOpt(words []string) (Opt, error) {
 	}
 	if len(rest) > 0 && info.Amount != amountNone {
 		n, err := strconv.ParseInt(rest[0], 10, 64)
+		if words := kind.Words(); words != nil {
+			n, err = int64(slices.Index(words, rest[0])+1), nil
+			if n == 0 {
+				return Opt{}, fmt.Errorf("%q, want one of %s", rest[0], strings.Join(words, ", "))
+			}
+		}
 		if err != nil || n < 0 || n == 0 && kind != SWAP {
 			return Opt{}, fmt.Errorf("amount %q, want a positive integer", rest[0])
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
@@ -26,6 +27,7 @@ func TestPlanDocument(t *testing.T) {
 			}
 			fmt.Fprintf(&s, "\nRefused on %s: %s.\n", refusedOn[info.On], info.Refusal)
 		}
+		s.WriteString(amounts(kind))
 		fmt.Fprintf(&s, "\n```\n%s\n```\nbecomes\n```\n%s\n```\n", info.Before, info.After)
 	}
 	path := filepath.Join("..", "..", "docs", "plan.md")
@@ -37,6 +39,22 @@ func TestPlanDocument(t *testing.T) {
 	if want, err := os.ReadFile(path); err != nil || string(want) != s.String() {
 		t.Errorf("%s is out of date (go test ./kernel/plan -update), error %v", path, err)
 	}
+}
+
+// amounts says what the amounts of a kind may be, where the table does.
+func amounts(kind plan.OptKind) string {
+	option, words := kind.Sets(), kind.Words()
+	switch {
+	case option == program.NoOption && words == nil:
+		return ""
+	case words != nil && option.Usual() > 0:
+		return fmt.Sprintf("\nAmount: %s; %s without the Opt.\n", strings.Join(words, ", "), words[option.Usual()-1])
+	case words != nil:
+		return fmt.Sprintf("\nAmount: %s.\n", strings.Join(words, ", "))
+	case option.Usual() > 0:
+		return fmt.Sprintf("\nAmount: 1 to %d; %d without the Opt.\n", option.Most(), option.Usual())
+	}
+	return fmt.Sprintf("\nAmount: 1 to %d.\n", option.Most())
 }
 
 var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnNone: "every target"}
@@ -73,6 +91,7 @@ count as the identity of a reduce and are not stored.
 func FuzzParse(f *testing.F) {
 	f.Add("VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA")
 	f.Add("SWAP s0 0\nROLL s1\nTC r0 4")
+	f.Add("PRELOAD p2; AHEAD 32")
 	f.Fuzz(func(t *testing.T, text string) {
 		chosen, err := plan.Parse(text)
 		if err != nil {

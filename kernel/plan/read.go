@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -88,16 +89,40 @@ func readFMA(r *reading, _ *AxisPlan, _ Opt) error {
 	return nil
 }
 
+// choose notes an option of the program.
+func (r *reading) choose(opt Opt) error {
+	option := r.row.sets
+	switch n := opt.Amount; {
+	case n < 1 || n > int64(option.Most()):
+		return fmt.Errorf("amount %d, want 1..%d", n, option.Most())
+	case n == int64(option.Usual()):
+		return fmt.Errorf("has no effect: it is so without the Opt")
+	case r.global.Program[option] != 0:
+		return fmt.Errorf("a plan says it once")
+	default:
+		r.global.Program[option] = int(n)
+		return nil
+	}
+}
+
 // buffer is the slot that an Opt names.
 func (r *reading) buffer(opt Opt) (slot int, err error) {
 	slot, err = strconv.Atoi(strings.TrimPrefix(opt.Axis, "p"))
 	if err != nil || !strings.HasPrefix(opt.Axis, "p") {
 		return 0, fmt.Errorf("buffer %q, want p<slot>", opt.Axis)
 	}
-	for _, u := range ir.Toposort(r.sink) {
-		if u.Op == ir.OpParam && u.Arg.(ir.ParamArg).Slot == slot {
-			return slot, nil
+	if !slices.Contains(slotsOf(r.sink), slot) {
+		return 0, fmt.Errorf("no buffer in slot %d", slot)
+	}
+	return slot, nil
+}
+
+// slotsOf lists the slots of a kernel's buffers.
+func slotsOf(sink *ir.UOp) (slots []int) {
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpParam {
+			slots = append(slots, u.Arg.(ir.ParamArg).Slot)
 		}
 	}
-	return 0, fmt.Errorf("no buffer in slot %d", slot)
+	return slots
 }

@@ -139,7 +139,9 @@ func (p *parser) bufferOpt(o *plan.Global, word string) {
 	kind, ok := plan.ParseOptKind(strings.ToUpper(word))
 	ofBuffer, hasAmount := kind.OfBuffer()
 	if !ok || !ofBuffer {
-		p.Fail("unknown option %q", word)
+		if !o.Program.Parse(word, p.Int()) {
+			p.Fail("no such value of option %q", word)
+		}
 		return
 	}
 	slot, amount := p.slot(), int64(0)

@@ -147,6 +147,9 @@ func (p *printer) options() string {
 			s += fmt.Sprintf(" %d", o.Buffers[opt])
 		}
 	}
+	if options := o.Program.String(); options != "" {
+		s += " " + options
+	}
 	for _, swap := range o.Swaps {
 		s += fmt.Sprintf(" swap %s %s", p.name(swap[0]), p.name(swap[1]))
 	}

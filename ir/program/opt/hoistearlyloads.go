@@ -7,9 +7,6 @@ import (
 	"tgc/ir/program/dep"
 )
 
-// earlyRegisters bounds the registers of a thread that wait for loads issued early.
-const earlyRegisters = 64
-
 // orderedRegisters of loads before the wait keep their order. ptxas sorts loads
 // by what their addresses take, planes of scales last, so that the first row could
 // not be summed up before the last one had come; it moves none across a permission
@@ -26,7 +23,7 @@ func hoistEarlyLoads(p *program.Program) {
 	if h == nil {
 		return
 	}
-	left := min(earlyRegisters, h.freeRegisters())
+	left := min(h.program.Options.Of(program.Ahead), h.freeRegisters())
 	for i := range h.body.Instrs {
 		in := &h.body.Instrs[i]
 		if in.Op != program.Load && in.Op != program.Gather || !h.isWeight(in.Args[0]) || in.Result.Type.Registers() > left {

@@ -21,6 +21,7 @@ func MergeGrids(name string, parts []*program.Program, slots []int) *program.Pro
 	total := int64(0)
 	for _, part := range parts {
 		total += part.Units()
+		p.out.Options.Merge(&part.Options)
 		if part.Threads() > p.out.Threads() || p.out.Block == nil {
 			p.out.Block = slices.Clone(part.Block)
 		}

@@ -16,7 +16,7 @@ func rematerialiseReads(p *program.Program) {
 	for i := 0; i < len(w.body.Instrs); i++ {
 		loop := &w.body.Instrs[i]
 		if loop.Op != program.For || len(loop.Results) > 0 || !w.known.runs(loop) ||
-			w.freeRegisters() >= min(w.streamed(loop.Body), earlyRegisters) {
+			w.freeRegisters() >= min(w.streamed(loop.Body), w.program.Options.Of(program.Ahead)) {
 			continue
 		}
 		reads := w.activationsOf(loop)

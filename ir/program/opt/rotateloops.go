@@ -29,7 +29,7 @@ func rotateLoops(p *program.Program) {
 			continue
 		}
 		r := &rotation{weights: w, loop: loop, slice: dep.NewLoopSlice(loop, dep.Pure), last: dep.LastUses(loop.Body)}
-		first := r.rotate(min(earlyRegisters, free))
+		first := r.rotate(min(w.program.Options.Of(program.Ahead), free))
 		rest := append([]program.Instr{}, w.body.Instrs[i:]...)
 		w.body.Instrs = append(append(w.body.Instrs[:i:i], first...), rest...)
 		i += len(first)

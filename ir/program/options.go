@@ -1,0 +1,83 @@
+package program
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Options are what a plan may choose of the passes over a program and of how it is
+// printed. They change how fast a program is, not what it computes. The zero value
+// leaves all of them as they usually are.
+type Options [numOptions]int
+
+// Option is one of them.
+type Option uint8
+
+// The options.
+const (
+	NoOption Option = iota
+	Ahead
+	numOptions
+)
+
+// optionInfo is a row of the table of options: values are 1 to most, or words.
+type optionInfo struct {
+	name  string
+	usual int // where nothing is chosen; 0: found from the program
+	most  int
+	words []string // of the values 1, 2, ..; nil: numbers
+}
+
+var optionTable = [numOptions]optionInfo{
+	// Registers of a thread that wait for loads issued early.
+	Ahead: {name: "ahead", usual: 64, most: 255},
+}
+
+// Of is the value of an option.
+func (o *Options) Of(k Option) int {
+	if o[k] == 0 {
+		return optionTable[k].usual
+	}
+	return o[k]
+}
+
+// String is the option's name in the text form.
+func (k Option) String() string { return optionTable[k].name }
+
+// Usual is the value where nothing is chosen; 0: it is found from the program.
+func (k Option) Usual() int { return optionTable[k].usual }
+
+// Most is the largest value; the smallest is 1.
+func (k Option) Most() int { return max(optionTable[k].most, len(optionTable[k].words)) }
+
+// Words are those that stand for the values 1, 2, ..; nil: numbers do.
+func (k Option) Words() []string { return optionTable[k].words }
+
+// String lists those that are chosen, a name and a value each.
+func (o *Options) String() string {
+	var list []string
+	for k, v := range o {
+		if v != 0 {
+			list = append(list, Option(k).String(), strconv.Itoa(v))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// Parse notes one of what String lists; false: there is no such option or value.
+func (o *Options) Parse(name string, value int) bool {
+	k := 1 + slices.IndexFunc(optionTable[1:], func(row optionInfo) bool { return row.name == name })
+	if k == 0 || value < 1 || value > Option(k).Most() {
+		return false
+	}
+	o[k] = value
+	return true
+}
+
+// Merge takes the larger values of two parts of a program.
+func (o *Options) Merge(with *Options) {
+	for k := range o {
+		o[k] = max(o[k], with[k])
+	}
+}

@@ -1,0 +1,118 @@
+package kernel_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel/plan"
+	"tgc/render"
+	"tgc/runtime/interp"
+	"tgc/target"
+)
+
+// optionCases has for each Opt that chooses what passes over programs or renderers do a
+// plan which it changes.
+var optionCases = []struct {
+	opt, plan string
+	build     func(b *builder) *ir.UOp
+}{
+	{"AHEAD 16", manyRows, longRows},
+}
+
+func longRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1024, false) }
+
+// An option changes the code on every target that accepts it, and no value; and every
+// one of them has a case.
+func TestOptionsOfPrograms(t *testing.T) {
+	tried := make(map[plan.OptKind]bool)
+	for _, c := range optionCases {
+		with, err := plan.Parse(c.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried[with.Opts[0].Kind] = true
+		for _, desc := range optionTargets(t) {
+			if !with.Opts[0].Kind.On(desc) {
+				continue
+			}
+			usual, _, before := optionSource(t, c.build, c.plan, desc)
+			chosen, p, after := optionSource(t, c.build, c.plan+"; "+c.opt, desc)
+			if chosen == usual {
+				t.Errorf("%s changes nothing of %s on %s", c.opt, c.plan, desc.Name)
+			}
+			if !slices.EqualFunc(before, after, bytes.Equal) {
+				t.Errorf("%s changes values of %s on %s", c.opt, c.plan, desc.Name)
+			}
+			if q, err := program.Parse(program.Print(p)); err != nil || program.Print(q) != program.Print(p) {
+				t.Errorf("%s: %v, or the text form differs from itself", c.opt, err)
+			}
+		}
+	}
+	for _, kind := range plan.OptKinds() {
+		if kind.Sets() != program.NoOption && !tried[kind] {
+			t.Errorf("no case of %s", kind)
+		}
+	}
+}
+
+func optionTargets(t *testing.T) []*target.Desc {
+	var list []*target.Desc
+	for _, name := range []string{"ptx:sm_75", "ptx:sm_87", "ptx:sm_90", "cuda:sm_90", "llvm:x86-64-v3"} {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, desc)
+	}
+	return list
+}
+
+// optionSource lowers a kernel, compares its values with those of the reference and of
+// the emulator, and gives its source and what is in all buffers after it.
+func optionSource(t *testing.T, build func(b *builder) *ir.UOp, text string, desc *target.Desc) (string, *program.Program, [][]byte) {
+	b := newBuilder()
+	sink := build(b)
+	p := lowerText(t, b, sink, text, desc)
+	compare(t, b.Arena, sink, p, plan.Plan{}, nil)
+	if desc.Kind == target.GPU {
+		if err := program.VerifyGPU(p); err != nil {
+			t.Fatal(err)
+		}
+		emulate(t, sink, p, nil)
+	}
+	var buffers [][]byte
+	data := makeBuffers(t, sink, nil, rand.New(rand.NewPCG(1, 2)))
+	args := make([]interp.Arg, len(p.Params))
+	for i, param := range p.Params {
+		args[i].Bytes = data.bytes(param.Slot)
+		buffers = append(buffers, args[i].Bytes)
+	}
+	if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := render.For(desc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := r.Source(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source, p, buffers
+}
+
+// drawOptions draws Opts that choose what passes over programs do.
+func drawOptions(t *rapid.T) (list []plan.Opt) {
+	for _, kind := range plan.OptKinds() {
+		if option := kind.Sets(); option != program.NoOption && rapid.Bool().Draw(t, "chosen") {
+			list = append(list, plan.Opt{Kind: kind, Amount: int64(rapid.IntRange(1, option.Most()).Draw(t, "value"))})
+		}
+	}
+	return list
+}
