@@ -23,6 +23,9 @@ var optionCases = []struct {
 	build     func(b *builder) *ir.UOp
 }{
 	{"AHEAD 16", manyRows, longRows},
+	{"CACHE p2 const", manyRows, longRows},
+	{"CACHE p2 stream", manyRows, longRows},
+	{"CACHE p2 l2", "WARP r0 32; UPCAST s0 2", longRows},
 }
 
 func longRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1024, false) }
@@ -55,7 +58,7 @@ func TestOptionsOfPrograms(t *testing.T) {
 		}
 	}
 	for _, kind := range plan.OptKinds() {
-		if kind.Sets() != program.NoOption && !tried[kind] {
+		if (kind.Sets() != program.NoOption || kind == plan.CACHE) && !tried[kind] {
 			t.Errorf("no case of %s", kind)
 		}
 	}

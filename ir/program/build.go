@@ -106,11 +106,11 @@ func (b *Builder) Access(buffer *Value, read, write bool) {
 	p.Read, p.Write = read, write
 }
 
-// Mark says whether nothing writes a buffer meanwhile, and whether its loads are to
-// be issued early.
-func (b *Builder) Mark(buffer *Value, constant, early bool) {
+// Mark says whether nothing writes a buffer meanwhile, whether its loads are to be
+// issued early, and their policy.
+func (b *Builder) Mark(buffer *Value, constant, early bool, cache Cache) {
 	p := b.param(buffer)
-	p.Constant, p.Early = constant, early
+	p.Constant, p.Early, p.Cache = constant, early, cache
 }
 
 func (b *Builder) param(v *Value) *Param {

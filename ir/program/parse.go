@@ -136,6 +136,9 @@ func (p *parser) buffer(b *Param) {
 	b.Write = p.Take("write")
 	b.Constant = p.Take("constant")
 	b.Early = p.Take("early")
+	if p.Take("cache") {
+		b.Cache = p.cache()
+	}
 }
 
 func (p *parser) table(t *Param) {

@@ -157,8 +157,9 @@ type Param struct {
 	Write bool // the program writes the buffer
 	Read  bool
 	// Marks of buffers that GPU programs have.
-	Constant bool // no kernel writes the buffer while the program waits to run or runs: packed weights
-	Early    bool // a block's loads of it are to be issued early, as the plan asks
+	Constant bool  // no kernel writes the buffer while the program waits to run or runs: packed weights
+	Early    bool  // a block's loads of it are to be issued early, as the plan asks
+	Cache    Cache // of loads, as the plan asks; CacheDefault: as the passes think
 }
 
 // Program is one kernel in linear form.

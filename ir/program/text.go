@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,6 +56,9 @@ func (c Cache) String() string {
 	}
 	return fmt.Sprintf("cache(%d)", uint8(c))
 }
+
+// LoadPolicies are the names of the policies of loads but the default, from 1.
+func LoadPolicies() []string { return slices.Clone(cacheNames[1:]) }
 
 var opByName = func() map[string]Op {
 	m := make(map[string]Op)
@@ -177,6 +181,9 @@ func (w *writer) param(p *Param) {
 	}
 	if p.Early {
 		s += " early"
+	}
+	if p.Cache != CacheDefault {
+		s += " cache " + p.Cache.String()
 	}
 	w.line(s)
 }

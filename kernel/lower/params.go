@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/packed"
 )
@@ -45,7 +46,8 @@ func (l *memory) makeParams() {
 		v := l.b.Buffer(arg.Slot, elem, fmt.Sprintf("p%d", arg.Slot), align, l.paramBytes(u))
 		l.b.Access(v, read[u], written[u])
 		if l.block.onGPU() {
-			l.b.Mark(v, arg.Format != "", l.Options.Has(plan.PRELOAD, arg.Slot))
+			l.b.Mark(v, arg.Format != "", l.Options.Has(plan.PRELOAD, arg.Slot),
+				program.Cache(l.Options.Buffers[plan.BufferOpt{Kind: plan.CACHE, Slot: arg.Slot}]))
 		}
 		l.params[u] = v
 		l.align[v] = int64(align)

@@ -123,6 +123,9 @@ func (r *reading) opt(opt Opt) error {
 		return info.read(r, nil, opt)
 	case axisBuffer:
 		slot, err := r.buffer(opt)
+		if err == nil && info.read != nil {
+			err = info.read(r, nil, opt)
+		}
 		r.global.Buffers[BufferOpt{opt.Kind, slot}] = opt.Amount
 		return err
 	}

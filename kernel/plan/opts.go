@@ -32,6 +32,7 @@ const (
 	TILE
 	SCATTER
 	AHEAD
+	CACHE
 	numOptKinds
 )
 
@@ -244,6 +245,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "Registers of a thread that may wait for weights loaded early, ahead of the wait and of the next rows in loops.",
 		Before:  "w0 = load W[0..16]; w1 = load W[16..32]; wait; ..",
 		After:   "w0 = load W[0..16]; wait; ..; w1 = load W[16..32]"},
+	CACHE: {Name: "CACHE", Axis: axisBuffer, Amount: amountNeeded, On: OnGPU, words: program.LoadPolicies(), read: readCache,
+		Refusal: "loads of a CPU have no policy",
+		Doc:     "What caches do with loads of a packed weight: const, past the checks for what others write; stream, so and leaving nothing in the first level; l2, past the first level. Without the Opt, of weights that are loaded early: stream for loads of 16 bytes and more, const for others.",
+		Before:  "w = load W",
+		After:   "w = load W, leaving nothing in the first level"},
 }
 
 // Words of Opts for weights that are loaded early.

@@ -64,8 +64,8 @@ func (p Plan) Extend(sink *ir.UOp, with []Opt, desc *target.Desc) Plan {
 			add(opt)
 			continue
 		}
-		for _, slot := range slotsOf(sink) {
-			opt.Axis = "p" + strconv.Itoa(slot)
+		for _, arg := range paramsOf(sink) {
+			opt.Axis = "p" + strconv.Itoa(arg.Slot)
 			add(opt)
 		}
 	}

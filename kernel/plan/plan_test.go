@@ -91,7 +91,7 @@ count as the identity of a reduce and are not stored.
 func FuzzParse(f *testing.F) {
 	f.Add("VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA")
 	f.Add("SWAP s0 0\nROLL s1\nTC r0 4")
-	f.Add("PRELOAD p2; AHEAD 32")
+	f.Add("PRELOAD p2; AHEAD 32; CACHE p2 stream")
 	f.Fuzz(func(t *testing.T, text string) {
 		chosen, err := plan.Parse(text)
 		if err != nil {

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -111,18 +110,40 @@ func (r *reading) buffer(opt Opt) (slot int, err error) {
 	if err != nil || !strings.HasPrefix(opt.Axis, "p") {
 		return 0, fmt.Errorf("buffer %q, want p<slot>", opt.Axis)
 	}
-	if !slices.Contains(slotsOf(r.sink), slot) {
+	if r.param(slot) == nil {
 		return 0, fmt.Errorf("no buffer in slot %d", slot)
 	}
 	return slot, nil
 }
 
-// slotsOf lists the slots of a kernel's buffers.
-func slotsOf(sink *ir.UOp) (slots []int) {
-	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpParam {
-			slots = append(slots, u.Arg.(ir.ParamArg).Slot)
+// readCache checks the policy of a weight's loads.
+func readCache(r *reading, _ *AxisPlan, opt Opt) error {
+	slot, _ := r.buffer(opt)
+	switch {
+	case opt.Amount < 1 || opt.Amount > int64(len(r.row.words)):
+		return fmt.Errorf("policy %d, want 1..%d", opt.Amount, len(r.row.words))
+	case r.param(slot).Format == "":
+		return fmt.Errorf("%s is no packed weight: the kernel before may have written it", opt.Axis)
+	}
+	return nil
+}
+
+// param is the buffer of a slot; nil: there is none.
+func (r *reading) param(slot int) *ir.ParamArg {
+	for _, arg := range paramsOf(r.sink) {
+		if arg.Slot == slot {
+			return &arg
 		}
 	}
-	return slots
+	return nil
+}
+
+// paramsOf lists a kernel's buffers.
+func paramsOf(sink *ir.UOp) (list []ir.ParamArg) {
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpParam {
+			list = append(list, u.Arg.(ir.ParamArg))
+		}
+	}
+	return list
 }

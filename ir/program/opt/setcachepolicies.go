@@ -6,16 +6,22 @@ import "tgc/ir/program"
 // first level of cache: narrower ones share their sectors with others.
 const streamBytes = 16
 
-// setCachePolicies tells the loads of constant weights what the caches need not do.
+// setCachePolicies tells the loads of constant weights what the caches need not do, or
+// what the plan says.
 func setCachePolicies(p *program.Program) {
 	w := weightsOf(p)
 	w.body.Each(func(in *program.Instr) {
-		if in.Op != program.Load && in.Op != program.Gather || !w.isConstantWeight(in.Args[0]) {
+		if in.Op != program.Load && in.Op != program.Gather {
 			return
 		}
-		in.Cache = program.CacheConst
-		if in.Op == program.Load && in.Result.Type.Bytes() >= streamBytes {
+		switch p := w.memory.Param(in.Args[0]); {
+		case p == nil || !p.Constant:
+		case p.Cache != program.CacheDefault:
+			in.Cache = p.Cache
+		case p.Early && in.Op == program.Load && in.Result.Type.Bytes() >= streamBytes:
 			in.Cache = program.CacheStream
+		case p.Early:
+			in.Cache = program.CacheConst
 		}
 	})
 }
