@@ -159,6 +159,8 @@ func TestLegalityOfOptions(t *testing.T) {
 		{"AHEAD 16", "has no effect: no weight is loaded early, which PRELOAD asks for"},
 		{"PRELOAD p2; AHEAD 64", "has no effect: it is so without the Opt"},
 		{"PRELOAD p2; AHEAD 1000", "want 1..255"},
+		{"PRELOAD p2; REFILL on", "has no effect: it is so without the Opt"},
+		{"ORDER 32", "has no effect: no weight is loaded early"},
 		{"CACHE p0 const", "p0 is no packed weight: the kernel before may have written it"},
 		{"CACHE p5 const", "no buffer in slot 5"},
 		{"AHEAD 16; PRELOAD p2; AHEAD 32", "says it once"},

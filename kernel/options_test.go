@@ -23,6 +23,9 @@ var optionCases = []struct {
 	build     func(b *builder) *ir.UOp
 }{
 	{"AHEAD 16", manyRows, longRows},
+	{"ORDER 4", manyRows, longRows},
+	{"ORDER 255", manyRows, longRows},
+	{"REFILL off", "VECTOR r0 16; WARP r0 32; UPCAST s0 24; PRELOAD p2; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 24, 512, false) }},
 	{"CACHE p2 const", manyRows, longRows},
 	{"CACHE p2 stream", manyRows, longRows},
 	{"CACHE p2 l2", "WARP r0 32; UPCAST s0 2", longRows},

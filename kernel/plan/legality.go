@@ -78,8 +78,8 @@ func Read(sink *ir.UOp, plan Plan, desc *target.Desc) ([]AxisPlan, Global, error
 		}
 	}
 	for i, opt := range plan.Opts {
-		if idle := opt.Kind.Info().idle; idle != nil && idle(&r.global) != "" {
-			return nil, r.global, fmt.Errorf("kernel: plan: opt %d %q has no effect: %s", i, opt, idle(&r.global))
+		if idle := opt.Kind.Info().idle; idle != nil && idle(r) != "" {
+			return nil, r.global, fmt.Errorf("kernel: plan: opt %d %q has no effect: %s", i, opt, idle(r))
 		}
 	}
 	return r.plans, r.global, nil

@@ -33,6 +33,8 @@ const (
 	SCATTER
 	AHEAD
 	CACHE
+	ORDER
+	REFILL
 	numOptKinds
 )
 
@@ -75,7 +77,7 @@ type OptInfo struct {
 	// sets is the option of the program that the Opt, which has no axis, chooses. idle
 	// says why an Opt has no effect with what else the plan says; nil: it always may.
 	sets program.Option
-	idle func(*Global) string
+	idle func(*reading) string
 
 	// read notes the Opt in the plan of its axis or kernel, or says why the kernel
 	// does not accept it. nil: the Opt splits off a sub-axis, within the limits, or is
@@ -92,6 +94,7 @@ const (
 	OnGPU
 	OnCPU
 	OnMatrix // GPUs with the matrix instructions of bf16, f16 and bytes
+	OnLaunch // GPUs whose kernels start before the kernel before has ended
 	OnNone
 )
 
@@ -101,6 +104,8 @@ func (t targets) accept(desc *target.Desc) bool {
 		return desc.Kind != target.CPU
 	case OnCPU:
 		return desc.Kind != target.GPU
+	case OnLaunch:
+		return desc.SM >= 90
 	case OnMatrix:
 		return desc.Kind != target.CPU && hasMatrices(desc)
 	}
@@ -250,13 +255,24 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "What caches do with loads of a packed weight: const, past the checks for what others write; stream, so and leaving nothing in the first level; l2, past the first level. Without the Opt, of weights that are loaded early: stream for loads of 16 bytes and more, const for others.",
 		Before:  "w = load W",
 		After:   "w = load W, leaving nothing in the first level"},
+	ORDER: {Name: "ORDER", Amount: amountNeeded, On: OnLaunch, sets: program.Order, idle: noWeightEarly, Refusal: refusedLaunch,
+		Doc:    "Registers of loads before the wait after which the assembler may move none of those that follow up: rows come in their order. As many as AHEAD or more: the assembler orders all.",
+		Before: "w0 = load W[0..16]; w1 = load W[16..32]; wait; ..",
+		After:  "w0 = load W[0..16]; fence; w1 = load W[16..32]; fence; wait; .."},
+	REFILL: {Name: "REFILL", Amount: amountNeeded, On: OnGPU, sets: program.Refill, idle: noWeightEarly, Refusal: refusedEarly,
+		Doc:    "Weights that find no register before the wait are loaded into those of weights that have been used, or (off) where their rows stand.",
+		Before: "w0 = load W[0..16]; wait; use w0; w0 = load W[16..32]; use x; use w0",
+		After:  "w0 = load W[0..16]; wait; use w0; use x; w0 = load W[16..32]; use w0"},
 }
 
 // Words of Opts for weights that are loaded early.
-const refusedEarly = "a CPU loads no weights ahead of a wait"
+const (
+	refusedEarly  = "a CPU loads no weights ahead of a wait"
+	refusedLaunch = "its kernels do not start before the kernel before has ended"
+)
 
-func noWeightEarly(g *Global) string {
-	for opt := range g.Buffers {
+func noWeightEarly(r *reading) string {
+	for opt := range r.global.Buffers {
 		if opt.Kind == PRELOAD {
 			return ""
 		}

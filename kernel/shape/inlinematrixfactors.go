@@ -57,6 +57,10 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 // inlineMatrixFactors inlines factors and counts the threads again.
 func inlineMatrixFactors(_ context.Context, st *State) error {
 	st.Sink = inlineFactors(st, st.Sink)
-	st.Threads = plannedThreads(st.Sink, axesLeft(st.Sink, st.Axes))
+	var left []plan.AxisPlan
+	for _, x := range axesLeft(st.Sink, st.Axes) {
+		left = append(left, x.AxisPlan)
+	}
+	st.Threads = plan.Threads(st.Sink, left)
 	return nil
 }

@@ -71,7 +71,7 @@ func readPlan(st *State) error {
 	if hasMatrix(st.Axes) {
 		markFragments(st.Axes)
 	}
-	st.Threads = plannedThreads(st.Sink, st.Axes)
+	st.Threads = plan.Threads(st.Sink, plans)
 	return nil
 }
 

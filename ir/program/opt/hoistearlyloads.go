@@ -7,13 +7,6 @@ import (
 	"tgc/ir/program/dep"
 )
 
-// orderedRegisters of loads before the wait keep their order. ptxas sorts loads
-// by what their addresses take, planes of scales last, so that the first row could
-// not be summed up before the last one had come; it moves none across a permission
-// for the next kernel to start, which may be given again. Gate and up of LLaMA 3.2
-// 1B in int8: 9.3 -> 8.5 us.
-const orderedRegisters = 16
-
 // hoistEarlyLoads issues the loads of a block's weights before it waits for the
 // kernel before it, then computes what its rows need: the latency of memory passes
 // meanwhile. Weights that do not fit the registers take those of weights that have
@@ -38,7 +31,9 @@ func hoistEarlyLoads(p *program.Program) {
 			}
 		}
 	}
-	h.refill(left)
+	if h.program.Options.Is(program.Refill, "on") {
+		h.refill(left)
+	}
 	h.rearrange()
 }
 
@@ -97,7 +92,9 @@ func (h *hoister) position(i int) position {
 }
 
 // rearrange puts the block in order: what moves before the wait, the wait, what moves
-// right after it, and the rest as it was but for loads that follow others.
+// right after it, and the rest as it was but for loads that follow others. The order of
+// loads before the wait is kept by what ptxas moves none across: a permission for the
+// next kernel to start, which may be given again.
 func (h *hoister) rearrange() {
 	var out []program.Instr
 	placed := make([]bool, len(h.body.Instrs))
@@ -117,7 +114,7 @@ func (h *hoister) rearrange() {
 		}
 		out = append(out, in)
 		if h.position(i) == beforeWait && h.isStreamed(&in) {
-			if registers += in.Result.Type.Registers(); registers >= orderedRegisters {
+			if registers += in.Result.Type.Registers(); registers >= h.program.Options.Of(program.Order) {
 				out = append(out, program.Instr{Op: program.LaunchNext})
 				registers = 0
 			}

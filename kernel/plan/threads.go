@@ -1,19 +1,16 @@
-package shape
+package plan
 
-import (
-	"tgc/ir"
-	"tgc/kernel/plan"
-)
+import "tgc/ir"
 
-// plannedThreads is the number of threads a block for which a plan asks: those
+// Threads is the number of threads a block for which a plan asks: those
 // that share points, or those that share a reduce, times those along all that it
 // depends on.
-func plannedThreads(sink *ir.UOp, plans []Axis) int64 {
-	free, err := plan.NewFree(sink)
+func Threads(sink *ir.UOp, plans []AxisPlan) int64 {
+	free, err := NewFree(sink)
 	if err != nil {
 		return 1
 	}
-	count := func(p Axis) int64 {
+	count := func(p *AxisPlan) int64 {
 		n := int64(1)
 		for _, seg := range append(p.Segments[:len(p.Segments):len(p.Segments)], p.Top...) {
 			if seg.Role.IsThread() {
@@ -24,13 +21,14 @@ func plannedThreads(sink *ir.UOp, plans []Axis) int64 {
 	}
 	at := make(map[int]int64) // threads along axes of stores and reduces
 	most, atPoints := int64(1), int64(1)
-	for _, p := range plans {
+	for i := range plans {
+		p := &plans[i]
 		n := count(p)
 		switch p.Axis.Kind {
-		case plan.StageAxis:
+		case StageAxis:
 			most = max(most, n)
 			continue
-		case plan.StoreAxis:
+		case StoreAxis:
 			atPoints *= n
 		}
 		at[free.Index(p.Axis.Range)] = n
@@ -46,5 +44,5 @@ func plannedThreads(sink *ir.UOp, plans []Axis) int64 {
 		}
 		most = max(most, n)
 	}
-	return min(most, plan.MaxThreads)
+	return min(most, MaxThreads)
 }
