@@ -26,12 +26,25 @@ var optionCases = []struct {
 	{"ORDER 4", manyRows, longRows},
 	{"ORDER 255", manyRows, longRows},
 	{"REFILL off", "VECTOR r0 16; WARP r0 32; UPCAST s0 24; PRELOAD p2; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 24, 512, false) }},
+	{"REREAD never", rowsReread, heldRows},
+	{"REREAD always", "VECTOR r0 4; WARP r0 32; UPCAST s0 2; ROLL s0; STAGE r0; PRELOAD p2; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 128, true) }},
+	{"SPARE 1", rowsReread, heldRows},
+	{"ADVANCE 1", "VECTOR r0 4; WARP r0 32; LOCAL s0 4; STAGE r0; FMA; PRELOAD p2", heldRows},
+	{"LATE 1000", "VECTOR r0 16; WARP r0 32; UPCAST s0 24; PRELOAD p2; FMA", dividedRows},
 	{"CACHE p2 const", manyRows, longRows},
 	{"CACHE p2 stream", manyRows, longRows},
 	{"CACHE p2 l2", "WARP r0 32; UPCAST s0 2", longRows},
 }
 
 func longRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1024, false) }
+
+func heldRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 2048, true) }
+
+// dividedRows are one over the results of a matvec.
+func dividedRows(b *builder) *ir.UOp {
+	store := packedMatvec(b, "Q8_0", 24, 512, false).Src[0]
+	return b.Substitute(b.sink(store), map[*ir.UOp]*ir.UOp{store.Src[1]: b.Unary(ir.OpRecip, store.Src[1])})
+}
 
 // An option changes the code on every target that accepts it, and no value; and every
 // one of them has a case.

@@ -20,6 +20,10 @@ const (
 	Ahead
 	Order
 	Refill
+	Reread
+	Spare
+	Advance
+	Late
 	numOptions
 )
 
@@ -41,6 +45,22 @@ var optionTable = [numOptions]optionInfo{
 	Order: {name: "order", usual: 16, most: 255},
 	// Whether registers of used weights take those of later rows.
 	Refill: {name: "refill", usual: 1, words: []string{"on", "off"}},
+	// Whether activations that rows share are read anew for each; else by the registers that
+	// weights need.
+	Reread: {name: "reread", words: []string{"always", "never"}},
+	// Registers that a program seems to need and ptxas does without: it takes lanes out of
+	// vectors where they are used, and computes values late. With 50, 28 and 12 LLaMA 3.2 1B
+	// Q6_K makes 1,408, 1,356 and 1,355 tok/s in exact mode on an H200; without a bound,
+	// spills take what loads gain.
+	Spare: {name: "spare", usual: 50, most: 255},
+	// Registers of a thread that hold loads of any kind when its block meets for the first
+	// time: with more, weights that were loaded early spill, which waits for them.
+	Advance: {name: "advance", usual: 80, most: 255},
+	// Bytes of weights that a thread loads after a division, from which divisions wait for
+	// the sums of all rows. H200: gate and up of LLaMA 3.2 1B, with 144 bytes, 8.45 -> 8.16
+	// us in int8 and 8.75 -> 8.36 in i16; of Qwen3 1.7B, with 64, 6.24 -> 6.49, for more
+	// registers are in use.
+	Late: {name: "late", usual: 96, most: 1 << 16},
 }
 
 // Of is the value of an option.

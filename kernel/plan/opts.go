@@ -35,6 +35,10 @@ const (
 	CACHE
 	ORDER
 	REFILL
+	REREAD
+	SPARE
+	ADVANCE
+	LATE
 	numOptKinds
 )
 
@@ -263,6 +267,22 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Weights that find no register before the wait are loaded into those of weights that have been used, or (off) where their rows stand.",
 		Before: "w0 = load W[0..16]; wait; use w0; w0 = load W[16..32]; use x; use w0",
 		After:  "w0 = load W[0..16]; wait; use w0; use x; w0 = load W[16..32]; use w0"},
+	REREAD: {Name: "REREAD", Amount: amountNeeded, On: OnGPU, sets: program.Reread, idle: noWeightEarly, Refusal: refusedEarly,
+		Doc:    "Activations that rows share are read anew for each, or held in registers over all of them. Without the Opt, as leaves registers to weights loaded early.",
+		Before: "x = load X; for n: w = load W[n]; use w, x",
+		After:  "for n: w = load W[n]; x = load X; use w, x"},
+	SPARE: {Name: "SPARE", Amount: amountNeeded, On: OnGPU, sets: program.Spare, idle: noWeightEarly, Refusal: refusedEarly,
+		Doc:    "Registers of a thread that the kernel seems to need and the assembler does without: with more, more weights are loaded early.",
+		Before: "w0 = load W[0..16]; wait; ..; w1 = load W[16..32]",
+		After:  "w0 = load W[0..16]; w1 = load W[16..32]; wait; .."},
+	ADVANCE: {Name: "ADVANCE", Amount: amountNeeded, On: OnGPU, sets: program.Advance, Refusal: "a CPU has no barriers",
+		Doc:    "Registers of a thread that may hold loads when its block first meets at a barrier: loads of activations after it are issued before it while there are any left.",
+		Before: "x = load X; ..; barrier; y = load Y; use y",
+		After:  "x = load X; y = load Y; ..; barrier; use y"},
+	LATE: {Name: "LATE", Amount: amountNeeded, On: OnGPU, sets: program.Late, idle: noWeightEarly, Refusal: refusedEarly,
+		Doc:    "Bytes of weights that a thread loads after a division, from which what follows the sums of rows comes after all rows.",
+		Before: "w = load W[0]; a = sum w; z[0] = 1/a; w = load W[1]; b = sum w; z[1] = 1/b",
+		After:  "w = load W[0]; a = sum w; w = load W[1]; b = sum w; z[0] = 1/a; z[1] = 1/b"},
 }
 
 // Words of Opts for weights that are loaded early.

@@ -5,11 +5,6 @@ import (
 	"tgc/ir/program/dep"
 )
 
-// advanceRegisters bounds the registers of a thread that hold loads of any kind when
-// its block meets for the first time: with more, weights that were loaded early
-// spill, which waits for them.
-const advanceRegisters = 80
-
 // leastAdvanced are registers for such loads in any case: the residuals of a
 // thread's rows, at the end of a block, would wait for a trip to L2 otherwise.
 const leastAdvanced = 4
@@ -28,7 +23,7 @@ func advanceLoads(p *program.Program) {
 	for i := range place {
 		moved.In[i] = true
 	}
-	left := max(advanceRegisters-held, leastAdvanced)
+	left := max(p.Options.Of(program.Advance)-held, leastAdvanced)
 	for i := barrier + 1; i < len(block.Instrs); i++ {
 		in := &block.Instrs[i]
 		if in.Op != program.Load || !w.isActivation(in.Args[0]) || in.Result.Type.Registers() > left || !moved.Reaches(in) {

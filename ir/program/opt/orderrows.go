@@ -31,7 +31,7 @@ func orderRows(p *program.Program) {
 			}
 			end++
 		}
-		if registers > 0 && len(reads) > 1 && w.freeRegisters() < min(registers, w.program.Options.Of(program.Ahead)) {
+		if registers > 0 && len(reads) > 1 && w.crowded(registers) {
 			body.Instrs = append(body.Instrs[:i:i], w.orderByReads(body.Instrs[i:], reads)...)
 		}
 		i = end

@@ -137,7 +137,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Name: "sink-epilogues", Needs: []string{loadsEarly},
 			Doc: "move what follows the sums of rows, divisions last, after the loads of all rows",
 			Why: "a division has a branch that assemblers move no load across",
-		}, func(p *program.Program, _ *target.Desc) { sinkEpilogues(p, epilogueWeights) }),
+		}, alone(sinkEpilogues)),
 		onGPU(pass.Info{
 			Name: "sink-conversions", Needs: []string{loadsEarly},
 			Doc: "convert weights that were loaded before the wait where they are first used",
@@ -163,7 +163,6 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "eliminate-barriers", After: "double-buffer", Because: "a loop has two barriers only when those that order nothing are gone"},
 		{Before: "double-buffer", After: "prefetch-tiles", Because: "a loop with two sets of tiles issues its loads already"},
 		{Before: "set-cache-policies", After: "rotate-loops", Because: "the copies of a load keep its policy"},
-		{Before: "set-cache-policies", After: "sink-epilogues", Because: "it knows weights by their policy"},
 		{Before: "rematerialise-reads", After: "rotate-loops", Because: "it makes the registers that weights of the next rows take"},
 		{Before: "order-rows", After: "hoist-early-loads", Because: "the order of rows decides which weights find registers"},
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},

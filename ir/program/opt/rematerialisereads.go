@@ -15,8 +15,7 @@ func rematerialiseReads(p *program.Program) {
 	w := weightsOf(p)
 	for i := 0; i < len(w.body.Instrs); i++ {
 		loop := &w.body.Instrs[i]
-		if loop.Op != program.For || len(loop.Results) > 0 || !w.known.runs(loop) ||
-			w.freeRegisters() >= min(w.streamed(loop.Body), w.program.Options.Of(program.Ahead)) {
+		if loop.Op != program.For || len(loop.Results) > 0 || !w.known.runs(loop) || !w.crowded(w.streamed(loop.Body)) {
 			continue
 		}
 		reads := w.activationsOf(loop)

@@ -8,27 +8,16 @@ import (
 	"tgc/ir/program/dep"
 )
 
-// epilogueWeights is how many bytes of weights a thread loads after a division, from
-// which divisions wait for the sums of all rows. H200: gate and up of LLaMA 3.2 1B,
-// with 144 bytes, 8.45 -> 8.16 us in int8 and 8.75 -> 8.36 in i16; of Qwen3 1.7B, with
-// 64, 6.24 -> 6.49, for more registers are in use.
-const epilogueWeights = 96
-
 // sinkEpilogues moves what follows the shuffles of several results after the arithmetic
-// that waits for none, divisions last, where at least bytes of weights are loaded after a
-// division. A thread's rows are lowered one after the other, each with its sum over the
+// that waits for none, divisions last, where enough weights are loaded after a division. A thread's rows are lowered one after the other, each with its sum over the
 // lanes of a warp and what is computed from it, and a division has a branch that
 // assemblers move no load across: the weights of the rows after it come a trip to memory
 // later.
-func sinkEpilogues(p *program.Program, bytes int) {
-	e := &epilogues{least: bytes, memory: dep.MemoryOf(p)}
-	e.block(p.Body)
+func sinkEpilogues(p *program.Program) {
+	(&epilogues{weightsOf(p)}).block(p.Body)
 }
 
-type epilogues struct {
-	least  int // bytes of weights after a division
-	memory *dep.Memory
-}
+type epilogues struct{ *weights }
 
 func (e *epilogues) block(b *program.Block) {
 	start := 0
@@ -69,11 +58,11 @@ func (e *epilogues) region(instrs []program.Instr) {
 		in := &instrs[i]
 		class[i] = r.note(in)
 		divided = divided || class[i] > 1 && isDivision(in)
-		if divided && class[i] == 0 && in.Op == program.Load && in.Cache == program.CacheStream {
+		if divided && class[i] == 0 && e.isStreamed(in) && in.Result.Type.Bytes() >= streamBytes {
 			delayed += in.Result.Type.Bytes()
 		}
 	}
-	if delayed == 0 || delayed < e.least || slices.ContainsFunc(r.loaded, func(v *program.Value) bool { return slices.Contains(r.stored, v) }) {
+	if delayed == 0 || delayed < e.program.Options.Of(program.Late) || slices.ContainsFunc(r.loaded, func(v *program.Value) bool { return slices.Contains(r.stored, v) }) {
 		return
 	}
 	out := make([]program.Instr, 0, len(instrs))

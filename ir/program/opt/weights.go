@@ -52,22 +52,27 @@ func (w *weights) streamed(b *program.Block) (registers int) {
 	return registers
 }
 
-// Registers of a thread: its share of a multiprocessor's 64 K where this many threads
-// are resident, and how many of those that a program seems to need ptxas does without:
-// it takes lanes out of vectors where they are used, and computes values late. With
-// 50, 28 and 12 LLaMA 3.2 1B Q6_K makes 1,408, 1,356 and 1,355 tok/s in exact
-// mode on an H200; without a bound, spills take what loads gain.
+// Registers of a thread are its share of a multiprocessor's 64 K where this many threads
+// are resident.
 const (
 	multiprocessorRegisters = 64 << 10
 	residentThreads         = 512
-	sparedRegisters         = 50
 )
 
 // freeRegisters is how many registers of a thread the grid loop's body leaves free
 // where most are in use, weights and pointers to them not counted.
 func (w *weights) freeRegisters() int {
 	share := multiprocessorRegisters / int(max(w.program.Threads(), residentThreads))
-	return share + sparedRegisters - dep.Pressure(w.body, func(in *program.Instr) bool { return !w.ofWeight(in) })
+	return share + w.program.Options.Of(program.Spare) - dep.Pressure(w.body, func(in *program.Instr) bool { return !w.ofWeight(in) })
+}
+
+// crowded reports that activations leave too few registers for weights loaded ahead.
+func (w *weights) crowded(registers int) bool {
+	o := &w.program.Options
+	if o.Of(program.Reread) > 0 {
+		return o.Is(program.Reread, "always")
+	}
+	return w.freeRegisters() < min(registers, o.Of(program.Ahead))
 }
 
 // ofWeight reports a load of a weight, or a pointer to it.
