@@ -24,6 +24,8 @@ const (
 	Spare
 	Advance
 	Late
+	Blocks
+	Trigger
 	numOptions
 )
 
@@ -61,6 +63,10 @@ var optionTable = [numOptions]optionInfo{
 	// us in int8 and 8.75 -> 8.36 in i16; of Qwen3 1.7B, with 64, 6.24 -> 6.49, for more
 	// registers are in use.
 	Late: {name: "late", usual: 96, most: 1 << 16},
+	// Blocks of a multiprocessor whose registers the assembler shares it among.
+	Blocks: {name: "blocks", most: 32},
+	// Where a block lets the next kernel start.
+	Trigger: {name: "trigger", usual: 1, words: []string{"start", "loads", "wait", "end"}},
 }
 
 // Of is the value of an option.

@@ -142,6 +142,7 @@ func (l *lowering) run() {
 	if l.block.onGPU() {
 		l.scopes.stack[0].block = body // a block has one work unit: nothing is shared by several
 		l.b.Emit(program.Instr{Op: program.WaitGrid})
+		l.block.trigger("wait")
 	}
 	s := newScope(body)
 	l.scopes.stack = append(l.scopes.stack, s)

@@ -141,15 +141,22 @@ func lcm(x, y int64) int64 { return x / ir.GCD(x, y) * y }
 func (l *threads) onGPU() bool { return l.Desc.Kind == target.GPU }
 
 // openBlock declares the block's threads and, on a GPU, lets the next kernel
-// start.
+// start unless the plan says later.
 func (l *threads) openBlock() {
 	if !l.onGPU() {
 		return
 	}
 	l.b.SetBlock(l.blockSize)
-	l.b.Emit(program.Instr{Op: program.LaunchNext})
+	l.trigger("start")
 	if l.blockSize > 1 {
 		l.tid = l.b.Cast(l.b.ThreadIndex(0), ir.I64)
+	}
+}
+
+// trigger lets the next kernel start here, if the plan says so.
+func (l *threads) trigger(at string) {
+	if l.Options.Program.Is(program.Trigger, at) {
+		l.b.Emit(program.Instr{Op: program.LaunchNext})
 	}
 }
 

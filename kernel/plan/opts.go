@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"fmt"
+
 	"tgc/ir/program"
 	"tgc/target"
 )
@@ -39,6 +41,8 @@ const (
 	SPARE
 	ADVANCE
 	LATE
+	BLOCKS
+	TRIGGER
 	numOptKinds
 )
 
@@ -259,7 +263,7 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "What caches do with loads of a packed weight: const, past the checks for what others write; stream, so and leaving nothing in the first level; l2, past the first level. Without the Opt, of weights that are loaded early: stream for loads of 16 bytes and more, const for others.",
 		Before:  "w = load W",
 		After:   "w = load W, leaving nothing in the first level"},
-	ORDER: {Name: "ORDER", Amount: amountNeeded, On: OnLaunch, sets: program.Order, idle: noWeightEarly, Refusal: refusedLaunch,
+	ORDER: {Name: "ORDER", Amount: amountNeeded, On: OnLaunch, sets: program.Order, idle: unordered, Refusal: refusedLaunch,
 		Doc:    "Registers of loads before the wait after which the assembler may move none of those that follow up: rows come in their order. As many as AHEAD or more: the assembler orders all.",
 		Before: "w0 = load W[0..16]; w1 = load W[16..32]; wait; ..",
 		After:  "w0 = load W[0..16]; fence; w1 = load W[16..32]; fence; wait; .."},
@@ -279,6 +283,14 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Registers of a thread that may hold loads when its block first meets at a barrier: loads of activations after it are issued before it while there are any left.",
 		Before: "x = load X; ..; barrier; y = load Y; use y",
 		After:  "x = load X; y = load Y; ..; barrier; use y"},
+	BLOCKS: {Name: "BLOCKS", Amount: amountNeeded, On: OnGPU, sets: program.Blocks, idle: tooManyThreads, Refusal: "its workers are its cores",
+		Doc:    "Blocks that fit a multiprocessor at once: the assembler gives a thread its share of the registers. Without the Opt, as many as have 512 threads, of kernels with matrix instructions 256; one at least.",
+		Before: "256 registers a thread: 2 blocks of 128 threads",
+		After:  "128 registers a thread: 4 blocks of 128 threads"},
+	TRIGGER: {Name: "TRIGGER", Amount: amountNeeded, On: OnLaunch, sets: program.Trigger, Refusal: refusedLaunch,
+		Doc:    "Where a block lets the next kernel start, which then waits itself: first of all, after the loads before the wait, after the wait, or when it ends. All but the first leave the order of those loads to the assembler.",
+		Before: "start next; w = load W; wait; ..",
+		After:  "w = load W; start next; wait; .."},
 	LATE: {Name: "LATE", Amount: amountNeeded, On: OnGPU, sets: program.Late, idle: noWeightEarly, Refusal: refusedEarly,
 		Doc:    "Bytes of weights that a thread loads after a division, from which what follows the sums of rows comes after all rows.",
 		Before: "w = load W[0]; a = sum w; z[0] = 1/a; w = load W[1]; b = sum w; z[1] = 1/b",
@@ -290,6 +302,23 @@ const (
 	refusedEarly  = "a CPU loads no weights ahead of a wait"
 	refusedLaunch = "its kernels do not start before the kernel before has ended"
 )
+
+// unordered says why the order of loads before the wait cannot be kept.
+func unordered(r *reading) string {
+	if t := r.global.Program[program.Trigger]; t > 1 {
+		return "permissions for the next kernel to start keep the order of loads, and TRIGGER says when it may"
+	}
+	return noWeightEarly(r)
+}
+
+// tooManyThreads compares the blocks that are asked for with what a multiprocessor holds.
+func tooManyThreads(r *reading) string {
+	const most = 2048
+	if threads := Threads(r.sink, r.plans); int64(r.global.Program[program.Blocks])*threads > most {
+		return fmt.Sprintf("blocks of %d threads, of which a multiprocessor holds %d", threads, most)
+	}
+	return ""
+}
 
 func noWeightEarly(r *reading) string {
 	for opt := range r.global.Buffers {

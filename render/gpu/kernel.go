@@ -39,19 +39,19 @@ type Kernel struct {
 	WaitsGrid bool
 }
 
-// MinBlocks asks for registers so few that 512 threads fit a multiprocessor: with
-// one block alone, its phases would follow each other with nothing beside them.
-// Matrix instructions want registers more than threads: 256 of them are two warps
-// for each of its four schedulers.
+// MinBlocks is what the plan says. Without it, the assembler is asked for registers so
+// few that 512 threads fit a multiprocessor: with one block alone, its phases would follow
+// each other with nothing beside them. Matrix instructions want registers more than
+// threads: 256 of them are two warps for each of its four schedulers.
 func MinBlocks(p *program.Program) int {
-	threads, wanted := int64(1), int64(512)
-	for _, n := range p.Block {
-		threads *= n
+	if n := p.Options.Of(program.Blocks); n > 0 {
+		return n
 	}
+	wanted := int64(512)
 	if HasOp(p.Body, program.Mma) {
 		wanted = 256
 	}
-	return int(max(wanted/threads, 1))
+	return int(max(wanted/p.Threads(), 1))
 }
 
 // Architecture is a target's name for NVIDIA's tools: sm_87, sm_90a.

@@ -100,6 +100,7 @@ func (h *hoister) rearrange() {
 	placed := make([]bool, len(h.body.Instrs))
 	registers := 0
 	makers := h.slices[beforeWait].Makers
+	started := h.program.Options.Is(program.Trigger, "start")
 	var place func(i int)
 	place = func(i int) {
 		if placed[i] {
@@ -113,7 +114,7 @@ func (h *hoister) rearrange() {
 			}
 		}
 		out = append(out, in)
-		if h.position(i) == beforeWait && h.isStreamed(&in) {
+		if started && h.position(i) == beforeWait && h.isStreamed(&in) {
 			if registers += in.Result.Type.Registers(); registers >= h.program.Options.Of(program.Order) {
 				out = append(out, program.Instr{Op: program.LaunchNext})
 				registers = 0
@@ -125,6 +126,9 @@ func (h *hoister) rearrange() {
 	}
 	for _, position := range []position{beforeWait, afterWait, inPlace} {
 		if position == afterWait {
+			if h.program.Options.Is(program.Trigger, "loads") {
+				out = append(out, program.Instr{Op: program.LaunchNext})
+			}
 			place(h.wait)
 		}
 		for i := range h.body.Instrs {
