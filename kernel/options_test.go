@@ -27,7 +27,7 @@ var optionCases = []struct {
 	{"ORDER 255", manyRows, longRows},
 	{"REFILL off", "VECTOR r0 16; WARP r0 32; UPCAST s0 24; PRELOAD p2; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 24, 512, false) }},
 	{"REREAD never", rowsReread, heldRows},
-	{"REREAD always", "VECTOR r0 4; WARP r0 32; UPCAST s0 2; ROLL s0; STAGE r0; PRELOAD p2; FMA", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 128, true) }},
+	{"REREAD always", "VECTOR r0 4; WARP r0 32; UPCAST s0 2; ROLL s0; STAGE r0; PRELOAD p2; FMA", shortRows},
 	{"SPARE 1", rowsReread, heldRows},
 	{"ADVANCE 1", "VECTOR r0 4; WARP r0 32; LOCAL s0 4; STAGE r0; FMA; PRELOAD p2", heldRows},
 	{"LATE 1000", "VECTOR r0 16; WARP r0 32; UPCAST s0 24; PRELOAD p2; FMA", dividedRows},
@@ -36,6 +36,12 @@ var optionCases = []struct {
 	{"TRIGGER loads", manyRows, longRows},
 	{"TRIGGER wait", manyRows, longRows},
 	{"TRIGGER end", "WARP r0 32", longRows},
+	{"TURNS 1", floatTiles, tiledFloats},
+	{"PANEL 2", floatTiles, tiledFloats},
+	{"ROTATE early", rowsLoadedAhead, packedRows},
+	{"ROTATE late", "VECTOR r0 4; WARP r0 32; UPCAST s0 2; ROLL s0; STAGE r0; PRELOAD p2; FMA; REREAD always", shortRows},
+	{"ROTATE off", rowsLoadedAhead, packedRows},
+	{"KEEP 200", loopAlongARow, partsOfRows},
 	{"CACHE p2 const", manyRows, longRows},
 	{"CACHE p2 stream", manyRows, longRows},
 	{"CACHE p2 l2", "WARP r0 32; UPCAST s0 2", longRows},
@@ -44,6 +50,16 @@ var optionCases = []struct {
 func longRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1024, false) }
 
 func heldRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 2048, true) }
+
+func shortRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 128, true) }
+
+func packedRows(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 12, 512, true) }
+
+func partsOfRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1536, false) }
+
+const floatTiles = "UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA"
+
+func tiledFloats(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 16, 32, 64) }
 
 // dividedRows are one over the results of a matvec.
 func dividedRows(b *builder) *ir.UOp {
@@ -54,17 +70,19 @@ func dividedRows(b *builder) *ir.UOp {
 // An option changes the code on every target that accepts it, and no value; and every
 // one of them has a case.
 func TestOptionsOfPrograms(t *testing.T) {
-	tried := make(map[plan.OptKind]bool)
+	tried := make(map[string]bool) // kind and target
 	for _, c := range optionCases {
-		with, err := plan.Parse(c.opt)
+		both, err := plan.Parse(c.plan + "; " + c.opt)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tried[with.Opts[0].Kind] = true
+		without := plan.Plan{Opts: both.Opts[:len(both.Opts)-1]}
+		kind := both.Opts[len(both.Opts)-1].Kind
 		for _, desc := range optionTargets(t) {
-			if !with.Opts[0].Kind.On(desc) {
+			if !kind.On(desc) || plan.Legality(c.build(newBuilder()), without, desc) != nil {
 				continue
 			}
+			tried[kind.String()+desc.Name] = true
 			usual, _, before := optionSource(t, c.build, c.plan, desc)
 			chosen, p, after := optionSource(t, c.build, c.plan+"; "+c.opt, desc)
 			if chosen == usual {
@@ -79,8 +97,10 @@ func TestOptionsOfPrograms(t *testing.T) {
 		}
 	}
 	for _, kind := range plan.OptKinds() {
-		if (kind.Sets() != program.NoOption || kind == plan.CACHE) && !tried[kind] {
-			t.Errorf("no case of %s", kind)
+		for _, desc := range optionTargets(t) {
+			if (kind.Sets() != program.NoOption || kind == plan.CACHE) && kind.On(desc) && !tried[kind.String()+desc.Name] {
+				t.Errorf("no case of %s on %s", kind, desc.Name)
+			}
 		}
 	}
 }

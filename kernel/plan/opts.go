@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir/program"
 	"tgc/target"
@@ -43,6 +44,10 @@ const (
 	LATE
 	BLOCKS
 	TRIGGER
+	TURNS
+	PANEL
+	ROTATE
+	KEEP
 	numOptKinds
 )
 
@@ -236,7 +241,7 @@ var optTable = [numOptKinds]OptInfo{
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
 	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix, On: OnMatrix, read: readMatrix,
-		Refusal: "it has no matrix instruction of a warp",
+		Refusal: refusedMatrix,
 		Doc:     "A warp of a GPU sums 16 elements for 16 rows and 8 columns in matrix instructions. Two store axes give it their low sub-axes by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The elements of a TILE may be the columns of one sum and what the next one sums up: attention.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
@@ -291,6 +296,22 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Where a block lets the next kernel start, which then waits itself: first of all, after the loads before the wait, after the wait, or when it ends. All but the first leave the order of those loads to the assembler.",
 		Before: "start next; w = load W; wait; ..",
 		After:  "w = load W; start next; wait; .."},
+	TURNS: {Name: "TURNS", Amount: amountNeeded, On: OnMatrix, sets: program.Turns, idle: noTiles, Refusal: refusedMatrix,
+		Doc:    "Sets of tiles in shared memory. With two, where they fit, one is filled while matrix instructions compute with the other.",
+		Before: "fill tile 0; for i: barrier; compute with tile i%2, filling tile (i+1)%2 meanwhile",
+		After:  "for i: barrier; fill tile; barrier; compute with tile"},
+	PANEL: {Name: "PANEL", Amount: amountNeeded, On: OnMatrix, sets: program.Panel, idle: noTiles, Refusal: refusedMatrix,
+		Doc:    "Registers of a thread that hold what the next iteration's tiles in shared memory are made of.",
+		Before: "x, y = load; for i: fill tiles with x, y; x, y = load for i+1; compute",
+		After:  "x = load; for i: y = load; fill tiles with x, y; x = load for i+1; compute"},
+	ROTATE: {Name: "ROTATE", Amount: amountNeeded, On: OnGPU, sets: program.Rotate, idle: noWeightEarly, Refusal: refusedEarly,
+		Doc:    "When a loop loads the weights of its next iteration: first of all, after the last use of this one's, or in that iteration. Without the Opt, early where registers hold both and activations are read anew, else late.",
+		Before: "w = load W[0]; for i: use w, x; w = load W[i+1]; use x",
+		After:  "w = load W[0]; for i: v = load W[i+1]; use w, x; use x; w = v"},
+	KEEP: {Name: "KEEP", Amount: amountNeeded, On: OnGPU, sets: program.Keep, idle: noWeightEarly, Refusal: refusedEarly,
+		Doc:    "Registers that a loop along rows must leave over for its weights to be loaded an iteration ahead.",
+		Before: "w = load W[0]; for i: sum += w*x; w = load W[i+1]",
+		After:  "for i: w = load W[i]; sum += w*x"},
 	LATE: {Name: "LATE", Amount: amountNeeded, On: OnGPU, sets: program.Late, idle: noWeightEarly, Refusal: refusedEarly,
 		Doc:    "Bytes of weights that a thread loads after a division, from which what follows the sums of rows comes after all rows.",
 		Before: "w = load W[0]; a = sum w; z[0] = 1/a; w = load W[1]; b = sum w; z[1] = 1/b",
@@ -300,8 +321,23 @@ var optTable = [numOptKinds]OptInfo{
 // Words of Opts for weights that are loaded early.
 const (
 	refusedEarly  = "a CPU loads no weights ahead of a wait"
+	refusedMatrix = "it has no matrix instruction of a warp"
 	refusedLaunch = "its kernels do not start before the kernel before has ended"
 )
+
+// noTiles says why no loop fills tiles for matrix instructions.
+func noTiles(r *reading) string {
+	matrix, staged := false, false
+	for i := range r.plans {
+		p := &r.plans[i]
+		matrix = matrix || slices.ContainsFunc(p.Segments, func(s Segment) bool { return s.Role == Matrix })
+		staged = staged || p.Stage && p.Axis.Kind == StoreAxis || p.Tile > 0
+	}
+	if matrix && staged {
+		return ""
+	}
+	return "no tiles in shared memory, which MMA and STAGE ask for"
+}
 
 // unordered says why the order of loads before the wait cannot be kept.
 func unordered(r *reading) string {

@@ -22,10 +22,13 @@ import (
 // What fills is spread between the matrix instructions, which leave most issue slots
 // free, and what it fills with is loaded half an iteration ahead.
 
-// doubleBuffer rewrites the loops that fill tiles and compute with them. registers
-// bounds what a thread holds of loads, shared the bytes of shared memory of a block.
-func doubleBuffer(p *program.Program, registers int, shared int64) {
-	l := tileLoopsOf(p, registers)
+// doubleBuffer rewrites the loops that fill tiles and compute with them; shared bounds
+// the bytes of shared memory of a block.
+func doubleBuffer(p *program.Program, shared int64) {
+	if p.Options.Of(program.Turns) == 1 {
+		return
+	}
+	l := tileLoopsOf(p)
 	l.eachLoop(p.Body, func(loop *program.Instr) []program.Instr {
 		d := &doubleBuffered{tileLoops: l, loop: loop, body: loop.Body,
 			tiles: make(map[*program.Value]bool), address: make(map[*program.Value]*program.Instr)}

@@ -16,8 +16,10 @@ func TestDoubleBufferGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		doubleBuffer(p, 8, 64<<10)
-		prefetchTiles(p, 8)
+		p.Options[program.Panel] = 8
+		doubleBuffer(p, 64<<10)
+		prefetchTiles(p)
+		p.Options[program.Panel] = 0
 		if err := program.VerifyGPU(p); err != nil {
 			t.Error(err)
 		}

@@ -81,12 +81,13 @@ gridloop %9:i64 {
   }
 }
 `
-	for registers, want := range map[int]int{0: 0, 1: 1, 2: 1, 3: 2, 4: 2, 5: 3} {
+	for registers, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 2, 5: 3} {
 		p, err := program.Parse(rewriteHead + text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		prefetchTiles(p, registers)
+		p.Options[program.Panel] = registers
+		prefetchTiles(p)
 		carried := 0
 		p.Body.Each(func(in *program.Instr) {
 			if in.Op == program.For {

@@ -6,10 +6,6 @@ import (
 	"tgc/ir/program/dep"
 )
 
-// tileRegisters is how many registers of a thread hold what the next iteration's
-// shared-memory tiles are made of.
-const tileRegisters = 64
-
 // prefetchTiles moves the loads of global memory before a loop's last barrier one
 // iteration ahead: a loop that fills shared memory and then computes with it issues
 // the next iteration's loads before it computes, and their latency passes
@@ -17,8 +13,8 @@ const tileRegisters = 64
 // compute. What is loaded must be known from the loop's index, and nothing of it
 // may be written by this program. Of a loop that may have no iteration the first loads
 // are guarded.
-func prefetchTiles(p *program.Program, registers int) {
-	l := tileLoopsOf(p, registers)
+func prefetchTiles(p *program.Program) {
+	l := tileLoopsOf(p)
 	l.eachLoop(p.Body, l.prefetch)
 }
 
@@ -29,8 +25,8 @@ type tileLoops struct {
 	depth     int // loops around the block at hand
 }
 
-func tileLoopsOf(p *program.Program, registers int) *tileLoops {
-	return &tileLoops{rewriter: rewriterOf(p), registers: registers}
+func tileLoopsOf(p *program.Program) *tileLoops {
+	return &tileLoops{rewriter: rewriterOf(p), registers: p.Options.Of(program.Panel)}
 }
 
 // eachLoop rewrites the loops in a block, inner ones first; rewrite gives what goes

@@ -185,7 +185,7 @@ gridloop %9:i64 {
   }
 }
 `, ""},
-	{"a loop that computes with what it loads loads ahead", func(p *program.Program) { prefetchTiles(p, 1) }, `
+	{"a loop that computes with what it loads loads ahead", prefetchOne, `
 gridloop %9:i64 {
   for %6 %7 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10
@@ -232,7 +232,7 @@ gridloop %9:i64 {
   }
 }
 `},
-	{"a loop that may have no iteration loads ahead under a guard", func(p *program.Program) { prefetchTiles(p, 1) }, `
+	{"a loop that may have no iteration loads ahead under a guard", prefetchOne, `
 gridloop %9:i64 {
   for %6 %9 %8 do %10:i64 {
     %11:*f32 = ptradd %0 %10
@@ -313,4 +313,11 @@ func rewrites(t *testing.T, cases []rewriteCase) {
 			}
 		})
 	}
+}
+
+// prefetchOne runs the pass with a register for loads.
+func prefetchOne(p *program.Program) {
+	p.Options[program.Panel] = 1
+	prefetchTiles(p)
+	p.Options[program.Panel] = 0
 }

@@ -11,25 +11,23 @@ import (
 // loads each next group as soon as the one before has been used, or first of all: memory
 // is read while the block computes.
 
-// sumRegisters is how many registers a loop along a row, which carries sums, must
-// leave over. H200, LLaMA 3.2 3B Q6_K: int8 792 -> 860 tokens a second, i16 735 -> 803,
-// where 87 are left; in exact mode 15 are, and 607 -> 600.
-const sumRegisters = 40
-
 // rotateLoops rotates the loops in the body of the grid loop that stream weights.
 func rotateLoops(p *program.Program) {
-	w := weightsOf(p)
+	w, o := weightsOf(p), &p.Options
+	if o.Is(program.Rotate, "off") {
+		return
+	}
 	for i := 0; i < len(w.body.Instrs); i++ {
 		loop := &w.body.Instrs[i]
 		if loop.Op != program.For || !w.known.runs(loop) {
 			continue
 		}
 		free := w.freeRegisters()
-		if len(loop.Results) > 0 && free < w.streamed(loop.Body)+sumRegisters {
+		if len(loop.Results) > 0 && free < w.streamed(loop.Body)+o.Of(program.Keep) {
 			continue
 		}
 		r := &rotation{weights: w, loop: loop, slice: dep.NewLoopSlice(loop, dep.Pure), last: dep.LastUses(loop.Body)}
-		first := r.rotate(min(w.program.Options.Of(program.Ahead), free))
+		first := r.rotate(min(o.Of(program.Ahead), free))
 		rest := append([]program.Instr{}, w.body.Instrs[i:]...)
 		w.body.Instrs = append(append(w.body.Instrs[:i:i], first...), rest...)
 		i += len(first)
@@ -65,6 +63,9 @@ func (r *rotation) rotate(left int) (first []program.Instr) {
 		return nil
 	}
 	r.loadsFirst = left >= free-left && r.readsActivations(body)
+	if o := &r.program.Options; o.Of(program.Rotate) > 0 {
+		r.loadsFirst = o.Is(program.Rotate, "early")
+	}
 	return r.replace(loads)
 }
 
