@@ -129,6 +129,9 @@ func TestRefusedEverywhere(t *testing.T) {
 func TestLegality(t *testing.T) {
 	for _, c := range []struct{ plan, want string }{
 		{"AHEAD 16", "refused on test:avx512: a CPU loads no weights ahead of a wait"},
+		{"PACK r0 32", "32 words, want a power of two below 16"},
+		{"PACK r0 16", "has no effect: 16 words are what a register holds"},
+		{"LINES 2", "has no effect: no PREFETCH"},
 		{"VECTOR q0 4", `no axis "q0"`},
 		{"UPCAST r0 4", "r0 is no store axis"},
 		{"GROUP s0 4", "s0 is no reduce axis"},

@@ -30,6 +30,9 @@ const (
 	Panel
 	Rotate
 	Keep
+	Units
+	Chunk
+	Lines
 	numOptions
 )
 
@@ -83,6 +86,13 @@ var optionTable = [numOptions]optionInfo{
 	// LLaMA 3.2 3B Q6_K: int8 792 -> 860 tokens a second, i16 735 -> 803, where 87 are left;
 	// in exact mode 15 are, and 607 -> 600.
 	Keep: {name: "keep", usual: 40, most: 255},
+	// The order of work units towards whose end loops are longer: long ones first on a GPU,
+	// long and short in turn on a CPU; or as they are numbered.
+	Units: {name: "units", usual: 1, words: []string{"long", "plain"}},
+	// Work units of which workers of a CPU take multiples.
+	Chunk: {name: "chunk", usual: 1, most: 1 << 20},
+	// Lines of a stream that one iteration prefetches.
+	Lines: {name: "lines", usual: 16, most: 64},
 }
 
 // Of is the value of an option.

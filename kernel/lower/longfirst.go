@@ -9,7 +9,7 @@ import (
 // multiprocessors that are free. A worker of a CPU has neighbouring units: each
 // short one is followed by a long one, so that all workers have equally much.
 func (l *lowering) longFirst(i int, x *program.Value) *program.Value {
-	if !l.Rising.Has(i) {
+	if !l.Rising.Has(i) || l.Options.Program.Is(program.Units, "plain") {
 		return x
 	}
 	last := l.b.Index(l.extent[i] - 1)

@@ -3,14 +3,12 @@ package lower
 import (
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
 // lineBytes is the size of a cache line.
 const lineBytes = 64
-
-// maxPrefetches bounds the prefetches of one stream in one iteration.
-const maxPrefetches = 16
 
 // openPrefetch emits, at the head of the loop over range i, the prefetches of
 // buffers that the loop streams: one for each line that an iteration consumes,
@@ -106,7 +104,7 @@ func (l *memory) prefetchStream(s stream, ahead int64) {
 			at[i] = 0
 		}
 		p := l.placeOf(l.base(s.load.Src[0]), addr, step, at)
-		lines := min((s.bytes+lineBytes-1)/lineBytes, maxPrefetches)
+		lines := min((s.bytes+lineBytes-1)/lineBytes, int64(l.Options.Program.Of(program.Lines)))
 		size := int64(p.ptr.Type.Elem.Size())
 		for k := range lines {
 			l.b.Prefetch(l.b.PtrAdd(p.ptr, l.b.Index((ahead+k*lineBytes)/size)))

@@ -17,7 +17,8 @@ type AxisPlan struct {
 	Stage       bool
 	StageAmount int64 // most elements of reduces in the array of a store axis; 0: all
 	Pack        bool
-	Dot         bool // the first segment is a lane-wise dot
+	PackWords   int64 // of PACK, in a register
+	Dot         bool  // the first segment is a lane-wise dot
 	Scatter     bool
 	Tile        int // TILE: the number of segments that are a tile; 0: none
 }

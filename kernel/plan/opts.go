@@ -48,6 +48,9 @@ const (
 	PANEL
 	ROTATE
 	KEEP
+	UNITS
+	CHUNK
+	LINES
 	numOptKinds
 )
 
@@ -236,8 +239,8 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "A product that feeds a sum is rounded once, with the sum (class A); sums may use several accumulators.",
 		Before: "acc = acc + a*b",
 		After:  "acc = fma(a, b, acc)"},
-	PACK: {Name: "PACK", Axis: axisReduce, read: readPack,
-		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all sub-axes of the axis within a block.",
+	PACK: {Name: "PACK", Axis: axisReduce, Amount: amountOptional, read: readPack,
+		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all sub-axes of the axis within a block: the amount is the number of words, without it those of a register.",
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
 	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix, On: OnMatrix, read: readMatrix,
@@ -312,6 +315,18 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Registers that a loop along rows must leave over for its weights to be loaded an iteration ahead.",
 		Before: "w = load W[0]; for i: sum += w*x; w = load W[i+1]",
 		After:  "for i: w = load W[i]; sum += w*x"},
+	UNITS: {Name: "UNITS", Amount: amountNeeded, sets: program.Units,
+		Doc:    "The order of work units towards whose end loops are longer, as under a causal mask: the long ones first (on a CPU, long and short in turn), or as they are numbered.",
+		Before: "start the units 7, 6, .., 0",
+		After:  "start the units 0, 1, .., 7"},
+	CHUNK: {Name: "CHUNK", Amount: amountNeeded, On: OnCPU, sets: program.Chunk, Refusal: "each of its blocks takes one work unit",
+		Doc:    "Work units of which each worker takes a multiple: rows that share cache lines or pages stay with one worker.",
+		Before: "3 workers take 7, 7 and 6 units of 20",
+		After:  "CHUNK 4: they take 8, 8 and 4"},
+	LINES: {Name: "LINES", Amount: amountNeeded, sets: program.Lines, idle: noPrefetch,
+		Doc:    "Lines of a stream that one iteration prefetches, at most.",
+		Before: "for b: prefetch &W[b] + 8192 (+64, +128, +192); use W[b]",
+		After:  "for b: prefetch &W[b] + 8192 (+64); use W[b]"},
 	LATE: {Name: "LATE", Amount: amountNeeded, On: OnGPU, sets: program.Late, idle: noWeightEarly, Refusal: refusedEarly,
 		Doc:    "Bytes of weights that a thread loads after a division, from which what follows the sums of rows comes after all rows.",
 		Before: "w = load W[0]; a = sum w; z[0] = 1/a; w = load W[1]; b = sum w; z[1] = 1/b",
@@ -357,12 +372,19 @@ func tooManyThreads(r *reading) string {
 }
 
 func noWeightEarly(r *reading) string {
+	return r.without(PRELOAD, "no weight is loaded early, which PRELOAD asks for")
+}
+
+func noPrefetch(r *reading) string { return r.without(PREFETCH, "no PREFETCH") }
+
+// without gives the words where no buffer has an Opt of the kind.
+func (r *reading) without(kind OptKind, words string) string {
 	for opt := range r.global.Buffers {
-		if opt.Kind == PRELOAD {
+		if opt.Kind == kind {
 			return ""
 		}
 	}
-	return "no weight is loaded early, which PRELOAD asks for"
+	return words
 }
 
 // OptKinds lists every kind in the order of the table.

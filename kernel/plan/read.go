@@ -48,11 +48,20 @@ func readStage(_ *reading, p *AxisPlan, opt Opt) error {
 	return nil
 }
 
-func readPack(_ *reading, p *AxisPlan, opt Opt) error {
-	if len(p.Segments) > 0 {
+func readPack(r *reading, p *AxisPlan, opt Opt) error {
+	words := int64(r.desc.VectorBytes / WordElements)
+	switch n := opt.Amount; {
+	case len(p.Segments) > 0:
 		return fmt.Errorf("%s is split already", opt.Axis)
+	case n == words:
+		return fmt.Errorf("has no effect: %d words are what a register holds", words)
+	case n > words || n&(n-1) != 0:
+		return fmt.Errorf("%d words, want a power of two below %d", n, words)
 	}
-	p.Pack = true
+	p.Pack, p.PackWords = true, opt.Amount
+	if p.PackWords == 0 {
+		p.PackWords = words
+	}
 	return nil
 }
 

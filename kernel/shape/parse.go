@@ -175,7 +175,7 @@ func (p *parser) axis() {
 		case "fragment":
 			x.Fragment = true
 		case "pack":
-			x.Pack = true
+			x.Pack, x.PackWords = true, p.Int64()
 		case "dot":
 			x.Dot = true
 		case "tile":

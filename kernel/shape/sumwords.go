@@ -169,9 +169,9 @@ func cutWords(st *State) error {
 		if !p.Pack {
 			continue
 		}
-		segments, ok := packSubAxes(st.Sink, p.Axis.Range, plan.Boundaries(st.Arena, st.Sink)[p.Axis.Range], int64(st.Desc.VectorBytes/4))
+		segments, ok := packSubAxes(st.Sink, p.Axis.Range, plan.Boundaries(st.Arena, st.Sink)[p.Axis.Range], p.PackWords)
 		if !ok {
-			return planError("PACK %s: no packed field has words along it", p.Axis.Name)
+			return planError("PACK %s: no packed field has %d words along it", p.Axis.Name, p.PackWords)
 		}
 		p.Segments = segments
 	}

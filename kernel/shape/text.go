@@ -178,7 +178,10 @@ func (p *printer) axis(x Axis) string {
 	if x.Stage {
 		s += fmt.Sprintf(" stage %d", x.StageAmount)
 	}
-	s += flag(" fragment", x.Fragment) + flag(" pack", x.Pack) + flag(" dot", x.Dot)
+	s += flag(" fragment", x.Fragment) + flag(" dot", x.Dot)
+	if x.Pack {
+		s += fmt.Sprintf(" pack %d", x.PackWords)
+	}
 	if x.Tile != 0 {
 		s += fmt.Sprintf(" tile %d", x.Tile)
 	}

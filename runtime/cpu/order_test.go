@@ -87,3 +87,36 @@ func TestObjectsOfAnotherCompiler(t *testing.T) {
 	}
 	load(t, newDevice(t, Options{CacheDir: dir}), scaleProgram("cached", 3))
 }
+
+// Workers take multiples of the units that a plan names: each unit stores which of its
+// worker's it is.
+func TestWorkersTakeChunks(t *testing.T) {
+	d := newDevice(t, Options{Threads: 2})
+	for chunk, want := range map[int][]uint32{1: {0, 1, 2, 0, 1, 2}, 4: {0, 1, 2, 3, 0, 1}, 8: {0, 1, 2, 3, 4, 5}} {
+		b := program.NewBuilder("chunks")
+		b.SetOptions(program.Options{program.Chunk: chunk})
+		out := b.Buffer(0, ir.I32, "out", 4, 24)
+		count := b.Alloca(ir.I32, program.LocalSpace, 1, 4)
+		b.Store(count, b.Int(program.Scalar(ir.I32), 0), 4)
+		b.SetGrid(6)
+		b.GridLoop(func(unit *program.Value) {
+			n := b.Load(count, 1, 4)
+			b.Store(b.PtrAdd(out, unit), n, 4)
+			b.Store(count, b.Add(n, b.Int(program.Scalar(ir.I32), 1)), 4)
+		})
+		exec, memory := load(t, d, b.Finish()), alloc(t, d, 24)
+		r, err := d.Record(t.Context(), []runtime.Launch{{Calls: []runtime.Call{{Exec: exec[0], Slots: map[int]runtime.View{0: {Memory: memory}}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		r.Free()
+		for i, n := range want {
+			if got := binary.LittleEndian.Uint32(memory.Host()[4*i:]); got != n {
+				t.Errorf("chunks of %d: unit %d is number %d of its worker, want %d", chunk, i, got, n)
+			}
+		}
+	}
+}
