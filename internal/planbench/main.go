@@ -4,10 +4,11 @@
 //	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
 //	planbench -score pairs.jsonl -set Guard=0.5
 //
-// With -with, Opts of passes that no candidate has are timed too: run it once without
-// and once for each setting, and compare the lines of equal rank:
+// With -with, which may be repeated, Opts of passes that no candidate has are timed too:
+// every candidate of which they change the code is timed with and without, and their times are
+// compared kernel by kernel on stderr:
 //
-//	planbench -n 12 -with "AHEAD 32" "llama3.2:1b-q6_k int8" > ahead32.jsonl
+//	planbench -n 12 -with "AHEAD 32" -with "CACHE p* const; ORDER 8" "llama3.2:1b-q6_k int8"
 //
 // With -score no device is needed: plans of recorded pairs are priced again and compared
 // with their times.
@@ -38,6 +39,7 @@ import (
 	"tgc/llm"
 	"tgc/llm/synth"
 	"tgc/nn"
+	"tgc/render"
 	tgcruntime "tgc/runtime"
 	"tgc/runtime/devices"
 	"tgc/target"
@@ -51,13 +53,14 @@ func main() {
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs whose plans are priced again and compared with their times")
 	set := flag.String("set", "", "with -score: numbers of target.Threads to set, NAME=NUMBER,..")
-	with := flag.String("with", "", "Opts that are added to every candidate that accepts them: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer")
+	settings := []plan.Plan{{}}
+	flag.Func("with", "Opts with which candidates are timed once more where they change the code: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(text string) error {
+		with, err := plan.Parse(text)
+		settings = append(settings, with)
+		return err
+	})
 	flag.Parse()
-	added, err := plan.Parse(*with)
-	if err != nil {
-		log.Fatalf("planbench: -with: %v", err)
-	}
-	b := &bench{with: added.Opts, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
+	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
 		run = func() error { return score(context.Background(), b, *recorded, *set) }
@@ -68,16 +71,16 @@ func main() {
 }
 
 type bench struct {
-	most   int
-	spread float64
-	random *rand.Rand
-	seen   map[string]bool // kernels
-	dev    *devices.Device
-	target *target.Desc
-	out    *json.Encoder
-	dry    bool
-	with   []plan.Opt                                                  // added to every candidate that accepts them
-	visit  func(shape, mode string, batch int, k *engine.Kernel) error // instead of timing
+	most     int
+	spread   float64
+	random   *rand.Rand
+	seen     map[string]bool // kernels
+	dev      *devices.Device
+	target   *target.Desc
+	out      *json.Encoder
+	dry      bool
+	settings []plan.Plan                                                 // Opts with which candidates are timed; the first has none
+	visit    func(shape, mode string, batch int, k *engine.Kernel) error // instead of timing
 }
 
 // pair is a line of the output.
@@ -87,6 +90,7 @@ type pair struct {
 	Batch    int                `json:"batch"`
 	Kernel   string             `json:"kernel"`
 	Plan     string             `json:"plan"`
+	With     string             `json:"with,omitempty"`
 	Features map[string]float64 `json:"features"`
 	Price    float64            `json:"price_us"`
 	Time     float64            `json:"time_us"`
@@ -179,24 +183,42 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 		return err
 	}
 	ranks := b.choose(all)
+	printer, err := render.For(alone.Target)
+	if err != nil {
+		return err
+	}
 	var programs []*program.Program
 	var pairs []pair
 	for _, i := range ranks {
-		c := all[i]
-		c.Plan = c.Plan.Extend(ast, b.with, alone.Target)
-		if b.dry {
-			if err := b.out.Encode(pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i}); err != nil {
+		c, plain := all[i], ""
+		for _, with := range b.settings {
+			chosen := c.Plan.Extend(ast, with.Opts, alone.Target)
+			if len(with.Opts) > 0 && len(chosen.Opts) == len(c.Plan.Opts) {
+				continue
+			}
+			pair := pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: chosen.String(), With: with.String(), Features: c.Features, Price: c.Price / 1000, Rank: i}
+			if b.dry {
+				if err := b.out.Encode(pair); err != nil {
+					return err
+				}
+				continue
+			}
+			p, err := kernel.LowerWith(ctx, arena, ast, chosen, alone.Target, "kernel", nil)
+			if err != nil {
+				log.Printf("%s: %v: %v", k.Name, chosen, err)
+				continue
+			}
+			source, err := printer.Source(p)
+			if err != nil {
 				return err
 			}
-			continue
+			if len(with.Opts) == 0 {
+				plain = source
+			} else if source == plain {
+				continue
+			}
+			programs, pairs = append(programs, p), append(pairs, pair)
 		}
-		p, err := kernel.LowerWith(ctx, arena, ast, c.Plan, alone.Target, "kernel", nil)
-		if err != nil {
-			log.Printf("%s: %v: %v", k.Name, c.Plan, err)
-			continue
-		}
-		programs = append(programs, p)
-		pairs = append(pairs, pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: c.Plan.String(), Features: c.Features, Price: c.Price / 1000, Rank: i})
 	}
 	log.Printf("%s %s %s: %d candidates, %d lowered", shape, mode, k.Name, len(all), len(programs))
 	if b.dry {
@@ -224,6 +246,9 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 		if err := b.out.Encode(pairs[i]); err != nil {
 			return err
 		}
+	}
+	for _, line := range compareSettings(pairs) {
+		log.Printf("%s %s %s %s", shape, mode, k.Name, line)
 	}
 	return nil
 }
