@@ -33,6 +33,7 @@ var optionCases = []struct {
 	{"LATE 1000", "VECTOR r0 16; WARP r0 32; UPCAST s0 24; PRELOAD p2; FMA", dividedRows},
 	{"BLOCKS 8", manyRows, longRows},
 	{"BLOCKS 1", "LOCAL s0 4; WARP r0 32", longRows},
+	{"REGS 64", manyRows, longRows},
 	{"TRIGGER loads", manyRows, longRows},
 	{"TRIGGER wait", manyRows, longRows},
 	{"TRIGGER end", "WARP r0 32", longRows},

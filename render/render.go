@@ -55,7 +55,9 @@ var languages = []language{
 
 func kernelText(render func(*program.Program, *target.Desc, gpu.Options) (*gpu.Kernel, error)) func(*program.Program, *target.Desc, bool) (string, error) {
 	return func(p *program.Program, desc *target.Desc, annotate bool) (string, error) {
-		k, err := render(p, desc, gpu.Options{MinBlocks: gpu.MinBlocks(p), Annotate: annotate})
+		options := gpu.OptionsFor(p)
+		options.Annotate = annotate
+		k, err := render(p, desc, options)
 		if err != nil {
 			return "", err
 		}

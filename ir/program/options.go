@@ -25,6 +25,7 @@ const (
 	Advance
 	Late
 	Blocks
+	Regs
 	Trigger
 	Turns
 	Panel
@@ -72,6 +73,8 @@ var optionTable = [numOptions]optionInfo{
 	Late: {name: "late", usual: 96, most: 1 << 16},
 	// Blocks of a multiprocessor whose registers the assembler shares it among.
 	Blocks: {name: "blocks", most: 32},
+	// Registers of a thread, at most.
+	Regs: {name: "regs", most: 255},
 	// Where a block lets the next kernel start.
 	Trigger: {name: "trigger", usual: 1, words: []string{"start", "loads", "wait", "end"}},
 	// Sets of tiles in shared memory: with two, one is filled while the block computes

@@ -43,6 +43,7 @@ const (
 	ADVANCE
 	LATE
 	BLOCKS
+	REGS
 	TRIGGER
 	TURNS
 	PANEL
@@ -295,6 +296,10 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Blocks that fit a multiprocessor at once: the assembler gives a thread its share of the registers. Without the Opt, as many as have 512 threads, of kernels with matrix instructions 256; one at least.",
 		Before: "256 registers a thread: 2 blocks of 128 threads",
 		After:  "128 registers a thread: 4 blocks of 128 threads"},
+	REGS: {Name: "REGS", Amount: amountNeeded, On: OnGPU, sets: program.Regs, idle: blocksSaySo, Refusal: "its compiler gives out registers",
+		Doc:    "Registers of a thread, at most. Without the Opt, as for BLOCKS.",
+		Before: "256 registers a thread: 2 blocks of 128 threads fit a multiprocessor",
+		After:  "REGS 96: 5 blocks of 128 threads fit"},
 	TRIGGER: {Name: "TRIGGER", Amount: amountNeeded, On: OnLaunch, sets: program.Trigger, Refusal: refusedLaunch,
 		Doc:    "Where a block lets the next kernel start, which then waits itself: first of all, after the loads before the wait, after the wait, or when it ends. All but the first leave the order of those loads to the assembler.",
 		Before: "start next; w = load W; wait; ..",
@@ -360,6 +365,14 @@ func unordered(r *reading) string {
 		return "permissions for the next kernel to start keep the order of loads, and TRIGGER says when it may"
 	}
 	return noWeightEarly(r)
+}
+
+// blocksSaySo says that blocks share all registers.
+func blocksSaySo(r *reading) string {
+	if r.global.Program[program.Blocks] > 0 {
+		return "BLOCKS says how many registers a thread has"
+	}
+	return ""
 }
 
 // tooManyThreads compares the blocks that are asked for with what a multiprocessor holds.

@@ -44,8 +44,12 @@ func (r *printer) Text(k *gpu.Kernel) string {
 	}
 	threads := k.Block[0] * k.Block[1] * k.Block[2]
 	limits := fmt.Sprint(threads)
-	if r.Options.MinBlocks > 0 {
-		limits += fmt.Sprintf(", %d", r.Options.MinBlocks)
+	blocks := r.Options.MinBlocks
+	if n := r.Options.MaxRegisters * threads; n > 0 { // as many as leave a thread no more
+		blocks = (gpu.Registers + n - 1) / n
+	}
+	if blocks > 0 {
+		limits += fmt.Sprintf(", %d", blocks)
 	}
 	fmt.Fprintf(&b, "extern \"C\" __global__ void __launch_bounds__(%s) %s(", limits, k.Entry)
 	for n, i := range k.Params {

@@ -16,6 +16,8 @@ type Options struct {
 	// MinBlocks asks the assembler for registers so few that this many blocks
 	// fit a multiprocessor; 0 leaves it free.
 	MinBlocks int
+	// MaxRegisters bounds the registers of a thread; 0 does not.
+	MaxRegisters int
 	// Annotate prints each instruction of the program as a comment before what is
 	// made of it.
 	Annotate bool
@@ -39,19 +41,24 @@ type Kernel struct {
 	WaitsGrid bool
 }
 
-// MinBlocks is what the plan says. Without it, the assembler is asked for registers so
-// few that 512 threads fit a multiprocessor: with one block alone, its phases would follow
-// each other with nothing beside them. Matrix instructions want registers more than
-// threads: 256 of them are two warps for each of its four schedulers.
-func MinBlocks(p *program.Program) int {
-	if n := p.Options.Of(program.Blocks); n > 0 {
-		return n
+// Registers are those of a multiprocessor.
+const Registers = 64 << 10
+
+// OptionsFor is what the plan of a program says of registers. Without it, the assembler is
+// asked for so few that 512 threads fit a multiprocessor: with one block alone, its phases
+// would follow each other with nothing beside them. Matrix instructions want registers
+// more than threads: 256 of them are two warps for each of its four schedulers.
+func OptionsFor(p *program.Program) Options {
+	o := Options{MinBlocks: p.Options.Of(program.Blocks), MaxRegisters: p.Options.Of(program.Regs)}
+	if o.MinBlocks+o.MaxRegisters > 0 {
+		return o
 	}
 	wanted := int64(512)
 	if HasOp(p.Body, program.Mma) {
 		wanted = 256
 	}
-	return int(max(wanted/p.Threads(), 1))
+	o.MinBlocks = int(max(wanted/p.Threads(), 1))
+	return o
 }
 
 // Architecture is a target's name for NVIDIA's tools: sm_87, sm_90a.

@@ -84,6 +84,9 @@ func (r *printer) Text(k *Kernel) string {
 	if r.Options.MinBlocks > 0 {
 		fmt.Fprintf(&b, ".minnctapersm %d\n", r.Options.MinBlocks)
 	}
+	if r.Options.MaxRegisters > 0 {
+		fmt.Fprintf(&b, ".maxnreg %d\n", r.Options.MaxRegisters)
+	}
 	b.WriteString("{\n")
 	for c, n := range r.counts {
 		if n > 0 {

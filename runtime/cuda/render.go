@@ -49,7 +49,7 @@ func RenderCUDA(p *program.Program, desc *target.Desc) (*Rendered, error) {
 }
 
 func render(p *program.Program, desc *target.Desc, by func(*program.Program, *target.Desc, kernels.Options) (*kernels.Kernel, error)) (*Rendered, error) {
-	k, err := by(p, desc, kernels.Options{MinBlocks: kernels.MinBlocks(p)})
+	k, err := by(p, desc, kernels.OptionsFor(p))
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (w *weights) streamed(b *program.Block) (registers int) {
 }
 
 // Registers of a thread are its share of a multiprocessor's 64 K where this many threads
-// are resident, or as many as the plan says.
+// are resident, or as the plan says.
 const (
 	multiprocessorRegisters = 64 << 10
 	residentThreads         = 512
@@ -62,12 +62,14 @@ const (
 // freeRegisters is how many registers of a thread the grid loop's body leaves free
 // where most are in use, weights and pointers to them not counted.
 func (w *weights) freeRegisters() int {
-	resident := max(w.program.Threads(), residentThreads)
-	if n := w.program.Options.Of(program.Blocks); n > 0 {
-		resident = int64(n) * w.program.Threads()
+	o, threads := &w.program.Options, w.program.Threads()
+	share := multiprocessorRegisters / int(max(threads, residentThreads))
+	if n := o.Of(program.Blocks); n > 0 {
+		share = multiprocessorRegisters / (n * int(threads))
+	} else if n := o.Of(program.Regs); n > 0 {
+		share = n
 	}
-	share := multiprocessorRegisters / int(resident)
-	return share + w.program.Options.Of(program.Spare) - dep.Pressure(w.body, func(in *program.Instr) bool { return !w.ofWeight(in) })
+	return share + o.Of(program.Spare) - dep.Pressure(w.body, func(in *program.Instr) bool { return !w.ofWeight(in) })
 }
 
 // crowded reports that activations leave too few registers for weights loaded ahead.
