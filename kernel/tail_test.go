@@ -161,3 +161,41 @@ func TestTails(t *testing.T) {
 		}
 	}
 }
+
+// Lanes of which some read past an edge load those inside, and lanes that a division
+// sends to two elements load both: neither is a gather.
+func TestLanesAtEdges(t *testing.T) {
+	for _, c := range []struct {
+		name, plan string
+		build      func(b *builder) *ir.UOp
+		want       string // in the program
+	}{
+		{"padding", "VECTOR s0 8; ROLL s0", func(b *builder) *ir.UOp { return padded(b, 37, 3) }, "f32x8 = guarded"},
+		{"padding of 13 lanes", "VECTOR s0 13", func(b *builder) *ir.UOp { return padded(b, 31, 4) }, "f32x13 = guarded"},
+		{"step", "VECTOR s0 8", func(b *builder) *ir.UOp { return repeated(b, 93, 9) }, "f32x8 = where"},
+		{"step of as many lanes", "VECTOR s0 16", func(b *builder) *ir.UOp { return repeated(b, 93, 15) }, "f32x16 = where"},
+		{"two steps", "VECTOR s0 16", func(b *builder) *ir.UOp { return repeated(b, 93, 7) }, "gather"},
+	} {
+		b := newBuilder()
+		p := evaluate(t, b.Arena, c.build(b), c.plan, nil)
+		if text := program.Print(p); !strings.Contains(text, c.want) || c.want != "gather" && strings.Contains(text, "gather") {
+			t.Errorf("%s: %s: want %q\n%s", c.name, c.plan, c.want, text)
+		}
+	}
+}
+
+// padded: out[i] = x[i-pad] inside of x, else 1
+func padded(b *builder, n, pad int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, n), b.param(1, ir.F32, n+2*pad)
+	i := b.rng(n + 2*pad)
+	at := b.Add(i, b.n(-pad))
+	inside := b.And(b.Lt(b.n(-1), at), b.Lt(at, b.n(n)))
+	return b.sink(b.Store(out, b.Where(inside, b.Load(x, at), b.f(1)), list(i), list(i)))
+}
+
+// repeated: out[i] = x[i/times]
+func repeated(b *builder, n, times int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, (n+times-1)/times), b.param(1, ir.F32, n)
+	i := b.rng(n)
+	return b.sink(b.Store(out, b.Load(x, b.Div(i, b.n(times))), list(i), list(i)))
+}

@@ -47,7 +47,11 @@ func main() {
 		log.Fatalf("opsbench: %v", err)
 	}
 	defer dev.Close()
-	b := &bench{dev: dev, limit: limitsOf(dev.Target(), *threads, *bandwidth, *rate)}
+	config, err := engine.ReadConfig()
+	if err != nil {
+		log.Fatalf("opsbench: %v", err)
+	}
+	b := &bench{dev: dev, config: config, limit: limitsOf(dev.Target(), *threads, *bandwidth, *rate)}
 	failed := 0
 	for _, o := range named(flag.Args()) {
 		r, err := b.measure(ctx, o, moment)
@@ -104,8 +108,9 @@ func (l limits) bound(bytes, operations float64) float64 {
 }
 
 type bench struct {
-	dev   *devices.Device
-	limit limits
+	dev    *devices.Device
+	limit  limits
+	config engine.Config // of the variables TGC_*
 }
 
 // result is a line of the output.
@@ -140,7 +145,7 @@ func (b *bench) measure(ctx context.Context, o operation, enough time.Duration) 
 	g := tensor.NewGraph()
 	start := time.Now()
 	g.Output("out", o.build(g, o.size))
-	f, err := tensor.Compile(ctx, g, b.dev, engine.Config{})
+	f, err := tensor.Compile(ctx, g, b.dev, b.config)
 	if err != nil {
 		return nil, err
 	}

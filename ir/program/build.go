@@ -452,7 +452,8 @@ func (b *Builder) Scatter(p, offsets, v *Value, align int) {
 	b.Emit(Instr{Op: Scatter, Args: []*Value{p, offsets, v}, Align: align})
 }
 
-// Guarded loads if guard holds, else gives other and touches no memory.
+// Guarded loads if guard holds, else gives other and touches no memory; guard is one
+// for all lanes or has one for each.
 func (b *Builder) Guarded(guard, p, other *Value, align int) *Value {
 	return b.emitValue(other.Type, Instr{Op: Guarded, Args: []*Value{guard, p, other}, Align: align})
 }

@@ -68,7 +68,7 @@ const (
 	Store    // args: pointer, value; contiguous lanes; Align bytes proven
 	Gather   // args: pointer, I64 or I32 vector of element offsets -> Type; Align of one element
 	Scatter  // args: pointer, offsets, value
-	Guarded  // args: Bool scalar, pointer, other -> Load if the guard holds, else other; never touches memory otherwise
+	Guarded  // args: Bool, pointer, other -> Load if the guard holds, else other; never touches memory otherwise. A CPU takes a guard for each lane
 	Prefetch // args: pointer; a hint, no effect
 
 	Alloca // Count elements of Type.Elem in Type.Space, aligned to Align; contents undefined

@@ -541,7 +541,11 @@ func checkScatter(v *verifier, in *Instr) {
 }
 
 func checkGuarded(v *verifier, in *Instr) {
-	v.want("guard", in.Args[0].Type, Scalar(ir.Bool))
+	if guard := in.Args[0].Type; guard.Lanes > 1 {
+		v.want("guard", guard, Vector(ir.Bool, in.Result.Type.Lanes))
+	} else {
+		v.want("guard", guard, Scalar(ir.Bool))
+	}
 	v.want("argument 2", in.Args[2].Type, in.Result.Type)
 	v.access(in.Args[1], in.Result.Type, false)
 }

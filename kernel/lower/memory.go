@@ -53,8 +53,117 @@ func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 	case u.Op == ir.OpField:
 		return l.loadField(u, at)
 	}
-	p := l.placeOf(l.base(buf), l.addressOf(u), int64(u.DType.Size()), at)
-	return l.read(p)
+	address := l.addressOf(u)
+	if moving := l.movingTerms(address, at); len(moving) > 0 && !l.block.onGPU() {
+		if v, ok := l.loadInside(u, at); ok {
+			return v
+		}
+		if v, ok := l.loadStep(u, moving, at); ok {
+			return v
+		}
+	}
+	return l.read(l.placeOf(l.base(buf), address, int64(u.DType.Size()), at))
+}
+
+// movingTerms are the terms of an address by which its lanes have no fixed distance: such
+// lanes are gathered.
+func (l *memory) movingTerms(address *flatAddress, at coords) []ir.Term {
+	return slices.DeleteFunc(slices.Clone(address.form.Terms), func(t ir.Term) bool {
+		return l.exprs.isStatic(t.Atom) || len(l.exprs.laneSubAxes(t.Atom, at)) == 0
+	})
+}
+
+// loadInside reads neighbouring lanes of which some may be outside of a buffer: each
+// that is inside, where indices kept in bounds lane by lane would be gathered. What the
+// others give does not matter, since their arm of a WHERE is not taken.
+func (l *memory) loadInside(u *ir.UOp, at coords) (val, bool) {
+	a, extents := l.Arena, u.Src[0].Src
+	index, inside := slices.Clone(u.Indices()), a.ConstInt(ir.Bool, 1)
+	for k, x := range index {
+		low, high := l.inBounds(x, extents[k])
+		if low && high || len(l.exprs.laneSubAxes(x, at)) == 0 {
+			index[k] = l.clamped(x, extents[k])
+			continue
+		}
+		x, extent := l.word(x), l.word(extents[k])
+		if x.DType != extent.DType {
+			return val{}, false
+		}
+		if !low {
+			inside = a.And(inside, a.Lt(a.ConstInt(x.DType, -1), x))
+		}
+		if !high {
+			inside = a.And(inside, a.Lt(x, extent))
+		}
+	}
+	if inside.Op == ir.OpConst {
+		return val{}, false
+	}
+	sum := l.Simplify.Do(l.rowMajor(extents, index, false))
+	address := &flatAddress{node: sum, form: l.linear.Of(sum)}
+	if len(l.movingTerms(address, at)) > 0 {
+		return val{}, false
+	}
+	size := u.DType.Size()
+	p := l.placeOf(l.base(u.Src[0]), address, int64(size), at)
+	for i, o := range p.offsets {
+		if o != int64(i) {
+			return val{}, false
+		}
+	}
+	guard := l.exprs.expand(l.exprs.settle(l.exprs.lower(l.Simplify.Do(inside), at)), p.subAxes)
+	other := l.b.Broadcast(l.exprs.constant(a.Const(u.DType, 0)), len(p.offsets))
+	v := l.b.Guarded(guard, p.ptr, other, min(p.align, size))
+	return val{v: v, subAxes: p.subAxes, depth: l.scopes.top()}, true
+}
+
+// loadStep reads lanes of which the first ones have one element and all others the next:
+// an index divided by at least as many as there are lanes. Two loads and a choice take
+// the place of a gather.
+func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
+	a, subAxes, quotient := l.Arena, l.exprs.laneSubAxes(u, at), moving[0].Atom
+	others := slices.ContainsFunc(l.addressOf(u).form.Terms, func(t ir.Term) bool {
+		return t.Atom != quotient && len(l.exprs.laneSubAxes(t.Atom, at)) > 0
+	})
+	if others || quotient.Op != ir.OpFloorDiv {
+		return val{}, false
+	}
+	form := l.linear.Of(quotient.Src[0])
+	lanes, rest := ir.LinearForm{}, ir.ConstForm(form.Const)
+	for _, t := range form.Terms {
+		switch {
+		case len(l.exprs.laneSubAxes(t.Atom, at)) == 0:
+			rest.Terms = append(rest.Terms, t)
+		case l.exprs.isStatic(t.Atom):
+			lanes.Terms = append(lanes.Terms, t)
+		default:
+			return val{}, false
+		}
+	}
+	offsets := l.staticOffsets(lanes.Terms, subAxes, at)
+	divisor, constant := quotient.Src[1].Int()
+	last := offsets[len(offsets)-1]
+	if !constant || last > divisor || offsets[0] != 0 || slices.Min(offsets) < 0 || slices.Max(offsets) > last {
+		return val{}, false
+	}
+	load := func(lane int) val {
+		point := slices.Clone(at)
+		for k, c := range l.exprs.lanePoint(subAxes, lane) {
+			point[subAxes[k]] = int32(c)
+		}
+		return l.exprs.settle(l.exprs.lower(u, point))
+	}
+	first := a.Lt(l.word(lanes.Build(a)), l.word(l.Simplify.Do(a.Sub(quotient.Src[1], a.Mod(rest.Build(a), quotient.Src[1])))))
+	return l.exprs.alu(ir.OpWhere, u.DType, l.exprs.settle(l.exprs.lower(first, at)), load(0), load(len(offsets)-1)), true
+}
+
+// word is an index in 32 bits where it is proven to fit, of which a register has twice as
+// many lanes.
+func (l *memory) word(x *ir.UOp) *ir.UOp {
+	if l.Bounds.Of(x).Within(math.MinInt32, math.MaxInt32) {
+		return l.Arena.Cast(x, ir.I32)
+	}
+	return x
 }
 
 // isEmpty reports a buffer without elements.

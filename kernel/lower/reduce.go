@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"math/bits"
 	"slices"
 
 	"tgc/ir"
@@ -49,7 +50,8 @@ func (l *reducer) lowerReduce(u *ir.UOp, at coords) val {
 	return l.unrolledReduce(u, arg.Op, i, at)
 }
 
-// unrolledReduce folds copies one after the other, or lanes at once.
+// unrolledReduce folds copies in pairs, or lanes at once. Copies that are the identity are
+// left out, so that folds which have the first copies in common have pairs in common.
 func (l *reducer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 	if l.Roles[i] == plan.Lane {
 		x := l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, laneCoord)))
@@ -59,11 +61,30 @@ func (l *reducer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
 		over.Add(i)
 		return l.exprs.foldLanes(op, x, over)
 	}
-	acc := l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, 0)))
-	for c := int32(1); c < int32(l.extent[i]); c++ {
-		acc = l.exprs.alu(op, u.DType, acc, l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, c))))
+	terms := make([]val, l.extent[i])
+	for c := range terms {
+		terms[c] = l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, int32(c))))
 	}
-	return acc
+	identity := l.Arena.ReduceIdentity(u, 0)
+	terms = withoutAny(terms, func(x val) bool { return l.isConst(x, identity) })
+	return l.foldPairs(op, u.DType, terms)
+}
+
+// foldPairs folds pairs, pairs of pairs and so on.
+func (l *reducer) foldPairs(op ir.Op, dtype ir.DType, list []val) val {
+	if len(list) == 1 {
+		return list[0]
+	}
+	half := 1 << (bits.Len(uint(len(list)-1)) - 1) // the largest power of two below
+	return l.exprs.alu(op, dtype, l.foldPairs(op, dtype, list[:half]), l.foldPairs(op, dtype, list[half:]))
+}
+
+// withoutAny is a list without what is left out; of a list that all is left out of, all.
+func withoutAny[T any](list []T, leaveOut func(T) bool) []T {
+	if rest := slices.DeleteFunc(slices.Clone(list), leaveOut); len(rest) > 0 {
+		return rest
+	}
+	return list
 }
 
 // terms flattens a sum over copies and lanes into its summands.
@@ -177,9 +198,7 @@ func (x val) elem() ir.DType { return x.v.Type.Elem }
 // sum adds up terms without an accumulator. Those that are known to be 0 are left out, so
 // that sums which have the first terms in common have their first additions in common.
 func (l *reducer) sum(terms []term) val {
-	if rest := slices.DeleteFunc(slices.Clone(terms), l.isZero); len(rest) > 0 {
-		terms = rest
-	}
+	terms = withoutAny(terms, l.isZero)
 	subAxes, pend := l.alignTerms(terms)
 	acc := l.termValue(terms[0], subAxes)
 	for _, t := range terms[1:] {
@@ -194,9 +213,18 @@ func (l *reducer) isZero(t term) bool {
 	if t.isMul || t.dot > 0 || !t.pend.Empty() {
 		return false
 	}
-	f, float := l.exprs.floats[t.x.v]
-	n, integer := l.b.KnownInt(t.x.v)
-	return float && f == 0 || integer && n == 0
+	return l.isConst(t.x, l.Arena.Const(t.x.elem(), 0))
+}
+
+// isConst reports the value of a constant.
+func (l *reducer) isConst(x val, c *ir.UOp) bool {
+	if f, float := c.Float(); float {
+		known, ok := l.exprs.floats[x.v]
+		return ok && known == f
+	}
+	n, _ := c.Int()
+	known, ok := l.b.KnownInt(x.v)
+	return ok && known == n
 }
 
 // accumulate adds a term to an accumulator over the same sub-axes.

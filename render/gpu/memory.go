@@ -81,6 +81,9 @@ func (s *Selector) memory(in *program.Instr) error {
 	case program.Load:
 		s.load(in)
 	case program.Guarded:
+		if in.Args[0].Type.Lanes > 1 {
+			return fmt.Errorf("a GPU has no guarded lanes")
+		}
 		if s.Address(p[1]).array != nil {
 			return fmt.Errorf("a guarded load of an array without memory")
 		}

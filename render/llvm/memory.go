@@ -99,9 +99,28 @@ func (r *renderer) scatter(in *program.Instr) {
 	}
 }
 
+// masked loads the lanes whose guards hold; an address of another lane is not touched.
+func (r *renderer) masked(in *program.Instr, other value.Value) value.Value {
+	t := in.Result.Type
+	memory := vectorOf(memoryType(t.Elem), t.Lanes)
+	if t.Elem == ir.Bool {
+		other = r.at.NewZExt(other, memory)
+	}
+	p := r.bitcast(r.value(in.Args[1]), types.NewPointer(memory))
+	name := "llvm.masked.load." + suffix(memory) + "." + suffix(p.Type())
+	v := r.intrinsic(name, memory, p, intOf(types.I32, int64(in.Align)), r.value(in.Args[0]), other)
+	if t.Elem == ir.Bool {
+		return r.at.NewICmp(enum.IPredNE, v, intOf(memory, 0))
+	}
+	return v
+}
+
 // guarded branches around the load.
 func (r *renderer) guarded(in *program.Instr) value.Value {
 	other := r.value(in.Args[2])
+	if in.Args[0].Type.Lanes > 1 {
+		return r.masked(in, other)
+	}
 	before := r.at
 	load := r.newBlock("guarded")
 	join := r.newBlock("join")

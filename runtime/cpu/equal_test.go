@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tgc/internal/programtest"
+	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/opt"
 	"tgc/runtime"
@@ -191,4 +192,65 @@ func checkOnDevice(t *testing.T, d *Device, exec runtime.Executable, c *programt
 		copy(buffers[last], call.Slots[last].Memory.Host())
 		return nil
 	})
+}
+
+// Lanes with guards of their own read what the interpreter reads, up to the last byte of
+// a buffer and past it.
+func TestGuardedLanes(t *testing.T) {
+	var programs []*program.Program
+	for _, dtype := range programtest.Types {
+		for _, lanes := range []int{2, 4, 13, 16, 32} {
+			programs = append(programs, guardedLanes(dtype, lanes))
+		}
+	}
+	interpreted, err := interp.New(interp.Options{}).Load(t.Context(), programs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []Options{{}}
+	if goruntime.GOARCH == "amd64" {
+		list = append(list, Options{CPU: "x86-64-v3", Features: llvmc.NoFeatures}, Options{CPU: "x86-64-v2", Features: llvmc.NoFeatures})
+	}
+	for _, options := range list {
+		d := newDevice(t, options)
+		compiled, err := d.Load(t.Context(), expanded(d, programs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range programs {
+			buffers := map[int][]byte{0: make([]byte, p.Params[0].Bytes), 1: make([]byte, p.Params[1].Bytes)}
+			for k := range buffers[0] {
+				buffers[0][k] = byte(1 + k%100)
+			}
+			got := runOn(t, d, compiled[i], buffers, nil)[1]
+			want := runOn(t, interp.New(interp.Options{}), interpreted[i], buffers, nil)[1]
+			if lane, same := programtest.SameLanes(p.Params[0].Value.Type.Elem, got, want); !same {
+				t.Errorf("lane %d: %x, interpreter %x\n%s", lane, got, want, program.Print(p))
+			}
+		}
+	}
+}
+
+// guardedLanes loads near the end of a buffer, some of the lanes that are inside.
+func guardedLanes(dtype ir.DType, lanes int) *program.Program {
+	const elements = 40
+	starts := []int64{0, elements - 5, elements - 1}
+	size := dtype.Size()
+	b := program.NewBuilder("guarded")
+	b.SetGrid(1)
+	x := b.Buffer(0, dtype, "x", size, int64(elements*size))
+	y := b.Buffer(1, dtype, "y", size, int64(len(starts)*lanes*size))
+	b.GridLoop(func(*program.Value) {
+		for k, at := range starts {
+			guard := make([]int64, lanes)
+			for i := range guard {
+				if at+int64(i) < elements && i%3 != k {
+					guard[i] = 1
+				}
+			}
+			v := b.Guarded(b.IntLanes(ir.Bool, guard...), b.PtrAdd(x, b.Index(at)), b.Zero(program.Vector(dtype, lanes)), size)
+			b.Store(b.PtrAdd(y, b.Index(int64(k*lanes))), v, size)
+		}
+	})
+	return b.Finish()
 }

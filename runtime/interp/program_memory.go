@@ -96,19 +96,26 @@ func (m *machine) load(in *program.Instr) func() {
 		guard, at, other = lanes[uint8](m.reg(in.Args[0])), in.Args[1], m.reg(in.Args[2]).data
 	}
 	ptrs, to := m.reg(at).ptrs, m.define(in.Result).data
-	n := len(to) / m.threads
 	isBool := in.Result.Type.Elem == ir.Bool
+	parts := m.threads // each all or nothing
+	if guard != nil {
+		parts = len(guard)
+	}
+	n, lanes := len(to)/parts, parts/m.threads
 	return func() {
-		for t, on := range m.block.active {
-			if !on {
+		for i := range parts {
+			t := i / lanes
+			if !m.block.active[t] {
 				continue
 			}
-			mine := to[t*n : (t+1)*n]
-			if guard != nil && guard[t] == 0 {
-				copy(mine, other[t*n:])
+			mine := to[i*n : (i+1)*n]
+			if guard != nil && guard[i] == 0 {
+				copy(mine, other[i*n:])
 				continue
 			}
-			mem := m.span(in, ptrs[t], int64(n), t, false)
+			p := ptrs[t]
+			p.off += int64(i % lanes * n)
+			mem := m.span(in, p, int64(n), t, false)
 			if mem == nil {
 				return
 			}

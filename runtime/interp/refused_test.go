@@ -72,6 +72,7 @@ func TestThreadsThatAreRefused(t *testing.T) {
 // does not hold is its other value wherever it points. Any byte but 0 is true.
 func TestEdgesOfMemory(t *testing.T) {
 	const bytes = 16
+	results := map[string]string{"guard": "\x07\x07\x02\x01\x01", "guards of lanes": "\x08\x05\x09\x07"}
 	for _, c := range []struct {
 		name string
 		want string // of the error
@@ -89,6 +90,14 @@ func TestEdgesOfMemory(t *testing.T) {
 			b.Store(b.PtrAdd(y, b.Index(3)), b.Cast(b.Load(b.PtrCast(x, ir.Bool), 1, 1), ir.U8), 1)
 			b.Store(b.PtrAdd(y, b.Index(4)), b.Cast(b.Guarded(b.Lt(b.Index(0), b.Index(1)), b.PtrCast(x, ir.Bool), no, 1), ir.U8), 1)
 		}},
+		{"guards of lanes", "", func(b *program.Builder, x, y *program.Value) {
+			guard, other := b.IntLanes(ir.Bool, 1, 0, 1, 0), b.IntLanes(ir.U8, 4, 5, 6, 7)
+			b.Store(y, b.Guarded(guard, b.PtrAdd(x, b.Index(13)), other, 1), 1)
+		}},
+		{"guard of a lane past the end", "outside of its 16 bytes", func(b *program.Builder, x, y *program.Value) {
+			guard, other := b.IntLanes(ir.Bool, 1, 1, 1, 1), b.IntLanes(ir.U8, 4, 5, 6, 7)
+			b.Store(y, b.Guarded(guard, b.PtrAdd(x, b.Index(13)), other, 1), 1)
+		}},
 	} {
 		for _, threads := range []int64{0, 2} {
 			b := program.NewBuilder("edges")
@@ -98,15 +107,15 @@ func TestEdgesOfMemory(t *testing.T) {
 			b.SetGrid(1)
 			x, y := b.Buffer(0, ir.U8, "x", 16, bytes), b.Buffer(1, ir.U8, "y", 16, bytes)
 			b.GridLoop(func(*program.Value) { c.body(b, x, y) })
-			in, out := []byte{2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, make([]byte, bytes)
+			in, out := []byte{2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 1, 9}, make([]byte, bytes)
 			args := []Arg{{Bytes: in}, {Bytes: out}}
 			p := b.Finish()
 			err := RunProgram(p, args[:len(p.Params)], 0, 1)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%s, %d threads: %v, want %q", c.name, threads, err, c.want)
 			}
-			if want := "\x07\x07\x02\x01\x01"; c.name == "guard" && string(out[:5]) != want {
-				t.Errorf("%s, %d threads: %q, want %q", c.name, threads, out[:5], want)
+			if !strings.HasPrefix(string(out), results[c.name]) {
+				t.Errorf("%s, %d threads: %q, want %q", c.name, threads, out, results[c.name])
 			}
 		}
 	}
