@@ -19,6 +19,9 @@ import (
 // fit: 2 x 12 171.
 const (
 	columnShare = 3 // of 4 registers are accumulators
+	// wholeRows is how many rows must fit beside all columns at once. 512 x 512 x 80:
+	// 5 registers x 4 rows 202, 1 x 24 88.
+	wholeRows = 4
 	// columnReuse is how many tiles of rows must read a panel.
 	columnReuse = 2
 )
@@ -60,7 +63,7 @@ func (a *analysis) turnedColumns(w *operand) *operand {
 		if slices.ContainsFunc(o.chain, func(k int) bool { return !a.constant(k) || !a.plainReduce(k) }) || a.lastStore(o.reuse) < 0 {
 			continue
 		}
-		if a.turnedUses(o, i) >= a.points(o.chain) {
+		if 4*a.turnedUses(o, i) >= 3*a.points(o.chain) {
 			return o
 		}
 	}
@@ -118,6 +121,9 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 	register := max(int64(p.desc.VectorBytes)/size, 1)
 	for _, registers := range columnRegisters {
 		lanes = p.lanes(p.size(row), registers*register)
+		if n := p.size(row); lanes < n && n%register == 0 && n/register*wholeRows <= accumulators {
+			lanes = n
+		}
 		used := max(lanes/register, 1)
 		rows = 1
 		if token >= 0 {
@@ -152,7 +158,9 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 	if panel {
 		p.add(plan.STAGE, p.axes[row].Name, 0)
 	}
-	p.split(plan.VECTOR, row, lanes)
+	vector := powerOfTwoDivisor(lanes, lanes)
+	p.split(plan.VECTOR, row, vector)
+	p.split(plan.UPCAST, row, lanes/vector)
 	p.done[row] = true
 	if token >= 0 {
 		p.split(plan.UPCAST, token, rows)

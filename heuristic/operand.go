@@ -218,11 +218,21 @@ func (o *operand) elem() string {
 func (a *analysis) weights() []*operand {
 	var out []*operand
 	for _, o := range a.operands {
-		if o.total >= largeBytes && len(o.chain) > 0 && len(o.rows) > 0 && a.hasPartner(o) && !a.written[o.param] {
+		if a.isLarge(o) && len(o.chain) > 0 && len(o.rows) > 0 && a.hasPartner(o) && !a.written[o.param] {
 			out = append(out, o)
 		}
 	}
 	return a.dropSmaller(out)
+}
+
+// isLarge reports an operand that is streamed, or, on a CPU, of which results read as
+// much from a cache: a register tile reads it less often.
+func (a *analysis) isLarge(o *operand) bool {
+	read := o.total
+	if a.desc.Kind != target.GPU {
+		read = satMul(read, a.points(o.reuse))
+	}
+	return read >= largeBytes
 }
 
 // dropSmaller keeps, of two operands of one sum where each is reused along the

@@ -50,9 +50,13 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 	} else {
 		var lanes, copies int64 = 1, 1
 		for _, nest := range p.nests(axes) {
-			l, c := p.chain(nest, lanesOf(p.desc), reduceCopies)
-			if i := nest[0]; l > 1 && !p.plainReduce(i) {
-				p.add(plan.TILE, p.axes[i].Name, 0)
+			most, tiled := int64(reduceCopies), !p.plainReduce(nest[0])
+			if tiled {
+				most = int64(p.desc.VectorRegs) / 2
+			}
+			l, c := p.chain(nest, lanesOf(p.desc), most)
+			if tiled && l > 1 {
+				p.add(plan.TILE, p.axes[nest[0]].Name, 0)
 			}
 			if l*c > lanes*copies {
 				lanes, copies = l, c

@@ -199,3 +199,31 @@ func repeated(b *builder, n, times int64) *ir.UOp {
 	i := b.rng(n)
 	return b.sink(b.Store(out, b.Load(x, b.Div(i, b.n(times))), list(i), list(i)))
 }
+
+// Copies of a fold are folded before its lanes are, and those that are its identity not at
+// all: what two results have in common they share.
+func TestFoldsOfCopies(t *testing.T) {
+	for _, c := range []struct {
+		name, plan, what string
+		build            func(b *builder) *ir.UOp
+		want             int
+	}{
+		{"lanes once", "VECTOR r0 16; UNROLL r0 4", "fold max", func(b *builder) *ir.UOp { return largest(b, 3, 64) }, 1},
+		{"copies before", "VECTOR r0 16; UNROLL r0 4", ":f32x16 = max", func(b *builder) *ir.UOp { return largest(b, 3, 64) }, 3},
+		{"a prefix", "UPCAST s1 16; UNROLL r0 16", "= mul", func(b *builder) *ir.UOp { return prefixes(b, 3, 16) }, 16*15/2 + 2}, // and two of addresses
+	} {
+		b := newBuilder()
+		p := evaluate(t, b.Arena, c.build(b), c.plan, nil)
+		if got := strings.Count(program.Print(p), c.what); got > c.want {
+			t.Errorf("%s: %s: %d times %q, want at most %d\n%s", c.name, c.plan, got, c.what, c.want, show(p))
+		}
+	}
+}
+
+// prefixes: out[n,i] = product of x[n,k], k <= i
+func prefixes(b *builder, rows, n int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, rows, n), b.param(1, ir.F32, rows, n)
+	r, i, k := b.rng(rows), b.rng(n), b.rng(n)
+	v := b.Where(b.Lt(i, k), b.f(1), b.Load(x, r, k))
+	return b.sink(b.Store(out, b.Reduce(ir.OpMul, v, k), list(r, i), list(r, i)))
+}

@@ -62,18 +62,22 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 // thread and folded at once.
 func (l *reducer) foldParts(u *ir.UOp, op ir.Op, at coords, over *analyse.RangeSet) []val {
 	if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == op && !l.block.onGPU() {
-		i := l.free.Index.Of(u.ReduceRange())
-		switch l.Roles[i] {
-		case plan.Lane:
-			over.Add(i)
-			return l.foldParts(u.Src[0], op, at.with(i, laneCoord), over)
-		case plan.Unroll:
-			var out []val
-			for c := range int32(l.extent[i]) {
-				out = append(out, l.foldParts(u.Src[0], op, at.with(i, c), over)...)
-			}
-			return out
+		if role := l.Roles[l.free.Index.Of(u.ReduceRange())]; role == plan.Lane || role == plan.Unroll {
+			return l.partsOf(u, op, at, over)
 		}
 	}
 	return []val{l.exprs.settle(l.exprs.lower(u, at))}
+}
+
+// partsOf are the values that a reduce over lanes or copies folds.
+func (l *reducer) partsOf(u *ir.UOp, op ir.Op, at coords, over *analyse.RangeSet) (out []val) {
+	i := l.free.Index.Of(u.ReduceRange())
+	if l.Roles[i] == plan.Lane {
+		over.Add(i)
+		return l.foldParts(u.Src[0], op, at.with(i, laneCoord), over)
+	}
+	for c := range int32(l.extent[i]) {
+		out = append(out, l.foldParts(u.Src[0], op, at.with(i, c), over)...)
+	}
+	return out
 }

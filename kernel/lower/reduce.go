@@ -47,27 +47,24 @@ func (l *reducer) lowerReduce(u *ir.UOp, at coords) val {
 	if arg.Op == ir.OpAdd {
 		return l.sum(l.terms(u, at, analyse.RangeSet{}))
 	}
-	return l.unrolledReduce(u, arg.Op, i, at)
+	return l.unrolledReduce(u, arg.Op, at)
 }
 
-// unrolledReduce folds copies in pairs, or lanes at once. Copies that are the identity are
-// left out, so that folds which have the first copies in common have pairs in common.
-func (l *reducer) unrolledReduce(u *ir.UOp, op ir.Op, i int, at coords) val {
-	if l.Roles[i] == plan.Lane {
-		x := l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, laneCoord)))
-		subAxes := unionSubAxes(x.subAxes, []int{i})
-		x = val{v: l.exprs.expand(x, subAxes), subAxes: subAxes, depth: l.scopes.top()}
-		var over analyse.RangeSet
-		over.Add(i)
-		return l.exprs.foldLanes(op, x, over)
-	}
-	terms := make([]val, l.extent[i])
-	for c := range terms {
-		terms[c] = l.exprs.settle(l.exprs.lower(u.Src[0], at.with(i, int32(c))))
-	}
+// unrolledReduce folds copies in pairs, and what is left lane by lane. Copies that are the
+// identity are left out, so that folds which have the first copies in common have pairs in
+// common.
+func (l *reducer) unrolledReduce(u *ir.UOp, op ir.Op, at coords) val {
+	var over analyse.RangeSet
 	identity := l.Arena.ReduceIdentity(u, 0)
-	terms = withoutAny(terms, func(x val) bool { return l.isConst(x, identity) })
-	return l.foldPairs(op, u.DType, terms)
+	parts := withoutAny(l.partsOf(u, op, at, &over), func(x val) bool { return l.isConst(x, identity) })
+	if over.Empty() {
+		return l.foldPairs(op, u.DType, parts)
+	}
+	for k, x := range parts {
+		subAxes := unionSubAxes(x.subAxes, over.List())
+		parts[k] = val{v: l.exprs.expand(x, subAxes), subAxes: subAxes, depth: l.scopes.top()}
+	}
+	return l.exprs.foldLanes(op, l.foldPairs(op, u.DType, parts), over)
 }
 
 // foldPairs folds pairs, pairs of pairs and so on.
