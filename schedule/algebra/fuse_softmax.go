@@ -94,17 +94,23 @@ func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 }
 
 // computed lists the folds with more points than so many that an expression reads, through
-// pointwise values too: a score for each of many elements of a row.
+// pointwise values too: a score for each of many elements of a row. Each value is looked
+// into once: the steps of a network read the one before several times.
 func computed(s *state.State, u *ir.UOp, rows int64) (folds []*state.Value) {
 	var reads state.Reads
-	state.CollectReads(u, new(ir.Visited), &reads)
-	for _, id := range reads.Values {
+	var seen ir.Visited
+	state.CollectReads(u, &seen, &reads)
+	met := make(map[int]bool)
+	for i := 0; i < len(reads.Values); i++ { // grows
+		id := reads.Values[i]
 		p := s.Values[id]
-		switch {
-		case p.Pinned || p.Target >= 0:
-		case s.IsPointwise(p):
-			folds = append(folds, computed(s, p.Body, rows)...)
-		case s.Points(p.Ranges) > rows:
+		if met[id] || p.Pinned || p.Target >= 0 {
+			continue
+		}
+		met[id] = true
+		if s.IsPointwise(p) {
+			state.CollectReads(p.Body, &seen, &reads)
+		} else if s.Points(p.Ranges) > rows {
 			folds = append(folds, p)
 		}
 	}
@@ -184,26 +190,35 @@ func rereads(s *state.State, score, k *ir.UOp) bool {
 }
 
 // rereadCost is what an element costs that is made of what has a buffer of its own or
-// fewer points, those of a row or column; ok is false where something else is read.
+// fewer points, those of a row or column; ok is false where something else is read. A
+// value counts as often as it is read, and is looked into once.
 func rereadCost(s *state.State, u *ir.UOp, points int64) (cost int64, ok bool) {
-	var reads state.Reads
-	state.CollectReads(u, new(ir.Visited), &reads)
-	cost = s.Operations(u)
-	for _, id := range reads.Values {
-		p := s.Values[id]
-		switch {
-		case p.Pinned || s.Points(p.Ranges) <= points:
-		case s.IsPointwise(p):
-			more, ok := rereadCost(s, p.Body, points)
-			if !ok {
-				return 0, false
+	known := make(map[int]int64)
+	var costOf func(u *ir.UOp) (int64, bool)
+	costOf = func(u *ir.UOp) (int64, bool) {
+		var reads state.Reads
+		state.CollectReads(u, new(ir.Visited), &reads)
+		total := s.Operations(u)
+		for _, id := range reads.Values {
+			p := s.Values[id]
+			if p.Pinned || s.Points(p.Ranges) <= points {
+				continue
 			}
-			cost += more
-		default:
-			return 0, false
+			if _, met := known[id]; !met {
+				if !s.IsPointwise(p) {
+					return 0, false
+				}
+				more, ok := costOf(p.Body)
+				if !ok {
+					return 0, false
+				}
+				known[id] = more
+			}
+			total = min(total+known[id], expr.ManyOps)
 		}
+		return total, s.Height(u) == 0
 	}
-	return cost, s.Height(u) == 0
+	return costOf(u)
 }
 
 // expandExponential flattens a product and looks through reads of pointwise
