@@ -2,9 +2,11 @@ package tensor
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -136,6 +138,29 @@ func TestTopOfManyRowsIsSmall(t *testing.T) {
 			if n := len(ir.Toposort(k.AST)); len(compiled.Kernels) > 5 || n > 100 {
 				t.Errorf("the best %d: kernel %s of %d has %d nodes", count, k.Name, len(compiled.Kernels), n)
 			}
+		}
+	}
+}
+
+// The steps of a network are two tensors each that read both of the step before: as many
+// ways lead to the first step as there are subsets of steps, and no pass may go them all.
+func TestSoftmaxOfManyStepsCompiles(t *testing.T) {
+	const steps = 40
+	for _, name := range []string{"llvm:x86-64-v4", "ptx:sm_90"} {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := NewGraph()
+		x, y := g.Input("x", ir.F32, 64, 256), g.Input("y", ir.F32, 64, 256)
+		for range steps {
+			x, y = x.Minimum(y.Flip(1)), y.Maximum(x.Flip(1))
+		}
+		g.Output("z", x.Softmax(0))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := g.Compile(ctx, desc, engine.Config{}); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

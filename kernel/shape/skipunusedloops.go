@@ -57,12 +57,17 @@ func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 				extent = st.Arena.Where(c.cond, extent, none)
 			}
 		}
-		if extent != r.Src[0] {
+		if extent = st.simp.Do(extent); extent != r.Src[0] {
 			with[r] = st.newRange(extent)
 			st.place(with[r], plan.Serial, st.order[r])
 		}
 	}
-	return st.Arena.Substitute(sink, with)
+	if len(with) == 0 {
+		return sink
+	}
+	// Operands of sums and comparisons have an order, which other ranges change. Addresses
+	// are simplified when they are written: a reduce in one must stay the reduce that it is.
+	return st.simp.Do(st.Arena.Substitute(sink, with))
 }
 
 // outerLoops lists the reduces over each serial range of which none stands inside
