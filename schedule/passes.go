@@ -145,6 +145,10 @@ var rows = []row{
 		Doc: "neighbouring loops of a pointwise kernel that all its buffers have side by side become one",
 		Why: "lanes of a CPU run along one loop: a short innermost one would leave them empty"},
 		class: Exact, run: emit.CollapseLoops},
+	{Info: pass.Info{Name: "collapse-axes", Key: "axes", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
+		Doc: "neighbouring axes of a buffer that a kernel reads as the digits of one position become one",
+		Why: "elements of a row that was computed in groups lie side by side: lanes of a CPU run across the groups"},
+		class: Exact, run: emit.CollapseAxes},
 	{Info: pass.Info{Name: "plan-memory", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels}, Required: true,
 		Doc: "temporaries get their places in one arena, by lifetime",
 		Why: "a step needs one allocation, and values that do not live at the same time share it"},
@@ -183,6 +187,7 @@ var orders = []pass.Order{
 	{Before: "join-stores", After: "unify-loops", Because: "the stores of one kernel share its loops"},
 	{Before: "name-loops", After: "prune-tuples", Because: "a pruned tuple has another height, and loops named by height would change"},
 	{Before: "join-stores", After: "collapse-loops", Because: "all stores of the kernel must have the loops"},
+	{Before: "collapse-loops", After: "collapse-axes", Because: "loops that become one read and write at the digits of its position"},
 }
 
 // placement is the group of rules that place runs to a fixpoint.

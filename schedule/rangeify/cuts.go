@@ -40,7 +40,7 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) (cut map[*ir.UOp]bool, readers
 			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul
 		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
 		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
-			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul && !repeats(u) // an operand of a tiled product is read as it lies
+			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul && !repeats(shapes, u) // an operand of a tiled product is read as it lies
 		case (u.Op.IsElementwise() || u.Op == ir.OpGather) && !isStorage(u):
 			cut[u] = r.several || r.expanded
 		}
@@ -71,8 +71,8 @@ func onlyStored(order []*ir.UOp) map[*ir.UOp]bool {
 
 // repeats reports a movement of a tensor that holds elements more than once: the
 // windows of a convolution, which are not worth a buffer.
-func repeats(u *ir.UOp) bool {
-	for u.Op.IsMovement() {
+func repeats(shapes *ir.Shapes, u *ir.UOp) bool {
+	for u.Op.IsMovement() && !isTurned(shapes, u) { // a ring is cut out of two of itself
 		if u.Op == ir.OpExpand {
 			return true
 		}

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/schedule/expr"
 )
 
 // Prices are in operations of lanes: those of a loop that no lanes can share take as many
@@ -18,7 +17,7 @@ const fewestLanes = 4
 // slowness is how many times longer the loop of a reduce takes for want of lanes.
 func (p *pricer) slowness(value, loop *ir.UOp, inside *level) int64 {
 	lanes := p.Opt.Profile.Lanes
-	if lanes <= 1 || value.Op == ir.OpMul && !inside.staged || p.foldsAlong(value, loop) {
+	if lanes <= 1 || value.Op == ir.OpMul && !inside.staged && p.hasTiles(value, inside) || p.foldsAlong(value, loop) {
 		return 1
 	}
 	if p.Points([]*ir.UOp{loop}) >= lanes && p.sideBySide(loadsOf(value), loop) {
@@ -68,19 +67,29 @@ func (p *pricer) sideBySide(loads []*ir.UOp, loop *ir.UOp) bool {
 // strideOf is how many elements a load moves along a loop; ok is false where that changes
 // on the way.
 func (p *pricer) strideOf(load, loop *ir.UOp) (stride int64, ok bool) {
-	step := int64(1)
-	for i := len(load.Indices()) - 1; i >= 0; i-- {
-		n, ok := p.coefOf(load.Indices()[i], loop)
-		if !ok {
-			return 0, false
-		}
-		stride += expr.Saturate(n, step)
-		step = expr.Saturate(step, max(p.Bounds.Of(load.Src[0].Src[i]).Hi, 1))
+	if !slices.Contains(p.Free.Of(load), loop) {
+		return 0, true
 	}
-	return stride, true
+	return p.coefOf(p.flat(load), loop)
 }
 
-// coefOf is how far an index moves along a loop; the high digits of a position stay.
+// flat is the place of a load in memory: two indices that are the digits of one position
+// are that position again.
+func (s *State) flat(load *ir.UOp) *ir.UOp {
+	if known := s.flatMemo[load]; known != nil {
+		return known
+	}
+	sum := s.A.Index(0)
+	for i, x := range load.Indices() {
+		extent := max(s.Bounds.Of(load.Src[0].Src[i]).Hi, 1)
+		sum = s.A.Add(s.A.Mul(sum, s.A.Index(extent)), x)
+	}
+	s.flatMemo[load] = s.Simplify(sum)
+	return s.flatMemo[load]
+}
+
+// coefOf is how far a position moves along a loop. Its high digits move now and then, which
+// lanes do not, and its low ones move on, if they do so for some vectors at a time.
 func (p *pricer) coefOf(x, loop *ir.UOp) (coef int64, ok bool) {
 	if !slices.Contains(p.Free.Of(x), loop) {
 		return 0, true
@@ -90,10 +99,10 @@ func (p *pricer) coefOf(x, loop *ir.UOp) (coef int64, ok bool) {
 		switch {
 		case t.Atom == loop:
 			coef += t.Coef
-		case !slices.Contains(p.Free.Of(t.Atom), loop) || t.Atom.Op == ir.OpFloorDiv && !expr.HasLoad(t.Atom):
+		case !slices.Contains(p.Free.Of(t.Atom), loop):
 		case t.Atom.Op == ir.OpFloorMod && !p.turns(t.Atom):
 			n, ok := p.coefOf(t.Atom.Src[0], loop)
-			if !ok {
+			if !ok || !p.isLongRun(t.Atom.Src[1], n) {
 				return 0, false
 			}
 			coef += t.Coef * n
@@ -102,4 +111,10 @@ func (p *pricer) coefOf(x, loop *ir.UOp) (coef int64, ok bool) {
 		}
 	}
 	return coef, true
+}
+
+// isLongRun reports that digits up to n, at so many a step, go on for some vectors.
+func (p *pricer) isLongRun(n *ir.UOp, step int64) bool {
+	most, constant := n.Int()
+	return constant && most >= 2*p.Opt.Profile.Lanes*max(step, -step, 1)
 }

@@ -130,11 +130,11 @@ type Profile struct {
 }
 
 // DefaultOptions is the setting of the worked examples, for targets with an integer
-// dot or matrix instruction: every rule but collapse-loops, because threads of a GPU take
-// points of several loops anyway.
+// dot or matrix instruction: every rule but collapse-loops and collapse-axes, because
+// threads of a GPU take points of several loops anyway.
 func DefaultOptions() Options {
 	return Options{
-		Off: RuleSet(nil).With(CollapseLoops),
+		Off: RuleSet(nil).With(CollapseLoops, CollapseAxes),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
@@ -154,7 +154,7 @@ func DefaultOptions() Options {
 // of forward-stores.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Off = opt.Off.Without(CollapseLoops).With(ForwardStores, FuseMoments, StoreNarrow)
+	opt.Off = opt.Off.Without(CollapseLoops, CollapseAxes).With(ForwardStores, FuseMoments, StoreNarrow)
 	opt.Profile.IntegerSums = true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse = 4

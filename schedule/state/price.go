@@ -255,6 +255,9 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 	if p.Points(ir.WithoutRanges(units, p.Free.Of(value))) > 1 {
 		return 1 // units share what is folded, not what it is folded of
 	}
+	if !p.hasTiles(value, at) {
+		return 1
+	}
 	var tiled []*ir.UOp
 	if !at.staged {
 		tiled = units
@@ -276,6 +279,24 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 		}
 	}
 	return least
+}
+
+// hasTiles reports a product that has tiles: among sums, and for the scores of a softmax. What
+// a maximum or minimum folds is made one by one, unless all its points share a factor that
+// differs among units: the weights of a convolution that is pooled at once.
+func (p *pricer) hasTiles(value *ir.UOp, at *level) bool {
+	var window []*ir.UOp
+	for l := at; l != nil && l.loop != nil && l.binder.Op == ir.OpReduce; l = l.around {
+		if op := l.binder.Arg.(ir.ReduceArg).Op; op != ir.OpAdd && op != ir.OpInvalid {
+			window = ir.UnionRanges(window, []*ir.UOp{l.loop})
+		}
+	}
+	depends := func(u *ir.UOp, on []*ir.UOp) bool {
+		return slices.ContainsFunc(on, func(r *ir.UOp) bool { return slices.Contains(p.Free.Of(u), r) })
+	}
+	return len(window) == 0 || slices.ContainsFunc(ir.Toposort(value), func(u *ir.UOp) bool {
+		return (u.Op == ir.OpLoad || u.Op == ir.OpField) && depends(u, p.units) && !depends(u, window)
+	})
 }
 
 // plainlyRead reports a load along whose loops memory runs forwards, in bounds and

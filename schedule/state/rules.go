@@ -21,6 +21,7 @@ var (
 	OrderLevels       = asked("order-levels")
 	UnifyLoops        = asked("unify-loops")
 	CollapseLoops     = asked("collapse-loops")
+	CollapseAxes      = asked("collapse-axes")
 )
 
 // Asked lists the rules that code asks about.

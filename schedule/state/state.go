@@ -45,6 +45,7 @@ type State struct {
 	Err     error // the first error of a pass
 
 	factMemo map[*ir.UOp]Facts
+	flatMemo map[*ir.UOp]*ir.UOp // reads by their places in memory
 }
 
 // New is the state before the first pass.
@@ -56,7 +57,7 @@ func New(a *ir.Arena, opt Options) *State {
 		Exprs: expr.New(a), Mutable: make(map[*ir.UOp]bool), RestMemo: make(map[*ir.UOp]*Value),
 		useMemo: make(map[*ir.UOp][]Use), instMemo: make(map[instKey]*ir.UOp),
 	}
-	return &State{Graph: graph, Opt: opt, factMemo: make(map[*ir.UOp]Facts)}
+	return &State{Graph: graph, Opt: opt, factMemo: make(map[*ir.UOp]Facts), flatMemo: make(map[*ir.UOp]*ir.UOp)}
 }
 
 // Fail keeps the first error.

@@ -1,0 +1,106 @@
+package emit
+
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// axes: a buffer [.., n, m, ..] that a kernel reads at [.., x/m, x%m, ..] becomes one with an
+// axis of n*m elements that is read at x. A tensor is stored in the shape in which it was
+// computed, [200, 4, 50] where its rows were normalised in groups, and read as rows of 200,
+// whose elements lie side by side all the same. Lanes see it only then: eight of them would
+// be parts of two groups. Where whole iterations are a group, nothing is gained.
+
+// CollapseAxes merges the axes of the buffers of every kernel.
+func CollapseAxes(s *state.State) {
+	for i, launch := range s.Out.Launches {
+		for j, k := range launch.Kernels {
+			merged := joinAxes(s, k.AST)
+			if merged == k.AST {
+				continue
+			}
+			k.AST, k.Name = merged, kernelName(merged)
+			if i < len(s.Launches) { // not of kernels that were read from a text
+				s.Record(s.Launches[i][j].Values[0], true, "read across two axes as along one")
+			}
+		}
+	}
+}
+
+// joinAxes merges axes of a kernel's buffers as long as there are such.
+func joinAxes(s *state.State, sink *ir.UOp) *ir.UOp {
+	for _, u := range ir.Toposort(sink) {
+		if u.Op != ir.OpLoad && u.Op != ir.OpStore || u.Src[0].Op != ir.OpParam || isPacked(u.Src[0]) {
+			continue
+		}
+		for k := range len(u.Indices()) - 1 {
+			if readsAcross(s, u, k) {
+				return joinAxes(s, joinAxis(s.Exprs, sink, u.Src[0], k))
+			}
+		}
+	}
+	return sink
+}
+
+// vectorsAtOnce is how many vectors an iteration of a long loop takes.
+const vectorsAtOnce = 4
+
+// isPacked reports a buffer of blocks, whose axes are not those of its elements.
+func isPacked(param *ir.UOp) bool { return param.Arg.(ir.ParamArg).Format != "" }
+
+// readsAcross reports an access whose indices k and k+1 are the digits of one position, of
+// which the lower one counts over no whole number of iterations.
+func readsAcross(s *state.State, u *ir.UOp, k int) bool {
+	extents, index := u.Src[0].Src, u.Indices()
+	m, constant := extents[k+1].Int()
+	n, outer := extents[k].Int()
+	if !constant || !outer || n <= 1 || m <= 1 || m%(vectorsAtOnce*s.Opt.Profile.Lanes) == 0 {
+		return false
+	}
+	low := index[k+1]
+	if low.Op != ir.OpFloorMod || !low.Src[1].IsInt(m) {
+		return false
+	}
+	flat := flatIndex(s.Exprs, index, k, m)
+	return !slices.Contains(ir.Toposort(flat), low)
+}
+
+// flatIndex is the position that indices k and k+1 are the digits of.
+func flatIndex(s *expr.Exprs, index []*ir.UOp, k int, m int64) *ir.UOp {
+	return s.Simplify(s.A.Add(s.A.Mul(index[k], s.A.Index(m)), index[k+1]))
+}
+
+// joinAxis writes a kernel in which axes k and k+1 of a buffer are one.
+func joinAxis(s *expr.Exprs, sink, param *ir.UOp, k int) *ir.UOp {
+	n, _ := param.Src[k].Int()
+	m, _ := param.Src[k+1].Int()
+	joined := s.A.With(param, slices.Replace(slices.Clone(param.Src), k, k+2, s.A.Index(n*m)))
+	done := make(map[*ir.UOp]*ir.UOp)
+	var do func(u *ir.UOp) *ir.UOp
+	do = func(u *ir.UOp) *ir.UOp {
+		if r, ok := done[u]; ok {
+			return r
+		}
+		src := make([]*ir.UOp, len(u.Src))
+		for i, x := range u.Src {
+			src[i] = do(x)
+		}
+		arg := u.Arg
+		switch {
+		case u == param:
+			done[u] = joined
+			return joined
+		case u.Op == ir.OpLoad && u.Src[0] == param:
+			src = slices.Replace(src, 1+k, 3+k, flatIndex(s, src[1:], k, m))
+		case u.Op == ir.OpStore && u.Src[0] == param:
+			src = slices.Replace(src, 2+k, 4+k, flatIndex(s, src[2:], k, m))
+			arg = u.Arg.(ir.IntArg) - 1
+		}
+		done[u] = s.A.Make(u.Op, u.DType, arg, src...)
+		return done[u]
+	}
+	return do(sink)
+}
