@@ -167,6 +167,7 @@ func TestLegalityOfOptions(t *testing.T) {
 		{"PRELOAD p2; ORDER 32; TRIGGER wait", "opt 1 \"ORDER 32\" has no effect: permissions for the next kernel"},
 		{"LOCAL s0 4; WARP r0 32; BLOCKS 17", "has no effect: blocks of 128 threads, of which a multiprocessor holds 2048"},
 		{"REGS 64; BLOCKS 2", "opt 0 \"REGS 64\" has no effect: BLOCKS says"},
+		{"REGS 16", "want 24..255"},
 		{"BLOCKS 33", "want 1..32"},
 		{"TRIGGER start", "has no effect: it is so without the Opt"},
 		{"LOCAL s0 4; TURNS 1", "has no effect: no tiles in shared memory"},

@@ -46,6 +46,13 @@ var optionCases = []struct {
 	{"UNITS plain", "", maskedRows},
 	{"UNITS plain", "ROLL s1", maskedRows},
 	{"LINES 2", "VECTOR r0 32; UNROLL r0 8; PREFETCH p2 8192; FMA", longRows},
+	{"PARTS 2", "GROUP r0 4; LOCAL s0 3", longRows},
+	{"CHAINS 2", "UNROLL r0 8", func(b *builder) *ir.UOp {
+		return masked(b, "max", 8, 64, 8, func(q, n, _ *ir.UOp) *ir.UOp { return b.Lt(n, b.i(64)) })
+	}},
+	{"FILL 1", "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s1; MMA r1; FMA", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 32, 512) }},
+	{"LOADS 1", "VECTOR r0 8; WARP r0 8; GROUP r0 4; STAGE r0", heldRows},
+	{"INLINE 1", heldGroups, biasedGroups},
 	{"CACHE p2 const", manyRows, longRows},
 	{"CACHE p2 stream", manyRows, longRows},
 	{"CACHE p2 l2", "WARP r0 32; UPCAST s0 2", longRows},
@@ -68,6 +75,18 @@ func partsOfRows(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1536, 
 const floatTiles = "UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA"
 
 func tiledFloats(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 16, 32, 64) }
+
+// biasedGroups are groups of which two operations make each element of the first stage.
+func biasedGroups(b *builder) *ir.UOp {
+	sink := groups(b, 8, 16, 32)
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpStage && u.Src[0].Op == ir.OpMul {
+			with[u.Src[0]] = b.Mul(b.Add(u.Src[0].Src[0], b.f(1)), u.Src[0].Src[1])
+		}
+	}
+	return b.Substitute(sink, with)
+}
 
 // dividedRows are one over the results of a matvec.
 func dividedRows(b *builder) *ir.UOp {
@@ -166,7 +185,7 @@ func optionSource(t *testing.T, build func(b *builder) *ir.UOp, text string, des
 func drawOptions(t *rapid.T) (list []plan.Opt) {
 	for _, kind := range plan.OptKinds() {
 		if option := kind.Sets(); option != program.NoOption && rapid.Bool().Draw(t, "chosen") {
-			list = append(list, plan.Opt{Kind: kind, Amount: int64(rapid.IntRange(1, option.Most()).Draw(t, "value"))})
+			list = append(list, plan.Opt{Kind: kind, Amount: int64(rapid.IntRange(option.Least(), option.Most()).Draw(t, "value"))})
 		}
 	}
 	return list

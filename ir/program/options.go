@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Options are what a plan may choose of the passes over a program and of how it is
-// printed. They change how fast a program is, not what it computes. The zero value
+// Options are what a plan may choose of the passes that make a program, of those over it
+// and of how it is printed. They change how fast a program is, not what it computes. The zero value
 // leaves all of them as they usually are.
 type Options [numOptions]int
 
@@ -34,13 +34,19 @@ const (
 	Units
 	Chunk
 	Lines
+	Parts
+	Chains
+	Fill
+	Loads
+	Inline
 	numOptions
 )
 
-// optionInfo is a row of the table of options: values are 1 to most, or words.
+// optionInfo is a row of the table of options: values are least to most, or words.
 type optionInfo struct {
 	name  string
 	usual int // where nothing is chosen; 0: found from the program
+	least int // 0: 1
 	most  int
 	words []string // of the values 1, 2, ..; nil: numbers
 }
@@ -74,7 +80,7 @@ var optionTable = [numOptions]optionInfo{
 	// Blocks of a multiprocessor whose registers the assembler shares it among.
 	Blocks: {name: "blocks", most: 32},
 	// Registers of a thread, at most.
-	Regs: {name: "regs", most: 255},
+	Regs: {name: "regs", least: 24, most: 255},
 	// Where a block lets the next kernel start.
 	Trigger: {name: "trigger", usual: 1, words: []string{"start", "loads", "wait", "end"}},
 	// Sets of tiles in shared memory: with two, one is filled while the block computes
@@ -96,6 +102,17 @@ var optionTable = [numOptions]optionInfo{
 	Chunk: {name: "chunk", usual: 1, most: 1 << 20},
 	// Lines of a stream that one iteration prefetches.
 	Lines: {name: "lines", usual: 16, most: 64},
+	// Parts of a block that are combined without a loop.
+	Parts: {name: "parts", usual: 8, most: 32},
+	// Accumulators of a maximum, minimum or product in flight: a maximum that keeps NaN and
+	// the order of zeros takes some twelve cycles.
+	Chains: {name: "chains", usual: 4, most: 16},
+	// Points of a tile in shared memory that a thread makes without a loop.
+	Fill: {name: "fill", usual: 8, most: 64},
+	// Loads of a stage that a thread has in flight.
+	Loads: {name: "loads", usual: 4, most: 64},
+	// Operations of a value that threads compute again instead of sharing it in a stage.
+	Inline: {name: "inline", usual: 8, most: 64},
 }
 
 // Of is the value of an option.
@@ -118,7 +135,10 @@ func (k Option) String() string { return optionTable[k].name }
 // Usual is the value where nothing is chosen; 0: it is found from the program.
 func (k Option) Usual() int { return optionTable[k].usual }
 
-// Most is the largest value; the smallest is 1.
+// Least is the smallest value.
+func (k Option) Least() int { return max(optionTable[k].least, 1) }
+
+// Most is the largest value.
 func (k Option) Most() int { return max(optionTable[k].most, len(optionTable[k].words)) }
 
 // Words are those that stand for the values 1, 2, ..; nil: numbers do.
@@ -138,7 +158,7 @@ func (o *Options) String() string {
 // Parse notes one of what String lists; false: there is no such option or value.
 func (o *Options) Parse(name string, value int) bool {
 	k := 1 + slices.IndexFunc(optionTable[1:], func(row optionInfo) bool { return row.name == name })
-	if k == 0 || value < 1 || value > Option(k).Most() {
+	if k == 0 || value < Option(k).Least() || value > Option(k).Most() {
 		return false
 	}
 	o[k] = value

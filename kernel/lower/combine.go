@@ -254,9 +254,6 @@ func (l *folder) exchange(x *program.Value, mask int64) *program.Value {
 	return l.b.ShuffleLane(x, by)
 }
 
-// unrolledParts is how many parts of a block are combined without a loop.
-const unrolledParts = 8
-
 // combineShared combines parts that lie step threads apart: each thread leaves
 // its items in shared memory, and reads all parts in order.
 func (l *folder) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
@@ -283,7 +280,7 @@ func (l *folder) combineShared(items []*program.Value, step, parts int64, f fold
 		return out
 	}
 	acc := read(l.b.Index(0))
-	if parts <= unrolledParts {
+	if parts <= int64(l.Options.Program.Of(program.Parts)) {
 		for j := int64(1); j < parts; j++ {
 			acc = f(acc, read(l.b.Index(j)))
 		}

@@ -7,10 +7,6 @@ import (
 	"tgc/kernel/plan"
 )
 
-// extremeChains is how many accumulators of a maximum, minimum or product are in
-// flight: a maximum that keeps NaN and the order of zeros takes some twelve cycles.
-const extremeChains = 4
-
 // foldMember accumulates a MAX, MIN or MUL in an open loop. Lanes stay lanes until
 // the loop is done, and copies go round over several accumulators; both are the
 // same in any order, but for the rounding of products (class A).
@@ -24,7 +20,7 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 	}
 	subAxes = unionSubAxes(subAxes, over.List())
 	init := l.splat(l.exprs.constant(l.Arena.ReduceIdentity(u, 0)), l.exprs.laneCount(subAxes))
-	chains := min(len(parts), extremeChains)
+	chains := min(len(parts), l.Options.Program.Of(program.Chains))
 	accs := make([]*program.Value, chains)
 	for c := range accs {
 		accs[c] = l.b.Carry(open, init)

@@ -52,6 +52,11 @@ const (
 	UNITS
 	CHUNK
 	LINES
+	PARTS
+	CHAINS
+	FILL
+	LOADS
+	INLINE
 	numOptKinds
 )
 
@@ -332,6 +337,26 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Lines of a stream that one iteration prefetches, at most.",
 		Before: "for b: prefetch &W[b] + 8192 (+64, +128, +192); use W[b]",
 		After:  "for b: prefetch &W[b] + 8192 (+64); use W[b]"},
+	PARTS: {Name: "PARTS", Amount: amountNeeded, On: OnGPU, sets: program.Parts, Refusal: refusedThreads,
+		Doc:    "Parts of a sum that threads have left in shared memory are combined without a loop, if they are no more.",
+		Before: "acc = part[0]; for i in 1..16: acc += part[i]",
+		After:  "acc = part[0] + part[1] + part[2] + .."},
+	CHAINS: {Name: "CHAINS", Amount: amountNeeded, On: OnCPU, sets: program.Chains, Refusal: "the parts of its loops are combined by threads",
+		Doc:    "Accumulators of a maximum, minimum or product among which the copies of its loop take turns (of a product, class A).",
+		Before: "for b: m = max(m, x[2b]); m = max(m, x[2b+1])",
+		After:  "for b: m0 = max(m0, x[2b]); m1 = max(m1, x[2b+1])\nm = max(m0, m1)"},
+	FILL: {Name: "FILL", Amount: amountNeeded, On: OnMatrix, sets: program.Fill, idle: noTiles, Refusal: refusedMatrix,
+		Doc:    "Points of a tile in shared memory that a thread makes without a loop, at most.",
+		Before: "for i in 0..8: tile[i] = f(i)",
+		After:  "for i in 0..2: tile[4i] = f(4i); tile[4i+1] = f(4i+1); .."},
+	LOADS: {Name: "LOADS", Amount: amountNeeded, On: OnGPU, sets: program.Loads, Refusal: refusedThreads,
+		Doc:    "Copies of the loop in which a thread fills its share of a stage or sums up a row for it, at most: loads of so many are in flight.",
+		Before: "for i in 0..8: y[i] = x[i]*g[i]",
+		After:  "for i in 0..2: y[4i] = x[4i]*g[4i]; y[4i+1] = x[4i+1]*g[4i+1]; .."},
+	INLINE: {Name: "INLINE", Amount: amountNeeded, On: OnGPU, sets: program.Inline, Refusal: refusedThreads,
+		Doc:    "Operations of a value in a stage, up to which all that fill another stage from it compute it again.",
+		Before: "stage y[i] = f(x[i]); barrier; stage z[i] = g(y[i])",
+		After:  "stage z[i] = g(f(x[i]))"},
 	LATE: {Name: "LATE", Amount: amountNeeded, On: OnGPU, sets: program.Late, idle: noWeightEarly, Refusal: refusedEarly,
 		Doc:    "Bytes of weights that a thread loads after a division, from which what follows the sums of rows comes after all rows.",
 		Before: "w = load W[0]; a = sum w; z[0] = 1/a; w = load W[1]; b = sum w; z[1] = 1/b",
@@ -340,9 +365,10 @@ var optTable = [numOptKinds]OptInfo{
 
 // Words of Opts for weights that are loaded early.
 const (
-	refusedEarly  = "a CPU loads no weights ahead of a wait"
-	refusedMatrix = "it has no matrix instruction of a warp"
-	refusedLaunch = "its kernels do not start before the kernel before has ended"
+	refusedEarly   = "a CPU loads no weights ahead of a wait"
+	refusedThreads = "its workers share nothing"
+	refusedMatrix  = "it has no matrix instruction of a warp"
+	refusedLaunch  = "its kernels do not start before the kernel before has ended"
 )
 
 // noTiles says why no loop fills tiles for matrix instructions.

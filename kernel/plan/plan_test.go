@@ -52,9 +52,9 @@ func amounts(kind plan.OptKind) string {
 	case words != nil:
 		return fmt.Sprintf("\nAmount: %s.\n", strings.Join(words, ", "))
 	case option.Usual() > 0:
-		return fmt.Sprintf("\nAmount: 1 to %d; %d without the Opt.\n", option.Most(), option.Usual())
+		return fmt.Sprintf("\nAmount: %d to %d; %d without the Opt.\n", option.Least(), option.Most(), option.Usual())
 	}
-	return fmt.Sprintf("\nAmount: 1 to %d.\n", option.Most())
+	return fmt.Sprintf("\nAmount: %d to %d.\n", option.Least(), option.Most())
 }
 
 var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnLaunch: "a CPU, and on a GPU before sm_90", plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnNone: "every target"}

@@ -101,8 +101,8 @@ func readFMA(r *reading, _ *AxisPlan, _ Opt) error {
 func (r *reading) choose(opt Opt) error {
 	option := r.row.sets
 	switch n := opt.Amount; {
-	case n < 1 || n > int64(option.Most()):
-		return fmt.Errorf("amount %d, want 1..%d", n, option.Most())
+	case n < int64(option.Least()) || n > int64(option.Most()):
+		return fmt.Errorf("amount %d, want %d..%d", n, option.Least(), option.Most())
 	case n == int64(option.Usual()):
 		return fmt.Errorf("has no effect: it is so without the Opt")
 	case r.global.Program[option] != 0:

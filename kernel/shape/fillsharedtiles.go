@@ -3,6 +3,7 @@ package shape
 import (
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
@@ -303,9 +304,6 @@ func (p *paneller) inner(u *ir.UOp, side *TileSide) []*ir.UOp {
 	return append(copies, points...)
 }
 
-// panelCopies is how often a thread makes points of a panel without a loop.
-const panelCopies = 8
-
 // panelFill is how the threads of a block fill a panel: the ranges of its array,
 // innermost first, and where a read of each stands.
 type panelFill struct {
@@ -339,7 +337,7 @@ func (f *panelFill) subAxes(at *ir.UOp, n, threads int64) *ir.UOp {
 	t := ir.GCD(n, threads)
 	f.left /= t
 	take(t, plan.Local, t == n)
-	u := ir.GCD(n/t, panelCopies)
+	u := ir.GCD(n/t, int64(f.Options.Program.Of(program.Fill)))
 	take(u, plan.Unroll, t*u == n)
 	take(n/t/u, plan.Serial, true)
 	return value

@@ -3,12 +3,9 @@ package shape
 import (
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
-
-// inlineLimit is the most operations of a value that threads compute again
-// instead of reading it from shared memory.
-const inlineLimit = 8
 
 // inlineStages computes a light value where other stages read it, if nothing else
 // does: normalised activations, of which groups have their maximum and their
@@ -52,7 +49,7 @@ func inlineable(st *State, free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
 		}
 	}
 	for _, u := range order {
-		if u.Op != ir.OpStage || direct[u] || !light(free, u) {
+		if u.Op != ir.OpStage || direct[u] || !light(st, free, u) {
 			continue
 		}
 		inside := true
@@ -100,7 +97,7 @@ func within(st *State, stage *ir.UOp, index []*ir.UOp) bool {
 
 // light reports a stage of few operations a point; reduces in it are the same for
 // all of its points.
-func light(free *plan.Free, stage *ir.UOp) bool {
+func light(st *State, free *plan.Free, stage *ir.UOp) bool {
 	var own analyse.RangeSet
 	for _, z := range stage.Src[1:] {
 		own.Add(free.Index(z))
@@ -115,7 +112,7 @@ func light(free *plan.Free, stage *ir.UOp) bool {
 			operations++
 		}
 	}
-	return operations <= inlineLimit
+	return operations <= st.Options.Program.Of(program.Inline)
 }
 
 // outsideStages lists the nodes under root that are in no stage; STAGEs are among

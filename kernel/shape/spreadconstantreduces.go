@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
@@ -110,7 +111,7 @@ func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool
 		groups /= take(k, plan.Group, groups)
 	}
 	for k := range plans {
-		if take(k, plan.Unroll, stageLoads) > 1 {
+		if take(k, plan.Unroll, int64(st.Options.Program.Of(program.Loads))) > 1 {
 			break
 		}
 	}

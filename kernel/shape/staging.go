@@ -5,6 +5,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -355,7 +356,7 @@ func (h *hoister) stage(u *ir.UOp) {
 			p.Segments = stageSegments(z, cuts[index[k]], lanes)
 		}
 		if threads > 1 {
-			p.Segments, threads = shareSegments(z, p.Segments, threads)
+			p.Segments, threads = shareSegments(h.st, z, p.Segments, threads)
 		}
 		h.fresh = append(h.fresh, p)
 	}
@@ -386,7 +387,7 @@ func stageLimit(st *State) int64 {
 // shareSegments lets threads of a block fill a stage along a range: they take
 // neighbouring groups of lanes. It returns how many threads are left for outer
 // ranges.
-func shareSegments(z *ir.UOp, segments []plan.Segment, threads int64) ([]plan.Segment, int64) {
+func shareSegments(st *State, z *ir.UOp, segments []plan.Segment, threads int64) ([]plan.Segment, int64) {
 	n, _ := z.Src[0].Int()
 	var out []plan.Segment
 	if len(segments) > 0 && segments[0].Role == plan.Lane {
@@ -398,14 +399,11 @@ func shareSegments(z *ir.UOp, segments []plan.Segment, threads int64) ([]plan.Se
 		threads /= t
 		n /= t
 	}
-	if c := ir.GCD(n, stageLoads); threads == 1 && c > 1 {
+	if c := ir.GCD(n, int64(st.Options.Program.Of(program.Loads))); threads == 1 && c > 1 {
 		out = append(out, plan.Segment{Size: c, Role: plan.Unroll})
 	}
 	return out, threads
 }
-
-// stageLoads is how many loads of a stage a thread has in flight.
-const stageLoads = 4
 
 // stageSegments is how a hoisted stage is filled along its last range: lanes,
 // and copies up to the largest sub-axis of its indices (a block of weights).
