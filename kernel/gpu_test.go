@@ -48,7 +48,9 @@ var gpuCases = []struct {
 		rowsLoadedAhead, rowsLoadedAhead + "; STAGE r0", "WARP r0 32; UPCAST s0 2; LOCAL s0 2; ROLL s0; PRELOAD p2", "UNROLL r0 4; WARP r0 32; ROLL s0; PRELOAD p2",
 		"VECTOR r0 16; UNROLL r0 4; WARP r0 8; UPCAST s0 2; ROLL s0 4; PRELOAD p2; FMA",
 	}},
-	{"Q8_0 rows", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 2048, true) }, []string{rowsReread, rowsAtOnce}},
+	{"Q8_0 rows", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 2048, true) }, []string{
+		rowsReread, rowsAtOnce, rowsReread + "; AHEAD 32; CACHE p2 l2; TRIGGER wait; REREAD never; LOADS 8",
+	}},
 	{"Q8_0 long rows", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1536, false) }, []string{loopAlongARow}},
 	{"IQ4_NL", func(b *builder) *ir.UOp { return packedMatvec(b, "IQ4_NL", 3, 128, false) }, []string{"WARP r0 32; LOCAL s0 2"}},
 	{"matmul", func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 8, 8, 512) }, []string{

@@ -39,7 +39,7 @@ var planCases = []struct {
 		"VECTOR r0 64; UNROLL r0 4; FMA; STAGE r0; UPCAST s0 2",
 		"VECTOR r0 32; UNROLL r0 8; FMA; STAGE r0",
 	}},
-	{"pack Q6_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 512, true) }, []string{"PACK r0; FMA", "PACK r0; FMA; PREFETCH p2 8192; UPCAST s0 2", "PACK r0", "PACK r0 8; FMA", "PACK r0 4; FMA; UPCAST s0 2"}},
+	{"pack Q6_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q6_K", 4, 512, true) }, []string{"PACK r0; FMA", "PACK r0; FMA; PREFETCH p2 8192; UPCAST s0 2", "PACK r0", "PACK r0 8; FMA; PREFETCH p2 8192; LINES 2; CHUNK 3", "PACK r0 4; FMA; UPCAST s0 2"}},
 	{"pack Q4_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q4_K", 4, 512, true) }, []string{"PACK r0; FMA"}},
 	{"pack Q5_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q5_K", 4, 512, false) }, []string{"PACK r0; FMA"}},
 	{"pack Q2_K", func(b *builder) *ir.UOp { return packedMatvec(b, "Q2_K", 4, 512, false) }, []string{"PACK r0; FMA"}},

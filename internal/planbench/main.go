@@ -6,7 +6,7 @@
 //
 // With -with, which may be repeated, Opts of passes that no candidate has are timed too:
 // every candidate of which they change the code is timed with and without, and their times are
-// compared kernel by kernel on stderr:
+// compared kernel by kernel on stderr. Kernels without candidates have their usual plan:
 //
 //	planbench -n 12 -with "AHEAD 32" -with "CACHE p* const; ORDER 8" "llama3.2:1b-q6_k int8"
 //
@@ -179,8 +179,11 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 	arena := ir.NewArena()
 	ast := arena.Import(alone.Kernels[0].AST)
 	all, err := heuristic.Candidates(arena, ast, alone.Target, heuristic.Knobs{})
-	if err != nil || len(all) == 0 {
+	if err != nil || len(all) == 0 && len(b.settings) == 1 {
 		return err
+	}
+	if len(all) == 0 {
+		all = []heuristic.Candidate{{Plan: alone.Kernels[0].Plan}}
 	}
 	ranks := b.choose(all)
 	printer, err := render.For(alone.Target)
@@ -237,6 +240,11 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 	for _, u := range ir.Toposort(ast) {
 		if v, ok := u.Arg.(ir.VarArg); ok && u.Op == ir.OpVar {
 			vars[v.Name] = min(v.Hi, max(v.Lo, 128))
+		}
+	}
+	if len(execs) > 0 { // clocks and caches before the first that counts
+		if _, err := b.time(ctx, execs[0], calls, vars); err != nil {
+			return err
 		}
 	}
 	for i, exec := range execs {

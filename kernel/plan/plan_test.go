@@ -88,6 +88,27 @@ kernel reads what it writes, and counts once in a sum. Elsewhere points past the
 count as the identity of a reduce and are not stored.
 `
 
+// Each option of programs is what one Opt chooses, and no two.
+func TestOptionsHaveOpts(t *testing.T) {
+	chosen := make(map[program.Option]plan.OptKind)
+	for _, kind := range plan.OptKinds() {
+		if option := kind.Sets(); option != program.NoOption {
+			if other, twice := chosen[option]; twice {
+				t.Errorf("%s and %s both choose %s", other, kind, option)
+			}
+			if kind.TakesAxis() || !strings.EqualFold(kind.String(), option.String()) {
+				t.Errorf("%s, with an axis: %t, chooses %s", kind, kind.TakesAxis(), option)
+			}
+			chosen[option] = kind
+		}
+	}
+	for option := program.NoOption + 1; int(option) < len(program.Options{}); option++ {
+		if _, ok := chosen[option]; !ok {
+			t.Errorf("no Opt chooses %s", option)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add("VECTOR r0 32; UNROLL r0 8; STAGE r0; PREFETCH p2 8192; FMA")
 	f.Add("SWAP s0 0\nROLL s1\nTC r0 4")
