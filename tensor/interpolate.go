@@ -39,43 +39,64 @@ func (t *Tensor) Interpolate(mode Interpolation, size ...int) *Tensor {
 }
 
 // resize interpolates axis k from n to m elements. Positions are fractions of
-// integers, num/den, so that they are exact.
+// integers in lowest terms, so that they are exact, and neighbours a few elements apart
+// are seen to be.
 func (t *Tensor) resize(k, n, m int, mode Interpolation) *Tensor {
-	if n == m && mode != LinearAlign || n == m {
+	if n == m {
 		return t
-	}
-	dtype := ir.I32
-	if 4*float64(n)*float64(m) > math.MaxInt32 {
-		dtype = ir.I64
-	}
-	i := t.graph.Iota(dtype, t.graph.arena.Index(int64(m)))
-	odd := i.MulScalar(2).AddScalar(1)
-	var num *Tensor
-	den := 2 * m
-	switch mode {
-	case Nearest:
-		num, den = i.MulScalar(float64(n)), m
-	case NearestExact:
-		num = odd.MulScalar(float64(n))
-	case Linear:
-		num = odd.MulScalar(float64(n)).AddScalar(float64(-m)).Maximum(i.scalar(0))
-	case LinearAlign:
-		num, den = i.MulScalar(float64(n-1)), max(m-1, 1)
 	}
 	if mode <= NearestExact && m%n == 0 {
 		return t.RepeatInterleave(k, m/n) // plain movement
 	}
-	low := num.FloorDiv(num.scalar(float64(den)))
-	a := t.Gather(k, low)
-	if mode <= NearestExact {
-		return a
+	step, start, den := n, 0, m // position i is (i*step + start) / den
+	switch mode {
+	case NearestExact:
+		step, start, den = 2*n, n, 2*m
+	case Linear:
+		step, start, den = 2*n, n-m, 2*m
+	case LinearAlign:
+		step, den = n-1, max(m-1, 1)
 	}
-	b := t.Gather(k, low.AddScalar(1).Minimum(low.scalar(float64(n-1))))
-	w := num.FloorMod(num.scalar(float64(den))).Cast(t.DType()).MulScalar(1 / float64(den))
+	common := int(ir.GCD(ir.GCD(int64(step), int64(start)), int64(den)))
+	low, w := t.positions(m, step/common, start/common, den/common)
+	if mode <= NearestExact {
+		return t.Gather(k, low)
+	}
+	// The elements at the ends are their own neighbours: one more of each, and no index
+	// has to be kept inside.
+	padded := t.padEdge(k, 1, 1, PadReplicate).Contiguous()
+	a, b := padded.Gather(k, low.AddScalar(1)), padded.Gather(k, low.AddScalar(2))
 	for range t.Rank() - 1 - k {
 		w = w.Unsqueeze(-1)
 	}
 	return a.Add(b.Sub(a).Mul(w))
+}
+
+// mostPositions is how many positions are a table: a vector has no division of integers.
+// 64 planes of 56 x 56 to 97 x 97, nearest: 230 us against 900 on one Zen 5 core.
+const mostPositions = 1 << 14
+
+// positions are floor((i*step + start) / den), i < m, and what is left, as a fraction.
+func (t *Tensor) positions(m, step, start, den int) (low, fraction *Tensor) {
+	g, dtype := t.graph, ir.I32
+	if 2*float64(step)*float64(m) > math.MaxInt32 {
+		dtype = ir.I64
+	}
+	num := g.Iota(dtype, g.arena.Index(int64(m))).MulScalar(float64(step)).AddScalar(float64(start))
+	by := num.scalar(float64(den))
+	low = num.FloorDiv(by)
+	if m > mostPositions {
+		return low, num.FloorMod(by).Cast(t.DType()).MulScalar(1 / float64(den))
+	}
+	lows, fractions := make([]float64, m), make([]float64, m)
+	for i := range lows {
+		lows[i] = math.Floor(float64(i*step+start) / float64(den))
+		fractions[i] = (float64(i*step+start) - lows[i]*float64(den)) / float64(den)
+	}
+	if step == 0 || den%step != 0 && step%den != 0 { // else neighbours are seen to be near each other
+		low = g.Table(ir.I32, lows, m)
+	}
+	return low, g.Table(t.DType(), fractions, m)
 }
 
 // PixelShuffle moves channels into space: [N, C*f*f, H, W] to [N, C, H*f, W*f]

@@ -59,6 +59,9 @@ var kernelCases = []struct {
 	{"linear interpolation", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
 		return in(1, 2, 5).Interpolate(tensor.Linear, 8)
 	}},
+	{"linear interpolation, doubled", func(_ *tensor.Graph, in func(...int) *tensor.Tensor) *tensor.Tensor {
+		return in(1, 2, 5).Interpolate(tensor.Linear, 10)
+	}},
 }
 
 func TestMovementStaysMovement(t *testing.T) {

@@ -51,7 +51,7 @@ func TestSortingWays(t *testing.T) {
 // Many rows that are not short go through a network where comparing all pairs would take
 // long, others do not.
 func TestSortingByPrice(t *testing.T) {
-	for name, want := range map[string]map[int]bool{"llvm:x86-64-v4": {256: false, 2000: true}, "ptx:sm_90": {256: false, 2000: false}} {
+	for name, want := range map[string]map[int]bool{"llvm:x86-64-v4": {100: false, 256: true, 2000: true}, "ptx:sm_90": {256: false, 2000: false}} {
 		desc, err := target.Parse(name)
 		if err != nil {
 			t.Fatal(err)
@@ -163,4 +163,45 @@ func TestSoftmaxOfManyStepsCompiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Keys of all types are ordered alike by counting, by a network and one after the other:
+// those of 64 bits beside their positions, others in one word with them.
+func TestSortingTypes(t *testing.T) {
+	bounds := map[ir.DType][2]float64{
+		ir.U8: {0, 255}, ir.I16: {math.MinInt16, math.MaxInt16}, ir.I32: {math.MinInt32, math.MaxInt32},
+		ir.U32: {0, math.MaxUint32}, ir.I64: {-1 << 53, 1 << 53}, ir.F16: {-7, 9}, ir.F64: {-1e300, 1e300},
+	}
+	for dtype, b := range bounds {
+		for _, descending := range []bool{false, true} {
+			g := NewGraph()
+			x := g.Table(dtype, []float64{b[1], 3, b[0], 3, 5, b[1], b[0], 4, 3}, 9)
+			key := x.sortKey(descending)
+			want := []int32{2, 6, 1, 3, 8, 7, 4, 0, 5}
+			if descending {
+				want = []int32{0, 5, 4, 7, 1, 3, 8, 2, 6}
+			}
+			results := map[string]*Tensor{"ranked": key.ranked(9), "network": key.network(9)}
+			if items := key.withPositions(); len(items) == 1 {
+				results["selected"] = items[0].selected(4)
+			} else if dtype.Size() < 8 {
+				t.Errorf("%s: no word has key and position", dtype)
+			}
+			for name, r := range results {
+				got, err := realized(t, r)
+				if err != nil || !slices.Equal(got, want[:len(got)]) || len(got) < 4 {
+					t.Errorf("%s, descending %t: %s: got %v, want %v: %v", dtype, descending, name, got, want, err)
+				}
+			}
+		}
+	}
+}
+
+func realized(t *testing.T, x *Tensor) ([]int32, error) {
+	t.Helper()
+	x.graph.On(interp.New(interp.Options{}))
+	if err := x.Realize(t.Context()); err != nil {
+		return nil, err
+	}
+	return Data[int32](x)
 }
