@@ -1,9 +1,11 @@
 package kernel_test
 
 import (
+	"strings"
 	"testing"
 
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
@@ -34,5 +36,19 @@ func TestSumsOverTheSameThreads(t *testing.T) {
 				compare(t, b.Arena, sink, p, plan.Plan{}, nil)
 			})
 		}
+	}
+}
+
+// The lanes of a sum are folded before it meets a factor with lanes of its own: each of
+// those would have all lanes of the sum.
+func TestSumsBesideLanes(t *testing.T) {
+	b := newBuilder()
+	x, y, out := b.param(0, ir.F32, 3, 48), b.param(1, ir.F32, 3, 32), b.param(2, ir.F32, 3, 32)
+	n, i, k := b.rng(3), b.rng(32), b.rng(48)
+	v := b.Mul(b.Mul(b.sum(b.Load(x, n, k), k), b.f(0.5)), b.Load(y, n, i))
+	sink := b.sink(b.Store(out, v, list(n, i), list(n, i)))
+	p := evaluate(t, b.Arena, sink, "VECTOR r0 16; VECTOR s1 16; ROLL s1", nil)
+	if text := program.Print(p); strings.Contains(text, "f32x256") || strings.Count(text, "fold add") != 1 {
+		t.Errorf("want one fold of 16 lanes\n%s", text)
 	}
 }

@@ -469,18 +469,24 @@ func (l *expressions) mayPend(u *ir.UOp) bool {
 }
 
 // factors prepares two factors: at most one stays pending, and the other does
-// not depend on its pending lanes or threads. They are those of the product u.
+// not depend on its pending lanes or threads, nor, on a CPU, on lanes that the first has not:
+// each of those would have all pending lanes. They are those of the product u.
 func (l *expressions) factors(x, y val, u *ir.UOp) (val, val) {
 	if !x.pend.Empty() && !y.pend.Empty() {
 		y = l.settle(y)
 	}
-	if !x.pend.Empty() && (dependsOn(y, x.pend) || !l.free.Of(u.Src[1]).Meet(l.sharing(x.pend)).Empty()) {
+	if !x.pend.Empty() && (dependsOn(y, x.pend) || l.multiplies(x, y) || !l.free.Of(u.Src[1]).Meet(l.sharing(x.pend)).Empty()) {
 		x = l.settle(x)
 	}
-	if !y.pend.Empty() && (dependsOn(x, y.pend) || !l.free.Of(u.Src[0]).Meet(l.sharing(y.pend)).Empty()) {
+	if !y.pend.Empty() && (dependsOn(x, y.pend) || l.multiplies(y, x) || !l.free.Of(u.Src[0]).Meet(l.sharing(y.pend)).Empty()) {
 		y = l.settle(y)
 	}
 	return x, y
+}
+
+// multiplies reports lanes of y beside which the pending lanes of x would be repeated.
+func (l *expressions) multiplies(x, y val) bool {
+	return !x.pend.Meet(l.lanes).Empty() && !l.block.onGPU() && len(unionSubAxes(x.subAxes, y.subAxes)) > len(x.subAxes)
 }
 
 // sharing is the thread ranges whose sub-axes lie, wholly or in part, where those
