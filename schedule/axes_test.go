@@ -1,6 +1,7 @@
 package schedule_test
 
 import (
+	"slices"
 	"testing"
 
 	"tgc/ir"
@@ -68,4 +69,35 @@ func checkRows(t *testing.T, name string, sink *ir.UOp, lanes int64) {
 			t.Errorf("%s stores runs of %d", name, n)
 		}
 	}
+}
+
+// A row that begins elsewhere, or whose elements are repeated, is stored for the reduces that
+// read it, whose lanes want neighbours; threads of a GPU read it where it is.
+func TestTurnedRowsAreStored(t *testing.T) {
+	for name, turn := range map[string]func(x *tensor.Tensor) *tensor.Tensor{
+		"ring":     func(x *tensor.Tensor) *tensor.Tensor { return x.Roll([]int{3}, []int{1}) },
+		"repeated": func(x *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 0, 50).RepeatInterleave(1, 4) },
+	} {
+		g := tensor.NewGraph()
+		g.Output("y", turn(g.Input("x", ir.F32, 200, 200)).LayerNorm(1, nil, nil, 1e-5))
+		r := newRig(t, g, nil, nil)
+		if n := turnedReads(r.plan(schedule.CPUOptions())); n != 1 {
+			t.Errorf("%s: %d kernels of a CPU read what is turned, want 1", name, n)
+		}
+		if n := turnedReads(r.plan(schedule.DefaultOptions())); n < 2 {
+			t.Errorf("%s: %d kernels of a GPU read what is turned, want all", name, n)
+		}
+	}
+}
+
+// turnedReads counts the kernels that take a position apart.
+func turnedReads(s *schedule.Schedule) (kernels int) {
+	for _, l := range s.Launches {
+		for _, k := range l.Kernels {
+			if slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool { return u.Op == ir.OpFloorMod || u.Op == ir.OpFloorDiv }) {
+				kernels++
+			}
+		}
+	}
+	return kernels
 }

@@ -14,7 +14,9 @@ type reader struct {
 }
 
 // findCuts lists the pointwise tensors that become values, and says who reads each tensor.
-func findCuts(shapes *ir.Shapes, order []*ir.UOp) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
+// With lanes, what lies elsewhere than side by side is a value wherever it is read several
+// times: whether it is stored is a question of its price.
+func findCuts(shapes *ir.Shapes, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
 	readers = make(map[*ir.UOp]*reader, len(order))
 	for i := len(order) - 1; i >= 0; i-- {
 		u := order[i]
@@ -37,7 +39,9 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp) (cut map[*ir.UOp]bool, readers
 		r := readers[u]
 		switch {
 		case r != nil && isTurned(shapes, u):
-			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul
+			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul || lanes && r.several && u.Op == ir.OpShrink
+		case r != nil && isInterleaved(shapes, u):
+			cut[u] = lanes && r.several
 		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
 		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
 			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul && !repeats(shapes, u) // an operand of a tiled product is read as it lies
@@ -148,6 +152,17 @@ func isTurned(shapes *ir.Shapes, u *ir.UOp) bool {
 		return takesAll(shapes, u) && len(shapes.Of(u.Src[0]))-int(u.Arg.(ir.IntArg)) <= 2 && !isPacked(u.Src[0])
 	}
 	return false
+}
+
+// isInterleaved reports elements that are repeated one by one: neighbours are the same element.
+func isInterleaved(shapes *ir.Shapes, u *ir.UOp) bool {
+	if u.Op != ir.OpReshape || u.Src[0].Op != ir.OpExpand {
+		return false
+	}
+	to, from := shapes.Of(u.Src[0]), shapes.Of(u.Src[0].Src[0])
+	last := len(to) - 1
+	own := shapes.Of(u)
+	return last > 0 && expr.IsUnit(from[last]) && !expr.IsUnit(to[last]) && len(own) > 0 && own[len(own)-1] != to[last]
 }
 
 // isPacked reports movements of a packed buffer.

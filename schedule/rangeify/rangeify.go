@@ -36,7 +36,7 @@ func Rangeify(s *state.State) {
 
 // build makes values of a graph, sources first.
 func (s *builder) build(order []*ir.UOp) {
-	cut, readers := findCuts(s.shapes, order)
+	cut, readers := findCuts(s.shapes, order, s.Opt.Profile.Lanes > 1)
 	stored := onlyStored(order)
 	for _, u := range order {
 		if s.Err != nil {

@@ -343,14 +343,18 @@ type Form struct {
 }
 
 // Pays reports that kernels in which the readers of p compute p themselves cost no
-// more than those that all of them were made of, and records when not. What a kernel
-// was made of is remembered in each value, so that many fusions together cost no more
-// than one may, and a value that is repeated counts as often as what it is in.
+// more than those that all of them were made of, and records when not. What a kernel was made of is remembered in each value, so that many
+// fusions together cost no more than one may, and a value that is repeated counts as often as
+// what it is in. A pointwise value shares nothing with its readers: what fusions before this
+// one saved does not pay for it.
 func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
-	apart, together := s.apart(p), int64(0)
+	apart, now, together := s.apart(p), s.priceOf(p), int64(0)
 	for i, c := range readers {
-		apart = sum(apart, s.apart(c))
+		apart, now = sum(apart, s.apart(c)), sum(now, s.priceOf(c))
 		together = sum(together, s.Price(fused[i].Body, fused[i].Loops))
+	}
+	if s.IsPointwise(p) {
+		apart = min(apart, now)
 	}
 	if !s.Cheaper(p, together, apart) {
 		return false
@@ -398,10 +402,13 @@ func (s *State) ForgetPrices() {
 	}
 }
 
+// priceOf is the price of the kernel that a value is now.
+func (s *State) priceOf(v *Value) int64 { return s.Price(v.Body, v.StoreLoops()) }
+
 // apart is the price of the kernels that a value was made of.
 func (s *State) apart(v *Value) int64 {
 	if v.Apart == 0 {
-		v.Apart = s.Price(v.Body, v.StoreLoops())
+		v.Apart = s.priceOf(v)
 	}
 	return v.Apart
 }
