@@ -162,8 +162,9 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// Lanes of which some read past an edge load those inside, and lanes that a division
-// sends to two elements load both: neither is a gather.
+// Lanes of which some read past an edge load those inside, lanes that a division sends to
+// two elements load both, and digits of neighbours that make up a place are neighbours:
+// none is a gather.
 func TestLanesAtEdges(t *testing.T) {
 	for _, c := range []struct {
 		name, plan string
@@ -174,6 +175,7 @@ func TestLanesAtEdges(t *testing.T) {
 		{"padding of 13 lanes", "VECTOR s0 13", func(b *builder) *ir.UOp { return padded(b, 31, 4) }, "f32x13 = guarded"},
 		{"step", "VECTOR s0 8", func(b *builder) *ir.UOp { return repeated(b, 93, 9) }, "f32x8 = where"},
 		{"step of as many lanes", "VECTOR s0 16", func(b *builder) *ir.UOp { return repeated(b, 93, 15) }, "f32x16 = where"},
+		{"digits", "VECTOR s0 8", func(b *builder) *ir.UOp { return digits(b, 93, 9) }, "f32x8 = load"},
 		{"two steps", "VECTOR s0 16", func(b *builder) *ir.UOp { return repeated(b, 93, 7) }, "gather"},
 	} {
 		b := newBuilder()
@@ -191,6 +193,13 @@ func padded(b *builder, n, pad int64) *ir.UOp {
 	at := b.Add(i, b.n(-pad))
 	inside := b.And(b.Lt(b.n(-1), at), b.Lt(at, b.n(n)))
 	return b.sink(b.Store(out, b.Where(inside, b.Load(x, at), b.f(1)), list(i), list(i)))
+}
+
+// digits: out[i] = x[i/n, i%n]
+func digits(b *builder, points, n int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, (points+n-1)/n, n), b.param(1, ir.F32, points)
+	i := b.rng(points)
+	return b.sink(b.Store(out, b.Load(x, b.Div(i, b.n(n)), b.Mod(i, b.n(n))), list(i), list(i)))
 }
 
 // repeated: out[i] = x[i/times]

@@ -54,7 +54,10 @@ func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 		return l.loadField(u, at)
 	}
 	address := l.addressOf(u)
-	if moving := l.movingTerms(address, at); len(moving) > 0 && !l.block.onGPU() {
+	if !l.block.onGPU() && len(l.movingTerms(address, at)) > 1 {
+		address = l.rejoined(address)
+	}
+	if moving := l.movingTerms(address, at); !l.block.onGPU() && len(moving) > 0 {
 		if v, ok := l.loadInside(u, at); ok {
 			return v
 		}
@@ -71,6 +74,27 @@ func (l *memory) movingTerms(address *flatAddress, at coords) []ir.Term {
 	return slices.DeleteFunc(slices.Clone(address.form.Terms), func(t ir.Term) bool {
 		return l.exprs.isStatic(t.Atom) || len(l.exprs.laneSubAxes(t.Atom, at)) == 0
 	})
+}
+
+// rejoined is an address with x in place of c*(x/c) + x%c: lanes whose x are neighbours are
+// then seen to be.
+func (l *memory) rejoined(f *flatAddress) *flatAddress {
+	for _, rest := range f.form.Terms {
+		for _, quotient := range f.form.Terms {
+			x, y := rest.Atom, quotient.Atom
+			if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv || !slices.Equal(x.Src, y.Src) {
+				continue
+			}
+			n, constant := x.Src[1].Int()
+			form, ok1 := f.form.Plus(ir.AtomForm(x), -rest.Coef)
+			form, ok2 := form.Plus(ir.AtomForm(y), -quotient.Coef)
+			form, ok3 := form.Plus(l.linear.Of(x.Src[0]), rest.Coef)
+			if constant && n > 0 && quotient.Coef == n*rest.Coef && ok1 && ok2 && ok3 {
+				return &flatAddress{node: form.Build(l.Arena), form: form}
+			}
+		}
+	}
+	return f
 }
 
 // loadInside reads neighbouring lanes of which some may be outside of a buffer: each
