@@ -75,6 +75,9 @@ func checkRows(t *testing.T, name string, sink *ir.UOp, lanes int64) {
 // read it, whose lanes want neighbours; threads of a GPU read it where it is.
 func TestTurnedRowsAreStored(t *testing.T) {
 	for name, turn := range map[string]func(x *tensor.Tensor) *tensor.Tensor{
+		"gathered": func(x *tensor.Tensor) *tensor.Tensor {
+			return x.GatherElements(1, x.Graph().Input("at", ir.I32, 200, 200))
+		},
 		"ring":     func(x *tensor.Tensor) *tensor.Tensor { return x.Roll([]int{3}, []int{1}) },
 		"repeated": func(x *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 0, 50).RepeatInterleave(1, 4) },
 	} {
@@ -90,11 +93,13 @@ func TestTurnedRowsAreStored(t *testing.T) {
 	}
 }
 
-// turnedReads counts the kernels that take a position apart.
+// turnedReads counts the kernels that take a position apart, or read where memory says.
 func turnedReads(s *schedule.Schedule) (kernels int) {
 	for _, l := range s.Launches {
 		for _, k := range l.Kernels {
-			if slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool { return u.Op == ir.OpFloorMod || u.Op == ir.OpFloorDiv }) {
+			if slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool {
+				return u.Op == ir.OpFloorMod || u.Op == ir.OpFloorDiv || u.Op == ir.OpCast && u.DType == ir.Idx
+			}) {
 				kernels++
 			}
 		}

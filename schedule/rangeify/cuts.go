@@ -39,7 +39,7 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]b
 		r := readers[u]
 		switch {
 		case r != nil && isTurned(shapes, u):
-			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul || lanes && r.several && u.Op == ir.OpShrink
+			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul || lanes && r.several
 		case r != nil && isInterleaved(shapes, u):
 			cut[u] = lanes && r.several
 		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
