@@ -55,6 +55,7 @@ var optionCases = []struct {
 	{"INLINE 1", heldGroups, biasedGroups},
 	{"CACHE p2 const", manyRows, longRows},
 	{"CACHE p2 stream", manyRows, longRows},
+	{"CACHE p2 wide", manyRows, longRows},
 	{"CACHE p2 l2", "WARP r0 32; UPCAST s0 2", longRows},
 }
 

@@ -104,6 +104,7 @@ const (
 	CacheConst         // load: nothing writes these bytes while this kernel or the one before it runs
 	CacheStream        // load: as CacheConst, and each byte is read once; store: not read again soon
 	CacheL2            // past the first level, where a block may hold old bytes
+	CacheWide          // load: as CacheStream, and the second level fetches 256 bytes around it
 )
 
 // Instr is one instruction. Which fields mean something follows from Op.

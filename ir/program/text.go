@@ -47,7 +47,7 @@ var opNames = [...]string{
 	Dot4: "dot4",
 }
 
-var cacheNames = [...]string{CacheDefault: "", CacheConst: "const", CacheStream: "stream", CacheL2: "l2"}
+var cacheNames = [...]string{CacheDefault: "", CacheConst: "const", CacheStream: "stream", CacheL2: "l2", CacheWide: "wide"}
 
 // String is the policy's name in the text form; empty for the default.
 func (c Cache) String() string {

@@ -274,7 +274,7 @@ var optTable = [numOptKinds]OptInfo{
 		After:   "w0 = load W[0..16]; wait; ..; w1 = load W[16..32]"},
 	CACHE: {Name: "CACHE", Axis: axisBuffer, Amount: amountNeeded, On: OnGPU, words: program.LoadPolicies(), read: readCache,
 		Refusal: "loads of a CPU have no policy",
-		Doc:     "What caches do with loads of a packed weight: const, past the checks for what others write; stream, so and leaving nothing in the first level; l2, past the first level. Without the Opt, of weights that are loaded early: stream for loads of 16 bytes and more, const for others.",
+		Doc:     "What caches do with loads of a packed weight: const, past the checks for what others write; stream, so and leaving nothing in the first level; l2, past the first level; wide, as stream, and the second level fetches 256 bytes around it (from sm_80 on). Without the Opt, of weights that are loaded early: stream for loads of 16 bytes and more, const for others.",
 		Before:  "w = load W",
 		After:   "w = load W, leaving nothing in the first level"},
 	ORDER: {Name: "ORDER", Amount: amountNeeded, On: OnLaunch, sets: program.Order, idle: unordered, Refusal: refusedLaunch,

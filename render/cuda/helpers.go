@@ -68,16 +68,21 @@ var helperTable = []helper{
 	{"dot4_us", dotHelper("dot4_us", "u32.s32")},
 	{"dot4_su", dotHelper("dot4_su", "s32.u32")},
 	{"dot4_uu", dotHelper("dot4_uu", "u32.u32")},
-	{"load_once1", streamHelper("load_once1", true, 1)},
-	{"load_once2", streamHelper("load_once2", true, 2)},
-	{"load_once4", streamHelper("load_once4", true, 4)},
-	{"load_once8", streamHelper("load_once8", true, 8)},
-	{"load_once16", streamHelper("load_once16", true, 16)},
-	{"load_last1", streamHelper("load_last1", false, 1)},
-	{"load_last2", streamHelper("load_last2", false, 2)},
-	{"load_last4", streamHelper("load_last4", false, 4)},
-	{"load_last8", streamHelper("load_last8", false, 8)},
-	{"load_last16", streamHelper("load_last16", false, 16)},
+	{"load_once1", streamHelper("load_once1", onceConstant, 1)},
+	{"load_once2", streamHelper("load_once2", onceConstant, 2)},
+	{"load_once4", streamHelper("load_once4", onceConstant, 4)},
+	{"load_once8", streamHelper("load_once8", onceConstant, 8)},
+	{"load_once16", streamHelper("load_once16", onceConstant, 16)},
+	{"load_last1", streamHelper("load_last1", once, 1)},
+	{"load_last2", streamHelper("load_last2", once, 2)},
+	{"load_last4", streamHelper("load_last4", once, 4)},
+	{"load_last8", streamHelper("load_last8", once, 8)},
+	{"load_last16", streamHelper("load_last16", once, 16)},
+	{"load_wide1", streamHelper("load_wide1", wideConstant, 1)},
+	{"load_wide2", streamHelper("load_wide2", wideConstant, 2)},
+	{"load_wide4", streamHelper("load_wide4", wideConstant, 4)},
+	{"load_wide8", streamHelper("load_wide8", wideConstant, 8)},
+	{"load_wide16", streamHelper("load_wide16", wideConstant, 16)},
 	{"prefetch_l2", `void prefetch_l2(const void* p)
 {
 	asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
@@ -143,11 +148,18 @@ func dotHelper(name, types string) string {
 }`, name, types)
 }
 
+// Instructions of loads that helpers make.
+const (
+	once         = "ld.global.L1::no_allocate"
+	onceConstant = "ld.global.nc.L1::no_allocate"
+	wideConstant = "ld.global.nc.L1::no_allocate.L2::256B"
+)
+
 // streamHelper loads bytes that the first cache need not keep.
-func streamHelper(name string, constant bool, bytes int) string {
-	access, qualifier, clobber := "ld.global.nc.L1::no_allocate", "asm", ""
-	if !constant {
-		access, qualifier, clobber = "ld.global.L1::no_allocate", "asm volatile", ` : "memory"`
+func streamHelper(name, access string, bytes int) string {
+	qualifier, clobber := "asm", ""
+	if access == once {
+		qualifier, clobber = "asm volatile", ` : "memory"`
 	}
 	switch bytes {
 	case 8, 16:

@@ -54,7 +54,7 @@ func (r *printer) Reachable(a *gpu.Address, _ program.Space) *gpu.Address { retu
 // loadFunctions load through a pointer, loadHelpers n bytes as words.
 var (
 	loadFunctions  = map[gpu.Policy]string{gpu.Constant: "__ldg", gpu.Shared: "__ldcg"}
-	loadHelpers    = map[gpu.Policy]string{gpu.Once: "load_last", gpu.OnceConstant: "load_once"}
+	loadHelpers    = map[gpu.Policy]string{gpu.Once: "load_last", gpu.OnceConstant: "load_once", gpu.WideConstant: "load_wide"}
 	storeFunctions = map[gpu.Policy]string{gpu.Once: "__stcs", gpu.Shared: "__stcg"}
 )
 

@@ -21,6 +21,7 @@ const (
 	Once                // used once: the first cache need not keep it
 	OnceConstant        // both
 	Shared              // between blocks: past the first cache
+	WideConstant        // OnceConstant, and the second cache fetches 256 bytes
 )
 
 // Access is how memory is read or written.
@@ -50,9 +51,11 @@ func (s *Selector) loads(p *program.Value, cache program.Cache) Access {
 	switch {
 	case cache == program.CacheL2:
 		access.Policy = Shared
-	case cache == program.CacheStream && readOnly:
+	case cache == program.CacheWide && readOnly && s.Desc.SM >= 80:
+		access.Policy = WideConstant
+	case (cache == program.CacheStream || cache == program.CacheWide) && readOnly:
 		access.Policy = OnceConstant
-	case cache == program.CacheStream:
+	case cache == program.CacheStream || cache == program.CacheWide:
 		access.Policy = Once
 	case readOnly && (cache == program.CacheConst || !s.Waited):
 		access.Policy = Constant

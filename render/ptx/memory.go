@@ -73,6 +73,7 @@ var spaceNames = map[program.Space]string{
 
 var loadNames = map[gpu.Policy]string{
 	gpu.Constant: ".nc", gpu.Once: ".L1::no_allocate", gpu.OnceConstant: ".nc.L1::no_allocate", gpu.Shared: ".cg",
+	gpu.WideConstant: ".nc.L1::no_allocate.L2::256B",
 }
 
 func loadName(access gpu.Access) string {
