@@ -48,14 +48,17 @@ func (s *Selector) loads(p *program.Value, cache program.Cache) Access {
 	}
 	buffer := s.access[p]
 	readOnly := buffer != nil && buffer.Read && !buffer.Write
+	if cache == program.CacheWide && (!readOnly || s.Desc.SM < 80) {
+		cache = program.CacheStream
+	}
 	switch {
 	case cache == program.CacheL2:
 		access.Policy = Shared
-	case cache == program.CacheWide && readOnly && s.Desc.SM >= 80:
+	case cache == program.CacheWide:
 		access.Policy = WideConstant
-	case (cache == program.CacheStream || cache == program.CacheWide) && readOnly:
+	case cache == program.CacheStream && readOnly:
 		access.Policy = OnceConstant
-	case cache == program.CacheStream || cache == program.CacheWide:
+	case cache == program.CacheStream:
 		access.Policy = Once
 	case readOnly && (cache == program.CacheConst || !s.Waited):
 		access.Policy = Constant
