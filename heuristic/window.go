@@ -103,7 +103,8 @@ func (a *analysis) reducesAlong(axis int) (axes []int, points int64, ok bool) {
 }
 
 // resultLanes is the innermost store axis that can be lanes of a short reduce,
-// whole if it fits two registers.
+// whole if it fits two registers. Of longer rows registers are full: 28 lanes are three
+// loads. One Zen 5 core, 7 x 7 over 96 planes of 56 x 56: 32 lanes 395 us, 28 720.
 func (p *planner) resultLanes() (axis int, lanes int64) {
 	stores := p.axesOf(plan.StoreAxis)
 	for k := len(stores) - 1; k >= 0; k-- {
@@ -111,7 +112,12 @@ func (p *planner) resultLanes() (axis int, lanes int64) {
 		if p.size(i) < 4 || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || !p.nearReads(i) {
 			continue
 		}
-		if lanes = p.anyLanes(p.size(i), 2*lanesOf(p.desc)); lanes >= 4 {
+		if most := 2 * lanesOf(p.desc); p.size(i) <= most {
+			lanes = p.anyLanes(p.size(i), most)
+		} else {
+			lanes = p.lanes(p.size(i), most)
+		}
+		if lanes >= 4 {
 			return i, lanes
 		}
 	}
