@@ -27,13 +27,12 @@ type analysis struct {
 	written  map[*ir.UOp]bool
 
 	priced Choice // what it says of prices
-	steps  map[stepOf]int64
 }
 
 func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {
 	a := &analysis{arena: arena, sink: sink, desc: desc, knobs: knobs,
 		order: ir.Toposort(sink), axes: plan.Axes(sink), bounds: ir.NewBounds(),
-		written: make(map[*ir.UOp]bool), steps: make(map[stepOf]int64), cuts: plan.Boundaries(arena, sink)}
+		written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
 	var ranges []*ir.UOp
 	for _, x := range a.axes {
 		ranges = append(ranges, x.Range)

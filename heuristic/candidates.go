@@ -13,6 +13,9 @@ type Candidate struct {
 	Plan     plan.Plan
 	Price    float64            // nanoseconds
 	Features map[string]float64 // of which the price is made, for those who fit it
+
+	mapped *mapped
+	work   *work
 }
 
 // Candidates lists the plans of a matrix-vector product on a GPU, the cheapest first;
@@ -30,17 +33,20 @@ func Candidates(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (
 	k := a.workOf(weights)
 	var list []Candidate
 	for _, c := range a.mappings(weights, k) {
-		list = append(list, Candidate{plan.Plan{Opts: c.complete()}, c.price.total, c.features(k)})
+		list = append(list, Candidate{plan.Plan{Opts: c.complete()}, c.price.total, c.features(k), c, k})
 	}
 	return list, nil
 }
 
+// Reprice is the price by other numbers of the target, in nanoseconds.
+func (c *Candidate) Reprice(t *target.Threads) float64 { return c.mapped.estimate(c.work, t).total }
+
 func (c *mapped) features(k *work) map[string]float64 {
 	return map[string]float64{
-		"rows": k.rows, "points": k.points, "bytes": k.bytes, "operations": k.operations, "activations": k.activations,
-		"uses": k.uses, "sums": k.sums, "decoding": k.decoding, "lookups": k.lookups, "reading": k.reading, "extract": k.extract,
-		"element": k.element, "tile": k.tile, "sharers": float64(k.sharers),
+		"rows": k.rows, "points": k.points, "bytes": k.bytes, "operations": k.operations, "ready": k.ready,
+		"uses": k.uses, "sums": k.sums, "decoding": k.decoding, "permuted": k.lookups.permuted, "looked_up": k.lookups.loaded,
+		"element": k.element(), "tile": k.tile, "sharers": float64(k.sharers), "scales": k.scales,
 		"sharing": float64(c.sharing), "thread_rows": float64(c.rows), "groups": float64(c.groups), "turns": float64(c.turns),
-		"at_once": float64(c.atOnce), "read": c.read, "scaled": float64(c.scaled), "scales": k.scales, "iterations": float64(c.iterations), "shared": float64(c.shared),
+		"at_once": float64(c.atOnce), "loaded": float64(c.loaded), "scaled": float64(c.scaled), "iterations": float64(c.iterations), "shared": float64(c.shared),
 	}
 }

@@ -54,19 +54,6 @@ func distinct(weights []*operand) int64 {
 	return int64(len(seen))
 }
 
-// sumsEach is how many sums a weight stands in: a minimum has one of its own, and
-// each digit of 16-bit activations.
-func (a *analysis) sumsEach(weights []*operand) int64 {
-	w, digits := weights[0], int64(0)
-	inner := w.chain[len(w.chain)-1]
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == inner && readsOperand(u, w) {
-			digits++
-		}
-	}
-	return max(digits, int64(len(weights))/distinct(weights))
-}
-
 // storeRows are the store axes among rows.
 func (a *analysis) storeRows(rows analyse.RangeSet) []int {
 	var out []int
@@ -313,12 +300,4 @@ func (a *analysis) insideReduce(axis int) bool {
 		}
 	}
 	return false
-}
-
-// orDefault is a knob's value, or the default where it is 0.
-func orDefault[T ~int | ~int64](knob int, other T) int64 {
-	if knob > 0 {
-		return int64(knob)
-	}
-	return int64(other)
 }

@@ -22,14 +22,13 @@ type mapping struct {
 	rows   int64 // of a thread
 	block  int64 // threads
 	turns  int64 // groups of rows that a block takes one after the other
-	whole  bool  // no lanes past the end of a row
 	halves bool  // lanes share what one thread could load of a group that has a scale
 }
 
 // Values of a mapping that are tried.
 var (
 	mapCopies = []int64{8, 4, 2}
-	mapLanes  = []int64{32, 16, 8, 4, 2, 1}
+	mapLanes  = []int64{32, 16, 8, 4} // fewer read less than a line of memory of each row
 	mapWarps  = []int64{1, 2, 3, 4, 5, 6, 7, 8}
 	mapRest   = []int64{1, 2, 4, 0}
 	mapRows   = []int64{1, 2, 4, 8}
@@ -37,8 +36,10 @@ var (
 	mapWaves  = []int64{0, 1, 2, 4} // blocks of each multiprocessor, where a block takes several groups; 0: it takes one
 )
 
-// mostRest bounds what is unrolled along a row.
-const mostRest = 8
+const (
+	mostRest   = 8 // bounds what is unrolled along a row
+	groupLoads = 2 // loads of a thread that hold one group of integers
+)
 
 // gpuMatvec streams weights past activations that stay: the cheapest mapping wins.
 func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
@@ -59,7 +60,7 @@ func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
 	}
 	a.priced = Choice{
 		Prices: prices, BlockThreads: chosen.threads(), Bytes: k.bytes,
-		Price: chosen.estimate(k).total, Share: cmp.Or(a.knobs.Share, 1),
+		Price: chosen.price.total, Share: cmp.Or(a.knobs.Share, 1),
 	}
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), chosen)
 	return chosen.complete(), why, appliedTo(w, "streams-weight", chosen.String())
@@ -92,8 +93,6 @@ type mapped struct {
 	iterations int64 // of a thread along a row
 	shared     int64 // weights that a thread has of those that share bytes
 	scaled     int64 // threads that share a group, each of which computes its scale
-	warp       []lanesOfAxis
-	read       float64 // bytes that the lanes of a warp have brought from the L2 cache, for each that they use
 	price      price
 	splits     []split // of the rows
 	completed  bool    // its plan has what a kernel has besides its sums
@@ -114,19 +113,10 @@ func (c *mapped) String() string {
 	return s + fmt.Sprintf(": %.1f us", c.price.total/1000)
 }
 
-// mappings lists the mappings of a kernel, the cheapest first. The usual one has its
-// doubt in its favour: another is cheaper only if it is so by more than prices are
-// wrong. They were fitted to weights that are used once.
+// mappings lists the mappings of a kernel, the cheapest first.
 func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
-	usual := a.share(weights, a.usualMapping(weights))
-	usual.takeRows(k)
-	usual.price = usual.estimate(k)
-	doubt := a.desc.Threads.Doubt
-	if k.uses > 1 {
-		doubt = a.desc.Threads.DoubtUses
-	}
-	usual.price.total /= 1 + doubt
-	list, shares := []*mapped{usual}, make(map[string]bool)
+	var list []*mapped
+	shares := make(map[string]bool)
 	a.eachShare(a.halvesDiffer(weights), func(m mapping) {
 		c := a.share(weights, m)
 		if key := (plan.Plan{Opts: c.opts}).String(); !shares[key] {
@@ -143,9 +133,7 @@ func (a *analysis) share(weights []*operand, m mapping) *mapped {
 	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1}
 	for _, o := range weights {
 		if !c.done[o.chain[len(o.chain)-1]] {
-			c.warp = nil
 			c.shareRow(o)
-			c.read = max(c.read, c.sectors(o))
 		}
 	}
 	return c
@@ -206,7 +194,7 @@ func (c *mapped) withRows(k *work) []*mapped {
 				key := taken{d.rows, d.groups, d.turns}
 				if d.sharing*d.groups <= max(block, int64(d.desc.WarpSize)) && !seen[key] {
 					seen[key] = true
-					d.price = d.estimate(k)
+					d.price = d.estimate(k, &d.desc.Threads)
 					list = append(list, &d)
 				}
 			}
@@ -287,11 +275,10 @@ func (c *mapped) shareRow(w *operand) {
 			c.shared = max(c.shared, copies)
 		}
 	}
-	sharing, padded := int64(1), c.whole
+	sharing, padded := int64(1), false
 	for j := len(w.chain) - 1; j >= 0; j-- {
 		if i := w.chain[j]; c.constant(i) && sharing < c.lanes {
 			n := c.lanesAlong(i, c.lanes/sharing, &padded)
-			c.warp = append(c.warp, lanesOfAxis{i, n, max(c.taken[i], 1)})
 			c.split(plan.WARP, i, n)
 			sharing *= n
 		}

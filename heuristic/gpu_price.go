@@ -7,15 +7,16 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // The price of a mapping of a matrix-vector product to threads: an analytic model of
 // one kernel in a chain of kernels. A multiprocessor has some blocks at once, limited
-// by threads and registers. The busiest one decides: it reads its share of the weights
-// at its share of the bandwidth, or, if its threads have too few bytes in flight, at
-// what a load's latency lets through (Little's law); it issues the operations on
-// weights, points past the end of rows included; or one thread's chain of loads and
-// operations is longer than both. Before its rows, a block stages the activations.
+// by threads and registers. The busiest one decides. It reads its share of the weights,
+// which begins before the kernel has what the one before stores. Beside that a block
+// makes the activations ready, and then its rows: the multiprocessor issues the
+// operations on weights, points past the end of rows included, or one thread's chain
+// of loads and sums is longer.
 
 // work is what of a kernel decides the prices of its mappings.
 type work struct {
@@ -25,10 +26,10 @@ type work struct {
 	decoding     float64 // those of them that all uses of a weight share
 	uses         float64 // of a weight: a thread makes the results of all
 	sums         float64 // of a row, for each use
-	lookups      float64 // what look-ups in tables cost, in operations, likewise
+	lookups      lookups // in tables, for one row of all matrices
 	scales       float64 // those of the operations that all weights of a group share
-	activations  float64 // bytes that all rows share
-	element      float64 // bytes of an activation that a thread holds
+	ready        float64 // bytes that a block reads before its rows: activations, and what scales them
+	dot          bool    // sums are of bytes, four at a time
 	tile         float64 // rows that one block makes, for values that depend on all of them; 1: it may make any
 	sharers      int64   // weights that have bytes in common
 	row          int     // axis of the innermost rows; -1: rows are points of stages
@@ -36,9 +37,11 @@ type work struct {
 	stages       []int   // axes of stages among the rows
 	beside       []int   // axes of rows of sums beside a tile's: a block that had one point of them would make the tile for each
 	staged       bool    // a block makes the activations in shared memory first
-	extract      float64 // of the operations, for each time that the bytes of a weight are read again
-	reading      float64 // ns a byte of an activation that a thread reads
 }
+
+// lookups are numbers of look-ups: permutes select among few bytes, the values of an
+// entry of a longer table are loaded together.
+type lookups struct{ permuted, loaded float64 }
 
 // price is what a mapping is expected to cost, and of what it is made.
 type price struct {
@@ -51,8 +54,9 @@ func (a *analysis) workOf(weights []*operand) *work {
 	w := weights[0]
 	all := a.ownRows(weights)
 	k := &work{
-		rows: float64(a.points(all.List())), points: float64(a.points(w.chain)), activations: float64(a.partnerBytes(w)),
-		element: 4, tile: 1, sharers: 1, extract: a.desc.Threads.Extract,
+		rows: float64(a.points(all.List())), points: float64(a.points(w.chain)), ready: a.readyBytes(weights), tile: 1, sharers: 1,
+		uses: float64(a.points(a.usesOf(weights).List())), sums: float64(len(weights)), scales: a.scalesOfRow(weights),
+		dot: a.dotAxis(w.chain[len(w.chain)-1]),
 	}
 	seen := make(map[int]bool)
 	for _, o := range weights {
@@ -62,17 +66,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 		seen[o.slot()] = true
 	}
 	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)
-	k.scales = a.scalesOfRow(weights)
-	k.uses, k.sums = float64(a.points(a.usesOf(weights).List())), float64(len(weights))
-	if a.dotAxis(w.chain[len(w.chain)-1]) {
-		k.element, k.extract = 1, a.desc.Threads.ExtractBytes
-		k.operations *= a.desc.Threads.Dot
-		k.decoding *= a.desc.Threads.Dot
-	}
-	k.reading = a.desc.Threads.Reading
-	if _, k.staged = a.invariantAxis(w); k.staged {
-		k.reading = a.desc.Threads.ReadingShared
-	}
+	_, k.staged = a.invariantAxis(w)
 	k.row = a.lastStore(all.List())
 	k.everyRow = k.row >= 0 && a.everyStore(k.row)
 	for _, z := range a.axesOf(plan.StageAxis) {
@@ -92,6 +86,17 @@ func (a *analysis) workOf(weights []*operand) *work {
 		}
 	}
 	return k
+}
+
+// readyBytes is what each block reads besides weights: what depends on no row.
+func (a *analysis) readyBytes(weights []*operand) float64 {
+	rows, bytes := a.ownRows(weights).Union(a.storeSet()), int64(0)
+	for _, u := range a.order {
+		if free := a.free.Of(u); (u.Op == ir.OpLoad || u.Op == ir.OpField) && u.Src[0].Op == ir.OpParam && free.Meet(rows).Empty() {
+			bytes += satMul(a.points(free.List()), int64(u.DType.Size()))
+		}
+	}
+	return float64(bytes)
 }
 
 // besideTile are the store axes that rows of some weights have, but not those of weights
@@ -122,7 +127,7 @@ func (k *work) blocks(rows int64) int64 { return ceil(int64(k.rows), rows) }
 
 // operationsOfRow counts the operations on weights for one row, those of them that all
 // uses share, and the look-ups in tables. Operations on bytes are made on four at a time.
-func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lookups float64) {
+func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding float64, looked lookups) {
 	counted, uses := make(map[*ir.UOp]bool), a.usesOf(weights)
 	for _, w := range weights {
 		chain, rows := setOf(w.chain), setOf(w.rows)
@@ -138,7 +143,7 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lo
 			counted[u] = true
 			n := float64(a.points(free.Meet(chain.Union(uses)).List()))
 			if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable {
-				lookups += n * a.lookup(w, u)
+				looked.add(a, w, u, n)
 				continue
 			}
 			operations += each * n
@@ -147,7 +152,7 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding, lo
 			}
 		}
 	}
-	return operations, decoding, lookups
+	return operations, decoding, looked
 }
 
 // setOf is a list of axes as a set.
@@ -177,18 +182,16 @@ func (a *analysis) scalesOfRow(weights []*operand) float64 {
 	return scales
 }
 
-// lookup is what a value costs that is looked up in a table: permutes select among few
-// bytes, the values of an entry are loaded together.
-func (a *analysis) lookup(w *operand, load *ir.UOp) float64 {
-	t := &a.desc.Threads
-	if n := len(load.Src[0].Arg.(ir.TableArg).Data); n <= permutedBytes && load.DType.Size() == 1 {
-		return t.Permuted
+// add counts n look-ups of a weight in the table that a node loads from.
+func (l *lookups) add(a *analysis, w *operand, load *ir.UOp, n float64) {
+	if values := len(load.Src[0].Arg.(ir.TableArg).Data); values <= permutedBytes && load.DType.Size() == 1 {
+		l.permuted += n
+		return
 	}
-	entry := 1.0
 	for i := len(w.chain) - 1; w.chain[i] != a.byteAxis(w); i-- {
-		entry *= float64(a.size(w.chain[i]))
+		n /= float64(a.size(w.chain[i]))
 	}
-	return t.Table / entry
+	l.loaded += n
 }
 
 // permutedBytes is the longest table in which permutes look up.
@@ -199,40 +202,28 @@ const (
 	unitRegisters   = 65536
 	unitThreads     = 2048
 	unitBlocks      = 32
-	threadRegisters = 240                          // more than these are partly spilled
-	usualThreads    = 512                          // that share the registers of a multiprocessor, at least
-	heldRegisters   = unitRegisters / usualThreads // more weights and activations than these do not fit
+	threadRegisters = 240                             // more than these are partly spilled
+	residentThreads = 512                             // that share the registers of a multiprocessor, at least
+	heldRegisters   = unitRegisters / residentThreads // more weights and activations than these do not fit
 )
 
-// estimate prices a mapping.
-func (c *mapped) estimate(k *work) price {
-	t, cost := &c.desc.Threads, &c.desc.Cost
-	units, warp := float64(cost.Workers), float64(c.desc.WarpSize)
-	rate := 1e6 / (2 * float64(cost.Op) * units) // multiply-adds a ns of a multiprocessor
+// estimate prices a mapping by a target's numbers.
+func (c *mapped) estimate(k *work, t *target.Threads) price {
+	units, warp := float64(c.desc.Cost.Workers), float64(c.desc.WarpSize)
 	active := float64(c.sharing * c.groups)
 	threads := math.Ceil(active/warp) * warp
-	atOnce, rows := float64(c.atOnce), float64(c.rows)
-	turns, blocks := float64(c.turns), math.Ceil(k.rows/float64(c.rows*c.groups*c.turns))
+	rows, turns := float64(c.rows), float64(c.turns)
+	blocks := math.Ceil(k.rows / float64(c.rows*c.groups*c.turns))
 	if k.tile > 1 {
 		turns, blocks = math.Ceil(k.tile/float64(c.rows*c.groups)), math.Ceil(k.rows/k.tile)
 	}
+	operations, registers := c.operations(k, t)
 	point := k.bytes / (k.rows * k.points)
-	operations := k.operations / k.points * (1 + k.extract*(float64(k.sharers)/float64(c.shared)-1))
-	operations += k.scales / k.points * float64(c.scaled-1)
-	padding := float64(c.sharing*c.iterations*c.loaded) / k.points
-	guard := 1.0
-	if c.sharing*c.iterations*c.loaded > int64(k.points) {
-		guard += t.Guard
+	limit := min(unitRegisters/threads, threadRegisters)
+	if k.uses > 1 {
+		limit = unitRegisters / max(threads, residentThreads)
 	}
-
-	registers, limit := t.Registers+rows*(atOnce*point/4+t.Decoded*operations), float64(threadRegisters)
-	if k.uses > 1 { // a thread holds what it has of all sums
-		registers = t.Registers + rows*(atOnce*point/4+t.Decoded*k.decoding/k.points+t.Held*k.uses*k.sums)
-		limit = unitRegisters / max(threads, usualThreads)
-	}
-	registers = max(registers, 32)
-	held := rows*float64(c.loaded)*point/4 + float64(c.loaded)*k.element/4
-	operations += k.lookups / k.points
+	held := float64(c.loaded) * (rows*point + k.element()) / 4
 	spilled := max((registers-limit)/limit, held/heldRegisters-1, 0)
 	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
 	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
@@ -240,23 +231,49 @@ func (c *mapped) estimate(k *work) price {
 	if each <= 2*resident {
 		busiest = math.Ceil(each)
 	}
-	waves := math.Ceil(each / together)
 
 	var p price
-	flight := together * active * rows * atOnce * point
-	p.memory = busiest * k.bytes / blocks / min(1e6*t.Bandwidth/float64(cost.ByteDRAM)/units/max(1, c.read*t.Sectors), flight/t.Latency)
-	warps := together * threads / warp
-	sums := busiest * k.rows / blocks * k.points * padding * threads / active
-	p.issue = sums*operations/(rate*t.Issue*min(1, warps/t.Busy)) + sums/rows*k.element*k.reading*k.uses
-	p.serial = waves * turns * float64(c.iterations) * t.Iteration
-	p.prologue = t.Launch*busiest*threads/warp + t.First
-	if k.staged {
-		p.prologue = t.Launch*busiest*threads/warp + waves*(t.Prologue+t.Staging*k.activations/threads) + busiest*t.Crowding*k.activations
-	}
+	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor
+	p.memory = busiest * k.bytes / blocks * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(min(units, blocks), units/t.Unit)
+	sums := busiest * k.rows / blocks * k.points * threads / active * math.Pow(float64(c.sharing*c.iterations*c.loaded)/k.points, t.Padding)
+	p.issue = sums*operations/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*k.reading(t)*k.uses
+	p.serial = turns * (float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)
+	p.prologue = t.Launch*busiest*threads/warp + t.Block*blocks + t.Ready*k.ready/threads
 	if c.sharing > int64(c.desc.WarpSize) {
 		p.prologue += turns * t.Barrier
 	}
-	overlapped := math.Pow(math.Pow(p.memory, t.Overlap)+math.Pow(p.issue, t.Overlap)+math.Pow(p.serial, t.Overlap), 1/t.Overlap)
-	p.total = t.Start + p.prologue + guard*overlapped + t.Spill*spilled*p.memory + t.Code*rows*atOnce*operations
+	p.total = t.Start + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory
 	return p
+}
+
+// operations is what a thread executes for a weight, and the registers that it needs.
+func (c *mapped) operations(k *work, t *target.Threads) (operations, registers float64) {
+	each, extract := 1.0, t.Extract
+	if k.dot {
+		each, extract = t.Dot, t.ExtractBytes
+	}
+	operations = each * k.operations * (1 + extract*math.Log2(float64(k.sharers)/float64(c.shared)))
+	operations = (operations + k.scales*float64(c.scaled-1)) / k.points
+	values := t.Decoded * operations
+	if k.uses > 1 { // a thread holds what it has of all sums
+		values = t.Decoded*each*k.decoding/k.points + t.Held*k.uses*k.sums
+	}
+	registers = t.Registers + float64(c.rows)*(float64(c.atOnce)*k.bytes/(k.rows*k.points)/4+values)
+	return operations + (t.Permuted*k.lookups.permuted+t.Table*k.lookups.loaded)/k.points, max(registers, 32)
+}
+
+// element is the bytes of an activation that a thread holds.
+func (k *work) element() float64 {
+	if k.dot {
+		return 1
+	}
+	return 4
+}
+
+// reading is what a byte of an activation takes that threads read.
+func (k *work) reading(t *target.Threads) float64 {
+	if k.staged {
+		return t.ReadingShared
+	}
+	return t.Reading
 }

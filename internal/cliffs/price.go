@@ -7,6 +7,12 @@ import (
 	"tgc/target"
 )
 
+// What loads do on an H200.
+const (
+	latency = 700  // ns, of one from memory
+	reached = 0.97 // share of the bandwidth
+)
+
 // machine is what a device can do, by its target's numbers.
 type machine struct {
 	units, warp float64
@@ -19,7 +25,7 @@ type machine struct {
 func machineOf(desc *target.Desc) machine {
 	return machine{
 		units: float64(desc.Cost.Workers), warp: float64(desc.WarpSize), shared: int64(desc.SharedBytes), t: &desc.Threads,
-		bandwidth: 1e6 / float64(desc.Cost.ByteDRAM) * desc.Threads.Bandwidth,
+		bandwidth: 1e6 / float64(desc.Cost.ByteDRAM) * reached,
 		rate:      1e6 / (2 * float64(desc.Cost.Op)) * desc.Threads.Issue,
 	}
 }
@@ -27,7 +33,7 @@ func machineOf(desc *target.Desc) machine {
 // roofline is the least time of a kernel that reads some bytes and executes some
 // instructions on a share of the device, in nanoseconds.
 func (m *machine) roofline(bytes, instructions, share float64) float64 {
-	return m.t.Start + m.t.Latency + max(bytes/m.bandwidth, instructions/m.rate)/share
+	return m.t.Start + latency + max(bytes/m.bandwidth, instructions/m.rate)/share
 }
 
 // instructionsOf counts what a program executes, all threads together.
@@ -55,10 +61,10 @@ func (m *machine) priceOf(p *part) (ns, share float64) {
 	}
 	running := min(blocks, m.units*resident)
 	flight := running * threads * float64(max(p.loads.flight, 1))
-	memory := float64(p.bytes) / min(m.bandwidth, flight/m.t.Latency)
+	memory := float64(p.bytes) / min(m.bandwidth, flight/latency)
 	warps := running * threads / m.warp
 	issue := p.instructions / (m.rate * min(1, warps/(m.units*m.t.Busy)))
-	return m.t.Start + m.t.Latency + max(memory, issue, m.chain(p)), 1
+	return m.t.Start + latency + max(memory, issue, m.chain(p)), 1
 }
 
 // chain is the time of a thread's iterations along a row, one after the other.

@@ -2,7 +2,8 @@
 // a GPU, each kernel by itself over weights that no cache holds.
 //
 //	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
-//	planbench -score pairs.jsonl -set Guard=0.5
+//	planbench -score pairs.jsonl -set Busy=12
+//	planbench -score pairs.jsonl.gz -fit 9000
 //
 // With -with, which may be repeated, Opts of passes that no candidate has are timed too:
 // every candidate of which they change the code is timed with and without, and their times are
@@ -52,6 +53,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs whose plans are priced again and compared with their times")
+	steps := flag.Int("fit", 0, "with -score: steps by which the numbers of target.Threads are fitted to the times first, and printed")
 	set := flag.String("set", "", "with -score: numbers of target.Threads to set, NAME=NUMBER,..")
 	settings := []plan.Plan{{}}
 	flag.Func("with", "Opts with which candidates are timed once more where they change the code: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(text string) error {
@@ -63,7 +65,7 @@ func main() {
 	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
-		run = func() error { return score(context.Background(), b, *recorded, *set) }
+		run = func() error { return score(context.Background(), b, *recorded, *set, *steps) }
 	}
 	if err := run(); err != nil {
 		log.Fatalf("planbench: %v", err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,53 +20,45 @@ import (
 	"tgc/target"
 )
 
-// timed are the recorded pairs of one kernel.
-type timed struct {
-	pair
-	times map[string]float64 // by plan
+// kernelTimes are the recorded plans of one kernel that are candidates now.
+type kernelTimes struct {
+	name  string
+	plans []timedPlan
 }
 
+type timedPlan struct {
+	heuristic.Candidate
+	us float64 // as it was timed
+}
+
+// leastPlans is how many plans of a kernel say something about prices.
+const leastPlans = 3
+
 // score prices the plans of recorded pairs with the numbers as they are now, some of
-// them set, and compares with the times: of each kernel Kendall's tau, and how much
-// slower the cheapest of the recorded plans is than the fastest.
-func score(ctx context.Context, b *bench, file, set string) error {
-	kernels, err := readPairs(file)
-	if err != nil {
-		return err
-	}
-	var taus, losses []float64
-	b.visit = func(shape, mode string, batch int, k *engine.Kernel) error {
-		t := kernels[kernelKey{shape, mode, batch, k.Name}]
-		if t == nil {
-			return nil
-		}
-		prices, err := b.prices(ctx, k, set)
-		if err != nil {
-			return err
-		}
-		tau, loss := compare(t.times, prices)
-		if math.IsNaN(tau) {
-			return fmt.Errorf("fewer than three of the %d recorded plans are candidates", len(t.times))
-		}
-		taus, losses = append(taus, tau), append(losses, loss)
-		fmt.Printf("%5.2f %5.2f  %s %s %d %s\n", tau, loss, shape, mode, batch, k.Name)
-		return nil
-	}
-	var jobs []string
-	for key := range kernels {
-		if job := fmt.Sprintf("%s %s %d", key.shape, key.mode, key.batch); !slices.Contains(jobs, job) {
-			jobs = append(jobs, job)
-		}
-	}
-	slices.Sort(jobs)
+// them set, or fitted to the times first, and compares: of each kernel Kendall's tau,
+// and how much slower the cheapest of the recorded plans is than the fastest.
+func score(ctx context.Context, b *bench, file, set string, steps int) error {
+	var err error
 	if b.target, err = target.Parse("ptx:sm_90"); err != nil {
 		return err
 	}
-	if err := b.jobs(ctx, jobs); err != nil {
+	kernels, err := b.recorded(ctx, file)
+	if err != nil {
 		return err
 	}
-	if len(losses) == 0 {
-		return fmt.Errorf("%s: no kernel of it is compiled any more", file)
+	numbers := b.target.Threads
+	if err := setNumbers(&numbers, set); err != nil {
+		return err
+	}
+	if steps > 0 {
+		numbers = fit(kernels, numbers, steps)
+		fmt.Printf("%+v\n", numbers)
+	}
+	var taus, losses []float64
+	for _, k := range kernels {
+		tau, loss := k.compare(&numbers)
+		taus, losses = append(taus, tau), append(losses, loss)
+		fmt.Printf("%5.2f %5.2f  %s\n", tau, loss, k.name)
 	}
 	slices.Sort(losses)
 	sum, logs := 0.0, 0.0
@@ -78,20 +71,74 @@ func score(ctx context.Context, b *bench, file, set string) error {
 	return nil
 }
 
+// recorded finds the plans of a file of pairs among today's candidates.
+func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, err error) {
+	times, err := readPairs(file)
+	if err != nil {
+		return nil, err
+	}
+	b.visit = func(shape, mode string, batch int, k *engine.Kernel) error {
+		key := kernelKey{shape, mode, batch, k.Name}
+		if times[key] == nil {
+			return nil
+		}
+		alone, err := engine.Compile(ctx, k.AST, b.target, engine.Config{})
+		if err != nil {
+			return err
+		}
+		arena := ir.NewArena()
+		list, err := heuristic.Candidates(arena, arena.Import(alone.Kernels[0].AST), alone.Target, heuristic.Knobs{})
+		if err != nil {
+			return err
+		}
+		found := kernelTimes{name: fmt.Sprint(shape, " ", mode, " ", batch, " ", k.Name)}
+		for _, c := range list {
+			if us, ok := times[key][c.Plan.String()]; ok {
+				found.plans = append(found.plans, timedPlan{c, us})
+				delete(times[key], c.Plan.String())
+			}
+		}
+		if len(found.plans) >= leastPlans {
+			out = append(out, found)
+		}
+		return nil
+	}
+	var jobs []string
+	for key := range times {
+		if job := fmt.Sprintf("%s %s %d", key.shape, key.mode, key.batch); !slices.Contains(jobs, job) {
+			jobs = append(jobs, job)
+		}
+	}
+	slices.Sort(jobs)
+	if err := b.jobs(ctx, jobs); err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no kernel of it is compiled any more, or none of its plans is a candidate", file)
+	}
+	return out, nil
+}
+
 type kernelKey struct {
 	shape, mode string
 	batch       int
 	kernel      string
 }
 
-func readPairs(file string) (map[kernelKey]*timed, error) {
+func readPairs(file string) (map[kernelKey]map[string]float64, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	out := make(map[kernelKey]*timed)
-	d := json.NewDecoder(bufio.NewReader(f))
+	text := io.Reader(bufio.NewReader(f))
+	if strings.HasSuffix(file, ".gz") {
+		if text, err = gzip.NewReader(text); err != nil {
+			return nil, err
+		}
+	}
+	out := make(map[kernelKey]map[string]float64)
+	d := json.NewDecoder(text)
 	for {
 		var p pair
 		if err := d.Decode(&p); err == io.EOF {
@@ -101,38 +148,17 @@ func readPairs(file string) (map[kernelKey]*timed, error) {
 		}
 		key := kernelKey{p.Shape, p.Mode, p.Batch, p.Kernel}
 		if out[key] == nil {
-			out[key] = &timed{pair: p, times: make(map[string]float64)}
+			out[key] = make(map[string]float64)
 		}
-		out[key].times[p.Plan] = p.Time
+		out[key][p.Plan] = p.Time
 	}
 }
 
-// prices are those of a kernel's candidates, by plan; the usual one with its doubt.
-func (b *bench) prices(ctx context.Context, k *engine.Kernel, set string) (map[string]float64, error) {
-	alone, err := engine.Compile(ctx, k.AST, b.target, engine.Config{})
-	if err != nil {
-		return nil, err
-	}
-	desc := *alone.Target
-	if err := setNumbers(&desc, set); err != nil {
-		return nil, err
-	}
-	arena := ir.NewArena()
-	list, err := heuristic.Candidates(arena, arena.Import(alone.Kernels[0].AST), &desc, heuristic.Knobs{})
-	prices := make(map[string]float64)
-	for _, c := range list {
-		if p, ok := prices[c.Plan.String()]; !ok || c.Price < p {
-			prices[c.Plan.String()] = c.Price
-		}
-	}
-	return prices, err
-}
-
-// setNumbers sets numbers of the target's threads: "Guard=0.5,Doubt=0.2".
-func setNumbers(desc *target.Desc, set string) error {
+// setNumbers sets numbers of the target's threads: "Busy=12,Unit=2".
+func setNumbers(t *target.Threads, set string) error {
 	for _, item := range strings.FieldsFunc(set, func(r rune) bool { return r == ',' }) {
 		name, text, _ := strings.Cut(item, "=")
-		field := reflect.ValueOf(&desc.Threads).Elem().FieldByName(name)
+		field := reflect.ValueOf(t).Elem().FieldByName(name)
 		n, err := strconv.ParseFloat(text, 64)
 		if err != nil || !field.IsValid() {
 			return fmt.Errorf("-set %s: want NAME=NUMBER of target.Threads", item)
@@ -142,29 +168,21 @@ func setNumbers(desc *target.Desc, set string) error {
 	return nil
 }
 
-// compare is Kendall's tau between times and prices of the plans that have both, and the
-// time of the cheapest over the shortest; NaN for fewer than three plans.
-func compare(times, prices map[string]float64) (tau, loss float64) {
-	var plans []string
-	for p := range times {
-		if _, ok := prices[p]; ok {
-			plans = append(plans, p)
-		}
-	}
-	if len(plans) < 3 {
-		return math.NaN(), math.NaN()
-	}
-	slices.Sort(plans)
+// compare is Kendall's tau between times and prices, and the time of the cheapest over
+// the shortest.
+func (k *kernelTimes) compare(t *target.Threads) (tau, loss float64) {
 	agree, pairs := 0.0, 0.0
-	cheapest, fastest := plans[0], times[plans[0]]
-	for i, p := range plans {
-		if prices[p] < prices[cheapest] {
-			cheapest = p
+	cheapest, fastest := 0, math.Inf(1)
+	prices := make([]float64, len(k.plans))
+	for i, p := range k.plans {
+		prices[i] = p.Reprice(t)
+		if prices[i] < prices[cheapest] {
+			cheapest = i
 		}
-		fastest = min(fastest, times[p])
-		for _, q := range plans[:i] {
+		fastest = min(fastest, p.us)
+		for j, q := range k.plans[:i] {
 			pairs++
-			switch x := (times[p] - times[q]) * (prices[p] - prices[q]); {
+			switch x := (p.us - q.us) * (prices[i] - prices[j]); {
 			case x > 0:
 				agree++
 			case x < 0:
@@ -172,5 +190,5 @@ func compare(times, prices map[string]float64) (tau, loss float64) {
 			}
 		}
 	}
-	return agree / pairs, times[cheapest] / fastest
+	return agree / pairs, k.plans[cheapest].us / fastest
 }

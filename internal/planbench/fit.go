@@ -1,0 +1,70 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+
+	"tgc/target"
+)
+
+// What a fit makes small.
+const (
+	fitChoice = 20   // how sharply the cheapest plans are preferred: by prices 5 % apart, one to e
+	fitSpread = 0.6  // weight of how prices scatter about times, against the time of what is chosen
+	fitLevel  = 0.05 // weight of how much all prices of a kernel are too high or too low
+)
+
+// fit changes numbers one or two at a time, by random factors, and keeps what makes the
+// loss smaller.
+func fit(kernels []kernelTimes, best target.Threads, steps int) target.Threads {
+	random := rand.New(rand.NewPCG(1, 7))
+	n := reflect.TypeOf(best).NumField()
+	sizes := make([]float64, n)
+	for i := range sizes {
+		sizes[i] = 0.2
+	}
+	least := lossOf(kernels, &best)
+	for range steps {
+		next := best
+		first := random.IntN(n)
+		change := func(i int) {
+			f := reflect.ValueOf(&next).Elem().Field(i)
+			f.SetFloat(f.Float() * math.Exp(random.NormFloat64()*sizes[i]))
+		}
+		change(first)
+		if random.Float64() < 0.3 {
+			change(random.IntN(n))
+		}
+		if loss := lossOf(kernels, &next); loss < least {
+			best, least, sizes[first] = next, loss, sizes[first]*1.3
+		} else {
+			sizes[first] = max(sizes[first]*0.93, 0.02)
+		}
+	}
+	return best
+}
+
+// lossOf is, on average over kernels, by how much a plan is slower than the fastest that
+// is chosen by its price, but not sharply so, and how prices scatter about times; both
+// as logarithms.
+func lossOf(kernels []kernelTimes, t *target.Threads) float64 {
+	total := 0.0
+	for _, k := range kernels {
+		prices := make([]float64, len(k.plans))
+		cheapest, fastest := math.Inf(1), math.Inf(1)
+		for i, p := range k.plans {
+			prices[i] = math.Log(p.Reprice(t) / 1000)
+			cheapest, fastest = min(cheapest, prices[i]), min(fastest, p.us)
+		}
+		var weights, slower, off, square float64
+		for i, p := range k.plans {
+			w := math.Exp(-fitChoice * (prices[i] - cheapest))
+			d := prices[i] - math.Log(p.us)
+			weights, slower, off, square = weights+w, slower+w*math.Log(p.us/fastest), off+d, square+d*d
+		}
+		n := float64(len(k.plans))
+		total += slower/weights + fitSpread*math.Sqrt(max(square/n-off*off/n/n, 0)) + fitLevel*math.Abs(off/n)
+	}
+	return total / float64(len(kernels))
+}
