@@ -161,9 +161,7 @@ var oddTargets = []string{"llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:znver5", "pt
 
 // narrowOdd are programs for which plans on a target do less than half as much at once
 // as at padded sizes.
-var narrowOdd = map[string]bool{
-	"matvec-k ptx:sm_90": true, // rows of a sum are shared by divisors
-}
+var narrowOdd = map[string]bool{}
 
 // At sizes that no split divides, plans do at least half as much at once as at padded
 // ones, and none is refused.
@@ -193,6 +191,33 @@ func TestOddSizesAreParallel(t *testing.T) {
 			}
 			if narrow := 2*least[0] < least[1]; narrow != narrowOdd[p.name+" "+name] {
 				t.Errorf("%s on %s: %d at once at %v, %d at %v; known: %v", p.name, name, least[0], p.odd, least[1], p.padded, !narrow)
+			}
+		}
+	}
+}
+
+// A block that makes a row by a product and then reduces it has a plan: one thread a
+// point would make the row again for each of its points.
+func TestRowsOfProductsArePlanned(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(y *tensor.Tensor) *tensor.Tensor{
+		"layer norm": func(y *tensor.Tensor) *tensor.Tensor { return y.LayerNorm(1, nil, nil, 1e-5) },
+		"softmax":    func(y *tensor.Tensor) *tensor.Tensor { return y.Softmax(1) },
+		"center":     func(y *tensor.Tensor) *tensor.Tensor { return y.Sub(y.Mean(0)) },
+	} {
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, 256, 256)
+		g.Output("out", of(x.MatMul(x)))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range c.Kernels {
+			if strings.HasPrefix(k.Why, "fallback") {
+				t.Errorf("%s: %s has no plan: %s", name, k.Name, k.Why)
 			}
 		}
 	}

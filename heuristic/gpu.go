@@ -161,7 +161,9 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 		record.Reason = "columns"
 	} else {
 		for _, i := range axes {
-			if !p.done[i] && p.constant(i) && p.size(i) >= int64(a.desc.WarpSize) {
+			// A reduce for each point of a stage has the threads that the points leave it.
+			warp := int64(a.desc.WarpSize)
+			if beside := min(a.stagePointsAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads {
 				p.wholeBlock(i, threads)
 			}
 		}
