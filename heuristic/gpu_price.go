@@ -223,8 +223,8 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	if k.uses > 1 {
 		limit = unitRegisters / max(threads, residentThreads)
 	}
-	held := float64(c.loaded) * (rows*point + k.element()) / 4
-	spilled := max((registers-limit)/limit, held/heldRegisters-1, 0)
+	again := max(float64(c.loaded)*(rows*point+k.uses*k.element())/4/heldRegisters-1, 0)
+	spilled := max((registers-limit)/limit, again)
 	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
 	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
 	together, busiest := min(resident, math.Ceil(each)), each+0.5
@@ -242,7 +242,7 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	if c.sharing > int64(c.desc.WarpSize) {
 		p.prologue += turns * t.Barrier
 	}
-	p.total = t.Start + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory
+	p.total = t.Start + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
 	return p
 }
 
