@@ -3,6 +3,10 @@
 //
 //	opsbench -device cpu -threads 1 softmax sort > ops.txt
 //	opsbench -device cuda -json > ops.jsonl
+//	opsbench -target ptx:sm_90 cumsum
+//
+// The last times nothing: it needs no device, and prints work units, threads, accesses of
+// a thread and plan of each kernel.
 //
 // Arguments are texts of which an operation's name must hold one (table.go has them all).
 // The bound of an operation is the longer of its inputs and results moved once at the
@@ -40,8 +44,15 @@ func main() {
 	above := flag.Float64("above", 0, "print those above this many times their bound")
 	lines := flag.Bool("json", false, "print lines of JSON")
 	why := flag.Bool("why", false, "print the kernels with their times and plans too")
+	targetName := flag.String("target", "", "print what plans for this target do at once, without a device")
 	flag.Parse()
 	ctx := context.Background()
+	if *targetName != "" {
+		if err := printAllPlans(ctx, os.Stdout, *targetName, named(flag.Args()), *why); err != nil {
+			log.Fatalf("opsbench: %v", err)
+		}
+		return
+	}
 	dev, _, err := devices.Open(ctx, *device, devices.Options{Threads: *threads})
 	if err != nil {
 		log.Fatalf("opsbench: %v", err)

@@ -41,7 +41,7 @@ func TestNames(t *testing.T) {
 		}
 		seen[o.String()] = true
 	}
-	if list := named([]string{"sort 256x256", "top 8"}); len(list) != 2 || list[0].String() != "sort 256x256" {
+	if list := named([]string{"sort 256x256", "top 8 64"}); len(list) != 2 || list[0].String() != "sort 256x256" {
 		t.Errorf("got %v", list)
 	}
 	if len(named([]string{"nothing like it"})) != 0 {

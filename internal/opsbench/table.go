@@ -227,18 +227,21 @@ var table = []family{
 	{"cummax", "%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor {
 		values, _ := x.Cummax(axis)
 		return values
-	}), []int{3, 70, 1}, shapes([]int{1, 10000, 1}, []int{1, 1 << 20, 1}, []int{1000, 1000, 0})},
+	}), []int{3, 70, 1}, shapes([]int{1, 10000, 1}, []int{1, 1 << 20, 1}, []int{1000, 1000, 0}, []int{1000, 1000, 1})},
 	{"softmax", "%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Softmax(axis) }), []int{3, 5, 1}, shapes(
-		[]int{1024, 1024, 1}, []int{4096, 1001, 1}, []int{1001, 4099, 0}, []int{1024, 1024, 0}, []int{1, 1 << 20, 1})},
+		[]int{1024, 1024, 1}, []int{4096, 1001, 1}, []int{1001, 4099, 0}, []int{1024, 1024, 0}, []int{1, 1 << 20, 1},
+		[]int{16, 1000003, 1}, []int{3, 100000, 1}, []int{1000000, 3, 1}, []int{30000, 35, 1}, []int{35, 1021, 1})},
 	{"softmax", "%dx%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Softmax(axis) }), []int{3, 5, 2, 1}, shapes([]int{64, 32, 1024, 1})},
 	{"cross entropy", "%dx%d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
 		return input(g, "x", d...).CrossEntropy(g.Input("y", ir.I32, d[0]), tensor.CrossEntropyOptions{})
 	}, []int{3, 130}, shapes([]int{64, 32000})},
-	{"layer norm", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor { return x.LayerNorm(1, nil, nil, 1e-5) }), []int{3, 5}, shapes([]int{4096, 1000})},
+	{"layer norm", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor { return x.LayerNorm(1, nil, nil, 1e-5) }), []int{3, 5}, shapes([]int{4096, 1000}, []int{4, 1000003}, []int{1000000, 3}, []int{997, 1021})},
 	{"layer norm gradient", "%dx%d", nil, layerNormGradient, []int{3, 5}, shapes([]int{4096, 1000})},
-	{"argmax", "%dx%d, axis %d", nil, along((*tensor.Tensor).Argmax), []int{3, 5, 1}, shapes([]int{4096, 1001, 1}, []int{1001, 4096, 0})},
-	{"sum", "%dx%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Sum(axis) }), []int{3, 5, 2, 1}, shapes([]int{127, 255, 129, 1}, []int{1, 4096, 333, 1})},
-	{"sum of outer axes", "%dx%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor { return x.Sum(0, 2) }), []int{3, 5, 2}, shapes([]int{127, 255, 129})},
+	{"argmax", "%dx%d, axis %d", nil, along((*tensor.Tensor).Argmax), []int{3, 5, 1}, shapes([]int{4096, 1001, 1}, []int{1001, 4096, 0}, []int{1, 1000003, 1}, []int{1000000, 3, 1}, []int{1021, 35, 0})},
+	{"sum", "%dx%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Sum(axis) }), []int{3, 5, 2, 1}, shapes(
+		[]int{127, 255, 129, 1}, []int{1, 4096, 333, 1}, []int{1, 1000003, 3, 1}, []int{1, 1, 1 << 24, 2}, []int{1, 7, 1000003, 2},
+		[]int{1, 1000000, 3, 2}, []int{1, 16, 997, 1}, []int{1, 1021, 35, 1}, []int{1021, 997, 35, 0})},
+	{"sum of outer axes", "%dx%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor { return x.Sum(0, 2) }), []int{3, 5, 2}, shapes([]int{127, 255, 129}, []int{32, 64, 3136}, []int{1021, 3, 997}, []int{4096, 512, 2})},
 	{"max", "%dx%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Max(axis) }), []int{3, 5, 2, 1}, shapes([]int{61, 509, 127, 1})},
 	{"max pool 3/2", "%dx%dx%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor {
 		return x.MaxPool([]int{3, 3}, tensor.PoolOptions{Stride: []int{2}, Padding: []int{1}})
@@ -252,7 +255,13 @@ var table = []family{
 	{"top 8", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor {
 		values, _ := x.TopK(8, 1, true)
 		return values
-	}), []int{2, 20}, shapes([]int{64, 1024})},
+	}), []int{2, 20}, shapes([]int{64, 1024}, []int{1, 100000}, []int{1000, 35})},
+	{"index add", "%d rows to %d of %d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d[1], d[2]).IndexAdd(0, g.Input("index", ir.I32, d[0]), input(g, "y", d[0], d[2]))
+	}, []int{7, 5, 3}, shapes([]int{100000, 1000, 64}, []int{100000, 100000, 64}, []int{1000, 100000, 64}, []int{1 << 20, 10, 1})},
+	{"scatter", "%d to %d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d[1]).ScatterElements(0, g.Input("index", ir.I32, d[0]), input(g, "y", d[0]))
+	}, []int{7, 5}, shapes([]int{100000, 100000}, []int{1000, 1000000})},
 }
 
 func interpolate(mode tensor.Interpolation) func(g *tensor.Graph, d []int) *tensor.Tensor {
