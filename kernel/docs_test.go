@@ -14,7 +14,6 @@ import (
 	"tgc/ir/program"
 
 	"tgc/kernel/plan"
-	"tgc/target"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -115,17 +114,6 @@ func registers(b *program.Block) int {
 	return n
 }
 
-// An Opt without effect on any target is refused on all.
-func TestRefusedEverywhere(t *testing.T) {
-	b := newBuilder()
-	for _, desc := range []*target.Desc{avx512, hopper(t)} {
-		err := plan.Legality(matvec(b, 6, 96), plan.Plan{Opts: []plan.Opt{{Kind: plan.SPLITK, Axis: "r0", Amount: 4}}}, desc)
-		if err == nil || !strings.Contains(err.Error(), "rule R8") {
-			t.Errorf("%s: %v, want the rule that splits", desc.Name, err)
-		}
-	}
-}
-
 func TestLegality(t *testing.T) {
 	for _, c := range []struct{ plan, want string }{
 		{"AHEAD 16", "refused on test:avx512: a CPU loads no weights ahead of a wait"},
@@ -135,7 +123,6 @@ func TestLegality(t *testing.T) {
 		{"VECTOR q0 4", `no axis "q0"`},
 		{"UPCAST r0 4", "r0 is no store axis"},
 		{"GROUP s0 4", "s0 is no reduce axis"},
-		{"SPLITK r0 4", "refused on test:avx512: a reduce is split over the grid by the schedule"},
 		{"UNROLL r0 2; TC r0", "lowest"},
 		{"PRELOAD p0", "refused"},
 		{"PREFETCH p9 64", "no buffer in slot 9"},

@@ -47,7 +47,7 @@ func TestStoresKeepToTheirPoints(t *testing.T) {
 			x, out := b.param(0, ir.F32, 22), b.param(1, ir.F32, 40)
 			i := b.rng(22)
 			return b.sink(b.Store(out, b.Load(x, i), list(b.Add(i, b.n(4))), list(i)))
-		}, []string{"PADTO s0 8", "PADTO s0 8; UPCAST s0 4"}},
+		}, []string{"VECTOR s0 8", "UPCAST s0 4"}},
 		"runs of lanes": {func(b *builder) *ir.UOp {
 			x, out := b.param(0, ir.F32, 4, 4), b.param(1, ir.F32, 4, 6)
 			i, j := b.rng(4), b.rng(4)

@@ -63,7 +63,7 @@ func promptAttention(b *builder, c promptShape) *ir.UOp {
 // or masked, however the points of a tile and the tiles are shared.
 func TestTilePlans(t *testing.T) {
 	axes := []string{"s1", "s2", "s3", "r0", "r1"}
-	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.LOCAL, plan.GROUP, plan.WARP, plan.ROLL, plan.FMA, plan.TILE, plan.PADTO}
+	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.LOCAL, plan.GROUP, plan.WARP, plan.ROLL, plan.FMA, plan.TILE}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := promptAttention(b, promptShape{heads: 1, group: 2, queries: 4, most: 12, dim: 4, value: 8, cache: ir.F32, rotated: rapid.Bool().Draw(rt, "rotated")})

@@ -34,7 +34,7 @@ var gpuCases = []struct {
 	{"ragged", func(b *builder) *ir.UOp { return elementwise(b, 37) }, []string{"LOCAL s0 32", "LOCAL s0 8; UPCAST s0 2"}},
 	{"matvec", func(b *builder) *ir.UOp { return matvec(b, 6, 96) }, []string{
 		"WARP r0 32", "WARP r0 32; UPCAST s0 2; LOCAL s0 3; FMA", "VECTOR r0 4; WARP r0 8; LOCAL s0 2", "GROUP r0 4", "GROUP r0 4; LOCAL s0 3",
-		"GROUPTOP r0 8; UNROLL r0 4", "WARP r0 8; GROUP r0 4; LOCAL s0 2; UPCAST s0 3", "GROUP r0 96", "WARP r0 32; GROUP r0 3",
+		"WARP r0 8; GROUP r0 4; LOCAL s0 2; UPCAST s0 3", "GROUP r0 96", "WARP r0 32; GROUP r0 3",
 		"GROUP r0 6; WARP r0 4", "TC r0 4; WARP r0 8", "WARP r0 32; UNROLL r0 2",
 	}},
 	{"Q8_0", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 4, 256, true) }, []string{

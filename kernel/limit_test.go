@@ -77,7 +77,7 @@ var limitPlans = []struct {
 	{func(fataler) *target.Desc { return avx512 }, "VECTOR s1 8; UNROLL r0 2"},
 	{hopper, "WARP r0 4; LOCAL s1 8"},
 	{hopper, "LOCAL s0 2; UPCAST s0 2; GROUP r0 2; UNROLL r0 2"},
-	{hopper, "LOCAL s1 8; GROUPTOP r0 2"},
+	{hopper, "LOCAL s1 8; GROUP r0 2"},
 }
 
 // Loops end where only identities come: what lies there is not even read, so that
@@ -140,8 +140,8 @@ func limitArgs(p *program.Program, slots map[int][]byte) []interp.Arg {
 // Whatever the condition says, limits change no value: the kernel's own evaluator
 // knows none.
 func TestRandomMasks(t *testing.T) {
-	plans := []string{"", "UNROLL r0 2", "VECTOR s1 4; UPCAST s0 2", "LOCAL s1 4; WARP r0 2", "LOCAL s0 2; GROUP r0 2", "GROUPTOP r0 2; UPCAST s0 2",
-		"UPCAST s0 4; WARP r0 2; GROUP r0 2", "ROLL s0 2; UNROLL r0 3", "PADTO r0 8; UPCAST s0 2", "ROLL s0; WARP r0 4; LOCAL s1 4"}
+	plans := []string{"", "UNROLL r0 2", "VECTOR s1 4; UPCAST s0 2", "LOCAL s1 4; WARP r0 2", "LOCAL s0 2; GROUP r0 2", "GROUP r0 2; UPCAST s0 2",
+		"UPCAST s0 4; WARP r0 2; GROUP r0 2", "ROLL s0 2; UNROLL r0 3", "ROLL s0; WARP r0 4; LOCAL s1 4"}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		what := rapid.SampledFrom([]string{"sum", "max", "softmax"}).Draw(rt, "what")

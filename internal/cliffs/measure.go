@@ -278,18 +278,16 @@ func ceil(x, y int64) int64 { return (x + y - 1) / y }
 // taken at once by all of them.
 func takenOf(p *plan.AxisPlan) (threads, taken int64) {
 	threads, taken = 1, 1
-	for _, list := range [][]plan.Segment{p.Segments, p.Top} {
-		for _, s := range list {
-			switch s.Role {
-			case plan.Serial:
-				continue
-			case plan.Group, plan.Warp:
-				threads *= s.Size
-			case plan.Matrix:
-				threads *= matrixLanes
-			}
-			taken *= s.Size
+	for _, s := range p.Segments {
+		switch s.Role {
+		case plan.Serial:
+			continue
+		case plan.Group, plan.Warp:
+			threads *= s.Size
+		case plan.Matrix:
+			threads *= matrixLanes
 		}
+		taken *= s.Size
 	}
 	return threads, taken
 }

@@ -11,9 +11,7 @@ type Segment struct {
 type AxisPlan struct {
 	Axis        Axis
 	Segments    []Segment // from the low end
-	Top         []Segment // from the high end
-	Rest        Role      // of what is left between them
-	PadTo       int64     // the extent is rounded up to a multiple; 0: it is not
+	Rest        Role      // of what is left
 	Stage       bool
 	StageAmount int64 // most elements of reduces in the array of a store axis; 0: all
 	Pack        bool

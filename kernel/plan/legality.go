@@ -162,15 +162,7 @@ func (r *reading) split(p *AxisPlan, opt Opt) error {
 	if err := p.within(opt, role); err != nil {
 		return err
 	}
-	_, constant := p.Axis.Size()
-	switch {
-	case !r.row.top || !constant && role == Serial:
-		p.Segments = append(p.Segments, Segment{opt.Amount, role})
-	case !constant:
-		return fmt.Errorf("%s has no constant extent", opt.Axis)
-	default:
-		p.Top = append(p.Top, Segment{opt.Amount, role})
-	}
+	p.Segments = append(p.Segments, Segment{opt.Amount, role})
 	return nil
 }
 

@@ -18,11 +18,8 @@ const (
 	UNROLL
 	LOCAL
 	GROUP
-	GROUPTOP
 	WARP
-	SPLITK
 	VECTOR
-	PADTO
 	SWAP
 	STAGE
 	PRELOAD
@@ -87,7 +84,6 @@ type OptInfo struct {
 	Amount        amountRule
 	role          Role // of the sub-axis that the Opt splits off; NoRole: no split
 	thread        Role // of that sub-axis on a GPU, where it is a thread; NoRole: role
-	top           bool // the sub-axis is taken from the high end
 	On            targets
 	Refusal       string // why the other targets do not accept it
 	Doc           string // one sentence
@@ -117,7 +113,6 @@ const (
 	OnCPU
 	OnMatrix // GPUs with the matrix instructions of bf16, f16 and bytes
 	OnLaunch // GPUs whose kernels start before the kernel before has ended
-	OnNone
 )
 
 func (t targets) accept(desc *target.Desc) bool {
@@ -199,27 +194,14 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Threads of a block share the low sub-axis of a reduce and combine through shared memory. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "thread i of 4: for k in 0..16: acc += f(4k+i); combine over i"},
-	GROUPTOP: {Name: "GROUPTOP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Group, top: true,
-		Doc:    "As GROUP, of consecutive elements for each thread. On a CPU: a serial loop. No heuristic asks for it; it is for the search over plans.",
-		Before: "for k in 0..64: acc += f(k)",
-		After:  "thread i of 4: for k in 0..16: acc += f(16i+k); combine over i"},
 	WARP: {Name: "WARP", Axis: axisReduce, Amount: amountNeeded, role: Serial, thread: Warp,
 		Doc:    "As GROUP within one warp, combined with shuffles. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "lane i of 32: for k in 0..2: acc += f(32k+i); shuffle-combine over i"},
-	SPLITK: {Name: "SPLITK", Axis: axisReduce, Amount: amountNeeded, role: Serial, top: true, On: OnNone,
-		Refusal: "a reduce is split over the grid by the schedule (rule R8), which adds the combining kernel",
-		Doc:     "Split a reduce over the grid, with a second step that combines. The name is known so that the refusal says who does it.",
-		Before:  "for k in 0..4096: acc += f(k)",
-		After:   "for c in 0..4 (grid): for k in 0..1024: part[c] += f(1024c+k)"},
 	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: Lane,
 		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A). Of an extent that they do not divide the last vector starts earlier.",
 		Before: "for k in 0..64: acc += x[k]*w[k]",
 		After:  "for k in 0..4: acc<16> += x<16>[16k]*w<16>[16k]; fold lanes"},
-	PADTO: {Name: "PADTO", Axis: axisAny, Amount: amountNeeded, read: readPad,
-		Doc:    "Round the extent up to a multiple; elements past the extent count as the identity and are not stored. No heuristic asks for it; it is for the search over plans, for sizes that no block divides.",
-		Before: "for k in 0..100: acc += f(k)",
-		After:  "for k in 0..112: acc += k < 100 ? f(k) : 0"},
 	SWAP: {Name: "SWAP", Axis: axisStore, Amount: amountNeeded, read: readSwap,
 		Doc:    "Exchange the loop order of store axis sI and store axis number amount.",
 		Before: "SWAP s0 1: for a: for b: store",

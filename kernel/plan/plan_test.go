@@ -57,7 +57,7 @@ func amounts(kind plan.OptKind) string {
 	return fmt.Sprintf("\nAmount: %d to %d.\n", option.Least(), option.Most())
 }
 
-var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnLaunch: "a CPU, and on a GPU before sm_90", plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnNone: "every target"}
+var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnLaunch: "a CPU, and on a GPU before sm_90", plan.OnMatrix: "a CPU, and on a GPU without the instructions"}
 
 const planHead = `# Plans
 

@@ -65,11 +65,6 @@ func readPack(r *reading, p *AxisPlan, opt Opt) error {
 	return nil
 }
 
-func readPad(_ *reading, p *AxisPlan, opt Opt) error {
-	p.PadTo = opt.Amount
-	return nil
-}
-
 func readTile(_ *reading, p *AxisPlan, opt Opt) error {
 	if len(p.Segments) == 0 || p.Tile > 0 {
 		return fmt.Errorf("want one, after Opts that split %s", opt.Axis)

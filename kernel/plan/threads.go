@@ -12,7 +12,7 @@ func Threads(sink *ir.UOp, plans []AxisPlan) int64 {
 	}
 	count := func(p *AxisPlan) int64 {
 		n := int64(1)
-		for _, seg := range append(p.Segments[:len(p.Segments):len(p.Segments)], p.Top...) {
+		for _, seg := range p.Segments {
 			if seg.Role.IsThread() {
 				n *= seg.Size
 			}

@@ -59,7 +59,7 @@ func boundLoops(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 // passes is the most passes of the loop that a plan leaves of an axis.
 func passes(st *State, p Axis) int64 {
 	n := st.bounds.Of(p.Axis.Range.Src[0]).Hi
-	for _, seg := range append(p.Segments[:len(p.Segments):len(p.Segments)], p.Top...) {
+	for _, seg := range p.Segments {
 		n /= max(seg.Size, 1)
 	}
 	return n

@@ -164,10 +164,6 @@ func (p *parser) axis() {
 			x.Rest = p.role()
 		case "segments":
 			x.Segments = p.segments()
-		case "top":
-			x.Top = p.segments()
-		case "pad":
-			x.PadTo = p.Int64()
 		case "scatter":
 			x.Scatter = true
 		case "stage":

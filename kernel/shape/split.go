@@ -71,11 +71,7 @@ type splitter struct {
 // the boundaries of index expressions, so that indices become linear.
 func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	a, r := st.Arena, p.Axis.Range
-	extent := r.Src[0]
-	if p.PadTo > 1 {
-		extent = a.Mul(st.ceilDiv(extent, p.PadTo), a.Index(p.PadTo))
-	}
-	size, constant := extent.Int()
+	size, constant := p.Axis.Size()
 	at, s := int64(1), &Split{}
 	var subAxes []SubAxis
 	add := func(stride, n int64, role plan.Role) {
@@ -93,7 +89,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 			n = max((size+at-1)/at, 1)
 		}
 		matrix := k < len(rowSegments) && isMatrixSide(p.Segments) // whose tiles are whole
-		if constant && at*n > size && p.PadTo <= 1 && at*n >= 2*size && !matrix {
+		if constant && at*n >= 2*size && !matrix {
 			return nil, fmt.Errorf("kernel: plan: %s: %d elements in sub-axes, the extent is %d", p.Axis.Name, at*n, size)
 		}
 		if n == 1 {
@@ -115,26 +111,13 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	if p.Tile == len(p.Segments) {
 		s.Tile = at
 	}
-	rest := st.ceilDiv(extent, at)
-	for k := len(p.Top) - 1; k >= 0; k-- {
-		rest = st.ceilDiv(rest, p.Top[k].Size)
-	}
-	if !rest.IsInt(1) || len(subAxes)+len(p.Top) == 0 || p.Tile == len(p.Segments) && p.Tile > 0 {
+	rest := st.ceilDiv(r.Src[0], at)
+	if !rest.IsInt(1) || len(subAxes) == 0 || p.Tile == len(p.Segments) && p.Tile > 0 {
 		passes := rest
 		if p.Limit != nil {
 			passes = st.simp.Do(a.Binary(ir.OpMin, rest, st.ceilDiv(p.Limit, at)))
 		}
 		subAxes = append(subAxes, SubAxis{Range: st.newRange(passes), Stride: at, Role: p.Rest})
-		if n, ok := rest.Int(); ok && len(p.Top) > 0 {
-			at *= max(n, 1)
-		}
-	}
-	for k := len(p.Top) - 1; k >= 0; k-- {
-		if p.Top[k].Size == 1 {
-			continue
-		}
-		add(at, p.Top[k].Size, p.Top[k].Role)
-		at *= p.Top[k].Size
 	}
 	s.value = a.Index(0)
 	for i := len(subAxes) - 1; i >= 0; i-- {
@@ -143,7 +126,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 		s.value = a.Add(s.value, a.Mul(d.Range, a.Index(d.Stride)))
 		st.place(d.Range, d.Role, orderKey{position, len(subAxes) - i})
 	}
-	if exact := st.bounds.Of(r.Src[0]).DivisibleBy(at) && p.PadTo <= 1; !exact {
+	if !st.bounds.Of(r.Src[0]).DivisibleBy(at) {
 		st.splitTail(p, s, st.tileElements(p, subAxes))
 	}
 	return s, nil

@@ -180,7 +180,7 @@ func coversAll(p *Axis) bool {
 		}
 		n /= s.Size
 	}
-	return constant && n == 1 && len(p.Top) == 0
+	return constant && n == 1
 }
 
 // cutSegments cuts the sub-axes of a stage's axis at n points; the threads below

@@ -34,7 +34,7 @@ import (
 func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 	n, constant := p.Axis.Size()
 	matrix := hasMatrix(st.Axes)
-	if !constant || p.PadTo > 1 || p.Dot || p.Pack || p.Axis.Kind == plan.StageAxis || matrix && p.Tile > 0 {
+	if !constant || p.Dot || p.Pack || p.Axis.Kind == plan.StageAxis || matrix && p.Tile > 0 {
 		return 0
 	}
 	tile := int64(0)

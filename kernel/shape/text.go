@@ -158,23 +158,11 @@ func (p *printer) options() string {
 
 func (p *printer) axis(x Axis) string {
 	s := fmt.Sprintf("%s %s %s rest %s", x.Axis.Name, x.Axis.Kind, p.name(x.Axis.Range), x.Rest)
-	for _, list := range []struct {
-		word     string
-		segments []plan.Segment
-	}{{" segments", x.Segments}, {" top", x.Top}} {
-		if len(list.segments) > 0 {
-			s += list.word
-		}
-		for _, seg := range list.segments {
-			s += fmt.Sprintf(" %s %d", seg.Role, seg.Size)
-		}
+	s += flag(" segments", len(x.Segments) > 0)
+	for _, seg := range x.Segments {
+		s += fmt.Sprintf(" %s %d", seg.Role, seg.Size)
 	}
-	if x.PadTo != 0 {
-		s += fmt.Sprintf(" pad %d", x.PadTo)
-	}
-	if x.Scatter {
-		s += " scatter"
-	}
+	s += flag(" scatter", x.Scatter)
 	if x.Stage {
 		s += fmt.Sprintf(" stage %d", x.StageAmount)
 	}
