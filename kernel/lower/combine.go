@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -88,12 +89,7 @@ func (l *folder) threadReduce(u *ir.UOp, i int, at coords) val {
 }
 
 func (l *folder) holdsKey(u *ir.UOp, points []coords, want memoKey) bool {
-	for _, p := range points {
-		if l.scopes.key(u, p) == want {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(points, func(p coords) bool { return l.scopes.key(u, p) == want })
 }
 
 // threadProj emits a tuple reduce over threads: all components that stand here,
@@ -178,12 +174,7 @@ func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
 // symmetricLambda reports a combine step that gives the same bits with its two
 // operands exchanged.
 func symmetricLambda(p *ir.UOp) bool {
-	for _, body := range p.ReduceCombine() {
-		if !mirrors(body, body, p.Arg.(ir.ReduceArg).N) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(p.ReduceCombine(), func(body *ir.UOp) bool { return !mirrors(body, body, p.Arg.(ir.ReduceArg).N) })
 }
 
 // mirrors reports that y is x with accumulator and element exchanged.

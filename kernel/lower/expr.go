@@ -2,6 +2,8 @@ package lower
 
 import (
 	"math"
+	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,7 +201,7 @@ func (l *expressions) indexArith(op ir.Op, x, y *program.Value) *program.Value {
 func (l *expressions) indexDiv(x, y *program.Value) *program.Value {
 	if n, ok := l.b.KnownInt(y); ok && n > 1 && n&(n-1) == 0 {
 		if _, known := l.b.KnownInt(x); !known {
-			return l.b.Alu(ir.OpShr, x, l.b.Index(log2(n)))
+			return l.b.Alu(ir.OpShr, x, l.b.Index(int64(bits.TrailingZeros64(uint64(n)))))
 		}
 	}
 	return l.b.FloorDiv(x, y)
@@ -214,19 +216,11 @@ func (l *expressions) indexMod(x, y *program.Value) *program.Value {
 	return l.b.FloorMod(x, y)
 }
 
-func log2(n int64) int64 {
-	k := int64(0)
-	for n > 1 {
-		n, k = n>>1, k+1
-	}
-	return k
-}
-
 // Lanes.
 
 // unionSubAxes merges two ascending lists.
 func unionSubAxes(x, y []int) []int {
-	if len(y) == 0 || sameSubAxes(x, y) {
+	if len(y) == 0 || slices.Equal(x, y) {
 		return x
 	}
 	if len(x) == 0 {
@@ -246,18 +240,6 @@ func unionSubAxes(x, y []int) []int {
 	return out
 }
 
-func sameSubAxes(x, y []int) bool {
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if x[i] != y[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // laneCount is the number of lanes over sub-axes.
 func (l *expressions) laneCount(subAxes []int) int {
 	n := int64(1)
@@ -270,41 +252,27 @@ func (l *expressions) laneCount(subAxes []int) int {
 	return int(n)
 }
 
-// lanePoint is the coordinate of each sub-axis at a lane.
-func (l *expressions) lanePoint(subAxes []int, lane int) []int64 {
-	out := make([]int64, len(subAxes))
-	for k := len(subAxes) - 1; k >= 0; k-- {
-		n := int(l.extent[subAxes[k]])
-		out[k] = int64(lane % n)
+// setLane moves a point to a lane over sub-axes.
+func (l *expressions) setLane(point coords, subAxes []int, lane int) {
+	for _, i := range slices.Backward(subAxes) {
+		n := int(l.extent[i])
+		point[i] = int32(lane % n)
 		lane /= n
 	}
-	return out
 }
 
-// spread is the mask that expands lanes over from to lanes over to.
-func (l *expressions) spread(from, to []int) []int {
-	n := l.laneCount(to)
-	mask := make([]int, n)
-	for lane := range n {
-		point := l.lanePoint(to, lane)
-		at := 0
-		for k, i := range to {
-			if hasSubAxis(from, i) {
-				at = at*int(l.extent[i]) + int(point[k])
-			}
+// pick is the mask that takes, for each lane over to, the lane over from at the same
+// coordinates. Sub-axes that to has not are where at is; 0: where that is no number.
+func (l *expressions) pick(from, to []int, at coords) []int {
+	mask, point := make([]int, l.laneCount(to)), make(coords, len(l.Ranges))
+	copy(point, at)
+	for lane := range mask {
+		l.setLane(point, to, lane)
+		for _, i := range from {
+			mask[lane] = mask[lane]*int(l.extent[i]) + int(max(point[i], 0))
 		}
-		mask[lane] = at
 	}
 	return mask
-}
-
-func hasSubAxis(subAxes []int, i int) bool {
-	for _, d := range subAxes {
-		if d == i {
-			return true
-		}
-	}
-	return false
 }
 
 func subAxesKey(what string, subAxes []int) string {
@@ -319,7 +287,7 @@ func subAxesKey(what string, subAxes []int) string {
 
 // expand repeats a value over more lanes.
 func (l *expressions) expand(x val, subAxes []int) *program.Value {
-	if sameSubAxes(x.subAxes, subAxes) {
+	if slices.Equal(x.subAxes, subAxes) {
 		return x.v
 	}
 	n := l.laneCount(subAxes)
@@ -335,7 +303,7 @@ func (l *expressions) expand(x val, subAxes []int) *program.Value {
 		return l.scopes.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
 	}
 	return l.scopes.derive(x.depth, derivedKey{x.v, subAxesKey("e", subAxes)}, func() *program.Value {
-		return l.b.Shuffle(x.v, x.v, l.spread(x.subAxes, subAxes)...)
+		return l.b.Shuffle(x.v, x.v, l.pick(x.subAxes, subAxes, nil)...)
 	})
 }
 
@@ -379,24 +347,10 @@ func (l *expressions) foldLanes(op ir.Op, x val, over analyse.RangeSet) val {
 // parts is even, then one after the other.
 func (l *expressions) foldSome(op ir.Op, x val, keep []int, over analyse.RangeSet) *program.Value {
 	folded := over.List()
-	order := append(append([]int(nil), folded...), keep...)
-	// Lanes with the folded sub-axes outermost.
 	keepLanes, parts := l.laneCount(keep), l.laneCount(folded)
-	mask := make([]int, keepLanes*parts)
-	for lane := range mask {
-		point := l.lanePoint(order, lane)
-		at := 0
-		for _, i := range x.subAxes {
-			for k, o := range order {
-				if o == i {
-					at = at*int(l.extent[i]) + int(point[k])
-				}
-			}
-		}
-		mask[lane] = at
-	}
+	mask := l.pick(x.subAxes, append(folded, keep...), nil) // the folded sub-axes outermost
 	v := x.v
-	if !isIdentity(mask) {
+	if !inOrder(mask) {
 		v = l.b.Shuffle(v, v, mask...)
 	}
 	for parts > 1 && parts%2 == 0 {
@@ -410,9 +364,10 @@ func (l *expressions) foldSome(op ir.Op, x val, keep []int, over analyse.RangeSe
 	return acc
 }
 
-func isIdentity(mask []int) bool {
-	for i, m := range mask {
-		if m != i {
+// inOrder reports the numbers 0, 1, ..
+func inOrder[T int | int64](list []T) bool {
+	for i, x := range list {
+		if x != T(i) {
 			return false
 		}
 	}
@@ -504,12 +459,7 @@ func (l *expressions) sharing(over analyse.RangeSet) analyse.RangeSet {
 }
 
 func dependsOn(x val, over analyse.RangeSet) bool {
-	for _, i := range x.subAxes {
-		if over.Has(i) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.subAxes, func(i int) bool { return over.Has(i) })
 }
 
 // Static values: those that depend on copies and lanes alone.
@@ -570,9 +520,7 @@ func (l *expressions) staticLanes(u *ir.UOp, at coords, subAxes []int) []ir.Scal
 	out := make([]ir.Scalar, l.laneCount(subAxes))
 	point := append(coords(nil), at...)
 	for lane := range out {
-		for k, c := range l.lanePoint(subAxes, lane) {
-			point[subAxes[k]] = int32(c)
-		}
+		l.setLane(point, subAxes, lane)
 		out[lane] = l.evalStatic(u, point)
 	}
 	return out

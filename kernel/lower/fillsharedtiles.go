@@ -1,10 +1,9 @@
 package lower
 
 import (
+	"tgc/ir"
 	"tgc/kernel/shape"
 )
-
-import "tgc/ir"
 
 // fillPanels fills all panels of the scope at depth d between two barriers.
 func (l *stager) fillPanels(d int) {

@@ -31,26 +31,13 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 		accs[k%chains] = l.b.Alu(op, l.exprs.expand(x, subAxes), accs[k%chains])
 	}
 	d := l.scopes.top() - 1
-	results := make([]*program.Value, chains)
-	carries := make([]carry, chains)
-	for c := range accs {
-		carries[c] = carry{accs[c], func(r *program.Value) {
-			results[c] = r
-			if c < chains-1 {
-				return
-			}
-			total := results[0]
-			for _, other := range results[1:] {
-				total = l.b.Alu(op, total, other)
-			}
-			out := val{v: total, subAxes: subAxes, depth: d}
-			if !over.Empty() {
-				out = l.exprs.foldLanes(op, out, over)
-			}
-			home.memo[key] = out
-		}}
-	}
-	return carries
+	return l.together(op, accs, func(total *program.Value) {
+		out := val{v: total, subAxes: subAxes, depth: d}
+		if !over.Empty() {
+			out = l.exprs.foldLanes(op, out, over)
+		}
+		home.memo[key] = out
+	})
 }
 
 // foldParts are the values of an iteration: one for each copy of the reduces of the

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"tgc/ir"
@@ -164,8 +165,7 @@ func (l *lowering) gridOrder(grid []int) []int {
 // gridCoordinates takes the flat work unit apart, the last axis fastest.
 func (l *lowering) gridCoordinates(s *scope, unit *program.Value, grid []int) {
 	rest := unit
-	for k := len(grid) - 1; k >= 0; k-- {
-		i := grid[k]
+	for k, i := range slices.Backward(grid) {
 		s.binds.Add(i)
 		if k == 0 {
 			s.index[i] = l.longFirst(i, rest)

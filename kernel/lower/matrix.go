@@ -150,8 +150,7 @@ func (l *matrices) panelFragment(u *ir.UOp, at coords) *program.Value {
 	}
 	read := a.Load(stage, index...)
 	array := l.stager.fillStage(stage, at)
-	addr := l.memory.remember(read, l.stager.paddingOf(stage).of(a, l.stager.stageIndex(read)))
-	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
+	p := l.memory.placeOf(array, l.stager.readAddress(read), int64(stage.DType.Size()), at)
 	return l.b.Load(p.ptr, plan.RowCopies*plan.LanePoints, p.align)
 }
 

@@ -130,10 +130,8 @@ func (l *memory) loadInside(u *ir.UOp, at coords) (val, bool) {
 	}
 	size := u.DType.Size()
 	p := l.placeOf(l.base(u.Src[0]), address, int64(size), at)
-	for i, o := range p.offsets {
-		if o != int64(i) {
-			return val{}, false
-		}
+	if !inOrder(p.offsets) {
+		return val{}, false
 	}
 	guard := l.exprs.expand(l.exprs.settle(l.exprs.lower(l.Simplify.Do(inside), at)), p.subAxes)
 	other := l.b.Broadcast(l.exprs.constant(a.Const(u.DType, 0)), len(p.offsets))
@@ -172,9 +170,7 @@ func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
 	}
 	load := func(lane int) val {
 		point := slices.Clone(at)
-		for k, c := range l.exprs.lanePoint(subAxes, lane) {
-			point[subAxes[k]] = int32(c)
-		}
+		l.exprs.setLane(point, subAxes, lane)
 		return l.exprs.settle(l.exprs.lower(u, point))
 	}
 	first := a.Lt(l.word(lanes.Build(a)), l.word(l.Simplify.Do(a.Sub(quotient.Src[1], a.Mod(rest.Build(a), quotient.Src[1])))))
@@ -192,12 +188,7 @@ func (l *memory) word(x *ir.UOp) *ir.UOp {
 
 // isEmpty reports a buffer without elements.
 func isEmpty(buf *ir.UOp) bool {
-	for _, extent := range buf.Src {
-		if extent.IsInt(0) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(buf.Src, func(extent *ir.UOp) bool { return extent.IsInt(0) })
 }
 
 // base is the pointer of a buffer or table.
@@ -214,17 +205,13 @@ func (l *memory) base(buf *ir.UOp) *program.Value {
 	return v
 }
 
-// addressOf is the row-major offset of a LOAD, each index kept in bounds: an
-// index that is not proven may belong to an arm of a WHERE that is not taken.
+// addressOf is the row-major offset of a LOAD or STORE. Each index of a LOAD is kept in
+// bounds: one that is not proven may belong to an arm of a WHERE that is not taken.
 func (l *memory) addressOf(u *ir.UOp) *flatAddress {
 	if f := l.address[u]; f != nil {
 		return f
 	}
-	return l.flatten(u, u.Src[0].Src, u.Indices(), true)
-}
-
-func (l *memory) flatten(u *ir.UOp, extents, index []*ir.UOp, clamp bool) *flatAddress {
-	return l.remember(u, l.rowMajor(extents, index, clamp))
+	return l.remember(u, l.rowMajor(u.Src[0].Src, u.Indices(), u.Op == ir.OpLoad))
 }
 
 func (l *memory) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
@@ -387,10 +374,7 @@ func (l *memory) placeOf(base *program.Value, addr *flatAddress, step int64, at 
 		}
 	}
 	p := place{subAxes: subAxes, offsets: l.staticOffsets(static, subAxes, at)}
-	least := p.offsets[0]
-	for _, o := range p.offsets {
-		least = min(least, o)
-	}
+	least := slices.Min(p.offsets)
 	for i := range p.offsets {
 		p.offsets[i] -= least
 	}
@@ -403,9 +387,7 @@ func (l *memory) staticOffsets(terms []ir.Term, subAxes []int, at coords) []int6
 	out := make([]int64, l.exprs.laneCount(subAxes))
 	point := append(coords(nil), at...)
 	for lane := range out {
-		for k, c := range l.exprs.lanePoint(subAxes, lane) {
-			point[subAxes[k]] = int32(c)
-		}
+		l.exprs.setLane(point, subAxes, lane)
 		for _, t := range terms {
 			out[lane] += t.Coef * l.exprs.evalStatic(t.Atom, point).I
 		}
@@ -486,18 +468,12 @@ func (l *memory) read(p place) val {
 	if p.vector != nil {
 		return val{v: l.b.Gather(p.ptr, p.vector, p.align), subAxes: p.subAxes, depth: d}
 	}
-	span, uniform, contiguous := int64(0), true, true
-	for i, o := range p.offsets {
-		span = max(span, o+1)
-		uniform = uniform && o == 0
-		contiguous = contiguous && o == int64(i)
-	}
-	n := len(p.offsets)
+	span, n := slices.Max(p.offsets)+1, len(p.offsets)
 	size := int64(p.ptr.Type.Elem.Size())
 	switch {
-	case uniform:
+	case span == 1: // of all lanes
 		return val{v: l.b.Load(p.ptr, 1, p.align), depth: d}
-	case contiguous:
+	case inOrder(p.offsets):
 		return val{v: l.b.Load(p.ptr, n, p.align), subAxes: p.subAxes, depth: d}
 	case span <= 2*int64(n) || span*size <= 16:
 		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {

@@ -105,17 +105,16 @@ func (l *stager) stageReads(stage *ir.UOp) []stageRead {
 
 // stageWrite is how the lanes of a warp fill a stage, at the first point of all loops.
 func (l *stager) stageWrite(stage *ir.UOp) []stageRead {
-	a, index := l.Arena, l.Arena.Index(0)
-	write := stageRead{bytes: int64(stage.DType.Size())}
-	for _, z := range l.stageAxes(stage) {
-		index = a.Add(a.Mul(index, l.constantExtent(z)), z)
+	axes := l.stageAxes(stage)
+	write, index := stageRead{bytes: int64(stage.DType.Size())}, l.flatIndex(axes, axes, false)
+	for _, z := range axes {
 		if i := l.free.Index.Of(z); l.Roles[i] == plan.Lane {
 			write.bytes *= l.extent[i]
 		}
 	}
 	write.bytes = min(write.bytes, widestRead)
 	for lane := range int64(plan.WarpSize) {
-		n, ok := l.Simplify.Do(a.Substitute(index, l.laneValues(index, lane))).Int()
+		n, ok := l.Simplify.Do(l.Arena.Substitute(index, l.laneValues(index, lane))).Int()
 		if !ok {
 			return nil
 		}

@@ -1,10 +1,9 @@
 package lower
 
 import (
+	"testing"
 	"tgc/kernel/plan"
 )
-
-import "testing"
 
 // lanesAt is a read of b bytes a lane, stride elements apart.
 func lanesAt(stride, bytes int64) stageRead {

@@ -19,21 +19,15 @@ func (l *memory) openPrefetch(i int) {
 		if opt.Kind != plan.PREFETCH {
 			continue
 		}
-		for _, s := range l.streams(opt.Slot, i) {
-			l.prefetchStream(s, l.Options.Buffers[opt])
+		if load, bytes := l.streamed(opt.Slot, i); load != nil {
+			l.prefetchStream(load, bytes, l.Options.Buffers[opt])
 		}
 	}
 }
 
-// stream is the run of bytes that one iteration of a loop reads.
-type stream struct {
-	load  *ir.UOp // a LOAD or FIELD of it
-	bytes int64   // consumed per iteration
-}
-
-// streams finds, for the innermost serial range of a buffer's accesses, the
-// distinct runs of bytes: one for each row that copies read.
-func (l *memory) streams(slot, i int) []stream {
+// streamed finds an access of a buffer whose innermost serial range a loop runs over,
+// and how many bytes an iteration reads of the buffer.
+func (l *memory) streamed(slot, i int) (load *ir.UOp, bytes int64) {
 	if l.accesses == nil {
 		l.accesses = make(map[int][]*ir.UOp)
 		for _, u := range ir.Toposort(l.Sink) {
@@ -52,10 +46,10 @@ func (l *memory) streams(slot, i int) []stream {
 		}
 		addr, step := l.addressAndStep(u)
 		if coef := addr.form.Coef(l.Ranges[i]); coef > 0 {
-			return []stream{{u, coef * step}}
+			return u, coef * step
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // innermost is the last open serial range that an access depends on.
@@ -76,14 +70,15 @@ func (l *memory) addressAndStep(u *ir.UOp) (*flatAddress, int64) {
 	return l.addressOf(u), int64(u.DType.Size())
 }
 
-func (l *memory) prefetchStream(s stream, ahead int64) {
-	addr, step := l.addressAndStep(s.load)
+// prefetchStream prefetches the lines of which an iteration reads so many bytes.
+func (l *memory) prefetchStream(load *ir.UOp, bytes, ahead int64) {
+	addr, step := l.addressAndStep(load)
 	// Copies that move the address by less than the stream's own length belong
 	// to it; those that move it further (rows) are streams of their own.
 	rows := analyse.RangeSet{}
 	for _, t := range addr.form.Terms {
 		for _, i := range l.free.Of(t.Atom).Meet(l.copies).List() {
-			if t.Coef*step >= s.bytes {
+			if t.Coef*step >= bytes {
 				rows.Add(i)
 			}
 		}
@@ -100,11 +95,11 @@ func (l *memory) prefetchStream(s stream, ahead int64) {
 		ahead = (ahead + tile - 1) / tile * tile
 	}
 	for _, at := range l.loops.combos(rows) {
-		for _, i := range l.free.Of(s.load).Meet(l.vector).Minus(rows).List() {
+		for _, i := range l.free.Of(load).Meet(l.vector).Minus(rows).List() {
 			at[i] = 0
 		}
-		p := l.placeOf(l.base(s.load.Src[0]), addr, step, at)
-		lines := min((s.bytes+lineBytes-1)/lineBytes, int64(l.Options.Program.Of(program.Lines)))
+		p := l.placeOf(l.base(load.Src[0]), addr, step, at)
+		lines := min((bytes+lineBytes-1)/lineBytes, int64(l.Options.Program.Of(program.Lines)))
 		size := int64(p.ptr.Type.Elem.Size())
 		for k := range lines {
 			l.b.Prefetch(l.b.PtrAdd(p.ptr, l.b.Index((ahead+k*lineBytes)/size)))

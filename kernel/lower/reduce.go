@@ -133,7 +133,7 @@ func (l *reducer) apartFrom(x val, pend analyse.RangeSet) val {
 func (l *reducer) laneTerms(terms []term, i int) []term {
 	var out []term
 	for _, t := range terms {
-		if !hasSubAxis(l.termSubAxes(t), i) {
+		if !slices.Contains(l.termSubAxes(t), i) {
 			subAxes := unionSubAxes(l.termSubAxes(t), []int{i})
 			t = term{x: val{v: l.termValue(t, subAxes).v, subAxes: subAxes, depth: l.scopes.top()}, pend: t.pend}
 		}
@@ -241,9 +241,14 @@ func (l *reducer) accumulate(acc val, t term, subAxes []int) val {
 // other reduce over the same RANGE that belongs to the same place: sharing is
 // legal between reduces that do not need each other.
 func (l *reducer) serialReduce(u *ir.UOp, at coords) val {
-	l.runLoop(l.free.Index.Of(u.ReduceRange()), u, -1)
-	k := l.scopes.key(u, at)
-	v, ok := l.scopes.stack[l.scopes.top()].memo[k]
+	return l.looped(u, -1, u, at)
+}
+
+// looped runs the loop of a reduce, for component comp of a tuple, and gives what it has
+// left for a node.
+func (l *reducer) looped(reduce *ir.UOp, comp int, u *ir.UOp, at coords) val {
+	l.runLoop(l.free.Index.Of(reduce.ReduceRange()), reduce, comp)
+	v, ok := l.scopes.stack[l.scopes.top()].memo[l.scopes.key(u, at)]
 	if !ok {
 		fail("a reduce has no result at its coordinates")
 	}
@@ -371,20 +376,24 @@ func (l *reducer) hasResult(u *ir.UOp, d int) bool {
 
 // combos enumerates the copies among free ranges; lanes stay lanes.
 func (l *reducer) combos(free analyse.RangeSet) []coords {
-	out := []coords{l.scopes.startCoords()}
-	for _, i := range free.Meet(l.copies).List() {
+	return l.copiesAlong([]coords{l.scopes.startCoords()}, free.Meet(l.copies).List(), "accumulators of one reduce")
+}
+
+// copiesAlong are points at all copies along some ranges; what names them.
+func (l *reducer) copiesAlong(points []coords, ranges []int, what string) []coords {
+	for _, i := range ranges {
 		var next []coords
-		for _, c := range out {
-			for v := range int32(l.extent[i]) {
-				next = append(next, c.with(i, v))
+		for _, p := range points {
+			for c := range int32(l.extent[i]) {
+				next = append(next, p.with(i, c))
 			}
 		}
 		if len(next) > plan.MaxUnroll {
-			fail("plan: %d accumulators of one reduce, at most %d are allowed", len(next), plan.MaxUnroll)
+			fail("plan: %d %s, at most %d are allowed", len(next), what, plan.MaxUnroll)
 		}
-		out = next
+		points = next
 	}
-	return out
+	return points
 }
 
 // isMatrixMember reports a sum around matrix instructions.
@@ -440,27 +449,33 @@ func (l *reducer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 	lanes := l.exprs.laneCount(subAxes)
 	t := program.Vector(storedType(u.DType), lanes)
 	chains := l.chains(len(terms), lanes)
-	accs := make([]val, chains)
-	carries := make([]carry, chains)
+	accs := make([]*program.Value, chains)
 	for c := range accs {
-		accs[c] = val{v: l.b.Carry(open, l.b.Zero(t)), subAxes: subAxes}
+		accs[c] = l.b.Carry(open, l.b.Zero(t))
 	}
 	for k, t := range terms {
-		accs[k%chains] = l.accumulate(accs[k%chains], t, subAxes)
+		accs[k%chains] = l.accumulate(val{v: accs[k%chains], subAxes: subAxes}, t, subAxes).v
 	}
 	d := l.scopes.top() - 1
-	results := make([]*program.Value, chains)
-	for c := range accs {
-		carries[c] = carry{accs[c].v, func(r *program.Value) {
-			results[c] = r
-			if c < chains-1 {
+	return l.together(ir.OpAdd, accs, func(total *program.Value) {
+		home.memo[key] = val{v: total, subAxes: subAxes, pend: pend, depth: d}
+	})
+}
+
+// together carries accumulators among which the terms of one result take turns. finish
+// has the result, when the loop is closed.
+func (l *reducer) together(op ir.Op, accs []*program.Value, finish func(total *program.Value)) []carry {
+	carries, results := make([]carry, len(accs)), make([]*program.Value, len(accs))
+	for c, acc := range accs {
+		carries[c] = carry{acc, func(r *program.Value) {
+			if results[c] = r; c < len(accs)-1 {
 				return
 			}
 			total := results[0]
 			for _, other := range results[1:] {
-				total = l.b.Alu(ir.OpAdd, total, other)
+				total = l.b.Alu(op, total, other)
 			}
-			home.memo[key] = val{v: total, subAxes: subAxes, pend: pend, depth: d}
+			finish(total)
 		}}
 	}
 	return carries

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -33,7 +34,7 @@ type sumPoint struct {
 type partialSum struct {
 	subAxes []int
 	pend    analyse.RangeSet
-	accs    []val
+	accs    []*program.Value
 	carries []int // their places among those of the loop
 	terms   int
 }
@@ -105,7 +106,7 @@ func (l *reducer) addTerm(open *program.Loop, s *runningSum, t term, carries []c
 	subAxes := unionSubAxes(l.termSubAxes(t), t.pend.Meet(l.lanes).List())
 	var part *partialSum
 	for _, p := range s.parts {
-		if p.pend == t.pend && sameSubAxes(p.subAxes, subAxes) {
+		if p.pend == t.pend && slices.Equal(p.subAxes, subAxes) {
 			part = p
 		}
 	}
@@ -117,11 +118,11 @@ func (l *reducer) addTerm(open *program.Loop, s *runningSum, t term, carries []c
 		for range l.chains(len(s.points), lanes) {
 			part.carries = append(part.carries, len(carries))
 			carries = append(carries, carry{})
-			part.accs = append(part.accs, val{v: l.b.Carry(open, zero), subAxes: subAxes})
+			part.accs = append(part.accs, l.b.Carry(open, zero))
 		}
 	}
 	acc := &part.accs[part.terms%len(part.accs)]
-	*acc = l.accumulate(*acc, t, subAxes)
+	*acc = l.accumulate(val{v: *acc, subAxes: subAxes}, t, subAxes).v
 	part.terms++
 	return carries
 }
@@ -132,30 +133,16 @@ func (l *reducer) finishSum(s *runningSum, outside []*scope, carries []carry) {
 	home, key := outside[d], l.scopes.key(s.node, s.at)
 	var total val
 	for k, part := range s.parts {
-		results := make([]*program.Value, len(part.accs))
-		for c, acc := range part.accs {
-			carries[part.carries[c]] = carry{acc.v, func(r *program.Value) {
-				results[c] = r
-				if c < len(results)-1 {
-					return
-				}
-				sum := val{v: l.addUp(results), subAxes: part.subAxes, pend: part.pend, depth: d}
-				if k == 0 {
-					total = sum
-				} else {
-					total = l.exprs.alu(ir.OpAdd, s.node.DType, l.exprs.settle(total), l.exprs.settle(sum))
-				}
-				home.memo[key] = total
-			}}
+		for c, own := range l.together(ir.OpAdd, part.accs, func(all *program.Value) {
+			sum := val{v: all, subAxes: part.subAxes, pend: part.pend, depth: d}
+			if k == 0 {
+				total = sum
+			} else {
+				total = l.exprs.alu(ir.OpAdd, s.node.DType, l.exprs.settle(total), l.exprs.settle(sum))
+			}
+			home.memo[key] = total
+		}) {
+			carries[part.carries[c]] = own
 		}
 	}
-}
-
-// addUp adds values one after the other.
-func (l *reducer) addUp(values []*program.Value) *program.Value {
-	total := values[0]
-	for _, v := range values[1:] {
-		total = l.b.Alu(ir.OpAdd, total, v)
-	}
-	return total
 }

@@ -36,11 +36,7 @@ func (l *stager) panelScale(u *ir.UOp, at coords) (v val, ok bool) {
 	}
 	scales := l.mma.fragment(u, first, u.DType, func() []*program.Value {
 		array := l.fillStage(stage, first)
-		addr := l.memory.address[u]
-		if addr == nil {
-			addr = l.memory.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
-		}
-		p := l.memory.placeOf(array, addr, size, first)
+		p := l.memory.placeOf(array, l.readAddress(u), size, first)
 		return []*program.Value{l.b.Load(p.ptr, int(n), p.align)}
 	})
 	return val{v: l.b.Extract(scales[0], int(lane)), depth: l.scopes.top()}, true

@@ -39,11 +39,7 @@ func (l *stager) loadStage(u *ir.UOp, at coords) val {
 	}
 	l.fillTogether(stage)
 	array := l.fillStage(stage, at)
-	addr := l.memory.address[u]
-	if addr == nil {
-		addr = l.memory.remember(u, l.paddingOf(stage).of(l.Arena, l.stageIndex(u)))
-	}
-	return l.memory.read(l.memory.placeOf(array, addr, int64(stage.DType.Size()), at))
+	return l.memory.read(l.memory.placeOf(array, l.readAddress(u), int64(stage.DType.Size()), at))
 }
 
 // fillTogether fills, before the first read of a stage that depends on no loop,
@@ -71,26 +67,33 @@ func (l *stager) fillsFirst(stage *ir.UOp) bool {
 // holdsRows reports a stage whose values read another one: rows of a tile are
 // summed after what stands before them.
 func (l *stager) holdsRows(stage *ir.UOp) bool {
-	for _, u := range ir.Toposort(stage.Src[0]) {
-		if u.Op == ir.OpStage {
-			return true
-		}
+	return analyse.Any(stage.Src[0], func(u *ir.UOp) bool { return u.Op == ir.OpStage })
+}
+
+// readAddress is where a read of a stage goes in its array.
+func (l *stager) readAddress(u *ir.UOp) *flatAddress {
+	if addr := l.memory.address[u]; addr != nil {
+		return addr
 	}
-	return false
+	return l.memory.remember(u, l.paddingOf(u.Src[0]).of(l.Arena, l.stageIndex(u)))
 }
 
 // stageIndex is the row-major index of a read in the array of its stage, without
 // padding.
 func (l *stager) stageIndex(u *ir.UOp) *ir.UOp {
-	stage := u.Src[0]
-	axes := l.stageAxes(stage)
+	axes := l.stageAxes(u.Src[0])
 	index := slices.Clone(axes)
-	copy(index[len(l.ownThreads(stage)):], u.Indices())
+	copy(index[len(l.ownThreads(u.Src[0])):], u.Indices())
+	return l.flatIndex(axes, index, true)
+}
+
+// flatIndex is the row-major index in an array of a stage.
+func (l *stager) flatIndex(axes, index []*ir.UOp, clamp bool) *ir.UOp {
 	extents := make([]*ir.UOp, len(axes))
 	for k, z := range axes {
 		extents[k] = l.constantExtent(z)
 	}
-	return l.memory.rowMajor(extents, index, true)
+	return l.memory.rowMajor(extents, index, clamp)
 }
 
 // registerPoint finds the coordinates of a read whose index is known.
@@ -143,12 +146,7 @@ func (l *stager) ownLanes(stage *ir.UOp) []*ir.UOp {
 
 // sharesStage reports a stage that threads fill together.
 func (l *stager) sharesStage(stage *ir.UOp) bool {
-	for _, z := range stage.Src[1:] {
-		if l.block.threads.Has(l.free.Index.Of(z)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(stage.Src[1:], func(z *ir.UOp) bool { return l.block.threads.Has(l.free.Index.Of(z)) })
 }
 
 // ownThreads are the thread ranges that the values of a shared stage depend on
@@ -278,26 +276,22 @@ func (l *stager) fillLoops(stage *ir.UOp, ranges []*ir.UOp, points []coords, fil
 }
 
 func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
-	a := l.Arena
 	var subAxes []int
-	sum := a.Index(0)
-	for _, z := range l.stageAxes(stage) {
-		sum = a.Add(a.Mul(sum, l.constantExtent(z)), z)
-		if i := l.free.Index.Of(z); l.Roles[i] == plan.Lane {
+	var own analyse.RangeSet
+	axes := l.stageAxes(stage)
+	for _, z := range axes {
+		i := l.free.Index.Of(z)
+		if own.Add(i); l.Roles[i] == plan.Lane {
 			subAxes = unionSubAxes(subAxes, []int{i})
 		}
 	}
 	addr := l.memory.address[stage]
 	if addr == nil {
-		addr = l.memory.remember(stage, l.paddingOf(stage).of(a, sum))
+		addr = l.memory.remember(stage, l.paddingOf(stage).of(l.Arena, l.flatIndex(axes, axes, false)))
 	}
 	v := l.exprs.expand(l.exprs.settle(l.exprs.lower(stage.Src[0], at)), subAxes)
 	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
 	if l.sharesStage(stage) {
-		var own analyse.RangeSet
-		for _, z := range l.stageAxes(stage) {
-			own.Add(l.free.Index.Of(z))
-		}
 		l.stores.onlyIf(l.block.soleThread(own), func() { l.stores.writeLanes(p, subAxes, v) })
 		return
 	}

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
@@ -119,16 +120,7 @@ func (l *storer) copiesOf(s shape.Store, at coords) *storeCopies {
 		case plan.Lane:
 			c.subAxes = unionSubAxes(c.subAxes, []int{i})
 		case plan.Unroll:
-			var next []coords
-			for _, p := range c.points {
-				for d := range int32(l.extent[i]) {
-					next = append(next, p.with(i, d))
-				}
-			}
-			if len(next) > plan.MaxUnroll {
-				fail("plan: %d copies of a store, at most %d are allowed", len(next), plan.MaxUnroll)
-			}
-			c.points = next
+			c.points = l.loops.copiesAlong(c.points, []int{i}, "copies of a store")
 		}
 	}
 	return c
@@ -174,11 +166,7 @@ func (l *storer) onlyIf(cond *program.Value, f func()) {
 
 // storePlace is where a copy of a store goes.
 func (l *storer) storePlace(u *ir.UOp, at coords) place {
-	addr := l.memory.address[u]
-	if addr == nil {
-		addr = l.memory.flatten(u, u.Src[0].Src, u.Indices(), false)
-	}
-	p := l.memory.placeOf(l.memory.base(u.Src[0]), addr, int64(u.Src[0].DType.Size()), at)
+	p := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.addressOf(u), int64(u.Src[0].DType.Size()), at)
 	if l.Options.Has(plan.STREAM, u.Src[0].Arg.(ir.ParamArg).Slot) {
 		p.cache = program.CacheStream
 	}
@@ -256,13 +244,12 @@ func (l *storer) writeLanes(p place, subAxes []int, v *program.Value) {
 		l.b.Scatter(p.ptr, l.expandLanes(p.vector, p.subAxes, subAxes), v, align)
 		return
 	}
-	offsets := make([]int64, len(l.exprs.spread(p.subAxes, subAxes)))
-	contiguous := true
-	for i, from := range l.exprs.spread(p.subAxes, subAxes) {
+	lanes := l.exprs.pick(p.subAxes, subAxes, nil)
+	offsets := make([]int64, len(lanes))
+	for i, from := range lanes {
 		offsets[i] = p.offsets[from]
-		contiguous = contiguous && offsets[i] == int64(i)
 	}
-	if contiguous {
+	if inOrder(offsets) {
 		l.b.StoreCached(p.ptr, v, p.align, p.cache)
 		return
 	}
@@ -298,19 +285,17 @@ func wordRun(offsets []int64, size int64) int {
 }
 
 func (l *storer) expandLanes(v *program.Value, from, to []int) *program.Value {
-	if sameSubAxes(from, to) {
+	if slices.Equal(from, to) {
 		return v
 	}
-	return l.b.Shuffle(v, v, l.exprs.spread(from, to)...)
+	return l.b.Shuffle(v, v, l.exprs.pick(from, to, nil)...)
 }
 
 // writeEach stores lane by lane where each lane has its own condition.
 func (l *storer) writeEach(u *ir.UOp, cond, v *program.Value, subAxes []int, at coords) {
 	for lane := range l.exprs.laneCount(subAxes) {
-		point := append(coords(nil), at...)
-		for k, c := range l.exprs.lanePoint(subAxes, lane) {
-			point[subAxes[k]] = int32(c)
-		}
+		point := slices.Clone(at)
+		l.exprs.setLane(point, subAxes, lane)
 		p := l.storePlace(u, point)
 		x := l.b.Extract(v, lane)
 		l.b.If(l.b.Extract(cond, lane), func() []*program.Value {

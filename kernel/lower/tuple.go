@@ -41,12 +41,7 @@ func (l *tuples) lowerProj(u *ir.UOp, at coords) val {
 	tuple, c := u.Src[0], int(u.Arg.(ir.IntArg))
 	i := l.free.Index.Of(tuple.ReduceRange())
 	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
-		l.loops.runLoop(i, tuple, c)
-		v, ok := l.scopes.stack[l.scopes.top()].memo[l.scopes.key(u, at)]
-		if !ok {
-			fail("a tuple component has no result at its coordinates")
-		}
-		return v
+		return l.loops.looped(tuple, c, u, at)
 	}
 	if l.block.threads.Has(i) {
 		return l.folds.threadProj(u, tuple, c, i, at)
@@ -84,31 +79,15 @@ func (l *tuples) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 
 // pickLane is x at coordinate k of sub-axis i.
 func (l *tuples) pickLane(x val, i, k int) val {
-	if !hasSubAxis(x.subAxes, i) {
+	at := slices.Index(x.subAxes, i)
+	if at < 0 {
 		return x
 	}
-	var rest []int
-	for _, d := range x.subAxes {
-		if d != i {
-			rest = append(rest, d)
-		}
-	}
+	rest := slices.Delete(slices.Clone(x.subAxes), at, at+1)
 	if len(rest) == 0 {
 		return val{v: l.b.Extract(x.v, k), depth: l.scopes.top()}
 	}
-	mask := make([]int, l.exprs.laneCount(rest))
-	for lane := range mask {
-		point := l.exprs.lanePoint(rest, lane)
-		at := 0
-		for _, d := range x.subAxes {
-			c := int64(k)
-			if d != i {
-				c = point[slices.Index(rest, d)]
-			}
-			at = at*int(l.extent[d]) + int(c)
-		}
-		mask[lane] = at
-	}
+	mask := l.exprs.pick(x.subAxes, rest, l.scopes.startCoords().with(i, int32(k)))
 	return val{v: l.b.Shuffle(x.v, x.v, mask...), subAxes: rest, depth: l.scopes.top()}
 }
 

@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -44,7 +45,9 @@ func (l *widener) operand(u *ir.UOp, at coords, target []int) val {
 	for _, i := range wide.List() {
 		key.what += fmt.Sprintf(" %d=%d", i, at[i])
 	}
-	v := l.scopes.derive(x.depth, key, func() *program.Value { return l.part(x, at, wide, target) })
+	v := l.scopes.derive(x.depth, key, func() *program.Value { // the copy at the point, spread over the target
+		return l.b.Shuffle(x.v, x.v, l.exprs.pick(x.subAxes, target, at)...)
+	})
 	return val{v: v, subAxes: target, depth: x.depth}
 }
 
@@ -56,29 +59,6 @@ func (l *widener) spreadHalf(u *ir.UOp, at coords, target []int) val {
 		return l.b.Cast(l.b.Broadcast(x.v, l.exprs.laneCount(target)), u.DType)
 	})
 	return val{v: v, subAxes: target, depth: x.depth}
-}
-
-// part spreads the copy at a point over the lanes target.
-func (l *widener) part(x val, at coords, wide analyse.RangeSet, target []int) *program.Value {
-	mask := make([]int, l.exprs.laneCount(target))
-	for lane := range mask {
-		point := l.exprs.lanePoint(target, lane)
-		from := 0
-		for _, i := range x.subAxes {
-			c := int64(0)
-			if wide.Has(i) {
-				c = int64(at[i])
-			}
-			for k, t := range target {
-				if t == i {
-					c = point[k]
-				}
-			}
-			from = from*int(l.extent[i]) + int(c)
-		}
-		mask[lane] = from
-	}
-	return l.b.Shuffle(x.v, x.v, mask...)
 }
 
 // wideCopies picks the copies of u that become lanes: none if u has as many
@@ -99,8 +79,7 @@ func (l *widener) wideCopies(u *ir.UOp, at coords, target []int) analyse.RangeSe
 	}
 	var wide analyse.RangeSet
 	list := free.Meet(l.copies).List()
-	for k := len(list) - 1; k >= 0; k-- {
-		i := list[k]
+	for _, i := range slices.Backward(list) {
 		if at[i] >= 0 && lanes*int(l.extent[i]) <= limit {
 			wide.Add(i)
 			lanes *= int(l.extent[i])
@@ -180,15 +159,9 @@ func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
 		static = append(static, t)
 		subAxes = unionSubAxes(subAxes, d)
 	}
-	lo, hi := int64(0), int64(0)
-	for k, o := range l.memory.staticOffsets(static, subAxes, at) {
-		if k == 0 {
-			lo, hi = o, o
-		}
-		lo, hi = min(lo, o), max(hi, o)
-	}
+	offsets := l.memory.staticOffsets(static, subAxes, at)
 	size := int64(u.DType.Size())
-	return (hi-lo)*step < max(16, 2*size*int64(l.exprs.laneCount(subAxes)))
+	return (slices.Max(offsets)-slices.Min(offsets))*step < max(16, 2*size*int64(l.exprs.laneCount(subAxes)))
 }
 
 // Contraction (the FMA Opt).

@@ -210,13 +210,8 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 	}
 	place := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.fieldAddress(u), 1, at.with(p, laneCoord))
 	n := len(place.subAxes)
-	if place.vector != nil || n == 0 || place.subAxes[n-1] != p {
+	if place.vector != nil || n == 0 || place.subAxes[n-1] != p || !inOrder(place.offsets) {
 		return word{}, false
-	}
-	for k, o := range place.offsets {
-		if o != int64(k) {
-			return word{}, false
-		}
 	}
 	count := len(place.offsets) / plan.WordElements
 	ptr := l.scopes.derive(l.memory.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
