@@ -1,6 +1,7 @@
 package grad
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -140,8 +141,7 @@ func differentiable(u *ir.UOp, i int) bool {
 // whole when it is handed on. The order, and with it the order of every sum,
 // follows from the graph alone.
 func (r *reverse) run() {
-	for i := len(r.order) - 1; i >= 0; i-- {
-		u := r.order[i]
+	for _, u := range slices.Backward(r.order) {
 		adjoint := r.adjoint[u]
 		if adjoint == nil {
 			continue

@@ -177,8 +177,7 @@ func (p *planner) matmulAcross(c acrossPlan) string {
 	tile := p.acrossResults(c)
 	copies := tile
 	reduces := p.axesOf(plan.ReduceAxis)
-	for k := len(reduces) - 1; k >= 0; k-- {
-		i := reduces[k]
+	for _, i := range slices.Backward(reduces) {
 		if p.done[i] {
 			continue
 		}
@@ -198,12 +197,7 @@ func (p *planner) matmulAcross(c acrossPlan) string {
 
 // alongAxis reports that an operand lies contiguously along an axis.
 func (p *planner) alongAxis(o *operand, axis int) bool {
-	for _, u := range o.accesses {
-		if !p.contiguous(u).Has(axis) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(o.accesses, func(u *ir.UOp) bool { return !p.contiguous(u).Has(axis) })
 }
 
 // acrossResults takes store axes, inner ones first and whole while they fit, as
@@ -215,8 +209,7 @@ func (p *planner) acrossResults(c acrossPlan) int64 {
 	for _, i := range stores {
 		units = satMul(units, p.left(i))
 	}
-	for k := len(stores) - 1; k >= 0; k-- {
-		i := stores[k]
+	for _, i := range slices.Backward(stores) {
 		if i == c.axis || !p.constant(i) || p.size(i) <= 1 || !p.everyStore(i) {
 			continue
 		}
@@ -254,8 +247,7 @@ func (p *planner) acrossRolls(staged bool) {
 	for _, i := range stores {
 		units = satMul(units, p.left(i))
 	}
-	for k := len(stores) - 1; k >= 0; k-- {
-		i := stores[k]
+	for _, i := range slices.Backward(stores) {
 		if p.done[i] {
 			continue
 		}
@@ -296,8 +288,7 @@ func (a *analysis) pooledSums() (sums []*ir.UOp, window []int) {
 	around := make(map[*ir.UOp]analyse.RangeSet)
 	inSum := make(map[*ir.UOp]bool)
 	var all analyse.RangeSet
-	for i := len(a.order) - 1; i >= 0; i-- {
-		u := a.order[i]
+	for _, u := range slices.Backward(a.order) {
 		own := around[u]
 		switch {
 		case analyse.IsSum(u) && !inSum[u] && !own.Empty():

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -92,12 +93,7 @@ func (a *analysis) axesOf(kind plan.AxisKind) []int {
 // laneSafe reports an axis that no STAGE depends on: lanes cannot each have an
 // array of their own.
 func (a *analysis) laneSafe(i int) bool {
-	for _, s := range a.stages {
-		if a.free.Of(s).Has(i) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.stages, func(s *ir.UOp) bool { return a.free.Of(s).Has(i) })
 }
 
 // lanesOf is the number of f32 lanes of a vector register.

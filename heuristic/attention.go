@@ -41,8 +41,7 @@ func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
 	t := a.axisOf(tuple.ReduceRange())
 	p.done[t] = true
 	lanes, registers := int64(1), int64(1)
-	for k := len(private) - 1; k >= 0; k-- {
-		i := private[k]
+	for _, i := range slices.Backward(private) {
 		p.done[i] = true
 		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) {
 			continue
@@ -112,12 +111,9 @@ func (p *planner) scoreSums(tuple *ir.UOp) []int {
 
 // unitStrideIn is unitStride of the loads below a node.
 func (a *analysis) unitStrideIn(root *ir.UOp, axis int) bool {
-	for _, u := range ir.Toposort(root) {
-		if u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1 {
-			return false
-		}
-	}
-	return true
+	return !analyse.Any(root, func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
+	})
 }
 
 // shareRows takes together points of a scope axis on which the values of the

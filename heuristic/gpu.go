@@ -250,12 +250,7 @@ func (p *planner) shareStages() {
 // oneResult reports reduces that depend on no store axis: all points share them.
 func (a *analysis) oneResult() bool {
 	stores := a.storeSet()
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce && !a.free.Of(u).Meet(stores).Empty() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return u.Op == ir.OpReduce && !a.free.Of(u).Meet(stores).Empty() })
 }
 
 // wholeBlock shares a reduce among all threads of a block.

@@ -99,8 +99,7 @@ func (p *planner) splitPoints(kind plan.OptKind, axis int, n, points int64) {
 // returns how many those are at most.
 func (p *planner) privatePoints(private []int, row int64) int64 {
 	shared := false
-	for k := len(private) - 1; k >= 0; k-- {
-		i := private[k]
+	for _, i := range slices.Backward(private) {
 		p.done[i] = true
 		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) {
 			continue

@@ -94,10 +94,7 @@ func (a *analysis) loadElements(w *operand) int64 {
 // hold its integers stay the same: other bits of them are other weights.
 func (a *analysis) sharesBytes(w *operand, axis int) bool {
 	inner := a.byteAxis(w)
-	for _, u := range w.accesses {
-		if u.Op == ir.OpField && u.DType.Size() <= 2 && a.free.Of(u).Has(inner) && !a.free.Of(u).Has(axis) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.accesses, func(u *ir.UOp) bool {
+		return u.Op == ir.OpField && u.DType.Size() <= 2 && a.free.Of(u).Has(inner) && !a.free.Of(u).Has(axis)
+	})
 }

@@ -107,8 +107,7 @@ func (a *analysis) panelFits(w *operand) bool {
 		return false
 	}
 	points := int64(1)
-	for k := len(w.chain) - 1; k >= 0; k-- {
-		i := w.chain[k]
+	for _, i := range slices.Backward(w.chain) {
 		if !a.constant(i) || points*a.size(i) > gpuPanelPoints {
 			break
 		}
@@ -119,12 +118,7 @@ func (a *analysis) panelFits(w *operand) bool {
 
 // lastStage reports stages among the rows of weights.
 func (a *analysis) lastStage(weights []*operand) bool {
-	for _, i := range a.rowsOf(weights).List() {
-		if a.axes[i].Kind == plan.StageAxis {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.rowsOf(weights).List(), func(i int) bool { return a.axes[i].Kind == plan.StageAxis })
 }
 
 // lanesOfTile is lanesOfRow with shorter loads, since each is held decoded for
@@ -137,8 +131,7 @@ func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 	}
 	got := int64(1)
 	points, copies := int64(1), int64(1)
-	for j := len(w.chain) - 1; j >= 0; j-- {
-		i := w.chain[j]
+	for _, i := range slices.Backward(w.chain) {
 		if p.constant(i) && got < gpuTileLanes {
 			n := shares(p.left(i), gpuTileLanes/got)
 			p.split(plan.WARP, i, n)

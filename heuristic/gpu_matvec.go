@@ -267,8 +267,7 @@ func (c *mapped) shareRow(w *operand) {
 		}
 	}
 	copies := int64(1)
-	for j := len(w.chain) - 1; j >= 0; j-- {
-		i := w.chain[j]
+	for _, i := range slices.Backward(w.chain) {
 		if i != inner && c.taken[i] == 0 && c.constant(i) && c.sharesBytes(w, i) && copies*c.size(i) <= c.copies {
 			c.split(plan.UNROLL, i, c.size(i))
 			copies *= c.size(i)
@@ -276,8 +275,8 @@ func (c *mapped) shareRow(w *operand) {
 		}
 	}
 	sharing, padded := int64(1), false
-	for j := len(w.chain) - 1; j >= 0; j-- {
-		if i := w.chain[j]; c.constant(i) && sharing < c.lanes {
+	for _, i := range slices.Backward(w.chain) {
+		if c.constant(i) && sharing < c.lanes {
 			n := c.lanesAlong(i, c.lanes/sharing, &padded)
 			c.split(plan.WARP, i, n)
 			sharing *= n

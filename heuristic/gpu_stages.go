@@ -132,8 +132,7 @@ func (p *planner) hold(share plan.OptKind, i int, n int64) {
 // shareGroups lets so many parts of a block take groups, several each where there
 // are more.
 func (p *planner) shareGroups(groups []int, parts int64) {
-	for k := len(groups) - 1; k >= 0; k-- {
-		i := groups[k]
+	for _, i := range slices.Backward(groups) {
 		p.done[i] = true
 		n := ir.GCD(p.size(i), parts)
 		p.split(plan.LOCAL, i, n)
@@ -215,12 +214,9 @@ func (p *planner) shortReduce(i int) {
 // alone reports a reduce whose result depends on nothing that is shared out
 // among threads or looped over.
 func (a *analysis) alone(axis int) bool {
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && !a.free.Of(u).Empty() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && !a.free.Of(u).Empty()
+	})
 }
 
 // sharedStages lets threads fill the stages that no step has planned.

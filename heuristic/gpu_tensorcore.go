@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -210,14 +211,13 @@ func (p *planner) matrixChain(w *operand, most int64) {
 	p.add(plan.MMA, p.axes[inner].Name, 0)
 	p.taken[inner] = matrixPoints * max(p.taken[inner], 1)
 	copies := int64(1)
-	for k := len(w.chain) - 1; k >= 0; k-- {
-		if i := w.chain[k]; i != inner && p.constant(i) && p.integerSum(i) {
+	for _, i := range slices.Backward(w.chain) {
+		if i != inner && p.constant(i) && p.integerSum(i) {
 			p.split(plan.UNROLL, i, p.size(i))
 		}
 	}
 	for _, shared := range []bool{true, false} {
-		for k := len(w.chain) - 1; k >= 0; k-- {
-			i := w.chain[k]
+		for _, i := range slices.Backward(w.chain) {
 			if !p.constant(i) || shared && (i == inner || !p.sharesBytes(w, i)) {
 				continue
 			}
@@ -237,10 +237,7 @@ func (p *planner) matrixChain(w *operand, most int64) {
 // integerSum reports an axis over which integers are summed: a loop of its own
 // inside of one over floats.
 func (a *analysis) integerSum(axis int) bool {
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce && u.DType.IsInt() && a.axisOf(u.ReduceRange()) == axis {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && u.DType.IsInt() && a.axisOf(u.ReduceRange()) == axis
+	})
 }

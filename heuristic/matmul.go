@@ -282,8 +282,8 @@ func (a *analysis) stagePoints(w *operand) int64 {
 
 // lastStore is the innermost store axis of constant extent above 1 in a list.
 func (a *analysis) lastStore(list []int) int {
-	for k := len(list) - 1; k >= 0; k-- {
-		if i := list[k]; a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 {
+	for _, i := range slices.Backward(list) {
+		if a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 {
 			return i
 		}
 	}

@@ -237,8 +237,7 @@ func (a *analysis) lanesAlongRows(w *operand) bool {
 // become lanes.
 func (a *analysis) innerRow(w *operand) int {
 	inner := a.innerAxes(w)
-	for k := len(w.rows) - 1; k >= 0; k-- {
-		i := w.rows[k]
+	for _, i := range slices.Backward(w.rows) {
 		if inner.Has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == plan.StoreAxis {
 			return i
 		}
@@ -264,8 +263,7 @@ func (p *planner) rowCopies(w *operand) int64 {
 	if n <= 1 && p.knobs.BlockSize <= 1 {
 		return 1
 	}
-	for k := len(w.rows) - 1; k >= 0; k-- {
-		i := w.rows[k]
+	for _, i := range slices.Backward(w.rows) {
 		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || p.size(i) <= 1 {
 			continue
 		}
@@ -309,12 +307,7 @@ func (a *analysis) invariantAxis(w *operand) (axis int, ok bool) {
 }
 
 func readsOperand(u *ir.UOp, w *operand) bool {
-	for _, x := range ir.Toposort(u) {
-		if isAccess(x) && x.Src[0] == w.param {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(u, func(x *ir.UOp) bool { return isAccess(x) && x.Src[0] == w.param })
 }
 
 // finish adds what every streaming plan has.

@@ -138,8 +138,7 @@ func isAccess(u *ir.UOp) bool {
 func (a *analysis) outerSums() []*ir.UOp {
 	inside := make(map[*ir.UOp]bool)
 	var out []*ir.UOp
-	for i := len(a.order) - 1; i >= 0; i-- {
-		u := a.order[i]
+	for _, u := range slices.Backward(a.order) {
 		if analyse.IsSum(u) && !inside[u] {
 			out = append(out, u)
 		}
@@ -253,12 +252,7 @@ func (a *analysis) dropSmaller(list []*operand) []*operand {
 }
 
 func disjointRows(x, y *operand) bool {
-	for _, i := range x.reuse {
-		if slices.Contains(y.rows, i) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(x.reuse, func(i int) bool { return slices.Contains(y.rows, i) })
 }
 
 // hasPartner reports that the sum around an operand also reads something that

@@ -128,23 +128,13 @@ func (p *planner) lightReduces() {
 
 // plainReduce reports that only reduces of one component run over an axis.
 func (a *analysis) plainReduce(axis int) bool {
-	for _, u := range a.order {
-		if analyse.IsTuple(u) && a.axisOf(u.ReduceRange()) == axis {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return analyse.IsTuple(u) && a.axisOf(u.ReduceRange()) == axis })
 }
 
 // underTuple reports a tuple below root that depends on an axis: its combine
 // step would run once per lane anyway.
 func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
-	for _, u := range ir.Toposort(root) {
-		if analyse.IsTuple(u) && a.free.Of(u).Has(axis) {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(root, func(u *ir.UOp) bool { return analyse.IsTuple(u) && a.free.Of(u).Has(axis) })
 }
 
 // unitStride reports that every load that depends on an axis moves by one

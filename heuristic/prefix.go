@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -77,8 +78,8 @@ func loads(u *ir.UOp) bool {
 // besidePrefix is a store axis along which everything lies side by side.
 func (a *analysis) besidePrefix(i int) int {
 	stores := a.axesOf(plan.StoreAxis)
-	for k := len(stores) - 1; k >= 0; k-- {
-		if j := stores[k]; j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j) {
+	for _, j := range slices.Backward(stores) {
+		if j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j) {
 			return j
 		}
 	}

@@ -160,8 +160,7 @@ func (p *planner) columnAxis(axes []int) int {
 		}
 	}
 	stores := p.axesOf(plan.StoreAxis)
-	for k := len(stores) - 1; k >= 0; k-- {
-		i := stores[k]
+	for _, i := range slices.Backward(stores) {
 		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) {
 			return i
 		}

@@ -107,8 +107,7 @@ func (a *analysis) reducesAlong(axis int) (axes []int, points int64, ok bool) {
 // loads. One Zen 5 core, 7 x 7 over 96 planes of 56 x 56: 32 lanes 395 us, 28 720.
 func (p *planner) resultLanes() (axis int, lanes int64) {
 	stores := p.axesOf(plan.StoreAxis)
-	for k := len(stores) - 1; k >= 0; k-- {
-		i := stores[k]
+	for _, i := range slices.Backward(stores) {
 		if p.size(i) < 4 || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || !p.nearReads(i) {
 			continue
 		}

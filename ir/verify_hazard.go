@@ -40,12 +40,7 @@ func (v *kernelVerifier) hazards(root *UOp, stores []*UOp) error {
 // readsWritten is the quick answer for the usual kernel, which does not read
 // what it writes.
 func (v *kernelVerifier) readsWritten(s *UOp, written map[*UOp][]*UOp) bool {
-	for _, u := range Toposort(s.Src[1:]...) {
-		if written[u] != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(Toposort(s.Src[1:]...), func(u *UOp) bool { return written[u] != nil })
 }
 
 // maxAccessPaths bounds the walk over (node, conditions) pairs; past it a
@@ -180,12 +175,7 @@ func (v *kernelVerifier) guarded(r access, written []*UOp) bool {
 			}
 		}
 	}
-	for _, cond := range r.unless {
-		if v.implied(cond, gaps, 0) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.unless, func(cond *UOp) bool { return v.implied(cond, gaps, 0) })
 }
 
 // maxConditionDepth bounds the nesting of and and or that is looked through.
@@ -228,12 +218,7 @@ func (v *kernelVerifier) impliedCompare(cond *UOp, gaps []LinearForm) bool {
 	if compare.Op == OpCmpEq {
 		return cond == compare && slices.ContainsFunc(gaps, func(gap LinearForm) bool { return sameUpToSign(gap, room) })
 	}
-	for _, gap := range gaps {
-		if v.roomBeside(room, margin, gap) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(gaps, func(gap LinearForm) bool { return v.roomBeside(room, margin, gap) })
 }
 
 // roomBeside proves room + margin >= 0 where gap is 0: for a scale k, which

@@ -2,6 +2,7 @@ package rewrite
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 )
@@ -116,10 +117,5 @@ func (r *Rule) apply(c *Context, u *ir.UOp) *ir.UOp {
 }
 
 func (m *Match) allowed(guards []Guard) bool {
-	for _, g := range guards {
-		if !g.Holds(m) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(guards, func(g Guard) bool { return !g.Holds(m) })
 }

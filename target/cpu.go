@@ -1,6 +1,9 @@
 package target
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // cpuLevel is a row of the table of instruction-set levels. A level is what
 // plans depend on; the exact CPU only steers LLVM's instruction scheduling.
@@ -118,12 +121,7 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 }
 
 func hasAll(set map[string]bool, needs []string) bool {
-	for _, f := range needs {
-		if !set[f] {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(needs, func(f string) bool { return !set[f] })
 }
 
 // cpuName is a CPU or level that can be asked for by name alone.

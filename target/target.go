@@ -1,5 +1,7 @@
 package target
 
+import "slices"
+
 // Kind is the family of a target.
 type Kind uint8
 
@@ -44,12 +46,9 @@ type Contraction struct {
 
 // Matrix reports the matrix instruction of a shape and types.
 func (d *Desc) Matrix(a, b string, m, n, k int) bool {
-	for _, c := range d.Contractions {
-		if c.Name == "mma" && c.A == a && c.B == b && c.M == m && c.N == n && c.K == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool {
+		return c.Name == "mma" && c.A == a && c.B == b && c.M == m && c.N == n && c.K == k
+	})
 }
 
 // Cost holds the integer constants of the cost model: picoseconds of one core of a

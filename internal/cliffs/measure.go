@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"tgc/engine"
@@ -91,12 +92,7 @@ type span struct{ from, to int64 }
 
 // bulkAt reports an offset into what is most of the weight.
 func (w *weight) bulkAt(offset int64) bool {
-	for _, s := range w.bulk {
-		if s.from <= offset && offset < s.to {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.bulk, func(s span) bool { return s.from <= offset && offset < s.to })
 }
 
 // bulkOf are the planes of the fields that are a part of a block's bytes of largeField or

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 )
 
 // Launch says how to run a kernel.
@@ -156,8 +157,8 @@ func (m *Module) place(memory *Memory) (map[*variable]uint64, error) {
 
 // Unload frees a module's variables in a memory.
 func (m *Module) Unload(memory *Memory) error {
-	for i := len(memory.list) - 1; i >= 0; i-- {
-		if a := memory.list[i]; a.owner == m {
+	for _, a := range slices.Backward(memory.list) {
+		if a.owner == m {
 			if err := memory.Free(a.address); err != nil {
 				return err
 			}

@@ -1,5 +1,7 @@
 package ptxemu
 
+import "slices"
+
 // Where the sides of a branch meet again: the branch's immediate
 // post-dominator, by the algorithm of Cooper, Harvey and Kennedy on the reversed
 // flow graph of basic blocks.
@@ -103,8 +105,7 @@ func (g *flowGraph) postDominators() []int {
 	immediate[end] = end
 	for changed := true; changed; {
 		changed = false
-		for i := len(order) - 1; i >= 0; i-- {
-			b := order[i]
+		for _, b := range slices.Backward(order) {
 			if b == end {
 				continue
 			}

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"math"
+	"slices"
 
 	"tgc/ir"
 	"tgc/runtime/interp"
@@ -70,12 +71,7 @@ func (e *Eager) isWild(u *ir.UOp) bool {
 			return true
 		}
 	}
-	for _, n := range e.Values[u].Data {
-		if math.IsInf(n.F, 0) || math.IsNaN(n.F) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Values[u].Data, func(n Number) bool { return math.IsInf(n.F, 0) || math.IsNaN(n.F) })
 }
 
 // exact is a number that is the same in every evaluation.

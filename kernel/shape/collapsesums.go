@@ -46,8 +46,8 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 	}
 	inner := make(map[*ir.UOp]bool) // sums that belong to the chain of another
 	chains := make(map[*ir.UOp]*chain)
-	for k := len(nodes) - 1; k >= 0; k-- {
-		if u := nodes[k]; f.isLink(u) && !inner[u] {
+	for _, u := range slices.Backward(nodes) {
+		if f.isLink(u) && !inner[u] {
 			chains[u] = f.chainAt(u, inner)
 		}
 	}
@@ -186,12 +186,7 @@ func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []
 
 // ofColumns reports a factor that depends on the tile's columns.
 func (f *flattener) ofColumns(u *ir.UOp) bool {
-	for _, x := range ir.Toposort(u) {
-		if x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(u, func(x *ir.UOp) bool { return x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy })
 }
 
 // merge is one range in place of several; chains over the same ranges share it,

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -49,8 +50,8 @@ func markFragments(axes []Axis) {
 // sideOf are the sub-axes of a split axis within a block.
 func sideOf(s *Split, p Axis) *TileSide {
 	side := &TileSide{Staged: p.Fragment}
-	for i := len(s.SubAxes) - 1; i >= 0; i-- {
-		if d := s.SubAxes[i]; d.Role != plan.Grid && d.Role != plan.Serial {
+	for _, d := range slices.Backward(s.SubAxes) {
+		if d.Role != plan.Grid && d.Role != plan.Serial {
 			side.SubAxes = append(side.SubAxes, d)
 		}
 	}
@@ -59,12 +60,7 @@ func sideOf(s *Split, p Axis) *TileSide {
 
 // has reports a sub-axis of a side.
 func (s *TileSide) has(r *ir.UOp) bool {
-	for _, d := range s.SubAxes {
-		if d.Range == r {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.SubAxes, func(d SubAxis) bool { return d.Range == r })
 }
 
 // panels rewrites the sums of MMA, and the factors of the sums around them, to
@@ -182,12 +178,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 
 // sumsInside reports sums of MMA in a factor: the lanes have them already.
 func (p *paneller) sumsInside(f *ir.UOp) bool {
-	for _, x := range ir.Toposort(f) {
-		if x.Op == ir.OpReduce && p.roles[x.ReduceRange()] == plan.Matrix {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(f, func(x *ir.UOp) bool { return x.Op == ir.OpReduce && p.roles[x.ReduceRange()] == plan.Matrix })
 }
 
 // terms are what a float is the sum of, each the rounded rest of those before.
@@ -251,12 +242,7 @@ func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 
 // plain reports a factor without sums of its own.
 func (p *paneller) plain(f *ir.UOp) bool {
-	for _, x := range ir.Toposort(f) {
-		if x.Op == ir.OpReduce || x.Op == ir.OpStage {
-			return false
-		}
-	}
-	return true
+	return !analyse.Any(f, func(x *ir.UOp) bool { return x.Op == ir.OpReduce || x.Op == ir.OpStage })
 }
 
 // scale is a factor of a side alone, read from a panel; nil where it is none, or
@@ -280,12 +266,10 @@ func (p *paneller) scale(f *ir.UOp) *ir.UOp {
 
 func (p *paneller) dependsOn(u *ir.UOp, side *TileSide) bool {
 	free := p.free.Of(u)
-	for _, d := range side.SubAxes {
-		if i, ok := p.free.Index.Get(d.Range); ok && free.Has(i) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(side.SubAxes, func(d SubAxis) bool {
+		i, ok := p.free.Index.Get(d.Range)
+		return ok && free.Has(i)
+	})
 }
 
 // inner are the copies and points of sums on which a factor depends, outer before

@@ -50,8 +50,8 @@ func layOutSoftmax(st *State) error {
 	nodes := ir.Toposort(sink)
 	chains := make(map[*ir.UOp][]*ir.UOp) // reduces of one kind, the outermost one first, down to such a sub-axis
 	inner := make(map[*ir.UOp]bool)
-	for k := len(nodes) - 1; k >= 0; k-- {
-		if u := nodes[k]; !inner[u] {
+	for _, u := range slices.Backward(nodes) {
+		if !inner[u] {
 			if chain := pointChain(u, subAxis); chain != nil && !dependsOnAny(u, tile.ColumnLane, tile.ColumnCopy) {
 				chains[u] = chain
 				for _, x := range chain[1:] {

@@ -74,8 +74,7 @@ func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 // another serial loop.
 func outerLoops(st *State, nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 	loops, inside := make(map[*ir.UOp][]*ir.UOp), make(map[*ir.UOp]bool)
-	for k := len(nodes) - 1; k >= 0; k-- {
-		u := nodes[k]
+	for _, u := range slices.Backward(nodes) {
 		serial := u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Serial
 		if serial {
 			loops[u.ReduceRange()] = append(loops[u.ReduceRange()], u)
@@ -96,8 +95,7 @@ func outerLoops(st *State, nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 // topological order.
 func armConditions(nodes []*ir.UOp) map[*ir.UOp][]armCondition {
 	arms, used := make(map[*ir.UOp][]armCondition), make(map[*ir.UOp]bool)
-	for k := len(nodes) - 1; k >= 0; k-- {
-		u := nodes[k]
+	for _, u := range slices.Backward(nodes) {
 		for i, s := range u.Src {
 			list := arms[u]
 			if u.Op == ir.OpWhere && i > 0 {

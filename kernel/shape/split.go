@@ -120,8 +120,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 		subAxes = append(subAxes, SubAxis{Range: st.newRange(passes), Stride: at, Role: p.Rest})
 	}
 	s.value = a.Index(0)
-	for i := len(subAxes) - 1; i >= 0; i-- {
-		d := subAxes[i]
+	for i, d := range slices.Backward(subAxes) {
 		s.SubAxes = append(s.SubAxes, d)
 		s.value = a.Add(s.value, a.Mul(d.Range, a.Index(d.Stride)))
 		st.place(d.Range, d.Role, orderKey{position, len(subAxes) - i})

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -345,8 +346,7 @@ func (h *hoister) stage(u *ir.UOp) {
 	}
 	cuts := plan.Boundaries(a, u)
 	threads := h.st.Threads
-	for k := len(ranges) - 1; k >= 0; k-- {
-		z := ranges[k]
+	for k, z := range slices.Backward(ranges) {
 		p := newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.StageAxis, z, nil)
 		if k == len(ranges)-1 && !h.serial.Has(inner[k]) {
 			lanes := h.st.Desc.VectorBytes / u.DType.Size()
@@ -368,12 +368,7 @@ func (h *hoister) stage(u *ir.UOp) {
 
 // holdsDot reports an expression with a sum that is a dot.
 func (h *hoister) holdsDot(u *ir.UOp) bool {
-	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpReduce && h.dots[x.ReduceRange()] {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpReduce && h.dots[x.ReduceRange()] })
 }
 
 // stageLimit is the most bytes that a hoisted stage may take.

@@ -107,10 +107,5 @@ func floatFactor(st *State, u *ir.UOp) (floatInteger, bool) {
 
 // sumsMatrix reports a value with a sum of MMA in it.
 func sumsMatrix(st *State, u *ir.UOp) bool {
-	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpReduce && st.roles[x.ReduceRange()] == plan.Matrix {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpReduce && st.roles[x.ReduceRange()] == plan.Matrix })
 }

@@ -80,8 +80,7 @@ func verifySplits(st *State) error {
 			continue
 		}
 		least := int64(1) // stride of the next sub-axis
-		for i := len(x.Split.SubAxes) - 1; i >= 0; i-- {
-			d := x.Split.SubAxes[i]
+		for _, d := range slices.Backward(x.Split.SubAxes) {
 			if st.roles[d.Range] != d.Role {
 				return fmt.Errorf("axis %s: range %d is %s, in the split %s", x.Axis.Name, d.Range.Arg.(ir.RangeArg).ID, st.roles[d.Range], d.Role)
 			}

@@ -274,12 +274,9 @@ func (f *floatForm) equal(g floatForm) bool {
 	if len(f.terms) != len(g.terms) || !near(f.constant, g.constant) {
 		return false
 	}
-	for _, t := range f.terms {
-		if !slices.ContainsFunc(g.terms, func(o floatTerm) bool { return o.atom == t.atom && near(o.coef, t.coef) }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(f.terms, func(t floatTerm) bool {
+		return !slices.ContainsFunc(g.terms, func(o floatTerm) bool { return o.atom == t.atom && near(o.coef, t.coef) })
+	})
 }
 
 func (f *floatForm) clean() {

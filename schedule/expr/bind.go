@@ -143,12 +143,10 @@ func (t *substitution) do(u *ir.UOp) *ir.UOp {
 // touches reports that a replaced range may occur in u, also in components of
 // tuples that no projection in u shows.
 func (t *substitution) touches(u *ir.UOp) bool {
-	for _, r := range t.s.Mentions.Of(u) {
-		if _, ok := t.with[r]; ok {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.s.Mentions.Of(u), func(r *ir.UOp) bool {
+		_, ok := t.with[r]
+		return ok
+	})
 }
 
 // AtIndex substitutes an index for ranges in an expression over them.

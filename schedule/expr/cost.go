@@ -94,12 +94,10 @@ func (s *Exprs) Points(ranges []*ir.UOp) int64 {
 
 // ConstantExtents reports that all ranges have constant extents.
 func ConstantExtents(ranges []*ir.UOp) bool {
-	for _, r := range ranges {
-		if _, ok := r.Src[0].Int(); !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ranges, func(r *ir.UOp) bool {
+		_, ok := r.Src[0].Int()
+		return !ok
+	})
 }
 
 // Operations counts the scalar operations of one evaluation of u, reduces

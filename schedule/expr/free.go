@@ -15,10 +15,5 @@ func Sorted(ranges []*ir.UOp) []*ir.UOp {
 
 // DependsOn reports that u uses one of the ranges.
 func (s *Exprs) DependsOn(u *ir.UOp, ranges ...*ir.UOp) bool {
-	for _, r := range s.Free.Of(u) {
-		if slices.Contains(ranges, r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Free.Of(u), func(r *ir.UOp) bool { return slices.Contains(ranges, r) })
 }

@@ -102,12 +102,7 @@ func goesIntoPrologue(s *state.State, p *state.Value, consumers []*state.Value) 
 			return false
 		}
 	}
-	for _, u := range s.PlacedUses(p) {
-		if repeatedByBlocks(s, p, u) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.PlacedUses(p), func(u state.PlacedUse) bool { return repeatedByBlocks(s, p, u) })
 }
 
 // tilePlanOf finds the tiles in which c reads p, nil if there are none or they

@@ -82,12 +82,7 @@ func injective(s *expr.Exprs, index, ranges []*ir.UOp) bool {
 			done[k], again = true, true
 		}
 	}
-	for _, r := range ranges {
-		if !covers(used[r], r) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ranges, func(r *ir.UOp) bool { return !covers(used[r], r) })
 }
 
 // separated reports that the weights of terms are those of a mixed radix, so

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
@@ -13,10 +14,5 @@ func holdsTuple(s *expr.Exprs, p *state.Value) bool {
 
 // isDynamic reports an index that uses closed ranges or depends on memory.
 func isDynamic(s *expr.Exprs, index, closed []*ir.UOp) bool {
-	for _, x := range index {
-		if s.DependsOn(x, closed...) || expr.HasLoad(x) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(index, func(x *ir.UOp) bool { return s.DependsOn(x, closed...) || expr.HasLoad(x) })
 }

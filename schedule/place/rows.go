@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -48,12 +49,9 @@ func oncePerRow(s *state.State, p *state.Value) bool {
 
 // foldsAlong reports a reduce in c's body that depends on one of the ranges.
 func foldsAlong(s *expr.Exprs, c *state.Value, ranges []*ir.UOp) bool {
-	for _, u := range ir.Toposort(c.Body) {
-		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && s.DependsOn(u, ranges...) {
-			return true
-		}
-	}
-	return false
+	return analyse.Any(c.Body, func(u *ir.UOp) bool {
+		return (u.Op == ir.OpReduce || u.Op == ir.OpStage) && s.DependsOn(u, ranges...)
+	})
 }
 
 // rowsOf is the number of points of the reader's store loops that the index of

@@ -1,6 +1,7 @@
 package rangeify
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -18,8 +19,7 @@ type reader struct {
 // times: whether it is stored is a question of its price.
 func findCuts(shapes *ir.Shapes, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
 	readers = make(map[*ir.UOp]*reader, len(order))
-	for i := len(order) - 1; i >= 0; i-- {
-		u := order[i]
+	for _, u := range slices.Backward(order) {
 		for k, src := range u.Src {
 			if !isTensor(src) {
 				continue

@@ -156,10 +156,5 @@ func (t *inliner) open(u *ir.UOp, at *inlineScope) *inlineScope {
 // mentions reports that one of the ranges occurs in u, also in components of
 // tuples that no projection in u shows.
 func (t *inliner) mentions(u *ir.UOp, ranges []*ir.UOp) bool {
-	for _, r := range t.s.Mentions.Of(u) {
-		if slices.Contains(ranges, r) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.s.Mentions.Of(u), func(r *ir.UOp) bool { return slices.Contains(ranges, r) })
 }

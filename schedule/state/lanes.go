@@ -56,12 +56,10 @@ func loadsOf(u *ir.UOp) []*ir.UOp {
 // sideBySide reports that every load which depends on a loop moves by an element along
 // it, or stays.
 func (p *pricer) sideBySide(loads []*ir.UOp, loop *ir.UOp) bool {
-	for _, load := range loads {
-		if n, ok := p.strideOf(load, loop); !ok || n < -1 || n > 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(loads, func(load *ir.UOp) bool {
+		n, ok := p.strideOf(load, loop)
+		return !ok || n < -1 || n > 1
+	})
 }
 
 // strideOf is how many elements a load moves along a loop; ok is false where that changes

@@ -74,12 +74,7 @@ func (s *Graph) inlineIndex(c, p *Value, by Replacement) []*ir.UOp {
 
 // IndexReads reports that the store of c computes its address from p.
 func (v *Value) IndexReads(p *Value) bool {
-	for _, x := range v.Index {
-		if slices.Contains(ir.Toposort(x), p.Node) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.Index, func(x *ir.UOp) bool { return slices.Contains(ir.Toposort(x), p.Node) })
 }
 
 // MayRead reports that consumer c may read what p reads: it must not have to

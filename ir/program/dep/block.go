@@ -1,6 +1,9 @@
 package dep
 
-import "tgc/ir/program"
+import (
+	"slices"
+	"tgc/ir/program"
+)
 
 // Makers tells which instruction of a block makes a value.
 type Makers map[*program.Value]int
@@ -61,12 +64,7 @@ func NewLoopSlice(loop *program.Instr, may func(in *program.Instr) bool) *Slice 
 
 // Reaches reports that all that an instruction needs of the block can be taken.
 func (s *Slice) Reaches(in *program.Instr) bool {
-	for _, a := range in.Args {
-		if !s.reaches(a) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(in.Args, func(a *program.Value) bool { return !s.reaches(a) })
 }
 
 func (s *Slice) reaches(v *program.Value) bool {
