@@ -134,20 +134,15 @@ func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
 	if p.padded(o.sum) { // each element that is tested then serves twice as many results
 		register *= 2
 	}
-	lanes = p.anyLanes(p.size(i), register)
-	return i, lanes * b2i(lanes*2 > lanesOf(p.desc))
+	if lanes = p.anyLanes(p.size(i), register); lanes*2 <= lanesOf(p.desc) {
+		lanes = 0
+	}
+	return i, lanes
 }
 
 // sharedByAll reports a result axis that all operands of a sum have: groups, or a batch.
 func (p *planner) sharedByAll(sum *ir.UOp, axis int) bool {
 	return !slices.ContainsFunc(p.operands, func(o *operand) bool { return o.sum == sum && !slices.Contains(o.rows, axis) })
-}
-
-func b2i(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // padded reports a sum with a condition: elements outside of the input are 0.
@@ -188,9 +183,7 @@ func (p *planner) matmulAcross(c acrossPlan) string {
 		copies *= p.size(i)
 	}
 	p.acrossRolls(staged)
-	for _, i := range reduces {
-		p.done[i] = true
-	}
+	p.leave(reduces)
 	p.fma()
 	return fmt.Sprintf("lanes %d across %s, %d results each at once, %d multiply-adds an iteration", c.lanes, p.axes[c.axis].Name, tile, copies)
 }
@@ -205,10 +198,7 @@ func (p *planner) alongAxis(o *operand, axis int) bool {
 func (p *planner) acrossResults(c acrossPlan) int64 {
 	budget, tile := min(int64(p.desc.VectorRegs)-acrossSpare, acrossTile)/max(ceil(c.lanes, lanesOf(p.desc)), 1), p.points(c.window)
 	stores := p.axesOf(plan.StoreAxis)
-	units := int64(1)
-	for _, i := range stores {
-		units = satMul(units, p.left(i))
-	}
+	units := p.leftAlong(stores)
 	for _, i := range slices.Backward(stores) {
 		if i == c.axis || !p.constant(i) || p.size(i) <= 1 || !p.everyStore(i) {
 			continue
@@ -243,10 +233,7 @@ func (p *planner) evenCopies(i int, limit int64) int64 {
 // stages serves many results.
 func (p *planner) acrossRolls(staged bool) {
 	stores := p.axesOf(plan.StoreAxis)
-	units := int64(1)
-	for _, i := range stores {
-		units = satMul(units, p.left(i))
-	}
+	units := p.leftAlong(stores)
 	for _, i := range slices.Backward(stores) {
 		if p.done[i] {
 			continue

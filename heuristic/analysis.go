@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -17,12 +18,13 @@ type analysis struct {
 	desc  *target.Desc
 	knobs Knobs
 
-	order  []*ir.UOp // every node, sources first
-	axes   []plan.Axis
-	free   *analyse.FreeSets // axes by number that a node depends on
-	bounds *ir.Bounds
-	stages []*ir.UOp
-	cuts   map[*ir.UOp][]int64 // where index expressions cut a range into digits
+	order   []*ir.UOp // every node, sources first
+	axes    []plan.Axis
+	free    *analyse.FreeSets // axes by number that a node depends on
+	bounds  *ir.Bounds
+	stages  []*ir.UOp
+	reduces map[int][]*ir.UOp   // over each axis
+	cuts    map[*ir.UOp][]int64 // where index expressions cut a range into digits
 
 	operands []*operand // of sums, large ones first
 	written  map[*ir.UOp]bool
@@ -33,7 +35,7 @@ type analysis struct {
 func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {
 	a := &analysis{arena: arena, sink: sink, desc: desc, knobs: knobs,
 		order: ir.Toposort(sink), axes: plan.Axes(sink), bounds: ir.NewBounds(),
-		written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
+		reduces: make(map[int][]*ir.UOp), written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
 	var ranges []*ir.UOp
 	for _, x := range a.axes {
 		ranges = append(ranges, x.Range)
@@ -43,8 +45,12 @@ func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) 
 		return nil, fmt.Errorf("heuristic: %w", err)
 	}
 	for _, u := range a.order {
-		if u.Op == ir.OpStage {
+		switch u.Op {
+		case ir.OpStage:
 			a.stages = append(a.stages, u)
+		case ir.OpReduce:
+			i := a.axisOf(u.ReduceRange())
+			a.reduces[i] = append(a.reduces[i], u)
 		}
 	}
 	for _, store := range sink.Src {
@@ -88,6 +94,22 @@ func (a *analysis) axesOf(kind plan.AxisKind) []int {
 		}
 	}
 	return out
+}
+
+// around are the axes on which the reduces over an axis depend.
+func (a *analysis) around(axis int) (s analyse.RangeSet) {
+	for _, u := range a.reduces[axis] {
+		s = s.Union(a.free.Of(u))
+	}
+	return s
+}
+
+// storeSet are the axes of stores.
+func (a *analysis) storeSet() analyse.RangeSet { return setOf(a.axesOf(plan.StoreAxis)) }
+
+// longest is the first of the axes with the most points.
+func (a *analysis) longest(axes []int) int {
+	return slices.MaxFunc(axes, func(i, j int) int { return cmp.Compare(a.size(i), a.size(j)) })
 }
 
 // laneSafe reports an axis that no STAGE depends on: lanes cannot each have an

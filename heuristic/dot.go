@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/ir/analyse"
 
@@ -16,20 +17,9 @@ const dotLanes = 4
 // dotAxis reports a reduce axis over which bytes, or products of bytes, are
 // summed and nothing else is.
 func (a *analysis) dotAxis(i int) bool {
-	if !a.constant(i) || a.size(i)%dotLanes != 0 || !a.laneSafe(i) {
-		return false
-	}
-	found := false
-	for _, u := range a.order {
-		if u.Op != ir.OpReduce || a.axisOf(u.ReduceRange()) != i {
-			continue
-		}
-		if !analyse.IsSum(u) || u.DType != ir.I32 || !isBytes(u.Src[0]) {
-			return false
-		}
-		found = true
-	}
-	return found
+	others := func(u *ir.UOp) bool { return !analyse.IsSum(u) || u.DType != ir.I32 || !isBytes(u.Src[0]) }
+	reduces := a.reduces[i]
+	return len(reduces) > 0 && a.constant(i) && a.size(i)%dotLanes == 0 && a.laneSafe(i) && !slices.ContainsFunc(reduces, others)
 }
 
 // isBytes reports i32(x) or i32(x)*i32(y) of bytes.

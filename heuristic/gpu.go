@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/ir/analyse"
 
 	"tgc/kernel/plan"
 )
@@ -26,43 +25,29 @@ const (
 	gpuLoads         = 4    // loads of a short reduce in flight
 )
 
+// preload issues the loads of weights before everything else.
+func (p *planner) preload(weights []*operand) {
+	for _, w := range distinct(weights) {
+		p.add(plan.PRELOAD, w.name(), 0)
+	}
+}
+
+// insideReduce reports a reduce that stands in another one's loop or in a stage: a
+// barrier in each of its iterations would cost more than the threads gain.
+func (a *analysis) insideReduce(axis int) bool { return !a.around(axis).Minus(a.storeSet()).Empty() }
+
+// oneResult reports reduces that depend on no store axis: all points share them.
+func (a *analysis) oneResult() bool {
+	stores := a.storeSet()
+	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return u.Op == ir.OpReduce && !a.free.Of(u).Meet(stores).Empty() })
+}
+
 // longestFirst orders weights by the points of their chains. A sum of scales runs
 // along a part of the chain that the sum of integers has: the latter decides.
 func (a *analysis) longestFirst(weights []*operand) []*operand {
 	sorted := slices.Clone(weights)
 	slices.SortStableFunc(sorted, func(x, y *operand) int { return cmp.Compare(a.points(y.chain), a.points(x.chain)) })
 	return sorted
-}
-
-// preload issues the loads of weights before everything else.
-func (p *planner) preload(weights []*operand) {
-	seen := make(map[int]bool)
-	for _, w := range weights {
-		if !seen[w.slot()] {
-			p.add(plan.PRELOAD, w.name(), 0)
-		}
-		seen[w.slot()] = true
-	}
-}
-
-// distinct is the number of buffers among weights: one may stand in two sums.
-func distinct(weights []*operand) int64 {
-	seen := make(map[int]bool)
-	for _, w := range weights {
-		seen[w.slot()] = true
-	}
-	return int64(len(seen))
-}
-
-// storeRows are the store axes among rows.
-func (a *analysis) storeRows(rows analyse.RangeSet) []int {
-	var out []int
-	for _, i := range rows.List() {
-		if a.axes[i].Kind == plan.StoreAxis {
-			out = append(out, i)
-		}
-	}
-	return out
 }
 
 // gpuMatvecRows: neighbouring threads along rows, which are what lies
@@ -85,9 +70,7 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 		groups = shares(p.size(k), gpuReduceThreads/lanes)
 		p.split(plan.GROUP, k, groups)
 		p.split(plan.UNROLL, k, p.copiesOf(k, 4))
-		for _, c := range o.chain {
-			p.done[c] = true
-		}
+		p.leave(o.chain)
 	}
 	p.stageInvariant(w)
 	p.aroundRows(a.rowsOf(weights), lanes*groups)
@@ -129,11 +112,6 @@ func (p *planner) fillBlock(threads int64) {
 	}
 }
 
-// allIn reports that a set has all axes of a list.
-func (a *analysis) allIn(set analyse.RangeSet, axes []int) bool {
-	return !slices.ContainsFunc(axes, func(i int) bool { return !set.Has(i) })
-}
-
 // gpuReduce: a block for each reduce; its threads then make the points that
 // share the result.
 func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
@@ -141,12 +119,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 		return opts, why, record
 	}
 	p := a.plan()
-	largest := axes[0]
-	for _, i := range axes[1:] {
-		if a.size(i) > a.size(largest) {
-			largest = i
-		}
-	}
+	largest := a.longest(axes)
 	threads := int64(a.desc.WarpSize)
 	for threads < gpuReduceThreads && threads*lanesOf(a.desc) < a.size(largest) {
 		threads *= 2
@@ -168,7 +141,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 			}
 		}
 	}
-	if len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.allIn(results, a.axesOf(plan.StoreAxis)) {
+	if len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
 		used := threads
 		if a.size(largest) < threads {
 			used = 1
@@ -208,7 +181,7 @@ func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
 	p.done[i] = true
 	shared := int64(1)
 	for _, r := range axes {
-		if p.done[r] || !p.reducesInto(r, i) {
+		if p.done[r] || !p.around(r).Has(i) {
 			continue
 		}
 		p.done[r] = true
@@ -221,13 +194,6 @@ func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
 	return threads * shared
 }
 
-// reducesInto reports that a reduce over an axis has a result for each point of another.
-func (a *analysis) reducesInto(axis, result int) bool {
-	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
-		return u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && a.free.Of(u).Has(result)
-	})
-}
-
 // shareStages puts points into a block that read the same stages, where other axes
 // make enough blocks: each would fill the stages for itself. The 8 experts of each
 // of 512 tokens, picked by one block each, took 71 us on an H200.
@@ -236,21 +202,10 @@ func (p *planner) shareStages() {
 	if i < 0 || p.done[i] || len(p.stages) == 0 || p.size(i) > gpuShortSum || !p.everyStore(i) {
 		return
 	}
-	for _, s := range p.stages {
-		if p.free.Of(s).Has(i) {
-			return
-		}
-	}
-	if p.points(p.axesOf(plan.StoreAxis))/p.size(i) >= int64(p.desc.Cost.Workers) {
+	if p.laneSafe(i) && p.points(p.axesOf(plan.StoreAxis))/p.size(i) >= int64(p.desc.Cost.Workers) {
 		p.split(plan.LOCAL, i, p.size(i))
 		p.done[i] = true
 	}
-}
-
-// oneResult reports reduces that depend on no store axis: all points share them.
-func (a *analysis) oneResult() bool {
-	stores := a.storeSet()
-	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return u.Op == ir.OpReduce && !a.free.Of(u).Meet(stores).Empty() })
 }
 
 // wholeBlock shares a reduce among all threads of a block.
@@ -280,21 +235,4 @@ func shares(n, limit int64) int64 {
 		return best
 	}
 	return exact
-}
-
-// insideReduce reports a reduce that stands in another one's loop or in a
-// stage: a barrier in each of its iterations would cost more than the threads
-// gain.
-func (a *analysis) insideReduce(axis int) bool {
-	for _, u := range a.order {
-		if u.Op != ir.OpReduce || a.axisOf(u.ReduceRange()) != axis {
-			continue
-		}
-		for _, i := range a.free.Of(u).List() {
-			if a.axes[i].Kind != plan.StoreAxis {
-				return true
-			}
-		}
-	}
-	return false
 }

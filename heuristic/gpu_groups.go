@@ -18,7 +18,7 @@ const groupLoad = 4
 func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
 	p := a.plan()
 	results := p.reduceResults()
-	if len(p.stages) > 0 || !a.allIn(a.storeSet(), results.Meet(a.storeSet()).List()) {
+	if len(p.stages) > 0 {
 		return nil, "", Record{}, false
 	}
 	lanes := int64(1)
@@ -65,7 +65,7 @@ func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 // shared by 8 threads.
 func gpuShortSums(a *analysis, weights []*operand, row int) (opts []plan.Opt, why string, record Record, ok bool) {
 	p, w := a.plan(), weights[0]
-	points := a.points(a.storeRows(a.rowsOf(weights)))
+	points := a.points(a.rowsOf(weights).Meet(a.storeSet()).List())
 	if len(w.chain) != 1 || len(weights) > 1 || !a.constant(w.chain[0]) || a.size(w.chain[0]) > gpuShortSum || points < gpuBlocksPerUnit*gpuReduceThreads*int64(a.desc.Cost.Workers) || !a.laneSafe(row) {
 		return nil, "", Record{}, false
 	}

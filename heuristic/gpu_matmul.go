@@ -48,14 +48,16 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	rows, tokens := int64(1), int64(1)
 	threads := lanes
 	beside := int64(1) // threads along tokens
-	if panel {
+	if token >= 0 {
 		tokens = copies(p.size(token), gpuTileTokens)
+	}
+	if panel {
 		beside = shares(ceil(p.size(token), tokens), gpuPanelTokens)
 	}
 	if row >= 0 {
 		rows = copies(p.size(row), gpuTileRows)
 		if panel { // matrices share the registers of accumulators
-			rows = min(rows, max(gpuTileRows/distinct(weights), 1))
+			rows = min(rows, max(gpuTileRows/int64(len(distinct(weights))), 1))
 			block := gpuPanelThreads / threads * tokens // outputs for each row of a thread
 			for outputs := p.points(w.rows) * p.points(w.reuse); rows > 1 && outputs/(block*rows) < int64(p.desc.Cost.Workers)*3/4; {
 				rows /= 2
@@ -78,7 +80,6 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 		threads *= n
 	}
 	if token >= 0 {
-		tokens = copies(p.size(token), gpuTileTokens)
 		p.split(plan.UPCAST, token, tokens)
 		p.split(plan.LOCAL, token, beside)
 		threads *= beside
@@ -86,8 +87,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	if a.lastStage(weights) {
 		p.stageCopies(a.rowsOf(weights), maxStageCopies)
 	}
-	set := a.rowsOf(weights)
-	p.aroundRows(set, threads)
+	p.aroundRows(a.rowsOf(weights), threads)
 	how := fmt.Sprintf("tile %d rows x %d tokens a thread, %d threads a sum", rows, tokens, lanes)
 	if panel {
 		how += fmt.Sprintf(", %d threads share decoded rows", threads)

@@ -209,9 +209,7 @@ func (c *mapped) uses() analyse.RangeSet { return c.usesOf(c.weights) }
 func (a *analysis) usesOf(weights []*operand) analyse.RangeSet {
 	var s analyse.RangeSet
 	for _, w := range weights {
-		for _, i := range w.reuse {
-			s = s.With(i)
-		}
+		s = s.Union(setOf(w.reuse))
 	}
 	return s
 }

@@ -104,17 +104,13 @@ func (p *planner) groupReduce(u *ir.UOp, own []int) bool {
 		return false
 	}
 	r, last := p.axisOf(u.ReduceRange()), own[len(own)-1]
-	var points analyse.RangeSet
-	for _, i := range own {
-		if p.done[i] || !p.constant(i) {
-			return false
-		}
-		points = points.With(i)
+	if slices.ContainsFunc(own, func(i int) bool { return p.done[i] || !p.constant(i) }) {
+		return false
 	}
 	if p.done[r] || !p.constant(r) || p.size(r) != powerOfTwoDivisor(p.size(r), p.size(r)) || !p.laneSafe(r) || !p.unitStride(r) || !p.plainReduce(r) {
 		return false
 	}
-	free := p.free.Of(u)
+	free, points := p.free.Of(u), setOf(own)
 	if free.Has(last) {
 		return free == points
 	}
@@ -163,7 +159,7 @@ func (p *planner) sharedReduces(threads, held int64) {
 			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, max(held, lanesOf(p.desc))))
 		}
 		p.split(plan.WARP, i, powerOfTwoDivisor(p.left(i), warp))
-		if p.size(i) >= gpuReduceThreads && p.alone(i) {
+		if p.size(i) >= gpuReduceThreads && p.around(i).Empty() { // one for all threads, outside of all loops
 			p.split(plan.GROUP, i, ir.GCD(p.left(i), wholeWarps(threads, int64(p.desc.WarpSize))))
 		}
 		if left := p.left(i); left > gpuLoads {
@@ -181,19 +177,8 @@ func wholeWarps(threads, warp int64) int64 { return threads / ir.GCD(threads, wa
 // stagePointsAround is the number of points of stages, and of sums around it that
 // stages are made for, that a reduce is computed for.
 func (a *analysis) stagePointsAround(axis int) int64 {
-	var around analyse.RangeSet
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis {
-			around = around.Union(a.free.Of(u))
-		}
-	}
-	n := int64(1)
-	for _, i := range around.List() {
-		if a.axes[i].Kind != plan.StoreAxis && a.constant(i) {
-			n = satMul(n, a.size(i))
-		}
-	}
-	return n
+	around := a.around(axis).Minus(a.storeSet()).List()
+	return a.points(slices.DeleteFunc(around, func(i int) bool { return !a.constant(i) }))
 }
 
 // shortReduce takes the few points of a reduce at once.
@@ -209,14 +194,6 @@ func (p *planner) shortReduce(i int) {
 	case n <= gpuSharedCopies && p.plainReduce(i):
 		p.split(plan.UNROLL, i, n)
 	}
-}
-
-// alone reports a reduce whose result depends on nothing that is shared out
-// among threads or looped over.
-func (a *analysis) alone(axis int) bool {
-	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
-		return u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && !a.free.Of(u).Empty()
-	})
 }
 
 // sharedStages lets threads fill the stages that no step has planned.

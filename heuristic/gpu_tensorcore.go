@@ -52,8 +52,8 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 	}
 	p := a.plan()
 	t := p.matrixTile(weights, row, token)
-	most := int64(gpuMatrixCopies)
-	if t.panels && t.rows*t.tokens*distinct(weights) <= gpuPanelTiles {
+	most, matrices := int64(gpuMatrixCopies), int64(len(distinct(weights)))
+	if t.panels && t.rows*t.tokens*matrices <= gpuPanelTiles {
 		most = gpuPanelSteps
 	}
 	for _, o := range chains {
@@ -107,19 +107,11 @@ func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*o
 		inner := o.chain[len(o.chain)-1]
 		if n := a.size(inner); a.constant(inner) && (n%matrixPoints == 0 || n > matrixPoints && len(o.chain) == 1 && o.rank() < 2) {
 			chains = append(chains, o)
-			for _, i := range o.chain {
-				over = over.With(i)
-			}
+			over = over.Union(setOf(o.chain))
 		}
 	}
-	for _, o := range weights { // a minimum of a group is read once for all of its points
-		for _, i := range o.chain {
-			if !over.Has(i) {
-				return nil, false
-			}
-		}
-	}
-	return chains, true
+	// A minimum of a group is read once for all of its points.
+	return chains, !slices.ContainsFunc(weights, func(o *operand) bool { return !setOf(o.chain).Minus(over).Empty() })
 }
 
 // matrixTile is the shape of a block: tiles of rows and of tokens of a warp, warps
@@ -183,7 +175,7 @@ func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
 	}
 	t := matrixTile{rowWarps: 1, tokenWarps: 1, tokens: parts(tokenTiles, gpuMatrixTokenTiles)}
 	for t.rows = parts(rowTiles, gpuMatrixRowTiles); t.rows > 1; t.rows /= 2 {
-		if blocks/(t.rows*t.tokens) >= enough && t.rows*t.tokens*distinct(weights) <= gpuMatrixTiles {
+		if blocks/(t.rows*t.tokens) >= enough && t.rows*t.tokens*int64(len(distinct(weights))) <= gpuMatrixTiles {
 			break
 		}
 	}
@@ -229,15 +221,11 @@ func (p *planner) matrixChain(w *operand, most int64) {
 			copies *= n
 		}
 	}
-	for _, i := range w.chain {
-		p.done[i] = true
-	}
+	p.leave(w.chain)
 }
 
 // integerSum reports an axis over which integers are summed: a loop of its own
 // inside of one over floats.
 func (a *analysis) integerSum(axis int) bool {
-	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
-		return u.Op == ir.OpReduce && u.DType.IsInt() && a.axisOf(u.ReduceRange()) == axis
-	})
+	return slices.ContainsFunc(a.reduces[axis], func(u *ir.UOp) bool { return u.DType.IsInt() })
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tgc/ir"
-
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -85,15 +83,11 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 	if weights == nil {
 		return nil, "", record
 	}
-	var w *operand
-	for _, o := range weights {
-		if len(o.reuse) > 0 && w == nil {
-			w = o
-		}
-	}
-	if w == nil {
+	first := slices.IndexFunc(weights, func(o *operand) bool { return len(o.reuse) > 0 })
+	if first < 0 {
 		return declined("used-once", "every element of %s is used for one output", weights[0].name())
 	}
+	w := weights[first]
 	if a.desc.Kind == target.GPU {
 		return gpuMatmul(a, weights, w)
 	}
@@ -231,12 +225,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 // panelTiles is how many tiles of rows one work unit takes, and what that is
 // worth: the last panel may be partly empty.
 func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, score int64) {
-	others := int64(1)
-	for _, i := range w.rows {
-		if i != row && p.axes[i].Kind == plan.StoreAxis {
-			others = satMul(others, p.size(i))
-		}
-	}
+	others := p.points(setOf(w.rows).Without(row).Meet(p.storeSet()).List())
 	tiles := (p.size(row) + rows - 1) / rows
 	bytes := rows * perRow * 4 * p.points(w.chain)
 	for n := int64(1); n < int64(len(panelRates)) && n <= tiles; n++ {
@@ -254,15 +243,8 @@ func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, sco
 // that is read with the same tokens, times one a row of a STAGE around the sum. A
 // tile of 6 rows of accumulators has 3 of the store's rows where perRow is 2.
 func (a *analysis) perRow(weights []*operand, w *operand) int64 {
-	sums := int64(0)
-	seen := make(map[*ir.UOp]bool)
-	for _, o := range weights {
-		if len(o.reuse) > 0 && !seen[o.param] {
-			seen[o.param] = true
-			sums++
-		}
-	}
-	return max(sums, 1) * a.stagePoints(w)
+	reused := slices.DeleteFunc(slices.Clone(weights), func(o *operand) bool { return len(o.reuse) == 0 })
+	return int64(max(len(distinct(reused)), 1)) * a.stagePoints(w)
 }
 
 // panelWorthIt: a plain f32 weight needs no decoding.

@@ -78,7 +78,7 @@ func (a *analysis) turnedUses(o *operand, row int) int64 {
 	if !panel {
 		return 0
 	}
-	columns := ceil(a.size(row), lanes) * a.points(slices.DeleteFunc(slices.Clone(o.rows), func(i int) bool { return i == row }))
+	columns := ceil(a.size(row), lanes) * a.points(setOf(o.rows).Without(row).List())
 	tiles := ceil(a.size(token), rows)
 	return min(panelTilesOf(tiles, columns), tiles) * rows
 }
@@ -116,7 +116,6 @@ func (a *analysis) storesAlong(axis int) bool {
 // and is worth its copy.
 func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, panel bool) {
 	accumulators := int64(p.desc.VectorRegs) * columnShare / 4
-	constant := !slices.ContainsFunc(w.chain, func(i int) bool { return !p.constant(i) })
 	size := int64(max(w.sum.DType.Size(), 4))
 	register := max(int64(p.desc.VectorBytes)/size, 1)
 	for _, registers := range columnRegisters {
@@ -133,7 +132,7 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 			continue // too few rows to hide the latency of a broadcast
 		}
 		bytes := satMul(size*lanes, p.points(w.chain))
-		panel = constant && bytes <= int64(p.desc.CacheL2Bytes)/2 && p.points(w.reuse) >= columnReuse*rows
+		panel = p.allConstant(w.chain) && bytes <= int64(p.desc.CacheL2Bytes)/2 && p.points(w.reuse) >= columnReuse*rows
 		if panel {
 			return lanes, rows, true
 		}
@@ -167,9 +166,7 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 	}
 	p.rollRows(w, token, panel)
 	for _, o := range weights {
-		for _, c := range o.chain {
-			p.done[c] = true
-		}
+		p.leave(o.chain)
 	}
 	p.tileAxes(p.rowsOf(weights))
 	p.lightReduces()
@@ -184,12 +181,7 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 // rollRows leaves the rows of the other matrix to one work unit, which copies the
 // panel once; but a few columns are shared out over the workers by rows.
 func (p *planner) rollRows(w *operand, token int, panel bool) {
-	columns := int64(1)
-	for _, i := range w.rows {
-		if p.axes[i].Kind == plan.StoreAxis {
-			columns = satMul(columns, p.left(i))
-		}
-	}
+	columns := p.leftAlong(setOf(w.rows).Meet(p.storeSet()).List())
 	for _, i := range w.reuse {
 		p.done[i] = true
 		switch tiles := p.left(i); {

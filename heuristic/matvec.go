@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,10 +69,8 @@ func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 // and its derivative, whose elements share the folds of their row. Where a stage
 // stands between (the tile of an epilogue), the sums do run along it.
 func (a *analysis) sharedRow() (axis int, ok bool) {
-	for _, u := range a.order {
-		if u.Op == ir.OpStage {
-			return 0, false
-		}
+	if len(a.stages) > 0 {
+		return 0, false
 	}
 	for _, i := range a.axesOf(plan.StoreAxis) {
 		if along, _, known := a.reducesAlong(i); known && len(along) == 0 && a.size(i) > 1 {
@@ -91,12 +90,7 @@ func (a *analysis) chosenWeights() ([]*operand, Record) {
 	if len(a.operands) == 0 {
 		return nil, Record{Reason: "no-sum", Detail: "no ADD reduce reads a buffer"}
 	}
-	o := a.operands[0]
-	for _, other := range a.operands[1:] {
-		if other.total > o.total {
-			o = other
-		}
-	}
+	o := slices.MaxFunc(a.operands, func(x, y *operand) int { return cmp.Compare(x.total, y.total) })
 	r := Record{Reason: "small-operand", Axis: o.name(), Value: o.total, Detail: fmt.Sprintf("%s, want %s", size(o.total), size(largeBytes))}
 	switch {
 	case o.total < largeBytes:
@@ -213,9 +207,7 @@ func (p *planner) matvecRows(weights []*operand) string {
 		p.split(plan.UNROLL, k, copies)
 	}
 	for _, o := range weights {
-		for _, c := range o.chain {
-			p.done[c] = true
-		}
+		p.leave(o.chain)
 	}
 	p.tileAxes(p.rowsOf(weights))
 	p.lightReduces()
@@ -263,18 +255,16 @@ func (p *planner) rowCopies(w *operand) int64 {
 	if n <= 1 && p.knobs.BlockSize <= 1 {
 		return 1
 	}
-	for _, i := range slices.Backward(w.rows) {
-		if p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || p.size(i) <= 1 {
-			continue
-		}
-		copies := divisor(p.left(i), max(n, 1))
-		p.split(plan.UPCAST, i, copies)
-		if b := int64(p.knobs.BlockSize); b > 1 {
-			p.split(plan.ROLL, i, divisor(p.left(i), b))
-		}
-		return copies
+	i := p.lastStore(w.rows)
+	if i < 0 {
+		return 1
 	}
-	return 1
+	copies := divisor(p.left(i), max(n, 1))
+	p.split(plan.UPCAST, i, copies)
+	if b := int64(p.knobs.BlockSize); b > 1 {
+		p.split(plan.ROLL, i, divisor(p.left(i), b))
+	}
+	return copies
 }
 
 // stageInvariant computes once per worker what the loop over k needs besides
@@ -297,10 +287,8 @@ func (a *analysis) invariantAxis(w *operand) (axis int, ok bool) {
 		if !free.Meet(stores).Empty() || readsOperand(u, w) {
 			continue
 		}
-		for _, i := range w.chain {
-			if free.Has(i) {
-				return i, true
-			}
+		if k := slices.IndexFunc(w.chain, free.Has); k >= 0 {
+			return w.chain[k], true
 		}
 	}
 	return 0, false
@@ -312,12 +300,10 @@ func readsOperand(u *ir.UOp, w *operand) bool {
 
 // finish adds what every streaming plan has.
 func (p *planner) finish(weights []*operand) {
-	seen := make(map[int]bool)
-	for _, w := range weights {
-		if !seen[w.slot()] && p.desc.PrefetchBytes > 0 {
+	if p.desc.PrefetchBytes > 0 {
+		for _, w := range distinct(weights) {
 			p.add(plan.PREFETCH, w.name(), int64(p.desc.PrefetchBytes))
 		}
-		seen[w.slot()] = true
 	}
 	p.fma()
 }
@@ -332,12 +318,7 @@ func (p *planner) fma() {
 // describe lists weights: "W p2 [8192 x 2048] Q6_K 13.8 MB".
 func (a *analysis) describe(weights []*operand) string {
 	var parts []string
-	seen := make(map[*ir.UOp]bool)
-	for _, w := range weights {
-		if seen[w.param] {
-			continue
-		}
-		seen[w.param] = true
+	for _, w := range distinct(weights) {
 		parts = append(parts, fmt.Sprintf("%s [%d x %d] %s %s", w.name(), a.points(w.rows), a.points(w.chain), w.elem(), size(w.bytes)))
 	}
 	return "W " + strings.Join(parts, ", ")

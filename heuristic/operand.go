@@ -224,6 +224,17 @@ func (a *analysis) weights() []*operand {
 	return a.dropSmaller(out)
 }
 
+// distinct are weights, one for each buffer: one may stand in two sums.
+func distinct(weights []*operand) []*operand {
+	var out []*operand
+	for _, w := range weights {
+		if !slices.ContainsFunc(out, func(o *operand) bool { return o.param == w.param }) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
 // isLarge reports an operand that is streamed, or, on a CPU, of which results read as
 // much from a cache: a register tile reads it less often.
 func (a *analysis) isLarge(o *operand) bool {
@@ -240,11 +251,7 @@ func (a *analysis) isLarge(o *operand) bool {
 func (a *analysis) dropSmaller(list []*operand) []*operand {
 	var out []*operand
 	for _, o := range list {
-		smaller := false
-		for _, k := range out {
-			smaller = smaller || k.sum == o.sum && len(o.reuse) > 0 && disjointRows(o, k)
-		}
-		if !smaller {
+		if !slices.ContainsFunc(out, func(k *operand) bool { return k.sum == o.sum && len(o.reuse) > 0 && disjointRows(o, k) }) {
 			out = append(out, o)
 		}
 	}
@@ -258,10 +265,7 @@ func disjointRows(x, y *operand) bool {
 // hasPartner reports that the sum around an operand also reads something that
 // varies along the summed axes but not along some row axis.
 func (a *analysis) hasPartner(o *operand) bool {
-	var chain analyse.RangeSet
-	for _, i := range o.chain {
-		chain = chain.With(i)
-	}
+	chain := setOf(o.chain)
 	for _, u := range ofSum(o.sum) {
 		if u.Op != ir.OpLoad || u.Src[0] == o.param || u.Src[0].Op == ir.OpTable {
 			continue

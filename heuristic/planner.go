@@ -40,6 +40,22 @@ func (p *planner) split(kind plan.OptKind, axis int, n int64) {
 	}
 }
 
+// leave lets no later step touch some axes.
+func (p *planner) leave(axes []int) {
+	for _, i := range axes {
+		p.done[i] = true
+	}
+}
+
+// leftAlong is the number of points over some axes that no Opt has taken.
+func (p *planner) leftAlong(axes []int) int64 {
+	n := int64(1)
+	for _, i := range axes {
+		n = satMul(n, p.left(i))
+	}
+	return n
+}
+
 // left is the number of points of an axis that no Opt has taken, rounded up.
 func (p *planner) left(axis int) int64 {
 	taken := max(p.taken[axis], 1)
@@ -96,9 +112,7 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 			break
 		}
 	}
-	for _, i := range axes {
-		p.done[i] = true
-	}
+	p.leave(axes)
 	return gotLanes, gotCopies
 }
 
@@ -128,7 +142,7 @@ func (p *planner) lightReduces() {
 
 // plainReduce reports that only reduces of one component run over an axis.
 func (a *analysis) plainReduce(axis int) bool {
-	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return analyse.IsTuple(u) && a.axisOf(u.ReduceRange()) == axis })
+	return !slices.ContainsFunc(a.reduces[axis], analyse.IsTuple)
 }
 
 // underTuple reports a tuple below root that depends on an axis: its combine

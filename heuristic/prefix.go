@@ -33,14 +33,12 @@ func tryPrefix(a *analysis) ([]plan.Opt, string, Record) {
 		return declined("no-prefix", "no store range of which the terms are the same for all points")
 	}
 	p := a.plan()
-	lanes, along := int64(0), i
+	along := i
 	if j := a.besidePrefix(i); j >= 0 {
-		lanes, along = p.lanes(p.size(j), lanesOf(p.desc)), j
-		p.split(plan.VECTOR, j, lanes)
-	} else {
-		lanes = p.lanes(p.size(i), lanesOf(p.desc))
-		p.split(plan.VECTOR, i, lanes)
+		along = j
 	}
+	lanes := p.lanes(p.size(along), lanesOf(p.desc))
+	p.split(plan.VECTOR, along, lanes)
 	if p.left(i)*p.size(row) > prefixTerms {
 		return declined("many-terms", "%d copies", p.left(i)*p.size(row))
 	}
@@ -77,8 +75,7 @@ func loads(u *ir.UOp) bool {
 
 // besidePrefix is a store axis along which everything lies side by side.
 func (a *analysis) besidePrefix(i int) int {
-	stores := a.axesOf(plan.StoreAxis)
-	for _, j := range slices.Backward(stores) {
+	for _, j := range slices.Backward(a.axesOf(plan.StoreAxis)) {
 		if j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j) {
 			return j
 		}

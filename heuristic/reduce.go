@@ -35,12 +35,7 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 		return opts, fmt.Sprintf("%d short ranges; %s", len(axes), how), record
 	}
 	p := a.plan()
-	largest := axes[0]
-	for _, i := range axes[1:] {
-		if a.size(i) > a.size(largest) {
-			largest = i
-		}
-	}
+	largest := a.longest(axes)
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true}
 	var how string
 	if i := p.columnAxis(axes); i >= 0 {
@@ -84,12 +79,7 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 // aroundSums gives the stores of a kernel whose sums depend on none of their axes the
 // lanes of an elementwise one.
 func (p *planner) aroundSums() {
-	for _, u := range p.order {
-		if u.Op == ir.OpReduce && !p.free.Of(u).Meet(p.storeSet()).Empty() {
-			return
-		}
-	}
-	if i := p.laneAxis(); i >= 0 && !p.done[i] {
+	if i := p.laneAxis(); p.oneResult() && i >= 0 && !p.done[i] {
 		p.elementLanes(i)
 	}
 }
@@ -132,16 +122,8 @@ func (p *planner) nests(axes []int) [][]int {
 // softmax reports an axis over which softmaxes run, and maybe plain reduces: a tile of
 // lanes has one maximum, by which the running sums are rescaled.
 func (a *analysis) softmax(axis int) bool {
-	found := false
-	for _, u := range a.order {
-		if analyse.IsTuple(u) && a.axisOf(u.ReduceRange()) == axis {
-			if !a.arena.MonoidOf(u).Rescales {
-				return false
-			}
-			found = true
-		}
-	}
-	return found
+	others := func(u *ir.UOp) bool { return analyse.IsTuple(u) && !a.arena.MonoidOf(u).Rescales }
+	return !a.plainReduce(axis) && !slices.ContainsFunc(a.reduces[axis], others)
 }
 
 // shortLanes reports an innermost reduce of fewer points than a register or two
@@ -159,8 +141,7 @@ func (p *planner) columnAxis(axes []int) int {
 			return -1
 		}
 	}
-	stores := p.axesOf(plan.StoreAxis)
-	for _, i := range slices.Backward(stores) {
+	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
 		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) {
 			return i
 		}
@@ -177,47 +158,24 @@ func (a *analysis) staged(axis int) bool {
 			inside[u] = true
 		}
 	}
-	return len(a.stages) > 0 && !slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
-		return u.Op == ir.OpReduce && a.axisOf(u.ReduceRange()) == axis && !inside[u]
-	})
+	return len(a.stages) > 0 && !slices.ContainsFunc(a.reduces[axis], func(u *ir.UOp) bool { return !inside[u] })
 }
 
 // everyStore reports a store axis that all stores have and at whose points each
 // writes one element further.
 func (a *analysis) everyStore(axis int) bool {
-	for _, store := range a.sink.Src {
-		found := false
-		for _, r := range store.Ranges() {
-			found = found || a.axisOf(r) == axis
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.sink.Src, func(store *ir.UOp) bool { return !slices.Contains(store.Ranges(), a.axes[axis].Range) })
 }
 
 // reduceResults are the axes of the results of all outer reduces.
 func (a *analysis) reduceResults() analyse.RangeSet {
 	var s analyse.RangeSet
-	found := false
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce {
-			s = s.Union(a.free.Of(u))
-			found = true
-		}
+	for axis := range a.reduces {
+		s = s.Union(a.around(axis))
 	}
-	if !found || s.Meet(a.storeSet()).Empty() {
+	if s.Meet(a.storeSet()).Empty() {
 		// Nothing that the stores index is summed: their ranges stay the grid.
 		return s.Union(a.storeSet())
-	}
-	return s
-}
-
-func (a *analysis) storeSet() analyse.RangeSet {
-	var s analyse.RangeSet
-	for _, i := range a.axesOf(plan.StoreAxis) {
-		s = s.With(i)
 	}
 	return s
 }

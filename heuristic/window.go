@@ -106,8 +106,7 @@ func (a *analysis) reducesAlong(axis int) (axes []int, points int64, ok bool) {
 // whole if it fits two registers. Of longer rows registers are full: 28 lanes are three
 // loads. One Zen 5 core, 7 x 7 over 96 planes of 56 x 56: 32 lanes 395 us, 28 720.
 func (p *planner) resultLanes() (axis int, lanes int64) {
-	stores := p.axesOf(plan.StoreAxis)
-	for _, i := range slices.Backward(stores) {
+	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
 		if p.size(i) < 4 || !p.constant(i) || !p.laneSafe(i) || !p.everyStore(i) || !p.nearReads(i) {
 			continue
 		}
@@ -142,15 +141,15 @@ func (p *planner) rollBehindStages() bool {
 	if len(p.stages) == 0 {
 		return false
 	}
-	units, rest := int64(1), []int(nil)
+	var units, rest []int
 	for _, i := range p.axesOf(plan.StoreAxis) {
 		if p.laneSafe(i) && p.constant(i) && p.everyStore(i) {
 			rest = append(rest, i)
 		} else {
-			units = satMul(units, p.left(i))
+			units = append(units, i)
 		}
 	}
-	if len(rest) == 0 || units < panelUnits {
+	if len(rest) == 0 || p.leftAlong(units) < panelUnits {
 		return false
 	}
 	for _, i := range rest {
