@@ -9,8 +9,8 @@ import (
 	"tgc/runtime/cpu/native"
 )
 
-// padding is the room after every allocation, in bytes. Programs may read it.
-const padding = 64
+// padding is the room after every allocation, in bytes: a vector of floats. Programs may read it.
+const padding = 128
 
 // memory is host memory: allocated outside the Go heap, or imported.
 type memory struct {

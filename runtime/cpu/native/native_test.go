@@ -642,7 +642,7 @@ func TestAlloc(t *testing.T) {
 	}
 }
 
-// TestGuardPage reads just behind an allocation.
+// TestGuardPage reads just before an allocation, where there are zeros, and behind it.
 func TestGuardPage(t *testing.T) {
 	kernel := kernels(t)
 	p := newPool(t, 1)
@@ -653,6 +653,7 @@ func TestGuardPage(t *testing.T) {
 		}
 		end := m.Addr() + uintptr(size)
 		run(t, p, newStep(t, []Call{{Fn: kernel("read_at"), Args: []uint64{uint64(end - 8), 0}, Units: 1}}))
+		run(t, p, newStep(t, []Call{{Fn: kernel("read_at"), Args: []uint64{uint64(m.Addr() - 8), 0}, Units: 1}}))
 		var fault *FaultError
 		err = p.Run(t.Context(), newStep(t, []Call{{Fn: kernel("read_at"), Args: []uint64{uint64(end), 0}, Units: 1}}))
 		if !errors.As(err, &fault) || fault.Address != end {
