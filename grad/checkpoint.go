@@ -54,28 +54,7 @@ func (r *reverse) findSegments() {
 // segmentNodes lists the nodes before a checkpoint, sources first, without what
 // is there anyway: earlier checkpoints, buffers, extents.
 func segmentNodes(checkpoint *ir.UOp) []*ir.UOp {
-	var order []*ir.UOp
-	type frame struct {
-		node *ir.UOp
-		next int
-	}
-	seen := make(map[*ir.UOp]bool)
-	stack := []frame{{node: checkpoint.Src[0]}}
-	for len(stack) > 0 {
-		top := &stack[len(stack)-1]
-		if top.next == len(top.node.Src) {
-			order = append(order, top.node)
-			stack = stack[:len(stack)-1]
-			continue
-		}
-		child := top.node.Src[top.next]
-		top.next++
-		if !seen[child] && !startsSegment(child) {
-			seen[child] = true
-			stack = append(stack, frame{node: child})
-		}
-	}
-	return order
+	return ir.ToposortWithin(startsSegment, checkpoint.Src[0])
 }
 
 // startsSegment reports a node that no second computation goes behind.

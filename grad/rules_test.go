@@ -5,10 +5,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"pgregory.net/rapid"
 	"tgc/grad"
 	"tgc/ir"
 	"tgc/tensor"
+
+	"pgregory.net/rapid"
 )
 
 // apart draws numbers of absolute value 0.3 to 2.3: away from 0, where Recip

@@ -34,16 +34,13 @@ type analysis struct {
 
 func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {
 	a := &analysis{arena: arena, sink: sink, desc: desc, knobs: knobs,
-		order: ir.Toposort(sink), axes: plan.Axes(sink), bounds: ir.NewBounds(),
+		order: ir.Toposort(sink), bounds: ir.NewBounds(),
 		reduces: make(map[int][]*ir.UOp), written: make(map[*ir.UOp]bool), cuts: plan.Boundaries(arena, sink)}
-	var ranges []*ir.UOp
-	for _, x := range a.axes {
-		ranges = append(ranges, x.Range)
-	}
-	var err error
-	if a.free, err = analyse.NewFreeSets(ranges); err != nil {
+	free, err := plan.NewFree(sink)
+	if err != nil {
 		return nil, fmt.Errorf("heuristic: %w", err)
 	}
+	a.axes, a.free = free.Axes, free.FreeSets
 	for _, u := range a.order {
 		switch u.Op {
 		case ir.OpStage:

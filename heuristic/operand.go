@@ -152,22 +152,7 @@ func (a *analysis) outerSums() []*ir.UOp {
 }
 
 // ofSum lists the nodes of a sum's body, without those inside of STAGEs.
-func ofSum(sum *ir.UOp) []*ir.UOp {
-	seen := map[*ir.UOp]bool{sum: true}
-	out := []*ir.UOp{sum}
-	for k := 0; k < len(out); k++ {
-		if out[k].Op == ir.OpStage {
-			continue
-		}
-		for _, s := range out[k].Src {
-			if !seen[s] {
-				seen[s] = true
-				out = append(out, s)
-			}
-		}
-	}
-	return out
-}
+func ofSum(sum *ir.UOp) []*ir.UOp { return analyse.OutsideStages(sum) }
 
 func (a *analysis) complete(o *operand, closed analyse.RangeSet) {
 	o.chain = o.free.Meet(closed).List()

@@ -167,25 +167,17 @@ func (c *colouring) refine(root *UOp) {
 // commutative ops by their hashes.
 func (c *colouring) number(root *UOp) (ranges map[*UOp]int, params []*UOp) {
 	ranges = make(map[*UOp]int)
-	seen := make(map[*UOp]bool)
-	stack := []*UOp{root}
-	for len(stack) > 0 {
-		u := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[u] {
-			continue
-		}
-		seen[u] = true
+	Walk(root, func(u *UOp) []*UOp {
 		switch u.Op {
 		case OpRange:
 			ranges[u] = len(ranges)
 		case OpParam:
 			params = append(params, u)
 		}
-		for _, s := range slices.Backward(c.visitOrder(u)) {
-			stack = append(stack, s)
-		}
-	}
+		next := slices.Clone(c.visitOrder(u))
+		slices.Reverse(next)
+		return next
+	})
 	return ranges, params
 }
 

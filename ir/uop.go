@@ -191,6 +191,12 @@ func boolWord(b bool) uint64 {
 // Toposort lists the nodes under the roots, sources first, in an order that
 // depends only on the graph. It does not recurse.
 func Toposort(roots ...*UOp) []*UOp {
+	return ToposortWithin(nil, roots...)
+}
+
+// ToposortWithin is Toposort without the sources, and what is under them alone, that are
+// outside; nil: of all.
+func ToposortWithin(outside func(u *UOp) bool, roots ...*UOp) []*UOp {
 	var order []*UOp
 	type frame struct {
 		node *UOp
@@ -212,12 +218,25 @@ func Toposort(roots ...*UOp) []*UOp {
 			}
 			child := top.node.Src[top.next]
 			top.next++
-			if seen.Add(child) {
+			if (outside == nil || !outside(child)) && seen.Add(child) {
 				stack = append(stack, frame{node: child})
 			}
 		}
 	}
 	return order
+}
+
+// Walk visits the nodes under root, each once and before its sources. visit returns those
+// of them to go on with; the last one is next.
+func Walk(root *UOp, visit func(u *UOp) []*UOp) {
+	var seen Visited
+	for stack := []*UOp{root}; len(stack) > 0; {
+		u := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		if seen.Add(u) {
+			stack = append(stack, visit(u)...)
+		}
+	}
 }
 
 // Substitute replaces nodes under root by the map, bottom-up: replacements are

@@ -152,26 +152,19 @@ func (v *kernelVerifier) tuple(u *UOp) error {
 }
 
 // argsOutside looks for ARGs that are reached other than through a lambda.
-func (v *kernelVerifier) argsOutside(root *UOp) error {
-	seen := make(map[*UOp]bool)
-	stack := []*UOp{root}
-	for len(stack) > 0 {
-		u := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		if seen[u] {
-			continue
+func (v *kernelVerifier) argsOutside(root *UOp) (err error) {
+	Walk(root, func(u *UOp) []*UOp {
+		switch {
+		case err != nil:
+			return nil
+		case u.Op == OpArg:
+			err = nodeError(u, "stands outside a reduce's lambda")
+		case u.Op == OpReduce && u.Arg.(ReduceArg).Op == OpInvalid:
+			return u.Src[:2*u.Arg.(ReduceArg).N+1]
 		}
-		seen[u] = true
-		if u.Op == OpArg {
-			return nodeError(u, "stands outside a reduce's lambda")
-		}
-		src := u.Src
-		if u.Op == OpReduce && u.Arg.(ReduceArg).Op == OpInvalid {
-			src = src[:2*u.Arg.(ReduceArg).N+1]
-		}
-		stack = append(stack, src...)
-	}
-	return nil
+		return u.Src
+	})
+	return err
 }
 
 // store checks that a store's loops cover what it uses.

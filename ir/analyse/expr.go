@@ -95,6 +95,18 @@ func Any(root *ir.UOp, is func(u *ir.UOp) bool) bool {
 	return false
 }
 
+// OutsideStages lists the nodes under root that are in no STAGE; STAGEs are among them,
+// with the extents of their ranges.
+func OutsideStages(root *ir.UOp) (list []*ir.UOp) {
+	ir.Walk(root, func(u *ir.UOp) []*ir.UOp {
+		if list = append(list, u); u.Op == ir.OpStage {
+			return nil
+		}
+		return u.Src
+	})
+	return list
+}
+
 // RangesIn lists the RANGEs under a root, closed ones too, in the order of
 // ir.Toposort.
 func RangesIn(root *ir.UOp) []*ir.UOp {

@@ -113,27 +113,19 @@ func (l *widener) widthOf(u *ir.UOp) *width {
 	}
 	w := &width{}
 	pure := true
-	stack, seen := []*ir.UOp{u}, map[*ir.UOp]bool{u: true}
-	for len(stack) > 0 {
-		x := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
+	ir.Walk(u, func(x *ir.UOp) []*ir.UOp {
 		switch {
 		case x.Op == ir.OpLoad || x.Op == ir.OpField:
 			w.loads = append(w.loads, x)
-			continue
+			return nil
 		case x.Op == ir.OpConst || x.Op == ir.OpVar || x.Op == ir.OpRange || x.DType == ir.Idx:
 		case x.Op.IsElementwise():
 			w.worth = true
 		default:
 			pure = false
 		}
-		for _, s := range x.Src {
-			if !seen[s] {
-				seen[s] = true
-				stack = append(stack, s)
-			}
-		}
-	}
+		return x.Src
+	})
 	w.worth = w.worth && pure && len(w.loads) > 0
 	l.widths[u] = w
 	return w

@@ -31,15 +31,15 @@ func Threads(sink *ir.UOp, plans []AxisPlan) int64 {
 		case StoreAxis:
 			atPoints *= n
 		}
-		at[free.Index(p.Axis.Range)] = n
+		at[free.Index.Of(p.Axis.Range)] = n
 	}
 	most = max(most, atPoints)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op != ir.OpReduce {
 			continue
 		}
-		n := max(at[free.Index(u.ReduceRange())], 1)
-		for _, i := range free.Sets.Of(u).List() {
+		n := max(at[free.Index.Of(u.ReduceRange())], 1)
+		for _, i := range free.Of(u).List() {
 			n *= max(at[i], 1)
 		}
 		most = max(most, n)

@@ -50,7 +50,7 @@ func boundLoops(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	out := slices.Clone(plans)
 	for i, p := range plans {
 		if over := reduces[p.Axis.Range]; p.Axis.Kind == plan.ReduceAxis && p.Rest == plan.Serial && passes(st, p) >= limitPasses && len(over) > 0 {
-			out[i].Limit = limitOver(st, p.Axis.Range, over, free.Sets)
+			out[i].Limit = limitOver(st, p.Axis.Range, over, free.FreeSets)
 		}
 	}
 	return sink, out
@@ -218,7 +218,7 @@ func (l *limiter) along(u *ir.UOp) (coef int64, rest *ir.UOp) {
 	switch {
 	case u == l.over:
 		return 1, a.Index(0)
-	case !l.uses(u, l.over):
+	case !analyse.Uses(u, l.over):
 		return 0, l.edge(u, false)
 	case u.Op == ir.OpCast && l.keeps(u):
 		return l.along(u.Src[0])
@@ -316,8 +316,6 @@ func (l *limiter) isOutside(u *ir.UOp) bool {
 	}
 	return true
 }
-
-func (l *limiter) uses(u, r *ir.UOp) bool { return analyse.Uses(u, r) }
 
 // keeps reports a conversion of integers that keeps every value.
 func (l *limiter) keeps(u *ir.UOp) bool {

@@ -105,7 +105,8 @@ func (f *flattener) chainAt(u *ir.UOp, inner map[*ir.UOp]bool) *chain {
 		c.core = c.core.Src[0]
 		for _, factor := range analyse.Factors(c.core) {
 			if f.isLink(factor) && !inner[factor] {
-				c.factors = append(c.factors, without(analyse.Factors(c.core), factor)...)
+				others := slices.DeleteFunc(analyse.Factors(c.core), func(x *ir.UOp) bool { return x == factor })
+				c.factors = append(c.factors, others...)
 				c.core = factor
 				break
 			}
@@ -114,43 +115,27 @@ func (f *flattener) chainAt(u *ir.UOp, inner map[*ir.UOp]bool) *chain {
 	return c
 }
 
-func without(list []*ir.UOp, u *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, x := range list {
-		if x != u {
-			out = append(out, x)
-		}
-	}
-	return out
-}
-
 // flat is a chain as one sum over threads, serial points and copies.
 func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 	a := f.Arena
-	var rows, columns, core *ir.UOp
-	times := func(side **ir.UOp, x *ir.UOp) {
-		if *side == nil {
-			*side = x
-		} else {
-			*side = a.Mul(*side, x)
-		}
-	}
+	var ofRows, ofColumns, core []*ir.UOp
 	factors := c.factors
 	for _, x := range analyse.Factors(c.core) {
 		if f.holds[x] {
-			times(&core, rebuilt.Of(x))
+			core = append(core, rebuilt.Of(x))
 		} else {
 			factors = append(factors, x)
 		}
 	}
 	for _, x := range factors {
 		if f.ofColumns(x) {
-			times(&columns, rebuilt.Of(x))
+			ofColumns = append(ofColumns, rebuilt.Of(x))
 		} else {
-			times(&rows, rebuilt.Of(x))
+			ofRows = append(ofRows, rebuilt.Of(x))
 		}
 	}
-	body, copies := core, c.copies
+	rows, columns := analyse.Product(a, ofRows), analyse.Product(a, ofColumns)
+	body, copies := analyse.Product(a, core), c.copies
 	for _, sides := range [][]*ir.UOp{{rows, columns}, {columns}} {
 		body, copies = f.inside(body, copies, sides)
 		if side := sides[0]; side != nil {

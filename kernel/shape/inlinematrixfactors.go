@@ -31,7 +31,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 		var own analyse.RangeSet
 		ok := false
 		for k, z := range u.Src[0].Src[1:] {
-			own.Add(free.Index(z))
+			own.Add(free.Index.Of(z))
 			for _, r := range analyse.RangesIn(u.Indices()[k]) {
 				ok = ok || matrix[r]
 			}
@@ -41,7 +41,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 		}
 		for _, x := range ir.Toposort(u.Src[0].Src[0]) {
 			if x.Op == ir.OpReduce || x.Op == ir.OpStage {
-				ok = ok && free.Sets.Of(x).Meet(own).Empty()
+				ok = ok && free.Of(x).Meet(own).Empty()
 			}
 		}
 		if ok {

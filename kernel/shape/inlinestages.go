@@ -36,7 +36,7 @@ func inlineStages(st *State, sink *ir.UOp) *ir.UOp {
 // inlineable finds a stage that can go, and the loads of it.
 func inlineable(st *State, free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
 	direct := make(map[*ir.UOp]bool) // read outside of stages
-	for _, u := range outsideStages(sink) {
+	for _, u := range analyse.OutsideStages(sink) {
 		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
 			direct[u.Src[0]] = true
 		}
@@ -100,11 +100,11 @@ func within(st *State, stage *ir.UOp, index []*ir.UOp) bool {
 func light(st *State, free *plan.Free, stage *ir.UOp) bool {
 	var own analyse.RangeSet
 	for _, z := range stage.Src[1:] {
-		own.Add(free.Index(z))
+		own.Add(free.Index.Of(z))
 	}
 	operations := 0
 	for _, u := range ir.Toposort(stage.Src[0]) {
-		mine := !free.Sets.Of(u).Meet(own).Empty()
+		mine := !free.Of(u).Meet(own).Empty()
 		if mine && (u.Op == ir.OpReduce || u.Op == ir.OpField || u.Op == ir.OpStage) {
 			return false
 		}
@@ -113,24 +113,4 @@ func light(st *State, free *plan.Free, stage *ir.UOp) bool {
 		}
 	}
 	return operations <= st.Options.Program.Of(program.Inline)
-}
-
-// outsideStages lists the nodes under root that are in no stage; STAGEs are among
-// them, with the extents of their ranges.
-func outsideStages(root *ir.UOp) []*ir.UOp {
-	seen := map[*ir.UOp]bool{root: true}
-	out := []*ir.UOp{root}
-	for k := 0; k < len(out); k++ {
-		src := out[k].Src
-		if out[k].Op == ir.OpStage {
-			continue
-		}
-		for _, s := range src {
-			if !seen[s] {
-				seen[s] = true
-				out = append(out, s)
-			}
-		}
-	}
-	return out
 }

@@ -12,11 +12,9 @@ import (
 // several tokens share. It is done where the plan allows other rounding (STAGE,
 // FMA: class A).
 func reassociateProducts(st *State, sink *ir.UOp) *ir.UOp {
-	h, axes := newHoister(st, sink)
-	for i, x := range axes {
-		if x.Kind == plan.StoreAxis {
-			h.store.Add(i)
-		}
+	h, err := newHoister(st, sink)
+	if err != nil {
+		return sink // order-ranges reports it
 	}
 	staged, panel := false, analyse.RangeSet{}
 	for _, p := range st.Axes {
@@ -62,20 +60,11 @@ func (h *hoister) reassociateProduct(u *ir.UOp, panel analyse.RangeSet, staged b
 	if len(keys) < 2 {
 		return u
 	}
-	a := h.st.Arena
-	var out *ir.UOp
+	var sides []*ir.UOp
 	for _, key := range keys {
-		side := groups[key][0]
-		for _, f := range groups[key][1:] {
-			side = a.Mul(side, f)
-		}
-		if out == nil {
-			out = side
-		} else {
-			out = a.Mul(out, side)
-		}
+		sides = append(sides, analyse.Product(h.st.Arena, groups[key]))
 	}
-	return out
+	return analyse.Product(h.st.Arena, sides)
 }
 
 // joinInvariant moves the group without store ranges to the largest other one,

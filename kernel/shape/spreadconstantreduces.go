@@ -24,7 +24,7 @@ func spreadConstantReduces(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Ax
 	}
 	elsewhere := make(map[*ir.UOp]bool) // ranges of reduces that depend on others
 	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpReduce && !free.Sets.Of(u).Empty() {
+		if u.Op == ir.OpReduce && !free.Of(u).Empty() {
 			elsewhere[u.ReduceRange()] = true
 		}
 	}
@@ -36,7 +36,7 @@ func spreadConstantReduces(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Ax
 			return
 		}
 		seen[u] = true
-		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.Sets.Of(u).Empty() {
+		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.Of(u).Empty() {
 			if to, fresh := overBlock(st, free, u, elsewhere); to != nil {
 				replace[u], plans = to, append(plans, fresh...)
 			}
@@ -75,7 +75,7 @@ func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool
 	}
 	inner := ranges[0]
 	for _, r := range ranges {
-		if free.Index(r) > free.Index(inner) {
+		if free.Index.Of(r) > free.Index.Of(inner) {
 			inner = r
 		}
 	}
@@ -91,8 +91,8 @@ func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool
 		}
 		return got
 	}
-	for i := len(free.Axes()) - 1; i >= 0; i-- {
-		r := free.Axes()[i].Range
+	for i := len(free.Axes) - 1; i >= 0; i-- {
+		r := free.Axes[i].Range
 		if !slices.Contains(ranges, r) {
 			continue
 		}

@@ -2,8 +2,10 @@ package shape
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -59,7 +61,7 @@ func (h *hoister) stageFactor(u *ir.UOp) bool {
 // soleSum takes u apart that is a sum over elements of one stage and operations
 // on that sum, without any other range.
 func soleSum(u *ir.UOp) (sum, load *ir.UOp) {
-	for _, x := range outsideStages(u) {
+	for _, x := range analyse.OutsideStages(u) {
 		switch x.Op {
 		case ir.OpReduce:
 			if sum != nil || x.Arg.(ir.ReduceArg).Op != ir.OpAdd {
@@ -79,19 +81,9 @@ func soleSum(u *ir.UOp) (sum, load *ir.UOp) {
 		return nil, nil
 	}
 	// Ranges stand in the index only.
-	seen := map[*ir.UOp]bool{load: true, sum.ReduceRange(): true}
-	todo := []*ir.UOp{u}
-	for len(todo) > 0 {
-		x := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if seen[x] {
-			continue
-		}
-		seen[x] = true
-		if x.Op == ir.OpRange {
-			return nil, nil
-		}
-		todo = append(todo, x.Src...)
+	inIndex := func(x *ir.UOp) bool { return x == load || x == sum.ReduceRange() }
+	if slices.ContainsFunc(ir.ToposortWithin(inIndex, u), func(x *ir.UOp) bool { return x.Op == ir.OpRange }) {
+		return nil, nil
 	}
 	return sum, load
 }

@@ -14,8 +14,7 @@ import (
 // hoister moves expressions inside reduces into STAGEs: the STAGE Opt.
 type hoister struct {
 	st     *State
-	free   *analyse.FreeSets
-	ranges []*ir.UOp
+	free   *plan.Free
 	store  analyse.RangeSet // ranges of stores
 	wanted func(free analyse.RangeSet) bool
 	inner  func(free analyse.RangeSet) analyse.RangeSet // which free ranges index the stage
@@ -35,7 +34,10 @@ type hoister struct {
 // STAGE Opt compute without any store range: x[k]*g[k] of a matrix-vector
 // product with a folded norm.
 func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
-	h, axes := newHoister(st, sink)
+	h, err := newHoister(st, sink)
+	if err != nil {
+		return sink, plans // order-ranges reports it
+	}
 	var over analyse.RangeSet
 	for _, p := range plans {
 		if p.Stage && p.Axis.Kind == plan.ReduceAxis {
@@ -44,11 +46,6 @@ func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	}
 	if over.Empty() {
 		return sink, plans
-	}
-	for i, x := range axes {
-		if x.Kind == plan.StoreAxis {
-			h.store.Add(i)
-		}
 	}
 	h.wanted = func(free analyse.RangeSet) bool { return free.Meet(h.store).Empty() && !free.Meet(over).Empty() }
 	h.inner = func(free analyse.RangeSet) analyse.RangeSet { return free }
@@ -94,17 +91,11 @@ func (h *hoister) gridSubAxes(plans []Axis) (grid analyse.RangeSet) {
 
 // stageStoreTile stages what depends on some store axes, within a work unit.
 func stageStoreTile(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []Axis) {
-	h, axes := newHoister(st, sink)
-	scope := h.gridSubAxes(plans)
-	var own, reduces analyse.RangeSet
-	for i, x := range axes {
-		switch x.Kind {
-		case plan.StoreAxis:
-			h.store.Add(i)
-		case plan.ReduceAxis:
-			reduces.Add(i)
-		}
+	h, err := newHoister(st, sink)
+	if err != nil {
+		return sink, plans // order-ranges reports it
 	}
+	scope, reduces, own := h.gridSubAxes(plans), h.free.OfKind(plan.ReduceAxis), analyse.RangeSet{}
 	most := int64(0)
 	for _, p := range staged {
 		most = max(most, p.StageAmount)
@@ -144,7 +135,7 @@ func (h *hoister) outerReduces(reduces analyse.RangeSet, most int64) analyse.Ran
 	points := int64(1)
 	list := reduces.List()
 	for k := len(list) - 1; k >= 0; k-- {
-		n, constant := h.ranges[list[k]].Src[0].Int()
+		n, constant := h.free.Ranges[list[k]].Src[0].Int()
 		if !constant || points*max(n, 1) > most {
 			for _, i := range list[:k+1] {
 				outer.Add(i)
@@ -156,17 +147,13 @@ func (h *hoister) outerReduces(reduces analyse.RangeSet, most int64) analyse.Ran
 	return outer
 }
 
-func newHoister(st *State, sink *ir.UOp) (*hoister, []plan.Axis) {
-	axes := plan.Axes(sink)
-	h := &hoister{st: st, replace: make(map[*ir.UOp]*ir.UOp), renamed: make(map[*ir.UOp]map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}
-	for _, x := range axes {
-		h.ranges = append(h.ranges, x.Range)
+func newHoister(st *State, sink *ir.UOp) (*hoister, error) {
+	free, err := plan.NewFree(sink)
+	if err != nil {
+		return nil, err
 	}
-	if len(h.ranges) > analyse.MaxRanges {
-		h.ranges = h.ranges[:analyse.MaxRanges] // finish reports the excess
-	}
-	h.free, _ = analyse.NewFreeSets(h.ranges)
-	return h, axes
+	return &hoister{st: st, free: free, store: free.OfKind(plan.StoreAxis), replace: make(map[*ir.UOp]*ir.UOp),
+		renamed: make(map[*ir.UOp]map[*ir.UOp]*ir.UOp), seen: make(map[*ir.UOp]bool)}, nil
 }
 
 func (h *hoister) run(sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
@@ -175,7 +162,6 @@ func (h *hoister) run(sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 		h.dots[p.Axis.Range] = p.Dot
 	}
 	for _, store := range sink.Src {
-		h.free.Of(store)
 		h.visit(store, false)
 	}
 	if len(h.replace) == 0 {
@@ -232,7 +218,7 @@ func (h *hoister) sameElsewhere(u, v *ir.UOp, inside map[*ir.UOp]bool, others ma
 
 func (h *hoister) renameInto(u, v, to *ir.UOp, inside map[*ir.UOp]bool, others map[*ir.UOp]*ir.UOp) {
 	a := h.st.Arena
-	for _, from := range h.ranges {
+	for _, from := range h.free.Ranges {
 		if h.renamed[v][from] == nil || from == to || from.Src[0] != to.Src[0] || h.renamed[u][from] != nil {
 			continue
 		}
@@ -280,24 +266,10 @@ func storable(u *ir.UOp) bool {
 // works reports an expression that computes something worth storing: more than
 // loads (of stages, too), conversions and index arithmetic.
 func works(u *ir.UOp) bool {
-	todo, seen := []*ir.UOp{u}, map[*ir.UOp]bool{u: true}
-	for len(todo) > 0 {
-		x := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if x.DType == ir.Idx || x.DType == ir.Bool || x.Op == ir.OpStage {
-			continue
-		}
-		if x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op.IsElementwise() && x.Op != ir.OpCast && x.Op != ir.OpBitcast && x.Op != ir.OpWhere {
-			return true
-		}
-		for _, s := range x.Src {
-			if !seen[s] {
-				seen[s] = true
-				todo = append(todo, s)
-			}
-		}
-	}
-	return false
+	moves := func(x *ir.UOp) bool { return x.DType == ir.Idx || x.DType == ir.Bool || x.Op == ir.OpStage }
+	return !moves(u) && slices.ContainsFunc(ir.ToposortWithin(moves, u), func(x *ir.UOp) bool {
+		return x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op.IsElementwise() && x.Op != ir.OpCast && x.Op != ir.OpBitcast && x.Op != ir.OpWhere
+	})
 }
 
 // cheapOperations is how much arithmetic on what lies in stages is not worth a
@@ -310,7 +282,7 @@ func (h *hoister) cheap(u *ir.UOp) bool {
 		return false
 	}
 	operations, loads := 0, 0
-	for _, x := range outsideStages(u) {
+	for _, x := range analyse.OutsideStages(u) {
 		switch {
 		case x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op == ir.OpLoad && x.Src[0].Op != ir.OpStage:
 			return false
@@ -332,7 +304,7 @@ func (h *hoister) stage(u *ir.UOp) {
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index []*ir.UOp
 	for _, i := range inner {
-		r := h.ranges[i]
+		r := h.free.Ranges[i]
 		n, constant := r.Src[0].Int()
 		if !constant {
 			return

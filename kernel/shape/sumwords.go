@@ -119,7 +119,7 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 	if err != nil {
 		return false
 	}
-	for i, x := range free.Axes() {
+	for i, x := range free.Axes {
 		if x.Name != axis || x.Kind != plan.ReduceAxis || !onlyWords(free, sink, i) {
 			continue
 		}
@@ -137,22 +137,22 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	format := ""
 	bounds := ir.NewBounds()
 	order := ir.Toposort(sink)
-	var rows analyse.RangeSet
+	stores, rows := free.OfKind(plan.StoreAxis), analyse.RangeSet{}
 	for _, u := range order {
-		if u.Op == ir.OpField && free.Has(u, axis) {
-			rows = rows.Union(free.Store(u))
+		if u.Op == ir.OpField && free.Of(u).Has(axis) {
+			rows = rows.Union(free.Of(u).Meet(stores))
 		}
 	}
 	for _, u := range order {
 		switch {
-		case !free.Has(u, axis):
+		case !free.Of(u).Has(axis):
 		case u.Op == ir.OpField:
 			name := u.Arg.(ir.FieldArg).Format
 			if format != "" && format != name {
 				return false
 			}
 			format = name
-		case u.Op == ir.OpLoad && (!free.Store(u).Meet(rows).Empty() || u.Src[0].Op == ir.OpTable):
+		case u.Op == ir.OpLoad && (!free.Of(u).Meet(rows).Empty() || u.Src[0].Op == ir.OpTable):
 			return false
 		case u.Op == ir.OpCast && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
 			return false
@@ -190,20 +190,15 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 		return sink
 	}
 	k := &packer{st: st, stages: make(map[*ir.UOp]*ir.UOp)}
-	axes := plan.Axes(sink)
-	ranges := make([]*ir.UOp, len(axes))
-	for i, x := range axes {
-		ranges[i] = x.Range
+	var err error
+	if k.free, err = plan.NewFree(sink); err != nil {
+		return sink // order-ranges reports it
+	}
+	for i, x := range k.free.Axes {
 		if x.Kind == plan.StoreAxis && !k.inside(x.Range) {
 			k.outer.Add(i)
 		}
 	}
-	var err error
-	if k.free, err = analyse.NewFreeSets(ranges); err != nil {
-		return sink // order-ranges reports it
-	}
-	k.ranges = ranges
-	k.free.Of(sink)
 	with := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && pack[u.ReduceRange()] {
@@ -218,8 +213,7 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 // packer rewrites the sums of one kernel.
 type packer struct {
 	st     *State
-	free   *analyse.FreeSets
-	ranges []*ir.UOp
+	free   *plan.Free
 	outer  analyse.RangeSet    // of stores: not all of their points lie in each work unit
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
 }
@@ -365,7 +359,7 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	var ranges, index, lanes, laneIndex []*ir.UOp
 	bytes := int64(v.DType.Size())
 	for _, i := range k.free.Of(v).List() {
-		r := k.ranges[i]
+		r := k.free.Ranges[i]
 		n, constant := r.Src[0].Int()
 		if !constant {
 			return nil
