@@ -167,17 +167,15 @@ func (c *colouring) refine(root *UOp) {
 // commutative ops by their hashes.
 func (c *colouring) number(root *UOp) (ranges map[*UOp]int, params []*UOp) {
 	ranges = make(map[*UOp]int)
-	Walk(root, func(u *UOp) []*UOp {
+	Walk(func(u *UOp) []*UOp {
 		switch u.Op {
 		case OpRange:
 			ranges[u] = len(ranges)
 		case OpParam:
 			params = append(params, u)
 		}
-		next := slices.Clone(c.visitOrder(u))
-		slices.Reverse(next)
-		return next
-	})
+		return c.visitOrder(u)
+	}, root)
 	return ranges, params
 }
 

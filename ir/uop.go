@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // UOp is an immutable graph node. All fields are read-only once it is made.
@@ -226,15 +227,20 @@ func ToposortWithin(outside func(u *UOp) bool, roots ...*UOp) []*UOp {
 	return order
 }
 
-// Walk visits the nodes under root, each once and before its sources. visit returns those
-// of them to go on with; the last one is next.
-func Walk(root *UOp, visit func(u *UOp) []*UOp) {
+// Walk visits the nodes under the roots in preorder, each once. visit returns the sources
+// to go on with: u.Src for all of them.
+func Walk(visit func(u *UOp) []*UOp, roots ...*UOp) {
 	var seen Visited
-	for stack := []*UOp{root}; len(stack) > 0; {
+	stack := slices.Clone(roots)
+	slices.Reverse(stack)
+	for len(stack) > 0 {
 		u := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if seen.Add(u) {
-			stack = append(stack, visit(u)...)
+		if !seen.Add(u) {
+			continue
+		}
+		for _, s := range slices.Backward(visit(u)) {
+			stack = append(stack, s)
 		}
 	}
 }

@@ -153,7 +153,7 @@ func (v *kernelVerifier) tuple(u *UOp) error {
 
 // argsOutside looks for ARGs that are reached other than through a lambda.
 func (v *kernelVerifier) argsOutside(root *UOp) (err error) {
-	Walk(root, func(u *UOp) []*UOp {
+	Walk(func(u *UOp) []*UOp {
 		switch {
 		case err != nil:
 			return nil
@@ -163,7 +163,7 @@ func (v *kernelVerifier) argsOutside(root *UOp) (err error) {
 			return u.Src[:2*u.Arg.(ReduceArg).N+1]
 		}
 		return u.Src
-	})
+	}, root)
 	return err
 }
 

@@ -98,12 +98,12 @@ func Any(root *ir.UOp, is func(u *ir.UOp) bool) bool {
 // OutsideStages lists the nodes under root that are in no STAGE; STAGEs are among them,
 // with the extents of their ranges.
 func OutsideStages(root *ir.UOp) (list []*ir.UOp) {
-	ir.Walk(root, func(u *ir.UOp) []*ir.UOp {
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if list = append(list, u); u.Op == ir.OpStage {
 			return nil
 		}
 		return u.Src
-	})
+	}, root)
 	return list
 }
 

@@ -124,20 +124,12 @@ func asIndex(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp) *ir.UOp {
 // outermostBinders lists the REDUCEs and STAGEs that are inside no other one.
 func outermostBinders(value *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || !seen.Add(u) {
-			return
-		}
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
 			out = append(out, u)
-			return
+			return nil
 		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-	}
-	visit(value)
+		return u.Src
+	}, value)
 	return out
 }

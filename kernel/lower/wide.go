@@ -113,7 +113,7 @@ func (l *widener) widthOf(u *ir.UOp) *width {
 	}
 	w := &width{}
 	pure := true
-	ir.Walk(u, func(x *ir.UOp) []*ir.UOp {
+	ir.Walk(func(x *ir.UOp) []*ir.UOp {
 		switch {
 		case x.Op == ir.OpLoad || x.Op == ir.OpField:
 			w.loads = append(w.loads, x)
@@ -125,7 +125,7 @@ func (l *widener) widthOf(u *ir.UOp) *width {
 			pure = false
 		}
 		return x.Src
-	})
+	}, u)
 	w.worth = w.worth && pure && len(w.loads) > 0
 	l.widths[u] = w
 	return w

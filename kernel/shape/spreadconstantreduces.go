@@ -29,24 +29,15 @@ func spreadConstantReduces(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Ax
 		}
 	}
 	replace := make(map[*ir.UOp]*ir.UOp)
-	seen := make(map[*ir.UOp]bool)
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if seen[u] {
-			return
-		}
-		seen[u] = true
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && free.Of(u).Empty() {
 			if to, fresh := overBlock(st, free, u, elsewhere); to != nil {
 				replace[u], plans = to, append(plans, fresh...)
 			}
-			return
+			return nil
 		}
-		for _, s := range u.Src {
-			visit(s)
-		}
-	}
-	visit(sink)
+		return u.Src
+	}, sink)
 	if len(replace) == 0 {
 		return sink, plans
 	}

@@ -40,21 +40,16 @@ func readsValue(u *ir.UOp) bool {
 // of values.
 func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if s.Height(u) == 0 || !seen.Add(u) {
-			return
-		}
-		if isGroupSum(s.Exprs, v, u) {
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		switch {
+		case s.Height(u) == 0:
+			return nil
+		case isGroupSum(s.Exprs, v, u):
 			with[u] = groupValue(s, u)
-			return
+			return nil
 		}
-		for _, x := range u.Src {
-			visit(x)
-		}
-	}
-	visit(body)
+		return u.Src
+	}, body)
 	if len(with) == 0 {
 		return body
 	}

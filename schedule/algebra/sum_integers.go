@@ -49,23 +49,18 @@ func SumIntegers(s *state.State, v *state.Value) {
 // c*f(sum) + f(sum') -> f(c*sum + sum'), one conversion.
 func joinIntegers(s *expr.Exprs, body *ir.UOp) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if s.Height(u) == 0 || !seen.Add(u) {
-			return
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		if s.Height(u) == 0 {
+			return nil
 		}
 		if (u.Op == ir.OpAdd || u.Op == ir.OpSub) && u.DType == ir.F32 {
 			if x := asInteger(s, u); x != nil {
 				with[u] = s.A.Cast(x, u.DType)
-				return
+				return nil
 			}
 		}
-		for _, x := range u.Src {
-			visit(x)
-		}
-	}
-	visit(body)
+		return u.Src
+	}, body)
 	if len(with) == 0 {
 		return body
 	}

@@ -46,22 +46,15 @@ func alignFlatSums(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 // outerReduces lists the plain reduces that use no closed range, in preorder.
 func outerReduces(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if s.Height(u) == 0 || !seen.Add(u) {
-			return
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		if s.Height(u) == 0 {
+			return nil
 		}
 		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op != ir.OpInvalid && !slices.ContainsFunc(s.Free.Of(u), expr.IsClosed) {
 			out = append(out, u)
 		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-	}
-	for _, r := range roots {
-		visit(r)
-	}
+		return u.Src
+	}, roots...)
 	return out
 }
 
@@ -88,23 +81,18 @@ func chainOf(s *expr.Exprs, u *ir.UOp) []int64 {
 // innerReduces lists the reduces directly inside u that use its range.
 func innerReduces(s *expr.Exprs, u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	var seen ir.Visited
-	var visit func(x *ir.UOp)
-	visit = func(x *ir.UOp) {
-		if s.Height(x) == 0 || !seen.Add(x) {
-			return
-		}
-		if x.Op == ir.OpReduce {
+	ir.Walk(func(x *ir.UOp) []*ir.UOp {
+		switch {
+		case s.Height(x) == 0:
+			return nil
+		case x.Op == ir.OpReduce:
 			if s.DependsOn(x, u.ReduceRange()) && x.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 				out = append(out, x)
 			}
-			return
+			return nil
 		}
-		for _, src := range x.Src {
-			visit(src)
-		}
-	}
-	visit(u.Src[0])
+		return x.Src
+	}, u.Src[0])
 	return out
 }
 

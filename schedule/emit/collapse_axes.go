@@ -15,20 +15,7 @@ import (
 // be parts of two groups. Where whole iterations are a group, nothing is gained.
 
 // CollapseAxes merges the axes of the buffers of every kernel.
-func CollapseAxes(s *state.State) {
-	for i, launch := range s.Out.Launches {
-		for j, k := range launch.Kernels {
-			merged := joinAxes(s, k.AST)
-			if merged == k.AST {
-				continue
-			}
-			k.AST, k.Name = merged, kernelName(merged)
-			if i < len(s.Launches) { // not of kernels that were read from a text
-				s.Record(s.Launches[i][j].Values[0], true, "read across two axes as along one")
-			}
-		}
-	}
-}
+func CollapseAxes(s *state.State) { eachWritten(s, joinAxes, "read across two axes as along one") }
 
 // joinAxes merges axes of a kernel's buffers as long as there are such.
 func joinAxes(s *state.State, sink *ir.UOp) *ir.UOp {
@@ -78,29 +65,15 @@ func joinAxis(s *expr.Exprs, sink, param *ir.UOp, k int) *ir.UOp {
 	n, _ := param.Src[k].Int()
 	m, _ := param.Src[k+1].Int()
 	joined := s.A.With(param, slices.Replace(slices.Clone(param.Src), k, k+2, s.A.Index(n*m)))
-	done := make(map[*ir.UOp]*ir.UOp)
-	var do func(u *ir.UOp) *ir.UOp
-	do = func(u *ir.UOp) *ir.UOp {
-		if r, ok := done[u]; ok {
-			return r
-		}
-		src := make([]*ir.UOp, len(u.Src))
-		for i, x := range u.Src {
-			src[i] = do(x)
-		}
-		arg := u.Arg
+	return s.A.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		switch {
 		case u == param:
-			done[u] = joined
 			return joined
 		case u.Op == ir.OpLoad && u.Src[0] == param:
-			src = slices.Replace(src, 1+k, 3+k, flatIndex(s, src[1:], k, m))
+			return s.A.With(u, slices.Replace(slices.Clone(src), 1+k, 3+k, flatIndex(s, src[1:], k, m)))
 		case u.Op == ir.OpStore && u.Src[0] == param:
-			src = slices.Replace(src, 2+k, 4+k, flatIndex(s, src[2:], k, m))
-			arg = u.Arg.(ir.IntArg) - 1
+			return s.A.Make(u.Op, u.DType, u.Arg.(ir.IntArg)-1, slices.Replace(slices.Clone(src), 2+k, 4+k, flatIndex(s, src[2:], k, m))...)
 		}
-		done[u] = s.A.Make(u.Op, u.DType, arg, src...)
-		return done[u]
-	}
-	return do(sink)
+		return nil
+	})
 }

@@ -14,16 +14,19 @@ import (
 // other axis for them.
 
 // CollapseLoops merges the loops of every kernel.
-func CollapseLoops(s *state.State) {
+func CollapseLoops(s *state.State) { eachWritten(s, flattenLoops, "one loop for lanes") }
+
+// eachWritten rewrites kernels that have been written, and says why.
+func eachWritten(s *state.State, rewrite func(s *state.State, sink *ir.UOp) *ir.UOp, why string) {
 	for i, launch := range s.Out.Launches {
 		for j, k := range launch.Kernels {
-			merged := flattenLoops(s, k.AST)
+			merged := rewrite(s, k.AST)
 			if merged == k.AST {
 				continue
 			}
 			k.AST, k.Name = merged, kernelName(merged)
 			if i < len(s.Launches) { // not of kernels that were read from a text
-				s.Record(s.Launches[i][j].Values[0], true, "one loop for lanes", state.Number{Name: "loops", Value: int64(len(merged.Src[0].Ranges()))})
+				s.Record(s.Launches[i][j].Values[0], true, why, state.Number{Name: "loops", Value: int64(len(merged.Src[0].Ranges()))})
 			}
 		}
 	}
@@ -168,34 +171,18 @@ func mergeLoops(s *expr.Exprs, sink, a, b *ir.UOp, at map[*ir.UOp]span) *ir.UOp 
 	m, _ := b.Src[0].Int()
 	extent := s.A.Index(n * m)
 	both := s.A.Range(expr.RangeID(a), extent)
-	done := make(map[*ir.UOp]*ir.UOp)
-	var do func(u *ir.UOp) *ir.UOp
-	do = func(u *ir.UOp) *ir.UOp {
-		if r, ok := done[u]; ok {
-			return r
-		}
-		src := slices.Clone(u.Src)
-		place, known := at[u]
-		switch {
+	return s.A.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
+		switch place, known := at[u]; {
 		case u.Op == ir.OpParam && known && place.first >= 0:
-			src = slices.Replace(src, place.first, place.last+1, extent)
-		case u.Op == ir.OpLoad || u.Op == ir.OpStore:
-			src = mergePairs(src, a, b, both)
-		}
-		for i, x := range src {
-			if x != both {
-				src[i] = do(x)
-			}
-		}
-		arg := u.Arg
-		if u.Op == ir.OpStore {
+			return s.A.With(u, slices.Replace(slices.Clone(src), place.first, place.last+1, extent))
+		case u.Op == ir.OpLoad:
+			return s.A.With(u, mergePairs(src, a, b, both))
+		case u.Op == ir.OpStore:
 			place := at[u.Src[0]]
-			arg = u.Arg.(ir.IntArg) - ir.IntArg(place.last-place.first)
+			return s.A.Make(u.Op, u.DType, u.Arg.(ir.IntArg)-ir.IntArg(place.last-place.first), mergePairs(src, a, b, both)...)
 		}
-		done[u] = s.A.Make(u.Op, u.DType, arg, src...)
-		return done[u]
-	}
-	return do(sink)
+		return nil
+	})
 }
 
 // mergePairs puts one range for every pair of neighbours a, b, among indices and

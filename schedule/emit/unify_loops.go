@@ -54,22 +54,15 @@ func nameClosed(s *expr.Exprs, roots []*ir.UOp, share bool) []*ir.UOp {
 // keeps its identity in later passes only if none of them is renamed any more.
 func (n *renaming) ready(roots []*ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || u.Op == ir.OpRange || !seen.Add(u) {
-			return
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		if u.Op == ir.OpRange {
+			return nil
 		}
 		if (u.Op == ir.OpReduce || u.Op == ir.OpStage) && expr.IsClosed(expr.BinderRanges(u)[0]) && !slices.ContainsFunc(n.s.Mentions.Of(u), expr.IsClosed) {
 			out = append(out, u)
 		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-	}
-	for _, r := range roots {
-		visit(r)
-	}
+		return u.Src
+	}, roots...)
 	return out
 }
 
@@ -157,20 +150,15 @@ func (n *renaming) binders(u *ir.UOp) map[*ir.UOp]bool {
 		return set
 	}
 	set := make(map[*ir.UOp]bool)
-	var seen ir.Visited
-	var visit func(x *ir.UOp)
-	visit = func(x *ir.UOp) {
-		if len(x.Src) == 0 || n.s.Height(x) == 0 || !seen.Add(x) { // an index may hold a reduce, too
-			return
+	ir.Walk(func(x *ir.UOp) []*ir.UOp {
+		if n.s.Height(x) == 0 { // an index may hold a reduce, too
+			return nil
 		}
 		if x != u && (x.Op == ir.OpReduce || x.Op == ir.OpStage) {
 			set[x] = true
 		}
-		for _, src := range x.Src {
-			visit(src)
-		}
-	}
-	visit(u)
+		return x.Src
+	}, u)
 	n.inside[u] = set
 	return set
 }

@@ -278,27 +278,18 @@ func (s *Exprs) isSumOfScaled(f, k *ir.UOp) bool {
 // row may be gathered: what its index reads is not decoded (an expert's number).
 func (s *Exprs) isFieldsOnly(u *ir.UOp) bool {
 	found, only := false, true
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if !only || !seen.Add(u) {
-			return
-		}
-		list := u.Src
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		switch u.Op {
 		case ir.OpField:
 			found = true
-			list = u.Src[2:]
+			return u.Src[2:]
 		case ir.OpValue, ir.OpReduce, ir.OpStage:
 			only = false
 		case ir.OpLoad:
 			only = only && u.Src[0].Op == ir.OpTable
 		}
-		for _, x := range list {
-			visit(x)
-		}
-	}
-	visit(u)
+		return u.Src
+	}, u)
 	return found && only
 }
 

@@ -72,29 +72,24 @@ func (s *Exprs) Granularity(u, r *ir.UOp) int64 {
 // eachDigit visits the digits of r in an expression; other is called for a use
 // of r that is no digit.
 func (s *Exprs) eachDigit(u, r *ir.UOp, visit func(Digit), other func()) {
-	var seen ir.Visited
-	var walk func(u *ir.UOp)
-	walk = func(u *ir.UOp) {
-		if !s.DependsOn(u, r) || !seen.Add(u) {
-			return
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		if !s.DependsOn(u, r) {
+			return nil
 		}
 		d, ok := DigitOf(u, r)
 		if !ok {
 			d, ok = thresholdOf(u, r)
 		}
-		if ok {
+		switch {
+		case ok:
 			visit(d)
-			return
-		}
-		if u == r {
+			return nil
+		case u == r:
 			other()
-			return
+			return nil
 		}
-		for _, src := range u.Src {
-			walk(src)
-		}
-	}
-	walk(u)
+		return u.Src
+	}, u)
 }
 
 // DivisorChain is the list of boundaries of r in some expressions, largest

@@ -60,22 +60,9 @@ func (s *Exprs) MergeTuples(roots []*ir.UOp) []*ir.UOp {
 }
 
 // binding lists the nodes that close a range somewhere below, sources first.
-func (s *Exprs) binding(roots []*ir.UOp) (list []*ir.UOp) {
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if s.Height(u) == 0 || !seen.Add(u) {
-			return
-		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-		list = append(list, u)
-	}
-	for _, r := range roots {
-		visit(r)
-	}
-	return list
+func (s *Exprs) binding(roots []*ir.UOp) []*ir.UOp {
+	flat := func(u *ir.UOp) bool { return s.Height(u) == 0 }
+	return ir.ToposortWithin(flat, slices.DeleteFunc(slices.Clone(roots), flat)...)
 }
 
 func (s *Exprs) tupleGroups(nodes []*ir.UOp) []*tupleGroup {
@@ -182,25 +169,19 @@ func isTuple(u *ir.UOp) bool {
 func (s *Exprs) TuplesOf(u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	plain := false
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if s.Height(u) == 0 || !seen.Add(u) {
-			return
-		}
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		switch {
 		case isTuple(u):
 			out = append(out, u)
-			return
+			return nil
 		case u.Op == ir.OpReduce || u.Op == ir.OpStage:
 			plain = true
-			return
+			return nil
+		case s.Height(u) == 0:
+			return nil
 		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-	}
-	visit(u)
+		return u.Src
+	}, u)
 	if plain {
 		return nil
 	}

@@ -52,23 +52,18 @@ func SplitGrid(s *state.State) {
 // scope, also where the WHERE would not look.
 func gridReduces(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if s.Height(u) == 0 || u.Op == ir.OpStage || !seen.Add(u) {
-			return
-		}
-		if u.Op == ir.OpReduce {
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		switch {
+		case s.Height(u) == 0 || u.Op == ir.OpStage:
+			return nil
+		case u.Op == ir.OpReduce:
 			out = append(out, u)
-			return
+			return nil
+		case u.Op == ir.OpWhere:
+			return u.Src[:1]
 		}
-		for i, src := range u.Src {
-			if u.Op != ir.OpWhere || i == 0 {
-				visit(src)
-			}
-		}
-	}
-	visit(body)
+		return u.Src
+	}, body)
 	return out
 }
 

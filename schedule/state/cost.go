@@ -20,13 +20,10 @@ func (s *State) FactsOf(u *ir.UOp) Facts {
 		return f
 	}
 	f := Facts{Constant: true}
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || u.Op == ir.OpRange || !seen.Add(u) {
-			return
-		}
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		switch u.Op {
+		case ir.OpRange:
+			return nil
 		case ir.OpReduce, ir.OpStage:
 			f.Reduce = f.Reduce || u.Op == ir.OpReduce
 			f.Stage = f.Stage || u.Op == ir.OpStage
@@ -44,11 +41,8 @@ func (s *State) FactsOf(u *ir.UOp) Facts {
 				}
 			}
 		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-	}
-	visit(u)
+		return u.Src
+	}, u)
 	s.factMemo[u] = f
 	return f
 }

@@ -90,12 +90,7 @@ func sum(x, y int64) int64 { return min(x+y, expr.ManyOps) }
 func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	last, holds := 0, false
 	p.folded = nil
-	var seen ir.Visited
-	var visit func(u *ir.UOp)
-	visit = func(u *ir.UOp) {
-		if len(u.Src) == 0 || !seen.Add(u) {
-			return
-		}
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
 			free := p.Free.Of(u.Src[0]) // of a tuple: what all components depend on
 			p.folded = ir.UnionRanges(p.folded, free)
@@ -104,13 +99,10 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 					last, holds = i+1, true
 				}
 			}
-			return
+			return nil
 		}
-		for _, src := range u.Src {
-			visit(src)
-		}
-	}
-	visit(body)
+		return u.Src
+	}, body)
 	if !holds {
 		return p.loops
 	}

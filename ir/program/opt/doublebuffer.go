@@ -287,16 +287,24 @@ func (s *tileSet) retarget(in program.Instr) []program.Instr {
 	if in.Op == program.PtrAdd && s.isTile(in.Result) {
 		return nil
 	}
-	var out []program.Instr
+	out := s.operands(&in, nil)
+	return append(out, in)
+}
+
+// operands gives an instruction pointers into tiles in this set, and what with has for
+// other operands; it returns what makes the pointers.
+func (s *tileSet) operands(in *program.Instr, with map[*program.Value]*program.Value) (out []program.Instr) {
 	in.Args = append([]*program.Value(nil), in.Args...)
 	for k, a := range in.Args {
 		if s.isTile(a) {
 			q, made := s.pointer(a)
 			out = append(out, made...)
 			in.Args[k] = q
+		} else {
+			in.Args[k] = replaced(a, with)
 		}
 	}
-	return append(out, in)
+	return out
 }
 
 // copy repeats an instruction of the loop for this set, with its blocks.
@@ -305,17 +313,7 @@ func (s *tileSet) copy(in program.Instr) []program.Instr {
 		_, made := s.pointer(in.Result)
 		return made
 	}
-	var out []program.Instr
-	in.Args = append([]*program.Value(nil), in.Args...)
-	for k, a := range in.Args {
-		if s.isTile(a) {
-			q, made := s.pointer(a)
-			out = append(out, made...)
-			in.Args[k] = q
-		} else {
-			in.Args[k] = replaced(a, s.with)
-		}
-	}
+	out := s.operands(&in, s.with)
 	in.Results = append([]*program.Value(nil), in.Results...)
 	for k, r := range in.Results {
 		in.Results[k] = s.renamed(r)
@@ -373,7 +371,6 @@ func (d *doubleBuffered) rewrite(loads, fill, compute []int) (before []program.I
 		alu(ir.OpAdd, plusTwo, index, two), alu(ir.OpMin, afterNext, plusTwo, last),
 		alu(ir.OpAnd, current, index, one), alu(ir.OpXor, other, current, one),
 	}
-	yield := d.body.Instrs[len(d.body.Instrs)-1]
 	filled := &tileSet{doubleBuffered: d, number: other, with: map[*program.Value]*program.Value{index: next}}
 	for _, i := range loads {
 		r := d.body.Instrs[i].Result
@@ -388,11 +385,9 @@ func (d *doubleBuffered) rewrite(loads, fill, compute []int) (before []program.I
 	before = append(before, second...)
 	for _, i := range carried {
 		r := d.body.Instrs[i].Result
-		d.body.Args = append(d.body.Args, filled.with[r])
-		d.loop.Args = append(d.loop.Args, with[r])
-		d.loop.Results = append(d.loop.Results, d.value(r.Type))
-		yield.Args = append(yield.Args, following[r])
+		d.carry(d.loop, filled.with[r], with[r], following[r])
 	}
+	yield := d.body.Instrs[len(d.body.Instrs)-1]
 	computed := &tileSet{doubleBuffered: d, number: current, with: make(map[*program.Value]*program.Value)}
 	var computing []program.Instr
 	for _, i := range compute[:len(compute)-1] {

@@ -105,15 +105,11 @@ func (l *tileLoops) carryLoads(loop *program.Instr, s *dep.Slice, loads []int, a
 	}
 	second, following := l.copyInOrder(s, loads, map[*program.Value]*program.Value{index: next})
 	ahead = append(ahead, second...)
-	yield := &body.Instrs[len(body.Instrs)-1]
 	carried, gone := make(map[*program.Value]*program.Value), make(map[int]bool)
 	for _, i := range loads {
 		r := body.Instrs[i].Result
 		carried[r], gone[i] = l.value(r.Type), true
-		body.Args = append(body.Args, carried[r])
-		loop.Args = append(loop.Args, before[r])
-		yield.Args = append(yield.Args, following[r])
-		loop.Results = append(loop.Results, l.value(r.Type))
+		l.carry(loop, carried[r], before[r], following[r])
 	}
 	var out []program.Instr
 	for i := range body.Instrs {

@@ -73,6 +73,15 @@ func (r rewriter) copyNeeded(s *dep.Slice, i int, with map[*program.Value]*progr
 	return append(out, r.copy(in, with))
 }
 
+// carry lets a loop carry a value from iteration to iteration: first is that of the first
+// one, next what an iteration gives the following one.
+func (r rewriter) carry(loop *program.Instr, value, first, next *program.Value) {
+	body := loop.Body
+	yield := &body.Instrs[len(body.Instrs)-1]
+	body.Args, loop.Args, yield.Args = append(body.Args, value), append(loop.Args, first), append(yield.Args, next)
+	loop.Results = append(loop.Results, r.value(value.Type))
+}
+
 // replaced is what takes the place of a value: itself where with has nothing.
 func replaced(v *program.Value, with map[*program.Value]*program.Value) *program.Value {
 	if w := with[v]; w != nil {
