@@ -65,7 +65,7 @@ func (w *walk) instruction(in *program.Instr) float64 {
 		return math.Log2(float64(max(in.Args[0].Type.Lanes, 2))) * max(w.registers(in), 1)
 	case program.Store:
 		return w.size(in.Args[1].Type)
-	case program.ConstLanes, program.Iota, program.Broadcast, program.PtrAdd, program.Alloca, program.Yield, program.Prefetch:
+	case program.ConstLanes, program.Broadcast, program.PtrAdd, program.Alloca, program.Yield, program.Prefetch:
 		return 0
 	}
 	return max(w.registers(in), 1)

@@ -63,8 +63,6 @@ func (c *loadCounter) block(b *program.Block, times float64) int64 {
 				width = in.Result.Type.Elem.Size()
 			}
 			flight += c.load(in.Args[0], width, in.Result.Type.Bytes(), times)
-		case program.AsyncCopy:
-			flight += c.load(in.Args[1], int(in.Count), int(in.Count), times)
 		default:
 			c.follow(in)
 			for inner := range in.Blocks() {

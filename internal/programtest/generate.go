@@ -202,7 +202,7 @@ func (g *generator) alu() {
 func (g *generator) move() {
 	v := g.pick(g.pool)
 	n := v.Type.Lanes
-	switch g.r.IntN(5) {
+	switch g.r.IntN(4) {
 	case 0:
 		if n == 1 {
 			g.add(g.Broadcast(v, genLanes[g.r.IntN(len(genLanes))]))
@@ -210,8 +210,6 @@ func (g *generator) move() {
 	case 1:
 		g.add(g.Extract(v, g.r.IntN(n)))
 	case 2:
-		g.add(g.Insert(v, g.like(program.Scalar(v.Type.Elem)), g.r.IntN(n)))
-	case 3:
 		mask := make([]int, genLanes[g.r.IntN(len(genLanes))])
 		for i := range mask {
 			mask[i] = g.r.IntN(2 * n)
@@ -222,7 +220,7 @@ func (g *generator) move() {
 			}
 		}
 		g.add(g.Shuffle(v, g.like(v.Type), mask...))
-	case 4:
+	case 3:
 		if n <= 16 {
 			g.add(g.Concat(v, g.like(program.Vector(v.Type.Elem, genLanes[g.r.IntN(5)])), g.like(v.Type)))
 		}

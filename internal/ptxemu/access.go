@@ -3,11 +3,10 @@ package ptxemu
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/bits"
 )
 
-// Loads, stores, atomics and asynchronous copies.
+// Loads, stores and atomics.
 
 var memoryInstructions = map[string]func(*compiler, *statement){
 	"ld":   compileLoad,
@@ -15,7 +14,6 @@ var memoryInstructions = map[string]func(*compiler, *statement){
 	"st":   compileStore,
 	"atom": compileAtomic,
 	"red":  compileAtomic,
-	"cp":   compileCopy,
 }
 
 // Windows of the generic address space.
@@ -534,139 +532,4 @@ func (c *compiler) atomicFunction(s *statement, k kind) (f func(old, x, y uint64
 	}
 	c.fail("unknown atomic operation")
 	return nil, 1
-}
-
-// asyncQueue holds a thread's copies: those after the last commit, and groups.
-type asyncQueue struct {
-	open   []asyncCopy
-	groups [][]asyncCopy
-}
-
-// asyncCopy is a copy that has not happened. It happens as late as is allowed,
-// at the wait.
-type asyncCopy struct {
-	to, from uint64
-	n        int // bytes written; from those, zeros after the first `valid`
-	valid    int
-}
-
-// compileCopy is cp.async with its groups; bulk prefetches do nothing.
-func compileCopy(c *compiler, s *statement) {
-	switch {
-	case s.has("prefetch"):
-		compileNothing(c, s)
-	case s.has("bulk") || s.has("mbarrier") || s.has("reduce") || !s.has("async"):
-		c.fail("bulk copies are not supported")
-	case s.has("commit_group"):
-		c.now.run = func(w *warp, active uint32) error {
-			w.eachQueue(active, func(_ int, q *asyncQueue) error {
-				q.groups = append(q.groups, q.open)
-				q.open = nil
-				return nil
-			})
-			return nil
-		}
-	case s.has("wait_group") || s.has("wait_all"):
-		c.waitCopies(s)
-	default:
-		c.copyAsync(s)
-	}
-}
-
-func (w *warp) eachQueue(active uint32, f func(lane int, q *asyncQueue) error) error {
-	if w.async == nil {
-		w.async = make([]asyncQueue, lanes)
-	}
-	for m := active; m != 0; m &= m - 1 {
-		lane := bits.TrailingZeros32(m)
-		if err := f(lane, &w.async[lane]); err != nil {
-			return w.inLane(lane, err)
-		}
-	}
-	return nil
-}
-
-func (c *compiler) waitCopies(s *statement) {
-	pending := 0
-	if s.has("wait_group") {
-		c.arity(s, 1, 1)
-		if !s.args[0].number || s.args[0].bits > math.MaxInt16 {
-			c.fail("operand %s is no number of groups", s.args[0])
-		}
-		pending = int(s.args[0].bits)
-	}
-	all := s.has("wait_all")
-	c.now.run = func(w *warp, active uint32) error {
-		return w.eachQueue(active, func(lane int, q *asyncQueue) error {
-			if all {
-				q.groups = append(q.groups, q.open)
-				q.open = nil
-			}
-			for len(q.groups) > pending {
-				for _, a := range q.groups[0] {
-					if err := w.complete(lane, a); err != nil {
-						return err
-					}
-				}
-				q.groups = q.groups[1:]
-			}
-			return nil
-		})
-	}
-}
-
-func (c *compiler) copyAsync(s *statement) {
-	c.arity(s, 3, 4)
-	size := s.args[2]
-	if !size.number || size.bits != 4 && size.bits != 8 && size.bits != 16 {
-		c.fail("copy of %s bytes", size)
-	}
-	n := int(size.bits)
-	to, from := c.placeIn("shared", s.args[0]), c.placeIn("global", s.args[1])
-	valid := -1
-	if len(s.args) == 4 {
-		valid = c.source(s.args[3], 32)
-	}
-	c.now.run = func(w *warp, active uint32) error {
-		return w.eachQueue(active, func(lane int, q *asyncQueue) error {
-			a := asyncCopy{to: to.at(w, lane), from: from.at(w, lane), n: n, valid: n}
-			if valid >= 0 {
-				a.valid = int(min(w.data[valid][lane], uint64(n)))
-			}
-			if err := checkAligned(a.to|a.from, n); err != nil {
-				return err
-			}
-			if err := w.block.shared.check(a.to, n); err != nil {
-				return err
-			}
-			if w.ahead(lane) && a.valid > 0 { // it may happen at once
-				var cache *allocation
-				if _, err := w.read(&cache, lane, "global", a.from, a.valid); err != nil {
-					return err
-				}
-			}
-			for i := range n {
-				w.block.shared.cells[a.to+uint64(i)].pending++
-			}
-			q.open = append(q.open, a)
-			return nil
-		})
-	}
-}
-
-// complete does a copy, as the thread that asked for it.
-func (w *warp) complete(lane int, a asyncCopy) error {
-	for i := range a.n {
-		w.block.shared.cells[a.to+uint64(i)].pending--
-	}
-	var buffer [16]byte
-	if a.valid > 0 {
-		var cache *allocation
-		b, err := w.read(&cache, lane, "global", a.from, a.valid)
-		if err != nil {
-			return err
-		}
-		copy(buffer[:], b)
-	}
-	return w.block.shared.store(w, lane, a.to, buffer[:a.n])
 }

@@ -11,7 +11,7 @@
 // read of a register or of a byte that nothing has written; two threads that
 // touch one byte of shared memory, one of them writing, without a barrier
 // between; a barrier, a shuffle or a matrix product that not all of its threads
-// reach together; cp.async data used before it was waited for.
+// reach together.
 //
 // Arithmetic is exact to the bit where PTX defines it; the .approx functions
 // are rounded exactly here, which a GPU does not do. Flushing of subnormals

@@ -20,7 +20,6 @@ type cell struct {
 	reader    int32 // thread, or -2-w for several of warp w, or several
 	writeWarp uint32
 	readWarp  uint32 // epochs of the writer's and reader's warps
-	pending   int32  // copies under way to this byte
 }
 
 const (
@@ -37,19 +36,13 @@ func (m *sharedMemory) begin() {
 	m.start = m.epoch
 	for i := range m.data {
 		m.data[i] = garbage
-		m.cells[i].pending = 0
 	}
 }
 
-// check reports an access outside, or to bytes that a copy is writing.
+// check reports an access outside.
 func (m *sharedMemory) check(at uint64, n int) error {
 	if at > uint64(len(m.data)) || uint64(n) > uint64(len(m.data))-at {
 		return fmt.Errorf("%d bytes at %d of %d bytes of shared memory", n, at, len(m.data))
-	}
-	for i := range n {
-		if m.cells[at+uint64(i)].pending > 0 {
-			return fmt.Errorf("byte %d of shared memory is the target of a copy that was not waited for", at+uint64(i))
-		}
 	}
 	return nil
 }

@@ -25,7 +25,6 @@ type warp struct {
 	held    bool   // at griddepcontrol.wait
 	waited  uint32 // lanes that are past griddepcontrol.wait
 	local   []localMemory
-	async   []asyncQueue
 	holes   []hole         // of the step that runs
 	origins map[int]string // by slot: the load that left it undefined
 }
@@ -77,7 +76,7 @@ func (w *warp) start(b *block, index int) {
 	w.stack = append(w.stack[:0], path{0, len(c.steps), w.exists})
 	w.epoch, w.waiting, w.held, w.waited = 0, false, false, 0
 	w.local = nil
-	w.async, w.origins = nil, nil
+	w.origins = nil
 }
 
 func (w *warp) special(name string, lane int) uint64 {

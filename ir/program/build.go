@@ -201,11 +201,6 @@ func (b *Builder) FloatLanes(dtype ir.DType, lanes ...float64) *Value {
 	return b.hoisted(Vector(dtype, len(lanes)), Instr{Op: ConstLanes, Floats: floats})
 }
 
-// Iota is the vector 0, 1, .. lanes-1.
-func (b *Builder) Iota(dtype ir.DType, lanes int) *Value {
-	return b.hoisted(Vector(dtype, lanes), Instr{Op: Iota})
-}
-
 func (b *Builder) hoisted(t Type, i Instr) *Value {
 	i.Result = b.NewValue(t)
 	b.consts = append(b.consts, i)
@@ -367,11 +362,6 @@ func (b *Builder) Extract(v *Value, lane int) *Value {
 		return v
 	}
 	return b.emitValue(Scalar(v.Type.Elem), Instr{Op: Extract, Args: []*Value{v}, Lane: lane})
-}
-
-// Insert is v with one lane replaced by scalar x.
-func (b *Builder) Insert(v, x *Value, lane int) *Value {
-	return b.emitValue(v.Type, Instr{Op: Insert, Args: []*Value{v, x}, Lane: lane})
 }
 
 // Shuffle picks lanes of x followed by y; -1 leaves a lane undefined.

@@ -89,26 +89,6 @@ func checkAtomic(v *verifier, in *Instr) {
 	v.access(p, t, true)
 }
 
-func checkAsyncCopy(v *verifier, in *Instr) {
-	to, from := in.Args[0].Type, in.Args[1].Type
-	if !to.Ptr || to.Space != SharedSpace || !from.Ptr || from.Space != GlobalSpace {
-		v.fail("copy from %s to %s, want global to shared", from, to)
-	}
-	if to.Elem != from.Elem {
-		v.fail("copy from %s to %s, want equal elements", from, to)
-	}
-	if in.Count != 4 && in.Count != 8 && in.Count != 16 {
-		v.fail("copy of %d bytes, want 4, 8 or 16", in.Count)
-	}
-	v.access(in.Args[1], Scalar(from.Elem), false)
-}
-
-func checkAsyncWait(v *verifier, in *Instr) {
-	if in.Count < 0 || in.Count > 64 {
-		v.fail("wait for %d groups, want 0..64", in.Count)
-	}
-}
-
 // Builder methods of GPU instructions.
 
 // ThreadIndex is this thread's index on a block axis.
@@ -137,10 +117,4 @@ func (b *Builder) Mma(acc, x, y *Value) *Value {
 // LoadCached is Load with a cache policy.
 func (b *Builder) LoadCached(p *Value, lanes, align int, cache Cache) *Value {
 	return b.emitValue(Vector(p.Type.Elem, lanes), Instr{Op: Load, Args: []*Value{p}, Align: align, Cache: cache})
-}
-
-// AsyncCopy copies 4, 8 or 16 bytes from global to shared memory, both
-// addresses multiples of that.
-func (b *Builder) AsyncCopy(to, from *Value, bytes int64) {
-	b.Emit(Instr{Op: AsyncCopy, Args: []*Value{to, from}, Count: bytes})
 }

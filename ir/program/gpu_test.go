@@ -22,10 +22,7 @@ block 2 32
 %8:*f32@shared = alloca count 64 align 16
 gridloop %9:i64 {
   launchnext
-  asynccopy %8 %0 bytes 16
-  asynccommit
   waitgrid
-  asyncwait groups 0
   barrier
   %10:i32 = threadindex lane 1
   %11:f32 = load %0 align 4 cache stream

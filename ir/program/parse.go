@@ -291,7 +291,7 @@ func (p *parser) attributes(in *Instr) {
 		in.Int, in.Float = p.literal(in.Result)
 	case ConstLanes:
 		p.literals(in)
-	case Extract, Insert, ThreadIndex:
+	case Extract, ThreadIndex:
 		in.Lane = p.namedInt("lane")
 	case Shuffle:
 		p.Expect("mask")
@@ -305,10 +305,6 @@ func (p *parser) attributes(in *Instr) {
 		if p.Take("cache") {
 			in.Cache = p.cache()
 		}
-	case AsyncCopy:
-		in.Count = p.named("bytes")
-	case AsyncWait:
-		in.Count = p.named("groups")
 	case For:
 		p.Expect("do")
 		p.open(in)

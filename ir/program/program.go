@@ -55,10 +55,8 @@ const (
 
 	Const      // Int or Float in every lane
 	ConstLanes // Ints or Floats lane by lane (a vector constant)
-	Iota       // 0, 1, .. lanes-1
 	Broadcast  // args: scalar -> every lane
 	Extract    // args: vector; Lane -> scalar
-	Insert     // args: vector, scalar; Lane -> vector
 	Shuffle    // args: a, b (same type); Mask over lanes of a then b; -1 is undefined
 	Concat     // args: vectors of one elem -> lanes one after the other
 	FoldLanes  // args: vector; Ir in {add, mul, max, min} -> scalar, in a fixed tree order (see FoldOrder)
@@ -87,9 +85,6 @@ const (
 	Fence       // GPU: this thread's accesses before it happen before those after it, for the whole device
 	Atomic      // GPU: args: pointer, value; Ir in {add, min, max, and, or, xor} -> the old value; relaxed
 	Mma         // GPU: args: acc, a, b; fragments of one matrix product by a warp (MmaShapes) -> acc's type
-	AsyncCopy   // GPU: args: shared pointer, global pointer; copies Count (4, 8, 16) bytes in the background
-	AsyncCommit // GPU: closes a group of this thread's copies
-	AsyncWait   // GPU: until at most Count groups of this thread are pending
 
 	Dot4 // args: acc i32, a, b (4 lanes packed per i32 lane), each u8 or i8: acc + sum of 4 products per lane; Lanes of acc
 )

@@ -36,14 +36,14 @@ import (
 func floatBits(v float64) int64 { return int64(math.Float64bits(v)) }
 
 var opNames = [...]string{
-	Alu: "alu", Const: "const", ConstLanes: "constlanes", Iota: "iota", Broadcast: "broadcast",
-	Extract: "extract", Insert: "insert", Shuffle: "shuffle", Concat: "concat", FoldLanes: "fold",
+	Alu: "alu", Const: "const", ConstLanes: "constlanes", Broadcast: "broadcast",
+	Extract: "extract", Shuffle: "shuffle", Concat: "concat", FoldLanes: "fold",
 	PtrAdd: "ptradd", Load: "load", Store: "store", Gather: "gather", Scatter: "scatter",
 	Guarded: "guarded", Prefetch: "prefetch", Alloca: "alloca",
 	For: "for", If: "if", Yield: "yield", GridLoop: "gridloop",
 	ThreadIndex: "threadindex", Barrier: "barrier", ShuffleLane: "shufflelane",
 	SyncWarp: "syncwarp", WaitGrid: "waitgrid", LaunchNext: "launchnext", Fence: "fence",
-	Atomic: "atomic", Mma: "mma", AsyncCopy: "asynccopy", AsyncCommit: "asynccommit", AsyncWait: "asyncwait",
+	Atomic: "atomic", Mma: "mma",
 	Dot4: "dot4",
 }
 
@@ -245,7 +245,7 @@ func (w *writer) head(i *Instr) {
 		for _, v := range i.Floats {
 			w.WriteString(" " + w.literal(i, 0, v))
 		}
-	case Extract, Insert, ThreadIndex:
+	case Extract, ThreadIndex:
 		fmt.Fprintf(w, " lane %d", i.Lane)
 	case Shuffle:
 		w.WriteString(" mask")
@@ -259,10 +259,6 @@ func (w *writer) head(i *Instr) {
 		if i.Cache != CacheDefault {
 			w.WriteString(" cache " + i.Cache.String())
 		}
-	case AsyncCopy:
-		fmt.Fprintf(w, " bytes %d", i.Count)
-	case AsyncWait:
-		fmt.Fprintf(w, " groups %d", i.Count)
 	case For:
 		w.WriteString(" do")
 		w.blockArgs(i.Body)

@@ -250,10 +250,8 @@ func init() {
 		Alu:         {-1, true, false, checkAlu},
 		Const:       {0, true, false, checkConst},
 		ConstLanes:  {0, true, false, checkConstLanes},
-		Iota:        {0, true, false, checkIota},
 		Broadcast:   {1, true, false, checkBroadcast},
 		Extract:     {1, true, false, checkExtract},
-		Insert:      {2, true, false, checkInsert},
 		Shuffle:     {2, true, false, checkShuffle},
 		Concat:      {-1, true, false, checkConcat},
 		FoldLanes:   {1, true, false, checkFold},
@@ -278,9 +276,6 @@ func init() {
 		Fence:       {0, false, false, nothing},
 		Atomic:      {2, true, true, checkAtomic},
 		Mma:         {3, true, false, checkMma},
-		AsyncCopy:   {2, false, false, checkAsyncCopy},
-		AsyncCommit: {0, false, false, nothing},
-		AsyncWait:   {0, false, false, checkAsyncWait},
 		Dot4:        {3, true, false, checkDot4},
 	}
 }
@@ -383,12 +378,6 @@ func checkConstLanes(v *verifier, in *Instr) {
 	}
 }
 
-func checkIota(v *verifier, in *Instr) {
-	if t := in.Result.Type; t.Ptr || !t.Elem.IsInt() {
-		v.fail("result has type %s, want integers", t)
-	}
-}
-
 func checkBroadcast(v *verifier, in *Instr) {
 	t := in.Result.Type
 	v.wantValue("result", t)
@@ -405,14 +394,6 @@ func checkExtract(v *verifier, in *Instr) {
 	t := in.Args[0].Type
 	v.wantValue("argument", t)
 	v.want("result", in.Result.Type, Scalar(t.Elem))
-	v.checkLane(in.Lane, t.Lanes)
-}
-
-func checkInsert(v *verifier, in *Instr) {
-	t := in.Result.Type
-	v.wantValue("result", t)
-	v.want("argument 0", in.Args[0].Type, t)
-	v.want("argument 1", in.Args[1].Type, Scalar(t.Elem))
 	v.checkLane(in.Lane, t.Lanes)
 }
 

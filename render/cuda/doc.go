@@ -7,7 +7,7 @@
 // rounding is stated (__fmul_rn, __fmaf_rn: nothing is contracted, whatever the
 // compiler's flags), signed integers that may wrap are computed unsigned, shifts
 // past the width are limited. Instructions that CUDA C has no function for
-// (cp.async, mma.sync, griddepcontrol, policies of the first cache, halves
+// (mma.sync, griddepcontrol, policies of the first cache, halves
 // without their header) are inline assembly in small helpers, of which a text
 // contains those that it uses (helpers.go).
 //

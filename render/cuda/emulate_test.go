@@ -193,10 +193,12 @@ func TestApproxMath(t *testing.T) {
 
 // Targets that lack an instruction are refused, with the kernel's name.
 func TestErrors(t *testing.T) {
-	b := program.NewBuilder("copies")
+	b := program.NewBuilder("products")
 	b.SetGrid(1)
 	b.SetBlock(32)
-	b.GridLoop(func(*program.Value) { b.Emit(program.Instr{Op: program.AsyncCommit}) })
+	b.GridLoop(func(*program.Value) {
+		b.Mma(b.Zero(program.Vector(ir.F32, 4)), b.Zero(program.Vector(ir.BF16, 8)), b.Zero(program.Vector(ir.BF16, 4)))
+	})
 	p := b.Finish()
 	for _, c := range []struct {
 		desc *target.Desc
@@ -204,7 +206,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{nil, "no NVIDIA GPU"},
 		{target.Interp(), "no NVIDIA GPU"},
-		{describe(t, "sm_75"), "kernel copies: `asynccommit`"},
+		{describe(t, "sm_75"), "sm_75 has no mma"},
 	} {
 		_, err := Render(p, c.desc, gpu.Options{})
 		if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(c.want)) {

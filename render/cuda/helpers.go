@@ -87,13 +87,6 @@ var helperTable = []helper{
 {
 	asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
 }`},
-	{"copy_async4", copyHelper(4, "ca")},
-	{"copy_async8", copyHelper(8, "ca")},
-	{"copy_async16", copyHelper(16, "cg")},
-	{"copy_async_commit", `void copy_async_commit()
-{
-	asm volatile("cp.async.commit_group;" : : : "memory");
-}`},
 	{"grid_wait", `void grid_wait()
 {
 	// In a loop that runs once: see render/ptx.
@@ -201,14 +194,6 @@ func outputs(n int) string {
 		list[i] = fmt.Sprintf("\"=r\"(out.%c)", "xyzw"[i])
 	}
 	return strings.Join(list, ", ")
-}
-
-// copyHelper: 16 bytes go past the first cache, fewer through it.
-func copyHelper(bytes int, policy string) string {
-	return fmt.Sprintf(`void copy_async%d(void* to, const void* from)
-{
-	asm volatile("cp.async.%s.shared.global [%%0], [%%1], %d;" : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
-}`, bytes, policy, bytes)
 }
 
 // call uses a helper: its name.

@@ -12,7 +12,6 @@ import (
 
 var threadHelpers = map[program.Op]string{
 	program.WaitGrid: "grid_wait", program.LaunchNext: "grid_launch_next", program.Fence: "fence_device",
-	program.AsyncCommit: "copy_async_commit",
 }
 
 // Do prints an instruction without a result.
@@ -22,11 +21,6 @@ func (r *printer) Do(in *program.Instr) {
 		r.line("__syncthreads();")
 	case program.SyncWarp:
 		r.line("__syncwarp();")
-	case program.AsyncCopy:
-		name := r.call(fmt.Sprintf("copy_async%d", in.Count))
-		r.line("%s(%s, %s);", name, at(r.Address(in.Args[0])), at(r.Address(in.Args[1])))
-	case program.AsyncWait:
-		r.line(`asm volatile("cp.async.wait_group %d;" : : : "memory");`, in.Count)
 	default:
 		r.line("%s();", r.call(threadHelpers[in.Op]))
 	}

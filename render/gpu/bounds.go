@@ -155,13 +155,11 @@ func (a *boundsAnalysis) result(in *program.Instr) Interval {
 			b = b.join(Interval{n, n})
 		}
 		return b
-	case program.Iota:
-		return Interval{0, int64(in.Result.Type.Lanes - 1)}
 	case program.Load, program.Gather:
 		if b, ok := a.tables[in.Args[0]]; ok {
 			return b
 		}
-	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat:
+	case program.Broadcast, program.Extract, program.Shuffle, program.Concat:
 		b := a.get(in.Args[0])
 		for _, v := range in.Args[1:] {
 			b = b.join(a.get(v))

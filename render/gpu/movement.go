@@ -30,14 +30,6 @@ func (s *Selector) movement(in *program.Instr) error {
 		for len(lanes) < t.Lanes {
 			lanes = append(lanes, lanes[0])
 		}
-	case program.Insert:
-		for i := range t.Lanes {
-			if i == in.Lane {
-				take(in.Args[1], 0)
-			} else {
-				take(in.Args[0], i)
-			}
-		}
 	case program.Shuffle, program.Concat:
 		from := LaneSource(in)
 		for i := range t.Lanes {

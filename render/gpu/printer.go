@@ -143,7 +143,7 @@ type flowPrinter interface {
 	Loop(in *program.Instr) error
 	Branch(in *program.Instr) error
 	Grid(in *program.Instr) error
-	// Do prints an instruction without a result: barriers, waits, fences, copies.
+	// Do prints an instruction without a result: barriers, waits, fences.
 	Do(in *program.Instr)
 	// Thread is the thread's index along an axis: x, y or z.
 	Thread(axis byte) Operand

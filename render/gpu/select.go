@@ -132,11 +132,11 @@ func (s *Selector) instr(in *program.Instr) error {
 		s.print.Comment(program.PrintInstr(in))
 	}
 	switch in.Op {
-	case program.Const, program.ConstLanes, program.Iota:
+	case program.Const, program.ConstLanes:
 		s.constant(in)
 	case program.Alu:
 		return s.alu(in)
-	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes:
+	case program.Broadcast, program.Extract, program.Shuffle, program.Concat, program.FoldLanes:
 		return s.movement(in)
 	case program.PtrAdd:
 		s.ptrAdd(in)

@@ -30,11 +30,6 @@ func (s *Selector) threads(in *program.Instr) error {
 			return fmt.Errorf("%s has no mma.%s", s.Desc.Name, shape.Name)
 		}
 		s.print.Mma(in, shape.Name)
-	case program.AsyncCopy, program.AsyncCommit, program.AsyncWait:
-		if s.Desc.SM < 80 {
-			return fmt.Errorf("%s has no cp.async", s.Desc.Name)
-		}
-		s.print.Do(in)
 	case program.Dot4:
 		s.dot4(in)
 	default:

@@ -22,7 +22,7 @@ func Each(b *program.Block, render func(*program.Instr) error) error {
 	return nil
 }
 
-// ConstantBits are the lanes of a Const, ConstLanes or Iota: integers extended by
+// ConstantBits are the lanes of a Const or ConstLanes: integers extended by
 // their sign, floats as their bits.
 func ConstantBits(in *program.Instr) []uint64 {
 	t := in.Result.Type
@@ -30,8 +30,6 @@ func ConstantBits(in *program.Instr) []uint64 {
 	for i := range lanes {
 		n, f := in.Int, in.Float
 		switch {
-		case in.Op == program.Iota:
-			n = ir.WrapInt(t.Elem, int64(i))
 		case in.Op == program.ConstLanes && t.Elem.IsFloat():
 			f = in.Floats[i]
 		case in.Op == program.ConstLanes:

@@ -20,11 +20,6 @@ func (r *renderer) lanes(in *program.Instr) {
 		v = r.broadcast(x, in.Result.Type.Lanes)
 	case program.Extract:
 		v = r.lane(x, in.Lane)
-	case program.Insert:
-		v = r.value(in.Args[1])
-		if in.Result.Type.Lanes > 1 {
-			v = r.at.NewInsertElement(x, v, intOf(types.I32, int64(in.Lane)))
-		}
 	case program.Shuffle:
 		v = r.shuffleLanes(x, r.value(in.Args[1]), in.Mask)
 		r.rememberLanes(in)

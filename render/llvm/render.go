@@ -11,7 +11,6 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
-	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/target"
 )
@@ -173,11 +172,11 @@ func (r *renderer) block(b *program.Block) error {
 
 func (r *renderer) instr(in *program.Instr) error {
 	switch in.Op {
-	case program.Const, program.ConstLanes, program.Iota:
+	case program.Const, program.ConstLanes:
 		r.constant(in)
 	case program.Alu:
 		return r.alu(in)
-	case program.Dot4, program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat, program.FoldLanes:
+	case program.Dot4, program.Broadcast, program.Extract, program.Shuffle, program.Concat, program.FoldLanes:
 		r.lanes(in)
 	case program.PtrAdd, program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
 		r.memory(in)
@@ -199,8 +198,6 @@ func (r *renderer) constant(in *program.Instr) {
 	r.consts[in.Result.ID] = in
 	lane := func(i int) string {
 		switch {
-		case in.Op == program.Iota:
-			return elementLiteral(t.Elem, ir.WrapInt(t.Elem, int64(i)), 0)
 		case in.Op == program.ConstLanes && t.Elem.IsFloat():
 			return elementLiteral(t.Elem, 0, in.Floats[i])
 		case in.Op == program.ConstLanes:

@@ -107,7 +107,7 @@ func widestAlign(b *program.Block) int {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		switch in.Op {
-		case program.Load, program.Gather, program.Guarded, program.AsyncCopy:
+		case program.Load, program.Gather, program.Guarded:
 			widest = max(widest, in.Align)
 		}
 		if in.Body != nil {

@@ -11,7 +11,7 @@ import (
 
 var threadOps = map[program.Op]string{
 	program.SyncWarp: "bar.warp.sync -1", program.LaunchNext: "griddepcontrol.launch_dependents",
-	program.Fence: "fence.acq_rel.gpu", program.AsyncCommit: "cp.async.commit_group",
+	program.Fence: "fence.acq_rel.gpu",
 }
 
 // Do prints an instruction without a result.
@@ -21,14 +21,6 @@ func (r *printer) Do(in *program.Instr) {
 		r.barrier()
 	case program.WaitGrid:
 		r.waitGrid()
-	case program.AsyncCopy: // 16 bytes go past the first cache, fewer through it
-		policy := "ca"
-		if in.Count == 16 {
-			policy = "cg"
-		}
-		r.ins("cp.async.%s.shared.global %s, %s, %d", policy, at(r.Address(in.Args[0])), at(r.Address(in.Args[1])), in.Count)
-	case program.AsyncWait:
-		r.ins("cp.async.wait_group %d", in.Count)
 	default:
 		r.ins("%s", threadOps[in.Op])
 	}

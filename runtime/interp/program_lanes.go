@@ -20,11 +20,6 @@ func sources(in *program.Instr) []source {
 		table = repeat(source{0, 0}, in.Result.Type.Lanes)
 	case program.Extract:
 		table = []source{{0, in.Lane}}
-	case program.Insert:
-		for i := range in.Result.Type.Lanes {
-			table = append(table, source{0, i})
-		}
-		table[in.Lane] = source{1, 0}
 	case program.Shuffle:
 		n := in.Args[0].Type.Lanes
 		for _, i := range in.Mask {

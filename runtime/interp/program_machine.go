@@ -180,12 +180,12 @@ func (m *machine) compile(b *program.Block) ([]func(), error) {
 // instr compiles one instruction; nil when nothing is left to do at run time.
 func (m *machine) instr(in *program.Instr) (func(), error) {
 	switch in.Op {
-	case program.Const, program.ConstLanes, program.Iota:
+	case program.Const, program.ConstLanes:
 		m.constant(in)
 		return nil, nil
 	case program.Alu:
 		return m.alu(in)
-	case program.Broadcast, program.Extract, program.Insert, program.Shuffle, program.Concat:
+	case program.Broadcast, program.Extract, program.Shuffle, program.Concat:
 		return m.movement(in), nil
 	case program.FoldLanes:
 		return m.fold(in)
@@ -218,11 +218,9 @@ func (m *machine) instr(in *program.Instr) (func(), error) {
 		return m.shuffleLane(in), nil
 	case program.Atomic:
 		return m.atomic(in), nil
-	case program.AsyncCopy:
-		return m.asyncCopy(in), nil
 	case program.Mma:
 		return m.mma(in)
-	case program.Prefetch, program.WaitGrid, program.LaunchNext, program.Fence, program.AsyncCommit, program.AsyncWait:
+	case program.Prefetch, program.WaitGrid, program.LaunchNext, program.Fence:
 		return nil, nil
 	}
 	return nil, fmt.Errorf("the interpreter has no %s", in.Op)
@@ -235,8 +233,6 @@ func (m *machine) constant(in *program.Instr) {
 	for lane := range t.Lanes {
 		n, f := in.Int, in.Float
 		switch {
-		case in.Op == program.Iota:
-			n = ir.WrapInt(t.Elem, int64(lane))
 		case in.Op == program.ConstLanes && t.Elem.IsFloat():
 			f = in.Floats[lane]
 		case in.Op == program.ConstLanes:

@@ -214,28 +214,6 @@ func gatherScatterBy[T unsigned, I int32 | int64](m *machine, in *program.Instr)
 	}
 }
 
-// asyncCopy copies at once; what a program may rely on is checked by its
-// barriers.
-func (m *machine) asyncCopy(in *program.Instr) func() {
-	to, from := m.reg(in.Args[0]).ptrs, m.reg(in.Args[1]).ptrs
-	aligned := *in
-	aligned.Align = int(in.Count)
-	return func() {
-		for t, on := range m.block.active {
-			if !on {
-				continue
-			}
-			source := m.span(&aligned, from[t], in.Count, t, false)
-			if source == nil {
-				return
-			}
-			if target := m.span(&aligned, to[t], in.Count, t, true); target != nil {
-				copy(target, source)
-			}
-		}
-	}
-}
-
 // atomic runs the threads one after the other.
 func (m *machine) atomic(in *program.Instr) func() {
 	ptrs, value, old := m.reg(in.Args[0]).ptrs, m.reg(in.Args[1]).data, m.define(in.Result).data

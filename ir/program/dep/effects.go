@@ -28,10 +28,8 @@ var effects = map[program.Op]Effects{
 	program.Alu:         nothing,
 	program.Const:       nothing,
 	program.ConstLanes:  nothing,
-	program.Iota:        nothing,
 	program.Broadcast:   nothing,
 	program.Extract:     nothing,
-	program.Insert:      nothing,
 	program.Shuffle:     nothing,
 	program.Concat:      nothing,
 	program.FoldLanes:   nothing,
@@ -57,9 +55,6 @@ var effects = map[program.Op]Effects{
 	program.LaunchNext:  Synchronises,
 	program.Fence:       Synchronises,
 	program.Atomic:      Reads | Writes | Synchronises,
-	program.AsyncCopy:   Reads | Writes | Synchronises,
-	program.AsyncCommit: Synchronises,
-	program.AsyncWait:   Synchronises,
 }
 
 // Known reports an instruction that the table has.

@@ -110,7 +110,7 @@ func (d *barrierEliminator) collect(in *program.Instr, to *accesses) {
 		}
 	}
 	switch in.Op {
-	case program.Atomic, program.Fence, program.AsyncCopy, program.AsyncCommit, program.AsyncWait:
+	case program.Atomic, program.Fence:
 		to.unknown = true
 	}
 	for b := range in.Blocks() {

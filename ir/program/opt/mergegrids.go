@@ -108,7 +108,7 @@ func (p *gridMerger) body(to *program.Block, part *program.Program, unit *progra
 	for i := range part.Body.Instrs[:last] {
 		in := p.instr(&part.Body.Instrs[i])
 		switch in.Op {
-		case program.Const, program.ConstLanes, program.Iota:
+		case program.Const, program.ConstLanes:
 			p.consts = append(p.consts, in)
 		default:
 			to.Instrs = append(to.Instrs, in)

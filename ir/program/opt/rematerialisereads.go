@@ -37,7 +37,7 @@ func writesShared(b *program.Block) bool {
 	found := false
 	b.Each(func(in *program.Instr) {
 		switch in.Op {
-		case program.Barrier, program.AsyncCopy:
+		case program.Barrier:
 			found = true
 		case program.Store, program.Scatter:
 			found = found || in.Args[0].Type.Space == program.SharedSpace
