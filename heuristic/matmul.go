@@ -123,27 +123,12 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 			p.roll(i)
 		}
 	}
-	rows := p.rowsOf(weights)
-	var how string
-	for _, o := range weights {
-		if p.done[o.chain[len(o.chain)-1]] {
-			continue
-		}
-		if p.points(w.reuse) < plan.WordElements && p.packs(o) {
-			how = "lanes are words of packed bytes"
-			continue
-		}
-		p.stageInvariant(o)
-		l, c := p.chain(o.chain, lanesOf(p.desc), max(p.iteration(o)/p.fewLanes(o), 1))
-		if how == "" {
-			how = fmt.Sprintf("lanes %d of k, %d groups unrolled", l, c)
-		}
-	}
+	how := p.streamSums(weights, p.points(w.reuse) < plan.WordElements, func(o *operand) (int64, int64) {
+		return lanesOf(p.desc), max(p.iteration(o)/p.fewLanes(o), 1)
+	})
 	together := p.fewTogether(weights, w)
 	how += fmt.Sprintf(", %d rows x %d tokens at once", together, p.points(w.reuse))
-	p.stageCopies(rows, maxStageCopies)
-	p.tileAxes(rows)
-	p.lightReduces()
+	p.besideSums(weights)
 	p.finish(weights)
 	return how
 }
@@ -214,10 +199,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 			lanes, _ = p.chain(o.chain, lanesOf(p.desc), steps)
 		}
 	}
-	rows := p.rowsOf(weights)
-	p.stageCopies(rows, maxStageCopies)
-	p.tileAxes(rows)
-	p.lightReduces()
+	p.besideSums(weights)
 	p.fma()
 	return fmt.Sprintf("tile %d rows x %d tokens, lanes %d of k, %d decoded rows staged", tile.rows*perRow, tile.tokens, lanes, panel*tile.rows*perRow)
 }

@@ -115,28 +115,11 @@ func (p *planner) matvecLanes(weights []*operand) string {
 	if n := int64(p.knobs.ThreadsPerRow); n > 0 {
 		lanes = n
 	}
-	rows := p.rowsOf(weights)
-	var how string
-	for _, w := range weights {
-		if p.done[w.chain[len(w.chain)-1]] {
-			continue
-		}
-		if p.packs(w) {
-			how = "lanes are words of packed bytes"
-			continue
-		}
-		p.stageInvariant(w)
-		l, c := p.chain(w.chain, lanes, max(p.iteration(w)/lanes, 1))
-		if how == "" {
-			how = fmt.Sprintf("lanes %d of k, %d groups unrolled", l, c)
-		}
-	}
+	how := p.streamSums(weights, true, func(w *operand) (int64, int64) { return lanes, max(p.iteration(w)/lanes, 1) })
 	if n := p.rowCopies(weights[0]); n > 1 {
 		how += fmt.Sprintf(", %d rows at once", n)
 	}
-	p.stageCopies(rows, maxStageCopies)
-	p.tileAxes(rows)
-	p.lightReduces()
+	p.besideSums(weights)
 	p.finish(weights)
 	return how
 }

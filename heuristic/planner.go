@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -114,6 +115,35 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 	}
 	p.leave(axes)
 	return gotLanes, gotCopies
+}
+
+// streamSums splits the sums of weights: words, if they may be lanes, else as many lanes and
+// copies of k as each has. It says what it did.
+func (p *planner) streamSums(weights []*operand, words bool, each func(w *operand) (lanes, copies int64)) (how string) {
+	for _, w := range weights {
+		if p.done[w.chain[len(w.chain)-1]] {
+			continue
+		}
+		if words && p.packs(w) {
+			how = "lanes are words of packed bytes"
+			continue
+		}
+		p.stageInvariant(w)
+		lanes, copies := each(w)
+		lanes, copies = p.chain(w.chain, lanes, copies)
+		if how == "" {
+			how = fmt.Sprintf("lanes %d of k, %d groups unrolled", lanes, copies)
+		}
+	}
+	return how
+}
+
+// besideSums plans what a kernel has besides the sums of weights.
+func (p *planner) besideSums(weights []*operand) {
+	rows := p.rowsOf(weights)
+	p.stageCopies(rows, maxStageCopies)
+	p.tileAxes(rows)
+	p.lightReduces()
 }
 
 // lightReduces vectorises what other reduces a kernel has beside its main one:

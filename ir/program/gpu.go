@@ -1,6 +1,7 @@
 package program
 
 import (
+	"slices"
 	"tgc/ir"
 )
 
@@ -71,11 +72,7 @@ var atomics = map[ir.Op][]ir.DType{
 func checkAtomic(v *verifier, in *Instr) {
 	t := in.Result.Type
 	v.want("value", in.Args[1].Type, t)
-	legal := false
-	for _, d := range atomics[in.Ir] {
-		legal = legal || t == Scalar(d)
-	}
-	if !legal {
+	if !slices.ContainsFunc(atomics[in.Ir], func(d ir.DType) bool { return t == Scalar(d) }) {
 		v.fail("no atomic %s of %s", in.Ir, t)
 	}
 	p := in.Args[0]

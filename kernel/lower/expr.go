@@ -415,9 +415,7 @@ func (l *expressions) mayPend(u *ir.UOp) bool {
 	case ir.OpCast: // of the sum's parts instead of the sum: class A
 		p = u.DType == ir.F32 && u.Src[0].DType == ir.I32 && l.mayPend(u.Src[0])
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:
-		for _, s := range u.Src {
-			p = p || l.mayPend(s)
-		}
+		p = slices.ContainsFunc(u.Src, l.mayPend)
 	}
 	l.pending[u] = p
 	return p
@@ -475,10 +473,7 @@ func (l *expressions) isStatic(u *ir.UOp) bool {
 	case u.Op == ir.OpRange:
 		s = l.vector.Has(l.free.Index.Of(u))
 	case u.Op.IsElementwise() && !isTranscendental(u.Op) && u.Op != ir.OpRng:
-		s = true
-		for _, x := range u.Src {
-			s = s && (x.Op == ir.OpConst || l.isStatic(x))
-		}
+		s = !slices.ContainsFunc(u.Src, func(x *ir.UOp) bool { return x.Op != ir.OpConst && !l.isStatic(x) })
 	}
 	l.pure[u] = s
 	return s

@@ -335,11 +335,8 @@ func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) []member {
 func (l *reducer) independent(members []member, want *ir.UOp) []member {
 	var out []member
 	for _, m := range members {
-		ok := true
-		for _, o := range out {
-			ok = ok && !l.below[m.node][o.node] && !l.below[o.node][m.node]
-		}
-		if ok || m.node == want {
+		needs := func(o member) bool { return l.below[m.node][o.node] || l.below[o.node][m.node] }
+		if m.node == want || !slices.ContainsFunc(out, needs) {
 			out = append(out, m)
 		}
 	}

@@ -101,8 +101,6 @@ func Preorder(root *ir.UOp) []*ir.UOp {
 			stack = append(stack, frame{child, len(child.Src) - 1})
 		}
 	}
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
+	slices.Reverse(out)
 	return out
 }

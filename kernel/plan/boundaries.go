@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"sort"
+	"maps"
+	"slices"
 
 	"tgc/ir"
 )
@@ -37,10 +38,7 @@ func Boundaries(a *ir.Arena, root *ir.UOp) map[*ir.UOp][]int64 {
 	}
 	out := make(map[*ir.UOp][]int64, len(cuts))
 	for r, set := range cuts {
-		for c := range set {
-			out[r] = append(out[r], c)
-		}
-		sort.Slice(out[r], func(i, j int) bool { return out[r][i] < out[r][j] })
+		out[r] = slices.Sorted(maps.Keys(set))
 	}
 	return out
 }

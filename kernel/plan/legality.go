@@ -91,20 +91,16 @@ func defaultRole(sink *ir.UOp, axis Axis) Role {
 	if _, constant := axis.Size(); !constant || axis.Kind != StoreAxis {
 		return Serial
 	}
-	for _, store := range sink.Src {
-		if !slices.Contains(store.Ranges(), axis.Range) {
-			return Serial
-		}
+	if slices.ContainsFunc(sink.Src, func(store *ir.UOp) bool { return !slices.Contains(store.Ranges(), axis.Range) }) {
+		return Serial
 	}
 	return Grid
 }
 
 // axis finds the plan of an axis by name; nil where there is none.
 func (r *reading) axis(name string) *AxisPlan {
-	for i := range r.plans {
-		if r.plans[i].Axis.Name == name {
-			return &r.plans[i]
-		}
+	if i := slices.IndexFunc(r.plans, func(p AxisPlan) bool { return p.Axis.Name == name }); i >= 0 {
+		return &r.plans[i]
 	}
 	return nil
 }

@@ -162,12 +162,8 @@ func (k OptKind) String() string { return optTable[k].Name }
 
 // ParseOptKind is the inverse of String.
 func ParseOptKind(name string) (OptKind, bool) {
-	for k := range numOptKinds {
-		if optTable[k].Name == name {
-			return k, true
-		}
-	}
-	return 0, false
+	k := slices.IndexFunc(optTable[:], func(row OptInfo) bool { return row.Name == name })
+	return OptKind(max(k, 0)), k >= 0
 }
 
 // A splitting Opt takes its amount from the low end of what is left of the
@@ -400,10 +396,8 @@ func noPrefetch(r *reading) string { return r.without(PREFETCH, "no PREFETCH") }
 
 // without gives the words where no buffer has an Opt of the kind.
 func (r *reading) without(kind OptKind, words string) string {
-	for opt := range r.global.Buffers {
-		if opt.Kind == kind {
-			return ""
-		}
+	if slices.ContainsFunc(r.global.BufferOpts(), func(opt BufferOpt) bool { return opt.Kind == kind }) {
+		return ""
 	}
 	return words
 }

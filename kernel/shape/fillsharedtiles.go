@@ -159,16 +159,11 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		if values[0] == nil {
 			continue
 		}
-		var sum *ir.UOp
-		for _, read := range p.stage(f, values, side) {
-			read = a.Cast(read, u.DType)
-			if sum == nil {
-				sum = read
-			} else {
-				sum = a.Add(sum, read)
-			}
+		reads := p.stage(f, values, side)
+		factors[k], replaced = a.Cast(reads[0], u.DType), true
+		for _, read := range reads[1:] {
+			factors[k] = a.Add(factors[k], a.Cast(read, u.DType))
 		}
-		factors[k], replaced = sum, true
 	}
 	if !replaced {
 		return nil
@@ -203,7 +198,7 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 	a := p.Arena
 	var rest []*ir.UOp
-	sides := make(map[*TileSide]*ir.UOp)
+	sides := make(map[*TileSide][]*ir.UOp)
 	for _, f := range analyse.Factors(product) {
 		side := p.Tile.Rows
 		if p.dependsOn(f, p.Tile.Columns) {
@@ -212,15 +207,13 @@ func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 		switch {
 		case !p.dependsOn(f, side) || side == p.Tile.Columns && p.dependsOn(f, p.Tile.Rows) || !p.plain(f):
 			rest = append(rest, rebuilt.Of(f))
-		case sides[side] == nil:
-			sides[side] = f
 		default:
-			sides[side] = a.Mul(sides[side], f)
+			sides[side] = append(sides[side], f)
 		}
 	}
 	out, replaced := (*ir.UOp)(nil), false
 	for _, side := range []*TileSide{p.Tile.Rows, p.Tile.Columns} {
-		if f := sides[side]; f != nil {
+		if f := analyse.Product(a, sides[side]); f != nil {
 			if read := p.scale(f); read != nil {
 				f, replaced = read, true
 			}
@@ -256,10 +249,8 @@ func (p *paneller) scale(f *ir.UOp) *ir.UOp {
 	if rows == columns || !side.Staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f, side)) == 0 {
 		return nil
 	}
-	for _, x := range ir.Toposort(f) {
-		if x.Op == ir.OpReduce || x.Op == ir.OpStage {
-			return nil
-		}
+	if !p.plain(f) {
+		return nil
 	}
 	return p.stage(f, []*ir.UOp{f}, side)[0]
 }
@@ -335,10 +326,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 	if reads := p.read[key]; reads != nil {
 		return reads
 	}
-	packed := false
-	for _, u := range ir.Toposort(x) {
-		packed = packed || u.Op == ir.OpField
-	}
+	packed := analyse.Any(x, func(u *ir.UOp) bool { return u.Op == ir.OpField })
 	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.Threads / p.elsewhere(x, side)}
 	inner := p.inner(x, side)
 	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == plan.Matrix

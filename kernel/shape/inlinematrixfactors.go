@@ -2,6 +2,7 @@ package shape
 
 import (
 	"context"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -32,9 +33,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 		ok := false
 		for k, z := range u.Src[0].Src[1:] {
 			own.Add(free.Index.Of(z))
-			for _, r := range analyse.RangesIn(u.Indices()[k]) {
-				ok = ok || matrix[r]
-			}
+			ok = ok || slices.ContainsFunc(analyse.RangesIn(u.Indices()[k]), func(r *ir.UOp) bool { return matrix[r] })
 		}
 		for _, z := range u.Src[0].Src[1:] {
 			ok = ok && !split[z]

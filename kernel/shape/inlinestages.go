@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -35,32 +36,30 @@ func inlineStages(st *State, sink *ir.UOp) *ir.UOp {
 
 // inlineable finds a stage that can go, and the loads of it.
 func inlineable(st *State, free *plan.Free, sink *ir.UOp) (*ir.UOp, []*ir.UOp) {
-	direct := make(map[*ir.UOp]bool) // read outside of stages
-	for _, u := range analyse.OutsideStages(sink) {
-		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
-			direct[u.Src[0]] = true
-		}
-	}
-	reads := make(map[*ir.UOp][]*ir.UOp)
 	order := ir.Toposort(sink)
+	direct := readsOfStages(analyse.OutsideStages(sink)) // outside of stages
+	reads := readsOfStages(order)
 	for _, u := range order {
-		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
-			reads[u.Src[0]] = append(reads[u.Src[0]], u)
-		}
-	}
-	for _, u := range order {
-		if u.Op != ir.OpStage || direct[u] || !light(st, free, u) {
+		if u.Op != ir.OpStage || direct[u] != nil || !light(st, free, u) {
 			continue
 		}
-		inside := true
-		for _, load := range reads[u] {
-			inside = inside && within(st, u, load.Indices())
-		}
-		if inside {
+		outside := func(load *ir.UOp) bool { return !within(st, u, load.Indices()) }
+		if !slices.ContainsFunc(reads[u], outside) {
 			return u, reads[u]
 		}
 	}
 	return nil, nil
+}
+
+// readsOfStages lists the reads of each stage among some nodes.
+func readsOfStages(nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
+	reads := make(map[*ir.UOp][]*ir.UOp)
+	for _, u := range nodes {
+		if u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage {
+			reads[u.Src[0]] = append(reads[u.Src[0]], u)
+		}
+	}
+	return reads
 }
 
 // bodyAt is the value of a stage at an index.

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"tgc/ir"
 	"tgc/kernel/plan"
 )
@@ -16,14 +17,9 @@ type MatrixTile struct {
 
 // hasMatrix reports a plan with such a sub-axis.
 func hasMatrix(plans []Axis) bool {
-	for _, p := range plans {
-		for _, seg := range p.Segments {
-			if seg.Role == plan.Matrix {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(plans, func(p Axis) bool {
+		return slices.ContainsFunc(p.Segments, func(s plan.Segment) bool { return s.Role == plan.Matrix })
+	})
 }
 
 // findMatrixTile finds the sub-axes of a plan's tile.
@@ -65,12 +61,7 @@ func isMatrixSide(segments []plan.Segment) bool {
 }
 
 func startsWith(segments []plan.Segment, want ...plan.Segment) bool {
-	for i, s := range want {
-		if segments[i] != s {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(segments[:len(want)], want)
 }
 
 func Times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {

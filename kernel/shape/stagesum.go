@@ -155,10 +155,8 @@ func (h *hoister) stagePlan(z *ir.UOp, segments []plan.Segment) Axis {
 }
 
 func (h *hoister) planOf(r *ir.UOp) *Axis {
-	for i := range h.plans {
-		if h.plans[i].Axis.Range == r {
-			return &h.plans[i]
-		}
+	if i := slices.IndexFunc(h.plans, func(p Axis) bool { return p.Axis.Range == r }); i >= 0 {
+		return &h.plans[i]
 	}
 	return nil
 }

@@ -1,6 +1,8 @@
 package shape
 
 import (
+	"cmp"
+	"slices"
 	"tgc/ir"
 	"tgc/ir/analyse"
 )
@@ -14,11 +16,7 @@ import (
 //
 // It re-associates (class A), as STAGE does.
 func undistributeScales(st *State, sink *ir.UOp) *ir.UOp {
-	panel := false
-	for _, p := range st.Axes {
-		panel = panel || p.StageAmount > 0
-	}
-	if !panel {
+	if !slices.ContainsFunc(st.Axes, func(p Axis) bool { return p.StageAmount > 0 }) {
 		return sink
 	}
 	a := st.Arena
@@ -78,11 +76,6 @@ func commonFactors(st *State, op ir.Op, x, y *ir.UOp) *ir.UOp {
 	if len(both) == 0 {
 		return a.Binary(op, x, y)
 	}
-	product := func(list []*ir.UOp) *ir.UOp {
-		if p := analyse.Product(a, list); p != nil {
-			return p
-		}
-		return a.Const(x.DType, 1)
-	}
+	product := func(list []*ir.UOp) *ir.UOp { return cmp.Or(analyse.Product(a, list), a.Const(x.DType, 1)) }
 	return a.Mul(product(both), a.Binary(op, product(left), product(right)))
 }

@@ -117,13 +117,7 @@ func (s *Graph) nextVersion(slot int) int {
 
 // comesBefore reports that value w must run before value c.
 func (s *Graph) comesBefore(w, c int) bool {
-	var live []*Value
-	for _, v := range s.Values {
-		if !v.Dead {
-			live = append(live, v)
-		}
-	}
-	before := s.Edges(live)
+	before := s.Edges(slices.DeleteFunc(slices.Clone(s.Values), func(v *Value) bool { return v.Dead }))
 	seen := make([]bool, len(s.Values))
 	todo := []int{c}
 	for len(todo) > 0 {
