@@ -87,6 +87,25 @@ var oddPrograms = []oddProgram{
 	{"convolution", []int{64, 64, 56, 1}, []int{64, 64, 56, 0}, paddedConvolution},
 	{"convolution-few", []int{16, 7, 56, 1}, []int{16, 8, 56, 1}, paddedConvolution},
 	{"attention", []int{8, 127, 37}, []int{8, 128, 40}, attentionOf},
+	{"outer-sums", []int{127, 255, 129}, []int{128, 256, 128}, func(g *tensor.Graph, n []int) *tensor.Tensor {
+		return input(g, "x", n...).Sum(0, 2)
+	}},
+	{"long-rows", []int{3, 300007}, []int{4, 1 << 18}, func(g *tensor.Graph, n []int) *tensor.Tensor {
+		return input(g, "x", n...).Softmax(1)
+	}},
+	{"long-norm", []int{3, 300007}, []int{4, 1 << 18}, func(g *tensor.Graph, n []int) *tensor.Tensor {
+		return input(g, "x", n...).LayerNorm(1, nil, nil, 1e-5)
+	}},
+	{"sort", []int{997, 35}, []int{1024, 32}, func(g *tensor.Graph, n []int) *tensor.Tensor {
+		values, _ := input(g, "x", n...).Sort(1, false)
+		return values
+	}},
+	{"running-sums", []int{4999, 61}, []int{5120, 64}, func(g *tensor.Graph, n []int) *tensor.Tensor {
+		return input(g, "x", n...).Cumsum(1)
+	}},
+	{"running-columns", []int{61, 4999}, []int{64, 5120}, func(g *tensor.Graph, n []int) *tensor.Tensor {
+		return input(g, "x", n...).Cumsum(0)
+	}},
 }
 
 // graph makes the program's graph.
@@ -229,27 +248,29 @@ func TestOddSizesAssemble(t *testing.T) {
 	if tools.PtxasPath == "" {
 		t.Skip("no ptxas: set TGC_CUDA_PATH")
 	}
-	desc, err := target.Parse("ptx:sm_90")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range oddPrograms {
-		c, err := p.graph(p.odd).Compile(t.Context(), desc, engine.Config{})
+	for _, name := range []string{"sm_87", "sm_90"} {
+		desc, err := target.Parse("ptx:" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, k := range c.Kernels {
-			text, err := ptx.Render(k.Program, desc, ptx.Options{})
+		for _, p := range oddPrograms {
+			c, err := p.graph(p.odd).Compile(t.Context(), desc, engine.Config{})
 			if err != nil {
-				t.Fatalf("%s: %v", k.Name, err)
+				t.Fatal(err)
 			}
-			made, err := tools.Ptxas(t.Context(), text.Text, "sm_90")
-			if err != nil {
-				t.Fatalf("%s: %v", k.Name, err)
-			}
-			t.Logf("%s %s: %d registers, %d bytes spilled", p.name, k.Name, made.Registers, made.SpillStores)
-			if made.SpillStores > 0 {
-				t.Errorf("%s: %s: %d bytes spilled", p.name, k.Name, made.SpillStores)
+			for _, k := range c.Kernels {
+				text, err := ptx.Render(k.Program, desc, ptx.Options{})
+				if err != nil {
+					t.Fatalf("%s: %v", k.Name, err)
+				}
+				made, err := tools.Ptxas(t.Context(), text.Text, name)
+				if err != nil {
+					t.Fatalf("%s on %s: %v", k.Name, name, err)
+				}
+				t.Logf("%s %s on %s: %d registers, %d bytes spilled", p.name, k.Name, name, made.Registers, made.SpillStores)
+				if made.SpillStores > 0 {
+					t.Errorf("%s: %s on %s: %d bytes spilled", p.name, k.Name, name, made.SpillStores)
+				}
 			}
 		}
 	}
@@ -271,6 +292,12 @@ var smallOdd = map[string][][]int{
 	"convolution":     {{5, 7, 13, 1}, {3, 17, 9, 1}},
 	"convolution-few": {{16, 7, 35, 1}},
 	"attention":       {{2, 35, 37}, {1, 127, 13}},
+	"outer-sums":      {{5, 7, 35}, {35, 3, 37}, {13, 5, 2}},
+	"long-rows":       {{2, 20011}, {3, 1009}},
+	"long-norm":       {{2, 20011}, {3, 1009}},
+	"sort":            {{135, 35}, {600, 37}, {5, 13}},
+	"running-sums":    {{4250, 5}, {37, 13}},
+	"running-columns": {{5, 4250}, {13, 37}},
 }
 
 // What they compute at such sizes is what the eager model says, on every target.

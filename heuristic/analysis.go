@@ -29,6 +29,8 @@ type analysis struct {
 	operands []*operand // of sums, large ones first
 	written  map[*ir.UOp]bool
 
+	dependent []analyse.RangeSet // see together; nil: not asked for yet
+
 	priced Choice // what it says of prices
 }
 

@@ -23,6 +23,7 @@ const (
 	gpuPaddedShares  = 4    // points of a share from which the last may be cut short
 	gpuDotPoints     = 64   // of a sum of bytes that a thread makes by itself
 	gpuLoads         = 4    // loads of a short reduce in flight
+	gpuSector        = 8    // columns of 32 bytes, what caches read at once
 )
 
 // preload issues the loads of weights before everything else.
@@ -115,40 +116,43 @@ func (p *planner) fillBlock(threads int64) {
 // gpuReduce: a block for each reduce; its threads then make the points that
 // share the result.
 func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
-	if opts, why, record, ok := gpuGroups(a, axes); ok {
+	if opts, why, record, ok := gpuPrefix(a, axes); ok {
+		return opts, why, record
+	}
+	if opts, why, record, ok := gpuGroups(a, axes); ok && a.plan().reuseAxis(axes) < 0 && !a.manyPoints(a.lastStore(a.axesOf(plan.StoreAxis))) {
 		return opts, why, record
 	}
 	p := a.plan()
-	largest := a.longest(axes)
+	largest := slices.MaxFunc(axes, func(i, j int) int { return cmp.Compare(a.nestPoints(i), a.nestPoints(j)) })
+	points := a.nestPoints(largest)
 	threads := int64(a.desc.WarpSize)
-	for threads < gpuReduceThreads && threads*lanesOf(a.desc) < a.size(largest) {
+	for threads < gpuReduceThreads && threads*lanesOf(a.desc) < points {
 		threads *= 2
 	}
-	for threads < gpuLongThreads && threads*lanesOf(a.desc)*gpuLongPoints < a.size(largest) {
+	for threads < gpuLongThreads && threads*lanesOf(a.desc)*gpuLongPoints < points {
 		threads *= 2
 	}
 	results := p.reduceResults()
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
-	if i := p.columnAxis(axes); i >= 0 {
+	if i := p.sideBySide(axes); i >= 0 {
 		threads = p.gpuColumns(i, axes)
 		record.Reason = "columns"
+	} else if i := p.sharedStageAxis(axes); i >= 0 {
+		threads = p.gpuStageSharers(i, axes)
+		record.Reason = "stages"
 	} else {
-		for _, i := range axes {
-			// A reduce for each point of a stage has the threads that the points leave it.
-			warp := int64(a.desc.WarpSize)
-			if beside := min(a.stagePointsAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads {
-				p.wholeBlock(i, threads)
-			}
-		}
+		p.gpuRows(axes, threads)
 	}
-	if len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
+	last := p.lastStore(a.axesOf(plan.StoreAxis))
+	spread := last >= 0 && !p.done[last] && p.spread(last, threads)
+	if !spread && len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
 		used := threads
 		if a.size(largest) < threads {
 			used = 1
 		}
 		p.fillBlock(used)
 	}
-	if i := p.lastStore(a.axesOf(plan.StoreAxis)); i >= 0 && !p.done[i] && a.oneResult() {
+	if i := last; i >= 0 && !p.done[i] && a.oneResult() {
 		// Every block makes the sums for itself: the more points it has, the fewer
 		// do. OLMoE's norm of 2048 queries and keys had 4096 blocks, now 48.
 		p.split(plan.LOCAL, i, a.threads(p.size(i), max(threads, gpuBlockThreads)))
@@ -164,6 +168,36 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
 }
 
+// gpuRows shares each reduce among the threads of a block: lanes of warps along what lies
+// side by side, also inside of another reduce, whose points then are the warps'.
+func (p *planner) gpuRows(axes []int, threads int64) {
+	apart := func(i int) bool { return !p.unitStride(i) }
+	rows := append(slices.DeleteFunc(slices.Clone(axes), apart), slices.DeleteFunc(slices.Clone(axes), p.unitStride)...)
+	for _, i := range rows {
+		warp := int64(p.desc.WarpSize)
+		// A reduce for each point of a stage has the threads that the points leave it.
+		if beside := min(p.stagesAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads {
+			p.wholeBlock(i, threads)
+		}
+	}
+}
+
+// stagesAround is the number of points of stages that a reduce is computed for.
+func (a *analysis) stagesAround(axis int) int64 {
+	return a.points(a.around(axis).Meet(setOf(a.axesOf(plan.StageAxis))).List())
+}
+
+// nestPoints is how many points an axis has with the reduces that it stands in.
+func (a *analysis) nestPoints(axis int) int64 {
+	n := a.size(axis)
+	for _, i := range a.around(axis).List() {
+		if a.axes[i].Kind == plan.ReduceAxis {
+			n = satMul(n, a.size(i))
+		}
+	}
+	return n
+}
+
 // gpuColumns reads columns side by side: neighbouring threads have neighbouring ones.
 // Where columns are too few to fill the device, parts of a block share each of them.
 func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
@@ -175,10 +209,16 @@ func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
 		for groups*warp < gpuLongThreads && results*groups < full {
 			groups *= 2
 		}
+		for most > gpuSector && results/most < int64(p.desc.Cost.Workers) {
+			most, groups = most/2, groups*2
+		}
 	}
 	threads = p.threads(p.size(i), most)
 	p.split(plan.LOCAL, i, threads)
 	p.done[i] = true
+	if groups == 1 && p.storeSet().Minus(p.reduceResults()).Empty() {
+		p.fillBlock(threads)
+	}
 	shared := int64(1)
 	for _, r := range axes {
 		if p.done[r] || !p.around(r).Has(i) {
@@ -187,8 +227,8 @@ func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
 		p.done[r] = true
 		if n := shares(p.size(r), groups); p.constant(r) && p.size(r) >= n*gpuLoads && !p.insideReduce(r) {
 			p.split(plan.GROUP, r, n)
-			p.split(plan.UNROLL, r, p.copiesOf(r, gpuLoads))
 			shared = max(shared, n)
+			p.ownReduce(r, n == 1)
 		}
 	}
 	return threads * shared
@@ -219,7 +259,18 @@ func (p *planner) wholeBlock(i int, threads int64) {
 	if !p.insideReduce(i) {
 		p.split(plan.GROUP, i, shares(p.left(i), threads/warp))
 	}
-	p.split(plan.UNROLL, i, shares(p.left(i), gpuLoads))
+	p.split(plan.UNROLL, i, p.inFlight(i))
+}
+
+// inFlight is how many of what is left of an axis a thread loads at once. The last of
+// several turns may be short, unless it had most of its loads for nothing.
+func (p *planner) inFlight(i int) int64 {
+	left := p.left(i)
+	n := shares(left, gpuLoads)
+	if left < 2*gpuLoads && ceil(left, n)*n*exactWorth > left*100 {
+		return left
+	}
+	return n
 }
 
 // shares is the power of two up to limit among which n points are shared out. It

@@ -131,6 +131,7 @@ func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 // share splits the rows of weights among threads as a mapping says.
 func (a *analysis) share(weights []*operand, m mapping) *mapped {
 	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1}
+	c.inBlock.counted = true
 	for _, o := range weights {
 		if !c.done[o.chain[len(o.chain)-1]] {
 			c.shareRow(o)
@@ -237,6 +238,7 @@ func (c *mapped) complete() []plan.Opt {
 		c.split(kind, i, c.size(i))
 		c.done[i] = true
 	}
+	c.inBlock.counted = false
 	c.stageInvariant(c.weights[0])
 	c.aroundRows(c.rowsOf(c.weights), c.sharing*c.groups)
 	c.preload(c.weights)

@@ -18,24 +18,27 @@ type planner struct {
 	opts  []plan.Opt
 	taken map[int]int64 // points of an axis that Opts have split off
 	done  map[int]bool  // axes that no later step may touch
+
+	inBlock threadSplits // what a block's threads share of each axis
 }
 
 func (a *analysis) plan() *planner {
-	return &planner{analysis: a, taken: make(map[int]int64), done: make(map[int]bool)}
+	return &planner{analysis: a, taken: make(map[int]int64), done: make(map[int]bool), inBlock: threadSplits{threads: make(map[int]int64), lanes: make(map[int]int64)}}
 }
 
 // clone is a planner that goes on by itself.
 func (p *planner) clone() *planner {
-	return &planner{p.analysis, slices.Clone(p.opts), maps.Clone(p.taken), maps.Clone(p.done)}
+	return &planner{p.analysis, slices.Clone(p.opts), maps.Clone(p.taken), maps.Clone(p.done), threadSplits{maps.Clone(p.inBlock.threads), maps.Clone(p.inBlock.lanes), p.inBlock.counted}}
 }
 
 func (p *planner) add(kind plan.OptKind, axis string, amount int64) {
 	p.opts = append(p.opts, plan.Opt{Kind: kind, Axis: axis, Amount: amount})
 }
 
-// split takes the low n points of what is left of an axis.
+// split takes the low n points of what is left of an axis; threads, as many as a block has
+// room for.
 func (p *planner) split(kind plan.OptKind, axis int, n int64) {
-	if n > 1 {
+	if n = p.fitting(kind, axis, n); n > 1 {
 		p.add(kind, p.axes[axis].Name, n)
 		p.taken[axis] = n * max(p.taken[axis], 1)
 	}

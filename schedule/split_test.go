@@ -73,3 +73,18 @@ func TestSumsInPieces(t *testing.T) {
 		r.check(s, interp.KernelOptions{}, 2e-5)
 	}
 }
+
+// Parts of a mean with its squares and their number have the loops of the rows all three:
+// one kernel makes them.
+func TestPartsOfMoments(t *testing.T) {
+	for _, n := range []int{64, 67} {
+		g := tensor.NewGraph()
+		g.Output("y", g.Input("x", ir.F32, 3, n).LayerNorm(1, nil, nil, 1e-5))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(splitOptions(4))
+		if kernelCount(s) != 2 {
+			t.Errorf("%d kernels, want the parts and what they are for\n%s", kernelCount(s), s)
+		}
+		r.check(s, interp.KernelOptions{}, 2e-5)
+	}
+}

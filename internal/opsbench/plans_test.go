@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"tgc/engine"
 	"tgc/ir/program"
+	"tgc/target"
+	"tgc/tensor"
 )
 
 // Plans are printed without a device, with what a thread reads and writes.
@@ -19,6 +22,30 @@ func TestPrintAllPlans(t *testing.T) {
 	}
 	if printAllPlans(t.Context(), &out, "ptx:sm_1", nil, false) == nil {
 		t.Error("a target that is none")
+	}
+}
+
+// On a GPU no thread of a reduce, of a running fold or of a short sort reads more than a
+// few KB: long rows are shared, whatever their number and extents.
+func TestThreadsShareRows(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 8 << 10
+	for _, o := range named([]string{"sum ", "sum of", "softmax", "norm", "cummax", "cumprod", "argmax", "max ", "top 8", "cross", "sort 256", "sort 512", "sort 64"}) {
+		g := tensor.NewGraph()
+		g.Output("out", o.build(g, o.size))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Errorf("%s: %v", o, err)
+			continue
+		}
+		for _, k := range c.Kernels {
+			if got := trafficOf(k.Program); got.bytes > most {
+				t.Errorf("%s: each thread of %s reads and writes %.0f bytes, %v", o, k.Name, got.bytes, k.Plan)
+			}
+		}
 	}
 }
 

@@ -82,7 +82,7 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		return 1
 	}
 	extent := max(s.Bounds.Of(u.ReduceRange().Src[0]).Hi, 1)
-	splits := min(p.GridSplits, (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 2)) // a chunk of 1 would have no range
+	splits := min(max(p.GridSplits, extent/max(p.GridPiece, 1)), (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 2)) // a chunk of 1 would have no range
 	if splits < 2 {
 		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
 		return 1
@@ -123,10 +123,14 @@ func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts 
 	s.Groups++
 	extent := u.ReduceRange().Src[0]
 	chunk := s.Simplify(a.Div(a.Add(extent, a.Index(splits-1)), a.Index(splits)))
+	if n, ok := extent.Int(); ok {
+		n, splits = chunkOf(&s.Opt.Profile, n, splits)
+		chunk = a.Index(n)
+	}
 	c, inner := s.NewRange(a.Index(splits)), s.NewRange(chunk)
 	t := s.Simplify(a.Add(a.Mul(c, chunk), inner))
 	gate := s.Simplify(a.Lt(t, extent))
-	if n, ok := extent.Int(); ok && n%splits == 0 {
+	if s.Simplify(a.Mul(chunk, a.Index(splits))) == extent {
 		gate = a.ConstInt(ir.Bool, 1)
 	}
 	arg := u.Arg.(ir.ReduceArg)
@@ -150,6 +154,19 @@ func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts 
 	}
 }
 
+// chunkOf is the length of the chunks of a constant extent, and their number. Long ones are
+// multiples of what threads share, so that only the last of all has points past the end.
+func chunkOf(p *state.Profile, extent, splits int64) (chunk, count int64) {
+	chunk = (extent + splits - 1) / splits
+	if lanes := max(p.RowLanes, 1); extent%splits != 0 && chunk >= longChunk*lanes {
+		chunk = (chunk + lanes - 1) / lanes * lanes
+	}
+	return chunk, (extent + chunk - 1) / chunk
+}
+
+// longChunk is the length from which chunks are multiples of RowLanes, in those.
+const longChunk = 16
+
 // partOf is component i of a chunk. Of a separable tuple each part has only the
 // components that it needs, and the key alone is a plain fold: joined into a
 // kernel they become one node again.
@@ -171,8 +188,11 @@ func partOf(s *expr.Exprs, u *ir.UOp, values []*ir.UOp, i int, inner *ir.UOp) *i
 // loops of v and chunk combine.
 func partRead(s *state.State, v *state.Value, body, c, combine *ir.UOp, parts map[*ir.UOp]*state.Value) *ir.UOp {
 	var ranges, private []*ir.UOp
-	free := s.Free.Of(body)
-	scope := scopeOf(s.Exprs, body)
+	free, scope := s.Free.Of(body), scopeOf(s.Exprs, body)
+	if body.Op == ir.OpProj && !s.A.MonoidOf(body.Src[0]).Separable {
+		free = s.Free.Of(body.Src[0]) // the number of elements is counted where the mean is
+		scope = free
+	}
 	for _, r := range v.StoreLoops() {
 		switch {
 		case !slices.Contains(free, r):

@@ -1,0 +1,88 @@
+package heuristic
+
+import (
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// The room of a block. Sub-axes on which some value depends together have places of their
+// own in the index of a thread, so that their threads multiply; others share theirs. A
+// plan that asks for more threads than a block has is refused as a whole, and one thread
+// a point, which is what follows, makes what a block shares for each point again: the sum
+// of an outer and an inner axis took 401 KB a thread. So every generator's splits get what
+// room is left.
+
+// threadSplits are the threads, and the lanes of warps among them, along axes. Where
+// counted, who splits has counted the threads of a block: a plan that is priced for so
+// many is refused rather than carried out with fewer.
+type threadSplits struct {
+	threads, lanes map[int]int64
+	counted        bool
+}
+
+// together lists the sets of axes on which values depend together.
+func (a *analysis) together() []analyse.RangeSet {
+	if a.dependent != nil {
+		return a.dependent
+	}
+	seen := make(map[analyse.RangeSet]bool)
+	for _, u := range a.order {
+		s := a.free.Of(u)
+		switch u.Op {
+		case ir.OpReduce:
+			s = s.With(a.axisOf(u.ReduceRange()))
+			for _, v := range u.ReduceValues() {
+				s = s.Union(a.free.Of(v))
+			}
+		case ir.OpStage:
+			s = s.Union(a.free.Of(u.Src[0])).Union(setOf(a.stageAxes(u)))
+		}
+		if !seen[s] {
+			seen[s] = true
+			a.dependent = append(a.dependent, s)
+		}
+	}
+	return a.dependent
+}
+
+// room is how many more threads, or lanes, an axis can have.
+func (p *planner) room(kind plan.OptKind, axis int) int64 {
+	most, along := int64(p.desc.MaxThreads), p.inBlock.threads
+	if kind == plan.WARP {
+		most, along = int64(p.desc.WarpSize), p.inBlock.lanes
+	}
+	beside := int64(1)
+	for _, s := range p.together() {
+		if !s.Has(axis) {
+			continue
+		}
+		n := int64(1)
+		for _, i := range s.List() {
+			n = satMul(n, max(along[i], 1))
+		}
+		beside = max(beside, n)
+	}
+	return max(most/beside, 1)
+}
+
+// fitting is how many of n threads along an axis a block has room for.
+func (p *planner) fitting(kind plan.OptKind, axis int, n int64) int64 {
+	if p.desc.Kind != target.GPU || kind != plan.LOCAL && kind != plan.GROUP && kind != plan.WARP {
+		return n
+	}
+	if !p.inBlock.counted {
+		n = divisor(n, p.room(kind, axis))
+		if kind == plan.WARP {
+			n = divisor(n, p.room(plan.LOCAL, axis))
+		}
+	}
+	if n > 1 {
+		p.inBlock.threads[axis] = max(p.inBlock.threads[axis], 1) * n
+		if kind == plan.WARP {
+			p.inBlock.lanes[axis] = max(p.inBlock.lanes[axis], 1) * n
+		}
+	}
+	return n
+}
