@@ -10,7 +10,7 @@ import (
 	"tgc/target"
 )
 
-// Plans of scatters on a CPU: one pass over the terms, each of which is added to the row
+// Plans of scatters, on a CPU: one pass over the terms, each of which is added to the row
 // of its point. Lanes and copies run along the row. Workers share the columns of wide
 // rows; of others the points, where looking for the terms of its points costs a worker
 // less than adding them.
@@ -22,13 +22,16 @@ const (
 
 // tryScatter takes kernels whose only fold adds each term to one point of a store range.
 func tryScatter(a *analysis) ([]plan.Opt, string, Record) {
-	if a.desc.Kind == target.GPU || len(a.sink.Src) != 1 {
-		return declined("threads", "threads or several stores")
+	if len(a.sink.Src) != 1 {
+		return declined("stores", "several stores")
 	}
 	store := a.sink.Src[0]
 	s, axis := a.scatter(store)
 	if s == nil {
 		return declined("no-scatter", "no fold whose terms count at one of %d points or more", analyse.ScatterPoints)
+	}
+	if a.desc.Kind == target.GPU {
+		return gpuScatter(a, s, axis)
 	}
 	p := a.plan()
 	p.add(plan.SCATTER, p.axes[axis].Name, 0)

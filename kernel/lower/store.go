@@ -27,10 +27,12 @@ func (l *storer) emitStores(stores []shape.Store, level int, at coords) {
 			i = j
 			continue
 		}
-		l.scopes.loop(r, func(*program.Loop) []*program.Value {
-			l.emitStores(stores[i:j], level+1, at)
-			return nil
-		})
+		rest := func() { l.emitStores(stores[i:j], level+1, at) }
+		if conditions := l.sparse(stores[i], r); len(conditions) > 0 && j == i+1 {
+			l.sparseLoop(r, conditions, at, rest)
+		} else {
+			l.scopes.loop(r, func(*program.Loop) []*program.Value { rest(); return nil })
+		}
 		i = j
 	}
 }

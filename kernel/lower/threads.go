@@ -45,6 +45,10 @@ func (l *threads) placeThreads() error {
 			l.threads.Add(i)
 		}
 	}
+	warps := int64(1)
+	if l.stores.anySparse() {
+		warps, l.blockSize = plan.WarpSize, plan.WarpSize
+	}
 	if l.threads.Empty() {
 		return nil
 	}
@@ -60,7 +64,6 @@ func (l *threads) placeThreads() error {
 			}
 		}
 	}
-	warps := int64(1)
 	for i, d := range l.subAxes {
 		l.blockSize = lcm(l.blockSize, d.end())
 		if l.Roles[i] != plan.Local {

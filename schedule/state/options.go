@@ -115,7 +115,7 @@ type Profile struct {
 	// them, whatever they read.
 	Lanes int64
 	// Scatters says that terms which count at one point of a loop are added there, in one
-	// pass: the workers of a CPU do, the threads of a GPU look at all terms for each point.
+	// pass over them.
 	Scatters bool
 	// SharedStages says that the units of a block share what depends on some of
 	// their loops only: threads of a GPU do, workers of a CPU do not.
@@ -142,7 +142,7 @@ func DefaultOptions() Options {
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
-			Parallel: 1024, GridSplits: 16, GridPiece: 8192, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, Lanes: 1, SharedStages: true,
+			Parallel: 1024, GridSplits: 16, GridPiece: 8192, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, Lanes: 1, SharedStages: true, Scatters: true,
 		},
 		Decoders: LookupDecoder,
 	}
@@ -166,7 +166,7 @@ func CPUOptions() Options {
 	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16
 	opt.Profile.RereadCap, opt.Profile.StoredScores = 4096, 16<<20
 	opt.Profile.RowLanes = 1
-	opt.Profile.Scatters, opt.Profile.Lanes = true, 8
+	opt.Profile.Lanes = 8
 	opt.Profile.Workers, opt.Profile.SharedStages = 1, false
 	return opt
 }
