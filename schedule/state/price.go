@@ -72,8 +72,22 @@ type levelKey struct {
 	binder, loop *ir.UOp
 }
 
-// Price is the price of the kernel that stores body over loops.
+// formKey identifies what a kernel stores: a body and the SINK of its loops.
+type formKey struct{ body, loops *ir.UOp }
+
+// Price is the price of the kernel that stores body over loops. What a fusion gave is
+// priced again as an operand of every later one, so prices are remembered.
 func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
+	key := formKey{body, s.A.Make(ir.OpSink, ir.Void, nil, loops...)}
+	price, ok := s.priceMemo[key]
+	if !ok {
+		price = s.price(body, loops)
+		s.priceMemo[key] = price
+	}
+	return price
+}
+
+func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
 	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
 	p.units, p.loads = p.unitLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)

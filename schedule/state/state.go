@@ -44,8 +44,9 @@ type State struct {
 	Records []Record
 	Err     error // the first error of a pass
 
-	factMemo map[*ir.UOp]Facts
-	flatMemo map[*ir.UOp]*ir.UOp // reads by their places in memory
+	factMemo  map[*ir.UOp]Facts
+	flatMemo  map[*ir.UOp]*ir.UOp // reads by their places in memory
+	priceMemo map[formKey]int64
 }
 
 // New is the state before the first pass.
@@ -57,7 +58,10 @@ func New(a *ir.Arena, opt Options) *State {
 		Exprs: expr.New(a), Mutable: make(map[*ir.UOp]bool), RestMemo: make(map[*ir.UOp]*Value),
 		useMemo: make(map[*ir.UOp][]Use), instMemo: make(map[instKey]*ir.UOp),
 	}
-	return &State{Graph: graph, Opt: opt, factMemo: make(map[*ir.UOp]Facts), flatMemo: make(map[*ir.UOp]*ir.UOp)}
+	return &State{
+		Graph: graph, Opt: opt, factMemo: make(map[*ir.UOp]Facts),
+		flatMemo: make(map[*ir.UOp]*ir.UOp), priceMemo: make(map[formKey]int64),
+	}
 }
 
 // Fail keeps the first error.
