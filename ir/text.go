@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,9 +37,14 @@ func Print(w io.Writer, root *UOp) error {
 // own.
 func PrintNodes(w io.Writer, roots ...*UOp) (names map[*UOp]int, err error) {
 	out := bufio.NewWriter(w)
-	names = make(map[*UOp]int)
-	for _, u := range Toposort(roots...) {
-		if u.Op == OpConst && !slices.Contains(roots, u) {
+	order := Toposort(roots...)
+	names = make(map[*UOp]int, len(order))
+	var named Visited // roots
+	for _, u := range roots {
+		named.Add(u)
+	}
+	for _, u := range order {
+		if u.Op == OpConst && !named.met.Has(u) {
 			continue
 		}
 		names[u] = len(names)
@@ -55,19 +59,29 @@ func printNode(out *bufio.Writer, u *UOp, names map[*UOp]int) error {
 	if int(u.Op) >= NumOps || u.Op == OpInvalid || argKindOf(u) != u.Op.Info().Arg {
 		return fmt.Errorf("ir: print: node %d: a %s cannot hold %T", names[u], u.Op, u.Arg)
 	}
-	fmt.Fprintf(out, "%%%d = %s %s", names[u], u.Op, u.DType)
+	printName(out, names[u])
+	out.WriteString(" = ")
+	out.WriteString(u.Op.String())
+	out.WriteByte(' ')
+	out.WriteString(u.DType.String())
 	if u.Arg != nil {
-		fmt.Fprintf(out, " [%s]", nodeArgText(u))
+		out.WriteString(" [")
+		out.WriteString(nodeArgText(u))
+		out.WriteByte(']')
 	}
 	for _, s := range u.Src {
 		out.WriteByte(' ')
 		if s.Op == OpConst {
 			out.WriteString(constText(s))
 		} else {
-			fmt.Fprintf(out, "%%%d", names[s])
+			printName(out, names[s])
 		}
 	}
 	return out.WriteByte('\n')
+}
+
+func printName(out *bufio.Writer, name int) {
+	out.Write(strconv.AppendInt(append(out.AvailableBuffer(), '%'), int64(name), 10))
 }
 
 // nodeArgText is argText, except that a U64 CONST reads as unsigned.

@@ -132,13 +132,15 @@ func (c *Control) Fired(name string) {
 // (a kernel), for dumps. It returns ErrStopped after the row at which the user
 // asked to stop, and the error of a row with the row's name before it.
 func (t *Table[S]) Run(ctx context.Context, s S, subject string, c *Control) error {
+	var text formText
 	for i := 0; i < len(t.Rows); {
 		end := t.groupEnd(i)
 		var err error
 		if end-i > 1 {
 			err = t.runGroup(ctx, t.Rows[i:end], s, subject, c)
+			text = formText{}
 		} else {
-			err = t.RunRow(ctx, &t.Rows[i], s, subject, c)
+			err = t.runRow(ctx, &t.Rows[i], s, subject, c, &text)
 		}
 		if err != nil {
 			return err
@@ -151,6 +153,17 @@ func (t *Table[S]) Run(ctx context.Context, s S, subject string, c *Control) err
 // RunRow runs one row as Run does: unless it is left out, timed, verified and
 // printed.
 func (t *Table[S]) RunRow(ctx context.Context, row *Row[S], s S, subject string, c *Control) error {
+	return t.runRow(ctx, row, s, subject, c, new(formText))
+}
+
+// formText is the text of a form after a row, which it still has before the next;
+// not known before the first.
+type formText struct {
+	text  string
+	known bool
+}
+
+func (t *Table[S]) runRow(ctx context.Context, row *Row[S], s S, subject string, c *Control, text *formText) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -162,18 +175,21 @@ func (t *Table[S]) RunRow(ctx context.Context, row *Row[S], s S, subject string,
 		return nil
 	}
 	if !c.Skips(&row.Info) {
-		if err := t.runControlled(ctx, row, s, subject, c); err != nil {
+		if err := t.runControlled(ctx, row, s, subject, c, text); err != nil {
 			return err
 		}
 	}
 	return t.show(row, s, subject, c)
 }
 
-func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject string, c *Control) error {
+func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject string, c *Control, text *formText) error {
 	trace := c.Trace && t.Text != nil
 	var before string
 	if trace && row.From == row.To {
-		before = t.Text(s)
+		if !text.known {
+			text.text = t.Text(s)
+		}
+		before = text.text
 	}
 	c.begin(row.Name)
 	start := time.Now()
@@ -183,7 +199,9 @@ func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject 
 		return fmt.Errorf("%s: %w", row.Name, err)
 	}
 	if trace {
-		if after := t.Text(s); after != before {
+		after := t.Text(s)
+		*text = formText{after, true}
+		if after != before {
 			c.Fired(row.Name)
 			if c.Watched() {
 				c.OnChange(row.Info, subject, before, after)

@@ -56,6 +56,19 @@ func TestRunInOrder(t *testing.T) {
 	}
 }
 
+// What a row left is what the next one finds: its text is made once.
+func TestTracePrintsOnce(t *testing.T) {
+	rows, printed := table(appending("a", "1"), appending("b", ""), appending("c", "3")), 0
+	rows.Text = func(w *word) string { printed++; return w.text }
+	c := &pass.Control{Trace: true}
+	if err := rows.Run(t.Context(), new(word), "", c); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(c.Firings()); got != "map[a:1 c:1]" || printed != 4 {
+		t.Errorf("firings %s, %d texts of 3 rows", got, printed)
+	}
+}
+
 func TestRunWithoutAndStop(t *testing.T) {
 	rows := table(appending("a", "1"), appending("b", "2"), appending("c", "3"))
 	w := new(word)

@@ -131,7 +131,8 @@ func PrintInstr(i *Instr) string {
 
 type writer struct {
 	strings.Builder
-	depth int
+	depth  int
+	digits []byte // of the number being written
 }
 
 func (w *writer) line(s string) {
@@ -195,6 +196,29 @@ func typed(v *Value) string {
 	return v.String() + ":" + v.Type.String()
 }
 
+func (w *writer) typed(v *Value) {
+	w.value(v)
+	if v == nil {
+		return
+	}
+	w.WriteByte(':')
+	w.WriteString(v.Type.String())
+}
+
+func (w *writer) value(v *Value) {
+	if v == nil {
+		w.WriteString(v.String())
+		return
+	}
+	w.number("%", v.ID)
+}
+
+func (w *writer) number(before string, n int) {
+	w.WriteString(before)
+	w.digits = strconv.AppendInt(w.digits[:0], int64(n), 10)
+	w.Write(w.digits)
+}
+
 func (w *writer) block(b *Block) {
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
@@ -233,7 +257,8 @@ func (w *writer) head(i *Instr) {
 		w.WriteString(" " + i.Ir.String())
 	}
 	for _, a := range i.Args {
-		w.WriteString(" " + a.String())
+		w.WriteByte(' ')
+		w.value(a)
 	}
 	switch i.Op {
 	case Const:
@@ -246,16 +271,16 @@ func (w *writer) head(i *Instr) {
 			w.WriteString(" " + w.literal(i, 0, v))
 		}
 	case Extract, ThreadIndex:
-		fmt.Fprintf(w, " lane %d", i.Lane)
+		w.number(" lane ", i.Lane)
 	case Shuffle:
 		w.WriteString(" mask")
 		for _, m := range i.Mask {
-			w.WriteString(" " + strconv.Itoa(m))
+			w.number(" ", m)
 		}
 	case Alloca:
 		fmt.Fprintf(w, " count %d align %d", i.Count, i.Align)
 	case Load, Store, Gather, Scatter, Guarded, Atomic:
-		fmt.Fprintf(w, " align %d", i.Align)
+		w.number(" align ", i.Align)
 		if i.Cache != CacheDefault {
 			w.WriteString(" cache " + i.Cache.String())
 		}
@@ -278,9 +303,9 @@ func (w *writer) results(i *Instr) {
 	}
 	for k, r := range results {
 		if k > 0 {
-			w.WriteString(" ")
+			w.WriteByte(' ')
 		}
-		w.WriteString(typed(r))
+		w.typed(r)
 	}
 	if len(results) > 0 {
 		w.WriteString(" = ")
@@ -292,7 +317,8 @@ func (w *writer) blockArgs(b *Block) {
 		return
 	}
 	for _, a := range b.Args {
-		w.WriteString(" " + typed(a))
+		w.WriteByte(' ')
+		w.typed(a)
 	}
 }
 
