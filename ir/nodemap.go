@@ -159,11 +159,9 @@ type Visited struct{ met NodeMap[struct{}] }
 
 // Add adds a node and reports that it is new.
 func (v *Visited) Add(u *UOp) bool {
-	if v.met.Has(u) {
-		return false
-	}
+	before := v.met.Len()
 	v.met.Set(u, struct{}{})
-	return true
+	return v.met.Len() > before
 }
 
 // Len is the number of nodes that were added.
