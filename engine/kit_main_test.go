@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	_ "tgc/internal/rarecollection"
 	"tgc/runtime/cpu"
 )
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tgc/grad"
+	_ "tgc/internal/rarecollection"
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/tensor"

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tgc/heuristic"
+	_ "tgc/internal/rarecollection"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/opt"

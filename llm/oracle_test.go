@@ -13,6 +13,7 @@ import (
 
 	"tgc/gguf"
 	"tgc/internal/oracle"
+	_ "tgc/internal/rarecollection"
 	"tgc/llm"
 	"tgc/runtime"
 	"tgc/runtime/cpu/llvmc"

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "tgc/internal/rarecollection"
 	_ "tgc/internal/steadyseed"
 	"tgc/ir"
 	"tgc/runtime/interp"

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tgc/internal/oracle"
+	_ "tgc/internal/rarecollection"
 	"tgc/runtime/cpu"
 	"tgc/runtime/devices"
 )

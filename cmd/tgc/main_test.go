@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	_ "tgc/internal/rarecollection"
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 )

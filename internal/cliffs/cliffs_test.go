@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tgc/internal/cudatools"
+	_ "tgc/internal/rarecollection"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/known.txt")

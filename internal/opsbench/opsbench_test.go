@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "tgc/internal/rarecollection"
 	"tgc/runtime/devices"
 )
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tgc/engine"
+	_ "tgc/internal/rarecollection"
 	"tgc/ir"
 	"tgc/llm"
 	"tgc/llm/synth"

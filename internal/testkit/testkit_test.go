@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "tgc/internal/rarecollection"
 	_ "tgc/internal/steadyseed"
 	"tgc/internal/testkit"
 	"tgc/ir"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tgc/engine"
+	_ "tgc/internal/rarecollection"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/nn/optim"

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tgc/engine"
+	_ "tgc/internal/rarecollection"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/nn/layer"

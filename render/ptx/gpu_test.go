@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tgc/internal/ptxemu"
+	_ "tgc/internal/rarecollection"
 	"tgc/ir"
 	"tgc/ir/program"
 )
