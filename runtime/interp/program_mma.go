@@ -1,8 +1,12 @@
 package interp
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"unsafe"
+
+	"github.com/x448/float16"
 
 	"tgc/ir"
 	"tgc/ir/program"
@@ -18,12 +22,13 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 	x, y, z := m.reg(in.Args[1]).data, m.reg(in.Args[2]).data, m.reg(in.Args[0]).data
 	out := m.define(in.Result).data
 	word := 4 / s.A.Size()
+	readA, readB, readAcc := readerOf(s.A), readerOf(s.B), readerOf(s.Acc)
+	A, B := make([]float64, s.M*s.K), make([]float64, s.N*s.K) // rows of A, columns of B
 	return func() {
 		for w := 0; w < m.threads; w += warpThreads {
 			if !m.block.active[w] {
 				continue
 			}
-			A, B := make([]float64, s.M*s.K), make([]float64, s.K*s.N)
 			for t := range warpThreads {
 				g, q := t/4, t%4
 				for i := range a.Lanes {
@@ -34,20 +39,21 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 					} else {
 						k += j * 4 * word
 					}
-					A[row*s.K+k] = number64(s.A, x[(w+t)*a.Lanes*s.A.Size()+i*s.A.Size():])
+					A[row*s.K+k] = readA(x[(w+t)*a.Lanes*s.A.Size()+i*s.A.Size():])
 				}
 				for i := range b.Lanes {
 					k := q*word + i%word + i/word*4*word
-					B[k*s.N+g] = number64(s.B, y[(w+t)*b.Lanes*s.B.Size()+i*s.B.Size():])
+					B[g*s.K+k] = readB(y[(w+t)*b.Lanes*s.B.Size()+i*s.B.Size():])
 				}
 			}
 			for t := range warpThreads {
 				for i := range acc.Lanes {
 					row, col := t/4+i/2*8, t%4*2+i%2
 					at := ((w+t)*acc.Lanes + i) * 4
-					sum := number64(s.Acc, z[at:])
-					for k := range s.K {
-						sum += A[row*s.K+k] * B[k*s.N+col]
+					sum := readAcc(z[at:])
+					line, column := A[row*s.K:(row+1)*s.K], B[col*s.K:(col+1)*s.K]
+					for k, v := range line {
+						sum += v * column[k]
 					}
 					if s.Acc == ir.F32 {
 						*(*float32)(unsafe.Pointer(&out[at])) = float32(sum)
@@ -60,10 +66,23 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 	}, nil
 }
 
-func number64(d ir.DType, b []byte) float64 {
-	v := ir.DecodeTable(d, string(b[:d.Size()]), 0)
-	if d.IsFloat() {
-		return v.F
+// readerOf reads the first number of some bytes.
+func readerOf(d ir.DType) func(b []byte) float64 {
+	switch d {
+	case ir.F32:
+		return func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }
+	case ir.F16:
+		return func(b []byte) float64 { return float64(float16.Frombits(binary.LittleEndian.Uint16(b)).Float32()) }
+	case ir.I8:
+		return func(b []byte) float64 { return float64(int8(b[0])) }
+	case ir.I32:
+		return func(b []byte) float64 { return float64(int32(binary.LittleEndian.Uint32(b))) }
 	}
-	return float64(v.I)
+	return func(b []byte) float64 {
+		v := ir.DecodeTable(d, string(b[:d.Size()]), 0)
+		if d.IsFloat() {
+			return v.F
+		}
+		return float64(v.I)
+	}
 }
