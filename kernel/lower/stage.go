@@ -206,6 +206,29 @@ func (l *stager) fillStage(stage *ir.UOp, at coords) *program.Value {
 	return s.memo[k].v
 }
 
+// fillPanels fills all panels of the scope at depth d between two barriers.
+func (l *stager) fillPanels(d int) {
+	s := l.scopes.stack[d]
+	l.scopes.in(d, func() {
+		if l.block.repeats() {
+			l.block.barrier()
+		}
+		for _, stage := range ir.Toposort(l.Sink) {
+			if stage.Op != ir.OpStage || !shape.IsSharedTile(stage) {
+				continue
+			}
+			if at, ok := l.scopes.depthOf(l.free.Of(stage)); !ok || at != d {
+				continue
+			}
+			k := l.scopes.key(stage, l.scopes.startCoords())
+			array := l.arrayOf(stage, k)
+			l.fillLoops(stage, stage.Src[1:], []coords{l.scopes.startCoords()}, func(at coords) { l.fillPoint(stage, array, at) })
+			s.memo[k] = val{v: array, depth: d}
+		}
+		l.block.barrier()
+	})
+}
+
 // filledTogether are the copies of a stage that are filled in one loop. On a CPU they
 // are those of all tokens, rows or columns that a work unit has at once: the sums of a
 // tile are then made in one loop, which reads and decodes its weights once for all.

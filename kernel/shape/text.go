@@ -163,16 +163,8 @@ func (p *printer) axis(x Axis) string {
 		s += fmt.Sprintf(" %s %d", seg.Role, seg.Size)
 	}
 	s += flag(" scatter", x.Scatter)
-	if x.Stage {
-		s += fmt.Sprintf(" stage %d", x.StageAmount)
-	}
-	s += flag(" fragment", x.Fragment) + flag(" dot", x.Dot)
-	if x.Pack {
-		s += fmt.Sprintf(" pack %d", x.PackWords)
-	}
-	if x.Tile != 0 {
-		s += fmt.Sprintf(" tile %d", x.Tile)
-	}
+	s += flag(fmt.Sprintf(" stage %d", x.StageAmount), x.Stage) + flag(" fragment", x.Fragment) + flag(" dot", x.Dot)
+	s += flag(fmt.Sprintf(" pack %d", x.PackWords), x.Pack) + flag(fmt.Sprintf(" tile %d", x.Tile), x.Tile != 0)
 	if x.Limit != nil {
 		s += " limit " + p.name(x.Limit)
 	}

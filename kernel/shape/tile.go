@@ -28,18 +28,12 @@ func tiledReduce(st *State, m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.
 			rest.SubAxes = append(rest.SubAxes, d)
 		}
 	}
-	over := func(op ir.Op, x *ir.UOp) *ir.UOp {
-		for _, d := range tile.nest() {
-			x = a.Reduce(op, x, d.Range)
-		}
-		return x
-	}
 	score := values[0]
-	top := a.Binary(ir.OpMax, over(ir.OpMax, score), m.LeastKey(a, score.DType))
+	top := a.Binary(ir.OpMax, tile.nestPlain(a, ir.OpMax, score), m.LeastKey(a, score.DType))
 	weight := m.Weight(a, score, top)
 	elements := []*ir.UOp{top}
 	for _, g := range values[1:] {
-		elements = append(elements, over(ir.OpAdd, Times(a, g, weight)))
+		elements = append(elements, tile.nestPlain(a, ir.OpAdd, Times(a, g, weight)))
 	}
 	return nestTuple(st, elements, &rest, tuple)
 }
