@@ -15,26 +15,56 @@ import (
 func TestLanesReachTheirBuffer(t *testing.T) {
 	for _, c := range []struct {
 		size, half    int64
+		turned        bool
 		guarded, back int // loads with masks, runs that are brought back
 	}{
 		{size: 64, half: 32},
 		{size: 64, half: 16},
 		{size: 62, half: 31, guarded: 2, back: 2},
 		{size: 48, half: 11, guarded: 2, back: 1},
+		{size: 62, half: 31, turned: true, guarded: 2, back: 2},
 	} {
 		b := newBuilder()
 		x, out := b.param(0, ir.F32, c.size), b.param(1, ir.F32, c.size)
-		i := b.rng(c.size)
+		loop := b.rng(c.size)
+		i := loop
+		if c.turned {
+			i = b.Add(b.n(c.size-1), b.Mul(loop, b.n(-1)))
+		}
 		turned := b.Where(b.Lt(i, b.n(c.size-c.half)), b.Load(x, b.Add(i, b.n(c.half))), b.Load(x, b.Add(i, b.n(c.half-c.size))))
-		sink := b.sink(b.Store(out, turned, list(i), list(i)))
+		sink := b.sink(b.Store(out, turned, list(loop), list(loop)))
 		p := lowerText(t, b, sink, "VECTOR s0 16", avx512)
 		compare(t, b.Arena, sink, p, plan.Plan{}, nil)
 		text := program.Print(p)
 		if n := strings.Count(text, "= guarded"); n != c.guarded {
-			t.Errorf("half of %d from %d: %d loads with masks, want %d\n%s", c.size, c.half, n, c.guarded, text)
+			t.Errorf("%+v: %d loads with masks\n%s", c, n, text)
 		}
 		if n := strings.Count(text, ":i64 = where"); n != c.back {
-			t.Errorf("half of %d from %d: %d runs brought back, want %d\n%s", c.size, c.half, n, c.back, text)
+			t.Errorf("%+v: %d runs brought back\n%s", c, n, text)
+		}
+	}
+}
+
+// Rows of 75 that were computed in rows of 64: the quotient and the rest of a position are
+// that position again, also where the rest was reduced by multiples of 64, and where its
+// position is one of groups.
+func TestDigitsOfCongruentPositions(t *testing.T) {
+	for name, rest := range map[string]func(b *builder, i, j *ir.UOp) *ir.UOp{
+		"reduced": func(b *builder, i, j *ir.UOp) *ir.UOp { return b.Add(b.Mul(i, b.n(11)), j) },
+		"of groups": func(b *builder, i, j *ir.UOp) *ir.UOp {
+			at := b.Add(b.Mul(i, b.n(75)), j)
+			return b.Add(b.Mul(b.Div(at, b.n(75)), b.n(11)), b.Mod(at, b.n(75)))
+		},
+	} {
+		b := newBuilder()
+		x, out := b.param(0, ir.F32, 5, 64), b.param(1, ir.F32, 4, 75)
+		i, j := b.rng(4), b.rng(75)
+		at := b.Add(b.Mul(i, b.n(75)), j)
+		sink := b.sink(b.Store(out, b.Load(x, b.Div(at, b.n(64)), b.Mod(rest(b, i, j), b.n(64))), list(i, j), list(i, j)))
+		p := lowerText(t, b, sink, "VECTOR s1 16", avx512)
+		compare(t, b.Arena, sink, p, plan.Plan{}, nil)
+		if text := program.Print(p); strings.Contains(text, "gather") {
+			t.Errorf("%s: neighbours are gathered\n%s", name, text)
 		}
 	}
 }

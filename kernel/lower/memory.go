@@ -76,25 +76,52 @@ func (l *memory) movingTerms(address *flatAddress, at coords) []ir.Term {
 	})
 }
 
-// rejoined is an address with x in place of c*(x/c) + x%c: lanes whose x are neighbours are
-// then seen to be.
+// rejoined is an address with x in place of c*(x/c) + y%c, where y differs from x by so many
+// times c: lanes whose x are neighbours are then seen to be.
 func (l *memory) rejoined(f *flatAddress) *flatAddress {
 	for _, rest := range f.form.Terms {
 		for _, quotient := range f.form.Terms {
 			x, y := rest.Atom, quotient.Atom
-			if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv || !slices.Equal(x.Src, y.Src) {
+			if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv || x.Src[1] != y.Src[1] {
 				continue
 			}
 			n, constant := x.Src[1].Int()
+			if !constant || n <= 0 || !l.congruent(x.Src[0], y.Src[0], n) {
+				continue
+			}
 			form, ok1 := f.form.Plus(ir.AtomForm(x), -rest.Coef)
 			form, ok2 := form.Plus(ir.AtomForm(y), -quotient.Coef)
-			form, ok3 := form.Plus(l.linear.Of(x.Src[0]), rest.Coef)
-			if constant && n > 0 && quotient.Coef == n*rest.Coef && ok1 && ok2 && ok3 {
+			form, ok3 := form.Plus(l.linear.Of(y.Src[0]), rest.Coef)
+			if quotient.Coef == n*rest.Coef && ok1 && ok2 && ok3 {
 				return &flatAddress{node: form.Build(l.Arena), form: form}
 			}
 		}
 	}
 	return f
+}
+
+// congruent reports x and y that differ by a multiple of n, with what is left of a position
+// written as the position less its quotient.
+func (l *memory) congruent(x, y *ir.UOp, n int64) bool {
+	difference, ok := l.withoutRests(l.linear.Of(x)).Plus(l.withoutRests(l.linear.Of(y)), -1)
+	return ok && difference.Const%n == 0 && !slices.ContainsFunc(difference.Terms, func(t ir.Term) bool { return t.Coef%n != 0 })
+}
+
+// withoutRests is a form with z - c*(z/c) in place of z%c.
+func (l *memory) withoutRests(form ir.LinearForm) ir.LinearForm {
+	for _, t := range slices.Clone(form.Terms) {
+		if t.Atom.Op != ir.OpFloorMod {
+			continue
+		}
+		c, constant := t.Atom.Src[1].Int()
+		next, ok1 := form.Plus(ir.AtomForm(t.Atom), -t.Coef)
+		next, ok2 := next.Plus(l.linear.Of(t.Atom.Src[0]), t.Coef)
+		next, ok3 := next.Plus(l.linear.Of(l.Arena.Div(t.Atom.Src[0], t.Atom.Src[1])), -t.Coef*c)
+		if constant && ok1 && ok2 && ok3 {
+			form = next
+		}
+	}
+	return form
 }
 
 // loadInside reads neighbouring lanes of which some may be outside of a buffer: each
@@ -125,19 +152,48 @@ func (l *memory) loadInside(u *ir.UOp, at coords) (val, bool) {
 		return val{}, false
 	}
 	sum := l.Simplify.Do(l.rowMajor(extents, index, false))
-	address := &flatAddress{node: sum, form: l.linear.Of(sum)}
+	address := l.rejoined(&flatAddress{node: sum, form: l.linear.Of(sum)})
 	if len(l.movingTerms(address, at)) > 0 {
 		return val{}, false
 	}
 	size := u.DType.Size()
 	p := l.placeOf(l.base(u.Src[0]), address, int64(size), at)
-	if !inOrder(p.offsets) {
-		return val{}, false
+	guard := func() *program.Value {
+		return l.exprs.expand(l.exprs.settle(l.exprs.lower(l.Simplify.Do(inside), at)), p.subAxes)
 	}
-	guard := l.exprs.expand(l.exprs.settle(l.exprs.lower(l.Simplify.Do(inside), at)), p.subAxes)
-	other := l.b.Broadcast(l.exprs.constant(a.Const(u.DType, 0)), len(p.offsets))
-	v := l.b.Guarded(guard, p.ptr, other, min(p.align, size))
-	return val{v: v, subAxes: p.subAxes, depth: l.scopes.top()}, true
+	switch {
+	case inOrder(p.offsets):
+		return val{v: l.guarded(guard(), p, size), subAxes: p.subAxes, depth: l.scopes.top()}, true
+	case inOrder(backwards(p.offsets)):
+		turn := backwards(lanesUpTo(len(p.offsets)))
+		held := guard()
+		v := l.guarded(l.b.Shuffle(held, held, turn...), p, size)
+		return val{v: l.b.Shuffle(v, v, turn...), subAxes: p.subAxes, depth: l.scopes.top()}, true
+	}
+	return val{}, false
+}
+
+// guarded loads neighbouring lanes, each where its guard holds.
+func (l *memory) guarded(guard *program.Value, p place, size int) *program.Value {
+	elem := p.ptr.Type.Elem
+	other := l.b.Broadcast(l.exprs.constant(l.Arena.Const(elem, 0)), len(p.offsets))
+	return l.b.Guarded(guard, p.ptr, other, min(p.align, size))
+}
+
+// backwards is a list from its end.
+func backwards[T any](list []T) []T {
+	out := slices.Clone(list)
+	slices.Reverse(out)
+	return out
+}
+
+// lanesUpTo lists the numbers of n lanes.
+func lanesUpTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 // reaching is an index of neighbouring lanes from its start on where none of them is in
@@ -158,11 +214,9 @@ func (l *memory) reaching(x, extent *ir.UOp, at coords) *ir.UOp {
 	}
 	first := start.Build(a)
 	offsets := l.staticOffsets(lanes.Terms, l.exprs.laneSubAxes(x, at), at)
-	if low, high := l.inBounds(first, extent); low && high || slices.Min(offsets) < 0 {
-		return x
-	}
-	reaches := a.And(a.Lt(a.Index(-1-slices.Max(offsets)), first), a.Lt(first, extent))
-	return a.Add(a.Where(l.Simplify.Do(reaches), first, a.Index(0)), lanes.Build(a))
+	low, high := slices.Min(offsets), slices.Max(offsets)
+	reaches := a.And(a.Lt(a.Index(-1-high), first), a.Lt(first, a.Add(extent, a.Index(-low))))
+	return a.Add(a.Where(l.Simplify.Do(reaches), first, a.Index(-low)), lanes.Build(a))
 }
 
 // loadStep reads lanes of which the first ones have one element and all others the next:
