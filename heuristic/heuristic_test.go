@@ -122,6 +122,9 @@ var families = []family{
 	{"dense, first transposed", "matmul", "STAGE s1; VECTOR s1 64; UPCAST s0 6; ROLL s0; FMA",
 		func(b *builder) *ir.UOp { return b.dense("TN", 1024, 1024, 1024, 1024) },
 		func(b *builder) *ir.UOp { return b.dense("TN", 50, 128, 130, 128) }},
+	{"halves of one matrix", "matmul", "UPCAST s0 4; UPCAST s1 3; ROLL s1 8; ROLL s0; VECTOR r1 16; VECTOR r0 16; FMA",
+		func(b *builder) *ir.UOp { return b.halves(35, 498, 512) },
+		func(b *builder) *ir.UOp { return b.halves(35, 130, 96) }},
 	{"attention", "attention", "",
 		func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 0) },
 		func(b *builder) *ir.UOp { return b.attention(2, 4, 12, 32, 0) }},
@@ -140,6 +143,15 @@ var families = []family{
 	{"column sums", "reduce", "",
 		func(b *builder) *ir.UOp { return b.columnSums(4096, 64) },
 		func(b *builder) *ir.UOp { return b.columnSums(9, 96) }},
+	{"columns that lie apart", "reduce", "VECTOR s0 32; FMA",
+		func(b *builder) *ir.UOp { return b.columnsApart(64, 512) },
+		func(b *builder) *ir.UOp { return b.columnsApart(9, 96) }},
+	{"rows with a factor for each group", "reduce", "VECTOR r0 16; UNROLL r0 4; FMA",
+		func(b *builder) *ir.UOp { return b.groupFactors(64, 4096) },
+		func(b *builder) *ir.UOp { return b.groupFactors(7, 128) }},
+	{"rows whose points read apart", "reduce", "VECTOR r0 16; UNROLL r0 4; VECTOR s1 16; ROLL s1; FMA",
+		func(b *builder) *ir.UOp { return b.pairsOfRows(64, 4096) },
+		func(b *builder) *ir.UOp { return b.pairsOfRows(7, 128) }},
 	{"largest logit", "reduce", "",
 		func(b *builder) *ir.UOp { return b.argmax(128256) },
 		func(b *builder) *ir.UOp { return b.argmax(500) }},
@@ -172,6 +184,20 @@ func TestFamilies(t *testing.T) {
 				t.Errorf("%s: plan\n\t%s\nwant\n\t%s", f.name, c.Plan, f.plan)
 			}
 		}
+	}
+}
+
+// A CPU whose registers have more lanes than a window has points sums windows over rows in lanes
+// of the results.
+func TestSumsOfWindows(t *testing.T) {
+	for _, name := range testTargets[:2] {
+		b := newBuilder()
+		if c := choose(t, b, b.windowSums(512, 2048, 5), mustTarget(t, name), heuristic.Knobs{}); !strings.HasPrefix(c.Why, "reduce:") || !strings.HasPrefix(c.Plan.String(), "VECTOR s0") {
+			t.Errorf("%s: %s, %s", name, c.Why, c.Plan)
+		}
+		b = newBuilder()
+		small := b.windowSums(9, 96, 5)
+		checkPlan(t, b.Arena, small, choose(t, b, small, mustTarget(t, name), heuristic.Knobs{}).Plan, mustTarget(t, name), nil)
 	}
 }
 

@@ -294,6 +294,35 @@ func (b *builder) columnSums(k, columns int64) *ir.UOp {
 	return b.sink(b.Store(out, b.sum(b.Load(x, r, i), r), list(i), list(i)))
 }
 
+// windowSums: out[i] = sum_k sum_j x[k,i+j] w[j].
+func (b *builder) windowSums(k, columns, window int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, k, columns+window-1), b.param(1, ir.F32, window), b.param(2, ir.F32, columns)
+	i, r, j := b.rng(columns), b.rng(k), b.rng(window)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, r, b.Add(i, j)), b.Load(w, j)), r, j), list(i), list(i)))
+}
+
+// columnsApart: out[i] = max_k x[k,4i].
+func (b *builder) columnsApart(k, columns int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, k, 4*columns), b.param(1, ir.F32, columns)
+	i, r := b.rng(columns), b.rng(k)
+	return b.sink(b.Store(out, b.Reduce(ir.OpMax, b.Load(x, r, b.Mul(i, b.Index(4))), r), list(i), list(i)))
+}
+
+// groupFactors: out[i] = max_k x[i,k] s[i,k/64].
+func (b *builder) groupFactors(rows, k int64) *ir.UOp {
+	x, s, out := b.param(0, ir.F32, rows, k), b.param(1, ir.F32, rows, k/64), b.param(2, ir.F32, rows)
+	i, r := b.rng(rows), b.rng(k)
+	return b.sink(b.Store(out, b.Reduce(ir.OpMax, b.Mul(b.Load(x, i, r), b.Load(s, i, b.Div(r, b.Index(64)))), r), list(i), list(i)))
+}
+
+// pairsOfRows: out[i,j] = x[i,j/2] * max_k x[i,k].
+func (b *builder) pairsOfRows(rows, k int64) *ir.UOp {
+	x, out := b.param(0, ir.F32, rows, k), b.param(1, ir.F32, rows, k)
+	i, j, r := b.rng(rows), b.rng(k), b.rng(k)
+	v := b.Mul(b.Load(x, i, b.Div(j, b.Index(2))), b.Reduce(ir.OpMax, b.Load(x, i, r), r))
+	return b.sink(b.Store(out, v, list(i, j), list(i, j)))
+}
+
 // argmax: the position of the largest logit, as a tuple reduce.
 func (b *builder) argmax(n int64) *ir.UOp {
 	x, out := b.param(0, ir.F32, n), b.param(1, ir.I32, 1)
@@ -339,6 +368,14 @@ func (b *builder) dense(layout string, m, n, k, columns int64) *ir.UOp {
 	x := at(1, layout[0] == 'T', i, r, m, k)
 	y := at(2, layout[1] == 'T', r, j, k, n)
 	return b.sink(b.Store(b.param(0, ir.F32, m, n), b.sum(b.Mul(x, y), r), []*ir.UOp{i, j}, []*ir.UOp{i, j}))
+}
+
+// halves is the product of the halves of a row: out[i,j] = (x w[j]) * (x w[j+n]), x row i.
+func (b *builder) halves(m, n, k int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, m, k), b.param(1, ir.F32, 2*n, k), b.param(2, ir.F32, m, n)
+	i, j := b.rng(m), b.rng(n)
+	half := func(row, r *ir.UOp) *ir.UOp { return b.sum(b.Mul(b.Load(x, i, r), b.Load(w, row, r)), r) }
+	return b.sink(b.Store(out, b.Mul(half(j, b.rng(k)), half(b.Add(j, b.Index(n)), b.rng(k))), list(i, j), list(i, j)))
 }
 
 // integers is a matrix-vector product of bytes: x times a scale for each of its

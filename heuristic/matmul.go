@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -226,7 +227,15 @@ func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, sco
 // tile of 6 rows of accumulators has 3 of the store's rows where perRow is 2.
 func (a *analysis) perRow(weights []*operand, w *operand) int64 {
 	reused := slices.DeleteFunc(slices.Clone(weights), func(o *operand) bool { return len(o.reuse) == 0 })
-	return int64(max(len(distinct(reused)), 1)) * a.stagePoints(w)
+	n := len(distinct(reused))
+	if w.rank() == 0 { // plain rows of one matrix, each with a sum of its own
+		sums := make(map[*ir.UOp]bool)
+		for _, o := range reused {
+			sums[o.sum] = true
+		}
+		n = max(n, len(sums))
+	}
+	return int64(max(n, 1)) * a.stagePoints(w)
 }
 
 // panelWorthIt: a plain f32 weight needs no decoding.

@@ -55,6 +55,11 @@ func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 		return opts, why, r
 	}
 	p := a.plan()
+	if i := p.resultAxis(); i >= 0 && !a.lanesAlongRows(weights[0]) && p.chainLanes(weights[0].chain) == 1 {
+		opts, why, r := declined("no-lanes", "sums whose terms lie apart, of which neighbours along %s may be lanes", a.axes[i].Name)
+		r.Axis, r.Value = a.axes[i].Name, a.size(i)
+		return opts, why, r
+	}
 	var how string
 	if a.lanesAlongRows(weights[0]) {
 		how = p.matvecRows(weights)

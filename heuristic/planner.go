@@ -193,7 +193,7 @@ func (a *analysis) unitStride(axis int) bool {
 			if u.Src[0].Op == ir.OpTable || !a.dependsByIndex(u, axis) {
 				continue
 			}
-			if n := a.stride(u, axis); n != 1 && (n != -1 || a.desc.Kind == target.GPU) {
+			if n := a.stride(u, axis); n != 1 && (a.desc.Kind == target.GPU || n != -1 && !a.stays(u, axis)) {
 				return false
 			}
 		case ir.OpField:
@@ -203,6 +203,23 @@ func (a *analysis) unitStride(axis int) bool {
 		}
 	}
 	return true
+}
+
+// stays reports a load whose address moves along an axis only where a quotient does, by at
+// least two registers of lanes: a lane reads what its neighbour does, or one element further.
+func (a *analysis) stays(u *ir.UOp, axis int) bool {
+	for _, x := range u.Indices() {
+		if !a.free.Of(x).Has(axis) {
+			continue
+		}
+		if x.Op != ir.OpFloorDiv {
+			return false
+		}
+		if n, constant := x.Src[1].Int(); !constant || n < 2*lanesOf(a.desc) {
+			return false
+		}
+	}
+	return a.stride(u, axis) == 0
 }
 
 // dependsByIndex reports that the address of a load moves along an axis.
@@ -222,7 +239,7 @@ func (p *planner) tileAxes(rows analyse.RangeSet) {
 			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
-		if p.laneSafe(i) && p.unitStride(i) {
+		if p.laneSafe(i) && (p.unitStride(i) || p.laneScore(i) > 0) {
 			p.split(plan.VECTOR, i, p.lanes(p.size(i), lanesOf(p.desc)))
 		}
 		p.roll(i)

@@ -64,6 +64,12 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 		}
 		how = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies)
 		record.Reason = "rows"
+		if i := p.resultAxis(); lanes == 1 && i >= 0 {
+			lanes = p.lanes(p.size(i), 2*lanesOf(p.desc))
+			p.split(plan.VECTOR, i, lanes)
+			p.done[i] = true
+			how, record.Reason = fmt.Sprintf("lanes %d of %s, which read apart", lanes, a.axes[i].Name), "results"
+		}
 		if lanes == 1 {
 			record.Reason = "serial"
 		}
@@ -142,11 +148,45 @@ func (p *planner) columnAxis(axes []int) int {
 		}
 	}
 	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
-		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) {
+		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) && p.summed(i) {
 			return i
 		}
 	}
 	return -1
+}
+
+// summed reports an axis on which a reduce depends.
+func (a *analysis) summed(axis int) bool {
+	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return u.Op == ir.OpReduce && a.free.Of(u).Has(axis) })
+}
+
+// resultAxis is a store axis of whose neighbours each has reduces of its own, and which can
+// have lanes though neighbours read apart; -1 if there is none. Elements are gathered then, but
+// what is done with them is done for all lanes.
+func (p *planner) resultAxis() int {
+	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
+		if p.size(i) > 1 && !p.reduced(i) {
+			return -1 // its points share the reduces
+		}
+		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.everyStore(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// reduced reports an axis on which a reduce depends, and no tuple.
+func (a *analysis) reduced(axis int) bool {
+	found := false
+	for _, u := range a.order {
+		if u.Op == ir.OpReduce && a.free.Of(u).Has(axis) {
+			if analyse.IsTuple(u) {
+				return false
+			}
+			found = true
+		}
+	}
+	return found
 }
 
 // staged reports an axis of reduces that are all inside of stages, before the loops of
