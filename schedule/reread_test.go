@@ -37,19 +37,50 @@ func TestSoftmaxOfStoredRows(t *testing.T) {
 			r := newRig(t, g, nil, nil)
 			s := r.plan(c.opt)
 			r.check(s, interp.KernelOptions{}, 1e-6)
-			tuples := 0
-			for _, l := range s.Launches {
-				for _, k := range l.Kernels {
-					if slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool {
-						return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).N > 1
-					}) {
-						tuples++
-					}
-				}
-			}
-			if tuples != c.tuples {
+			if tuples := tupleKernels(s); tuples != c.tuples {
 				t.Errorf("%d kernels with tuples, want %d:\n%s", tuples, c.tuples, s)
 			}
 		})
 	}
+}
+
+// On a CPU so does the softmax of elements that cost more than an exponential: they are
+// stored, as is what has a factor for each group of a row.
+func TestSoftmaxOfCostlyElements(t *testing.T) {
+	for name, build := range map[string]func(x *tensor.Tensor) *tensor.Tensor{
+		"pointwise": (*tensor.Tensor).Erf,
+		"groups": func(x *tensor.Tensor) *tensor.Tensor {
+			y := x.Reshape(16, 4, 16)
+			return y.Sub(y.MeanKeep(-1)).Reshape(16, 64)
+		},
+	} {
+		for _, c := range []struct {
+			opt    schedule.Options
+			tuples int
+		}{{schedule.CPUOptions(), 0}, {schedule.DefaultOptions(), 1}} {
+			g := tensor.NewGraph()
+			g.Output("y", build(g.Input("x", ir.F32, 16, 64)).Softmax(-1))
+			r := newRig(t, g, nil, nil)
+			s := r.plan(c.opt)
+			r.check(s, interp.KernelOptions{}, 1e-6)
+			if n := tupleKernels(s); min(n, 1) != c.tuples {
+				t.Errorf("%s: %d kernels with tuples, want %d:\n%s", name, n, c.tuples, s)
+			}
+		}
+	}
+}
+
+// tupleKernels is the number of kernels with tuples.
+func tupleKernels(s *schedule.Schedule) int {
+	n := 0
+	for _, l := range s.Launches {
+		for _, k := range l.Kernels {
+			if slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool {
+				return u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).N > 1
+			}) {
+				n++
+			}
+		}
+	}
+	return n
 }

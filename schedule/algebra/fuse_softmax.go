@@ -170,55 +170,45 @@ func softmaxSum(s *state.State, m *state.Value, u *ir.UOp) (tuple *ir.UOp, ok bo
 		s.Record(m, false, "weight depends on the maximum")
 		return nil, false
 	}
-	if rereads(s, m.Body.Src[0], k) {
+	if rereads(s, m, k) {
 		s.Record(m, false, "the row is stored and read twice")
 		return nil, false
 	}
 	return s.SoftmaxTuple([]*ir.UOp{score, g}, k, s.A.Const(u.DType, c)), true
 }
 
-// rereads reports a score over a row that is short enough to go over twice, and that
-// costs no more to make again from memory than an exponential more for each element.
-func rereads(s *state.State, score, k *ir.UOp) bool {
+// rereads reports a score over a row that is short enough to go over twice: made of what has a
+// buffer of its own or fewer points, those of a row or column. What costs more than an exponential to make again is stored, too.
+func rereads(s *state.State, m *state.Value, k *ir.UOp) bool {
 	n, constant := k.Src[0].Int()
 	if !constant || n > s.Opt.Profile.RereadCap {
 		return false
 	}
+	score := m.Body.Src[0]
 	rows := s.Points(ir.WithoutRanges(s.Free.Of(score), []*ir.UOp{k}))
-	cost, ok := rereadCost(s, score, min(max(n, rows), n*rows-1))
-	return ok && cost <= expr.OperationCost(ir.OpExp2)
+	return isPlain(s, score, min(max(n, rows, n*rows/4), n*rows-1))
 }
 
-// rereadCost is what an element costs that is made of what has a buffer of its own or
-// fewer points, those of a row or column; ok is false where something else is read. A
-// value counts as often as it is read, and is looked into once.
-func rereadCost(s *state.State, u *ir.UOp, points int64) (cost int64, ok bool) {
-	known := make(map[int]int64)
-	var costOf func(u *ir.UOp) (int64, bool)
-	costOf = func(u *ir.UOp) (int64, bool) {
+// isPlain reports an expression without folds, of values without them or of few points.
+func isPlain(s *state.State, u *ir.UOp, points int64) bool {
+	known := make(map[int]bool)
+	var plain func(u *ir.UOp) bool
+	plain = func(u *ir.UOp) bool {
 		var reads state.Reads
 		state.CollectReads(u, new(ir.Visited), &reads)
-		total := s.Operations(u)
 		for _, id := range reads.Values {
 			p := s.Values[id]
-			if p.Pinned || s.Points(p.Ranges) <= points {
+			if p.Pinned || known[id] || s.Points(p.Ranges) <= points {
 				continue
 			}
-			if _, met := known[id]; !met {
-				if !s.IsPointwise(p) {
-					return 0, false
-				}
-				more, ok := costOf(p.Body)
-				if !ok {
-					return 0, false
-				}
-				known[id] = more
+			known[id] = true
+			if !s.IsPointwise(p) || !plain(p.Body) {
+				return false
 			}
-			total = min(total+known[id], expr.ManyOps)
 		}
-		return total, s.Height(u) == 0
+		return s.Height(u) == 0
 	}
-	return costOf(u)
+	return plain(u)
 }
 
 // expandExponential flattens a product and looks through reads of pointwise

@@ -15,7 +15,8 @@ import (
 // stays, when it is more than a few operations, becomes a value of its
 // own, one for all readers: else a quantised activation would be recomputed for
 // every output row. Only sums: a maximum changes with the factor's sign, and a
-// narrowing CAST, WHERE or EXP2 is opaque. Assumes finite inputs.
+// narrowing CAST, WHERE or EXP2 is opaque. Assumes finite inputs. A sum that fewer points
+// have then than before, a product with an outer one, is a value of its own.
 //
 // "RMSNorm folds into the matvec" is this rule and unify-loops.
 
@@ -34,12 +35,25 @@ func HoistFactors(s *state.State, v *state.Value) {
 		if len(out) == 0 {
 			return u
 		}
-		return analyse.Product(s.A, append(out, s.SumOf(in, u.ReduceRange(), u.DType)))
+		return analyse.Product(s.A, append(out, sharedSum(s, v, s.SumOf(in, u.ReduceRange(), u.DType))))
 	})
 	if body != v.Body {
 		v.Body = body
 		s.Record(v, true, "factor free of the sum", state.Number{Name: "factors", Value: factors}, state.Number{Name: "extent", Value: times})
 	}
+}
+
+// sharedSum is a sum of which some ranges of v are free now: one value for all their points,
+// which would each compute it. Other sums stay where they are.
+func sharedSum(s *state.State, v *state.Value, sum *ir.UOp) *ir.UOp {
+	free := s.Free.Of(sum)
+	own := slices.DeleteFunc(slices.Clone(v.Ranges), func(r *ir.UOp) bool { return !slices.Contains(free, r) })
+	if sum.Op != ir.OpReduce || len(own) == 0 || len(own) != len(free) || s.Points(v.Ranges) == s.Points(own) {
+		return sum
+	}
+	p := s.NewValue(sum.DType, nil, nil)
+	s.SetSignature(p, own, sum)
+	return s.A.Load(p.Node, own...)
 }
 
 // partFactors parts the factors of a sum into those free of its range and the

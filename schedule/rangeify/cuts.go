@@ -7,11 +7,13 @@ import (
 )
 
 // reader says who reads a tensor: the first consumer met through movement ops,
-// whether there is a second one, and whether some way leads through EXPAND.
+// whether there is a second one or it reads several positions, and whether some way leads
+// through EXPAND.
 type reader struct {
-	first    *ir.UOp
-	several  bool
-	expanded bool
+	first, as *ir.UOp // and what it reads
+	several   bool
+	apart     bool
+	expanded  bool
 }
 
 // findCuts lists the pointwise tensors that become values, and says who reads each tensor.
@@ -29,7 +31,7 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]b
 				r = &reader{}
 				readers[src] = r
 			}
-			r.add(throughMovement(u, readers[u]), raisesMultiplicity(shapes, u, k))
+			r.add(throughMovement(u, src, readers[u]), raisesMultiplicity(shapes, u, k))
 		}
 	}
 	trivial := make(map[*ir.UOp]int)
@@ -39,17 +41,24 @@ func findCuts(shapes *ir.Shapes, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]b
 		r := readers[u]
 		switch {
 		case r != nil && isTurned(shapes, u):
-			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul || lanes && r.several
+			cut[u] = r.multiplies() || lanes && (r.several || r.apart)
+		case r != nil && isTransposed(shapes, u):
+			cut[u] = lanes && (r.several || r.apart) && !isPacked(u) && !r.multiplies()
 		case r != nil && isInterleaved(shapes, u):
-			cut[u] = lanes && r.several
+			cut[u] = lanes
 		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
 		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
-			cut[u] = r.expanded && r.first != nil && r.first.Op == ir.OpMul && !repeats(shapes, u) // an operand of a tiled product is read as it lies
+			cut[u] = r.multiplies() && !repeats(shapes, u) // an operand of a tiled product is read as it lies
 		case (u.Op.IsElementwise() || u.Op == ir.OpGather) && !isStorage(u):
-			cut[u] = r.several || r.expanded
+			cut[u] = r.several || r.expanded || lanes && r.apart
 		}
 	}
 	return cut, readers
+}
+
+// multiplies reports an operand of a product of matrices.
+func (r *reader) multiplies() bool {
+	return r.expanded && r.first != nil && r.first.Op == ir.OpMul
 }
 
 // stores reports a tensor that one assignment reads, and nothing else.
@@ -87,24 +96,26 @@ func repeats(shapes *ir.Shapes, u *ir.UOp) bool {
 
 func (r *reader) add(other reader, expanded bool) {
 	if r.first == nil {
-		r.first = other.first
+		r.first, r.as = other.first, other.as
 	} else if r.first != other.first {
 		r.several = true
+	} else if r.as != other.as {
+		r.apart = true
 	}
-	r.several = r.several || other.several
+	r.several, r.apart = r.several || other.several, r.apart || other.apart
 	r.expanded = r.expanded || other.expanded || expanded
 }
 
-// throughMovement is who reads u's element when u only renames positions, else
-// u itself.
-func throughMovement(u *ir.UOp, of *reader) reader {
+// throughMovement is who reads the element of src, which u reads, when u only renames
+// positions, else u itself.
+func throughMovement(u, src *ir.UOp, of *reader) reader {
 	if u.Op.IsMovement() || u.Op == ir.OpDetach {
 		if of == nil {
 			return reader{}
 		}
 		return *of
 	}
-	return reader{first: u}
+	return reader{first: u, as: src}
 }
 
 // raisesMultiplicity reports that consumer u reads points of source k more
@@ -152,6 +163,16 @@ func isTurned(shapes *ir.Shapes, u *ir.UOp) bool {
 		return takesAll(shapes, u) && len(shapes.Of(u.Src[0]))-int(u.Arg.(ir.IntArg)) <= 2 && !isPacked(u.Src[0])
 	}
 	return false
+}
+
+// isTransposed reports rows that were columns.
+func isTransposed(shapes *ir.Shapes, u *ir.UOp) bool {
+	if u.Op != ir.OpPermute {
+		return false
+	}
+	order := u.Arg.(ir.AxesArg)
+	last := len(order) - 1
+	return last > 0 && int(order[last]) != last && !expr.IsUnit(shapes.Of(u)[last])
 }
 
 // isInterleaved reports elements that are repeated one by one: neighbours are the same element.

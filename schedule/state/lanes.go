@@ -4,34 +4,162 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/schedule/expr"
 )
 
 // Prices are in operations of lanes: those of a loop that no lanes can share take as many
 // times longer as there are lanes. Lanes run along the loop of a reduce where all that it
-// reads lies side by side along it, or along a loop of the store where all that the
-// kernel reads does. Tiles of products copy what lies otherwise.
+// reads lies side by side along it, or along a loop of the store; where what the kernel reads
+// lies otherwise, each lane loads for itself. Tiles of products copy what lies otherwise. What
+// comes after a reduce with lanes of its own is done for one point after the other.
 
 // fewestLanes is the least extent of a loop of the store along which lanes run.
 const fewestLanes = 4
 
-// slowness is how many times longer the loop of a reduce takes for want of lanes.
-func (p *pricer) slowness(value, loop *ir.UOp, inside *level) int64 {
+// windowStride is how many elements apart the reads of neighbouring points of the store may
+// lie: a register or two hold them.
+const windowStride = 2
+
+// takeLanes says how much longer the loop of a reduce takes for want of lanes, or along which
+// loop of the store it has them though what it reads lies elsewhere.
+func (p *pricer) takeLanes(value, loop *ir.UOp, inside *level) {
 	lanes := p.Opt.Profile.Lanes
-	if lanes <= 1 || value.Op == ir.OpMul && !inside.staged && p.hasTiles(value, inside) || p.foldsAlong(value, loop) {
-		return 1
+	if lanes <= 1 || p.foldsAlong(value, loop) || p.lanesAlong(value, loop) {
+		return
 	}
-	if p.Points([]*ir.UOp{loop}) >= lanes && p.sideBySide(loadsOf(value), loop) {
-		return 1
+	if value.Op == ir.OpMul && !inside.staged && inside.reuse > 1 {
+		if p.rowPoints() < fewestLanes && slices.Contains(p.Free.Of(value), p.row) {
+			inside.slow = lanes // lanes of a tile run along the last loop
+		}
+		return
 	}
-	if !inside.staged {
-		free := p.Free.Of(value)
-		for _, c := range p.loops {
-			if slices.Contains(free, c) && p.Points([]*ir.UOp{c}) >= fewestLanes && p.sideBySide(p.loads, c) {
-				return 1
-			}
+	if inside.staged {
+		inside.slow = lanes
+		return
+	}
+	c, _ := p.lanesOfResults(value)
+	if c == nil {
+		inside.slow = lanes
+	}
+	inside.lanes = c
+}
+
+// takeStageLanes is takeLanes for the last loop of a stage.
+func (p *pricer) takeStageLanes(stage *ir.UOp, inside *level) {
+	last := stage.Src[len(stage.Src)-1]
+	if lanes := p.Opt.Profile.Lanes; p.Height(stage.Src[0]) == 0 && !p.sideBySide(loadsOf(stage.Src[0]), last, 1) {
+		inside.slow = lanes
+	}
+}
+
+// lanesAlong reports that lanes run along the loop of a reduce.
+func (p *pricer) lanesAlong(value, loop *ir.UOp) bool {
+	return p.Points([]*ir.UOp{loop}) >= p.Opt.Profile.Lanes && p.sideBySide(loadsOf(value), loop, 1)
+}
+
+// lanesOfResults is the innermost loop of the store on which a value depends, best one whose
+// neighbours all that the kernel reads has side by side.
+func (p *pricer) lanesOfResults(value *ir.UOp) (loop *ir.UOp, near bool) {
+	free := p.Free.Of(value)
+	for _, c := range p.loops {
+		switch n := p.Points([]*ir.UOp{c}); {
+		case n > 1 && !slices.Contains(free, c):
+			loop, near = nil, false // its points share the value
+			continue
+		case n < fewestLanes:
+			continue
+		}
+		if p.sideBySide(p.loads, c, windowStride) {
+			loop, near = c, true
+		} else if !near {
+			loop = c
 		}
 	}
-	return lanes
+	return loop, near
+}
+
+// rowOf is the innermost loop of the store with more than one point.
+func (p *pricer) rowOf() (row *ir.UOp) {
+	for _, r := range p.loops {
+		if p.Points([]*ir.UOp{r}) > 1 {
+			row = r
+		}
+	}
+	return row
+}
+
+// rowPoints is the number of its points, many where there is no such loop.
+func (p *pricer) rowPoints() int64 {
+	if p.row == nil {
+		return expr.ManyOps
+	}
+	return p.Points([]*ir.UOp{p.row})
+}
+
+// slowAfter is how many times longer what is done at the points of a row after the reduces takes
+// for want of lanes: each point has a reduce of its own whose lanes run along its own loop,
+// there are too few, or terms are scattered over them.
+func (p *pricer) slowAfter(body *ir.UOp) int64 {
+	if p.row == nil || p.Opt.Profile.Lanes <= 1 || p.Height(body) == 0 {
+		return 1
+	}
+	if p.scatter != nil || p.rowPoints() < fewestLanes {
+		return p.Opt.Profile.Lanes
+	}
+	if _, near := p.lanesOfResults(body); near {
+		return 1
+	}
+	var seen ir.Visited
+	var folds func(u *ir.UOp) bool
+	folds = func(u *ir.UOp) bool {
+		if len(u.Src) == 0 || u.Op == ir.OpStage || !seen.Add(u) {
+			return false
+		}
+		if u.Op == ir.OpReduce && slices.Contains(p.Free.Of(u), p.row) && slices.ContainsFunc(u.ReduceValues(), func(v *ir.UOp) bool { return p.lanesAlong(v, u.ReduceRange()) }) {
+			return true
+		}
+		return slices.ContainsFunc(u.Src, folds)
+	}
+	if folds(body) {
+		return p.Opt.Profile.Lanes
+	}
+	return 1
+}
+
+// gathered is how many loads a load is: where the neighbour in lanes reads elsewhere, each of
+// them has one of its own.
+func (p *pricer) gathered(load *ir.UOp, at *level) int64 {
+	loop := at.lanes
+	if at.loop == nil {
+		loop = p.row
+	}
+	if loop == nil || at.slow > 1 || p.Opt.Profile.Lanes <= 1 || !isRead(load) {
+		return 1
+	}
+	n, ok := p.strideOf(load, loop)
+	masked := p.leavesAlong(load, loop)
+	switch {
+	case !ok || n < -windowStride || n > windowStride || masked && (n < -1 || n > 1):
+		return p.Opt.Profile.Lanes
+	case n < 0 || n > 1 || masked:
+		return 2 // the lanes change places, or have a mask
+	}
+	return 1
+}
+
+// leavesAlong reports a load that may be out of bounds at some points of a loop.
+func (p *pricer) leavesAlong(load, loop *ir.UOp) bool {
+	for i, x := range load.Indices() {
+		if slices.Contains(p.Free.Of(x), loop) && p.leaves(x, load.Src[0].Src[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRead reports a load of a buffer or value.
+func isRead(u *ir.UOp) bool {
+	return u.Op == ir.OpLoad && (u.Src[0].Op == ir.OpParam || u.Src[0].Op == ir.OpValue)
 }
 
 // foldsAlong reports a reduce for every point of a loop: what else happens there is little
@@ -46,19 +174,19 @@ func (p *pricer) foldsAlong(value, loop *ir.UOp) bool {
 func loadsOf(u *ir.UOp) []*ir.UOp {
 	var out []*ir.UOp
 	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpLoad && (x.Src[0].Op == ir.OpParam || x.Src[0].Op == ir.OpValue) {
+		if isRead(x) {
 			out = append(out, x)
 		}
 	}
 	return out
 }
 
-// sideBySide reports that every load which depends on a loop moves by an element along
+// sideBySide reports that every load which depends on a loop moves by few elements along
 // it, or stays.
-func (p *pricer) sideBySide(loads []*ir.UOp, loop *ir.UOp) bool {
+func (p *pricer) sideBySide(loads []*ir.UOp, loop *ir.UOp, most int64) bool {
 	return !slices.ContainsFunc(loads, func(load *ir.UOp) bool {
 		n, ok := p.strideOf(load, loop)
-		return !ok || n < -1 || n > 1
+		return !ok || n < -most || n > most
 	})
 }
 
@@ -104,6 +232,10 @@ func (p *pricer) coefOf(x, loop *ir.UOp) (coef int64, ok bool) {
 				return 0, false
 			}
 			coef += t.Coef * n
+		case t.Atom.Op == ir.OpFloorDiv:
+			if n, ok := p.coefOf(t.Atom.Src[0], loop); !ok || !p.isLongRun(t.Atom.Src[1], n) {
+				return 0, false
+			}
 		default:
 			return 0, false
 		}

@@ -40,6 +40,7 @@ type level struct {
 	front  bool    // before the units
 	reuse  int64   // of what is loaded here
 	slow   int64   // how many times longer operations take here; 0: as long as anywhere
+	lanes  *ir.UOp // loop of the store along which they run; nil: another, or none
 	binder *ir.UOp // that has the loop
 	staged bool    // inside a stage
 	done   ir.Visited
@@ -49,12 +50,14 @@ type level struct {
 type pricer struct {
 	*State
 	units  []*ir.UOp // loops of the store that work units take
+	staged []*ir.UOp // loops that stages depend on: each point is a unit of its own
 	loops  []*ir.UOp // all of them
 	roots  map[rootKey]*level
 	inner  map[levelKey]*level
-	folded []*ir.UOp // loops that reduces and stages depend on
 	loads  []*ir.UOp
-	shared int64 // by all units, in operations
+	row    *ir.UOp // the innermost loop of the store
+	slow   int64   // how many times longer its points take after the reduces
+	shared int64   // by all units, in operations
 
 	scatter *analyse.Scatter // nil: every fold looks at all its terms
 	point   *ir.UOp          // the loop over its points
@@ -62,8 +65,8 @@ type pricer struct {
 }
 
 type rootKey struct {
-	times int64
-	front bool
+	times, slow int64
+	front       bool
 }
 
 // levelKey is a loop of a reduce or stage: reduces side by side share no loop yet.
@@ -91,6 +94,8 @@ func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
 	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
 	p.units, p.loads = p.unitLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
+	p.row = p.rowOf()
+	p.slow = p.slowAfter(body)
 	p.visit(body, nil)
 	p.shared = sum(p.shared, expr.Saturate(s.Points(loops), storeOps))
 	workers := max(s.Opt.Profile.Workers, 1)
@@ -103,11 +108,12 @@ func sum(x, y int64) int64 { return min(x+y, expr.ManyOps) }
 // on; without any, all.
 func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	last, holds := 0, false
-	p.folded = nil
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
 			free := p.Free.Of(u.Src[0]) // of a tuple: what all components depend on
-			p.folded = ir.UnionRanges(p.folded, free)
+			if u.Op == ir.OpStage {
+				p.staged = ir.UnionRanges(p.staged, free)
+			}
 			for i := last; i < len(p.loops); i++ {
 				if slices.Contains(free, p.loops[i]) {
 					last, holds = i+1, true
@@ -134,8 +140,8 @@ func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
 	}
 	for i, r := range p.loops {
 		switch n := p.Points(p.loops[i : i+1]); {
-		case slices.Contains(free, r), i < until && p.Opt.Profile.Lanes > 1 && slices.Contains(p.folded, r):
-			own = expr.Saturate(own, n) // an outer loop of other reduces: nothing is kept for its next point
+		case slices.Contains(free, r), p.Opt.Profile.Lanes > 1 && (i < until || slices.Contains(p.staged, r)):
+			own = expr.Saturate(own, n) // an outer loop, or one of units: nothing is kept for its next point
 		case i < len(p.units):
 			others = expr.Saturate(others, n)
 		}
@@ -149,8 +155,11 @@ func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
 	default:
 		key = rootKey{times: p.Points(p.loops[:until])}
 	}
+	if op != ir.OpReduce && op != ir.OpStage && slices.Contains(free, p.row) {
+		key.slow = p.slow
+	}
 	if p.roots[key] == nil {
-		p.roots[key] = &level{times: key.times, front: key.front, reuse: 1}
+		p.roots[key] = &level{times: key.times, slow: key.slow, front: key.front, reuse: 1}
 	}
 	return p.roots[key]
 }
@@ -199,11 +208,12 @@ func (p *pricer) visit(u *ir.UOp, at *level) {
 	switch u.Op {
 	case ir.OpStage:
 		inside := p.inside(u, at, u.Src[1:], 1, true)
+		p.takeStageLanes(u, inside)
 		p.add(inside, storeOps)
 		p.visit(u.Src[0], inside)
 		return
 	case ir.OpLoad:
-		p.count(at, expr.Saturate(at.times, loadOps)/at.reuse)
+		p.count(at, expr.Saturate(at.times, loadOps*p.gathered(u, at))/at.reuse)
 	}
 	if u.DType != ir.Idx && !(u.Op == ir.OpCast && expr.IsFreeCast(u)) {
 		p.add(at, expr.OperationCost(u.Op))
@@ -222,7 +232,7 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 		free = ir.UnionRanges(free, p.Free.Of(v))
 		place := p.placeOf(u.Op, ir.WithoutRanges(free, []*ir.UOp{loop}), at)
 		inside := p.inside(u, place, []*ir.UOp{loop}, p.reuse(v, loop, place), place.staged)
-		inside.slow = p.slowness(v, loop, inside)
+		p.takeLanes(v, loop, inside)
 		p.add(inside, 1)
 		p.visit(v, inside)
 		free = p.Free.Of(values[0])
@@ -278,13 +288,39 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 		free := p.Free.Of(u)
 		switch {
 		case !slices.Contains(free, loop):
-		case value.Op == ir.OpMul && (u.Op == ir.OpWhere || u.Op == ir.OpLoad && !p.plainlyRead(u)):
+		case value.Op == ir.OpMul && (u.Op == ir.OpWhere || u.Op == ir.OpLoad && !p.plainlyRead(u, loop)):
 			return 1
 		case u.Op == ir.OpLoad || u.Op == ir.OpField:
-			least = min(least, p.Points(ir.WithoutRanges(tiled, free)))
+			least = min(least, p.Points(ir.WithoutRanges(tiled, free))*p.neighboursOf(u, tiled))
 		}
 	}
 	return least
+}
+
+// neighboursOf is how many points of some loops read one element since a load takes their
+// quotient: the channels of a group, say.
+func (p *pricer) neighboursOf(load *ir.UOp, loops []*ir.UOp) int64 {
+	places, n := make(map[*ir.UOp]int64), int64(1)
+	for _, x := range load.Src {
+		for _, u := range ir.Toposort(x) {
+			for _, r := range u.Src {
+				if !slices.Contains(loops, r) {
+					continue
+				}
+				each := int64(1)
+				if c, constant := u.Src[len(u.Src)-1].Int(); u.Op == ir.OpFloorDiv && constant {
+					each = c
+				}
+				if known, met := places[r]; !met || each < known {
+					places[r] = each
+				}
+			}
+		}
+	}
+	for _, each := range places {
+		n = expr.Saturate(n, each)
+	}
+	return n
 }
 
 // hasTiles reports a product that has tiles: among sums, and for the scores of a softmax. What
@@ -305,15 +341,15 @@ func (p *pricer) hasTiles(value *ir.UOp, at *level) bool {
 	})
 }
 
-// plainlyRead reports a load along whose loops memory runs forwards, in bounds and
-// without a turn.
-func (p *pricer) plainlyRead(load *ir.UOp) bool {
+// plainlyRead reports a load along whose loops, those of units and the one that is summed over,
+// memory runs forwards, in bounds and without a turn.
+func (p *pricer) plainlyRead(load, loop *ir.UOp) bool {
 	for i, x := range load.Indices() {
 		if expr.HasLoad(x) || p.leaves(x, load.Src[0].Src[i]) {
 			return false
 		}
 		for _, t := range p.Linear.Of(x).Terms {
-			if t.Coef < 0 || p.turns(t.Atom) {
+			if t.Coef < 0 && (t.Atom == loop || t.Atom.Op != ir.OpRange || slices.Contains(p.units, t.Atom)) || p.turns(t.Atom) || p.repeats(t.Atom, loop) {
 				return false
 			}
 		}
@@ -336,6 +372,11 @@ func (p *pricer) turns(x *ir.UOp) bool {
 	}
 	n, constant := x.Src[1].Int()
 	return constant && n > 0 && p.Linear.Of(x.Src[0]).Const%n != 0
+}
+
+// repeats reports a high digit of what is summed over that changes too often for lanes.
+func (p *pricer) repeats(x, loop *ir.UOp) bool {
+	return x.Op == ir.OpFloorDiv && p.Opt.Profile.Lanes > 1 && slices.Contains(p.Free.Of(x), loop) && !p.isLongRun(x.Src[1], 1)
 }
 
 // tolerance is the part of a price that the model may be wrong by: a fusion that saves
