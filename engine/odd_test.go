@@ -242,6 +242,26 @@ func TestRowsOfProductsArePlanned(t *testing.T) {
 	}
 }
 
+// Sums over several short axes, which threads make by themselves, are so many a block that
+// its warps are full.
+func TestShortNestsFillBlocks(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tensor.NewGraph()
+	g.Output("out", input(g, "x", 3, 1021, 5, 16).Sum(0, 2, 3))
+	c, err := g.Compile(t.Context(), desc, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range c.Kernels {
+		if k.Program.Threads() < int64(desc.WarpSize) {
+			t.Errorf("%s has %d threads a block: %s", k.Name, k.Program.Threads(), k.Plan)
+		}
+	}
+}
+
 // Programs at such sizes assemble for a GPU, without spilled registers.
 func TestOddSizesAssemble(t *testing.T) {
 	tools := cudatools.FromEnvironment()

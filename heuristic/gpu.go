@@ -145,11 +145,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	}
 	last := p.lastStore(a.axesOf(plan.StoreAxis))
 	spread := last >= 0 && !p.done[last] && p.spread(last, threads)
-	if !spread && len(p.stages) == 0 && threads == int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
-		used := threads
-		if a.size(largest) < threads {
-			used = 1
-		}
+	if used := p.threadsTaken(); !spread && len(p.stages) == 0 && used <= int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
 		p.fillBlock(used)
 	}
 	if i := last; i >= 0 && !p.done[i] && a.oneResult() {

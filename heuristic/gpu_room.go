@@ -67,6 +67,19 @@ func (p *planner) room(kind plan.OptKind, axis int) int64 {
 	return max(most/beside, 1)
 }
 
+// threadsTaken is how many threads a block has.
+func (p *planner) threadsTaken() int64 {
+	most := int64(1)
+	for _, s := range p.together() {
+		n := int64(1)
+		for _, i := range s.List() {
+			n = satMul(n, max(p.inBlock.threads[i], 1))
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
 // fitting is how many of n threads along an axis a block has room for.
 func (p *planner) fitting(kind plan.OptKind, axis int, n int64) int64 {
 	if p.desc.Kind != target.GPU || kind != plan.LOCAL && kind != plan.GROUP && kind != plan.WARP {
