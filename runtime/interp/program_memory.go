@@ -103,26 +103,23 @@ func (m *machine) load(in *program.Instr) func() {
 	}
 	n, lanes := len(to)/parts, parts/m.threads
 	return func() {
-		for i := range parts {
-			t := i / lanes
-			if !m.block.active[t] {
-				continue
-			}
-			mine := to[i*n : (i+1)*n]
-			if guard != nil && guard[i] == 0 {
-				copy(mine, other[i*n:])
+		for t, on := range m.block.active {
+			if !on {
 				continue
 			}
 			p := ptrs[t]
-			p.off += int64(i % lanes * n)
-			mem := m.span(in, p, int64(n), t, false)
-			if mem == nil {
-				return
-			}
-			if isBool {
-				normalise(mine, mem)
-			} else {
-				copy(mine, mem)
+			for i := t * lanes; i < (t+1)*lanes; i++ {
+				mine := to[i*n : (i+1)*n]
+				if guard != nil && guard[i] == 0 {
+					copy(mine, other[i*n:])
+				} else if mem := m.span(in, p, int64(n), t, false); mem == nil {
+					return
+				} else if isBool {
+					normalise(mine, mem)
+				} else {
+					copy(mine, mem)
+				}
+				p.off += int64(n)
 			}
 		}
 	}
