@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"slices"
 
 	"tgc/ir"
@@ -14,32 +15,60 @@ type Candidate struct {
 	Price    float64            // nanoseconds
 	Features map[string]float64 // of which the price is made, for those who fit it
 
-	mapped *mapped
-	work   *work
+	reprice func(desc *target.Desc) float64
 }
 
-// Candidates lists the plans of a matrix-vector product on a GPU, the cheapest first;
-// none where the kernel is something else. Some may be refused when they are lowered.
+// Candidates lists the plans of a product on a GPU, of a matrix by a vector or of two
+// matrices, the cheapest first; none where the kernel is something else. Some may be
+// refused when they are lowered.
 func Candidates(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) ([]Candidate, error) {
 	a, err := newAnalysis(arena, sink, desc, knobs)
 	if err != nil {
 		return nil, err
 	}
 	weights, _ := a.chosenWeights()
-	if len(weights) == 0 || desc.Kind != target.GPU || slices.ContainsFunc(weights, func(w *operand) bool { return !a.allConstant(w.reuse) || len(w.rows) == 0 || a.lanesAlongRows(w) }) {
+	if len(weights) == 0 || desc.Kind != target.GPU {
 		return nil, nil
 	}
-	weights = a.longestFirst(weights)
-	k := a.workOf(weights)
-	var list []Candidate
-	for _, c := range a.mappings(weights, k) {
-		list = append(list, Candidate{plan.Plan{Opts: c.complete()}, c.price.total, c.features(k), c, k})
-	}
+	list := append(a.matrixCandidates(weights), a.vectorCandidates(weights)...)
+	slices.SortStableFunc(list, func(x, y Candidate) int { return cmp.Compare(x.Price, y.Price) })
 	return list, nil
 }
 
-// Reprice is the price by other numbers of the target, in nanoseconds.
-func (c *Candidate) Reprice(t *target.Threads) float64 { return c.mapped.estimate(c.work, t).total }
+// vectorCandidates are those of a product that streams its weights.
+func (a *analysis) vectorCandidates(weights []*operand) (list []Candidate) {
+	if !a.fewUses(weights) || slices.ContainsFunc(weights, a.lanesAlongRows) {
+		return nil
+	}
+	weights = a.longestFirst(weights)
+	k := a.workOf(weights)
+	for _, c := range a.mappings(weights, k) {
+		reprice := func(desc *target.Desc) float64 { return c.estimate(k, &desc.Threads).total }
+		list = append(list, Candidate{plan.Plan{Opts: c.complete()}, c.price.total, c.features(k), reprice})
+	}
+	return list
+}
+
+// matrixCandidates are those of a product that matrix instructions make.
+func (a *analysis) matrixCandidates(weights []*operand) (list []Candidate) {
+	i := slices.IndexFunc(weights, func(w *operand) bool { return len(w.reuse) > 0 })
+	if i < 0 {
+		return nil
+	}
+	m, ok := a.matrixProduct(weights, weights[i])
+	if !ok {
+		return nil
+	}
+	k := m.work()
+	for _, t := range m.tiles() {
+		reprice := func(desc *target.Desc) float64 { return t.estimate(k, desc, 1) }
+		list = append(list, Candidate{plan.Plan{Opts: m.plan(t).opts}, t.price, t.features(k), reprice})
+	}
+	return list
+}
+
+// Reprice is the price by other numbers of a target, in nanoseconds.
+func (c *Candidate) Reprice(desc *target.Desc) float64 { return c.reprice(desc) }
 
 func (c *mapped) features(k *work) map[string]float64 {
 	return map[string]float64{

@@ -26,15 +26,24 @@ const (
 )
 
 func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
-	streams := a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) })
-	if streams && a.dotAxis(w.chain[len(w.chain)-1]) {
+	few := a.fewUses(weights)
+	if few && a.dotAxis(w.chain[len(w.chain)-1]) {
 		return gpuMatvec(a, weights)
 	}
-	if opts, why, record, ok := gpuMatrix(a, weights, w); ok {
+	opts, why, record, ok := gpuMatrix(a, weights, w)
+	if few {
+		matrix := a.priced
+		a.priced = Choice{}
+		o, y, r := gpuMatvec(a, weights)
+		vector := a.priced
+		a.priced.Prices = cheapest(matrix.Prices, vector.Prices)
+		if !ok || vector.Prices != nil && vector.preferred(matrix, a.knobs.BlockThreads) {
+			return o, y, r
+		}
+		matrix.Prices, a.priced = a.priced.Prices, matrix
+	}
+	if ok {
 		return opts, why, record
-	}
-	if streams {
-		return gpuMatvec(a, weights)
 	}
 	p := a.plan()
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
@@ -92,8 +101,35 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	if panel {
 		how += fmt.Sprintf(", %d threads share decoded rows", threads)
 	}
-	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
+	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
 	return p.opts, why, appliedTo(w, "reuses-weight", how)
+}
+
+// preferred reports a choice that has the threads a block that are wanted, 0: any, or else
+// is cheaper.
+func (c Choice) preferred(than Choice, threads int64) bool {
+	if fits := c.BlockThreads == threads; fits != (than.BlockThreads == threads) {
+		return fits
+	}
+	return c.Price < than.Price
+}
+
+// cheapest are the lower prices of each number of threads a block.
+func cheapest(x, y map[int64]float64) map[int64]float64 {
+	if y == nil {
+		return x
+	}
+	for threads, price := range x {
+		if other, ok := y[threads]; !ok || price < other {
+			y[threads] = price
+		}
+	}
+	return y
+}
+
+// fewUses reports weights that a thread may stream past all of their uses.
+func (a *analysis) fewUses(weights []*operand) bool {
+	return a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) })
 }
 
 // allConstant reports axes of constant extents.

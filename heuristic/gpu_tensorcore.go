@@ -8,69 +8,79 @@ import (
 	"tgc/ir/analyse"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
-// Matrix products of a GPU with matrix instructions (Opt MMA). A warp holds tiles
-// of 16 rows by 8 tokens. Of a tile and 16 points of the sum, three instructions
-// of exact mode do the work of 64 multiply-adds a lane; to decode its weights takes
-// some 32 others, to split its activations 28 (counted in machine code for sm_90,
-// Q6_K). So many tokens are worth panels: a block decodes and splits once for all
-// of its warps. With few tokens a weight is used once in a block, where what is
-// short is warps that hide the latency of memory: those of a block share the sum.
-//
-// LLaMA-1B, Q6_K, exact, on an H200: sharing the sum took a batch of 8 from 1,592
-// to 4,974 tokens a second, one of 32 from 4,496 to 10,760.
+// Matrix products of a GPU with matrix instructions (Opt MMA). A warp holds tiles of 16
+// rows by 8 tokens, and decodes their weights and splits their activations itself, or a
+// block does so once for all of its warps, in panels. With few tokens a weight is used
+// once in a block, where what is short is warps that hide the latency of memory: those of
+// a block may share the sum. All ways to take tiles are priced (gpu_matrix_price.go), and
+// the cheapest that the kernel accepts wins.
 const (
 	matrixRows   = 16 // of a tile
 	matrixTokens = 8
 	matrixPoints = 16 // of the sum
-
-	gpuMatrixWarps      = 8 // of a block
-	gpuMatrixPanelTiles = 8 // of tokens, from which blocks share panels
-	gpuManyPanelTiles   = 4 // the same where there are many matrices: blocks are not short
-	gpuManyFloatTiles   = 2 // of tokens a warp there, in terms of floats: OLMoE's prompt of 512, exact, 18,290 -> 19,900
-	gpuMatrixRowTiles   = 2 // of a warp
-	gpuMatrixTokenTiles = 4 // of a warp
-	gpuMatrixTiles      = 8 // of a warp that decodes for itself: more spill
-	gpuMatrixCopies     = 4 // of the points of a tile: more than fit registers
-	gpuPanelTiles       = 4 // of a warp with panels, up to which more copies leave fewer barriers
-	gpuPanelSteps       = 8
-	gpuPanelWarps       = 4 // of a block that shares panels, at least
-	gpuPanelFewest      = 6 // share of the device that blocks with panels must fill; else warps share sums
 )
 
 // gpuMatrix plans a product with matrix instructions; ok is false where its
 // axes make no tiles.
 func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, why string, record Record, ok bool) {
-	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
-	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || row < 0 || token < 0 || !fillsTiles(a.size(row), matrixRows) || a.lastStage(weights) {
-		return nil, "", Record{}, false
-	}
-	chains, ok := a.matrixChains(weights, row, token)
+	m, ok := a.matrixProduct(weights, w)
 	if !ok {
 		return nil, "", Record{}, false
 	}
-	p := a.plan()
-	t := p.matrixTile(weights, row, token)
-	most, matrices := int64(gpuMatrixCopies), int64(len(distinct(weights)))
-	if t.panels && t.rows*t.tokens*matrices <= gpuPanelTiles {
-		most = gpuPanelSteps
+	list := m.tiles()
+	chosen, opts := m.accepted(list, a.knobs.BlockThreads)
+	if chosen == nil {
+		chosen, opts = m.accepted(list, 0)
 	}
-	for _, o := range chains {
-		if !p.done[o.chain[len(o.chain)-1]] {
-			p.matrixChain(o, most)
+	if chosen == nil {
+		return nil, "", Record{}, false
+	}
+	a.priced = m.choice(list, chosen)
+	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), chosen)
+	return opts, why, appliedTo(w, "reuses-weight", chosen.String()), true
+}
+
+// matrixProduct is a product whose axes make tiles for matrix instructions.
+type matrixProduct struct {
+	*analysis
+	weights, chains []*operand
+	row, token      int // axes
+}
+
+// matrixProduct finds the axes of tiles; ok is false where there are none.
+func (a *analysis) matrixProduct(weights []*operand, w *operand) (m *matrixProduct, ok bool) {
+	m = &matrixProduct{analysis: a, weights: weights, row: a.lastStore(w.rows), token: a.lastStore(w.reuse)}
+	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || m.row < 0 || m.token < 0 || !fillsTiles(a.size(m.row), matrixRows) || a.lastStage(weights) {
+		return nil, false
+	}
+	m.chains, ok = a.matrixChains(weights, m.row, m.token)
+	return m, ok
+}
+
+// accepted is the cheapest way to take tiles that the kernel accepts, of blocks of some
+// threads; 0: of any.
+func (m *matrixProduct) accepted(list []*matrixTile, threads int64) (*matrixTile, []plan.Opt) {
+	for _, t := range list {
+		if threads > 0 && t.threads(m.desc) != threads {
+			continue
+		}
+		if p := m.plan(t); kernel.Feasible(m.arena, m.sink, plan.Plan{Opts: p.opts}, m.desc) == nil {
+			return t, p.opts
 		}
 	}
-	if !t.panels {
-		t.groups = run(p.left(weights[0].chain[0]), gpuMatrixWarps)
-		t.rowWarps = shares(ceil(ceil(p.size(row), matrixRows), t.rows), max(gpuMatrixWarps/t.groups/2, 1))
-	}
+	return nil, nil
+}
+
+// plan maps tiles to warps.
+func (m *matrixProduct) plan(t *matrixTile) *planner {
+	p, row, token := m.along(t.copies), m.row, m.token
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
 		p.add(plan.SWAP, p.axes[token].Name, int64(row))
 	}
-	if t.groups > 1 {
-		p.split(plan.GROUP, weights[0].chain[0], t.groups)
-	}
+	p.split(plan.GROUP, m.weights[0].chain[0], t.groups)
 	p.split(plan.UPCAST, token, 2)
 	p.split(plan.LOCAL, token, 4)
 	p.split(plan.UPCAST, token, t.tokens)
@@ -83,13 +93,19 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 		p.add(plan.STAGE, p.axes[token].Name, 0)
 		p.add(plan.STAGE, p.axes[row].Name, 0)
 	}
-	p.aroundRows(a.rowsOf(weights), t.rowWarps*t.tokenWarps*t.groups*int64(a.desc.WarpSize))
-	if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: p.opts}, a.desc) != nil {
-		return nil, "", Record{}, false
+	p.aroundRows(m.rowsOf(m.weights), t.threads(m.desc))
+	return p
+}
+
+// along splits the sums into tiles, some of which a warp has at once.
+func (m *matrixProduct) along(copies int64) *planner {
+	p := m.analysis.plan()
+	for _, o := range m.chains {
+		if !p.done[o.chain[len(o.chain)-1]] {
+			p.matrixChain(o, copies)
+		}
 	}
-	how := t.describe()
-	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
-	return p.opts, why, appliedTo(w, "reuses-weight", how), true
+	return p
 }
 
 // fillsTiles reports points that fill tiles of so many, or of which a last one that
@@ -118,10 +134,19 @@ func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*o
 // along both, and groups of warps that share the sum.
 type matrixTile struct {
 	rows, rowWarps, tokens, tokenWarps, groups int64
+	copies                                     int64 // tiles along the sum that a warp has at once
+	steps                                      int64 // iterations of a warp along the sum
 	panels                                     bool
+	price                                      float64 // ns
 }
 
-func (t matrixTile) describe() string {
+// warps is the number of warps of a block.
+func (t *matrixTile) warps() int64 { return t.rowWarps * t.tokenWarps * t.groups }
+
+func (t *matrixTile) threads(desc *target.Desc) int64 { return t.warps() * int64(desc.WarpSize) }
+
+// String says how warps take tiles.
+func (t *matrixTile) String() string {
 	how := fmt.Sprintf("matrix instructions, tiles of %d rows x %d tokens a warp, %d x %d warps", t.rows*matrixRows, t.tokens*matrixTokens, t.rowWarps, t.tokenWarps)
 	switch {
 	case t.panels:
@@ -129,70 +154,7 @@ func (t matrixTile) describe() string {
 	case t.groups > 1:
 		how += fmt.Sprintf(", %d share a sum", t.groups)
 	}
-	return how
-}
-
-// matrixPanels are blocks that share panels, large ones first.
-var matrixPanels = []matrixTile{
-	{rows: 2, rowWarps: 2, tokens: 4, tokenWarps: 4},
-	{rows: 2, rowWarps: 2, tokens: 2, tokenWarps: 4},
-	{rows: 2, rowWarps: 2, tokens: 1, tokenWarps: 4},
-}
-
-// matrixTile picks the shape: panels for many tokens; for few, where each weight
-// has no second use in a block, warps that share the sum.
-func (p *planner) matrixTile(weights []*operand, row, token int) matrixTile {
-	rowTiles, tokenTiles := ceil(p.size(row), matrixRows), ceil(p.size(token), matrixTokens)
-	blocks := rowTiles * tokenTiles
-	for _, i := range p.axesOf(plan.StoreAxis) {
-		if i != row && i != token {
-			blocks *= p.size(i)
-		}
-	}
-	enough := int64(p.desc.Cost.Workers) * 3 / 4
-	least, most := int64(gpuMatrixPanelTiles), tokenTiles
-	if p.matrices(weights[0], row) > 1 {
-		least = gpuManyPanelTiles
-		if inner := weights[0].chain; !p.integerSum(inner[len(inner)-1]) {
-			most = gpuManyFloatTiles
-		}
-	}
-	if tokenTiles >= least {
-		var t matrixTile
-		for _, t = range matrixPanels {
-			t.groups, t.panels = 1, true
-			t.tokens = parts(tokenTiles, min(t.tokens, most))
-			t.tokenWarps = shares(ceil(tokenTiles, t.tokens), t.tokenWarps)
-			t.rows = parts(rowTiles, t.rows)
-			t.rowWarps = shares(ceil(rowTiles, t.rows), max(t.rowWarps, gpuPanelWarps/t.tokenWarps))
-			if blocks/(t.rows*t.rowWarps*t.tokens*t.tokenWarps) >= enough {
-				break
-			}
-		}
-		if blocks/(t.rows*t.rowWarps*t.tokens*t.tokenWarps) > enough/gpuPanelFewest {
-			return t
-		}
-	}
-	t := matrixTile{rowWarps: 1, tokenWarps: 1, tokens: parts(tokenTiles, gpuMatrixTokenTiles)}
-	for t.rows = parts(rowTiles, gpuMatrixRowTiles); t.rows > 1; t.rows /= 2 {
-		if blocks/(t.rows*t.tokens) >= enough && t.rows*t.tokens*int64(len(distinct(weights))) <= gpuMatrixTiles {
-			break
-		}
-	}
-	return t
-}
-
-// matrices is how many a weight holds, apart from the axis of its rows: one for each
-// group of tokens, say. With tiles of 32 tokens OLMoE's prompt of 128 is read at 15,200
-// tokens a second in panels and at 8,200 by warps that decode for themselves.
-func (p *planner) matrices(w *operand, row int) int64 {
-	n := int64(1)
-	for _, i := range w.rows {
-		if i != row {
-			n = satMul(n, p.size(i))
-		}
-	}
-	return n
+	return how + fmt.Sprintf(": %.1f us", t.price/1000)
 }
 
 // matrixChain splits the chain of sums of a weight: the points of a tile, then

@@ -79,6 +79,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		// took 22 us more than one that reads as much (H200).
 		Cost:    Cost{ByteDRAM: row.byteDRAM, ByteCache: row.byteDRAM / 3, Op: row.op, Transcend: 8 * row.op, Launch: 270_000, Workers: row.units},
 		Threads: threadsNVIDIA(),
+		Tiles:   tilesNVIDIA(),
 		Tuning:  tuningGPU(),
 	}
 	if special {

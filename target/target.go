@@ -32,6 +32,7 @@ type Desc struct {
 	Contractions  []Contraction
 	Cost          Cost
 	Threads       Threads // of a GPU
+	Tiles         Tiles   // of a GPU
 	Tuning        Tuning
 }
 

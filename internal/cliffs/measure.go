@@ -255,7 +255,7 @@ func (p *part) longestShare(desc *target.Desc) (longest share, err error) {
 			continue
 		}
 		s := share{1, 1, 1}
-		for _, i := range free.Of(u) {
+		for _, i := range free.Of(u).List() {
 			if n, ok := axes[i].Axis.Size(); ok && axes[i].Axis.Kind == plan.ReduceAxis {
 				threads, taken := takenOf(&axes[i])
 				s.threads, s.points, s.iterations = s.threads*threads, s.points*ceil(n, threads), s.iterations*ceil(n, taken)

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
-	"reflect"
+	"slices"
 
 	"tgc/target"
 )
@@ -17,24 +18,22 @@ const (
 
 // fit changes numbers one or two at a time, by random factors, and keeps what makes the
 // loss smaller.
-func fit(kernels []kernelTimes, best target.Threads, steps int) target.Threads {
+func fit(kernels []kernelTimes, best target.Desc, steps int) target.Desc {
 	random := rand.New(rand.NewPCG(1, 7))
-	n := reflect.TypeOf(best).NumField()
-	sizes := make([]float64, n)
+	names := slices.Sorted(maps.Keys(numbersOf(&best)))
+	sizes := make([]float64, len(names))
 	for i := range sizes {
 		sizes[i] = 0.2
 	}
 	least := lossOf(kernels, &best)
 	for range steps {
 		next := best
-		first := random.IntN(n)
-		change := func(i int) {
-			f := reflect.ValueOf(&next).Elem().Field(i)
-			f.SetFloat(f.Float() * math.Exp(random.NormFloat64()*sizes[i]))
-		}
+		numbers := numbersOf(&next)
+		first := random.IntN(len(names))
+		change := func(i int) { *numbers[names[i]] *= math.Exp(random.NormFloat64() * sizes[i]) }
 		change(first)
 		if random.Float64() < 0.3 {
-			change(random.IntN(n))
+			change(random.IntN(len(names)))
 		}
 		if loss := lossOf(kernels, &next); loss < least {
 			best, least, sizes[first] = next, loss, sizes[first]*1.3
@@ -48,13 +47,13 @@ func fit(kernels []kernelTimes, best target.Threads, steps int) target.Threads {
 // lossOf is, on average over kernels, by how much a plan is slower than the fastest that
 // is chosen by its price, but not sharply so, and how prices scatter about times; both
 // as logarithms.
-func lossOf(kernels []kernelTimes, t *target.Threads) float64 {
+func lossOf(kernels []kernelTimes, desc *target.Desc) float64 {
 	total := 0.0
 	for _, k := range kernels {
 		prices := make([]float64, len(k.plans))
 		cheapest, fastest := math.Inf(1), math.Inf(1)
 		for i, p := range k.plans {
-			prices[i] = math.Log(p.Reprice(t) / 1000)
+			prices[i] = math.Log(p.Reprice(desc) / 1000)
 			cheapest, fastest = min(cheapest, prices[i]), min(fastest, p.us)
 		}
 		var weights, slower, off, square float64

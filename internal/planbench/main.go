@@ -2,7 +2,7 @@
 // a GPU, each kernel by itself over weights that no cache holds.
 //
 //	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
-//	planbench -score pairs.jsonl -set Busy=12
+//	planbench -score pairs.jsonl -set Threads.Busy=12
 //	planbench -score pairs.jsonl.gz -fit 9000
 //
 // With -with, which may be repeated, Opts of passes that no candidate has are timed too:
@@ -14,8 +14,9 @@
 // With -score no device is needed: plans of recorded pairs are priced again and compared
 // with their times.
 //
-// A job is a shape, a mode and a batch (default 1). Each line of its output is a pair of kernel and plan: the features of which the
-// price is made, the price and the time in microseconds.
+// A job is a shape, a mode, a batch and the tokens of each sequence (one each by default).
+// Each line of its output is a pair of kernel and plan: the features of which the price is
+// made, the price and the time in microseconds.
 package main
 
 import (
@@ -26,10 +27,12 @@ import (
 	"log"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"tgc/engine"
 	"tgc/heuristic"
@@ -53,8 +56,8 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs whose plans are priced again and compared with their times")
-	steps := flag.Int("fit", 0, "with -score: steps by which the numbers of target.Threads are fitted to the times first, and printed")
-	set := flag.String("set", "", "with -score: numbers of target.Threads to set, NAME=NUMBER,..")
+	steps := flag.Int("fit", 0, "with -score: steps by which the numbers of target.Threads and target.Tiles are fitted to the times first, and printed")
+	set := flag.String("set", "", "with -score: numbers of the target to set, Threads.NAME=NUMBER,Tiles.NAME=NUMBER,..")
 	settings := []plan.Plan{{}}
 	flag.Func("with", "Opts with which candidates are timed once more where they change the code: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(text string) error {
 		with, err := plan.Parse(text)
@@ -81,8 +84,8 @@ type bench struct {
 	target   *target.Desc
 	out      *json.Encoder
 	dry      bool
-	settings []plan.Plan                                                 // Opts with which candidates are timed; the first has none
-	visit    func(shape, mode string, batch int, k *engine.Kernel) error // instead of timing
+	settings []plan.Plan                         // Opts with which candidates are timed; the first has none
+	visit    func(j job, k *engine.Kernel) error // instead of timing
 }
 
 // pair is a line of the output.
@@ -90,6 +93,7 @@ type pair struct {
 	Shape    string             `json:"shape"`
 	Mode     string             `json:"mode"`
 	Batch    int                `json:"batch"`
+	Tokens   int                `json:"tokens,omitempty"` // of each sequence; 0: one
 	Kernel   string             `json:"kernel"`
 	Plan     string             `json:"plan"`
 	With     string             `json:"with,omitempty"`
@@ -110,15 +114,12 @@ func (b *bench) run(ctx context.Context, device string, jobs []string) (err erro
 // jobs goes through the kernels of jobs.
 func (b *bench) jobs(ctx context.Context, jobs []string) (err error) {
 	for _, job := range jobs {
-		batch := 1
-		fields := append(strings.Fields(job), "exact")
-		if len(fields) > 3 { // shape, mode, batch
-			if batch, err = strconv.Atoi(fields[2]); err != nil {
-				return fmt.Errorf("%s: batch: %w", job, err)
-			}
+		j, err := parseJob(job)
+		if err != nil {
+			return err
 		}
 		start := time.Now()
-		if err := b.shape(ctx, fields[0], fields[1], batch); err != nil {
+		if err := b.job(ctx, j); err != nil {
 			return fmt.Errorf("%s: %w", job, err)
 		}
 		if b.visit == nil {
@@ -128,8 +129,32 @@ func (b *bench) jobs(ctx context.Context, jobs []string) (err error) {
 	return nil
 }
 
-func (b *bench) shape(ctx context.Context, name, modeName string, batch int) error {
-	shape, err := synth.Lookup(name)
+// job is what is compiled for its kernels.
+type job struct {
+	shape, mode   string
+	batch, tokens int // of each sequence
+}
+
+// parseJob reads "SHAPE [MODE [BATCH [TOKENS]]]".
+func parseJob(text string) (job, error) {
+	j := job{mode: "exact", batch: 1, tokens: 1}
+	fields := strings.Fields(text)
+	for i, into := range []any{&j.shape, &j.mode, &j.batch, &j.tokens} {
+		if i >= len(fields) {
+			break
+		}
+		if _, err := fmt.Sscan(fields[i], into); err != nil {
+			return j, fmt.Errorf("%s: %s: %w", text, fields[i], err)
+		}
+	}
+	return j, nil
+}
+
+func (j job) String() string { return fmt.Sprintf("%s %s %d %d", j.shape, j.mode, j.batch, j.tokens) }
+
+// job goes through the kernels of a job that no earlier one had.
+func (b *bench) job(ctx context.Context, j job) error {
+	shape, err := synth.Lookup(j.shape)
 	if err != nil {
 		return err
 	}
@@ -141,11 +166,11 @@ func (b *bench) shape(ctx context.Context, name, modeName string, batch int) err
 	if err != nil {
 		return err
 	}
-	mode, err := nn.ParseNumeric(modeName)
+	mode, err := nn.ParseNumeric(j.mode)
 	if err != nil {
 		return err
 	}
-	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: 1, Batch: batch, Numeric: mode}, 128, b.target, engine.Config{})
+	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: j.tokens, Batch: j.batch, Numeric: mode}, 128, b.target, engine.Config{})
 	if err != nil {
 		return err
 	}
@@ -158,12 +183,12 @@ func (b *bench) shape(ctx context.Context, name, modeName string, batch int) err
 			if text := ir.Text(part.AST); !b.seen[text] {
 				b.seen[text] = true
 				if b.visit != nil {
-					if err := b.visit(name, modeName, batch, part); err != nil {
+					if err := b.visit(j, part); err != nil {
 						return fmt.Errorf("kernel %s: %w", part.Name, err)
 					}
 					continue
 				}
-				if err := b.kernel(ctx, name, modeName, batch, part); err != nil {
+				if err := b.kernel(ctx, j, part); err != nil {
 					return fmt.Errorf("kernel %s: %w", part.Name, err)
 				}
 			}
@@ -173,7 +198,7 @@ func (b *bench) shape(ctx context.Context, name, modeName string, batch int) err
 }
 
 // kernel times candidates of one kernel.
-func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *engine.Kernel) error {
+func (b *bench) kernel(ctx context.Context, j job, k *engine.Kernel) error {
 	alone, err := engine.Compile(ctx, k.AST, b.target, engine.Config{})
 	if err != nil {
 		return err
@@ -188,48 +213,21 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 		all = []heuristic.Candidate{{Plan: alone.Kernels[0].Plan}}
 	}
 	ranks := b.choose(all)
-	printer, err := render.For(alone.Target)
-	if err != nil {
-		return err
-	}
-	var programs []*program.Program
-	var pairs []pair
-	for _, i := range ranks {
-		c, plain := all[i], ""
-		for _, with := range b.settings {
-			chosen := c.Plan.Extend(ast, with.Opts, alone.Target)
-			if len(with.Opts) > 0 && len(chosen.Opts) == len(c.Plan.Opts) {
-				continue
-			}
-			pair := pair{Shape: shape, Mode: mode, Batch: batch, Kernel: k.Name, Plan: chosen.String(), With: with.String(), Features: c.Features, Price: c.Price / 1000, Rank: i}
-			if b.dry {
-				if err := b.out.Encode(pair); err != nil {
-					return err
-				}
-				continue
-			}
-			p, err := kernel.LowerWith(ctx, arena, ast, chosen, alone.Target, "kernel", nil)
-			if err != nil {
-				log.Printf("%s: %v: %v", k.Name, chosen, err)
-				continue
-			}
-			source, err := printer.Source(p)
-			if err != nil {
+	wanted := b.wanted(ast, alone.Target, all, ranks, pair{Shape: j.shape, Mode: j.mode, Batch: j.batch, Tokens: j.tokens, Kernel: k.Name})
+	if b.dry {
+		for _, l := range wanted {
+			if err := b.out.Encode(l.pair); err != nil {
 				return err
 			}
-			if len(with.Opts) == 0 {
-				plain = source
-			} else if source == plain {
-				continue
-			}
-			programs, pairs = append(programs, p), append(pairs, pair)
 		}
-	}
-	log.Printf("%s %s %s: %d candidates, %d lowered", shape, mode, k.Name, len(all), len(programs))
-	if b.dry {
 		return nil
 	}
-	execs, err := b.dev.Load(ctx, programs)
+	if err := lowerAll(ctx, ast, alone.Target, wanted); err != nil {
+		return err
+	}
+	programs, pairs := different(wanted)
+	log.Printf("%s %s: %d candidates, %d lowered", j, k.Name, len(all), len(programs))
+	execs, pairs, err := b.load(ctx, programs, pairs)
 	if err != nil {
 		return err
 	}
@@ -258,9 +256,90 @@ func (b *bench) kernel(ctx context.Context, shape, mode string, batch int, k *en
 		}
 	}
 	for _, line := range compareSettings(pairs) {
-		log.Printf("%s %s %s %s", shape, mode, k.Name, line)
+		log.Printf("%s %s %s", j, k.Name, line)
 	}
 	return nil
+}
+
+// lowered is a candidate with some settings, and its program.
+type lowered struct {
+	pair    pair
+	plan    plan.Plan
+	program *program.Program // nil: refused
+	source  string
+}
+
+// wanted are the chosen candidates, each without settings and with those that it lacks.
+func (b *bench) wanted(ast *ir.UOp, desc *target.Desc, all []heuristic.Candidate, ranks []int, of pair) []*lowered {
+	var list []*lowered
+	for _, i := range ranks {
+		c := all[i]
+		for _, with := range b.settings {
+			chosen := c.Plan.Extend(ast, with.Opts, desc)
+			if len(with.Opts) > 0 && len(chosen.Opts) == len(c.Plan.Opts) {
+				continue
+			}
+			p := of
+			p.Plan, p.With, p.Features, p.Price, p.Rank = chosen.String(), with.String(), c.Features, c.Price/1000, i
+			list = append(list, &lowered{pair: p, plan: chosen})
+		}
+	}
+	return list
+}
+
+// lowerAll lowers candidates on all cores, each in an arena of its own.
+func lowerAll(ctx context.Context, ast *ir.UOp, desc *target.Desc, list []*lowered) error {
+	printer, err := render.For(desc)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, l := range list {
+		group.Go(func() error {
+			arena := ir.NewArena()
+			p, err := kernel.LowerWith(ctx, arena, arena.Import(ast), l.plan, desc, "kernel", nil)
+			if err != nil {
+				log.Printf("%s: %v: %v", l.pair.Kernel, l.plan, err)
+				return ctx.Err()
+			}
+			l.program = p
+			l.source, err = printer.Source(p)
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// different are the programs of candidates, and of those with settings only where these
+// change the code.
+func different(list []*lowered) (programs []*program.Program, pairs []pair) {
+	plain := ""
+	for _, l := range list {
+		if l.pair.With == "" {
+			plain = l.source
+		}
+		if l.program != nil && (l.pair.With == "" || l.source != plain) {
+			programs, pairs = append(programs, l.program), append(pairs, l.pair)
+		}
+	}
+	return programs, pairs
+}
+
+// load loads programs; those that the device refuses are left out.
+func (b *bench) load(ctx context.Context, programs []*program.Program, pairs []pair) (execs []tgcruntime.Executable, loaded []pair, err error) {
+	if execs, err = b.dev.Load(ctx, programs); err == nil {
+		return execs, pairs, nil
+	}
+	for i := range programs {
+		one, err := b.dev.Load(ctx, programs[i:i+1])
+		if err != nil {
+			log.Printf("%s: %s: %v", pairs[i].Kernel, pairs[i].Plan, err)
+			continue
+		}
+		execs, loaded = append(execs, one...), append(loaded, pairs[i])
+	}
+	return execs, loaded, ctx.Err()
 }
 
 // choose picks candidates: the cheapest quarter of those wanted, the others at random

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"reflect"
@@ -46,13 +47,13 @@ func score(ctx context.Context, b *bench, file, set string, steps int) error {
 	if err != nil {
 		return err
 	}
-	numbers := b.target.Threads
+	numbers := *b.target
 	if err := setNumbers(&numbers, set); err != nil {
 		return err
 	}
 	if steps > 0 {
 		numbers = fit(kernels, numbers, steps)
-		fmt.Printf("%+v\n", numbers)
+		fmt.Printf("%+v\n%+v\n", numbers.Threads, numbers.Tiles)
 	}
 	var taus, losses []float64
 	for _, k := range kernels {
@@ -77,8 +78,8 @@ func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, e
 	if err != nil {
 		return nil, err
 	}
-	b.visit = func(shape, mode string, batch int, k *engine.Kernel) error {
-		key := kernelKey{shape, mode, batch, k.Name}
+	b.visit = func(j job, k *engine.Kernel) error {
+		key := kernelKey{j, k.Name}
 		if times[key] == nil {
 			return nil
 		}
@@ -91,7 +92,7 @@ func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, e
 		if err != nil {
 			return err
 		}
-		found := kernelTimes{name: fmt.Sprint(shape, " ", mode, " ", batch, " ", k.Name)}
+		found := kernelTimes{name: fmt.Sprint(j, " ", k.Name)}
 		for _, c := range list {
 			if us, ok := times[key][c.Plan.String()]; ok {
 				found.plans = append(found.plans, timedPlan{c, us})
@@ -105,7 +106,7 @@ func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, e
 	}
 	var jobs []string
 	for key := range times {
-		if job := fmt.Sprintf("%s %s %d", key.shape, key.mode, key.batch); !slices.Contains(jobs, job) {
+		if job := key.String(); !slices.Contains(jobs, job) {
 			jobs = append(jobs, job)
 		}
 	}
@@ -120,9 +121,8 @@ func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, e
 }
 
 type kernelKey struct {
-	shape, mode string
-	batch       int
-	kernel      string
+	job
+	kernel string
 }
 
 func readPairs(file string) (map[kernelKey]map[string]float64, error) {
@@ -146,7 +146,7 @@ func readPairs(file string) (map[kernelKey]map[string]float64, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		key := kernelKey{p.Shape, p.Mode, p.Batch, p.Kernel}
+		key := kernelKey{job{p.Shape, p.Mode, p.Batch, max(p.Tokens, 1)}, p.Kernel}
 		if out[key] == nil {
 			out[key] = make(map[string]float64)
 		}
@@ -154,28 +154,40 @@ func readPairs(file string) (map[kernelKey]map[string]float64, error) {
 	}
 }
 
-// setNumbers sets numbers of the target's threads: "Busy=12,Unit=2".
-func setNumbers(t *target.Threads, set string) error {
+// setNumbers sets numbers of a target: "Threads.Busy=12,Tiles.Latency=300".
+func setNumbers(desc *target.Desc, set string) error {
+	fields := numbersOf(desc)
 	for _, item := range strings.FieldsFunc(set, func(r rune) bool { return r == ',' }) {
 		name, text, _ := strings.Cut(item, "=")
-		field := reflect.ValueOf(t).Elem().FieldByName(name)
 		n, err := strconv.ParseFloat(text, 64)
-		if err != nil || !field.IsValid() {
-			return fmt.Errorf("-set %s: want NAME=NUMBER of target.Threads", item)
+		if err != nil || fields[name] == nil {
+			return fmt.Errorf("-set %s: want NAME=NUMBER, NAME one of %s", item, strings.Join(slices.Sorted(maps.Keys(fields)), " "))
 		}
-		field.SetFloat(n)
+		*fields[name] = n
 	}
 	return nil
 }
 
+// numbersOf are the numbers of a target by which plans are priced.
+func numbersOf(desc *target.Desc) map[string]*float64 {
+	fields := make(map[string]*float64)
+	for prefix, numbers := range map[string]any{"Threads.": &desc.Threads, "Tiles.": &desc.Tiles} {
+		v := reflect.ValueOf(numbers).Elem()
+		for i := range v.NumField() {
+			fields[prefix+v.Type().Field(i).Name] = v.Field(i).Addr().Interface().(*float64)
+		}
+	}
+	return fields
+}
+
 // compare is Kendall's tau between times and prices, and the time of the cheapest over
 // the shortest.
-func (k *kernelTimes) compare(t *target.Threads) (tau, loss float64) {
+func (k *kernelTimes) compare(desc *target.Desc) (tau, loss float64) {
 	agree, pairs := 0.0, 0.0
 	cheapest, fastest := 0, math.Inf(1)
 	prices := make([]float64, len(k.plans))
 	for i, p := range k.plans {
-		prices[i] = p.Reprice(t)
+		prices[i] = p.Reprice(desc)
 		if prices[i] < prices[cheapest] {
 			cheapest = i
 		}

@@ -1,0 +1,192 @@
+package heuristic
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// The price of a product by matrix instructions: an analytic model of one kernel in a
+// chain of kernels, like that of a matrix-vector product (gpu_price.go). Each warp loads,
+// decodes and multiplies in steps, whose latency other warps of its multiprocessor may
+// hide; the busiest one decides.
+
+// Values of a tile that are tried.
+var (
+	matrixCopies = []int64{1, 2, 4, 8}
+	matrixTiles  = []int64{1, 2, 4, 8}
+	matrixSides  = []int64{1, 2, 4} // warps along rows, and along tokens
+	matrixGroups = []int64{1, 2, 3, 4, 5, 6, 7, 8, 16}
+)
+
+// Bounds of what is tried.
+const (
+	mostMatrixTiles = 16 // of a warp: accumulators fill its registers
+	mostMatrixWarps = 16 // of a block
+	leastPanelWarps = 4  // that share what a block has decoded
+
+	mostRegisters = 255 // of a thread
+)
+
+// matrixWork is what of a kernel decides the prices of its tiles.
+type matrixWork struct {
+	rows, tokens, points float64
+	others               float64 // products: of each group of tokens, say
+	matrices             float64 // that have rows, tokens and points in common
+	bytes                float64 // of all weights
+	element              float64 // bytes of an activation
+}
+
+func (m *matrixProduct) work() *matrixWork {
+	w := m.weights[0]
+	k := &matrixWork{
+		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
+		element: 4,
+	}
+	if m.integerSum(w.chain[len(w.chain)-1]) {
+		k.element = 1
+	}
+	for _, i := range m.axesOf(plan.StoreAxis) {
+		if i != m.row && i != m.token {
+			k.others *= float64(m.size(i))
+		}
+	}
+	for _, o := range distinct(m.weights) {
+		k.matrices++
+		k.bytes += float64(o.bytes)
+	}
+	return k
+}
+
+// tiles lists ways to take tiles, the cheapest first.
+func (m *matrixProduct) tiles() []*matrixTile {
+	k := m.work()
+	var list []*matrixTile
+	last := int64(0)
+	for _, copies := range matrixCopies {
+		p := m.along(copies)
+		chain := m.weights[0].chain
+		outer, iterations := p.left(chain[0]), p.leftAlong(chain)
+		if iterations == last {
+			continue
+		}
+		last = iterations
+		k.eachTile(func(t matrixTile) {
+			if t.groups > outer {
+				return
+			}
+			t.copies, t.steps = copies, ceil(outer, t.groups)*(iterations/outer)
+			t.price = t.estimate(k, m.desc, cmp.Or(m.knobs.Share, 1))
+			list = append(list, &t)
+		})
+	}
+	slices.SortStableFunc(list, func(x, y *matrixTile) int { return cmp.Compare(x.price, y.price) })
+	return list
+}
+
+// eachTile goes through the tiles of warps and the warps of blocks that a product fills.
+func (k *matrixWork) eachTile(f func(t matrixTile)) {
+	rows, tokens := int64(math.Ceil(k.rows/matrixRows)), int64(math.Ceil(k.tokens/matrixTokens))
+	each := func(t matrixTile) {
+		for _, groups := range matrixGroups {
+			if t.groups = groups; t.warps() <= mostMatrixWarps {
+				f(t)
+			}
+		}
+		if t.groups, t.panels = 1, true; t.warps() >= leastPanelWarps {
+			f(t)
+		}
+	}
+	for _, r := range matrixTiles {
+		for _, t := range matrixTiles {
+			for _, rowWarps := range matrixSides {
+				for _, tokenWarps := range matrixSides {
+					if r*rowWarps < 2*rows && t*tokenWarps < 2*tokens && float64(r*t)*k.matrices <= mostMatrixTiles {
+						each(matrixTile{rows: r, tokens: t, rowWarps: rowWarps, tokenWarps: tokenWarps})
+					}
+				}
+			}
+		}
+	}
+}
+
+// choice is what kernels of a launch that becomes one grid agree by.
+func (m *matrixProduct) choice(list []*matrixTile, chosen *matrixTile) Choice {
+	prices := make(map[int64]float64)
+	for _, t := range slices.Backward(list) {
+		prices[t.threads(m.desc)] = t.price
+	}
+	return Choice{
+		Prices: prices, BlockThreads: chosen.threads(m.desc), Bytes: m.work().bytes,
+		Price: chosen.price, Share: cmp.Or(m.knobs.Share, 1),
+	}
+}
+
+// estimate prices a way to take tiles by a target's numbers, in nanoseconds.
+func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) float64 {
+	n := &desc.Tiles
+	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
+	tiles := float64(t.rows*t.tokens) * k.matrices
+	blocks := k.others * math.Ceil(k.rows/float64(t.rows*t.rowWarps*matrixRows)) * math.Ceil(k.tokens/float64(t.tokens*t.tokenWarps*matrixTokens))
+	operations := t.operations(n)
+
+	threads := warps * float64(desc.WarpSize)
+	registers, limit := t.registers(k, n), min(unitRegisters/threads, mostRegisters)
+	spilled := max(registers/limit-1, 0)
+	resident := max(math.Floor(min(unitRegisters/(min(registers, limit)*threads), unitThreads/threads, unitBlocks)), 1)
+	each := blocks / units
+	busiest := each + 0.5
+	if each <= 2*resident {
+		busiest = math.Ceil(each)
+	}
+	waves := math.Ceil(each / resident)
+
+	steps := float64(t.steps)
+	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
+	serial := waves * steps * (n.Latency + copies*operations*n.Operation)
+	issue := busiest * warps * steps * copies * operations * n.Issue
+	joining := 0.0
+	if t.groups > 1 {
+		joining = n.Joining * waves * tiles * float64(t.groups)
+	}
+	return n.Start + memory + serial + issue + joining + n.Spill*spilled*issue
+}
+
+// operations is what a warp executes for the tiles of 16 points of the sum.
+func (t *matrixTile) operations(n *target.Tiles) float64 {
+	rows, tokens := float64(t.rows), float64(t.tokens)
+	weights := rows * n.Rows
+	activations := tokens * n.Tokens
+	if t.panels { // all warps of a block share them
+		weights = weights/float64(t.tokenWarps)*n.Panel + 2*rows
+		activations = activations/float64(t.rowWarps)*n.Panel + tokens
+	}
+	return weights + activations
+}
+
+// registers are those of a thread.
+func (t *matrixTile) registers(k *matrixWork, n *target.Tiles) float64 {
+	rows, tokens := float64(t.rows), float64(t.tokens)
+	loaded := n.Panels * (rows*k.matrices + tokens)
+	if !t.panels {
+		point := k.bytes / (k.others * k.rows * k.points)
+		loaded = n.Loaded * (rows*8*point/4 + tokens*k.element)
+	}
+	return n.Registers + n.Accumulators*rows*tokens*k.matrices + float64(t.copies)*loaded
+}
+
+// features are what the price is made of, for those who fit it.
+func (t *matrixTile) features(k *matrixWork) map[string]float64 {
+	f := map[string]float64{
+		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element,
+		"row_tiles": float64(t.rows), "token_tiles": float64(t.tokens), "row_warps": float64(t.rowWarps), "token_warps": float64(t.tokenWarps),
+		"groups": float64(t.groups), "copies": float64(t.copies), "steps": float64(t.steps),
+	}
+	if t.panels {
+		f["panels"] = 1
+	}
+	return f
+}
