@@ -45,6 +45,9 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	if ok {
 		return opts, why, record
 	}
+	if z := a.longStage(weights); z >= 0 {
+		return declined("rows-of-a-stage", "a block makes the %d points of %s itself", a.size(z), a.axes[z].Name)
+	}
 	p := a.plan()
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
 	panel := row >= 0 && token >= 0 && a.size(token) > gpuTileTokens && a.panelFits(w) && !a.lastStage(weights)
@@ -155,6 +158,17 @@ func (a *analysis) panelFits(w *operand) bool {
 // lastStage reports stages among the rows of weights.
 func (a *analysis) lastStage(weights []*operand) bool {
 	return slices.ContainsFunc(a.rowsOf(weights).List(), func(i int) bool { return a.axes[i].Kind == plan.StageAxis })
+}
+
+// longStage is a stage among the rows of weights whose points are more than copies of a
+// thread, -1: none. Tiles of outputs would make it again for each of them.
+func (a *analysis) longStage(weights []*operand) int {
+	for _, i := range a.rowsOf(weights).List() {
+		if a.axes[i].Kind == plan.StageAxis && a.size(i) > maxStageCopies {
+			return i
+		}
+	}
+	return -1
 }
 
 // lanesOfTile is lanesOfRow with shorter loads, since each is held decoded for

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -30,19 +31,36 @@ func TestFusingPays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles some 4,000 programs")
 	}
-	checkPays(t, "dearer.txt", slices.Concat(microbench.Pairs(64, ""), microbench.Pairs(256, "")))
+	checkPays(t, "llvm:x86-64-v3", "dearer.txt", slices.Concat(microbench.Pairs(64, ""), microbench.Pairs(256, "")))
+}
+
+// TestFusingProductsPaysOnGPU is TestFusingPays on a GPU for what follows a product: a block
+// that made its rows again for each of their points took up to 270 times as long.
+func TestFusingProductsPaysOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles some 120 programs")
+	}
+	var list []microbench.Program
+	for _, first := range []string{"linear +", "conv +"} {
+		for _, p := range microbench.Pairs(256, first) {
+			if strings.HasPrefix(p.Name, first) {
+				list = append(list, p)
+			}
+		}
+	}
+	checkPays(t, "ptx:sm_90", "dearer-gpu.txt", list)
 }
 
 // TestFusingRandomProgramsPays is TestFusingPays for chains of ops with branches.
 func TestFusingRandomProgramsPays(t *testing.T) {
-	checkPays(t, "dearer-random.txt", microbench.RandomPrograms(200, 96))
+	checkPays(t, "llvm:x86-64-v3", "dearer-random.txt", microbench.RandomPrograms(200, 96))
 }
 
 // checkPays compares the programs of a list that are dearer fused with a list of them.
-func checkPays(t *testing.T, file string, list []microbench.Program) {
+func checkPays(t *testing.T, target, file string, list []microbench.Program) {
 	t.Helper()
 	ratios := make(map[string]float64)
-	for _, c := range priced(t, "llvm:x86-64-v3", list) {
+	for _, c := range priced(t, target, list) {
 		if r := c.PriceRatio(); r > dearer {
 			ratios[fmt.Sprintf("%d %s", c.Size, c.Name)] = r
 		}
