@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/engine/traffic"
 	"tgc/internal/cudatools"
 	"tgc/internal/testkit"
 	"tgc/ir"
@@ -238,6 +239,32 @@ func TestRowsOfProductsArePlanned(t *testing.T) {
 			if strings.HasPrefix(k.Why, "fallback") {
 				t.Errorf("%s: %s has no plan: %s", name, k.Name, k.Why)
 			}
+		}
+	}
+}
+
+// A running sum of an odd length does as much as that of the next even one: its parts are
+// folded by kernels of their own, not again for each of their points.
+func TestOddRunningSums(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := func(rows, columns int) (n float64) {
+		g := tensor.NewGraph()
+		g.Output("out", g.Input("x", ir.F32, rows, columns).Cumsum(1))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range c.Kernels {
+			n += traffic.Instructions(k.Program, nil, desc.VectorBytes)
+		}
+		return n
+	}
+	for _, tt := range []struct{ rows, odd, even int }{{1, 1000003, 1 << 20}, {1000, 1000, 1024}} {
+		if odd, even := work(tt.rows, tt.odd), work(tt.rows, tt.even); odd > 2*even {
+			t.Errorf("%d x %d: %.0f instructions, %.0f for %d", tt.rows, tt.odd, odd, even, tt.even)
 		}
 	}
 }

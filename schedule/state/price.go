@@ -300,6 +300,9 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 // neighboursOf is how many points of some loops read one element since a load takes their
 // quotient: the channels of a group, say.
 func (p *pricer) neighboursOf(load *ir.UOp, loops []*ir.UOp) int64 {
+	if p.Opt.Profile.Lanes == 1 {
+		return 1 // each is another thread's, which loads for itself
+	}
 	places, n := make(map[*ir.UOp]int64), int64(1)
 	for _, x := range load.Src {
 		for _, u := range ir.Toposort(x) {
