@@ -30,6 +30,10 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 	if !ok {
 		return nil, "", Record{}, false
 	}
+	least := &matrixTile{rows: 1, rowWarps: 1, tokens: 1, tokenWarps: 1, groups: 1, copies: 1}
+	if chosen, _ := m.accepted([]*matrixTile{least}, 0); chosen == nil {
+		return nil, "", Record{}, false // of types without instructions, say: no tile is accepted
+	}
 	list := m.tiles()
 	chosen, opts := m.accepted(list, a.knobs.BlockThreads)
 	if chosen == nil {
