@@ -46,6 +46,7 @@ import (
 	"tgc/render"
 	tgcruntime "tgc/runtime"
 	"tgc/runtime/devices"
+	"tgc/search"
 	"tgc/target"
 )
 
@@ -231,11 +232,11 @@ func (b *bench) kernel(ctx context.Context, j job, k *engine.Kernel) error {
 	if err != nil {
 		return err
 	}
-	calls, free, err := b.buffers(ctx, alone)
-	defer free()
+	calls, err := search.NewCalls(ctx, b.dev, alone, 1, search.RandomContents(alone, b.random.Uint64()))
 	if err != nil {
 		return err
 	}
+	defer calls.Free()
 	vars := map[string]int64{}
 	for _, u := range ir.Toposort(ast) {
 		if v, ok := u.Arg.(ir.VarArg); ok && u.Op == ir.OpVar {
@@ -243,12 +244,12 @@ func (b *bench) kernel(ctx context.Context, j job, k *engine.Kernel) error {
 		}
 	}
 	if len(execs) > 0 { // clocks and caches before the first that counts
-		if _, err := b.time(ctx, execs[0], calls, vars); err != nil {
+		if _, err := calls.Time(ctx, execs[0], vars, 0); err != nil {
 			return err
 		}
 	}
 	for i, exec := range execs {
-		if pairs[i].Time, err = b.time(ctx, exec, calls, vars); err != nil {
+		if pairs[i].Time, err = calls.Time(ctx, exec, vars, 0); err != nil {
 			return err
 		}
 		if err := b.out.Encode(pairs[i]); err != nil {
@@ -359,103 +360,4 @@ func (b *bench) choose(list []heuristic.Candidate) []int {
 	}
 	slices.Sort(out)
 	return out
-}
-
-// Bytes of weights behind one another, more than any cache has; calls at most.
-const (
-	coldBytes = 160 << 20
-	mostCalls = 48
-)
-
-// buffers are the arguments of calls that read weights of their own each.
-func (b *bench) buffers(ctx context.Context, c *engine.Compiled) (calls []map[int]tgcruntime.View, free func(), err error) {
-	var all []tgcruntime.Memory
-	free = func() {
-		for _, m := range all {
-			m.Free()
-		}
-	}
-	alloc := func(bytes int64, weight bool) (tgcruntime.View, error) {
-		m, err := b.dev.Alloc(ctx, max(bytes, 64))
-		if err != nil {
-			return tgcruntime.View{}, err
-		}
-		all = append(all, m)
-		piece := make([]byte, min(bytes, 4<<20))
-		if weight {
-			for i := range piece {
-				piece[i] = byte(b.random.Uint32()) & 0x37 // halves that are finite
-			}
-		}
-		for at := int64(0); at < bytes; at += int64(len(piece)) {
-			if err := m.Write(ctx, at, piece[:min(int64(len(piece)), bytes-at)]); err != nil {
-				return tgcruntime.View{}, err
-			}
-		}
-		return tgcruntime.View{Memory: m}, nil
-	}
-	weights := int64(0)
-	sizes := make([]int64, len(c.Schedule.Buffers))
-	for i := range c.Schedule.Buffers {
-		s := &c.Schedule.Buffers[i]
-		host, err := hostBytes(s.Bytes, s.Format, s.Shape)
-		if err != nil {
-			return nil, free, err
-		}
-		sizes[i] = c.Layout(s.UserID).Bytes(host)
-		if isWeight(s.Format, sizes[i]) {
-			weights += sizes[i]
-		}
-	}
-	n := int(min(max(coldBytes/max(weights, 1), 1), mostCalls))
-	shared := make(map[int]tgcruntime.View)
-	for range n {
-		slots := make(map[int]tgcruntime.View)
-		for slot, index := range c.Launches[0][0].Args {
-			s := &c.Schedule.Buffers[index]
-			weight := isWeight(s.Format, sizes[index])
-			if v, ok := shared[slot]; ok && !weight {
-				slots[slot] = v
-				continue
-			}
-			v, err := alloc(sizes[index], weight)
-			if err != nil {
-				return nil, free, err
-			}
-			slots[slot], shared[slot] = v, v
-		}
-		calls = append(calls, slots)
-	}
-	return calls, free, nil
-}
-
-func isWeight(format string, bytes int64) bool { return format != "" || bytes >= 256<<10 }
-
-// time is the time of a call in a chain, in microseconds, the median of five.
-func (b *bench) time(ctx context.Context, exec tgcruntime.Executable, calls []map[int]tgcruntime.View, vars map[string]int64) (float64, error) {
-	var launches []tgcruntime.Launch
-	var numbers []int
-	for i, slots := range calls {
-		launches = append(launches, tgcruntime.Launch{Calls: []tgcruntime.Call{{Exec: exec, Slots: slots}}})
-		numbers = append(numbers, i)
-	}
-	r, err := b.dev.Record(ctx, launches)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Free()
-	times := max(48/len(calls), 1)
-	var all []float64
-	for range 5 {
-		took, err := r.(tgcruntime.Chainer).Chain(ctx, vars, numbers, times)
-		if err != nil {
-			return 0, err
-		}
-		all = append(all, took.Seconds()*1e6)
-		if took > 2*time.Millisecond {
-			break
-		}
-	}
-	slices.Sort(all)
-	return all[len(all)/2], nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 
 	"tgc/ir"
 )
 
 // KernelBuffer is an argument of a kernel: plain elements (row-major at the
-// extents' run-time values) or the bytes of a packed format.
+// extents' run-time values) or the bytes of a packed format. Plain elements that are
+// only read may be bytes too, which are decoded when they are.
 type KernelBuffer struct {
 	DType  ir.DType
 	Data   []ir.Scalar
@@ -22,6 +24,22 @@ type KernelOptions struct {
 	// Float64 computes f32 operations in float64, without rounding: to compare
 	// two forms without the noise of summation order.
 	Float64 bool
+
+	// Noise, with Float64, errs on every operation by up to NoiseUnits roundings of f32: what
+	// several evaluations differ by is what rounding in any order may do to a result.
+	Noise *rand.Rand
+}
+
+// NoiseUnits is how many roundings an operation with noise errs by, at most. Orders of a sum
+// differ by less for each of its terms.
+const NoiseUnits = 8
+
+// noisy is v with noise, if noise is asked for.
+func (o *KernelOptions) noisy(v float64) float64 {
+	if o.Noise == nil {
+		return v
+	}
+	return v * (1 + NoiseUnits*0x1p-24*(2*o.Noise.Float64()-1))
 }
 
 // KernelStats counts what an evaluation executed.
@@ -36,25 +54,32 @@ type KernelStats struct {
 // per assignment of its free ranges, so reduces and stages that are shared are
 // evaluated once per scope. Every LOAD that is out of bounds is an error.
 func EvalKernel(ctx context.Context, sink *ir.UOp, args []*KernelBuffer, vars map[string]int64, opt KernelOptions) (stats KernelStats, err error) {
-	e := &kernelEval{
-		args: args, vars: vars, opt: opt,
-		free:  ir.NewFreeRanges(),
-		cells: make(map[*ir.UOp]*kernelCell),
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			fault, ok := r.(kernelFault)
-			if !ok {
-				panic(r)
-			}
-			err = fmt.Errorf("interp: kernel: %w", fault.err)
-		}
-	}()
+	e := newKernelEval(args, vars, opt)
+	defer catchFault(&err)
 	if err := e.stores(ctx, e.cell(sink).src, 0); err != nil {
 		return stats, err
 	}
 	stats.FieldReads = e.fieldReads()
 	return stats, nil
+}
+
+func newKernelEval(args []*KernelBuffer, vars map[string]int64, opt KernelOptions) *kernelEval {
+	return &kernelEval{
+		args: args, vars: vars, opt: opt,
+		free:  ir.NewFreeRanges(),
+		cells: make(map[*ir.UOp]*kernelCell),
+	}
+}
+
+// catchFault makes an error of a fault of the walk.
+func catchFault(err *error) {
+	if r := recover(); r != nil {
+		fault, ok := r.(kernelFault)
+		if !ok {
+			panic(r)
+		}
+		*err = fmt.Errorf("interp: kernel: %w", fault.err)
+	}
 }
 
 // kernelFault carries an error out of the recursive walk.
@@ -233,16 +258,29 @@ func (e *kernelEval) elementwise(u *ir.UOp, args []ir.Scalar) ir.Scalar {
 				if from == ir.F32 {
 					from = ir.F64
 				}
-				return ir.EvalScalar(u.Op, ir.F64, from, args)
+				out := ir.EvalScalar(u.Op, ir.F64, from, args)
+				if rounds(u.Op) {
+					out.F = e.opt.noisy(out.F)
+				}
+				return out
 			}
 			return ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
 		}
 		if u.DType == ir.F32 && !e.opt.Float64 {
 			v = float64(float32(v))
 		}
-		return ir.Scalar{F: v}
+		return ir.Scalar{F: e.opt.noisy(v)}
 	}
 	return ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
+}
+
+// rounds reports ops of which a float result is rounded.
+func rounds(op ir.Op) bool {
+	switch op {
+	case ir.OpFDiv, ir.OpFma, ir.OpSqrt, ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt:
+		return true
+	}
+	return false
 }
 
 // load reads a buffer, a table or an element of a stage.
@@ -259,6 +297,9 @@ func (e *kernelEval) load(c *kernelCell) ir.Scalar {
 		return ir.DecodeTable(from.node.DType, from.node.Arg.(ir.TableArg).Data, int(at))
 	}
 	buf := e.buffer(from)
+	if size := int64(buf.DType.Size()); buf.Data == nil && (at+1)*size <= int64(len(buf.Bytes)) {
+		return ir.DecodeTable(buf.DType, string(buf.Bytes[at*size:(at+1)*size]), 0)
+	}
 	if at >= int64(len(buf.Data)) {
 		e.fault("load of element %d of a buffer of %d (slot %d)", at, len(buf.Data), from.node.Arg.(ir.ParamArg).Slot)
 	}
@@ -399,7 +440,7 @@ func (e *kernelEval) fold(u *ir.UOp, op ir.Op, acc, v ir.Scalar) ir.Scalar {
 		if u.DType == ir.F32 && !e.opt.Float64 {
 			sum = float64(float32(sum))
 		}
-		return ir.Scalar{F: sum}
+		return ir.Scalar{F: e.opt.noisy(sum)}
 	}
 	dtype := u.DType
 	if dtype == ir.F32 && e.opt.Float64 {

@@ -1,0 +1,53 @@
+package interp_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"tgc/ir"
+	"tgc/runtime/interp"
+)
+
+// A sample is what the whole evaluation stores there; plain elements may be bytes; nothing is
+// written. Noise errs by about as much as it says.
+func TestSampleKernel(t *testing.T) {
+	const rows, columns = 5, 7
+	a := ir.NewArena()
+	out, x := plainParam(a, 0, rows), plainParam(a, 1, rows, columns)
+	n, k := a.Range(0, a.Index(rows)), a.Range(1, a.Index(columns))
+	sink := a.Make(ir.OpSink, ir.Void, nil, a.Store(out, a.Reduce(ir.OpAdd, a.Load(x, n, k), k), []*ir.UOp{n}, []*ir.UOp{n}))
+	rng := rand.New(rand.NewPCG(1, 1))
+	values := make([]float64, rows*columns)
+	for i := range values {
+		values[i] = float64(float32(rng.Float64()))
+	}
+	whole := []*interp.KernelBuffer{floats(make([]float64, rows)...), floats(values...)}
+	if _, err := interp.EvalKernel(t.Context(), sink, whole, nil, interp.KernelOptions{Float64: true}); err != nil {
+		t.Fatal(err)
+	}
+	bytes := []*interp.KernelBuffer{floats(make([]float64, rows)...), {DType: ir.F32, Bytes: []byte(ir.EncodeTable(ir.F32, values))}}
+	points := [][]float64{{0}, {1}, {0.5}}
+	got, err := interp.SampleKernel(t.Context(), sink, bytes, nil, interp.KernelOptions{Float64: true}, points)
+	if err != nil || len(got) != len(points) {
+		t.Fatalf("%d samples, %v", len(got), err)
+	}
+	for i, at := range []int64{0, rows - 1, rows / 2} {
+		if s := got[i]; s.Slot != 0 || s.At != at || s.Value != whole[0].Data[at] {
+			t.Errorf("sample %+v, want %v at %d", s, whole[0].Data[at], at)
+		}
+		if bytes[0].Data[at].F != 0 {
+			t.Errorf("element %d was written", at)
+		}
+	}
+	noisy, err := interp.SampleKernel(t.Context(), sink, bytes, nil, interp.KernelOptions{Float64: true, Noise: rng}, points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range noisy {
+		off := math.Abs(noisy[i].Value.F/got[i].Value.F - 1)
+		if off == 0 || off > columns*interp.NoiseUnits*0x1p-24 {
+			t.Errorf("noise of %g", off)
+		}
+	}
+}

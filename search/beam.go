@@ -1,0 +1,270 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"tgc/heuristic"
+	"tgc/ir"
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// Tester tries candidates of one kernel: a Bench, or one in a process of its own.
+type Tester interface {
+	// Try returns an outcome for each plan, in their order.
+	Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error)
+	// Compare times plans that were measured in turn: see Bench.Compare.
+	Compare(ctx context.Context, plans []plan.Plan, rounds int) ([][]float64, error)
+	Close() error
+}
+
+// Options of a search. The same options, tester and times give the same result.
+type Options struct {
+	Beam     int           // plans that go on from a round to the next
+	Budget   time.Duration // of one kernel; 0: until nothing gets better
+	Seed     uint64
+	Scratch  bool        // leave the heuristic's plan out of the beginning
+	Extra    []plan.Plan // offered beside it
+	Batch    int         // candidates tried at once
+	Round    int         // neighbours of each plan that a round tries, at most
+	Progress func(done Progress)
+}
+
+// Progress is how far a search has come.
+type Progress struct {
+	Tried int
+	Best  float64 // us
+	Start float64 // us of the heuristic's plan; 0 where it is left out
+}
+
+// DefaultOptions suit kernels of a step.
+func DefaultOptions() Options { return Options{Beam: 4, Seed: 1, Batch: 32, Round: 256} }
+
+// Result is what a search of one kernel has found.
+type Result struct {
+	Before, After Outcome // the heuristic's plan and the best; times are those of a comparison in turn
+	Best          []Outcome
+	Outcomes      []Outcome // of all candidates
+	Gain          float64   // part of the heuristic's time that is saved; 0 if it is no more than noise
+}
+
+// Count is how many candidates came to some end.
+func (r *Result) Count(status Status) (n int) {
+	for _, o := range r.Outcomes {
+		if o.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// Kernel is what is searched.
+type Kernel struct {
+	AST  *ir.UOp // canonical
+	Desc *target.Desc
+	Plan plan.Plan // the heuristic's
+}
+
+// Noise is by how much a plan must be faster than the heuristic's to be taken, and comparisons
+// in turn are how often both are timed to say so.
+const (
+	Noise       = 0.02
+	comparisons = 7
+	finalists   = 4
+)
+
+// priced is how many of the plans that the price likes best a search starts from.
+const priced = 8
+
+// Run searches plans of a kernel. When the context ends or the budget is spent, what was found
+// counts. An error means that the tester cannot go on.
+func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result, error) {
+	s := &search{kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), known: make(map[string]bool), expanded: make(map[string]bool), start: time.Now()}
+	plans, err := s.first()
+	for better := true; err == nil && better && len(plans) > 0 && s.inTime(ctx); {
+		before := s.bestTime()
+		if err = s.try(ctx, plans); err != nil {
+			break
+		}
+		better = s.bestTime() < before*(1-Noise/2)
+		plans, err = s.next()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.finish(ctx)
+}
+
+// search is one under way.
+type search struct {
+	kernel   Kernel
+	tester   Tester
+	options  Options
+	moves    *neighbours
+	known    map[string]bool // plans that were tried, or will be
+	expanded map[string]bool
+	result   Result
+	start    time.Time
+}
+
+func (s *search) inTime(ctx context.Context) bool {
+	return ctx.Err() == nil && (s.options.Budget == 0 || time.Since(s.start) < s.options.Budget)
+}
+
+// first lists the plans of the beginning.
+func (s *search) first() ([]plan.Plan, error) {
+	list := slices.Clone(s.options.Extra)
+	if s.options.Scratch {
+		return s.fresh(append(list, plan.Plan{})), nil
+	}
+	list = append([]plan.Plan{s.kernel.Plan}, list...)
+	arena := ir.NewArena()
+	candidates, err := heuristic.Candidates(arena, arena.Import(s.kernel.AST), s.kernel.Desc, heuristic.Knobs{})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range candidates[:min(len(candidates), priced)] {
+		list = append(list, c.Plan)
+	}
+	return s.fresh(list), nil
+}
+
+// next lists neighbours of the beam.
+func (s *search) next() (list []plan.Plan, err error) {
+	for _, o := range s.beam() {
+		if s.expanded[o.Plan] {
+			continue
+		}
+		s.expanded[o.Plan] = true
+		p, err := plan.Parse(o.Plan)
+		if err != nil {
+			return nil, err
+		}
+		near := s.fresh(s.moves.of(p))
+		list = append(list, near[:min(len(near), s.options.Round)]...)
+	}
+	return list, nil
+}
+
+// fresh are those of a list that were not tried.
+func (s *search) fresh(list []plan.Plan) (out []plan.Plan) {
+	for _, p := range list {
+		if text := p.String(); !s.known[text] {
+			s.known[text] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// beam are the best so far.
+func (s *search) beam() []Outcome {
+	return s.result.Best[:min(len(s.result.Best), s.options.Beam)]
+}
+
+func (s *search) bestTime() float64 {
+	if len(s.result.Best) == 0 {
+		return math.Inf(1)
+	}
+	return s.result.Best[0].Time
+}
+
+// try tries plans in batches while there is time.
+func (s *search) try(ctx context.Context, plans []plan.Plan) error {
+	for batch := range slices.Chunk(plans, max(s.options.Batch, 1)) {
+		if !s.inTime(ctx) && len(s.result.Outcomes) > 0 {
+			return nil
+		}
+		outcomes, err := s.tester.Try(ctx, batch)
+		if err != nil && ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, o := range outcomes {
+			s.result.Outcomes = append(s.result.Outcomes, o)
+			if o.Status == Measured {
+				s.result.Best = append(s.result.Best, o)
+			}
+			if o.Plan == s.kernel.Plan.String() {
+				s.result.Before = o
+			}
+		}
+		slices.SortStableFunc(s.result.Best, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
+		s.tell()
+	}
+	return nil
+}
+
+func (s *search) tell() {
+	if s.options.Progress != nil && len(s.result.Best) > 0 {
+		s.options.Progress(Progress{len(s.result.Outcomes), s.bestTime(), s.result.Before.Time})
+	}
+}
+
+// finish times the best few and the heuristic's plan in turn: the one with the least median
+// wins if it is faster than the heuristic's by more than noise, and by more than both vary.
+func (s *search) finish(ctx context.Context) (*Result, error) {
+	r := &s.result
+	r.Before.Plan = s.kernel.Plan.String()
+	list := append([]Outcome{r.Before}, slices.DeleteFunc(slices.Clone(r.Best[:min(len(r.Best), finalists)]), func(o Outcome) bool { return o.Plan == r.Before.Plan })...)
+	r.After = r.Before
+	if len(list) == 1 || ctx.Err() != nil {
+		return r, nil
+	}
+	plans := make([]plan.Plan, len(list))
+	for i, o := range list {
+		var err error
+		if plans[i], err = plan.Parse(o.Plan); err != nil {
+			return nil, err
+		}
+	}
+	times, err := s.tester.Compare(ctx, plans, comparisons)
+	if err != nil || len(times[0]) == 0 {
+		return r, ctxOr(ctx, err)
+	}
+	r.Before.Time = median(times[0])
+	r.After = r.Before
+	for i := 1; i < len(list); i++ {
+		if len(times[i]) == 0 {
+			continue
+		}
+		if m := median(times[i]); m < r.After.Time && faster(times[0], times[i]) {
+			r.After = list[i]
+			r.After.Time = m
+		}
+	}
+	r.Gain = 1 - r.After.Time/r.Before.Time
+	return r, nil
+}
+
+// ctxOr forgets an error that the end of a context made.
+func ctxOr(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// faster says that the second list of times is less than the first by more than noise: of
+// most pairs that were measured one after the other, and on the median.
+func faster(before, after []float64) bool {
+	wins := 0
+	n := min(len(before), len(after))
+	for i := range n {
+		if after[i] < before[i] {
+			wins++
+		}
+	}
+	return wins*4 >= n*3 && median(after) < median(before)*(1-Noise)
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,397 @@
+package search
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	goruntime "runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/kernel/plan"
+	"tgc/runtime"
+)
+
+// Status says what became of a candidate.
+type Status string
+
+// What may become of one.
+const (
+	Measured  Status = "measured"
+	Duplicate Status = "duplicate" // another candidate's program
+	Refused   Status = "refused"   // by lowering, rendering or assembling
+	TooLarge  Status = "too large"
+	TooLong   Status = "too long" // to lower, to assemble or to run
+	Wrong     Status = "wrong"    // its values
+	Crashed   Status = "crashed"  // the process that ran it, or its device
+
+	running Status = "running"
+)
+
+// Outcome is what became of a candidate.
+type Outcome struct {
+	Plan   string  `json:"plan"`
+	Status Status  `json:"status"`
+	Reason string  `json:"reason,omitempty"`
+	Source string  `json:"source,omitempty"` // hash of it
+	Time   float64 `json:"us,omitempty"`     // of a call: the geometric mean over values of symbols
+}
+
+// Limits bound what a candidate may cost.
+type Limits struct {
+	Source  int           // bytes
+	Compile time.Duration // lowering, rendering and assembling
+	Run     time.Duration // all runs of one candidate
+}
+
+// DefaultLimits are generous: ptxas takes a second for some good plans, the interpreter longer.
+func DefaultLimits() Limits {
+	return Limits{Source: 2 << 20, Compile: 10 * time.Second, Run: 20 * time.Second}
+}
+
+// BenchOptions say how candidates are tried.
+type BenchOptions struct {
+	Seed     uint64 `json:"seed"`
+	Limits   Limits `json:"limits"`
+	KeepBits bool   `json:"keep_bits,omitempty"` // of the heuristic's results
+	Baseline string `json:"baseline"`            // the heuristic's plan
+}
+
+// Bench is one kernel on a device, in this process.
+type Bench struct {
+	dev     runtime.Device
+	options BenchOptions
+	kernel  *engine.Compiled // by itself
+	judge   judge
+	points  []map[string]int64 // values of symbols at which calls are timed
+
+	loaded map[string]runtime.Executable // by plan
+	seen   map[string]string             // source hash -> plan
+	stuck  atomic.Bool                   // something goes on that was given up
+	lost   bool                          // the device
+	best   float64
+	report func(Outcome)      // before and after a candidate runs; may be nil
+	sound  runtime.Executable // the heuristic's plan: runs while the device does
+}
+
+// NewBench makes a bench of a kernel, which must be in canonical form. The baseline itself is
+// checked first: an error says that the kernel cannot be judged.
+func NewBench(ctx context.Context, dev runtime.Device, ast *ir.UOp, options BenchOptions) (*Bench, error) {
+	compiled, err := engine.Compile(ctx, ast, dev.Target(), engine.Config{})
+	if err != nil {
+		return nil, err
+	}
+	b := &Bench{dev: dev, options: options, kernel: compiled, loaded: make(map[string]runtime.Executable), seen: make(map[string]string), best: math.Inf(1)}
+	b.points = symbolValues(compiled.Kernels[0].AST)
+	if err := b.prepareJudge(ctx); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// symbolValues are low, middle and high values of a kernel's symbols.
+func symbolValues(sink *ir.UOp) []map[string]int64 {
+	points := []map[string]int64{{}, {}, {}}
+	symbols := false
+	for _, u := range ir.Toposort(sink) {
+		v, ok := u.Arg.(ir.VarArg)
+		if !ok || u.Op != ir.OpVar {
+			continue
+		}
+		symbols = true
+		for i, part := range []int64{16, 3, 1} {
+			points[i][v.Name] = max(v.Lo, v.Hi/part)
+		}
+	}
+	if !symbols {
+		return points[:1]
+	}
+	return points
+}
+
+// prepareJudge finds contents that the kernel accepts, and what its results are.
+func (b *Bench) prepareJudge(ctx context.Context) (err error) {
+	j := &b.judge
+	j.ast, j.keepBits = b.kernel.Kernels[0].AST, b.options.KeepBits
+	j.trials = []*trial{{set: 0, vars: b.points[len(b.points)/2]}, {set: 1, vars: b.points[len(b.points)-1]}}
+	if len(b.points) > 2 {
+		j.trials = append(j.trials, &trial{set: 1, vars: b.points[0]})
+	}
+	j.calls = &Calls{kernel: b.kernel}
+	if _, err := j.calls.describe(); err != nil {
+		return err
+	}
+	if err := b.chooseContents(ctx); err != nil {
+		return fmt.Errorf("no contents that the interpreter accepts: %w", err)
+	}
+	if j.calls, err = NewCalls(ctx, b.dev, b.kernel, seeds, j.contents); err != nil {
+		return err
+	}
+	baseline, err := plan.Parse(b.options.Baseline)
+	if err != nil {
+		return err
+	}
+	exec, out := b.load(ctx, b.lower(ctx, baseline))
+	if exec == nil {
+		return fmt.Errorf("the heuristic's plan: %s: %s", out.Status, out.Reason)
+	}
+	b.sound = exec
+	for _, t := range j.trials {
+		if t.want, err = j.results(ctx, t, exec); err != nil {
+			return err
+		}
+		if err := j.compare(t, t.want); err != nil {
+			return fmt.Errorf("the heuristic's plan: %w", err)
+		}
+	}
+	return nil
+}
+
+// chooseContents takes the largest integers that are within the bounds of what they index.
+func (b *Bench) chooseContents(ctx context.Context) (err error) {
+	for _, limit := range integerLimits {
+		b.judge.contents = contents{b.options.Seed, limit}.ofKernel(b.kernel)
+		for _, t := range b.judge.trials {
+			if err = b.judge.sample(ctx, t); err != nil {
+				break
+			}
+		}
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return err
+}
+
+// lowered is a candidate on its way.
+type lowered struct {
+	outcome Outcome
+	program *program.Program
+	exec    runtime.Executable
+}
+
+// Try tries candidates: compiles all, as many at once as there are processors, then checks
+// and times one after the other. Outcomes are in the order of the plans; where one candidate
+// has taken the device with it, there are none of those that follow it.
+func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
+	list := make([]*lowered, len(plans))
+	b.each(len(plans), func(i int) { list[i] = b.lower(ctx, plans[i]) })
+	for _, l := range list {
+		b.skipDuplicate(l)
+	}
+	b.each(len(plans), func(i int) {
+		if list[i].program != nil {
+			list[i].exec, list[i].outcome = b.load(ctx, list[i])
+		}
+	})
+	var out []Outcome
+	if b.lost {
+		return nil, errors.New("search: a candidate has taken the device with it")
+	}
+	for _, l := range list {
+		if l.exec != nil {
+			b.measure(ctx, l)
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if out = append(out, l.outcome); l.outcome.Status == Crashed && !b.alive(ctx) {
+			b.lost = true
+			break
+		}
+	}
+	return out, nil
+}
+
+// alive reports a device that still runs the heuristic's plan.
+func (b *Bench) alive(ctx context.Context) bool {
+	_, err := b.judge.results(ctx, b.judge.trials[0], b.sound)
+	return err == nil || errors.Is(err, errWrong)
+}
+
+func (b *Bench) each(n int, f func(i int)) {
+	var group errgroup.Group
+	group.SetLimit(goruntime.GOMAXPROCS(0))
+	for i := range n {
+		group.Go(func() error { f(i); return nil })
+	}
+	_ = group.Wait() // no f fails
+}
+
+// lower makes the program and its source, for a while.
+func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
+	l := &lowered{outcome: Outcome{Plan: p.String(), Status: Refused}}
+	type made struct {
+		program *program.Program
+		source  string
+		err     error
+	}
+	got, err := inTime(ctx, b.options.Limits.Compile, func() (m made) {
+		defer func() {
+			if cause := recover(); cause != nil {
+				m.err = fmt.Errorf("compiler bug: %v", cause)
+			}
+		}()
+		arena := ir.NewArena()
+		if m.program, m.err = kernel.LowerWith(ctx, arena, arena.Import(b.judge.ast), p, b.kernel.Target, engine.ProgramName, nil); m.err == nil {
+			m.source, m.err = engine.Source(m.program, b.kernel.Target)
+		}
+		return m
+	})
+	switch {
+	case err != nil:
+		l.outcome.Status, l.outcome.Reason = TooLong, "to lower: "+err.Error()
+		b.stuck.Store(true)
+	case got.err != nil:
+		l.outcome.Reason = got.err.Error()
+	case len(got.source) > b.options.Limits.Source:
+		l.outcome.Status, l.outcome.Reason = TooLarge, fmt.Sprintf("%d bytes of source, want at most %d", len(got.source), b.options.Limits.Source)
+	default:
+		sum := sha256.Sum256([]byte(got.source))
+		l.program, l.outcome.Source = got.program, fmt.Sprintf("%x", sum[:12])
+	}
+	return l
+}
+
+// skipDuplicate leaves a candidate out whose source another one has.
+func (b *Bench) skipDuplicate(l *lowered) {
+	if l.program == nil {
+		return
+	}
+	if other, ok := b.seen[l.outcome.Source]; ok {
+		l.program = nil
+		l.outcome.Status, l.outcome.Reason = Duplicate, "of "+other
+		return
+	}
+	b.seen[l.outcome.Source] = l.outcome.Plan
+}
+
+// load assembles a program.
+func (b *Bench) load(ctx context.Context, l *lowered) (runtime.Executable, Outcome) {
+	out := l.outcome
+	if l.program == nil {
+		return nil, out
+	}
+	type made struct {
+		list []runtime.Executable
+		err  error
+	}
+	got, err := inTime(ctx, b.options.Limits.Compile, func() (m made) {
+		m.list, m.err = b.dev.Load(ctx, []*program.Program{l.program})
+		return m
+	})
+	switch {
+	case err != nil:
+		b.stuck.Store(true)
+		out.Status, out.Reason = TooLong, "to assemble: "+err.Error()
+	case got.err != nil:
+		out.Status, out.Reason = Refused, got.err.Error()
+	default:
+		return got.list[0], out
+	}
+	return nil, out
+}
+
+// inTime runs f for at most so long; what takes longer goes on by itself.
+func inTime[T any](ctx context.Context, limit time.Duration, f func() T) (v T, err error) {
+	done := make(chan T, 1)
+	go func() { done <- f() }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case v = <-done:
+		return v, nil
+	case <-timer.C:
+		return v, fmt.Errorf("more than %v", limit)
+	case <-ctx.Done():
+		return v, context.Cause(ctx)
+	}
+}
+
+// slowBy is how many times as long as the best a candidate may take and still be timed well.
+const slowBy = 1.5
+
+// measure checks values, then times.
+func (b *Bench) measure(ctx context.Context, l *lowered) {
+	out := &l.outcome
+	if b.report != nil {
+		b.report(Outcome{Plan: out.Plan, Status: running})
+		defer func() { b.report(*out) }()
+	}
+	if err := b.judge.check(ctx, l.exec); err != nil {
+		out.Status, out.Reason = Crashed, err.Error()
+		if errors.Is(err, errWrong) {
+			out.Status = Wrong
+		}
+		return
+	}
+	us, err := b.time(ctx, l.exec, slowBy*b.best)
+	if err != nil {
+		out.Status, out.Reason = Crashed, err.Error()
+		return
+	}
+	out.Status, out.Time, b.best = Measured, us, min(b.best, us)
+	b.loaded[out.Plan] = l.exec
+}
+
+// time is the geometric mean over the values of symbols.
+func (b *Bench) time(ctx context.Context, exec runtime.Executable, limit float64) (float64, error) {
+	if math.IsInf(limit, 1) {
+		limit = 0
+	}
+	logs := 0.0
+	for _, vars := range b.points {
+		us, err := b.judge.calls.Time(ctx, exec, vars, limit)
+		if err != nil {
+			return 0, err
+		}
+		logs += math.Log(us)
+	}
+	return math.Exp(logs / float64(len(b.points))), nil
+}
+
+// Compare times plans that were measured once more, in turn, so that what else runs on the
+// machine disturbs all. A list of times for each plan comes back, none for one that failed.
+func (b *Bench) Compare(ctx context.Context, plans []plan.Plan, rounds int) ([][]float64, error) {
+	times := make([][]float64, len(plans))
+	for i := range plans {
+		if b.loaded[plans[i].String()] != nil {
+			continue
+		}
+		l := b.lower(ctx, plans[i])
+		if l.exec, l.outcome = b.load(ctx, l); l.exec != nil {
+			b.measure(ctx, l)
+		}
+	}
+	for range rounds {
+		for i, p := range plans {
+			exec := b.loaded[p.String()]
+			if exec == nil {
+				continue
+			}
+			us, err := b.time(ctx, exec, 0)
+			if err != nil {
+				return nil, err
+			}
+			times[i] = append(times[i], us)
+		}
+	}
+	return times, nil
+}
+
+// Close frees the buffers.
+func (b *Bench) Close() error {
+	if b.judge.calls != nil {
+		b.judge.calls.Free()
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package search
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"tgc/ir"
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// neighbours makes the plans that one or two moves make of a plan, each once, in an order that
+// the seed chooses. All of them are legal: what no longer is after a move is left out, so that
+// dropping PRELOAD drops what asks for it. All can be read back from their texts.
+type neighbours struct {
+	sink *ir.UOp
+	desc *target.Desc
+	axes []plan.Axis
+	rng  *rand.Rand
+}
+
+func newNeighbours(sink *ir.UOp, desc *target.Desc, seed uint64) *neighbours {
+	return &neighbours{sink, desc, plan.Axes(sink), rand.New(rand.NewPCG(seed, 3))}
+}
+
+// pairsOfMoves is how many of the plans are made by two moves, for each by one.
+const pairsOfMoves = 0.5
+
+// of lists the neighbours of a plan.
+func (n *neighbours) of(p plan.Plan) []plan.Plan {
+	seen := map[string]bool{p.String(): true}
+	var list []plan.Plan
+	add := func(opts []plan.Opt) {
+		q := plan.Plan{}.Extend(n.sink, opts, n.desc)
+		text := q.String()
+		if _, err := plan.Parse(text); err == nil && !seen[text] && copiesOf(q) <= mostCopies {
+			seen[text] = true
+			list = append(list, q)
+		}
+	}
+	for _, opts := range n.single(p.Opts) {
+		add(opts)
+	}
+	for range int(pairsOfMoves * float64(len(list))) {
+		first := list[n.rng.IntN(len(list))]
+		if second := n.single(first.Opts); len(second) > 0 {
+			add(second[n.rng.IntN(len(second))])
+		}
+	}
+	n.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// mostCopies bounds the copies of code that a plan asks for, before it is lowered: that takes
+// as long as they are many.
+const mostCopies = 1 << 10
+
+func copiesOf(p plan.Plan) int64 {
+	n := int64(1)
+	for _, o := range p.Opts {
+		if o.Kind == plan.UPCAST || o.Kind == plan.UNROLL {
+			n *= max(o.Amount, 1)
+		}
+		n = min(n, 2*mostCopies)
+	}
+	return n
+}
+
+// single lists what one move makes of Opts; some of it is not legal.
+func (n *neighbours) single(opts []plan.Opt) (out [][]plan.Opt) {
+	for _, move := range []func([]plan.Opt) [][]plan.Opt{amounts, transfers, n.kinds, places, drops, n.additions} {
+		out = append(out, move(opts)...)
+	}
+	return out
+}
+
+// with is a list with another Opt in a place.
+func with(opts []plan.Opt, i int, o plan.Opt) []plan.Opt {
+	out := slices.Clone(opts)
+	out[i] = o
+	return out
+}
+
+// amounts changes one amount: to its double, half and neighbours, to any other word.
+func amounts(opts []plan.Opt) (out [][]plan.Opt) {
+	for i, o := range opts {
+		if o.Kind == plan.SWAP || o.Amount == 0 {
+			continue
+		}
+		values := []int64{2 * o.Amount, o.Amount / 2, o.Amount + 1, o.Amount - 1, 3 * o.Amount, o.Amount / 3, 4 * o.Amount, o.Amount / 4}
+		if words := o.Kind.Words(); words != nil {
+			values = nil
+			for w := range words {
+				values = append(values, int64(w+1))
+			}
+		}
+		for _, v := range values {
+			if o.Amount = v; v > 0 {
+				out = append(out, with(opts, i, o))
+			}
+		}
+	}
+	return out
+}
+
+// transfers moves a factor of two or three from one Opt to another of the same axis, or between
+// Opts of one kind: more threads a row and fewer rows a thread, lanes from digit to digit.
+func transfers(opts []plan.Opt) (out [][]plan.Opt) {
+	for i, from := range opts {
+		for k, to := range opts {
+			if i == k || from.Axis == "" || from.Kind.Words() != nil || to.Amount < 1 || from.Axis != to.Axis && from.Kind != to.Kind {
+				continue
+			}
+			for _, factor := range []int64{2, 3} {
+				if from.Amount < 1 || from.Amount%factor != 0 {
+					continue
+				}
+				less, more := from, to
+				less.Amount, more.Amount = from.Amount/factor, to.Amount*factor
+				next := with(with(opts, i, less), k, more)
+				if less.Amount == 1 {
+					next = slices.Delete(next, i, i+1)
+				}
+				out = append(out, next)
+			}
+		}
+	}
+	return out
+}
+
+// splitting are the kinds that take a part of an axis, which may change for one another.
+var splitting = []plan.OptKind{plan.VECTOR, plan.UNROLL, plan.UPCAST, plan.LOCAL, plan.WARP, plan.GROUP, plan.ROLL}
+
+// kinds gives the points of an Opt another role.
+func (n *neighbours) kinds(opts []plan.Opt) (out [][]plan.Opt) {
+	for i, o := range opts {
+		if !slices.Contains(splitting, o.Kind) {
+			continue
+		}
+		for _, kind := range splitting {
+			if kind != o.Kind && kind.On(n.desc) {
+				out = append(out, with(opts, i, plan.Opt{Kind: kind, Axis: o.Axis, Amount: o.Amount}))
+			}
+		}
+	}
+	return out
+}
+
+// places exchanges two Opts of one axis, and the axes of two Opts of one kind.
+func places(opts []plan.Opt) (out [][]plan.Opt) {
+	for i, x := range opts {
+		for k := i + 1; k < len(opts); k++ {
+			y := opts[k]
+			switch {
+			case x.Axis == "" || x == y:
+			case x.Axis == y.Axis:
+				out = append(out, with(with(opts, i, y), k, x))
+			case x.Kind == y.Kind:
+				out = append(out, with(with(opts, i, plan.Opt{Kind: x.Kind, Axis: y.Axis, Amount: x.Amount}), k, plan.Opt{Kind: y.Kind, Axis: x.Axis, Amount: y.Amount}))
+			}
+		}
+	}
+	return out
+}
+
+// drops leaves out one Opt, or all of a kind.
+func drops(opts []plan.Opt) (out [][]plan.Opt) {
+	for i, o := range opts {
+		out = append(out, slices.Delete(slices.Clone(opts), i, i+1))
+		out = append(out, slices.DeleteFunc(slices.Clone(opts), func(x plan.Opt) bool { return x.Kind == o.Kind }))
+	}
+	return out
+}
+
+// Amounts of Opts that are added: parts of an axis, bytes ahead.
+var (
+	splits = []int64{2, 3, 4, 8, 16, 32}
+	ahead  = []int64{1 << 10, 1 << 12, 1 << 13, 1 << 14}
+)
+
+// additions adds an Opt, first or last of its axis.
+func (n *neighbours) additions(opts []plan.Opt) (out [][]plan.Opt) {
+	add := func(o plan.Opt) {
+		if slices.Contains(opts, o) {
+			return
+		}
+		out = append(out, append(slices.Clone(opts), o))
+		if slices.Contains(splitting, o.Kind) && slices.ContainsFunc(opts, func(x plan.Opt) bool { return x.Axis == o.Axis }) {
+			out = append(out, append([]plan.Opt{o}, opts...))
+		}
+	}
+	for _, kind := range plan.OptKinds() {
+		if !kind.On(n.desc) {
+			continue
+		}
+		for _, axis := range n.axesFor(kind) {
+			for _, amount := range n.amountsFor(kind, axis) {
+				add(plan.Opt{Kind: kind, Axis: axis, Amount: amount})
+			}
+		}
+	}
+	return out
+}
+
+// axesFor lists what an Opt of a kind may name.
+func (n *neighbours) axesFor(kind plan.OptKind) (names []string) {
+	if !kind.TakesAxis() {
+		return []string{""}
+	}
+	if buffer, _ := kind.OfBuffer(); buffer {
+		for _, u := range ir.Toposort(n.sink) {
+			if arg, ok := u.Arg.(ir.ParamArg); ok && u.Op == ir.OpParam {
+				names = append(names, "p"+strconv.Itoa(arg.Slot))
+			}
+		}
+		return names
+	}
+	for _, x := range n.axes {
+		names = append(names, x.Name)
+	}
+	return names
+}
+
+// amountsFor lists amounts of an added Opt; 0 is all that is left, or none.
+func (n *neighbours) amountsFor(kind plan.OptKind, axis string) (list []int64) {
+	switch words := kind.Words(); {
+	case words != nil:
+		for w := range words {
+			list = append(list, int64(w+1))
+		}
+		return list
+	case !kind.TakesAmount():
+		return []int64{0}
+	case kind == plan.SWAP:
+		for i, x := range n.axes {
+			if x.Kind == plan.StoreAxis && x.Name != axis {
+				list = append(list, int64(i))
+			}
+		}
+		return list
+	case kind == plan.PREFETCH:
+		return ahead
+	case kind.Sets() != 0:
+		usual := int64(max(kind.Sets().Usual(), 8))
+		return []int64{usual / 4, usual / 2, 2 * usual, 4 * usual}
+	}
+	return append([]int64{0}, splits...)
+}

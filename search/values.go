@@ -1,0 +1,242 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/runtime"
+	"tgc/runtime/interp"
+)
+
+// Points of every store at which the interpreter says what is right, evaluations with noise,
+// and when there are enough of both: a point of attention over a long cache takes a while.
+const (
+	samplePoints = 8
+	leastPoints  = 2
+	noisyRuns    = 4
+	sampleTime   = 2 * time.Second
+)
+
+// What rounding may do: so many times as much as was seen of evaluations with noise, and so
+// many units of the result's type.
+const (
+	noiseSlack  = 8
+	resultUnits = 32
+)
+
+// errWrong is wrapped by what values say of a candidate.
+var errWrong = errors.New("wrong values")
+
+// trial is one run whose results are known.
+type trial struct {
+	set     int // of buffers: its contents are those of one seed
+	vars    map[string]int64
+	samples []interp.Sampled
+	bounds  map[int]float64 // by slot: how far off a result may be
+	want    map[int][]byte  // of the heuristic's plan, by slot
+}
+
+// judge knows what a kernel must compute.
+type judge struct {
+	calls    *Calls
+	ast      *ir.UOp
+	contents func(set, slot int, bytes int64) []byte
+	trials   []*trial
+	keepBits bool
+}
+
+// sample evaluates the kernel at some points, with and without noise.
+func (j *judge) sample(ctx context.Context, t *trial) error {
+	args := j.hostArguments(t.set)
+	rng := rand.New(rand.NewPCG(uint64(t.set), 11))
+	t.samples, t.bounds = nil, make(map[int]float64)
+	start := time.Now()
+	for n := 0; n < samplePoints && (n < leastPoints || time.Since(start) < sampleTime); n++ {
+		point := [][]float64{samplePoint(n, rng)}
+		exact, err := interp.SampleKernel(ctx, j.ast, args, t.vars, interp.KernelOptions{Float64: true}, point)
+		if err != nil {
+			return err
+		}
+		for range noisyRuns {
+			noisy, err := interp.SampleKernel(ctx, j.ast, args, t.vars, interp.KernelOptions{Float64: true, Noise: rng}, point)
+			if err != nil {
+				return err
+			}
+			for i := range min(len(exact), len(noisy)) {
+				slot := exact[i].Slot
+				t.bounds[slot] = max(t.bounds[slot], noiseSlack*math.Abs(number(noisy[i].Value)-number(exact[i].Value)))
+			}
+		}
+		t.samples = append(t.samples, exact...)
+	}
+	return nil
+}
+
+// number is a scalar of either kind.
+func number(s ir.Scalar) float64 { return s.F + float64(s.I) }
+
+// samplePoint is the first point, the last one, or any.
+func samplePoint(n int, rng *rand.Rand) []float64 {
+	point := make([]float64, 16)
+	for i := range point {
+		switch n {
+		case 0:
+		case 1:
+			point[i] = 1
+		default:
+			point[i] = rng.Float64()
+		}
+	}
+	return point
+}
+
+// hostArguments are the contents of a set as the interpreter takes them.
+func (j *judge) hostArguments(set int) []*interp.KernelBuffer {
+	args := make([]*interp.KernelBuffer, len(j.calls.slots))
+	for i, s := range j.calls.slots {
+		b := &j.calls.kernel.Schedule.Buffers[s.index]
+		args[i] = &interp.KernelBuffer{DType: b.DType, Format: b.Format, Bytes: j.contents(set, i, s.host)}
+	}
+	return args
+}
+
+// poison is what outputs hold before a run: no number.
+const poison = 0xff
+
+// results runs a program on the buffers of a trial, as they were at first, and returns what it
+// has written.
+func (j *judge) results(ctx context.Context, t *trial, exec runtime.Executable) (map[int][]byte, error) {
+	written := writtenSlots(exec.Program())
+	for _, p := range written {
+		s := j.calls.slots[p.Slot]
+		data := j.contents(t.set, p.Slot, s.host)
+		if !p.Read {
+			data = slices.Repeat([]byte{poison}, int(s.host))
+		}
+		if err := s.layout.Write(ctx, j.calls.sets[t.set][p.Slot], data); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.calls.run(ctx, exec, t.set, t.vars); err != nil {
+		return nil, err
+	}
+	out := make(map[int][]byte)
+	for _, p := range written {
+		data, err := j.calls.slots[p.Slot].layout.Read(ctx, j.calls.sets[t.set][p.Slot], j.calls.slots[p.Slot].host)
+		if err != nil {
+			return nil, err
+		}
+		out[p.Slot] = data
+	}
+	bad, err := j.calls.intact(ctx, t.set)
+	if err == nil && len(bad) > 0 {
+		err = fmt.Errorf("%w: written beside buffer p%d", errWrong, bad[0])
+	}
+	return out, err
+}
+
+func writtenSlots(p *program.Program) (list []*program.Param) {
+	for i := range p.Params {
+		if p.Params[i].Kind == program.ParamBuffer && p.Params[i].Write {
+			list = append(list, &p.Params[i])
+		}
+	}
+	return list
+}
+
+// check runs a candidate in every trial, the first twice, and compares.
+func (j *judge) check(ctx context.Context, exec runtime.Executable) error {
+	for n, t := range j.trials {
+		got, err := j.results(ctx, t, exec)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			again, err := j.results(ctx, t, exec)
+			if err != nil {
+				return err
+			}
+			for slot := range got {
+				if !bytes.Equal(got[slot], again[slot]) {
+					return fmt.Errorf("%w: the same input gave other bits of p%d", errWrong, slot)
+				}
+			}
+		}
+		if err := j.compare(t, got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare holds results against the samples and against the heuristic's.
+func (j *judge) compare(t *trial, got map[int][]byte) error {
+	for _, s := range t.samples {
+		dtype, data := j.dtype(s.Slot), got[s.Slot]
+		if data == nil {
+			return fmt.Errorf("%w: p%d is not written", errWrong, s.Slot)
+		}
+		v := number(ir.DecodeTable(dtype, string(element(data, dtype, s.At)), 0))
+		if want := number(s.Value); !within(v, want, t.bounds[s.Slot], dtype) {
+			return fmt.Errorf("%w: p%d[%d] is %v, the interpreter's %v", errWrong, s.Slot, s.At, v, want)
+		}
+	}
+	for slot, want := range t.want {
+		if bytes.Equal(got[slot], want) {
+			continue
+		}
+		if j.keepBits {
+			return fmt.Errorf("%w: other bits of p%d", errWrong, slot)
+		}
+		if err := j.near(t, slot, got[slot], want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *judge) near(t *trial, slot int, got, want []byte) error {
+	dtype := j.dtype(slot)
+	if len(got) != len(want) {
+		return fmt.Errorf("%w: %d bytes of p%d, want %d", errWrong, len(got), slot, len(want))
+	}
+	for at := range int64(len(want) / dtype.Size()) {
+		x, y := element(got, dtype, at), element(want, dtype, at)
+		if bytes.Equal(x, y) {
+			continue
+		}
+		v, w := number(ir.DecodeTable(dtype, string(x), 0)), number(ir.DecodeTable(dtype, string(y), 0))
+		if !within(v, w, t.bounds[slot], dtype) {
+			return fmt.Errorf("%w: p%d[%d] is %v, the heuristic's %v", errWrong, slot, at, v, w)
+		}
+	}
+	return nil
+}
+
+func (j *judge) dtype(slot int) ir.DType {
+	return j.calls.kernel.Schedule.Buffers[j.calls.slots[slot].index].DType
+}
+
+func element(data []byte, dtype ir.DType, at int64) []byte {
+	n := int64(dtype.Size())
+	return data[at*n : (at+1)*n]
+}
+
+// within reports a value that rounding in another order may have made of another one.
+func within(v, want, bound float64, dtype ir.DType) bool {
+	if v == want || math.IsNaN(v) && math.IsNaN(want) {
+		return true
+	}
+	if dtype.IsFloat() {
+		bound += resultUnits * math.Ldexp(math.Abs(want), -max(dtype.MantissaBits(), 1)-1)
+	}
+	return math.Abs(v-want) <= bound
+}
