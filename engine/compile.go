@@ -43,7 +43,9 @@ type Kernel struct {
 	Records []heuristic.Record
 	Program *program.Program
 	Parts   []*Kernel // of a merged launch (rule R7), each with its own plan; else none
+	Origin  Origin    // of the plan
 	choice  heuristic.Choice
+	found   *Found // nil: the plan is the heuristic's
 }
 
 // Price is what the kernel's plan was expected to cost when it was chosen, in
@@ -81,6 +83,24 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 	if config.Debug > 0 {
 		if err := s.out.explainDebug(ctx, os.Stderr, config.Debug); err != nil {
 			return nil, fmt.Errorf("TGC_DEBUG=%d: %w", config.Debug, err)
+		}
+	}
+	return s.out, nil
+}
+
+// Replan is c with plans chosen anew, as config says: the schedule stays. What its buffers are
+// bound to fits the result too.
+func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error) {
+	s := &state{
+		config: &config, control: config.control(),
+		out: &Compiled{Target: c.Target, Schedule: c.Schedule, Names: c.Names, Larger: c.Larger, arena: c.arena, finite: config.Finite},
+	}
+	for i := range stages {
+		if stages[i].rows[0].From == pass.Tensor {
+			continue
+		}
+		if err := runStage(ctx, &stages[i], s); err != nil {
+			return nil, err
 		}
 	}
 	return s.out, nil
@@ -187,7 +207,7 @@ func (k *Kernel) choose(s *state, knobs heuristic.Knobs) (heuristic.Choice, erro
 
 func (k *Kernel) take(s *state, choice heuristic.Choice) {
 	k.Plan = choice.Plan.Extend(k.AST, s.config.With, s.out.Target)
-	k.Why, k.Records, k.choice = choice.Why, choice.Records, choice
+	k.Why, k.Records, k.choice, k.Origin = choice.Why, choice.Records, choice, FromHeuristic
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
@@ -198,6 +218,11 @@ func lowerKernels(ctx context.Context, s *state) error {
 // dropped for that of the next heuristic, at last for the empty one, which every
 // kernel has; the reasons are kept in the records.
 func (k *Kernel) lower(ctx context.Context, s *state) error {
+	if k.found != nil {
+		if done, err := k.lowerFound(ctx, s); done {
+			return err
+		}
+	}
 	for {
 		var err error
 		k.Program, err = kernel.LowerWith(ctx, s.out.arena, k.AST, k.Plan, s.out.Target, k.Name, s.control)

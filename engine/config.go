@@ -24,6 +24,10 @@ type Config struct {
 	Control  *pass.Control    // passes left out, printed, stopped after, counted; may be nil
 	Explain  bool             // keep the rules that were declined, for Compiled.Explain
 	Finite   Watch            // stop at the first kernel that writes such a value (TGC_FINITE)
+	Plans    Plans            // asked for a plan before the database and the heuristics; may be nil
+	DB       string           // TGC_DB: folder of plans that searches have found; empty: none
+	IgnoreDB bool             // TGC_IGNORE_DB
+	Warn     func(string)     // told of plans that are not used; may be nil
 }
 
 // Option is one row of the documented table of options.
@@ -42,6 +46,8 @@ var Options = []Option{
 		c.With = with.Opts
 		return err
 	}},
+	{"TGC_DB", "folder of plans that searches have found (tgc tune); default of the command: tgc/plans in the user's data folder", func(c *Config, v string) error { c.DB = v; return nil }},
+	{"TGC_IGNORE_DB", "1 uses no plan of that folder", func(c *Config, v string) error { return setBool(&c.IgnoreDB, v) }},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},

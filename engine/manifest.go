@@ -73,6 +73,7 @@ type ManifestKernel struct {
 	BytesWritten int64         `json:"bytes_written"`
 	Flops        int64         `json:"flops"`
 	Plan         []string      `json:"plan"`
+	Origin       Origin        `json:"origin"` // of the plan; of parts that differ, joined by +
 	Why          string        `json:"why"`
 	Uops         string        `json:"uops"`
 
@@ -142,7 +143,7 @@ func describeKernel(c *Compiled, b Binding, call Call) ManifestKernel {
 	t := traffic.Of(c.arena, k.AST, b.Vars)
 	m := ManifestKernel{
 		Name: k.Name, Grid: threeAxes(k.Program.Grid), Block: threeAxes(k.Program.Block),
-		SharedBytes: program.SharedBytes(k.Program), Flops: t.Flops, Plan: []string{}, Why: k.Why, kernel: k,
+		SharedBytes: program.SharedBytes(k.Program), Flops: t.Flops, Plan: []string{}, Origin: k.origin(), Why: k.Why, kernel: k,
 	}
 	m.BytesRead, m.BytesWritten = t.Bytes()
 	m.Plan = planText(k)

@@ -19,16 +19,18 @@ func planKernels(ctx context.Context, s *state) error {
 		choices[k], err = k.choose(s, s.config.Knobs)
 		return err
 	})
-	if err != nil || s.out.Target.Kind != target.GPU || s.config.Rules.Has(schedule.Par) {
+	if err != nil {
 		return err
 	}
-	together := make(map[*Kernel]bool)
-	for _, calls := range s.out.Launches {
-		if err := planTogether(s, calls, choices, together); err != nil {
-			return err
+	if s.out.Target.Kind == target.GPU && !s.config.Rules.Has(schedule.Par) {
+		together := make(map[*Kernel]bool)
+		for _, calls := range s.out.Launches {
+			if err := planTogether(s, calls, choices, together); err != nil {
+				return err
+			}
 		}
 	}
-	return nil
+	return findPlans(ctx, s)
 }
 
 // planTogether plans the kernels of a launch that have prices once more: each has the

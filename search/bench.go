@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -256,8 +255,7 @@ func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
 	case len(got.source) > b.options.Limits.Source:
 		l.outcome.Status, l.outcome.Reason = TooLarge, fmt.Sprintf("%d bytes of source, want at most %d", len(got.source), b.options.Limits.Source)
 	default:
-		sum := sha256.Sum256([]byte(got.source))
-		l.program, l.outcome.Source = got.program, fmt.Sprintf("%x", sum[:12])
+		l.program, l.outcome.Source = got.program, engine.SourceHash(got.source)
 	}
 	return l
 }

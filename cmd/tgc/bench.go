@@ -110,7 +110,7 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 	if o.options.Batch < 1 {
 		return usagef("bench: -b %d, want at least 1", o.options.Batch)
 	}
-	config, err := o.device.config()
+	config, err := o.device.config(cmd)
 	if err != nil {
 		return err
 	}

@@ -94,9 +94,9 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	config, err := engine.ReadConfig()
+	config, err := readConfig(cmd)
 	if err != nil {
-		return usagef("%v", err)
+		return err
 	}
 	config.Explain = o.explain
 	forms := cmd.OutOrStdout()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"tgc/engine"
 	"tgc/nn"
 	"tgc/runtime/devices"
+	"tgc/search/database"
 )
 
 // deviceFlags are the flags of every command that runs kernels.
@@ -72,7 +74,7 @@ func checkOnly(flag, value, supported string, planned ...string) error {
 // open opens the device and reads the options; it names the device on stderr
 // when the user did not choose it.
 func (d *deviceFlags) open(cmd *cobra.Command) (*devices.Device, engine.Config, error) {
-	config, err := d.config()
+	config, err := d.config(cmd)
 	if err != nil {
 		return nil, config, err
 	}
@@ -89,16 +91,28 @@ func (d *deviceFlags) open(cmd *cobra.Command) (*devices.Device, engine.Config, 
 	return dev, config, nil
 }
 
-func (d *deviceFlags) config() (engine.Config, error) {
+func (d *deviceFlags) config(cmd *cobra.Command) (engine.Config, error) {
 	if err := d.check(); err != nil {
 		return engine.Config{}, err
 	}
-	config, err := engine.ReadConfig()
+	config, err := readConfig(cmd)
 	if err != nil {
-		return config, usagef("%v", err)
+		return config, err
 	}
 	if d.threads > 0 {
 		config.Threads = d.threads
 	}
+	return config, nil
+}
+
+// readConfig reads the options of the environment. Plans that were found are in the user's
+// folder unless they say otherwise; one that is not used is told of on stderr.
+func readConfig(cmd *cobra.Command) (engine.Config, error) {
+	config, err := engine.ReadConfig()
+	if err != nil {
+		return config, usagef("%v", err)
+	}
+	config.DB = cmp.Or(config.DB, database.DefaultDir())
+	config.Warn = func(message string) { note(cmd, "%s", message) }
 	return config, nil
 }

@@ -27,6 +27,7 @@ func TestScript(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("TGC_CACHE_DIR", env.WorkDir+"/.cache")
+			env.Setenv("TGC_DB", env.WorkDir+"/.plans")
 			return nil
 		},
 		Condition: func(name string) (bool, error) {

@@ -1,0 +1,139 @@
+package engine_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/kernel/plan"
+	"tgc/search/database"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// storedPlan puts a plan of the only kernel of a graph into a database, with the source that it
+// gives unless another is named.
+func storedPlan(t *testing.T, c *engine.Compiled, dir, text, source string) {
+	t.Helper()
+	p, err := plan.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if source == "" {
+		with, err := c.Replan(t.Context(), engine.Config{Plans: givenPlan{p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed, err := engine.Source(with.Kernels[0].Program, c.Target)
+		if err != nil || with.Kernels[0].Origin != engine.FromGiven {
+			t.Fatalf("origin %s, %v", with.Kernels[0].Origin, err)
+		}
+		source = engine.SourceHash(printed)
+	}
+	e := database.NewEntry(c.Kernels[0].AST, c.Target)
+	e.Plan, e.Source = text, source
+	if err := database.Open(dir).Put(e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Plans of a database are used as long as they give the source with which they were timed; any
+// other is ignored with a warning.
+func TestPlansOfDatabase(t *testing.T) {
+	for _, name := range []string{"llvm:x86-64-v4", "ptx:sm_90", "interp"} {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := tensor.NewGraph()
+		g.Output("y", g.Input("x", ir.F32, 96).Linear(g.Packed("w", "Q8_0", 35, 96)))
+		plain, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			what, plan, source string
+			damage, ignore     bool
+			origin             engine.Origin
+			warning            string
+		}{
+			{what: "good", plan: "UPCAST s0 5; UNROLL r0 2", origin: engine.FromDatabase},
+			{what: "ignored", plan: "UPCAST s0 5; UNROLL r0 2", ignore: true, origin: engine.FromHeuristic},
+			{what: "other source", plan: "UPCAST s0 5; UNROLL r0 2", source: "abc", origin: engine.FromHeuristic, warning: "another source"},
+			{what: "refused", plan: "UPCAST s9 5", source: "abc", origin: engine.FromHeuristic, warning: "no axis"},
+			{what: "damaged", plan: "UPCAST s0 5", damage: true, origin: engine.FromHeuristic, warning: "cut short"},
+		} {
+			t.Run(name+" "+c.what, func(t *testing.T) {
+				dir := t.TempDir()
+				storedPlan(t, plain, dir, c.plan, c.source)
+				if files, _ := filepath.Glob(dir + "/*"); c.damage && os.Truncate(files[0], 100) != nil {
+					t.Fatal("no file")
+				}
+				var warnings []string
+				config := engine.Config{DB: dir, IgnoreDB: c.ignore, Warn: func(text string) { warnings = append(warnings, text) }}
+				got, err := g.Compile(t.Context(), desc, config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k := got.Kernels[0]
+				if want := map[bool]string{true: c.plan, false: plain.Kernels[0].Plan.String()}[c.origin == engine.FromDatabase]; k.Plan.String() != want || k.Origin != c.origin {
+					t.Errorf("plan %q from %s, want %q from %s", k.Plan, k.Origin, want, c.origin)
+				}
+				if all := strings.Join(warnings, "; "); (all == "") != (c.warning == "") || !strings.Contains(all, c.warning) {
+					t.Errorf("warnings %q, want %q", all, c.warning)
+				}
+				var m engine.Manifest
+				m.Describe(got, engine.Bind(got, nil))
+				if m.Kernels[0].Origin != c.origin {
+					t.Errorf("the manifest says %s", m.Kernels[0].Origin)
+				}
+			})
+		}
+	}
+}
+
+// A plan chosen anew leaves schedule, buffers and, without other plans, the programs.
+func TestReplan(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 96)
+	g.Output("y", x.Linear(g.Packed("w", "Q8_0", 35, 96)))
+	g.Output("z", x.Linear(g.Packed("v", "Q8_0", 64, 96)).Exp())
+	c, err := g.Compile(t.Context(), desc, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := c.Replan(t.Context(), engine.Config{})
+	if err != nil || again.Schedule != c.Schedule || len(again.Kernels) != len(c.Kernels) {
+		t.Fatalf("%d kernels, %v, want %d", len(again.Kernels), err, len(c.Kernels))
+	}
+	for i, k := range again.Kernels {
+		a, errA := engine.Source(k.Program, desc)
+		b, errB := engine.Source(c.Kernels[i].Program, desc)
+		if a != b || errA != nil || errB != nil || k.Name != c.Kernels[i].Name {
+			t.Errorf("kernel %s differs from %s (%v, %v)", k.Name, c.Kernels[i].Name, errA, errB)
+		}
+	}
+	for i, launch := range again.Launches {
+		for k, call := range launch {
+			if !slices.Equal(call.Args, c.Launches[i][k].Args) {
+				t.Errorf("launch %d has other arguments", i)
+			}
+		}
+	}
+}
+
+// givenPlan is one plan for every kernel.
+type givenPlan struct{ plan plan.Plan }
+
+func (g givenPlan) Find(context.Context, *ir.UOp, *target.Desc) (engine.Found, bool, error) {
+	return engine.Found{Plan: g.plan, Origin: engine.FromGiven}, true, nil
+}

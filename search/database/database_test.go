@@ -1,0 +1,220 @@
+package database_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"tgc/ir"
+	"tgc/search/database"
+	"tgc/target"
+)
+
+// writerEnv makes the test binary a process that writes to a database.
+const writerEnv = "TGC_TEST_DATABASE_WRITER"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(writerEnv); dir != "" {
+		db := database.Open(dir)
+		for i := range 200 {
+			e := entry(i%3, fmt.Sprintf("ROLL s0 %d", i+1))
+			if err := db.Put(e); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func desc(name string) *target.Desc {
+	d, err := target.Parse(name)
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// kernel is a kernel that writes n ones.
+func kernel(n int64) *ir.UOp {
+	a := ir.NewArena()
+	out := a.Make(ir.OpParam, ir.F32, ir.ParamArg{}, a.Index(n))
+	r := a.Range(0, a.Index(n))
+	return a.Make(ir.OpSink, ir.Void, nil, a.Store(out, a.Const(ir.F32, 1), []*ir.UOp{r}, []*ir.UOp{r}))
+}
+
+func entry(i int, plan string) database.Entry {
+	e := database.NewEntry(kernel(int64(i+5)), desc("llvm:x86-64-v4"))
+	e.Kernel, e.Plan, e.Source, e.Before, e.After, e.Reason = fmt.Sprintf("fill%d", i), plan, "0123", 12.5, 10, "faster"
+	return e
+}
+
+func TestEntries(t *testing.T) {
+	db := database.Open(filepath.Join(t.TempDir(), "new", "folder"))
+	e := entry(1, "VECTOR s0 4; FMA")
+	if _, ok, err := db.Find(e.Key); ok || err != nil {
+		t.Errorf("an empty database has an entry: %v", err)
+	}
+	for _, plan := range []string{"VECTOR s0 4; FMA", "ROLL s0"} {
+		e.Plan = plan
+		if err := db.Put(e); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok, err := db.Find(e.Key); !ok || err != nil || !reflect.DeepEqual(got, e) {
+			t.Errorf("found %+v, %v, want %+v", got, err, e)
+		}
+	}
+	if err := db.Put(entry(0, "")); err != nil {
+		t.Fatal(err)
+	}
+	list, bad := db.List()
+	if len(list) != 2 || len(bad) != 0 || list[0].Kernel != "fill0" || list[1].Plan != "ROLL s0" {
+		t.Errorf("list %+v, %v", list, bad)
+	}
+	if err := db.Remove(e.Key); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, _ := db.Find(e.Key); ok {
+		t.Error("an entry that was removed is there")
+	}
+	bad2 := e
+	bad2.Plan = "NOSUCH s0"
+	if err := db.Put(bad2); !errors.Is(err, database.ErrCorrupt) {
+		t.Errorf("a plan of no Opts: %v", err)
+	}
+}
+
+// Kernels, boards and layouts have keys of their own; prices change none.
+func TestKeys(t *testing.T) {
+	base, d := kernel(5), desc("ptx:sm_90")
+	key := database.KeyOf(base, d)
+	board := *d
+	board.Cost.Workers--
+	for name, other := range map[string]database.Key{
+		"kernel": database.KeyOf(kernel(6), d), "target": database.KeyOf(base, desc("ptx:sm_87")),
+		"board": database.KeyOf(base, &board), "layout": database.KeyOf(base, d.WithPlanes()),
+	} {
+		if other == key {
+			t.Errorf("another %s has the same key", name)
+		}
+	}
+	prices := *d
+	prices.Cost.Op++
+	if database.KeyOf(kernel(5), &prices) != key {
+		t.Error("the same kernel has another key by other prices")
+	}
+}
+
+// A file that is cut, changed or another's is no entry, and says so.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	db := database.Open(dir)
+	e := entry(1, "VECTOR s0 4; FMA")
+	if err := db.Put(e); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, string(e.Key)+".plan")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		data := bytes.Clone(whole)
+		at := rapid.IntRange(0, len(data)-1).Draw(rt, "at")
+		if rapid.Bool().Draw(rt, "cut") {
+			data = data[:at]
+		} else {
+			data[at] ^= 1 << rapid.IntRange(0, 7).Draw(rt, "bit")
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			rt.Fatal(err)
+		}
+		if got, ok, err := db.Find(e.Key); ok || !errors.Is(err, database.ErrCorrupt) {
+			rt.Fatalf("found %+v, %v", got, err)
+		}
+		if list, bad := db.List(); len(list) != 0 || len(bad) != 1 {
+			rt.Fatalf("list %v, %v", list, bad)
+		}
+	})
+	other := entry(2, "ROLL s0")
+	if err := os.WriteFile(filepath.Join(dir, string(other.Key)+".plan"), whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := db.Find(other.Key); ok || !errors.Is(err, database.ErrCorrupt) {
+		t.Errorf("another kernel's file is an entry: %v", err)
+	}
+}
+
+// Imported entries are unproven, and never take the place of what was found here.
+func TestExportImport(t *testing.T) {
+	from, to := database.Open(t.TempDir()), database.Open(t.TempDir())
+	for i := range 3 {
+		if err := from.Put(entry(i, "ROLL s0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := entry(1, "FMA")
+	if err := to.Put(own); err != nil {
+		t.Fatal(err)
+	}
+	var text bytes.Buffer
+	if n, bad, err := from.Export(&text); n != 3 || bad != nil || err != nil {
+		t.Fatalf("%d exported, %v, %v", n, bad, err)
+	}
+	if n, err := to.Import(strings.NewReader(text.String())); n != 2 || err != nil {
+		t.Fatalf("%d imported, %v", n, err)
+	}
+	if e, ok, err := to.Find(own.Key); !ok || err != nil || e.Unproven || e.Plan != "FMA" {
+		t.Errorf("the own entry is %+v, %v", e, err)
+	}
+	if e, ok, err := to.Find(entry(2, "").Key); !ok || err != nil || !e.Unproven || e.Plan != "ROLL s0" {
+		t.Errorf("an imported entry is %+v, %v", e, err)
+	}
+	for _, hostile := range []string{"{", `{"key":"../../etc/passwd"}`, `{"key":"00000000000000000000000000000000","plan":"NOSUCH"}`, strings.Replace(text.String(), "ROLL s0", strings.Repeat("ROLL s0;", 1000), 1)} {
+		if _, err := to.Import(strings.NewReader(hostile)); !errors.Is(err, database.ErrCorrupt) {
+			t.Errorf("import of %.40q: %v", hostile, err)
+		}
+	}
+}
+
+// Two processes that write the same entries leave whole ones, at any moment.
+func TestTwoProcesses(t *testing.T) {
+	dir := t.TempDir()
+	var writers []*exec.Cmd
+	for range 2 {
+		w := exec.Command(os.Args[0])
+		w.Env = append(os.Environ(), writerEnv+"="+dir)
+		if err := w.Start(); err != nil {
+			t.Fatal(err)
+		}
+		writers = append(writers, w)
+	}
+	db := database.Open(dir)
+	done := make(chan error, 1)
+	go func() { done <- errors.Join(writers[0].Wait(), writers[1].Wait()) }()
+	for running := true; running; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		default:
+		}
+		if _, bad := db.List(); bad != nil {
+			t.Fatalf("while two write: %v", bad)
+		}
+	}
+	if list, bad := db.List(); len(list) != 3 || bad != nil {
+		t.Errorf("%d entries, %v, want 3", len(list), bad)
+	}
+}
