@@ -139,8 +139,8 @@ func (b *Batch) Generate(ctx context.Context, requests []Request) ([]*Result, er
 		switch err := r.Sampling.Check(); {
 		case err != nil:
 			return nil, fmt.Errorf("sequence %d: %w", i, err)
-		case r.SplitAt != 0 || r.Logits != nil:
-			return nil, fmt.Errorf("llm: sequence %d: a batch neither splits prompts nor hands out logits", i)
+		case r.SplitAt != 0 || r.Logits != nil || r.Sampling.onHost():
+			return nil, fmt.Errorf("llm: sequence %d: a batch neither splits prompts nor hands out logits, nor draws with min-p, penalty or bias", i)
 		case (r.Sampling.Temperature == 0) != (requests[0].Sampling.Temperature == 0):
 			return nil, errors.New("llm: some sequences of a batch draw greedily and some do not")
 		}
@@ -271,5 +271,8 @@ func (g *generation) look(ctx context.Context, l *loop, steps int) error {
 // accept adds a token to a sequence.
 func (g *generation) accept(i int, id int32) (err error) {
 	g.over[i], err = g.session.accept(i, g.requests[i], g.results[i], id)
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
 	return err
 }

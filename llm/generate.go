@@ -4,18 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // Request is one generation.
 type Request struct {
 	Prompt    []int32
-	Tokens    int // most tokens to generate; negative until the context is full
+	Before    []int32 // tokens in the cache already: a repeat penalty looks at them too
+	Tokens    int     // most tokens to generate; negative until the context is full
 	Sampling  Sampling
 	IgnoreEOS bool // go on after an end-of-text token
 	SplitAt   int  // feed the prompt in two parts, this many tokens first; 0 in one
 	// Token is called with every generated token as it comes; an error ends
-	// the generation with that error.
+	// the generation with that error, ErrStop without one.
 	Token func(id int32) error
 	// Logits is called with rows of logits in order of position: every prompt
 	// position (SessionOptions.All), then one row after each fed token.
@@ -52,22 +54,29 @@ func (s *Session) Generate(ctx context.Context, r Request) (*Result, error) {
 		}
 	}
 	result.Prefill = time.Since(start)
-	if n := s.ahead(); n > 0 && r.Logits == nil {
-		return result, s.decodeAhead(ctx, r, result, n)
+	decode := s.decode
+	if s.ahead() > 0 && r.Logits == nil && !r.Sampling.onHost() {
+		decode = s.decodeAhead
 	}
-	return result, s.decode(ctx, r, result)
+	err := decode(ctx, r, result)
+	if errors.Is(err, ErrStop) {
+		err = nil
+	}
+	return result, err
 }
 
 // decode is the host's loop: sample, look, feed.
 func (s *Session) decode(ctx context.Context, r Request, result *Result) error {
+	recent := slices.Concat(r.Before, r.Prompt)
 	for r.Tokens < 0 || len(result.Tokens) < r.Tokens {
-		id, err := s.Sample(ctx, r.Sampling)
+		id, err := s.next(ctx, r.Sampling, recent)
 		if err != nil {
 			return err
 		}
 		if over, err := s.accept(0, r, result, id); over || err != nil {
 			return err
 		}
+		recent = append(recent, id)
 		start := time.Now()
 		if err := s.Feed(ctx, []int32{id}, r.Logits); err != nil {
 			return err

@@ -155,7 +155,8 @@ func (s *Session) ends() []int32 {
 }
 
 // decodeAhead generates as decode does, n steps before each look at the tokens.
-func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result, n int) error {
+func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result) error {
+	n := s.ahead()
 	if r.Tokens == 0 {
 		return nil
 	}

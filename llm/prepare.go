@@ -147,9 +147,14 @@ func (s *Session) LoadTime() time.Duration { return s.filling }
 // Prepare compiles what feeding a prompt of n tokens, generating after it and
 // sampling need, so that nothing is compiled while a user waits for a token.
 func (s *Session) Prepare(ctx context.Context, n int, opt Sampling) error {
-	// Where the device's loop feeds what is generated, a step of one token is only
-	// for what is left of a prompt.
-	return s.prepare(ctx, s.wants(Preparation{n, opt}, s.ahead() == 0, s.ahead() > 0))
+	return s.prepare(ctx, s.wantsFor(Preparation{n, opt}))
+}
+
+// wantsFor is what a session wants of a preparation. Where the device's loop feeds what
+// is generated, a step of one token is only for what is left of a prompt.
+func (s *Session) wantsFor(p Preparation) wanted {
+	loop := s.ahead() > 0 && !p.Sampling.onHost()
+	return s.wants(p, !loop, loop)
 }
 
 // prepare compiles the steps of a prompt of n tokens, that of one token and the
@@ -170,21 +175,24 @@ func (s *Session) prepare(ctx context.Context, w wanted) error {
 			return err
 		}
 	}
+	if !w.sampler {
+		return nil
+	}
 	_, err := s.sampler(ctx, w.greedy)
 	return err
 }
 
-// wanted is what a session needs compiled: steps by their tokens, the sampler and
-// perhaps the loop.
+// wanted is what a session needs compiled: steps by their tokens, perhaps the sampler
+// and the loop.
 type wanted struct {
-	sizes        map[int]bool
-	loop, greedy bool
+	sizes                 map[int]bool
+	sampler, loop, greedy bool
 }
 
 // wants is what a prompt of p.Prompt tokens needs, and a generation after it: by the
 // device's loop, or by steps of one token.
 func (s *Session) wants(p Preparation, single, loop bool) wanted {
-	w := wanted{sizes: s.promptSizes(p.Prompt), loop: loop, greedy: p.Sampling.Temperature == 0}
+	w := wanted{sizes: s.promptSizes(p.Prompt), sampler: !p.Sampling.onHost(), loop: loop, greedy: p.Sampling.Temperature == 0}
 	if single {
 		w.sizes[1] = true
 	}
@@ -202,7 +210,7 @@ func (s *Session) jobs(w wanted) []job {
 	if _, have := s.loops[w.greedy]; w.loop && !have {
 		list = append(list, s.loopJob(w.greedy))
 	}
-	if _, have := s.samplers[w.greedy]; !have {
+	if _, have := s.samplers[w.greedy]; w.sampler && !have {
 		list = append(list, s.samplerJob(w.greedy))
 	}
 	return slices.DeleteFunc(list, func(j job) bool { return s.ready[j.what] != nil })

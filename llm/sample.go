@@ -12,13 +12,18 @@ import (
 	"tgc/tensor"
 )
 
-// Sampling says how the next token is drawn from logits. The order is
-// temperature, then top-k, then top-p.
+// Sampling says how the next token is drawn from logits. The order is bias, penalty,
+// temperature, top-k, top-p, min-p.
 type Sampling struct {
 	Temperature float64 // 0 is greedy
 	TopK        int     // keep the k largest (and equals of the last); 0 keeps all
 	TopP        float64 // keep the fewest largest whose probabilities reach p; 1 keeps all
 	Seed        uint32
+
+	// These take the logits to the host (sample_host.go), and a Batch has not got them.
+	MinP          float64           // keep what has at least this part of the largest probability; 0 keeps all
+	RepeatPenalty float64           // divides (or, below 0, multiplies) logits of recent tokens; 0 and 1 do nothing
+	Bias          map[int32]float32 // is added to logits of tokens
 }
 
 // Check reports an option out of range.
@@ -30,6 +35,15 @@ func (s Sampling) Check() error {
 		return fmt.Errorf("top-k is %d, want 0 or more", s.TopK)
 	case !(s.TopP > 0 && s.TopP <= 1):
 		return fmt.Errorf("top-p is %v, want above 0 and up to 1", s.TopP)
+	case !(s.MinP >= 0 && s.MinP <= 1):
+		return fmt.Errorf("min-p is %v, want 0 to 1", s.MinP)
+	case !(s.RepeatPenalty >= 0) || math.IsInf(s.RepeatPenalty, 0):
+		return fmt.Errorf("the repeat penalty is %v, want above 0 (1 does nothing)", s.RepeatPenalty)
+	}
+	for id, bias := range s.Bias {
+		if id < 0 || bias != bias {
+			return fmt.Errorf("the bias of token %d is %v, want a number for a token of the vocabulary", id, bias)
+		}
 	}
 	return nil
 }

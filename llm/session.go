@@ -58,6 +58,7 @@ type Session struct {
 	positions []int             // of each sequence: tokens in its cache
 	fed       int               // tokens of the last step, without padding
 	fedStep   int               // size of the last step
+	hostDraws uint32            // tokens drawn on the host
 
 	ready     map[string]*compiledJob  // compiled ahead, by job.what
 	compiling time.Duration            // spent so far
@@ -75,7 +76,7 @@ type step struct {
 // NewSession puts a model's weights on a device and allocates the cache.
 // Variants of the step are compiled when they are first needed.
 func NewSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions) (*Session, error) {
-	return newSession(ctx, m, dev, opt, 1, func(s *Session, p Preparation) wanted { return s.wants(p, s.ahead() == 0, s.ahead() > 0) })
+	return newSession(ctx, m, dev, opt, 1, (*Session).wantsFor)
 }
 
 func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOptions, sequences int, wants func(*Session, Preparation) wanted) (*Session, error) {
@@ -127,7 +128,8 @@ func (s *Session) Reset() {
 }
 
 // Seek moves every sequence to a position without computing what lies before it: the
-// cache keeps what it holds. Only measurements have a use for it.
+// cache keeps what it holds. Back to an earlier position it forgets what came after, so
+// that another text can go on from there; forwards only measurements have a use for it.
 func (s *Session) Seek(position int) error {
 	if position < 0 || position > s.options.Context {
 		return fmt.Errorf("llm: position %d, want 0 to %d", position, s.options.Context)

@@ -124,7 +124,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	for _, make := range []func() *cobra.Command{
-		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newSynth, newDevices, newVersion,
+		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newSynth, newDevices, newVersion, newChat,
 	} {
 		cmd := make()
 		job := cmd.RunE

@@ -119,7 +119,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"bench", "compile", "devices", "inspect", "opt", "run", "synth", "tokenize", "version"}
+	want := []string{"bench", "chat", "compile", "devices", "inspect", "opt", "run", "synth", "tokenize", "version"}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("commands %v, want %v", names, want)
 	}

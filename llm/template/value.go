@@ -247,3 +247,6 @@ func number(v Value) (f float64, i int64, isInt, ok bool) {
 
 // Clock gives a template's strftime_now its time.
 type Clock func() time.Time
+
+// Delete removes a key.
+func (d *Dict) Delete(key string) { d.remove(Text{s: key}) }

@@ -120,8 +120,14 @@ type fragment struct {
 	id         int32
 }
 
-// partition cuts a text into special tokens and the text between, in order.
-func (s *specials) partition(text string) []fragment {
+// admission tells whether a special token may be seen at a place in a text.
+type admission func(start, end int, id int32) bool
+
+func admitAll(int, int, int32) bool { return true }
+
+// partition cuts a text into special tokens and the text between, in order. What is not
+// admitted is as if it were not there.
+func (s *specials) partition(text string, admit admission) []fragment {
 	var fragments []fragment
 	add := func(f fragment) {
 		last := len(fragments) - 1
@@ -137,11 +143,11 @@ func (s *specials) partition(text string) []fragment {
 	for _, group := range s.groups(text) {
 		add(fragment{done, group.start, NoToken})
 		done = group.end
-		if id, ok := s.ids[text[group.start:group.end]]; ok {
+		if id, ok := s.ids[text[group.start:group.end]]; ok && admit(group.start, group.end, id) {
 			add(fragment{group.start, group.end, id})
 			continue
 		}
-		for _, f := range s.resolve(text, group) {
+		for _, f := range s.resolve(text, group, admit) {
 			add(f)
 		}
 	}
@@ -183,22 +189,27 @@ func (s *specials) groups(text string) []fragment {
 }
 
 // resolve applies the rule to one group of overlapping occurrences.
-func (s *specials) resolve(text string, group fragment) []fragment {
+func (s *specials) resolve(text string, group fragment, admit admission) []fragment {
 	var found []fragment
 	open := []fragment{group}
 	for _, id := range s.within(text[group.start:group.end]) {
 		token := s.texts[id]
 		var rest []fragment
 		for _, f := range open {
-			for {
-				i := strings.Index(text[f.start:f.end], token)
+			for from := f.start; ; {
+				i := strings.Index(text[from:f.end], token)
 				if i < 0 {
 					break
 				}
-				at := f.start + i
+				at := from + i
+				if !admit(at, at+len(token), id) {
+					from = at + 1
+					continue
+				}
 				found = append(found, fragment{at, at + len(token), id})
 				rest = append(rest, fragment{f.start, at, NoToken})
 				f.start = at + len(token)
+				from = f.start
 			}
 			rest = append(rest, f)
 		}

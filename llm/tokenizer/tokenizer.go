@@ -89,14 +89,27 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) ([]int32,
 	if parseSpecial {
 		matcher = t.parsed
 	}
-	out := make([]int32, 0, len(text)/4+2)
+	var out []int32
 	if addSpecial && t.addBOS {
 		out = append(out, t.vocabulary.BOS)
 	}
+	out, err := t.encode(out, text, matcher.partition(text, admitAll))
+	if err != nil {
+		return nil, err
+	}
+	if addSpecial && t.addEOS {
+		out = append(out, t.vocabulary.EOS)
+	}
+	return out, nil
+}
+
+// encode appends the ids of a text that is cut into special tokens and text between.
+func (t *Tokenizer) encode(out []int32, text string, fragments []fragment) ([]int32, error) {
+	out = slices.Grow(out, len(text)/4+2)
 	work := t.scratch.Get().(*merger)
 	defer t.scratch.Put(work)
 	afterSpecial := true
-	for _, f := range matcher.partition(text) {
+	for _, f := range fragments {
 		if f.id != NoToken {
 			out = append(out, f.id)
 			afterSpecial = true
@@ -107,9 +120,6 @@ func (t *Tokenizer) Encode(text string, addSpecial, parseSpecial bool) ([]int32,
 			return nil, err
 		}
 		afterSpecial = false
-	}
-	if addSpecial && t.addEOS {
-		out = append(out, t.vocabulary.EOS)
 	}
 	return out, nil
 }

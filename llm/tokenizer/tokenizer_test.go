@@ -358,7 +358,7 @@ func TestSpecialsFollowTheRule(t *testing.T) {
 			all = append(all, int32(id))
 		}
 		text := rapid.StringMatching(`[abcd]{0,40}`).Draw(t, "text")
-		got := newSpecials(v, func(int32) bool { return true }).partition(text)
+		got := newSpecials(v, func(int32) bool { return true }).partition(text, admitAll)
 		if want := partitionNaively(v, all, text); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %v, want %v", got, want)
 		}
