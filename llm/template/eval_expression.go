@@ -420,7 +420,7 @@ func (r *run) apply(f filterCall, v Value, s *scope) (Value, error) {
 func (r *run) filter(name string, v Value, a arguments) (Value, error) {
 	f, ok := filters[name]
 	if !ok {
-		return nil, fmt.Errorf("No filter named '%s'", name)
+		return nil, fmt.Errorf("no filter named '%s'", name)
 	}
 	out, err := f(r, v, a)
 	if err != nil {
@@ -446,7 +446,7 @@ func (n *testExpression) eval(r *run, s *scope) (Value, error) {
 func (r *run) test(name string, v Value, a arguments) (bool, error) {
 	f, ok := tests[name]
 	if !ok {
-		return false, fmt.Errorf("No test named '%s'", name)
+		return false, fmt.Errorf("no test named '%s'", name)
 	}
 	yes, err := f(r, v, a)
 	if err != nil {

@@ -48,7 +48,7 @@ func itemsFilter(r *run, v Value, _ arguments) (Value, error) {
 	case *Dict:
 		return dictItems(r, v, arguments{})
 	}
-	return nil, errors.New("Can only get item pairs from a mapping.")
+	return nil, errors.New("can only get item pairs from a mapping")
 }
 
 func joinFilter(r *run, v Value, a arguments) (Value, error) {
@@ -241,7 +241,7 @@ func dictSortFilter(r *run, v Value, a arguments) (Value, error) {
 	case "value":
 		at = 1
 	default:
-		return nil, errors.New(`You can only sort by either "key" or "value"`)
+		return nil, errors.New(`you can only sort by either "key" or "value"`)
 	}
 	pairs, err := dictItems(r, d, arguments{})
 	if err != nil {

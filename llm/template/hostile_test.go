@@ -115,7 +115,7 @@ func TestErrorLine(t *testing.T) {
 		"{{ 1\n + }}":                             "chat template: line 2: got the end of the tag, want a value",
 		"{% nosuch %}":                            `chat template: line 1: the statement "nosuch" is not known here, or closes nothing`,
 		"{{ d.a.b }}":                             "chat template: line 1: 'dict object' has no attribute 'a'",
-		"{{ 3|nosuch }}":                          "chat template: line 1: No filter named 'nosuch'",
+		"{{ 3|nosuch }}":                          "chat template: line 1: no filter named 'nosuch'",
 	} {
 		vars := NewDict()
 		vars.Set("d", NewDict())

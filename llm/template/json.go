@@ -174,9 +174,9 @@ func (w *jsonWriter) write(v Value, depth int) error {
 	case *Dict:
 		return w.dict(v, depth)
 	case undefined:
-		return fmt.Errorf("Object of type Undefined is not JSON serializable (%s)", v.text)
+		return fmt.Errorf("an undefined value is no JSON: %s", v.text)
 	default:
-		return fmt.Errorf("Object of type %s is not JSON serializable", typeName(v))
+		return fmt.Errorf("a value of type %s is no JSON", typeName(v))
 	}
 	return nil
 }

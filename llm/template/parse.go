@@ -37,11 +37,10 @@ func Parse(source string) (*Template, error) {
 
 // parser reads tokens.
 type parser struct {
-	tokens  []token
-	next    int
-	depth   int
-	loops   int      // around what is being read
-	endings []string // of the tags that are open, for messages
+	tokens []token
+	next   int
+	depth  int
+	loops  int // around what is being read
 }
 
 func (p *parser) peek() token { return p.tokens[p.next] }
