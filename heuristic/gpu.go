@@ -24,6 +24,7 @@ const (
 	gpuDotPoints     = 64   // of a sum of bytes that a thread makes by itself
 	gpuLoads         = 4    // loads of a short reduce in flight
 	gpuSector        = 8    // columns of 32 bytes, what caches read at once
+	gpuSharedSum     = 64   // points of a column from which a block shares it, whatever is left of its threads
 )
 
 // preload issues the loads of weights before everything else.
@@ -198,7 +199,7 @@ func (a *analysis) nestPoints(axis int) int64 {
 // Where columns are too few to fill the device, parts of a block share each of them.
 func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
 	warp := int64(p.desc.WarpSize)
-	results := p.points(p.axesOf(plan.StoreAxis))
+	results := p.points(p.reduceResults().Meet(p.storeSet()).List()) // points beside them share them
 	most, groups := int64(gpuBlockThreads), int64(1)
 	if full := gpuReduceThreads * int64(p.desc.Cost.Workers); results < full {
 		most, groups = warp, gpuReduceThreads/warp
@@ -221,7 +222,7 @@ func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
 			continue
 		}
 		p.done[r] = true
-		if n := shares(p.size(r), groups); p.constant(r) && p.size(r) >= n*gpuLoads && !p.insideReduce(r) {
+		if n := shares(max(p.size(r)/gpuLoads, 1), groups); p.constant(r) && p.size(r) >= min(groups*gpuLoads, gpuSharedSum) && !p.insideReduce(r) {
 			p.split(plan.GROUP, r, n)
 			shared = max(shared, n)
 			p.ownReduce(r, n == 1)

@@ -53,7 +53,7 @@ func (d *Desc) Matrix(a, b string, m, n, k int) bool {
 }
 
 // Cost holds the integer constants of the cost model: picoseconds of one core of a
-// CPU, femtoseconds of the whole of a GPU.
+// CPU, femtoseconds of the whole of a GPU; launches in picoseconds.
 type Cost struct {
 	ByteDRAM  int // per byte read from memory
 	ByteCache int // per byte read from cache

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"tgc/engine"
-	"tgc/engine/traffic"
 	"tgc/ir"
 	"tgc/runtime"
 	"tgc/target"
@@ -131,30 +130,6 @@ func (p *Program) Price(ctx context.Context, desc *target.Desc, config engine.Co
 		*form.side = priceOf(compiled)
 	}
 	return c, nil
-}
-
-// priceOf counts the instructions and bytes of a compiled graph's launches, each as
-// long as the slower of the two and an edge.
-func priceOf(c *engine.Compiled) Side {
-	var s Side
-	cost, lanes := &c.Target.Cost, float64(max(c.Target.VectorBytes/4, 1))
-	arena := ir.NewArena()
-	picoseconds := 0.0
-	for _, launch := range c.Launches {
-		for _, call := range launch {
-			k := call.Kernel
-			s.Kernels = append(s.Kernels, k.Name)
-			n := traffic.Instructions(k.Program, nil, c.Target.VectorBytes)
-			read, written := traffic.Of(arena, arena.Import(k.AST), nil).Bytes()
-			s.Instructions += n
-			s.Bytes += read + written
-			workers := float64(min(k.Program.Units(), int64(max(cost.Workers, 1))))
-			picoseconds += max(n*lanes*float64(cost.Op)/workers, float64(read+written)*float64(cost.ByteCache))
-		}
-		picoseconds += float64(cost.Launch)
-	}
-	s.Price = picoseconds / 1e6
-	return s
 }
 
 // Measure prices a program for a device and times both forms, the one after the other

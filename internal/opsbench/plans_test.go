@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tgc/engine"
+	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/target"
 	"tgc/tensor"
@@ -44,6 +45,32 @@ func TestThreadsShareRows(t *testing.T) {
 		for _, k := range c.Kernels {
 			if got := trafficOf(k.Program); got.bytes > most {
 				t.Errorf("%s: each thread of %s reads and writes %.0f bytes, %v", o, k.Name, got.bytes, k.Plan)
+			}
+		}
+	}
+}
+
+// Points that share the sums of columns make no blocks of their own: few columns have many
+// threads each, and blocks of a few of them.
+func TestThreadsShareColumns(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, build := range map[string]func(x *tensor.Tensor) *tensor.Tensor{
+		"softmax of columns":     func(x *tensor.Tensor) *tensor.Tensor { return x.Softmax(0) },
+		"centred columns":        func(x *tensor.Tensor) *tensor.Tensor { return x.Sub(x.MeanKeep(0)) },
+		"softmax of a transpose": func(x *tensor.Tensor) *tensor.Tensor { return x.Transpose(0, 1).Softmax(-1) },
+	} {
+		g := tensor.NewGraph()
+		g.Output("out", build(g.Input("x", ir.F32, 256, 256)))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, k := range c.Kernels {
+			if units, threads := k.Program.Units(), k.Program.Threads(); units < 32 || units*int64(threads) < 1<<14 {
+				t.Errorf("%s: %s has %d blocks of %d threads, %v", name, k.Name, units, threads, k.Plan)
 			}
 		}
 	}

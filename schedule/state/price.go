@@ -395,15 +395,15 @@ type Form struct {
 // Pays reports that kernels in which the readers of p compute p themselves cost no
 // more than those that all of them were made of, and records when not. What a kernel was made of is remembered in each value, so that many
 // fusions together cost no more than one may, and a value that is repeated counts as often as
-// what it is in. A pointwise value shares nothing with its readers: what fusions before this
-// one saved does not pay for it.
+// what it is in. A pointwise value shares nothing with its readers, and what a block of a GPU
+// makes, it makes for itself: what fusions before this one saved does not pay for them.
 func (s *State) Pays(p *Value, readers []*Value, fused []Form) bool {
 	apart, now, together := s.apart(p), s.priceOf(p), int64(0)
 	for i, c := range readers {
 		apart, now = sum(apart, s.apart(c)), sum(now, s.priceOf(c))
 		together = sum(together, s.Price(fused[i].Body, fused[i].Loops))
 	}
-	if s.IsPointwise(p) {
+	if s.IsPointwise(p) || s.Opt.Profile.SharedStages {
 		apart = min(apart, now)
 	}
 	if !s.Cheaper(p, together, apart) {
