@@ -27,6 +27,7 @@ type Config struct {
 	Plans    Plans            // asked for a plan before the database and the heuristics; may be nil
 	DB       string           // TGC_DB: folder of plans that searches have found; empty: none
 	IgnoreDB bool             // TGC_IGNORE_DB
+	Beam     int              // TGC_BEAM: who opens a device makes Plans of it, package search has them
 	Warn     func(string)     // told of plans that are not used; may be nil
 }
 
@@ -48,6 +49,7 @@ var Options = []Option{
 	}},
 	{"TGC_DB", "folder of plans that searches have found (tgc tune); default of the command: tgc/plans in the user's data folder", func(c *Config, v string) error { c.DB = v; return nil }},
 	{"TGC_IGNORE_DB", "1 uses no plan of that folder", func(c *Config, v string) error { return setBool(&c.IgnoreDB, v) }},
+	{"TGC_BEAM", "search the plan of every kernel when it is compiled, with so many plans from round to round; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.Beam, v, 0, 1024) }},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},

@@ -64,7 +64,7 @@ type databasePlans struct{ *database.DB }
 // Find returns the entry of a kernel that a search on this target has stored.
 func (d databasePlans) Find(_ context.Context, sink *ir.UOp, desc *target.Desc) (Found, bool, error) {
 	e, ok, err := d.DB.Find(database.KeyOf(sink, desc))
-	if err != nil || !ok || e.Unproven {
+	if err != nil || !ok || e.Unproven || e.Kept {
 		return Found{}, false, err
 	}
 	p, err := plan.Parse(e.Plan)

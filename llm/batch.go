@@ -118,6 +118,22 @@ func (b *Batch) Profile(ctx context.Context, tokens [][]int32) (*CompiledStep, [
 	return b.session.describe(st, vars), times, err
 }
 
+// Loaded returns the step that feeds tokens, as many to each sequence, at the current positions
+// without moving on, and what captures another compilation of it on the same buffers.
+func (b *Batch) Loaded(ctx context.Context, tokens [][]int32) (*CompiledStep, func(context.Context, *engine.Compiled) (*engine.Step, error), error) {
+	if err := b.session.check(tokens); err != nil {
+		return nil, nil, err
+	}
+	st, err := b.session.load(ctx, b.session.chunkFor(len(tokens[0])), tokens)
+	if err != nil {
+		return nil, nil, err
+	}
+	capture := func(ctx context.Context, c *engine.Compiled) (*engine.Step, error) {
+		return b.session.capture(ctx, &compiledJob{graph: st.graph, compiled: c}, st.variant)
+	}
+	return b.session.describe(st, b.session.vars(st.variant.Tokens)), capture, nil
+}
+
 // Chain times some calls of the step that Profile ran, by their numbers in what it
 // returned: see engine.Step.Chain.
 func (b *Batch) Chain(ctx context.Context, tokens int, calls []int, times int) (time.Duration, error) {

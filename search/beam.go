@@ -46,8 +46,9 @@ func DefaultOptions() Options { return Options{Beam: 4, Seed: 1, Batch: 32, Roun
 
 // Result is what a search of one kernel has found.
 type Result struct {
-	Before, After Outcome // the heuristic's plan and the best; times are those of a comparison in turn
-	Best          []Outcome
+	Before, After Outcome   // the heuristic's plan and the best; times are those of a comparison in turn
+	Winners       []Outcome // faster than the heuristic's plan by more than noise, the fastest first
+	Best          []Outcome // of all rounds, the fastest first
 	Outcomes      []Outcome // of all candidates
 	Gain          float64   // part of the heuristic's time that is saved; 0 if it is no more than noise
 }
@@ -234,10 +235,14 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 		if len(times[i]) == 0 {
 			continue
 		}
-		if m := median(times[i]); m < r.After.Time && faster(times[0], times[i]) {
-			r.After = list[i]
-			r.After.Time = m
+		if faster(times[0], times[i]) {
+			list[i].Time = median(times[i])
+			r.Winners = append(r.Winners, list[i])
 		}
+	}
+	slices.SortStableFunc(r.Winners, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
+	if len(r.Winners) > 0 {
+		r.After = r.Winners[0]
 	}
 	r.Gain = 1 - r.After.Time/r.Before.Time
 	return r, nil

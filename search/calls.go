@@ -65,25 +65,34 @@ func NewCalls(ctx context.Context, dev runtime.Device, kernel *engine.Compiled, 
 // describe reads the slots off the kernel.
 func (c *Calls) describe() (weights int64, err error) {
 	for _, index := range c.kernel.Launches[0][0].Args {
-		b := &c.kernel.Schedule.Buffers[index]
-		s := slot{index: index, host: b.Bytes, layout: c.kernel.Layout(b.UserID)}
-		if f, ok := packed.Lookup(b.Format); ok && !f.IsPlain() {
-			elements := int64(1)
-			for _, n := range b.Shape {
-				v, _ := n.Int()
-				elements *= v
-			}
-			if s.host, err = f.RowBytes(elements); err != nil {
-				return 0, err
-			}
+		s, err := slotOf(c.kernel, index)
+		if err != nil {
+			return 0, err
 		}
-		bytes := s.layout.Bytes(s.host)
-		if s.weight = b.Format != "" || bytes >= leastWeight; s.weight {
-			weights += bytes
+		if s.weight {
+			weights += s.layout.Bytes(s.host)
 		}
 		c.slots = append(c.slots, s)
 	}
 	return weights, nil
+}
+
+// slotOf describes a buffer of a schedule.
+func slotOf(c *engine.Compiled, index int) (s slot, err error) {
+	b := &c.Schedule.Buffers[index]
+	s = slot{index: index, host: b.Bytes, layout: c.Layout(b.UserID)}
+	if f, ok := packed.Lookup(b.Format); ok && !f.IsPlain() {
+		elements := int64(1)
+		for _, n := range b.Shape {
+			v, _ := n.Int()
+			elements *= v
+		}
+		if s.host, err = f.RowBytes(elements); err != nil {
+			return s, err
+		}
+	}
+	s.weight = b.Format != "" || s.layout.Bytes(s.host) >= leastWeight
+	return s, nil
 }
 
 // leastWeight is from how many bytes on a plain buffer is no activation.
@@ -206,15 +215,36 @@ const (
 	leastRuns  = 5
 	mostRuns   = 40
 	enough     = 20 * time.Millisecond
+
+	chainTime = 100 * time.Millisecond // of a chain, at most: an emulated GPU takes that for a call
+	farOver   = 4                      // times the limit a call takes that is timed once, with its launch
+	longCall  = time.Millisecond       // and which a launch is little of
 )
+
+// once runs a call and says what that took, with its launch.
+func (c *Calls) once(ctx context.Context, exec runtime.Executable, vars map[string]int64) (time.Duration, error) {
+	r, err := c.dev.Record(ctx, []runtime.Launch{{Calls: []runtime.Call{c.call(exec, 0)}}})
+	if err != nil {
+		return 0, err
+	}
+	defer r.Free()
+	start := time.Now()
+	err = r.Run(ctx, vars)
+	return time.Since(start), err
+}
 
 // Time is what a call takes, in microseconds, in a chain of calls that read weights of their
 // own: the median of what the device measures, else the least of what the host sees, since
 // what else runs on the machine only adds. A call over the limit (0: none) is timed once.
 func (c *Calls) Time(ctx context.Context, exec runtime.Executable, vars map[string]int64, limit float64) (float64, error) {
+	once, err := c.once(ctx, exec, vars)
+	if us := once.Seconds() * 1e6; err != nil || limit > 0 && us > farOver*limit && once > longCall {
+		return us, err
+	}
+	n := int(min(int64(len(c.sets)), max(1, int64(chainTime/max(once, 1)))))
 	var launches []runtime.Launch
-	numbers := make([]int, len(c.sets))
-	for set := range c.sets {
+	numbers := make([]int, n)
+	for set := range n {
 		launches = append(launches, runtime.Launch{Calls: []runtime.Call{c.call(exec, set)}})
 		numbers[set] = set
 	}
@@ -224,18 +254,17 @@ func (c *Calls) Time(ctx context.Context, exec runtime.Executable, vars map[stri
 	}
 	defer r.Free()
 	if chain, ok := r.(runtime.Chainer); ok {
-		times := max(chainCalls/len(c.sets), 1)
+		times := max(min(chainCalls, int(chainTime/max(once, 1)))/n, 1)
 		all, err := repeat(leastRuns, leastRuns, limit, func() (time.Duration, error) { return chain.Chain(ctx, vars, numbers, times) })
 		if err != nil {
 			return 0, err
 		}
 		return all[len(all)/2], nil
 	}
-	n := time.Duration(len(c.sets))
 	all, err := repeat(leastRuns, mostRuns, limit, func() (time.Duration, error) {
 		start := time.Now()
 		err := r.Run(ctx, vars)
-		return time.Since(start) / n, err
+		return time.Since(start) / time.Duration(n), err
 	})
 	if err != nil {
 		return 0, err

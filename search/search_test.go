@@ -35,6 +35,8 @@ type faulty struct {
 	fault string
 	first string
 	runs  int
+
+	broken bool
 }
 
 func (d *faulty) Load(ctx context.Context, programs []*program.Program) ([]runtime.Executable, error) {
@@ -84,7 +86,8 @@ func (r *faultyRecording) Run(ctx context.Context, vars map[string]int64) error 
 	case "error":
 		return errors.New("a bad address")
 	case "lost":
-		if d.runs > 3 { // after those of the heuristic's plan
+		d.broken = d.broken || program.Print(r.call.Exec.Program()) != d.first
+		if d.broken {
 			return errors.New("the device is lost")
 		}
 	case "element":

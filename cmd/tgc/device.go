@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -11,6 +12,7 @@ import (
 	"tgc/engine"
 	"tgc/nn"
 	"tgc/runtime/devices"
+	"tgc/search"
 	"tgc/search/database"
 )
 
@@ -88,7 +90,27 @@ func (d *deviceFlags) open(cmd *cobra.Command) (*devices.Device, engine.Config, 
 	if remark != "" {
 		note(cmd, "%s", remark)
 	}
+	if config.Beam > 0 {
+		config.Plans = onlineSearch(cmd, dev, d.threads, config)
+	}
 	return dev, config, nil
+}
+
+// onlineTime is what a search takes of one kernel when it is compiled.
+const onlineTime = 10 * time.Second
+
+// onlineSearch searches kernels when they are compiled: TGC_BEAM.
+func onlineSearch(cmd *cobra.Command, dev *devices.Device, threads int, config engine.Config) *search.Online {
+	o := &search.Online{
+		Search: search.DefaultOptions(), Bench: search.BenchOptions{Seed: 1, Limits: search.DefaultLimits()},
+		Testers: childTesters(dev, threads, config.CacheDir),
+		Say:     func(format string, args ...any) { note(cmd, format, args...) },
+	}
+	if !dev.Slow() {
+		o.DB = database.Open(config.DB)
+	}
+	o.Search.Beam, o.Search.Budget = config.Beam, onlineTime
+	return o
 }
 
 func (d *deviceFlags) config(cmd *cobra.Command) (engine.Config, error) {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tgc/runtime/cpu/llvmc"
+	"tgc/search"
 )
 
 // Exit statuses. An interrupted job ends as a shell expects of SIGINT.
@@ -27,6 +28,7 @@ const (
 
 func main() {
 	llvmc.MaybeChild() // compiler children are started as copies of this program
+	search.MaybeChild(openForChild)
 	collectRarely()
 	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
@@ -124,7 +126,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	for _, make := range []func() *cobra.Command{
-		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newSynth, newDevices, newVersion, newChat,
+		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newSynth, newDevices, newVersion, newChat,
 	} {
 		cmd := make()
 		job := cmd.RunE

@@ -13,10 +13,12 @@ import (
 	_ "tgc/internal/rarecollection"
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
+	"tgc/search"
 )
 
 func TestMain(m *testing.M) {
 	llvmc.MaybeChild() // the condition cpu opens a device in this process
+	search.MaybeChild(openForChild)
 	testscript.Main(m, map[string]func(){"tgc": main})
 }
 
@@ -119,7 +121,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"bench", "chat", "compile", "devices", "inspect", "opt", "run", "synth", "tokenize", "version"}
+	want := []string{"bench", "chat", "compile", "devices", "inspect", "opt", "run", "synth", "tokenize", "tune", "version"}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("commands %v, want %v", names, want)
 	}

@@ -164,6 +164,16 @@ func tokens(n, vocabulary int) []int32 {
 	return list
 }
 
+// Tokens gives every sequence n tokens of its own, always the same.
+func Tokens(sequences, n, vocabulary int) [][]int32 {
+	all := tokens(n+sequences, vocabulary)
+	list := make([][]int32, sequences)
+	for i := range list {
+		list[i] = all[i : i+n]
+	}
+	return list
+}
+
 // each gives every sequence n tokens of its own.
 func (b *bench) each(at, n int) [][]int32 {
 	list := make([][]int32, b.options.Batch)

@@ -54,7 +54,7 @@ func TestRoleNamesWhatIsRead(t *testing.T) {
 		"positions":       kernel(engine.ManifestArg{Name: "positions", Role: engine.RoleInput}),
 		"scratch":         kernel(),
 	} {
-		if got := role(k); got != want {
+		if got := Role(k); got != want {
 			t.Errorf("role is %q, want %q", got, want)
 		}
 	}

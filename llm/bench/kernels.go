@@ -137,7 +137,7 @@ func tabulate(m *engine.Manifest, timings map[*engine.Kernel]*timing, readRate f
 			Name: k.Name, Count: k.Launches, Time: round(t * 1e6), Cached: timing.cached, Share: round(t / total),
 			Rate:   round(float64(k.BytesRead) * float64(k.Launches) / t / 1e9),
 			GFLOPS: round(float64(k.Flops) * float64(k.Launches) / t / 1e9),
-			Memory: k.MemoryBytes(), Role: role(k), Plan: k.Plan, Why: k.Why,
+			Memory: k.MemoryBytes(), Role: Role(k), Plan: k.Plan, Why: k.Why,
 		}
 		if timing.chain > 0 {
 			r.Alone = round(timing.alone * 1e6)
@@ -151,9 +151,9 @@ func tabulate(m *engine.Manifest, timings map[*engine.Kernel]*timing, readRate f
 	return list
 }
 
-// role names what a kernel is for by what it reads: the weights without their
+// Role names what a kernel is for by what it reads: the weights without their
 // layer, else the cache, else what it writes.
-func role(k *engine.ManifestKernel) string {
+func Role(k *engine.ManifestKernel) string {
 	var names []string
 	for _, want := range []engine.Role{engine.RoleWeight, engine.RoleState, engine.RoleOutput, engine.RoleInput} {
 		for _, arg := range k.Args {

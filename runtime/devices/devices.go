@@ -39,6 +39,9 @@ type Device struct {
 // Name is "cpu", "cuda:1" and so on; Target().Name says more.
 func (d *Device) Name() string { return d.family.numberedName(d.number) }
 
+// Slow reports a device that interprets programs: no speed of theirs means anything.
+func (d *Device) Slow() bool { return d.family.slow }
+
 // AllocScratch is that of the device, where it has one: see runtime.Scratcher.
 func (d *Device) AllocScratch(ctx context.Context, bytes int64) (runtime.Memory, error) {
 	if s, ok := d.Device.(runtime.Scratcher); ok {

@@ -54,6 +54,9 @@ type Entry struct {
 	Reason string    `json:"reason"`
 	Date   time.Time `json:"date"`
 
+	// Kept is a kernel that was searched and keeps the heuristic's plan.
+	Kept bool `json:"kept,omitempty"`
+
 	// Unproven is an entry from elsewhere: a search offers it as a candidate, and nothing else
 	// uses it.
 	Unproven bool `json:"unproven,omitempty"`

@@ -1,0 +1,440 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/kernel/plan"
+	"tgc/search/database"
+	"tgc/target"
+)
+
+// Step is a compiled step that can be captured with other plans on the same buffers.
+type Step struct {
+	Compiled *engine.Compiled
+	Vars     map[string]int64
+	Capture  func(ctx context.Context, c *engine.Compiled) (*engine.Step, error)
+}
+
+// TuneOptions say how the kernels of a step are tuned.
+type TuneOptions struct {
+	Search  Options // Budget and Progress are those of TuneOptions
+	Budget  time.Duration
+	Bench   BenchOptions // Baseline is each kernel's
+	DB      *database.DB
+	Again   bool // search kernels that the database has, too
+	Testers Testers
+	Say     func(format string, args ...any) // of progress; may be nil
+}
+
+// Testers make the tester of a kernel in canonical form.
+type Testers func(ctx context.Context, ast *ir.UOp, options BenchOptions) (Tester, error)
+
+// TunedKernel is what became of a kernel of a step.
+type TunedKernel struct {
+	Kernel     *engine.Kernel
+	In         *engine.Kernel // of the step: the kernel itself, or one of which it is a part
+	Share      float64        // of the step's time
+	Before     Outcome
+	After      Outcome // as Before, where nothing was found
+	Candidates int
+	Rejected   map[Status]int // of them, but for another's program
+	Note       string         // why it is as it is
+	Stored     bool
+}
+
+// Tuned is what became of a step.
+type Tuned struct {
+	Kernels       []*TunedKernel // those first that take most of the step
+	Before, After float64        // us of a step; 0 where no plan was taken
+	Saved         float64        // part of it, 0 if that is no more than noise
+	Step          *engine.Compiled
+}
+
+// Tune searches the kernels of a step, for as long as their share of it, and keeps what makes
+// the step itself faster. What was found when the context ends is kept.
+func Tune(ctx context.Context, step Step, options TuneOptions) (*Tuned, error) {
+	return newTuning(step, options).run(ctx)
+}
+
+func newTuning(step Step, options TuneOptions) *tuning {
+	if options.Say == nil {
+		options.Say = func(string, ...any) {}
+	}
+	return &tuning{step: step, options: options, known: make(given), end: time.Now().Add(options.Budget), inTurn: inTurn}
+}
+
+func (t *tuning) run(ctx context.Context) (*Tuned, error) {
+	defer t.free()
+	if err := t.begin(ctx); err != nil {
+		return nil, err
+	}
+	for i, k := range t.result.Kernels {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := t.kernel(ctx, i, k); err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+	}
+	return &t.result, ctxOr(ctx, t.finish(ctx))
+}
+
+// given are plans of kernels; what is not there has the heuristic's.
+type given map[database.Key]engine.Found
+
+// Find is that of engine.Plans.
+func (g given) Find(_ context.Context, sink *ir.UOp, desc *target.Desc) (engine.Found, bool, error) {
+	found, ok := g[database.KeyOf(sink, desc)]
+	return found, ok, nil
+}
+
+// tuning is one under way.
+type tuning struct {
+	step    Step
+	options TuneOptions
+	result  Tuned
+	known   given        // plans that are taken
+	plain   *engine.Step // with the heuristics' plans
+	current *engine.Step // with those taken
+	end     time.Time
+
+	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64) ([][]float64, error)
+}
+
+// begin captures the step with the heuristics' plans, and says where its time goes.
+func (t *tuning) begin(ctx context.Context) (err error) {
+	if t.plain, err = t.capture(ctx, nil); err != nil {
+		return err
+	}
+	t.step.Compiled, t.result.Step = t.plain.Compiled, t.plain.Compiled
+	shares, err := t.shares(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range t.step.Compiled.Kernels {
+		parts := k.Parts
+		if len(parts) == 0 {
+			parts = []*engine.Kernel{k}
+		}
+		for _, part := range parts {
+			if slices.ContainsFunc(t.result.Kernels, func(have *TunedKernel) bool { return have.Kernel == part }) {
+				continue // it is a part of another launch too
+			}
+			t.result.Kernels = append(t.result.Kernels, &TunedKernel{Kernel: part, In: k, Share: shares[k] / float64(len(parts)), Before: Outcome{Plan: part.Plan.String()}, After: Outcome{Plan: part.Plan.String()}})
+		}
+	}
+	slices.SortStableFunc(t.result.Kernels, func(x, y *TunedKernel) int { return cmp.Compare(y.Share, x.Share) })
+	return t.replay(ctx)
+}
+
+// shares are the parts of the step's time that its kernels take.
+func (t *tuning) shares(ctx context.Context) (map[*engine.Kernel]float64, error) {
+	const runs = 4 // the first warms up
+	shares, total := make(map[*engine.Kernel]float64), 0.0
+	for run := range runs {
+		times, err := t.plain.Profile(ctx, t.step.Vars)
+		if err != nil {
+			return nil, err
+		}
+		i := 0
+		for _, launch := range t.step.Compiled.Launches {
+			for _, call := range launch {
+				if run > 0 && i < len(times) {
+					shares[call.Kernel] += times[i].Seconds()
+					total += times[i].Seconds()
+				}
+				i++
+			}
+		}
+	}
+	for k := range shares {
+		shares[k] /= total
+	}
+	return shares, nil
+}
+
+// replay takes what the database has.
+func (t *tuning) replay(ctx context.Context) (err error) {
+	if t.options.DB == nil || t.options.Again {
+		t.current, err = t.capture(ctx, nil)
+		return err
+	}
+	for _, k := range t.result.Kernels {
+		e, ok := settled(t.options.DB, t.key(k), k.Kernel.Plan)
+		if !ok {
+			continue
+		}
+		p, err := plan.Parse(e.Plan)
+		if err != nil {
+			return err
+		}
+		if !e.Kept {
+			t.known[e.Key] = engine.Found{Plan: p, Source: e.Source, Origin: engine.FromDatabase}
+		}
+		k.Before.Time, k.After, k.Note, k.Stored = e.Before, Outcome{Plan: e.Plan, Time: e.After, Source: e.Source}, "in the database: "+e.Reason, true
+	}
+	t.current, err = t.capture(ctx, t.known)
+	return err
+}
+
+func (t *tuning) key(k *TunedKernel) database.Key {
+	return database.KeyOf(k.Kernel.AST, t.step.Compiled.Target)
+}
+
+// capture captures the step with some plans.
+func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error) {
+	c, err := t.step.Compiled.Replan(ctx, engine.Config{Plans: plans, Warn: func(text string) { t.options.Say("%s", text) }})
+	if err != nil {
+		return nil, err
+	}
+	return t.step.Capture(ctx, c)
+}
+
+// leastShare is of the step what a kernel must take to be searched, and leastTime how long it
+// is at least.
+const (
+	leastShare = 0.002
+	leastTime  = 2 * time.Second
+	forSteps   = 0.2 // of the time is for timing steps
+)
+
+// budget is a kernel's part of the time that is left, by its share of the step.
+func (t *tuning) budget(i int) time.Duration {
+	left := 0.0
+	for _, k := range t.result.Kernels[i:] {
+		if !k.Stored && k.Share >= leastShare {
+			left += k.Share
+		}
+	}
+	rest := float64(time.Until(t.end)) * (1 - forSteps)
+	return max(time.Duration(rest*t.result.Kernels[i].Share/left), leastTime)
+}
+
+// kernel searches one kernel and tries the best few in the step.
+func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
+	switch {
+	case k.Stored:
+		return nil
+	case k.Share < leastShare:
+		k.Note = "too small a part of the step"
+		return nil
+	case time.Until(t.end) < leastTime/2:
+		k.Note = "no time left"
+		return nil
+	}
+	found, err := t.search(ctx, i, k)
+	if err != nil {
+		k.Note = "cannot be judged: " + err.Error()
+		t.options.Say("%s: %s", k.Kernel.Name, k.Note)
+		return nil
+	}
+	k.Before, k.Candidates = found.Before, len(found.Outcomes)
+	k.After = k.Before
+	k.Rejected = make(map[Status]int)
+	for _, o := range found.Outcomes {
+		switch o.Status {
+		case Wrong, Crashed: // a bug of the compiler
+			t.options.Say("%s: %s: plan %q: %s", k.Kernel.Name, o.Status, o.Plan, o.Reason)
+		case Measured, Duplicate:
+			continue
+		}
+		k.Rejected[o.Status]++
+	}
+	switch {
+	case ctx.Err() != nil:
+		k.Note = "stopped"
+		return nil
+	case len(found.Winners) == 0:
+		k.Note = "nothing is faster"
+	default:
+		if err := t.inStep(ctx, k, found); err != nil {
+			return err
+		}
+	}
+	return t.store(k)
+}
+
+func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, error) {
+	options, bench := t.options.Search, t.options.Bench
+	options.Budget, bench.Baseline = t.budget(i), k.Kernel.Plan.String()
+	if t.options.DB != nil {
+		if e, ok, _ := t.options.DB.Find(t.key(k)); ok { // one from elsewhere, or that is searched again
+			if p, err := plan.Parse(e.Plan); err == nil {
+				options.Extra = append(slices.Clone(options.Extra), p)
+			}
+		}
+	}
+	head := fmt.Sprintf("%d/%d %s (%.1f %% of the step)", i+1, len(t.result.Kernels), k.Kernel.Name, 100*k.Share)
+	said := time.Now()
+	options.Progress = func(p Progress) {
+		if time.Since(said) > time.Second {
+			said = time.Now()
+			t.options.Say("%s: %d tried, best %.4g us, heuristic %.4g", head, p.Tried, p.Best, p.Start)
+		}
+	}
+	tester, err := t.options.Testers(ctx, k.Kernel.AST, bench)
+	if err != nil {
+		return nil, err
+	}
+	defer tester.Close()
+	found, err := Run(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target, Plan: k.Kernel.Plan}, tester, options)
+	if err == nil {
+		t.options.Say("%s: %d tried, %.4g us -> %.4g us", head, len(found.Outcomes), found.Before.Time, found.After.Time)
+	}
+	return found, err
+}
+
+// inStep times the step with each of the winners in turn with the step as it is, and takes the
+// one that makes it fastest, if that is more than noise.
+func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) error {
+	steps := []*engine.Step{t.current}
+	taken := 0
+	defer func() {
+		for i, s := range steps {
+			if i != taken {
+				s.Free()
+			}
+		}
+	}()
+	var plans []given
+	for _, o := range found.Winners {
+		p, err := plan.Parse(o.Plan)
+		if err != nil {
+			return err
+		}
+		next := make(given)
+		for key, f := range t.known {
+			next[key] = f
+		}
+		next[t.key(k)] = engine.Found{Plan: p, Source: o.Source, Origin: engine.FromGiven}
+		s, err := t.capture(ctx, next)
+		if err != nil {
+			return err
+		}
+		steps, plans = append(steps, s), append(plans, next)
+	}
+	times, err := t.inTurn(ctx, steps, t.step.Vars)
+	if err != nil {
+		return err
+	}
+	for i := 1; i < len(steps); i++ {
+		if saves(times[0], times[i]) > 0 && (taken == 0 || saves(times[0], times[i]) > saves(times[0], times[taken])) {
+			taken = i
+		}
+	}
+	if taken == 0 {
+		k.Note = fmt.Sprintf("%.1f %% faster by itself, not in the step", 100*found.Gain)
+		return nil
+	}
+	t.current, t.known = steps[taken], plans[taken-1]
+	k.After = found.Winners[taken-1]
+	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saves(times[0], times[taken]))
+	return nil
+}
+
+func (t *tuning) store(k *TunedKernel) error {
+	k.Stored = t.options.DB != nil
+	if !k.Stored {
+		return nil
+	}
+	e := entryOf(Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target}, k.Before, k.After, k.Note)
+	e.Kernel = k.Kernel.Name
+	return t.options.DB.Put(e)
+}
+
+// finish times the step as it was and as it is.
+func (t *tuning) finish(ctx context.Context) error {
+	if len(t.known) == 0 {
+		return nil
+	}
+	times, err := t.inTurn(ctx, []*engine.Step{t.plain, t.current}, t.step.Vars)
+	if err != nil {
+		return err
+	}
+	t.result.Before, t.result.After, t.result.Saved = median(times[0]), median(times[1]), saves(times[0], times[1])
+	return nil
+}
+
+func (t *tuning) free() {
+	for _, s := range []*engine.Step{t.plain, t.current} {
+		if s != nil {
+			s.Free()
+		}
+	}
+}
+
+// How steps are timed in turn: rounds of some runs each, for so long.
+const (
+	stepRounds  = 31
+	leastRounds = 9
+	stepTime    = 4 * time.Second
+	roundTime   = 10 * time.Millisecond
+	graphRuns   = 8 // of a step, where a device starts several at once
+)
+
+// inTurn times steps in turn, in microseconds.
+func inTurn(ctx context.Context, steps []*engine.Step, vars map[string]int64) (times [][]float64, err error) {
+	times = make([][]float64, len(steps))
+	runs := make([]func() (float64, error), len(steps))
+	for i, s := range steps {
+		timed, n := s, 1.0
+		if many, err := s.Repeat(ctx, graphRuns); err != nil {
+			return nil, err
+		} else if many != nil {
+			defer many.Free()
+			timed, n = many, graphRuns
+		}
+		runs[i] = func() (float64, error) {
+			least := math.Inf(1)
+			for start := time.Now(); time.Since(start) < roundTime || math.IsInf(least, 1); {
+				begin := time.Now()
+				if err := timed.Run(ctx, vars); err != nil {
+					return 0, err
+				}
+				least = min(least, time.Since(begin).Seconds()*1e6/n)
+			}
+			return least, nil
+		}
+	}
+	start := time.Now()
+	for round := -1; round < stepRounds && (round < leastRounds || time.Since(start) < stepTime); round++ {
+		for i := range steps {
+			us, err := runs[i]()
+			if err != nil {
+				return nil, err
+			}
+			if round >= 0 { // the first warms up
+				times[i] = append(times[i], us)
+			}
+		}
+	}
+	return times, nil
+}
+
+// saves is what part of the first time the second saves, 0 if that is no more than noise: three
+// times the error of the mean over pairs that were measured one after the other, and those
+// that are faster are three quarters.
+func saves(before, after []float64) float64 {
+	var sum, squares, wins float64
+	n := float64(len(before))
+	for i := range before {
+		d := math.Log(after[i] / before[i])
+		sum, squares = sum+d, squares+d*d
+		if d < 0 {
+			wins++
+		}
+	}
+	mean := sum / n
+	deviation := math.Sqrt(max(squares/n-mean*mean, 0) / max(n-1, 1))
+	if mean >= -3*deviation || wins < 0.75*n {
+		return 0
+	}
+	return 1 - math.Exp(mean)
+}
