@@ -203,6 +203,7 @@ func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bit
 // A captured step gives the bits of its kernels launched one by one, whatever
 // order the emulator runs them in.
 func TestCapturedEqualsEagerEmulated(t *testing.T) {
+	t.Parallel()
 	m := tinyModel(t)
 	tokens := []int32{5, 300, 7}
 	var want [][]float32
@@ -240,6 +241,7 @@ func TestLoopEmulated(t *testing.T) {
 // rows to visit change in the middle of a look, so that some steps go alone, and
 // where a text ends inside a graph.
 func TestLoopGraphsEmulated(t *testing.T) {
+	t.Parallel()
 	m := tinyModel(t)
 	dev, _ := emulated(t, emulator.Options{}, false)
 	host := newLoopSession(t, m, openDevice(t, "cpu"), 80, -1)
@@ -270,6 +272,7 @@ func TestLoopGraphsEmulated(t *testing.T) {
 
 // Two conversations in turn on one device do not touch each other.
 func TestTwoSessionsEmulated(t *testing.T) {
+	t.Parallel()
 	m := tinyModel(t)
 	dev, _ := emulated(t, emulator.Options{}, false)
 	a, b := newLoopSession(t, m, dev, 16, -1), newLoopSession(t, m, dev, 24, -1)
@@ -344,7 +347,10 @@ func TestStoppedEmulated(t *testing.T) {
 // threads a row.
 func TestMatvecKnobsEmulated(t *testing.T) {
 	for _, name := range presentModels(t, "small-llama-q4_k_m", "llama-untied-q4_k_m") {
-		t.Run(name, func(t *testing.T) { matvecKnobsEmulated(t, name) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			matvecKnobsEmulated(t, name)
+		})
 	}
 }
 

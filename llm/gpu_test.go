@@ -16,6 +16,7 @@ import (
 func TestStepsLowerForGPU(t *testing.T) {
 	for _, shape := range synth.Shapes() {
 		t.Run(shape.Name, func(t *testing.T) {
+			t.Parallel()
 			m := openOutline(t, shape.Name)
 			for _, tokens := range []int{1, 16, 512} {
 				v := llm.Variant{Batch: 1, Tokens: tokens, Context: min(tokens+128, m.Config.Context)}
@@ -48,7 +49,10 @@ func TestOracleModelsGPUPrograms(t *testing.T) {
 	}
 	for _, name := range presentModels(t, models...) {
 		dev := interp.New(interp.Options{Debug: true, Target: mustTarget(t, "ptx:sm_90")})
-		t.Run(name, func(t *testing.T) { checkModel(t, dev, name, loadAnswers(t, name), 0, gpuLimits) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkModel(t, dev, name, loadAnswers(t, name), 0, gpuLimits)
+		})
 	}
 }
 
@@ -60,7 +64,10 @@ func TestLongPromptGPUPrograms(t *testing.T) {
 		t.Skip("takes half a minute; run without -short")
 	}
 	for _, name := range presentModels(t, "small-llama-q4_k_m", "llama-ropefreqs-tied-q6_k") {
-		t.Run(name, func(t *testing.T) { longPromptGPUPrograms(t, name) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			longPromptGPUPrograms(t, name)
+		})
 	}
 }
 

@@ -127,6 +127,7 @@ func TestModesPTX(t *testing.T) {
 		}
 		for _, name := range models {
 			t.Run(mode.String()+" "+name, func(t *testing.T) {
+				t.Parallel()
 				want := loadAnswers(t, name)
 				tokens := want.PromptTokens[:count]
 				driver, err := emulator.New(emulator.Options{MemoryBytes: 64 << 20})

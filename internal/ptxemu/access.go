@@ -144,7 +144,7 @@ func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int
 		}
 		for i := range n {
 			if !m.written[at+uint64(i)] {
-				return nil, undefinedError(fmt.Sprintf("byte %d of local memory is not defined", at+uint64(i)))
+				return nil, undefinedError{space: "local", at: at + uint64(i)}
 			}
 		}
 		return m.data[at : at+uint64(n)], nil
@@ -154,7 +154,7 @@ func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int
 		return nil, err
 	}
 	if !a.isDefined(offset, uint64(n)) {
-		return nil, undefinedError(fmt.Sprintf("%d bytes at %#x (byte %d of an allocation of %d) are not defined", n, at, offset, len(a.data)))
+		return nil, undefinedError{"global", at, n, a}
 	}
 	if w.ahead(lane) {
 		if err := a.stampEarly(offset, uint64(n), w.grid.number, w.grid.floor); err != nil {
@@ -314,10 +314,21 @@ func (w *warp) loadGlobal(p *place, k kind, cache int, slots []int, masks []uint
 	return nil
 }
 
-// undefinedError is a read of bytes that nothing has written.
-type undefinedError string
+// undefinedError is a read of n bytes that nothing has written. Wide loads over gaps
+// make many that nobody reads.
+type undefinedError struct {
+	space string
+	at    uint64
+	n     int
+	in    *allocation // of global memory
+}
 
-func (e undefinedError) Error() string { return string(e) }
+func (e undefinedError) Error() string {
+	if e.in == nil {
+		return fmt.Sprintf("byte %d of %s memory is not defined", e.at, e.space)
+	}
+	return fmt.Sprintf("%d bytes at %#x (byte %d of an allocation of %d) are not defined", e.n, e.at, e.at-e.in.address, len(e.in.data))
+}
 
 // loadPart is the load of a lane some of whose bytes are not defined: those
 // elements are not either, which is an error where they are used. A wide load may

@@ -262,6 +262,9 @@ func compilePermute(c *compiler, s *statement) {
 
 func permute(x, y, z uint64) uint64 {
 	bytes := x&low32 | y<<32
+	if z&0x8888 == 0 { // no byte is filled with a sign
+		return bytes>>(8*(z&7))&0xff | bytes>>(8*(z>>4&7))&0xff<<8 | bytes>>(8*(z>>8&7))&0xff<<16 | bytes>>(8*(z>>12&7))&0xff<<24
+	}
 	v := uint64(0)
 	for i := range 4 {
 		n := z >> (4 * i) & 0xf

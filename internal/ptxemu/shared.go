@@ -57,7 +57,7 @@ func (m *sharedMemory) load(w *warp, lane int, at uint64, n int) error {
 	for i := range n {
 		c := &m.cells[at+uint64(i)]
 		if c.written < m.start && hole == nil {
-			hole = undefinedError(fmt.Sprintf("byte %d of shared memory is not defined", at+uint64(i)))
+			hole = undefinedError{space: "shared", at: at + uint64(i)}
 		}
 		if c.written == m.epoch && c.writer != thread && !m.ordered(w, c.writer, c.writeWarp) {
 			return fmt.Errorf("a race: byte %d of shared memory was written by %s since the last barrier", at+uint64(i), who(c.writer))

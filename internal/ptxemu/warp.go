@@ -26,7 +26,13 @@ type warp struct {
 	waited  uint32 // lanes that are past griddepcontrol.wait
 	local   []localMemory
 	holes   []hole         // of the step that runs
-	origins map[int]string // by slot: the load that left it undefined
+	origins map[int]origin // by slot: the load that left it undefined
+}
+
+// origin is the load that left a register undefined, and why.
+type origin struct {
+	load *step
+	why  error
 }
 
 // path is a set of lanes that execute together until they come to meet.
@@ -239,19 +245,19 @@ func (w *warp) execute(s *step, active uint32) error {
 // dig takes what a load did not find out of the defined registers.
 func (w *warp) dig(s *step) {
 	if w.origins == nil {
-		w.origins = make(map[int]string)
+		w.origins = make(map[int]origin)
 	}
 	for _, h := range w.holes {
 		w.defined[h.slot] &^= 1 << h.lane
-		w.origins[h.slot] = fmt.Sprintf("line %d: `%s`: %v", s.line, s.text, h.why)
+		w.origins[h.slot] = origin{s, h.why}
 	}
 	w.holes = w.holes[:0]
 }
 
 // undefined describes the use of a register that is not defined.
 func (w *warp) undefined(slot int) error {
-	if origin, ok := w.origins[slot]; ok {
-		return fmt.Errorf("reads a register that is not defined, from %s", origin)
+	if o, ok := w.origins[slot]; ok {
+		return fmt.Errorf("reads a register that is not defined, from line %d: `%s`: %w", o.load.line, o.load.text, o.why)
 	}
 	return fmt.Errorf("reads a register that is not defined")
 }

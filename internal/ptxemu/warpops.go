@@ -262,16 +262,20 @@ func (x *matrix) multiply(w *warp, slots [4][]int) {
 	var out [4]vector
 	for lane := range lanes {
 		g, t := lane/4, lane%4
-		for i, slot := range slots[3] {
-			row, column := g+8*(i/2), 2*t+i%2
-			v := sum.element(w.data[slot][lane], 0)
-			for k := range x.k {
-				v += a[row][k] * b[column][k]
+		left, right := b[2*t][:x.k], b[2*t+1][:x.k]
+		for i := 0; i < len(slots[3]); i += 2 { // two columns at once: the sums do not wait for each other
+			row := a[g+4*i][:x.k]
+			v := [2]float64{sum.element(w.data[slots[3][i]][lane], 0), sum.element(w.data[slots[3][i+1]][lane], 0)}
+			for k, y := range row {
+				v[0] += y * left[k]
+				v[1] += y * right[k]
 			}
-			if x.float {
-				out[i][lane] = toBits(sum, v)
-			} else {
-				out[i][lane] = uint64(int64(v)) & mask(32)
+			for j := range v {
+				if x.float {
+					out[i+j][lane] = toBits(sum, v[j])
+				} else {
+					out[i+j][lane] = uint64(int64(v[j])) & mask(32)
+				}
 			}
 		}
 	}

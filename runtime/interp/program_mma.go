@@ -47,18 +47,21 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 				}
 			}
 			for t := range warpThreads {
-				for i := range acc.Lanes {
-					row, col := t/4+i/2*8, t%4*2+i%2
+				for i := 0; i < acc.Lanes; i += 2 { // two columns at once: the sums do not wait for each other
+					row, col := t/4+i/2*8, t%4*2
 					at := ((w+t)*acc.Lanes + i) * 4
-					sum := readAcc(z[at:])
-					line, column := A[row*s.K:(row+1)*s.K], B[col*s.K:(col+1)*s.K]
-					for k, v := range line {
-						sum += v * column[k]
+					sums := [2]float64{readAcc(z[at:]), readAcc(z[at+4:])}
+					left, right := B[col*s.K:(col+1)*s.K], B[(col+1)*s.K:(col+2)*s.K]
+					for k, v := range A[row*s.K : (row+1)*s.K] {
+						sums[0] += v * left[k]
+						sums[1] += v * right[k]
 					}
-					if s.Acc == ir.F32 {
-						*(*float32)(unsafe.Pointer(&out[at])) = float32(sum)
-					} else {
-						*(*int32)(unsafe.Pointer(&out[at])) = int32(int64(sum))
+					for j, sum := range sums {
+						if s.Acc == ir.F32 {
+							*(*float32)(unsafe.Pointer(&out[at+4*j])) = float32(sum)
+						} else {
+							*(*int32)(unsafe.Pointer(&out[at+4*j])) = int32(int64(sum))
+						}
 					}
 				}
 			}
