@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tgc/heuristic"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
@@ -175,10 +176,7 @@ func uniqueKernels(_ context.Context, s *state) error {
 				known[ast] = unique
 				s.out.Kernels = append(s.out.Kernels, unique)
 			}
-			args := make([]int, len(slots))
-			for slot, old := range slots {
-				args[slot] = k.Args[old]
-			}
+			args := lists.Map(slots, func(old int) int { return k.Args[old] })
 			calls = append(calls, Call{Kernel: unique, Args: args})
 		}
 		s.out.Launches = append(s.out.Launches, calls)
@@ -250,9 +248,5 @@ func LowerKernel(a *ir.Arena, ast *ir.UOp, desc *target.Desc, config Config) (*K
 
 // Programs lists the programs of the unique kernels.
 func (c *Compiled) Programs() []*program.Program {
-	list := make([]*program.Program, len(c.Kernels))
-	for i, k := range c.Kernels {
-		list[i] = k.Program
-	}
-	return list
+	return lists.Map(c.Kernels, func(k *Kernel) *program.Program { return k.Program })
 }

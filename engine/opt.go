@@ -9,6 +9,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"tgc/heuristic"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/opt"
@@ -38,11 +39,7 @@ func TextPasses() []pass.Info {
 }
 
 func rewriteInfos() []pass.Info {
-	var infos []pass.Info
-	for _, p := range rewrite.Passes() {
-		infos = append(infos, p.Info)
-	}
-	return infos
+	return lists.Map(rewrite.Passes(), func(p rewrite.Pass) pass.Info { return p.Info })
 }
 
 // RunPass runs one pass on a form in text, as a dump or a compiled kernel's file

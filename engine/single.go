@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule"
 )
@@ -21,12 +22,7 @@ func isKernel(root *ir.UOp) bool {
 // one PAR as one launch: its parameters are the user's buffers, numbered by
 // slot.
 func scheduleOfKernel(sink *ir.UOp) *schedule.Schedule {
-	var params []*ir.UOp
-	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpParam {
-			params = append(params, u)
-		}
-	}
+	params := lists.Filter(ir.Toposort(sink), func(u *ir.UOp) bool { return u.Op == ir.OpParam })
 	slot := func(u *ir.UOp) int { return u.Arg.(ir.ParamArg).Slot }
 	slices.SortFunc(params, func(x, y *ir.UOp) int { return slot(x) - slot(y) })
 	bounds := ir.NewBounds()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"tgc/internal/lists"
 	"tgc/internal/mapfile"
 )
 
@@ -75,10 +76,7 @@ func OpenBytes(name string, data []byte) (*File, error) {
 
 // Close unmaps the file. Values and tensor data must not be used after it.
 func (f *File) Close() error {
-	var errs []error
-	for _, m := range f.mappings {
-		errs = append(errs, m.Unmap())
-	}
+	errs := lists.Map(f.mappings, mapfile.Mapping.Unmap)
 	f.mappings = nil
 	if err := errors.Join(errs...); err != nil {
 		return &Error{File: f.name, Offset: -1, Err: err}

@@ -2,6 +2,8 @@ package grad
 
 import (
 	"slices"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -34,11 +36,7 @@ func Of(outputs, cotangents []*tensor.Tensor, inputs []*tensor.Tensor) []*tensor
 		}
 	}
 	r.run()
-	results := make([]*tensor.Tensor, len(inputs))
-	for j, in := range inputs {
-		results[j] = r.adjoint[in.Node()]
-	}
-	return results
+	return lists.Map(inputs, func(in *tensor.Tensor) *tensor.Tensor { return r.adjoint[in.Node()] })
 }
 
 // check validates the arguments of Of. The graph is nil when there is no output.
@@ -112,10 +110,7 @@ type reverse struct {
 // newReverse finds the nodes on paths from inputs to outputs.
 func newReverse(g *tensor.Graph, outputs, inputs []*tensor.Tensor) *reverse {
 	r := &reverse{graph: g, active: make(map[*ir.UOp]bool), adjoint: make(map[*ir.UOp]*tensor.Tensor), segments: make(map[*ir.UOp]*segment)}
-	roots := make([]*ir.UOp, len(outputs))
-	for i, out := range outputs {
-		roots[i] = out.Node()
-	}
+	roots := lists.Map(outputs, (*tensor.Tensor).Node)
 	for _, in := range inputs {
 		r.active[in.Node()] = true
 	}

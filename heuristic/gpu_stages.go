@@ -3,9 +3,9 @@ package heuristic
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
-
 	"tgc/kernel/plan"
 )
 
@@ -230,9 +230,5 @@ func partsOf(threads, points int64) int64 {
 }
 
 func (a *analysis) stageAxes(stage *ir.UOp) []int {
-	var out []int
-	for _, z := range stage.Src[1:] {
-		out = append(out, a.axisOf(z))
-	}
-	return out
+	return lists.Map(stage.Src[1:], a.axisOf)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -341,10 +342,7 @@ func (a *analysis) evaluate(x *ir.UOp, axis int) (int64, bool) {
 		case u.Op == ir.OpAssume:
 			done[u] = done[u.Src[0]]
 		case u.Op.IsElementwise():
-			args := make([]ir.Scalar, len(u.Src))
-			for i, s := range u.Src {
-				args[i] = done[s]
-			}
+			args := lists.Map(u.Src, func(s *ir.UOp) ir.Scalar { return done[s] })
 			done[u] = ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
 		default:
 			return 0, false

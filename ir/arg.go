@@ -3,6 +3,8 @@ package ir
 import (
 	"fmt"
 	"math"
+
+	"tgc/internal/lists"
 )
 
 // Arg is the constant argument of a UOp. Every Arg type is comparable and
@@ -108,10 +110,7 @@ func (ValueArg) isArg()  {}
 
 // Axes packs a list of axes (0..255) into a comparable Arg.
 func Axes(axes ...int) AxesArg {
-	b := make([]byte, len(axes))
-	for i, a := range axes {
-		b[i] = byte(a)
-	}
+	b := lists.Map(axes, func(a int) byte { return byte(a) })
 	return AxesArg(b)
 }
 

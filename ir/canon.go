@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"tgc/internal/lists"
 )
 
 // Two kernels are the same up to names when they differ only in range ids,
@@ -221,10 +223,7 @@ type canonicaliser struct {
 }
 
 func (c *canonicaliser) rename(u *UOp) *UOp {
-	src := make([]*UOp, len(u.Src))
-	for i, s := range u.Src {
-		src[i] = c.done[s]
-	}
+	src := lists.Map(u.Src, func(s *UOp) *UOp { return c.done[s] })
 	switch arg := u.Arg.(type) {
 	case RangeArg:
 		return c.arena.Make(OpRange, u.DType, RangeArg{c.ranges[u]}, src...)

@@ -1,6 +1,10 @@
 package ir
 
-import "slices"
+import (
+	"slices"
+
+	"tgc/internal/lists"
+)
 
 // access is a LOAD or FIELD of a PARAM that some store writes, with the
 // conditions under which it is not evaluated.
@@ -55,10 +59,7 @@ func (v *kernelVerifier) accesses(s *UOp, written map[*UOp][]*UOp) []access {
 	}
 	seen := make(map[visit]bool)
 	var list []access
-	stack := make([]access, 0, 16)
-	for _, u := range s.Src[1:] {
-		stack = append(stack, access{node: u})
-	}
+	stack := lists.Map(s.Src[1:], func(u *UOp) access { return access{node: u} })
 	for len(stack) > 0 && len(seen) < maxAccessPaths {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]

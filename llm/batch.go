@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/nn"
 	"tgc/runtime"
 )
@@ -222,11 +223,7 @@ func (g *generation) run(ctx context.Context) error {
 }
 
 func samplings(requests []Request) []Sampling {
-	list := make([]Sampling, len(requests))
-	for i, r := range requests {
-		list[i] = r.Sampling
-	}
-	return list
+	return lists.Map(requests, func(r Request) Sampling { return r.Sampling })
 }
 
 // steps is how many the device goes before the next look: no further than the

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/runtime"
@@ -271,10 +272,7 @@ func (s *Session) feed(ctx context.Context, tokens [][]int32, fed func(left int)
 	for left > 0 {
 		size := s.chunkFor(left)
 		after := max(left-size, 0) // tokens that the last steps feed
-		parts := make([][]int32, len(tokens))
-		for i, list := range tokens {
-			parts[i] = list[max(len(list)-left, 0):max(len(list)-after, 0)]
-		}
+		parts := lists.Map(tokens, func(list []int32) []int32 { return list[max(len(list)-left, 0):max(len(list)-after, 0)] })
 		st, err := s.load(ctx, size, parts)
 		if err != nil {
 			return err

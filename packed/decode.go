@@ -1,6 +1,9 @@
 package packed
 
-import "tgc/ir"
+import (
+	"tgc/internal/lists"
+	"tgc/ir"
+)
 
 // decoder builds the decode expression of one element. Its methods are the
 // vocabulary of the rows.
@@ -123,18 +126,12 @@ type constTable struct {
 }
 
 func (t constTable) uop(a *ir.Arena) *ir.UOp {
-	extents := make([]*ir.UOp, len(t.shape))
-	for i, n := range t.shape {
-		extents[i] = a.Index(n)
-	}
+	extents := lists.Map(t.shape, a.Index)
 	return a.Make(ir.OpTable, t.dtype, ir.TableArg{Data: t.data}, extents...)
 }
 
 // int8Table is a vector of small integers.
 func int8Table(values ...int8) constTable {
-	data := make([]byte, len(values))
-	for i, v := range values {
-		data[i] = byte(v)
-	}
+	data := lists.Map(values, func(v int8) byte { return byte(v) })
 	return constTable{ir.I8, []int64{int64(len(values))}, string(data)}
 }

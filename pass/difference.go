@@ -3,6 +3,8 @@ package pass
 import (
 	"regexp"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // numbers are names of nodes in a text form. All forms but the program count them anew
@@ -30,11 +32,7 @@ func difference(before, after []string, wanted func(line string) bool, renamed b
 		if !renamed {
 			return lines
 		}
-		keys := make([]string, len(lines))
-		for i, line := range lines {
-			keys[i] = numbers.ReplaceAllString(line, "%")
-		}
-		return keys
+		return lists.Map(lines, func(line string) string { return numbers.ReplaceAllString(line, "%") })
 	}
 	x, y := key(before), key(after)
 	for len(x) > 0 && len(y) > 0 && x[0] == y[0] {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // Form names a form of the pipeline.
@@ -145,11 +147,7 @@ func wellNamed(name string) bool {
 
 // Names lists the names of rows.
 func Names(rows []Info) []string {
-	names := make([]string, len(rows))
-	for i, r := range rows {
-		names[i] = r.Name
-	}
-	return names
+	return lists.Map(rows, func(r Info) string { return r.Name })
 }
 
 // Find returns the row of a name or key.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -71,10 +72,7 @@ type CycleError struct {
 }
 
 func (e *CycleError) Error() string {
-	names := make([]string, len(e.Rules))
-	for i, r := range e.Rules {
-		names[i] = r.String()
-	}
+	names := lists.Map(e.Rules, (*Rule).String)
 	return fmt.Sprintf("rewrite: rules never come to rest: %s, at a node %s %s", strings.Join(names, ", "), e.Node.Op, e.Node.DType)
 }
 

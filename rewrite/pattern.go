@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -100,10 +101,7 @@ func (p *Pattern) String() string {
 	case literal:
 		return fmt.Sprint(p.value)
 	case operation:
-		parts := make([]string, len(p.src))
-		for i, s := range p.src {
-			parts[i] = s.String()
-		}
+		parts := lists.Map(p.src, (*Pattern).String)
 		return p.op.String() + "(" + strings.Join(parts, ", ") + ")"
 	}
 	return p.name

@@ -6,6 +6,7 @@ import (
 	goruntime "runtime"
 	"sync"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 )
 
@@ -44,10 +45,7 @@ func LoadEach(ctx context.Context, programs []*program.Program, load func(contex
 	if err := FirstError(errs); err != nil {
 		return nil, err
 	}
-	out := make([]Executable, len(programs))
-	for i, p := range programs {
-		out[i] = loaded[first[p]]
-	}
+	out := lists.Map(programs, func(p *program.Program) Executable { return loaded[first[p]] })
 	return out, nil
 }
 

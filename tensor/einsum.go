@@ -3,6 +3,8 @@ package tensor
 import (
 	"slices"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // Einsum is a sum of products in Einstein's notation: "ij,jk->ik". Letters name
@@ -186,9 +188,6 @@ func (l labelled) sumAllBut(keep []int) labelled {
 // only sums over what the result does not name and orders its axes.
 func (l labelled) only(output []int) *Tensor {
 	l = l.sumAllBut(output)
-	axes := make([]int, len(output))
-	for i, label := range output {
-		axes[i] = slices.Index(l.labels, label)
-	}
+	axes := lists.Map(output, func(label int) int { return slices.Index(l.labels, label) })
 	return l.Permute(axes...)
 }

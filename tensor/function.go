@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/packed"
 	"tgc/runtime"
@@ -116,11 +117,7 @@ func writtenInPart(s *schedule.Schedule) map[int]bool {
 }
 
 func extentsOf(ranges []*ir.UOp) []*ir.UOp {
-	extents := make([]*ir.UOp, len(ranges))
-	for i, r := range ranges {
-		extents[i] = r.Src[0]
-	}
-	return extents
+	return lists.Map(ranges, func(r *ir.UOp) *ir.UOp { return r.Src[0] })
 }
 
 // product multiplies extents, if all are constant.

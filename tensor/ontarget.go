@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/target"
 )
@@ -95,10 +96,7 @@ func (r *resolver) resolve(root *ir.UOp) (*ir.UOp, error) {
 		if _, ok := r.done[u]; ok {
 			continue
 		}
-		src := make([]*ir.UOp, len(u.Src))
-		for i, s := range u.Src {
-			src[i] = r.done[s]
-		}
+		src := lists.Map(u.Src, func(s *ir.UOp) *ir.UOp { return r.done[s] })
 		r.done[u] = r.graph.arena.With(u, src)
 		if err := r.other(u); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -232,10 +233,7 @@ func (t *Tensor) reduce(op ir.Op, keep bool, axes []int) *Tensor {
 	if t.DType().IsFloat() && t.DType().Size() < 4 {
 		return t.Cast(ir.F32).reduce(op, keep, axes).Cast(t.DType())
 	}
-	src := make([]*ir.UOp, len(gone))
-	for i, k := range gone {
-		src[i] = t.graph.arena.Index(int64(k))
-	}
+	src := lists.Map(gone, func(k int) *ir.UOp { return t.graph.arena.Index(int64(k)) })
 	out := t.make(ir.OpReduceAxes, t.DType(), ir.ReduceArg{Op: op, N: 1}, src...)
 	if keep {
 		return out

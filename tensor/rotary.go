@@ -3,6 +3,7 @@ package tensor
 import (
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -57,10 +58,7 @@ func (t *Tensor) Rotation(frequencies []float64) (cos, sin *Tensor) {
 	if !t.ok() {
 		return t.bad(), t.bad()
 	}
-	turns := make([]float64, len(frequencies))
-	for i, f := range frequencies {
-		turns[i] = f / (2 * math.Pi)
-	}
+	turns := lists.Map(frequencies, func(f float64) float64 { return f / (2 * math.Pi) })
 	table := t.graph.Table(ir.F64, turns, len(turns))
 	angle := t.Cast(ir.F64).Unsqueeze(-1).Mul(table)
 	angle = angle.Sub(angle.AddScalar(0.5).Floor()).MulScalar(2 * math.Pi)

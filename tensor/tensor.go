@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -90,10 +91,7 @@ func normalAxis(axis, rank int) (int, bool) {
 }
 
 func shapeText(shape []*ir.UOp) string {
-	parts := make([]string, len(shape))
-	for i, dim := range shape {
-		parts[i] = dimText(dim)
-	}
+	parts := lists.Map(shape, dimText)
 	return "[" + strings.Join(parts, " ") + "]"
 }
 
@@ -104,9 +102,6 @@ func dimText(dim *ir.UOp) string {
 	if v, ok := dim.Arg.(ir.VarArg); ok {
 		return v.Name
 	}
-	parts := make([]string, len(dim.Src))
-	for i, s := range dim.Src {
-		parts[i] = dimText(s)
-	}
+	parts := lists.Map(dim.Src, dimText)
 	return dim.Op.String() + "(" + strings.Join(parts, " ") + ")"
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tgc/internal/lists"
 	"tgc/internal/microbench"
 	"tgc/runtime/devices"
 	"tgc/target"
@@ -59,12 +60,7 @@ func (o *benchFlags) microOn(cmd *cobra.Command, name string) error {
 
 // smallest keeps sizes up to a limit, the limit itself if none is left.
 func smallest(sizes []int, limit int) []int {
-	var list []int
-	for _, n := range sizes {
-		if n <= limit {
-			list = append(list, n)
-		}
-	}
+	list := lists.Filter(sizes, func(n int) bool { return n <= limit })
 	if len(list) == 0 {
 		list = []int{limit}
 	}

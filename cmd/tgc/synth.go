@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tgc/internal/lists"
 	"tgc/llm/synth"
 )
 
@@ -42,9 +43,6 @@ func newSynth() *cobra.Command {
 }
 
 func shapeNames() string {
-	var names []string
-	for _, s := range synth.Shapes() {
-		names = append(names, s.Name)
-	}
+	names := lists.Map(synth.Shapes(), func(s synth.Shape) string { return s.Name })
 	return strings.Join(names, ", ")
 }

@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"unicode"
+
+	"tgc/internal/lists"
 )
 
 // A story is a plot: a list of lines in which {name} stands for a word that is
@@ -16,10 +18,7 @@ func story(series, n uint64) string {
 	r := rand.New(rand.NewPCG(series, n))
 	words := cast(r)
 	plot := plots[r.IntN(len(plots))]
-	var out []string
-	for _, line := range plot(r) {
-		out = append(out, polish(expand(line, words, r)))
-	}
+	out := lists.Map(plot(r), func(line string) string { return polish(expand(line, words, r)) })
 	return strings.Join(out, " ")
 }
 

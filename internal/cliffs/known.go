@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // Known findings in text: a line "CHECK SHAPE" and under it, indented, a line for each
@@ -16,10 +18,7 @@ func (f *finding) key() string {
 
 // formatKnown prints findings.
 func formatKnown(list []finding) string {
-	var keys []string
-	for _, f := range list {
-		keys = append(keys, f.key())
-	}
+	keys := lists.Map(list, (*finding).key)
 	slices.Sort(keys)
 	var text strings.Builder
 	last := ""

@@ -15,6 +15,8 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+
+	"tgc/internal/lists"
 )
 
 func main() {
@@ -79,12 +81,7 @@ func (o *options) list() ([]compilation, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []compilation
-	for _, c := range all {
-		if (c.quick || !o.quick) && strings.Contains(c.name, o.only) {
-			list = append(list, c)
-		}
-	}
+	list := lists.Filter(all, func(c compilation) bool { return (c.quick || !o.quick) && strings.Contains(c.name, o.only) })
 	return list, nil
 }
 

@@ -3,6 +3,7 @@ package microbench
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -103,9 +104,5 @@ var everyday = []everydayOp{
 
 // Ops lists the names of the ops of which Pairs are made.
 func Ops() []string {
-	names := make([]string, len(everyday))
-	for i, op := range everyday {
-		names[i] = op.name
-	}
-	return names
+	return lists.Map(everyday, func(op everydayOp) string { return op.name })
 }

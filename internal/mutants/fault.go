@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 //go:embed faults.txt
@@ -74,10 +76,7 @@ func (f *fault) key() string {
 // plant finds the one file that has the text, and returns its path and its contents
 // with the fault.
 func (f *fault) plant(root string) (path, changed string, err error) {
-	lines := make([]string, len(f.old))
-	for i, line := range f.old {
-		lines[i] = regexp.QuoteMeta(strings.TrimLeft(line, " \t"))
-	}
+	lines := lists.Map(f.old, func(line string) string { return regexp.QuoteMeta(strings.TrimLeft(line, " \t")) })
 	text, err := regexp.Compile(strings.Join(lines, "\n[ \t]*"))
 	if err != nil {
 		return "", "", err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tgc/grad"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -29,10 +30,7 @@ type operation struct {
 }
 
 func (o operation) String() string {
-	args := make([]any, len(o.size))
-	for i, n := range o.size {
-		args[i] = n
-	}
+	args := lists.Map(o.size, func(n int) any { return n })
 	return o.name + " " + fmt.Sprintf(o.format, args...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -20,10 +21,7 @@ func Elementwise(op ir.Op, result ir.DType, args ...ir.DType) *program.Program {
 	out := b.Buffer(len(args), result, "", 8, int64(n*result.Size()))
 	b.SetGrid(1)
 	b.GridLoop(func(*program.Value) {
-		var v []*program.Value
-		for _, p := range in {
-			v = append(v, b.Load(p, n, 8))
-		}
+		v := lists.Map(in, func(p *program.Value) *program.Value { return b.Load(p, n, 8) })
 		var r *program.Value
 		switch op {
 		case ir.OpCast:

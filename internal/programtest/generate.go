@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -86,12 +87,7 @@ func (g *generator) pick(list []*program.Value) *program.Value { return list[g.r
 
 // any picks a value that satisfies ok; nil when there is none.
 func (g *generator) any(ok func(t program.Type) bool) *program.Value {
-	var list []*program.Value
-	for _, v := range g.pool {
-		if ok(v.Type) {
-			list = append(list, v)
-		}
-	}
+	list := lists.Filter(g.pool, func(v *program.Value) bool { return ok(v.Type) })
 	if len(list) == 0 {
 		return nil
 	}
@@ -188,10 +184,7 @@ func (g *generator) alu() {
 		args = append(args, g.like(t))
 	}
 	probe := program.NewBuilder("probe") // is the op legal on this type?
-	var params []*program.Value
-	for _, a := range args {
-		params = append(params, probe.Zero(a.Type))
-	}
+	params := lists.Map(args, func(a *program.Value) *program.Value { return probe.Zero(a.Type) })
 	probe.Alu(op, params...)
 	probe.GridLoop(func(*program.Value) {})
 	if program.Verify(probe.Finish()) == nil {
@@ -292,11 +285,7 @@ func (g *generator) loop() {
 		return g.scoped(func() []*program.Value {
 			g.pool = append(append(g.pool, i), carried...)
 			g.steps(1 + g.r.IntN(5))
-			var next []*program.Value
-			for _, c := range carried {
-				next = append(next, g.like(c.Type))
-			}
-			return next
+			return lists.Map(carried, func(c *program.Value) *program.Value { return g.like(c.Type) })
 		})
 	})
 	for _, v := range results {

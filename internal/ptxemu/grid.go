@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"tgc/internal/lists"
 )
 
 // Launch says how to run a kernel.
@@ -123,12 +125,7 @@ func (k *Kernel) Start(l Launch) (*Grid, error) {
 // place puts a module's variables into memory, once per memory.
 func (m *Module) place(memory *Memory) (map[*variable]uint64, error) {
 	out := make(map[*variable]uint64)
-	var own []*allocation
-	for _, a := range memory.list {
-		if a.owner == m {
-			own = append(own, a)
-		}
-	}
+	own := lists.Filter(memory.list, func(a *allocation) bool { return a.owner == m })
 	for _, v := range m.globals {
 		if v.space == "shared" {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
@@ -49,10 +50,7 @@ type kernelRun struct {
 }
 
 func (r *kernelRun) kernel(ctx context.Context, k *schedule.Kernel) error {
-	args := make([]*interp.KernelBuffer, len(k.Args))
-	for slot, index := range k.Args {
-		args[slot] = r.buffer(index)
-	}
+	args := lists.Map(k.Args, r.buffer)
 	if _, err := interp.EvalKernel(ctx, k.AST, args, r.vars, r.opt); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package analyse
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -110,11 +111,5 @@ func OutsideStages(root *ir.UOp) (list []*ir.UOp) {
 // RangesIn lists the RANGEs under a root, closed ones too, in the order of
 // ir.Toposort.
 func RangesIn(root *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, u := range ir.Toposort(root) {
-		if u.Op == ir.OpRange {
-			out = append(out, u)
-		}
-	}
-	return out
+	return lists.Filter(ir.Toposort(root), func(u *ir.UOp) bool { return u.Op == ir.OpRange })
 }

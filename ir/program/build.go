@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -185,19 +186,13 @@ func (b *Builder) KnownInt(v *Value) (int64, bool) {
 
 // IntLanes is a vector constant of integers.
 func (b *Builder) IntLanes(dtype ir.DType, lanes ...int64) *Value {
-	ints := make([]int64, len(lanes))
-	for i, v := range lanes {
-		ints[i] = ir.WrapInt(dtype, v)
-	}
+	ints := lists.Map(lanes, func(v int64) int64 { return ir.WrapInt(dtype, v) })
 	return b.hoisted(Vector(dtype, len(lanes)), Instr{Op: ConstLanes, Ints: ints})
 }
 
 // FloatLanes is a vector constant of floats.
 func (b *Builder) FloatLanes(dtype ir.DType, lanes ...float64) *Value {
-	floats := make([]float64, len(lanes))
-	for i, v := range lanes {
-		floats[i] = ir.RoundFloat(dtype, v)
-	}
+	floats := lists.Map(lanes, func(v float64) float64 { return ir.RoundFloat(dtype, v) })
 	return b.hoisted(Vector(dtype, len(lanes)), Instr{Op: ConstLanes, Floats: floats})
 }
 

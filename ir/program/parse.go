@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/words"
 )
@@ -248,10 +249,7 @@ func (p *parser) instr(depth int) Instr {
 	}
 	// Results are defined after the arguments (no use before definition) but
 	// blocks come later still and must not see them; Verify checks that.
-	var results []*Value
-	for _, name := range names {
-		results = append(results, p.define(name))
-	}
+	results := lists.Map(names, p.define)
 	if in.Op == For || in.Op == If {
 		in.Results = results
 	} else if len(results) == 1 {

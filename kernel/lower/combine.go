@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -213,10 +214,7 @@ func (l *folder) combineThreads(i int, items []*program.Value, f fold, symmetric
 		l.block.mustBeUniform(true)
 	}
 	for _, m := range masks {
-		other := make([]*program.Value, len(items))
-		for k, x := range items {
-			other[k] = l.exchange(x, m)
-		}
+		other := lists.Map(items, func(x *program.Value) *program.Value { return l.exchange(x, m) })
 		if symmetric {
 			items = f(items, other)
 			continue

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -153,10 +154,7 @@ func (l *expressions) alu(op ir.Op, dtype ir.DType, args ...val) val {
 }
 
 func (l *expressions) aluOver(op ir.Op, dtype ir.DType, subAxes []int, args ...val) val {
-	vs := make([]*program.Value, len(args))
-	for i, x := range args {
-		vs[i] = l.expand(x, subAxes)
-	}
+	vs := lists.Map(args, func(x val) *program.Value { return l.expand(x, subAxes) })
 	return val{v: l.emit(op, storedType(dtype), vs), subAxes: subAxes, depth: l.scopes.top()}
 }
 
@@ -492,22 +490,13 @@ func (l *expressions) evalStatic(u *ir.UOp, at coords) ir.Scalar {
 	if u.Op == ir.OpRange {
 		return ir.IntScalar(int64(at[l.free.Index.Of(u)]))
 	}
-	args := make([]ir.Scalar, len(u.Src))
-	for i, s := range u.Src {
-		args[i] = l.evalStatic(s, at)
-	}
+	args := lists.Map(u.Src, func(s *ir.UOp) ir.Scalar { return l.evalStatic(s, at) })
 	return ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
 }
 
 // laneSubAxes are the lane ranges that a node depends on at these coordinates.
 func (l *expressions) laneSubAxes(u *ir.UOp, at coords) []int {
-	var out []int
-	for _, i := range l.free.Of(u).Meet(l.vector).List() {
-		if at[i] == laneCoord {
-			out = append(out, i)
-		}
-	}
-	return out
+	return lists.Filter(l.free.Of(u).Meet(l.vector).List(), func(i int) bool { return at[i] == laneCoord })
 }
 
 // staticLanes evaluates a static node in every lane over sub-axes.
@@ -548,17 +537,11 @@ func (l *expressions) staticValue(u *ir.UOp, at coords) val {
 	}
 	out := val{subAxes: subAxes, depth: l.scopes.top()}
 	if d.IsFloat() {
-		floats := make([]float64, len(values))
-		for i, v := range values {
-			floats[i] = v.F
-		}
+		floats := lists.Map(values, func(v ir.Scalar) float64 { return v.F })
 		out.v = l.b.FloatLanes(d, floats...)
 		return out
 	}
-	ints := make([]int64, len(values))
-	for i, v := range values {
-		ints[i] = v.I
-	}
+	ints := lists.Map(values, func(v ir.Scalar) int64 { return v.I })
 	out.v = l.b.IntLanes(d, ints...)
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -131,10 +132,7 @@ func (l *lowering) run() {
 		}
 	}
 	grid = l.gridOrder(grid)
-	units := make([]int64, len(grid))
-	for k, i := range grid {
-		units[k] = l.extent[i]
-	}
+	units := lists.Map(grid, func(i int) int64 { return l.extent[i] })
 	if len(units) == 0 {
 		units = []int64{1}
 	}

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -144,10 +145,7 @@ func (l *matrices) isFragment(u *ir.UOp) bool {
 func (l *matrices) panelFragment(u *ir.UOp, at coords) *program.Value {
 	a, stage := l.Arena, u.Src[0]
 	first := map[*ir.UOp]*ir.UOp{l.Tile.Point: a.Index(0), l.Tile.RowCopy: a.Index(0)}
-	index := make([]*ir.UOp, len(u.Indices()))
-	for k, x := range u.Indices() {
-		index[k] = l.Simplify.Do(a.Substitute(x, first))
-	}
+	index := lists.Map(u.Indices(), func(x *ir.UOp) *ir.UOp { return l.Simplify.Do(a.Substitute(x, first)) })
 	read := a.Load(stage, index...)
 	array := l.stager.fillStage(stage, at)
 	p := l.memory.placeOf(array, l.stager.readAddress(read), int64(stage.DType.Size()), at)

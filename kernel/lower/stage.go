@@ -3,6 +3,7 @@ package lower
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -89,10 +90,7 @@ func (l *stager) stageIndex(u *ir.UOp) *ir.UOp {
 
 // flatIndex is the row-major index in an array of a stage.
 func (l *stager) flatIndex(axes, index []*ir.UOp, clamp bool) *ir.UOp {
-	extents := make([]*ir.UOp, len(axes))
-	for k, z := range axes {
-		extents[k] = l.constantExtent(z)
-	}
+	extents := lists.Map(axes, l.constantExtent)
 	return l.memory.rowMajor(extents, index, clamp)
 }
 
@@ -137,11 +135,7 @@ func (l *stager) constantExtent(z *ir.UOp) *ir.UOp {
 // ownLanes are the lane ranges that the values of a stage depend on from
 // outside: they are further, innermost axes of its array.
 func (l *stager) ownLanes(stage *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, i := range l.free.Of(stage).Meet(l.lanes).List() {
-		out = append(out, l.Ranges[i])
-	}
-	return out
+	return lists.Map(l.free.Of(stage).Meet(l.lanes).List(), func(i int) *ir.UOp { return l.Ranges[i] })
 }
 
 // sharesStage reports a stage that threads fill together.
@@ -155,11 +149,7 @@ func (l *stager) ownThreads(stage *ir.UOp) []*ir.UOp {
 	if !l.sharesStage(stage) {
 		return nil
 	}
-	var out []*ir.UOp
-	for _, i := range l.free.Of(stage).Meet(l.block.threads).List() {
-		out = append(out, l.Ranges[i])
-	}
-	return out
+	return lists.Map(l.free.Of(stage).Meet(l.block.threads).List(), func(i int) *ir.UOp { return l.Ranges[i] })
 }
 
 // stageAxes are the axes of a stage's array, outermost first.
@@ -284,10 +274,7 @@ func (l *stager) fillLoops(stage *ir.UOp, ranges []*ir.UOp, points []coords, fil
 		}
 		if l.Roles[i] == plan.Unroll {
 			for c := range int32(l.extent[i]) {
-				next := make([]coords, len(points))
-				for p, at := range points {
-					next[p] = at.with(i, c)
-				}
+				next := lists.Map(points, func(at coords) coords { return at.with(i, c) })
 				l.fillLoops(stage, ranges[k+1:], next, fill)
 			}
 			return

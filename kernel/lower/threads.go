@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -227,10 +228,7 @@ func (l *threads) soleThread(own analyse.RangeSet) *program.Value {
 	if l.blockSize == 1 {
 		return nil
 	}
-	var used []threadSubAxis
-	for _, i := range own.Meet(l.threads).List() {
-		used = append(used, l.subAxes[i])
-	}
+	used := lists.Map(own.Meet(l.threads).List(), func(i int) threadSubAxis { return l.subAxes[i] })
 	slices.SortFunc(used, func(x, y threadSubAxis) int { return int(x.stride - y.stride) })
 	var cond *program.Value
 	l.scopes.in(0, func() {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
@@ -135,10 +136,7 @@ func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
 	}
 	v, ok := e.contract(u, arg)
 	if !ok {
-		args := make([]val, len(u.Src))
-		for i, s := range u.Src {
-			args[i] = e.eval(s, arg)
-		}
+		args := lists.Map(u.Src, func(s *ir.UOp) val { return e.eval(s, arg) })
 		v = e.l.exprs.alu(u.Op, u.DType, args...)
 	}
 	e.memo[key] = v

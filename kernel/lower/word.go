@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
@@ -160,10 +161,7 @@ func (l *wordMemory) wordShift(u *ir.UOp, p int, at coords, demand int64) (word,
 	if least == most {
 		out = l.wordShiftAlu(op, x.val, l.b.Int(program.Scalar(ir.I32), most))
 	} else {
-		lanes := make([]int64, len(amounts))
-		for k, s := range amounts {
-			lanes[k] = s.I
-		}
+		lanes := lists.Map(amounts, func(s ir.Scalar) int64 { return s.I })
 		by := val{v: l.b.IntLanes(ir.U32, lanes...), subAxes: subAxes, depth: l.scopes.top()}
 		words := val{v: l.b.Bitcast(x.v, ir.U32), subAxes: x.subAxes, depth: l.scopes.top()}
 		shifted := l.exprs.alu(op, ir.U32, words, by)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 )
@@ -14,10 +15,7 @@ type Free struct {
 // NewFree analyses a kernel.
 func NewFree(sink *ir.UOp) (*Free, error) {
 	axes := Axes(sink)
-	ranges := make([]*ir.UOp, len(axes))
-	for i, x := range axes {
-		ranges[i] = x.Range
-	}
+	ranges := lists.Map(axes, func(x Axis) *ir.UOp { return x.Range })
 	sets, err := analyse.NewFreeSets(ranges)
 	if err != nil {
 		return nil, err

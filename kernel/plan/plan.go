@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/target"
 )
@@ -41,10 +42,7 @@ func (o Opt) String() string {
 
 // String prints a plan on one line, Opts separated by "; ".
 func (p Plan) String() string {
-	parts := make([]string, len(p.Opts))
-	for i, o := range p.Opts {
-		parts[i] = o.String()
-	}
+	parts := lists.Map(p.Opts, Opt.String)
 	return strings.Join(parts, "; ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -56,10 +57,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 // inlineMatrixFactors inlines factors and counts the threads again.
 func inlineMatrixFactors(_ context.Context, st *State) error {
 	st.Sink = inlineFactors(st, st.Sink)
-	var left []plan.AxisPlan
-	for _, x := range axesLeft(st.Sink, st.Axes) {
-		left = append(left, x.AxisPlan)
-	}
+	left := lists.Map(axesLeft(st.Sink, st.Axes), func(x Axis) plan.AxisPlan { return x.AxisPlan })
 	st.Threads = plan.Threads(st.Sink, left)
 	return nil
 }

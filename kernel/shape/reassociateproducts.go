@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -60,10 +61,7 @@ func (h *hoister) reassociateProduct(u *ir.UOp, panel analyse.RangeSet, staged b
 	if len(keys) < 2 {
 		return u
 	}
-	var sides []*ir.UOp
-	for _, key := range keys {
-		sides = append(sides, analyse.Product(h.st.Arena, groups[key]))
-	}
+	sides := lists.Map(keys, func(key analyse.RangeSet) *ir.UOp { return analyse.Product(h.st.Arena, groups[key]) })
 	return analyse.Product(h.st.Arena, sides)
 }
 

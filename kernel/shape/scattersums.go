@@ -3,6 +3,7 @@ package shape
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -93,10 +94,7 @@ func (st *State) storing(store, value *ir.UOp) *ir.UOp {
 func (st *State) addedTerm(store *ir.UOp, s *analyse.Scatter, k *ir.UOp) (added *ir.UOp, when []*ir.UOp) {
 	a, target := st.Arena, store.Src[0]
 	at := map[*ir.UOp]*ir.UOp{k: s.At}
-	indices := make([]*ir.UOp, len(store.Indices()))
-	for i, x := range store.Indices() {
-		indices[i] = a.Substitute(x, at)
-	}
+	indices := lists.Map(store.Indices(), func(x *ir.UOp) *ir.UOp { return a.Substitute(x, at) })
 	op := s.Fold.Arg.(ir.ReduceArg).Op
 	sum := a.Binary(op, a.Load(target, indices...), a.Substitute(s.Term, at))
 	src := append([]*ir.UOp{target, sum}, indices...)

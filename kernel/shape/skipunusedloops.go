@@ -3,6 +3,7 @@ package shape
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 )
@@ -111,11 +112,5 @@ func armConditions(nodes []*ir.UOp) map[*ir.UOp][]armCondition {
 }
 
 func meetConditions(x, y []armCondition) []armCondition {
-	var out []armCondition
-	for _, c := range x {
-		if slices.Contains(y, c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return lists.Filter(x, func(c armCondition) bool { return slices.Contains(y, c) })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -58,12 +59,7 @@ func stageInvariants(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 // axis, mere loads are staged too: copies of columns that lie side by side. The threads of a block fill one panel over
 // all such axes; on a CPU each axis has its own.
 func stageStoreTiles(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
-	var staged []Axis
-	for _, p := range plans {
-		if p.Stage && p.Axis.Kind == plan.StoreAxis {
-			staged = append(staged, p)
-		}
-	}
+	staged := lists.Filter(plans, func(p Axis) bool { return p.Stage && p.Axis.Kind == plan.StoreAxis })
 	if st.Threads > 1 && len(staged) > 0 {
 		return stageStoreTile(st, sink, plans, staged)
 	}

@@ -3,6 +3,7 @@ package shape
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/rewrite"
@@ -105,13 +106,7 @@ func axesLeft(sink *ir.UOp, axes []Axis) []Axis {
 	for _, u := range ir.Toposort(sink) {
 		have[u] = u.Op == ir.OpRange
 	}
-	var out []Axis
-	for _, p := range axes {
-		if have[p.Axis.Range] {
-			out = append(out, p)
-		}
-	}
-	return out
+	return lists.Filter(axes, func(p Axis) bool { return have[p.Axis.Range] })
 }
 
 // Errorf is the error of a plan that a kernel does not accept.

@@ -1,6 +1,9 @@
 package synth
 
-import "tgc/gguf"
+import (
+	"tgc/gguf"
+	"tgc/internal/lists"
+)
 
 // condition picks the layers of a model in which a rule holds.
 type condition func(s *Shape, layer int) bool
@@ -123,9 +126,5 @@ func published(name string) *mixture {
 // MixtureNames lists the mixtures that a description may name; any type may stand
 // in their place.
 func MixtureNames() []string {
-	var names []string
-	for _, m := range mixtures {
-		names = append(names, m.name)
-	}
-	return names
+	return lists.Map(mixtures, func(m mixture) string { return m.name })
 }

@@ -7,6 +7,7 @@ import (
 
 	"tgc/engine"
 	"tgc/grad"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/nn/optim"
@@ -91,10 +92,7 @@ func build(opt Options, model Model) (*nn.Parameters, error) {
 // update adds the backward pass and the optimiser.
 func update(opt Options, state *nn.Parameters, parameters []nn.Parameter, loss, steps *tensor.Tensor) {
 	g := state.Graph()
-	inputs := make([]*tensor.Tensor, len(parameters))
-	for i, w := range parameters {
-		inputs[i] = w.Tensor
-	}
+	inputs := lists.Map(parameters, func(w nn.Parameter) *tensor.Tensor { return w.Tensor })
 	scaling := newScaling(opt.Mixed, state)
 	gradients := grad.Of([]*tensor.Tensor{loss}, []*tensor.Tensor{scaling.scale}, inputs)
 	gradients = scaling.undo(gradients)

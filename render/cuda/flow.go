@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/render/gpu"
 )
@@ -34,10 +35,7 @@ func (r *printer) Loop(in *program.Instr) error {
 
 // Branch is an if.
 func (r *printer) Branch(in *program.Instr) error {
-	variables := make([][]operand, len(in.Results))
-	for k, v := range in.Results {
-		variables[k] = r.Variables(v)
-	}
+	variables := lists.Map(in.Results, func(v *program.Value) []operand { return r.Variables(v) })
 	r.begin("if (%s)", text(r.Lane(in.Args[0], 0)))
 	if err := r.Block(in.Body); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/render/gpu"
 )
 
@@ -43,10 +44,7 @@ func text(o operand) string { return as(o, o.Type) }
 
 // list is operands as a type, between commas.
 func list(t gpu.Type, x ...operand) string {
-	out := make([]string, len(x))
-	for i, o := range x {
-		out[i] = as(o, t)
-	}
+	out := lists.Map(x, func(o operand) string { return as(o, t) })
 	return strings.Join(out, ", ")
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -76,11 +77,7 @@ func (s *Selector) bytesToFloat(v, to *program.Value) bool {
 
 // signedToUnsigned adds 128 to signed bytes.
 func (s *Selector) signedToUnsigned(words []Operand) []Operand {
-	out := make([]Operand, len(words))
-	for i, w := range words {
-		out[i] = s.print.Named(s.word(ir.OpXor, w, word(0x80808080)))
-	}
-	return out
+	return lists.Map(words, func(w Operand) Operand { return s.print.Named(s.word(ir.OpXor, w, word(0x80808080))) })
 }
 
 // bytesToHalf makes f16 of floats that bytes were converted to, two at a time, from

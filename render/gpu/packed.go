@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -157,10 +158,7 @@ func (s *Selector) halfAlu(in *program.Instr) bool {
 	default:
 		return false
 	}
-	args := make([][]Operand, len(in.Args))
-	for k, a := range in.Args {
-		args[k] = s.Storage(a)
-	}
+	args := lists.Map(in.Args, s.Storage)
 	out := make([]Operand, len(args[0]))
 	for i := range out {
 		x := make([]Operand, len(args))

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -218,10 +219,7 @@ func (s *Selector) single(v *program.Value) (Operand, bool) {
 // constant holds literals; variables are made where an instruction needs one.
 func (s *Selector) constant(in *program.Instr) {
 	s.consts[in.Result] = in
-	var lanes []Operand
-	for _, bits := range ConstantBits(in) {
-		lanes = append(lanes, Operand{Bits: bits})
-	}
+	lanes := lists.Map(ConstantBits(in), func(bits uint64) Operand { return Operand{Bits: bits} })
 	s.set(in.Result, lanes)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -42,10 +43,7 @@ func (r *renderer) bitcast(v value.Value, to types.Type) value.Value {
 }
 
 func (r *renderer) aluValue(in *program.Instr, from program.Type) (value.Value, error) {
-	args := make([]value.Value, len(in.Args))
-	for i, a := range in.Args {
-		args[i] = r.value(a)
-	}
+	args := lists.Map(in.Args, r.value)
 	var v value.Value
 	switch {
 	case in.Ir == ir.OpWhere:

@@ -6,6 +6,7 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -87,10 +88,7 @@ func (r *renderer) gatherLanes(x, y value.Value, mask []int) value.Value {
 }
 
 func (r *renderer) concat(parts []*program.Value) value.Value {
-	vs := make([]value.Value, len(parts))
-	for i, p := range parts {
-		vs[i] = r.value(p)
-	}
+	vs := lists.Map(parts, r.value)
 	return r.joinAll(vs)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/target"
 )
@@ -269,10 +270,7 @@ func (r *renderer) counted(body *program.Block, lo, hi, step value.Value, inits 
 }
 
 func (r *renderer) loop(in *program.Instr) error {
-	var inits []value.Value
-	for _, a := range in.Args[3:] {
-		inits = append(inits, r.value(a))
-	}
+	inits := lists.Map(in.Args[3:], r.value)
 	results, err := r.counted(in.Body, r.value(in.Args[0]), r.value(in.Args[1]), r.value(in.Args[2]), inits)
 	if err != nil {
 		return err
@@ -319,10 +317,7 @@ func (r *renderer) branch(in *program.Instr) error {
 func (r *renderer) intrinsic(name string, result types.Type, args ...value.Value) value.Value {
 	f := r.intrinsics[name]
 	if f == nil {
-		var params []*llir.Param
-		for _, a := range args {
-			params = append(params, llir.NewParam("", a.Type()))
-		}
+		params := lists.Map(args, func(a value.Value) *llir.Param { return llir.NewParam("", a.Type()) })
 		f = r.module.NewFunc(name, result, params...)
 		r.intrinsics[name] = f
 	}

@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/render/gpu"
 )
@@ -56,10 +57,7 @@ func (r *printer) Loop(in *program.Instr) error {
 // Branch jumps over the arm that is not taken.
 func (r *printer) Branch(in *program.Instr) error {
 	cond := r.Variable(r.Lane(in.Args[0], 0), gpu.Bool)
-	registers := make([][]operand, len(in.Results))
-	for k, v := range in.Results {
-		registers[k] = r.Variables(v)
-	}
+	registers := lists.Map(in.Results, func(v *program.Value) []operand { return r.Variables(v) })
 	otherwise, join := r.label(), r.label()
 	empty := len(in.Results) == 0 && len(in.Else.Instrs) == 1
 	if empty {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/render/gpu"
@@ -103,10 +104,7 @@ func list(regs []operand) string {
 
 // fragment prints registers between braces.
 func fragment(regs []operand) string {
-	names := make([]string, len(regs))
-	for i, o := range regs {
-		names[i] = o.Name
-	}
+	names := lists.Map(regs, func(o operand) string { return o.Name })
 	return "{" + strings.Join(names, ", ") + "}"
 }
 

@@ -3,6 +3,7 @@ package ptx
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/render/gpu"
 )
@@ -90,10 +91,7 @@ func (r *printer) Shuffle(o operand, t gpu.Type, other operand) operand {
 // Mma is one instruction.
 func (r *printer) Mma(in *program.Instr, shape string) {
 	names := func(words []operand) string {
-		out := make([]operand, len(words))
-		for i, o := range words {
-			out[i] = r.Variable(o, gpu.U32)
-		}
+		out := lists.Map(words, func(o operand) operand { return r.Variable(o, gpu.U32) })
 		return fragment(out)
 	}
 	c := names(r.Storage(in.Args[0]))

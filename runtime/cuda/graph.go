@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/runtime/cuda/driver"
 )
 
@@ -71,10 +72,7 @@ func (r *Recording) launchAt(at int) []int {
 // addLaunch adds the nodes of a launch after those of the one before. Where
 // both have several, an empty node joins them: n+m edges, not n*m.
 func (r *Recording) addLaunch(g driver.Graph, before, launch []int) error {
-	var after []driver.Node
-	for _, i := range before {
-		after = append(after, r.calls[i].node)
-	}
+	after := lists.Map(before, func(i int) driver.Node { return r.calls[i].node })
 	early := r.startsEarly(before, launch)
 	if early {
 		after = nil // the edge is added below

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -308,11 +309,7 @@ func (e *kernelEval) load(c *kernelCell) ir.Scalar {
 
 // evalAll are the values of indices or extents.
 func (e *kernelEval) evalAll(list []*kernelCell) []int64 {
-	var out []int64
-	for _, x := range list {
-		out = append(out, e.eval(x).I)
-	}
-	return out
+	return lists.Map(list, func(x *kernelCell) int64 { return e.eval(x).I })
 }
 
 // stageElement computes an element of a stage at most once per scope.

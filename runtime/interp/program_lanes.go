@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -67,10 +68,7 @@ func consecutive(table []source) bool {
 }
 
 func moveLanes[T unsigned](m *machine, in *program.Instr, table []source) func() {
-	args := make([][]T, len(in.Args))
-	for i, a := range in.Args {
-		args[i] = lanes[T](m.reg(a))
-	}
+	args := lists.Map(in.Args, func(a *program.Value) []T { return lanes[T](m.reg(a)) })
 	r := lanes[T](m.define(in.Result))
 	if in.Op == program.Broadcast {
 		return func() {

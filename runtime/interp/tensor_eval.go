@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -163,19 +164,12 @@ func (e *TensorEval[T]) extent(u *ir.UOp) int64 {
 		}
 		return v
 	}
-	args := make([]ir.Scalar, len(u.Src))
-	for i, s := range u.Src {
-		args[i] = ir.IntScalar(e.extent(s))
-	}
+	args := lists.Map(u.Src, func(s *ir.UOp) ir.Scalar { return ir.IntScalar(e.extent(s)) })
 	return ir.EvalScalar(u.Op, u.DType, ir.Idx, args).I
 }
 
 func (e *TensorEval[T]) extents(dims []*ir.UOp) []int {
-	shape := make([]int, len(dims))
-	for i, d := range dims {
-		shape[i] = int(e.extent(d))
-	}
-	return shape
+	return lists.Map(dims, func(d *ir.UOp) int { return int(e.extent(d)) })
 }
 
 // value is the array of a source; Idx scalars become rank-0 arrays.
@@ -253,10 +247,7 @@ func (a *ArrayOf[T]) at(p int) T {
 
 func (e *TensorEval[T]) elementwise(u *ir.UOp, out *ArrayOf[T]) {
 	args := make([]T, len(u.Src))
-	sources := make([]*ArrayOf[T], len(u.Src))
-	for i, s := range u.Src {
-		sources[i] = e.value(s)
-	}
+	sources := lists.Map(u.Src, e.value)
 	src := sources[len(sources)-1].DType
 	for p := range out.Data {
 		for i, s := range sources {

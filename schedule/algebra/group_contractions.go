@@ -3,6 +3,7 @@ package algebra
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -83,13 +84,7 @@ func distributed(s *state.State, u *ir.UOp, factors []*ir.UOp) int {
 
 // flatSums lists the sums of an expression that hold no other.
 func flatSums(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, u := range ir.Toposort(body) {
-		if analyse.IsFloatSum(u) && s.Height(u.Src[0]) == 0 {
-			out = append(out, u)
-		}
-	}
-	return out
+	return lists.Filter(ir.Toposort(body), func(u *ir.UOp) bool { return analyse.IsFloatSum(u) && s.Height(u.Src[0]) == 0 })
 }
 
 // coarseFactors flattens a sum's product, looking through reads of pointwise values that

@@ -3,6 +3,7 @@ package algebra
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -145,12 +146,7 @@ func restOf(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
 // float, and every reader widens them. nil where that is not so.
 func narrowRest(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
 	body := analyse.Product(s.A, list)
-	var wide []*ir.UOp
-	for _, u := range ir.Toposort(body) {
-		if widensInteger(s.Exprs, u) {
-			wide = append(wide, u)
-		}
-	}
+	wide := lists.Filter(ir.Toposort(body), func(u *ir.UOp) bool { return widensInteger(s.Exprs, u) })
 	if len(wide) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package expr
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -76,11 +77,7 @@ func (s *Exprs) Rename(list []*ir.UOp, with map[*ir.UOp]*ir.UOp) []*ir.UOp {
 		return slices.Clone(list)
 	}
 	t := s.substitution(with)
-	out := make([]*ir.UOp, len(list))
-	for i, u := range list {
-		out[i] = t.do(u)
-	}
-	return out
+	return lists.Map(list, t.do)
 }
 
 // Substitute replaces ranges (or reads) in u. Subtrees that do not use a

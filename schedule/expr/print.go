@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -50,18 +51,12 @@ func (p *textPrinter) statement(u *ir.UOp) string {
 	if u.Op != ir.OpStore {
 		return p.expr(u)
 	}
-	var loops []string
-	for _, r := range u.Ranges() {
-		loops = append(loops, p.expr(r)+":"+p.expr(r.Src[0]))
-	}
+	loops := lists.Map(u.Ranges(), func(r *ir.UOp) string { return p.expr(r) + ":" + p.expr(r.Src[0]) })
 	return fmt.Sprintf("for %s: %s%s = %s", strings.Join(loops, ","), p.expr(u.Src[0]), p.index(u.Indices()), p.expr(u.Src[1]))
 }
 
 func (p *textPrinter) index(list []*ir.UOp) string {
-	parts := make([]string, len(list))
-	for i, x := range list {
-		parts[i] = p.expr(x)
-	}
+	parts := lists.Map(list, p.expr)
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
@@ -116,10 +111,7 @@ func (p *textPrinter) build(u *ir.UOp) string {
 	case ir.OpReduce:
 		return p.reduce(u)
 	case ir.OpStage:
-		var z []string
-		for _, r := range u.Src[1:] {
-			z = append(z, p.expr(r)+":"+p.expr(r.Src[0]))
-		}
+		z := lists.Map(u.Src[1:], func(r *ir.UOp) string { return p.expr(r) + ":" + p.expr(r.Src[0]) })
 		return fmt.Sprintf("STAGE(%s; %s)", p.expr(u.Src[0]), strings.Join(z, ","))
 	case ir.OpCast:
 		return fmt.Sprintf("%s(%s)", u.DType, p.expr(u.Src[0]))
@@ -127,19 +119,13 @@ func (p *textPrinter) build(u *ir.UOp) string {
 	if op, ok := infix[u.Op]; ok {
 		return "(" + p.expr(u.Src[0]) + op + p.expr(u.Src[1]) + ")"
 	}
-	parts := make([]string, len(u.Src))
-	for i, x := range u.Src {
-		parts[i] = p.expr(x)
-	}
+	parts := lists.Map(u.Src, p.expr)
 	return u.Op.String() + "(" + strings.Join(parts, ", ") + ")"
 }
 
 func (p *textPrinter) reduce(u *ir.UOp) string {
 	arg := u.Arg.(ir.ReduceArg)
-	var values []string
-	for _, v := range u.ReduceValues() {
-		values = append(values, p.expr(v))
-	}
+	values := lists.Map(u.ReduceValues(), p.expr)
 	name := "TUPLE"
 	if arg.Op != ir.OpInvalid {
 		name = strings.ToUpper(arg.Op.String())

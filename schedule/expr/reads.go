@@ -3,18 +3,13 @@ package expr
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
 // LoadsOf lists the reads of a param in an expression.
 func (s *Exprs) LoadsOf(body, param *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, u := range ir.Toposort(body) {
-		if u.Op == ir.OpLoad && u.Src[0] == param {
-			out = append(out, u)
-		}
-	}
-	return out
+	return lists.Filter(ir.Toposort(body), func(u *ir.UOp) bool { return u.Op == ir.OpLoad && u.Src[0] == param })
 }
 
 // IsNarrowing reports the conversion to a byte of something wider: a value worth

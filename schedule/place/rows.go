@@ -3,6 +3,7 @@ package place
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -57,11 +58,6 @@ func foldsAlong(s *expr.Exprs, c *state.Value, ranges []*ir.UOp) bool {
 // rowsOf is the number of points of the reader's store loops that the index of
 // a use distinguishes.
 func rowsOf(s *expr.Exprs, u state.PlacedUse) int64 {
-	var rows []*ir.UOp
-	for _, r := range u.Consumer.StoreLoops() {
-		if slices.Contains(s.Free.Of(u.Load), r) {
-			rows = append(rows, r)
-		}
-	}
+	rows := lists.Filter(u.Consumer.StoreLoops(), func(r *ir.UOp) bool { return slices.Contains(s.Free.Of(u.Load), r) })
 	return s.Points(rows)
 }

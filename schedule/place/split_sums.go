@@ -3,6 +3,7 @@ package place
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -96,12 +97,7 @@ func columnOf(s *expr.Exprs, f, k *ir.UOp) *ir.UOp {
 func chainPieces(s *state.State, v *state.Value, u *ir.UOp, pieces int64) {
 	a := s.A
 	extent, _ := u.ReduceRange().Src[0].Int()
-	var scope []*ir.UOp
-	for _, r := range v.StoreLoops() {
-		if slices.Contains(s.Free.Of(u), r) {
-			scope = append(scope, r)
-		}
-	}
+	scope := lists.Filter(v.StoreLoops(), func(r *ir.UOp) bool { return slices.Contains(s.Free.Of(u), r) })
 	var sum *ir.UOp
 	for i := range pieces {
 		inner := s.NewRange(a.Index(extent / pieces))

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -101,10 +102,7 @@ func (s *builder) reshapeIndex(from, to, index []*ir.UOp) []*ir.UOp {
 
 // shapeText prints a shape in errors.
 func shapeText(shape []*ir.UOp) string {
-	parts := make([]string, len(shape))
-	for i, extent := range shape {
-		parts[i] = expr.ExtentText(extent)
-	}
+	parts := lists.Map(shape, expr.ExtentText)
 	return "[" + strings.Join(parts, ",") + "]"
 }
 

@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -124,10 +125,7 @@ func (t *inliner) do(u *ir.UOp, at *inlineScope) *ir.UOp {
 	if binder {
 		inner = t.open(u, at)
 	}
-	src := make([]*ir.UOp, len(u.Src))
-	for i, x := range u.Src {
-		src[i] = t.do(x, inner)
-	}
+	src := lists.Map(u.Src, func(x *ir.UOp) *ir.UOp { return t.do(x, inner) })
 	r := t.s.A.With(u, src)
 	switch {
 	case binder && r.Op == ir.OpReduce:

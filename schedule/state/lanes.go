@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -172,13 +173,7 @@ func (p *pricer) foldsAlong(value, loop *ir.UOp) bool {
 
 // loadsOf lists the reads of buffers and values in an expression.
 func loadsOf(u *ir.UOp) []*ir.UOp {
-	var out []*ir.UOp
-	for _, x := range ir.Toposort(u) {
-		if isRead(x) {
-			out = append(out, x)
-		}
-	}
-	return out
+	return lists.Filter(ir.Toposort(u), isRead)
 }
 
 // sideBySide reports that every load which depends on a loop moves by few elements along

@@ -3,6 +3,8 @@ package state
 import (
 	"fmt"
 	"slices"
+
+	"tgc/internal/lists"
 )
 
 // Writers lists the values that write versions.
@@ -138,10 +140,7 @@ func (s *Graph) Levels(live []*Value, before [][]int) ([]int, error) {
 				state[w] = 1
 				stack = append(stack, frame{id: w})
 			case 1:
-				ids := make([]int, len(stack))
-				for i, f := range stack {
-					ids[i] = f.id
-				}
+				ids := lists.Map(stack, func(f frame) int { return f.id })
 				return nil, s.hazard(ids[slices.Index(ids, w):])
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // Rule names a switch of the table of passes: the row that has this name, and the rows
@@ -63,9 +65,6 @@ func (s RuleSet) List() []Rule { return slices.Sorted(maps.Keys(s)) }
 
 // String lists the names of the members.
 func (s RuleSet) String() string {
-	names := make([]string, 0, len(s))
-	for _, r := range s.List() {
-		names = append(names, string(r))
-	}
+	names := lists.Map(s.List(), func(r Rule) string { return string(r) })
 	return strings.Join(names, ",")
 }

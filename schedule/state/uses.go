@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -29,13 +30,7 @@ func (s *Graph) Uses(v *Value) []Use {
 
 // UsesOf lists the reads of p in c.
 func (s *Graph) UsesOf(c, p *Value) []Use {
-	var out []Use
-	for _, u := range s.Uses(c) {
-		if u.Load.Src[0] == p.Node {
-			out = append(out, u)
-		}
-	}
-	return out
+	return lists.Filter(s.Uses(c), func(u Use) bool { return u.Load.Src[0] == p.Node })
 }
 
 type useKey struct {
@@ -114,11 +109,7 @@ func (s *Graph) Multiplicity(c *Value, u Use) []*ir.UOp {
 
 // Consumers lists the readers of a value, by id.
 func (s *Graph) Consumers(p *Value) []*Value {
-	var out []*Value
-	for _, id := range s.Users[p.ID] {
-		out = append(out, s.Values[id])
-	}
-	return out
+	return lists.Map(s.Users[p.ID], func(id int) *Value { return s.Values[id] })
 }
 
 // IndexUses builds the table of readers.

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -57,10 +58,7 @@ func (v *Version) String() string {
 // NewValue adds a value over the given ranges. The body is set by the caller
 // when it is not known yet.
 func (s *Graph) NewValue(dtype ir.DType, ranges []*ir.UOp, body *ir.UOp) *Value {
-	extents := make([]*ir.UOp, len(ranges))
-	for i, r := range ranges {
-		extents[i] = r.Src[0]
-	}
+	extents := lists.Map(ranges, func(r *ir.UOp) *ir.UOp { return r.Src[0] })
 	id := len(s.Values)
 	v := &Value{
 		ID: id, Ranges: ranges, Body: body, Target: -1,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -186,17 +187,9 @@ func (p *gridMerger) define(v *program.Value) *program.Value {
 }
 
 func (p *gridMerger) defines(list []*program.Value) []*program.Value {
-	var out []*program.Value
-	for _, v := range list {
-		out = append(out, p.define(v))
-	}
-	return out
+	return lists.Map(list, p.define)
 }
 
 func (p *gridMerger) uses(list []*program.Value) []*program.Value {
-	var out []*program.Value
-	for _, v := range list {
-		out = append(out, p.copied[v])
-	}
-	return out
+	return lists.Map(list, func(v *program.Value) *program.Value { return p.copied[v] })
 }

@@ -3,6 +3,7 @@ package opt
 import (
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -15,10 +16,7 @@ func (e *expander) narrow(in *program.Instr) *program.Value {
 	if in.Ir == ir.OpFma {
 		return e.fmaWide(in.Args, elem)
 	}
-	args := make([]*program.Value, len(in.Args))
-	for i, a := range in.Args {
-		args[i] = e.cast(a, ir.F32)
-	}
+	args := lists.Map(in.Args, func(a *program.Value) *program.Value { return e.cast(a, ir.F32) })
 	wide := program.Instr{Op: program.Alu, Ir: in.Ir, Args: args, Result: &program.Value{Type: program.AluType(in.Ir, args)}}
 	v := e.expand(&wide)
 	if v == nil {

@@ -1,0 +1,24 @@
+package lists
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+)
+
+func TestLists(t *testing.T) {
+	if got := Map([]int{3, 1, 2}, strconv.Itoa); !slices.Equal(got, []string{"3", "1", "2"}) {
+		t.Errorf("mapped: %v", got)
+	}
+	odd := func(n int) bool { return n%2 != 0 }
+	if got := Filter([]int{3, 4, 1}, odd); !slices.Equal(got, []int{3, 1}) {
+		t.Errorf("filtered: %v", got)
+	}
+	if got := Filter([]int{4}, odd); got != nil {
+		t.Errorf("nothing is kept: %v, want nil", got)
+	}
+	list := []int{3, 1}
+	if got := Union(list, 1, 2, 2); !slices.Equal(got, []int{3, 1, 2}) || len(list) != 2 {
+		t.Errorf("union: %v of %v", got, list)
+	}
+}
