@@ -204,9 +204,7 @@ func (e *Engine) step(f frame) error {
 func cycle(via *chain, at *ir.UOp) error {
 	err := &CycleError{Node: at}
 	for n := 0; via != nil && n < 64; via, n = via.prev, n+1 {
-		if !slices.Contains(err.Rules, via.rule) {
-			err.Rules = append(err.Rules, via.rule)
-		}
+		err.Rules = lists.Union(err.Rules, via.rule)
 	}
 	slices.SortFunc(err.Rules, func(x, y *Rule) int { return strings.Compare(x.String(), y.String()) })
 	return err

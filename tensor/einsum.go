@@ -141,12 +141,7 @@ func (l labelled) repeated() (i, j int) {
 
 // times multiplies, and sums over the labels that later does not name.
 func (l labelled) times(m labelled, later []int) labelled {
-	all := slices.Clone(l.labels)
-	for _, label := range m.labels {
-		if !slices.Contains(all, label) {
-			all = append(all, label)
-		}
-	}
+	all := lists.Union(slices.Clone(l.labels), m.labels...)
 	product := labelled{l.spread(all).Mul(m.spread(all)), all}
 	return product.sumAllBut(later)
 }

@@ -18,7 +18,7 @@ func (f *finding) key() string {
 
 // formatKnown prints findings.
 func formatKnown(list []finding) string {
-	keys := lists.Map(list, (*finding).key)
+	keys := lists.Map(list, func(f finding) string { return f.key() })
 	slices.Sort(keys)
 	var text strings.Builder
 	last := ""

@@ -23,11 +23,7 @@ type tuples struct{ *lowering }
 func (l *tuples) closure(u *ir.UOp, comps []int) []int {
 	var out []int
 	for _, c := range comps {
-		for _, o := range ir.ComponentsOf(u, c) {
-			if !slices.Contains(out, o) {
-				out = append(out, o)
-			}
-		}
+		out = lists.Union(out, ir.ComponentsOf(u, c)...)
 	}
 	slices.Sort(out)
 	return out

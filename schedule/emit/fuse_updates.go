@@ -3,6 +3,7 @@ package emit
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
@@ -30,11 +31,7 @@ func FuseUpdates(s *state.State) {
 		}
 		group := []*state.Value{}
 		for _, w := range append(sources, v) {
-			for _, m := range updateGroup(s.Exprs, members, w) {
-				if !slices.Contains(group, m) {
-					group = append(group, m)
-				}
-			}
+			group = lists.Union(group, updateGroup(s.Exprs, members, w)...)
 		}
 		if why := whyNoUpdate(s, group, before); why != "" {
 			s.Record(v, false, why)
@@ -91,9 +88,7 @@ func updatesRead(s *state.Graph, v *state.Value) []*state.Value {
 		if w == v || !isUpdate(s.Exprs, w) || !equalLoops(v, w) || !readsOwnPoint(s, v, w) {
 			continue
 		}
-		if !slices.Contains(out, w) {
-			out = append(out, w)
-		}
+		out = lists.Union(out, w)
 	}
 	return out
 }

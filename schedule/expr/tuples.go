@@ -3,6 +3,7 @@ package expr
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 )
@@ -106,9 +107,7 @@ func (s *Exprs) PruneTuples(roots []*ir.UOp) []*ir.UOp {
 		for _, u := range nodes {
 			if u.Op == ir.OpProj {
 				i := int(u.Arg.(ir.IntArg))
-				if !slices.Contains(used[u.Src[0]], i) {
-					used[u.Src[0]] = append(used[u.Src[0]], i)
-				}
+				used[u.Src[0]] = lists.Union(used[u.Src[0]], i)
 			}
 		}
 		projections := make(map[*ir.UOp]*ir.UOp)

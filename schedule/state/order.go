@@ -102,11 +102,7 @@ func (s *Graph) levelGroups(live []*Value, before [][]int, groupOf func(*Value) 
 	for _, parts := range groups {
 		var all []int
 		for _, id := range parts {
-			for _, w := range before[id] {
-				if !slices.Contains(all, w) {
-					all = append(all, w)
-				}
-			}
+			all = lists.Union(all, before[id]...)
 		}
 		for _, id := range parts {
 			before[id] = slices.Clone(all)

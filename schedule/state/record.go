@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -82,11 +83,6 @@ func (s *State) describe(v *Value) string {
 		return v.Label()
 	}
 	var parts, formats []string
-	add := func(list *[]string, part string) {
-		if !slices.Contains(*list, part) {
-			*list = append(*list, part)
-		}
-	}
 	if s.Height(v.Body) == 0 {
 		parts = append(parts, "map")
 	}
@@ -97,9 +93,9 @@ func (s *State) describe(v *Value) string {
 			if op := u.Arg.(ir.ReduceArg).Op; op != ir.OpInvalid {
 				name = op.String()
 			}
-			add(&parts, name+":"+expr.ExtentText(u.ReduceRange().Src[0]))
+			parts = lists.Union(parts, name+":"+expr.ExtentText(u.ReduceRange().Src[0]))
 		case ir.OpField:
-			add(&formats, u.Arg.(ir.FieldArg).Format)
+			formats = lists.Union(formats, u.Arg.(ir.FieldArg).Format)
 		}
 	}
 	return v.Label() + " (" + strings.Join(append(parts, formats...), " ") + ")"
