@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // Tensor is a named array of packed blocks.
@@ -109,10 +111,7 @@ func (p *parser) layout(data []byte) error {
 
 // overlaps compares neighbours in the order of offsets.
 func (p *parser) overlaps() error {
-	order := make([]*Tensor, len(p.f.tensors))
-	for i := range order {
-		order[i] = &p.f.tensors[i]
-	}
+	order := lists.Make(len(p.f.tensors), func(i int) *Tensor { return &p.f.tensors[i] })
 	slices.SortFunc(order, func(a, b *Tensor) int {
 		if c := int(a.Offset - b.Offset); c != 0 {
 			return c

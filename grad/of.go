@@ -27,7 +27,7 @@ import (
 func Of(outputs, cotangents []*tensor.Tensor, inputs []*tensor.Tensor) []*tensor.Tensor {
 	g, bad := check(outputs, cotangents, inputs)
 	if bad != nil || g == nil {
-		return repeat(bad, len(inputs))
+		return slices.Repeat([]*tensor.Tensor{bad}, len(inputs))
 	}
 	r := newReverse(g, outputs, inputs)
 	for i, out := range outputs {
@@ -62,7 +62,7 @@ func check(outputs, cotangents, inputs []*tensor.Tensor) (g *tensor.Graph, bad *
 		if c == nil {
 			continue
 		}
-		if c.Node() == nil || c.Graph() != g || c.DType() != outputs[i].DType() || !sameShape(c.Shape(), outputs[i].Shape()) {
+		if c.Node() == nil || c.Graph() != g || c.DType() != outputs[i].DType() || !slices.Equal(c.Shape(), outputs[i].Shape()) {
 			return g, g.Fail("grad", "cotangent %d is %s; want %s of the same graph", i, c, outputs[i])
 		}
 	}
@@ -80,14 +80,6 @@ func checkFloat(g *tensor.Graph, role string, i int, t *tensor.Tensor) *tensor.T
 		return g.Fail("grad", "%s %d is %s; want a float", role, i, t)
 	}
 	return nil
-}
-
-func repeat(t *tensor.Tensor, n int) []*tensor.Tensor {
-	list := make([]*tensor.Tensor, n)
-	for i := range list {
-		list[i] = t
-	}
-	return list
 }
 
 // seed is the adjoint that output i starts with.

@@ -2,7 +2,9 @@ package grad
 
 import (
 	"math"
+	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -51,10 +53,7 @@ func clamped(index *tensor.Tensor, extent *ir.UOp) *tensor.Tensor {
 
 // onAxis gives t unit axes around it: its first axis becomes axis at of rank.
 func onAxis(t *tensor.Tensor, rank, at int) *tensor.Tensor {
-	dims := make([]*ir.UOp, rank)
-	for k := range dims {
-		dims[k] = t.Graph().Arena().Index(1)
-	}
+	dims := lists.Make(rank, func(int) *ir.UOp { return t.Graph().Arena().Index(1) })
 	copy(dims[at:], t.Shape())
 	return reshaped(t, dims)
 }
@@ -74,11 +73,7 @@ func scatterAdd(base, values *tensor.Tensor, coords []*tensor.Tensor) *tensor.Te
 
 // coordsOf lists the coordinates of an ASSIGN or SCATTER_ADD.
 func (s *step) coordsOf() []*tensor.Tensor {
-	coords := make([]*tensor.Tensor, len(s.node.Src)-2)
-	for k := range coords {
-		coords[k] = s.src(k + 2)
-	}
-	return coords
+	return lists.Make(len(s.node.Src)-2, func(k int) *tensor.Tensor { return s.src(k + 2) })
 }
 
 // taken reads the adjoint where the values went.
@@ -130,7 +125,7 @@ func kept(s *step) *tensor.Tensor {
 // it: coordinate k is the position along axis k.
 func (s *step) wholeBuffer() bool {
 	shape := s.a().Shape()
-	if s.node.Op != ir.OpAssign || !sameShape(s.b().Shape(), shape) {
+	if s.node.Op != ir.OpAssign || !slices.Equal(s.b().Shape(), shape) {
 		return false
 	}
 	for k, coord := range s.coordsOf() {

@@ -1,6 +1,8 @@
 package grad
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -21,30 +23,15 @@ func spread(t *tensor.Tensor, shape []*ir.UOp) *tensor.Tensor {
 
 // unitAxes gives a rank-0 tensor axes of extent 1.
 func unitAxes(t *tensor.Tensor, rank int) *tensor.Tensor {
-	ones := make([]int, rank)
-	for k := range ones {
-		ones[k] = 1
-	}
+	ones := slices.Repeat([]int{1}, rank)
 	return t.Reshape(ones...)
-}
-
-func sameShape(x, y []*ir.UOp) bool {
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if x[i] != y[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // reshaped gives t a shape that has as many elements for all values of the
 // symbolic sizes. Tensor.ReshapeDims cannot see that of extents which are
 // different expressions.
 func reshaped(t *tensor.Tensor, shape []*ir.UOp) *tensor.Tensor {
-	if t.Node() == nil || sameShape(t.Shape(), shape) {
+	if t.Node() == nil || slices.Equal(t.Shape(), shape) {
 		return t
 	}
 	return make1(t, ir.OpReshape, nil, shape...)

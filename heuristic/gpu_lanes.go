@@ -3,6 +3,7 @@ package heuristic
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/packed"
@@ -14,12 +15,10 @@ const wordBytes = 4
 // byteAxis is the innermost axis of a weight's sum along which its bytes differ. Along
 // those inside of it are the values of a table's entry.
 func (a *analysis) byteAxis(w *operand) int {
-	for _, i := range slices.Backward(w.chain) {
-		if slices.ContainsFunc(w.accesses, func(u *ir.UOp) bool { return a.free.Of(u).Has(i) }) {
-			return i
-		}
+	differs := func(i int) bool {
+		return slices.ContainsFunc(w.accesses, func(u *ir.UOp) bool { return a.free.Of(u).Has(i) })
 	}
-	return w.chain[len(w.chain)-1]
+	return lists.Last(w.chain, differs, w.chain[len(w.chain)-1])
 }
 
 // entryLanes makes lanes of the values of a table's entry, which lie side by side in the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/kernel/plan"
 )
 
@@ -163,12 +164,8 @@ func (a *analysis) lastStage(weights []*operand) bool {
 // longStage is a stage among the rows of weights whose points are more than copies of a
 // thread, -1: none. Tiles of outputs would make it again for each of them.
 func (a *analysis) longStage(weights []*operand) int {
-	for _, i := range a.rowsOf(weights).List() {
-		if a.axes[i].Kind == plan.StageAxis && a.size(i) > maxStageCopies {
-			return i
-		}
-	}
-	return -1
+	long := func(i int) bool { return a.axes[i].Kind == plan.StageAxis && a.size(i) > maxStageCopies }
+	return lists.First(a.rowsOf(weights).List(), long, -1)
 }
 
 // lanesOfTile is lanesOfRow with shorter loads, since each is held decoded for

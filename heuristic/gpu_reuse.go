@@ -1,6 +1,8 @@
 package heuristic
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/kernel/plan"
 )
@@ -56,12 +58,7 @@ func (a *analysis) fedAlong(axis int) bool {
 
 // allReduceInto reports that every reduce has a result for each point of an axis.
 func (a *analysis) allReduceInto(axes []int, result int) bool {
-	for _, r := range axes {
-		if !a.around(r).Has(result) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(axes, func(r int) bool { return !a.around(r).Has(result) })
 }
 
 // sharedStageAxis is the store axis whose points had better share a block, since each

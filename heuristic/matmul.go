@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/target"
@@ -255,12 +256,7 @@ func (a *analysis) stagePoints(w *operand) int64 {
 
 // lastStore is the innermost store axis of constant extent above 1 in a list.
 func (a *analysis) lastStore(list []int) int {
-	for _, i := range slices.Backward(list) {
-		if a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 {
-			return i
-		}
-	}
-	return -1
+	return lists.Last(list, func(i int) bool { return a.axes[i].Kind == plan.StoreAxis && a.constant(i) && a.size(i) > 1 }, -1)
 }
 
 // pickTile is the fastest tile for both axes and its panel, with what a last,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/ir"
 	"tgc/kernel/plan"
 )
 
@@ -104,12 +105,7 @@ func (a *analysis) columnRow(w *operand) int {
 
 // storesAlong reports an axis along which all stores are contiguous.
 func (a *analysis) storesAlong(axis int) bool {
-	for _, store := range a.sink.Src {
-		if a.stride(store, axis) != 1 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.sink.Src, func(store *ir.UOp) bool { return a.stride(store, axis) != 1 })
 }
 
 // columnTile is the lanes and rows of a register tile, and whether its panel fits

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -217,12 +218,10 @@ func (a *analysis) lanesAlongRows(w *operand) bool {
 // become lanes.
 func (a *analysis) innerRow(w *operand) int {
 	inner := a.innerAxes(w)
-	for _, i := range slices.Backward(w.rows) {
-		if inner.Has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == plan.StoreAxis {
-			return i
-		}
+	lanes := func(i int) bool {
+		return inner.Has(i) && a.constant(i) && a.laneSafe(i) && a.axes[i].Kind == plan.StoreAxis
 	}
-	return -1
+	return lists.Last(w.rows, lanes, -1)
 }
 
 // rowsOf is the union of the axes of the sums' results.

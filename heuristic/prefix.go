@@ -2,8 +2,8 @@ package heuristic
 
 import (
 	"fmt"
-	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -75,10 +75,7 @@ func loads(u *ir.UOp) bool {
 
 // besidePrefix is a store axis along which everything lies side by side.
 func (a *analysis) besidePrefix(i int) int {
-	for _, j := range slices.Backward(a.axesOf(plan.StoreAxis)) {
-		if j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j) {
-			return j
-		}
-	}
-	return -1
+	return lists.Last(a.axesOf(plan.StoreAxis), func(j int) bool {
+		return j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j)
+	}, -1)
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
-
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -147,12 +147,9 @@ func (p *planner) columnAxis(axes []int) int {
 			return -1
 		}
 	}
-	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
-		if p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) && p.summed(i) {
-			return i
-		}
-	}
-	return -1
+	return lists.Last(p.axesOf(plan.StoreAxis), func(i int) bool {
+		return p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) && p.summed(i)
+	}, -1)
 }
 
 // summed reports an axis on which a reduce depends.

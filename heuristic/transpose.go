@@ -3,8 +3,8 @@ package heuristic
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
-
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -41,12 +41,9 @@ func (a *analysis) turned(u *ir.UOp, lanes int) int {
 	if n := a.stride(u, lanes); n >= -1 && n <= 1 {
 		return -1
 	}
-	for _, j := range a.axesOf(plan.StoreAxis) {
-		if j != lanes && a.tileable(j) && a.size(j)*int64(u.DType.Size()) >= tileRun && a.stride(u, j) == 1 {
-			return j
-		}
-	}
-	return -1
+	return lists.First(a.axesOf(plan.StoreAxis), func(j int) bool {
+		return j != lanes && a.tileable(j) && a.size(j)*int64(u.DType.Size()) >= tileRun && a.stride(u, j) == 1
+	}, -1)
 }
 
 // tileable reports a store axis of which a tile can have lanes.

@@ -116,9 +116,5 @@ func Axes(axes ...int) AxesArg {
 
 // List unpacks the axes.
 func (a AxesArg) List() []int {
-	out := make([]int, len(a))
-	for i := range len(a) {
-		out[i] = int(a[i])
-	}
-	return out
+	return lists.Make(len(a), func(i int) int { return int(a[i]) })
 }

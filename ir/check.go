@@ -1,6 +1,9 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // VerifyNode checks a node against its row of the op table, looking at the
 // node and its direct sources only:
@@ -355,22 +358,13 @@ func checkStore(u *UOp) error {
 	if u.Src[1].DType != target.DType {
 		return fmt.Errorf("stores %s into %s", u.Src[1].DType, target.DType)
 	}
-	if i := indexOf(u.Indices(), func(s *UOp) bool { return s.DType != Idx }); i >= 0 {
+	if i := slices.IndexFunc(u.Indices(), func(s *UOp) bool { return s.DType != Idx }); i >= 0 {
 		return fmt.Errorf("index %d is %s, want idx", i, u.Indices()[i].DType)
 	}
 	return checkSources(u, 2+int(n), "a range", isRange)
 }
 
 func isRange(u *UOp) bool { return u.Op == OpRange }
-
-func indexOf(list []*UOp, f func(*UOp) bool) int {
-	for i, u := range list {
-		if f(u) {
-			return i
-		}
-	}
-	return -1
-}
 
 func checkReduce(u *UOp) error {
 	arg := u.Arg.(ReduceArg)

@@ -1,6 +1,10 @@
 package ir
 
-import "fmt"
+import (
+	"fmt"
+
+	"tgc/internal/lists"
+)
 
 // Shapes answers the shape (extents, Idx) of tensor-graph nodes, memoised. The
 // arena is where derived extents are made.
@@ -59,17 +63,9 @@ func (s *Shapes) derive(u *UOp) []*UOp {
 		return shape
 	case OpPad:
 		from := s.memo[u.Src[0]]
-		shape := make([]*UOp, len(from))
-		for k := range from {
-			shape[k] = s.arena.Add(s.arena.Add(from[k], u.Src[1+2*k]), u.Src[2+2*k])
-		}
-		return shape
+		return lists.Make(len(from), func(k int) *UOp { return s.arena.Add(s.arena.Add(from[k], u.Src[1+2*k]), u.Src[2+2*k]) })
 	case OpShrink:
-		shape := make([]*UOp, len(s.memo[u.Src[0]]))
-		for k := range shape {
-			shape[k] = u.Src[2+2*k]
-		}
-		return shape
+		return lists.Make(len(s.memo[u.Src[0]]), func(k int) *UOp { return u.Src[2+2*k] })
 	case OpReduceAxes:
 		shape := append([]*UOp(nil), s.memo[u.Src[0]]...)
 		for _, axis := range u.Src[1:] {

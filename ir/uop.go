@@ -73,7 +73,7 @@ func (a *Arena) find(probe *UOp) int {
 	at := int(probe.hash) & mask
 	for ; a.table[at] != nil; at = (at + 1) & mask {
 		u := a.table[at]
-		if u.hash == probe.hash && u.Op == probe.Op && u.DType == probe.DType && u.Arg == probe.Arg && sameSources(u.Src, probe.Src) {
+		if u.hash == probe.hash && u.Op == probe.Op && u.DType == probe.DType && u.Arg == probe.Arg && slices.Equal(u.Src, probe.Src) {
 			break
 		}
 	}
@@ -99,7 +99,7 @@ func (a *Arena) grow() {
 
 // With returns u with other sources (u itself when they are equal).
 func (a *Arena) With(u *UOp, src []*UOp) *UOp {
-	if sameSources(u.Src, src) {
+	if slices.Equal(u.Src, src) {
 		return u
 	}
 	return a.Make(u.Op, u.DType, u.Arg, src...)
@@ -110,18 +110,6 @@ func (a *Arena) Import(root *UOp) *UOp {
 	return a.Rebuild(root, func(u *UOp, src []*UOp) *UOp {
 		return a.Make(u.Op, u.DType, u.Arg, src...)
 	})
-}
-
-func sameSources(a, b []*UOp) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // hashNode mixes contents and the sources' hashes (FNV-1a over 64-bit words

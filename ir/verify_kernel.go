@@ -57,7 +57,7 @@ func storesOf(root *UOp) ([]*UOp, error) {
 		if sink.Op != OpSink {
 			return nil, nodeError(root, "the root of a kernel is a sink or a par of sinks")
 		}
-		if i := indexOf(sink.Src, func(s *UOp) bool { return s.Op != OpStore }); i >= 0 {
+		if i := slices.IndexFunc(sink.Src, func(s *UOp) bool { return s.Op != OpStore }); i >= 0 {
 			return nil, nodeError(sink, "source %d is %s, want a store", i, NodeText(sink.Src[i]))
 		}
 		stores = append(stores, sink.Src...)

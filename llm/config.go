@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tgc/gguf"
+	"tgc/internal/lists"
 	"tgc/nn"
 )
 
@@ -183,10 +184,7 @@ func (c *Config) readRotary(r *reader) error {
 	default:
 		return r.errorf("rope.scaling.type", "is %s, want none or linear", gguf.Quote(scaling))
 	}
-	c.Frequencies = make([]float64, n/2)
-	for i := range c.Frequencies {
-		c.Frequencies[i] = math.Pow(base, -2*float64(i)/float64(n)) / factor
-	}
+	c.Frequencies = lists.Make(n/2, func(i int) float64 { return math.Pow(base, -2*float64(i)/float64(n)) / factor })
 	return c.applyFrequencyFactors(r.file)
 }
 

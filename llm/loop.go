@@ -12,6 +12,7 @@ import (
 
 	"tgc/engine"
 	"tgc/gguf"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -277,9 +278,5 @@ func (s *Session) take(r Request, result *Result, tokens []int32) (over bool, er
 }
 
 func int32s(data []byte) []int32 {
-	out := make([]int32, len(data)/4)
-	for i := range out {
-		out[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
-	}
-	return out
+	return lists.Make(len(data)/4, func(i int) int32 { return int32(binary.LittleEndian.Uint32(data[4*i:])) })
 }

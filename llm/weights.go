@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tgc/gguf"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -77,9 +78,5 @@ func sameShape(got, want []int) bool {
 
 // float32s reads little-endian float32 values.
 func float32s(data []byte) []float32 {
-	out := make([]float32, len(data)/4)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-	}
-	return out
+	return lists.Make(len(data)/4, func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:])) })
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -35,11 +36,7 @@ func (v Value) Float32s() []float32 {
 	if v.DType != ir.F32 {
 		return nil
 	}
-	values := make([]float32, len(v.Data)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:]))
-	}
-	return values
+	return lists.Make(len(v.Data)/4, func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(v.Data[4*i:])) })
 }
 
 // Initial draws every value of the tree before training.
@@ -49,10 +46,7 @@ func (p *Parameters) Initial(seed uint32) Values {
 		drawn := v.Init.Fill(seed, v.Name, v.Shape)
 		value := Float32s(drawn, v.Shape...)
 		if dtype := v.Tensor.DType(); dtype != ir.F32 {
-			wide := make([]float64, len(drawn))
-			for i := range wide {
-				wide[i] = float64(drawn[i])
-			}
+			wide := lists.Make(len(drawn), func(i int) float64 { return float64(drawn[i]) })
 			value = Value{DType: dtype, Shape: v.Shape, Data: []byte(ir.EncodeTable(dtype, wide))}
 		}
 		values[v.Name] = value

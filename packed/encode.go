@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/x448/float16"
 
@@ -69,12 +70,7 @@ const largestPacked float32 = 450_000
 
 // firstUnfit is the index of a value that no block holds, -1 if there is none.
 func firstUnfit(values []float32) int {
-	for i, v := range values {
-		if !(v <= largestPacked && v >= -largestPacked) { // NaN too
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(values, func(v float32) bool { return !(v <= largestPacked && v >= -largestPacked) }) // NaN too
 }
 
 func encodePlain(dtype ir.DType, dst []byte, values []float32) {

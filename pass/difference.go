@@ -46,10 +46,7 @@ func difference(before, after []string, wanted func(line string) bool, renamed b
 		return before, after
 	}
 	// heaviest[i][j] is the weight of a common subsequence of x[i:] and y[j:].
-	heaviest := make([][]int32, len(x)+1)
-	for i := range heaviest {
-		heaviest[i] = make([]int32, len(y)+1)
-	}
+	heaviest := lists.Make(len(x)+1, func(int) []int32 { return make([]int32, len(y)+1) })
 	for i := len(x) - 1; i >= 0; i-- {
 		weight := int32(2)
 		if wanted(before[i]) {

@@ -71,11 +71,7 @@ func NewTable[S any](t Table[S]) *Table[S] {
 
 // Infos lists the descriptions of the rows.
 func (t *Table[S]) Infos() []Info {
-	infos := make([]Info, len(t.Rows))
-	for i := range t.Rows {
-		infos[i] = t.Rows[i].Info
-	}
-	return infos
+	return lists.Make(len(t.Rows), func(i int) Info { return t.Rows[i].Info })
 }
 
 // Row finds a row by its name or key.

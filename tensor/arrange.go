@@ -3,6 +3,7 @@ package tensor
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -68,7 +69,7 @@ func (t *Tensor) Stack(axis int, others ...*Tensor) *Tensor {
 	}
 	parts := make([]*Tensor, len(others))
 	for i, u := range others {
-		if !u.ok() || !equalShapes(u.shape(), t.shape()) || u.DType() != t.DType() {
+		if !u.ok() || !slices.Equal(u.shape(), t.shape()) || u.DType() != t.DType() {
 			return t.graph.fail("stack", "%s beside %s", u, t)
 		}
 		parts[i] = u.Unsqueeze(k)
@@ -78,10 +79,7 @@ func (t *Tensor) Stack(axis int, others ...*Tensor) *Tensor {
 
 // Split cuts an axis into consecutive parts of the given sizes.
 func (t *Tensor) Split(axis int, sizes ...int) []*Tensor {
-	parts := make([]*Tensor, len(sizes))
-	for i := range parts {
-		parts[i] = t.bad()
-	}
+	parts := lists.Make(len(sizes), func(int) *Tensor { return t.bad() })
 	if !t.ok() {
 		return parts
 	}

@@ -53,7 +53,7 @@ func (t *Tensor) ConvTranspose(w, bias *Tensor, o ConvOptions) *Tensor {
 		spatial[i] = 3 + i
 	}
 	kernel := w.wide().Unflatten(0, c.groups, w.Extent(0)/c.groups).Transpose(1, 2).Flip(spatial...)
-	c.stride = repeated(1, c.rank)
+	c.stride = slices.Repeat([]int{1}, c.rank)
 	return x.padSpatial(before, after).correlate(kernel, c).affine(nil, x.perChannel(bias)).Cast(t.DType())
 }
 
@@ -91,19 +91,11 @@ func (t *Tensor) convolution(op string, w, bias *Tensor, o ConvOptions) (c convo
 func spatialList(list []int, rank, otherwise, least int) ([]int, bool) {
 	switch len(list) {
 	case 0:
-		return repeated(otherwise, rank), true
+		return slices.Repeat([]int{otherwise}, rank), true
 	case 1:
-		list = repeated(list[0], rank)
+		list = slices.Repeat([]int{list[0]}, rank)
 	}
 	return list, len(list) == rank && slices.Min(list) >= least
-}
-
-func repeated(v, n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = v
-	}
-	return list
 }
 
 // padSpatial pads (or crops) the axes from 2 on with zeros.

@@ -93,7 +93,7 @@ func (t *Tensor) onePhase(w *Tensor, c convolution, chosen []phases) *Tensor {
 	}
 	kernel = kernel.Permute(order...).Flatten(1, 1+c.rank).Flip(flipped...) // [G, O*phases, C, taps..]
 	one := c
-	one.stride = repeated(1, c.rank)
+	one.stride = slices.Repeat([]int{1}, c.rank)
 	y := t.padSpatial(before, after).correlate(kernel, one)
 	return y.Unflatten(1, append([]int{c.groups * w.Extent(1)}, counts...)...)
 }

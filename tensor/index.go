@@ -1,6 +1,11 @@
 package tensor
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/internal/lists"
+	"tgc/ir"
+)
 
 // Gather takes slices of t along an axis at integer indices: the shape is
 // t[:axis] + index + t[axis+1:]. Indices are clamped into range.
@@ -22,10 +27,7 @@ func (t *Tensor) Assign(u *Tensor) *Tensor {
 		return t.bad()
 	}
 	shape := t.shape()
-	coords := make([]*Tensor, len(shape))
-	for k := range shape {
-		coords[k] = t.graph.axisIota(ir.I32, shape, k)
-	}
+	coords := lists.Make(len(shape), func(k int) *Tensor { return t.graph.axisIota(ir.I32, shape, k) })
 	joined, ok := t.graph.broadcast(u.shape(), shape)
 	if !ok || len(joined) != len(shape) {
 		return t.graph.fail("assign", "values %s into %s", u, t)
@@ -38,10 +40,7 @@ func (t *Tensor) fill(shape []*ir.UOp) *Tensor {
 	if t.Rank() > 0 || len(shape) == 0 {
 		return t.expandTo(shape)
 	}
-	ones := make([]*ir.UOp, len(shape))
-	for k := range ones {
-		ones[k] = t.graph.arena.Index(1)
-	}
+	ones := lists.Make(len(shape), func(int) *ir.UOp { return t.graph.arena.Index(1) })
 	return t.make(ir.OpReshape, t.DType(), nil, ones...).expandTo(shape)
 }
 
@@ -65,7 +64,7 @@ func (t *Tensor) AssignAt(u *Tensor, coords ...*Tensor) *Tensor {
 			return t.bad()
 		}
 		joined, ok := t.graph.broadcast(c.shape(), u.shape())
-		if !ok || !equalShapes(joined, u.shape()) || !(c.DType().IsInt() || c.DType() == ir.Idx) {
+		if !ok || !slices.Equal(joined, u.shape()) || !(c.DType().IsInt() || c.DType() == ir.Idx) {
 			return t.graph.fail("assign", "coordinate %d is %s, values are %s", k, c, u)
 		}
 		src = append(src, c.expandTo(u.shape()).node)
@@ -88,16 +87,4 @@ func (t *Tensor) Detach() *Tensor {
 		return t.bad()
 	}
 	return t.make(ir.OpDetach, t.DType(), nil)
-}
-
-func equalShapes(a, b []*ir.UOp) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

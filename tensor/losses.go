@@ -1,5 +1,7 @@
 package tensor
 
+import "slices"
+
 // Reduction says what a loss makes of the values of its points.
 type Reduction uint8
 
@@ -28,7 +30,7 @@ func (t *Tensor) CrossEntropy(target *Tensor, o CrossEntropyOptions) *Tensor {
 	if target.DType().IsInt() {
 		return t.wide().logProbabilities().classLoss("cross_entropy", target, o).Cast(t.DType())
 	}
-	if !equalShapes(t.shape(), target.shape()) || t.DType() != target.DType() || t.Rank() < 1 {
+	if !slices.Equal(t.shape(), target.shape()) || t.DType() != target.DType() || t.Rank() < 1 {
 		return t.graph.fail("cross_entropy", "logits %s, target %s; want classes, or probabilities of that shape", t, target)
 	}
 	axis := t.classAxis()
@@ -70,7 +72,7 @@ func (t *Tensor) classLoss(op string, target *Tensor, o CrossEntropyOptions) *Te
 	if axis >= 0 {
 		want = append(want[:axis], want[axis+1:]...)
 	}
-	if axis < 0 || !target.DType().IsInt() || !equalShapes(target.shape(), want) {
+	if axis < 0 || !target.DType().IsInt() || !slices.Equal(target.shape(), want) {
 		return t.graph.fail(op, "scores %s, target %s; want [N C ..] and integers [N ..]", t, target)
 	}
 	// The element is picked by a sum in which one class hits, not by GATHER: it
@@ -113,7 +115,7 @@ func (t *Tensor) pointLoss(op string, u *Tensor, r Reduction, loss func(x, y *Te
 	if !t.ok() || !u.ok() {
 		return t.bad()
 	}
-	if t.DType() != u.DType() || !t.DType().IsFloat() || !equalShapes(t.shape(), u.shape()) {
+	if t.DType() != u.DType() || !t.DType().IsFloat() || !slices.Equal(t.shape(), u.shape()) {
 		return t.graph.fail(op, "%s and %s, want floats of one shape", t, u)
 	}
 	return loss(t.wide(), u.wide()).total(r).Cast(t.DType())

@@ -3,6 +3,7 @@ package tensor
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -60,15 +61,7 @@ func sameCount(g *Graph, a, b []*ir.UOp) bool {
 	}
 	na, sa := count(a)
 	nb, sb := count(b)
-	if na != nb || len(sa) != len(sb) {
-		return false
-	}
-	for i := range sa {
-		if sa[i] != sb[i] {
-			return false
-		}
-	}
-	return true
+	return na == nb && slices.Equal(sa, sb)
 }
 
 // Permute orders the axes: result axis k is axis axes[k] of t.
@@ -97,10 +90,7 @@ func (t *Tensor) Transpose(a, b int) *Tensor {
 	if !ok1 || !ok2 {
 		return t.graph.fail("transpose", "axes %d and %d of %s", a, b, t)
 	}
-	axes := make([]int, rank)
-	for k := range axes {
-		axes[k] = k
-	}
+	axes := lists.Upto(rank)
 	axes[i], axes[j] = j, i
 	return t.Permute(axes...)
 }
@@ -160,10 +150,7 @@ func (t *Tensor) Squeeze(axes ...int) *Tensor {
 		return t.bad()
 	}
 	shape := t.shape()
-	drop := make([]bool, len(shape))
-	for k := range shape {
-		drop[k] = len(axes) == 0
-	}
+	drop := slices.Repeat([]bool{len(axes) == 0}, len(shape))
 	for _, axis := range axes {
 		k, ok := normalAxis(axis, len(shape))
 		if !ok {
@@ -288,10 +275,5 @@ func (t *Tensor) Cat(axis int, others ...*Tensor) *Tensor {
 
 // sameBut reports shapes that agree on all axes but k.
 func sameBut(k int, a, b []*ir.UOp) bool {
-	for i := range a {
-		if i != k && a[i] != b[i] {
-			return false
-		}
-	}
-	return true
+	return slices.Equal(a[:k], b[:k]) && slices.Equal(a[k+1:], b[k+1:])
 }

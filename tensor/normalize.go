@@ -1,5 +1,11 @@
 package tensor
 
+import (
+	"slices"
+
+	"tgc/internal/lists"
+)
+
 // RMSNorm scales each row t [.., D] to unit root mean square and by weight [D]
 // (Zhang and Sennrich 2019): t / sqrt(mean(t^2) + eps) * weight. weight may be
 // nil. Halves are normalised in f32.
@@ -25,17 +31,14 @@ func (t *Tensor) LayerNorm(axes int, weight, bias *Tensor, eps float64) *Tensor 
 	if axes < 1 || axes > t.Rank() || weight != nil && !fits(weight, t, axes) || bias != nil && !fits(bias, t, axes) {
 		return t.graph.fail("layer_norm", "%s over the last %d axes with weight %s and bias %s", t, axes, weight, bias)
 	}
-	over := make([]int, axes)
-	for k := range over {
-		over[k] = k - axes
-	}
+	over := lists.Make(axes, func(k int) int { return k - axes })
 	y, _, _ := t.wide().normalised(eps, over...)
 	return y.affine(weight, bias).Cast(t.DType())
 }
 
 // fits reports that u has the shape of the last axes axes of t.
 func fits(u, t *Tensor, axes int) bool {
-	return u.ok() && equalShapes(u.shape(), t.shape()[t.Rank()-axes:])
+	return u.ok() && slices.Equal(u.shape(), t.shape()[t.Rank()-axes:])
 }
 
 // normalised is (t-mean)/sqrt(variance+eps) over axes, with mean and biased
@@ -146,10 +149,7 @@ func (t *Tensor) perChannel(v *Tensor) *Tensor {
 	if v == nil {
 		return nil
 	}
-	shape := make([]int, t.Rank()-1)
-	for k := range shape {
-		shape[k] = 1
-	}
+	shape := slices.Repeat([]int{1}, t.Rank()-1)
 	shape[0] = v.Extent(0)
 	return v.wide().Reshape(shape...)
 }

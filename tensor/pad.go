@@ -1,6 +1,10 @@
 package tensor
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // PadMode says what is around a padded tensor.
 type PadMode uint8
@@ -125,10 +129,7 @@ func (t *Tensor) turns(k, turns int) *Tensor {
 
 // alongAxis is 0..n-1 (i32) along one axis of a rank, extent 1 on the others.
 func (g *Graph) alongAxis(rank, axis, n int) *Tensor {
-	shape := make([]int, rank)
-	for k := range shape {
-		shape[k] = 1
-	}
+	shape := slices.Repeat([]int{1}, rank)
 	shape[axis] = n
 	return g.Iota(ir.I32, g.arena.Index(int64(n))).Reshape(shape...)
 }

@@ -1,6 +1,11 @@
 package tensor
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/internal/lists"
+	"tgc/ir"
+)
 
 // PoolOptions says how a pooling window slides: one number for each pooled axis,
 // or one for all. The zero value is stride = kernel, no padding, dilation 1.
@@ -37,7 +42,7 @@ func (t *Tensor) AvgPool(kernel []int, o PoolOptions) *Tensor {
 	var divisor *Tensor
 	for i := range p.axes {
 		count := p.counts(i, t.Extent(p.first+i), !o.ExcludePadding)
-		shape := repeated(1, t.Rank())
+		shape := slices.Repeat([]int{1}, t.Rank())
 		shape[p.first+i] = len(count)
 		n := t.graph.Table(sum.DType(), count, shape...)
 		if divisor == nil {
@@ -113,11 +118,7 @@ func (p pooling) windowsOf(x *Tensor, value float64) *Tensor {
 
 // elements are the axes of the windows' elements.
 func (p pooling) elements() []int {
-	axes := make([]int, p.axes)
-	for i := range axes {
-		axes[i] = p.first + 2*i + 1
-	}
-	return axes
+	return lists.Make(p.axes, func(i int) int { return p.first + 2*i + 1 })
 }
 
 // counts is, for each window of axis i of n elements, how many of its elements

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime"
 	"tgc/runtime/interp"
@@ -97,10 +98,7 @@ func (g *Graph) keepValues(ctx context.Context, f *Function, wanted []*Tensor) e
 		if err != nil {
 			return err
 		}
-		shape := make([]int, t.Rank())
-		for k := range shape {
-			shape[k] = t.Extent(k)
-		}
+		shape := lists.Make(t.Rank(), t.Extent)
 		stored := g.FromBytes(t.DType(), raw, shape...)
 		if !stored.ok() {
 			return g.err

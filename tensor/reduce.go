@@ -166,10 +166,7 @@ func (t *Tensor) position(op string, axis int, extreme func(x *Tensor, axes ...i
 
 // axisIota is 0..n-1 along one axis, extent 1 on the others.
 func (g *Graph) axisIota(dtype ir.DType, shape []*ir.UOp, axis int) *Tensor {
-	dims := make([]*ir.UOp, len(shape))
-	for i := range dims {
-		dims[i] = g.arena.Index(1)
-	}
+	dims := lists.Make(len(shape), func(int) *ir.UOp { return g.arena.Index(1) })
 	dims[axis] = shape[axis]
 	return g.Iota(dtype, shape[axis]).ReshapeDims(dims...)
 }

@@ -43,10 +43,7 @@ func (t *Tensor) Rotary(o RotaryOptions) *Tensor {
 	if dims%2 != 0 || dims > t.Extent(-1) || dims < 0 {
 		return t.graph.fail("rotary", "%d elements of %s", dims, t)
 	}
-	frequencies := make([]float64, dims/2)
-	for i := range frequencies {
-		frequencies[i] = math.Pow(base, -2*float64(i)/float64(dims))
-	}
+	frequencies := lists.Make(dims/2, func(i int) float64 { return math.Pow(base, -2*float64(i)/float64(dims)) })
 	cos, sin := t.graph.Iota(ir.I32, t.Dim(-2)).AddScalar(float64(o.Offset)).Rotation(frequencies)
 	return t.wide().RotatePairs(cos, sin, o.Pairing).Cast(t.DType())
 }

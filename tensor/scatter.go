@@ -1,6 +1,10 @@
 package tensor
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+)
 
 // ScatterReduce says how ScatterElementsReduce joins values that meet.
 type ScatterReduce uint8
@@ -77,13 +81,10 @@ func (t *Tensor) IndexAdd(axis int, index, src *Tensor) *Tensor {
 	}
 	want := t.Shape()
 	want[k] = index.Dim(0)
-	if !equalShapes(src.shape(), want) {
+	if !slices.Equal(src.shape(), want) {
 		return t.graph.fail("index_add", "values %s, want %s for %s along axis %d", src, shapeText(want), t, k)
 	}
-	ones := make([]int, t.Rank())
-	for i := range ones {
-		ones[i] = 1
-	}
+	ones := slices.Repeat([]int{1}, t.Rank())
 	row := ones
 	row[k] = index.Extent(0)
 	if !index.DType().IsSigned() {

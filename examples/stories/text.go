@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"tgc/internal/lists"
 	"tgc/llm/tokenizer"
 )
 
@@ -21,10 +22,7 @@ const (
 // vocabulary learns tokens from the first stories of the training series, with
 // endOfText as the last token.
 func vocabulary(stories, size int) (*tokenizer.Vocabulary, error) {
-	texts := make([]string, stories)
-	for i := range texts {
-		texts[i] = story(trainingSeries, uint64(i))
-	}
+	texts := lists.Make(stories, func(i int) string { return story(trainingSeries, uint64(i)) })
 	words, ok := tokenizer.CountWords(preTokenizer, texts)
 	if !ok {
 		return nil, fmt.Errorf("no pre-tokenizer %q", preTokenizer)

@@ -12,6 +12,15 @@ func Map[S ~[]E, E, R any](list S, f func(E) R) []R {
 	return out
 }
 
+// Make is a list of n elements, each made from its index, in order.
+func Make[R any](n int, f func(int) R) []R {
+	out := make([]R, n)
+	for i := range out {
+		out[i] = f(i)
+	}
+	return out
+}
+
 // Filter is the elements that are kept, in order; nil where there are none.
 func Filter[S ~[]E, E any](list S, keep func(E) bool) []E {
 	var out []E
@@ -21,6 +30,27 @@ func Filter[S ~[]E, E any](list S, keep func(E) bool) []E {
 		}
 	}
 	return out
+}
+
+// Upto lists the numbers below n.
+func Upto(n int) []int { return Make(n, func(i int) int { return i }) }
+
+// First is the first element that holds, or another where none does.
+func First[S ~[]E, E any](list S, holds func(E) bool, other E) E {
+	if i := slices.IndexFunc(list, holds); i >= 0 {
+		return list[i]
+	}
+	return other
+}
+
+// Last is the last element that holds, or another where none does.
+func Last[S ~[]E, E any](list S, holds func(E) bool, other E) E {
+	for _, x := range slices.Backward(list) {
+		if holds(x) {
+			return x
+		}
+	}
+	return other
 }
 
 // Union is a list with those of some elements at its end that it does not have yet.

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime"
 	"tgc/tensor"
@@ -280,10 +281,7 @@ func (b *bench) copies(ctx context.Context) error {
 		return err
 	}
 	defer m.Free()
-	host := make([]byte, bytes)
-	for i := range host {
-		host[i] = byte(i)
-	}
+	host := lists.Make(bytes, func(i int) byte { return byte(i) })
 	for _, row := range []struct {
 		name string
 		run  func() error

@@ -21,10 +21,7 @@ const (
 func fit(kernels []kernelTimes, best target.Desc, steps int) target.Desc {
 	random := rand.New(rand.NewPCG(1, 7))
 	names := slices.Sorted(maps.Keys(numbersOf(&best)))
-	sizes := make([]float64, len(names))
-	for i := range sizes {
-		sizes[i] = 0.2
-	}
+	sizes := slices.Repeat([]float64{0.2}, len(names))
 	least := lossOf(kernels, &best)
 	for range steps {
 		next := best

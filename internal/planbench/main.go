@@ -36,6 +36,7 @@ import (
 
 	"tgc/engine"
 	"tgc/heuristic"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
@@ -351,10 +352,7 @@ func (b *bench) choose(list []heuristic.Candidate) []int {
 		n++
 	}
 	first := min(b.most/4, n)
-	out := make([]int, first)
-	for i := range out {
-		out[i] = i
-	}
+	out := lists.Upto(first)
 	for _, i := range b.random.Perm(n - first)[:min(b.most-first, n-first)] {
 		out = append(out, first+i)
 	}

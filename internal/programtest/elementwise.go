@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -45,10 +46,7 @@ func Signatures(op ir.Op) (result []ir.DType, args [][]ir.DType) {
 		result, args = append(result, r), append(args, a)
 	}
 	for _, d := range Types {
-		same := make([]ir.DType, op.Info().Arity)
-		for i := range same {
-			same[i] = d
-		}
+		same := slices.Repeat([]ir.DType{d}, op.Info().Arity)
 		switch op.Info().Type {
 		case ir.TypeFree:
 			for _, from := range Types {

@@ -203,10 +203,7 @@ func (g *generator) move() {
 	case 1:
 		g.add(g.Extract(v, g.r.IntN(n)))
 	case 2:
-		mask := make([]int, genLanes[g.r.IntN(len(genLanes))])
-		for i := range mask {
-			mask[i] = g.r.IntN(2 * n)
-		}
+		mask := lists.Make(genLanes[g.r.IntN(len(genLanes))], func(int) int { return g.r.IntN(2 * n) })
 		if g.r.IntN(2) == 0 {
 			for i := range mask {
 				mask[i] = (mask[0] + i) % (2 * n)

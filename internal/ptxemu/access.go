@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"tgc/internal/lists"
 )
 
 // Loads, stores and atomics.
@@ -448,10 +450,7 @@ func compileAtomic(c *compiler, s *statement) {
 	}
 	args := s.args[first:]
 	p := c.place(s, args[0])
-	slots := make([]int, operands)
-	for i := range slots {
-		slots[i] = c.sourceOf(k, args[1+i])
-	}
+	slots := lists.Make(operands, func(i int) int { return c.sourceOf(k, args[1+i]) })
 	size, cache := k.bits/8, c.cacheSlot()
 	c.now.run = func(w *warp, active uint32) error {
 		for m := active; m != 0; m &= m - 1 {

@@ -3,6 +3,7 @@ package ptxemu
 import (
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -98,12 +99,7 @@ var single = kind{letter: 'f', bits: 32}
 
 // directedMode is a rounding other than to nearest; empty without.
 func directedMode(s *statement) string {
-	for _, m := range s.mods {
-		if m == "rz" || m == "rm" || m == "rp" {
-			return m
-		}
-	}
-	return ""
+	return lists.First(s.mods, func(m string) bool { return m == "rz" || m == "rm" || m == "rp" }, "")
 }
 
 // directed rounds to f32 in a direction a value that was rounded to odd in f64.

@@ -98,10 +98,7 @@ func (g *flowGraph) postDominators() []int {
 	for i, b := range order {
 		rank[b] = i
 	}
-	immediate := make([]int, end+1)
-	for i := range immediate {
-		immediate[i] = -1
-	}
+	immediate := slices.Repeat([]int{-1}, end+1)
 	immediate[end] = end
 	for changed := true; changed; {
 		changed = false

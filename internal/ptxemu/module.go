@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // Module is a parsed PTX module.
@@ -136,10 +138,7 @@ func (a argument) String() string {
 	case a.memory:
 		return "[" + a.name + "]"
 	case a.list != nil:
-		parts := make([]string, len(a.list))
-		for i := range parts {
-			parts[i] = a.list[i].String()
-		}
+		parts := lists.Make(len(a.list), func(i int) string { return a.list[i].String() })
 		return "{" + strings.Join(parts, ", ") + "}"
 	case a.number:
 		return fmt.Sprintf("%d", int64(a.bits))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tgc/gguf"
+	"tgc/internal/lists"
 )
 
 // matrix is a weight of rows x columns, dequantised; nil data is an absent one.
@@ -99,11 +100,7 @@ func (l *loader) experts(name string, n, rows, cols int) []matrix {
 	if all == nil {
 		return nil
 	}
-	list := make([]matrix, n)
-	for i := range list {
-		list[i] = matrix{all[i*rows*cols : (i+1)*rows*cols], rows, cols}
-	}
-	return list
+	return lists.Make(n, func(i int) matrix { return matrix{all[i*rows*cols : (i+1)*rows*cols], rows, cols} })
 }
 
 // Load reads a whole model into memory, dequantised. The file may be closed

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 
 	"pgregory.net/rapid"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/tensor"
@@ -265,11 +267,7 @@ func (b *builder) intRange(label string, lo, hi int) int {
 
 // numbers holds 0, 1, 2 ..: what intRange draws from.
 var numbers = func() []int {
-	list := make([]int, 4096)
-	for i := range list {
-		list[i] = i
-	}
-	return list
+	return lists.Upto(4096)
 }()
 
 func (b *builder) chance(label string) bool { return rapid.Bool().Draw(b.t, label) }

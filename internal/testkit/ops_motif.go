@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"pgregory.net/rapid"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/tensor"
@@ -153,10 +155,7 @@ func attentionOp(b *builder) *tensor.Tensor {
 func rotaryOp(b *builder) *tensor.Tensor {
 	heads, half := b.intRange("heads", 1, 2), b.intRange("pairs", 1, 3)
 	positions := b.inputInts(ir.I32, 0, 9, 1, b.intRange("tokens", 1, 2))
-	freq := make([]float64, half)
-	for i := range freq {
-		freq[i] = math.Pow(10, -float64(i))
-	}
+	freq := lists.Make(half, func(i int) float64 { return math.Pow(10, -float64(i)) })
 	kind := nn.PairNeighbours
 	if b.chance("halves") {
 		kind = nn.PairHalves

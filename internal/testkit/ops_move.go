@@ -2,6 +2,8 @@ package testkit
 
 import (
 	"pgregory.net/rapid"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -59,10 +61,7 @@ func permuteOp(b *builder) *tensor.Tensor {
 	if x == nil {
 		return nil
 	}
-	axes := make([]int, x.Rank())
-	for k := range axes {
-		axes[k] = k
-	}
+	axes := lists.Upto(x.Rank())
 	return x.Permute(rapid.Permutation(axes).Draw(b.t, "axes")...)
 }
 

@@ -2,6 +2,8 @@ package testkit
 
 import (
 	"pgregory.net/rapid"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -154,10 +156,7 @@ func tableOp(b *builder) *tensor.Tensor {
 		return nil
 	}
 	n := shape[len(shape)-1]
-	values := make([]float64, n)
-	for i := range values {
-		values[i] = float64(float32(b.rng.NormFloat64()))
-	}
+	values := lists.Make(n, func(int) float64 { return float64(float32(b.rng.NormFloat64())) })
 	table := b.g.Table(ir.F32, values, n)
 	if b.chance("indexed") {
 		at := b.inputInts(ir.I32, 0, int64(n-1), shape...)

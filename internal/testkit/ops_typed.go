@@ -2,8 +2,10 @@ package testkit
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"pgregory.net/rapid"
+
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/tensor"
@@ -322,10 +324,7 @@ func typedScatterAdd(b *builder) *tensor.Tensor {
 		if axis == k {
 			at = b.inputInts(ir.I32, -1, int64(shape[k]), points)
 		}
-		one := make([]int, len(part))
-		for i := range one {
-			one[i] = 1
-		}
+		one := slices.Repeat([]int{1}, len(part))
 		one[axis] = part[axis]
 		src = append(src, at.Reshape(one...).Expand(part...).Node())
 	}
@@ -353,10 +352,7 @@ func typedAssign(b *builder) *tensor.Tensor {
 				at = at.Flip(0)
 			}
 		}
-		one := make([]int, len(shape))
-		for i := range one {
-			one[i] = 1
-		}
+		one := slices.Repeat([]int{1}, len(shape))
 		one[axis] = shape[axis]
 		coords[axis] = at.Reshape(one...)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/runtime/interp"
@@ -238,10 +239,7 @@ func DecodeStep(z *Fixture) {
 	z.c.Vars["length"] = 6
 	x := g.Packed("embd", "Q8_0", 7, stepWidth).Gather(0, z.integers("token", 6, 1, 1))
 	at := pos.Unsqueeze(1)
-	freq := make([]float64, stepHead/2)
-	for i := range freq {
-		freq[i] = math.Pow(100, -2*float64(i)/stepHead)
-	}
+	freq := lists.Make(stepHead/2, func(i int) float64 { return math.Pow(100, -2*float64(i)/stepHead) })
 	rotation := nn.NewRotation(at, freq)
 	y := nn.RMSNorm(x, z.input("g1", stepWidth), zooEpsilon)
 	// Random weights are large: scaled results keep scores and gates in the

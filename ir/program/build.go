@@ -369,10 +369,7 @@ func (b *Builder) Slice(v *Value, first, count int) *Value {
 	if first == 0 && count == v.Type.Lanes {
 		return v
 	}
-	mask := make([]int, count)
-	for i := range mask {
-		mask[i] = first + i
-	}
+	mask := lists.Make(count, func(i int) int { return first + i })
 	return b.Shuffle(v, v, mask...)
 }
 

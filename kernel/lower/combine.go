@@ -76,11 +76,7 @@ func (l *folder) threadReduce(u *ir.UOp, i int, at coords) val {
 		items[k] = values[k].v
 	}
 	items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
-		out := make([]*program.Value, len(x))
-		for k := range x {
-			out[k] = l.b.Alu(op, x[k], y[k])
-		}
-		return out
+		return lists.Make(len(x), func(k int) *program.Value { return l.b.Alu(op, x[k], y[k]) })
 	}, true)
 	memo := l.scopes.stack[l.scopes.top()].memo
 	for k, p := range points {

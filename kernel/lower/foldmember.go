@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -21,10 +22,7 @@ func (l *reducer) foldMember(open *program.Loop, u *ir.UOp, at coords, home *sco
 	subAxes = unionSubAxes(subAxes, over.List())
 	init := l.splat(l.exprs.constant(l.Arena.ReduceIdentity(u, 0)), l.exprs.laneCount(subAxes))
 	chains := min(len(parts), l.Options.Program.Of(program.Chains))
-	accs := make([]*program.Value, chains)
-	for c := range accs {
-		accs[c] = l.b.Carry(open, init)
-	}
+	accs := lists.Make(chains, func(int) *program.Value { return l.b.Carry(open, init) })
 	for k, x := range parts {
 		// The accumulator second: what a renderer asks of the first operand alone
 		// (its sign) is then no part of the chain.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/packed"
@@ -165,7 +166,7 @@ func (l *memory) loadInside(u *ir.UOp, at coords) (val, bool) {
 	case inOrder(p.offsets):
 		return val{v: l.guarded(guard(), p, size), subAxes: p.subAxes, depth: l.scopes.top()}, true
 	case inOrder(backwards(p.offsets)):
-		turn := backwards(lanesUpTo(len(p.offsets)))
+		turn := backwards(lists.Upto(len(p.offsets)))
 		held := guard()
 		v := l.guarded(l.b.Shuffle(held, held, turn...), p, size)
 		return val{v: l.b.Shuffle(v, v, turn...), subAxes: p.subAxes, depth: l.scopes.top()}, true
@@ -184,15 +185,6 @@ func (l *memory) guarded(guard *program.Value, p place, size int) *program.Value
 func backwards[T any](list []T) []T {
 	out := slices.Clone(list)
 	slices.Reverse(out)
-	return out
-}
-
-// lanesUpTo lists the numbers of n lanes.
-func lanesUpTo(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
 	return out
 }
 

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -446,10 +447,7 @@ func (l *reducer) sumMember(open *program.Loop, u *ir.UOp, at coords, home *scop
 	lanes := l.exprs.laneCount(subAxes)
 	t := program.Vector(storedType(u.DType), lanes)
 	chains := l.chains(len(terms), lanes)
-	accs := make([]*program.Value, chains)
-	for c := range accs {
-		accs[c] = l.b.Carry(open, l.b.Zero(t))
-	}
+	accs := lists.Make(chains, func(int) *program.Value { return l.b.Carry(open, l.b.Zero(t)) })
 	for k, t := range terms {
 		accs[k%chains] = l.accumulate(val{v: accs[k%chains], subAxes: subAxes}, t, subAxes).v
 	}

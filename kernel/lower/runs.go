@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -91,10 +92,7 @@ func (l *memory) interleave(parts []*program.Value) *program.Value {
 		return parts[0]
 	}
 	half := len(parts) / 2
-	merged := make([]*program.Value, half)
-	for i := range merged {
-		merged[i] = l.mergeLanes(parts[i], parts[half+i], 1)
-	}
+	merged := lists.Make(half, func(i int) *program.Value { return l.mergeLanes(parts[i], parts[half+i], 1) })
 	return l.interleave(merged)
 }
 

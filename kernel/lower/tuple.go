@@ -50,10 +50,7 @@ func (l *tuples) lowerProj(u *ir.UOp, at coords) val {
 func (l *tuples) unrolledProj(tuple *ir.UOp, c, i int, at coords) val {
 	comps := ir.ComponentsOf(tuple, c)
 	n := int(l.extent[i])
-	elements := make([]map[int]val, n)
-	for k := range elements {
-		elements[k] = make(map[int]val)
-	}
+	elements := lists.Make(n, func(int) map[int]val { return make(map[int]val) })
 	for _, o := range comps {
 		for k := range n {
 			if l.Roles[i] == plan.Unroll {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -134,10 +135,9 @@ func readCache(r *reading, _ *AxisPlan, opt Opt) error {
 
 // param is the buffer of a slot; nil: there is none.
 func (r *reading) param(slot int) *ir.ParamArg {
-	for _, arg := range paramsOf(r.sink) {
-		if arg.Slot == slot {
-			return &arg
-		}
+	params := paramsOf(r.sink)
+	if i := slices.IndexFunc(params, func(p ir.ParamArg) bool { return p.Slot == slot }); i >= 0 {
+		return &params[i]
 	}
 	return nil
 }

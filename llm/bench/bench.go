@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/llm"
 	"tgc/nn"
 	"tgc/runtime"
@@ -176,11 +177,7 @@ func Tokens(sequences, n, vocabulary int) [][]int32 {
 
 // each gives every sequence n tokens of its own.
 func (b *bench) each(at, n int) [][]int32 {
-	list := make([][]int32, b.options.Batch)
-	for i := range list {
-		list[i] = b.tokens[at+i : at+i+n]
-	}
-	return list
+	return lists.Make(b.options.Batch, func(i int) []int32 { return b.tokens[at+i : at+i+n] })
 }
 
 // prompt times feeding the prompt into an empty cache, after one warm-up.

@@ -3,6 +3,8 @@ package synth
 import (
 	"encoding/binary"
 	"math"
+
+	"tgc/internal/lists"
 )
 
 // stream is a random sequence of 64-bit words that can be entered anywhere: word
@@ -53,9 +55,5 @@ func normal(fraction float64) float64 { return math.Sqrt2 * math.Erfinv(2*fracti
 // quantiles returns n values that, taken with equal probability, are
 // distributed normally.
 func quantiles(n int) []float64 {
-	list := make([]float64, n)
-	for i := range list {
-		list[i] = normal((float64(i) + 0.5) / float64(n))
-	}
-	return list
+	return lists.Make(n, func(i int) float64 { return normal((float64(i) + 0.5) / float64(n)) })
 }

@@ -3,6 +3,7 @@ package layer
 import (
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/tensor"
@@ -29,10 +30,7 @@ func (l *Dropout) Forward(x *tensor.Tensor) *tensor.Tensor {
 	if l.Rate == 0 || l.Scope == nil || !l.Scope.Training() {
 		return x
 	}
-	shape := make([]int, x.Rank())
-	for k := range shape {
-		shape[k] = x.Extent(k)
-	}
+	shape := lists.Make(x.Rank(), x.Extent)
 	g := x.Graph()
 	limit := g.Scalar(ir.U32, math.Floor(l.Rate*(1<<32)))
 	dropped := l.Scope.Draw(shape...).Lt(limit)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/render/gpu"
 )
@@ -98,10 +99,7 @@ func (r *printer) Logic(op ir.Op, x []operand) (operand, bool) {
 	if !ok {
 		return operand{}, false
 	}
-	args := make([]any, len(x))
-	for i := range x {
-		args[i] = as(x[i], gpu.Bool)
-	}
+	args := lists.Make(len(x), func(i int) any { return as(x[i], gpu.Bool) })
 	return r.let(gpu.Bool, format, args...), true
 }
 

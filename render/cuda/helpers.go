@@ -3,6 +3,8 @@ package cuda
 import (
 	"fmt"
 	"strings"
+
+	"tgc/internal/lists"
 )
 
 // helper is a device function that a text defines when it uses it.
@@ -181,18 +183,12 @@ func streamHelper(name, access string, bytes int) string {
 
 // numbered are n placeholders of assembly from a first one on.
 func numbered(first, n int) string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = fmt.Sprintf("%%%d", first+i)
-	}
+	list := lists.Make(n, func(i int) string { return fmt.Sprintf("%%%d", first+i) })
 	return strings.Join(list, ", ")
 }
 
 func outputs(n int) string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = fmt.Sprintf("\"=r\"(out.%c)", "xyzw"[i])
-	}
+	list := lists.Make(n, func(i int) string { return fmt.Sprintf("\"=r\"(out.%c)", "xyzw"[i]) })
 	return strings.Join(list, ", ")
 }
 

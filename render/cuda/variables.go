@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/render/gpu"
 )
@@ -44,11 +45,7 @@ func (r *printer) Array(t gpu.Type, n int64) []operand {
 func (r *printer) vector(t gpu.Type, n int, expression string) []operand {
 	name := r.name("q")
 	r.line("%s %s = %s;", vectorName(t, n), name, expression)
-	out := make([]operand, n)
-	for i := range out {
-		out[i] = operand{Name: fmt.Sprintf("%s.%c", name, "xyzw"[i]), Type: t}
-	}
-	return out
+	return lists.Make(n, func(i int) operand { return operand{Name: fmt.Sprintf("%s.%c", name, "xyzw"[i]), Type: t} })
 }
 
 // Use is o: expressions convert.

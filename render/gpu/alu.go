@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -189,10 +190,7 @@ func (s *Selector) where(in *program.Instr) {
 	cond, x, y := in.Args[0], in.Args[1], in.Args[2]
 	if p, ok := s.single(cond); ok && IsPacked(in.Result.Type) {
 		xs, ys := s.Words(x), s.Words(y)
-		out := make([]Operand, len(xs))
-		for i := range out {
-			out[i] = s.Pick(p, xs[i], ys[i], U32)
-		}
+		out := lists.Make(len(xs), func(i int) Operand { return s.Pick(p, xs[i], ys[i], U32) })
 		s.setWords(in.Result, out)
 		return
 	}

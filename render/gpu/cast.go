@@ -64,10 +64,7 @@ func (s *Selector) bytesToFloat(v, to *program.Value) bool {
 		words = s.signedToUnsigned(words)
 	}
 	s.bytes[to] = v
-	lanes := make([]Operand, to.Type.Lanes)
-	for i := range lanes {
-		lanes[i] = s.print.ByteToFloat(words[i/4], i%4, off)
-	}
+	lanes := lists.Make(to.Type.Lanes, func(i int) Operand { return s.print.ByteToFloat(words[i/4], i%4, off) })
 	s.set(to, lanes)
 	if sum := s.offsets[to].Sum; sum != nil {
 		s.added[sum] = to

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -216,10 +217,7 @@ func (s *Selector) storeTyped(access Access, v *program.Value, a *Address, align
 	t := TypeOf(v.Type.Elem)
 	size := t.Bits() / 8
 	for _, c := range Pieces(size*v.Type.Lanes, align) {
-		lanes := make([]Operand, c.Width/size)
-		for i := range lanes {
-			lanes[i] = s.print.Variable(s.LaneAs(v, c.Off/size+i, t), t)
-		}
+		lanes := lists.Make(c.Width/size, func(i int) Operand { return s.print.Variable(s.LaneAs(v, c.Off/size+i, t), t) })
 		s.print.Store(access, t, a.Plus(int64(c.Off)), lanes)
 	}
 }
@@ -236,10 +234,7 @@ func (s *Selector) storedWords(v *program.Value) []Operand {
 			words = append(words, s.print.Split(s.LaneAs(v, i, TypeOf(t.Elem)))...)
 		}
 	case t.Elem == ir.Bool:
-		lanes := make([]Operand, t.Lanes)
-		for i := range lanes {
-			lanes[i] = s.print.WordOf(s.Lane(v, i))
-		}
+		lanes := lists.Make(t.Lanes, func(i int) Operand { return s.print.WordOf(s.Lane(v, i)) })
 		for i := range (t.Lanes + 3) / 4 {
 			words = append(words, s.pack(lanes, ir.U8, i))
 		}

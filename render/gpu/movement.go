@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 )
 
@@ -60,10 +61,7 @@ func (s *Selector) packedMovement(in *program.Instr) bool {
 			}
 		}
 	}
-	words := make([]Operand, len(plans))
-	for i := range words {
-		words[i] = s.planned(&plans[i], size)
-	}
+	words := lists.Make(len(plans), func(i int) Operand { return s.planned(&plans[i], size) })
 	s.setWords(in.Result, words)
 	return true
 }
@@ -89,10 +87,7 @@ func (s *Selector) fold(in *program.Instr) error {
 	if s.TypeOf(in.Result) == I64 {
 		n.Type = I64
 	}
-	lanes := make([]Operand, v.Type.Lanes)
-	for i := range lanes {
-		lanes[i] = s.LaneAs(v, i, n.Type)
-	}
+	lanes := lists.Make(v.Type.Lanes, func(i int) Operand { return s.LaneAs(v, i, n.Type) })
 	sum, err := Fold(lanes, func(x, y Operand) (Operand, error) { return s.compute(in.Ir, n, []Operand{x, y}) })
 	if err != nil {
 		return err

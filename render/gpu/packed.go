@@ -45,10 +45,7 @@ func (s *Selector) packedAlu(in *program.Instr) bool {
 		return false
 	}
 	x, y := s.Words(in.Args[0]), s.Words(last)
-	out := make([]Operand, len(x))
-	for i := range out {
-		out[i] = s.print.Named(compute(x[i], y[i]))
-	}
+	out := lists.Make(len(x), func(i int) Operand { return s.print.Named(compute(x[i], y[i])) })
 	s.setWords(in.Result, out)
 	s.values[in.Result.ID].bits = bits
 	return true
@@ -161,10 +158,7 @@ func (s *Selector) halfAlu(in *program.Instr) bool {
 	args := lists.Map(in.Args, s.Storage)
 	out := make([]Operand, len(args[0]))
 	for i := range out {
-		x := make([]Operand, len(args))
-		for k := range args {
-			x[k] = args[k][i]
-		}
+		x := lists.Make(len(args), func(k int) Operand { return args[k][i] })
 		out[i] = compute(x)
 	}
 	if !IsPacked(t) {

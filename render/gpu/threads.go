@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -65,10 +66,7 @@ func (s *Selector) shuffleLane(in *program.Instr) {
 func (s *Selector) dot4(in *program.Instr) {
 	x, y := s.Words(in.Args[1]), s.Words(in.Args[2])
 	signed := [2]bool{in.Args[1].Type.Elem == ir.I8, in.Args[2].Type.Elem == ir.I8}
-	lanes := make([]Operand, in.Result.Type.Lanes)
-	for i := range lanes {
-		lanes[i] = s.print.Dot4(signed, x[i], y[i], s.Lane(in.Args[0], i))
-	}
+	lanes := lists.Make(in.Result.Type.Lanes, func(i int) Operand { return s.print.Dot4(signed, x[i], y[i], s.Lane(in.Args[0], i)) })
 	s.set(in.Result, lanes)
 }
 

@@ -169,11 +169,7 @@ func (s *Selector) Storage(v *program.Value) []Operand {
 	if IsPacked(v.Type) {
 		return s.Words(v)
 	}
-	out := make([]Operand, v.Type.Lanes)
-	for i := range out {
-		out[i] = s.Lane(v, i)
-	}
-	return out
+	return lists.Make(v.Type.Lanes, func(i int) Operand { return s.Lane(v, i) })
 }
 
 // StorageAs is the storage of v as operands of the type that `as` has: an index
@@ -194,10 +190,7 @@ func (s *Selector) Variables(v *program.Value) []Operand {
 	if IsPacked(v.Type) {
 		n = wordsOf(v.Type)
 	}
-	out := make([]Operand, n)
-	for i := range out {
-		out[i] = s.print.Declare(s.StorageType(v))
-	}
+	out := lists.Make(n, func(int) Operand { return s.print.Declare(s.StorageType(v)) })
 	s.Set(v, out)
 	return out
 }

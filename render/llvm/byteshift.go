@@ -1,6 +1,7 @@
 package llvm
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/llir/llvm/ir/types"
@@ -42,10 +43,7 @@ func (r *renderer) constLanes(v *program.Value) ([]int64, bool) {
 	case c.Op == program.ConstLanes:
 		return c.Ints, true
 	case c.Op == program.Const:
-		lanes := make([]int64, max(v.Type.Lanes, 1))
-		for i := range lanes {
-			lanes[i] = c.Int
-		}
+		lanes := slices.Repeat([]int64{c.Int}, max(v.Type.Lanes, 1))
 		return lanes, true
 	}
 	return nil, false

@@ -7,6 +7,7 @@ import (
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -152,9 +153,6 @@ func (r *renderer) slice(x value.Value, first, n int) value.Value {
 	if first == 0 && n == lanesOf(x) {
 		return x
 	}
-	mask := make([]int, n)
-	for i := range mask {
-		mask[i] = first + i
-	}
+	mask := lists.Make(n, func(i int) int { return first + i })
 	return r.shuffleLanes(x, x, mask)
 }

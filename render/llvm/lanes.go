@@ -213,10 +213,7 @@ func (r *renderer) dot4(in *program.Instr) value.Value {
 	}
 	product := r.at.NewMul(widen(x, xSigned), widen(y, ySigned))
 	for k := range 4 {
-		mask := make([]int, n)
-		for i := range mask {
-			mask[i] = 4*i + k
-		}
+		mask := lists.Make(n, func(i int) int { return 4*i + k })
 		acc = r.at.NewAdd(acc, r.shuffleLanes(product, product, mask))
 	}
 	return acc

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/runtime"
 	"tgc/target"
@@ -190,11 +191,7 @@ func (r *recording) order(n int, keep bool) []int {
 	if r.device.options.Shuffle != 0 && !keep {
 		return r.random.Perm(n)
 	}
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	return order
+	return lists.Upto(n)
 }
 
 func (r *recording) run(c *call, vars map[string]int64) error {

@@ -396,10 +396,7 @@ func (e *kernelEval) reduce(c *kernelCell) []ir.Scalar {
 	}
 	for i := range count {
 		loop.bound.set(e, i)
-		element := make([]ir.Scalar, n)
-		for k := range n {
-			element[k] = e.eval(c.src[k])
-		}
+		element := lists.Make(n, func(k int) ir.Scalar { return e.eval(c.src[k]) })
 		acc = e.combine(c, acc, element)
 	}
 	c.tuple = acc
@@ -411,10 +408,7 @@ func (e *kernelEval) combine(c *kernelCell, acc, element []ir.Scalar) []ir.Scala
 	n := len(acc)
 	saved := e.arg
 	e.arg = append(append(make([]ir.Scalar, 0, 2*n), acc...), element...)
-	out := make([]ir.Scalar, n)
-	for i := range n {
-		out[i] = e.eval(c.src[2*n+1+i])
-	}
+	out := lists.Make(n, func(i int) ir.Scalar { return e.eval(c.src[2*n+1+i]) })
 	e.arg = saved
 	return out
 }

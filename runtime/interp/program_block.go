@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir/program"
 )
@@ -29,18 +30,10 @@ func newBlock(p *program.Program) *block {
 	for _, n := range p.Block {
 		b.threads *= int(n)
 	}
-	b.active = repeat(true, b.threads)
+	b.active = slices.Repeat([]bool{true}, b.threads)
 	b.live = b.threads
 	b.warps = make([]int32, (b.threads+warpThreads-1)/warpThreads)
 	return b
-}
-
-func repeat[T any](v T, n int) []T {
-	out := make([]T, n)
-	for i := range out {
-		out[i] = v
-	}
-	return out
 }
 
 func (m *machine) threadIndex(in *program.Instr) {

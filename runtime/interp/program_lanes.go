@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -18,7 +19,7 @@ func sources(in *program.Instr) []source {
 	var table []source
 	switch in.Op {
 	case program.Broadcast:
-		table = repeat(source{0, 0}, in.Result.Type.Lanes)
+		table = slices.Repeat([]source{{0, 0}}, in.Result.Type.Lanes)
 	case program.Extract:
 		table = []source{{0, in.Lane}}
 	case program.Shuffle:

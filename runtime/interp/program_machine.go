@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"tgc/ir"
@@ -82,7 +83,7 @@ func (m *machine) param(p *program.Param) {
 	default:
 		r.name = fmt.Sprintf("buffer slot %d %q", p.Slot, p.Name)
 	}
-	m.regs[p.Value.ID].ptrs = repeat(pointer{region: r}, m.threads)
+	m.regs[p.Value.ID].ptrs = slices.Repeat([]pointer{{region: r}}, m.threads)
 }
 
 // bind sets the arguments, one per parameter; tables bring their own.

@@ -316,10 +316,7 @@ func advance(shape, at []int) {
 
 func (e *TensorEval[T]) reduce(u *ir.UOp, out *ArrayOf[T]) {
 	from, op := e.value(u.Src[0]), u.Arg.(ir.ReduceArg).Op
-	folds := make([]Fold[T], len(out.Data))
-	for p := range folds {
-		folds[p] = e.Elements.Fold(op, u.DType)
-	}
+	folds := lists.Make(len(out.Data), func(int) Fold[T] { return e.Elements.Fold(op, u.DType) })
 	at, into := make([]int, len(from.Shape)), make([]int, len(from.Shape))
 	for p := range from.Data {
 		copy(into, at)

@@ -65,10 +65,7 @@ func newWorklist(s *state.Graph, rules int) *worklist {
 		w.rank[v.ID] = i
 	}
 	for range rules {
-		all := make([]bool, len(w.order))
-		for i := range all {
-			all[i] = true
-		}
+		all := slices.Repeat([]bool{true}, len(w.order))
 		w.dirty = append(w.dirty, all)
 	}
 	return w

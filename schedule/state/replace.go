@@ -107,12 +107,7 @@ func (s *Graph) nextVersion(slot int) int {
 	if under := s.Versions[slot].Under; under >= 0 {
 		slot = under
 	}
-	for i, v := range s.Versions {
-		if v.Previous == slot {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(s.Versions, func(v *Version) bool { return v.Previous == slot })
 }
 
 // comesBefore reports that value w must run before value c.

@@ -3,6 +3,7 @@ package opt
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -83,12 +84,7 @@ func (h *hoister) may(in *program.Instr, to position) bool {
 
 // position is where an instruction goes.
 func (h *hoister) position(i int) position {
-	for _, to := range []position{beforeWait, afterWait} {
-		if h.slices[to].In[i] {
-			return to
-		}
-	}
-	return inPlace
+	return lists.First([]position{beforeWait, afterWait}, func(to position) bool { return h.slices[to].In[i] }, inPlace)
 }
 
 // rearrange puts the block in order: what moves before the wait, the wait, what moves

@@ -3,6 +3,7 @@ package emulator
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/runtime/cuda/driver"
 )
 
@@ -24,12 +25,7 @@ type graph struct{ nodes []*node }
 type instance struct{ nodes []*node }
 
 func (g *graph) find(h driver.Node) *node {
-	for _, n := range g.nodes {
-		if n.handle == h {
-			return n
-		}
-	}
-	return nil
+	return lists.First(g.nodes, func(n *node) bool { return n.handle == h }, nil)
 }
 
 // GraphCreate makes an empty graph.
