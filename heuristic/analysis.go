@@ -31,7 +31,7 @@ type analysis struct {
 
 	dependent []analyse.RangeSet // see together; nil: not asked for yet
 
-	priced Choice // what it says of prices
+	priced Priced // what it says of prices
 }
 
 func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {

@@ -59,7 +59,7 @@ func (a *analysis) matrixCandidates(weights []*operand) (list []Candidate) {
 	if !ok {
 		return nil
 	}
-	k := m.work()
+	k := m.work
 	for _, t := range m.tiles() {
 		reprice := func(desc *target.Desc) float64 { return t.estimate(k, desc, 1) }
 		list = append(list, Candidate{plan.Plan{Opts: m.plan(t).opts}, t.price, t.features(k), reprice})

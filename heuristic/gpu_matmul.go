@@ -34,7 +34,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	opts, why, record, ok := gpuMatrix(a, weights, w)
 	if few {
 		matrix := a.priced
-		a.priced = Choice{}
+		a.priced = Priced{}
 		o, y, r := gpuMatvec(a, weights)
 		vector := a.priced
 		a.priced.Prices = cheapest(matrix.Prices, vector.Prices)
@@ -111,7 +111,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 
 // preferred reports a choice that has the threads a block that are wanted, 0: any, or else
 // is cheaper.
-func (c Choice) preferred(than Choice, threads int64) bool {
+func (c *Priced) preferred(than Priced, threads int64) bool {
 	if fits := c.BlockThreads == threads; fits != (than.BlockThreads == threads) {
 		return fits
 	}

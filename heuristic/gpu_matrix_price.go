@@ -14,6 +14,8 @@ import (
 // decodes and multiplies in steps, whose latency other warps of its multiprocessor may
 // hide; the busiest one decides.
 
+func (t *matrixTile) cost() float64 { return t.price }
+
 // Values of a tile that are tried.
 var (
 	matrixCopies = []int64{1, 2, 4, 8}
@@ -27,8 +29,6 @@ const (
 	mostMatrixTiles = 16 // of a warp: accumulators fill its registers
 	mostMatrixWarps = 16 // of a block
 	leastPanelWarps = 4  // that share what a block has decoded
-
-	mostRegisters = 255 // of a thread
 )
 
 // matrixWork is what of a kernel decides the prices of its tiles.
@@ -40,7 +40,7 @@ type matrixWork struct {
 	element              float64 // bytes of an activation
 }
 
-func (m *matrixProduct) work() *matrixWork {
+func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
 	k := &matrixWork{
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
@@ -63,7 +63,6 @@ func (m *matrixProduct) work() *matrixWork {
 
 // tiles lists ways to take tiles, the cheapest first.
 func (m *matrixProduct) tiles() []*matrixTile {
-	k := m.work()
 	var list []*matrixTile
 	last := int64(0)
 	for _, copies := range matrixCopies {
@@ -74,12 +73,12 @@ func (m *matrixProduct) tiles() []*matrixTile {
 			continue
 		}
 		last = iterations
-		k.eachTile(func(t matrixTile) {
+		m.work.eachTile(func(t matrixTile) {
 			if t.groups > outer {
 				return
 			}
 			t.copies, t.steps = copies, ceil(outer, t.groups)*(iterations/outer)
-			t.price = t.estimate(k, m.desc, cmp.Or(m.knobs.Share, 1))
+			t.price = t.estimate(m.work, m.desc, m.knobs.share())
 			list = append(list, &t)
 		})
 	}
@@ -113,18 +112,6 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 	}
 }
 
-// choice is what kernels of a launch that becomes one grid agree by.
-func (m *matrixProduct) choice(list []*matrixTile, chosen *matrixTile) Choice {
-	prices := make(map[int64]float64)
-	for _, t := range slices.Backward(list) {
-		prices[t.threads(m.desc)] = t.price
-	}
-	return Choice{
-		Prices: prices, BlockThreads: chosen.threads(m.desc), Bytes: m.work().bytes,
-		Price: chosen.price, Share: cmp.Or(m.knobs.Share, 1),
-	}
-}
-
 // estimate prices a way to take tiles by a target's numbers, in nanoseconds.
 func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) float64 {
 	n := &desc.Tiles
@@ -136,13 +123,8 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	threads := warps * float64(desc.WarpSize)
 	registers, limit := t.registers(k, n), min(unitRegisters/threads, mostRegisters)
 	spilled := max(registers/limit-1, 0)
-	resident := max(math.Floor(min(unitRegisters/(min(registers, limit)*threads), unitThreads/threads, unitBlocks)), 1)
-	each := blocks / units
-	busiest := each + 0.5
-	if each <= 2*resident {
-		busiest = math.Ceil(each)
-	}
-	waves := math.Ceil(each / resident)
+	resident, each := blocksAtOnce(threads, min(registers, limit)), blocks/units
+	busiest, waves := busiest(each, resident), math.Ceil(each/resident)
 
 	steps := float64(t.steps)
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
@@ -173,7 +155,7 @@ func (t *matrixTile) registers(k *matrixWork, n *target.Tiles) float64 {
 	loaded := n.Panels * (rows*k.matrices + tokens)
 	if !t.panels {
 		point := k.bytes / (k.others * k.rows * k.points)
-		loaded = n.Loaded * (rows*8*point/4 + tokens*k.element)
+		loaded = n.Loaded * (rows*matrixWeights*point/wordBytes + tokens*k.element)
 	}
 	return n.Registers + n.Accumulators*rows*tokens*k.matrices + float64(t.copies)*loaded
 }

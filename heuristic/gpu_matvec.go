@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"tgc/ir/analyse"
-	"tgc/kernel"
 	"tgc/kernel/plan"
 )
 
@@ -50,34 +49,10 @@ func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
 	}
 	k := a.workOf(weights)
 	list := a.mappings(weights, k)
-	prices := make(map[int64]float64)
-	for _, c := range slices.Backward(list) {
-		prices[c.threads()] = c.price.total
-	}
-	chosen := a.accepted(list, a.knobs.BlockThreads)
-	if chosen == nil {
-		chosen = cmp.Or(a.accepted(list, 0), list[0]) // refused, if none is accepted, and says why
-	}
-	a.priced = Choice{
-		Prices: prices, BlockThreads: chosen.threads(), Bytes: k.bytes,
-		Price: chosen.price.total, Share: cmp.Or(a.knobs.Share, 1),
-	}
+	chosen := cmp.Or(firstAccepted(a, list, (*mapped).complete), list[0]) // refused, if none is accepted, and says why
+	a.priced = pricedBy(list, chosen, k.bytes, a.knobs)
 	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), chosen)
 	return chosen.complete(), why, appliedTo(w, "streams-weight", chosen.String())
-}
-
-// accepted is the cheapest mapping that the kernel accepts, of blocks of some threads; 0:
-// of any. nil: there is none.
-func (a *analysis) accepted(list []*mapped, threads int64) *mapped {
-	for _, c := range list {
-		if threads > 0 && c.threads() != threads {
-			continue
-		}
-		if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: c.complete()}, a.desc) == nil {
-			return c
-		}
-	}
-	return nil
 }
 
 // mapped is a mapping carried out on the axes of a kernel: what it became.
@@ -103,6 +78,8 @@ func (c *mapped) threads() int64 {
 	warp := int64(c.desc.WarpSize)
 	return ceil(c.sharing*c.groups, warp) * warp
 }
+
+func (c *mapped) cost() float64 { return c.price.total }
 
 // String says how threads take rows.
 func (c *mapped) String() string {

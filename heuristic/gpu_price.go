@@ -1,7 +1,6 @@
 package heuristic
 
 import (
-	"cmp"
 	"math"
 
 	"tgc/ir"
@@ -203,9 +202,24 @@ const (
 	unitThreads     = 2048
 	unitBlocks      = 32
 	threadRegisters = 240                             // more than these are partly spilled
+	mostRegisters   = 255                             // of a thread
 	residentThreads = 512                             // that share the registers of a multiprocessor, at least
 	heldRegisters   = unitRegisters / residentThreads // more weights and activations than these do not fit
 )
+
+// blocksAtOnce is how many blocks of some threads a multiprocessor has at once.
+func blocksAtOnce(threads, registers float64) float64 {
+	return max(math.Floor(min(unitRegisters/(min(registers, mostRegisters)*threads), unitThreads/threads, unitBlocks)), 1)
+}
+
+// busiest is how many blocks fall to the busiest multiprocessor, where each would have some
+// and has few of them at once: of many, the last ones are spread.
+func busiest(each, resident float64) float64 {
+	if each <= 2*resident {
+		return math.Ceil(each)
+	}
+	return each + 0.5
+}
 
 // estimate prices a mapping by a target's numbers.
 func (c *mapped) estimate(k *work, t *target.Threads) price {
@@ -225,12 +239,8 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	}
 	again := max(float64(c.loaded)*(rows*point+k.uses*k.element())/4/heldRegisters-1, 0)
 	spilled := max((registers-limit)/limit, again)
-	resident := max(math.Floor(min(unitRegisters/(min(registers, 255)*threads), unitThreads/threads, unitBlocks)), 1)
-	each := blocks / (units * cmp.Or(c.knobs.Share, 1))
-	together, busiest := min(resident, math.Ceil(each)), each+0.5
-	if each <= 2*resident {
-		busiest = math.Ceil(each)
-	}
+	resident, each := blocksAtOnce(threads, registers), blocks/(units*c.knobs.share())
+	together, busiest := min(resident, math.Ceil(each)), busiest(each, resident)
 
 	var p price
 	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor

@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -53,31 +54,25 @@ func (p *planner) room(kind plan.OptKind, axis int) int64 {
 	if kind == plan.WARP {
 		most, along = int64(p.desc.WarpSize), p.inBlock.lanes
 	}
-	beside := int64(1)
-	for _, s := range p.together() {
-		if !s.Has(axis) {
-			continue
-		}
+	return max(most/p.most(along, func(s analyse.RangeSet) bool { return s.Has(axis) }), 1)
+}
+
+// most is the largest product of threads along axes that some value has together.
+func (p *planner) most(along map[int]int64, counts func(s analyse.RangeSet) bool) int64 {
+	most := int64(1)
+	for _, s := range lists.Filter(p.together(), counts) {
 		n := int64(1)
 		for _, i := range s.List() {
 			n = satMul(n, max(along[i], 1))
 		}
-		beside = max(beside, n)
+		most = max(most, n)
 	}
-	return max(most/beside, 1)
+	return most
 }
 
 // threadsTaken is how many threads a block has.
 func (p *planner) threadsTaken() int64 {
-	most := int64(1)
-	for _, s := range p.together() {
-		n := int64(1)
-		for _, i := range s.List() {
-			n = satMul(n, max(p.inBlock.threads[i], 1))
-		}
-		most = max(most, n)
-	}
-	return most
+	return p.most(p.inBlock.threads, func(analyse.RangeSet) bool { return true })
 }
 
 // fitting is how many of n threads along an axis a block has room for.

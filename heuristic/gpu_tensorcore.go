@@ -6,9 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
-	"tgc/kernel"
 	"tgc/kernel/plan"
-	"tgc/target"
 )
 
 // Matrix products of a GPU with matrix instructions (Opt MMA). A warp holds tiles of 16
@@ -21,6 +19,9 @@ const (
 	matrixRows   = 16 // of a tile
 	matrixTokens = 8
 	matrixPoints = 16 // of the sum
+	matrixLanes  = 32 // threads of a warp
+
+	matrixWeights = matrixRows * matrixPoints / matrixLanes // of a tile that a thread has
 )
 
 // gpuMatrix plans a product with matrix instructions; ok is false where its
@@ -31,20 +32,18 @@ func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, wh
 		return nil, "", Record{}, false
 	}
 	least := &matrixTile{rows: 1, rowWarps: 1, tokens: 1, tokenWarps: 1, groups: 1, copies: 1}
-	if chosen, _ := m.accepted([]*matrixTile{least}, 0); chosen == nil {
+	optsOf := func(t *matrixTile) []plan.Opt { return m.plan(t).opts }
+	if firstAccepted(a, []*matrixTile{least}, optsOf) == nil {
 		return nil, "", Record{}, false // of types without instructions, say: no tile is accepted
 	}
 	list := m.tiles()
-	chosen, opts := m.accepted(list, a.knobs.BlockThreads)
-	if chosen == nil {
-		chosen, opts = m.accepted(list, 0)
-	}
+	chosen := firstAccepted(a, list, optsOf)
 	if chosen == nil {
 		return nil, "", Record{}, false
 	}
-	a.priced = m.choice(list, chosen)
+	a.priced = pricedBy(list, chosen, m.work.bytes, a.knobs)
 	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), chosen)
-	return opts, why, appliedTo(w, "reuses-weight", chosen.String()), true
+	return optsOf(chosen), why, appliedTo(w, "reuses-weight", chosen.String()), true
 }
 
 // matrixProduct is a product whose axes make tiles for matrix instructions.
@@ -52,6 +51,7 @@ type matrixProduct struct {
 	*analysis
 	weights, chains []*operand
 	row, token      int // axes
+	work            *matrixWork
 }
 
 // matrixProduct finds the axes of tiles; ok is false where there are none.
@@ -61,21 +61,8 @@ func (a *analysis) matrixProduct(weights []*operand, w *operand) (m *matrixProdu
 		return nil, false
 	}
 	m.chains, ok = a.matrixChains(weights, m.row, m.token)
+	m.work = m.measure()
 	return m, ok
-}
-
-// accepted is the cheapest way to take tiles that the kernel accepts, of blocks of some
-// threads; 0: of any.
-func (m *matrixProduct) accepted(list []*matrixTile, threads int64) (*matrixTile, []plan.Opt) {
-	for _, t := range list {
-		if threads > 0 && t.threads(m.desc) != threads {
-			continue
-		}
-		if p := m.plan(t); kernel.Feasible(m.arena, m.sink, plan.Plan{Opts: p.opts}, m.desc) == nil {
-			return t, p.opts
-		}
-	}
-	return nil, nil
 }
 
 // plan maps tiles to warps.
@@ -97,7 +84,7 @@ func (m *matrixProduct) plan(t *matrixTile) *planner {
 		p.add(plan.STAGE, p.axes[token].Name, 0)
 		p.add(plan.STAGE, p.axes[row].Name, 0)
 	}
-	p.aroundRows(m.rowsOf(m.weights), t.threads(m.desc))
+	p.aroundRows(m.rowsOf(m.weights), t.threads())
 	return p
 }
 
@@ -147,7 +134,7 @@ type matrixTile struct {
 // warps is the number of warps of a block.
 func (t *matrixTile) warps() int64 { return t.rowWarps * t.tokenWarps * t.groups }
 
-func (t *matrixTile) threads(desc *target.Desc) int64 { return t.warps() * int64(desc.WarpSize) }
+func (t *matrixTile) threads() int64 { return t.warps() * matrixLanes }
 
 // String says how warps take tiles.
 func (t *matrixTile) String() string {

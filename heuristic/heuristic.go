@@ -1,10 +1,12 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"tgc/ir"
-
+	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -27,13 +29,20 @@ type Knobs struct {
 	Share float64
 }
 
+// share is the share of a GPU that a kernel has.
+func (k *Knobs) share() float64 { return cmp.Or(k.Share, 1) }
+
 // Choice is the plan of one kernel.
 type Choice struct {
 	Plan    plan.Plan
 	Why     string // "matvec: ..", with the numbers that decided
 	Records []Record
 	tried   int // candidates that have been tried
+	Priced
+}
 
+// Priced is what kernels of a launch that becomes one grid agree by.
+type Priced struct {
 	// Prices are those of the cheapest plan of each number of threads a block, in
 	// nanoseconds; nil where the plan was not chosen by its price. BlockThreads is that
 	// of the plan, Bytes what of the weights the kernel reads.
@@ -44,6 +53,35 @@ type Choice struct {
 	// Price is what the plan itself is expected to cost, in nanoseconds, on Share of the
 	// device; 0 where it was not chosen by its price.
 	Price, Share float64
+}
+
+// way is one of several ways to make a product.
+type way interface {
+	comparable
+	threads() int64 // of a block
+	cost() float64  // ns
+}
+
+// pricedBy is a way chosen of a list, the cheapest first, with what it reads.
+func pricedBy[W way](list []W, chosen W, bytes float64, knobs Knobs) Priced {
+	p := Priced{Prices: make(map[int64]float64), BlockThreads: chosen.threads(), Bytes: bytes, Price: chosen.cost(), Share: knobs.share()}
+	for _, w := range slices.Backward(list) {
+		p.Prices[w.threads()] = w.cost()
+	}
+	return p
+}
+
+// firstAccepted is the first way of a list that the kernel accepts, of blocks of the threads
+// that the knobs ask for, or else of any. The zero way: there is none.
+func firstAccepted[W way](a *analysis, list []W, opts func(W) []plan.Opt) (none W) {
+	for _, threads := range slices.Compact([]int64{a.knobs.BlockThreads, 0}) {
+		for _, w := range list {
+			if (threads == 0 || w.threads() == threads) && kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: opts(w)}, a.desc) == nil {
+				return w
+			}
+		}
+	}
+	return none
 }
 
 // Record says that a heuristic was applied or declined, and why.
@@ -167,9 +205,7 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 			at.refused(&c, "illegal", err.Error())
 			continue
 		}
-		c.Plan, c.Why = chosen, at.name+": "+why
-		c.Prices, c.BlockThreads, c.Bytes = a.priced.Prices, a.priced.BlockThreads, a.priced.Bytes
-		c.Price, c.Share = a.priced.Price, a.priced.Share
+		c.Plan, c.Why, c.Priced = chosen, at.name+": "+why, a.priced
 		if at.again {
 			c.Why += "; not as the knobs say: " + last.Detail
 		}

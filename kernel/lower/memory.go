@@ -192,23 +192,34 @@ func backwards[T any](list []T) []T {
 // bounds: a masked load in front of a buffer, of which every lane is masked, takes the
 // processor as long as hundreds of others (100 us of 8, concatenated halves of 35 x 997 f32).
 func (l *memory) reaching(x, extent *ir.UOp, at coords) *ir.UOp {
-	a, form := l.Arena, l.linear.Of(x)
-	lanes, start := ir.LinearForm{}, ir.ConstForm(form.Const)
-	for _, t := range form.Terms {
-		switch {
-		case len(l.exprs.laneSubAxes(t.Atom, at)) == 0:
-			start.Terms = append(start.Terms, t)
-		case l.exprs.isStatic(t.Atom):
-			lanes.Terms = append(lanes.Terms, t)
-		default:
-			return x
-		}
+	a := l.Arena
+	lanes, start, ok := l.lanesApart(x, at)
+	if !ok {
+		return x
 	}
 	first := start.Build(a)
 	offsets := l.staticOffsets(lanes.Terms, l.exprs.laneSubAxes(x, at), at)
 	low, high := slices.Min(offsets), slices.Max(offsets)
 	reaches := a.And(a.Lt(a.Index(-1-high), first), a.Lt(first, a.Add(extent, a.Index(-low))))
 	return a.Add(a.Where(l.Simplify.Do(reaches), first, a.Index(-low)), lanes.Build(a))
+}
+
+// lanesApart is an index as what lanes add to it, known here, and the rest, which all of
+// them share; ok is false where lanes add what is not known.
+func (l *memory) lanesApart(x *ir.UOp, at coords) (lanes, rest ir.LinearForm, ok bool) {
+	form := l.linear.Of(x)
+	rest = ir.ConstForm(form.Const)
+	for _, t := range form.Terms {
+		switch {
+		case len(l.exprs.laneSubAxes(t.Atom, at)) == 0:
+			rest.Terms = append(rest.Terms, t)
+		case l.exprs.isStatic(t.Atom):
+			lanes.Terms = append(lanes.Terms, t)
+		default:
+			return lanes, rest, false
+		}
+	}
+	return lanes, rest, true
 }
 
 // loadStep reads lanes of which the first ones have one element and all others the next:
@@ -222,17 +233,9 @@ func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
 	if others || quotient.Op != ir.OpFloorDiv {
 		return val{}, false
 	}
-	form := l.linear.Of(quotient.Src[0])
-	lanes, rest := ir.LinearForm{}, ir.ConstForm(form.Const)
-	for _, t := range form.Terms {
-		switch {
-		case len(l.exprs.laneSubAxes(t.Atom, at)) == 0:
-			rest.Terms = append(rest.Terms, t)
-		case l.exprs.isStatic(t.Atom):
-			lanes.Terms = append(lanes.Terms, t)
-		default:
-			return val{}, false
-		}
+	lanes, rest, ok := l.lanesApart(quotient.Src[0], at)
+	if !ok {
+		return val{}, false
 	}
 	offsets := l.staticOffsets(lanes.Terms, subAxes, at)
 	divisor, constant := quotient.Src[1].Int()
