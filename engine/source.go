@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
@@ -143,9 +143,7 @@ func (k *Kernel) lowerFound(ctx context.Context, s *state) (done bool, err error
 func (k *Kernel) origin() Origin {
 	var list []string
 	for _, part := range k.Parts {
-		if !slices.Contains(list, string(part.Origin)) {
-			list = append(list, string(part.Origin))
-		}
+		list = lists.Union(list, string(part.Origin))
 	}
 	if list == nil {
 		return k.Origin

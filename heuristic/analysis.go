@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -86,13 +87,7 @@ func (a *analysis) points(axes []int) int64 {
 }
 
 func (a *analysis) axesOf(kind plan.AxisKind) []int {
-	var out []int
-	for i, x := range a.axes {
-		if x.Kind == kind {
-			out = append(out, i)
-		}
-	}
-	return out
+	return lists.Indices(a.axes, func(x plan.Axis) bool { return x.Kind == kind })
 }
 
 // around are the axes on which the reduces over an axis depend.

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -62,10 +63,7 @@ func KaimingNormal(gain float64) Init { return Init{kind: initKaimingNormal, sca
 
 // Fill draws the values of a parameter.
 func (in Init) Fill(seed uint32, name string, shape []int) []float32 {
-	count := 1
-	for _, n := range shape {
-		count *= n
-	}
+	count := lists.Product(shape)
 	stream := newStream(seed, name)
 	values := make([]float32, count)
 	fanIn, fanOut := fans(shape)
@@ -100,10 +98,7 @@ func fans(shape []int) (in, out float64) {
 	case 1:
 		return math.Max(float64(shape[0]), 1), math.Max(float64(shape[0]), 1)
 	}
-	window := 1
-	for _, n := range shape[2:] {
-		window *= n
-	}
+	window := lists.Product(shape[2:])
 	return math.Max(float64(shape[1]*window), 1), math.Max(float64(shape[0]*window), 1)
 }
 

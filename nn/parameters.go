@@ -3,6 +3,7 @@ package nn
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -104,10 +105,7 @@ func (p *Parameters) Trained() []Parameter {
 func (p *Parameters) Count() int {
 	count := 0
 	for _, v := range p.Trained() {
-		n := 1
-		for _, extent := range v.Shape {
-			n *= extent
-		}
+		n := lists.Product(v.Shape)
 		count += n
 	}
 	return count
@@ -131,10 +129,7 @@ func (p *Parameters) Draw(shape ...int) *tensor.Tensor {
 	if t.counter == nil {
 		return t.graph.Fail("draw", "random bits without a counter: call Train first")
 	}
-	elements := 1
-	for _, n := range shape {
-		elements *= n
-	}
+	elements := lists.Product(shape)
 	t.draws++
 	site := t.graph.Scalar(ir.U32, float64(t.draws))
 	seed := t.counter.Rng(site) // [1]: another stream for each step and call

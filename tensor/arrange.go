@@ -197,11 +197,6 @@ func (t *Tensor) MoveAxis(from, to int) *Tensor {
 	if !ok1 || !ok2 {
 		return t.graph.fail("move_axis", "axis %d of %s to %d", from, t, to)
 	}
-	var axes []int
-	for k := range t.Rank() {
-		if k != i {
-			axes = append(axes, k)
-		}
-	}
+	axes := lists.Filter(lists.Upto(t.Rank()), func(k int) bool { return k != i })
 	return t.Permute(slices.Insert(axes, j, i)...)
 }

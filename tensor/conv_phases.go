@@ -1,6 +1,10 @@
 package tensor
 
-import "slices"
+import (
+	"slices"
+
+	"tgc/internal/lists"
+)
 
 // A transposed convolution with stride s writes the positions s*m + q of an axis, of each
 // phase q < s, from the elements q, q+s, .. of the kernel alone: a convolution with stride
@@ -62,10 +66,7 @@ func (t *Tensor) eachPhase(w *Tensor, c convolution, chosen []phases) *Tensor {
 	if i == c.rank {
 		return t.onePhase(w, c, chosen)
 	}
-	var parts []*Tensor
-	for _, p := range phasesOf(w.Extent(2+i), c.stride[i]) {
-		parts = append(parts, t.eachPhase(w, c, append(slices.Clone(chosen), p)))
-	}
+	parts := lists.Map(phasesOf(w.Extent(2+i), c.stride[i]), func(p phases) *Tensor { return t.eachPhase(w, c, append(slices.Clone(chosen), p)) })
 	if len(parts) == 1 {
 		return parts[0]
 	}

@@ -1,6 +1,9 @@
 package tensor
 
-import "tgc/ir"
+import (
+	"tgc/internal/lists"
+	"tgc/ir"
+)
 
 // Tril keeps, of the last two axes, the columns j of row i with j-i <= k;
 // zeros elsewhere.
@@ -41,12 +44,7 @@ func (t *Tensor) Diagonal(offset, axis0, axis1 int) *Tensor {
 	if !ok0 || !ok1 || i == j {
 		return t.graph.fail("diagonal", "axes %d and %d of %s", axis0, axis1, t)
 	}
-	var axes []int
-	for k := range t.Rank() {
-		if k != i && k != j {
-			axes = append(axes, k)
-		}
-	}
+	axes := lists.Filter(lists.Upto(t.Rank()), func(k int) bool { return k != i && k != j })
 	t = t.Permute(append(axes, i, j)...)
 	i, j = t.Rank()-2, t.Rank()-1
 	row, column := max(-offset, 0), max(offset, 0)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime"
 	"tgc/target"
@@ -160,10 +161,7 @@ func (g *Graph) Iota(dtype ir.DType, n *ir.UOp) *Tensor {
 
 // Table makes a constant tensor from values.
 func (g *Graph) Table(dtype ir.DType, values []float64, shape ...int) *Tensor {
-	count := 1
-	for _, n := range shape {
-		count *= n
-	}
+	count := lists.Product(shape)
 	if count != len(values) {
 		return g.fail("table", "%d values for shape %v", len(values), shape)
 	}

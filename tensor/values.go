@@ -7,6 +7,8 @@ import (
 	"reflect"
 
 	"github.com/x448/float16"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -44,10 +46,7 @@ func FromSlice[T Element](g *Graph, values []T, shape ...int) *Tensor {
 
 // FromBytes is FromSlice of little-endian, row-major elements of any dtype.
 func (g *Graph) FromBytes(dtype ir.DType, raw []byte, shape ...int) *Tensor {
-	count := 1
-	for _, n := range shape {
-		count *= n
-	}
+	count := lists.Product(shape)
 	if dtype.Size() == 0 || count < 0 || count*dtype.Size() != len(raw) {
 		return g.fail("from", "%d bytes for %s%v", len(raw), dtype, shape)
 	}

@@ -32,6 +32,11 @@ func Filter[S ~[]E, E any](list S, keep func(E) bool) []E {
 	return out
 }
 
+// Indices are those of the elements that are kept, in order.
+func Indices[S ~[]E, E any](list S, keep func(E) bool) []int {
+	return Filter(Upto(len(list)), func(i int) bool { return keep(list[i]) })
+}
+
 // Upto lists the numbers below n.
 func Upto(n int) []int { return Make(n, func(i int) int { return i }) }
 
@@ -51,6 +56,15 @@ func Last[S ~[]E, E any](list S, holds func(E) bool, other E) E {
 		}
 	}
 	return other
+}
+
+// Product multiplies numbers; 1 where there are none.
+func Product[S ~[]E, E int | int64](list S) E {
+	n := E(1)
+	for _, x := range list {
+		n *= x
+	}
+	return n
 }
 
 // Union is a list with those of some elements at its end that it does not have yet.

@@ -21,8 +21,14 @@ func TestLists(t *testing.T) {
 		t.Errorf("nothing is kept: %v, want nil", got)
 	}
 	list := []int{3, 4, 1}
+	if got := Indices(list, odd); !slices.Equal(got, []int{0, 2}) {
+		t.Errorf("indices: %v", got)
+	}
 	if first, last, none := First(list, odd, -1), Last(list, odd, -1), Last(list[1:2], odd, -1); first != 3 || last != 1 || none != -1 {
 		t.Errorf("first %d, last %d, none %d", first, last, none)
+	}
+	if some, none := Product([]int64{3, 4}), Product([]int(nil)); some != 12 || none != 1 {
+		t.Errorf("products %d and %d", some, none)
 	}
 	if got := Upto(3); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("up to 3: %v", got)

@@ -136,14 +136,6 @@ func (f *eagerFold) Result() Number {
 	return n
 }
 
-func product(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
-
 // AtExtents cuts the buffers that a graph names to their shapes under vars.
 func AtExtents(sink *ir.UOp, buffers map[int64]*Numbers, vars map[string]int64) map[int64]*Numbers {
 	e := NewEager(buffers, vars)

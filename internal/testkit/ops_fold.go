@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -20,12 +21,7 @@ var foldOps = []maker{
 
 // someAxes draws a subset of the axes, at least one.
 func (b *builder) someAxes(t *tensor.Tensor) []int {
-	var axes []int
-	for k := range t.Rank() {
-		if b.chance("reduce axis") {
-			axes = append(axes, k)
-		}
-	}
+	axes := lists.Filter(lists.Upto(t.Rank()), func(int) bool { return b.chance("reduce axis") })
 	if len(axes) == 0 {
 		axes = []int{b.axis(t)}
 	}

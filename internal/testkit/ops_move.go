@@ -33,7 +33,7 @@ func reshapeOp(b *builder) *tensor.Tensor {
 	if !ok {
 		return x.Unsqueeze(b.intRange("axis", 0, x.Rank()))
 	}
-	rest := product(shape)
+	rest := lists.Product(shape)
 	var out []int
 	for rest > 1 && len(out) < 3 {
 		d := rapid.SampledFrom(divisors(rest)).Draw(b.t, "factor")

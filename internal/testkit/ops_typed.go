@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/tensor"
@@ -242,7 +243,7 @@ func typedReduce(b *builder) *tensor.Tensor {
 		out = x.Max(axes...)
 	case k == 1:
 		out = x.Min(axes...)
-	case k == 2 && own != ir.Bool && product(constants(x)) <= 64:
+	case k == 2 && own != ir.Bool && lists.Product(constants(x)) <= 64:
 		out = x.Prod(axes...)
 	case k == 3:
 		out = x.MaxKeep(axes...)

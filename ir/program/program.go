@@ -8,7 +8,10 @@
 // the order in which they stand.
 package program
 
-import "tgc/ir"
+import (
+	"tgc/internal/lists"
+	"tgc/ir"
+)
 
 // Type is the type of a value: a scalar or vector of a dtype, or a pointer.
 // Programs hold no Idx: index arithmetic is I64 (or I32 where bounds allow).
@@ -171,20 +174,12 @@ type Program struct {
 
 // Units is the number of flat work units.
 func (p *Program) Units() int64 {
-	n := int64(1)
-	for _, g := range p.Grid {
-		n *= g
-	}
-	return n
+	return lists.Product(p.Grid)
 }
 
 // Threads is the number of threads of a block.
 func (p *Program) Threads() int64 {
-	n := int64(1)
-	for _, axis := range p.Block {
-		n *= axis
-	}
-	return n
+	return lists.Product(p.Block)
 }
 
 // Bytes is the size of a scalar or vector.

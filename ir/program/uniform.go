@@ -3,6 +3,7 @@ package program
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -195,10 +196,7 @@ func (u *uniformity) threadIndex(in *Instr) variance {
 	if len(block) == 0 || block[in.Lane] == 1 {
 		return perBlock
 	}
-	below := int64(1)
-	for _, n := range block[in.Lane+1:] {
-		below *= n
-	}
+	below := lists.Product(block[in.Lane+1:])
 	if below%warpSize == 0 {
 		return perWarp
 	}

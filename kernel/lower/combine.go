@@ -242,10 +242,9 @@ func (l *folder) exchange(x *program.Value, mask int64) *program.Value {
 // combineShared combines parts that lie step threads apart: each thread leaves
 // its items in shared memory, and reads all parts in order.
 func (l *folder) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
-	arrays := make([]*program.Value, len(items))
-	for k, x := range items {
-		arrays[k] = l.block.newShared(x.Type.Elem, l.block.blockSize*int64(x.Type.Lanes))
-	}
+	arrays := lists.Map(items, func(x *program.Value) *program.Value {
+		return l.block.newShared(x.Type.Elem, l.block.blockSize*int64(x.Type.Lanes))
+	})
 	if l.block.repeats() {
 		l.block.barrier()
 	}

@@ -125,12 +125,7 @@ func (l *lowering) run() {
 	l.scopes.stack = []*scope{newScope(l.scopes.prologue)}
 	l.memory.makeParams()
 	l.block.openBlock()
-	var grid []int
-	for i := range l.Ranges {
-		if l.Roles[i] == plan.Grid {
-			grid = append(grid, i)
-		}
-	}
+	grid := lists.Filter(lists.Upto(len(l.Ranges)), func(i int) bool { return l.Roles[i] == plan.Grid })
 	grid = l.gridOrder(grid)
 	units := lists.Map(grid, func(i int) int64 { return l.extent[i] })
 	if len(units) == 0 {

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"tgc/internal/lists"
 	"tgc/nn"
 	"tgc/tensor"
 )
@@ -21,7 +22,7 @@ func NewConv(p *nn.Parameters, in, out int, kernel []int, opt tensor.ConvOptions
 		p.Graph().Fail("conv", "%d channels to %d in %d groups", in, out, groups)
 	}
 	shape := append([]int{out, in / groups}, kernel...)
-	init := within(product(shape[1:]))
+	init := within(lists.Product(shape[1:]))
 	return &Conv{Weight: p.Weight("weight", init, shape...), Bias: p.Weight("bias", init, out), Options: opt, Scope: p}
 }
 
@@ -56,19 +57,11 @@ func NewConvTranspose(p *nn.Parameters, in, out int, kernel []int, opt tensor.Co
 		p.Graph().Fail("conv_transpose", "%d channels to %d in %d groups", in, out, groups)
 	}
 	shape := append([]int{in, out / groups}, kernel...)
-	init := within(product(shape[1:]))
+	init := within(lists.Product(shape[1:]))
 	return &ConvTranspose{Weight: p.Weight("weight", init, shape...), Bias: p.Weight("bias", init, out), Options: opt, Scope: p}
 }
 
 // Forward maps x [B, in, ..] to [B, out, ..].
 func (l *ConvTranspose) Forward(x *tensor.Tensor) *tensor.Tensor {
 	return operand(l.Scope, x).ConvTranspose(operand(l.Scope, l.Weight), l.Bias, l.Options)
-}
-
-func product(list []int) int {
-	n := 1
-	for _, v := range list {
-		n *= v
-	}
-	return n
 }

@@ -3,6 +3,7 @@ package gpu
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -15,10 +16,9 @@ func (s *Selector) gather(in *program.Instr) {
 		return
 	}
 	access := s.loads(p, in.Cache)
-	lanes := make([]Operand, t.Lanes)
-	for i := range lanes {
-		lanes[i] = s.Loaded(program.Scalar(t.Elem), access, s.element(p, offsets, i), in.Align)[0]
-	}
+	lanes := lists.Make(t.Lanes, func(i int) Operand {
+		return s.Loaded(program.Scalar(t.Elem), access, s.element(p, offsets, i), in.Align)[0]
+	})
 	s.set(in.Result, lanes)
 }
 

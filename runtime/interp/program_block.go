@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 )
 
@@ -38,10 +39,7 @@ func newBlock(p *program.Program) *block {
 
 func (m *machine) threadIndex(in *program.Instr) {
 	out := lanes[int32](m.define(in.Result))
-	below := int64(1)
-	for _, n := range m.block.shape[in.Lane+1:] {
-		below *= n
-	}
+	below := lists.Product(m.block.shape[in.Lane+1:])
 	for t := range out {
 		out[t] = int32(int64(t) / below % m.block.shape[in.Lane])
 	}

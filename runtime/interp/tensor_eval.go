@@ -20,15 +20,7 @@ type Array = ArrayOf[ir.Scalar]
 
 // NewArray makes a zero array.
 func NewArray(dtype ir.DType, shape ...int) *Array {
-	return &Array{DType: dtype, Shape: shape, Data: make([]ir.Scalar, count(shape))}
-}
-
-func count(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
+	return &Array{DType: dtype, Shape: shape, Data: make([]ir.Scalar, lists.Product(shape))}
 }
 
 // Elements are what a tensor graph is computed with.
@@ -186,7 +178,7 @@ func (e *TensorEval[T]) Compute(u *ir.UOp) error {
 	if e.err != nil {
 		return e.err
 	}
-	n := count(out.Shape)
+	n := lists.Product(out.Shape)
 	switch u.Op {
 	case ir.OpBuffer:
 		id := u.Arg.(ir.BufferArg).ID
@@ -334,7 +326,7 @@ func (e *TensorEval[T]) reduce(u *ir.UOp, out *ArrayOf[T]) {
 
 func (e *TensorEval[T]) scan(u *ir.UOp, out *ArrayOf[T]) {
 	from, axis := e.value(u.Src[0]), int(u.Arg.(ir.IntArg))
-	step, n := count(out.Shape[axis+1:]), out.Shape[axis]
+	step, n := lists.Product(out.Shape[axis+1:]), out.Shape[axis]
 	for first := range out.Data {
 		if first/step%n != 0 {
 			continue
@@ -350,7 +342,7 @@ func (e *TensorEval[T]) scan(u *ir.UOp, out *ArrayOf[T]) {
 
 func (e *TensorEval[T]) gather(u *ir.UOp, out *ArrayOf[T]) {
 	from, index, axis := e.value(u.Src[0]), e.value(u.Src[1]), int(u.Arg.(ir.IntArg))
-	inner, points := count(from.Shape[axis+1:]), len(index.Data)
+	inner, points := lists.Product(from.Shape[axis+1:]), len(index.Data)
 	for p := range out.Data {
 		outer, rest := p/(points*inner), p%(points*inner)
 		i, known := e.Elements.Index(index.Data[rest/inner])

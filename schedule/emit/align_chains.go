@@ -3,6 +3,7 @@ package emit
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/schedule/expr"
 )
@@ -31,7 +32,7 @@ func alignFlatSums(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 			continue
 		}
 		at := slices.IndexFunc(chains, func(c *ir.UOp) bool {
-			return chainLength(chainOf(s, c)) == extent && !s.Within(f, c) && !s.Within(c, f)
+			return lists.Product(chainOf(s, c)) == extent && !s.Within(f, c) && !s.Within(c, f)
 		})
 		if at >= 0 {
 			with[f] = splitAlong(s, f, chainOf(s, chains[at]))
@@ -94,14 +95,6 @@ func innerReduces(s *expr.Exprs, u *ir.UOp) []*ir.UOp {
 		return x.Src
 	}, u.Src[0])
 	return out
-}
-
-func chainLength(chain []int64) int64 {
-	n := int64(1)
-	for _, c := range chain {
-		n *= c
-	}
-	return n
 }
 
 // splitAlong writes a flat sum as nested sums with the chain's extents.

@@ -3,6 +3,7 @@ package emit
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/schedule/state"
 )
 
@@ -36,12 +37,7 @@ func PlanMemory(s *state.State) {
 			}
 		}
 	}
-	var temps []int
-	for i, b := range p.out.Buffers {
-		if b.UserID < 0 {
-			temps = append(temps, i)
-		}
-	}
+	temps := lists.Indices(p.out.Buffers, func(b state.Buffer) bool { return b.UserID < 0 })
 	slices.SortStableFunc(temps, func(x, y int) int {
 		return int(min(max(p.out.Buffers[y].Bytes-p.out.Buffers[x].Bytes, -1), 1))
 	})

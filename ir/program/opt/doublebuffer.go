@@ -3,6 +3,7 @@ package opt
 import (
 	"maps"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
@@ -233,12 +234,7 @@ func (d *doubleBuffered) backward(roots, loads []int, fills bool) ([]int, bool) 
 	for _, i := range roots {
 		visit(i)
 	}
-	var out []int
-	for i := range d.body.Instrs {
-		if taken[i] {
-			out = append(out, i)
-		}
-	}
+	out := lists.Filter(lists.Upto(len(d.body.Instrs)), func(i int) bool { return taken[i] })
 	return out, ok
 }
 
