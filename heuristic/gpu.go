@@ -264,7 +264,7 @@ func (p *planner) wholeBlock(i int, threads int64) {
 func (p *planner) inFlight(i int) int64 {
 	left := p.left(i)
 	n := shares(left, gpuLoads)
-	if left < 2*gpuLoads && ceil(left, n)*n*exactWorth > left*100 {
+	if left <= gpuLoads || left < 2*gpuLoads && ceil(left, n)*n*exactWorth > left*100 {
 		return left
 	}
 	return n

@@ -74,27 +74,27 @@ func (p *planner) groupStages(threads int64) (held int64) {
 	return held
 }
 
-// heldPoints is how many neighbouring points a thread holds: as many as leave no
-// thread of a block without any, where groups are as many as they are.
+// heldPoints is how many neighbouring points a thread holds: as many as leave few
+// threads of a block without any.
 func (p *planner) heldPoints(groups []int, r int, threads int64) int64 {
 	n := powerOfTwoDivisor(p.size(r), mostHeld)
 	for ; n > leastHeld; n /= 2 {
 		lanes := p.size(r) / n
-		if lanes*p.groupParts(groups, threads/lanes) >= threads {
+		if lanes*p.points(groups)*100 >= threads*p.rounds(groups, threads/lanes)*exactWorth {
 			break
 		}
 	}
 	return n
 }
 
-// groupParts is how many of so many parts of a block can take groups. They divide
-// the block, which would grow to a common multiple otherwise.
-func (p *planner) groupParts(groups []int, parts int64) int64 {
-	taken := int64(1)
-	for k := len(groups) - 1; k >= 0; k-- {
-		taken *= ir.GCD(p.size(groups[k]), parts/taken)
+// rounds is how often parts of a block take the next points of some axes.
+func (p *planner) rounds(axes []int, parts int64) int64 {
+	rounds := int64(1)
+	for _, i := range slices.Backward(axes) {
+		n := plan.PartsOf(parts, p.size(i))
+		rounds, parts = rounds*ceil(p.size(i), n), parts/n
 	}
-	return taken
+	return rounds
 }
 
 // groupReduce reports a reduce that all points of a stage along its last axis
@@ -130,11 +130,10 @@ func (p *planner) hold(share plan.OptKind, i int, n int64) {
 func (p *planner) shareGroups(groups []int, parts int64) {
 	for _, i := range slices.Backward(groups) {
 		p.done[i] = true
-		n := ir.GCD(p.size(i), parts)
+		n := plan.PartsOf(parts, p.size(i))
 		p.split(plan.LOCAL, i, n)
-		if parts /= n; parts == 1 && p.left(i) <= gpuLoads {
-			p.split(plan.UNROLL, i, p.left(i))
-		}
+		p.split(plan.UNROLL, i, p.inFlight(i))
+		parts /= n
 	}
 }
 
@@ -156,17 +155,13 @@ func (p *planner) sharedReduces(threads, held int64) {
 			warp = min(warp, max(threads/points, 1)) // the stage's points have threads, too
 		}
 		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
-			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/warp, max(held, lanesOf(p.desc))))
+			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), min(max(held, lanesOf(p.desc)), p.size(i)/warp)))
 		}
-		p.split(plan.WARP, i, powerOfTwoDivisor(p.left(i), warp))
+		p.split(plan.WARP, i, shares(p.left(i), warp))
 		if p.size(i) >= gpuReduceThreads && p.around(i).Empty() { // one for all threads, outside of all loops
-			p.split(plan.GROUP, i, ir.GCD(p.left(i), wholeWarps(threads, int64(p.desc.WarpSize))))
+			p.split(plan.GROUP, i, plan.PartsOf(wholeWarps(threads, int64(p.desc.WarpSize)), p.left(i)))
 		}
-		if left := p.left(i); left > gpuLoads {
-			p.split(plan.UNROLL, i, powerOfTwoDivisor(left, gpuLoads))
-		} else {
-			p.split(plan.UNROLL, i, left)
-		}
+		p.split(plan.UNROLL, i, p.inFlight(i))
 	}
 }
 
@@ -206,27 +201,11 @@ func (p *planner) sharedStages(threads int64) {
 				continue
 			}
 			p.done[i] = true
-			n := partsOf(left, p.size(i))
+			n := plan.PartsOf(left, p.size(i))
 			p.split(plan.LOCAL, i, n)
 			left /= n
 		}
 	}
-}
-
-// partsOf is into how many parts of a block's threads points go: parts divide the block,
-// which would grow to a common multiple otherwise. Those that divide the points too will
-// do if they leave a thread few points; else some stand idle at the last ones.
-func partsOf(threads, points int64) int64 {
-	if common := ir.GCD(points, threads); common*gpuLoads >= min(points, threads) {
-		return common
-	}
-	best := int64(1)
-	for n := int64(2); n <= threads; n++ {
-		if threads%n == 0 && ceil(points, n) < ceil(points, best) {
-			best = n
-		}
-	}
-	return best
 }
 
 func (a *analysis) stageAxes(stage *ir.UOp) []int {

@@ -360,7 +360,7 @@ func TestReducesOfAnyLength(t *testing.T) {
 		length int64
 		want   string
 	}{
-		{96, "WARP r0 32; FMA"}, {1009, "WARP r0 32; GROUP r0 8"}, {4099, "WARP r0 32; GROUP r0 8"}, {50257, "WARP r0 32; GROUP r0 32; UNROLL"},
+		{96, "WARP r0 32; UNROLL r0 3; FMA"}, {1009, "WARP r0 32; GROUP r0 8"}, {4099, "WARP r0 32; GROUP r0 8"}, {50257, "WARP r0 32; GROUP r0 32; UNROLL"},
 	} {
 		for name, build := range map[string]func(*builder, int64, int64) *ir.UOp{"sums": (*builder).rowSums, "maxima": (*builder).rowMaxima} {
 			b := newBuilder()

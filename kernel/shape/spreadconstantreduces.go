@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
@@ -47,66 +48,101 @@ func spreadConstantReduces(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Ax
 // overBlock is a reduce over fresh ranges, all threads of the block sharing it;
 // nil where it has its ranges for itself or their extents are not constant.
 func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool) (*ir.UOp, []Axis) {
-	var ranges []*ir.UOp
-	shared := false
-	for _, x := range ir.Toposort(u) {
-		switch x.Op {
-		case ir.OpRange:
-			if _, constant := x.Src[0].Int(); !constant {
-				return nil, nil
-			}
-			ranges = append(ranges, x)
-			shared = shared || elsewhere[x]
-		case ir.OpStage:
+	ranges, shared := rangesOf(free, u), false
+	for _, r := range ranges {
+		if _, constant := r.Src[0].Int(); !constant {
 			return nil, nil
 		}
+		shared = shared || elsewhere[r]
 	}
-	if !shared {
+	if !shared || analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpStage }) {
 		return nil, nil
 	}
-	inner := ranges[0]
-	for _, r := range ranges {
-		if free.Index.Of(r) > free.Index.Of(inner) {
-			inner = r
-		}
+	if one, z := st.overOneRange(u, ranges); z != nil {
+		return one, st.shareAmongThreads([]*ir.UOp{z}, ranges[len(ranges)-1])
 	}
 	rename := make(map[*ir.UOp]*ir.UOp)
-	warp, groups := int64(plan.WarpSize), st.Threads/plan.WarpSize
-	var plans []Axis // innermost first
-	var left []int64
-	take := func(k int, role plan.Role, limit int64) int64 {
-		got := powerOfTwo(left[k], limit)
-		if got > 1 {
-			plans[k].Segments = append(plans[k].Segments, plan.Segment{Size: got, Role: role})
-			left[k] /= got
-		}
-		return got
+	fresh := make([]*ir.UOp, len(ranges))
+	for k, r := range ranges {
+		fresh[k] = st.newRange(r.Src[0])
+		rename[r] = fresh[k]
 	}
-	for i := len(free.Axes) - 1; i >= 0; i-- {
-		r := free.Axes[i].Range
-		if !slices.Contains(ranges, r) {
-			continue
-		}
+	return st.Arena.Substitute(u, rename), st.shareAmongThreads(fresh, ranges[len(ranges)-1])
+}
+
+// rangesOf are the ranges that a value is computed over, outer before inner.
+func rangesOf(free *plan.Free, u *ir.UOp) []*ir.UOp {
+	ranges := slices.DeleteFunc(ir.Toposort(u), func(x *ir.UOp) bool { return x.Op != ir.OpRange })
+	slices.SortFunc(ranges, func(a, b *ir.UOp) int { return free.Index.Of(a) - free.Index.Of(b) })
+	return ranges
+}
+
+// overOneRange is a nest of reduces of one operation as one over all points of its ranges,
+// so that threads share them whatever the extents are: 30 blocks of 32 activations are 960.
+// nil where something stands between two reduces.
+func (st *State) overOneRange(u *ir.UOp, ranges []*ir.UOp) (one, z *ir.UOp) {
+	a, op, body, points := st.Arena, u.Arg.(ir.ReduceArg).Op, u, int64(1)
+	at := make(map[*ir.UOp]int64) // points of the ranges inside, of each range of the nest
+	var nest []*ir.UOp
+	for body.Op == ir.OpReduce && analyse.IsPlain(body) && body.Arg.(ir.ReduceArg).Op == op {
+		nest, body = append(nest, body.ReduceRange()), body.Src[0]
+	}
+	if len(nest) != len(ranges) {
+		return nil, nil
+	}
+	for _, r := range slices.Backward(nest) {
 		n, _ := r.Src[0].Int()
-		z := st.newRange(r.Src[0])
-		rename[r] = z
-		plans = append(plans, newAxis(fmt.Sprintf("n%d", i), plan.ReduceAxis, z, nil))
-		left = append(left, n)
-		if r == inner {
-			take(len(left)-1, plan.Lane, int64(st.Desc.VectorBytes/4))
+		at[r], points = points, points*n
+	}
+	z = st.newRange(a.Index(points))
+	rename := make(map[*ir.UOp]*ir.UOp)
+	for _, r := range nest {
+		rename[r] = a.Mod(a.Div(z, a.Index(at[r])), r.Src[0])
+	}
+	return a.Reduce(op, st.simp.Do(a.Substitute(body, rename)), z), z
+}
+
+// shareAmongThreads are the axes of ranges, outer before inner, over which all threads of
+// a block share one reduce: lanes side by side, then a warp, then groups, and some points
+// of a thread at once. The points of unit lie side by side in memory.
+func (st *State) shareAmongThreads(ranges []*ir.UOp, unit *ir.UOp) []Axis {
+	warp, groups := int64(plan.WarpSize), st.Threads/plan.WarpSize
+	side, _ := unit.Src[0].Int()
+	axes, left := make([]Axis, len(ranges)), make([]int64, len(ranges))
+	take := func(k int, role plan.Role, n int64) {
+		if n > 1 {
+			axes[k].Segments = append(axes[k].Segments, plan.Segment{Size: n, Role: role})
+			left[k] = (left[k] + n - 1) / n
 		}
-		warp /= take(len(left)-1, plan.Warp, warp)
+	}
+	for k, z := range slices.Backward(ranges) {
+		axes[k] = newAxis(fmt.Sprintf("n%d", z.Arg.(ir.RangeArg).ID), plan.ReduceAxis, z, nil)
+		left[k], _ = z.Src[0].Int()
+		if k == len(ranges)-1 {
+			take(k, plan.Lane, powerOfTwo(side, int64(st.Desc.VectorBytes/4)))
+		}
+		n := plan.PartsOf(warp, left[k])
+		take(k, plan.Warp, n)
+		warp /= n
 	}
 	// Groups meet at barriers, which stand best outside of all loops.
-	for k := len(plans) - 1; k >= 0; k-- {
-		groups /= take(k, plan.Group, groups)
+	for k := range ranges {
+		n := plan.PartsOf(groups, left[k])
+		take(k, plan.Group, n)
+		groups /= n
 	}
-	for k := range plans {
-		if take(k, plan.Unroll, int64(st.Options.Program.Of(program.Loads))) > 1 {
+	for k := range slices.Backward(ranges) {
+		if n := st.loadsAtOnce(left[k]); n > 1 {
+			take(k, plan.Unroll, n)
 			break
 		}
 	}
-	return st.Arena.Substitute(u, rename), plans
+	return axes
+}
+
+// loadsAtOnce is how many of so many turns of a thread are one: all where they are few.
+func (st *State) loadsAtOnce(turns int64) int64 {
+	return min(turns, int64(st.Options.Program.Of(program.Loads)))
 }
 
 // powerOfTwo is the largest power of two up to limit that divides n.

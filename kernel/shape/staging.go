@@ -7,7 +7,6 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
-	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -313,7 +312,7 @@ func (h *hoister) stage(u *ir.UOp) {
 		return
 	}
 	cuts := plan.Boundaries(a, u)
-	threads := h.st.Threads
+	threads := h.st.Threads / h.threadsInside(u)
 	for k, z := range slices.Backward(ranges) {
 		p := newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.StageAxis, z, nil)
 		if k == len(ranges)-1 && !h.serial.Has(inner[k]) {
@@ -332,6 +331,26 @@ func (h *hoister) stage(u *ir.UOp) {
 	h.renamed[u] = rename
 	h.staged = append(h.staged, u)
 	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
+}
+
+// threadsInside is how many threads share the sums of one element of a stage.
+func (h *hoister) threadsInside(u *ir.UOp) int64 {
+	most := int64(1)
+	for _, x := range ir.Toposort(u) {
+		if x.Op != ir.OpReduce || x.Arg.(ir.ReduceArg).Op == ir.OpInvalid {
+			continue
+		}
+		threads := int64(1)
+		if p := h.planOf(x.ReduceRange()); p != nil {
+			for _, s := range p.Segments {
+				if s.Role.IsThread() {
+					threads *= s.Size
+				}
+			}
+		}
+		most = max(most, threads)
+	}
+	return most
 }
 
 // holdsDot reports an expression with a sum that is a dot.
@@ -357,12 +376,12 @@ func shareSegments(st *State, z *ir.UOp, segments []plan.Segment, threads int64)
 		out = append(out, segments[0])
 		n /= segments[0].Size
 	}
-	if t := ir.GCD(n, threads); t > 1 {
+	if t := plan.PartsOf(threads, n); t > 1 {
 		out = append(out, plan.Segment{Size: t, Role: plan.Local})
 		threads /= t
-		n /= t
+		n = (n + t - 1) / t
 	}
-	if c := ir.GCD(n, int64(st.Options.Program.Of(program.Loads))); threads == 1 && c > 1 {
+	if c := st.loadsAtOnce(n); threads == 1 && c > 1 {
 		out = append(out, plan.Segment{Size: c, Role: plan.Unroll})
 	}
 	return out, threads
