@@ -259,10 +259,12 @@ func storable(u *ir.UOp) bool {
 }
 
 // works reports an expression that computes something worth storing: more than
-// loads (of stages, too), conversions and index arithmetic.
+// loads (of stages, too), conversions and index arithmetic. What is computed from
+// indices alone, such as the bit of each lane, is a constant where lanes are.
 func works(u *ir.UOp) bool {
 	moves := func(x *ir.UOp) bool { return x.DType == ir.Idx || x.DType == ir.Bool || x.Op == ir.OpStage }
-	return !moves(u) && slices.ContainsFunc(ir.ToposortWithin(moves, u), func(x *ir.UOp) bool {
+	reads := func(x *ir.UOp) bool { return x.Op == ir.OpLoad || x.Op == ir.OpField || x.Op == ir.OpReduce }
+	return !moves(u) && analyse.Any(u, reads) && slices.ContainsFunc(ir.ToposortWithin(moves, u), func(x *ir.UOp) bool {
 		return x.Op == ir.OpReduce || x.Op == ir.OpField || x.Op.IsElementwise() && x.Op != ir.OpCast && x.Op != ir.OpBitcast && x.Op != ir.OpWhere
 	})
 }

@@ -11,16 +11,19 @@ import (
 // bits of quants. Four bits become the bytes of a word in a multiplication, which is less
 // work than a comparison and a choice for each lane.
 
-// bitTest is a vector of conditions: bit at[i] of a number is set.
+// bitTest is a vector of conditions: bit at[i] of a number is set, which is lane[i] of a
+// value.
 type bitTest struct {
-	of *program.Value // the number, which all lanes share
-	at []int
+	of   *program.Value
+	lane []int
+	at   []int
 }
 
-// spreadable reports whether the bits of each four lanes follow one another.
+// spreadable reports whether the bits of each four lanes are of one number and follow one
+// another.
 func (t bitTest) spreadable() bool {
 	for i, at := range t.at {
-		if at != t.at[i&^3]+i&3 {
+		if at != t.at[i&^3]+i&3 || t.lane[i] != t.lane[i&^3] {
 			return false
 		}
 	}
@@ -101,7 +104,8 @@ func (f *choiceFinder) choice(in *program.Instr) (byteChoice, bool) {
 	return byteChoice{test, negated}, true
 }
 
-// test recognises 0 < x & m, where x is the same in every lane and each lane of m a bit.
+// test recognises 0 < x & m, where the lanes of x are lanes of a value and each lane of m
+// is a bit.
 func (f *choiceFinder) test(less *program.Instr) (bitTest, bool) {
 	if less == nil || less.Op != program.Alu || less.Ir != ir.OpCmpLt || !f.zero(less.Args[0]) {
 		return bitTest{}, false
@@ -112,15 +116,35 @@ func (f *choiceFinder) test(less *program.Instr) (bitTest, bool) {
 	}
 	for i := range 2 {
 		x, m := f.made[and.Args[i]], f.made[and.Args[1-i]]
-		if x == nil || m == nil || x.Op != program.Broadcast || m.Op != program.ConstLanes || x.Result.Type.Elem.Size() > 4 {
+		if x == nil || m == nil || m.Op != program.ConstLanes || x.Result.Type.Elem.Size() > 4 {
 			continue
 		}
-		t := bitTest{of: x.Args[0]}
+		t, ok := spreadNumber(x)
+		if !ok {
+			continue
+		}
 		for _, n := range m.Ints {
 			if n <= 0 || n&(n-1) != 0 {
 				return bitTest{}, false
 			}
 			t.at = append(t.at, bits.TrailingZeros64(uint64(n)))
+		}
+		return t, true
+	}
+	return bitTest{}, false
+}
+
+// spreadNumber is a value of which an instruction spreads lanes over its own.
+func spreadNumber(x *program.Instr) (bitTest, bool) {
+	t := bitTest{of: x.Args[0], lane: make([]int, x.Result.Type.Lanes)}
+	switch x.Op {
+	case program.Broadcast:
+		return t, true
+	case program.Shuffle:
+		for i, from := range x.Mask {
+			if t.lane[i] = from; from < 0 || from >= t.of.Type.Lanes {
+				return bitTest{}, false
+			}
 		}
 		return t, true
 	}
@@ -134,9 +158,12 @@ func (f *choiceFinder) zero(v *program.Value) bool {
 
 // chooseBytes renders a choice by a bit test.
 func (s *Selector) chooseBytes(in *program.Instr, c byteChoice) {
-	number := s.print.Variable(s.Lane(c.test.of, 0), U32)
 	out := make([]Operand, len(c.test.at)/4)
+	var number Operand
 	for i := range out {
+		if lane := c.test.lane[4*i]; i == 0 || lane != c.test.lane[4*i-4] {
+			number = s.print.Variable(s.Lane(c.test.of, lane), U32)
+		}
 		set, y := s.spreadBits(number, c.test.at[4*i]), s.Words(in.Args[2])[i]
 		if c.negated { // ~y + 1
 			flipped := s.print.Named(s.word(ir.OpXor, y, s.allBits(set)))
