@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -41,8 +42,10 @@ type Progress struct {
 	Start float64 // us of the heuristic's plan; 0 where it is left out
 }
 
-// DefaultOptions suit kernels of a step.
-func DefaultOptions() Options { return Options{Beam: 4, Seed: 1, Batch: 32, Round: 256} }
+// DefaultOptions suit kernels of a step: several candidates at once for each processor.
+func DefaultOptions() Options {
+	return Options{Beam: 4, Seed: 1, Batch: max(32, 4*goruntime.GOMAXPROCS(0)), Round: 256}
+}
 
 // Result is what a search of one kernel has found.
 type Result struct {
@@ -51,6 +54,7 @@ type Result struct {
 	Best          []Outcome // of all rounds, the fastest first
 	Outcomes      []Outcome // of all candidates
 	Gain          float64   // part of the heuristic's time that is saved; 0 if it is no more than noise
+	Complete      bool      // no round found anything better any more; else there was no more time
 }
 
 // Count is how many candidates came to some end.
@@ -74,7 +78,7 @@ type Kernel struct {
 // in turn are how often both are timed to say so.
 const (
 	Noise       = 0.02
-	comparisons = 7
+	comparisons = 9
 	finalists   = 4
 )
 
@@ -97,6 +101,7 @@ func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result
 	if err != nil {
 		return nil, err
 	}
+	s.result.Complete = s.inTime(ctx)
 	return s.finish(ctx)
 }
 
@@ -208,8 +213,8 @@ func (s *search) tell() {
 	}
 }
 
-// finish times the best few and the heuristic's plan in turn: the one with the least median
-// wins if it is faster than the heuristic's by more than noise, and by more than both vary.
+// finish times the best few and the heuristic's plan in turn: those that are faster than it by
+// more than noise win.
 func (s *search) finish(ctx context.Context) (*Result, error) {
 	r := &s.result
 	r.Before.Plan = s.kernel.Plan.String()
@@ -229,14 +234,14 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 	if err != nil || len(times[0]) == 0 {
 		return r, ctxOr(ctx, err)
 	}
-	r.Before.Time = median(times[0])
+	r.Before.Time = quarter(times[0])
 	r.After = r.Before
 	for i := 1; i < len(list); i++ {
 		if len(times[i]) == 0 {
 			continue
 		}
 		if faster(times[0], times[i]) {
-			list[i].Time = median(times[i])
+			list[i].Time = quarter(times[i])
 			r.Winners = append(r.Winners, list[i])
 		}
 	}
@@ -256,8 +261,8 @@ func ctxOr(ctx context.Context, err error) error {
 	return err
 }
 
-// faster says that the second list of times is less than the first by more than noise: of
-// most pairs that were measured one after the other, and on the median.
+// faster says that the second list of times is less than the first by more than noise: in most
+// rounds, and by the least and the lower quarter, since what else runs on the machine only adds.
 func faster(before, after []float64) bool {
 	wins := 0
 	n := min(len(before), len(after))
@@ -266,7 +271,13 @@ func faster(before, after []float64) bool {
 			wins++
 		}
 	}
-	return wins*4 >= n*3 && median(after) < median(before)*(1-Noise)
+	return wins*2 > n && slices.Min(after) < slices.Min(before)*(1-Noise) && quarter(after) < quarter(before)*(1-Noise)
+}
+
+// quarter is the value that a quarter of the others are below.
+func quarter(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/4]
 }
 
 func median(values []float64) float64 {

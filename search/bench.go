@@ -17,6 +17,7 @@ import (
 	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/runtime"
+	"tgc/target"
 )
 
 // Status says what became of a candidate.
@@ -76,6 +77,7 @@ type Bench struct {
 	seen   map[string]string             // source hash -> plan
 	stuck  atomic.Bool                   // something goes on that was given up
 	lost   bool                          // the device
+	took   time.Duration                 // to check and time the heuristic's plan
 	best   float64
 	report func(Outcome)      // before and after a candidate runs; may be nil
 	sound  runtime.Executable // the heuristic's plan: runs while the device does
@@ -152,7 +154,12 @@ func (b *Bench) prepareJudge(ctx context.Context) (err error) {
 			return fmt.Errorf("the heuristic's plan: %w", err)
 		}
 	}
+	start := time.Now()
+	if err := j.check(ctx, exec); err != nil {
+		return fmt.Errorf("the heuristic's plan: %w", err)
+	}
 	_, err = b.time(ctx, exec, math.Inf(1)) // clocks and caches before the first that counts
+	b.took = time.Since(start)
 	return err
 }
 
@@ -188,17 +195,13 @@ func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
 	for _, l := range list {
 		b.skipDuplicate(l)
 	}
-	b.each(len(plans), func(i int) {
-		if list[i].program != nil {
-			list[i].exec, list[i].outcome = b.load(ctx, list[i])
-		}
-	})
 	var out []Outcome
 	if b.lost {
 		return nil, errors.New("search: a candidate has taken the device with it")
 	}
-	for _, l := range list {
-		if l.exec != nil {
+	loading := b.loadAll(ctx, list)
+	for i, l := range list {
+		if <-loading[i]; l.exec != nil {
 			b.measure(ctx, l)
 		}
 		if ctx.Err() != nil {
@@ -210,6 +213,29 @@ func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
 		}
 	}
 	return out, nil
+}
+
+// loadAll assembles candidates, and says of each when it is ready. Processors that run kernels
+// themselves assemble all before the first is timed; a GPU is not disturbed.
+func (b *Bench) loadAll(ctx context.Context, list []*lowered) []chan struct{} {
+	ready := make([]chan struct{}, len(list))
+	for i := range ready {
+		ready[i] = make(chan struct{})
+	}
+	all := func() {
+		b.each(len(list), func(i int) {
+			defer close(ready[i])
+			if list[i].program != nil {
+				list[i].exec, list[i].outcome = b.load(ctx, list[i])
+			}
+		})
+	}
+	if b.kernel.Target.Kind == target.GPU {
+		go all()
+	} else {
+		all()
+	}
+	return ready
 }
 
 // alive reports a device that still runs the heuristic's plan.

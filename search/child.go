@@ -51,14 +51,15 @@ type request struct {
 
 // reply is one of: ready, a candidate that runs now or has run, the answer to a request, an error.
 type reply struct {
-	Ready    bool        `json:"ready,omitempty"`
-	Running  string      `json:"running,omitempty"`
-	Ran      *Outcome    `json:"ran,omitempty"`
-	Done     bool        `json:"done,omitempty"`
-	Outcomes []Outcome   `json:"outcomes,omitempty"`
-	Times    [][]float64 `json:"times,omitempty"`
-	Stuck    bool        `json:"stuck,omitempty"` // something was given up that still goes on
-	Error    string      `json:"error,omitempty"`
+	Ready    bool          `json:"ready,omitempty"`
+	Took     time.Duration `json:"took,omitempty"` // to check and time the heuristic's plan
+	Running  string        `json:"running,omitempty"`
+	Ran      *Outcome      `json:"ran,omitempty"`
+	Done     bool          `json:"done,omitempty"`
+	Outcomes []Outcome     `json:"outcomes,omitempty"`
+	Times    [][]float64   `json:"times,omitempty"`
+	Stuck    bool          `json:"stuck,omitempty"` // something was given up that still goes on
+	Error    string        `json:"error,omitempty"`
 }
 
 // maybeChildCalled is set once the program has shown that its main is safe to run as a child.
@@ -106,7 +107,7 @@ func serve(open Opener) error {
 		}
 		_ = out.Encode(reply{Ran: &o})
 	}
-	if err := out.Encode(reply{Ready: true}); err != nil {
+	if err := out.Encode(reply{Ready: true, Took: b.took}); err != nil {
 		return err
 	}
 	for request := range requests(in) {
@@ -177,6 +178,7 @@ type Child struct {
 	spec    Spec
 	process *process
 	ran     map[string]Outcome // those that a child reported, or that ended one
+	run     time.Duration      // what a candidate may take to be checked and timed
 	Restart int                // how often a child was started again
 }
 
@@ -199,6 +201,13 @@ func StartChild(ctx context.Context, spec Spec) (*Child, error) {
 
 // startLimit is how long a device and the reference values of a kernel may take.
 const startLimit = 5 * time.Minute
+
+// A candidate that runs for so many times as long as the heuristic's plan, and for so long at
+// least, hangs.
+const (
+	slowest  = 20
+	leastRun = 3 * time.Second
+)
 
 func (c *Child) start(ctx context.Context) error {
 	p := &process{command: exec.Command("/proc/self/exe"), replies: make(chan reply), log: &tail{}}
@@ -224,6 +233,7 @@ func (c *Child) start(ctx context.Context) error {
 		return fmt.Errorf("search: child: %w", err)
 	}
 	r, _, err := c.wait(ctx, startLimit)
+	c.run = min(max(slowest*r.Took, leastRun), c.spec.Options.Limits.Run)
 	if err == nil && !r.Ready {
 		err = errors.New("no answer")
 	}
@@ -271,7 +281,7 @@ func (c *Child) wait(ctx context.Context, limit time.Duration) (r reply, running
 				return got, "", nil
 			case got.Running != "":
 				running = got.Running
-				timer.Reset(c.spec.Options.Limits.Run)
+				timer.Reset(c.run)
 			case got.Ran != nil:
 				running, c.ran[got.Ran.Plan] = "", *got.Ran
 				timer.Reset(limit)

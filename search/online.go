@@ -84,7 +84,7 @@ func (o *Online) search(ctx context.Context, k Kernel) (*plan.Plan, error) {
 	if o.Say != nil {
 		o.Say("searched a kernel: %d tried, %.4g us -> %.4g us: %s", len(found.Outcomes), found.Before.Time, found.After.Time, found.After.Plan)
 	}
-	if o.DB != nil {
+	if o.DB != nil && (found.Complete || len(found.Winners) > 0) {
 		if err := o.DB.Put(entryOf(k, found.Before, found.After, "by itself")); err != nil {
 			return nil, err
 		}

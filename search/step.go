@@ -26,7 +26,8 @@ type Step struct {
 type TuneOptions struct {
 	Search  Options // Budget and Progress are those of TuneOptions
 	Budget  time.Duration
-	Bench   BenchOptions // Baseline is each kernel's
+	Bench   BenchOptions  // Baseline is each kernel's
+	Config  engine.Config // of the step; its plans and database are not asked
 	DB      *database.DB
 	Again   bool // search kernels that the database has, too
 	Testers Testers
@@ -136,22 +137,29 @@ func (t *tuning) begin(ctx context.Context) (err error) {
 
 // shares are the parts of the step's time that its kernels take.
 func (t *tuning) shares(ctx context.Context) (map[*engine.Kernel]float64, error) {
-	const runs = 4 // the first warms up
-	shares, total := make(map[*engine.Kernel]float64), 0.0
-	for run := range runs {
+	const runs = 5
+	var least []time.Duration // by call
+	for range runs {
 		times, err := t.plain.Profile(ctx, t.step.Vars)
 		if err != nil {
 			return nil, err
 		}
-		i := 0
-		for _, launch := range t.step.Compiled.Launches {
-			for _, call := range launch {
-				if run > 0 && i < len(times) {
-					shares[call.Kernel] += times[i].Seconds()
-					total += times[i].Seconds()
-				}
-				i++
+		if least == nil {
+			least = times
+		}
+		for i := range times {
+			least[i] = min(least[i], times[i])
+		}
+	}
+	shares, total := make(map[*engine.Kernel]float64), 0.0
+	i := 0
+	for _, launch := range t.step.Compiled.Launches {
+		for _, call := range launch {
+			if i < len(least) { // a grid without blocks has no time
+				shares[call.Kernel] += least[i].Seconds()
+				total += least[i].Seconds()
 			}
+			i++
 		}
 	}
 	for k := range shares {
@@ -190,7 +198,9 @@ func (t *tuning) key(k *TunedKernel) database.Key {
 
 // capture captures the step with some plans.
 func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error) {
-	c, err := t.step.Compiled.Replan(ctx, engine.Config{Plans: plans, Warn: func(text string) { t.options.Say("%s", text) }})
+	config := t.options.Config
+	config.Plans, config.IgnoreDB = plans, true
+	c, err := t.step.Compiled.Replan(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -251,12 +261,17 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	case ctx.Err() != nil:
 		k.Note = "stopped"
 		return nil
+	case len(found.Winners) == 0 && !found.Complete:
+		k.Note = "nothing is faster in its share of the budget"
 	case len(found.Winners) == 0:
 		k.Note = "nothing is faster"
 	default:
 		if err := t.inStep(ctx, k, found); err != nil {
 			return err
 		}
+	}
+	if k.After.Plan == k.Before.Plan && !found.Complete {
+		return nil // the next run goes on
 	}
 	return t.store(k)
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/runtime"
@@ -22,7 +24,7 @@ const (
 	samplePoints = 8
 	leastPoints  = 2
 	noisyRuns    = 4
-	sampleTime   = 2 * time.Second
+	sampleTime   = 500 * time.Millisecond
 )
 
 // What rounding may do: so many times as much as was seen of evaluations with noise, and so
@@ -60,16 +62,12 @@ func (j *judge) sample(ctx context.Context, t *trial) error {
 	t.samples, t.bounds = nil, make(map[int]float64)
 	start := time.Now()
 	for n := 0; n < samplePoints && (n < leastPoints || time.Since(start) < sampleTime); n++ {
-		point := [][]float64{samplePoint(n, rng)}
-		exact, err := interp.SampleKernel(ctx, j.ast, args, t.vars, interp.KernelOptions{Float64: true}, point)
+		runs, err := j.samplesAt(ctx, samplePoint(n, rng), args, t.vars, uint64(n))
 		if err != nil {
 			return err
 		}
-		for range noisyRuns {
-			noisy, err := interp.SampleKernel(ctx, j.ast, args, t.vars, interp.KernelOptions{Float64: true, Noise: rng}, point)
-			if err != nil {
-				return err
-			}
+		exact := runs[0]
+		for _, noisy := range runs[1:] {
 			for i := range min(len(exact), len(noisy)) {
 				slot := exact[i].Slot
 				t.bounds[slot] = max(t.bounds[slot], noiseSlack*math.Abs(number(noisy[i].Value)-number(exact[i].Value)))
@@ -78,6 +76,23 @@ func (j *judge) sample(ctx context.Context, t *trial) error {
 		t.samples = append(t.samples, exact...)
 	}
 	return nil
+}
+
+// samplesAt evaluates a point: without noise first, then with it, all at once.
+func (j *judge) samplesAt(ctx context.Context, point []float64, args []*interp.KernelBuffer, vars map[string]int64, seed uint64) ([][]interp.Sampled, error) {
+	runs := make([][]interp.Sampled, 1+noisyRuns)
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range runs {
+		group.Go(func() (err error) {
+			options := interp.KernelOptions{Float64: true}
+			if i > 0 {
+				options.Noise = rand.New(rand.NewPCG(seed, uint64(i)))
+			}
+			runs[i], err = interp.SampleKernel(ctx, j.ast, args, vars, options, [][]float64{point})
+			return err
+		})
+	}
+	return runs, group.Wait()
 }
 
 // number is a scalar of either kind.

@@ -209,7 +209,7 @@ func ratesText(r bench.Rates) string {
 // one of them, and ALONE one with the edges of its launch.
 func printKernels(w io.Writer, title string, kernels []bench.KernelResult) error {
 	chained := slices.ContainsFunc(kernels, func(k bench.KernelResult) bool { return k.Alone > 0 })
-	header := []string{"KERNEL (" + title + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "GFLOPS", "ROLE", "PLAN"}
+	header := []string{"KERNEL (" + title + ")", "COUNT", "US/STEP", "SHARE", "GB/S", "OF READ", "GFLOPS", "ROLE", "ORIGIN", "PLAN"}
 	if chained {
 		header = slices.Insert(header, 2, "US", "ALONE")
 	}
@@ -223,7 +223,7 @@ func printKernels(w io.Writer, title string, kernels []bench.KernelResult) error
 		}
 		row := []string{
 			k.Name, fmt.Sprint(k.Count), fmt.Sprintf("%.4g", k.Time), fmt.Sprintf("%.1f %%", 100*k.Share),
-			fmt.Sprintf("%.4g", k.Rate), fraction, fmt.Sprintf("%.4g", k.GFLOPS), k.Role, strings.Join(k.Plan, "; "),
+			fmt.Sprintf("%.4g", k.Rate), fraction, fmt.Sprintf("%.4g", k.GFLOPS), k.Role, string(k.Origin), strings.Join(k.Plan, "; "),
 		}
 		if chained {
 			row = slices.Insert(row, 2, fmt.Sprintf("%.4g", k.Time/float64(k.Count)), fmt.Sprintf("%.4g", k.Alone/float64(k.Count)))

@@ -132,7 +132,7 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 	if config.Beam > 0 && !cmd.Flags().Changed("beam") {
 		options.Search.Beam = config.Beam
 	}
-	config.Plans = nil
+	config.Plans, options.Config = nil, config
 	if o.db != "" {
 		config.DB = o.db
 	}

@@ -18,19 +18,20 @@ import (
 // calls between two marks, which includes the edges of a launch. Elsewhere times are
 // with a barrier after every call, so that their sum is more than a step takes.
 type KernelResult struct {
-	Name     string   `json:"name"`
-	Count    int      `json:"count"`              // calls per step
-	Time     float64  `json:"time_us"`            // per step, all calls
-	Alone    float64  `json:"alone_us,omitempty"` // as Time, between marks; 0 where Time is that
-	Cached   bool     `json:"cached,omitempty"`   // the chain's weights are less than twice the last cache
-	Share    float64  `json:"share"`              // of the step
-	Rate     float64  `json:"gb_s"`               // of bytes read
-	Memory   int64    `json:"memory_bytes"`       // of weights and cache, a call
-	Fraction float64  `json:"fraction_of_read_gb_s"`
-	GFLOPS   float64  `json:"gflops"`
-	Role     string   `json:"role"` // the weights it reads, or what else it works on
-	Plan     []string `json:"plan"`
-	Why      string   `json:"why"`
+	Name     string        `json:"name"`
+	Count    int           `json:"count"`              // calls per step
+	Time     float64       `json:"time_us"`            // per step, all calls
+	Alone    float64       `json:"alone_us,omitempty"` // as Time, between marks; 0 where Time is that
+	Cached   bool          `json:"cached,omitempty"`   // the chain's weights are less than twice the last cache
+	Share    float64       `json:"share"`              // of the step
+	Rate     float64       `json:"gb_s"`               // of bytes read
+	Memory   int64         `json:"memory_bytes"`       // of weights and cache, a call
+	Fraction float64       `json:"fraction_of_read_gb_s"`
+	GFLOPS   float64       `json:"gflops"`
+	Role     string        `json:"role"` // the weights it reads, or what else it works on
+	Plan     []string      `json:"plan"`
+	Origin   engine.Origin `json:"origin"` // of the plan
+	Why      string        `json:"why"`
 }
 
 // profileRuns is how many times calls are timed; the median of each counts.
@@ -137,7 +138,7 @@ func tabulate(m *engine.Manifest, timings map[*engine.Kernel]*timing, readRate f
 			Name: k.Name, Count: k.Launches, Time: round(t * 1e6), Cached: timing.cached, Share: round(t / total),
 			Rate:   round(float64(k.BytesRead) * float64(k.Launches) / t / 1e9),
 			GFLOPS: round(float64(k.Flops) * float64(k.Launches) / t / 1e9),
-			Memory: k.MemoryBytes(), Role: Role(k), Plan: k.Plan, Why: k.Why,
+			Memory: k.MemoryBytes(), Role: Role(k), Plan: k.Plan, Origin: k.Origin, Why: k.Why,
 		}
 		if timing.chain > 0 {
 			r.Alone = round(timing.alone * 1e6)
