@@ -285,6 +285,7 @@ func (g *generation) look(ctx context.Context, l *loop, steps int) error {
 func (g *generation) accept(i int, id int32) (err error) {
 	g.over[i], err = g.session.accept(i, g.requests[i], g.results[i], id)
 	if errors.Is(err, ErrStop) {
+		g.results[i].Ended = true
 		return nil
 	}
 	return err

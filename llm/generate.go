@@ -27,6 +27,7 @@ type Request struct {
 // Result says what a generation did.
 type Result struct {
 	Tokens        []int32
+	Ended         bool // by an end-of-text token or ErrStop, not for want of room
 	PrefillTokens int
 	Prefill       time.Duration
 	DecodeTokens  int // steps of one token
@@ -60,7 +61,7 @@ func (s *Session) Generate(ctx context.Context, r Request) (*Result, error) {
 	}
 	err := decode(ctx, r, result)
 	if errors.Is(err, ErrStop) {
-		err = nil
+		result.Ended, err = true, nil
 	}
 	return result, err
 }
@@ -96,6 +97,7 @@ func (s *Session) accept(sequence int, r Request, result *Result, id int32) (ove
 		}
 	}
 	if !r.IgnoreEOS && s.model.Tokenizer != nil && s.model.Tokenizer.IsEndOfText(id) {
+		result.Ended = true
 		return true, nil
 	}
 	return len(result.Tokens) == r.Tokens || s.positions[sequence] == s.options.Context, nil

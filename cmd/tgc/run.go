@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +14,7 @@ import (
 
 	"tgc/internal/atomicfile"
 	"tgc/llm"
+	"tgc/llm/chat"
 	"tgc/llm/story"
 )
 
@@ -18,10 +22,14 @@ import (
 type runFlags struct {
 	device    deviceFlags
 	prompt    string
+	file      string
+	system    string
 	tokens    string
 	n         int
 	context   int
-	sampling  llm.Sampling
+	sampling  samplingFlags
+	template  string
+	verbose   bool
 	logits    string
 	splitAt   int
 	ignoreEOS bool
@@ -39,6 +47,8 @@ func newRun() *cobra.Command {
 			"\"stories\" runs: a small one, trained by tgc, that writes short simple stories.",
 		Example: "  tgc run model.gguf -p 'Once upon a time' -n 64\n" +
 			"  tgc run model.gguf -p 'Once upon a time' --temp 0 --json\n" +
+			"  tgc run model.gguf -f prompt.txt --stop END --repeat-penalty 1.1\n" +
+			"  tgc run model.gguf --chat --system 'Be brief.' -p 'What is a compiler?'\n" +
 			"  tgc run model.gguf --tokens 1,2,3 -n 8 --temp 0 --logits out.f32\n" +
 			"  tgc run -p 'Once upon a time'",
 		Args: cobra.MaximumNArgs(1),
@@ -51,12 +61,11 @@ func newRun() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.prompt, "prompt", "p", "", "text to go on from")
+	f.StringVarP(&o.prompt, "prompt", "p", "", "text to go on from; - reads it from stdin")
+	f.StringVarP(&o.file, "file", "f", "", "read the prompt from this file; a newline at its end is dropped")
 	f.StringVar(&o.tokens, "tokens", "", "prompt as token ids, 1,2,3, instead of text")
 	f.IntVarP(&o.n, "n", "n", 128, "most tokens to generate; -1 until the context is full")
-	f.Float64Var(&o.sampling.Temperature, "temp", 0.8, "temperature; 0 always takes the likeliest token")
-	f.IntVar(&o.sampling.TopK, "top-k", 40, "sample from the K likeliest tokens; 0 from all")
-	f.Float64Var(&o.sampling.TopP, "top-p", 0.95, "sample from the likeliest tokens of this probability together")
+	o.sampling.register(f)
 	f.Uint32Var(&o.sampling.Seed, "seed", 0, "seed of sampling: the same seed gives the same text")
 	f.IntVar(&o.context, "ctx", 0, "positions in the cache, at most the model's (default: what is needed; with -n -1 at least 4096)")
 	f.StringVar(&o.logits, "logits", "", "also write raw float32 logits to this file, [positions, vocabulary]")
@@ -64,6 +73,9 @@ func newRun() *cobra.Command {
 	f.BoolVar(&o.ignoreEOS, "ignore-eos", false, "go on after an end-of-text token")
 	f.IntVar(&o.perGraph, "tokens-per-graph", 0, "on a GPU, tokens that one launch of the host generates; 0 chooses")
 	f.BoolVar(&o.chat, "chat", false, "put the prompt into the model's chat template")
+	f.StringVar(&o.system, "system", "", "with --chat, the system prompt")
+	f.StringVar(&o.template, "template", "", "with --chat, use the chat template of this file")
+	f.BoolVar(&o.verbose, "verbose-prompt", false, "print the prompt's tokens on stderr")
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end, nothing before")
 	o.device.register(f)
 	o.device.registerModes(f)
@@ -74,8 +86,12 @@ func newRun() *cobra.Command {
 func (o *runFlags) check(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
-	case given("prompt") && given("tokens"):
-		return usagef("run: -p and --tokens exclude each other")
+	case given("prompt") && given("tokens"), given("prompt") && given("file"), given("file") && given("tokens"):
+		return usagef("run: of -p, -f and --tokens only one can be the prompt")
+	case given("chat") && !given("prompt") && !given("file"):
+		return usagef("run: --chat wants a message: -p TEXT or -f FILE")
+	case (given("system") || given("template")) && !o.chat:
+		return usagef("run: --system and --template are for --chat")
 	case given("tokens") && o.tokens == "":
 		return usagef("run: --tokens names no token, want numbers such as 1,2,3")
 	case given("ctx") && o.context < 1:
@@ -86,11 +102,9 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 		return usagef("run: --tokens-per-graph %d, want 1 or more, or 0", o.perGraph)
 	case o.splitAt < 0:
 		return usagef("run: --split-at %d, want 0 or more", o.splitAt)
-	case o.chat:
-		return fmt.Errorf("--chat: this version renders no chat templates; give the whole prompt with -p")
 	}
-	if err := o.sampling.Check(); err != nil {
-		return usagef("run: %v", err)
+	if err := o.sampling.check("run"); err != nil {
+		return err
 	}
 	return o.device.check()
 }
@@ -105,9 +119,15 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer m.Close()
-	prompt, err := o.promptTokens(m)
+	if err := o.sampling.checkModel(m); err != nil {
+		return err
+	}
+	prompt, err := o.promptTokens(cmd, m)
 	if err != nil {
 		return err
+	}
+	if o.verbose {
+		verbosePrompt(cmd, m, prompt)
 	}
 	size, err := llm.ContextSize(m, o.context, len(prompt), o.n)
 	if err != nil {
@@ -124,17 +144,20 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 	}
 	defer dev.Close()
 	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Config: config,
-		Prepare: &llm.Preparation{Prompt: len(prompt), Sampling: o.sampling}})
+		Prepare: &llm.Preparation{Prompt: len(prompt), Sampling: o.sampling.Sampling}})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if err := s.Prepare(ctx, len(prompt), o.sampling); err != nil {
+	if err := s.Prepare(ctx, len(prompt), o.sampling.Sampling); err != nil {
 		return err
 	}
-	p := &printer{out: cmd.OutOrStdout(), quiet: o.json, model: m}
+	p, err := newPrinter(cmd.OutOrStdout(), o.json, m, o.sampling.stops)
+	if err != nil {
+		return err
+	}
 	request := llm.Request{
-		Prompt: prompt, Tokens: o.n, Sampling: o.sampling, IgnoreEOS: o.ignoreEOS, SplitAt: o.splitAt, Token: p.token,
+		Prompt: prompt, Tokens: o.n, Sampling: o.sampling.Sampling, IgnoreEOS: o.ignoreEOS, SplitAt: o.splitAt, Token: p.token,
 	}
 	if o.logits != "" {
 		request.Logits = func(rows []float32) error { return llm.WriteFloats(file, rows) }
@@ -149,12 +172,12 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 	if err := file.Commit(); err != nil {
 		return err
 	}
-	return o.report(cmd, m, dev.Name(), prompt, result)
+	return o.report(cmd, p, dev.Name(), prompt, result)
 }
 
 // promptTokens returns the prompt's ids. Without any, the text is empty: what a
 // model puts before a text is the prompt.
-func (o *runFlags) promptTokens(m *llm.Model) ([]int32, error) {
+func (o *runFlags) promptTokens(cmd *cobra.Command, m *llm.Model) ([]int32, error) {
 	if o.tokens != "" {
 		ids, err := llm.ParseTokens(o.tokens, m.Config.Vocabulary)
 		if err == nil && len(ids) == 0 {
@@ -165,11 +188,52 @@ func (o *runFlags) promptTokens(m *llm.Model) ([]int32, error) {
 	if m.Tokenizer == nil {
 		return nil, fmt.Errorf("%s holds no vocabulary: give the prompt as ids with --tokens 1,2,3", m.Name)
 	}
-	ids, err := m.Tokenizer.Encode(o.prompt, true, true)
+	text, err := o.promptText(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if o.chat {
+		return o.chatTokens(cmd, m, text)
+	}
+	ids, err := m.Tokenizer.Encode(text, true, true)
 	if err == nil && len(ids) == 0 {
 		err = usagef("run: the prompt is empty: give one with -p TEXT or --tokens 1,2,3")
 	}
 	return ids, err
+}
+
+// promptText is the prompt of -p, of a file or of stdin.
+func (o *runFlags) promptText(cmd *cobra.Command) (string, error) {
+	if o.file == "" && o.prompt != "-" {
+		return o.prompt, nil
+	}
+	text, err := readInput(cmd, o.file)
+	return strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r"), err
+}
+
+// chatTokens is a message in the model's chat template.
+func (o *runFlags) chatTokens(cmd *cobra.Command, m *llm.Model, text string) ([]int32, error) {
+	t, err := (&chatFlags{template: o.template}).chatTemplate(m)
+	if err != nil {
+		return nil, fmt.Errorf("--chat: %w", err)
+	}
+	messages := []chat.Message{{Role: chat.User, Content: text}}
+	if o.system != "" {
+		messages = []chat.Message{{Role: chat.System, Content: o.system}, messages[0]}
+	}
+	return t.Prompt(cmd.Context(), messages, nil)
+}
+
+// verbosePrompt lists the prompt's tokens, as llama.cpp does.
+func verbosePrompt(cmd *cobra.Command, m *llm.Model, prompt []int32) {
+	note(cmd, "prompt of %d tokens:", len(prompt))
+	for _, id := range prompt {
+		text := ""
+		if m.Tokenizer != nil {
+			text = strconv.Quote(string(m.Tokenizer.Piece(id)))
+		}
+		note(cmd, "%6d %s", id, text)
+	}
 }
 
 // createLogits starts the file of logits; without a name there is none, and the
@@ -203,34 +267,27 @@ func (f *logitsFile) Commit() error {
 	return f.File.Commit()
 }
 
-// printer prints tokens as they come: text, or ids where there is no
-// vocabulary.
+// printer turns tokens into text as they come (ids where there is no vocabulary), looks
+// for stops in it, and prints it.
 type printer struct {
 	out    io.Writer
 	quiet  bool
-	model  *llm.Model
 	next   func(id int32) string
 	flush  func() string
-	last   string
+	stops  *llm.StopMatcher
+	text   strings.Builder
 	tokens int
+	// vocabulary: tokens have a text.
+	vocabulary bool
 }
 
-func (p *printer) token(id int32) error {
-	if p.quiet {
-		return nil
-	}
-	if p.next == nil {
-		p.start()
-	}
-	p.tokens++
-	return p.print(p.next(id))
-}
-
-func (p *printer) start() {
-	if p.model.Tokenizer != nil {
-		s := p.model.Tokenizer.NewStream(false)
-		p.next, p.flush = s.Next, s.Flush
-		return
+func newPrinter(out io.Writer, quiet bool, m *llm.Model, stops []string) (*printer, error) {
+	matcher, err := llm.NewStopMatcher(stops)
+	p := &printer{out: out, quiet: quiet, stops: matcher}
+	if m.Tokenizer != nil {
+		s := m.Tokenizer.NewStream(false)
+		p.next, p.flush, p.vocabulary = s.Next, s.Flush, true
+		return p, err
 	}
 	p.next = func(id int32) string {
 		if p.tokens == 1 {
@@ -239,24 +296,38 @@ func (p *printer) start() {
 		return fmt.Sprint(" ", id)
 	}
 	p.flush = func() string { return "" }
+	return p, err
+}
+
+func (p *printer) token(id int32) error {
+	p.tokens++
+	text, stopped := p.stops.Next(p.next(id))
+	if err := p.print(text); err != nil {
+		return err
+	}
+	if stopped {
+		return llm.ErrStop
+	}
+	return nil
 }
 
 func (p *printer) print(text string) error {
-	if text == "" {
+	p.text.WriteString(text)
+	if p.quiet || text == "" {
 		return nil
 	}
-	p.last = text
 	_, err := io.WriteString(p.out, text)
 	return err
 }
 
 // end completes the text and its last line.
 func (p *printer) end() error {
-	if p.next == nil {
-		return nil
-	}
-	if err := p.print(p.flush()); err != nil || p.last == "" || p.last[len(p.last)-1] == '\n' {
+	text, _ := p.stops.Next(p.flush())
+	if err := errors.Join(p.print(text), p.print(p.stops.Flush())); err != nil {
 		return err
+	}
+	if all := p.text.String(); p.quiet || all == "" || strings.HasSuffix(all, "\n") {
+		return nil
 	}
 	_, err := io.WriteString(p.out, "\n")
 	return err
@@ -271,16 +342,21 @@ type runReport struct {
 	Decode       float64 `json:"decode_tok_s"`
 	Device       string  `json:"device"`
 	Mode         string  `json:"mode"`
+	// Reason is why it ended: "stop" at an end of text or a --stop, else "length".
+	Reason string `json:"finish_reason"`
 }
 
-func (o *runFlags) report(cmd *cobra.Command, m *llm.Model, device string, prompt []int32, r *llm.Result) error {
+func (o *runFlags) report(cmd *cobra.Command, p *printer, device string, prompt []int32, r *llm.Result) error {
 	report := runReport{
 		PromptTokens: prompt, Tokens: append([]int32{}, r.Tokens...),
 		Prefill: perSecond(r.PrefillTokens, r.Prefill), Decode: perSecond(r.DecodeTokens, r.Decode),
-		Device: device, Mode: o.device.mode.String(),
+		Device: device, Mode: o.device.mode.String(), Reason: "length",
 	}
-	if m.Tokenizer != nil {
-		report.Text = string(m.Tokenizer.Decode(r.Tokens, false))
+	if r.Ended {
+		report.Reason = "stop"
+	}
+	if p.vocabulary {
+		report.Text = p.text.String()
 	}
 	if o.json {
 		return printJSON(cmd, report)

@@ -59,7 +59,7 @@ func (c *Conversation) Answer(ctx context.Context, text string, write func(text 
 	if err := w.end(); err != nil {
 		return nil, err
 	}
-	reply := &Reply{Text: w.text.String(), End: c.end(result, w, interrupted), Dropped: dropped, Statistics: Statistics{
+	reply := &Reply{Text: w.text.String(), End: c.end(result, interrupted), Dropped: dropped, Statistics: Statistics{
 		Answers: 1, Prompt: len(ids), Reused: shared, Generated: len(result.Tokens),
 		Prefill: result.Prefill, Decode: result.Decode, Decoded: result.DecodeTokens,
 	}}
@@ -73,14 +73,13 @@ func (c *Conversation) Answer(ctx context.Context, text string, write func(text 
 }
 
 // end tells why a generation ended.
-func (c *Conversation) end(r *llm.Result, w *writer, interrupted bool) End {
-	n := len(r.Tokens)
+func (c *Conversation) end(r *llm.Result, interrupted bool) End {
 	switch {
 	case interrupted:
 		return EndInterrupt
-	case w.stops.Stopped(), n > 0 && c.template.tokenizer.IsEndOfText(r.Tokens[n-1]):
+	case r.Ended:
 		return EndOfTurn
-	case n == c.options.Tokens:
+	case len(r.Tokens) == c.options.Tokens:
 		return EndLength
 	}
 	return EndContext

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tgc/llm"
+	"tgc/llm/template"
 )
 
 // Options of a conversation.
@@ -25,6 +26,7 @@ type Conversation struct {
 	options  Options
 
 	system   string    // the system prompt, "" for none
+	folded   bool      // into the first question: the template takes no system messages
 	messages []Message // user and assistant in turn
 	forgot   int       // messages at the beginning that the model no longer sees
 	cached   []int32   // tokens in the session's cache
@@ -63,6 +65,21 @@ func New(s *llm.Session, t *Template, system string, opt Options) (*Conversation
 	return &Conversation{session: s, template: t, options: opt, system: system}, nil
 }
 
+// FoldSystem finds out whether the template refuses system prompts. From then on the
+// prompt stands at the beginning of the first question.
+func (c *Conversation) FoldSystem(ctx context.Context) (folded bool, err error) {
+	question := []Message{{User, "?"}}
+	if _, err := c.template.Render(ctx, Variables(question)); err != nil {
+		return false, err
+	}
+	_, err = c.template.Render(ctx, Variables(slices.Concat([]Message{{System, "."}}, question)))
+	var fault *template.Error
+	if errors.As(err, &fault) && fault.Raised {
+		c.folded, err = true, nil
+	}
+	return c.folded, err
+}
+
 // Reset forgets all turns, but not the system prompt.
 func (c *Conversation) Reset() { c.messages, c.forgot = nil, 0 }
 
@@ -73,11 +90,21 @@ func (c *Conversation) SetSystem(text string) {
 }
 
 // Messages are all turns, with the system prompt.
-func (c *Conversation) Messages() []Message { return c.with(c.messages) }
-
-func (c *Conversation) with(messages []Message) []Message {
+func (c *Conversation) Messages() []Message {
 	if c.system == "" {
-		return slices.Clone(messages)
+		return slices.Clone(c.messages)
+	}
+	return slices.Concat([]Message{{System, c.system}}, c.messages)
+}
+
+// with puts the system prompt before turns, as the template can take it.
+func (c *Conversation) with(messages []Message) []Message {
+	switch {
+	case c.system == "":
+		return messages
+	case c.folded && len(messages) > 0:
+		first := Message{messages[0].Role, c.system + "\n\n" + messages[0].Content}
+		return slices.Concat([]Message{first}, messages[1:])
 	}
 	return slices.Concat([]Message{{System, c.system}}, messages)
 }
@@ -128,7 +155,7 @@ const leastAnswer = 16
 func (c *Conversation) prompt(ctx context.Context, messages []Message) (ids []int32, dropped int, err error) {
 	room := c.options.Context - min(leastAnswer, c.options.Context/4)
 	for limit := room; ; limit = c.options.Context / 2 {
-		if ids, err = c.template.Prompt(ctx, c.with(messages[c.forgot+dropped:])); err != nil {
+		if ids, err = c.template.Prompt(ctx, c.with(messages[c.forgot+dropped:]), c.cached); err != nil {
 			return nil, dropped, err
 		}
 		last := len(messages) - c.forgot - dropped
@@ -146,10 +173,4 @@ func (c *Conversation) prompt(ctx context.Context, messages []Message) (ids []in
 
 // shared is the number of tokens at the beginning that are in the cache already. One at
 // least is left to be fed: the answer begins with its logits.
-func (c *Conversation) shared(ids []int32) int {
-	n := 0
-	for n < len(ids)-1 && n < len(c.cached) && ids[n] == c.cached[n] {
-		n++
-	}
-	return n
-}
+func (c *Conversation) shared(ids []int32) int { return min(common(ids, c.cached), len(ids)-1) }

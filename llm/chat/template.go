@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"tgc/gguf"
@@ -91,29 +93,64 @@ func (t *Template) Render(ctx context.Context, vars *template.Dict) ([]template.
 // BOS comes first where the vocabulary wants it, once, whether or not the template
 // writes it too.
 func (t *Template) Tokens(pieces []template.Piece) ([]int32, error) {
-	segments := make([]tokenizer.Segment, len(pieces))
-	for i, p := range pieces {
-		segments[i] = tokenizer.Segment{Text: p.Text, Outside: p.Outside}
+	ids, err := t.tokenizer.EncodeSegments(segments(pieces))
+	if err != nil || !t.lacksBOS(ids) {
+		return ids, err
 	}
-	ids, err := t.tokenizer.EncodeSegments(segments)
-	if err != nil {
-		return nil, err
-	}
-	if bos := t.tokenizer.BOS(); t.tokenizer.AddsBOS() && (len(ids) == 0 || ids[0] != bos) {
-		ids = append([]int32{bos}, ids...)
-	}
-	return ids, nil
+	return append([]int32{t.tokenizer.BOS()}, ids...), nil
 }
 
-// Prompt is the tokens after which a model answers messages.
-func (t *Template) Prompt(ctx context.Context, messages []Message) ([]int32, error) {
+func (t *Template) lacksBOS(ids []int32) bool {
+	return t.tokenizer.AddsBOS() && (len(ids) == 0 || ids[0] != t.tokenizer.BOS())
+}
+
+func segments(pieces []template.Piece) []tokenizer.Segment {
+	list := make([]tokenizer.Segment, len(pieces))
+	for i, p := range pieces {
+		list[i] = tokenizer.Segment{Text: p.Text, Outside: p.Outside}
+	}
+	return list
+}
+
+// Prompt is the tokens after which a model answers messages. Where have, the tokens in
+// a cache, spell its beginning in another way than the vocabulary would, as answers often
+// do that a model generated, they are kept: what the model said need not be computed again.
+func (t *Template) Prompt(ctx context.Context, messages []Message, have []int32) ([]int32, error) {
 	pieces, err := t.Render(ctx, Variables(messages))
 	if err != nil {
 		return nil, err
 	}
 	ids, err := t.Tokens(pieces)
-	if err == nil && len(ids) == 0 {
-		err = errors.New("the chat template makes an empty prompt of these messages")
+	if err != nil {
+		return nil, err
 	}
-	return ids, err
+	if len(ids) == 0 {
+		return nil, errors.New("the chat template makes an empty prompt of these messages")
+	}
+	var first []int32
+	if len(have) > 0 && have[0] == t.tokenizer.BOS() && !opensWith(pieces, t.tokenizer.TokenText(have[0])) {
+		first, have = have[:1], have[1:] // it is not of the template's text
+	}
+	kept, err := t.tokenizer.ContinueSegments(have, segments(pieces))
+	if err != nil {
+		return nil, err
+	}
+	if kept = slices.Concat(first, kept); common(kept, slices.Concat(first, have)) > common(ids, slices.Concat(first, have)) {
+		return kept, nil
+	}
+	return ids, nil
+}
+
+// opensWith tells whether the template's own text begins with a token's name.
+func opensWith(pieces []template.Piece, name string) bool {
+	return len(pieces) > 0 && !pieces[0].Outside && strings.HasPrefix(pieces[0].Text, name)
+}
+
+// common is the number of tokens at the beginning that two lists share.
+func common(a, b []int32) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }

@@ -104,3 +104,45 @@ func TestFramingTokensFromOutside(t *testing.T) {
 		t.Errorf("got %v, want <|start|> (3) once, at the beginning, and <think> (5) at the end", ids)
 	}
 }
+
+// Tokens that spell the text otherwise stay up to a special token; what is left is
+// encoded as ever.
+func TestContinueSegments(t *testing.T) {
+	for _, o := range oracleVocabularies(t) {
+		tok := o.tokenizer(t)
+		end := tok.EOS()
+		if end == NoToken || !tok.IsSpecial(end) {
+			continue
+		}
+		name := tok.TokenText(end)
+		segments := []Segment{{"hello there", true}, {name, false}, {"once more", true}}
+		want, err := tok.EncodeSegments(segments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"hello there", "hello", "hello there and", ""} {
+			var have []int32 // spelled letter by letter
+			for i := range len(text) {
+				ids, err := tok.Encode(text[i:i+1], false, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				have = append(have, ids...)
+			}
+			// What comes after the spelled text is another matter.
+			letters := have[:min(len(have), len("hello there"))]
+			spelled := string(tok.Decode(letters, true)) == "hello there"
+			got, err := tok.ContinueSegments(append(have, end, end), segments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			expected := want
+			if spelled {
+				expected = slices.Concat(letters, want[slices.Index(want, end):])
+			}
+			if !slices.Equal(got, expected) {
+				t.Errorf("%s: after %q: got %v, want %v", o.name, text, got, expected)
+			}
+		}
+	}
+}
