@@ -77,7 +77,7 @@ type Kernel struct {
 // Noise is by how much a plan must be faster than the heuristic's to be taken, and comparisons
 // in turn are how often both are timed to say so.
 const (
-	Noise       = 0.02
+	Noise       = 0.01
 	comparisons = 9
 	finalists   = 4
 )

@@ -54,7 +54,7 @@ type Limits struct {
 
 // DefaultLimits are generous: ptxas takes a second for some good plans, the interpreter longer.
 func DefaultLimits() Limits {
-	return Limits{Source: 2 << 20, Compile: 10 * time.Second, Run: 20 * time.Second}
+	return Limits{Source: 2 << 20, Compile: 6 * time.Second, Run: 20 * time.Second}
 }
 
 // BenchOptions say how candidates are tried.

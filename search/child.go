@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -213,7 +214,8 @@ func (c *Child) start(ctx context.Context) error {
 	p := &process{command: exec.Command("/proc/self/exe"), replies: make(chan reply), log: &tail{}}
 	p.command.Env = append(os.Environ(), childEnv+"=1")
 	p.command.Stderr = p.log
-	p.command.WaitDelay = time.Second // a compiler that it has started may hold its standard error
+	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the parent
+	p.command.WaitDelay = time.Second                           // a compiler that it has started may hold its standard error
 	in, err := p.command.StdinPipe()
 	if err != nil {
 		return err

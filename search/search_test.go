@@ -16,6 +16,8 @@ import (
 	"tgc/kernel/plan"
 	"tgc/runtime"
 	"tgc/runtime/cpu"
+	"tgc/runtime/cuda"
+	"tgc/runtime/cuda/emulator"
 	"tgc/runtime/interp"
 	"tgc/search"
 	"tgc/tensor"
@@ -24,6 +26,13 @@ import (
 func TestMain(m *testing.M) {
 	cpu.MaybeChild()
 	search.MaybeChild(func(_ context.Context, spec *search.Spec) (runtime.Device, error) {
+		if spec.Device == "cuda:emu" {
+			drv, err := emulator.New(emulator.Options{})
+			if err != nil {
+				return nil, err
+			}
+			return cuda.New(cuda.Options{Driver: drv, Label: spec.Device, NoCache: true})
+		}
 		return &faulty{Device: interp.New(interp.Options{}), fault: spec.Device}, nil
 	})
 	os.Exit(m.Run())
@@ -361,6 +370,39 @@ func TestSearchOnCPU(t *testing.T) {
 	t.Logf("%q %.2f us -> %q %.2f us: %d candidates", r.Before.Plan, r.Before.Time, r.After.Plan, r.After.Time, len(r.Outcomes))
 	for _, o := range r.Outcomes {
 		if o.Status == search.Wrong || o.Status == search.Crashed || o.Status == search.TooLong {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// On an emulated GPU, in a child as on a real one: no candidate is wrong, races included.
+func TestSearchOnEmulatedGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the emulator is slow")
+	}
+	drv, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cuda.New(cuda.Options{Driver: drv, Label: "cuda:emu", NoCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	k := kernelOf(t, matvec(t, "Q4_0", 9, 6*32), dev)
+	child, err := search.StartChild(t.Context(), search.Spec{Device: "cuda:emu", Kernel: ir.Text(k.AST), Options: optionsOf(k)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer child.Close()
+	options := search.DefaultOptions()
+	options.Budget, options.Beam, options.Batch, options.Round = 5*time.Second, 1, 8, 64
+	r, err := search.Run(t.Context(), k, child, options)
+	if err != nil || r.Count(search.Measured) < 2 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for _, o := range r.Outcomes {
+		if o.Status == search.Wrong || o.Status == search.Crashed {
 			t.Errorf("%+v", o)
 		}
 	}

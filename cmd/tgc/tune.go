@@ -324,7 +324,10 @@ func (r *tuneReport) print(cmd *cobra.Command, asJSON bool) error {
 		return err
 	}
 	step := "no plan was taken"
-	if r.StepUS[0] > 0 {
+	switch {
+	case r.StepUS[0] == 0 && slices.ContainsFunc(r.Kernels, func(k tuneKernel) bool { return k.PlanAfter != k.PlanBefore }):
+		step = "stopped before the step was timed"
+	case r.StepUS[0] > 0:
 		step = fmt.Sprintf("step: %.5g us before, %.5g us after (%.4g and %.4g tokens a second), in turn: %.2f %% less beyond noise", r.StepUS[0], r.StepUS[1], r.Before, r.After, 100*r.Saved)
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s; %.0f s; %s\n", step, r.Seconds, r.DB)
