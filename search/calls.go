@@ -213,9 +213,10 @@ func (c *Calls) run(ctx context.Context, exec runtime.Executable, set int, vars 
 const (
 	chainCalls = 48 // of a chain that the device times itself
 	leastRuns  = 5
-	mostRuns   = 40
+	mostRuns   = 400
 	enough     = 20 * time.Millisecond
 
+	shortRun  = 500 * time.Microsecond // of calls that the host times
 	chainTime = 100 * time.Millisecond // of a chain, at most: an emulated GPU takes that for a call
 	farOver   = 4                      // times the limit a call takes that is timed once, with its launch
 	longCall  = time.Millisecond       // and which a launch is little of
@@ -223,7 +224,7 @@ const (
 
 // once runs a call and says what that took, with its launch.
 func (c *Calls) once(ctx context.Context, exec runtime.Executable, vars map[string]int64) (time.Duration, error) {
-	r, err := c.dev.Record(ctx, []runtime.Launch{{Calls: []runtime.Call{c.call(exec, 0)}}})
+	r, err := c.record(ctx, exec, 0, 1)
 	if err != nil {
 		return 0, err
 	}
@@ -242,18 +243,16 @@ func (c *Calls) Time(ctx context.Context, exec runtime.Executable, vars map[stri
 		return us, err
 	}
 	n := int(min(int64(len(c.sets)), max(1, int64(chainTime/max(once, 1)))))
-	var launches []runtime.Launch
-	numbers := make([]int, n)
-	for set := range n {
-		launches = append(launches, runtime.Launch{Calls: []runtime.Call{c.call(exec, set)}})
-		numbers[set] = set
-	}
-	r, err := c.dev.Record(ctx, launches)
+	r, err := c.record(ctx, exec, 0, n)
 	if err != nil {
 		return 0, err
 	}
 	defer r.Free()
 	if chain, ok := r.(runtime.Chainer); ok {
+		numbers := make([]int, n)
+		for set := range numbers {
+			numbers[set] = set
+		}
 		times := max(min(chainCalls, int(chainTime/max(once, 1)))/n, 1)
 		all, err := repeat(leastRuns, leastRuns, limit, func() (time.Duration, error) { return chain.Chain(ctx, vars, numbers, times) })
 		if err != nil {
@@ -261,15 +260,44 @@ func (c *Calls) Time(ctx context.Context, exec runtime.Executable, vars map[stri
 		}
 		return all[len(all)/2], nil
 	}
-	all, err := repeat(leastRuns, mostRuns, limit, func() (time.Duration, error) {
+	return c.hostTime(ctx, exec, vars, n, int(max(1, shortRun/max(once, 1))), limit)
+}
+
+// hostTime runs calls of n sets in turn, some at once, and returns the least time of a call. Runs
+// are short: between two of other processes there is room for them.
+func (c *Calls) hostTime(ctx context.Context, exec runtime.Executable, vars map[string]int64, n, together int, limit float64) (float64, error) {
+	var turns []runtime.Recording
+	var counts []int
+	for first := 0; first < n; first += together {
+		count := min(together, n-first)
+		r, err := c.record(ctx, exec, first, count)
+		if err != nil {
+			return 0, err
+		}
+		defer r.Free()
+		turns, counts = append(turns, r), append(counts, count)
+	}
+	turn := 0
+	all, err := repeat(leastRuns+len(turns), mostRuns, limit, func() (time.Duration, error) {
+		i := turn % len(turns)
+		turn++
 		start := time.Now()
-		err := r.Run(ctx, vars)
-		return time.Since(start) / time.Duration(n), err
+		err := turns[i].Run(ctx, vars)
+		return time.Since(start) / time.Duration(counts[i]), err
 	})
 	if err != nil {
 		return 0, err
 	}
 	return all[0], nil
+}
+
+// record records calls of some sets, one after the other.
+func (c *Calls) record(ctx context.Context, exec runtime.Executable, first, n int) (runtime.Recording, error) {
+	var launches []runtime.Launch
+	for set := first; set < first+n; set++ {
+		launches = append(launches, runtime.Launch{Calls: []runtime.Call{c.call(exec, set)}})
+	}
+	return c.dev.Record(ctx, launches)
 }
 
 // repeat measures until there is enough, and returns microseconds, the least first.
