@@ -44,10 +44,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
 	k := &matrixWork{
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
-		element: 4,
-	}
-	if m.integerSum(w.chain[len(w.chain)-1]) {
-		k.element = 1
+		element: activationBytes(m.integerSum(w.chain[len(w.chain)-1])),
 	}
 	for _, i := range m.axesOf(plan.StoreAxis) {
 		if i != m.row && i != m.token {

@@ -273,8 +273,11 @@ func (c *mapped) operations(k *work, t *target.Threads) (operations, registers f
 }
 
 // element is the bytes of an activation that a thread holds.
-func (k *work) element() float64 {
-	if k.dot {
+func (k *work) element() float64 { return activationBytes(k.dot) }
+
+// activationBytes are those of one that is rounded to a byte, or is a float.
+func activationBytes(rounded bool) float64 {
+	if rounded {
 		return 1
 	}
 	return 4

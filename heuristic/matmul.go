@@ -230,10 +230,7 @@ func (a *analysis) perRow(weights []*operand, w *operand) int64 {
 	reused := slices.DeleteFunc(slices.Clone(weights), func(o *operand) bool { return len(o.reuse) == 0 })
 	n := len(distinct(reused))
 	if w.rank() == 0 { // plain rows of one matrix, each with a sum of its own
-		sums := make(map[*ir.UOp]bool)
-		for _, o := range reused {
-			sums[o.sum] = true
-		}
+		sums := lists.Set(lists.Map(reused, func(o *operand) *ir.UOp { return o.sum }))
 		n = max(n, len(sums))
 	}
 	return int64(max(n, 1)) * a.stagePoints(w)

@@ -82,10 +82,7 @@ func (p *Parameters) Save(ctx context.Context, f *tensor.Function) (Values, erro
 }
 
 func (p *Parameters) eachUsed(f *tensor.Function, visit func(v Parameter) error) error {
-	used := make(map[string]bool)
-	for _, b := range f.Buffers() {
-		used[b.Name] = true
-	}
+	used := lists.Set(lists.Map(f.Buffers(), func(b tensor.BufferInfo) string { return b.Name }))
 	for _, v := range p.tree.list {
 		if !used[v.Name] {
 			continue

@@ -10,6 +10,7 @@ import (
 	"tgc/engine"
 	"tgc/engine/traffic"
 	"tgc/gguf"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/llm"
@@ -246,10 +247,7 @@ func (p *part) longestShare(desc *target.Desc) (longest share, err error) {
 	if err != nil {
 		return share{}, err
 	}
-	of := make(map[int]bool)
-	for _, w := range p.weights {
-		of[w.slot] = true
-	}
+	of := lists.Set(lists.Map(p.weights, func(w weight) int { return w.slot }))
 	for _, u := range ir.Toposort(p.AST) {
 		if (u.Op != ir.OpLoad && u.Op != ir.OpField) || u.Src[0].Op != ir.OpParam || !of[u.Src[0].Arg.(ir.ParamArg).Slot] {
 			continue

@@ -67,6 +67,15 @@ func Product[S ~[]E, E int | int64](list S) E {
 	return n
 }
 
+// Set has the elements of a list.
+func Set[S ~[]E, E comparable](list S) map[E]bool {
+	set := make(map[E]bool, len(list))
+	for _, x := range list {
+		set[x] = true
+	}
+	return set
+}
+
 // Union is a list with those of some elements at its end that it does not have yet.
 func Union[S ~[]E, E comparable](list S, more ...E) S {
 	for _, x := range more {

@@ -30,6 +30,9 @@ func TestLists(t *testing.T) {
 	if some, none := Product([]int64{3, 4}), Product([]int(nil)); some != 12 || none != 1 {
 		t.Errorf("products %d and %d", some, none)
 	}
+	if set := Set(list); len(set) != 3 || !set[3] || !set[4] || !set[1] {
+		t.Errorf("set: %v", set)
+	}
 	if got := Upto(3); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("up to 3: %v", got)
 	}

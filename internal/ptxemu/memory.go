@@ -124,28 +124,24 @@ func (m *Memory) Bytes(address uint64, n int) ([]byte, error) {
 
 // Fill sets bytes to a value; they are defined from then on.
 func (m *Memory) Fill(address uint64, value byte, n int) error {
-	a, at, err := m.span(address, n)
-	if err != nil {
-		return fmt.Errorf("ptx: fill: %w", err)
-	}
-	for i := range n {
-		a.data[at+uint64(i)] = value
-	}
-	a.mark(at, uint64(n), true)
-	return nil
+	return m.set("fill", address, value, n, true)
 }
 
 // Poison makes bytes undefined again, as memory is whose old contents nobody
 // may rely on.
 func (m *Memory) Poison(address uint64, n int) error {
+	return m.set("poison", address, garbage, n, false)
+}
+
+func (m *Memory) set(what string, address uint64, value byte, n int, defined bool) error {
 	a, at, err := m.span(address, n)
 	if err != nil {
-		return fmt.Errorf("ptx: poison: %w", err)
+		return fmt.Errorf("ptx: %s: %w", what, err)
 	}
 	for i := range n {
-		a.data[at+uint64(i)] = garbage
+		a.data[at+uint64(i)] = value
 	}
-	a.mark(at, uint64(n), false)
+	a.mark(at, uint64(n), defined)
 	return nil
 }
 

@@ -40,9 +40,11 @@ func (m *sharedMemory) begin() {
 }
 
 // check reports an access outside.
-func (m *sharedMemory) check(at uint64, n int) error {
-	if at > uint64(len(m.data)) || uint64(n) > uint64(len(m.data))-at {
-		return fmt.Errorf("%d bytes at %d of %d bytes of shared memory", n, at, len(m.data))
+func (m *sharedMemory) check(at uint64, n int) error { return checkInside("shared", m.data, at, n) }
+
+func checkInside(space string, data []byte, at uint64, n int) error {
+	if at > uint64(len(data)) || uint64(n) > uint64(len(data))-at {
+		return fmt.Errorf("%d bytes at %d of %d bytes of %s memory", n, at, len(data), space)
 	}
 	return nil
 }
@@ -144,12 +146,7 @@ type localMemory struct {
 	written []bool
 }
 
-func (m *localMemory) check(at uint64, n int) error {
-	if at > uint64(len(m.data)) || uint64(n) > uint64(len(m.data))-at {
-		return fmt.Errorf("%d bytes at %d of %d bytes of local memory", n, at, len(m.data))
-	}
-	return nil
-}
+func (m *localMemory) check(at uint64, n int) error { return checkInside("local", m.data, at, n) }
 
 // localOf is a lane's local memory, made when it is first touched.
 func (w *warp) localOf(lane int) *localMemory {

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"tgc/grad"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/tensor"
 )
@@ -13,10 +14,7 @@ func gradientOp(b *builder) *tensor.Tensor {
 	if y == nil {
 		return nil
 	}
-	below := make(map[*ir.UOp]bool)
-	for _, u := range ir.Toposort(y.Node()) {
-		below[u] = true
-	}
+	below := lists.Set(ir.Toposort(y.Node()))
 	x := b.pick("by", func(t *tensor.Tensor) bool { return isFloat(t) && below[t.Node()] })
 	var cotangent *tensor.Tensor
 	if b.chance("cotangent") {

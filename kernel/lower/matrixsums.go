@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -30,10 +31,7 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 		return nil, nil
 	}
 	nodes := ir.Toposort(p.Sink)
-	inSink := make(map[*ir.UOp]bool, len(nodes))
-	for _, u := range nodes {
-		inSink[u] = true
-	}
+	inSink := lists.Set(nodes)
 	sums := make(map[*ir.UOp]*matrixSum)
 	for _, u := range nodes {
 		if u.Op != ir.OpReduce || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Matrix {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -185,10 +186,7 @@ func (sp *splitter) reduceApart(u *ir.UOp, s *Split, v *ir.UOp) *ir.UOp {
 // readsStored reports a kernel of which a store reads what one writes: an element must
 // not be written twice.
 func readsStored(sink *ir.UOp) bool {
-	written := make(map[*ir.UOp]bool)
-	for _, store := range sink.Src {
-		written[store.Src[0]] = true
-	}
+	written := lists.Set(lists.Map(sink.Src, func(store *ir.UOp) *ir.UOp { return store.Src[0] }))
 	return slices.ContainsFunc(ir.Toposort(sink), func(u *ir.UOp) bool {
 		return (u.Op == ir.OpLoad || u.Op == ir.OpField) && written[u.Src[0]]
 	})

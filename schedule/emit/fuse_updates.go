@@ -165,10 +165,7 @@ func whyNoUpdate(s *state.State, group []*state.Value, before [][]int) string {
 // needsItself reports a path from a member of a group through a value outside to
 // a member. Groups that exist count as one.
 func needsItself(s *state.Graph, group []*state.Value, before [][]int) bool {
-	inside := make(map[int]bool, len(group))
-	for _, v := range group {
-		inside[v.ID] = true
-	}
+	inside := lists.Set(lists.Map(group, func(v *state.Value) int { return v.ID }))
 	seen := make(map[int]bool)
 	var reaches func(id int) bool
 	reaches = func(id int) bool {

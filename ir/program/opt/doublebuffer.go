@@ -208,10 +208,7 @@ func (d *doubleBuffered) computeSlice(loads []int) ([]int, bool) {
 // only arithmetic may be in it and, if it fills, loads; carried values only if it
 // computes.
 func (d *doubleBuffered) backward(roots, loads []int, fills bool) ([]int, bool) {
-	loaded := make(map[int]bool)
-	for _, i := range loads {
-		loaded[i] = true
-	}
+	loaded := lists.Set(loads)
 	taken, ok := make(map[int]bool), true
 	var visit func(i int)
 	visit = func(i int) {

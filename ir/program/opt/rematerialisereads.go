@@ -3,6 +3,7 @@ package opt
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir/program"
 )
 
@@ -22,10 +23,7 @@ func rematerialiseReads(p *program.Program) {
 		if len(reads) == 0 {
 			continue
 		}
-		moved := make(map[*program.Value]bool)
-		for _, in := range reads {
-			moved[in.Result] = true
-		}
+		moved := lists.Set(lists.Map(reads, func(in program.Instr) *program.Value { return in.Result }))
 		loop.Body.Instrs = w.orderByReads(slices.Concat(reads, loop.Body.Instrs), moved)
 		w.body.Instrs = slices.DeleteFunc(w.body.Instrs, func(in program.Instr) bool { return in.Op == program.Load && moved[in.Result] })
 		i = -1 // from the start: the registers are others now

@@ -1,6 +1,7 @@
 package opt
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -45,10 +46,7 @@ func (r rewriter) copy(in program.Instr, with map[*program.Value]*program.Value)
 // copyInOrder copies instructions of a slice's block and what the slice has taken, in
 // the order of the block. with says what takes the place of values, and gets the copies.
 func (r rewriter) copyInOrder(s *dep.Slice, instrs []int, with map[*program.Value]*program.Value) ([]program.Instr, map[*program.Value]*program.Value) {
-	wanted := make(map[int]bool)
-	for _, i := range instrs {
-		wanted[i] = true
-	}
+	wanted := lists.Set(instrs)
 	var out []program.Instr
 	for i := range s.Block.Instrs {
 		if s.In[i] || wanted[i] {
