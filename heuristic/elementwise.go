@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"tgc/ir"
-
 	"tgc/kernel/plan"
 	"tgc/target"
 )

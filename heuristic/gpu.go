@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-
 	"tgc/kernel/plan"
 )
 

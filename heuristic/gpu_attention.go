@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-
 	"tgc/kernel/plan"
 )
 

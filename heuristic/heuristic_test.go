@@ -9,7 +9,6 @@ import (
 
 	"tgc/heuristic"
 	"tgc/ir"
-
 	"tgc/kernel/plan"
 	"tgc/target"
 )

@@ -207,11 +207,7 @@ func (p *planner) matvecRows(weights []*operand) string {
 // lanesAlongRows reports a weight that is contiguous along rows, not along the
 // sum: a transposed matrix.
 func (a *analysis) lanesAlongRows(w *operand) bool {
-	inner := a.innerAxes(w)
-	if inner.Has(w.chain[len(w.chain)-1]) {
-		return false
-	}
-	return a.innerRow(w) >= 0
+	return !a.innerAxes(w).Has(w.chain[len(w.chain)-1]) && a.innerRow(w) >= 0
 }
 
 // innerRow is the row axis along which a weight is contiguous, -1 if none can

@@ -7,7 +7,6 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
-
 	"tgc/kernel/plan"
 	"tgc/target"
 )

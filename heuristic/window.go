@@ -6,7 +6,6 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
-
 	"tgc/kernel/plan"
 )
 

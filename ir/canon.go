@@ -124,19 +124,13 @@ func (c *colouring) argHash(u *UOp) uint64 {
 // isChain reports Idx sums, products and extrema, whose operands form a
 // multiset.
 func isChain(u *UOp) bool {
-	if u.DType != Idx || len(u.Src) != 2 {
-		return false
-	}
-	return u.Op == OpAdd || u.Op == OpMul || u.Op == OpMin || u.Op == OpMax
+	return u.DType == Idx && len(u.Src) == 2 && (u.Op == OpAdd || u.Op == OpMul || u.Op == OpMin || u.Op == OpMax)
 }
 
 // isSymmetric reports integer and Bool ops whose two sources are ordered by
 // structure only.
 func isSymmetric(u *UOp) bool {
-	if len(u.Src) != 2 || u.Src[0].DType.IsFloat() {
-		return false
-	}
-	return slices.Contains(Commutative, u.Op)
+	return len(u.Src) == 2 && !u.Src[0].DType.IsFloat() && slices.Contains(Commutative, u.Op)
 }
 
 // refine gives every leaf a colour that also tells where it is used.

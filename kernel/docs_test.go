@@ -12,7 +12,6 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
-
 	"tgc/kernel/plan"
 )
 

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	_ "tgc/internal/steadyseed"
-
 	"tgc/ir"
 )
 

@@ -1,8 +1,6 @@
 package pass
 
-import (
-	"sync"
-)
+import "sync"
 
 // History keeps the form before and after every pass that changed it, and says which
 // pass made, moved or dropped a line. It watches a compilation as Control.OnChange.

@@ -1,8 +1,6 @@
 package rewrite
 
-import (
-	"tgc/ir"
-)
+import "tgc/ir"
 
 // CheckWhole samples expressions, rewrites them with the sets together and
 // checks the value and that a second run changes nothing.

@@ -1,8 +1,6 @@
 package ptxemu
 
-import (
-	"fmt"
-)
+import "fmt"
 
 const lanes = 32
 

@@ -1,8 +1,6 @@
 package lower
 
-import (
-	"tgc/ir/program"
-)
+import "tgc/ir/program"
 
 // longFirst numbers the work units of a range towards whose end loops are longer.
 // A GPU starts the last ones first: while these still run, short ones fill the

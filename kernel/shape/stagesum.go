@@ -52,10 +52,7 @@ func (h *hoister) stageSum(u *ir.UOp) bool {
 // stageFactor stages the sum in a product of such a sum with something that is read
 // again for every row anyway: the scale of a group of activations.
 func (h *hoister) stageFactor(u *ir.UOp) bool {
-	if u.Op != ir.OpMul {
-		return false
-	}
-	return h.cheap(u.Src[0]) && h.stageSum(u.Src[1]) || h.cheap(u.Src[1]) && h.stageSum(u.Src[0])
+	return u.Op == ir.OpMul && (h.cheap(u.Src[0]) && h.stageSum(u.Src[1]) || h.cheap(u.Src[1]) && h.stageSum(u.Src[0]))
 }
 
 // soleSum takes u apart that is a sum over elements of one stage and operations

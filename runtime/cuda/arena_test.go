@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	_ "tgc/internal/steadyseed"
-
 	"tgc/runtime/cuda/driver"
 )
 

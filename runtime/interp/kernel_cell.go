@@ -1,6 +1,8 @@
 package interp
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/packed"
 )
@@ -82,12 +84,7 @@ func (e *kernelEval) fresh(c *kernelCell) bool {
 	if c.time < 0 || e.arg != nil {
 		return false
 	}
-	for _, r := range c.deps {
-		if r.time > c.time {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.deps, func(r *rangeState) bool { return r.time > c.time })
 }
 
 // ranges are the loops of a STORE.

@@ -38,34 +38,35 @@ func (m *machine) alu(in *program.Instr) (func(), error) {
 		return m.where(in), nil
 	}
 	var step func()
-	switch from.Elem {
-	case ir.Bool:
-		step = aluBool(m, in)
-	case ir.I8:
-		step = aluInt[int8](m, in)
-	case ir.I16:
-		step = aluInt[int16](m, in)
-	case ir.I32:
-		step = aluInt[int32](m, in)
-	case ir.I64:
-		step = aluInt[int64](m, in)
-	case ir.U8:
-		step = aluInt[uint8](m, in)
-	case ir.U16:
-		step = aluInt[uint16](m, in)
-	case ir.U32:
-		step = aluInt[uint32](m, in)
-	case ir.U64:
-		step = aluInt[uint64](m, in)
-	case ir.F32:
-		step = aluFloat(m, in, fmaF32)
-	case ir.F64:
-		step = aluFloat(m, in, fmaF64)
+	if alu := loopsOf[from.Elem].alu; alu != nil {
+		step = alu(m, in)
 	}
 	if step == nil {
 		return nil, fmt.Errorf("the interpreter has no %s of %s", in.Ir, from)
 	}
 	return step, nil
+}
+
+// loopsOf are the loops of instructions of each element type.
+var loopsOf = map[ir.DType]struct {
+	alu, fold func(*machine, *program.Instr) func()
+}{
+	ir.Bool: {aluBool, nil},
+	ir.I8:   {aluInt[int8], foldLanes[int8]},
+	ir.I16:  {aluInt[int16], foldLanes[int16]},
+	ir.I32:  {aluInt[int32], foldLanes[int32]},
+	ir.I64:  {aluInt[int64], foldLanes[int64]},
+	ir.U8:   {aluInt[uint8], foldLanes[uint8]},
+	ir.U16:  {aluInt[uint16], foldLanes[uint16]},
+	ir.U32:  {aluInt[uint32], foldLanes[uint32]},
+	ir.U64:  {aluInt[uint64], foldLanes[uint64]},
+	ir.F32:  {aluFloat(fmaF32), foldLanes[float32]},
+	ir.F64:  {aluFloat(fmaF64), foldLanes[float64]},
+}
+
+// bySize picks a loop by the bytes of an element.
+func bySize[F any](size int, of1, of2, of4, of8 F) F {
+	return map[int]F{1: of1, 2: of2, 4: of4, 8: of8}[size]
 }
 
 // operands are the result and arguments of an instruction with one dtype.
@@ -111,18 +112,20 @@ func aluInt[T integer](m *machine, in *program.Instr) func() {
 	return divisionAndBits(in.Ir, o)
 }
 
-func aluFloat[T float](m *machine, in *program.Instr, fma func(operands[T]) func()) func() {
-	if in.Ir == ir.OpCmpLt || in.Ir == ir.OpCmpEq {
-		return compare(in.Ir, lanes[uint8](m.define(in.Result)), lanes[T](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])))
+func aluFloat[T float](fma func(operands[T]) func()) func(*machine, *program.Instr) func() {
+	return func(m *machine, in *program.Instr) func() {
+		if in.Ir == ir.OpCmpLt || in.Ir == ir.OpCmpEq {
+			return compare(in.Ir, lanes[uint8](m.define(in.Result)), lanes[T](m.reg(in.Args[0])), lanes[T](m.reg(in.Args[1])))
+		}
+		o := operandsOf[T](m, in)
+		if step := arithmetic(in.Ir, o); step != nil {
+			return step
+		}
+		if in.Ir == ir.OpFma {
+			return fma(o)
+		}
+		return floatOps(in.Ir, o)
 	}
-	o := operandsOf[T](m, in)
-	if step := arithmetic(in.Ir, o); step != nil {
-		return step
-	}
-	if in.Ir == ir.OpFma {
-		return fma(o)
-	}
-	return floatOps(in.Ir, o)
 }
 
 func compare[T number](op ir.Op, r []uint8, a, b []T) func() {
@@ -330,15 +333,7 @@ func fmaSlow(p, z, s float64) float32 {
 
 // where picks lanes by element size.
 func (m *machine) where(in *program.Instr) func() {
-	switch in.Result.Type.Elem.Size() {
-	case 1:
-		return whereLoop[uint8](m, in)
-	case 2:
-		return whereLoop[uint16](m, in)
-	case 4:
-		return whereLoop[uint32](m, in)
-	}
-	return whereLoop[uint64](m, in)
+	return bySize(in.Result.Type.Elem.Size(), whereLoop[uint8], whereLoop[uint16], whereLoop[uint32], whereLoop[uint64])(m, in)
 }
 
 func whereLoop[T unsigned](m *machine, in *program.Instr) func() {

@@ -47,15 +47,7 @@ func (m *machine) movement(in *program.Instr) func() {
 		m.regs[in.Result.ID] = register{data: m.reg(from).data[at : at+len(table)*size]}
 		return nil
 	}
-	switch in.Result.Type.Elem.Size() {
-	case 1:
-		return moveLanes[uint8](m, in, table)
-	case 2:
-		return moveLanes[uint16](m, in, table)
-	case 4:
-		return moveLanes[uint32](m, in, table)
-	}
-	return moveLanes[uint64](m, in, table)
+	return bySize(in.Result.Type.Elem.Size(), moveLanes[uint8], moveLanes[uint16], moveLanes[uint32], moveLanes[uint64])(m, in, table)
 }
 
 // consecutive reports lanes of one argument, one after the other.
@@ -94,33 +86,11 @@ func moveLanes[T unsigned](m *machine, in *program.Instr, table []source) func()
 
 // fold folds lanes in program.FoldOrder.
 func (m *machine) fold(in *program.Instr) (func(), error) {
-	var step func()
-	switch in.Result.Type.Elem {
-	case ir.I8:
-		step = foldLanes[int8](m, in)
-	case ir.I16:
-		step = foldLanes[int16](m, in)
-	case ir.I32:
-		step = foldLanes[int32](m, in)
-	case ir.I64:
-		step = foldLanes[int64](m, in)
-	case ir.U8:
-		step = foldLanes[uint8](m, in)
-	case ir.U16:
-		step = foldLanes[uint16](m, in)
-	case ir.U32:
-		step = foldLanes[uint32](m, in)
-	case ir.U64:
-		step = foldLanes[uint64](m, in)
-	case ir.F32:
-		step = foldLanes[float32](m, in)
-	case ir.F64:
-		step = foldLanes[float64](m, in)
-	}
-	if step == nil {
+	fold := loopsOf[in.Result.Type.Elem].fold
+	if fold == nil {
 		return nil, fmt.Errorf("the interpreter has no fold of %s", in.Result.Type)
 	}
-	return step, nil
+	return fold(m, in), nil
 }
 
 func foldLanes[T number](m *machine, in *program.Instr) func() {

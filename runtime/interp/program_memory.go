@@ -156,15 +156,7 @@ func normalise(to, from []byte) {
 
 // gatherScatter picks the loop by the sizes of elements and offsets.
 func (m *machine) gatherScatter(in *program.Instr) func() {
-	switch in.Args[0].Type.Elem.Size() {
-	case 1:
-		return gatherScatter[uint8](m, in)
-	case 2:
-		return gatherScatter[uint16](m, in)
-	case 4:
-		return gatherScatter[uint32](m, in)
-	}
-	return gatherScatter[uint64](m, in)
+	return bySize(in.Args[0].Type.Elem.Size(), gatherScatter[uint8], gatherScatter[uint16], gatherScatter[uint32], gatherScatter[uint64])(m, in)
 }
 
 func gatherScatter[T unsigned](m *machine, in *program.Instr) func() {

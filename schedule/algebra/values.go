@@ -1,8 +1,6 @@
 package algebra
 
-import (
-	"tgc/schedule/state"
-)
+import "tgc/schedule/state"
 
 // EachValue is a pass that rewrites the values with reduces one by one, those
 // made on the way included.

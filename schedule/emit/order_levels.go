@@ -1,8 +1,6 @@
 package emit
 
-import (
-	"tgc/schedule/state"
-)
+import "tgc/schedule/state"
 
 // OrderLevels drafts the kernels and puts them into launches: those of one
 // dependence level, or one by one. The values of an update are one kernel.

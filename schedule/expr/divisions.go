@@ -1,8 +1,6 @@
 package expr
 
-import (
-	"tgc/ir"
-)
+import "tgc/ir"
 
 // divisionNodes bounds how much of an arm is looked at.
 const divisionNodes = 256

@@ -1,8 +1,6 @@
 package expr
 
-import (
-	"tgc/ir"
-)
+import "tgc/ir"
 
 // Simplify brings an index expression or condition to its canonical form.
 func (s *Exprs) Simplify(u *ir.UOp) *ir.UOp { return s.index.Do(u) }

@@ -1,8 +1,6 @@
 package place
 
-import (
-	"tgc/schedule/state"
-)
+import "tgc/schedule/state"
 
 // FusePoints: every point of p is read once, nowhere inside a loop that
 // would repeat it: p moves into its readers without recomputation.

@@ -1,8 +1,6 @@
 package state
 
-import (
-	"tgc/ir"
-)
+import "tgc/ir"
 
 // IsRead reports LOAD(VALUE, ..) and returns the value.
 func (s *Graph) IsRead(u *ir.UOp) (*Value, bool) {

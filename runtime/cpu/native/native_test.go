@@ -20,7 +20,6 @@ import (
 	"pgregory.net/rapid"
 
 	_ "tgc/internal/steadyseed"
-
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/cpu/object"
 )
