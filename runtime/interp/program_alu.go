@@ -49,19 +49,19 @@ func (m *machine) alu(in *program.Instr) (func(), error) {
 
 // loopsOf are the loops of instructions of each element type.
 var loopsOf = map[ir.DType]struct {
-	alu, fold func(*machine, *program.Instr) func()
+	alu, fold, cast func(*machine, *program.Instr) func()
 }{
-	ir.Bool: {aluBool, nil},
-	ir.I8:   {aluInt[int8], foldLanes[int8]},
-	ir.I16:  {aluInt[int16], foldLanes[int16]},
-	ir.I32:  {aluInt[int32], foldLanes[int32]},
-	ir.I64:  {aluInt[int64], foldLanes[int64]},
-	ir.U8:   {aluInt[uint8], foldLanes[uint8]},
-	ir.U16:  {aluInt[uint16], foldLanes[uint16]},
-	ir.U32:  {aluInt[uint32], foldLanes[uint32]},
-	ir.U64:  {aluInt[uint64], foldLanes[uint64]},
-	ir.F32:  {aluFloat(fmaF32), foldLanes[float32]},
-	ir.F64:  {aluFloat(fmaF64), foldLanes[float64]},
+	ir.Bool: {aluBool, nil, castFrom[uint8]},
+	ir.I8:   {aluInt[int8], foldLanes[int8], castFrom[int8]},
+	ir.I16:  {aluInt[int16], foldLanes[int16], castFrom[int16]},
+	ir.I32:  {aluInt[int32], foldLanes[int32], castFrom[int32]},
+	ir.I64:  {aluInt[int64], foldLanes[int64], castFrom[int64]},
+	ir.U8:   {aluInt[uint8], foldLanes[uint8], castFrom[uint8]},
+	ir.U16:  {aluInt[uint16], foldLanes[uint16], castFrom[uint16]},
+	ir.U32:  {aluInt[uint32], foldLanes[uint32], castFrom[uint32]},
+	ir.U64:  {aluInt[uint64], foldLanes[uint64], castFrom[uint64]},
+	ir.F32:  {aluFloat(fmaF32), foldLanes[float32], castFrom[float32]},
+	ir.F64:  {aluFloat(fmaF64), foldLanes[float64], castFrom[float64]},
 }
 
 // bySize picks a loop by the bytes of an element.

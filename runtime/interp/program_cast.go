@@ -15,7 +15,6 @@ import (
 
 func (m *machine) cast(in *program.Instr) (func(), error) {
 	from, to := in.Args[0].Type.Elem, in.Result.Type.Elem
-	var step func()
 	switch {
 	case from == to:
 		m.regs[in.Result.ID] = m.reg(in.Args[0])
@@ -25,27 +24,9 @@ func (m *machine) cast(in *program.Instr) (func(), error) {
 	case from == ir.F32 && to == ir.F16:
 		return floatToHalf(lanes[uint16](m.define(in.Result)), lanes[float32](m.reg(in.Args[0]))), nil
 	}
-	switch from {
-	case ir.Bool, ir.U8:
-		step = castFrom[uint8](m, in)
-	case ir.I8:
-		step = castFrom[int8](m, in)
-	case ir.I16:
-		step = castFrom[int16](m, in)
-	case ir.I32:
-		step = castFrom[int32](m, in)
-	case ir.I64:
-		step = castFrom[int64](m, in)
-	case ir.U16:
-		step = castFrom[uint16](m, in)
-	case ir.U32:
-		step = castFrom[uint32](m, in)
-	case ir.U64:
-		step = castFrom[uint64](m, in)
-	case ir.F32:
-		step = castFrom[float32](m, in)
-	case ir.F64:
-		step = castFrom[float64](m, in)
+	var step func()
+	if cast := loopsOf[from].cast; cast != nil {
+		step = cast(m, in)
 	}
 	if step == nil {
 		return nil, fmt.Errorf("the interpreter has no cast of %s to %s", from, to)
