@@ -36,15 +36,28 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-func checkVectors(t *testing.T, path string) {
+func readVectors(t *testing.T, path string) (f vectorFile) {
 	data, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f vectorFile
-	if err := json.Unmarshal(data, &f); err != nil {
-		t.Fatal(err)
-	}
+	return f
+}
+
+// variables are those that all vectors of a file share.
+func (f *vectorFile) variables() *Dict {
+	vars := NewDict()
+	vars.Set("bos_token", Inside(f.BOS))
+	vars.Set("eos_token", Inside(f.EOS))
+	vars.Set("date_string", Inside(f.Date))
+	return vars
+}
+
+func checkVectors(t *testing.T, path string) {
+	f := readVectors(t, path)
 	tmpl, err := Parse(f.Template)
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +71,7 @@ func checkVectors(t *testing.T, path string) {
 		opt.Clock = func() time.Time { return day }
 	}
 	for _, v := range f.Vectors {
-		vars := NewDict()
-		vars.Set("bos_token", Inside(f.BOS))
-		vars.Set("eos_token", Inside(f.EOS))
-		vars.Set("date_string", Inside(f.Date))
+		vars := f.variables()
 		vars.Set("messages", mustJSON(t, v.Messages))
 		vars.Set("add_generation_prompt", v.Add)
 		for name, raw := range v.Extra {

@@ -623,14 +623,15 @@ templates += [
     "{% set content %}{%- if s is string -%}{{ s }}{%- else -%}x{%- endif -%}{% endset %}{{ content|trim }}",
 ]
 
-records = []
-for source in templates:
-    record = {"template": source}
-    try:
-        record["rendered"] = env.from_string(source).render(**json.loads(json.dumps(variables)))
-        if " object at 0x" in record["rendered"] or "dict_items(" in record["rendered"] or "built-in" in record["rendered"] or "<bound" in record["rendered"] or "generator" in record["rendered"][:12] and "true" not in source:
-            continue
-    except Exception as e:
-        record["fails"] = f"{type(e).__name__}: {e}"
-    records.append(record)
-print(json.dumps({"engine": "Jinja2 " + __import__("importlib.metadata").metadata.version("jinja2"), "variables": variables, "templates": records}, ensure_ascii=False, indent=1))
+if __name__ == "__main__":
+    records = []
+    for source in templates:
+        record = {"template": source}
+        try:
+            record["rendered"] = env.from_string(source).render(**json.loads(json.dumps(variables)))
+            if " object at 0x" in record["rendered"] or "dict_items(" in record["rendered"] or "built-in" in record["rendered"] or "<bound" in record["rendered"] or "generator" in record["rendered"][:12] and "true" not in source:
+                continue
+        except Exception as e:
+            record["fails"] = f"{type(e).__name__}: {e}"
+        records.append(record)
+    print(json.dumps({"engine": "Jinja2 " + __import__("importlib.metadata").metadata.version("jinja2"), "variables": variables, "templates": records}, ensure_ascii=False, indent=1))
