@@ -9,7 +9,7 @@
 // Every string knows which of its characters the template's author wrote and which
 // came from outside, in the variables ([Text]). All operations on strings keep that.
 // A tokenizer can therefore turn the template's "<|im_end|>" into a control token and
-// leave a user's "<|im_end|>" the eleven characters that it is.
+// leave a user's "<|im_end|>" the ten characters that it is.
 //
 // A template comes from a file of the internet: [Limits] bounds steps, depth, text and
 // output, and the context's end stops a rendering. Nothing in it reads a file, a clock
