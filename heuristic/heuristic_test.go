@@ -200,6 +200,24 @@ func TestSumsOfWindows(t *testing.T) {
 	}
 }
 
+// A product of a matrix with itself is one, though both operands are one buffer.
+func TestProductWithItself(t *testing.T) {
+	for _, rows := range []bool{true, false} {
+		for _, name := range []string{"llvm:x86-64-v4", "llvm:x86-64-v3", "ptx:sm_90"} {
+			b, desc := newBuilder(), mustTarget(t, name)
+			c := choose(t, b, b.gram(256, rows), desc, heuristic.Knobs{})
+			if !strings.HasPrefix(c.Why, "matmul:") || desc.Kind == target.GPU && !strings.Contains(c.Why, "matrix instructions") {
+				t.Errorf("rows %v on %s: %s\n%s", rows, name, c.Why, recordLines(c.Records))
+			}
+			if desc.Kind != target.GPU {
+				b := newBuilder()
+				small := b.gram(37, rows)
+				checkPlan(t, b.Arena, small, choose(t, b, small, desc, heuristic.Knobs{}).Plan, desc, nil)
+			}
+		}
+	}
+}
+
 func recordLines(records []heuristic.Record) string {
 	var s strings.Builder
 	for _, r := range records {

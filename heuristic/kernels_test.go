@@ -294,6 +294,17 @@ func (b *builder) columnSums(k, columns int64) *ir.UOp {
 	return b.sink(b.Store(out, b.sum(b.Load(x, r, i), r), list(i), list(i)))
 }
 
+// gram: out[i,j] = sum_k x[i,k]*x[j,k], or x[k,j] if both are not rows.
+func (b *builder) gram(n int64, rows bool) *ir.UOp {
+	x, out := b.param(0, ir.F32, n, n), b.param(1, ir.F32, n, n)
+	i, j, k := b.rng(n), b.rng(n), b.rng(n)
+	other := b.Load(x, k, j)
+	if rows {
+		other = b.Load(x, j, k)
+	}
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, i, k), other), k), list(i, j), list(i, j)))
+}
+
 // windowSums: out[i] = sum_k sum_j x[k,i+j] w[j].
 func (b *builder) windowSums(k, columns, window int64) *ir.UOp {
 	x, w, out := b.param(0, ir.F32, k, columns+window-1), b.param(1, ir.F32, window), b.param(2, ir.F32, columns)

@@ -40,7 +40,7 @@ func (a *analysis) columnsOf(w *operand) *operand {
 		return nil
 	}
 	for _, o := range a.operands {
-		if o.sum == w.sum && o.param != w.param && o.rank() < 2 && len(o.chain) > 0 && len(o.reuse) > 0 && !a.written[o.param] &&
+		if o.sum == w.sum && o != w && o.rank() < 2 && len(o.chain) > 0 && len(o.reuse) > 0 && !a.written[o.param] &&
 			disjointRows(w, o) && a.lanesAlongRows(o) && (!a.lanesAlongRows(w) || a.storesAlong(a.innerRow(o))) {
 			return o
 		}

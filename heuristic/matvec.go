@@ -311,7 +311,7 @@ func (a *analysis) describe(weights []*operand) string {
 func (a *analysis) partnerBytes(w *operand) int64 {
 	bytes := int64(0)
 	for _, o := range a.operands {
-		if o.sum == w.sum && o.param != w.param && len(o.chain) > 0 && o.bytes < w.bytes {
+		if o.sum == w.sum && o != w && len(o.chain) > 0 && o.bytes < w.bytes {
 			bytes += o.bytes
 		}
 	}

@@ -50,7 +50,7 @@ func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 			if !isAccess(u) {
 				continue
 			}
-			o := byParam[u.Src[0]]
+			o := a.operandOf(u, list)
 			if o == nil {
 				o = &operand{param: u.Src[0], sum: sum}
 				byParam[u.Src[0]] = o
@@ -69,6 +69,19 @@ func (a *analysis) operandsOf(sums []*ir.UOp) (operands []*operand) {
 		return cmp.Or(-cmp.Compare(x.rank(), y.rank()), -cmp.Compare(x.bytes, y.bytes), x.slot()-y.slot())
 	})
 	return operands
+}
+
+// operandOf finds the operand of which an access reads a part: that of its buffer, unless both
+// have rows of their own, as in a product of a matrix with itself. Fields of packed blocks
+// together are one value.
+func (a *analysis) operandOf(access *ir.UOp, list []*operand) *operand {
+	for _, o := range list {
+		x, y := a.free.Of(access), o.free
+		if o.param == access.Src[0] && (access.Op == ir.OpField || x.Minus(y).Empty() || y.Minus(x).Empty()) {
+			return o
+		}
+	}
+	return nil
 }
 
 // decodedFrom gives packed operands the axes of what is computed of each of them alone,
@@ -253,7 +266,7 @@ func disjointRows(x, y *operand) bool {
 func (a *analysis) hasPartner(o *operand) bool {
 	chain := setOf(o.chain)
 	for _, u := range ofSum(o.sum) {
-		if u.Op != ir.OpLoad || u.Src[0] == o.param || u.Src[0].Op == ir.OpTable {
+		if u.Op != ir.OpLoad || slices.Contains(o.accesses, u) || u.Src[0].Op == ir.OpTable {
 			continue
 		}
 		free := a.free.Of(u)
