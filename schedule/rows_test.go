@@ -1,11 +1,13 @@
 package schedule_test
 
 import (
+	"slices"
 	"testing"
 
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -61,4 +63,46 @@ func TestRoundedRowsJoinTheirNorm(t *testing.T) {
 		t.Errorf("%d launches, want the input, its rows and the product\n%s", len(s.Launches), s)
 	}
 	r.check(s, interp.KernelOptions{}, 2e-5)
+}
+
+// What is folded of a long row is little work for a point, but too much for every block to make
+// all of it: it joins the kernel of the rows all the same.
+func TestLongRowsJoinTheirNorm(t *testing.T) {
+	for name, opt := range map[string]schedule.Options{"GPU": schedule.DefaultOptions(), "CPU": schedule.CPUOptions()} {
+		g := tensor.NewGraph()
+		g.Output("y", g.Input("a", ir.F32, 72, 384).Add(g.Input("b", ir.F32, 72, 384)).RMSNorm(nil, 1e-5))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(opt)
+		if len(s.Launches) != 1 {
+			t.Errorf("%s: %d launches, want 1\n%s", name, len(s.Launches), s)
+		}
+		r.check(s, interp.KernelOptions{}, 2e-5)
+	}
+}
+
+// Products for matrix instructions read what is stored and store what they make, also where
+// both operands are as large: a block that makes rows of a product, or rows for one, has none.
+func TestProductsForMatrixInstructionsStandAlone(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, build := range map[string]func(x, w *tensor.Tensor) *tensor.Tensor{
+		"before a norm": func(x, w *tensor.Tensor) *tensor.Tensor { return x.Linear(w).RMSNorm(nil, 1e-5) },
+		"behind a norm": func(x, w *tensor.Tensor) *tensor.Tensor { return x.Div(x.SumKeep(-1).AddScalar(1e3)).Linear(w) },
+	} {
+		g := tensor.NewGraph()
+		g.Output("y", build(g.Input("x", ir.F32, 256, 256), g.Input("w", ir.F32, 256, 256)))
+		s := newRig(t, g, nil, nil).plan(schedule.OptionsFor(desc))
+		for _, l := range s.Launches {
+			for _, k := range l.Kernels {
+				if slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool { return u.Op == ir.OpStage }) {
+					t.Errorf("%s: a block makes a row for itself\n%s", name, s)
+				}
+			}
+		}
+		if len(s.Launches) != 2 {
+			t.Errorf("%s: %d launches, want 2\n%s", name, len(s.Launches), s)
+		}
+	}
 }

@@ -16,7 +16,7 @@ func BroadcastReduces(s *state.State, p *state.Value) bool {
 		return false
 	}
 	light, _, work := s.IsLight(p, nil)
-	if (!light || roundsRepeated(s, p)) && oncePerRow(s, p) {
+	if (!light || repeated(s, p)) && oncePerRow(s, p) {
 		if !s.ReplaceReads(p, s.AsBody(p), state.BodiesOnly) {
 			return false
 		}
@@ -58,12 +58,7 @@ func repeatedByBlocks(s *state.State, p *state.Value, u state.PlacedUse) bool {
 	return s.Points(others) > s.Opt.Profile.TileCap && s.Work(p.Body, p.Ranges) > s.StageWork(s.Points(p.Ranges))
 }
 
-// roundsRepeated reports a light reduce that is too much work for every block and read
-// where its rows are rounded to halves: the rounded rows are stored in any case, and the norm in
-// front of them is no launch of its own. LLaMA 3.2 1B reads 128 tokens in f16 mode in
-// 130 launches instead of 162, as many as in exact mode.
-func roundsRepeated(s *state.State, p *state.Value) bool {
-	return slices.ContainsFunc(s.PlacedUses(p), func(u state.PlacedUse) bool {
-		return widened(u.Consumer.Body) != nil && repeatedByBlocks(s, p, u)
-	})
+// repeated reports a light reduce that is too much work for every block at some use.
+func repeated(s *state.State, p *state.Value) bool {
+	return slices.ContainsFunc(s.PlacedUses(p), func(u state.PlacedUse) bool { return repeatedByBlocks(s, p, u) })
 }

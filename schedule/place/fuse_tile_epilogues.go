@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -63,6 +64,10 @@ func FuseTileEpilogues(s *state.State, p *state.Value) bool {
 	if plan == nil {
 		return false
 	}
+	if multiplies(s, c, p) && manyRows(s, p, c, p.Ranges[plan.axis:plan.axis+1]) {
+		s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "tile", Value: plan.size})
+		return false
+	}
 	body, ok := tileBody(s.Graph, c, p, plan)
 	if !ok {
 		return false
@@ -73,6 +78,13 @@ func FuseTileEpilogues(s *state.State, p *state.Value) bool {
 	applyTile(s, c, p, plan, body)
 	s.Record(p, true, "tile", state.Number{Name: "tiles", Value: s.Points(plan.outer)}, state.Number{Name: "size", Value: plan.size})
 	return true
+}
+
+// multiplies reports a reader that sums products of p with a weight.
+func multiplies(s *state.State, c, p *state.Value) bool {
+	return slices.ContainsFunc(ir.Toposort(c.Body), func(u *ir.UOp) bool {
+		return analyse.IsSum(u) && s.FactsOf(u.Src[0]).Weights && analyse.Uses(u.Src[0], p.Node)
+	})
 }
 
 // form is what C becomes.
@@ -123,6 +135,12 @@ func tilePlanOf(s *state.State, c, p *state.Value) *tilePlan {
 	if limit := s.Opt.Profile.TileReuse; limit > 0 && f.Weights {
 		if reuse := s.WeightReuse(p); reuse > limit {
 			s.Record(p, false, "a matrix product", state.Number{Name: "reuse", Value: reuse}, state.Number{Name: "limit", Value: limit})
+			return nil
+		}
+	}
+	if n := s.Opt.Profile.MatrixTokens; n > 0 {
+		if reuse := s.OperandReuse(p); reuse >= n {
+			s.Record(p, false, "a matrix product", state.Number{Name: "reuse", Value: reuse}, state.Number{Name: "limit", Value: n - 1})
 			return nil
 		}
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 )
 
@@ -130,4 +131,18 @@ func (s *State) WeightReuse(p *Value) int64 {
 		}
 	}
 	return s.Points(unused)
+}
+
+// OperandReuse is how many points of p, a sum of products, use the same element of each of its
+// operands; 1 where it is none. Both operands may be weights, of which WeightReuse then knows
+// no use.
+func (s *State) OperandReuse(p *Value) int64 {
+	if !analyse.IsSum(p.Body) || p.Body.Src[0].Op != ir.OpMul {
+		return 1
+	}
+	least := int64(expr.ManyOps)
+	for _, operand := range p.Body.Src[0].Src {
+		least = min(least, s.Points(ir.WithoutRanges(p.Ranges, s.Free.Of(operand))))
+	}
+	return least
 }
