@@ -185,10 +185,7 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		if !s.inTime(ctx) && len(s.result.Outcomes) > 0 {
 			return nil
 		}
-		outcomes, err := s.tester.Try(ctx, batch)
-		if err != nil && ctx.Err() != nil {
-			return nil
-		}
+		outcomes, err := s.tryInTime(ctx, batch)
 		if err != nil {
 			return err
 		}
@@ -205,6 +202,20 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		s.tell()
 	}
 	return nil
+}
+
+// overrun is by how much a batch may go past the budget.
+const overrun = 3 * time.Second
+
+// tryInTime tries a batch; what the end of the budget or of the context cuts short is left out.
+func (s *search) tryInTime(ctx context.Context, batch []plan.Plan) ([]Outcome, error) {
+	if s.options.Budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, s.start.Add(s.options.Budget+overrun))
+		defer cancel()
+	}
+	outcomes, err := s.tester.Try(ctx, batch)
+	return outcomes, ctxOr(ctx, err)
 }
 
 func (s *search) tell() {

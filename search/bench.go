@@ -57,6 +57,14 @@ func DefaultLimits() Limits {
 	return Limits{Source: 2 << 20, Compile: 6 * time.Second, Run: 20 * time.Second}
 }
 
+// narrow bounds candidates by what the heuristic's plan takes: what is much larger, or compiles
+// for much longer, is copies of code that no cache of instructions holds.
+func (l *Limits) narrow(source int, compile time.Duration) {
+	const larger, longer = 8, 8
+	l.Source = min(l.Source, max(larger*source, 64<<10))
+	l.Compile = min(l.Compile, max(longer*compile, 2*time.Second))
+}
+
 // BenchOptions say how candidates are tried.
 type BenchOptions struct {
 	Seed     uint64 `json:"seed"`
@@ -141,10 +149,13 @@ func (b *Bench) prepareJudge(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	exec, out := b.load(ctx, b.lower(ctx, baseline))
+	start := time.Now()
+	l := b.lower(ctx, baseline)
+	exec, out := b.load(ctx, l)
 	if exec == nil {
 		return fmt.Errorf("the heuristic's plan: %s: %s", out.Status, out.Reason)
 	}
+	b.options.Limits.narrow(l.size, time.Since(start))
 	b.sound = exec
 	for _, t := range j.trials {
 		if t.want, err = j.results(ctx, t, exec); err != nil {
@@ -154,7 +165,7 @@ func (b *Bench) prepareJudge(ctx context.Context) (err error) {
 			return fmt.Errorf("the heuristic's plan: %w", err)
 		}
 	}
-	start := time.Now()
+	start = time.Now()
 	if err := j.check(ctx, exec); err != nil {
 		return fmt.Errorf("the heuristic's plan: %w", err)
 	}
@@ -183,6 +194,7 @@ func (b *Bench) chooseContents(ctx context.Context) (err error) {
 type lowered struct {
 	outcome Outcome
 	program *program.Program
+	size    int // of its source, in bytes
 	exec    runtime.Executable
 }
 
@@ -261,7 +273,7 @@ func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
 		source  string
 		err     error
 	}
-	got, err := inTime(ctx, b.options.Limits.Compile, func() (m made) {
+	got, err := inTime(ctx, b.options.Limits.Compile, func(ctx context.Context) (m made) {
 		defer func() {
 			if cause := recover(); cause != nil {
 				m.err = fmt.Errorf("compiler bug: %v", cause)
@@ -273,10 +285,13 @@ func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
 		}
 		return m
 	})
+	l.size = len(got.source)
 	switch {
 	case err != nil:
 		l.outcome.Status, l.outcome.Reason = TooLong, "to lower: "+err.Error()
 		b.stuck.Store(true)
+	case outOfTime(got.err):
+		l.outcome.Status, l.outcome.Reason = TooLong, "to lower: "+got.err.Error()
 	case got.err != nil:
 		l.outcome.Reason = got.err.Error()
 	case len(got.source) > b.options.Limits.Source:
@@ -310,7 +325,7 @@ func (b *Bench) load(ctx context.Context, l *lowered) (runtime.Executable, Outco
 		list []runtime.Executable
 		err  error
 	}
-	got, err := inTime(ctx, b.options.Limits.Compile, func() (m made) {
+	got, err := inTime(ctx, b.options.Limits.Compile, func(ctx context.Context) (m made) {
 		m.list, m.err = b.dev.Load(ctx, []*program.Program{l.program})
 		return m
 	})
@@ -318,6 +333,8 @@ func (b *Bench) load(ctx context.Context, l *lowered) (runtime.Executable, Outco
 	case err != nil:
 		b.stuck.Store(true)
 		out.Status, out.Reason = TooLong, "to assemble: "+err.Error()
+	case outOfTime(got.err):
+		out.Status, out.Reason = TooLong, "to assemble: "+got.err.Error()
 	case got.err != nil:
 		out.Status, out.Reason = Refused, got.err.Error()
 	default:
@@ -326,17 +343,33 @@ func (b *Bench) load(ctx context.Context, l *lowered) (runtime.Executable, Outco
 	return nil, out
 }
 
-// inTime runs f for at most so long; what takes longer goes on by itself.
-func inTime[T any](ctx context.Context, limit time.Duration, f func() T) (v T, err error) {
+// errTime is why something was given up.
+var errTime = errors.New("the time that a candidate has is over")
+
+// outOfTime reports what was told to stop.
+func outOfTime(err error) bool {
+	return errors.Is(err, errTime) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// obedient is how long what is told to stop may take to do so.
+const obedient = 500 * time.Millisecond
+
+// inTime runs f for so long, and tells it then to stop. The error is that it does not: it goes on
+// by itself.
+func inTime[T any](ctx context.Context, limit time.Duration, f func(ctx context.Context) T) (v T, err error) {
+	told, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: %v", errTime, limit))
 	done := make(chan T, 1)
-	go func() { done <- f() }()
-	timer := time.NewTimer(limit)
+	go func() {
+		defer cancel()
+		done <- f(told)
+	}()
+	timer := time.NewTimer(limit + obedient)
 	defer timer.Stop()
 	select {
 	case v = <-done:
 		return v, nil
 	case <-timer.C:
-		return v, fmt.Errorf("more than %v", limit)
+		return v, fmt.Errorf("%w: %v", errTime, limit)
 	case <-ctx.Done():
 		return v, context.Cause(ctx)
 	}
