@@ -125,6 +125,9 @@ func (o *chatFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer dev.Close()
+	if isTerminal(cmd.ErrOrStderr()) {
+		note(cmd, "loading %s", m.Name)
+	}
 	ready := llm.Preparation{Prompt: min(len(first), size), Sampling: o.sampling.Sampling}
 	s, err := llm.NewSession(cmd.Context(), m, dev, llm.SessionOptions{Context: size, Mode: o.device.mode.Numeric, Config: config, Prepare: &ready})
 	if err != nil {

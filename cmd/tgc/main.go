@@ -114,7 +114,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 			"  tgc compile tiny --target llvm -o /tmp/kernels",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SetOut(cmd.ErrOrStderr())
 			_ = cmd.Usage() // only prints
@@ -122,6 +122,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 		},
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
@@ -137,6 +138,18 @@ func newRoot(io streams, started *bool) *cobra.Command {
 		root.AddCommand(cmd)
 	}
 	return root
+}
+
+// knownCommand refuses words that are no command, with those that were perhaps meant.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+		text += ": is it " + strings.Join(meant, " or ") + "?"
+	}
+	return usagef("%s (tgc --help lists them)", text)
 }
 
 // messageLimit bounds an error message, in bytes: it may quote an untrusted

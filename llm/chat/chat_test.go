@@ -28,6 +28,18 @@ type rig struct {
 	t      *testing.T
 	model  *llm.Model
 	device *devices.Device
+	ahead  int // steps that the device runs before the host looks; 0 as the device likes
+}
+
+// bothLoops runs a test with the host's loop and with one that the device runs ahead.
+func bothLoops(t *testing.T, test func(t *testing.T, r *rig)) {
+	for name, ahead := range map[string]int{"host": -1, "ahead": 4} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.ahead = ahead
+			test(t, r)
+		})
+	}
 }
 
 // newRig opens the CPU, or where there is no libLLVM the interpreter.
@@ -55,7 +67,7 @@ func newRig(t *testing.T) *rig {
 		dev.Close()
 		m.Close()
 	})
-	return &rig{t, m, dev}
+	return &rig{t: t, model: m, device: dev}
 }
 
 // fast tells whether hundreds of answers take seconds.
@@ -79,7 +91,7 @@ func (r *rig) template(source string) *Template {
 // chat begins a conversation in a session of its own.
 func (r *rig) chat(system, source string, opt Options) *Conversation {
 	r.t.Helper()
-	s, err := llm.NewSession(r.t.Context(), r.model, r.device, llm.SessionOptions{Context: opt.Context, Config: engine.Config{}})
+	s, err := llm.NewSession(r.t.Context(), r.model, r.device, llm.SessionOptions{Context: opt.Context, Ahead: r.ahead, Config: engine.Config{}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -112,8 +124,9 @@ func (r *rig) answer(c *Conversation, text string) *Reply {
 
 // An answer is the same whether the conversation before it was in the cache or not, and
 // what was in the cache is not computed again.
-func TestReuse(t *testing.T) {
-	r := newRig(t)
+func TestReuse(t *testing.T) { bothLoops(t, testReuse) }
+
+func testReuse(t *testing.T, r *rig) {
 	opt := Options{Context: 512, Tokens: 6}
 	c := r.chat("Be brief.", "", opt)
 	for i, text := range []string{"Hello there", "What is a compiler?", "And why?"} {
@@ -214,8 +227,9 @@ func TestTooLong(t *testing.T) {
 }
 
 // The ends of answers.
-func TestEnds(t *testing.T) {
-	r := newRig(t)
+func TestEnds(t *testing.T) { bothLoops(t, testEnds) }
+
+func testEnds(t *testing.T, r *rig) {
 	cut := r.answer(r.chat("", "", Options{Context: 128, Tokens: 5}), "Hello")
 	if cut.End != EndLength || cut.Generated != 5 {
 		t.Errorf("with 5 tokens: %+v", cut)
@@ -239,8 +253,9 @@ func TestEnds(t *testing.T) {
 
 // An answer that is interrupted stays as far as it went, and the next one is what it
 // would be without a cache.
-func TestInterrupt(t *testing.T) {
-	r := newRig(t)
+func TestInterrupt(t *testing.T) { bothLoops(t, testInterrupt) }
+
+func testInterrupt(t *testing.T, r *rig) {
 	opt := Options{Context: 512, Tokens: 60}
 	c := r.chat("", "", opt)
 	for at := range 4 {
