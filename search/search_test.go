@@ -407,3 +407,15 @@ func TestSearchOnEmulatedGPU(t *testing.T) {
 		}
 	}
 }
+
+// Bounds follow from the heuristic's plan, and only ever get tighter.
+func TestLimitsNarrow(t *testing.T) {
+	k := kernelOf(t, matvec(t, "Q8_0", 64, 512), interp.New(interp.Options{}))
+	options := optionsOf(k)
+	options.Limits.Source = 1 << 30
+	b := testerOf(t, k, options, "", false)
+	got, err := b.Try(t.Context(), parse(t, "UPCAST s0; UNROLL r0 16"))
+	if err != nil || got[0].Status != search.TooLarge {
+		t.Errorf("%+v, %v, want a candidate that is too large", got, err)
+	}
+}
