@@ -265,16 +265,16 @@ func (x *matrix) multiply(w *warp, slots [4][]int) {
 		left, right := b[2*t][:x.k], b[2*t+1][:x.k]
 		for i := 0; i < len(slots[3]); i += 2 { // two columns at once: the sums do not wait for each other
 			row := a[g+4*i][:x.k]
-			v := [2]float64{sum.element(w.data[slots[3][i]][lane], 0), sum.element(w.data[slots[3][i+1]][lane], 0)}
+			v0, v1 := sum.element(w.data[slots[3][i]][lane], 0), sum.element(w.data[slots[3][i+1]][lane], 0)
 			for k, y := range row {
-				v[0] += y * left[k]
-				v[1] += y * right[k]
+				v0 += y * left[k]
+				v1 += y * right[k]
 			}
-			for j := range v {
+			for j, v := range [2]float64{v0, v1} {
 				if x.float {
-					out[i+j][lane] = toBits(sum, v[j])
+					out[i+j][lane] = toBits(sum, v)
 				} else {
-					out[i+j][lane] = uint64(int64(v[j])) & mask(32)
+					out[i+j][lane] = uint64(int64(v)) & mask(32)
 				}
 			}
 		}

@@ -50,13 +50,13 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 				for i := 0; i < acc.Lanes; i += 2 { // two columns at once: the sums do not wait for each other
 					row, col := t/4+i/2*8, t%4*2
 					at := ((w+t)*acc.Lanes + i) * 4
-					sums := [2]float64{readAcc(z[at:]), readAcc(z[at+4:])}
+					sum0, sum1 := readAcc(z[at:]), readAcc(z[at+4:])
 					left, right := B[col*s.K:(col+1)*s.K], B[(col+1)*s.K:(col+2)*s.K]
 					for k, v := range A[row*s.K : (row+1)*s.K] {
-						sums[0] += v * left[k]
-						sums[1] += v * right[k]
+						sum0 += v * left[k]
+						sum1 += v * right[k]
 					}
-					for j, sum := range sums {
+					for j, sum := range [2]float64{sum0, sum1} {
 						if s.Acc == ir.F32 {
 							*(*float32)(unsafe.Pointer(&out[at+4*j])) = float32(sum)
 						} else {
