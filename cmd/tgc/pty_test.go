@@ -192,10 +192,11 @@ func TestInterruptOnTerminal(t *testing.T) {
 	device := chatDevice(t, cache)
 	k := startOnTerminal(t, cache, "chat", "tiny", "--device", device, "--threads", "1", "--logit-bias", "2047-inf", "--temp", "0")
 	k.expect("Ctrl-D leaves")
-	for range 5 {
+	for i := range 6 {
 		k.press("tell me a long story\r")
 		k.expect("story\n")
-		time.Sleep(30 * time.Millisecond)
+		// At once, while steps compile, and while tokens come.
+		time.Sleep(time.Duration(i) * 15 * time.Millisecond)
 		k.press("\x03")
 		k.expect("topped")
 		k.expect(nextPrompt)

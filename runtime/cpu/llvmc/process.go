@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -39,6 +40,9 @@ func startChild(ctx context.Context, s settings) (*child, hello, error) {
 	// A dying child should report LLVM's message, not its goroutines.
 	c.cmd.Env = append(os.Environ(), childEnv+"=1", "GOTRACEBACK=none")
 	c.cmd.Stderr = &c.stderr
+	// Ctrl-C on a terminal goes to all of its foreground group. What it means is this
+	// process's to decide: a chat ends an answer by it and compiles again.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, hello{}, err
 	}
