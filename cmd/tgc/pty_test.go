@@ -190,7 +190,9 @@ func TestInterruptOnTerminal(t *testing.T) {
 	}
 	cache := t.TempDir()
 	device := chatDevice(t, cache)
-	k := startOnTerminal(t, cache, "chat", "tiny", "--device", device, "--threads", "1", "--logit-bias", "2047-inf", "--temp", "0")
+	// Without the tokens that end an answer, only Ctrl-C and the context's end do.
+	k := startOnTerminal(t, cache, "chat", "tiny", "--device", device, "--threads", "1", "--temp", "0",
+		"--logit-bias", "2039-inf", "--logit-bias", "2046-inf", "--logit-bias", "2047-inf")
 	k.expect("Ctrl-D leaves")
 	for i := range 6 {
 		k.press("tell me a long story\r")
