@@ -42,14 +42,15 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	}
 	row = p.privatePoints(private, row)
 	queries := p.sharedQueries(tuple, private)
-	points, many := p.points([]int{t}), int64(1)
+	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
+	many := inTurns(ceil(points, lanes*gpuAttentionWarp), max(gpuAttentionMany/queries, 1))
+	if many > 1 { // rescaled once for all of them
+		p.split(plan.UNROLL, t, many)
+		p.add(plan.TILE, p.axes[t].Name, 0)
+	}
 	p.splitPoints(plan.WARP, t, lanes, points)
 	p.splitPoints(plan.GROUP, t, gpuAttentionWarp, points/lanes)
-	if points >= lanes*gpuAttentionWarp*gpuAttentionMany {
-		many = max(gpuAttentionMany/queries, 1)
-		p.split(plan.UNROLL, t, many)
-	}
 	p.sharedStages(row * lanes)
 	p.fma()
 	how := fmt.Sprintf("%d threads a point, %d points a warp, %d at once", row, lanes, many)
@@ -58,6 +59,13 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	}
 	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
 	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+}
+
+// inTurns is how many of n points, at most so many, leave the fewest for nothing in the
+// last of the turns that they take.
+func inTurns(n, most int64) int64 {
+	turns := max(ceil(n, most), 1)
+	return max(ceil(n, turns), 1)
 }
 
 // sharedQueries gives a block several queries that read the same points of the

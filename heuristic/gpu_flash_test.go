@@ -36,7 +36,7 @@ func TestFlashTiles(t *testing.T) {
 		b := newBuilder()
 		c := choose(t, b, tt.build(b), desc, tt.knobs)
 		switch {
-		case tt.plan == "" && strings.Contains(c.Plan.String(), "TILE"):
+		case tt.plan == "" && strings.Contains(c.Plan.String(), "MMA"):
 			t.Errorf("%s: %s", tt.name, c.Plan)
 		case tt.plan != "" && c.Plan.String() != tt.plan:
 			t.Errorf("%s: plan %s\nwant %s", tt.name, c.Plan, tt.plan)
@@ -46,7 +46,7 @@ func TestFlashTiles(t *testing.T) {
 		b := newBuilder()
 		sink := b.attention(1, 2, 40, size.head, size.queries)
 		c := choose(t, b, sink, desc, heuristic.Knobs{})
-		if !strings.Contains(c.Plan.String(), "TILE") {
+		if !strings.Contains(c.Plan.String(), "MMA") {
 			t.Errorf("%d queries of %d: %s", size.queries, size.head, c.Plan)
 		}
 		for _, at := range []int64{6, 37} {

@@ -45,7 +45,7 @@ func splitReduces(st *State) error { return st.split(plan.ReduceAxis, plan.Stage
 func (st *State) split(kinds ...plan.AxisKind) error {
 	cuts := plan.Boundaries(st.Arena, st.Sink)
 	st.Axes = slices.Clone(st.Axes)
-	sp := &splitter{st, make(map[*ir.UOp]*Split)}
+	sp := &splitter{State: st, splits: make(map[*ir.UOp]*Split), sums: make(map[*ir.UOp][]*ir.UOp)}
 	for i := range st.Axes {
 		p := &st.Axes[i]
 		if !slices.Contains(kinds, p.Axis.Kind) {
@@ -65,6 +65,7 @@ func (st *State) split(kinds ...plan.AxisKind) error {
 type splitter struct {
 	*State
 	splits map[*ir.UOp]*Split
+	sums   map[*ir.UOp][]*ir.UOp // the components of tuples that are no tuple any more
 }
 
 // splitAxis cuts one axis into sub-axes. Within lanes and copies it also cuts at
@@ -140,6 +141,8 @@ func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 			return sp.splits[u].value
 		case u.Op == ir.OpReduce && sp.splits[u.ReduceRange()] != nil:
 			return sp.rebuildReduce(u, src)
+		case u.Op == ir.OpProj && sp.sums[u.Src[0]] != nil:
+			return sp.sums[u.Src[0]][u.Arg.(ir.IntArg)]
 		case u.Op == ir.OpStage:
 			return a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], sp.subAxisRanges(u.Src[1:])...)...)
 		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
@@ -221,10 +224,10 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		values[i] = s.gatedElement(sp.State, u, v, a.ReduceIdentity(u, i))
 	}
 	if analyse.IsTuple(u) {
-		if m := a.MonoidOf(u); m.Rescales && s.Tile > 1 {
-			return tiledReduce(sp.State, m, s, values, u)
+		if m := a.MonoidOf(u); m.Rescales {
+			return sp.rebuildSoftmax(m, s, values, u)
 		}
-		return nestTuple(sp.State, values, s, u)
+		return nestTuple(sp.State, values, s.nest(), u)
 	}
 	return s.nestPlain(a, arg.Op, values[0])
 }

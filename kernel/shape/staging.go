@@ -335,11 +335,12 @@ func (h *hoister) stage(u *ir.UOp) {
 	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
 }
 
-// threadsInside is how many threads share the sums of one element of a stage.
+// threadsInside is how many threads share the sums of one element of a stage. Those of
+// other stages, and those that are the same for all elements, are made elsewhere.
 func (h *hoister) threadsInside(u *ir.UOp) int64 {
 	most := int64(1)
-	for _, x := range ir.Toposort(u) {
-		if x.Op != ir.OpReduce || x.Arg.(ir.ReduceArg).Op == ir.OpInvalid {
+	for _, x := range analyse.OutsideStages(u) {
+		if x.Op != ir.OpReduce || x.Arg.(ir.ReduceArg).Op == ir.OpInvalid || h.free.Of(x).Empty() {
 			continue
 		}
 		threads := int64(1)

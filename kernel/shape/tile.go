@@ -2,6 +2,7 @@ package shape
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -15,27 +16,54 @@ import (
 //
 // The sums of a tile are then sums like any other, which lanes, copies and matrix
 // instructions take; and of the running sums one rescaling is left for T points.
+//
+// What threads have of a softmax is such a tile, too: each rescales its own sums by the
+// maximum of all, once, and what is left are a maximum and sums. Combined two by two,
+// every step would rescale both sides.
 
-// tiledReduce is a softmax tuple over the sub-axes of its range, of which those in
-// front of the tile's stride are plain reduces.
-func tiledReduce(st *State, m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.UOp) *ir.UOp {
-	a := st.Arena
-	var tile, rest Split
-	for _, d := range s.SubAxes {
-		if d.Stride < s.Tile {
+// rebuildSoftmax is a softmax tuple over the sub-axes of its range.
+func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.UOp) *ir.UOp {
+	var rest, threads []SubAxis
+	var tile Split
+	for _, d := range s.nest() {
+		switch {
+		case s.Tile > 1 && d.Stride < s.Tile:
 			tile.SubAxes = append(tile.SubAxes, d)
-		} else {
-			rest.SubAxes = append(rest.SubAxes, d)
+		case d.Role.IsThread() && !hasMatrix(sp.Axes):
+			threads = append(threads, d)
+		default:
+			rest = append(rest, d)
 		}
 	}
+	if len(tile.SubAxes) > 0 {
+		slices.Reverse(tile.SubAxes) // high to low
+		values = sumsOfTile(sp.Arena, m, &tile, values)
+	}
+	out := values[0]
+	if len(rest) > 0 {
+		out = nestTuple(sp.State, values, rest, tuple)
+	}
+	if len(threads) == 0 {
+		return out
+	}
+	if len(rest) > 0 {
+		values = projections(sp.Arena, out, len(values))
+	}
+	slices.Reverse(threads)
+	sp.sums[tuple] = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values)
+	return sp.sums[tuple][0]
+}
+
+// sumsOfTile is what the combine step of a softmax makes of all points of a tile.
+func sumsOfTile(a *ir.Arena, m *ir.Monoid, tile *Split, values []*ir.UOp) []*ir.UOp {
 	score := values[0]
 	top := a.Binary(ir.OpMax, tile.nestPlain(a, ir.OpMax, score), m.LeastKey(a, score.DType))
 	weight := m.Weight(a, score, top)
-	elements := []*ir.UOp{top}
+	sums := []*ir.UOp{top}
 	for _, g := range values[1:] {
-		elements = append(elements, tile.nestPlain(a, ir.OpAdd, Times(a, g, weight)))
+		sums = append(sums, tile.nestPlain(a, ir.OpAdd, Times(a, g, weight)))
 	}
-	return nestTuple(st, elements, &rest, tuple)
+	return sums
 }
 
 // gated is a value where a point exists, else the identity. Of a tile's factors
@@ -49,16 +77,22 @@ func gated(st *State, s *Split, v, cond, identity *ir.UOp) *ir.UOp {
 	return a.Where(cond, v, identity)
 }
 
-// nestTuple nests a reduce like tuple over sub-axes, through its projections.
-func nestTuple(st *State, values []*ir.UOp, s *Split, tuple *ir.UOp) *ir.UOp {
-	a := st.Arena
+// nestTuple nests a reduce like tuple over sub-axes, innermost first, through its
+// projections.
+func nestTuple(st *State, values []*ir.UOp, nest []SubAxis, tuple *ir.UOp) *ir.UOp {
 	var out *ir.UOp
-	for _, d := range s.nest() {
-		out = a.TupleReduce(values, d.Range, tuple.ReduceIdentities(), tuple.ReduceCombine())
-		values = append([]*ir.UOp(nil), values...)
-		for k := range values {
-			values[k] = a.Proj(out, k)
-		}
+	for _, d := range nest {
+		out = st.Arena.TupleReduce(values, d.Range, tuple.ReduceIdentities(), tuple.ReduceCombine())
+		values = projections(st.Arena, out, len(values))
+	}
+	return out
+}
+
+// projections are the components of a tuple.
+func projections(a *ir.Arena, tuple *ir.UOp, n int) []*ir.UOp {
+	out := make([]*ir.UOp, n)
+	for k := range out {
+		out[k] = a.Proj(tuple, k)
 	}
 	return out
 }

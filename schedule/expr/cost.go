@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 )
 
 // OperationCost is the cost of one scalar operation, in plain operations.
@@ -51,9 +52,17 @@ func (s *Exprs) Work(u *ir.UOp, axes []*ir.UOp) int64 {
 }
 
 // foldCost is what a reduce adds to the work of its values: a step for each point,
-// or for four of a sum of bytes, which a dot instruction adds at once.
+// or for four of a sum of bytes, which a dot instruction adds at once; of a tuple what
+// its combine step computes.
 func (s *Exprs) foldCost(u *ir.UOp) int64 {
 	n := s.Points(BinderRanges(u))
+	if analyse.IsTuple(u) {
+		step := int64(0)
+		for _, x := range ir.Toposort(u.ReduceCombine()...) {
+			step += OperationCost(x.Op)
+		}
+		return Saturate(n, step)
+	}
 	if x := u.Src[0]; u.DType == ir.I32 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && x.Op == ir.OpCast && x.Src[0].DType.Size() == 1 {
 		return (n + 3) / 4
 	}
