@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "rewrite docs/passes.md")
 var oneProgram = map[string]string{
 	"absorb-operands": "the update by Nesterov momentum alone needs it, and no graph of the zoo has one " +
 		"(TestUpdateIsOneKernel of nn/optim does)",
-	"sink-epilogues": "it wants 96 bytes of weights behind a division, which of the zoo only gate and up of " +
-		"LLaMA 3.2 1B load, and which take 3 % longer without it",
+	"skip-unused-loops": "it leaves out the products of experts that no token of a tile went to, and of the zoo " +
+		"only OLMoE has experts",
 	"undistribute-scales": "only plans of products on GPUs without matrix instructions of bytes (sm_75) ask for it, " +
 		"and the zoo has no such target",
 }

@@ -7,12 +7,15 @@ import (
 	"tgc/ir/analyse"
 )
 
+// functionCost is the cost of an exponential, a logarithm or a sine, in plain operations.
+const functionCost = 8
+
 // OperationCost is the cost of one scalar operation, in plain operations.
 // Movement of data, casts between integers and index arithmetic are free.
 func OperationCost(op ir.Op) int64 {
 	switch op {
 	case ir.OpExp2, ir.OpLog2, ir.OpSin:
-		return 8
+		return functionCost
 	case ir.OpSqrt, ir.OpRsqrt, ir.OpFDiv, ir.OpRecip:
 		return 4
 	case ir.OpField:
@@ -52,14 +55,16 @@ func (s *Exprs) Work(u *ir.UOp, axes []*ir.UOp) int64 {
 }
 
 // foldCost is what a reduce adds to the work of its values: a step for each point,
-// or for four of a sum of bytes, which a dot instruction adds at once; of a tuple what
-// its combine step computes.
+// or for four of a sum of bytes, which a dot instruction adds at once. A step of a tuple
+// counts its functions: exponentials, by which a softmax rescales.
 func (s *Exprs) foldCost(u *ir.UOp) int64 {
 	n := s.Points(BinderRanges(u))
 	if analyse.IsTuple(u) {
-		step := int64(0)
+		step := int64(1)
 		for _, x := range ir.Toposort(u.ReduceCombine()...) {
-			step += OperationCost(x.Op)
+			if cost := OperationCost(x.Op); cost == functionCost {
+				step += cost
+			}
 		}
 		return Saturate(n, step)
 	}
