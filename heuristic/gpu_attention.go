@@ -13,7 +13,12 @@ import (
 // and the warps of a block take different points and combine at the end.
 const (
 	gpuRowElements   = 8 // elements of a row in one thread
-	gpuAttentionWarp = 8 // warps a block
+	gpuAttentionWarp = 8 // warps a block, at most
+	// Warps of a multiprocessor that have their registers at once. LLaMA 3.2 1B int8 on an
+	// H200, tokens a second with 8 and 4 warps a block: 512 blocks, depth 4,096, 1,535 and
+	// 1,700; 32 blocks, depth 512, 2,054 and 1,831, depth 0, 2,497 and 2,562
+	// (docs/bench/h200-attention.txt).
+	gpuAttentionResident = 16
 	// Points at once in a thread: steps of Qwen3 0.6B and LLaMA 3.2 1B on an H200 at
 	// depth 0, us: one 792 and 782, two 773 and 763, four 714 and 760, eight 749 and
 	// 770; at depth 800 two 961, four 903 (LLaMA).
@@ -44,13 +49,14 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	queries := p.sharedQueries(tuple, private)
 	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
-	many := inTurns(ceil(points, lanes*gpuAttentionWarp), max(gpuAttentionMany/queries, 1))
+	warps := p.attentionWarps(p.blocksBeside(private)/queries, points/(lanes*gpuAttentionMany))
+	many := inTurns(ceil(points, lanes*warps), max(gpuAttentionMany/queries, 1))
 	if many > 1 { // rescaled once for all of them
 		p.split(plan.UNROLL, t, many)
 		p.add(plan.TILE, p.axes[t].Name, 0)
 	}
 	p.splitPoints(plan.WARP, t, lanes, points)
-	p.splitPoints(plan.GROUP, t, gpuAttentionWarp, points/lanes)
+	p.splitPoints(plan.GROUP, t, warps, points/lanes)
 	p.sharedStages(row * lanes)
 	p.fma()
 	how := fmt.Sprintf("%d threads a point, %d points a warp, %d at once", row, lanes, many)
@@ -59,6 +65,31 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	}
 	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
 	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+}
+
+// attentionWarps is how many warps share the points of a query: half as many where that
+// lets all blocks run at once, or where most would have no points at all.
+func (p *planner) attentionWarps(blocks, busy int64) int64 {
+	warps := int64(gpuAttentionWarp)
+	if blocks*warps > gpuAttentionResident*int64(p.desc.Cost.Workers) || busy < warps {
+		warps /= 2
+	}
+	return warps
+}
+
+// blocksBeside is the number of points of the store axes that are not private; 0 where an
+// extent is not known.
+func (p *planner) blocksBeside(private []int) int64 {
+	blocks := int64(1)
+	for _, i := range p.axesOf(plan.StoreAxis) {
+		if !p.constant(i) {
+			return 0
+		}
+		if !slices.Contains(private, i) {
+			blocks *= p.size(i)
+		}
+	}
+	return blocks
 }
 
 // inTurns is how many of n points, at most so many, leave the fewest for nothing in the
@@ -71,14 +102,9 @@ func inTurns(n, most int64) int64 {
 // sharedQueries gives a block several queries that read the same points of the
 // cache, while enough blocks are left: the heads of a group, the tokens of a prompt.
 func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
-	blocks := int64(1)
-	for _, i := range p.axesOf(plan.StoreAxis) {
-		if !p.constant(i) {
-			return 1
-		}
-		if !slices.Contains(private, i) {
-			blocks *= p.size(i)
-		}
+	blocks := p.blocksBeside(private)
+	if blocks == 0 {
+		return 1
 	}
 	shared := p.readTogether(tuple, private)
 	queries := int64(1)

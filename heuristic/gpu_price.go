@@ -196,6 +196,9 @@ func (l *lookups) add(a *analysis, w *operand, load *ir.UOp, n float64) {
 // permutedBytes is the longest table in which permutes look up.
 const permutedBytes = 16
 
+// lineThreads are the threads whose loads of 16 bytes side by side are a line of memory.
+const lineThreads = 8
+
 // Limits of a multiprocessor of every architecture that is priced.
 const (
 	unitRegisters   = 65536
@@ -245,6 +248,7 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	var p price
 	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor
 	p.memory = busiest * k.bytes / blocks * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(min(units, blocks), units/t.Unit)
+	p.memory *= 1 + t.Line*max(math.Log2(lineThreads/float64(c.sharing)), 0)
 	sums := busiest * k.rows / blocks * k.points * threads / active * math.Pow(float64(c.sharing*c.iterations*c.loaded)/k.points, t.Padding)
 	p.issue = sums*operations/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*k.reading(t)*k.uses
 	p.serial = turns * (float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)

@@ -11,7 +11,8 @@ import "math"
 // (go run ./internal/planbench -score docs/bench/h200-pairs.jsonl.gz -fit 9000). The file
 // has 682 more, timed with these numbers: a fit to all chooses better by the times of
 // pairs and made whole steps 1.5 % slower. Again was set by hand, by the pairs with several
-// uses. What scales with a device, its bandwidth, its multiprocessors and their rate, is
+// uses, and Line by output layers, which 4 threads a row read 7 to 20 % slower than 16
+// (docs/bench/h200-odd.txt has whole steps). What scales with a device, its bandwidth, its multiprocessors and their rate, is
 // in Cost.
 type Threads struct {
 	Start         float64 // ns, from the end of the kernel before to the first instruction after the wait
@@ -23,6 +24,7 @@ type Threads struct {
 	Iteration     float64 // ns, of an iteration of a loop along a row
 	Shuffle       float64 // ns, of a step by which lanes add up a sum
 	Barrier       float64 // ns, of a sum that warps share
+	Line          float64 // of the time to read the weights, each time that threads of a row read half as much of a line of memory at once
 	Unit          float64 // what one multiprocessor reads at most, in shares of the bandwidth
 	Issue         float64 // of instructions, a share of the rate of multiply-adds
 	Busy          float64 // warps of a multiprocessor from which it issues at that rate
@@ -49,7 +51,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, Launch: 53, Ready: 2.48, Reading: 0.0217, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Line: 0.06, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 1.6, ExtractBytes: 2.96, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }
