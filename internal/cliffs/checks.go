@@ -23,6 +23,7 @@ const (
 	alonePoints = 256
 	mostNarrow  = 0.5
 	largeField  = 0.25
+	mostInTurn  = 4
 	mostSpilled = 256
 )
 
@@ -33,6 +34,7 @@ const (
 	narrow = "narrow"
 	alone  = "alone"
 	byByte = "bytes"
+	inTurn = "in-turn"
 	spill  = "spill"
 )
 
@@ -118,6 +120,9 @@ func (k *checked) part(p *part) {
 	}
 	if s := &p.share; s.threads == 1 && s.points > alonePoints || k.chain(p) > roof {
 		k.add(alone, p.Why, text, float64(s.points), "%d points a thread in %d iterations, %d threads a row: %s", s.points, s.iterations, s.threads, p.Plan)
+	}
+	if n := p.loads.inTurn; n > mostInTurn {
+		k.add(inTurn, p.Why, text, n, "%.0f loads one after the other: %s", n, p.Plan)
 	}
 	if n := &p.loads; n.narrow > mostNarrow*(n.narrow+n.wide) {
 		k.add(byByte, p.Why, text, n.narrow, "%.0f narrow loads, %.0f wide: %s", n.narrow, n.wide, p.Plan)

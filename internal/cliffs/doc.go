@@ -18,6 +18,8 @@
 //     the roofline.
 //   - bytes: at most mostNarrow of the loads of weights are narrower than wideLoad bytes,
 //     scales included. What a thread needs of a row lies in one piece (packed.Planes).
+//   - in-turn: no thread loads activations one after the other: no loop of more than
+//     mostInTurn iterations loads inTurnBytes or less, and waits for memory in each.
 //   - spill: where ptxas is installed and asked for, the machine code spills at most
 //     mostSpilled bytes.
 //

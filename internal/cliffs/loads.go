@@ -10,12 +10,15 @@ import (
 const (
 	wideLoad   = 4  // the narrowest that is not narrow
 	vectorLoad = 16 // the widest
+
+	inTurnBytes = 2 * vectorLoad // a value and its factor: so few wait for memory in every iteration
 )
 
-// loads is how a thread of a program loads weights.
+// loads is how a thread of a program loads weights, and what they are multiplied with.
 type loads struct {
 	wide, narrow float64 // loads of what is most of a weight, with the trips of the loops around them
 	flight       int64   // bytes that straight code loads: they can be in flight together
+	inTurn       float64 // the most iterations of a loop that loads no more than inTurnBytes of a buffer
 }
 
 // loadCounter walks a program. Of integers and addresses it knows what they are for the
@@ -26,6 +29,7 @@ type loadCounter struct {
 	weights map[int]*weight
 	ints    map[*program.Value]int64
 	offsets map[*program.Value]int64 // bytes, of pointers
+	read    int64                    // bytes of buffers that the code walked so far loads, once
 	loads
 }
 
@@ -56,7 +60,11 @@ func (c *loadCounter) block(b *program.Block, times float64) int64 {
 			for k, first := range in.Args[3:] {
 				c.offsets[in.Body.Args[1+k]], c.ints[in.Body.Args[1+k]] = c.offsets[first], c.ints[first]
 			}
+			before := c.read
 			c.flight = max(c.flight, c.block(in.Body, times*trips))
+			if n := c.read - before; n > 0 && n <= inTurnBytes {
+				c.inTurn = max(c.inTurn, trips)
+			}
 		case program.Load, program.Gather, program.Guarded:
 			width := in.Result.Type.Bytes()
 			if in.Op == program.Gather {
@@ -75,7 +83,11 @@ func (c *loadCounter) block(b *program.Block, times float64) int64 {
 
 func (c *loadCounter) load(pointer *program.Value, width, bytes int, times float64) int64 {
 	param := c.memory.Param(pointer)
-	if param == nil || param.Kind != program.ParamBuffer || c.weights[param.Slot] == nil {
+	if param == nil || param.Kind != program.ParamBuffer {
+		return 0
+	}
+	c.read += int64(bytes)
+	if c.weights[param.Slot] == nil {
 		return 0
 	}
 	switch bulk := c.weights[param.Slot].bulkAt(c.offsets[pointer]); {
