@@ -201,8 +201,12 @@ func (p *planner) sharedStages(threads int64) {
 				continue
 			}
 			p.done[i] = true
-			n := plan.PartsOf(left, p.size(i))
+			if lanes := lanesOf(p.desc); k == len(stage.Src)-1 && p.size(i) >= left*lanes && p.laneSafe(i) && p.unitStride(i) {
+				p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), lanes))
+			}
+			n := plan.PartsOf(left, p.left(i))
 			p.split(plan.LOCAL, i, n)
+			p.split(plan.UNROLL, i, p.inFlight(i))
 			left /= n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tgc/engine"
 	"tgc/internal/cudatools"
 	_ "tgc/internal/rarecollection"
 )
@@ -129,5 +130,32 @@ func TestSubjects(t *testing.T) {
 	}
 	if len(shapes) != 60 || len(list) != 60*len(types)*len(modes)*len(batches)*len(targets) {
 		t.Errorf("%d shapes, %d subjects", len(shapes), len(list))
+	}
+}
+
+// Upper bits and signs of packed weights are spread to bytes, four at a time, wherever their
+// number lies; compared lane by lane they take twice the instructions of all the rest.
+func TestBitsAreSpread(t *testing.T) {
+	c := &compiler{}
+	defer c.close()
+	for _, s := range []subject{
+		{shapeNamed("llama3.2-1b"), "Q5_0", "exact", "ptx:sm_90", 1},    // the bit of each lane was staged
+		{shapeNamed("llama3.2-1b"), "IQ2_XXS", "exact", "ptx:sm_90", 1}, // signs are lanes of a vector
+		{shapeNamed("llama3.2-1b"), "IQ3_XXS", "int8", "ptx:sm_90", 1},
+	} {
+		compiled, err := c.compile(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range compiled.Kernels {
+			source, err := engine.Source(k.Program, compiled.Target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const mostCompared = 16
+			if n := strings.Count(source, "setp.lt.u32"); n > mostCompared {
+				t.Errorf("%s, %s: %d comparisons of bits", s, k.Name, n)
+			}
+		}
 	}
 }

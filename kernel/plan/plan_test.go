@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
@@ -121,6 +123,31 @@ func FuzzParse(f *testing.F) {
 		again, err := plan.Parse(chosen.String())
 		if err != nil || again.String() != chosen.String() {
 			t.Fatalf("%q parses to %q, then %q, %v", text, chosen, again, err)
+		}
+	})
+}
+
+// Parts divide the threads, take the least rounds that any such number takes, and are the
+// fewest that do.
+func TestPartsOf(t *testing.T) {
+	for _, c := range []struct{ threads, points, want int64 }{
+		{16, 30, 16}, {64, 30, 32}, {256, 960, 256}, {8, 3, 4}, {5, 7, 5}, {64, 48, 64}, {32, 8, 8}, {96, 40, 48}, {1, 9, 1},
+	} {
+		if got := plan.PartsOf(c.threads, c.points); got != c.want {
+			t.Errorf("%d points by %d threads: %d parts, want %d", c.points, c.threads, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		threads, points := rapid.Int64Range(1, 1024).Draw(t, "threads"), rapid.Int64Range(1, 5000).Draw(t, "points")
+		rounds := func(n int64) int64 { return (points + n - 1) / n }
+		got := plan.PartsOf(threads, points)
+		if threads%got != 0 || rounds(got) > rounds(threads) {
+			t.Fatalf("%d parts of %d threads take %d rounds, all of them %d", got, threads, rounds(got), rounds(threads))
+		}
+		for n := int64(1); n < got; n++ {
+			if threads%n == 0 && rounds(n) <= rounds(got) {
+				t.Fatalf("%d parts do as well as %d", n, got)
+			}
 		}
 	})
 }
