@@ -32,7 +32,10 @@ type Options struct {
 	Extra    []plan.Plan // offered beside it
 	Batch    int         // candidates tried at once
 	Round    int         // neighbours of each plan that a round tries, at most
+	Priced   int         // of the plans that the price likes best, that it starts from
 	Progress func(done Progress)
+
+	tried func(list []Outcome, prices map[string]priced) // hears of each batch; may be nil
 }
 
 // Progress is how far a search has come.
@@ -44,7 +47,7 @@ type Progress struct {
 
 // DefaultOptions suit kernels of a step: several candidates at once for each processor.
 func DefaultOptions() Options {
-	return Options{Beam: 4, Seed: 1, Batch: max(32, 4*goruntime.GOMAXPROCS(0)), Round: 256}
+	return Options{Beam: 4, Seed: 1, Batch: max(32, 4*goruntime.GOMAXPROCS(0)), Round: 256, Priced: 8}
 }
 
 // Result is what a search of one kernel has found.
@@ -82,9 +85,6 @@ const (
 	finalists   = 4
 )
 
-// priced is how many of the plans that the price likes best a search starts from.
-const priced = 8
-
 // Run searches plans of a kernel. When the context ends or the budget is spent, what was found
 // counts. An error means that the tester cannot go on.
 func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result, error) {
@@ -113,6 +113,7 @@ type search struct {
 	moves    *neighbours
 	known    map[string]bool // plans that were tried, or will be
 	expanded map[string]bool
+	prices   map[string]priced // of plans that have one
 	result   Result
 	start    time.Time
 }
@@ -123,17 +124,23 @@ func (s *search) inTime(ctx context.Context) bool {
 
 // first lists the plans of the beginning.
 func (s *search) first() ([]plan.Plan, error) {
-	list := slices.Clone(s.options.Extra)
-	if s.options.Scratch {
-		return s.fresh(append(list, plan.Plan{})), nil
-	}
-	list = append([]plan.Plan{s.kernel.Plan}, list...)
 	arena := ir.NewArena()
 	candidates, err := heuristic.Candidates(arena, arena.Import(s.kernel.AST), s.kernel.Desc, heuristic.Knobs{})
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range candidates[:min(len(candidates), priced)] {
+	s.prices = make(map[string]priced)
+	for rank, c := range candidates {
+		if text := c.Plan.String(); s.prices[text].Price == 0 {
+			s.prices[text] = priced{c, rank}
+		}
+	}
+	list := slices.Clone(s.options.Extra)
+	if s.options.Scratch {
+		return s.fresh(append(list, plan.Plan{})), nil
+	}
+	list = append([]plan.Plan{s.kernel.Plan}, list...)
+	for _, c := range candidates[:min(len(candidates), s.options.Priced)] {
 		list = append(list, c.Plan)
 	}
 	return s.fresh(list), nil
@@ -200,6 +207,9 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		}
 		slices.SortStableFunc(s.result.Best, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
 		s.tell()
+		if s.options.tried != nil {
+			s.options.tried(outcomes, s.prices)
+		}
 	}
 	return nil
 }

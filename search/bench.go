@@ -43,6 +43,9 @@ type Outcome struct {
 	Reason string  `json:"reason,omitempty"`
 	Source string  `json:"source,omitempty"` // hash of it
 	Time   float64 `json:"us,omitempty"`     // of a call: the geometric mean over values of symbols
+
+	// ColdBytes are the weights that calls read before one reads the same again.
+	ColdBytes int64 `json:"cold_bytes,omitempty"`
 }
 
 // Limits bound what a candidate may cost.
@@ -398,6 +401,7 @@ func (b *Bench) measure(ctx context.Context, l *lowered) {
 		return
 	}
 	out.Status, out.Time, b.best = Measured, us, min(b.best, us)
+	out.ColdBytes = b.judge.calls.coldBytes()
 	b.loaded[out.Plan] = l.exec
 }
 

@@ -95,6 +95,16 @@ func slotOf(c *engine.Compiled, index int) (s slot, err error) {
 	return s, nil
 }
 
+// coldBytes are the weights of all sets.
+func (c *Calls) coldBytes() (n int64) {
+	for _, s := range c.slots {
+		if s.weight {
+			n += s.layout.Bytes(s.host) * int64(len(c.sets))
+		}
+	}
+	return n
+}
+
 // leastWeight is from how many bytes on a plain buffer is no activation.
 const leastWeight = 256 << 10
 

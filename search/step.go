@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -30,6 +31,7 @@ type TuneOptions struct {
 	Config  engine.Config // of the step; its plans and database are not asked
 	DB      *database.DB
 	Again   bool // search kernels that the database has, too
+	Log     *Log // of all candidates; may be nil
 	Testers Testers
 	Say     func(format string, args ...any) // of progress; may be nil
 }
@@ -240,6 +242,9 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 		return nil
 	}
 	found, err := t.search(ctx, i, k)
+	if errors.Is(err, errLogging) {
+		return err
+	}
 	if err != nil {
 		k.Note = "cannot be judged: " + err.Error()
 		t.options.Say("%s: %s", k.Kernel.Name, k.Note)
@@ -270,6 +275,11 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 			return err
 		}
 	}
+	if t.options.Log != nil {
+		if err := t.options.Log.result(k, t.step.Compiled.Target, found.Complete); err != nil {
+			return fmt.Errorf("%w: %w", errLogging, err)
+		}
+	}
 	if k.After.Plan == k.Before.Plan && !found.Complete {
 		return nil // the next run goes on
 	}
@@ -294,6 +304,10 @@ func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, er
 			t.options.Say("%s: %d tried, best %.4g us, heuristic %.4g", head, p.Tried, p.Best, p.Start)
 		}
 	}
+	logged, err := t.logTo(k, &options)
+	if err != nil {
+		return nil, err
+	}
 	tester, err := t.options.Testers(ctx, k.Kernel.AST, bench)
 	if err != nil {
 		return nil, err
@@ -301,9 +315,39 @@ func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, er
 	defer tester.Close()
 	found, err := Run(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target, Plan: k.Kernel.Plan}, tester, options)
 	if err == nil {
+		err = logged()
+	}
+	if err == nil {
 		t.options.Say("%s: %d tried, %.4g us -> %.4g us", head, len(found.Outcomes), found.Before.Time, found.After.Time)
 	}
 	return found, err
+}
+
+// errLogging is wrapped by errors of the log: a tune that was asked for one does not go on without.
+var errLogging = errors.New("log")
+
+// logTo lets a search write to the log. What it could not write is an error of the function that
+// comes back.
+func (t *tuning) logTo(k *TunedKernel, options *Options) (failed func() error, err error) {
+	log, desc := t.options.Log, t.step.Compiled.Target
+	wrap := func(err error) error {
+		if err != nil {
+			return fmt.Errorf("%w: %w", errLogging, err)
+		}
+		return nil
+	}
+	if log == nil {
+		return func() error { return nil }, nil
+	}
+	if err := wrap(log.kernel(k, desc)); err != nil {
+		return nil, err
+	}
+	options.tried = func(list []Outcome, prices map[string]priced) {
+		if err == nil {
+			err = wrap(log.candidates(k, desc, list, prices))
+		}
+	}
+	return func() error { return err }, nil
 }
 
 // inStep times the step with each of the winners in turn with the step as it is, and takes the

@@ -42,6 +42,8 @@ type tuneFlags struct {
 	start    string
 	plans    string
 	again    bool
+	log      string
+	priced   int
 	json     bool
 }
 
@@ -95,6 +97,8 @@ func newTune() *cobra.Command {
 	f.StringVar(&o.start, "start", "heuristic", "from which plans searches start: heuristic or scratch (the empty plan)")
 	f.StringVar(&o.plans, "plans", "", "file of plans, one a line, that are offered for every kernel")
 	f.BoolVar(&o.again, "again", false, "search kernels that the database has, too")
+	f.StringVar(&o.log, "log", "", "append a line of JSON for each kernel, candidate and result to a file")
+	f.IntVar(&o.priced, "priced", search.DefaultOptions().Priced, "plans that the price likes best, from which searches start")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	o.device.register(f)
 	o.device.registerModes(f)
@@ -107,8 +111,8 @@ func (o *tuneFlags) check() error {
 		return usagef("tune: --step %q, want decode or prefill", o.step)
 	case o.start != "heuristic" && o.start != "scratch":
 		return usagef("tune: --start %q, want heuristic or scratch", o.start)
-	case o.tokens < 1 || o.batch < 1 || o.context < 1 || o.depth < 0 || o.beam < 1 || o.budget <= 0:
-		return usagef("tune: --tokens, --batch, --ctx, --beam and --budget start at 1, --depth at 0")
+	case o.tokens < 1 || o.batch < 1 || o.context < 1 || o.depth < 0 || o.beam < 1 || o.priced < 0 || o.budget <= 0:
+		return usagef("tune: --tokens, --batch, --ctx, --beam and --budget start at 1, --depth and --priced at 0")
 	}
 	if o.step == "decode" {
 		o.tokens = 1
@@ -145,6 +149,13 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 	}
 	options.Say = func(format string, args ...any) { note(cmd, format, args...) }
 	options.Testers = childTesters(dev, o.device.threads, config.CacheDir)
+	if o.log != "" {
+		if options.Log, err = search.OpenLog(o.log, dev.Name()); err != nil {
+			return err
+		}
+		defer options.Log.Close()
+		options.Log.Step = o.logStep(name)
+	}
 	open := o.model
 	if strings.HasSuffix(name, ".uop") {
 		open = o.graph
@@ -166,10 +177,18 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 	return context.Cause(cmd.Context())
 }
 
+// logStep names the step in a log.
+func (o *tuneFlags) logStep(name string) search.LogStep {
+	if strings.HasSuffix(name, ".uop") {
+		return search.LogStep{Shape: name}
+	}
+	return search.LogStep{Shape: name, Mode: o.device.mode.String(), Batch: o.batch, Tokens: o.tokens, Context: o.context, Depth: o.depth}
+}
+
 // options are those of the search that flags say.
 func (o *tuneFlags) options() (search.TuneOptions, error) {
 	t := search.TuneOptions{Search: search.DefaultOptions(), Budget: o.budget, Again: o.again}
-	t.Search.Beam, t.Search.Seed, t.Search.Scratch = o.beam, o.seed, o.start == "scratch"
+	t.Search.Beam, t.Search.Seed, t.Search.Scratch, t.Search.Priced = o.beam, o.seed, o.start == "scratch", o.priced
 	t.Bench = search.BenchOptions{Seed: o.seed, Limits: search.DefaultLimits(), KeepBits: o.keepBits}
 	if o.plans == "" {
 		return t, nil

@@ -4,6 +4,7 @@
 //	planbench -n 40 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
 //	planbench -score pairs.jsonl -set Threads.Busy=12
 //	planbench -score pairs.jsonl.gz -fit 9000
+//	planbench -score tune.jsonl -fit 9000     # a log of tgc tune --log
 //
 // With -with, which may be repeated, Opts of passes that no candidate has are timed too:
 // every candidate of which they change the code is timed with and without, and their times are
@@ -11,7 +12,7 @@
 //
 //	planbench -n 12 -with "AHEAD 32" -with "CACHE p* const; ORDER 8" "llama3.2:1b-q6_k int8"
 //
-// With -score no device is needed: plans of recorded pairs are priced again and compared
+// With -score no device is needed: plans of recorded pairs, or of a log of tgc tune, are priced again and compared
 // with their times.
 //
 // A job is a shape, a mode, a batch and the tokens of each sequence (one each by default).
@@ -57,7 +58,7 @@ func main() {
 	spread := flag.Float64("spread", 2.5, "candidates are priced at up to so many times the cheapest")
 	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
-	recorded := flag.String("score", "", "file of pairs whose plans are priced again and compared with their times")
+	recorded := flag.String("score", "", "file of pairs, or log of tgc tune, whose plans are priced again and compared with their times")
 	steps := flag.Int("fit", 0, "with -score: steps by which the numbers of target.Threads and target.Tiles are fitted to the times first, and printed")
 	set := flag.String("set", "", "with -score: numbers of the target to set, Threads.NAME=NUMBER,Tiles.NAME=NUMBER,..")
 	settings := []plan.Plan{{}}

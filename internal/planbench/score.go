@@ -18,6 +18,7 @@ import (
 	"tgc/engine"
 	"tgc/heuristic"
 	"tgc/ir"
+	"tgc/search"
 	"tgc/target"
 )
 
@@ -72,12 +73,79 @@ func score(ctx context.Context, b *bench, file, set string, steps int) error {
 	return nil
 }
 
-// recorded finds the plans of a file of pairs among today's candidates.
-func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, err error) {
-	times, err := readPairs(file)
+// recorded finds the plans of a file of pairs, or of a log of tgc tune, among today's candidates.
+func (b *bench) recorded(ctx context.Context, file string) ([]kernelTimes, error) {
+	text, isLog, err := open(file)
 	if err != nil {
 		return nil, err
 	}
+	defer text.Close()
+	if isLog {
+		return b.logged(text, file)
+	}
+	times, err := readPairs(text, file)
+	if err != nil {
+		return nil, err
+	}
+	return b.paired(ctx, times, file)
+}
+
+// logged finds the plans of a log: its kernels are there in text.
+func (b *bench) logged(text io.Reader, file string) (out []kernelTimes, err error) {
+	log, err := search.ReadLog(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	for _, k := range log {
+		times := make(map[string]float64)
+		for _, c := range k.Candidates {
+			if c.Status == search.Measured {
+				times[c.Plan] = c.Time
+			}
+		}
+		found, err := timesOf(k, times)
+		if err != nil {
+			return nil, fmt.Errorf("%s: kernel %s: %w", file, k.Kernel, err)
+		}
+		if len(found.plans) >= leastPlans {
+			out = append(out, found)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: no kernel has %d timed plans that are candidates (tgc tune --priced N tries more of them)", file, leastPlans)
+	}
+	return out, nil
+}
+
+// timesOf finds the candidates of a logged kernel.
+func timesOf(k *search.LoggedKernel, times map[string]float64) (found kernelTimes, err error) {
+	desc, err := target.Parse(k.Target)
+	if err != nil {
+		return found, err
+	}
+	arena := ir.NewArena()
+	ast, err := ir.Parse(arena, k.Text)
+	if err != nil {
+		return found, err
+	}
+	return candidatesOf(strings.TrimSpace(k.Step()+" "+k.Kernel), arena, ast, desc, times)
+}
+
+// candidatesOf are the candidates of a kernel that were timed.
+func candidatesOf(name string, arena *ir.Arena, ast *ir.UOp, desc *target.Desc, times map[string]float64) (kernelTimes, error) {
+	found := kernelTimes{name: name}
+	list, err := heuristic.Candidates(arena, ast, desc, heuristic.Knobs{})
+	for _, c := range list {
+		if us, ok := times[c.Plan.String()]; ok {
+			found.plans = append(found.plans, timedPlan{c, us})
+			delete(times, c.Plan.String())
+		}
+	}
+	return found, err
+}
+
+// paired finds the plans of pairs: their kernels are compiled again.
+func (b *bench) paired(ctx context.Context, times map[kernelKey]map[string]float64, file string) (out []kernelTimes, err error) {
 	b.visit = func(j job, k *engine.Kernel) error {
 		key := kernelKey{j, k.Name}
 		if times[key] == nil {
@@ -88,16 +156,9 @@ func (b *bench) recorded(ctx context.Context, file string) (out []kernelTimes, e
 			return err
 		}
 		arena := ir.NewArena()
-		list, err := heuristic.Candidates(arena, arena.Import(alone.Kernels[0].AST), alone.Target, heuristic.Knobs{})
+		found, err := candidatesOf(fmt.Sprint(j, " ", k.Name), arena, arena.Import(alone.Kernels[0].AST), alone.Target, times[key])
 		if err != nil {
 			return err
-		}
-		found := kernelTimes{name: fmt.Sprint(j, " ", k.Name)}
-		for _, c := range list {
-			if us, ok := times[key][c.Plan.String()]; ok {
-				found.plans = append(found.plans, timedPlan{c, us})
-				delete(times[key], c.Plan.String())
-			}
 		}
 		if len(found.plans) >= leastPlans {
 			out = append(out, found)
@@ -125,18 +186,33 @@ type kernelKey struct {
 	kernel string
 }
 
-func readPairs(file string) (map[kernelKey]map[string]float64, error) {
+// opened is a file that is read, perhaps unpacked.
+type opened struct {
+	*bufio.Reader
+	io.Closer
+}
+
+// open opens a file of pairs or a log, and says which of them it is.
+func open(file string) (text *opened, isLog bool, err error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	defer f.Close()
-	text := io.Reader(bufio.NewReader(f))
+	text = &opened{bufio.NewReader(f), f}
 	if strings.HasSuffix(file, ".gz") {
-		if text, err = gzip.NewReader(text); err != nil {
-			return nil, err
+		unpacked, err := gzip.NewReader(text.Reader)
+		if err != nil {
+			f.Close()
+			return nil, false, fmt.Errorf("%s: %w", file, err)
 		}
+		text.Reader = bufio.NewReader(unpacked)
 	}
+	const begin = `{"record":`
+	first, _ := text.Peek(len(begin)) // too short: readPairs says so
+	return text, string(first) == begin, nil
+}
+
+func readPairs(text io.Reader, file string) (map[kernelKey]map[string]float64, error) {
 	out := make(map[kernelKey]map[string]float64)
 	d := json.NewDecoder(text)
 	for {
