@@ -2,13 +2,11 @@ package cuda
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 
-	"tgc/internal/cudatools"
+	"tgc/runtime/nvidia"
 )
 
 // Assemblers, for Options.Assembler.
@@ -38,12 +36,7 @@ func newAssembler(d *Device) (assembler, error) {
 }
 
 // architecture is the GPU's as ptxas names it: sm_90a.
-func (d *Device) architecture() string {
-	if d.desc.Special {
-		return fmt.Sprintf("sm_%da", d.desc.SM)
-	}
-	return fmt.Sprintf("sm_%d", d.desc.SM)
-}
+func (d *Device) architecture() string { return nvidia.Architecture(d.desc) }
 
 // driverAssembler is the compiler inside libcuda.
 type driverAssembler struct{ device *Device }
@@ -70,31 +63,16 @@ func (a *driverAssembler) assemble(_ context.Context, entry, text string) (cubin
 	return cubin, log, err
 }
 
-// ptxas is the toolkit's assembler, a process per kernel.
-type ptxas struct {
-	tools         cudatools.Tools
-	version, arch string
+// ptxas is the toolkit's assembler.
+type ptxas struct{ *nvidia.PTXAS }
+
+func findPTXAS(cudaPath, arch string) (ptxas, error) {
+	found, err := nvidia.FindPTXAS(cudaPath, arch)
+	return ptxas{found}, err
 }
 
-func findPTXAS(cudaPath, arch string) (*ptxas, error) {
-	tools := cudatools.Find(cudaPath)
-	if tools.PtxasPath == "" {
-		return nil, errors.New("no ptxas: set TGC_CUDA_PATH to a CUDA toolkit")
-	}
-	version, err := exec.Command(tools.PtxasPath, "--version").Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s --version: %w", tools.PtxasPath, err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(version)), "\n")
-	return &ptxas{tools: tools, version: lines[len(lines)-1], arch: arch}, nil
-}
+func (a ptxas) fingerprint() string { return a.Fingerprint() }
 
-func (a *ptxas) fingerprint() string { return "ptxas " + a.version + " " + a.arch }
-
-func (a *ptxas) assemble(ctx context.Context, _, text string) (cubin []byte, log string, err error) {
-	made, err := a.tools.Ptxas(ctx, text, a.arch)
-	if err != nil {
-		return nil, "", err
-	}
-	return made.Cubin, made.Log, nil
+func (a ptxas) assemble(ctx context.Context, _, text string) (cubin []byte, log string, err error) {
+	return a.Assemble(ctx, text)
 }

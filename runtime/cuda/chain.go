@@ -80,7 +80,7 @@ func (p *profile) addChain(r *Recording, g driver.Graph, calls []int, times int)
 			}
 			node, err := drv.GraphAddKernel(g, after, &r.calls[i].kernel)
 			if err != nil {
-				return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
+				return fmt.Errorf("kernel %s: %w", r.calls[i].Name(), err)
 			}
 			if early {
 				if err := drv.GraphAddEdges(g, []driver.Node{last}, []driver.Node{node}, driver.ProgrammaticEdge); err != nil {

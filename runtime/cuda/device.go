@@ -10,6 +10,7 @@ import (
 
 	"tgc/internal/cachefile"
 	"tgc/runtime/cuda/driver"
+	"tgc/runtime/nvidia"
 	"tgc/target"
 )
 
@@ -54,13 +55,13 @@ type Device struct {
 	info    Info
 	cache   *cachefile.Cache
 	asm     assembler
+	loader  nvidia.Loader[*code]
 	nvrtc   sourceCompiler
 	staging *staging
-	broken  atomic.Pointer[brokenError]
+	broken  atomic.Pointer[nvidia.BrokenError]
 
 	mu     sync.Mutex
-	arena  *arena
-	loaded map[string]*pending // by text and assembler
+	arena  *nvidia.Arena[driver.Ptr]
 	closed bool
 }
 
@@ -102,7 +103,7 @@ func New(options Options) (*Device, error) {
 		}
 		drv = library
 	}
-	d := &Device{options: options, drv: drv, loaded: make(map[string]*pending)}
+	d := &Device{options: options, drv: drv}
 	id, err := d.find()
 	if err != nil {
 		return nil, err
@@ -189,7 +190,7 @@ func (d *Device) open(id driver.Device) error {
 		return err
 	}
 	_, checks := d.checker()
-	d.arena = newArena(d.take, d.drv.MemFree, checks)
+	d.arena = nvidia.NewArena(d.take, d.drv.MemFree, checks)
 	d.staging = newStaging(d)
 	if d.asm, err = newAssembler(d); err != nil {
 		return err
@@ -197,6 +198,7 @@ func (d *Device) open(id driver.Device) error {
 	if !d.options.NoCache {
 		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cacheBytes))
 	}
+	d.loader.Cache, d.loader.Assemble, d.loader.Make = d.cache, d.assemble, d.module
 	return nil
 }
 
@@ -233,21 +235,10 @@ func (d *Device) with(f func() error) error {
 		err = f()
 	}
 	if driver.Sticky(err) {
-		d.broken.CompareAndSwap(nil, &brokenError{device: d.Name(), cause: err})
+		d.broken.CompareAndSwap(nil, &nvidia.BrokenError{Device: d.Name(), Cause: err})
 	}
 	return err
 }
-
-// brokenError is what a faulted device answers.
-type brokenError struct {
-	device string
-	cause  error
-}
-
-func (e *brokenError) Error() string {
-	return fmt.Sprintf("%s: %v: %v", e.device, ErrBroken, e.cause)
-}
-func (e *brokenError) Unwrap() []error { return []error{ErrBroken, e.cause} }
 
 // Close drops the context and everything in it. Nothing of the device may be in
 // use.
@@ -274,13 +265,11 @@ func (d *Device) closeContext() error {
 		if d.staging != nil {
 			errs = append(errs, d.staging.close())
 		}
-		for _, p := range d.loaded {
-			errs = append(errs, d.drv.ModuleUnload(p.code.module))
+		for _, c := range d.loader.All() {
+			errs = append(errs, d.drv.ModuleUnload(c.module))
 		}
 		if d.arena != nil {
-			for _, b := range d.arena.blocks {
-				errs = append(errs, d.drv.MemFree(b.base))
-			}
+			errs = append(errs, d.arena.Close())
 		}
 		if d.stream != 0 {
 			errs = append(errs, d.drv.StreamDestroy(d.stream))

@@ -365,7 +365,7 @@ func TestOutOfMemory(t *testing.T) {
 		keep := alloc(t, d, 1<<20)
 		_, err := d.Alloc(t.Context(), 1<<44)
 		var full *OutOfMemoryError
-		if !errors.As(err, &full) || !errors.Is(err, ErrOutOfMemory) || full.Asked != 1<<44 || full.Total < full.Free || full.Held != d.arena.footprint(1<<20) {
+		if !errors.As(err, &full) || !errors.Is(err, ErrOutOfMemory) || full.Asked != 1<<44 || full.Total < full.Free || full.Held != d.arena.Footprint(1<<20) {
 			t.Fatalf("%v", err)
 		}
 		t.Log(err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"tgc/ir/program"
 	"tgc/runtime/cuda/driver"
+	"tgc/runtime/nvidia"
 )
 
 // A fault of a kernel comes out when the host waits for the whole graph, and
@@ -22,13 +22,13 @@ func (r *Recording) explain(err error) error {
 	case errors.Is(err, ErrBroken):
 		return err
 	case errors.As(err, &known): // serial mode
-		r.device.broken.Store(&brokenError{device: r.device.Name(), cause: known})
+		r.device.broken.Store(&nvidia.BrokenError{Device: r.device.Name(), Cause: known})
 		return err
 	case !driver.Sticky(err):
 		return prefixed(err)
 	}
 	f := r.blame(err)
-	r.device.broken.Store(&brokenError{device: r.device.Name(), cause: f})
+	r.device.broken.Store(&nvidia.BrokenError{Device: r.device.Name(), Cause: f})
 	return f
 }
 
@@ -40,14 +40,14 @@ func (r *Recording) blame(err error) *FaultError {
 	var known *driver.Error
 	if errors.As(err, &known) && known.Kernel != "" { // an emulator knows
 		for i := range r.calls {
-			if r.calls[i].exec.rendered.Entry == known.Kernel {
+			if r.calls[i].Rendered.Entry == known.Kernel {
 				return r.calls[i].fault(err)
 			}
 		}
 	}
-	f := &FaultError{Err: err}
+	f := &FaultError{Runtime: "cuda", Err: err, Hint: fmt.Sprintf("with %s=1 the same run names it", serialVariable)}
 	for i := range r.calls {
-		if name := r.calls[i].name(); !slices.Contains(f.Suspects, name) {
+		if name := r.calls[i].Name(); !slices.Contains(f.Suspects, name) {
 			f.Suspects = append(f.Suspects, name)
 		}
 	}
@@ -65,16 +65,4 @@ func prefixed(err error) error {
 }
 
 // fault describes a call as the one at fault.
-func (c *call) fault(err error) *FaultError {
-	f := &FaultError{Kernel: c.name(), Err: err}
-	for at, i := range c.exec.rendered.Params {
-		p := &c.exec.program.Params[i]
-		switch p.Kind {
-		case program.ParamVar:
-			f.Arguments = append(f.Arguments, fmt.Sprintf("%s = %d", p.Name, int64(c.kernel.Params[at])))
-		case program.ParamBuffer:
-			f.Arguments = append(f.Arguments, fmt.Sprintf("slot %d %s: %d bytes at %#x", p.Slot, p.Name, p.Bytes, c.kernel.Params[at]))
-		}
-	}
-	return f
-}
+func (c *call) fault(err error) *FaultError { return c.Fault("cuda", err) }

@@ -5,6 +5,7 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/runtime/cuda/driver"
+	"tgc/runtime/nvidia"
 )
 
 // graph is a graph with its instance. The instance's nodes are named by those
@@ -62,11 +63,7 @@ func (r *Recording) addStep(g driver.Graph) error {
 
 // launchAt lists the calls of the launch that starts at a call.
 func (r *Recording) launchAt(at int) []int {
-	var launch []int
-	for i := at; i < len(r.calls) && r.calls[i].launch == r.calls[at].launch; i++ {
-		launch = append(launch, i)
-	}
-	return launch
+	return nvidia.LaunchAt(len(r.calls), at, func(i int) int { return r.calls[i].Launch })
 }
 
 // addLaunch adds the nodes of a launch after those of the one before. Where
@@ -88,7 +85,7 @@ func (r *Recording) addLaunch(g driver.Graph, before, launch []int) error {
 		c := &r.calls[i]
 		var err error
 		if c.node, err = r.device.drv.GraphAddKernel(g, after, &c.kernel); err != nil {
-			return fmt.Errorf("kernel %s: %w", c.name(), err)
+			return fmt.Errorf("kernel %s: %w", c.Name(), err)
 		}
 	}
 	if !early {
@@ -105,6 +102,6 @@ const earlyFrom = 90
 // ended: it is one kernel that waits by itself, after one kernel. That one's
 // own wait makes the chain complete: when it has ended, so have all before it.
 func (r *Recording) startsEarly(before, launch []int) bool {
-	return len(before) == 1 && len(launch) == 1 && r.calls[launch[0]].exec.rendered.WaitsGrid &&
+	return len(before) == 1 && len(launch) == 1 && r.calls[launch[0]].Rendered.WaitsGrid &&
 		r.device.info.Compute >= earlyFrom && r.device.drv.Programmatic()
 }

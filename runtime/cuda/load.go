@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"tgc/ir/program"
 	"tgc/runtime"
 	"tgc/runtime/cuda/driver"
+	"tgc/runtime/nvidia"
 )
 
 // Executable is a program loaded on a device.
@@ -18,13 +18,6 @@ type Executable struct {
 	rendered *Rendered
 	kernel   driver.Kernel // without parameters
 	stats    Stats
-}
-
-// Stats are figures of a kernel's machine code.
-type Stats struct {
-	Registers   int // of a thread
-	LocalBytes  int // of a thread: stack and spilled registers
-	SharedBytes int // of a block, static and dynamic
 }
 
 // code is machine code on the device.
@@ -40,6 +33,9 @@ func (e *Executable) Program() *program.Program { return e.program }
 // Source is what was rendered: PTX or CUDA C.
 func (e *Executable) Source() string { return e.rendered.Text }
 
+// Rendered is the source and how to launch it.
+func (e *Executable) Rendered() *Rendered { return e.rendered }
+
 // Stats are figures of the machine code.
 func (e *Executable) Stats() Stats { return e.stats }
 
@@ -51,36 +47,29 @@ func (d *Device) Load(ctx context.Context, programs []*program.Program) ([]runti
 }
 
 func (d *Device) load(ctx context.Context, p *program.Program) (runtime.Executable, error) {
-	rendered, err := d.options.Renderer(p, d.desc)
+	rendered, err := nvidia.Render(p, d.desc, d.options.Renderer)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
 	e := &Executable{device: d, program: p, rendered: rendered}
-	for _, i := range rendered.Params {
-		if p.Params[i].Kind == program.ParamTable {
-			return nil, fmt.Errorf("cuda: kernel %s: a table as parameter %d, want it in the text", p.Name, i)
-		}
-	}
 	c, err := d.compile(ctx, rendered)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: kernel %s: %w", p.Name, err)
 	}
-	if e.kernel, err = rendered.launch(c.function); err != nil {
+	if e.kernel, err = kernelOf(rendered, c.function); err != nil {
 		return nil, fmt.Errorf("cuda: kernel %s: %w", p.Name, err)
 	}
 	e.stats = c.stats
-	if c.stats.LocalBytes > 0 && d.options.Warn != nil {
-		d.options.Warn(fmt.Sprintf("kernel %s: %d registers and %d bytes of stack a thread: spilled registers are slow",
-			p.Name, c.stats.Registers, c.stats.LocalBytes))
+	if warning := c.stats.Warning(p.Name); warning != "" && d.options.Warn != nil {
+		d.options.Warn(warning)
 	}
 	return e, nil
 }
 
-// pending is machine code that somebody is making or has made.
-type pending struct {
-	done chan struct{} // closed when the rest is set
-	code *code
-	err  error
+// kernelOf is a rendered kernel as the driver takes it, without parameters.
+func kernelOf(r *Rendered, f driver.Func) (driver.Kernel, error) {
+	shape, err := r.Shape()
+	return driver.Kernel{Func: f, Grid: shape.Grid, Block: shape.Block, Shared: shape.Shared}, err
 }
 
 // compile loads the machine code of a text, once however many ask for it.
@@ -89,68 +78,16 @@ func (d *Device) compile(ctx context.Context, r *Rendered) (*code, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := strings.Join([]string{compiler + d.asm.fingerprint(), r.Entry, r.Text}, "\n")
-	for {
-		d.mu.Lock()
-		p := d.loaded[key]
-		if p == nil {
-			p = &pending{done: make(chan struct{})}
-			d.loaded[key] = p
-			d.mu.Unlock()
-			d.settle(ctx, key, p, r)
-			return p.code, p.err
-		}
-		d.mu.Unlock()
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		if !errors.Is(p.err, context.Canceled) {
-			return p.code, p.err
-		} // who made it gave up, not this caller
-	}
+	return d.loader.Load(ctx, compiler+d.asm.fingerprint(), r)
 }
 
-// settle makes the code of a pending entry. A failure does not stay.
-func (d *Device) settle(ctx context.Context, key string, p *pending, r *Rendered) {
-	defer close(p.done)
-	if p.code, p.err = d.assemble(ctx, key, r); p.err != nil {
-		d.mu.Lock()
-		delete(d.loaded, key)
-		d.mu.Unlock()
-	}
-}
-
-// assemble takes the machine code of a text from the cache or the assembler.
-func (d *Device) assemble(ctx context.Context, key string, r *Rendered) (*code, error) {
-	if cubin, hit := d.cache.Get(key); hit {
-		if c, err := d.module(cubin, r); err == nil {
-			return c, nil
-		} // machine code that does not load is assembled again
-	}
+// assemble makes machine code of a text.
+func (d *Device) assemble(ctx context.Context, r *Rendered) (cubin []byte, log string, err error) {
 	text, err := d.nvrtc.ptx(d, r)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	cubin, log, err := d.asm.assemble(ctx, r.Entry, text)
-	if err != nil {
-		return nil, assemblyError(err, log)
-	}
-	c, err := d.module(cubin, r)
-	if err != nil {
-		return nil, assemblyError(err, log)
-	}
-	_ = d.cache.Put(key, cubin) // a full or read-only cache is no failure
-	return c, nil
-}
-
-// assemblyError adds what the assembler said.
-func assemblyError(err error, log string) error {
-	if log = strings.TrimSpace(log); log == "" {
-		return err
-	}
-	return fmt.Errorf("%w\n%s", err, log)
+	return d.asm.assemble(ctx, r.Entry, text)
 }
 
 // module loads machine code and reads its figures.
@@ -159,7 +96,7 @@ func (d *Device) module(cubin []byte, r *Rendered) (*code, error) {
 	err := d.with(func() error {
 		m, log, err := d.drv.ModuleLoad(cubin)
 		if err != nil {
-			return assemblyError(err, log)
+			return nvidia.AssemblyError(err, log)
 		}
 		c.module = m
 		if err := d.function(c, r); err != nil {
@@ -189,7 +126,7 @@ func (d *Device) function(c *code, r *Rendered) error {
 			return err
 		}
 	}
-	if want := max(r.Block[0], 1) * max(r.Block[1], 1) * max(r.Block[2], 1); want > threads {
+	if want := r.Threads(); want > threads {
 		return fmt.Errorf("%d threads a block, %d registers each: the device runs at most %d", want, c.stats.Registers, threads)
 	}
 	if !r.Dynamic {

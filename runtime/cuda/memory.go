@@ -31,11 +31,7 @@ type Usage struct {
 func (d *Device) Usage() Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	u := Usage{Allocations: len(d.arena.live), Bytes: d.arena.bytes}
-	for _, b := range d.arena.blocks {
-		u.ReservedBytes += b.size
-	}
-	return u
+	return Usage{Allocations: d.arena.Live(), Bytes: d.arena.Bytes(), ReservedBytes: d.arena.Reserved()}
 }
 
 // Alloc returns zeroed device memory. Where there is not enough the error is an
@@ -45,7 +41,7 @@ func (d *Device) Alloc(_ context.Context, size int64) (runtime.Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.zero(m, 0, d.arena.footprint(size)); err != nil {
+	if err := d.zero(m, 0, d.arena.Footprint(size)); err != nil {
 		m.Free()
 		return nil, fmt.Errorf("cuda: %w", err)
 	}
@@ -76,7 +72,7 @@ func (d *Device) ImportSource(ctx context.Context, source runtime.Source) (runti
 	}
 	m.readOnly = true
 	whole := size / alignment * alignment
-	err = d.zero(m, whole, d.arena.footprint(m.size)-whole) // the padding; the bytes land on top
+	err = d.zero(m, whole, d.arena.Footprint(m.size)-whole) // the padding; the bytes land on top
 	if err == nil {
 		err = d.staging.upload(ctx, m.base, source)
 	}
@@ -121,7 +117,7 @@ func (d *Device) reserve(size int64) (*memory, error) {
 	defer d.mu.Unlock()
 	err := d.with(func() error {
 		var err error
-		if m.base, err = d.arena.alloc(size); driver.CodeOf(err) == driver.OutOfMemory {
+		if m.base, err = d.arena.Alloc(size); driver.CodeOf(err) == driver.OutOfMemory {
 			err = d.outOfMemory(size)
 		}
 		return err
@@ -138,7 +134,7 @@ func (d *Device) outOfMemory(size int64) error {
 	if err != nil {
 		return errors.Join(ErrOutOfMemory, err)
 	}
-	return &OutOfMemoryError{Device: d.Name(), Asked: size, Held: d.arena.bytes, Free: int64(free), Total: int64(total)}
+	return &OutOfMemoryError{Device: d.Name(), Asked: size, Held: d.arena.Bytes(), Free: int64(free), Total: int64(total)}
 }
 
 // take is the arena's source.
@@ -149,6 +145,12 @@ func (m *memory) Size() int64 { return m.size }
 
 // IsReadOnly tells imported memory.
 func (m *memory) IsReadOnly() bool { return m.readOnly }
+
+// Address is where it lies for kernels.
+func (m *memory) Address() uint64 { return uint64(m.base) }
+
+// Freed tells memory that was given back.
+func (m *memory) Freed() bool { return m.freed.Load() }
 
 // Host is nil: the host does not see device memory.
 func (m *memory) Host() []byte { return nil }
@@ -166,7 +168,7 @@ func (m *memory) Free() {
 		return
 	}
 	// A refusal means that the context is gone and the memory with it.
-	_ = d.with(func() error { return d.arena.release(m.base) })
+	_ = d.with(func() error { return d.arena.Release(m.base) })
 }
 
 // Read copies device bytes to the host.

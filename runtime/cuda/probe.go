@@ -43,7 +43,7 @@ func (d *Device) MeasureRead(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer m.Free()
-	if err := d.zero(m, 0, d.arena.footprint(m.size)); err != nil {
+	if err := d.zero(m, 0, d.arena.Footprint(m.size)); err != nil {
 		return 0, fmt.Errorf("cuda: %w", err)
 	}
 	elapsed, err := d.probe(ctx, "probe_read", []uint64{uint64(m.base), uint64(rounds), uint64(m.base)})
@@ -85,7 +85,7 @@ func (d *Device) probe(ctx context.Context, entry string, params []uint64) (time
 	if err != nil {
 		return 0, fmt.Errorf("cuda: %s: %w", entry, err)
 	}
-	k, err := r.launch(c.function)
+	k, err := kernelOf(r, c.function)
 	if err != nil {
 		return 0, err
 	}

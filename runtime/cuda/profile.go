@@ -54,7 +54,7 @@ func (r *Recording) Profile(ctx context.Context, vars map[string]int64) ([]time.
 // refresh brings the parameters of the second graph up to date.
 func (r *Recording) refresh() error {
 	for i := range r.calls {
-		if len(r.calls[i].vars) == 0 {
+		if !r.calls[i].HasVars() {
 			continue
 		}
 		if err := r.device.drv.GraphSetKernel(r.profile.graph.exec, r.profile.nodes[i], &r.calls[i].kernel); err != nil {
@@ -83,7 +83,7 @@ func (p *profile) add(r *Recording, g driver.Graph) error {
 	for i := range r.calls {
 		node, err := r.device.drv.GraphAddKernel(g, []driver.Node{last}, &r.calls[i].kernel)
 		if err != nil {
-			return fmt.Errorf("kernel %s: %w", r.calls[i].name(), err)
+			return fmt.Errorf("kernel %s: %w", r.calls[i].Name(), err)
 		}
 		p.nodes = append(p.nodes, node)
 		if last, err = p.mark(r.device.drv, g, []driver.Node{node}); err != nil {

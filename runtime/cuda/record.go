@@ -7,25 +7,17 @@ import (
 	"slices"
 	"sync"
 
-	"tgc/ir/program"
 	"tgc/runtime"
 	"tgc/runtime/cuda/driver"
+	"tgc/runtime/nvidia"
 )
 
-// call is a recorded kernel with its parameters.
+// call is a recorded kernel. It is stale while the graph has not got its
+// parameters.
 type call struct {
-	exec   *Executable
-	kernel driver.Kernel
-	vars   []variable
-	launch int // number of its launch
+	nvidia.Call
+	kernel driver.Kernel // its Params are the call's
 	node   driver.Node
-	stale  bool // the graph has not got its parameters yet
-}
-
-// variable is a parameter that holds the value of a VAR.
-type variable struct {
-	param int
-	name  string
 }
 
 // Recording is a step as a CUDA graph.
@@ -71,45 +63,28 @@ func (r *Recording) bind(c runtime.Call, launch int) error {
 	if !ok || e.device != r.device {
 		return fmt.Errorf("cuda: record: an executable of another device (%T)", c.Exec)
 	}
-	out := call{exec: e, kernel: e.kernel, launch: launch}
-	out.kernel.Params = make([]uint64, len(e.rendered.Params))
-	for at, i := range e.rendered.Params {
-		param := &e.program.Params[i]
-		if param.Kind == program.ParamVar {
-			out.vars = append(out.vars, variable{at, param.Name})
-			continue
-		}
-		address, err := r.bindBuffer(c, param)
-		if err != nil {
-			return fmt.Errorf("cuda: record kernel %s: slot %d: %w", e.program.Name, param.Slot, err)
-		}
-		out.kernel.Params[at] = uint64(address)
+	bound, err := nvidia.Bind(c, e, launch, r.use)
+	if err != nil {
+		return fmt.Errorf("cuda: %w", err)
 	}
+	out := call{Call: bound, kernel: e.kernel}
+	out.kernel.Params = bound.Params
 	if out.kernel.Grid[0] > 0 {
 		r.calls = append(r.calls, out)
 	}
 	return nil
 }
 
-func (r *Recording) bindBuffer(c runtime.Call, p *program.Param) (driver.Ptr, error) {
-	m, offset, err := runtime.Bound[*memory](c, p)
-	switch {
-	case err != nil:
-		return 0, err
-	case m.device != r.device:
-		return 0, fmt.Errorf("memory of another device (%T)", m)
-	case m.freed.Load():
-		return 0, errors.New("the memory has been freed")
-	}
-	address := m.base + driver.Ptr(offset)
-	if p.Align > 0 && address%driver.Ptr(p.Align) != 0 {
-		return 0, fmt.Errorf("address %#x is not aligned to %d", uint64(address), p.Align)
+// use notes memory of a call, which has to be this device's.
+func (r *Recording) use(m *memory) error {
+	if m.device != r.device {
+		return fmt.Errorf("memory of another device (%T)", m)
 	}
 	r.memory = append(r.memory, m)
 	if m.scratch && !slices.Contains(r.scratch, m) {
 		r.scratch = append(r.scratch, m)
 	}
-	return address, nil
+	return nil
 }
 
 // Run replays the step and waits for its end. A kernel that faults is a
@@ -200,10 +175,8 @@ func (r *Recording) usable() error {
 	if r.freed {
 		return errors.New("cuda: the recording has been freed")
 	}
-	for _, m := range r.memory {
-		if m.freed.Load() {
-			return fmt.Errorf("cuda: a buffer of %d bytes has been freed that the step uses", m.size)
-		}
+	if err := nvidia.Usable(r.memory); err != nil {
+		return fmt.Errorf("cuda: %w", err)
 	}
 	return nil
 }
@@ -211,16 +184,8 @@ func (r *Recording) usable() error {
 // setVars fills variables in and marks the calls where one has changed.
 func (r *Recording) setVars(vars map[string]int64) error {
 	for i := range r.calls {
-		c := &r.calls[i]
-		for _, v := range c.vars {
-			value, ok := vars[v.name]
-			if !ok {
-				return fmt.Errorf("cuda: kernel %s: variable %q has no value", c.name(), v.name)
-			}
-			if c.kernel.Params[v.param] != uint64(value) {
-				c.kernel.Params[v.param] = uint64(value)
-				c.stale = true
-			}
+		if err := r.calls[i].SetVars(vars); err != nil {
+			return fmt.Errorf("cuda: %w", err)
 		}
 	}
 	return nil
@@ -230,13 +195,13 @@ func (r *Recording) setVars(vars map[string]int64) error {
 func (r *Recording) update() error {
 	for i := range r.calls {
 		c := &r.calls[i]
-		if !c.stale || !r.graph.ready() {
+		if !c.Stale || !r.graph.ready() {
 			continue
 		}
 		if err := r.device.drv.GraphSetKernel(r.graph.exec, c.node, &c.kernel); err != nil {
-			return fmt.Errorf("kernel %s: %w", c.name(), err)
+			return fmt.Errorf("kernel %s: %w", c.Name(), err)
 		}
-		c.stale = false
+		c.Stale = false
 	}
 	return nil
 }
@@ -261,13 +226,11 @@ func (r *Recording) serial(ctx context.Context) error {
 		case driver.Sticky(err) && !errors.Is(err, ErrBroken):
 			return c.fault(err)
 		case err != nil:
-			return fmt.Errorf("cuda: kernel %s: %w", c.name(), err)
+			return fmt.Errorf("cuda: kernel %s: %w", c.Name(), err)
 		}
 	}
 	return nil
 }
-
-func (c *call) name() string { return c.exec.program.Name }
 
 // Free releases the step. It must not be running.
 func (r *Recording) Free() {

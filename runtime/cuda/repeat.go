@@ -20,8 +20,8 @@ func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) 
 	out := &Recording{device: r.device, memory: slices.Clone(r.memory), scratch: slices.Clone(r.scratch)}
 	for run := range n {
 		for _, c := range r.calls {
-			c.kernel.Params = slices.Clone(c.kernel.Params)
-			c.launch += run * (r.calls[len(r.calls)-1].launch + 1)
+			c.Call = c.Again(run * (r.calls[len(r.calls)-1].Launch + 1))
+			c.kernel.Params = c.Params
 			out.calls = append(out.calls, c)
 		}
 	}

@@ -1,4 +1,4 @@
-package cuda
+package nvidia
 
 import (
 	"errors"
@@ -8,14 +8,10 @@ import (
 
 // Errors of this package.
 var (
-	// ErrAbsent is wrapped where there is no driver, no GPU, or none of that
-	// number.
-	ErrAbsent = errors.New("no CUDA device here")
 	// ErrOutOfMemory is wrapped by OutOfMemoryError.
 	ErrOutOfMemory = errors.New("out of device memory")
 	// ErrBroken is wrapped by everything that a device answers after a kernel
-	// faulted: all contexts of the process on that GPU are lost. A new process
-	// works.
+	// faulted.
 	ErrBroken = errors.New("the device is lost after a fault")
 )
 
@@ -42,12 +38,25 @@ func megabytes(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
+// BrokenError is what a faulted device answers.
+type BrokenError struct {
+	Device string
+	Cause  error
+}
+
+func (e *BrokenError) Error() string {
+	return fmt.Sprintf("%s: %v: %v", e.Device, ErrBroken, e.Cause)
+}
+func (e *BrokenError) Unwrap() []error { return []error{ErrBroken, e.Cause} }
+
 // FaultError is a kernel that ended the device's context: a bad address, an
 // illegal instruction.
 type FaultError struct {
-	Kernel string // the one at fault; empty where it could not be found
+	Runtime string // the package that met it: "cuda"
+	Kernel  string // the one at fault; empty where it could not be found
 	// Suspects are the kernels of the step where Kernel is empty.
 	Suspects []string
+	Hint     string // how to learn Kernel where it is empty
 	// Arguments describes what Kernel was called with.
 	Arguments []string
 	Err       error // the driver's
@@ -55,9 +64,13 @@ type FaultError struct {
 
 func (e *FaultError) Error() string {
 	if e.Kernel == "" {
-		return fmt.Sprintf("cuda: one of the kernels %s faulted: %v; with %s=1 the same run names it", strings.Join(shorten(e.Suspects), ", "), e.Err, serialVariable)
+		text := fmt.Sprintf("%s: one of the kernels %s faulted: %v", e.Runtime, strings.Join(shorten(e.Suspects), ", "), e.Err)
+		if e.Hint != "" {
+			text += "; " + e.Hint
+		}
+		return text
 	}
-	text := fmt.Sprintf("cuda: kernel %s faulted: %v", e.Kernel, e.Err)
+	text := fmt.Sprintf("%s: kernel %s faulted: %v", e.Runtime, e.Kernel, e.Err)
 	if len(e.Arguments) > 0 {
 		text += " (" + strings.Join(e.Arguments, ", ") + ")"
 	}

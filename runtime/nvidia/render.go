@@ -1,4 +1,4 @@
-package cuda
+package nvidia
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	cudac "tgc/render/cuda"
 	kernels "tgc/render/gpu"
 	"tgc/render/ptx"
-	"tgc/runtime/cuda/driver"
 	"tgc/target"
 )
 
@@ -59,21 +58,30 @@ func render(p *program.Program, desc *target.Desc, by func(*program.Program, *ta
 	}, nil
 }
 
-// maxBlocks is the driver's limit of a grid's x axis.
+// maxBlocks is the hardware's limit of a grid's x axis.
 const maxBlocks = 1<<31 - 1
 
-// launch is the shape of a rendered kernel as the driver takes it, without
-// parameters.
-func (r *Rendered) launch(f driver.Func) (driver.Kernel, error) {
+// Shape is how a kernel is launched.
+type Shape struct {
+	Grid   [3]uint32 // blocks in x, y, z
+	Block  [3]uint32 // threads in x, y, z
+	Shared uint32    // bytes of dynamic shared memory
+}
+
+// Shape is the shape of a rendered kernel.
+func (r *Rendered) Shape() (Shape, error) {
 	if r.Blocks < 0 || r.Blocks > maxBlocks {
-		return driver.Kernel{}, fmt.Errorf("%d blocks, want at most %d", r.Blocks, maxBlocks)
+		return Shape{}, fmt.Errorf("%d blocks, want at most %d", r.Blocks, maxBlocks)
 	}
-	k := driver.Kernel{Func: f, Grid: [3]uint32{uint32(r.Blocks), 1, 1}}
+	s := Shape{Grid: [3]uint32{uint32(r.Blocks), 1, 1}}
 	for axis, n := range r.Block {
-		k.Block[axis] = uint32(max(n, 1))
+		s.Block[axis] = uint32(max(n, 1))
 	}
 	if r.Dynamic {
-		k.Shared = uint32(r.Shared)
+		s.Shared = uint32(r.Shared)
 	}
-	return k, nil
+	return s, nil
 }
+
+// Threads is the number of threads of a block.
+func (r *Rendered) Threads() int { return max(r.Block[0], 1) * max(r.Block[1], 1) * max(r.Block[2], 1) }

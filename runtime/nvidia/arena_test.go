@@ -1,4 +1,4 @@
-package cuda
+package nvidia
 
 import (
 	"errors"
@@ -7,19 +7,18 @@ import (
 	"pgregory.net/rapid"
 
 	_ "tgc/internal/steadyseed"
-	"tgc/runtime/cuda/driver"
 )
 
 // fakeMemory hands out addresses far apart, up to a limit of bytes.
 type fakeMemory struct {
 	limit, used int64
-	next        driver.Ptr
-	sizes       map[driver.Ptr]int64
+	next        uint64
+	sizes       map[uint64]int64
 }
 
 var errFull = errors.New("full")
 
-func (m *fakeMemory) take(n int64) (driver.Ptr, error) {
+func (m *fakeMemory) take(n int64) (uint64, error) {
 	if m.used+n > m.limit {
 		return 0, errFull
 	}
@@ -29,7 +28,7 @@ func (m *fakeMemory) take(n int64) (driver.Ptr, error) {
 	return m.next, nil
 }
 
-func (m *fakeMemory) give(p driver.Ptr) error {
+func (m *fakeMemory) give(p uint64) error {
 	n, ok := m.sizes[p]
 	if !ok {
 		return errors.New("not taken")
@@ -43,16 +42,16 @@ func (m *fakeMemory) give(p driver.Ptr) error {
 // overlap; when all are released, so is everything taken.
 func TestArena(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		source := &fakeMemory{limit: 4 * blockBytes, sizes: make(map[driver.Ptr]int64)}
-		a := newArena(source.take, source.give, false)
+		source := &fakeMemory{limit: 4 * blockBytes, sizes: make(map[uint64]int64)}
+		a := NewArena(source.take, source.give, false)
 		size := rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, blockBytes*3/2))
-		live := make(map[driver.Ptr]int64)
-		var order []driver.Ptr
+		live := make(map[uint64]int64)
+		var order []uint64
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			if len(order) > 0 && rapid.Bool().Draw(t, "release") {
 				i := rapid.IntRange(0, len(order)-1).Draw(t, "which")
 				p := order[i]
-				if err := a.release(p); err != nil {
+				if err := a.Release(p); err != nil {
 					t.Fatal(err)
 				}
 				delete(live, p)
@@ -60,25 +59,25 @@ func TestArena(t *testing.T) {
 				continue
 			}
 			n := size.Draw(t, "size")
-			p, err := a.alloc(n)
+			p, err := a.Alloc(n)
 			if errors.Is(err, errFull) {
-				if source.used+a.footprint(n) <= source.limit {
+				if source.used+a.Footprint(n) <= source.limit {
 					t.Fatalf("%d bytes refused with %d of %d in use", n, source.used, source.limit)
 				}
 				continue
 			}
-			if err != nil || p%alignment != 0 || a.footprint(n) < n+padding {
+			if err != nil || p%Alignment != 0 || a.Footprint(n) < n+padding {
 				t.Fatalf("%d bytes at %#x: %v", n, p, err)
 			}
 			within := false
 			for base, length := range source.sizes {
-				within = within || p >= base && p+driver.Ptr(a.footprint(n)) <= base+driver.Ptr(length)
+				within = within || p >= base && p+uint64(a.Footprint(n)) <= base+uint64(length)
 			}
 			if !within {
 				t.Fatalf("%d bytes at %#x lie outside the driver's memory", n, p)
 			}
 			for q, m := range live {
-				if p < q+driver.Ptr(a.footprint(m)) && q < p+driver.Ptr(a.footprint(n)) {
+				if p < q+uint64(a.Footprint(m)) && q < p+uint64(a.Footprint(n)) {
 					t.Fatalf("%#x+%d overlaps %#x+%d", p, n, q, m)
 				}
 			}
@@ -87,20 +86,20 @@ func TestArena(t *testing.T) {
 		}
 		var sum int64
 		for _, n := range live {
-			sum += a.footprint(n)
+			sum += a.Footprint(n)
 		}
 		if a.bytes != sum || len(a.live) != len(live) {
 			t.Fatalf("%d bytes in %d counted, want %d in %d", a.bytes, len(a.live), sum, len(live))
 		}
 		for _, p := range order {
-			if err := a.release(p); err != nil {
+			if err := a.Release(p); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if source.used != 0 || a.bytes != 0 || len(a.blocks) != 0 {
 			t.Fatalf("%d bytes are kept after all is released", source.used)
 		}
-		if a.release(256) == nil {
+		if a.Release(256) == nil {
 			t.Fatal("a stray address was released")
 		}
 	})
