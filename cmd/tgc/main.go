@@ -127,13 +127,15 @@ func newRoot(io streams, started *bool) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	for _, make := range []func() *cobra.Command{
-		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newSynth, newDevices, newVersion, newChat,
+		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newSynth, newDevices, newVersion, newChat, newHCQ,
 	} {
 		cmd := make()
-		job := cmd.RunE
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			*started = true
-			return job(cmd, args)
+		for _, c := range append(cmd.Commands(), cmd) {
+			job := c.RunE
+			c.RunE = func(c *cobra.Command, args []string) error {
+				*started = true
+				return job(c, args)
+			}
 		}
 		root.AddCommand(cmd)
 	}
