@@ -21,6 +21,7 @@ type BatchOptions struct {
 	Prepare   *Preparation // as in SessionOptions
 	Mode      nn.Numeric
 	Config    engine.Config
+	Weights   *Batch // of the same model on the same device, whose weights are used: it is closed last; may be nil
 }
 
 // Batch is a model with caches for several sequences that go on together: one
@@ -39,7 +40,11 @@ func NewBatch(ctx context.Context, m *Model, dev runtime.Device, opt BatchOption
 	if opt.Ahead < 1 {
 		opt.Ahead = max(dev.Target().Tuning.RunsAhead, 1)
 	}
-	s, err := newSession(ctx, m, dev, SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Config: opt.Config, Prepare: opt.Prepare}, opt.Sequences, func(s *Session, p Preparation) wanted { return s.wants(p, true, false) })
+	options := SessionOptions{Context: opt.Context, Ahead: opt.Ahead, Mode: opt.Mode, Config: opt.Config, Prepare: opt.Prepare}
+	if opt.Weights != nil {
+		options.weights = opt.Weights.session
+	}
+	s, err := newSession(ctx, m, dev, options, opt.Sequences, func(s *Session, p Preparation) wanted { return s.wants(p, true, false) })
 	if err != nil {
 		return nil, err
 	}

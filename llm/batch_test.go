@@ -299,3 +299,29 @@ func weightBytes(t *testing.T, m *llm.Model, target string, sequences int) int64
 	manifest.Describe(step.Compiled, step.Binding)
 	return manifest.WeightBytes
 }
+
+// A batch that uses the weights of another one draws the same tokens, and leaves them.
+func TestBatchSharesWeights(t *testing.T) {
+	dev, m, requests := openDevice(t, "interp"), tinyModel(t), batchRequests(loopSampling["greedy"])[:1]
+	requests[0].Tokens = 2
+	first := newBatch(t, m, dev, llm.BatchOptions{Sequences: 1, Context: 8})
+	var texts []string
+	for _, weights := range []*llm.Batch{nil, first, first} {
+		batch, err := llm.NewBatch(t.Context(), m, dev, llm.BatchOptions{Sequences: 1, Context: 8, Weights: weights})
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := batch.Generate(t.Context(), requests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, fmt.Sprint(results[0].Tokens))
+		batch.Close()
+	}
+	if texts[1] != texts[0] || texts[2] != texts[0] {
+		t.Errorf("tokens %q, want all alike", texts)
+	}
+	if _, err := llm.NewBatch(t.Context(), m, openDevice(t, "interp"), llm.BatchOptions{Sequences: 1, Context: 8, Weights: first}); err == nil {
+		t.Error("weights on another device are used")
+	}
+}

@@ -18,7 +18,7 @@ const importsAtOnce = 8
 func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo) error {
 	var weights []tensor.BufferInfo
 	for _, b := range buffers {
-		if _, ok := s.model.File.Tensor(b.Name); ok {
+		if _, ok := s.model.File.Tensor(b.Name); ok && s.memory[b.Name] == nil {
 			weights = append(weights, b)
 		}
 	}

@@ -3,6 +3,7 @@ package llm
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,6 +41,8 @@ type SessionOptions struct {
 	Prepare *Preparation
 	Mode    nn.Numeric // numeric mode of matrix products; the zero value is exact
 	Config  engine.Config
+
+	weights *Session // BatchOptions.Weights
 }
 
 // Session is a model on a device with its cache: what one conversation needs.
@@ -89,6 +92,12 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
 		ready: make(map[string]*compiledJob), parts: make(map[string]time.Duration),
 	}
+	if opt.weights != nil {
+		if opt.weights.model != m || opt.weights.device != dev {
+			return nil, errors.New("llm: weights of another model or device")
+		}
+		s.borrow(opt.weights)
+	}
 	var w *wanted
 	if opt.Prepare != nil {
 		all := wants(s, *opt.Prepare)
@@ -99,6 +108,15 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 		return nil, err
 	}
 	return s, nil
+}
+
+// borrow takes the weights of another session, which owns them.
+func (s *Session) borrow(from *Session) {
+	for name, m := range from.memory {
+		if _, ok := s.model.File.Tensor(name); ok {
+			s.memory[name] = m
+		}
+	}
 }
 
 // allocate binds what every step needs: weights, caches, and what is fed.

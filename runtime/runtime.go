@@ -8,6 +8,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"time"
 
@@ -30,6 +31,28 @@ type Executable interface {
 	Program() *program.Program
 	// Source is what the renderer printed, for dumps; it may be empty.
 	Source() string
+}
+
+// Stats are figures of a kernel's machine code.
+type Stats struct {
+	Registers   int // of a thread
+	LocalBytes  int // of a thread: stack and spilled registers
+	SharedBytes int // of a block, static and dynamic
+}
+
+// Warning says that a kernel spills registers, which is legal and slow; empty where it
+// does not.
+func (s Stats) Warning(kernel string) string {
+	if s.LocalBytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("kernel %s: %d registers and %d bytes of stack a thread: spilled registers are slow", kernel, s.Registers, s.LocalBytes)
+}
+
+// Measured is an Executable whose machine code has figures.
+type Measured interface {
+	Executable
+	Stats() Stats
 }
 
 // View is a part of a Memory: an argument of a call.

@@ -46,6 +46,8 @@ type Outcome struct {
 
 	// ColdBytes are the weights that calls read before one reads the same again.
 	ColdBytes int64 `json:"cold_bytes,omitempty"`
+
+	Figures *Figures `json:"figures,omitempty"` // of one that was measured
 }
 
 // Limits bound what a candidate may cost.
@@ -83,6 +85,7 @@ type Bench struct {
 	kernel  *engine.Compiled // by itself
 	judge   judge
 	points  []map[string]int64 // values of symbols at which calls are timed
+	bytes   int64              // that a call must read and write
 
 	loaded map[string]runtime.Executable // by plan
 	seen   map[string]string             // source hash -> plan
@@ -103,6 +106,7 @@ func NewBench(ctx context.Context, dev runtime.Device, ast *ir.UOp, options Benc
 	}
 	b := &Bench{dev: dev, options: options, kernel: compiled, loaded: make(map[string]runtime.Executable), seen: make(map[string]string), best: math.Inf(1)}
 	b.points = symbolValues(compiled.Kernels[0].AST)
+	b.bytes = bytesOf(compiled.Kernels[0].AST, b.points[len(b.points)/2])
 	if err := b.prepareJudge(ctx); err != nil {
 		b.Close()
 		return nil, err
@@ -402,6 +406,7 @@ func (b *Bench) measure(ctx context.Context, l *lowered) {
 	}
 	out.Status, out.Time, b.best = Measured, us, min(b.best, us)
 	out.ColdBytes = b.judge.calls.coldBytes()
+	out.Figures = figuresOf(l.exec, b.kernel.Target, b.bytes, b.points[len(b.points)/2])
 	b.loaded[out.Plan] = l.exec
 }
 

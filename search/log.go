@@ -70,6 +70,7 @@ type LogCandidate struct {
 	Time      float64            `json:"time_us,omitempty"`    // of a call
 	ColdBytes int64              `json:"cold_bytes,omitempty"` // of weights that are read before the same are read again
 	Share     float64            `json:"share"`                // of the step's time that the heuristic's plan takes
+	Figures   *Figures           `json:"figures,omitempty"`    // of its program
 }
 
 // LogResult ends a search of a kernel: times of its comparison in turn.
@@ -105,7 +106,7 @@ func (k *LoggedKernel) Step() string {
 
 // Log appends to a log.
 type Log struct {
-	Step LogStep // of what is logged now
+	Step LogStep // of what is logged now; a tune sets it
 
 	file   *os.File
 	device string
@@ -204,7 +205,7 @@ func (l *Log) candidates(k *TunedKernel, desc *target.Desc, list []Outcome, pric
 		records[i] = LogCandidate{
 			Record: candidateRecord, Key: database.KeyOf(k.Kernel.AST, desc), LogStep: l.Step, Kernel: k.Kernel.Name, Plan: o.Plan,
 			Features: p.Features, Price: p.Price / 1000, Rank: p.rank,
-			Status: o.Status, Reason: o.Reason, Source: o.Source, Time: o.Time, ColdBytes: o.ColdBytes, Share: k.Share,
+			Status: o.Status, Reason: o.Reason, Source: o.Source, Time: o.Time, ColdBytes: o.ColdBytes, Share: k.Share, Figures: o.Figures,
 		}
 	}
 	return l.write(records...)

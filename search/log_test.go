@@ -20,7 +20,6 @@ func tuneLogged(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	log.Step = LogStep{Shape: "two", Mode: "exact", Batch: 1, Tokens: 1}
 	tuneWith(t, twoKernels(t), nil, lengthOf, func(o *TuneOptions) { o.Log = log })
 }
 
@@ -53,7 +52,7 @@ func TestLog(t *testing.T) {
 			t.Errorf("%s: %v, key %s, device %s, target %s", k.Kernel, err, k.Key, k.Device, k.Target)
 		}
 		c := k.Candidates[0]
-		if len(k.Candidates) < 10 || c.Plan != k.Heuristic || c.Status != Measured || c.Time == 0 || c.Share <= 0 || c.Shape != "two" || c.Kernel != k.Kernel {
+		if len(k.Candidates) < 10 || c.Plan != k.Heuristic || c.Status != Measured || c.Time == 0 || c.Share <= 0 || c.Kernel != k.Kernel {
 			t.Errorf("%s: %d candidates, the first %+v", k.Kernel, len(k.Candidates), c)
 		}
 		if len(k.Results) != 1 || k.Results[0].PlanAfter != "" || k.Results[0].PlanBefore != k.Heuristic || k.Results[0].Note == "" {
@@ -122,8 +121,7 @@ func TestLogFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Close() // as a full disk
-	tn := newTuning(twoKernels(t), TuneOptions{Search: DefaultOptions(), Budget: 1e10, Log: log})
-	if _, err := tn.run(t.Context()); !errors.Is(err, errLogging) {
+	if _, err := Tune(t.Context(), twoKernels(t), TuneOptions{Search: DefaultOptions(), Budget: 1e10, Log: log}); !errors.Is(err, errLogging) {
 		t.Errorf("%v, want an error of the log", err)
 	}
 }

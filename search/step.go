@@ -49,7 +49,10 @@ type TunedKernel struct {
 	Candidates int
 	Rejected   map[Status]int // of them, but for another's program
 	Note       string         // why it is as it is
+	Why        string         // After takes less time: what of its program differs; empty where that is not known
 	Stored     bool
+
+	settled bool // by the database or another step: not to be searched
 }
 
 // Tuned is what became of a step.
@@ -63,20 +66,27 @@ type Tuned struct {
 // Tune searches the kernels of a step, for as long as their share of it, and keeps what makes
 // the step itself faster. What was found when the context ends is kept.
 func Tune(ctx context.Context, step Step, options TuneOptions) (*Tuned, error) {
-	return newTuning(step, options).run(ctx)
+	tuned, err := TuneSteps(ctx, []NamedStep{{Step: step}}, options)
+	if err != nil {
+		return nil, err
+	}
+	return tuned[0], nil
 }
 
 func newTuning(step Step, options TuneOptions) *tuning {
 	if options.Say == nil {
 		options.Say = func(string, ...any) {}
 	}
-	return &tuning{step: step, options: options, known: make(given), end: time.Now().Add(options.Budget), inTurn: inTurn}
+	return &tuning{step: step, options: options, known: make(given), findings: make(map[database.Key]*TunedKernel), inTurn: inTurn}
 }
 
+// run searches the kernels of a step that was begun, until its end.
 func (t *tuning) run(ctx context.Context) (*Tuned, error) {
-	defer t.free()
-	if err := t.begin(ctx); err != nil {
+	if err := t.replay(ctx); err != nil {
 		return nil, err
+	}
+	if t.options.Log != nil {
+		t.options.Log.Step = t.log
 	}
 	for i, k := range t.result.Kernels {
 		if ctx.Err() != nil {
@@ -100,9 +110,13 @@ func (g given) Find(_ context.Context, sink *ir.UOp, desc *target.Desc) (engine.
 
 // tuning is one under way.
 type tuning struct {
-	step    Step
-	options TuneOptions
-	result  Tuned
+	name     string
+	log      LogStep
+	step     Step
+	options  TuneOptions
+	result   Tuned
+	findings map[database.Key]*TunedKernel // of this step and of others that are tuned with it
+
 	known   given        // plans that are taken
 	plain   *engine.Step // with the heuristics' plans
 	current *engine.Step // with those taken
@@ -134,7 +148,7 @@ func (t *tuning) begin(ctx context.Context) (err error) {
 		}
 	}
 	slices.SortStableFunc(t.result.Kernels, func(x, y *TunedKernel) int { return cmp.Compare(y.Share, x.Share) })
-	return t.replay(ctx)
+	return nil
 }
 
 // shares are the parts of the step's time that its kernels take.
@@ -170,28 +184,51 @@ func (t *tuning) shares(ctx context.Context) (map[*engine.Kernel]float64, error)
 	return shares, nil
 }
 
-// replay takes what the database has.
+// replay takes what another step has found, and what the database has.
 func (t *tuning) replay(ctx context.Context) (err error) {
-	if t.options.DB == nil || t.options.Again {
-		t.current, err = t.capture(ctx, nil)
-		return err
-	}
 	for _, k := range t.result.Kernels {
-		e, ok := settled(t.options.DB, t.key(k), k.Kernel.Plan)
-		if !ok {
-			continue
+		if f := t.findings[t.key(k)]; f != nil && f.Before.Plan == k.Kernel.Plan.String() {
+			k.Before, k.After, k.Why, k.Stored = f.Before, f.After, f.Why, f.Stored
+			k.Note = "as in another step: " + f.Note
+			err = t.take(k, engine.FromGiven)
+		} else if t.options.DB != nil && !t.options.Again {
+			err = t.fromDatabase(k)
 		}
-		p, err := plan.Parse(e.Plan)
 		if err != nil {
 			return err
 		}
-		if !e.Kept {
-			t.known[e.Key] = engine.Found{Plan: p, Source: e.Source, Origin: engine.FromDatabase}
-		}
-		k.Before.Time, k.After, k.Note, k.Stored = e.Before, Outcome{Plan: e.Plan, Time: e.After, Source: e.Source}, "in the database: "+e.Reason, true
 	}
 	t.current, err = t.capture(ctx, t.known)
 	return err
+}
+
+// fromDatabase takes the entry of a kernel, if there is one.
+func (t *tuning) fromDatabase(k *TunedKernel) error {
+	e, ok := settled(t.options.DB, t.key(k), k.Kernel.Plan)
+	if !ok {
+		return nil
+	}
+	k.Before.Time, k.After = e.Before, Outcome{Plan: e.Plan, Time: e.After, Source: e.Source}
+	k.Note, k.Stored = "in the database: "+e.Reason, true
+	if e.Kept {
+		k.settled = true
+		return nil
+	}
+	return t.take(k, engine.FromDatabase)
+}
+
+// take settles a kernel with a plan that was found before.
+func (t *tuning) take(k *TunedKernel, origin engine.Origin) error {
+	k.settled = true
+	if k.After.Plan == k.Before.Plan {
+		return nil
+	}
+	p, err := plan.Parse(k.After.Plan)
+	if err != nil {
+		return err
+	}
+	t.known[t.key(k)] = engine.Found{Plan: p, Source: k.After.Source, Origin: origin}
+	return nil
 }
 
 func (t *tuning) key(k *TunedKernel) database.Key {
@@ -221,7 +258,7 @@ const (
 func (t *tuning) budget(i int) time.Duration {
 	left := 0.0
 	for _, k := range t.result.Kernels[i:] {
-		if !k.Stored && k.Share >= leastShare {
+		if !k.settled && k.Share >= leastShare {
 			left += k.Share
 		}
 	}
@@ -232,7 +269,7 @@ func (t *tuning) budget(i int) time.Duration {
 // kernel searches one kernel and tries the best few in the step.
 func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	switch {
-	case k.Stored:
+	case k.settled:
 		return nil
 	case k.Share < leastShare:
 		k.Note = "too small a part of the step"
@@ -247,7 +284,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	}
 	if err != nil {
 		k.Note = "cannot be judged: " + err.Error()
-		t.options.Say("%s: %s", k.Kernel.Name, k.Note)
+		t.options.Say("%s%s: %s", t.prefix(), k.Kernel.Name, k.Note)
 		return nil
 	}
 	k.Before, k.Candidates = found.Before, len(found.Outcomes)
@@ -256,7 +293,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	for _, o := range found.Outcomes {
 		switch o.Status {
 		case Wrong, Crashed: // a bug of the compiler
-			t.options.Say("%s: %s: plan %q: %s", k.Kernel.Name, o.Status, o.Plan, o.Reason)
+			t.options.Say("%s%s: %s: plan %q: %s", t.prefix(), k.Kernel.Name, o.Status, o.Plan, o.Reason)
 		case Measured, Duplicate:
 			continue
 		}
@@ -283,6 +320,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	if k.After.Plan == k.Before.Plan && !found.Complete {
 		return nil // the next run goes on
 	}
+	t.findings[t.key(k)] = k
 	return t.store(k)
 }
 
@@ -296,7 +334,7 @@ func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, er
 			}
 		}
 	}
-	head := fmt.Sprintf("%d/%d %s (%.1f %% of the step)", i+1, len(t.result.Kernels), k.Kernel.Name, 100*k.Share)
+	head := fmt.Sprintf("%s%d/%d %s (%.1f %% of the step)", t.prefix(), i+1, len(t.result.Kernels), k.Kernel.Name, 100*k.Share)
 	said := time.Now()
 	options.Progress = func(p Progress) {
 		if time.Since(said) > time.Second {
@@ -394,6 +432,7 @@ func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) erro
 	}
 	t.current, t.known = steps[taken], plans[taken-1]
 	k.After = found.Winners[taken-1]
+	k.Why = why(k.Before, k.After)
 	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saves(times[0], times[taken]))
 	return nil
 }
@@ -403,7 +442,11 @@ func (t *tuning) store(k *TunedKernel) error {
 	if !k.Stored {
 		return nil
 	}
-	e := entryOf(Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target}, k.Before, k.After, k.Note)
+	reason := k.Note
+	if k.Why != "" {
+		reason += ": " + k.Why
+	}
+	e := entryOf(Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target}, k.Before, k.After, reason)
 	e.Kernel = k.Kernel.Name
 	return t.options.DB.Put(e)
 }

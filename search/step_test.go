@@ -75,11 +75,11 @@ func tuneWith(t *testing.T, step Step, db *database.DB, gain func(p plan.Plan) f
 		}
 		return times, nil
 	}
-	tuned, err := tn.run(t.Context())
+	tuned, err := tuneAll(t.Context(), []*tuning{tn}, []NamedStep{{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tuned, tried
+	return tuned[0], tried
 }
 
 // What makes the step faster is stored and replayed; a second run searches nothing.

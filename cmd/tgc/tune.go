@@ -3,30 +3,28 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tgc/engine"
-	"tgc/internal/atomicfile"
 	"tgc/ir"
 	"tgc/kernel/plan"
-	"tgc/llm"
-	"tgc/llm/bench"
+	"tgc/nn"
 	"tgc/runtime"
 	"tgc/runtime/devices"
 	"tgc/search"
 	"tgc/search/database"
+	"tgc/search/job"
 )
 
 // tuneFlags are the flags of tune.
 type tuneFlags struct {
 	device   deviceFlags
 	step     string
+	steps    string
 	tokens   int
 	batch    int
 	context  int
@@ -63,6 +61,7 @@ func newTune() *cobra.Command {
 			"candidates, which the next tune confirms.",
 		Example: "  tgc tune llama3.2:1b-q6_k --device cuda --mode int8\n" +
 			"  tgc tune model.gguf --budget 5m --beam 8 --db plans\n" +
+			"  tgc tune model.gguf --steps 256*decode,prompt:512,batch:4 --budget 10m\n" +
 			"  tgc tune graph.uop --device cpu --start scratch --keep-bits\n" +
 			"  tgc tune tiny --plans offered.txt      # a plan a line, offered for every kernel\n" +
 			"  tgc tune --list\n" +
@@ -81,7 +80,8 @@ func newTune() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.step, "step", "decode", "decode (one token a sequence) or prefill")
+	f.StringVar(&o.steps, "steps", "", "steps that are tuned together: decode,prompt:512,batch:4 (TIMES*STEP: it runs so often, STEP@DEPTH)")
+	f.StringVar(&o.step, "step", "decode", "the one step: decode (one token a sequence) or prefill")
 	f.IntVar(&o.tokens, "tokens", 128, "prefill: tokens fed at once")
 	f.IntVarP(&o.batch, "batch", "b", 1, "sequences")
 	f.IntVar(&o.context, "ctx", 1024, "positions in the cache, at most the model's")
@@ -124,65 +124,149 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	options, err := o.options()
+	steps, err := o.stepList(cmd, name)
 	if err != nil {
 		return err
 	}
-	dev, config, err := o.device.open(cmd)
+	start := time.Now()
+	t, err := o.open(cmd)
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
-	if config.Beam > 0 && !cmd.Flags().Changed("beam") {
-		options.Search.Beam = config.Beam
+	defer t.close()
+	reports, err := t.tune(cmd.Context(), tuneRun{name: name, mode: o.device.mode.Numeric, steps: steps, budget: o.budget})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	config.Plans, options.Config = nil, config
+	result := &tuneResult{Steps: reports, Seconds: round(time.Since(start).Seconds()), DB: t.config.DB}
+	if err := result.print(cmd, o.json, o.steps != ""); err != nil {
+		return err
+	}
+	return context.Cause(cmd.Context())
+}
+
+// stepList is what the flags say of steps; a graph is one by itself.
+func (o *tuneFlags) stepList(cmd *cobra.Command, name string) ([]job.Step, error) {
+	if isGraph(name) {
+		if o.steps != "" {
+			return nil, usagef("tune: --steps are those of a model, %s is a graph", name)
+		}
+		return []job.Step{{}}, nil
+	}
+	if o.steps == "" {
+		return []job.Step{{Batch: o.batch, Tokens: o.tokens, Depth: o.depth}}, nil
+	}
+	if cmd.Flags().Changed("step") || cmd.Flags().Changed("tokens") {
+		return nil, usagef("tune: --steps says what --step and --tokens say of one step")
+	}
+	steps, err := job.ParseSteps(o.steps)
+	if err != nil {
+		return nil, usagef("tune: --steps: %v", err)
+	}
+	return o.complete(steps), nil
+}
+
+// complete says what steps leave to the flags.
+func (o *tuneFlags) complete(steps []job.Step) []job.Step {
+	for i := range steps {
+		if steps[i].Batch == 0 {
+			steps[i].Batch = o.batch
+		}
+		if steps[i].Depth < 0 {
+			steps[i].Depth = o.depth
+		}
+	}
+	return steps
+}
+
+// tuner is a device on which steps are tuned.
+type tuner struct {
+	flags   *tuneFlags
+	cmd     *cobra.Command
+	dev     *devices.Device
+	config  engine.Config
+	options search.TuneOptions
+	prefix  string // of what is said
+}
+
+func (o *tuneFlags) open(cmd *cobra.Command) (t *tuner, err error) {
+	t = &tuner{flags: o, cmd: cmd}
+	if t.options, err = o.options(); err != nil {
+		return nil, err
+	}
+	if t.dev, t.config, err = o.device.open(cmd); err != nil {
+		return nil, err
+	}
+	if err := t.configure(); err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// configure says where plans are kept, and how candidates are tried.
+func (t *tuner) configure() (err error) {
+	o, config := t.flags, &t.config
+	if config.Beam > 0 && !t.cmd.Flags().Changed("beam") {
+		t.options.Search.Beam = config.Beam
+	}
+	config.Plans, t.options.Config = nil, *config
 	if o.db != "" {
 		config.DB = o.db
 	}
 	if config.DB == "" {
 		return usagef("tune: no folder for the database: --db DIR")
 	}
-	if options.DB = database.Open(config.DB); dev.Slow() && o.db == "" {
-		note(cmd, "%s interprets programs: what is fast on it is not stored but with --db", dev.Name())
-		options.DB, config.DB = nil, ""
+	if t.options.DB = database.Open(config.DB); t.dev.Slow() && o.db == "" {
+		note(t.cmd, "%s interprets programs: what is fast on it is not stored but with --db", t.dev.Name())
+		t.options.DB, config.DB = nil, ""
 	}
-	options.Say = func(format string, args ...any) { note(cmd, format, args...) }
-	options.Testers = childTesters(dev, o.device.threads, config.CacheDir)
+	t.options.Say = func(format string, args ...any) { note(t.cmd, "%s", t.prefix+fmt.Sprintf(format, args...)) }
+	t.options.Testers = childTesters(t.dev, o.device.threads, config.CacheDir)
 	if o.log != "" {
-		if options.Log, err = search.OpenLog(o.log, dev.Name()); err != nil {
-			return err
-		}
-		defer options.Log.Close()
-		options.Log.Step = o.logStep(name)
+		t.options.Log, err = search.OpenLog(o.log, t.dev.Name())
 	}
-	open := o.model
-	if strings.HasSuffix(name, ".uop") {
-		open = o.graph
-	}
-	start := time.Now()
-	step, roles, free, err := open(cmd, name, dev, config)
-	defer free()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	tuned, err := search.Tune(cmd.Context(), step, options)
-	if err != nil {
-		return err
-	}
-	report := o.report(tuned, roles, config.DB, time.Since(start))
-	if err := report.print(cmd, o.json); err != nil {
-		return err
-	}
-	return context.Cause(cmd.Context())
+	return err
 }
 
-// logStep names the step in a log.
-func (o *tuneFlags) logStep(name string) search.LogStep {
-	if strings.HasSuffix(name, ".uop") {
-		return search.LogStep{Shape: name}
+func (t *tuner) close() {
+	if t.options.Log != nil {
+		_ = t.options.Log.Close() // every line was written
 	}
-	return search.LogStep{Shape: name, Mode: o.device.mode.String(), Batch: o.batch, Tokens: o.tokens, Context: o.context, Depth: o.depth}
+	t.dev.Close()
+}
+
+// tuneRun is what is tuned at once.
+type tuneRun struct {
+	name   string // of a model or a graph
+	mode   nn.Numeric
+	steps  []job.Step
+	budget time.Duration
+}
+
+// tune tunes steps and reports each.
+func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
+	start := time.Now()
+	opened, free, err := t.steps(ctx, run)
+	defer free()
+	if err != nil {
+		return nil, err
+	}
+	options := t.options
+	options.Budget = run.budget
+	steps := make([]search.NamedStep, len(opened))
+	for i := range opened {
+		steps[i] = opened[i].NamedStep
+	}
+	tuned, err := search.TuneSteps(ctx, steps, options)
+	if err != nil {
+		return nil, err
+	}
+	reports := make([]*tuneReport, len(tuned))
+	for i := range tuned {
+		reports[i] = opened[i].report(tuned[i], t.config.DB, time.Since(start))
+	}
+	return reports, nil
 }
 
 // options are those of the search that flags say.
@@ -224,212 +308,4 @@ func openForChild(ctx context.Context, spec *search.Spec) (runtime.Device, error
 		return nil, err
 	}
 	return dev.Device, nil
-}
-
-// roles say what kernels of a step are for.
-type roles map[*engine.Kernel]string
-
-// model is a step of a model.
-func (o *tuneFlags) model(cmd *cobra.Command, name string, dev *devices.Device, config engine.Config) (step search.Step, _ func(c *engine.Compiled) roles, free func(), err error) {
-	free = func() {}
-	m, err := openModel(cmd.Context(), name, openFile)
-	if err != nil {
-		return step, nil, free, err
-	}
-	free = func() { m.Close() }
-	rows := min(o.context, m.Config.Context)
-	if o.depth+o.tokens > rows {
-		return step, nil, free, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", o.depth, o.tokens, rows)
-	}
-	batch, err := llm.NewBatch(cmd.Context(), m, dev, llm.BatchOptions{Sequences: o.batch, Context: rows, Mode: o.device.mode.Numeric, Config: config})
-	if err != nil {
-		return step, nil, free, err
-	}
-	free = func() { batch.Close(); m.Close() }
-	if err := batch.Seek(o.depth); err != nil {
-		return step, nil, free, err
-	}
-	loaded, capture, err := batch.Loaded(cmd.Context(), bench.Tokens(o.batch, o.tokens, m.Config.Vocabulary))
-	if err != nil {
-		return step, nil, free, err
-	}
-	step = search.Step{Compiled: loaded.Compiled, Vars: loaded.Binding.Vars, Capture: capture}
-	return step, func(c *engine.Compiled) roles { return rolesOf(c, loaded.Binding) }, free, nil
-}
-
-// graph is a graph in text form.
-func (o *tuneFlags) graph(cmd *cobra.Command, name string, dev *devices.Device, config engine.Config) (step search.Step, _ func(c *engine.Compiled) roles, free func(), err error) {
-	free = func() {}
-	text, err := readInput(cmd, name)
-	if err != nil {
-		return step, nil, free, err
-	}
-	root, err := ir.Parse(ir.NewArena(), text)
-	if err != nil {
-		return step, nil, free, err
-	}
-	compiled, err := engine.Compile(cmd.Context(), root, dev.Target(), config)
-	if err != nil {
-		return step, nil, free, err
-	}
-	step, free, err = search.GraphStep(cmd.Context(), dev, compiled, o.seed)
-	return step, func(c *engine.Compiled) roles { return rolesOf(c, engine.Bind(c, step.Vars)) }, free, err
-}
-
-func rolesOf(c *engine.Compiled, b engine.Binding) roles {
-	var m engine.Manifest
-	m.Describe(c, b)
-	list := make(roles)
-	for i := range m.Kernels {
-		list[m.Kernels[i].Compiled()] = bench.Role(&m.Kernels[i])
-	}
-	return list
-}
-
-// tuneReport is what tune --json prints.
-type tuneReport struct {
-	Kernels []tuneKernel `json:"kernels"`
-	Before  float64      `json:"before_tok_s"` // of all sequences; 0 for a graph, or where it was not measured
-	After   float64      `json:"after_tok_s"`
-	StepUS  [2]float64   `json:"step_us"` // before and after, in turn
-	Saved   float64      `json:"saved"`   // part of it, 0 if that is no more than noise
-	Seconds float64      `json:"seconds"`
-	DB      string       `json:"db"`
-}
-
-type tuneKernel struct {
-	Name       string                `json:"name"`
-	Role       string                `json:"role"`
-	Share      float64               `json:"share"`
-	Before     float64               `json:"before_us"`
-	After      float64               `json:"after_us"`
-	PlanBefore string                `json:"plan_before"`
-	PlanAfter  string                `json:"plan_after"`
-	Candidates int                   `json:"candidates"`
-	Rejected   int                   `json:"rejected"`
-	Reasons    map[search.Status]int `json:"rejected_as,omitempty"`
-	Stored     bool                  `json:"stored"`
-	Outcome    string                `json:"outcome"`
-}
-
-func (o *tuneFlags) report(t *search.Tuned, rolesIn func(c *engine.Compiled) roles, db string, took time.Duration) *tuneReport {
-	r := &tuneReport{Kernels: []tuneKernel{}, StepUS: [2]float64{round(t.Before), round(t.After)}, Saved: round(t.Saved), Seconds: round(took.Seconds()), DB: db}
-	if t.Before > 0 && t.After > 0 {
-		tokens := float64(o.tokens*o.batch) * 1e6
-		r.Before, r.After = round(tokens/t.Before), round(tokens/t.After)
-	}
-	names := rolesIn(t.Step)
-	for _, k := range t.Kernels {
-		r.Kernels = append(r.Kernels, tuneKernel{
-			Name: k.Kernel.Name, Role: names[k.In], Share: round(k.Share), Before: round(k.Before.Time), After: round(k.After.Time),
-			PlanBefore: k.Before.Plan, PlanAfter: k.After.Plan, Candidates: k.Candidates, Rejected: sum(k.Rejected), Reasons: k.Rejected, Stored: k.Stored, Outcome: k.Note,
-		})
-	}
-	return r
-}
-
-func (r *tuneReport) print(cmd *cobra.Command, asJSON bool) error {
-	if asJSON {
-		return printJSON(cmd, r)
-	}
-	rows := [][]string{{"KERNEL", "ROLE", "SHARE", "BEFORE US", "AFTER US", "CANDIDATES", "REJECTED", "OUTCOME", "PLAN"}}
-	for _, k := range r.Kernels {
-		rows = append(rows, []string{
-			k.Name, k.Role, fmt.Sprintf("%.1f %%", 100*k.Share), fmt.Sprintf("%.4g", k.Before), fmt.Sprintf("%.4g", k.After),
-			fmt.Sprint(k.Candidates), reasonsText(k.Reasons), k.Outcome, k.PlanAfter,
-		})
-	}
-	if err := printTable(cmd.OutOrStdout(), rows); err != nil {
-		return err
-	}
-	step := "no plan was taken"
-	switch {
-	case r.StepUS[0] == 0 && slices.ContainsFunc(r.Kernels, func(k tuneKernel) bool { return k.PlanAfter != k.PlanBefore }):
-		step = "stopped before the step was timed"
-	case r.StepUS[0] > 0:
-		step = fmt.Sprintf("step: %.5g us before, %.5g us after (%.4g and %.4g tokens a second), in turn: %.2f %% less beyond noise", r.StepUS[0], r.StepUS[1], r.Before, r.After, 100*r.Saved)
-	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s; %.0f s; %s\n", step, r.Seconds, r.DB)
-	return err
-}
-
-// reasonsText counts rejected candidates.
-func reasonsText(reasons map[search.Status]int) string {
-	list := []string{fmt.Sprint(sum(reasons))}
-	for _, status := range slices.Sorted(maps.Keys(reasons)) {
-		list = append(list, fmt.Sprintf("%s %d", status, reasons[status]))
-	}
-	return strings.Join(list, ", ")
-}
-
-func sum(counts map[search.Status]int) (n int) {
-	for _, v := range counts {
-		n += v
-	}
-	return n
-}
-
-// database lists, exports or imports.
-func (o *tuneFlags) database(cmd *cobra.Command) error {
-	config, err := readConfig(cmd)
-	if err != nil {
-		return err
-	}
-	dir := config.DB
-	if o.db != "" {
-		dir = o.db
-	}
-	db := database.Open(dir)
-	switch {
-	case o.imported != "":
-		f, err := os.Open(o.imported)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		n, err := db.Import(f)
-		note(cmd, "%d entries imported into %s as candidates", n, dir)
-		return err
-	case o.export != "":
-		return o.exportTo(cmd, db)
-	}
-	return o.listEntries(cmd, db)
-}
-
-func (o *tuneFlags) exportTo(cmd *cobra.Command, db *database.DB) error {
-	f, err := atomicfile.Create(o.export)
-	if err != nil {
-		return err
-	}
-	defer f.Abort()
-	n, bad, err := db.Export(f)
-	if err != nil {
-		return err
-	}
-	for _, err := range bad {
-		note(cmd, "%v", err)
-	}
-	note(cmd, "%d entries of %s exported", n, db.Dir())
-	return f.Commit()
-}
-
-func (o *tuneFlags) listEntries(cmd *cobra.Command, db *database.DB) error {
-	list, bad := db.List()
-	for _, err := range bad {
-		note(cmd, "%v", err)
-	}
-	if o.json {
-		if list == nil {
-			list = []database.Entry{}
-		}
-		return printJSON(cmd, list)
-	}
-	rows := [][]string{{"KERNEL", "TARGET", "BEFORE US", "AFTER US", "DATE", "REASON", "PLAN"}}
-	for _, e := range list {
-		if e.Unproven {
-			e.Reason = "a candidate from elsewhere: " + e.Reason
-		}
-		rows = append(rows, []string{e.Kernel, e.Target, fmt.Sprintf("%.4g", e.Before), fmt.Sprintf("%.4g", e.After), e.Date.Format(time.DateOnly), e.Reason, e.Plan})
-	}
-	return printTable(cmd.OutOrStdout(), rows)
 }

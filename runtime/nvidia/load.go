@@ -9,24 +9,12 @@ import (
 
 	"tgc/internal/cachefile"
 	"tgc/ir/program"
+	"tgc/runtime"
 	"tgc/target"
 )
 
 // Stats are figures of a kernel's machine code.
-type Stats struct {
-	Registers   int // of a thread
-	LocalBytes  int // of a thread: stack and spilled registers
-	SharedBytes int // of a block, static and dynamic
-}
-
-// Warning says that a kernel spills registers, which is legal and slow; empty where it
-// does not.
-func (s Stats) Warning(kernel string) string {
-	if s.LocalBytes == 0 {
-		return ""
-	}
-	return fmt.Sprintf("kernel %s: %d registers and %d bytes of stack a thread: spilled registers are slow", kernel, s.Registers, s.LocalBytes)
-}
+type Stats = runtime.Stats
 
 // Render renders a program whose tables lie in its text.
 func Render(p *program.Program, desc *target.Desc, by Renderer) (*Rendered, error) {
