@@ -31,8 +31,10 @@ type Compiled struct {
 	Fired    map[string]int   // how often each pass changed its form, if Config.Control traces
 	Names    map[int64]string // of the user's buffers, for messages; may be nil
 	Larger   map[string]int64 // variables that a run may make larger, and up to what; may be nil
-	arena    *ir.Arena
-	finite   Watch
+	// Variables are the symbolic ones that every run gives values to, within their bounds.
+	Variables []ir.VarArg
+	arena     *ir.Arena
+	finite    Watch
 }
 
 // Kernel is one unique kernel with all its forms.
@@ -75,6 +77,7 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 		out: &Compiled{Target: forWeights(sink, desc), arena: ir.NewArena(), finite: config.Finite},
 	}
 	s.sink = s.out.arena.Import(sink)
+	s.out.Variables = variablesOf(s.sink)
 	for i := range stages {
 		if err := runStage(ctx, &stages[i], s); err != nil {
 			return nil, err
@@ -94,7 +97,7 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error) {
 	s := &state{
 		config: &config, control: config.control(),
-		out: &Compiled{Target: c.Target, Schedule: c.Schedule, Names: c.Names, Larger: c.Larger, arena: c.arena, finite: config.Finite},
+		out: &Compiled{Target: c.Target, Schedule: c.Schedule, Names: c.Names, Larger: c.Larger, Variables: c.Variables, arena: c.arena, finite: config.Finite},
 	}
 	for i := range stages {
 		if stages[i].rows[0].From == pass.Tensor {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tgc/runtime"
@@ -18,6 +19,7 @@ type Step struct {
 	Compiled  *Compiled
 	recording runtime.Recording
 	arena     runtime.Memory
+	last      atomic.Pointer[[]int64] // values of the variables in the last run, in order of Compiled.Variables
 }
 
 // Load compiles the programs of c on the device: one executable a kernel.
@@ -94,8 +96,12 @@ func (s *Step) view(index int, buffers map[int64]runtime.Memory) (runtime.View, 
 	return runtime.View{Memory: m}, nil
 }
 
-// Run replays the step with these values of the symbolic variables.
+// Run replays the step with these values of the symbolic variables. One that has no value,
+// or one out of its bounds, is an error.
 func (s *Step) Run(ctx context.Context, vars map[string]int64) error {
+	if err := s.check(vars); err != nil {
+		return err
+	}
 	return s.explain(s.recording.Run(ctx, s.Compiled.Values(vars)))
 }
 
@@ -131,6 +137,9 @@ func (s *Step) explain(err error) error {
 // Start queues a run after those started before it, without waiting where the
 // device can: the step then reads what they leave. Wait waits for all of them.
 func (s *Step) Start(ctx context.Context, vars map[string]int64) error {
+	if err := s.check(vars); err != nil {
+		return err
+	}
 	vars = s.Compiled.Values(vars)
 	if q, ok := s.recording.(runtime.Queue); ok {
 		return s.explain(q.Start(ctx, vars))
@@ -163,6 +172,9 @@ func (s *Step) Repeat(ctx context.Context, n int) (*Step, error) {
 // Profile runs the step once and reports the time of every call in order of
 // Compiled.Launches.
 func (s *Step) Profile(ctx context.Context, vars map[string]int64) ([]time.Duration, error) {
+	if err := s.check(vars); err != nil {
+		return nil, err
+	}
 	times, err := s.recording.Profile(ctx, s.Compiled.Values(vars))
 	return times, s.explain(err)
 }
@@ -175,16 +187,22 @@ func (s *Step) Chain(ctx context.Context, vars map[string]int64, calls []int, ti
 	if !ok {
 		return 0, errors.ErrUnsupported
 	}
+	if err := s.check(vars); err != nil {
+		return 0, err
+	}
 	took, err := c.Chain(ctx, s.Compiled.Values(vars), calls, times)
 	return took, s.explain(err)
 }
 
-// Free releases the recording and the temporaries.
+// Free releases the recording and the temporaries. The step must not be running; to run it
+// afterwards is an error.
 func (s *Step) Free() {
 	if s.recording != nil {
 		s.recording.Free()
+		s.recording = nil
 	}
 	if s.arena != nil {
 		s.arena.Free()
+		s.arena = nil
 	}
 }

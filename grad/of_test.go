@@ -54,7 +54,7 @@ func TestErrors(t *testing.T) {
 		"integer input":     {func(x *tensor.Tensor) list { return grad.Of(list{x}, nil, list{x.Cast(ir.I32)}) }, "input 0 is i32[2]; want a float"},
 		"integer output":    {func(x *tensor.Tensor) list { return grad.Of(list{x.Cast(ir.I32)}, nil, list{x}) }, "output 0 is i32[2]; want a float"},
 		"another graph":     {func(x *tensor.Tensor) list { return grad.Of(list{x}, nil, list{x, other}) }, "input 1 is f32[2] of another graph"},
-		"earlier error":     {func(x *tensor.Tensor) list { return grad.Of(list{x.Sum(7)}, nil, list{x}) }, "reduce"},
+		"earlier error":     {func(x *tensor.Tensor) list { return grad.Of(list{x.Sum(7)}, nil, list{x}) }, "Sum: axes"},
 	} {
 		g := tensor.NewGraph()
 		results := c.call(g.Input("x", ir.F32, 2))

@@ -79,9 +79,8 @@ func (t *Tensor) Stack(axis int, others ...*Tensor) *Tensor {
 
 // Split cuts an axis into consecutive parts of the given sizes.
 func (t *Tensor) Split(axis int, sizes ...int) []*Tensor {
-	parts := lists.Make(len(sizes), func(int) *Tensor { return t.bad() })
 	if !t.ok() {
-		return parts
+		return slices.Repeat([]*Tensor{t.bad()}, len(sizes))
 	}
 	k, ok := normalAxis(axis, t.Rank())
 	total := 0
@@ -90,9 +89,9 @@ func (t *Tensor) Split(axis int, sizes ...int) []*Tensor {
 		ok = ok && n >= 0
 	}
 	if !ok || total != t.Extent(k) {
-		t.graph.fail("split", "axis %d of %s into %v", axis, t, sizes)
-		return parts
+		return slices.Repeat([]*Tensor{t.graph.fail("split", "axis %d of %s into %v", axis, t, sizes)}, len(sizes))
 	}
+	parts := make([]*Tensor, len(sizes))
 	at := 0
 	for i, n := range sizes {
 		parts[i] = t.SliceInts(k, at, n)

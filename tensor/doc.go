@@ -30,7 +30,12 @@
 // the op, the shapes and the call site, as bufio.Scanner does; everything built
 // on a bad tensor is bad; Err, Sink, Realize and Compile report it.
 //
-// Shapes are lists of Dim: numbers, or expressions over symbolic sizes (Var).
+// Shapes are lists of Dim: numbers, or expressions over symbolic sizes (Var). InputDims
+// declares inputs of symbolic shape; results have the size of the run.
+//
+// A Graph and its tensors belong to one goroutine at a time, and so does Realize; any
+// number of graphs can be built and compiled at once, on one device too. A Function may be
+// called from several goroutines, which take turns.
 //
 // Where to look: elementwise.go, math.go, activation.go and quotient.go for
 // functions of elements, reduce.go and scan.go for folds, movement.go and its

@@ -39,12 +39,12 @@ func TestElementwiseErrors(t *testing.T) {
 		"where":       {func(g *tensor.Graph, x *T) *T { return x.Truth().Where(x, g.Input("y", ir.F32, 2)) }, "where: shapes of bool[2 3], f32[2 3] and f32[2] do not broadcast"},
 		"condition":   {func(_ *tensor.Graph, x *T) *T { return x.Where(x, x) }, "where: condition f32[2 3], arms f32[2 3] and f32[2 3]; want bool"},
 		"bitcast":     {func(_ *tensor.Graph, x *T) *T { return x.Bitcast(ir.F64) }, "bitcast: f32[2 3] as f64 of 8 bytes"},
-		"sum axis":    {func(_ *tensor.Graph, x *T) *T { return x.Sum(2) }, "reduce_add: axes [2] of f32[2 3]"},
-		"mean twice":  {func(_ *tensor.Graph, x *T) *T { return x.Mean(0, -2) }, "axes [0 -2] of f32[2 3]"},
+		"sum axis":    {func(_ *tensor.Graph, x *T) *T { return x.Sum(2) }, "Sum: axes [2] of f32[2 3]; want each once, from -2 to 1"},
+		"mean twice":  {func(_ *tensor.Graph, x *T) *T { return x.Mean(0, -2) }, "Mean: axes [0 -2] of f32[2 3]; want each once"},
 		"var axis":    {func(_ *tensor.Graph, x *T) *T { return x.Var(1, 5) }, "axes [5] of f32[2 3]"},
 		"norm axis":   {func(_ *tensor.Graph, x *T) *T { return x.Norm(2, -3) }, "axes [-3] of f32[2 3]"},
 		"argmin":      {func(_ *tensor.Graph, x *T) *T { return x.Argmin(2) }, "argmin: axis 2 of f32[2 3]"},
-		"softmax":     {func(_ *tensor.Graph, x *T) *T { return x.Softmax(3) }, "axes [3] of f32[2 3]"},
+		"softmax":     {func(_ *tensor.Graph, x *T) *T { return x.Softmax(3) }, "Softmax: axes [3] of f32[2 3]"},
 		"cumsum":      {func(_ *tensor.Graph, x *T) *T { return x.Cumsum(-3) }, "cumsum: axis -3 of f32[2 3]"},
 		"cumprod":     {func(_ *tensor.Graph, x *T) *T { return x.Cumprod(2) }, "cumprod: axis 2 of f32[2 3]"},
 		"cummax":      {func(_ *tensor.Graph, x *T) *T { v, _ := x.Cummax(2); return v }, "cummax: axis 2 of f32[2 3]"},
@@ -92,6 +92,78 @@ func TestBadTensorsDoNoHarm(t *testing.T) {
 		})
 	}
 }
+
+// A nil operand, or a nil tensor that a method is called on, is an error that names the
+// method and the line; nothing panics.
+func TestNilTensorsAreErrors(t *testing.T) {
+	kind := reflect.TypeFor[*tensor.Tensor]()
+	for i := range kind.NumMethod() {
+		method := kind.Method(i)
+		t.Run(method.Name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			nothing := (*tensor.Tensor)(nil)
+			operand := false
+			defer func() {
+				if cause := recover(); cause != nil {
+					t.Error("panics:", cause)
+				}
+			}()
+			for on, receiver := range map[string]*tensor.Tensor{"nil tensor": nil, "nil operand": g.Input("x", ir.F32, 2)} {
+				args := []reflect.Value{reflect.ValueOf(receiver)}
+				for k := 1; k < method.Type.NumIn(); k++ {
+					in := method.Type.In(k)
+					operand = operand || in == kind
+					dim := g.Arena().Index(1)
+					switch in {
+					case reflect.TypeFor[*ir.UOp]():
+						args = append(args, reflect.ValueOf(dim))
+						continue
+					case reflect.TypeFor[[]*ir.UOp]():
+						args = append(args, reflect.ValueOf([]*ir.UOp{dim}))
+						continue
+					}
+					args = append(args, argument(in, nothing))
+				}
+				call := method.Func.Call
+				if method.Type.IsVariadic() {
+					call = method.Func.CallSlice
+				}
+				for _, result := range call(args) {
+					if made, ok := result.Interface().(*tensor.Tensor); ok && receiver == nil && made.Node() != nil {
+						t.Errorf("%s: makes %s", on, made)
+					}
+				}
+			}
+			if optional := map[string]bool{"LayerNorm": true, "RMSNorm": true}; optional[method.Name] {
+				return // nil scales and shifts are none
+			}
+			if err := g.Err(); operand && (err == nil || !strings.Contains(err.Error(), "value.go:")) {
+				t.Errorf("a nil operand: %v", err)
+			}
+		})
+	}
+}
+
+// The error of a nil operand says which call, and Realize has it.
+func TestNilOperandIsNamed(t *testing.T) {
+	g := tensor.NewGraph()
+	x := tensor.FromSlice(g, []float32{1, 2}, 2)
+	err := x.Add(nil).Realize(t.Context())
+	if want := "Add: an operand is nil"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "errors_test.go:") {
+		t.Errorf("%v, want %q", err, want)
+	}
+	var none *tensor.Tensor
+	for name, err := range map[string]error{
+		"realize": none.Realize(t.Context()), "data": second(tensor.Data[float32](none)), "realize:": tensor.Realize(t.Context(), x, nil),
+		"the tensor is nil": none.Exp().Add(x).Realize(t.Context()),
+	} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v, want %q", err, name)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
 
 // argument is a value for a parameter of a method: bad tensors, small numbers.
 func argument(kind reflect.Type, bad *tensor.Tensor) reflect.Value {

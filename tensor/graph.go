@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"fmt"
+	"math"
 	"path"
 	"path/filepath"
 	goruntime "runtime"
@@ -17,13 +18,14 @@ import (
 // Graph is a tensor graph under construction with its buffers, its results and
 // its first error. It is not safe for concurrent use.
 type Graph struct {
-	arena   *ir.Arena
-	shapes  *ir.Shapes
-	buffers []BufferInfo
-	results []*ir.UOp
-	larger  map[string]int64                       // largest values of variables that may be made larger
-	others  map[*ir.UOp]func(*target.Desc) *Tensor // other ways to compute nodes: see OnTarget
-	err     error
+	arena     *ir.Arena
+	shapes    *ir.Shapes
+	buffers   []BufferInfo
+	results   []*ir.UOp
+	variables map[string]bool                        // names of Var
+	larger    map[string]int64                       // largest values of variables that may be made larger
+	others    map[*ir.UOp]func(*target.Desc) *Tensor // other ways to compute nodes: see OnTarget
+	err       error
 
 	device   runtime.Device      // of Realize, or nil
 	values   map[int64][]byte    // contents of buffers, by ID: see FromSliceSlice
@@ -36,8 +38,9 @@ type BufferInfo struct {
 	Name   string // side information: not part of the graph's identity
 	DType  ir.DType
 	Format string // packed format, or empty
-	Shape  []*ir.UOp
+	Shape  Shape
 	Output bool // written by the graph
+	State  bool // begins as zeros: see State
 }
 
 // NewGraph makes an empty graph.
@@ -66,9 +69,32 @@ func (g *Graph) Sink() (*ir.UOp, error) {
 	return g.arena.Make(ir.OpSink, ir.Void, nil, g.results...), nil
 }
 
-// Input declares a buffer of a dtype and shape that the user fills.
+// Input declares a buffer of a dtype and shape that the user fills before the first run.
 func (g *Graph) Input(name string, dtype ir.DType, shape ...int) *Tensor {
-	return g.buffer(BufferInfo{Name: name, DType: dtype, Shape: g.Dims(shape...)})
+	return g.InputDims(name, dtype, g.Dims(shape...)...)
+}
+
+// InputDims is Input with symbolic extents: a batch of any size up to a bound, say.
+//
+//	n := g.Var("n", 1, 64)
+//	x := g.InputDims("x", ir.F32, n, g.Dims(784)[0])
+//
+// Before a run with n = 3, Set gives it 3*784 values.
+func (g *Graph) InputDims(name string, dtype ir.DType, shape ...*ir.UOp) *Tensor {
+	for _, dim := range shape {
+		for _, u := range ir.Toposort(dim) {
+			if v, ok := u.Arg.(ir.VarArg); ok && g.larger[v.Name] > 0 {
+				return g.fail("input", "%q has the shape %s: a run may make %s larger (VarAtLeast), want a Var", name, shapeText(shape), v.Name)
+			}
+		}
+	}
+	return g.buffer(BufferInfo{Name: name, DType: dtype, Shape: shape})
+}
+
+// State declares a buffer that begins as zeros and that runs may change (Store, AssignAt);
+// Set gives it other values.
+func (g *Graph) State(name string, dtype ir.DType, shape ...int) *Tensor {
+	return g.buffer(BufferInfo{Name: name, DType: dtype, Shape: g.Dims(shape...), State: true})
 }
 
 // Packed declares a buffer in a packed format; shape is that of the decoded
@@ -84,6 +110,9 @@ func (t *Tensor) IsPacked() bool { return t.ok() && t.node.Op == ir.OpDecode }
 func (g *Graph) buffer(info BufferInfo) *Tensor {
 	info.ID = int64(len(g.buffers))
 	g.buffers = append(g.buffers, info)
+	if size := count(info.Shape); size > math.MaxInt64/8 {
+		return g.fail("buffer", "%q of shape %s has more elements than can be counted", info.Name, shapeText(info.Shape))
+	}
 	arg := ir.BufferArg{ID: info.ID, Format: info.Format}
 	return g.wrap(g.arena.Make(ir.OpBuffer, info.DType, arg, info.Shape...))
 }
@@ -91,6 +120,13 @@ func (g *Graph) buffer(info BufferInfo) *Tensor {
 // Output makes t a result, stored whole in a new buffer of this name. It
 // returns the buffer's description.
 func (g *Graph) Output(name string, t *Tensor) BufferInfo {
+	if t == nil && g.err == nil {
+		g.fail("output", "%q is a nil tensor", name)
+	}
+	if t != nil && t.graph != g {
+		g.fail("output", "%q is %s of another graph", name, t)
+		t = nil
+	}
 	shape := t.shape()
 	buf := g.buffer(BufferInfo{Name: name, DType: t.DType(), Shape: shape, Output: true})
 	if !t.ok() {
@@ -130,8 +166,25 @@ func (g *Graph) Dims(shape ...int) []*ir.UOp {
 	return dims
 }
 
-// Var declares a symbolic size or index in lo..hi, bound by name at each run.
+// count is the number of elements of a shape, as far as it is constant, in a type that
+// does not overflow.
+func count(shape []*ir.UOp) float64 {
+	n := 1.0
+	for _, dim := range shape {
+		if v, ok := dim.Int(); ok {
+			n *= float64(v)
+		}
+	}
+	return n
+}
+
+// Var declares a symbolic size or index in lo..hi, bound by name at each run: a value out
+// of the bounds is an error there.
 func (g *Graph) Var(name string, lo, hi int64) *ir.UOp {
+	if g.variables == nil {
+		g.variables = make(map[string]bool)
+	}
+	g.variables[name] = true
 	return g.arena.Var(ir.VarArg{Name: name, Lo: lo, Hi: hi, Multiple: 1})
 }
 
@@ -176,33 +229,55 @@ func (g *Graph) wrap(node *ir.UOp) *Tensor { return &Tensor{graph: g, node: node
 func (g *Graph) Fail(op, format string, args ...any) *Tensor { return g.fail(op, format, args...) }
 
 // fail records the first error with the user's call site and returns a bad
-// tensor.
+// tensor. Without an op the error names the method that the user called.
 func (g *Graph) fail(op, format string, args ...any) *Tensor {
 	if g.err == nil {
-		g.err = fmt.Errorf("tensor: %s: %s: %s", callSite(), op, fmt.Sprintf(format, args...))
+		site, method := call()
+		if op == "" {
+			op = method
+		}
+		g.err = fmt.Errorf("tensor: %s: %s: %s", site, op, fmt.Sprintf(format, args...))
 	}
 	return &Tensor{graph: g}
 }
 
 // builders are the folders of packages whose code a user's mistake passes through,
 // below the folder that holds this package's.
-var builders = []string{"tensor", "grad", "nn", "nn/layer", "nn/optim", "nn/train"}
+var builders = []string{"tensor", "grad", "nn", "nn/layer", "nn/optim", "nn/train", "internal/lists"}
 
-// callSite is the first caller outside the builders, as file:line. It goes by
-// file: a closure that is inlined into the caller has the caller's name.
-func callSite() string {
+// call is the first caller outside the builders, as file:line, and the outermost function
+// of this package on the way there. It goes by file: a closure that is inlined into the
+// caller has the caller's name.
+func call() (site, method string) {
 	pcs := make([]uintptr, 32)
 	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(1, pcs)])
 	here, more := frames.Next()
 	root := path.Dir(path.Dir(filepath.ToSlash(here.File)))
+	left := false // this package
 	for more {
 		var frame goruntime.Frame
 		frame, more = frames.Next()
 		file := filepath.ToSlash(frame.File)
 		folder, below := strings.CutPrefix(path.Dir(file), root+"/")
-		if !below || !slices.Contains(builders, folder) || strings.HasSuffix(file, "_test.go") {
-			return fmt.Sprintf("%s:%d", path.Base(file), frame.Line)
+		test := strings.HasSuffix(file, "_test.go")
+		left = left || folder != "tensor" && folder != "internal/lists" || test
+		if name := methodName(frame.Function); !left && name != "" {
+			method = name
+		}
+		if !below || !slices.Contains(builders, folder) || test {
+			return fmt.Sprintf("%s:%d", path.Base(file), frame.Line), method
 		}
 	}
-	return "unknown caller"
+	return "unknown caller", method
+}
+
+// methodName is the exported name in that of a function, Softmax in
+// tgc/tensor.(*Tensor).Softmax.func1; empty without one.
+func methodName(function string) string {
+	for _, part := range slices.Backward(strings.Split(path.Base(function), ".")) {
+		if part != "" && part[0] >= 'A' && part[0] <= 'Z' {
+			return part
+		}
+	}
+	return ""
 }

@@ -84,6 +84,9 @@ func (t *Tensor) Permute(axes ...int) *Tensor {
 
 // Transpose swaps two axes.
 func (t *Tensor) Transpose(a, b int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
 	rank := t.Rank()
 	i, ok1 := normalAxis(a, rank)
 	j, ok2 := normalAxis(b, rank)
@@ -134,6 +137,9 @@ func (t *Tensor) ExpandDims(shape ...*ir.UOp) *Tensor {
 
 // Unsqueeze adds an axis of extent 1 at position axis of the result.
 func (t *Tensor) Unsqueeze(axis int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
 	shape := t.Shape()
 	k, ok := normalAxis(axis, len(shape)+1)
 	if !ok {
@@ -197,6 +203,9 @@ func (t *Tensor) Slice(axis int, offset, extent *ir.UOp) *Tensor {
 
 // SliceInts is Slice with constant offset and extent.
 func (t *Tensor) SliceInts(axis, offset, extent int) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
 	a := t.graph.arena
 	return t.Slice(axis, a.Index(int64(offset)), a.Index(int64(extent)))
 }

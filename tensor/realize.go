@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -27,9 +28,15 @@ func Realize(ctx context.Context, tensors ...*Tensor) error {
 	if len(tensors) == 0 {
 		return nil
 	}
-	g := tensors[0].graph
+	var g *Graph
 	var wanted []*Tensor
 	for _, t := range tensors {
+		if t == nil || t.graph == nil {
+			return errors.New("tensor: realize: a tensor is nil")
+		}
+		if g == nil {
+			g = t.graph
+		}
 		if t.graph != g {
 			return fmt.Errorf("tensor: realize: tensors of different graphs")
 		}
@@ -58,7 +65,7 @@ func (g *Graph) known(node *ir.UOp) bool {
 // realize compiles a copy of the graph whose only results are the wanted
 // tensors, runs it and keeps the values as buffers.
 func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
-	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), values: g.values, others: g.others, larger: g.larger}
+	work := &Graph{arena: g.arena, shapes: g.shapes, buffers: slices.Clone(g.buffers), variables: g.variables, values: g.values, others: g.others, larger: g.larger}
 	for i, t := range wanted {
 		work.Output(resultName(i), work.wrap(t.node))
 	}

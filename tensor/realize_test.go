@@ -44,8 +44,8 @@ func TestRealizeErrors(t *testing.T) {
 	}{
 		"no values": {func(g *tensor.Graph) *tensor.Tensor { return g.Input("x", ir.F32, 2).Neg() }, `input "x" has no values`},
 		"bad":       {func(g *tensor.Graph) *tensor.Tensor { return g.Input("x", ir.F32, 2).Add(g.Input("y", ir.F32, 3)) }, "[2] and [3]"},
-		"bytes":     {func(g *tensor.Graph) *tensor.Tensor { return g.FromBytes(ir.F32, make([]byte, 7), 2) }, "7 bytes for f32[2]"},
-		"count":     {func(g *tensor.Graph) *tensor.Tensor { return tensor.FromSlice(g, []int8{1, 2, 3}, 2, 2) }, "3 bytes for i8[2 2]"},
+		"bytes":     {func(g *tensor.Graph) *tensor.Tensor { return g.FromBytes(ir.F32, make([]byte, 7), 2) }, "7 bytes for f32[2], want 8"},
+		"count":     {func(g *tensor.Graph) *tensor.Tensor { return tensor.FromSlice(g, []int8{1, 2, 3}, 2, 2) }, "3 values for i8[2 2], want 4"},
 		"symbolic": {func(g *tensor.Graph) *tensor.Tensor {
 			return g.Iota(ir.F32, g.Var("n", 1, 8)).Neg()
 		}, "n"},

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -171,6 +172,14 @@ func (g *Graph) axisIota(dtype ir.DType, shape []*ir.UOp, axis int) *Tensor {
 	return g.Iota(dtype, shape[axis]).ReshapeDims(dims...)
 }
 
+// axesText says which axes a tensor of a rank has.
+func axesText(rank int) string {
+	if rank == 0 {
+		return "of which a scalar has none"
+	}
+	return fmt.Sprintf("from %d to %d", -rank, rank-1)
+}
+
 // count is the number of elements that are folded into one.
 func (t *Tensor) count(axes []int) int {
 	n := 1
@@ -222,7 +231,7 @@ func (t *Tensor) reduce(op ir.Op, keep bool, axes []int) *Tensor {
 	}
 	gone := t.folded(axes)
 	if gone == nil {
-		return t.graph.fail("reduce_"+op.String(), "axes %v of %s", axes, t)
+		return t.graph.fail("", "axes %v of %s; want each once, %s", axes, t, axesText(t.Rank()))
 	}
 	if len(gone) == 0 {
 		return t

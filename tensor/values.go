@@ -1,10 +1,10 @@
 package tensor
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/x448/float16"
 
@@ -13,7 +13,8 @@ import (
 )
 
 // Element is a Go type that a buffer's elements can be moved as: of the dtype's
-// size. f16 moves as float16.Float16 or its bits in a uint16, bf16 as bits.
+// size. f16 moves as float16.Float16 or its bits in a uint16, bf16 as bits in a uint16,
+// f8e4m3 as bits in a uint8.
 type Element interface {
 	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~bool
 }
@@ -47,8 +48,14 @@ func FromSlice[T Element](g *Graph, values []T, shape ...int) *Tensor {
 // FromBytes is FromSlice of little-endian, row-major elements of any dtype.
 func (g *Graph) FromBytes(dtype ir.DType, raw []byte, shape ...int) *Tensor {
 	count := lists.Product(shape)
-	if dtype.Size() == 0 || count < 0 || count*dtype.Size() != len(raw) {
-		return g.fail("from", "%d bytes for %s%v", len(raw), dtype, shape)
+	if slices.ContainsFunc(shape, func(n int) bool { return n < 0 }) {
+		return g.fail("from", "shape %v; want extents of at least 0", shape)
+	}
+	if size := dtype.Size(); size == 0 || count*size != len(raw) {
+		if size > 0 && len(raw)%size == 0 {
+			return g.fail("from", "%d values for %s%v, want %d", len(raw)/size, dtype, shape, count)
+		}
+		return g.fail("from", "%d bytes for %s%v, want %d", len(raw), dtype, shape, count*size)
 	}
 	t := g.buffer(BufferInfo{Name: fmt.Sprintf("#%d", len(g.buffers)), DType: dtype, Shape: g.Dims(shape...)})
 	if g.values == nil {
@@ -62,7 +69,7 @@ func (g *Graph) FromBytes(dtype ir.DType, raw []byte, shape ...int) *Tensor {
 // Realize computed.
 func (t *Tensor) Bytes() ([]byte, error) {
 	if !t.ok() {
-		return nil, t.graph.err
+		return nil, t.failure("data")
 	}
 	node := t.node
 	if known, ok := t.graph.realised[node]; ok {
@@ -77,30 +84,40 @@ func (t *Tensor) Bytes() ([]byte, error) {
 }
 
 // Data are the elements of a tensor that FromSlice made or Realize computed, in
-// row-major order. T is the Go type of the dtype; f16 and bf16 also widen to
-// float32 and give their bits as uint16.
+// row-major order. T is the Go type of the dtype; floats of 8 and 16 bits also widen to
+// float32, and give their bits as Element says.
 func Data[T Element](t *Tensor) ([]T, error) {
 	raw, err := t.Bytes()
 	if err != nil {
 		return nil, err
 	}
-	dtype, want := t.DType(), dtypeOf[T]()
-	short := dtype == ir.F16 || dtype == ir.BF16
-	switch {
-	case short && want == ir.F32:
-		raw = widened(dtype, raw)
-	case want != dtype && !(short && want == ir.U16):
-		return nil, fmt.Errorf("tensor: %s is read as %s", t, want)
+	values, ok, err := elements[T](t.DType(), raw)
+	if !ok {
+		return nil, fmt.Errorf("tensor: %s is read as %s", t, dtypeOf[T]())
 	}
-	values := make([]T, len(raw)/want.Size())
-	return values, binary.Read(bytes.NewReader(raw), binary.LittleEndian, values)
+	return values, err
 }
 
-// widened are the bytes of 16-bit floats as f32.
+// movesAs reports a Go type that holds the elements of a dtype; of floats that Go lacks,
+// their bits.
+func movesAs[T Element](dtype ir.DType) bool {
+	own := dtypeOf[T]()
+	return own == dtype || isShort(dtype) && own == words[dtype.Size()]
+}
+
+// isShort reports a float of less than 32 bits.
+func isShort(dtype ir.DType) bool { return dtype.IsFloat() && dtype.Size() < ir.F32.Size() }
+
+// widened are the bytes of short floats as f32.
 func widened(dtype ir.DType, raw []byte) []byte {
-	out := make([]byte, 0, 2*len(raw))
-	for i := 0; i < len(raw); i += 2 {
-		v := ir.FloatFromBits(dtype, uint64(binary.LittleEndian.Uint16(raw[i:])))
+	size := dtype.Size()
+	out := make([]byte, 0, len(raw)/size*ir.F32.Size())
+	for i := 0; i < len(raw); i += size {
+		bits := uint64(raw[i])
+		if size == 2 {
+			bits = uint64(binary.LittleEndian.Uint16(raw[i:]))
+		}
+		v := ir.FloatFromBits(dtype, bits)
 		out = binary.LittleEndian.AppendUint32(out, uint32(ir.FloatBits(ir.F32, v)))
 	}
 	return out

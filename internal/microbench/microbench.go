@@ -303,7 +303,7 @@ const launchRuns = 2000
 
 func (b *bench) launches(ctx context.Context) error {
 	g := tensor.NewGraph()
-	g.Output("y", g.Input("x", ir.F32, 64).AddScalar(1))
+	g.Output("y", g.State("x", ir.F32, 64).AddScalar(1))
 	f, err := tensor.Compile(ctx, g, b.dev, b.opt.Config)
 	if err != nil {
 		return err

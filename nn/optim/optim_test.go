@@ -112,7 +112,7 @@ func compile(t *testing.T, shapes [][]int, o optim.Optimizer, limit *float64) (*
 	var gradients []*tensor.Tensor
 	for k, shape := range shapes {
 		p.Weight(fmt.Sprint("w", k), nn.Normal(1), shape...)
-		gradients = append(gradients, g.Input(fmt.Sprint("g", k), ir.F32, shape...))
+		gradients = append(gradients, g.State(fmt.Sprint("g", k), ir.F32, shape...))
 	}
 	trained := p.Trained()
 	count := p.State("count", ir.F32, nn.Zeros(), 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"tgc/engine"
 	"tgc/grad"
@@ -47,8 +48,11 @@ type Trainer struct {
 
 // New builds, compiles and captures the step, and draws the initial values.
 func New(ctx context.Context, dev runtime.Device, opt Options, model Model) (*Trainer, error) {
-	if opt.Optimizer == nil || opt.Rate == nil {
+	switch {
+	case opt.Optimizer == nil || opt.Rate == nil:
 		return nil, errors.New("train: options without an optimiser or a rate")
+	case model == nil:
+		return nil, errors.New("train: new: the model is nil")
 	}
 	p, err := build(opt, model)
 	if err != nil {
@@ -78,11 +82,19 @@ func build(opt Options, model Model) (*nn.Parameters, error) {
 	p.Compute(opt.Mixed.Compute)
 
 	loss := model(p)
-	if g.Err() == nil && loss.Rank() > 0 {
-		g.Fail("train", "loss is %s, want a scalar", loss)
-	}
 	if err := g.Err(); err != nil {
 		return nil, err
+	}
+	switch {
+	case loss == nil:
+		return nil, errors.New("train: new: the model returns nil, want the loss")
+	case loss.Graph() != g:
+		return nil, fmt.Errorf("train: new: the loss is %s of another graph, want one of Parameters.Graph", loss)
+	case loss.Rank() > 0:
+		g.Fail("train", "loss is %s, want a scalar", loss)
+		return nil, g.Err()
+	case len(p.Trained()) == 0:
+		return nil, errors.New("train: new: the model has no trained parameter")
 	}
 	g.Output(bufferLoss, loss.Reshape(1))
 	update(opt, state, p.Trained(), loss.Reshape(1), steps)
@@ -123,8 +135,8 @@ func (t *Trainer) Step(ctx context.Context) error { return t.function.Run(ctx, n
 // Report is what a step leaves to read.
 type Report struct {
 	Steps int     // made so far, over all runs
-	Loss  float64 // of the last one
-	Norm  float64 // global norm of its gradients, before clipping
+	Loss  float64 // of the last one; NaN before this trainer has made one
+	Norm  float64 // global norm of its gradients, before clipping; NaN as Loss is
 }
 
 // Report reads the state of the last step.
@@ -132,6 +144,10 @@ func (t *Trainer) Report(ctx context.Context) (Report, error) {
 	steps, err := tensor.Get[uint32](ctx, t.function, bufferSteps)
 	if err != nil {
 		return Report{}, err
+	}
+	report := Report{Steps: int(steps[0]), Loss: math.NaN(), Norm: math.NaN()}
+	if _, ran := t.function.Step().Last(); !ran {
+		return report, nil
 	}
 	loss, err := tensor.Get[float32](ctx, t.function, bufferLoss)
 	if err != nil {
@@ -141,7 +157,8 @@ func (t *Trainer) Report(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return Report{Steps: int(steps[0]), Loss: float64(loss[0]), Norm: float64(norm[0])}, nil
+	report.Loss, report.Norm = float64(loss[0]), float64(norm[0])
+	return report, nil
 }
 
 // Close frees the step and its memory.

@@ -311,6 +311,23 @@ func TestOptionsAndLossAreChecked(t *testing.T) {
 	if _, err := train.New(t.Context(), dev, options(), vector); err == nil || !strings.Contains(err.Error(), "want a scalar") {
 		t.Errorf("a loss of three elements: %v", err)
 	}
+	for want, model := range map[string]train.Model{
+		"the model is nil":                   nil,
+		"returns nil, want the loss":         func(*nn.Parameters) *tensor.Tensor { return nil },
+		"of another graph":                   func(*nn.Parameters) *tensor.Tensor { return tensor.NewGraph().Scalar(ir.F32, 1) },
+		"the model has no trained parameter": func(p *nn.Parameters) *tensor.Tensor { return p.Graph().Scalar(ir.F32, 1) },
+		"a.w\" is registered twice": func(p *nn.Parameters) *tensor.Tensor {
+			p.In("a").Weight("w", nn.Ones())
+			return p.In("a").Weight("w", nn.Ones())
+		},
+	} {
+		if _, err := train.New(t.Context(), dev, options(), model); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := train.New(t.Context(), nil, options(), network); err == nil || !strings.Contains(err.Error(), "the device is nil") {
+		t.Errorf("a nil device: %v", err)
+	}
 }
 
 // A loss scale that overflows f16 changes no weight and halves until gradients
