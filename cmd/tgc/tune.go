@@ -41,6 +41,7 @@ type tuneFlags struct {
 	plans    string
 	again    bool
 	log      string
+	job      string
 	priced   int
 	json     bool
 }
@@ -48,7 +49,7 @@ type tuneFlags struct {
 func newTune() *cobra.Command {
 	var o tuneFlags
 	cmd := &cobra.Command{
-		Use:   "tune MODEL.gguf|SHAPE|GRAPH.uop | --list | --export FILE | --import FILE",
+		Use:   "tune MODEL.gguf|SHAPE|GRAPH.uop | --job FILE | --list | --export FILE | --import FILE",
 		Short: "Search faster plans for the kernels of a step, and keep them",
 		Long: "Try plans for the kernels of a step on the device, those first that take most of the\n" +
 			"step, and keep the ones that make the step itself faster. Every later command with the\n" +
@@ -64,15 +65,19 @@ func newTune() *cobra.Command {
 			"  tgc tune model.gguf --steps 256*decode,prompt:512,batch:4 --budget 10m\n" +
 			"  tgc tune graph.uop --device cpu --start scratch --keep-bits\n" +
 			"  tgc tune tiny --plans offered.txt      # a plan a line, offered for every kernel\n" +
+			"  tgc tune --job night.json --json       # several models, unattended\n" +
 			"  tgc tune --list\n" +
 			"  tgc tune --export h200.plans && tgc tune --import h200.plans --db other",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.list || o.export != "" || o.imported != "" {
+			if o.job != "" || o.list || o.export != "" || o.imported != "" {
 				return cobra.NoArgs(cmd, args)
 			}
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.job != "" {
+				return o.runJob(cmd)
+			}
 			if len(args) == 0 {
 				return o.database(cmd)
 			}
@@ -97,6 +102,7 @@ func newTune() *cobra.Command {
 	f.StringVar(&o.start, "start", "heuristic", "from which plans searches start: heuristic or scratch (the empty plan)")
 	f.StringVar(&o.plans, "plans", "", "file of plans, one a line, that are offered for every kernel")
 	f.BoolVar(&o.again, "again", false, "search kernels that the database has, too")
+	f.StringVar(&o.job, "job", "", "file (JSON) that says what to tune: models, steps, modes, devices, budget, db")
 	f.StringVar(&o.log, "log", "", "append a line of JSON for each kernel, candidate and result to a file")
 	f.IntVar(&o.priced, "priced", search.DefaultOptions().Priced, "plans that the price likes best, from which searches start")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
@@ -147,7 +153,7 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 
 // stepList is what the flags say of steps; a graph is one by itself.
 func (o *tuneFlags) stepList(cmd *cobra.Command, name string) ([]job.Step, error) {
-	if isGraph(name) {
+	if job.IsGraph(name) {
 		if o.steps != "" {
 			return nil, usagef("tune: --steps are those of a model, %s is a graph", name)
 		}

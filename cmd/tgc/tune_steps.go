@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"tgc/engine"
 	"tgc/ir"
@@ -23,12 +22,9 @@ type openedStep struct {
 // roles say what kernels of a step are for.
 type roles map[*engine.Kernel]string
 
-// isGraph reports the name of a graph in text form.
-func isGraph(name string) bool { return strings.HasSuffix(name, ".uop") }
-
 // steps opens the steps of a run, which share the weights. free ends them, also after an error.
 func (t *tuner) steps(ctx context.Context, run tuneRun) (list []openedStep, free func(), err error) {
-	if isGraph(run.name) {
+	if job.IsGraph(run.name) {
 		return t.graph(ctx, run.name)
 	}
 	var closers []func()
