@@ -11,9 +11,10 @@ import (
 // newHCQ groups what looks at the words of a GPU's hardware queue.
 func newHCQ() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "hcq",
-		Short: "Look at the words of a GPU's hardware queue",
-		Long:  "Look at what is written for a GPU's front end, word by word. Nothing here needs a GPU.",
+		Use:     "hcq",
+		Short:   "Look at the words of a GPU's hardware queue",
+		Long:    "Look at what is written for a GPU's front end, word by word. Nothing here needs a GPU.",
+		Example: "  tgc hcq decode words.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("hcq: unknown command %q: want decode", args[0])
