@@ -52,6 +52,7 @@ var Options = []Option{
 	{"TGC_BEAM", "search the plan of every kernel when it is compiled, with so many plans from round to round; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.Beam, v, 0, 1024) }},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
+	{"TGC_DEVICE", "device of programs that use the library and name none; default: the best one present", elsewhere},
 	{"TGC_LLVM", "path of libLLVM; default: the newest of 15 to 22 that is installed", elsewhere},
 	{"TGC_CUDA_PATH", "libcuda, or a folder with it and with ptxas, nvdisasm and libnvrtc", elsewhere},
 	{"TGC_CUDA_SOURCE", "what kernels of a GPU are printed as: ptx, or c for CUDA C, which libnvrtc compiles; default: ptx", elsewhere},

@@ -8,6 +8,12 @@ import (
 	"tgc/tensor"
 )
 
+// Gradients are the derivatives of a scalar by inputs, in their order: see Of. One is nil
+// where the scalar does not depend on the input.
+func Gradients(loss *tensor.Tensor, inputs ...*tensor.Tensor) []*tensor.Tensor {
+	return Of([]*tensor.Tensor{loss}, nil, inputs)
+}
+
 // Of returns the vector-Jacobian products: results[j] is the derivative of the
 // sum over i of sum(outputs[i]*cotangents[i]) by inputs[j], with the shape and
 // dtype of inputs[j]. A nil cotangent means ones; others have their output's
@@ -44,7 +50,10 @@ func check(outputs, cotangents, inputs []*tensor.Tensor) (g *tensor.Graph, bad *
 	if len(outputs) == 0 {
 		return nil, nil
 	}
-	g = outputs[0].Graph()
+	if g = outputs[0].Graph(); g == nil {
+		g = tensor.NewGraph()
+		return g, g.Fail("grad", "output 0 is nil")
+	}
 	if len(cotangents) > len(outputs) {
 		return g, g.Fail("grad", "%d cotangents for %d outputs", len(cotangents), len(outputs))
 	}

@@ -23,11 +23,6 @@ import (
 	"tgc/target"
 )
 
-func TestMain(m *testing.M) {
-	cpu.MaybeChild()
-	os.Exit(m.Run())
-}
-
 // weightBytes is what a benchmark's kernels read in all: far more than caches
 // hold.
 const weightBytes = 400 << 20

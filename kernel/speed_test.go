@@ -19,11 +19,6 @@ import (
 	"tgc/runtime/cpu"
 )
 
-func TestMain(m *testing.M) {
-	cpu.MaybeChild()
-	os.Exit(m.Run())
-}
-
 // device is a CPU of one worker, or skips where libLLVM is absent.
 func device(t testing.TB) *cpu.Device {
 	t.Helper()

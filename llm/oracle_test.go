@@ -16,14 +16,8 @@ import (
 	_ "tgc/internal/rarecollection"
 	"tgc/llm"
 	"tgc/runtime"
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 )
-
-func TestMain(m *testing.M) {
-	llvmc.MaybeChild()
-	os.Exit(m.Run())
-}
 
 // answers is what the test reads of an oracle model's NAME.json and
 // NAME.logits.gguf.

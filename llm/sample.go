@@ -17,7 +17,7 @@ import (
 type Sampling struct {
 	Temperature float64 // 0 is greedy
 	TopK        int     // keep the k largest (and equals of the last); 0 keeps all
-	TopP        float64 // keep the fewest largest whose probabilities reach p; 1 keeps all
+	TopP        float64 // keep the fewest largest whose probabilities reach p; 1 keeps all, and greedy takes 0 too
 	Seed        uint32
 
 	// These take the logits to the host (sample_host.go), and a Batch has not got them.
@@ -33,7 +33,7 @@ func (s Sampling) Check() error {
 		return fmt.Errorf("temperature is %v, want 0 or more", s.Temperature)
 	case s.TopK < 0:
 		return fmt.Errorf("top-k is %d, want 0 or more", s.TopK)
-	case !(s.TopP > 0 && s.TopP <= 1):
+	case !(s.TopP > 0 && s.TopP <= 1) && !(s.TopP == 0 && s.Temperature == 0): // the zero value is greedy
 		return fmt.Errorf("top-p is %v, want above 0 and up to 1", s.TopP)
 	case !(s.MinP >= 0 && s.MinP <= 1):
 		return fmt.Errorf("min-p is %v, want 0 to 1", s.MinP)

@@ -24,7 +24,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cpu.MaybeChild()
 	search.MaybeChild(func(_ context.Context, spec *search.Spec) (runtime.Device, error) {
 		if spec.Device == "cuda:emu" {
 			drv, err := emulator.New(emulator.Options{})

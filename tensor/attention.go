@@ -18,7 +18,8 @@ type AttentionOptions struct {
 // keys^T * scale + mask) values, for queries t [.., L, E], keys [.., S, E] and
 // values [.., S, V]. A query that may see no key gives NaN. The compiler makes
 // one online softmax of it; halves are computed in f32.
-func (t *Tensor) Attention(keys, values *Tensor, o AttentionOptions) *Tensor {
+func (t *Tensor) Attention(keys, values *Tensor, options ...AttentionOptions) *Tensor {
+	o := optional(t, options)
 	if !t.ok() || !keys.ok() || !values.ok() || o.Mask != nil && !o.Mask.ok() {
 		return t.bad()
 	}

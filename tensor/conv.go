@@ -18,7 +18,8 @@ type ConvOptions struct {
 // [O, C/groups, ..], one spatial axis or more, plus bias [O], which may be nil.
 // No windows are stored: the sum runs over index expressions. Halves are summed
 // in f32.
-func (t *Tensor) Conv(w, bias *Tensor, o ConvOptions) *Tensor {
+func (t *Tensor) Conv(w, bias *Tensor, options ...ConvOptions) *Tensor {
+	o := optional(t, options)
 	c, ok := t.convolution("conv", w, bias, o)
 	if !ok {
 		return t.bad()
@@ -33,7 +34,8 @@ func (t *Tensor) Conv(w, bias *Tensor, o ConvOptions) *Tensor {
 // ConvTranspose is the adjoint of Conv in its input: t [N, C, ..] with w
 // [C, O/groups, ..]. Output axis: (n-1)*stride - 2*padding +
 // dilation*(kernel-1) + 1 + output padding.
-func (t *Tensor) ConvTranspose(w, bias *Tensor, o ConvOptions) *Tensor {
+func (t *Tensor) ConvTranspose(w, bias *Tensor, options ...ConvOptions) *Tensor {
+	o := optional(t, options)
 	c, ok := t.convolution("conv_transpose", w, bias, o)
 	if !ok {
 		return t.bad()

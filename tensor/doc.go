@@ -5,7 +5,7 @@
 // Values go in with FromSlice and come out with Data; Realize computes all its
 // arguments as one graph:
 //
-//	g := tensor.NewGraph().On(dev) // a runtime.Device; without one, the interpreter
+//	g := tensor.NewGraph() // On(dev) takes a device; without it, devices.Default
 //	x := tensor.FromSlice(g, []float32{1, 2, 3, 4, 5, 6}, 2, 3)
 //	p, best := x.Softmax(1), x.Argmax(1)
 //	if err := tensor.Realize(ctx, p, best); err != nil { ... }
@@ -22,6 +22,8 @@
 //
 // Operands are broadcast by numpy's rule and promoted to one dtype by PyTorch's.
 // f16 and bf16 are computed and accumulated in f32 and rounded once per method.
+// Options that end a list of parameters may be left out.
+//
 // NaN, infinities, the sign of zero, wrapping integers and empty tensors follow
 // IEEE 754 and PyTorch; TestOpVectors holds every method to recorded answers.
 // Derivatives come from package grad.

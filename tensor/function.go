@@ -48,6 +48,16 @@ func Compile(ctx context.Context, g *Graph, dev runtime.Device, config engine.Co
 	return bind(ctx, g, dev, compiled, share)
 }
 
+// Function compiles the graph for its device (On, or the default one) with the options of the
+// environment (engine.ReadConfig): see Compile.
+func (g *Graph) Function(ctx context.Context, share ...*Function) (*Function, error) {
+	dev, config, err := g.surroundings()
+	if err != nil {
+		return nil, fmt.Errorf("tensor: function: %w", err)
+	}
+	return Compile(ctx, g, dev, config, share...)
+}
+
 // bind makes the function of a compiled graph.
 func bind(ctx context.Context, g *Graph, dev runtime.Device, compiled *engine.Compiled, share []*Function) (_ *Function, err error) {
 	f := &Function{buffers: make(map[string]*buffer), declared: g.variables}

@@ -2,7 +2,7 @@ package tensor
 
 import "slices"
 
-// Reduction says what a loss makes of the values of its points.
+// Reduction says what a loss makes of the values of its points; not given, their mean.
 type Reduction uint8
 
 // The reductions.
@@ -23,7 +23,8 @@ type CrossEntropyOptions struct {
 // target of classes (integers [N, ..]) or of probabilities (t's shape and
 // dtype). The mean of classes is over the points that are not ignored, that of
 // probabilities over all points.
-func (t *Tensor) CrossEntropy(target *Tensor, o CrossEntropyOptions) *Tensor {
+func (t *Tensor) CrossEntropy(target *Tensor, options ...CrossEntropyOptions) *Tensor {
+	o := optional(t, options)
 	if !t.ok() || !target.ok() {
 		return t.bad()
 	}
@@ -44,7 +45,8 @@ func (t *Tensor) CrossEntropy(target *Tensor, o CrossEntropyOptions) *Tensor {
 
 // NLLLoss is CrossEntropy for t that holds logarithms of probabilities; target
 // holds classes.
-func (t *Tensor) NLLLoss(target *Tensor, o CrossEntropyOptions) *Tensor {
+func (t *Tensor) NLLLoss(target *Tensor, options ...CrossEntropyOptions) *Tensor {
+	o := optional(t, options)
 	if !t.ok() || !target.ok() {
 		return t.bad()
 	}
@@ -122,7 +124,8 @@ func (t *Tensor) pointLoss(op string, u *Tensor, r Reduction, loss func(x, y *Te
 }
 
 // MSELoss is (t-u)^2.
-func (t *Tensor) MSELoss(u *Tensor, r Reduction) *Tensor {
+func (t *Tensor) MSELoss(u *Tensor, reduction ...Reduction) *Tensor {
+	r := optional(t, reduction)
 	return t.pointLoss("mse_loss", u, r, func(x, y *Tensor) *Tensor {
 		d := x.Sub(y)
 		return d.Mul(d)
@@ -130,19 +133,22 @@ func (t *Tensor) MSELoss(u *Tensor, r Reduction) *Tensor {
 }
 
 // L1Loss is |t-u|.
-func (t *Tensor) L1Loss(u *Tensor, r Reduction) *Tensor {
+func (t *Tensor) L1Loss(u *Tensor, reduction ...Reduction) *Tensor {
+	r := optional(t, reduction)
 	return t.pointLoss("l1_loss", u, r, func(x, y *Tensor) *Tensor { return x.Sub(y).Abs() })
 }
 
 // HuberLoss is d^2/2 for d = |t-u| < delta, else delta*(d - delta/2) (Huber
 // 1964).
-func (t *Tensor) HuberLoss(u *Tensor, delta float64, r Reduction) *Tensor {
+func (t *Tensor) HuberLoss(u *Tensor, delta float64, reduction ...Reduction) *Tensor {
+	r := optional(t, reduction)
 	return t.pointLoss("huber_loss", u, r, func(x, y *Tensor) *Tensor { return huber(x, y, delta) })
 }
 
 // SmoothL1Loss is HuberLoss with delta = beta, divided by beta; L1Loss for beta
 // 0.
-func (t *Tensor) SmoothL1Loss(u *Tensor, beta float64, r Reduction) *Tensor {
+func (t *Tensor) SmoothL1Loss(u *Tensor, beta float64, reduction ...Reduction) *Tensor {
+	r := optional(t, reduction)
 	if beta == 0 {
 		return t.L1Loss(u, r)
 	}
@@ -160,7 +166,8 @@ func huber(x, y *Tensor, delta float64) *Tensor {
 
 // BCELoss is the binary cross entropy -(u*log t + (1-u)*log(1-t)) of
 // probabilities t; logarithms are at least -100, as in PyTorch.
-func (t *Tensor) BCELoss(u *Tensor, r Reduction) *Tensor {
+func (t *Tensor) BCELoss(u *Tensor, reduction ...Reduction) *Tensor {
+	r := optional(t, reduction)
 	return t.pointLoss("bce_loss", u, r, func(p, y *Tensor) *Tensor {
 		one, least := p.scalar(1), p.scalar(-100)
 		yes, no := p.Log().Maximum(least), one.Sub(p).Log().Maximum(least)
@@ -170,7 +177,8 @@ func (t *Tensor) BCELoss(u *Tensor, r Reduction) *Tensor {
 
 // BCELogitsLoss is BCELoss of sigmoid(t), without overflow: log(1 + exp(t)) -
 // t*u.
-func (t *Tensor) BCELogitsLoss(u *Tensor, r Reduction) *Tensor {
+func (t *Tensor) BCELogitsLoss(u *Tensor, reduction ...Reduction) *Tensor {
+	r := optional(t, reduction)
 	return t.pointLoss("bce_logits_loss", u, r, func(x, y *Tensor) *Tensor {
 		return x.Softplus(1).Sub(x.Mul(y))
 	})

@@ -31,7 +31,8 @@ type PadOptions struct {
 // PadAll puts pads[k][0] elements before and pads[k][1] after axis k of t; a
 // negative number crops. Every axis has an entry. A reflected pad is shorter
 // than its axis, a circular one no longer, as in PyTorch.
-func (t *Tensor) PadAll(pads [][2]int, o PadOptions) *Tensor {
+func (t *Tensor) PadAll(pads [][2]int, options ...PadOptions) *Tensor {
+	o := optional(t, options)
 	if !t.ok() {
 		return t.bad()
 	}

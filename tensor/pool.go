@@ -17,7 +17,8 @@ type PoolOptions struct {
 
 // MaxPool is the largest element in windows over the last axes of t, one for
 // each number of kernel. Padding never wins.
-func (t *Tensor) MaxPool(kernel []int, o PoolOptions) *Tensor {
+func (t *Tensor) MaxPool(kernel []int, options ...PoolOptions) *Tensor {
+	o := optional(t, options)
 	p, ok := t.pooling("max_pool", kernel, o)
 	if !ok {
 		return t.bad()
@@ -33,7 +34,8 @@ func (t *Tensor) MaxPool(kernel []int, o PoolOptions) *Tensor {
 // AvgPool is the mean in windows over the last axes of t, one for each number of
 // kernel. Padding counts as zeros, unless it is excluded; what a last window
 // covers past the padding never counts.
-func (t *Tensor) AvgPool(kernel []int, o PoolOptions) *Tensor {
+func (t *Tensor) AvgPool(kernel []int, options ...PoolOptions) *Tensor {
+	o := optional(t, options)
 	p, ok := t.pooling("avg_pool", kernel, o)
 	if !ok {
 		return t.bad()

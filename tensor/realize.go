@@ -10,19 +10,19 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/runtime"
-	"tgc/runtime/interp"
+	"tgc/runtime/devices"
 )
 
-// On sets the device that Realize computes on, and returns the graph. Without
-// one it is the interpreter, which is always there and slow.
+// On sets the device that Data, Realize and Function compute on, and returns the graph.
+// Without one it is devices.Default, which is opened when it is first needed.
 func (g *Graph) On(dev runtime.Device) *Graph {
 	g.device = dev
 	return g
 }
 
 // Realize computes tensors of one graph together, as one compiled graph; Data
-// then reads them, and whatever is built on them starts from these values. All
-// inputs must have values (FromSlice), and no size may be symbolic: for work that is
+// then reads them, and whatever is built on them starts from these values, which the graph
+// keeps as long as it lives. All inputs must have values (FromSlice), and no size may be symbolic: for work that is
 // repeated on changing inputs, Compile a Function.
 func Realize(ctx context.Context, tensors ...*Tensor) error {
 	if len(tensors) == 0 {
@@ -72,11 +72,11 @@ func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
 	if work.err != nil {
 		return work.err
 	}
-	dev := g.device
-	if dev == nil {
-		dev = interp.New(interp.Options{})
+	dev, config, err := g.surroundings()
+	if err != nil {
+		return fmt.Errorf("tensor: realize: %w", err)
 	}
-	compiled, err := work.compile(ctx, dev.Target(), engine.Config{}, g.realised)
+	compiled, err := work.compile(ctx, dev.Target(), config, g.realised)
 	if err != nil {
 		return err
 	}
@@ -94,6 +94,16 @@ func (g *Graph) realize(ctx context.Context, wanted []*Tensor) error {
 		return err
 	}
 	return g.keepValues(ctx, f, wanted)
+}
+
+// surroundings are the graph's device, which may be the default one, and the options of the
+// environment.
+func (g *Graph) surroundings() (dev runtime.Device, config engine.Config, err error) {
+	if config, err = engine.ReadConfig(); err != nil || g.device != nil {
+		return g.device, config, err
+	}
+	dev, err = devices.Default()
+	return dev, config, err
 }
 
 func resultName(i int) string { return fmt.Sprintf("#result%d", i) }

@@ -134,6 +134,17 @@ func (t *Tensor) failure(call string) error {
 	return t.graph.err
 }
 
+// optional is the one of options that a call was given, or the zero value.
+func optional[T any](t *Tensor, options []T) (o T) {
+	if len(options) > 1 && t.ok() {
+		t.graph.fail("", "%d options, want at most one", len(options))
+	}
+	if len(options) > 0 {
+		o = options[0]
+	}
+	return o
+}
+
 func normalAxis(axis, rank int) (int, bool) {
 	if axis < 0 {
 		axis += rank

@@ -1,14 +1,12 @@
 package tensor
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"tgc/internal/lists"
-	"tgc/ir"
 )
 
 // Read returns a buffer's bytes, whatever was put there: little-endian elements,
@@ -89,15 +87,14 @@ func Get[T Element](ctx context.Context, f *Function, name string) ([]T, error) 
 	if _, ran := f.step.Last(); b.Output && !ran && !b.memory.filled.Load() {
 		return nil, fmt.Errorf("tensor: get: %q has no values yet: call Run", name)
 	}
+	if !readsAs[T](b.DType) {
+		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s", name, b.DType, dtypeOf[T]())
+	}
 	raw, err := f.read(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	values, ok, err := elements[T](b.DType, raw)
-	if !ok {
-		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s", name, b.DType, dtypeOf[T]())
-	}
-	return values, err
+	return elements[T](b.DType, raw)
 }
 
 // find is the buffer of this name.
@@ -159,18 +156,4 @@ func corner(raw []byte, elementBytes int, from, to []int) []byte {
 		out = append(out, corner(raw[i*inner:(i+1)*inner], elementBytes, from[1:], to[1:])...)
 	}
 	return out
-}
-
-// elements are little-endian values of a dtype as a Go type; ok is false where it is none
-// of the dtype's.
-func elements[T Element](dtype ir.DType, raw []byte) (values []T, ok bool, err error) {
-	switch want := dtypeOf[T](); {
-	case movesAs[T](dtype):
-	case isShort(dtype) && want == ir.F32:
-		raw = widened(dtype, raw)
-	default:
-		return nil, false, nil
-	}
-	values = make([]T, len(raw)/dtypeOf[T]().Size())
-	return values, true, binary.Read(bytes.NewReader(raw), binary.LittleEndian, values)
 }

@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"bytes"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"reflect"
@@ -83,19 +85,23 @@ func (t *Tensor) Bytes() ([]byte, error) {
 	return nil, fmt.Errorf("tensor: %s has no values yet: call Realize", t)
 }
 
-// Data are the elements of a tensor that FromSlice made or Realize computed, in
-// row-major order. T is the Go type of the dtype; floats of 8 and 16 bits also widen to
+// Data are the elements of a tensor in row-major order; Realize computes them where they
+// are not known yet. T is the Go type of the dtype; floats of 8 and 16 bits also widen to
 // float32, and give their bits as Element says.
 func Data[T Element](t *Tensor) ([]T, error) {
+	if t.ok() && !readsAs[T](t.DType()) {
+		return nil, fmt.Errorf("tensor: %s is read as %s", t, dtypeOf[T]())
+	}
+	if t.ok() && !t.graph.known(t.node) {
+		if err := t.Realize(context.Background()); err != nil {
+			return nil, err
+		}
+	}
 	raw, err := t.Bytes()
 	if err != nil {
 		return nil, err
 	}
-	values, ok, err := elements[T](t.DType(), raw)
-	if !ok {
-		return nil, fmt.Errorf("tensor: %s is read as %s", t, dtypeOf[T]())
-	}
-	return values, err
+	return elements[T](t.DType(), raw)
 }
 
 // movesAs reports a Go type that holds the elements of a dtype; of floats that Go lacks,
@@ -103,6 +109,20 @@ func Data[T Element](t *Tensor) ([]T, error) {
 func movesAs[T Element](dtype ir.DType) bool {
 	own := dtypeOf[T]()
 	return own == dtype || isShort(dtype) && own == words[dtype.Size()]
+}
+
+// readsAs reports a Go type that elements of a dtype can be read as: short floats also as f32.
+func readsAs[T Element](dtype ir.DType) bool {
+	return movesAs[T](dtype) || isShort(dtype) && dtypeOf[T]() == ir.F32
+}
+
+// elements are little-endian values of a dtype, as a Go type that they can be read as.
+func elements[T Element](dtype ir.DType, raw []byte) ([]T, error) {
+	if !movesAs[T](dtype) {
+		raw = widened(dtype, raw)
+	}
+	values := make([]T, len(raw)/dtypeOf[T]().Size())
+	return values, binary.Read(bytes.NewReader(raw), binary.LittleEndian, values)
 }
 
 // isShort reports a float of less than 32 bits.

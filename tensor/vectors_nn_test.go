@@ -88,7 +88,7 @@ func batchNormVector(a *attrs, in []*tensor.Tensor) []*tensor.Tensor {
 	return []*tensor.Tensor{y, mean, variance}
 }
 
-func convVector(method func(x, w, bias *tensor.Tensor, o tensor.ConvOptions) *tensor.Tensor) opBuilder {
+func convVector(method func(x, w, bias *tensor.Tensor, o ...tensor.ConvOptions) *tensor.Tensor) opBuilder {
 	return func(a *attrs, in []*tensor.Tensor) []*tensor.Tensor {
 		return one(method(in[0], in[1], input(in, 2), tensor.ConvOptions{
 			Stride: attrOr[[]int](a, "stride", nil), Padding: attrOr[[]int](a, "padding", nil),
@@ -144,7 +144,7 @@ func crossEntropyOptions(a *attrs) tensor.CrossEntropyOptions {
 	return tensor.CrossEntropyOptions{Reduction: reduction(a), Ignore: &ignored}
 }
 
-func lossVector(method func(x, y *tensor.Tensor, r tensor.Reduction) *tensor.Tensor) opBuilder {
+func lossVector(method func(x, y *tensor.Tensor, r ...tensor.Reduction) *tensor.Tensor) opBuilder {
 	return func(a *attrs, in []*tensor.Tensor) []*tensor.Tensor {
 		return one(method(in[0], in[1], reduction(a)))
 	}

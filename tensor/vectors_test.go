@@ -13,15 +13,8 @@ import (
 
 	"tgc/internal/oracle"
 	_ "tgc/internal/rarecollection"
-	"tgc/runtime/cpu"
 	"tgc/runtime/devices"
 )
-
-// The compiler child of the CPU device is this test binary.
-func TestMain(m *testing.M) {
-	cpu.MaybeChild()
-	os.Exit(m.Run())
-}
 
 var vectorGroup = flag.String("group", "", "run the operator vectors of this group only")
 

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"tgc/runtime/cpu/llvmc"
 	"tgc/search"
 )
 
@@ -27,7 +26,6 @@ const (
 )
 
 func main() {
-	llvmc.MaybeChild() // compiler children are started as copies of this program
 	search.MaybeChild(openForChild)
 	collectRarely()
 	os.Exit(execute(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))

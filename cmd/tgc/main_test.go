@@ -11,13 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	_ "tgc/internal/rarecollection"
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 	"tgc/search"
 )
 
 func TestMain(m *testing.M) {
-	llvmc.MaybeChild() // the condition cpu opens a device in this process
 	search.MaybeChild(openForChild)
 	testscript.Main(m, map[string]func(){"tgc": main})
 }

@@ -13,11 +13,6 @@ import (
 	"tgc/runtime/cpu"
 )
 
-func TestMain(m *testing.M) {
-	cpu.MaybeChild() // the compiler child of the CPU device is this test binary
-	os.Exit(m.Run())
-}
-
 func needCPU(t *testing.T) {
 	t.Helper()
 	dev, err := cpu.New(t.Context(), cpu.Options{Threads: 1})

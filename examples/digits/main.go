@@ -22,13 +22,11 @@ import (
 	"tgc/nn/optim"
 	"tgc/nn/train"
 	"tgc/runtime"
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 	"tgc/tensor"
 )
 
 func main() {
-	llvmc.MaybeChild() // compiler child processes re-execute this program
 	opt := options{out: os.Stdout, unseen: 2000}
 	flag.IntVar(&opt.steps, "steps", 300, "training steps")
 	flag.IntVar(&opt.batch, "batch", 64, "pictures in a step")

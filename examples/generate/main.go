@@ -11,15 +11,12 @@ import (
 	"os"
 	"os/signal"
 
-	"tgc/engine"
 	"tgc/llm"
-	"tgc/llm/synth"
-	"tgc/runtime/cpu/llvmc"
+	"tgc/llm/story"
 	"tgc/runtime/devices"
 )
 
 func main() {
-	llvmc.MaybeChild() // compiler child processes re-execute this program
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
@@ -29,17 +26,16 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	model, err := open(ctx, args)
+	model, err := open(args)
 	if err != nil {
 		return err
 	}
 	defer model.Close()
-	dev, _, err := devices.Open(ctx, "", devices.Options{})
+	dev, err := devices.Default()
 	if err != nil {
 		return err
 	}
-	defer dev.Close()
-	session, err := llm.NewSession(ctx, model, dev, llm.SessionOptions{Context: 256, Config: engine.Config{}})
+	session, err := llm.NewSession(ctx, model, dev, llm.SessionOptions{Context: 256})
 	if err != nil {
 		return err
 	}
@@ -70,15 +66,11 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-func open(ctx context.Context, args []string) (*llm.Model, error) {
+func open(args []string) (*llm.Model, error) {
 	if len(args) > 0 {
 		return llm.Open(args[0])
 	}
-	shape, err := synth.Lookup(synth.Tiny)
-	if err != nil {
-		return nil, err
-	}
-	file, err := synth.Memory(ctx, shape, 1)
+	file, err := story.Open()
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,11 @@ import (
 	"fmt"
 	"os"
 
-	"tgc/engine"
 	"tgc/ir"
-	"tgc/runtime/cpu/llvmc"
-	"tgc/runtime/devices"
 	"tgc/tensor"
 )
 
 func main() {
-	llvmc.MaybeChild() // compiler child processes re-execute this program
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -23,18 +19,12 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	dev, _, err := devices.Open(ctx, "", devices.Options{})
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
-
 	const m, k, n = 4, 8, 3
 	g := tensor.NewGraph()
 	a, b := g.Input("a", ir.F32, m, k), g.Input("b", ir.F32, k, n)
 	g.Output("c", a.MatMul(b))
 
-	f, err := tensor.Compile(ctx, g, dev, engine.Config{})
+	f, err := g.Function(ctx)
 	if err != nil {
 		return err
 	}

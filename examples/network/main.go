@@ -7,15 +7,11 @@ import (
 	"fmt"
 	"os"
 
-	"tgc/engine"
 	"tgc/ir"
-	"tgc/runtime/cpu/llvmc"
-	"tgc/runtime/devices"
 	"tgc/tensor"
 )
 
 func main() {
-	llvmc.MaybeChild() // compiler child processes re-execute this program
 	if err := run(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -23,12 +19,6 @@ func main() {
 }
 
 func run(ctx context.Context) error {
-	dev, _, err := devices.Open(ctx, "", devices.Options{})
-	if err != nil {
-		return err
-	}
-	defer dev.Close()
-
 	g := tensor.NewGraph()
 	x := g.Input("x", ir.F32, 4, 2)
 	w1 := g.Table(ir.F32, []float64{1, 1, 1, 1}, 2, 2)
@@ -37,7 +27,7 @@ func run(ctx context.Context) error {
 	hidden := x.Linear(w1).Add(b1).Maximum(g.Scalar(ir.F32, 0))
 	g.Output("y", hidden.Linear(w2))
 
-	f, err := tensor.Compile(ctx, g, dev, engine.Config{})
+	f, err := g.Function(ctx)
 	if err != nil {
 		return err
 	}

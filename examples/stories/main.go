@@ -27,7 +27,6 @@ import (
 	"tgc/nn/optim"
 	"tgc/nn/train"
 	"tgc/runtime"
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 	"tgc/tensor"
 )
@@ -45,7 +44,6 @@ type options struct {
 }
 
 func main() {
-	llvmc.MaybeChild() // compiler child processes re-execute this program
 	opt := options{model: small, stories: 40000, unseen: 200, out: os.Stdout}
 	flag.IntVar(&opt.steps, "steps", 3500, "training steps")
 	flag.IntVar(&opt.batch, "batch", 16, "stories in a step")

@@ -15,11 +15,6 @@ import (
 	"tgc/runtime/cpu"
 )
 
-func TestMain(m *testing.M) {
-	cpu.MaybeChild() // the compiler child of the CPU device is this test binary
-	os.Exit(m.Run())
-}
-
 // Every plot, with all its ways to say something, comes out as whole sentences
 // that speak of one hero.
 func TestStories(t *testing.T) {

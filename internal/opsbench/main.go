@@ -29,14 +29,12 @@ import (
 
 	"tgc/engine"
 	"tgc/ir"
-	"tgc/runtime/cpu"
 	"tgc/runtime/devices"
 	"tgc/target"
 	"tgc/tensor"
 )
 
 func main() {
-	cpu.MaybeChild()
 	device := flag.String("device", "cpu", "device")
 	threads := flag.Int("threads", 1, "workers of a CPU")
 	bandwidth := flag.Float64("bandwidth", 0, "GB/s of the bound (default: the device's row in main.go)")

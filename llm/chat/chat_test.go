@@ -14,14 +14,8 @@ import (
 	_ "tgc/internal/rarecollection"
 	"tgc/llm"
 	"tgc/llm/synth"
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 )
-
-func TestMain(m *testing.M) {
-	llvmc.MaybeChild()
-	os.Exit(m.Run())
-}
 
 // rig is the model "tiny" (random weights) on a device.
 type rig struct {

@@ -28,7 +28,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	cpu.MaybeChild() // the compiler child of the CPU device is this test binary
 	if path := os.Getenv(killedRun); path != "" {
 		runUntilKilled(path)
 	}

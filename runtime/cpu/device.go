@@ -18,9 +18,6 @@ import (
 // text says how to get one.
 var ErrNoLLVM = llvmc.ErrNoLLVM
 
-// MaybeChild turns the process into a compiler child if it was started as one.
-func MaybeChild() { llvmc.MaybeChild() }
-
 // Options configures New. The zero value is this machine with all its cores
 // and the user's cache folder.
 type Options struct {

@@ -3,8 +3,7 @@
 // taken from the object cache, mapped (object), and played by native workers
 // (native).
 //
-// A program that makes a device must call MaybeChild first thing in main. New
-// fails with an error that wraps ErrNoLLVM where there is no libLLVM: package
+// New fails with an error that wraps ErrNoLLVM where there is no libLLVM: package
 // interp is then the device to use.
 //
 // Results do not depend on the number of threads: a work unit runs on one

@@ -3,7 +3,6 @@ package cpu
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 	goruntime "runtime"
 	"testing"
 
@@ -15,11 +14,6 @@ import (
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/interp"
 )
-
-func TestMain(m *testing.M) {
-	MaybeChild()
-	os.Exit(m.Run())
-}
 
 func newDevice(t testing.TB, options Options) *Device {
 	t.Helper()

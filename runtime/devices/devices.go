@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync"
 
 	"tgc/runtime"
 	"tgc/runtime/cpu"
@@ -102,9 +104,25 @@ func find(name string) (f *family, number int, err error) {
 	return nil, 0, fmt.Errorf("%w %q: want one of %s", ErrUnknown, name, Names())
 }
 
+// Default is the best device present, or the one that TGC_DEVICE names. It is opened when it
+// is first asked for, once, and belongs to the whole program: nobody closes it.
+func Default() (*Device, error) { return defaultDevice() }
+
+var defaultDevice = sync.OnceValues(func() (*Device, error) {
+	dev, _, err := Open(context.Background(), os.Getenv("TGC_DEVICE"))
+	if err != nil {
+		return nil, fmt.Errorf("the default device (TGC_DEVICE): %w", err)
+	}
+	return dev, nil
+})
+
 // Open opens a device; the empty name means the best one present, which remark
 // then names, with what a better one would need.
-func Open(ctx context.Context, name string, opt Options) (dev *Device, remark string, err error) {
+func Open(ctx context.Context, name string, options ...Options) (dev *Device, remark string, err error) {
+	var opt Options
+	if len(options) > 0 {
+		opt = options[0]
+	}
 	if name == "" {
 		return openBest(ctx, opt)
 	}

@@ -2,20 +2,13 @@ package devices_test
 
 import (
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 )
-
-func TestMain(m *testing.M) {
-	llvmc.MaybeChild()
-	os.Exit(m.Run())
-}
 
 func TestNames(t *testing.T) {
 	for name, known := range map[string]bool{

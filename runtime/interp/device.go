@@ -31,7 +31,13 @@ type Options struct {
 type Device struct{ options Options }
 
 // New makes an interpreter device.
-func New(options Options) *Device { return &Device{options: options} }
+func New(options ...Options) *Device {
+	d := new(Device)
+	if len(options) > 0 {
+		d.options = options[0]
+	}
+	return d
+}
 
 // Name is "interp".
 func (d *Device) Name() string { return "interp" }

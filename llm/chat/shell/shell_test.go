@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,14 +13,8 @@ import (
 	"tgc/llm"
 	"tgc/llm/chat"
 	"tgc/llm/synth"
-	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/devices"
 )
-
-func TestMain(m *testing.M) {
-	llvmc.MaybeChild()
-	os.Exit(m.Run())
-}
 
 // script is an Input of given lines; the line "^C" is thrown away.
 type script struct {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,16 +13,10 @@ import (
 // childEnv marks a compiler child.
 const childEnv = "TGC_LLVMC_CHILD"
 
-// maybeChildCalled is set once the program has shown that its main is safe
-// to run as a child. Without it Start would start a second copy of whatever
-// the program does.
-var maybeChildCalled atomic.Bool
-
-// MaybeChild turns the process into a compiler child if it was started as
-// one, and then does not return. A program that uses Start must call it
-// before anything else in main (or TestMain).
-func MaybeChild() {
-	maybeChildCalled.Store(true)
+// A process that was started as a compiler child becomes one here, before main: every
+// program that can start a child has this package. Packages that are initialised later,
+// the program's own among them, are not.
+func init() {
 	if os.Getenv(childEnv) == "" {
 		return
 	}

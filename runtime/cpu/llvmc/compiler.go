@@ -2,7 +2,6 @@ package llvmc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -88,9 +87,6 @@ type Compiler struct {
 // Start starts the first child and learns about LLVM and the host from it.
 // The error wraps ErrNoLLVM if there is no usable libLLVM.
 func Start(ctx context.Context, options Options) (*Compiler, error) {
-	if !maybeChildCalled.Load() {
-		return nil, errors.New("llvmc: this program does not call llvmc.MaybeChild at its start")
-	}
 	c := &Compiler{
 		settings: settings{
 			Triple: options.Triple, CPU: options.CPU, Features: options.Features,

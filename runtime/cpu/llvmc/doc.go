@@ -6,8 +6,8 @@
 // runs in child processes, because LLVM answers IR that it cannot select with
 // abort(): a dead child is an error that carries what LLVM said, and the next
 // compile gets a fresh child. A child is the running program itself, started
-// again with an environment variable set; a program that wants to compile
-// calls MaybeChild first thing in main (tests: in TestMain).
+// again with an environment variable set, which this package looks for when it
+// is initialised: main does not run in a child, and need not know of it.
 //
 // Parent and child speak length-framed messages over the child's standard
 // input and output (protocol.go). The parent never loads libLLVM: it stays

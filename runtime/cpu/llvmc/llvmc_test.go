@@ -16,11 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestMain(m *testing.M) {
-	MaybeChild()
-	os.Exit(m.Run())
-}
-
 // start starts a compiler or skips the test where there is no libLLVM.
 func start(t testing.TB, options Options) *Compiler {
 	t.Helper()
@@ -364,15 +359,5 @@ func BenchmarkCompileSmall(b *testing.B) {
 		if _, err := c.Compile(b.Context(), []byte(addIR)); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-// TestStartWithoutMaybeChild: a program that would run itself again as a
-// whole must be refused.
-func TestStartWithoutMaybeChild(t *testing.T) {
-	maybeChildCalled.Store(false)
-	defer maybeChildCalled.Store(true)
-	if _, err := Start(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "MaybeChild") {
-		t.Fatalf("got %v, want an error naming MaybeChild", err)
 	}
 }

@@ -26,11 +26,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/kernels_*.o")
 
-func TestMain(m *testing.M) {
-	llvmc.MaybeChild()
-	os.Exit(m.Run())
-}
-
 // testMachine is what the stored kernels of one architecture are made from.
 type testMachine struct {
 	options llvmc.Options

@@ -18,11 +18,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.o with this machine's LLVM")
 
-func TestMain(m *testing.M) {
-	llvmc.MaybeChild()
-	os.Exit(m.Run())
-}
-
 // targets are the machines that testdata holds an object for.
 var targets = map[string]llvmc.Options{
 	"amd64": {Triple: "x86_64-pc-linux-gnu", CPU: "x86-64", Features: llvmc.NoFeatures, Workers: 1},
