@@ -43,6 +43,7 @@ var codebookFormats = []Format{
 	},
 	{
 		Name: "MXFP4", GGUF: 39, BlockElems: 32, BlockBytes: 17,
+		Random: &Random{RMS: 5.852, PowerOfTwo: 128},
 		Fields: []Field{
 			{Name: "e", DType: ir.U8, Count: 1, Offset: 0}, // power of two, bias 127
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 1},

@@ -8,12 +8,15 @@ import (
 )
 
 // Random is a row's rule for blocks whose values have zero mean and a known spread.
-// All bits are random; then the scale "d" and the minimum ("m" or "dmin") of a block
+// All bits are random; then the scale "d" (or "e") and the minimum ("m" or "dmin") of a block
 // are set.
 type Random struct {
 	RMS       float64 // of a block's values if its scale is 1
 	MinFactor float64 // minimum over scale that centres the values on 0; 0: there is no minimum
 	Flip      bool    // half the blocks get a negative scale, to centre the values
+	// PowerOfTwo is, of a format whose scale is the power of two in the byte "e", the byte
+	// of scale 1; 0 of formats with a scale "d".
+	PowerOfTwo int
 	// Inner sets the integer scales inside a block; nil where any bits will do.
 	Inner func(block []byte, random [2]uint64)
 }

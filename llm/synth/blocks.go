@@ -33,6 +33,21 @@ func scaleTable(rule *packed.Random, std float64) *[256]scalePair {
 	return table
 }
 
+// powerTable returns bytes of powers of two, two neighbours so mixed that blocks have the
+// given standard deviation.
+func powerTable(rule *packed.Random, std float64) *[256]scalePair {
+	table := new([256]scalePair)
+	fraction, exponent := math.Frexp(std / rule.RMS) // between a half and 1
+	upper := (4*fraction*fraction - 1) / 3           // share of scales of 2^exponent; the others are half as large
+	for i := range table {
+		table[i].scale = uint16(min(max(rule.PowerOfTwo+exponent-1, 0), 254))
+		if float64(i)+0.5 < upper*float64(len(table)) {
+			table[i].scale++
+		}
+	}
+	return table
+}
+
 // Fill returns a gguf.Fill of random valid blocks of a type whose values have
 // zero mean and about the given standard deviation. The data depends on seed and
 // name alone.
@@ -57,7 +72,10 @@ func Fill(t gguf.Type, std float64, seed uint64, name string) (gguf.Fill, error)
 // value is finite and how large it is, from scales.
 func fillBlocks(f *packed.Format, std float64, words, scales stream) gguf.Fill {
 	rule, table := f.Random, scaleTable(f.Random, std)
-	scaleAt, minAt := offsetOf(f, "d"), max(offsetOf(f, "dmin"), offsetOf(f, "m"))
+	if rule.PowerOfTwo != 0 {
+		table = powerTable(rule, std)
+	}
+	powerAt, scaleAt, minAt := offsetOf(f, "e"), offsetOf(f, "d"), max(offsetOf(f, "dmin"), offsetOf(f, "m"))
 	return func(chunk []byte, offset int64) error {
 		words.fill(chunk, offset)
 		number := uint64(offset) / uint64(f.BlockBytes)
@@ -69,7 +87,11 @@ func fillBlocks(f *packed.Format, std float64, words, scales stream) gguf.Fill {
 			if rule.Flip {
 				pair.scale |= uint16(random>>55&1) << 15
 			}
-			binary.LittleEndian.PutUint16(block[scaleAt:], pair.scale)
+			if rule.PowerOfTwo != 0 {
+				block[powerAt] = byte(pair.scale)
+			} else {
+				binary.LittleEndian.PutUint16(block[scaleAt:], pair.scale)
+			}
 			if rule.MinFactor != 0 {
 				binary.LittleEndian.PutUint16(block[minAt:], pair.min)
 			}

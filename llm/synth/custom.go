@@ -9,7 +9,7 @@ import (
 )
 
 // customForm is how the command line describes a model that the table lacks.
-const customForm = "ARCH:d=..,layers=..,heads=..,ff=..,vocab=..,quant=..[,kv=..][,head=..][,ctx=..][,experts=..,used=..][,tied=0][,pure=1]"
+const customForm = "ARCH:d=..,layers=..,heads=..,ff=..,vocab=..,quant=..[,kv=..][,head=..][,ctx=..][,experts=..,used=..][,window=..][,orig=..][,tied=0][,pure=1]"
 
 // leastVocabulary is the smallest vocabulary: 256 bytes and the control tokens.
 const leastVocabulary = 266
@@ -21,9 +21,16 @@ func parseCustom(text string) (Shape, error) {
 		Name: text, Title: "Custom " + arch, Architecture: arch,
 		Context: 4096, Tied: true, RopeBase: 10000, Epsilon: 1e-5, mixture: published("q8_0"),
 	}
+	if f, ok := families[arch]; ok {
+		s.Window = f.window
+		if f.ropeBase != 0 {
+			s.RopeBase = f.ropeBase
+		}
+	}
 	fields := map[string]*int{
 		"d": &s.Width, "layers": &s.Layers, "heads": &s.Heads, "kv": &s.KVHeads, "head": &s.HeadSize, "ff": &s.FeedForward,
 		"vocab": &s.Vocabulary, "ctx": &s.Context, "experts": &s.Experts, "used": &s.ExpertsUsed,
+		"window": &s.Window, "orig": &s.Original,
 	}
 	pure := false
 	for pair := range strings.SplitSeq(rest, ",") {
@@ -83,20 +90,17 @@ func (s *Shape) complete() error {
 		return fmt.Errorf("synth: %s: d, layers, heads or ff is missing; the form is %s", s.Name, customForm)
 	case s.Heads%s.KVHeads != 0:
 		return fmt.Errorf("synth: %s: %d heads are no multiple of %d", s.Name, s.Heads, s.KVHeads)
-	case s.Architecture == "gpt2" && (s.KVHeads != s.Heads || s.HeadSize*s.Heads != s.Width):
-		return fmt.Errorf("synth: %s: the heads of gpt2 divide its width", s.Name)
+	case family.learned && (s.KVHeads != s.Heads || s.HeadSize*s.Heads != s.Width):
+		return fmt.Errorf("synth: %s: the heads of %s divide its width", s.Name, s.Architecture)
 	case s.Vocabulary < leastVocabulary:
 		return fmt.Errorf("synth: %s: a vocabulary of %d tokens, want %d at least", s.Name, s.Vocabulary, leastVocabulary)
-	case (s.Architecture == "olmoe") != (s.Experts > 0) || s.ExpertsUsed > s.Experts || (s.Experts > 0) != (s.ExpertsUsed > 0):
-		return fmt.Errorf("synth: %s: olmoe has experts and used, no other architecture has", s.Name)
+	case s.ExpertsUsed > s.Experts || (s.Experts > 0) != (s.ExpertsUsed > 0):
+		return fmt.Errorf("synth: %s: %d experts of which a token takes %d", s.Name, s.Experts, s.ExpertsUsed)
+	case s.Experts > 0 && family.experts == denseOnly, s.Experts == 0 && family.experts == alwaysExperts:
+		return fmt.Errorf("synth: %s: %d experts are not for the architecture %s", s.Name, s.Experts, s.Architecture)
 	}
-	s.tokenizer = family.placed(s.Vocabulary)
+	s.tokenizer = family.tokenizer.placed(s.Vocabulary)
 	return nil
-}
-
-// families names the tokenizer of an architecture's models.
-var families = map[string]*tokenizer{
-	"llama": &tinyTokenizer, "qwen2": &qwenTokenizer, "qwen3": &qwenTokenizer, "olmoe": &olmoTokenizer, "gpt2": &gpt2Tokenizer,
 }
 
 // placed returns the tokenizer with its control tokens at the end of a vocabulary.

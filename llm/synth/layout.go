@@ -3,8 +3,10 @@ package synth
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"tgc/gguf"
+	"tgc/internal/lists"
 )
 
 // Tensor is one tensor of a model, without its numbers.
@@ -42,7 +44,7 @@ type layout struct {
 // Tensors returns all tensors of the model.
 func (s Shape) Tensors() []Tensor {
 	l := &layout{shape: &s}
-	if s.Architecture == "gpt2" {
+	if families[s.Architecture].learned {
 		l.gpt2()
 	} else {
 		l.llama()
@@ -56,9 +58,13 @@ func (l *layout) matrix(name string, r role, layer, columns, rows, experts int, 
 	if experts > 0 {
 		dims = append(dims, experts)
 	}
+	t := l.shape.typeOf(r, layer, columns)
+	if mixed := l.shape.mixture.experts; experts > 0 && mixed != gguf.F32 && columns%mixed.Info().Elements == 0 {
+		t = mixed
+	}
 	l.tensors = append(l.tensors, Tensor{
 		Name: name + ".weight",
-		Type: l.shape.typeOf(r, layer, columns),
+		Type: t,
 		Dims: dims,
 		std:  gain / math.Sqrt(float64(columns)),
 	})
@@ -67,8 +73,27 @@ func (l *layout) matrix(name string, r role, layer, columns, rows, experts int, 
 // biased adds a matrix with a bias for each of its rows.
 func (l *layout) biased(name string, r role, layer, columns, rows, experts int, gain float64) {
 	l.matrix(name, r, layer, columns, rows, experts, gain)
-	l.floats(name+".bias", 0, biasStd, rows)
+	l.bias(name, rows, experts)
 }
+
+// bias adds the bias of a matrix.
+func (l *layout) bias(name string, rows, experts int) {
+	dims := []int{rows}
+	if experts > 0 {
+		dims = append(dims, experts)
+	}
+	l.floats(name+".bias", 0, biasStd, dims...)
+}
+
+// part adds a matrix of a block, with its bias if the family has one.
+func (l *layout) part(block, name string, r role, layer, columns, rows, experts int, gain float64) {
+	l.matrix(block+name, r, layer, columns, rows, experts, gain)
+	if slices.Contains(l.family().biases, name) {
+		l.bias(block+name, rows, experts)
+	}
+}
+
+func (l *layout) family() *family { return families[l.shape.Architecture] }
 
 // floats adds an F32 tensor: norms, biases, small matrices.
 func (l *layout) floats(name string, mean, std float64, dims ...int) {
@@ -88,26 +113,28 @@ func (l *layout) embedding() {
 	l.matrix("token_embd", r, 0, s.Width, s.Vocabulary, 0, gain)
 }
 
-// llama lays out the family of Llama: norm, attention with rotary positions,
-// norm, gated feed-forward, dense or by experts.
+// llama lays out the families of Llama: attention with rotary positions and a gated
+// feed-forward part, dense or by experts, with norms before or after.
 func (l *layout) llama() {
-	s := l.shape
+	s, f := l.shape, l.family()
 	l.embedding()
-	if s.ropeScaling != nil {
-		f := s.ropeScaling.factors(s.HeadSize, s.RopeBase)
-		l.tensors = append(l.tensors, Tensor{Name: "rope_freqs.weight", Type: gguf.F32, Dims: []int{len(f)}, values: f})
-	}
+	l.ropeFactors()
 	for i := range s.Layers {
 		block := fmt.Sprintf("blk.%d.", i)
 		l.attention(block, i)
-		l.norm(block+"ffn_norm", s.Width)
-		if s.Experts > 0 {
-			l.experts(block, i)
-			continue
+		if f.normAfter {
+			l.norm(block+"post_attention_norm", s.Width)
 		}
-		l.matrix(block+"ffn_gate", plainRole, i, s.Width, s.FeedForward, 0, gateGain)
-		l.matrix(block+"ffn_up", plainRole, i, s.Width, s.FeedForward, 0, gateGain)
-		l.matrix(block+"ffn_down", downRole, i, s.FeedForward, s.Width, 0, downGain)
+		switch {
+		case f.normBeforeFeed != "":
+			l.norm(block+f.normBeforeFeed, s.Width)
+		case !f.noNormBefore:
+			l.norm(block+"ffn_norm", s.Width)
+		}
+		l.feedForward(block, i)
+		if f.normAfter {
+			l.norm(block+"post_ffw_norm", s.Width)
+		}
 	}
 	l.norm("output_norm", s.Width)
 	if !s.Tied {
@@ -115,35 +142,77 @@ func (l *layout) llama() {
 	}
 }
 
-func (l *layout) attention(block string, layer int) {
+// ropeFactors adds what rotary frequencies are divided by, where a model has that.
+func (l *layout) ropeFactors() {
 	s := l.shape
-	queries, keys := s.Heads*s.HeadSize, s.KVHeads*s.HeadSize
-	l.norm(block+"attn_norm", s.Width)
-	project := l.matrix
-	if s.Architecture == "qwen2" {
-		project = l.biased
+	add := func(name string, values []float32) {
+		l.tensors = append(l.tensors, Tensor{Name: name + ".weight", Type: gguf.F32, Dims: []int{len(values)}, values: values})
 	}
-	project(block+"attn_q", plainRole, layer, s.Width, queries, 0, queryGain)
-	project(block+"attn_k", keyRole, layer, s.Width, keys, 0, queryGain)
-	project(block+"attn_v", valueRole, layer, s.Width, keys, 0, valueGain)
-	l.matrix(block+"attn_output", joinRole, layer, queries, s.Width, 0, joinGain)
+	if s.ropeScaling != nil {
+		add("rope_freqs", s.ropeScaling.factors(s.HeadSize, s.RopeBase))
+	}
+	if l.family().longFactors { // both rise along the head; those for long contexts further
+		half := s.HeadSize / 2
+		rise := func(to float64) []float32 {
+			return lists.Make(half, func(i int) float32 { return float32(math.Pow(to, float64(i)/float64(half))) })
+		}
+		add("rope_factors_long", rise(60))
+		add("rope_factors_short", rise(2))
+	}
+}
+
+func (l *layout) attention(block string, layer int) {
+	s, f := l.shape, l.family()
+	queries, keys := s.Heads*s.HeadSize, s.KVHeads*s.HeadSize
+	if !f.noNormBefore {
+		l.norm(block+"attn_norm", s.Width)
+	}
+	if f.fused {
+		l.part(block, "attn_qkv", valueRole, layer, s.Width, queries+2*keys, 0, valueGain)
+	} else {
+		l.part(block, "attn_q", plainRole, layer, s.Width, queries, 0, queryGain)
+		l.part(block, "attn_k", keyRole, layer, s.Width, keys, 0, queryGain)
+		l.part(block, "attn_v", valueRole, layer, s.Width, keys, 0, valueGain)
+	}
+	l.part(block, "attn_output", joinRole, layer, queries, s.Width, 0, joinGain)
 	const normMean, normStd = 1.2, 0.2
-	switch s.Architecture {
-	case "qwen3": // norms per head
+	switch f.headNorm {
+	case eachHead:
 		l.floats(block+"attn_q_norm.weight", normMean, normStd, s.HeadSize)
 		l.floats(block+"attn_k_norm.weight", normMean, normStd, s.HeadSize)
-	case "olmoe": // norms over all heads
+	case allHeads:
 		l.floats(block+"attn_q_norm.weight", normMean, normStd, queries)
 		l.floats(block+"attn_k_norm.weight", normMean, normStd, keys)
 	}
+	if f.sinks {
+		l.floats(block+"attn_sinks.weight", 0, 1, s.Heads)
+	}
+}
+
+func (l *layout) feedForward(block string, layer int) {
+	s, f := l.shape, l.family()
+	if s.Experts > 0 {
+		l.experts(block, layer)
+		return
+	}
+	if f.fused {
+		l.part(block, "ffn_up", plainRole, layer, s.Width, 2*s.FeedForward, 0, gateGain)
+	} else {
+		l.part(block, "ffn_gate", plainRole, layer, s.Width, s.FeedForward, 0, gateGain)
+		l.part(block, "ffn_up", plainRole, layer, s.Width, s.FeedForward, 0, gateGain)
+	}
+	l.part(block, "ffn_down", downRole, layer, s.FeedForward, s.Width, 0, downGain)
 }
 
 func (l *layout) experts(block string, layer int) {
 	s := l.shape
 	l.floats(block+"ffn_gate_inp.weight", 0, routerGain/math.Sqrt(float64(s.Width)), s.Width, s.Experts)
-	l.matrix(block+"ffn_gate_exps", plainRole, layer, s.Width, s.FeedForward, s.Experts, gateGain)
-	l.matrix(block+"ffn_up_exps", plainRole, layer, s.Width, s.FeedForward, s.Experts, gateGain)
-	l.matrix(block+"ffn_down_exps", downRole, layer, s.FeedForward, s.Width, s.Experts, expertGain)
+	if slices.Contains(l.family().biases, "ffn_gate_inp") {
+		l.floats(block+"ffn_gate_inp.bias", 0, biasStd, s.Experts)
+	}
+	l.part(block, "ffn_gate_exps", plainRole, layer, s.Width, s.FeedForward, s.Experts, gateGain)
+	l.part(block, "ffn_up_exps", plainRole, layer, s.Width, s.FeedForward, s.Experts, gateGain)
+	l.part(block, "ffn_down_exps", downRole, layer, s.FeedForward, s.Width, s.Experts, expertGain)
 }
 
 // gpt2 lays out GPT-2: learned positions, norms with mean and bias, one matrix

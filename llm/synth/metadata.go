@@ -38,7 +38,8 @@ func (s *Shape) hyperparameters() []entry {
 		{"feed_forward_length", uint32(s.FeedForward)},
 		{"attention.head_count", uint32(s.Heads)},
 	}
-	if s.Architecture == "gpt2" {
+	family := families[s.Architecture]
+	if family.learned {
 		return append(list, entry{"attention.layer_norm_epsilon", float32(s.Epsilon)})
 	}
 	list = append(list,
@@ -46,13 +47,17 @@ func (s *Shape) hyperparameters() []entry {
 		entry{"rope.freq_base", float32(s.RopeBase)},
 		entry{"attention.layer_norm_rms_epsilon", float32(s.Epsilon)},
 	)
-	switch s.Architecture {
-	case "qwen2":
+	if s.Experts > 0 {
+		list = append(list, entry{"expert_count", uint32(s.Experts)}, entry{"expert_used_count", uint32(s.ExpertsUsed)})
+	}
+	if s.Window > 0 {
+		list = append(list, entry{"attention.sliding_window", uint32(s.Window)})
+	}
+	if family.metadata != nil {
+		list = append(list, family.metadata(s)...)
+	}
+	if s.Architecture == "qwen2" || s.Architecture == "olmoe" { // whose heads are the width over their number
 		return list
-	case "olmoe":
-		return append(list, entry{"expert_count", uint32(s.Experts)}, entry{"expert_used_count", uint32(s.ExpertsUsed)})
-	case "llama":
-		list = append(list, entry{"vocab_size", uint32(s.Vocabulary)}, entry{"rope.dimension_count", uint32(s.HeadSize)})
 	}
 	return append(list, entry{"attention.key_length", uint32(s.HeadSize)}, entry{"attention.value_length", uint32(s.HeadSize)})
 }

@@ -21,6 +21,7 @@ type mixture struct {
 	fileType uint32 // general.file_type
 	base     gguf.Type
 	output   gguf.Type // of output matrices
+	experts  gguf.Type // of the matrices of experts; F32: as the rules say
 	rules    []rule    // the first one that fits a matrix decides; base if none does
 }
 

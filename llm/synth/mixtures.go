@@ -90,6 +90,7 @@ var mixtures = []mixture{
 		rule{joinRole, eight, gguf.Q5_K}, rule{joinRole, everywhere, gguf.Q4_K},
 		rule{downRole, firstPart(8), gguf.Q4_K}, rule{downRole, both(eight, moreBits), gguf.Q4_K},
 	)},
+	{name: "mxfp4_moe", fileType: 38, base: gguf.Q8_0, output: gguf.Q8_0, experts: gguf.MXFP4},
 	{name: "iq4_nl", fileType: 25, base: gguf.IQ4_NL, output: gguf.Q6_K, rules: fourBitLevels},
 	{name: "iq4_xs", fileType: 30, base: gguf.IQ4_XS, output: gguf.Q6_K, rules: fourBitLevels},
 }

@@ -24,12 +24,22 @@ type Shape struct {
 	Context     int  // tokens
 	Tied        bool // the output matrix is the token embedding
 
+	Window   int     // cache rows that some layers see; 0: all see all
+	Original int     // context of the first training, where positions are scaled; 0: the family's
 	RopeBase float64 // 0 for learned positions
 	Epsilon  float64 // of the norms
 
 	ropeScaling *ropeScaling
 	mixture     *mixture
 	tokenizer   *tokenizer
+}
+
+// original is the context of the first training.
+func (s *Shape) original() int {
+	if s.Original != 0 {
+		return s.Original
+	}
+	return 4096
 }
 
 // ropeScaling stretches the slow rotary frequencies: unchanged below a

@@ -273,7 +273,7 @@ func TestSpreadOfEveryType(t *testing.T) {
 		if err := fill(data, 0); err != nil {
 			t.Fatal(err)
 		}
-		decoded, err := testkit.DecodeBlocks(f, data, true)
+		decoded, err := testkit.DecodeBlocks(f, data, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestCustom(t *testing.T) {
 		"llama:d=64", "llama:d=x", "llama:d=64,y=3", "mamba:d=64,layers=1,heads=1,ff=64,vocab=300",
 		"llama:d=64,layers=1,heads=3,kv=2,ff=64,vocab=300", "llama:d=64,layers=1,heads=1,ff=64,vocab=30",
 		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=q9", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=iq1_m",
-		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,pure=x", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,experts=2,used=1",
+		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,pure=x", "qwen2:d=64,layers=1,heads=1,ff=64,vocab=300,experts=2,used=1", "qwen3moe:d=64,layers=1,heads=1,ff=64,vocab=300",
 	} {
 		if s, err := Lookup(wrong); err == nil || IsShape(wrong) {
 			t.Errorf("%s: %+v, want an error", wrong, s)
