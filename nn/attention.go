@@ -7,6 +7,15 @@ import (
 	"tgc/tensor"
 )
 
+// AttentionOptions are what models add to scaled dot-product attention. The zero
+// value adds nothing.
+type AttentionOptions struct {
+	Scale   float64        // of scores; 0: one over the square root of the head size
+	SoftCap float64        // scores s become SoftCap*tanh(s/SoftCap); 0: they stay
+	Window  int            // cache rows that a query sees, its own among them; 0: all before it
+	Sinks   *tensor.Tensor // [H]: a score a head that takes its share of the softmax and has no value; may be nil
+}
+
 // Attention is causal scaled dot-product attention (Vaswani et al. 2017) with
 // grouped heads (Ainslie et al. 2023) over a cache.
 //
@@ -15,6 +24,11 @@ import (
 // are those of the queries: query t sees the cache rows 0..positions[b,t].
 // The result is [B, T, H*D].
 func Attention(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
+	return AttentionOptions{}.Apply(q, keys, values, positions)
+}
+
+// Apply is Attention with options.
+func (o AttentionOptions) Apply(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 	g := q.Graph()
 	b, t := q.Dim(0), q.Dim(1)
 	heads, d := q.Extent(2), q.Extent(3)
@@ -28,11 +42,40 @@ func Attention(q, keys, values, positions *tensor.Tensor) *tensor.Tensor {
 	keys = keys.ReshapeDims(b, dims(kv), one, one, length, dims(d))
 	values = values.ReshapeDims(b, dims(kv), one, one, length, dims(d))
 
-	scores := q.Unsqueeze(-2).Mul(keys).Sum(-1).MulScalar(1 / math.Sqrt(float64(d))) // [B KV G T L]
+	scale := o.Scale
+	if scale == 0 {
+		scale = 1 / math.Sqrt(float64(d))
+	}
+	scores := SoftCap(q.Unsqueeze(-2).Mul(keys).Sum(-1).MulScalar(scale), o.SoftCap) // [B KV G T L]
 	row := g.Iota(ir.I32, length)
 	limit := positions.ReshapeDims(b, one, one, t, one)
 	seen := row.Le(limit)
+	if o.Window > 0 {
+		seen = seen.And(limit.AddScalar(-float64(o.Window)).Lt(row))
+	}
 	scores = seen.Where(scores, g.Scalar(ir.F32, math.Inf(-1)))
-	out := scores.Softmax(-1).Unsqueeze(-1).Mul(values).Sum(-2) // [B KV G T D]
+	out := o.weigh(scores, values) // [B KV G T D]
 	return out.Permute(0, 3, 1, 2, 4).ReshapeDims(b, t, dims(heads*d))
+}
+
+// weigh sums values [B KV 1 1 L D] by the softmax of scores [B KV G T L]. A sink is one
+// more term of the softmax's denominator.
+func (o AttentionOptions) weigh(scores, values *tensor.Tensor) *tensor.Tensor {
+	if o.Sinks == nil {
+		return scores.Softmax(-1).Unsqueeze(-1).Mul(values).Sum(-2)
+	}
+	kv, group := scores.Extent(1), scores.Extent(2)
+	sinks := o.Sinks.Reshape(1, kv, group, 1, 1)
+	most := scores.MaxKeep(-1).Detach()
+	terms := scores.Sub(most).Exp()
+	total := terms.SumKeep(-1).Add(sinks.Sub(most).Exp()) // [B KV G T 1]
+	return terms.Mul(total.Recip()).Unsqueeze(-1).Mul(values).Sum(-2)
+}
+
+// SoftCap bounds x smoothly: limit*tanh(x/limit). 0 is no bound.
+func SoftCap(x *tensor.Tensor, limit float64) *tensor.Tensor {
+	if limit == 0 {
+		return x
+	}
+	return x.MulScalar(1 / limit).Tanh().MulScalar(limit)
 }

@@ -43,13 +43,17 @@ func group(chosen *tensor.Tensor, experts, rows int) grouping {
 
 // grouped is Apply for many tokens x [tokens D].
 func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor) *tensor.Tensor {
-	product := func(w, v *tensor.Tensor) *tensor.Tensor { // [tiles rows K] -> [tiles rows N]
-		return v.Unsqueeze(2).Mul(w.Gather(0, to.expert).Unsqueeze(1)).Sum(-1)
+	product := func(w, bias, v *tensor.Tensor) *tensor.Tensor { // [tiles rows K] -> [tiles rows N]
+		out := v.Unsqueeze(2).Mul(w.Gather(0, to.expert).Unsqueeze(1)).Sum(-1)
+		if bias != nil {
+			out = out.Add(bias.Gather(0, to.expert).Unsqueeze(1))
+		}
+		return out
 	}
 	in := func(w *tensor.Tensor) *tensor.Tensor { return e.Numeric.activations(x, w).Gather(0, to.token) }
 	some := to.expert.Ge(x.Graph().Scalar(ir.I32, 0)).Unsqueeze(1).Unsqueeze(2)
 	filled := func(t *tensor.Tensor) *tensor.Tensor { return some.Where(t, x.Graph().Scalar(ir.F32, 0)) } // without loops elsewhere
-	hidden := filled(product(e.Gate, in(e.Gate)).Silu().Mul(product(e.Up, in(e.Up))))
-	out := filled(product(e.Down, e.Numeric.activations(hidden, e.Down))) // [tiles rows D]
+	hidden := filled(e.hidden(product(e.Gate, e.GateBias, in(e.Gate)), product(e.Up, e.UpBias, in(e.Up))))
+	out := filled(product(e.Down, e.DownBias, e.Numeric.activations(hidden, e.Down))) // [tiles rows D]
 	return out.Flatten(0, 1).Gather(0, to.place).Mul(weight.Unsqueeze(-1)).Sum(1)
 }

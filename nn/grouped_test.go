@@ -1,6 +1,7 @@
 package nn_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -18,6 +19,7 @@ import (
 type expertsCase struct {
 	batch, tokens, experts, used int
 	prefers                      func(r *rand.Rand, token, expert int) float64
+	biased                       bool // as gpt-oss: biases, a softmax of the chosen scores, a clamped unit
 }
 
 const expertsWidth, expertsHidden = 16, 8
@@ -39,12 +41,13 @@ func TestExpertsOfManyTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]expertsCase{
-		"balanced":         {1, 24, 4, 2, random},
-		"two sequences":    {2, 19, 4, 2, random},
-		"all to the same":  {1, 21, 8, 2, among(3, 5)},
-		"experts left out": {1, 17, 8, 2, among(2, 7)},
-		"all but full":     {1, 33, 8, 1, func(_ *rand.Rand, token, expert int) float64 { return float64(8 - (expert-token%4)*(expert-token%4)) }},
-		"one expert":       {4, 1, 1, 1, random},
+		"balanced":         {1, 24, 4, 2, random, false},
+		"two sequences":    {2, 19, 4, 2, random, false},
+		"all to the same":  {1, 21, 8, 2, among(3, 5), false},
+		"experts left out": {1, 17, 8, 2, among(2, 7), false},
+		"all but full":     {1, 33, 8, 1, func(_ *rand.Rand, token, expert int) float64 { return float64(8 - (expert-token%4)*(expert-token%4)) }, false},
+		"biased":           {2, 19, 4, 2, random, true},
+		"one expert":       {4, 1, 1, 1, random, false},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t, interp.Options{}) })
 		if c.batch > 1 { // blocks of threads take a hundred times as long
@@ -76,6 +79,13 @@ func (c expertsCase) check(t *testing.T, options interp.Options) {
 		Router: tensor.FromSlice(g, router, c.experts, d), Gate: tensor.FromSlice(g, gate, c.experts, f, d),
 		Up: tensor.FromSlice(g, up, c.experts, f, d), Down: tensor.FromSlice(g, down, c.experts, d, f), Used: c.used,
 	}
+	biases := expertBiases{}
+	if c.biased {
+		biases = expertBiases{router: normal(c.experts), gate: normal(c.experts * f), up: normal(c.experts * f), down: normal(c.experts * d)}
+		layer.RouterBias, layer.GateBias = tensor.FromSlice(g, biases.router, c.experts), tensor.FromSlice(g, biases.gate, c.experts, f)
+		layer.UpBias, layer.DownBias = tensor.FromSlice(g, biases.up, c.experts, f), tensor.FromSlice(g, biases.down, c.experts, d)
+		layer.AmongChosen, layer.Hidden = true, nn.ClampedGLU
+	}
 	g.Output("y", layer.Apply(tensor.FromSlice(g, x, c.batch, c.tokens, d)))
 	run, err := tensor.Compile(t.Context(), g, interp.New(options), engine.Config{Verify: true})
 	if err != nil {
@@ -89,7 +99,7 @@ func (c expertsCase) check(t *testing.T, options interp.Options) {
 		t.Fatal(err)
 	}
 	for n := range c.batch * c.tokens {
-		want, difference, total := c.token(x[n*d:][:d], gate, up, down), 0., 0.
+		want, difference, total := c.token(x[n*d:][:d], gate, up, down, biases), 0., 0.
 		for k, w := range want {
 			difference += (float64(got[n*d+k]) - w) * (float64(got[n*d+k]) - w)
 			total += w * w
@@ -100,26 +110,30 @@ func (c expertsCase) check(t *testing.T, options interp.Options) {
 	}
 }
 
+// expertBiases are those of a layer; nil where it has none.
+type expertBiases struct{ router, gate, up, down []float32 }
+
 // token is the layer for one token, in float64.
-func (c expertsCase) token(x, gate, up, down []float32) []float64 {
+func (c expertsCase) token(x, gate, up, down []float32, biases expertBiases) []float64 {
 	const d, f = expertsWidth, expertsHidden
-	order, total := make([]int, c.experts), 0.
+	order, scores := make([]int, c.experts), make([]float64, c.experts)
 	for e := range order {
-		order[e] = e
-		total += math.Exp(float64(x[e]))
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case x[a] > x[b]:
-			return -1
-		case x[a] < x[b]:
-			return 1
+		order[e], scores[e] = e, float64(x[e])
+		if c.biased {
+			scores[e] = float64(x[e] + biases.router[e])
 		}
-		return 0
-	})
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[b], scores[a]) })
+	total, among := 0., order // whose scores the softmax is over
+	if c.biased {
+		among = order[:c.used]
+	}
+	for _, e := range among {
+		total += math.Exp(scores[e])
+	}
 	out := make([]float64, d)
 	for _, e := range order[:c.used] {
-		weight := math.Exp(float64(x[e])) / total
+		weight := math.Exp(scores[e]) / total
 		for i := range f {
 			g, u := 0., 0.
 			for k := range d {
@@ -127,8 +141,17 @@ func (c expertsCase) token(x, gate, up, down []float32) []float64 {
 				u += float64(up[(e*f+i)*d+k]) * float64(x[k])
 			}
 			hidden := g / (1 + math.Exp(-g)) * u
+			if c.biased {
+				g, u = min(g+float64(biases.gate[e*f+i]), 7), max(min(u+float64(biases.up[e*f+i]), 7), -7)
+				hidden = g / (1 + math.Exp(-1.702*g)) * (u + 1)
+			}
 			for k := range d {
 				out[k] += weight * hidden * float64(down[(e*d+k)*f+i])
+			}
+		}
+		for k := range d {
+			if c.biased {
+				out[k] += weight * float64(biases.down[e*d+k])
 			}
 		}
 	}

@@ -28,26 +28,70 @@ func TopK(x *tensor.Tensor, k int) (indices, values *tensor.Tensor) {
 }
 
 // Experts holds the weights of a mixture of gated feed-forward experts:
-// Gate and Up [E, F, D], Down [E, D, F], Router [E, D].
+// Gate and Up [E, F, D], Down [E, D, F], Router [E, D]; and their biases, nil where
+// there are none: those of Gate and Up [E, F], of Down [E, D], of Router [E].
 type Experts struct {
-	Router, Gate, Up, Down *tensor.Tensor
-	Used                   int     // experts per token
-	Numeric                Numeric // of the products with Gate, Up and Down
+	Router, Gate, Up, Down                 *tensor.Tensor
+	RouterBias, GateBias, UpBias, DownBias *tensor.Tensor
+	Used                                   int // experts per token
+	// AmongChosen weighs the chosen experts by a softmax over their own scores, so
+	// that the weights sum to 1; else it is one over the scores of all.
+	AmongChosen bool
+	Hidden      func(gate, up *tensor.Tensor) *tensor.Tensor // nil: SwiGLU
+	Numeric     Numeric                                      // of the products with Gate, Up and Down
 }
 
-// Apply routes x [B, T, D]: a softmax over all experts, the Used best, their
-// outputs weighed by their probabilities (not renormalised). Only the chosen
-// experts' weights are read. A target may order many tokens by their experts, so that
-// each weight is read once for all of them.
-func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
-	chosen, weight := TopK(x.Linear(e.Router).Softmax(-1), e.Used)
-	product := func(w, v *tensor.Tensor) *tensor.Tensor {
-		in := e.Numeric.activations(v, w).Unsqueeze(-2)
-		return w.Gather(0, chosen).Mul(in).Sum(-1)
+// SwiGLU is silu(gate) * up (Shazeer 2020).
+func SwiGLU(gate, up *tensor.Tensor) *tensor.Tensor { return gate.Silu().Mul(up) }
+
+// GeGLU is gelu(gate) * up (Shazeer 2020), with the tanh form of GELU.
+func GeGLU(gate, up *tensor.Tensor) *tensor.Tensor { return gate.GeluTanh().Mul(up) }
+
+// ClampedGLU is the gated unit of gpt-oss: gate up to 7 and up within 7 of 0; a
+// sigmoid 1.702 times as steep as silu's; 1 is added to up.
+func ClampedGLU(gate, up *tensor.Tensor) *tensor.Tensor {
+	const limit, steepness = 7, 1.702
+	gate = gate.ClampMax(limit)
+	return gate.Mul(gate.MulScalar(steepness).Sigmoid()).Mul(up.Clamp(-limit, limit).AddScalar(1))
+}
+
+// hidden is what Down is multiplied with.
+func (e Experts) hidden(gate, up *tensor.Tensor) *tensor.Tensor {
+	if e.Hidden == nil {
+		return SwiGLU(gate, up)
 	}
-	in := x.Unsqueeze(2)                                        // [B T 1 D]
-	hidden := product(e.Gate, in).Silu().Mul(product(e.Up, in)) // [B T J F]
-	out := product(e.Down, hidden)                              // [B T J D]
+	return e.Hidden(gate, up)
+}
+
+// route picks the experts of each token of x [.., D] and their weights, both [.., Used].
+func (e Experts) route(x *tensor.Tensor) (chosen, weight *tensor.Tensor) {
+	scores := x.Linear(e.Router)
+	if e.RouterBias != nil {
+		scores = scores.Add(e.RouterBias)
+	}
+	chosen, weight = TopK(scores.Softmax(-1), e.Used)
+	if e.AmongChosen {
+		weight = weight.Mul(weight.SumKeep(-1).Recip())
+	}
+	return chosen, weight
+}
+
+// Apply routes x [B, T, D]: the Used experts of the best scores, their outputs weighed.
+// Only the chosen experts' weights are read. A target may order many tokens by their
+// experts, so that each weight is read once for all of them.
+func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
+	chosen, weight := e.route(x)
+	product := func(w, bias, v *tensor.Tensor) *tensor.Tensor {
+		in := e.Numeric.activations(v, w).Unsqueeze(-2)
+		out := w.Gather(0, chosen).Mul(in).Sum(-1)
+		if bias != nil {
+			out = out.Add(bias.Gather(0, chosen))
+		}
+		return out
+	}
+	in := x.Unsqueeze(2)                                                             // [B T 1 D]
+	hidden := e.hidden(product(e.Gate, e.GateBias, in), product(e.Up, e.UpBias, in)) // [B T J F]
+	out := product(e.Down, e.DownBias, hidden)                                       // [B T J D]
 	out = out.Mul(weight.Unsqueeze(-1)).Sum(2)
 	return out.OnTarget(func(desc *target.Desc) *tensor.Tensor {
 		batch, tokens, experts := x.Extent(0), x.Extent(1), e.Router.Extent(0)

@@ -22,6 +22,15 @@ func NewRotation(positions *tensor.Tensor, frequencies []float64) Rotation {
 	return Rotation{Cos: cos, Sin: sin}
 }
 
+// Scale multiplies what it rotates by a factor, as scalings of the rotation to longer
+// texts do (Peng et al. 2023).
+func (r Rotation) Scale(factor float64) Rotation {
+	if factor == 1 {
+		return r
+	}
+	return Rotation{Cos: r.Cos.MulScalar(factor), Sin: r.Sin.MulScalar(factor)}
+}
+
 // Apply rotates the first n elements of each head of x [B, T, H, D], where n/2
 // is the number of frequencies; the rest is kept.
 func (r Rotation) Apply(x *tensor.Tensor, pairing Pairing) *tensor.Tensor {
