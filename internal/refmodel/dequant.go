@@ -27,6 +27,7 @@ var decoders = map[gguf.Type]func(b []byte, out []float32){
 	gguf.Q6_K:   decodeQ6K,
 	gguf.IQ4_NL: decodeIQ4NL,
 	gguf.IQ4_XS: decodeIQ4XS,
+	gguf.MXFP4:  decodeMXFP4,
 }
 
 // Dequantise returns all values of a tensor, row after row.
@@ -195,5 +196,17 @@ func decodeIQ4XS(b []byte, out []float32) {
 			out[32*j+i] = dl * nonLinear[q&15]
 			out[32*j+i+16] = dl * nonLinear[q>>4]
 		}
+	}
+}
+
+// e2m1 are the values of the 4-bit floats of the OCP Microscaling specification: sign,
+// two bits of exponent, one of mantissa.
+var e2m1 = [16]float32{0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6}
+
+func decodeMXFP4(b []byte, out []float32) {
+	d, qs := math.Ldexp(1, int(b[0])-127), b[1:]
+	for i := range 16 {
+		out[i] = float32(d * float64(e2m1[qs[i]&15]))
+		out[i+16] = float32(d * float64(e2m1[qs[i]>>4]))
 	}
 }

@@ -76,6 +76,14 @@ func softmax(x []float64) {
 	}
 }
 
+// softCap is limit*tanh(x/limit) (Gemma 2); a limit of 0 is none.
+func softCap(x, limit float64) float64 {
+	if limit == 0 {
+		return x
+	}
+	return limit * math.Tanh(x/limit)
+}
+
 func silu(x float64) float64 { return x / (1 + math.Exp(-x)) }
 
 // gelu is the tanh approximation, the one that GPT-2 was trained with. llama.cpp
@@ -83,13 +91,6 @@ func silu(x float64) float64 { return x / (1 + math.Exp(-x)) }
 // values); the reference does not.
 func gelu(x float64) float64 {
 	return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
-}
-
-// add adds y to x.
-func add(x, y []float64) {
-	for i := range x {
-		x[i] += y[i]
-	}
 }
 
 // largest returns the places of the n largest values, largest first; of equal

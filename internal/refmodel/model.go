@@ -34,20 +34,24 @@ type layer struct {
 	qNorm, kNorm      []float32
 	gate, up, down    linear
 	router            linear
-	gates, ups, downs []matrix // per expert
+	gates, ups, downs []linear // per expert
+	sinks             []float32
+	attnAfter         norm // of attention's output
+	ffnAfter          norm // of the feed-forward part's
 }
 
 // Model is a loaded model. It is not changed by use.
 type Model struct {
 	Config Config
 
-	arch        architecture
-	embedding   matrix
-	positions   matrix // gpt2
-	layers      []layer
-	outputNorm  norm
-	output      matrix
-	ropeFactors []float32 // divide the frequencies; may be nil
+	arch       architecture
+	local      []bool                     // layers with a window
+	turns      [2]func(context int) turns // of layers without and with one
+	embedding  matrix
+	positions  matrix // gpt2
+	layers     []layer
+	outputNorm norm
+	output     matrix
 }
 
 // loader reads tensors and keeps the first error.
@@ -94,13 +98,19 @@ func (l *loader) norm(name string, width int) norm {
 	return norm{l.tensor(name+".weight", width, false), l.tensor(name+".bias", width, true)}
 }
 
-// experts reads a stack of matrices.
-func (l *loader) experts(name string, n, rows, cols int) []matrix {
-	all := l.tensor(name, n*rows*cols, false)
+// experts reads a stack of matrices with their biases.
+func (l *loader) experts(name string, n, rows, cols int) []linear {
+	all, biases := l.tensor(name+".weight", n*rows*cols, false), l.tensor(name+".bias", n*rows, true)
 	if all == nil {
 		return nil
 	}
-	return lists.Make(n, func(i int) matrix { return matrix{all[i*rows*cols : (i+1)*rows*cols], rows, cols} })
+	return lists.Make(n, func(i int) linear {
+		x := linear{matrix: matrix{all[i*rows*cols : (i+1)*rows*cols], rows, cols}}
+		if biases != nil {
+			x.bias = biases[i*rows : (i+1)*rows]
+		}
+		return x
+	})
 }
 
 // Load reads a whole model into memory, dequantised. The file may be closed
@@ -126,7 +136,16 @@ func Load(f *gguf.File) (*Model, error) {
 	if arch.gpt2 {
 		m.positions = l.matrix("position_embd.weight", c.Context, c.Width)
 	}
-	m.ropeFactors = l.tensor("rope_freqs.weight", c.Rotated/2, true)
+	m.local = localLayers(f, c, arch)
+	factors := map[string][]float32{}
+	for _, name := range []string{"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"} {
+		factors[name] = l.tensor(name, c.Rotated/2, true)
+	}
+	for i := range m.turns {
+		m.turns[i] = func(context int) turns {
+			return readTurns(f, c, arch, func(name string) []float32 { return factors[name] }, i == 1, context)
+		}
+	}
 	for i := range c.Layers {
 		m.layers = append(m.layers, l.layer(c, arch, fmt.Sprintf("blk.%d.", i)))
 	}
@@ -139,12 +158,21 @@ func Load(f *gguf.File) (*Model, error) {
 // layer reads one block.
 func (l *loader) layer(c Config, arch architecture, at string) layer {
 	queries, keys, values := c.Heads*c.KeyLength, c.HeadsKV*c.KeyLength, c.HeadsKV*c.ValueLength
-	b := layer{
-		attnNorm: l.norm(at+"attn_norm", c.Width),
-		ffnNorm:  l.norm(at+"ffn_norm", c.Width),
-		o:        l.linear(at+"attn_output", c.Width, c.Heads*c.ValueLength),
+	b := layer{o: l.linear(at+"attn_output", c.Width, c.Heads*c.ValueLength)}
+	if !arch.noInputNorms {
+		name := "ffn_norm"
+		if arch.ffnNorm != "" {
+			name = arch.ffnNorm
+		}
+		b.attnNorm, b.ffnNorm = l.norm(at+"attn_norm", c.Width), l.norm(at+name, c.Width)
 	}
-	if arch.gpt2 {
+	if arch.residualNorms {
+		b.attnAfter, b.ffnAfter = l.norm(at+"post_attention_norm", c.Width), l.norm(at+"post_ffw_norm", c.Width)
+	}
+	if arch.sinks {
+		b.sinks = l.tensor(at+"attn_sinks.weight", c.Heads, false)
+	}
+	if _, fused := l.f.Tensor(at + "attn_qkv.weight"); fused {
 		b.qkv = l.linear(at+"attn_qkv", queries+keys+values, c.Width)
 	} else {
 		b.q = l.linear(at+"attn_q", queries, c.Width)
@@ -166,26 +194,30 @@ func (l *loader) layer(c Config, arch architecture, at string) layer {
 // feedForward reads the second half of a block. The hidden width is that of the
 // tensors.
 func (l *loader) feedForward(c Config, arch architecture, at string, b *layer) {
-	name := at + "ffn_up.weight"
-	if arch.experts {
-		name = at + "ffn_up_exps.weight"
+	name := at + "ffn_down.weight"
+	if c.Experts > 0 {
+		name = at + "ffn_down_exps.weight"
 	}
-	up, ok := l.f.Tensor(name)
-	if !ok || len(up.Dims) < 2 {
+	down, ok := l.f.Tensor(name)
+	if !ok || len(down.Dims) < 2 {
 		l.fail(fmt.Errorf("refmodel: %s: tensor %q is missing or no matrix", l.f.Name(), name))
 		return
 	}
-	hidden := up.Dims[1]
-	if arch.experts {
+	hidden := down.Dims[0]
+	if c.Experts > 0 {
 		b.router = l.linear(at+"ffn_gate_inp", c.Experts, c.Width)
-		b.gates = l.experts(at+"ffn_gate_exps.weight", c.Experts, hidden, c.Width)
-		b.ups = l.experts(at+"ffn_up_exps.weight", c.Experts, hidden, c.Width)
-		b.downs = l.experts(at+"ffn_down_exps.weight", c.Experts, c.Width, hidden)
+		b.gates = l.experts(at+"ffn_gate_exps", c.Experts, hidden, c.Width)
+		b.ups = l.experts(at+"ffn_up_exps", c.Experts, hidden, c.Width)
+		b.downs = l.experts(at+"ffn_down_exps", c.Experts, c.Width, hidden)
 		return
 	}
-	if !arch.gpt2 {
+	rows := hidden
+	switch arch.unit {
+	case halvedUp:
+		rows = 2 * hidden
+	case swiglu, geglu:
 		b.gate = l.linear(at+"ffn_gate", hidden, c.Width)
 	}
-	b.up = l.linear(at+"ffn_up", hidden, c.Width)
+	b.up = l.linear(at+"ffn_up", rows, c.Width)
 	b.down = l.linear(at+"ffn_down", c.Width, hidden)
 }

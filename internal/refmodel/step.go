@@ -14,12 +14,17 @@ type State struct {
 	keys, values [][][]float64 // [layer][position], rows of all heads
 	position     int
 	context      int
+	turns        [2]turns // of layers without and with a window
 }
 
 // NewState starts an empty sequence of at most context positions.
 func (m *Model) NewState(context int) *State {
 	n := len(m.layers)
-	return &State{keys: make([][][]float64, n), values: make([][][]float64, n), context: context}
+	s := &State{keys: make([][][]float64, n), values: make([][][]float64, n), context: context}
+	for i, of := range m.turns {
+		s.turns[i] = of(context)
+	}
+	return s
 }
 
 // Clone copies the sequence; both may go on apart. The hook is kept.
@@ -57,7 +62,7 @@ func (m *Model) Step(s *State, token int) []float64 {
 	}
 	x := make([]float64, m.Config.Width)
 	for i, w := range m.embedding.row(token) {
-		x[i] = float64(w)
+		x[i] = float64(w) * m.Config.EmbeddingScale
 	}
 	s.see("embd", x)
 	if m.positions.present() {
@@ -73,6 +78,9 @@ func (m *Model) Step(s *State, token int) []float64 {
 	x = m.normalise(x, m.outputNorm)
 	s.see("result_norm", x)
 	logits := m.output.times(x)
+	for i := range logits {
+		logits[i] = softCap(logits[i]*m.Config.LogitScale, m.Config.LogitCap)
+	}
 	s.see("result_output", logits)
 	return logits
 }
@@ -88,15 +96,29 @@ func (m *Model) normalise(x []float64, n norm) []float64 {
 // block runs layer i on the residual stream x, in place.
 func (m *Model) block(s *State, i int, x []float64) {
 	b := &m.layers[i]
-	h := m.normalise(x, b.attnNorm)
+	read := func(n norm) []float64 {
+		if m.arch.noInputNorms {
+			return append([]float64(nil), x...)
+		}
+		return m.normalise(x, n)
+	}
+	join := func(out []float64, n norm) {
+		if m.arch.residualNorms {
+			out = m.normalise(out, n)
+		}
+		for e := range x {
+			x[e] += out[e] * m.Config.ResidualScale
+		}
+	}
+	h := read(b.attnNorm)
 	s.seeLayer("attn_norm", i, h)
-	add(x, m.attention(s, i, h))
+	join(m.attention(s, i, h), b.attnAfter)
 	s.seeLayer("ffn_inp", i, x)
-	h = m.normalise(x, b.ffnNorm)
+	h = read(b.ffnNorm)
 	s.seeLayer("ffn_norm", i, h)
 	out := m.feedForward(s, i, h)
 	s.seeLayer("ffn_out", i, out)
-	add(x, out)
+	join(out, b.ffnAfter)
 	s.seeLayer("l_out", i, x)
 }
 
@@ -105,7 +127,8 @@ func (m *Model) block(s *State, i int, x []float64) {
 func (m *Model) attention(s *State, i int, h []float64) []float64 {
 	c, b := m.Config, &m.layers[i]
 	q, k, v := m.project(b, h)
-	q, k = m.prepare(q, b.qNorm, c.Heads, s.position), m.prepare(k, b.kNorm, c.HeadsKV, s.position)
+	q, k = m.prepare(s, i, q, b.qNorm, c.Heads), m.prepare(s, i, k, b.kNorm, c.HeadsKV)
+	m.temper(q, s.position)
 	s.seeLayer("Qcur", i, q)
 	s.seeLayer("Kcur", i, k)
 	s.seeLayer("Vcur", i, v)
@@ -115,13 +138,17 @@ func (m *Model) attention(s *State, i int, h []float64) []float64 {
 	for head := range c.Heads {
 		shared := head / (c.Heads / c.HeadsKV) // heads that share a key head are neighbours
 		query := q[head*c.KeyLength:][:c.KeyLength]
-		weights := make([]float64, s.position+1)
-		for t, key := range s.keys[i] {
-			weights[t] = dot(query, key[shared*c.KeyLength:]) / math.Sqrt(float64(c.KeyLength))
+		first := m.sees(i, s.position)
+		var weights []float64
+		for _, key := range s.keys[i][first:] {
+			weights = append(weights, softCap(dot(query, key[shared*c.KeyLength:])*c.ScoreScale, c.ScoreCap))
+		}
+		if b.sinks != nil { // one more place to look at, where there is nothing
+			weights = append(weights, float64(b.sinks[head]))
 		}
 		softmax(weights)
 		sum := out[head*c.ValueLength:][:c.ValueLength]
-		for t, value := range s.values[i] {
+		for t, value := range s.values[i][first:] {
 			for e := range sum {
 				sum[e] += weights[t] * value[shared*c.ValueLength+e]
 			}
@@ -151,8 +178,19 @@ func (m *Model) project(b *layer, h []float64) (q, k, v []float64) {
 	return b.q.apply(h), b.k.apply(h), b.v.apply(h)
 }
 
-// prepare normalises and rotates the heads of a query or key row.
-func (m *Model) prepare(x []float64, weight []float32, heads, position int) []float64 {
+// temper is the scaling of queries by position of Ministral 3 (and of Llama 4).
+func (m *Model) temper(q []float64, position int) {
+	if m.Config.Temperature == 0 {
+		return
+	}
+	scale := 1 + m.Config.Temperature*math.Log(1+math.Floor(float64(position)/m.Config.TemperatureLength))
+	for i := range q {
+		q[i] *= scale
+	}
+}
+
+// prepare normalises and rotates the heads of a query or key row of layer i.
+func (m *Model) prepare(s *State, i int, x []float64, weight []float32, heads int) []float64 {
 	size := m.Config.KeyLength
 	switch m.arch.queryKeyNorm {
 	case wholeRow:
@@ -164,73 +202,111 @@ func (m *Model) prepare(x []float64, weight []float32, heads, position int) []fl
 		}
 		x = normed
 	}
+	if m.arch.rotaryFreeEach != 0 && (i+1)%m.arch.rotaryFreeEach == 0 {
+		return x
+	}
+	t := s.turns[0]
+	if m.local[i] {
+		t = s.turns[1]
+	}
 	for head := range heads {
-		m.rotate(x[head*size:][:size], position)
+		m.rotate(x[head*size:][:size], s.position, t)
 	}
 	return x
 }
 
-// rotate applies RoPE to one head: pair p turns by position * base^(-2p/n).
-func (m *Model) rotate(x []float64, position int) {
-	c := m.Config
-	for p := range c.Rotated / 2 {
+// rotate applies RoPE to one head.
+func (m *Model) rotate(x []float64, position int, t turns) {
+	half := len(t.inverse)
+	for p, inverse := range t.inverse {
 		i, j := 2*p, 2*p+1
 		switch m.arch.pairs {
 		case noPairs:
 			return
 		case firstSecond:
-			i, j = p, p+c.Rotated/2
+			i, j = p, p+half
 		}
-		angle := float64(position) * c.RopeScale * math.Pow(c.RopeBase, -2*float64(p)/float64(c.Rotated))
-		if m.ropeFactors != nil {
-			angle /= float64(m.ropeFactors[p])
-		}
-		sin, cos := math.Sincos(angle)
-		x[i], x[j] = x[i]*cos-x[j]*sin, x[i]*sin+x[j]*cos
+		sin, cos := math.Sincos(float64(position) * inverse)
+		x[i], x[j] = (x[i]*cos-x[j]*sin)*t.factor, (x[i]*sin+x[j]*cos)*t.factor
 	}
 }
 
 // feedForward is the second half of a block, without the residual.
 func (m *Model) feedForward(s *State, i int, h []float64) []float64 {
 	b := &m.layers[i]
-	switch {
-	case m.arch.experts:
+	if m.Config.Experts > 0 {
 		return m.mixture(s, i, h)
-	case m.arch.gpt2:
-		up := b.up.apply(h)
+	}
+	up := b.up.apply(h)
+	switch m.arch.unit {
+	case twoLayers:
 		for e := range up {
 			up[e] = gelu(up[e])
 		}
 		return b.down.apply(up)
+	case halvedUp:
+		half := len(up) / 2
+		return b.down.apply(m.gated(up[:half], up[half:]))
 	}
-	gate, up := b.gate.apply(h), b.up.apply(h)
-	for e := range up {
-		up[e] *= silu(gate[e])
-	}
-	return b.down.apply(up)
+	return b.down.apply(m.gated(b.gate.apply(h), up))
 }
 
-// mixture sums the outputs of the most probable experts, weighted with their
-// probabilities among all experts: those of the chosen are not made to sum to
-// one.
+// gated joins the two halves of a gated unit.
+func (m *Model) gated(gate, up []float64) []float64 {
+	out := make([]float64, len(up))
+	for e := range out {
+		switch m.arch.unit {
+		case geglu:
+			out[e] = gelu(gate[e]) * up[e]
+		case ossGLU: // swiglu of gpt-oss's model card and reference code: alpha 1.702, limit 7
+			x, y := math.Min(gate[e], 7), math.Max(-7, math.Min(up[e], 7))
+			out[e] = x / (1 + math.Exp(-1.702*x)) * (y + 1)
+		default:
+			out[e] = silu(gate[e]) * up[e]
+		}
+	}
+	return out
+}
+
+// mixture sums the outputs of the best experts, weighted.
 func (m *Model) mixture(s *State, i int, h []float64) []float64 {
 	b := &m.layers[i]
-	probability := b.router.apply(h)
-	s.seeLayer("ffn_moe_logits", i, probability)
-	softmax(probability)
-	chosen := largest(probability, m.Config.Used)
+	scores := b.router.apply(h)
+	s.seeLayer("ffn_moe_logits", i, scores)
+	chosen := largest(scores, m.Config.Used)
+	weights := m.weigh(scores, chosen)
 	out := make([]float64, m.Config.Width)
 	ids := make([]float64, len(chosen))
 	for n, e := range chosen {
 		ids[n] = float64(e)
-		gate, up := b.gates[e].times(h), b.ups[e].times(h)
-		for z := range up {
-			up[z] *= silu(gate[z])
-		}
-		for z, v := range b.downs[e].times(up) {
-			out[z] += probability[e] * v
+		for z, v := range b.downs[e].apply(m.gated(b.gates[e].apply(h), b.ups[e].apply(h))) {
+			out[z] += weights[n] * v
 		}
 	}
 	s.seeLayer("ffn_moe_topk", i, ids)
 	return out
+}
+
+// weigh gives the chosen experts their weights.
+func (m *Model) weigh(scores []float64, chosen []int) []float64 {
+	weights := make([]float64, len(chosen))
+	if m.arch.experts == softmaxPicked {
+		for n, e := range chosen {
+			weights[n] = scores[e]
+		}
+		softmax(weights)
+		return weights
+	}
+	softmax(scores)
+	sum := 0.0
+	for n, e := range chosen {
+		weights[n] = scores[e]
+		sum += scores[e]
+	}
+	for n := range weights {
+		if m.arch.experts == sharesOfPicked {
+			weights[n] /= sum
+		}
+	}
+	return weights
 }
