@@ -6,7 +6,6 @@ import (
 
 	"tgc/gguf"
 	"tgc/internal/lists"
-	"tgc/nn"
 )
 
 // Config holds the hyperparameters of a model, read from GGUF metadata and
@@ -24,48 +23,26 @@ type Config struct {
 	Epsilon     float64
 	Experts     int // 0 for a dense model
 	ExpertsUsed int
-	Frequencies []float64 // rotary angular frequencies, radians per position; nil without rotary embedding
-	traits      traits
+	Window      int // cache rows that queries of windowed layers see; 0: there are no such layers
+
+	arch    architecture
+	layers  []layerConfig
+	rotary  [rotaries]*rotary // nil where no layer uses it
+	factors factors
 }
 
-// traits is what distinguishes the architectures: one row each.
-type traits struct {
-	norm     normKind
-	pairing  nn.Pairing
-	rotary   bool
-	headNorm headNorm
-	fusedQKV bool // one attn_qkv matrix
-	biases   bool // every linear layer has a bias
-	qkvBias  bool
-	gated    bool // SwiGLU; else two layers with GELU
-	experts  bool
-	epsilon  string // metadata key
+// layerConfig is what a layer does that its neighbours may not.
+type layerConfig struct {
+	window int // cache rows that a query sees; 0: all
+	rotary rotaryKind
 }
 
-type normKind uint8
-
-const (
-	rmsNorm normKind = iota
-	layerNorm
-)
-
-// headNorm says over what queries and keys are normalised before rotation.
-type headNorm uint8
-
-const (
-	headNormNone headNorm = iota
-	headNormEach          // each head by itself (Qwen3)
-	headNormAll           // the whole projection (OLMoE)
-)
-
-const rmsEpsilon = "attention.layer_norm_rms_epsilon"
-
-var architectures = map[string]traits{
-	"llama": {rotary: true, pairing: nn.PairNeighbours, gated: true, epsilon: rmsEpsilon},
-	"qwen2": {rotary: true, pairing: nn.PairHalves, gated: true, qkvBias: true, epsilon: rmsEpsilon},
-	"qwen3": {rotary: true, pairing: nn.PairHalves, gated: true, headNorm: headNormEach, epsilon: rmsEpsilon},
-	"olmoe": {rotary: true, pairing: nn.PairHalves, gated: true, headNorm: headNormAll, experts: true, epsilon: rmsEpsilon},
-	"gpt2":  {norm: layerNorm, fusedQKV: true, biases: true, epsilon: "attention.layer_norm_epsilon"},
+// factors are the numbers by which values along the way are multiplied or bounded.
+type factors struct {
+	embedding, residual, logits, attention float64 // attention: of scores; 0: one over the square root of the head size
+	scoreCap, logitCap                     float64 // 0: none
+	temperature                            float64 // see transformer.temper; 0: none
+	temperatureLength                      int
 }
 
 // Bounds of what a file may ask for: far above any published model, low enough
@@ -77,65 +54,78 @@ const (
 	maxVocab   = 1 << 24
 	maxContext = 1 << 24
 	maxExperts = 1 << 12
+	maxFactor  = 1 << 20
 )
 
 // ReadConfig reads and checks the hyperparameters of a model file.
 func ReadConfig(f *gguf.File) (*Config, error) {
-	arch, err := f.String("general.architecture")
+	name, err := f.String("general.architecture")
 	if err != nil {
 		return nil, err
 	}
-	t, ok := architectures[arch]
+	arch, ok := architectures[name]
 	if !ok {
-		return nil, f.KeyErrorf("general.architecture", "is %s, want one of gpt2, llama, olmoe, qwen2, qwen3", gguf.Quote(arch))
+		return nil, f.KeyErrorf("general.architecture", "is %s, want one of %s", gguf.Quote(name), architectureList())
 	}
-	c := &Config{Arch: arch, traits: t}
-	r := reader{file: f, prefix: arch + "."}
+	c := &Config{Arch: name, arch: arch}
+	r := newReader(f, name)
+	c.readSizes(r)
+	if r.err == nil {
+		c.readHeads(r)
+	}
+	if r.err == nil {
+		r.fail(c.readVocabulary(f))
+	}
+	if r.err == nil {
+		c.readWindows(r)
+		c.readFactors(r)
+	}
+	if r.err == nil && !arch.learned {
+		c.readRotary(r)
+	}
+	if r.err == nil {
+		r.fail(r.unknown())
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return c, nil
+}
+
+func (c *Config) readSizes(r *reader) {
 	c.Layers = r.count("block_count", maxLayers)
 	r.layers = c.Layers
 	c.Width = r.count("embedding_length", maxWidth)
 	c.Heads = r.count("attention.head_count", maxHeads)
 	c.KVHeads = r.countOr("attention.head_count_kv", c.Heads, maxHeads)
-	c.FeedForward = r.count("feed_forward_length", maxWidth)
 	c.Context = r.count("context_length", maxContext)
-	c.Epsilon = r.positive(t.epsilon, 1)
-	if t.experts {
+	c.Epsilon = r.positive(c.arch.epsilon, 1)
+	if c.arch.experts != expertsNone && (c.arch.experts != expertsMaybe || r.number("expert_count", 0, maxExperts) != 0) {
 		c.Experts = r.count("expert_count", maxExperts)
 		c.ExpertsUsed = r.count("expert_used_count", maxExperts)
 	}
-	if r.err != nil {
-		return nil, r.err
+	const expertLength = "expert_feed_forward_length"
+	if c.Experts > 0 && r.has(expertLength) {
+		c.FeedForward = r.count(expertLength, maxWidth)
+	} else {
+		c.FeedForward = r.count("feed_forward_length", maxWidth)
 	}
-	if err := c.readHeads(&r); err != nil {
-		return nil, err
-	}
-	if err := c.readVocabulary(f); err != nil {
-		return nil, err
-	}
-	if t.rotary {
-		if err := c.readRotary(&r); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
 }
 
-func (c *Config) readHeads(r *reader) error {
+func (c *Config) readHeads(r *reader) {
 	c.HeadSize = r.countOr("attention.key_length", max(c.Width/c.Heads, 1), maxWidth)
 	value := r.countOr("attention.value_length", c.HeadSize, maxWidth)
 	switch {
 	case r.err != nil:
-		return r.err
 	case value != c.HeadSize:
-		return r.errorf("attention.value_length", "is %d, want the key length %d", value, c.HeadSize)
+		r.errorf("attention.value_length", "is %d, want the key length %d", value, c.HeadSize)
 	case c.Heads%c.KVHeads != 0:
-		return r.errorf("attention.head_count_kv", "is %d, want a divisor of the head count %d", c.KVHeads, c.Heads)
-	case !r.file.Has(r.prefix+"attention.key_length") && c.Width%c.Heads != 0:
-		return r.errorf("attention.head_count", "is %d, want a divisor of the embedding length %d", c.Heads, c.Width)
+		r.errorf("attention.head_count_kv", "is %d, want a divisor of the head count %d", c.KVHeads, c.Heads)
+	case !r.has("attention.key_length") && c.Width%c.Heads != 0:
+		r.errorf("attention.head_count", "is %d, want a divisor of the embedding length %d", c.Heads, c.Width)
 	case c.Experts > 0 && c.ExpertsUsed > c.Experts:
-		return r.errorf("expert_used_count", "is %d, want at most the expert count %d", c.ExpertsUsed, c.Experts)
+		r.errorf("expert_used_count", "is %d, want at most the expert count %d", c.ExpertsUsed, c.Experts)
 	}
-	return nil
 }
 
 // readVocabulary takes the size of the vocabulary from the embedding matrix,
@@ -155,126 +145,55 @@ func (c *Config) readVocabulary(f *gguf.File) error {
 	return nil
 }
 
-// readRotary computes the rotary frequencies: base^(-2i/n), scaled linearly or
-// by the file's per-frequency factors (rope_freqs.weight, LLaMA 3).
-func (c *Config) readRotary(r *reader) error {
-	n := r.countOr("rope.dimension_count", c.HeadSize, maxWidth)
-	base := r.positiveOr("rope.freq_base", 10000, math.MaxFloat32)
-	scaling, err := r.file.StringOr(r.prefix+"rope.scaling.type", "none")
-	if err != nil {
-		return err
+// readWindows finds the layers whose queries see only some cache rows: every
+// period-th sees all, or a list says which do not.
+func (c *Config) readWindows(r *reader) {
+	const size, pattern = "attention.sliding_window", "attention.sliding_window_pattern"
+	w := c.arch.windows
+	c.layers = make([]layerConfig, c.Layers)
+	if !w.known {
+		return
 	}
-	factor := r.positiveOr("rope.scaling.factor", 0, math.MaxFloat32)
-	if !r.file.Has(r.prefix + "rope.scaling.factor") {
-		factor = r.positiveOr("rope.scale_linear", 1, math.MaxFloat32)
-		if r.file.Has(r.prefix + "rope.scale_linear") {
-			scaling = "linear"
+	c.Window = w.missing
+	if r.has(size) {
+		c.Window = int(r.number(size, 0, math.MaxInt32))
+	}
+	some := lists.Make(c.Layers, func(n int) bool { return w.period == 1 || n%w.period != w.period-1 })
+	if list, ok := r.flags(pattern); ok {
+		some = list
+	} else if r.has(pattern) {
+		period := int(r.number(pattern, 0, maxLayers)) // 0: all layers
+		some = lists.Make(c.Layers, func(n int) bool { return period == 0 || n%period != period-1 })
+	}
+	for n := range c.layers {
+		if c.Window > 0 && some[n] {
+			c.layers[n] = layerConfig{window: c.Window, rotary: rotaryLocal}
 		}
 	}
-	if r.err != nil {
-		return r.err
-	}
-	if n%2 != 0 || n > c.HeadSize {
-		return r.errorf("rope.dimension_count", "is %d, want an even number up to the head size %d", n, c.HeadSize)
-	}
-	switch scaling {
-	case "none", "":
-		factor = 1
-	case "linear":
-	default:
-		return r.errorf("rope.scaling.type", "is %s, want none or linear", gguf.Quote(scaling))
-	}
-	c.Frequencies = lists.Make(n/2, func(i int) float64 { return math.Pow(base, -2*float64(i)/float64(n)) / factor })
-	return c.applyFrequencyFactors(r.file)
 }
 
-func (c *Config) applyFrequencyFactors(f *gguf.File) error {
-	t, ok := f.Tensor("rope_freqs.weight")
-	if !ok {
-		return nil
+// readFactors reads what multiplies or bounds values.
+func (c *Config) readFactors(r *reader) {
+	s := c.arch.scales
+	c.factors = factors{embedding: 1, residual: 1, logits: 1}
+	if s.embeddingRoot {
+		c.factors.embedding = math.Sqrt(float64(c.Width))
 	}
-	if t.Type != gguf.F32 || t.Elements() != len(c.Frequencies) {
-		return f.Errorf(t, "is %s, want F32 of %d values", t, len(c.Frequencies))
+	if s.wideScaleLayers != 0 && s.wideScaleLayers == c.Layers {
+		c.factors.attention = 1 / math.Sqrt(float64(c.Width/c.Heads))
 	}
-	for i, v := range float32s(t.Data()) {
-		if !(v > 0) || math.IsInf(float64(v), 0) {
-			return f.Errorf(t, "value %d is %v, want a positive number", i, v)
-		}
-		c.Frequencies[i] /= float64(v)
+	if s.granite {
+		c.factors.logits = 1 / r.positive("logit_scale", maxFactor)
+		c.factors.embedding = r.nonzeroOr("embedding_scale", 1, maxFactor)
+		c.factors.residual = r.nonzeroOr("residual_scale", 1, maxFactor)
+		c.factors.attention = r.nonzeroOr("attention.scale", 0, maxFactor)
 	}
-	return nil
-}
-
-// reader reads hyperparameters and keeps the first error.
-type reader struct {
-	file   *gguf.File
-	prefix string
-	layers int // how long per-layer lists are; 0 until it is known
-	err    error
-}
-
-func (r *reader) errorf(key, format string, args ...any) error {
-	return r.file.KeyErrorf(r.prefix+key, format, args...)
-}
-
-// count reads a number in 1..limit.
-func (r *reader) count(key string, limit int) int {
-	v, err := r.scalar(key)
-	if err == nil && (v < 1 || v > int64(limit)) {
-		err = r.errorf(key, "is %d, want 1 to %d", v, limit)
+	if s.softCaps {
+		c.factors.scoreCap = r.nonzeroOr("attn_logit_softcapping", 0, maxFactor)
+		c.factors.logitCap = r.nonzeroOr("final_logit_softcapping", 0, maxFactor)
 	}
-	if err != nil {
-		if r.err == nil {
-			r.err = err
-		}
-		return 1
+	if s.temperature {
+		c.factors.temperature = r.nonzeroOr("attention.temperature_scale", 0, maxFactor)
+		c.factors.temperatureLength = r.countOr("rope.scaling.original_context_length", c.Context, maxContext)
 	}
-	return int(v)
-}
-
-func (r *reader) countOr(key string, missing, limit int) int {
-	if !r.file.Has(r.prefix + key) {
-		return missing
-	}
-	return r.count(key, limit)
-}
-
-// scalar reads a number, or a per-layer list that holds one number throughout.
-func (r *reader) scalar(key string) (int64, error) {
-	v, err := r.file.Int(r.prefix + key)
-	if err == nil {
-		return v, nil
-	}
-	list, listErr := r.file.Ints(r.prefix + key)
-	if listErr != nil || len(list) == 0 {
-		return 0, err
-	}
-	if len(list) != r.layers {
-		return 0, r.errorf(key, "holds %d numbers, want one number or one for each of the %d layers", len(list), r.layers)
-	}
-	for _, item := range list {
-		if item != list[0] {
-			return 0, r.errorf(key, "differs between layers (%d and %d), want one number", list[0], item)
-		}
-	}
-	return list[0], nil
-}
-
-// positive reads a number above 0 and at most limit.
-func (r *reader) positive(key string, limit float64) float64 {
-	v, err := r.file.Float(r.prefix + key)
-	if err == nil && !(v > 0 && v <= limit) {
-		err = r.errorf(key, "is %v, want a number above 0 and up to %v", v, limit)
-	}
-	if err != nil && r.err == nil {
-		r.err = err
-	}
-	return v
-}
-
-func (r *reader) positiveOr(key string, missing, limit float64) float64 {
-	if !r.file.Has(r.prefix + key) {
-		return missing
-	}
-	return r.positive(key, limit)
 }

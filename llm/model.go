@@ -3,6 +3,7 @@ package llm
 import (
 	"tgc/gguf"
 	"tgc/llm/tokenizer"
+	"tgc/tensor"
 )
 
 // Model is an open model file: hyperparameters and tokenizer. Weights stay in
@@ -44,10 +45,26 @@ func NewModel(f *gguf.File) (*Model, error) {
 		}
 	}
 	// Building a step checks every tensor's presence and shape.
-	if _, err := BuildStep(config, f, Variant{Batch: 1, Tokens: 1, Context: 1, Cache: cacheDType}); err != nil {
+	g, err := BuildStep(config, f, Variant{Batch: 1, Tokens: 1, Context: 1, Cache: cacheDType})
+	if err != nil {
 		return nil, err
 	}
-	return m, nil
+	return m, checkAllUsed(f, g)
+}
+
+// checkAllUsed names a tensor that a model's step does not read: such a file is of
+// another model than tgc would run.
+func checkAllUsed(f *gguf.File, g *tensor.Graph) error {
+	read := map[string]bool{ropeFactors: true, ropeFactorsShort: true, ropeFactorsLong: true} // part of constants
+	for _, b := range g.Buffers() {
+		read[b.Name] = true
+	}
+	for i, t := range f.Tensors() {
+		if !read[t.Name] {
+			return f.Errorf(&f.Tensors()[i], "is not known for this architecture, so what the model computes is not, either")
+		}
+	}
+	return nil
 }
 
 // Close closes the file.

@@ -72,8 +72,10 @@ func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, er
 			values: g.Input(CacheName(n, "v"), v.Cache, v.Batch, c.KVHeads, v.Context, c.HeadSize),
 		})
 	}
-	if c.traits.rotary {
-		m.rotation = nn.NewRotation(positions, c.Frequencies)
+	for kind, r := range c.rotary {
+		if r != nil {
+			m.rotations[kind] = nn.NewRotation(positions, r.in(v.Context)).Scale(r.magnitude)
+		}
 	}
 	x := m.embed(in.tokens)
 	for n := range c.Layers {

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/nn"
@@ -9,12 +10,12 @@ import (
 )
 
 // transformer builds the layers of a model on a graph. One definition serves
-// all architectures; what differs is in Config's traits.
+// all architectures; what differs is in Config.
 type transformer struct {
 	config    *Config
 	weights   *weights
 	positions *tensor.Tensor // [B, T], i32
-	rotation  nn.Rotation
+	rotations [rotaries]nn.Rotation
 	length    *ir.UOp // cache rows to visit
 	numeric   nn.Numeric
 	caches    []cache
@@ -26,32 +27,65 @@ type cache struct{ keys, values *tensor.Tensor }
 // embed looks up the rows of tokens [B, T]: [B, T, D].
 func (m *transformer) embed(tokens *tensor.Tensor) *tensor.Tensor {
 	c := m.config
-	x := m.embedding().Gather(0, tokens)
-	if !c.traits.rotary {
+	x := scaled(m.embedding().Gather(0, tokens), c.factors.embedding)
+	if c.arch.learned {
 		x = x.Add(m.weights.get("position_embd.weight", c.Context, c.Width).Gather(0, m.positions))
 	}
 	return x
+}
+
+// scaled is x times a factor.
+func scaled(x *tensor.Tensor, factor float64) *tensor.Tensor {
+	if factor == 1 {
+		return x
+	}
+	return x.MulScalar(factor)
 }
 
 func (m *transformer) embedding() *tensor.Tensor {
 	return m.weights.get("token_embd.weight", m.config.Vocabulary, m.config.Width)
 }
 
-// layer is one block: attention and feed-forward, each after a norm and with a
-// residual.
+// layer is one block: attention and feed-forward, each with a residual, and a norm
+// before or after.
 func (m *transformer) layer(n int, x *tensor.Tensor) *tensor.Tensor {
-	x = x.Add(m.attention(n, m.norm(n, "attn_norm", x)))
-	return x.Add(m.feedForward(n, m.norm(n, "ffn_norm", x)))
+	arch := m.config.arch
+	before := func(name string, x *tensor.Tensor) *tensor.Tensor {
+		if arch.noNormBefore {
+			return x
+		}
+		return m.norm(n, name, x)
+	}
+	after := func(name string, x *tensor.Tensor) *tensor.Tensor {
+		if arch.normAfter {
+			x = m.norm(n, name, x)
+		}
+		return scaled(x, m.config.factors.residual)
+	}
+	// A sum with a norm of what it adds is stored: every reader would make it anew, and
+	// with it those of all blocks before.
+	stored := func(x *tensor.Tensor) *tensor.Tensor {
+		if arch.normAfter {
+			return x.Contiguous()
+		}
+		return x
+	}
+	x = stored(x.Add(after("post_attention_norm", m.attention(n, before("attn_norm", x)))))
+	return stored(x.Add(after("post_ffw_norm", m.feedForward(n, before(arch.feedNorm(), x)))))
 }
 
 // head is the final norm and the output matrix: logits [.., V].
 func (m *transformer) head(x *tensor.Tensor) *tensor.Tensor {
 	c := m.config
-	x = m.normalise(x, "output_norm")
+	matrix := m.embedding
 	if m.weights.has("output.weight") {
-		return m.numeric.Linear(x, m.weights.get("output.weight", c.Vocabulary, c.Width))
+		matrix = func() *tensor.Tensor { return m.weights.get("output.weight", c.Vocabulary, c.Width) }
 	}
-	return m.numeric.Linear(x, m.embedding())
+	logits := m.numeric.Linear(m.normalise(x, "output_norm"), matrix())
+	if m.weights.has("output.bias") {
+		logits = logits.Add(m.weights.get("output.bias", c.Vocabulary))
+	}
+	return nn.SoftCap(scaled(logits, c.factors.logits), c.factors.logitCap)
 }
 
 func (m *transformer) norm(n int, name string, x *tensor.Tensor) *tensor.Tensor {
@@ -61,52 +95,78 @@ func (m *transformer) norm(n int, name string, x *tensor.Tensor) *tensor.Tensor 
 func (m *transformer) normalise(x *tensor.Tensor, name string) *tensor.Tensor {
 	c := m.config
 	weight := m.weights.get(name+".weight", c.Width)
-	if c.traits.norm == layerNorm {
+	if c.arch.norm == layerNorm {
 		return nn.LayerNorm(x, weight, m.weights.get(name+".bias", c.Width), c.Epsilon)
 	}
 	return nn.RMSNorm(x, weight, c.Epsilon)
 }
 
 // linear applies a block's matrix [rows, columns], with its bias if any.
-func (m *transformer) linear(n int, name string, x *tensor.Tensor, rows, columns int, bias bool) *tensor.Tensor {
-	prefix := fmt.Sprintf("blk.%d.%s", n, name)
-	y := m.numeric.Linear(x, m.weights.get(prefix+".weight", rows, columns))
-	if bias {
-		y = y.Add(m.weights.get(prefix+".bias", rows))
+func (m *transformer) linear(n int, name string, x *tensor.Tensor, rows, columns int) *tensor.Tensor {
+	y := m.numeric.Linear(x, m.weights.get(fmt.Sprintf("blk.%d.%s.weight", n, name), rows, columns))
+	if bias := m.bias(n, name, rows); bias != nil {
+		y = y.Add(bias)
 	}
 	return y
+}
+
+// bias is that of a block's matrix, nil where there is none: some architectures always
+// have one, and a file of another may.
+func (m *transformer) bias(n int, name string, shape ...int) *tensor.Tensor {
+	full := fmt.Sprintf("blk.%d.%s.bias", n, name)
+	if !slices.Contains(m.config.arch.biases, name) && !m.weights.has(full) {
+		return nil
+	}
+	return m.weights.get(full, shape...)
 }
 
 // attention projects x [B, T, D], writes this step's keys and values into the
 // caches and attends to them.
 func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
-	c := m.config
+	c, layer := m.config, m.config.layers[n]
 	q, k, v := m.project(n, x)
 	q, k = m.headNorm(n, "attn_q_norm", q, c.Heads), m.headNorm(n, "attn_k_norm", k, c.KVHeads)
-	if c.traits.rotary {
-		q, k = m.rotation.Apply(q, c.traits.pairing), m.rotation.Apply(k, c.traits.pairing)
+	if !c.arch.learned && layer.rotary != rotaryNone {
+		rotation := m.rotations[layer.rotary]
+		q, k = rotation.Apply(q, c.arch.pairing), rotation.Apply(k, c.arch.pairing)
 	}
 	keys, values := m.remember(m.caches[n].keys, k), m.remember(m.caches[n].values, v)
 	zero := m.weights.graph.Dims(0)[0]
 	visible := func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(2, zero, m.length).Cast(ir.F32) }
-	out := nn.Attention(q, visible(keys), visible(values), m.positions)
-	return m.linear(n, "attn_output", out, c.Width, c.Heads*c.HeadSize, c.traits.biases)
+	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window}
+	if c.arch.sinks {
+		options.Sinks = m.weights.get(fmt.Sprintf("blk.%d.attn_sinks.weight", n), c.Heads)
+	}
+	out := options.Apply(m.temper(q), visible(keys), visible(values), m.positions)
+	return m.linear(n, "attn_output", out, c.Width, c.Heads*c.HeadSize)
 }
 
-// project returns queries [B, T, H, D], keys and values [B, T, KV, D].
+// temper scales the queries q [B, T, H, D] of far positions up by 1 + s*log(1 + floor(p/length)),
+// which sharpens a softmax over many rows (Ministral 3).
+func (m *transformer) temper(q *tensor.Tensor) *tensor.Tensor {
+	f := m.config.factors
+	if f.temperature == 0 {
+		return q
+	}
+	passed := m.positions.FloorDiv(q.Graph().Scalar(ir.I32, float64(f.temperatureLength))).Cast(ir.F32)
+	factor := passed.AddScalar(1).Log().MulScalar(f.temperature).AddScalar(1)
+	return q.Mul(factor.Unsqueeze(-1).Unsqueeze(-1))
+}
+
+// project returns queries [B, T, H, D], keys and values [B, T, KV, D]. A file may hold
+// the three matrices as one.
 func (m *transformer) project(n int, x *tensor.Tensor) (q, k, v *tensor.Tensor) {
 	c := m.config
 	queries, shared := c.Heads*c.HeadSize, c.KVHeads*c.HeadSize
-	if c.traits.fusedQKV {
-		all := m.linear(n, "attn_qkv", x, queries+2*shared, c.Width, c.traits.biases)
+	if m.weights.has(fmt.Sprintf("blk.%d.attn_qkv.weight", n)) {
+		all := m.linear(n, "attn_qkv", x, queries+2*shared, c.Width)
 		q = all.SliceInts(-1, 0, queries)
 		k = all.SliceInts(-1, queries, shared)
 		v = all.SliceInts(-1, queries+shared, shared)
 	} else {
-		bias := c.traits.qkvBias || c.traits.biases
-		q = m.linear(n, "attn_q", x, queries, c.Width, bias)
-		k = m.linear(n, "attn_k", x, shared, c.Width, bias)
-		v = m.linear(n, "attn_v", x, shared, c.Width, bias)
+		q = m.linear(n, "attn_q", x, queries, c.Width)
+		k = m.linear(n, "attn_k", x, shared, c.Width)
+		v = m.linear(n, "attn_v", x, shared, c.Width)
 	}
 	return m.heads(q, c.Heads), m.heads(k, c.KVHeads), m.heads(v, c.KVHeads)
 }
@@ -120,7 +180,7 @@ func (m *transformer) heads(x *tensor.Tensor, n int) *tensor.Tensor {
 func (m *transformer) headNorm(n int, name string, x *tensor.Tensor, heads int) *tensor.Tensor {
 	c := m.config
 	full := fmt.Sprintf("blk.%d.%s.weight", n, name)
-	switch c.traits.headNorm {
+	switch c.arch.headNorm {
 	case headNormEach:
 		return nn.RMSNorm(x, m.weights.get(full, c.HeadSize), c.Epsilon)
 	case headNormAll:
@@ -147,24 +207,43 @@ func (m *transformer) remember(cache, x *tensor.Tensor) *tensor.Tensor {
 	return next
 }
 
-// feedForward is SwiGLU, a mixture of such experts, or two layers with GELU.
+// hiddenOf are the gated units.
+var hiddenOf = map[feedKind]func(gate, up *tensor.Tensor) *tensor.Tensor{
+	feedSwiGLU: nn.SwiGLU, feedFusedSwiGLU: nn.SwiGLU, feedGeGLU: nn.GeGLU, feedClampedGLU: nn.ClampedGLU,
+}
+
+// feedForward is a gated unit, a mixture of them, or two layers with GELU.
 func (m *transformer) feedForward(n int, x *tensor.Tensor) *tensor.Tensor {
 	c := m.config
-	switch {
-	case c.traits.experts:
-		name := func(s string) string { return fmt.Sprintf("blk.%d.%s.weight", n, s) }
-		return nn.Experts{
-			Router: m.weights.get(name("ffn_gate_inp"), c.Experts, c.Width),
-			Gate:   m.weights.get(name("ffn_gate_exps"), c.Experts, c.FeedForward, c.Width),
-			Up:     m.weights.get(name("ffn_up_exps"), c.Experts, c.FeedForward, c.Width),
-			Down:   m.weights.get(name("ffn_down_exps"), c.Experts, c.Width, c.FeedForward),
-			Used:   c.ExpertsUsed, Numeric: m.numeric,
-		}.Apply(x)
-	case c.traits.gated:
-		gate := m.linear(n, "ffn_gate", x, c.FeedForward, c.Width, false)
-		up := m.linear(n, "ffn_up", x, c.FeedForward, c.Width, false)
-		return m.linear(n, "ffn_down", gate.Silu().Mul(up), c.Width, c.FeedForward, false)
+	if c.Experts > 0 {
+		return m.experts(n).Apply(x)
 	}
-	up := m.linear(n, "ffn_up", x, c.FeedForward, c.Width, c.traits.biases).GeluTanh()
-	return m.linear(n, "ffn_down", up, c.Width, c.FeedForward, c.traits.biases)
+	var hidden *tensor.Tensor
+	switch c.arch.feed {
+	case feedPlain:
+		hidden = m.linear(n, "ffn_up", x, c.FeedForward, c.Width).GeluTanh()
+	case feedFusedSwiGLU:
+		both := m.linear(n, "ffn_up", x, 2*c.FeedForward, c.Width)
+		hidden = nn.SwiGLU(both.SliceInts(-1, 0, c.FeedForward), both.SliceInts(-1, c.FeedForward, c.FeedForward))
+	default:
+		gate := m.linear(n, "ffn_gate", x, c.FeedForward, c.Width)
+		up := m.linear(n, "ffn_up", x, c.FeedForward, c.Width)
+		hidden = hiddenOf[c.arch.feed](gate, up)
+	}
+	return m.linear(n, "ffn_down", hidden, c.Width, c.FeedForward)
+}
+
+// experts are the weights of a block's mixture.
+func (m *transformer) experts(n int) nn.Experts {
+	c := m.config
+	matrix := func(name string, shape ...int) *tensor.Tensor {
+		return m.weights.get(fmt.Sprintf("blk.%d.%s.weight", n, name), shape...)
+	}
+	return nn.Experts{
+		Router: matrix("ffn_gate_inp", c.Experts, c.Width), RouterBias: m.bias(n, "ffn_gate_inp", c.Experts),
+		Gate: matrix("ffn_gate_exps", c.Experts, c.FeedForward, c.Width), GateBias: m.bias(n, "ffn_gate_exps", c.Experts, c.FeedForward),
+		Up: matrix("ffn_up_exps", c.Experts, c.FeedForward, c.Width), UpBias: m.bias(n, "ffn_up_exps", c.Experts, c.FeedForward),
+		Down: matrix("ffn_down_exps", c.Experts, c.Width, c.FeedForward), DownBias: m.bias(n, "ffn_down_exps", c.Experts, c.Width),
+		Used: c.ExpertsUsed, AmongChosen: c.arch.experts != expertsAmongAll, Hidden: hiddenOf[c.arch.feed], Numeric: m.numeric,
+	}
 }

@@ -1,0 +1,47 @@
+package llm_test
+
+import (
+	"strings"
+	"testing"
+
+	"tgc/llm/synth"
+)
+
+// familyModels are small models of the architectures without recorded answers: sizes that
+// are no multiples, windows shorter than the text, several layers of each kind, positions
+// past the length of the first training.
+var familyModels = []string{
+	"mistral:d=96,layers=2,heads=3,kv=1,ff=64,vocab=301,experts=3,used=2,quant=q4_0",
+	"mistral3:d=96,layers=2,heads=6,kv=3,head=24,ff=160,vocab=301,orig=7,quant=q8_0",
+	"qwen3moe:d=64,layers=2,heads=3,kv=1,head=32,ff=96,vocab=301,experts=5,used=2,tied=0,quant=q4_0",
+	"gemma2:d=96,layers=3,heads=4,kv=2,head=48,ff=160,vocab=301,window=5,quant=q8_0",
+	"gemma3:d=96,layers=7,heads=5,kv=1,head=32,ff=160,vocab=301,window=6,quant=q4_0",
+	"phi3:d=96,layers=2,heads=3,head=32,ff=70,vocab=301,tied=0,orig=16,window=5,quant=q5_0",
+	"phi3:d=64,layers=2,heads=2,ff=64,vocab=301,tied=0,orig=64,quant=f16",
+	"granite:d=96,layers=2,heads=6,kv=2,head=16,ff=64,vocab=301,quant=q8_0",
+	"smollm3:d=64,layers=5,heads=4,kv=2,ff=96,vocab=301,quant=q4_1",
+	"olmo2:d=96,layers=5,heads=3,ff=64,vocab=301,tied=0,window=4,quant=q8_0",
+	"gpt-oss:d=96,layers=3,heads=6,kv=2,head=16,ff=64,vocab=301,experts=5,used=3,tied=0,window=5,orig=8,quant=mxfp4_moe",
+}
+
+// The compiled models equal the independent float64 forward pass, fed whole and in parts.
+func TestFamiliesAgainstReference(t *testing.T) {
+	dev := openDevice(t, "cpu")
+	for i, description := range familyModels {
+		name, _, _ := strings.Cut(description, ":")
+		t.Run(name, func(t *testing.T) {
+			shape, err := synth.Lookup(description)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := synth.Memory(t.Context(), shape, uint64(i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			for _, split := range []int{0, 5} {
+				compareWithReference(t, dev, f, generation{prompt: 11, split: split, tokens: 8, nmse: maxNMSE})
+			}
+		})
+	}
+}
