@@ -35,6 +35,7 @@ type Compiled struct {
 	Variables []ir.VarArg
 	arena     *ir.Arena
 	finite    Watch
+	steps     Steps
 }
 
 // Kernel is one unique kernel with all its forms.
@@ -74,7 +75,7 @@ type state struct {
 func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config) (c *Compiled, err error) {
 	s := &state{
 		config: &config, control: config.control(),
-		out: &Compiled{Target: forWeights(sink, desc), arena: ir.NewArena(), finite: config.Finite},
+		out: &Compiled{Target: forWeights(sink, desc), arena: ir.NewArena(), finite: config.Finite, steps: config.Steps},
 	}
 	s.sink = s.out.arena.Import(sink)
 	s.out.Variables = variablesOf(s.sink)
@@ -97,7 +98,7 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error) {
 	s := &state{
 		config: &config, control: config.control(),
-		out: &Compiled{Target: c.Target, Schedule: c.Schedule, Names: c.Names, Larger: c.Larger, Variables: c.Variables, arena: c.arena, finite: config.Finite},
+		out: &Compiled{Target: c.Target, Schedule: c.Schedule, Names: c.Names, Larger: c.Larger, Variables: c.Variables, arena: c.arena, finite: config.Finite, steps: config.Steps},
 	}
 	for i := range stages {
 		if stages[i].rows[0].From == pass.Tensor {

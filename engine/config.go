@@ -28,6 +28,9 @@ type Config struct {
 	DB       string           // TGC_DB: folder of plans that searches have found; empty: none
 	IgnoreDB bool             // TGC_IGNORE_DB
 	Beam     int              // TGC_BEAM: who opens a device makes Plans of it, package search has them
+	Steps    Steps            // asked for plans when a step is captured; may be nil
+	StepBeam int              // TGC_JITBEAM: who opens a device makes Steps of it
+	Parallel int              // TGC_PARALLEL: candidates that a search compiles at once; 0: one for each processor
 	Warn     func(string)     // told of plans that are not used; may be nil
 }
 
@@ -50,6 +53,8 @@ var Options = []Option{
 	{"TGC_DB", "folder of plans that searches have found (tgc tune); default of the command: tgc/plans in the user's data folder", func(c *Config, v string) error { c.DB = v; return nil }},
 	{"TGC_IGNORE_DB", "1 uses no plan of that folder", func(c *Config, v string) error { return setBool(&c.IgnoreDB, v) }},
 	{"TGC_BEAM", "search the plan of every kernel when it is compiled, with so many plans from round to round; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.Beam, v, 0, 1024) }},
+	{"TGC_JITBEAM", "search the kernels of every step when it is captured, with so many plans from round to round, and take what makes the step faster; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.StepBeam, v, 0, 1024) }},
+	{"TGC_PARALLEL", "how many candidates a search lowers and assembles at once; default: one for each processor", func(c *Config, v string) error { return setInt(&c.Parallel, v, 1, 1024) }},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_DEVICE", "device of programs that use the library and name none; default: the best one present", elsewhere},

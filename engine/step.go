@@ -22,6 +22,12 @@ type Step struct {
 	last      atomic.Pointer[[]int64] // values of the variables in the last run, in order of Compiled.Variables
 }
 
+// Steps chooses plans of steps that are about to be captured (TGC_JITBEAM).
+type Steps interface {
+	// Replan returns c, or what c.Replan made of it. It leaves the buffers as they are.
+	Replan(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[int64]runtime.Memory) (*Compiled, error)
+}
+
 // Load compiles the programs of c on the device: one executable a kernel.
 func Load(ctx context.Context, dev runtime.Device, c *Compiled) (map[*Kernel]runtime.Executable, error) {
 	programs := c.Programs()
@@ -37,8 +43,15 @@ func Load(ctx context.Context, dev runtime.Device, c *Compiled) (map[*Kernel]run
 }
 
 // Capture loads c on a device, binds user buffers by ID, allocates the arena of
-// temporaries and records the launches.
+// temporaries and records the launches. Where Config.Steps says so, the step has other plans
+// than c.
 func Capture(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[int64]runtime.Memory) (*Step, error) {
+	if c.steps != nil {
+		var err error
+		if c, err = c.steps.Replan(ctx, dev, c, buffers); err != nil {
+			return nil, err
+		}
+	}
 	loaded, err := Load(ctx, dev, c)
 	if err != nil {
 		return nil, err

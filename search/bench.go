@@ -76,6 +76,15 @@ type BenchOptions struct {
 	Limits   Limits `json:"limits"`
 	KeepBits bool   `json:"keep_bits,omitempty"` // of the heuristic's results
 	Baseline string `json:"baseline"`            // the heuristic's plan
+	Parallel int    `json:"parallel,omitempty"`  // candidates that are lowered and assembled at once; 0: one for each processor
+}
+
+// parallel is how many candidates are compiled at once.
+func (o *BenchOptions) parallel() int {
+	if o.Parallel > 0 {
+		return o.Parallel
+	}
+	return goruntime.GOMAXPROCS(0)
 }
 
 // Bench is one kernel on a device, in this process.
@@ -265,7 +274,7 @@ func (b *Bench) alive(ctx context.Context) bool {
 
 func (b *Bench) each(n int, f func(i int)) {
 	var group errgroup.Group
-	group.SetLimit(goruntime.GOMAXPROCS(0))
+	group.SetLimit(b.options.parallel())
 	for i := range n {
 		group.Go(func() error { f(i); return nil })
 	}

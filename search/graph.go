@@ -2,6 +2,7 @@ package search
 
 import (
 	"context"
+	"maps"
 
 	"tgc/engine"
 	"tgc/ir"
@@ -11,10 +12,20 @@ import (
 // GraphStep is a graph of which nothing else is known as a step: its buffers hold contents from
 // a seed, its symbols the middle of what they may be. free ends it.
 func GraphStep(ctx context.Context, dev runtime.Device, c *engine.Compiled, seed uint64) (step Step, free func(), err error) {
-	memory := make(map[int64]runtime.Memory)
+	return graphStep(ctx, dev, c, seed, nil)
+}
+
+// graphStep takes some buffers as they are: free leaves them.
+func graphStep(ctx context.Context, dev runtime.Device, c *engine.Compiled, seed uint64, given map[int64]runtime.Memory) (step Step, free func(), err error) {
+	memory := maps.Clone(given)
+	if memory == nil {
+		memory = make(map[int64]runtime.Memory)
+	}
 	free = func() {
-		for _, m := range memory {
-			m.Free()
+		for id, m := range memory {
+			if given[id] == nil {
+				m.Free()
+			}
 		}
 	}
 	for i := range c.Schedule.Buffers {

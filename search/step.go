@@ -61,6 +61,8 @@ type Tuned struct {
 	Before, After float64        // us of a step; 0 where no plan was taken
 	Saved         float64        // part of it, 0 if that is no more than noise
 	Step          *engine.Compiled
+
+	plans given // that were taken, now or before
 }
 
 // Tune searches the kernels of a step, for as long as their share of it, and keeps what makes
@@ -96,6 +98,7 @@ func (t *tuning) run(ctx context.Context) (*Tuned, error) {
 			return nil, err
 		}
 	}
+	t.result.plans = t.known
 	return &t.result, ctxOr(ctx, t.finish(ctx))
 }
 

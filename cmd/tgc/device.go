@@ -90,19 +90,42 @@ func (d *deviceFlags) open(cmd *cobra.Command) (*devices.Device, engine.Config, 
 	if remark != "" {
 		note(cmd, "%s", remark)
 	}
+	base := config
 	if config.Beam > 0 {
-		config.Plans = onlineSearch(cmd, dev, d.threads, config)
+		config.Plans = onlineSearch(cmd, dev, d.threads, base)
+	}
+	if config.StepBeam > 0 {
+		config.Steps = stepSearch(cmd, dev, d.threads, base)
 	}
 	return dev, config, nil
 }
 
-// onlineTime is what a search takes of one kernel when it is compiled.
-const onlineTime = 10 * time.Second
+// onlineTime is what a search takes of one kernel when it is compiled, stepTime of a step that is
+// captured.
+const (
+	onlineTime = 10 * time.Second
+	stepTime   = 90 * time.Second
+)
+
+// stepSearch searches the kernels of steps when they are captured: TGC_JITBEAM.
+func stepSearch(cmd *cobra.Command, dev *devices.Device, threads int, config engine.Config) *search.InStep {
+	s := &search.InStep{Seed: 1}
+	o := &s.Tune
+	o.Search, o.Budget, o.Config = search.DefaultOptions(), stepTime, config
+	o.Search.Beam = config.StepBeam
+	o.Bench = search.BenchOptions{Seed: 1, Limits: search.DefaultLimits(), Parallel: config.Parallel}
+	o.Testers = childTesters(dev, threads, config.CacheDir)
+	o.Say = func(format string, args ...any) { note(cmd, format, args...) }
+	if !dev.Slow() {
+		o.DB = database.Open(config.DB)
+	}
+	return s
+}
 
 // onlineSearch searches kernels when they are compiled: TGC_BEAM.
 func onlineSearch(cmd *cobra.Command, dev *devices.Device, threads int, config engine.Config) *search.Online {
 	o := &search.Online{
-		Search: search.DefaultOptions(), Bench: search.BenchOptions{Seed: 1, Limits: search.DefaultLimits()},
+		Search: search.DefaultOptions(), Bench: search.BenchOptions{Seed: 1, Limits: search.DefaultLimits(), Parallel: config.Parallel},
 		Testers: childTesters(dev, threads, config.CacheDir),
 		Say:     func(format string, args ...any) { note(cmd, format, args...) },
 	}

@@ -216,7 +216,8 @@ func (t *tuner) configure() (err error) {
 	if config.Beam > 0 && !t.cmd.Flags().Changed("beam") {
 		t.options.Search.Beam = config.Beam
 	}
-	config.Plans, t.options.Config = nil, *config
+	config.Plans, config.Steps = nil, nil
+	t.options.Config, t.options.Bench.Parallel = *config, config.Parallel
 	if o.db != "" {
 		config.DB = o.db
 	}
