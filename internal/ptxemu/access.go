@@ -120,12 +120,17 @@ func globalSpan(w *warp, cache **allocation, address uint64, n int) (*allocation
 		}
 		*cache = a
 	}
+	if a.windows {
+		if err := w.grid.launch.Memory.inWindow(address, n); err != nil {
+			return nil, 0, err
+		}
+	}
 	return a, address - a.address, nil
 }
 
 func checkAligned(address uint64, n int) error {
 	if address&uint64(n-1) != 0 {
-		return &AddressError{address, true, fmt.Sprintf("address %#x is not aligned to %d", address, n)}
+		return &AddressError{address, Misaligned, fmt.Sprintf("address %#x is not aligned to %d", address, n)}
 	}
 	return nil
 }
@@ -198,7 +203,7 @@ func (w *warp) write(cache **allocation, lane int, space string, at uint64, from
 func (w *warp) mayWrite(a *allocation, lane int, offset uint64, n int) error {
 	switch {
 	case a.readOnly:
-		return fmt.Errorf("%d bytes at %#x: a store to read-only memory", n, a.address+offset)
+		return &AddressError{a.address + offset, ReadOnly, fmt.Sprintf("%d bytes at %#x: a store to read-only memory", n, a.address+offset)}
 	case w.ahead(lane):
 		return fmt.Errorf("%d bytes at %#x: a store ahead of griddepcontrol.wait", n, a.address+offset)
 	}

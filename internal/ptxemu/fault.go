@@ -23,9 +23,20 @@ func (f *Fault) Unwrap() error { return f.Err }
 
 // AddressError is an access that a GPU's memory unit refuses too.
 type AddressError struct {
-	Address    uint64
-	Misaligned bool // else the address is outside
-	text       string
+	Address uint64
+	Kind    AddressKind
+	text    string
 }
+
+// AddressKind is what is wrong with an address.
+type AddressKind int
+
+// Kinds of wrong addresses.
+const (
+	Outside    AddressKind = iota // of every allocation
+	Misaligned                    // no multiple of the access's width
+	InWindow                      // of global memory, in a window of another space
+	ReadOnly                      // a store to what may only be read
+)
 
 func (e *AddressError) Error() string { return e.text }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-
-	"tgc/internal/lists"
 )
 
 // Launch says how to run a kernel.
@@ -28,6 +26,9 @@ type Launch struct {
 	// may write nothing. Some thread must wait before the grid ends: else that it
 	// has ended would say nothing of those before it.
 	After *Grid
+	// Globals, where not nil, says where a variable of the module lies, if who loaded the
+	// module has placed it. The memory gets a copy of every other one.
+	Globals func(name string) (address uint64, ok bool)
 }
 
 // Launch runs a kernel to its end.
@@ -118,38 +119,53 @@ func (k *Kernel) Start(l Launch) (*Grid, error) {
 		g.floor = l.After.number
 	}
 	var err error
-	g.globals, err = k.module.place(l.Memory)
+	g.globals, err = k.module.place(l.Memory, l.Globals)
 	return g, err
 }
 
-// place puts a module's variables into memory, once per memory.
-func (m *Module) place(memory *Memory) (map[*variable]uint64, error) {
+// place finds out where a module's variables are: where its loader says, else in memory
+// of their own, once per memory.
+func (m *Module) place(memory *Memory, where func(string) (uint64, bool)) (map[*variable]uint64, error) {
 	out := make(map[*variable]uint64)
-	own := lists.Filter(memory.list, func(a *allocation) bool { return a.owner == m })
 	for _, v := range m.globals {
 		if v.space == "shared" {
 			continue
 		}
-		if len(own) > 0 {
-			out[v] = own[0].address
-			own = own[1:]
-			continue
+		if where != nil {
+			if address, ok := where(v.name); ok {
+				out[v] = address
+				continue
+			}
 		}
-		address, err := memory.Alloc(int64(v.size), max(v.align, 1))
+		address, err := m.own(memory, v)
 		if err != nil {
 			return nil, err
 		}
-		a := memory.find(address)
-		a.owner = m
-		content := make([]byte, v.size) // the rest is zero
-		copy(content, v.initial)
-		if err := memory.Write(address, content); err != nil {
-			return nil, err
-		}
-		a.readOnly = v.space == "const"
 		out[v] = address
 	}
 	return out, nil
+}
+
+// own puts a variable into memory, unless it is there.
+func (m *Module) own(memory *Memory, v *variable) (uint64, error) {
+	for _, a := range memory.list {
+		if a.variable == v {
+			return a.address, nil
+		}
+	}
+	address, err := memory.Alloc(int64(v.size), max(v.align, 1))
+	if err != nil {
+		return 0, err
+	}
+	a := memory.find(address)
+	a.owner, a.variable = m, v
+	content := make([]byte, v.size) // the rest is zero
+	copy(content, v.initial)
+	if err := memory.Write(address, content); err != nil {
+		return 0, err
+	}
+	a.readOnly = v.space == "const"
+	return address, nil
 }
 
 // Unload frees a module's variables in a memory.
@@ -183,6 +199,21 @@ func (g *Grid) Early(ctx context.Context, count int) error {
 		}
 	}
 	return nil
+}
+
+// Some runs up to count blocks to their ends, and reports whether all have ended: so
+// that several grids can run in turn.
+func (g *Grid) Some(ctx context.Context, count int) (ended bool, err error) {
+	for range count {
+		b := g.begin()
+		if b == nil {
+			return true, nil
+		}
+		if _, err := g.advance(ctx, b); err != nil {
+			return false, err
+		}
+	}
+	return len(g.order) == 0, nil
 }
 
 // Run runs everything that is left.

@@ -2,6 +2,7 @@ package ptxemu
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 )
 
@@ -14,6 +15,15 @@ type Memory struct {
 	used int64
 	// grids counts the grids that were started, which stamp what they touch.
 	grids uint32
+	// windows are addresses at which the memory unit sees another space.
+	windows []Window
+}
+
+// Window is a run of addresses.
+type Window struct{ Address, Size uint64 }
+
+func (w Window) overlaps(address, size uint64) bool {
+	return address < w.Address+w.Size && w.Address < address+size
 }
 
 // allocation is bytes at an address. Its shadow has a bit per byte, counted
@@ -26,7 +36,9 @@ type allocation struct {
 	skew     uint64  // address % 64
 	stamps   []stamp // by granule
 	readOnly bool
+	windows  bool    // a window lies in it
 	owner    *Module // of the variables of a module
+	variable *variable
 }
 
 // granule is the unit in which grids are told apart, in bytes: buffers of
@@ -72,11 +84,49 @@ func (m *Memory) Alloc(size int64, align int) (uint64, error) {
 	}
 	m.next = (address + uint64(size) + gap) / gap * gap
 	m.used += size
-	m.list = append(m.list, a)
+	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].address > address })
+	m.list = slices.Insert(m.list, i, a)
 	return address, nil
 }
 
-// Free gives an allocation back; its address is never used again.
+// Map makes bytes memory at an address, all of them defined: what kernels store is in
+// the bytes at once, and what is stored in those is seen by kernels. Free ends it.
+func (m *Memory) Map(address uint64, data []byte, readOnly bool) error {
+	size := uint64(len(data))
+	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].address >= address })
+	if size == 0 || address+size < address || i > 0 && m.list[i-1].end() > address || i < len(m.list) && m.list[i].address < address+size {
+		return fmt.Errorf("ptx: %d bytes mapped at %#x, where something is", size, address)
+	}
+	a := &allocation{address: address, data: data, skew: address % 64, readOnly: readOnly}
+	a.shadow = make([]uint64, (size+a.skew+63)/64)
+	a.stamps = make([]stamp, (size+a.skew+granule-1)/granule)
+	a.mark(0, size, true)
+	a.windows = slices.ContainsFunc(m.windows, func(w Window) bool { return w.overlaps(address, size) })
+	m.used += int64(size)
+	m.list = slices.Insert(m.list, i, a)
+	return nil
+}
+
+// SetWindows says at which addresses accesses of global memory are errors: those by
+// which a GPU means the memory of blocks and threads.
+func (m *Memory) SetWindows(windows []Window) {
+	m.windows = slices.Clone(windows)
+	for _, a := range m.list {
+		a.windows = slices.ContainsFunc(windows, func(w Window) bool { return w.overlaps(a.address, uint64(len(a.data))) })
+	}
+}
+
+// inWindow reports an access in a window.
+func (m *Memory) inWindow(address uint64, n int) error {
+	for _, w := range m.windows {
+		if w.overlaps(address, uint64(n)) {
+			return &AddressError{address, InWindow, fmt.Sprintf("%d bytes at %#x: in the window at %#x, which is no global memory", n, address, w.Address)}
+		}
+	}
+	return nil
+}
+
+// Free gives an allocation back; Alloc never gives its address again.
 func (m *Memory) Free(address uint64) error {
 	for i, a := range m.list {
 		if a.address == address {
@@ -176,13 +226,16 @@ func (a *allocation) end() uint64 { return a.address + uint64(len(a.data)) }
 
 // outside describes an address that no allocation has.
 func outside(m *Memory, address uint64, n int) error {
+	if err := m.inWindow(address, n); err != nil {
+		return err
+	}
 	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].address > address })
 	where := "before every allocation"
 	if i > 0 {
 		a := m.list[i-1]
 		where = fmt.Sprintf("%d bytes past the start of an allocation of %d", address-a.address, len(a.data))
 	}
-	return &AddressError{address, false, fmt.Sprintf("%d bytes at %#x: %s", n, address, where)}
+	return &AddressError{address, Outside, fmt.Sprintf("%d bytes at %#x: %s", n, address, where)}
 }
 
 // mark sets or clears the shadow of n bytes.

@@ -142,9 +142,11 @@ func faultOf(err error) *driver.Error {
 	code, kernel := driver.LaunchFailed, ""
 	var address *ptxemu.AddressError
 	if errors.As(err, &address) {
-		code = driver.IllegalAddress
-		if address.Misaligned {
+		switch address.Kind {
+		case ptxemu.Misaligned:
 			code = driver.MisalignedAddress
+		case ptxemu.Outside, ptxemu.InWindow:
+			code = driver.IllegalAddress
 		}
 	}
 	var fault *ptxemu.Fault
