@@ -2,7 +2,8 @@
 // compiled programs, and steps captured once and replayed.
 //
 // The devices are the packages below it: interp (pure Go, always present), cpu
-// (LLVM), cuda (NVIDIA GPUs, real or emulated). Package devices opens them by name.
+// (LLVM), cuda (NVIDIA GPUs, real or emulated), hcq (their hardware queue, emulated).
+// Package devices opens them by name.
 // Import it as tgcruntime where the standard library's is needed too.
 package runtime
 

@@ -81,6 +81,36 @@ func TestImportsPointDownwards(t *testing.T) {
 	}
 }
 
+// apart are packages that may know nothing of others, so that what both say of one thing
+// is said twice.
+var apart = []struct{ pkg, from, why string }{
+	{"runtime/hcq/emu", "runtime", "it checks the words that the runtime writes against the vendor's pages, not against the runtime's tables"},
+}
+
+func TestApart(t *testing.T) {
+	root := moduleRoot(t)
+	for _, rule := range apart {
+		files, err := filepath.Glob(filepath.Join(root, rule.pkg, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", rule.pkg, len(files), err)
+		}
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, spec := range file.Imports {
+				if name := strings.Trim(spec.Path.Value, `"`); name == "tgc/"+rule.from || strings.HasPrefix(name, "tgc/"+rule.from+"/") {
+					t.Errorf("%s imports %s: %s", path, name, rule.why)
+				}
+			}
+		}
+	}
+}
+
 func layerOf(pkg string) (layer int, ok bool) {
 	best := -1
 	for i, names := range layers {

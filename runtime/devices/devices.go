@@ -136,7 +136,7 @@ func Open(ctx context.Context, name string, options ...Options) (dev *Device, re
 
 func (f *family) start(ctx context.Context, number int, opt Options) (*Device, error) {
 	if f.open == nil {
-		return nil, fmt.Errorf("device %s: %w (this version has cuda, cpu and interp)", f.name, ErrAbsent)
+		return nil, fmt.Errorf("device %s: %w (this version has cuda, cpu, interp and the emulators cuda:emu and tegra:emu)", f.name, ErrAbsent)
 	}
 	dev, err := f.open(ctx, number, opt)
 	if err != nil {

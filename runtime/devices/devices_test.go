@@ -30,6 +30,9 @@ func TestOpen(t *testing.T) {
 	if _, _, err := devices.Open(t.Context(), "cuda:1", devices.Options{}); !errors.Is(err, devices.ErrAbsent) {
 		t.Errorf("cuda:1: %v, want ErrAbsent", err)
 	}
+	if _, _, err := devices.Open(t.Context(), "tegra", devices.Options{}); !errors.Is(err, devices.ErrAbsent) {
+		t.Errorf("tegra: %v, want ErrAbsent", err)
+	}
 	best, remark, err := devices.Open(t.Context(), "", devices.Options{Threads: 1})
 	if err != nil || remark == "" {
 		t.Fatalf("the best device: %v, %q", err, remark)
@@ -49,7 +52,7 @@ func TestWithoutGPU(t *testing.T) {
 		}
 	}
 	list, err := devices.List(t.Context(), devices.Options{})
-	if err != nil || len(list) != 3 || list[0].Device != "cpu" || list[2].Device != "cuda:emu" {
+	if err != nil || len(list) != 4 || list[0].Device != "cpu" || list[2].Device != "cuda:emu" || list[3].Device != "tegra:emu" || !strings.Contains(list[3].Absent, "ptxas") {
 		t.Errorf("list %+v, %v", list, err)
 	}
 }
@@ -81,7 +84,7 @@ func TestWithoutLLVM(t *testing.T) {
 		t.Errorf("cpu: %v, want ErrNoLLVM", err)
 	}
 	list, err := devices.List(t.Context(), devices.Options{})
-	if err != nil || len(list) != 3 || list[0].Absent == "" || list[1].Absent != "" {
+	if err != nil || len(list) != 4 || list[0].Absent == "" || list[1].Absent != "" {
 		t.Errorf("list %+v, %v; want the reason why cpu is absent", list, err)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"tgc/runtime/cpu/native"
 	"tgc/runtime/cuda"
 	"tgc/runtime/cuda/emulator"
+	"tgc/runtime/hcq"
+	"tgc/runtime/hcq/emu"
+	"tgc/runtime/hcq/tegra"
 	"tgc/runtime/interp"
 )
 
@@ -62,7 +65,7 @@ var families = []family{
 		name: "cuda", doc: "NVIDIA GPU through its driver", suffix: &numbered, byName: true, open: openCUDA,
 		workers: multiprocessors, describe: describeCUDA, rates: ratesCUDA,
 	},
-	{name: "tegra", doc: "Jetson GPU through its kernel driver", suffix: &suffix{form: "[:emu]", parse: func(text string) (int, bool) { return 0, text == ":emu" }}},
+	{name: "tegra", doc: "Jetson GPU through its kernel driver"},
 	{name: "nv", doc: "NVIDIA GPU through its hardware queue", suffix: &numbered},
 	{
 		name: "cpu", doc: "this machine's CPU through libLLVM", open: openCPU,
@@ -75,6 +78,10 @@ var families = []family{
 	{
 		name: "cuda:emu", doc: "NVIDIA GPU emulated from PTX, with checks; slow", suffix: &architecture, byName: true, slow: true,
 		open: openEmulated, workers: multiprocessors, describe: describeCUDA,
+	},
+	{
+		name: "tegra:emu", doc: "Jetson GPU emulated word by word, with checks; slow, needs ptxas", byName: true, slow: true,
+		open: openTegraEmulated, workers: multiprocessors, describe: describeTegra,
 	},
 }
 
@@ -123,6 +130,27 @@ func openEmulated(_ context.Context, sm int, _ Options) (runtime.Device, error) 
 		return nil, err
 	}
 	return dev, nil
+}
+
+// openTegraEmulated makes a Jetson with its kernel driver.
+func openTegraEmulated(_ context.Context, _ int, opt Options) (runtime.Device, error) {
+	machine := emu.New(emu.Options{})
+	board, err := tegra.Open(machine, tegra.Options{})
+	if err != nil {
+		return nil, err
+	}
+	dev, err := hcq.New(board, hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know})
+	if err != nil {
+		return nil, err
+	}
+	return dev, nil
+}
+
+func describeTegra(info *Info, dev runtime.Device, _ Options) {
+	if gpu, ok := dev.(*hcq.Device); ok {
+		board := gpu.Info()
+		info.Name, info.Threads, info.MemoryBytes = board.Chip, dev.Target().Cost.Workers, board.MemoryBytes
+	}
 }
 
 func multiprocessors(dev runtime.Device, _ Options) int { return dev.Target().Cost.Workers }

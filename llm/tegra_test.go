@@ -1,0 +1,55 @@
+package llm_test
+
+import (
+	"math"
+	"testing"
+
+	"tgc/gguf"
+	"tgc/internal/cudatools"
+	"tgc/llm"
+)
+
+// tegraModels are models whose steps run on the emulated Jetson.
+var tegraModels = []string{"llama-iq4_nl"}
+
+// A model on the emulated Jetson, whose words, descriptors and machine code the runtime
+// writes itself, gives the bits of the GPU that is emulated under the driver.
+func TestTegraEqualsCUDAEmulated(t *testing.T) {
+	if cudatools.FromEnvironment().PtxasPath == "" {
+		t.Skip("no ptxas")
+	}
+	models := presentModels(t, tegraModels...)
+	if *emulateAll {
+		models = oracleModels(t)
+	}
+	for _, name := range models {
+		t.Run(name, func(t *testing.T) {
+			f, err := gguf.Open(modelPath(t, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			model, err := llm.NewModel(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows [2][][]float32
+			for i, name := range []string{"tegra:emu", "cuda:emu:sm_87"} {
+				dev := openDevice(t, name)
+				session, err := llm.NewSession(t.Context(), model, dev, llm.SessionOptions{Context: 16})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer session.Close()
+				rows[i] = feedEach(t, session, 1, 77, 50, 3)
+			}
+			for p, row := range rows[0] {
+				for i, x := range row {
+					if math.Float32bits(x) != math.Float32bits(rows[1][p][i]) {
+						t.Fatalf("position %d, logit %d: %g, want %g", p, i, x, rows[1][p][i])
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,227 @@
+package hcq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"tgc/internal/cachefile"
+	"tgc/runtime/hcq/word"
+	"tgc/runtime/nvidia"
+	"tgc/target"
+)
+
+// Options configure New.
+type Options struct {
+	Name     string // of the device
+	CacheDir string // of machine code; empty means cachefile.DefaultDir
+	NoCache  bool
+	// CUDAPath is a CUDA toolkit, or a folder that has its tools; empty means
+	// $TGC_CUDA_PATH.
+	CUDAPath string
+	// Loaded, where not nil, is told of all machine code with the text it was made of: an
+	// emulator runs that.
+	Loaded func(cubin []byte, text string) error
+	// Timeout is how long the GPU may stand still; 0 for 30 s.
+	Timeout time.Duration
+	// Warn is told what is legal and slow: a kernel that spills registers.
+	Warn func(message string)
+}
+
+const (
+	defaultTimeout = 30 * time.Second
+	cacheBytes     = 1 << 30
+)
+
+// Device is one GPU with its queue.
+type Device struct {
+	options Options
+	board   Board
+	desc    *target.Desc
+	cache   *cachefile.Cache
+	ptxas   *nvidia.PTXAS
+	loader  nvidia.Loader[*code]
+
+	mu      sync.Mutex // of all below
+	queue   *queue
+	arena   *nvidia.Arena[uint64]
+	blocks  map[uint64]*Buffer // of the arena, by address
+	images  []*code            // where a fault's address is looked up
+	local   *Buffer            // memory of threads
+	perWarp int                // bytes of local memory a warp, for which local is large enough
+	broken  error              // the first fault: the answer to every later call
+	closed  bool
+}
+
+// New makes a device of a board, which it closes in the end.
+func New(board Board, options Options) (*Device, error) {
+	if options.CUDAPath == "" {
+		options.CUDAPath = os.Getenv("TGC_CUDA_PATH")
+	}
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+	d := &Device{options: options, board: board, blocks: make(map[uint64]*Buffer)}
+	if err := d.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", d.Name(), err), d.Close())
+	}
+	return d, nil
+}
+
+func (d *Device) open() (err error) {
+	info := d.board.Info()
+	if d.desc, err = target.ForGPU(info.SM, false); err != nil {
+		return fmt.Errorf("%s: %w", info.Chip, err)
+	}
+	d.desc.Cost.Workers = info.GPCs * info.TPCsPerGPC * info.SMsPerTPC
+	if d.ptxas, err = nvidia.FindPTXAS(d.options.CUDAPath, nvidia.Architecture(d.desc)); err != nil {
+		return err
+	}
+	if !d.options.NoCache {
+		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cacheBytes))
+	}
+	d.loader.Cache, d.loader.Make = d.cache, d.place
+	d.loader.Assemble = func(ctx context.Context, r *nvidia.Rendered) ([]byte, string, error) {
+		return d.ptxas.Assemble(ctx, r.Text)
+	}
+	d.arena = nvidia.NewArena(d.take, d.give, false)
+	if d.queue, err = newQueue(d.board, d.options.Timeout); err != nil {
+		return err
+	}
+	return d.setUp()
+}
+
+// setUp sends what a channel needs once: the class, and where the windows are.
+func (d *Device) setUp() error {
+	info := d.board.Info()
+	b := &word.Builder{}
+	b.Send(word.OnCompute, word.SetObject, b.Value(word.OnCompute, word.SetObject, word.Part{Field: word.ClassID, Value: uint64(info.ComputeClass)}))
+	b.Send(word.OnCompute, word.SharedMemoryWindow, word.High(info.SharedWindow), word.Low(info.SharedWindow))
+	b.Send(word.OnCompute, word.LocalMemoryWindow, word.High(info.LocalWindow), word.Low(info.LocalWindow))
+	return d.sendOnce(b)
+}
+
+// sendOnce submits words that are not needed again and waits for their end.
+func (d *Device) sendOnce(b *word.Builder) error {
+	if b.Err != nil {
+		return b.Err
+	}
+	m, err := d.board.Alloc(int64(4*len(b.Words)), UseData)
+	if err != nil {
+		return err
+	}
+	putWords(m.Host, b.Words)
+	entry, err := word.RingEntry(m.Address, len(b.Words))
+	if err == nil {
+		_, err = d.queue.submit(entry)
+	}
+	if err == nil {
+		err = d.queue.wait(context.Background(), d.queue.last)
+	}
+	if err != nil {
+		return err // the GPU may still read the words
+	}
+	return d.board.Free(m)
+}
+
+// Name is Options.Name, or that of the chip.
+func (d *Device) Name() string {
+	if d.options.Name != "" {
+		return d.options.Name
+	}
+	return d.board.Info().Chip
+}
+
+// Target describes the GPU's architecture.
+func (d *Device) Target() *target.Desc { return d.desc }
+
+// Info is what the board says.
+func (d *Device) Info() Info { return d.board.Info() }
+
+// usable reports a device that is closed or that a fault has ended. The lock is held.
+func (d *Device) usable() error {
+	switch {
+	case d.closed:
+		return fmt.Errorf("%s: the device is closed", d.Name())
+	case d.broken != nil:
+		return &nvidia.BrokenError{Device: d.Name(), Cause: d.broken}
+	}
+	return nil
+}
+
+// idle waits until all that was submitted has ended. The lock is held.
+func (d *Device) idle(ctx context.Context) error {
+	if err := d.usable(); err != nil {
+		return err
+	}
+	return d.noteFault(d.queue.wait(ctx, d.queue.last), nil)
+}
+
+// noteFault keeps the first error that ends the device. Calls are those that ran.
+func (d *Device) noteFault(err error, calls []*call) error {
+	var fault *BoardFault
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &fault):
+		err = d.explain(fault, calls)
+	case !errors.Is(err, ErrTimeout):
+		return err
+	}
+	if d.broken == nil {
+		d.broken = err
+	}
+	return err
+}
+
+// explain names the kernel of a fault: the one whose code the multiprocessor ran.
+func (d *Device) explain(fault *BoardFault, calls []*call) error {
+	f := &nvidia.FaultError{Runtime: "hcq", Err: fault}
+	var at *code
+	for _, c := range d.images {
+		if fault.PC >= c.image.Address && fault.PC < c.image.Address+uint64(len(c.image.Host)) {
+			at = c
+		}
+	}
+	for _, c := range calls {
+		if c.code == at {
+			return c.Fault("hcq", fault)
+		}
+		f.Suspects = append(f.Suspects, c.Name())
+	}
+	if at != nil {
+		f.Kernel = at.kernel.Name
+	}
+	return f
+}
+
+// Close gives everything back. Nothing of the device may be in use.
+func (d *Device) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return nil
+	}
+	var errs []error
+	if d.queue != nil && d.broken == nil {
+		errs = append(errs, d.queue.wait(context.Background(), d.queue.last))
+	}
+	d.closed = true
+	for _, c := range d.images {
+		errs = append(errs, d.board.Free(c.image))
+	}
+	if d.local != nil {
+		errs = append(errs, d.board.Free(d.local))
+	}
+	if d.arena != nil {
+		errs = append(errs, d.arena.Close())
+	}
+	if d.queue != nil {
+		errs = append(errs, d.queue.close())
+	}
+	errs = append(errs, d.board.Close(), d.cache.Close())
+	return errors.Join(errs...)
+}

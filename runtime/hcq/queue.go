@@ -1,0 +1,182 @@
+package hcq
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"tgc/runtime/hcq/word"
+)
+
+// Offsets of the ring's pointers in its control block, in bytes.
+const (
+	getAt = 0x88
+	putAt = 0x8c
+)
+
+const entryBytes = 8
+
+// ErrTimeout is wrapped where the GPU does not go on.
+var ErrTimeout = errors.New("the GPU does not go on")
+
+// queue puts entries into the ring and signals the timeline. It is not safe for
+// concurrent use.
+type queue struct {
+	board   Board
+	channel Channel
+	put     int
+	timeout time.Duration
+	// cell is the timeline: 8 bytes that the GPU writes, 8 with the time.
+	cell *Buffer
+	last uint64 // value that was asked for last
+	// signals are slots of words that write the cell, used in turn: a slot is written
+	// anew when the timeline has reached the value that it wrote before.
+	signals *Buffer
+	slots   []uint64 // value of each slot
+	slot    int
+}
+
+const (
+	slotBytes = 64
+	slotCount = 64
+)
+
+func newQueue(board Board, timeout time.Duration) (*queue, error) {
+	q := &queue{board: board, channel: board.Channel(), timeout: timeout, slots: make([]uint64, slotCount)}
+	var err error
+	if q.cell, err = board.Alloc(16, UseData); err != nil {
+		return nil, err
+	}
+	if q.signals, err = board.Alloc(slotBytes*slotCount, UseData); err != nil {
+		return nil, errors.Join(err, board.Free(q.cell))
+	}
+	return q, nil
+}
+
+func (q *queue) close() error { return errors.Join(q.board.Free(q.signals), q.board.Free(q.cell)) }
+
+// reached is the value of the timeline.
+func (q *queue) reached() uint64 {
+	return atomic.LoadUint64((*uint64)(unsafe.Pointer(&q.cell.Host[0])))
+}
+
+// submit queues entries and a signal after them, and returns the timeline's value of
+// their end.
+func (q *queue) submit(entries ...uint64) (uint64, error) {
+	value := q.last + 1
+	signal, err := q.signal(value)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if err := q.enter(e); err != nil {
+			return 0, err
+		}
+	}
+	if err := q.enter(signal); err != nil {
+		return 0, err
+	}
+	q.last = value
+	q.ring()
+	return value, nil
+}
+
+// signal writes the words that set the timeline to a value, and returns their entry.
+func (q *queue) signal(value uint64) (uint64, error) {
+	if err := q.wait(context.Background(), q.slots[q.slot]); err != nil {
+		return 0, err
+	}
+	b := &word.Builder{}
+	b.Release(q.cell.Address, value, true)
+	if b.Err != nil {
+		return 0, b.Err
+	}
+	at := q.slot * slotBytes
+	putWords(q.signals.Host[at:], b.Words)
+	q.slots[q.slot] = value
+	q.slot = (q.slot + 1) % len(q.slots)
+	return word.RingEntry(q.signals.Address+uint64(at), len(b.Words))
+}
+
+// enter puts an entry into the ring, once there is room.
+func (q *queue) enter(entry uint64) error {
+	next := (q.put + 1) % q.channel.Entries
+	if next == q.get() {
+		q.ring()
+		err := q.poll(context.Background(), func() bool { return next != q.get() })
+		if err != nil {
+			return fmt.Errorf("ring of %d entries is full: %w", q.channel.Entries, err)
+		}
+	}
+	binary.LittleEndian.PutUint64(q.channel.Ring[q.put*entryBytes:], entry)
+	q.put = next
+	return nil
+}
+
+func (q *queue) get() int { return int(q.control(getAt).Load()) }
+
+// control is a pointer of the ring.
+func (q *queue) control(at int) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Pointer(&q.channel.Control[at]))
+}
+
+// ring makes all entries known to the GPU.
+func (q *queue) ring() {
+	q.board.Publish() // the words and the entries, ahead of the pointer
+	q.control(putAt).Store(uint32(q.put))
+	q.board.Publish()
+	q.board.Ring()
+}
+
+// wait waits until the timeline has a value or a later one.
+func (q *queue) wait(ctx context.Context, value uint64) error {
+	if int64(q.reached()-value) >= 0 {
+		return nil
+	}
+	return q.poll(ctx, func() bool { return int64(q.reached()-value) >= 0 })
+}
+
+// Intervals of polling: a step is some hundred microseconds to milliseconds long.
+const (
+	spins      = 2000 // without giving the processor away
+	pollPause  = 50 * time.Microsecond
+	checkEvery = 64 // pauses from one look for a fault to the next
+)
+
+// poll waits for a condition, for a fault, or for too long without progress.
+func (q *queue) poll(ctx context.Context, done func() bool) error {
+	for range spins {
+		if done() {
+			return nil
+		}
+	}
+	last, deadline := q.reached(), time.Now().Add(q.timeout)
+	for i := 0; !done(); i++ {
+		if i%checkEvery == 0 {
+			if err := q.board.Fault(); err != nil {
+				return err
+			}
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		if now := q.reached(); now != last {
+			last, deadline = now, time.Now().Add(q.timeout)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%w: timeline %d of %d, ring entry %d of %d, for %v", ErrTimeout, q.reached(), q.last, q.get(), q.put, q.timeout)
+		}
+		time.Sleep(pollPause)
+	}
+	return nil
+}
+
+func putWords(to []byte, words []uint32) {
+	for i, w := range words {
+		binary.LittleEndian.PutUint32(to[4*i:], w)
+	}
+}
