@@ -79,6 +79,9 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 	}
 	s.sink = s.out.arena.Import(sink)
 	s.out.Variables = variablesOf(s.sink)
+	if s.control.Origins {
+		s.out.arena.Trace(s.sink)
+	}
 	for i := range stages {
 		if err := runStage(ctx, &stages[i], s); err != nil {
 			return nil, err

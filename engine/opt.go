@@ -132,12 +132,12 @@ func kernelOnText(_ context.Context, name, text string, t *textTarget) (string, 
 	if err != nil {
 		return "", err
 	}
-	return plannedText(root, choice.Plan.Extend(root, t.config.With, t.desc)), nil
+	return plannedText(ir.Text(root), choice.Plan.Extend(root, t.config.With, t.desc)), nil
 }
 
 // plannedText is the text of a kernel with its plan.
-func plannedText(root *ir.UOp, p plan.Plan) string {
-	return planLine + p.String() + "\n" + ir.Text(root)
+func plannedText(kernel string, p plan.Plan) string {
+	return planLine + p.String() + "\n" + kernel
 }
 
 // lowerOnText runs a pass between a plan and a finished program. Packed buffers have

@@ -110,7 +110,7 @@ var launchPasses = pass.NewTable(pass.Table[*state]{
 	},
 })
 
-func graphText(s *state) string { return ir.Text(s.sink) }
+func graphText(s *state) string { return s.out.arena.Text(s.sink) }
 
 // kernelsText prints the kernels one after the other, each with its plan.
 func kernelsText(s *state) string {
@@ -118,14 +118,14 @@ func kernelsText(s *state) string {
 	if len(s.out.Kernels) == 0 {
 		for _, launch := range s.out.Schedule.Launches {
 			for _, k := range launch.Kernels {
-				archive.Files = append(archive.Files, txtar.File{Name: k.Name, Data: []byte(ir.Text(k.AST))})
+				archive.Files = append(archive.Files, txtar.File{Name: k.Name, Data: []byte(s.out.arena.Text(k.AST))})
 			}
 		}
 	}
 	for _, k := range s.out.Kernels {
-		text := ir.Text(k.AST)
+		text := s.out.arena.Text(k.AST)
 		if len(k.Plan.Opts) > 0 {
-			text = plannedText(k.AST, k.Plan)
+			text = plannedText(text, k.Plan)
 		}
 		archive.Files = append(archive.Files, txtar.File{Name: k.Name, Data: []byte(text)})
 	}
@@ -135,7 +135,7 @@ func kernelsText(s *state) string {
 func programsText(s *state) string {
 	var text bytes.Buffer
 	for _, k := range s.out.Kernels {
-		fmt.Fprintf(&text, "-- %s --\n%s", k.Name, program.Print(k.Program))
+		fmt.Fprintf(&text, "-- %s --\n%s", k.Name, program.PrintOrigins(k.Program))
 	}
 	return text.String()
 }

@@ -28,6 +28,12 @@ func CanonicalHash(root *UOp) uint64 { return newColouring(root).hash[root] }
 // commutative operands in order again. slots[new] is the old slot. Kernels
 // that are equal up to names come out as one node.
 func Canonicalise(a *Arena, root *UOp) (canonical *UOp, slots []int) {
+	canonical, slots, _ = CanonicaliseNodes(a, root)
+	return canonical, slots
+}
+
+// CanonicaliseNodes is Canonicalise that also says what each node became.
+func CanonicaliseNodes(a *Arena, root *UOp) (canonical *UOp, slots []int, became map[*UOp]*UOp) {
 	ranges, params := newColouring(root).number(root)
 	c := &canonicaliser{arena: a, linear: NewLinearizer(a), done: make(map[*UOp]*UOp), ranges: ranges}
 	c.slots = make(map[int]int)
@@ -41,7 +47,7 @@ func Canonicalise(a *Arena, root *UOp) (canonical *UOp, slots []int) {
 	for _, u := range Toposort(root) {
 		c.done[u] = c.rename(u)
 	}
-	return c.done[root], slots
+	return c.done[root], slots, c.done
 }
 
 // colouring holds the structural hash of every node, names left out.
@@ -238,5 +244,5 @@ func (c *canonicaliser) rename(u *UOp) *UOp {
 	case isSymmetric(u) && Compare(src[0], src[1]) > 0:
 		src[0], src[1] = src[1], src[0]
 	}
-	return c.arena.Make(u.Op, u.DType, u.Arg, src...)
+	return c.arena.With(u, src)
 }

@@ -75,7 +75,11 @@ func (r *Rebuild) visit(u *UOp) *UOp {
 		src[i] = to
 	}
 	if r.Visit != nil {
-		if to := r.Visit(u, src); to != nil {
+		before := r.Arena.MakeFor(u)
+		to := r.Visit(u, src)
+		r.Arena.MakeAgainFor(before)
+		if to != nil {
+			r.Arena.renewed(u, to)
 			return to
 		}
 	}

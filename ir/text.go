@@ -36,6 +36,12 @@ func Print(w io.Writer, root *UOp) error {
 // it is a root. Forms with several roots name nodes of the list in lines of their
 // own.
 func PrintNodes(w io.Writer, roots ...*UOp) (names map[*UOp]int, err error) {
+	return printNodes(w, func(_ *UOp, line int) int { return line }, nil, roots)
+}
+
+// printNodes writes the nodes with the names that name gives them by their lines, and
+// with comments, if there are any.
+func printNodes(w io.Writer, name func(u *UOp, line int) int, comment func(*bufio.Writer, *UOp), roots []*UOp) (names map[*UOp]int, err error) {
 	out := bufio.NewWriter(w)
 	order := Toposort(roots...)
 	names = make(map[*UOp]int, len(order))
@@ -47,10 +53,14 @@ func PrintNodes(w io.Writer, roots ...*UOp) (names map[*UOp]int, err error) {
 		if u.Op == OpConst && !named.met.Has(u) {
 			continue
 		}
-		names[u] = len(names)
+		names[u] = name(u, len(names))
 		if err := printNode(out, u, names); err != nil {
 			return nil, err
 		}
+		if comment != nil {
+			comment(out, u)
+		}
+		out.WriteByte('\n')
 	}
 	return names, out.Flush()
 }
@@ -77,7 +87,7 @@ func printNode(out *bufio.Writer, u *UOp, names map[*UOp]int) error {
 			printName(out, names[s])
 		}
 	}
-	return out.WriteByte('\n')
+	return nil
 }
 
 func printName(out *bufio.Writer, name int) {
@@ -114,8 +124,12 @@ func constText(u *UOp) string {
 // Text is the text form as a string; for a node that cannot be printed, the
 // reason.
 func Text(root *UOp) string {
+	return textOf(func(w io.Writer) error { return Print(w, root) })
+}
+
+func textOf(print func(w io.Writer) error) string {
 	var b strings.Builder
-	if err := Print(&b, root); err != nil {
+	if err := print(&b); err != nil {
 		return err.Error()
 	}
 	return b.String()

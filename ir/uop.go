@@ -35,6 +35,7 @@ type Arena struct {
 	slab    []UOp
 	made    int
 	monoids NodeMap[*Monoid] // of tuple REDUCEs; see MonoidOf
+	origins *origins         // nil: nobody asks; see Trace
 }
 
 // NewArena makes an empty arena.
@@ -62,6 +63,9 @@ func (a *Arena) Make(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 	a.table[at] = u
 	if 2*a.made > len(a.table) {
 		a.grow()
+	}
+	if a.origins != nil {
+		a.origins.made(u)
 	}
 	return u
 }
@@ -102,7 +106,11 @@ func (a *Arena) With(u *UOp, src []*UOp) *UOp {
 	if slices.Equal(u.Src, src) {
 		return u
 	}
-	return a.Make(u.Op, u.DType, u.Arg, src...)
+	before := a.MakeFor(u)
+	to := a.Make(u.Op, u.DType, u.Arg, src...)
+	a.MakeAgainFor(before)
+	a.renewed(u, to)
+	return to
 }
 
 // Import copies a graph of un-interned (or another arena's) nodes into a.

@@ -18,7 +18,7 @@ import (
 // writeProgram is the row between the tables of kernel/shape and ir/program/opt.
 var writeProgram = pass.NewTable(pass.Table[*lowering]{
 	Stage:  "kernel/lower",
-	Text:   func(s *lowering) string { return program.Print(s.program) },
+	Text:   func(s *lowering) string { return program.PrintOrigins(s.program) },
 	Verify: func(s *lowering) error { return program.Verify(s.program) },
 	Rows: []pass.Row[*lowering]{{
 		Info: pass.Info{

@@ -34,12 +34,24 @@ type Control struct {
 	Verify    bool                                          // run the form's verifier after every row
 	Trace     bool                                          // count what fires: compares texts, slow
 	OnChange  func(row Info, subject, before, after string) // with Trace: told of every firing; may be nil
+	Origins   bool                                          // forms say for which node of the graph a node was made, and it has one name in all of them
+	OnRewrite func(row, subject string, r Rewrite)          // told of every rule of package rewrite that fires in a row; may be nil
 
 	mu      sync.Mutex
 	times   map[string]time.Duration
 	firing  map[string]int
 	running string
 }
+
+// Rewrite is a rule of package rewrite that fired: its full name, and the expression
+// before and after.
+type Rewrite struct{ Rule, Before, After string }
+
+// Rewritten tells who wants to know of a rule that fired in the row that runs.
+func (c *Control) Rewritten(subject string, r Rewrite) { c.OnRewrite(c.Running(), subject, r) }
+
+// WatchesRewrites reports that somebody wants to be told.
+func (c *Control) WatchesRewrites() bool { return c != nil && c.OnRewrite != nil }
 
 // Child is a Control that asks for the same and counts times and firings of its
 // own: one for each compilation. The child of nil asks for nothing.
@@ -49,7 +61,7 @@ func (c *Control) Child() *Control {
 	}
 	return &Control{
 		Without: c.Without, DumpAfter: c.DumpAfter, StopAfter: c.StopAfter, Dump: c.Dump,
-		Verify: c.Verify, Trace: c.Trace, OnChange: c.OnChange,
+		Verify: c.Verify, Trace: c.Trace, OnChange: c.OnChange, Origins: c.Origins, OnRewrite: c.OnRewrite,
 	}
 }
 
@@ -60,7 +72,11 @@ func (c *Control) Running() string {
 	return c.running
 }
 
-func (c *Control) begin(name string) {
+// Begin notes that a row starts: for rows whose runs Run cannot see one by one.
+func (c *Control) Begin(name string) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.running = name
@@ -191,7 +207,7 @@ func (t *Table[S]) runControlled(ctx context.Context, row *Row[S], s S, subject 
 		}
 		before = text.text
 	}
-	c.begin(row.Name)
+	c.Begin(row.Name)
 	start := time.Now()
 	err := row.Run(ctx, s)
 	c.spend(row.Name, time.Since(start))

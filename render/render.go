@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tgc/internal/cudatools"
+	"tgc/internal/lists"
 	"tgc/ir/program"
 	"tgc/render/cuda"
 	"tgc/render/gpu"
@@ -23,11 +24,16 @@ type Renderer struct {
 	// Annotated is Source with each instruction of the program as a comment before
 	// what is made of it.
 	Annotated func(p *program.Program) (string, error)
+	// Lines is Source by lines, each with the instruction of the program.
+	Lines func(p *program.Program) ([]Line, error)
 	// Inspect reads figures off a program's machine code; nil where the target's
 	// own tools are not installed.
 	Inspect func(ctx context.Context, p *program.Program) (*gpu.Machine, error)
 	// Assembly lists a program's machine code; nil like Inspect.
 	Assembly func(ctx context.Context, p *program.Program) (string, error)
+	// Machine is Assembly by lines, each with the instruction of the program; nil like
+	// Inspect.
+	Machine func(ctx context.Context, p *program.Program) ([]Line, error)
 }
 
 // language is one row.
@@ -83,6 +89,10 @@ func (l *language) renderer(desc *target.Desc) *Renderer {
 		Source:    func(p *program.Program) (string, error) { return l.source(p, desc, false) },
 		Annotated: func(p *program.Program) (string, error) { return l.source(p, desc, true) },
 	}
+	r.Lines = func(p *program.Program) ([]Line, error) {
+		text, err := r.Annotated(p)
+		return lists.Filter(splitAnnotated(text), func(l Line) bool { return !l.IsComment() }), err
+	}
 	tools := cudatools.FromEnvironment()
 	if !l.assembly || tools.PtxasPath == "" {
 		return r
@@ -97,6 +107,13 @@ func (l *language) renderer(desc *target.Desc) *Renderer {
 	}
 	if tools.NvdisasmPath == "" {
 		return r
+	}
+	r.Machine = func(ctx context.Context, p *program.Program) ([]Line, error) {
+		source, err := assembly(p, desc, true)
+		if err != nil {
+			return nil, err
+		}
+		return machineLines(ctx, tools, gpu.Architecture(desc), source)
 	}
 	r.Assembly = func(ctx context.Context, p *program.Program) (string, error) {
 		source, err := assembly(p, desc, false)

@@ -175,6 +175,8 @@ func (e *Engine) step(f frame) error {
 			return nil
 		}
 	}
+	before := e.Arena.MakeFor(f.node)
+	defer e.Arena.MakeAgainFor(before)
 	for _, r := range e.byOp[f.node.Op] {
 		after := r.apply(&e.Context, f.node)
 		if after == nil || after == f.node {

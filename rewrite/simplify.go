@@ -22,5 +22,8 @@ func (s *Simplifier) Do(u *ir.UOp) *ir.UOp {
 	return out
 }
 
+// Trace has tell called for every firing.
+func (s *Simplifier) Trace(tell func(Firing)) { s.engine.Trace = tell }
+
 // Simplify is one Do of a new Simplifier.
 func Simplify(a *ir.Arena, u *ir.UOp) *ir.UOp { return NewSimplifier(a).Do(u) }

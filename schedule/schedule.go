@@ -17,6 +17,7 @@ func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt state.Options) (*st
 	}
 	s := state.New(a, opt)
 	s.Sink = sink
+	s.TraceRewrites(opt.Control)
 	if err := passes.Run(ctx, s, "", opt.Control); err != nil {
 		return nil, fmt.Errorf("schedule: %w", err)
 	}

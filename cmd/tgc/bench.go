@@ -88,6 +88,7 @@ func newBench() *cobra.Command {
 	f.IntVarP(&o.options.Prompt, "prompt", "p", 512, "tokens of the prompt; 0 for none")
 	f.IntVarP(&o.options.Decode, "n", "n", 128, "tokens to generate; 0 for none")
 	f.IntVarP(&o.options.Batch, "batch", "b", 1, "sequences that go on together; rates are over all of them")
+	f.IntVar(&o.options.Context, "ctx", 0, "positions in the cache (default: as many as are needed)")
 	f.IntVar(&o.options.Depth, "depth", 0, "position at which generation starts")
 	f.IntVarP(&o.options.Repeats, "repeats", "r", 5, "repeats; median, least and largest are printed")
 	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")

@@ -81,7 +81,7 @@ func (b *blame) print(cmd *cobra.Command, c *engine.Compiled, renderer *render.R
 // readSource finds the instructions of which matching lines of source were made.
 func (b *blame) readSource(c *engine.Compiled, renderer *render.Renderer) error {
 	for _, k := range c.Kernels {
-		text, err := renderer.Annotated(k.Program)
+		lines, err := renderer.Lines(k.Program)
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
@@ -89,31 +89,15 @@ func (b *blame) readSource(c *engine.Compiled, renderer *render.Renderer) error 
 			b.parts[part.Name] = k.Name
 		}
 		keys := make(map[string]bool)
-		instruction := ""
-		for line := range strings.Lines(text) {
-			if strings.HasPrefix(line, "}") { // the end of the function
-				instruction = ""
-			}
-			line = strings.TrimSpace(line)
-			if comment, ok := cutComment(line); ok {
-				instruction = comment
-			} else if instruction != "" && b.pattern.MatchString(line) {
-				b.source = append(b.source, sourceLine{k.Name, line, instruction})
-				keys[instructionKey(instruction, len(k.Parts) > 0)] = true
+		for _, line := range lines {
+			if text := strings.TrimSpace(line.Text); line.Of != "" && b.pattern.MatchString(text) {
+				b.source = append(b.source, sourceLine{k.Name, text, line.Of})
+				keys[instructionKey(line.Of, len(k.Parts) > 0)] = true
 			}
 		}
 		b.wanted[k.Name] = keys
 	}
 	return nil
-}
-
-func cutComment(line string) (string, bool) {
-	for _, mark := range []string{"// ", "; "} {
-		if text, ok := strings.CutPrefix(line, mark); ok {
-			return text, true
-		}
-	}
-	return "", false
 }
 
 var (

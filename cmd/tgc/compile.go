@@ -4,15 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"tgc/engine"
-	"tgc/ir"
 	"tgc/llm"
-	"tgc/llm/synth"
 	"tgc/pass"
 	"tgc/render"
 	"tgc/target"
@@ -20,13 +16,7 @@ import (
 
 // compileFlags are the flags of compile.
 type compileFlags struct {
-	step    string
-	tokens  int
-	batch   int
-	context int
-	depth   int
-	mode    modeFlag
-	target  string
+	stepFlags
 	out     string
 	explain bool
 	json    bool
@@ -51,17 +41,11 @@ func newCompile() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.step, "step", "decode", "decode (one token a sequence) or prefill")
-	f.IntVar(&o.tokens, "tokens", 128, "prefill: tokens fed at once")
-	f.IntVar(&o.batch, "batch", 1, "sequences")
-	f.IntVar(&o.context, "ctx", 4096, "positions in the cache, at most the model's")
-	f.IntVar(&o.depth, "depth", 128, "position at which bytes are counted")
-	f.StringVar(&o.target, "target", "", target.Names())
+	o.stepFlags.register(f)
 	f.StringVarP(&o.out, "output", "o", "", "folder to write")
 	f.BoolVar(&o.explain, "explain", false, "print what was decided, and why")
 	f.StringVar(&o.blame, "blame", "", "say which passes made, moved or dropped the lines that match: a regular expression, of the source or of any form")
 	f.BoolVar(&o.json, "json", false, "print the manifest too")
-	registerMode(f, &o.mode)
 	o.passes.register(f)
 	return cmd
 }
@@ -72,18 +56,8 @@ func (o *compileFlags) check(cmd *cobra.Command) error {
 		return usagef("compile: --target is missing, such as --target llvm")
 	case o.out == "" && o.passes.stopAfter == "" && len(o.passes.dumpAfter) == 0 && o.blame == "":
 		return usagef("compile: -o DIR is missing")
-	case o.step != "decode" && o.step != "prefill":
-		return usagef("compile: --step %q, want decode or prefill", o.step)
-	case o.tokens < 1 || o.batch < 1 || o.context < 1 || o.depth < 0:
-		return usagef("compile: --tokens, --batch and --ctx start at 1, --depth at 0")
 	}
-	if o.step == "decode" {
-		if cmd.Flags().Changed("tokens") && o.tokens != 1 {
-			return usagef("compile: --tokens is for --step prefill: a decode step feeds one token")
-		}
-		o.tokens = 1
-	}
-	return nil
+	return o.stepFlags.check(cmd)
 }
 
 func (o *compileFlags) run(cmd *cobra.Command, name string) error {
@@ -112,11 +86,7 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
-	compile := o.model
-	if strings.HasSuffix(name, ".uop") {
-		compile = o.graph
-	}
-	manifest, step, err := compile(cmd, name, desc, config)
+	manifest, step, err := o.compile(cmd, name, desc, config)
 	if errors.Is(err, pass.ErrStopped) {
 		return nil
 	}
@@ -154,54 +124,6 @@ func (o *compileFlags) write(cmd *cobra.Command, manifest *llm.Manifest, step *l
 		return printJSON(cmd, manifest)
 	}
 	return o.summarise(w, manifest)
-}
-
-// model compiles a step of a model.
-func (o *compileFlags) model(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*llm.Manifest, *llm.CompiledStep, error) {
-	m, err := openModel(cmd.Context(), name, openOutline)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer m.Close()
-	rows := min(o.context, m.Config.Context)
-	if o.depth+o.tokens > rows {
-		return nil, nil, fmt.Errorf("depth %d and %d tokens do not fit the context of %d", o.depth, o.tokens, rows)
-	}
-	v := llm.Variant{Batch: o.batch, Tokens: o.tokens, Context: rows, Numeric: o.mode.Numeric}
-	step, err := llm.CompileStep(printNotes(cmd), m, v, o.depth, desc, config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return &llm.Manifest{
-		Target: desc.Name, Step: o.step, Mode: o.mode.String(), Model: modelName(name),
-		Ctx: rows, Depth: o.depth, Tokens: o.tokens, Batch: o.batch,
-	}, step, nil
-}
-
-// graph compiles a graph in text form.
-func (o *compileFlags) graph(cmd *cobra.Command, name string, desc *target.Desc, config engine.Config) (*llm.Manifest, *llm.CompiledStep, error) {
-	text, err := readInput(cmd, name)
-	if err != nil {
-		return nil, nil, err
-	}
-	root, err := ir.Parse(ir.NewArena(), text)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	compiled, err := engine.Compile(printNotes(cmd), root, desc, config)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
-	}
-	step := &llm.CompiledStep{Compiled: compiled, Binding: engine.Bind(compiled, nil)}
-	return &llm.Manifest{Target: desc.Name, Step: "graph", Mode: o.mode.String(), Model: modelName(name)}, step, nil
-}
-
-// modelName is what a manifest calls a model: the same wherever the file lies.
-func modelName(name string) string {
-	if synth.IsShape(name) {
-		return name
-	}
-	return filepath.Base(name)
 }
 
 // findTarget parses --target and finds its renderer.

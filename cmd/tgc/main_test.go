@@ -119,7 +119,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"bench", "chat", "compile", "devices", "hcq", "inspect", "opt", "run", "synth", "tokenize", "tune", "version"}
+	want := []string{"bench", "chat", "compile", "devices", "hcq", "inspect", "opt", "run", "synth", "tokenize", "tune", "version", "viz"}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("commands %v, want %v", names, want)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -122,5 +124,43 @@ $k$slow:
 	// 2 outside, 4 in the outer loop alone, 2 in both.
 	if got := l.Executed([]int64{3, 5}); got != 2+4*3+2*15 {
 		t.Errorf("%d instructions", got)
+	}
+}
+
+// Instructions have the line of the PTX, labels none, and marks are no lines.
+func TestReadLines(t *testing.T) {
+	got := readLines(`
+//--------------------- .text.k --------------------------
+	.section	.text.k,"ax",@progbits
+        .global         k
+.text.k:
+	//## File ".nv_debug_ptx_txt", line 12
+        /*0000*/                   LDC R1, c[0x0][0x28] ;
+.L_x_0:
+        /*0010*/              @!P0 BRA ` + "`(.L_x_0)" + ` ;
+	//## File ".nv_debug_ptx_txt.1", line 26
+        /*0020*/                   EXIT ;
+`)
+	want := []MachineLine{{"/*0000*/ LDC R1, c[0x0][0x28] ;", 12}, {".L_x_0:", 0}, {"/*0010*/ @!P0 BRA `(.L_x_0) ;", 12}, {"/*0020*/ EXIT ;", 26}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestLines(t *testing.T) {
+	tools := FromEnvironment()
+	if tools.PtxasPath == "" || tools.NvdisasmPath == "" {
+		t.Skip("no ptxas or nvdisasm")
+	}
+	list, err := tools.Lines(t.Context(), copyKernel, "sm_75")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(copyKernel, "\n")
+	for _, c := range []struct{ machine, ptx string }{{"STG", "st.global.v2.b32"}, {"BAR.SYNC", "bar.sync"}, {"LDG", "ld.global.v4"}} {
+		i := slices.IndexFunc(list, func(l MachineLine) bool { return strings.Contains(l.Text, c.machine) })
+		if i < 0 || list[i].Line < 1 || !strings.Contains(lines[list[i].Line-1], c.ptx) {
+			t.Errorf("%s is not of a line with %s: %v", c.machine, c.ptx, list)
+		}
 	}
 }

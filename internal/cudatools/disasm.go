@@ -25,23 +25,31 @@ type Listing struct {
 
 // Nvdisasm lists the instructions of machine code.
 func (t Tools) Nvdisasm(ctx context.Context, cubin []byte) (*Listing, error) {
-	if err := t.need(t.NvdisasmPath, "nvdisasm"); err != nil {
+	text, err := t.list(ctx, cubin)
+	if err != nil {
 		return nil, err
+	}
+	return summarise(text), nil
+}
+
+func (t Tools) list(ctx context.Context, cubin []byte, flags ...string) (string, error) {
+	if err := t.need(t.NvdisasmPath, "nvdisasm"); err != nil {
+		return "", err
 	}
 	dir, err := os.MkdirTemp("", "tgc-nvdisasm")
 	if err != nil {
-		return nil, fmt.Errorf("cudatools: %w", err)
+		return "", fmt.Errorf("cudatools: %w", err)
 	}
 	defer os.RemoveAll(dir)
 	object := filepath.Join(dir, "kernel.cubin")
 	if err := os.WriteFile(object, cubin, 0o600); err != nil {
-		return nil, fmt.Errorf("cudatools: %w", err)
+		return "", fmt.Errorf("cudatools: %w", err)
 	}
-	text, err := run(ctx, t.NvdisasmPath, "--print-code", object)
+	text, err := run(ctx, t.NvdisasmPath, append(flags, "--print-code", object)...)
 	if err != nil {
-		return nil, fmt.Errorf("cudatools: nvdisasm: %w:\n%s", err, text)
+		return "", fmt.Errorf("cudatools: nvdisasm: %w:\n%s", err, text)
 	}
-	return summarise(text), nil
+	return text, nil
 }
 
 // An instruction: address, perhaps a predicate, opcode with modifiers.

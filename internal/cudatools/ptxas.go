@@ -30,6 +30,10 @@ var unknownArchitecture = regexp.MustCompile(`Value '\w+' is not defined for opt
 
 // Ptxas assembles PTX for an architecture as ptxas names it, "sm_90a".
 func (t Tools) Ptxas(ctx context.Context, ptx, arch string) (*Assembled, error) {
+	return t.assemble(ctx, ptx, arch)
+}
+
+func (t Tools) assemble(ctx context.Context, ptx, arch string, flags ...string) (*Assembled, error) {
 	if err := t.need(t.PtxasPath, "ptxas"); err != nil {
 		return nil, err
 	}
@@ -42,7 +46,7 @@ func (t Tools) Ptxas(ctx context.Context, ptx, arch string) (*Assembled, error) 
 	if err := os.WriteFile(source, []byte(ptx), 0o600); err != nil {
 		return nil, fmt.Errorf("cudatools: %w", err)
 	}
-	log, err := run(ctx, t.PtxasPath, "-v", "--gpu-name", arch, source, "-o", object)
+	log, err := run(ctx, t.PtxasPath, append(flags, "-v", "--gpu-name", arch, source, "-o", object)...)
 	if unknownArchitecture.MatchString(log) {
 		return nil, fmt.Errorf("cudatools: ptxas: %s: %w", arch, ErrArchitecture)
 	}

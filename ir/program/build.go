@@ -21,6 +21,7 @@ type Builder struct {
 	consts  []Instr
 	cached  map[constKey]*Value
 	known   map[*Value]constKey // scalar integer constants, for folding
+	origin  int                 // of new values
 }
 
 type constKey struct {
@@ -59,10 +60,23 @@ func (b *Builder) SetBlock(threads ...int64) { b.program.Block = threads }
 
 // NewValue allocates a value that no instruction defines yet.
 func (b *Builder) NewValue(t Type) *Value {
-	v := &Value{ID: b.program.Values, Type: t}
+	v := &Value{ID: b.program.Values, Type: t, Origin: b.origin}
 	b.program.Values++
 	return v
 }
+
+// MakeFor has new values made for a node of the graph, unless it is 0, until what it
+// returns, the node before, is given to MakeAgainFor.
+func (b *Builder) MakeFor(origin int) (before int) {
+	before = b.origin
+	if origin != 0 {
+		b.origin = origin
+	}
+	return before
+}
+
+// MakeAgainFor ends what MakeFor began.
+func (b *Builder) MakeAgainFor(before int) { b.origin = before }
 
 // Block is the block that instructions are appended to.
 func (b *Builder) Block() *Block { return b.block }

@@ -45,8 +45,9 @@ func Pointer(d ir.DType, space Space) Type { return Type{Elem: d, Lanes: 1, Ptr:
 // Value is an SSA value: the result of an instruction, a block argument, a
 // parameter. IDs are dense in a Program and name the value in the text form.
 type Value struct {
-	ID   int
-	Type Type
+	ID     int
+	Type   Type
+	Origin int // the node of the graph for which it was made, see ir.Arena.Trace; 0: not known
 }
 
 // Op is the operation of an instruction.

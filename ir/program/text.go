@@ -105,8 +105,13 @@ func (v *Value) String() string {
 }
 
 // Print is the text form of a program.
-func Print(p *Program) string {
-	w := &writer{}
+func Print(p *Program) string { return new(writer).program(p) }
+
+// PrintOrigins is Print with comments that say for which nodes of a traced graph the
+// instructions were made (see ir.Arena.Trace), if that is known.
+func PrintOrigins(p *Program) string { return (&writer{origins: true}).program(p) }
+
+func (w *writer) program(p *Program) string {
 	w.line("program " + strconv.Quote(p.Name))
 	for i := range p.Params {
 		w.param(&p.Params[i])
@@ -131,8 +136,9 @@ func PrintInstr(i *Instr) string {
 
 type writer struct {
 	strings.Builder
-	depth  int
-	digits []byte // of the number being written
+	depth   int
+	origins bool
+	digits  []byte // of the number being written
 }
 
 func (w *writer) line(s string) {
@@ -224,6 +230,7 @@ func (w *writer) block(b *Block) {
 		in := &b.Instrs[i]
 		w.indent()
 		w.head(in)
+		w.origin(in)
 		w.WriteByte('\n')
 		if in.Body == nil {
 			continue
@@ -243,6 +250,17 @@ func (w *writer) nested(b *Block) {
 	w.depth++
 	w.block(b)
 	w.depth--
+}
+
+// origin says in a comment for which node of a traced graph the instruction was made.
+func (w *writer) origin(i *Instr) {
+	v := i.Result
+	if v == nil && len(i.Results) > 0 {
+		v = i.Results[0]
+	}
+	if w.origins && v != nil && v.Origin != 0 && i.Op != Const && i.Op != ConstLanes {
+		w.number(ir.OriginMark, v.Origin)
+	}
 }
 
 // head writes the instruction without its blocks.

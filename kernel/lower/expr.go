@@ -34,7 +34,11 @@ func (l *expressions) lower(u *ir.UOp, at coords) val {
 	}
 	s := l.scopes.stack[d]
 	var out val
-	l.scopes.in(d, func() { out = l.compute(u, at) })
+	l.scopes.in(d, func() {
+		before := l.b.MakeFor(l.Arena.Origin(u))
+		out = l.compute(u, at)
+		l.b.MakeAgainFor(before)
+	})
 	s.memo[k] = out
 	return out
 }

@@ -11,6 +11,7 @@ import (
 	"tgc/kernel/plan"
 	"tgc/pass"
 	"tgc/rewrite"
+	"tgc/schedule/expr"
 	"tgc/target"
 )
 
@@ -45,6 +46,7 @@ func Apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*Ker
 // ApplyWith is Apply under the control of a user; subject names the kernel.
 func ApplyWith(ctx context.Context, a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc, subject string, control *pass.Control) (*Kernel, error) {
 	st := NewState(a, sink, chosen, desc)
+	expr.TraceRewrites(st.simp, subject, control)
 	if err := Passes.Run(ctx, st, subject, control); err != nil {
 		return nil, err
 	}

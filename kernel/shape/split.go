@@ -144,12 +144,12 @@ func (sp *splitter) rebuild(sink *ir.UOp) *ir.UOp {
 		case u.Op == ir.OpProj && sp.sums[u.Src[0]] != nil:
 			return sp.sums[u.Src[0]][u.Arg.(ir.IntArg)]
 		case u.Op == ir.OpStage:
-			return a.Make(u.Op, u.DType, u.Arg, append(src[:1:1], sp.subAxisRanges(u.Src[1:])...)...)
+			return a.With(u, append(src[:1:1], sp.subAxisRanges(u.Src[1:])...))
 		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
 			return a.Load(src[0], sp.subAxisIndices(u.Src[0].Src[1:], src[1:])...)
 		case u.Op == ir.OpStore:
 			n := 2 + int(u.Arg.(ir.IntArg))
-			return a.Make(u.Op, u.DType, u.Arg, append(src[:n:n], sp.subAxisRanges(u.Src[n:])...)...)
+			return a.With(u, append(src[:n:n], sp.subAxisRanges(u.Src[n:])...))
 		}
 		return nil
 	})

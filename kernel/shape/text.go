@@ -37,7 +37,7 @@ func Text(st *State) string {
 	p.findRoots()
 	var body strings.Builder
 	var err error
-	if p.names, err = ir.PrintNodes(&body, append(p.roots, st.Sink)...); err != nil {
+	if p.names, err = st.Arena.PrintNodes(&body, append(p.roots, st.Sink)...); err != nil {
 		return err.Error()
 	}
 	if st.Axes != nil {

@@ -21,6 +21,7 @@ type Options struct {
 	Decode  int // tokens of each, one at a time
 	Depth   int // position at which decoding starts
 	Repeats int
+	Context int // positions in the cache, if more than are needed
 	Mode    nn.Numeric
 	Threads int
 	Kernels bool // also time single kernels of a decode step
@@ -41,6 +42,8 @@ func (o *Options) Check() error {
 		return fmt.Errorf("%d prompt and %d generated tokens, want at least one token", o.Prompt, o.Decode)
 	case o.Depth < 0:
 		return fmt.Errorf("depth is %d, want 0 or more", o.Depth)
+	case o.Context < 0:
+		return fmt.Errorf("a cache of %d positions", o.Context)
 	case o.Batch < 0:
 		return fmt.Errorf("%d sequences, want at least 1", o.Batch)
 	case o.Repeats < 1:
@@ -108,7 +111,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 	if err := opt.Check(); err != nil {
 		return nil, err
 	}
-	rows := max(opt.Prompt, opt.Depth+opt.Decode, opt.Depth+1)
+	rows := max(opt.Context, opt.Prompt, opt.Depth+opt.Decode, opt.Depth+1)
 	if rows > m.Config.Context {
 		return nil, fmt.Errorf("bench: %d positions are needed, but the model's context is %d", rows, m.Config.Context)
 	}

@@ -74,7 +74,7 @@ func (n *renaming) name(u *ir.UOp) *ir.UOp {
 	for i, r := range ranges {
 		with[r] = group.ranges[i]
 	}
-	return n.s.A.Make(u.Op, u.DType, u.Arg, n.s.Rename(u.Src, with)...)
+	return n.s.A.With(u, n.s.Rename(u.Src, with))
 }
 
 func (n *renaming) find(u *ir.UOp, ranges []*ir.UOp) *loopGroup {

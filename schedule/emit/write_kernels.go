@@ -155,7 +155,7 @@ func (k *kernelBuilder) build(u *ir.UOp) *ir.UOp {
 	if u.Op == ir.OpLoad && len(src) == 1 {
 		src = append(src, a.Index(0))
 	}
-	return k.e.s.SimplifyNode(a.Make(u.Op, u.DType, u.Arg, src...))
+	return k.e.s.SimplifyNode(a.With(u, src))
 }
 
 func (e *emission) userBuffer(node *ir.UOp) int {

@@ -52,7 +52,7 @@ func (s *Exprs) CloseReduce(u *ir.UOp) *ir.UOp {
 	if name == r {
 		return u
 	}
-	return s.A.Make(u.Op, u.DType, u.Arg, s.Rename(u.Src, map[*ir.UOp]*ir.UOp{r: name})...)
+	return s.A.With(u, s.Rename(u.Src, map[*ir.UOp]*ir.UOp{r: name}))
 }
 
 // CloseStage gives the ranges of a STAGE their canonical names.
@@ -68,7 +68,7 @@ func (s *Exprs) CloseStage(u *ir.UOp) *ir.UOp {
 		with[r] = name
 		h++
 	}
-	return s.A.Make(u.Op, u.DType, u.Arg, s.Rename(u.Src, with)...)
+	return s.A.With(u, s.Rename(u.Src, with))
 }
 
 // Rename substitutes in several expressions with one memo.
@@ -130,7 +130,7 @@ func (t *substitution) do(u *ir.UOp) *ir.UOp {
 			}
 		}
 		if &src[0] != &u.Src[0] {
-			r = t.s.SimplifyNode(t.s.A.Make(u.Op, u.DType, u.Arg, src...))
+			r = t.s.SimplifyNode(t.s.A.With(u, src))
 		}
 	}
 	t.done.Set(u, r)

@@ -1,9 +1,26 @@
 package expr
 
-import "tgc/ir"
+import (
+	"tgc/ir"
+	"tgc/pass"
+	"tgc/rewrite"
+)
 
 // Simplify brings an index expression or condition to its canonical form.
 func (s *Exprs) Simplify(u *ir.UOp) *ir.UOp { return s.index.Do(u) }
+
+// TraceRewrites tells control of every rule that fires.
+func (s *Exprs) TraceRewrites(control *pass.Control) { TraceRewrites(s.index, "", control) }
+
+// TraceRewrites tells control of every rule that fires in a simplifier, if it wants to know.
+func TraceRewrites(simplifier *rewrite.Simplifier, subject string, control *pass.Control) {
+	if !control.WatchesRewrites() {
+		return
+	}
+	simplifier.Trace(func(f rewrite.Firing) {
+		control.Rewritten(subject, pass.Rewrite{Rule: f.Rule.String(), Before: KernelText(f.Before), After: KernelText(f.After)})
+	})
+}
 
 // SimplifyNode simplifies a node whose sources are simplified: index
 // expressions, conditions and integers that positions are computed in, and the

@@ -33,6 +33,7 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 		fired = false
 		for k, r := range group {
 			s.Pass = r.Info
+			c.Begin(r.Info.Name)
 			start := time.Now()
 			fired = fireOnce(s, w, k, r)
 			c.Spend(r.Info.Name, time.Since(start))

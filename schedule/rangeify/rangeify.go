@@ -36,12 +36,14 @@ func Rangeify(s *state.State) {
 
 // build makes values of a graph, sources first.
 func (s *builder) build(order []*ir.UOp) {
+	defer s.A.MakeAgainFor(s.A.MakeFor(s.Sink))
 	cut, readers := findCuts(s.shapes, order, s.Opt.Profile.Lanes > 1)
 	stored := onlyStored(order)
 	for _, u := range order {
 		if s.Err != nil {
 			return
 		}
+		s.A.MakeFor(u)
 		switch u.Op {
 		case ir.OpBuffer:
 			s.addVersion(u, u, -1, -1)
@@ -243,7 +245,9 @@ func (s *builder) expr(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 	if e, ok := s.atMemo[key]; ok {
 		return e
 	}
+	before := s.A.MakeFor(u)
 	e := s.buildExpr(u, index)
+	s.A.MakeAgainFor(before)
 	s.atMemo[key] = e
 	return e
 }

@@ -36,11 +36,11 @@ import (
 func (s *State) Text() string {
 	switch {
 	case s.Out != nil:
-		return s.Out.text()
+		return s.Out.text(s.A)
 	case len(s.Values) == 0:
-		return ir.Text(s.Sink)
+		return s.A.Text(s.Sink)
 	}
-	p := &stateText{}
+	p := &stateText{arena: s.A}
 	p.line("values %d ranges %d", s.Initial, s.NextRange)
 	kept := s.printedValues()
 	rests := make(map[*Value]*ir.UOp)
@@ -105,6 +105,7 @@ func (s *Graph) textRoots(kept []*Value, rests map[*Value]*ir.UOp) []*ir.UOp {
 
 // stateText writes lines over one list of nodes.
 type stateText struct {
+	arena *ir.Arena
 	b     strings.Builder
 	names map[*ir.UOp]int
 }
@@ -114,7 +115,7 @@ func (p *stateText) line(format string, args ...any) { fmt.Fprintf(&p.b, format+
 // list writes the nodes; a node that cannot be written is told in a comment.
 func (p *stateText) list(roots []*ir.UOp) {
 	var err error
-	if p.names, err = ir.PrintNodes(&p.b, roots...); err != nil {
+	if p.names, err = p.arena.PrintNodes(&p.b, roots...); err != nil {
 		p.line("# %v", err)
 	}
 }
@@ -192,8 +193,8 @@ func (p *stateText) value(v *Value, rest *ir.UOp) {
 }
 
 // text prints a schedule as text that parses back. String is for people.
-func (s *Schedule) text() string {
-	p := &stateText{}
+func (s *Schedule) text(a *ir.Arena) string {
+	p := &stateText{arena: a}
 	p.line("kernels of %d values arena %d", s.Values, s.ArenaBytes)
 	var roots []*ir.UOp
 	for _, b := range s.Buffers {

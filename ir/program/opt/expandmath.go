@@ -80,7 +80,10 @@ func (e *expander) blockInto(from, to *program.Block) {
 func (e *expander) instr(in program.Instr) {
 	in.Args = e.args(in.Args)
 	if in.Op == program.Alu || in.Op == program.FoldLanes {
-		if v := e.expand(&in); v != nil {
+		before := e.MakeFor(in.Result.Origin)
+		v := e.expand(&in)
+		e.MakeAgainFor(before)
+		if v != nil {
 			e.replaced[in.Result] = v
 			return
 		}

@@ -182,8 +182,10 @@ func (p *gridMerger) block(b *program.Block) *program.Block {
 }
 
 func (p *gridMerger) define(v *program.Value) *program.Value {
-	p.copied[v] = p.value(v.Type)
-	return p.copied[v]
+	copied := p.value(v.Type)
+	copied.Origin = v.Origin
+	p.copied[v] = copied
+	return copied
 }
 
 func (p *gridMerger) defines(list []*program.Value) []*program.Value {

@@ -80,7 +80,7 @@ const (
 // Passes is the table of the passes over one program, in the order in which they run.
 var Passes = pass.NewTable(pass.Table[*State]{
 	Stage:  "program",
-	Text:   func(s *State) string { return program.Print(s.Program) },
+	Text:   func(s *State) string { return program.PrintOrigins(s.Program) },
 	Verify: verify,
 	Rows: []pass.Row[*State]{
 		onGPU(pass.Info{

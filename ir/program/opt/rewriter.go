@@ -26,6 +26,7 @@ func (r rewriter) value(t program.Type) *program.Value {
 // derived is a new value that is computed as another one.
 func (r rewriter) derived(v *program.Value) *program.Value {
 	w := r.value(v.Type)
+	w.Origin = v.Origin
 	if v.Type.Ptr {
 		r.memory.Derive(w, v)
 	}

@@ -43,8 +43,12 @@ func serve() error {
 	if err := writeJSON(out, greeting); err != nil || greeting.Error != "" {
 		return err
 	}
+	fileType := int32(llvmObjectFile)
+	if s.Assembly {
+		fileType = llvmAssemblyFile
+	}
 	for ir := range requests(in) {
-		object, err := lib.compile(m, ir, lib.pipeline(s.Passes))
+		object, err := lib.compile(m, ir, lib.pipeline(s.Passes), fileType)
 		if err != nil {
 			err = writeFrame(out, []byte{replyError}, []byte(err.Error()))
 		} else {

@@ -41,6 +41,8 @@ type Options struct {
 	Passes string
 	// Level is the code generator's level; nil means CodegenDefault.
 	Level *CodegenLevel
+	// Assembly gives assembler text in place of objects: see Assemble.
+	Assembly bool
 	// Workers is the largest number of child processes, each of which
 	// compiles one module at a time; 0 means GOMAXPROCS.
 	Workers int
@@ -90,7 +92,7 @@ func Start(ctx context.Context, options Options) (*Compiler, error) {
 	c := &Compiler{
 		settings: settings{
 			Triple: options.Triple, CPU: options.CPU, Features: options.Features,
-			Passes: options.Passes, Level: CodegenDefault,
+			Passes: options.Passes, Level: CodegenDefault, Assembly: options.Assembly,
 		},
 		timeout: options.Timeout,
 		workers: options.Workers,
@@ -101,6 +103,9 @@ func Start(ctx context.Context, options Options) (*Compiler, error) {
 		c.settings.Passes = DefaultPasses
 	case NoPasses:
 		c.settings.Passes = ""
+	}
+	if options.Assembly {
+		c.settings.Passes = strings.TrimSuffix(numberInstructions+","+c.settings.Passes, ",")
 	}
 	if options.Level != nil {
 		c.settings.Level = *options.Level

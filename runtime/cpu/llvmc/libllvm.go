@@ -50,6 +50,7 @@ const (
 	llvmReturnStatusAction = 2 // LLVMReturnStatusAction: verifier reports, does not abort
 	llvmRelocPIC           = 2 // LLVMRelocPIC
 	llvmCodeModelSmall     = 3 // LLVMCodeModelSmall
+	llvmAssemblyFile       = 0 // LLVMAssemblyFile
 	llvmObjectFile         = 1 // LLVMObjectFile
 )
 
@@ -178,8 +179,8 @@ func (l *libLLVM) newMachine(s settings) (*machine, error) {
 	return &machine{handle, s.Triple, s.CPU, s.Features}, nil
 }
 
-// compile turns IR text into an object for machine m.
-func (l *libLLVM) compile(m *machine, ir []byte, passes string) ([]byte, error) {
+// compile turns IR text into a file for machine m: an object or assembler text.
+func (l *libLLVM) compile(m *machine, ir []byte, passes string, fileType int32) ([]byte, error) {
 	if len(ir) == 0 {
 		return nil, errors.New("empty module")
 	}
@@ -207,7 +208,7 @@ func (l *libLLVM) compile(m *machine, ir []byte, passes string) ([]byte, error) 
 		}
 	}
 	var buf uintptr
-	if l.emit(m.handle, module, llvmObjectFile, &message, &buf) != 0 {
+	if l.emit(m.handle, module, fileType, &message, &buf) != 0 {
 		return nil, fmt.Errorf("emit: %s", l.takeMessage(message))
 	}
 	defer l.bufferDispose(buf)

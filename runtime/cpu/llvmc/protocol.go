@@ -22,6 +22,7 @@ type settings struct {
 	Features string
 	Passes   string
 	Level    CodegenLevel
+	Assembly bool // text in place of an object
 }
 
 // hello is the child's answer to its settings.
