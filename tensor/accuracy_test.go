@@ -39,6 +39,9 @@ var realFunctions = []realFunction{
 	{"acosh", (*tensor.Tensor).Acosh, math.Acosh, 1, 1e30, 16, 0},
 	{"atanh", (*tensor.Tensor).Atanh, math.Atanh, -0.999, 0.999, 16, 0},
 	{"erf", (*tensor.Tensor).Erf, math.Erf, -6, 6, 8, 0},
+	{"erfinv", (*tensor.Tensor).Erfinv, math.Erfinv, -1, 1, 16, 0},
+	{"lgamma", (*tensor.Tensor).Lgamma, func(x float64) float64 { v, _ := math.Lgamma(x); return v }, -30.4, 1e6, 32, 64},
+	{"digamma", (*tensor.Tensor).Digamma, digamma, -30.4, 1e6, 16, 64},
 	{"sigmoid", (*tensor.Tensor).Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, -80, 80, 120, 0},
 	{"softplus", func(x *tensor.Tensor) *tensor.Tensor { return x.Softplus(1) }, softplus, -80, 80, 120, 0},
 	{"logsigmoid", (*tensor.Tensor).LogSigmoid, func(x float64) float64 { return -softplus(-x) }, -80, 80, 120, 0},
@@ -48,6 +51,18 @@ var realFunctions = []realFunction{
 
 // leg is sqrt(1-x^2): package math's own arc functions are not precise near 1.
 func leg(x float64) float64 { return math.Sqrt((1 - x) * (1 + x)) }
+
+// digamma is by the recurrence up to 100 and three terms of the asymptotic series.
+func digamma(x float64) float64 {
+	if x <= 0 {
+		return digamma(1-x) - math.Pi/math.Tan(math.Pi*(x-math.Round(x)))
+	}
+	sum := 0.0
+	for ; x < 100; x++ {
+		sum += 1 / x
+	}
+	return math.Log(x) - 1/(2*x) - 1/(12*x*x) + 1/(120*math.Pow(x, 4)) - 1/(252*math.Pow(x, 6)) - sum
+}
 
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 

@@ -40,6 +40,7 @@
 // called from several goroutines, which take turns.
 //
 // Where to look: elementwise.go, math.go, activation.go and quotient.go for
-// functions of elements, reduce.go and scan.go for folds, movement.go and its
+// functions of elements, reduce.go and scan.go for folds, create.go and random.go for
+// tensors out of nothing, search.go for what depends on order, movement.go and its
 // neighbours for rearranging, values.go, realize.go and function.go for running.
 package tensor
