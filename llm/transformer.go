@@ -131,14 +131,33 @@ func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 		q, k = rotation.Apply(q, c.arch.pairing), rotation.Apply(k, c.arch.pairing)
 	}
 	keys, values := m.remember(m.caches[n].keys, k), m.remember(m.caches[n].values, v)
-	zero := m.weights.graph.Dims(0)[0]
-	visible := func(t *tensor.Tensor) *tensor.Tensor { return t.Slice(2, zero, m.length).Cast(ir.F32) }
-	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window}
+	options := nn.AttentionOptions{Scale: c.factors.attention, SoftCap: c.factors.scoreCap, Window: layer.window, Rows: m.windowRows(layer.window)}
+	visible := func(t *tensor.Tensor) *tensor.Tensor {
+		if options.Rows != nil {
+			return t.Gather(2, options.Rows).Cast(ir.F32)
+		}
+		return t.Slice(2, m.weights.graph.Dims(0)[0], m.length).Cast(ir.F32)
+	}
 	if c.arch.sinks {
 		options.Sinks = m.weights.get(fmt.Sprintf("blk.%d.attn_sinks.weight", n), c.Heads)
 	}
 	out := options.Apply(m.temper(q), visible(keys), visible(values), m.positions)
 	return m.linear(n, "attn_output", out, c.Width, c.Heads*c.HeadSize)
+}
+
+// windowRows are the cache rows that the queries of a step may see through a window: as
+// many as fit, from the first one of the first query on. It is nil where that is no fewer than all,
+// and for several sequences, whose positions differ.
+func (m *transformer) windowRows(window int) *tensor.Tensor {
+	context, _ := m.caches[0].keys.Dim(2).Int()
+	sequences, tokens := m.positions.Extent(0), m.positions.Extent(1)
+	most := window + tokens - 1
+	if window == 0 || sequences > 1 || most >= int(context) {
+		return nil
+	}
+	g := m.weights.graph
+	first := m.positions.SliceInts(1, 0, 1).Reshape(1).AddScalar(float64(1-window)).Clamp(0, float64(int(context)-most))
+	return first.Add(g.Iota(ir.I32, g.Arena().Binary(ir.OpMin, m.length, g.Dims(most)[0])))
 }
 
 // temper scales the queries q [B, T, H, D] of far positions up by 1 + s*log(1 + floor(p/length)),

@@ -14,6 +14,7 @@ type AttentionOptions struct {
 	SoftCap float64        // scores s become SoftCap*tanh(s/SoftCap); 0: they stay
 	Window  int            // cache rows that a query sees, its own among them; 0: all before it
 	Sinks   *tensor.Tensor // [H]: a score a head that takes its share of the softmax and has no value; may be nil
+	Rows    *tensor.Tensor // [length] (i32): the cache rows of keys and values; nil: 0, 1, 2, ..
 }
 
 // Attention is causal scaled dot-product attention (Vaswani et al. 2017) with
@@ -47,7 +48,10 @@ func (o AttentionOptions) Apply(q, keys, values, positions *tensor.Tensor) *tens
 		scale = 1 / math.Sqrt(float64(d))
 	}
 	scores := SoftCap(q.Unsqueeze(-2).Mul(keys).Sum(-1).MulScalar(scale), o.SoftCap) // [B KV G T L]
-	row := g.Iota(ir.I32, length)
+	row := o.Rows
+	if row == nil {
+		row = g.Iota(ir.I32, length)
+	}
 	limit := positions.ReshapeDims(b, one, one, t, one)
 	seen := row.Le(limit)
 	if o.Window > 0 {
