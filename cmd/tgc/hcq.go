@@ -17,12 +17,12 @@ func newHCQ() *cobra.Command {
 		Example: "  tgc hcq decode words.txt",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("hcq: unknown command %q: want decode", args[0])
+				return usagef("hcq: unknown command %q: want decode or check", args[0])
 			}
-			return usagef("hcq: want a command: decode")
+			return usagef("hcq: want a command: decode or check")
 		},
 	}
-	cmd.AddCommand(newHCQDecode())
+	cmd.AddCommand(newHCQDecode(), newHCQCheck())
 	return cmd
 }
 

@@ -188,8 +188,8 @@ func setNotifier(m *Machine, f *file, a *argument) error {
 
 const smStateBytes = 24
 
-func readErrors(_ *Machine, f *file, a *argument) error {
-	if get32(a.bytes, 0) != tpcs*smsPerTPC || len(a.pointee) < tpcs*smsPerTPC*smStateBytes || get64(a.bytes, 16) < tpcs*smsPerTPC*smStateBytes {
+func readErrors(m *Machine, f *file, a *argument) error {
+	if n := m.sms(); int(get32(a.bytes, 0)) != n || len(a.pointee) < n*smStateBytes || get64(a.bytes, 16) < uint64(n*smStateBytes) {
 		return syscall.EINVAL
 	}
 	for i, s := range f.group.states {

@@ -102,7 +102,7 @@ func (m *Machine) request(fd int, number uint32, a *argument) error {
 		}
 		err := r.do(m, f, a)
 		if err != nil {
-			m.find("ioctl", errnoName(err), "%s", r.name)
+			m.find("ioctl", ErrnoName(err), "%s", r.name)
 		}
 		return err
 	}
@@ -116,7 +116,8 @@ var errnoNames = map[syscall.Errno]string{
 	syscall.EBADF: "EBADF", syscall.ENOENT: "ENOENT", syscall.ENODEV: "ENODEV", syscall.ENOSPC: "ENOSPC",
 }
 
-func errnoName(err error) string {
+// ErrnoName is the name of an error that the driver answers.
+func ErrnoName(err error) string {
 	if e, ok := err.(syscall.Errno); ok && errnoNames[e] != "" {
 		return errnoNames[e]
 	}
@@ -229,8 +230,11 @@ const (
 	copyClass            = 0xc7b5
 )
 
-// characteristics are those of an AGX Orin.
+// characteristics are those of an AGX Orin, or of the board that a trace was made on.
 func (m *Machine) characteristics() []byte {
+	if m.replay != nil && m.replay.characteristics != nil {
+		return m.replay.characteristics
+	}
 	b := make([]byte, characteristicsBytes)
 	for at, v := range map[int]uint32{
 		0x00: 0x170, 0x04: 0xb, 0x08: 161, 0x0c: 1, 0x28: tpcs, 0x2c: 32, 0x48: 0x902d, 0x4c: 0xc797, 0x50: computeClass, 0x54: channelClass,
@@ -249,9 +253,15 @@ func (m *Machine) characteristics() []byte {
 	return b
 }
 
-func numSMs(_ *Machine, _ *file, a *argument) error {
-	put32(a.bytes, 0, tpcs*smsPerTPC)
+func numSMs(m *Machine, _ *file, a *argument) error {
+	put32(a.bytes, 0, uint32(m.sms()))
 	return nil
+}
+
+// sms is the number of multiprocessors.
+func (m *Machine) sms() int {
+	c := m.characteristics()
+	return int(get32(c, 0x0c)*get32(c, 0x28)) * smsPerTPC
 }
 
 // addressSpace is what one ALLOC_AS made.
@@ -362,8 +372,10 @@ func mapBuffer(m *Machine, f *file, a *argument) error {
 	}
 	readOnly := flags>>accessShift&3 == accessReadOnly
 	if f.space.maps[g.address] == nil {
-		if err := f.space.memory.Map(g.address, g.buffer.data, readOnly); err != nil {
-			return syscall.EINVAL
+		if m.replay == nil { // else nothing runs on it
+			if err := f.space.memory.Map(g.address, g.buffer.data, readOnly); err != nil {
+				return syscall.EINVAL
+			}
 		}
 		g.buffer.references++
 		f.space.maps[g.address] = g

@@ -211,6 +211,19 @@ func (s *addressSpace) find(address uint64, n int) *gpuMapping {
 	return nil
 }
 
+// mappedThrough reports whether n bytes are mapped from an address on, by one mapping or
+// by several side by side.
+func (s *addressSpace) mappedThrough(address, n uint64) bool {
+	for end := address + n; address < end; {
+		g := s.find(address, 1)
+		if g == nil {
+			return false
+		}
+		address = g.address + g.size
+	}
+	return true
+}
+
 // Opcodes of a header.
 const (
 	headerIncrease    = 1
@@ -391,7 +404,7 @@ func (m *Machine) finish(ctx context.Context, c *channel) error {
 	for len(c.state.grids) > 0 {
 		i := m.random.IntN(len(c.state.grids))
 		l := c.state.grids[i]
-		ended := m.idle
+		ended := m.replay != nil
 		if !ended {
 			var err error
 			ended, err = l.grid.Some(ctx, 1+m.random.IntN(mostInTurn))

@@ -120,7 +120,7 @@ func (m *Machine) launch(ctx context.Context, c *channel, address uint64, fresh 
 	if err := m.checkNeeds(c, q, needs); err != nil {
 		return err
 	}
-	if !m.idle {
+	if m.replay == nil {
 		if l.grid, err = m.start(c, q, k); err != nil {
 			return l.faulted(err)
 		}
@@ -237,7 +237,7 @@ func (m *Machine) checkNeeds(c *channel, q qmd, n *Needs) error {
 	case n.Stack > 0 && n.Stack+stackReserved > q.local():
 		return refuseSM(q, esrStack, "kernel %s: %d bytes of local memory, want %d and %d", n.Name, q.local(), n.Stack, stackReserved)
 	}
-	if c.space.find(q.program(), n.Size+prefetchSlack) == nil {
+	if n.Size > 0 && !c.space.mappedThrough(q.program(), uint64(n.Size+prefetchSlack)) {
 		m.find("mmu", "prefetch", "kernel %s: fewer than %d bytes are mapped after its code", n.Name, prefetchSlack)
 	}
 	for bank, want := range map[int]int{0: n.Bank0, 2: n.Bank2, 4: n.Bank4} {

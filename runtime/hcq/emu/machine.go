@@ -1,6 +1,7 @@
 package emu
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"tgc/internal/ptxemu"
 )
@@ -34,9 +36,8 @@ type Machine struct {
 	known    []*known
 	clock    uint64 // nanoseconds
 	findings []Finding
-	assign   func(offset int, proposed uint32) uint32 // of what the trace has chosen; nil: proposed
-	idle     bool                                     // kernels are not run
-	declared map[uint64]Needs                         // by address of the program
+	declared map[uint64]Needs // by address of the program
+	replay   *replay          // nil: the machine chooses for itself
 }
 
 // Finding is something that the machine noticed: a refusal, a fault, or what is accepted
@@ -120,28 +121,26 @@ func (m *Machine) Open(path string) (int, error) {
 }
 
 func (m *Machine) add(f *file) int {
+	fd := m.freeFile()
+	if m.replay != nil {
+		fd = m.replay.file
+	}
+	m.files[fd] = f
+	return fd
+}
+
+func (m *Machine) freeFile() int {
 	for m.files[m.nextFile] != nil {
 		m.nextFile++
 	}
-	m.files[m.nextFile] = f
 	return m.nextFile
 }
 
 // addAt adds a file whose descriptor goes into a result at an offset.
 func (m *Machine) addAt(f *file, result []byte, offset int) {
-	for m.files[m.nextFile] != nil {
-		m.nextFile++
-	}
-	fd := m.choose(offset, uint32(m.nextFile))
+	fd := m.choose(offset, uint32(m.freeFile()))
 	m.files[int(fd)] = f
 	put32(result, offset, fd)
-}
-
-func (m *Machine) choose(offset int, proposed uint32) uint32 {
-	if m.assign == nil {
-		return proposed
-	}
-	return m.assign(offset, proposed)
 }
 
 // Close closes a descriptor.
@@ -189,32 +188,35 @@ func (m *Machine) closeSpaces() {
 }
 
 // Mmap maps a buffer, or the doorbell page of a control file.
-func (m *Machine) Mmap(fd, bytes int) ([]byte, error) {
+func (m *Machine) Mmap(fd, length int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f := m.files[fd]
 	switch {
 	case f == nil:
 		return nil, syscall.EBADF
-	case bytes <= 0:
+	case length <= 0:
 		return nil, syscall.EINVAL
-	case f.kind == fileControl && bytes > doorbellBytes:
+	case f.kind == fileControl && length > doorbellBytes:
 		return nil, syscall.EINVAL
 	case f.kind == fileControl && f.mapped:
 		return nil, syscall.EBUSY
 	case f.kind == fileControl:
 		f.mapped = true
-		page := make([]byte, bytes)
+		page := make([]byte, length)
 		m.maps[&page[0]] = &mapping{doorbell: true}
 		return page, nil
 	case f.kind != fileBuffer:
 		return nil, syscall.ENODEV
-	case bytes > len(f.buffer.data):
+	case length > len(f.buffer.data):
 		return nil, syscall.EINVAL
 	}
 	f.buffer.references++
 	m.maps[&f.buffer.data[0]] = &mapping{buffer: f.buffer}
-	return f.buffer.data[:bytes:bytes], nil
+	if len(f.buffer.data) <= mostSeen && f.buffer.seen == nil {
+		f.buffer.seen = bytes.Clone(f.buffer.data)
+	}
+	return f.buffer.data[:length:length], nil
 }
 
 // Munmap ends a mapping of the CPU.
@@ -262,7 +264,7 @@ func (m *Machine) Publish() {
 func (m *Machine) Doorbell(page []byte, offset int, v uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	mapped := m.maps[&page[0]]
+	mapped := m.maps[unsafe.SliceData(page)]
 	if mapped == nil || !mapped.doorbell || offset != doorbellOffset {
 		m.find("mmu", "doorbell", "a store of %#x at %#x of what is no doorbell", v, offset)
 		return
