@@ -144,6 +144,7 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 // not depend on another.
 func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config engine.Config) (*bench.Result, error) {
 	start := time.Now()
+	defer working(cmd, strings.TrimSpace("measuring "+name+" "+device))()
 	m, err := openModel(cmd.Context(), name, openFile)
 	if err != nil {
 		return nil, err

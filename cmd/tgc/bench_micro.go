@@ -48,7 +48,9 @@ func (o *benchFlags) microOn(cmd *cobra.Command, name string) error {
 	if err := opt.Check(); err != nil {
 		return usagef("bench: %v", err)
 	}
+	done := working(cmd, "measuring plain kernels")
 	r, err := microbench.Run(cmd.Context(), dev, opt)
+	done()
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,8 @@ func newDevices() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			done := working(cmd, "measuring")
+			defer done()
 			for i := range list {
 				if measure {
 					if err := devices.Measure(cmd.Context(), &list[i]); err != nil {
@@ -36,6 +38,7 @@ func newDevices() *cobra.Command {
 					}
 				}
 			}
+			done()
 			if asJSON {
 				return printJSON(cmd, list)
 			}

@@ -71,7 +71,7 @@ func execute(args []string, io streams) (status int) {
 		fmt.Fprintln(io.err, "tgc: interrupted")
 		return exitInterrupted
 	}
-	fmt.Fprintln(io.err, oneLine("tgc: "+err.Error()))
+	fmt.Fprintln(io.err, paint(io.err, red, "tgc:")+" "+oneLine(err.Error()))
 	var usage *usageError
 	if !started || errors.As(err, &usage) {
 		return exitUsage
@@ -121,14 +121,21 @@ func newRoot(io streams, started *bool) *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
+	root.Version = version
+	root.SetVersionTemplate(versionText())
+	root.SetFlagErrorFunc(unknownFlag)
+	helpWithEnvironment(root)
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	for _, make := range []func() *cobra.Command{
-		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newViz, newSynth, newDevices, newVersion, newChat, newHCQ,
+		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newViz, newSynth, newDevices, newVersion, newChat, newHCQ, newCache,
 	} {
 		cmd := make()
 		for _, c := range append(cmd.Commands(), cmd) {
+			if c.Args != nil {
+				c.Args = withUsage(c.Args)
+			}
 			job := c.RunE
 			c.RunE = func(c *cobra.Command, args []string) error {
 				*started = true

@@ -119,8 +119,23 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"bench", "chat", "compile", "devices", "hcq", "inspect", "opt", "run", "synth", "tokenize", "tune", "version", "viz"}
+	want := []string{"bench", "cache", "chat", "compile", "devices", "hcq", "inspect", "opt", "run", "synth", "tokenize", "tune", "version", "viz"}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("commands %v, want %v", names, want)
+	}
+}
+
+// A misspelt flag is two letters at most from the one that was meant.
+func TestDistance(t *testing.T) {
+	for pair, want := range map[[2]string]int{{"", ""}: 0, {"seed", "seed"}: 0, {"seed", "sed"}: 1, {"prompt", "promt"}: 1, {"seed", "esed"}: 2, {"", "abc"}: 3, {"kitten", "sitting"}: 3} {
+		if got := distance(pair[0], pair[1]); got != want {
+			t.Errorf("%q: %d, want %d", pair, got, want)
+		}
+	}
+}
+
+func TestWrapped(t *testing.T) {
+	if got, want := wrapped("one two  three extraordinarily four", 9), []string{"one two", "three", "extraordinarily", "four"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -88,6 +89,50 @@ func progress(cmd *cobra.Command, what string) func(done, total int64) {
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn stops nothing
 	}
+}
+
+// working says on a terminal what is going on, and for how long, once it has taken a while.
+// The function that it returns takes the line away; it may be called more than once.
+func working(cmd *cobra.Command, what string) (done func()) {
+	if !isTerminal(cmd.ErrOrStderr()) {
+		return func() {}
+	}
+	const eraseLine = "\r\x1b[K"
+	stop, ended := make(chan struct{}), make(chan struct{})
+	start := time.Now()
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(progressDelay)
+		defer tick.Stop()
+		shown := false
+		for {
+			select {
+			case <-stop:
+				if shown {
+					fmt.Fprint(cmd.ErrOrStderr(), eraseLine)
+				}
+				return
+			case <-tick.C:
+				shown = true
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s%s .. %.0f s", eraseLine, oneLine(what), time.Since(start).Seconds())
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stop)
+		<-ended
+	})
+}
+
+// red is an error's colour, as ECMA-48 has it.
+const red = "31"
+
+// paint colours a text where a terminal reads it, unless NO_COLOR is set (no-color.org).
+func paint(w io.Writer, colour, text string) string {
+	if !isTerminal(w) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
 // note prints a line for people.

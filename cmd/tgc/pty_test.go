@@ -210,3 +210,23 @@ func TestInterruptOnTerminal(t *testing.T) {
 	}
 	k.ends(exitInterrupted)
 }
+
+// On a terminal a run says why it ended and an error has a colour, unless NO_COLOR is set.
+func TestRunOnTerminal(t *testing.T) {
+	cache := t.TempDir()
+	k := startOnTerminal(t, cache, "run", "tiny", "--device", "interp", "--tokens", "1", "-n", "2", "--temp", "0")
+	k.expect("ended: 2 tokens (-n)")
+	k.ends(0)
+	for _, plain := range []string{"", "1"} {
+		t.Setenv("NO_COLOR", plain)
+		k := startOnTerminal(t, cache, "rum")
+		k.expect("is it run?")
+		k.ends(2)
+		k.mutex.Lock()
+		coloured := strings.Contains(k.screen.String(), "\x1b[31mtgc:\x1b[0m")
+		k.mutex.Unlock()
+		if coloured != (plain == "") {
+			t.Errorf("NO_COLOR=%q: %q", plain, k.screen.String())
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type runFlags struct {
 	perGraph  int
 	chat      bool
 	json      bool
+	drawn     bool // the seed is not the user's
 }
 
 func newRun() *cobra.Command {
@@ -66,7 +68,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&o.tokens, "tokens", "", "prompt as token ids, 1,2,3, instead of text")
 	f.IntVarP(&o.n, "n", "n", 128, "most tokens to generate; -1 until the context is full")
 	o.sampling.register(f)
-	f.Uint32Var(&o.sampling.Seed, "seed", 0, "seed of sampling: the same seed gives the same text")
+	f.Uint32Var(&o.sampling.Seed, "seed", 0, "seed of sampling: the same seed gives the same text (default: another one each time, which is printed)")
 	f.IntVar(&o.context, "ctx", 0, "positions in the cache, at most the model's (default: what is needed; with -n -1 at least 4096)")
 	f.StringVar(&o.logits, "logits", "", "also write raw float32 logits to this file, [positions, vocabulary]")
 	f.IntVar(&o.splitAt, "split-at", 0, "feed the prompt in two parts, this many tokens first")
@@ -106,6 +108,9 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	if err := o.sampling.check("run"); err != nil {
 		return err
 	}
+	if !given("seed") && o.sampling.Temperature > 0 {
+		o.sampling.Seed, o.drawn = rand.Uint32(), true
+	}
 	return o.device.check()
 }
 
@@ -114,7 +119,10 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	ctx := cmd.Context()
+	loaded := working(cmd, "opening "+name)
+	defer func() { loaded() }()
 	m, err := openModel(ctx, name, openFile)
+	loaded()
 	if err != nil {
 		return err
 	}
@@ -143,6 +151,10 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer dev.Close()
+	if o.drawn {
+		note(cmd, "seed: %d", o.sampling.Seed)
+	}
+	loaded = working(cmd, "loading and compiling "+m.Name)
 	s, err := llm.NewSession(ctx, m, dev, llm.SessionOptions{Context: size, All: o.logits != "", PerGraph: o.perGraph, Mode: o.device.mode.Numeric, Config: config,
 		Prepare: &llm.Preparation{Prompt: len(prompt), Sampling: o.sampling.Sampling}})
 	if err != nil {
@@ -152,10 +164,13 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 	if err := s.Prepare(ctx, len(prompt), o.sampling.Sampling); err != nil {
 		return err
 	}
+	loaded()
 	p, err := newPrinter(cmd.OutOrStdout(), o.json, m, o.sampling.stops)
 	if err != nil {
 		return err
 	}
+	p.begin = working(cmd, fmt.Sprintf("reading the prompt of %d tokens", len(prompt)))
+	defer p.begin()
 	request := llm.Request{
 		Prompt: prompt, Tokens: o.n, Sampling: o.sampling.Sampling, IgnoreEOS: o.ignoreEOS, SplitAt: o.splitAt, Token: p.token,
 	}
@@ -277,6 +292,9 @@ type printer struct {
 	stops  *llm.StopMatcher
 	text   strings.Builder
 	tokens int
+	// stopped: a text of --stop came.
+	stopped bool
+	begin   func() // is called before anything is printed
 	// vocabulary: tokens have a text.
 	vocabulary bool
 }
@@ -300,12 +318,14 @@ func newPrinter(out io.Writer, quiet bool, m *llm.Model, stops []string) (*print
 }
 
 func (p *printer) token(id int32) error {
+	p.begin()
 	p.tokens++
 	text, stopped := p.stops.Next(p.next(id))
 	if err := p.print(text); err != nil {
 		return err
 	}
 	if stopped {
+		p.stopped = true
 		return llm.ErrStop
 	}
 	return nil
@@ -322,6 +342,7 @@ func (p *printer) print(text string) error {
 
 // end completes the text and its last line.
 func (p *printer) end() error {
+	p.begin()
 	text, _ := p.stops.Next(p.flush())
 	if err := errors.Join(p.print(text), p.print(p.stops.Flush())); err != nil {
 		return err
@@ -342,6 +363,7 @@ type runReport struct {
 	Decode       float64 `json:"decode_tok_s"`
 	Device       string  `json:"device"`
 	Mode         string  `json:"mode"`
+	Seed         uint32  `json:"seed"`
 	// Reason is why it ended: "stop" at an end of text or a --stop, else "length".
 	Reason string `json:"finish_reason"`
 }
@@ -350,7 +372,7 @@ func (o *runFlags) report(cmd *cobra.Command, p *printer, device string, prompt 
 	report := runReport{
 		PromptTokens: prompt, Tokens: append([]int32{}, r.Tokens...),
 		Prefill: perSecond(r.PrefillTokens, r.Prefill), Decode: perSecond(r.DecodeTokens, r.Decode),
-		Device: device, Mode: o.device.mode.String(), Reason: "length",
+		Device: device, Mode: o.device.mode.String(), Seed: o.sampling.Seed, Reason: "length",
 	}
 	if r.Ended {
 		report.Reason = "stop"
@@ -362,8 +384,21 @@ func (o *runFlags) report(cmd *cobra.Command, p *printer, device string, prompt 
 		return printJSON(cmd, report)
 	}
 	if file, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		note(cmd, "prompt %d tokens at %.4g tok/s, %d generated at %.4g tok/s (%s)",
-			len(prompt), report.Prefill, len(r.Tokens), report.Decode, (r.Prefill + r.Decode).Round(time.Millisecond))
+		note(cmd, "prompt %d tokens at %.4g tok/s, %d generated at %.4g tok/s (%s); ended: %s",
+			len(prompt), report.Prefill, len(r.Tokens), report.Decode, (r.Prefill + r.Decode).Round(time.Millisecond), o.ended(p, r))
 	}
 	return nil
+}
+
+// ended says why a text ended.
+func (o *runFlags) ended(p *printer, r *llm.Result) string {
+	switch {
+	case p.stopped:
+		return "a text of --stop"
+	case r.Ended:
+		return "the model's end of text"
+	case o.n >= 0 && len(r.Tokens) >= o.n:
+		return fmt.Sprintf("%d tokens (-n)", o.n)
+	}
+	return "the context is full (--ctx)"
 }

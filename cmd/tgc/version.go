@@ -19,16 +19,20 @@ func newVersion() *cobra.Command {
 		Example: "  tgc version\n  tgc version --json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			commit := commit()
 			if asJSON {
-				return printJSON(cmd, map[string]string{"version": version, "commit": commit, "go": runtime.Version()})
+				return printJSON(cmd, map[string]string{"version": version, "commit": commit(), "go": runtime.Version()})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tgc %s (commit %s, %s)\n", version, commit, runtime.Version())
+			_, err := fmt.Fprint(cmd.OutOrStdout(), versionText())
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
+}
+
+// versionText is what version and --version print.
+func versionText() string {
+	return fmt.Sprintf("tgc %s (commit %s, %s)\n", version, commit(), runtime.Version())
 }
 
 // commit is the revision that the Go tool recorded, marked when the tree had

@@ -190,6 +190,31 @@ func header(key string, data []byte) []byte {
 	return hash.Sum([]byte(magic))
 }
 
+// Usage is the number of entries and their size.
+func (c *Cache) Usage() (entries int, bytes int64) {
+	if !c.Enabled() {
+		return 0, 0
+	}
+	for _, info := range c.kept() {
+		entries++
+		bytes += info.Size()
+	}
+	return entries, bytes
+}
+
+// Clear removes all entries. Who uses one at the time keeps it.
+func (c *Cache) Clear() error {
+	if !c.Enabled() {
+		return nil
+	}
+	for _, info := range c.kept() {
+		if err := c.root.Remove(info.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // entries lists the regular files of the cache; a concurrent removal is not
 // an error.
 func (c *Cache) entries() []fs.FileInfo {

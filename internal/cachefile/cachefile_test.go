@@ -241,3 +241,33 @@ func TestSharedByProcesses(t *testing.T) {
 		t.Error("the reader never saw an entry")
 	}
 }
+
+// Usage counts entries alone, and Clear leaves what others put in the folder.
+func TestUsageAndClear(t *testing.T) {
+	dir := t.TempDir()
+	c := Open(dir)
+	defer c.Close()
+	if err := os.WriteFile(filepath.Join(dir, "history"), []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b"} {
+		if err := c.Put(key, make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if entries, bytes := c.Usage(); entries != 2 || bytes < 200 || bytes > 400 {
+		t.Errorf("%d entries of %d bytes, want 2 of 200 and their headers", entries, bytes)
+	}
+	if err := c.Clear(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, bytes := c.Usage(); entries != 0 || bytes != 0 {
+		t.Errorf("%d entries of %d bytes after Clear", entries, bytes)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "history")); err != nil {
+		t.Error(err)
+	}
+	if err := new(Cache).Clear(); err != nil {
+		t.Error(err)
+	}
+}

@@ -36,7 +36,7 @@ func (c *Cache) bound(added int64) {
 // evict removes the oldest entries, if their total exceeds the bound, until
 // three quarters of the bound are left, and returns the total that remains.
 func (c *Cache) evict() int64 {
-	infos := slices.DeleteFunc(c.entries(), func(info fs.FileInfo) bool { return !isEntry(info.Name()) })
+	infos := c.kept()
 	slices.SortFunc(infos, func(a, b fs.FileInfo) int {
 		if byTime := a.ModTime().Compare(b.ModTime()); byTime != 0 {
 			return byTime
@@ -68,6 +68,11 @@ func (c *Cache) removeStaleTemps() {
 			_ = c.root.Remove(info.Name()) // another process may have been first
 		}
 	}
+}
+
+// kept lists the files of entries.
+func (c *Cache) kept() []fs.FileInfo {
+	return slices.DeleteFunc(c.entries(), func(info fs.FileInfo) bool { return !isEntry(info.Name()) })
 }
 
 // isEntry tells entries from foreign files, which are never removed.

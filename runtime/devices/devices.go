@@ -147,6 +147,7 @@ func (f *family) start(ctx context.Context, number int, opt Options) (*Device, e
 
 // openBest takes the first device that is there.
 func openBest(ctx context.Context, opt Options) (*Device, string, error) {
+	wrong := "" // with what TGC_LLVM says
 	for i := range families {
 		f := &families[i]
 		if f.byName {
@@ -154,12 +155,15 @@ func openBest(ctx context.Context, opt Options) (*Device, string, error) {
 		}
 		dev, err := f.start(ctx, 0, opt)
 		switch {
+		case errors.Is(err, ErrNoLLVM) && os.Getenv("TGC_LLVM") != "":
+			wrong = fmt.Sprintf(" (%v)", err)
+			continue
 		case errors.Is(err, ErrAbsent), errors.Is(err, ErrNoLLVM):
 			continue
 		case err != nil:
 			return nil, "", err
 		case f.remark != "":
-			return dev, f.remark, nil
+			return dev, f.remark + wrong, nil
 		}
 		return dev, fmt.Sprintf("device: %s (%s)", dev.Name(), dev.Target().Name), nil
 	}
