@@ -42,7 +42,7 @@ type Option struct {
 
 // Options lists every environment variable that tgc reads.
 var Options = []Option{
-	{"TGC_DEBUG", "what a compilation prints on stderr: 1 kernels and the times of passes, 2 plans, 3 schedule, 4 programs, 5 source, 6 machine code of GPUs (with ptxas and nvdisasm); and a compiler bug shows its stack", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, 6) }},
+	{"TGC_DEBUG", "what a compilation prints on stderr: " + debugText() + "; and a compiler bug shows its stack", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, len(DebugLevels)) }},
 	{"TGC_CACHE_DIR", "folder of compiled objects; default: tgc in the user's cache folder", func(c *Config, v string) error { c.CacheDir = v; return nil }},
 	{"TGC_RULES_OFF", "fusion rules to switch off, by name or key, separated by commas", func(c *Config, v string) error { return c.rulesOff(v) }},
 	{"TGC_WITH", "Opts that are added to the plan of every kernel that accepts them: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(c *Config, v string) error {

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
 
 	"tgc/ir/program"
 	"tgc/render"
@@ -11,13 +13,35 @@ import (
 
 // The levels of Config.Debug. Each prints what the ones before it print, too.
 const (
-	debugKernels  = 1 + iota // kernels, launches and the time of every pass
-	debugPlans               // plans, and why
-	debugSchedule            // kernels as formulas, and the fusion rules behind them
-	debugPrograms            // linear programs
-	debugSource              // what the renderer prints of them
-	debugAssembly            // machine code, where the target's own tools are installed
+	debugKernels = 1 + iota
+	debugPlans
+	debugSchedule
+	debugPrograms
+	debugSource
+	debugAssembly
 )
+
+// DebugLevel says what a level of Config.Debug adds to those before it.
+type DebugLevel struct{ Short, Doc string }
+
+// DebugLevels are the levels, from 1.
+var DebugLevels = []DebugLevel{
+	debugKernels - 1:  {"kernels and the times of passes", "kernels with their calls, grid and block; the time of every pass that ran"},
+	debugPlans - 1:    {"plans", "each kernel's plan, and why the heuristic chose it"},
+	debugSchedule - 1: {"schedule", "the kernels as formulas, and what the fusion rules decided, with numbers"},
+	debugPrograms - 1: {"programs", "the linear program of each kernel, after all passes"},
+	debugSource - 1:   {"source", "what is printed of it: LLVM IR, PTX or CUDA C"},
+	debugAssembly - 1: {"machine code of GPUs (with ptxas and nvdisasm)", "the machine code of GPUs, where ptxas and nvdisasm are installed"},
+}
+
+// debugText lists the levels on a line.
+func debugText() string {
+	var list []string
+	for i, l := range DebugLevels {
+		list = append(list, fmt.Sprintf("%d %s", i+1, l.Short))
+	}
+	return strings.Join(list, ", ")
+}
 
 // explainDebug prints what Config.Debug asks for.
 func (c *Compiled) explainDebug(ctx context.Context, w io.Writer, level int) error {

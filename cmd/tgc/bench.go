@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tgc/engine"
+	"tgc/internal/atomicfile"
 	"tgc/internal/microbench"
 	"tgc/llm/bench"
 	"tgc/runtime/devices"
@@ -24,6 +26,8 @@ type benchFlags struct {
 	pairs   bool
 	grid    string
 	floor   float64 // percent
+	svg     string  // files to write; empty: none
+	trace   string
 	sizes   []int
 }
 
@@ -53,15 +57,21 @@ func newBench() *cobra.Command {
 			"runs it: the calls of all layers behind one another, each starting while the one\n" +
 			"before ends, with their own weights; ALONE is a call between two marks, which holds\n" +
 			"the edges of its launch, some microseconds. Elsewhere there is a barrier behind each\n" +
-			"call. GB/S is of all bytes read, OF READ of weights and cache only.",
+			"call. GB/S is of all bytes read, OF READ of weights and cache only.\n" +
+			"--svg draws these kernels: operations a byte against operations a second, under what\n" +
+			"memory and arithmetic allow. --trace writes the steps as a timeline that Perfetto\n" +
+			"(ui.perfetto.dev) and Chrome (chrome://tracing) show.",
 		Example: "  tgc bench model.gguf\n" +
 			"  tgc bench llama3.2:1b-q6_k -p 128 -n 64 --threads 2 --json\n" +
 			"  tgc bench model.gguf --device cpu,interp --kernels\n" +
+			"  tgc bench model.gguf --kernels --svg roofline.svg --trace step.json\n" +
 			"  tgc bench --micro --threads 1\n" +
 			"  tgc bench --pairs \"softmax +\" --sizes 64,256 --device cpu --json\n" +
 			"  tgc bench --grid docs/bench/grid.txt --floor 50 -r 3",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
+			case (o.svg != "" || o.trace != "") && (o.micro || o.pairs || o.grid != ""):
+				return usagef("bench: --svg and --trace are of one model")
 			case o.micro && o.pairs, o.grid != "" && (o.micro || o.pairs):
 				return usagef("bench: one of --micro, --pairs and --grid")
 			case o.micro, o.grid != "":
@@ -92,6 +102,8 @@ func newBench() *cobra.Command {
 	f.IntVar(&o.options.Depth, "depth", 0, "position at which generation starts")
 	f.IntVarP(&o.options.Repeats, "repeats", "r", 5, "repeats; median, least and largest are printed")
 	f.BoolVar(&o.options.Kernels, "kernels", false, "also print a table of the decode step's kernels")
+	f.StringVar(&o.svg, "svg", "", "with --kernels: draw them as a roofline to a file")
+	f.StringVar(&o.trace, "trace", "", "write a timeline of the steps to a file, for Perfetto or Chrome")
 	f.BoolVar(&o.micro, "micro", false, "measure plain kernels instead of a model")
 	f.BoolVar(&o.pairs, "pairs", false, "measure pairs of everyday operations, fused and stored one by one")
 	f.StringVar(&o.grid, "grid", "", "measure the rows of a file")
@@ -107,6 +119,12 @@ func newBench() *cobra.Command {
 func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 	if err := o.options.Check(); err != nil {
 		return usagef("%v", err)
+	}
+	if o.svg != "" && !o.options.Kernels {
+		return usagef("bench: --svg draws what --kernels measures")
+	}
+	if strings.Contains(o.device.name, ",") && (o.svg != "" || o.trace != "") {
+		return usagef("bench: --svg and --trace are of one device")
 	}
 	if o.options.Batch < 1 {
 		return usagef("bench: -b %d, want at least 1", o.options.Batch)
@@ -127,6 +145,9 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 		if err != nil {
 			return err
 		}
+		if err := o.draw(r); err != nil {
+			return err
+		}
 		if o.json {
 			if err := printJSON(cmd, r); err != nil {
 				return err
@@ -138,6 +159,26 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 		return nil
 	}
 	return printBench(cmd.OutOrStdout(), results)
+}
+
+// draw writes the pictures that are asked for.
+func (o *benchFlags) draw(r *bench.Result) error {
+	if o.svg != "" {
+		if err := atomicfile.Write(o.svg, bench.Roofline(r)); err != nil {
+			return err
+		}
+	}
+	if o.trace == "" {
+		return nil
+	}
+	var out bytes.Buffer
+	if err := r.WriteTrace(&out); err != nil {
+		return err
+	}
+	if !o.options.Kernels { // they were measured for the timeline alone
+		r.Kernels, r.PromptKernels = nil, nil
+	}
+	return atomicfile.Write(o.trace, out.Bytes())
 }
 
 // measure opens the model anew for each device, so that the figures of one do
@@ -159,6 +200,7 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config eng
 	}
 	defer dev.Close()
 	opt := o.options
+	opt.Kernels = opt.Kernels || o.trace != ""
 	opt.PromptKernels = opt.Kernels
 	opt.Mode, opt.Config, opt.Load, opt.Start = o.device.mode.Numeric, config, load, start
 	shape := devices.Options{Threads: o.device.threads}

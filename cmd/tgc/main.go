@@ -52,7 +52,7 @@ func execute(args []string, io streams) (status int) {
 	ctx, stop := interruptible()
 	defer stop()
 	defer func() {
-		if os.Getenv("TGC_DEBUG") != "" {
+		if level := os.Getenv("TGC_DEBUG"); level != "" && level != "0" {
 			return // let the runtime print the stack
 		}
 		if cause := recover(); cause != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"tgc/internal/atomicfile"
+	"tgc/internal/lists"
+	"tgc/internal/svg"
 )
 
 // point is the losses, in nats a token, after so many steps.
@@ -75,6 +77,8 @@ const (
 	marginLeft, marginRest = 48, 32
 )
 
+const trainingColour, unseenColour = "#06c", "#c30"
+
 // draw is an SVG: steps to the right, losses upwards on a logarithmic scale.
 func (c *curve) draw() []byte {
 	low, high, last := math.Inf(1), math.Inf(-1), 1
@@ -88,29 +92,23 @@ func (c *curve) draw() []byte {
 	y := func(loss float64) float64 {
 		return drawHeight - marginRest - math.Log(loss/low)/math.Log(high/low)*(drawHeight-2*marginRest)
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"12\">\n", drawWidth, drawHeight)
-	fmt.Fprintf(&b, "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" y=\"20\">Loss in nats a token by step:", marginLeft)
-	b.WriteString(" <tspan fill=\"#06c\">training</tspan>, <tspan fill=\"#c30\">unseen stories</tspan></text>\n")
+	p := svg.New(drawWidth, drawHeight)
+	p.Spans(marginLeft, 20, svg.Start, svg.Span{Text: "Loss in nats a token by step: "}, svg.Span{Text: "training", Colour: trainingColour},
+		svg.Span{Text: ", "}, svg.Span{Text: "unseen stories", Colour: unseenColour})
 	for _, tick := range []float64{0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7} {
 		if tick > low && tick < high {
-			fmt.Fprintf(&b, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/>\n", marginLeft, y(tick), drawWidth-marginRest, y(tick))
-			fmt.Fprintf(&b, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", marginLeft-6, y(tick)+4, tick)
+			p.Line(marginLeft, y(tick), drawWidth-marginRest, y(tick), "#ddd")
+			p.Text(marginLeft-6, y(tick)+4, svg.End, fmt.Sprintf("%g", tick))
 		}
 	}
 	for i := range 5 {
 		step := last * i / 4
-		fmt.Fprintf(&b, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x(step), drawHeight-12, step)
+		p.Text(x(step), drawHeight-12, svg.Middle, fmt.Sprint(step))
 	}
 	line := func(colour string, of func(p point) float64) {
-		fmt.Fprintf(&b, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour)
-		for _, p := range c.points {
-			fmt.Fprintf(&b, "%.1f,%.1f ", x(p.step), y(of(p)))
-		}
-		b.WriteString("\"/>\n")
+		p.Curve(lists.Map(c.points, func(at point) [2]float64 { return [2]float64{x(at.step), y(of(at))} }), colour)
 	}
-	line("#06c", func(p point) float64 { return p.loss })
-	line("#c30", func(p point) float64 { return p.unseen })
-	b.WriteString("</svg>\n")
-	return []byte(b.String())
+	line(trainingColour, func(p point) float64 { return p.loss })
+	line(unseenColour, func(p point) float64 { return p.unseen })
+	return p.Bytes()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,5 +144,16 @@ func TestCurveGoesOn(t *testing.T) {
 	svg, err := os.ReadFile(name + ".svg")
 	if err != nil || strings.Count(string(svg), "<polyline") != 2 || strings.Contains(string(svg), "NaN") {
 		t.Errorf("%s, %v", svg, err)
+	}
+}
+
+// The picture in docs is that of the run beside it.
+func TestPictureInDocs(t *testing.T) {
+	c, err := readCurve("../../docs/stories", math.MaxInt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := os.ReadFile("../../docs/stories.svg"); err != nil || !bytes.Equal(c.draw(), want) {
+		t.Errorf("docs/stories.svg is not what docs/stories.csv gives (%v)", err)
 	}
 }

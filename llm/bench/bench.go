@@ -104,6 +104,11 @@ type Result struct {
 
 	Kernels       []KernelResult `json:"kernels,omitempty"`        // of a decode step
 	PromptKernels []KernelResult `json:"prompt_kernels,omitempty"` // of a prompt step
+
+	// The same calls one by one, and what the target's numbers allow: for pictures.
+	Calls       []CallResult `json:"-"`
+	PromptCalls []CallResult `json:"-"`
+	Floors      Floors       `json:"-"`
 }
 
 // Run measures a model on a device.
@@ -137,6 +142,7 @@ func Run(ctx context.Context, m *llm.Model, dev runtime.Device, opt Options) (*R
 		r.Parts[name] = round(t.Seconds())
 	}
 	r.Load = round((opt.Load + s.LoadTime()).Seconds())
+	r.Floors = floorsOf(dev.Target(), opt.Threads)
 	b := &bench{batch: s, cacheBytes: dev.Target().CacheL2Bytes, options: opt, result: r, tokens: tokens(max(opt.Prompt, opt.Decode, 1)+opt.Batch, m.Config.Vocabulary)}
 	for _, part := range []func(context.Context) error{b.firstToken, b.prompt, b.decode} {
 		if err := part(ctx); err != nil {
@@ -292,14 +298,14 @@ func (b *bench) describe(ctx context.Context) error {
 // profile times the single kernels of a decode step at the depth asked for, and, if
 // asked for, of the prompt's first step.
 func (b *bench) profile(ctx context.Context) (err error) {
-	if b.result.Kernels, err = b.kernels(ctx, 1); err != nil {
+	if b.result.Kernels, b.result.Calls, err = b.kernels(ctx, 1); err != nil {
 		return err
 	}
 	if b.options.PromptKernels && b.options.Prompt > 1 {
 		if err := b.batch.Seek(0); err != nil {
 			return err
 		}
-		b.result.PromptKernels, err = b.kernels(ctx, b.batch.FirstChunk(b.options.Prompt))
+		b.result.PromptKernels, b.result.PromptCalls, err = b.kernels(ctx, b.batch.FirstChunk(b.options.Prompt))
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 )
 
 // KernelResult is one unique kernel of a step. Where the device can time a chain
@@ -52,13 +53,13 @@ type timing struct {
 }
 
 // kernels times the kernels of steps of a number of tokens.
-func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error) {
+func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, []CallResult, error) {
 	var calls [][]float64 // by call, seconds of each run
 	var m engine.Manifest
 	for i := range profileRuns + 1 {
 		step, times, err := b.batch.Profile(ctx, b.each(0, tokens))
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if i == 0 { // a warm-up
 			m.Describe(step.Compiled, step.Binding)
@@ -71,18 +72,19 @@ func (b *bench) kernels(ctx context.Context, tokens int) ([]KernelResult, error)
 	}
 	step, err := b.batch.Compiled(ctx, tokens)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	timings := timingsOf(step.Compiled, calls)
 	for i := range m.Kernels {
 		k := &m.Kernels[i]
 		t := timings[k.Compiled()]
 		if err := b.chain(ctx, tokens, t); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		t.cached = t.chain > 0 && k.MemoryBytes()*int64(k.Launches) < 2*int64(b.cacheBytes)
 	}
-	return tabulate(&m, timings, b.result.ReadRate), nil
+	alone := lists.Map(calls, func(runs []float64) float64 { return percentile(runs, 0.5) })
+	return tabulate(&m, timings, b.result.ReadRate), callsOf(step.Compiled, timings, alone), nil
 }
 
 // timingsOf sums the calls of each kernel.
