@@ -16,7 +16,8 @@ import (
 
 // Tester tries candidates of one kernel: a Bench, or one in a process of its own.
 type Tester interface {
-	// Try returns an outcome for each plan, in their order.
+	// Try returns an outcome for each plan, in their order; of some of them with the error of a
+	// context that has ended.
 	Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error)
 	// Compare times plans that were measured in turn: see Bench.Compare.
 	Compare(ctx context.Context, plans []plan.Plan, rounds int) ([][]float64, error)
@@ -88,7 +89,7 @@ const (
 // Run searches plans of a kernel. When the context ends or the budget is spent, what was found
 // counts. An error means that the tester cannot go on.
 func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result, error) {
-	s := &search{kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), known: make(map[string]bool), expanded: make(map[string]bool), start: time.Now()}
+	s := &search{kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), known: make(map[string]bool), expanded: make(map[string]bool), idle: newIdle(), start: time.Now()}
 	plans, err := s.first()
 	for better := true; err == nil && better && len(plans) > 0 && s.inTime(ctx); {
 		before := s.bestTime()
@@ -111,8 +112,9 @@ type search struct {
 	tester   Tester
 	options  Options
 	moves    *neighbours
-	known    map[string]bool // plans that were tried, or will be
+	known    map[string]bool // forms of plans that were tried, or will be
 	expanded map[string]bool
+	idle     *idle
 	prices   map[string]priced // of plans that have one
 	result   Result
 	start    time.Time
@@ -137,13 +139,13 @@ func (s *search) first() ([]plan.Plan, error) {
 	}
 	list := slices.Clone(s.options.Extra)
 	if s.options.Scratch {
-		return s.fresh(append(list, plan.Plan{})), nil
+		return s.fresh(append(list, plan.Plan{}), math.MaxInt), nil
 	}
 	list = append([]plan.Plan{s.kernel.Plan}, list...)
 	for _, c := range candidates[:min(len(candidates), s.options.Priced)] {
 		list = append(list, c.Plan)
 	}
-	return s.fresh(list), nil
+	return s.fresh(list, math.MaxInt), nil
 }
 
 // next lists neighbours of the beam.
@@ -157,17 +159,16 @@ func (s *search) next() (list []plan.Plan, err error) {
 		if err != nil {
 			return nil, err
 		}
-		near := s.fresh(s.moves.of(p))
-		list = append(list, near[:min(len(near), s.options.Round)]...)
+		list = append(list, s.fresh(s.idle.last(s.moves.of(p), p), s.options.Round)...)
 	}
 	return list, nil
 }
 
-// fresh are those of a list that were not tried.
-func (s *search) fresh(list []plan.Plan) (out []plan.Plan) {
+// fresh are those of a list that were not tried, however they were written; most at most.
+func (s *search) fresh(list []plan.Plan, most int) (out []plan.Plan) {
 	for _, p := range list {
-		if text := p.String(); !s.known[text] {
-			s.known[text] = true
+		if form, _ := s.moves.form(p); !s.known[form] && len(out) < most {
+			s.known[form] = true
 			out = append(out, p)
 		}
 	}
@@ -188,7 +189,7 @@ func (s *search) bestTime() float64 {
 
 // try tries plans in batches while there is time.
 func (s *search) try(ctx context.Context, plans []plan.Plan) error {
-	for batch := range slices.Chunk(plans, max(s.options.Batch, 1)) {
+	for batch := range slices.Chunk(plans, s.batch()) {
 		if !s.inTime(ctx) && len(s.result.Outcomes) > 0 {
 			return nil
 		}
@@ -196,6 +197,7 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		if err != nil {
 			return err
 		}
+		s.idle.learn(outcomes)
 		for _, o := range outcomes {
 			s.result.Outcomes = append(s.result.Outcomes, o)
 			if o.Status == Measured {
@@ -212,6 +214,15 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		}
 	}
 	return nil
+}
+
+// batch is how many candidates are tried at once. What a GPU does is not disturbed by compiling,
+// and it waits for the first of a batch only.
+func (s *search) batch() int {
+	if s.kernel.Desc.Kind == target.GPU {
+		return max(2*s.options.Batch, 1)
+	}
+	return max(s.options.Batch, 1)
 }
 
 // overrun is by how much a batch may go past the budget.

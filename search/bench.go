@@ -30,6 +30,7 @@ const (
 	Refused   Status = "refused"   // by lowering, rendering or assembling
 	TooLarge  Status = "too large"
 	TooLong   Status = "too long" // to lower, to assemble or to run
+	Heavy     Status = "heavy"    // so many instructions that it cannot be fast
 	Wrong     Status = "wrong"    // its values
 	Crashed   Status = "crashed"  // the process that ran it, or its device
 
@@ -102,6 +103,8 @@ type Bench struct {
 	lost   bool                          // the device
 	took   time.Duration                 // to check and time the heuristic's plan
 	best   float64
+	light  atomic.Uint64 // bits of the instructions of the fastest; 0: none was measured
+	sizes  *ceilings
 	report func(Outcome)      // before and after a candidate runs; may be nil
 	sound  runtime.Executable // the heuristic's plan: runs while the device does
 }
@@ -113,7 +116,7 @@ func NewBench(ctx context.Context, dev runtime.Device, ast *ir.UOp, options Benc
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{dev: dev, options: options, kernel: compiled, loaded: make(map[string]runtime.Executable), seen: make(map[string]string), best: math.Inf(1)}
+	b := &Bench{dev: dev, options: options, kernel: compiled, sizes: newCeilings(compiled), loaded: make(map[string]runtime.Executable), seen: make(map[string]string), best: math.Inf(1)}
 	b.points = symbolValues(compiled.Kernels[0].AST)
 	b.bytes = bytesOf(compiled.Kernels[0].AST, b.points[len(b.points)/2])
 	if err := b.prepareJudge(ctx); err != nil {
@@ -214,26 +217,27 @@ type lowered struct {
 	exec    runtime.Executable
 }
 
-// Try tries candidates: compiles all, as many at once as there are processors, then checks
-// and times one after the other. Outcomes are in the order of the plans; where one candidate
-// has taken the device with it, there are none of those that follow it.
+// Try tries candidates: each is lowered and assembled, as many at once as Parallel says, while
+// those before it are checked and timed, one after the other. Outcomes are in the order of the
+// plans; where one candidate has taken the device with it, there are none of those that follow it.
+// What was known when the context ends comes back with the error.
 func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
-	list := make([]*lowered, len(plans))
-	b.each(len(plans), func(i int) { list[i] = b.lower(ctx, plans[i]) })
-	for _, l := range list {
-		b.skipDuplicate(l)
-	}
-	var out []Outcome
 	if b.lost {
 		return nil, errors.New("search: a candidate has taken the device with it")
 	}
-	loading := b.loadAll(ctx, list)
-	for i, l := range list {
-		if <-loading[i]; l.exec != nil {
+	var out []Outcome
+	line := b.compileAll(ctx, plans)
+	defer line.wait()
+	if b.kernel.Target.Kind != target.GPU {
+		line.wait() // processors that run kernels themselves would disturb what is timed
+	}
+	for i := range plans {
+		l := line.take(i)
+		if l.exec != nil && ctx.Err() == nil {
 			b.measure(ctx, l)
 		}
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return out, context.Cause(ctx)
 		}
 		if out = append(out, l.outcome); l.outcome.Status == Crashed && !b.alive(ctx) {
 			b.lost = true
@@ -243,27 +247,54 @@ func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
 	return out, nil
 }
 
-// loadAll assembles candidates, and says of each when it is ready. Processors that run kernels
-// themselves assemble all before the first is timed; a GPU is not disturbed.
-func (b *Bench) loadAll(ctx context.Context, list []*lowered) []chan struct{} {
-	ready := make([]chan struct{}, len(list))
-	for i := range ready {
-		ready[i] = make(chan struct{})
+// assembly is a list of candidates that are lowered and assembled.
+type assembly struct {
+	list  []*lowered
+	ready []chan struct{} // closed when a candidate is
+	done  chan struct{}
+}
+
+func (a *assembly) wait() { <-a.done }
+
+func (a *assembly) take(i int) *lowered {
+	<-a.ready[i]
+	return a.list[i]
+}
+
+// compileAll lowers and assembles plans, the first first. Which of two equal programs goes on does
+// not depend on which is lowered sooner: each waits for those before it to have been looked at.
+func (b *Bench) compileAll(ctx context.Context, plans []plan.Plan) *assembly {
+	a := &assembly{make([]*lowered, len(plans)), make([]chan struct{}, len(plans)), make(chan struct{})}
+	looked := make([]chan struct{}, len(plans)+1)
+	for i := range looked {
+		looked[i] = make(chan struct{})
 	}
-	all := func() {
-		b.each(len(list), func(i int) {
-			defer close(ready[i])
-			if list[i].program != nil {
-				list[i].exec, list[i].outcome = b.load(ctx, list[i])
+	for i := range a.ready {
+		a.ready[i] = make(chan struct{})
+	}
+	close(looked[0])
+	go func() {
+		defer close(a.done)
+		b.each(len(plans), func(i int) {
+			defer close(a.ready[i])
+			l := b.lowerUnlessLarge(ctx, plans[i])
+			a.list[i] = l
+			<-looked[i]
+			b.look(plans[i], l)
+			close(looked[i+1])
+			if l.program != nil {
+				l.exec, l.outcome = b.load(ctx, l)
 			}
 		})
-	}
-	if b.kernel.Target.Kind == target.GPU {
-		go all()
-	} else {
-		all()
-	}
-	return ready
+	}()
+	return a
+}
+
+// look decides whether a candidate that was lowered is assembled.
+func (b *Bench) look(p plan.Plan, l *lowered) {
+	b.sizes.note(p, l.outcome.Status)
+	b.skipDuplicate(l)
+	b.skipHeavy(l)
 }
 
 // alive reports a device that still runs the heuristic's plan.
@@ -316,6 +347,27 @@ func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
 		l.program, l.outcome.Source = got.program, engine.SourceHash(got.source)
 	}
 	return l
+}
+
+// lowerUnlessLarge leaves out what is larger than a plan that was too large.
+func (b *Bench) lowerUnlessLarge(ctx context.Context, p plan.Plan) *lowered {
+	if other := b.sizes.over(p); other != "" {
+		return &lowered{outcome: Outcome{Plan: p.String(), Status: TooLarge, Reason: "more copies than in " + other}}
+	}
+	return b.lower(ctx, p)
+}
+
+// skipHeavy leaves a candidate out that executes far more instructions than the fastest.
+func (b *Bench) skipHeavy(l *lowered) {
+	light := math.Float64frombits(b.light.Load())
+	if l.program == nil || light == 0 {
+		return
+	}
+	n := instructionsOf(l.program, b.kernel.Target, b.points[len(b.points)/2])
+	if n > heavier*light {
+		l.program = nil
+		l.outcome.Status, l.outcome.Reason = Heavy, fmt.Sprintf("%.3g instructions, the fastest has %.3g", n, light)
+	}
 }
 
 // skipDuplicate leaves a candidate out whose source another one has.
@@ -413,9 +465,13 @@ func (b *Bench) measure(ctx context.Context, l *lowered) {
 		out.Status, out.Reason = Crashed, err.Error()
 		return
 	}
-	out.Status, out.Time, b.best = Measured, us, min(b.best, us)
+	out.Status, out.Time = Measured, us
 	out.ColdBytes = b.judge.calls.coldBytes()
 	out.Figures = figuresOf(l.exec, b.kernel.Target, b.bytes, b.points[len(b.points)/2])
+	if us < b.best {
+		b.best = us
+		b.light.Store(math.Float64bits(out.Figures.Instructions))
+	}
 	b.loaded[out.Plan] = l.exec
 }
 

@@ -343,6 +343,8 @@ func (c *Child) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
 		}
 		switch {
 		case err == nil:
+		case ctx.Err() != nil:
+			return c.outcomes(plans), err
 		case !errors.Is(err, errDied):
 			return nil, err
 		case running != "":
@@ -353,11 +355,17 @@ func (c *Child) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
 			alone = true
 		}
 	}
-	out := make([]Outcome, len(plans))
-	for i, text := range textsOf(plans) {
-		out[i] = c.ran[text]
+	return c.outcomes(plans), nil
+}
+
+// outcomes are those that are known.
+func (c *Child) outcomes(plans []plan.Plan) (out []Outcome) {
+	for _, text := range textsOf(plans) {
+		if o, ok := c.ran[text]; ok {
+			out = append(out, o)
+		}
 	}
-	return out, nil
+	return out
 }
 
 func (c *Child) blame(plan string, err error) {

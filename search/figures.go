@@ -7,6 +7,7 @@ import (
 
 	"tgc/engine/traffic"
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/runtime"
 	"tgc/target"
 )
@@ -25,17 +26,23 @@ type Figures struct {
 
 // figuresOf describes a program that was loaded. vars are the values for which it was timed.
 func figuresOf(exec runtime.Executable, desc *target.Desc, bytes int64, vars map[string]int64) *Figures {
-	p, width := exec.Program(), max(desc.VectorBytes, 4)
-	if desc.Kind == target.GPU {
-		width = 4
-	}
-	f := &Figures{Instructions: traffic.Instructions(p, vars, width), Bytes: bytes, Blocks: p.Units(), Threads: p.Threads()}
+	p := exec.Program()
+	f := &Figures{Instructions: instructionsOf(p, desc, vars), Bytes: bytes, Blocks: p.Units(), Threads: p.Threads()}
 	if m, ok := exec.(runtime.Measured); ok {
 		s := m.Stats()
 		f.Registers, f.LocalBytes, f.SharedBytes = s.Registers, s.LocalBytes, s.SharedBytes
 		f.Occupancy = occupancy(f, desc)
 	}
 	return f
+}
+
+// instructionsOf counts what all threads of a program execute.
+func instructionsOf(p *program.Program, desc *target.Desc, vars map[string]int64) float64 {
+	width := max(desc.VectorBytes, 4)
+	if desc.Kind == target.GPU {
+		width = 4
+	}
+	return traffic.Instructions(p, vars, width)
 }
 
 // bytesOf is what a kernel must read and write.

@@ -10,18 +10,20 @@ import (
 	"tgc/target"
 )
 
-// neighbours makes the plans that one or two moves make of a plan, each once, in an order that
-// the seed chooses. All of them are legal: what no longer is after a move is left out, so that
+// neighbours makes the plans that one or two moves make of a plan, each once however it is
+// written, in an order that the seed chooses. All of them are legal: what no longer is after a move is left out, so that
 // dropping PRELOAD drops what asks for it. All can be read back from their texts.
 type neighbours struct {
 	sink *ir.UOp
 	desc *target.Desc
 	axes []plan.Axis
 	rng  *rand.Rand
+
+	reader *plan.Reader
 }
 
 func newNeighbours(sink *ir.UOp, desc *target.Desc, seed uint64) *neighbours {
-	return &neighbours{sink, desc, plan.Axes(sink), rand.New(rand.NewPCG(seed, 3))}
+	return &neighbours{sink, desc, plan.Axes(sink), rand.New(rand.NewPCG(seed, 3)), plan.NewReader(sink, desc)}
 }
 
 // pairsOfMoves is how many of the plans are made by two moves, for each by one.
@@ -29,13 +31,14 @@ const pairsOfMoves = 0.5
 
 // of lists the neighbours of a plan.
 func (n *neighbours) of(p plan.Plan) []plan.Plan {
-	seen := map[string]bool{p.String(): true}
+	form, _ := n.form(p)
+	seen := map[string]bool{form: true}
 	var list []plan.Plan
 	add := func(opts []plan.Opt) {
-		q := plan.Plan{}.Extend(n.sink, opts, n.desc)
-		text := q.String()
-		if _, err := plan.Parse(text); err == nil && !seen[text] && copiesOf(q) <= mostCopies {
-			seen[text] = true
+		q := n.reader.Keep(opts)
+		form, ok := n.form(q)
+		if _, err := plan.Parse(q.String()); err == nil && ok && !seen[form] {
+			seen[form] = true
 			list = append(list, q)
 		}
 	}
@@ -56,15 +59,14 @@ func (n *neighbours) of(p plan.Plan) []plan.Plan {
 // as long as they are many.
 const mostCopies = 1 << 10
 
-func copiesOf(p plan.Plan) int64 {
-	n := int64(1)
-	for _, o := range p.Opts {
-		if o.Kind == plan.UPCAST || o.Kind == plan.UNROLL {
-			n *= max(o.Amount, 1)
-		}
-		n = min(n, 2*mostCopies)
+// form is what a plan says, however it is written: its text, where the plan has no canonical form.
+// ok is false of those, and of plans that make more copies.
+func (n *neighbours) form(p plan.Plan) (text string, ok bool) {
+	c, err := n.reader.Canonical(p)
+	if err != nil {
+		return p.String(), false
 	}
-	return n
+	return c.Text, c.Copies <= mostCopies
 }
 
 // single lists what one move makes of Opts; some of it is not legal.
@@ -96,7 +98,7 @@ func amounts(opts []plan.Opt) (out [][]plan.Opt) {
 			}
 		}
 		for _, v := range values {
-			if o.Amount = v; v > 0 {
+			if o.Amount = v; v > 1 || v == 1 && !slices.Contains(splitting, o.Kind) { // of one element: as without it
 				out = append(out, with(opts, i, o))
 			}
 		}

@@ -67,11 +67,12 @@ type reading struct {
 
 // Read distributes the Opts over the axes.
 func Read(sink *ir.UOp, plan Plan, desc *target.Desc) ([]AxisPlan, Global, error) {
-	r := &reading{sink: sink, desc: desc,
+	return NewReader(sink, desc).read(plan)
+}
+
+func (k *Reader) read(plan Plan) ([]AxisPlan, Global, error) {
+	r := &reading{sink: k.sink, desc: k.desc, plans: slices.Clone(k.axes),
 		global: Global{Buffers: make(map[BufferOpt]int64)}}
-	for _, axis := range Axes(sink) {
-		r.plans = append(r.plans, AxisPlan{Axis: axis, Rest: defaultRole(sink, axis)})
-	}
 	for i, opt := range plan.Opts {
 		if err := r.opt(opt); err != nil {
 			return nil, r.global, fmt.Errorf("kernel: plan: opt %d %q: %w", i, opt, err)
