@@ -122,6 +122,10 @@ func newReverse(g *tensor.Graph, outputs, inputs []*tensor.Tensor) *reverse {
 				r.active[u] = true
 			}
 		}
+		inputs, _, _ := g.CustomGradient(u)
+		for _, in := range inputs {
+			r.active[u] = r.active[u] || r.active[in.Node()]
+		}
 	}
 	r.findSegments()
 	return r
@@ -142,6 +146,10 @@ func (r *reverse) run() {
 		if adjoint == nil {
 			continue
 		}
+		if inputs, backward, ok := r.graph.CustomGradient(u); ok {
+			r.custom(u, adjoint, inputs, backward)
+			continue
+		}
 		s := &step{reverse: r, graph: r.graph, node: u, g: adjoint}
 		for k, src := range u.Src {
 			if !r.active[src] || !differentiable(u, k) {
@@ -151,6 +159,25 @@ func (r *reverse) run() {
 				r.add(src, part)
 			}
 		}
+	}
+}
+
+// custom hands an adjoint on as WithGradient was told.
+func (r *reverse) custom(u *ir.UOp, adjoint *tensor.Tensor, inputs []*tensor.Tensor, backward tensor.Backward) {
+	parts := backward(r.graph.Wrap(u), adjoint)
+	if len(parts) != len(inputs) {
+		r.graph.Fail("grad", "a custom gradient of %d inputs has %d parts", len(inputs), len(parts))
+		return
+	}
+	for i, in := range inputs {
+		if parts[i] == nil || !r.active[in.Node()] {
+			continue
+		}
+		if parts[i].Node() != nil && (parts[i].DType() != in.DType() || !slices.Equal(parts[i].Shape(), in.Shape())) {
+			r.graph.Fail("grad", "a custom gradient is %s by %s", parts[i], in)
+			return
+		}
+		r.add(in.Node(), parts[i])
 	}
 }
 

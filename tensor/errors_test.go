@@ -180,6 +180,8 @@ func argument(kind reflect.Type, bad *tensor.Tensor) reflect.Value {
 		return reflect.ValueOf(ir.F16)
 	case reflect.TypeFor[func(*target.Desc) *tensor.Tensor]():
 		return reflect.ValueOf(func(*target.Desc) *tensor.Tensor { return bad })
+	case reflect.TypeFor[tensor.Backward]():
+		return reflect.ValueOf(tensor.Backward(func(_, adjoint *tensor.Tensor) []*tensor.Tensor { return []*tensor.Tensor{adjoint} }))
 	case reflect.TypeFor[int]():
 		return reflect.ValueOf(1)
 	}

@@ -25,6 +25,7 @@ type Graph struct {
 	variables map[string]bool                        // names of Var
 	larger    map[string]int64                       // largest values of variables that may be made larger
 	others    map[*ir.UOp]func(*target.Desc) *Tensor // other ways to compute nodes: see OnTarget
+	customs   map[*ir.UOp]custom                     // derivatives of nodes: see WithGradient
 	err       error
 
 	device   runtime.Device      // of Realize, or nil

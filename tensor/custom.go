@@ -1,0 +1,40 @@
+package tensor
+
+import "tgc/ir"
+
+// Backward says how an adjoint of a result reaches the inputs that the result was computed
+// from: it returns one tensor for each input, of its shape and dtype, or nil for none.
+type Backward func(result, adjoint *Tensor) []*Tensor
+
+// custom is what WithGradient was told of a node.
+type custom struct {
+	inputs   []*Tensor
+	backward Backward
+}
+
+// WithGradient is t with derivatives by inputs that backward gives, in place of those of the
+// operations that t was computed by. t must be computed from the inputs alone; by other
+// tensors there is no derivative. What backward builds is differentiated in turn, so that
+// derivatives of derivatives are right if it is a function of result, adjoint and inputs.
+func (t *Tensor) WithGradient(inputs []*Tensor, backward Backward) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	for _, in := range inputs {
+		if !in.ok() || in.graph != t.graph {
+			return t.bad()
+		}
+	}
+	out := t.Contiguous().Detach()
+	if t.graph.customs == nil {
+		t.graph.customs = make(map[*ir.UOp]custom)
+	}
+	t.graph.customs[out.node] = custom{inputs, backward}
+	return out
+}
+
+// CustomGradient is what WithGradient was told of a node, for package grad.
+func (g *Graph) CustomGradient(node *ir.UOp) (inputs []*Tensor, backward Backward, ok bool) {
+	c, ok := g.customs[node]
+	return c.inputs, c.backward, ok
+}
