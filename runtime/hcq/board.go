@@ -55,6 +55,8 @@ type Board interface {
 	Publish()
 	// Ring tells the GPU that the ring has more.
 	Ring()
+	// Waited notes that a word of 64 bits was waited for, and has a value or a later one.
+	Waited(cell []byte, value uint64)
 	// Fault is what the kernel driver says went wrong with the channel; nil for nothing.
 	Fault() error
 	Close() error

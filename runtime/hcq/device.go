@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tgc/internal/cachefile"
+	"tgc/runtime/hcq/cubin"
 	"tgc/runtime/hcq/word"
 	"tgc/runtime/nvidia"
 	"tgc/target"
@@ -25,6 +26,8 @@ type Options struct {
 	// Loaded, where not nil, is told of all machine code with the text it was made of: an
 	// emulator runs that.
 	Loaded func(cubin []byte, text string) error
+	// Placed, where not nil, is told where the code of a kernel lies and what it needs.
+	Placed func(address uint64, k *cubin.Kernel)
 	// Timeout is how long the GPU may stand still; 0 for 30 s.
 	Timeout time.Duration
 	// Warn is told what is legal and slow: a kernel that spills registers.
@@ -53,6 +56,7 @@ type Device struct {
 	local   *Buffer            // memory of threads
 	perWarp int                // bytes of local memory a warp, for which local is large enough
 	broken  error              // the first fault: the answer to every later call
+	freed   error              // what went wrong when memory was given back: Close says it
 	closed  bool
 }
 
@@ -222,6 +226,6 @@ func (d *Device) Close() error {
 	if d.queue != nil {
 		errs = append(errs, d.queue.close())
 	}
-	errs = append(errs, d.board.Close(), d.cache.Close())
+	errs = append(errs, d.freed, d.board.Close(), d.cache.Close())
 	return errors.Join(errs...)
 }

@@ -99,6 +99,9 @@ func (d *Device) place(machine []byte, r *nvidia.Rendered) (*code, error) {
 		return nil, errors.Join(err, d.board.Free(c.image))
 	}
 	copy(c.image.Host, image)
+	if d.options.Placed != nil {
+		d.options.Placed(c.image.Address+uint64(k.Code.Offset), k)
+	}
 	d.images = append(d.images, c)
 	return c, nil
 }

@@ -156,7 +156,7 @@ func (m *memory) Free() {
 	if err := d.idle(context.Background()); err != nil {
 		return // the GPU is gone, or may still write
 	}
-	_ = d.arena.Release(m.base) // it was its own
+	d.freed = errors.Join(d.freed, d.arena.Release(m.base))
 }
 
 // Read copies bytes out, once what was submitted has ended.

@@ -134,10 +134,14 @@ func (q *queue) ring() {
 
 // wait waits until the timeline has a value or a later one.
 func (q *queue) wait(ctx context.Context, value uint64) error {
-	if int64(q.reached()-value) >= 0 {
-		return nil
+	done := func() bool { return int64(q.reached()-value) >= 0 }
+	if !done() {
+		if err := q.poll(ctx, done); err != nil {
+			return err
+		}
 	}
-	return q.poll(ctx, func() bool { return int64(q.reached()-value) >= 0 })
+	q.board.Waited(q.cell.Host, value)
+	return nil
 }
 
 // Intervals of polling: a step is some hundred microseconds to milliseconds long.

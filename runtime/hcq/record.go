@@ -338,6 +338,6 @@ func (r *Recording) Free() {
 	if r.own == nil || d.closed || d.broken == nil && d.queue.wait(context.Background(), r.last) != nil {
 		return // the kernel takes it back with the rest, or the GPU may still read it
 	}
-	_ = d.board.Free(r.own) // it was its own
+	d.freed = errors.Join(d.freed, d.board.Free(r.own))
 	r.calls, r.memory, r.own = nil, nil, nil
 }

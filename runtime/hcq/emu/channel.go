@@ -33,6 +33,7 @@ type channel struct {
 	state       engine
 	get         uint32 // entries that were read
 	closed      bool
+	awake       bool // its front end will look at the ring
 }
 
 const (

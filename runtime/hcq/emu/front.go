@@ -82,7 +82,7 @@ const (
 
 // poll lets a channel read its ring, then the others that may wait for what it has done.
 func (m *Machine) poll(ctx context.Context, first *channel) {
-	if first.fault != nil {
+	if first.fault != nil && !first.closed {
 		m.find("order", "dead", "a doorbell of a channel that has ended")
 		return
 	}
@@ -98,7 +98,7 @@ func (m *Machine) poll(ctx context.Context, first *channel) {
 
 // advance lets one channel go on.
 func (m *Machine) advance(ctx context.Context, c *channel) {
-	if c.fault != nil || !c.bound {
+	if c.fault != nil || !c.bound || c.closed {
 		return
 	}
 	err := m.readRing(ctx, c)
@@ -140,10 +140,7 @@ func (m *Machine) readRing(ctx context.Context, c *channel) error {
 		if err := m.readWords(ctx, c); err != nil {
 			return err
 		}
-		put := get32(c.userd.data, offsetPut)
-		if c.userd.seen != nil && put != get32(c.userd.seen, offsetPut) {
-			return refuseStale("GPPut", offsetPut)
-		}
+		put := get32(c.userd.atBarrier(), offsetPut)
 		if put >= c.entries {
 			return refuseFront(bitPut, "GPPut is %d of %d entries", put, c.entries)
 		}
@@ -158,7 +155,7 @@ func (m *Machine) readRing(ctx context.Context, c *channel) error {
 			return err
 		}
 		c.get = (c.get + 1) % c.entries
-		put32(c.userd.data, offsetGet, c.get)
+		store32(c.userd.data[offsetGet:], c.get)
 	}
 }
 
@@ -222,6 +219,15 @@ func (s *addressSpace) mappedThrough(address, n uint64) bool {
 		address = g.address + g.size
 	}
 	return true
+}
+
+// atBarrier is a buffer as it was at the last full barrier: the host may be writing to it
+// now.
+func (b *buffer) atBarrier() []byte {
+	if b.seen != nil {
+		return b.seen
+	}
+	return b.data
 }
 
 // Opcodes of a header.

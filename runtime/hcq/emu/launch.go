@@ -338,5 +338,8 @@ func (m *Machine) releaseOf(c *channel, q qmd, base int) error {
 	return nil
 }
 
+// store32 stores a word that somebody may be polling.
+func store32(b []byte, v uint32) { atomic.StoreUint32((*uint32)(unsafe.Pointer(&b[0])), v) }
+
 // store64 stores a word that somebody may be polling.
 func store64(b []byte, v uint64) { atomic.StoreUint64((*uint64)(unsafe.Pointer(&b[0])), v) }

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"tgc/internal/ptxemu"
@@ -18,6 +19,9 @@ import (
 type Options struct {
 	Seed        uint64
 	MemoryBytes int64 // that may be allocated; 0 for 32 GiB
+	// Delay bounds the time from a doorbell to the moment when the front end looks at the
+	// ring; it is drawn anew for each. 0 means that the work is done within Doorbell.
+	Delay time.Duration
 }
 
 // Machine is a Jetson. Its methods may be called from any goroutine; one runs at once.
@@ -270,10 +274,25 @@ func (m *Machine) Doorbell(page []byte, offset int, v uint32) {
 		return
 	}
 	c := m.channels[v]
-	if c == nil {
+	switch {
+	case c == nil:
 		m.find("order", "token", "a doorbell for work submit token %#x, which no channel has", v)
-		return
+	case c.userd.seen != nil && get32(c.userd.data, offsetPut) != get32(c.userd.seen, offsetPut):
+		m.fail(c, refuseStale("GPPut", offsetPut))
+	case m.options.Delay == 0:
+		m.poll(context.Background(), c)
+	case !c.awake:
+		c.awake = true
+		go m.wake(c, time.Duration(m.random.Int64N(int64(m.options.Delay))))
 	}
+}
+
+// wake lets a channel's front end look at its ring after a time.
+func (m *Machine) wake(c *channel, after time.Duration) {
+	time.Sleep(after)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c.awake = false
 	m.poll(context.Background(), c)
 }
 

@@ -206,6 +206,15 @@ func (b *Board) Publish() { b.port.Publish() }
 // Ring rings the doorbell.
 func (b *Board) Ring() { b.port.Doorbell(b.doorbell, doorbellAt, b.token) }
 
+// Waited tells a port that wants to know.
+func (b *Board) Waited(cell []byte, value uint64) {
+	if w, ok := b.port.(interface {
+		Waited(cell []byte, value uint64)
+	}); ok {
+		w.Waited(cell, value)
+	}
+}
+
 // Close gives everything back, the channel before what it reads.
 func (b *Board) Close() error {
 	if b.closed {
