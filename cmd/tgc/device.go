@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"io"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type deviceFlags struct {
 	mode    modeFlag
 	kv      string
 	threads int
+	trace   io.Writer // of the device's queue; nil: none
 }
 
 func (d *deviceFlags) register(f *pflag.FlagSet) {
@@ -80,7 +82,7 @@ func (d *deviceFlags) open(cmd *cobra.Command) (*devices.Device, engine.Config, 
 	if err != nil {
 		return nil, config, err
 	}
-	dev, remark, err := devices.Open(cmd.Context(), d.name, devices.Options{Threads: d.threads, CacheDir: config.CacheDir})
+	dev, remark, err := devices.Open(cmd.Context(), d.name, devices.Options{Threads: d.threads, CacheDir: config.CacheDir, Trace: d.trace})
 	if errors.Is(err, devices.ErrUnknown) {
 		return nil, config, usagef("--device: %v", err)
 	}

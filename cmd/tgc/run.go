@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 // runFlags are the flags of run.
 type runFlags struct {
 	device    deviceFlags
+	trace     string
 	prompt    string
 	file      string
 	system    string
@@ -79,6 +81,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&o.template, "template", "", "with --chat, use the chat template of this file")
 	f.BoolVar(&o.verbose, "verbose-prompt", false, "print the prompt's tokens on stderr")
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end, nothing before")
+	f.StringVar(&o.trace, "trace", "", "write what the queue of tegra:emu is given to this file: see tgc hcq check")
 	o.device.register(f)
 	o.device.registerModes(f)
 	return cmd
@@ -114,7 +117,7 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	return o.device.check()
 }
 
-func (o *runFlags) run(cmd *cobra.Command, name string) error {
+func (o *runFlags) run(cmd *cobra.Command, name string) (err error) {
 	if err := o.check(cmd); err != nil {
 		return err
 	}
@@ -146,6 +149,11 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer file.Abort()
+	endTrace, err := o.openTrace()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, endTrace()) }() // after the device is closed, also of a run that failed
 	dev, config, err := o.device.open(cmd)
 	if err != nil {
 		return err
@@ -188,6 +196,20 @@ func (o *runFlags) run(cmd *cobra.Command, name string) error {
 		return err
 	}
 	return o.report(cmd, p, dev.Name(), prompt, result)
+}
+
+// openTrace makes the file of --trace; end completes it.
+func (o *runFlags) openTrace() (end func() error, err error) {
+	if o.trace == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(o.trace)
+	if err != nil {
+		return nil, err
+	}
+	to := bufio.NewWriter(file)
+	o.device.trace = to
+	return func() error { return errors.Join(to.Flush(), file.Close()) }, nil
 }
 
 // promptTokens returns the prompt's ids. Without any, the text is empty: what a

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -29,6 +30,9 @@ const MaxThreads = 1024
 type Options struct {
 	Threads  int    // CPU workers; 0 for all cores
 	CacheDir string // of compiled objects; empty for the user's cache folder
+	// Trace, where not nil, gets the text of what the device asked of its kernel driver
+	// and stored for its queue: only a device that has such a text opens then.
+	Trace io.Writer
 }
 
 // Device is an open device under the name that Open knows it by.
@@ -135,6 +139,9 @@ func Open(ctx context.Context, name string, options ...Options) (dev *Device, re
 }
 
 func (f *family) start(ctx context.Context, number int, opt Options) (*Device, error) {
+	if opt.Trace != nil && !f.traces {
+		return nil, fmt.Errorf("device %s: there is no trace of what it does, tegra:emu has one", f.numberedName(number))
+	}
 	if f.open == nil {
 		return nil, fmt.Errorf("device %s: %w (this version has cuda, cpu, interp and the emulators cuda:emu and tegra:emu)", f.name, ErrAbsent)
 	}

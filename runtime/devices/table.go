@@ -17,6 +17,7 @@ import (
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/emu"
 	"tgc/runtime/hcq/tegra"
+	"tgc/runtime/hcq/trace"
 	"tgc/runtime/interp"
 )
 
@@ -29,6 +30,7 @@ type family struct {
 	suffix *suffix // what may follow the name; nil: nothing
 	byName bool    // never the best device: not all models run on it yet
 	slow   bool    // programs are interpreted: no speed is worth a figure
+	traces bool    // Options.Trace means something
 	// remark is said where this family is the best one present; empty: its name.
 	remark string
 	open   func(ctx context.Context, number int, opt Options) (runtime.Device, error) // nil: not in this version
@@ -80,7 +82,7 @@ var families = []family{
 		open: openEmulated, workers: multiprocessors, describe: describeCUDA,
 	},
 	{
-		name: "tegra:emu", doc: "Jetson GPU emulated word by word, with checks; slow, needs ptxas", byName: true, slow: true,
+		name: "tegra:emu", doc: "Jetson GPU emulated word by word, with checks; slow, needs ptxas", byName: true, slow: true, traces: true,
 		open: openTegraEmulated, workers: multiprocessors, describe: describeTegra,
 	},
 }
@@ -135,11 +137,17 @@ func openEmulated(_ context.Context, sm int, _ Options) (runtime.Device, error) 
 // openTegraEmulated makes a Jetson with its kernel driver.
 func openTegraEmulated(_ context.Context, _ int, opt Options) (runtime.Device, error) {
 	machine := emu.New(emu.Options{})
-	board, err := tegra.Open(machine, tegra.Options{})
+	options := hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know}
+	var port tegra.Port = machine
+	if opt.Trace != nil {
+		recorder := trace.NewRecorder(machine, opt.Trace)
+		port, options.Placed = recorder, hcq.RecordKernel(recorder)
+	}
+	board, err := tegra.Open(port, tegra.Options{})
 	if err != nil {
 		return nil, err
 	}
-	dev, err := hcq.New(board, hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know})
+	dev, err := hcq.New(board, options)
 	if err != nil {
 		return nil, err
 	}

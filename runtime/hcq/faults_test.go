@@ -1,6 +1,7 @@
 package hcq_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -141,7 +142,9 @@ func TestOrder(t *testing.T) {
 	x := alloc(t, d, 4*blocks)
 	var pairs [][2]runtime.Memory
 	for range 12 {
-		pairs = append(pairs, [2]runtime.Memory{x, x})
+		y := alloc(t, d, 4*blocks)
+		pairs = append(pairs, [2]runtime.Memory{x, y})
+		x = y
 	}
 	r := step(t, d, e, pairs...)
 	check(t, r.Run(t.Context(), map[string]int64{"n": 1}))
@@ -166,18 +169,18 @@ func TestOrder(t *testing.T) {
 // 10,000 submissions pass small rings, by a front end that is late: as many are under way
 // as there is room for, in the ring and in the words that signal.
 func TestSmallRings(t *testing.T) {
-	for _, entries := range []int{4, 512} {
-		p := &port{Machine: emu.New(emu.Options{Delay: 50 * time.Microsecond})}
+	for entries, delay := range map[int]time.Duration{4: 50 * time.Microsecond, 512: 10 * time.Millisecond} {
+		p := &port{Machine: emu.New(emu.Options{Delay: delay})}
 		d := rigOf(t, p, entries, hcq.Options{})
 		x := alloc(t, d, 4)
 		r := step(t, d, load(t, d, addProgram(t, "add", 1)), [2]runtime.Memory{x, x})
 		for range 5000 {
 			check(t, r.Start(t.Context(), map[string]int64{"n": 1}))
 		}
-		check(t, r.Wait())
-		if got := first(t, x); got != 5000 {
+		if got := first(t, x); got != 5000 { // reading waits
 			t.Errorf("%d entries: %g, want 5000", entries, got)
 		}
+		check(t, r.Wait())
 		quiet(t, p)
 	}
 }
@@ -298,6 +301,18 @@ func TestMemory(t *testing.T) {
 		if v != 0 {
 			t.Fatalf("byte %d is %#x", i, v)
 		}
+	}
+	alloc(t, d, 100) // keeps its block
+	for range 2 {
+		m, err := d.Alloc(t.Context(), 5000)
+		check(t, err)
+		b := make([]byte, 5000)
+		check(t, m.Read(t.Context(), 0, b))
+		if i := bytes.IndexByte(b, 7); i >= 0 {
+			t.Fatalf("byte %d is what the memory held before", i)
+		}
+		check(t, m.Write(t.Context(), 0, bytes.Repeat([]byte{7}, 5000)))
+		m.Free()
 	}
 	if _, err := d.Alloc(t.Context(), 64<<30); !errors.Is(err, nvidia.ErrOutOfMemory) {
 		t.Errorf("64 GiB: %v", err)

@@ -8,6 +8,7 @@ import (
 	"tgc/ir/program"
 	"tgc/runtime"
 	"tgc/runtime/hcq/cubin"
+	"tgc/runtime/hcq/trace"
 	"tgc/runtime/hcq/word"
 	"tgc/runtime/nvidia"
 )
@@ -104,6 +105,21 @@ func (d *Device) place(machine []byte, r *nvidia.Rendered) (*code, error) {
 	}
 	d.images = append(d.images, c)
 	return c, nil
+}
+
+// RecordKernel is a function for Options.Placed that writes into a trace what programs
+// need.
+func RecordKernel(r *trace.Recorder) func(address uint64, k *cubin.Kernel) {
+	return func(address uint64, k *cubin.Kernel) {
+		needs := map[string]uint64{
+			"size": uint64(k.Code.Bytes), "regs": uint64(k.Registers), "barriers": uint64(k.Barriers), "shared": uint64(k.SharedBytes),
+			"stack": uint64(k.StackBytes), "bank0": uint64(len(k.Bank0)),
+		}
+		for _, b := range k.Banks {
+			needs[fmt.Sprintf("bank%d", b.Number)] = uint64(b.Bytes)
+		}
+		r.Kernel(address, k.Name, needs)
+	}
 }
 
 // paramBytes is the size of every parameter that is rendered.

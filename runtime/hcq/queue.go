@@ -140,7 +140,9 @@ func (q *queue) wait(ctx context.Context, value uint64) error {
 			return err
 		}
 	}
-	q.board.Waited(q.cell.Host, value)
+	if value > 0 {
+		q.board.Waited(q.cell.Host, value)
+	}
 	return nil
 }
 

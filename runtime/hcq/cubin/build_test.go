@@ -118,7 +118,8 @@ func sample() *written {
 	w.add(section{name: ".nv.constant2.k", kind: kindBits, flags: flagAlloc, align: 4, data: bytes.Repeat([]byte{9}, 112)})
 	w.add(section{name: ".nv.constant0.k", kind: kindBits, flags: flagAlloc, align: 4, data: make([]byte, 0x170)})
 	w.add(section{name: ".nv.shared.k", kind: kindNoBits, flags: flagAlloc | 1, align: 16, size: 96})
-	w.add(section{name: ".nv.info", kind: 0x70000000, data: append(append(record(attributeRegisters, 2, registers), record(attributeMinStack, 7, 999)...), record(attributeMinStack, 2, 24)...)})
+	w.add(section{name: ".nv.info", kind: 0x70000000, data: append(append(append(
+		record(attributeRegisters, 2, registers), record(attributeMinStack, 7, 999)...), record(attributeMinStack, 2, 24)...), record(attributeMinStack, 7, 5)...)})
 	w.add(section{name: ".nv.info.k", kind: 0x70000000, data: append(append(append(append(
 		record(attributeParamBank, 3, 0x160|16<<16), record(attributeParam, 0, 1|8<<16, 8<<18|0x1f000)...), record(attributeParam, 1, 0, 8<<18|0x1f000)...),
 		record(attributeMaxThreads, 64, 2, 1)...), formatHalf, attributeParamBytes, 16, 0)})
