@@ -114,7 +114,7 @@ var (
 
 var architectures = map[string]architecture{
 	"llama":    {pairing: nn.PairNeighbours, epsilon: rmsEpsilon, experts: expertsMaybe},
-	"mistral":  {pairing: nn.PairNeighbours, epsilon: rmsEpsilon, experts: expertsMaybe},
+	"mistral":  {pairing: nn.PairNeighbours, epsilon: rmsEpsilon, experts: expertsMaybe, windows: windows{known: true, period: 1}},
 	"mistral3": {pairing: nn.PairNeighbours, epsilon: rmsEpsilon, experts: expertsMaybe, scales: scales{temperature: true}},
 	"qwen2":    {pairing: nn.PairHalves, epsilon: rmsEpsilon, biases: qkvBiases},
 	"qwen3":    {pairing: nn.PairHalves, epsilon: rmsEpsilon, headNorm: headNormEach},

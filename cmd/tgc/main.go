@@ -129,7 +129,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	for _, make := range []func() *cobra.Command{
-		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newViz, newSynth, newDevices, newVersion, newChat, newHCQ, newCache,
+		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newViz, newSynth, newConvert, newDevices, newVersion, newChat, newHCQ, newCache,
 	} {
 		cmd := make()
 		for _, c := range append(cmd.Commands(), cmd) {

@@ -8,13 +8,14 @@ import (
 
 	"tgc/gguf"
 	"tgc/llm"
+	"tgc/llm/huggingface"
 	"tgc/llm/story"
 	"tgc/llm/synth"
 	"tgc/llm/tokenizer"
 )
 
-// openFile opens a model file; the name of a shape makes the model in memory,
-// "stories" is the built-in one.
+// openFile opens a model file, or a folder as Hugging Face has it; the name of a shape
+// makes the model in memory, "stories" is the built-in one.
 func openFile(ctx context.Context, name string) (*gguf.File, error) {
 	if name == story.Name {
 		return story.Open()
@@ -23,12 +24,15 @@ func openFile(ctx context.Context, name string) (*gguf.File, error) {
 	if unknown == nil {
 		return synth.Memory(ctx, shape, 0)
 	}
+	if huggingface.IsFolder(name) {
+		return huggingface.Open(ctx, name)
+	}
 	f, err := gguf.Open(name)
 	if errors.Is(err, fs.ErrNotExist) && synth.IsDescription(name) {
 		return nil, unknown
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w (want a GGUF file, %q, or one of the shapes %s)", err, story.Name, shapeNames())
+		return nil, fmt.Errorf("%w (want a GGUF file, a folder with config.json, %q, or one of the shapes %s)", err, story.Name, shapeNames())
 	}
 	return f, err
 }

@@ -69,7 +69,7 @@ type architecture struct {
 
 var architectures = map[string]architecture{
 	"llama":    {pairs: neighbours, experts: sharesOfPicked, expertsInSome: true},
-	"mistral":  {pairs: neighbours, experts: sharesOfPicked, expertsInSome: true},
+	"mistral":  {pairs: neighbours, experts: sharesOfPicked, expertsInSome: true, globalEvery: 1},
 	"mistral3": {pairs: neighbours, experts: sharesOfPicked, expertsInSome: true},
 	"qwen2":    {pairs: firstSecond},
 	"qwen3":    {pairs: firstSecond, queryKeyNorm: eachHead},

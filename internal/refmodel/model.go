@@ -45,8 +45,9 @@ type Model struct {
 	Config Config
 
 	arch       architecture
-	local      []bool                     // layers with a window
-	turns      [2]func(context int) turns // of layers without and with one
+	local      []bool      // layers with a window
+	turns      [2][2]turns // of layers without and with a window, in short and in long contexts
+	original   int         // the longest short context
 	embedding  matrix
 	positions  matrix // gpt2
 	layers     []layer
@@ -141,9 +142,10 @@ func Load(f *gguf.File) (*Model, error) {
 	for _, name := range []string{"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"} {
 		factors[name] = l.tensor(name, c.Rotated/2, true)
 	}
+	m.original = originalContext(f, c)
 	for i := range m.turns {
-		m.turns[i] = func(context int) turns {
-			return readTurns(f, c, arch, func(name string) []float32 { return factors[name] }, i == 1, context)
+		for far, context := range []int{m.original, m.original + 1} {
+			m.turns[i][far] = readTurns(f, c, arch, factors, i == 1, context)
 		}
 	}
 	for i := range c.Layers {

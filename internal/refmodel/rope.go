@@ -13,9 +13,15 @@ type turns struct {
 	factor  float64
 }
 
+// originalContext is the length of texts before positions were stretched.
+func originalContext(f *gguf.File, c Config) int {
+	r := reader{f: f, prefix: c.Arch + "."}
+	return int(r.float("rope.scaling.original_context_length", float64(c.Context)))
+}
+
 // readTurns computes the angles of layers that see everything, or of those with a window.
 // context is the number of positions that there is room for.
-func readTurns(f *gguf.File, c Config, arch architecture, factors func(name string) []float32, local bool, context int) turns {
+func readTurns(f *gguf.File, c Config, arch architecture, factors map[string][]float32, local bool, context int) turns {
 	r := reader{f: f, prefix: c.Arch + "."}
 	base := r.float("rope.freq_base", 10000)
 	if local && arch.localBase != 0 {
@@ -28,7 +34,7 @@ func readTurns(f *gguf.File, c Config, arch architecture, factors func(name stri
 	for p := range c.Rotated / 2 {
 		t.inverse = append(t.inverse, 1/math.Pow(base, 2*float64(p)/float64(c.Rotated)))
 	}
-	original := r.float("rope.scaling.original_context_length", float64(c.Context))
+	original := float64(originalContext(f, c))
 	kind, err := f.StringOr(r.prefix+"rope.scaling.type", "linear")
 	switch {
 	case err != nil || kind == "none" || local && arch.localUnscaled:
@@ -43,11 +49,11 @@ func readTurns(f *gguf.File, c Config, arch architecture, factors func(name stri
 			t.inverse[p] /= by
 		}
 	}
-	divide := factors("rope_freqs.weight")
+	divide := factors["rope_freqs.weight"]
 	if divide == nil && float64(context) > original {
-		divide = factors("rope_factors_long.weight")
+		divide = factors["rope_factors_long.weight"]
 	} else if divide == nil {
-		divide = factors("rope_factors_short.weight")
+		divide = factors["rope_factors_short.weight"]
 	}
 	for p := range divide {
 		t.inverse[p] /= float64(divide[p])

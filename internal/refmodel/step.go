@@ -22,7 +22,10 @@ func (m *Model) NewState(context int) *State {
 	n := len(m.layers)
 	s := &State{keys: make([][][]float64, n), values: make([][][]float64, n), context: context}
 	for i, of := range m.turns {
-		s.turns[i] = of(context)
+		s.turns[i] = of[0]
+		if context > m.original {
+			s.turns[i] = of[1]
+		}
 	}
 	return s
 }

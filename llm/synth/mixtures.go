@@ -1,6 +1,8 @@
 package synth
 
 import (
+	"fmt"
+
 	"tgc/gguf"
 	"tgc/internal/lists"
 )
@@ -128,4 +130,22 @@ func published(name string) *mixture {
 // in their place.
 func MixtureNames() []string {
 	return lists.Map(mixtures, func(m mixture) string { return m.name })
+}
+
+// MixtureTypes gives the types of the matrices of a model in a mixture, by their names. The
+// shape needs sizes and an architecture only.
+func MixtureTypes(s Shape, name string) (map[string]gguf.Type, error) {
+	m, err := parseMixture(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := families[s.Architecture]; !ok {
+		return nil, fmt.Errorf("synth: no architecture %q", s.Architecture)
+	}
+	s.mixture = m
+	types := make(map[string]gguf.Type)
+	for _, t := range s.Tensors() {
+		types[t.Name] = t.Type
+	}
+	return types, nil
 }
