@@ -180,7 +180,7 @@ func (b *Bench) prepareJudge(ctx context.Context) (err error) {
 		if t.want, err = j.results(ctx, t, exec); err != nil {
 			return err
 		}
-		if err := j.compare(t, t.want); err != nil {
+		if err := j.compare(ctx, t, t.want); err != nil {
 			return fmt.Errorf("the heuristic's plan: %w", err)
 		}
 	}

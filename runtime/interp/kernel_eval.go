@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"tgc/internal/lists"
@@ -34,6 +35,32 @@ type KernelOptions struct {
 // NoiseUnits is how many roundings an operation with noise errs by, at most. Orders of a sum
 // differ by less for each of its terms.
 const NoiseUnits = 8
+
+// A sum errs with every term by its rounding of what has been summed up by then. That depends on
+// the order: where neighbours cancel, sums in order stay small, and sums of every other term do
+// not. Of k of n terms in any order the square of the sum is on average
+//
+//	k/n * (1 - (k-1)/(n-1)) * sum(x^2) + k*(k-1)/(n*(n-1)) * sum(x)^2
+//
+// which is no more than sum(x^2) + sum(x)^2: so noise takes the larger of the sum so far and of
+// the root of the sum of the squares of its terms. Of random terms both are alike.
+type summed struct {
+	opt     *KernelOptions
+	squares float64
+}
+
+// noisy is the sum with noise after v was added.
+func (s *summed) noisy(sum, v float64) float64 {
+	if s.opt.Noise == nil {
+		return sum
+	}
+	s.squares += v * v
+	scale := max(math.Abs(sum), math.Sqrt(s.squares))
+	if math.IsInf(scale, 0) || math.IsNaN(scale) {
+		return sum
+	}
+	return sum + scale*NoiseUnits*0x1p-24*(2*s.opt.Noise.Float64()-1)
+}
 
 // noisy is v with noise, if noise is asked for.
 func (o *KernelOptions) noisy(v float64) float64 {
@@ -385,9 +412,10 @@ func (e *kernelEval) reduce(c *kernelCell) []ir.Scalar {
 	count := e.eval(loop.src[0]).I
 	if arg.Op != ir.OpInvalid {
 		acc[0] = ir.ReduceIdentity(arg.Op, c.node.DType)
+		sum := summed{opt: &e.opt}
 		for i := range count {
 			loop.bound.set(e, i)
-			acc[0] = e.fold(c.node, arg.Op, acc[0], e.eval(c.src[0]))
+			acc[0] = e.fold(c.node, arg.Op, acc[0], e.eval(c.src[0]), &sum)
 		}
 		return acc
 	}
@@ -425,13 +453,13 @@ func (e *kernelEval) reduceComponent(c *kernelCell) ir.Scalar {
 	return tuple.tuple[c.node.Arg.(ir.IntArg)]
 }
 
-func (e *kernelEval) fold(u *ir.UOp, op ir.Op, acc, v ir.Scalar) ir.Scalar {
+func (e *kernelEval) fold(u *ir.UOp, op ir.Op, acc, v ir.Scalar, so *summed) ir.Scalar {
 	if op == ir.OpAdd && u.DType.IsFloat() {
 		sum := acc.F + v.F
 		if u.DType == ir.F32 && !e.opt.Float64 {
 			sum = float64(float32(sum))
 		}
-		return ir.Scalar{F: e.opt.noisy(sum)}
+		return ir.Scalar{F: so.noisy(sum, v.F)}
 	}
 	dtype := u.DType
 	if dtype == ir.F32 && e.opt.Float64 {

@@ -51,3 +51,32 @@ func TestSampleKernel(t *testing.T) {
 		}
 	}
 }
+
+// Points of elements are where the kernel stores them, also where indices are exchanged; what is
+// not stored has none.
+func TestPointsOf(t *testing.T) {
+	const rows, columns = 5, 7
+	a := ir.NewArena()
+	out, x := plainParam(a, 0, columns, rows), plainParam(a, 1, rows, columns)
+	n, k := a.Range(0, a.Index(rows)), a.Range(1, a.Index(columns))
+	sink := a.Make(ir.OpSink, ir.Void, nil, a.Store(out, a.Load(x, n, k), []*ir.UOp{k, n}, []*ir.UOp{n, k}))
+	values := make([]float64, rows*columns)
+	for i := range values {
+		values[i] = float64(i)
+	}
+	args := []*interp.KernelBuffer{floats(make([]float64, rows*columns)...), floats(values...)}
+	wanted := map[int64]bool{0: true, 12: true, rows*columns - 1: true, rows * columns: true}
+	points, err := interp.PointsOf(t.Context(), sink, args, nil, 0, wanted)
+	if err != nil || len(points) != 3 {
+		t.Fatalf("%v, %v, want 3 points", points, err)
+	}
+	for at, point := range points {
+		got, err := interp.SampleKernel(t.Context(), sink, args, nil, interp.KernelOptions{}, [][]float64{point})
+		if want := float64(at%rows*columns + at/rows); err != nil || len(got) != 1 || got[0].At != at || got[0].Value.F != want {
+			t.Errorf("element %d: %+v, %v, want %v", at, got, err, want)
+		}
+	}
+	if points, err := interp.PointsOf(t.Context(), sink, args, nil, 1, wanted); err != nil || len(points) > 0 {
+		t.Errorf("%v, %v of a slot that is not stored", points, err)
+	}
+}
