@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // UOp is an immutable graph node. All fields are read-only once it is made.
@@ -16,6 +18,28 @@ type UOp struct {
 	Src    []*UOp
 
 	hash uint64 // of op, dtype, arg and the sources' hashes: never of addresses
+}
+
+// String is an index expression as shapes print it (3, n, add(n 1)), and of other nodes op
+// and dtype: see Print for whole graphs.
+func (u *UOp) String() string {
+	if u == nil {
+		return "<nil>"
+	}
+	if n, ok := u.Int(); ok {
+		return strconv.FormatInt(n, 10)
+	}
+	if v, ok := u.Arg.(VarArg); ok {
+		return v.Name
+	}
+	if u.DType != Idx {
+		return u.Op.String() + " " + u.DType.String()
+	}
+	parts := make([]string, len(u.Src))
+	for i, s := range u.Src {
+		parts[i] = s.String()
+	}
+	return u.Op.String() + "(" + strings.Join(parts, " ") + ")"
 }
 
 // Hash is a structural hash: the same for equal graphs in any process.

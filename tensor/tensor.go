@@ -153,17 +153,5 @@ func normalAxis(axis, rank int) (int, bool) {
 }
 
 func shapeText(shape []*ir.UOp) string {
-	parts := lists.Map(shape, dimText)
-	return "[" + strings.Join(parts, " ") + "]"
-}
-
-func dimText(dim *ir.UOp) string {
-	if n, ok := dim.Int(); ok {
-		return fmt.Sprint(n)
-	}
-	if v, ok := dim.Arg.(ir.VarArg); ok {
-		return v.Name
-	}
-	parts := lists.Map(dim.Src, dimText)
-	return dim.Op.String() + "(" + strings.Join(parts, " ") + ")"
+	return "[" + strings.Join(lists.Map(shape, (*ir.UOp).String), " ") + "]"
 }

@@ -180,3 +180,27 @@ func softmaxOf(values []float32) func(float64) float64 {
 	}
 	return func(x float64) float64 { return math.Exp(x) / sum }
 }
+
+// Shapes and extents print as people write them.
+func TestShapesPrint(t *testing.T) {
+	g := tensor.NewGraph()
+	n := g.Var("n", 1, 8)
+	x := g.InputDims("x", ir.F32, n, g.Dims(3)[0])
+	y := g.Input("y", ir.F32, 2, 3)
+	for got, want := range map[string]string{
+		fmt.Sprint(y.Shape(), y.Dim(1), y.Shape()[0]): "[2 3] 3 2",
+		fmt.Sprint(x.Shape(), x.Dim(0)):               "[n 3] n",
+		fmt.Sprint(g.Arena().Mul(n, g.Dims(3)[0])):    "mul(n 3)",
+		fmt.Sprint(y.Node(), x):                       "buffer f32 f32[n 3]",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if sizes, ok := y.Shape().Ints(); !ok || len(sizes) != 2 || sizes[1] != 3 {
+		t.Errorf("%v, %v", sizes, ok)
+	}
+	if _, ok := x.Shape().Ints(); ok {
+		t.Error("a symbolic shape has numbers")
+	}
+}

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tgc/gguf"
 	"tgc/internal/atomicfile"
+	"tgc/internal/lists"
 	"tgc/llm"
 )
 
@@ -85,7 +89,8 @@ type fileInfo struct {
 type metadataInfo struct {
 	Key   string `json:"key"`
 	Type  string `json:"type"`
-	Value string `json:"value"`
+	Value any    `json:"value"` // whole, as JSON has it
+	text  string // for people, cut
 }
 
 type tensorInfo struct {
@@ -103,12 +108,53 @@ func describeFile(f *gguf.File) fileInfo {
 		Metadata: []metadataInfo{}, Tensors: []tensorInfo{},
 	}
 	for key, v := range f.Metadata() {
-		info.Metadata = append(info.Metadata, metadataInfo{cut(key), typeText(v), v.String()})
+		info.Metadata = append(info.Metadata, metadataInfo{cut(key), typeText(v), valueJSON{v}, v.String()})
 	}
 	for _, t := range f.Tensors() {
 		info.Tensors = append(info.Tensors, tensorInfo{cut(t.Name), t.Type.String(), t.Shape(), t.Offset, t.Bytes(), t.Shard})
 	}
 	return info
+}
+
+// valueJSON is a value of a file as JSON: arrays are whole, numbers that JSON has no word for
+// are texts.
+type valueJSON struct{ gguf.Value }
+
+// MarshalJSON is called when the value is printed, so that a table decodes no vocabulary.
+func (v valueJSON) MarshalJSON() ([]byte, error) {
+	plain, err := v.plain()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	err = e.Encode(plain)
+	return out.Bytes(), err
+}
+
+func (v valueJSON) plain() (any, error) {
+	switch v.Type() {
+	case gguf.ArrayValue:
+		list, err := v.Values()
+		return lists.Map(list, func(x gguf.Value) valueJSON { return valueJSON{x} }), err
+	case gguf.StringValue:
+		return v.Str()
+	case gguf.BoolValue:
+		return v.Bool()
+	case gguf.Float32Value, gguf.Float64Value:
+		x, err := v.Float()
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Sprint(x), err
+		}
+		if v.Type() == gguf.Float32Value {
+			return float32(x), err // prints no more digits than it has
+		}
+		return x, err
+	case gguf.Uint64Value:
+		return v.Uint()
+	}
+	return v.Int()
 }
 
 // listLimit bounds the rows of a table: a file can hold a million of either.
@@ -123,7 +169,7 @@ func printFile(w io.Writer, f *gguf.File) error {
 	}
 	rows := [][]string{{"KEY", "TYPE", "VALUE"}}
 	for _, m := range info.Metadata[:min(len(info.Metadata), listLimit)] {
-		rows = append(rows, []string{printable(m.Key), m.Type, m.Value})
+		rows = append(rows, []string{printable(m.Key), m.Type, m.text})
 	}
 	rows = append(rows, more(len(info.Metadata)))
 	if err := printTable(w, rows); err != nil {

@@ -85,7 +85,7 @@ func (p *Pool) run(ctx context.Context, s *Step, profile bool) error {
 func (p *Pool) runLocked(ctx context.Context, s *Step, profile bool) error {
 	switch {
 	case p.loop == nil:
-		return fmt.Errorf("native: pool is closed: %w", os.ErrClosed)
+		return fmt.Errorf("native: the device is closed: %w", os.ErrClosed)
 	case len(s.records) == 0:
 		return errors.New("native: step was freed")
 	case ctx.Err() != nil:
