@@ -2,6 +2,7 @@ package render
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"tgc/internal/cudatools"
@@ -52,9 +53,13 @@ func cutComment(line string) (string, bool) {
 	return "", false
 }
 
-// machineLines assembles annotated PTX and lists its machine code.
+// machineLines assembles annotated PTX and lists its machine code: none where the installed
+// tools do not know the architecture.
 func machineLines(ctx context.Context, tools cudatools.Tools, arch, source string) ([]Line, error) {
 	code, err := tools.Lines(ctx, source, arch)
+	if errors.Is(err, cudatools.ErrArchitecture) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

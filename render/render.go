@@ -4,6 +4,7 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -121,6 +122,9 @@ func (l *language) renderer(desc *target.Desc) *Renderer {
 			return "", err
 		}
 		made, err := tools.Ptxas(ctx, source, gpu.Architecture(desc))
+		if errors.Is(err, cudatools.ErrArchitecture) {
+			return "// " + err.Error(), nil
+		}
 		if err != nil {
 			return "", err
 		}

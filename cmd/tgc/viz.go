@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,6 +79,9 @@ func (o *vizFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if err := o.check(cmd); err != nil {
 		return err
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(100) // each rewrite prints whole forms: there is more garbage than elsewhere
 	}
 	desc, renderer, err := o.findTarget(cmd)
 	if err != nil {

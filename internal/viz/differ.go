@@ -6,20 +6,20 @@ import "slices"
 // others are made.
 type hunk struct {
 	at, gone int
-	made     []int
+	made     []int32
 }
 
 // differ lists the hunks between two texts, given as numbers of lines: what is equal at both
 // ends, then around lines that are there once in each (patience), which is fast and keeps
 // together what a reader takes as one.
-func differ(before, after []int) []hunk {
+func differ(before, after []int32) []hunk {
 	d := differing{before: before, after: after}
 	d.between(0, len(before), 0, len(after))
 	return d.hunks
 }
 
 type differing struct {
-	before, after []int
+	before, after []int32
 	hunks         []hunk
 }
 
@@ -48,7 +48,7 @@ func (d *differing) between(i, iEnd, j, jEnd int) {
 // anchors are the places of a longest rising sequence of lines that are once in each part.
 func (d *differing) anchors(i, iEnd, j, jEnd int) (chosen [][2]int) {
 	const twice = -1
-	places := make(map[int]int)
+	places := make(map[int32]int)
 	for k := i; k < iEnd; k++ {
 		if _, there := places[d.before[k]]; there {
 			places[d.before[k]] = twice
@@ -56,7 +56,7 @@ func (d *differing) anchors(i, iEnd, j, jEnd int) (chosen [][2]int) {
 			places[d.before[k]] = k
 		}
 	}
-	count := make(map[int]int)
+	count := make(map[int32]int)
 	for k := j; k < jEnd; k++ {
 		count[d.after[k]]++
 	}

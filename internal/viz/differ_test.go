@@ -10,10 +10,10 @@ import (
 // Hunks lead from one text to the other, and keep what is equal at both ends.
 func TestDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		line := rapid.IntRange(0, 12)
+		line := rapid.Int32Range(0, 12)
 		before := rapid.SliceOfN(line, 0, 40).Draw(t, "before")
 		after := rapid.SliceOfN(line, 0, 40).Draw(t, "after")
-		var got []int
+		var got []int32
 		at := 0
 		for _, h := range differ(before, after) {
 			if h.at < at || h.gone == 0 && len(h.made) == 0 {
@@ -26,10 +26,10 @@ func TestDiffer(t *testing.T) {
 			t.Fatalf("the hunks make %v, want %v", got, after)
 		}
 	})
-	if h := differ([]int{1, 2, 3, 4, 5}, []int{1, 3, 2, 4, 6, 5}); len(h) != 3 {
+	if h := differ([]int32{1, 2, 3, 4, 5}, []int32{1, 3, 2, 4, 6, 5}); len(h) != 3 {
 		t.Errorf("hunks %+v, want one line moved and one made", h)
 	}
-	if h := differ([]int{1, 2, 3}, []int{1, 2, 3}); len(h) != 0 {
+	if h := differ([]int32{1, 2, 3}, []int32{1, 2, 3}); len(h) != 0 {
 		t.Errorf("hunks %+v of equal texts", h)
 	}
 }
@@ -59,19 +59,19 @@ func TestTexts(t *testing.T) {
 }
 
 // replay carries out the edits of a text.
-func replay(t *texts, text int) []int {
+func replay(t *texts, text int) []int32 {
 	if text == none {
 		return nil
 	}
 	before := replay(t, t.list[text].Base)
-	var out []int
+	var out []int32
 	at := 0
 	for _, e := range t.list[text].Edits {
 		out = append(out, before[at:e[0]]...)
 		at = e[0] + e[1]
 		for r := 2; r < len(e); r += 2 {
 			for id := e[r]; id <= e[r+1]; id++ {
-				out = append(out, id)
+				out = append(out, int32(id))
 			}
 		}
 	}

@@ -42,7 +42,9 @@ func (b *builder) code(ctx context.Context) error {
 		if lines, err = machine(ctx, k.Program); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
-		b.Kernels[i].Machine = b.codeOf(lines, made)
+		if len(lines) > 0 {
+			b.Kernels[i].Machine = b.codeOf(lines, made)
+		}
 	}
 	return nil
 }
@@ -111,7 +113,7 @@ func (b *builder) codeOf(lines []render.Line, made map[string][]printedLine) Cod
 	next := make(map[string]int)
 	before := ""
 	c := Code{Of: []int{}}
-	var ids []int
+	var ids []int32
 	for _, l := range lines {
 		text := strings.TrimRight(l.Text, " \t\r\n")
 		of := printedLine{at: none}

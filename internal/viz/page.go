@@ -163,7 +163,7 @@ func (b *builder) text(watched int) int {
 	}
 	from := b.watch.texts
 	base := b.text(from.list[watched].Base)
-	lines := lists.Map(from.of[watched], func(id int) int { return b.texts.lineOf(from.lines[id].Text, from.lines[id].Origin) })
+	lines := lists.Map(from.of[watched], func(id int32) int32 { return b.texts.lineOf(from.lines[id].Text, from.lines[id].Origin) })
 	b.taken[watched] = b.texts.addLines(lines, base)
 	return b.taken[watched]
 }

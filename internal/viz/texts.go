@@ -14,9 +14,9 @@ import (
 type texts struct {
 	lines []Line
 	list  []Text
-	index map[string]int            // by a line as it was printed
+	index map[string]int32          // by a line as it was printed
 	known map[[sha256.Size]byte]int // by the hash of a whole text
-	of    [][]int                   // the lines of each text
+	of    [][]int32                 // the lines of each text
 }
 
 // Line is a line of a form.
@@ -44,7 +44,7 @@ type Text struct {
 type Edit []int
 
 func newTexts() *texts {
-	return &texts{index: make(map[string]int), known: make(map[[sha256.Size]byte]int)}
+	return &texts{index: make(map[string]int32), known: make(map[[sha256.Size]byte]int)}
 }
 
 // none is the text that is not there.
@@ -56,7 +56,7 @@ func (t *texts) add(text string, base int) int {
 	if at, ok := t.known[hash]; ok {
 		return at
 	}
-	var lines []int
+	var lines []int32
 	for line := range strings.Lines(text) {
 		lines = append(lines, t.line(strings.TrimRight(line, "\r\n")))
 	}
@@ -65,8 +65,8 @@ func (t *texts) add(text string, base int) int {
 }
 
 // addLines keeps a text of lines that are known.
-func (t *texts) addLines(lines []int, base int) int {
-	var before []int
+func (t *texts) addLines(lines []int32, base int) int {
+	var before []int32
 	if base != none {
 		before = t.of[base]
 	}
@@ -74,10 +74,10 @@ func (t *texts) addLines(lines []int, base int) int {
 	for _, h := range differ(before, lines) {
 		edit := Edit{h.at, h.gone}
 		for _, id := range h.made {
-			if last := len(edit) - 1; last > 2 && edit[last] == id-1 {
-				edit[last] = id
+			if last := len(edit) - 1; last > 2 && edit[last] == int(id)-1 {
+				edit[last] = int(id)
 			} else {
-				edit = append(edit, id, id)
+				edit = append(edit, int(id), int(id))
 			}
 		}
 		kept.Edits = append(kept.Edits, edit)
@@ -87,18 +87,18 @@ func (t *texts) addLines(lines []int, base int) int {
 }
 
 // line keeps a line as it was printed: an origin stands in a comment at its end.
-func (t *texts) line(printed string) int {
+func (t *texts) line(printed string) int32 {
 	if at, ok := t.index[printed]; ok {
 		return at
 	}
 	text, origin := cutOrigin(printed)
 	t.lines = append(t.lines, Line{text, origin})
-	t.index[printed] = len(t.lines) - 1
-	return len(t.lines) - 1
+	t.index[printed] = int32(len(t.lines) - 1)
+	return t.index[printed]
 }
 
 // lineOf keeps a line with its origin.
-func (t *texts) lineOf(text string, origin int) int {
+func (t *texts) lineOf(text string, origin int) int32 {
 	if origin != 0 {
 		text += ir.OriginMark + strconv.Itoa(origin)
 	}
