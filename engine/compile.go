@@ -49,7 +49,8 @@ type Kernel struct {
 	Parts   []*Kernel // of a merged launch (rule R7), each with its own plan; else none
 	Origin  Origin    // of the plan
 	choice  heuristic.Choice
-	found   *Found // nil: the plan is the heuristic's
+	origins ir.Origins // of the nodes of AST; nil where nothing is traced
+	found   *Found     // nil: the plan is the heuristic's
 }
 
 // Price is what the kernel's plan was expected to cost when it was chosen, in
@@ -176,10 +177,11 @@ func uniqueKernels(_ context.Context, s *state) error {
 	for _, launch := range s.out.Schedule.Launches {
 		var calls []Call
 		for _, k := range launch.Kernels {
+			s.out.arena.TakeOrigins(k.Origins)
 			ast, slots := ir.Canonicalise(s.out.arena, k.AST)
 			unique, ok := known[ast]
 			if !ok {
-				unique = &Kernel{Name: uniqueName(names, k.Name), AST: ast}
+				unique = &Kernel{Name: uniqueName(names, k.Name), AST: ast, origins: s.out.arena.OriginsUnder(ast)}
 				known[ast] = unique
 				s.out.Kernels = append(s.out.Kernels, unique)
 			}
@@ -216,7 +218,10 @@ func (k *Kernel) take(s *state, choice heuristic.Choice) {
 }
 
 func lowerKernels(ctx context.Context, s *state) error {
-	return eachKernel(ctx, s, func(k *Kernel) error { return k.lower(ctx, s) })
+	return eachKernel(ctx, s, func(k *Kernel) error {
+		s.out.arena.TakeOrigins(k.origins)
+		return k.lower(ctx, s)
+	})
 }
 
 // lower turns the planned kernel into a program. A plan that lowering refuses is

@@ -30,15 +30,17 @@ func (c *Compiled) Origins() Origins {
 	for _, launch := range c.Schedule.Launches {
 		for _, scheduled := range launch.Kernels {
 			canonical, _, became := ir.CanonicaliseNodes(c.arena, scheduled.AST)
+			k := byAST[canonical]
+			if k == nil {
+				continue
+			}
 			for u, to := range became {
-				from := c.arena.Origin(u)
+				from, first := scheduled.Origins.Of(u), k.origins.Of(to)
 				if from == 0 || u.DType == ir.Idx {
 					continue // an index may be that of another kernel, too
 				}
-				if k := byAST[canonical]; k != nil {
-					o.Of[k] = append(o.Of[k], from)
-				}
-				if first := c.arena.Origin(to); first != from && first != 0 {
+				o.Of[k] = append(o.Of[k], from)
+				if first != from && first != 0 {
 					o.As[from] = max(o.As[from], first)
 				}
 			}

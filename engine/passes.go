@@ -123,6 +123,7 @@ func kernelsText(s *state) string {
 		}
 	}
 	for _, k := range s.out.Kernels {
+		s.out.arena.TakeOrigins(k.origins)
 		text := s.out.arena.Text(k.AST)
 		if len(k.Plan.Opts) > 0 {
 			text = plannedText(text, k.Plan)

@@ -228,7 +228,9 @@ func (c *canonicaliser) rename(u *UOp) *UOp {
 	case RangeArg:
 		return c.arena.Make(OpRange, u.DType, RangeArg{c.ranges[u]}, src...)
 	case ParamArg:
-		return c.arena.Make(OpParam, u.DType, ParamArg{c.slots[arg.Slot], arg.Format}, src...)
+		renamed := c.arena.Make(OpParam, u.DType, ParamArg{c.slots[arg.Slot], arg.Format}, src...)
+		c.arena.Became(u, renamed)
+		return renamed
 	}
 	switch {
 	case isChain(u) && (u.Op == OpAdd || u.Op == OpMul):

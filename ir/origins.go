@@ -71,14 +71,55 @@ func (o *origins) made(u *UOp) {
 	}
 }
 
-// renewed notes that a node took another's place. One that was there before, for something
-// else, keeps its origin.
-func (a *Arena) renewed(u, to *UOp) {
-	if a.origins == nil || u == to || a.origins.of.Has(to) || to.Op == OpConst || to.Op == OpSink {
+// Became notes that a node is what another became: it is made for the same from now on. Of
+// nodes that are equal in two kernels, the one that was dealt with last counts.
+func (a *Arena) Became(u, to *UOp) {
+	if a.origins == nil || u == to || to.Op == OpConst || to.Op == OpSink {
 		return
 	}
 	if from := a.origins.of.Of(u); from != nil {
 		a.origins.of.Set(to, from)
+	}
+}
+
+// foundFor notes what was found for a node: a new one, or one that was there for itself and
+// stays that.
+func (a *Arena) foundFor(u, to *UOp) {
+	if a.origins != nil && !a.origins.of.Has(to) {
+		a.Became(u, to)
+	}
+}
+
+// Origins are those of some nodes at one time.
+type Origins map[*UOp]*UOp
+
+// Of is the name of the node of the graph for which u was made; 0: not known.
+func (o Origins) Of(u *UOp) int {
+	if from := o[u]; from != nil {
+		return int(from.number)
+	}
+	return 0
+}
+
+// OriginsUnder are the origins of the nodes under root as they are now, nil where nothing is
+// traced. Each kernel keeps its own, since kernels share nodes.
+func (a *Arena) OriginsUnder(root *UOp) Origins {
+	if a.origins == nil {
+		return nil
+	}
+	o := make(Origins)
+	for _, u := range Toposort(root) {
+		if from := a.origins.of.Of(u); from != nil {
+			o[u] = from
+		}
+	}
+	return o
+}
+
+// TakeOrigins has nodes be made for what they were when o was taken.
+func (a *Arena) TakeOrigins(o Origins) {
+	for u, from := range o {
+		a.origins.of.Set(u, from)
 	}
 }
 

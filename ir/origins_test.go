@@ -39,6 +39,16 @@ func TestOrigins(t *testing.T) {
 			t.Errorf("%s has the origin %d, want %d", c.what, got, want)
 		}
 	}
+	own := a.OriginsUnder(root)
+	a.Became(x, sum)
+	if a.Origin(sum) != int(x.number) || own.Of(sum) != int(sum.number) {
+		t.Errorf("the sum became x: origin %d, before %d", a.Origin(sum), own.Of(sum))
+	}
+	a.TakeOrigins(own)
+	if a.Origin(sum) != int(sum.number) || a.Origin(root) != int(root.number) {
+		t.Errorf("origins that were taken again: %d and %d", a.Origin(sum), a.Origin(root))
+	}
+	NewArena().TakeOrigins(NewArena().OriginsUnder(root)) // not traced: nothing
 	before := a.MakeFor(root)
 	made := a.Mul(x, x)
 	a.MakeAgainFor(before)

@@ -79,7 +79,7 @@ func (r *Rebuild) visit(u *UOp) *UOp {
 		to := r.Visit(u, src)
 		r.Arena.MakeAgainFor(before)
 		if to != nil {
-			r.Arena.renewed(u, to)
+			r.Arena.foundFor(u, to)
 			return to
 		}
 	}

@@ -133,7 +133,7 @@ func (a *Arena) With(u *UOp, src []*UOp) *UOp {
 	before := a.MakeFor(u)
 	to := a.Make(u.Op, u.DType, u.Arg, src...)
 	a.MakeAgainFor(before)
-	a.renewed(u, to)
+	a.Became(u, to)
 	return to
 }
 

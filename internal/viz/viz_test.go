@@ -212,8 +212,10 @@ func checkOrigins(t *testing.T, b *built) {
 			ops[number(m[1])] = m[2]
 		}
 	}
+	computed := make(map[int]bool)
 	for _, k := range b.page.Kernels {
 		for _, node := range k.Origins {
+			computed[node] = true
 			if ops[node] == "" {
 				t.Errorf("kernel %s computes %%%d, which the graph has not", k.Name, node)
 			}
@@ -238,7 +240,16 @@ func checkOrigins(t *testing.T, b *built) {
 			t.Errorf("kernel %s: of %d instructions %d are for a node of the graph", k.Name, all, known)
 		}
 	}
+	for node, op := range ops {
+		if computedOps[op] && !computed[node] {
+			t.Errorf("no kernel computes %%%d, a %s", node, op)
+		}
+	}
 }
+
+// computedOps are the ops of which every node of the graph is followed to a kernel: weights
+// and other buffers, norms, and activations. Not so products, which become part of a sum.
+var computedOps = map[string]bool{"buffer": true, "decode": true, "rsqrt": true, "sin": true, "recip": true}
 
 func number(digits string) (n int) {
 	for _, d := range digits {
@@ -403,5 +414,35 @@ func TestCodeOf(t *testing.T) {
 	}
 	if got := withOrigins("%1:f32 = load %0"+ir.OriginMark+"7\nstore %0 %1\n", []int{8}); strings.Contains(got, ir.OriginMark) {
 		t.Errorf("the node of another kernel is kept:\n%s", got)
+	}
+}
+
+// A kernel that several layers share is found from the nodes of each, and its lines from
+// those that have the place of the first.
+func TestSharedKernels(t *testing.T) {
+	b := build(t, "tiny", "llvm:x86-64-v3", Options{})
+	checkOrigins(t, b)
+	found := 0
+	for _, line := range b.page.texts.expanded(b.page.Graph) {
+		m := definition.FindStringSubmatch(line)
+		if m == nil || m[2] != "rsqrt" {
+			continue
+		}
+		node := number(m[1])
+		for _, k := range b.page.Kernels {
+			if !slices.Contains(k.Origins, node) {
+				continue
+			}
+			if !slices.ContainsFunc(b.page.texts.of[k.Program], func(id int32) bool {
+				l := b.page.Lines[id]
+				return strings.Contains(l.Text, "= rsqrt") && (l.Origin == node || l.Origin == b.page.As[node])
+			}) && strings.Contains(strings.Join(b.page.texts.expanded(k.Program), "\n"), "= rsqrt") {
+				t.Errorf("kernel %s computes %s, but none of its lines is for it", k.Name, line)
+			}
+			found++
+		}
+	}
+	if layers := 2; found < 2*layers {
+		t.Errorf("%d norms are found in kernels", found)
 	}
 }

@@ -192,6 +192,9 @@ func (w *writer) param(p *Param) {
 	if p.Cache != CacheDefault {
 		s += " cache " + p.Cache.String()
 	}
+	if w.origins && p.Value.Origin != 0 {
+		s += ir.OriginMark + strconv.Itoa(p.Value.Origin)
+	}
 	w.line(s)
 }
 

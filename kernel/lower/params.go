@@ -43,7 +43,9 @@ func (l *memory) makeParams() {
 		if written[u] {
 			align = writeAlign
 		}
+		before := l.b.MakeFor(l.Arena.Origin(u))
 		v := l.b.Buffer(arg.Slot, elem, fmt.Sprintf("p%d", arg.Slot), align, l.paramBytes(u))
+		l.b.MakeAgainFor(before)
 		l.b.Access(v, read[u], written[u])
 		if l.block.onGPU() {
 			l.b.Mark(v, arg.Format != "", l.Options.Has(plan.PRELOAD, arg.Slot),

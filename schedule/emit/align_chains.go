@@ -35,7 +35,9 @@ func alignFlatSums(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 			return lists.Product(chainOf(s, c)) == extent && !s.Within(f, c) && !s.Within(c, f)
 		})
 		if at >= 0 {
+			before := s.A.MakeFor(f)
 			with[f] = splitAlong(s, f, chainOf(s, chains[at]))
+			s.A.MakeAgainFor(before)
 		}
 	}
 	if len(with) == 0 {

@@ -20,11 +20,12 @@ func CollapseLoops(s *state.State) { eachWritten(s, flattenLoops, "one loop for 
 func eachWritten(s *state.State, rewrite func(s *state.State, sink *ir.UOp) *ir.UOp, why string) {
 	for i, launch := range s.Out.Launches {
 		for j, k := range launch.Kernels {
+			s.A.TakeOrigins(k.Origins)
 			merged := rewrite(s, k.AST)
 			if merged == k.AST {
 				continue
 			}
-			k.AST, k.Name = merged, kernelName(merged)
+			k.AST, k.Name, k.Origins = merged, kernelName(merged), s.A.OriginsUnder(merged)
 			if i < len(s.Launches) { // not of kernels that were read from a text
 				s.Record(s.Launches[i][j].Values[0], true, why, state.Number{Name: "loops", Value: int64(len(merged.Src[0].Ranges()))})
 			}

@@ -58,7 +58,7 @@ func (e *emission) kernel(draft *state.Draft) *state.Kernel {
 		stores = append(stores, a.Store(target, body, index, loops))
 	}
 	out.AST, out.Args = a.Make(ir.OpSink, ir.Void, nil, stores...), k.args
-	out.Name = kernelName(out.AST)
+	out.Name, out.Origins = kernelName(out.AST), a.OriginsUnder(out.AST)
 	return out
 }
 
@@ -116,6 +116,7 @@ func (k *kernelBuilder) param(u *ir.UOp) *ir.UOp {
 		extents = []*ir.UOp{a.Index(1)}
 	}
 	p := a.Make(ir.OpParam, u.DType, ir.ParamArg{Slot: len(k.args), Format: format}, extents...)
+	a.Became(u, p)
 	k.args = append(k.args, buffer)
 	k.slots[key] = p
 	return p

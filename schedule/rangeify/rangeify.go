@@ -81,6 +81,7 @@ func (s *builder) addVersion(node, buffer *ir.UOp, previous, writer int) *state.
 		Buffer: buffer, Number: number, Previous: previous, Writer: writer, Under: -1,
 		Param: s.A.Make(ir.OpParam, buffer.DType, ir.ParamArg{Slot: slot, Format: format}, buffer.Src...),
 	}
+	s.A.Became(buffer, v.Param)
 	s.Versions = append(s.Versions, v)
 	s.versionOf[node] = slot
 	return v

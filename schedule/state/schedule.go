@@ -73,5 +73,6 @@ type Kernel struct {
 	AST     *ir.UOp
 	Args    []int // slot -> index in Schedule.Buffers
 	Name    string
-	Reasons []string // what was fused into it and why, for people
+	Reasons []string   // what was fused into it and why, for people
+	Origins ir.Origins // of its nodes; nil where nothing is traced
 }

@@ -141,6 +141,7 @@ func (p *gridMerger) param(from program.Param, firstSlot int) {
 		return
 	}
 	from.Value = p.value(old.Type)
+	from.Value.Origin = old.Origin
 	if from.Kind == program.ParamBuffer {
 		from.Slot += firstSlot
 		from.Name = fmt.Sprintf("p%d", from.Slot)
