@@ -66,4 +66,5 @@ const (
 	allocSpace  = 0xc0404708
 	reserveVA   = 0xc0204106
 	freeVA      = 0xc0204103
+	mapBuffer   = 0xc0284107
 )

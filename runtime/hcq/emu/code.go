@@ -322,7 +322,10 @@ func (m *Machine) kernelOf(c *channel, q qmd) (*Needs, *loaded, error) {
 	if n, ok := m.declared[program]; ok {
 		return &n, nil, nil
 	}
-	if m.replay != nil {
+	if c.space.find(program, programAlign) == nil {
+		return nil, nil, refuseMemory(program, "code, where nothing is mapped")
+	}
+	if m.replay != nil && len(m.declared) == 0 {
 		return &Needs{Name: "unknown"}, nil, nil
 	}
 	var nearest error

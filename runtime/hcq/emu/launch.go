@@ -142,10 +142,35 @@ const (
 	windowBytes   = 16 << 20
 	ownShared     = 0x400 // bytes that the hardware keeps of every block's shared memory
 	configUnit    = 4 << 10
+	sharedUnit    = 128 // nobody was seen to send another multiple
 )
 
 // configs are the shared memories that a multiprocessor can be given: KiB/4 + 1.
 var configs = []int{3, 5, 9, 17, 26, 34, 42}
+
+// unused are bits of a descriptor that have to be zero here: queues, resumption, counters,
+// disabled processors, traps, what only the hardware writes, and what has no name. What
+// the scheduler would do with them nobody has looked at.
+var unused = []struct{ high, low int }{
+	{127, 0}, {141, 135}, {159, 142}, {185, 160}, {255, 192}, {367, 288}, {377, 370}, {381, 379}, {383, 383}, {447, 432}, {479, 464},
+	{543, 517}, {568, 568}, {575, 575}, {591, 584}, {735, 663}, {762, 760}, {818, 808}, {828, 824}, {946, 936}, {956, 952},
+	{1599, 1585}, {1631, 1624}, {1655, 1652}, {2047, 1664},
+}
+
+// checkUnused reports bits that are set and that this machine knows nothing of.
+func (q qmd) checkUnused() error {
+	for _, r := range unused {
+		for bit := r.low; bit <= r.high; bit++ {
+			if q.flag(bit) && bit < debugBits {
+				return &refusal{Finding: Finding{"sked", "field", fmt.Sprintf("bit %d of the descriptor is set: it is not emulated", bit)}, notify: notifyEngine}
+			}
+		}
+	}
+	return nil
+}
+
+// debugBits is where numbers for debuggers begin.
+const debugBits = 1984
 
 // checkQMD is what the scheduler checks.
 func (e *engine) checkQMD(q qmd) error {
@@ -170,7 +195,7 @@ func (e *engine) checkQMD(q qmd) error {
 		return refuseSked(skedAllRegisters, "%d threads of %d registers", count, q.registers())
 	case q.program()%programAlign != 0:
 		return refuseSked(skedProgram, "program at %#x", q.program())
-	case q.shared() > (most-1)*configUnit:
+	case q.shared() > (most-1)*configUnit || q.shared()%sharedUnit != 0:
 		return refuseSked(skedShared, "%d bytes of shared memory, configuration %d at most", q.shared(), most)
 	case !slices.Contains(configs, minimum) || !slices.Contains(configs, target) || !slices.Contains(configs, most) || minimum > target || target > most ||
 		q.shared() > (minimum-1)*configUnit:
@@ -179,6 +204,9 @@ func (e *engine) checkQMD(q qmd) error {
 		return refuseSked(skedLocalSize, "%d bytes of local memory", q.local())
 	case q.local() > 0 && (e.localBase == 0 || uint64((q.local()*warpThreads+0x1ff)/0x200*0x200)*warpsPerSM*smsPerTPC > e.localSize):
 		return refuseSked(skedTemporary, "%d bytes of local memory a thread, %d bytes a TPC", q.local(), e.localSize)
+	}
+	if err := q.checkUnused(); err != nil {
+		return err
 	}
 	return e.checkBanks(q)
 }

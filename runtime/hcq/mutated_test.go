@@ -1,0 +1,226 @@
+package hcq_test
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tgc/internal/cudatools"
+	"tgc/runtime"
+	"tgc/runtime/hcq"
+	replay "tgc/runtime/hcq/check"
+	"tgc/runtime/hcq/emu"
+	"tgc/runtime/hcq/tegra"
+	"tgc/runtime/hcq/trace"
+	"tgc/runtime/hcq/word"
+)
+
+var update = flag.Bool("update", false, "rewrite golden files")
+
+// recordStep is the trace of a step of two launches, and the events of its descriptors'
+// mapping: where a store changes what the GPU reads.
+type recordedStep struct {
+	events     []*trace.Event
+	descriptor uint64 // address of the second launch's
+	bell       int    // the event that starts the step
+}
+
+func recordStep(t *testing.T) *recordedStep {
+	t.Helper()
+	if cudatools.FromEnvironment().PtxasPath == "" {
+		t.Skip("no ptxas")
+	}
+	var text strings.Builder
+	machine := emu.New(emu.Options{})
+	recorder := trace.NewRecorder(machine, &text)
+	board, err := tegra.Open(recorder, tegra.Options{Entries: 512})
+	check(t, err)
+	d, err := hcq.New(board, hcq.Options{NoCache: true, Loaded: machine.Know, Placed: hcq.RecordKernel(recorder)})
+	check(t, err)
+	x := alloc(t, d, 256)
+	r := step(t, d, load(t, d, addProgram(t, "add", 64)), [2]runtime.Memory{x, x}, [2]runtime.Memory{x, x})
+	check(t, r.Run(t.Context(), map[string]int64{"n": 3}))
+	s := &recordedStep{descriptor: r.Descriptors()[1]}
+	check(t, recorder.Err())
+	if s.events, err = trace.Parse(text.String()); err != nil {
+		t.Fatal(err)
+	}
+	check(t, d.Close())
+	for i, e := range s.events {
+		if e.Kind == trace.Doorbell {
+			s.bell = i
+		}
+	}
+	return s
+}
+
+// mapping finds the name of what is mapped at an address, and the offset in it.
+func (s *recordedStep) mapping(t *testing.T, address uint64) (name string, offset uint64) {
+	t.Helper()
+	for i, e := range s.events {
+		if e.Kind != trace.Ioctl || e.Request != mapBuffer {
+			continue
+		}
+		base := binary.LittleEndian.Uint64(e.Out.Bytes[32:])
+		next := s.events[i+1]
+		if next.Kind == trace.Mmap && address >= base && address < base+next.Value {
+			name, offset = next.Name, address-base
+		}
+	}
+	if name == "" {
+		t.Fatalf("nothing is mapped at %#x", address)
+	}
+	return name, offset
+}
+
+// with is what is found where a store precedes the step's doorbell.
+func (s *recordedStep) with(name string, offset uint64, bytes []byte) string {
+	events := slices.Insert(slices.Clone(s.events), s.bell-3, &trace.Event{Kind: trace.Store, Name: name, Offset: offset, Bytes: bytes})
+	for _, d := range replay.Trace(events) {
+		return d.Kind + " " + d.Code
+	}
+	return ""
+}
+
+// bytes are what a mapping holds when the doorbell rings.
+func (s *recordedStep) bytes(name string, offset, n uint64) []byte {
+	out := make([]byte, n)
+	for _, e := range s.events[:s.bell] {
+		if e.Kind != trace.Store || e.Name != name {
+			continue
+		}
+		for i, b := range e.Bytes {
+			if at := e.Offset + uint64(i); at >= offset && at < offset+n {
+				out[at-offset] = b
+			}
+		}
+	}
+	return out
+}
+
+// harmless are fields of which a change does no harm that the machine could see, and why;
+// a name that ends with * is the beginning of several.
+var harmless = map[string]string{
+	"CTA_RASTER_WIDTH":               "fewer or more blocks: only the descriptor says how many",
+	"CTA_RASTER_HEIGHT":              "as the width",
+	"CTA_RASTER_DEPTH":               "as the width",
+	"CTA_THREAD_DIMENSION*":          "fewer or more threads, within the limits",
+	"QMD_GROUP_ID":                   "a number for lists of the scheduler",
+	"SM_GLOBAL_CACHING_*":            "speed",
+	"INVALIDATE_TEXTURE_*":           "kernels have no textures",
+	"INVALIDATE_*":                   "the step invalidates before its first launch",
+	"CONSTANT_BUFFER_INVALIDATE*":    "all banks are invalidated by another bit",
+	"CONSTANT_BUFFER_PREFETCH_POST*": "speed",
+	"CONSTANT_BUFFER_VALID*":         "a bank that the code does not read",
+	"CONSTANT_BUFFER_ADDR_*":         "a bank that the code does not read",
+	"CONSTANT_BUFFER_SIZE_SHIFTED4*": "a bank that the code does not read, or one that is longer than is read",
+	"PROGRAM_PREFETCH_*":             "speed",
+	"CWD_MEMBAR_TYPE":                "the machine's memory is coherent",
+	"API_VISIBLE_CALL_LIMIT":         "a check of calls that kernels do not make",
+	"SAMPLER_INDEX":                  "kernels have no textures",
+	"DEPENDENT_QMD0_*":               "no dependent is enabled",
+	"REGISTER_COUNT_V":               "more registers than the code needs",
+	"BARRIER_COUNT":                  "more barriers than the code needs",
+	"SASS_VERSION":                   "a launch without one ran on a desktop GPU",
+	"SHADER_LOCAL_MEMORY_LOW_SIZE":   "the half of local memory that ptxas does not use",
+	"RELEASE0_*":                     "no release is enabled",
+	"RELEASE1_*":                     "no release is enabled",
+	"DEBUG_ID_*":                     "for debuggers",
+	"TARGET_SM_CONFIG_*":             "speed",
+}
+
+// whyHarmless is the reason of the longest name that fits.
+func whyHarmless(name string) (why string, known bool) {
+	best := -1
+	for pattern, reason := range harmless {
+		prefix, several := strings.CutSuffix(pattern, "*")
+		if (name == pattern || several && strings.HasPrefix(name, prefix)) && len(prefix) > best {
+			best, why, known = len(prefix), reason, true
+		}
+	}
+	return why, known
+}
+
+// Each field of a descriptor, changed by its lowest bit and by its highest, is refused with
+// a code, or is one of those that do no harm.
+func TestMutatedDescriptor(t *testing.T) {
+	s := recordStep(t)
+	if found := replay.Trace(s.events); len(found) > 0 {
+		t.Fatalf("the step as it is: %v", found)
+	}
+	name, offset := s.mapping(t, s.descriptor)
+	before := s.bytes(name, offset, 256)
+	var lines []string
+	for _, f := range word.QMD3().Fields {
+		for element := range f.Count {
+			label := string(f.Name)
+			if f.Step > 0 {
+				label = fmt.Sprintf("%s(%d)", f.Name, element)
+			}
+			for _, bit := range slices.Compact([]int{f.Low, f.High}) {
+				at := bit + element*f.Step
+				found := s.with(name, offset+uint64(at/8), []byte{before[at/8] ^ 1<<(at%8)})
+				why, known := whyHarmless(label)
+				switch {
+				case found == "" && !known:
+					t.Errorf("bit %d of %s: nobody notices", at, label)
+				case found == "":
+					found = "harmless: " + why
+				}
+				lines = append(lines, fmt.Sprintf("%s bit %d: %s", label, bit-f.Low, found))
+			}
+		}
+	}
+	compareGolden(t, "testdata/mutated.txt", lines)
+}
+
+// Each bit of the ring's entry, and of the headers of the step's words. What nobody
+// notices makes other words of the step's memory the pushbuffer, sends the same by another
+// opcode, or ends the segment early: no kernel runs in a replay, and so none is missed.
+func TestMutatedWords(t *testing.T) {
+	s := recordStep(t)
+	const ring, userd, putAt = "m0", "m1", 0x8c // the first two mappings
+	put := uint64(binary.LittleEndian.Uint32(s.bytes(userd, putAt, 4)))
+	at := 8 * (put - 2) // the step, then what signals its end
+	entry := s.bytes(ring, at, 8)
+	name, offset := s.mapping(t, binary.LittleEndian.Uint64(entry)&(1<<40-1))
+	var lines []string
+	try := func(what, name string, at uint64, old byte, bit int) {
+		found := s.with(name, at, []byte{old ^ 1<<(bit%8)})
+		if found == "" {
+			found = "nobody notices"
+		}
+		lines = append(lines, fmt.Sprintf("%s bit %d: %s", what, bit, found))
+	}
+	for bit := range 64 {
+		try("entry", ring, at+uint64(bit/8), entry[bit/8], bit)
+	}
+	count := uint64(binary.LittleEndian.Uint64(entry) >> 42 & (1<<21 - 1))
+	bytes := s.bytes(name, offset, 4*count)
+	for at := uint64(0); at < 4*count; {
+		header := binary.LittleEndian.Uint32(bytes[at:])
+		for bit := range 32 {
+			try(fmt.Sprintf("header %08x", header), name, offset+at+uint64(bit/8), bytes[at+uint64(bit/8)], bit)
+		}
+		at += 4 * uint64(1+header>>16&0x1fff)
+	}
+	compareGolden(t, "testdata/mutated-words.txt", lines)
+}
+
+// compareGolden compares lines with a file.
+func compareGolden(t *testing.T, golden string, lines []string) {
+	t.Helper()
+	got := strings.Join(lines, "\n") + "\n"
+	if *update {
+		check(t, os.WriteFile(golden, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	check(t, err)
+	if got != string(want) {
+		t.Errorf("%s differs: go test ./runtime/hcq -run Mutated -update\n%s", golden, got)
+	}
+}
