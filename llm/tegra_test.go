@@ -13,7 +13,8 @@ import (
 var tegraModels = []string{"llama-iq4_nl"}
 
 // A model on the emulated Jetson, whose words, descriptors and machine code the runtime
-// writes itself, gives the bits of the GPU that is emulated under the driver.
+// writes itself, gives the bits of the GPU that is emulated under the driver: the same
+// plans for as many multiprocessors, the same PTX. All oracle models with -emulate.all.
 func TestTegraEqualsCUDAEmulated(t *testing.T) {
 	if cudatools.FromEnvironment().PtxasPath == "" {
 		t.Skip("no ptxas")

@@ -222,7 +222,8 @@ func getCharacteristics(m *Machine, _ *file, a *argument) error {
 
 const (
 	characteristicsBytes = 328
-	tpcs                 = 4
+	gpcs                 = 2 // of an AGX Orin with all of its power; with less there is one
+	tpcs                 = 4 // of a GPC
 	smsPerTPC            = 2
 	warpsPerSM           = 96
 	computeClass         = 0xc7c0
@@ -237,8 +238,8 @@ func (m *Machine) characteristics() []byte {
 	}
 	b := make([]byte, characteristicsBytes)
 	for at, v := range map[int]uint32{
-		0x00: 0x170, 0x04: 0xb, 0x08: 161, 0x0c: 1, 0x28: tpcs, 0x2c: 32, 0x48: 0x902d, 0x4c: 0xc797, 0x50: computeClass, 0x54: channelClass,
-		0x58: 0xa140, 0x5c: copyClass, 0x60: 1, 0x64: 0x807, 0x68: 0x806, 0x6c: warpsPerSM, 0x94: 1, 0x124: 64, 0x134: 1 << 15,
+		0x00: 0x170, 0x04: 0xb, 0x08: 161, 0x0c: gpcs, 0x28: tpcs, 0x2c: 32, 0x48: 0x902d, 0x4c: 0xc797, 0x50: computeClass, 0x54: channelClass,
+		0x58: 0xa140, 0x5c: copyClass, 0x60: 1<<gpcs - 1, 0x64: 0x807, 0x68: 0x806, 0x6c: warpsPerSM, 0x94: gpcs, 0x124: 64, 0x134: 1 << 15,
 	} {
 		put32(b, at, v)
 	}

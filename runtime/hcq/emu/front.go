@@ -120,7 +120,7 @@ func (m *Machine) fail(c *channel, err error) {
 	c.fault = &r.Finding
 	c.state.grids = nil
 	if r.state != nil {
-		c.group.states = make([]smState, tpcs*smsPerTPC)
+		c.group.states = make([]smState, m.sms())
 		c.group.states[0] = *r.state
 	}
 	if c.notifier != nil {

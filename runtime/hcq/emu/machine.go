@@ -15,7 +15,7 @@ import (
 	"tgc/internal/ptxemu"
 )
 
-// Options describe a machine. The zero value is an Orin with four TPCs.
+// Options describe a machine. The zero value is an AGX Orin.
 type Options struct {
 	Seed        uint64
 	MemoryBytes int64 // that may be allocated; 0 for 32 GiB

@@ -23,7 +23,7 @@ func TestBringUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i := board.Info(); i.Chip != "ga10b" || i.SM != 87 || i.GPCs != 1 || i.TPCsPerGPC != 4 || i.WarpsPerSM != 96 || i.ComputeClass != 0xc7c0 {
+	if i := board.Info(); i.Chip != "ga10b" || i.SM != 87 || i.GPCs != 2 || i.TPCsPerGPC != 4 || i.WarpsPerSM != 96 || i.ComputeClass != 0xc7c0 {
 		t.Errorf("%+v", i)
 	}
 	if err := board.Close(); err != nil {
