@@ -81,7 +81,7 @@ func newRun() *cobra.Command {
 	f.StringVar(&o.template, "template", "", "with --chat, use the chat template of this file")
 	f.BoolVar(&o.verbose, "verbose-prompt", false, "print the prompt's tokens on stderr")
 	f.BoolVar(&o.json, "json", false, "print one JSON object at the end, nothing before")
-	f.StringVar(&o.trace, "trace", "", "write what the queue of tegra:emu is given to this file: see tgc hcq check")
+	f.StringVar(&o.trace, "trace", "", "write what the queue of tegra or tegra:emu is given to this file: see tgc hcq check")
 	o.device.register(f)
 	o.device.registerModes(f)
 	return cmd

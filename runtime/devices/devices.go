@@ -140,7 +140,7 @@ func Open(ctx context.Context, name string, options ...Options) (dev *Device, re
 
 func (f *family) start(ctx context.Context, number int, opt Options) (*Device, error) {
 	if opt.Trace != nil && !f.traces {
-		return nil, fmt.Errorf("device %s: there is no trace of what it does, tegra:emu has one", f.numberedName(number))
+		return nil, fmt.Errorf("device %s: there is no trace of what it does, tegra and tegra:emu have one", f.numberedName(number))
 	}
 	if f.open == nil {
 		return nil, fmt.Errorf("device %s: %w (this version has cuda, cpu, interp and the emulators cuda:emu and tegra:emu)", f.name, ErrAbsent)

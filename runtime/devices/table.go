@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	goruntime "runtime"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/emu"
 	"tgc/runtime/hcq/tegra"
+	"tgc/runtime/hcq/tegra/kernel"
 	"tgc/runtime/hcq/trace"
 	"tgc/runtime/interp"
 )
@@ -67,7 +69,10 @@ var families = []family{
 		name: "cuda", doc: "NVIDIA GPU through its driver", suffix: &numbered, byName: true, open: openCUDA,
 		workers: multiprocessors, describe: describeCUDA, rates: ratesCUDA,
 	},
-	{name: "tegra", doc: "Jetson GPU through its kernel driver"},
+	{
+		name: "tegra", doc: "Jetson GPU through its kernel driver; not tried on a board yet", byName: true, traces: true,
+		open: openTegra, workers: multiprocessors, describe: describeTegra,
+	},
 	{name: "nv", doc: "NVIDIA GPU through its hardware queue", suffix: &numbered},
 	{
 		name: "cpu", doc: "this machine's CPU through libLLVM", open: openCPU,
@@ -134,13 +139,25 @@ func openEmulated(_ context.Context, sm int, _ Options) (runtime.Device, error) 
 	return dev, nil
 }
 
+// openTegra opens the GPU of a Jetson. Where there is none its node is missing.
+func openTegra(_ context.Context, _ int, opt Options) (runtime.Device, error) {
+	dev, err := openQueue(kernel.Port{}, hcq.Options{Name: "tegra", CacheDir: opt.CacheDir}, opt)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
+	}
+	return dev, err
+}
+
 // openTegraEmulated makes a Jetson with its kernel driver.
 func openTegraEmulated(_ context.Context, _ int, opt Options) (runtime.Device, error) {
 	machine := emu.New(emu.Options{})
-	options := hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know}
-	var port tegra.Port = machine
+	return openQueue(machine, hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know}, opt)
+}
+
+// openQueue brings a Jetson up behind a port.
+func openQueue(port tegra.Port, options hcq.Options, opt Options) (runtime.Device, error) {
 	if opt.Trace != nil {
-		recorder := trace.NewRecorder(machine, opt.Trace)
+		recorder := trace.NewRecorder(port, opt.Trace)
 		port, options.Placed = recorder, hcq.RecordKernel(recorder)
 	}
 	board, err := tegra.Open(port, tegra.Options{})

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"tgc/runtime/hcq"
 )
@@ -67,13 +68,21 @@ func Open(port Port, options Options) (*Board, error) {
 func (b *Board) openNodes() (err error) {
 	if b.control, err = b.port.Open(controlNode); err != nil {
 		b.control = -1
-		return fmt.Errorf("%s: %w", controlNode, err)
+		return nodeError(controlNode, err)
 	}
 	if b.nvmap, err = b.port.Open(nvmapNode); err != nil {
 		b.nvmap = -1
-		return fmt.Errorf("%s: %w", nvmapNode, err)
+		return nodeError(nvmapNode, err)
 	}
 	return nil
+}
+
+// nodeError says what a node wants of who opens it.
+func nodeError(node string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s: %w: want the group video or render", node, err)
+	}
+	return fmt.Errorf("%s: %w", node, err)
 }
 
 // describe reads the characteristics: how many processors there are depends on the power
