@@ -45,7 +45,15 @@ func unshrunk(s *step) *tensor.Tensor {
 	margins := make([]*ir.UOp, 0, 2*len(shape))
 	for k, full := range shape {
 		offset, extent := s.node.Src[1+2*k], s.node.Src[2+2*k]
-		margins = append(margins, offset, a.Sub(a.Sub(full, extent), offset))
+		margins = append(margins, offset, difference(a, difference(a, full, extent), offset))
 	}
 	return reshaped(make1(s.g, ir.OpPad, nil, margins...), shape)
+}
+
+// difference is x - y, which is 0 for equal ones, symbolic or not.
+func difference(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
+	if x == y {
+		return a.Index(0)
+	}
+	return a.Sub(x, y)
 }

@@ -19,10 +19,10 @@ func (t *Tensor) GatherElements(axis int, index *Tensor) *Tensor {
 	}
 	from := t
 	for i := range t.Rank() {
-		n := index.Extent(i)
-		if i == k {
+		if i == k || index.Dim(i) == t.Dim(i) {
 			continue
 		}
+		n := index.Extent(i)
 		if n > t.Extent(i) {
 			return t.graph.fail("gather_elements", "%s along axis %d at %s: axis %d of the index is longer", t, axis, index, i)
 		}
@@ -34,7 +34,7 @@ func (t *Tensor) GatherElements(axis int, index *Tensor) *Tensor {
 	for i := range coords {
 		coords[i] = index
 		if i != k {
-			coords[i] = t.graph.alongAxis(t.Rank(), i, index.Extent(i))
+			coords[i] = t.graph.axisIota(ir.I32, index.shape(), i)
 		}
 	}
 	return from.elementsAt(coords, coords[k].shape())
@@ -96,21 +96,23 @@ func (t *Tensor) GatherND(coords ...*Tensor) *Tensor {
 // shape. Each is clamped into its axis first, so that the position in the
 // flattened axes falls apart again into plain indices.
 func (t *Tensor) elementsAt(coords []*Tensor, shape []*ir.UOp) *Tensor {
-	count := 1
-	for k := range coords {
-		count *= t.Extent(k)
-	}
 	dtype := ir.I32
-	if count > math.MaxInt32 {
+	if count, symbols := countOf(t.shape()[:len(coords)]); count > math.MaxInt32 || len(symbols) > 0 {
 		dtype = ir.I64
 	}
 	var flat *Tensor
 	for k, c := range coords {
-		c = c.clampIndex(t.Extent(k)).Cast(dtype)
+		var extent *Tensor
+		if n, constant := t.shape()[k].Int(); constant {
+			c, extent = c.clampIndex(int(n)).Cast(dtype), t.graph.Scalar(dtype, float64(n))
+		} else {
+			extent = t.graph.Size(t.shape()[k], dtype)
+			c = c.Cast(dtype).Maximum(extent.scalar(0)).Minimum(extent.AddScalar(-1))
+		}
 		if flat == nil {
 			flat = c
 		} else {
-			flat = flat.MulScalar(float64(t.Extent(k))).Add(c)
+			flat = flat.Mul(extent).Add(c)
 		}
 	}
 	return t.Flatten(0, len(coords)-1).Gather(0, flat.expandTo(shape))

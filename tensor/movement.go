@@ -20,18 +20,27 @@ func (t *Tensor) Reshape(shape ...int) *Tensor {
 		}
 		known *= n
 	}
-	if hole >= 0 {
-		total := 1
-		for k := range t.shape() {
-			total *= t.Extent(k)
-		}
-		if known <= 0 || total%known != 0 {
-			return t.graph.fail("reshape", "%s has no extent for -1 in %v", t, shape)
-		}
-		shape = append([]int(nil), shape...)
-		shape[hole] = total / known
+	if hole < 0 {
+		return t.ReshapeDims(t.graph.Dims(shape...)...)
 	}
-	return t.ReshapeDims(t.graph.Dims(shape...)...)
+	total, symbols := countOf(t.shape())
+	if known <= 0 || total%int64(known) != 0 {
+		return t.graph.fail("reshape", "%s has no extent for -1 in %v", t, shape)
+	}
+	shape = append([]int(nil), shape...)
+	shape[hole] = 1
+	dims := t.graph.Dims(shape...)
+	dims[hole] = t.graph.product(append(symbols, t.graph.arena.Index(total/int64(known))))
+	return t.ReshapeDims(dims...)
+}
+
+// product multiplies extents.
+func (g *Graph) product(dims []*ir.UOp) *ir.UOp {
+	n := g.arena.Index(1)
+	for _, dim := range dims {
+		n = g.arena.Mul(n, dim)
+	}
+	return n
 }
 
 // ReshapeDims is Reshape with symbolic extents.
@@ -39,29 +48,44 @@ func (t *Tensor) ReshapeDims(shape ...*ir.UOp) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
-	if !sameCount(t.graph, t.shape(), shape) {
+	if !sameCount(t.shape(), shape) {
 		return t.graph.fail("reshape", "%s to %s changes the number of elements", t, shapeText(shape))
 	}
 	return t.make(ir.OpReshape, t.DType(), nil, shape...)
 }
 
 // sameCount compares numbers of elements: constants by product, symbolic
-// extents must be the same list in both.
-func sameCount(g *Graph, a, b []*ir.UOp) bool {
-	count := func(dims []*ir.UOp) (n int64, symbols []*ir.UOp) {
-		n = 1
-		for _, d := range dims {
-			if v, ok := d.Int(); ok {
-				n *= v
-			} else {
-				symbols = append(symbols, d)
-			}
+// factors must be the same in both.
+func sameCount(a, b []*ir.UOp) bool {
+	na, left := countOf(a)
+	nb, right := countOf(b)
+	for _, s := range left {
+		i := slices.Index(right, s)
+		if i < 0 {
+			return false
 		}
-		return n, symbols
+		right = slices.Delete(right, i, i+1)
 	}
-	na, sa := count(a)
-	nb, sb := count(b)
-	return na == nb && slices.Equal(sa, sb)
+	return na == nb && len(right) == 0
+}
+
+// countOf is the number of elements of a shape: the product of what is constant in it, and
+// the symbolic factors.
+func countOf(dims []*ir.UOp) (n int64, symbols []*ir.UOp) {
+	n = 1
+	for _, dim := range dims {
+		if v, ok := dim.Int(); ok {
+			n *= v
+			continue
+		}
+		if dim.Op != ir.OpMul {
+			symbols = append(symbols, dim)
+			continue
+		}
+		m, inner := countOf(dim.Src)
+		n, symbols = n*m, append(symbols, inner...)
+	}
+	return n, symbols
 }
 
 // Permute orders the axes: result axis k is axis axes[k] of t.

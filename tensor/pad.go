@@ -41,6 +41,9 @@ func (t *Tensor) PadAll(pads [][2]int, options ...PadOptions) *Tensor {
 	}
 	out, inside := t, (*Tensor)(nil)
 	for k, p := range pads {
+		if _, constant := t.shape()[k].Int(); !constant && p == [2]int{} {
+			continue
+		}
 		n := t.Extent(k)
 		low, high := max(-p[0], 0), max(-p[1], 0)
 		if low+high > n {

@@ -20,24 +20,10 @@ func (t *Tensor) Tensordot(u *Tensor, axes, others []int) *Tensor {
 		!slices.Equal(left.shape()[left.Rank()-n:], right.shape()[right.Rank()-n:]) {
 		return t.graph.fail("", "axes %v of %s with axes %v of %s; want pairs of one extent and one dtype", axes, t, others, u)
 	}
-	shape := append(left.Shape()[:left.Rank()-n], right.shape()[:right.Rank()-n]...)
-	sizes, ok := shape.Ints()
-	if !ok {
-		return t.graph.fail("", "%s with %s; want constant shapes", t, u)
-	}
-	inner := 1
-	for _, k := range axes {
-		inner *= t.Extent(k)
-	}
-	rows, columns := 1, 1
-	for i, size := range sizes {
-		if i < left.Rank()-n {
-			rows *= size
-		} else {
-			columns *= size
-		}
-	}
-	return left.Reshape(rows, inner).Linear(right.Reshape(columns, inner)).Reshape(sizes...)
+	rows, columns := left.Shape()[:left.Rank()-n], right.Shape()[:right.Rank()-n]
+	inner := t.graph.product(left.shape()[left.Rank()-n:])
+	product := left.ReshapeDims(t.graph.product(rows), inner).Linear(right.ReshapeDims(t.graph.product(columns), inner))
+	return product.ReshapeDims(append(rows, columns...)...)
 }
 
 // listedLast moves axes to the end, in the order of the list.

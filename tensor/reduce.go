@@ -56,7 +56,7 @@ func (t *Tensor) Mean(axes ...int) *Tensor { return t.dropped(axes, (*Tensor).Me
 // MeanKeep is Mean that keeps the axes.
 func (t *Tensor) MeanKeep(axes ...int) *Tensor {
 	return t.widely(func(x *Tensor) *Tensor {
-		return x.SumKeep(axes...).MulScalar(1 / float64(x.count(axes)))
+		return x.SumKeep(axes...).perElement(x, axes, 0)
 	})
 }
 
@@ -70,8 +70,7 @@ func (t *Tensor) Var(correction float64, axes ...int) *Tensor {
 func (t *Tensor) VarKeep(correction float64, axes ...int) *Tensor {
 	return t.widely(func(x *Tensor) *Tensor {
 		distance := x.Sub(x.MeanKeep(axes...))
-		divisor := max(0, float64(x.count(axes))-correction)
-		return distance.Mul(distance).SumKeep(axes...).MulScalar(1 / divisor)
+		return distance.Mul(distance).SumKeep(axes...).perElement(x, axes, correction)
 	})
 }
 
@@ -187,6 +186,20 @@ func (t *Tensor) count(axes []int) int {
 		n *= t.Extent(k)
 	}
 	return n
+}
+
+// perElement divides a sum over axes of x by the number of elements less a correction, of
+// at least 0.
+func (t *Tensor) perElement(x *Tensor, axes []int, correction float64) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	dims := lists.Map(x.folded(axes), func(k int) *ir.UOp { return x.shape()[k] })
+	if n, symbols := countOf(dims); len(symbols) == 0 {
+		return t.MulScalar(1 / max(0, float64(n)-correction))
+	}
+	n := t.graph.Size(t.graph.product(dims), t.DType())
+	return t.Div(n.AddScalar(-correction).Maximum(t.scalar(0)))
 }
 
 // folded normalises a list of axes: sorted, all for none. Wrong ones give nil.
