@@ -86,7 +86,12 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 			return err
 		}
 	}
+	done := func() {}
+	if lines == nil && o.passes.stopAfter == "" && len(o.passes.dumpAfter) == 0 && config.Debug == 0 {
+		done = working(cmd, "compiling "+name)
+	}
 	manifest, step, err := o.compile(cmd, name, desc, config)
+	done()
 	if errors.Is(err, pass.ErrStopped) {
 		return nil
 	}
