@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -48,7 +47,7 @@ type Progress struct {
 
 // DefaultOptions suit kernels of a step: several candidates at once for each processor.
 func DefaultOptions() Options {
-	return Options{Beam: 4, Seed: 1, Batch: max(32, 4*goruntime.GOMAXPROCS(0)), Round: 256, Priced: 8}
+	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 8}
 }
 
 // Result is what a search of one kernel has found.

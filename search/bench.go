@@ -76,6 +76,7 @@ type BenchOptions struct {
 	Seed     uint64 `json:"seed"`
 	Limits   Limits `json:"limits"`
 	KeepBits bool   `json:"keep_bits,omitempty"` // of the heuristic's results
+	Model    *Model `json:"model,omitempty"`     // orders candidates that are tried at once; may be nil
 	Baseline string `json:"baseline"`            // the heuristic's plan
 	Parallel int    `json:"parallel,omitempty"`  // candidates that are lowered and assembled at once; 0: one for each processor
 }
@@ -144,6 +145,12 @@ func symbolValues(sink *ir.UOp) []map[string]int64 {
 		return points[:1]
 	}
 	return points
+}
+
+// MiddleOfSymbols are values of a kernel's symbols that stand for those at which it is timed.
+func MiddleOfSymbols(sink *ir.UOp) map[string]int64 {
+	points := symbolValues(sink)
+	return points[len(points)/2]
 }
 
 // prepareJudge finds contents that the kernel accepts, and what its results are.
@@ -222,11 +229,19 @@ type lowered struct {
 // plans; where one candidate has taken the device with it, there are none of those that follow it.
 // What was known when the context ends comes back with the error.
 func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
+	if b.options.Model == nil {
+		return b.tryInOrder(ctx, plans, make([]*lowered, len(plans)))
+	}
+	return b.tryRanked(ctx, plans)
+}
+
+// tryInOrder tries candidates in their order, some of which were lowered.
+func (b *Bench) tryInOrder(ctx context.Context, plans []plan.Plan, list []*lowered) ([]Outcome, error) {
 	if b.lost {
 		return nil, errors.New("search: a candidate has taken the device with it")
 	}
 	var out []Outcome
-	line := b.compileAll(ctx, plans)
+	line := b.compileAll(ctx, plans, list)
 	defer line.wait()
 	if b.kernel.Target.Kind != target.GPU {
 		line.wait() // processors that run kernels themselves would disturb what is timed
@@ -263,8 +278,8 @@ func (a *assembly) take(i int) *lowered {
 
 // compileAll lowers and assembles plans, the first first. Which of two equal programs goes on does
 // not depend on which is lowered sooner: each waits for those before it to have been looked at.
-func (b *Bench) compileAll(ctx context.Context, plans []plan.Plan) *assembly {
-	a := &assembly{make([]*lowered, len(plans)), make([]chan struct{}, len(plans)), make(chan struct{})}
+func (b *Bench) compileAll(ctx context.Context, plans []plan.Plan, list []*lowered) *assembly {
+	a := &assembly{list, make([]chan struct{}, len(plans)), make(chan struct{})}
 	looked := make([]chan struct{}, len(plans)+1)
 	for i := range looked {
 		looked[i] = make(chan struct{})
@@ -277,10 +292,13 @@ func (b *Bench) compileAll(ctx context.Context, plans []plan.Plan) *assembly {
 		defer close(a.done)
 		b.each(len(plans), func(i int) {
 			defer close(a.ready[i])
-			l := b.lowerUnlessLarge(ctx, plans[i])
-			a.list[i] = l
-			<-looked[i]
-			b.look(plans[i], l)
+			l := a.list[i]
+			if l == nil {
+				l = b.lowerUnlessLarge(ctx, plans[i])
+				a.list[i] = l
+				<-looked[i]
+				b.look(plans[i], l)
+			}
 			close(looked[i+1])
 			if l.program != nil {
 				l.exec, l.outcome = b.load(ctx, l)

@@ -38,11 +38,15 @@ func figuresOf(exec runtime.Executable, desc *target.Desc, bytes int64, vars map
 
 // instructionsOf counts what all threads of a program execute.
 func instructionsOf(p *program.Program, desc *target.Desc, vars map[string]int64) float64 {
-	width := max(desc.VectorBytes, 4)
+	return traffic.Instructions(p, vars, instructionBytes(desc))
+}
+
+// instructionBytes is what an instruction computes.
+func instructionBytes(desc *target.Desc) int {
 	if desc.Kind == target.GPU {
-		width = 4
+		return 4
 	}
-	return traffic.Instructions(p, vars, width)
+	return max(desc.VectorBytes, 4)
 }
 
 // bytesOf is what a kernel must read and write.

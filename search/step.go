@@ -330,6 +330,9 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, error) {
 	options, bench := t.options.Search, t.options.Bench
 	options.Budget, bench.Baseline = t.budget(i), k.Kernel.Plan.String()
+	if bench.Model != nil {
+		options.Batch = rankedBatch
+	}
 	if t.options.DB != nil {
 		if e, ok, _ := t.options.DB.Find(t.key(k)); ok { // one from elsewhere, or that is searched again
 			if p, err := plan.Parse(e.Plan); err == nil {

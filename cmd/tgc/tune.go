@@ -42,6 +42,7 @@ type tuneFlags struct {
 	again    bool
 	log      string
 	job      string
+	model    string
 	priced   int
 	json     bool
 }
@@ -103,6 +104,7 @@ func newTune() *cobra.Command {
 	f.StringVar(&o.plans, "plans", "", "file of plans, one a line, that are offered for every kernel")
 	f.BoolVar(&o.again, "again", false, "search kernels that the database has, too")
 	f.StringVar(&o.job, "job", "", "file (JSON) that says what to tune: models, steps, modes, devices, budget, db")
+	f.StringVar(&o.model, "model", "", "file of a model of cost (planbench -learn), by which candidates are ordered")
 	f.StringVar(&o.log, "log", "", "append a line of JSON for each kernel, candidate and result to a file")
 	f.IntVar(&o.priced, "priced", search.DefaultOptions().Priced, "plans that the price likes best, from which searches start")
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
@@ -281,6 +283,16 @@ func (o *tuneFlags) options() (search.TuneOptions, error) {
 	t := search.TuneOptions{Search: search.DefaultOptions(), Budget: o.budget, Again: o.again}
 	t.Search.Beam, t.Search.Seed, t.Search.Scratch, t.Search.Priced = o.beam, o.seed, o.start == "scratch", o.priced
 	t.Bench = search.BenchOptions{Seed: o.seed, Limits: search.DefaultLimits(), KeepBits: o.keepBits}
+	if o.model != "" {
+		f, err := os.Open(o.model)
+		if err != nil {
+			return t, err
+		}
+		defer f.Close()
+		if t.Bench.Model, err = search.ReadModel(f); err != nil {
+			return t, fmt.Errorf("%s: %w", o.model, err)
+		}
+	}
 	if o.plans == "" {
 		return t, nil
 	}

@@ -14,7 +14,52 @@ import (
 // on an outer loop counts with its value in the middle of that loop, an arm of an IF
 // whose condition comes from memory as often as the other.
 func Instructions(p *program.Program, vars map[string]int64, vectorBytes int) float64 {
-	w := &walk{width: max(vectorBytes, 1), typical: make(map[*program.Value]float64)}
+	return count(p, vars, vectorBytes, nil)
+}
+
+// Pipe is a class of instructions that wait for the same units of a processor.
+type Pipe uint8
+
+// The pipes.
+const (
+	MemoryPipe  Pipe = iota // loads and stores
+	FloatPipe               // arithmetic of floats
+	IntegerPipe             // and of integers
+	MatrixPipe              // dots and matrix instructions
+	MovePipe                // of lanes
+	ControlPipe             // loops, barriers
+	NumPipes
+)
+
+// Pipes is Instructions apart by pipe.
+func Pipes(p *program.Program, vars map[string]int64, vectorBytes int) (out [NumPipes]float64) {
+	for pipe := range NumPipes {
+		out[pipe] = count(p, vars, vectorBytes, &pipe)
+	}
+	return out
+}
+
+// pipeOf is the pipe of an instruction.
+func pipeOf(in *program.Instr) Pipe {
+	switch in.Op {
+	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Atomic:
+		return MemoryPipe
+	case program.Dot4, program.Mma:
+		return MatrixPipe
+	case program.Shuffle, program.Extract, program.Concat, program.ShuffleLane:
+		return MovePipe
+	case program.Alu, program.FoldLanes:
+		if in.Result.Type.Elem.IsFloat() {
+			return FloatPipe
+		}
+		return IntegerPipe
+	}
+	return ControlPipe
+}
+
+// count counts the instructions of one pipe, or of all.
+func count(p *program.Program, vars map[string]int64, vectorBytes int, only *Pipe) float64 {
+	w := &walk{width: max(vectorBytes, 1), only: only, typical: make(map[*program.Value]float64)}
 	for _, param := range p.Params {
 		if param.Kind != program.ParamVar {
 			continue
@@ -33,6 +78,7 @@ func Instructions(p *program.Program, vars map[string]int64, vectorBytes int) fl
 type walk struct {
 	width   int
 	units   float64
+	only    *Pipe                      // count nothing else; nil: all
 	typical map[*program.Value]float64 // values of integers and conditions, where known
 }
 
@@ -58,6 +104,17 @@ func (w *walk) instruction(in *program.Instr) float64 {
 		return 0
 	case program.Alu:
 		w.follow(in)
+	}
+	if w.only != nil && *w.only != pipeOf(in) {
+		return 0
+	}
+	return w.cost(in)
+}
+
+// cost is what an instruction without a body counts as.
+func (w *walk) cost(in *program.Instr) float64 {
+	switch in.Op {
+	case program.Alu:
 		return w.registers(in) * float64(instructionsOf(in.Ir))
 	case program.Gather, program.Scatter:
 		return float64(in.Args[1].Type.Lanes)
@@ -91,7 +148,11 @@ func (w *walk) loop(in *program.Instr) float64 {
 		trips = max(math.Ceil((hi-lo)/step), 0)
 	}
 	w.typical[in.Body.Args[0]] = lo + math.Floor(max(trips-1, 0)/2)*step
-	return trips * (1 + w.block(in.Body))
+	own := 1.0
+	if w.only != nil && *w.only != ControlPipe {
+		own = 0
+	}
+	return trips * (own + w.block(in.Body))
 }
 
 // arms counts an IF.

@@ -40,4 +40,8 @@ gridloop %4:i64 {
 	if got, want := traffic.Instructions(p, nil, 32), 4.0*(8*(1+3*2)+2*(1+1+4+1)); got != want {
 		t.Errorf("%g instructions, want %g", got, want)
 	}
+	want := [traffic.NumPipes]float64{traffic.MemoryPipe: 4 * (8*4 + 2*2), traffic.FloatPipe: 4 * (8*2 + 2*4), traffic.ControlPipe: 4 * (8 + 2)}
+	if got := traffic.Pipes(p, nil, 32); got != want {
+		t.Errorf("%v by pipe, want %v", got, want)
+	}
 }

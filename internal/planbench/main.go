@@ -5,6 +5,7 @@
 //	planbench -score pairs.jsonl -set Threads.Busy=12
 //	planbench -score pairs.jsonl.gz -fit 9000
 //	planbench -score tune.jsonl -fit 9000     # a log of tgc tune --log
+//	planbench -learn tune.jsonl > model.json  # what orders candidates of a search
 //
 // With -with, which may be repeated, Opts of passes that no candidate has are timed too:
 // every candidate of which they change the code is timed with and without, and their times are
@@ -67,11 +68,15 @@ func main() {
 		settings = append(settings, with)
 		return err
 	})
+	learned := flag.Bool("learn", false, "fit the model that orders candidates to the logs of tgc tune and files of pairs that are named (of a kernel -n pairs), print it, and how well it does on each kernel when that is left out")
 	flag.Parse()
 	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
 		run = func() error { return score(context.Background(), b, *recorded, *set, *steps) }
+	}
+	if *learned {
+		run = func() error { return b.learn(context.Background(), flag.Args(), os.Stdout) }
 	}
 	if err := run(); err != nil {
 		log.Fatalf("planbench: %v", err)
