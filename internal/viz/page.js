@@ -29,7 +29,7 @@ const state = { kernel: 0, step: -1, node: 0, program: -1, column: 0, chosen: nu
 let columns = []; // of the kernel that is drawn
 let drawn = -1;
 
-// formOf lists the texts that a column can show: names with what they hold.
+// formsOf lists the columns of a kernel, each with the texts that it can show.
 function formsOf(kernel) {
   const k = page.kernels[kernel];
   const steps = (form) => data.stepsTo(form, kernel).map((i) => {

@@ -189,7 +189,13 @@ func checkForms(t *testing.T, b *built) {
 			t.Errorf("no step leads to the form %s", form)
 		}
 	}
+	if rules := b.page.Rules; !slices.ContainsFunc(rules, func(r Rule) bool { return r.From != "" && r.To != "" }) || len(b.page.Decisions) == 0 {
+		t.Errorf("rules %v and %d decisions", rules, len(b.page.Decisions))
+	}
 	for i, k := range b.compiled.Kernels {
+		if ns, _ := k.Price(); ns > 0 != slices.ContainsFunc(b.page.Kernels[i].Candidates, func(c Candidate) bool { return c.Chosen && c.Price > 0 }) {
+			t.Errorf("kernel %s is priced at %v, candidates %v", k.Name, ns, b.page.Kernels[i].Candidates)
+		}
 		got := strings.Join(b.page.texts.expanded(b.page.Kernels[i].Program), "\n") + "\n"
 		if want := program.Print(k.Program); got != want {
 			t.Errorf("kernel %s: the page has another program", k.Name)
