@@ -1,6 +1,10 @@
 package llm_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -63,5 +67,53 @@ func TestWindowBoundsReads(t *testing.T) {
 	}
 	if near, far := read(100), read(4000); near != far {
 		t.Errorf("%d bytes at depth 100, %d at 4000, want the same", near, far)
+	}
+}
+
+// randomFamily describes a small model of an architecture, of odd sizes.
+func randomFamily(r *rand.Rand, arch string) string {
+	kv, head := pickOf(r, 1, 2, 3), pickOf(r, 8, 10, 16, 24, 32, 48)
+	heads := kv * pickOf(r, 1, 2, 3, 5)
+	width, quant := pickOf(r, 32, 64, 70, 96, 160), pickOf(r, "q4_0", "q8_0", "q5_1", "f16", "iq4_nl", "mxfp4_moe")
+	switch arch {
+	case "qwen2", "olmoe": // whose heads are the width over their number
+		width = heads * head
+	}
+	text := fmt.Sprintf("%s:d=%d,layers=%d,heads=%d,kv=%d,head=%d,ff=%d,vocab=%d,quant=%s,tied=%d", arch, width, pickOf(r, 1, 2, 3, 4, 6), heads, kv, head,
+		pickOf(r, 32, 64, 70, 128), pickOf(r, 297, 300, 512), quant, r.IntN(2))
+	switch arch {
+	case "qwen3moe", "olmoe", "gpt-oss":
+		text += fmt.Sprintf(",experts=%d,used=%d", pickOf(r, 3, 4, 7), pickOf(r, 1, 2, 3))
+	}
+	if arch != "llama" && arch != "qwen2" && arch != "qwen3" && arch != "qwen3moe" && arch != "olmoe" && arch != "granite" && arch != "smollm3" && arch != "mistral3" {
+		text += fmt.Sprintf(",window=%d", pickOf(r, 1, 2, 5, 9, 30))
+	}
+	return text + fmt.Sprintf(",orig=%d", pickOf(r, 3, 16, 64))
+}
+
+// Models of the architectures without recorded answers, of odd sizes, equal the reference.
+// TGC_MODEL_SEEDS asks for more of them.
+func TestRandomFamiliesAgainstReference(t *testing.T) {
+	dev := openDevice(t, "cpu")
+	list := []string{"gemma2", "gemma3", "gpt-oss", "granite", "mistral", "mistral3", "olmo2", "phi3", "qwen3moe", "smollm3"}
+	seeds := 5
+	if n, err := strconv.Atoi(os.Getenv("TGC_MODEL_SEEDS")); err == nil {
+		seeds = n
+	}
+	for seed := range uint64(seeds) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		description := randomFamily(r, list[seed%uint64(len(list))])
+		t.Run(fmt.Sprintf("%d %s", seed, description), func(t *testing.T) {
+			shape, err := synth.Lookup(description)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := synth.Memory(t.Context(), shape, seed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			compareWithReference(t, dev, f, generation{prompt: 11, split: int(seed%3) * 4, tokens: 8, nmse: maxNMSE})
+		})
 	}
 }

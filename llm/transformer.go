@@ -157,7 +157,11 @@ func (m *transformer) windowRows(window int) *tensor.Tensor {
 	}
 	g := m.weights.graph
 	first := m.positions.SliceInts(1, 0, 1).Reshape(1).AddScalar(float64(1-window)).Clamp(0, float64(int(context)-most))
-	return first.Add(g.Iota(ir.I32, g.Arena().Binary(ir.OpMin, m.length, g.Dims(most)[0])))
+	rows := g.Dims(most)[0]
+	if most > 1 { // the length is at least 1
+		rows = g.Arena().Binary(ir.OpMin, m.length, rows)
+	}
+	return first.Add(g.Iota(ir.I32, rows))
 }
 
 // temper scales the queries q [B, T, H, D] of far positions up by 1 + s*log(1 + floor(p/length)),

@@ -81,14 +81,18 @@ func (b *q6Block) bestD(values []float32) float64 {
 	return xy / yy
 }
 
-// Q4_K: 8 groups of 32, x = d*sc*q - dmin*m with q in 0..15, sc and m in 0..63.
-var fitQ4K = unsignedFit{top: 15, anchors: []float64{15, 14.5, 14, 15.5, 16}}
+// Q4_K and Q5_K: 8 groups of 32, x = d*sc*q - dmin*m with q in 0..15 or 0..31, sc and m in 0..63.
+var (
+	fitQ4K = unsignedFit{top: 15, anchors: []float64{15, 14.5, 14, 15.5, 16}}
+	fitQ5K = unsignedFit{top: 31, anchors: []float64{31, 30.5, 30, 31.5, 32}}
+)
 
 // sixBits is the largest 6-bit scale or minimum.
 const sixBits = 63
 
-// q4Block is a candidate for a block.
-type q4Block struct {
+// minBlock is a candidate for a block of scales and minima.
+type minBlock struct {
+	fit     *unsignedFit
 	d, dmin float64
 	sc, m   [8]int
 	q       [256]int
@@ -96,21 +100,39 @@ type q4Block struct {
 }
 
 func encodeQ4_K(block []byte, values, kept []float32) {
+	b := fitMinBlock(&fitQ4K, values)
+	b.store(block, kept)
+	for e, q := range b.q {
+		block[16+32*(e/64)+e%32] |= byte(q) << (4 * (e / 32 % 2))
+	}
+}
+
+// The fifth bits of Q5_K come first, a bit a group in each of 32 bytes.
+func encodeQ5_K(block []byte, values, kept []float32) {
+	b := fitMinBlock(&fitQ5K, values)
+	b.store(block, kept)
+	for e, q := range b.q {
+		block[16+e%32] |= byte(q>>4) << (e / 32)
+		block[48+32*(e/64)+e%32] |= byte(q&15) << (4 * (e / 32 % 2))
+	}
+}
+
+func fitMinBlock(fit *unsignedFit, values []float32) *minBlock {
 	var scales, minima [8]float64
 	for g := range scales {
-		scales[g], minima[g] = fitQ4K.fit(values[32*g : 32*g+32])
+		scales[g], minima[g] = fit.fit(values[32*g : 32*g+32])
 	}
-	best := q4With(values, &scales, &minima, toHalf(extreme(scales[:])/sixBits), toHalf(extreme(minima[:])/sixBits))
+	best := minWith(fit, values, &scales, &minima, toHalf(extreme(scales[:])/sixBits), toHalf(extreme(minima[:])/sixBits))
 	if d, dmin, ok := best.bestD(values); ok {
-		if again := q4With(values, &scales, &minima, toHalf(d), toHalf(dmin)); again.squares < best.squares {
+		if again := minWith(fit, values, &scales, &minima, toHalf(d), toHalf(dmin)); again.squares < best.squares {
 			best = again
 		}
 	}
-	best.store(block, kept)
+	return best
 }
 
-// store packs the block; the shuffle of 6-bit integers is that of sixBitPairs.
-func (b *q4Block) store(block []byte, kept []float32) {
+// store packs all but the levels; the shuffle of 6-bit integers is that of sixBitPairs.
+func (b *minBlock) store(block []byte, kept []float32) {
 	putHalf(block, b.d)
 	putHalf(block[2:], b.dmin)
 	clear(block[4:])
@@ -121,7 +143,6 @@ func (b *q4Block) store(block []byte, kept []float32) {
 		scales[g+8] = byte(b.sc[g+4]&15) | byte(b.m[g+4]&15)<<4
 	}
 	for e, q := range b.q {
-		block[16+32*(e/64)+e%32] |= byte(q) << (4 * (e / 32 % 2))
 		g := e / 32
 		scale, minimum := float32(b.d)*float32(b.sc[g]), float32(b.dmin)*float32(b.m[g])
 		product := float32(scale * float32(q)) // one rounding each, as the decode expression
@@ -129,9 +150,9 @@ func (b *q4Block) store(block []byte, kept []float32) {
 	}
 }
 
-// q4With chooses integers for given d and dmin.
-func q4With(values []float32, scales, minima *[8]float64, d, dmin float64) *q4Block {
-	b := &q4Block{d: d, dmin: dmin}
+// minWith chooses integers for given d and dmin.
+func minWith(fit *unsignedFit, values []float32, scales, minima *[8]float64, d, dmin float64) *minBlock {
+	b := &minBlock{fit: fit, d: d, dmin: dmin}
 	for g := range scales {
 		group := values[32*g : 32*g+32]
 		scCentre, mCentre := centre(scales[g], d), centre(minima[g], dmin)
@@ -149,7 +170,7 @@ func q4With(values []float32, scales, minima *[8]float64, d, dmin float64) *q4Bl
 			continue
 		}
 		for i, v := range group {
-			b.q[32*g+i] = nearest((float64(v)+minimum)*(1/scale), 0, fitQ4K.top)
+			b.q[32*g+i] = nearest((float64(v)+minimum)*(1/scale), 0, fit.top)
 		}
 	}
 	return b
@@ -163,10 +184,10 @@ func centre(v, d float64) int {
 	return nearest(v/d, 0, sixBits)
 }
 
-func (b *q4Block) groupSquares(group []float32, sc, m int) float64 {
+func (b *minBlock) groupSquares(group []float32, sc, m int) float64 {
 	scale, minimum := b.d*float64(sc), b.dmin*float64(m)
 	if scale != 0 {
-		squares, _, _ := fitQ4K.residual(group, scale, minimum)
+		squares, _, _ := b.fit.residual(group, scale, minimum)
 		return squares
 	}
 	squares := 0.0
@@ -178,7 +199,7 @@ func (b *q4Block) groupSquares(group []float32, sc, m int) float64 {
 
 // bestD solves for d and dmin with all integers fixed: x = d*(sc*q) - dmin*m in
 // the least-squares sense; not ok if that is singular or makes one negative.
-func (b *q4Block) bestD(values []float32) (d, dmin float64, ok bool) {
+func (b *minBlock) bestD(values []float32) (d, dmin float64, ok bool) {
 	var aa, am, mm, xa, xm float64
 	for i, v := range values {
 		x, a, m := float64(v), float64(b.sc[i/32]*b.q[i]), float64(b.m[i/32])

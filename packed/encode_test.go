@@ -13,7 +13,7 @@ import (
 	"tgc/ir"
 )
 
-var encodable = []string{"Q8_0", "Q4_0", "Q4_K", "Q6_K"}
+var encodable = []string{"Q8_0", "Q4_0", "Q5_0", "Q4_K", "Q5_K", "Q6_K"}
 
 func mustLookup(t testing.TB, name string) *Format {
 	t.Helper()
@@ -143,14 +143,14 @@ func checkQ8(t *rapid.T, x, got []float32) {
 
 // TestEncodeLoss pins the root of the mean squared difference to values of a
 // normal distribution, relative to theirs. Scales from the outermost values
-// alone, without a search, lose 0.00515, 0.0860, 0.0786 and 0.0189.
+// alone, without a search, lose 0.00515, 0.0860, 0.0786 and 0.0189 in Q8_0, Q4_0, Q4_K and Q6_K.
 func TestEncodeLoss(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	x := make([]float32, 1<<16)
 	for i := range x {
 		x[i] = float32(rng.NormFloat64())
 	}
-	for name, want := range map[string]float64{"Q8_0": 0.0052, "Q4_0": 0.0815, "Q4_K": 0.0703, "Q6_K": 0.0174} {
+	for name, want := range map[string]float64{"Q8_0": 0.0052, "Q4_0": 0.0815, "Q4_K": 0.0703, "Q6_K": 0.0174, "Q5_0": 0.0402, "Q5_K": 0.0346} {
 		_, kept := encodeKept(mustLookup(t, name), x)
 		if loss := math.Sqrt(squaresBetween(x, kept) / sumSquares(x)); loss > want {
 			t.Errorf("%s: loses %.4g, want at most %.4g", name, loss, want)
@@ -161,7 +161,7 @@ func TestEncodeLoss(t *testing.T) {
 // TestEncodeTwice: what a block of a small format holds is packed again without
 // a difference.
 func TestEncodeTwice(t *testing.T) {
-	for _, name := range []string{"Q8_0", "Q4_0"} {
+	for _, name := range []string{"Q8_0", "Q4_0", "Q5_0"} {
 		f := mustLookup(t, name)
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -176,17 +176,13 @@ func TestEncodeTwice(t *testing.T) {
 // when every group holds its outermost levels and the outermost group scale is
 // the largest integer. Then nothing differs either.
 func TestEncodeTwiceSuper(t *testing.T) {
-	for _, name := range []string{"Q4_K", "Q6_K"} {
+	for _, name := range []string{"Q4_K", "Q5_K", "Q6_K"} {
 		f := mustLookup(t, name)
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 				block := RandomBlocks(f, 1, rng)
-				full := fullQ6
-				if name == "Q4_K" {
-					full = fullQ4K
-				}
-				full(block, rng)
+				map[string]func([]byte, *rand.Rand){"Q4_K": fullQ4K, "Q5_K": fullQ5K, "Q6_K": fullQ6}[name](block, rng)
 				once, err := decodeValues(f, block)
 				if err != nil {
 					t.Fatal(err)
@@ -222,22 +218,45 @@ func fullQ6(block []byte, rng *rand.Rand) {
 
 // fullQ4K puts levels 0 and 15 into every group, 63 among scales and minima,
 // and makes d and dmin positive.
-func fullQ4K(block []byte, rng *rand.Rand) {
+func fullQ4K(block []byte, _ *rand.Rand) {
+	fullMinima(block)
+	for e := range 256 {
+		setLevel(block[16:], e, e%32, 0xf)
+	}
+}
+
+// fullQ5K does the same with levels 0 and 31.
+func fullQ5K(block []byte, _ *rand.Rand) {
+	fullMinima(block)
+	for e := range 256 {
+		setLevel(block[48:], e, e%32, 0xf)
+		switch bit := byte(1) << (e / 32); e % 32 {
+		case 5:
+			block[16+e%32] &^= bit
+		case 9:
+			block[16+e%32] |= bit
+		}
+	}
+}
+
+// setLevel makes the fifth level of a group 0 and the ninth the highest.
+func setLevel(levels []byte, e, place int, all byte) {
+	at, shift := 32*(e/64)+e%32, 4*(e/32%2)
+	switch place {
+	case 5:
+		levels[at] &^= all << shift
+	case 9:
+		levels[at] |= all << shift
+	}
+}
+
+func fullMinima(block []byte) {
 	block[1] &= 0x7f
 	block[3] &= 0x7f
 	for i := range 12 {
 		block[4+i] |= 1 // no scale or minimum of the first groups is 0
 	}
 	block[4], block[8] = block[4]|63, block[8]|63
-	for e := range 256 {
-		at, shift := 16+32*(e/64)+e%32, 4*(e/32%2)
-		switch e % 32 {
-		case 5:
-			block[at] &^= 15 << shift
-		case 9:
-			block[at] |= 15 << shift
-		}
-	}
 }
 
 // TestEncodeRefuses names what is wrong.

@@ -61,6 +61,7 @@ var kFormats = []Format{
 	{
 		Name: "Q5_K", GGUF: 13, BlockElems: 256, BlockBytes: 176,
 		Random: &Random{RMS: rms5 * sixBitRMS, MinFactor: 15.5, Inner: sixBitScales},
+		encode: encodeQ5_K,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "dmin", DType: ir.F16, Count: 1, Offset: 2},

@@ -60,6 +60,7 @@ var smallFormats = []Format{
 	{
 		Name: "Q5_0", GGUF: 6, BlockElems: 32, BlockBytes: 22,
 		Random: &Random{RMS: 9.25, Flip: true},
+		encode: encodeQ5_0,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qh", DType: ir.U32, Count: 1, Offset: 2},

@@ -72,9 +72,7 @@ func (t *turns) yarn(r *reader, base, original float64) {
 	}
 	low := math.Max(math.Floor(correction(r.float("rope.scaling.yarn_beta_fast", 32))), 0)
 	high := math.Min(math.Ceil(correction(r.float("rope.scaling.yarn_beta_slow", 1))), dim-1)
-	if low == high {
-		high += 0.001
-	}
+	high = math.Max(high, low+0.001) // where the original context is shorter than a turn, too
 	for p, extrapolated := range t.inverse {
 		interpolated := extrapolated / factor
 		keep := 1 - math.Min(math.Max((float64(p)-low)/(high-low), 0), 1)

@@ -37,8 +37,8 @@ func (d *folder) mixtureTypes(name string) (typesOf, error) {
 // larger are the types to pack in place of those that tgc only reads: their blocks are no
 // longer than 32 values.
 var larger = map[gguf.Type]gguf.Type{
-	gguf.Q4_1: gguf.Q8_0, gguf.Q5_0: gguf.Q8_0, gguf.Q5_1: gguf.Q8_0, gguf.IQ4_NL: gguf.Q8_0,
-	gguf.Q2_K: gguf.Q4_K, gguf.Q3_K: gguf.Q4_K, gguf.Q5_K: gguf.Q6_K, gguf.IQ3_S: gguf.Q4_K, gguf.IQ4_XS: gguf.Q4_K,
+	gguf.Q4_1: gguf.Q5_0, gguf.Q5_1: gguf.Q8_0, gguf.IQ4_NL: gguf.Q5_0,
+	gguf.Q2_K: gguf.Q4_K, gguf.Q3_K: gguf.Q4_K, gguf.IQ3_S: gguf.Q4_K, gguf.IQ4_XS: gguf.Q4_K,
 }
 
 func packable(t gguf.Type) gguf.Type {
