@@ -159,7 +159,8 @@ func ImportSource(ctx context.Context, dev Device, source Source) (Memory, error
 	return dev.Import(ctx, whole)
 }
 
-// Device runs programs.
+// Device runs programs. Its methods may be called from several goroutines, but for Close,
+// after which nothing of the device may be in use.
 type Device interface {
 	Name() string
 	Target() *target.Desc

@@ -24,7 +24,10 @@ type Function struct {
 	step     *engine.Step
 	buffers  map[string]*buffer
 	declared map[string]bool // variables of the graph, used or not
-	closed   bool
+	// unchecked are the inputs of which it is not known for good that they hold values.
+	unchecked []*buffer
+	ran       bool
+	closed    bool
 }
 
 // Compile compiles a graph for a device and allocates its buffers. Buffers that
@@ -85,6 +88,9 @@ func bind(ctx context.Context, g *Graph, dev runtime.Device, compiled *engine.Co
 		if err := own.preset(ctx, g); err != nil {
 			return nil, err
 		}
+		if own.uses.read {
+			f.unchecked = append(f.unchecked, own)
+		}
 	}
 	f.step, err = engine.Capture(ctx, dev, compiled, byID)
 	return f, err
@@ -106,19 +112,33 @@ func (f *Function) Run(ctx context.Context, vars map[string]int64) error {
 			return fmt.Errorf("tensor: run: the graph has no variable %q", name)
 		}
 	}
-	for _, b := range f.buffers {
-		if err := b.ready(vars); err != nil {
-			return fmt.Errorf("tensor: run: %w", err)
-		}
+	if err := f.ready(vars); err != nil {
+		return fmt.Errorf("tensor: run: %w", err)
 	}
-	if err := f.step.Run(ctx, vars); err != nil {
+	if err := f.step.Run(ctx, vars); err != nil || f.ran {
 		return err
 	}
+	f.ran = true
 	for _, b := range f.buffers {
 		if b.uses.written {
 			b.memory.filled.Store(true)
 		}
 	}
+	return nil
+}
+
+// ready reports the first input without values. What holds values keeps some, so that an
+// input of constant shape is looked at until it has them.
+func (f *Function) ready(vars map[string]int64) error {
+	for _, b := range f.unchecked {
+		if err := b.ready(vars); err != nil {
+			return err
+		}
+	}
+	f.unchecked = slices.DeleteFunc(f.unchecked, func(b *buffer) bool {
+		_, constant := product(b.Shape)
+		return constant
+	})
 	return nil
 }
 
