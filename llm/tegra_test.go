@@ -2,11 +2,17 @@ package llm_test
 
 import (
 	"math"
+	"slices"
 	"testing"
+	"time"
 
 	"tgc/gguf"
 	"tgc/internal/cudatools"
 	"tgc/llm"
+	"tgc/runtime"
+	"tgc/runtime/hcq"
+	"tgc/runtime/hcq/emu"
+	"tgc/runtime/hcq/tegra"
 )
 
 // tegraModels are models whose steps run on the emulated Jetson.
@@ -52,5 +58,43 @@ func TestTegraEqualsCUDAEmulated(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The decode loop goes through a ring of four entries, several tokens to an entry's run and
+// the front end late: it draws the tokens of the GPU under the driver.
+func TestTegraLoopEmulated(t *testing.T) {
+	if cudatools.FromEnvironment().PtxasPath == "" {
+		t.Skip("no ptxas")
+	}
+	machine := emu.New(emu.Options{Delay: time.Millisecond})
+	board, err := tegra.Open(machine, tegra.Options{Entries: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := hcq.New(board, hcq.Options{Loaded: machine.Know})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	m := tinyModel(t)
+	tokens := 2 // each takes a second
+	if *emulateAll {
+		tokens = 40
+	}
+	var texts [][]int32
+	for _, d := range []runtime.Device{dev, openDevice(t, "cuda:emu:sm_87")} {
+		s := newLoopSession(t, m, d, tokens+8, 3)
+		result, err := s.Generate(t.Context(), llm.Request{Prompt: []int32{5, 300, 7}, Tokens: tokens, IgnoreEOS: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, result.Tokens)
+	}
+	if len(texts[0]) != tokens || !slices.Equal(texts[0], texts[1]) {
+		t.Errorf("tokens %v, want %v", texts[0], texts[1])
+	}
+	for _, f := range machine.Findings() {
+		t.Errorf("found: %s", f)
 	}
 }
