@@ -22,6 +22,7 @@ type mapping struct {
 	block  int64 // threads
 	turns  int64 // groups of rows that a block takes one after the other
 	halves bool  // lanes share what one thread could load of a group that has a scale
+	staged bool  // what depends on no row is computed once for a block, in shared memory
 }
 
 // Values of a mapping that are tried.
@@ -61,13 +62,15 @@ type mapped struct {
 	mapping
 	weights []*operand
 
-	sharing    int64 // threads that share a row
-	groups     int64 // of threads of a block, each with rows of its own
-	atOnce     int64 // points of a row of which a thread has the weights at once
-	loaded     int64 // likewise, with those past the end of the row
-	iterations int64 // of a thread along a row
-	shared     int64 // weights that a thread has of those that share bytes
-	scaled     int64 // threads that share a group, each of which computes its scale
+	sharing    int64   // threads that share a row
+	groups     int64   // of threads of a block, each with rows of its own
+	blocks     float64 // of the grid
+	atOnce     int64   // points of a row of which a thread has the weights at once
+	loaded     int64   // likewise, with those past the end of the row
+	iterations int64   // of a thread along a row
+	shared     int64   // weights that a thread has of those that share bytes
+	scaled     int64   // threads that share a group, each of which computes its scale
+	run        int64   // neighbouring points of a row that a thread loads at once
 	price      price
 	splits     []split // of the rows
 	completed  bool    // its plan has what a kernel has besides its sums
@@ -107,7 +110,7 @@ func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 
 // share splits the rows of weights among threads as a mapping says.
 func (a *analysis) share(weights []*operand, m mapping) *mapped {
-	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1}
+	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1, run: 1}
 	c.inBlock.counted = true
 	for _, o := range weights {
 		if !c.done[o.chain[len(o.chain)-1]] {
@@ -172,11 +175,26 @@ func (c *mapped) withRows(k *work) []*mapped {
 				key := taken{d.rows, d.groups, d.turns}
 				if d.sharing*d.groups <= max(block, int64(d.desc.WarpSize)) && !seen[key] {
 					seen[key] = true
-					d.price = d.estimate(k, &d.desc.Threads)
-					list = append(list, &d)
+					list = append(list, d.stagings(k)...)
 				}
 			}
 		}
+	}
+	return list
+}
+
+// stagings are a mapping with what depends on no row computed once for a block, where there
+// is such a thing, and with all of it computed by each thread, where threads need not wait
+// for a stage anyway.
+func (c *mapped) stagings(k *work) []*mapped {
+	list := []*mapped{c}
+	if c.staged = k.invariant > 0; c.staged && !k.waits {
+		alone := *c
+		alone.staged = false
+		list = append(list, &alone)
+	}
+	for _, d := range list {
+		d.price = d.estimate(k, &d.desc.Threads)
 	}
 	return list
 }
@@ -216,7 +234,9 @@ func (c *mapped) complete() []plan.Opt {
 		c.done[i] = true
 	}
 	c.inBlock.counted = false
-	c.stageInvariant(c.weights[0])
+	if c.staged {
+		c.stageInvariant(c.weights[0])
+	}
 	c.aroundRows(c.rowsOf(c.weights), c.sharing*c.groups)
 	c.preload(c.weights)
 	return c.opts
@@ -242,6 +262,9 @@ func (c *mapped) shareRow(w *operand) {
 				c.split(plan.UNROLL, inner, whole)
 			}
 		}
+	}
+	if first {
+		c.run = max(c.taken[inner], 1)
 	}
 	copies := int64(1)
 	for _, i := range slices.Backward(w.chain) {
@@ -322,7 +345,8 @@ func (c *mapped) takeRows(k *work) {
 		c.splits = append(c.splits, split{plan.LOCAL, i, n}, split{plan.ROLL, i, c.size(i) / n})
 	}
 	i, turns := k.row, int64(1)
-	if i >= 0 && groups == 1 { // else a tile is a block's work
+	c.blocks = k.rows / max(k.tile, float64(rows))
+	if i >= 0 && groups == 1 && k.tile == 1 { // else a tile is a block's work
 		n := min(max(c.rows/rows, 1), c.size(i))
 		left := ceil(c.size(i), n)
 		groups = min(max(c.block/c.sharing, 1), left)
@@ -332,6 +356,7 @@ func (c *mapped) takeRows(k *work) {
 			c.splits = append(c.splits, split{plan.ROLL, i, turns})
 		}
 		rows *= n
+		c.blocks = k.rows / float64(rows/n*c.size(i)) * float64(ceil(left, groups*turns))
 	}
 	c.rows, c.groups, c.turns = rows, groups, turns
 }

@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"math"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -35,7 +36,8 @@ type work struct {
 	everyRow     bool    // all stores have that axis
 	stages       []int   // axes of stages among the rows
 	beside       []int   // axes of rows of sums beside a tile's: a block that had one point of them would make the tile for each
-	staged       bool    // a block makes the activations in shared memory first
+	invariant    float64 // operations for one row that depend on no row: 0, if none is more than a load
+	waits        bool    // a block computes something together before its rows, whatever the plan
 }
 
 // lookups are numbers of look-ups: permutes select among few bytes, the values of an
@@ -65,7 +67,7 @@ func (a *analysis) workOf(weights []*operand) *work {
 		seen[o.slot()] = true
 	}
 	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)
-	_, k.staged = a.invariantAxis(w)
+	k.invariant, k.waits = a.invariantOperations(weights), a.waitsBefore(weights)
 	k.row = a.lastStore(all.List())
 	k.everyRow = k.row >= 0 && a.everyStore(k.row)
 	for _, z := range a.axesOf(plan.StageAxis) {
@@ -154,6 +156,48 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding flo
 	return operations, decoding, looked
 }
 
+// invariantOperations counts the operations of sums that depend on no row, for one row;
+// none where they are casts and loads.
+func (a *analysis) invariantOperations(weights []*operand) (operations float64) {
+	if _, ok := a.invariantAxis(weights[0]); !ok {
+		return 0
+	}
+	counted, stores := make(map[*ir.UOp]bool), a.rowsOf(weights).Union(a.storeSet())
+	for _, w := range weights {
+		chain, inner := setOf(w.chain), w.chain[len(w.chain)-1]
+		for _, u := range ofSum(w.sum) {
+			free := a.free.Of(u)
+			if u.Op == ir.OpReduce { // a step for each point
+				free = a.free.Of(u.ReduceValues()[0])
+			} else if !u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool {
+				continue
+			}
+			if counted[u] || !free.Meet(stores).Empty() || free.Meet(chain).Empty() {
+				continue
+			}
+			counted[u] = true
+			n := float64(a.points(free.Meet(chain).List()))
+			if free.Has(inner) && a.dotAxis(inner) {
+				n /= dotLanes
+			}
+			operations += n
+		}
+	}
+	return operations
+}
+
+// waitsBefore reports what a block computes together before its rows: stages that sums
+// read, and sums that all rows share, of a norm for example.
+func (a *analysis) waitsBefore(weights []*operand) bool {
+	rows := a.rowsOf(weights).Union(a.storeSet())
+	for _, w := range weights {
+		rows = rows.Union(setOf(w.chain))
+	}
+	return slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpStage || u.Op == ir.OpReduce && a.free.Of(u).Meet(rows).Empty()
+	})
+}
+
 // setOf is a list of axes as a set.
 func setOf(axes []int) analyse.RangeSet {
 	var s analyse.RangeSet
@@ -230,9 +274,9 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	active := float64(c.sharing * c.groups)
 	threads := math.Ceil(active/warp) * warp
 	rows, turns := float64(c.rows), float64(c.turns)
-	blocks := math.Ceil(k.rows / float64(c.rows*c.groups*c.turns))
+	blocks := max(math.Ceil(c.blocks), 1)
 	if k.tile > 1 {
-		turns, blocks = math.Ceil(k.tile/float64(c.rows*c.groups)), math.Ceil(k.rows/k.tile)
+		turns = math.Ceil(k.tile / float64(c.rows*c.groups))
 	}
 	operations, registers := c.operations(k, t)
 	point := k.bytes / (k.rows * k.points)
@@ -250,11 +294,18 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	p.memory = busiest * k.bytes / blocks * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(min(units, blocks), units/t.Unit)
 	p.memory *= 1 + t.Line*max(math.Log2(lineThreads/float64(c.sharing)), 0)
 	sums := busiest * k.rows / blocks * k.points * threads / active * math.Pow(float64(c.sharing*c.iterations*c.loaded)/k.points, t.Padding)
-	p.issue = sums*operations/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*k.reading(t)*k.uses
+	issued := sums * operations
+	if !c.staged { // each thread computes what its rows share
+		issued += sums / rows * k.invariant / k.points
+	}
+	p.issue = issued/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*c.reading(k, t)*k.uses
 	p.serial = turns * (float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)
 	p.prologue = t.Launch*busiest*threads/warp + t.Block*blocks + t.Ready*k.ready/threads
 	if c.sharing > int64(c.desc.WarpSize) {
 		p.prologue += turns * t.Barrier
+	}
+	if c.staged && !k.waits {
+		p.prologue += t.Stage
 	}
 	p.total = t.Start + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
 	return p
@@ -287,10 +338,17 @@ func activationBytes(rounded bool) float64 {
 	return 4
 }
 
-// reading is what a byte of an activation takes that threads read.
-func (k *work) reading(t *target.Threads) float64 {
-	if k.staged {
+// Loads of activations from memory.
+const (
+	loadBytes = 16 // of a thread, at once
+	mostLines = 4  // of which lanes read parts at once: what is left of a line, they read next
+)
+
+// reading is what a byte of an activation takes that threads read: lanes whose loads do not
+// lie side by side read from more lines for the same bytes.
+func (c *mapped) reading(k *work, t *target.Threads) float64 {
+	if c.staged {
 		return t.ReadingShared
 	}
-	return t.Reading
+	return t.Reading * min(max(float64(c.run)*k.element()/loadBytes, 1), mostLines)
 }
