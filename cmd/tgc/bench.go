@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tgc/engine"
 	"tgc/internal/atomicfile"
 	"tgc/internal/microbench"
 	"tgc/llm/bench"
@@ -129,8 +128,7 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 	if o.options.Batch < 1 {
 		return usagef("bench: -b %d, want at least 1", o.options.Batch)
 	}
-	config, err := o.device.config(cmd)
-	if err != nil {
+	if _, err := o.device.config(cmd); err != nil {
 		return err
 	}
 	list := strings.Split(o.device.name, ",")
@@ -141,7 +139,7 @@ func (o *benchFlags) run(cmd *cobra.Command, name string) error {
 	}
 	var results []*bench.Result
 	for _, device := range list {
-		r, err := o.measure(cmd, name, device, config)
+		r, err := o.measure(cmd, name, device)
 		if err != nil {
 			return err
 		}
@@ -183,7 +181,7 @@ func (o *benchFlags) draw(r *bench.Result) error {
 
 // measure opens the model anew for each device, so that the figures of one do
 // not depend on another.
-func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config engine.Config) (*bench.Result, error) {
+func (o *benchFlags) measure(cmd *cobra.Command, name, device string) (*bench.Result, error) {
 	start := time.Now()
 	defer working(cmd, strings.TrimSpace("measuring "+name+" "+device))()
 	m, err := openModel(cmd.Context(), name, openFile)
@@ -194,7 +192,7 @@ func (o *benchFlags) measure(cmd *cobra.Command, name, device string, config eng
 	load := time.Since(start)
 	flags := o.device
 	flags.name = device
-	dev, _, err := flags.open(cmd)
+	dev, config, err := flags.open(cmd)
 	if err != nil {
 		return nil, err
 	}

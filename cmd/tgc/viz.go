@@ -200,11 +200,7 @@ func (o *vizFlags) measured(cmd *cobra.Command, name string) (map[string]viz.Tim
 	if o.step == "prefill" {
 		flags.options.Prompt = o.tokens
 	}
-	config, err := flags.device.config(cmd)
-	if err != nil {
-		return nil, err
-	}
-	r, err := flags.measure(cmd, name, o.measure, config)
+	r, err := flags.measure(cmd, name, o.measure)
 	if err != nil {
 		return nil, err
 	}
