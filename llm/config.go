@@ -115,6 +115,11 @@ func (c *Config) readSizes(r *reader) {
 func (c *Config) readHeads(r *reader) {
 	c.HeadSize = r.countOr("attention.key_length", max(c.Width/c.Heads, 1), maxWidth)
 	value := r.countOr("attention.value_length", c.HeadSize, maxWidth)
+	for _, key := range []string{"attention.key_length_swa", "attention.value_length_swa"} { // of layers with a window
+		if n := r.countOr(key, c.HeadSize, maxWidth); n != c.HeadSize {
+			r.errorf(key, "is %d, want the key length %d", n, c.HeadSize)
+		}
+	}
 	switch {
 	case r.err != nil:
 	case value != c.HeadSize:

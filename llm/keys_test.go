@@ -94,6 +94,8 @@ func TestUnknownMetadata(t *testing.T) {
 		{"llama", "mine.note", "nothing", false},
 		{"qwen2", "expert_count", uint32(4), true},
 		{"qwen3", "attention.key_length_swa", uint32(8), true},
+		{"gemma3", "attention.key_length_swa", uint32(16), false},
+		{"gemma3", "rope.dimension_count_swa", uint32(8), true},
 		{"qwen3", "leading_dense_block_count", uint32(1), true},
 		{"qwen3", "rope.scaling.original_context_length", uint32(32), false},
 		{"granite", "logit_scale", nil, true},

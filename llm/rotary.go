@@ -58,6 +58,9 @@ type scaling struct {
 func (c *Config) readRotary(r *reader) {
 	n := r.countOr("rope.dimension_count", c.HeadSize, maxWidth)
 	base := r.positiveOr("rope.freq_base", 10000, math.MaxFloat32)
+	if local := r.countOr("rope.dimension_count_swa", n, maxWidth); local != n {
+		r.errorf("rope.dimension_count_swa", "is %d, want %d as in the other layers", local, n)
+	}
 	if r.err == nil && (n%2 != 0 || n > c.HeadSize) {
 		r.errorf("rope.dimension_count", "is %d, want an even number up to the head size %d", n, c.HeadSize)
 	}
