@@ -157,10 +157,7 @@ func (m *transformer) windowRows(window int) *tensor.Tensor {
 	}
 	g := m.weights.graph
 	first := m.positions.SliceInts(1, 0, 1).Reshape(1).AddScalar(float64(1-window)).Clamp(0, float64(int(context)-most))
-	rows := g.Dims(most)[0]
-	if most > 1 { // the length is at least 1
-		rows = g.Arena().Binary(ir.OpMin, m.length, rows)
-	}
+	rows := g.Arena().Binary(ir.OpMin, m.length, g.Dims(most)[0])
 	return first.Add(g.Iota(ir.I32, rows))
 }
 

@@ -29,8 +29,12 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 	if c.Watched() {
 		text = s.Text()
 	}
-	for fired := true; fired; {
-		fired = false
+	left := mostFirings(s)
+	for fired := true; fired; left-- {
+		if fired = false; left == 0 {
+			s.Fail("%s (%s) does not end: a bug of the rule", s.Pass.Name, s.Pass.Key)
+			return
+		}
 		for k, r := range group {
 			s.Pass = r.Info
 			c.Begin(r.Info.Name)
@@ -51,6 +55,10 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 		}
 	}
 }
+
+// mostFirings bounds how often rules fire: each makes a value less, or a few of one, so that
+// rules that fire more often than this undo each other.
+func mostFirings(s *state.State) int { return 1000 + 100*len(s.Values) }
 
 // worklist says which values a rule must try again.
 type worklist struct {

@@ -19,7 +19,7 @@ type reader struct {
 // findCuts lists the pointwise tensors that become values, and says who reads each tensor.
 // With lanes, what lies elsewhere than side by side is a value wherever it is read several
 // times: whether it is stored is a question of its price.
-func findCuts(shapes *ir.Shapes, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
+func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
 	readers = make(map[*ir.UOp]*reader, len(order))
 	for _, u := range slices.Backward(order) {
 		for k, src := range u.Src {
@@ -84,7 +84,7 @@ func onlyStored(order []*ir.UOp) map[*ir.UOp]bool {
 
 // repeats reports a movement of a tensor that holds elements more than once: the
 // windows of a convolution, which are not worth a buffer.
-func repeats(shapes *ir.Shapes, u *ir.UOp) bool {
+func repeats(shapes *extents, u *ir.UOp) bool {
 	for u.Op.IsMovement() && !isTurned(shapes, u) { // a ring is cut out of two of itself
 		if u.Op == ir.OpExpand {
 			return true
@@ -120,7 +120,7 @@ func throughMovement(u, src *ir.UOp, of *reader) reader {
 
 // raisesMultiplicity reports that consumer u reads points of source k more
 // than once: through a true EXPAND, a GATHER, or a broadcast coordinate.
-func raisesMultiplicity(shapes *ir.Shapes, u *ir.UOp, k int) bool {
+func raisesMultiplicity(shapes *extents, u *ir.UOp, k int) bool {
 	switch u.Op {
 	case ir.OpGather:
 		return k == 0
@@ -154,7 +154,7 @@ func isStorage(u *ir.UOp) bool {
 // isTurned reports elements that lie elsewhere than side by side: a ring that begins
 // anywhere but where it is cut, rows or elements of a buffer that another one names. An
 // operand of a tiled product is read as it lies.
-func isTurned(shapes *ir.Shapes, u *ir.UOp) bool {
+func isTurned(shapes *extents, u *ir.UOp) bool {
 	switch u.Op {
 	case ir.OpShrink:
 		x := u.Src[0]
@@ -166,7 +166,7 @@ func isTurned(shapes *ir.Shapes, u *ir.UOp) bool {
 }
 
 // isTransposed reports rows that were columns.
-func isTransposed(shapes *ir.Shapes, u *ir.UOp) bool {
+func isTransposed(shapes *extents, u *ir.UOp) bool {
 	if u.Op != ir.OpPermute {
 		return false
 	}
@@ -176,7 +176,7 @@ func isTransposed(shapes *ir.Shapes, u *ir.UOp) bool {
 }
 
 // isInterleaved reports elements that are repeated one by one: neighbours are the same element.
-func isInterleaved(shapes *ir.Shapes, u *ir.UOp) bool {
+func isInterleaved(shapes *extents, u *ir.UOp) bool {
 	if u.Op != ir.OpReshape || u.Src[0].Op != ir.OpExpand {
 		return false
 	}
@@ -207,7 +207,7 @@ func isOneHot(u *ir.UOp, trivial map[*ir.UOp]int) bool {
 // takesAll reports a gather of storage that takes as much as there is or more, the
 // matrices of a mixture for each of many groups of tokens, say: what it takes is
 // read where it lies. One that takes less, rows of an embedding, is worth a buffer.
-func takesAll(shapes *ir.Shapes, u *ir.UOp) bool {
+func takesAll(shapes *extents, u *ir.UOp) bool {
 	return u.Op == ir.OpGather && isStorage(u.Src[0]) && elements(shapes.Of(u)) >= elements(shapes.Of(u.Src[0]))
 }
 

@@ -18,7 +18,7 @@ import (
 // builder makes the values of a tensor graph.
 type builder struct {
 	*state.State
-	shapes    *ir.Shapes
+	shapes    *extents
 	versionOf map[*ir.UOp]int          // BUFFER, ASSIGN or AFTER node -> index in versions
 	valueOf   map[*ir.UOp]*state.Value // tensor node -> its value
 	atMemo    map[atKey]*ir.UOp
@@ -27,7 +27,7 @@ type builder struct {
 // Rangeify turns the tensor graph into values.
 func Rangeify(s *state.State) {
 	b := &builder{
-		State: s, shapes: ir.NewShapes(s.A),
+		State: s, shapes: newExtents(s.A, s.Bounds),
 		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*state.Value), atMemo: make(map[atKey]*ir.UOp),
 	}
 	b.build(ir.Toposort(s.Sink))
