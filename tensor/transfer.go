@@ -13,27 +13,21 @@ import (
 // row-major, or the blocks of a packed format, row after row, wherever the device has
 // them. Of a symbolic shape they are those of the last run.
 func (f *Function) Read(ctx context.Context, name string) ([]byte, error) {
-	if err := f.open("read"); err != nil {
-		return nil, err
-	}
-	defer f.mu.Unlock()
-	b, err := f.find("read", name)
+	b, err := f.hold("read", name)
 	if err != nil {
 		return nil, err
 	}
+	defer f.mu.Unlock()
 	return f.read(ctx, b)
 }
 
 // Write fills a buffer from bytes as Read returns them.
 func (f *Function) Write(ctx context.Context, name string, raw []byte) error {
-	if err := f.open("write"); err != nil {
-		return err
-	}
-	defer f.mu.Unlock()
-	b, err := f.find("write", name)
+	b, err := f.hold("write", name)
 	if err != nil {
 		return err
 	}
+	defer f.mu.Unlock()
 	n, constant := product(b.Shape)
 	if want := hostBytes(b.BufferInfo, n*int64(b.DType.Size())); constant && int64(len(raw)) != want {
 		return fmt.Errorf("tensor: write: buffer %q: got %d bytes, want %d", name, len(raw), want)
@@ -48,14 +42,11 @@ func (f *Function) Write(ctx context.Context, name string, raw []byte) error {
 // takes as many values as the shape has in the run that follows. (A generic method does not
 // exist in Go, hence a function.)
 func Set[T Element](ctx context.Context, f *Function, name string, values []T) error {
-	if err := f.open("set"); err != nil {
-		return err
-	}
-	defer f.mu.Unlock()
-	b, err := f.find("set", name)
+	b, err := f.hold("set", name)
 	if err != nil {
 		return err
 	}
+	defer f.mu.Unlock()
 	if b.Format != "" || !movesAs[T](b.DType) {
 		return fmt.Errorf("tensor: set: buffer %q holds %s, not %s", name, storage(b.BufferInfo), dtypeOf[T]())
 	}
@@ -73,14 +64,11 @@ func Set[T Element](ctx context.Context, f *Function, name string, values []T) e
 // reads them. A result that no run has computed is an error; one of symbolic shape has
 // the size of the last run.
 func Get[T Element](ctx context.Context, f *Function, name string) ([]T, error) {
-	if err := f.open("get"); err != nil {
-		return nil, err
-	}
-	defer f.mu.Unlock()
-	b, err := f.find("get", name)
+	b, err := f.hold("get", name)
 	if err != nil {
 		return nil, err
 	}
+	defer f.mu.Unlock()
 	if b.Format != "" {
 		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s: Read gives its blocks", name, b.Format, dtypeOf[T]())
 	}
@@ -97,10 +85,15 @@ func Get[T Element](ctx context.Context, f *Function, name string) ([]T, error) 
 	return elements[T](b.DType, raw)
 }
 
-// find is the buffer of this name.
-func (f *Function) find(call, name string) (*buffer, error) {
+// hold opens the function for a call and finds the buffer of this name; the caller unlocks
+// the function, unless that is an error.
+func (f *Function) hold(call, name string) (*buffer, error) {
+	if err := f.open(call); err != nil {
+		return nil, err
+	}
 	b, ok := f.buffers[name]
 	if !ok {
+		f.mu.Unlock()
 		return nil, fmt.Errorf("tensor: %s: no buffer %q", call, name)
 	}
 	return b, nil
