@@ -48,7 +48,7 @@ func Set[T Element](ctx context.Context, f *Function, name string, values []T) e
 	}
 	defer f.mu.Unlock()
 	if b.Format != "" || !movesAs[T](b.DType) {
-		return fmt.Errorf("tensor: set: buffer %q holds %s, not %s", name, storage(b.BufferInfo), dtypeOf[T]())
+		return fmt.Errorf("tensor: set: buffer %q holds %s, not %s", name, storage(b.BufferInfo), DTypeOf[T]())
 	}
 	if _, constant := product(b.Shape); constant && len(values) != b.room() || len(values) > b.room() {
 		return fmt.Errorf("tensor: set: buffer %q: got %d values, want %d for %s", name, len(values), b.room(), shapeText(b.Shape))
@@ -70,13 +70,13 @@ func Get[T Element](ctx context.Context, f *Function, name string) ([]T, error) 
 	}
 	defer f.mu.Unlock()
 	if b.Format != "" {
-		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s: Read gives its blocks", name, b.Format, dtypeOf[T]())
+		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s: Read gives its blocks", name, b.Format, DTypeOf[T]())
 	}
 	if _, ran := f.step.Last(); b.Output && !ran && !b.memory.filled.Load() {
 		return nil, fmt.Errorf("tensor: get: %q has no values yet: call Run", name)
 	}
 	if !readsAs[T](b.DType) {
-		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s", name, b.DType, dtypeOf[T]())
+		return nil, fmt.Errorf("tensor: get: buffer %q holds %s, not %s", name, b.DType, DTypeOf[T]())
 	}
 	raw, err := f.read(ctx, b)
 	if err != nil {

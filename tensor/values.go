@@ -28,8 +28,8 @@ var kindTypes = map[reflect.Kind]ir.DType{
 	reflect.Uint8: ir.U8, reflect.Uint16: ir.U16, reflect.Uint32: ir.U32, reflect.Uint64: ir.U64,
 }
 
-// dtypeOf is the dtype of a Go type.
-func dtypeOf[T Element]() ir.DType {
+// DTypeOf is the dtype of a Go type.
+func DTypeOf[T Element]() ir.DType {
 	t := reflect.TypeFor[T]()
 	if t == reflect.TypeFor[float16.Float16]() {
 		return ir.F16
@@ -44,7 +44,7 @@ func FromSlice[T Element](g *Graph, values []T, shape ...int) *Tensor {
 	if err != nil {
 		return g.fail("from", "%v", err)
 	}
-	return g.FromBytes(dtypeOf[T](), raw, shape...)
+	return g.FromBytes(DTypeOf[T](), raw, shape...)
 }
 
 // FromBytes is FromSlice of little-endian, row-major elements of any dtype.
@@ -90,7 +90,7 @@ func (t *Tensor) Bytes() ([]byte, error) {
 // float32, and give their bits as Element says.
 func Data[T Element](t *Tensor) ([]T, error) {
 	if t.ok() && !readsAs[T](t.DType()) {
-		return nil, fmt.Errorf("tensor: %s is read as %s", t, dtypeOf[T]())
+		return nil, fmt.Errorf("tensor: %s is read as %s", t, DTypeOf[T]())
 	}
 	if t.ok() && !t.graph.known(t.node) {
 		if err := t.Realize(context.Background()); err != nil {
@@ -107,13 +107,13 @@ func Data[T Element](t *Tensor) ([]T, error) {
 // movesAs reports a Go type that holds the elements of a dtype; of floats that Go lacks,
 // their bits.
 func movesAs[T Element](dtype ir.DType) bool {
-	own := dtypeOf[T]()
+	own := DTypeOf[T]()
 	return own == dtype || isShort(dtype) && own == words[dtype.Size()]
 }
 
 // readsAs reports a Go type that elements of a dtype can be read as: short floats also as f32.
 func readsAs[T Element](dtype ir.DType) bool {
-	return movesAs[T](dtype) || isShort(dtype) && dtypeOf[T]() == ir.F32
+	return movesAs[T](dtype) || isShort(dtype) && DTypeOf[T]() == ir.F32
 }
 
 // elements are little-endian values of a dtype, as a Go type that they can be read as.
@@ -121,7 +121,7 @@ func elements[T Element](dtype ir.DType, raw []byte) ([]T, error) {
 	if !movesAs[T](dtype) {
 		raw = widened(dtype, raw)
 	}
-	values := make([]T, len(raw)/dtypeOf[T]().Size())
+	values := make([]T, len(raw)/DTypeOf[T]().Size())
 	return values, binary.Read(bytes.NewReader(raw), binary.LittleEndian, values)
 }
 
