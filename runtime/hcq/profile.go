@@ -36,13 +36,8 @@ func (r *Recording) timed(ctx context.Context, vars map[string]int64, calls []in
 	if err := r.usable(); err != nil {
 		return nil, err
 	}
-	for _, c := range r.calls {
-		if err := c.SetVars(vars); err != nil {
-			return nil, fmt.Errorf("hcq: %w", err)
-		}
-	}
-	if len(calls) == 0 {
-		return nil, nil
+	if err := r.setVars(vars); err != nil || len(calls) == 0 {
+		return nil, err
 	}
 	d := r.device
 	d.mu.Lock()
@@ -56,53 +51,75 @@ func (r *Recording) timed(ctx context.Context, vars map[string]int64, calls []in
 
 const markBytes = 16 // a value and a time stamp
 
+// timing is memory for a timed run: the marks, descriptors that start nothing after them,
+// and words.
+type timing struct {
+	own         *Buffer
+	marks       int // of them
+	qmds, words int // offsets
+	calls       []int
+	times       int
+}
+
 func (r *Recording) runTimed(ctx context.Context, calls []int, times int) (marks []uint64, err error) {
 	d := r.device
-	if err := r.update(ctx); err != nil {
-		return nil, err
-	}
-	count := len(calls)*times + 1
-	words, err := r.timedWords(0, calls, times)
+	s, err := r.update(ctx)
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.board.Alloc(int64(count*markBytes+4*len(words)), UseData)
+	t := &timing{marks: len(calls)*times + 1, calls: calls, times: times}
+	t.qmds = roundUp(t.marks*markBytes, bankAlign)
+	t.words = t.qmds + qmdBytes*len(r.calls)
+	words, err := t.list(0)
 	if err != nil {
 		return nil, err
 	}
-	if words, err = r.timedWords(m.Address, calls, times); err != nil {
-		return nil, errors.Join(err, d.board.Free(m))
+	if t.own, err = d.board.Alloc(int64(t.words+4*len(words)), UseData); err != nil {
+		return nil, err
 	}
-	putWords(m.Host[count*markBytes:], words)
-	entry, err := word.RingEntry(m.Address+uint64(count*markBytes), len(words))
+	entry, err := r.writeTimed(t, s)
 	if err != nil {
-		return nil, errors.Join(err, d.board.Free(m))
+		return nil, errors.Join(err, d.board.Free(t.own))
 	}
-	if r.last, err = d.queue.submit(entry); err != nil {
+	if err := r.submit(s, entry); err != nil {
 		return nil, err
 	}
 	if err := d.queue.wait(ctx, r.last); err != nil {
 		return nil, err // the GPU may still read the words
 	}
-	for i := range count {
-		marks = append(marks, binary.LittleEndian.Uint64(m.Host[i*markBytes+8:]))
+	for i := range t.marks {
+		marks = append(marks, binary.LittleEndian.Uint64(t.own.Host[i*markBytes+8:]))
 	}
-	return marks, d.board.Free(m)
+	return marks, d.board.Free(t.own)
 }
 
-// timedWords are words that launch calls with marks around each; the marks lie at an
+// writeTimed writes descriptors and words, and returns the entry of the ring.
+func (r *Recording) writeTimed(t *timing, s int) (uint64, error) {
+	for i, c := range r.calls {
+		if err := r.writeQMD(c, s, 0, t.own.Host[t.qmds+qmdBytes*i:]); err != nil {
+			return 0, err
+		}
+	}
+	words, err := t.list(t.own.Address)
+	if err != nil {
+		return 0, err
+	}
+	putWords(t.own.Host[t.words:], words)
+	return word.RingEntry(t.own.Address+uint64(t.words), len(words))
+}
+
+// list are words that launch the calls with marks around each; the memory begins at an
 // address.
-func (r *Recording) timedWords(marks uint64, calls []int, times int) ([]uint32, error) {
+func (t *timing) list(base uint64) ([]uint32, error) {
 	b := &word.Builder{}
-	b.Send(word.OnCompute, word.InvalidateSkedCaches, 0)
-	b.Send(word.OnCompute, word.InvalidateShaderCaches, b.Value(word.OnCompute, word.InvalidateShaderCaches,
-		word.Part{Field: word.Instruction, Value: 1}, word.Part{Field: word.Data, Value: 1}, word.Part{Field: word.Constant, Value: 1}))
-	b.Release(marks, 1, true)
-	for range times {
-		for _, i := range calls {
-			marks += markBytes
-			b.Launch(r.own.Address+uint64(r.calls[i].qmd), word.ActionPrefetchLaunch)
-			b.Release(marks, 1, true)
+	fresh(b)
+	mark := base
+	b.Release(mark, 1, true)
+	for range t.times {
+		for _, i := range t.calls {
+			mark += markBytes
+			b.Launch(base+uint64(t.qmds+qmdBytes*i), word.ActionPrefetchLaunch)
+			b.Release(mark, 1, true)
 		}
 	}
 	return b.Words, b.Err

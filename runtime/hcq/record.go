@@ -14,12 +14,25 @@ import (
 )
 
 // call is a recorded kernel: its constant bank with the parameters, and its descriptor,
-// lie in the recording's memory.
+// lie in the recording's memory, once for every set.
 type call struct {
 	nvidia.Call
-	code *code
-	bank int // offset of bank 0
-	qmd  int // offset of the descriptor
+	code  *code
+	bank  [mostSets]int  // offset of bank 0
+	qmd   [mostSets]int  // offset of the descriptor
+	stale [mostSets]bool // the bank lacks a parameter's last value
+	alone bool           // in its launch
+}
+
+// mostSets is how many copies of a step there are where variables change: the host writes
+// the parameters of a run while the one before is under way.
+const mostSets = 2
+
+// set is a copy of the step: its words, which lead to descriptors and banks of its own.
+type set struct {
+	words int    // offset
+	entry uint64 // of the ring
+	last  uint64 // value of the timeline at the end of its last run
 }
 
 // Recording is a step as words, descriptors and constant banks in memory of its own.
@@ -29,10 +42,10 @@ type Recording struct {
 	calls  []*call
 	memory []*memory
 	own    *Buffer
-	words  int    // offset of the step's words
-	entry  uint64 // of the step
-	times  int    // that a run passes the step
-	last   uint64 // value of the timeline at the end of the last run
+	sets   []set // taken in turn
+	next   int   // set of the next run
+	times  int   // that a run passes the step
+	last   uint64
 	freed  bool
 }
 
@@ -96,62 +109,108 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 // build lays the step out, writes it, and makes local memory large enough.
 func (r *Recording) build() error {
 	d := r.device
-	size, stack := 0, 0
-	for _, c := range r.calls {
-		c.bank = size
-		c.qmd = c.bank + roundUp(len(c.code.kernel.Bank0), bankAlign)
-		size = c.qmd + qmdBytes
-		stack = max(stack, c.code.kernel.StackBytes)
-	}
-	r.words = size
+	size, stack := r.layOut()
 	if err := d.growLocal(stack); err != nil {
 		return err
 	}
-	words, err := r.stepWords(0) // their number does not depend on addresses
-	if err != nil {
+	for s := range r.sets {
+		words, err := r.stepWords(0, s) // their number does not depend on addresses
+		if err != nil {
+			return err
+		}
+		r.sets[s].words = size
+		size += roundUp(4*len(words), bankAlign)
+	}
+	var err error
+	if r.own, err = d.board.Alloc(int64(size), UseData); err != nil {
 		return err
 	}
-	if r.own, err = d.board.Alloc(int64(size+4*len(words)), UseData); err != nil {
-		return err
-	}
-	if err := r.write(); err != nil {
-		return errors.Join(err, d.board.Free(r.own))
+	for s := range r.sets {
+		if err := r.write(s); err != nil {
+			return errors.Join(err, d.board.Free(r.own))
+		}
 	}
 	return nil
 }
 
-func (r *Recording) write() error {
-	for _, c := range r.calls {
-		c.writeBank(r.own, r.device.board.Info())
-		if err := r.writeQMD(c); err != nil {
+// layOut gives every call its places, and returns their bytes and the largest stack. Banks
+// whose parameters never change are those of all sets.
+func (r *Recording) layOut() (size, stack int) {
+	r.sets = make([]set, 1)
+	for i, c := range r.calls {
+		c.alone = len(nvidia.LaunchAt(len(r.calls), i, r.launchOf)) == 1 && (i == 0 || r.launchOf(i-1) != c.Launch)
+		stack = max(stack, c.code.kernel.StackBytes)
+		if c.HasVars() {
+			r.sets = make([]set, mostSets)
+		}
+	}
+	for s := range r.sets {
+		for _, c := range r.calls {
+			if c.bank[s] = c.bank[0]; s == 0 || c.HasVars() {
+				c.bank[s] = size
+				size += roundUp(len(c.code.kernel.Bank0), bankAlign)
+			}
+			c.qmd[s] = size
+			size += qmdBytes
+		}
+	}
+	return size, stack
+}
+
+// launchOf is the number of a call's launch.
+func (r *Recording) launchOf(i int) int { return r.calls[i].Launch }
+
+// chained reports a call that the descriptor of the one before starts: either is alone in
+// its launch. Calls of one launch may overlap, and so are started one by one.
+func (r *Recording) chained(i int) bool {
+	return i > 0 && i < len(r.calls) && r.calls[i-1].alone && r.calls[i].alone
+}
+
+// write writes a set.
+func (r *Recording) write(s int) error {
+	base := r.own.Address
+	for i, c := range r.calls {
+		c.writeBank(r.own, s, r.device.board.Info())
+		next := uint64(0)
+		if r.chained(i + 1) {
+			next = base + uint64(r.calls[i+1].qmd[s])
+		}
+		if err := r.writeQMD(c, s, next, r.own.Host[c.qmd[s]:]); err != nil {
 			return fmt.Errorf("kernel %s: %w", c.Name(), err)
 		}
 	}
-	words, err := r.stepWords(r.own.Address)
+	words, err := r.stepWords(base, s)
 	if err != nil {
 		return err
 	}
-	putWords(r.own.Host[r.words:], words)
-	r.entry, err = word.RingEntry(r.own.Address+uint64(r.words), len(words))
+	putWords(r.own.Host[r.sets[s].words:], words)
+	r.sets[s].entry, err = word.RingEntry(base+uint64(r.sets[s].words), len(words))
 	return err
 }
 
-// stepWords are the words of the step, whose memory begins at an address.
-func (r *Recording) stepWords(base uint64) ([]uint32, error) {
+// stepWords are the words of a set of the step, whose memory begins at an address.
+func (r *Recording) stepWords(base uint64, s int) ([]uint32, error) {
 	b := &word.Builder{}
-	// The host may have written code, descriptors, constants and data since the last
-	// step, at addresses that were used before.
-	b.Send(word.OnCompute, word.InvalidateSkedCaches, 0)
-	b.Send(word.OnCompute, word.InvalidateShaderCaches, b.Value(word.OnCompute, word.InvalidateShaderCaches,
-		word.Part{Field: word.Instruction, Value: 1}, word.Part{Field: word.Data, Value: 1}, word.Part{Field: word.Constant, Value: 1}))
+	fresh(b)
 	for i, c := range r.calls {
+		if r.chained(i) {
+			continue
+		}
 		if i > 0 && c.Launch != r.calls[i-1].Launch {
 			b.Send(word.OnCompute, word.WaitForIdle, 0)
 		}
-		b.Launch(base+uint64(c.qmd), word.ActionPrefetchLaunch)
+		b.Launch(base+uint64(c.qmd[s]), word.ActionPrefetchLaunch)
 	}
-	b.Send(word.OnCompute, word.WaitForIdle, 0) // the step may be passed again at once
 	return b.Words, b.Err
+}
+
+// fresh begins a step: it waits for the end of what was launched before, and no cache keeps
+// what the host has since written: code, descriptors, constants and data, at addresses that
+// may have been used before.
+func fresh(b *word.Builder) {
+	b.Send(word.OnCompute, word.InvalidateShaderCaches, b.Value(word.OnCompute, word.InvalidateShaderCaches,
+		word.Part{Field: word.Instruction, Value: 1}, word.Part{Field: word.Data, Value: 1}, word.Part{Field: word.Constant, Value: 1}))
+	b.Send(word.OnCompute, word.InvalidateSkedCaches, 0)
 }
 
 // Words of bank 0 that the driver has to fill in for code of ptxas, by offset in bytes.
@@ -164,8 +223,8 @@ const (
 )
 
 // writeBank writes a call's constant bank 0.
-func (c *call) writeBank(own *Buffer, info Info) {
-	bank := own.Host[c.bank : c.bank+len(c.code.kernel.Bank0)]
+func (c *call) writeBank(own *Buffer, s int, info Info) {
+	bank := own.Host[c.bank[s] : c.bank[s]+len(c.code.kernel.Bank0)]
 	copy(bank, c.code.kernel.Bank0)
 	shape, _ := c.Rendered.Shape() // it was asked before
 	for axis := range 3 {
@@ -175,20 +234,21 @@ func (c *call) writeBank(own *Buffer, info Info) {
 	binary.LittleEndian.PutUint64(bank[bankSharedWindow:], info.SharedWindow)
 	binary.LittleEndian.PutUint64(bank[bankLocalWindow:], info.LocalWindow)
 	binary.LittleEndian.PutUint64(bank[bankStackTop:], stackTop)
-	c.writeParams(own)
+	c.writeParams(own, s)
 }
 
 // writeParams writes the parameters into bank 0.
-func (c *call) writeParams(own *Buffer) {
+func (c *call) writeParams(own *Buffer, s int) {
 	k := c.code.kernel
 	for i, v := range c.Params {
-		binary.LittleEndian.PutUint64(own.Host[c.bank+k.ParamBase+k.Params[i].Offset:], v)
+		binary.LittleEndian.PutUint64(own.Host[c.bank[s]+k.ParamBase+k.Params[i].Offset:], v)
 	}
-	c.Stale = false
+	c.stale[s] = false
 }
 
-// writeQMD writes a call's launch descriptor.
-func (r *Recording) writeQMD(c *call) error {
+// writeQMD writes the launch descriptor of a call in a set; next is the address of the one
+// that it starts when it has ended, 0 for none.
+func (r *Recording) writeQMD(c *call, s int, next uint64, to []byte) error {
 	k, base := c.code.kernel, c.code.image.Address
 	shape, err := c.Rendered.Shape()
 	if err != nil {
@@ -200,7 +260,8 @@ func (r *Recording) writeQMD(c *call) error {
 		Registers: k.Registers, Barriers: k.Barriers, SharedBytes: shared, MinConfig: word.SharedConfig(shared),
 		TargetConfig: targetConfig(c.Rendered.Threads(), k.Registers, shared), MaxConfig: word.MaxSharedConfig,
 		LocalBytes: localBytes(k.StackBytes), SassVersion: r.device.board.Info().SM/10<<4 | r.device.board.Info().SM%10,
-		Banks: []word.Bank{{Number: 0, Address: r.own.Address + uint64(c.bank), Bytes: len(k.Bank0)}},
+		Banks: []word.Bank{{Number: 0, Address: r.own.Address + uint64(c.bank[s]), Bytes: len(k.Bank0)}},
+		Next:  next,
 	}
 	for _, b := range k.Banks {
 		g.Banks = append(g.Banks, word.Bank{Number: b.Number, Address: base + uint64(b.Offset), Bytes: b.Bytes})
@@ -209,7 +270,7 @@ func (r *Recording) writeQMD(c *call) error {
 	if err != nil {
 		return err
 	}
-	putWords(r.own.Host[c.qmd:], words)
+	putWords(to, words)
 	return nil
 }
 
@@ -257,13 +318,8 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 	if err := r.usable(); err != nil {
 		return err
 	}
-	for _, c := range r.calls {
-		if err := c.SetVars(vars); err != nil {
-			return fmt.Errorf("hcq: %w", err)
-		}
-	}
-	if len(r.calls) == 0 {
-		return nil
+	if err := r.setVars(vars); err != nil || len(r.calls) == 0 {
+		return err
 	}
 	d := r.device
 	d.mu.Lock()
@@ -271,32 +327,54 @@ func (r *Recording) start(ctx context.Context, vars map[string]int64) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
-	if err := r.update(ctx); err != nil {
-		return d.noteFault(err, r.calls)
-	}
-	value, err := d.queue.submit(slices.Repeat([]uint64{r.entry}, r.times)...)
+	s, err := r.update(ctx)
 	if err != nil {
 		return d.noteFault(err, r.calls)
 	}
-	r.last = value
+	return d.noteFault(r.submit(s, slices.Repeat([]uint64{r.sets[s].entry}, r.times)...), r.calls)
+}
+
+// setVars fills variables in and notes which calls have to get them.
+func (r *Recording) setVars(vars map[string]int64) error {
+	for _, c := range r.calls {
+		if err := c.SetVars(vars); err != nil {
+			return fmt.Errorf("hcq: %w", err)
+		}
+		if c.Stale {
+			c.Stale, c.stale = false, [mostSets]bool{true, true}
+		}
+	}
 	return nil
 }
 
-// update writes the parameters that have changed, once the run before has read them.
-func (r *Recording) update(ctx context.Context) error {
+// update makes the next set ready: it writes the parameters that have changed, once the
+// run that used this set last has ended.
+func (r *Recording) update(ctx context.Context) (s int, err error) {
+	s = r.next
 	waited := false
 	for _, c := range r.calls {
-		if !c.Stale {
+		if !c.stale[s] {
 			continue
 		}
 		if !waited {
-			if err := r.device.queue.wait(ctx, r.last); err != nil {
-				return err
+			if err := r.device.queue.wait(ctx, r.sets[s].last); err != nil {
+				return s, err
 			}
 			waited = true
 		}
-		c.writeParams(r.own)
+		c.writeParams(r.own, s)
 	}
+	return s, nil
+}
+
+// submit queues entries that use a set. The run after takes the other one.
+func (r *Recording) submit(s int, entries ...uint64) error {
+	value, err := r.device.queue.submit(entries...)
+	if err != nil {
+		return err
+	}
+	r.last, r.sets[s].last = value, value
+	r.next = (s + 1) % len(r.sets)
 	return nil
 }
 

@@ -208,8 +208,26 @@ func (e *engine) checkQMD(q qmd) error {
 	if err := q.checkUnused(); err != nil {
 		return err
 	}
+	if err := q.checkDependent(); err != nil {
+		return err
+	}
 	return e.checkBanks(q)
 }
+
+// checkDependent refuses the actions that count: what they do nobody has looked at.
+func (q qmd) checkDependent() error {
+	action := q.bits(515, 513)
+	if q.flag(512) && action != dependentSchedule && action != dependentCopy {
+		return &refusal{Finding: Finding{"sked", "field", fmt.Sprintf("action %d of a dependent is not emulated", action)}, notify: notifyEngine}
+	}
+	return nil
+}
+
+// Actions of a dependent.
+const (
+	dependentSchedule = 1
+	dependentCopy     = 3 // past the cache of descriptors
+)
 
 func (e *engine) checkBanks(q qmd) error {
 	for i := range 8 {
@@ -338,7 +356,7 @@ func (m *Machine) ended(ctx context.Context, c *channel, l *launch) error {
 	if !q.flag(512) {
 		return nil
 	}
-	return m.launch(ctx, c, q.bits(511, 480)<<8, q.bits(515, 513) == 3)
+	return m.launch(ctx, c, q.bits(511, 480)<<8, q.bits(515, 513) == dependentCopy)
 }
 
 // releaseOf writes a semaphore as a descriptor has it.

@@ -27,6 +27,9 @@ type Grid struct {
 	LocalBytes                         int // of a thread
 	SassVersion                        int // 0x87 of sm_87
 	Banks                              []Bank
+	// Next is the address of the descriptor that is launched when this grid has ended and
+	// what it wrote is seen; 0 for none.
+	Next uint64
 }
 
 const (
@@ -36,6 +39,9 @@ const (
 	prefetchMost    = 0x1ff
 	maxBankBytes    = 64 << 10
 	bankUnit        = 16 // bytes
+	qmdAlign        = 256
+	// dependentSchedule is the action of a dependent that starts.
+	dependentSchedule = 1
 )
 
 // QMD is the descriptor of a launch, 64 words.
@@ -71,6 +77,12 @@ func (g *Grid) QMD() ([]uint32, error) {
 	set(ProgramPrefetchAddrLower, uint64(uint32(g.Program/prefetchUnit)))
 	set(ProgramPrefetchAddrUpper, g.Program/prefetchUnit>>32)
 	set(ProgramPrefetchSize, uint64(min(g.ProgramBytes/prefetchUnit, prefetchMost)))
+	if g.Next != 0 {
+		set(DependentQMD0Pointer, g.Next/qmdAlign)
+		set(DependentQMD0Enable, 1)
+		set(DependentQMD0Action, dependentSchedule)
+		set(DependentQMD0Prefetch, 1)
+	}
 	for _, b := range g.Banks {
 		errs = append(errs, setBank(l, words, b))
 	}
@@ -107,6 +119,8 @@ func (g *Grid) check() error {
 	switch {
 	case g.Program%128 != 0 || g.Program>>40 != 0:
 		return fmt.Errorf("program at %#x, want a multiple of 128 below 1<<40", g.Program)
+	case g.Next%qmdAlign != 0:
+		return fmt.Errorf("the next descriptor is at %#x, want a multiple of %d", g.Next, qmdAlign)
 	case threads < 1 || threads > mostThreads || g.Threads[2] > mostThreadsZ:
 		return fmt.Errorf("%v threads a block, want 1 to %d, at most %d in z", g.Threads, mostThreads, mostThreadsZ)
 	case g.Registers < 1:
