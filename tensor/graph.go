@@ -147,6 +147,23 @@ func (g *Graph) Store(buffer, t *Tensor) *Tensor {
 	return next
 }
 
+// Latest is the last version of a buffer that Store or Keep made a result, or the buffer.
+func (g *Graph) Latest(buffer *Tensor) *Tensor {
+	if !buffer.ok() {
+		return buffer.bad()
+	}
+	for _, result := range slices.Backward(g.results) {
+		root := result
+		for root.Op == ir.OpAssign {
+			root = root.Src[0]
+		}
+		if root == buffer.node {
+			return g.wrap(result)
+		}
+	}
+	return buffer
+}
+
 // Keep makes an Assign or AssignAt a result of the graph.
 func (g *Graph) Keep(next *Tensor) {
 	if next.ok() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 
 	"tgc/ir"
 	"tgc/nn"
@@ -29,28 +30,39 @@ func (t *Trainer) Restore(ctx context.Context, values nn.Values) error {
 
 // Save writes a checkpoint. The file appears under its name only when it is
 // complete, so a run that is killed leaves the one before.
-func (t *Trainer) Save(ctx context.Context, path string) error {
+func (t *Trainer) Save(ctx context.Context, path string) error { return t.save(ctx, path, nil) }
+
+// save writes a checkpoint with more to remember.
+func (t *Trainer) save(ctx context.Context, path string, more map[string]string) error {
 	values, err := t.Values(ctx)
 	if err != nil {
 		return fmt.Errorf("train: save %s: %w", path, err)
 	}
-	return values.WriteFile(ctx, path, map[string]string{kindKey: checkpoint})
+	metadata := map[string]string{kindKey: checkpoint}
+	maps.Copy(metadata, more)
+	return values.WriteFile(ctx, path, metadata)
 }
 
 // Resume goes on from a checkpoint: the next step is the one that the run which
 // wrote it made next, to the bit, if it is fed the same.
 func (t *Trainer) Resume(ctx context.Context, path string) error {
+	_, err := t.resume(ctx, path)
+	return err
+}
+
+// resume gives what save was given to remember.
+func (t *Trainer) resume(ctx context.Context, path string) (metadata map[string]string, err error) {
 	values, metadata, err := nn.ReadValues(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if kind := metadata[kindKey]; kind != checkpoint {
-		return fmt.Errorf("train: %s: %s is %q, want %q", path, kindKey, kind, checkpoint)
+		return nil, fmt.Errorf("train: %s: %s is %q, want %q", path, kindKey, kind, checkpoint)
 	}
 	if err := t.Restore(ctx, values); err != nil {
-		return fmt.Errorf("train: %s: %w", path, err)
+		return nil, fmt.Errorf("train: %s: %w", path, err)
 	}
-	return nil
+	return metadata, nil
 }
 
 // seeded is the initial state of a run.

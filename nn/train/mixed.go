@@ -64,8 +64,9 @@ func (s scaling) undo(gradients []*tensor.Tensor) []*tensor.Tensor {
 }
 
 // follow changes the scale by the norm of the gradients, which is finite only if
-// they are. It returns the number of this update and whether to skip it.
-func (s scaling) follow(norm *tensor.Tensor) (count, skip *tensor.Tensor) {
+// they are, and leaves all as it is in a step that ends no update. It returns the number of
+// this update and whether to skip it.
+func (s scaling) follow(norm, unfinished *tensor.Tensor) (count, skip *tensor.Tensor) {
 	g := norm.Graph()
 	zero := g.Scalar(ir.F32, 0)
 	finite := norm.Sub(norm).Eq(zero) // inf-inf and NaN are NaN
@@ -74,8 +75,12 @@ func (s scaling) follow(norm *tensor.Tensor) (count, skip *tensor.Tensor) {
 	scale := grow.Where(s.scale.MulScalar(2).Minimum(g.Scalar(ir.F32, largestScale)), s.scale)
 	scale = finite.Where(scale, s.scale.MulScalar(0.5).Maximum(g.Scalar(ir.F32, 1)))
 	count = s.updates.AddScalar(1)
-	g.Store(s.scale, scale)
-	g.Store(s.calm, grow.Where(zero, calm))
-	g.Store(s.updates, finite.Where(count, s.updates))
-	return count, finite.Not()
+	g.Store(s.scale, unless(unfinished, s.scale, scale))
+	g.Store(s.calm, unless(unfinished, s.calm, grow.Where(zero, calm)))
+	skip = finite.Not()
+	if unfinished != nil {
+		skip = skip.Or(unfinished)
+	}
+	g.Store(s.updates, skip.Where(s.updates, count))
+	return count, skip
 }

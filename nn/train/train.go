@@ -21,9 +21,13 @@ type Options struct {
 	Optimizer optim.Optimizer
 	Rate      optim.Schedule
 	Clip      float64 // largest global norm of the gradients; 0 does not clip
-	Mixed     Mixed
-	Seed      uint32 // of initial values and of random draws
-	Config    engine.Config
+	// Accumulate is the number of steps whose mean gradient makes an update, 0 for 1: a large
+	// batch in parts. Schedules and averages count updates.
+	Accumulate int
+	Average    optim.Average // of what is trained and of what layers keep, see Averaged
+	Mixed      Mixed
+	Seed       uint32 // of initial values and of random draws
+	Config     engine.Config
 }
 
 // Model registers its parameters in p, declares its inputs on p.Graph(), and
@@ -97,29 +101,34 @@ func build(opt Options, model Model) (*nn.Parameters, error) {
 		return nil, errors.New("train: new: the model has no trained parameter")
 	}
 	g.Output(bufferLoss, loss.Reshape(1))
-	update(opt, state, p.Trained(), loss.Reshape(1), steps)
+	update(opt, p, p.Trained(), loss.Reshape(1), steps)
 	return p, g.Err()
 }
 
 // update adds the backward pass and the optimiser.
-func update(opt Options, state *nn.Parameters, parameters []nn.Parameter, loss, steps *tensor.Tensor) {
-	g := state.Graph()
+func update(opt Options, p *nn.Parameters, parameters []nn.Parameter, loss, steps *tensor.Tensor) {
+	g, state := p.Graph(), p.In("train")
 	inputs := lists.Map(parameters, func(w nn.Parameter) *tensor.Tensor { return w.Tensor })
 	scaling := newScaling(opt.Mixed, state)
 	gradients := grad.Of([]*tensor.Tensor{loss}, []*tensor.Tensor{scaling.scale}, inputs)
 	gradients = scaling.undo(gradients)
+	parts := accumulation{count: max(opt.Accumulate, 1)}
+	gradients = parts.add(state, parameters, gradients, steps)
 
 	norm := optim.GlobalNorm(g, gradients).Contiguous()
 	g.Output(bufferNorm, norm)
-	step := steps.Cast(ir.F32)
-	now := optim.Moment{Rate: opt.Rate(step), Count: step.AddScalar(1)}
+	updates := parts.updates(steps)
+	now := optim.Moment{Rate: opt.Rate(updates), Count: updates.AddScalar(1), Skip: parts.unfinished}
 	if scaling.scale != nil {
-		now.Count, now.Skip = scaling.follow(norm)
+		now.Count, now.Skip = scaling.follow(norm, parts.unfinished)
 	}
 	if opt.Clip > 0 {
 		gradients = optim.ClipNorm(gradients, norm, opt.Clip)
 	}
 	optim.Apply(opt.Optimizer, state, parameters, gradients, now)
+	if opt.Average.Every > 0 {
+		average(opt.Average, p, updates.AddScalar(1), parts.unfinished)
+	}
 }
 
 // Function gives access to the compiled step: inputs are set on it, and an
