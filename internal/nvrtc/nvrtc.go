@@ -7,7 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/ebitengine/purego"
+	"tgc/internal/cudalib"
 )
 
 // Library is an open libnvrtc. Its methods are safe for concurrent use;
@@ -37,20 +37,12 @@ func Open(cudaPath string) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{path: path}
-	for _, f := range []struct {
-		to   any
-		name string
-	}{
-		{&l.version, "nvrtcVersion"}, {&l.errorString, "nvrtcGetErrorString"},
-		{&l.create, "nvrtcCreateProgram"}, {&l.destroy, "nvrtcDestroyProgram"}, {&l.compile, "nvrtcCompileProgram"},
-		{&l.logSize, "nvrtcGetProgramLogSize"}, {&l.log, "nvrtcGetProgramLog"},
-		{&l.ptxSize, "nvrtcGetPTXSize"}, {&l.ptx, "nvrtcGetPTX"},
-	} {
-		address, err := purego.Dlsym(handle, f.name)
-		if err != nil {
-			return nil, fmt.Errorf("nvrtc: %s: %w", path, err)
-		}
-		purego.RegisterFunc(f.to, address)
+	if err := cudalib.Bind(handle, path, map[string]any{
+		"nvrtcVersion": &l.version, "nvrtcGetErrorString": &l.errorString, "nvrtcCreateProgram": &l.create, "nvrtcDestroyProgram": &l.destroy,
+		"nvrtcCompileProgram": &l.compile, "nvrtcGetProgramLogSize": &l.logSize, "nvrtcGetProgramLog": &l.log, "nvrtcGetPTXSize": &l.ptxSize,
+		"nvrtcGetPTX": &l.ptx,
+	}); err != nil {
+		return nil, fmt.Errorf("nvrtc: %w", err)
 	}
 	var major, minor int32
 	if code := l.version(&major, &minor); code != 0 {
@@ -91,9 +83,9 @@ func (l *Library) Compile(source, arch string) (string, error) {
 		return "", l.failure("nvrtcCreateProgram", code, "")
 	}
 	defer l.destroy(&program)
-	list := newStrings(append([]string{"--gpu-architecture=" + arch}, options...))
-	code := l.compile(program, int32(len(list.pointers)), &list.pointers[0])
-	list.keep()
+	list := cudalib.NewStrings(append([]string{"--gpu-architecture=" + arch}, options...))
+	code := l.compile(program, int32(len(list.Pointers)), &list.Pointers[0])
+	list.Keep()
 	if code != 0 {
 		return "", l.failure("nvrtcCompileProgram", code, l.read(program, l.logSize, l.log))
 	}
@@ -102,15 +94,7 @@ func (l *Library) Compile(source, arch string) (string, error) {
 
 // read gets a text by its two functions; empty where there is none.
 func (l *Library) read(program uintptr, size func(uintptr, *uint64) int32, get func(uintptr, *byte) int32) string {
-	var n uint64
-	if code := size(program, &n); code != 0 || n == 0 {
-		return ""
-	}
-	text := make([]byte, n)
-	if code := get(program, &text[0]); code != 0 {
-		return ""
-	}
-	return strings.TrimRight(string(text), "\x00")
+	return cudalib.Text(func(n *uint64) int32 { return size(program, n) }, func(to *byte) int32 { return get(program, to) })
 }
 
 func (l *Library) failure(call string, code int32, log string) error {

@@ -48,7 +48,7 @@ func TestCompileError(t *testing.T) {
 
 // Where there is no library, the error says what to do.
 func TestAbsent(t *testing.T) {
-	names := candidates("/nowhere")
+	names := library.Candidates("/nowhere")
 	if len(names) == 0 || strings.HasPrefix(names[0], "/nowhere") {
 		t.Errorf("candidates %v", names)
 	}

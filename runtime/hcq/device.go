@@ -23,6 +23,8 @@ type Options struct {
 	// CUDAPath is a CUDA toolkit, or a folder that has its tools; empty means
 	// $TGC_CUDA_PATH.
 	CUDAPath string
+	// Assembler is ptxas or nvjitlink; empty for the first that is there.
+	Assembler string
 	// Loaded, where not nil, is told of all machine code with the text it was made of: an
 	// emulator runs that.
 	Loaded func(cubin []byte, text string) error
@@ -45,7 +47,7 @@ type Device struct {
 	board   Board
 	desc    *target.Desc
 	cache   *cachefile.Cache
-	ptxas   *nvidia.PTXAS
+	machine nvidia.Assembler // makes machine code
 	loader  nvidia.Loader[*code]
 
 	mu      sync.Mutex // of all below
@@ -81,7 +83,7 @@ func (d *Device) open() (err error) {
 		return fmt.Errorf("%s: %w", info.Chip, err)
 	}
 	d.desc.Cost.Workers = info.GPCs * info.TPCsPerGPC * info.SMsPerTPC
-	if d.ptxas, err = nvidia.FindPTXAS(d.options.CUDAPath, nvidia.Architecture(d.desc)); err != nil {
+	if d.machine, err = nvidia.FindAssembler(d.options.Assembler, d.options.CUDAPath, nvidia.Architecture(d.desc)); err != nil {
 		return err
 	}
 	if !d.options.NoCache {
@@ -89,7 +91,7 @@ func (d *Device) open() (err error) {
 	}
 	d.loader.Cache, d.loader.Make = d.cache, d.place
 	d.loader.Assemble = func(ctx context.Context, r *nvidia.Rendered) ([]byte, string, error) {
-		return d.ptxas.Assemble(ctx, r.Text)
+		return d.machine.Assemble(ctx, r.Text)
 	}
 	d.arena = nvidia.NewArena(d.take, d.give, false)
 	if d.queue, err = newQueue(d.board, d.options.Timeout); err != nil {

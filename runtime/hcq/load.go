@@ -59,7 +59,7 @@ func (d *Device) load(ctx context.Context, p *program.Program) (runtime.Executab
 		return nil, fmt.Errorf("hcq: %w", err)
 	}
 	e := &Executable{device: d, program: p, rendered: rendered}
-	if e.code, err = d.loader.Load(ctx, d.ptxas.Fingerprint(), rendered); err != nil {
+	if e.code, err = d.loader.Load(ctx, d.machine.Fingerprint(), rendered); err != nil {
 		return nil, fmt.Errorf("hcq: kernel %s: %w", p.Name, err)
 	}
 	if warning := e.Stats().Warning(p.Name); warning != "" && d.options.Warn != nil {

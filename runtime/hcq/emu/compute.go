@@ -18,6 +18,8 @@ const (
 	computeLocalWindow    = 0x7b0
 	computeSampler        = 0x1424
 	computeInvalidateNow  = 0x1698
+	computeReport         = 0x1b00 // three words, then what to do
+	computeReportDo       = 0x1b0c
 
 	invalidateKnown    = 1 | 2 | 4 | 1<<4 | 1<<12
 	invalidateCode     = 1
@@ -55,6 +57,11 @@ func (m *Machine) computeMethod(ctx context.Context, c *channel, method, v uint3
 		return nil
 	case computeSignal:
 		return m.signal(ctx, c, v)
+	case computeReport, computeReport + 4, computeReport + 8:
+		e.report[(method-computeReport)/4] = v
+		return nil
+	case computeReportDo:
+		return m.report(c, v)
 	}
 	return e.setMemory(method, v)
 }
@@ -143,4 +150,32 @@ func (m *Machine) signal(ctx context.Context, c *channel, v uint32) error {
 		return m.launch(ctx, c, e.qmdAddress, true)
 	}
 	return refuseMethod(computeSignal, "action %d is not emulated", v)
+}
+
+// report is SET_REPORT_SEMAPHORE_D. It does not wait for what was launched.
+func (m *Machine) report(c *channel, v uint32) error {
+	const oneWord, flushOff = 1 << 28, 1 << 2
+	r := &c.state.report
+	address, size := uint64(r[0])<<32|uint64(r[1]), 16
+	if v&oneWord != 0 {
+		size = 4
+	}
+	g := c.space.find(address, size)
+	switch {
+	case v&^uint32(oneWord|flushOff) != 0 || r[0] > upper40:
+		return refuseMethod(computeReportDo, "%08x is not emulated", v)
+	case g == nil || address%uint64(size) != 0:
+		return refuseMemory(address, "a report of %d bytes", size)
+	}
+	at := address - g.address
+	cell := g.buffer.data[at : at+uint64(size)]
+	if size > 4 {
+		put64(cell, 8, m.now())
+		put32(cell, 4, 0)
+	}
+	put32(cell, 0, r[2])
+	if g.buffer.seen != nil {
+		copy(g.buffer.seen[at:], cell)
+	}
+	return nil
 }

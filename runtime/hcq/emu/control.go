@@ -91,6 +91,9 @@ func (m *Machine) IoctlValue(fd int, number uint32, value uint64) error {
 }
 
 func (m *Machine) request(fd int, number uint32, a *argument) error {
+	if err := m.refused(); err != nil {
+		return err
+	}
 	f := m.files[fd]
 	if f == nil {
 		return syscall.EBADF
@@ -281,6 +284,7 @@ type gpuMapping struct {
 	buffer     *buffer
 	fixed      bool
 	references int
+	inWindow   bool // it was noted that it lies in one
 }
 
 const (
@@ -414,7 +418,6 @@ func (m *Machine) place(s *addressSpace, g *gpuMapping, offset, size uint64) err
 	}
 	for at, length := range s.reserved {
 		if g.address >= at && g.address+g.size <= at+length && g.address%pageBytes == 0 {
-			m.find("window", "fixed", "a fixed mapping of %d bytes at %#x inside a reserved range", g.size, g.address)
 			return nil
 		}
 	}

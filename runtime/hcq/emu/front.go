@@ -15,6 +15,7 @@ type engine struct {
 	at    int      // of the next word
 
 	semaphore [4]uint32 // address low and high, payload low and high
+	report    [3]uint32 // address high and low, payload
 
 	sharedWindow, localWindow       uint64
 	sharedWindowSet, localWindowSet int // bits: upper, lower
@@ -410,6 +411,9 @@ func (m *Machine) finish(ctx context.Context, c *channel) error {
 	for len(c.state.grids) > 0 {
 		i := m.random.IntN(len(c.state.grids))
 		l := c.state.grids[i]
+		if l.endless {
+			return errBlocked
+		}
 		ended := m.replay != nil
 		if !ended {
 			var err error

@@ -16,6 +16,7 @@ type launch struct {
 	qmd     qmd
 	program uint64
 	grid    *ptxemu.Grid // nil where kernels are not run
+	endless bool         // it never ends
 }
 
 // qmd is a launch descriptor, QMD V03_00: 64 words.
@@ -112,6 +113,7 @@ func (m *Machine) launch(ctx context.Context, c *channel, address uint64, fresh 
 	if err := c.state.checkQMD(q); err != nil {
 		return err
 	}
+	m.checkWindows(c)
 	l := &launch{qmd: q, program: q.program()}
 	needs, k, err := m.kernelOf(c, q)
 	if err != nil {
@@ -125,8 +127,24 @@ func (m *Machine) launch(ctx context.Context, c *channel, address uint64, fresh 
 			return l.faulted(err)
 		}
 	}
+	if err := m.struck(l.program); err != nil {
+		return err
+	}
+	l.endless = m.injured(OnEnd) != nil
 	c.state.grids = append(c.state.grids, l)
 	return nil
+}
+
+// checkWindows notes what is mapped in a window, where no access reaches it.
+func (m *Machine) checkWindows(c *channel) {
+	for _, g := range sortedMaps(c.space) {
+		for _, window := range []uint64{c.state.sharedWindow, c.state.localWindow} {
+			if !g.inWindow && g.address < window+windowBytes && window < g.address+g.size {
+				g.inWindow = true
+				m.find("window", fmt.Sprintf("%x", g.address), "%d bytes are mapped in the window at %#x", g.size, window)
+			}
+		}
+	}
 }
 
 // Limits of the multiprocessors of sm_87.

@@ -22,6 +22,8 @@ type Options struct {
 	// Delay bounds the time from a doorbell to the moment when the front end looks at the
 	// ring; it is drawn anew for each. 0 means that the work is done within Doorbell.
 	Delay time.Duration
+	// Injury, where not nil, happens once.
+	Injury *Injury
 }
 
 // Machine is a Jetson. Its methods may be called from any goroutine; one runs at once.
@@ -42,6 +44,7 @@ type Machine struct {
 	findings []Finding
 	declared map[uint64]Needs // by address of the program
 	replay   *replay          // nil: the machine chooses for itself
+	counts   Counts           // of what an injury could happen to
 }
 
 // Finding is something that the machine noticed: a refusal, a fault, or what is accepted
@@ -70,7 +73,7 @@ func New(options Options) *Machine {
 	return &Machine{
 		options: options, random: rand.New(rand.NewPCG(options.Seed, 3)), files: make(map[int]*file), nextFile: firstFile,
 		handles: make(map[uint32]*buffer), next: firstHandle, maps: make(map[*byte]*mapping), channels: make(map[uint32]*channel),
-		clock: 1 << 40, declared: make(map[uint64]Needs),
+		clock: 1 << 40, declared: make(map[uint64]Needs), counts: make(Counts),
 	}
 }
 
@@ -115,6 +118,9 @@ type mapping struct {
 func (m *Machine) Open(path string) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.refused(); err != nil {
+		return -1, err
+	}
 	switch path {
 	case "/dev/nvmap":
 		return m.add(&file{kind: fileNvmap}), nil
@@ -162,9 +168,20 @@ func (m *Machine) Close(fd int) error {
 		m.drop(f.buffer)
 	case fileChannel:
 		m.closeChannel(f.channel)
+	case fileNvmap:
+		m.dropHandles()
 	}
 	m.closeSpaces()
-	return nil
+	return m.refused()
+}
+
+// dropHandles ends the handles of an nvmap file that is closed.
+func (m *Machine) dropHandles() {
+	for h, b := range m.handles {
+		m.find("leak", "handle", "%d bytes of handle %#x are there when /dev/nvmap is closed", len(b.data), h)
+		delete(m.handles, h)
+		m.drop(b)
+	}
 }
 
 // closeSpaces ends the address spaces that neither a descriptor nor a channel holds.
@@ -195,6 +212,9 @@ func (m *Machine) closeSpaces() {
 func (m *Machine) Mmap(fd, length int) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err := m.refused(); err != nil {
+		return nil, err
+	}
 	f := m.files[fd]
 	switch {
 	case f == nil:
@@ -238,7 +258,7 @@ func (m *Machine) Munmap(b []byte) error {
 	if mapped.buffer != nil {
 		m.drop(mapped.buffer)
 	}
-	return nil
+	return m.refused()
 }
 
 // drop takes a reference away.
@@ -275,6 +295,7 @@ func (m *Machine) Doorbell(page []byte, offset int, v uint32) {
 	}
 	c := m.channels[v]
 	switch {
+	case m.injured(OnDoorbell) != nil:
 	case c == nil:
 		m.find("order", "token", "a doorbell for work submit token %#x, which no channel has", v)
 	case c.userd.seen != nil && get32(c.userd.data, offsetPut) != get32(c.userd.seen, offsetPut):

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"tgc/runtime/hcq"
 )
@@ -48,6 +49,7 @@ type Board struct {
 	ring, userd         *hcq.Buffer
 	notifier            *hcq.Buffer
 	doorbell            []byte
+	live                []*hcq.Buffer // in order
 	closed              bool
 }
 
@@ -237,10 +239,8 @@ func (b *Board) Close() error {
 	if b.queue > 0 {
 		errs = append(errs, b.port.Close(b.queue))
 	}
-	for _, m := range []*hcq.Buffer{b.notifier, b.userd, b.ring} {
-		if m != nil {
-			errs = append(errs, b.Free(m))
-		}
+	for _, m := range slices.Backward(slices.Clone(b.live)) { // also what nobody could free while the GPU might use it
+		errs = append(errs, b.Free(m))
 	}
 	for _, fd := range []int{b.group, b.space} {
 		if fd > 0 {

@@ -3,6 +3,7 @@ package tegra
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"tgc/runtime/hcq"
 )
@@ -26,6 +27,7 @@ func (b *Board) alloc(bytes int64, use hcq.Use, with func(fd int) error) (*hcq.B
 		return nil, fmt.Errorf("%d bytes: %w", size, err)
 	}
 	m := &hcq.Buffer{Handle: uint32(create.Size)}
+	b.live = append(b.live, m)
 	if err := b.fill(m, size, use, with); err != nil {
 		return nil, errors.Join(fmt.Errorf("%d bytes: %w", size, err), b.Free(m))
 	}
@@ -77,5 +79,6 @@ func (b *Board) Free(m *hcq.Buffer) error {
 		errs = append(errs, fmt.Errorf("%s: %w", nvmapFree.name, err))
 	}
 	*m = hcq.Buffer{}
+	b.live = slices.DeleteFunc(b.live, func(other *hcq.Buffer) bool { return other == m })
 	return errors.Join(errs...)
 }
