@@ -62,6 +62,51 @@ func adam(b1, b2, epsilon, decay float64, decoupled bool) reference {
 	}
 }
 
+// rmsprop follows the documentation of torch.optim.RMSprop.
+func rmsprop(momentum float64, centered bool, decay float64) reference {
+	return func(s *weight, g []float64, t int, rate float64) {
+		for i := range s.w {
+			d := g[i] + decay*s.w[i]
+			s.square[i] = 0.99*s.square[i] + 0.01*d*d
+			s.mean[i] = 0.99*s.mean[i] + 0.01*d
+			square := s.square[i]
+			if centered {
+				square -= s.mean[i] * s.mean[i]
+			}
+			s.velocity[i] = momentum*s.velocity[i] + d/(math.Sqrt(square)+1e-8)
+			s.w[i] -= rate * s.velocity[i]
+		}
+	}
+}
+
+// adagrad follows the documentation of torch.optim.Adagrad.
+func adagrad(rateDecay, initial, decay float64) reference {
+	return func(s *weight, g []float64, t int, rate float64) {
+		for i := range s.w {
+			if t == 1 {
+				s.square[i] = initial
+			}
+			d := g[i] + decay*s.w[i]
+			s.square[i] += d * d
+			s.w[i] -= rate / (1 + float64(t-1)*rateDecay) * d / (math.Sqrt(s.square[i]) + 1e-10)
+		}
+	}
+}
+
+// lion follows algorithm 2 of its paper.
+func lion(decay float64) reference {
+	return func(s *weight, g []float64, t int, rate float64) {
+		for i := range s.w {
+			direction := 1.0
+			if 0.9*s.mean[i]+0.1*g[i] < 0 {
+				direction = -1
+			}
+			s.mean[i] = 0.99*s.mean[i] + 0.01*g[i]
+			s.w[i] -= rate * (direction + decay*s.w[i])
+		}
+	}
+}
+
 // Fifty updates of a matrix, a vector and a scalar by drawn gradients.
 func TestOptimisersFollowTheirReference(t *testing.T) {
 	adamL2 := optim.NewAdam()
@@ -78,6 +123,17 @@ func TestOptimisersFollowTheirReference(t *testing.T) {
 		"adam":     {optim.NewAdam(), adam(0.9, 0.999, 1e-8, 0, false)},
 		"adam, l2": {adamL2, adam(0.9, 0.999, 1e-8, 0.1, false)},
 		"adamw":    {adamW, adam(0.9, 0.999, 1e-8, 0.1, true)},
+		"rmsprop":  {optim.NewRMSprop(), rmsprop(0, false, 0)},
+		"rmsprop, centered": {
+			optim.RMSprop{Alpha: 0.99, Epsilon: 1e-8, Momentum: 0.9, Centered: true, WeightDecay: 0.1, Decay: optim.DecayAll},
+			rmsprop(0.9, true, 0.1),
+		},
+		"adagrad":        {optim.NewAdagrad(), adagrad(0, 0, 0)},
+		"adagrad, decay": {optim.Adagrad{RateDecay: 0.1, Initial: 0.5, Epsilon: 1e-10, WeightDecay: 0.1, Decay: optim.DecayAll}, adagrad(0.1, 0.5, 0.1)},
+		"lion":           {optim.Lion{Beta1: 0.9, Beta2: 0.99, WeightDecay: 0.3, Decay: optim.DecayAll}, lion(0.3)},
+		"groups": {optim.Groups{{Optimizer: optim.NewAdam(), Rate: 0.5}}, func(s *weight, g []float64, t int, rate float64) {
+			adam(0.9, 0.999, 1e-8, 0, false)(s, g, t, rate/2)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shapes := [][]int{{3, 4}, {5}, {}}
@@ -236,6 +292,13 @@ func TestSchedules(t *testing.T) {
 			}
 			return 0.5 + 0.75*(1+math.Cos(math.Pi*math.Min((step-10)/100, 1)))
 		}},
+		"linear": {optim.Linear(2, 0.5, 10, 110), func(step float64) float64 {
+			if step < 10 {
+				return 2 * (step + 1) / 10
+			}
+			return 2 - 1.5*math.Min((step-10)/100, 1)
+		}},
+		"one cycle":  {optim.OneCycle(2, 200), oneCycle},
 		"no warm-up": {optim.Cosine(1, 0, 0, 100), func(step float64) float64 { return 0.5 * (1 + math.Cos(math.Pi*math.Min(step/100, 1))) }},
 		"stairs":     {optim.Stairs(0.8, 0.5, 10), func(step float64) float64 { return 0.8 * math.Pow(0.5, math.Floor(step/10)) }},
 	} {
@@ -263,11 +326,21 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
+// oneCycle follows torch.optim.lr_scheduler.OneCycleLR(max_lr=2, total_steps=200).
+func oneCycle(step float64) float64 {
+	anneal := func(start, end, done float64) float64 { return end + (start-end)/2*(1+math.Cos(math.Pi*done)) }
+	if turn := 0.3*200 - 1; step <= turn {
+		return anneal(2./25, 2, step/turn)
+	}
+	return anneal(2, 2./25/1e4, math.Min((step-59)/(199-59), 1))
+}
+
 // What an update stores of one parameter is one kernel, one pass over it.
 func TestUpdateIsOneKernel(t *testing.T) {
 	for name, o := range map[string]optim.Optimizer{
 		"sgd": optim.SGD{Momentum: 0.9}, "nesterov": optim.SGD{Momentum: 0.9, Nesterov: true, WeightDecay: 0.01},
-		"adam": optim.NewAdam(), "adamw": optim.NewAdamW(0.01),
+		"adam": optim.NewAdam(), "adamw": optim.NewAdamW(0.01), "rmsprop": optim.NewRMSprop(),
+		"adagrad": optim.NewAdagrad(),
 	} {
 		kernels := func(shapes ...[]int) (n int) {
 			f, _ := compile(t, shapes, o, nil)
