@@ -8,8 +8,9 @@ import (
 	"tgc/tensor"
 )
 
-// Attention is multi-head self-attention (Vaswani et al. 2017) with Heads query
-// heads that share KVHeads heads of keys and values (Ainslie et al. 2023).
+// Attention is multi-head attention (Vaswani et al. 2017), of a sequence to itself or to
+// another one, with Heads query heads that share KVHeads heads of keys and values (Ainslie et
+// al. 2023).
 type Attention struct {
 	Query, Key, Value, Output *Linear
 	Heads, KVHeads            int
@@ -22,6 +23,7 @@ type AttentionOptions struct {
 	Width   int // of input and output
 	Heads   int // query heads, a divisor of Width
 	KVHeads int // heads of keys and values, a divisor of Heads; 0 means Heads
+	Memory  int // width of another sequence that is attended to; 0 means Width
 	Causal  bool
 	Bias    bool
 	Rotary  *Rotary // nil: no rotary positions
@@ -38,14 +40,18 @@ func NewAttention(p *nn.Parameters, opt AttentionOptions) *Attention {
 		opt.Heads, kv = 1, 1
 	}
 	head := opt.Width / opt.Heads
+	memory := opt.Memory
+	if memory == 0 {
+		memory = opt.Width
+	}
 	linear := NewProjection
 	if opt.Bias {
 		linear = NewLinear
 	}
 	return &Attention{
 		Query:  linear(p.In("query"), opt.Width, opt.Width),
-		Key:    linear(p.In("key"), opt.Width, kv*head),
-		Value:  linear(p.In("value"), opt.Width, kv*head),
+		Key:    linear(p.In("key"), memory, kv*head),
+		Value:  linear(p.In("value"), memory, kv*head),
 		Output: linear(p.In("output"), opt.Width, opt.Width),
 		Heads:  opt.Heads, KVHeads: kv, Causal: opt.Causal, Rotary: opt.Rotary,
 	}
@@ -53,10 +59,14 @@ func NewAttention(p *nn.Parameters, opt AttentionOptions) *Attention {
 
 // Forward attends within x [B, T, width]. mask (Bool, broadcast to [B, heads, T,
 // T]; true where a query may look) may be nil.
-func (l *Attention) Forward(x, mask *tensor.Tensor) *tensor.Tensor {
+func (l *Attention) Forward(x, mask *tensor.Tensor) *tensor.Tensor { return l.Cross(x, x, mask) }
+
+// Cross attends from x [B, T, width] to memory [B, S, memory]. mask (Bool, broadcast to
+// [B, heads, T, S]) may be nil.
+func (l *Attention) Cross(x, memory, mask *tensor.Tensor) *tensor.Tensor {
 	q := split(l.Query.Forward(x), l.Heads)
-	k := split(l.Key.Forward(x), l.KVHeads)
-	v := split(l.Value.Forward(x), l.KVHeads)
+	k := split(l.Key.Forward(memory), l.KVHeads)
+	v := split(l.Value.Forward(memory), l.KVHeads)
 	if l.Rotary != nil {
 		q, k = l.Rotary.Forward(q), l.Rotary.Forward(k)
 	}

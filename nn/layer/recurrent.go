@@ -71,6 +71,38 @@ func (l *LSTM) Forward(x, h, c *tensor.Tensor) (nextH, nextC *tensor.Tensor) {
 	return out.Mul(nextC.Tanh()), nextC
 }
 
+// Cell is a recurrent cell: one step maps x [B, in] and the states [B, hidden], of which the
+// first is what the next layer sees, to the next states.
+type Cell interface {
+	States() int // how many
+	Step(x *tensor.Tensor, states []*tensor.Tensor) []*tensor.Tensor
+}
+
+// States is 1.
+func (l *RNN) States() int { return 1 }
+
+// Step is Forward.
+func (l *RNN) Step(x *tensor.Tensor, states []*tensor.Tensor) []*tensor.Tensor {
+	return []*tensor.Tensor{l.Forward(x, states[0])}
+}
+
+// States is 1.
+func (l *GRU) States() int { return 1 }
+
+// Step is Forward.
+func (l *GRU) Step(x *tensor.Tensor, states []*tensor.Tensor) []*tensor.Tensor {
+	return []*tensor.Tensor{l.Forward(x, states[0])}
+}
+
+// States is 2: h and c.
+func (l *LSTM) States() int { return 2 }
+
+// Step is Forward.
+func (l *LSTM) Step(x *tensor.Tensor, states []*tensor.Tensor) []*tensor.Tensor {
+	h, c := l.Forward(x, states[0], states[1])
+	return []*tensor.Tensor{h, c}
+}
+
 // Unroll applies a step along the time axis of xs [B, T, in] and returns all
 // states [B, T, hidden] and the last one.
 func Unroll(xs, h *tensor.Tensor, step func(x, h *tensor.Tensor) *tensor.Tensor) (all, last *tensor.Tensor) {
