@@ -111,6 +111,26 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// No code opens a node of the desktop's kernel driver: its structures are tables only.
+func TestNoNodeOfTheDesktop(t *testing.T) {
+	const node = "/dev/nvidia"
+	root, seen := moduleRoot(t), 0
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		seen++
+		text, err := os.ReadFile(path)
+		if strings.Contains(string(text), node) {
+			t.Errorf("%s names a node %s..", path, node)
+		}
+		return err
+	})
+	if err != nil || seen < 100 {
+		t.Errorf("%d files, %v", seen, err)
+	}
+}
+
 func layerOf(pkg string) (layer int, ok bool) {
 	best := -1
 	for i, names := range layers {

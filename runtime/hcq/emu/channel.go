@@ -65,7 +65,10 @@ func createSubcontext(m *Machine, f *file, a *argument) error {
 	if len(f.group.subcontexts) >= mostVEID {
 		return syscall.ENOSPC
 	}
-	veid := m.choose(8, uint32(len(f.group.subcontexts)+1))
+	veid := uint32(0) // the synchronous one
+	if get32(a.bytes, 0) == asynchronous {
+		veid = m.choose(8, uint32(len(f.group.subcontexts)+1))
+	}
 	f.group.subcontexts = append(f.group.subcontexts, veid)
 	f.group.space = s.space
 	put32(a.bytes, 8, veid)
@@ -158,6 +161,7 @@ func setupBind(m *Machine, f *file, a *argument) error {
 	c.token = m.choose(20, firstToken-uint32(len(m.channels)))
 	m.channels[c.token] = c
 	put32(a.bytes, 20, c.token)
+	clear(a.bytes[40:64]) // addresses of a doorbell that the GPU could ring
 	return nil
 }
 

@@ -17,6 +17,9 @@ type request struct {
 	do     func(m *Machine, f *file, a *argument) error
 }
 
+// span is from a byte to another, which it does not have.
+type span struct{ from, to int }
+
 // argument is what a request is given, and changes.
 type argument struct {
 	bytes   []byte
@@ -53,6 +56,21 @@ var requests = []request{
 	{fileChannel, 0xc018486f, "CHANNEL_SET_ERROR_NOTIFIER", setNotifier},
 	{fileChannel, 0x40084877, "CHANNEL_WDT", setWatchdog},
 	{fileChannel, 0xc0684880, "CHANNEL_SETUP_BIND", setupBind},
+}
+
+// reserved are the bytes of arguments that have no meaning, and have to be zero.
+var reserved = map[uint32][]span{
+	0xc0404708: {{12, 16}, {40, 64}}, 0xc0084712: {{4, 8}}, 0xc0204106: {{24, 32}}, 0xc0105412: {{12, 16}}, 0xc018540b: {{8, 24}},
+	0xc0684880: {{64, 104}}, 0xc018486f: {{20, 24}},
+}
+
+// checkReserved notes bytes that should be zero; the driver does not look at them.
+func (m *Machine) checkReserved(r *request, a *argument) {
+	for _, s := range reserved[r.number] {
+		if slices.ContainsFunc(a.bytes[s.from:s.to], func(b byte) bool { return b != 0 }) {
+			m.find("ioctl", "reserved", "%s: bytes %d to %d are reserved and not zero", r.name, s.from, s.to)
+		}
+	}
 }
 
 func boolean(b bool) uint32 {
@@ -103,6 +121,7 @@ func (m *Machine) request(fd int, number uint32, a *argument) error {
 		if r.file != f.kind || r.number != number {
 			continue
 		}
+		m.checkReserved(r, a)
 		err := r.do(m, f, a)
 		if err != nil {
 			m.find("ioctl", ErrnoName(err), "%s", r.name)
@@ -165,6 +184,9 @@ const (
 	zeroFlag   = 1 << 5
 	noFlags    = 0xffff // of the lower half; the upper is a tag
 	mostFilled = 64 << 20
+
+	cacheMask     = 3
+	writeCombined = 1
 )
 
 func allocHandle(m *Machine, _ *file, a *argument) error {
@@ -179,7 +201,7 @@ func allocHandle(m *Machine, _ *file, a *argument) error {
 	if flags>>16 == 0 {
 		m.find("ioctl", "tag", "NVMAP_ALLOC without a tag: the kernel prints a warning")
 	}
-	b.allocated = true
+	b.allocated, b.combined = true, flags&cacheMask == writeCombined
 	if flags&noFlags&zeroFlag == 0 { // memory is what somebody left in it
 		fill := b.data
 		if len(fill) > mostFilled {

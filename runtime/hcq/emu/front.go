@@ -191,6 +191,9 @@ func (m *Machine) fetch(c *channel, what string, address uint64, n int) ([]byte,
 	if g == nil {
 		return nil, refuseMemory(address, "%s: %d bytes, where nothing is mapped", what, n)
 	}
+	if g.buffer.combined {
+		m.find("order", "combined", "%s in write-combined memory: a board's scheduler did not take a pushbuffer there", what)
+	}
 	at := address - g.address
 	b := g.buffer.data[at : at+uint64(n)]
 	if g.buffer.seen != nil && !bytes.Equal(b, g.buffer.seen[at:at+uint64(n)]) {

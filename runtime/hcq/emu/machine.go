@@ -106,6 +106,7 @@ type buffer struct {
 	references int    // the handle, descriptors, mappings of CPU and GPU
 	seen       []byte // what stood in it at the last full barrier; nil where it is too large to keep
 	allocated  bool
+	combined   bool // write-combined: fetched by the front end it gave errors on a board
 }
 
 // mapping is memory that the CPU sees.
