@@ -1,3 +1,5 @@
+//go:build unix
+
 package engine_test
 
 import (

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"unicode"
 
-	"golang.org/x/sys/unix"
-
 	"tgc/internal/oracle"
 )
 
@@ -247,7 +245,7 @@ func (e hostileEntry) openMade(t *testing.T, data []byte) {
 	case kind == "dir":
 		err = os.Mkdir(path, 0o700)
 	case kind == "fifo":
-		err = unix.Mkfifo(path, 0o600)
+		err = makePipe(path)
 	case kind == "symlink-loop":
 		err = os.Symlink("m.gguf", path)
 	case kind == "dangling":

@@ -13,11 +13,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"tgc/internal/childprocess"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/runtime"
@@ -83,14 +81,11 @@ func MaybeChild(open Opener) {
 
 // serve is the life of a child.
 func serve(open Opener) error {
-	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
+	replies, err := childprocess.ClaimStdout()
 	if err != nil {
 		return err
 	}
-	if err := unix.Dup3(2, 1, 0); err != nil { // what libraries print is no reply
-		return err
-	}
-	out := json.NewEncoder(os.NewFile(uintptr(fd), "replies"))
+	out := json.NewEncoder(replies)
 	in := json.NewDecoder(bufio.NewReader(os.Stdin))
 	var spec Spec
 	if err := in.Decode(&spec); err != nil {
@@ -211,11 +206,15 @@ const (
 )
 
 func (c *Child) start(ctx context.Context) error {
-	p := &process{command: exec.Command("/proc/self/exe"), replies: make(chan reply), log: &tail{}}
+	self, err := childprocess.Executable()
+	if err != nil {
+		return err
+	}
+	p := &process{command: exec.Command(self), replies: make(chan reply), log: &tail{}}
 	p.command.Env = append(os.Environ(), childEnv+"=1")
 	p.command.Stderr = p.log
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the parent
-	p.command.WaitDelay = time.Second                           // a compiler that it has started may hold its standard error
+	childprocess.Detach(p.command)
+	p.command.WaitDelay = time.Second // a compiler that it has started may hold its standard error
 	in, err := p.command.StdinPipe()
 	if err != nil {
 		return err

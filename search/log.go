@@ -10,8 +10,6 @@ import (
 	"os"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/kernel/plan"
@@ -133,7 +131,7 @@ func OpenLog(path, device string) (*Log, error) {
 
 // resume reads what is there and goes to its end.
 func (l *Log) resume() error {
-	if err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lockFile(l.file); err != nil {
 		return fmt.Errorf("another process writes it: %w", err)
 	}
 	kernels, whole, err := readLog(l.file)

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/peterh/liner"
-	"golang.org/x/sys/unix"
 
 	"tgc/llm/chat/shell"
 )
@@ -149,14 +149,14 @@ const patience = 3
 // catchSignals takes over SIGINT and SIGTERM; stop ends the program's job.
 func catchSignals(stop context.CancelFunc, interactive bool) *signals {
 	s := &signals{caught: make(chan os.Signal, 4), done: make(chan struct{})}
-	signal.Notify(s.caught, unix.SIGINT, unix.SIGTERM)
+	signal.Notify(s.caught, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		for {
 			select {
 			case <-s.done:
 				return
 			case sig := <-s.caught:
-				if !interactive || sig != unix.SIGINT || s.stopAnswer() {
+				if !interactive || sig != syscall.SIGINT || s.stopAnswer() {
 					stop()
 				}
 			}

@@ -9,11 +9,11 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"tgc/search"
 )
@@ -22,7 +22,7 @@ import (
 const (
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 128 + int(unix.SIGINT)
+	exitInterrupted = 128 + int(syscall.SIGINT)
 )
 
 func main() {
@@ -82,7 +82,7 @@ func execute(args []string, io streams) (status int) {
 // interruptible returns a context that the first SIGINT or SIGTERM ends; the
 // second one ends the process.
 func interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	go func() {
 		<-ctx.Done()
 		stop() // restores the default action of the signals

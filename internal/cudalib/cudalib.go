@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"tgc/internal/sharedlibrary"
 )
 
 // Library is what to look for.
@@ -76,7 +78,7 @@ func (l Library) Open(cudaPath string, before func(folder string)) (handle uintp
 		if before != nil && strings.Contains(name, "/") {
 			before(filepath.Dir(name))
 		}
-		handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		handle, err := sharedlibrary.Open(name, sharedlibrary.Local)
 		if err == nil {
 			return handle, name, nil
 		}
@@ -90,7 +92,7 @@ func (l Library) Open(cudaPath string, before func(folder string)) (handle uintp
 // Bind makes Go functions of a library's.
 func Bind(handle uintptr, path string, functions map[string]any) error {
 	for name, to := range functions {
-		address, err := purego.Dlsym(handle, name)
+		address, err := sharedlibrary.Find(handle, name)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -15,8 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tgc/engine"
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -201,15 +199,6 @@ func (b *bench) add(name, unit string, work float64, seconds []float64, limit fl
 	}
 	b.result.Figures = append(b.result.Figures, r)
 	return &b.result.Figures[len(b.result.Figures)-1]
-}
-
-// processorSeconds is what all threads of the process have computed so far.
-func processorSeconds() float64 {
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		return 0
-	}
-	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
 }
 
 func measure(ctx context.Context, rate Rate) (float64, error) {

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/ebitengine/purego"
-
 	"tgc/internal/cudalib"
+	"tgc/internal/sharedlibrary"
 )
 
 // ErrNotFound says that the library is not installed.
@@ -77,7 +76,7 @@ func newest(handle uintptr) string {
 	for major := newestMajor; major >= oldestMajor; major-- {
 		for minor := newestMinor; minor >= 0; minor-- {
 			version := fmt.Sprintf("%d_%d", major, minor)
-			if _, err := purego.Dlsym(handle, symbol("Create", version)); err == nil {
+			if _, err := sharedlibrary.Find(handle, symbol("Create", version)); err == nil {
 				return version
 			}
 		}

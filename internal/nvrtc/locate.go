@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/ebitengine/purego"
-
 	"tgc/internal/cudalib"
+	"tgc/internal/sharedlibrary"
 )
 
 // ErrNotFound says that the library is not installed.
@@ -35,7 +34,7 @@ func openBuiltins(folder string) {
 		return
 	}
 	for _, file := range found {
-		if _, err := purego.Dlopen(file, purego.RTLD_NOW|purego.RTLD_GLOBAL); err != nil {
+		if _, err := sharedlibrary.Open(file, sharedlibrary.Global); err != nil {
 			continue // compiling will say what it lacks
 		}
 	}

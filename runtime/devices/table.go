@@ -1,11 +1,11 @@
 package devices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -75,12 +75,12 @@ var families = []family{
 	},
 	{name: "nv", doc: "NVIDIA GPU through its hardware queue", suffix: &numbered},
 	{
-		name: "cpu", doc: "this machine's CPU through libLLVM", open: openCPU,
+		name: "cpu", doc: "this machine's CPU through libLLVM", byName: goruntime.GOOS == "darwin", open: openCPU,
 		workers: func(_ runtime.Device, opt Options) int { return cores(opt) }, describe: describeCPU, rates: ratesCPU,
 	},
 	{
 		name: "interp", doc: "interpreter, always present", slow: true, open: openInterp,
-		remark: "device: interp, which is slow: no libLLVM was found. For the fast path install LLVM 15 to 22 (Debian: apt install libllvm19)",
+		remark: interpreted(goruntime.GOOS),
 	},
 	{
 		name: "cuda:emu", doc: "NVIDIA GPU emulated from PTX, with checks; slow", suffix: &architecture, byName: true, slow: true,
@@ -90,6 +90,19 @@ var families = []family{
 		name: "tegra:emu", doc: "Jetson GPU emulated word by word, with checks; slow, needs ptxas", byName: true, slow: true, traces: true,
 		open: openTegraEmulated, workers: multiprocessors, describe: describeTegra,
 	},
+}
+
+// interpreted is said where the interpreter is the best device: what a faster one wants.
+// On macOS the CPU opens by name only, until somebody has tried it there.
+func interpreted(goos string) string {
+	const slow = "device: interp, which is slow: "
+	switch goos {
+	case "linux":
+		return slow + "no libLLVM was found. For the fast path install LLVM 15 to 22 (Debian: apt install libllvm19)"
+	case "darwin":
+		return slow + "--device cpu runs machine code through libLLVM (brew install llvm), which is not tried on macOS yet"
+	}
+	return slow + "machine code runs on Linux and macOS only"
 }
 
 // numbered counts devices from 0.
@@ -216,20 +229,7 @@ func cores(opt Options) int {
 }
 
 func describeCPU(info *Info, _ runtime.Device, opt Options) {
-	info.Name, info.Threads = processorName(), cores(opt)
-}
-
-// processorName is what the operating system calls the CPU.
-func processorName() string {
-	text, err := os.ReadFile("/proc/cpuinfo")
-	if err == nil {
-		for line := range strings.Lines(string(text)) {
-			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-				return strings.TrimSpace(value)
-			}
-		}
-	}
-	return goruntime.GOARCH
+	info.Name, info.Threads = cmp.Or(processorName(), goruntime.GOARCH), cores(opt)
 }
 
 func ratesCPU(runtime.Device) *rates {

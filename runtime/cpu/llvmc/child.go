@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"tgc/internal/childprocess"
 )
 
 // childEnv marks a compiler child.
@@ -30,7 +30,7 @@ func init() {
 // serve is the life of a child: settings, hello, then requests until the
 // parent closes the pipe.
 func serve() error {
-	out, err := claimStdout()
+	out, err := childprocess.ClaimStdout()
 	if err != nil {
 		return err
 	}
@@ -59,19 +59,6 @@ func serve() error {
 		}
 	}
 	return nil
-}
-
-// claimStdout keeps the pipe to the parent for frames and sends whatever
-// LLVM prints to standard output to standard error.
-func claimStdout() (*os.File, error) {
-	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Dup3(2, 1, 0); err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "replies"), nil
 }
 
 // prepare loads LLVM and makes the target machine; failures travel in the

@@ -120,6 +120,9 @@ func Start(ctx context.Context, options Options) (*Compiler, error) {
 	for range c.workers - 1 {
 		c.slots <- nil
 	}
+	if _, err := systemOf(runtime.GOOS); err != nil {
+		return nil, fmt.Errorf("llvmc: %w", err)
+	}
 	first, greeting, err := startChild(ctx, c.settings)
 	if err != nil {
 		return nil, fmt.Errorf("llvmc: %w", err)

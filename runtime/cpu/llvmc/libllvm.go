@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"runtime"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"tgc/internal/sharedlibrary"
 )
 
 // libLLVM is the part of LLVM's C API that a compile needs. Handles are
@@ -95,7 +98,7 @@ func openLLVM() (*libLLVM, error) {
 		"LLVMDisposePassBuilderOptions":             &l.passOptionsDispose,
 		"LLVMRunPasses":                             &l.runPasses,
 	} {
-		addr, err := purego.Dlsym(handle, symbol)
+		addr, err := sharedlibrary.Find(handle, symbol)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s has no %s, want LLVM %d or newer", ErrNoLLVM, name, symbol, oldestVersion)
 		}
@@ -106,7 +109,7 @@ func openLLVM() (*libLLVM, error) {
 	}
 	for _, target := range targets {
 		for _, part := range initialisers {
-			if addr, err := purego.Dlsym(handle, "LLVMInitialize"+target+part); err == nil {
+			if addr, err := sharedlibrary.Find(handle, "LLVMInitialize"+target+part); err == nil {
 				purego.SyscallN(addr)
 			}
 		}
@@ -118,11 +121,11 @@ func openLLVM() (*libLLVM, error) {
 // LLVMGetVersion exists from 16 on; 15 is the first release that has
 // LLVMContextSetOpaquePointers, which 17 dropped.
 func (l *libLLVM) readVersion(handle uintptr, name string) error {
-	if addr, err := purego.Dlsym(handle, "LLVMGetVersion"); err == nil {
+	if addr, err := sharedlibrary.Find(handle, "LLVMGetVersion"); err == nil {
 		var getVersion func(major, minor, patch *uint32)
 		purego.RegisterFunc(&getVersion, addr)
 		getVersion(&l.major, &l.minor, &l.patch)
-	} else if _, err := purego.Dlsym(handle, "LLVMContextSetOpaquePointers"); err == nil {
+	} else if _, err := sharedlibrary.Find(handle, "LLVMContextSetOpaquePointers"); err == nil {
 		l.major = 15
 	}
 	if l.major < oldestVersion {
@@ -157,14 +160,15 @@ type machine struct {
 
 // newMachine makes a target machine; empty settings mean the host.
 func (l *libLLVM) newMachine(s settings) (*machine, error) {
+	triple, features := systems[runtime.GOOS].hostTarget(runtime.GOARCH, l.takeMessage(l.defaultTriple()), l.takeMessage(l.hostFeatures()))
 	if s.Triple == "" {
-		s.Triple = l.takeMessage(l.defaultTriple())
+		s.Triple = triple
 	}
 	if s.CPU == "" {
 		s.CPU = l.takeMessage(l.hostCPU())
 	}
 	if s.Features == "" {
-		s.Features = l.takeMessage(l.hostFeatures())
+		s.Features = features
 	} else if s.Features == NoFeatures {
 		s.Features = ""
 	}

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // start starts a compiler or skips the test where there is no libLLVM.
@@ -200,20 +198,6 @@ func TestChildKilledFromOutside(t *testing.T) {
 	}
 	if _, err := c.Compile(t.Context(), []byte(addIR)); err != nil {
 		t.Errorf("the compile after the child's death: %v", err)
-	}
-}
-
-// Ctrl-C on a terminal, which goes to the group of this process, does not reach a child.
-func TestChildHasItsOwnGroup(t *testing.T) {
-	c := start(t, Options{Workers: 1})
-	worker := <-c.slots
-	defer func() { c.slots <- worker }()
-	group, err := unix.Getpgid(worker.cmd.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if own := unix.Getpgrp(); group == own {
-		t.Errorf("the child is in the group %d of this process", own)
 	}
 }
 

@@ -10,8 +10,9 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"tgc/internal/childprocess"
 )
 
 // child is one compiler process, used by one goroutine at a time.
@@ -32,7 +33,7 @@ func startChild(ctx context.Context, s settings) (*child, hello, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
 		fmt.Errorf("the compiler child did not start within %v: %w", startTimeout, context.DeadlineExceeded))
 	defer cancel()
-	exe, err := os.Executable()
+	exe, err := childprocess.Executable()
 	if err != nil {
 		return nil, hello{}, err
 	}
@@ -40,9 +41,7 @@ func startChild(ctx context.Context, s settings) (*child, hello, error) {
 	// A dying child should report LLVM's message, not its goroutines.
 	c.cmd.Env = append(os.Environ(), childEnv+"=1", "GOTRACEBACK=none")
 	c.cmd.Stderr = &c.stderr
-	// Ctrl-C on a terminal goes to all of its foreground group. What it means is this
-	// process's to decide: a chat ends an answer by it and compiles again.
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	childprocess.Detach(c.cmd) // a chat ends an answer by Ctrl-C and compiles again
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, hello{}, err
 	}

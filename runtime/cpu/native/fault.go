@@ -1,21 +1,27 @@
 package native
 
 import (
+	"cmp"
 	"fmt"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
+
+// signalNames are what instructions raise.
+var signalNames = map[syscall.Signal]string{
+	syscall.SIGSEGV: "SIGSEGV", syscall.SIGBUS: "SIGBUS", syscall.SIGFPE: "SIGFPE",
+	syscall.SIGILL: "SIGILL", syscall.SIGTRAP: "SIGTRAP",
+}
 
 // FaultError is a kernel that raised a signal. The step it belongs to did
 // not complete; its outputs are undefined. The pool stays usable.
 type FaultError struct {
-	Signal  unix.Signal // SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP
-	Code    int         // si_code: what kind of fault
-	Address uintptr     // that was accessed (SIGSEGV, SIGBUS)
-	PC      uintptr     // of the instruction
-	Entry   uintptr     // of the kernel
-	Kernel  string      // Call.Name
-	Call    int         // number of the call in the step
+	Signal  syscall.Signal // SIGSEGV, SIGBUS, SIGFPE, SIGILL or SIGTRAP
+	Code    int            // si_code: what kind of fault
+	Address uintptr        // that was accessed (SIGSEGV, SIGBUS)
+	PC      uintptr        // of the instruction
+	Entry   uintptr        // of the kernel
+	Kernel  string         // Call.Name
+	Call    int            // number of the call in the step
 	Worker  int
 }
 
@@ -24,8 +30,8 @@ type FaultError struct {
 const farFromEntry = 1 << 20
 
 func (e *FaultError) Error() string {
-	what := unix.SignalName(e.Signal)
-	if e.Signal == unix.SIGSEGV || e.Signal == unix.SIGBUS {
+	what := cmp.Or(signalNames[e.Signal], e.Signal.String())
+	if e.Signal == syscall.SIGSEGV || e.Signal == syscall.SIGBUS {
 		what += fmt.Sprintf(" at address %#x", e.Address)
 	}
 	where := fmt.Sprintf("pc %#x outside the kernel", e.PC)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/ebitengine/purego"
 	"golang.org/x/sys/unix"
+
+	"tgc/internal/sharedlibrary"
 )
 
 // Signal handlers belong to the process, and a handler can reach nothing but
@@ -152,16 +154,16 @@ func joinThread(thread uintptr) error {
 // cFunction finds a function of the C library, which every purego program
 // has loaded (older glibc keeps threads in a library of their own).
 func cFunction(name string) (uintptr, error) {
-	addr, err := purego.Dlsym(purego.RTLD_DEFAULT, name)
+	addr, err := sharedlibrary.FindLoaded(name)
 	if err == nil {
 		return addr, nil
 	}
 	for _, lib := range []string{"libc.so.6", "libpthread.so.0"} {
-		handle, err := purego.Dlopen(lib, purego.RTLD_LAZY|purego.RTLD_GLOBAL)
+		handle, err := sharedlibrary.Open(lib, sharedlibrary.Global)
 		if err != nil {
 			continue
 		}
-		if addr, err := purego.Dlsym(handle, name); err == nil {
+		if addr, err := sharedlibrary.Find(handle, name); err == nil {
 			return addr, nil
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"tgc/internal/pages"
 )
 
 // hugePage is the size that large allocations are aligned to. Weights in
@@ -44,23 +44,23 @@ func alloc(size int64, huge bool) (*Memory, error) {
 		align = hugePage
 	}
 	usable := max((size+page-1)/page*page, page)
-	mapping, err := unix.Mmap(-1, 0, int(page+usable+align+page), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	mapping, err := pages.Reserve(int(page + usable + align + page))
 	if err != nil {
 		return nil, fmt.Errorf("native: allocation of %d bytes: %w", size, err)
 	}
 	base := int64(uintptr(unsafe.Pointer(&mapping[0])))
 	start := (base+page+align-1)/align*align - base
 	body := mapping[start : start+usable]
-	if err := unix.Mprotect(mapping[start-page:start], unix.PROT_READ); err != nil {
-		_ = unix.Munmap(mapping) // the error of mprotect is the one to report
+	if err := pages.Protect(mapping[start-page:start], pages.Read); err != nil {
+		_ = pages.Unmap(mapping) // the error of Protect is the one to report
 		return nil, fmt.Errorf("native: allocation of %d bytes: %w", size, err)
 	}
-	if err := unix.Mprotect(body, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-		_ = unix.Munmap(mapping) // the error of mprotect is the one to report
+	if err := pages.Protect(body, pages.ReadWrite); err != nil {
+		_ = pages.Unmap(mapping) // the error of Protect is the one to report
 		return nil, fmt.Errorf("native: allocation of %d bytes: %w", size, err)
 	}
 	if huge && size >= hugePage {
-		_ = unix.Madvise(body, unix.MADV_HUGEPAGE) // advice; kernels without huge pages refuse it
+		pages.AdviseHuge(body)
 	}
 	touchPage(&mapping[start-1])
 	touchPage(&body[usable-1])
@@ -87,7 +87,7 @@ func (m *Memory) Free() error {
 	m.free.Do(func() {
 		mapping := m.mapping
 		m.mapping, m.data = nil, nil
-		err = unix.Munmap(mapping)
+		err = pages.Unmap(mapping)
 	})
 	return err
 }

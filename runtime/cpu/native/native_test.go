@@ -12,13 +12,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"tgc/internal/pages"
 	_ "tgc/internal/steadyseed"
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/cpu/object"
@@ -339,9 +340,9 @@ func TestFaults(t *testing.T) {
 	kernel := kernels(t)
 	a, address := numbers(t, 64)
 	truncated := truncatedFile(t)
-	trap := unix.SIGILL // what llvm.trap raises
+	trap := syscall.SIGILL // what llvm.trap raises
 	if runtime.GOARCH == "arm64" {
-		trap = unix.SIGTRAP
+		trap = syscall.SIGTRAP
 	}
 	for _, workers := range []int{1, 2} {
 		p := newPool(t, workers)
@@ -349,20 +350,20 @@ func TestFaults(t *testing.T) {
 		for _, test := range []struct {
 			name    string
 			call    Call
-			signal  unix.Signal
+			signal  syscall.Signal
 			address uintptr
 			worker  int
 		}{
-			{"null on worker 0", Call{Fn: kernel("read_at"), Args: []uint64{8, 0}, Units: 2}, unix.SIGSEGV, 8, 0},
-			{"unmapped on the last worker", Call{Fn: kernel("read_at"), Args: []uint64{0xdead0000, 1}, Units: 2}, unix.SIGSEGV, 0xdead0000, workers - 1},
-			{"non-canonical address", Call{Fn: kernel("read_at"), Args: []uint64{1 << 60, 1}, Units: 2}, unix.SIGSEGV, 0, workers - 1},
-			{"inside memset", Call{Fn: kernel("set_at"), Args: []uint64{0xdead0000, 100}, Units: 1}, unix.SIGSEGV, 0xdead0000, 0},
-			{"truncated file", Call{Fn: kernel("read_at"), Args: []uint64{uint64(truncated), 1}, Units: 2}, unix.SIGBUS, truncated, workers - 1},
-			{"division by zero", Call{Fn: kernel("divide"), Args: []uint64{address, 0}, Units: 1}, unix.SIGFPE, 0, 0},
+			{"null on worker 0", Call{Fn: kernel("read_at"), Args: []uint64{8, 0}, Units: 2}, syscall.SIGSEGV, 8, 0},
+			{"unmapped on the last worker", Call{Fn: kernel("read_at"), Args: []uint64{0xdead0000, 1}, Units: 2}, syscall.SIGSEGV, 0xdead0000, workers - 1},
+			{"non-canonical address", Call{Fn: kernel("read_at"), Args: []uint64{1 << 60, 1}, Units: 2}, syscall.SIGSEGV, 0, workers - 1},
+			{"inside memset", Call{Fn: kernel("set_at"), Args: []uint64{0xdead0000, 100}, Units: 1}, syscall.SIGSEGV, 0xdead0000, 0},
+			{"truncated file", Call{Fn: kernel("read_at"), Args: []uint64{uint64(truncated), 1}, Units: 2}, syscall.SIGBUS, truncated, workers - 1},
+			{"division by zero", Call{Fn: kernel("divide"), Args: []uint64{address, 0}, Units: 1}, syscall.SIGFPE, 0, 0},
 			{"illegal instruction", Call{Fn: kernel("illegal"), Units: 1}, trap, 0, 0},
 		} {
 			t.Run(fmt.Sprintf("%s of %d", test.name, workers), func(t *testing.T) {
-				if test.signal == unix.SIGFPE && runtime.GOARCH == "arm64" {
+				if test.signal == syscall.SIGFPE && runtime.GOARCH == "arm64" {
 					t.Skip("division by zero is 0 on arm64")
 				}
 				test.call.Name = "the bad kernel"
@@ -376,7 +377,7 @@ func TestFaults(t *testing.T) {
 					if fault.Signal != test.signal || fault.Kernel != "the bad kernel" || fault.Call != 2 || fault.Worker != test.worker {
 						t.Errorf("got %v, want %v in call 2 of worker %d", fault, test.signal, test.worker)
 					}
-					if test.signal != unix.SIGFPE && test.signal != trap && fault.Address != test.address {
+					if test.signal != syscall.SIGFPE && test.signal != trap && fault.Address != test.address {
 						t.Errorf("got %v, want address %#x", fault, test.address)
 					}
 					clear(a)
@@ -404,11 +405,11 @@ func truncatedFile(t *testing.T) uintptr {
 	if err := file.Truncate(int64(page)); err != nil {
 		t.Fatal(err)
 	}
-	mapped, err := unix.Mmap(int(file.Fd()), 0, page, unix.PROT_READ, unix.MAP_SHARED)
+	mapped, err := pages.MapFile(file, page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { unix.Munmap(mapped) })
+	t.Cleanup(func() { pages.Unmap(mapped) })
 	if err := file.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +422,7 @@ func TestStackOverflowOfAWorker(t *testing.T) {
 	p := newPool(t, 2)
 	s := newStep(t, []Call{{Fn: kernel("nothing"), Units: 1}, {Fn: kernel("recurse"), Units: 2, Name: "recurse"}})
 	var fault *FaultError
-	if err := p.Run(t.Context(), s); !errors.As(err, &fault) || fault.Signal != unix.SIGSEGV || fault.Kernel != "recurse" {
+	if err := p.Run(t.Context(), s); !errors.As(err, &fault) || fault.Signal != syscall.SIGSEGV || fault.Kernel != "recurse" {
 		t.Fatalf("got %v, want a SIGSEGV of recurse", err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ebitengine/purego"
+	"tgc/internal/sharedlibrary"
 )
 
 // externs are the functions an object may import: LLVM turns loops and
@@ -15,22 +15,22 @@ import (
 var externs = []string{"memset", "memcpy", "memmove", "fma"}
 
 // libcNames are tried when the symbol is not in the program's own scope.
-var libcNames = []string{"libc.so.6", "libc.so", "libm.so.6", "libm.so"}
+var libcNames = []string{"libc.so.6", "libc.so", "libm.so.6", "libm.so", "libSystem.B.dylib"}
 
 // resolveExtern is the address of a function on the list.
 func resolveExtern(name string) (uint64, error) {
 	if !slices.Contains(externs, name) {
 		return 0, fmt.Errorf("undefined symbol %q: only %v may be undefined", name, externs)
 	}
-	if addr, err := purego.Dlsym(purego.RTLD_DEFAULT, name); err == nil {
+	if addr, err := sharedlibrary.FindLoaded(name); err == nil {
 		return uint64(addr), nil
 	}
 	for _, lib := range libcNames {
-		handle, err := purego.Dlopen(lib, purego.RTLD_LAZY)
+		handle, err := sharedlibrary.Open(lib, sharedlibrary.Local)
 		if err != nil {
 			continue
 		}
-		if addr, err := purego.Dlsym(handle, name); err == nil {
+		if addr, err := sharedlibrary.Find(handle, name); err == nil {
 			return uint64(addr), nil
 		}
 	}

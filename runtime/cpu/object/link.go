@@ -10,7 +10,7 @@ import (
 	"os"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"tgc/internal/pages"
 )
 
 // group is a run of pages with one protection.
@@ -24,10 +24,10 @@ const (
 )
 
 // groupProt is what each group becomes after relocation.
-var groupProt = [groupCount]int{
-	groupText:   unix.PROT_READ | unix.PROT_EXEC,
-	groupRodata: unix.PROT_READ,
-	groupData:   unix.PROT_READ | unix.PROT_WRITE,
+var groupProt = [groupCount]pages.Protection{
+	groupText:   pages.ReadExecute,
+	groupRodata: pages.Read,
+	groupData:   pages.ReadWrite,
 }
 
 // span is a part of the image: offset and size in bytes.
@@ -325,8 +325,14 @@ func (img *image) protect() error {
 		if at.size == 0 {
 			continue
 		}
-		if err := unix.Mprotect(img.mem[at.offset:at.offset+at.size], groupProt[g]); err != nil {
+		part := img.mem[at.offset : at.offset+at.size]
+		if err := pages.Protect(part, groupProt[g]); err != nil {
 			return fmt.Errorf("protect: %w", err)
+		}
+		if group(g) == groupText {
+			if err := flushInstructions(part); err != nil {
+				return fmt.Errorf("protect: %w", err)
+			}
 		}
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"tgc/internal/pages"
 )
 
 // maxImage bounds the memory one object may ask for, in bytes. Kernels are
@@ -42,7 +42,7 @@ func Load(file []byte) (*Object, error) {
 	}
 	o := &Object{byName: map[string]int{}}
 	img, err := link(file, machine, func(size uint64) (_ []byte, err error) {
-		o.mapping, err = mapMemory(size)
+		o.mapping, err = pages.Map(int(size))
 		return o.mapping, err
 	})
 	if err == nil {
@@ -101,17 +101,8 @@ func (o *Object) Close() error {
 		mapping := o.mapping
 		o.mapping, o.functions, o.byName = nil, nil, nil
 		if mapping != nil {
-			err = unix.Munmap(mapping)
+			err = pages.Unmap(mapping)
 		}
 	})
 	return err
-}
-
-// mapMemory returns size zeroed bytes of page-aligned memory.
-func mapMemory(size uint64) ([]byte, error) {
-	mem, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		return nil, fmt.Errorf("map %d bytes: %w", size, err)
-	}
-	return mem, nil
 }

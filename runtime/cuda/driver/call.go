@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/ebitengine/purego"
+
+	"tgc/internal/sharedlibrary"
 )
 
 // Library is libcuda. Its methods are safe for concurrent use as far as the
@@ -46,7 +48,7 @@ func Open(cudaPath string) (*Library, error) {
 
 func (l *Library) bind(handle uintptr, f function) bool {
 	for _, symbol := range functions[f].symbols {
-		if address, err := purego.Dlsym(handle, symbol); err == nil && address != 0 {
+		if address, err := sharedlibrary.Find(handle, symbol); err == nil && address != 0 {
 			l.address[f], l.symbol[f] = address, symbol
 			return true
 		}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/ebitengine/purego"
+	"tgc/internal/sharedlibrary"
 )
 
 // ErrNoLibrary is wrapped by the error of Open where there is no libcuda.
@@ -63,7 +63,7 @@ func fileExists(path string) bool {
 func openLibrary(names []string) (handle uintptr, path string, err error) {
 	var reasons []error
 	for _, name := range names {
-		handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		handle, err := sharedlibrary.Open(name, sharedlibrary.Local)
 		if err == nil {
 			return handle, name, nil
 		}

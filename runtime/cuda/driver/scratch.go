@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"golang.org/x/sys/unix"
+	"tgc/internal/pages"
 )
 
 // scratchBytes is the size of a pooled argument block: enough for the
@@ -41,7 +41,7 @@ func (p *scratchPool) get(n int) (*scratch, error) {
 		p.mu.Unlock()
 		n = scratchBytes
 	}
-	mapping, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	mapping, err := pages.Map(n)
 	if err != nil {
 		return nil, fmt.Errorf("cuda: argument block of %d bytes: %w", n, err)
 	}
@@ -50,7 +50,7 @@ func (p *scratchPool) get(n int) (*scratch, error) {
 
 func (p *scratchPool) put(s *scratch) {
 	if len(s.mapping) > scratchBytes {
-		_ = unix.Munmap(s.mapping) // unmapping our own mapping does not fail
+		_ = pages.Unmap(s.mapping) // unmapping our own mapping does not fail
 		return
 	}
 	s.used = 0

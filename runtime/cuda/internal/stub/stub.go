@@ -19,6 +19,8 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+
+	"tgc/internal/sharedlibrary"
 )
 
 //go:embed testdata/stub.c
@@ -40,7 +42,7 @@ func Build(tb testing.TB, flags ...string) *Stub {
 	if err := os.WriteFile(library, compile(tb, flags), 0o700); err != nil {
 		tb.Fatal(err)
 	}
-	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	handle, err := sharedlibrary.Open(library, sharedlibrary.Local)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func compile(tb testing.TB, flags []string) []byte {
 
 func (s *Stub) call(symbol string, args ...uintptr) uintptr {
 	s.tb.Helper()
-	address, err := purego.Dlsym(s.handle, symbol)
+	address, err := sharedlibrary.Find(s.handle, symbol)
 	if err != nil {
 		s.tb.Fatal(err)
 	}
