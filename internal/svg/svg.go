@@ -55,6 +55,11 @@ func (p *Picture) Dot(x, y, radius float64, colour, says string) {
 	p.printf("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\" fill-opacity=\"0.75\"><title>%s</title></circle>\n", x, y, radius, escape(colour), escape(says))
 }
 
+// Box draws a filled rectangle that says something when one points at it.
+func (p *Picture) Box(x, y, width, height float64, colour, says string) {
+	p.printf("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"><title>%s</title></rect>\n", x, y, width, height, escape(colour), escape(says))
+}
+
 // Anchor says which part of a text stands at its place.
 type Anchor string
 

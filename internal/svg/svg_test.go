@@ -17,6 +17,7 @@ func TestWellFormed(t *testing.T) {
 		p := New(100, 50)
 		p.Line(0, 0, 1, 1, "#000", 4, 2)
 		p.Dot(1, 2, 3, "red", text)
+		p.Box(1, 2, 3, 4, "red", text)
 		p.Text(1, 2, Middle, text)
 		p.Spans(1, 2, Start, Span{text, "blue"}, Span{Text: text})
 		p.Curve([][2]float64{{1, 2}, {3, 4}}, text)
@@ -34,7 +35,7 @@ func TestWellFormed(t *testing.T) {
 				count[start.Name.Local]++
 			}
 		}
-		for element, want := range map[string]int{"svg": 1, "line": 1, "circle": 1, "title": 1, "text": 2, "tspan": 1, "polyline": 1, "script": 0} {
+		for element, want := range map[string]int{"svg": 1, "line": 1, "circle": 1, "title": 2, "rect": 2, "text": 2, "tspan": 1, "polyline": 1, "script": 0} {
 			if count[element] != want {
 				t.Fatalf("%d of %s, want %d", count[element], element, want)
 			}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"tgc/internal/lists"
+	"tgc/nn/plot"
 )
 
 // Record is what was measured at a step.
@@ -95,19 +96,18 @@ func (h History) WriteCSV(w io.Writer) error {
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
-// ReadHistory reads what WriteCSV wrote.
+// ReadHistory reads what WriteCSV wrote. Of the first columns only the steps must be there.
 func ReadHistory(r io.Reader) (History, error) {
 	rows, err := csv.NewReader(r).ReadAll()
 	if err != nil {
 		return nil, fmt.Errorf("train: history: %w", err)
 	}
-	if len(rows) == 0 || len(rows[0]) < len(columns) || !slices.Equal(rows[0][:len(columns)], columns) {
-		return nil, fmt.Errorf("train: history: the table does not begin with the columns %v", columns)
+	if len(rows) == 0 || !slices.Contains(rows[0], columns[0]) {
+		return nil, fmt.Errorf("train: history: the table has no column %q", columns[0])
 	}
-	names := rows[0][len(columns):]
 	var h History
 	for i, row := range rows[1:] {
-		record, err := readRecord(names, row)
+		record, err := readRecord(rows[0], row)
 		if err != nil {
 			return nil, fmt.Errorf("train: history: line %d: %w", i+2, err)
 		}
@@ -117,21 +117,43 @@ func ReadHistory(r io.Reader) (History, error) {
 }
 
 func readRecord(names, row []string) (Record, error) {
-	var err error
-	value := func(cell string) float64 {
-		v, e := strconv.ParseFloat(cell, 64)
-		if err == nil {
-			err = e
+	r := Record{Values: make(map[string]float64)}
+	for i, cell := range row {
+		if cell == "" {
+			continue
 		}
-		return v
-	}
-	r := Record{Step: int(value(row[0])), Epoch: value(row[1]), Seconds: value(row[2]), Values: make(map[string]float64)}
-	for i, name := range names {
-		if cell := row[len(columns)+i]; cell != "" {
-			r.Values[name] = value(cell)
+		v, err := strconv.ParseFloat(cell, 64)
+		if err != nil {
+			return r, err
+		}
+		switch names[i] {
+		case columns[0]:
+			r.Step = int(v)
+		case columns[1]:
+			r.Epoch = v
+		case columns[2]:
+			r.Seconds = v
+		default:
+			r.Values[names[i]] = v
 		}
 	}
-	return r, err
+	return r, nil
+}
+
+// SVG draws values by step as a picture; without names the losses. Where all are above 0
+// the scale is logarithmic.
+func (h History) SVG(title string, names ...string) []byte {
+	if len(names) == 0 {
+		names = slices.DeleteFunc([]string{"loss", "valid.loss"}, func(name string) bool { return !slices.Contains(h.Names(), name) })
+	}
+	picture := plot.Lines{Title: title, Log: true}
+	for _, name := range names {
+		steps, values := h.Series(name)
+		across := lists.Map(steps, func(step int) float64 { return float64(step) })
+		picture.Lines = append(picture.Lines, plot.Line{Name: name, X: across, Y: values})
+		picture.Log = picture.Log && !slices.ContainsFunc(values, func(v float64) bool { return v <= 0 })
+	}
+	return picture.SVG()
 }
 
 // Watch is a value of records with the direction that is better.
