@@ -30,6 +30,7 @@ type Options struct {
 	Seed     uint64
 	Scratch  bool        // leave the heuristic's plan out of the beginning
 	Extra    []plan.Plan // offered beside it
+	Only     bool        // nothing else is tried than these two
 	Batch    int         // candidates tried at once
 	Round    int         // neighbours of each plan that a round tries, at most
 	Priced   int         // of the plans that the price likes best, that it starts from
@@ -96,6 +97,9 @@ func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result
 			break
 		}
 		better = s.bestTime() < before*(1-Noise/2)
+		if s.options.Only {
+			break
+		}
 		plans, err = s.next()
 	}
 	if err != nil {
@@ -141,6 +145,9 @@ func (s *search) first() ([]plan.Plan, error) {
 		return s.fresh(append(list, plan.Plan{}), math.MaxInt), nil
 	}
 	list = append([]plan.Plan{s.kernel.Plan}, list...)
+	if s.options.Only {
+		return s.fresh(list, math.MaxInt), nil
+	}
 	for _, c := range candidates[:min(len(candidates), s.options.Priced)] {
 		list = append(list, c.Plan)
 	}

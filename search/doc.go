@@ -13,6 +13,8 @@
 //	contents.go what its buffers hold
 //	calls.go    its buffers, weights cold, and the time of a call
 //	child.go    a bench in a process of its own, which may die
+//	task.go     a kernel that another machine searches, and what it finds
+//	spread.go   kernels of a step for workers on other machines (package lease)
 //	step.go     the kernels of a whole step, and which plans make it faster
 //
 // Package database keeps what was found.

@@ -33,6 +33,7 @@ type TuneOptions struct {
 	Again   bool // search kernels that the database has, too
 	Log     *Log // of all candidates; may be nil
 	Testers Testers
+	Spread  *Spread                          // to workers that search the kernels; nil: they are searched here
 	Say     func(format string, args ...any) // of progress; may be nil
 }
 
@@ -120,9 +121,10 @@ type tuning struct {
 	result   Tuned
 	findings map[database.Key]*TunedKernel // of this step and of others that are tuned with it
 
-	known   given        // plans that are taken
-	plain   *engine.Step // with the heuristics' plans
-	current *engine.Step // with those taken
+	tasks   map[*TunedKernel]*Task // that workers search
+	known   given                  // plans that are taken
+	plain   *engine.Step           // with the heuristics' plans
+	current *engine.Step           // with those taken
 	end     time.Time
 
 	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64) ([][]float64, error)
@@ -271,17 +273,33 @@ func (t *tuning) budget(i int) time.Duration {
 
 // kernel searches one kernel and tries the best few in the step.
 func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
+	task := t.tasks[k]
 	switch {
 	case k.settled:
 		return nil
 	case k.Share < leastShare:
 		k.Note = "too small a part of the step"
 		return nil
-	case time.Until(t.end) < leastTime/2:
+	case task == nil && time.Until(t.end) < leastTime/2:
 		k.Note = "no time left"
 		return nil
+	case task == nil:
+		found, err := t.search(ctx, i, k)
+		return t.use(ctx, k, found, err)
 	}
-	found, err := t.search(ctx, i, k)
+	f, err := t.options.Spread.wait(ctx, task)
+	if err != nil {
+		return ctxOr(ctx, fmt.Errorf("the queue of workers: %w", err))
+	}
+	found, err := t.confirm(ctx, i, k, f)
+	if err := t.use(ctx, k, found, err); err != nil || ctx.Err() != nil {
+		return err
+	}
+	return t.options.Spread.settle(task, f)
+}
+
+// use takes what a search has found, if it makes the step faster.
+func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err error) error {
 	if errors.Is(err, errLogging) {
 		return err
 	}
@@ -292,16 +310,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	}
 	k.Before, k.Candidates = found.Before, len(found.Outcomes)
 	k.After = k.Before
-	k.Rejected = make(map[Status]int)
-	for _, o := range found.Outcomes {
-		switch o.Status {
-		case Wrong, Crashed: // a bug of the compiler
-			t.options.Say("%s%s: %s: plan %q: %s", t.prefix(), k.Kernel.Name, o.Status, o.Plan, o.Reason)
-		case Measured, Duplicate:
-			continue
-		}
-		k.Rejected[o.Status]++
-	}
+	k.Rejected = t.rejected(k, found.Outcomes)
 	switch {
 	case ctx.Err() != nil:
 		k.Note = "stopped"
@@ -327,28 +336,62 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	return t.store(k)
 }
 
-func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, error) {
-	options, bench := t.options.Search, t.options.Bench
-	options.Budget, bench.Baseline = t.budget(i), k.Kernel.Plan.String()
-	if bench.Model != nil {
-		options.Batch = rankedBatch
+// rejected counts candidates that came to no time, and tells of those that are bugs.
+func (t *tuning) rejected(k *TunedKernel, outcomes []Outcome) map[Status]int {
+	counts := make(map[Status]int)
+	for _, o := range outcomes {
+		switch o.Status {
+		case Wrong, Crashed: // a bug of the compiler
+			t.options.Say("%s%s: %s: plan %q: %s", t.prefix(), k.Kernel.Name, o.Status, o.Plan, o.Reason)
+		case Measured, Duplicate:
+			continue
+		}
+		counts[o.Status]++
 	}
+	return counts
+}
+
+// search searches a kernel on this device, for its share of the time.
+func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, error) {
+	options := t.options.Search
+	options.Budget, options.Extra = t.budget(i), t.offered(k)
+	return t.try(ctx, i, k, options, nil)
+}
+
+// offered are plans that are tried beside the heuristic's: the user's, and that of an entry from
+// elsewhere, or that is searched again.
+func (t *tuning) offered(k *TunedKernel) []plan.Plan {
+	list := slices.Clone(t.options.Search.Extra)
 	if t.options.DB != nil {
-		if e, ok, _ := t.options.DB.Find(t.key(k)); ok { // one from elsewhere, or that is searched again
+		if e, ok, _ := t.options.DB.Find(t.key(k)); ok {
 			if p, err := plan.Parse(e.Plan); err == nil {
-				options.Extra = append(slices.Clone(options.Extra), p)
+				list = append(list, p)
 			}
 		}
 	}
-	head := fmt.Sprintf("%s%d/%d %s (%.1f %% of the step)", t.prefix(), i+1, len(t.result.Kernels), k.Kernel.Name, 100*k.Share)
-	said := time.Now()
+	return list
+}
+
+// head begins what is said of a kernel.
+func (t *tuning) head(i int, k *TunedKernel) string {
+	return fmt.Sprintf("%s%d/%d %s (%.1f %% of the step)", t.prefix(), i+1, len(t.result.Kernels), k.Kernel.Name, 100*k.Share)
+}
+
+// try runs a search. The log has what others have tried, where they did.
+func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options, others []Outcome) (*Result, error) {
+	bench := t.options.Bench
+	bench.Baseline = k.Kernel.Plan.String()
+	if bench.Model != nil {
+		options.Batch = rankedBatch
+	}
+	head, said := t.head(i, k), time.Now()
 	options.Progress = func(p Progress) {
 		if time.Since(said) > time.Second {
 			said = time.Now()
 			t.options.Say("%s: %d tried, best %.4g us, heuristic %.4g", head, p.Tried, p.Best, p.Start)
 		}
 	}
-	logged, err := t.logTo(k, &options)
+	logged, err := t.logTo(k, &options, others)
 	if err != nil {
 		return nil, err
 	}
@@ -371,8 +414,8 @@ func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, er
 var errLogging = errors.New("log")
 
 // logTo lets a search write to the log. What it could not write is an error of the function that
-// comes back.
-func (t *tuning) logTo(k *TunedKernel, options *Options) (failed func() error, err error) {
+// comes back. What others have tried is written in place of what is tried to confirm it.
+func (t *tuning) logTo(k *TunedKernel, options *Options, others []Outcome) (failed func() error, err error) {
 	log, desc := t.options.Log, t.step.Compiled.Target
 	wrap := func(err error) error {
 		if err != nil {
@@ -387,6 +430,9 @@ func (t *tuning) logTo(k *TunedKernel, options *Options) (failed func() error, e
 		return nil, err
 	}
 	options.tried = func(list []Outcome, prices map[string]priced) {
+		if others != nil {
+			list, others = others, []Outcome{}
+		}
 		if err == nil {
 			err = wrap(log.candidates(k, desc, list, prices))
 		}

@@ -57,6 +57,9 @@ func tuneAll(ctx context.Context, list []*tuning, steps []NamedStep) (out []*Tun
 	for i := range shares {
 		shares[i] = max(shares[i]/total, leastPart/float64(len(list)))
 	}
+	if err := spread(list, shares); err != nil {
+		return nil, err
+	}
 	end := time.Now().Add(list[0].options.Budget)
 	for i, t := range list {
 		t.end = partOf(end, shares[i:])
@@ -67,6 +70,24 @@ func tuneAll(ctx context.Context, list []*tuning, steps []NamedStep) (out []*Tun
 		out = append(out, tuned)
 	}
 	return out, nil
+}
+
+// spread gives the kernels of all steps to workers, where there are some: those of a later step
+// do not wait for the times of an earlier one.
+func spread(list []*tuning, shares []float64) error {
+	total := 0.0
+	for _, share := range shares {
+		total += share
+	}
+	for i, t := range list {
+		if t.options.Spread == nil {
+			continue
+		}
+		if err := t.submit(time.Duration(float64(t.options.Budget) * shares[i] / total)); err != nil {
+			return fmt.Errorf("%s%w", t.prefix(), err)
+		}
+	}
+	return nil
 }
 
 // partOf is when the first of several shares of the time that is left ends.

@@ -45,12 +45,15 @@ type tuneFlags struct {
 	model    string
 	priced   int
 	json     bool
+	spread   spreadFlags
+
+	shared *search.Spread // to workers; nil: this machine searches
 }
 
 func newTune() *cobra.Command {
 	var o tuneFlags
 	cmd := &cobra.Command{
-		Use:   "tune MODEL.gguf|SHAPE|GRAPH.uop | --job FILE | --list | --export FILE | --import FILE",
+		Use:   "tune MODEL.gguf|SHAPE|GRAPH.uop | --job FILE | --worker URL | --list | --export FILE | --import FILE",
 		Short: "Search faster plans for the kernels of a step, and keep them",
 		Long: "Try plans for the kernels of a step on the device, those first that take most of the\n" +
 			"step, and keep the ones that make the step itself faster. Every later command with the\n" +
@@ -59,6 +62,9 @@ func newTune() *cobra.Command {
 			"A candidate's values are checked before its time counts, and candidates run in a process\n" +
 			"of their own. BEFORE and AFTER are microseconds of a call with weights that no cache\n" +
 			"holds; OUTCOME says what the step gains, or why a kernel keeps its plan.\n\n" +
+			"--serve lets other machines with the same kind of device search the kernels (--worker), by\n" +
+			"leases: one that is not heard of loses its kernel, and a kernel with which three were lost\n" +
+			"is set aside. What they find is tried here before it counts; the step decides here.\n\n" +
 			"--export writes the database as text, an entry a line; entries that are imported are\n" +
 			"candidates, which the next tune confirms.",
 		Example: "  tgc tune llama3.2:1b-q6_k --device cuda --mode int8\n" +
@@ -67,16 +73,24 @@ func newTune() *cobra.Command {
 			"  tgc tune graph.uop --device cpu --start scratch --keep-bits\n" +
 			"  tgc tune tiny --plans offered.txt      # a plan a line, offered for every kernel\n" +
 			"  tgc tune --job night.json --json       # several models, unattended\n" +
+			"  tgc tune --job night.json --serve :4222 --token secret --tls-cert c.pem --tls-key k.pem\n" +
+			"  tgc tune --worker tls://host:4222 --token secret --tls-ca c.pem --device cuda\n" +
 			"  tgc tune --list\n" +
 			"  tgc tune --export h200.plans && tgc tune --import h200.plans --db other",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if o.job != "" || o.list || o.export != "" || o.imported != "" {
+			if o.job != "" || o.spread.worker != "" || o.list || o.export != "" || o.imported != "" {
 				return cobra.NoArgs(cmd, args)
 			}
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.job != "" {
+			if err := o.spread.check(); err != nil {
+				return err
+			}
+			switch {
+			case o.spread.worker != "":
+				return o.runWorker(cmd)
+			case o.job != "":
 				return o.runJob(cmd)
 			}
 			if len(args) == 0 {
@@ -110,6 +124,7 @@ func newTune() *cobra.Command {
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	o.device.register(f)
 	o.device.registerModes(f)
+	o.spread.register(f)
 	return cmd
 }
 
@@ -136,6 +151,11 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
+	end, err := o.coordinate(cmd)
+	if err != nil {
+		return err
+	}
+	defer end()
 	start := time.Now()
 	t, err := o.open(cmd)
 	if err != nil {
@@ -231,6 +251,7 @@ func (t *tuner) configure() (err error) {
 		t.options.DB, config.DB = nil, ""
 	}
 	t.options.Say = func(format string, args ...any) { note(t.cmd, "%s", t.prefix+fmt.Sprintf(format, args...)) }
+	t.options.Spread = o.shared
 	t.options.Testers = childTesters(t.dev, o.device.threads, config.CacheDir)
 	if o.log != "" {
 		t.options.Log, err = search.OpenLog(o.log, t.dev.Name())

@@ -16,7 +16,21 @@ import (
 )
 
 // withJob are the flags that go with --job: the file says all else.
-var withJob = map[string]bool{"job": true, "json": true, "threads": true}
+var withJob = map[string]bool{
+	"job": true, "json": true, "threads": true,
+	"serve": true, "token": true, "tls-cert": true, "tls-key": true, "lease": true,
+}
+
+// otherFlags lists the flags that were given, but for some.
+func otherFlags(cmd *cobra.Command, some map[string]bool) string {
+	var list []string
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if !some[f.Name] {
+			list = append(list, "--"+f.Name)
+		}
+	})
+	return strings.Join(list, ", ")
+}
 
 // jobResult is what tune --job --json prints.
 type jobResult struct {
@@ -46,6 +60,11 @@ func (o *tuneFlags) runJob(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	end, err := o.coordinate(cmd)
+	if err != nil {
+		return err
+	}
+	defer end()
 	start := time.Now()
 	result, failed := &jobResult{Runs: []*jobRun{}}, 0
 	at := &jobDevice{flags: o, cmd: cmd}
@@ -82,14 +101,8 @@ func (o *tuneFlags) runJob(cmd *cobra.Command) error {
 
 // readJob reads the file, and sets the flags to what it says.
 func (o *tuneFlags) readJob(cmd *cobra.Command) (*job.Job, error) {
-	var other []string
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if !withJob[f.Name] {
-			other = append(other, "--"+f.Name)
-		}
-	})
-	if len(other) > 0 {
-		return nil, usagef("tune: --job says what %s would", strings.Join(other, ", "))
+	if other := otherFlags(cmd, withJob); other != "" {
+		return nil, usagef("tune: --job says what %s would", other)
 	}
 	f, err := os.Open(o.job)
 	if err != nil {
