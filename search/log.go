@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tgc/heuristic"
+	"tgc/internal/filelock"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/search/database"
@@ -131,7 +132,7 @@ func OpenLog(path, device string) (*Log, error) {
 
 // resume reads what is there and goes to its end.
 func (l *Log) resume() error {
-	if err := lockFile(l.file); err != nil {
+	if err := filelock.Lock(l.file); err != nil {
 		return fmt.Errorf("another process writes it: %w", err)
 	}
 	kernels, whole, err := readLog(l.file)

@@ -9,8 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
+
+	"tgc/internal/childprocess"
 )
 
 // Program is the name of the broker.
@@ -22,8 +23,7 @@ var ErrNoProgram = errors.New("no program " + Program)
 // Find finds the broker beside the running program, or in PATH.
 func Find() (string, error) {
 	if self, err := os.Executable(); err == nil {
-		path := filepath.Join(filepath.Dir(self), Program)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		if path, err := exec.LookPath(filepath.Join(filepath.Dir(self), Program)); err == nil {
 			return path, nil
 		}
 	}
@@ -50,7 +50,7 @@ const endTime = 10 * time.Second
 func start(program string, first Request) (*process, error) {
 	p := &process{command: exec.Command(program), events: make(chan Event)}
 	p.command.Stderr = os.Stderr
-	p.command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for tgc
+	childprocess.Detach(p.command) // Ctrl-C is for tgc
 	p.command.WaitDelay = endTime
 	in, err := p.command.StdinPipe()
 	if err != nil {

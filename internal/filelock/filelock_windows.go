@@ -1,4 +1,4 @@
-package search
+package filelock
 
 import (
 	"math"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockFile keeps other processes from locking a file until it is closed here. It does not wait.
+// Lock keeps other processes from locking a file until it is closed here. It does not wait.
 // What it locks is a byte that no file reaches: Windows keeps others from reading locked bytes.
-func lockFile(file *os.File) error {
+func Lock(file *os.File) error {
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
 	far := &windows.Overlapped{OffsetHigh: math.MaxInt32}
 	return windows.LockFileEx(windows.Handle(file.Fd()), flags, 0, 1, 0, far)

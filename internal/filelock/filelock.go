@@ -1,0 +1,2 @@
+// Package filelock locks files against other processes.
+package filelock
