@@ -8,7 +8,6 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
-	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/target"
 )
@@ -111,18 +110,7 @@ func (a *analysis) decodedFrom(sum *ir.UOp, byParam map[*ir.UOp]*operand) {
 		}
 	}
 	for o, axes := range decoded {
-		last := -1 // the innermost axis of a sum along which bytes differ
-		for _, i := range o.free.List() {
-			if a.axes[i].Kind == plan.ReduceAxis {
-				last = i
-			}
-		}
-		for _, i := range axes.List() {
-			// Lanes of a CPU are bytes: values that share them come one after the other.
-			if a.desc.Kind == target.GPU || i > last {
-				o.free = o.free.With(i)
-			}
-		}
+		o.free = o.free.Union(axes)
 	}
 }
 

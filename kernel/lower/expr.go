@@ -395,6 +395,7 @@ func (l *expressions) lowerPending(u *ir.UOp, at coords) (val, bool) {
 		return val{}, false
 	}
 	if u.Op == ir.OpMul {
+		x, y = l.wide.besideOpen(u, x, y, at)
 		x, y = l.factors(x, y, u)
 	} else if x.pend != y.pend {
 		return val{}, false

@@ -3,6 +3,7 @@ package lower
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -550,7 +551,7 @@ func (l *memory) read(p place) val {
 		return val{v: l.b.Load(p.ptr, 1, p.align), depth: d}
 	case inOrder(p.offsets):
 		return val{v: l.b.Load(p.ptr, n, p.align), subAxes: p.subAxes, depth: d}
-	case span <= 2*int64(n) || span*size <= 16:
+	case (span <= 2*int64(n) || span*size <= 16) && !l.apartInRuns(p.offsets, size):
 		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
 			return l.b.Load(p.ptr, int(span), p.align)
 		})
@@ -569,6 +570,14 @@ func (l *memory) read(p place) val {
 	}
 	align := int(lowBit(ir.GCD(int64(p.align), size)))
 	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), subAxes: p.subAxes, depth: d}
+}
+
+// apartInRuns reports lanes of a CPU that are runs with little between them, and yet would
+// take a register twice as wide to be loaded as one: two blocks of 16 bytes, 18 bytes apart.
+func (l *memory) apartInRuns(offsets []int64, size int64) bool {
+	r, ok := runsOf(offsets, size)
+	register := func(elements int64) int { return bits.Len64(uint64(elements*size - 1)) }
+	return ok && !r.columns && !l.block.onGPU() && register(slices.Max(offsets)+1) > register(int64(len(offsets)))
 }
 
 // readEach loads lane by lane through byte offsets.

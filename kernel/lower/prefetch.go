@@ -25,8 +25,8 @@ func (l *memory) openPrefetch(i int) {
 	}
 }
 
-// streamed finds an access of a buffer whose innermost serial range a loop runs over,
-// and how many bytes an iteration reads of the buffer.
+// streamed finds an access of a buffer that moves along the loop just opened, all its other
+// serial ranges being open, and how many bytes an iteration reads of the buffer.
 func (l *memory) streamed(slot, i int) (load *ir.UOp, bytes int64) {
 	if l.accesses == nil {
 		l.accesses = make(map[int][]*ir.UOp)
@@ -38,7 +38,7 @@ func (l *memory) streamed(slot, i int) (load *ir.UOp, bytes int64) {
 		}
 	}
 	for _, u := range l.accesses[slot] {
-		if l.innermost(u) != i {
+		if l.Roles[i] != plan.Serial || !l.free.Of(u).Has(i) {
 			continue
 		}
 		if _, ok := l.scopes.depthOf(l.free.Of(u)); !ok {
@@ -52,20 +52,12 @@ func (l *memory) streamed(slot, i int) (load *ir.UOp, bytes int64) {
 	return nil, 0
 }
 
-// innermost is the last open serial range that an access depends on.
-func (l *memory) innermost(u *ir.UOp) int {
-	best := -1
-	for _, i := range l.free.Of(u).List() {
-		if l.Roles[i] == plan.Serial {
-			best = i
-		}
-	}
-	return best
-}
-
 func (l *memory) addressAndStep(u *ir.UOp) (*flatAddress, int64) {
-	if u.Op == ir.OpField {
+	switch {
+	case u.Op == ir.OpField:
 		return l.fieldAddress(u), 1
+	case u.Src[0].Op == ir.OpStage:
+		return l.stager.readAddress(u), int64(u.DType.Size())
 	}
 	return l.addressOf(u), int64(u.DType.Size())
 }

@@ -103,6 +103,9 @@ func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 		case role == plan.Lane:
 			pend.Add(i)
 			return l.terms(u.Src[0], at.with(i, laneCoord), pend)
+		case role == plan.Unroll && l.wide.copiesAsLanes(u, at):
+			pend.Add(i)
+			return l.terms(u.Src[0], at.with(i, laneCoord), pend)
 		case role == plan.Unroll:
 			var out []term
 			for c := range int32(l.extent[i]) {
@@ -113,7 +116,8 @@ func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 	}
 	if u.Op == ir.OpMul && u.DType.IsFloat() {
 		target := l.exprs.laneSubAxes(u, at)
-		x, y := l.exprs.factors(l.wide.operand(u.Src[0], at, target), l.wide.operand(u.Src[1], at, target), u)
+		x, y := l.wide.operands(u, at, target)
+		x, y = l.exprs.factors(x, y, u)
 		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
 		return []term{{x: x, y: y, isMul: true, pend: pend.Union(x.pend).Union(y.pend)}}
 	}

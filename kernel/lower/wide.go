@@ -24,12 +24,34 @@ type widener struct {
 	uses   map[*ir.UOp]int
 }
 
+// operands lowers the factors of a product over the lanes target.
+func (l *widener) operands(u *ir.UOp, at coords, target []int) (x, y val) {
+	return l.besideOpen(u, l.operand(u.Src[0], at, target), l.operand(u.Src[1], at, target), at)
+}
+
+// besideOpen gives the factors x and y of a product, lowered anew where one is a sum that is
+// open over lanes: the other is then spread over those, too.
+func (l *widener) besideOpen(u *ir.UOp, x, y val, at coords) (val, val) {
+	switch target := l.exprs.laneSubAxes(u, at); {
+	case x.pend.Empty() && !y.pend.Empty():
+		x = l.operandBeside(u.Src[0], at, target, unionSubAxes(target, y.subAxes))
+	case !x.pend.Empty() && y.pend.Empty():
+		y = l.operandBeside(u.Src[1], at, target, unionSubAxes(target, x.subAxes))
+	}
+	return x, y
+}
+
 // operand lowers a source of an op whose result runs over the lanes target.
 func (l *widener) operand(u *ir.UOp, at coords, target []int) val {
+	return l.operandBeside(u, at, target, target)
+}
+
+// operandBeside is operand where the result is then spread over the lanes beside.
+func (l *widener) operandBeside(u *ir.UOp, at coords, target, beside []int) val {
 	if half := u.Op == ir.OpCast && u.Src[0].DType == ir.F16; half && len(target) > 0 && len(l.exprs.laneSubAxes(u, at)) == 0 && !l.exprs.isStatic(u) {
 		return l.spreadHalf(u, at, target)
 	}
-	wide := l.wideCopies(u, at, target)
+	wide := l.wideCopies(u, at, beside)
 	if wide.Empty() {
 		return l.exprs.lower(u, at)
 	}
@@ -92,12 +114,40 @@ func (l *widener) wideCopies(u *ir.UOp, at coords, target []int) analyse.RangeSe
 	for _, i := range wide.List() {
 		point[i] = laneCoord
 	}
-	for _, load := range w.loads {
-		if !l.compactLoad(load, point) {
-			return analyse.RangeSet{}
-		}
+	if !l.compact(w, point, at) {
+		return analyse.RangeSet{}
 	}
 	return wide
+}
+
+// copiesAsLanes reports a sum over copies of which all together, with the lanes that each has,
+// fit a register: the minima of a block times the sums of its activations, say. They become
+// lanes of one value.
+func (l *widener) copiesAsLanes(sum *ir.UOp, at coords) bool {
+	if l.block.onGPU() {
+		return false
+	}
+	point, body := slices.Clone(at), sum
+	for body.Op == ir.OpReduce && body.Arg.(ir.ReduceArg).Op == ir.OpAdd {
+		i := l.free.Index.Of(body.ReduceRange())
+		if l.Dots.Has(i) || l.Roles[i] != plan.Unroll && l.Roles[i] != plan.Lane {
+			return false
+		}
+		point[i] = laneCoord
+		body = body.Src[0]
+	}
+	w := l.widthOf(body)
+	lanes := l.exprs.laneSubAxes(body, point)
+	return w.worth && l.count(lanes) <= int64(l.Desc.VectorBytes/4) && l.compact(w, point, at)
+}
+
+// count is the number of lanes over sub-axes, however many.
+func (l *widener) count(subAxes []int) int64 {
+	n := int64(1)
+	for _, i := range subAxes {
+		n *= l.extent[i]
+	}
+	return n
 }
 
 // width is what wideCopies asks of a node: whether it computes anything, and
@@ -131,10 +181,18 @@ func (l *widener) widthOf(u *ir.UOp) *width {
 	return w
 }
 
+// compact reports loads whose lanes lie close together at a point with copies as lanes, or
+// not even where each copy is for itself, so that they are read one by one anyway.
+func (l *widener) compact(w *width, point, at coords) bool {
+	return !slices.ContainsFunc(w.loads, func(u *ir.UOp) bool {
+		return !l.compactLoad(u, point) && l.compactLoad(u, at)
+	})
+}
+
 // compactLoad reports a load whose lanes lie close together: contiguous or
 // within a register.
 func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
-	if u.Src[0].Op != ir.OpParam {
+	if u.Src[0].Op != ir.OpParam && u.Src[0].Op != ir.OpStage {
 		return len(l.exprs.laneSubAxes(u, at)) == 0
 	}
 	addr, step := l.memory.addressAndStep(u)

@@ -5,6 +5,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // reassociateProducts multiplies the factors of summed products in groups that depend on
@@ -43,6 +44,17 @@ func (h *hoister) reassociateProduct(u *ir.UOp, panel analyse.RangeSet, staged b
 	if len(factors) < 3 {
 		return u
 	}
+	isOpen := func(f *ir.UOp) bool { return isInnerSum(f) && !h.free.Of(f).Meet(h.store).Empty() }
+	if open := lists.Filter(factors, isOpen); len(open) > 0 && panel.Empty() && h.st.Desc.Kind == target.CPU {
+		// The lanes of the inner sum are still open when it is multiplied, and the other factors
+		// have few or none: they are multiplied with one another first.
+		rest := lists.Filter(factors, func(f *ir.UOp) bool { return !isOpen(f) })
+		if len(rest) < 2 {
+			return u
+		}
+		slow := h.reassociateProduct(analyse.Product(h.st.Arena, rest), panel, staged)
+		return h.st.Arena.Mul(slow, analyse.Product(h.st.Arena, open))
+	}
 	groups := make(map[analyse.RangeSet][]*ir.UOp)
 	var keys []analyse.RangeSet
 	for _, f := range factors {
@@ -63,6 +75,14 @@ func (h *hoister) reassociateProduct(u *ir.UOp, panel analyse.RangeSet, staged b
 	}
 	sides := lists.Map(keys, func(key analyse.RangeSet) *ir.UOp { return analyse.Product(h.st.Arena, groups[key]) })
 	return analyse.Product(h.st.Arena, sides)
+}
+
+// isInnerSum reports the sum of a group, converted or not.
+func isInnerSum(u *ir.UOp) bool {
+	if u.Op == ir.OpCast {
+		u = u.Src[0]
+	}
+	return analyse.IsSum(u)
 }
 
 // joinInvariant moves the group without store ranges to the largest other one,
