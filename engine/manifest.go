@@ -135,6 +135,9 @@ func (m *Manifest) MemoryBytes() int64 {
 // MemoryBytes is Manifest.MemoryBytes of one launch of the kernel.
 func (k *ManifestKernel) MemoryBytes() int64 { return k.weightBytes + k.stateBytes }
 
+// Weights is the number of values of weights that one launch reads.
+func (k *ManifestKernel) Weights() int64 { return k.weights }
+
 // Compiled is the kernel that is described.
 func (k *ManifestKernel) Compiled() *Kernel { return k.kernel }
 

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -13,17 +16,22 @@ import (
 
 func newDevices() *cobra.Command {
 	var measure, asJSON bool
+	var report, device string
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "devices",
 		Short: "Show what is present, with limits and measured rates",
 		Long: "List the devices of this machine. --measure adds the bandwidth of reads from memory\n" +
-			"(GB/s, with one thread and with all) and the peak rate of f32 multiply-adds.",
-		Example: "  tgc devices\n  tgc devices --measure --json",
+			"(GB/s, with one thread and with all) and the peak rate of f32 multiply-adds. --report brings a\n" +
+			"Jetson up, runs a kernel on it and writes a trace of all that: see tgc hcq check.",
+		Example: "  tgc devices\n  tgc devices --measure --json\n  tgc devices --report jetson.trace",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if threads < 0 || threads > devices.MaxThreads {
 				return usagef("--threads %d: want 1 to %d", threads, devices.MaxThreads)
+			}
+			if report != "" {
+				return writeReport(cmd, device, report)
 			}
 			list, err := devices.List(cmd.Context(), devices.Options{Threads: threads})
 			if err != nil {
@@ -49,7 +57,30 @@ func newDevices() *cobra.Command {
 	f.BoolVar(&measure, "measure", false, "measure bandwidth and arithmetic (some seconds)")
 	f.IntVar(&threads, "threads", 0, "CPU workers (default: all cores)")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	f.StringVar(&report, "report", "", "write a trace of a Jetson to this file, of a kernel and all before it")
+	f.StringVar(&device, "device", "tegra", "what --report is of: tegra or tegra:emu")
 	return cmd
+}
+
+// writeReport writes the trace of a device, also where something fails.
+func writeReport(cmd *cobra.Command, device, path string) error {
+	if err := devices.Check(device); err != nil {
+		return usagef("--device: %v", err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	to := bufio.NewWriter(file)
+	err = devices.Report(cmd.Context(), device, to)
+	if writeErr := errors.Join(to.Flush(), file.Close()); writeErr != nil {
+		return errors.Join(err, writeErr)
+	}
+	if err != nil {
+		return fmt.Errorf("%w (the report is in %s)", err, path)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: the kernel's values are right; the report is in %s\n", device, path)
+	return nil
 }
 
 func printDevices(cmd *cobra.Command, list []devices.Info) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -31,7 +32,12 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "cpu" {
+			switch name {
+			case "cpu":
+			case "jetson":
+				_, err := os.Stat("/dev/nvgpu/igpu0/ctrl")
+				return err == nil, nil
+			default:
 				return false, errors.New("unknown condition " + name)
 			}
 			dev, _, err := devices.Open(t.Context(), "cpu", devices.Options{Threads: 1})

@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"tensor"},
 	{"grad"},
 	{"nn"},
-	{"llm", "search/job", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/planbench", "internal/opsbench", "internal/cliffs", "internal/mutants", "internal/passtable", "internal/viz"},
+	{"llm", "search/job", "internal/refmodel", "internal/testkit", "internal/microbench", "internal/kernelhash", "internal/planbench", "internal/opsbench", "internal/cliffs", "internal/orinmodel", "internal/mutants", "internal/passtable", "internal/viz"},
 	{"cmd", "examples"},
 }
 

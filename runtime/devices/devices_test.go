@@ -55,7 +55,7 @@ func TestWithoutGPU(t *testing.T) {
 		}
 	}
 	list, err := devices.List(t.Context(), devices.Options{})
-	if err != nil || len(list) != 4 || list[0].Device != "cpu" || list[2].Device != "cuda:emu" || list[3].Device != "tegra:emu" || !strings.Contains(list[3].Absent, "ptxas") {
+	if err != nil || len(list) != 5 || list[0].Device != "tegra" || list[1].Device != "cpu" || list[3].Device != "cuda:emu" || list[4].Device != "tegra:emu" || !strings.Contains(list[4].Absent, "ptxas") {
 		t.Errorf("list %+v, %v", list, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestWithoutLLVM(t *testing.T) {
 		t.Errorf("cpu: %v, want ErrNoLLVM", err)
 	}
 	list, err := devices.List(t.Context(), devices.Options{})
-	if err != nil || len(list) != 4 || list[0].Absent == "" || list[1].Absent != "" {
+	if err != nil || len(list) != 5 || list[1].Absent == "" || list[2].Absent != "" {
 		t.Errorf("list %+v, %v; want the reason why cpu is absent", list, err)
 	}
 }

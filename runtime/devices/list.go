@@ -60,6 +60,8 @@ func (f *family) inspect(ctx context.Context, number int, opt Options) (Info, er
 	info := Info{Device: f.numberedName(number), Name: f.doc, Threads: 1}
 	dev, err := f.start(ctx, number, opt)
 	switch {
+	case err != nil && f.lacks != nil:
+		info.Absent = f.lacks(err)
 	case errors.Is(err, ErrAbsent):
 		return info, err
 	case errors.Is(err, ErrNoLLVM), err != nil && f.byName:

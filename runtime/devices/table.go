@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	goruntime "runtime"
 	"strconv"
 	"strings"
@@ -15,11 +14,6 @@ import (
 	"tgc/runtime/cpu/native"
 	"tgc/runtime/cuda"
 	"tgc/runtime/cuda/emulator"
-	"tgc/runtime/hcq"
-	"tgc/runtime/hcq/emu"
-	"tgc/runtime/hcq/tegra"
-	"tgc/runtime/hcq/tegra/kernel"
-	"tgc/runtime/hcq/trace"
 	"tgc/runtime/interp"
 )
 
@@ -33,6 +27,9 @@ type family struct {
 	byName bool    // never the best device: not all models run on it yet
 	slow   bool    // programs are interpreted: no speed is worth a figure
 	traces bool    // Options.Trace means something
+	// lacks says why it does not open, in a line of the list of devices, which has it also
+	// where it is absent; nil: the error, and it is left out where it is absent.
+	lacks func(error) string
 	// remark is said where this family is the best one present; empty: its name.
 	remark string
 	open   func(ctx context.Context, number int, opt Options) (runtime.Device, error) // nil: not in this version
@@ -71,7 +68,7 @@ var families = []family{
 	},
 	{
 		name: "tegra", doc: "Jetson GPU through its kernel driver; not tried on a board yet", byName: true, traces: true,
-		open: openTegra, workers: multiprocessors, describe: describeTegra,
+		lacks: lacksTegra, open: openTegra, workers: multiprocessors, describe: describeTegra,
 	},
 	{name: "nv", doc: "NVIDIA GPU through its hardware queue", suffix: &numbered},
 	{
@@ -150,45 +147,6 @@ func openEmulated(_ context.Context, sm int, _ Options) (runtime.Device, error) 
 		return nil, err
 	}
 	return dev, nil
-}
-
-// openTegra opens the GPU of a Jetson. Where there is none its node is missing.
-func openTegra(_ context.Context, _ int, opt Options) (runtime.Device, error) {
-	dev, err := openQueue(kernel.Port{}, hcq.Options{Name: "tegra", CacheDir: opt.CacheDir}, opt)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrAbsent, err)
-	}
-	return dev, err
-}
-
-// openTegraEmulated makes a Jetson with its kernel driver.
-func openTegraEmulated(_ context.Context, _ int, opt Options) (runtime.Device, error) {
-	machine := emu.New(emu.Options{})
-	return openQueue(machine, hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know}, opt)
-}
-
-// openQueue brings a Jetson up behind a port.
-func openQueue(port tegra.Port, options hcq.Options, opt Options) (runtime.Device, error) {
-	if opt.Trace != nil {
-		recorder := trace.NewRecorder(port, opt.Trace)
-		port, options.Placed = recorder, hcq.RecordKernel(recorder)
-	}
-	board, err := tegra.Open(port, tegra.Options{})
-	if err != nil {
-		return nil, err
-	}
-	dev, err := hcq.New(board, options)
-	if err != nil {
-		return nil, err
-	}
-	return dev, nil
-}
-
-func describeTegra(info *Info, dev runtime.Device, _ Options) {
-	if gpu, ok := dev.(*hcq.Device); ok {
-		board := gpu.Info()
-		info.Name, info.Threads, info.MemoryBytes = board.Chip, dev.Target().Cost.Workers, board.MemoryBytes
-	}
 }
 
 func multiprocessors(dev runtime.Device, _ Options) int { return dev.Target().Cost.Workers }

@@ -83,9 +83,6 @@ func (d *Device) open() (err error) {
 		return fmt.Errorf("%s: %w", info.Chip, err)
 	}
 	d.desc.Cost.Workers = info.GPCs * info.TPCsPerGPC * info.SMsPerTPC
-	if d.machine, err = nvidia.FindAssembler(d.options.Assembler, d.options.CUDAPath, nvidia.Architecture(d.desc)); err != nil {
-		return err
-	}
 	if !d.options.NoCache {
 		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cacheBytes))
 	}
@@ -97,7 +94,11 @@ func (d *Device) open() (err error) {
 	if d.queue, err = newQueue(d.board, d.options.Timeout); err != nil {
 		return err
 	}
-	return d.setUp()
+	if err := d.setUp(); err != nil {
+		return err
+	}
+	d.machine, err = nvidia.FindAssembler(d.options.Assembler, d.options.CUDAPath, nvidia.Architecture(d.desc))
+	return err
 }
 
 // setUp sends what a channel needs once: the class, and where the windows are.

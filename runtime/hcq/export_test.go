@@ -32,6 +32,19 @@ func (r *Recording) Sets() int { return len(r.sets) }
 // Own is what the step lies in.
 func (r *Recording) Own() []byte { return r.own.Host }
 
+// Written is how many bytes the host writes for a run whose variables have changed: the
+// parameters of calls with variables, the words that signal, entries and the pointer.
+func (r *Recording) Written() int {
+	const signalWords, pointerBytes = 6, 4
+	n := 4*signalWords + entryBytes*(r.times+1) + pointerBytes
+	for _, c := range r.calls {
+		if c.HasVars() {
+			n += 8 * len(c.Params)
+		}
+	}
+	return n
+}
+
 // Pass moves the timeline on, as if values up to this one had been asked for and reached.
 func (d *Device) Pass(value uint64) {
 	q := d.queue

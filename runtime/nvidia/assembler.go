@@ -33,6 +33,9 @@ var assemblers = []struct {
 	}},
 }
 
+// ErrNoAssembler is wrapped where no assembler is there.
+var ErrNoAssembler = errors.New("no assembler")
+
 // FindAssembler finds an assembler by name, or the best one that is there.
 func FindAssembler(name, cudaPath, arch string) (Assembler, error) {
 	var names []string
@@ -51,7 +54,7 @@ func FindAssembler(name, cudaPath, arch string) (Assembler, error) {
 	if reasons == nil {
 		return nil, fmt.Errorf("assembler %q: want %s", name, strings.Join(names, " or "))
 	}
-	return nil, errors.Join(reasons...)
+	return nil, fmt.Errorf("%w: %w", ErrNoAssembler, errors.Join(reasons...))
 }
 
 // linker is libnvJitLink.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"tgc/runtime/hcq"
 )
@@ -81,11 +82,15 @@ func (b *Board) openNodes() (err error) {
 
 // nodeError says what a node wants of who opens it.
 func nodeError(node string, err error) error {
+	err = &fs.PathError{Op: "open", Path: node, Err: err}
 	if errors.Is(err, fs.ErrPermission) {
-		return fmt.Errorf("%s: %w: want the group video or render", node, err)
+		return fmt.Errorf("%w: want the group video or render", err)
 	}
-	return fmt.Errorf("%s: %w", node, err)
+	return err
 }
+
+// ErrRelease is wrapped where the kernel driver is that of another L4T than r36.
+var ErrRelease = errors.New("another L4T than r36")
 
 // describe reads the characteristics: how many processors there are depends on the power
 // mode.
@@ -96,7 +101,7 @@ func (b *Board) describe() error {
 		return err
 	}
 	if args.BufferSize != characteristicsBytes {
-		return fmt.Errorf("characteristics of %d bytes, want %d: another L4T than r36", args.BufferSize, characteristicsBytes)
+		return fmt.Errorf("characteristics of %d bytes, want %d: %w", args.BufferSize, characteristicsBytes, ErrRelease)
 	}
 	get := func(at int) uint32 { return binary.LittleEndian.Uint32(whole[at:]) }
 	version := get(atSMVersion)
@@ -134,7 +139,9 @@ func (b *Board) openSpace() error {
 
 func (b *Board) openGroup() error {
 	var args openTSGArgs
-	if err := call(b.port, b.control, openTSG, &args); err != nil {
+	if err := call(b.port, b.control, openTSG, &args); errors.Is(err, syscall.ENOTTY) { // its argument is shorter
+		return fmt.Errorf("%w: %w", ErrRelease, err)
+	} else if err != nil {
 		return err
 	}
 	b.group = int(args.FD)
