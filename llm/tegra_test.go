@@ -1,6 +1,8 @@
 package llm_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"tgc/gguf"
 	"tgc/internal/cudatools"
 	"tgc/llm"
+	"tgc/llm/synth"
 	"tgc/runtime"
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/emu"
@@ -61,40 +64,107 @@ func TestTegraEqualsCUDAEmulated(t *testing.T) {
 	}
 }
 
-// The decode loop goes through a ring of four entries, several tokens to an entry's run and
-// the front end late: it draws the tokens of the GPU under the driver.
+// eager is a device whose steps are never captured: every run records one launch after the
+// other, runs it to its end and forgets it.
+type eager struct{ runtime.Device }
+
+func (d eager) Record(_ context.Context, launches []runtime.Launch) (runtime.Recording, error) {
+	return &eagerStep{d.Device, launches}, nil
+}
+
+type eagerStep struct {
+	device   runtime.Device
+	launches []runtime.Launch
+}
+
+func (s *eagerStep) Run(ctx context.Context, vars map[string]int64) error {
+	for i := range s.launches {
+		r, err := s.device.Record(ctx, s.launches[i:i+1])
+		if err != nil {
+			return err
+		}
+		err = r.Run(ctx, vars)
+		r.Free()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *eagerStep) Profile(context.Context, map[string]int64) ([]time.Duration, error) {
+	return nil, errors.ErrUnsupported
+}
+
+func (s *eagerStep) Free() {}
+
+// loopModel is a model whose 200 tokens take seconds on the emulated machine.
+func loopModel(t *testing.T) *llm.Model {
+	t.Helper()
+	if *emulateAll {
+		return tinyModel(t)
+	}
+	shape, err := synth.Lookup("llama:d=32,layers=1,heads=1,ff=32,vocab=266,quant=q8_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := synth.Memory(t.Context(), shape, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := llm.NewModel(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { model.Close() })
+	return model
+}
+
+// 200 tokens through a ring of four entries, with arguments for two runs and a front end
+// that is late: the captured step, several tokens ahead of the host, draws the tokens of a
+// device that captures nothing, and the logits after them have the same bits.
 func TestTegraLoopEmulated(t *testing.T) {
 	if cudatools.FromEnvironment().PtxasPath == "" {
 		t.Skip("no ptxas")
 	}
-	machine := emu.New(emu.Options{Delay: time.Millisecond})
-	board, err := tegra.Open(machine, tegra.Options{Entries: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := hcq.New(board, hcq.Options{Loaded: machine.Know})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
-	m := tinyModel(t)
-	tokens := 2 // each takes a second
-	if *emulateAll {
-		tokens = 40
-	}
+	const tokens = 200
+	m := loopModel(t)
 	var texts [][]int32
-	for _, d := range []runtime.Device{dev, openDevice(t, "cuda:emu:sm_87")} {
-		s := newLoopSession(t, m, d, tokens+8, 3)
-		result, err := s.Generate(t.Context(), llm.Request{Prompt: []int32{5, 300, 7}, Tokens: tokens, IgnoreEOS: true})
+	var logits [][]float32
+	for _, captured := range []bool{true, false} {
+		machine := emu.New(emu.Options{Delay: time.Millisecond, Seed: 3})
+		board, err := tegra.Open(machine, tegra.Options{Entries: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		device, err := hcq.New(board, hcq.Options{CacheDir: t.TempDir(), Loaded: machine.Know})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer device.Close()
+		var dev runtime.Device = device
+		ahead := 3
+		if !captured {
+			dev, ahead = eager{device}, -1
+		}
+		s := newLoopSession(t, m, dev, tokens+8, ahead)
+		result, err := s.Generate(t.Context(), llm.Request{Prompt: []int32{5, 30, 7}, Tokens: tokens, IgnoreEOS: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		texts = append(texts, result.Tokens)
+		if err := s.Seek(tokens); err != nil {
+			t.Fatal(err)
+		}
+		logits = append(logits, feedEach(t, s, 11)...)
+		for _, f := range machine.Findings() {
+			t.Errorf("captured %v: found: %s", captured, f)
+		}
 	}
 	if len(texts[0]) != tokens || !slices.Equal(texts[0], texts[1]) {
 		t.Errorf("tokens %v, want %v", texts[0], texts[1])
 	}
-	for _, f := range machine.Findings() {
-		t.Errorf("found: %s", f)
+	if !slices.EqualFunc(logits[0], logits[1], sameBits) {
+		t.Error("the logits after the text differ")
 	}
 }
