@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"math"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"tgc/llm/synth"
 	"tgc/runtime"
 	"tgc/runtime/hcq"
+	"tgc/runtime/hcq/cubin"
 	"tgc/runtime/hcq/emu"
 	"tgc/runtime/hcq/tegra"
 )
@@ -167,4 +172,101 @@ func TestTegraLoopEmulated(t *testing.T) {
 	if !slices.EqualFunc(logits[0], logits[1], sameBits) {
 		t.Error("the logits after the text differ")
 	}
+}
+
+// Every constant bank that the machine code of a model's kernels (with Q6_K, whose blocks have
+// 210 bytes) reads is bound, as far as it
+// reads; and no load is wider than the text says: the assembler puts none together whose
+// alignment nobody has proved.
+func TestTegraMachineCode(t *testing.T) {
+	tools := cudatools.FromEnvironment()
+	if tools.PtxasPath == "" || tools.NvdisasmPath == "" {
+		t.Skip("no ptxas or nvdisasm")
+	}
+	type kernel struct {
+		machine []byte
+		text    string
+	}
+	var mu sync.Mutex
+	var kernels []kernel
+	machine := emu.New(emu.Options{})
+	board, err := tegra.Open(machine, tegra.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := hcq.New(board, hcq.Options{Loaded: func(cubin []byte, text string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		kernels = append(kernels, kernel{slices.Clone(cubin), text})
+		return machine.Know(cubin, text)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	feedEach(t, newLoopSession(t, tinyModel(t), dev, 16, -1), 5)
+	seen, widest := make(map[int]bool), 0
+	for _, k := range kernels {
+		file, err := cubin.Read(k.machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listing, err := tools.Nvdisasm(t.Context(), k.machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for bank := range checkBanks(t, file.Kernels[0], listing.Text) {
+			seen[bank] = true
+		}
+		said := widestLoad(k.text)
+		if got := listing.WidestLoad["global"]; got > said {
+			t.Errorf("kernel %s: a load of %d bytes, the text has %d", file.Kernels[0].Name, got, said)
+		}
+		widest = max(widest, said)
+	}
+	if len(kernels) < 5 || !seen[0] || len(seen) < 2 || widest < 8 {
+		t.Errorf("%d kernels, banks %v, loads of %d bytes", len(kernels), seen, widest)
+	}
+}
+
+// constantAccess is c[bank][offset] in a listing.
+var constantAccess = regexp.MustCompile(`c\[0x([0-9a-f]+)\]\s*\[0x([0-9a-f]+)\]`)
+
+// checkBanks compares what a listing reads of constant banks with what a launch binds.
+func checkBanks(t *testing.T, k *cubin.Kernel, listing string) map[int]bool {
+	t.Helper()
+	bound := map[int]int{0: len(k.Bank0)}
+	for _, b := range k.Banks {
+		bound[b.Number] = b.Bytes
+	}
+	seen := make(map[int]bool)
+	for line := range strings.Lines(listing) {
+		bytes := 4
+		if strings.Contains(line, ".64") || strings.Contains(line, "DFMA") || strings.Contains(line, "DADD") || strings.Contains(line, "DMUL") {
+			bytes = 8
+		}
+		for _, m := range constantAccess.FindAllStringSubmatch(line, -1) {
+			bank, _ := strconv.ParseInt(m[1], 16, 32)
+			offset, _ := strconv.ParseInt(m[2], 16, 32)
+			seen[int(bank)] = true
+			if int(offset)+bytes > bound[int(bank)] {
+				t.Errorf("kernel %s: %s: bank %d has %d bytes: %s", k.Name, m[0], bank, bound[int(bank)], strings.TrimSpace(line))
+			}
+		}
+	}
+	return seen
+}
+
+// globalLoad is a load from global memory in PTX: how many elements, of how many bits.
+var globalLoad = regexp.MustCompile(`ld\.global[.a-z0-9:_]*?(?:\.v([24]))?\.[busf](\d+)`)
+
+// widestLoad is the most bytes that a load of a text takes.
+func widestLoad(text string) int {
+	widest := 0
+	for _, m := range globalLoad.FindAllStringSubmatch(text, -1) {
+		elements, _ := strconv.Atoi(m[1])
+		bits, _ := strconv.Atoi(m[2])
+		widest = max(widest, max(elements, 1)*bits/8)
+	}
+	return widest
 }

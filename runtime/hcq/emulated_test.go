@@ -3,9 +3,9 @@ package hcq_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
 	"testing"
 
-	"tgc/internal/cudatools"
 	"tgc/internal/programtest"
 	"tgc/ir/program"
 	"tgc/ir/program/opt"
@@ -15,6 +15,7 @@ import (
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/emu"
 	"tgc/runtime/hcq/tegra"
+	"tgc/runtime/nvidia"
 )
 
 // rig is a device on an emulated machine.
@@ -23,15 +24,12 @@ type rig struct {
 	machine *emu.Machine
 }
 
-func open(t testing.TB, options tegra.Options) *rig {
+func open(t testing.TB, assembler string) *rig {
 	t.Helper()
-	if cudatools.FromEnvironment().PtxasPath == "" {
-		t.Skip("no ptxas")
-	}
 	machine := emu.New(emu.Options{Seed: 1})
-	board, err := tegra.Open(machine, options)
+	board, err := tegra.Open(machine, tegra.Options{})
 	check(t, err)
-	d, err := hcq.New(board, hcq.Options{Name: "tegra:emu", NoCache: true, Loaded: machine.Know})
+	d, err := hcq.New(board, hcq.Options{Name: "tegra:emu", Assembler: assembler, NoCache: true, Loaded: machine.Know})
 	check(t, err)
 	t.Cleanup(func() {
 		check(t, d.Close())
@@ -78,9 +76,18 @@ func run(t testing.TB, d runtime.Device, p *program.Program, buffers map[int][]b
 	return out
 }
 
-// Random programs give the bits of the emulated GPU under the driver.
+// Random programs give the bits of the emulated GPU under the driver, whoever assembles them.
 func TestProgramsEqualCUDA(t *testing.T) {
-	d := open(t, tegra.Options{})
+	for _, assembler := range []string{"ptxas", "nvjitlink"} {
+		t.Run(assembler, func(t *testing.T) { programsEqualCUDA(t, assembler) })
+	}
+}
+
+func programsEqualCUDA(t *testing.T, assembler string) {
+	if _, err := nvidia.FindAssembler(assembler, os.Getenv("TGC_CUDA_PATH"), "sm_87"); err != nil {
+		t.Skip(err)
+	}
+	d := open(t, assembler)
 	drv, err := emulator.New(emulator.Options{SM: 87})
 	check(t, err)
 	reference, err := cuda.New(cuda.Options{Driver: drv, NoCache: true})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -71,7 +73,7 @@ func TestRefused(t *testing.T) {
 		"bank":              {func(w *written) { w.sections[3].name = ".nv.constant8.k" }, "bank 8"},
 		"bank of another":   {func(w *written) { w.sections[3].name = ".nv.constant2.l" }, `no kernel "l"`},
 		"bank twice":        {func(w *written) { w.sections[3].name = ".nv.constant4.k" }, "bank 4 twice"},
-		"relocation":        {func(w *written) { copy(w.sections[9].data[8:], []byte{0x3a}) }, "relocation of kind 0x3a at 0x10"},
+		"relocation":        {func(w *written) { copy(w.sections[9].data[8:], []byte{0x3b}) }, "relocation of kind 0x3b at 0x10"},
 		"addend":            {func(w *written) { w.sections[2].data[8] = 1 }, "relocation at 0x8 with an addend"},
 		"relocation past":   {func(w *written) { w.sections[9].data[0] = 0xfc }, "relocation at 0xfc of 256 bytes"},
 		"symbol":            {func(w *written) { w.sections[8].data[12] = 9 }, "symbol 9 of 3"},
@@ -161,22 +163,63 @@ const kernelPTX = `.version 7.4
 }
 `
 
-// Machine code of a real ptxas is read; what its disassembler sees of constant banks lies
-// within those that the loader finds.
-func TestOfPTXAS(t *testing.T) {
+// Machine code of real assemblers is read: of both toolkits' ptxas, of libnvJitLink, made of
+// kernelPTX (testdata), and of the ptxas that is here. What its disassembler sees of constant
+// banks lies within those that the loader finds.
+func TestOfAssemblers(t *testing.T) {
 	tools := cudatools.FromEnvironment()
-	if tools.PtxasPath == "" {
-		t.Skip("no ptxas")
-	}
-	made, err := tools.Ptxas(context.Background(), kernelPTX, "sm_87")
+	files, err := filepath.Glob("testdata/*.cubin")
 	check(t, err)
-	c, err := Read(made.Cubin)
+	if len(files) != 3 {
+		t.Errorf("files %v", files)
+	}
+	machine := make(map[string][]byte)
+	for _, file := range files {
+		machine[file], err = os.ReadFile(file)
+		check(t, err)
+	}
+	if tools.PtxasPath != "" {
+		made, err := tools.Ptxas(context.Background(), kernelPTX, "sm_87")
+		check(t, err)
+		machine["ptxas"] = made.Cubin
+		if c, err := Read(made.Cubin); err != nil || c.Kernels[0].Registers != made.Registers {
+			t.Errorf("%v: registers, ptxas says %d", err, made.Registers)
+		}
+	}
+	for name, b := range machine {
+		t.Run(name, func(t *testing.T) { checkBusy(t, tools, b) })
+	}
+}
+
+// libnvJitLink calls a subroutine of another section by its address, and passes the address
+// to come back to: as nvdisasm lists them.
+func TestCall(t *testing.T) {
+	b, err := os.ReadFile("testdata/busy-nvjitlink-12.4.cubin")
+	check(t, err)
+	c, err := Read(b)
+	check(t, err)
+	const base = 0xff_8000_1000
+	image, err := c.Image(base)
+	check(t, err)
+	code, subroutine := c.Kernels[0].Code.Offset, 15
+	at := func(p int) uint64 { return binary.LittleEndian.Uint64(image[code+p:]) }
+	if got := at(0x3f4) & callBits; got != base+uint64(c.places[subroutine]) {
+		t.Errorf("the call at 0x3f0 goes to %#x, want %#x", got, base+c.places[subroutine])
+	}
+	if back := at(0x3d4)&0xffffffff | at(0x3e4)<<32; back != base+uint64(code)+0x400 {
+		t.Errorf("it comes back to %#x, want %#x", back, base+code+0x400)
+	}
+}
+
+// checkBusy checks what is read of the machine code of kernelPTX.
+func checkBusy(t *testing.T, tools cudatools.Tools, machine []byte) {
+	c, err := Read(machine)
 	check(t, err)
 	t.Logf("unknown attributes %v", c.UnknownAttributes) // of a later ptxas than 12.4
 	k, err := c.Kernel("busy")
 	check(t, err)
-	if k.Registers != made.Registers || k.SharedBytes != 96 || k.Barriers != 1 || k.StackBytes < 80 || k.MaxThreads[0] != 64 || k.ParamBase != 0x160 {
-		t.Errorf("%+v, ptxas says %+v", k, made)
+	if k.SharedBytes != 96 || k.Barriers != 1 || k.StackBytes < 80 || k.MaxThreads[0] != 64 || k.ParamBase != 0x160 {
+		t.Errorf("%+v", k)
 	}
 	if want := []Param{{0, 0, 8}, {1, 8, 8}, {2, 16, 4}}; !reflect.DeepEqual(k.Params, want) || k.ParamBytes != 20 {
 		t.Errorf("parameters %v of %d bytes, want %v", k.Params, k.ParamBytes, want)
@@ -199,7 +242,7 @@ func TestOfPTXAS(t *testing.T) {
 		t.Error("no address was filled in")
 	}
 	if tools.NvdisasmPath != "" {
-		checkBanks(t, tools, made.Cubin, k)
+		checkBanks(t, tools, machine, k)
 	}
 }
 

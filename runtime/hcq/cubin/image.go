@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,7 @@ type relocation struct {
 	kind   uint32
 	at     int // in the image
 	symbol int
+	addend uint64
 }
 
 // Kinds of relocations.
@@ -63,7 +65,11 @@ const (
 	relocate64   = 2    // 8 bytes
 	relocateLow  = 0x38 // the lower half, in the word at 4 of an instruction
 	relocateHigh = 0x39
+	relocateCall = 0x3a // bits 80:34 of an instruction: an address without its lowest two bits
 )
+
+// callBits are those of an address in the 8 bytes at 4 of a call.
+const callBits = (1<<47 - 1) << 2
 
 const (
 	imageAlign = 128 // of every section: what code needs
@@ -302,21 +308,29 @@ func (c *Cubin) readRelocations(s *section, base int) error {
 		row := s.data[at:]
 		offset, info := binary.LittleEndian.Uint64(row), binary.LittleEndian.Uint64(row[8:])
 		r := relocation{kind: uint32(info), at: base, symbol: int(info >> 32)}
-		first, size := uint64(0), uint64(4)
+		first, size, field := uint64(0), uint64(4), uint64(1<<32-1)
 		switch r.kind {
 		case relocate64:
-			size = 8
+			size, field = 8, math.MaxUint64
 		case relocateLow, relocateHigh:
 			first = 4 // in an instruction
+		case relocateCall:
+			first, size, field = 4, 8, callBits
 		default:
 			return fmt.Errorf("relocation of kind %#x at %#x", r.kind, offset)
 		}
 		if offset > uint64(len(to.data)) || first+size > uint64(len(to.data))-offset {
 			return fmt.Errorf("relocation at %#x of %d bytes", offset, len(to.data))
 		}
-		addend := to.data[offset+first : offset+first+size]
-		if slices.ContainsFunc(addend, func(b byte) bool { return b != 0 }) || s.kind == kindRela && binary.LittleEndian.Uint64(row[16:]) != 0 {
+		var place [8]byte
+		copy(place[:size], to.data[offset+first:])
+		if binary.LittleEndian.Uint64(place[:])&field != 0 {
 			return fmt.Errorf("relocation at %#x with an addend", offset)
+		}
+		if s.kind == kindRela {
+			if r.addend = binary.LittleEndian.Uint64(row[16:]); r.addend > mostImage {
+				return fmt.Errorf("relocation at %#x with the addend %#x", offset, r.addend)
+			}
 		}
 		if err := c.checkTarget(r.symbol); err != nil {
 			return fmt.Errorf("relocation at %#x: %w", offset, err)
@@ -382,7 +396,7 @@ func (c *Cubin) Image(base uint64) ([]byte, error) {
 	}
 	for _, r := range c.relocations {
 		s := c.file.symbols[r.symbol]
-		address := base + uint64(c.places[s.section]) + s.value
+		address := base + uint64(c.places[s.section]) + s.value + r.addend
 		switch r.kind {
 		case relocate64:
 			binary.LittleEndian.PutUint64(out[r.at:], address)
@@ -390,6 +404,9 @@ func (c *Cubin) Image(base uint64) ([]byte, error) {
 			binary.LittleEndian.PutUint32(out[r.at:], uint32(address))
 		case relocateHigh:
 			binary.LittleEndian.PutUint32(out[r.at:], uint32(address>>32))
+		case relocateCall:
+			old := binary.LittleEndian.Uint64(out[r.at:])
+			binary.LittleEndian.PutUint64(out[r.at:], old|address&callBits)
 		}
 	}
 	return out, nil

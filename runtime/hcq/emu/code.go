@@ -17,11 +17,12 @@ import (
 type known struct {
 	needs   Needs
 	ptx     *ptxemu.Kernel
+	text    int // section of the code
 	code    []byte
 	holes   []hole          // in the code
 	tables  map[int]*table  // constant banks other than 0, by number
 	globals map[string]spot // variables by name
-	initial map[int][]byte  // what sections of variables begin as, by number
+	initial map[int][]byte  // what sections of variables and subroutines hold at first, by number
 }
 
 // table is the contents of a constant bank.
@@ -135,7 +136,7 @@ func (o *object) kernel(ptx *ptxemu.Kernel) (*known, error) {
 	if err != nil {
 		return nil, err
 	}
-	k.code, k.needs.Size = code, len(code)
+	k.code, k.text, k.needs.Size = code, text, len(code)
 	k.needs.Barriers = int(o.Sections[text].Flags >> 20 & 0x7f)
 	if b, _, err := o.data(".nv.constant0." + ptx.Name); err == nil {
 		k.needs.Bank0 = len(b)
@@ -144,6 +145,9 @@ func (o *object) kernel(ptx *ptxemu.Kernel) (*known, error) {
 		return nil, err
 	}
 	if err := o.variables(k); err != nil {
+		return nil, err
+	}
+	if err := o.subroutines(k); err != nil {
 		return nil, err
 	}
 	if err := o.banks(k); err != nil {
@@ -156,33 +160,63 @@ func (o *object) kernel(ptx *ptxemu.Kernel) (*known, error) {
 func (o *object) holes(section int) ([]hole, error) {
 	var list []hole
 	for _, s := range o.Sections {
-		if s.Type != elf.SHT_REL || int(s.Info) != section {
+		each := 16
+		if s.Type == elf.SHT_RELA {
+			each = 24
+		}
+		if s.Type != elf.SHT_REL && s.Type != elf.SHT_RELA || int(s.Info) != section {
 			continue
 		}
 		b, err := s.Data()
 		if err != nil {
 			return nil, err
 		}
-		for ; len(b) >= 16; b = b[16:] {
-			h := hole{at: int(get64(b, 0)), kind: get32(b, 8)}
-			number := int(get32(b, 12))
-			if number >= len(o.symbols) || h.at < 0 || uint64(h.at)+8 > o.Sections[section].Size {
-				return nil, fmt.Errorf("relocation at %#x of symbol %d", h.at, number)
-			}
-			symbol := o.symbols[number]
-			h.target = spot{int(symbol.Section), symbol.Value}
-			switch h.kind {
-			case 0x38, 0x39: // the word after the opcode's
-				h.at += 4
-			case 2:
-			default:
-				return nil, fmt.Errorf("relocation of kind %#x", h.kind)
+		for ; len(b) >= each; b = b[each:] {
+			h, err := o.hole(section, b[:each])
+			if err != nil {
+				return nil, err
 			}
 			list = append(list, h)
 		}
 	}
 	return list, nil
 }
+
+// hole is a row of a table of relocations.
+func (o *object) hole(section int, row []byte) (hole, error) {
+	h := hole{at: int(get64(row, 0)), kind: get32(row, 8)}
+	number, end := int(get32(row, 12)), uint64(h.at)+8
+	if h.kind != absolute {
+		end += 4
+	}
+	if number >= len(o.symbols) || h.at < 0 || end > o.Sections[section].Size {
+		return h, fmt.Errorf("relocation at %#x of symbol %d", h.at, number)
+	}
+	symbol := o.symbols[number]
+	h.target = spot{int(symbol.Section), symbol.Value}
+	if len(row) == 24 {
+		h.target.offset += get64(row, 16)
+	}
+	switch h.kind {
+	case lowHalf, highHalf, called: // the words after the opcode's
+		h.at += 4
+	case absolute:
+	default:
+		return h, fmt.Errorf("relocation of kind %#x", h.kind)
+	}
+	return h, nil
+}
+
+// Kinds of relocations: 8 bytes; the halves of an address in two instructions; the target
+// of a call, from bit 34 of its instruction on, without the lowest two bits.
+const (
+	absolute = 2
+	lowHalf  = 0x38
+	highHalf = 0x39
+	called   = 0x3a
+
+	calledBits = 0x1fffffffffffc
+)
 
 // variables are the module's, in the sections that the loader places.
 func (o *object) variables(k *known) error {
@@ -204,6 +238,27 @@ func (o *object) variables(k *known) error {
 			return err
 		}
 		k.initial[number] = b
+	}
+	return nil
+}
+
+// subroutines are the functions in sections of their own that the code calls.
+func (o *object) subroutines(k *known) error {
+	for _, h := range k.holes {
+		section := o.Sections[h.target.section]
+		if h.target.section == k.text || !strings.HasPrefix(section.Name, ".text.") {
+			continue
+		}
+		b, err := section.Data()
+		if err != nil {
+			return err
+		}
+		if more, err := o.holes(h.target.section); err != nil {
+			return err
+		} else if len(more) > 0 {
+			return fmt.Errorf("%s: %d addresses in a subroutine", section.Name, len(more))
+		}
+		k.initial[h.target.section] = b
 	}
 	return nil
 }
@@ -359,18 +414,31 @@ func (m *Machine) kernelOf(c *channel, q qmd) (*Needs, *loaded, error) {
 func matches(b, code []byte, holes []hole) (bases map[int]uint64, same bool) {
 	masked, want := bytes.Clone(b), bytes.Clone(code)
 	low, high := make(map[spot]uint32), make(map[spot]uint32)
+	note := func(half map[spot]uint32, h hole, v uint32) bool {
+		other, twice := half[h.target]
+		half[h.target] = v
+		return !twice || other == v
+	}
 	for _, h := range holes {
-		v := get32(b, h.at)
-		into := low
-		if h.kind == 0x39 {
-			into = high
+		agrees := true
+		switch v := get32(b, h.at); h.kind {
+		case lowHalf:
+			agrees = note(low, h, v)
+			clear(masked[h.at : h.at+4])
+			clear(want[h.at : h.at+4])
+		case highHalf:
+			agrees = note(high, h, v)
+			clear(masked[h.at : h.at+4])
+			clear(want[h.at : h.at+4])
+		case called:
+			to := get64(b, h.at) & calledBits
+			agrees = note(low, h, uint32(to)) && note(high, h, uint32(to>>32))
+			put64(masked, h.at, get64(masked, h.at)&^calledBits)
+			put64(want, h.at, get64(want, h.at)&^calledBits)
 		}
-		if other, twice := into[h.target]; twice && other != v {
+		if !agrees {
 			return nil, false
 		}
-		into[h.target] = v
-		clear(masked[h.at : h.at+4])
-		clear(want[h.at : h.at+4])
 	}
 	if !bytes.Equal(masked, want) {
 		return nil, false
@@ -410,6 +478,9 @@ func (m *Machine) resolve(c *channel, q qmd, k *known, bases map[int]uint64) (*N
 		}
 		n.banks[number] = should
 	}
+	if own, used := bases[k.text]; used && own != q.program() {
+		return nil, refuseSM(q, esrEncoding, "kernel %s: its own address is %#x, and it lies at %#x", n.Name, own, q.program())
+	}
 	for name, s := range k.globals {
 		if base, used := bases[s.section]; used { // else only the text reaches it
 			n.globals[name] = base + s.offset
@@ -425,7 +496,7 @@ func (m *Machine) resolve(c *channel, q qmd, k *known, bases map[int]uint64) (*N
 			return nil, err
 		}
 		if !bytes.Equal(b, content) {
-			return nil, refuseSM(q, esrConstant, "kernel %s: its tables at %#x hold something else", n.Name, base)
+			return nil, refuseSM(q, esrConstant, "kernel %s: its tables or subroutines at %#x hold something else", n.Name, base)
 		}
 	}
 	return &n, nil

@@ -20,11 +20,14 @@ type Options struct {
 
 const (
 	defaultEntries = 1024
-	pageBytes      = 4096
-	doorbellBytes  = 64 << 10
-	doorbellAt     = 0x90
-	smsPerTPC      = 2
-	notifierBytes  = pageBytes
+	// mostEntries makes a ring of 1 MiB: one of 3 MiB froze a board within
+	// CHANNEL_ALLOC_OBJ_CTX.
+	mostEntries   = 1 << 17
+	pageBytes     = 4096
+	doorbellBytes = 64 << 10
+	doorbellAt    = 0x90
+	smsPerTPC     = 2
+	notifierBytes = pageBytes
 )
 
 // Range of addresses, and the windows in it that are never mapped. The kernel takes
@@ -58,6 +61,9 @@ type Board struct {
 func Open(port Port, options Options) (*Board, error) {
 	if options.Entries == 0 {
 		options.Entries = defaultEntries
+	}
+	if options.Entries > mostEntries {
+		return nil, fmt.Errorf("tegra: a ring of %d entries, want at most %d", options.Entries, mostEntries)
 	}
 	b := &Board{port: port, options: options, nvmap: -1, control: -1}
 	for _, step := range []func() error{b.openNodes, b.describe, b.openSpace, b.openGroup, b.openChannel, b.mapDoorbell} {

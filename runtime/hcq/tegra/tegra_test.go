@@ -118,6 +118,18 @@ func TestOtherRelease(t *testing.T) {
 	}
 }
 
+// A ring that has frozen a board is refused before anything is opened; the emulated machine
+// takes it, and says so.
+func TestLargeRing(t *testing.T) {
+	machine := emu.New(emu.Options{})
+	if _, err := tegra.Open(machine, tegra.Options{Entries: 3 << 20 / 8}); err == nil || !strings.Contains(err.Error(), "a ring of 393216 entries") {
+		t.Errorf("%v", err)
+	}
+	if got := machine.Counts(); len(got) != 0 {
+		t.Errorf("%v were asked for", got)
+	}
+}
+
 type other struct{ *emu.Machine }
 
 func (o *other) Ioctl(fd int, number uint32, argument, pointee []byte, pointer int) error {

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -76,6 +78,47 @@ func TestPointer(t *testing.T) {
 		if err := bad(); err != syscall.EINVAL {
 			t.Errorf("%v, want EINVAL", err)
 		}
+	}
+}
+
+// A child has neither a descriptor that was opened nor one that a request returned in its
+// argument: as TSG_OPEN returns one, FIONREAD returns the number of bytes in a pipe.
+func TestChildren(t *testing.T) {
+	var p kernel.Port
+	opened, err := p.Open(os.Args[0])
+	if errors.Is(err, syscall.ETXTBSY) || errors.Is(err, syscall.EACCES) {
+		opened, err = p.Open("/dev/null")
+	}
+	check(t, err)
+	defer p.Close(opened)
+	plain, err := unix.Dup(opened) // what a kernel driver may return: children inherit it
+	check(t, err)
+	defer p.Close(plain)
+	returned, err := unix.Dup(opened)
+	check(t, err)
+	defer p.Close(returned)
+	var pipe [2]int
+	check(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	defer p.Close(pipe[0])
+	defer p.Close(pipe[1])
+	_, err = unix.Write(pipe[1], make([]byte, returned))
+	check(t, err)
+	const bytesInPipe = 0x541b // FIONREAD
+	defer kernel.ReturnsDescriptor(bytesInPipe, 0)()
+	argument := make([]byte, 4)
+	check(t, p.Ioctl(pipe[0], bytesInPipe, argument, nil, -1))
+	if got := int(binary.NativeEndian.Uint32(argument)); got != returned {
+		t.Fatalf("%d bytes, want %d", got, returned)
+	}
+	inherited := func(fd int) bool {
+		path := fmt.Sprintf("/proc/self/fd/%d", fd)
+		return exec.Command("/bin/sh", "-c", "test -e "+path).Run() == nil
+	}
+	if !inherited(plain) {
+		t.Skip("children cannot be looked at here") // exec.Command closes nothing that is not marked
+	}
+	if inherited(opened) || inherited(returned) {
+		t.Error("a child has a descriptor of the device")
 	}
 }
 
