@@ -7,9 +7,9 @@ import (
 )
 
 // Linear algebra of matrices [.., n, n] by blocks of panel columns or rows: what takes n^3
-// operations are matrix products, beside n small steps of some kernels each, which all take
-// compiling: 4 s for 256 rows on a CPU. f16 and bf16
-// are computed in f32 and rounded once. Derivatives are those of the functions, not of
+// operations are matrix products, beside n small steps of some kernels each. Steps are the same
+// kernels wherever possible (see Loop), so that few are compiled. f16 and bf16 are computed in
+// f32 and rounded once. Derivatives are those of the functions, not of
 // their steps.
 
 // panel is how many columns are eliminated one by one before the rest follows by matrix
@@ -107,7 +107,7 @@ func (t *Tensor) eliminate(b *Tensor) (x, det *Tensor) {
 	free := g.Full(ir.Bool, 1).fill(append(work.Shape()[:work.Rank()-1], g.arena.Index(1))) // [.. n 1]
 	var rows, pivots []*Tensor
 	for at := 0; at < padded; at += width {
-		columns := work.SliceInts(-1, at, width)
+		columns := work.SliceInts(-1, at, width).Contiguous()
 		var picked, sizes []*Tensor
 		picked, sizes, free = columns.pivots(free)
 		row := picked[0].Cat(-2, picked[1:]...).Contiguous() // [.. width 1]
@@ -134,49 +134,62 @@ func (t *Tensor) withIdentity(n int) *Tensor {
 }
 
 // pivots eliminates the columns of a panel [.. n w] one by one: the row that each step
-// picks among the free ones, [.. 1 1], its element there, and what is free afterwards.
+// picks among the free ones, [.. 1 1], its element there, and what is free afterwards. What a
+// step leaves moves to the left by a column, so that all steps are the same kernels; rows that
+// were picked are not looked at again.
 func (t *Tensor) pivots(free *Tensor) (rows, sizes []*Tensor, left *Tensor) {
+	width := t.Extent(-1)
 	number := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-2) // [1 n 1]
-	for j := range t.Extent(-1) {
-		column := t.SliceInts(-1, j, 1)
+	t, free = t.Contiguous(), free.Contiguous()
+	for j := range width {
+		column := t.SliceInts(-1, 0, 1)
 		// NaN is picked first, so that it is not lost.
 		size := free.Where(column.Abs(), t.scalar(-1))
 		row := size.Argmax(-2).Unsqueeze(-2).Contiguous()
 		here := number.Eq(row) // [.. n 1]
 		pivotRow := here.Where(t, t.scalar(0)).SumKeep(-2).Contiguous()
-		pivot := pivotRow.SliceInts(-1, j, 1)
+		pivot := pivotRow.SliceInts(-1, 0, 1)
 		rows, sizes = append(rows, row), append(sizes, pivot)
-		factor := column.Sub(here.Where(t.scalar(1), t.scalar(0))).Div(pivot.Eq(pivot.scalar(0)).Where(pivot.scalar(1), pivot))
-		t = t.Sub(factor.Mul(pivotRow)).Contiguous()
 		free = free.And(here.Not()).Contiguous()
+		if j+1 < width {
+			change := column.Div(pivot.nonzero()).Mul(pivotRow)
+			t = t.Sub(change).SliceInts(-1, 1, width-1).Pad(-1, 0, 1).Contiguous()
+		}
 	}
 	return rows, sizes, free
 }
 
-// eliminated carries out on all columns what the steps on a panel did: with the rows p that
-// they picked and D, the panel's part of them, M - (panel - e_p) D^-1 M[p].
+// nonzero is t with 1 in place of 0.
+func (t *Tensor) nonzero() *Tensor { return t.Eq(t.scalar(0)).Where(t.scalar(1), t) }
+
+// eliminated carries out on all columns what the steps on a panel did: the rows p that they
+// picked become X = D^-1 M[p], with D the panel's part of them, and others lose panel X.
 func (t *Tensor) eliminated(columns, rows *Tensor) *Tensor {
 	here := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-2).Eq(rows.adjoint()) // [.. n w]
-	picked := t.TakeAlong(-2, rows).Contiguous()                               // [.. w N]
+	picked := here.AnyKeep(-1)                                                 // [.. n 1]
+	change := picked.Where(here.Where(t.scalar(1), t.scalar(0)), columns.Neg()).Contiguous()
 	block := columns.TakeAlong(-2, rows).Contiguous()
-	change := columns.Sub(here.Where(t.scalar(1), t.scalar(0))).MatMul(block.smallInverse()).Contiguous()
-	return t.Sub(change.MatMul(picked)).Contiguous()
+	x := block.smallInverse().MatMul(t.TakeAlong(-2, rows).Contiguous()).Contiguous()
+	return picked.Where(t.scalar(0), t).Add(change.MatMul(x)).Contiguous()
 }
 
 // smallInverse is the inverse of a block whose rows partial pivoting has put in order, so
-// that its own elimination needs none.
+// that its own elimination needs none. Each step exchanges the first variable of w for what it
+// is to be and moves it to the end, so that all steps are one kernel and the last has all in
+// place again.
 func (t *Tensor) smallInverse() *Tensor {
 	n := t.Extent(-1)
-	work := t.Cat(-1, t.graph.Eye(t.DType(), n).expandTo(t.shape())).Contiguous()
-	number := t.graph.axisIota(ir.I32, work.shape(), work.Rank()-2)
-	for j := range n {
-		pivotRow := work.SliceInts(-2, j, 1)
-		pivot := pivotRow.SliceInts(-1, j, 1)
-		here := number.Eq(number.scalar(float64(j))).Where(t.scalar(1), t.scalar(0))
-		factor := work.SliceInts(-1, j, 1).Sub(here).Div(pivot.Eq(pivot.scalar(0)).Where(pivot.scalar(1), pivot))
-		work = work.Sub(factor.Mul(pivotRow)).Contiguous()
-	}
-	return work.SliceInts(-1, n, n)
+	top := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-2).Eq(t.graph.Scalar(ir.I32, 0))
+	left := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-1).Eq(t.graph.Scalar(ir.I32, 0))
+	one := t.scalar(1)
+	return Loop(n, func(state []*Tensor) []*Tensor {
+		w := state[0]
+		row, column := w.SliceInts(-2, 0, 1), w.SliceInts(-1, 0, 1)
+		pivot := row.SliceInts(-1, 0, 1).nonzero()
+		row = left.Where(one, row).Div(pivot)
+		rest := left.Where(t.scalar(0), w).Sub(column.Mul(row))
+		return []*Tensor{top.Where(row, rest).Roll([]int{-1, -1}, []int{-1, -2})}
+	}, t)[0]
 }
 
 // parity is 1 for permutations [.. n 1] of an even number of exchanges, else -1, [..].
@@ -225,23 +238,24 @@ func (t *Tensor) cholesky() *Tensor {
 	return first.Pad(-1, 0, n-top).Cat(-2, below.Cat(-1, last)).Contiguous()
 }
 
-// choleskySteps takes the product of each column with itself off the rest.
+// choleskySteps takes the product of each column with itself off the rest. Each step moves the
+// first row and column to the end; what is still to be done are the rows in which left is set.
 func (t *Tensor) choleskySteps() *Tensor {
 	n := t.Extent(-1)
 	if n == 0 {
 		return t
 	}
-	number := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-2)
+	first := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-1).Eq(t.graph.Scalar(ir.I32, 0))
 	low := t.Tril(0)
-	work := low.Add(low.Tril(-1).adjoint()).Contiguous()
-	columns := make([]*Tensor, n)
-	for j := range columns {
-		pivot := work.SliceInts(-2, j, 1).SliceInts(-1, j, 1)
-		column := work.SliceInts(-1, j, 1).Div(pivot.Sqrt())
-		columns[j] = number.Lt(number.scalar(float64(j))).Where(t.scalar(0), column).Contiguous()
-		work = work.Sub(columns[j].Mul(columns[j].adjoint())).Contiguous()
-	}
-	return columns[0].Cat(-1, columns[1:]...).Contiguous()
+	work := low.Add(low.Tril(-1).adjoint())
+	left := t.graph.Full(ir.Bool, 1).fill(append(t.Shape()[:t.Rank()-1], t.graph.arena.Index(1))) // [.. n 1]
+	return Loop(n, func(state []*Tensor) []*Tensor {
+		w, left := state[0], state[1]
+		column := w.SliceInts(-1, 0, 1).Div(w.SliceInts(-1, 0, 1).SliceInts(-2, 0, 1).Sqrt())
+		column = left.Where(column, t.scalar(0))
+		w = first.Where(column, w.Sub(column.Mul(column.adjoint())))
+		return []*Tensor{w.Roll([]int{-1, -1}, []int{-1, -2}), left.SliceInts(-2, 1, n-1).Pad(-2, 0, 1)}
+	}, work, left)[0].Tril(0).Contiguous()
 }
 
 // lowerInverse is the inverse of lower triangular matrices, block by block.

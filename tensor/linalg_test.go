@@ -162,6 +162,15 @@ func TestSingularMatrices(t *testing.T) {
 	}
 }
 
+// A matrix times a power of two has the same bits in its inverse.
+func TestInverseOfLargeNumbers(t *testing.T) {
+	g := tensor.NewGraph()
+	const n, scale = 20, 1 << 24
+	x := tensor.FromSlice(g, f32s(matrix(rand.New(rand.NewPCG(9, 10)), n)), n, n)
+	difference := x.MulScalar(scale).Inverse().MulScalar(scale).Sub(x.Inverse())
+	compareAll(t, []computed{{"inverse", difference, make([]float64, n*n), 0}})
+}
+
 // Derivatives, and those of derivatives, are differences of values.
 func TestLinearAlgebraGradients(t *testing.T) {
 	const n, h = 3, 1e-5
