@@ -44,10 +44,7 @@ func ReadValues(path string) (values Values, metadata map[string]string, err err
 			err = e
 		}
 	}()
-	types := make(map[safetensors.DType]ir.DType, len(fileTypes))
-	for ours, theirs := range fileTypes {
-		types[theirs] = ours
-	}
+	types := ourTypes()
 	values = make(Values, len(f.Tensors()))
 	for _, t := range f.Tensors() {
 		dtype, ok := types[t.DType]
@@ -57,4 +54,13 @@ func ReadValues(path string) (values Values, metadata map[string]string, err err
 		values[t.Name] = Value{DType: dtype, Shape: slices.Clone(t.Shape), Data: slices.Clone(t.Data)}
 	}
 	return values, maps.Clone(f.Metadata()), nil
+}
+
+// ourTypes are the dtypes of those of files.
+func ourTypes() map[safetensors.DType]ir.DType {
+	types := make(map[safetensors.DType]ir.DType, len(fileTypes))
+	for ours, theirs := range fileTypes {
+		types[theirs] = ours
+	}
+	return types
 }

@@ -2,14 +2,9 @@ package huggingface
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"tgc/gguf"
 	"tgc/safetensors"
@@ -27,8 +22,7 @@ const configFile = "config.json"
 type folder struct {
 	path    string
 	config  *config
-	weights map[string]*safetensors.Tensor // by their names in the files
-	files   []*safetensors.File
+	weights *safetensors.Sharded
 }
 
 // IsFolder reports whether a path is a folder with a model's config.json.
@@ -80,73 +74,12 @@ func openFolder(path string) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(path, configFile), err)
 	}
-	d := &folder{path: path, config: c, weights: make(map[string]*safetensors.Tensor)}
-	names, err := weightFiles(path)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if err := d.addWeights(filepath.Join(path, name)); err != nil {
-			d.close()
-			return nil, err
-		}
-	}
-	return d, nil
+	d := &folder{path: path, config: c}
+	d.weights, err = safetensors.OpenSharded(path)
+	return d, err
 }
 
-func (d *folder) addWeights(path string) error {
-	f, err := safetensors.Open(path)
-	if err != nil {
-		return err
-	}
-	d.files = append(d.files, f)
-	for i := range f.Tensors() {
-		t := &f.Tensors()[i]
-		if d.weights[t.Name] != nil {
-			return fmt.Errorf("%s: tensor %q is in another file of the folder, too", path, t.Name)
-		}
-		d.weights[t.Name] = t
-	}
-	return nil
-}
-
-func (d *folder) close() {
-	for _, f := range d.files {
-		f.Close()
-	}
-}
-
-// weightFiles lists the files of weights: those of the index, or the only one.
-func weightFiles(path string) ([]string, error) {
-	const single, index = "model.safetensors", "model.safetensors.index.json"
-	text, err := readLimited(filepath.Join(path, index), maxTokenizerBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return []string{single}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Map map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(text, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(path, index), err)
-	}
-	var names []string
-	for _, name := range list.Map {
-		if name != filepath.Base(name) || !strings.HasSuffix(name, ".safetensors") {
-			return nil, fmt.Errorf("%s: file %s, want one of the same folder with weights", filepath.Join(path, index), gguf.Quote(name))
-		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	if len(names) == 0 {
-		return nil, fmt.Errorf("%s: it names no files", filepath.Join(path, index))
-	}
-	return names, nil
-}
+func (d *folder) close() { d.weights.Close() }
 
 func readLimited(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)

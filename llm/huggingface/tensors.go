@@ -52,7 +52,8 @@ func (d *folder) tensors() ([]*tensor, error) {
 	for _, x := range c.factors {
 		list[x.name] = &tensor{name: x.name, dims: []int{len(x.values)}, values: x.values}
 	}
-	for name, t := range d.weights {
+	for _, name := range d.weights.Names() {
+		t, _ := d.weights.Tensor(name)
 		if err := c.place(list, name, t); err != nil {
 			return nil, fmt.Errorf("%s: tensor %s: %w", d.path, gguf.Quote(name), err)
 		}

@@ -65,6 +65,20 @@ func (t *Trainer) resume(ctx context.Context, path string) (metadata map[string]
 	return metadata, nil
 }
 
+// LoadWeights puts the tensors of safetensors files into the parameters of the model: see
+// nn.Parameters.LoadFile. Optimiser state and counters stay as they are.
+func (t *Trainer) LoadWeights(ctx context.Context, path string, name func(parameter string) string) (unused []string, err error) {
+	return t.parameters.LoadFile(ctx, t.function, path, func(parameter string) string {
+		switch {
+		case isOwn(parameter):
+			return ""
+		case name != nil:
+			return name(parameter)
+		}
+		return parameter
+	})
+}
+
 // seeded is the initial state of a run.
 func seeded(p *nn.Parameters, seed uint32) nn.Values {
 	values := p.Initial(seed)

@@ -357,3 +357,31 @@ func TestLossScaleFindsItsWay(t *testing.T) {
 		t.Errorf("loss is %.3f, want below 0.3", last)
 	}
 }
+
+// Weights of a file go to the model's own parameters, whatever the optimiser keeps.
+func TestLoadWeights(t *testing.T) {
+	dev, _ := device(t)
+	trainer := newTrainer(t, dev, options())
+	mustAdvance(t, trainer, 0, 2)
+	path := filepath.Join(t.TempDir(), "weights.safetensors")
+	weights, err := trainer.Weights(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := weights.WriteFile(t.Context(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	opt := options()
+	opt.Seed = 9
+	other := newTrainer(t, dev, opt)
+	if unused, err := other.LoadWeights(t.Context(), path, nil); err != nil || len(unused) > 0 {
+		t.Fatal(unused, err)
+	}
+	got, err := other.Weights(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sameValues(got, weights); err != nil {
+		t.Error(err)
+	}
+}
