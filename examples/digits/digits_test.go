@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"tgc/nn"
+	"tgc/nn/train"
 	"tgc/runtime/cpu"
 )
 
@@ -28,14 +30,22 @@ func needCPU(t *testing.T) {
 }
 
 func TestPicturesDependOnTheirNumbersAlone(t *testing.T) {
-	a, b := newBatch(1, 10, 20), newBatch(1, 20, 10)
-	if !slices.Equal(a.pictures[10*size*size:], b.pictures) || !slices.Equal(a.digits[10:], b.digits) {
+	batch := func(series uint64, samples ...int) nn.Values {
+		b, err := pictures(series, 100).Batch(samples)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	a, b := batch(1, 10, 11, 12), batch(1, 12, 40)
+	own, same := a["pictures"].Float32s()[2*size*size:], b["pictures"].Float32s()[:size*size]
+	if !slices.Equal(own, same) || a["digits"].Data[8] != b["digits"].Data[0] {
 		t.Error("the same pictures differ")
 	}
-	if other := newBatch(2, 20, 10); slices.Equal(b.pictures, other.pictures) {
+	if other := batch(2, 12); slices.Equal(same, other["pictures"].Float32s()) {
 		t.Error("another series has the same pictures")
 	}
-	for i, v := range a.pictures {
+	for i, v := range a["pictures"].Float32s() {
 		if v < -1 || v > 2 {
 			t.Fatalf("value %d is %v, want near 0..1", i, v)
 		}
@@ -46,11 +56,11 @@ func TestPicturesDependOnTheirNumbersAlone(t *testing.T) {
 // it stopped.
 func TestRunAndResume(t *testing.T) {
 	needCPU(t)
-	opt := options{steps: 30, batch: 32, unseen: 200, device: "cpu", checkpoint: filepath.Join(t.TempDir(), "digits.safetensors")}
+	opt := options{steps: 30, batch: 32, unseen: 200, device: "cpu", checkpoint: filepath.Join(t.TempDir(), "digits.safetensors"), curve: filepath.Join(t.TempDir(), "curve")}
 	for _, run2 := range []struct {
 		steps       int
 		first, last string
-	}{{30, "step    3", "step   30"}, {36, "step   33", "step   36"}} {
+	}{{30, "step     3", "step    30"}, {36, "step    33", "step    36"}} {
 		var out bytes.Buffer
 		opt.steps, opt.out = run2.steps, &out
 		if err := run(t.Context(), opt); err != nil {
@@ -87,4 +97,20 @@ type stopper struct {
 func (s *stopper) Write(b []byte) (int, error) {
 	s.cancel()
 	return s.Buffer.Write(b)
+}
+
+// The picture in docs is that of the run beside it.
+func TestPictureInDocs(t *testing.T) {
+	table, err := os.Open("../../docs/digits.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer table.Close()
+	history, err := train.ReadHistory(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := os.ReadFile("../../docs/digits.svg"); err != nil || !bytes.Equal(history.SVG(curveTitle), want) {
+		t.Errorf("docs/digits.svg is not what docs/digits.csv gives (%v)", err)
+	}
 }

@@ -13,17 +13,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
+	"math"
 	"os"
 	"os/signal"
-	"time"
 
-	"tgc/engine"
+	"tgc/internal/lists"
+	"tgc/nn"
+	"tgc/nn/data"
 	"tgc/nn/optim"
 	"tgc/nn/train"
-	"tgc/runtime"
 	"tgc/runtime/devices"
-	"tgc/tensor"
 )
 
 func main() {
@@ -32,6 +31,7 @@ func main() {
 	flag.IntVar(&opt.batch, "batch", 64, "pictures in a step")
 	flag.StringVar(&opt.device, "device", "", "device: cpu, interp, cuda; default: the best there is")
 	flag.StringVar(&opt.checkpoint, "checkpoint", "", "file to save to and to resume from")
+	flag.StringVar(&opt.curve, "curve", "", "keep the loss curve as NAME.csv and NAME.svg, the profile as NAME-step.svg")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -46,6 +46,9 @@ func main() {
 	}
 }
 
+// curveTitle is what the picture of a run shows.
+const curveTitle = "Cross entropy of digits by step"
+
 // Pictures of different series have nothing in common.
 const (
 	trainingSeries = 1
@@ -54,174 +57,64 @@ const (
 
 type options struct {
 	steps, batch       int
-	unseen             int // pictures that accuracy is measured on, a multiple of examBatch
+	unseen             int // pictures that accuracy is measured on
 	device, checkpoint string
+	curve              string // name of the files of the loss curve and the profile, empty for none
 	out                io.Writer
 }
 
 func run(ctx context.Context, opt options) error {
-	config, err := engine.ReadConfig()
-	if err != nil {
-		return err
-	}
 	dev, _, err := devices.Open(ctx, opt.device, devices.Options{})
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	start := time.Now()
-	trainer, err := train.New(ctx, dev, train.Options{
-		Optimizer: optim.NewAdamW(0.01),
-		Rate:      optim.Cosine(4e-3, 1e-4, 20, opt.steps),
-		Clip:      1,
-		Seed:      1,
-		Config:    config,
-	}, loss(opt.batch))
+	var callbacks []train.Callback
+	if opt.curve != "" {
+		callbacks = []train.Callback{
+			train.WriteCSV(opt.curve + ".csv"),
+			train.WriteSVG(opt.curve+".svg", curveTitle),
+		}
+	}
+	run, err := train.Fit(ctx, train.FitOptions{
+		Options: train.Options{
+			Optimizer: optim.NewAdamW(0.01),
+			Rate:      optim.Cosine(4e-3, 1e-4, 20, opt.steps),
+			Clip:      1,
+			Seed:      1,
+		},
+		Device:     dev,
+		Data:       data.NewLoader(pictures(trainingSeries, math.MaxInt32), data.Options{Batch: opt.batch, Prefetch: 4}),
+		Valid:      data.NewLoader(pictures(heldOutSeries, opt.unseen), data.Options{Batch: 200, KeepLast: true}),
+		Steps:      opt.steps,
+		Every:      max(opt.steps/10, 1),
+		Checkpoint: opt.checkpoint,
+		Callbacks:  callbacks,
+		Log:        opt.out,
+	}, network)
+	if err != nil {
+		run.Close() // what was learned before an interruption is in the checkpoint
+		return err
+	}
+	defer run.Close()
+	profile, err := run.Profile(ctx, 20)
 	if err != nil {
 		return err
 	}
-	defer trainer.Close()
-	test, err := newExam(ctx, dev, trainer, config, opt.unseen)
-	if err != nil {
-		return err
-	}
-	defer test.Close()
-	fmt.Fprintf(opt.out, "%d parameters; compiled for %s in %.1f s\n", trainer.Parameters().Count(), dev.Name(), time.Since(start).Seconds())
-	if err := resume(ctx, trainer, opt.checkpoint); err != nil {
-		return err
-	}
-
-	err = steps(ctx, trainer, test, opt)
-	if opt.checkpoint != "" { // also when interrupted, with a context of its own
-		err = errors.Join(err, trainer.Save(context.WithoutCancel(ctx), opt.checkpoint))
-	}
-	if err != nil {
-		return err
-	}
-	return profile(ctx, trainer, opt.out)
-}
-
-// resume goes on from a checkpoint if there is one.
-func resume(ctx context.Context, trainer *train.Trainer, path string) error {
-	if path == "" {
+	fmt.Fprintf(opt.out, "\n%d parameters; %s", run.Parameters().Count(), profile)
+	if opt.curve == "" {
 		return nil
 	}
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return trainer.Resume(ctx, path)
+	return os.WriteFile(opt.curve+"-step.svg", profile.SVG(), 0o666)
 }
 
-// steps trains up to opt.steps and reports about ten times.
-func steps(ctx context.Context, trainer *train.Trainer, test *exam, opt options) error {
-	report, err := trainer.Report(ctx)
-	if err != nil {
-		return err
-	}
-	first := report.Steps
-	batches := prepare(ctx, first, opt.steps, opt.batch)
-	every := max(opt.steps/10, 1)
-	start := time.Now()
-	for n := first; n < opt.steps; n++ {
-		b, ok := <-batches
-		if !ok {
-			return context.Cause(ctx)
+// pictures are drawn when they are asked for: picture n of a series is the same in every run.
+func pictures(series uint64, count int) data.Dataset {
+	return data.Func{Samples: count, Make: func(samples []int) (nn.Values, error) {
+		images, digits := make([]float32, len(samples)*size*size), make([]int32, len(samples))
+		for i, n := range samples {
+			digits[i] = draw(series, uint64(n), images[i*size*size:][:size*size])
 		}
-		if err := b.feed(ctx, trainer.Function(), learned); err != nil {
-			return err
-		}
-		if err := trainer.Step(ctx); err != nil {
-			return err
-		}
-		if made := n + 1; made%every != 0 && made != opt.steps {
-			continue
-		}
-		if report, err = trainer.Report(ctx); err != nil {
-			return err
-		}
-		accuracy, err := test.accuracy(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(opt.out, "step %4d  loss %.4f  accuracy on %d unseen pictures %.2f %%  %5.1f s\n",
-			report.Steps, report.Loss, opt.unseen, 100*accuracy, time.Since(start).Seconds())
-	}
-	return nil
-}
-
-// batch is a step's input.
-type batch struct {
-	pictures []float32
-	digits   []int32
-}
-
-func newBatch(series uint64, first, count int) batch {
-	b := batch{make([]float32, count*size*size), make([]int32, count)}
-	for i := range count {
-		b.digits[i] = draw(series, uint64(first+i), b.pictures[i*size*size:][:size*size])
-	}
-	return b
-}
-
-func (b batch) feed(ctx context.Context, f *tensor.Function, prefix string) error {
-	if err := tensor.Set(ctx, f, prefix+"pictures", b.pictures); err != nil {
-		return err
-	}
-	return tensor.Set(ctx, f, prefix+"digits", b.digits)
-}
-
-// prepare draws the batches of steps from..to-1 while others are trained on.
-// Batch n holds the same pictures in every run.
-func prepare(ctx context.Context, from, to, count int) <-chan batch {
-	ready := make(chan batch, 4)
-	go func() {
-		defer close(ready)
-		for n := from; n < to; n++ {
-			select {
-			case ready <- newBatch(trainingSeries, n*count, count):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return ready
-}
-
-// examBatch is the pictures of one run of the evaluation.
-const examBatch = 200
-
-// exam measures accuracy on held-out pictures with the trainer's own weights.
-type exam struct {
-	*tensor.Function
-	batches []batch
-}
-
-func newExam(ctx context.Context, dev runtime.Device, trainer *train.Trainer, config engine.Config, unseen int) (*exam, error) {
-	f, err := tensor.Compile(ctx, hits(examBatch), dev, config, trainer.Function())
-	if err != nil {
-		return nil, err
-	}
-	e := &exam{Function: f}
-	for at := 0; at < unseen; at += examBatch {
-		e.batches = append(e.batches, newBatch(heldOutSeries, at, examBatch))
-	}
-	return e, nil
-}
-
-func (e *exam) accuracy(ctx context.Context) (float64, error) {
-	total := 0
-	for _, b := range e.batches {
-		if err := b.feed(ctx, e.Function, unseen); err != nil {
-			return 0, err
-		}
-		if err := e.Run(ctx, nil); err != nil {
-			return 0, err
-		}
-		hits, err := tensor.Get[int32](ctx, e.Function, "hits")
-		if err != nil {
-			return 0, err
-		}
-		total += int(hits[0])
-	}
-	return float64(total) / float64(examBatch*len(e.batches)), nil
+		return data.Table{data.Of("pictures", images, 1, size, size), data.Of("digits", digits)}.Batch(lists.Upto(len(samples)))
+	}}
 }

@@ -4,6 +4,7 @@ import (
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/nn/layer"
+	"tgc/nn/train"
 	"tgc/tensor"
 )
 
@@ -22,27 +23,7 @@ func classifier(p *nn.Parameters) layer.Chain {
 	}
 }
 
-// loss is the training graph: cross entropy.
-func loss(batch int) func(p *nn.Parameters) *tensor.Tensor {
-	return func(p *nn.Parameters) *tensor.Tensor {
-		pictures, digits := inputs(p.Graph(), learned, batch)
-		return classifier(p).Forward(pictures).CrossEntropy(digits, tensor.CrossEntropyOptions{})
-	}
-}
-
-// hits is the evaluation graph: how many of a batch are recognised.
-func hits(batch int) *tensor.Graph {
-	g := tensor.NewGraph()
-	p := nn.NewParameters(g)
-	pictures, digits := inputs(g, unseen, batch)
-	found := classifier(p).Forward(pictures).Argmax(1).Eq(digits)
-	g.Output("hits", found.Cast(ir.I32).Sum().Reshape(1))
-	return g
-}
-
-// Prefixes of input names: buffers of one name are one buffer in both graphs.
-const learned, unseen = "train.", "test."
-
-func inputs(g *tensor.Graph, prefix string, batch int) (pictures, digits *tensor.Tensor) {
-	return g.Input(prefix+"pictures", ir.F32, batch, 1, size, size), g.Input(prefix+"digits", ir.I32, batch)
+// network classifies a batch.
+func network(p *nn.Parameters, in train.Inputs) train.Outputs {
+	return train.Classification(classifier(p).Forward(in.Get("pictures")), in.Get("digits"))
 }

@@ -15,20 +15,17 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
+	"math"
 	"os"
 	"os/signal"
-	"time"
 
-	"tgc/engine"
-	"tgc/ir"
 	"tgc/llm/tokenizer"
 	"tgc/nn"
+	"tgc/nn/data"
 	"tgc/nn/optim"
 	"tgc/nn/train"
 	"tgc/runtime"
 	"tgc/runtime/devices"
-	"tgc/tensor"
 )
 
 // options of a run.
@@ -99,144 +96,59 @@ func prepare(opt options) (*texts, error) {
 }
 
 func run(ctx context.Context, opt options) error {
-	config, err := engine.ReadConfig()
-	if err != nil {
-		return err
-	}
 	dev, _, err := devices.Open(ctx, opt.device, devices.Options{})
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	data, err := prepare(opt)
+	text, err := prepare(opt)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(opt.out, "%d stories, %d tokens; %d tokens of unseen ones\n", opt.stories, len(data.learned), len(data.heldOut))
-	start := time.Now()
-	optimizer := optim.NewAdamW(0.05)
-	optimizer.Beta2 = 0.98
-	trainer, err := train.New(ctx, dev, train.Options{
-		Optimizer: optimizer,
-		Rate:      optim.Cosine(opt.rate, opt.rate/20, min(100, opt.steps/4), opt.steps),
-		Clip:      1,
-		Seed:      1,
-		Config:    config,
-	}, func(p *nn.Parameters) *tensor.Tensor {
-		return newTransformer(p, opt.model).loss(p.Graph(), "text", opt.batch, opt.length)
-	})
+	fmt.Fprintf(opt.out, "%d stories, %d tokens; %d tokens of unseen ones\n", opt.stories, len(text.learned), len(text.heldOut))
+	run, err := teach(ctx, dev, opt, text)
+	if err != nil {
+		run.Close() // what was learned before an interruption is in the checkpoint
+		return err
+	}
+	defer run.Close()
+	weights, err := run.Weights(ctx)
 	if err != nil {
 		return err
 	}
-	defer trainer.Close()
-	test, err := newExam(ctx, dev, trainer, config, opt, data)
-	if err != nil {
-		return err
-	}
-	defer test.Close()
-	fmt.Fprintf(opt.out, "%d parameters; compiled for %s in %.1f s\n", trainer.Parameters().Count(), dev.Name(), time.Since(start).Seconds())
-
-	err = teach(ctx, trainer, test, opt, data)
-	if opt.checkpoint != "" { // also when interrupted, with a context of its own
-		err = errors.Join(err, trainer.Save(context.WithoutCancel(ctx), opt.checkpoint))
-	}
-	if err != nil {
-		return err
-	}
-	values, err := trainer.Values(ctx)
-	if err != nil {
-		return err
-	}
-	return export(ctx, opt.file, opt.model, data.vocabulary, values, trainer.Parameters())
+	return export(ctx, opt.file, opt.model, text.vocabulary, weights, run.Parameters())
 }
 
 // teach trains up to opt.steps.
-func teach(ctx context.Context, trainer *train.Trainer, test *exam, opt options, data *texts) error {
-	if opt.checkpoint != "" {
-		if err := trainer.Resume(ctx, opt.checkpoint); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+func teach(ctx context.Context, dev runtime.Device, opt options, text *texts) (*train.Run, error) {
+	optimizer := optim.NewAdamW(0.05)
+	optimizer.Beta2 = 0.98
+	var callbacks []train.Callback
+	if opt.curve != "" {
+		callbacks = []train.Callback{train.WriteCSV(opt.curve + ".csv"), train.WriteSVG(opt.curve+".svg", curveTitle)}
 	}
-	report, err := trainer.Report(ctx)
-	if err != nil {
-		return err
-	}
-	course, err := readCurve(opt.curve, report.Steps)
-	if err != nil {
-		return err
-	}
-	start, first := time.Now(), report.Steps
-	for n := first; n < opt.steps; n++ {
-		if err := tensor.Set(ctx, trainer.Function(), "text", windows(data.learned, n, opt.batch, opt.length)); err != nil {
-			return err
-		}
-		if err := trainer.Step(ctx); err != nil {
-			return err
-		}
-		if made := n + 1; made%opt.every != 0 && made != opt.steps {
-			continue
-		}
-		if report, err = trainer.Report(ctx); err != nil {
-			return err
-		}
-		unseen, err := test.loss(ctx)
-		if err != nil {
-			return err
-		}
-		each := time.Since(start) / time.Duration(n+1-first)
-		fmt.Fprintf(opt.out, "step %5d  loss %.3f  unseen %.3f  %v a step, %v to go\n", report.Steps, report.Loss, unseen,
-			each.Round(time.Millisecond), (each * time.Duration(opt.steps-n-1)).Round(time.Second))
-		if err := course.add(point{report.Steps, report.Loss, unseen}); err != nil {
-			return err
-		}
-		if opt.checkpoint != "" {
-			if err := trainer.Save(ctx, opt.checkpoint); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return train.Fit(ctx, train.FitOptions{
+		Options: train.Options{
+			Optimizer: optimizer,
+			Rate:      optim.Cosine(opt.rate, opt.rate/20, min(100, opt.steps/4), opt.steps),
+			Clip:      1,
+			Seed:      1,
+		},
+		Device:     dev,
+		Data:       data.NewLoader(windows(text.learned, opt.length, opt.batch, math.MaxInt32), data.Options{Batch: opt.batch}),
+		Valid:      data.NewLoader(windows(text.heldOut, opt.length, examBatch, examBatches), data.Options{Batch: examBatch}),
+		Steps:      opt.steps,
+		Every:      opt.every,
+		Checkpoint: opt.checkpoint,
+		Callbacks:  callbacks,
+		Log:        opt.out,
+	}, func(p *nn.Parameters, in train.Inputs) train.Outputs {
+		return train.Outputs{Loss: newTransformer(p, opt.model).loss(in.Get("text"))}
+	})
 }
 
-// exam measures the loss on held-out stories with the trainer's own weights.
-type exam struct {
-	*tensor.Function
-	batches [][]int32
-}
+// curveTitle is what the picture of a run shows.
+const curveTitle = "Loss in nats a token by step"
 
-// examBatch is the pieces of text of one run of the evaluation.
-const examBatch = 8
-
-func newExam(ctx context.Context, dev runtime.Device, trainer *train.Trainer, config engine.Config, opt options, data *texts) (*exam, error) {
-	g := tensor.NewGraph()
-	loss := newTransformer(nn.NewParameters(g), opt.model).loss(g, "exam.text", examBatch, opt.length)
-	g.Output("exam.loss", loss.Cast(ir.F32).Reshape(1))
-	f, err := tensor.Compile(ctx, g, dev, config, trainer.Function())
-	if err != nil {
-		return nil, err
-	}
-	e := &exam{Function: f}
-	for n := range 4 {
-		e.batches = append(e.batches, windows(data.heldOut, n, examBatch, opt.length))
-	}
-	return e, nil
-}
-
-// loss is the mean over the batches.
-func (e *exam) loss(ctx context.Context) (float64, error) {
-	sum := 0.0
-	for _, b := range e.batches {
-		if err := tensor.Set(ctx, e.Function, "exam.text", b); err != nil {
-			return 0, err
-		}
-		if err := e.Run(ctx, nil); err != nil {
-			return 0, err
-		}
-		loss, err := tensor.Get[float32](ctx, e.Function, "exam.loss")
-		if err != nil {
-			return 0, err
-		}
-		sum += float64(loss[0])
-	}
-	return sum / float64(len(e.batches)), nil
-}
+// Validation takes so many batches of so many pieces of unseen text.
+const examBatches, examBatch = 4, 8

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 
-	"tgc/ir"
 	"tgc/nn"
 	"tgc/nn/layer"
 	"tgc/tensor"
@@ -83,9 +82,9 @@ func (b block) attend(m *transformer, x *tensor.Tensor) *tensor.Tensor {
 }
 
 // loss is the mean cross entropy, in nats a token, of predicting each of the
-// tokens 1..T of input name [B, T+1] from those before it.
-func (m *transformer) loss(g *tensor.Graph, name string, batch, length int) *tensor.Tensor {
-	text := g.Input(name, ir.I32, batch, length+1)
+// tokens 1..T of text [B, T+1] from those before it.
+func (m *transformer) loss(text *tensor.Tensor) *tensor.Tensor {
+	length := text.Extent(1) - 1
 	logits := m.forward(text.SliceInts(1, 0, length))
 	next := text.SliceInts(1, 1, length)
 	return logits.Flatten(0, 1).Contiguous().CrossEntropy(next.Flatten(0, 1), tensor.CrossEntropyOptions{})

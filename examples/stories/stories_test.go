@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"tgc/engine"
 	"tgc/llm"
 	"tgc/llm/tokenizer"
+	"tgc/nn/train"
 	"tgc/runtime/cpu"
 )
 
@@ -124,36 +124,18 @@ func TestVocabulary(t *testing.T) {
 	}
 }
 
-// A resumed run goes on with the curve of the run before, from the step of the
-// checkpoint.
-func TestCurveGoesOn(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "curve")
-	c, err := readCurve(name, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		if err := c.add(point{10 * (i + 1), 4 / float64(i+1), 5 / float64(i+1)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	again, err := readCurve(name, 20)
-	if err != nil || len(again.points) != 2 || again.points[1] != (point{20, 2, 2.5}) {
-		t.Fatalf("%v, %v", again, err)
-	}
-	svg, err := os.ReadFile(name + ".svg")
-	if err != nil || strings.Count(string(svg), "<polyline") != 2 || strings.Contains(string(svg), "NaN") {
-		t.Errorf("%s, %v", svg, err)
-	}
-}
-
 // The picture in docs is that of the run beside it.
 func TestPictureInDocs(t *testing.T) {
-	c, err := readCurve("../../docs/stories", math.MaxInt)
+	table, err := os.Open("../../docs/stories.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want, err := os.ReadFile("../../docs/stories.svg"); err != nil || !bytes.Equal(c.draw(), want) {
+	defer table.Close()
+	history, err := train.ReadHistory(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, err := os.ReadFile("../../docs/stories.svg"); err != nil || !bytes.Equal(history.SVG(curveTitle), want) {
 		t.Errorf("docs/stories.svg is not what docs/stories.csv gives (%v)", err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/llm/tokenizer"
+	"tgc/nn"
+	"tgc/nn/data"
 )
 
 // Stories of different series have nothing in common but the grammar.
@@ -55,19 +57,22 @@ func corpus(t *tokenizer.Tokenizer, series uint64, stories int) ([]int32, error)
 	return ids, nil
 }
 
-// windows cuts a batch of windows for a step, each from the start of a random
-// story on, so that who a story is about is in the window. It is a function of
-// the step's number, so that a run can be resumed.
-func windows(ids []int32, step, batch, length int) []int32 {
-	r := rand.New(rand.NewPCG(7, uint64(step)))
+// windows are pieces of text in batches, each from the start of a random story on, so that
+// who a story is about is in it. A batch's pieces are drawn one after the other, by its number.
+func windows(ids []int32, length, batch, batches int) data.Dataset {
 	end := ids[0] // a corpus starts with the token in front of every story
-	var out []int32
-	for range batch {
-		at := r.IntN(len(ids) - length)
-		for at > 0 && ids[at] != end {
-			at--
+	return data.Func{Samples: batch * batches, Make: func(samples []int) (nn.Values, error) {
+		var text []int32
+		for _, n := range samples {
+			r, at := rand.New(rand.NewPCG(7, uint64(n/batch))), 0
+			for range n%batch + 1 {
+				at = r.IntN(len(ids) - length)
+			}
+			for at > 0 && ids[at] != end {
+				at--
+			}
+			text = append(text, ids[at:at+length+1]...)
 		}
-		out = append(out, ids[at:at+length+1]...)
-	}
-	return out
+		return data.Table{data.Of("text", text, length+1)}.Batch(lists.Upto(len(samples)))
+	}}
 }

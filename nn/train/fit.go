@@ -42,7 +42,7 @@ type FitOptions struct {
 	// at each record and when the context ends; empty: none.
 	Checkpoint string
 	Callbacks  []Callback // called at each record, in order
-	Log        io.Writer  // gets a line at each record; may be nil
+	Log        io.Writer  // gets a line at the begin and at each record; may be nil
 }
 
 // Callback is called when a record has been added to Run.History. ErrStop ends the run,
@@ -90,6 +90,9 @@ func Fit(ctx context.Context, opt FitOptions, network Network) (*Run, error) {
 	r, err := newRun(ctx, opt, network)
 	if err != nil {
 		return nil, fmt.Errorf("train: fit: %w", err)
+	}
+	if opt.Log != nil {
+		fmt.Fprintf(opt.Log, "%d parameters; compiled for %s in %.1f s\n", r.parameters.Count(), r.options.Device.Name(), time.Since(r.began).Seconds())
 	}
 	err = r.goOn(ctx)
 	if err == nil {

@@ -71,7 +71,7 @@ func TestFitLearns(t *testing.T) {
 	opt := plan(dev)
 	opt.Log = &log
 	r := fit(t, opt)
-	if len(r.History) != 13 || strings.Count(log.String(), "\n") != 13 {
+	if len(r.History) != 13 || strings.Count(log.String(), "\n") != 14 {
 		t.Errorf("%d records, log:\n%s", len(r.History), log.String())
 	}
 	first, last := r.History[0].Values, r.History.Last().Values

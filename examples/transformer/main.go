@@ -1,0 +1,60 @@
+// Transformer trains a small encoder to say whether the first 3 of a sequence comes before
+// its first 7. The same in PyTorch stands beside it in transformer.py.
+package main
+
+import (
+	"context"
+	"flag"
+	"log"
+	"os"
+	"slices"
+
+	"tgc/internal/lists"
+	"tgc/nn"
+	"tgc/nn/data"
+	"tgc/nn/layer"
+	"tgc/nn/optim"
+	"tgc/nn/train"
+)
+
+const tokens, length, width = 16, 32, 64
+
+// sequences draws tokens.
+func sequences(samples int, seed uint32) data.Dataset {
+	drawn := nn.Uniform(0, tokens).Fill(seed, "tokens", []int{samples, length})
+	ids := lists.Map(drawn, func(x float32) int32 { return int32(x) })
+	before := lists.Make(samples, func(i int) int32 {
+		own := ids[i*length:][:length]
+		three, seven := slices.Index(own, 3), slices.Index(own, 7)
+		if three >= 0 && (seven < 0 || three < seven) {
+			return 1
+		}
+		return 0
+	})
+	return data.Table{data.Of("ids", ids, length), data.Of("before", before)}
+}
+
+func network(p *nn.Parameters, in train.Inputs) train.Outputs {
+	x := layer.NewEmbedding(p.In("tokens"), tokens, width, 0.02).Forward(in.Get("ids"))
+	x = layer.NewPositions(p.In("positions"), length, width).Forward(x)
+	block := layer.BlockOptions{AttentionOptions: layer.AttentionOptions{Width: width, Heads: 4, Bias: true}}
+	x = layer.NewEncoder(p.In("encoder"), 2, block).Forward(x, nil)
+	return train.Classification(layer.NewLinear(p.In("out"), width, 2).Forward(x.Mean(1)), in.Get("before"))
+}
+
+func main() {
+	steps := flag.Int("steps", 1000, "training steps")
+	curve := flag.String("curve", os.DevNull, "file of the loss curve")
+	flag.Parse()
+	run, err := train.Fit(context.Background(), train.FitOptions{
+		Options: train.Options{Optimizer: optim.NewAdamW(0.01), Rate: optim.OneCycle(3e-3, *steps), Clip: 1},
+		Data:    data.NewLoader(sequences(12800, 1), data.Options{Batch: 64, Shuffle: true}),
+		Valid:   data.NewLoader(sequences(1024, 2), data.Options{Batch: 256}),
+		Steps:   *steps, Every: max(*steps/20, 1), Log: os.Stdout,
+		Callbacks: []train.Callback{train.WriteSVG(*curve, "Cross entropy by step")},
+	}, network)
+	if err != nil {
+		log.Fatal(err)
+	}
+	run.Close()
+}
