@@ -236,8 +236,8 @@ func TestMemory(t *testing.T) {
 			if bytes.Trim(got, "\x00") != nil && len(bytes.Trim(got, "\x00")) > 0 {
 				t.Errorf("%d bytes are not zeroed", n)
 			}
-			if m.(*memory).base%alignment != 0 || m.Size() != n || m.Host() != nil {
-				t.Errorf("%d bytes at %#x", m.Size(), m.(*memory).base)
+			if m.(*memory).Base%alignment != 0 || m.Size() != n || m.Host() != nil {
+				t.Errorf("%d bytes at %#x", m.Size(), m.(*memory).Base)
 			}
 			if n < 4096 {
 				continue

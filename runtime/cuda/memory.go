@@ -4,34 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"tgc/runtime"
 	"tgc/runtime/cuda/driver"
+	"tgc/runtime/nvidia"
 )
 
 // memory is a part of the arena.
 type memory struct {
-	device   *Device
-	base     driver.Ptr
-	size     int64
-	readOnly bool
-	scratch  bool // poisoned ahead of every step
-	freed    atomic.Bool
+	nvidia.Allocation[driver.Ptr]
+	device  *Device
+	scratch bool // poisoned ahead of every step
 }
 
 // Usage is the device memory in use by this device.
-type Usage struct {
-	Allocations   int
-	Bytes         int64 // of them, with padding
-	ReservedBytes int64 // taken from the driver
-}
+type Usage = nvidia.Usage
 
 // Usage reports the memory in use: what leaks stays in it.
 func (d *Device) Usage() Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Usage{Allocations: d.arena.Live(), Bytes: d.arena.Bytes(), ReservedBytes: d.arena.Reserved()}
+	return d.arena.Usage()
 }
 
 // Alloc returns zeroed device memory. Where there is not enough the error is an
@@ -70,11 +63,11 @@ func (d *Device) ImportSource(ctx context.Context, source runtime.Source) (runti
 	if err != nil {
 		return nil, err
 	}
-	m.readOnly = true
+	m.ReadOnly = true
 	whole := size / alignment * alignment
-	err = d.zero(m, whole, d.arena.Footprint(m.size)-whole) // the padding; the bytes land on top
+	err = d.zero(m, whole, d.arena.Footprint(m.Bytes)-whole) // the padding; the bytes land on top
 	if err == nil {
-		err = d.staging.upload(ctx, m.base, source)
+		err = d.staging.upload(ctx, m.Base, source)
 	}
 	if err != nil {
 		m.Free()
@@ -98,7 +91,7 @@ func (d *Device) AllocScratch(ctx context.Context, size int64) (runtime.Memory, 
 // zero clears a part of a memory's footprint and waits for it.
 func (d *Device) zero(m *memory, offset, bytes int64) error {
 	return d.with(func() error {
-		if err := d.drv.Fill(m.base+driver.Ptr(offset), 0, uint64(bytes), d.stream); err != nil {
+		if err := d.drv.Fill(m.Base+driver.Ptr(offset), 0, uint64(bytes), d.stream); err != nil {
 			return err
 		}
 		return d.drv.StreamSynchronize(d.stream)
@@ -112,12 +105,13 @@ func (d *Device) reserve(size int64) (*memory, error) {
 	if size < 0 || size > maxAllocation {
 		return nil, fmt.Errorf("cuda: allocation of %d bytes", size)
 	}
-	m := &memory{device: d, size: size}
+	m := &memory{device: d}
+	m.Bytes = size
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	err := d.with(func() error {
 		var err error
-		if m.base, err = d.arena.Alloc(size); driver.CodeOf(err) == driver.OutOfMemory {
+		if m.Base, err = d.arena.Alloc(size); driver.CodeOf(err) == driver.OutOfMemory {
 			err = d.outOfMemory(size)
 		}
 		return err
@@ -140,25 +134,10 @@ func (d *Device) outOfMemory(size int64) error {
 // take is the arena's source.
 func (d *Device) take(bytes int64) (driver.Ptr, error) { return d.drv.MemAlloc(uint64(bytes)) }
 
-// Size is the size asked for, in bytes.
-func (m *memory) Size() int64 { return m.size }
-
-// IsReadOnly tells imported memory.
-func (m *memory) IsReadOnly() bool { return m.readOnly }
-
-// Address is where it lies for kernels.
-func (m *memory) Address() uint64 { return uint64(m.base) }
-
-// Freed tells memory that was given back.
-func (m *memory) Freed() bool { return m.freed.Load() }
-
-// Host is nil: the host does not see device memory.
-func (m *memory) Host() []byte { return nil }
-
 // Free returns the memory. No step that uses it may run afterwards; one that
 // does is an error.
 func (m *memory) Free() {
-	if m.freed.Swap(true) {
+	if !m.End() {
 		return
 	}
 	d := m.device
@@ -168,15 +147,18 @@ func (m *memory) Free() {
 		return
 	}
 	// A refusal means that the context is gone and the memory with it.
-	_ = d.with(func() error { return d.arena.Release(m.base) })
+	_ = d.with(func() error { return d.arena.Release(m.Base) })
 }
 
 // Read copies device bytes to the host.
 func (m *memory) Read(ctx context.Context, offset int64, into []byte) error {
-	if err := m.check("read", offset, len(into)); err != nil || len(into) == 0 {
-		return err
+	if err := m.CheckRead(offset, len(into)); err != nil {
+		return fmt.Errorf("cuda: %w", err)
 	}
-	if err := m.device.staging.download(ctx, into, m.base+driver.Ptr(offset)); err != nil {
+	if len(into) == 0 {
+		return nil
+	}
+	if err := m.device.staging.download(ctx, into, m.Base+driver.Ptr(offset)); err != nil {
 		return fmt.Errorf("cuda: read of %d bytes: %w", len(into), err)
 	}
 	return nil
@@ -184,21 +166,14 @@ func (m *memory) Read(ctx context.Context, offset int64, into []byte) error {
 
 // Write copies host bytes to the device.
 func (m *memory) Write(ctx context.Context, offset int64, from []byte) error {
-	if m.readOnly {
-		return errors.New("cuda: write: imported memory is read-only")
+	if err := m.CheckWrite(offset, len(from)); err != nil {
+		return fmt.Errorf("cuda: %w", err)
 	}
-	if err := m.check("write", offset, len(from)); err != nil || len(from) == 0 {
-		return err
+	if len(from) == 0 {
+		return nil
 	}
-	if err := m.device.staging.upload(ctx, m.base+driver.Ptr(offset), hostBytes(from)); err != nil {
+	if err := m.device.staging.upload(ctx, m.Base+driver.Ptr(offset), hostBytes(from)); err != nil {
 		return fmt.Errorf("cuda: write of %d bytes: %w", len(from), err)
 	}
 	return nil
-}
-
-func (m *memory) check(what string, offset int64, n int) error {
-	if m.freed.Load() {
-		return fmt.Errorf("cuda: %s: the memory has been freed", what)
-	}
-	return runtime.CheckSpan(m, what, offset, n)
 }

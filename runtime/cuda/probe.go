@@ -43,10 +43,10 @@ func (d *Device) MeasureRead(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer m.Free()
-	if err := d.zero(m, 0, d.arena.Footprint(m.size)); err != nil {
+	if err := d.zero(m, 0, d.arena.Footprint(m.Bytes)); err != nil {
 		return 0, fmt.Errorf("cuda: %w", err)
 	}
-	elapsed, err := d.probe(ctx, "probe_read", []uint64{uint64(m.base), uint64(rounds), uint64(m.base)})
+	elapsed, err := d.probe(ctx, "probe_read", []uint64{uint64(m.Base), uint64(rounds), uint64(m.Base)})
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (d *Device) MeasureFMA(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer m.Free()
-	elapsed, err := d.probe(ctx, "probe_fma", []uint64{fmaRounds, uint64(m.base)})
+	elapsed, err := d.probe(ctx, "probe_fma", []uint64{fmaRounds, uint64(m.Base)})
 	if err != nil {
 		return 0, err
 	}

@@ -24,13 +24,12 @@ type call struct {
 type Recording struct {
 	device   *Device
 	mu       sync.Mutex
+	uses     nvidia.Uses[*memory]
 	calls    []call
-	memory   []*memory
 	scratch  []*memory // of memory: what to poison ahead of a run
 	graph    graph     // zero for no calls at all, and in serial mode
 	profile  *profile  // made when first asked for
 	launched bool      // between Start and Wait
-	freed    bool
 }
 
 // Record captures launches as one graph.
@@ -80,7 +79,7 @@ func (r *Recording) use(m *memory) error {
 	if m.device != r.device {
 		return fmt.Errorf("memory of another device (%T)", m)
 	}
-	r.memory = append(r.memory, m)
+	r.uses.Memory = append(r.uses.Memory, m)
 	if m.scratch && !slices.Contains(r.scratch, m) {
 		r.scratch = append(r.scratch, m)
 	}
@@ -163,19 +162,15 @@ func (r *Recording) poison() error {
 		return nil
 	}
 	for _, m := range r.scratch {
-		if err := c.Poison(m.base, uint64(m.size), r.device.stream); err != nil {
+		if err := c.Poison(m.Base, uint64(m.Bytes), r.device.stream); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// usable reports use after free, which on a GPU would be silent.
 func (r *Recording) usable() error {
-	if r.freed {
-		return errors.New("cuda: the recording has been freed")
-	}
-	if err := nvidia.Usable(r.memory); err != nil {
+	if err := r.uses.Usable(); err != nil {
 		return fmt.Errorf("cuda: %w", err)
 	}
 	return nil
@@ -236,10 +231,10 @@ func (r *Recording) serial(ctx context.Context) error {
 func (r *Recording) Free() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.freed {
+	if r.uses.Ended {
 		return
 	}
-	r.freed = true
+	r.uses.Ended = true
 	d := r.device
 	d.mu.Lock()
 	closed := d.closed
@@ -255,5 +250,5 @@ func (r *Recording) Free() {
 		r.graph.free(d.drv)
 		return nil
 	})
-	r.calls, r.memory = nil, nil
+	r.calls, r.uses.Memory = nil, nil
 }

@@ -17,7 +17,8 @@ func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) 
 	if err := r.usable(); err != nil {
 		return nil, err
 	}
-	out := &Recording{device: r.device, memory: slices.Clone(r.memory), scratch: slices.Clone(r.scratch)}
+	out := &Recording{device: r.device, scratch: slices.Clone(r.scratch)}
+	out.uses.Memory = slices.Clone(r.uses.Memory)
 	for run := range n {
 		for _, c := range r.calls {
 			c.Call = c.Again(run * (r.calls[len(r.calls)-1].Launch + 1))

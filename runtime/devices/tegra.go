@@ -16,6 +16,7 @@ import (
 	"tgc/runtime"
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/emu"
+	"tgc/runtime/hcq/port"
 	"tgc/runtime/hcq/tegra"
 	"tgc/runtime/hcq/tegra/kernel"
 	"tgc/runtime/hcq/trace"
@@ -38,12 +39,12 @@ func openTegraEmulated(_ context.Context, _ int, opt Options) (runtime.Device, e
 }
 
 // openQueue brings a Jetson up behind a port.
-func openQueue(port tegra.Port, options hcq.Options, opt Options) (runtime.Device, error) {
+func openQueue(to port.Port, options hcq.Options, opt Options) (runtime.Device, error) {
 	if opt.Trace != nil {
-		recorder := trace.NewRecorder(port, opt.Trace)
-		port, options.Placed = recorder, hcq.RecordKernel(recorder)
+		recorder := trace.NewRecorder(to, opt.Trace)
+		to, options.Placed = recorder, hcq.RecordKernel(recorder)
 	}
-	board, err := tegra.Open(port, tegra.Options{})
+	board, err := tegra.Open(to, tegra.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/check"
 	"tgc/runtime/hcq/emu"
-	"tgc/runtime/hcq/tegra"
+	"tgc/runtime/hcq/port"
 	"tgc/runtime/hcq/trace"
 )
 
@@ -96,4 +96,4 @@ func TestReport(t *testing.T) {
 	}
 }
 
-var _ tegra.Port = (*lacking)(nil)
+var _ port.Port = (*lacking)(nil)

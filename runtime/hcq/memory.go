@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"tgc/runtime"
 	"tgc/runtime/nvidia"
@@ -12,11 +11,9 @@ import (
 
 // memory is a part of the arena, which both sides see.
 type memory struct {
-	device   *Device
-	base     uint64
-	host     []byte
-	readOnly bool
-	freed    atomic.Bool
+	nvidia.Allocation[uint64]
+	device *Device
+	host   []byte
 }
 
 // maxAllocation bounds sizes so that rounding up cannot overflow: what the addresses of
@@ -39,7 +36,7 @@ func (d *Device) Import(ctx context.Context, b []byte) (runtime.Memory, error) {
 		return nil, err
 	}
 	copy(m.host, b)
-	m.readOnly = true
+	m.ReadOnly = true
 	return m, nil
 }
 
@@ -60,7 +57,7 @@ func (d *Device) ImportSource(ctx context.Context, source runtime.Source) (runti
 		m.Free()
 		return nil, fmt.Errorf("hcq: import of %d bytes: %w", source.Size(), err)
 	}
-	m.readOnly = true
+	m.ReadOnly = true
 	return m, nil
 }
 
@@ -80,7 +77,8 @@ func (d *Device) reserve(_ context.Context, size int64) (*memory, error) {
 	if err != nil {
 		return nil, &nvidia.OutOfMemoryError{Device: d.Name(), Asked: size, Held: d.arena.Bytes(), Total: d.board.Info().MemoryBytes}
 	}
-	m := &memory{device: d, base: base}
+	m := &memory{device: d}
+	m.Base, m.Bytes = base, size
 	whole := d.hostOf(base, d.arena.Footprint(size))
 	clear(whole)
 	m.host = whole[:size:size]
@@ -114,37 +112,18 @@ func (d *Device) give(address uint64) error {
 }
 
 // Usage is the memory in use.
-type Usage struct {
-	Allocations   int
-	Bytes         int64 // of them, with padding
-	ReservedBytes int64 // taken from the kernel
-}
+type Usage = nvidia.Usage
 
 // Usage reports the memory in use: what leaks stays in it.
 func (d *Device) Usage() Usage {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Usage{d.arena.Live(), d.arena.Bytes(), d.arena.Reserved()}
+	return d.arena.Usage()
 }
-
-// Size is the size asked for, in bytes.
-func (m *memory) Size() int64 { return int64(len(m.host)) }
-
-// IsReadOnly tells imported memory.
-func (m *memory) IsReadOnly() bool { return m.readOnly }
-
-// Address is where it lies for kernels.
-func (m *memory) Address() uint64 { return m.base }
-
-// Freed tells memory that was given back.
-func (m *memory) Freed() bool { return m.freed.Load() }
-
-// Host is nil: the host sees the bytes, but the GPU may be at work on them.
-func (m *memory) Host() []byte { return nil }
 
 // Free returns the memory, once the GPU has ended what may use it.
 func (m *memory) Free() {
-	if m.freed.Swap(true) {
+	if !m.End() {
 		return
 	}
 	d := m.device
@@ -156,28 +135,25 @@ func (m *memory) Free() {
 	if err := d.idle(context.Background()); err != nil {
 		return // the GPU is gone, or may still write
 	}
-	d.freed = errors.Join(d.freed, d.arena.Release(m.base))
+	d.freed = errors.Join(d.freed, d.arena.Release(m.Base))
 }
 
 // Read copies bytes out, once what was submitted has ended.
 func (m *memory) Read(ctx context.Context, offset int64, into []byte) error {
-	return m.touch(ctx, "read", offset, len(into), func(part []byte) { copy(into, part) })
+	return m.touch(ctx, m.CheckRead, offset, len(into), func(part []byte) { copy(into, part) })
 }
 
 // Write copies bytes in, once what was submitted has ended.
 func (m *memory) Write(ctx context.Context, offset int64, from []byte) error {
-	if m.readOnly {
-		return errors.New("hcq: write: imported memory is read-only")
-	}
-	return m.touch(ctx, "write", offset, len(from), func(part []byte) { copy(part, from) })
+	return m.touch(ctx, m.CheckWrite, offset, len(from), func(part []byte) { copy(part, from) })
 }
 
-func (m *memory) touch(ctx context.Context, what string, offset int64, n int, f func([]byte)) error {
-	if m.freed.Load() {
-		return fmt.Errorf("hcq: %s: the memory has been freed", what)
+func (m *memory) touch(ctx context.Context, check func(offset int64, n int) error, offset int64, n int, f func([]byte)) error {
+	if err := check(offset, n); err != nil {
+		return fmt.Errorf("hcq: %w", err)
 	}
-	if err := runtime.CheckSpan(m, what, offset, n); err != nil || n == 0 {
-		return err
+	if n == 0 {
+		return nil
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

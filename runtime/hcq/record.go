@@ -39,14 +39,13 @@ type set struct {
 type Recording struct {
 	device *Device
 	mu     sync.Mutex
+	uses   nvidia.Uses[*memory]
 	calls  []*call
-	memory []*memory
 	own    *Buffer
 	sets   []set // taken in turn
 	next   int   // set of the next run
 	times  int   // that a run passes the step
 	last   uint64
-	freed  bool
 }
 
 // Record builds the step. Launches follow one another; the calls of one may overlap.
@@ -83,7 +82,7 @@ func (r *Recording) bind(c runtime.Call, launch int) error {
 		if m.device != r.device {
 			return fmt.Errorf("memory of another device (%T)", m)
 		}
-		r.memory = append(r.memory, m)
+		r.uses.Memory = append(r.uses.Memory, m)
 		return nil
 	})
 	if err != nil {
@@ -391,12 +390,8 @@ func (r *Recording) wait(ctx context.Context) error {
 	return d.noteFault(d.queue.wait(ctx, r.last), r.calls)
 }
 
-// usable reports use after free, which on a GPU would be silent.
 func (r *Recording) usable() error {
-	if r.freed {
-		return errors.New("hcq: the recording has been freed")
-	}
-	if err := nvidia.Usable(r.memory); err != nil {
+	if err := r.uses.Usable(); err != nil {
 		return fmt.Errorf("hcq: %w", err)
 	}
 	return nil
@@ -406,10 +401,10 @@ func (r *Recording) usable() error {
 func (r *Recording) Free() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.freed {
+	if r.uses.Ended {
 		return
 	}
-	r.freed = true
+	r.uses.Ended = true
 	d := r.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -417,5 +412,5 @@ func (r *Recording) Free() {
 		return // the kernel takes it back with the rest, or the GPU may still read it
 	}
 	d.freed = errors.Join(d.freed, d.board.Free(r.own))
-	r.calls, r.memory, r.own = nil, nil, nil
+	r.calls, r.uses.Memory, r.own = nil, nil, nil
 }

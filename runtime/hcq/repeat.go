@@ -13,7 +13,8 @@ func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) 
 	if err := r.usable(); err != nil {
 		return nil, err
 	}
-	out := &Recording{device: r.device, memory: r.memory, times: n * r.times}
+	out := &Recording{device: r.device, times: n * r.times}
+	out.uses.Memory = r.uses.Memory
 	for _, c := range r.calls {
 		out.calls = append(out.calls, &call{Call: c.Again(0), code: c.code})
 	}

@@ -77,17 +77,6 @@ func bindBuffer[M Memory](c runtime.Call, p *program.Param, use func(M) error) (
 	return address, nil
 }
 
-// Usable reports memory that was freed after it was recorded, which on a GPU
-// would be silent.
-func Usable[M Memory](memory []M) error {
-	for _, m := range memory {
-		if m.Freed() {
-			return fmt.Errorf("a buffer of %d bytes has been freed that the step uses", m.Size())
-		}
-	}
-	return nil
-}
-
 // SetVars fills variables in and notes whether one has changed.
 func (c *Call) SetVars(vars map[string]int64) error {
 	for _, v := range c.vars {

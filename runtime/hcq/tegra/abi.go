@@ -3,25 +3,9 @@ package tegra
 import (
 	"encoding/binary"
 	"fmt"
-)
 
-// Port is what this package asks of the operating system. All errors are errno values.
-type Port interface {
-	Open(path string) (fd int, err error)
-	Close(fd int) error
-	// Ioctl makes a request with an argument in memory, which it may change. Where
-	// pointer is not negative, the argument has there the address of pointee, which it
-	// may change too.
-	Ioctl(fd int, number uint32, argument, pointee []byte, pointer int) error
-	// IoctlValue makes a request whose argument is a value.
-	IoctlValue(fd int, number uint32, value uint64) error
-	Mmap(fd, bytes int) ([]byte, error)
-	Munmap(mapping []byte) error
-	// Publish is a full barrier of the system.
-	Publish()
-	// Doorbell stores a word in a mapping of the doorbell.
-	Doorbell(mapping []byte, offset int, value uint32)
-}
+	"tgc/runtime/hcq/port"
+)
 
 // Nodes.
 const (
@@ -167,12 +151,12 @@ const (
 )
 
 // call makes a request with a structure, which holds the result afterwards.
-func call[T any](p Port, fd int, r request, args *T) error {
+func call[T any](p port.Port, fd int, r request, args *T) error {
 	return callPointing(p, fd, r, args, nil, -1)
 }
 
 // callPointing is call where the structure points to memory.
-func callPointing[T any](p Port, fd int, r request, args *T, pointee []byte, pointer int) error {
+func callPointing[T any](p port.Port, fd int, r request, args *T, pointee []byte, pointer int) error {
 	b, err := binary.Append(nil, binary.LittleEndian, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"tgc/runtime/hcq"
+	"tgc/runtime/hcq/port"
 )
 
 // Options configure Open.
@@ -42,7 +43,7 @@ const (
 
 // Board is an open GPU.
 type Board struct {
-	port                Port
+	port                port.Port
 	options             Options
 	nvmap, control      int
 	space, group, queue int // descriptors; 0 before they are open
@@ -58,14 +59,14 @@ type Board struct {
 }
 
 // Open brings the GPU up.
-func Open(port Port, options Options) (*Board, error) {
+func Open(to port.Port, options Options) (*Board, error) {
 	if options.Entries == 0 {
 		options.Entries = defaultEntries
 	}
 	if options.Entries > mostEntries {
 		return nil, fmt.Errorf("tegra: a ring of %d entries, want at most %d", options.Entries, mostEntries)
 	}
-	b := &Board{port: port, options: options, nvmap: -1, control: -1}
+	b := &Board{port: to, options: options, nvmap: -1, control: -1}
 	for _, step := range []func() error{b.openNodes, b.describe, b.openSpace, b.openGroup, b.openChannel, b.mapDoorbell} {
 		if err := step(); err != nil {
 			return nil, errors.Join(fmt.Errorf("tegra: %w", err), b.Close())

@@ -1,6 +1,6 @@
 // Package tegra brings a Jetson Orin's GPU up through its kernel driver (nvmap and
 // nvgpu of L4T r36): address space, group, channel, memory, doorbell. It does so through
-// a Port, which is the operating system (package kernel) or an emulator.
+// a port.Port, which is the operating system (package kernel) or an emulator.
 //
 // Nobody has run it on a board yet; what it does follows the kernel's sources and what
 // others recorded on one (docs/jetson.md).

@@ -9,24 +9,14 @@ import (
 	"sync"
 	"syscall"
 	"unsafe"
-)
 
-// Port is what a runtime asks of an operating system: package tegra says what it means.
-type Port interface {
-	Open(path string) (fd int, err error)
-	Close(fd int) error
-	Ioctl(fd int, number uint32, argument, pointee []byte, pointer int) error
-	IoctlValue(fd int, number uint32, value uint64) error
-	Mmap(fd, bytes int) ([]byte, error)
-	Munmap(mapping []byte) error
-	Publish()
-	Doorbell(mapping []byte, offset int, value uint32)
-}
+	"tgc/runtime/hcq/port"
+)
 
 // Recorder writes a trace of what passes through a port. Its methods may be called from
 // any goroutine.
 type Recorder struct {
-	port Port
+	port port.Port
 	to   io.Writer
 
 	mu     sync.Mutex
@@ -44,8 +34,8 @@ type recorded struct {
 }
 
 // NewRecorder records what passes through a port.
-func NewRecorder(port Port, to io.Writer) *Recorder {
-	r := &Recorder{port: port, to: to, waited: make(map[string]uint64)}
+func NewRecorder(of port.Port, to io.Writer) *Recorder {
+	r := &Recorder{port: of, to: to, waited: make(map[string]uint64)}
 	r.print(first)
 	return r
 }

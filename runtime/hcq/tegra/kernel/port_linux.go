@@ -1,4 +1,4 @@
-// Package kernel is a tegra.Port on the kernel that runs: descriptors, requests, mapped
+// Package kernel is a port.Port on the kernel that runs: descriptors, requests, mapped
 // memory, and a barrier. Nobody has run it on a Jetson yet.
 package kernel
 

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tgc/runtime/hcq/tegra"
+	"tgc/runtime/hcq/port"
 	"tgc/runtime/hcq/tegra/kernel"
 )
 
-var _ tegra.Port = kernel.Port{}
+var _ port.Port = kernel.Port{}
 
 func check(t *testing.T, err error) {
 	t.Helper()

@@ -1,6 +1,6 @@
 //go:build !linux
 
-// Package kernel is a tegra.Port on the kernel that runs, which is no Jetson's here: only
+// Package kernel is a port.Port on the kernel that runs, which is no Jetson's here: only
 // Linux has that driver.
 package kernel
 
