@@ -34,7 +34,7 @@ func openTegra(_ context.Context, _ int, opt Options) (runtime.Device, error) {
 
 // openTegraEmulated makes a Jetson with its kernel driver.
 func openTegraEmulated(_ context.Context, _ int, opt Options) (runtime.Device, error) {
-	machine := emu.New(emu.Options{})
+	machine := emu.New(emu.Options{Say: opt.Trace != nil})
 	return openQueue(machine, hcq.Options{Name: "tegra:emu", CacheDir: opt.CacheDir, Loaded: machine.Know}, opt)
 }
 

@@ -87,6 +87,9 @@ func TestReport(t *testing.T) {
 	for _, d := range check.Trace(events) {
 		t.Error(d)
 	}
+	if n := strings.Count(text.String(), "\ngpu launch qmd="); n != 4 { // two runs of two
+		t.Errorf("the machine says %d launches", n)
+	}
 	if !strings.Contains(text.String(), "# the kernel's values are right\n") || !strings.Contains(text.String(), "# machine: ") {
 		t.Error(text.String())
 	}

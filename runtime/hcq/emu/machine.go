@@ -22,6 +22,8 @@ type Options struct {
 	// Delay bounds the time from a doorbell to the moment when the front end looks at the
 	// ring; it is drawn anew for each. 0 means that the work is done within Doorbell.
 	Delay time.Duration
+	// Say keeps a line for every launch, for Said.
+	Say bool
 	// Injury, where not nil, happens once.
 	Injury *Injury
 }
@@ -45,6 +47,7 @@ type Machine struct {
 	declared map[uint64]Needs // by address of the program
 	replay   *replay          // nil: the machine chooses for itself
 	counts   Counts           // of what an injury could happen to
+	said     []string
 }
 
 // Finding is something that the machine noticed: a refusal, a fault, or what is accepted
@@ -333,6 +336,15 @@ func (m *Machine) Findings() []Finding {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]Finding(nil), m.findings...)
+}
+
+// Said is a line for every launch since it was last asked for: see Options.Say.
+func (m *Machine) Said() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	said := m.said
+	m.said = nil
+	return said
 }
 
 // Live says what has not been given back; empty for nothing.

@@ -188,6 +188,18 @@ func (r *Recorder) Doorbell(b []byte, offset int, value uint32) {
 		r.print(&Event{Kind: Doorbell, Name: m.name, Offset: at + uint64(offset), Value: uint64(value)})
 	}
 	r.port.Doorbell(b, offset, value)
+	r.said()
+}
+
+// said writes what an emulated machine says of its launches, where it does.
+func (r *Recorder) said() {
+	machine, ok := r.port.(interface{ Said() []string })
+	if !ok {
+		return
+	}
+	for _, line := range machine.Said() {
+		r.print(&Event{Kind: GPU, Text: line})
+	}
 }
 
 // Waited notes that a cell was waited for: it holds a value or a later one.
@@ -198,6 +210,7 @@ func (r *Recorder) Waited(cell []byte, value uint64) {
 	if m == nil {
 		return
 	}
+	r.said()
 	e := &Event{Kind: Wait, Name: m.name, Offset: at, Value: value}
 	if place := fmt.Sprintf("%s+%x", m.name, at); r.waited[place] != value {
 		r.waited[place] = value
