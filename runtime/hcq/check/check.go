@@ -38,6 +38,12 @@ type checker struct {
 
 // Trace replays events.
 func Trace(events []*trace.Event) []Difference {
+	found, _ := Replay(events)
+	return found
+}
+
+// Replay replays events, and counts the launches.
+func Replay(events []*trace.Event) (found []Difference, launches int) {
 	c := &checker{machine: emu.NewReplay(), maps: make(map[string][]byte)}
 	for _, e := range events { // what programs need is said anywhere
 		if e.Kind == trace.Kernel {
@@ -49,7 +55,7 @@ func Trace(events []*trace.Event) []Difference {
 		c.event(e)
 		c.take()
 	}
-	return c.out
+	return c.out, c.machine.Counts()[emu.OnLaunch]
 }
 
 func (c *checker) differ(kind, code, format string, args ...any) {
