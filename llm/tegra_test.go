@@ -142,7 +142,7 @@ func TestTegraLoopEmulated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		device, err := hcq.New(board, hcq.Options{CacheDir: t.TempDir(), Loaded: machine.Know})
+		device, err := hcq.New(board, hcq.Options{CacheDir: t.TempDir(), Loaded: machine.Know, Timeout: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -151,6 +151,9 @@ const (
 	spins      = 2000 // without giving the processor away
 	pollPause  = 50 * time.Microsecond
 	checkEvery = 64 // pauses from one look for a fault to the next
+	// stopped is a pause that shows that the whole process stood still: time that does not
+	// count, for an emulated GPU stood still with it.
+	stopped = time.Second
 )
 
 // poll waits for a condition, for a fault, or for too long without progress.
@@ -160,7 +163,8 @@ func (q *queue) poll(ctx context.Context, done func() bool) error {
 			return nil
 		}
 	}
-	last, deadline := q.reached(), time.Now().Add(q.timeout)
+	last, before := q.reached(), time.Now()
+	deadline := before.Add(q.timeout)
 	for i := 0; !done(); i++ {
 		if i%checkEvery == 0 {
 			if err := q.board.Fault(); err != nil {
@@ -170,10 +174,15 @@ func (q *queue) poll(ctx context.Context, done func() bool) error {
 				return context.Cause(ctx)
 			}
 		}
-		if now := q.reached(); now != last {
-			last, deadline = now, time.Now().Add(q.timeout)
+		now := time.Now()
+		if pause := now.Sub(before); pause > stopped {
+			deadline = deadline.Add(pause)
 		}
-		if time.Now().After(deadline) {
+		before = now
+		if value := q.reached(); value != last {
+			last, deadline = value, now.Add(q.timeout)
+		}
+		if now.After(deadline) {
 			return fmt.Errorf("%w: timeline %d of %d, ring entry %d of %d, for %v", ErrTimeout, q.reached(), q.last, q.get(), q.put, q.timeout)
 		}
 		time.Sleep(pollPause)
