@@ -1,0 +1,112 @@
+package tensor_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"tgc/ir"
+	"tgc/runtime/cpu"
+	"tgc/runtime/interp"
+	"tgc/tensor"
+)
+
+// eager minimises (w-3)^2 by gradient descent with momentum, a step at a time, without a
+// function: weights and momentum are fresh tensors of each step.
+func eager(ctx context.Context, w, v *tensor.Tensor, steps int) (_, _ *tensor.Tensor, err error) {
+	for range steps {
+		gradient := w.AddScalar(-3).MulScalar(2)
+		v = v.MulScalar(0.9).Add(gradient)
+		state, err := tensor.Fresh(ctx, w.Sub(v.MulScalar(0.01)), v)
+		if err != nil {
+			return nil, nil, err
+		}
+		w, v = state[0], state[1]
+	}
+	return w, v, nil
+}
+
+// memoryInUse is the live heap and, on Linux, the resident set, in bytes.
+func memoryInUse(t *testing.T) (heap, resident int64) {
+	t.Helper()
+	goruntime.GC()
+	goruntime.GC() // what finalizers held
+	var stats goruntime.MemStats
+	goruntime.ReadMemStats(&stats)
+	if raw, err := os.ReadFile("/proc/self/statm"); err == nil {
+		var total, pages int64
+		if _, err := fmt.Sscan(string(raw), &total, &pages); err != nil {
+			t.Fatal(err)
+		}
+		resident = pages * int64(os.Getpagesize())
+	}
+	return int64(stats.HeapAlloc), resident
+}
+
+var eagerSteps = flag.Int("eager-steps", 300, "steps of TestEagerLoopDoesNotGrow")
+
+// A loop of steps that are computed one by one leaves nothing behind: with -eager-steps 10000
+// in half a minute, as the default does in a second. The resident set may grow by what Go's
+// collector takes for its own, once.
+func TestEagerLoopDoesNotGrow(t *testing.T) {
+	dev, err := cpu.New(t.Context(), cpu.Options{Threads: 1})
+	if errors.Is(err, cpu.ErrNoLLVM) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	g := tensor.NewGraph().On(dev)
+	w, v := tensor.FromSlice(g, make([]float32, 4096), 4096), g.Zeros(ir.F32, 4096)
+	if w, v, err = eager(t.Context(), w, v, 50); err != nil {
+		t.Fatal(err)
+	}
+	heap, resident := memoryInUse(t)
+	start := time.Now()
+	if w, _, err = eager(t.Context(), w, v, *eagerSteps); err != nil {
+		t.Fatal(err)
+	}
+	heapAfter, residentAfter := memoryInUse(t)
+	grown, more := heapAfter-heap, residentAfter-resident
+	t.Logf("after %d steps of %v the heap has %d bytes more, the process %d", *eagerSteps, time.Since(start)/time.Duration(*eagerSteps), grown, more)
+	if grown > 256<<10 || more > 64<<20 { // a step's two tensors are 32 KiB
+		t.Errorf("the heap grew by %d bytes, the process by %d", grown, more)
+	}
+	values, err := tensor.Data[float32](w)
+	if err != nil || math.Abs(float64(values[4095])-3) > 1e-3 {
+		t.Errorf("w is %v, %v, want 3", values[4095], err)
+	}
+}
+
+func TestFresh(t *testing.T) {
+	dev := interp.New(interp.Options{})
+	x := tensor.FromSlice(tensor.NewGraph().On(dev), []int32{1, 2, 3, 4}, 2, 2)
+	list, err := tensor.Fresh(t.Context(), x.Add(x), x, x.Sum())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list[0].Graph() == x.Graph() || list[1].Graph() != list[0].Graph() {
+		t.Error("not of one new graph")
+	}
+	got, err := tensor.Data[int32](list[0].Add(list[1]).Add(list[2]))
+	if err != nil || got[3] != 22 || list[0].String() != "i32[2 2]" || list[2].String() != "i32[]" {
+		t.Errorf("%v, %v: %v", list, err, got)
+	}
+	if _, err := tensor.Fresh(t.Context(), x, nil); err == nil || !strings.Contains(err.Error(), "a tensor is nil") {
+		t.Errorf("a nil tensor: %v", err)
+	}
+	if one, err := x.Fresh(t.Context()); err != nil || one.Graph() == x.Graph() || one.String() != "i32[2 2]" {
+		t.Errorf("of one: %v, %v", one, err)
+	}
+	if list, err := tensor.Fresh(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("of nothing: %v, %v", list, err)
+	}
+}
