@@ -4,5 +4,6 @@
 //
 // Parameters is the tree of a model's named values, with initial distributions;
 // package layer has layers as structs that register in it, package optim
-// changes it by gradients, package train captures the whole step.
+// changes it by gradients, package train captures the whole step and runs it on
+// what package data gives.
 package nn

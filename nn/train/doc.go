@@ -1,6 +1,9 @@
 // Package train runs training: forward pass, backward pass, gradient clipping
 // and optimiser become one graph, compiled and captured once; a step replays it.
 //
+// Fit does all of a run: batches of a loader, metrics, validation, history, checkpoints.
+// For a loop of one's own there is the step alone:
+//
 //	t, err := train.New(ctx, dev, train.Options{
 //		Optimizer: optim.NewAdamW(0.01),
 //		Rate:      optim.Cosine(3e-3, 3e-4, 100, 2000),
