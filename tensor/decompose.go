@@ -139,7 +139,7 @@ type rotations struct {
 }
 
 func (t *Tensor) rotations(n int) rotations {
-	own, pair, sign := make([]int32, n), make([]int32, n), make([]int32, n)
+	own, pair, sign := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range n {
 		from := i + 2 // the second of a pair is that of the next
 		switch {
@@ -152,13 +152,13 @@ func (t *Tensor) rotations(n int) rotations {
 		case i == n-1:
 			from = n - 2
 		}
-		own[i], pair[i], sign[i] = int32(from), int32(from^1), int32(2*(from%2)-1)
+		own[i], pair[i], sign[i] = float64(from), float64(from^1), float64(2*(from%2)-1)
 	}
 	sweeps := bits.Len(uint(n)) + 2 // convergence is quadratic
 	if t.DType() == ir.F64 {
 		sweeps += 2
 	}
-	return rotations{sweeps * (n - 1), FromSlice(t.graph, own, n), FromSlice(t.graph, pair, n), FromSlice(t.graph, sign, n).Cast(t.DType())}
+	return rotations{sweeps * (n - 1), t.graph.Table(ir.I32, own, n), t.graph.Table(ir.I32, pair, n), t.graph.Table(t.DType(), sign, n)}
 }
 
 // angles are cosines above sines [.. 2 n], in the order of the next round, that make what columns

@@ -52,7 +52,7 @@ func operationsDocument(t *testing.T) string {
 	var functions []*doc.Func
 	functions = append(functions, pkg.Funcs...)
 	for _, typ := range pkg.Types {
-		if typ.Name == "Tensor" || typ.Name == "Graph" || typ.Name == "Random" {
+		if typ.Name == "Tensor" || typ.Name == "Graph" || typ.Name == "Random" || typ.Name == "Complex" {
 			functions = append(append(functions, typ.Funcs...), typ.Methods...)
 		}
 	}
@@ -73,7 +73,7 @@ func operationsDocument(t *testing.T) string {
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "# The operations of package tensor\n\nGenerated from comments by `go test ./tensor -run OperationsDocument -update`: %d functions.\n"+
-		"`g` is a Graph, `t` a Tensor, `r` what `Graph.Random` makes; `go doc tgc/tensor.NAME` says all.\n", count)
+		"`g` is a Graph, `t` a Tensor, `r` what `Graph.Random` makes, `c` complex numbers; `go doc tgc/tensor.NAME` says all.\n", count)
 	for _, path := range paths {
 		if rows := sections[path]; rows != nil {
 			fmt.Fprintf(&out, "\n## %s\n\n| call | what it is |\n|---|---|\n%s", strings.TrimSuffix(path, ".go"), rows)

@@ -249,6 +249,16 @@ var table = []family{
 	}), []int{1, 2, 5, 5}, shapes([]int{1, 64, 113, 113})},
 	{"interpolate linear", "%dx%dx%dx%d to %d", nil, interpolate(tensor.Linear), []int{1, 2, 3, 3, 6}, shapes([]int{1, 64, 56, 56, 112}, []int{1, 64, 56, 56, 97})},
 	{"interpolate nearest", "%dx%dx%dx%d to %d", nil, interpolate(tensor.Nearest), []int{1, 2, 3, 3, 6}, shapes([]int{1, 64, 56, 56, 112}, []int{1, 64, 56, 56, 97})},
+	{"fft of reals", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor {
+		z := x.RFFT(-1)
+		return z.Mul(tensor.Complex{Real: z.Real, Imag: z.Imag.Neg()}).Real // power
+	}), []int{2, 34}, shapes([]int{1024, 1024}, []int{1, 1 << 16})},
+	{"fold 3/2", "%dx%dx%d to %d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d[0], d[1], d[2]).Fold([]int{d[3], d[3]}, []int{3, 3}, tensor.PoolOptions{Stride: []int{2}, Padding: []int{1}})
+	}, []int{1, 18, 4, 4}, shapes([]int{1, 576, 3136, 112})},
+	{"grid sample", "%dx%dx%dx%d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d...).GridSample(input(g, "y", d[0], d[2], d[3], 2))
+	}, []int{1, 2, 3, 3}, shapes([]int{1, 16, 112, 112})},
 	{"sort", "%dx%d", sortOperations, of(sorted), []int{2, 9}, shapes([]int{256, 256}, []int{512, 512}, []int{10000, 16}, []int{64, 2000}, []int{1, 100000})},
 	{"top 8", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor {
 		values, _ := x.TopK(8, 1, true)
