@@ -3,7 +3,9 @@ package engine
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 
 	"tgc/heuristic"
 	"tgc/kernel/plan"
@@ -40,6 +42,29 @@ type Option struct {
 	set       func(c *Config, value string) error
 }
 
+// prefix is what names of options begin with.
+const prefix = "TGC_"
+
+// Old is the name that the option had before all had one prefix, and that still counts where the
+// new one is not set; empty for the others.
+func (o Option) Old() string {
+	old := strings.TrimPrefix(o.Name, prefix)
+	if slices.Contains(withoutPrefix, old) {
+		return old
+	}
+	return ""
+}
+
+var withoutPrefix = []string{"MV", "MMA", "MV_BLOCKSIZE", "MV_THREADS_PER_ROW", "MV_ROWS_PER_THREAD"}
+
+// value is what the environment says of the option, and by which name.
+func (o Option) value() (name, value string) {
+	if v := os.Getenv(o.Name); v != "" || o.Old() == "" {
+		return o.Name, v
+	}
+	return o.Old(), os.Getenv(o.Old())
+}
+
 // Options lists every environment variable that tgc reads.
 var Options = []Option{
 	{"TGC_DEBUG", "what a compilation prints on stderr: " + debugText() + "; and a compiler bug shows its stack", func(c *Config, v string) error { return setInt(&c.Debug, v, 0, len(DebugLevels)) }},
@@ -63,21 +88,21 @@ var Options = []Option{
 	{"TGC_CUDA_SOURCE", "what kernels of a GPU are printed as: ptx, or c for CUDA C, which libnvrtc compiles; default: ptx", elsewhere},
 	{"TGC_ORACLE", "folder of a larger set of checked answers for tests; default: ../shared/oracle beside the checkout", elsewhere},
 	{"TGC_CUDA_SERIAL", "1 waits for every kernel on a GPU, so that a fault names the one at fault", elsewhere},
-	{"MV", "0 switches the matvec heuristic off", func(c *Config, v string) error {
+	{"TGC_MV", "0 switches the matvec heuristic off", func(c *Config, v string) error {
 		on := true
 		err := setBool(&on, v)
 		c.Knobs.NoMatvec = !on
 		return err
 	}},
-	{"MMA", "0 uses no matrix instructions of a GPU", func(c *Config, v string) error {
+	{"TGC_MMA", "0 uses no matrix instructions of a GPU", func(c *Config, v string) error {
 		on := true
 		err := setBool(&on, v)
 		c.Knobs.NoMatrices = !on
 		return err
 	}},
-	{"MV_BLOCKSIZE", "matvec: rows per block", func(c *Config, v string) error { return setInt(&c.Knobs.BlockSize, v, 1, 1024) }},
-	{"MV_THREADS_PER_ROW", "matvec: threads that share a row", func(c *Config, v string) error { return setInt(&c.Knobs.ThreadsPerRow, v, 1, 1024) }},
-	{"MV_ROWS_PER_THREAD", "matvec: rows that a thread holds at once", func(c *Config, v string) error { return setInt(&c.Knobs.RowsPerThread, v, 1, 64) }},
+	{"TGC_MV_BLOCKSIZE", "matvec: rows per block", func(c *Config, v string) error { return setInt(&c.Knobs.BlockSize, v, 1, 1024) }},
+	{"TGC_MV_THREADS_PER_ROW", "matvec: threads that share a row", func(c *Config, v string) error { return setInt(&c.Knobs.ThreadsPerRow, v, 1, 1024) }},
+	{"TGC_MV_ROWS_PER_THREAD", "matvec: rows that a thread holds at once", func(c *Config, v string) error { return setInt(&c.Knobs.RowsPerThread, v, 1, 64) }},
 }
 
 // elsewhere marks a variable that finds libraries and tools: the package that
@@ -96,9 +121,9 @@ func (c *Config) control() *pass.Control {
 func ReadConfig() (Config, error) {
 	var c Config
 	for _, o := range Options {
-		if v, ok := os.LookupEnv(o.Name); ok && v != "" {
+		if name, v := o.value(); v != "" {
 			if err := o.set(&c, v); err != nil {
-				return c, fmt.Errorf("%s=%q: %w", o.Name, v, err)
+				return c, fmt.Errorf("%s=%q: %w", name, v, err)
 			}
 		}
 	}

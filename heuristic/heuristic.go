@@ -15,11 +15,11 @@ import (
 // The names are those of GPUs. On a CPU a "thread" of a row is a SIMD lane, and
 // a block is what a worker takes at once, one row after the other.
 type Knobs struct {
-	NoMatvec      bool // MV=0: decline
-	BlockSize     int  // MV_BLOCKSIZE: rows per block
-	ThreadsPerRow int  // MV_THREADS_PER_ROW: threads that share a row
-	RowsPerThread int  // MV_ROWS_PER_THREAD: rows held at once
-	NoMatrices    bool // MMA=0: no matrix instructions
+	NoMatvec      bool // TGC_MV=0: decline
+	BlockSize     int  // TGC_MV_BLOCKSIZE: rows per block
+	ThreadsPerRow int  // TGC_MV_THREADS_PER_ROW: threads that share a row
+	RowsPerThread int  // TGC_MV_ROWS_PER_THREAD: rows held at once
+	NoMatrices    bool // TGC_MMA=0: no matrix instructions
 
 	// BlockThreads are the threads a block of a plan with prices; 0: any.
 	BlockThreads int64

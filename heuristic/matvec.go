@@ -29,7 +29,7 @@ const (
 // small one is used again for every row.
 func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 	if a.knobs.NoMatvec {
-		return declined("switched-off", "MV=0")
+		return declined("switched-off", "TGC_MV=0")
 	}
 	weights, record := a.chosenWeights()
 	if weights == nil {

@@ -46,7 +46,11 @@ func helpWithEnvironment(root *cobra.Command) {
 func printEnvironment(w io.Writer) {
 	fmt.Fprint(w, "\nEnvironment:\n")
 	for _, o := range append(slices.Clone(engine.Options), engine.Option{Name: "NO_COLOR", Doc: "not empty: no colours on terminals"}) {
-		fmt.Fprintf(w, "  %s\n", o.Name)
+		name := o.Name
+		if old := o.Old(); old != "" {
+			name += " (or " + old + ", as it was called)"
+		}
+		fmt.Fprintf(w, "  %s\n", name)
 		for _, line := range wrapped(o.Doc, helpColumns-6) {
 			fmt.Fprintf(w, "      %s\n", line)
 		}

@@ -119,7 +119,6 @@ func newRoot(io streams, started *bool) *cobra.Command {
 			return usagef("no command given")
 		},
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SuggestionsMinimumDistance = 2
 	root.Version = version
 	root.SetVersionTemplate(versionText())
@@ -129,7 +128,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	for _, make := range []func() *cobra.Command{
-		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newViz, newSynth, newConvert, newDevices, newVersion, newChat, newHCQ, newCache,
+		newRun, newCompile, newOpt, newInspect, newTokenize, newBench, newTune, newViz, newSynth, newConvert, newDevices, newVersion, newChat, newHCQ, newCache, newMan,
 	} {
 		cmd := make()
 		for _, c := range append(cmd.Commands(), cmd) {
@@ -142,6 +141,7 @@ func newRoot(io streams, started *bool) *cobra.Command {
 				return job(c, args)
 			}
 		}
+		complete(cmd)
 		root.AddCommand(cmd)
 	}
 	return root

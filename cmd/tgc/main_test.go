@@ -125,7 +125,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 	}
-	want := []string{"bench", "cache", "chat", "compile", "convert", "devices", "hcq", "inspect", "opt", "run", "synth", "tokenize", "tune", "version", "viz"}
+	want := []string{"bench", "cache", "chat", "compile", "convert", "devices", "hcq", "inspect", "man", "opt", "run", "synth", "tokenize", "tune", "version", "viz"}
 	if slices.Sort(names); !slices.Equal(names, want) {
 		t.Errorf("commands %v, want %v", names, want)
 	}

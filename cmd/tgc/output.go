@@ -6,14 +6,18 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"tgc/internal/lists"
 )
 
 // printJSON prints one value as one line of JSON.
@@ -23,9 +27,14 @@ func printJSON(cmd *cobra.Command, v any) error {
 	return e.Encode(v)
 }
 
-// printTable prints rows in aligned columns.
+// printTable prints rows in aligned columns; on a terminal, of at most its width.
 func printTable(w io.Writer, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if file, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(file.Fd())); err == nil {
+			rows = fitted(rows, columns)
+		}
+	}
+	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
 	for _, row := range rows {
 		if _, err := fmt.Fprintln(t, strings.Join(row, "\t")); err != nil {
 			return err
@@ -33,6 +42,47 @@ func printTable(w io.Writer, rows [][]string) error {
 	}
 	return t.Flush()
 }
+
+// columnGap is what stands between the columns of a table.
+const columnGap = 2
+
+// fitted cuts cells so that a table is at most so wide: those of the widest columns, down to the
+// width of the next. What is cut ends in an ellipsis; --json and a pipe have all of it.
+func fitted(rows [][]string, columns int) [][]string {
+	var widths []int
+	for _, row := range rows {
+		for k, cell := range row {
+			if k == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[k] = max(widths[k], utf8.RuneCountInString(cell))
+		}
+	}
+	if len(widths) == 0 {
+		return rows
+	}
+	limit := slices.Max(widths)
+	wide := func() (sum int) {
+		for _, w := range widths {
+			sum += min(w, limit) + columnGap
+		}
+		return sum - columnGap
+	}
+	for limit > narrowest && wide() > columns {
+		limit--
+	}
+	return lists.Map(rows, func(row []string) []string {
+		return lists.Map(row, func(cell string) string {
+			if letters := []rune(cell); len(letters) > limit {
+				return string(letters[:limit-1]) + "…"
+			}
+			return cell
+		})
+	})
+}
+
+// narrowest is the width below which no column is cut.
+const narrowest = 8
 
 // byteSize is a size for people, in binary units.
 func byteSize(n int64) string {
