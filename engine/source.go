@@ -31,7 +31,7 @@ const (
 // Found is a plan that is not the heuristic's.
 type Found struct {
 	Plan   plan.Plan
-	Source string // hash of the source that it must give, as SourceHash makes it; empty: any
+	Source string // hash of the source that it must give, as SourceHash or ClassSource makes it; empty: any
 	Origin Origin
 }
 
@@ -122,10 +122,7 @@ var errChanged = errors.New("the plan gives another source than when it was time
 func (k *Kernel) lowerFound(ctx context.Context, s *state) (done bool, err error) {
 	k.Program, err = kernel.LowerWith(ctx, s.out.arena, k.AST, k.Plan, s.out.Target, k.Name, s.control)
 	if err == nil && k.found.Source != "" {
-		var source string
-		if source, err = Source(k.Program, s.out.Target); err == nil && SourceHash(source) != k.found.Source {
-			err = errChanged
-		}
+		err = k.sameSource(ctx, s)
 	}
 	switch {
 	case err == nil:
@@ -137,6 +134,33 @@ func (k *Kernel) lowerFound(ctx context.Context, s *state) (done bool, err error
 	k.take(s, k.choice)
 	k.found = nil
 	return false, nil
+}
+
+// sameSource says that a plan gives the source that it gave when it was timed: that of the kernel,
+// or that of its class.
+func (k *Kernel) sameSource(ctx context.Context, s *state) error {
+	source, err := Source(k.Program, s.out.Target)
+	if err != nil || SourceHash(source) == k.found.Source {
+		return err
+	}
+	hash, err := ClassSource(ctx, k.AST, k.Plan, s.out.Target)
+	if err == nil && hash != k.found.Source {
+		err = errChanged
+	}
+	return err
+}
+
+// ClassSource is the hash of the source that a plan gives the largest kernel of a kernel's class
+// (ir.Class). It says whether a compiler still makes of a plan what it made when the plan was
+// timed, whatever the size of the cache was then.
+func ClassSource(ctx context.Context, ast *ir.UOp, p plan.Plan, desc *target.Desc) (string, error) {
+	a := ir.NewArena()
+	program, err := kernel.LowerWith(ctx, a, a.Import(ir.Class(a, ast)), p, desc, ProgramName, nil)
+	if err != nil {
+		return "", err
+	}
+	source, err := Source(program, desc)
+	return SourceHash(source), err
 }
 
 // origin is that of a kernel, or of the parts of one.

@@ -22,11 +22,12 @@ const refinements = 3
 
 // CanonicalHash is the same for kernels (or tensor graphs) that are equal up
 // to range ids, PARAM slots and the order of commutative operands.
-func CanonicalHash(root *UOp) uint64 { return newColouring(root).hash[root] }
+func CanonicalHash(root *UOp) uint64 { return newColouring(root, capacities{}).hash[root] }
 
 // Canonicalise renames a kernel's ranges and slots by first use and puts
 // commutative operands in order again. slots[new] is the old slot. Kernels
-// that are equal up to names come out as one node.
+// that are equal up to names come out as one node. Kernels of one class (Class)
+// get the same names: a plan of one is one of all.
 func Canonicalise(a *Arena, root *UOp) (canonical *UOp, slots []int) {
 	canonical, slots, _ = CanonicaliseNodes(a, root)
 	return canonical, slots
@@ -34,7 +35,7 @@ func Canonicalise(a *Arena, root *UOp) (canonical *UOp, slots []int) {
 
 // CanonicaliseNodes is Canonicalise that also says what each node became.
 func CanonicaliseNodes(a *Arena, root *UOp) (canonical *UOp, slots []int, became map[*UOp]*UOp) {
-	ranges, params := newColouring(root).number(root)
+	ranges, params := newColouring(root, capacitiesOf(Toposort(root))).number(root)
 	c := &canonicaliser{arena: a, linear: NewLinearizer(a), done: make(map[*UOp]*UOp), ranges: ranges}
 	c.slots = make(map[int]int)
 	for _, p := range params {
@@ -56,10 +57,12 @@ type colouring struct {
 	leaf  map[*UOp]uint64 // colours of RANGEs and PARAMs
 	hash  map[*UOp]uint64
 	sum   map[*UOp]uint64 // of commutative chains: combined hash of the operands so far
+
+	capacities // seen as they are in the kernel's class
 }
 
-func newColouring(root *UOp) *colouring {
-	c := &colouring{order: Toposort(root), leaf: make(map[*UOp]uint64), hash: make(map[*UOp]uint64), sum: make(map[*UOp]uint64)}
+func newColouring(root *UOp, capacities capacities) *colouring {
+	c := &colouring{capacities: capacities, order: Toposort(root), leaf: make(map[*UOp]uint64), hash: make(map[*UOp]uint64), sum: make(map[*UOp]uint64)}
 	c.hashAll()
 	for range refinements {
 		c.refine(root)
@@ -105,8 +108,11 @@ func (c *colouring) hashOf(u *UOp) uint64 {
 	case isSymmetric(u):
 		return mixWords(words[0], mixWords(c.hash[u.Src[0]])+mixWords(c.hash[u.Src[1]]))
 	}
-	for _, s := range u.Src {
+	for i, s := range u.Src {
 		words = append(words, c.hash[s])
+		if tops := c.extents[u]; tops != nil && tops[i] != noCapacity {
+			words[len(words)-1] = c.hashOf(&UOp{Op: OpConst, DType: Idx, Arg: IntArg(tops[i])})
+		}
 	}
 	return mixWords(words...)
 }
@@ -124,6 +130,11 @@ func (c *colouring) argHash(u *UOp) uint64 {
 		return mixWords(hashNode(&probe), c.leaf[u])
 	}
 	probe := UOp{Op: u.Op, DType: u.DType, Arg: u.Arg}
+	if top, ok := c.vars[u]; ok {
+		v := u.Arg.(VarArg)
+		v.Hi = top
+		probe.Arg = v
+	}
 	return hashNode(&probe)
 }
 

@@ -85,7 +85,11 @@ func (o *Online) search(ctx context.Context, k Kernel) (*plan.Plan, error) {
 		o.Say("searched a kernel: %d tried, %.4g us -> %.4g us: %s", len(found.Outcomes), found.Before.Time, found.After.Time, found.After.Plan)
 	}
 	if o.DB != nil && (found.Complete || len(found.Winners) > 0) {
-		if err := o.DB.Put(entryOf(k, found.Before, found.After, "by itself")); err != nil {
+		e, err := entryOf(ctx, k, found.Before, found.After, "by itself")
+		if err == nil {
+			err = o.DB.Put(e)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -98,9 +102,17 @@ func (o *Online) search(ctx context.Context, k Kernel) (*plan.Plan, error) {
 
 // entryOf is the entry of a kernel that was searched. Where nothing was found it says that the
 // heuristic's plan is kept.
-func entryOf(k Kernel, before, after Outcome, reason string) database.Entry {
+func entryOf(ctx context.Context, k Kernel, before, after Outcome, reason string) (database.Entry, error) {
 	e := database.NewEntry(k.AST, k.Desc)
 	e.Plan, e.Source, e.Before, e.After, e.Reason = after.Plan, after.Source, before.Time, after.Time, reason
 	e.Kept = after.Plan == before.Plan
-	return e
+	if e.Kept {
+		return e, nil
+	}
+	p, err := plan.Parse(after.Plan)
+	if err != nil {
+		return e, err
+	}
+	e.Source, err = engine.ClassSource(ctx, k.AST, p, k.Desc)
+	return e, err
 }

@@ -333,7 +333,7 @@ func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err err
 		return nil // the next run goes on
 	}
 	t.findings[t.key(k)] = k
-	return t.store(k)
+	return t.store(ctx, k)
 }
 
 // rejected counts candidates that came to no time, and tells of those that are bugs.
@@ -489,7 +489,7 @@ func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) erro
 	return nil
 }
 
-func (t *tuning) store(k *TunedKernel) error {
+func (t *tuning) store(ctx context.Context, k *TunedKernel) error {
 	k.Stored = t.options.DB != nil
 	if !k.Stored {
 		return nil
@@ -498,7 +498,10 @@ func (t *tuning) store(k *TunedKernel) error {
 	if k.Why != "" {
 		reason += ": " + k.Why
 	}
-	e := entryOf(Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target}, k.Before, k.After, reason)
+	e, err := entryOf(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target}, k.Before, k.After, reason)
+	if err != nil {
+		return ctxOr(ctx, err)
+	}
 	e.Kernel = k.Kernel.Name
 	return t.options.DB.Put(e)
 }

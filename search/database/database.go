@@ -27,12 +27,13 @@ import (
 // Key names a kernel on a target.
 type Key string
 
-// KeyOf is the key of a kernel in canonical form. What of a target changes which plan is best
-// or which program a plan makes takes part; prices do not.
+// KeyOf is the key of a kernel in canonical form: that of its class (ir.Class), so that a plan of
+// attention is found for a cache of another size. What of a target changes which plan is best or
+// which program a plan makes takes part; prices do not.
 func KeyOf(sink *ir.UOp, desc *target.Desc) Key {
 	sum := sha256.New()
 	fmt.Fprintln(sum, plan.Version(), BoardOf(desc))
-	fmt.Fprint(sum, ir.Text(sink))
+	fmt.Fprint(sum, ir.Text(ir.Class(ir.NewArena(), sink)))
 	return Key(fmt.Sprintf("%x", sum.Sum(nil)[:16]))
 }
 
@@ -48,7 +49,7 @@ type Entry struct {
 	Target string    `json:"target"`
 	Opts   string    `json:"opts"` // their version
 	Plan   string    `json:"plan"`
-	Source string    `json:"source"`    // hash of the source that the plan gives
+	Source string    `json:"source"`    // hash of the source that the plan gives the kernel's class
 	Before float64   `json:"before_us"` // a call with the heuristic's plan
 	After  float64   `json:"after_us"`
 	Reason string    `json:"reason"`

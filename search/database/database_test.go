@@ -52,6 +52,15 @@ func kernel(n int64) *ir.UOp {
 	return a.Make(ir.OpSink, ir.Void, nil, a.Store(out, a.Const(ir.F32, 1), []*ir.UOp{r}, []*ir.UOp{r}))
 }
 
+// cache is a kernel that reads one row of a cache, whose number is a value.
+func cache(rows int64) *ir.UOp {
+	a := ir.NewArena()
+	out, from := a.Make(ir.OpParam, ir.F32, ir.ParamArg{}, a.Index(8)), a.Make(ir.OpParam, ir.F32, ir.ParamArg{Slot: 1}, a.Index(rows), a.Index(8))
+	row := a.Make(ir.OpCast, ir.Idx, nil, a.Make(ir.OpLoad, ir.I32, nil, a.Make(ir.OpParam, ir.I32, ir.ParamArg{Slot: 2}, a.Index(1)), a.Index(0)))
+	r := a.Range(0, a.Index(8))
+	return a.Make(ir.OpSink, ir.Void, nil, a.Store(out, a.Make(ir.OpLoad, ir.F32, nil, from, row, r), []*ir.UOp{r}, []*ir.UOp{r}))
+}
+
 func entry(i int, plan string) database.Entry {
 	e := database.NewEntry(kernel(int64(i+5)), desc("llvm:x86-64-v4"))
 	e.Kernel, e.Plan, e.Source, e.Before, e.After, e.Reason = fmt.Sprintf("fill%d", i), plan, "0123", 12.5, 10, "faster"
@@ -106,6 +115,9 @@ func TestKeys(t *testing.T) {
 		if other == key {
 			t.Errorf("another %s has the same key", name)
 		}
+	}
+	if database.KeyOf(cache(300), d) != database.KeyOf(cache(4096), d) || database.KeyOf(cache(300), d) == database.KeyOf(cache(5000), d) {
+		t.Error("a cache of 300 rows has another key than one of 4,096, or that of one of 5,000")
 	}
 	prices := *d
 	prices.Cost.Op++
