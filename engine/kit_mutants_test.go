@@ -10,7 +10,7 @@ import (
 	"tgc/target"
 )
 
-// Every mistake in programMutants, at several places of the programs of every
+// Every mistake in testkit.ProgramMutants, at several places of the programs of every
 // fixed graph, gives values that differ from the eager model's, or a fault.
 func TestKitProgramMutantsAreSeen(t *testing.T) {
 	places := make(map[string]int)
@@ -26,8 +26,8 @@ func TestKitProgramMutantsAreSeen(t *testing.T) {
 			mutatePrograms(t, entry, desc, places)
 		}
 	}
-	for i := range programMutants {
-		if m := &programMutants[i]; places[m.Name] == 0 {
+	for i := range testkit.ProgramMutants {
+		if m := &testkit.ProgramMutants[i]; places[m.Name] == 0 {
 			t.Errorf("mutant %q applies nowhere", m.Name)
 		}
 	}
@@ -65,10 +65,10 @@ func mutatePrograms(t *testing.T, entry testkit.ZooEntry, desc *target.Desc, pla
 	if seen(compiled) {
 		t.Fatalf("%s: wrong without a mutant", entry.Name)
 	}
-	for i := range programMutants {
-		m := &programMutants[i]
+	for i := range testkit.ProgramMutants {
+		m := &testkit.ProgramMutants[i]
 		for k := range compiled.Kernels {
-			n, err := m.mutations(compiled.Kernels[k].Program, 3, func(p *program.Program, where string) {
+			n, err := m.Mutations(compiled.Kernels[k].Program, 3, func(p *program.Program, where string) {
 				if program.Verify(p) == nil && !seen(withProgram(compiled, k, p)) {
 					t.Errorf("%s for %s: survives: %s", entry.Name, desc.Name, where)
 				}

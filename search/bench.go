@@ -56,11 +56,12 @@ type Limits struct {
 	Source  int           // bytes
 	Compile time.Duration // lowering, rendering and assembling
 	Run     time.Duration // all runs of one candidate
+	Memory  int64         // bytes of a child's, beyond what its bench takes; 0: not bounded
 }
 
 // DefaultLimits are generous: ptxas takes a second for some good plans, the interpreter longer.
 func DefaultLimits() Limits {
-	return Limits{Source: 2 << 20, Compile: 6 * time.Second, Run: 20 * time.Second}
+	return Limits{Source: 2 << 20, Compile: 6 * time.Second, Run: 20 * time.Second, Memory: 4 << 30}
 }
 
 // narrow bounds candidates by what the heuristic's plan takes: what is much larger, or compiles

@@ -175,6 +175,7 @@ type Child struct {
 	process *process
 	ran     map[string]Outcome // those that a child reported, or that ended one
 	run     time.Duration      // what a candidate may take to be checked and timed
+	memory  int64              // what the process has once its bench is made
 	Restart int                // how often a child was started again
 }
 
@@ -235,6 +236,7 @@ func (c *Child) start(ctx context.Context) error {
 	}
 	r, _, err := c.wait(ctx, startLimit)
 	c.run = min(max(slowest*r.Took, leastRun), c.spec.Options.Limits.Run)
+	c.memory = childprocess.Memory(p.command.Process.Pid)
 	if err == nil && !r.Ready {
 		err = errors.New("no answer")
 	}
@@ -266,10 +268,16 @@ var errDied = errors.New("the process died")
 func (c *Child) wait(ctx context.Context, limit time.Duration) (r reply, running string, err error) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
+	look := time.NewTicker(memoryTime)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return r, running, context.Cause(ctx)
+		case <-look.C:
+			if err := c.tooMuch(); err != nil {
+				return r, running, err
+			}
 		case <-timer.C:
 			return r, running, fmt.Errorf("%w: no answer for %v", errDied, limit)
 		case got, ok := <-c.process.replies:
@@ -291,13 +299,32 @@ func (c *Child) wait(ctx context.Context, limit time.Duration) (r reply, running
 	}
 }
 
+// memoryTime is how often the child's memory is looked at: it grows by some gigabytes a second.
+const memoryTime = 100 * time.Millisecond
+
+// errMemory is wrapped by errDied's error of a child that takes too much memory.
+var errMemory = errors.New("too much memory")
+
+// tooMuch says that a child takes more memory than a candidate may need. Others would be killed
+// for it, or the whole machine stand still.
+func (c *Child) tooMuch() error {
+	limit := c.spec.Options.Limits.Memory
+	if limit == 0 || c.memory == 0 {
+		return nil // it is not bounded, or its bench is not made yet
+	}
+	if more := childprocess.Memory(c.process.command.Process.Pid) - c.memory; more > limit {
+		return fmt.Errorf("%w: %w: %d MB, want at most %d", errDied, errMemory, more>>20, limit>>20)
+	}
+	return nil
+}
+
 // end kills the child.
 func (c *Child) end() {
 	p := c.process
 	if p == nil {
 		return
 	}
-	c.process = nil
+	c.process, c.memory = nil, 0
 	_ = p.command.Process.Kill() // it may be gone already
 	for range p.replies {        // until the pipe is closed
 	}
@@ -369,7 +396,10 @@ func (c *Child) outcomes(plans []plan.Plan) (out []Outcome) {
 
 func (c *Child) blame(plan string, err error) {
 	status := Crashed
-	if strings.Contains(err.Error(), "no answer") {
+	switch {
+	case errors.Is(err, errMemory):
+		status = TooLarge
+	case strings.Contains(err.Error(), "no answer"):
 		status = TooLong
 	}
 	c.ran[plan] = Outcome{Plan: plan, Status: status, Reason: err.Error()}

@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/internal/testkit"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/runtime"
 	"tgc/runtime/cpu"
@@ -54,6 +57,17 @@ func (d *faulty) Load(ctx context.Context, programs []*program.Program) ([]runti
 	}
 	if d.fault == "assembler" && text != d.first {
 		time.Sleep(time.Hour)
+	}
+	if d.fault == "memory" && text != d.first {
+		var taken [][]byte
+		for len(taken) < 1<<10 { // 16 GB, unless somebody ends it
+			taken = append(taken, bytes.Repeat([]byte{1}, 16<<20))
+			time.Sleep(time.Millisecond)
+		}
+		return nil, fmt.Errorf("%d parts of memory", len(taken))
+	}
+	if d.fault == "fatal" && text != d.first {
+		os.Exit(4)
 	}
 	if d.fault == "refused" && text != d.first {
 		return nil, errors.New("out of registers")
@@ -175,7 +189,7 @@ func TestFaults(t *testing.T) {
 	dev := interp.New(interp.Options{})
 	k := kernelOf(t, matvec(t, "Q8_0", 5, 96), dev)
 	options := optionsOf(k)
-	options.Limits.Run, options.Limits.Compile = time.Second, time.Second
+	options.Limits.Run, options.Limits.Compile, options.Limits.Memory = time.Second, time.Second, 128<<20
 	other, largest := "ROLL s0", "UPCAST s0; UNROLL r0"
 	for fault, want := range map[string]struct {
 		status search.Status
@@ -193,6 +207,8 @@ func TestFaults(t *testing.T) {
 		"assembler":    {search.TooLong, "to assemble", false},
 		"hang":         {search.TooLong, "no answer", true},
 		"dies":         {search.Crashed, "the process died", true},
+		"fatal":        {search.Crashed, "the process died", true},
+		"memory":       {search.TooLarge, "too much memory", true},
 		"":             {search.Measured, "", false},
 	} {
 		for _, child := range []bool{false, true} {
@@ -234,6 +250,88 @@ func testerOf(t testing.TB, k search.Kernel, options search.BenchOptions, fault 
 	}
 	t.Cleanup(func() { tester.Close() })
 	return tester
+}
+
+// mutating is a device whose assembler makes another program of a candidate.
+type mutating struct {
+	runtime.Device
+	first   string
+	mutated *program.Program
+}
+
+func (d *mutating) Load(ctx context.Context, programs []*program.Program) ([]runtime.Executable, error) {
+	text := program.Print(programs[0])
+	if d.first == "" {
+		d.first = text
+	}
+	if text != d.first {
+		programs = []*program.Program{d.mutated}
+	}
+	return d.Device.Load(ctx, programs)
+}
+
+// Every program that is wrong by a typical mistake of lowering is refused.
+func TestProgramMutantsAreRefused(t *testing.T) {
+	dev := interp.New(interp.Options{})
+	places := make(map[string]int)
+	for _, g := range mutantGraphs(t) {
+		k := kernelOf(t, g, dev)
+		other := parse(t, "VECTOR r0 4; FMA", "ROLL s0", "")
+		other = slices.DeleteFunc(other, func(p plan.Plan) bool { return p.String() == k.Plan.String() })
+		for _, p := range other {
+			a := ir.NewArena()
+			lowered, err := kernel.LowerWith(t.Context(), a, a.Import(k.AST), p, k.Desc, engine.ProgramName, nil)
+			if err != nil {
+				continue
+			}
+			for i := range testkit.ProgramMutants {
+				m := &testkit.ProgramMutants[i]
+				n, err := m.Mutations(lowered, 2, func(mutated *program.Program, where string) {
+					if program.Verify(mutated) == nil {
+						refused(t, k, p, mutated, where)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				places[m.Name] += n
+			}
+		}
+	}
+	for _, m := range testkit.ProgramMutants {
+		if places[m.Name] == 0 && m.Name != "wrong lanes" { // which GPUs have
+			t.Errorf("mutant %q applies nowhere", m.Name)
+		}
+	}
+	t.Logf("places: %v", places)
+}
+
+// mutantGraphs have sums, extrema, selections and loops.
+func mutantGraphs(t *testing.T) (list []*tensor.Graph) {
+	list = append(list, matvec(t, "Q8_0", 5, 96))
+	for _, build := range []func(x *tensor.Tensor) *tensor.Tensor{
+		func(x *tensor.Tensor) *tensor.Tensor { return x.Max(1) },
+		func(x *tensor.Tensor) *tensor.Tensor { return x.Mul(x).Add(x).Sum(1) },
+		func(x *tensor.Tensor) *tensor.Tensor { return x.Relu().Sum(1) },
+	} {
+		g := tensor.NewGraph()
+		g.Output("y", build(g.Input("x", ir.F32, 6, 40)))
+		list = append(list, g)
+	}
+	return list
+}
+
+func refused(t *testing.T, k search.Kernel, p plan.Plan, mutated *program.Program, where string) {
+	t.Helper()
+	b, err := search.NewBench(t.Context(), &mutating{Device: interp.New(interp.Options{}), mutated: mutated}, k.AST, optionsOf(k))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	got, err := b.Try(t.Context(), []plan.Plan{p})
+	if err != nil || got[0].Status == search.Measured || got[0].Status == search.Duplicate {
+		t.Errorf("plan %q: %s: %+v, %v", p, where, got, err)
+	}
 }
 
 // A device that a candidate has taken with it is an error in this process; a child starts anew.

@@ -62,6 +62,7 @@ type Tuned struct {
 	Before, After float64        // us of a step; 0 where no plan was taken
 	Saved         float64        // part of it, 0 if that is no more than noise
 	Step          *engine.Compiled
+	Unstored      error // why the database lacks what was found; all else of the result holds
 
 	plans given // that were taken, now or before
 }
@@ -292,8 +293,8 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 		return ctxOr(ctx, fmt.Errorf("the queue of workers: %w", err))
 	}
 	found, err := t.confirm(ctx, i, k, f)
-	if err := t.use(ctx, k, found, err); err != nil || ctx.Err() != nil {
-		return err
+	if err := t.use(ctx, k, found, err); err != nil || ctx.Err() != nil || t.result.Unstored != nil {
+		return err // what is not in the database stays in the queue
 	}
 	return t.options.Spread.settle(task, f)
 }
@@ -489,9 +490,9 @@ func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) erro
 	return nil
 }
 
+// store puts what was found into the database. A disk that is full costs no result.
 func (t *tuning) store(ctx context.Context, k *TunedKernel) error {
-	k.Stored = t.options.DB != nil
-	if !k.Stored {
+	if t.options.DB == nil {
 		return nil
 	}
 	reason := k.Note
@@ -499,11 +500,18 @@ func (t *tuning) store(ctx context.Context, k *TunedKernel) error {
 		reason += ": " + k.Why
 	}
 	e, err := entryOf(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target}, k.Before, k.After, reason)
-	if err != nil {
-		return ctxOr(ctx, err)
+	if err == nil {
+		e.Kernel = k.Kernel.Name
+		err = t.options.DB.Put(e)
 	}
-	e.Kernel = k.Kernel.Name
-	return t.options.DB.Put(e)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if k.Stored = err == nil; !k.Stored {
+		t.result.Unstored = fmt.Errorf("%s is not stored: %w", k.Kernel.Name, err)
+		t.options.Say("%s%v", t.prefix(), t.result.Unstored)
+	}
+	return nil
 }
 
 // finish times the step as it was and as it is.

@@ -2,6 +2,8 @@ package search
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +174,23 @@ func TestTuneGoesOn(t *testing.T) {
 	tuned, tried := tuneWith(t, step, nil, lengthOf, func(o *TuneOptions) { o.Budget = 0 })
 	if tried != 0 || tuned.Kernels[0].Note != "no time left" {
 		t.Errorf("%d tried without time: %s", tried, tuned.Kernels[0].Note)
+	}
+}
+
+// A database that cannot be written costs no result: plans are taken, and the rest is searched.
+func TestTuneWithoutRoom(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tuned, _ := tuneWith(t, twoKernels(t), database.Open(filepath.Join(file, "plans")), lengthOf, nil)
+	if tuned.Unstored == nil || tuned.Saved <= 0 {
+		t.Errorf("%v, saved %v, want an error and a gain", tuned.Unstored, tuned.Saved)
+	}
+	for _, k := range tuned.Kernels {
+		if k.After.Plan != "" || k.Stored {
+			t.Errorf("%s: plan %q, stored %t", k.Kernel.Name, k.After.Plan, k.Stored)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -163,14 +164,14 @@ func (o *tuneFlags) run(cmd *cobra.Command, name string) error {
 	}
 	defer t.close()
 	reports, err := t.tune(cmd.Context(), tuneRun{name: name, mode: o.device.mode.Numeric, steps: steps, budget: o.budget})
-	if err != nil {
+	if err != nil && reports == nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	result := &tuneResult{Steps: reports, Seconds: round(time.Since(start).Seconds()), DB: t.config.DB}
 	if err := result.print(cmd, o.json, o.steps != ""); err != nil {
 		return err
 	}
-	return context.Cause(cmd.Context())
+	return cmp.Or(context.Cause(cmd.Context()), err)
 }
 
 // stepList is what the flags say of steps; a graph is one by itself.
@@ -274,7 +275,7 @@ type tuneRun struct {
 	budget time.Duration
 }
 
-// tune tunes steps and reports each.
+// tune tunes steps and reports each. The error beside reports is that of the database.
 func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 	start := time.Now()
 	opened, free, err := t.steps(ctx, run)
@@ -293,10 +294,12 @@ func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 		return nil, err
 	}
 	reports := make([]*tuneReport, len(tuned))
+	var unstored error
 	for i := range tuned {
 		reports[i] = opened[i].report(tuned[i], t.config.DB, time.Since(start))
+		unstored = cmp.Or(unstored, tuned[i].Unstored)
 	}
-	return reports, nil
+	return reports, unstored
 }
 
 // options are those of the search that flags say.

@@ -2,6 +2,7 @@ package database_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 const writerEnv = "TGC_TEST_DATABASE_WRITER"
 
 func TestMain(m *testing.M) {
+	maybeWriteToFullDisk()
 	if dir := os.Getenv(writerEnv); dir != "" {
 		db := database.Open(dir)
 		for i := range 200 {
@@ -196,6 +198,33 @@ func TestExportImport(t *testing.T) {
 			t.Errorf("import of %.40q: %v", hostile, err)
 		}
 	}
+}
+
+// Any text is imported as unproven entries into the folder, or is an error.
+func FuzzImport(f *testing.F) {
+	e, err := json.Marshal(entry(1, "ROLL s0"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(e)
+	f.Add([]byte(`{"key":"../../etc/passwd"}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		parent := t.TempDir()
+		db := database.Open(filepath.Join(parent, "plans"))
+		n, err := db.Import(bytes.NewReader(text))
+		list, bad := db.List()
+		if len(bad) > 0 || len(list) > n || err == nil && len(list) == 0 && n > 0 {
+			t.Errorf("%q: %d imported, %v; %d listed, %v", text, n, err, len(list), bad)
+		}
+		for _, e := range list {
+			if !e.Unproven {
+				t.Errorf("%q: entry %+v is believed", text, e)
+			}
+		}
+		if files, err := os.ReadDir(parent); err != nil || len(files) > 1 {
+			t.Errorf("%q: files %v, %v", text, files, err)
+		}
+	})
 }
 
 // Two processes that write the same entries leave whole ones, at any moment.

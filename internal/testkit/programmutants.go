@@ -1,4 +1,4 @@
-package engine_test
+package testkit
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"tgc/ir/program"
 )
 
-// programMutant is a typical mistake of lowering, as a change in place of one
+// ProgramMutant is a typical mistake of lowering, as a change in place of one
 // instruction of a program.
-type programMutant struct {
+type ProgramMutant struct {
 	Name string
 	Doc  string
 	// at changes instruction i of a block; false where the mistake cannot be
@@ -17,8 +17,8 @@ type programMutant struct {
 	at func(p *program.Program, b *program.Block, i int) bool
 }
 
-// programMutants lists the mistakes.
-var programMutants = []programMutant{
+// ProgramMutants lists the mistakes. Those who judge programs must see each.
+var ProgramMutants = []ProgramMutant{
 	{"dropped store", "a store that is not executed", dropInstr(program.Store)},
 	{"subtracted", "an add with the wrong sign", swapAlu(ir.OpAdd, ir.OpSub)},
 	{"wrong fold", "lanes folded with the wrong op", foldLanesWrong},
@@ -29,9 +29,9 @@ var programMutants = []programMutant{
 	{"wrong arm", "a select with its arms exchanged", swappedArms},
 }
 
-// mutations parses the program anew for every place, at most limit of them,
+// Mutations parses the program anew for every place, at most limit of them,
 // makes the mistake there and calls f.
-func (m *programMutant) mutations(p *program.Program, limit int, f func(mutated *program.Program, where string)) (places int, err error) {
+func (m *ProgramMutant) Mutations(p *program.Program, limit int, f func(mutated *program.Program, where string)) (places int, err error) {
 	text := program.Print(p)
 	total := 0
 	if err := m.visit(text, func(*program.Program, *program.Block, int) bool { total++; return false }); err != nil {
@@ -61,7 +61,7 @@ func (m *programMutant) mutations(p *program.Program, limit int, f func(mutated 
 
 // visit walks a fresh copy of a program and calls f where the mistake can be
 // made, until it returns true. Whether it can is tried on a second copy.
-func (m *programMutant) visit(text string, f func(p *program.Program, b *program.Block, i int) bool) error {
+func (m *ProgramMutant) visit(text string, f func(p *program.Program, b *program.Block, i int) bool) error {
 	p, err := program.Parse(text)
 	if err != nil {
 		return err
