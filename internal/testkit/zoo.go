@@ -175,9 +175,9 @@ func zooExperts(z *Fixture) {
 func zooCache(z *Fixture) {
 	g := z.G
 	pos := z.integers("pos", 0, 1)
-	z.ints["pos"] = [2]int64{2, 2}
+	z.ints["pos"] = [2]int64{10, 10}
 	length := g.Var("length", 1, StepContext)
-	z.c.Vars["length"] = 4
+	z.c.Vars["length"] = 12 // more than attention takes at once
 	at := pos.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(2)[0]))
 	rotation := nn.NewRotation(at, []float64{1, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003})
 	y := nn.RMSNorm(z.input("x", 1, 2, 24), z.input("g", 24), zooEpsilon)

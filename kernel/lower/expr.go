@@ -350,6 +350,9 @@ func (l *expressions) foldLanes(op ir.Op, x val, over analyse.RangeSet) val {
 func (l *expressions) foldSome(op ir.Op, x val, keep []int, over analyse.RangeSet) *program.Value {
 	folded := over.List()
 	keepLanes, parts := l.laneCount(keep), l.laneCount(folded)
+	if !l.block.onGPU() && inOrder(l.pick(x.subAxes, append(slices.Clone(keep), folded...), nil)) {
+		return l.foldGroups(op, x.v, keepLanes, parts)
+	}
 	mask := l.pick(x.subAxes, append(folded, keep...), nil) // the folded sub-axes outermost
 	v := x.v
 	if !inOrder(mask) {
@@ -362,6 +365,34 @@ func (l *expressions) foldSome(op ir.Op, x val, keep []int, over analyse.RangeSe
 	acc := l.b.Slice(v, 0, keepLanes)
 	for k := 1; k < parts; k++ {
 		acc = l.b.Alu(op, acc, l.b.Slice(v, k*keepLanes, keepLanes))
+	}
+	return acc
+}
+
+// foldGroups folds neighbouring lanes, so many for each of the groups, as foldSome does: halves
+// of groups that are registers are combined where they are, and only what is left of each group
+// moves to the lanes of its neighbours.
+func (l *expressions) foldGroups(op ir.Op, v *program.Value, groups, parts int) *program.Value {
+	take := func(from, count int) *program.Value { // of each group
+		mask := make([]int, 0, groups*count)
+		for g := range groups {
+			for k := range count {
+				mask = append(mask, g*parts+from+k)
+			}
+		}
+		return l.b.Shuffle(v, v, mask...)
+	}
+	for parts > 1 && parts%2 == 0 {
+		half := parts / 2
+		v = l.b.Alu(op, take(0, half), take(half, half))
+		parts = half
+	}
+	if parts == 1 {
+		return v
+	}
+	acc := take(0, 1)
+	for k := 1; k < parts; k++ {
+		acc = l.b.Alu(op, acc, take(k, 1))
 	}
 	return acc
 }
@@ -431,6 +462,7 @@ func (l *expressions) factors(x, y val, u *ir.UOp) (val, val) {
 	if !x.pend.Empty() && !y.pend.Empty() {
 		y = l.settle(y)
 	}
+	x, y = l.settleWide(x), l.settleWide(y)
 	if !x.pend.Empty() && (dependsOn(y, x.pend) || l.multiplies(x, y) || !l.free.Of(u.Src[1]).Meet(l.sharing(x.pend)).Empty()) {
 		x = l.settle(x)
 	}
@@ -438,6 +470,15 @@ func (l *expressions) factors(x, y val, u *ir.UOp) (val, val) {
 		y = l.settle(y)
 	}
 	return x, y
+}
+
+// settleWide settles a sum that is open over many registers, before it is
+// multiplied: each of them would be.
+func (l *expressions) settleWide(x val) val {
+	if l.block.onGPU() || x.pend.Empty() || l.laneCount(x.subAxes)*x.elem().Size() <= 2*l.Desc.VectorBytes {
+		return x
+	}
+	return l.settle(x)
 }
 
 // multiplies reports lanes of y beside which the pending lanes of x would be repeated.

@@ -88,7 +88,7 @@ func (l *reducer) pointsOf(u *ir.UOp, at coords, pend analyse.RangeSet, list []s
 		i := l.free.Index.Of(u.ReduceRange())
 		switch {
 		case l.Dots.Has(i):
-		case l.Roles[i] == plan.Lane:
+		case l.Roles[i] == plan.Lane, l.Roles[i] == plan.Unroll && l.wide.copiesAsLanes(u, at):
 			pend.Add(i)
 			return l.pointsOf(u.Src[0], at.with(i, laneCoord), pend, list)
 		case l.Roles[i] == plan.Unroll:

@@ -128,17 +128,19 @@ func (l *widener) copiesAsLanes(sum *ir.UOp, at coords) bool {
 		return false
 	}
 	point, body := slices.Clone(at), sum
+	var over analyse.RangeSet
 	for body.Op == ir.OpReduce && body.Arg.(ir.ReduceArg).Op == ir.OpAdd {
 		i := l.free.Index.Of(body.ReduceRange())
 		if l.Dots.Has(i) || l.Roles[i] != plan.Unroll && l.Roles[i] != plan.Lane {
 			return false
 		}
 		point[i] = laneCoord
+		over.Add(i)
 		body = body.Src[0]
 	}
 	w := l.widthOf(body)
 	lanes := l.exprs.laneSubAxes(body, point)
-	return w.worth && l.count(lanes) <= int64(l.Desc.VectorBytes/4) && l.compact(w, point, at)
+	return w.worth && over.Minus(l.free.Of(body)).Empty() && l.count(lanes) <= int64(l.Desc.VectorBytes/4) && l.compact(w, point, at)
 }
 
 // count is the number of lanes over sub-axes, however many.

@@ -208,12 +208,31 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 	}
 	place := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.fieldAddress(u), 1, at.with(p, laneCoord))
 	n := len(place.subAxes)
-	if place.vector != nil || n == 0 || place.subAxes[n-1] != p || !inOrder(place.offsets) {
+	if place.vector != nil || n == 0 || place.subAxes[n-1] != p {
 		return word{}, false
+	}
+	d := l.scopes.depth(u)
+	if !inOrder(place.offsets) {
+		return l.wordRuns(place, d)
 	}
 	count := len(place.offsets) / plan.WordElements
 	ptr := l.scopes.derive(l.memory.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
-	d := l.scopes.depth(u)
 	v := l.scopes.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
 	return word{val{v: v, subAxes: place.subAxes[:n-1], depth: d}, true}, true
+}
+
+// wordRuns loads words of which some lie together, those of one block, and others apart.
+func (l *wordMemory) wordRuns(p place, depth int) (word, bool) {
+	r, ok := runsOf(p.offsets, 1)
+	if !ok || r.columns || r.length%plan.WordElements != 0 {
+		return word{}, false
+	}
+	v := l.scopes.derive(depth, derivedKey{p.ptr, fmt.Sprint("words at ", p.offsets)}, func() *program.Value {
+		parts := lists.Map(r.starts, func(o int64) *program.Value {
+			at := l.b.PtrCast(l.b.PtrAdd(p.ptr, l.b.Index(o)), ir.I32)
+			return l.b.Load(at, r.length/plan.WordElements, int(lowBit(ir.GCD(int64(p.align), o))))
+		})
+		return l.b.Concat(parts...)
+	})
+	return word{val{v: v, subAxes: p.subAxes[:len(p.subAxes)-1], depth: depth}, true}, true
 }

@@ -224,7 +224,7 @@ var optTable = [numOptKinds]OptInfo{
 		Before: "acc = acc + a*b",
 		After:  "acc = fma(a, b, acc)"},
 	PACK: {Name: "PACK", Axis: axisReduce, Amount: amountOptional, read: readPack,
-		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word (class A). The Opt decides all sub-axes of the axis within a block: the amount is the number of words, without it those of a register.",
+		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word, minima the sums over all words that share them (class A). The Opt decides all sub-axes of the axis within a block, and of blocks that have fewer words how many lie side by side: the amount is the number of words, without it those of a register.",
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
 	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix, On: OnMatrix, read: readMatrix,

@@ -54,6 +54,11 @@ func packSubAxes(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments [
 			taken *= size
 		}
 	}
+	// Blocks too small for a register are lanes side by side.
+	if blocks := lanes / taken; blocks > 1 && taken*blocks == lanes && n/block%blocks == 0 {
+		segments = append(segments, plan.Segment{Size: blocks, Role: plan.Lane})
+		taken *= blocks
+	}
 	return segments, taken == lanes
 }
 
@@ -146,6 +151,8 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	for _, u := range order {
 		switch {
 		case !free.Of(u).Has(axis):
+		case u.Op == ir.OpField && u.DType.IsInt() && u.DType.Size() > 1:
+			return false // bits of elements apart from their bytes
 		case u.Op == ir.OpField:
 			name := u.Arg.(ir.FieldArg).Format
 			if format != "" && format != name {
@@ -189,7 +196,7 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 	if len(pack) == 0 {
 		return sink
 	}
-	k := &packer{st: st, stages: make(map[*ir.UOp]*ir.UOp)}
+	k := &packer{st: st, stages: make(map[*ir.UOp]*ir.UOp), apart: make(map[*ir.UOp]*shifted)}
 	var err error
 	if k.free, err = plan.NewFree(sink); err != nil {
 		return sink // order-ranges reports it
@@ -201,13 +208,46 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 	}
 	with := make(map[*ir.UOp]*ir.UOp)
 	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && pack[u.ReduceRange()] {
+		switch {
+		case !analyse.IsSum(u):
+		case pack[u.ReduceRange()]:
 			if to := k.sum(u); to != nil {
 				with[u] = to
 			}
+		case k.apart[u.Src[0]] != nil:
+			with[u] = k.sumApart(u)
 		}
 	}
 	return st.Arena.Substitute(sink, with)
+}
+
+// shifted is a sum in two parts: of words, and of a shift (a minimum) times activations. The
+// shift is the same for many words, whose activations are summed up first.
+type shifted struct {
+	words, shift, total *ir.UOp // total: of activations; shift nil: it stands in the sum
+}
+
+// sumApart sums the parts of a sum over words along the next range outwards.
+func (k *packer) sumApart(u *ir.UOp) *ir.UOp {
+	a, r, x := k.st.Arena, u.ReduceRange(), k.apart[u.Src[0]]
+	next := &shifted{words: a.Reduce(ir.OpAdd, x.words, r), shift: x.shift}
+	k.apart[u] = next
+	if x.shift != nil && !k.free.Of(x.shift).Has(k.free.Index.Of(r)) {
+		next.total = a.Reduce(ir.OpAdd, x.total, r)
+		if staged := k.stage(next.total); staged != nil {
+			return a.Add(next.words, a.Mul(next.shift, staged))
+		}
+	}
+	next.shift, next.total = nil, a.Reduce(ir.OpAdd, k.ofShift(x), r)
+	return a.Add(next.words, next.total)
+}
+
+// ofShift is what a shift adds to a sum.
+func (k *packer) ofShift(x *shifted) *ir.UOp {
+	if x.shift == nil {
+		return x.total
+	}
+	return k.st.Arena.Mul(x.shift, k.stage(x.total))
 }
 
 // packer rewrites the sums of one kernel.
@@ -216,6 +256,7 @@ type packer struct {
 	free   *plan.Free
 	outer  analyse.RangeSet    // of stores: not all of their points lie in each work unit
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
+	apart  map[*ir.UOp]*shifted
 }
 
 // inside reports a range of stores all of whose points lie in each work unit.
@@ -261,6 +302,7 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 	case shift == nil:
 		return product(a, rest, sum)
 	case scale != nil:
+		k.apart[u] = &shifted{words: sum, shift: product(a, rest, shift), total: k.sumOf(y, p)}
 		return a.Add(sum, a.Mul(product(a, rest, shift), total))
 	case shift.Op == ir.OpConst:
 		return product(a, rest, a.Add(sum, k.stage(a.Mul(k.sumOf(y, p), shift))))
