@@ -66,6 +66,12 @@ func fill(sink *ir.UOp) contents {
 // kernel's own evaluation in float64.
 func checkPlan(t *testing.T, a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc, vars map[string]int64) {
 	t.Helper()
+	checkPlanBy(t, a, sink, plan, desc, vars, interp.KernelOptions{Float64: true})
+}
+
+// checkPlanBy is checkPlan with an evaluation of another kind.
+func checkPlanBy(t *testing.T, a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *target.Desc, vars map[string]int64, options interp.KernelOptions) {
+	t.Helper()
 	p, err := kernel.Lower(a, sink, plan, desc)
 	if err != nil {
 		t.Fatalf("%s: %v", plan, err)
@@ -88,7 +94,7 @@ func checkPlan(t *testing.T, a *ir.Arena, sink *ir.UOp, plan plan.Plan, desc *ta
 	if err := interp.RunProgram(p, args, 0, p.Units()); err != nil {
 		t.Fatalf("%s: %v", plan, err)
 	}
-	if _, err := interp.EvalKernel(context.Background(), sink, c.values, vars, interp.KernelOptions{Float64: true}); err != nil {
+	if _, err := interp.EvalKernel(context.Background(), sink, c.values, vars, options); err != nil {
 		t.Fatal(err)
 	}
 	for _, store := range sink.Src {

@@ -109,10 +109,20 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 	case uses <= fewTokens:
 		how = p.matmulFew(weights, w)
 	default:
-		how = p.matmulPanel(weights, w)
+		how = p.matmulMany(weights, w)
 	}
 	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), uses, how)
 	return p.opts, why, appliedTo(w, "reuses-weight", how)
+}
+
+// matmulMany decodes weights into panels.
+func (p *planner) matmulMany(weights []*operand, w *operand) string {
+	if row := p.packedRow(weights, w); row >= 0 {
+		if how, ok := p.matmulPacked(weights, w, row); ok {
+			return how
+		}
+	}
+	return p.matmulPanel(weights, w)
 }
 
 // matmulFew holds all uses of a weight in registers at once.

@@ -13,6 +13,7 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.Workers = int64(max(desc.Cost.Workers, 1))
 		opt.Profile.Lanes = int64(max(desc.VectorBytes/4, 1))
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
+		opt.Profile.ByteDots = desc.ByteDots()
 		return opt
 	}
 	opt := DefaultOptions()

@@ -52,6 +52,17 @@ func (d *Desc) Matrix(a, b string, m, n, k int) bool {
 	})
 }
 
+// ByteDots reports an instruction that sums products of four unsigned and signed bytes in
+// each lane of a vector.
+func (d *Desc) ByteDots() bool {
+	return slices.ContainsFunc(d.Contractions, Contraction.IsByteDot)
+}
+
+// IsByteDot reports a row that sums products of four unsigned and signed bytes a lane.
+func (c Contraction) IsByteDot() bool {
+	return c.K == 4 && c.M == 1 && c.A == "u8" && c.B == "i8" && c.Acc == "i32"
+}
+
 // Cost holds the integer constants of the cost model: picoseconds of one core of a
 // CPU, femtoseconds of the whole of a GPU; launches in picoseconds.
 type Cost struct {

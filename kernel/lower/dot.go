@@ -62,6 +62,12 @@ func (l *widener) byteFactors(u *ir.UOp) (x, y *ir.UOp, ok bool) {
 	return x, nil, x != nil
 }
 
+// isDot reports a sum of products of bytes, or of bytes.
+func (l *widener) isDot(u *ir.UOp) bool {
+	_, _, ok := l.byteFactors(u.Src[0])
+	return ok
+}
+
 // byteOf is x of i32(x) for bytes x, nil for anything else.
 func byteOf(u *ir.UOp) *ir.UOp {
 	if u.Op == ir.OpCast && (u.Src[0].DType == ir.U8 || u.Src[0].DType == ir.I8) {

@@ -445,7 +445,9 @@ func (l *expressions) mayPend(u *ir.UOp) bool {
 	p := false
 	switch u.Op {
 	case ir.OpReduce:
-		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (l.folds.pends(l.free.Index.Of(u.ReduceRange())) || l.mayPend(u.Src[0]))
+		i := l.free.Index.Of(u.ReduceRange())
+		pends := l.folds.pends(i) && !(l.Dots.Has(i) && l.wide.isDot(u)) // a dot leaves no lane to be summed
+		p = u.Arg.(ir.ReduceArg).Op == ir.OpAdd && (pends || l.mayPend(u.Src[0]))
 	case ir.OpCast: // of the sum's parts instead of the sum: class A
 		p = u.DType == ir.F32 && u.Src[0].DType == ir.I32 && l.mayPend(u.Src[0])
 	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpNeg:

@@ -21,9 +21,9 @@ const (
 
 // runs are the lanes of a place as runs of neighbours.
 type runs struct {
-	starts  []int64 // offset of each, in the order of their first lanes
-	length  int     // elements of each
-	columns bool    // neighbours in memory are len(starts) lanes apart; else they are neighbours
+	starts []int64 // offset of each, in the order of their first lanes
+	length int     // elements of each
+	unit   int     // elements of a run that are neighbouring lanes, before those of the next run come: 1 for columns
 }
 
 // runsOf finds the runs of offsets, if they are rows or columns of one tile.
@@ -32,22 +32,21 @@ func runsOf(offsets []int64, size int64) (r runs, ok bool) {
 	for n < len(offsets) && offsets[n] == offsets[n-1]+1 {
 		n++
 	}
-	if r.columns = n == 1; r.columns {
-		count := slices.Index(offsets, offsets[0]+1)
-		if count < 2 || count > maxColumns || len(offsets)%count != 0 {
+	r.unit, r.length = n, n
+	if int64(n)*size < minRun {
+		lanes := slices.Index(offsets, offsets[0]+int64(n)) // of a unit of all runs
+		if lanes < 2*n || lanes%n != 0 || lanes/n > maxColumns || len(offsets)%lanes != 0 {
 			return runs{}, false
 		}
-		n = len(offsets) / count
+		r.length = len(offsets) / (lanes / n)
 	}
-	if len(offsets)%n != 0 || int64(n)*size < minRun {
+	if len(offsets)%r.length != 0 || int64(r.length)*size < minRun || r.length%n != 0 {
 		return runs{}, false
 	}
-	r.length, r.starts = n, make([]int64, len(offsets)/n)
+	r.starts = make([]int64, len(offsets)/r.length)
 	for lane, o := range offsets {
-		run, element := lane/n, lane%n
-		if r.columns {
-			run, element = lane%len(r.starts), lane/len(r.starts)
-		}
+		unit := lane / n
+		run, element := unit%len(r.starts), unit/len(r.starts)*n+lane%n
 		if element == 0 {
 			r.starts[run] = o
 		}
@@ -74,31 +73,31 @@ func (l *memory) readRuns(p place, r runs) *program.Value {
 		}
 		parts[i] = l.b.Load(at, r.length, align)
 	}
-	if !r.columns {
+	if r.unit == r.length {
 		return l.b.Concat(parts...)
 	}
-	return l.interleave(parts)
+	return l.interleave(parts, r.unit)
 }
 
-// interleave is lane 0 of all vectors, then lane 1 of all, and so on. An even number of
-// them are merged two by two, first those that are farthest apart; of an odd number one
-// joins the others last.
-func (l *memory) interleave(parts []*program.Value) *program.Value {
+// interleave is the first lanes of all vectors, so many of each, then the next of all, and
+// so on. An even number of vectors are merged two by two, first those that are farthest
+// apart; of an odd number one joins the others last.
+func (l *memory) interleave(parts []*program.Value, unit int) *program.Value {
 	if len(parts)%2 == 1 && len(parts) > 1 {
 		last := parts[len(parts)-1]
-		return l.mergeLanes(l.interleave(parts[:len(parts)-1]), last, len(parts)-1)
+		return l.mergeLanes(l.interleave(parts[:len(parts)-1], unit), last, (len(parts)-1)*unit, unit)
 	}
 	if len(parts) == 1 {
 		return parts[0]
 	}
 	half := len(parts) / 2
-	merged := lists.Make(half, func(i int) *program.Value { return l.mergeLanes(parts[i], parts[half+i], 1) })
-	return l.interleave(merged)
+	merged := lists.Make(half, func(i int) *program.Value { return l.mergeLanes(parts[i], parts[half+i], unit, unit) })
+	return l.interleave(merged, unit)
 }
 
-// mergeLanes is the first lanes of x, each time the same number of them, then one of y,
+// mergeLanes is the first lanes of x, each time the same number of them, then a unit of y,
 // and so on.
-func (l *memory) mergeLanes(x, y *program.Value, lanes int) *program.Value {
+func (l *memory) mergeLanes(x, y *program.Value, lanes, unit int) *program.Value {
 	n, m := x.Type.Lanes, y.Type.Lanes
 	if m < n { // a shuffle takes two vectors of one type
 		widened := make([]int, n)
@@ -111,11 +110,13 @@ func (l *memory) mergeLanes(x, y *program.Value, lanes int) *program.Value {
 		y = l.b.Shuffle(y, y, widened...)
 	}
 	mask := make([]int, 0, n+m)
-	for k := range m {
+	for k := range m / unit {
 		for i := range lanes {
 			mask = append(mask, k*lanes+i)
 		}
-		mask = append(mask, n+k)
+		for i := range unit {
+			mask = append(mask, n+k*unit+i)
+		}
 	}
 	return l.b.Shuffle(x, y, mask...)
 }

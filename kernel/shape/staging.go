@@ -231,7 +231,7 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 		return
 	}
 	free := h.free.Of(u)
-	if inside && h.wanted(free) && storable(u) {
+	if inside && h.wanted(free) && storable(u) && h.dotByte(u) == nil {
 		if !h.cheap(u) && (works(u) || !free.Meet(h.lanes).Empty()) && !h.stageSum(u) && !h.stageFactor(u) {
 			h.stage(u)
 		}
@@ -294,6 +294,10 @@ func (h *hoister) cheap(u *ir.UOp) bool {
 
 // stage replaces u by a read of a STAGE over copies of its inner ranges.
 func (h *hoister) stage(u *ir.UOp) {
+	if h.turns(u) {
+		h.stagePanel(u)
+		return
+	}
 	a := h.st.Arena
 	free := h.inner(h.free.Of(u))
 	inner := append(free.Minus(h.lanes).List(), free.Meet(h.lanes).List()...)

@@ -1,6 +1,7 @@
 package llvm
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/llir/llvm/ir/types"
@@ -193,8 +194,12 @@ func (r *renderer) dot4(in *program.Instr) value.Value {
 	}
 	if name := r.dotIntrinsic(lanesOf(acc)); name != "" && ySigned {
 		t := acc.Type()
+		side := t // of x86's, a lane of four bytes; of ARM's, the bytes
+		if !r.isX86() {
+			side = x.Type()
+		}
 		dot := func(acc, x value.Value) value.Value {
-			return r.intrinsic(name, t, acc, r.bitcast(x, t), r.bitcast(y, t))
+			return r.intrinsic(name, t, acc, r.bitcast(x, side), r.bitcast(y, side))
 		}
 		if !xSigned {
 			return dot(acc, x)
@@ -219,24 +224,20 @@ func (r *renderer) dot4(in *program.Instr) value.Value {
 	return acc
 }
 
-// vpdpbusd does not saturate its sums: it is Dot4 exactly. The contraction
-// table names the widest form; narrower ones have the same name but the width.
+// vpdpbusd does not saturate its sums: it is Dot4 exactly. The contraction table names the
+// widest form of x86's; narrower ones have the same name but the width. ARM's has one.
 func (r *renderer) dotIntrinsic(lanes int) string {
 	if r.desc == nil {
 		return ""
 	}
 	for _, c := range r.desc.Contractions {
-		base, isDot := strings.CutSuffix(c.Intrinsic, ".512")
-		if !isDot || c.K != 4 || c.A != "u8" || c.B != "i8" || c.Acc != "i32" {
+		if !c.IsByteDot() || 4*lanes > r.desc.VectorBytes {
 			continue
 		}
-		switch lanes {
-		case 16:
-			return base + ".512"
-		case 8:
-			return base + ".256"
-		case 4:
-			return base + ".128"
+		if base, isX86 := strings.CutSuffix(c.Intrinsic, "."+strconv.Itoa(8*r.desc.VectorBytes)); isX86 && lanes >= 4 && lanes&(lanes-1) == 0 {
+			return base + "." + strconv.Itoa(32*lanes)
+		} else if !isX86 && lanes == 4 {
+			return c.Intrinsic
 		}
 	}
 	return ""

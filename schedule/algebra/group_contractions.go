@@ -22,22 +22,31 @@ import (
 // bytes takes a constant along, and the second sum would cost as many additions as a row
 // has points. A plan of matrix instructions joins it again (join-offsets). Where lanes
 // run along k (Profile.IntegerSums) the constants' sum leaves the groups: inside of them
-// it would fold the lanes for every group.
+// it would fold the lanes for every group. Where they run along rows it stays, and the
+// sum of a group starts from it.
 func GroupContractions(s *state.State, v *state.Value) {
 	beside := flatSums(s.Exprs, v.Body)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if !splitsSum(s, v, u) {
 			return u
 		}
-		c := s.ContractionOf(u, coarseFactors(s, u), beside)
+		panels := inPanels(s, v)
+		factors := coarseFactors(s, u)
+		if panels {
+			factors = lists.Map(factors, s.Unsigned)
+		}
+		c := s.ContractionOf(u, factors, beside)
 		if c.IsFlat() {
 			factors := analyse.Factors(u.Src[0])
+			if panels {
+				factors = lists.Map(factors, s.Unsigned)
+			}
 			if distributed(s, u, factors) < 0 {
 				return u
 			}
 			return innermost(s, u, factors, u.ReduceRange())
 		}
-		if s.Opt.Profile.IntegerSums {
+		if s.Opt.Profile.IntegerSums && !panels {
 			s.SeparateOffsets(c)
 		}
 		return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
@@ -115,13 +124,20 @@ func hasIntegers(s *state.State, factors []*ir.UOp) bool {
 	})
 }
 
-// splitsSum reports a sum of v that is written in the grouped form. Of a
-// matrix product on a CPU it is not: its decoded rows are staged once for all
+// splitsSum reports a sum of v that is written in the grouped form. Where lanes run along
+// k that of a product with many tokens is not: its decoded rows are staged once for all
 // tokens, and a step of a group's sum costs more than one of f32.
 func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 	if !analyse.IsFloatSum(u) {
 		return false
 	}
 	p := &s.Opt.Profile
-	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse)
+	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse || inPanels(s, v))
+}
+
+// inPanels reports a product of so many tokens that its weights are decoded into panels of
+// bytes, whose lanes are rows.
+func inPanels(s *state.State, v *state.Value) bool {
+	p := &s.Opt.Profile
+	return p.IntegerSums && p.ByteDots && p.PanelReuse > 0 && s.WeightReuse(v) > p.PanelReuse
 }

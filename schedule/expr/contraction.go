@@ -244,6 +244,19 @@ func (s *Exprs) IsWidened(f *ir.UOp) bool {
 	return false
 }
 
+// Unsigned is a factor that converts a signed byte of a weight as an unsigned one with an
+// offset, for instructions that sum products of unsigned and signed bytes; others stay.
+func (s *Exprs) Unsigned(f *ir.UOp) *ir.UOp {
+	if f.Op != ir.OpCast || f.Src[0].DType != ir.I8 || !s.isFieldsOnly(f) {
+		return f
+	}
+	if b := s.Bounds.Of(f.Src[0]); b.Lo >= 0 {
+		return f
+	}
+	q := s.A.Cast(s.A.Binary(ir.OpXor, f.Src[0], s.A.ConstInt(ir.I8, -128)), ir.U8)
+	return s.A.Add(s.A.Cast(q, f.DType), s.A.Const(f.DType, -128))
+}
+
 // maxExactInteger bounds integers whose offset is exact in f32.
 const maxExactInteger = 1 << 20
 

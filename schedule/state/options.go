@@ -124,6 +124,13 @@ type Profile struct {
 	// their offsets as sums of their own: where lanes run along k, only a dot of integers
 	// gains by groups, and one with an offset inside would fold its lanes for each.
 	IntegerSums bool
+	// ByteDots says that the target sums products of unsigned and signed bytes in one
+	// instruction: sums of integers are then grouped for many uses of a weight, too.
+	ByteDots bool
+	// PanelReuse is how often a weight may be used before it is decoded into panels whose
+	// lanes are rows (heuristic: matmulPacked). Groups fold no lanes there, so that offsets
+	// stay in them, and codes are unsigned. 0: there are no panels.
+	PanelReuse int64
 	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.
@@ -161,7 +168,7 @@ func CPUOptions() Options {
 	opt.Off = opt.Off.Without(CollapseLoops, CollapseAxes).With(ForwardStores, FuseMoments, StoreNarrow)
 	opt.Profile.IntegerSums = true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
-	opt.Profile.TileReuse = 4
+	opt.Profile.TileReuse, opt.Profile.PanelReuse = 4, 8
 	opt.Profile.GridSplits = 0
 	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16
 	opt.Profile.RereadCap, opt.Profile.StoredScores = 4096, 16<<20

@@ -149,6 +149,16 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "weights of a norm, residuals of rows: one trip to memory instead of two",
 		}, alone(advanceLoads)),
 		{Info: pass.Info{
+			Name: "take-turns", From: pass.Program, To: pass.Program,
+			Doc: "let the sums of a CPU's loop take turns: an operation of each, then the next of each",
+			Why: "what sums share, weights or activations, is then needed for a few instructions and not for the whole body",
+		}, Run: func(_ context.Context, s *State) error {
+			if s.Target.Kind == target.CPU {
+				takeTurns(s.Program)
+			}
+			return nil
+		}},
+		{Info: pass.Info{
 			Name: "expand-math", From: pass.Program, To: pass.Program, Required: true,
 			Doc: "write functions and arithmetic of narrow floats that the target lacks in basic instructions",
 			Why: "heuristics price them as one operation; renderers print what is there",

@@ -1,0 +1,183 @@
+package heuristic
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+)
+
+// Matmul plans of a CPU for packed weights that many tokens use. Rows of the weight are
+// lanes: a work unit decodes a few registers of rows into panels (kernel/shape: panel.go),
+// the bytes of dot products as bytes, and each activation is a broadcast for all of them, so
+// that no sum is folded and the scale of a group is one product for a register of rows.
+const (
+	// packedSteps is how many points of k are one iteration: longer bodies are ordered
+	// worse, and the sums of groups are longer than the registers. One Zen 5 core, Q6_K in
+	// int8, 512 x 512 x 128, tiles of 2 registers x 4 tokens: 64 574 Gop/s, 256 391.
+	packedSteps = 64
+	// floatSteps is the same of sums that have no groups.
+	floatSteps = 4
+	// loadShare is the time of a load in operations: two of each are issued a cycle, but
+	// loads of the panels come from the second level of caches.
+	loadShare = 4
+)
+
+// packedTile is a register tile of rows that are lanes: registers of lanes and tokens.
+type packedTile struct {
+	registers, tokens int64
+	cost              float64 // of all tiles, in operations of one register and point of k
+}
+
+// packedRow is the axis of a packed weight's rows that become lanes, -1 where there is none.
+func (a *analysis) packedRow(weights []*operand, w *operand) int {
+	row := a.lastStore(w.rows)
+	if w.rank() != packedRank || row < 0 || !a.laneSafe(row) || a.size(row) < lanesOf(a.desc) || a.lastStore(w.reuse) < 0 {
+		return -1
+	}
+	for _, o := range weights {
+		if !a.allConstant(o.chain) || !slices.Contains(o.rows, row) && len(o.reuse) > 0 && o.rank() == packedRank {
+			return -1
+		}
+	}
+	return row
+}
+
+// matmulPacked runs a tile of rows and tokens over panels. It reports failure where no tile
+// has room.
+func (p *planner) matmulPacked(weights []*operand, w *operand, row int) (how string, ok bool) {
+	token := p.lastStore(w.reuse)
+	perRow := p.perRow(weights, w)
+	tile := p.packedTile(weights, w, row, token, perRow)
+	if tile.registers == 0 {
+		return "", false
+	}
+	for _, i := range w.rows {
+		if p.axes[i].Kind == plan.StoreAxis {
+			p.add(plan.STAGE, p.axes[i].Name, 0)
+		}
+	}
+	lanes := lanesOf(p.desc)
+	p.split(plan.VECTOR, row, lanes)
+	p.split(plan.UPCAST, row, tile.registers/perRow)
+	p.split(plan.UPCAST, token, tile.tokens)
+	p.done[row] = true
+	p.rollRows(w, token, true)
+	for _, o := range weights {
+		p.unrollSteps(p.sumAxes(o))
+	}
+	p.besideSums(weights)
+	p.fma()
+	return fmt.Sprintf("tile %d x %d lanes of rows x %d tokens, rows decoded into panels", tile.registers, lanes, tile.tokens), true
+}
+
+// unrollSteps takes the points of an iteration: those of a dot instruction, then copies.
+func (p *planner) unrollSteps(chain []int) {
+	steps := int64(floatSteps)
+	if last := chain[len(chain)-1]; p.dotAxis(last) {
+		steps = packedSteps
+	} else if len(chain) > 1 {
+		steps = 1
+	}
+	for _, i := range slices.Backward(chain) {
+		if !p.done[i] {
+			steps /= p.dot(i)
+			n := powerOfTwoDivisor(p.left(i), max(steps, 1))
+			p.split(plan.UNROLL, i, n)
+			steps /= n
+		} else {
+			steps /= max(p.taken[i], 1)
+		}
+		if p.left(i) > 1 {
+			break
+		}
+	}
+	p.leave(chain)
+}
+
+// packedTile is the cheapest tile whose sums fit the registers and whose panels half of the
+// second cache.
+func (p *planner) packedTile(weights []*operand, w *operand, row, token int, perRow int64) (best packedTile) {
+	sums, bytes := p.sumsAtOnce(weights), p.panelBytes(weights)
+	registers := int64(p.desc.VectorRegs)
+	for _, r := range []int64{1, 2, 4} {
+		if r%perRow != 0 || r/perRow*lanesOf(p.desc) > p.size(row) || r/perRow*lanesOf(p.desc)*bytes > int64(p.desc.CacheL2Bytes)/2 {
+			continue
+		}
+		for tokens := int64(1); sums*r*tokens+r+1 < registers && tokens <= p.size(token); tokens++ {
+			tiles := ceil(p.size(row), r/perRow*lanesOf(p.desc)) * ceil(p.size(token), tokens)
+			t := packedTile{r, tokens, float64(tiles) * (float64(r*tokens) + float64(r+tokens)/loadShare)}
+			if best.registers == 0 || t.cost < best.cost {
+				best = t
+			}
+		}
+	}
+	return best
+}
+
+// panelBytes is what one row takes of all panels: a byte for each point of a dot, else a float.
+func (p *planner) panelBytes(weights []*operand) (bytes int64) {
+	for _, o := range weights {
+		size := int64(4)
+		chain := p.sumAxes(o)
+		if p.dotAxis(chain[len(chain)-1]) {
+			size = 1
+		}
+		bytes += size * p.points(chain)
+	}
+	return bytes
+}
+
+// sumsAtOnce is how many sums of one result a body of the loop over k has: one for each
+// level of nested sums that ends within it.
+func (p *planner) sumsAtOnce(weights []*operand) int64 {
+	longest := slices.MaxFunc(weights, func(x, y *operand) int { return len(p.sumAxes(x)) - len(p.sumAxes(y)) })
+	points := make(map[int]int64) // inside of each axis
+	n := int64(1)
+	for _, i := range slices.Backward(p.sumAxes(longest)) {
+		points[i] = n
+		n *= p.size(i)
+	}
+	most := make(map[*ir.UOp]int64)
+	for _, o := range weights {
+		most[o.sum] = max(p.sumLevels(o.sum, points), most[o.sum])
+	}
+	total := int64(0)
+	for _, levels := range most {
+		total += levels
+	}
+	return max(total/p.matrices(weights), 1)
+}
+
+// sumAxes are the axes over which the sum of a weight runs, outer before inner, with those
+// that tell apart what one byte holds.
+func (a *analysis) sumAxes(o *operand) []int {
+	axes := setOf(o.chain)
+	for _, u := range ofSum(o.sum) {
+		if analyse.IsSum(u) {
+			axes = axes.With(a.axisOf(u.ReduceRange()))
+		}
+	}
+	return axes.List()
+}
+
+// matrices is the number of matrices that are multiplied beside each other.
+func (p *planner) matrices(weights []*operand) int64 { return int64(len(distinct(weights))) }
+
+// sumLevels counts the sums in and at u between which something is computed, up to the one
+// that is the loop.
+func (p *planner) sumLevels(u *ir.UOp, points map[int]int64) int64 {
+	if u.Op == ir.OpStage || u.Op == ir.OpLoad || u.Op == ir.OpField {
+		return 0
+	}
+	inner := int64(0)
+	for _, x := range u.Src {
+		inner = max(inner, p.sumLevels(x, points))
+	}
+	if !analyse.IsSum(u) || analyse.IsSum(u.Src[0]) || points[p.axisOf(u.ReduceRange())] >= packedSteps {
+		return inner
+	}
+	return inner + 1
+}

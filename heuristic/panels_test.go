@@ -1,0 +1,77 @@
+package heuristic_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"tgc/heuristic"
+	"tgc/ir"
+	"tgc/kernel/plan"
+	"tgc/nn"
+	"tgc/packed"
+	"tgc/runtime/interp"
+	"tgc/schedule"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// panelTargets are a CPU with a dot instruction of 64 bytes, one of 32, and two without.
+var panelTargets = []string{"znver5", "alderlake", "haswell", "cortex-a72"}
+
+// Products of many tokens with weights that are decoded into panels are what the kernels
+// say, for every packed type, rows and tokens that no tile divides, in both arithmetics.
+func TestPackedPanels(t *testing.T) {
+	several := []string{"Q6_K", "Q4_K", "Q8_0", "IQ4_NL"} // types of which other targets are tried, too
+	for _, f := range packed.All() {
+		few := slices.Contains(several, f.Name)
+		if f.IsPlain() || testing.Short() && !few {
+			continue
+		}
+		for i, name := range panelTargets {
+			for _, mode := range []nn.Numeric{nn.Exact, nn.Int8} {
+				if i > 0 && !few {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s %s %s", f.Name, name, mode), func(t *testing.T) {
+					t.Parallel()
+					checkPanels(t, f.Name, target.ForCPU(name, nil, 2), mode)
+				})
+			}
+		}
+	}
+}
+
+// checkPanels plans the kernels of a product of 11 tokens and 104 rows and compares each
+// with its own evaluation.
+func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 11, 512).MulScalar(0.5).Contiguous()
+	g.Output("y", mode.Linear(x, g.Packed("w", format, 104, 512)))
+	sink, err := g.Sink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ir.NewArena()
+	s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.OptionsFor(desc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels := false
+	for _, launch := range s.Launches {
+		for _, k := range launch.Kernels {
+			if !slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool { return u.Op == ir.OpField }) {
+				continue
+			}
+			choice, err := heuristic.Choose(a, k.AST, desc, heuristic.Knobs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			panels = panels || slices.ContainsFunc(choice.Plan.Opts, func(o plan.Opt) bool { return o.Kind == plan.STAGE && o.Axis == "s1" })
+			checkPlanBy(t, a, k.AST, choice.Plan, desc, nil, interp.KernelOptions{})
+		}
+	}
+	if !panels {
+		t.Error("no kernel decodes weights into panels")
+	}
+}

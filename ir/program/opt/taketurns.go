@@ -1,0 +1,121 @@
+package opt
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/ir/program/dep"
+)
+
+// The sums of a tile are written one after the other where each is made of sums of its own
+// (of the groups of a block, of the digits of activations): the whole block of weights would
+// be read for each row and token. They are independent and of the same form, so that they
+// can take turns: the first operation of each, the second of each. What they share, a vector
+// of weights or an activation, is then needed for some instructions only.
+
+// turnsFrom is the number of sums of a loop from which their order matters: of fewer, what
+// each needs stays in registers anyway.
+const turnsFrom = 8
+
+// takeTurns orders the loops of a program.
+func takeTurns(p *program.Program) {
+	p.Body.Each(func(in *program.Instr) {
+		if in.Op == program.For {
+			orderTurns(in.Body)
+		}
+	})
+}
+
+// turns is a loop's body that is put in order.
+type turns struct {
+	block *program.Block
+	at    map[*program.Value]int // where a value is made
+	ready []bool                 // instructions that stand in the new order
+	order []program.Instr
+}
+
+// orderTurns orders a body of loads and arithmetic alone.
+func orderTurns(b *program.Block) {
+	last := len(b.Instrs) - 1
+	if last < 0 || b.Instrs[last].Op != program.Yield || len(b.Instrs[last].Args) < turnsFrom {
+		return
+	}
+	t := &turns{block: b, at: make(map[*program.Value]int), ready: make([]bool, len(b.Instrs))}
+	for i := range b.Instrs[:last] {
+		in := &b.Instrs[i]
+		if in.Result == nil || dep.Of(in)&^dep.Reads != 0 {
+			return
+		}
+		t.at[in.Result] = i
+	}
+	t.run(b.Instrs[last].Args)
+	for i := range b.Instrs {
+		t.put(i) // what no sum needs
+	}
+	b.Instrs = t.order
+}
+
+// run lets the sums take turns. What an operation reads comes right before it.
+func (t *turns) run(sums []*program.Value) {
+	lists := make([][]int, len(sums))
+	for k, v := range sums {
+		seen := make(map[int]bool)
+		t.list(v, seen, &lists[k])
+	}
+	for more := true; more; {
+		more = false
+		for k, list := range lists {
+			for len(list) > 0 {
+				i := list[0]
+				list = list[1:]
+				t.put(i)
+				if !t.moves(i) {
+					break
+				}
+			}
+			lists[k], more = list, more || len(list) > 0
+		}
+	}
+}
+
+// list is what a value is made of in this body, in an order in which it can be made: what is
+// added to comes first, because it is the older part of a sum, and what is only read last.
+func (t *turns) list(v *program.Value, seen map[int]bool, out *[]int) {
+	i, inside := t.at[v]
+	if !inside || seen[i] {
+		return
+	}
+	seen[i] = true
+	in := &t.block.Instrs[i]
+	args := in.Args
+	if in.Op == program.Alu && in.Ir == ir.OpFma {
+		args = []*program.Value{args[2], args[0], args[1]}
+	}
+	for _, x := range args {
+		if k, inside := t.at[x]; inside && !t.moves(k) {
+			t.list(x, seen, out)
+		}
+	}
+	for _, x := range args {
+		t.list(x, seen, out)
+	}
+	*out = append(*out, i)
+}
+
+// moves reports an instruction that brings an operand: the operation that reads it belongs
+// to the same turn.
+func (t *turns) moves(i int) bool {
+	switch in := &t.block.Instrs[i]; in.Op {
+	case program.Alu:
+		return in.Result.Type.Lanes == 1 || in.Ir == ir.OpBitcast
+	case program.Dot4, program.FoldLanes:
+		return false
+	}
+	return true
+}
+
+func (t *turns) put(i int) {
+	if !t.ready[i] {
+		t.ready[i] = true
+		t.order = append(t.order, t.block.Instrs[i])
+	}
+}

@@ -1,0 +1,155 @@
+package shape
+
+import (
+	"slices"
+	"strconv"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// Packed panels of a CPU: decoded weights of a tile of rows whose lanes are rows. What lies
+// along k in memory lies along rows in the panel, and the four bytes of a dot instruction's
+// lane side by side:
+//
+//	[k/4][row][k%4] bytes          [k][row] floats
+//
+// Decoding takes lanes of both, so that runs of a row are one load, and shuffles put the
+// lanes in order once for all uses. A vector of the panel then has a row in each lane, an
+// activation is the same for all of them, and no sum is ever folded over lanes.
+
+// panelRun is how many neighbours along k are lanes of a panel's decoding: as bytes, the
+// shortest run that is a load of its own.
+const panelRun = 16
+
+// panelCopies is how many points along k are decoded without a loop: what a byte holds of
+// several is then loaded once.
+const panelCopies = 16
+
+// turns reports a value whose lanes are rows and which is decoded along k.
+func (h *hoister) turns(u *ir.UOp) bool {
+	return h.st.Desc.Kind != target.GPU && !h.lanes.Empty() && !h.free.Of(u).Meet(h.lanes).Empty() &&
+		analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField })
+}
+
+// dotByte is the byte of a factor of a dot that is staged as its panel.
+func (h *hoister) dotByte(u *ir.UOp) *ir.UOp {
+	if u.Op != ir.OpCast || u.DType != ir.I32 || u.Src[0].DType.Size() != 1 || !h.turns(u) {
+		return nil
+	}
+	for _, i := range h.free.Of(u).List() {
+		if h.dots[h.free.Ranges[i]] {
+			return u.Src[0]
+		}
+	}
+	return nil
+}
+
+// panelAxis is a range of a panel's array.
+type panelAxis struct {
+	outer, z *ir.UOp // the range that it is, or is a part of, and its own
+	segments []plan.Segment
+}
+
+// stagePanel replaces u by a read of a panel.
+func (h *hoister) stagePanel(u *ir.UOp) {
+	a, free := h.st.Arena, h.inner(h.free.Of(u))
+	rename := make(map[*ir.UOp]*ir.UOp)
+	var along, across, last []panelAxis // of k and tiles; lanes of rows; bytes of a dot
+	var index []*ir.UOp
+	bytes := int64(max(u.DType.Size(), 1))
+	add := func(list *[]panelAxis, r *ir.UOp, n int64, segments ...plan.Segment) *ir.UOp {
+		z := h.st.newRange(a.Index(n))
+		*list = append(*list, panelAxis{r, z, segments})
+		return z
+	}
+	for _, i := range free.List() {
+		r := h.free.Ranges[i]
+		n, constant := r.Src[0].Int()
+		if bytes *= max(n, 1); !constant {
+			return
+		}
+		switch {
+		case h.lanes.Has(i):
+			rename[r] = add(&across, r, n, plan.Segment{Size: n, Role: plan.Lane})
+		case h.dots[r] && len(last) == 0 && u.DType.Size() == 1 && n%plan.WordElements == 0:
+			rename[r] = a.Mul(add(&along, r, n/plan.WordElements), a.Index(plan.WordElements))
+			rename[r] = a.Add(rename[r], add(&last, r, plan.WordElements, plan.Segment{Size: plan.WordElements, Role: plan.Lane}))
+		default:
+			rename[r] = add(&along, r, n)
+		}
+	}
+	if bytes > stageLimit(h.st) {
+		return
+	}
+	h.panelSegments(u, along, len(last) > 0)
+	axes := slices.Concat(along, across, last)
+	src := []*ir.UOp{a.Substitute(u, rename)}
+	for k, x := range axes {
+		src = append(src, x.z)
+		switch {
+		case len(last) == 0 || x.outer != last[0].outer:
+			index = append(index, x.outer)
+		case k == len(axes)-1:
+			index = append(index, a.Mod(x.outer, a.Index(plan.WordElements)))
+		default:
+			index = append(index, a.Div(x.outer, a.Index(plan.WordElements)))
+		}
+		h.fresh = append(h.fresh, newAxis("h"+strconv.Itoa(len(h.fresh)), plan.StageAxis, x.z, x.segments))
+	}
+	h.staged = append(h.staged, u)
+	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
+}
+
+// panelSegments takes lanes and copies of the innermost ranges along k within a block of
+// weights.
+func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, words bool) {
+	cuts := plan.Boundaries(h.st.Arena, u)
+	lanes, copies := int64(panelRun), int64(panelCopies)
+	if words {
+		lanes /= plan.WordElements
+	}
+	for k := len(along) - 1; k >= 0; k-- {
+		x := &along[k]
+		i := h.free.Index.Of(x.outer)
+		if h.store.Has(i) {
+			break
+		}
+		n, _ := x.z.Src[0].Int()
+		within := n // of a block
+		if h.blocks(u, i) {
+			within = 1
+			for _, c := range cuts[x.outer] {
+				within = c
+			}
+			if words && k == len(along)-1 {
+				within /= plan.WordElements
+			}
+		}
+		v := powerOfTwoIn(within, lanes)
+		c := powerOfTwoIn(within/v, copies)
+		x.segments = []plan.Segment{{Size: v, Role: plan.Lane}, {Size: c, Role: plan.Unroll}}
+		if lanes, copies = lanes/v, copies/c; c > 1 {
+			lanes = 1
+		}
+		if v*c != n {
+			break
+		}
+	}
+}
+
+// powerOfTwoIn is the largest power of two up to limit that divides n.
+func powerOfTwoIn(n, limit int64) int64 {
+	v := int64(1)
+	for v*2 <= limit && n%(v*2) == 0 {
+		v *= 2
+	}
+	return v
+}
+
+// blocks reports a range along which u reads one block of weights after the other.
+func (h *hoister) blocks(u *ir.UOp, i int) bool {
+	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField && h.free.Of(x.Src[2]).Has(i) })
+}
