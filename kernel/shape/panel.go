@@ -26,7 +26,7 @@ const panelRun = 16
 
 // panelCopies is how many points along k are decoded without a loop: what a byte holds of
 // several is then loaded once.
-const panelCopies = 16
+const panelCopies = 8
 
 // turns reports a value whose lanes are rows and which is decoded along k.
 func (h *hoister) turns(u *ir.UOp) bool {
