@@ -577,7 +577,7 @@ func (l *memory) read(p place) val {
 func (l *memory) apartInRuns(offsets []int64, size int64) bool {
 	r, ok := runsOf(offsets, size)
 	register := func(elements int64) int { return bits.Len64(uint64(elements*size - 1)) }
-	return ok && !r.columns && !l.block.onGPU() && register(slices.Max(offsets)+1) > register(int64(len(offsets)))
+	return ok && r.unit == r.length && !l.block.onGPU() && register(slices.Max(offsets)+1) > register(int64(len(offsets)))
 }
 
 // readEach loads lane by lane through byte offsets.

@@ -197,6 +197,9 @@ func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
 	if u.Src[0].Op != ir.OpParam && u.Src[0].Op != ir.OpStage {
 		return len(l.exprs.laneSubAxes(u, at)) == 0
 	}
+	if u.Src[0].Op == ir.OpStage && slices.ContainsFunc(l.free.Of(u.Src[0]).Meet(l.copies).List(), func(i int) bool { return at[i] == laneCoord }) {
+		return false // each copy has an array of its own
+	}
 	addr, step := l.memory.addressAndStep(u)
 	var static []ir.Term
 	var subAxes []int
