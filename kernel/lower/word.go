@@ -224,7 +224,7 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 // wordRuns loads words of which some lie together, those of one block, and others apart.
 func (l *wordMemory) wordRuns(p place, depth int) (word, bool) {
 	r, ok := runsOf(p.offsets, 1)
-	if !ok || r.columns || r.length%plan.WordElements != 0 {
+	if !ok || r.unit != r.length || r.length%plan.WordElements != 0 {
 		return word{}, false
 	}
 	v := l.scopes.derive(depth, derivedKey{p.ptr, fmt.Sprint("words at ", p.offsets)}, func() *program.Value {

@@ -81,7 +81,7 @@ func (h *hoister) stagePanel(u *ir.UOp) {
 			rename[r] = add(&along, r, n)
 		}
 	}
-	if bytes > stageLimit(h.st) {
+	if bytes > int64(h.st.Desc.CacheL2Bytes) {
 		return
 	}
 	h.panelSegments(u, along, len(last) > 0)
