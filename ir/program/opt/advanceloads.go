@@ -1,6 +1,8 @@
 package opt
 
 import (
+	"slices"
+
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -12,24 +14,33 @@ const leastAdvanced = 4
 // advanceLoads issues what a block loads after its first barrier together with
 // what it loads before it: weights of a norm while its row is summed up, the
 // residual of each row. Weights of the rows are loaded early already (hoistearlyloads.go).
+// A kernel that streams no weights issues all its loads first, where their addresses are
+// known: a norm and a barrier before attention reads its cache are no reason to wait for
+// memory once more.
 func advanceLoads(p *program.Program) {
 	w := weightsOf(p)
-	block := w.body
-	place, barrier, held := advancePlace(block)
-	if barrier < 0 {
+	if !w.streams() {
+		w.issueFirst(behindWait(w.body), 0, p.Options.Of(program.Advance))
 		return
 	}
+	if place, barrier, held := advancePlace(w.body); barrier >= 0 {
+		w.issueFirst(place, barrier+1, max(p.Options.Of(program.Advance)-held, leastAdvanced))
+	}
+}
+
+// issueFirst moves loads behind from, which take so many registers at most, to place.
+func (w *weights) issueFirst(place, from, registers int) {
+	block := w.body
 	moved := dep.NewSlice(block, dep.Pure)
 	for i := range place {
 		moved.In[i] = true
 	}
-	left := max(p.Options.Of(program.Advance)-held, leastAdvanced)
-	for i := barrier + 1; i < len(block.Instrs); i++ {
+	for i := max(from, place); i < len(block.Instrs); i++ {
 		in := &block.Instrs[i]
-		if in.Op != program.Load || !w.isActivation(in.Args[0]) || in.Result.Type.Registers() > left || !moved.Reaches(in) {
+		if !w.isRead(in) || in.Result.Type.Registers() > registers || !moved.Reaches(in) {
 			continue
 		}
-		left -= in.Result.Type.Registers()
+		registers -= in.Result.Type.Registers()
 		moved.In[i] = true
 		moved.Take(in)
 	}
@@ -42,6 +53,23 @@ func advanceLoads(p *program.Program) {
 		}
 	}
 	block.Instrs = out
+}
+
+// isRead reports a load of an activation.
+func (w *weights) isRead(in *program.Instr) bool {
+	switch in.Op {
+	case program.Load:
+		return w.isActivation(in.Args[0])
+	case program.Guarded:
+		return w.isActivation(in.Args[1])
+	}
+	return false
+}
+
+// behindWait is the place behind a block's wait for the grid before, its start if it has
+// none.
+func behindWait(b *program.Block) int {
+	return 1 + slices.IndexFunc(b.Instrs, func(in program.Instr) bool { return in.Op == program.WaitGrid })
 }
 
 // advancePlace looks for the first barrier after the wait, -1 if there is none. Loads

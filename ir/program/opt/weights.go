@@ -52,6 +52,12 @@ func (w *weights) streamed(b *program.Block) (registers int) {
 	return registers
 }
 
+// streams reports that the program loads constant weights.
+func (w *weights) streams() (any bool) {
+	w.body.Each(func(in *program.Instr) { any = any || w.isStreamed(in) })
+	return any
+}
+
 // Registers of a thread are its share of a multiprocessor's 64 K where this many threads
 // are resident, or as the plan says.
 const (
