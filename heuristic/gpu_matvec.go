@@ -70,6 +70,7 @@ type mapped struct {
 	iterations int64   // of a thread along a row
 	shared     int64   // weights that a thread has of those that share bytes
 	scaled     int64   // threads that share a group, each of which computes its scale
+	apart      int64   // loads of a thread side by side, so many times as far apart are those of lanes
 	run        int64   // neighbouring points of a row that a thread loads at once
 	price      price
 	splits     []split // of the rows
@@ -110,7 +111,7 @@ func (a *analysis) mappings(weights []*operand, k *work) []*mapped {
 
 // share splits the rows of weights among threads as a mapping says.
 func (a *analysis) share(weights []*operand, m mapping) *mapped {
-	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1, run: 1}
+	c := &mapped{planner: a.plan(), mapping: m, weights: weights, sharing: 1, atOnce: 1, iterations: 1, shared: 1, scaled: 1, apart: 1, run: 1}
 	c.inBlock.counted = true
 	for _, o := range weights {
 		if !c.done[o.chain[len(o.chain)-1]] {
@@ -260,6 +261,7 @@ func (c *mapped) shareRow(w *operand) {
 				c.scaled = whole // a scale costs as much for half of its group
 			} else {
 				c.split(plan.UNROLL, inner, whole)
+				c.apart = whole
 			}
 		}
 	}

@@ -293,6 +293,7 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor
 	p.memory = busiest * k.bytes / blocks * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(min(units, blocks), units/t.Unit)
 	p.memory *= 1 + t.Line*max(math.Log2(lineThreads/float64(c.sharing)), 0)
+	p.memory *= 1 + t.Apart*float64(c.apart-1)
 	sums := busiest * k.rows / blocks * k.points * threads / active * math.Pow(float64(c.sharing*c.iterations*c.loaded)/k.points, t.Padding)
 	issued := sums * operations
 	if !c.staged { // each thread computes what its rows share
@@ -318,7 +319,7 @@ func (c *mapped) operations(k *work, t *target.Threads) (operations, registers f
 		each, extract = t.Dot, t.ExtractBytes
 	}
 	operations = each * k.operations * (1 + extract*math.Log2(float64(k.sharers)/float64(c.shared)))
-	operations = (operations + k.scales*float64(c.scaled-1)) / k.points
+	operations = (operations + t.Scale*k.scales*float64(c.scaled-1)) / k.points
 	values := t.Decoded * operations
 	if k.uses > 1 { // a thread holds what it has of all sums
 		values = t.Decoded*each*k.decoding/k.points + t.Held*k.uses*k.sums

@@ -27,6 +27,8 @@ type Threads struct {
 	Barrier       float64 // ns, of a sum that warps share
 	Stage         float64 // ns, until a block has in shared memory what it computes once, if nothing else makes it wait
 	Line          float64 // of the time to read the weights, each time that threads of a row read half as much of a line of memory at once
+	Apart         float64 // likewise, for each load of a thread that lies between those of neighbouring lanes
+	Scale         float64 // operations of a scale that several threads compute, against what is counted
 	Unit          float64 // what one multiprocessor reads at most, in shares of the bandwidth
 	Issue         float64 // of instructions, a share of the rate of multiply-adds
 	Busy          float64 // warps of a multiprocessor from which it issues at that rate
@@ -53,7 +55,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, Launch: 53, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Line: 0.06, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 1.6, ExtractBytes: 2.96, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }

@@ -37,7 +37,7 @@ type timedPlan struct {
 const leastPlans = 3
 
 // score prices the plans of recorded pairs with the numbers as they are now, some of
-// them set, or fitted to the times first, and compares: of each kernel Kendall's tau,
+// them set (several lists of them, with semicolons between, one after the other), or fitted to the times first, and compares: of each kernel Kendall's tau,
 // and how much slower the cheapest of the recorded plans is than the fastest.
 func score(ctx context.Context, b *bench, file, set string, steps int) error {
 	var err error
@@ -48,19 +48,33 @@ func score(ctx context.Context, b *bench, file, set string, steps int) error {
 	if err != nil {
 		return err
 	}
-	numbers := *b.target
-	if err := setNumbers(&numbers, set); err != nil {
-		return err
+	sets := strings.Split(set, ";")
+	for _, set := range sets {
+		numbers := *b.target
+		if err := setNumbers(&numbers, set); err != nil {
+			return err
+		}
+		if steps > 0 {
+			numbers = fit(kernels, numbers, steps)
+			fmt.Printf("%+v\n%+v\n", numbers.Threads, numbers.Tiles)
+		}
+		if len(sets) > 1 {
+			fmt.Printf("%s: ", set)
+		}
+		printScore(kernels, &numbers, len(sets) == 1)
 	}
-	if steps > 0 {
-		numbers = fit(kernels, numbers, steps)
-		fmt.Printf("%+v\n%+v\n", numbers.Threads, numbers.Tiles)
-	}
+	return nil
+}
+
+// printScore prints what numbers are worth, and of each kernel where it is asked for.
+func printScore(kernels []kernelTimes, numbers *target.Desc, each bool) {
 	var taus, losses []float64
 	for _, k := range kernels {
-		tau, loss := k.compare(&numbers)
+		tau, loss := k.compare(numbers)
 		taus, losses = append(taus, tau), append(losses, loss)
-		fmt.Printf("%5.2f %5.2f  %s\n", tau, loss, k.name)
+		if each {
+			fmt.Printf("%5.2f %5.2f  %s\n", tau, loss, k.name)
+		}
 	}
 	slices.Sort(losses)
 	sum, logs := 0.0, 0.0
@@ -70,7 +84,6 @@ func score(ctx context.Context, b *bench, file, set string, steps int) error {
 	n := float64(len(taus))
 	fmt.Printf("%d kernels: tau %.3f on average; the cheapest plan against the fastest: median %.2f, geometric mean %.3f, worst %.2f\n",
 		len(taus), sum/n, losses[len(losses)/2], math.Exp(logs/n), losses[len(losses)-1])
-	return nil
 }
 
 // recorded finds the plans of a file of pairs, or of a log of tgc tune, among today's candidates.
