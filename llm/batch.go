@@ -217,7 +217,14 @@ func (g *generation) run(ctx context.Context) error {
 		return err
 	}
 	for slices.Contains(g.over, false) {
-		if err := g.look(ctx, l, g.steps()); err != nil {
+		if l, err = s.loop(ctx, greedy); err != nil {
+			return err
+		}
+		steps := g.steps()
+		if l.rows < s.options.Context {
+			steps = min(steps, l.rows-s.position())
+		}
+		if err := g.look(ctx, l, steps); err != nil {
 			return err
 		}
 	}

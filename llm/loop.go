@@ -85,6 +85,7 @@ type loop struct {
 	engine  *engine.Step
 	several *engine.Step // of perGraph runs, nil where one launch starts one
 	ends    int
+	rows    int // of the cache that it may visit
 	// perGraph is how many runs of the loop one graph holds.
 	perGraph int
 }
@@ -126,24 +127,34 @@ func (l *loop) free() {
 	l.engine.Free()
 }
 
-// loop returns the compiled decode loop, greedy or not.
+// loopKey is what a session chooses a decode loop by.
+type loopKey struct {
+	greedy bool
+	rows   int // of the cache that it may visit
+}
+
+// loop returns the compiled decode loop from the current positions on, greedy or not.
 func (s *Session) loop(ctx context.Context, greedy bool) (*loop, error) {
-	if l, ok := s.loops[greedy]; ok {
+	return s.loopOf(ctx, loopKey{greedy, s.stepKey(1, s.position()).rows})
+}
+
+func (s *Session) loopOf(ctx context.Context, k loopKey) (*loop, error) {
+	if l, ok := s.loops[k]; ok {
 		return l, nil
 	}
-	done, err := s.compile(ctx, s.loopJob(greedy))
+	done, err := s.compile(ctx, s.loopJob(k))
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{ends: max(1, len(s.ends()))}
-	if l.engine, err = s.capture(ctx, done, s.variant(1)); err != nil {
+	l := &loop{ends: max(1, len(s.ends())), rows: k.rows}
+	if l.engine, err = s.capture(ctx, done, s.variant(stepKey{1, k.rows})); err != nil {
 		return nil, err
 	}
 	if err := s.graphs(ctx, l); err != nil {
 		l.free()
 		return nil, err
 	}
-	s.loops[greedy] = l
+	s.loops[k] = l
 	return l, nil
 }
 
@@ -180,7 +191,10 @@ func (s *Session) decodeAhead(ctx context.Context, r Request, result *Result) er
 		return err
 	}
 	for {
-		steps := min(n, s.options.Context-s.positions[0])
+		if l, err = s.loop(ctx, r.Sampling.Temperature == 0); err != nil {
+			return err
+		}
+		steps := min(n, l.rows-s.positions[0])
 		if r.Tokens > 0 {
 			steps = min(steps, r.Tokens-len(result.Tokens))
 		}

@@ -30,16 +30,16 @@ type compiledJob struct {
 	building time.Duration
 }
 
-func (s *Session) stepJob(tokens int) job {
-	v := s.stepVariant(tokens)
-	return job{fmt.Sprintf("the step of %d tokens", tokens), func() (*tensor.Graph, error) {
+func (s *Session) stepJob(k stepKey) job {
+	v := s.stepVariant(k)
+	return job{fmt.Sprintf("the step of %d tokens over %d rows", k.tokens, k.rows), func() (*tensor.Graph, error) {
 		return BuildStep(s.model.Config, s.model.File, v)
 	}}
 }
 
-func (s *Session) loopJob(greedy bool) job {
-	v, ends := s.variant(1), max(1, len(s.ends()))
-	return job{fmt.Sprintf("the decode loop (greedy: %t)", greedy), func() (*tensor.Graph, error) {
+func (s *Session) loopJob(k loopKey) job {
+	v, ends, greedy := s.variant(stepKey{1, k.rows}), max(1, len(s.ends())), k.greedy
+	return job{fmt.Sprintf("the decode loop over %d rows (greedy: %t)", k.rows, greedy), func() (*tensor.Graph, error) {
 		return BuildLoop(s.model.Config, s.model.File, v, ends, greedy)
 	}}
 }
@@ -77,6 +77,7 @@ func (s *Session) compile(ctx context.Context, j job) (*compiledJob, error) {
 	}
 	done := s.ready[j.what]
 	delete(s.ready, j.what)
+	s.compiled[j.what] = true
 	return done, nil
 }
 
@@ -165,13 +166,13 @@ func (s *Session) prepare(ctx context.Context, w wanted) error {
 	}
 	for _, size := range chunks {
 		if w.sizes[size] {
-			if _, err := s.step(ctx, size); err != nil {
+			if _, err := s.stepOf(ctx, s.stepKey(size, w.from)); err != nil {
 				return err
 			}
 		}
 	}
 	if w.loop {
-		if _, err := s.loop(ctx, w.greedy); err != nil {
+		if _, err := s.loopOf(ctx, loopKey{w.greedy, s.stepKey(1, w.from).rows}); err != nil {
 			return err
 		}
 	}
@@ -187,34 +188,49 @@ func (s *Session) prepare(ctx context.Context, w wanted) error {
 type wanted struct {
 	sizes                 map[int]bool
 	sampler, loop, greedy bool
+	from                  int // the position from which single tokens are fed
 }
 
 // wants is what a prompt of p.Prompt tokens needs, and a generation after it: by the
 // device's loop, or by steps of one token.
 func (s *Session) wants(p Preparation, single, loop bool) wanted {
-	w := wanted{sizes: s.promptSizes(p.Prompt), sampler: !p.Sampling.onHost(), loop: loop, greedy: p.Sampling.Temperature == 0}
+	w := wanted{sizes: s.promptSizes(p.Prompt), sampler: !p.Sampling.onHost(), loop: loop, greedy: p.Sampling.Temperature == 0, from: s.position() + p.Prompt}
 	if single {
 		w.sizes[1] = true
 	}
 	return w
 }
 
-// jobs lists what of it has not been compiled yet.
+// jobs lists what of it has not been compiled yet: where a text begins in the first rows of
+// a long cache, also what goes on past them.
 func (s *Session) jobs(w wanted) []job {
 	var list []job
+	rows := []int{s.stepKey(1, w.from).rows}
+	if all := s.options.Context; all != rows[0] {
+		rows = append(rows, all)
+	}
 	for _, size := range chunks {
-		if _, have := s.steps[size]; w.sizes[size] && !have {
-			list = append(list, s.stepJob(size))
+		if !w.sizes[size] {
+			continue
+		}
+		list = append(list, s.stepJob(s.stepKey(size, w.from)))
+		if size == 1 && len(rows) > 1 {
+			list = append(list, s.stepJob(stepKey{1, rows[1]}))
 		}
 	}
-	if _, have := s.loops[w.greedy]; w.loop && !have {
-		list = append(list, s.loopJob(w.greedy))
+	for _, n := range rows {
+		if w.loop {
+			list = append(list, s.loopJob(loopKey{w.greedy, n}))
+		}
 	}
 	if _, have := s.samplers[w.greedy]; w.sampler && !have {
 		list = append(list, s.samplerJob(w.greedy))
 	}
-	return slices.DeleteFunc(list, func(j job) bool { return s.ready[j.what] != nil })
+	return slices.DeleteFunc(list, s.has)
 }
+
+// has reports a job that has been compiled.
+func (s *Session) has(j job) bool { return s.ready[j.what] != nil || s.compiled[j.what] }
 
 // promptSizes are the steps that a prompt of n tokens takes.
 func (s *Session) promptSizes(n int) map[int]bool {

@@ -56,18 +56,25 @@ type Session struct {
 	sequences int
 	memory    map[string]runtime.Memory // by buffer name, shared by all variants
 	owned     []runtime.Memory
-	steps     map[int]*step
+	steps     map[stepKey]*step
 	samplers  map[bool]*sampler // by greedy
-	loops     map[bool]*loop    // by greedy
-	positions []int             // of each sequence: tokens in its cache
-	fed       int               // tokens of the last step, without padding
-	fedStep   int               // size of the last step
-	hostDraws uint32            // tokens drawn on the host
+	loops     map[loopKey]*loop
+	positions []int  // of each sequence: tokens in its cache
+	fed       int    // tokens of the last step, without padding
+	fedStep   int    // size of the last step
+	hostDraws uint32 // tokens drawn on the host
 
 	ready     map[string]*compiledJob  // compiled ahead, by job.what
+	compiled  map[string]bool          // taken from ready, by job.what
 	compiling time.Duration            // spent so far
 	filling   time.Duration            // see LoadTime
 	parts     map[string]time.Duration // see CompileParts
+}
+
+// stepKey is what a session chooses a step by.
+type stepKey struct {
+	tokens int
+	rows   int // of the cache that it may visit
 }
 
 // step is one compiled variant.
@@ -89,8 +96,8 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 	}
 	s := &Session{
 		model: m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
-		memory: make(map[string]runtime.Memory), steps: make(map[int]*step), samplers: make(map[bool]*sampler), loops: make(map[bool]*loop),
-		ready: make(map[string]*compiledJob), parts: make(map[string]time.Duration),
+		memory: make(map[string]runtime.Memory), steps: make(map[stepKey]*step), samplers: make(map[bool]*sampler), loops: make(map[loopKey]*loop),
+		ready: make(map[string]*compiledJob), compiled: make(map[string]bool), parts: make(map[string]time.Duration),
 	}
 	if opt.weights != nil {
 		if opt.weights.model != m || opt.weights.device != dev {
@@ -121,7 +128,7 @@ func (s *Session) borrow(from *Session) {
 
 // allocate binds what every step needs: weights, caches, and what is fed.
 func (s *Session) allocate(ctx context.Context) error {
-	v := s.stepVariant(1)
+	v := s.stepVariant(stepKey{1, s.options.Context})
 	g, err := BuildStep(s.model.Config, s.model.File, v)
 	if err != nil {
 		return err
@@ -177,34 +184,51 @@ func (s *Session) Close() {
 	s.owned = nil
 }
 
-// variant is the step of T tokens that keeps one row of logits.
-func (s *Session) variant(tokens int) Variant {
-	return Variant{Batch: s.sequences, Tokens: tokens, Context: s.options.Context, Cache: cacheDType, Numeric: s.options.Mode}
+// variant is a step that keeps one row of logits.
+func (s *Session) variant(k stepKey) Variant {
+	return Variant{Batch: s.sequences, Tokens: k.tokens, Context: s.options.Context, Visited: k.rows, Cache: cacheDType, Numeric: s.options.Mode}
 }
 
-// stepVariant is the step of T tokens that a session feeds.
-func (s *Session) stepVariant(tokens int) Variant {
-	v := s.variant(tokens)
+// stepVariant is a step that a session feeds.
+func (s *Session) stepVariant(k stepKey) Variant {
+	v := s.variant(k)
 	v.All = s.options.All
 	return v
 }
 
+// stepKey is the step of T tokens from a position on. Steps of several tokens visit all
+// rows: attention has work for a whole device there.
+func (s *Session) stepKey(tokens, position int) stepKey {
+	rows := s.options.Context
+	if tokens == 1 {
+		rows = s.device.Target().Tuning.RowsFor(position, rows)
+	}
+	return stepKey{tokens, rows}
+}
+
+// position is that of the sequence that is furthest.
+func (s *Session) position() int { return slices.Max(s.positions) }
+
 // step returns the compiled variant for T tokens.
 func (s *Session) step(ctx context.Context, tokens int) (*step, error) {
-	if st, ok := s.steps[tokens]; ok {
+	return s.stepOf(ctx, s.stepKey(tokens, s.position()))
+}
+
+func (s *Session) stepOf(ctx context.Context, k stepKey) (*step, error) {
+	if st, ok := s.steps[k]; ok {
 		return st, nil
 	}
-	done, err := s.compile(ctx, s.stepJob(tokens))
+	done, err := s.compile(ctx, s.stepJob(k))
 	if err != nil {
 		return nil, err
 	}
-	v := s.stepVariant(tokens)
+	v := s.stepVariant(k)
 	captured, err := s.capture(ctx, done, v)
 	if err != nil {
 		return nil, err
 	}
 	st := &step{variant: v, graph: done.graph, engine: captured}
-	s.steps[tokens] = st
+	s.steps[k] = st
 	return st, nil
 }
 
@@ -404,7 +428,7 @@ func (s *Session) writeTokens(ctx context.Context, size int, tokens []int32) err
 // vars are the variables of a step that goes ahead positions further. What lies
 // past the last position is masked.
 func (s *Session) vars(ahead int) map[string]int64 {
-	return map[string]int64{VarLength: int64(min(slices.Max(s.positions)+ahead, s.options.Context))}
+	return map[string]int64{VarLength: int64(min(s.position()+ahead, s.options.Context))}
 }
 
 func (s *Session) write(ctx context.Context, buffer string, values ...int32) error {

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 
 	"tgc/gguf"
@@ -15,10 +16,14 @@ type Variant struct {
 	Batch   int  // sequences
 	Tokens  int  // tokens fed per sequence, T
 	Context int  // rows of the cache
+	Visited int  // those of them that the step may visit, from the first; 0: all
 	All     bool // logits of every fed token, not only of one per sequence
 	Cache   ir.DType
 	Numeric nn.Numeric // of activations, where they meet packed weights
 }
+
+// visited is how many rows of the cache the step may visit.
+func (v Variant) visited() int { return cmp.Or(v.Visited, v.Context) }
 
 // Names of the buffers and variables of a step that are not weights.
 const (
@@ -64,7 +69,7 @@ func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, er
 		weights:   w,
 		numeric:   v.Numeric,
 		positions: positions,
-		length:    g.VarAtLeast(VarLength, 1, int64(v.Context)),
+		length:    g.VarAtLeast(VarLength, 1, int64(v.visited())),
 	}
 	for n := range c.Layers {
 		m.caches = append(m.caches, cache{
