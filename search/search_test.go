@@ -507,7 +507,7 @@ func TestSearchOnEmulatedGPU(t *testing.T) {
 
 // Bounds follow from the heuristic's plan, and only ever get tighter.
 func TestLimitsNarrow(t *testing.T) {
-	k := kernelOf(t, matvec(t, "Q8_0", 64, 512), interp.New(interp.Options{}))
+	k := kernelOf(t, matvec(t, "Q8_0", 256, 512), interp.New(interp.Options{}))
 	options := optionsOf(k)
 	options.Limits.Source = 1 << 30
 	b := testerOf(t, k, options, "", false)
