@@ -37,8 +37,9 @@ type timedPlan struct {
 const leastPlans = 3
 
 // score prices the plans of recorded pairs with the numbers as they are now, some of
-// them set (several lists of them, with semicolons between, one after the other), or fitted to the times first, and compares: of each kernel Kendall's tau,
-// and how much slower the cheapest of the recorded plans is than the fastest.
+// them set (several lists of them, with semicolons between, one after the other), or
+// fitted to the times first, and compares: of each kernel Kendall's tau, and how much
+// slower the cheapest of the recorded plans is than the fastest.
 func score(ctx context.Context, b *bench, file, set string, steps int) error {
 	var err error
 	if b.target, err = target.Parse("ptx:sm_90"); err != nil {
