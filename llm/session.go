@@ -521,12 +521,8 @@ func (s *Session) logitsRow(ctx context.Context) (runtime.Memory, error) {
 }
 
 func (s *Session) copyLastRow(ctx context.Context) error {
-	raw := make([]byte, 4*s.model.Config.Vocabulary)
-	offset := int64(len(raw)) * int64(s.fed-1)
-	if err := s.memory[s.logitsKey(s.fedStep)].Read(ctx, offset, raw); err != nil {
-		return err
-	}
-	return s.memory[bufferLastRow].Write(ctx, 0, raw)
+	row := int64(4 * s.model.Config.Vocabulary)
+	return runtime.Copy(ctx, s.memory[bufferLastRow], 0, s.memory[s.logitsKey(s.fedStep)], row*int64(s.fed-1), row)
 }
 
 const bufferLastRow = "logits.last"

@@ -134,6 +134,24 @@ func AllocWhole(ctx context.Context, dev Device, bytes int64) (Memory, error) {
 	return dev.Alloc(ctx, bytes)
 }
 
+// Copier is a Memory that takes bytes of another memory of its device without the host:
+// after what was submitted before, and before what is submitted later.
+type Copier interface {
+	CopyFrom(ctx context.Context, offset int64, from Memory, fromOffset, bytes int64) error
+}
+
+// Copy copies bytes from one memory to another of the same device.
+func Copy(ctx context.Context, to Memory, offset int64, from Memory, fromOffset, bytes int64) error {
+	if c, ok := to.(Copier); ok {
+		return c.CopyFrom(ctx, offset, from, fromOffset, bytes)
+	}
+	raw := make([]byte, bytes)
+	if err := from.Read(ctx, fromOffset, raw); err != nil {
+		return err
+	}
+	return to.Write(ctx, offset, raw)
+}
+
 // Source is where the bytes of a memory come from: ReadAt may be called from
 // several goroutines.
 type Source interface {

@@ -79,7 +79,7 @@ func writeReport(cmd *cobra.Command, device, path string) error {
 	if err != nil {
 		return fmt.Errorf("%w (the report is in %s)", err, path)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: the kernel's values are right; the report is in %s\n", device, path)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: the values of the kernel and of the copy are right; the report is in %s\n", device, path)
 	return nil
 }
 

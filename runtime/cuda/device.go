@@ -190,7 +190,7 @@ func (d *Device) open(id driver.Device) error {
 		return err
 	}
 	_, checks := d.checker()
-	d.arena = nvidia.NewArena(d.take, d.drv.MemFree, checks)
+	d.arena = nvidia.NewArena(d.take, d.drv.MemFree, nvidia.BlockBytes, checks)
 	d.staging = newStaging(d)
 	if d.asm, err = newAssembler(d); err != nil {
 		return err

@@ -123,7 +123,7 @@ gridloop %3:i64 {
 }
 `
 
-// Report opens a device that has traces, runs a kernel, checks what it computed, and writes
+// Report opens a device that has traces, runs a kernel and a copy, checks their values, and writes
 // the trace of all that with what the machine is. What goes wrong is in the report, and
 // returned.
 func Report(ctx context.Context, name string, to io.Writer) error {
@@ -135,7 +135,7 @@ func Report(ctx context.Context, name string, to io.Writer) error {
 	if err == nil {
 		err = errors.Join(runProbe(ctx, dev), dev.Close())
 	}
-	result := "the kernel's values are right"
+	result := "the values of the kernel and of the copy are right"
 	if err != nil {
 		result = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
@@ -177,6 +177,36 @@ func runProbe(ctx context.Context, dev *Device) error {
 		if got := math.Float32frombits(binary.LittleEndian.Uint32(b[i:])); got != 12 {
 			return fmt.Errorf("element %d is %g after two runs of two launches that add 3, want 12", i/4, got)
 		}
+	}
+	return probeCopy(ctx, dev)
+}
+
+// probeBytes is a copy that a queue makes, for it is more than the CPU copies.
+const probeBytes = 1 << 20
+
+// probeCopy copies memory of which the last word is something.
+func probeCopy(ctx context.Context, dev *Device) error {
+	const mark = 0x600dc0de
+	var m [2]runtime.Memory
+	for i := range m {
+		var err error
+		if m[i], err = dev.Alloc(ctx, probeBytes); err != nil {
+			return err
+		}
+		defer m[i].Free()
+	}
+	b := binary.LittleEndian.AppendUint32(nil, mark)
+	if err := m[0].Write(ctx, probeBytes-4, b); err != nil {
+		return err
+	}
+	if err := runtime.Copy(ctx, m[1], 0, m[0], 0, probeBytes); err != nil {
+		return err
+	}
+	if err := m[1].Read(ctx, probeBytes-4, b); err != nil {
+		return err
+	}
+	if got := binary.LittleEndian.Uint32(b); got != mark {
+		return fmt.Errorf("the last word of a copy of %d bytes is %#x, want %#x", probeBytes, got, mark)
 	}
 	return nil
 }

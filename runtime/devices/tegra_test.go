@@ -90,7 +90,10 @@ func TestReport(t *testing.T) {
 	if n := strings.Count(text.String(), "\ngpu launch qmd="); n != 4 { // two runs of two
 		t.Errorf("the machine says %d launches", n)
 	}
-	if !strings.Contains(text.String(), "# the kernel's values are right\n") || !strings.Contains(text.String(), "# machine: ") {
+	if n := strings.Count(text.String(), "\ngpu copy from="); n != 1 {
+		t.Errorf("the machine says %d copies", n)
+	}
+	if !strings.Contains(text.String(), "# the values of the kernel and of the copy are right\n") || !strings.Contains(text.String(), "# machine: ") {
 		t.Error(text.String())
 	}
 	text.Reset()

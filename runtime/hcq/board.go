@@ -21,6 +21,18 @@ type Buffer struct {
 	Handle  uint32 // the board's
 }
 
+// Engine is what carries out the work of a channel.
+type Engine int
+
+// Engines that have a channel.
+const (
+	Compute Engine = iota
+	Copies
+	engineCount
+)
+
+func (e Engine) String() string { return [engineCount]string{"compute", "copy"}[e] }
+
 // Channel is a queue of the GPU: a ring of entries, and where its pointers lie.
 type Channel struct {
 	Ring    []byte // 8 bytes an entry
@@ -37,6 +49,7 @@ type Info struct {
 	SMsPerTPC    int
 	WarpsPerSM   int
 	ComputeClass uint32
+	CopyClass    uint32
 	// SharedWindow and LocalWindow are where nothing is mapped: addresses there mean
 	// the memory of blocks and threads.
 	SharedWindow, LocalWindow uint64
@@ -46,23 +59,24 @@ type Info struct {
 // Board is a GPU with its kernel driver.
 type Board interface {
 	Info() Info
-	// Channel is the compute queue.
-	Channel() Channel
+	// Channel is the queue of an engine.
+	Channel(Engine) Channel
 	// Alloc returns zeroed memory.
 	Alloc(bytes int64, use Use) (*Buffer, error)
 	Free(*Buffer) error
 	// Publish is a full barrier: what was stored before is seen by the GPU.
 	Publish()
-	// Ring tells the GPU that the ring has more.
-	Ring()
+	// Ring tells the GPU that the ring of an engine has more.
+	Ring(Engine)
 	// Waited notes that a word of 64 bits was waited for, and has a value or a later one.
 	Waited(cell []byte, value uint64)
-	// Fault is what the kernel driver says went wrong with the channel; nil for nothing.
+	// Fault is what the kernel driver says went wrong with a channel; nil for nothing. What
+	// ends one ends them all.
 	Fault() error
 	Close() error
 }
 
-// BoardFault is an error of the GPU that ended the channel.
+// BoardFault is an error of the GPU that ended the channels.
 type BoardFault struct {
 	Code    uint32 // of the error notifier
 	Meaning string // of the code

@@ -30,6 +30,8 @@ type Options struct {
 	Loaded func(cubin []byte, text string) error
 	// Placed, where not nil, is told where the code of a kernel lies and what it needs.
 	Placed func(address uint64, k *cubin.Kernel)
+	// BlockBytes of memory are taken from the board at once; 0 for nvidia.BlockBytes.
+	BlockBytes int64
 	// Timeout is how long the GPU may stand still; 0 for 30 s.
 	Timeout time.Duration
 	// Warn is told what is legal and slow: a kernel that spills registers.
@@ -51,7 +53,9 @@ type Device struct {
 	loader  nvidia.Loader[*code]
 
 	mu      sync.Mutex // of all below
-	queue   *queue
+	queue   *queue     // of compute
+	copies  *queue
+	staging *Buffer // of uploads: a piece for each slot of copies; nil before the first
 	arena   *nvidia.Arena[uint64]
 	blocks  map[uint64]*Buffer // of the arena, by address
 	images  []*code            // where a fault's address is looked up
@@ -60,6 +64,8 @@ type Device struct {
 	broken  error              // the first fault: the answer to every later call
 	freed   error              // what went wrong when memory was given back: Close says it
 	closed  bool
+	// queued has all copies made by the queue: the CPU makes none.
+	queued bool
 }
 
 // New makes a device of a board, which it closes in the end.
@@ -69,6 +75,9 @@ func New(board Board, options Options) (*Device, error) {
 	}
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
+	}
+	if options.BlockBytes == 0 {
+		options.BlockBytes = nvidia.BlockBytes
 	}
 	d := &Device{options: options, board: board, blocks: make(map[uint64]*Buffer)}
 	if err := d.open(); err != nil {
@@ -90,8 +99,11 @@ func (d *Device) open() (err error) {
 	d.loader.Assemble = func(ctx context.Context, r *nvidia.Rendered) ([]byte, string, error) {
 		return d.machine.Assemble(ctx, r.Text)
 	}
-	d.arena = nvidia.NewArena(d.take, d.give, false)
-	if d.queue, err = newQueue(d.board, d.options.Timeout); err != nil {
+	d.arena = nvidia.NewArena(d.take, d.give, d.options.BlockBytes, false)
+	if d.queue, err = newQueue(d.board, Compute, d.options.Timeout); err != nil {
+		return err
+	}
+	if d.copies, err = newQueue(d.board, Copies, d.options.Timeout); err != nil {
 		return err
 	}
 	if err := d.setUp(); err != nil {
@@ -101,14 +113,25 @@ func (d *Device) open() (err error) {
 	return err
 }
 
-// setUp sends what a channel needs once: the class, and where the windows are.
+// setUp sends what channels need once: their class, and where the windows are.
 func (d *Device) setUp() error {
 	info := d.board.Info()
 	b := &word.Builder{}
 	b.Send(word.OnCompute, word.SetObject, b.Value(word.OnCompute, word.SetObject, word.Part{Field: word.ClassID, Value: uint64(info.ComputeClass)}))
 	b.Send(word.OnCompute, word.SharedMemoryWindow, word.High(info.SharedWindow), word.Low(info.SharedWindow))
 	b.Send(word.OnCompute, word.LocalMemoryWindow, word.High(info.LocalWindow), word.Low(info.LocalWindow))
-	return d.sendOnce(b)
+	if err := d.sendOnce(b); err != nil {
+		return err
+	}
+	c := &word.Builder{}
+	c.Send(word.OnCopy, word.SetObject, c.Value(word.OnCopy, word.SetObject, word.Part{Field: word.NVClass, Value: uint64(info.CopyClass)}))
+	if c.Err != nil {
+		return c.Err
+	}
+	if _, err := d.copies.submitAfter(c.Words); err != nil {
+		return err
+	}
+	return d.copies.wait(context.Background(), d.copies.last)
 }
 
 // sendOnce submits words that are not needed again and waits for their end.
@@ -164,7 +187,20 @@ func (d *Device) idle(ctx context.Context) error {
 	if err := d.usable(); err != nil {
 		return err
 	}
-	return d.noteFault(d.queue.wait(ctx, d.queue.last), nil)
+	return d.noteFault(d.ended(ctx), nil)
+}
+
+// ended waits for the last value of both timelines.
+func (d *Device) ended(ctx context.Context) error {
+	for _, q := range []*queue{d.queue, d.copies} {
+		if q == nil { // the device has not been opened so far
+			continue
+		}
+		if err := q.wait(ctx, q.last); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noteFault keeps the first error that ends the device. Calls are those that ran.
@@ -187,6 +223,12 @@ func (d *Device) noteFault(err error, calls []*call) error {
 // explain names the kernel of a fault: the one whose code the multiprocessor ran.
 func (d *Device) explain(fault *BoardFault, calls []*call) error {
 	f := &nvidia.FaultError{Runtime: "hcq", Err: fault}
+	if !d.copies.done(d.copies.last) {
+		if fault.WarpESR == 0 && len(calls) == 0 {
+			return fmt.Errorf("hcq: a copy of memory: %w", fault)
+		}
+		f.Hint = "or it was a copy of memory, of which one was under way"
+	}
 	var at *code
 	for _, c := range d.images {
 		if fault.PC >= c.image.Address && fault.PC < c.image.Address+uint64(len(c.image.Host)) {
@@ -194,7 +236,7 @@ func (d *Device) explain(fault *BoardFault, calls []*call) error {
 		}
 	}
 	for _, c := range calls {
-		if c.code == at {
+		if at != nil && c.code == at {
 			return c.Fault("hcq", fault)
 		}
 		f.Suspects = append(f.Suspects, c.Name())
@@ -213,21 +255,25 @@ func (d *Device) Close() error {
 		return nil
 	}
 	var errs []error
-	if d.queue != nil && d.broken == nil {
-		errs = append(errs, d.queue.wait(context.Background(), d.queue.last))
+	if d.broken == nil {
+		errs = append(errs, d.ended(context.Background()))
 	}
 	d.closed = true
 	for _, c := range d.images {
 		errs = append(errs, d.board.Free(c.image))
 	}
-	if d.local != nil {
-		errs = append(errs, d.board.Free(d.local))
+	for _, m := range []*Buffer{d.local, d.staging} {
+		if m != nil {
+			errs = append(errs, d.board.Free(m))
+		}
 	}
 	if d.arena != nil {
 		errs = append(errs, d.arena.Close())
 	}
-	if d.queue != nil {
-		errs = append(errs, d.queue.close())
+	for _, q := range []*queue{d.queue, d.copies} {
+		if q != nil {
+			errs = append(errs, q.close())
+		}
 	}
 	errs = append(errs, d.freed, d.board.Close(), d.cache.Close())
 	return errors.Join(errs...)

@@ -45,6 +45,9 @@ func (r *Recording) Written() int {
 	return n
 }
 
+// QueueCopies has the queue make all copies, those too that the CPU would make.
+func (d *Device) QueueCopies() { d.queued = true }
+
 // Pass moves the timeline on, as if values up to this one had been asked for and reached.
 func (d *Device) Pass(value uint64) {
 	q := d.queue

@@ -3,10 +3,10 @@ package hcq_test
 import (
 	"encoding/binary"
 	"errors"
-	"flag"
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,8 +20,6 @@ import (
 	"tgc/runtime/hcq/tegra"
 	"tgc/runtime/nvidia"
 )
-
-var allInjuries = flag.Bool("injuries.all", false, "every injury of every kind, not each fifth")
 
 // errnos are what a kernel driver may answer to a request.
 var errnos = []syscall.Errno{syscall.ENOMEM, syscall.EINVAL, syscall.EIO, syscall.ENODEV}
@@ -48,12 +46,21 @@ func injuries(counts emu.Counts) []emu.Injury {
 		for _, f := range faults {
 			list = append(list, emu.Injury{Where: emu.OnLaunch, Number: n + 1, Notify: f[0], WarpESR: f[1]})
 		}
+	}
+	for n := range counts[emu.OnEnd] {
 		list = append(list, emu.Injury{Where: emu.OnEnd, Number: n + 1})
+	}
+	for n := range counts[emu.OnCopy] {
+		for _, f := range faults {
+			if f[1] == 0 { // no multiprocessor copies
+				list = append(list, emu.Injury{Where: emu.OnCopy, Number: n + 1, Notify: f[0]})
+			}
+		}
 	}
 	return list
 }
 
-// Whatever goes wrong, once: a request, a doorbell, a launch; the end is an error that
+// Whatever goes wrong, once: a request, a doorbell, a launch, a copy; the end is an error that
 // says what it was, or the right values; and nothing is left open.
 func TestInjuries(t *testing.T) {
 	if cudatools.FromEnvironment().PtxasPath == "" {
@@ -70,23 +77,33 @@ func TestInjuries(t *testing.T) {
 	if len(list) < 500 {
 		t.Errorf("%d injuries, want 500", len(list))
 	}
-	for i, injury := range list {
-		if !*allInjuries && i%5 != 0 {
-			continue
-		}
-		machine := emu.New(emu.Options{Injury: &injury})
-		got, err := life.live(t, machine)
-		switch {
-		case err == nil && !slices.Equal(got, lifeValues):
-			t.Errorf("%+v: %v, want %v", injury, got, lifeValues)
-		case err != nil && !says(err, injury):
-			t.Errorf("%+v: %v", injury, err)
-		case err == nil && injury.Where == emu.OnRequest && machine.Counts()[emu.OnRequest] <= whole[emu.OnRequest]:
-			t.Errorf("%+v: nobody says so, or asks for something else", injury)
-		}
-		if live := machine.Live(); live != "" {
-			t.Errorf("%+v: left over: %s", injury, live)
-		}
+	var all sync.WaitGroup
+	for first := range livesAtOnce { // they wait more than they work
+		all.Go(func() {
+			for i := first; i < len(list); i += livesAtOnce {
+				life.injured(t, list[i], whole)
+			}
+		})
+	}
+	all.Wait()
+}
+
+const livesAtOnce = 4
+
+// injured lives with an injury, where a life without one counted so much.
+func (l *life) injured(t *testing.T, injury emu.Injury, whole emu.Counts) {
+	machine := emu.New(emu.Options{Injury: &injury})
+	got, err := l.live(t, machine)
+	switch {
+	case err == nil && !slices.Equal(got, lifeValues):
+		t.Errorf("%+v: %v, want %v", injury, got, lifeValues)
+	case err != nil && !says(err, injury):
+		t.Errorf("%+v: %v", injury, err)
+	case err == nil && injury.Where == emu.OnRequest && machine.Counts()[emu.OnRequest] <= whole[emu.OnRequest]:
+		t.Errorf("%+v: nobody says so, or asks for something else", injury)
+	}
+	if live := machine.Live(); live != "" {
+		t.Errorf("%+v: left over: %s", injury, live)
 	}
 }
 
@@ -100,6 +117,9 @@ func says(err error, injury emu.Injury) bool {
 		return errors.As(err, &fault) && fault.Code == injury.Notify && fault.WarpESR == injury.WarpESR &&
 			strings.Contains(err.Error(), "kernel") && (injury.WarpESR == 0 || fault.Warp != "")
 	}
+	if injury.Where == emu.OnCopy {
+		return errors.As(err, &fault) && fault.Code == injury.Notify && strings.Contains(err.Error(), "a copy of memory")
+	}
 	return errors.Is(err, hcq.ErrTimeout) && strings.Contains(err.Error(), "ring entry")
 }
 
@@ -109,6 +129,10 @@ type life struct {
 	programs []*program.Program
 }
 
+// lifeBlock is the memory that a life takes from the board at once, in bytes: little, so
+// that lives are short.
+const lifeBlock = 64 << 10
+
 // lifeValues are what it leaves in memory.
 var lifeValues = []float32{6, 2, 6}
 
@@ -117,11 +141,12 @@ func (l *life) live(t *testing.T, machine *emu.Machine) (values []float32, err e
 	if err != nil {
 		return nil, err
 	}
-	d, err := hcq.New(board, hcq.Options{CacheDir: l.cache, Loaded: machine.Know, Timeout: 5 * time.Millisecond})
+	d, err := hcq.New(board, hcq.Options{CacheDir: l.cache, Loaded: machine.Know, Timeout: 5 * time.Millisecond, BlockBytes: lifeBlock})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
+	d.QueueCopies()
 	var expanded []*program.Program
 	for _, p := range l.programs {
 		expanded = append(expanded, opt.Expand(p, d.Target()))
@@ -131,7 +156,7 @@ func (l *life) live(t *testing.T, machine *emu.Machine) (values []float32, err e
 		return nil, err
 	}
 	m := make([]runtime.Memory, 4)
-	for i, size := range []int64{12, 12, 12, 9 << 20} { // the last one is a block of its own
+	for i, size := range []int64{12, 12, 12, lifeBlock} { // the last one is a block of its own
 		if m[i], err = d.Alloc(t.Context(), size); err != nil {
 			return nil, err
 		}
@@ -140,7 +165,8 @@ func (l *life) live(t *testing.T, machine *emu.Machine) (values []float32, err e
 	return steps(t, d, execs[0], execs[1], m)
 }
 
-// steps runs a step twice ahead, one of several calls, a repeated one, and a profile.
+// steps runs a step twice ahead, one of several calls, a repeated one, a profile, an upload
+// and a copy.
 func steps(t *testing.T, d *hcq.Device, add, copy runtime.Executable, m []runtime.Memory) (values []float32, err error) {
 	vars := map[string]int64{"n": 2}
 	first, err := d.Record(t.Context(), []runtime.Launch{{Calls: []runtime.Call{pair(add, m[0], m[0])}}})
@@ -165,7 +191,8 @@ func steps(t *testing.T, d *hcq.Device, add, copy runtime.Executable, m []runtim
 		func() error { return twice.Run(t.Context(), vars) },
 		func() error { return several.Run(t.Context(), nil) },
 		func() error { _, err := several.Profile(t.Context(), nil); return err },
-		func() error { return m[3].Write(t.Context(), 9<<20-4, []byte{1, 2, 3, 4}) },
+		func() error { return m[3].Write(t.Context(), lifeBlock-4, []byte{1, 2, 3, 4}) },
+		func() error { return runtime.Copy(t.Context(), m[0], 4, m[3], lifeBlock-8, 8) },
 	} {
 		if err := run(); err != nil {
 			return nil, err

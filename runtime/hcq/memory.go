@@ -14,6 +14,10 @@ type memory struct {
 	nvidia.Allocation[uint64]
 	device *Device
 	host   []byte
+	// What may be under way that uses it: recorded steps, each of which knows its last run,
+	// and copies, of which this is the last one's value of the timeline. The device's lock.
+	steps  map[*Recording]bool
+	copied uint64
 }
 
 // maxAllocation bounds sizes so that rounding up cannot overflow: what the addresses of
@@ -77,7 +81,7 @@ func (d *Device) reserve(_ context.Context, size int64) (*memory, error) {
 	if err != nil {
 		return nil, &nvidia.OutOfMemoryError{Device: d.Name(), Asked: size, Held: d.arena.Bytes(), Total: d.board.Info().MemoryBytes}
 	}
-	m := &memory{device: d}
+	m := &memory{device: d, steps: make(map[*Recording]bool)}
 	m.Base, m.Bytes = base, size
 	whole := d.hostOf(base, d.arena.Footprint(size))
 	clear(whole)
@@ -140,15 +144,37 @@ func (m *memory) Free() {
 
 // Read copies bytes out, once what was submitted has ended.
 func (m *memory) Read(ctx context.Context, offset int64, into []byte) error {
-	return m.touch(ctx, m.CheckRead, offset, len(into), func(part []byte) { copy(into, part) })
+	return m.touch(ctx, m.CheckRead, offset, len(into), func() error {
+		if err := m.device.ended(ctx); err != nil {
+			return err
+		}
+		copy(into, m.host[offset:])
+		return nil
+	})
 }
 
-// Write copies bytes in, once what was submitted has ended.
+// Write copies bytes in, after what was submitted and before what will be. The CPU does it
+// at once where nothing under way uses the memory; else the copy queue does, from a piece of
+// staging, and nobody waits.
 func (m *memory) Write(ctx context.Context, offset int64, from []byte) error {
-	return m.touch(ctx, m.CheckWrite, offset, len(from), func(part []byte) { copy(part, from) })
+	return m.touch(ctx, m.CheckWrite, offset, len(from), func() error {
+		d := m.device
+		switch {
+		case d.quiet(m):
+		case len(from) <= mostStaged:
+			return d.upload(m, offset, from)
+		default:
+			if err := d.ended(ctx); err != nil {
+				return err
+			}
+		}
+		copy(m.host[offset:], from)
+		return nil
+	})
 }
 
-func (m *memory) touch(ctx context.Context, check func(offset int64, n int) error, offset int64, n int, f func([]byte)) error {
+// touch calls a function with the lock held, of n bytes that are there.
+func (m *memory) touch(ctx context.Context, check func(offset int64, n int) error, offset int64, n int, f func() error) error {
 	if err := check(offset, n); err != nil {
 		return fmt.Errorf("hcq: %w", err)
 	}
@@ -160,9 +186,8 @@ func (m *memory) touch(ctx context.Context, check func(offset int64, n int) erro
 	}
 	m.device.mu.Lock()
 	defer m.device.mu.Unlock()
-	if err := m.device.idle(ctx); err != nil {
+	if err := m.device.usable(); err != nil {
 		return err
 	}
-	f(m.host[offset : offset+int64(n)])
-	return nil
+	return m.device.noteFault(f(), nil)
 }

@@ -17,15 +17,31 @@ import (
 	"tgc/runtime/hcq/word"
 )
 
-// recordedStep is the trace of a step of two launches.
+// recordedStep is the trace of a step of two launches, or of a copy after one.
 type recordedStep struct {
 	events      []*trace.Event
 	descriptors []uint64 // addresses
 	bell        int      // the event that starts the step
-	launches    int
+	launches    int      // and copies
 }
 
+// recordStep is the trace of a step of two launches.
 func recordStep(t *testing.T) *recordedStep {
+	s := recordTrace(t, func(d *hcq.Device) []uint64 {
+		x := alloc(t, d, 256)
+		r := step(t, d, load(t, d, addProgram(t, "add", 64)), [2]runtime.Memory{x, x}, [2]runtime.Memory{x, x})
+		check(t, r.Run(t.Context(), map[string]int64{"n": 3}))
+		return r.Descriptors()
+	})
+	if s.launches != 2 {
+		t.Fatalf("%d launches, want 2", s.launches)
+	}
+	return s
+}
+
+// recordTrace is the trace of what a function does with a device. It returns the addresses
+// of descriptors.
+func recordTrace(t *testing.T, do func(d *hcq.Device) []uint64) *recordedStep {
 	t.Helper()
 	if cudatools.FromEnvironment().PtxasPath == "" {
 		t.Skip("no ptxas")
@@ -37,18 +53,13 @@ func recordStep(t *testing.T) *recordedStep {
 	check(t, err)
 	d, err := hcq.New(board, hcq.Options{NoCache: true, Loaded: machine.Know, Placed: hcq.RecordKernel(recorder)})
 	check(t, err)
-	x := alloc(t, d, 256)
-	r := step(t, d, load(t, d, addProgram(t, "add", 64)), [2]runtime.Memory{x, x}, [2]runtime.Memory{x, x})
-	check(t, r.Run(t.Context(), map[string]int64{"n": 3}))
-	s := &recordedStep{descriptors: r.Descriptors()}
+	s := &recordedStep{descriptors: do(d)}
 	check(t, recorder.Err())
 	if s.events, err = trace.Parse(text.String()); err != nil {
 		t.Fatal(err)
 	}
 	check(t, d.Close())
-	if _, s.launches = replay.Replay(s.events); s.launches != 2 {
-		t.Fatalf("%d launches, want 2", s.launches)
-	}
+	_, s.launches = replay.Replay(s.events)
 	for i, e := range s.events {
 		if e.Kind == trace.Doorbell {
 			s.bell = i

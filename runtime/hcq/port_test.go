@@ -12,8 +12,9 @@ type port struct {
 	calls int
 	// before, where not nil, sees every call and may fail it.
 	before func(what string, number uint32, argument []byte) error
-	space  int  // descriptor of the address space
-	deaf   bool // doorbells are lost
+	space  int    // descriptor of the address space
+	deaf   bool   // doorbells are lost
+	deafTo uint32 // those for a work submit token are
 }
 
 func (p *port) call(what string, number uint32, argument []byte) error {
@@ -52,13 +53,19 @@ func (p *port) Mmap(fd, bytes int) ([]byte, error) {
 }
 
 func (p *port) Doorbell(page []byte, offset int, v uint32) {
-	if !p.deaf {
+	if !p.deaf && (p.deafTo == 0 || p.deafTo != v) {
 		p.Machine.Doorbell(page, offset, v)
 	}
 }
 
 // errSkip of a test's function makes a request succeed that does nothing.
 const errSkip = syscall.Errno(0xfff)
+
+// Work submit tokens that the machine gives to the queues.
+const (
+	computeToken = 0x1ff
+	copyToken    = 0x1fe
+)
 
 // Requests that tests look for, from the vendor's pages.
 const (

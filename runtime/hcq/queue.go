@@ -27,26 +27,29 @@ var ErrTimeout = errors.New("the GPU does not go on")
 // concurrent use.
 type queue struct {
 	board   Board
+	engine  Engine
 	channel Channel
 	put     int
 	timeout time.Duration
 	// cell is the timeline: 8 bytes that the GPU writes, 8 with the time.
 	cell *Buffer
 	last uint64 // value that was asked for last
-	// signals are slots of words that write the cell, used in turn: a slot is written
-	// anew when the timeline has reached the value that it wrote before.
+	// signals are slots of words of a submission, those that write the cell and those ahead
+	// of its entries, used in turn: a slot is written anew when the timeline has reached the
+	// value that it wrote before.
 	signals *Buffer
 	slots   []uint64 // value of each slot
 	slot    int
 }
 
 const (
-	slotBytes = 64
-	slotCount = 64
+	slotBytes   = 128
+	signalBytes = 24 // of a slot: a release
+	slotCount   = 64
 )
 
-func newQueue(board Board, timeout time.Duration) (*queue, error) {
-	q := &queue{board: board, channel: board.Channel(), timeout: timeout, slots: make([]uint64, slotCount)}
+func newQueue(board Board, engine Engine, timeout time.Duration) (*queue, error) {
+	q := &queue{board: board, engine: engine, channel: board.Channel(engine), timeout: timeout, slots: make([]uint64, slotCount)}
 	var err error
 	if q.cell, err = board.Alloc(16, UseData); err != nil {
 		return nil, err
@@ -66,41 +69,65 @@ func (q *queue) reached() uint64 {
 
 // submit queues entries and a signal after them, and returns the timeline's value of
 // their end.
-func (q *queue) submit(entries ...uint64) (uint64, error) {
+func (q *queue) submit(entries ...uint64) (uint64, error) { return q.submitAfter(nil, entries...) }
+
+// submitAfter queues words, entries after them, and a signal.
+func (q *queue) submitAfter(ahead []uint32, entries ...uint64) (uint64, error) {
 	value := q.last + 1
-	signal, err := q.signal(value)
+	slot, err := q.freeSlot()
 	if err != nil {
 		return 0, err
 	}
-	for _, e := range entries {
+	if len(ahead) > 0 {
+		first, err := q.place(slot*slotBytes+signalBytes, ahead)
+		if err != nil {
+			return 0, err
+		}
+		entries = append([]uint64{first}, entries...)
+	}
+	signal, err := q.signal(slot, value)
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range append(entries, signal) {
 		if err := q.enter(e); err != nil {
 			return 0, err
 		}
-	}
-	if err := q.enter(signal); err != nil {
-		return 0, err
 	}
 	q.last = value
 	q.ring()
 	return value, nil
 }
 
-// signal writes the words that set the timeline to a value, and returns their entry.
-func (q *queue) signal(value uint64) (uint64, error) {
-	if err := q.wait(context.Background(), q.slots[q.slot]); err != nil {
-		return 0, err
-	}
+// freeSlot is the next slot, once what was in it has been read.
+func (q *queue) freeSlot() (int, error) {
+	return q.slot, q.wait(context.Background(), q.slots[q.slot])
+}
+
+// signal writes the words that set the timeline to a value into a slot, and returns their
+// entry.
+func (q *queue) signal(slot int, value uint64) (uint64, error) {
 	b := &word.Builder{}
 	b.Release(q.cell.Address, value, true)
 	if b.Err != nil {
 		return 0, b.Err
 	}
-	at := q.slot * slotBytes
-	putWords(q.signals.Host[at:], b.Words)
-	q.slots[q.slot] = value
-	q.slot = (q.slot + 1) % len(q.slots)
-	return word.RingEntry(q.signals.Address+uint64(at), len(b.Words))
+	q.slots[slot] = value
+	q.slot = (slot + 1) % len(q.slots)
+	return q.place(slot*slotBytes, b.Words)
 }
+
+// place writes words to a place of the slots, and returns their entry.
+func (q *queue) place(at int, words []uint32) (uint64, error) {
+	putWords(q.signals.Host[at:], words)
+	return word.RingEntry(q.signals.Address+uint64(at), len(words))
+}
+
+// after are words that wait, on another queue, until this one has reached a value.
+func (q *queue) after(b *word.Builder, value uint64) { b.Acquire(q.cell.Address, value) }
+
+// done reports a value that the timeline has passed.
+func (q *queue) done(value uint64) bool { return int64(q.reached()-value) >= 0 }
 
 // enter puts an entry into the ring, once there is room.
 func (q *queue) enter(entry uint64) error {
@@ -129,14 +156,13 @@ func (q *queue) ring() {
 	q.board.Publish() // the words and the entries, ahead of the pointer
 	q.control(putAt).Store(uint32(q.put))
 	q.board.Publish()
-	q.board.Ring()
+	q.board.Ring(q.engine)
 }
 
 // wait waits until the timeline has a value or a later one.
 func (q *queue) wait(ctx context.Context, value uint64) error {
-	done := func() bool { return int64(q.reached()-value) >= 0 }
-	if !done() {
-		if err := q.poll(ctx, done); err != nil {
+	if !q.done(value) {
+		if err := q.poll(ctx, func() bool { return q.done(value) }); err != nil {
 			return err
 		}
 	}
@@ -183,7 +209,7 @@ func (q *queue) poll(ctx context.Context, done func() bool) error {
 			last, deadline = value, now.Add(q.timeout)
 		}
 		if now.After(deadline) {
-			return fmt.Errorf("%w: timeline %d of %d, ring entry %d of %d, for %v", ErrTimeout, q.reached(), q.last, q.get(), q.put, q.timeout)
+			return fmt.Errorf("%w: %s timeline %d of %d, ring entry %d of %d, for %v", ErrTimeout, q.engine, q.reached(), q.last, q.get(), q.put, q.timeout)
 		}
 		time.Sleep(pollPause)
 	}

@@ -20,8 +20,8 @@ func newStill(entries int) *still {
 	return &still{channel: Channel{Ring: make([]byte, 8*entries), Control: make([]byte, 512), Entries: entries}, next: 0x10000}
 }
 
-func (s *still) Info() Info       { return Info{} }
-func (s *still) Channel() Channel { return s.channel }
+func (s *still) Info() Info             { return Info{} }
+func (s *still) Channel(Engine) Channel { return s.channel }
 func (s *still) Alloc(bytes int64, _ Use) (*Buffer, error) {
 	b := &Buffer{Address: s.next, Host: make([]byte, bytes)}
 	s.next += 0x10000
@@ -29,7 +29,7 @@ func (s *still) Alloc(bytes int64, _ Use) (*Buffer, error) {
 }
 func (s *still) Free(*Buffer) error    { return nil }
 func (s *still) Publish()              { s.order = append(s.order, "publish") }
-func (s *still) Ring()                 { s.order = append(s.order, "ring"); s.rings++ }
+func (s *still) Ring(Engine)           { s.order = append(s.order, "ring"); s.rings++ }
 func (s *still) Waited([]byte, uint64) {}
 func (s *still) Fault() error          { return s.fault }
 func (s *still) Close() error          { return nil }
@@ -42,7 +42,7 @@ const shortTime = 5 * time.Millisecond
 // A full ring is waited for, until the GPU has read an entry; one entry stays free.
 func TestFullRing(t *testing.T) {
 	board := newStill(8)
-	q, err := newQueue(board, shortTime)
+	q, err := newQueue(board, Compute, shortTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestFullRing(t *testing.T) {
 // also where its values pass 1<<31.
 func TestSignalSlots(t *testing.T) {
 	board := newStill(1024)
-	q, err := newQueue(board, shortTime)
+	q, err := newQueue(board, Compute, shortTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestSignalSlots(t *testing.T) {
 // The words and entries are published before the pointer, and that before the doorbell.
 func TestPublished(t *testing.T) {
 	board := newStill(16)
-	q, err := newQueue(board, shortTime)
+	q, err := newQueue(board, Compute, shortTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,5 +113,28 @@ func TestPublished(t *testing.T) {
 	}
 	if got := board.order; len(got) != 3 || got[0] != "publish" || got[1] != "publish" || got[2] != "ring" {
 		t.Errorf("%v", got)
+	}
+}
+
+// What is longer than the copy engine takes at once is copied in parts, each after the one
+// before.
+func TestLongCopy(t *testing.T) {
+	d := &Device{board: newStill(64)}
+	for engine, q := range map[Engine]**queue{Compute: &d.queue, Copies: &d.copies} {
+		var err error
+		if *q, err = newQueue(newStill(64), engine, shortTime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := &memory{device: d}
+	if err := d.queueCopy(0xfe00000000, 0x200000, 5<<30, m); err != nil || m.copied != 3 {
+		t.Fatalf("%v, the last part has value %d, want 3", err, m.copied)
+	}
+	for i, want := range [][3]uint32{{0, 0x200000, 1 << 31}, {1 << 31, 0x80200000, 1 << 31}, {0, 0x200000, 1 << 30}} {
+		words := d.copies.signals.Host[i*slotBytes+signalBytes:]
+		get := func(at int) uint32 { return binary.LittleEndian.Uint32(words[4*at:]) }
+		if got := [3]uint32{get(2), get(4), get(6)}; got != want {
+			t.Errorf("part %d: %#x, want %#x", i, got, want)
+		}
 	}
 }

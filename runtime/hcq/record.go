@@ -69,6 +69,7 @@ func (d *Device) Record(_ context.Context, launches []runtime.Launch) (runtime.R
 	if err := r.build(); err != nil {
 		return nil, fmt.Errorf("hcq: record: %w", err)
 	}
+	r.enlist()
 	return r, nil
 }
 
@@ -368,7 +369,11 @@ func (r *Recording) update(ctx context.Context) (s int, err error) {
 
 // submit queues entries that use a set. The run after takes the other one.
 func (r *Recording) submit(s int, entries ...uint64) error {
-	value, err := r.device.queue.submit(entries...)
+	ahead, err := r.afterCopies()
+	if err != nil {
+		return err
+	}
+	value, err := r.device.queue.submitAfter(ahead, entries...)
 	if err != nil {
 		return err
 	}
@@ -408,6 +413,7 @@ func (r *Recording) Free() {
 	d := r.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	r.delist()
 	if r.own == nil || d.closed || d.broken == nil && d.queue.wait(context.Background(), r.last) != nil {
 		return // the kernel takes it back with the rest, or the GPU may still read it
 	}

@@ -2,6 +2,7 @@ package hcq
 
 import (
 	"context"
+	"fmt"
 
 	"tgc/runtime"
 )
@@ -26,5 +27,9 @@ func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) 
 	if err := r.device.usable(); err != nil {
 		return nil, err
 	}
-	return out, out.build()
+	if err := out.build(); err != nil {
+		return nil, fmt.Errorf("hcq: repeat: %w", err)
+	}
+	out.enlist()
+	return out, nil
 }

@@ -14,9 +14,9 @@ import (
 // instant is a board whose GPU is at the end of all work as soon as the doorbell rings: it
 // reads the last entry, which writes the timeline, and nothing else.
 type instant struct {
-	channel hcq.Channel
-	next    uint64
-	memory  map[uint64][]byte // pages
+	channels [2]hcq.Channel // by engine
+	next     uint64
+	memory   map[uint64][]byte // pages
 }
 
 const (
@@ -27,17 +27,18 @@ const (
 
 func newInstant() *instant {
 	const entries = 1024
-	return &instant{
-		channel: hcq.Channel{Ring: make([]byte, 8*entries), Control: make([]byte, 512), Entries: entries},
-		next:    1 << 32, memory: make(map[uint64][]byte),
+	b := &instant{next: 1 << 32, memory: make(map[uint64][]byte)}
+	for i := range b.channels {
+		b.channels[i] = hcq.Channel{Ring: make([]byte, 8*entries), Control: make([]byte, 512), Entries: entries}
 	}
+	return b
 }
 
 func (b *instant) Info() hcq.Info {
-	return hcq.Info{Chip: "instant", SM: 87, GPCs: 2, TPCsPerGPC: 4, SMsPerTPC: 2, WarpsPerSM: 96, ComputeClass: 0xc7c0, SharedWindow: 0xfe << 32, LocalWindow: 0xfd << 32}
+	return hcq.Info{Chip: "instant", SM: 87, GPCs: 2, TPCsPerGPC: 4, SMsPerTPC: 2, WarpsPerSM: 96, ComputeClass: 0xc7c0, CopyClass: 0xc7b5, SharedWindow: 0xfe << 32, LocalWindow: 0xfd << 32}
 }
 
-func (b *instant) Channel() hcq.Channel { return b.channel }
+func (b *instant) Channel(engine hcq.Engine) hcq.Channel { return b.channels[engine] }
 
 func (b *instant) Alloc(bytes int64, _ hcq.Use) (*hcq.Buffer, error) {
 	m := &hcq.Buffer{Address: b.next, Host: make([]byte, bytes)}
@@ -65,11 +66,12 @@ func (b *instant) at(address uint64) []byte {
 	return b.memory[address>>pageShift][address&(1<<pageShift-1):]
 }
 
-func (b *instant) Ring() {
-	put := binary.LittleEndian.Uint32(b.channel.Control[putAt:])
-	binary.LittleEndian.PutUint32(b.channel.Control[getAt:], put)
-	last := (int(put) + b.channel.Entries - 1) % b.channel.Entries
-	entry := binary.LittleEndian.Uint64(b.channel.Ring[8*last:])
+func (b *instant) Ring(engine hcq.Engine) {
+	c := b.channels[engine]
+	put := binary.LittleEndian.Uint32(c.Control[putAt:])
+	binary.LittleEndian.PutUint32(c.Control[getAt:], put)
+	last := (int(put) + c.Entries - 1) % c.Entries
+	entry := binary.LittleEndian.Uint64(c.Ring[8*last:])
 	release := b.at(entry & (1<<40 - 4)) // a header, the address, the payload
 	binary.LittleEndian.PutUint64(b.at(binary.LittleEndian.Uint64(release[4:])), binary.LittleEndian.Uint64(release[12:]))
 }

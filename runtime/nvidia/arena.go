@@ -12,11 +12,11 @@ const (
 	Alignment = 256
 	// padding is the least room after an allocation; programs may read it.
 	padding = 64
-	// blockBytes is what the arena takes from the driver at once, a multiple of
-	// its 2 MiB pages. Models have hundreds of small tensors.
-	blockBytes = 32 << 20
-	// largeBytes is the size from which an allocation gets a block of its own.
-	largeBytes = blockBytes / 4
+	// BlockBytes is what an arena takes from the driver at once unless it is told
+	// otherwise, a multiple of its 2 MiB pages. Models have hundreds of small tensors.
+	BlockBytes = 32 << 20
+	// largePart is the part of a block from which on an allocation gets one of its own.
+	largePart = 4
 )
 
 // span is a free part of a block.
@@ -40,15 +40,17 @@ type Arena[P ~uint64] struct {
 	blocks []*block[P]
 	live   map[P]int64 // size by address
 	bytes  int64       // sum over live
+	block  int64       // bytes taken at once
 	// apart makes every allocation the driver's own, to the byte: an emulator then
 	// sees accesses outside of it.
 	apart bool
 }
 
 // NewArena makes an arena of memory that take takes in multiples of bytes and give
-// gives back. An arena apart takes every allocation by itself, to the byte.
-func NewArena[P ~uint64](take func(int64) (P, error), give func(P) error, apart bool) *Arena[P] {
-	return &Arena[P]{take: take, give: give, live: make(map[P]int64), apart: apart}
+// gives back, block bytes at once. An arena apart takes every allocation by itself, to
+// the byte.
+func NewArena[P ~uint64](take func(int64) (P, error), give func(P) error, block int64, apart bool) *Arena[P] {
+	return &Arena[P]{take: take, give: give, live: make(map[P]int64), block: block, apart: apart}
 }
 
 // Footprint is what an allocation of n bytes occupies.
@@ -87,13 +89,13 @@ func (a *Arena[P]) Close() error {
 // Alloc returns the address of n bytes.
 func (a *Arena[P]) Alloc(n int64) (P, error) {
 	size := a.Footprint(n)
-	if size < largeBytes && !a.apart {
+	if size < a.block/largePart && !a.apart {
 		for _, b := range a.blocks {
 			if p, ok := b.cut(size); ok {
 				return a.keep(p, size), nil
 			}
 		}
-		if b, err := a.grow(blockBytes); err == nil {
+		if b, err := a.grow(a.block); err == nil {
 			p, _ := b.cut(size)
 			return a.keep(p, size), nil
 		} // else what is left may do for this alone

@@ -42,9 +42,9 @@ func (m *fakeMemory) give(p uint64) error {
 // overlap; when all are released, so is everything taken.
 func TestArena(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		source := &fakeMemory{limit: 4 * blockBytes, sizes: make(map[uint64]int64)}
-		a := NewArena(source.take, source.give, false)
-		size := rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, blockBytes*3/2))
+		source := &fakeMemory{limit: 4 * BlockBytes, sizes: make(map[uint64]int64)}
+		a := NewArena(source.take, source.give, BlockBytes, false)
+		size := rapid.OneOf(rapid.Int64Range(0, 4096), rapid.Int64Range(0, BlockBytes*3/2))
 		live := make(map[uint64]int64)
 		var order []uint64
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

@@ -42,7 +42,7 @@ func Trace(events []*trace.Event) []Difference {
 	return found
 }
 
-// Replay replays events, and counts the launches.
+// Replay replays events, and counts the launches and copies.
 func Replay(events []*trace.Event) (found []Difference, launches int) {
 	c := &checker{machine: emu.NewReplay(), maps: make(map[string][]byte)}
 	for _, e := range events { // what programs need is said anywhere
@@ -55,7 +55,7 @@ func Replay(events []*trace.Event) (found []Difference, launches int) {
 		c.event(e)
 		c.take()
 	}
-	return c.out, c.machine.Counts()[emu.OnLaunch]
+	return c.out, c.machine.Counts()[emu.OnLaunch] + c.machine.Counts()[emu.OnCopy]
 }
 
 func (c *checker) differ(kind, code, format string, args ...any) {

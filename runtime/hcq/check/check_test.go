@@ -34,7 +34,7 @@ func replay(t *testing.T, text string) string {
 
 // What ran on a board is accepted: descriptors, addresses, the semaphore, the launch.
 func TestRecorded(t *testing.T) {
-	for _, name := range []string{"recorded", "ga106"} {
+	for _, name := range []string{"recorded", "ga106", "copy"} {
 		text, err := os.ReadFile("testdata/" + name + ".trace")
 		if err != nil {
 			t.Fatal(err)
@@ -131,6 +131,60 @@ func TestChanged(t *testing.T) {
 			continue
 		}
 		got := replay(t, strings.Replace(text, c.old, c.new, 1))
+		if got != c.want && !strings.HasPrefix(got, c.want+",") || c.want == "" && got != "" {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Each change of the words of a copy is found, as what it is.
+func TestChangedCopy(t *testing.T) {
+	text, err := os.ReadFile("testdata/copy.trace")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		object    = "00800120b5c70000"
+		offsets   = "0081042002000000" + "00c00000" + "0200000000e10000"
+		length    = "0681012010000000"
+		transfer  = "c080012082010000"
+		semaphore = "90800320" + "0200000000f00000efbe0000"
+		signal    = "c080012014000000"
+		nothing   = "0000000000000000"
+	)
+	for name, c := range map[string]struct{ old, new, want string }{
+		"no object":            {object, nothing, "method 400, load bytes"},
+		"the compute class":    {object, "00800120c0c70000", "method 0, load bytes"},
+		"of the compute queue": {object, "00200120b5c70000", "method 0, load bytes"},
+		"source elsewhere":     {offsets, strings.Replace(offsets, "00c00000", "00c00200", 1), "mmu 20000e100, load bytes"},
+		"target elsewhere":     {offsets, strings.Replace(offsets, "00e10000", "00e10200", 1), "mmu 20002e100, load bytes"},
+		"far":                  {offsets, strings.Replace(offsets, "2002000000", "2000000200", 1), "method 400, load bytes"},
+		"a byte before":        {offsets, strings.Replace(offsets, "00c00000", "ffbf0000", 1), "load bytes"},
+		"half of it":           {length, "0681012008000000", "load bytes"},
+		"nothing":              {length, "0681012000000000", "method 300, load bytes"},
+		"beyond the end":       {length, "0681012000000100", "mmu 20000e100, load bytes"},
+		"pipelined":            {transfer, "c080012081010000", "method 300, load bytes"},
+		"no transfer":          {transfer, "c080012080010000", "load bytes"},
+		"tiles":                {transfer, "c080012002010000", "method 300, load bytes"},
+		"several lines":        {transfer, "c080012082030000", "method 300, load bytes"},
+		"physical addresses":   {transfer, "c080012082110000", "method 300, load bytes"},
+		"signal without flush": {signal, "c080012010000000", "order flush"},
+		"flushed before":       {transfer + semaphore + signal, "c080012086010000" + semaphore + "c080012010000000", ""},
+		"no signal":            {signal, "c080012004000000", "load bytes"},
+		"one word":             {signal, "c08001200c000000", ""},
+		"with the transfer":    {transfer + semaphore + signal, semaphore + "c080012096010000" + nothing, ""},
+		"no such semaphore":    {signal, "c08001201c000000", "method 300, load bytes"},
+		"semaphore elsewhere":  {semaphore, "908003200200000000f00200efbe0000", "mmu 20002f000, load bytes"},
+		"semaphore at 8":       {semaphore, "908003200200000008f00000efbe0000", "mmu 20000f008, load bytes"},
+		"unknown method":       {semaphore, "98800320" + semaphore[8:], "method 260, load bytes"},
+		"subchannel":           {length, "0661012010000000", "method 418, load bytes"},
+		"the other's doorbell": {"doorbell doorbell+90 1fe", "doorbell doorbell+90 1ff", "order token, load bytes"},
+	} {
+		if strings.Count(string(text), c.old) != 1 {
+			t.Errorf("%s: %q is there %d times", name, c.old, strings.Count(string(text), c.old))
+			continue
+		}
+		got := replay(t, strings.Replace(string(text), c.old, c.new, 1))
 		if got != c.want && !strings.HasPrefix(got, c.want+",") || c.want == "" && got != "" {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

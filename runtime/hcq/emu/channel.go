@@ -34,6 +34,7 @@ type channel struct {
 	get         uint32 // entries that were read
 	closed      bool
 	awake       bool // its front end will look at the ring
+	rung        bool // its front end looks at the ring
 }
 
 const (

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"tgc/internal/ptxemu"
 )
@@ -25,6 +27,8 @@ type engine struct {
 
 	qmds, banks, codes map[uint64][]byte // what the caches hold, by address
 	grids              []*launch         // that may still run
+
+	copy copyState
 }
 
 // Bits of the front end's interrupt that a mistake in a ring or a pushbuffer sets, in
@@ -89,7 +93,7 @@ func (m *Machine) poll(ctx context.Context, first *channel) {
 	}
 	for progress := true; progress; {
 		progress = false
-		for _, c := range m.channels {
+		for _, c := range m.sortedChannels() {
 			before := [2]int{int(c.get), c.state.at}
 			m.advance(ctx, c)
 			progress = progress || before != [2]int{int(c.get), c.state.at}
@@ -97,9 +101,19 @@ func (m *Machine) poll(ctx context.Context, first *channel) {
 	}
 }
 
-// advance lets one channel go on.
+// sortedChannels are all channels in a random order: nothing says which goes first.
+func (m *Machine) sortedChannels() []*channel {
+	var list []*channel
+	for _, token := range slices.Sorted(maps.Keys(m.channels)) {
+		list = append(list, m.channels[token])
+	}
+	m.random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// advance lets one channel go on that a doorbell was rung for.
 func (m *Machine) advance(ctx context.Context, c *channel) {
-	if c.fault != nil || !c.bound || c.closed {
+	if c.fault != nil || !c.bound || c.closed || !c.rung {
 		return
 	}
 	err := m.readRing(ctx, c)
@@ -111,25 +125,35 @@ func (m *Machine) advance(ctx context.Context, c *channel) {
 	}
 }
 
-// fail ends a channel, as the kernel driver does after an error.
+// fail ends a channel, and with it its group, as the kernel driver does after an error.
 func (m *Machine) fail(c *channel, err error) {
 	var r *refusal
 	if !errors.As(err, &r) {
 		r = &refusal{Finding: Finding{"sm", "emulator", err.Error()}, notify: notifyEngine}
 	}
 	m.findings = append(m.findings, r.Finding)
-	c.fault = &r.Finding
-	c.state.grids = nil
 	if r.state != nil {
 		c.group.states = make([]smState, m.sms())
 		c.group.states[0] = *r.state
 	}
-	if c.notifier != nil {
-		b := c.notifier.data[c.notifierAt:]
-		put64(b, 0, m.now())
-		put32(b, 8, r.notify)
-		b[14], b[15] = 0xff, 0xff
+	for _, other := range c.group.channels {
+		if !other.closed && other.fault == nil {
+			m.end(other, r)
+		}
 	}
+}
+
+// end ends a channel with an error of its group.
+func (m *Machine) end(c *channel, r *refusal) {
+	c.fault = &r.Finding
+	c.state.grids, c.state.copy.queue = nil, nil
+	if c.notifier == nil {
+		return
+	}
+	b := c.notifier.data[c.notifierAt:]
+	put64(b, 0, m.now())
+	put32(b, 8, r.notify)
+	b[14], b[15] = 0xff, 0xff
 }
 
 // readRing reads entries up to GPPut.
@@ -146,6 +170,7 @@ func (m *Machine) readRing(ctx context.Context, c *channel) error {
 			return refuseFront(bitPut, "GPPut is %d of %d entries", put, c.entries)
 		}
 		if c.get == put {
+			c.rung = false
 			return nil
 		}
 		entry := get64(c.ring.data, int(8*c.get))
@@ -295,14 +320,17 @@ func (m *Machine) method(ctx context.Context, c *channel, sub, method, v uint32)
 		return m.hostMethod(ctx, c, method, v)
 	case sub == 1 && c.class == computeClass:
 		return m.computeMethod(ctx, c, method, v)
+	case sub == 4 && c.class == copyClass:
+		return m.copyMethod(c, method, v)
 	}
 	return refuseMethod(method, "on subchannel %d of a channel of class %x", sub, c.class)
 }
 
 func (m *Machine) setObject(c *channel, sub, v uint32) error {
-	if v != c.class || sub != 1 && sub != 4 {
+	if want := map[uint32]uint32{computeClass: 1, copyClass: 4}[c.class]; v != c.class || sub != want {
 		return refuseMethod(0, "SET_OBJECT of class %x on subchannel %d of a channel of class %x", v, sub, c.class)
 	}
+	c.state.copy.object = c.class == copyClass
 	return nil
 }
 
@@ -357,6 +385,7 @@ func (m *Machine) execute(ctx context.Context, c *channel, v uint32) error {
 		if err := m.finish(ctx, c); err != nil {
 			return err
 		}
+		m.checkFlushed(c)
 	}
 	g := c.space.find(address, size)
 	if g == nil {
@@ -411,6 +440,9 @@ func acquired(cell []byte, payload uint64, v uint32) bool {
 
 // finish runs what was launched to its end, blocks of several grids in turn.
 func (m *Machine) finish(ctx context.Context, c *channel) error {
+	if err := m.finishCopies(c); err != nil {
+		return err
+	}
 	for len(c.state.grids) > 0 {
 		i := m.random.IntN(len(c.state.grids))
 		l := c.state.grids[i]

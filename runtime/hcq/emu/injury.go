@@ -26,8 +26,10 @@ const (
 	OnDoorbell
 	// OnLaunch ends the channel with an error.
 	OnLaunch
-	// OnEnd never comes to the end of a launch.
+	// OnEnd never comes to the end of a launch or of a copy.
 	OnEnd
+	// OnCopy ends the channel with an error.
+	OnCopy
 )
 
 // Counts are how often an injury could have happened so far.
@@ -61,9 +63,9 @@ func (m *Machine) refused() error {
 	return nil
 }
 
-// struck ends a channel if an injury hits the launch of a program.
-func (m *Machine) struck(program uint64) error {
-	i := m.injured(OnLaunch)
+// struck ends a channel if an injury hits a copy, or the launch of a program.
+func (m *Machine) struck(where Where, program uint64) error {
+	i := m.injured(where)
 	if i == nil {
 		return nil
 	}

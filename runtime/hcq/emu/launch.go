@@ -127,11 +127,9 @@ func (m *Machine) launch(ctx context.Context, c *channel, address uint64, fresh 
 			return l.faulted(err)
 		}
 	}
-	if m.options.Say {
-		b, t := q.blocks(), q.threads()
-		m.said = append(m.said, fmt.Sprintf("launch qmd=%x grid=%d,%d,%d block=%d,%d,%d program=%x name=%s", address, b[0], b[1], b[2], t[0], t[1], t[2], l.program, needs.Name))
-	}
-	if err := m.struck(l.program); err != nil {
+	b, t := q.blocks(), q.threads()
+	m.say("launch qmd=%x grid=%d,%d,%d block=%d,%d,%d program=%x name=%s", address, b[0], b[1], b[2], t[0], t[1], t[2], l.program, needs.Name)
+	if err := m.struck(OnLaunch, l.program); err != nil {
 		return err
 	}
 	l.endless = m.injured(OnEnd) != nil

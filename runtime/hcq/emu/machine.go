@@ -22,7 +22,7 @@ type Options struct {
 	// Delay bounds the time from a doorbell to the moment when the front end looks at the
 	// ring; it is drawn anew for each. 0 means that the work is done within Doorbell.
 	Delay time.Duration
-	// Say keeps a line for every launch, for Said.
+	// Say keeps a line for every launch and copy, for Said.
 	Say bool
 	// Injury, where not nil, happens once.
 	Injury *Injury
@@ -305,6 +305,7 @@ func (m *Machine) Doorbell(page []byte, offset int, v uint32) {
 	case c.userd.seen != nil && get32(c.userd.data, offsetPut) != get32(c.userd.seen, offsetPut):
 		m.fail(c, refuseStale("GPPut", offsetPut))
 	case m.options.Delay == 0:
+		c.rung = true
 		m.poll(context.Background(), c)
 	case !c.awake:
 		c.awake = true
@@ -317,7 +318,7 @@ func (m *Machine) wake(c *channel, after time.Duration) {
 	time.Sleep(after)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c.awake = false
+	c.awake, c.rung = false, true
 	m.poll(context.Background(), c)
 }
 
@@ -338,7 +339,14 @@ func (m *Machine) Findings() []Finding {
 	return append([]Finding(nil), m.findings...)
 }
 
-// Said is a line for every launch since it was last asked for: see Options.Say.
+// say keeps a line.
+func (m *Machine) say(format string, args ...any) {
+	if m.options.Say {
+		m.said = append(m.said, fmt.Sprintf(format, args...))
+	}
+}
+
+// Said is a line for every launch and copy since it was last asked for: see Options.Say.
 func (m *Machine) Said() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -143,6 +143,7 @@ const (
 	atTPCs               = 0x28
 	atFlags              = 0x40
 	atComputeClass       = 0x50
+	atCopyClass          = 0x5c
 	atSMVersion          = 0x64
 	atWarps              = 0x6c
 	atChip               = 0xa0

@@ -43,19 +43,25 @@ const (
 
 // Board is an open GPU.
 type Board struct {
-	port                port.Port
-	options             Options
-	nvmap, control      int
-	space, group, queue int // descriptors; 0 before they are open
-	info                hcq.Info
-	sms                 int
-	veid                uint32
-	token               uint32
-	ring, userd         *hcq.Buffer
-	notifier            *hcq.Buffer
-	doorbell            []byte
-	live                []*hcq.Buffer // in order
-	closed              bool
+	port           port.Port
+	options        Options
+	nvmap, control int
+	space, group   int // descriptors; 0 before they are open
+	info           hcq.Info
+	sms            int
+	veid           uint32
+	channels       [2]channel // by engine
+	doorbell       []byte
+	live           []*hcq.Buffer // in order
+	closed         bool
+}
+
+// channel is an open queue of an engine.
+type channel struct {
+	fd          int // 0 before it is open
+	token       uint32
+	ring, userd *hcq.Buffer
+	notifier    *hcq.Buffer
 }
 
 // Open brings the GPU up.
@@ -67,7 +73,7 @@ func Open(to port.Port, options Options) (*Board, error) {
 		return nil, fmt.Errorf("tegra: a ring of %d entries, want at most %d", options.Entries, mostEntries)
 	}
 	b := &Board{port: to, options: options, nvmap: -1, control: -1}
-	for _, step := range []func() error{b.openNodes, b.describe, b.openSpace, b.openGroup, b.openChannel, b.mapDoorbell} {
+	for _, step := range []func() error{b.openNodes, b.describe, b.openSpace, b.openGroup, b.openChannels, b.mapDoorbell} {
 		if err := step(); err != nil {
 			return nil, errors.Join(fmt.Errorf("tegra: %w", err), b.Close())
 		}
@@ -115,7 +121,7 @@ func (b *Board) describe() error {
 	b.info = hcq.Info{
 		Chip: string(bytes.TrimRight(whole[atChip:atChip+chipBytes], "\x00")), SM: int(version>>8)*10 + int(version&0xff),
 		GPCs: int(get(atGPCs)), TPCsPerGPC: int(get(atTPCs)), SMsPerTPC: smsPerTPC, WarpsPerSM: int(get(atWarps)),
-		ComputeClass: get(atComputeClass), SharedWindow: sharedWindow, LocalWindow: localWindow,
+		ComputeClass: get(atComputeClass), CopyClass: get(atCopyClass), SharedWindow: sharedWindow, LocalWindow: localWindow,
 	}
 	if binary.LittleEndian.Uint64(whole[atFlags:])&flagUserModeSubmit == 0 {
 		return errors.New("the kernel driver has no submission from user space")
@@ -160,53 +166,62 @@ func (b *Board) openGroup() error {
 	return nil
 }
 
-// openChannel opens the compute channel. The order is the kernel's: the address space
-// before the group, the watchdog off before the ring, the ring before the object.
-func (b *Board) openChannel() error {
-	args := openChannelArgs{primaryRunlist}
-	if err := call(b.port, b.control, openChannel, &args); err != nil {
-		return err
-	}
-	b.queue = int(args.Channel)
-	if err := call(b.port, b.space, asBindChannel, &bindArgs{uint32(b.queue)}); err != nil {
-		return err
-	}
-	if err := call(b.port, b.group, tsgBindChannel, &bindExArgs{ChannelFD: int32(b.queue), VEID: b.veid}); err != nil {
-		return err
-	}
-	if err := call(b.port, b.queue, channelWatchdog, &watchdogArgs{Status: watchdogDisable}); err != nil {
-		return err
-	}
-	if err := b.bindRing(); err != nil {
-		return err
-	}
-	if err := call(b.port, b.queue, channelAllocObject, &allocObjectArgs{Class: b.info.ComputeClass}); err != nil {
-		return err
-	}
-	var err error
-	if b.notifier, err = b.alloc(notifierBytes, hcq.UseData, func(fd int) error {
-		return call(b.port, b.queue, channelSetNotifier, &notifierArgs{Size: notificationBytes, FD: uint32(fd)})
-	}); err != nil {
-		return err
+// openChannels opens a channel for each engine, all in one group, as a board was seen to
+// have them.
+func (b *Board) openChannels() error {
+	for engine, class := range [...]uint32{hcq.Compute: b.info.ComputeClass, hcq.Copies: b.info.CopyClass} {
+		if err := b.openChannel(&b.channels[engine], class); err != nil {
+			return fmt.Errorf("%s queue: %w", hcq.Engine(engine), err)
+		}
 	}
 	return nil
 }
 
+// openChannel opens a channel. The order is the kernel's: the address space before the
+// group, the watchdog off before the ring, the ring before the object.
+func (b *Board) openChannel(c *channel, class uint32) error {
+	args := openChannelArgs{primaryRunlist}
+	if err := call(b.port, b.control, openChannel, &args); err != nil {
+		return err
+	}
+	c.fd = int(args.Channel)
+	if err := call(b.port, b.space, asBindChannel, &bindArgs{uint32(c.fd)}); err != nil {
+		return err
+	}
+	if err := call(b.port, b.group, tsgBindChannel, &bindExArgs{ChannelFD: int32(c.fd), VEID: b.veid}); err != nil {
+		return err
+	}
+	if err := call(b.port, c.fd, channelWatchdog, &watchdogArgs{Status: watchdogDisable}); err != nil {
+		return err
+	}
+	if err := b.bindRing(c); err != nil {
+		return err
+	}
+	if err := call(b.port, c.fd, channelAllocObject, &allocObjectArgs{Class: class}); err != nil {
+		return err
+	}
+	var err error
+	c.notifier, err = b.alloc(notifierBytes, hcq.UseData, func(fd int) error {
+		return call(b.port, c.fd, channelSetNotifier, &notifierArgs{Size: notificationBytes, FD: uint32(fd)})
+	})
+	return err
+}
+
 // bindRing makes the ring and its pointers: small buffers of their own, of which the
 // kernel maps the ring itself.
-func (b *Board) bindRing() error {
+func (b *Board) bindRing(c *channel) error {
 	var err error
 	var bind setupBindArgs
 	size := max(int64(8*b.options.Entries), pageBytes)
-	b.ring, err = b.alloc(size, hcq.UseRing, func(ring int) error {
+	c.ring, err = b.alloc(size, hcq.UseRing, func(ring int) error {
 		var err error
-		b.userd, err = b.alloc(pageBytes, hcq.UseRing, func(userd int) error {
+		c.userd, err = b.alloc(pageBytes, hcq.UseRing, func(userd int) error {
 			bind = setupBindArgs{Entries: uint32(b.options.Entries), Flags: bindDeterministic | bindUserMode, UserdFD: int32(userd), RingFD: int32(ring)}
-			return call(b.port, b.queue, channelSetupBind, &bind)
+			return call(b.port, c.fd, channelSetupBind, &bind)
 		})
 		return err
 	})
-	b.token = bind.Token
+	c.token = bind.Token
 	return err
 }
 
@@ -220,16 +235,19 @@ func (b *Board) mapDoorbell() (err error) {
 // Info describes the GPU.
 func (b *Board) Info() hcq.Info { return b.info }
 
-// Channel is the compute queue.
-func (b *Board) Channel() hcq.Channel {
-	return hcq.Channel{Ring: b.ring.Host, Control: b.userd.Host, Entries: b.options.Entries}
+// Channel is the queue of an engine.
+func (b *Board) Channel(engine hcq.Engine) hcq.Channel {
+	c := &b.channels[engine]
+	return hcq.Channel{Ring: c.ring.Host, Control: c.userd.Host, Entries: b.options.Entries}
 }
 
 // Publish is a full barrier.
 func (b *Board) Publish() { b.port.Publish() }
 
-// Ring rings the doorbell.
-func (b *Board) Ring() { b.port.Doorbell(b.doorbell, doorbellAt, b.token) }
+// Ring rings the doorbell of a channel.
+func (b *Board) Ring(engine hcq.Engine) {
+	b.port.Doorbell(b.doorbell, doorbellAt, b.channels[engine].token)
+}
 
 // Waited tells a port that wants to know.
 func (b *Board) Waited(cell []byte, value uint64) {
@@ -240,7 +258,7 @@ func (b *Board) Waited(cell []byte, value uint64) {
 	}
 }
 
-// Close gives everything back, the channel before what it reads.
+// Close gives everything back, the channels before what they read.
 func (b *Board) Close() error {
 	if b.closed {
 		return nil
@@ -250,8 +268,10 @@ func (b *Board) Close() error {
 	if b.doorbell != nil {
 		errs = append(errs, b.port.Munmap(b.doorbell))
 	}
-	if b.queue > 0 {
-		errs = append(errs, b.port.Close(b.queue))
+	for _, c := range slices.Backward(b.channels[:]) {
+		if c.fd > 0 {
+			errs = append(errs, b.port.Close(c.fd))
+		}
 	}
 	for _, m := range slices.Backward(slices.Clone(b.live)) { // also what nobody could free while the GPU might use it
 		errs = append(errs, b.Free(m))

@@ -32,12 +32,18 @@ var warpErrors = map[uint32]string{
 
 const smStateBytes = 24
 
-// Fault is what the error notifier and the multiprocessors say; nil for nothing.
+// Fault is what the error notifiers and the multiprocessors say; nil for nothing.
 func (b *Board) Fault() error {
-	record := b.notifier.Host[:notificationBytes]
-	if binary.LittleEndian.Uint16(record[notificationStatus:]) != statusFired {
-		return nil
+	for i := range b.channels {
+		record := b.channels[i].notifier.Host[:notificationBytes]
+		if binary.LittleEndian.Uint16(record[notificationStatus:]) == statusFired {
+			return b.faultOf(record)
+		}
 	}
+	return nil
+}
+
+func (b *Board) faultOf(record []byte) error {
 	f := &hcq.BoardFault{Code: binary.LittleEndian.Uint32(record[notificationCode:])}
 	f.Meaning = notifications[f.Code]
 	if f.Meaning == "" {

@@ -101,6 +101,16 @@ func TestFault(t *testing.T) {
 	if err := board.Fault(); !errors.As(err, &fault) || !errors.Is(err, syscall.ENODEV) {
 		t.Errorf("%v", err)
 	}
+	port.states = 3
+	notifier[14], notifier[15] = 0, 0
+	copies := port.pages[5]
+	copies[14], copies[15], copies[8] = 0xff, 0xff, 31
+	if err := board.Fault(); !errors.As(err, &fault) || fault.Code != 31 {
+		t.Errorf("of the copy queue: %v", err)
+	}
+	copies[14] = 0
+	notifier[14], notifier[15] = 0xff, 0xff
+	port.states = -1
 	notifier[8] = 99
 	if err := board.Fault(); err == nil || !strings.Contains(err.Error(), "no known meaning") {
 		t.Errorf("%v", err)

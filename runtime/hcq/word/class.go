@@ -61,6 +61,23 @@ func (s Subchannel) Class() *Class {
 	return nil
 }
 
+// method finds a method of what stands behind a subchannel by name. SET_OBJECT is the
+// channel's, on each.
+func (s Subchannel) method(name Name) (*Method, error) {
+	class := s.Class()
+	if class == nil {
+		return nil, fmt.Errorf("method %s: no class on subchannel %d", name, s)
+	}
+	m, ok := class.Method(name)
+	if !ok && name == SetObject {
+		m, ok = Host().Method(name)
+	}
+	if !ok {
+		return nil, fmt.Errorf("class %s: %w: method %s", class.Name, ErrField, name)
+	}
+	return m, nil
+}
+
 // Methods that somebody sends.
 const (
 	SetObject                Name = "SET_OBJECT"
@@ -95,16 +112,23 @@ const (
 	Instruction      Name = "INSTRUCTION"
 	Data             Name = "DATA"
 	Constant         Name = "CONSTANT"
-	ClassID          Name = "CLASS_ID"
+	ClassID          Name = "CLASS_ID" // of the compute class
+	NVClass          Name = "NVCLASS"  // the same as the channel's own classes name it
 	MaxSMCount       Name = "MAX_SM_COUNT"
+	DataTransferType Name = "DATA_TRANSFER_TYPE"
+	FlushEnable      Name = "FLUSH_ENABLE"
+	SrcMemoryLayout  Name = "SRC_MEMORY_LAYOUT"
+	DstMemoryLayout  Name = "DST_MEMORY_LAYOUT"
 )
 
-// Values of OPERATION and PCAS_ACTION.
+// Values of OPERATION, PCAS_ACTION, DATA_TRANSFER_TYPE and of the layouts of memory.
 const (
 	OperationRelease     = 1
 	OperationAcquireGEQ  = 3 // circular: the difference is what counts
 	ActionPrefetchLaunch = 9 // PREFETCH_SCHEDULE
 	ActionCopyLaunch     = 3 // INVALIDATE_COPY_SCHEDULE
+	TransferInOrder      = 2 // NON_PIPELINED: after the transfer before
+	LayoutPitch          = 1 // bytes one after the other
 )
 
 func classFrom(name, file string) *Class {

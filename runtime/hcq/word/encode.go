@@ -67,18 +67,13 @@ func (b *Builder) fail(err error) {
 
 // header adds a header; count is the data of an immediate one.
 func (b *Builder) header(op opcode, to Subchannel, name Name, count uint64) {
-	class := to.Class()
-	if class == nil {
-		b.fail(fmt.Errorf("method %s: no class on subchannel %d", name, to))
-		return
-	}
-	m, ok := class.Method(name)
-	if !ok {
-		b.fail(fmt.Errorf("class %s: %w: method %s", class.Name, ErrField, name))
+	m, err := to.method(name)
+	if err != nil {
+		b.fail(err)
 		return
 	}
 	out := make([]uint32, 1)
-	err := errors.Join(
+	err = errors.Join(
 		header.Set(out, "OPCODE", 0, uint64(op)), header.Set(out, "COUNT", 0, count),
 		header.Set(out, "SUBCHANNEL", 0, uint64(to)), header.Set(out, "ADDRESS", 0, uint64(m.Offset/4)),
 	)
@@ -108,9 +103,9 @@ func (b *Builder) Immediate(to Subchannel, name Name, value uint32) {
 // Value puts the word of a method together from its fields.
 func (b *Builder) Value(to Subchannel, name Name, parts ...Part) uint32 {
 	out := make([]uint32, 1)
-	m, ok := to.Class().Method(name)
-	if !ok {
-		b.fail(fmt.Errorf("%w: method %s", ErrField, name))
+	m, err := to.method(name)
+	if err != nil {
+		b.fail(err)
 		return 0
 	}
 	for _, p := range parts {
@@ -157,4 +152,19 @@ func (b *Builder) Launch(qmd uint64, action uint64) {
 	}
 	b.Send(OnCompute, SendPCAS, uint32(qmd>>8))
 	b.Send(OnCompute, SendSignalingPCAS2, b.Value(OnCompute, SendSignalingPCAS2, Part{PCASAction, action}))
+}
+
+// MostCopied is the length of the longest copy, in bytes.
+const MostCopied = 1 << 31
+
+// Copy copies bytes after the copies before it, and makes them visible to all others.
+func (b *Builder) Copy(from, to uint64, bytes int64) {
+	if from>>40 != 0 || to>>40 != 0 || bytes < 1 || bytes > MostCopied {
+		b.fail(fmt.Errorf("copy of %d bytes from %#x to %#x, want 1 to %d below 1<<40", bytes, from, to, MostCopied))
+		return
+	}
+	b.Send(OnCopy, OffsetInUpper, High(from), Low(from), High(to), Low(to))
+	b.Send(OnCopy, LineLengthIn, uint32(bytes))
+	b.Send(OnCopy, LaunchDMA, b.Value(OnCopy, LaunchDMA, Part{DataTransferType, TransferInOrder}, Part{FlushEnable, 1},
+		Part{SrcMemoryLayout, LayoutPitch}, Part{DstMemoryLayout, LayoutPitch}))
 }

@@ -119,6 +119,31 @@ func TestRecordedLaunch(t *testing.T) {
 	}
 }
 
+// A copy as the class pages and others' queues have it, but for the flush, with which it is
+// seen when a release of the channel says so; a semaphore of the copy engine itself is their
+// other way.
+func TestCopyWords(t *testing.T) {
+	b := &Builder{}
+	b.Send(OnCopy, SetObject, b.Value(OnCopy, SetObject, Part{NVClass, 0xc7b5}))
+	b.Copy(0xffffa0c000, 0x20000e100, 0x10)
+	b.Copy(0x1000, 0xffffffff00, MostCopied)
+	check(t, b.Err)
+	if got, want := hex(b.Words), "20018000 c7b5 20048100 ff ffa0c000 2 e100 20018106 10 200180c0 186 "+
+		"20048100 0 1000 ff ffffff00 20018106 80000000 200180c0 186"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for name, want := range map[string]uint32{"transfer": 0x182, "semaphore": 0x14} {
+		parts := map[string][]Part{
+			"transfer":  {{DataTransferType, TransferInOrder}, {SrcMemoryLayout, LayoutPitch}, {DstMemoryLayout, LayoutPitch}},
+			"semaphore": {{FlushEnable, 1}, {"SEMAPHORE_TYPE", 2}},
+		}[name]
+		b := &Builder{}
+		if got := b.Value(OnCopy, LaunchDMA, parts...); got != want || b.Err != nil {
+			t.Errorf("%s: %#x, want %#x, %v", name, got, want, b.Err)
+		}
+	}
+}
+
 // nonzero prints the words of a descriptor that are not zero.
 func nonzero(words []uint32) string {
 	var parts []string
@@ -290,6 +315,10 @@ func TestBuilderRefused(t *testing.T) {
 		"action":     func(b *Builder) { b.Launch(0x100, 16) },
 		"semaphore":  func(b *Builder) { b.Release(0x104, 1, false) },
 		"far":        func(b *Builder) { b.Release(1<<40, 1, false) },
+		"no copy":    func(b *Builder) { b.Copy(0x100, 0x200, 0) },
+		"long copy":  func(b *Builder) { b.Copy(0x100, 0x200, MostCopied+1) },
+		"copy from":  func(b *Builder) { b.Copy(1<<40, 0x200, 1) },
+		"copy to":    func(b *Builder) { b.Copy(0x100, 1<<40, 1) },
 		"field":      func(b *Builder) { b.Value(OnHost, SemExecute, Part{"NONE", 1}) },
 	} {
 		b := &Builder{}
@@ -336,6 +365,11 @@ SEM_EXECUTE = 0x1100001
 	inline, err := Decode([]uint32{0xa00320c6, 1, 2, 3})
 	check(t, err)
 	if got := fmt.Sprint(inline); got != "[SET_INLINE_QMD_ADDRESS_A = 0x1 SET_INLINE_QMD_ADDRESS_B = 0x2 SET_INLINE_QMD_ADDRESS_B = 0x3]" {
+		t.Error(got)
+	}
+	copied, err := Decode([]uint32{0x20018000, 0xc7b5, 0x20048100, 0xff, 0xffa0c000, 2, 0xe100, 0x20018106, 0x10, 0x200180c0, 0x186})
+	check(t, err)
+	if got := fmt.Sprint(copied); got != "[SET_OBJECT = 0xc7b5 OFFSET_IN_UPPER = 0xff OFFSET_IN_LOWER = 0xffa0c000 OFFSET_OUT_UPPER = 0x2 OFFSET_OUT_LOWER = 0xe100 LINE_LENGTH_IN = 0x10 LAUNCH_DMA = 0x186]" {
 		t.Error(got)
 	}
 	array, err := Decode([]uint32{0x200320c8, 1, 2, 3})
