@@ -118,7 +118,7 @@ func newTune() *cobra.Command {
 	f.StringVar(&o.start, "start", "heuristic", "from which plans searches start: heuristic or scratch (the empty plan)")
 	f.StringVar(&o.plans, "plans", "", "file of plans, one a line, that are offered for every kernel")
 	f.BoolVar(&o.again, "again", false, "search kernels that the database has, too")
-	f.StringVar(&o.job, "job", "", "file (JSON) that says what to tune: models, steps, modes, devices, budget, db")
+	f.StringVar(&o.job, "job", "", "file (JSON or YAML) that says what to tune: models, steps, modes, devices, budget, db")
 	f.StringVar(&o.model, "model", "", "file of a model of cost (planbench -learn), by which candidates are ordered")
 	f.StringVar(&o.log, "log", "", "append a line of JSON for each kernel, candidate and result to a file")
 	f.IntVar(&o.priced, "priced", search.DefaultOptions().Priced, "plans that the price likes best, from which searches start")

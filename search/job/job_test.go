@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -23,10 +24,38 @@ const whole = `{
 }
 `
 
+// wholeYAML says the same.
+const wholeYAML = `# a night of tuning
+models: [tiny, graph.uop]
+steps:
+  - 256*decode
+  - "prompt:512"   # of 512 tokens
+  - batch:4@100
+modes: [int8, exact]
+devices:
+- cpu
+- cuda:1
+- 'interp'
+budget: 30m
+db: plans
+log: tune.jsonl
+ctx: 4096
+depth: 10
+beam: 8
+priced: 0
+seed: 18446744073709551615
+keep_bits: true
+again: true
+scratch: false
+`
+
 func TestParse(t *testing.T) {
 	j, err := Parse([]byte(whole), usual)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if y, err := Parse([]byte(wholeYAML), usual); err != nil || !reflect.DeepEqual(y, j) {
+		t.Errorf("YAML: %+v, %v, want %+v", y, err, j)
 	}
 	if len(j.Steps) != 3 || j.Steps[2].Depth != 100 || j.Budget != 30*time.Minute || j.DB != "plans" || j.Context != 4096 || j.Seed != 1<<64-1 || !j.KeepBits || j.Scratch || j.Priced != 0 {
 		t.Errorf("%+v", j)
@@ -79,6 +108,30 @@ func TestParseRefuses(t *testing.T) {
 		`{"again":1}`:                            `again: 1, want true or false`,
 		`{"db":{"a":1}}`:                         `db: an object, want a string: a folder`,
 		`{"` + strings.Repeat("x", 500) + `":1}`: `no member of a job`,
+
+		"- a\n- b":         `1:1: a list, want an object`,
+		"# nothing\n":      `1:1: a file without anything`,
+		"tiny":             `1:1: "tiny", want an object`,
+		"models: [tiny]\n": `1:1: no "budget", want it`,
+		"models: [tiny]\nbudget: 1s\n---\nmodels: []": `4:1: more after the first document`,
+		"models:\n  - tiny\n  - 5\n":                  `3:5: models[1]: 5, want a string: a model`,
+		"# ü\nmodels: [ü, 5]\n":                       `2:14: models[1]: 5, want a string`,
+		"model: [tiny]\n":                             `1:1: model: no member of a job, want one of models, steps`,
+		"budget: 1s\nbudget: 2s\n":                    `2:1: budget: is there twice`,
+		"models: [tiny\nbudget: 1s\n":                 `no YAML: `,
+		"models: [tiny]\n budget: 1s\n":               `no YAML: `,
+		"models: &a [tiny]\ndb: *a\n":                 `1:9: models: anchor of YAML, want a plain value`,
+		"models: !x [tiny]\n":                         `tag of YAML`,
+		"<<: {models: [tiny]}\n":                      `as a name, want a string`,
+		"? [a]\n: b\n":                                `2:1: no YAML`,
+		"budget: 30\n":                                `budget: 30, want a time such as`,
+		"ctx: 0x10\n":                                 `ctx: 0x10, want a whole number`,
+		"again: yes\n":                                `again: "yes", want true or false`,
+		"db: {a: 1}\n":                                `db: an object, want a string: a folder`,
+		"db: |\n  a\n  b\n":                           `control characters`,
+		"models: " + deep:                             `deep, want at most 8`,
+		strings.Repeat("a: ", 20000):                  ``,
+		"a: 1\n" + strings.Repeat("# more\n", 10000):  `bytes of YAML, want at most`,
 	} {
 		_, err := Parse([]byte(text), usual)
 		var place *Error
@@ -101,6 +154,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
 	f.Add([]byte(`{"models":["tiny"],"budget":"1s"}`))
 	f.Add([]byte("{\n \"models\": [\"tiny\"],\n}"))
+	f.Add([]byte(wholeYAML))
+	f.Add([]byte("models:\n- tiny\nbudget: 1s\r\n"))
+	f.Add([]byte("a: &x [1, *x]\nb: !!str |\n  c\n<<: *x\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		j, err := Parse(text, usual)
 		if err == nil {

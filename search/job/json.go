@@ -85,7 +85,7 @@ type reader struct {
 	in   *json.Decoder
 }
 
-// read reads a file that is one object and nothing else.
+// read reads a file that is one object and nothing else, in JSON or YAML.
 func read(text []byte) (*node, error) {
 	r := &reader{text: text, in: json.NewDecoder(bytes.NewReader(text))}
 	r.in.UseNumber()
@@ -93,7 +93,9 @@ func read(text []byte) (*node, error) {
 	case len(text) > MostBytes:
 		return nil, &Error{1, 1, "", fmt.Sprintf("%d bytes, want at most %d", len(text), MostBytes)}
 	case !utf8.Valid(text):
-		return nil, &Error{1, 1, "", "no UTF-8 text, want JSON"}
+		return nil, &Error{1, 1, "", "no UTF-8 text, want JSON or YAML"}
+	case isYAML(text):
+		return readYAML(text)
 	}
 	n, err := r.node("", 0)
 	if err != nil {
