@@ -23,16 +23,18 @@ import (
 // launches they run, on which buffers. It depends on the graph, the target and
 // the Config alone.
 type Compiled struct {
-	Target   *target.Desc
-	Schedule *schedule.Schedule
-	Kernels  []*Kernel // unique, in order of first use
-	Launches [][]Call
-	Passes   []pass.Time      // that ran, with their times
-	Fired    map[string]int   // how often each pass changed its form, if Config.Control traces
-	Names    map[int64]string // of the user's buffers, for messages; may be nil
-	Larger   map[string]int64 // variables that a run may make larger, and up to what; may be nil
+	Target    *target.Desc
+	Schedule  *schedule.Schedule
+	Kernels   []*Kernel // unique, in order of first use
+	Launches  [][]Call
+	Decisions []Decision       // of the schedule, that some rule has asked for
+	Passes    []pass.Time      // that ran, with their times
+	Fired     map[string]int   // how often each pass changed its form, if Config.Control traces
+	Names     map[int64]string // of the user's buffers, for messages; may be nil
+	Larger    map[string]int64 // variables that a run may make larger, and up to what; may be nil
 	// Variables are the symbolic ones that every run gives values to, within their bounds.
 	Variables []ir.VarArg
+	sink      *ir.UOp // the tensor graph
 	arena     *ir.Arena
 	finite    Watch
 	steps     Steps
@@ -79,7 +81,7 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 		out: &Compiled{Target: forWeights(sink, desc), arena: ir.NewArena(), finite: config.Finite, steps: config.Steps},
 	}
 	s.sink = s.out.arena.Import(sink)
-	s.out.Variables = variablesOf(s.sink)
+	s.out.sink, s.out.Variables = s.sink, variablesOf(s.sink)
 	if s.control.Origins {
 		s.out.arena.Trace(s.sink)
 	}
@@ -102,7 +104,11 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error) {
 	s := &state{
 		config: &config, control: config.control(),
-		out: &Compiled{Target: c.Target, Schedule: c.Schedule, Names: c.Names, Larger: c.Larger, Variables: c.Variables, arena: c.arena, finite: config.Finite, steps: config.Steps},
+		sink: c.sink,
+		out: &Compiled{
+			Target: c.Target, Schedule: c.Schedule, Decisions: c.Decisions, Names: c.Names, Larger: c.Larger, Variables: c.Variables,
+			sink: c.sink, arena: c.arena, finite: config.Finite, steps: config.Steps,
+		},
 	}
 	for i := range stages {
 		if stages[i].rows[0].From == pass.Tensor {
@@ -113,6 +119,31 @@ func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error)
 		}
 	}
 	return s.out, nil
+}
+
+// ScheduleWith is the schedule that c has as config says: which kernels there would be.
+func (c *Compiled) ScheduleWith(ctx context.Context, config Config) (*schedule.Schedule, error) {
+	s := &state{config: &config, control: config.control(), out: &Compiled{Target: c.Target, arena: ir.NewArena()}}
+	s.sink = s.out.arena.Import(c.sink)
+	for i := range stages {
+		if stages[i].rows[0].From != pass.Tensor {
+			break
+		}
+		if err := runStage(ctx, &stages[i], s); err != nil {
+			return nil, err
+		}
+	}
+	return s.out.Schedule, nil
+}
+
+// Reschedule is c compiled anew, as config says. What its buffers are bound to fits the result too.
+func (c *Compiled) Reschedule(ctx context.Context, config Config) (*Compiled, error) {
+	out, err := Compile(ctx, c.sink, c.Target, config)
+	if err != nil {
+		return nil, err
+	}
+	out.Names, out.Larger = c.Names, c.Larger
+	return out, nil
 }
 
 // BugError is a broken invariant of the compiler.
@@ -161,11 +192,13 @@ func runSchedule(ctx context.Context, s *state) error {
 	opt := schedule.OptionsFor(s.out.Target)
 	opt.Off = opt.Off.With(s.config.Rules.List()...)
 	opt.Explain, opt.Control = s.config.Explain, s.control
+	opt.Decisions = s.config.decisions(s.out.Target)
 	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)
 	if err != nil {
 		return err
 	}
 	s.out.Schedule = result
+	s.out.Decisions = usedDecisions(result.Decisions, s.config.Decide)
 	return nil
 }
 

@@ -16,24 +16,25 @@ import (
 // Config holds every option. It is read once, from the environment and the
 // command line; what changes code is part of cache keys.
 type Config struct {
-	Debug    int              // TGC_DEBUG: what to print on stderr, see debug.go
-	CacheDir string           // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
-	Threads  int              // CPU workers, 0 for all cores
-	Rules    schedule.RuleSet // rules switched off (TGC_RULES_OFF, names separated by commas)
-	Knobs    heuristic.Knobs  // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
-	With     []plan.Opt       // added to the plans of kernels that accept them (TGC_WITH)
-	Verify   bool             // run the form's verifier after every pass (TGC_VERIFY)
-	Control  *pass.Control    // passes left out, printed, stopped after, counted; may be nil
-	Explain  bool             // keep the rules that were declined, for Compiled.Explain
-	Finite   Watch            // stop at the first kernel that writes such a value (TGC_FINITE)
-	Plans    Plans            // asked for a plan before the database and the heuristics; may be nil
-	DB       string           // TGC_DB: folder of plans that searches have found; empty: none
-	IgnoreDB bool             // TGC_IGNORE_DB
-	Beam     int              // TGC_BEAM: who opens a device makes Plans of it, package search has them
-	Steps    Steps            // asked for plans when a step is captured; may be nil
-	StepBeam int              // TGC_JITBEAM: who opens a device makes Steps of it
-	Parallel int              // TGC_PARALLEL: candidates that a search compiles at once; 0: one for each processor
-	Warn     func(string)     // told of plans that are not used; may be nil
+	Debug    int                // TGC_DEBUG: what to print on stderr, see debug.go
+	CacheDir string             // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
+	Threads  int                // CPU workers, 0 for all cores
+	Rules    schedule.RuleSet   // rules switched off (TGC_RULES_OFF, names separated by commas)
+	Knobs    heuristic.Knobs    // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
+	Decide   schedule.Decisions // of rules on values, before those of the database (TGC_DECIDE)
+	With     []plan.Opt         // added to the plans of kernels that accept them (TGC_WITH)
+	Verify   bool               // run the form's verifier after every pass (TGC_VERIFY)
+	Control  *pass.Control      // passes left out, printed, stopped after, counted; may be nil
+	Explain  bool               // keep the rules that were declined, for Compiled.Explain
+	Finite   Watch              // stop at the first kernel that writes such a value (TGC_FINITE)
+	Plans    Plans              // asked for a plan before the database and the heuristics; may be nil
+	DB       string             // TGC_DB: folder of plans that searches have found; empty: none
+	IgnoreDB bool               // TGC_IGNORE_DB
+	Beam     int                // TGC_BEAM: who opens a device makes Plans of it, package search has them
+	Steps    Steps              // asked for plans when a step is captured; may be nil
+	StepBeam int                // TGC_JITBEAM: who opens a device makes Steps of it
+	Parallel int                // TGC_PARALLEL: candidates that a search compiles at once; 0: one for each processor
+	Warn     func(string)       // told of plans that are not used; may be nil
 }
 
 // Option is one row of the documented table of options.
@@ -73,6 +74,10 @@ var Options = []Option{
 	{"TGC_WITH", "Opts that are added to the plan of every kernel that accepts them: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(c *Config, v string) error {
 		with, err := plan.Parse(v)
 		c.With = with.Opts
+		return err
+	}},
+	{"TGC_DECIDE", "what fusion rules do with some values whatever prices say, as tgc compile --explain names them: \"split-grid 9f3a64d1c0ffee12 8; R6p 0123456789abcdef decline\"", func(c *Config, v string) (err error) {
+		c.Decide, err = schedule.ParseDecisions(v)
 		return err
 	}},
 	{"TGC_DB", "folder of plans that searches have found (tgc tune); default of the command: tgc/plans in the user's data folder", func(c *Config, v string) error { c.DB = v; return nil }},

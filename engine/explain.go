@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"io"
+
+	"tgc/schedule"
 )
 
 // Explain prints why the compiled graph looks as it does: the schedule with the
@@ -14,7 +16,10 @@ func (c *Compiled) Explain(w io.Writer) error {
 	out.printf("schedule\n%s\n", c.Schedule)
 	out.printf("fusion rules\n")
 	for _, r := range c.Schedule.Records {
-		out.printf("  %s\n", r)
+		out.printf("  %s%s\n", r, at(r))
+	}
+	for _, d := range c.Decisions {
+		out.printf("  decided (%s): %s\n", d.Origin, d)
 	}
 	for _, k := range c.Kernels {
 		for _, part := range k.Parts {
@@ -27,6 +32,14 @@ func (c *Compiled) Explain(w io.Writer) error {
 		out.kernel(k)
 	}
 	return out.err
+}
+
+// at is the key of the value that a record is of, by which it can be decided.
+func at(r schedule.Record) string {
+	if r.At == "" {
+		return ""
+	}
+	return " #" + r.At
 }
 
 func (e *errorWriter) kernel(k *Kernel) {

@@ -50,13 +50,20 @@ type Binding struct {
 // Manifest describes the kernels of a compiled step: the part of manifest.json
 // that needs no word on what the step is for.
 type Manifest struct {
-	Kernels []ManifestKernel `json:"kernels"`
+	Kernels   []ManifestKernel   `json:"kernels"`
+	Decisions []ManifestDecision `json:"decisions"` // of the schedule, that prices have not made
 
 	Launches    int   `json:"launches_per_step"`
 	Unique      int   `json:"unique_kernels"`
 	WeightBytes int64 `json:"weight_bytes_per_step"`
 	Bytes       int64 `json:"bytes_per_step"`
 	Scratch     int64 `json:"scratch_bytes"`
+}
+
+// ManifestDecision is what a rule was told to do with a value.
+type ManifestDecision struct {
+	Decision string `json:"decision"` // as TGC_DECIDE takes it
+	Origin   Origin `json:"origin"`
 }
 
 // ManifestKernel is one unique kernel. Its arguments are those of its first
@@ -103,7 +110,10 @@ type ManifestArg struct {
 // Describe fills in the kernels and the totals of a manifest.
 func (m *Manifest) Describe(c *Compiled, b Binding) {
 	index := make(map[*Kernel]int)
-	m.Kernels = make([]ManifestKernel, 0, len(c.Kernels))
+	m.Kernels, m.Decisions = make([]ManifestKernel, 0, len(c.Kernels)), []ManifestDecision{}
+	for _, d := range c.Decisions {
+		m.Decisions = append(m.Decisions, ManifestDecision{d.String(), d.Origin})
+	}
 	for _, calls := range c.Launches {
 		for _, call := range calls {
 			i, ok := index[call.Kernel]

@@ -19,7 +19,8 @@ type Step struct {
 	Compiled  *Compiled
 	recording runtime.Recording
 	arena     runtime.Memory
-	last      atomic.Pointer[[]int64] // values of the variables in the last run, in order of Compiled.Variables
+	buffers   map[int64]runtime.Memory // the user's, by ID
+	last      atomic.Pointer[[]int64]  // values of the variables in the last run, in order of Compiled.Variables
 }
 
 // Steps chooses plans of steps that are about to be captured (TGC_JITBEAM).
@@ -56,7 +57,7 @@ func Capture(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[i
 	if err != nil {
 		return nil, err
 	}
-	s := &Step{Compiled: c}
+	s := &Step{Compiled: c, buffers: buffers}
 	alloc := dev.Alloc
 	if d, ok := dev.(runtime.Scratcher); ok {
 		alloc = d.AllocScratch
@@ -91,6 +92,9 @@ func Capture(ctx context.Context, dev runtime.Device, c *Compiled, buffers map[i
 	}
 	return s, nil
 }
+
+// Buffer is the memory of a user's buffer, by its ID; nil where the step has no such.
+func (s *Step) Buffer(id int64) runtime.Memory { return s.buffers[id] }
 
 // view finds the memory of a schedule's buffer.
 func (s *Step) view(index int, buffers map[int64]runtime.Memory) (runtime.View, error) {

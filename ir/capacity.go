@@ -93,6 +93,23 @@ func closedBy(use *UOp, source int, closed []bool, dynamic map[*UOp]bool) []bool
 	return closed
 }
 
+// ClassHash is the same for expressions that are equal up to range ids, PARAM slots, the order of
+// commutative operands and capacities of one class, and whatever bounds of variables are of one.
+// It may be another one in another version.
+func ClassHash(root *UOp) uint64 {
+	order := Toposort(root)
+	c := capacitiesOf(order)
+	for _, u := range order {
+		if v, ok := u.Arg.(VarArg); ok && u.Op == OpVar && c.vars[u] == 0 {
+			c.vars[u] = classOf(v.Hi)
+		}
+	}
+	return newColouring(root, c).hash[root]
+}
+
+// MixHashes is a hash of hashes, in their order.
+func MixHashes(words ...uint64) uint64 { return mixWords(words...) }
+
 // Class returns the largest kernel of a kernel's class, in canonical form: the kernel itself where
 // it has no capacities, or is the largest.
 func Class(a *Arena, root *UOp) *UOp {

@@ -19,6 +19,16 @@ type (
 	Kernel   = state.Kernel
 	Record   = state.Record
 	Number   = state.Number
+
+	Decision  = state.Decision
+	Decisions = state.Decisions
+	Choice    = state.Choice
+)
+
+// The choices that every rule has that takes decisions.
+const (
+	Apply   = state.Apply
+	Decline = state.Decline
 )
 
 // Par is the rule that puts kernels of one dependence level into one launch; a

@@ -21,7 +21,7 @@ func Run(ctx context.Context, a *ir.Arena, sink *ir.UOp, opt state.Options) (*st
 	if err := passes.Run(ctx, s, "", opt.Control); err != nil {
 		return nil, fmt.Errorf("schedule: %w", err)
 	}
-	s.Out.Records, s.Out.Values = s.Records, s.Initial
+	s.Out.Records, s.Out.Values, s.Out.Decisions = s.Records, s.Initial, s.Used
 	if opt.Explain {
 		s.Out.Records = state.SettledRecords(s.Records)
 	}

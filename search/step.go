@@ -12,6 +12,7 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/schedule"
 	"tgc/search/database"
 	"tgc/target"
 )
@@ -27,6 +28,7 @@ type Step struct {
 type TuneOptions struct {
 	Search  Options // Budget and Progress are those of TuneOptions
 	Budget  time.Duration
+	Fusion  float64       // part of it that goes to decisions of the schedule
 	Bench   BenchOptions  // Baseline is each kernel's
 	Config  engine.Config // of the step; its plans and database are not asked
 	DB      *database.DB
@@ -62,7 +64,9 @@ type Tuned struct {
 	Before, After float64        // us of a step; 0 where no plan was taken
 	Saved         float64        // part of it, 0 if that is no more than noise
 	Step          *engine.Compiled
-	Unstored      error // why the database lacks what was found; all else of the result holds
+	Decisions     []TunedDecision // of the schedule that were taken, now or before
+	Flips         int             // other decisions that were tried
+	Unstored      error           // why the database lacks what was found; all else of the result holds
 
 	plans given // that were taken, now or before
 }
@@ -124,19 +128,36 @@ type tuning struct {
 
 	tasks   map[*TunedKernel]*Task // that workers search
 	known   given                  // plans that are taken
-	plain   *engine.Step           // with the heuristics' plans
-	current *engine.Step           // with those taken
+	plain   *engine.Step           // as prices and heuristics make it
+	decided *engine.Step           // with the decisions that are taken, and the heuristics' plans: plain, where there are none
+	taken   schedule.Decisions
+	current *engine.Step // with those decisions and the plans that are taken
 	end     time.Time
 
 	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64) ([][]float64, error)
 }
 
-// begin captures the step with the heuristics' plans, and says where its time goes.
+// begin captures the step as prices and heuristics make it, then with the decisions that the database
+// has, and says where its time goes.
 func (t *tuning) begin(ctx context.Context) (err error) {
+	if len(t.step.Compiled.Decisions) > 0 {
+		if t.step.Compiled, err = t.step.Compiled.Reschedule(ctx, t.config(schedule.Decisions{})); err != nil {
+			return err
+		}
+	}
 	if t.plain, err = t.capture(ctx, nil); err != nil {
 		return err
 	}
-	t.step.Compiled, t.result.Step = t.plain.Compiled, t.plain.Compiled
+	t.decided, t.step.Compiled = t.plain, t.plain.Compiled
+	if err := t.replayDecisions(ctx); err != nil {
+		return err
+	}
+	return t.look(ctx)
+}
+
+// look lists the kernels of the step, those first that take most of it.
+func (t *tuning) look(ctx context.Context) error {
+	t.result.Step, t.result.Kernels = t.step.Compiled, nil
 	shares, err := t.shares(ctx)
 	if err != nil {
 		return err
@@ -162,7 +183,7 @@ func (t *tuning) shares(ctx context.Context) (map[*engine.Kernel]float64, error)
 	const runs = 5
 	var least []time.Duration // by call
 	for range runs {
-		times, err := t.plain.Profile(ctx, t.step.Vars)
+		times, err := t.decided.Profile(ctx, t.step.Vars)
 		if err != nil {
 			return nil, err
 		}
@@ -241,10 +262,18 @@ func (t *tuning) key(k *TunedKernel) database.Key {
 	return database.KeyOf(k.Kernel.AST, t.step.Compiled.Target)
 }
 
+// config is that of the step with decisions, and nothing of a database.
+func (t *tuning) config(decisions schedule.Decisions) engine.Config {
+	config := t.options.Config
+	config.Plans, config.IgnoreDB = nil, true
+	config.Decide = config.Decide.With(decisions.List()...)
+	return config
+}
+
 // capture captures the step with some plans.
 func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error) {
-	config := t.options.Config
-	config.Plans, config.IgnoreDB = plans, true
+	config := t.config(t.taken)
+	config.Plans = plans
 	c, err := t.step.Compiled.Replan(ctx, config)
 	if err != nil {
 		return nil, err
@@ -516,7 +545,7 @@ func (t *tuning) store(ctx context.Context, k *TunedKernel) error {
 
 // finish times the step as it was and as it is.
 func (t *tuning) finish(ctx context.Context) error {
-	if len(t.known) == 0 {
+	if len(t.known) == 0 && t.taken.Len() == 0 {
 		return nil
 	}
 	times, err := t.inTurn(ctx, []*engine.Step{t.plain, t.current}, t.step.Vars)
@@ -528,6 +557,9 @@ func (t *tuning) finish(ctx context.Context) error {
 }
 
 func (t *tuning) free() {
+	if t.decided != nil && t.decided != t.plain {
+		t.decided.Free()
+	}
 	for _, s := range []*engine.Step{t.plain, t.current} {
 		if s != nil {
 			s.Free()

@@ -57,10 +57,15 @@ func tuneAll(ctx context.Context, list []*tuning, steps []NamedStep) (out []*Tun
 	for i := range shares {
 		shares[i] = max(shares[i]/total, leastPart/float64(len(list)))
 	}
+	end := time.Now().Add(list[0].options.Budget)
+	for i, t := range list {
+		if err := t.decide(ctx, shares[i]/parts(shares)); err != nil {
+			return nil, fmt.Errorf("%s%w", t.prefix(), err)
+		}
+	}
 	if err := spread(list, shares); err != nil {
 		return nil, err
 	}
-	end := time.Now().Add(list[0].options.Budget)
 	for i, t := range list {
 		t.end = partOf(end, shares[i:])
 		tuned, err := t.run(ctx)
@@ -75,10 +80,7 @@ func tuneAll(ctx context.Context, list []*tuning, steps []NamedStep) (out []*Tun
 // spread gives the kernels of all steps to workers, where there are some: those of a later step
 // do not wait for the times of an earlier one.
 func spread(list []*tuning, shares []float64) error {
-	total := 0.0
-	for _, share := range shares {
-		total += share
-	}
+	total := parts(shares)
 	for i, t := range list {
 		if t.options.Spread == nil {
 			continue
@@ -90,13 +92,17 @@ func spread(list []*tuning, shares []float64) error {
 	return nil
 }
 
+// parts are those of all shares together.
+func parts(shares []float64) (total float64) {
+	for _, share := range shares {
+		total += share
+	}
+	return total
+}
+
 // partOf is when the first of several shares of the time that is left ends.
 func partOf(end time.Time, shares []float64) time.Time {
-	left := 0.0
-	for _, s := range shares {
-		left += s
-	}
-	return time.Now().Add(time.Duration(float64(time.Until(end)) * shares[0] / left))
+	return time.Now().Add(time.Duration(float64(time.Until(end)) * shares[0] / parts(shares)))
 }
 
 // time is what the step takes with the heuristics' plans, in microseconds.

@@ -32,6 +32,7 @@ type tuneFlags struct {
 	depth    int
 	beam     int
 	budget   time.Duration
+	fusion   float64
 	seed     uint64
 	db       string
 	list     bool
@@ -109,6 +110,7 @@ func newTune() *cobra.Command {
 	f.IntVar(&o.depth, "depth", 128, "position at which the step is timed")
 	f.IntVar(&o.beam, "beam", search.DefaultOptions().Beam, "plans of a kernel from which the search goes on")
 	f.DurationVar(&o.budget, "budget", 90*time.Second, "time for all kernels")
+	f.Float64Var(&o.fusion, "fusion", usualFusion, "part of the budget for what the schedule decides by price: which values kernels share (0: none)")
 	f.Uint64Var(&o.seed, "seed", 1, "of the order of candidates and of the values")
 	f.StringVar(&o.db, "db", "", "folder of the database (default: TGC_DB, or "+database.DefaultDir()+")")
 	f.BoolVar(&o.list, "list", false, "print the entries of the database")
@@ -129,8 +131,13 @@ func newTune() *cobra.Command {
 	return cmd
 }
 
+// usualFusion is the part of the budget for decisions of the schedule.
+const usualFusion = 0.2
+
 func (o *tuneFlags) check() error {
 	switch {
+	case !(o.fusion >= 0 && o.fusion < 1):
+		return usagef("tune: --fusion %g, want a part of the budget from 0 on, below 1", o.fusion)
 	case o.step != "decode" && o.step != "prefill":
 		return usagef("tune: --step %q, want decode or prefill", o.step)
 	case o.start != "heuristic" && o.start != "scratch":
@@ -304,7 +311,7 @@ func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 
 // options are those of the search that flags say.
 func (o *tuneFlags) options() (search.TuneOptions, error) {
-	t := search.TuneOptions{Search: search.DefaultOptions(), Budget: o.budget, Again: o.again}
+	t := search.TuneOptions{Search: search.DefaultOptions(), Budget: o.budget, Fusion: o.fusion, Again: o.again}
 	t.Search.Beam, t.Search.Seed, t.Search.Scratch, t.Search.Priced = o.beam, o.seed, o.start == "scratch", o.priced
 	t.Bench = search.BenchOptions{Seed: o.seed, Limits: search.DefaultLimits(), KeepBits: o.keepBits}
 	if o.model != "" {

@@ -71,7 +71,7 @@ func (o *tuneFlags) listEntries(cmd *cobra.Command, db *database.DB) error {
 		if e.Unproven {
 			e.Reason = "a candidate from elsewhere: " + e.Reason
 		}
-		rows = append(rows, []string{e.Kernel, e.Target, fmt.Sprintf("%.4g", e.Before), fmt.Sprintf("%.4g", e.After), e.Date.Format(time.DateOnly), e.Reason, e.Plan})
+		rows = append(rows, []string{e.Kernel, e.Target, fmt.Sprintf("%.4g", e.Before), fmt.Sprintf("%.4g", e.After), e.Date.Format(time.DateOnly), e.Reason, e.Plan + e.Decision})
 	}
 	return printTable(cmd.OutOrStdout(), rows)
 }

@@ -14,14 +14,23 @@ import (
 
 // tuneReport is what tune --json prints.
 type tuneReport struct {
-	Step    string       `json:"step,omitempty"`
-	Kernels []tuneKernel `json:"kernels"`
-	Before  float64      `json:"before_tok_s"` // of all sequences; 0 for a graph, or where it was not measured
-	After   float64      `json:"after_tok_s"`
-	StepUS  [2]float64   `json:"step_us"` // before and after, in turn
-	Saved   float64      `json:"saved"`   // part of it, 0 if that is no more than noise
-	Seconds float64      `json:"seconds"`
-	DB      string       `json:"db"`
+	Step      string         `json:"step,omitempty"`
+	Kernels   []tuneKernel   `json:"kernels"`
+	Decisions []tuneDecision `json:"decisions"` // of the schedule, that were taken
+	Flips     int            `json:"decisions_tried"`
+	Before    float64        `json:"before_tok_s"` // of all sequences; 0 for a graph, or where it was not measured
+	After     float64        `json:"after_tok_s"`
+	StepUS    [2]float64     `json:"step_us"` // before and after, in turn
+	Saved     float64        `json:"saved"`   // part of it, 0 if that is no more than noise
+	Seconds   float64        `json:"seconds"`
+	DB        string         `json:"db"`
+}
+
+// tuneDecision is what the schedule does otherwise than by price.
+type tuneDecision struct {
+	Decision string `json:"decision"`
+	Of       string `json:"of"` // the value, in words
+	Outcome  string `json:"outcome"`
 }
 
 type tuneKernel struct {
@@ -47,6 +56,10 @@ func (s *openedStep) report(t *search.Tuned, db string, took time.Duration) *tun
 	if t.Before > 0 && t.After > 0 {
 		tokens := float64(s.tokens) * 1e6
 		r.Before, r.After = round(tokens/t.Before), round(tokens/t.After)
+	}
+	r.Flips, r.Decisions = t.Flips, []tuneDecision{}
+	for _, d := range t.Decisions {
+		r.Decisions = append(r.Decisions, tuneDecision{d.Decision.String(), d.Of, d.Note})
 	}
 	names := s.roles(t.Step)
 	for _, k := range t.Kernels {
@@ -97,6 +110,16 @@ func (r *tuneReport) print(cmd *cobra.Command) error {
 	}
 	if err := printTable(cmd.OutOrStdout(), rows); err != nil {
 		return err
+	}
+	for _, d := range r.Decisions {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "decided: %s, %s: %s\n", d.Decision, d.Of, d.Outcome); err != nil {
+			return err
+		}
+	}
+	if r.Flips > 0 {
+		if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%d other decisions of the schedule tried\n", r.Flips-len(r.Decisions)); err != nil {
+			return err
+		}
 	}
 	step := "no plan was taken"
 	switch {

@@ -33,9 +33,33 @@ func OrderLevels(s *state.State) {
 		}
 		s.Launches[at] = append(s.Launches[at], k)
 	}
+	s.Launches = apart(s)
 	for i, launch := range s.Launches {
-		if len(launch) > 1 && s.Opt.Explain {
-			s.Record(launch[0].Values[0], true, "one dependence level", state.Number{Name: "launch", Value: int64(i)}, state.Number{Name: "drafts", Value: int64(len(launch))})
+		if len(launch) < 2 || !s.Opt.Explain {
+			continue
+		}
+		for _, k := range launch {
+			s.Record(k.Values[0], true, "one dependence level", state.Number{Name: "launch", Value: int64(i)}, state.Number{Name: "drafts", Value: int64(len(launch))})
 		}
 	}
+}
+
+// apart gives kernels launches of their own, after the others of their level, where that was decided
+// of their first value.
+func apart(s *state.State) (launches [][]*state.Draft) {
+	for _, launch := range s.Launches {
+		together, alone := launch[:0:0], [][]*state.Draft(nil)
+		for _, k := range launch {
+			if choice, ok := s.DecisionOn(k.Values[0], state.OrderLevels); ok && choice == state.Decline && len(launch) > 1 {
+				alone = append(alone, []*state.Draft{k})
+			} else {
+				together = append(together, k)
+			}
+		}
+		if len(together) > 0 {
+			launches = append(launches, together)
+		}
+		launches = append(launches, alone...)
+	}
+	return launches
 }

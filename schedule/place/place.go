@@ -24,6 +24,9 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 	s.MarkDead()
 	s.IndexUses()
 	s.ForgetPrices()
+	if s.Opt.Explain || s.Opt.Decisions.Len() > 0 {
+		s.NameValues()
+	}
 	w := newWorklist(s.Graph, len(group))
 	text := ""
 	if c.Watched() {
@@ -102,7 +105,7 @@ func fireOnce(s *state.State, w *worklist, k int, r Rule) bool {
 			continue
 		}
 		readers := slices.Clone(s.Users[v.ID])
-		if !r.Try(s, v) {
+		if !try(s, v, r) {
 			continue
 		}
 		for _, id := range readers {
@@ -113,6 +116,22 @@ func fireOnce(s *state.State, w *worklist, k int, r Rule) bool {
 		}
 		return true
 	}
+	return false
+}
+
+// try tries a rule on a value, unless it was decided of the rule, or of the whole group.
+func try(s *state.State, v *state.Value, r Rule) bool {
+	choice, decided := s.DecisionOn(v, state.Rule(r.Info.Name))
+	if !decided {
+		choice, decided = s.DecisionOn(v, state.Rule(r.Info.Group))
+	}
+	switch {
+	case !decided:
+		return r.Try(s, v)
+	case choice == state.Apply:
+		return s.Insist(func() bool { return r.Try(s, v) })
+	}
+	s.Record(v, false, state.Decided)
 	return false
 }
 

@@ -77,11 +77,16 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		return 1
 	}
 	parallel := s.Points(scope)
+	extent := max(s.Bounds.Of(u.ReduceRange().Src[0]).Hi, 1)
+	if choice, ok := s.DecisionOn(v, state.Rule(s.Pass.Name)); ok && choice != state.Apply {
+		splits := min(max(int64(choice), 1), extent/2) // a chunk of 1 would have no range
+		s.Record(v, splits > 1, state.Decided, state.Number{Name: "splits", Value: splits}, state.Number{Name: "extent", Value: extent})
+		return splits
+	}
 	if parallel >= p.Parallel {
 		s.Record(v, false, "enough parallel points", state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel})
 		return 1
 	}
-	extent := max(s.Bounds.Of(u.ReduceRange().Src[0]).Hi, 1)
 	splits := min(max(p.GridSplits, extent/max(p.GridPiece, 1)), (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 2)) // a chunk of 1 would have no range
 	if splits < 2 {
 		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
@@ -89,7 +94,7 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 	}
 	work := s.Work(u, nil)
 	if saved := work - work/splits; saved < p.LaunchEdge {
-		s.Record(v, false, "a launch edge costs more", state.Number{Name: "saved", Value: saved}, state.Number{Name: "edge", Value: p.LaunchEdge})
+		s.Record(v, false, "a launch edge costs more", state.Number{Name: "saved", Value: saved}, state.Number{Name: "edge", Value: p.LaunchEdge}, state.Number{Name: "extent", Value: extent})
 		return 1
 	}
 	s.Record(v, true, "parts", state.Number{Name: "splits", Value: splits}, state.Number{Name: "extent", Value: extent},

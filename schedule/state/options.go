@@ -22,6 +22,8 @@ type Options struct {
 	Profile Profile
 	// Decoders finds the decode expression of a packed format by name.
 	Decoders func(format string) (Decoder, bool)
+	// Decisions are what rules do with some values whatever the prices say.
+	Decisions Decisions
 	// Explain keeps a Record for every decision, also the declined ones.
 	Explain bool
 	// Control says which passes are left out, printed, timed and verified; nil

@@ -438,7 +438,7 @@ func (s *State) PaysShared(p *Value, readers, stored []*Value, fused []Form) boo
 
 // Cheaper compares the price of fused kernels with that of those apart.
 func (s *State) Cheaper(p *Value, together, apart int64) bool {
-	if together <= sum(apart, apart/tolerance) {
+	if s.insists || together <= sum(apart, apart/tolerance) {
 		return true
 	}
 	s.Record(p, false, "dearer than apart", Number{Name: "price", Value: together}, Number{Name: "apart", Value: apart})

@@ -52,7 +52,8 @@ type Schedule struct {
 	Launches   []Launch
 	ArenaBytes int64 // size of the arena of temporaries
 	Records    []Record
-	Values     int // values after rangeify, before any rule
+	Values     int       // values after rangeify, before any rule
+	Decisions  Decisions // of Options.Decisions, those that some rule asked for
 }
 
 // Buffer is a user's buffer or a temporary.

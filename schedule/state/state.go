@@ -44,6 +44,10 @@ type State struct {
 	Records []Record
 	Err     error // the first error of a pass
 
+	Used     Decisions // those of Opt.Decisions that a rule has asked for
+	insists  bool      // the rule that runs was told to apply
+	hashMemo map[*ir.UOp]uint64
+
 	factMemo  map[*ir.UOp]Facts
 	flatMemo  map[*ir.UOp]*ir.UOp // reads by their places in memory
 	priceMemo map[formKey]int64
@@ -60,7 +64,7 @@ func New(a *ir.Arena, opt Options) *State {
 	}
 	return &State{
 		Graph: graph, Opt: opt, factMemo: make(map[*ir.UOp]Facts),
-		flatMemo: make(map[*ir.UOp]*ir.UOp), priceMemo: make(map[formKey]int64),
+		flatMemo: make(map[*ir.UOp]*ir.UOp), priceMemo: make(map[formKey]int64), hashMemo: make(map[*ir.UOp]uint64),
 	}
 }
 

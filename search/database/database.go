@@ -55,6 +55,10 @@ type Entry struct {
 	Reason string    `json:"reason"`
 	Date   time.Time `json:"date"`
 
+	// Decision is what a rule of the schedule does with a value (schedule.Decision), of an entry that
+	// has no plan: Source is then the version of the rules, and times are those of the step.
+	Decision string `json:"decision,omitempty"`
+
 	// Kept is a kernel that was searched and keeps the heuristic's plan.
 	Kept bool `json:"kept,omitempty"`
 
@@ -93,6 +97,7 @@ func DefaultDir() string {
 
 const (
 	extension = ".plan"
+	decisions = ".decision"   // of the files of decisions, which a compilation reads all
 	header    = "tgc-plan 1 " // of a file, with the hash of what follows
 
 	// largest bounds the files that are read, and exports.
@@ -104,6 +109,19 @@ const (
 var ErrCorrupt = errors.New("no entry of a database of plans")
 
 func (d *DB) path(key Key) string { return filepath.Join(d.dir, string(key)+extension) }
+
+// pathOf is where an entry is.
+func (d *DB) pathOf(e *Entry) string {
+	if e.Decision != "" {
+		return filepath.Join(d.dir, string(e.Key)+decisions)
+	}
+	return d.path(e.Key)
+}
+
+// ok reports a key as KeyOf makes them.
+func (k Key) ok() bool {
+	return len(k) == 32 && strings.Trim(string(k), "0123456789abcdef") == ""
+}
 
 // Put stores an entry; one that was there is replaced.
 func (d *DB) Put(e Entry) error {
@@ -118,7 +136,7 @@ func (d *DB) Put(e Entry) error {
 	if err := os.MkdirAll(d.dir, 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Write(d.path(e.Key), append([]byte(headerOf(body)), body...))
+	return atomicfile.Write(d.pathOf(&e), append([]byte(headerOf(body)), body...))
 }
 
 func headerOf(body []byte) string { return fmt.Sprintf("%s%x\n", header, sha256.Sum256(body)) }
@@ -161,16 +179,30 @@ func read(path string) (e Entry, err error) {
 
 // check refuses what no search writes.
 func (e *Entry) check() error {
+	if e.Decision != "" {
+		return e.checkDecision()
+	}
 	_, err := plan.Parse(e.Plan)
 	switch {
-	case len(e.Key) != 32 || strings.Trim(string(e.Key), "0123456789abcdef") != "":
-		return fmt.Errorf("%w: key %q", ErrCorrupt, e.Key)
+	case !e.Key.ok():
+		return fmt.Errorf("%w: key %.40q", ErrCorrupt, e.Key)
 	case e.Opts != plan.Version():
 		return fmt.Errorf("%w of this version: its Opts are %q, these %q", ErrCorrupt, e.Opts, plan.Version())
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	return nil
+}
+
+// files lists those with an extension.
+func (d *DB) files(extension string) (paths []string) {
+	list, _ := os.ReadDir(d.dir) // a folder that cannot be read has none
+	for _, f := range list {
+		if strings.HasSuffix(f.Name(), extension) {
+			paths = append(paths, filepath.Join(d.dir, f.Name()))
+		}
+	}
+	return paths
 }
 
 // Remove removes the entry of a kernel, if there is one.
@@ -183,11 +215,7 @@ func (d *DB) Remove(key Key) error {
 
 // List returns all entries, by target and kernel, and the reasons why other files are none.
 func (d *DB) List() (list []Entry, bad []error) {
-	paths, err := filepath.Glob(filepath.Join(d.dir, "*"+extension))
-	if err != nil {
-		return nil, []error{err}
-	}
-	for _, path := range paths {
+	for _, path := range append(d.files(extension), d.files(decisions)...) {
 		e, err := read(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // removed just now
@@ -230,7 +258,7 @@ func (d *DB) Import(r io.Reader) (n int, err error) {
 		if err := e.check(); err != nil {
 			return n, fmt.Errorf("entry %d: %w", n+1, err)
 		}
-		if old, ok, _ := d.Find(e.Key); ok && !old.Unproven {
+		if old, err := read(d.pathOf(&e)); err == nil && old.Key == e.Key && !old.Unproven {
 			continue
 		}
 		e.Unproven = true
