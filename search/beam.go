@@ -318,6 +318,13 @@ func quarter(values []float64) float64 {
 	return sorted[len(sorted)/4]
 }
 
+// quarters are the values that a quarter of the others are below, and above.
+func quarters(values []float64) [2]float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return [2]float64{sorted[n/4], sorted[n-1-n/4]}
+}
+
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

@@ -83,15 +83,15 @@ func (t *tuning) adopt(s *engine.Step, taken schedule.Decisions) {
 
 // decide tries decisions for a part of the time.
 func (t *tuning) decide(ctx context.Context, part float64) error {
-	if t.options.Fusion <= 0 {
+	budget := time.Duration(float64(t.options.Budget) * t.options.Fusion * part)
+	if budget < leastFusion {
 		return nil
 	}
-	end := time.Now().Add(time.Duration(float64(t.options.Budget) * t.options.Fusion * part))
+	end := time.Now().Add(budget)
 	flips, err := t.flips(ctx, end)
 	if err != nil {
 		return ctxOr(ctx, err)
 	}
-	t.options.Say("%s%d decisions change the schedule", t.prefix(), len(flips))
 	before := t.taken.Len()
 	for i, f := range flips {
 		if ctx.Err() != nil || time.Now().After(end) {
@@ -107,6 +107,9 @@ func (t *tuning) decide(ctx context.Context, part float64) error {
 	}
 	return t.look(ctx)
 }
+
+// leastFusion is the time in which some decisions can be tried.
+const leastFusion = time.Second
 
 // leastChange is of the step what a decision must change to be tried, and forSchedules of the time what
 // goes into finding out.
@@ -128,6 +131,7 @@ func (t *tuning) flips(ctx context.Context, until time.Time) ([]flip, error) {
 	for _, d := range t.offeredDecisions(schedule.Flips(now.Records)) {
 		list = append(list, flip{Decision: d, of: valueOf(now.Records, d)})
 	}
+	slices.SortStableFunc(list, func(x, y flip) int { return cmp.Compare(promise(x), promise(y)) })
 	group, _ := errgroup.WithContext(ctx)
 	group.SetLimit(cmp.Or(t.options.Bench.Parallel, runtime.GOMAXPROCS(0)))
 	var late atomic.Bool
@@ -155,6 +159,16 @@ func (t *tuning) flips(ctx context.Context, until time.Time) ([]flip, error) {
 		known[f.text] = true
 		return f.text == "" || again || f.changes < leastChange
 	}), nil
+}
+
+// promising are rules of which other decisions are looked at first: those that make or save a launch.
+var promising = []schedule.Rule{"split-grid", "placement", "order-levels", "fuse-tile-epilogues", "stage-prologues", "broadcast-reduces"}
+
+func promise(f flip) int {
+	if i := slices.Index(promising, f.Rule); i >= 0 {
+		return i
+	}
+	return len(promising)
 }
 
 // offeredDecisions are entries of others for the board, then some that were not tried on it before.

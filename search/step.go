@@ -62,6 +62,7 @@ type TunedKernel struct {
 type Tuned struct {
 	Kernels       []*TunedKernel // those first that take most of the step
 	Before, After float64        // us of a step; 0 where no plan was taken
+	Spread        [2][2]float64  // of both: the quarters of their rounds
 	Saved         float64        // part of it, 0 if that is no more than noise
 	Step          *engine.Compiled
 	Decisions     []TunedDecision // of the schedule that were taken, now or before
@@ -553,6 +554,7 @@ func (t *tuning) finish(ctx context.Context) error {
 		return err
 	}
 	t.result.Before, t.result.After, t.result.Saved = median(times[0]), median(times[1]), saves(times[0], times[1])
+	t.result.Spread = [2][2]float64{quarters(times[0]), quarters(times[1])}
 	return nil
 }
 

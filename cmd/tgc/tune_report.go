@@ -20,8 +20,9 @@ type tuneReport struct {
 	Flips     int            `json:"decisions_tried"`
 	Before    float64        `json:"before_tok_s"` // of all sequences; 0 for a graph, or where it was not measured
 	After     float64        `json:"after_tok_s"`
-	StepUS    [2]float64     `json:"step_us"` // before and after, in turn
-	Saved     float64        `json:"saved"`   // part of it, 0 if that is no more than noise
+	StepUS    [2]float64     `json:"step_us"`          // before and after, in turn
+	Spread    [2][2]float64  `json:"step_quarters_us"` // of the rounds of both
+	Saved     float64        `json:"saved"`            // part of it, 0 if that is no more than noise
 	Seconds   float64        `json:"seconds"`
 	DB        string         `json:"db"`
 }
@@ -52,7 +53,7 @@ type tuneKernel struct {
 
 // report describes what became of a step.
 func (s *openedStep) report(t *search.Tuned, db string, took time.Duration) *tuneReport {
-	r := &tuneReport{Step: s.Name, Kernels: []tuneKernel{}, StepUS: [2]float64{round(t.Before), round(t.After)}, Saved: round(t.Saved), Seconds: round(took.Seconds()), DB: db}
+	r := &tuneReport{Step: s.Name, Kernels: []tuneKernel{}, StepUS: [2]float64{round(t.Before), round(t.After)}, Spread: [2][2]float64{roundBoth(t.Spread[0]), roundBoth(t.Spread[1])}, Saved: round(t.Saved), Seconds: round(took.Seconds()), DB: db}
 	if t.Before > 0 && t.After > 0 {
 		tokens := float64(s.tokens) * 1e6
 		r.Before, r.After = round(tokens/t.Before), round(tokens/t.After)
@@ -71,6 +72,8 @@ func (s *openedStep) report(t *search.Tuned, db string, took time.Duration) *tun
 	}
 	return r
 }
+
+func roundBoth(v [2]float64) [2]float64 { return [2]float64{round(v[0]), round(v[1])} }
 
 // tuneResult is what became of several steps.
 type tuneResult struct {
@@ -130,7 +133,8 @@ func (r *tuneReport) print(cmd *cobra.Command) error {
 		if r.Before > 0 {
 			rates = fmt.Sprintf(" (%.4g and %.4g tokens a second)", r.Before, r.After)
 		}
-		step = fmt.Sprintf("step: %.5g us before, %.5g us after%s, in turn: %.2f %% less beyond noise", r.StepUS[0], r.StepUS[1], rates, 100*r.Saved)
+		step = fmt.Sprintf("step: %.5g us before (%.5g to %.5g), %.5g us after (%.5g to %.5g)%s, in turn: %.2f %% less beyond noise",
+			r.StepUS[0], r.Spread[0][0], r.Spread[0][1], r.StepUS[1], r.Spread[1][0], r.Spread[1][1], rates, 100*r.Saved)
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s; %.0f s; %s\n", step, r.Seconds, r.DB)
 	return err

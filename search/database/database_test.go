@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"tgc/ir"
+	"tgc/schedule"
 	"tgc/search/database"
 	"tgc/target"
 )
@@ -257,5 +258,70 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	if list, bad := db.List(); len(list) != 3 || bad != nil {
 		t.Errorf("%d entries, %v, want 3", len(list), bad)
+	}
+}
+
+// Decisions are believed as plans are: of this board, of this version of the rules, under their own keys.
+func TestDecisions(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := target.Parse("ptx:sm_80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := schedule.ParseDecisions("split-grid 0123456789abcdef 8; R6p 0123456789abcdef decline; R1 00000000000000ff apply")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := database.Open(t.TempDir())
+	var entries []database.Entry
+	for _, d := range list.List() {
+		e := database.NewDecision(d, desc)
+		if err := db.Put(e); err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+	if got, bad := db.Decisions(desc); bad != nil || fmt.Sprint(got.List()) != fmt.Sprint(list.List()) {
+		t.Errorf("%v, %v, want %v", got.List(), bad, list.List())
+	}
+	if got, bad := db.Decisions(other); bad != nil || got.Len() != 0 {
+		t.Errorf("for another board: %v, %v", got.List(), bad)
+	}
+	for name, change := range map[string]func(e *database.Entry){
+		"kept":             func(e *database.Entry) { e.Kept = true },
+		"unproven":         func(e *database.Entry) { e.Unproven = true },
+		"of other rules":   func(e *database.Entry) { e.Source = "other" },
+		"another decision": func(e *database.Entry) { e.Decision = "split-grid 0123456789abcdef 9999999" },
+		"two decisions":    func(e *database.Entry) { e.Decision += "; R1 00000000000000fe apply" },
+		"with a plan":      func(e *database.Entry) { e.Plan = "FMA" },
+		"another key":      func(e *database.Entry) { e.Decision = "R4i 0123456789abcdef decline" },
+		"a hostile key":    func(e *database.Entry) { e.Key = "../../../../etc/passwd-or-so-of32" },
+	} {
+		db, e := database.Open(t.TempDir()), entries[0]
+		change(&e)
+		err := db.Put(e)
+		got, bad := db.Decisions(desc)
+		if got.Len() != 0 || (err == nil && bad == nil) != (e.Kept || e.Unproven) {
+			t.Errorf("%s: %v, %v, %v", name, err, got.List(), bad)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(db.Dir(), "*.decision"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range [][]byte{nil, data[:len(data)-2], append([]byte("x"), data...), bytes.Replace(data, []byte("split"), []byte("spilt"), 1)[1:]} {
+		if err := os.WriteFile(files[0], cut, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, bad := db.Decisions(desc); len(bad) != 1 || !errors.Is(bad[0], database.ErrCorrupt) || got.Len() != 2 {
+			t.Errorf("a file that was changed: %v, %v", got.List(), bad)
+		}
 	}
 }
