@@ -106,6 +106,7 @@ func (d *Device) open() (err error) {
 	if d.copies, err = newQueue(d.board, Copies, d.options.Timeout); err != nil {
 		return err
 	}
+	d.queue.other, d.copies.other = d.copies, d.queue
 	if err := d.setUp(); err != nil {
 		return err
 	}

@@ -34,6 +34,8 @@ type queue struct {
 	// cell is the timeline: 8 bytes that the GPU writes, 8 with the time.
 	cell *Buffer
 	last uint64 // value that was asked for last
+	// other is the queue that this one may wait for: as long as either goes on, the GPU does.
+	other *queue
 	// signals are slots of words of a submission, those that write the cell and those ahead
 	// of its entries, used in turn: a slot is written anew when the timeline has reached the
 	// value that it wrote before.
@@ -189,7 +191,7 @@ func (q *queue) poll(ctx context.Context, done func() bool) error {
 			return nil
 		}
 	}
-	last, before := q.reached(), time.Now()
+	last, before := q.progress(), time.Now()
 	deadline := before.Add(q.timeout)
 	for i := 0; !done(); i++ {
 		if i%checkEvery == 0 {
@@ -205,7 +207,7 @@ func (q *queue) poll(ctx context.Context, done func() bool) error {
 			deadline = deadline.Add(pause)
 		}
 		before = now
-		if value := q.reached(); value != last {
+		if value := q.progress(); value != last {
 			last, deadline = value, now.Add(q.timeout)
 		}
 		if now.After(deadline) {
@@ -214,6 +216,14 @@ func (q *queue) poll(ctx context.Context, done func() bool) error {
 		time.Sleep(pollPause)
 	}
 	return nil
+}
+
+// progress is a number that changes where the GPU goes on.
+func (q *queue) progress() uint64 {
+	if q.other == nil {
+		return q.reached()
+	}
+	return q.reached() + q.other.reached()
 }
 
 func putWords(to []byte, words []uint32) {

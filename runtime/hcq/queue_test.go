@@ -3,8 +3,10 @@ package hcq
 import (
 	"encoding/binary"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // still is a board whose GPU does nothing but what the test writes.
@@ -136,5 +138,30 @@ func TestLongCopy(t *testing.T) {
 		if got := [3]uint32{get(2), get(4), get(6)}; got != want {
 			t.Errorf("part %d: %#x, want %#x", i, got, want)
 		}
+	}
+}
+
+// A queue that waits for the other one has time as long as that goes on.
+func TestProgressOfTheOther(t *testing.T) {
+	q, err := newQueue(newStill(64), Copies, 50*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.other, err = newQueue(newStill(64), Compute, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	value := func(q *queue) *uint64 { return (*uint64)(unsafe.Pointer(&q.cell.Host[0])) }
+	go func() {
+		for i := range uint64(100) {
+			time.Sleep(time.Millisecond)
+			atomic.StoreUint64(value(q.other), i+1)
+		}
+		atomic.StoreUint64(value(q), 1)
+	}()
+	if err := q.wait(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+	if err := q.wait(t.Context(), 2); !errors.Is(err, ErrTimeout) {
+		t.Errorf("when neither goes on: %v, want %v", err, ErrTimeout)
 	}
 }
