@@ -84,8 +84,14 @@ func TestImportsPointDownwards(t *testing.T) {
 // apart are packages that may know nothing of others, so that what both say of one thing
 // is said twice.
 var apart = []struct{ pkg, from, why string }{
+	{"runtime/hcq", "runtime/cuda", noDriver},
+	{"runtime/hcq/tegra", "runtime/cuda", noDriver},
+	{"runtime/hcq/tegra/kernel", "runtime/cuda", noDriver},
+	{"runtime/nvidia", "runtime/cuda", noDriver},
 	{"runtime/hcq/emu", "runtime", "it checks the words that the runtime writes against the vendor's pages, not against the runtime's tables"},
 }
+
+const noDriver = "it drives a GPU that the driver library must not open in the same process"
 
 func TestApart(t *testing.T) {
 	root := moduleRoot(t)

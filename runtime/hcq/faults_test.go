@@ -2,6 +2,7 @@ package hcq_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -124,7 +125,12 @@ func TestIncrements(t *testing.T) {
 	repeated, err := r.Repeat(t.Context(), 25)
 	check(t, err)
 	defer repeated.Free()
+	before := p.Counts()
 	check(t, repeated.Run(t.Context(), map[string]int64{"n": 2}))
+	after := p.Counts()
+	if rings, launches := after[emu.OnDoorbell]-before[emu.OnDoorbell], after[emu.OnLaunch]-before[emu.OnLaunch]; launches != 25 || rings > 25/7+1 {
+		t.Errorf("%d doorbells for %d launches; a ring of 8 takes 7 entries at once", rings, launches)
+	}
 	if got := first(t, x); got != sum+50 {
 		t.Errorf("25 times in one run: %g, want %g", got, sum+50)
 	}
@@ -344,4 +350,60 @@ func TestLostDoorbell(t *testing.T) {
 	if err := r.Run(t.Context(), map[string]int64{"n": 1}); !errors.Is(err, nvidia.ErrBroken) {
 		t.Errorf("%v, want %v", err, nvidia.ErrBroken)
 	}
+}
+
+// source is bytes that a test makes; failing from some place on.
+type source struct {
+	size, fails int64
+	asked       int
+}
+
+func (s *source) Size() int64 { return s.size }
+
+func (s *source) ReadAt(b []byte, at int64) (int, error) {
+	s.asked++
+	for i := range b {
+		if at+int64(i) == s.fails {
+			return i, errors.New("no more")
+		}
+		b[i] = byte((at + int64(i)) * 31 >> 3)
+	}
+	return len(b), nil
+}
+
+// What a source has it writes straight into the mapping, in pieces; what fails leaves nothing.
+func TestImportSource(t *testing.T) {
+	p := &port{Machine: emu.New(emu.Options{})}
+	d := rigOf(t, p, 0, hcq.Options{})
+	const size = 40 << 20
+	whole := &source{size: size, fails: -1}
+	m, err := d.ImportSource(t.Context(), whole)
+	check(t, err)
+	got := make([]byte, 1<<20)
+	check(t, m.Read(t.Context(), size-1<<20, got))
+	for i, v := range got {
+		if want := byte((size - 1<<20 + i) * 31 >> 3); v != want {
+			t.Fatalf("byte %d is %#x, want %#x", i, v, want)
+		}
+	}
+	if whole.asked != 3 { // 16 MiB at once
+		t.Errorf("the source was asked %d times", whole.asked)
+	}
+	if err := m.Write(t.Context(), 0, []byte{1}); err == nil {
+		t.Error("imported memory is written")
+	}
+	m.Free()
+	before := d.Usage()
+	if _, err := d.ImportSource(t.Context(), &source{size: size, fails: 20 << 20}); err == nil || !strings.Contains(err.Error(), "no more") {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.ImportSource(ctx, whole); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if after := d.Usage(); after != before {
+		t.Errorf("%+v is left, was %+v", after, before)
+	}
+	quiet(t, p)
 }
