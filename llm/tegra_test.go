@@ -174,6 +174,34 @@ func TestTegraLoopEmulated(t *testing.T) {
 	}
 }
 
+// A session that keeps the logits of all tokens draws from the last row, which it copies from
+// memory to memory: the tokens are those of a session that keeps one row only.
+func TestLastRowEmulated(t *testing.T) {
+	if cudatools.FromEnvironment().PtxasPath == "" {
+		t.Skip("no ptxas")
+	}
+	m := loopModel(t)
+	for _, name := range []string{"tegra:emu", "interp"} {
+		dev := openDevice(t, name)
+		var texts [2][]int32
+		for i, all := range []bool{false, true} {
+			s, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 16, Ahead: -1, All: all})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result, err := s.Generate(t.Context(), llm.Request{Prompt: []int32{5, 30, 7}, Tokens: 6, IgnoreEOS: true})
+			s.Close()
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[i] = result.Tokens
+		}
+		if len(texts[0]) != 6 || !slices.Equal(texts[0], texts[1]) {
+			t.Errorf("%s: tokens %v with all rows, want %v", name, texts[1], texts[0])
+		}
+	}
+}
+
 // Every constant bank that the machine code of a model's kernels (with Q6_K, whose blocks have
 // 210 bytes) reads is bound, as far as it
 // reads; and no load is wider than the text says: the assembler puts none together whose

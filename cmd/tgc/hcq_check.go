@@ -16,7 +16,7 @@ func newHCQCheck() *cobra.Command {
 		Short: "Replay a trace of a Jetson's queue on the emulated machine",
 		Long: "Replay what a runtime asked of a Jetson's kernel driver and stored for its GPU, on an emulated\n" +
 			"machine. Descriptors, handles, subcontexts, tokens and characteristics are the trace's, all else\n" +
-			"is computed; kernels do not run, their releases do. For each difference, refusal and mistake a\n" +
+			"is computed; kernels do not run, their releases and copies do. For each difference, refusal and mistake a\n" +
 			"line is printed: the line of the trace, kind, code and text. The status is 1 if there is one.",
 		Example: "  tgc hcq check run.trace\n  tgc hcq check run.trace --json",
 		Args:    cobra.ExactArgs(1),

@@ -103,3 +103,19 @@ func TestReport(t *testing.T) {
 }
 
 var _ port.Port = (*lacking)(nil)
+
+// A Jetson is opened by name only, until somebody has run it.
+func TestTegraByName(t *testing.T) {
+	seen := 0
+	for _, f := range families {
+		if strings.HasPrefix(f.name, "tegra") {
+			seen++
+			if !f.byName {
+				t.Errorf("%s may be the default", f.name)
+			}
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d families, want tegra and tegra:emu", seen)
+	}
+}

@@ -198,6 +198,11 @@ func FuzzTrace(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(text))
+	copied, err := os.ReadFile("testdata/copy.trace")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(copied))
 	f.Fuzz(func(t *testing.T, text string) {
 		if events, err := trace.Parse(text); err == nil {
 			Trace(events)
