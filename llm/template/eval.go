@@ -253,6 +253,11 @@ func (n *forStatement) exec(r *run, s *scope, out *builder) error {
 	if err != nil {
 		return err
 	}
+	return n.visit(r, s, out, v, 0)
+}
+
+// visit runs the body for every item; depth counts the loops of the same statement around it.
+func (n *forStatement) visit(r *run, s *scope, out *builder, v Value, depth int) error {
 	items, err := r.items(v)
 	if err != nil {
 		return err
@@ -263,7 +268,17 @@ func (n *forStatement) exec(r *run, s *scope, out *builder) error {
 	if len(items) == 0 {
 		return r.block(n.otherwise, &scope{parent: s}, out)
 	}
-	loop := &loopState{items: items}
+	loop := &loopState{items: items, depth: depth}
+	if n.recursive {
+		loop.again = func(v Value) (Value, error) {
+			var inner builder
+			err := r.deeper(depth)
+			if err == nil {
+				err = n.visit(r, s, &inner, v, depth+1)
+			}
+			return inner.text(), err
+		}
+	}
 	for loop.index = range items {
 		// What an iteration sets is gone in the next one.
 		inner := &scope{parent: s}
@@ -399,7 +414,9 @@ func (m *macro) bind(r *run, s *scope, name string, a arguments) error {
 type loopState struct {
 	items   []Value
 	index   int
-	changed *List // what loop.changed was given last
+	depth   int                        // of a recursive loop
+	again   func(Value) (Value, error) // what calling it does, of a recursive loop
+	changed *List                      // what loop.changed was given last
 }
 
 // loopAttributes are those of "loop", but for its functions.
@@ -411,9 +428,8 @@ var loopAttributes = map[string]func(*loopState) Value{
 	"first":     func(l *loopState) Value { return l.index == 0 },
 	"last":      func(l *loopState) Value { return l.index == len(l.items)-1 },
 	"length":    func(l *loopState) Value { return int64(len(l.items)) },
-	// Only recursive loops, which are not supported, are deeper.
-	"depth":  func(*loopState) Value { return int64(1) },
-	"depth0": func(*loopState) Value { return int64(0) },
+	"depth":     func(l *loopState) Value { return int64(l.depth + 1) },
+	"depth0":    func(l *loopState) Value { return int64(l.depth) },
 	"previtem": func(l *loopState) Value {
 		if l.index == 0 {
 			return undefined{"there is no previous item"}

@@ -343,6 +343,12 @@ func (r *run) invoke(callee Value, args arguments) (Value, error) {
 	switch f := callee.(type) {
 	case *function:
 		return f.call(r, args)
+	case *loopState:
+		items, ok := args.get(0, "iterable")
+		if f.again == nil || !ok {
+			return nil, errors.New("the loop cannot be called: it is no recursive one, or there are no items")
+		}
+		return f.again(items)
 	case undefined:
 		return nil, errors.New(f.text)
 	}

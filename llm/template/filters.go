@@ -147,7 +147,7 @@ func absolute(_ *run, v Value, _ arguments) (Value, error) {
 }
 
 func roundFilter(_ *run, v Value, a arguments) (Value, error) {
-	f, _, isInt, ok := number(v)
+	f, whole, isInt, ok := number(v)
 	if !ok {
 		return nil, wrongType(v, fmt.Sprintf("type %s cannot be rounded", typeName(v)))
 	}
@@ -165,7 +165,7 @@ func roundFilter(_ *run, v Value, a arguments) (Value, error) {
 	case method.s != "common":
 		return nil, errors.New("method must be common, ceil or floor")
 	case isInt:
-		return v, nil
+		return whole, nil // also of false and true
 	case precision >= 0 && precision < 20:
 		// As Python: the decimal digits nearest to the exact value, ties to even.
 		rounded, err := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(precision), 64), 64)
@@ -225,9 +225,9 @@ func floatFilter(_ *run, v Value, a arguments) (Value, error) {
 }
 
 func indentFilter(r *run, v Value, a arguments) (Value, error) {
-	t, err := r.text(v)
-	if err != nil {
-		return nil, err
+	t, ok := v.(Text)
+	if !ok {
+		return nil, wrongType(v, "got "+typeName(v)+", want text")
 	}
 	with := Text{}
 	switch w := a.or(0, "width", int64(4)).(type) {
@@ -242,14 +242,15 @@ func indentFilter(r *run, v Value, a arguments) (Value, error) {
 		return nil, fmt.Errorf("width is of type %s, want a number or text", typeName(w))
 	}
 	first, blank := truth(a.or(1, "first", false)), truth(a.or(2, "blank", false))
-	lines, err := splitLines(r, t, arguments{})
+	ended, err := r.join(t, Text{s: "\n", safe: t.safe}) // a text that ends in a newline has an empty last line
+	if err != nil {
+		return nil, err
+	}
+	lines, err := splitLines(r, ended, arguments{})
 	if err != nil {
 		return nil, err
 	}
 	items := lines.(*List).items
-	if strings.HasSuffix(t.s, "\n") || t.s == "" {
-		items = append(items, Text{})
-	}
 	var b builder
 	for i, item := range items {
 		line := item.(Text)
@@ -284,8 +285,9 @@ func truncateFilter(r *run, v Value, a arguments) (Value, error) {
 	if !ok || length < int64(end.length()) {
 		return nil, errors.New("the length is less than that of the end")
 	}
-	if int64(t.length()) <= length+leeway {
-		return t, nil
+	// Lists and mappings of few items stay as they are.
+	if long, err := lengthFilter(r, v, arguments{}); err != nil || long.(int64) <= length+leeway {
+		return v, err
 	}
 	cut := t.runeSlice(0, int(length)-end.length(), 1)
 	if !truth(a.or(1, "killwords", false)) {

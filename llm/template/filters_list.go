@@ -106,8 +106,17 @@ func (r *run) attribute(v, path Value) (Value, error) {
 	return v, nil
 }
 
+// itemsIfTrue are the items of a value. Filters that pass items on one by one take
+// whatever is false for nothing, numbers and none too.
+func (r *run) itemsIfTrue(v Value) ([]Value, error) {
+	if !truth(v) {
+		return nil, nil
+	}
+	return r.items(v)
+}
+
 func mapFilter(r *run, v Value, a arguments) (Value, error) {
-	items, err := r.items(v)
+	items, err := r.itemsIfTrue(v)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +150,7 @@ func mapFilter(r *run, v Value, a arguments) (Value, error) {
 // selector is select, reject, or those of them that test an attribute.
 func selector(want, ofAttribute bool) filter {
 	return func(r *run, v Value, a arguments) (Value, error) {
-		items, err := r.items(v)
+		items, err := r.itemsIfTrue(v)
 		if err != nil {
 			return nil, err
 		}
@@ -190,26 +199,20 @@ func folded(r *run, v Value, caseSensitive bool) (Value, error) {
 	return v, nil
 }
 
-// sortKey is what a filter sorts by: items themselves, or attributes of them.
-func (r *run) sortKey(path Value, caseSensitive bool) func(Value) (Value, error) {
-	return func(item Value) (Value, error) {
-		if path == nil {
-			return folded(r, item, caseSensitive)
-		}
-		t, ok := path.(Text)
-		if !ok || !strings.Contains(t.s, ",") {
-			v, err := r.attribute(item, path)
-			if err != nil {
-				return nil, err
-			}
-			return folded(r, v, caseSensitive)
-		}
-		key := &List{}
+// attributesKey is what sort goes by, several attributes with commas between them. It is a
+// list even of one value: of lists, equal values need no order.
+func (r *run) attributesKey(path Value, caseSensitive bool) func(Value) (Value, error) {
+	paths := []Value{path}
+	if t, ok := path.(Text); ok {
+		paths = nil
 		for part := range strings.SplitSeq(t.s, ",") {
-			v, err := r.attribute(item, Text{s: strings.TrimSpace(part)})
-			if err == nil {
-				v, err = folded(r, v, caseSensitive)
-			}
+			paths = append(paths, Text{s: part})
+		}
+	}
+	return func(item Value) (Value, error) {
+		key := &List{}
+		for _, path := range paths {
+			v, err := r.sortKey(path, caseSensitive)(item)
 			if err != nil {
 				return nil, err
 			}
@@ -219,13 +222,27 @@ func (r *run) sortKey(path Value, caseSensitive bool) func(Value) (Value, error)
 	}
 }
 
+// sortKey is what other filters compare by: items themselves, or an attribute of them.
+func (r *run) sortKey(path Value, caseSensitive bool) func(Value) (Value, error) {
+	return func(item Value) (Value, error) {
+		if path == nil {
+			return folded(r, item, caseSensitive)
+		}
+		v, err := r.attribute(item, path)
+		if err != nil {
+			return nil, err
+		}
+		return folded(r, v, caseSensitive)
+	}
+}
+
 func sortFilter(r *run, v Value, a arguments) (Value, error) {
 	items, err := r.items(v)
 	if err != nil {
 		return nil, err
 	}
 	reverse := truth(a.or(0, "reverse", false))
-	key := r.sortKey(a.or(2, "attribute", nil), truth(a.or(1, "case_sensitive", false)))
+	key := r.attributesKey(a.or(2, "attribute", nil), truth(a.or(1, "case_sensitive", false)))
 	out, err := sortValues(r, items, key, reverse)
 	return listOf(out), err
 }

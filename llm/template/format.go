@@ -53,7 +53,8 @@ func (r *run) format(t Text, v Value) (Value, error) {
 		}
 		parts = append(parts, part)
 	}
-	if next < len(values) && !named {
+	list, _ := v.(*List) // Python takes it for a mapping, of which not all keys need be used
+	if next < len(values) && !named && (list == nil || list.tuple) {
 		return nil, errors.New("not all arguments converted during string formatting")
 	}
 	return r.join(append(parts, t.slice(at, len(t.s)))...)

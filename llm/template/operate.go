@@ -223,7 +223,10 @@ func floats(operator string, a, b float64) (Value, error) {
 		return math.Floor(a / b), nil
 	}
 	m := math.Mod(a, b)
-	if m != 0 && (m < 0) != (b < 0) {
+	if m == 0 {
+		return math.Copysign(0, b), nil
+	}
+	if (m < 0) != (b < 0) {
 		m += b
 	}
 	return m, nil
@@ -329,9 +332,13 @@ func (r *run) order(operator string, a, b Value, depth int) (int, error) {
 	if a, ok := a.(*List); ok {
 		if b, ok := b.(*List); ok && a.tuple == b.tuple {
 			for i := range min(len(a.items), len(b.items)) {
-				if c, err := r.order(operator, a.items[i], b.items[i], depth+1); c != 0 || err != nil {
-					return c, err
+				if same, err := r.equal(a.items[i], b.items[i], depth+1); same || err != nil {
+					if err != nil {
+						return 0, err
+					}
+					continue // of equal items, none is asked which comes first
 				}
+				return r.order(operator, a.items[i], b.items[i], depth+1)
 			}
 			return cmp.Compare(len(a.items), len(b.items)), nil
 		}

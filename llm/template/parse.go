@@ -235,9 +235,7 @@ func (p *parser) forTag(at position) (_ statement, err error) {
 			return nil, err
 		}
 	}
-	if p.is("recursive") {
-		return nil, p.errorf("recursive loops are not supported")
-	}
+	s.recursive = p.skip("recursive")
 	if err := p.close(); err != nil {
 		return nil, err
 	}
@@ -276,6 +274,7 @@ func (p *parser) targets() ([]string, error) {
 
 func (p *parser) setTag(at position) (_ statement, err error) {
 	s := &setStatement{position: at}
+	bracket := p.skip("(")
 	for {
 		var t setTarget
 		if t.name, err = p.name("a variable"); err != nil {
@@ -287,8 +286,13 @@ func (p *parser) setTag(at position) (_ statement, err error) {
 			}
 		}
 		s.targets = append(s.targets, t)
-		if !p.skip(",") {
+		if !p.skip(",") || p.is("=") || p.is(")") {
 			break
+		}
+	}
+	if bracket {
+		if err := p.want(")"); err != nil {
+			return nil, err
 		}
 	}
 	if p.skip("=") {

@@ -47,7 +47,7 @@ func init() {
 		"boolean":   kind(is[bool]),
 		"true":      kind(func(v Value) bool { return v == true }),
 		"false":     kind(func(v Value) bool { return v == false }),
-		"callable":  kind(is[*function]),
+		"callable":  kind(func(v Value) bool { return is[*function](v) || is[undefined](v) }), // Jinja2's undefined values can be called, to fail
 		"iterable":  kind(iterable),
 		"sequence":  kind(iterable),
 		"escaped":   kind(func(v Value) bool { t, ok := v.(Text); return ok && t.safe }),
@@ -128,9 +128,13 @@ func isIn(r *run, v Value, a arguments) (bool, error) {
 // divides tells whether a value leaves a remainder when divided by n.
 func divides(n, remainder int64) test {
 	return func(_ *run, v Value, _ arguments) (bool, error) {
-		_, i, isInt, ok := number(v)
-		if !ok || !isInt {
-			return false, wrongType(v, fmt.Sprintf("got %s, want an integer", typeName(v)))
+		f, i, isInt, ok := number(v)
+		switch {
+		case !ok:
+			return false, wrongType(v, fmt.Sprintf("got %s, want a number", typeName(v)))
+		case !isInt:
+			m, err := floats("%", f, float64(n))
+			return m == float64(remainder), err
 		}
 		m, err := integers("%", i, n)
 		return m == remainder, err

@@ -37,6 +37,7 @@ type (
 		targets   []string
 		items     expression
 		condition expression // nil: all items
+		recursive bool       // "loop" may be called with other items
 		body      []statement
 		otherwise []statement
 	}

@@ -114,6 +114,8 @@ func keyOf(v Value) (string, bool) {
 		return "f" + strconv.FormatFloat(v, 'g', -1, 64), true
 	case nil:
 		return "n", true
+	case undefined:
+		return "u", true
 	case *List:
 		if !v.tuple {
 			return "", false

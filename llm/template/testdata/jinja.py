@@ -487,6 +487,34 @@ nothing + "x"
 "x" + nothing
 -s
 s * s
+nothing[1:]
+n[:2]
+dict[::2]
+missing[1:]
+s["a":]
+nothing|select|list
+z|map("upper")|list
+no|selectattr("a")|list
+n|select|list
+[none, none]|sort
+[missing, missing]|sort|length
+[1, none]|sort
+users|sort(attribute="name,age")|map(attribute="name")|list
+[[1, none], [1, none], [0, "x"]]|sort
+yes|round
+2.0 is even
+2.5 is odd
+"a" is even
+7.5 is divisibleby(2)
+missing is callable
+users|truncate(3)
+n|truncate(3)
+n|indent
+"a\u2028"|indent
+"" % [1]
+"%(a)s" % {"a": 1, "b": 2}
+0 % -0.5
+{missing: 1}|length
 s()
 s.upper
 n(1)
@@ -516,6 +544,12 @@ templates += [
     "{% for x in list %}{{ loop.previtem }}<{{ x }}>{{ loop.nextitem }};{% endfor %}",
     "{% for x in list %}{{ loop.cycle('odd', 'even') }} {% endfor %}",
     "{% for x in [1, 1, 2, 2] %}{{ loop.changed(x) }} {% endfor %}",
+    "{% for x in [1, [2, [3, []]]] recursive %}{% if x is number %}{{ loop.depth }}{{ loop.depth0 }}:{{ x }}{% else %}({{ loop(x) }}){% endif %}{% else %}empty{% endfor %}",
+    "{% for k, v in tool.items() recursive %}{{ k }}={% if v is mapping %}{{ '<' + loop(v.items())|upper + '>' }}{% else %}{{ v }}{% endif %}{% if not loop.last %};{% endif %}{% endfor %}",
+    "{% for x in list %}{{ loop([1]) }}{% endfor %}",
+    "{% set (x, y) = [1, 2] %}{{ x }}{{ y }}{% set (z) = 3 %}{{ z }}",
+    "{% set x, y = 1, 2, %}{{ x }}{{ y }}",
+    "{% set (x, y = 1, 2 %}",
     "{% set x = 1 %}{% for i in list %}{% set x = x + i %}{{ x }};{% endfor %}{{ x }}",
     "{% set ns = namespace(x=1) %}{% for i in list %}{% set ns.x = ns.x + i %}{% endfor %}{{ ns.x }}",
     "{% set ns = namespace() %}{% set ns.a = 5 %}{{ ns.a }}{{ ns.b is defined }}",
