@@ -35,8 +35,8 @@ func (f *Format) Encode(dst []byte, values []float32) error {
 		encodePlain(f.Plain, dst, values)
 		return nil
 	}
-	if i := firstUnfit(values); i >= 0 {
-		return fmt.Errorf("packed: %s: value %d is %g, want a finite number of size up to %g", f.Name, i, values[i], largestPacked)
+	if i := f.firstUnfit(values); i >= 0 {
+		return fmt.Errorf("packed: %s: value %d is %g, want a finite number of size up to %g", f.Name, i, values[i], f.largest())
 	}
 	kept := make([]float32, f.BlockElems)
 	for len(values) > 0 {
@@ -64,13 +64,20 @@ func (f *Format) Fill(values []float32) func(chunk []byte, offset int64) error {
 	}
 }
 
-// largestPacked is the largest size of a value that every packed type here can
-// hold: four bits times the largest f16 scale, 7*65504, rounded down.
-const largestPacked float32 = 450_000
+// largest is the largest size of a value that a block can hold whatever the others are:
+// four bits times the largest f16 scale, 7*65504, rounded down, or the largest f16 where
+// that is the type of the minimum alone.
+func (f *Format) largest() float32 {
+	if _, ok := f.Field("m"); ok {
+		return largestHalf
+	}
+	return 450_000
+}
 
 // firstUnfit is the index of a value that no block holds, -1 if there is none.
-func firstUnfit(values []float32) int {
-	return slices.IndexFunc(values, func(v float32) bool { return !(v <= largestPacked && v >= -largestPacked) }) // NaN too
+func (f *Format) firstUnfit(values []float32) int {
+	largest := f.largest()
+	return slices.IndexFunc(values, func(v float32) bool { return !(v <= largest && v >= -largest) }) // NaN too
 }
 
 func encodePlain(dtype ir.DType, dst []byte, values []float32) {
@@ -85,10 +92,12 @@ func encodePlain(dtype ir.DType, dst []byte, values []float32) {
 	}
 }
 
+// largestHalf is the largest f16.
+const largestHalf = 65504
+
 // toHalf rounds a scale to f16, saturating, as a float64.
 func toHalf(v float64) float64 {
-	const largest = 65504
-	v = min(max(v, -largest), largest)
+	v = min(max(v, -largestHalf), largestHalf)
 	return float64(float16.Fromfloat32(float32(v)).Float32())
 }
 

@@ -1,107 +1,56 @@
 package packed
 
-// Super-blocks: every group gets the scale (and minimum) that suits it; the
-// f16 scale d is such that the outermost group's uses all bits; then each
-// group's integer is tried with its neighbours, since rounding it moves every
-// level; and at last d is solved for again with all integers fixed.
+// Super-blocks whose groups have a scale and a minimum: x = d*sc*q - dmin*m. The integers
+// are found as those of encode_super.go, scales and minima together.
 
-// Q6_K: 16 groups of 16, x = d * sc * q with q in -32..31 and sc an int8.
-var fitQ6 = signedFit{
-	lo: -32, hi: 31, refine: true, store: func(v float64) float64 { return v },
-	anchors: []float64{-32, -31.5, -31, -32.5},
+// minFit says how a super-block is put together.
+type minFit struct {
+	unsignedFit
+	group int // values of a group
+	limit int // of the groups' integers
 }
 
-// q6Block is a candidate for a block.
-type q6Block struct {
-	d       float64
-	sc      [16]int
-	q       [256]int
-	squares float64
-}
-
-func encodeQ6_K(block []byte, values, kept []float32) {
-	var scales [16]float64
-	for g := range scales {
-		scales[g] = fitQ6.scale(values[16*g : 16*g+16])
-	}
-	best := q6With(values, &scales, toHalf(extreme(scales[:])/-128))
-	if again := q6With(values, &scales, toHalf(best.bestD(values))); again.squares < best.squares {
-		best = again
-	}
-	putHalf(block[208:], best.d)
-	clear(block[:192])
-	for e, q := range best.q {
-		half, e2 := e/128, e%128
-		u := byte(q + 32)
-		block[64*half+e2%64] |= (u & 15) << (4 * (e2 / 64))
-		block[128+32*half+e2%32] |= (u >> 4) << (2 * (e2 / 32))
-		kept[e] = float32(float32(best.d)*float32(best.sc[e/16])) * float32(q)
-	}
-	for g, sc := range best.sc {
-		block[192+g] = byte(int8(sc))
-	}
-}
-
-// q6With chooses integers for a given d.
-func q6With(values []float32, scales *[16]float64, d float64) *q6Block {
-	b := &q6Block{d: d}
-	for g, want := range scales {
-		group := values[16*g : 16*g+16]
-		least := sumSquares(group)
-		if d != 0 {
-			centre := nearest(want/d, -128, 127)
-			for sc := max(centre-1, -128); sc <= min(centre+1, 127); sc++ {
-				if sc == 0 {
-					continue
-				}
-				if squares, _ := fitQ6.residual(group, d*float64(sc)); squares < least {
-					b.sc[g], least = sc, squares
-				}
-			}
-		}
-		b.squares += least
-		for i, v := range group {
-			b.q[16*g+i] = level(v, d*float64(b.sc[g]), fitQ6.lo, fitQ6.hi)
-		}
-	}
-	return b
-}
-
-// bestD is the d that suits all integers.
-func (b *q6Block) bestD(values []float32) float64 {
-	var xy, yy float64
-	for i, v := range values {
-		y := float64(b.sc[i/16] * b.q[i])
-		xy += float64(v) * y
-		yy += y * y
-	}
-	if yy == 0 {
-		return b.d
-	}
-	return xy / yy
-}
-
-// Q4_K and Q5_K: 8 groups of 32, x = d*sc*q - dmin*m with q in 0..15 or 0..31, sc and m in 0..63.
+// Q2_K has 16 groups of 16 and integers of 4 bits, Q4_K and Q5_K 8 groups of 32 and
+// integers of 6.
 var (
-	fitQ4K = unsignedFit{top: 15, anchors: []float64{15, 14.5, 14, 15.5, 16}}
-	fitQ5K = unsignedFit{top: 31, anchors: []float64{31, 30.5, 30, 31.5, 32}}
+	fitQ2K = minFit{group: 16, limit: 15, unsignedFit: unsignedFit{
+		top: 3, rounds: 3, anchors: []float64{3, 2.75, 2.5, 2.25, 3.25, 3.5, 2},
+	}}
+	fitQ4K = minFit{group: 32, limit: 63, unsignedFit: unsignedFit{
+		top: 15, rounds: 2, anchors: []float64{15, 14.5, 14, 15.5, 16},
+	}}
+	fitQ5K = minFit{group: 32, limit: 63, unsignedFit: unsignedFit{
+		top: 31, rounds: 2, anchors: []float64{31, 30.5, 30, 31.5, 32},
+	}}
 )
-
-// sixBits is the largest 6-bit scale or minimum.
-const sixBits = 63
 
 // minBlock is a candidate for a block of scales and minima.
 type minBlock struct {
-	fit     *unsignedFit
+	fit     *minFit
 	d, dmin float64
-	sc, m   [8]int
+	sc, m   [16]int
 	q       [256]int
 	squares float64
 }
 
+func encodeQ2_K(block []byte, values, kept []float32) {
+	b := fitQ2K.block(values)
+	clear(block)
+	for g := range b.sc {
+		block[g] = byte(b.sc[g]) | byte(b.m[g])<<4
+	}
+	for e, q := range b.q {
+		block[16+32*(e/128)+e%32] |= byte(q) << (2 * (e / 32 % 4))
+	}
+	putHalf(block[80:], b.d)
+	putHalf(block[82:], b.dmin)
+	b.keep(kept)
+}
+
 func encodeQ4_K(block []byte, values, kept []float32) {
-	b := fitMinBlock(&fitQ4K, values)
-	b.store(block, kept)
+	b := fitQ4K.block(values)
+	b.storeSixBits(block)
+	b.keep(kept)
 	for e, q := range b.q {
 		block[16+32*(e/64)+e%32] |= byte(q) << (4 * (e / 32 % 2))
 	}
@@ -109,30 +58,38 @@ func encodeQ4_K(block []byte, values, kept []float32) {
 
 // The fifth bits of Q5_K come first, a bit a group in each of 32 bytes.
 func encodeQ5_K(block []byte, values, kept []float32) {
-	b := fitMinBlock(&fitQ5K, values)
-	b.store(block, kept)
+	b := fitQ5K.block(values)
+	b.storeSixBits(block)
+	b.keep(kept)
 	for e, q := range b.q {
 		block[16+e%32] |= byte(q>>4) << (e / 32)
 		block[48+32*(e/64)+e%32] |= byte(q&15) << (4 * (e / 32 % 2))
 	}
 }
 
-func fitMinBlock(fit *unsignedFit, values []float32) *minBlock {
-	var scales, minima [8]float64
-	for g := range scales {
-		scales[g], minima[g] = fit.fit(values[32*g : 32*g+32])
+func (f *minFit) block(values []float32) *minBlock {
+	var scales, minima [16]float64
+	for g := range len(values) / f.group {
+		scales[g], minima[g] = f.fit(values[f.group*g : f.group*(g+1)])
 	}
-	best := minWith(fit, values, &scales, &minima, toHalf(extreme(scales[:])/sixBits), toHalf(extreme(minima[:])/sixBits))
-	if d, dmin, ok := best.bestD(values); ok {
-		if again := minWith(fit, values, &scales, &minima, toHalf(d), toHalf(dmin)); again.squares < best.squares {
-			best = again
+	limit := float64(f.limit)
+	best := f.with(values, &scales, &minima, toHalf(extreme(scales[:])/limit), toHalf(extreme(minima[:])/limit))
+	for range again {
+		d, dmin, ok := best.bestD(values)
+		if !ok {
+			break
 		}
+		next := f.with(values, &scales, &minima, toHalf(d), toHalf(dmin))
+		if next.squares >= best.squares {
+			break
+		}
+		best = next
 	}
 	return best
 }
 
-// store packs all but the levels; the shuffle of 6-bit integers is that of sixBitPairs.
-func (b *minBlock) store(block []byte, kept []float32) {
+// storeSixBits packs all but the levels; the shuffle of 6-bit integers is that of sixBitPairs.
+func (b *minBlock) storeSixBits(block []byte) {
 	putHalf(block, b.d)
 	putHalf(block[2:], b.dmin)
 	clear(block[4:])
@@ -142,23 +99,27 @@ func (b *minBlock) store(block []byte, kept []float32) {
 		scales[g+4] = byte(b.m[g]) | byte(b.m[g+4]>>4)<<6
 		scales[g+8] = byte(b.sc[g+4]&15) | byte(b.m[g+4]&15)<<4
 	}
+}
+
+// keep notes what the block holds.
+func (b *minBlock) keep(kept []float32) {
 	for e, q := range b.q {
-		g := e / 32
+		g := e / b.fit.group
 		scale, minimum := float32(b.d)*float32(b.sc[g]), float32(b.dmin)*float32(b.m[g])
 		product := float32(scale * float32(q)) // one rounding each, as the decode expression
 		kept[e] = product - minimum
 	}
 }
 
-// minWith chooses integers for given d and dmin.
-func minWith(fit *unsignedFit, values []float32, scales, minima *[8]float64, d, dmin float64) *minBlock {
-	b := &minBlock{fit: fit, d: d, dmin: dmin}
-	for g := range scales {
-		group := values[32*g : 32*g+32]
-		scCentre, mCentre := centre(scales[g], d), centre(minima[g], dmin)
+// with chooses integers for given d and dmin.
+func (f *minFit) with(values []float32, scales, minima *[16]float64, d, dmin float64) *minBlock {
+	b := &minBlock{fit: f, d: d, dmin: dmin}
+	for g := range len(values) / f.group {
+		group := values[f.group*g : f.group*(g+1)]
+		scCentre, mCentre := f.centre(scales[g], d), f.centre(minima[g], dmin)
 		least := b.groupSquares(group, 0, 0)
-		for sc := max(scCentre-1, 0); sc <= min(scCentre+1, sixBits); sc++ {
-			for m := max(mCentre-1, 0); m <= min(mCentre+1, sixBits); m++ {
+		for sc := max(scCentre-1, 0); sc <= min(scCentre+1, f.limit); sc++ {
+			for m := max(mCentre-1, 0); m <= min(mCentre+1, f.limit); m++ {
 				if squares := b.groupSquares(group, sc, m); squares < least {
 					b.sc[g], b.m[g], least = sc, m, squares
 				}
@@ -170,18 +131,18 @@ func minWith(fit *unsignedFit, values []float32, scales, minima *[8]float64, d, 
 			continue
 		}
 		for i, v := range group {
-			b.q[32*g+i] = nearest((float64(v)+minimum)*(1/scale), 0, fit.top)
+			b.q[f.group*g+i] = nearest((float64(v)+minimum)*(1/scale), 0, f.top)
 		}
 	}
 	return b
 }
 
-// centre is the 6-bit integer closest to v in units of d.
-func centre(v, d float64) int {
+// centre is the integer closest to v in units of d.
+func (f *minFit) centre(v, d float64) int {
 	if d == 0 {
 		return 0
 	}
-	return nearest(v/d, 0, sixBits)
+	return nearest(v/d, 0, f.limit)
 }
 
 func (b *minBlock) groupSquares(group []float32, sc, m int) float64 {
@@ -202,7 +163,7 @@ func (b *minBlock) groupSquares(group []float32, sc, m int) float64 {
 func (b *minBlock) bestD(values []float32) (d, dmin float64, ok bool) {
 	var aa, am, mm, xa, xm float64
 	for i, v := range values {
-		x, a, m := float64(v), float64(b.sc[i/32]*b.q[i]), float64(b.m[i/32])
+		x, a, m := float64(v), float64(b.sc[i/b.fit.group]*b.q[i]), float64(b.m[i/b.fit.group])
 		aa += a * a
 		am += a * m
 		mm += m * m

@@ -10,7 +10,7 @@ func encodeQ8_0(block []byte, values, kept []float32) {
 	scale := fitQ8.scale(values)
 	putHalf(block, scale)
 	for i, v := range values {
-		q := level(v, scale, fitQ8.lo, fitQ8.hi)
+		q := fitQ8.code(v, scale)
 		block[2+i] = byte(int8(q))
 		kept[i] = float32(scale) * float32(q)
 	}
@@ -27,8 +27,8 @@ func encodeQ4_0(block []byte, values, kept []float32) {
 	scale := fitQ4.scale(values)
 	putHalf(block, scale)
 	for i := range 16 {
-		low := level(values[i], scale, fitQ4.lo, fitQ4.hi)
-		high := level(values[i+16], scale, fitQ4.lo, fitQ4.hi)
+		low := fitQ4.code(values[i], scale)
+		high := fitQ4.code(values[i+16], scale)
 		block[2+i] = byte(low+8) | byte(high+8)<<4
 		kept[i] = float32(scale) * float32(low)
 		kept[i+16] = float32(scale) * float32(high)
@@ -46,7 +46,7 @@ func encodeQ5_0(block []byte, values, kept []float32) {
 	putHalf(block, scale)
 	var high uint32
 	for i := range 16 {
-		low, up := level(values[i], scale, fitQ5.lo, fitQ5.hi), level(values[i+16], scale, fitQ5.lo, fitQ5.hi)
+		low, up := fitQ5.code(values[i], scale), fitQ5.code(values[i+16], scale)
 		block[6+i] = byte(low+16)&15 | byte(up+16)&15<<4
 		high |= uint32(low+16)>>4<<i | uint32(up+16)>>4<<(i+16)
 		kept[i] = float32(scale) * float32(low)
@@ -55,10 +55,41 @@ func encodeQ5_0(block []byte, values, kept []float32) {
 	binary.LittleEndian.PutUint32(block[2:], high)
 }
 
-// level is the level of a value; of scale 0 it is 0.
-func level(v float32, scale float64, lo, hi int) int {
-	if scale == 0 {
-		return 0
+// Q4_1 and Q5_1: a scale and a minimum of any sign, both f16.
+var (
+	fitQ41 = unsignedFit{top: 15, rounds: 3, signed: true, store: toHalf, anchors: []float64{15, 14.75, 14.5, 14, 13.5, 15.5, 16}}
+	fitQ51 = unsignedFit{top: 31, rounds: 3, signed: true, store: toHalf, anchors: []float64{31, 30.75, 30.5, 30, 29.5, 31.5, 32}}
+)
+
+// affine is a block with its scale and minimum stored, and the levels of its values.
+func (u *unsignedFit) affine(block []byte, values, kept []float32) (levels [32]int) {
+	scale, minimum := u.fit(values)
+	putHalf(block, scale)
+	putHalf(block[2:], -minimum)
+	for i, v := range values {
+		if scale != 0 {
+			levels[i] = nearest((float64(v)+minimum)*(1/scale), 0, u.top)
+		}
+		product := float32(scale) * float32(levels[i])
+		kept[i] = product + float32(-minimum)
 	}
-	return nearest(float64(v)*(1/scale), lo, hi)
+	return levels
+}
+
+func encodeQ4_1(block []byte, values, kept []float32) {
+	levels := fitQ41.affine(block, values, kept)
+	for i := range 16 {
+		block[4+i] = byte(levels[i]) | byte(levels[i+16])<<4
+	}
+}
+
+func encodeQ5_1(block []byte, values, kept []float32) {
+	levels := fitQ51.affine(block, values, kept)
+	var high uint32
+	for i := range 16 {
+		low, up := levels[i], levels[i+16]
+		block[8+i] = byte(low&15) | byte(up&15)<<4
+		high |= uint32(low>>4)<<i | uint32(up>>4)<<(i+16)
+	}
+	binary.LittleEndian.PutUint32(block[4:], high)
 }

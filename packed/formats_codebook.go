@@ -15,6 +15,7 @@ var codebookFormats = []Format{
 	{
 		Name: "IQ4_NL", GGUF: 20, BlockElems: 32, BlockBytes: 18,
 		Random: &Random{RMS: 67.44, Flip: true},
+		encode: encodeIQ4_NL,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},
@@ -26,6 +27,7 @@ var codebookFormats = []Format{
 	{
 		Name: "IQ4_XS", GGUF: 23, BlockElems: 256, BlockBytes: 136,
 		Random: &Random{RMS: 67.44 * 18.5},
+		encode: encodeIQ4_XS,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "scales_h", DType: ir.U16, Count: 1, Offset: 2}, // upper 2 bits per 32

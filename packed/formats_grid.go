@@ -10,6 +10,7 @@ var gridFormats = []Format{
 		// 7 sign bits and a 4-bit scale on top.
 		Name: "IQ2_XXS", GGUF: 16, BlockElems: 256, BlockBytes: 66,
 		Random: &Random{RMS: 23.12 * quarterStepRMS},
+		encode: encodeIQ2_XXS,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 2, Run: 4, Stride: 8},
@@ -25,6 +26,7 @@ var gridFormats = []Format{
 		// Per 8 elements a 16-bit word: grid number, 7 sign bits on top.
 		Name: "IQ2_XS", GGUF: 17, BlockElems: 256, BlockBytes: 74,
 		Random: &Random{RMS: 24.22 * quarterStepRMS},
+		encode: encodeIQ2_XS,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U16, Count: 32, Offset: 2},
@@ -40,6 +42,7 @@ var gridFormats = []Format{
 	{
 		Name: "IQ2_S", GGUF: 22, BlockElems: 256, BlockBytes: 82,
 		Random: &Random{RMS: 24.43 * quarterStepRMS},
+		encode: encodeIQ2_S,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 2},     // low bits of the grid number per 8
@@ -58,6 +61,7 @@ var gridFormats = []Format{
 		// Grid numbers per 4 elements; per 32 a word as in IQ2_XXS.
 		Name: "IQ3_XXS", GGUF: 18, BlockElems: 256, BlockBytes: 98,
 		Random: &Random{RMS: 30.85 * 2 * quarterStepRMS},
+		encode: encodeIQ3_XXS,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 2},
@@ -72,6 +76,7 @@ var gridFormats = []Format{
 	{
 		Name: "IQ3_S", GGUF: 21, BlockElems: 256, BlockBytes: 110,
 		Random: &Random{RMS: 7.594 * odd4RMS},
+		encode: encodeIQ3_S,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 2},      // low bits of the grid number per 4
@@ -92,6 +97,7 @@ var gridFormats = []Format{
 		// number, a 3-bit scale, and the sign of the shift.
 		Name: "IQ1_S", GGUF: 19, BlockElems: 256, BlockBytes: 50,
 		Random: &Random{RMS: 0.7809 * odd3RMS, Flip: true},
+		encode: encodeIQ1_S,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 2},
@@ -110,6 +116,7 @@ var gridFormats = []Format{
 		// sign of the shift. The f16 scale is spread over the top nibbles of the
 		// four words of scales, whose other 12 bits are four 3-bit scales per 16.
 		Name: "IQ1_M", GGUF: 29, BlockElems: 256, BlockBytes: 56,
+		encode: encodeIQ1_M,
 		Fields: []Field{
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 0},
 			{Name: "qh", DType: ir.U8, Count: 16, Offset: 32},

@@ -8,6 +8,7 @@ var kFormats = []Format{
 	{
 		Name: "Q2_K", GGUF: 10, BlockElems: 256, BlockBytes: 84,
 		Random: &Random{RMS: rms2 * fourBitRMS, MinFactor: 1.5, Inner: fourBitScales},
+		encode: encodeQ2_K,
 		Fields: []Field{
 			{Name: "scales", DType: ir.U8, Count: 16, Offset: 0}, // per 16: scale | minimum<<4
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 16},
@@ -25,6 +26,7 @@ var kFormats = []Format{
 	{
 		Name: "Q3_K", GGUF: 11, BlockElems: 256, BlockBytes: 110,
 		Random: &Random{RMS: 2.34 * 18.5},
+		encode: encodeQ3_K,
 		Fields: []Field{
 			{Name: "hmask", DType: ir.U8, Count: 32, Offset: 0}, // bit k/32 of byte k%32
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 32},

@@ -48,6 +48,7 @@ var smallFormats = []Format{
 	{
 		Name: "Q4_1", GGUF: 3, BlockElems: 32, BlockBytes: 20,
 		Random: &Random{RMS: rms4, MinFactor: -7.5},
+		encode: encodeQ4_1,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "m", DType: ir.F16, Count: 1, Offset: 2},
@@ -73,6 +74,7 @@ var smallFormats = []Format{
 	{
 		Name: "Q5_1", GGUF: 7, BlockElems: 32, BlockBytes: 24,
 		Random: &Random{RMS: rms5, MinFactor: -15.5},
+		encode: encodeQ5_1,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "m", DType: ir.F16, Count: 1, Offset: 2},

@@ -14,8 +14,8 @@ func newConvert() *cobra.Command {
 		Long: "Write a folder of config.json, safetensors and tokenizer.json as a model file. --quant packs\n" +
 			"its matrices in a mixture of types, by the names that llama.cpp has for them:\n" +
 			huggingface.QuantNames() + ".\n" +
-			"Types that tgc only reads are replaced by the next larger one that it packs\n" +
-			"(Q4_0, Q5_0, Q8_0, Q4_K, Q5_K, Q6_K, F16, BF16, F32). Without --quant the weights stay as they are.",
+			"Or the name of one type for all matrices: iq3_xxs, iq2_s, iq2_xs, iq2_xxs, iq1_m, iq1_s and those\n" +
+			"above. Without --quant the weights stay as they are.",
 		Example: "  tgc convert ./SmolLM3-3B -o smollm3.gguf --quant q4_k_m\n  tgc convert ./Qwen3-0.6B -o qwen3.gguf",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

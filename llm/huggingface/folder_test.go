@@ -414,6 +414,60 @@ func TestConvert(t *testing.T) {
 	}
 }
 
+// Convert packs in the mixtures and types that it is given, and what it packs is close to
+// what the folder has.
+func TestConvertPacks(t *testing.T) {
+	s := stored{
+		"llama:d=256,layers=1,heads=4,kv=2,head=64,ff=256,vocab=300,tied=0",
+		`"hidden_size": 256, "head_dim": 64, "num_hidden_layers": 1, "intermediate_size": 256, "tie_word_embeddings": false`, usualNames, true, false,
+	}
+	original := s.original(t)
+	dir := s.write(t, "llama", original)
+	for _, name := range []string{"q2_k", "q3_k_m", "Q4_1", "q5_1", "iq4_xs", "iq4_nl", "iq2_s"} {
+		out := filepath.Join(t.TempDir(), "m.gguf")
+		if err := Convert(t.Context(), dir, name, out, nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		m, err := llm.Open(out)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		x, _ := m.File.Tensor("blk.0.ffn_up.weight")
+		if want, _ := gguf.TypeByName(strings.TrimSuffix(name, "_m")); x.Type != want {
+			t.Errorf("%s: ffn_up is %s", name, x.Type)
+		}
+		y, _ := original.Tensor(x.Name)
+		squares, all := 0.0, 0.0
+		got, err := refmodel.Dequantise(nil, x)
+		if err != nil { // types of package packed's tests alone
+			m.Close()
+			continue
+		}
+		for i, v := range floats(y.Data()) {
+			squares += float64(v-got[i]) * float64(v-got[i])
+			all += float64(v) * float64(v)
+		}
+		if loss := math.Sqrt(squares / all); loss > 0.5 {
+			t.Errorf("%s: ffn_up is off by %.3g of its size", name, loss)
+		}
+		m.Close()
+	}
+	d := &folder{config: &config{architecture: "llama", width: 256, layers: 9, heads: 4, kvHeads: 1, head: 64, feed: 256, vocabulary: 300}}
+	for _, name := range append(strings.Split(QuantNames(), ", "), "iq3_xxs", "iq2_s", "iq2_xs", "iq2_xxs", "iq1_m", "IQ1_S") {
+		if _, err := d.mixtureTypes(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, says := range map[string]string{"tq1_0": "cannot be packed", "q9": "no mixture or type is called", "i32": "cannot be packed"} {
+		err := Convert(t.Context(), dir, name, filepath.Join(t.TempDir(), "m.gguf"), nil)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want an error with %q", name, err, says)
+		}
+	}
+}
+
 // What is not known is refused by name.
 func TestConfigRefuses(t *testing.T) {
 	for text, want := range map[string]string{

@@ -9,8 +9,7 @@ import (
 	"tgc/packed"
 )
 
-// mixtureTypes picks types as llama.cpp's quantiser does for a mixture. A type that tgc
-// does not pack is replaced by the next larger one that it does.
+// mixtureTypes picks types as llama.cpp's quantiser does for a mixture.
 func (d *folder) mixtureTypes(name string) (typesOf, error) {
 	if name == "" {
 		return storedTypes, nil
@@ -24,7 +23,9 @@ func (d *folder) mixtureTypes(name string) (typesOf, error) {
 		return nil, err
 	}
 	for tensor, t := range types {
-		types[tensor] = packable(t)
+		if f, ok := packed.ByGGUF(uint32(t)); !ok || !f.CanEncode() {
+			return nil, fmt.Errorf("huggingface: %s for %s: values cannot be packed in this type", t, tensor)
+		}
 	}
 	return func(t *tensor) gguf.Type {
 		if kind, ok := types[t.name]; ok && t.mx == nil {
@@ -34,24 +35,8 @@ func (d *folder) mixtureTypes(name string) (typesOf, error) {
 	}, nil
 }
 
-// larger are the types to pack in place of those that tgc only reads: their blocks are no
-// longer than 32 values.
-var larger = map[gguf.Type]gguf.Type{
-	gguf.Q4_1: gguf.Q5_0, gguf.Q5_1: gguf.Q8_0, gguf.IQ4_NL: gguf.Q5_0,
-	gguf.Q2_K: gguf.Q4_K, gguf.Q3_K: gguf.Q4_K, gguf.IQ3_S: gguf.Q4_K, gguf.IQ4_XS: gguf.Q4_K,
-}
-
-func packable(t gguf.Type) gguf.Type {
-	if f, ok := packed.ByGGUF(uint32(t)); ok && f.CanEncode() {
-		return t
-	}
-	if to, ok := larger[t]; ok {
-		return to
-	}
-	return gguf.F16
-}
-
-// QuantNames lists what Convert takes.
+// QuantNames lists the mixtures that Convert takes; any type that can be packed may stand
+// in their place.
 func QuantNames() string {
 	var names []string
 	for _, name := range synth.MixtureNames() {

@@ -2,6 +2,7 @@ package synth
 
 import (
 	"fmt"
+	"strings"
 
 	"tgc/gguf"
 	"tgc/internal/lists"
@@ -132,12 +133,14 @@ func MixtureNames() []string {
 	return lists.Map(mixtures, func(m mixture) string { return m.name })
 }
 
-// MixtureTypes gives the types of the matrices of a model in a mixture, by their names. The
-// shape needs sizes and an architecture only.
+// MixtureTypes gives the types of the matrices of a model in a mixture, or in one type, by
+// their names. The shape needs sizes and an architecture only.
 func MixtureTypes(s Shape, name string) (map[string]gguf.Type, error) {
-	m, err := parseMixture(name)
-	if err != nil {
-		return nil, err
+	m, ok := mixtureByName(name)
+	if t, isType := gguf.TypeByName(name); !ok && isType {
+		m = uniform(t)
+	} else if !ok {
+		return nil, fmt.Errorf("no mixture or type is called %s, want one of %s", gguf.Quote(name), strings.Join(MixtureNames(), ", "))
 	}
 	if _, ok := families[s.Architecture]; !ok {
 		return nil, fmt.Errorf("synth: no architecture %q", s.Architecture)
