@@ -50,7 +50,7 @@ func exponential(s *step) *tensor.Tensor {
 }
 
 // largest is the largest number of a float dtype.
-var largest = map[ir.DType]float64{ir.F16: 65504, ir.BF16: 0xff * 0x1p120, ir.F32: math.MaxFloat32, ir.F64: math.MaxFloat64}
+var largest = map[ir.DType]float64{ir.F8E5M2: 57344, ir.F16: 65504, ir.BF16: 0xff * 0x1p120, ir.F32: math.MaxFloat32, ir.F64: math.MaxFloat64}
 
 func absolute(s *step) *tensor.Tensor {
 	zero, one := s.scalar(0), s.scalar(1)

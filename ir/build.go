@@ -22,8 +22,8 @@ func RoundFloat(dtype DType, v float64) float64 {
 		return float64(float16.Fromfloat32(oddRound(v)).Float32())
 	case BF16:
 		return float64(roundBF16(oddRound(v)))
-	case F8E4M3:
-		return roundF8(v)
+	case F8E4M3, F8E5M2:
+		return float8s[dtype].round(v)
 	}
 	panic(fmt.Sprintf("ir: RoundFloat of %s", dtype))
 }

@@ -32,7 +32,7 @@ func TestOpsDocument(t *testing.T) {
 func opsDocument() string {
 	var b strings.Builder
 	b.WriteString("# The ops\n\nGenerated from the table in `ir/op.go` by `go test ./ir -update`. The text form writes a node as\n`%name = op dtype [arg] sources`; see `ir/text.go`. What programs and models are built with is listed in [operations.md](operations.md).\n\n")
-	b.WriteString("Dtypes: `bool`, `i8` to `i64`, `u8` to `u64`, `f8e4m3`, `f16`, `bf16`, `f32`, `f64`, `idx` (a mathematical\ninteger, gone before the program) and `void`.\n")
+	b.WriteString("Dtypes: `bool`, `i8` to `i64`, `u8` to `u64`, `f8e4m3`, `f8e5m2`, `f16`, `bf16`, `f32`, `f64`, `idx` (a mathematical\ninteger, gone before the program) and `void`.\n")
 	for _, section := range []struct {
 		title string
 		has   func(info *OpInfo) bool

@@ -28,6 +28,7 @@ const (
 	F32
 	F64
 	Idx
+	F8E5M2 // last: the numbers of dtypes take part in hashes and orders
 	numDTypes
 )
 
@@ -56,6 +57,7 @@ var dtypeTable = [numDTypes]dtypeInfo{
 	F32:    {name: "f32", size: 4, float: true, signed: true, mant: 23},
 	F64:    {name: "f64", size: 8, float: true, signed: true, mant: 52},
 	Idx:    {name: "idx", signed: true},
+	F8E5M2: {name: "f8e5m2", size: 1, float: true, signed: true, mant: 2},
 }
 
 // String returns the dtype's name in the text form.

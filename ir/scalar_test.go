@@ -75,6 +75,10 @@ func TestEvalScalarEdges(t *testing.T) {
 		{OpCast, F8E4M3, F32, floats(448), FloatScalar(448)},
 		{OpCast, F8E4M3, F32, floats(464), FloatScalar(448)},
 		{OpCast, F8E4M3, F32, floats(470), FloatScalar(nan)},
+		{OpCast, F8E5M2, F32, floats(61439), FloatScalar(57344)},
+		{OpCast, F8E5M2, F32, floats(61440), FloatScalar(inf)},
+		{OpCast, F8E5M2, F64, floats(-0x1p-17), FloatScalar(math.Copysign(0, -1))},
+		{OpCast, F8E5M2, F64, floats(0x1.8p-17), FloatScalar(0x1p-16)},
 		{OpBitcast, U32, F32, floats(1), IntScalar(0x3f800000)},
 		{OpBitcast, F16, U16, ints(0x3c00), FloatScalar(1)},
 		{OpBitcast, I8, U8, ints(255), IntScalar(-1)},
@@ -97,13 +101,50 @@ func TestThreefryKnownAnswer(t *testing.T) {
 }
 
 func TestFloat8RoundTrip(t *testing.T) {
-	for b := range 256 {
-		v := FloatFromBits(F8E4M3, uint64(b))
-		if v != v {
-			continue
+	for _, dtype := range []DType{F8E4M3, F8E5M2} {
+		for b := range 256 {
+			v := FloatFromBits(dtype, uint64(b))
+			if v != v {
+				continue
+			}
+			if got := FloatBits(dtype, v); got != uint64(b) {
+				t.Errorf("%s %#x = %v stores as %#x", dtype, b, v, got)
+			}
 		}
-		if got := FloatBits(F8E4M3, v); got != uint64(b) {
-			t.Errorf("f8 %#x = %v stores as %#x", b, v, got)
+	}
+}
+
+// The bytes of F8E5M2 are the upper ones of F16.
+func TestFloat8E5M2IsHalfOfF16(t *testing.T) {
+	for b := range uint64(256) {
+		got, want := FloatFromBits(F8E5M2, b), FloatFromBits(F16, b<<8)
+		if math.Float64bits(got) != math.Float64bits(want) && !(got != got && want != want) {
+			t.Errorf("%#x is %v, want %v", b, got, want)
+		}
+	}
+}
+
+// Every number between two of a format goes to the nearer one, to the even one from the middle.
+func TestFloat8RoundsToNearest(t *testing.T) {
+	for _, dtype := range []DType{F8E4M3, F8E5M2} {
+		for b := range uint64(0x7e) {
+			low, high := FloatFromBits(dtype, b), FloatFromBits(dtype, b+1)
+			if math.IsInf(high, 0) || high != high {
+				break
+			}
+			middle := (low + high) / 2
+			even := low
+			if b%2 == 1 {
+				even = high
+			}
+			for v, want := range map[float64]float64{middle: even, math.Nextafter(middle, 0): low, math.Nextafter(middle, high): high} {
+				if got := RoundFloat(dtype, v); got != want {
+					t.Errorf("%s of %v is %v, want %v", dtype, v, got, want)
+				}
+				if got := RoundFloat(dtype, -v); got != -want {
+					t.Errorf("%s of %v is %v, want %v", dtype, -v, got, -want)
+				}
+			}
 		}
 	}
 }

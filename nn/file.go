@@ -15,7 +15,7 @@ var fileTypes = map[ir.DType]safetensors.DType{
 	ir.F64: safetensors.F64, ir.F32: safetensors.F32, ir.F16: safetensors.F16, ir.BF16: safetensors.BF16,
 	ir.I64: safetensors.I64, ir.I32: safetensors.I32, ir.I16: safetensors.I16, ir.I8: safetensors.I8,
 	ir.U64: safetensors.U64, ir.U32: safetensors.U32, ir.U16: safetensors.U16, ir.U8: safetensors.U8,
-	ir.Bool: safetensors.BOOL,
+	ir.Bool: safetensors.BOOL, ir.F8E4M3: safetensors.F8E4M3, ir.F8E5M2: safetensors.F8E5M2,
 }
 
 // WriteFile writes values as a safetensors file, which appears under its name

@@ -25,7 +25,7 @@ func TypesOf(dtypes ...ir.DType) Types {
 var (
 	Bools    = TypesOf(ir.Bool)
 	Ints     = TypesOf(ir.I8, ir.I16, ir.I32, ir.I64, ir.U8, ir.U16, ir.U32, ir.U64) // fixed width
-	Floats   = TypesOf(ir.F8E4M3, ir.F16, ir.BF16, ir.F32, ir.F64)
+	Floats   = TypesOf(ir.F8E4M3, ir.F8E5M2, ir.F16, ir.BF16, ir.F32, ir.F64)
 	Index    = TypesOf(ir.Idx)
 	AnyTypes = Bools | Ints | Floats | Index
 )

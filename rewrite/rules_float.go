@@ -9,7 +9,7 @@ import (
 var (
 	f, g, h    = Any("x", Floats), Any("y", Floats), Any("z", Floats)
 	cf, cg     = Const("c", Floats), Const("d", Floats)
-	infFloats  = TypesOf(ir.F16, ir.BF16, ir.F32, ir.F64) // those with infinities
+	infFloats  = TypesOf(ir.F8E5M2, ir.F16, ir.BF16, ir.F32, ir.F64) // those with infinities
 	finf       = Any("x", infFloats)
 	whole32    = Any("n", integral)
 	minusZero  = Literal(math.Copysign(0, -1))
@@ -65,7 +65,7 @@ func exactReciprocal(c *Pattern) Guard {
 		}
 		r := 1 / v
 		frac, exp := math.Frexp(v)
-		small := map[ir.DType]int{ir.F8E4M3: 6, ir.F16: 14, ir.BF16: 126, ir.F32: 126, ir.F64: 1022}[d]
+		small := map[ir.DType]int{ir.F8E4M3: 6, ir.F8E5M2: 14, ir.F16: 14, ir.BF16: 126, ir.F32: 126, ir.F64: 1022}[d]
 		return math.Abs(frac) == 0.5 && exp-1 <= small && ir.RoundFloat(d, r) == r && !math.IsInf(r, 0)
 	}}
 }

@@ -48,7 +48,7 @@ func promoteTypes(a, b ir.DType) (ir.DType, bool) {
 func promotable(d ir.DType) bool { return d == ir.Bool || d.IsInt() || d.IsFloat() }
 
 func promoteFloats(a, b ir.DType) ir.DType {
-	if a.Size() == b.Size() { // f16 and bf16
+	if a.Size() == b.Size() { // f16 and bf16, f8e4m3 and f8e5m2
 		return ir.F32
 	}
 	return wider(a, b)

@@ -66,7 +66,7 @@ func (t *Tensor) exactly(u *Tensor, f func(a, b *Tensor) *Tensor) *Tensor {
 		return t.bad()
 	}
 	format := ir.F64
-	if t.DType() == ir.F16 || t.DType() == ir.F8E4M3 { // bf16 has f32's range
+	if t.DType().IsFloat() && t.DType().Size() < 4 && t.DType() != ir.BF16 { // which has f32's range
 		format = ir.F32
 	}
 	return f(t.Cast(format), u.Cast(format)).Cast(t.DType())

@@ -16,7 +16,7 @@ import (
 
 // Element is a Go type that a buffer's elements can be moved as: of the dtype's
 // size. f16 moves as float16.Float16 or its bits in a uint16, bf16 as bits in a uint16,
-// f8e4m3 as bits in a uint8.
+// f8e4m3 and f8e5m2 as bits in a uint8.
 type Element interface {
 	~float32 | ~float64 | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~bool
 }

@@ -80,6 +80,7 @@ type vectorTensor struct {
 // vectorTypes are the dtypes of the vectors.
 var vectorTypes = map[string]ir.DType{
 	"float64": ir.F64, "float32": ir.F32, "float16": ir.F16, "bfloat16": ir.BF16,
+	"float8_e4m3fn": ir.F8E4M3, "float8_e5m2": ir.F8E5M2,
 	"int8": ir.I8, "uint8": ir.U8, "int16": ir.I16, "int32": ir.I32, "int64": ir.I64, "bool": ir.Bool,
 }
 

@@ -38,7 +38,7 @@ func Elementwise(op ir.Op, result ir.DType, args ...ir.DType) *program.Program {
 }
 
 // Types are all dtypes that a program can hold.
-var Types = []ir.DType{ir.Bool, ir.I8, ir.I16, ir.I32, ir.I64, ir.U8, ir.U16, ir.U32, ir.U64, ir.F8E4M3, ir.F16, ir.BF16, ir.F32, ir.F64}
+var Types = []ir.DType{ir.Bool, ir.I8, ir.I16, ir.I32, ir.I64, ir.U8, ir.U16, ir.U32, ir.U64, ir.F8E4M3, ir.F8E5M2, ir.F16, ir.BF16, ir.F32, ir.F64}
 
 // Signatures lists the operand types on which an op has meaning.
 func Signatures(op ir.Op) (result []ir.DType, args [][]ir.DType) {

@@ -173,7 +173,7 @@ func (g *generator) alu() {
 		t.Elem = ir.U32
 	}
 	if op.Info().Type == ir.TypeFloat && !t.Elem.IsFloat() {
-		t.Elem = []ir.DType{ir.F32, ir.F32, ir.F64, ir.F16, ir.BF16, ir.F8E4M3}[g.r.IntN(6)]
+		t.Elem = []ir.DType{ir.F32, ir.F32, ir.F64, ir.F16, ir.BF16, ir.F8E4M3, ir.F8E5M2}[g.r.IntN(7)]
 	}
 	var args []*program.Value
 	for i := range op.Info().Arity {

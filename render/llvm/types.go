@@ -18,7 +18,7 @@ import (
 var elemTypes = map[ir.DType]types.Type{
 	ir.Bool: types.I1, ir.I8: types.I8, ir.I16: types.I16, ir.I32: types.I32, ir.I64: types.I64,
 	ir.U8: types.I8, ir.U16: types.I16, ir.U32: types.I32, ir.U64: types.I64,
-	ir.F8E4M3: types.I8, ir.F16: types.I16, ir.BF16: types.I16,
+	ir.F8E4M3: types.I8, ir.F8E5M2: types.I8, ir.F16: types.I16, ir.BF16: types.I16,
 	ir.F32: types.Float, ir.F64: types.Double,
 }
 

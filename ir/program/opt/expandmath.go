@@ -169,7 +169,7 @@ func (l Lacks) expands(in *program.Instr) bool {
 }
 
 // isNarrow reports a float dtype without arithmetic of its own.
-func isNarrow(d ir.DType) bool { return d == ir.F16 || d == ir.BF16 || d == ir.F8E4M3 }
+func isNarrow(d ir.DType) bool { return d.IsFloat() && d.Size() < 4 }
 
 // nativeCast reports a CAST that every backend does in one step: between
 // integers, Bool, f32 and f64, and between f16 and f32.

@@ -88,6 +88,9 @@ func (e *expander) widen(x *program.Value) *program.Value {
 		return e.Bitcast(e.aluI(ir.OpShl, e.Cast(e.Bitcast(x, ir.U16), ir.U32), 16), ir.F32)
 	case ir.F8E4M3:
 		return e.widenF8(x)
+	case ir.F8E5M2: // the upper half of f16
+		upper := e.aluI(ir.OpShl, e.Cast(e.Bitcast(x, ir.U8), ir.U16), 8)
+		return e.widen(e.Bitcast(upper, ir.F16))
 	}
 	if e.lacks.Half {
 		return e.widenHalf(x)
@@ -135,7 +138,7 @@ func (e *expander) toF32Odd(x *program.Value, to ir.DType) *program.Value {
 			return e.toF32Odd(e.Cast(x, ir.F64), to)
 		}
 	}
-	// Integers past 2^24 are infinite in f16 and NaN in f8 however rounded.
+	// Integers past 2^24 are infinite in f16 and f8e5m2 and NaN in f8e4m3 however rounded.
 	return e.Cast(x, ir.F32)
 }
 
@@ -169,8 +172,8 @@ func (e *expander) round(x *program.Value, to ir.DType) *program.Value {
 			return e.Cast(x, to)
 		}
 		return e.roundBF16(x)
-	case ir.F8E4M3:
-		return e.roundF8(x)
+	case ir.F8E4M3, ir.F8E5M2:
+		return e.roundF8(x, formatsF8[to])
 	}
 	if e.lacks.Half {
 		return e.roundHalf(x)
@@ -203,19 +206,39 @@ func (e *expander) roundBF16(x *program.Value) *program.Value {
 	return e.Bitcast(e.Cast(v, ir.U16), ir.BF16)
 }
 
-// roundF8: below the least normal 2^-6 the sum with 2^14 rounds to multiples
-// of 2^-9; else the exponent is rebased and the mantissa rounded to 3 bits.
-// Past 464 (half a step above the largest, 448) everything is NaN.
-func (e *expander) roundF8(x *program.Value) *program.Value {
+// formatF8 is how f32 is rounded to a float of 8 bits.
+type formatF8 struct {
+	dtype   ir.DType
+	mant    int64 // bits of the mantissa
+	bias    int64
+	past    int64   // the byte of what rounds past the largest number
+	subSum  float64 // a sum with this rounds to multiples of the least number
+	normals float64 // the least normal number
+}
+
+var formatsF8 = map[ir.DType]formatF8{
+	ir.F8E4M3: {ir.F8E4M3, 3, 7, 0x7f, 0x1p14, 0x1p-6},  // NaN past 464, half a step above 448
+	ir.F8E5M2: {ir.F8E5M2, 2, 15, 0x7c, 0x1p7, 0x1p-14}, // infinite past 61440, half a step above 57344
+}
+
+// roundF8: below the least normal number a sum rounds to multiples of the least number; else
+// the exponent is rebased and the mantissa rounded.
+func (e *expander) roundF8(x *program.Value, f formatF8) *program.Value {
 	size := e.Alu(ir.OpAbs, x)
 	bits := e.Bitcast(size, ir.U32)
-	rebased := e.aluI(ir.OpSub, bits, 120<<23)
-	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, 20), 1)
-	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 0x7ffff), odd), 20)
-	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, 0x1p14), ir.U32), int64(math.Float32bits(0x1p14)))
-	code := e.Where(e.aluF(ir.OpCmpLt, size, 0x1p-6), subnormal, normal)
-	nan := e.Int(code.Type, 0x7f)
-	code = e.Where(e.Lt(code, nan), code, nan)
+	dropped := 23 - f.mant
+	rebased := e.aluI(ir.OpSub, bits, (127-f.bias)<<23)
+	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, dropped), 1)
+	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 1<<(dropped-1)-1), odd), dropped)
+	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, f.subSum), ir.U32), int64(math.Float32bits(float32(f.subSum))))
+	code := e.Where(e.aluF(ir.OpCmpLt, size, f.normals), subnormal, normal)
+	past := e.Int(code.Type, f.past)
+	code = e.Where(e.Lt(code, past), code, past)
+	if f.past != nanF8 {
+		code = e.Where(e.Eq(x, x), code, e.Int(code.Type, nanF8))
+	}
 	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 24)
-	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U8), ir.F8E4M3)
+	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U8), f.dtype)
 }
+
+const nanF8 = 0x7f
