@@ -1,6 +1,9 @@
 package tensor
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Activation functions. f16 and bf16 are computed in f32 and rounded once.
 
@@ -58,6 +61,22 @@ func (t *Tensor) Relu6() *Tensor {
 // LeakyRelu is t where it is above 0, else slope*t.
 func (t *Tensor) LeakyRelu(slope float64) *Tensor {
 	return t.widely(func(x *Tensor) *Tensor { return x.scalar(0).Lt(x).Where(x, x.MulScalar(slope)) })
+}
+
+// PRelu is t where it is above 0, else t times a slope that is learned: slope [C] has one for
+// each channel of t [N, C, ..], or [1] one for all (He et al. 2015).
+func (t *Tensor) PRelu(slope *Tensor) *Tensor {
+	if !t.ok() || !slope.ok() {
+		return t.bad()
+	}
+	one := slope.Rank() == 1 && slope.Dim(0).IsInt(1)
+	if !t.DType().IsFloat() || !one && (t.Rank() < 2 || slope.Rank() != 1 || slope.Dim(0) != t.Dim(1)) {
+		return t.graph.fail("", "%s with slopes %s; want floats [N C ..] with slopes [C] or [1]", t, slope)
+	}
+	if !one {
+		slope = slope.Reshape(append([]int{-1}, slices.Repeat([]int{1}, t.Rank()-2)...)...)
+	}
+	return t.widely2("", slope, func(x, s *Tensor) *Tensor { return x.scalar(0).Lt(x).Where(x, x.Mul(s)) }).Cast(t.DType())
 }
 
 // Elu is t where it is above 0, else alpha*(e**t - 1).

@@ -7,12 +7,14 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/tensor"
 )
 
 // attrs reads the attributes of an operation. It keeps the first mistake: an
 // attribute of the wrong type, one that is required but absent, and, in the
 // end, one that nobody asked for.
 type attrs struct {
+	graph  *tensor.Graph // of an operation without inputs
 	values map[string]json.RawMessage
 	used   map[string]bool
 	err    error

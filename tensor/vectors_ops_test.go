@@ -12,7 +12,7 @@ type opBuilder func(a *attrs, in []*tensor.Tensor) []*tensor.Tensor
 
 // vectorOps dispatches on the names of the operator vectors; the rows stand in
 // one file for each group.
-var vectorOps = joinOps(unaryOps, binaryOps, reduceOps, movementOps, indexOps, matmulOps, nnOps)
+var vectorOps = joinOps(unaryOps, binaryOps, reduceOps, movementOps, indexOps, matmulOps, nnOps, newerOps, searchOps)
 
 func joinOps(tables ...map[string]opBuilder) map[string]opBuilder {
 	all := make(map[string]opBuilder)

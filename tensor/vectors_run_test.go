@@ -83,9 +83,9 @@ func (c *vectorCase) build(g *tensor.Graph) (inputs, outputs []*tensor.Tensor, e
 		inputs = append(inputs, g.Input(inputName(i), in.dtype, in.Shape...))
 	}
 	if c.Op == "program" {
-		outputs, err = c.buildProgram(inputs)
+		outputs, err = c.buildProgram(g, inputs)
 	} else {
-		outputs, err = apply(c.Op, c.Attrs, inputs)
+		outputs, err = apply(g, c.Op, c.Attrs, inputs)
 	}
 	if err == nil {
 		err = g.Err()
@@ -98,18 +98,18 @@ func cotangentName(i int) string { return fmt.Sprint("cotangent", i) }
 func outputName(i int) string    { return fmt.Sprint("out", i) }
 
 // apply builds one operation through the dispatch table.
-func apply(op string, attributes map[string]json.RawMessage, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+func apply(g *tensor.Graph, op string, attributes map[string]json.RawMessage, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	build, ok := vectorOps[op]
 	if !ok {
 		return nil, fmt.Errorf("%w: op %s", errMissing, op)
 	}
-	a := &attrs{values: attributes, used: make(map[string]bool)}
+	a := &attrs{graph: g, values: attributes, used: make(map[string]bool)}
 	outputs := build(a, inputs)
 	return outputs, a.finish()
 }
 
 // buildProgram runs the steps of a program in order.
-func (c *vectorCase) buildProgram(inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
+func (c *vectorCase) buildProgram(g *tensor.Graph, inputs []*tensor.Tensor) ([]*tensor.Tensor, error) {
 	named := make(map[string]*tensor.Tensor)
 	for i := range c.Inputs {
 		named[c.Inputs[i].Name] = inputs[i]
@@ -121,7 +121,7 @@ func (c *vectorCase) buildProgram(inputs []*tensor.Tensor) ([]*tensor.Tensor, er
 				return nil, fmt.Errorf("step %s reads %q, which nothing names", step.Op, name)
 			}
 		}
-		out, err := apply(step.Op, step.Attrs, in)
+		out, err := apply(g, step.Op, step.Attrs, in)
 		if err != nil {
 			return nil, err
 		}
