@@ -27,6 +27,9 @@ func (t *Tensor) Conv(w, bias *Tensor, options ...ConvOptions) *Tensor {
 	if t.Extent(1) != w.Extent(1)*c.groups || w.Extent(0)%c.groups != 0 {
 		return t.graph.fail("conv", "input %s, weight %s, %d groups; want [N C ..] and [O C/groups ..]", t, w, c.groups)
 	}
+	if bias != nil && bias.Dim(0) != w.Dim(0) {
+		return t.graph.fail("conv", "weight %s, bias %s; want a number for each of %d outputs", w, bias, w.Extent(0))
+	}
 	x := t.wide().padSpatial(c.padding, c.padding)
 	return x.correlate(w.wide().Unflatten(0, c.groups, w.Extent(0)/c.groups), c).affine(nil, x.perChannel(bias)).Cast(t.DType())
 }
@@ -42,6 +45,15 @@ func (t *Tensor) ConvTranspose(w, bias *Tensor, options ...ConvOptions) *Tensor 
 	}
 	if t.Extent(1) != w.Extent(0) || t.Extent(1)%c.groups != 0 {
 		return t.graph.fail("conv_transpose", "input %s, weight %s, %d groups; want [N C ..] and [C O/groups ..]", t, w, c.groups)
+	}
+	if outputs := w.Extent(1) * c.groups; bias != nil && bias.Extent(0) != outputs {
+		return t.graph.fail("conv_transpose", "weight %s, %d groups, bias %s; want a number for each of %d outputs", w, c.groups, bias, outputs)
+	}
+	for i := range c.rank {
+		n := (t.Extent(2+i)-1)*c.stride[i] - 2*c.padding[i] + c.dilation[i]*(w.Extent(2+i)-1) + 1 + c.outputPadding[i]
+		if n < 1 {
+			return t.graph.fail("conv_transpose", "input %s, weight %s, options %+v: axis %d of the result would have %d elements", t, w, o, 2+i, n)
+		}
 	}
 	if c.strides() {
 		return t.wide().inPhases(w.wide(), c).affine(nil, t.wide().perChannel(bias)).Cast(t.DType())

@@ -193,3 +193,20 @@ func TestBitcastSizes(t *testing.T) {
 		t.Errorf("as halves: %x, want %x", got, want)
 	}
 }
+
+// Functions of numbers without axes are those of tensors.
+func TestTwoFloatsOfRankZero(t *testing.T) {
+	g := onDevice(t)
+	x, y := tensor.FromSlice(g, []float32{-7.5}), tensor.FromSlice(g, []float32{2})
+	for name, c := range map[string]struct {
+		got  *tensor.Tensor
+		want float64
+	}{
+		"fmod": {x.TruncMod(y), -1.5}, "mod": {x.FloorMod(y), 0.5}, "pow": {x.Abs().Pow(y), 56.25},
+		"floor div": {x.FloorDiv(y), -4}, "atan2": {x.Atan2(y), math.Atan2(-7.5, 2)},
+	} {
+		if got := realised[float32](t, c.got); math.Abs(float64(got[0])-c.want) > 1e-6*math.Abs(c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -20,15 +20,18 @@ func TestEmptyTensors(t *testing.T) {
 		"pad": {func(_ *tensor.Graph, x *T) *T {
 			return x.Cut(tensor.Until(1)).PadAll([][2]int{{}, {1, 0}, {}}, tensor.PadOptions{Value: 2})
 		}, []int{1, 1, 3}, []float32{2, 2, 2}},
-		"roll":      {func(_ *tensor.Graph, x *T) *T { return x.Roll([]int{1, 1}, []int{1, 2}) }, []int{2, 0, 3}, nil},
-		"repeat":    {func(_ *tensor.Graph, x *T) *T { return x.Repeat(2, 3, 0) }, []int{4, 0, 0}, nil},
-		"stack":     {func(_ *tensor.Graph, x *T) *T { return x.Stack(1, x) }, []int{2, 2, 0, 3}, nil},
-		"chunk":     {func(_ *tensor.Graph, x *T) *T { return x.Chunk(1, 2)[1] }, []int{2, 0, 3}, nil},
-		"diagonal":  {func(_ *tensor.Graph, x *T) *T { return x.Diagonal(0, 0, 1) }, []int{3, 0}, nil},
-		"sort":      {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(2, true); return v }, []int{2, 0, 3}, nil},
-		"sort none": {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(1, true); return v }, []int{2, 0, 3}, nil},
-		"topk":      {func(_ *tensor.Graph, x *T) *T { v, _ := x.TopK(2, 2, true); return v }, []int{2, 0, 2}, nil},
-		"gather":    {func(g *tensor.Graph, x *T) *T { return x.GatherElements(2, tensor.FromSlice[int32](g, nil, 2, 0, 1)) }, []int{2, 0, 1}, nil},
+		"roll":              {func(_ *tensor.Graph, x *T) *T { return x.Roll([]int{1, 1}, []int{1, 2}) }, []int{2, 0, 3}, nil},
+		"repeat":            {func(_ *tensor.Graph, x *T) *T { return x.Repeat(2, 3, 0) }, []int{4, 0, 0}, nil},
+		"stack":             {func(_ *tensor.Graph, x *T) *T { return x.Stack(1, x) }, []int{2, 2, 0, 3}, nil},
+		"chunk":             {func(_ *tensor.Graph, x *T) *T { return x.Chunk(1, 2)[1] }, []int{2, 0, 3}, nil},
+		"diagonal":          {func(_ *tensor.Graph, x *T) *T { return x.Diagonal(0, 0, 1) }, []int{3, 0}, nil},
+		"sort":              {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(2, true); return v }, []int{2, 0, 3}, nil},
+		"sort none":         {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(1, true); return v }, []int{2, 0, 3}, nil},
+		"topk":              {func(_ *tensor.Graph, x *T) *T { v, _ := x.TopK(2, 2, true); return v }, []int{2, 0, 2}, nil},
+		"topk of none":      {func(_ *tensor.Graph, x *T) *T { v, _ := x.Pad(1, 0, 1).TopK(0, 1, true); return v }, []int{2, 0, 3}, nil},
+		"reshape":           {func(_ *tensor.Graph, x *T) *T { return x.Reshape(0, 0) }, []int{0, 0}, nil},
+		"repeat interleave": {func(_ *tensor.Graph, x *T) *T { return x.RepeatInterleave(0, 2) }, []int{4, 0, 3}, nil},
+		"gather":            {func(g *tensor.Graph, x *T) *T { return x.GatherElements(2, tensor.FromSlice[int32](g, nil, 2, 0, 1)) }, []int{2, 0, 1}, nil},
 		"scatter": {func(g *tensor.Graph, _ *T) *T {
 			y := tensor.FromSlice(g, []float32{5, 6}, 2)
 			return y.ScatterElements(0, tensor.FromSlice[int32](g, nil, 0), tensor.FromSlice[float32](g, nil, 0))

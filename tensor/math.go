@@ -202,10 +202,11 @@ func (t *Tensor) Atan2(u *Tensor) *Tensor {
 
 // signBit is true for negative floats, -0 included.
 func (t *Tensor) signBit() *Tensor {
-	bits := t.Bitcast(ir.I32)
+	word := ir.I32
 	if t.DType() == ir.F64 {
-		bits = t.Bitcast(ir.I64)
+		word = ir.I64
 	}
+	bits := t.Bitcast(word)
 	return bits.Lt(bits.scalar(0))
 }
 

@@ -58,6 +58,10 @@ func (t *Tensor) TopK(k, axis int, largest bool) (values, indices *Tensor) {
 	if !ok || k < 0 || k > t.Extent(i) {
 		return t.graph.fail("topk", "%d of axis %d of %s", k, axis, t), t.bad()
 	}
+	if k == 0 { // of nothing no order is made
+		none := t.SliceInts(i, 0, 0)
+		return none, none.graph.Full(ir.I32, 0).fill(none.shape())
+	}
 	return t.best(i, k, largest)
 }
 

@@ -57,6 +57,12 @@ func (s *builder) reshapeIndex(from, to, index []*ir.UOp) []*ir.UOp {
 	a := s.A
 	zero := a.Index(0)
 	out := make([]*ir.UOp, len(from))
+	if slices.ContainsFunc(from, func(extent *ir.UOp) bool { return extent.IsInt(0) }) {
+		for k := range out { // no element is read, whatever its place
+			out[k] = zero
+		}
+		return out
+	}
 	i, j := 0, 0
 	for {
 		for i < len(from) && expr.IsUnit(from[i]) {
