@@ -16,6 +16,9 @@ type Shapes struct {
 // NewShapes makes an empty memo over an arena.
 func NewShapes(a *Arena) *Shapes { return &Shapes{arena: a, memo: make(map[*UOp][]*UOp)} }
 
+// Forget drops what was asked before.
+func (s *Shapes) Forget() { clear(s.memo) }
+
 // Of returns the extents of u, outermost first. The graph must pass
 // VerifyTensor; a malformed node panics. It visits the nodes whose shapes were
 // not asked for before, so that a graph costs as much as it grows while it is

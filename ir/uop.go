@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 type UOp struct {
 	Op     Op
 	DType  DType
+	index  bool   // of index arithmetic that is built on nothing else: see Renew
 	number uint32 // in the order in which the arena made it, from 1; 0: outside any. See NodeMap
 	Arg    Arg    // nil or the type that the op's ArgKind says
 	Src    []*UOp
@@ -57,6 +59,7 @@ func New(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 type Arena struct {
 	table   []*UOp // open addressing by hash; its length is a power of 2
 	slab    []UOp
+	index   [][]UOp // slabs of nodes of index arithmetic
 	made    int
 	monoids NodeMap[*Monoid] // of tuple REDUCEs; see MonoidOf
 	origins *origins         // nil: nobody asks; see Trace
@@ -64,6 +67,17 @@ type Arena struct {
 
 // NewArena makes an empty arena.
 func NewArena() *Arena { return &Arena{table: make([]*UOp, 1<<10)} }
+
+// All are the nodes of the arena, in no order.
+func (a *Arena) All() iter.Seq[*UOp] {
+	return func(yield func(*UOp) bool) {
+		for _, u := range a.table {
+			if u != nil && !yield(u) {
+				return
+			}
+		}
+	}
+}
 
 // Len is the number of nodes made: a compile-time counter that goldens pin.
 func (a *Arena) Len() int { return a.made }
@@ -77,11 +91,7 @@ func (a *Arena) Make(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 	if u := a.table[at]; u != nil {
 		return u
 	}
-	if len(a.slab) == cap(a.slab) {
-		a.slab = make([]UOp, 0, 1024)
-	}
-	a.slab = append(a.slab, probe)
-	u := &a.slab[len(a.slab)-1]
+	u := a.store(probe)
 	a.made++
 	u.number = uint32(a.made)
 	a.table[at] = u
@@ -92,6 +102,47 @@ func (a *Arena) Make(op Op, dtype DType, arg Arg, src ...*UOp) *UOp {
 		a.origins.made(u)
 	}
 	return u
+}
+
+// store puts a node into a slab.
+func (a *Arena) store(node UOp) *UOp {
+	slab := &a.slab
+	node.index = node.DType == Idx && !slices.ContainsFunc(node.Src, func(s *UOp) bool { return !s.index })
+	if node.index {
+		if last := len(a.index) - 1; last < 0 || len(a.index[last]) == cap(a.index[last]) {
+			a.index = append(a.index, make([]UOp, 0, 64<<min(len(a.index), 4)))
+		}
+		slab = &a.index[len(a.index)-1]
+	} else if len(a.slab) == cap(a.slab) {
+		a.slab = make([]UOp, 0, 1024)
+	}
+	*slab = append(*slab, node)
+	return &(*slab)[len(*slab)-1]
+}
+
+// Renew forgets all nodes but those of index arithmetic, extents among them, which stay the
+// nodes that they are. What goes on must be made again.
+func (a *Arena) Renew() {
+	*a = Arena{table: make([]*UOp, 1<<10), index: a.index}
+	for _, slab := range a.index {
+		for i := range slab {
+			u := &slab[i]
+			a.table[a.find(u)] = u
+			a.made = max(a.made, int(u.number))
+			if 2*a.made > len(a.table) {
+				a.grow()
+			}
+		}
+	}
+}
+
+// Again makes a node of before Renew once more, of other sources; one of index arithmetic
+// is what it was.
+func (a *Arena) Again(u *UOp, src []*UOp) *UOp {
+	if u.index {
+		return u
+	}
+	return a.Make(u.Op, u.DType, u.Arg, src...)
 }
 
 // find is the place in the table of the node with these contents, or the empty

@@ -7,8 +7,7 @@ import (
 )
 
 // Fresh computes tensors of one graph together and gives them as values of a new graph, on
-// the same device. A graph keeps its nodes and values as long as anything refers to it, so
-// that a long loop of Realize grows; one that goes on with fresh tensors does not:
+// the same device, without what they were computed from: derivatives end at them.
 //
 //	for range steps {
 //		if x, err = x.MulScalar(0.5).AddScalar(1).Fresh(ctx); err != nil { .. }

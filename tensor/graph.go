@@ -31,6 +31,7 @@ type Graph struct {
 	device   runtime.Device      // of Realize, or nil
 	values   map[int64][]byte    // contents of buffers, by ID: see FromSliceSlice
 	realised map[*ir.UOp]*ir.UOp // computed nodes -> buffers with their values
+	tracked  tracked             // what may be asked for: see sweep
 }
 
 // BufferInfo describes a buffer that the graph's user must bind to memory.
@@ -54,7 +55,12 @@ func NewGraph() *Graph {
 func (g *Graph) Err() error { return g.err }
 
 // Buffers lists the graph's buffers in order of creation.
-func (g *Graph) Buffers() []BufferInfo { return g.buffers }
+func (g *Graph) Buffers() []BufferInfo {
+	if len(g.tracked.free) == 0 {
+		return g.buffers
+	}
+	return slices.DeleteFunc(slices.Clone(g.buffers), func(b BufferInfo) bool { return b.DType == ir.Void })
+}
 
 // Arena gives access to index arithmetic on dims.
 func (g *Graph) Arena() *ir.Arena { return g.arena }
@@ -108,9 +114,18 @@ func (g *Graph) Packed(name, format string, shape ...int) *Tensor {
 // IsPacked reports the decoded tensor of a packed buffer.
 func (t *Tensor) IsPacked() bool { return t.ok() && t.node.Op == ir.OpDecode }
 
+// buffer declares a buffer under the next ID.
 func (g *Graph) buffer(info BufferInfo) *Tensor {
 	info.ID = int64(len(g.buffers))
-	g.buffers = append(g.buffers, info)
+	return g.declare(info)
+}
+
+func (g *Graph) declare(info BufferInfo) *Tensor {
+	if info.ID == int64(len(g.buffers)) {
+		g.buffers = append(g.buffers, info)
+	} else {
+		g.buffers[info.ID] = info // of one that is no more
+	}
 	if size := count(info.Shape); size > math.MaxInt64/8 {
 		return g.fail("buffer", "%q of shape %s has more elements than can be counted", info.Name, shapeText(info.Shape))
 	}
@@ -240,7 +255,11 @@ func (g *Graph) Table(dtype ir.DType, values []float64, shape ...int) *Tensor {
 	return g.wrap(g.arena.Make(ir.OpTable, dtype, ir.TableArg{Data: data}, g.Dims(shape...)...))
 }
 
-func (g *Graph) wrap(node *ir.UOp) *Tensor { return &Tensor{graph: g, node: node} }
+func (g *Graph) wrap(node *ir.UOp) *Tensor {
+	t := &Tensor{graph: g, node: node}
+	g.tracked.add(t)
+	return t
+}
 
 // Fail records an error of a package above this one (a layer that is given a
 // wrong shape, say) unless there is one already. The tensor returned is bad.

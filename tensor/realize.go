@@ -21,8 +21,9 @@ func (g *Graph) On(dev runtime.Device) *Graph {
 }
 
 // Realize computes tensors of one graph together, as one compiled graph; Data
-// then reads them, and whatever is built on them starts from these values, which the graph
-// keeps as long as it lives. All inputs must have values (FromSlice), and no size may be symbolic: for work that is
+// then reads them, and whatever is built on them starts from these values. The graph keeps
+// them as long as a tensor that something refers to may ask for them: a loop that goes on with the
+// tensors of its last step does not grow. All inputs must have values (FromSlice), and no size may be symbolic: for work that is
 // repeated on changing inputs, Compile a Function.
 func Realize(ctx context.Context, tensors ...*Tensor) error {
 	if len(tensors) == 0 {
@@ -47,6 +48,7 @@ func Realize(ctx context.Context, tensors ...*Tensor) error {
 	if g.err != nil || len(wanted) == 0 {
 		return g.err
 	}
+	g.sweep()
 	return g.realize(ctx, wanted)
 }
 

@@ -59,7 +59,8 @@ func (g *Graph) FromBytes(dtype ir.DType, raw []byte, shape ...int) *Tensor {
 		}
 		return g.fail("from", "%d bytes for %s%v, want %d", len(raw), dtype, shape, count*size)
 	}
-	t := g.buffer(BufferInfo{Name: fmt.Sprintf("#%d", len(g.buffers)), DType: dtype, Shape: g.Dims(shape...)})
+	id := g.tracked.take(int64(len(g.buffers)))
+	t := g.declare(BufferInfo{ID: id, Name: fmt.Sprintf("#%d", id), DType: dtype, Shape: g.Dims(shape...)})
 	if g.values == nil {
 		g.values = make(map[int64][]byte)
 	}
