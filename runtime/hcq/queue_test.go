@@ -143,7 +143,7 @@ func TestLongCopy(t *testing.T) {
 
 // A queue that waits for the other one has time as long as that goes on.
 func TestProgressOfTheOther(t *testing.T) {
-	q, err := newQueue(newStill(64), Copies, 50*time.Millisecond)
+	q, err := newQueue(newStill(64), Copies, 300*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +152,8 @@ func TestProgressOfTheOther(t *testing.T) {
 	}
 	value := func(q *queue) *uint64 { return (*uint64)(unsafe.Pointer(&q.cell.Host[0])) }
 	go func() {
-		for i := range uint64(100) {
-			time.Sleep(time.Millisecond)
+		for i := range uint64(60) {
+			time.Sleep(10 * time.Millisecond)
 			atomic.StoreUint64(value(q.other), i+1)
 		}
 		atomic.StoreUint64(value(q), 1)
