@@ -60,7 +60,7 @@ func TestBatchEmulated(t *testing.T) {
 	for name, sampling := range loopSampling {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, requests := tinyModel(t), batchRequests(sampling)[:2]
+			m, requests := loopModel(t), batchRequests(sampling)[:2]
 			requests[0].Prompt, requests[0].Tokens, requests[1].Tokens = []int32{300}, 4, 2
 			batch := newBatch(t, m, openDevice(t, "cuda:emu"), llm.BatchOptions{Sequences: 2, Context: batchContext, Ahead: 2})
 			batchEqualsSingles(t, batch, m, openDevice(t, "cpu"), requests, 1)
@@ -83,7 +83,9 @@ var batchLimits = map[nn.Numeric]float64{nn.Exact: gpuLimits.nmse, nn.Int8: 1e-3
 // Numbers of sequences for which a GPU has kernels of its own, those that fill no tile of
 // matrix instructions among them, give the CPU's logits on the emulated one.
 func TestBatchSizesEmulated(t *testing.T) {
-	sameBatchLogits(t, "cuda:emu", batchShapes[:2], []nn.Numeric{nn.Exact, nn.Int8}, 2, 3, 5, 8)
+	sameBatchLogits(t, "cuda:emu", batchShapes[:1], []nn.Numeric{nn.Exact, nn.Int8}, 2, 3, 5, 8)
+	sameBatchLogits(t, "cuda:emu", batchShapes[1:2], []nn.Numeric{nn.Exact}, 3, 8)
+	sameBatchLogits(t, "cuda:emu", batchShapes[1:2], []nn.Numeric{nn.Int8}, 2, 5)
 	// Few multiprocessors: the keys of a head are one block's tile, and the values its rows beside it.
 	sameBatchLogits(t, "cuda:emu:sm_87", []string{"qwen3:d=256,layers=1,heads=8,kv=8,head=128,ff=512,vocab=907,quant=q4_k_s,pure=1"}, []nn.Numeric{nn.Int8}, 2)
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"tgc/engine"
-	"tgc/gguf"
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
@@ -133,8 +132,14 @@ func openOutline(t *testing.T, name string) *llm.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f *gguf.File
-	if f, err = synth.Outline(t.Context(), shape); err != nil {
+	return outlineOf(t, shape)
+}
+
+// outlineOf is a model without its weights.
+func outlineOf(t *testing.T, shape synth.Shape) *llm.Model {
+	t.Helper()
+	f, err := synth.Outline(t.Context(), shape)
+	if err != nil {
 		t.Fatal(err)
 	}
 	m, err := llm.NewModel(f)

@@ -22,7 +22,7 @@ import (
 	"tgc/target"
 )
 
-var zoo = flag.Bool("zoo", false, "compile and run the kernels of all shapes as CUDA C, not of the small ones only")
+var zoo = flag.Bool("zoo", false, "take all shapes to every architecture: kernels for an Orin, and as CUDA C")
 
 // Every kernel of every model, decoding and reading a prompt, compiles as CUDA C;
 // its first block, run on the PTX interpreter, gives the bits of render/ptx's.

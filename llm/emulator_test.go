@@ -161,11 +161,11 @@ func TestOracleModelsEmulated(t *testing.T) {
 			t.Parallel()
 			dev, want := openDevice(t, "cuda:emu"), loadAnswers(t, name)
 			if !*emulateAll {
-				checkModelSteps(t, dev, name, want, 0, gpuLimits, steps)
+				checkModelSteps(t, dev, name, want, gpuLimits, steps, 0)
 				return
 			}
-			checkModel(t, dev, name, want, 0, gpuLimits)
-			checkModel(t, dev, name, want, len(want.PromptTokens)/2, gpuLimits)
+			checkModel(t, dev, name, want, gpuLimits, 0)
+			checkModel(t, dev, name, want, gpuLimits, len(want.PromptTokens)/2)
 		})
 	}
 }
@@ -204,7 +204,7 @@ func sameBits(a, b float32) bool { return math.Float32bits(a) == math.Float32bit
 // order the emulator runs them in.
 func TestCapturedEqualsEagerEmulated(t *testing.T) {
 	t.Parallel()
-	m := tinyModel(t)
+	m := loopModel(t)
 	tokens := []int32{5, 300, 7}
 	var want [][]float32
 	for _, c := range []struct {
@@ -226,7 +226,7 @@ func TestCapturedEqualsEagerEmulated(t *testing.T) {
 
 // The decode loop on the device draws the tokens of the host's loop.
 func TestLoopEmulated(t *testing.T) {
-	m := tinyModel(t)
+	m := loopModel(t)
 	for name, sampling := range loopSampling {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,7 +242,7 @@ func TestLoopEmulated(t *testing.T) {
 // where a text ends inside a graph.
 func TestLoopGraphsEmulated(t *testing.T) {
 	t.Parallel()
-	m := tinyModel(t)
+	m := loopModel(t)
 	dev, _ := emulated(t, emulator.Options{}, false)
 	host := newLoopSession(t, m, openDevice(t, "cpu"), 80, -1)
 	ahead, err := llm.NewSession(t.Context(), m, dev, llm.SessionOptions{Context: 80, Ahead: 8, PerGraph: 4})
@@ -273,7 +273,7 @@ func TestLoopGraphsEmulated(t *testing.T) {
 // Two conversations in turn on one device do not touch each other.
 func TestTwoSessionsEmulated(t *testing.T) {
 	t.Parallel()
-	m := tinyModel(t)
+	m := loopModel(t)
 	dev, _ := emulated(t, emulator.Options{}, false)
 	a, b := newLoopSession(t, m, dev, 16, -1), newLoopSession(t, m, dev, 24, -1)
 	first, second := []int32{5, 300, 7}, []int32{44, 45, 46}

@@ -47,7 +47,7 @@ func newLoopSession(t *testing.T, m *llm.Model, dev runtime.Device, context, ahe
 func TestLoopEqualsHost(t *testing.T) {
 	for _, device := range []string{"cpu", "interp"} {
 		dev := openDevice(t, device)
-		m := tinyModel(t)
+		m := loopModel(t)
 		for name, sampling := range loopSampling {
 			t.Run(device+" "+name, func(t *testing.T) {
 				host := newLoopSession(t, m, dev, 40, -1)
@@ -158,7 +158,7 @@ func TestLoopEndOfText(t *testing.T) {
 // without being asked.
 func TestLoopGPUPrograms(t *testing.T) {
 	dev := interp.New(interp.Options{Debug: true, Target: mustTarget(t, "ptx:sm_90")})
-	m := tinyModel(t)
+	m := loopModel(t)
 	for name, sampling := range loopSampling {
 		host, ahead := newLoopSession(t, m, dev, 16, -1), newLoopSession(t, m, dev, 16, 0)
 		t.Run(name, func(t *testing.T) {

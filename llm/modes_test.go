@@ -207,12 +207,18 @@ func feedTokens(t *testing.T, dev runtime.Device, mode nn.Numeric, name string, 
 // feedFile is feedTokens of a model's file.
 func feedFile(t *testing.T, dev runtime.Device, mode nn.Numeric, file string, tokens []int32, together int) [][]float32 {
 	t.Helper()
-	ctx := t.Context()
 	model, err := llm.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer model.Close()
+	return feedModel(t, dev, mode, model, tokens, together)
+}
+
+// feedModel is feedTokens of a model.
+func feedModel(t *testing.T, dev runtime.Device, mode nn.Numeric, model *llm.Model, tokens []int32, together int) [][]float32 {
+	t.Helper()
+	ctx := t.Context()
 	session, err := llm.NewSession(ctx, model, dev, llm.SessionOptions{Context: len(tokens) + 1, All: true, Mode: mode})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +243,7 @@ func feedFile(t *testing.T, dev runtime.Device, mode nn.Numeric, file string, to
 	}
 	for i, row := range rows {
 		if slices.ContainsFunc(row, func(v float32) bool { return math.IsNaN(float64(v)) }) {
-			t.Fatalf("%s: NaN in row %d", file, i)
+			t.Fatalf("%s: NaN in row %d", model.File.Name(), i)
 		}
 	}
 	return rows

@@ -150,17 +150,18 @@ func argmax(row []float64) int {
 }
 
 // tinyModel is the built-in model.
-func tinyModel(t *testing.T) *llm.Model {
+func tinyModel(t *testing.T) *llm.Model { return syntheticModel(t, synth.Tiny) }
+
+// loopModel has the types and kernels of the built-in model and a step that takes an emulated
+// machine a quarter of the time: for what is about steps and loops.
+func loopModel(t *testing.T) *llm.Model {
+	return syntheticModel(t, "llama:d=256,layers=2,heads=8,kv=4,head=32,ff=256,vocab=1024,quant=q4_k_m")
+}
+
+// syntheticModel is a model of random weights.
+func syntheticModel(t *testing.T, shape string) *llm.Model {
 	t.Helper()
-	shape, err := synth.Lookup(synth.Tiny)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := synth.Memory(t.Context(), shape, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := llm.NewModel(f)
+	model, err := llm.NewModel(synthetic(t, shape))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func shortCaches(rows int) *interp.Device {
 // get the tokens that one step over the whole cache gives: by the host's loop, by the
 // device's, and in a batch.
 func TestShortCache(t *testing.T) {
-	m := tinyModel(t)
+	m := loopModel(t)
 	sampling := loopSampling["seeded"]
 	requests := []llm.Request{
 		{Prompt: []int32{5, 300}, Tokens: 7, IgnoreEOS: true, Sampling: sampling},

@@ -15,7 +15,6 @@ import (
 	"tgc/gguf"
 	"tgc/internal/cudatools"
 	"tgc/llm"
-	"tgc/llm/synth"
 	"tgc/runtime"
 	"tgc/runtime/hcq"
 	"tgc/runtime/hcq/cubin"
@@ -103,28 +102,6 @@ func (s *eagerStep) Profile(context.Context, map[string]int64) ([]time.Duration,
 
 func (s *eagerStep) Free() {}
 
-// loopModel is a model whose 200 tokens take seconds on the emulated machine.
-func loopModel(t *testing.T) *llm.Model {
-	t.Helper()
-	if *emulateAll {
-		return tinyModel(t)
-	}
-	shape, err := synth.Lookup("llama:d=32,layers=1,heads=1,ff=32,vocab=266,quant=q8_0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := synth.Memory(t.Context(), shape, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	model, err := llm.NewModel(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { model.Close() })
-	return model
-}
-
 // 200 tokens through a ring of four entries, with arguments for two runs and a front end
 // that is late: the captured step, several tokens ahead of the host, draws the tokens of a
 // device that captures nothing, and the logits after them have the same bits.
@@ -133,7 +110,10 @@ func TestTegraLoopEmulated(t *testing.T) {
 		t.Skip("no ptxas")
 	}
 	const tokens = 200
-	m := loopModel(t)
+	m := syntheticModel(t, "llama:d=32,layers=1,heads=1,ff=32,vocab=266,quant=q8_0")
+	if *emulateAll {
+		m = tinyModel(t)
+	}
 	var texts [][]int32
 	var logits [][]float32
 	for _, captured := range []bool{true, false} {
