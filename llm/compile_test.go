@@ -25,6 +25,7 @@ var stepLaws = []struct {
 	{"olmoe:1b-7b-q4_k_m", 8, 20},
 	{"gpt2:124m-f16", 6, 14},
 	{synth.Tiny, 6, 14},
+	{"olmo2:d=2048,layers=4,heads=16,kv=16,head=128,ff=8192,vocab=4096,quant=q4_k_m", 8, 16}, // what blocks add is normed
 }
 
 const launchOverhead = 4

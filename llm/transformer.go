@@ -62,16 +62,8 @@ func (m *transformer) layer(n int, x *tensor.Tensor) *tensor.Tensor {
 		}
 		return scaled(x, m.config.factors.residual)
 	}
-	// A sum with a norm of what it adds is stored: every reader would make it anew, and
-	// with it those of all blocks before.
-	stored := func(x *tensor.Tensor) *tensor.Tensor {
-		if arch.normAfter {
-			return x.Contiguous()
-		}
-		return x
-	}
-	x = stored(x.Add(after("post_attention_norm", m.attention(n, before("attn_norm", x)))))
-	return stored(x.Add(after("post_ffw_norm", m.feedForward(n, before(arch.feedNorm(), x)))))
+	x = x.Add(after("post_attention_norm", m.attention(n, before("attn_norm", x))))
+	return x.Add(after("post_ffw_norm", m.feedForward(n, before(arch.feedNorm(), x))))
 }
 
 // head is the final norm and the output matrix: logits [.., V].

@@ -24,6 +24,11 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			return false
 		}
 	}
+	if carried(s, p) {
+		p.Pinned = true
+		s.Record(p, true, "stored: a light reader of it needs a kernel that reads it, too", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)})
+		return true
+	}
 	for _, c := range s.Consumers(p) {
 		staged, _ := stageAxes(s.Graph, c, p)
 		var axes []*ir.UOp
@@ -56,6 +61,35 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		s.Record(p, true, "light", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 	}
 	return ok
+}
+
+// carried reports a light reader of p that needs a heavy value made of p, too. An example is
+// a residual stream whose summands are normed: every sum of it is light, and is made of the
+// one before and of a matrix product that reads that one. Kernels that stage such a reader
+// would make p again, and with it all that p was staged with, so that the operands of
+// kernels grow from layer to layer.
+func carried(s *state.State, p *state.Value) bool {
+	readers := s.Consumers(p)
+	if light, _, _ := s.IsLight(p, p.Ranges); !light || len(readers) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(readers, func(c *state.Value) bool {
+		light, _, _ := s.IsLight(c, c.Ranges)
+		return light && needsHeavy(s, c, p, make(map[int]bool))
+	})
+}
+
+// needsHeavy reports that v needs a value that is made of p and that no block makes for itself.
+func needsHeavy(s *state.State, v, p *state.Value, seen map[int]bool) bool {
+	return slices.ContainsFunc(s.ReadMemo[v.ID].Values, func(id int) bool {
+		if id == p.ID || seen[id] {
+			return false
+		}
+		seen[id] = true
+		operand := s.Values[id]
+		light, _, _ := s.IsLight(operand, operand.Ranges)
+		return !light && slices.Contains(s.ReadMemo[id].Values, p.ID) || needsHeavy(s, operand, p, seen)
+	})
 }
 
 // manyRows reports several rows of activations for a reader on a GPU whose weights are

@@ -23,7 +23,7 @@ type Value struct {
 	Index []*ir.UOp
 
 	Target         int  // version that this value writes, -1: a temporary
-	Pinned         bool // CONTIGUOUS and COPY: always a buffer of its own
+	Pinned         bool // CONTIGUOUS, COPY and what stage-prologues stores: always a buffer of its own
 	StoredWithTile bool // computed from the tile of a stored value: stored by the same kernel, else the tile would be computed again
 	Split          bool // loops differ from the signature: must not be inlined
 	Group          int  // parts of one split reduce have one number: they wait for each other's operands; 0: none
