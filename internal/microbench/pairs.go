@@ -114,22 +114,25 @@ func (c *Compared) TimeRatio() float64 { return c.Fused.Time / c.Fenced.Time }
 
 // Price compiles both forms for a target and counts what their kernels do.
 func (p *Program) Price(ctx context.Context, desc *target.Desc, config engine.Config) (*Compared, error) {
-	c := &Compared{Name: p.Name, Size: p.Size}
-	for _, form := range []struct {
-		side   *Side
-		fenced bool
-	}{{&c.Fused, false}, {&c.Fenced, true}} {
-		g, err := p.Graph(form.fenced)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		compiled, err := g.Compile(ctx, desc, config)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p.Name, err)
-		}
-		*form.side = priceOf(compiled)
+	fused, err := p.side(ctx, desc, config, false)
+	if err != nil {
+		return nil, err
 	}
-	return c, nil
+	fenced, err := p.side(ctx, desc, config, true)
+	return &Compared{Name: p.Name, Size: p.Size, Fused: fused, Fenced: fenced}, err
+}
+
+// side compiles one form.
+func (p *Program) side(ctx context.Context, desc *target.Desc, config engine.Config, fenced bool) (Side, error) {
+	g, err := p.Graph(fenced)
+	if err != nil {
+		return Side{}, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	compiled, err := g.Compile(ctx, desc, config)
+	if err != nil {
+		return Side{}, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	return priceOf(compiled), nil
 }
 
 // Measure prices a program for a device and times both forms, the one after the other

@@ -3,8 +3,10 @@ package microbench_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -28,30 +30,69 @@ const dearer = 1.3
 // in testdata/dearer.txt with their ratios, which must not grow.
 func TestFusingPays(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles some 4,000 programs")
+		t.Skip("compiles some 2,000 programs")
 	}
-	checkPays(t, "llvm:x86-64-v3", "dearer.txt", slices.Concat(microbench.Pairs(64, ""), microbench.Pairs(256, "")))
+	f := &microbench.Fences{Target: parseTarget(t, "llvm:x86-64-v3")}
+	checkPays(t, "dearer.txt", slices.Concat(microbench.Pairs(64, ""), microbench.Pairs(256, "")), f.Price)
 }
 
 // TestFusingPaysOnGPU is TestFusingPays on a GPU. A block that made the rows of a product again
 // for each of their points took up to 270 times as long.
 func TestFusingPaysOnGPU(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles some 2,000 programs")
+		t.Skip("compiles some 1,000 programs")
 	}
-	checkPays(t, "ptx:sm_90", "dearer-gpu.txt", microbench.Pairs(256, ""))
+	f := &microbench.Fences{Target: parseTarget(t, "ptx:sm_90")}
+	checkPays(t, "dearer-gpu.txt", microbench.Pairs(256, ""), f.Price)
 }
 
 // TestFusingRandomProgramsPays is TestFusingPays for chains of ops with branches.
 func TestFusingRandomProgramsPays(t *testing.T) {
-	checkPays(t, "llvm:x86-64-v3", "dearer-random.txt", microbench.RandomPrograms(200, 96))
+	desc := parseTarget(t, "llvm:x86-64-v3")
+	checkPays(t, "dearer-random.txt", microbench.RandomPrograms(200, 96), func(ctx context.Context, p *microbench.Program) (*microbench.Compared, error) {
+		return p.Price(ctx, desc, engine.Config{})
+	})
 }
 
+// Halves of fenced programs cost together what the programs cost.
+func TestFences(t *testing.T) {
+	for _, name := range []string{"llvm:x86-64-v3", "ptx:sm_90"} {
+		desc := parseTarget(t, name)
+		f, list := &microbench.Fences{Target: desc}, microbench.Pairs(256, "")
+		for i := 0; i < len(list); i += 67 {
+			p := &list[i]
+			want, err := p.Price(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.Price(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := got.Fenced.Price/want.Fenced.Price - 1; math.Abs(d) > 1e-9 || got.Fused.Price != want.Fused.Price {
+				t.Errorf("%s on %s: %g us fenced and %g fused by halves, %g and %g compiled", p.Name, name, got.Fenced.Price, got.Fused.Price, want.Fenced.Price, want.Fused.Price)
+			}
+		}
+	}
+}
+
+func parseTarget(t *testing.T, name string) *target.Desc {
+	t.Helper()
+	desc, err := target.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return desc
+}
+
+// pricing compares the two forms of a program.
+type pricing func(context.Context, *microbench.Program) (*microbench.Compared, error)
+
 // checkPays compares the programs of a list that are dearer fused with a list of them.
-func checkPays(t *testing.T, target, file string, list []microbench.Program) {
+func checkPays(t *testing.T, file string, list []microbench.Program, price pricing) {
 	t.Helper()
 	ratios := make(map[string]float64)
-	for _, c := range priced(t, target, list) {
+	for _, c := range priced(t, list, price) {
 		if r := c.PriceRatio(); r > dearer {
 			ratios[fmt.Sprintf("%d %s", c.Size, c.Name)] = r
 		}
@@ -115,19 +156,15 @@ func listOf(ratios map[string]float64) []byte {
 }
 
 // priced prices programs, several at a time.
-func priced(t *testing.T, to string, list []microbench.Program) []*microbench.Compared {
+func priced(t *testing.T, list []microbench.Program, price pricing) []*microbench.Compared {
 	t.Helper()
-	desc, err := target.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := make([]*microbench.Compared, len(list))
 	next := make(chan int)
 	var wait sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wait.Go(func() {
 			for i := range next {
-				c, err := list[i].Price(t.Context(), desc, engine.Config{})
+				c, err := price(t.Context(), &list[i])
 				if err != nil {
 					t.Error(err)
 					c = &microbench.Compared{}
