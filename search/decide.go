@@ -15,6 +15,7 @@ import (
 	"tgc/ir"
 	"tgc/schedule"
 	"tgc/search/database"
+	"tgc/target"
 )
 
 // Decisions of the schedule are searched before the kernels, which they make: each that a price has
@@ -93,12 +94,13 @@ func (t *tuning) decide(ctx context.Context, part float64) error {
 		return ctxOr(ctx, err)
 	}
 	before := t.taken.Len()
+	ahead := t.compileAhead(ctx, flips)
 	for i, f := range flips {
 		if ctx.Err() != nil || time.Now().After(end) {
 			break
 		}
 		t.options.Say("%sdecision %d/%d: %s, %s: changes %.1f %% of the step", t.prefix(), i+1, len(flips), f.Decision, f.of, 100*f.changes)
-		if err := t.flip(ctx, f); err != nil {
+		if err := t.flip(ctx, f, func() (*engine.Compiled, error) { return ahead(i) }); err != nil {
 			return ctxOr(ctx, err)
 		}
 	}
@@ -106,6 +108,42 @@ func (t *tuning) decide(ctx context.Context, part float64) error {
 		return nil
 	}
 	return t.look(ctx)
+}
+
+// compileAhead compiles what flips give, and of a GPU, which what runs on the host does not disturb, some that
+// follow at once. What was compiled before a flip was taken is compiled again.
+func (t *tuning) compileAhead(ctx context.Context, flips []flip) func(i int) (*engine.Compiled, error) {
+	type made struct {
+		taken schedule.Decisions
+		c     *engine.Compiled
+		err   error
+	}
+	ready, most := make(map[int]chan made), 1
+	if t.step.Compiled.Target.Kind == target.GPU {
+		most = max(cmp.Or(t.options.Bench.Parallel, runtime.GOMAXPROCS(0))/2, 1)
+	}
+	start := func(i int) {
+		out, base, taken := make(chan made, 1), t.step.Compiled, t.taken
+		ready[i] = out
+		go func() {
+			c, err := base.Reschedule(ctx, t.config(taken.With(flips[i].Decision)))
+			out <- made{taken, c, err}
+		}()
+	}
+	return func(i int) (*engine.Compiled, error) {
+		for k := i; k < min(i+most, len(flips)); k++ {
+			if ready[k] == nil {
+				start(k)
+			}
+		}
+		m := <-ready[i]
+		if m.taken.Len() != t.taken.Len() {
+			start(i)
+			m = <-ready[i]
+		}
+		delete(ready, i)
+		return m.c, m.err
+	}
 }
 
 // leastFusion is the time in which some decisions can be tried.
@@ -261,10 +299,14 @@ func textOfLaunch(l schedule.Launch) (text string) {
 }
 
 // flip tries a decision, and takes it if the step is faster and its values stay.
-func (t *tuning) flip(ctx context.Context, f flip) error {
+func (t *tuning) flip(ctx context.Context, f flip, compiled func() (*engine.Compiled, error)) error {
 	t.result.Flips++
 	taken := t.taken.With(f.Decision)
-	s, err := t.with(ctx, taken)
+	c, err := compiled()
+	var s *engine.Step
+	if err == nil {
+		s, err = t.step.Capture(ctx, c)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			t.options.Say("%s%s: not legal: %v", t.prefix(), f.Decision, err)
