@@ -183,6 +183,11 @@ func TestEveryDecider(t *testing.T) {
 		for _, d := range schedule.Flips(plain.Records) {
 			opt.Decisions = schedule.Decisions{}.With(d)
 			s := r.plan(opt)
+			opt.Explain = false
+			if alone := r.plan(opt); alone.String() != s.String() {
+				t.Errorf("%v without records gives another schedule", d)
+			}
+			opt.Explain = true
 			if s.Decisions.Len() != 1 {
 				t.Errorf("%v was not asked for", d)
 			}

@@ -28,10 +28,25 @@ const (
 	featureIdle    // workers that wait for the last units
 	featureFew     // workers without units
 	featureSource  // size of the program's text
+	featureFlight  // bytes that a thread asks for in a row
+	featureLoads   // loads of them
+	featureWide    // bytes of a load
+	featureLive    // registers that are held at the fullest place
+	featureBarriers
+	featureFixed    // instructions, as they stand in the program
+	featureShared   // bytes of a block
+	featureResident // threads of a multiprocessor at once, by registers and shared bytes
+	featureWaves    // rounds of blocks that do not run at once
+	featureTail     // part of them that is empty in the last
+	featureAsked    // bytes that a multiprocessor asks for in a row
+	featureThread   // instructions of a thread
 	numFeatures
 )
 
-var featureNames = [numFeatures]string{"memory", "float", "integer", "matrix", "move", "control", "instructions", "blocks", "threads", "idle", "few", "source"}
+var featureNames = [numFeatures]string{
+	"memory", "float", "integer", "matrix", "move", "control", "instructions", "blocks", "threads", "idle", "few", "source",
+	"flight", "loads", "wide", "live", "barriers", "fixed", "shared", "resident", "waves", "tail", "asked", "thread",
+}
 
 // Features describe a candidate.
 type Features [numFeatures]float64
@@ -49,7 +64,24 @@ func FeaturesOf(p *program.Program, source int, desc *target.Desc, vars map[stri
 	f[featureIdle] = math.Log(math.Ceil(units/workers) * workers / units)
 	f[featureFew] = math.Log(workers / min(units, workers))
 	f[featureSource] = math.Log1p(float64(source))
+	f.shape(p, desc, units, workers)
+	f[featureThread] = f[featureAll] - f[featureThreads] - f[featureBlocks]
 	return f
+}
+
+// shape adds what threads hold, and how many run at once.
+func (f *Features) shape(p *program.Program, desc *target.Desc, units, workers float64) {
+	s, shared, threads := shapeOf(p), program.SharedBytes(p), max(p.Threads(), 1)
+	blocks := resident(s.live, shared, threads, desc)
+	running := math.Ceil(min(blocks, max(units/workers, 1))) * float64(threads)
+	waves := max(units/(blocks*workers), 1)
+	for i, v := range map[int]float64{
+		featureFlight: s.flight, featureLoads: s.loads, featureWide: s.wide, featureLive: s.live, featureBarriers: s.barriers, featureFixed: s.fixed,
+		featureShared: float64(shared), featureResident: running, featureAsked: s.flight * running,
+	} {
+		f[i] = math.Log1p(v)
+	}
+	f[featureWaves], f[featureTail] = math.Log(waves), math.Log(math.Ceil(waves)/waves)
 }
 
 // Instructions is by how many instructions a candidate is scored, where nothing was learned.
@@ -62,18 +94,40 @@ type Timed struct {
 }
 
 // Model orders candidates of a kernel by what it expects of their times: a sum of features with
-// weights. It says nothing of times of other kernels, and changes nothing but an order.
+// weights, and of what trees say of them. It says nothing of times of other kernels, and changes
+// nothing but an order.
 type Model struct {
 	Features []string  `json:"features"`
 	Weights  []float64 `json:"weights"`
+	Trees    []Tree    `json:"trees,omitempty"`
 }
 
 // ridge keeps weights of features small that say little: its part of what the features vary by.
 const ridge = 1e-2
 
 // FitModel fits weights to the times of kernels, each about its own mean: how long kernels take
-// beside one another does not count.
+// beside one another does not count. Trees are fitted to what is left.
 func FitModel(kernels [][]Timed) *Model {
+	var rows []Features
+	var targets, weights []float64
+	weigh := fitWeights(kernels)
+	for _, list := range kernels {
+		mean := 0.0
+		for _, c := range list {
+			mean += (math.Log(c.Time) - weigh.Score(c.Features)) / float64(len(list))
+		}
+		for _, c := range list {
+			rows = append(rows, c.Features)
+			targets = append(targets, math.Log(c.Time)-weigh.Score(c.Features)-mean)
+			weights = append(weights, 1/float64(len(list))) // every kernel counts as much
+		}
+	}
+	weigh.Trees = growTrees(rows, targets, weights)
+	return weigh
+}
+
+// fitWeights is the sum alone.
+func fitWeights(kernels [][]Timed) *Model {
 	var a [numFeatures][numFeatures]float64
 	var b Features
 	for _, list := range kernels {
@@ -138,6 +192,14 @@ func (m *Model) Check() error {
 	if !slices.Equal(m.Features, featureNames[:]) || len(m.Weights) != numFeatures {
 		return fmt.Errorf("a model of the features %.200q with %d weights, want %q", m.Features, len(m.Weights), featureNames)
 	}
+	if len(m.Trees) > mostTrees {
+		return fmt.Errorf("a model of %d trees, want at most %d", len(m.Trees), mostTrees)
+	}
+	for i, t := range m.Trees {
+		if err := t.check(); err != nil {
+			return fmt.Errorf("tree %d: %w", i, err)
+		}
+	}
 	return nil
 }
 
@@ -145,6 +207,9 @@ func (m *Model) Check() error {
 func (m *Model) Score(f Features) (score float64) {
 	for i, w := range m.Weights {
 		score += w * f[i]
+	}
+	for _, t := range m.Trees {
+		score += t.answer(&f)
 	}
 	return score
 }

@@ -1,12 +1,15 @@
 package search
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 
+	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/runtime/interp"
 )
@@ -41,8 +44,64 @@ func TestModel(t *testing.T) {
 	if r := Ranks(kernels[0], func(f Features) float64 { return -m.Score(f) }, 0.05, 3); r.Tau > -0.9 || r.Loss < 1 {
 		t.Errorf("%+v of the opposite order", r)
 	}
+	for _, trees := range []string{
+		`[[]]`, `[[{"feature":0,"below":1,"yes":0,"no":1},{"feature":-1}]]`, `[[{"feature":99,"yes":1,"no":2},{"feature":-1},{"feature":-1}]]`,
+		`[[{"feature":0,"yes":1,"no":7},{"feature":-1}]]`, `[[{"feature":-2,"yes":1,"no":1},{"feature":-1}]]`,
+	} {
+		hostile := *m
+		if err := json.Unmarshal([]byte(trees), &hostile.Trees); err != nil {
+			t.Fatal(err)
+		}
+		if err := hostile.Check(); err == nil {
+			t.Errorf("trees %s are accepted", trees)
+		}
+	}
 	if err := (&Model{Features: []string{"other"}, Weights: []float64{1}}).Check(); err == nil {
 		t.Error("a model of other features is accepted")
+	}
+}
+
+// Trees find what no sum of features says: here both too little and too much is asked for, and
+// that counts for programs of many instructions only.
+func TestModelLearnsBounds(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	kernels := make([][]Timed, 12)
+	for i := range kernels {
+		for range 60 {
+			var c Timed
+			for k := range c.Features {
+				c.Features[k] = rng.Float64()
+			}
+			if c.Time = 1; c.Features[featureAll] > 0.5 {
+				c.Time = 1 + math.Abs(c.Features[featureAsked]-0.5)
+			}
+			kernels[i] = append(kernels[i], c)
+		}
+	}
+	plain, m := fitWeights(kernels[1:]), FitModel(kernels[1:])
+	x, y := Ranks(kernels[0], plain.Score, 0.05, 3), Ranks(kernels[0], m.Score, 0.05, 3)
+	if y.Tau < 0.95 || x.Tau > 0.85 {
+		t.Errorf("tau %.2f with trees, %.2f without", y.Tau, x.Tau)
+	}
+}
+
+// What a thread holds and asks for is read off a program.
+func TestShape(t *testing.T) {
+	b := program.NewBuilder("k")
+	p := b.Buffer(0, ir.F32, "p", 16, 1<<20)
+	f32 := func(p *program.Value, at int64) *program.Value { return b.Load(b.PtrAdd(p, b.Index(at)), 4, 16) }
+	x, y := f32(p, 0), f32(p, 4)
+	b.Barrier()
+	sum := b.For(b.Index(0), b.Index(8), b.Index(1), []*program.Value{b.Zero(x.Type)}, func(i *program.Value, carried []*program.Value) []*program.Value {
+		return []*program.Value{b.Alu(ir.OpAdd, carried[0], b.Alu(ir.OpMul, x, b.Load(b.PtrAdd(p, i), 4, 16)))}
+	})
+	b.Store(p, b.Alu(ir.OpAdd, sum[0], y), 16)
+	s := shapeOf(b.Finish())
+	if s.flight != 32 || s.loads != 2 || s.wide != 16 || s.barriers != 1 {
+		t.Errorf("%+v: want two loads of 16 bytes in a row, and a barrier", s)
+	}
+	if s.live < 16 || s.live > 32 { // x, y, what is carried and what is loaded
+		t.Errorf("%v registers are live", s.live)
 	}
 }
 

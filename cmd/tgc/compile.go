@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"tgc/engine"
 	"tgc/llm"
 	"tgc/pass"
 	"tgc/render"
@@ -97,6 +99,11 @@ func (o *compileFlags) run(cmd *cobra.Command, name string) error {
 	}
 	if err != nil {
 		return err
+	}
+	for _, d := range config.Decide.List() {
+		if !slices.ContainsFunc(step.Compiled.Decisions, func(used engine.Decision) bool { return used.Decision == d }) {
+			note(cmd, "decision %q: no such value here, or the rule does not look at it", d)
+		}
 	}
 	switch {
 	case lines != nil:

@@ -113,11 +113,12 @@ func (o *tuneFlags) readJob(cmd *cobra.Command) (*job.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	j, err := job.Parse(text, job.Job{Modes: []nn.Numeric{0}, Devices: []string{""}, Context: o.context, Depth: o.depth, Beam: o.beam, Priced: o.priced, Seed: o.seed})
+	j, err := job.Parse(text, job.Job{Modes: []nn.Numeric{0}, Devices: []string{""}, Context: o.context, Depth: o.depth, Beam: o.beam, Priced: o.priced, Seed: o.seed, Fusion: o.fusion})
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", o.job, err)
 	}
 	o.db, o.log, o.context, o.depth, o.beam, o.priced, o.seed = j.DB, j.Log, j.Context, j.Depth, j.Beam, j.Priced, j.Seed
+	o.fusion = j.Fusion
 	o.keepBits, o.again = j.KeepBits, j.Again
 	if j.Scratch {
 		o.start = "scratch"

@@ -28,28 +28,61 @@ const (
 	learnLeast = 20 // candidates of a kernel that say something
 )
 
+// timedKernel is a kernel whose candidates were measured.
+type timedKernel struct {
+	name, model string
+	list        []search.Timed
+}
+
 // learn fits a model to logs of tgc tune or files of pairs, and says how well it orders the candidates of each kernel
-// when it is fitted to the others. It prints the model that is fitted to all.
+// when it is fitted to the others, and when it is fitted to those of other models. It prints the one that is fitted to all.
 func (b *bench) learn(ctx context.Context, files []string, out io.Writer) error {
-	names, kernels, err := b.timedKernels(ctx, files)
+	kernels, err := b.timedKernels(ctx, files)
 	if err != nil {
 		return err
 	}
 	if len(kernels) < 2 {
 		return fmt.Errorf("%d kernels with %d candidates that were measured, want 2", len(kernels), learnLeast)
 	}
-	var taus, losses, plain []float64
-	for i, list := range kernels {
-		others := slices.Delete(slices.Clone(kernels), i, i+1)
-		m := search.FitModel(others)
-		r := search.Ranks(list, m.Score, learnNoise, learnFew)
-		byCount := search.Ranks(list, search.Features.Instructions, learnNoise, learnFew)
-		taus, losses, plain = append(taus, r.Tau), append(losses, r.Loss), append(plain, byCount.Tau)
-		fmt.Fprintf(os.Stderr, "%5.2f %6.1f %%  %5.2f %6.1f %%  %4d  %s\n", r.Tau, 100*r.Loss, byCount.Tau, 100*byCount.Loss, len(list), names[i])
+	ranksOf("each left out", kernels, func(x, y *timedKernel) bool { return x == y }, os.Stderr, true)
+	ranksOf("each with all of its model left out", kernels, func(x, y *timedKernel) bool { return x.model == y.model }, os.Stderr, false)
+	return json.NewEncoder(out).Encode(search.FitModel(others(kernels, nil)))
+}
+
+// others lists the candidates of kernels, but for some.
+func others(kernels []*timedKernel, but func(k *timedKernel) bool) (list [][]search.Timed) {
+	for _, k := range kernels {
+		if but == nil || !but(k) {
+			list = append(list, k.list)
+		}
 	}
-	fmt.Fprintf(os.Stderr, "%d kernels, each left out: tau %.3f (by instructions alone %.3f); the best %d lose %.1f %% at the median, %.1f %% at most\n",
-		len(kernels), mean(taus), mean(plain), learnFew, 100*slices.Sorted(slices.Values(losses))[len(losses)/2], 100*slices.Max(losses))
-	return json.NewEncoder(out).Encode(search.FitModel(kernels))
+	return list
+}
+
+// ranksOf says how well models order the candidates of kernels that they have not seen, nor others that are the same.
+func ranksOf(what string, kernels []*timedKernel, same func(x, y *timedKernel) bool, out io.Writer, each bool) {
+	var taus, losses, plain []float64
+	var fitted *timedKernel // to which the model is not
+	var m *search.Model
+	for _, k := range kernels {
+		if fitted == nil || !same(fitted, k) {
+			rest := others(kernels, func(x *timedKernel) bool { return same(x, k) })
+			if len(rest) == 0 {
+				fmt.Fprintf(out, "%s: one model only\n", what)
+				return
+			}
+			fitted, m = k, search.FitModel(rest)
+		}
+		r := search.Ranks(k.list, m.Score, learnNoise, learnFew)
+		byCount := search.Ranks(k.list, search.Features.Instructions, learnNoise, learnFew)
+		taus, losses, plain = append(taus, r.Tau), append(losses, r.Loss), append(plain, byCount.Tau)
+		if each {
+			fmt.Fprintf(out, "%5.2f %6.1f %%  %5.2f %6.1f %%  %4d  %s\n", r.Tau, 100*r.Loss, byCount.Tau, 100*byCount.Loss, len(k.list), k.name)
+		}
+	}
+	slices.Sort(losses)
+	fmt.Fprintf(out, "%d kernels, %s: tau %.3f (by instructions alone %.3f); the best %d lose %.1f %% on average, %.1f %% at the median, %.1f %% at most\n",
+		len(kernels), what, mean(taus), mean(plain), learnFew, 100*mean(losses), 100*losses[len(losses)/2], 100*losses[len(losses)-1])
 }
 
 func mean(list []float64) (sum float64) {
@@ -61,16 +94,16 @@ func mean(list []float64) (sum float64) {
 
 // timedKernels lowers the measured candidates of files again; a kernel of several files is one for
 // each: times of two runs are not compared.
-func (b *bench) timedKernels(ctx context.Context, files []string) (names []string, kernels [][]search.Timed, err error) {
-	add := func(name string, list []search.Timed) {
-		if len(list) >= learnLeast {
-			names, kernels = append(names, name), append(kernels, list)
+func (b *bench) timedKernels(ctx context.Context, files []string) (kernels []*timedKernel, err error) {
+	add := func(k timedKernel) {
+		if len(k.list) >= learnLeast {
+			kernels = append(kernels, &k)
 		}
 	}
 	for _, file := range files {
 		text, isLog, err := open(file)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if isLog {
 			err = loggedTimes(ctx, text, add)
@@ -79,14 +112,14 @@ func (b *bench) timedKernels(ctx context.Context, files []string) (names []strin
 		}
 		text.Close()
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	return names, kernels, nil
+	return kernels, nil
 }
 
 // loggedTimes reads a log of tgc tune.
-func loggedTimes(ctx context.Context, text io.Reader, add func(string, []search.Timed)) error {
+func loggedTimes(ctx context.Context, text io.Reader, add func(timedKernel)) error {
 	log, err := search.ReadLog(text)
 	if err != nil {
 		return err
@@ -110,13 +143,17 @@ func loggedTimes(ctx context.Context, text io.Reader, add func(string, []search.
 		if err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Kernel, err)
 		}
-		add(strings.TrimSpace(k.Step()+" "+k.Kernel), list)
+		shape := ""
+		if len(k.Candidates) > 0 {
+			shape = k.Candidates[0].Shape
+		}
+		add(timedKernel{strings.TrimSpace(k.Step() + " " + k.Kernel), shape, list})
 	}
 	return nil
 }
 
 // pairedTimes reads pairs, of each kernel at most as many as -n says.
-func (b *bench) pairedTimes(ctx context.Context, text io.Reader, file string, add func(string, []search.Timed)) (err error) {
+func (b *bench) pairedTimes(ctx context.Context, text io.Reader, file string, add func(timedKernel)) (err error) {
 	pairs, err := readPairs(text, file)
 	if err != nil {
 		return err
@@ -140,7 +177,7 @@ func (b *bench) pairedTimes(ctx context.Context, text io.Reader, file string, ad
 			return err
 		}
 		list, err := timedOf(ctx, alone.Kernels[0].AST, b.target, times)
-		add(fmt.Sprint(j, " ", k.Name), list)
+		add(timedKernel{fmt.Sprint(j, " ", k.Name), j.shape, list})
 		return err
 	}
 	var jobs []string

@@ -61,12 +61,12 @@ func TestLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, kernels, err := b.timedKernels(t.Context(), []string{path})
+	kernels, err := b.timedKernels(t.Context(), []string{path})
 	if err != nil || len(kernels) != 2 {
 		t.Fatalf("%d kernels, %v", len(kernels), err)
 	}
-	for _, list := range kernels {
-		if r := search.Ranks(list, m.Score, learnNoise, learnFew); r.Tau < 0.3 {
+	for _, k := range kernels {
+		if r := search.Ranks(k.list, m.Score, learnNoise, learnFew); r.Tau < 0.3 {
 			t.Errorf("%+v", r)
 		}
 	}

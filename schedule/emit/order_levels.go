@@ -5,6 +5,7 @@ import "tgc/schedule/state"
 // OrderLevels drafts the kernels and puts them into launches: those of one
 // dependence level, or one by one. The values of an update are one kernel.
 func OrderLevels(s *state.State) {
+	s.NameValues()
 	live := s.LiveValues()
 	before := s.Edges(live)
 	level, err := s.Levels(live, before)

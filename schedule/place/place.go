@@ -24,9 +24,7 @@ func ToFixpoint(s *state.State, group []Rule, c *pass.Control) {
 	s.MarkDead()
 	s.IndexUses()
 	s.ForgetPrices()
-	if s.Opt.Explain || s.Opt.Decisions.Len() > 0 {
-		s.NameValues()
-	}
+	s.NameValues()
 	w := newWorklist(s.Graph, len(group))
 	text := ""
 	if c.Watched() {

@@ -29,6 +29,7 @@ func SplitGrid(s *state.State) {
 	if s.Opt.Profile.GridSplits < 2 {
 		return
 	}
+	s.NameValues()
 	parts := make(map[*ir.UOp]*state.Value)
 	for i, n := 0, len(s.Values); i < n; i++ {
 		v := s.Values[i]

@@ -12,7 +12,7 @@ import (
 )
 
 // Decision says what a rule does with a value whatever the prices say. Values are told apart by
-// what they compute and who reads them (State.KeyOf), so that a decision holds for all layers of a
+// what they compute and who reads them (Value.Key), so that a decision holds for all layers of a
 // model, in every process, and for the same in another graph.
 type Decision struct {
 	Rule   Rule
@@ -107,7 +107,7 @@ func (s *State) DecisionOn(v *Value, rule Rule) (choice Choice, ok bool) {
 	if s.Opt.Decisions.Len() == 0 {
 		return 0, false
 	}
-	key := decisionKey{rule, s.KeyOf(v)}
+	key := decisionKey{rule, v.Key}
 	choice, ok = s.Opt.Decisions.of[key]
 	if _, known := s.Used.of[key]; ok && !known {
 		s.Used = s.Used.With(Decision{rule, key.value, choice})
@@ -140,18 +140,14 @@ func (p Profile) loosened() Profile {
 	return p
 }
 
-// KeyOf names a value: by what it computes, over which ranges, and by what its readers compute, as all
-// of them are before any is placed. Names of buffers take no part, and rows of caches are those of
-// their class (ir.ClassHash).
-func (s *State) KeyOf(v *Value) string {
-	if v.Key == "" {
-		s.NameValues()
-	}
-	return v.Key
-}
-
-// NameValues gives keys to values that have none yet.
+// NameValues gives keys to values that have none yet, where decisions or records ask for them: by what a
+// value computes, over which ranges, and by what its readers compute. Names of buffers take no part, and rows of
+// caches are those of their class (ir.ClassHash). Passes call it before they decide, and nothing else
+// does: a key depends on when it is made.
 func (s *State) NameValues() {
+	if !s.Opt.Explain && s.Opt.Decisions.Len() == 0 {
+		return
+	}
 	own := make([]uint64, len(s.Values))
 	var fresh []*Value
 	for i, v := range s.Values {

@@ -15,7 +15,7 @@ type Record struct {
 	Pass    string // the row of the table of passes that decided
 	Key     string // its short name, if it has one
 	Value   string // the value decided on
-	At      string // its key (State.KeyOf), with Options.Explain
+	At      string // its key (State.NameValues), with Options.Explain
 	Applied bool
 	Reason  string // a key that tests can pin
 	Numbers []Number
@@ -56,11 +56,7 @@ func (s *State) Record(v *Value, applied bool, reason string, numbers ...Number)
 	if !applied && !s.Opt.Explain {
 		return
 	}
-	at := ""
-	if s.Opt.Explain {
-		at = s.KeyOf(v)
-	}
-	s.Records = append(s.Records, Record{Pass: s.Pass.Name, Key: s.Pass.Key, Value: s.describe(v), At: at, Applied: applied, Reason: reason, Numbers: numbers, value: v.ID})
+	s.Records = append(s.Records, Record{Pass: s.Pass.Name, Key: s.Pass.Key, Value: s.describe(v), At: v.Key, Applied: applied, Reason: reason, Numbers: numbers, value: v.ID})
 }
 
 // SettledRecords puts the decisions on a value together and keeps, of those that

@@ -31,7 +31,7 @@ type Value struct {
 	Dead           bool
 	Apart          int64 // price of the kernels that it was made of, 0: of its own (see State.Pays)
 
-	Key     string   // see State.KeyOf; empty: not asked for yet
+	Key     string   // see State.NameValues; empty: it has none yet
 	Name    string   // what it writes, for people
 	Reasons []string // what was fused into it
 }

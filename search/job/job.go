@@ -25,6 +25,7 @@ type Job struct {
 	Beam    int
 	Priced  int
 	Seed    uint64
+	Fusion  float64 // part of the budget for decisions of the schedule
 	// KeepBits, Again and Scratch are the flags of tgc tune.
 	KeepBits, Again, Scratch bool
 }
@@ -85,6 +86,7 @@ var fields = []field{
 	{"beam", false, func(j *Job, n *node) error { return n.integer(1, mostBeam, &j.Beam) }},
 	{"priced", false, func(j *Job, n *node) error { return n.integer(0, mostPriced, &j.Priced) }},
 	{"seed", false, func(j *Job, n *node) error { return n.seed(&j.Seed) }},
+	{"fusion", false, func(j *Job, n *node) error { return n.part(&j.Fusion) }},
 	{"keep_bits", false, func(j *Job, n *node) error { return n.truth(&j.KeepBits) }},
 	{"again", false, func(j *Job, n *node) error { return n.truth(&j.Again) }},
 	{"scratch", false, func(j *Job, n *node) error { return n.truth(&j.Scratch) }},
@@ -182,6 +184,17 @@ func (n *node) seed(into *uint64) error {
 	v, err := strconv.ParseUint(string(text), 10, 64)
 	if err != nil {
 		return n.wrong("%s, want a whole number from 0", n.found())
+	}
+	*into = v
+	return nil
+}
+
+// part reads a number from 0 on, below 1.
+func (n *node) part(into *float64) error {
+	text, _ := n.value.(json.Number)
+	v, err := strconv.ParseFloat(string(text), 64)
+	if err != nil || !(v >= 0 && v < 1) {
+		return n.wrong("%s, want a number from 0 on, below 1", n.found())
 	}
 	*into = v
 	return nil

@@ -20,7 +20,7 @@ const whole = `{
  "devices": ["cpu", "cuda:1", "interp"],
  "budget": "30m", "db": "plans", "log": "tune.jsonl",
  "ctx": 4096, "depth": 10, "beam": 8, "priced": 0, "seed": 18446744073709551615,
- "keep_bits": true, "again": true, "scratch": false
+ "fusion": 0.25, "keep_bits": true, "again": true, "scratch": false
 }
 `
 
@@ -44,6 +44,7 @@ depth: 10
 beam: 8
 priced: 0
 seed: 18446744073709551615
+fusion: 0.25
 keep_bits: true
 again: true
 scratch: false
@@ -57,7 +58,7 @@ func TestParse(t *testing.T) {
 	if y, err := Parse([]byte(wholeYAML), usual); err != nil || !reflect.DeepEqual(y, j) {
 		t.Errorf("YAML: %+v, %v, want %+v", y, err, j)
 	}
-	if len(j.Steps) != 3 || j.Steps[2].Depth != 100 || j.Budget != 30*time.Minute || j.DB != "plans" || j.Context != 4096 || j.Seed != 1<<64-1 || !j.KeepBits || j.Scratch || j.Priced != 0 {
+	if len(j.Steps) != 3 || j.Steps[2].Depth != 100 || j.Budget != 30*time.Minute || j.DB != "plans" || j.Context != 4096 || j.Seed != 1<<64-1 || !j.KeepBits || j.Scratch || j.Priced != 0 || j.Fusion != 0.25 {
 		t.Errorf("%+v", j)
 	}
 	runs := j.Runs()
@@ -105,6 +106,9 @@ func TestParseRefuses(t *testing.T) {
 		`{"ctx":99999999999999999999999}`:        `want a whole number`,
 		`{"ctx":"5"}`:                            `ctx: "5", want a whole number`,
 		`{"seed":-1}`:                            `seed: -1, want a whole number from 0`,
+		`{"fusion":1}`:                           `fusion: 1, want a number from 0 on`,
+		`{"fusion":"0.5"}`:                       `fusion: "0.5", want a number`,
+		"fusion: .nan\n":                         `of YAML, want a plain value`,
 		`{"again":1}`:                            `again: 1, want true or false`,
 		`{"db":{"a":1}}`:                         `db: an object, want a string: a folder`,
 		`{"` + strings.Repeat("x", 500) + `":1}`: `no member of a job`,
