@@ -228,7 +228,7 @@ func (c *Child) start(ctx context.Context) error {
 		return fmt.Errorf("search: start a child: %w", err)
 	}
 	p.in = in
-	go p.read(out)
+	go childprocess.Answers(out, p.replies)
 	c.process = p
 	if err := json.NewEncoder(in).Encode(c.spec); err != nil {
 		c.end()
@@ -245,19 +245,6 @@ func (c *Child) start(ctx context.Context) error {
 		return fmt.Errorf("search: child: %w", err)
 	}
 	return nil
-}
-
-// read passes replies on until the child is gone.
-func (p *process) read(out io.Reader) {
-	defer close(p.replies)
-	in := json.NewDecoder(out)
-	for {
-		var r reply
-		if in.Decode(&r) != nil {
-			return
-		}
-		p.replies <- r
-	}
 }
 
 // errDied is the end of a child, or its silence.

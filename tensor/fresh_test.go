@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"math"
-	"os"
-	goruntime "runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"tgc/internal/testkit"
 	"tgc/ir"
 	"tgc/runtime/cpu"
 	"tgc/runtime/interp"
@@ -46,23 +44,6 @@ func eagerFresh(ctx context.Context, w, v *tensor.Tensor, steps int) (_, _ *tens
 	return w, v, nil
 }
 
-// memoryInUse is the live heap and, on Linux, the resident set, in bytes.
-func memoryInUse(t *testing.T) (heap, resident int64) {
-	t.Helper()
-	goruntime.GC()
-	goruntime.GC() // what finalizers held
-	var stats goruntime.MemStats
-	goruntime.ReadMemStats(&stats)
-	if raw, err := os.ReadFile("/proc/self/statm"); err == nil {
-		var total, pages int64
-		if _, err := fmt.Sscan(string(raw), &total, &pages); err != nil {
-			t.Fatal(err)
-		}
-		resident = pages * int64(os.Getpagesize())
-	}
-	return int64(stats.HeapAlloc), resident
-}
-
 var eagerSteps = flag.Int("eager-steps", 300, "steps of TestEagerLoopDoesNotGrow")
 
 // A loop of steps that are computed one by one leaves nothing behind: with -eager-steps 10000
@@ -88,7 +69,7 @@ func loopDoesNotGrow(t *testing.T, step func(ctx context.Context, w, v *tensor.T
 	if w, v, err = step(t.Context(), w, v, 50); err != nil {
 		t.Fatal(err)
 	}
-	heap, resident := memoryInUse(t)
+	heap, resident := testkit.MemoryInUse(t)
 	start := time.Now()
 	if w, v, err = step(t.Context(), w, v, *eagerSteps); err != nil {
 		t.Fatal(err)
@@ -96,7 +77,7 @@ func loopDoesNotGrow(t *testing.T, step func(ctx context.Context, w, v *tensor.T
 	if w, _, err = step(t.Context(), w, v, 1); err != nil { // forgets what no step refers to
 		t.Fatal(err)
 	}
-	heapAfter, residentAfter := memoryInUse(t)
+	heapAfter, residentAfter := testkit.MemoryInUse(t)
 	grown, more := heapAfter-heap, residentAfter-resident
 	t.Logf("after %d steps of %v the heap has %d bytes more, the process %d", *eagerSteps, time.Since(start)/time.Duration(*eagerSteps), grown, more)
 	if grown > 1<<20 || more > 64<<20 { // a step's two tensors are 32 KiB

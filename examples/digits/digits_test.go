@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"tgc/nn"
-	"tgc/nn/train"
 	"tgc/runtime/cpu"
 )
 
@@ -97,20 +96,4 @@ type stopper struct {
 func (s *stopper) Write(b []byte) (int, error) {
 	s.cancel()
 	return s.Buffer.Write(b)
-}
-
-// The picture in docs is that of the run beside it.
-func TestPictureInDocs(t *testing.T) {
-	table, err := os.Open("../../docs/digits.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer table.Close()
-	history, err := train.ReadHistory(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, err := os.ReadFile("../../docs/digits.svg"); err != nil || !bytes.Equal(history.SVG(curveTitle), want) {
-		t.Errorf("docs/digits.svg is not what docs/digits.csv gives (%v)", err)
-	}
 }

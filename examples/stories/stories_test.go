@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"tgc/engine"
 	"tgc/llm"
 	"tgc/llm/tokenizer"
-	"tgc/nn/train"
 	"tgc/runtime/cpu"
 )
 
@@ -121,21 +119,5 @@ func TestVocabulary(t *testing.T) {
 	}
 	if len(ids)*3 > len(text) {
 		t.Errorf("%d tokens for %d bytes", len(ids), len(text))
-	}
-}
-
-// The picture in docs is that of the run beside it.
-func TestPictureInDocs(t *testing.T) {
-	table, err := os.Open("../../docs/stories.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer table.Close()
-	history, err := train.ReadHistory(table)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want, err := os.ReadFile("../../docs/stories.svg"); err != nil || !bytes.Equal(history.SVG(curveTitle), want) {
-		t.Errorf("docs/stories.svg is not what docs/stories.csv gives (%v)", err)
 	}
 }

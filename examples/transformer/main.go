@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 
-	"tgc/internal/lists"
 	"tgc/nn"
 	"tgc/nn/data"
 	"tgc/nn/layer"
@@ -22,15 +21,17 @@ const tokens, length, width = 16, 32, 64
 // sequences draws tokens.
 func sequences(samples int, seed uint32) data.Dataset {
 	drawn := nn.Uniform(0, tokens).Fill(seed, "tokens", []int{samples, length})
-	ids := lists.Map(drawn, func(x float32) int32 { return int32(x) })
-	before := lists.Make(samples, func(i int) int32 {
+	ids, before := make([]int32, samples*length), make([]int32, samples)
+	for i, x := range drawn {
+		ids[i] = int32(x)
+	}
+	for i := range before {
 		own := ids[i*length:][:length]
 		three, seven := slices.Index(own, 3), slices.Index(own, 7)
 		if three >= 0 && (seven < 0 || three < seven) {
-			return 1
+			before[i] = 1
 		}
-		return 0
-	})
+	}
 	return data.Table{data.Of("ids", ids, length), data.Of("before", before)}
 }
 

@@ -8,13 +8,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"tgc/engine"
 	_ "tgc/internal/rarecollection"
+	"tgc/internal/testkit"
 	"tgc/ir"
 	"tgc/nn"
 	"tgc/nn/layer"
@@ -197,31 +197,15 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 		}
 	}
 	run(50)
-	heap, resident := memory(t)
+	heap, resident := testkit.MemoryInUse(t)
 	run(steps)
-	heapAfter, residentAfter := memory(t)
+	heapAfter, residentAfter := testkit.MemoryInUse(t)
 	if grown := heapAfter - heap; grown > 256<<10 {
 		t.Errorf("the heap grew by %d bytes in %d steps", grown, steps)
 	}
 	if grown := residentAfter - resident; grown > 4<<20 {
 		t.Errorf("the process grew by %d bytes in %d steps", grown, steps)
 	}
-}
-
-// memory is the live heap and, on Linux, the resident set, in bytes.
-func memory(t *testing.T) (heap, resident int64) {
-	t.Helper()
-	goruntime.GC()
-	var stats goruntime.MemStats
-	goruntime.ReadMemStats(&stats)
-	if raw, err := os.ReadFile("/proc/self/statm"); err == nil {
-		var total, pages int64
-		if _, err := fmt.Sscan(string(raw), &total, &pages); err != nil {
-			t.Fatal(err)
-		}
-		resident = pages * int64(os.Getpagesize())
-	}
-	return int64(stats.HeapAlloc), resident
 }
 
 // sameValues reports the first difference of two sets of values.

@@ -64,24 +64,12 @@ func start(program string, first Request) (*process, error) {
 		return nil, fmt.Errorf("%s: %w", program, err)
 	}
 	p.in, p.out = in, json.NewEncoder(in)
-	go p.read(out)
+	go childprocess.Answers(out, p.events)
 	if err := p.ask(first); err != nil {
 		p.end(p.drain)
 		return nil, err
 	}
 	return p, nil
-}
-
-func (p *process) read(out io.Reader) {
-	defer close(p.events)
-	in := json.NewDecoder(out)
-	for {
-		var e Event
-		if in.Decode(&e) != nil {
-			return
-		}
-		p.events <- e
-	}
 }
 
 // ask sends a request, from any goroutine.
