@@ -406,7 +406,7 @@ func (o *runFlags) report(cmd *cobra.Command, p *printer, device string, prompt 
 		return printJSON(cmd, report)
 	}
 	if file, ok := cmd.ErrOrStderr().(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		note(cmd, "prompt %d tokens at %.4g tok/s, %d generated at %.4g tok/s (%s); ended: %s",
+		note(cmd, "prompt %d tokens at %.1f tok/s, %d generated at %.1f tok/s (%s); ended: %s",
 			len(prompt), report.Prefill, len(r.Tokens), report.Decode, (r.Prefill + r.Decode).Round(time.Millisecond), o.ended(p, r))
 	}
 	return nil

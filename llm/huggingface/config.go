@@ -50,6 +50,7 @@ type raw struct {
 	RopeBase       float64  `json:"rope_theta"`
 	RopeLocalBase  float64  `json:"rope_local_base_freq"`
 	Scaling        *scaling `json:"rope_scaling"`
+	RopeParameters *turning `json:"rope_parameters"` // newer: base and scaling together
 	Original       int      `json:"original_max_position_embeddings"`
 	RotatedPart    *float64 `json:"partial_rotary_factor"`
 	Window         *int     `json:"sliding_window"`
@@ -93,6 +94,8 @@ type scaling struct {
 	Attention   *float64  `json:"attention_factor"`
 	Multiplier  *float64  `json:"mscale"`
 	AllMultiply *float64  `json:"mscale_all_dim"`
+	ShortScale  *float64  `json:"short_mscale"`
+	LongScale   *float64  `json:"long_mscale"`
 }
 
 // Bounds of what a file may ask for; llm checks them against its own.
@@ -127,10 +130,15 @@ func parseConfig(text []byte) (*config, error) {
 		}
 	}
 	c.raw.ModelType, c.raw.Quantisation = outer.ModelType, outer.Quantisation
+	for _, part := range []json.RawMessage{text, outer.Text} {
+		if err := refuse(part); err != nil {
+			return nil, err
+		}
+	}
 	if q := string(c.raw.Quantisation); q != "" && q != "null" && !c.family.packedExperts {
 		return nil, errors.New("quantization_config: weights that are quantised already are not read; take the original ones")
 	}
-	for _, step := range []func() error{c.sizes, c.check, c.windows, c.scales, c.rotary} {
+	for _, step := range []func() error{c.sizes, c.check, c.newer, c.windows, c.scales, c.rotary} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -238,6 +246,11 @@ func (c *config) check() error {
 // windows reads sliding windows.
 func (c *config) windows() error {
 	r := &c.raw
+	for _, kind := range r.LayerTypes {
+		if kind != "sliding_attention" && kind != "full_attention" {
+			return fmt.Errorf("layer_types has %s, want sliding_attention or full_attention", gguf.Quote(kind))
+		}
+	}
 	if r.Window == nil || *r.Window <= 0 || r.UseWindow != nil && !*r.UseWindow {
 		if c.family.window != noWindows {
 			c.put("attention.sliding_window", uint32(0))
@@ -263,11 +276,6 @@ func (c *config) windows() error {
 			return fmt.Errorf("layer_types lists %d layers, want %d", len(r.LayerTypes), r.Layers)
 		}
 		local := lists.Map(r.LayerTypes, func(kind string) bool { return kind == "sliding_attention" })
-		for _, kind := range r.LayerTypes {
-			if kind != "sliding_attention" && kind != "full_attention" {
-				return fmt.Errorf("layer_types has %s, want sliding_attention or full_attention", gguf.Quote(kind))
-			}
-		}
 		c.put("attention.sliding_window_pattern", local)
 	case r.WindowPattern > 0 && r.WindowPattern <= maxLayers:
 		c.put("attention.sliding_window_pattern", uint32(r.WindowPattern))

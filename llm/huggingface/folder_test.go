@@ -475,14 +475,21 @@ func TestConfigRefuses(t *testing.T) {
 		`{"model_type": "mamba"}`:   "mamba",
 		`{"model_type": "llama"}`:   "hidden_size",
 		`{"model_type": ["llama"]}`: "model_type",
-		`{"model_type": "llama", ` + sizes + `, "quantization_config": {"bits": 4}}`:                      "quantization_config",
-		`{"model_type": "llama", ` + sizes + `, "hidden_act": "relu"}`:                                    "relu",
-		`{"model_type": "qwen2", ` + sizes + `, "use_sliding_window": true, "sliding_window": 16}`:        "sliding_window",
-		`{"model_type": "llama", ` + sizes + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`:        "dynamic",
-		`{"model_type": "olmoe", ` + sizes + `, "num_experts": 4, "norm_topk_prob": true}`:                "norm_topk_prob",
-		`{"model_type": "gemma2", ` + sizes + `, "query_pre_attn_scalar": 144}`:                           "query_pre_attn_scalar",
-		`{"model_type": "phi3", ` + sizes + `, "rope_scaling": {"type": "longrope", "long_factor": [1]}}`: "factors",
-		`{"model_type": "smollm3", ` + sizes + `, "no_rope_layers": [0, 1]}`:                              "no_rope_layers",
+		`{"model_type": "llama", ` + sizes + `, "quantization_config": {"bits": 4}}`:                                                                                          "quantization_config",
+		`{"model_type": "llama", ` + sizes + `, "hidden_act": "relu"}`:                                                                                                        "relu",
+		`{"model_type": "qwen2", ` + sizes + `, "use_sliding_window": true, "sliding_window": 16}`:                                                                            "sliding_window",
+		`{"model_type": "llama", ` + sizes + `, "rope_scaling": {"type": "dynamic", "factor": 2}}`:                                                                            "dynamic",
+		`{"model_type": "olmoe", ` + sizes + `, "num_experts": 4, "norm_topk_prob": true}`:                                                                                    "norm_topk_prob",
+		`{"model_type": "gemma2", ` + sizes + `, "query_pre_attn_scalar": 144}`:                                                                                               "query_pre_attn_scalar",
+		`{"model_type": "phi3", ` + sizes + `, "rope_scaling": {"type": "longrope", "long_factor": [1]}}`:                                                                     "factors",
+		`{"model_type": "smollm3", ` + sizes + `, "no_rope_layers": [0, 1]}`:                                                                                                  "no_rope_layers",
+		`{"model_type": "llama", ` + sizes + `, "attn_temperature_tuning": true}`:                                                                                             "attn_temperature_tuning",
+		`{"model_type": "gemma3_text", ` + sizes + `, "use_bidirectional_attention": true}`:                                                                                   "use_bidirectional_attention",
+		`{"model_type": "gpt_oss", ` + sizes + `, "swiglu_limit": 5.0}`:                                                                                                       "swiglu_limit",
+		`{"model_type": "qwen3", ` + sizes + `, "layer_types": ["linear_attention", "full_attention"]}`:                                                                       "linear_attention",
+		`{"model_type": "llama", ` + sizes + `, "rope_parameters": {"rope_type": "dynamic", "factor": 2}}`:                                                                    "dynamic",
+		`{"model_type": "gemma3_text", ` + sizes + `, "rope_parameters": {"full_attention": {"rope_theta": 1e6}, "sliding_attention": {"rope_type": "linear", "factor": 2}}}`: "sliding_attention",
+		`{"model_type": "phi3", ` + sizes + `, "rope_scaling": {"type": "longrope", "short_mscale": 1.2}}`:                                                                    "short_mscale",
 	} {
 		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want one about %s", text, err, want)
@@ -491,6 +498,29 @@ func TestConfigRefuses(t *testing.T) {
 	c, err := parseConfig([]byte(`{"model_type": "mistral", ` + sizes + `, "sliding_window": 16}`))
 	if err != nil || c.architecture != "mistral" {
 		t.Errorf("a window of mistral: %v", err)
+	}
+}
+
+// What newer files put into rope_parameters is what older ones have in several keys.
+func TestRopeParameters(t *testing.T) {
+	for newer, older := range map[string]string{
+		`{"model_type": "llama", ` + sizes + `, "rope_parameters": {"rope_theta": 5e5, "rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 512}}`:                            `{"model_type": "llama", ` + sizes + `, "rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 512}}`,
+		`{"model_type": "qwen3", ` + sizes + `, "rope_parameters": {"rope_theta": 1e6, "rope_type": "default"}}`:                                                                                                                              `{"model_type": "qwen3", ` + sizes + `, "rope_theta": 1e6}`,
+		`{"model_type": "phi3", ` + sizes + `, "rope_parameters": {"rope_theta": 1e4, "partial_rotary_factor": 0.75}}`:                                                                                                                        `{"model_type": "phi3", ` + sizes + `, "rope_theta": 1e4, "partial_rotary_factor": 0.75}`,
+		`{"model_type": "gemma3_text", ` + sizes + `, "sliding_window": 8, "rope_parameters": {"full_attention": {"rope_theta": 1e6, "rope_type": "linear", "factor": 8}, "sliding_attention": {"rope_theta": 2e4, "rope_type": "default"}}}`: `{"model_type": "gemma3_text", ` + sizes + `, "sliding_window": 8, "rope_theta": 1e6, "rope_local_base_freq": 2e4, "rope_scaling": {"type": "linear", "factor": 8}}`,
+	} {
+		got, err := parseConfig([]byte(newer))
+		if err != nil {
+			t.Errorf("%s: %v", newer, err)
+			continue
+		}
+		want, err := parseConfig([]byte(older))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(got.keys, got.factors) != fmt.Sprint(want.keys, want.factors) {
+			t.Errorf("%s:\n got %v %v\nwant %v %v", newer, got.keys, got.factors, want.keys, want.factors)
+		}
 	}
 }
 

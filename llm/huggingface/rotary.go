@@ -1,12 +1,67 @@
 package huggingface
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"tgc/gguf"
 	"tgc/internal/lists"
 )
+
+// turning is what newer files say of rotary embeddings in one place, of all layers or apart
+// of those with a window and those without.
+type turning struct {
+	one
+	Full  *one `json:"full_attention"`
+	Local *one `json:"sliding_attention"`
+}
+
+// one is what turning says of some layers.
+type one struct {
+	scaling
+	Base    float64  `json:"rope_theta"`
+	Rotated *float64 `json:"partial_rotary_factor"`
+}
+
+// newer reads rope_parameters in place of what older files have.
+func (c *config) newer() error {
+	t := c.raw.RopeParameters
+	if t == nil {
+		return nil
+	}
+	all := &t.one
+	if t.Full != nil {
+		all = t.Full
+	}
+	if t.Local != nil {
+		if kind := t.Local.kind(); kind != "" && kind != "default" {
+			return fmt.Errorf("rope_parameters: sliding_attention is scaled (%s), which is not known", gguf.Quote(kind))
+		}
+		if t.Full == nil || t.Local.Rotated != nil {
+			return errors.New("rope_parameters: sliding_attention stands without full_attention, or rotates a part")
+		}
+		c.raw.RopeLocalBase = t.Local.Base
+	}
+	if all.Base > 0 {
+		c.raw.RopeBase = all.Base
+	}
+	if all.Rotated != nil {
+		c.raw.RotatedPart = all.Rotated
+	}
+	if all.kind() != "" {
+		c.raw.Scaling = &all.scaling
+	}
+	return nil
+}
+
+// kind is the name of a scaling.
+func (s *scaling) kind() string {
+	if s.Type == "" {
+		return s.TypeToo
+	}
+	return s.Type
+}
 
 // rotary reads the base and the scaling of rotary embeddings.
 func (c *config) rotary() error {
@@ -35,9 +90,9 @@ func (c *config) rotary() error {
 
 // scaled translates rope_scaling. half is the number of frequencies.
 func (c *config) scaled(s *scaling, base float64, half int) error {
-	kind := s.Type
-	if kind == "" {
-		kind = s.TypeToo
+	kind := s.kind()
+	if s.ShortScale != nil || s.LongScale != nil {
+		return errors.New("rope_scaling: short_mscale and long_mscale are not known")
 	}
 	original := max(s.Original, c.raw.Original)
 	if original == 0 {

@@ -46,8 +46,10 @@ type preTokenizer struct {
 		Regex  string `json:"Regex"`
 		String string `json:"String"`
 	} `json:"pattern"`
-	UseRegex   *bool `json:"use_regex"`
-	Individual bool  `json:"individual_digits"`
+	UseRegex   *bool  `json:"use_regex"`
+	Individual bool   `json:"individual_digits"`
+	Scheme     string `json:"prepend_scheme"` // of Metaspace
+	AddPrefix  *bool  `json:"add_prefix_space"`
 }
 
 type normalizer struct {
@@ -114,7 +116,7 @@ func translateTokenizer(text []byte, settings tokenizerConfig, c *config) ([]ent
 	list := []entry{{"tokenizer.ggml.tokens", tokens}, {"tokenizer.ggml.token_type", types}}
 	if t.Model.ByteFallback {
 		list = append(list, entry{"tokenizer.ggml.model", "llama"}, entry{"tokenizer.ggml.scores", scores(tokens, merges)},
-			entry{"tokenizer.ggml.add_space_prefix", t.Normalizer.prepends() || t.PreTokenizer.has("Metaspace")})
+			entry{"tokenizer.ggml.add_space_prefix", t.Normalizer.prepends() || t.PreTokenizer.prepends()})
 	} else {
 		pre, err := t.pre()
 		if err != nil {
@@ -213,16 +215,17 @@ func (n *normalizer) prepends() bool {
 	return n.Type == "Prepend"
 }
 
-func (p *preTokenizer) has(kind string) bool {
+// prepends reports whether a blank is put before a text, as Metaspace does unless told not to.
+func (p *preTokenizer) prepends() bool {
 	if p == nil {
 		return false
 	}
 	for _, q := range p.List {
-		if q.has(kind) {
+		if q.prepends() {
 			return true
 		}
 	}
-	return p.Type == kind
+	return p.Type == "Metaspace" && p.Scheme != "never" && (p.AddPrefix == nil || *p.AddPrefix)
 }
 
 // cuts lists how a pre-tokenizer splits text, in a form that names can be looked up by.
@@ -314,11 +317,28 @@ func (t *tokenizerJSON) special(settings tokenizerConfig, tokens []string, c *co
 	if settings.AddEOS != nil {
 		list = append(list, entry{"tokenizer.ggml.add_eos_token", *settings.AddEOS})
 	}
-	var template string
-	if json.Unmarshal(settings.Template, &template) == nil && template != "" {
+	if template := templateOf(settings.Template); template != "" {
 		list = append(list, entry{"tokenizer.chat_template", template})
 	}
 	return list
+}
+
+// templateOf is a chat template, or that with the name "default" of a list of them.
+func templateOf(text json.RawMessage) (template string) {
+	if json.Unmarshal(text, &template) == nil {
+		return template
+	}
+	var list []struct {
+		Name     string `json:"name"`
+		Template string `json:"template"`
+	}
+	_ = json.Unmarshal(text, &list) // of anything else nothing is read
+	for _, named := range list {
+		if named.Name == "default" {
+			return named.Template
+		}
+	}
+	return ""
 }
 
 // begins reports whether the post-processor puts a special token before a text.

@@ -115,6 +115,32 @@ func TestTokenizerWithBytes(t *testing.T) {
 	}
 }
 
+// A folder may have several templates, of which one is the usual one; and a Metaspace that
+// puts no blank before a text.
+func TestTokenizerSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		`"a"`: "a", `[{"name": "tool_use", "template": "b"}, {"name": "default", "template": "c"}]`: "c",
+		`[{"name": "rag", "template": "b"}]`: "", `null`: "", `3`: "", ``: "",
+	} {
+		if got := templateOf([]byte(text)); got != want {
+			t.Errorf("%s: template %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		`{"type": "Metaspace", "replacement": "▁"}`: true, `{"type": "Metaspace", "prepend_scheme": "first"}`: true,
+		`{"type": "Metaspace", "prepend_scheme": "never"}`: false, `{"type": "Metaspace", "add_prefix_space": false}`: false,
+		`{"type": "Sequence", "pretokenizers": [{"type": "Digits"}, {"type": "Metaspace"}]}`: true, `{"type": "ByteLevel"}`: false, `null`: false,
+	} {
+		var p *preTokenizer
+		if err := json.Unmarshal([]byte(text), &p); err != nil {
+			t.Fatal(err)
+		}
+		if p.prepends() != want {
+			t.Errorf("%s: prepends %t, want %t", text, !want, want)
+		}
+	}
+}
+
 func TestTokenizerRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`[]`:                             "cannot unmarshal",

@@ -238,9 +238,9 @@ func (s *Shell) context() int {
 // describe is statistics in words.
 func (s *Shell) describe(t chat.Statistics) string {
 	used, context := s.Conversation.Used()
-	return fmt.Sprintf("%s at %.3g tok/s; prompt of %s, %d of them in the cache, the others at %.3g tok/s; %d of %d positions used",
-		count(t.Generated, "token"), rate(t.Decoded, t.Decode), count(t.Prompt, "token"), t.Reused,
-		rate(t.Prompt-t.Reused, t.Prefill), used, context)
+	return fmt.Sprintf("%s at %s tok/s; prompt of %s, %d of them in the cache, the others at %s tok/s; %d of %d positions used",
+		count(t.Generated, "token"), three(rate(t.Decoded, t.Decode)), count(t.Prompt, "token"), t.Reused,
+		three(rate(t.Prompt-t.Reused, t.Prefill)), used, context)
 }
 
 // count is a number with its noun.
@@ -256,6 +256,14 @@ func rate(n int, d time.Duration) float64 {
 		return 0
 	}
 	return float64(n) / d.Seconds()
+}
+
+// three are a number's first three digits, without an exponent.
+func three(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.3g", v)
 }
 
 func (s *Shell) note(format string, args ...any) {
