@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tmuxScreen is a terminal that tmux draws, so that a test sees what a person does.
+type tmuxScreen struct {
+	t      *testing.T
+	socket string
+}
+
+func startUnderTmux(t *testing.T, dir string, args ...string) *tmuxScreen {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Skip("there is no tmux")
+	}
+	s := &tmuxScreen{t, filepath.Join(dir, "tmux")}
+	t.Cleanup(func() { _ = exec.Command("tmux", "-S", s.socket, "kill-server").Run() })
+	s.tmux(append([]string{"new-session", "-d", "-x", "80", "-y", "24", "-c", dir, "-e", "TGC_CACHE_DIR=" + dir, "-e", "PATH=" + os.Getenv("PATH")}, args...)...)
+	s.tmux("set-option", "remain-on-exit", "on")
+	return s
+}
+
+func (s *tmuxScreen) tmux(args ...string) string {
+	s.t.Helper()
+	c := exec.Command("tmux", append([]string{"-S", s.socket, "-f", "/dev/null"}, args...)...)
+	c.Env = append(os.Environ(), "TMUX=", "LC_ALL=C.UTF-8")
+	out, err := c.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("tmux %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// keys presses keys by tmux's names for them, and texts.
+func (s *tmuxScreen) keys(keys ...string) {
+	s.t.Helper()
+	s.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+// shows waits until the screen, below the line with the model's name, is this.
+func (s *tmuxScreen) shows(want string) {
+	s.t.Helper()
+	got := ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		_, got, _ = strings.Cut(s.tmux("capture-pane", "-p"), "Ctrl-D leaves\n")
+		lines := strings.Split(got, "\n")
+		for i := range lines {
+			lines[i] = strings.TrimRight(lines[i], " ")
+		}
+		if got = strings.Trim(strings.Join(lines, "\n"), "\n"); got == want {
+			return
+		}
+	}
+	s.t.Fatalf("the screen shows\n%s\nwant\n%s", got, want)
+}
+
+// A session under tmux: keys are typed, and the screen is compared.
+func TestChatUnderTmux(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	dir := t.TempDir()
+	s := startUnderTmux(t, dir, "tgc", "chat", "stories", "--device", chatDevice(t, dir), "--threads", "1", "--temp", "0", "-n", "8", "--ctx", "64")
+	s.shows(">")
+	s.keys("Once upon a tine", "BSpace", "BSpace", "m", "e")
+	s.shows("> Once upon a time")
+	s.keys("Enter")
+	answer := "> Once upon a time\n, there was a patient child named Clara\n(cut at 8 tokens; -n sets the limit)\n\n>"
+	s.shows(answer)
+	s.keys("/save a.json", "Enter")
+	saved := strings.TrimSuffix(answer, ">") + "> /save a.json\n(2 messages written to a.json)\n>"
+	s.shows(saved)
+	s.keys("not this", "C-u", "/rese", "Tab", "Enter")
+	reset := strings.TrimSuffix(saved, ">") + "> /reset\n(a new conversation)\n>"
+	s.shows(reset)
+	s.keys("C-c")
+	s.keys("/load a.json", "Enter", "C-d")
+	end := time.Now().Add(30 * time.Second)
+	for s.tmux("display-message", "-p", "#{pane_dead} #{pane_dead_status}") != "1 0\n" {
+		if time.Now().After(end) {
+			t.Fatalf("the program does not end with status 0; the screen is\n%s", s.tmux("capture-pane", "-p"))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if !strings.Contains(s.tmux("capture-pane", "-p"), "(2 messages read from a.json)") {
+		t.Errorf("the screen at the end is\n%s", s.tmux("capture-pane", "-p"))
+	}
+}
