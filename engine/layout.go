@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"tgc/internal/mapfile"
 	"tgc/ir"
 	"tgc/packed"
 	"tgc/runtime"
@@ -122,7 +123,15 @@ func (l Layout) Write(ctx context.Context, m runtime.Memory, data []byte) error 
 	if err := l.check(data); err != nil {
 		return err
 	}
-	return m.Write(ctx, 0, packed.Convert(l.format, l.rows, l.blocks, packed.Identity, packed.Planes, data))
+	var planes []byte
+	err := mapfile.Guard(func() error {
+		planes = packed.Convert(l.format, l.rows, l.blocks, packed.Identity, packed.Planes, data)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.Write(ctx, 0, planes)
 }
 
 // Read returns device memory as the host has it, a number of bytes.

@@ -51,7 +51,7 @@ func openOne(path string) (*File, error) {
 		return nil, &Error{File: path, Offset: -1, Err: err}
 	}
 	f := &File{name: path, size: int64(len(m.Bytes)), mappings: []mapfile.Mapping{m}}
-	if err := parse(f, m.Bytes); err != nil {
+	if err := mapfile.Guard(func() error { return parse(f, m.Bytes) }); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

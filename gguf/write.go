@@ -131,7 +131,8 @@ func (w *Writer) fillAll(ctx context.Context, progress Progress, worker func() f
 				if t == nil {
 					return
 				}
-				if err := fill(t, offset, size); err != nil {
+				// What fills a tensor may be read from a file that is mapped.
+				if err := mapfile.Guard(func() error { return fill(t, offset, size) }); err != nil {
 					cancel(fmt.Errorf("tensor %s: %w", Quote(t.Name), err))
 					return
 				}

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"tgc/gguf"
+	"tgc/internal/mapfile"
 	"tgc/llm/tokenizer"
 	"tgc/tensor"
 )
@@ -21,8 +22,8 @@ func Open(path string) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := NewModel(f)
-	if err != nil {
+	var m *Model
+	if err := mapfile.Guard(func() (err error) { m, err = NewModel(f); return err }); err != nil {
 		f.Close()
 		return nil, err
 	}

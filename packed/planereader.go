@@ -1,6 +1,11 @@
 package packed
 
-import "io"
+import (
+	"cmp"
+	"io"
+
+	"tgc/internal/mapfile"
+)
 
 // PlaneReader reads a tensor in GGUF's order as Planes lays it out: what Convert
 // makes, in pieces, so that the copy to a device goes on while the next piece is
@@ -25,6 +30,11 @@ func (r *PlaneReader) Size() int64 { return r.planes.Bytes }
 
 // ReadAt fills p with the bytes from an offset.
 func (r *PlaneReader) ReadAt(p []byte, offset int64) (n int, err error) {
+	failed := mapfile.Guard(func() error { n, err = r.readAt(p, offset); return nil }) // the data may be a mapped file
+	return n, cmp.Or(failed, err)
+}
+
+func (r *PlaneReader) readAt(p []byte, offset int64) (n int, err error) {
 	if offset < 0 || offset > r.planes.Bytes {
 		return 0, io.EOF
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tgc/internal/mapfile"
 	"tgc/ir/program"
 )
 
@@ -36,8 +37,8 @@ func (m *HostMemory) Write(_ context.Context, offset int64, from []byte) error {
 	if err := CheckSpan(m, "write", offset, len(from)); err != nil {
 		return err
 	}
-	copy(m.Data[offset:], from)
-	return nil
+	// from may be a mapped file.
+	return mapfile.Guard(func() error { copy(m.Data[offset:], from); return nil })
 }
 
 // CheckSpan reports n bytes at an offset that do not lie in a memory.

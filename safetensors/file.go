@@ -33,7 +33,8 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, &Error{File: path, Offset: -1, Err: err}
 	}
-	f, err := OpenBytes(path, m.Bytes)
+	var f *File
+	err = mapfile.Guard(func() (err error) { f, err = OpenBytes(path, m.Bytes); return err })
 	if err != nil {
 		return nil, errors.Join(err, m.Unmap())
 	}

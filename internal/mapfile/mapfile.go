@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 
 	"tgc/internal/pages"
 )
@@ -51,6 +52,27 @@ func Open(path string) (Mapping, error) {
 		return Mapping{}, fmt.Errorf("cannot map %d bytes: %w", info.Size(), err)
 	}
 	return Mapping{data}, nil
+}
+
+// ErrShortened says that a file is shorter than when it was mapped.
+var ErrShortened = errors.New("a file has become shorter while it was read")
+
+// Guard runs a function that reads mapped memory. Where the file's end is gone by now, that
+// is ErrShortened and not the end of the program. It guards the calling goroutine alone.
+func Guard(read func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		fault := recover()
+		if fault == nil {
+			return
+		}
+		if at, ok := fault.(interface{ Addr() uintptr }); ok {
+			err = fmt.Errorf("%w (at address %#x)", ErrShortened, at.Addr())
+			return
+		}
+		panic(fault)
+	}()
+	return read()
 }
 
 // Memory returns zeroed memory outside the Go heap, so that a model of

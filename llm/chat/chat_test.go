@@ -340,7 +340,8 @@ func TestTwoHundredTurns(t *testing.T) {
 		t.Skip("takes a compiler")
 	}
 	c := r.chat("Be brief.", "", Options{Context: 192, Tokens: 6, Sampling: llm.Sampling{Temperature: 1, TopP: 1}})
-	var goroutines, files int
+	var goroutines, files, threads int
+	var heap uint64
 	for i := range 200 {
 		if i%10 == 9 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -352,26 +353,43 @@ func TestTwoHundredTurns(t *testing.T) {
 			r.answer(c, "tell me something")
 		}
 		if i == 40 {
-			goroutines, files = runtime.NumGoroutine(), openFiles(t)
+			goroutines, files, threads, heap = runtime.NumGoroutine(), entries(t, "/proc/self/fd"), entries(t, "/proc/self/task"), heapBytes()
 		}
 	}
 	if n := runtime.NumGoroutine(); n > goroutines {
 		t.Errorf("%d goroutines, %d after 40 turns", n, goroutines)
 	}
-	if n := openFiles(t); n > files {
+	if n := entries(t, "/proc/self/fd"); n > files {
 		t.Errorf("%d open files, %d after 40 turns", n, files)
+	}
+	if n := entries(t, "/proc/self/task"); n > threads+2 { // Go may start one for a system call that waits
+		t.Errorf("%d threads, %d after 40 turns", n, threads)
+	}
+	// The messages themselves stay: some 60 bytes each.
+	if n := heapBytes(); n > heap+1<<20 {
+		t.Errorf("%d bytes in the heap, %d after 40 turns", n, heap)
 	}
 	if used, context := c.Used(); used > context {
 		t.Errorf("%d tokens in a cache of %d", used, context)
 	}
 }
 
-func openFiles(t *testing.T) int {
-	list, err := os.ReadDir("/proc/self/fd")
+// entries counts what a folder of /proc lists.
+func entries(t *testing.T, dir string) int {
+	list, err := os.ReadDir(dir)
 	if err != nil {
 		t.Skip("no /proc here")
 	}
 	return len(list)
+}
+
+// heapBytes is the size of the heap without garbage.
+func heapBytes() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what finalizers held
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 // What is saved is loaded, and what is no conversation is refused.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tgc/internal/lists"
+	"tgc/internal/mapfile"
 	"tgc/ir/program"
 	"tgc/runtime"
 	"tgc/target"
@@ -159,7 +160,7 @@ func bindBuffer(c runtime.Call, p *program.Param) (*memory, []byte, error) {
 
 // Run replays the step. It stops between calls when the context ends.
 func (r *recording) Run(ctx context.Context, vars map[string]int64) error {
-	return r.play(ctx, vars, nil)
+	return mapfile.Guard(func() error { return r.play(ctx, vars, nil) }) // weights may be a mapped file
 }
 
 // Profile replays the step and reports the time of every call.

@@ -34,6 +34,9 @@ func (e *FaultError) Error() string {
 	if e.Signal == syscall.SIGSEGV || e.Signal == syscall.SIGBUS {
 		what += fmt.Sprintf(" at address %#x", e.Address)
 	}
+	if e.Signal == syscall.SIGBUS {
+		what += " (a file with weights is shorter than when it was opened?)"
+	}
 	where := fmt.Sprintf("pc %#x outside the kernel", e.PC)
 	if offset := e.PC - e.Entry; offset < farFromEntry {
 		where = fmt.Sprintf("pc +%#x", offset)
