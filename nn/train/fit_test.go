@@ -2,6 +2,7 @@ package train_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -235,7 +236,11 @@ func TestFitGoesOnFromARecord(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	opt.Callbacks = nil
-	same(t, whole, fit(t, opt))
+	went := fit(t, opt)
+	if !slices.IsSortedFunc(went.History, func(a, b train.Record) int { return cmp.Compare(a.Seconds, b.Seconds) }) {
+		t.Errorf("times of records do not go on: %v", went.History)
+	}
+	same(t, whole, went)
 	same(t, whole, fit(t, opt)) // a run at its end makes no step
 	opt.Data = data.NewLoader(clouds(167, 2), data.Options{Batch: batch})
 	if _, err := train.Fit(t.Context(), opt, classify); err == nil || !strings.Contains(err.Error(), "in order") {
