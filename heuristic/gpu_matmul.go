@@ -49,6 +49,12 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	if z := a.longStage(weights); z >= 0 {
 		return declined("rows-of-a-stage", "a block makes the %d points of %s itself", a.size(z), a.axes[z].Name)
 	}
+	return gpuTiles(a, weights, w)
+}
+
+// gpuTiles plans a product without matrix instructions: tiles of rows and tokens in the
+// registers of a thread, from a panel that a block shares where one fits.
+func gpuTiles(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
 	p := a.plan()
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
 	panel := row >= 0 && token >= 0 && a.size(token) > gpuTileTokens && a.panelFits(w) && !a.lastStage(weights)
@@ -105,7 +111,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 	if panel {
 		how += fmt.Sprintf(", %d threads share decoded rows", threads)
 	}
-	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
+	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
 	return p.opts, why, appliedTo(w, "reuses-weight", how)
 }
 
