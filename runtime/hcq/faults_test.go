@@ -150,6 +150,14 @@ func TestRepeatRingsOnce(t *testing.T) {
 	if a, b := len(once.Words()), len(repeated.(*hcq.Recording).Words()); a != b {
 		t.Errorf("the repeated step has %d words, the step %d", b, a)
 	}
+	again, err := repeated.(*hcq.Recording).Repeat(t.Context(), 2)
+	check(t, err)
+	defer again.Free()
+	before = p.Counts()
+	check(t, again.Run(t.Context(), map[string]int64{"n": 2}))
+	if launches := p.Counts()[emu.OnLaunch] - before[emu.OnLaunch]; launches != 50 {
+		t.Errorf("%d launches of the repeated step twice, want 50", launches)
+	}
 	quiet(t, p)
 }
 
