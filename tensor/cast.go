@@ -9,6 +9,9 @@ func (t *Tensor) Cast(dtype ir.DType) *Tensor {
 	if !t.ok() || t.DType() == dtype {
 		return t
 	}
+	if dtype.Size() == 0 {
+		return t.graph.fail("", "%s to %s; want a dtype that memory can hold", t, dtype)
+	}
 	return t.make(ir.OpCast, dtype, nil)
 }
 

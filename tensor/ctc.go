@@ -24,6 +24,11 @@ func (t *Tensor) CTCLoss(targets, steps, lengths *Tensor, options ...CTCOptions)
 	if t.Rank() != 3 || targets.Rank() != 2 || !t.DType().IsFloat() || !targets.DType().IsInt() || targets.Dim(0) != t.Dim(1) || t.Extent(0) < 1 || o.Blank < 0 || o.Blank >= t.Extent(2) {
 		return t.graph.fail("", "%s with targets %s, blank %d; want [T N C] and integers [N S]", t, targets, o.Blank)
 	}
+	for _, list := range []*Tensor{steps, lengths} {
+		if list.Rank() != 1 || list.Dim(0) != t.Dim(1) || !list.DType().IsInt() {
+			return t.graph.fail("", "%s with steps %s, lengths %s; want an integer for each of %d", t, steps, lengths, t.Extent(1))
+		}
+	}
 	labels, skips := targets.betweenBlanks(o.Blank)
 	frames := t.wide().TakeAlong(-1, labels.Unsqueeze(0)).halved() // [N L] each
 	first := t.graph.Iota(ir.I32, labels.Dim(-1)).Lt(labels.scalar(2))

@@ -20,6 +20,9 @@ func (t *Tensor) WithGradient(inputs []*Tensor, backward Backward) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
+	if backward == nil {
+		return t.graph.fail("", "the function that says the derivative of %s is nil", t)
+	}
 	for _, in := range inputs {
 		if !in.ok() || in.graph != t.graph {
 			return t.bad()

@@ -100,6 +100,10 @@ func (c Complex) transformAlong(axis, sign int) Complex {
 	k, ok := c.Real.transformed(axis)
 	if ok && c.Imag != nil {
 		_, ok = c.Imag.transformed(axis)
+		if ok && shapeText(c.Real.shape()) != shapeText(c.Imag.shape()) {
+			c.Real.graph.fail("", "real part %s, imaginary part %s; want one shape", c.Real, c.Imag)
+			ok = false
+		}
 	}
 	if !ok {
 		return Complex{c.Real.bad(), c.Real.bad()}

@@ -301,6 +301,9 @@ func call() (site, method string) {
 		if name := methodName(frame.Function); !left && name != "" {
 			method = name
 		}
+		if strings.HasPrefix(frame.Function, "slices.") || strings.HasPrefix(frame.Function, "maps.") {
+			continue // loops of the standard library between builders
+		}
 		if !below || !slices.Contains(builders, folder) || test {
 			return fmt.Sprintf("%s:%d", path.Base(file), frame.Line), method
 		}

@@ -8,10 +8,31 @@ package tensor
 // or that holds a number which the step increases, is not.) Derivatives go through all steps.
 func Loop(times int, step func(state []*Tensor) []*Tensor, state ...*Tensor) []*Tensor {
 	now := stored(state)
-	for range times {
-		now = stored(step(now))
+	for i := range times {
+		if step == nil {
+			return failed(state, "the step is nil")
+		}
+		next := step(now)
+		if len(next) != len(now) {
+			return failed(state, "step %d returns %d tensors; want %d, as many as it is given", i, len(next), len(now))
+		}
+		now = stored(next)
+	}
+	if times < 0 {
+		return failed(state, "%d times; want at least 0", times)
 	}
 	return now
+}
+
+// failed is a bad tensor for each of a state.
+func failed(state []*Tensor, format string, args ...any) []*Tensor {
+	out := make([]*Tensor, len(state))
+	for i, t := range state {
+		if g := t.Graph(); g != nil {
+			out[i] = g.fail("", format, args...)
+		}
+	}
+	return out
 }
 
 func stored(state []*Tensor) []*Tensor {

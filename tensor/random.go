@@ -64,6 +64,9 @@ func (r *Random) Uniform(low, high float64, shape ...int) *Tensor {
 // Normal are f32 of the normal distribution of this mean and standard deviation. The
 // largest distance from the mean is 6.3 deviations.
 func (r *Random) Normal(mean, deviation float64, shape ...int) *Tensor {
+	if r.key.ok() && !(deviation >= 0) {
+		return r.key.graph.fail("", "deviation %v; want at least 0", deviation)
+	}
 	bits := r.Bits(shape...)
 	if !bits.ok() {
 		return bits
@@ -88,6 +91,9 @@ func (r *Random) Integers(low, high int, shape ...int) *Tensor {
 
 // Bernoulli are Bool, true with probability p, which is rounded to a multiple of 2^-24.
 func (r *Random) Bernoulli(p float64, shape ...int) *Tensor {
+	if r.key.ok() && !(p >= 0 && p <= 1) {
+		return r.key.graph.fail("", "probability %v; want 0 to 1", p)
+	}
 	u := r.Uniform(0, 1, shape...)
 	return u.Lt(u.scalar(p))
 }

@@ -470,6 +470,10 @@ func TestConvolutions(t *testing.T) {
 func TestMistakesNameTheirCallSite(t *testing.T) {
 	for want, build := range map[string]func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor{
 		"input f32[2 6], weight f32[5 4]": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor { return layer.NewLinear(p, 4, 5).Forward(x) },
+		"recurrent: no cell": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor {
+			all, _ := layer.NewRecurrent(p, layer.RecurrentOptions{In: 6, Hidden: 2}).Forward(x.Unsqueeze(0), nil)
+			return all
+		},
 		"width 6, 4 heads": func(p *nn.Parameters, x *tensor.Tensor) *tensor.Tensor {
 			return layer.NewAttention(p, layer.AttentionOptions{Width: 6, Heads: 4}).Forward(x, nil)
 		},

@@ -40,6 +40,10 @@ func NewRecurrent(p *nn.Parameters, opt RecurrentOptions) *Recurrent {
 		directions = append(directions, "backward")
 	}
 	in := opt.In
+	if opt.Cell == nil {
+		p.Graph().Fail("recurrent", "no cell; want one: NewCell(NewLSTM), say")
+		opt.Cell = NewCell(NewRNN)
+	}
 	for n := range max(opt.Layers, 1) {
 		l.Cells = append(l.Cells, lists.Map(directions, func(name string) Cell {
 			return opt.Cell(p.In(fmt.Sprint(n)).In(name), in, opt.Hidden)
