@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -320,7 +321,16 @@ func (t *tuning) flip(ctx context.Context, f flip, compiled func() (*engine.Comp
 		return err
 	}
 	before, after, saved := median(times[0]), median(times[1]), saves(times[0], times[1])
-	note := fmt.Sprintf("the step takes %.2f %% less", 100*saved)
+	note := "the step is not faster"
+	if saved > 0 {
+		note = fmt.Sprintf("the step takes %.2f %% less", 100*saved)
+		if slower, err := t.slowerFar(ctx, s); err != nil {
+			s.Free()
+			return err
+		} else if slower > 0 {
+			saved, note = 0, fmt.Sprintf("%s, but %.2f %% more where symbols are largest", note, 100*slower)
+		}
+	}
 	if saved > 0 {
 		if err := t.judge(ctx, s); err != nil {
 			t.options.Say("%s%s: %v", t.prefix(), f.Decision, err)
@@ -332,12 +342,32 @@ func (t *tuning) flip(ctx context.Context, f flip, compiled func() (*engine.Comp
 		if ctx.Err() != nil {
 			return nil
 		}
-		return t.storeDecision(f, before, after, cmp.Or(note, "the step is not faster"))
+		return t.storeDecision(f, before, after, note)
 	}
 	t.options.Say("%s%s is taken: %s", t.prefix(), f.Decision, note)
 	t.adopt(s, taken)
 	t.result.Decisions = append(t.result.Decisions, TunedDecision{f.Decision, f.of, note})
 	return t.storeDecision(f, before, after, note)
+}
+
+// slowerFar is by what part a step is slower than the one before it where all symbols are largest: a decision
+// holds for every length of a text, and chunks of attention that are good for a short one may not be for a long one.
+func (t *tuning) slowerFar(ctx context.Context, s *engine.Step) (float64, error) {
+	far := maps.Clone(t.step.Vars)
+	for _, v := range t.step.Compiled.Variables {
+		if _, ok := far[v.Name]; ok {
+			far[v.Name] = v.Hi - v.Hi%max(v.Multiple, 1)
+		}
+	}
+	if maps.Equal(far, t.step.Vars) {
+		return 0, nil
+	}
+	times, err := t.inTurn(ctx, []*engine.Step{s, t.decided}, far)
+	if err != nil {
+		return 0, err
+	}
+	less := saves(times[0], times[1])
+	return less / (1 - less), nil
 }
 
 // storeDecision puts a decision into the database: as one that is kept as prices make it, unless it was

@@ -23,7 +23,7 @@ import (
 func normed(t *testing.T, config engine.Config) Step {
 	t.Helper()
 	g := tensor.NewGraph()
-	x := g.Input("x", ir.F32, 1, 96)
+	x := g.Input("x", ir.F32, 64, 96).Slice(0, g.Dims(0)[0], g.Var("n", 1, 64)).Sum(0).Reshape(1, 96)
 	hidden := x.RMSNorm(nil, 1e-5).Linear(g.Packed("w", "Q8_0", 64, 96)).Silu()
 	g.Output("y", hidden.RMSNorm(nil, 1e-5).Linear(g.Packed("v", "Q8_0", 35, 64)))
 	dev := interp.New(interp.Options{})
@@ -39,8 +39,8 @@ func normed(t *testing.T, config engine.Config) Step {
 	return step
 }
 
-// decideWith tunes such a step; more kernels take less time if they are said to.
-func decideWith(t *testing.T, db *database.DB, perKernel float64, try func(k *engine.Kernel) error) *Tuned {
+// decideWith tunes such a step; more kernels take less time if they are said to, and where the symbol is largest, by far.
+func decideWith(t *testing.T, db *database.DB, perKernel, far float64, try func(k *engine.Kernel) error) *Tuned {
 	t.Helper()
 	tried := 0
 	options := TuneOptions{Search: DefaultOptions(), Budget: time.Minute, Fusion: 0.9, DB: db, Testers: func(_ context.Context, ast *ir.UOp, _ BenchOptions) (Tester, error) {
@@ -48,9 +48,13 @@ func decideWith(t *testing.T, db *database.DB, perKernel float64, try func(k *en
 	}}
 	config := engine.Config{DB: db.Dir(), Warn: func(text string) { t.Error(text) }}
 	tn := newTuning(normed(t, config), options)
-	tn.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64) (times [][]float64, err error) {
+	tn.inTurn = func(_ context.Context, steps []*engine.Step, vars map[string]int64) (times [][]float64, err error) {
+		each := perKernel
+		if vars["n"] == 64 {
+			each = far
+		}
 		for _, s := range steps {
-			times = append(times, slices.Repeat([]float64{1000 + perKernel*float64(len(s.Compiled.Kernels))}, 9))
+			times = append(times, slices.Repeat([]float64{1000 + each*float64(len(s.Compiled.Kernels))}, 9))
 		}
 		return times, nil
 	}
@@ -67,11 +71,11 @@ func fine(*engine.Kernel) error { return nil }
 // what does not is not tried again; what came from elsewhere is a candidate.
 func TestDecisionsAreKept(t *testing.T) {
 	db := database.Open(t.TempDir())
-	tuned := decideWith(t, db, -10, fine)
+	tuned := decideWith(t, db, -10, -10, fine)
 	if len(tuned.Decisions) == 0 || tuned.Saved <= 0 || len(tuned.Step.Decisions) != len(tuned.Decisions) {
 		t.Fatalf("%+v", tuned)
 	}
-	again := decideWith(t, db, -10, fine)
+	again := decideWith(t, db, -10, -10, fine)
 	if again.Flips != 0 || len(again.Decisions) != len(tuned.Decisions) || again.Saved != tuned.Saved || !strings.Contains(again.Decisions[0].Note, "in the database") {
 		t.Errorf("again: %+v, want the same without a try", again)
 	}
@@ -96,7 +100,7 @@ func TestDecisionsAreKept(t *testing.T) {
 	if c := normed(t, engine.Config{DB: other.Dir()}).Compiled; len(c.Decisions) != 0 {
 		t.Errorf("imported decisions are used before they are proven: %v", c.Decisions)
 	}
-	if confirmed := decideWith(t, other, -10, fine); len(confirmed.Decisions) == 0 {
+	if confirmed := decideWith(t, other, -10, -10, fine); len(confirmed.Decisions) == 0 {
 		t.Errorf("after import: %+v", confirmed)
 	}
 }
@@ -104,15 +108,16 @@ func TestDecisionsAreKept(t *testing.T) {
 // A step that is not faster is not taken, nor one whose kernels are wrong.
 func TestDecisionsAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		perKernel float64
-		try       func(*engine.Kernel) error
+		perKernel, far float64
+		try            func(*engine.Kernel) error
 	}{
-		"slower": {10, fine},
-		"wrong":  {-10, func(*engine.Kernel) error { return errWrong }},
+		"slower":     {10, 10, fine},
+		"slower far": {-10, 10, fine},
+		"wrong":      {-10, -10, func(*engine.Kernel) error { return errWrong }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := database.Open(t.TempDir())
-			tuned := decideWith(t, db, c.perKernel, c.try)
+			tuned := decideWith(t, db, c.perKernel, c.far, c.try)
 			list, _ := db.List()
 			kept := slices.ContainsFunc(list, func(e database.Entry) bool { return e.Decision != "" && e.Kept })
 			if more := slices.ContainsFunc(tuned.Decisions, func(d TunedDecision) bool { return d.Choice == schedule.Decline }); more || tuned.Flips == 0 || !kept {
