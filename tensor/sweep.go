@@ -161,12 +161,14 @@ func newSurvivors(g *Graph, alive []*Tensor) *survivors {
 func (g *Graph) replacements(list []*ir.UOp, asked map[*ir.UOp]bool) map[*ir.UOp]*ir.UOp {
 	replaced := make(map[*ir.UOp]*ir.UOp)
 	reaches := make(map[*ir.UOp]bool) // a derivative by an asked node goes through this one
+	reads := make(map[*ir.UOp]bool)   // a buffer: the others are constants, which steps share
 	for _, u := range list {
+		reads[u] = u.Op == ir.OpBuffer || slices.ContainsFunc(u.Src, func(x *ir.UOp) bool { return reads[x] })
 		before := slices.ContainsFunc(g.derivedFrom(u), func(x *ir.UOp) bool { return reaches[x] })
 		if stored := g.realised[u]; stored != nil && !before {
 			replaced[u] = stored
 		}
-		reaches[u] = before || asked[u] && u.DType.IsFloat()
+		reaches[u] = before || asked[u] && reads[u] && u.DType.IsFloat()
 	}
 	return replaced
 }

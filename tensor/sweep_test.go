@@ -101,3 +101,23 @@ func TestForgettingKeepsTheGraph(t *testing.T) {
 		}
 	}
 }
+
+// Constants, which the steps of a loop share, keep no step alive: the nodes of a graph stay few.
+func TestStepsAreForgotten(t *testing.T) {
+	g := tensor.NewGraph().On(interp.New(interp.Options{}))
+	w := tensor.FromSlice(g, make([]float32, 16), 16)
+	kept := g.Scalar(ir.F32, 0.5)
+	for i := range 200 {
+		if i%20 == 0 {
+			collected()
+		}
+		w = w.MulScalar(0.5).AddScalar(1)
+		if err := w.Realize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := g.Arena().Len(); n > 200 {
+		t.Errorf("%d nodes after 200 steps", n)
+	}
+	goruntime.KeepAlive(kept)
+}
