@@ -78,7 +78,7 @@ type state struct {
 func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config) (c *Compiled, err error) {
 	s := &state{
 		config: &config, control: config.control(),
-		out: &Compiled{Target: forWeights(sink, desc), arena: ir.NewArena(), finite: config.Finite, steps: config.Steps},
+		out: &Compiled{Target: forWeights(sink, desc, &config), arena: ir.NewArena(), finite: config.Finite, steps: config.Steps},
 	}
 	s.sink = s.out.arena.Import(sink)
 	s.out.sink, s.out.Variables = s.sink, variablesOf(s.sink)
@@ -283,7 +283,7 @@ func (k *Kernel) lower(ctx context.Context, s *state) error {
 
 // LowerKernel plans and lowers one kernel by itself: the passes after schedule.
 func LowerKernel(a *ir.Arena, ast *ir.UOp, desc *target.Desc, config Config) (*Kernel, error) {
-	s := &state{config: &config, control: config.control(), out: &Compiled{Target: forWeights(ast, desc), arena: a}}
+	s := &state{config: &config, control: config.control(), out: &Compiled{Target: forWeights(ast, desc, &config), arena: a}}
 	k := &Kernel{Name: "kernel", AST: a.Import(ast)}
 	if err := k.plan(s); err != nil {
 		return nil, err

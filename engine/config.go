@@ -24,6 +24,7 @@ type Config struct {
 	Decide   schedule.Decisions // of rules on values, before those of the database (TGC_DECIDE)
 	With     []plan.Opt         // added to the plans of kernels that accept them (TGC_WITH)
 	Verify   bool               // run the form's verifier after every pass (TGC_VERIFY)
+	Records  Records            // TGC_RECORDS: whether packed weights are interleaved (packed.Records)
 	Control  *pass.Control      // passes left out, printed, stopped after, counted; may be nil
 	Explain  bool               // keep the rules that were declined, for Compiled.Explain
 	Finite   Watch              // stop at the first kernel that writes such a value (TGC_FINITE)
@@ -85,6 +86,15 @@ var Options = []Option{
 	{"TGC_BEAM", "search the plan of every kernel when it is compiled, with so many plans from round to round; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.Beam, v, 0, 1024) }},
 	{"TGC_JITBEAM", "search the kernels of every step when it is captured, with so many plans from round to round, and take what makes the step faster; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.StepBeam, v, 0, 1024) }},
 	{"TGC_PARALLEL", "how many candidates a search lowers and assembles at once; default: one for each processor", func(c *Config, v string) error { return setInt(&c.Parallel, v, 1, 1024) }},
+	{"TGC_RECORDS", "1 interleaves the rows of packed weights for a CPU, 0 reads them in the file's order; default: what is faster in the mode", func(c *Config, v string) error {
+		on := false
+		err := setBool(&on, v)
+		c.Records = RecordsNever
+		if on {
+			c.Records = RecordsAlways
+		}
+		return err
+	}},
 	{"TGC_VERIFY", "1 runs the verifier of the form after every pass", func(c *Config, v string) error { return setBool(&c.Verify, v) }},
 	{"TGC_FINITE", "stop at the first kernel that writes a NaN (1), or a NaN or an infinity (2), and name it with the ranges of its inputs; slow", func(c *Config, v string) error { return setInt((*int)(&c.Finite), v, 0, 2) }},
 	{"TGC_DEVICE", "device of programs that use the library and name none; default: the best one present", elsewhere},

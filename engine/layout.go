@@ -12,25 +12,30 @@ import (
 )
 
 // Layout says how the bytes of a user's buffer lie in device memory: as they do on
-// the host, or, of packed weights, in planes (packed.Planes). The zero value is the
-// first.
+// the host, or, of packed weights, in planes or records (packed.Layout). The zero value is
+// the first.
 type Layout struct {
 	format *packed.Format // nil: as on the host
+	order  packed.Layout
 	rows   int64
 	blocks int64 // of a row
 }
 
 // WeightLayout is the layout in which a target reads a buffer of some format and
 // shape; format is empty for plain elements. A GPU copies weights anyway and reads
-// whole words of planes; a CPU reads them where they are, in a mapped file.
+// whole words of planes; a CPU reads them where they are, in a mapped file, or, where lanes
+// of rows make its products faster, in records.
 func WeightLayout(desc *target.Desc, format string, shape []*ir.UOp) Layout {
 	f, ok := packed.Lookup(format)
-	if desc.Kind != target.GPU && !desc.Planes || !ok || f.IsPlain() || len(shape) == 0 {
+	planes := desc.Kind == target.GPU || desc.Planes
+	if !planes && !desc.Records || !ok || f.IsPlain() || len(shape) == 0 {
 		return Layout{}
 	}
 	l := Layout{format: f, rows: 1}
+	extents := make([]int64, len(shape))
 	for i, dim := range shape {
 		n, constant := dim.Int()
+		extents[i] = n
 		switch {
 		case !constant:
 			return Layout{}
@@ -40,12 +45,35 @@ func WeightLayout(desc *target.Desc, format string, shape []*ir.UOp) Layout {
 			l.rows *= n
 		}
 	}
+	if l.order = packed.LayoutOf(f, extents, planes, desc.Records); l.order == packed.Identity {
+		return Layout{}
+	}
 	return l
 }
 
-// forWeights is the target with the layout of the packed buffers of a graph. There is
-// one for all of them: without constant shapes they lie as on the host.
-func forWeights(sink *ir.UOp, desc *target.Desc) *target.Desc {
+// Records says whether packed weights are interleaved on a CPU. Their layout is one for all
+// steps that read them, and costs a copy: who loads them decides.
+type Records uint8
+
+// The choices.
+const (
+	RecordsByPrice Records = iota // of a model's weights: see llm; of a single graph's, in the host's order
+	RecordsNever
+	RecordsAlways
+)
+
+// TargetFor is the target with the layout that is chosen for packed weights.
+func (c *Config) TargetFor(desc *target.Desc) *target.Desc {
+	if c.Records != RecordsAlways || !desc.CanInterleave() {
+		return desc
+	}
+	return desc.WithRecords()
+}
+
+// forWeights is the target with the layout of the packed buffers of a graph. In planes
+// there is one for all of them: without constant shapes they lie as on the host.
+func forWeights(sink *ir.UOp, desc *target.Desc, config *Config) *target.Desc {
+	desc = config.TargetFor(desc)
 	if desc.Kind != target.GPU || desc.Planes {
 		return desc
 	}
@@ -80,7 +108,7 @@ func formatOf(u *ir.UOp) string {
 // Layout is the layout of a user's buffer, by its ID.
 func (c *Compiled) Layout(id int64) Layout {
 	for i := range c.Schedule.Buffers {
-		if b := &c.Schedule.Buffers[i]; b.UserID == id && c.Target.Planes {
+		if b := &c.Schedule.Buffers[i]; b.UserID == id && (c.Target.Planes || c.Target.Records) {
 			return WeightLayout(c.Target, b.Format, b.Shape)
 		}
 	}
@@ -92,7 +120,7 @@ func (l Layout) Bytes(host int64) int64 {
 	if l.format == nil {
 		return host
 	}
-	return packed.Planes.Place(l.format, l.rows, l.blocks).Bytes
+	return l.order.Place(l.format, l.rows, l.blocks).Bytes
 }
 
 // check reports host bytes of a wrong size.
@@ -112,6 +140,9 @@ func (l Layout) Import(ctx context.Context, dev runtime.Device, data []byte) (ru
 	if err := l.check(data); err != nil {
 		return nil, err
 	}
+	if l.order == packed.Records {
+		return runtime.ImportSource(ctx, dev, packed.NewRecordReader(l.format, l.rows, l.blocks, data))
+	}
 	return runtime.ImportSource(ctx, dev, packed.NewPlaneReader(l.format, l.rows, l.blocks, data))
 }
 
@@ -123,15 +154,15 @@ func (l Layout) Write(ctx context.Context, m runtime.Memory, data []byte) error 
 	if err := l.check(data); err != nil {
 		return err
 	}
-	var planes []byte
+	var laid []byte
 	err := mapfile.Guard(func() error {
-		planes = packed.Convert(l.format, l.rows, l.blocks, packed.Identity, packed.Planes, data)
+		laid = packed.Convert(l.format, l.rows, l.blocks, packed.Identity, l.order, data)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return m.Write(ctx, 0, planes)
+	return m.Write(ctx, 0, laid)
 }
 
 // Read returns device memory as the host has it, a number of bytes.
@@ -140,5 +171,5 @@ func (l Layout) Read(ctx context.Context, m runtime.Memory, host int64) ([]byte,
 	if err := m.Read(ctx, 0, raw); err != nil || l.format == nil {
 		return raw, err
 	}
-	return packed.Convert(l.format, l.rows, l.blocks, packed.Planes, packed.Identity, raw), nil
+	return packed.Convert(l.format, l.rows, l.blocks, l.order, packed.Identity, raw), nil
 }

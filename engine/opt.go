@@ -128,7 +128,7 @@ func kernelOnText(_ context.Context, name, text string, t *textTarget) (string, 
 		root, _ = ir.Canonicalise(a, root)
 		return ir.Text(root), nil
 	}
-	choice, err := heuristic.Choose(a, root, forWeights(root, t.desc), t.config.Knobs)
+	choice, err := heuristic.Choose(a, root, forWeights(root, t.desc, t.config), t.config.Knobs)
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +149,7 @@ func lowerOnText(ctx context.Context, name, text string, t *textTarget) (string,
 		if err != nil {
 			return "", err
 		}
-		desc = forWeights(st.Sink, desc)
+		desc = forWeights(st.Sink, desc, t.config)
 	}
 	return kernel.RunPass(ctx, name, text, desc)
 }

@@ -135,6 +135,12 @@ func (p *planner) matmulFew(weights []*operand, w *operand) string {
 			p.roll(i)
 		}
 	}
+	if row := p.recordRow(weights); row >= 0 {
+		if how, ok := p.clone().matvecRecords(weights, row); ok {
+			p.matvecRecords(weights, row)
+			return fmt.Sprintf("%s x %d tokens at once", how, p.points(w.reuse))
+		}
+	}
 	how := p.streamSums(weights, p.points(w.reuse) < plan.WordElements, func(o *operand) (int64, int64) {
 		return lanesOf(p.desc), max(p.iteration(o)/p.fewLanes(o), 1)
 	})

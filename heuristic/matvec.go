@@ -56,6 +56,13 @@ func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 		return opts, why, r
 	}
 	p := a.plan()
+	if row := a.recordRow(weights); row >= 0 {
+		if how, ok := p.matvecRecords(weights, row); ok {
+			why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(weights[0])), how)
+			return p.opts, why, appliedTo(weights[0], "streams-weight", how)
+		}
+		p = a.plan()
+	}
 	if i := p.resultAxis(); i >= 0 && !a.lanesAlongRows(weights[0]) && p.chainLanes(weights[0].chain) == 1 {
 		opts, why, r := declined("no-lanes", "sums whose terms lie apart, of which neighbours along %s may be lanes", a.axes[i].Name)
 		r.Axis, r.Value = a.axes[i].Name, a.size(i)

@@ -6,7 +6,11 @@ import (
 	"sync"
 
 	"tgc/engine"
+	"tgc/gguf"
+	"tgc/internal/pages"
+	"tgc/nn"
 	"tgc/runtime"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -51,8 +55,37 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 	return nil
 }
 
+// recordsFor decides whether a CPU reads weights whose rows are interleaved, by what the modes
+// gain, where memory has room for them beside the file. One Zen 5 core, decode, GB/s of a matrix in the file's order and in records: exact Q4_0 17
+// and 34, Q4_K 18 and 26, Q6_K 25 and 26; of int8 Q4_K 35 and 28, since a sum of integers has few
+// lanes to fold at its end. A copy of the weights is made in memory, in large pages.
+func recordsFor(chosen engine.Records, desc *target.Desc, mode nn.Numeric, bytes int64) engine.Records {
+	switch {
+	case chosen != engine.RecordsByPrice:
+		return chosen
+	case mode != nn.Exact || !desc.CanInterleave():
+		return engine.RecordsNever
+	}
+	if available, known := pages.Available(); known && bytes > available/recordShare {
+		return engine.RecordsNever
+	}
+	return engine.RecordsAlways
+}
+
+// recordShare is the part of the available memory that a copy of the weights may take: the rest
+// is for the cache, and for other programs.
+const recordShare = 2
+
+// weightBytes is what the tensors of a file take.
+func weightBytes(f *gguf.File) (bytes int64) {
+	for _, t := range f.Tensors() {
+		bytes += int64(t.Bytes())
+	}
+	return bytes
+}
+
 // importWeight puts a weight on the device.
 func (s *Session) importWeight(ctx context.Context, b tensor.BufferInfo) (runtime.Memory, error) {
 	t, _ := s.model.File.Tensor(b.Name)
-	return engine.WeightLayout(s.device.Target(), b.Format, b.Shape).Import(ctx, s.device, t.Data())
+	return engine.WeightLayout(s.options.Config.TargetFor(s.device.Target()), b.Format, b.Shape).Import(ctx, s.device, t.Data())
 }

@@ -94,6 +94,10 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 	if opt.Context < 1 {
 		return nil, fmt.Errorf("llm: context of %d tokens, want at least 1", opt.Context)
 	}
+	if opt.weights != nil {
+		opt.Config.Records = opt.weights.options.Config.Records
+	}
+	opt.Config.Records = recordsFor(opt.Config.Records, dev.Target(), opt.Mode, weightBytes(m.File))
 	s := &Session{
 		model: m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
 		memory: make(map[string]runtime.Memory), steps: make(map[stepKey]*step), samplers: make(map[bool]*sampler), loops: make(map[loopKey]*loop),

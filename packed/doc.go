@@ -21,8 +21,8 @@
 // Plain types (F32, F16, BF16) are rows too, so that a caller can treat the type
 // of any tensor alike: their Decode is a LOAD and a CAST.
 //
-// A Layout says where the bytes of a field lie: in GGUF's own order (Identity)
-// or in planes of one field each (Planes).
+// A Layout says where the bytes of a field lie: in GGUF's own order (Identity),
+// in planes of one field each (Planes), or with sixteen rows interleaved (Records).
 //
 // Start at format.go, then decode.go; the rows are in the formats_*.go files.
 package packed

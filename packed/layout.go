@@ -21,12 +21,19 @@ type Placement struct {
 // FieldPlace gives the byte address of an element of a field as
 //
 //	Base + row*RowStride + block*BlockStride + j/Run*RunStride + j%Run*Size
+//
+// where rows are in tiles, row/Tile*TileStride + row%Tile*RowStride takes the place of
+// row*RowStride.
 type FieldPlace struct {
 	Base, RowStride, BlockStride, RunStride, Run, Size int64
+	Tile, TileStride                                   int64 // 0: rows are not in tiles
 }
 
 // At is the address for numbers.
 func (p FieldPlace) At(row, block, j int64) int64 {
+	if p.Tile > 0 {
+		return p.Base + row/p.Tile*p.TileStride + row%p.Tile*p.RowStride + block*p.BlockStride + j/p.Run*p.RunStride + j%p.Run*p.Size
+	}
 	return p.Base + row*p.RowStride + block*p.BlockStride + j/p.Run*p.RunStride + j%p.Run*p.Size
 }
 
@@ -37,7 +44,11 @@ func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
 	if p.RunStride != p.Run*p.Size {
 		within = a.Add(times(a.Div(j, a.Index(p.Run)), p.RunStride), times(a.Mod(j, a.Index(p.Run)), p.Size))
 	}
-	sum := a.Add(times(row, p.RowStride), times(block, p.BlockStride))
+	rows := times(row, p.RowStride)
+	if p.Tile > 0 {
+		rows = a.Add(times(a.Div(row, a.Index(p.Tile)), p.TileStride), times(a.Mod(row, a.Index(p.Tile)), p.RowStride))
+	}
+	sum := a.Add(rows, times(block, p.BlockStride))
 	return a.Add(a.Add(sum, within), a.Index(p.Base))
 }
 
@@ -45,7 +56,7 @@ func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
 // which a run of count elements starts, when count divides Run.
 func (p FieldPlace) Align(count, limit int64) int64 {
 	align := limit
-	for _, step := range []int64{p.Base, p.RowStride, p.BlockStride, p.RunStride, count * p.Size} {
+	for _, step := range []int64{p.Base, p.TileStride, p.RowStride, p.BlockStride, p.RunStride, count * p.Size} {
 		for step%align != 0 {
 			align /= 2
 		}

@@ -47,7 +47,7 @@ func checkFile(t *testing.T, path string) {
 		t.Fatalf("row is %s, want %s (%v)", f.Name, name, err)
 	}
 	rows, length := int64(x.Rows()), int64(x.RowLength())
-	layouts := []packed.Layout{packed.Identity, packed.Planes}
+	layouts := []packed.Layout{packed.Identity, packed.Planes, packed.Records}
 	if f.IsPlain() {
 		layouts = layouts[:1]
 	}

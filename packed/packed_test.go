@@ -59,7 +59,7 @@ func TestLayouts(t *testing.T) {
 		if f.IsPlain() {
 			continue
 		}
-		for _, layout := range []Layout{Identity, Planes} {
+		for _, layout := range []Layout{Identity, Planes, Records} {
 			const rows, blocks = 3, 5
 			place := layout.Place(f, rows, blocks)
 			used := make([]int, place.Bytes)

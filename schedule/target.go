@@ -1,6 +1,9 @@
 package schedule
 
-import "tgc/target"
+import (
+	"tgc/packed"
+	"tgc/target"
+)
 
 // matrixTokens is the number of columns of a matrix instruction (m16n8).
 const matrixTokens = 8
@@ -14,6 +17,9 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.Lanes = int64(max(desc.VectorBytes/4, 1))
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
 		opt.Profile.ByteDots = desc.ByteDots()
+		if desc.Records {
+			opt.Profile.RecordRows = packed.RecordRows
+		}
 		return opt
 	}
 	opt := DefaultOptions()

@@ -120,6 +120,19 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 	return d
 }
 
+// CanInterleave reports a target on which weights in records pay: the words of a record's rows
+// are one register.
+func (d *Desc) CanInterleave() bool {
+	return d.Kind == CPU && d.VectorBytes == 64 && d.FMA
+}
+
+// WithRecords is d for packed weights whose rows are interleaved where they suit.
+func (d *Desc) WithRecords() *Desc {
+	out := *d
+	out.Records = true
+	return &out
+}
+
 func hasAll(set map[string]bool, needs []string) bool {
 	return !slices.ContainsFunc(needs, func(f string) bool { return !set[f] })
 }

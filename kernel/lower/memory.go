@@ -10,6 +10,7 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/kernel/plan"
 	"tgc/packed"
 )
 
@@ -27,8 +28,9 @@ type memory struct {
 // flatAddress is where an access goes: a linear form of offsets from the start
 // of its buffer, in elements, or in bytes for a FIELD.
 type flatAddress struct {
-	node *ir.UOp // Idx
-	form ir.LinearForm
+	node   *ir.UOp // Idx
+	buffer *ir.UOp // of a LOAD, STORE or FIELD
+	form   ir.LinearForm
 }
 
 // place is an address at coordinates: a scalar pointer and an offset for each
@@ -304,7 +306,7 @@ func (l *memory) rowMajor(extents, index []*ir.UOp, clamp bool) *ir.UOp {
 
 func (l *memory) remember(u, sum *ir.UOp) *flatAddress {
 	sum = l.Simplify.Do(sum)
-	f := &flatAddress{node: sum, form: l.linear.Of(sum)}
+	f := &flatAddress{node: sum, buffer: u.Src[0], form: l.linear.Of(sum)}
 	l.address[u] = f
 	return f
 }
@@ -373,6 +375,9 @@ func (l *memory) loadField(u *ir.UOp, at coords) val {
 	addr := l.fieldAddress(u)
 	size := int64(u.DType.Size())
 	p := l.placeOf(l.base(u.Src[0]), addr, 1, at)
+	if v, ok := l.byteOfWords(p, addr, u.DType, at); ok {
+		return v
+	}
 	if p.vector != nil && size > 1 {
 		return l.readEach(p, u.DType)
 	}
@@ -385,6 +390,48 @@ func (l *memory) loadField(u *ir.UOp, at coords) val {
 	depth := l.ptrDepth(p.ptr)
 	p.ptr = l.scopes.derive(depth, derivedKey{p.ptr, "as " + u.DType.String()}, func() *program.Value { return l.b.PtrCast(p.ptr, u.DType) })
 	return l.read(p)
+}
+
+// byteOfWords reads lanes that are one byte of each of neighbouring words: rows of a record. The
+// words are loaded once for all their bytes.
+func (l *memory) byteOfWords(p place, addr *flatAddress, dtype ir.DType, at coords) (val, bool) {
+	if l.block.onGPU() || p.vector != nil || dtype.Size() != 1 || len(p.offsets) < plan.WordElements {
+		return val{}, false
+	}
+	for lane, o := range p.offsets {
+		if o != int64(lane*plan.WordElements) {
+			return val{}, false
+		}
+	}
+	phase := addr.form.Const
+	var static []ir.Term
+	for _, t := range addr.form.Terms {
+		switch {
+		case l.exprs.isStatic(t.Atom):
+			static = append(static, t)
+		case t.Coef%plan.WordElements != 0:
+			return val{}, false
+		}
+	}
+	if l.align[l.base(addr.buffer)]%plan.WordElements != 0 {
+		return val{}, false
+	}
+	phase = ir.FloorMod(phase+slices.Min(l.staticOffsets(static, p.subAxes, at)), plan.WordElements)
+	d := l.scopes.top()
+	n := len(p.offsets)
+	start := p.ptr
+	if phase != 0 {
+		start = l.b.PtrAdd(p.ptr, l.b.Index(-phase))
+	}
+	words := l.b.Load(l.b.PtrCast(start, ir.U32), n, int(plan.WordElements))
+	if phase > 0 {
+		words = l.b.Alu(ir.OpShr, words, l.b.Int(words.Type, 8*phase))
+	}
+	bytes := l.b.Cast(words, ir.U8)
+	if dtype != ir.U8 {
+		bytes = l.b.Bitcast(bytes, dtype)
+	}
+	return val{v: bytes, subAxes: p.subAxes, depth: d}, true
 }
 
 // fieldAddress is the byte offset of a FIELD, its row and block in bounds.
@@ -408,22 +455,35 @@ func (l *memory) fieldAddress(u *ir.UOp) *flatAddress {
 	row = l.clamped(row, l.Simplify.Do(rows))
 	block = l.clamped(block, l.Simplify.Do(perRow))
 	j = l.clamped(j, a.Index(int64(fd.Count)))
-	if l.Desc.Planes {
-		return l.remember(u, l.inPlanes(f, arg.Field, l.Simplify.Do(rows), l.Simplify.Do(perRow)).Address(a, row, block, j))
+	if layout := l.layoutOf(f, buf); layout != packed.Identity {
+		return l.remember(u, l.fieldPlace(f, layout, arg.Field, l.Simplify.Do(rows), l.Simplify.Do(perRow)).Address(a, row, block, j))
 	}
 	return l.remember(u, f.Address(a, arg.Field, row, block, j, perRow))
 }
 
-// inPlanes is the place of a field in planes.
-func (l *memory) inPlanes(f *packed.Format, field string, rows, perRow *ir.UOp) packed.FieldPlace {
+// layoutOf is the layout of a packed buffer.
+func (l *memory) layoutOf(f *packed.Format, buf *ir.UOp) packed.Layout {
+	shape := make([]int64, len(buf.Src))
+	for i, n := range buf.Src {
+		size, constant := n.Int()
+		if !constant && !l.Desc.Planes {
+			return packed.Identity
+		}
+		shape[i] = size
+	}
+	return packed.LayoutOf(f, shape, l.Desc.Planes, l.Desc.Records)
+}
+
+// fieldPlace is the place of a field in a layout.
+func (l *memory) fieldPlace(f *packed.Format, layout packed.Layout, field string, rows, perRow *ir.UOp) packed.FieldPlace {
 	n, constant := rows.Int()
 	m, both := perRow.Int()
 	if !constant || !both {
-		fail("packed weights in planes have a constant shape")
+		fail("packed weights in %s have a constant shape", layout.Name())
 	}
 	for i := range f.Fields {
 		if f.Fields[i].Name == field {
-			return packed.Planes.Place(f, n, m).Fields[i]
+			return layout.Place(f, n, m).Fields[i]
 		}
 	}
 	fail("format %s has no field %q", f.Name, field)

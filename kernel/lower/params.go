@@ -81,9 +81,9 @@ func (l *memory) paramBytes(u *ir.UOp) int64 {
 		return elems * int64(max(u.DType.Size(), 1))
 	}
 	f := l.format(name)
-	if l.Desc.Planes {
+	if layout := l.layoutOf(f, u); layout != packed.Identity {
 		row := l.Bounds.Of(u.Src[len(u.Src)-1]).Hi
-		return packed.Planes.Place(f, elems/max(row, 1), row/int64(f.BlockElems)).Bytes
+		return layout.Place(f, elems/max(row, 1), row/int64(f.BlockElems)).Bytes
 	}
 	return elems / int64(f.BlockElems) * int64(f.BlockBytes)
 }

@@ -1,10 +1,13 @@
 package lower
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/packed"
 )
 
 // lineBytes is the size of a cache line.
@@ -19,15 +22,25 @@ func (l *memory) openPrefetch(i int) {
 		if opt.Kind != plan.PREFETCH {
 			continue
 		}
-		if load, bytes := l.streamed(opt.Slot, i); load != nil {
-			l.prefetchStream(load, bytes, l.Options.Buffers[opt])
+		for k, s := range l.streamed(opt.Slot, i) {
+			if k == 0 || s.field {
+				l.prefetchStream(s.load, s.bytes, l.Options.Buffers[opt])
+			}
 		}
 	}
 }
 
-// streamed finds an access of a buffer that moves along the loop just opened, all its other
-// serial ranges being open, and how many bytes an iteration reads of the buffer.
-func (l *memory) streamed(slot, i int) (load *ir.UOp, bytes int64) {
+// stream is an access that moves along a loop: how many bytes an iteration reads. field: the
+// fields of a record lie apart, and each is asked for where it is read.
+type stream struct {
+	load  *ir.UOp
+	bytes int64
+	field bool
+}
+
+// streamed finds the accesses of a buffer that move along the loop just opened, all their other
+// serial ranges being open, one of each field.
+func (l *memory) streamed(slot, i int) (list []stream) {
 	if l.accesses == nil {
 		l.accesses = make(map[int][]*ir.UOp)
 		for _, u := range ir.Toposort(l.Sink) {
@@ -46,10 +59,31 @@ func (l *memory) streamed(slot, i int) (load *ir.UOp, bytes int64) {
 		}
 		addr, step := l.addressAndStep(u)
 		if coef := addr.form.Coef(l.Ranges[i]); coef > 0 {
-			return u, coef * step
+			s := stream{load: u, bytes: coef * step}
+			if fd := l.recordField(u); fd != nil {
+				if s.field = true; slices.ContainsFunc(list, func(o stream) bool { return o.load.Arg == u.Arg }) {
+					continue
+				}
+				s.bytes = min(s.bytes, int64(fd.Bytes())*packed.RecordRows)
+			}
+			list = append(list, s)
 		}
 	}
-	return nil, 0
+	return list
+}
+
+// recordField is the field of records that an access reads; nil where it reads something else.
+func (l *memory) recordField(u *ir.UOp) *packed.Field {
+	if u.Op != ir.OpField {
+		return nil
+	}
+	arg := u.Arg.(ir.FieldArg)
+	f := l.format(arg.Format)
+	if l.layoutOf(f, u.Src[0]) != packed.Records {
+		return nil
+	}
+	fd, _ := f.Field(arg.Field)
+	return fd
 }
 
 func (l *memory) addressAndStep(u *ir.UOp) (*flatAddress, int64) {

@@ -202,12 +202,37 @@ func (x val) elem() ir.DType { return x.v.Type.Elem }
 func (l *reducer) sum(terms []term) val {
 	terms = withoutAny(terms, l.isZero)
 	subAxes, pend := l.alignTerms(terms)
-	acc := l.termValue(terms[0], subAxes)
-	for _, t := range terms[1:] {
-		acc = l.accumulate(acc, t, subAxes)
+	accs := make([]val, l.sumChains(terms, subAxes))
+	for k, t := range terms {
+		if acc := &accs[k%len(accs)]; k < len(accs) {
+			*acc = l.termValue(t, subAxes)
+		} else {
+			*acc = l.accumulate(*acc, t, subAxes)
+		}
+	}
+	acc := accs[0]
+	for _, x := range accs[1:] {
+		acc = val{v: l.b.Alu(ir.OpAdd, acc.v, x.v), subAxes: subAxes, depth: l.scopes.top()}
 	}
 	acc.pend = pend
 	return acc
+}
+
+// A sum of products without a loop of its own, of longSum terms or more, goes round over
+// longSumChains accumulators, fewer where many sums take turns: so many additions in a row take longer than all else of the
+// body. One Zen 5 core, 32 terms for 16 rows of Q4_0 (2 x 8192 x 2048), GB/s: 25 in one chain,
+// 26 in two, 34 in four.
+const (
+	longSum       = 32
+	longSumChains = 4
+)
+
+// sumChains is the number of accumulators of a sum of vectors without a loop of its own.
+func (l *reducer) sumChains(terms []term, subAxes []int) int {
+	if len(terms) < longSum || l.block.onGPU() || !l.Options.FMA || l.exprs.laneCount(subAxes) == 1 || !terms[0].isMul {
+		return 1
+	}
+	return max(min(longSumChains, 4*longSumChains/max(l.loopSums, 1)), 1)
 }
 
 // isZero reports a term that is the constant 0.

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -207,10 +208,11 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 		return word{}, false
 	}
 	place := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.fieldAddress(u), 1, at.with(p, laneCoord))
-	n := len(place.subAxes)
-	if place.vector != nil || n == 0 || place.subAxes[n-1] != p {
+	if place.vector != nil || !slices.Contains(place.subAxes, p) {
 		return word{}, false
 	}
+	l.bytesLast(&place, p)
+	n := len(place.subAxes)
 	d := l.scopes.depth(u)
 	if !inOrder(place.offsets) {
 		return l.wordRuns(place, d)
@@ -219,6 +221,23 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 	ptr := l.scopes.derive(l.memory.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
 	v := l.scopes.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
 	return word{val{v: v, subAxes: place.subAxes[:n-1], depth: d}, true}, true
+}
+
+// bytesLast puts the lanes of a place in the order in which the bytes of a word follow each
+// other.
+func (l *wordMemory) bytesLast(at *place, p int) {
+	k := slices.Index(at.subAxes, p)
+	after := l.exprs.laneCount(at.subAxes[k+1:])
+	bytes := int(l.extent[p])
+	offsets := make([]int64, 0, len(at.offsets))
+	for first := 0; first < len(at.offsets); first += bytes * after {
+		for lane := range after {
+			for b := range bytes {
+				offsets = append(offsets, at.offsets[first+b*after+lane])
+			}
+		}
+	}
+	at.subAxes, at.offsets = append(slices.Delete(slices.Clone(at.subAxes), k, k+1), p), offsets
 }
 
 // wordRuns loads words of which some lie together, those of one block, and others apart.

@@ -7,6 +7,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/packed"
 	"tgc/target"
 )
 
@@ -110,6 +111,8 @@ func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, words bool) {
 	lanes, copies := int64(panelRun), int64(panelCopies)
 	if words {
 		lanes /= plan.WordElements
+	} else if h.inRecords(u) {
+		lanes = 1 // rows are lanes in memory already
 	}
 	for k := len(along) - 1; k >= 0; k-- {
 		x := &along[k]
@@ -138,6 +141,11 @@ func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, words bool) {
 			break
 		}
 	}
+}
+
+// inRecords reports a value of packed weights whose rows are interleaved.
+func (h *hoister) inRecords(u *ir.UOp) bool {
+	return h.st.Desc.Records && analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField && packed.InRecords(x) })
 }
 
 // powerOfTwoIn is the largest power of two up to limit that divides n.

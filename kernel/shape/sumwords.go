@@ -24,6 +24,10 @@ import (
 //
 // and sum_p y is staged too. So scales and minima cost a product for four
 // weights, not for each.
+//
+// Of weights whose rows are interleaved (packed.Records) lanes are rows already: PACK 1. All
+// that shares bytes are copies, and a scale, which is the same for many of them, leaves their
+// sum as far as it is the same.
 
 // packSubAxes finds the sub-axes of a reduce axis for PACK: low to high, with
 // roles; ok is false where no packed field suits. The field with the most bytes
@@ -40,6 +44,9 @@ func packSubAxes(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments [
 	}
 	chain := append([]int64{1, plan.WordElements}, plan.ChainWithin(cuts, plan.WordElements, block)...)
 	chain = append(chain, block)
+	if lanes == 1 {
+		return rowSubAxes(sink, r, field, chain), true
+	}
 	taken := int64(1)
 	for i := range len(chain) - 1 {
 		size := chain[i+1] / chain[i]
@@ -60,6 +67,59 @@ func packSubAxes(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments [
 		taken *= blocks
 	}
 	return segments, taken == lanes
+}
+
+// rowCopies is how many elements of a row are one body where lanes are rows, if what shares
+// bytes allows.
+const rowCopies = 64
+
+// rowSubAxes are the sub-axes of a block where lanes are rows: elements that share a byte, or
+// that differ by how far it is shifted, are copies; of the bytes so many that the body is short.
+func rowSubAxes(sink, r, field *ir.UOp, chain []int64) (segments []plan.Segment) {
+	shifts := shiftAmounts(sink, r)
+	sharing := func(i int) bool {
+		return i > 0 && (indexStep(field.Src[3], r, chain[i]) == 0 || slices.ContainsFunc(shifts, func(x *ir.UOp) bool { return indexStep(x, r, chain[i]) != 0 }))
+	}
+	left := int64(rowCopies)
+	for i := range len(chain) - 1 {
+		if sharing(i) {
+			left /= chain[i+1] / chain[i]
+		}
+	}
+	for i := range len(chain) - 1 {
+		size := chain[i+1] / chain[i]
+		if sharing(i) {
+			segments = append(segments, plan.Segment{Size: size, Role: plan.Unroll})
+			continue
+		}
+		n := powerOfTwoIn(size, max(left, 1))
+		if i == 0 {
+			n = size
+		}
+		left /= n
+		if n > 1 {
+			segments = append(segments, plan.Segment{Size: n, Role: plan.Unroll})
+		}
+		if size > n {
+			segments = append(segments, plan.Segment{Size: size / n, Role: plan.Serial})
+			left = 1
+		}
+	}
+	return segments
+}
+
+// shiftAmounts are the amounts by which bytes of fields are shifted, as indices.
+func shiftAmounts(sink, r *ir.UOp) (list []*ir.UOp) {
+	for _, u := range ir.Toposort(sink) {
+		if (u.Op == ir.OpShl || u.Op == ir.OpShr) && u.DType.Size() == 1 && analyse.Any(u.Src[1], func(x *ir.UOp) bool { return x == r }) {
+			x := u.Src[1]
+			for x.Op == ir.OpCast {
+				x = x.Src[0]
+			}
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 // packField is the widest u8 field whose place in the block moves with r.
@@ -187,16 +247,17 @@ func cutWords(st *State) error {
 
 // sumWords rewrites, after splitting, every sum over a word's elements.
 func sumWords(st *State, sink *ir.UOp) *ir.UOp {
-	pack := make(map[*ir.UOp]bool)
+	pack, rows := make(map[*ir.UOp]bool), false
 	for _, p := range st.Axes {
 		if s := p.Split; p.Pack && s != nil {
 			pack[s.SubAxes[len(s.SubAxes)-1].Range] = true
+			rows = rows || p.PackWords == 1
 		}
 	}
 	if len(pack) == 0 {
 		return sink
 	}
-	k := &packer{st: st, stages: make(map[*ir.UOp]*ir.UOp), apart: make(map[*ir.UOp]*shifted)}
+	k := &packer{st: st, stages: make(map[*ir.UOp]*ir.UOp), apart: make(map[*ir.UOp]*shifted), rows: rows}
 	var err error
 	if k.free, err = plan.NewFree(sink); err != nil {
 		return sink // order-ranges reports it
@@ -225,13 +286,17 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 // shift is the same for many words, whose activations are summed up first.
 type shifted struct {
 	words, shift, total *ir.UOp // total: of activations; shift nil: it stands in the sum
+	scale               *ir.UOp // of words; nil: it stands in the sum
 }
 
 // sumApart sums the parts of a sum over words along the next range outwards.
 func (k *packer) sumApart(u *ir.UOp) *ir.UOp {
 	a, r, x := k.st.Arena, u.ReduceRange(), k.apart[u.Src[0]]
-	next := &shifted{words: a.Reduce(ir.OpAdd, x.words, r), shift: x.shift}
+	next := &shifted{words: a.Reduce(ir.OpAdd, x.words, r), shift: x.shift, scale: x.scale}
 	k.apart[u] = next
+	if x.scale != nil {
+		return k.sumScaled(u, x, next)
+	}
 	if x.shift != nil && !k.free.Of(x.shift).Has(k.free.Index.Of(r)) {
 		next.total = a.Reduce(ir.OpAdd, x.total, r)
 		if staged := k.stage(next.total); staged != nil {
@@ -240,6 +305,30 @@ func (k *packer) sumApart(u *ir.UOp) *ir.UOp {
 	}
 	next.shift, next.total = nil, a.Reduce(ir.OpAdd, k.ofShift(x), r)
 	return a.Add(next.words, next.total)
+}
+
+// sumScaled sums words whose scale is outside of their sum as long as it is the same.
+func (k *packer) sumScaled(u *ir.UOp, x, next *shifted) *ir.UOp {
+	a, r := k.st.Arena, u.ReduceRange()
+	i := k.free.Index.Of(r)
+	if k.free.Of(x.scale).Has(i) {
+		next.words, next.scale = a.Reduce(ir.OpAdd, a.Mul(x.scale, x.words), r), nil
+	}
+	value := next.words
+	if next.scale != nil {
+		value = a.Mul(next.scale, value)
+	}
+	if x.total == nil {
+		return value
+	}
+	if x.shift != nil && !k.free.Of(x.shift).Has(i) {
+		next.total = a.Reduce(ir.OpAdd, x.total, r)
+		if staged := k.stage(next.total); staged != nil {
+			return a.Add(value, a.Mul(next.shift, staged))
+		}
+	}
+	next.shift, next.total = nil, a.Reduce(ir.OpAdd, k.ofShift(x), r)
+	return a.Add(value, next.total)
 }
 
 // ofShift is what a shift adds to a sum.
@@ -257,6 +346,7 @@ type packer struct {
 	outer  analyse.RangeSet    // of stores: not all of their points lie in each work unit
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
 	apart  map[*ir.UOp]*shifted
+	rows   bool // lanes are rows
 }
 
 // inside reports a range of stores all of whose points lie in each work unit.
@@ -293,6 +383,9 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 		return nil
 	}
 	sum := a.Reduce(ir.OpAdd, a.Mul(word, staged), p)
+	if k.rows {
+		return k.scaled(u, sum, product(a, rest, orOne(a, scale, u.DType)), rest, shift, k.sumOf(y, p))
+	}
 	if scale != nil {
 		sum = a.Mul(product(a, rest, scale), sum)
 	}
@@ -308,6 +401,26 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 		return product(a, rest, a.Add(sum, k.stage(a.Mul(k.sumOf(y, p), shift))))
 	}
 	return product(a, rest, a.Add(sum, a.Mul(shift, total)))
+}
+
+// scaled notes a sum over a word with its scale and shift apart.
+func (k *packer) scaled(u, sum, scale, rest, shift, total *ir.UOp) *ir.UOp {
+	a := k.st.Arena
+	x := &shifted{words: sum, scale: scale}
+	k.apart[u] = x
+	value := a.Mul(scale, sum)
+	if shift == nil {
+		return value
+	}
+	x.shift, x.total = product(a, rest, shift), total
+	return a.Add(value, k.ofShift(x))
+}
+
+func orOne(a *ir.Arena, x *ir.UOp, dtype ir.DType) *ir.UOp {
+	if x == nil {
+		return a.Const(dtype, 1)
+	}
+	return x
 }
 
 func product(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
@@ -399,8 +512,8 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	a := k.st.Arena
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index, lanes, laneIndex []*ir.UOp
-	bytes := int64(v.DType.Size())
-	for _, i := range k.free.Of(v).List() {
+	bytes, width := int64(v.DType.Size()), int64(1)
+	for _, i := range slices.Backward(k.free.Of(v).List()) {
 		r := k.free.Ranges[i]
 		n, constant := r.Src[0].Int()
 		if !constant {
@@ -412,6 +525,9 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 		role := k.st.roles[r]
 		if role == plan.Unroll {
 			role = plan.Serial
+			if k.rows && n*width <= stageLanes {
+				role, width = plan.Lane, n*width
+			}
 		}
 		k.st.place(z, role, orderKey{k.st.order[r].axis + packStageOrder, k.st.order[r].subAxis})
 		if role == plan.Lane {
@@ -419,6 +535,9 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 		} else {
 			ranges, index = append(ranges, z), append(index, r)
 		}
+	}
+	for _, list := range [][]*ir.UOp{ranges, index, lanes, laneIndex} {
+		slices.Reverse(list)
 	}
 	// Copies inside the stage's own value (the sum over p) keep their range.
 	if bytes > int64(k.st.Desc.CacheL2Bytes/2) || bytes > math.MaxInt32 {
@@ -429,6 +548,9 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 	k.stages[v] = read
 	return read
 }
+
+// stageLanes are the lanes that copies become where they are put into an array.
+const stageLanes = 32
 
 // packStageOrder puts the sub-axes of packed stages after all axes.
 const packStageOrder = 1 << 16

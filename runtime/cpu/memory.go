@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"unsafe"
 
 	"tgc/runtime"
@@ -49,6 +51,21 @@ func allocate(size int64, pages func(int64) (*native.Memory, error)) (runtime.Me
 // Import reads host bytes where they are. They must outlive the memory.
 func (d *Device) Import(_ context.Context, b []byte) (runtime.Memory, error) {
 	return &memory{HostMemory: runtime.HostMemory{Data: b, ReadOnly: true}}, nil
+}
+
+// ImportSource makes read-only memory of large pages of what a source has.
+func (d *Device) ImportSource(ctx context.Context, source runtime.Source) (runtime.Memory, error) {
+	m, err := d.AllocWhole(ctx, source.Size())
+	if err != nil {
+		return nil, err
+	}
+	held := m.(*memory)
+	if _, err := source.ReadAt(held.Data, 0); err != nil && !errors.Is(err, io.EOF) {
+		m.Free()
+		return nil, err
+	}
+	held.ReadOnly = true
+	return m, nil
 }
 
 // Free unmaps allocated memory. No step that uses it may run afterwards.

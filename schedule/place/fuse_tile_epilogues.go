@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/packed"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -163,13 +164,28 @@ func tilePlanOf(s *state.State, c, p *state.Value) *tilePlan {
 
 // findTile tries splits, smallest tile first.
 func findTile(s *state.State, c, p *state.Value, uses []state.Use) *tilePlan {
+	rows := recordRows(s, p)
 	for _, splits := range candidateSplits(s, c) {
 		plan := newTilePlan(s.Exprs, c, splits)
-		if fitTile(s.Graph, plan, c, p, uses) {
+		if plan.size%rows == 0 && fitTile(s.Graph, plan, c, p, uses) && (rows == 1 || plan.step == 1) {
 			return plan
 		}
 	}
 	return nil
+}
+
+// recordRows is of what number the rows of a tile must be a multiple: of those that are
+// interleaved with each other, which are lanes.
+func recordRows(s *state.State, p *state.Value) int64 {
+	if s.Opt.Profile.RecordRows == 0 {
+		return 1
+	}
+	for _, u := range ir.Toposort(p.Body) {
+		if u.Op == ir.OpField && packed.InRecords(u) {
+			return s.Opt.Profile.RecordRows
+		}
+	}
+	return 1
 }
 
 // candidateSplits lists the splits of C's loops worth trying by tile size: a low

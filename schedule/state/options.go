@@ -133,6 +133,9 @@ type Profile struct {
 	// lanes are rows (heuristic: matmulPacked). Groups fold no lanes there, so that offsets
 	// stay in them, and codes are unsigned. 0: there are no panels.
 	PanelReuse int64
+	// RecordRows is how many rows of packed weights are interleaved in records: lanes are
+	// rows there, and a tile of fewer rows has none. 0: rows lie one after the other.
+	RecordRows int64
 	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.

@@ -39,7 +39,7 @@ func KeyOf(sink *ir.UOp, desc *target.Desc) Key {
 
 // BoardOf says what of a target an entry is for.
 func BoardOf(desc *target.Desc) string {
-	return fmt.Sprintf("%s workers=%d threads=%d shared=%d vector=%d planes=%t", desc.Name, desc.Cost.Workers, desc.MaxThreads, desc.SharedBytes, desc.VectorBytes, desc.Planes)
+	return fmt.Sprintf("%s workers=%d threads=%d shared=%d vector=%d planes=%t records=%t", desc.Name, desc.Cost.Workers, desc.MaxThreads, desc.SharedBytes, desc.VectorBytes, desc.Planes, desc.Records)
 }
 
 // Entry is what was found for a kernel.

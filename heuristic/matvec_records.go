@@ -1,0 +1,74 @@
+package heuristic
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/internal/lists"
+	"tgc/ir"
+	"tgc/kernel/plan"
+	"tgc/kernel/shape"
+	"tgc/packed"
+)
+
+// Matvec plans of weights whose rows are interleaved (packed.Records): lanes are rows, so that
+// scales are vectors and no sum is folded over lanes.
+
+// recordRow is the axis of rows of weights that are all interleaved, -1 where there is none.
+func (a *analysis) recordRow(weights []*operand) int {
+	if lanesOf(a.desc) != packed.RecordRows {
+		return -1
+	}
+	return lists.Last(weights[0].rows, func(row int) bool {
+		return a.constant(row) && a.size(row)%packed.RecordRows == 0 && a.laneSafe(row) &&
+			!slices.ContainsFunc(weights, func(w *operand) bool {
+				return !a.inRecords(w) || !slices.Contains(w.rows, row) || !a.allConstant(w.chain) || a.rowStride(w, row) != 1
+			})
+	}, -1)
+}
+
+// inRecords reports a weight whose rows are interleaved.
+func (a *analysis) inRecords(w *operand) bool {
+	return a.desc.Records && w.rank() == packedRank && w.accesses[0].Op == ir.OpField && packed.InRecords(w.accesses[0])
+}
+
+// rowStride is how many rows of a weight one step along an axis moves; 0 where it is unknown.
+func (a *analysis) rowStride(w *operand, axis int) int64 {
+	for _, u := range w.accesses {
+		if u.Op != ir.OpField {
+			return 0
+		}
+		x0, ok0 := a.evaluate(u.Src[1], -1)
+		x1, ok1 := a.evaluate(u.Src[1], axis)
+		if !ok0 || !ok1 {
+			return 0
+		}
+		if x1-x0 != 1 {
+			return x1 - x0
+		}
+	}
+	return 1
+}
+
+// matvecRecords runs lanes along the rows of records.
+func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok bool) {
+	p.split(plan.VECTOR, row, packed.RecordRows)
+	p.done[row] = true
+	for _, w := range weights {
+		last := w.chain[len(w.chain)-1]
+		switch {
+		case p.done[last]:
+		case p.dotAxis(last):
+			p.stageInvariant(w)
+			p.unrollSteps(p.sumAxes(w))
+		case len(w.chain) == 1 && shape.Packable(p.arena, p.sink, p.axes[last].Name, plan.WordElements):
+			p.add(plan.PACK, p.axes[last].Name, 1)
+			p.done[last] = true
+		default:
+			return "", false
+		}
+	}
+	p.besideSums(weights)
+	p.finish(weights)
+	return fmt.Sprintf("lanes %d interleaved rows", packed.RecordRows), true
+}

@@ -1,0 +1,110 @@
+package packed
+
+import (
+	"encoding/binary"
+	"io"
+
+	"tgc/internal/mapfile"
+)
+
+// RecordReader reads a tensor in GGUF's order as Records lays it out: what Convert makes, tile
+// after tile. ReadAt may be called from several goroutines.
+type RecordReader struct {
+	format       *Format
+	rows, blocks int64
+	records      Placement
+	data         []byte
+}
+
+var _ io.ReaderAt = (*RecordReader)(nil)
+
+// NewRecordReader makes the reader of a tensor of rows x blocksPerRow blocks.
+func NewRecordReader(f *Format, rows, blocksPerRow int64, data []byte) *RecordReader {
+	return &RecordReader{format: f, rows: rows, blocks: blocksPerRow, records: Records.Place(f, rows, blocksPerRow), data: data}
+}
+
+// Size is the number of bytes of all records.
+func (r *RecordReader) Size() int64 { return r.records.Bytes }
+
+// ReadAt fills p with the bytes from an offset.
+func (r *RecordReader) ReadAt(p []byte, offset int64) (n int, err error) {
+	failed := mapfile.Guard(func() error { n, err = r.readAt(p, offset); return nil }) // the data may be a mapped file
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
+}
+
+func (r *RecordReader) readAt(p []byte, offset int64) (n int, err error) {
+	if offset < 0 || offset > r.records.Bytes {
+		return 0, io.EOF
+	}
+	if left := r.records.Bytes - offset; int64(len(p)) > left {
+		p, err = p[:left], io.EOF
+	}
+	size := r.blocks * int64(r.format.BlockBytes) * RecordRows
+	for n < len(p) {
+		tile, within := (offset+int64(n))/size, (offset+int64(n))%size
+		if within == 0 && int64(len(p)-n) >= size {
+			r.tile(tile, p[n:][:size])
+			n += int(size)
+			continue
+		}
+		whole := make([]byte, size)
+		r.tile(tile, whole)
+		n += copy(p[n:], whole[within:])
+	}
+	return n, err
+}
+
+// tile lays out the records of a tile of rows.
+func (r *RecordReader) tile(tile int64, out []byte) {
+	block := int64(r.format.BlockBytes)
+	row := r.blocks * block
+	first := tile * RecordRows
+	if first+RecordRows > r.rows {
+		clear(out)
+	}
+	for number := range r.blocks {
+		for i := range r.format.Fields {
+			fd, place := &r.format.Fields[i], &r.records.Fields[i]
+			to := out[number*place.BlockStride+place.Base:][:int64(fd.Bytes())*RecordRows]
+			for lane := range min(RecordRows, r.rows-first) {
+				interleave(to[lane*place.RowStride:], r.data[(first+lane)*row+number*block:][:block], fd, place)
+			}
+		}
+	}
+}
+
+// interleave writes a field of one block with the distance that other rows leave.
+func interleave(to, block []byte, fd *Field, place *FieldPlace) {
+	run, stride := fd.run()
+	size, step := int(place.Size), int(place.RunStride)
+	for first := 0; first < fd.Count; first += run {
+		from := block[fd.Offset+first/run*stride:][:run*size]
+		switch {
+		case place.Run == recordWord && run%recordWord == 0:
+			to := to[first/recordWord*step:]
+			for at := 0; len(from) >= recordWord; at += step {
+				binary.LittleEndian.PutUint32(to[at:], binary.LittleEndian.Uint32(from))
+				from = from[recordWord:]
+			}
+		case place.Run == 1 && size == 1:
+			to := to[first*step:]
+			for j, b := range from {
+				to[j*step] = b
+			}
+		case place.Run == 1 && size == 2:
+			to := to[first*step:]
+			for at := 0; len(from) >= 2; at += step {
+				to[at], to[at+1] = from[0], from[1]
+				from = from[2:]
+			}
+		default:
+			for j := range run {
+				at := int64(first + j)
+				copy(to[at/place.Run*place.RunStride+at%place.Run*place.Size:][:size], from[j*size:])
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package packed
+
+import (
+	"slices"
+	"sync"
+
+	"tgc/ir"
+)
+
+// RecordRows is how many rows lie interleaved in a record: the lanes of a register of
+// 64 bytes with a word of four bytes each.
+const RecordRows = 16
+
+// recordWord is the number of bytes of a row that lie together in a record: what one lane
+// of 32 bits holds.
+const recordWord = 4
+
+// Records interleaves rows for CPUs. A record holds one block of each of RecordRows rows,
+// field after field; a vector of it holds the same elements of all these rows, so that lanes
+// are rows: scales are vectors, sums are never folded over lanes, and a tile of rows is read
+// as one stream. Rows past the last are zero.
+//
+//	bytes of weights   [j/4][row][j%4]
+//	scales, minima     [j][row]
+var Records Layout = records{}
+
+type records struct{}
+
+func (records) Name() string { return "records" }
+
+func (records) Place(f *Format, rows, blocksPerRow int64) Placement {
+	record := int64(f.BlockBytes) * RecordRows
+	tiles := (rows + RecordRows - 1) / RecordRows
+	p := Placement{Bytes: tiles * blocksPerRow * record}
+	at := int64(0)
+	for i := range f.Fields {
+		fd := &f.Fields[i]
+		run := fd.recordRun(f)
+		size := int64(fd.DType.Size())
+		p.Fields = append(p.Fields, FieldPlace{
+			Base:        at,
+			Tile:        RecordRows,
+			TileStride:  blocksPerRow * record,
+			RowStride:   run * size,
+			BlockStride: record,
+			RunStride:   RecordRows * run * size,
+			Run:         run,
+			Size:        size,
+		})
+		at += int64(fd.Bytes()) * RecordRows
+	}
+	return p
+}
+
+// recordRun is how many elements of a row lie together: a word of what holds a byte for every
+// eight weights or fewer, one of scales.
+func (f *Field) recordRun(of *Format) int64 {
+	if f.DType.Size() == 1 && f.Count%recordWord == 0 && f.Count*8 >= of.BlockElems {
+		return recordWord
+	}
+	return 1
+}
+
+// Interleaves reports a tensor that Records may hold: a matrix of whole tiles, in a type whose
+// numbers are bytes. Of several matrices one is chosen when a step runs, experts, and no plan
+// knows lanes of their rows yet.
+func (f *Format) Interleaves(shape []int64) bool {
+	n := len(shape)
+	if f.IsPlain() || n != 2 || shape[0]%RecordRows != 0 || shape[0] == 0 {
+		return false
+	}
+	return inWords()[f.Name]
+}
+
+// inWords are the formats whose weights are taken out of words of bytes with masks and shifts
+// alone, as lanes that are rows want them: no table, no sign, no product.
+var inWords = sync.OnceValue(func() map[string]bool {
+	out := make(map[string]bool)
+	for _, f := range formats {
+		out[f.Name] = !f.IsPlain() && f.masksWords()
+	}
+	return out
+})
+
+func (f *Format) masksWords() bool {
+	a := ir.NewArena()
+	buf := a.Make(ir.OpParam, ir.U8, ir.ParamArg{Format: f.Name}, a.Index(RecordRows), a.Index(int64(f.BlockElems)))
+	k := a.Range(0, a.Index(int64(f.BlockElems)))
+	words := false
+	for _, u := range ir.Toposort(f.Decode(a, buf, a.Index(0), k)) {
+		switch {
+		case u.Op == ir.OpLoad:
+			return false
+		case u.Op == ir.OpParam:
+		case u.Op == ir.OpField:
+			fd, _ := f.Field(u.Arg.(ir.FieldArg).Field)
+			run := fd.recordRun(f)
+			words = words || run == recordWord
+			if fd.DType.IsInt() && fd.DType.Size() > 1 || run == recordWord && (fd.DType != ir.U8 || indexAt(u.Src[3], 1) != indexAt(u.Src[3], 0)+1) {
+				return false
+			}
+		case u.DType == ir.U8 && !slices.Contains([]ir.Op{ir.OpConst, ir.OpCast, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpShl, ir.OpShr, ir.OpWhere}, u.Op):
+			return false
+		}
+	}
+	return words
+}
+
+// indexAt is an index of the one range that it depends on.
+func indexAt(x *ir.UOp, k int64) int64 {
+	if n, ok := x.Int(); ok {
+		return n
+	}
+	if x.Op == ir.OpRange {
+		return k
+	}
+	args := make([]ir.Scalar, len(x.Src))
+	for i, s := range x.Src {
+		args[i] = ir.IntScalar(indexAt(s, k))
+	}
+	return ir.EvalScalar(x.Op, ir.Idx, ir.Idx, args).I
+}
+
+// InRecords reports a FIELD of a buffer that Records may hold.
+func InRecords(field *ir.UOp) bool {
+	f, ok := Lookup(field.Arg.(ir.FieldArg).Format)
+	shape := make([]int64, len(field.Src[0].Src))
+	for i, n := range field.Src[0].Src {
+		size, constant := n.Int()
+		if !constant {
+			return false
+		}
+		shape[i] = size
+	}
+	return ok && f.Interleaves(shape)
+}
+
+// LayoutOf is the layout of a tensor of this shape on a target that re-lays weights in planes,
+// in records where they suit, or not at all.
+func LayoutOf(f *Format, shape []int64, inPlanes, inRecords bool) Layout {
+	switch {
+	case inPlanes:
+		return Planes
+	case inRecords && f.Interleaves(shape):
+		return Records
+	}
+	return Identity
+}

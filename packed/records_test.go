@@ -1,0 +1,85 @@
+package packed
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	_ "tgc/internal/steadyseed"
+
+	"pgregory.net/rapid"
+)
+
+// TestRecordReader compares what is read in pieces of any size with the copy of the whole
+// tensor, of rows that fill no tile too.
+func TestRecordReader(t *testing.T) {
+	formats := slices.DeleteFunc(All(), (*Format).IsPlain)
+	rapid.Check(t, func(t *rapid.T) {
+		f := rapid.SampledFrom(formats).Draw(t, "format")
+		rows, blocks := rapid.Int64Range(1, 35).Draw(t, "rows"), rapid.Int64Range(1, 5).Draw(t, "blocks")
+		data := RandomBlocks(f, int(rows*blocks), rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)))
+		want := Convert(f, rows, blocks, Identity, Records, data)
+		if back := Convert(f, rows, blocks, Records, Identity, want); !bytes.Equal(back, data) {
+			t.Fatalf("%s: %d rows of %d blocks do not come back", f.Name, rows, blocks)
+		}
+		r := NewRecordReader(f, rows, blocks, data)
+		if r.Size() != int64(len(want)) {
+			t.Fatalf("%s: %d bytes, want %d", f.Name, r.Size(), len(want))
+		}
+		for offset := int64(0); offset < r.Size(); {
+			size := rapid.Int64Range(1, r.Size()).Draw(t, "size")
+			piece := bytes.Repeat([]byte{0xa5}, int(size))
+			n, err := r.ReadAt(piece, offset)
+			if wantN := min(size, r.Size()-offset); int64(n) != wantN || int64(n) < size && !errors.Is(err, io.EOF) {
+				t.Fatalf("%s: %d bytes at %d of %d: read %d (%v), want %d", f.Name, size, offset, r.Size(), n, err, wantN)
+			}
+			if !bytes.Equal(piece[:n], want[offset:offset+int64(n)]) {
+				t.Fatalf("%s: %d rows of %d blocks: bytes %d to %d differ from the copy of the whole", f.Name, rows, blocks, offset, offset+int64(n))
+			}
+			offset += int64(n)
+		}
+	})
+}
+
+// TestInterleaves: tiles of whole matrices, in types whose bytes are masked and shifted alone.
+func TestInterleaves(t *testing.T) {
+	var suit []string
+	for _, f := range All() {
+		if f.Interleaves([]int64{32, 512}) {
+			suit = append(suit, f.Name)
+		}
+	}
+	want := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0"}
+	if !slices.Equal(suit, want) {
+		t.Errorf("records suit %v, want %v", suit, want)
+	}
+	f, _ := Lookup("Q4_K")
+	for _, shape := range [][]int64{{512}, {0, 512}, {24, 512}, {4, 32, 512}} {
+		if f.Interleaves(shape) {
+			t.Errorf("records of %v", shape)
+		}
+	}
+}
+
+// BenchmarkRecords is the speed of laying out a matrix.
+func BenchmarkRecords(b *testing.B) {
+	for _, name := range []string{"Q6_K", "Q4_K", "Q4_0"} {
+		f, _ := Lookup(name)
+		const rows, k = 2048, 2048
+		blocks := int64(k / f.BlockElems)
+		data := RandomBlocks(f, int(rows*blocks), rand.New(rand.NewPCG(1, 1)))
+		r := NewRecordReader(f, rows, blocks, data)
+		out := make([]byte, r.Size())
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			for range b.N {
+				if _, err := r.ReadAt(out, 0); err != nil && !errors.Is(err, io.EOF) {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,156 @@
+package tensor_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/nn"
+	"tgc/packed"
+	"tgc/runtime"
+	"tgc/runtime/cpu"
+	"tgc/runtime/interp"
+	"tgc/tensor"
+)
+
+// recordProgram is a program that reads a packed weight [rows, columns].
+type recordProgram struct {
+	name          string
+	rows, columns int
+	build         func(g *tensor.Graph, w *tensor.Tensor, columns int)
+}
+
+// tokens is a product with some rows of activations.
+func tokens(n int) func(*tensor.Graph, *tensor.Tensor, int) {
+	return func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		g.Output("y", g.Input("x", ir.F32, n, columns).Linear(w))
+	}
+}
+
+var recordPrograms = []recordProgram{
+	{"matvec", 64, 512, tokens(1)},
+	{"matvec-odd-tiles", 80, 5 * 256, tokens(1)},
+	{"matvec-9-blocks", 48, 9 * 256, tokens(1)},
+	{"no-whole-tile", 40, 512, tokens(1)},
+	{"two-rows", 2, 512, tokens(1)},
+	{"batch-2", 48, 512, tokens(2)},
+	{"batch-5", 64, 512, tokens(5)},
+	{"prompt-11", 112, 512, tokens(11)},
+	{"prompt-40", 96, 3 * 256, tokens(40)},
+	{"normalised", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		x := nn.RMSNorm(g.Input("x", ir.F32, 1, columns), g.Input("gamma", ir.F32, columns), 1e-5)
+		g.Output("y", x.Linear(w).Add(g.Input("residual", ir.F32, 1, 64)))
+	}},
+	{"pairs-turned", 128, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		y := g.Input("x", ir.F32, 1, columns).Linear(w).Reshape(2, 32, 2)
+		a, b := y.SliceInts(2, 0, 1), y.SliceInts(2, 1, 1)
+		c, s := g.Input("cos", ir.F32, 2, 32, 1), g.Input("sin", ir.F32, 2, 32, 1)
+		g.Output("y", a.Mul(c).Sub(b.Mul(s)).Cat(2, a.Mul(s).Add(b.Mul(c))))
+	}},
+	{"tied", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		g.Output("row", w.SliceInts(0, 21, 1).MulScalar(2))
+		g.Output("y", g.Input("x", ir.F32, 1, columns).Linear(w))
+	}},
+}
+
+// run compiles a program for a device and gives its results.
+func (p recordProgram) run(t *testing.T, dev runtime.Device, format string, blocks []byte, records engine.Records) (*tensor.Function, map[string][]float32) {
+	t.Helper()
+	g := tensor.NewGraph()
+	p.build(g, g.Packed("w", format, p.rows, p.columns), p.columns)
+	f, err := tensor.Compile(t.Context(), g, dev, engine.Config{Verify: true, Records: records})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	results := make(map[string][]float32)
+	for _, b := range f.Buffers() {
+		switch b.Name {
+		case "y", "row":
+			results[b.Name] = nil
+		case "w":
+			err = f.Write(t.Context(), "w", blocks)
+		default:
+			r := rand.New(rand.NewPCG(7, uint64(len(b.Name))))
+			n := int64(1)
+			for _, d := range b.Shape {
+				extent, _ := d.Int()
+				n *= extent
+			}
+			values := make([]float32, n)
+			for i := range values {
+				values[i] = float32(r.NormFloat64())
+			}
+			err = tensor.Set(t.Context(), f, b.Name, values)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for name := range results {
+		if results[name], err = tensor.Get[float32](t.Context(), f, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f, results
+}
+
+// TestRecordsOfCPU: what programs compute of weights whose rows are interleaved is what the
+// interpreter computes of the file's order, and the weights are read back as they were written.
+func TestRecordsOfCPU(t *testing.T) {
+	dev, err := cpu.New(t.Context(), cpu.Options{NoCache: true, Threads: 2})
+	if errors.Is(err, cpu.ErrNoLLVM) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	if !dev.Target().CanInterleave() {
+		t.Skip("this processor has no registers of 16 words")
+	}
+	formats := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0"}
+	for i, name := range formats {
+		for _, p := range recordPrograms {
+			if testing.Short() && i%3 != 1 {
+				continue
+			}
+			t.Run(fmt.Sprint(name, " ", p.name), func(t *testing.T) {
+				format, _ := packed.Lookup(name)
+				blocks := packed.RandomBlocks(format, p.rows*p.columns/format.BlockElems, rand.New(rand.NewPCG(3, uint64(i))))
+				_, want := p.run(t, interp.New(interp.Options{}), name, blocks, engine.RecordsByPrice)
+				f, got := p.run(t, dev, name, blocks, engine.RecordsAlways)
+				for key := range want {
+					compareFloats(t, key, got[key], want[key])
+				}
+				if !f.Step().Compiled.Target.Records {
+					t.Error("the weights lie as in the file")
+				}
+				if back, err := f.Read(t.Context(), "w"); err != nil || !bytes.Equal(back, blocks) {
+					t.Errorf("the weights came back changed (%v)", err)
+				}
+			})
+		}
+	}
+}
+
+func compareFloats(t *testing.T, name string, got, want []float32) {
+	t.Helper()
+	most := 0.0
+	for _, x := range want {
+		most = max(most, math.Abs(float64(x)))
+	}
+	for i := range want {
+		if !(math.Abs(float64(got[i]-want[i])) <= 2e-5*most) {
+			t.Fatalf("%s: element %d is %g, want %g (largest %g)", name, i, got[i], want[i], most)
+		}
+	}
+}
