@@ -49,7 +49,7 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	queries := p.sharedQueries(tuple, private)
 	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
-	warps := p.attentionWarps(p.blocksBeside(private)/queries, points/(lanes*gpuAttentionMany))
+	warps := p.attentionWarps(p.blocksBeside(private)/queries, ceil(points, lanes*gpuAttentionMany))
 	many := inTurns(ceil(points, lanes*warps), max(gpuAttentionMany/queries, 1))
 	if many > 1 { // rescaled once for all of them
 		p.split(plan.UNROLL, t, many)
@@ -67,11 +67,12 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
 }
 
-// attentionWarps is how many warps share the points of a query: half as many where that
-// lets all blocks run at once, or where most would have no points at all.
+// attentionWarps is how many warps share the points of a query, of which so many have
+// points in the first turn: half as many where that lets all blocks run at once, or where
+// the others would have no points at all.
 func (p *planner) attentionWarps(blocks, busy int64) int64 {
 	warps := int64(gpuAttentionWarp)
-	if blocks*warps > gpuAttentionResident*int64(p.desc.Cost.Workers) || busy < warps {
+	if blocks*warps > gpuAttentionResident*int64(p.desc.Cost.Workers) || busy <= warps/2 {
 		warps /= 2
 	}
 	return warps

@@ -48,6 +48,9 @@ type TableArg struct{ Data string }
 type ParamArg struct {
 	Slot   int
 	Format string
+	// Constant says that no kernel of the step writes what is read here: it may be read
+	// before the kernel before has ended. Marked for targets that start kernels so early.
+	Constant bool
 }
 
 // RangeArg tells ranges of one kernel apart. Equal IDs mean one loop.

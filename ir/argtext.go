@@ -34,7 +34,11 @@ func argText(arg Arg) string {
 	case BufferArg:
 		return withFormat(strconv.FormatInt(a.ID, 10), a.Format)
 	case ParamArg:
-		return withFormat(strconv.Itoa(a.Slot), a.Format)
+		s := withFormat(strconv.Itoa(a.Slot), a.Format)
+		if a.Constant {
+			s += " " + constantWord
+		}
+		return s
 	case TableArg:
 		return "base64:" + base64.StdEncoding.EncodeToString([]byte(a.Data))
 	case RangeArg:
@@ -53,6 +57,9 @@ func argText(arg Arg) string {
 	}
 	return ""
 }
+
+// constantWord marks a param that no kernel of the step writes.
+const constantWord = "constant"
 
 func withFormat(id, format string) string {
 	if format == "" {
@@ -78,7 +85,7 @@ func isWord(s string) bool {
 			return false
 		}
 	}
-	return !(s[0] >= '0' && s[0] <= '9') && s != "multiple" && s != "device"
+	return !(s[0] >= '0' && s[0] <= '9') && s != "multiple" && s != "device" && s != constantWord
 }
 
 func isWordByte(c byte) bool {

@@ -171,7 +171,7 @@ func TestBoundsOfIndices(t *testing.T) {
 	n := a.Var(VarArg{Name: "n", Lo: 0, Hi: 4095, Multiple: 32})
 	k := a.Range(0, a.Index(2048))
 	r := a.Range(1, n)
-	q := a.Make(OpField, U8, FieldArg{"F", "q"}, a.Make(OpParam, U8, ParamArg{0, "F"}), k, k, k)
+	q := a.Make(OpField, U8, FieldArg{"F", "q"}, a.Make(OpParam, U8, ParamArg{Format: "F"}), k, k, k)
 	for _, c := range []struct {
 		name string
 		node *UOp

@@ -126,7 +126,7 @@ func (c *colouring) argHash(u *UOp) uint64 {
 	case RangeArg:
 		return c.leaf[u]
 	case ParamArg:
-		probe := UOp{Op: OpParam, Arg: ParamArg{Format: arg.Format}}
+		probe := UOp{Op: OpParam, Arg: ParamArg{Format: arg.Format, Constant: arg.Constant}}
 		return mixWords(hashNode(&probe), c.leaf[u])
 	}
 	probe := UOp{Op: u.Op, DType: u.DType, Arg: u.Arg}
@@ -239,7 +239,7 @@ func (c *canonicaliser) rename(u *UOp) *UOp {
 	case RangeArg:
 		return c.arena.Make(OpRange, u.DType, RangeArg{c.ranges[u]}, src...)
 	case ParamArg:
-		renamed := c.arena.Make(OpParam, u.DType, ParamArg{c.slots[arg.Slot], arg.Format}, src...)
+		renamed := c.arena.Make(OpParam, u.DType, ParamArg{c.slots[arg.Slot], arg.Format, arg.Constant}, src...)
 		c.arena.Became(u, renamed)
 		return renamed
 	}

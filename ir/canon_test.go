@@ -19,7 +19,7 @@ func renamed(a *Arena, root *UOp, ids, slots []int) *UOp {
 		case RangeArg:
 			arg = RangeArg{ids[old.ID]}
 		case ParamArg:
-			arg = ParamArg{slots[old.Slot], old.Format}
+			arg = ParamArg{slots[old.Slot], old.Format, old.Constant}
 		}
 		done[u] = a.Make(u.Op, u.DType, arg, src...)
 		if u.DType == Idx && u.Op == OpAdd {
@@ -33,7 +33,7 @@ func renamed(a *Arena, root *UOp, ids, slots []int) *UOp {
 func gemm(a *Arena, n int64) *UOp {
 	extent := a.Index(n)
 	i, j, k := a.Range(0, extent), a.Range(1, extent), a.Range(2, extent)
-	buffer := func(slot int) *UOp { return a.Make(OpParam, F32, ParamArg{slot, ""}, a.Index(n*n)) }
+	buffer := func(slot int) *UOp { return a.Make(OpParam, F32, ParamArg{Slot: slot}, a.Index(n*n)) }
 	at := func(x, y *UOp) *UOp { return Linear(a, a.Add(a.Mul(x, extent), y)).Build(a) }
 	product := a.Mul(a.Load(buffer(0), at(i, k)), a.Load(buffer(1), at(k, j)))
 	return a.Make(OpSink, Void, nil, a.Store(buffer(2), a.Reduce(OpAdd, product, k), []*UOp{at(i, j)}, []*UOp{i, j}))

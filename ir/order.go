@@ -69,7 +69,7 @@ func compareArg(x, y Arg) int {
 		}
 	case ParamArg:
 		if b, ok := y.(ParamArg); ok {
-			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Format, b.Format))
+			return cmp.Or(cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Format, b.Format), cmp.Compare(boolWord(a.Constant), boolWord(b.Constant)))
 		}
 	case VarArg:
 		if b, ok := y.(VarArg); ok && a.Name != b.Name {

@@ -116,6 +116,17 @@ func (p *parser) word() string {
 	return p.line[start:p.pos]
 }
 
+// keyword consumes a word if it comes next, whole.
+func (p *parser) keyword(word string) bool {
+	p.skipSpace()
+	at := p.pos
+	if p.word() == word {
+		return true
+	}
+	p.pos = at
+	return false
+}
+
 // node parses one line.
 func (p *parser) node() (*UOp, error) {
 	start := p.pos

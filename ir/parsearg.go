@@ -133,6 +133,17 @@ func (p *parser) optionalFormat() (string, error) {
 	return p.quoted("a format name or \"]\"")
 }
 
+// paramArg parses what stands behind a param's slot.
+func (p *parser) paramArg(slot int) (Arg, error) {
+	arg := ParamArg{Slot: slot, Constant: p.keyword(constantWord)}
+	var err error
+	if !arg.Constant {
+		arg.Format, err = p.optionalFormat()
+		arg.Constant = err == nil && arg.Format != "" && p.keyword(constantWord)
+	}
+	return arg, err
+}
+
 // arg parses what stands in the brackets.
 func (p *parser) arg(kind ArgKind, dtype DType) (Arg, error) {
 	switch kind {
@@ -159,8 +170,7 @@ func (p *parser) arg(kind ArgKind, dtype DType) (Arg, error) {
 		if err != nil {
 			return nil, err
 		}
-		format, err := p.optionalFormat()
-		return ParamArg{Slot: slot, Format: format}, err
+		return p.paramArg(slot)
 	case ArgTable:
 		return p.tableArg()
 	case ArgRange:

@@ -12,9 +12,9 @@ import (
 // stage beside it: every kind of arg of kernel form.
 func sampleKernel(a *Arena) *UOp {
 	n, k, t := a.Range(0, a.Index(64)), a.Range(1, a.Index(32)), a.Range(2, a.Var(VarArg{Name: "pos", Lo: 1, Hi: 100, Multiple: 1}))
-	w := a.Make(OpParam, U8, ParamArg{1, "Q8_0"}, a.Index(64), a.Index(32))
-	x := a.Make(OpParam, F32, ParamArg{0, ""}, a.Index(32))
-	out := a.Make(OpParam, F32, ParamArg{2, ""}, a.Index(64))
+	w := a.Make(OpParam, U8, ParamArg{Slot: 1, Format: "Q8_0", Constant: true}, a.Index(64), a.Index(32))
+	x := a.Make(OpParam, F32, ParamArg{Constant: true}, a.Index(32))
+	out := a.Make(OpParam, F32, ParamArg{Slot: 2}, a.Index(64))
 	table := a.Make(OpTable, I8, TableArg{"\x01\x02\xff"}, a.Index(3))
 	d := a.Cast(a.Make(OpField, F16, FieldArg{"Q8_0", "d"}, w, n, a.Div(k, a.Index(32)), a.Index(0)), F32)
 	q := a.Cast(a.Make(OpField, I8, FieldArg{"Q8_0", "qs"}, w, n, a.Index(0), k), F32)

@@ -230,6 +230,7 @@ func hashNode(u *UOp) uint64 {
 	case ParamArg:
 		mix(uint64(arg.Slot))
 		text(arg.Format)
+		mix(boolWord(arg.Constant))
 	case RangeArg:
 		mix(uint64(arg.ID))
 	case FieldArg:

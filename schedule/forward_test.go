@@ -20,6 +20,7 @@ func forwardOptions(blocks int64) schedule.Options {
 	opt := schedule.DefaultOptions()
 	opt.Off = opt.Off.Without(state.ForwardStores)
 	opt.Profile.MinBlocks = blocks
+	opt.Profile.LaunchEdge = 1 << 14 // that of a tile takes longer
 	return opt
 }
 

@@ -110,7 +110,7 @@ func parallel(a *ir.Arena, s *schedule.Schedule, l schedule.Launch) *ir.UOp {
 		for _, u := range ir.Toposort(k.AST) {
 			if u.Op == ir.OpParam {
 				arg := u.Arg.(ir.ParamArg)
-				arg.Slot = k.Args[arg.Slot]
+				arg.Slot, arg.Constant = k.Args[arg.Slot], false // kernels beside it may write it
 				with[u] = a.Make(ir.OpParam, u.DType, arg, u.Src...)
 			}
 		}

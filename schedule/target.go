@@ -8,6 +8,9 @@ import (
 // matrixTokens is the number of columns of a matrix instruction (m16n8).
 const matrixTokens = 8
 
+// earlyElems are 32 registers of a block's 256 threads; twice as many hold a key and a value.
+const earlyElems = 32 * 256
+
 // OptionsFor is how a target is scheduled: the options of its kind with the
 // numbers of its description.
 func OptionsFor(desc *target.Desc) Options {
@@ -31,5 +34,8 @@ func OptionsFor(desc *target.Desc) Options {
 	// device would wait (a head of 128 rows: 35 us fused, 5 apart).
 	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
 	opt.Profile.Workers = int64(desc.Cost.Workers)
+	if desc.StartsEarly() {
+		opt.Profile.EarlyStarts, opt.Profile.EarlyElems = true, earlyElems
+	}
 	return opt
 }

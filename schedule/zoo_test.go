@@ -37,10 +37,10 @@ var zoo = []struct {
 	{"qwen3", func(m *arch) {
 		m.headNorm, m.pairing, m.heads, m.kv, m.head, m.width = "each", nn.PairHalves, 32, 16, 8, 256
 	}, 3, 7, 5},
-	{"gpt2", func(m *arch) { m.gpt2, m.kv = true, 4 }, 3, 7, 5},
+	{"gpt2", func(m *arch) { m.gpt2, m.kv = true, 4 }, 3, 6, 5},
 	{"olmoe", func(m *arch) {
 		m.headNorm, m.pairing, m.kv, m.experts, m.used, m.ff = "all", nn.PairHalves, 4, 4, 2, 64
-	}, 3, 9, 7},
+	}, 3, 8, 6},
 }
 
 func TestZoo(t *testing.T) {

@@ -53,6 +53,10 @@ func (d *Desc) Matrix(a, b string, m, n, k int) bool {
 	})
 }
 
+// StartsEarly reports a GPU whose kernels may start before the kernel before has ended,
+// and wait for its end themselves (programmatic dependent launch).
+func (d *Desc) StartsEarly() bool { return d.SM >= 90 }
+
 // ByteDots reports an instruction that sums products of four unsigned and signed bytes in
 // each lane of a vector.
 func (d *Desc) ByteDots() bool {

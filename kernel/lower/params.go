@@ -48,7 +48,7 @@ func (l *memory) makeParams() {
 		l.b.MakeAgainFor(before)
 		l.b.Access(v, read[u], written[u])
 		if l.block.onGPU() {
-			l.b.Mark(v, arg.Format != "", l.Options.Has(plan.PRELOAD, arg.Slot),
+			l.b.Mark(v, arg.Format != "" || arg.Constant && !written[u], l.Options.Has(plan.PRELOAD, arg.Slot),
 				program.Cache(l.Options.Buffers[plan.BufferOpt{Kind: plan.CACHE, Slot: arg.Slot}]))
 		}
 		l.params[u] = v

@@ -122,7 +122,7 @@ func (t targets) accept(desc *target.Desc) bool {
 	case OnCPU:
 		return desc.Kind != target.GPU
 	case OnLaunch:
-		return desc.SM >= 90
+		return desc.StartsEarly()
 	case OnMatrix:
 		return desc.Kind != target.CPU && hasMatrices(desc)
 	}

@@ -90,7 +90,7 @@ func (s *Selector) kernel() (*Kernel, error) {
 	}
 	k := &Kernel{
 		Entry: EntryName(p.Name), Blocks: p.Units(), Block: BlockShape(p.Block),
-		WaitsGrid: s.Desc.SM >= 90 && HasOp(p.Body, program.WaitGrid),
+		WaitsGrid: s.Desc.StartsEarly() && HasOp(p.Body, program.WaitGrid),
 	}
 	s.Open()
 	for i := range p.Params {

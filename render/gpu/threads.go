@@ -19,7 +19,7 @@ func (s *Selector) threads(in *program.Instr) error {
 	case program.ShuffleLane:
 		s.shuffleLane(in)
 	case program.WaitGrid, program.LaunchNext:
-		if s.Desc.SM >= 90 {
+		if s.Desc.StartsEarly() {
 			s.print.Do(in)
 		}
 		s.Waited = s.Waited || in.Op == program.WaitGrid

@@ -508,6 +508,11 @@ func TestGraphShape(t *testing.T) {
 func TestRepeat(t *testing.T) {
 	d := onStub(t, Options{})
 	exec := load(t, d, scaleProgram("scale_early", 2))
+	constant := scaleProgram("scale_constant_early", 2)
+	for i := range constant.Params {
+		constant.Params[i].Constant = constant.Params[i].Kind == program.ParamBuffer && !constant.Params[i].Write
+	}
+	ahead := load(t, d, constant)
 	m := alloc(t, d, 128)
 	r := record(t, d, launch(callOf(exec[0], m, m)), launch(callOf(exec[0], m, m)))
 	d.log()
@@ -523,6 +528,22 @@ func TestRepeat(t *testing.T) {
 	defer short.Free()
 	if log := d.log(); !reflect.DeepEqual(log, want[:2]) {
 		t.Errorf("%q of a step of one launch, want %q", log, want[:2])
+	}
+	pair := record(t, d, launch(callOf(ahead[0], m, m)), launch(callOf(exec[0], m, m)))
+	d.log()
+	apart, err := pair.Repeat(t.Context(), 3)
+	check(t, err)
+	defer apart.Free()
+	want = []string{"edge 0 1 programmatic", "edge 1 2 full", "edge 2 3 programmatic", "edge 3 4 full", "edge 4 5 programmatic"}
+	if log := d.log(); !reflect.DeepEqual(slices.DeleteFunc(log, func(s string) bool { return !strings.HasPrefix(s, "edge") }), want) {
+		t.Errorf("%q of kernels that read ahead what the run writes, want %q", log, want)
+	}
+	other := alloc(t, d, 128)
+	same, err := record(t, d, launch(callOf(ahead[0], other, m))).Repeat(t.Context(), 2)
+	check(t, err)
+	defer same.Free()
+	if log, want := d.log(), []string{"edge 0 1 programmatic"}; !reflect.DeepEqual(log, want) {
+		t.Errorf("%q of kernels that read ahead what no kernel writes, want %q", log, want)
 	}
 	for _, c := range []struct {
 		n        int64

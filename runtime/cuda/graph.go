@@ -102,6 +102,6 @@ const earlyFrom = 90
 // ended: it is one kernel that waits by itself, after one kernel. That one's
 // own wait makes the chain complete: when it has ended, so have all before it.
 func (r *Recording) startsEarly(before, launch []int) bool {
-	return len(before) == 1 && len(launch) == 1 && r.calls[launch[0]].Rendered.WaitsGrid &&
+	return len(before) == 1 && len(launch) == 1 && !r.calls[launch[0]].first && r.calls[launch[0]].Rendered.WaitsGrid &&
 		r.device.info.Compute >= earlyFrom && r.device.drv.Programmatic()
 }

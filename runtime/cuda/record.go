@@ -18,6 +18,7 @@ type call struct {
 	nvidia.Call
 	kernel driver.Kernel // its Params are the call's
 	node   driver.Node
+	first  bool // of a run that must not start before the one before it has ended
 }
 
 // Recording is a step as a CUDA graph.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/runtime"
+	"tgc/runtime/nvidia"
 )
 
 // Repeat makes one graph of n runs, one after the other: the host starts them
 // at once, and the first kernel of a run starts as early after the last of the
-// one before as any other does.
+// one before as any other does, unless kernels read ahead what the run before wrote.
 func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -19,8 +21,10 @@ func (r *Recording) Repeat(_ context.Context, n int) (runtime.Recording, error) 
 	}
 	out := &Recording{device: r.device, scratch: slices.Clone(r.scratch)}
 	out.uses.Memory = slices.Clone(r.uses.Memory)
+	apart := nvidia.ReadsOfLastRun(lists.Map(lists.Upto(len(r.calls)), func(i int) *nvidia.Call { return &r.calls[i].Call }))
 	for run := range n {
-		for _, c := range r.calls {
+		for i, c := range r.calls {
+			c.first = apart && i == 0
 			c.Call = c.Again(run * (r.calls[len(r.calls)-1].Launch + 1))
 			c.kernel.Params = c.Params
 			out.calls = append(out.calls, c)

@@ -12,15 +12,17 @@ import (
 
 // emission builds the kernels of a schedule.
 type emission struct {
-	s    *state.State
-	out  *state.Schedule
-	user map[*ir.UOp]int // BUFFER node -> index in out.Buffers
-	temp map[int]int     // value id -> index in out.Buffers
+	s       *state.State
+	out     *state.Schedule
+	user    map[*ir.UOp]int  // BUFFER node -> index in out.Buffers
+	written map[*ir.UOp]bool // BUFFER nodes that some kernel writes
+	temp    map[int]int      // value id -> index in out.Buffers
 }
 
 // WriteKernels writes the kernels of all launches.
 func WriteKernels(s *state.State) {
-	e := &emission{s: s, out: &state.Schedule{}, user: make(map[*ir.UOp]int), temp: make(map[int]int)}
+	e := &emission{s: s, out: &state.Schedule{}, user: make(map[*ir.UOp]int), temp: make(map[int]int), written: make(map[*ir.UOp]bool)}
+	e.noteWritten()
 	for _, drafts := range s.Launches {
 		var launch state.Launch
 		for _, k := range drafts {
@@ -31,10 +33,68 @@ func WriteKernels(s *state.State) {
 	s.Out = e.out
 }
 
+// noteWritten finds the buffers that some kernel writes.
+func (e *emission) noteWritten() {
+	for _, drafts := range e.s.Launches {
+		for _, k := range drafts {
+			for _, v := range k.Values {
+				if v.Target >= 0 {
+					e.written[e.s.Versions[v.Target].Buffer] = true
+				}
+			}
+		}
+	}
+}
+
+// fixedIn finds the buffers of which a kernel reads only what no kernel of the step writes,
+// where that matters: those that none writes, and those that it reads around what one
+// writes (forward-stores), as they were before the step.
+func (e *emission) fixedIn(draft *state.Draft) map[*ir.UOp]bool {
+	fixed := make(map[*ir.UOp]bool)
+	if !e.s.Opt.Profile.EarlyStarts {
+		return fixed
+	}
+	for _, u := range ir.Toposort(draft.Roots()...) {
+		if u.Op != ir.OpParam {
+			continue
+		}
+		v := e.s.Versions[u.Arg.(ir.ParamArg).Slot]
+		is := !e.written[v.Buffer] || v.Under >= 0 && e.beside(v.Under, draft)
+		if before, seen := fixed[v.Buffer]; seen {
+			is = is && before
+		}
+		fixed[v.Buffer] = is
+	}
+	for _, v := range draft.Values {
+		if v.Target >= 0 {
+			fixed[e.s.Versions[v.Target].Buffer] = false
+		}
+	}
+	return fixed
+}
+
+// beside reports a version that is the first of its buffer and is written in the launch of
+// a kernel, so that none before it writes the buffer.
+func (e *emission) beside(version int, draft *state.Draft) bool {
+	v := e.s.Versions[version]
+	if e.s.Versions[v.Previous].Writer >= 0 {
+		return false
+	}
+	for _, drafts := range e.s.Launches {
+		if slices.Contains(drafts, draft) {
+			return slices.ContainsFunc(drafts, func(d *state.Draft) bool {
+				return slices.ContainsFunc(d.Values, func(w *state.Value) bool { return w.ID == v.Writer })
+			})
+		}
+	}
+	return false
+}
+
 // kernel writes the kernel that stores the values of a draft.
 func (e *emission) kernel(draft *state.Draft) *state.Kernel {
 	a := e.s.A
 	k := &kernelBuilder{e: e, ids: make(map[*ir.UOp]*ir.UOp), slots: make(map[*ir.UOp]*ir.UOp), done: make(map[*ir.UOp]*ir.UOp)}
+	k.fixed = e.fixedIn(draft)
 	out := &state.Kernel{}
 	for _, v := range draft.Values {
 		for _, r := range v.StoreLoops() {
@@ -66,6 +126,7 @@ func (e *emission) kernel(draft *state.Draft) *state.Kernel {
 // slots by first use, reads of values as reads of their buffers.
 type kernelBuilder struct {
 	e     *emission
+	fixed map[*ir.UOp]bool // BUFFER nodes that the kernel reads what no kernel writes of
 	args  []int
 	ids   map[*ir.UOp]*ir.UOp // RANGE -> RANGE with its final id
 	slots map[*ir.UOp]*ir.UOp // VALUE or version PARAM -> PARAM
@@ -106,16 +167,17 @@ func (k *kernelBuilder) param(u *ir.UOp) *ir.UOp {
 		return p
 	}
 	var buffer int
-	extents, format := u.Src, ""
+	extents, arg := u.Src, ir.ParamArg{Slot: len(k.args)}
 	if u.Op == ir.OpParam {
-		buffer, format = e.userBuffer(key), u.Arg.(ir.ParamArg).Format
+		buffer, arg.Format = e.userBuffer(key), u.Arg.(ir.ParamArg).Format
+		arg.Constant = k.fixed[key]
 	} else {
 		buffer = e.tempBuffer(u)
 	}
 	if len(extents) == 0 {
 		extents = []*ir.UOp{a.Index(1)}
 	}
-	p := a.Make(ir.OpParam, u.DType, ir.ParamArg{Slot: len(k.args), Format: format}, extents...)
+	p := a.Make(ir.OpParam, u.DType, arg, extents...)
 	a.Became(u, p)
 	k.args = append(k.args, buffer)
 	k.slots[key] = p

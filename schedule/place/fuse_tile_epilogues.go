@@ -155,7 +155,7 @@ func tilePlanOf(s *state.State, c, p *state.Value) *tilePlan {
 		return nil
 	}
 	blocks := s.Points(plan.outer)
-	if f.Weights && blocks < s.Opt.Profile.MinBlocks {
+	if f.Weights && blocks < s.Opt.Profile.MinBlocks && plan.size*s.Work(p.Body, nil) > s.Opt.Profile.LaunchEdge {
 		s.Record(p, false, "too few tiles", state.Number{Name: "tiles", Value: blocks}, state.Number{Name: "least", Value: s.Opt.Profile.MinBlocks}, state.Number{Name: "size", Value: plan.size})
 		return nil
 	}

@@ -73,13 +73,13 @@ func hoisterOf(p *program.Program) *hoister {
 	return h
 }
 
-// may reports what can move to the head: index arithmetic, loads of constant weights
+// may reports what can move to the head: index arithmetic, loads of what is constant
 // and, after the wait, of other weights and of indices.
 func (h *hoister) may(in *program.Instr, to position) bool {
 	if in.Op != program.Load && in.Op != program.Gather {
 		return dep.Pure(in)
 	}
-	return h.isConstantWeight(in.Args[0]) || to == afterWait && (h.isWeight(in.Args[0]) || h.isActivation(in.Args[0]))
+	return h.isConstant(in.Args[0]) || to == afterWait && (h.isWeight(in.Args[0]) || h.isActivation(in.Args[0]))
 }
 
 // position is where an instruction goes.

@@ -114,6 +114,11 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why:  "weights leave the first level of cache to activations",
 		}, alone(setCachePolicies)),
 		onGPU(pass.Info{
+			Name: "guard-loads",
+			Doc:  "load what a choice by equality takes only where it is taken",
+			Why:  "the new row of a cache is one of all that attention visits, and a choice for each element of each row",
+		}, alone(guardLoads)),
+		onGPU(pass.Info{
 			Name: "rematerialise-reads", Needs: []string{oneOfEach},
 			Doc: "read activations anew in loops over rows where they would take the registers of weights",
 			Why: "registers that hold activations over the whole loop cannot hold weights on their way",
@@ -173,6 +178,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "eliminate-barriers", After: "double-buffer", Because: "a loop has two barriers only when those that order nothing are gone"},
 		{Before: "double-buffer", After: "prefetch-tiles", Because: "a loop with two sets of tiles issues its loads already"},
 		{Before: "set-cache-policies", After: "rotate-loops", Because: "the copies of a load keep its policy"},
+		{Before: "guard-loads", After: "rotate-loops", Because: "what a row is replaced with is loaded after it, in its own iteration"},
 		{Before: "rematerialise-reads", After: "rotate-loops", Because: "it makes the registers that weights of the next rows take"},
 		{Before: "order-rows", After: "hoist-early-loads", Because: "the order of rows decides which weights find registers"},
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},

@@ -12,23 +12,35 @@ import (
 // loads each next group as soon as the one before has been used, or first of all: memory
 // is read while the block computes.
 
-// rotateLoops rotates the loops in the body of the grid loop that stream weights.
+// leastTurn are registers that an iteration loads what is no weight into, for it to be
+// rotated: assemblers unroll loops that load less, so that more is on its way at a time.
+const leastTurn = 32
+
+// rotateLoops rotates the loops in the body of the grid loop that stream weights or, of a
+// program that streams none, those that read what no kernel writes: the old rows of a
+// cache.
 func rotateLoops(p *program.Program) {
 	w, o := weightsOf(p), &p.Options
 	if o.Is(program.Rotate, "off") {
 		return
 	}
+	streams := w.streams()
 	for i := 0; i < len(w.body.Instrs); i++ {
 		loop := &w.body.Instrs[i]
-		if loop.Op != program.For || !w.known.runs(loop) {
-			continue
-		}
-		free := w.freeRegisters()
-		if len(loop.Results) > 0 && free < w.streamed(loop.Body)+o.Of(program.Keep) {
+		if loop.Op != program.For || streams && !w.known.runs(loop) {
 			continue
 		}
 		r := &rotation{weights: w, loop: loop, slice: dep.NewLoopSlice(loop, dep.Pure), last: dep.LastUses(loop.Body)}
-		first := r.rotate(min(o.Of(program.Ahead), free))
+		var first []program.Instr
+		if streams {
+			free := w.freeRegisters()
+			if len(loop.Results) > 0 && free < w.streamed(loop.Body)+o.Of(program.Keep) {
+				continue
+			}
+			first = r.rotate(min(o.Of(program.Ahead), free), r.isStreamed)
+		} else {
+			first = r.rotate(o.Of(program.Advance), r.isConstantRead)
+		}
 		rest := append([]program.Instr{}, w.body.Instrs[i:]...)
 		w.body.Instrs = append(append(w.body.Instrs[:i:i], first...), rest...)
 		i += len(first)
@@ -46,12 +58,12 @@ type rotation struct {
 
 // rotate changes the loop, with left registers for what is loaded ahead, and
 // gives what comes before it.
-func (r *rotation) rotate(left int) (first []program.Instr) {
+func (r *rotation) rotate(left int, takes func(in *program.Instr) bool) (first []program.Instr) {
 	body, free := r.loop.Body, left
 	var loads []int
 	for i := range body.Instrs {
 		in := &body.Instrs[i]
-		if !r.isStreamed(in) || !r.slice.Reaches(in) {
+		if !takes(in) || !r.slice.Reaches(in) {
 			continue
 		}
 		last, used := r.last[in.Result]
@@ -63,8 +75,12 @@ func (r *rotation) rotate(left int) (first []program.Instr) {
 	if len(loads) == 0 {
 		return nil
 	}
-	r.loadsFirst = left >= free-left && r.readsActivations(body)
-	if o := &r.program.Options; o.Of(program.Rotate) > 0 {
+	weights := r.isStreamed(&body.Instrs[loads[0]])
+	if !weights && free-left < leastTurn {
+		return nil
+	}
+	r.loadsFirst = weights && left >= free-left && r.readsActivations(body)
+	if o := &r.program.Options; weights && o.Of(program.Rotate) > 0 {
 		r.loadsFirst = o.Is(program.Rotate, "early")
 	}
 	return r.replace(loads)
@@ -92,6 +108,7 @@ func (r *rotation) replace(loads []int) (before []program.Instr) {
 	here := map[*program.Value]*program.Value{body.Args[0]: r.loop.Args[0]}
 	next := map[*program.Value]*program.Value{body.Args[0]: index}
 	gone := make(map[int]bool)
+	some := r.begins(&before)
 	for _, i := range loads {
 		in := body.Instrs[i]
 		value := in.Result
@@ -100,6 +117,11 @@ func (r *rotation) replace(loads []int) (before []program.Instr) {
 		first.Result = r.value(value.Type)
 		before = append(before, r.copyAddress(in.Args[0], here)...)
 		first.Args = []*program.Value{replaced(in.Args[0], here)}
+		if some != nil {
+			none := program.Instr{Op: program.Const, Result: r.value(value.Type)}
+			before = append(before, none)
+			first = program.Instr{Op: program.Guarded, Args: []*program.Value{some, first.Args[0], none.Result}, Align: in.Align, Cache: in.Cache, Result: first.Result}
+		}
 		before = append(before, first)
 		loaded := r.value(value.Type)
 		begin = append(begin, r.copyAddress(in.Args[0], next)...)
@@ -120,6 +142,16 @@ func (r *rotation) replace(loads []int) (before []program.Instr) {
 	}
 	body.Instrs = dropUnused(out)
 	return before
+}
+
+// begins adds the condition that the loop has an iteration; nil where it is known to.
+func (r *rotation) begins(before *[]program.Instr) *program.Value {
+	if r.known.runs(r.loop) {
+		return nil
+	}
+	some := r.value(program.Scalar(ir.Bool))
+	*before = append(*before, program.Instr{Op: program.Alu, Ir: ir.OpCmpLt, Result: some, Args: r.loop.Args[:2:2]})
+	return some
 }
 
 // copyAddress repeats the computation of an address with another index.

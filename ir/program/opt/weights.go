@@ -30,11 +30,29 @@ func (w *weights) isConstantWeight(v *program.Value) bool {
 	return p != nil && p.Early && p.Constant
 }
 
-// isActivation reports a pointer into a buffer that an earlier kernel may have
-// written, and that this one only reads.
+// isConstant reports a pointer into a buffer that no kernel writes meanwhile, be it a
+// weight or not.
+func (w *weights) isConstant(v *program.Value) bool {
+	p := w.memory.Param(v)
+	return p != nil && p.Constant
+}
+
+// isActivation reports a pointer into a buffer that is no weight, and that this program
+// only reads.
 func (w *weights) isActivation(v *program.Value) bool {
 	p := w.memory.Param(v)
-	return p != nil && p.Kind == program.ParamBuffer && !p.Constant && !p.Write
+	return p != nil && p.Kind == program.ParamBuffer && !p.Early && !p.Write
+}
+
+// isConstantActivation reports a pointer into a buffer that no kernel writes meanwhile and
+// that is no weight of rows.
+func (w *weights) isConstantActivation(v *program.Value) bool {
+	return w.isActivation(v) && w.isConstant(v)
+}
+
+// isConstantRead reports a load of such a buffer.
+func (w *weights) isConstantRead(in *program.Instr) bool {
+	return in.Op == program.Load && w.isConstantActivation(in.Args[0])
 }
 
 // isStreamed reports a load of a constant weight.
