@@ -186,13 +186,19 @@ func TestTrap25FieldReads(t *testing.T) {
 	}
 }
 
-// 26: a tile that is the whole value would put a matvec into one block.
+// 26: a tile that is the whole value would put a matvec into one block. Where that takes
+// less than a launch, it pays.
 func TestTrap26OneTile(t *testing.T) {
 	g := tensor.NewGraph()
-	q := g.Input("x", ir.F32, 64).Linear(g.Packed("w", "Q8_0", 64, 64))
+	q := g.Input("x", ir.F32, 512).Linear(g.Packed("w", "Q8_0", 256, 512))
 	g.Output("p", q.Softmax(0))
 	s, _ := trap(t, g, schedule.DefaultOptions(), nil)
 	wantKernels(t, s, 2)
+	small := tensor.NewGraph()
+	q = small.Input("x", ir.F32, 64).Linear(small.Packed("w", "Q8_0", 64, 64))
+	small.Output("p", q.Softmax(0))
+	s, _ = trap(t, small, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 1)
 }
 
 // 27: the variance of a constant row is rounding (1e-17) against 0: relative to

@@ -187,12 +187,12 @@ func TestTrap09MatvecInMatvec(t *testing.T) {
 // 10: q + flip(q) reads every point twice: q is stored, weights are read once.
 func TestTrap10Flip(t *testing.T) {
 	g := tensor.NewGraph()
-	q := g.Input("x", ir.F32, 64).Linear(g.Packed("w", "Q8_0", 64, 64))
+	q := g.Input("x", ir.F32, 512).Linear(g.Packed("w", "Q8_0", 256, 512))
 	g.Output("y", q.Add(q.Flip(0)))
 	s, reads := trap(t, g, schedule.DefaultOptions(), nil)
 	wantKernels(t, s, 2)
-	if n := reads[1]["qs"]; n != 64*64 {
-		t.Errorf("%d reads of qs, want %d", n, 64*64)
+	if n := reads[1]["qs"]; n != 256*512 {
+		t.Errorf("%d reads of qs, want %d", n, 256*512)
 	}
 }
 
