@@ -230,7 +230,9 @@ func hashNode(u *UOp) uint64 {
 	case ParamArg:
 		mix(uint64(arg.Slot))
 		text(arg.Format)
-		mix(boolWord(arg.Constant))
+		if arg.Constant {
+			mix(1)
+		}
 	case RangeArg:
 		mix(uint64(arg.ID))
 	case FieldArg:

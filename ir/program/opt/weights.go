@@ -1,6 +1,7 @@
 package opt
 
 import (
+	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -37,11 +38,11 @@ func (w *weights) isConstant(v *program.Value) bool {
 	return p != nil && p.Constant
 }
 
-// isActivation reports a pointer into a buffer that is no weight, and that this program
-// only reads.
+// isActivation reports a pointer into a buffer that is no weight, neither one that the plan
+// loads early nor the bytes of a packed one, and that this program only reads.
 func (w *weights) isActivation(v *program.Value) bool {
 	p := w.memory.Param(v)
-	return p != nil && p.Kind == program.ParamBuffer && !p.Early && !p.Write
+	return p != nil && p.Kind == program.ParamBuffer && !p.Early && !p.Write && !(p.Constant && p.Value.Type.Elem == ir.U8)
 }
 
 // isConstantActivation reports a pointer into a buffer that no kernel writes meanwhile and
