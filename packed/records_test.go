@@ -52,7 +52,7 @@ func TestInterleaves(t *testing.T) {
 			suit = append(suit, f.Name)
 		}
 	}
-	want := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0"}
+	want := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "TQ2_0"}
 	if !slices.Equal(suit, want) {
 		t.Errorf("records suit %v, want %v", suit, want)
 	}
