@@ -159,7 +159,7 @@ def elementwise():
 
 def float8s():
     corners = [0, -0.0, 1, -1, 2**-9, 2**-10, 2**-10 * 1.0001, 3 * 2**-10, 2**-16, 2**-17, 3 * 2**-18, 17, 19, 21, 447, 448, 463.9, 464, 464.1, 465, 57344, 61439, 61440, 1e6, -1e9, np.inf, -np.inf, np.nan]
-    v = np.concatenate([corners, normal(40, scale=4), normal(20, scale=1e-3), normal(20, scale=3e4)])
+    v = np.concatenate([corners, normal(20, scale=4), normal(20, scale=1e-3), normal(20, scale=3e4)])
     for name in ("float8_e4m3fn", "float8_e5m2"):
         case(f"to_{name}", "cast", {"dtype": name}, [f32(v)], lambda x: x, dtypes=[name], rtol=0, atol=0, grad=False)
         numbers = np.concatenate([float8_values(name)[b] for b in ([range(0, 126)], [range(128, 254)])]).ravel()
@@ -180,12 +180,12 @@ def products():
     case("cross_axis1", "cross", {"axis": 1}, [f32(normal(2, 3, 4)), f32(normal(2, 3, 4))], lambda x, y: torch.cross(x, y, 1))
     case("cross_broadcast", "cross", {"axis": -1}, [f32(normal(4, 1, 3)), f32(normal(5, 3))], lambda x, y: torch.linalg.cross(*torch.broadcast_tensors(x, y), dim=-1))
     for p in (1, 2, 3, "inf"):
-        case(f"cdist_{p}", "cdist", {"p": p}, [f32(normal(2, 3, 4)), f32(normal(2, 5, 4))], lambda x, y: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), ord=float(p), dim=-1))
+        case(f"cdist_{p}", "cdist", {"p": p}, [f32(normal(2, 2, 3)), f32(normal(2, 4, 3))], lambda x, y: torch.linalg.vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), ord=float(p), dim=-1))
     case("cdist_same", "cdist", {"p": 2}, [f32(np.ones((2, 3))), f32(np.array([[1, 1, 1], [1, 1, 3.0]]))], lambda x, y: torch.cdist(x, y, 2))
 
 
 def pooled():
-    for sizes, shape in (([3], (2, 3, 7)), ([1], (1, 2, 5)), ([5], (1, 1, 3)), ([2, 3], (2, 2, 5, 4)), ([1, 7], (1, 2, 3, 7))):
+    for sizes, shape in (([3], (2, 3, 7)), ([1], (1, 2, 5)), ([5], (1, 1, 3)), ([2, 3], (1, 2, 5, 4)), ([1, 7], (1, 2, 3, 7))):
         tag = "x".join(map(str, shape)) + "_" + "x".join(map(str, sizes))
         avg, top = (F.adaptive_avg_pool1d, F.adaptive_max_pool1d) if len(sizes) == 1 else (F.adaptive_avg_pool2d, F.adaptive_max_pool2d)
         case(f"adaptive_avg_{tag}", "adaptive_avg_pool", {"size": sizes}, [f32(normal(*shape))], lambda x: avg(x, sizes))
@@ -194,20 +194,20 @@ def pooled():
         o = dict(kernel_size=kernel, stride=stride, padding=padding, dilation=dilation)
         windows = F.unfold(torch.zeros(1, 1, *size, dtype=F64), **o).shape[2]
         case(f"fold_{size[0]}x{size[1]}_{kernel[0]}x{kernel[1]}", "fold", {"size": size, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation},
-             [f32(normal(2, 3 * kernel[0] * kernel[1], windows))], lambda x: F.fold(x, size, **o))
+             [f32(normal(1, 2 * kernel[0] * kernel[1], windows))], lambda x: F.fold(x, size, **o))
     for mode in ("bilinear", "nearest"):
         for padding in ("zeros", "border", "reflection"):
             for align in (False, True):
                 case(f"grid_{mode}_{padding}_{'aligned' if align else 'edges'}", "grid_sample", {"mode": mode, "padding_mode": padding, "align_corners": align},
-                     [f32(normal(2, 2, 4, 5)), f32(normal(2, 3, 2, 2, scale=0.8))], lambda x, g: F.grid_sample(x, g, mode, padding, align), only=[0, 1] if mode == "bilinear" else [0], grad_rtol=1e-4, grad_atol=2e-5)
+                     [f32(normal(1, 1, 3, 4)), f32(normal(1, 2, 3, 2, scale=0.8))], lambda x, g: F.grid_sample(x, g, mode, padding, align), only=[0, 1] if mode == "bilinear" else [0], grad_rtol=1e-4, grad_atol=2e-5)
 
 
 def losses():
     for reduction in ("mean", "sum", "none"):
-        a, b = f32(normal(4, 6)), f32(normal(4, 6))
+        a, b = f32(normal(4, 3)), f32(normal(4, 3))
         target = ints(np.array([1, -1, -1, 1]))
         case(f"cosine_loss_{reduction}", "cosine_loss", {"margin": 0.1, "reduction": reduction}, [a, b, target], lambda x, y, t: F.cosine_embedding_loss(x, y, t, 0.1, reduction=reduction))
-        near, far = f32(normal(4, 6)), f32(normal(4, 6))
+        near, far = f32(normal(4, 3)), f32(normal(4, 3))
         triplet = lambda x, y, z: (torch.linalg.vector_norm(x - y, dim=-1) - torch.linalg.vector_norm(x - z, dim=-1) + 1).clamp(min=0)
         fold = {"mean": torch.mean, "sum": torch.sum, "none": lambda v: v}[reduction]
         case(f"triplet_{reduction}", "triplet_loss", {"margin": 1, "reduction": reduction}, [a, near, far], lambda *v: fold(triplet(*v)))
@@ -253,7 +253,7 @@ def ctc(logp, targets, steps, lengths, blank, reduction):
 
 
 def transforms():
-    for n, shape, axis in ((1, (2, 1), 1), (5, (5,), 0), (8, (2, 8, 3), 1), (12, (3, 12), -1), (67, (1, 67), 1)):
+    for n, shape, axis in ((1, (2, 1), 1), (5, (5,), 0), (8, (8, 2), 0), (12, (12,), -1), (13, (1, 13), 1)):
         a, b = f32(normal(*shape)), f32(normal(*shape))
         pair = lambda c: (c.real, c.imag)
         o = dict(rtol=1e-5, atol=1e-5)
@@ -267,7 +267,7 @@ def transforms():
 
 def matrices():
     o = dict(rtol=1e-4, atol=2e-5, grad_rtol=4e-4, grad_atol=2e-4)
-    for shape in ((1, 1), (3, 3), (2, 4, 4), (0, 2, 2), (7, 7), (1, 40, 40)):
+    for shape in ((1, 1), (3, 3), (2, 2, 2), (0, 2, 2), (4, 4), (1, 11, 11)):
         n, tag = shape[-1], "x".join(map(str, shape))
         large = n > 10
         a = f32(normal(*shape) + n**0.5 * 2 * np.eye(n))
@@ -279,13 +279,13 @@ def matrices():
         spd = f32(m @ np.swapaxes(m, -1, -2) / n + np.eye(n))
         lower = lambda x: torch.tril(x) + torch.tril(x, -1).transpose(-1, -2)
         case(f"cholesky_{tag}", "cholesky", {}, [spd], lambda x: torch.linalg.cholesky(lower(x)), grad=not large, **o)
-    for shape in ((1, 1), (4, 4), (5, 3), (2, 6, 2), (3, 5), (40, 36)):
-        tag, small = "x".join(map(str, shape)), max(shape) < 10
+    for shape in ((1, 1), (3, 3), (5, 3), (2, 4, 2), (2, 4), (9, 7)):
+        tag, small = "x".join(map(str, shape)), max(shape) < 9
         a = f32(normal(*shape))
         wide = shape[-1] > shape[-2]
         case(f"qr_{tag}", "qr", {}, [a], qr, grad=small and not wide, **o)
         case(f"svd_{tag}", "svd", {}, [a], svd, grad=small, **o)
-    for shape in ((1, 1), (2, 2), (3, 5, 5), (30, 30)):
+    for shape in ((1, 1), (2, 2), (2, 3, 3), (10, 10)):
         n, small = shape[-1], shape[-1] < 10
         m = normal(*shape)
         a = f32(m + np.swapaxes(m, -1, -2) + np.diag(np.arange(n) * 6.0))
@@ -334,7 +334,7 @@ def searched():
         case(f"searchsorted_{right}", "searchsorted", {"right": right}, [f32(np.array([-1, 0, 0, 2.5, 7])), f32(np.array([[-2, -1, 0], [0.5, 7, 9]]))], lambda a, v: torch.searchsorted(a, v, right=right, out_int32=True), **exact)
         case(f"searchsorted_rows_{right}", "searchsorted", {"right": right}, [f32(np.sort(normal(2, 6), -1)), f32(normal(2, 3))], lambda a, v: torch.searchsorted(a, v, right=right, out_int32=True), **exact)
     for q in (0, 0.1, 0.5, 0.875, 1):
-        case(f"quantile_{q}", "quantile", {"q": q, "axis": 1}, [f32(normal(3, 7, 2))], lambda x: torch.quantile(x, q, 1), rtol=1e-6, atol=1e-6, grad_rtol=2e-5, grad_atol=2e-6)
+        case(f"quantile_{q}", "quantile", {"q": q, "axis": 1}, [f32(normal(2, 7, 1))], lambda x: torch.quantile(x, q, 1), rtol=1e-6, atol=1e-6, grad_rtol=2e-5, grad_atol=2e-6)
     for n in (1, 4, 5):
         case(f"median_{n}", "median", {"axis": -1}, [f32(normal(2, n))], lambda x: torch.quantile(x, 0.5, -1), rtol=1e-6, atol=1e-6, grad_rtol=2e-5, grad_atol=2e-6)
 

@@ -282,11 +282,11 @@ func (a *allocation) stampWrite(at, n uint64, grid uint32) error {
 }
 
 // stampEarly notes a read of n bytes by a grid ahead of its wait; those from
-// floor on may not have ended.
+// floor on may not have ended. A wait orders nothing between blocks of one grid.
 func (a *allocation) stampEarly(at, n uint64, grid, floor uint32) error {
 	for i := (at + a.skew) / granule; i <= (at+a.skew+n-1)/granule; i++ {
 		s := &a.stamps[i]
-		if s.wrote >= floor {
+		if s.wrote >= floor && s.wrote != grid {
 			return fmt.Errorf("reads %d bytes at %#x ahead of griddepcontrol.wait, which a grid before it writes", n, a.address+at)
 		}
 		s.early = grid
