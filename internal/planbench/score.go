@@ -19,6 +19,7 @@ import (
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/search"
+	"tgc/search/database"
 	"tgc/target"
 )
 
@@ -136,6 +137,9 @@ func timesOf(k *search.LoggedKernel, times map[string]float64) (found kernelTime
 	desc, err := target.Parse(k.Target)
 	if err != nil {
 		return found, err
+	}
+	if laid := desc.WithPlanes(); database.BoardOf(laid) == k.Board { // a target's name does not say how weights lie
+		desc = laid
 	}
 	arena := ir.NewArena()
 	ast, err := ir.Parse(arena, k.Text)
