@@ -1,5 +1,6 @@
 // Transformer trains a small encoder to say whether the first 3 of a sequence comes before
-// its first 7. The same in PyTorch stands beside it in transformer.py.
+// its first 7. The same in PyTorch stands beside it in transformer.py. With -checkpoint FILE it
+// saves its state at each record, and goes on from the file if it exists.
 package main
 
 import (
@@ -45,14 +46,19 @@ func network(p *nn.Parameters, in train.Inputs) train.Outputs {
 
 func main() {
 	steps := flag.Int("steps", 1000, "training steps")
-	curve := flag.String("curve", os.DevNull, "file of the loss curve")
+	curve := flag.String("curve", "", "keep the loss curve as NAME.csv and NAME.svg")
+	checkpoint := flag.String("checkpoint", "", "file to save to and to go on from")
 	flag.Parse()
+	var callbacks []train.Callback
+	if *curve != "" {
+		callbacks = []train.Callback{train.WriteCSV(*curve + ".csv"), train.WriteSVG(*curve+".svg", "Cross entropy by step")}
+	}
 	run, err := train.Fit(context.Background(), train.FitOptions{
 		Options: train.Options{Optimizer: optim.NewAdamW(0.01), Rate: optim.OneCycle(3e-3, *steps), Clip: 1},
 		Data:    data.NewLoader(sequences(12800, 1), data.Options{Batch: 64, Shuffle: true}),
 		Valid:   data.NewLoader(sequences(1024, 2), data.Options{Batch: 256}),
 		Steps:   *steps, Every: max(*steps/20, 1), Log: os.Stdout,
-		Callbacks: []train.Callback{train.WriteSVG(*curve, "Cross entropy by step")},
+		Checkpoint: *checkpoint, Callbacks: callbacks,
 	}, network)
 	if err != nil {
 		log.Fatal(err)

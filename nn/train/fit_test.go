@@ -20,6 +20,7 @@ import (
 	"tgc/nn/optim"
 	"tgc/nn/train"
 	"tgc/runtime"
+	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
@@ -215,6 +216,48 @@ func TestInterruptedFitGoesOnToTheBit(t *testing.T) {
 		}
 		r.Close()
 		opt.Data, opt.Valid = base().Data, base().Valid
+		same(t, whole, fit(t, opt))
+	}
+}
+
+// fading is a context that ends when it has been looked at so many times: wherever that is.
+type fading struct {
+	context.Context
+	looks atomic.Int64
+}
+
+func (f *fading) Err() error {
+	if f.looks.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A context that ends in the middle of a step leaves a whole step.
+func TestFitInterruptedWithinAStepGoesOnToTheBit(t *testing.T) {
+	dev := interp.New(interp.Options{})
+	defer dev.Close()
+	plan := func() train.FitOptions {
+		opt := plan(dev)
+		opt.Epochs, opt.Steps, opt.Every, opt.Valid = 0, 4, 2, nil
+		return opt
+	}
+	whole := fit(t, plan())
+	for looks := int64(60); looks < 360; looks += 30 {
+		opt := plan()
+		opt.Checkpoint = filepath.Join(t.TempDir(), "run.safetensors")
+		ctx := &fading{Context: t.Context()}
+		ctx.looks.Store(math.MaxInt64)
+		opt.Callbacks = []train.Callback{func(context.Context, *train.Run) error {
+			ctx.looks.Store(looks)
+			return nil
+		}}
+		r, err := train.Fit(ctx, opt, classify)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		r.Close()
+		opt.Callbacks = nil
 		same(t, whole, fit(t, opt))
 	}
 }

@@ -63,6 +63,19 @@ func (t *Trainer) Profile(ctx context.Context, runs int) (p Profile, err error) 
 	return p, nil
 }
 
+// Profile times a step on the first batch of the run's data, so that a run which goes on from
+// its end has something to time, too.
+func (r *Run) Profile(ctx context.Context, runs int) (Profile, error) {
+	batch, err := r.options.Data.At(0)
+	if err == nil {
+		err = feed(ctx, r.function, batch, "")
+	}
+	if err != nil {
+		return Profile{}, err
+	}
+	return r.Trainer.Profile(ctx, runs)
+}
+
 // attribute adds up the times of calls, in the order of the step, by kernel.
 func (t *Trainer) attribute(p *Profile, times []time.Duration) {
 	byName := make(map[string]*KernelTime)

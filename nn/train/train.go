@@ -138,8 +138,15 @@ func (t *Trainer) Function() *tensor.Function { return t.function }
 // Parameters is the tree of everything that training changes.
 func (t *Trainer) Parameters() *nn.Parameters { return t.parameters }
 
-// Step makes one training step on what the inputs hold.
-func (t *Trainer) Step(ctx context.Context) error { return t.function.Run(ctx, nil) }
+// Step makes one training step on what the inputs hold. A step that has begun is finished
+// even if the context ends: after half of one, weights and moments would be of different steps,
+// and a checkpoint of them would go on to something else.
+func (t *Trainer) Step(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return t.function.Run(context.WithoutCancel(ctx), nil)
+}
 
 // Report is what a step leaves to read.
 type Report struct {
