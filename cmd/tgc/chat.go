@@ -99,6 +99,8 @@ func (o *chatFlags) run(cmd *cobra.Command, name string) error {
 	if err := o.check(cmd, name); err != nil {
 		return err
 	}
+	person := o.person(cmd)
+	defer person.giveBack()
 	m, err := openModel(cmd.Context(), name, openFile)
 	if err != nil {
 		return err
@@ -146,11 +148,22 @@ func (o *chatFlags) run(cmd *cobra.Command, name string) error {
 	} else if folded && o.system != "" {
 		note(cmd, "the model's template takes no system prompt: it goes before the first message")
 	}
-	history := ""
-	if !o.noHistory {
-		history = historyFile(config.CacheDir)
+	if person != nil && !o.noHistory {
+		if err := person.readHistory(historyFile(config.CacheDir)); err != nil {
+			note(cmd, "the history of lines was not read: %v", err)
+		}
 	}
-	return o.talk(cmd, c, m.Name, history)
+	return o.talk(cmd, c, m.Name, person)
+}
+
+// person is the terminal of somebody who types, nil where lines come from elsewhere. It is
+// taken over before the model is loaded: what is typed meanwhile waits for the first prompt,
+// Ctrl-D too, which a terminal that still made lines itself would have used up.
+func (o *chatFlags) person(cmd *cobra.Command) *terminal {
+	if o.json || !isTerminal(cmd.InOrStdin()) || !isTerminal(cmd.OutOrStdout()) {
+		return nil
+	}
+	return newTerminal()
 }
 
 // chatTemplate is the template of --template, or else that of the model.
@@ -166,11 +179,11 @@ func (o *chatFlags) chatTemplate(m *llm.Model) (*chat.Template, error) {
 	return t, nil
 }
 
-// talk runs the dialogue, on a terminal or through pipes.
-func (o *chatFlags) talk(cmd *cobra.Command, c *chat.Conversation, name, history string) error {
+// talk runs the dialogue, with a person at a terminal or, where that is nil, through pipes.
+func (o *chatFlags) talk(cmd *cobra.Command, c *chat.Conversation, name string, person *terminal) error {
 	sh := &shell.Shell{
 		Conversation: c, Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(), JSON: o.json, Statistics: o.stats,
-		Interactive: isTerminal(cmd.InOrStdin()) && isTerminal(cmd.OutOrStdout()) && !o.json,
+		Interactive: person != nil,
 		Escape:      isTerminal(cmd.OutOrStdout()),
 	}
 	// From here on Ctrl-C means the answer, where a person types.
@@ -183,15 +196,11 @@ func (o *chatFlags) talk(cmd *cobra.Command, c *chat.Conversation, name, history
 		sh.Input = newPipe(cmd.InOrStdin())
 		return sh.Run(ctx)
 	}
-	line, err := newTerminal(history)
-	if err != nil {
-		note(cmd, "the history of lines was not read: %v", err)
-	}
 	fmt.Fprintf(sh.Err, "%s: /help lists commands, Ctrl-C stops an answer, Ctrl-D leaves\n\n", oneLine(name))
-	sh.Input = line
-	err = sh.Run(ctx)
-	if closeErr := line.close(); closeErr != nil {
-		note(cmd, "the history was not written: %v", closeErr)
+	sh.Input = person
+	err := sh.Run(ctx)
+	if writeErr := person.writeHistory(); writeErr != nil {
+		note(cmd, "the history was not written: %v", writeErr)
 	}
 	return err
 }

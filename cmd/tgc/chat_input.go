@@ -15,14 +15,16 @@ import (
 	"syscall"
 
 	"github.com/peterh/liner"
+	"golang.org/x/term"
 
 	"tgc/llm/chat/shell"
 )
 
 // terminal reads lines that a person types: edited, with a history.
 type terminal struct {
-	state   *liner.State
-	history string // file; "" for none
+	state   *liner.State // nil where nothing can be edited
+	plain   *pipe        // lines of such a terminal
+	history string       // file; "" for none
 }
 
 // historyName is the file of lines typed before, in the cache's folder.
@@ -40,10 +42,15 @@ func historyFile(cacheDir string) string {
 	return filepath.Join(cacheDir, historyName)
 }
 
-// newTerminal takes the terminal over; close gives it back. An error is about the
-// history, without which it goes on.
-func newTerminal(history string) (*terminal, error) {
-	t := &terminal{state: liner.NewLiner(), history: history}
+// newTerminal takes the terminal over; giveBack gives it back. One that cannot move its
+// cursor, or does not know how wide it is, makes lines itself: it has one mode from the
+// beginning, as going from one to the other loses keys.
+func newTerminal() *terminal {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || width < leastWidth || !liner.TerminalSupported() {
+		return &terminal{plain: newPipe(os.Stdin)}
+	}
+	t := &terminal{state: liner.NewLiner()}
 	t.state.SetCtrlCAborts(true)
 	t.state.SetMultiLineMode(true) // lines longer than the screen are wrapped
 	t.state.SetCompleter(func(line string) (list []string) {
@@ -54,22 +61,35 @@ func newTerminal(history string) (*terminal, error) {
 		}
 		return list
 	})
-	if history == "" {
-		return t, nil
+	return t
+}
+
+// leastWidth is the columns that editing a line takes: a prompt and liner's ten.
+const leastWidth = 12
+
+// readHistory reads lines of before from a file, "" for none, which writeHistory writes.
+func (t *terminal) readHistory(history string) error {
+	if t.state == nil || history == "" {
+		return nil
 	}
+	t.history = history
 	f, err := os.Open(history)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, nil
+		return nil
+	} else if err != nil {
+		return err
 	}
-	if err == nil {
-		defer f.Close()
-		_, err = t.state.ReadHistory(f)
-	}
-	return t, err
+	defer f.Close()
+	_, err = t.state.ReadHistory(f)
+	return err
 }
 
 // Line reads a line.
 func (t *terminal) Line(prompt string) (string, error) {
+	if t.state == nil {
+		fmt.Print(prompt)
+		return t.plain.Line(prompt)
+	}
 	line, err := t.state.Prompt(prompt)
 	if errors.Is(err, liner.ErrPromptAborted) {
 		return "", shell.ErrAborted
@@ -80,20 +100,21 @@ func (t *terminal) Line(prompt string) (string, error) {
 	return line, err
 }
 
-// close gives the terminal back and writes the history.
-func (t *terminal) close() error {
-	err := t.state.Close()
-	if t.history == "" {
-		return err
+// giveBack leaves the terminal as it was.
+func (t *terminal) giveBack() {
+	if t != nil && t.state != nil {
+		_ = t.state.Close() // never fails
 	}
-	if mkErr := os.MkdirAll(filepath.Dir(t.history), 0o777); mkErr != nil {
-		return errors.Join(err, mkErr)
-	}
-	return errors.Join(err, t.writeHistory())
 }
 
 // writeHistory replaces the file at once, so that another session reads all of it.
 func (t *terminal) writeHistory() error {
+	if t.history == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(t.history), 0o777); err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(t.history), "."+historyName+".*") // of mode 0600
 	if err != nil {
 		return err

@@ -35,9 +35,6 @@ func openPTY(t *testing.T) (user, program *os.File) {
 	if err != nil {
 		t.Skipf("no pseudo-terminal here: %v", err)
 	}
-	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		t.Fatal(err)
-	}
 	return user, program
 }
 
@@ -53,7 +50,15 @@ type keyboard struct {
 
 func startOnTerminal(t *testing.T, cache string, args ...string) *keyboard {
 	t.Helper()
+	return startWithColumns(t, 80, cache, args...)
+}
+
+func startWithColumns(t *testing.T, columns uint16, cache string, args ...string) *keyboard {
+	t.Helper()
 	user, program := openPTY(t)
+	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
 	k := &keyboard{t: t, user: user}
 	k.cmd = exec.Command("tgc", args...)
 	k.cmd.Env = append(os.Environ(), "TERM=xterm", "TGC_CACHE_DIR="+cache)
@@ -229,4 +234,36 @@ func TestRunOnTerminal(t *testing.T) {
 			t.Errorf("NO_COLOR=%q: %q", plain, k.screen.String())
 		}
 	}
+}
+
+// What is typed while the model loads or answers is there at the next prompt, in its order,
+// also on a terminal that does not know its width.
+func TestKeysTypedAhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	cache := t.TempDir()
+	args := []string{"chat", "stories", "--device", chatDevice(t, cache), "--threads", "1", "--temp", "0", "-n", "40"}
+	for _, columns := range []uint16{80, 0, 5} {
+		k := startWithColumns(t, columns, cache, args...)
+		k.expect("loading")
+		k.press("Once upon\r/stats\r")
+		k.expect("1 answer: 40 tokens")
+		k.press("\x04")
+		k.ends(0)
+
+		k = startWithColumns(t, columns, cache, args...)
+		k.expect("Ctrl-D leaves")
+		for _, keys := range []string{"Once upon\r", "/st", "ats\r", "\x04"} {
+			k.press(keys)
+		}
+		k.expect("1 answer: 40 tokens")
+		k.ends(0)
+	}
+	// Only a terminal that hands over keys, and not lines, keeps one that ends the input.
+	k := startOnTerminal(t, cache, args...)
+	k.expect("loading")
+	k.press("/stats\r\x04")
+	k.expect("0 answers")
+	k.ends(0)
 }
