@@ -70,10 +70,17 @@ var cpuContractions = []struct {
 // 37.4 with int8 activations; 20.9, 26, 34, 36.9, 36.9 with f32.
 const prefetchBytes = 8192
 
+// Caches of a core that is only named: those that the levels' machines have at least. Who knows
+// the machine has WithCaches.
+const (
+	assumedL1 = 32 << 10
+	assumedL2 = 1 << 20
+)
+
 // ForCPU describes a CPU from LLVM's name and features ("avx2" or "+avx2"; "-avx2"
 // takes one away) and its number of cores. Without features the name decides:
 // see cpuNames. The name of the result is the level with the contractions it
-// has: two CPUs of one level get the same plans.
+// has: two CPUs of one level and equal caches get the same plans.
 func ForCPU(name string, features []string, cores int) *Desc {
 	set := make(map[string]bool)
 	row, known := cpuNames[name]
@@ -102,7 +109,7 @@ func ForCPU(name string, features []string, cores int) *Desc {
 func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 	d := &Desc{
 		Name: "llvm:" + l.name, Kind: CPU, VectorBytes: l.vectorBytes, VectorRegs: l.vectorRegs, FMA: l.fma,
-		WarpSize: 1, MaxThreads: 1, CacheL1Bytes: 32 << 10, CacheL2Bytes: 1 << 20,
+		WarpSize: 1, MaxThreads: 1, CacheL1Bytes: assumedL1, CacheL2Bytes: assumedL2,
 		PrefetchBytes: prefetchBytes, Cost: l.cost, Tuning: tuningCPU(),
 	}
 	d.Cost.Workers = max(cores, 1)
@@ -124,6 +131,18 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 // are one register.
 func (d *Desc) CanInterleave() bool {
 	return d.Kind == CPU && d.VectorBytes == 64 && d.FMA
+}
+
+// WithCaches is d for a core whose caches hold so many bytes; a size of 0 or less is unknown.
+func (d *Desc) WithCaches(l1, l2 int) *Desc {
+	out := *d
+	if l1 > 0 {
+		out.CacheL1Bytes = l1
+	}
+	if l2 > 0 {
+		out.CacheL2Bytes = l2
+	}
+	return &out
 }
 
 // WithRecords is d for packed weights whose rows are interleaved where they suit.

@@ -46,6 +46,18 @@ func TestCPULevels(t *testing.T) {
 	}
 }
 
+// Sizes of caches that are known replace the assumed ones, in a copy.
+func TestWithCaches(t *testing.T) {
+	d := target.ForCPU("znver5", nil, 2)
+	l1, l2 := d.CacheL1Bytes, d.CacheL2Bytes
+	if got := d.WithCaches(48<<10, 0); got.CacheL1Bytes != 48<<10 || got.CacheL2Bytes != l2 || d.CacheL1Bytes != l1 {
+		t.Errorf("got %d and %d, of which the first is known; the original has %d", got.CacheL1Bytes, got.CacheL2Bytes, d.CacheL1Bytes)
+	}
+	if got := d.WithCaches(0, 2<<20); got.CacheL1Bytes != l1 || got.CacheL2Bytes != 2<<20 {
+		t.Errorf("got %d and %d, of which the second is known", got.CacheL1Bytes, got.CacheL2Bytes)
+	}
+}
+
 // A description's name parses back to the same description.
 func TestNamesParse(t *testing.T) {
 	names := []string{"interp", "llvm:x86-64-v4+vnni+bf16", "llvm:x86-64-v3", "llvm:x86-64-v3+vnni", "llvm:x86-64-v2", "llvm:arm64+dotprod",

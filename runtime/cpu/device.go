@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tgc/internal/cachefile"
+	"tgc/internal/cpucache"
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/cpu/native"
 	"tgc/runtime/cpu/object"
@@ -76,7 +77,8 @@ func New(ctx context.Context, options Options) (*Device, error) {
 	return d, nil
 }
 
-// describe is the target in use: the host unless the options name another.
+// describe is the target in use: the host unless the options name another, of which the caches
+// are not known either.
 func describe(c *llvmc.Compiler, options Options, workers int) *target.Desc {
 	name, features := c.Host().CPU, c.Host().Features
 	if options.CPU != "" {
@@ -89,7 +91,12 @@ func describe(c *llvmc.Compiler, options Options, workers int) *target.Desc {
 	if features != "" {
 		list = strings.Split(features, ",")
 	}
-	return target.ForCPU(name, list, workers)
+	desc := target.ForCPU(name, list, workers)
+	if options.CPU == "" && options.Features == "" {
+		sizes := cpucache.OfCore()
+		desc = desc.WithCaches(sizes.L1, sizes.L2)
+	}
+	return desc
 }
 
 // Name is the name of the target, as --target prints it.

@@ -39,7 +39,11 @@ func KeyOf(sink *ir.UOp, desc *target.Desc) Key {
 
 // BoardOf says what of a target an entry is for.
 func BoardOf(desc *target.Desc) string {
-	return fmt.Sprintf("%s workers=%d threads=%d shared=%d vector=%d planes=%t records=%t", desc.Name, desc.Cost.Workers, desc.MaxThreads, desc.SharedBytes, desc.VectorBytes, desc.Planes, desc.Records)
+	board := fmt.Sprintf("%s workers=%d threads=%d shared=%d vector=%d planes=%t records=%t", desc.Name, desc.Cost.Workers, desc.MaxThreads, desc.SharedBytes, desc.VectorBytes, desc.Planes, desc.Records)
+	if desc.Kind == target.CPU { // a GPU's follow from its name
+		board += fmt.Sprintf(" l1=%d l2=%d", desc.CacheL1Bytes, desc.CacheL2Bytes)
+	}
+	return board
 }
 
 // Entry is what was found for a kernel.

@@ -119,6 +119,9 @@ func TestKeys(t *testing.T) {
 			t.Errorf("another %s has the same key", name)
 		}
 	}
+	if cpu := desc("llvm:x86-64-v4"); database.KeyOf(base, cpu) == database.KeyOf(base, cpu.WithCaches(0, 2<<20)) {
+		t.Error("a CPU with another cache has the same key")
+	}
 	if database.KeyOf(cache(300), d) != database.KeyOf(cache(4096), d) || database.KeyOf(cache(300), d) == database.KeyOf(cache(5000), d) {
 		t.Error("a cache of 300 rows has another key than one of 4,096, or that of one of 5,000")
 	}
