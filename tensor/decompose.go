@@ -11,8 +11,8 @@ import (
 // that it has one derivative. f16 and bf16 are computed in f32 and rounded once.
 
 // QR is Q [.., m, k] with orthonormal columns and upper triangular R [.., k, n] with QR = t,
-// for matrices [.., m, n] and k = min(m, n), by Householder's reflections. No element of R's
-// diagonal is negative. Derivatives want the first k columns to be independent.
+// for matrices [.., m, n] and k = min(m, n), by Householder's reflections in blocks. No element of
+// R's diagonal is negative. Derivatives want the first k columns to be independent.
 func (t *Tensor) QR() (q, r *Tensor) {
 	m, n, ok := t.matrix()
 	if !ok {
@@ -45,35 +45,66 @@ func (t *Tensor) matrix() (m, n int, ok bool) {
 	return shape[rank-2], shape[rank-1], true
 }
 
-// reflected is Q above R for matrices of at least as many rows as columns. Each step reflects
-// [A I], so that its first column is zero below the first row, and moves that row and that
-// column to the end; left are the rows that are not done.
+// reflected is Q above R for matrices of at least as many rows as columns.
 func (t *Tensor) reflected() *Tensor {
-	m, n := t.Extent(-2), t.Extent(-1)
+	n := t.Extent(-1)
 	if n == 0 {
 		return t.Pad(-2, 0, n)
 	}
-	top := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-2).Eq(t.graph.Scalar(ir.I32, 0)) // [.. m 1]
-	one, zero := t.scalar(1), t.scalar(0)
-	identity := t.graph.Eye(t.DType(), m).expandTo(append(t.Shape()[:t.Rank()-1], t.Dim(-2)))
-	left := t.graph.Full(ir.Bool, 1).fill(append(t.Shape()[:t.Rank()-1], t.graph.arena.Index(1)))
-	w := Loop(n, func(state []*Tensor) []*Tensor {
-		w, left := state[0], state[1]
-		x := left.Where(w.SliceInts(-1, 0, 1), zero)
-		first := x.SliceInts(-2, 0, 1)
-		size := x.Square().SumKeep(-2).Sqrt().Contiguous()
-		// The first element grows, so that nothing cancels.
-		v := x.Add(top.Where(first.Lt(zero).Where(size.Neg(), size), zero)).Contiguous()
-		half := size.Mul(size.Add(first.Abs())) // of |v|^2
-		along := v.Mul(w).SumKeep(-2).Div(half.nonzero()).Contiguous()
-		next := w.Sub(v.Mul(along))
-		return []*Tensor{next.Roll([]int{-1, -1}, []int{-1, -2}), left.SliceInts(-2, 1, m-1).Pad(-2, 0, 1)}
-	}, t.Cat(-1, identity), left)[0]
-	w = w.Roll([]int{n, n}, []int{-1, -2})
-	r := w.SliceInts(-2, 0, n).SliceInts(-1, 0, n).Triu(0)
-	q := w.SliceInts(-2, 0, n).SliceInts(-1, n, m).adjoint()
-	sign := r.Diagonal(0, -2, -1).Lt(zero).Where(one.Neg(), one) // [.. n]
+	h := t.Contiguous().reflections(t.graph.Zeros(ir.I32, 1, 1))
+	identity := t.graph.Eye(t.DType(), n).Pad(0, 0, t.Extent(-2)-n)
+	q := identity.Sub(h.w.MatMul(h.v.SliceInts(-2, 0, n).adjoint()))
+	r := h.left.SliceInts(-2, 0, n).Triu(0)
+	sign := r.Diagonal(0, -2, -1).Lt(t.scalar(0)).Where(t.scalar(-1), t.scalar(1)) // [.. n]
 	return q.Mul(sign.Unsqueeze(-2)).Cat(-2, r.Mul(sign.Unsqueeze(-1)))
+}
+
+// reflections are the product I - W V^T of Householder's reflections, in order, each of which
+// makes a column zero below its place (Bischof and Van Loan 1987), and what they leave of the
+// matrix, whose columns are not looked at below their places.
+type reflections struct{ v, w, left *Tensor } // [.. m n]
+
+// reflections reflects t, whose first column's place is row at, [1 1]: half of the columns, the
+// others by what that gave, as matrix products, and so on down to panels. Rows that are done
+// stay, so that all panels are the same kernels.
+func (t *Tensor) reflections(at *Tensor) reflections {
+	n := t.Extent(-1)
+	if n <= panel {
+		return t.reflectionSteps(at)
+	}
+	half := (n/2 + panel - 1) / panel * panel
+	a := t.SliceInts(-1, 0, half).Contiguous().reflections(at)
+	rest := t.SliceInts(-1, half, n-half)
+	rest = rest.Sub(a.v.MatMul(a.w.adjoint().MatMul(rest).Contiguous())).Contiguous()
+	b := rest.reflections(at.AddScalar(float64(half)).Contiguous())
+	b.w = b.w.Sub(a.w.MatMul(a.v.adjoint().MatMul(b.w).Contiguous())).Contiguous()
+	return reflections{a.v.Cat(-1, b.v).Contiguous(), a.w.Cat(-1, b.w).Contiguous(), a.left.Cat(-1, b.left).Contiguous()}
+}
+
+// reflectionSteps reflects the columns of a panel one by one. Each step moves its column, and the
+// vectors that are known, to the left, and the next ones come in at the right: all steps are the
+// same kernels.
+func (t *Tensor) reflectionSteps(at *Tensor) reflections {
+	n := t.Extent(-1)
+	row := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-2) // [m 1]
+	zero, nothing := t.scalar(0), t.graph.Zeros(t.DType(), 1).Squeeze().fill(t.shape())
+	state := Loop(n, func(state []*Tensor) []*Tensor {
+		both, w, at := state[0], state[1], state[2] // both: the vectors beside the columns
+		here := row.Eq(at)
+		x := at.Le(row).Where(both.SliceInts(-1, n, 1), zero)
+		first := here.Where(x, zero).SumKeep(-2)
+		size := x.Square().SumKeep(-2).Sqrt()
+		// The first element grows, so that nothing cancels; the square of the vector is 2.
+		grown := first.Lt(zero).Where(size.Neg(), size)
+		length := size.Mul(size.Add(first.Abs())).Sqrt()
+		v := x.Add(here.Where(grown, zero)).Div(length.nonzero()).Contiguous()
+		common := v.Mul(both).SumKeep(-2).Contiguous() // [1 2n]
+		next := v.Sub(w.Mul(common.SliceInts(-1, 0, n)).SumKeep(-1))
+		left := both.SliceInts(-1, n, n).Sub(v.Mul(common.SliceInts(-1, n, n)))
+		both = both.SliceInts(-1, 1, n-1).Cat(-1, v, left.Roll([]int{-1}, []int{-1}))
+		return []*Tensor{both, w.SliceInts(-1, 1, n-1).Cat(-1, next), at.AddScalar(1)}
+	}, nothing.Cat(-1, t), nothing, at)
+	return reflections{state[0].SliceInts(-1, 0, n), state[1], state[0].SliceInts(-1, n, n)}
 }
 
 // qrBackward: with M = R dR^T - dQ^T Q made symmetric by its lower triangle,
