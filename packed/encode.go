@@ -68,6 +68,9 @@ func (f *Format) Fill(values []float32) func(chunk []byte, offset int64) error {
 // four bits times the largest f16 scale, 7*65504, rounded down, or the largest f16 where
 // that is the type of the minimum alone.
 func (f *Format) largest() float32 {
+	if f.most != 0 {
+		return f.most
+	}
 	if _, ok := f.Field("m"); ok {
 		return largestHalf
 	}

@@ -36,11 +36,12 @@ func mustLookup(t testing.TB, name string) *Format {
 
 // values draws blocks of values of all sorts: normal ones of any size, with
 // outliers, of one sign, constant, zero.
-func values(t *rapid.T, n int) []float32 {
+func values(t *rapid.T, f *Format) []float32 {
+	largest := min(largestHalf, float64(f.largest()))
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 	scale := math.Ldexp(1, rapid.IntRange(-22, 12).Draw(t, "size"))
 	kind := rapid.SampledFrom([]string{"normal", "outlier", "positive", "negative", "constant", "zero", "sparse"}).Draw(t, "kind")
-	out := make([]float32, n)
+	out := make([]float32, f.BlockElems)
 	for i := range out {
 		x := rng.NormFloat64()
 		switch kind {
@@ -61,7 +62,7 @@ func values(t *rapid.T, n int) []float32 {
 				x = 0
 			}
 		}
-		out[i] = float32(min(max(x*scale, -largestHalf), largestHalf)) // what every type holds
+		out[i] = float32(min(max(x*scale, -largest), largest))
 	}
 	return out
 }
@@ -92,7 +93,7 @@ func TestEncodeKeeps(t *testing.T) {
 		f := mustLookup(t, name)
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				x := values(t, f.BlockElems)
+				x := values(t, f)
 				data, kept := encodeKept(f, x)
 				got, err := decodeValues(f, data)
 				if err != nil {
@@ -177,6 +178,12 @@ var encodeLosses = []struct {
 	{"IQ2_XXS", 0.32804, 0.34386, 0.351, 0.38081},
 	{"IQ1_M", 0.41293, 0.581, 0.44277, 0.5986},
 	{"IQ1_S", 0.44571, 0.48545, 0.49353, 0.55008},
+	{"MXFP4", 0.11166, 0.11461, 0.12055, 0.12411},
+	{"NVFP4", 0.08094, 0.09476, 0.08223, 0.0926},
+	{"TQ1_0", 0.43443, 0.80913, 0.51351, 0.85278},
+	{"TQ2_0", 0.43443, 0.80913, 0.51351, 0.85278},
+	{"Q1_0", 0.60158, 0.60159, 0.66955, 0.66956},
+	{"Q2_0", 0.35329, 0.71871, 0.40409, 0.7434},
 }
 
 // lossValues are 64 rows of 1,024 values of a normal distribution; or with heavy tails, of
@@ -265,8 +272,9 @@ func TestEncodeHostile(t *testing.T) {
 		f := mustLookup(t, name)
 		for what, x := range hostileBlocks(f.BlockElems) {
 			data := make([]byte, f.BlockBytes)
-			if err := f.Encode(data, x); err != nil {
+			if err := f.Encode(data, x); (err != nil) != (f.firstUnfit(x) >= 0) {
 				t.Errorf("%s, %s: %v", name, what, err)
+			} else if err != nil {
 				continue
 			}
 			got, err := decodeValues(f, data)
@@ -323,7 +331,7 @@ func TestEncodeTwice(t *testing.T) {
 		f := mustLookup(t, name)
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
-				_, once := encodeKept(f, values(t, f.BlockElems))
+				_, once := encodeKept(f, values(t, f))
 				checkTwice(t, f, once)
 			})
 		})
@@ -428,7 +436,9 @@ func TestEncodeRefuses(t *testing.T) {
 		values []float32
 		want   string
 	}{
-		{"TQ1_0", 54, make([]float32, 256), "cannot be packed"},
+		{"MXFP4", 17, append(make([]float32, 31), 0x1.8p127), "value 31 is 2.5521178e+38, want a finite number of size up to 1.7014118e+38"},
+		{"NVFP4", 36, with(-3000), "value 3 is -3000, want a finite number of size up to 2688"},
+		{"TQ1_0", 54, append(make([]float32, 255), 66000), "value 255 is 66000, want a finite number of size up to 65504"},
 		{"Q4_1", 40, with(70000), "value 3 is 70000, want a finite number of size up to 65504"},
 		{"Q8_0", 68, with(nan), "value 3 is NaN"},
 		{"Q8_0", 68, with(inf), "value 3 is +Inf"},
@@ -440,6 +450,10 @@ func TestEncodeRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.format, err, c.want)
 		}
+	}
+	read := Format{Name: "read", BlockElems: 32, BlockBytes: 18}
+	if err := read.Encode(make([]byte, 36), ones); err == nil || !strings.Contains(err.Error(), "cannot be packed") {
+		t.Errorf("a type that is only read: %v", err)
 	}
 }
 

@@ -28,6 +28,8 @@ type Format struct {
 	// encode packs the finite values of one block and sets kept to what the
 	// block then holds; nil for types that are only read.
 	encode func(block []byte, values, kept []float32)
+	// most is the largest size of a value that encode takes; 0: as largest says.
+	most float32
 }
 
 // Field is an array inside every block.

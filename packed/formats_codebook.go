@@ -46,6 +46,7 @@ var codebookFormats = []Format{
 	{
 		Name: "MXFP4", GGUF: 39, BlockElems: 32, BlockBytes: 17,
 		Random: &Random{RMS: 5.852, PowerOfTwo: 128},
+		encode: encodeMXFP4, most: largestMicroscaled,
 		Fields: []Field{
 			{Name: "e", DType: ir.U8, Count: 1, Offset: 0}, // power of two, bias 127
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 1},
@@ -58,6 +59,7 @@ var codebookFormats = []Format{
 	},
 	{
 		Name: "NVFP4", GGUF: 40, BlockElems: 64, BlockBytes: 36,
+		encode: encodeNVFP4, most: largestNVFP4,
 		Fields: []Field{
 			{Name: "d", DType: ir.U8, Count: 4, Offset: 0}, // unsigned 8-bit float per 16
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 4},

@@ -11,6 +11,7 @@ var smallFormats = []Format{
 	{
 		Name: "Q1_0", GGUF: 41, BlockElems: 128, BlockBytes: 18,
 		Random: &Random{RMS: 1},
+		encode: encodeQ1_0, most: largestHalf,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},
@@ -24,6 +25,7 @@ var smallFormats = []Format{
 	{
 		Name: "Q2_0", GGUF: 42, BlockElems: 64, BlockBytes: 18,
 		Random: &Random{RMS: 1.2247, Flip: true},
+		encode: encodeQ2_0, most: largestHalf,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "qs", DType: ir.U8, Count: 16, Offset: 2},

@@ -9,6 +9,7 @@ var ternaryFormats = []Format{
 		// 256, the upper "trit" is digit n. The last 4 bytes hold four digits each.
 		Name: "TQ1_0", GGUF: 34, BlockElems: 256, BlockBytes: 54,
 		Random: &Random{RMS: 0.8165},
+		encode: encodeTQ1_0, most: largestHalf,
 		Fields: []Field{
 			{Name: "qs", DType: ir.U8, Count: 48, Offset: 0}, // 32 bytes for elements 0..159, 16 for 160..239
 			{Name: "qh", DType: ir.U8, Count: 4, Offset: 48}, // elements 240..255
@@ -28,6 +29,7 @@ var ternaryFormats = []Format{
 	{
 		Name: "TQ2_0", GGUF: 35, BlockElems: 256, BlockBytes: 66,
 		Random: &Random{RMS: 0.8660, Flip: true, Inner: func(block []byte, _ [2]uint64) { withoutThrees(block[:64]) }},
+		encode: encodeTQ2_0, most: largestHalf,
 		Fields: []Field{
 			{Name: "qs", DType: ir.U8, Count: 64, Offset: 0},
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 64},

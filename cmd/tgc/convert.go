@@ -14,8 +14,8 @@ func newConvert() *cobra.Command {
 		Long: "Write a folder of config.json, safetensors and tokenizer.json as a model file. --quant packs\n" +
 			"its matrices in a mixture of types, by the names that llama.cpp has for them:\n" +
 			huggingface.QuantNames() + ".\n" +
-			"Or the name of one type for all matrices: iq3_xxs, iq2_s, iq2_xs, iq2_xxs, iq1_m, iq1_s and those\n" +
-			"above. Without --quant the weights stay as they are.",
+			"Or the name of one type for all matrices: mxfp4, nvfp4, iq3_xxs, iq2_s, iq2_xs, iq2_xxs, iq1_m,\n" +
+			"iq1_s and those above. Without --quant the weights stay as they are.",
 		Example: "  tgc convert ./SmolLM3-3B -o smollm3.gguf --quant q4_k_m\n  tgc convert ./Qwen3-0.6B -o qwen3.gguf",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

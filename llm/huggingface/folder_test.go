@@ -423,7 +423,7 @@ func TestConvertPacks(t *testing.T) {
 	}
 	original := s.original(t)
 	dir := s.write(t, "llama", original)
-	for _, name := range []string{"q2_k", "q3_k_m", "Q4_1", "q5_1", "iq4_xs", "iq4_nl", "iq2_s"} {
+	for _, name := range []string{"q2_k", "q3_k_m", "Q4_1", "q5_1", "iq4_xs", "iq4_nl", "iq2_s", "mxfp4", "nvfp4", "tq1_0", "tq2_0", "q1_0", "q2_0"} {
 		out := filepath.Join(t.TempDir(), "m.gguf")
 		if err := Convert(t.Context(), dir, name, out, nil); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -449,7 +449,7 @@ func TestConvertPacks(t *testing.T) {
 			squares += float64(v-got[i]) * float64(v-got[i])
 			all += float64(v) * float64(v)
 		}
-		if loss := math.Sqrt(squares / all); loss > 0.5 {
+		if loss := math.Sqrt(squares / all); loss > 0.65 { // of one bit a value, 0.6
 			t.Errorf("%s: ffn_up is off by %.3g of its size", name, loss)
 		}
 		m.Close()
@@ -460,7 +460,7 @@ func TestConvertPacks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, says := range map[string]string{"tq1_0": "cannot be packed", "q9": "no mixture or type is called", "i32": "cannot be packed"} {
+	for name, says := range map[string]string{"q9": "no mixture or type is called", "i32": "cannot be packed"} {
 		err := Convert(t.Context(), dir, name, filepath.Join(t.TempDir(), "m.gguf"), nil)
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want an error with %q", name, err, says)

@@ -37,12 +37,4 @@ func (d *folder) mixtureTypes(name string) (typesOf, error) {
 
 // QuantNames lists the mixtures that Convert takes; any type that can be packed may stand
 // in their place.
-func QuantNames() string {
-	var names []string
-	for _, name := range synth.MixtureNames() {
-		if name != "mxfp4_moe" {
-			names = append(names, name)
-		}
-	}
-	return fmt.Sprint(strings.Join(names, ", "))
-}
+func QuantNames() string { return strings.Join(synth.MixtureNames(), ", ") }

@@ -93,6 +93,10 @@ var mixtures = []mixture{
 		rule{joinRole, eight, gguf.Q5_K}, rule{joinRole, everywhere, gguf.Q4_K},
 		rule{downRole, firstPart(8), gguf.Q4_K}, rule{downRole, both(eight, moreBits), gguf.Q4_K},
 	)},
+	{name: "tq1_0", fileType: 36, base: gguf.TQ1_0, output: gguf.Q6_K, rules: smallEmbedding},
+	{name: "tq2_0", fileType: 37, base: gguf.TQ2_0, output: gguf.Q6_K, rules: smallEmbedding},
+	{name: "q1_0", fileType: 40, base: gguf.Q1_0, output: gguf.Q6_K, rules: eightExperts()},
+	{name: "q2_0", fileType: 41, base: gguf.Q2_0, output: gguf.Q6_K, rules: smallEmbedding},
 	{name: "mxfp4_moe", fileType: 38, base: gguf.Q8_0, output: gguf.Q8_0, experts: gguf.MXFP4},
 	{name: "iq4_nl", fileType: 25, base: gguf.IQ4_NL, output: gguf.Q6_K, rules: fourBitLevels},
 	{name: "iq4_xs", fileType: 30, base: gguf.IQ4_XS, output: gguf.Q6_K, rules: fourBitLevels},
@@ -102,6 +106,9 @@ var mixtures = []mixture{
 var fourBitLevels = eightExperts(
 	rule{valueRole, shared, gguf.Q5_K}, rule{joinRole, eight, gguf.Q5_K}, rule{downRole, firstPart(8), gguf.Q5_K},
 )
+
+// smallEmbedding are the rules of types whose embeddings would lose too much.
+var smallEmbedding = eightExperts(rule{embedRole, everywhere, gguf.Q4_K})
 
 // eightExperts puts in front of a mixture's rules what holds for all of them.
 func eightExperts(rules ...rule) []rule {
