@@ -58,7 +58,6 @@ func BuildLoop(c *Config, f *gguf.File, v Variant, ends int, greedy bool) (*tens
 		counter := g.Iota(ir.I32, g.Dims(3)[0]).Eq(g.Scalar(ir.I32, 2)).And(going.Unsqueeze(1))
 		g.Store(words, words.Add(counter.Cast(ir.U32)))
 	}
-	next = next.Contiguous() // [B]
 	row := going.Where(in.first, outside(v.Context))
 	g.Keep(g.Input(bufferRing, ir.I32, v.Batch, v.Context).AssignAt(next, sequences, row))
 	g.Store(in.tokens, going.Where(next, in.tokens.Reshape(v.Batch)).Unsqueeze(1))

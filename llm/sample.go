@@ -80,7 +80,7 @@ const (
 // noise (Gumbel 1954), which picks each token with its softmax probability.
 func drawToken(logits, floats, words *tensor.Tensor) *tensor.Tensor {
 	g, vocabulary := logits.Graph(), logits.Extent(1)
-	scaled := logits.Mul(floats.SliceInts(1, 0, 1)).Contiguous()
+	scaled := logits.Mul(floats.SliceInts(1, 0, 1))
 	key := orderedKey(scaled)
 
 	one, zero := g.Scalar(ir.F32, 1), g.Scalar(ir.F32, 0)
@@ -90,7 +90,7 @@ func drawToken(logits, floats, words *tensor.Tensor) *tensor.Tensor {
 	}, k)
 	inK := lowest.Le(key) // [B, V]
 
-	weight := inK.Where(scaled.Sub(scaled.MaxKeep(1)).Exp(), zero).Contiguous()
+	weight := inK.Where(scaled.Sub(scaled.MaxKeep(1)).Exp(), zero)
 	mass := weight.SumKeep(1).Mul(floats.SliceInts(1, 1, 1)) // [B, 1]: what is to be kept, of all weights
 	lowest = lowest.Maximum(threshold(key, func(atLeast *tensor.Tensor) *tensor.Tensor {
 		return atLeast.Where(weight.Unsqueeze(1), zero)
@@ -127,6 +127,9 @@ func threshold(key *tensor.Tensor, weigh func(atLeast *tensor.Tensor) *tensor.Te
 		atLeast := candidates.Unsqueeze(2).Le(key.Unsqueeze(1))
 		sums := weigh(atLeast).SumInParts(2) // [B, 15]
 		digit := want.Le(sums).Where(yes, no).SumKeep(1)
+		// A buffer of its own: a digit alone is light work, but without one all blocks of a round
+		// would repeat the digits of all rounds before (of 32,000 logits of four sequences, 31
+		// times the instructions, sm_90).
 		found = found.Add(digit.Mul(step)).Contiguous()
 	}
 	return found

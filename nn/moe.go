@@ -70,6 +70,8 @@ func (e Experts) route(x *tensor.Tensor) (chosen, weight *tensor.Tensor) {
 		scores = scores.Add(e.RouterBias)
 	}
 	chosen, weight = TopK(scores.Softmax(-1), e.Used)
+	// Not a softmax of the chosen scores: it would be one loop with the experts' outputs (fuse-softmax),
+	// which is then planned for a few scores and not for the weights that stream past.
 	if e.AmongChosen {
 		weight = weight.Mul(weight.SumKeep(-1).Recip())
 	}

@@ -81,7 +81,9 @@ func (l *Attention) Cross(x, memory, mask *tensor.Tensor) *tensor.Tensor {
 // cache computes all in one kernel.
 func Attend(q, k, v, mask *tensor.Tensor, causal bool) *tensor.Tensor {
 	g := q.Graph()
-	q, k, v = q.Contiguous(), k.Contiguous(), v.Contiguous()
+	// A rotation costs little a point, so that it would be inlined where scores are computed, and
+	// computed again for each of them: twice the instructions of a block of 64 positions.
+	q, k = q.Contiguous(), k.Contiguous()
 	b, t, heads, d := q.Extent(0), q.Extent(1), q.Extent(2), q.Extent(3)
 	s, kv := k.Extent(1), k.Extent(2)
 	if kv < 1 || heads%kv != 0 {
@@ -100,6 +102,9 @@ func Attend(q, k, v, mask *tensor.Tensor, causal bool) *tensor.Tensor {
 	if mask != nil {
 		scores = mask.Expand(b, heads, t, s).Reshape(b, kv, group, t, s).Where(scores, hidden)
 	}
+	// Stored scores and probabilities leave plain matrix products: one kernel for all three reads
+	// keys again for each element of a value (ten times the instructions, sm_90), and without
+	// stored results the lanes of a CPU run across queries (four times).
 	out := scores.Contiguous().Softmax(-1).Contiguous().MatMul(v).Contiguous() // [B KV G T D]
 	return out.Permute(0, 3, 1, 2, 4).Reshape(b, t, heads*d)
 }

@@ -63,11 +63,11 @@ func orthogonal(x *tensor.Tensor, steps int) *tensor.Tensor {
 		x = x.Transpose(0, 1)
 	}
 	norm := x.Mul(x).Sum().Sqrt().AddScalar(1e-7)
-	x = x.Mul(norm.Recip().Reshape(1, 1)).Contiguous()
+	x = x.Mul(norm.Recip().Reshape(1, 1))
 	for range steps {
-		a := x.MatMul(x.Transpose(0, 1)).Contiguous()
-		b := a.MulScalar(third).Add(a.MatMul(a).MulScalar(fifth)).Contiguous()
-		x = x.MulScalar(first).Add(b.MatMul(x)).Contiguous()
+		a := x.MatMul(x.Transpose(0, 1))
+		b := a.MulScalar(third).Add(a.MatMul(a).MulScalar(fifth))
+		x = x.MulScalar(first).Add(b.MatMul(x))
 	}
 	if !wide {
 		x = x.Transpose(0, 1)

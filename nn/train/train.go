@@ -115,6 +115,7 @@ func update(opt Options, p *nn.Parameters, parameters []nn.Parameter, loss, step
 	parts := accumulation{count: max(opt.Accumulate, 1)}
 	gradients = parts.add(state, parameters, gradients, steps)
 
+	// Stored, or each parameter's update would finish the sum over all gradients itself.
 	norm := optim.GlobalNorm(g, gradients).Contiguous()
 	g.Output(bufferNorm, norm)
 	updates := parts.updates(steps)
