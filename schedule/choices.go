@@ -95,3 +95,13 @@ func otherSplits(r Record) (list []Choice) {
 	}
 	return append(list, state.Decline)
 }
+
+// number is one of a record's; 0 if it has no such.
+func number(r Record, name string) int64 {
+	for _, n := range r.Numbers {
+		if n.Name == name {
+			return n.Value
+		}
+	}
+	return 0
+}

@@ -53,13 +53,3 @@ func Flips(records []Record) (list []Decision) {
 	}
 	return list
 }
-
-// number is one of a record's; 0 if it has no such.
-func number(r Record, name string) int64 {
-	for _, n := range r.Numbers {
-		if n.Name == name {
-			return n.Value
-		}
-	}
-	return 0
-}

@@ -12,15 +12,6 @@ import (
 	"tgc/schedule/state"
 )
 
-// row is a pass of this stage.
-type row struct {
-	pass.Info
-	with  state.Rule                            // another row's switch, which is this one's too; empty: it has its own (see rule)
-	class Class                                 // what it does to float rounding
-	run   func(*state.State)                    // the pass; a row of a group has try instead
-	try   func(*state.State, *state.Value) bool // tries the rule on one value; true: it changed the state
-}
-
 // What rows need and give.
 const (
 	hasValues  = "values over ranges"
@@ -201,9 +192,6 @@ func Passes() []pass.Info { return passes.Infos() }
 
 // Orders lists which row comes before which, and why.
 func Orders() []pass.Order { return slices.Clone(orders) }
-
-// tableRows are rows, for passes that ask for them.
-var tableRows []row
 
 func init() { // not in the variables: rows refer to passes that ask for rows
 	tableRows = rows

@@ -26,15 +26,6 @@ type RuleInfo struct {
 	Class Class
 }
 
-// rule is the switch of a row in Options.Off: the row's own, unless it goes with
-// another's or cannot be left out.
-func (r *row) rule() state.Rule {
-	if r.with == "" && !r.Required {
-		return state.Rule(r.Name)
-	}
-	return r.with
-}
-
 // checkSwitches reports a switch that no row has, and a rule without a class.
 func checkSwitches() error {
 	all := AllRules()
@@ -129,4 +120,25 @@ func findRule(name string) (state.Rule, bool) {
 		}
 	}
 	return "", false
+}
+
+// row is a pass of this stage.
+type row struct {
+	pass.Info
+	with  state.Rule                            // another row's switch, which is this one's too; empty: it has its own (see rule)
+	class Class                                 // what it does to float rounding
+	run   func(*state.State)                    // the pass; a row of a group has try instead
+	try   func(*state.State, *state.Value) bool // tries the rule on one value; true: it changed the state
+}
+
+// tableRows are rows, for passes that ask for them.
+var tableRows []row
+
+// rule is the switch of a row in Options.Off: the row's own, unless it goes with
+// another's or cannot be left out.
+func (r *row) rule() state.Rule {
+	if r.with == "" && !r.Required {
+		return state.Rule(r.Name)
+	}
+	return r.with
 }

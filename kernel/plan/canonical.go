@@ -5,51 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"tgc/ir"
-	"tgc/target"
 )
-
-// Reader reads plans of one kernel over and over, as searches do.
-type Reader struct {
-	sink *ir.UOp
-	desc *target.Desc
-	axes []AxisPlan // without Opts
-
-	loaded, stored map[int]bool // slots of buffers
-}
-
-// NewReader makes a reader of a kernel's plans.
-func NewReader(sink *ir.UOp, desc *target.Desc) *Reader {
-	r := &Reader{sink: sink, desc: desc, loaded: make(map[int]bool), stored: make(map[int]bool)}
-	for _, u := range ir.Toposort(sink) {
-		for i, from := range u.Src {
-			if arg, ok := from.Arg.(ir.ParamArg); ok && from.Op == ir.OpParam {
-				r.note(arg.Slot, u.Op == ir.OpStore && i == 0)
-			}
-		}
-	}
-	for _, axis := range Axes(sink) {
-		r.axes = append(r.axes, AxisPlan{Axis: axis, Rest: defaultRole(sink, axis)})
-	}
-	return r
-}
-
-func (r *Reader) note(slot int, store bool) {
-	if store {
-		r.stored[slot] = true
-	} else {
-		r.loaded[slot] = true
-	}
-}
-
-// idle reports an Opt of a buffer that has nothing to do with what the kernel does with it.
-func (r *Reader) idle(o BufferOpt) bool {
-	if o.Kind == STREAM {
-		return !r.stored[o.Slot]
-	}
-	return !r.loaded[o.Slot]
-}
 
 // Keep adds the Opts of a list that the kernel accepts after those before, as Plan.Extend does.
 func (r *Reader) Keep(opts []Opt) (p Plan) {

@@ -1,11 +1,10 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"tgc/ir"
 	"tgc/ir/program"
@@ -18,51 +17,6 @@ import (
 func Legality(sink *ir.UOp, plan Plan, desc *target.Desc) error {
 	_, _, err := Read(sink, plan, desc)
 	return err
-}
-
-// Limits on one axis, so that a plan from a database cannot explode.
-const (
-	MaxLanes  = 256
-	MaxUnroll = 1024
-
-	WarpSize   = 32
-	MaxThreads = 1024 // of a block
-)
-
-// Global is what Opts say about the whole kernel.
-type Global struct {
-	FMA     bool
-	Buffers map[BufferOpt]int64 // -> amount
-	Program program.Options     // of the program that is written
-	Swaps   [][2]*ir.UOp
-}
-
-// BufferOpt is an Opt of a buffer, which a plan has or has not.
-type BufferOpt struct {
-	Kind OptKind
-	Slot int
-}
-
-// Has reports an Opt of a buffer.
-func (g *Global) Has(kind OptKind, slot int) bool {
-	_, ok := g.Buffers[BufferOpt{kind, slot}]
-	return ok
-}
-
-// BufferOpts lists the Opts of buffers by kind and slot.
-func (g *Global) BufferOpts() []BufferOpt {
-	return slices.SortedFunc(maps.Keys(g.Buffers), func(x, y BufferOpt) int {
-		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Slot, y.Slot))
-	})
-}
-
-// reading is a plan that is being distributed over the axes of a kernel.
-type reading struct {
-	sink   *ir.UOp
-	desc   *target.Desc
-	plans  []AxisPlan
-	global Global
-	row    *OptInfo // of the Opt being read
 }
 
 // Read distributes the Opts over the axes.
@@ -84,26 +38,6 @@ func (k *Reader) read(plan Plan) ([]AxisPlan, Global, error) {
 		}
 	}
 	return r.plans, r.global, nil
-}
-
-// defaultRole: store ranges of constant extent that every store has run over
-// the grid, all others are loops.
-func defaultRole(sink *ir.UOp, axis Axis) Role {
-	if _, constant := axis.Size(); !constant || axis.Kind != StoreAxis {
-		return Serial
-	}
-	if slices.ContainsFunc(sink.Src, func(store *ir.UOp) bool { return !slices.Contains(store.Ranges(), axis.Range) }) {
-		return Serial
-	}
-	return Grid
-}
-
-// axis finds the plan of an axis by name; nil where there is none.
-func (r *reading) axis(name string) *AxisPlan {
-	if i := slices.IndexFunc(r.plans, func(p AxisPlan) bool { return p.Axis.Name == name }); i >= 0 {
-		return &r.plans[i]
-	}
-	return nil
 }
 
 func (r *reading) opt(opt Opt) error {
@@ -147,53 +81,23 @@ func (r *reading) opt(opt Opt) error {
 	return r.split(p, opt)
 }
 
-// split notes the sub-axis of a splitting Opt.
-func (r *reading) split(p *AxisPlan, opt Opt) error {
-	role := r.row.role
-	if r.desc.Kind == target.GPU && r.row.thread != NoRole {
-		role = r.row.thread
-	}
-	if p.Pack {
-		return fmt.Errorf("PACK has split %s", opt.Axis)
-	}
-	if err := p.within(opt, role); err != nil {
-		return err
-	}
-	p.Segments = append(p.Segments, Segment{opt.Amount, role})
-	return nil
-}
-
-// within checks the number of lanes or copies of one axis.
-func (p *AxisPlan) within(opt Opt, role Role) error {
-	size, constant := p.Axis.Size()
-	n := opt.Amount
-	if n == 0 {
-		if !constant {
-			return fmt.Errorf("%s has no constant extent: an amount is needed", opt.Axis)
-		}
-		n = size
-		for _, seg := range p.Segments {
-			n = max(n/max(seg.Size, 1), 1)
+// Extend adds the Opts that a kernel accepts after those of the plan.
+func (p Plan) Extend(sink *ir.UOp, with []Opt, desc *target.Desc) Plan {
+	add := func(opt Opt) {
+		longer := Plan{append(slices.Clone(p.Opts), opt)}
+		if Legality(sink, longer, desc) == nil {
+			p = longer
 		}
 	}
-	limit := int64(math.MaxInt64)
-	switch role {
-	case Lane:
-		limit = MaxLanes
-	case Unroll:
-		limit = MaxUnroll
-	case Local, Group:
-		limit = MaxThreads
-	case Warp:
-		limit = WarpSize
-	}
-	for _, seg := range p.Segments {
-		if seg.Role == role {
-			limit /= max(seg.Size, 1)
+	for _, opt := range with {
+		if opt.Axis != EveryBuffer {
+			add(opt)
+			continue
+		}
+		for _, arg := range paramsOf(sink) {
+			opt.Axis = "p" + strconv.Itoa(arg.Slot)
+			add(opt)
 		}
 	}
-	if n > limit {
-		return fmt.Errorf("%d elements of %s as %s, at most %d are allowed", n, opt.Axis, role, limit)
-	}
-	return nil
+	return p
 }

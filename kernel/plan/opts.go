@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"tgc/ir/program"
 	"tgc/target"
@@ -412,3 +413,27 @@ func OptKinds() []OptKind {
 
 // WordElements is the number of elements in a word.
 const WordElements = 4
+
+// Opt is one decision of a plan. Axis names a range of the kernel (see Axes)
+// or, for PREFETCH, a buffer slot as p0, p1, ..; Amount is a factor or a number
+// of bytes, 0 where the Opt takes none ("all that is left").
+type Opt struct {
+	Kind   OptKind
+	Axis   string
+	Amount int64
+}
+
+// String prints an Opt as Parse reads it: kind, axis, amount.
+func (o Opt) String() string {
+	s := o.Kind.String()
+	if o.Axis != "" {
+		s += " " + o.Axis
+	}
+	if words := o.Kind.Words(); o.Amount > 0 && o.Amount <= int64(len(words)) {
+		return s + " " + words[o.Amount-1]
+	}
+	if o.Amount != 0 || o.Kind == SWAP {
+		s += " " + strconv.FormatInt(o.Amount, 10)
+	}
+	return s
+}

@@ -7,38 +7,12 @@ import (
 	"strings"
 
 	"tgc/internal/lists"
-	"tgc/ir"
-	"tgc/target"
 )
 
 // Plan says how a kernel runs: a list of Opts, applied in order. It is data:
 // it prints, parses, is stored in tuning databases and replayed. The empty plan
 // is legal for every kernel: stores over the grid, reduces as serial loops.
 type Plan struct{ Opts []Opt }
-
-// Opt is one decision of a plan. Axis names a range of the kernel (see Axes)
-// or, for PREFETCH, a buffer slot as p0, p1, ..; Amount is a factor or a number
-// of bytes, 0 where the Opt takes none ("all that is left").
-type Opt struct {
-	Kind   OptKind
-	Axis   string
-	Amount int64
-}
-
-// String prints an Opt as Parse reads it: kind, axis, amount.
-func (o Opt) String() string {
-	s := o.Kind.String()
-	if o.Axis != "" {
-		s += " " + o.Axis
-	}
-	if words := o.Kind.Words(); o.Amount > 0 && o.Amount <= int64(len(words)) {
-		return s + " " + words[o.Amount-1]
-	}
-	if o.Amount != 0 || o.Kind == SWAP {
-		s += " " + strconv.FormatInt(o.Amount, 10)
-	}
-	return s
-}
 
 // String prints a plan on one line, Opts separated by "; ".
 func (p Plan) String() string {
@@ -48,27 +22,6 @@ func (p Plan) String() string {
 
 // EveryBuffer is the axis of an Opt that Extend adds for each buffer.
 const EveryBuffer = "p*"
-
-// Extend adds the Opts that a kernel accepts after those of the plan.
-func (p Plan) Extend(sink *ir.UOp, with []Opt, desc *target.Desc) Plan {
-	add := func(opt Opt) {
-		longer := Plan{append(slices.Clone(p.Opts), opt)}
-		if Legality(sink, longer, desc) == nil {
-			p = longer
-		}
-	}
-	for _, opt := range with {
-		if opt.Axis != EveryBuffer {
-			add(opt)
-			continue
-		}
-		for _, arg := range paramsOf(sink) {
-			opt.Axis = "p" + strconv.Itoa(arg.Slot)
-			add(opt)
-		}
-	}
-	return p
-}
 
 // maxPlanText and maxOpts bound what Parse accepts from a stored plan.
 const (

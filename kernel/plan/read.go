@@ -141,13 +141,3 @@ func (r *reading) param(slot int) *ir.ParamArg {
 	}
 	return nil
 }
-
-// paramsOf lists a kernel's buffers.
-func paramsOf(sink *ir.UOp) (list []ir.ParamArg) {
-	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpParam {
-			list = append(list, u.Arg.(ir.ParamArg))
-		}
-	}
-	return list
-}

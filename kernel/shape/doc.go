@@ -11,7 +11,7 @@
 //
 // What several steps need:
 //
-//	split.go       ranges into sub-axes; tile.go the reduces of a softmax
+//	split.go       ranges into sub-axes (subaxes.go); tile.go the reduces of a softmax
 //	staging.go     values into arrays; stagesum.go sums of what lies in one
 //	matrixtile.go  the lanes and unrolled instances of a matrix instruction
 //	terms.go       of how many narrow floats a factor is the sum

@@ -31,12 +31,6 @@ type panelKey struct {
 	side  *TileSide
 }
 
-// TileSide is a store axis of a tile: its sub-axes within a block, low first.
-type TileSide struct {
-	SubAxes []SubAxis
-	Staged  bool
-}
-
 // markFragments reads STAGE of store axes, and of the points of a tile, as tiles of
 // fragments in shared memory.
 func markFragments(axes []Axis) {
@@ -45,22 +39,6 @@ func markFragments(axes []Axis) {
 			p.Stage, p.StageAmount, p.Fragment = false, 0, true
 		}
 	}
-}
-
-// sideOf are the sub-axes of a split axis within a block.
-func sideOf(s *Split, p Axis) *TileSide {
-	side := &TileSide{Staged: p.Fragment}
-	for _, d := range slices.Backward(s.SubAxes) {
-		if d.Role != plan.Grid && d.Role != plan.Serial {
-			side.SubAxes = append(side.SubAxes, d)
-		}
-	}
-	return side
-}
-
-// has reports a sub-axis of a side.
-func (s *TileSide) has(r *ir.UOp) bool {
-	return slices.ContainsFunc(s.SubAxes, func(d SubAxis) bool { return d.Range == r })
 }
 
 // panels rewrites the sums of MMA, and the factors of the sums around them, to
@@ -443,9 +421,6 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *TileSide) {
 		f.with[f.Tile.RowLane] = f.subAxes(f.Tile.RowLane, plan.RowLanes, f.left)
 	}
 }
-
-// panelOrder puts the ranges of panels after those of all axes.
-const panelOrder = 1 << 20
 
 // BankBytes is the width of a bank of shared memory.
 const BankBytes = 4

@@ -1,17 +1,11 @@
 package shape
 
 import (
-	"context"
-	"fmt"
 	"slices"
-	"sort"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
-	"tgc/pass"
 	"tgc/rewrite"
-	"tgc/schedule/expr"
 	"tgc/target"
 )
 
@@ -38,57 +32,22 @@ type Store struct {
 	Gates []*ir.UOp
 }
 
-// Apply checks a plan and carries it out on a kernel.
-func Apply(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) (*Kernel, error) {
-	return ApplyWith(context.Background(), a, sink, chosen, desc, "", nil)
+// MatrixTile says which sub-axes make a tile.
+type MatrixTile struct {
+	RowLane, RowCopy       *ir.UOp
+	ColumnLane, ColumnCopy *ir.UOp
+	Point                  *ir.UOp // the lane's points: lanes of a vector
+	Rows, Columns          *TileSide
+	Points                 *TileSide // of a tile of a softmax: a sub-axis of MMA, then copies; nil without
 }
 
-// ApplyWith is Apply under the control of a user; subject names the kernel.
-func ApplyWith(ctx context.Context, a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc, subject string, control *pass.Control) (*Kernel, error) {
-	st := NewState(a, sink, chosen, desc)
-	expr.TraceRewrites(st.simp, subject, control)
-	if err := Passes.Run(ctx, st, subject, control); err != nil {
-		return nil, err
-	}
-	return st.Kernel, nil
+// TileSide is a store axis of a tile: its sub-axes within a block, low first.
+type TileSide struct {
+	SubAxes []SubAxis
+	Staged  bool
 }
 
-// orderRanges collects the ranges with their roles, and the stores.
-func orderRanges(st *State) error {
-	k := &Kernel{Arena: st.Arena, Sink: st.Sink, Tile: st.Tile, Options: st.Options,
-		Desc: st.Desc, Simplify: st.simp, Bounds: st.bounds}
-	for i, store := range st.Sink.Src {
-		k.Stores = append(k.Stores, Store{Node: store, Gates: st.gates[i]})
-	}
-	if k.Ranges = analyse.RangesIn(st.Sink); len(k.Ranges) > analyse.MaxRanges {
-		return fmt.Errorf("kernel: %d ranges after splitting, at most %d are allowed", len(k.Ranges), analyse.MaxRanges)
-	}
-	sort.SliceStable(k.Ranges, func(i, j int) bool {
-		x, y := st.order[k.Ranges[i]], st.order[k.Ranges[j]]
-		if x.axis != y.axis {
-			return x.axis < y.axis
-		}
-		return x.subAxis < y.subAxis
-	})
-	for i, r := range k.Ranges {
-		role, id := st.roles[r], r.Arg.(ir.RangeArg).ID
-		if role == plan.NoRole {
-			return fmt.Errorf("kernel: range %d has no axis", id)
-		}
-		if _, constant := r.Src[0].Int(); !constant && role != plan.Serial {
-			return planError("range %d has no constant extent and cannot be %s", id, role)
-		}
-		if st.dots[r] {
-			k.Dots.Add(i)
-		}
-		if st.rising[r] && role == plan.Grid {
-			k.Rising.Add(i)
-		}
-		k.Roles = append(k.Roles, role)
-	}
-	if tile := st.Tile; tile != nil && !slices.Contains(k.Ranges, tile.Point) {
-		k.Ranges, k.Roles = append(k.Ranges, tile.Point), append(k.Roles, plan.Lane)
-	}
-	st.Kernel = k
-	return nil
+// has reports a sub-axis of a side.
+func (s *TileSide) has(r *ir.UOp) bool {
+	return slices.ContainsFunc(s.SubAxes, func(d SubAxis) bool { return d.Range == r })
 }

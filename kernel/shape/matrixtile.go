@@ -6,15 +6,6 @@ import (
 	"tgc/kernel/plan"
 )
 
-// MatrixTile says which sub-axes make a tile.
-type MatrixTile struct {
-	RowLane, RowCopy       *ir.UOp
-	ColumnLane, ColumnCopy *ir.UOp
-	Point                  *ir.UOp // the lane's points: lanes of a vector
-	Rows, Columns          *TileSide
-	Points                 *TileSide // of a tile of a softmax: a sub-axis of MMA, then copies; nil without
-}
-
 // hasMatrix reports a plan with such a sub-axis.
 func hasMatrix(plans []Axis) bool {
 	return slices.ContainsFunc(plans, func(p Axis) bool {
@@ -99,3 +90,17 @@ func ByteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UO
 	}
 	return x
 }
+
+// sideOf are the sub-axes of a split axis within a block.
+func sideOf(s *Split, p Axis) *TileSide {
+	side := &TileSide{Staged: p.Fragment}
+	for _, d := range slices.Backward(s.SubAxes) {
+		if d.Role != plan.Grid && d.Role != plan.Serial {
+			side.SubAxes = append(side.SubAxes, d)
+		}
+	}
+	return side
+}
+
+// panelOrder puts the ranges of panels after those of all axes.
+const panelOrder = 1 << 20

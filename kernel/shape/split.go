@@ -9,24 +9,6 @@ import (
 	"tgc/kernel/plan"
 )
 
-// SubAxis is a range that is a part of a split one.
-type SubAxis struct {
-	Range  *ir.UOp
-	Stride int64 // elements of the axis
-	Role   plan.Role
-}
-
-// Split says what replaces a range.
-type Split struct {
-	SubAxes []SubAxis // high to low; empty where the extent is 1
-	Tile    int64     // sub-axes of a smaller stride are a tile of a softmax; 1: none
-	Gated   bool      // elements past the extent are left out
-	value   *ir.UOp   // the element that the sub-axes stand for
-	gate    *ir.UOp   // it exists; nil: always
-	first   *ir.UOp   // no tile before its own has it; nil: always
-	last    *lastTile // nil: the last tile is one of the loop's
-}
-
 // splitStores cuts the ranges of stores. A range whose extent mentions another one,
 // such as the chunk of a split reduce, is a new node when that one is cut: its axis
 // is bound to it.
@@ -59,13 +41,6 @@ func (st *State) split(kinds ...plan.AxisKind) error {
 	}
 	st.Sink = st.simp.Do(sp.rebuild(st.Sink))
 	return nil
-}
-
-// splitter substitutes the sub-axes of ranges in a kernel.
-type splitter struct {
-	*State
-	splits map[*ir.UOp]*Split
-	sums   map[*ir.UOp][]*ir.UOp // the components of tuples that are no tuple any more
 }
 
 // splitAxis cuts one axis into sub-axes. Within lanes and copies it also cuts at
@@ -232,24 +207,11 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	return s.nestPlain(a, arg.Op, values[0])
 }
 
-// nestPlain nests a reduce of one value over sub-axes.
-func (s *Split) nestPlain(a *ir.Arena, op ir.Op, out *ir.UOp) *ir.UOp {
-	for _, d := range s.nest() {
-		out = a.Reduce(op, out, d.Range)
-	}
-	return out
-}
-
-// nest orders the sub-axes of a reduce, innermost first. Threads come last: each
-// first sums up its own points.
-func (s *Split) nest() []SubAxis {
-	var inner, threads []SubAxis
-	for i := len(s.SubAxes) - 1; i >= 0; i-- {
-		if d := s.SubAxes[i]; d.Role.IsThread() {
-			threads = append(threads, d)
-		} else {
-			inner = append(inner, d)
-		}
-	}
-	return append(inner, threads...)
+// reduceApart is a reduce over the tiles of the loop, and the last one.
+func (sp *splitter) reduceApart(u *ir.UOp, s *Split, v *ir.UOp) *ir.UOp {
+	a, op := sp.Arena, u.Arg.(ir.ReduceArg).Op
+	at := func(start *ir.UOp) *ir.UOp { return a.Substitute(v, map[*ir.UOp]*ir.UOp{s.last.start: start}) }
+	one := Split{SubAxes: s.SubAxes[1:]}
+	end := s.gatedElement(sp.State, u, at(s.last.end), a.ReduceIdentity(u, 0))
+	return a.Binary(op, s.nestPlain(a, op, at(s.last.loop)), one.nestPlain(a, op, end))
 }

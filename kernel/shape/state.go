@@ -55,27 +55,6 @@ func NewState(a *ir.Arena, sink *ir.UOp, chosen plan.Plan, desc *target.Desc) *S
 		gates:   make([][]*ir.UOp, len(sink.Src)), simp: rewrite.NewSimplifier(a), bounds: ir.NewBounds()}
 }
 
-// readPlan distributes the Opts over the axes.
-func readPlan(st *State) error {
-	plans, options, err := plan.Read(st.Sink, st.Plan, st.Desc)
-	if err != nil {
-		return err
-	}
-	st.Options = options
-	for _, p := range plans {
-		st.Axes = append(st.Axes, Axis{AxisPlan: p})
-		st.next = max(st.next, p.Axis.Range.Arg.(ir.RangeArg).ID+1)
-	}
-	if err := checkTiles(st.Arena, st.Sink, st.Axes); err != nil {
-		return err
-	}
-	if hasMatrix(st.Axes) {
-		markFragments(st.Axes)
-	}
-	st.Threads = plan.Threads(st.Sink, plans)
-	return nil
-}
-
 // newAxis is an axis that a step adds: a loop, but for its segments.
 func newAxis(name string, kind plan.AxisKind, r *ir.UOp, segments []plan.Segment) Axis {
 	return Axis{AxisPlan: plan.AxisPlan{Axis: plan.Axis{Name: name, Kind: kind, Range: r}, Rest: plan.Serial, Segments: segments}}

@@ -141,12 +141,6 @@ func (s *Split) tileOf(a *ir.Arena, elements int64) (number, element *ir.UOp) {
 	return number, element
 }
 
-// lastTile is the tile of a reduce that follows the loop over all others.
-type lastTile struct {
-	start     *ir.UOp // a range that stands for the first element of a tile
-	loop, end *ir.UOp // what it is in the loop, and behind it
-}
-
 // fewestTiles is how many tiles a loop must have to end before the last one.
 const fewestTiles = 4
 
@@ -172,15 +166,6 @@ func (st *State) lastApart(p Axis, s *Split, tile int64, element *ir.UOp) bool {
 // hasTuple reports a reduce of several values over a range.
 func hasTuple(sink, r *ir.UOp) bool {
 	return analyse.Any(sink, func(u *ir.UOp) bool { return analyse.IsTuple(u) && u.ReduceRange() == r })
-}
-
-// reduceApart is a reduce over the tiles of the loop, and the last one.
-func (sp *splitter) reduceApart(u *ir.UOp, s *Split, v *ir.UOp) *ir.UOp {
-	a, op := sp.Arena, u.Arg.(ir.ReduceArg).Op
-	at := func(start *ir.UOp) *ir.UOp { return a.Substitute(v, map[*ir.UOp]*ir.UOp{s.last.start: start}) }
-	one := Split{SubAxes: s.SubAxes[1:]}
-	end := s.gatedElement(sp.State, u, at(s.last.end), a.ReduceIdentity(u, 0))
-	return a.Binary(op, s.nestPlain(a, op, at(s.last.loop)), one.nestPlain(a, op, end))
 }
 
 // readsStored reports a kernel of which a store reads what one writes: an element must

@@ -35,9 +35,6 @@ func joinAxes(s *state.State, sink *ir.UOp) *ir.UOp {
 // vectorsAtOnce is how many vectors an iteration of a long loop takes.
 const vectorsAtOnce = 4
 
-// isPacked reports a buffer of blocks, whose axes are not those of its elements.
-func isPacked(param *ir.UOp) bool { return param.Arg.(ir.ParamArg).Format != "" }
-
 // readsAcross reports an access whose indices k and k+1 are the digits of one position, of
 // which the lower one counts over no whole number of iterations.
 func readsAcross(s *state.State, u *ir.UOp, k int) bool {

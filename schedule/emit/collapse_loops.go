@@ -200,3 +200,6 @@ func mergePairs(src []*ir.UOp, a, b, both *ir.UOp) []*ir.UOp {
 	}
 	return out
 }
+
+// isPacked reports a buffer of blocks, whose axes are not those of its elements.
+func isPacked(param *ir.UOp) bool { return param.Arg.(ir.ParamArg).Format != "" }

@@ -93,11 +93,6 @@ func updatesRead(s *state.Graph, v *state.Value) []*state.Value {
 	return out
 }
 
-// equalLoops reports loops of the same extents in the same order.
-func equalLoops(v, w *state.Value) bool {
-	return slices.EqualFunc(v.StoreLoops(), w.StoreLoops(), func(x, y *ir.UOp) bool { return x.Src[0] == y.Src[0] })
-}
-
 // readsOwnPoint reports that v reads the buffer that w writes only at the point
 // that w writes in the same iteration.
 func readsOwnPoint(s *state.Graph, v, w *state.Value) bool {

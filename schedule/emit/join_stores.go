@@ -162,3 +162,8 @@ func alignLoops(s *expr.Exprs, first, v *state.Value) {
 	v.Body = s.Substitute(v.Body, with)
 	v.Loops = loops
 }
+
+// equalLoops reports loops of the same extents in the same order.
+func equalLoops(v, w *state.Value) bool {
+	return slices.EqualFunc(v.StoreLoops(), w.StoreLoops(), func(x, y *ir.UOp) bool { return x.Src[0] == y.Src[0] })
+}

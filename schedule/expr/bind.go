@@ -7,34 +7,6 @@ import (
 	"tgc/ir"
 )
 
-// Height is the largest canonical name closed inside u, 0 for none. See value.
-func (s *Exprs) Height(u *ir.UOp) int {
-	if len(u.Src) == 0 {
-		return 0
-	}
-	if h, ok := s.heights.Get(u); ok {
-		return h
-	}
-	h := 0
-	for _, src := range u.Src {
-		h = max(h, s.Height(src))
-	}
-	switch u.Op {
-	case ir.OpReduce:
-		if r := u.ReduceRange(); IsClosed(r) {
-			h = max(h, RangeID(r))
-		}
-	case ir.OpStage:
-		for _, r := range u.Src[1:] {
-			if IsClosed(r) {
-				h = max(h, RangeID(r))
-			}
-		}
-	}
-	s.heights.Set(u, h)
-	return h
-}
-
 // CloseReduce gives the range of a REDUCE its canonical name, or the next that
 // is not free in its values: a reduce that just became deeper may be inside
 // one whose range still has the name that it needs.

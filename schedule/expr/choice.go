@@ -60,14 +60,6 @@ func (s *Exprs) assuming(u *ir.UOp, facts []*ir.UOp, budget *int) *ir.UOp {
 	return s.A.Where(open, yes, no)
 }
 
-// Conjuncts lists the conditions that all hold where cond holds.
-func Conjuncts(cond *ir.UOp, list []*ir.UOp) []*ir.UOp {
-	if cond.Op != ir.OpAnd {
-		return append(list, cond)
-	}
-	return Conjuncts(cond.Src[1], Conjuncts(cond.Src[0], list))
-}
-
 // complement is the condition that holds where c does not. Of mathematical
 // integers it is a comparison again: not x < y is y-1 < x.
 func (s *Exprs) complement(c *ir.UOp) *ir.UOp {

@@ -119,3 +119,11 @@ func (s *Exprs) divideWithin(u *ir.UOp, iv interval) *ir.UOp {
 	}
 	return s.Simplify(low.Build(s.A))
 }
+
+// Conjuncts lists the conditions that all hold where cond holds.
+func Conjuncts(cond *ir.UOp, list []*ir.UOp) []*ir.UOp {
+	if cond.Op != ir.OpAnd {
+		return append(list, cond)
+	}
+	return Conjuncts(cond.Src[1], Conjuncts(cond.Src[0], list))
+}

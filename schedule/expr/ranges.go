@@ -6,20 +6,6 @@ import (
 	"tgc/ir"
 )
 
-// What ranges are called. A value's own ranges have unique ids from FirstFree up.
-// A closed range, that of a REDUCE or STAGE, is named by the height of its node:
-// one more than the largest name closed inside. So two reduces that are equal up
-// to the names of their ranges are one node, and an inner range can never capture
-// an outer one.
-const (
-	// FirstFree is the first id of ranges that are not closed: closed ranges have
-	// the ids 1..FirstFree-1.
-	FirstFree = 1 << 12
-	// AnchorBase numbers the loops of a value by position while values are
-	// compared; no other range has such an id.
-	AnchorBase = 1 << 26
-)
-
 // Zero is the constant 0 of a type.
 func (s *Exprs) Zero(dtype ir.DType) *ir.UOp { return s.A.Const(dtype, 0) }
 
@@ -90,4 +76,32 @@ func DropUnits(shape, index []*ir.UOp) []*ir.UOp {
 		}
 	}
 	return kept
+}
+
+// Height is the largest canonical name closed inside u, 0 for none. See value.
+func (s *Exprs) Height(u *ir.UOp) int {
+	if len(u.Src) == 0 {
+		return 0
+	}
+	if h, ok := s.heights.Get(u); ok {
+		return h
+	}
+	h := 0
+	for _, src := range u.Src {
+		h = max(h, s.Height(src))
+	}
+	switch u.Op {
+	case ir.OpReduce:
+		if r := u.ReduceRange(); IsClosed(r) {
+			h = max(h, RangeID(r))
+		}
+	case ir.OpStage:
+		for _, r := range u.Src[1:] {
+			if IsClosed(r) {
+				h = max(h, RangeID(r))
+			}
+		}
+	}
+	s.heights.Set(u, h)
+	return h
 }

@@ -15,15 +15,6 @@ import (
 // read through EXPAND or GATHER (there its multiplicity rises). Everything else
 // is inlined while index expressions are built.
 
-// builder makes the values of a tensor graph.
-type builder struct {
-	*state.State
-	shapes    *extents
-	versionOf map[*ir.UOp]int          // BUFFER, ASSIGN or AFTER node -> index in versions
-	valueOf   map[*ir.UOp]*state.Value // tensor node -> its value
-	atMemo    map[atKey]*ir.UOp
-}
-
 // Rangeify turns the tensor graph into values.
 func Rangeify(s *state.State) {
 	b := &builder{
@@ -236,9 +227,6 @@ func (s *builder) at(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 	}
 	return s.expr(u, index)
 }
-
-// atKey identifies a tensor element: the index tuple as one interned node.
-type atKey struct{ tensor, index *ir.UOp }
 
 // expr builds the expression of an element of u, whether or not u is a value.
 func (s *builder) expr(u *ir.UOp, index []*ir.UOp) *ir.UOp {

@@ -6,15 +6,6 @@ import (
 	"tgc/schedule/expr"
 )
 
-// Facts are what cost decisions need to know of an expression.
-type Facts struct {
-	Constant bool // all extents of closed ranges are constants
-	Weights  bool // reads a weight: packed, or a constant matrix
-	State    bool // reads a buffer that kernels write
-	Reduce   bool // holds a REDUCE
-	Stage    bool
-}
-
 // FactsOf gathers the facts of an expression.
 func (s *State) FactsOf(u *ir.UOp) Facts {
 	if f, ok := s.factMemo[u]; ok {

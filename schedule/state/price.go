@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 )
 
@@ -32,52 +31,6 @@ const (
 	storeOps = 2
 )
 
-// level is a place in a loop nest.
-type level struct {
-	around *level
-	loop   *ir.UOp // nil for places outside of all reduces and stages
-	times  int64   // that it is reached
-	front  bool    // before the units
-	reuse  int64   // of what is loaded here
-	slow   int64   // how many times longer operations take here; 0: as long as anywhere
-	lanes  *ir.UOp // loop of the store along which they run; nil: another, or none
-	binder *ir.UOp // that has the loop
-	staged bool    // inside a stage
-	done   ir.Visited
-}
-
-// pricer walks the expression of one kernel.
-type pricer struct {
-	*State
-	units  []*ir.UOp // loops of the store that work units take
-	staged []*ir.UOp // loops that stages depend on: each point is a unit of its own
-	loops  []*ir.UOp // all of them
-	roots  map[rootKey]*level
-	inner  map[levelKey]*level
-	loads  []*ir.UOp
-	row    *ir.UOp // the innermost loop of the store
-	slow   int64   // how many times longer its points take after the reduces
-	shared int64   // by all units, in operations
-
-	scatter *analyse.Scatter // nil: every fold looks at all its terms
-	point   *ir.UOp          // the loop over its points
-	front   int64            // of each worker
-}
-
-type rootKey struct {
-	times, slow int64
-	front       bool
-}
-
-// levelKey is a loop of a reduce or stage: reduces side by side share no loop yet.
-type levelKey struct {
-	around       *level
-	binder, loop *ir.UOp
-}
-
-// formKey identifies what a kernel stores: a body and the SINK of its loops.
-type formKey struct{ body, loops *ir.UOp }
-
 // Price is the price of the kernel that stores body over loops. What a fusion gave is
 // priced again as an operand of every later one, so prices are remembered.
 func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
@@ -101,8 +54,6 @@ func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
 	workers := max(s.Opt.Profile.Workers, 1)
 	return sum(s.Opt.Profile.Launch, sum(p.front, p.shared/workers))
 }
-
-func sum(x, y int64) int64 { return min(x+y, expr.ManyOps) }
 
 // unitLoops are the loops of the store up to the last that a reduce or stage depends
 // on; without any, all.
@@ -239,30 +190,6 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 	}
 }
 
-// add counts operations at a place.
-func (p *pricer) add(at *level, ops int64) { p.count(at, expr.Saturate(at.times, ops)) }
-
-func (p *pricer) count(at *level, n int64) {
-	n = expr.Saturate(n, max(at.slow, 1))
-	if at.front {
-		p.front = sum(p.front, n)
-	} else {
-		p.shared = sum(p.shared, n)
-	}
-}
-
-// inside is the place in the loops of a reduce or stage.
-func (p *pricer) inside(binder *ir.UOp, at *level, loops []*ir.UOp, reuse int64, staged bool) *level {
-	for _, r := range loops {
-		key := levelKey{at, binder, r}
-		if p.inner[key] == nil {
-			p.inner[key] = &level{around: at, loop: r, times: expr.Saturate(at.times, p.Points([]*ir.UOp{r})), front: at.front, reuse: reuse, binder: binder, staged: staged}
-		}
-		at = p.inner[key]
-	}
-	return at
-}
-
 // reuse is how often a register tile of a reduce uses what it loads: a tile has rows
 // and columns, so every operand of a product must be the same for some of the units,
 // and be read as it lies in memory, without a mask.
@@ -358,23 +285,6 @@ func (p *pricer) plainlyRead(load, loop *ir.UOp) bool {
 		}
 	}
 	return true
-}
-
-// leaves reports an index that may be out of bounds, where a condition keeps what is read
-// from being used.
-func (p *pricer) leaves(x, extent *ir.UOp) bool {
-	b := p.Bounds.Of(x)
-	n, constant := extent.Int()
-	return b.Lo < 0 || constant && b.Hi >= n
-}
-
-// turns reports a position on a ring that begins anywhere but where it is cut.
-func (p *pricer) turns(x *ir.UOp) bool {
-	if x.Op != ir.OpFloorMod {
-		return false
-	}
-	n, constant := x.Src[1].Int()
-	return constant && n > 0 && p.Linear.Of(x.Src[0]).Const%n != 0
 }
 
 // repeats reports a high digit of what is summed over that changes too often for lanes.

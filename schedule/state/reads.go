@@ -45,12 +45,6 @@ func (s *Graph) LiveValues() []*Value {
 	return out
 }
 
-// Reads lists the values and buffer versions that an expression reads, sorted.
-type Reads struct {
-	Values   []int
-	Versions []int
-}
-
 // ReadsOf collects what a value reads, in its body and in its store's indices.
 func (s *Graph) ReadsOf(v *Value) Reads {
 	var r Reads

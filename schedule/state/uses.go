@@ -8,14 +8,6 @@ import (
 	"tgc/schedule/expr"
 )
 
-// Use is one read of a value inside a consumer's body.
-type Use struct {
-	Load   *ir.UOp
-	Binder *ir.UOp   // innermost REDUCE or STAGE around it; nil outside all
-	Values []*ir.UOp // what that binder evaluates at the use: of a tuple, the use's component and component 0
-	Closed []*ir.UOp // ranges closed around it, outermost first
-}
-
 // Uses lists the reads of values in a body, in preorder; a read that is in
 // several reduces counts once for each.
 func (s *Graph) Uses(v *Value) []Use {

@@ -3,7 +3,6 @@ package state
 import (
 	"fmt"
 
-	"tgc/internal/lists"
 	"tgc/ir"
 )
 
@@ -54,19 +53,6 @@ func (v *Version) String() string {
 		return "a temporary"
 	}
 	return fmt.Sprintf("buffer%d@%d", arg.ID, v.Number)
-}
-
-// NewValue adds a value over the given ranges. The body is set by the caller
-// when it is not known yet.
-func (s *Graph) NewValue(dtype ir.DType, ranges []*ir.UOp, body *ir.UOp) *Value {
-	extents := lists.Map(ranges, func(r *ir.UOp) *ir.UOp { return r.Src[0] })
-	id := len(s.Values)
-	v := &Value{
-		ID: id, Ranges: ranges, Body: body, Target: -1,
-		Node: s.A.Make(ir.OpValue, dtype, ir.ValueArg{ID: id}, extents...),
-	}
-	s.Values = append(s.Values, v)
-	return v
 }
 
 // StoreLoops is the loop order of the value's store.

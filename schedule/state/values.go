@@ -1,6 +1,9 @@
 package state
 
-import "tgc/ir"
+import (
+	"tgc/internal/lists"
+	"tgc/ir"
+)
 
 // IsRead reports LOAD(VALUE, ..) and returns the value.
 func (s *Graph) IsRead(u *ir.UOp) (*Value, bool) {
@@ -12,9 +15,6 @@ func (s *Graph) IsRead(u *ir.UOp) (*Value, bool) {
 
 // IsPointwise reports a body without REDUCE or STAGE.
 func (s *Graph) IsPointwise(v *Value) bool { return s.Height(v.Body) == 0 }
-
-// instKey identifies the expression of a value's element.
-type instKey struct{ body, index *ir.UOp }
 
 // Instantiate is a value's body at an index into its signature. The index must
 // not use closed ranges that the body closes too (see value): callers rename
@@ -39,4 +39,17 @@ func (s *Graph) SetSignature(v *Value, ranges []*ir.UOp, body *ir.UOp) {
 	}
 	v.Ranges, v.Body = own, s.AtIndex(ranges, body, own)
 	v.Node = s.A.Make(ir.OpValue, body.DType, ir.ValueArg{ID: v.ID}, extents...)
+}
+
+// NewValue adds a value over the given ranges. The body is set by the caller
+// when it is not known yet.
+func (s *Graph) NewValue(dtype ir.DType, ranges []*ir.UOp, body *ir.UOp) *Value {
+	extents := lists.Map(ranges, func(r *ir.UOp) *ir.UOp { return r.Src[0] })
+	id := len(s.Values)
+	v := &Value{
+		ID: id, Ranges: ranges, Body: body, Target: -1,
+		Node: s.A.Make(ir.OpValue, dtype, ir.ValueArg{ID: id}, extents...),
+	}
+	s.Values = append(s.Values, v)
+	return v
 }

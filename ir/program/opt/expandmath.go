@@ -1,6 +1,7 @@
 package opt
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -20,30 +21,6 @@ import (
 // anything to expand comes back as it is.
 func ExpandMath(p *program.Program) *program.Program { return ExpandFor(p, Lacks{}) }
 
-// Lacks are instructions that a machine does not have.
-type Lacks struct {
-	FMA  bool // f32: the sum is then made in f64, rounded to odd; the same bits
-	Half bool // conversions between f16 and f32: integer arithmetic, the same bits
-	Has  Has
-}
-
-// Has are instructions that a machine has beyond the basic ones, and that stay.
-type Has struct {
-	HalfArith bool // ADD, SUB, MUL, FMA, NEG, ABS of f16, rounded once: the same bits
-	RoundBF16 bool // CAST of f32 to bf16
-	MulHi     bool // MULHI of 32 and 64 bits
-	Approx    bool // EXP2, LOG2, SIN, RSQRT of f32, not to the last bits: other results
-}
-
-// half reports an op that a machine with HalfArith does on f16.
-func (h Has) half(op ir.Op, t ir.DType) bool {
-	switch op {
-	case ir.OpAdd, ir.OpSub, ir.OpMul, ir.OpFma, ir.OpNeg, ir.OpAbs:
-		return h.HalfArith && t == ir.F16
-	}
-	return false
-}
-
 // ExpandFor is ExpandMath for a machine that also lacks some instructions.
 func ExpandFor(p *program.Program, lacks Lacks) *program.Program {
 	if !lacks.inBlock(p.Body) {
@@ -58,12 +35,6 @@ func ExpandFor(p *program.Program, lacks Lacks) *program.Program {
 	}
 	e.blockInto(p.Body, out.Body)
 	return e.Finish()
-}
-
-type expander struct {
-	*program.Builder
-	lacks    Lacks
-	replaced map[*program.Value]*program.Value // results of expanded instructions
 }
 
 func (e *expander) blockInto(from, to *program.Block) {
@@ -168,21 +139,6 @@ func (l Lacks) expands(in *program.Instr) bool {
 	return isNarrow(from)
 }
 
-// isNarrow reports a float dtype without arithmetic of its own.
-func isNarrow(d ir.DType) bool { return d.IsFloat() && d.Size() < 4 }
-
-// nativeCast reports a CAST that every backend does in one step: between
-// integers, Bool, f32 and f64, and between f16 and f32.
-func (l Lacks) nativeCast(to, from ir.DType) bool {
-	if to == ir.F16 || from == ir.F16 {
-		return !l.Half && (to == ir.F32 || from == ir.F32)
-	}
-	if to == ir.BF16 && from == ir.F32 {
-		return l.Has.RoundBF16
-	}
-	return !isNarrow(to) && !isNarrow(from)
-}
-
 // expand emits the replacement of an instruction and returns its result; nil
 // when the instruction stays.
 func (e *expander) expand(in *program.Instr) *program.Value {
@@ -251,20 +207,22 @@ func (e *expander) fold(op ir.Op, v *program.Value) *program.Value {
 	return v
 }
 
-// aluF and aluI have a constant of the type of the value beside it.
-func (e *expander) aluF(op ir.Op, x *program.Value, c float64) *program.Value {
-	return e.Alu(op, x, e.Float(x.Type, c))
-}
-
-func (e *expander) aluI(op ir.Op, x *program.Value, c int64) *program.Value {
-	return e.Alu(op, x, e.Int(x.Type, c))
-}
-
-// polynomial is c[0] + c[1]*x + .. by Horner's rule with fma.
-func (e *expander) polynomial(x *program.Value, c []float64) *program.Value {
-	v := e.Float(x.Type, c[len(c)-1])
-	for i := len(c) - 2; i >= 0; i-- {
-		v = e.Fma(v, x, e.Float(x.Type, c[i]))
+// narrow computes an op on f16, bf16 or f8 in f32 and rounds its result; f32
+// has more than twice their digits plus two, so that is rounding once. FMA
+// needs more: see fmaWide.
+func (e *expander) narrow(in *program.Instr) *program.Value {
+	elem := in.Result.Type.Elem
+	if in.Ir == ir.OpFma {
+		return e.fmaWide(in.Args, elem)
 	}
-	return v
+	args := lists.Map(in.Args, func(a *program.Value) *program.Value { return e.cast(a, ir.F32) })
+	wide := program.Instr{Op: program.Alu, Ir: in.Ir, Args: args, Result: &program.Value{Type: program.AluType(in.Ir, args)}}
+	v := e.expand(&wide)
+	if v == nil {
+		v = e.Alu(in.Ir, args...)
+	}
+	if elem == ir.Bool { // a comparison
+		return v
+	}
+	return e.cast(v, elem)
 }

@@ -3,69 +3,88 @@ package opt
 import (
 	"math"
 
-	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 )
 
-// narrow computes an op on f16, bf16 or f8 in f32 and rounds its result; f32
-// has more than twice their digits plus two, so that is rounding once. FMA
-// needs more: see fmaWide.
-func (e *expander) narrow(in *program.Instr) *program.Value {
-	elem := in.Result.Type.Elem
-	if in.Ir == ir.OpFma {
-		return e.fmaWide(in.Args, elem)
+// round rounds f32 to a narrow dtype, to nearest even.
+func (e *expander) round(x *program.Value, to ir.DType) *program.Value {
+	switch to {
+	case ir.BF16:
+		if e.lacks.Has.RoundBF16 {
+			return e.Cast(x, to)
+		}
+		return e.roundBF16(x)
+	case ir.F8E4M3, ir.F8E5M2:
+		return e.roundF8(x, formatsF8[to])
 	}
-	args := lists.Map(in.Args, func(a *program.Value) *program.Value { return e.cast(a, ir.F32) })
-	wide := program.Instr{Op: program.Alu, Ir: in.Ir, Args: args, Result: &program.Value{Type: program.AluType(in.Ir, args)}}
-	v := e.expand(&wide)
-	if v == nil {
-		v = e.Alu(in.Ir, args...)
+	if e.lacks.Half {
+		return e.roundHalf(x)
 	}
-	if elem == ir.Bool { // a comparison
-		return v
-	}
-	return e.cast(v, elem)
+	return e.Cast(x, to)
 }
 
-// Fma is x*y+z in one instruction or, of f32 on a machine without, in f64.
-func (e *expander) Fma(x, y, z *program.Value) *program.Value {
-	if e.lacks.FMA && x.Type.Elem == ir.F32 {
-		return e.fmaWide([]*program.Value{x, y, z}, ir.F32)
+// roundHalf: below the least normal 2^-14 the sum with 1/2 rounds to multiples
+// of 2^-24; else the exponent is rebased and the mantissa rounded to 10 bits.
+func (e *expander) roundHalf(x *program.Value) *program.Value {
+	size := e.Alu(ir.OpAbs, x)
+	bits := e.Bitcast(size, ir.U32)
+	rebased := e.aluI(ir.OpSub, bits, 112<<23)
+	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, 13), 1)
+	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 0xfff), odd), 13)
+	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, 0.5), ir.U32), int64(math.Float32bits(0.5)))
+	code := e.Where(e.aluF(ir.OpCmpLt, size, 0x1p-14), subnormal, normal)
+	inf := e.Int(code.Type, 0x7c00)
+	code = e.Where(e.Lt(code, inf), code, inf)
+	code = e.Where(e.Eq(x, x), code, e.Int(code.Type, 0x7e00))
+	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 16)
+	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U16), ir.F16)
+}
+
+func (e *expander) roundBF16(x *program.Value) *program.Value {
+	bits := e.Bitcast(x, ir.U32)
+	upper := e.aluI(ir.OpShr, bits, 16)
+	rounded := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, bits, 0x7fff), e.aluI(ir.OpAnd, upper, 1)), 16)
+	v := e.Where(e.Eq(x, x), rounded, e.aluI(ir.OpOr, upper, 0x40))
+	return e.Bitcast(e.Cast(v, ir.U16), ir.BF16)
+}
+
+// formatF8 is how f32 is rounded to a float of 8 bits.
+type formatF8 struct {
+	dtype   ir.DType
+	mant    int64 // bits of the mantissa
+	bias    int64
+	past    int64   // the byte of what rounds past the largest number
+	subSum  float64 // a sum with this rounds to multiples of the least number
+	normals float64 // the least normal number
+}
+
+var formatsF8 = map[ir.DType]formatF8{
+	ir.F8E4M3: {ir.F8E4M3, 3, 7, 0x7f, 0x1p14, 0x1p-6},  // NaN past 464, half a step above 448
+	ir.F8E5M2: {ir.F8E5M2, 2, 15, 0x7c, 0x1p7, 0x1p-14}, // infinite past 61440, half a step above 57344
+}
+
+// roundF8: below the least normal number a sum rounds to multiples of the least number; else
+// the exponent is rebased and the mantissa rounded.
+func (e *expander) roundF8(x *program.Value, f formatF8) *program.Value {
+	size := e.Alu(ir.OpAbs, x)
+	bits := e.Bitcast(size, ir.U32)
+	dropped := 23 - f.mant
+	rebased := e.aluI(ir.OpSub, bits, (127-f.bias)<<23)
+	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, dropped), 1)
+	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 1<<(dropped-1)-1), odd), dropped)
+	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, f.subSum), ir.U32), int64(math.Float32bits(float32(f.subSum))))
+	code := e.Where(e.aluF(ir.OpCmpLt, size, f.normals), subnormal, normal)
+	past := e.Int(code.Type, f.past)
+	code = e.Where(e.Lt(code, past), code, past)
+	if f.past != nanF8 {
+		code = e.Where(e.Eq(x, x), code, e.Int(code.Type, nanF8))
 	}
-	return e.Builder.Fma(x, y, z)
+	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 24)
+	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U8), f.dtype)
 }
 
-// fmaWide is an FMA of at most 24 bits. The product is exact in f64; the sum is
-// rounded to odd, so that the last rounding is the only one.
-func (e *expander) fmaWide(args []*program.Value, elem ir.DType) *program.Value {
-	x, y, z := e.cast(args[0], ir.F64), e.cast(args[1], ir.F64), e.cast(args[2], ir.F64)
-	p := e.Alu(ir.OpMul, x, y)
-	s := e.Alu(ir.OpAdd, p, z)
-	// Knuth's two-sum: lost is exactly p + z - s.
-	t := e.Alu(ir.OpSub, s, p)
-	lost := e.Alu(ir.OpAdd, e.Alu(ir.OpSub, p, e.Alu(ir.OpSub, s, t)), e.Alu(ir.OpSub, z, t))
-	return e.cast(e.roundOdd(s, lost), elem)
-}
-
-// roundOdd corrects a rounded float to "round to odd", given the sign of what
-// rounding lost (exact - rounded): of the two floats around the exact value,
-// the one with an odd last bit. Rounding that to a narrower format is rounding
-// once. Infinities and NaN stay.
-func (e *expander) roundOdd(v, lost *program.Value) *program.Value {
-	f := formatOf(v.Type.Elem)
-	bits := e.Bitcast(v, f.bits)
-	zero := e.Float(v.Type, 0)
-	away := e.Eq(e.Lt(zero, lost), e.Lt(zero, v)) // the exact value is further from 0
-	away = e.Alu(ir.OpOr, away, e.Eq(v, zero))
-	step := e.Where(away, e.Int(bits.Type, 1), e.Int(bits.Type, -1))
-	inexact := e.Alu(ir.OpOr, e.Lt(zero, lost), e.Lt(lost, zero))
-	even := e.Eq(e.aluI(ir.OpAnd, bits, 1), e.Int(bits.Type, 0))
-	finite := e.aluF(ir.OpCmpLt, e.Alu(ir.OpAbs, v), math.Inf(1))
-	move := e.Alu(ir.OpAnd, e.Alu(ir.OpAnd, inexact, even), finite)
-	moved := e.Alu(ir.OpAdd, bits, step)
-	return e.Bitcast(e.Where(move, moved, bits), v.Type.Elem)
-}
+const nanF8 = 0x7f
 
 // cast converts where a narrow float takes part, through f32.
 func (e *expander) cast(x *program.Value, to ir.DType) *program.Value {
@@ -164,81 +183,21 @@ func (e *expander) stickyInt(x *program.Value) *program.Value {
 	return e.Where(large, e.Alu(ir.OpOr, high, sticky), x)
 }
 
-// round rounds f32 to a narrow dtype, to nearest even.
-func (e *expander) round(x *program.Value, to ir.DType) *program.Value {
-	switch to {
-	case ir.BF16:
-		if e.lacks.Has.RoundBF16 {
-			return e.Cast(x, to)
-		}
-		return e.roundBF16(x)
-	case ir.F8E4M3, ir.F8E5M2:
-		return e.roundF8(x, formatsF8[to])
-	}
-	if e.lacks.Half {
-		return e.roundHalf(x)
-	}
-	return e.Cast(x, to)
+// roundOdd corrects a rounded float to "round to odd", given the sign of what
+// rounding lost (exact - rounded): of the two floats around the exact value,
+// the one with an odd last bit. Rounding that to a narrower format is rounding
+// once. Infinities and NaN stay.
+func (e *expander) roundOdd(v, lost *program.Value) *program.Value {
+	f := formatOf(v.Type.Elem)
+	bits := e.Bitcast(v, f.bits)
+	zero := e.Float(v.Type, 0)
+	away := e.Eq(e.Lt(zero, lost), e.Lt(zero, v)) // the exact value is further from 0
+	away = e.Alu(ir.OpOr, away, e.Eq(v, zero))
+	step := e.Where(away, e.Int(bits.Type, 1), e.Int(bits.Type, -1))
+	inexact := e.Alu(ir.OpOr, e.Lt(zero, lost), e.Lt(lost, zero))
+	even := e.Eq(e.aluI(ir.OpAnd, bits, 1), e.Int(bits.Type, 0))
+	finite := e.aluF(ir.OpCmpLt, e.Alu(ir.OpAbs, v), math.Inf(1))
+	move := e.Alu(ir.OpAnd, e.Alu(ir.OpAnd, inexact, even), finite)
+	moved := e.Alu(ir.OpAdd, bits, step)
+	return e.Bitcast(e.Where(move, moved, bits), v.Type.Elem)
 }
-
-// roundHalf: below the least normal 2^-14 the sum with 1/2 rounds to multiples
-// of 2^-24; else the exponent is rebased and the mantissa rounded to 10 bits.
-func (e *expander) roundHalf(x *program.Value) *program.Value {
-	size := e.Alu(ir.OpAbs, x)
-	bits := e.Bitcast(size, ir.U32)
-	rebased := e.aluI(ir.OpSub, bits, 112<<23)
-	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, 13), 1)
-	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 0xfff), odd), 13)
-	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, 0.5), ir.U32), int64(math.Float32bits(0.5)))
-	code := e.Where(e.aluF(ir.OpCmpLt, size, 0x1p-14), subnormal, normal)
-	inf := e.Int(code.Type, 0x7c00)
-	code = e.Where(e.Lt(code, inf), code, inf)
-	code = e.Where(e.Eq(x, x), code, e.Int(code.Type, 0x7e00))
-	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 16)
-	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U16), ir.F16)
-}
-
-func (e *expander) roundBF16(x *program.Value) *program.Value {
-	bits := e.Bitcast(x, ir.U32)
-	upper := e.aluI(ir.OpShr, bits, 16)
-	rounded := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, bits, 0x7fff), e.aluI(ir.OpAnd, upper, 1)), 16)
-	v := e.Where(e.Eq(x, x), rounded, e.aluI(ir.OpOr, upper, 0x40))
-	return e.Bitcast(e.Cast(v, ir.U16), ir.BF16)
-}
-
-// formatF8 is how f32 is rounded to a float of 8 bits.
-type formatF8 struct {
-	dtype   ir.DType
-	mant    int64 // bits of the mantissa
-	bias    int64
-	past    int64   // the byte of what rounds past the largest number
-	subSum  float64 // a sum with this rounds to multiples of the least number
-	normals float64 // the least normal number
-}
-
-var formatsF8 = map[ir.DType]formatF8{
-	ir.F8E4M3: {ir.F8E4M3, 3, 7, 0x7f, 0x1p14, 0x1p-6},  // NaN past 464, half a step above 448
-	ir.F8E5M2: {ir.F8E5M2, 2, 15, 0x7c, 0x1p7, 0x1p-14}, // infinite past 61440, half a step above 57344
-}
-
-// roundF8: below the least normal number a sum rounds to multiples of the least number; else
-// the exponent is rebased and the mantissa rounded.
-func (e *expander) roundF8(x *program.Value, f formatF8) *program.Value {
-	size := e.Alu(ir.OpAbs, x)
-	bits := e.Bitcast(size, ir.U32)
-	dropped := 23 - f.mant
-	rebased := e.aluI(ir.OpSub, bits, (127-f.bias)<<23)
-	odd := e.aluI(ir.OpAnd, e.aluI(ir.OpShr, rebased, dropped), 1)
-	normal := e.aluI(ir.OpShr, e.Alu(ir.OpAdd, e.aluI(ir.OpAdd, rebased, 1<<(dropped-1)-1), odd), dropped)
-	subnormal := e.aluI(ir.OpSub, e.Bitcast(e.aluF(ir.OpAdd, size, f.subSum), ir.U32), int64(math.Float32bits(float32(f.subSum))))
-	code := e.Where(e.aluF(ir.OpCmpLt, size, f.normals), subnormal, normal)
-	past := e.Int(code.Type, f.past)
-	code = e.Where(e.Lt(code, past), code, past)
-	if f.past != nanF8 {
-		code = e.Where(e.Eq(x, x), code, e.Int(code.Type, nanF8))
-	}
-	sign := e.aluI(ir.OpShr, e.aluI(ir.OpAnd, e.Bitcast(x, ir.U32), 1<<31), 24)
-	return e.Bitcast(e.Cast(e.Alu(ir.OpOr, code, sign), ir.U8), f.dtype)
-}
-
-const nanF8 = 0x7f

@@ -1,0 +1,52 @@
+package shape
+
+import (
+	"tgc/ir"
+	"tgc/kernel/plan"
+)
+
+// SubAxis is a range that is a part of a split one.
+type SubAxis struct {
+	Range  *ir.UOp
+	Stride int64 // elements of the axis
+	Role   plan.Role
+}
+
+// Split says what replaces a range.
+type Split struct {
+	SubAxes []SubAxis // high to low; empty where the extent is 1
+	Tile    int64     // sub-axes of a smaller stride are a tile of a softmax; 1: none
+	Gated   bool      // elements past the extent are left out
+	value   *ir.UOp   // the element that the sub-axes stand for
+	gate    *ir.UOp   // it exists; nil: always
+	first   *ir.UOp   // no tile before its own has it; nil: always
+	last    *lastTile // nil: the last tile is one of the loop's
+}
+
+// lastTile is the tile of a reduce that follows the loop over all others.
+type lastTile struct {
+	start     *ir.UOp // a range that stands for the first element of a tile
+	loop, end *ir.UOp // what it is in the loop, and behind it
+}
+
+// nestPlain nests a reduce of one value over sub-axes.
+func (s *Split) nestPlain(a *ir.Arena, op ir.Op, out *ir.UOp) *ir.UOp {
+	for _, d := range s.nest() {
+		out = a.Reduce(op, out, d.Range)
+	}
+	return out
+}
+
+// nest orders the sub-axes of a reduce, innermost first. Threads come last: each
+// first sums up its own points.
+func (s *Split) nest() []SubAxis {
+	var inner, threads []SubAxis
+	for i := len(s.SubAxes) - 1; i >= 0; i-- {
+		if d := s.SubAxes[i]; d.Role.IsThread() {
+			threads = append(threads, d)
+		} else {
+			inner = append(inner, d)
+		}
+	}
+	return append(inner, threads...)
+}
