@@ -55,9 +55,11 @@ func DefaultOptions() Options {
 type Result struct {
 	Before, After Outcome   // the heuristic's plan and the best; times are those of a comparison in turn
 	Winners       []Outcome // faster than the heuristic's plan by more than noise, the fastest first
+	Near          []Outcome // others that take about as long as the heuristic's plan, the fastest first
 	Best          []Outcome // of all rounds, the fastest first
 	Outcomes      []Outcome // of all candidates
 	Gain          float64   // part of the heuristic's time that is saved; 0 if it is no more than noise
+	Beside        float64   // time of the fastest of all other plans, the heuristic's being 1; 0: none was timed in turn with it
 	Complete      bool      // no round found anything better any more; else there was no more time
 }
 
@@ -83,13 +85,21 @@ type Kernel struct {
 const (
 	Noise       = 0.01
 	comparisons = 9
-	finalists   = 4
+	finalists   = 8
 )
+
+// nearly is how many times as long as the heuristic's plan others may take and still be tried in the step:
+// how early a kernel starts, and lets the next one start, shows nowhere else.
+const nearly = 1.02
 
 // Run searches plans of a kernel. When the context ends or the budget is spent, what was found
 // counts. An error means that the tester cannot go on.
 func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result, error) {
 	s := &search{kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), known: make(map[string]bool), expanded: make(map[string]bool), idle: newIdle(), start: time.Now()}
+	var err error
+	if s.drafts, err = newDrafts(k.AST, k.Desc, options.Seed); err != nil {
+		return nil, err
+	}
 	plans, err := s.first()
 	for better := true; err == nil && better && len(plans) > 0 && s.inTime(ctx); {
 		before := s.bestTime()
@@ -100,7 +110,9 @@ func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result
 		if s.options.Only {
 			break
 		}
-		plans, err = s.next()
+		if plans, err = s.next(); !better && s.restarts() {
+			plans, better = s.fresh(s.drafts.draw(moreDrafts), math.MaxInt), true
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -115,6 +127,7 @@ type search struct {
 	tester   Tester
 	options  Options
 	moves    *neighbours
+	drafts   *drafts
 	known    map[string]bool // forms of plans that were tried, or will be
 	expanded map[string]bool
 	idle     *idle
@@ -142,7 +155,7 @@ func (s *search) first() ([]plan.Plan, error) {
 	}
 	list := slices.Clone(s.options.Extra)
 	if s.options.Scratch {
-		return s.fresh(append(list, plan.Plan{}), math.MaxInt), nil
+		return s.fresh(append(append(list, plan.Plan{}), s.drafts.draw(firstDrafts)...), math.MaxInt), nil
 	}
 	list = append([]plan.Plan{s.kernel.Plan}, list...)
 	if s.options.Only {
@@ -154,20 +167,43 @@ func (s *search) first() ([]plan.Plan, error) {
 	return s.fresh(list, math.MaxInt), nil
 }
 
-// next lists neighbours of the beam.
+// How many drafts a search from scratch begins with, and how many it goes on with where neighbours
+// are no faster and there is time left.
+const (
+	firstDrafts = 512
+	moreDrafts  = 256
+)
+
+// restarts says whether a search goes on with other drafts.
+func (s *search) restarts() bool { return s.options.Scratch && s.options.Budget > 0 }
+
+// next lists mixtures of the best, and neighbours of the beam.
 func (s *search) next() (list []plan.Plan, err error) {
-	for _, o := range s.beam() {
-		if s.expanded[o.Plan] {
-			continue
-		}
-		s.expanded[o.Plan] = true
-		p, err := plan.Parse(o.Plan)
-		if err != nil {
+	best := make([]plan.Plan, min(2*s.options.Beam, len(s.result.Best)))
+	for i := range best {
+		if best[i], err = plan.Parse(s.result.Best[i].Plan); err != nil {
 			return nil, err
 		}
-		list = append(list, s.fresh(s.idle.last(s.moves.of(p), p), s.options.Round)...)
+	}
+	list = s.mixtures(best)
+	for _, p := range best[:min(s.options.Beam, len(best))] {
+		if text := p.String(); !s.expanded[text] {
+			s.expanded[text] = true
+			list = append(list, s.fresh(s.idle.last(s.moves.of(p), p), s.options.Round)...)
+		}
 	}
 	return list, nil
+}
+
+// mixtures lists what pairs of plans make, those of the fastest first.
+func (s *search) mixtures(best []plan.Plan) (list []plan.Plan) {
+	for i, q := range best {
+		for _, p := range best[:i] {
+			list = append(list, s.fresh(s.moves.mixed(p, q), s.options.Round-len(list))...)
+			list = append(list, s.fresh(s.moves.mixed(q, p), s.options.Round-len(list))...)
+		}
+	}
+	return list
 }
 
 // fresh are those of a list that were not tried, however they were written; most at most.
@@ -179,11 +215,6 @@ func (s *search) fresh(list []plan.Plan, most int) (out []plan.Plan) {
 		}
 	}
 	return out
-}
-
-// beam are the best so far.
-func (s *search) beam() []Outcome {
-	return s.result.Best[:min(len(s.result.Best), s.options.Beam)]
 }
 
 func (s *search) bestTime() float64 {
@@ -278,12 +309,19 @@ func (s *search) finish(ctx context.Context) (*Result, error) {
 		if len(times[i]) == 0 {
 			continue
 		}
-		if faster(times[0], times[i]) {
-			list[i].Time = quarter(times[i])
+		if part := quarter(times[i]) / r.Before.Time; r.Beside == 0 || part < r.Beside {
+			r.Beside = part
+		}
+		switch list[i].Time = quarter(times[i]); {
+		case faster(times[0], times[i]):
 			r.Winners = append(r.Winners, list[i])
+		case list[i].Time < nearly*r.Before.Time:
+			r.Near = append(r.Near, list[i])
 		}
 	}
-	slices.SortStableFunc(r.Winners, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
+	for _, some := range [][]Outcome{r.Winners, r.Near} {
+		slices.SortStableFunc(some, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
+	}
 	if len(r.Winners) > 0 {
 		r.After = r.Winners[0]
 	}

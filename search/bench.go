@@ -77,7 +77,8 @@ type BenchOptions struct {
 	Seed     uint64 `json:"seed"`
 	Limits   Limits `json:"limits"`
 	KeepBits bool   `json:"keep_bits,omitempty"` // of the heuristic's results
-	Model    *Model `json:"model,omitempty"`     // orders candidates that are tried at once; may be nil
+	Ranked   bool   `json:"ranked,omitempty"`    // candidates that are tried at once are ordered by what is expected of them
+	Model    *Model `json:"model,omitempty"`     // what expects it; nil: an estimate
 	Baseline string `json:"baseline"`            // the heuristic's plan
 	Parallel int    `json:"parallel,omitempty"`  // candidates that are lowered and assembled at once; 0: one for each processor
 }
@@ -230,7 +231,7 @@ type lowered struct {
 // plans; where one candidate has taken the device with it, there are none of those that follow it.
 // What was known when the context ends comes back with the error.
 func (b *Bench) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
-	if b.options.Model == nil {
+	if !b.options.Ranked {
 		return b.tryInOrder(ctx, plans, make([]*lowered, len(plans)))
 	}
 	return b.tryRanked(ctx, plans)

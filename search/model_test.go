@@ -111,7 +111,7 @@ func TestModelOrders(t *testing.T) {
 	k := smallKernel(t, 0, dev.Target()).Kernels[0]
 	plans := []plan.Plan{k.Plan, parsed(t, ""), parsed(t, "UPCAST s0 7"), parsed(t, "UPCAST s0 4"), parsed(t, "UNROLL s0 4"), parsed(t, "ROLL s0"), parsed(t, "VECTOR r0 999")}
 	try := func(m *Model) (out []Outcome, ran []string) {
-		b, err := NewBench(t.Context(), dev, k.AST, BenchOptions{Limits: DefaultLimits(), Baseline: k.Plan.String(), Model: m})
+		b, err := NewBench(t.Context(), dev, k.AST, BenchOptions{Limits: DefaultLimits(), Baseline: k.Plan.String(), Ranked: true, Model: m})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/target"
@@ -53,6 +54,50 @@ func (n *neighbours) of(p plan.Plan) []plan.Plan {
 	}
 	n.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list
+}
+
+// mixed lists what a plan becomes with the Opts that another one has of one axis, or of one kind
+// where they have none: what two candidates have won apart from one another is tried together.
+func (n *neighbours) mixed(p, q plan.Plan) (list []plan.Plan) {
+	var parts []string
+	for _, o := range append(slices.Clone(p.Opts), q.Opts...) {
+		if part := subjectOf(o); !slices.Contains(parts, part) && !slices.Equal(ofSubject(p.Opts, part), ofSubject(q.Opts, part)) {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) < 2 {
+		return nil // p with it is q
+	}
+	for _, part := range parts {
+		r := n.reader.Keep(withSubject(p.Opts, part, ofSubject(q.Opts, part)))
+		if _, ok := n.form(r); ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// subjectOf names the Opts that belong together: those of an axis, or of a kind without one.
+func subjectOf(o plan.Opt) string {
+	if buffer, _ := o.Kind.OfBuffer(); buffer || o.Axis == "" {
+		return o.Kind.String() + " " + o.Axis
+	}
+	return o.Axis
+}
+
+// ofSubject are the Opts of a subject.
+func ofSubject(opts []plan.Opt, part string) []plan.Opt {
+	return lists.Filter(opts, func(o plan.Opt) bool { return subjectOf(o) == part })
+}
+
+// withSubject has other Opts of a part, where those that it had began.
+func withSubject(opts []plan.Opt, part string, other []plan.Opt) []plan.Opt {
+	at := slices.IndexFunc(opts, func(o plan.Opt) bool { return subjectOf(o) == part })
+	rest := lists.Filter(opts, func(o plan.Opt) bool { return subjectOf(o) != part })
+	if at < 0 {
+		at = len(rest)
+	}
+	return slices.Insert(rest, at, other...)
 }
 
 // mostCopies bounds the copies of code that a plan asks for, before it is lowered: that takes

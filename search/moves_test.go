@@ -61,11 +61,14 @@ func TestMovesKeepValues(t *testing.T) {
 	}
 	rapid.Check(t, func(rt *rapid.T) {
 		k := rapid.SampledFrom(kernels).Draw(rt, "kernel")
-		p := k.kernel.Plan
-		if rapid.Bool().Draw(rt, "scratch") {
-			p = plan.Plan{}
+		seed := rapid.Uint64().Draw(rt, "seed")
+		drafts, err := newDrafts(k.kernel.AST, dev.Target(), seed)
+		if err != nil {
+			rt.Fatal(err)
 		}
-		moves := newNeighbours(k.kernel.AST, dev.Target(), rapid.Uint64().Draw(rt, "seed"))
+		begin := append(drafts.draw(1), k.kernel.Plan, plan.Plan{})
+		p := begin[rapid.IntRange(0, len(begin)-1).Draw(rt, "begin")]
+		moves := newNeighbours(k.kernel.AST, dev.Target(), seed)
 		for range rapid.IntRange(1, 3).Draw(rt, "moves") {
 			list := moves.of(p)
 			if len(list) == 0 {

@@ -8,10 +8,19 @@ import (
 	"slices"
 
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // rankedBatch is how many candidates are lowered to be ordered by a model of cost.
 const rankedBatch = 256
+
+// rankFor has candidates ordered where a model was learned, and where a search begins with drafts, most
+// of which are slow.
+func (o *BenchOptions) rankFor(options *Options) {
+	if o.Ranked = o.Model != nil || options.Scratch; o.Ranked {
+		options.Batch = rankedBatch
+	}
+}
 
 // batchOf is how many candidates are assembled before some are timed.
 func batchOf(parallel int) int { return max(32, 4*parallel) }
@@ -19,7 +28,7 @@ func batchOf(parallel int) int { return max(32, 4*parallel) }
 // usualBatch is that of the machine.
 func usualBatch() int { return batchOf(goruntime.GOMAXPROCS(0)) }
 
-// tryRanked lowers all candidates and tries those first that the model expects to be fastest. It
+// tryRanked lowers all candidates and tries those first that are expected to be fastest. It
 // changes the order and nothing else: outcomes are in the order of the plans.
 func (b *Bench) tryRanked(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
 	list := make([]*lowered, len(plans))
@@ -52,15 +61,40 @@ func (b *Bench) tryRanked(ctx context.Context, plans []plan.Plan) ([]Outcome, er
 	return out, failed
 }
 
-// rank orders candidates by the model: what was left out, of which there is no program, first.
+// rank orders candidates by what is expected: what was left out, of which there is no program, first.
 func (b *Bench) rank(list []*lowered) []int {
 	order, scores := make([]int, len(list)), make([]float64, len(list))
 	vars := b.points[len(b.points)/2]
+	score := func(f Features) float64 { return f.estimate(b.kernel.Target) }
+	if b.options.Model != nil {
+		score = b.options.Model.Score
+	}
 	for i, l := range list {
 		if order[i], scores[i] = i, math.Inf(-1); l.program != nil {
-			scores[i] = b.options.Model.Score(FeaturesOf(l.program, l.size, b.kernel.Target, vars))
+			scores[i] = score(FeaturesOf(l.program, l.size, b.kernel.Target, vars))
 		}
 	}
 	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(scores[i], scores[k]) })
 	return order
+}
+
+// Numbers of the estimate: threads of a multiprocessor that hide each other's waits, and what an
+// instruction of a thread and a barrier take beside the instructions that a multiprocessor issues at a time.
+const (
+	hidingThreads = 768
+	threadDelay   = 512
+	barrierDelay  = 1 << 13
+)
+
+// estimate orders programs where nothing was learned: by instructions that are issued and by how long one
+// thread goes on. It holds for plans that differ by factors, as those do from which a search starts.
+func (f *Features) estimate(desc *target.Desc) float64 {
+	all, blocks, resident := math.Exp(f[featureAll]), math.Exp(f[featureBlocks]), math.Exp(f[featureResident])
+	workers := min(blocks, float64(max(desc.Cost.Workers, 1)))
+	if desc.Kind != target.GPU {
+		return all / workers
+	}
+	issue := all / workers / min(1, resident/hidingThreads)
+	delay := math.Exp(f[featureThread]+f[featureWaves])*threadDelay + math.Expm1(f[featureBarriers])*barrierDelay
+	return issue + delay
 }

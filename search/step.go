@@ -295,11 +295,19 @@ func (t *tuning) budget(i int) time.Duration {
 	left := 0.0
 	for _, k := range t.result.Kernels[i:] {
 		if !k.settled && k.Share >= leastShare {
-			left += k.Share
+			left += t.weight(k)
 		}
 	}
 	rest := float64(time.Until(t.end)) * (1 - forSteps)
-	return max(time.Duration(rest*t.result.Kernels[i].Share/left), leastTime)
+	return max(time.Duration(rest*t.weight(t.result.Kernels[i])/left), leastTime)
+}
+
+// weight is what a kernel counts where time is shared. From scratch all have about as far to go.
+func (t *tuning) weight(k *TunedKernel) float64 {
+	if t.options.Search.Scratch {
+		return math.Sqrt(k.Share)
+	}
+	return k.Share
 }
 
 // kernel searches one kernel and tries the best few in the step.
@@ -346,10 +354,10 @@ func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err err
 	case ctx.Err() != nil:
 		k.Note = "stopped"
 		return nil
-	case len(found.Winners) == 0 && !found.Complete:
-		k.Note = "nothing is faster in its share of the budget"
-	case len(found.Winners) == 0:
-		k.Note = "nothing is faster"
+	case len(found.Winners)+len(found.Near) == 0 && !found.Complete:
+		k.Note = "nothing is faster in its share of the budget" + t.beside(found)
+	case len(found.Winners)+len(found.Near) == 0:
+		k.Note = "nothing is faster" + t.beside(found)
 	default:
 		if err := t.inStep(ctx, k, found); err != nil {
 			return err
@@ -365,6 +373,14 @@ func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err err
 	}
 	t.findings[t.key(k)] = k
 	return t.store(ctx, k)
+}
+
+// beside says how far a search that began without the heuristic's plan has come.
+func (t *tuning) beside(found *Result) string {
+	if !t.options.Search.Scratch || found.Beside == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the fastest takes %.3f times as long", found.Beside)
 }
 
 // rejected counts candidates that came to no time, and tells of those that are bugs.
@@ -412,9 +428,7 @@ func (t *tuning) head(i int, k *TunedKernel) string {
 func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options, others []Outcome) (*Result, error) {
 	bench := t.options.Bench
 	bench.Baseline = k.Kernel.Plan.String()
-	if bench.Model != nil {
-		options.Batch = rankedBatch
-	}
+	bench.rankFor(&options)
 	head, said := t.head(i, k), time.Now()
 	options.Progress = func(p Progress) {
 		if time.Since(said) > time.Second {
@@ -471,8 +485,8 @@ func (t *tuning) logTo(k *TunedKernel, options *Options, others []Outcome) (fail
 	return func() error { return err }, nil
 }
 
-// inStep times the step with each of the winners in turn with the step as it is, and takes the
-// one that makes it fastest, if that is more than noise.
+// inStep times the step with each of the winners, and of those that are about as fast, in turn with the
+// step as it is, and takes the one that makes it fastest, if that is more than noise.
 func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) error {
 	steps := []*engine.Step{t.current}
 	taken := 0
@@ -484,7 +498,8 @@ func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) erro
 		}
 	}()
 	var plans []given
-	for _, o := range found.Winners {
+	candidates := slices.Concat(found.Winners, found.Near)
+	for _, o := range candidates {
 		p, err := plan.Parse(o.Plan)
 		if err != nil {
 			return err
@@ -510,11 +525,14 @@ func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) erro
 		}
 	}
 	if taken == 0 {
-		k.Note = fmt.Sprintf("%.1f %% faster by itself, not in the step", 100*found.Gain)
+		k.Note = "nothing is faster, by itself or in the step" + t.beside(found)
+		if len(found.Winners) > 0 {
+			k.Note = fmt.Sprintf("%.1f %% faster by itself, not in the step", 100*found.Gain)
+		}
 		return nil
 	}
 	t.current, t.known = steps[taken], plans[taken-1]
-	k.After = found.Winners[taken-1]
+	k.After = candidates[taken-1]
 	k.Why = why(k.Before, k.After)
 	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saves(times[0], times[taken]))
 	return nil

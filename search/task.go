@@ -169,10 +169,8 @@ func (w *TaskWorker) search(ctx context.Context, task *Task, note func(text stri
 	}
 	bench, options := w.Bench, DefaultOptions()
 	bench.Seed, bench.KeepBits, bench.Baseline = task.Seed, task.KeepBits, task.Baseline
-	if bench.Model != nil {
-		options.Batch = rankedBatch
-	}
 	options.Beam, options.Budget, options.Seed, options.Scratch, options.Extra, options.Priced = task.Beam, task.Budget, task.Seed, task.Scratch, extra, task.Priced
+	bench.rankFor(&options)
 	options.Progress = func(p Progress) {
 		note(fmt.Sprintf("%d tried, best %.4g us, heuristic %.4g", p.Tried, p.Best, p.Start))
 	}
