@@ -11,8 +11,8 @@ func newConvert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert DIR -o FILE.gguf",
 		Short: "Write a Hugging Face folder as a GGUF file",
-		Long: "Write a folder of config.json, safetensors and tokenizer.json as a model file. --quant packs\n" +
-			"its matrices in a mixture of types, by the names that llama.cpp has for them:\n" +
+		Long: "Write a folder of config.json, safetensors and tokenizer.json (or tokenizer.model) as a model\n" +
+			"file. --quant packs its matrices in a mixture of types, by the names that llama.cpp has for them:\n" +
 			huggingface.QuantNames() + ".\n" +
 			"Or the name of one type for all matrices: mxfp4, nvfp4, iq3_xxs, iq2_s, iq2_xs, iq2_xxs, iq1_m,\n" +
 			"iq1_s and those above. Without --quant the weights stay as they are.",

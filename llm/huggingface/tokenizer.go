@@ -24,11 +24,7 @@ type tokenizerJSON struct {
 		IgnoreMerges bool              `json:"ignore_merges"`
 		Unknown      *string           `json:"unk_token"`
 	} `json:"model"`
-	Added []struct {
-		ID      int32  `json:"id"`
-		Content string `json:"content"`
-		Special bool   `json:"special"`
-	} `json:"added_tokens"`
+	Added        []addedToken  `json:"added_tokens"`
 	PreTokenizer *preTokenizer `json:"pre_tokenizer"`
 	Normalizer   *normalizer   `json:"normalizer"`
 	Processor    struct {
@@ -37,6 +33,12 @@ type tokenizerJSON struct {
 			Single []map[string]json.RawMessage `json:"single"`
 		} `json:"processors"`
 	} `json:"post_processor"`
+}
+
+type addedToken struct {
+	ID      int32  `json:"id"`
+	Content string `json:"content"`
+	Special bool   `json:"special"`
 }
 
 type preTokenizer struct {
@@ -65,35 +67,77 @@ type tokenizerConfig struct {
 	EOS      json.RawMessage `json:"eos_token"`
 	PAD      json.RawMessage `json:"pad_token"`
 	Template json.RawMessage `json:"chat_template"`
+
+	Decoder map[string]addedToken `json:"added_tokens_decoder"` // by id; read with tokenizer.model
 }
 
-// tokenizer returns the tokenizer.* keys; none where the folder has no tokenizer.json.
+// tokenizer returns the tokenizer.* keys; none where the folder has no vocabulary.
 func (d *folder) tokenizer() ([]entry, error) {
-	path := filepath.Join(d.path, tokenizerFile)
-	text, err := readLimited(path, maxTokenizerBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	settings, err := d.tokenizerSettings()
 	if err != nil {
 		return nil, err
 	}
-	var settings tokenizerConfig
-	configPath := filepath.Join(d.path, "tokenizer_config.json")
-	if more, err := readLimited(configPath, maxConfigBytes); err == nil {
-		if err := json.Unmarshal(more, &settings); err != nil {
-			return nil, fmt.Errorf("%s: %w", configPath, err)
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+	path := filepath.Join(d.path, tokenizerFile)
+	text, err := readLimited(path, maxTokenizerBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return d.sentencePiece(settings)
 	}
-	if template, err := readLimited(filepath.Join(d.path, "chat_template.jinja"), maxConfigBytes); err == nil && settings.Template == nil {
-		settings.Template, _ = json.Marshal(string(template))
+	if err != nil {
+		return nil, err
 	}
 	list, err := translateTokenizer(text, settings, d.config)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return list, nil
+}
+
+// sentencePiece is tokenizer for a folder with tokenizer.model.
+func (d *folder) sentencePiece(settings tokenizerConfig) ([]entry, error) {
+	path := filepath.Join(d.path, sentencePieceFile)
+	data, err := readLimited(path, maxTokenizerBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var added map[string]int32
+	if err := d.readJSON("added_tokens.json", &added); err != nil {
+		return nil, err
+	}
+	list, err := translateSentencePiece(data, added, settings, d.config)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return list, nil
+}
+
+// tokenizerSettings reads tokenizer_config.json and the template of a file of its own.
+func (d *folder) tokenizerSettings() (settings tokenizerConfig, err error) {
+	if err := d.readJSON("tokenizer_config.json", &settings); err != nil {
+		return settings, err
+	}
+	template, err := readLimited(filepath.Join(d.path, "chat_template.jinja"), maxConfigBytes)
+	if err == nil && settings.Template == nil {
+		settings.Template, _ = json.Marshal(string(template))
+	}
+	return settings, nil
+}
+
+// readJSON reads a file that a folder may have.
+func (d *folder) readJSON(name string, into any) error {
+	path := filepath.Join(d.path, name)
+	text, err := readLimited(path, maxConfigBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // translateTokenizer makes the keys of a vocabulary of byte pairs.
