@@ -95,8 +95,8 @@ func randomFamily(r *rand.Rand, arch string) string {
 // TGC_MODEL_SEEDS asks for more of them.
 func TestRandomFamiliesAgainstReference(t *testing.T) {
 	dev := openDevice(t, "cpu")
-	list := []string{"gemma2", "gemma3", "gpt-oss", "granite", "mistral", "mistral3", "olmo2", "phi3", "qwen3moe", "smollm3"}
-	seeds := 5
+	list := []string{"qwen3moe", "gemma3", "phi3", "mistral", "granite", "smollm3", "gpt-oss", "gemma2", "mistral3", "olmo2"}
+	seeds := 7
 	if n, err := strconv.Atoi(os.Getenv("TGC_MODEL_SEEDS")); err == nil {
 		seeds = n
 	}

@@ -35,11 +35,7 @@ func (o *chatFlags) render(cmd *cobra.Command, name string) error {
 		return err
 	}
 	defer closeModel()
-	file := o.renderFile
-	if file == "-" {
-		file = ""
-	}
-	text, err := readInput(cmd, file)
+	text, err := readInput(cmd, o.renderFile)
 	if err != nil {
 		return err
 	}

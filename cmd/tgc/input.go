@@ -13,7 +13,7 @@ import (
 // business to be larger, and /dev/zero would never end.
 const inputLimit = 1 << 28
 
-// readInput reads a file, or stdin where its name is empty. Ctrl-C ends the
+// readInput reads a file, or stdin where its name is empty or "-". Ctrl-C ends the
 // wait for a pipe.
 func readInput(cmd *cobra.Command, file string) (string, error) {
 	type result struct {
@@ -35,7 +35,7 @@ func readInput(cmd *cobra.Command, file string) (string, error) {
 
 func readAll(stdin io.Reader, file string) (string, error) {
 	from, name := stdin, "stdin"
-	if file != "" {
+	if file != "" && file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
 			return "", err

@@ -17,6 +17,7 @@ import (
 	"tgc/internal/atomicfile"
 	"tgc/llm"
 	"tgc/llm/chat"
+	"tgc/llm/chat/shell"
 	"tgc/llm/story"
 )
 
@@ -66,7 +67,7 @@ func newRun() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.prompt, "prompt", "p", "", "text to go on from; - reads it from stdin")
-	f.StringVarP(&o.file, "file", "f", "", "read the prompt from this file; a newline at its end is dropped")
+	f.StringVarP(&o.file, "file", "f", "", "read the prompt from this file (- for stdin); a newline at its end is dropped")
 	f.StringVar(&o.tokens, "tokens", "", "prompt as token ids, 1,2,3, instead of text")
 	f.IntVarP(&o.n, "n", "n", 128, "most tokens to generate; -1 until the context is full")
 	o.sampling.register(f)
@@ -94,7 +95,7 @@ func (o *runFlags) check(cmd *cobra.Command) error {
 	case given("prompt") && given("tokens"), given("prompt") && given("file"), given("file") && given("tokens"):
 		return usagef("run: of -p, -f and --tokens only one can be the prompt")
 	case given("chat") && !given("prompt") && !given("file"):
-		return usagef("run: --chat wants a message: -p TEXT or -f FILE")
+		return usagef("run: --chat wants a message: -p TEXT, -f FILE, or -p - for stdin")
 	case (given("system") || given("template")) && !o.chat:
 		return usagef("run: --system and --template are for --chat")
 	case given("tokens") && o.tokens == "":
@@ -309,6 +310,7 @@ func (f *logitsFile) Commit() error {
 type printer struct {
 	out    io.Writer
 	quiet  bool
+	escape bool // the text goes to a terminal
 	next   func(id int32) string
 	flush  func() string
 	stops  *llm.StopMatcher
@@ -323,7 +325,7 @@ type printer struct {
 
 func newPrinter(out io.Writer, quiet bool, m *llm.Model, stops []string) (*printer, error) {
 	matcher, err := llm.NewStopMatcher(stops)
-	p := &printer{out: out, quiet: quiet, stops: matcher}
+	p := &printer{out: out, quiet: quiet, escape: isTerminal(out), stops: matcher}
 	if m.Tokenizer != nil {
 		s := m.Tokenizer.NewStream(false)
 		p.next, p.flush, p.vocabulary = s.Next, s.Flush, true
@@ -357,6 +359,9 @@ func (p *printer) print(text string) error {
 	p.text.WriteString(text)
 	if p.quiet || text == "" {
 		return nil
+	}
+	if p.escape {
+		text = shell.Printable(text)
 	}
 	_, err := io.WriteString(p.out, text)
 	return err

@@ -241,6 +241,7 @@ func TestFromMetadata(t *testing.T) {
 	for key, bad := range map[string]any{
 		"tokenizer.ggml.model": 7, "tokenizer.ggml.tokens": "a", "tokenizer.ggml.scores": []string{"1"},
 		"tokenizer.ggml.bos_token_id": uint64(1 << 40), "tokenizer.ggml.add_bos_token": "yes",
+		"tokenizer.ggml.suppress_tokens": []int32{3},
 	} {
 		m := metadata{}
 		for k, value := range valid {

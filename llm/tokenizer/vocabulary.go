@@ -110,6 +110,7 @@ func FromMetadata(m Metadata) (*Vocabulary, error) {
 	if v.Model == modelSPM {
 		v.assumeLlamaIDs()
 	}
+	r.refuseSuppressed()
 	if r.err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", r.err)
 	}
@@ -140,6 +141,16 @@ func read[T any](r *metadataReader, key string, get func(string) (T, bool, error
 		*to = value
 	}
 	return ok || err != nil
+}
+
+// refuseSuppressed refuses a list of tokens that a model must never say: no sampler here
+// asks for it. The keys of llama.cpp that change what tokens a text becomes, beside those
+// that are read, are of other kinds of vocabularies (BERT's, T5's).
+func (r *metadataReader) refuseSuppressed() {
+	var ids []int32
+	if read(r, "suppress_tokens", r.m.Ints, &ids) && len(ids) > 0 {
+		r.fail(fmt.Errorf("%ssuppress_tokens: lists %d tokens that are never to be drawn, which is not known here", keyPrefix, len(ids)))
+	}
 }
 
 func (r *metadataReader) fail(err error) {

@@ -270,11 +270,16 @@ func (s *Shell) note(format string, args ...any) {
 	fmt.Fprintln(s.Err, s.printable(fmt.Sprintf(format, args...)))
 }
 
-// printable replaces what could command a terminal: a model may write anything.
+// printable is text as the stream of answers takes it.
 func (s *Shell) printable(text string) string {
 	if !s.Escape {
 		return text
 	}
+	return Printable(text)
+}
+
+// Printable replaces what could command a terminal: a model may write anything.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return '\uFFFD'
