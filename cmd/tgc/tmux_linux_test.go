@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func startUnderTmux(t *testing.T, dir string, args ...string) *tmuxScreen {
 	}
 	s := &tmuxScreen{t, filepath.Join(dir, "tmux")}
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", s.socket, "kill-server").Run() })
-	s.tmux(append([]string{"new-session", "-d", "-x", "80", "-y", "24", "-c", dir, "-e", "TGC_CACHE_DIR=" + dir, "-e", "PATH=" + os.Getenv("PATH"),
+	s.tmux(append([]string{"new-session", "-d", "-x", "80", "-y", "50", "-c", dir, "-e", "TGC_CACHE_DIR=" + dir, "-e", "PATH=" + os.Getenv("PATH"),
 		"sh", "-c", showsStatus, "sh"}, args...)...)
 	return s
 }
@@ -92,4 +93,66 @@ func TestChatUnderTmux(t *testing.T) {
 	s.shows(loaded)
 	s.keys("C-d")
 	s.shows(loaded + " status 0")
+}
+
+// speeds are what differs from one run to the next.
+var speeds = regexp.MustCompile(`[0-9.]+tok/s`)
+
+// solid is text without blanks, line ends and speeds, so that it may be wrapped anywhere.
+func solid(text string) string {
+	return speeds.ReplaceAllString(strings.Join(strings.Fields(text), ""), "Ntok/s")
+}
+
+// The recording in docs/chat.md is what a terminal shows today.
+func TestChatRecording(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	text, err := os.ReadFile("../../docs/chat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(text), "```\n$ tgc ")
+	block, _, _ = strings.Cut(block, "\n$\n```")
+	command, recording, found := strings.Cut(block, "\n")
+	if !found {
+		t.Fatal("docs/chat.md has no recording that begins with $ tgc and ends with $")
+	}
+	dir := t.TempDir()
+	device := chatDevice(t, dir)
+	s := startUnderTmux(t, dir, append([]string{"tgc"}, append(strings.Fields(command), "--device", device)...)...)
+	// Up to the end of each typed line the screen is compared, then the line is sent.
+	_, recording, _ = strings.Cut(recording, recorded)
+	recording = recorded + recording
+	want := ""
+	for line := range strings.Lines(recording) {
+		typed, isTyped := strings.CutPrefix(line, "> ")
+		if !isTyped {
+			typed, isTyped = strings.CutPrefix(line, ". ")
+		}
+		if isTyped {
+			s.showsSolid(want + line[:1])
+			s.keys("-l", strings.TrimSuffix(typed, "\n"))
+			s.keys("Enter")
+		}
+		want += line
+	}
+	s.showsSolid(want + "status 0")
+}
+
+// recorded is where what is compared begins, after a line with the device.
+const recorded = "loading stories\n"
+
+// showsSolid waits until the screen is a text however it is wrapped.
+func (s *tmuxScreen) showsSolid(want string) {
+	s.t.Helper()
+	want = solid(want)
+	got := ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		_, got, _ = strings.Cut(s.tmux("capture-pane", "-p", "-S", "-"), recorded)
+		if got = solid(recorded + got); got == want {
+			return
+		}
+	}
+	s.t.Fatalf("the screen shows\n%s\nwant\n%s", got, want)
 }
