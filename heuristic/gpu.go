@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -119,6 +120,9 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	if opts, why, record, ok := gpuPrefix(a, axes); ok {
 		return opts, why, record
 	}
+	if opts, why, record, ok := gpuWindow(a, axes); ok {
+		return opts, why, record
+	}
 	if opts, why, record, ok := gpuGroups(a, axes); ok && a.plan().reuseAxis(axes) < 0 && !a.manyPoints(a.lastStore(a.axesOf(plan.StoreAxis))) {
 		return opts, why, record
 	}
@@ -132,7 +136,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	for threads < gpuLongThreads && threads*lanesOf(a.desc)*gpuLongPoints < points {
 		threads *= 2
 	}
-	results := p.reduceResults()
+	results := p.longResults(points)
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.sideBySide(axes); i >= 0 {
 		threads = p.gpuColumns(i, axes)
@@ -181,6 +185,23 @@ func (p *planner) gpuRows(axes []int, threads int64) {
 // stagesAround is the number of points of stages that a reduce is computed for.
 func (a *analysis) stagesAround(axis int) int64 {
 	return a.points(a.around(axis).Meet(setOf(a.axesOf(plan.StageAxis))).List())
+}
+
+// longResults are the axes of the results of reduces, but for those of a few points beside
+// ones of many: a thread makes them for its point, and threads along their axes share what the
+// others made. Columns that are centred after a running sum in chunks, whose sums of four chunks
+// depend on the row, were folded again for each row.
+func (a *analysis) longResults(most int64) analyse.RangeSet {
+	var s analyse.RangeSet
+	for axis := range a.reduces {
+		if n := a.nestPoints(axis); n > gpuShortSum || n*gpuShortSum > most {
+			s = s.Union(a.around(axis))
+		}
+	}
+	if s.Meet(a.storeSet()).Empty() {
+		return a.reduceResults()
+	}
+	return s
 }
 
 // nestPoints is how many points an axis has with the reduces that it stands in.

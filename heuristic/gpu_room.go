@@ -75,6 +75,23 @@ func (p *planner) threadsTaken() int64 {
 	return p.most(p.inBlock.threads, func(analyse.RangeSet) bool { return true })
 }
 
+// blockWith is how many threads a block has once n more share an axis: what shares them
+// divides them, so that rows of 96 beside a stage of 32 sums, a warp each, ask for 3,072.
+func (p *planner) blockWith(axis int, n int64) int64 {
+	threads := int64(1)
+	for _, s := range p.together() {
+		m := int64(1)
+		for _, i := range s.List() {
+			m = satMul(m, max(p.inBlock.threads[i], 1))
+			if i == axis {
+				m = satMul(m, n)
+			}
+		}
+		threads = satMul(threads/ir.GCD(threads, m), m)
+	}
+	return threads
+}
+
 // fitting is how many of n threads along an axis a block has room for.
 func (p *planner) fitting(kind plan.OptKind, axis int, n int64) int64 {
 	if p.desc.Kind != target.GPU || kind != plan.LOCAL && kind != plan.GROUP && kind != plan.WARP {
@@ -84,6 +101,9 @@ func (p *planner) fitting(kind plan.OptKind, axis int, n int64) int64 {
 		n = divisor(n, p.room(kind, axis))
 		if kind == plan.WARP {
 			n = divisor(n, p.room(plan.LOCAL, axis))
+		}
+		for n > 1 && p.blockWith(axis, n) > int64(p.desc.MaxThreads) {
+			n = divisor(n, n-1)
 		}
 	}
 	if n > 1 {

@@ -42,18 +42,18 @@ func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 			return opts, why, r
 		}
 	}
-	if a.desc.Kind == target.GPU {
-		return gpuMatvec(a, weights)
-	}
 	if i, ok := a.windowed(weights[0]); ok {
 		opts, why, r := declined("window", "sums of %d points, of which neighbours along %s read near each other", a.points(weights[0].chain), a.axes[i].Name)
 		r.Axis, r.Value = a.axes[i].Name, a.size(i)
 		return opts, why, r
 	}
-	if i, ok := a.sharedRow(); ok {
+	if i, ok := a.sharedRow(); ok && (a.desc.Kind != target.GPU || a.size(i) >= int64(a.desc.WarpSize)) {
 		opts, why, r := declined("rows", "no sum depends on %s: its points share them", a.axes[i].Name)
 		r.Axis, r.Value = a.axes[i].Name, a.size(i)
 		return opts, why, r
+	}
+	if a.desc.Kind == target.GPU {
+		return gpuMatvec(a, weights)
 	}
 	p := a.plan()
 	if row := a.recordRow(weights); row >= 0 {

@@ -250,11 +250,12 @@ func disjointRows(x, y *operand) bool {
 }
 
 // hasPartner reports that the sum around an operand also reads something that
-// varies along the summed axes but not along some row axis.
+// varies along the summed axes but not along some row axis; what only says which elements
+// of the operand are read is no factor of it.
 func (a *analysis) hasPartner(o *operand) bool {
 	chain := setOf(o.chain)
 	for _, u := range ofSum(o.sum) {
-		if u.Op != ir.OpLoad || slices.Contains(o.accesses, u) || u.Src[0].Op == ir.OpTable {
+		if u.Op != ir.OpLoad || slices.Contains(o.accesses, u) || u.Src[0].Op == ir.OpTable || selects(o, u) {
 			continue
 		}
 		free := a.free.Of(u)
@@ -268,6 +269,15 @@ func (a *analysis) hasPartner(o *operand) bool {
 		}
 	}
 	return false
+}
+
+// selects reports a load of an index of an operand's accesses.
+func selects(o *operand, load *ir.UOp) bool {
+	return slices.ContainsFunc(o.accesses, func(access *ir.UOp) bool {
+		return slices.ContainsFunc(access.Indices(), func(x *ir.UOp) bool {
+			return analyse.Any(x, func(u *ir.UOp) bool { return u == load })
+		})
+	})
 }
 
 // innerAxes are the axes along which an operand lies contiguously in memory:

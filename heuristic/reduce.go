@@ -143,7 +143,7 @@ func (p *planner) shortLanes(i int) bool {
 // contiguous while they are strided along the reduce: -1 if there is none.
 func (p *planner) columnAxis(axes []int) int {
 	for _, r := range axes {
-		if (p.size(r) >= lanesOf(p.desc) && !p.staged(r) || p.desc.Kind == target.GPU) && p.unitStride(r) {
+		if (p.size(r) >= lanesOf(p.desc) || p.desc.Kind == target.GPU) && !p.staged(r) && p.unitStride(r) {
 			return -1
 		}
 	}

@@ -23,6 +23,7 @@ type benchFlags struct {
 	json    bool
 	micro   bool
 	pairs   bool
+	random  int
 	grid    string
 	floor   float64 // percent
 	svg     string  // files to write; empty: none
@@ -43,7 +44,7 @@ func newBench() *cobra.Command {
 			"products, sums, transposes ..), as fusion compiles them and with every step stored:\n" +
 			"RATIO is how many times as long the fused form takes, and how many times as much it\n" +
 			"costs by the count of its instructions and bytes (PRICE, microseconds). TEXT picks the\n" +
-			"pairs that have it in their names.\n" +
+			"pairs that have it in their names; with --random N they are N random programs instead.\n" +
 			"--grid measures a list of models and prints, of each, the kernels of a decode step\n" +
 			"that read weights and cache at less than --floor of the bandwidth (of those that read\n" +
 			"1 MB or more a call). FILE has a row a line, # begins a comment, and - is the device\n" +
@@ -73,6 +74,8 @@ func newBench() *cobra.Command {
 				return usagef("bench: --svg and --trace are of one model")
 			case o.micro && o.pairs, o.grid != "" && (o.micro || o.pairs):
 				return usagef("bench: one of --micro, --pairs and --grid")
+			case o.random < 0, o.random > 0 && !o.pairs:
+				return usagef("bench: --random %d: want a number of programs, with --pairs", o.random)
 			case o.micro, o.grid != "":
 				return cobra.NoArgs(cmd, args)
 			case o.pairs:
@@ -105,6 +108,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&o.trace, "trace", "", "write a timeline of the steps to a file, for Perfetto or Chrome")
 	f.BoolVar(&o.micro, "micro", false, "measure plain kernels instead of a model")
 	f.BoolVar(&o.pairs, "pairs", false, "measure pairs of everyday operations, fused and stored one by one")
+	f.IntVar(&o.random, "random", 0, "with --pairs: as many random programs of three to six operations instead")
 	f.StringVar(&o.grid, "grid", "", "measure the rows of a file")
 	f.Float64Var(&o.floor, "floor", defaultFloor, "with --grid: percent of the bandwidth under which kernels are listed")
 	f.IntSliceVar(&o.sizes, "sizes", microbench.DefaultOptions().Sizes, "with --micro: sizes of the square matrix products; with --pairs: of the matrices (default 256)")

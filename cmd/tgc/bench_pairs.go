@@ -45,32 +45,42 @@ func (o *benchFlags) pairsOn(cmd *cobra.Command, name, filter string) error {
 	if cmd.Flags().Changed("sizes") {
 		sizes = o.sizes
 	}
-	var all []*microbench.Compared
-	for _, n := range sizes {
-		list := microbench.Pairs(n, filter)
-		if len(list) == 0 {
-			return usagef("bench --pairs: no pair is named %q; ops are %s", filter, strings.Join(microbench.Ops(), ", "))
-		}
-		for _, p := range list {
-			c, err := p.Measure(cmd.Context(), dev, config, o.options.Repeats)
-			if err != nil {
-				return err
-			}
-			for _, side := range []*microbench.Side{&c.Fused, &c.Fenced} {
-				side.Price, side.Time = round(side.Price), round(side.Time)
-			}
-			all = append(all, c)
-			if o.json {
-				if err := printJSON(cmd, c); err != nil {
-					return err
-				}
-			}
-		}
+	list, err := o.programs(sizes, filter)
+	if err != nil {
+		return err
 	}
-	if o.json {
+	var all []*microbench.Compared
+	err = microbench.MeasureAll(cmd.Context(), dev, config, list, o.options.Repeats, func(c *microbench.Compared) error {
+		for _, side := range []*microbench.Side{&c.Fused, &c.Fenced} {
+			side.Price, side.Time = round(side.Price), round(side.Time)
+		}
+		if o.json {
+			return printJSON(cmd, c)
+		}
+		all = append(all, c)
 		return nil
+	})
+	if err != nil || o.json {
+		return err
 	}
 	return printTable(cmd.OutOrStdout(), pairsTable(all))
+}
+
+// programs are those to measure: random ones where a number of them is given, else pairs.
+func (o *benchFlags) programs(sizes []int, filter string) ([]microbench.Program, error) {
+	var list []microbench.Program
+	for _, n := range sizes {
+		if o.random > 0 {
+			list = append(list, microbench.RandomPrograms(o.random, n)...)
+			continue
+		}
+		list = append(list, microbench.Pairs(n, filter)...)
+	}
+	list = slices.DeleteFunc(list, func(p microbench.Program) bool { return !strings.Contains(p.Name, filter) })
+	if len(list) == 0 {
+		return nil, usagef("bench --pairs: no program is named %q; ops are %s", filter, strings.Join(microbench.Ops(), ", "))
+	}
+	return list, nil
 }
 
 // pairsTable lists programs, those first that fusing slows down most.

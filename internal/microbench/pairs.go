@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	goruntime "runtime"
 	"slices"
 	"strings"
 
@@ -139,50 +140,147 @@ func (p *Program) side(ctx context.Context, desc *target.Desc, config engine.Con
 // several times, so that what else runs on the machine disturbs both. The least
 // counts.
 func (p *Program) Measure(ctx context.Context, dev runtime.Device, config engine.Config, repeats int) (*Compared, error) {
-	c, err := p.Price(ctx, dev.Target(), config)
+	ready, err := p.compile(ctx, dev, config)
 	if err != nil {
 		return nil, err
 	}
+	return ready.measure(ctx, repeats)
+}
+
+// MeasureAll is Measure for each program of a list; it hands over the results in order.
+// A GPU's programs are compiled ahead by the host's other cores; those of a CPU are not,
+// which would take the time of what is measured.
+func MeasureAll(ctx context.Context, dev runtime.Device, config engine.Config, list []Program, repeats int, take func(*Compared) error) error {
+	compilers := 1
+	if dev.Target().Kind == target.GPU {
+		compilers = max(goruntime.GOMAXPROCS(0)-1, 1)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ahead := make(chan chan compileResult, compilers-1)
+	go func() {
+		defer close(ahead)
+		for i := range list {
+			result := make(chan compileResult, 1)
+			select {
+			case ahead <- result:
+			case <-ctx.Done():
+				return
+			}
+			go func() {
+				ready, err := list[i].compile(ctx, dev, config)
+				result <- compileResult{ready, err}
+			}()
+		}
+	}()
+	var failed error
+	for result := range ahead {
+		r := <-result
+		if r.err == nil && failed == nil {
+			r.err = measureInto(ctx, r.ready, repeats, take)
+		} else if r.ready != nil {
+			r.ready.close()
+		}
+		if r.err != nil && failed == nil {
+			failed = r.err
+			cancel()
+		}
+	}
+	return failed
+}
+
+// compileResult is what a goroutine that compiles hands over.
+type compileResult struct {
+	ready *compiledProgram
+	err   error
+}
+
+func measureInto(ctx context.Context, ready *compiledProgram, repeats int, take func(*Compared) error) error {
+	c, err := ready.measure(ctx, repeats)
+	if err != nil {
+		return err
+	}
+	return take(c)
+}
+
+// compiledProgram is a program whose two forms can run.
+type compiledProgram struct {
+	compared      *Compared
+	fused, fenced *tensor.Function
+}
+
+func (c *compiledProgram) close() {
+	for _, f := range []*tensor.Function{c.fused, c.fenced} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// compile prices a program, compiles its two forms and fills their inputs.
+func (p *Program) compile(ctx context.Context, dev runtime.Device, config engine.Config) (_ *compiledProgram, err error) {
+	c := &compiledProgram{compared: &Compared{Name: p.Name, Size: p.Size}}
+	defer func() {
+		if err != nil {
+			c.close()
+			err = fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}()
+	if c.fused, c.compared.Fused, err = p.form(ctx, dev, config, false); err != nil {
+		return nil, err
+	}
+	c.fenced, c.compared.Fenced, err = p.form(ctx, dev, config, true)
+	return c, err
+}
+
+// form compiles one form.
+func (p *Program) form(ctx context.Context, dev runtime.Device, config engine.Config, fenced bool) (*tensor.Function, Side, error) {
+	g, err := p.Graph(fenced)
+	if err != nil {
+		return nil, Side{}, err
+	}
+	f, err := tensor.Compile(ctx, g, dev, config)
+	if err != nil {
+		return nil, Side{}, err
+	}
+	for _, info := range f.Buffers() {
+		if err := fill(ctx, f, info); err != nil {
+			f.Close()
+			return nil, Side{}, err
+		}
+	}
+	return f, priceOf(f.Step().Compiled), nil
+}
+
+// rounds is how often a program's two forms take turns.
+const rounds = 4
+
+// measure times both forms, by turns, and frees them.
+func (c *compiledProgram) measure(ctx context.Context, repeats int) (*Compared, error) {
+	defer c.close()
 	for range rounds {
 		for _, form := range []struct {
-			side   *Side
-			fenced bool
-		}{{&c.Fused, false}, {&c.Fenced, true}} {
-			seconds, err := p.run(ctx, dev, config, form.fenced, repeats)
+			side     *Side
+			function *tensor.Function
+		}{{&c.compared.Fused, c.fused}, {&c.compared.Fenced, c.fenced}} {
+			seconds, err := runs(ctx, form.function, repeats)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", p.Name, err)
+				return nil, fmt.Errorf("%s: %w", c.compared.Name, err)
 			}
 			if t := 1e6 * slices.Min(seconds); form.side.Time == 0 || t < form.side.Time {
 				form.side.Time = t
 			}
 		}
 	}
-	return c, nil
+	return c.compared, nil
 }
-
-// rounds is how often a program's two forms take turns.
-const rounds = 2
 
 // longRun is how many seconds a run may take to be repeated, and how many it is
 // repeated for.
-const longRun = 0.1
+const longRun = 0.05
 
-// run times one form.
-func (p *Program) run(ctx context.Context, dev runtime.Device, config engine.Config, fenced bool, repeats int) ([]float64, error) {
-	g, err := p.Graph(fenced)
-	if err != nil {
-		return nil, err
-	}
-	f, err := tensor.Compile(ctx, g, dev, config)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for _, info := range f.Buffers() {
-		if err := fill(ctx, f, info); err != nil {
-			return nil, err
-		}
-	}
+// runs times a function's runs.
+func runs(ctx context.Context, f *tensor.Function, repeats int) ([]float64, error) {
 	run := func() error { return f.Run(ctx, nil) }
 	seconds, err := timed(ctx, 1, 1, longRun, run)
 	if err != nil || slices.Min(seconds) > longRun {

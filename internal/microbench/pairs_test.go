@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -16,6 +17,7 @@ import (
 
 	"tgc/engine"
 	"tgc/internal/microbench"
+	"tgc/runtime/devices"
 	"tgc/runtime/interp"
 	"tgc/target"
 )
@@ -50,6 +52,18 @@ func TestFusingPaysOnGPU(t *testing.T) {
 func TestFusingRandomProgramsPays(t *testing.T) {
 	desc := parseTarget(t, "llvm:x86-64-v3")
 	checkPays(t, "dearer-random.txt", microbench.RandomPrograms(200, 96), func(ctx context.Context, p *microbench.Program) (*microbench.Compared, error) {
+		return p.Price(ctx, desc, engine.Config{})
+	})
+}
+
+// TestFusingRandomProgramsPaysOnGPU is the same on a GPU, where a plan that asked for too many
+// threads was 30 times as dear as the fenced kernels.
+func TestFusingRandomProgramsPaysOnGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles 400 programs")
+	}
+	desc := parseTarget(t, "ptx:sm_90")
+	checkPays(t, "dearer-random-gpu.txt", microbench.RandomPrograms(200, 96), func(ctx context.Context, p *microbench.Program) (*microbench.Compared, error) {
 		return p.Price(ctx, desc, engine.Config{})
 	})
 }
@@ -197,5 +211,39 @@ func TestMeasurePair(t *testing.T) {
 		if side.Time <= 0 || side.Price <= 0 || side.Bytes < 2*4*64 || side.Instructions < 64 || len(side.Kernels) == 0 {
 			t.Errorf("%s: %+v", name, side)
 		}
+	}
+}
+
+// Programs of a GPU are compiled ahead of those that are measured and come in order; the
+// first error ends the list.
+func TestMeasureAll(t *testing.T) {
+	dev, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	list := slices.Concat(microbench.Pairs(8, "relu + relu"), microbench.Pairs(8, "flip + bias"), microbench.RandomPrograms(1, 8))
+	var names []string
+	take := func(c *microbench.Compared) error {
+		names = append(names, c.Name)
+		if c.Fused.Time <= 0 || c.Fenced.Time <= 0 {
+			t.Errorf("%+v", c)
+		}
+		return nil
+	}
+	if err := microbench.MeasureAll(t.Context(), dev, engine.Config{}, list, 1, take); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{list[0].Name, list[1].Name, list[2].Name}
+	if !slices.Equal(names, want) {
+		t.Errorf("measured %q, want %q", names, want)
+	}
+	end, taken := errors.New("enough"), 0
+	err = microbench.MeasureAll(t.Context(), dev, engine.Config{}, list, 1, func(*microbench.Compared) error {
+		taken++
+		return end
+	})
+	if !errors.Is(err, end) || taken != 1 {
+		t.Errorf("after the first: %v, %d taken", err, taken)
 	}
 }

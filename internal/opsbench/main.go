@@ -167,7 +167,7 @@ func (b *bench) measure(ctx context.Context, o operation, enough time.Duration) 
 		}
 	}
 	for _, info := range f.Buffers() {
-		bytes, err := fill(ctx, f, info)
+		bytes, err := fill(ctx, f, info, o.indices())
 		if err != nil {
 			return nil, err
 		}
@@ -187,11 +187,9 @@ func (b *bench) measure(ctx context.Context, o operation, enough time.Duration) 
 	return r, nil
 }
 
-// mostIndex bounds integers of inputs, so that they are indices of any axis here.
-const mostIndex = 100
-
-// fill sets an input to random numbers of a fixed seed and returns a buffer's size.
-func fill(ctx context.Context, f *tensor.Function, info tensor.BufferInfo) (bytes int, err error) {
+// fill sets an input to random numbers of a fixed seed, integers below a bound, and returns
+// a buffer's size.
+func fill(ctx context.Context, f *tensor.Function, info tensor.BufferInfo, indices int) (bytes int, err error) {
 	raw, err := f.Read(ctx, info.Name)
 	if err != nil || info.Output {
 		return len(raw), err
@@ -200,7 +198,7 @@ func fill(ctx context.Context, f *tensor.Function, info tensor.BufferInfo) (byte
 	values := make([]float64, len(raw)/info.DType.Size())
 	for i := range values {
 		if values[i] = ir.RoundFloat(ir.F32, random.Float64()-0.5); !info.DType.IsFloat() {
-			values[i] = float64(random.IntN(mostIndex))
+			values[i] = float64(random.IntN(min(indices, 1<<min(8*info.DType.Size()-1, 30))))
 		}
 	}
 	return len(raw), f.Write(ctx, info.Name, []byte(ir.EncodeTable(info.DType, values)))

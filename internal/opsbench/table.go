@@ -34,6 +34,10 @@ func (o operation) String() string {
 	return o.name + " " + fmt.Sprintf(o.format, args...)
 }
 
+// indices is what integers of inputs stay below, so that they are indices of any axis that
+// a family has them for: the second size.
+func (o operation) indices() int { return o.size[min(1, len(o.size)-1)] }
+
 // named are the operations whose names hold one of the texts, all without any.
 func named(texts []string) []operation {
 	var list []operation
@@ -221,21 +225,22 @@ var table = []family{
 	{"cumsum", "%dx%d, axis %d", nil, along((*tensor.Tensor).Cumsum), []int{3, 70, 1}, shapes(
 		[]int{1, 1 << 20, 1}, []int{1, 1000003, 1}, []int{1000, 1000, 0}, []int{1000, 1000, 1}, []int{512, 4096, 1},
 		[]int{4096, 512, 0}, []int{10000, 64, 1}, []int{10007, 61, 1})},
+	{"deviation", "%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Std(1, axis) }), []int{3, 70, 1}, shapes([]int{1, 1 << 20, 1})},
 	{"cumprod", "%dx%d, axis %d", nil, along((*tensor.Tensor).Cumprod), []int{3, 70, 1}, shapes([]int{1, 1 << 20, 1})},
 	{"cummax", "%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor {
 		values, _ := x.Cummax(axis)
 		return values
 	}), []int{3, 70, 1}, shapes([]int{1, 10000, 1}, []int{1, 1 << 20, 1}, []int{1000, 1000, 0}, []int{1000, 1000, 1})},
 	{"softmax", "%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Softmax(axis) }), []int{3, 5, 1}, shapes(
-		[]int{1024, 1024, 1}, []int{4096, 1001, 1}, []int{1001, 4099, 0}, []int{1024, 1024, 0}, []int{1, 1 << 20, 1},
+		[]int{1024, 1024, 1}, []int{512, 512, 1}, []int{4096, 1001, 1}, []int{1001, 4099, 0}, []int{1024, 1024, 0}, []int{1, 1 << 20, 1},
 		[]int{16, 1000003, 1}, []int{3, 100000, 1}, []int{1000000, 3, 1}, []int{30000, 35, 1}, []int{35, 1021, 1})},
 	{"softmax", "%dx%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Softmax(axis) }), []int{3, 5, 2, 1}, shapes([]int{64, 32, 1024, 1})},
 	{"cross entropy", "%dx%d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
 		return input(g, "x", d...).CrossEntropy(g.Input("y", ir.I32, d[0]), tensor.CrossEntropyOptions{})
 	}, []int{3, 130}, shapes([]int{64, 32000})},
-	{"layer norm", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor { return x.LayerNorm(1, nil, nil, 1e-5) }), []int{3, 5}, shapes([]int{4096, 1000}, []int{4, 1000003}, []int{1000000, 3}, []int{997, 1021})},
+	{"layer norm", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor { return x.LayerNorm(1, nil, nil, 1e-5) }), []int{3, 5}, shapes([]int{4096, 1000}, []int{4096, 768}, []int{4, 1000003}, []int{1000000, 3}, []int{997, 1021})},
 	{"layer norm gradient", "%dx%d", nil, layerNormGradient, []int{3, 5}, shapes([]int{4096, 1000})},
-	{"argmax", "%dx%d, axis %d", nil, along((*tensor.Tensor).Argmax), []int{3, 5, 1}, shapes([]int{4096, 1001, 1}, []int{1001, 4096, 0}, []int{1, 1000003, 1}, []int{1000000, 3, 1}, []int{1021, 35, 0})},
+	{"argmax", "%dx%d, axis %d", nil, along((*tensor.Tensor).Argmax), []int{3, 5, 1}, shapes([]int{4096, 1001, 1}, []int{1001, 4096, 0}, []int{1, 1 << 20, 1}, []int{1, 1000003, 1}, []int{1000000, 3, 1}, []int{1021, 35, 0})},
 	{"sum", "%dx%dx%d, axis %d", nil, along(func(x *tensor.Tensor, axis int) *tensor.Tensor { return x.Sum(axis) }), []int{3, 5, 2, 1}, shapes(
 		[]int{127, 255, 129, 1}, []int{1, 4096, 333, 1}, []int{1, 1000003, 3, 1}, []int{1, 1, 1 << 24, 2}, []int{1, 7, 1000003, 2},
 		[]int{1, 1000000, 3, 2}, []int{1, 16, 997, 1}, []int{1, 1021, 35, 1}, []int{1021, 997, 35, 0})},
@@ -264,12 +269,26 @@ var table = []family{
 		values, _ := x.TopK(8, 1, true)
 		return values
 	}), []int{2, 20}, shapes([]int{64, 1024}, []int{1, 100000}, []int{1000, 35})},
+	{"top 50", "%dx%d", nil, of(func(x *tensor.Tensor) *tensor.Tensor {
+		values, _ := x.TopK(50, 1, true)
+		return values
+	}), []int{2, 70}, shapes([]int{1, 32000})},
 	{"index add", "%d rows to %d of %d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
 		return input(g, "x", d[1], d[2]).IndexAdd(0, g.Input("index", ir.I32, d[0]), input(g, "y", d[0], d[2]))
-	}, []int{7, 5, 3}, shapes([]int{100000, 1000, 64}, []int{100000, 100000, 64}, []int{1000, 100000, 64}, []int{1 << 20, 10, 1})},
+	}, []int{7, 5, 3}, shapes([]int{100000, 10000, 64}, []int{100000, 1000, 64}, []int{100000, 100000, 64}, []int{1000, 100000, 64}, []int{1 << 20, 10, 1})},
 	{"scatter", "%d to %d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
 		return input(g, "x", d[1]).ScatterElements(0, g.Input("index", ir.I32, d[0]), input(g, "y", d[0]))
 	}, []int{7, 5}, shapes([]int{100000, 100000}, []int{1000, 1000000})},
+	{"gather", "%d rows of %dx%d", nil, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d[1], d[2]).Gather(0, g.Input("index", ir.I32, d[0]))
+	}, []int{7, 5, 3}, shapes([]int{100000, 10000, 64})},
+	{"exponential", "%d", nil, of((*tensor.Tensor).Exp), []int{9}, shapes([]int{1 << 20})},
+	{"batched product", "%dx%dx%dx%d", func(d []int) float64 { return float64(d[0]) * productOperations(d[1:]) }, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d[0], d[1], d[2]).MatMul(input(g, "y", d[0], d[2], d[3]))
+	}, []int{2, 3, 4, 5}, shapes([]int{64, 128, 64, 128}, []int{61, 127, 67, 129})},
+	{"distances", "%d to %d of %d", func(d []int) float64 { return 1.5 * productOperations([]int{d[0], d[2], d[1]}) }, func(g *tensor.Graph, d []int) *tensor.Tensor {
+		return input(g, "x", d[0], 1, d[2]).Sub(input(g, "y", 1, d[1], d[2])).Square().Sum(-1).Sqrt()
+	}, []int{3, 4, 5}, shapes([]int{1000, 1000, 64})},
 }
 
 func interpolate(mode tensor.Interpolation) func(g *tensor.Graph, d []int) *tensor.Tensor {

@@ -1,0 +1,64 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"tgc/engine"
+	"tgc/ir"
+	"tgc/target"
+	"tgc/tensor"
+)
+
+// Kernels of library programs whose plans on a GPU were cliffs: each has the kind of plan that
+// it had not, and no more or fewer blocks than that needs.
+func TestLibraryPlans(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	square := func(g *tensor.Graph, n int) *tensor.Tensor { return input(g, "x", n, n) }
+	for _, tt := range []struct {
+		name         string
+		build        func(g *tensor.Graph) *tensor.Tensor
+		want         string // in the last kernel's text of why
+		fewest, most int64  // its blocks
+	}{
+		{"a window of single channels", func(g *tensor.Graph) *tensor.Tensor {
+			return input(g, "x", 1, 128, 56, 56).Conv(input(g, "w", 128, 1, 3, 3), nil, tensor.ConvOptions{Padding: []int{1}, Groups: 128})
+		}, "a thread each along s2, 9 points", 128, 1 << 14},
+		{"elements that share what their row folds", func(g *tensor.Graph) *tensor.Tensor {
+			y := square(g, 256).Add(input(g, "b", 256))
+			return y.Sub(y.LogSumExpKeep(-1))
+		}, "threads a reduce", 256, 256},
+		{"short sums beside a column's", func(g *tensor.Graph) *tensor.Tensor {
+			y := square(g, 256).Cumsum(0)
+			return y.Sub(y.MeanKeep(0))
+		}, "threads a reduce", 128, 256},
+		{"rows of 96 and a stage of a warp each", func(g *tensor.Graph) *tensor.Tensor {
+			y := square(g, 96).MatMul(input(g, "w", 96, 96))
+			return y.Div(y.SumKeep(-1).AddScalar(1e3)).Pad(1, 1, 0).Cut(tensor.Whole(), tensor.Between(0, 96))
+		}, "threads a reduce", 96, 1 << 14},
+		{"columns of gathered rows", func(g *tensor.Graph) *tensor.Tensor {
+			return square(g, 256).Gather(0, g.Input("i", ir.I32, 256)).Mean(0)
+		}, "side by side", 16, 256},
+		{"columns after the largest of each row", func(g *tensor.Graph) *tensor.Tensor {
+			y := square(g, 96).MatMul(input(g, "w", 96, 96)).Roll([]int{1, 3}, []int{0, 1})
+			return y.Sub(y.MaxKeep(-1)).Softmax(0)
+		}, "side by side", 8, 96},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			g.Output("out", tt.build(g))
+			c, err := g.Compile(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			launch := c.Launches[len(c.Launches)-1]
+			k := launch[len(launch)-1].Kernel
+			if units := k.Program.Units(); !strings.Contains(k.Why, tt.want) || units < tt.fewest || units > tt.most {
+				t.Errorf("%s: %d blocks, %s\nwant %d to %d, %q", k.Name, units, k.Why, tt.fewest, tt.most, tt.want)
+			}
+		})
+	}
+}
