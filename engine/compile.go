@@ -199,6 +199,9 @@ func runSchedule(ctx context.Context, s *state) error {
 	}
 	s.out.Schedule = result
 	s.out.Decisions = usedDecisions(result.Decisions, s.config.Decide)
+	if s.config.RecordsBy != nil {
+		s.out.Decisions = append(s.out.Decisions, *s.config.RecordsBy)
+	}
 	return nil
 }
 

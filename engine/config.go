@@ -16,26 +16,27 @@ import (
 // Config holds every option. It is read once, from the environment and the
 // command line; what changes code is part of cache keys.
 type Config struct {
-	Debug    int                // TGC_DEBUG: what to print on stderr, see debug.go
-	CacheDir string             // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
-	Threads  int                // CPU workers, 0 for all cores
-	Rules    schedule.RuleSet   // rules switched off (TGC_RULES_OFF, names separated by commas)
-	Knobs    heuristic.Knobs    // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
-	Decide   schedule.Decisions // of rules on values, before those of the database (TGC_DECIDE)
-	With     []plan.Opt         // added to the plans of kernels that accept them (TGC_WITH)
-	Verify   bool               // run the form's verifier after every pass (TGC_VERIFY)
-	Records  Records            // TGC_RECORDS: whether packed weights are interleaved (packed.Records)
-	Control  *pass.Control      // passes left out, printed, stopped after, counted; may be nil
-	Explain  bool               // keep the rules that were declined, for Compiled.Explain
-	Finite   Watch              // stop at the first kernel that writes such a value (TGC_FINITE)
-	Plans    Plans              // asked for a plan before the database and the heuristics; may be nil
-	DB       string             // TGC_DB: folder of plans that searches have found; empty: none
-	IgnoreDB bool               // TGC_IGNORE_DB
-	Beam     int                // TGC_BEAM: who opens a device makes Plans of it, package search has them
-	Steps    Steps              // asked for plans when a step is captured; may be nil
-	StepBeam int                // TGC_JITBEAM: who opens a device makes Steps of it
-	Parallel int                // TGC_PARALLEL: candidates that a search compiles at once; 0: one for each processor
-	Warn     func(string)       // told of plans that are not used; may be nil
+	Debug     int                // TGC_DEBUG: what to print on stderr, see debug.go
+	CacheDir  string             // TGC_CACHE_DIR: compiled objects; empty for the user's cache folder
+	Threads   int                // CPU workers, 0 for all cores
+	Rules     schedule.RuleSet   // rules switched off (TGC_RULES_OFF, names separated by commas)
+	Knobs     heuristic.Knobs    // MV, MV_BLOCKSIZE, MV_THREADS_PER_ROW, MV_ROWS_PER_THREAD
+	Decide    schedule.Decisions // of rules on values, before those of the database (TGC_DECIDE)
+	With      []plan.Opt         // added to the plans of kernels that accept them (TGC_WITH)
+	Verify    bool               // run the form's verifier after every pass (TGC_VERIFY)
+	RecordsBy *Decision          // what chose Records; nil: the price, or the user
+	Records   Records            // TGC_RECORDS: whether packed weights are interleaved (packed.Records)
+	Control   *pass.Control      // passes left out, printed, stopped after, counted; may be nil
+	Explain   bool               // keep the rules that were declined, for Compiled.Explain
+	Finite    Watch              // stop at the first kernel that writes such a value (TGC_FINITE)
+	Plans     Plans              // asked for a plan before the database and the heuristics; may be nil
+	DB        string             // TGC_DB: folder of plans that searches have found; empty: none
+	IgnoreDB  bool               // TGC_IGNORE_DB
+	Beam      int                // TGC_BEAM: who opens a device makes Plans of it, package search has them
+	Steps     Steps              // asked for plans when a step is captured; may be nil
+	StepBeam  int                // TGC_JITBEAM: who opens a device makes Steps of it
+	Parallel  int                // TGC_PARALLEL: candidates that a search compiles at once; 0: one for each processor
+	Warn      func(string)       // told of plans that are not used; may be nil
 }
 
 // Option is one row of the documented table of options.
@@ -86,11 +87,13 @@ var Options = []Option{
 	{"TGC_BEAM", "search the plan of every kernel when it is compiled, with so many plans from round to round; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.Beam, v, 0, 1024) }},
 	{"TGC_JITBEAM", "search the kernels of every step when it is captured, with so many plans from round to round, and take what makes the step faster; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.StepBeam, v, 0, 1024) }},
 	{"TGC_PARALLEL", "how many candidates a search lowers and assembles at once; default: one for each processor", func(c *Config, v string) error { return setInt(&c.Parallel, v, 1, 1024) }},
-	{"TGC_RECORDS", "1 interleaves the rows of packed weights for a CPU, 0 reads them in the file's order; default: what is faster in the mode", func(c *Config, v string) error {
-		on := false
-		err := setBool(&on, v)
-		c.Records = RecordsNever
-		if on {
+	{"TGC_RECORDS", "1 interleaves the rows of packed weights for a CPU, 0 reads them in the file's order, 2 to 8 interleaves those of up to so many bits a weight; default: what is faster in the mode, or what tgc tune has found", func(c *Config, v string) error {
+		bits := 0
+		err := setInt(&bits, v, 0, 8)
+		switch c.Records = Records(bits); bits {
+		case 0:
+			c.Records = RecordsNever
+		case 1:
 			c.Records = RecordsAlways
 		}
 		return err

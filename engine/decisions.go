@@ -24,6 +24,16 @@ func (c *Config) decisions(desc *target.Desc) schedule.Decisions {
 	return list.With(c.Decide.List()...)
 }
 
+// Decided is what was decided of a rule and a value, for those who ask outside of the schedule.
+func (c *Config) Decided(desc *target.Desc, rule schedule.Rule, value string) (Decision, bool) {
+	for _, d := range c.decisions(desc).List() {
+		if d.Rule == rule && d.Value == value {
+			return usedDecisions(schedule.Decisions{}.With(d), c.Decide)[0], true
+		}
+	}
+	return Decision{}, false
+}
+
 // usedDecisions says where each of some decisions comes from.
 func usedDecisions(used, given schedule.Decisions) (list []Decision) {
 	for _, d := range used.List() {

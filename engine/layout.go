@@ -28,7 +28,7 @@ type Layout struct {
 func WeightLayout(desc *target.Desc, format string, shape []*ir.UOp) Layout {
 	f, ok := packed.Lookup(format)
 	planes := desc.Kind == target.GPU || desc.Planes
-	if !planes && !desc.Records || !ok || f.IsPlain() || len(shape) == 0 {
+	if !planes && desc.Records == 0 || !ok || f.IsPlain() || len(shape) == 0 {
 		return Layout{}
 	}
 	l := Layout{format: f, rows: 1}
@@ -53,21 +53,21 @@ func WeightLayout(desc *target.Desc, format string, shape []*ir.UOp) Layout {
 
 // Records says whether packed weights are interleaved on a CPU. Their layout is one for all
 // steps that read them, and costs a copy: who loads them decides.
-type Records uint8
+type Records int
 
-// The choices.
+// The choices; a number is the most bits a weight of those that are interleaved.
 const (
-	RecordsByPrice Records = iota // of a model's weights: see llm; of a single graph's, in the host's order
-	RecordsNever
-	RecordsAlways
+	RecordsByPrice Records = 0 // of a model's weights: see llm; of a single graph's, in the host's order
+	RecordsNever   Records = -1
+	RecordsAlways  Records = packed.RecordBits
 )
 
 // TargetFor is the target with the layout that is chosen for packed weights.
 func (c *Config) TargetFor(desc *target.Desc) *target.Desc {
-	if c.Records != RecordsAlways || !desc.CanInterleave() {
+	if c.Records <= 0 || !desc.CanInterleave() {
 		return desc
 	}
-	return desc.WithRecords()
+	return desc.WithRecords(int(c.Records))
 }
 
 // forWeights is the target with the layout of the packed buffers of a graph. In planes
@@ -108,7 +108,7 @@ func formatOf(u *ir.UOp) string {
 // Layout is the layout of a user's buffer, by its ID.
 func (c *Compiled) Layout(id int64) Layout {
 	for i := range c.Schedule.Buffers {
-		if b := &c.Schedule.Buffers[i]; b.UserID == id && (c.Target.Planes || c.Target.Records) {
+		if b := &c.Schedule.Buffers[i]; b.UserID == id && (c.Target.Planes || c.Target.Records > 0) {
 			return WeightLayout(c.Target, b.Format, b.Shape)
 		}
 	}

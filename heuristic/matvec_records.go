@@ -29,7 +29,8 @@ func (a *analysis) recordRow(weights []*operand) int {
 
 // inRecords reports a weight whose rows are interleaved.
 func (a *analysis) inRecords(w *operand) bool {
-	return a.desc.Records && w.rank() == packedRank && w.accesses[0].Op == ir.OpField && packed.InRecords(w.accesses[0])
+	bits := a.desc.Records
+	return bits > 0 && w.rank() == packedRank && w.accesses[0].Op == ir.OpField && packed.InRecords(w.accesses[0], bits)
 }
 
 // rowStride is how many rows of a weight one step along an axis moves; 0 where it is unknown.

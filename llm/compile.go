@@ -35,7 +35,7 @@ func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *targ
 	if v.Cache == 0 {
 		v.Cache = cacheDType
 	}
-	config.Records = recordsFor(config.Records, desc, v.Numeric, 0)
+	chooseRecords(&config, m.File, desc, v.Numeric, 0)
 	g, err := BuildStep(m.Config, m.File, v)
 	if err != nil {
 		return nil, err

@@ -66,10 +66,16 @@ func recordsFor(chosen engine.Records, desc *target.Desc, mode nn.Numeric, bytes
 	case mode != nn.Exact || !desc.CanInterleave():
 		return engine.RecordsNever
 	}
-	if available, known := pages.Available(); known && bytes > available/recordShare {
+	if !roomFor(bytes) {
 		return engine.RecordsNever
 	}
 	return engine.RecordsAlways
+}
+
+// roomFor reports memory for a copy of weights that take so many bytes.
+func roomFor(bytes int64) bool {
+	available, known := pages.Available()
+	return !known || bytes <= available/recordShare
 }
 
 // recordShare is the part of the available memory that a copy of the weights may take: the rest

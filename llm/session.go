@@ -95,9 +95,9 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 		return nil, fmt.Errorf("llm: context of %d tokens, want at least 1", opt.Context)
 	}
 	if opt.weights != nil {
-		opt.Config.Records = opt.weights.options.Config.Records
+		opt.Config.Records, opt.Config.RecordsBy = opt.weights.options.Config.Records, opt.weights.options.Config.RecordsBy
 	}
-	opt.Config.Records = recordsFor(opt.Config.Records, dev.Target(), opt.Mode, weightBytes(m.File))
+	chooseRecords(&opt.Config, m.File, dev.Target(), opt.Mode, weightBytes(m.File))
 	s := &Session{
 		model: m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
 		memory: make(map[string]runtime.Memory), steps: make(map[stepKey]*step), samplers: make(map[bool]*sampler), loops: make(map[loopKey]*loop),

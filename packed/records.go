@@ -62,20 +62,20 @@ func (f *Field) recordRun(of *Format) int64 {
 }
 
 // Interleaves reports a tensor that Records may hold: a matrix of whole tiles, in a type whose
-// numbers are bytes. Of several matrices one is chosen when a step runs, experts, and no plan
+// numbers are bytes and take so many bits a weight at most. Of several matrices one is chosen when a step runs, experts, and no plan
 // knows lanes of their rows yet.
-func (f *Format) Interleaves(shape []int64) bool {
+func (f *Format) Interleaves(shape []int64, bits int) bool {
 	n := len(shape)
 	if f.IsPlain() || n != 2 || shape[0]%RecordRows != 0 || shape[0] == 0 {
 		return false
 	}
-	return inWords()[f.Name] && f.BlockBytes*8 <= recordBits*f.BlockElems
+	return inWords()[f.Name] && f.BlockBytes*8 <= bits*f.BlockElems
 }
 
-// recordBits is the most bits a weight for which records pay: wider ones are bound by memory in
+// RecordBits is the most bits a weight for which records usually pay: wider ones are bound by memory in
 // the file's order too. Exact decode of LLaMA 1B Q6_K (6.6 bits) fell on one Intel core from 11.5
 // to 9.7 and 10.4 tokens a second, Q4_0 rose from 12.7 to 14.7.
-const recordBits = 6
+const RecordBits = 6
 
 // inWords are the formats whose weights are taken out of words of bytes with masks and shifts
 // alone, as lanes that are rows want them: no table, no sign, no product.
@@ -126,8 +126,8 @@ func indexAt(x *ir.UOp, k int64) int64 {
 	return ir.EvalScalar(x.Op, ir.Idx, ir.Idx, args).I
 }
 
-// InRecords reports a FIELD of a buffer that Records may hold.
-func InRecords(field *ir.UOp) bool {
+// InRecords reports a FIELD of a buffer that Records of so many bits may hold.
+func InRecords(field *ir.UOp, bits int) bool {
 	f, ok := Lookup(field.Arg.(ir.FieldArg).Format)
 	shape := make([]int64, len(field.Src[0].Src))
 	for i, n := range field.Src[0].Src {
@@ -137,16 +137,16 @@ func InRecords(field *ir.UOp) bool {
 		}
 		shape[i] = size
 	}
-	return ok && f.Interleaves(shape)
+	return ok && f.Interleaves(shape, bits)
 }
 
 // LayoutOf is the layout of a tensor of this shape on a target that re-lays weights in planes,
-// in records where they suit, or not at all.
-func LayoutOf(f *Format, shape []int64, inPlanes, inRecords bool) Layout {
+// in records of up to so many bits where they suit, or not at all.
+func LayoutOf(f *Format, shape []int64, inPlanes bool, recordBits int) Layout {
 	switch {
 	case inPlanes:
 		return Planes
-	case inRecords && f.Interleaves(shape):
+	case f.Interleaves(shape, recordBits):
 		return Records
 	}
 	return Identity

@@ -48,7 +48,7 @@ func TestRecordReader(t *testing.T) {
 func TestInterleaves(t *testing.T) {
 	var suit []string
 	for _, f := range All() {
-		if f.Interleaves([]int64{32, 512}) {
+		if f.Interleaves([]int64{32, 512}, RecordBits) {
 			suit = append(suit, f.Name)
 		}
 	}
@@ -56,9 +56,12 @@ func TestInterleaves(t *testing.T) {
 	if !slices.Equal(suit, want) {
 		t.Errorf("records suit %v, want %v", suit, want)
 	}
+	if f, _ := Lookup("Q6_K"); !f.Interleaves([]int64{32, 512}, 8) || f.Interleaves([]int64{32, 512}, 0) {
+		t.Error("Q6_K in records of 8 bits, and of none")
+	}
 	f, _ := Lookup("Q4_K")
 	for _, shape := range [][]int64{{512}, {0, 512}, {24, 512}, {4, 32, 512}} {
-		if f.Interleaves(shape) {
+		if f.Interleaves(shape, 8) {
 			t.Errorf("records of %v", shape)
 		}
 	}

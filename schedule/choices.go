@@ -19,8 +19,9 @@ type choices struct {
 // deciders are the rules that take decisions, by the group or the name of their rows. The name of the
 // group is that of all of its rules: a value of which it declines is stored.
 var deciders = map[string]*choices{
-	placement:    {apply: true, text: "apply: its limits are four times as wide, and prices are not asked; decline: the value stays as it is", others: otherPlacement},
-	"split-grid": {amount: true, text: "a number: so many chunks; decline: the reduce stays whole", others: otherSplits},
+	placement:            {apply: true, text: "apply: its limits are four times as wide, and prices are not asked; decline: the value stays as it is", others: otherPlacement},
+	string(WeightLayout): {amount: true, text: "a number: rows of packed weights of up to so many bits are interleaved at load; decline: they lie as in the file"},
+	"split-grid":         {amount: true, text: "a number: so many chunks; decline: the reduce stays whole", others: otherSplits},
 	"order-levels": {text: "decline: the kernel that stores the value starts after the others of its level, alone", others: func(r Record) []Choice {
 		if r.Applied {
 			return []Choice{Decline}
@@ -28,6 +29,10 @@ var deciders = map[string]*choices{
 		return nil
 	}},
 }
+
+// WeightLayout decides how the packed weights of a model lie in the memory of a CPU. It is no rule of the
+// schedule: who loads the weights asks for it, since all steps share them.
+const WeightLayout Rule = "weight-layout"
 
 // choicesOf are those of a rule; nil: it takes no decisions.
 func choicesOf(rule Rule) *choices {
@@ -53,6 +58,7 @@ func Deciders() (names, texts []string) {
 
 func unknownDecider(name string) error {
 	names, _ := Deciders()
+	names = append(names, string(WeightLayout))
 	return fmt.Errorf("rule %.40q, want one of %s", name, strings.Join(names, ", "))
 }
 

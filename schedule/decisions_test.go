@@ -42,6 +42,7 @@ func TestParseDecisions(t *testing.T) {
 		"R8 0123456789abcdef 65537":                    `choice "65537"`,
 		"R7 0123456789abcdef apply":                    "order-levels takes decline",
 		"placement 0123456789abcdef apply":             "placement takes",
+		"weight-layout 0123456789abcdef apply":         "weight-layout takes a number",
 		"R1 0123456789abcdef decline; " + "x y z":      "decision 2",
 		strings.Repeat("R1", 300) + " 0 0" + "\x00 \n": "decision 1",
 	} {

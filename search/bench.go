@@ -80,6 +80,7 @@ type BenchOptions struct {
 	Ranked   bool   `json:"ranked,omitempty"`    // candidates that are tried at once are ordered by what is expected of them
 	Model    *Model `json:"model,omitempty"`     // what expects it; nil: an estimate
 	Baseline string `json:"baseline"`            // the heuristic's plan
+	Records  int    `json:"records,omitempty"`   // bits a weight of those whose rows are interleaved, as the step's target has them
 	Parallel int    `json:"parallel,omitempty"`  // candidates that are lowered and assembled at once; 0: one for each processor
 }
 
@@ -115,7 +116,7 @@ type Bench struct {
 // NewBench makes a bench of a kernel, which must be in canonical form. The baseline itself is
 // checked first: an error says that the kernel cannot be judged.
 func NewBench(ctx context.Context, dev runtime.Device, ast *ir.UOp, options BenchOptions) (*Bench, error) {
-	compiled, err := engine.Compile(ctx, ast, dev.Target(), engine.Config{})
+	compiled, err := engine.Compile(ctx, ast, dev.Target(), engine.Config{Records: engine.Records(options.Records)})
 	if err != nil {
 		return nil, err
 	}

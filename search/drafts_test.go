@@ -181,12 +181,16 @@ func TestTuneTriesInTheStepWhatIsAsFast(t *testing.T) {
 	}
 }
 
-// allAlike is a tester by which all plans take as long.
-type allAlike struct{}
+// allAlike is a tester by which all plans take as long, or are all wrong.
+type allAlike struct{ wrong bool }
 
-func (allAlike) Try(_ context.Context, plans []plan.Plan) (out []Outcome, err error) {
+func (a allAlike) Try(_ context.Context, plans []plan.Plan) (out []Outcome, err error) {
 	for _, p := range plans {
-		out = append(out, Outcome{Plan: p.String(), Status: Measured, Time: 10})
+		o := Outcome{Plan: p.String(), Status: Measured, Time: 10}
+		if a.wrong {
+			o.Status = Wrong
+		}
+		out = append(out, o)
 	}
 	return out, nil
 }

@@ -25,6 +25,14 @@ var errStepWrong = errors.New("wrong values")
 
 // judge compares a step with the one that prices and heuristics make.
 func (t *tuning) judge(ctx context.Context, s *engine.Step) error {
+	if err := t.judgeKernels(ctx, s); err != nil {
+		return err
+	}
+	return t.judgeResults(ctx, s)
+}
+
+// judgeKernels tries those that are new.
+func (t *tuning) judgeKernels(ctx context.Context, s *engine.Step) error {
 	known := make(map[uint64]bool)
 	for _, k := range partsOf(t.decided.Compiled) {
 		known[ir.CanonicalHash(k.AST)] = true
@@ -32,12 +40,12 @@ func (t *tuning) judge(ctx context.Context, s *engine.Step) error {
 	for _, k := range partsOf(s.Compiled) {
 		if form := ir.CanonicalHash(k.AST); !known[form] {
 			known[form] = true
-			if err := t.judgeKernel(ctx, k); err != nil {
+			if err := t.judgeKernel(ctx, k, s.Compiled.Target.Records); err != nil {
 				return fmt.Errorf("kernel %s: %w", k.Name, err)
 			}
 		}
 	}
-	return t.judgeResults(ctx, s)
+	return nil
 }
 
 // partsOf lists kernels as they are planned.
@@ -52,9 +60,9 @@ func partsOf(c *engine.Compiled) (list []*engine.Kernel) {
 	return list
 }
 
-func (t *tuning) judgeKernel(ctx context.Context, k *engine.Kernel) error {
+func (t *tuning) judgeKernel(ctx context.Context, k *engine.Kernel, records int) error {
 	bench := t.options.Bench
-	bench.Baseline = k.Plan.String()
+	bench.Baseline, bench.Records = k.Plan.String(), records
 	tester, err := t.options.Testers(ctx, k.AST, bench)
 	if err != nil {
 		return err

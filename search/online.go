@@ -71,7 +71,7 @@ func settled(db *database.DB, key database.Key, heuristics plan.Plan) (e databas
 // search searches one kernel and stores what it found; nil is the heuristic's plan.
 func (o *Online) search(ctx context.Context, k Kernel) (*plan.Plan, error) {
 	bench := o.Bench
-	bench.Baseline = k.Plan.String()
+	bench.Baseline, bench.Records = k.Plan.String(), k.Desc.Records
 	tester, err := o.Testers(ctx, k.AST, bench)
 	if err != nil {
 		return nil, err

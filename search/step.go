@@ -427,7 +427,7 @@ func (t *tuning) head(i int, k *TunedKernel) string {
 // try runs a search. The log has what others have tried, where they did.
 func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options, others []Outcome) (*Result, error) {
 	bench := t.options.Bench
-	bench.Baseline = k.Kernel.Plan.String()
+	bench.Baseline, bench.Records = k.Kernel.Plan.String(), t.step.Compiled.Target.Records
 	bench.rankFor(&options)
 	head, said := t.head(i, k), time.Now()
 	options.Progress = func(p Progress) {

@@ -40,10 +40,12 @@ func (b byLength) Compare(_ context.Context, plans []plan.Plan, rounds int) (tim
 func (b byLength) Close() error { return nil }
 
 // twoKernels is a step of two kernels on the interpreter.
-func twoKernels(t *testing.T) Step {
+func twoKernels(t *testing.T) Step { return twoKernelsOf(t, "Q8_0") }
+
+func twoKernelsOf(t *testing.T, format string) Step {
 	t.Helper()
 	g := tensor.NewGraph()
-	hidden := g.Input("x", ir.F32, 96).Linear(g.Packed("w", "Q8_0", 64, 96)).Silu().Contiguous()
+	hidden := g.Input("x", ir.F32, 96).Linear(g.Packed("w", format, 64, 96)).Silu().Contiguous()
 	g.Output("y", hidden.Linear(g.Packed("v", "Q8_0", 35, 64)))
 	dev := interp.New(interp.Options{})
 	c, err := g.Compile(t.Context(), dev.Target(), engine.Config{})

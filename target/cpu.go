@@ -145,10 +145,10 @@ func (d *Desc) WithCaches(l1, l2 int) *Desc {
 	return &out
 }
 
-// WithRecords is d for packed weights whose rows are interleaved where they suit.
-func (d *Desc) WithRecords() *Desc {
+// WithRecords is d for packed weights of up to so many bits whose rows are interleaved where they suit.
+func (d *Desc) WithRecords(bits int) *Desc {
 	out := *d
-	out.Records = true
+	out.Records = bits
 	return &out
 }
 

@@ -285,13 +285,18 @@ type tuneRun struct {
 // tune tunes steps and reports each. The error beside reports is that of the database.
 func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 	start := time.Now()
+	options := t.options
+	options.Budget = run.budget
+	layouts, err := t.layouts(ctx, run, options)
+	if err != nil {
+		return nil, err
+	}
 	opened, free, err := t.steps(ctx, run)
 	defer free()
 	if err != nil {
 		return nil, err
 	}
-	options := t.options
-	options.Budget = run.budget
+	options.Budget = max(options.Budget-time.Since(start), 0)
 	steps := make([]search.NamedStep, len(opened))
 	for i := range opened {
 		steps[i] = opened[i].NamedStep
@@ -303,6 +308,7 @@ func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 	reports := make([]*tuneReport, len(tuned))
 	var unstored error
 	for i := range tuned {
+		tuned[i].Decisions = append(tuned[i].Decisions, layouts...)
 		reports[i] = opened[i].report(tuned[i], t.config.DB, time.Since(start))
 		unstored = cmp.Or(unstored, tuned[i].Unstored)
 	}

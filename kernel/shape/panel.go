@@ -145,7 +145,8 @@ func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, words bool) {
 
 // inRecords reports a value of packed weights whose rows are interleaved.
 func (h *hoister) inRecords(u *ir.UOp) bool {
-	return h.st.Desc.Records && analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField && packed.InRecords(x) })
+	bits := h.st.Desc.Records
+	return bits > 0 && analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField && packed.InRecords(x, bits) })
 }
 
 // powerOfTwoIn is the largest power of two up to limit that divides n.

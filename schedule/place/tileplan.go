@@ -351,7 +351,7 @@ func recordRows(s *state.State, p *state.Value) int64 {
 		return 1
 	}
 	for _, u := range ir.Toposort(p.Body) {
-		if u.Op == ir.OpField && packed.InRecords(u) {
+		if u.Op == ir.OpField && packed.InRecords(u, int(s.Opt.Profile.RecordBits)) {
 			return s.Opt.Profile.RecordRows
 		}
 	}

@@ -136,6 +136,8 @@ type Profile struct {
 	// RecordRows is how many rows of packed weights are interleaved in records: lanes are
 	// rows there, and a tile of fewer rows has none. 0: rows lie one after the other.
 	RecordRows int64
+	// RecordBits is the most bits a weight of packed weights whose rows are interleaved.
+	RecordBits int64
 	// MatrixTokens is how many uses of a weight fill a tile of matrix instructions; these
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.

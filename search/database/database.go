@@ -21,6 +21,7 @@ import (
 	"tgc/internal/atomicfile"
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/packed"
 	"tgc/target"
 )
 
@@ -39,11 +40,22 @@ func KeyOf(sink *ir.UOp, desc *target.Desc) Key {
 
 // BoardOf says what of a target an entry is for.
 func BoardOf(desc *target.Desc) string {
-	board := fmt.Sprintf("%s workers=%d threads=%d shared=%d vector=%d planes=%t records=%t", desc.Name, desc.Cost.Workers, desc.MaxThreads, desc.SharedBytes, desc.VectorBytes, desc.Planes, desc.Records)
+	board := fmt.Sprintf("%s workers=%d threads=%d shared=%d vector=%d planes=%t records=%s", desc.Name, desc.Cost.Workers, desc.MaxThreads, desc.SharedBytes, desc.VectorBytes, desc.Planes, recordsText(desc.Records))
 	if desc.Kind == target.CPU { // a GPU's follow from its name
 		board += fmt.Sprintf(" l1=%d l2=%d", desc.CacheL1Bytes, desc.CacheL2Bytes)
 	}
 	return board
+}
+
+// recordsText says which weights have interleaved rows.
+func recordsText(bits int) string {
+	switch bits {
+	case 0:
+		return "false"
+	case packed.RecordBits:
+		return "true"
+	}
+	return fmt.Sprint(bits)
 }
 
 // Entry is what was found for a kernel.
