@@ -84,8 +84,33 @@ func (m *matrixProduct) plan(t *matrixTile) *planner {
 		p.add(plan.STAGE, p.axes[token].Name, 0)
 		p.add(plan.STAGE, p.axes[row].Name, 0)
 	}
+	p.leaveFactors(m.chains)
 	p.aroundRows(m.rowsOf(m.weights), t.threads())
 	return p
+}
+
+// leaveFactors leaves stages alone of which tiles read points along their sums: unless they
+// hold sums or other stages of these points, each lane computes those that it has of a
+// fragment in registers. Filled by threads they would need threads for each column beside those of a tile.
+func (p *planner) leaveFactors(chains []*operand) {
+	var over analyse.RangeSet
+	for _, o := range chains {
+		over = over.Union(setOf(o.chain))
+	}
+	for _, u := range p.order {
+		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage {
+			continue
+		}
+		stage := u.Src[0]
+		own := setOf(p.stageAxes(stage))
+		along := slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool { return !p.free.Of(x).Meet(over).Empty() })
+		sums := func(x *ir.UOp) bool {
+			return (x.Op == ir.OpReduce || x.Op == ir.OpStage) && !p.free.Of(x).Meet(own).Empty()
+		}
+		if along && !analyse.Any(stage.Src[0], sums) {
+			p.leave(p.stageAxes(stage))
+		}
+	}
 }
 
 // along splits the sums into tiles, some of which a warp has at once.

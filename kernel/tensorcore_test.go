@@ -45,6 +45,12 @@ var matrixCases = []struct {
 	// their own; they join their product all the same.
 	{"staged sums", func(b *builder) *ir.UOp { return stagedSums(b, 16, 32, 4, 32) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 1},
+	// Columns of computed values: threads fill them for a tile together, or each lane
+	// computes its own.
+	{"staged columns", func(b *builder) *ir.UOp { return stagedColumns(b, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL z0 32; MMA r0; FMA", 6},
+	{"columns of a lane", func(b *builder) *ir.UOp { return stagedColumns(b, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 16, 512) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", 6},
 	// Fragments in panels: of rows, of columns, of both; three terms each of two
@@ -87,6 +93,14 @@ func floatMatmul(b *builder, dtype ir.DType, tokens, rows, k int64) *ir.UOp {
 		weight = b.Cast(weight, ir.F32)
 	}
 	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, t, r), weight), r), list(t, n), list(t, n)))
+}
+
+// stagedColumns is y[t, n] = sum over k of a stage of x[t, k]/4, times w[n, k].
+func stagedColumns(b *builder, tokens, rows, k int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, tokens, k), b.param(1, ir.F32, rows, k), b.param(3, ir.F32, tokens, rows)
+	t, n, r, z := b.rng(tokens), b.rng(rows), b.rng(k), b.rng(k)
+	scaled := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, b.Mul(b.Load(x, t, z), b.f(0.25)), z)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(scaled, r), b.Load(w, n, r)), r), list(t, n), list(t, n)))
 }
 
 // byteMatmul is a product of quantised activations and weights, with a scale and

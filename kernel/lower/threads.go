@@ -101,6 +101,9 @@ func (l *threads) threadConflicts() map[int]analyse.RangeSet {
 				s.Add(l.free.Index.Of(z))
 			}
 		}
+		if l.Tile != nil && s.Has(l.free.Index.Of(l.Tile.ColumnLane)) { // the factors of columns are read along the lanes of rows
+			s.Add(l.free.Index.Of(l.Tile.RowLane))
+		}
 		together[s.Meet(l.threads)] = true
 	}
 	conflicts := make(map[int]analyse.RangeSet)
