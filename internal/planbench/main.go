@@ -13,6 +13,10 @@
 //
 //	planbench -n 12 -with "AHEAD 32" -with "CACHE p* const; ORDER 8" "llama3.2:1b-q6_k int8"
 //
+// With -step a candidate is timed in the step that has the kernel, beside the step as it is:
+//
+//	planbench -step -n 120 "llama3.2:1b-q6_k int8" "qwen3:0.6b-q8_0 exact 4" > pairs.jsonl
+//
 // With -score no device is needed: plans of recorded pairs, or of a log of tgc tune, are priced again and compared
 // with their times.
 //
@@ -58,6 +62,7 @@ func main() {
 	device := flag.String("device", "cuda", "device")
 	spread := flag.Float64("spread", 2.5, "candidates are priced at up to so many times the cheapest")
 	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
+	inStep := flag.Bool("step", false, "time candidates in the step that has the kernel, not by itself")
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs, or log of tgc tune, whose plans are priced again and compared with their times")
 	steps := flag.Int("fit", 0, "with -score: steps by which the numbers of target.Threads and target.Tiles are fitted to the times first, and printed")
@@ -70,7 +75,7 @@ func main() {
 	})
 	learned := flag.Bool("learn", false, "fit the model that orders candidates to the logs of tgc tune and files of pairs that are named (of a kernel -n pairs), print it, and how well it does on each kernel when that is left out")
 	flag.Parse()
-	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry}
+	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry, inStep: *inStep}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
 		run = func() error { return score(context.Background(), b, *recorded, *set, *steps) }
@@ -92,6 +97,7 @@ type bench struct {
 	target   *target.Desc
 	out      *json.Encoder
 	dry      bool
+	inStep   bool                                // candidates are timed in their step
 	settings []plan.Plan                         // Opts with which candidates are timed; the first has none
 	visit    func(j job, k *engine.Kernel) error // instead of timing
 }
@@ -109,6 +115,7 @@ type pair struct {
 	Price    float64            `json:"price_us"`
 	Time     float64            `json:"time_us"`
 	Rank     int                `json:"rank"`
+	Code     *code              `json:"code,omitempty"`
 }
 
 func (b *bench) run(ctx context.Context, device string, jobs []string) (err error) {
@@ -126,8 +133,11 @@ func (b *bench) jobs(ctx context.Context, jobs []string) (err error) {
 		if err != nil {
 			return err
 		}
-		start := time.Now()
-		if err := b.job(ctx, j); err != nil {
+		start, each := time.Now(), b.job
+		if b.inStep {
+			each = b.stepJob
+		}
+		if err := each(ctx, j); err != nil {
 			return fmt.Errorf("%s: %w", job, err)
 		}
 		if b.visit == nil {
@@ -230,7 +240,7 @@ func (b *bench) kernel(ctx context.Context, j job, k *engine.Kernel) error {
 		}
 		return nil
 	}
-	if err := lowerAll(ctx, ast, alone.Target, wanted); err != nil {
+	if err := lowerAll(ctx, ast, alone.Target, "kernel", wanted); err != nil {
 		return err
 	}
 	programs, pairs := different(wanted)
@@ -296,7 +306,7 @@ func (b *bench) wanted(ast *ir.UOp, desc *target.Desc, all []heuristic.Candidate
 }
 
 // lowerAll lowers candidates on all cores, each in an arena of its own.
-func lowerAll(ctx context.Context, ast *ir.UOp, desc *target.Desc, list []*lowered) error {
+func lowerAll(ctx context.Context, ast *ir.UOp, desc *target.Desc, name string, list []*lowered) error {
 	printer, err := render.For(desc)
 	if err != nil {
 		return err
@@ -306,7 +316,7 @@ func lowerAll(ctx context.Context, ast *ir.UOp, desc *target.Desc, list []*lower
 	for _, l := range list {
 		group.Go(func() error {
 			arena := ir.NewArena()
-			p, err := kernel.LowerWith(ctx, arena, arena.Import(ast), l.plan, desc, "kernel", nil)
+			p, err := kernel.LowerWith(ctx, arena, arena.Import(ast), l.plan, desc, name, nil)
 			if err != nil {
 				log.Printf("%s: %v: %v", l.pair.Kernel, l.plan, err)
 				return ctx.Err()

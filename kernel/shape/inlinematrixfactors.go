@@ -15,14 +15,12 @@ import (
 func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 	plans := st.Axes
 	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
-	tiled := false
 	for _, p := range plans {
 		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
 		split[p.Axis.Range] = len(p.Segments) > 0
-		tiled = tiled || p.Tile > 0
 	}
 	free, err := plan.NewFree(sink)
-	if !tiled || err != nil {
+	if err != nil {
 		return sink
 	}
 	replace := make(map[*ir.UOp]*ir.UOp)
