@@ -404,7 +404,8 @@ func TestFiles(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 	for text, fault := range map[string]string{
-		"": "conversation", "[]": "conversation", "{}": `"messages"`, `{"messages": 3}`: "conversation", `{"messages": [{"role": 1}]}`: "role",
+		"": "conversation", "[]": "conversation: array at byte 1, want {", "{}": `"messages" is missing`, `{"messages": 3}`: "number at byte 14",
+		`{"messages": [{"role": 1}]}`: "role", `{"messages": [{"role": "user", "content": [{"text": "a"}]}]}`: "array at byte",
 	} {
 		if _, err := Read([]byte(text)); err == nil || !strings.Contains(err.Error(), fault) {
 			t.Errorf("%s: got the error %v, want one with %q", text, err, fault)
@@ -412,6 +413,9 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "want a regular file") {
+		t.Errorf("a folder: %v", err)
 	}
 	c := &Conversation{}
 	for _, bad := range [][]Message{{{User, "a"}}, {{Assistant, "a"}, {User, "b"}}, {{User, "a"}, {User, "b"}}, {{User, "a"}, {"tool", "b"}}} {

@@ -3,6 +3,7 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,8 +42,15 @@ func Save(name string, messages []Message) error {
 	return f.Commit()
 }
 
-// Load reads the messages of a file.
+// Load reads the messages of a file. It is no pipe, which might never say anything.
 func Load(name string) ([]Message, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: it is a folder, a pipe or a device, want a regular file", name)
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -62,16 +70,23 @@ func Load(name string) ([]Message, error) {
 	return messages, nil
 }
 
+// form is what a conversation looks like.
+const form = `{"messages": [{"role": "user", "content": "a text"}, ..]}`
+
 // Read reads the messages of a conversation's JSON text.
 func Read(data []byte) ([]Message, error) {
 	var f struct {
 		Messages *[]Message `json:"messages"`
 	}
-	if err := json.Unmarshal(data, &f); err != nil {
+	err := json.Unmarshal(data, &f)
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &other):
+		return nil, fmt.Errorf("no conversation: %s at byte %d, want %s", other.Value, other.Offset, form)
+	case err != nil:
 		return nil, fmt.Errorf("no conversation: %w", err)
-	}
-	if f.Messages == nil {
-		return nil, fmt.Errorf(`no conversation: want an object with "messages"`)
+	case f.Messages == nil:
+		return nil, fmt.Errorf(`no conversation: "messages" is missing, want %s`, form)
 	}
 	return *f.Messages, nil
 }
