@@ -267,3 +267,15 @@ func TestKeysTypedAhead(t *testing.T) {
 	k.expect("0 answers")
 	k.ends(0)
 }
+
+// A prompt that takes long says so, and Ctrl-C ends it.
+func TestProgressOnTerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	k := startOnTerminal(t, t.TempDir(), "run", "tiny", "--device", "interp", "-p", strings.Repeat("word ", 900), "-n", "1")
+	k.expect("reading the prompt of ")
+	k.press("\x03")
+	k.expect("interrupted")
+	k.ends(exitInterrupted)
+}
