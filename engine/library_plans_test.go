@@ -62,3 +62,38 @@ func TestLibraryPlans(t *testing.T) {
 		})
 	}
 }
+
+// An attention that made its values itself, a stage for each of their columns, would make its
+// scores again for each: the price counts loops that stages depend on, inside of reduces too.
+func TestAttentionReadsItsValues(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tensor.NewGraph()
+	x := input(g, "x", 128, 128).Add(input(g, "b", 128)).LayerNorm(1, nil, nil, 1e-5)
+	split := func(name string) *tensor.Tensor {
+		return x.Linear(input(g, name, 128, 128)).Reshape(128, 4, 32).Transpose(0, 1)
+	}
+	y := split("q").Attention(split("k"), split("v"), tensor.AttentionOptions{})
+	g.Output("out", y.Transpose(0, 1).Reshape(128, 128).Linear(input(g, "o", 128, 128)))
+	c, err := g.Compile(t.Context(), desc, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, k := range c.Kernels {
+		if !strings.HasPrefix(k.Why, "attention:") {
+			continue
+		}
+		found = true
+		for _, u := range ir.Toposort(k.AST) {
+			if u.Op == ir.OpStage {
+				t.Errorf("%s has a stage: %s", k.Name, k.Why)
+			}
+		}
+	}
+	if !found {
+		t.Error("no kernel is an attention")
+	}
+}

@@ -45,7 +45,7 @@ func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
 
 func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
 	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
-	p.units, p.loads = p.unitLoops(body), loadsOf(body)
+	p.units, p.staged, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
 	p.row = p.rowOf()
 	p.slow = p.slowAfter(body)
@@ -62,9 +62,6 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
 			free := p.Free.Of(u.Src[0]) // of a tuple: what all components depend on
-			if u.Op == ir.OpStage {
-				p.staged = ir.UnionRanges(p.staged, free)
-			}
 			for i := last; i < len(p.loops); i++ {
 				if slices.Contains(free, p.loops[i]) {
 					last, holds = i+1, true
@@ -80,6 +77,16 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	return p.loops[:last]
 }
 
+// stagedLoops are the loops that stages depend on, those inside of reduces too.
+func (p *pricer) stagedLoops(body *ir.UOp) (loops []*ir.UOp) {
+	for _, u := range ir.Toposort(body) {
+		if u.Op == ir.OpStage {
+			loops = ir.UnionRanges(loops, p.Free.Of(u))
+		}
+	}
+	return loops
+}
+
 // root is the place outside of all reduces and stages for an operation that depends on
 // some ranges.
 func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
@@ -91,7 +98,7 @@ func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
 	}
 	for i, r := range p.loops {
 		switch n := p.Points(p.loops[i : i+1]); {
-		case slices.Contains(free, r), p.Opt.Profile.Lanes > 1 && (i < until || slices.Contains(p.staged, r)):
+		case slices.Contains(free, r), slices.Contains(p.staged, r), p.Opt.Profile.Lanes > 1 && i < until:
 			own = expr.Saturate(own, n) // an outer loop, or one of units: nothing is kept for its next point
 		case i < len(p.units):
 			others = expr.Saturate(others, n)
