@@ -460,6 +460,16 @@ func TestConvertPacks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	experts := &folder{config: &config{architecture: "qwen3moe", width: 256, layers: 2, heads: 4, kvHeads: 2, head: 64, feed: 256, vocabulary: 300, experts: 4, used: 2}}
+	types, err := experts.mixtureTypes("mxfp4_moe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]gguf.Type{"blk.1.ffn_down_exps.weight": gguf.MXFP4, "blk.1.attn_q.weight": gguf.Q8_0} {
+		if got := types(&tensor{name: name}); got != want {
+			t.Errorf("mxfp4_moe: %s is %s, want %s", name, got, want)
+		}
+	}
 	for name, says := range map[string]string{"q9": "no mixture or type is called", "i32": "cannot be packed"} {
 		err := Convert(t.Context(), dir, name, filepath.Join(t.TempDir(), "m.gguf"), nil)
 		if err == nil || !strings.Contains(err.Error(), says) {
