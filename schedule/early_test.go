@@ -18,14 +18,14 @@ func TestEarlyReads(t *testing.T) {
 		elems  int64
 		around int // buffers that are read around what their launch writes
 	}{
-		{"llama", 1 << 20, 2}, {"llama", 0, 0}, {"llama batch", 1 << 20, 2}, {"llama prefill", 1 << 20, 0},
+		{"llama", 1 << 20, 2}, {"llama", 1, 0}, {"llama batch", 1 << 20, 2}, {"llama prefill", 1 << 20, 0},
 		{"qwen2", 1 << 20, 2}, {"qwen3", 1 << 20, 2}, {"olmoe", 1 << 20, -1}, {"gpt2", 1 << 20, -1}, {"llama whole", 1 << 20, 4},
 	} {
 		m := zooModel(c.name)
 		r := modelRig(t, m, 3)
 		opt := schedule.DefaultOptions()
 		opt.Off = opt.Off.Without(state.ForwardStores)
-		opt.Profile.EarlyStarts, opt.Profile.EarlyElems = true, c.elems
+		opt.Profile.EarlyElems = c.elems
 		s := r.plan(opt)
 		around, marks := earlyReads(t, c.name, s)
 		if c.around >= 0 && around != c.around || marks == 0 {
@@ -34,7 +34,7 @@ func TestEarlyReads(t *testing.T) {
 		r.check(s, interp.KernelOptions{}, 2e-5)
 		r.reverse = true // the store first
 		r.check(s, interp.KernelOptions{}, 2e-5)
-		opt.Profile.EarlyStarts = false
+		opt.Profile.EarlyElems = 0
 		if _, marks := earlyReads(t, c.name, r.plan(opt)); marks != 0 {
 			t.Errorf("%s: %d buffers are marked for a target that starts no kernel early", c.name, marks)
 		}

@@ -35,7 +35,7 @@ func OptionsFor(desc *target.Desc) Options {
 	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
 	opt.Profile.Workers = int64(desc.Cost.Workers)
 	if desc.StartsEarly() {
-		opt.Profile.EarlyStarts, opt.Profile.EarlyElems = true, earlyElems
+		opt.Profile.EarlyElems = earlyElems
 	}
 	return opt
 }

@@ -16,6 +16,7 @@ type emission struct {
 	out     *state.Schedule
 	user    map[*ir.UOp]int  // BUFFER node -> index in out.Buffers
 	written map[*ir.UOp]bool // BUFFER nodes that some kernel writes
+	drafts  []*state.Draft   // of the launch at hand
 	temp    map[int]int      // value id -> index in out.Buffers
 }
 
@@ -25,6 +26,7 @@ func WriteKernels(s *state.State) {
 	e.noteWritten()
 	for _, drafts := range s.Launches {
 		var launch state.Launch
+		e.drafts = drafts
 		for _, k := range drafts {
 			launch.Kernels = append(launch.Kernels, e.kernel(k))
 		}
@@ -51,7 +53,7 @@ func (e *emission) noteWritten() {
 // writes (forward-stores), as they were before the step.
 func (e *emission) fixedIn(draft *state.Draft) map[*ir.UOp]bool {
 	fixed := make(map[*ir.UOp]bool)
-	if !e.s.Opt.Profile.EarlyStarts {
+	if e.s.Opt.Profile.EarlyElems == 0 {
 		return fixed
 	}
 	for _, u := range ir.Toposort(draft.Roots()...) {
@@ -59,7 +61,7 @@ func (e *emission) fixedIn(draft *state.Draft) map[*ir.UOp]bool {
 			continue
 		}
 		v := e.s.Versions[u.Arg.(ir.ParamArg).Slot]
-		is := !e.written[v.Buffer] || v.Under >= 0 && e.beside(v.Under, draft)
+		is := !e.written[v.Buffer] || v.Under >= 0 && e.beside(v.Under)
 		if before, seen := fixed[v.Buffer]; seen {
 			is = is && before
 		}
@@ -73,21 +75,16 @@ func (e *emission) fixedIn(draft *state.Draft) map[*ir.UOp]bool {
 	return fixed
 }
 
-// beside reports a version that is the first of its buffer and is written in the launch of
-// a kernel, so that none before it writes the buffer.
-func (e *emission) beside(version int, draft *state.Draft) bool {
+// beside reports a version that is the first of its buffer and is stored in the launch at
+// hand, so that no kernel before it writes the buffer.
+func (e *emission) beside(version int) bool {
 	v := e.s.Versions[version]
 	if e.s.Versions[v.Previous].Writer >= 0 {
 		return false
 	}
-	for _, drafts := range e.s.Launches {
-		if slices.Contains(drafts, draft) {
-			return slices.ContainsFunc(drafts, func(d *state.Draft) bool {
-				return slices.ContainsFunc(d.Values, func(w *state.Value) bool { return w.ID == v.Writer })
-			})
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.drafts, func(d *state.Draft) bool {
+		return slices.ContainsFunc(d.Values, func(w *state.Value) bool { return w.ID == v.Writer })
+	})
 }
 
 // kernel writes the kernel that stores the values of a draft.

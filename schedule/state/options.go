@@ -142,10 +142,9 @@ type Profile struct {
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.
 	MatrixTokens int64
-	// EarlyStarts says that a kernel may start before the kernel before has ended: buffers
-	// that no kernel of the step writes are marked, to be read before that.
-	EarlyStarts bool
-	// EarlyElems is how many elements of a buffer a block can have read by then.
+	// EarlyElems is how many elements of a buffer a block can have read before the kernel
+	// before has ended: buffers that no kernel of the step writes are marked, to be read then.
+	// 0: kernels start one after the other.
 	EarlyElems int64
 	// WeightElems is the size from which a constant-shaped buffer of several
 	// rows that no kernel writes counts as a weight.
