@@ -190,7 +190,7 @@ func (s *Sampler) elementwise(ops []ir.Op, types Types, leaf func(ir.DType) *ir.
 	for {
 		op := ops[s.Rand.IntN(len(ops))]
 		info, d := op.Info(), s.Type(types)
-		if !Legal(op, d) {
+		if !op.Takes(d) {
 			continue
 		}
 		src := make([]*ir.UOp, info.Arity)
@@ -209,28 +209,6 @@ func (s *Sampler) elementwise(ops []ir.Op, types Types, leaf func(ir.DType) *ir.
 		}
 		return s.Arena.Make(op, d, nil, src...)
 	}
-}
-
-// Legal reports that an elementwise op computes on operands of dtype d.
-func Legal(op ir.Op, d ir.DType) bool {
-	if op.Info().Type == ir.TypeFloat {
-		return d.IsFloat()
-	}
-	switch op {
-	case ir.OpFloorDiv, ir.OpFloorMod:
-		return d.IsInt() || d == ir.Idx
-	case ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpNot:
-		return d.IsInt() || d == ir.Bool
-	case ir.OpShl, ir.OpShr, ir.OpMulHi, ir.OpPopc, ir.OpClz:
-		return d.IsInt()
-	case ir.OpNeg, ir.OpAbs, ir.OpSub:
-		return d != ir.Bool
-	case ir.OpRng:
-		return d == ir.U32
-	case ir.OpBitcast:
-		return d.IsInt() || d.IsFloat()
-	}
-	return true
 }
 
 // ConstantNode is an elementwise op of constants.
@@ -278,7 +256,7 @@ func (s *Sampler) Instance(p *Pattern, d ir.DType, bound map[*Pattern]*ir.UOp) *
 		bound[p] = u
 		return u
 	}
-	if !Legal(p.op, d) && p.op.Info().Type != ir.TypeCompare {
+	if !p.op.Takes(d) && p.op.Info().Type != ir.TypeCompare {
 		return nil
 	}
 	return s.operationInstance(p, d, bound)
@@ -350,7 +328,7 @@ func (s *Sampler) Expression(depth int) *ir.UOp {
 		op := elementwiseOps()[s.Rand.IntN(len(elementwiseOps()))]
 		info := op.Info()
 		switch {
-		case !Legal(op, x.DType) || op == ir.OpWhere || op == ir.OpCast || op == ir.OpBitcast:
+		case !op.Takes(x.DType) || op == ir.OpWhere || op == ir.OpCast || op == ir.OpBitcast:
 		case info.Type == ir.TypeCompare:
 			return s.Arena.Make(op, ir.Bool, nil, x, y)
 		case info.Arity == 1:
