@@ -37,22 +37,24 @@ func (r *printer) Loop(in *program.Instr) error {
 func (r *printer) Branch(in *program.Instr) error {
 	variables := lists.Map(in.Results, func(v *program.Value) []operand { return r.Variables(v) })
 	r.begin("if (%s)", text(r.Lane(in.Args[0], 0)))
-	if err := r.Block(in.Body); err != nil {
-		return err
-	}
-	r.Yields(in.Body, variables, in.Results)
-	if len(in.Results) == 0 && len(in.Else.Instrs) == 1 {
-		r.end("}")
-		return nil
-	}
-	r.Close()
-	r.depth--
-	r.begin("} else")
-	if err := r.Block(in.Else); err != nil {
-		return err
-	}
-	r.Yields(in.Else, variables, in.Results)
+	err := r.Arms(in, func() error { return r.arm(in, in.Body, variables) }, func() error {
+		if len(in.Results) == 0 && len(in.Else.Instrs) == 1 {
+			return nil
+		}
+		r.Close()
+		r.depth--
+		r.begin("} else")
+		return r.arm(in, in.Else, variables)
+	})
 	r.end("}")
+	return err
+}
+
+func (r *printer) arm(in *program.Instr, b *program.Block, variables [][]operand) error {
+	if err := r.Block(b); err != nil {
+		return err
+	}
+	r.Yields(b, variables, in.Results)
 	return nil
 }
 

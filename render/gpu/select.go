@@ -31,6 +31,7 @@ type Selector struct {
 	consts  map[*program.Value]*program.Instr
 	tables  map[*program.Value]*program.Param // by pointer
 	access  map[*program.Value]*program.Param // buffers by pointer
+	uniform map[*program.Value]bool           // conditions that are equal in a block
 	origin  map[*program.Value]*program.Value // of casts from u8
 	bytes   map[*program.Value]*program.Value // floats -> the packed bytes that they were
 	shifted map[*program.Value]byteShift
@@ -63,6 +64,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		consts:  make(map[*program.Value]*program.Instr),
 		tables:  make(map[*program.Value]*program.Param),
 		access:  make(map[*program.Value]*program.Param),
+		uniform: program.UniformBranches(p),
 		origin:  make(map[*program.Value]*program.Value),
 		bytes:   make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),

@@ -64,26 +64,19 @@ func (r *printer) Branch(in *program.Instr) error {
 		otherwise = join
 	}
 	r.ins("@!%s bra %s", cond.Name, otherwise)
-	waited, shared, blocks := r.Waited, r.SharedBytes, r.blocks
-	if err := r.arm(in, in.Body, registers); err != nil {
-		return err
-	}
-	if r.uniform[in.Args[0]] {
-		shared, r.SharedBytes = r.SharedBytes, shared // the arms use one place
-	}
-	bodyWaited := r.Waited
-	r.Waited, r.blocks = waited, blocks
-	if !empty {
+	blocks := r.blocks
+	err := r.Arms(in, func() error { return r.arm(in, in.Body, registers) }, func() error {
+		r.blocks = blocks
+		if empty {
+			return nil
+		}
 		r.ins("bra %s", join)
 		r.place(otherwise)
-		if err := r.arm(in, in.Else, registers); err != nil {
-			return err
-		}
-	}
-	r.Waited, r.blocks = r.Waited && bodyWaited, blocks
-	r.SharedBytes = max(r.SharedBytes, shared)
+		return r.arm(in, in.Else, registers)
+	})
+	r.blocks = blocks
 	r.place(join)
-	return nil
+	return err
 }
 
 func (r *printer) arm(in *program.Instr, b *program.Block, registers [][]operand) error {

@@ -18,7 +18,7 @@ type Kernel = gpu.Kernel
 // Render prints a program for desc, a GPU.
 func Render(p *program.Program, desc *target.Desc, opt Options) (*Kernel, error) {
 	k, err := gpu.Render(p, desc, opt, func(s *gpu.Selector) gpu.Printer {
-		return &printer{Selector: s, upper: make(map[string]string), uniform: program.UniformBranches(s.Program)}
+		return &printer{Selector: s, upper: make(map[string]string)}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("render/ptx: %w", err)
@@ -59,7 +59,6 @@ type printer struct {
 	blocks   operand                 // of the grid along z, read by the last wait
 	barriers int                     // after waits
 	loops    int                     // open loops
-	uniform  map[*program.Value]bool // conditions that are equal in a block
 }
 
 // Simplify: ptxas keeps masks and byte permutes as they are.
