@@ -55,10 +55,10 @@ type printer struct {
 	counts [numClasses]int // registers used
 	labels int
 
-	upper    map[string]string       // registers with the upper half of another: moved back, one mask
-	blocks   operand                 // of the grid along z, read by the last wait
-	barriers int                     // after waits
-	loops    int                     // open loops
+	upper    map[string]string // registers with the upper half of another: moved back, one mask
+	blocks   operand           // of the grid along z, read by the last wait
+	barriers int               // after waits
+	loops    int               // open loops
 }
 
 // Simplify: ptxas keeps masks and byte permutes as they are.
