@@ -11,6 +11,11 @@ import (
 // Gradients are the derivatives of a scalar by inputs, in their order: see Of. One is nil
 // where the scalar does not depend on the input.
 func Gradients(loss *tensor.Tensor, inputs ...*tensor.Tensor) []*tensor.Tensor {
+	if loss != nil && loss.Graph().Err() == nil {
+		if shape, constant := loss.Shape().Ints(); !constant || lists.Product(shape) != 1 {
+			loss = loss.Graph().Fail("grad", "the loss is %s, want one number: Of takes sums of others", loss)
+		}
+	}
 	return Of([]*tensor.Tensor{loss}, nil, inputs)
 }
 

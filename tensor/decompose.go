@@ -114,9 +114,9 @@ func qrBackward(both, g *Tensor) []*Tensor {
 	m := both.Extent(-2) - n
 	q, r := both.SliceInts(-2, 0, m), both.SliceInts(-2, m, n)
 	dq, dr := g.SliceInts(-2, 0, m), g.SliceInts(-2, m, n)
-	s := r.MatMul(dr.adjoint()).Sub(dq.adjoint().MatMul(q))
+	s := r.MatMul(dr.adjoint()).Sub(dq.adjoint().MatMul(q)).Contiguous()
 	s = s.Tril(0).Add(s.Tril(-1).adjoint())
-	return []*Tensor{dq.Add(q.MatMul(s)).MatMul(r.adjoint().lowerInverse())}
+	return []*Tensor{dq.Add(q.MatMul(s)).Contiguous().MatMul(r.adjoint().lowerInverse())}
 }
 
 // jacobiLimit is the number of columns up to which Jacobi's rotations are made: the graph has
@@ -140,8 +140,8 @@ func (t *Tensor) Eigh() (values, vectors *Tensor) {
 		return a.eigh().WithGradient([]*Tensor{a}, func(both, g *Tensor) []*Tensor {
 			v, dv := both.SliceInts(-2, 0, n), g.SliceInts(-2, 0, n)
 			l, dl := both.SliceInts(-2, n, 1), g.SliceInts(-2, n, 1)
-			middle := v.adjoint().MatMul(dv).Mul(l.Sub(l.adjoint()).offDiagonalInverse()).Add(dl.onDiagonal())
-			s := v.MatMul(middle).MatMul(v.adjoint())
+			middle := v.adjoint().MatMul(dv).Mul(l.Sub(l.adjoint()).offDiagonalInverse()).Add(dl.onDiagonal()).Contiguous()
+			s := v.MatMul(middle).Contiguous().MatMul(v.adjoint()).Contiguous()
 			s = s.Add(s.adjoint()).MulScalar(0.5)
 			return []*Tensor{s.Tril(0).Add(s.Tril(-1))}
 		})
@@ -301,11 +301,11 @@ func svdBackward(all, g *Tensor, m int) *Tensor {
 	du, dv, ds := parts(g)
 	f := s.Square().Sub(s.Square().adjoint()).offDiagonalInverse()
 	turn := func(x, dx *Tensor) *Tensor {
-		p := x.adjoint().MatMul(dx)
+		p := x.adjoint().MatMul(dx).Contiguous()
 		return f.Mul(p.Sub(p.adjoint()))
 	}
-	middle := turn(u, du).Mul(s).Add(turn(v, dv).Mul(s.adjoint())).Add(ds.onDiagonal())
-	out := u.MatMul(middle).MatMul(v.adjoint())
-	outside := du.Sub(u.MatMul(u.adjoint().MatMul(du))).Div(s)
+	middle := turn(u, du).Mul(s).Add(turn(v, dv).Mul(s.adjoint())).Add(ds.onDiagonal()).Contiguous()
+	out := u.MatMul(middle).Contiguous().MatMul(v.adjoint())
+	outside := du.Sub(u.MatMul(u.adjoint().MatMul(du).Contiguous())).Div(s).Contiguous()
 	return out.Add(outside.MatMul(v.adjoint()))
 }

@@ -40,7 +40,7 @@ func (t *Tensor) Inverse() *Tensor {
 	return t.widely(func(a *Tensor) *Tensor {
 		out, _ := a.eliminate(a.graph.Eye(a.DType(), n).expandTo(a.shape()))
 		return out.WithGradient([]*Tensor{a}, func(x, g *Tensor) []*Tensor {
-			return []*Tensor{x.adjoint().MatMul(g).MatMul(x.adjoint()).Neg()}
+			return []*Tensor{x.adjoint().MatMul(g).Contiguous().MatMul(x.adjoint()).Neg()}
 		})
 	})
 }
@@ -70,7 +70,7 @@ func (t *Tensor) Solve(b *Tensor) *Tensor {
 func (t *Tensor) solve(b *Tensor) *Tensor {
 	out, _ := t.eliminate(b)
 	return out.WithGradient([]*Tensor{t, b}, func(x, g *Tensor) []*Tensor {
-		db := t.adjoint().solve(g)
+		db := t.adjoint().solve(g).Contiguous()
 		return []*Tensor{db.MatMul(x.adjoint()).Neg(), db}
 	})
 }
@@ -211,10 +211,10 @@ func (t *Tensor) Cholesky() *Tensor {
 		return a.cholesky().WithGradient([]*Tensor{a}, func(l, g *Tensor) []*Tensor {
 			// Murray 2016: with P the lower triangle with half its diagonal,
 			// L^-T P(L^T G) L^-1, of which the lower triangle counts twice.
-			half := l.adjoint().MatMul(g).Tril(0)
+			half := l.adjoint().MatMul(g).Tril(0).Contiguous()
 			half = half.Sub(half.Tril(0).Sub(half.Tril(-1)).MulScalar(0.5))
 			inverse := l.lowerInverse()
-			s := inverse.adjoint().MatMul(half).MatMul(inverse)
+			s := inverse.adjoint().MatMul(half).Contiguous().MatMul(inverse).Contiguous()
 			s = s.Add(s.adjoint()).MulScalar(0.5)
 			return []*Tensor{s.Tril(0).Add(s.Tril(-1))}
 		})
@@ -268,6 +268,6 @@ func (t *Tensor) lowerInverse() *Tensor {
 	first := t.SliceInts(-2, 0, top).SliceInts(-1, 0, top).lowerInverse().Contiguous()
 	last := t.SliceInts(-2, top, n-top).SliceInts(-1, top, n-top).lowerInverse().Contiguous()
 	between := t.SliceInts(-2, top, n-top).SliceInts(-1, 0, top)
-	below := last.MatMul(between.MatMul(first)).Neg().Contiguous()
+	below := last.MatMul(between.MatMul(first).Contiguous()).Neg().Contiguous()
 	return first.Pad(-1, 0, n-top).Cat(-2, below.Cat(-1, last)).Contiguous()
 }

@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -42,6 +43,9 @@ func (r *Random) Bits(shape ...int) *Tensor {
 		return r.key.bad()
 	}
 	count := lists.Product(shape)
+	if len(shape) > 0 && slices.Min(shape) < 0 {
+		return g.fail("", "shape %v; want no extent below 0", shape)
+	}
 	if count < 0 || count > math.MaxUint32 {
 		return g.fail("", "shape %v; want at most %d elements", shape, uint32(math.MaxUint32))
 	}
@@ -80,7 +84,7 @@ func (r *Random) Normal(mean, deviation float64, shape ...int) *Tensor {
 func (r *Random) Integers(low, high int, shape ...int) *Tensor {
 	g := r.key.graph
 	if low >= high || low < math.MinInt32 || high > math.MaxInt32+1 {
-		return g.fail("", "from %d to below %d; want numbers of 32 bits", low, high)
+		return g.fail("", "from %d to below %d; want at least one number, of 32 bits", low, high)
 	}
 	bits := r.Bits(shape...)
 	if !bits.ok() || high-low > math.MaxUint32 { // all words there are

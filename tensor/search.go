@@ -133,7 +133,7 @@ func (t *Tensor) found(size int) (at, count *Tensor) {
 		return t.bad(), t.bad()
 	}
 	if size < 0 {
-		return t.graph.fail("", "size %d of %s", size, t), t.bad()
+		return t.graph.fail("", "%d elements of %s; want at least 0", size, t), t.bad()
 	}
 	n := t.count(nil)
 	if n == 0 {
@@ -160,7 +160,7 @@ type Distinct struct {
 func (t *Tensor) Unique(size int) Distinct {
 	if !t.ok() || size < 0 || !promotable(t.DType()) {
 		if t.ok() {
-			t.graph.fail("", "%d of %s", size, t)
+			t.graph.fail("", "%d values of %s; want at least 0, of numbers", size, t)
 		}
 		return Distinct{t.bad(), t.bad(), t.bad(), t.bad()}
 	}

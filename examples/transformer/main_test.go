@@ -1,12 +1,14 @@
 package main
 
 import (
+	"math"
 	"slices"
 	"testing"
 
 	"tgc/nn/data"
 	"tgc/nn/optim"
 	"tgc/nn/train"
+	"tgc/runtime/devices"
 )
 
 func TestSequences(t *testing.T) {
@@ -40,5 +42,37 @@ func TestNetworkTrains(t *testing.T) {
 	defer run.Close()
 	if _, losses := run.History.Series("loss"); losses[3] > losses[0] || losses[3] > 0.69 {
 		t.Errorf("losses %v", losses)
+	}
+}
+
+// A step on a GPU, an emulated one, which says so when a thread reads what none has written, is
+// that of the best device here.
+func TestStepOnEmulatedGPU(t *testing.T) {
+	var first train.Record
+	for _, name := range []string{"", "cuda:emu"} {
+		dev, _, err := devices.Open(t.Context(), name, devices.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dev.Close()
+		run, err := train.Fit(t.Context(), train.FitOptions{
+			Options: train.Options{Optimizer: optim.NewAdamW(0.01), Rate: optim.Constant(1e-3), Clip: 1},
+			Device:  dev,
+			Data:    data.NewLoader(sequences(1, 1), data.Options{Batch: 1}),
+			Steps:   1, Every: 1,
+		}, network)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer run.Close()
+		got := run.History.Last()
+		if first.Values == nil {
+			first = got
+		}
+		for _, value := range []string{"loss", "norm"} {
+			if x, want := got.Values[value], first.Values[value]; !(math.Abs(x-want) <= 1e-4*want) {
+				t.Errorf("on %s: %s %v, want %v", dev.Name(), value, x, want)
+			}
+		}
 	}
 }
