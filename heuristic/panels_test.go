@@ -75,3 +75,36 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 		t.Error("no kernel decodes weights into panels")
 	}
 }
+
+// A tile's panel lies in the second cache beside its activations where one of equal use does:
+// the rows of 8,192 floats that a cache has room for are not four registers of them.
+func TestPanelsStayNear(t *testing.T) {
+	g := tensor.NewGraph()
+	g.Output("y", nn.Exact.Linear(g.Input("x", ir.F32, 128, 8192), g.Packed("w", "Q8_0", 256, 8192)))
+	sink, err := g.Sink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		cache  int
+		rows   int64 // registers of them
+		tokens int64
+	}{{1 << 20, 2, 13}, {2 << 20, 2, 8}, {4 << 20, 4, 4}} {
+		desc := target.ForCPU("znver5", nil, 2).WithCaches(0, c.cache)
+		a := ir.NewArena()
+		s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.OptionsFor(desc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice, err := heuristic.Choose(a, s.Launches[0].Kernels[0].AST, desc, heuristic.Knobs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []plan.Opt{{Kind: plan.UPCAST, Axis: "s1", Amount: c.rows}, {Kind: plan.UPCAST, Axis: "s0", Amount: c.tokens}}
+		for _, o := range want {
+			if !slices.Contains(choice.Plan.Opts, o) {
+				t.Errorf("%d bytes of cache: %s, want %v", c.cache, choice.Plan, want)
+			}
+		}
+	}
+}

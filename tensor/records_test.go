@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"tgc/engine"
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/nn"
 	"tgc/packed"
 	"tgc/runtime"
@@ -51,6 +53,13 @@ var recordPrograms = []recordProgram{
 		a, b := y.SliceInts(2, 0, 1), y.SliceInts(2, 1, 1)
 		c, s := g.Input("cos", ir.F32, 2, 32, 1), g.Input("sin", ir.F32, 2, 32, 1)
 		g.Output("y", a.Mul(c).Sub(b.Mul(s)).Cat(2, a.Mul(s).Add(b.Mul(c))))
+	}},
+	{"int8", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		g.Output("y", nn.Int8.Linear(g.Input("x", ir.F32, 1, columns), w))
+	}},
+	{"int8-scaled-by-tiles", 512, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		y := nn.Int8.Linear(g.Input("x", ir.F32, 1, columns), w).Reshape(16, 32)
+		g.Output("y", y.Div(y.Abs().Max(1).Reshape(16, 1)))
 	}},
 	{"tied", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
 		g.Output("row", w.SliceInts(0, 21, 1).MulScalar(2))
@@ -131,6 +140,9 @@ func TestRecordsOfCPU(t *testing.T) {
 				for key := range want {
 					compareFloats(t, key, got[key], want[key])
 				}
+				if strings.HasPrefix(p.name, "int8") {
+					checkDots(t, f.Step().Compiled)
+				}
 				if f.Step().Compiled.Target.Records == 0 {
 					t.Error("the weights lie as in the file")
 				}
@@ -139,6 +151,26 @@ func TestRecordsOfCPU(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// checkDots finds products of integers that are no dots: the bytes that a dot sums were no
+// neighbours.
+func checkDots(t *testing.T, compiled *engine.Compiled) {
+	t.Helper()
+	dots := 0
+	for _, p := range compiled.Programs() {
+		p.Body.Each(func(in *program.Instr) {
+			switch {
+			case in.Op == program.Dot4:
+				dots++
+			case in.Op == program.Alu && in.Ir == ir.OpMul && in.Result.Type.Elem == ir.I32 && in.Result.Type.Lanes > packed.RecordRows:
+				t.Errorf("%s multiplies %d integers at once", p.Name, in.Result.Type.Lanes)
+			}
+		})
+	}
+	if dots == 0 {
+		t.Error("no kernel has a dot")
 	}
 }
 

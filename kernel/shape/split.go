@@ -43,6 +43,10 @@ func (st *State) split(kinds ...plan.AxisKind) error {
 	return nil
 }
 
+// dotOrder puts the points of a dot instruction after all other lanes, those of the rows of an
+// epilogue's tile among them: the bytes that it sums are neighbours.
+const dotOrder = 1 << 12
+
 // splitAxis cuts one axis into sub-axes. Within lanes and copies it also cuts at
 // the boundaries of index expressions, so that indices become linear.
 func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
@@ -99,7 +103,11 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 	for i, d := range slices.Backward(subAxes) {
 		s.SubAxes = append(s.SubAxes, d)
 		s.value = a.Add(s.value, a.Mul(d.Range, a.Index(d.Stride)))
-		st.place(d.Range, d.Role, orderKey{position, len(subAxes) - i})
+		order := orderKey{position, len(subAxes) - i}
+		if st.dots[d.Range] {
+			order.axis += dotOrder
+		}
+		st.place(d.Range, d.Role, order)
 	}
 	if !st.bounds.Of(r.Src[0]).DivisibleBy(at) {
 		st.splitTail(p, s, st.tileElements(p, subAxes))

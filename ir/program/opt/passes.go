@@ -154,6 +154,16 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "weights of a norm, residuals of rows: one trip to memory instead of two",
 		}, alone(advanceLoads)),
 		{Info: pass.Info{
+			Name: "widen-bytes", From: pass.Program, To: pass.Program,
+			Doc: "compute with bytes of words in the words where a CPU converts them to floats",
+			Why: "a vector of words that is narrowed to bytes and widened again takes five instructions of one port",
+		}, Run: func(_ context.Context, s *State) error {
+			if s.Target.Kind == target.CPU {
+				widenBytes(s.Program, s.Target)
+			}
+			return nil
+		}},
+		{Info: pass.Info{
 			Name: "take-turns", From: pass.Program, To: pass.Program,
 			Doc: "let the sums of a CPU's loop take turns: an operation of each, then the next of each",
 			Why: "what sums share, weights or activations, is then needed for a few instructions and not for the whole body",
@@ -183,6 +193,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "order-rows", After: "hoist-early-loads", Because: "the order of rows decides which weights find registers"},
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},
 		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},
+		{Before: "widen-bytes", After: "take-turns", Because: "operations take turns as they are in the end"},
 		{Before: "hoist-early-loads", After: "advance-loads", Because: "weights have the registers first"},
 	},
 })
