@@ -138,6 +138,13 @@ func BenchmarkOdd(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer f.Close()
+				for _, info := range f.Buffers() {
+					if raw, err := f.Read(b.Context(), info.Name); err != nil {
+						b.Fatal(err)
+					} else if err := f.Write(b.Context(), info.Name, raw); !info.Output && err != nil {
+						b.Fatal(err) // zeros
+					}
+				}
 				for _, k := range f.Step().Compiled.Kernels {
 					b.Logf("%s: %s\n    %s", k.Name, k.Why, k.Plan)
 				}
