@@ -10,7 +10,7 @@ import (
 
 // The pictures in docs are those of the runs beside them.
 func TestPicturesInDocs(t *testing.T) {
-	for name, title := range map[string]string{"digits": "Cross entropy of digits by step", "stories": "Loss in nats a token by step"} {
+	for name, title := range map[string]string{"digits": "Cross entropy of digits by step", "stories": "Loss in nats a token by step", "transformer": "Cross entropy by step"} {
 		table, err := os.Open("../docs/" + name + ".csv")
 		if err != nil {
 			t.Fatal(err)
