@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 )
 
@@ -45,7 +46,7 @@ func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
 
 func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
 	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
-	p.units, p.staged, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
+	p.units, p.again, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
 	p.row = p.rowOf()
 	p.slow = p.slowAfter(body)
@@ -62,6 +63,9 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op == ir.OpReduce || u.Op == ir.OpStage {
 			free := p.Free.Of(u.Src[0]) // of a tuple: what all components depend on
+			if u.Op == ir.OpStage {
+				p.staged = ir.UnionRanges(p.staged, free)
+			}
 			for i := last; i < len(p.loops); i++ {
 				if slices.Contains(free, p.loops[i]) {
 					last, holds = i+1, true
@@ -77,11 +81,17 @@ func (p *pricer) unitLoops(body *ir.UOp) []*ir.UOp {
 	return p.loops[:last]
 }
 
-// stagedLoops are the loops that stages depend on, those inside of reduces too.
+// stagedLoops are the loops that stages inside of tuples depend on: all that a tuple folds is
+// folded again at each of their points.
 func (p *pricer) stagedLoops(body *ir.UOp) (loops []*ir.UOp) {
-	for _, u := range ir.Toposort(body) {
-		if u.Op == ir.OpStage {
-			loops = ir.UnionRanges(loops, p.Free.Of(u))
+	for _, tuple := range ir.Toposort(body) {
+		if !analyse.IsTuple(tuple) {
+			continue
+		}
+		for _, u := range ir.Toposort(tuple) {
+			if u.Op == ir.OpStage {
+				loops = ir.UnionRanges(loops, p.Free.Of(u))
+			}
 		}
 	}
 	return loops
@@ -98,7 +108,7 @@ func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
 	}
 	for i, r := range p.loops {
 		switch n := p.Points(p.loops[i : i+1]); {
-		case slices.Contains(free, r), slices.Contains(p.staged, r), p.Opt.Profile.Lanes > 1 && i < until:
+		case slices.Contains(free, r), slices.Contains(p.again, r), p.Opt.Profile.Lanes > 1 && (i < until || slices.Contains(p.staged, r)):
 			own = expr.Saturate(own, n) // an outer loop, or one of units: nothing is kept for its next point
 		case i < len(p.units):
 			others = expr.Saturate(others, n)
