@@ -10,9 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"tgc/engine"
 	"tgc/ir"
 	"tgc/search/database"
 	"tgc/search/lease"
+	"tgc/target"
+	"tgc/tensor"
 )
 
 // directly is a queue whose worker does each job when it is waited for.
@@ -220,6 +223,43 @@ func TestTaskRefuses(t *testing.T) {
 	}
 	if tried != 0 {
 		t.Errorf("%d plans were tried", tried)
+	}
+}
+
+// How weights lie is a kernel's, not a worker's: devices of one kind serve all of them from one queue.
+func TestTaskLayouts(t *testing.T) {
+	g := tensor.NewGraph()
+	g.Output("y", g.Input("x", ir.F32, 512).Linear(g.Packed("w", "Q6_K", 64, 512)))
+	for name, config := range map[string]engine.Config{"ptx:sm_90a": {}, "llvm:x86-64-v4": {Records: 8}} {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := g.Compile(t.Context(), desc, config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if database.BoardOf(c.Target) == database.BoardOf(desc) {
+			t.Fatalf("%s: weights lie as in a file", name)
+		}
+		var given BenchOptions
+		w := TaskWorker{Desc: desc, Say: t.Logf, Testers: func(_ context.Context, _ *ir.UOp, options BenchOptions) (Tester, error) {
+			given = options
+			return byLength{new(int)}, nil
+		}}
+		tn := newTuning(Step{Compiled: c}, TuneOptions{Search: DefaultOptions()})
+		task := tn.task(&TunedKernel{Kernel: c.Kernels[0]})
+		task.Budget = time.Second
+		body, err := json.Marshal(task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := answer(t, &directly{worker: w}, body); f.Error != "" || len(f.Outcomes) == 0 || given.Records != c.Target.Records {
+			t.Errorf("%s: %q, %d outcomes, records of %d bits", name, f.Error, len(f.Outcomes), given.Records)
+		}
+		if QueueOf(desc) != QueueOf(c.Target) {
+			t.Errorf("%s: its kernels are in another queue", name)
+		}
 	}
 }
 

@@ -58,16 +58,33 @@ const (
 	reasonBytes  = 400
 	mostBudget   = 24 * time.Hour
 	mostBeam     = 1 << 16
+
+	mostRecordBits = 8 // of a weight whose rows are interleaved
 )
 
 // ErrForeign is wrapped by the error of what another machine has sent and no search sends.
 var ErrForeign = errors.New("no task or finding of a search")
 
 // QueueOf names the queue of those who can search kernels for a target: tasks of another board or
-// of another version of the Opts are in another one.
+// of another version of the Opts are in another one. How weights lie is a kernel's, not a worker's.
 func QueueOf(desc *target.Desc) string {
-	sum := sha256.Sum256([]byte(plan.Version() + "\n" + database.BoardOf(desc)))
+	sum := sha256.Sum256([]byte(plan.Version() + "\n" + database.BoardOf(desc.WithoutLayout())))
 	return fmt.Sprintf("%x", sum[:8])
+}
+
+// laidFor is a worker's target with the layout of weights that a board names.
+func laidFor(desc *target.Desc, board string) (*target.Desc, error) {
+	desc = desc.WithoutLayout()
+	layouts := []*target.Desc{desc, desc.WithPlanes()}
+	for bits := 1; bits <= mostRecordBits && desc.CanInterleave(); bits++ {
+		layouts = append(layouts, desc.WithRecords(bits))
+	}
+	for _, laid := range layouts {
+		if database.BoardOf(laid) == board {
+			return laid, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: it is for %.200q, this is %q", ErrForeign, board, database.BoardOf(desc))
 }
 
 // id names a task: what it may cost is no part of it, so that one that waits from another run is
@@ -84,10 +101,11 @@ func (t *Task) id() string {
 
 // check refuses what no coordinator sends, and returns the kernel.
 func (t *Task) check(desc *target.Desc) (Kernel, error) {
+	desc, err := laidFor(desc, t.Board)
 	k := Kernel{Desc: desc}
-	switch board := database.BoardOf(desc); {
-	case t.Board != board:
-		return k, fmt.Errorf("%w: it is for %.200q, this is %q", ErrForeign, t.Board, board)
+	switch {
+	case err != nil:
+		return k, err
 	case t.Budget <= 0 || t.Budget > mostBudget || t.Beam < 1 || t.Beam > mostBeam || t.Priced < 0 || t.Priced > mostBeam || len(t.Extra) > mostExtra:
 		return k, fmt.Errorf("%w: budget %v, beam %d, %d plans by price, %d more", ErrForeign, t.Budget, t.Beam, t.Priced, len(t.Extra))
 	}
@@ -168,7 +186,7 @@ func (w *TaskWorker) search(ctx context.Context, task *Task, note func(text stri
 		return nil, err
 	}
 	bench, options := w.Bench, DefaultOptions()
-	bench.Seed, bench.KeepBits, bench.Baseline = task.Seed, task.KeepBits, task.Baseline
+	bench.Seed, bench.KeepBits, bench.Baseline, bench.Records = task.Seed, task.KeepBits, task.Baseline, k.Desc.Records
 	options.Beam, options.Budget, options.Seed, options.Scratch, options.Extra, options.Priced = task.Beam, task.Budget, task.Seed, task.Scratch, extra, task.Priced
 	bench.rankFor(&options)
 	options.Progress = func(p Progress) {

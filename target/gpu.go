@@ -59,6 +59,13 @@ func (d *Desc) WithPlanes() *Desc {
 	return &out
 }
 
+// WithoutLayout is d for packed weights as files have them: what a device is, whatever runs on it.
+func (d *Desc) WithoutLayout() *Desc {
+	out := *d
+	out.Planes, out.Records = false, 0
+	return &out
+}
+
 // ForGPU describes an NVIDIA architecture from 75 up, 90 say; special is the
 // "a" form, whose instructions no later architecture has.
 func ForGPU(sm int, special bool) (*Desc, error) {
