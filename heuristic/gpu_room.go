@@ -99,11 +99,13 @@ func (p *planner) fitting(kind plan.OptKind, axis int, n int64) int64 {
 	}
 	if !p.inBlock.counted {
 		n = divisor(n, p.room(kind, axis))
-		if kind == plan.WARP {
-			n = divisor(n, p.room(plan.LOCAL, axis))
+		fewer := divisor
+		if kind == plan.WARP { // shuffles need a power of two
+			fewer = powerOfTwoDivisor
+			n = fewer(n, p.room(plan.LOCAL, axis))
 		}
 		for n > 1 && p.blockWith(axis, n) > int64(p.desc.MaxThreads) {
-			n = divisor(n, n-1)
+			n = fewer(n, n-1)
 		}
 	}
 	if n > 1 {
