@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -506,7 +505,8 @@ func TestProfile(t *testing.T) {
 		for _, took := range times {
 			sum += took
 		}
-		if sum > total || slices.Contains(times, 0) {
+		nothing := times[2] // may take less than the clock tells apart
+		if sum > total || nothing < 0 || min(times[0], times[1], times[3]) <= 0 {
 			t.Errorf("%d workers: times %v sum to %v of %v", workers, times, sum, total)
 		}
 		run(t, p, s) // and back without stamps
