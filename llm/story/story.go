@@ -1,6 +1,6 @@
 // Package story holds the model that is always at hand: it writes short simple
 // stories. It was trained by examples/stories, which says how to make it again;
-// docs/stories.svg is its loss curve.
+// docs/stories.svg is the loss curve of a later run.
 package story
 
 import (
