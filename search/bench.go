@@ -488,7 +488,7 @@ func (b *Bench) measure(ctx context.Context, l *lowered) {
 	}
 	out.Status, out.Time = Measured, us
 	out.ColdBytes = b.judge.calls.coldBytes()
-	out.Figures = figuresOf(l.exec, b.kernel.Target, b.bytes, b.points[len(b.points)/2])
+	out.Figures = FiguresOf(l.exec, b.kernel.Target, b.bytes, b.points[len(b.points)/2])
 	if us < b.best {
 		b.best = us
 		b.light.Store(math.Float64bits(out.Figures.Instructions))

@@ -24,8 +24,9 @@ type Figures struct {
 	Occupancy    float64 `json:"occupancy,omitempty"`    // part of a multiprocessor's threads that run at once
 }
 
-// figuresOf describes a program that was loaded. vars are the values for which it was timed.
-func figuresOf(exec runtime.Executable, desc *target.Desc, bytes int64, vars map[string]int64) *Figures {
+// FiguresOf describes a program that was loaded on a target. bytes are what its kernel must read and
+// write, vars the values for which it was timed.
+func FiguresOf(exec runtime.Executable, desc *target.Desc, bytes int64, vars map[string]int64) *Figures {
 	p := exec.Program()
 	f := &Figures{Instructions: instructionsOf(p, desc, vars), Bytes: bytes, Blocks: p.Units(), Threads: p.Threads()}
 	if m, ok := exec.(runtime.Measured); ok {

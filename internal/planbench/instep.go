@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tgc/engine"
-	"tgc/engine/traffic"
+	"tgc/gguf"
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/llm"
 	modelbench "tgc/llm/bench"
 	"tgc/llm/synth"
-	"tgc/nn"
-	"tgc/runtime"
+	"tgc/search"
 	"tgc/search/database"
 	"tgc/target"
 )
@@ -66,23 +65,11 @@ type stepBench struct {
 
 // stepJob goes through the products of a job's step, those first that take most of it.
 func (b *bench) stepJob(ctx context.Context, j job) error {
-	shape, err := synth.Lookup(j.shape)
+	model, mode, err := j.open(func(shape synth.Shape) (*gguf.File, error) { return synth.Memory(ctx, shape, 1) })
 	if err != nil {
 		return err
 	}
-	file, err := synth.Memory(ctx, shape, 1)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	model, err := llm.NewModel(file)
-	if err != nil {
-		return err
-	}
-	mode, err := nn.ParseNumeric(j.mode)
-	if err != nil {
-		return err
-	}
+	defer model.Close()
 	batch, err := llm.NewBatch(ctx, model, b.dev, llm.BatchOptions{Sequences: j.batch, Context: stepContext, Mode: mode})
 	if err != nil {
 		return err
@@ -217,34 +204,14 @@ func (s *stepBench) prepare(ctx context.Context, ast *ir.UOp, desc *target.Desc,
 	if err != nil {
 		return nil, err
 	}
-	codes := make(map[string]*code)
+	figures := make(map[string]*search.Figures)
 	for i, exec := range execs {
-		codes[pairs[i].Plan] = codeOf(exec, desc, s.loaded.Binding.Vars)
+		figures[pairs[i].Plan] = search.FiguresOf(exec, desc, int64(pairs[i].Features["bytes"]), s.loaded.Binding.Vars)
 	}
 	for _, l := range wanted {
-		l.pair.Code = codes[l.pair.Plan]
+		l.pair.Figures = figures[l.pair.Plan]
 	}
-	return slices.DeleteFunc(wanted, func(l *lowered) bool { return l.pair.Code == nil }), nil
-}
-
-// code is what the assembler made of a plan.
-type code struct {
-	Instructions float64 `json:"instructions"` // of all threads, by the program
-	Blocks       int64   `json:"blocks"`
-	Threads      int64   `json:"threads"`
-	Registers    int     `json:"registers"`
-	LocalBytes   int     `json:"local_bytes"`
-	SharedBytes  int     `json:"shared_bytes"`
-}
-
-func codeOf(exec runtime.Executable, desc *target.Desc, vars map[string]int64) *code {
-	p := exec.Program()
-	c := &code{Instructions: traffic.Instructions(p, vars, 4), Blocks: p.Units(), Threads: p.Threads()}
-	if m, ok := exec.(runtime.Measured); ok {
-		stats := m.Stats()
-		c.Registers, c.LocalBytes, c.SharedBytes = stats.Registers, stats.LocalBytes, stats.SharedBytes
-	}
-	return c
+	return slices.DeleteFunc(wanted, func(l *lowered) bool { return l.pair.Figures == nil }), nil
 }
 
 // compare is by how many microseconds a step is longer than that without its plan, the median of turns.

@@ -41,6 +41,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tgc/engine"
+	"tgc/gguf"
 	"tgc/heuristic"
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -115,7 +116,7 @@ type pair struct {
 	Price    float64            `json:"price_us"`
 	Time     float64            `json:"time_us"`
 	Rank     int                `json:"rank"`
-	Code     *code              `json:"code,omitempty"`
+	Figures  *search.Figures    `json:"code,omitempty"` // of what the assembler made of the plan, where it was timed in the step
 }
 
 func (b *bench) run(ctx context.Context, device string, jobs []string) (err error) {
@@ -170,24 +171,34 @@ func parseJob(text string) (job, error) {
 
 func (j job) String() string { return fmt.Sprintf("%s %s %d %d", j.shape, j.mode, j.batch, j.tokens) }
 
-// job goes through the kernels of a job that no earlier one had.
-func (b *bench) job(ctx context.Context, j job) error {
-	shape, err := synth.Lookup(j.shape)
-	if err != nil {
-		return err
-	}
-	file, err := synth.Outline(ctx, shape)
-	if err != nil {
-		return err
-	}
-	model, err := llm.NewModel(file)
-	if err != nil {
-		return err
-	}
+// open opens the model of a job, and says in which mode it runs.
+func (j job) open(file func(shape synth.Shape) (*gguf.File, error)) (*llm.Model, nn.Numeric, error) {
 	mode, err := nn.ParseNumeric(j.mode)
 	if err != nil {
+		return nil, mode, err
+	}
+	shape, err := synth.Lookup(j.shape)
+	if err != nil {
+		return nil, mode, err
+	}
+	f, err := file(shape)
+	if err != nil {
+		return nil, mode, err
+	}
+	model, err := llm.NewModel(f)
+	if err != nil {
+		f.Close()
+	}
+	return model, mode, err
+}
+
+// job goes through the kernels of a job that no earlier one had.
+func (b *bench) job(ctx context.Context, j job) error {
+	model, mode, err := j.open(func(shape synth.Shape) (*gguf.File, error) { return synth.Outline(ctx, shape) })
+	if err != nil {
 		return err
 	}
+	defer model.Close()
 	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: j.tokens, Batch: j.batch, Numeric: mode}, 128, b.target, engine.Config{})
 	if err != nil {
 		return err
