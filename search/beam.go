@@ -48,7 +48,7 @@ type Progress struct {
 
 // DefaultOptions suit kernels of a step: several candidates at once for each processor.
 func DefaultOptions() Options {
-	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 8}
+	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 16}
 }
 
 // Result is what a search of one kernel has found.

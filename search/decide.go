@@ -315,7 +315,7 @@ func (t *tuning) flip(ctx context.Context, f flip, compiled func() (*engine.Comp
 		}
 		return nil
 	}
-	times, err := t.inTurn(ctx, []*engine.Step{t.decided, s}, t.step.Vars)
+	times, err := t.inTurn(ctx, []*engine.Step{t.decided, s}, t.step.Vars, Confirming)
 	if err != nil {
 		s.Free()
 		return err
@@ -324,7 +324,7 @@ func (t *tuning) flip(ctx context.Context, f flip, compiled func() (*engine.Comp
 	note := "the step is not faster"
 	if saved > 0 {
 		note = fmt.Sprintf("the step takes %.2f %% less", 100*saved)
-		if slower, err := t.slowerFar(ctx, s); err != nil {
+		if slower, err := t.slowerFar(ctx, t.decided, s); err != nil {
 			s.Free()
 			return err
 		} else if slower > 0 {
@@ -350,9 +350,9 @@ func (t *tuning) flip(ctx context.Context, f flip, compiled func() (*engine.Comp
 	return t.storeDecision(f, before, after, note)
 }
 
-// slowerFar is by what part a step is slower than the one before it where all symbols are largest: a decision
-// holds for every length of a text, and chunks of attention that are good for a short one may not be for a long one.
-func (t *tuning) slowerFar(ctx context.Context, s *engine.Step) (float64, error) {
+// slowerFar is by what part a step is slower than the one before it where all symbols are largest: decisions
+// and plans hold for every length of a text, and what is good for a short one may not be for a long one.
+func (t *tuning) slowerFar(ctx context.Context, before, s *engine.Step) (float64, error) {
 	far := maps.Clone(t.step.Vars)
 	for _, v := range t.step.Compiled.Variables {
 		if _, ok := far[v.Name]; ok {
@@ -362,7 +362,7 @@ func (t *tuning) slowerFar(ctx context.Context, s *engine.Step) (float64, error)
 	if maps.Equal(far, t.step.Vars) {
 		return 0, nil
 	}
-	times, err := t.inTurn(ctx, []*engine.Step{s, t.decided}, far)
+	times, err := t.inTurn(ctx, []*engine.Step{s, before}, far, Confirming)
 	if err != nil {
 		return 0, err
 	}

@@ -48,7 +48,7 @@ func decideWith(t *testing.T, db *database.DB, perKernel, far float64, try func(
 	}}
 	config := engine.Config{DB: db.Dir(), Warn: func(text string) { t.Error(text) }}
 	tn := newTuning(normed(t, config), options)
-	tn.inTurn = func(_ context.Context, steps []*engine.Step, vars map[string]int64) (times [][]float64, err error) {
+	tn.inTurn = func(_ context.Context, steps []*engine.Step, vars map[string]int64, _ Turns) (times [][]float64, err error) {
 		each := perKernel
 		if vars["n"] == 64 {
 			each = far

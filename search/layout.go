@@ -44,7 +44,7 @@ func (before *tuning) layout(ctx context.Context, after *tuning, d schedule.Deci
 		}
 		t.decided = t.plain
 	}
-	times, err := before.inTurn(ctx, []*engine.Step{before.plain, after.plain}, before.step.Vars)
+	times, err := before.inTurn(ctx, []*engine.Step{before.plain, after.plain}, before.step.Vars, Confirming)
 	if err != nil {
 		return nil, ctxOr(ctx, err)
 	}

@@ -26,7 +26,7 @@ func TestTryLayout(t *testing.T) {
 		db, desc := database.Open(t.TempDir()), plain.Compiled.Target
 		options := TuneOptions{DB: db, Testers: func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { return allAlike{wrong: c.wrong}, nil }}
 		before, after := newTuning(plain, options), newTuning(other, options)
-		before.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64) ([][]float64, error) {
+		before.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64, _ Turns) ([][]float64, error) {
 			return [][]float64{slices.Repeat([]float64{100}, 9), slices.Repeat([]float64{c.us}, 9)}, nil
 		}
 		d := schedule.Decision{Rule: schedule.WeightLayout, Value: "0123456789abcdef", Choice: 8}

@@ -105,8 +105,9 @@ func (t *tuning) run(ctx context.Context) (*Tuned, error) {
 			return nil, err
 		}
 	}
+	err := t.finish(ctx)
 	t.result.plans = t.known
-	return &t.result, ctxOr(ctx, t.finish(ctx))
+	return &t.result, ctxOr(ctx, err)
 }
 
 // given are plans of kernels; what is not there has the heuristic's.
@@ -135,7 +136,7 @@ type tuning struct {
 	current *engine.Step // with those decisions and the plans that are taken
 	end     time.Time
 
-	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64) ([][]float64, error)
+	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64, turns Turns) ([][]float64, error)
 }
 
 // begin captures the step as prices and heuristics make it, then with the decisions that the database
@@ -271,11 +272,16 @@ func (t *tuning) config(decisions schedule.Decisions) engine.Config {
 	return config
 }
 
-// capture captures the step with some plans.
-func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error) {
+// compile compiles the step with some plans.
+func (t *tuning) compile(ctx context.Context, plans given) (*engine.Compiled, error) {
 	config := t.config(t.taken)
 	config.Plans = plans
-	c, err := t.step.Compiled.Replan(ctx, config)
+	return t.step.Compiled.Replan(ctx, config)
+}
+
+// capture captures the step with some plans.
+func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error) {
+	c, err := t.compile(ctx, plans)
 	if err != nil {
 		return nil, err
 	}
@@ -287,18 +293,18 @@ func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error)
 const (
 	leastShare = 0.002
 	leastTime  = 2 * time.Second
-	forSteps   = 0.2 // of the time is for timing steps
+	forSteps   = 0.5 // of the time is for timing steps
 )
 
-// budget is a kernel's part of the time that is left, by its share of the step.
-func (t *tuning) budget(i int) time.Duration {
+// part is a kernel's of the time that is left, by its share of the step.
+func (t *tuning) part(i int) time.Duration {
 	left := 0.0
 	for _, k := range t.result.Kernels[i:] {
 		if !k.settled && k.Share >= leastShare {
 			left += t.weight(k)
 		}
 	}
-	rest := float64(time.Until(t.end)) * (1 - forSteps)
+	rest := float64(time.Until(t.end))
 	return max(time.Duration(rest*t.weight(t.result.Kernels[i])/left), leastTime)
 }
 
@@ -312,7 +318,7 @@ func (t *tuning) weight(k *TunedKernel) float64 {
 
 // kernel searches one kernel and tries the best few in the step.
 func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
-	task := t.tasks[k]
+	task, part := t.tasks[k], t.part(i)
 	switch {
 	case k.settled:
 		return nil
@@ -323,22 +329,25 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 		k.Note = "no time left"
 		return nil
 	case task == nil:
-		found, err := t.search(ctx, i, k)
-		return t.use(ctx, k, found, err)
+		end := time.Now().Add(part)
+		found, err := t.search(ctx, i, k, time.Duration(float64(part)*(1-forSteps)))
+		return t.use(ctx, k, found, end, err)
 	}
 	f, err := t.options.Spread.wait(ctx, task)
 	if err != nil {
 		return ctxOr(ctx, fmt.Errorf("the queue of workers: %w", err))
 	}
 	found, err := t.confirm(ctx, i, k, f)
-	if err := t.use(ctx, k, found, err); err != nil || ctx.Err() != nil || t.result.Unstored != nil {
+	end := time.Now().Add(time.Duration(float64(part) * forSteps))
+	if err := t.use(ctx, k, found, end, err); err != nil || ctx.Err() != nil || t.result.Unstored != nil {
 		return err // what is not in the database stays in the queue
 	}
 	return t.options.Spread.settle(task, f)
 }
 
-// use takes what a search has found, if it makes the step faster.
-func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err error) error {
+// use takes what a search has found, if it makes the step faster: plans are tried in it until the end of
+// the kernel's part of the time.
+func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, end time.Time, err error) error {
 	if errors.Is(err, errLogging) {
 		return err
 	}
@@ -354,12 +363,8 @@ func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err err
 	case ctx.Err() != nil:
 		k.Note = "stopped"
 		return nil
-	case len(found.Winners)+len(found.Near) == 0 && !found.Complete:
-		k.Note = "nothing is faster in its share of the budget" + t.beside(found)
-	case len(found.Winners)+len(found.Near) == 0:
-		k.Note = "nothing is faster" + t.beside(found)
 	default:
-		if err := t.inStep(ctx, k, found); err != nil {
+		if err := t.inStep(ctx, k, found, end); err != nil {
 			return err
 		}
 	}
@@ -375,8 +380,8 @@ func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, err err
 	return t.store(ctx, k)
 }
 
-// beside says how far a search that began without the heuristic's plan has come.
-func (t *tuning) beside(found *Result) string {
+// far says how far a search that began without the heuristic's plan has come.
+func (t *tuning) far(found *Result) string {
 	if !t.options.Search.Scratch || found.Beside == 0 {
 		return ""
 	}
@@ -398,10 +403,10 @@ func (t *tuning) rejected(k *TunedKernel, outcomes []Outcome) map[Status]int {
 	return counts
 }
 
-// search searches a kernel on this device, for its share of the time.
-func (t *tuning) search(ctx context.Context, i int, k *TunedKernel) (*Result, error) {
+// search searches a kernel on this device, for so long.
+func (t *tuning) search(ctx context.Context, i int, k *TunedKernel, budget time.Duration) (*Result, error) {
 	options := t.options.Search
-	options.Budget, options.Extra = t.budget(i), t.offered(k)
+	options.Budget, options.Extra = max(budget, leastTime), t.offered(k)
 	return t.try(ctx, i, k, options, nil)
 }
 
@@ -485,59 +490,6 @@ func (t *tuning) logTo(k *TunedKernel, options *Options, others []Outcome) (fail
 	return func() error { return err }, nil
 }
 
-// inStep times the step with each of the winners, and of those that are about as fast, in turn with the
-// step as it is, and takes the one that makes it fastest, if that is more than noise.
-func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result) error {
-	steps := []*engine.Step{t.current}
-	taken := 0
-	defer func() {
-		for i, s := range steps {
-			if i != taken {
-				s.Free()
-			}
-		}
-	}()
-	var plans []given
-	candidates := slices.Concat(found.Winners, found.Near)
-	for _, o := range candidates {
-		p, err := plan.Parse(o.Plan)
-		if err != nil {
-			return err
-		}
-		next := make(given)
-		for key, f := range t.known {
-			next[key] = f
-		}
-		next[t.key(k)] = engine.Found{Plan: p, Source: o.Source, Origin: engine.FromGiven}
-		s, err := t.capture(ctx, next)
-		if err != nil {
-			return err
-		}
-		steps, plans = append(steps, s), append(plans, next)
-	}
-	times, err := t.inTurn(ctx, steps, t.step.Vars)
-	if err != nil {
-		return err
-	}
-	for i := 1; i < len(steps); i++ {
-		if saves(times[0], times[i]) > 0 && (taken == 0 || saves(times[0], times[i]) > saves(times[0], times[taken])) {
-			taken = i
-		}
-	}
-	if taken == 0 {
-		k.Note = "nothing is faster, by itself or in the step" + t.beside(found)
-		if len(found.Winners) > 0 {
-			k.Note = fmt.Sprintf("%.1f %% faster by itself, not in the step", 100*found.Gain)
-		}
-		return nil
-	}
-	t.current, t.known = steps[taken], plans[taken-1]
-	k.After = candidates[taken-1]
-	k.Why = why(k.Before, k.After)
-	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saves(times[0], times[taken]))
-	return nil
-}
-
 // store puts what was found into the database. A disk that is full costs no result.
 func (t *tuning) store(ctx context.Context, k *TunedKernel) error {
 	if t.options.DB == nil {
@@ -562,20 +514,6 @@ func (t *tuning) store(ctx context.Context, k *TunedKernel) error {
 	return nil
 }
 
-// finish times the step as it was and as it is.
-func (t *tuning) finish(ctx context.Context) error {
-	if len(t.known) == 0 && t.taken.Len() == 0 {
-		return nil
-	}
-	times, err := t.inTurn(ctx, []*engine.Step{t.plain, t.current}, t.step.Vars)
-	if err != nil {
-		return err
-	}
-	t.result.Before, t.result.After, t.result.Saved = median(times[0]), median(times[1]), saves(times[0], times[1])
-	t.result.Spread = [2][2]float64{quarters(times[0]), quarters(times[1])}
-	return nil
-}
-
 func (t *tuning) free() {
 	if t.decided != nil && t.decided != t.plain {
 		t.decided.Free()
@@ -585,73 +523,4 @@ func (t *tuning) free() {
 			s.Free()
 		}
 	}
-}
-
-// How steps are timed in turn: rounds of some runs each, for so long.
-const (
-	stepRounds  = 31
-	leastRounds = 9
-	stepTime    = 4 * time.Second
-	roundTime   = 10 * time.Millisecond
-	graphRuns   = 8 // of a step, where a device starts several at once
-)
-
-// inTurn times steps in turn, in microseconds.
-func inTurn(ctx context.Context, steps []*engine.Step, vars map[string]int64) (times [][]float64, err error) {
-	times = make([][]float64, len(steps))
-	runs := make([]func() (float64, error), len(steps))
-	for i, s := range steps {
-		timed, n := s, 1.0
-		if many, err := s.Repeat(ctx, graphRuns); err != nil {
-			return nil, err
-		} else if many != nil {
-			defer many.Free()
-			timed, n = many, graphRuns
-		}
-		runs[i] = func() (float64, error) {
-			least := math.Inf(1)
-			for start := time.Now(); time.Since(start) < roundTime || math.IsInf(least, 1); {
-				begin := time.Now()
-				if err := timed.Run(ctx, vars); err != nil {
-					return 0, err
-				}
-				least = min(least, time.Since(begin).Seconds()*1e6/n)
-			}
-			return least, nil
-		}
-	}
-	start := time.Now()
-	for round := -1; round < stepRounds && (round < leastRounds || time.Since(start) < stepTime); round++ {
-		for i := range steps {
-			us, err := runs[i]()
-			if err != nil {
-				return nil, err
-			}
-			if round >= 0 { // the first warms up
-				times[i] = append(times[i], us)
-			}
-		}
-	}
-	return times, nil
-}
-
-// saves is what part of the first time the second saves, 0 if that is no more than noise: three
-// times the error of the mean over pairs that were measured one after the other, and those
-// that are faster are three quarters.
-func saves(before, after []float64) float64 {
-	var sum, squares, wins float64
-	n := float64(len(before))
-	for i := range before {
-		d := math.Log(after[i] / before[i])
-		sum, squares = sum+d, squares+d*d
-		if d < 0 {
-			wins++
-		}
-	}
-	mean := sum / n
-	deviation := math.Sqrt(max(squares/n-mean*mean, 0) / max(n-1, 1))
-	if mean >= -3*deviation || wins < 0.75*n {
-		return 0
-	}
-	return 1 - math.Exp(mean)
 }

@@ -69,7 +69,7 @@ func tuneWith(t *testing.T, step Step, db *database.DB, gain func(p plan.Plan) f
 		change(&options)
 	}
 	tn := newTuning(step, options)
-	tn.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64) (times [][]float64, err error) {
+	tn.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64, _ Turns) (times [][]float64, err error) {
 		for _, s := range steps {
 			us := 0.0
 			for _, k := range s.Compiled.Kernels {

@@ -107,7 +107,7 @@ func partOf(end time.Time, shares []float64) time.Time {
 
 // time is what the step takes with the heuristics' plans, in microseconds.
 func (t *tuning) time(ctx context.Context) (float64, error) {
-	times, err := t.inTurn(ctx, []*engine.Step{t.plain}, t.step.Vars)
+	times, err := t.inTurn(ctx, []*engine.Step{t.plain}, t.step.Vars, Confirming)
 	if err != nil {
 		return 0, err
 	}

@@ -17,7 +17,7 @@ func lasting(t *testing.T, us float64, findings map[database.Key]*TunedKernel, t
 	options := TuneOptions{Search: DefaultOptions(), Budget: time.Hour, Testers: func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { return byLength{tried}, nil }}
 	tn := newTuning(twoKernels(t), options)
 	tn.findings = findings
-	tn.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64) (times [][]float64, err error) {
+	tn.inTurn = func(_ context.Context, steps []*engine.Step, _ map[string]int64, _ Turns) (times [][]float64, err error) {
 		for _, s := range steps {
 			sum := us
 			for _, k := range s.Compiled.Kernels {

@@ -28,13 +28,10 @@ import (
 // and its neighbours are as it is itself; so a plan may win there and lose where it is used.
 // Here a step is captured with each candidate in turn, and timed beside the step as it is.
 
-// How a step with a candidate is timed: turns of so long each, the step as it is in between.
+// The step in which candidates are timed.
 const (
-	stepTurns   = 5
-	stepTurn    = 6 * time.Millisecond
 	stepContext = 256 // rows of caches
 	stepDepth   = 64
-	stepRepeats = 8   // of a step, that a device starts at once
 	leastTime   = 0.5 // us of a call
 )
 
@@ -58,7 +55,9 @@ type stepBench struct {
 	job     job
 	loaded  *llm.CompiledStep
 	capture func(ctx context.Context, c *engine.Compiled) (*engine.Step, error)
-	base    *timedStep
+	base    *engine.Step
+	timed   *search.TimedStep          // base
+	atOnce  int                        // runs of it
 	us      map[*engine.Kernel]float64 // of one call, in the step as it is
 	calls   map[*engine.Kernel]float64
 }
@@ -82,10 +81,17 @@ func (b *bench) stepJob(ctx context.Context, j job) error {
 	if s.loaded, s.capture, err = batch.Loaded(ctx, modelbench.Tokens(j.batch, j.tokens, model.Config.Vocabulary)); err != nil {
 		return err
 	}
-	if s.base, err = s.open(ctx, s.loaded.Compiled); err != nil {
+	if s.base, err = s.capture(ctx, s.loaded.Compiled); err != nil {
 		return err
 	}
-	defer s.base.free()
+	defer s.base.Free()
+	if s.atOnce, err = search.AtOnce(ctx, s.base, s.loaded.Binding.Vars); err != nil {
+		return err
+	}
+	if s.timed, err = search.NewTimedStep(ctx, s.base, s.atOnce); err != nil {
+		return err
+	}
+	defer s.timed.Free()
 	if err := s.profile(ctx); err != nil {
 		return err
 	}
@@ -105,11 +111,11 @@ func (b *bench) stepJob(ctx context.Context, j job) error {
 // call, which takes as long for all: together they take as long as the step. Parts of a launch are
 // left out: other plans may keep them from sharing it.
 func (s *stepBench) profile(ctx context.Context) error {
-	times, err := s.base.step.Profile(ctx, s.loaded.Binding.Vars)
+	times, err := s.base.Profile(ctx, s.loaded.Binding.Vars)
 	if err != nil {
 		return err
 	}
-	whole, err := s.base.time(ctx, s.loaded.Binding.Vars)
+	whole, err := s.timed.Time(ctx, s.loaded.Binding.Vars, search.Screening.Each)
 	if err != nil {
 		return err
 	}
@@ -120,7 +126,7 @@ func (s *stepBench) profile(ctx context.Context) error {
 	apart /= float64(len(times))
 	s.us, s.calls = make(map[*engine.Kernel]float64), make(map[*engine.Kernel]float64)
 	i := 0
-	for _, launch := range s.base.step.Compiled.Launches {
+	for _, launch := range s.base.Compiled.Launches {
 		for _, call := range launch {
 			if len(call.Kernel.Parts) == 0 {
 				s.us[call.Kernel] += max(times[i].Seconds()*1e6-apart, leastTime)
@@ -137,7 +143,7 @@ func (s *stepBench) profile(ctx context.Context) error {
 
 // kernel times candidates of one kernel.
 func (s *stepBench) kernel(ctx context.Context, k *engine.Kernel) error {
-	desc := s.base.step.Compiled.Target
+	desc := s.base.Compiled.Target
 	key := database.KeyOf(k.AST, desc)
 	name := fmt.Sprint(key)
 	if s.seen[name] {
@@ -216,66 +222,19 @@ func (s *stepBench) prepare(ctx context.Context, ast *ir.UOp, desc *target.Desc,
 
 // compare is by how many microseconds a step is longer than that without its plan, the median of turns.
 func (s *stepBench) compare(ctx context.Context, c *engine.Compiled) (float64, error) {
-	other, err := s.open(ctx, c)
+	step, err := s.capture(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	defer other.free()
-	var deltas []float64
-	for turn := range stepTurns + 1 {
-		x, err := s.base.time(ctx, s.loaded.Binding.Vars)
-		if err != nil {
-			return 0, err
-		}
-		y, err := other.time(ctx, s.loaded.Binding.Vars)
-		if err != nil {
-			return 0, err
-		}
-		if turn > 0 { // the first warms up
-			deltas = append(deltas, y-x)
-		}
-	}
-	slices.Sort(deltas)
-	return deltas[len(deltas)/2], nil
-}
-
-// timedStep is a captured step, and several of it that start at once.
-type timedStep struct {
-	step, many *engine.Step
-	runs       float64
-}
-
-func (s *stepBench) open(ctx context.Context, c *engine.Compiled) (*timedStep, error) {
-	step, err := s.capture(ctx, c)
+	defer step.Free()
+	timed, err := search.NewTimedStep(ctx, step, s.atOnce)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	t := &timedStep{step: step, many: step, runs: 1}
-	if many, err := step.Repeat(ctx, stepRepeats); err != nil {
-		step.Free()
-		return nil, err
-	} else if many != nil {
-		t.many, t.runs = many, stepRepeats
+	defer timed.Free()
+	times, err := search.InTurn(ctx, []*search.TimedStep{s.timed, timed}, s.loaded.Binding.Vars, search.Screening)
+	if err != nil {
+		return 0, err
 	}
-	return t, nil
-}
-
-// time is the shortest run within a turn, in microseconds.
-func (t *timedStep) time(ctx context.Context, vars map[string]int64) (float64, error) {
-	least := math.Inf(1)
-	for start := time.Now(); time.Since(start) < stepTurn || math.IsInf(least, 1); {
-		begin := time.Now()
-		if err := t.many.Run(ctx, vars); err != nil {
-			return 0, err
-		}
-		least = min(least, time.Since(begin).Seconds()*1e6/t.runs)
-	}
-	return least, nil
-}
-
-func (t *timedStep) free() {
-	if t.many != t.step {
-		t.many.Free()
-	}
-	t.step.Free()
+	return search.Longer(times[0], times[1]), nil
 }

@@ -161,6 +161,7 @@ func (b *bench) pairedTimes(ctx context.Context, text io.Reader, file string, ad
 	if b.target, err = target.Parse("ptx:sm_90"); err != nil {
 		return err
 	}
+	b.seen = make(map[string]bool) // a kernel of an earlier file is another one
 	b.visit = func(j job, k *engine.Kernel) error {
 		times := pairs[kernelKey{j, k.Name}]
 		if len(times) < learnLeast {

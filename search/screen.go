@@ -1,0 +1,269 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"tgc/engine"
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// A chain of one kernel keeps in caches what a step does not, and its neighbours are as it is itself. So of
+// what its search has measured many are tried in the step, for a few turns each, and the best few once more,
+// for long: what is noise among many is not noise twice.
+
+// How many plans of a kernel are tried in the step, how many at once in turn with the step as it is, how
+// many of them are timed for long, and how much longer than the fastest they may take by themselves.
+const (
+	screened = 32
+	heat     = 8
+	finals   = 4
+	alone    = 1.4
+)
+
+// contenders are the plans of a kernel that are tried in the step: those that are fastest by themselves, and
+// first the fastest of each number of blocks and threads, by which the kernels around them begin and end.
+func contenders(found *Result) []Outcome {
+	type form struct{ blocks, threads int64 }
+	type place struct {
+		Outcome
+		round int
+	}
+	var list []place
+	rounds := make(map[form]int)
+	for _, o := range slices.Concat(found.Winners, found.Near, found.Best) {
+		known := slices.ContainsFunc(list, func(p place) bool { return p.Plan == o.Plan })
+		if known || o.Plan == found.Before.Plan || o.Time > alone*found.Best[0].Time {
+			continue
+		}
+		var f form
+		if o.Figures != nil {
+			f = form{o.Figures.Blocks, o.Figures.Threads}
+		}
+		list = append(list, place{o, rounds[f]})
+		rounds[f]++
+	}
+	slices.SortStableFunc(list, func(x, y place) int { return cmp.Compare(x.round, y.round) })
+	out := make([]Outcome, min(len(list), screened))
+	for i := range out {
+		out[i] = list[i].Outcome
+	}
+	return out
+}
+
+// planned is the step's plans with one of a kernel, and the step that they give.
+type planned struct {
+	outcome  Outcome
+	plans    given
+	compiled *engine.Compiled
+	longer   float64 // than the step as it is, in microseconds
+}
+
+// screen tries plans of a kernel in the step while there is time, and lists the few with which it is
+// fastest, those first. At least one heat is run.
+func (t *tuning) screen(ctx context.Context, k *TunedKernel, list []Outcome, until time.Time) ([]*planned, error) {
+	all := make([]*planned, len(list))
+	for i, o := range list {
+		p, err := plan.Parse(o.Plan)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = &planned{outcome: o, plans: maps.Clone(t.known)}
+		all[i].plans[t.key(k)] = engine.Found{Plan: p, Source: o.Source, Origin: engine.FromGiven}
+	}
+	compiled, stop := t.compileEach(ctx, all)
+	defer stop()
+	var tried []*planned
+	for some := range slices.Chunk(all, heat) {
+		for _, p := range some {
+			if err := compiled(p); err != nil {
+				return nil, err
+			}
+		}
+		if len(all) > finals {
+			times, err := t.beside(ctx, some, Screening)
+			if err != nil {
+				return nil, err
+			}
+			for i, p := range some {
+				p.longer = Longer(times[0], times[i+1])
+			}
+		}
+		if tried = append(tried, some...); ctx.Err() != nil || time.Now().After(until) {
+			break
+		}
+	}
+	t.options.Say("%s%s: %d of %d tried in the step", t.prefix(), k.Kernel.Name, len(tried), len(all))
+	slices.SortStableFunc(tried, func(x, y *planned) int { return cmp.Compare(x.longer, y.longer) })
+	tried = tried[:min(len(tried), finals)]
+	return slices.DeleteFunc(tried, func(p *planned) bool { return p.longer > 0 }), nil
+}
+
+// compileEach compiles what a list of plans gives, the next few while some are timed: of a GPU, which
+// that does not disturb. stop ends it: steps of one arena are compiled one after the other.
+func (t *tuning) compileEach(ctx context.Context, list []*planned) (compiled func(p *planned) error, stop func()) {
+	compile := func(p *planned) (err error) {
+		p.compiled, err = t.compile(ctx, p.plans)
+		return err
+	}
+	if t.step.Compiled.Target.Kind != target.GPU {
+		return compile, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ready, done := make(chan error, heat), make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, p := range list {
+			select {
+			case ready <- compile(p):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func(*planned) error {
+			select {
+			case err := <-ready:
+				return err
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}, func() {
+			cancel()
+			<-done
+		}
+}
+
+// beside times the step as it is, and then with each of some plans, in turn.
+func (t *tuning) beside(ctx context.Context, some []*planned, turns Turns) ([][]float64, error) {
+	steps := []*engine.Step{t.current}
+	defer func() {
+		for _, s := range steps[1:] {
+			s.Free()
+		}
+	}()
+	for _, p := range some {
+		s, err := t.step.Capture(ctx, p.compiled)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return t.inTurn(ctx, steps, t.step.Vars, turns)
+}
+
+// inStep tries plans of a kernel in the step, and takes the one that makes it fastest, if that is more than
+// noise, and not slower where symbols are largest.
+func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result, until time.Time) error {
+	among := contenders(found)
+	k.Note = nothing(found, among) + t.far(found)
+	list, err := t.screen(ctx, k, among, until)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	times, err := t.beside(ctx, list, Confirming)
+	if err != nil {
+		return err
+	}
+	saved := make(map[*planned]float64)
+	for i, p := range list {
+		saved[p] = saves(times[0], times[i+1])
+	}
+	slices.SortStableFunc(list, func(x, y *planned) int { return cmp.Compare(saved[y], saved[x]) })
+	for _, p := range list {
+		if saved[p] <= 0 {
+			return nil
+		}
+		if taken, err := t.takeNow(ctx, k, p, saved[p]); taken || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing says that no plan was taken, as long as that is so.
+func nothing(found *Result, among []Outcome) string {
+	switch {
+	case len(found.Winners) > 0:
+		return fmt.Sprintf("%.1f %% faster by itself, not in the step", 100*found.Gain)
+	case len(among) > 0:
+		return "nothing is faster, by itself or in the step"
+	case !found.Complete:
+		return "nothing is faster in its share of the budget"
+	}
+	return "nothing is faster"
+}
+
+// takeNow takes a plan, and stays with its step. Kernels that depend on symbols may have gained at this
+// length of a text and lose at others.
+func (t *tuning) takeNow(ctx context.Context, k *TunedKernel, p *planned, saved float64) (bool, error) {
+	s, err := t.step.Capture(ctx, p.compiled)
+	if err != nil {
+		return false, err
+	}
+	slower := 0.0
+	if len(symbolValues(k.Kernel.AST)) > 1 {
+		slower, err = t.slowerFar(ctx, t.current, s)
+	}
+	if err != nil || slower > 0 {
+		s.Free()
+		k.Note = fmt.Sprintf("the step takes %.2f %% less, but %.2f %% more where symbols are largest", 100*saved, 100*slower)
+		return false, err
+	}
+	t.current.Free()
+	t.current, t.known = s, p.plans
+	k.After = p.outcome
+	k.Why = why(k.Before, k.After)
+	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saved)
+	return true, nil
+}
+
+// finish times the step as it was and as it is. Plans that were faster one by one and are slower together
+// are given back.
+func (t *tuning) finish(ctx context.Context) error {
+	if len(t.known) == 0 && t.taken.Len() == 0 {
+		return nil
+	}
+	times, err := t.inTurn(ctx, []*engine.Step{t.plain, t.decided, t.current}, t.step.Vars, Confirming)
+	if err != nil {
+		return err
+	}
+	after, slower := times[2], saves(times[2], times[1]) > 0
+	if !slower && len(t.known) > 0 {
+		more, err := t.slowerFar(ctx, t.decided, t.current)
+		if err != nil {
+			return err
+		}
+		slower = more > 0
+	}
+	if slower {
+		after = times[1]
+		if err := t.giveBack(ctx); err != nil {
+			return err
+		}
+	}
+	t.result.Before, t.result.After, t.result.Saved = median(times[0]), median(after), saves(times[0], after)
+	t.result.Spread = [2][2]float64{quarters(times[0]), quarters(after)}
+	return nil
+}
+
+// giveBack has all kernels of the step keep the heuristics' plans.
+func (t *tuning) giveBack(ctx context.Context) error {
+	t.known = make(given)
+	for _, k := range t.result.Kernels {
+		if k.After.Plan == k.Before.Plan {
+			continue
+		}
+		k.Note = "not taken, since the step takes longer with all plans that were; by itself " + k.Note
+		k.After, k.Why = k.Before, ""
+		if err := t.store(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
