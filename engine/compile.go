@@ -38,6 +38,13 @@ type Compiled struct {
 	arena     *ir.Arena
 	finite    Watch
 	steps     Steps
+	apart     unmerged
+}
+
+// unmerged are the kernels and launches of a compiled graph before merge-launches.
+type unmerged struct {
+	kernels  []*Kernel
+	launches [][]Call
 }
 
 // Kernel is one unique kernel with all its forms.
@@ -102,14 +109,7 @@ func Compile(ctx context.Context, sink *ir.UOp, desc *target.Desc, config Config
 // Replan is c with plans chosen anew, as config says: the schedule stays. What its buffers are
 // bound to fits the result too.
 func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error) {
-	s := &state{
-		config: &config, control: config.control(),
-		sink: c.sink,
-		out: &Compiled{
-			Target: c.Target, Schedule: c.Schedule, Decisions: c.Decisions, Names: c.Names, Larger: c.Larger, Variables: c.Variables,
-			sink: c.sink, arena: c.arena, finite: config.Finite, steps: config.Steps,
-		},
-	}
+	s := c.again(&config)
 	for i := range stages {
 		if stages[i].rows[0].From == pass.Tensor {
 			continue
@@ -119,6 +119,47 @@ func (c *Compiled) Replan(ctx context.Context, config Config) (*Compiled, error)
 		}
 	}
 	return s.out, nil
+}
+
+// again begins to compile the schedule of c once more.
+func (c *Compiled) again(config *Config) *state {
+	return &state{
+		config: config, control: config.control(),
+		sink: c.sink,
+		out: &Compiled{
+			Target: c.Target, Schedule: c.Schedule, Decisions: c.Decisions, Names: c.Names, Larger: c.Larger, Variables: c.Variables,
+			sink: c.sink, arena: c.arena, finite: config.Finite, steps: config.Steps,
+		},
+	}
+}
+
+// Exchange is c with the plans that config has of some kernels. All others keep theirs, and their programs:
+// it takes no longer than to lower what changes.
+func (c *Compiled) Exchange(ctx context.Context, config Config) (*Compiled, error) {
+	s := c.again(&config)
+	had := make(map[*Kernel]*Found)
+	copies := make(map[*Kernel]*Kernel)
+	for _, k := range c.apart.kernels {
+		other := *k
+		copies[k], had[&other] = &other, k.found
+		s.out.Kernels = append(s.out.Kernels, &other)
+	}
+	for _, calls := range c.apart.launches {
+		s.out.Launches = append(s.out.Launches, lists.Map(calls, func(call Call) Call { return Call{copies[call.Kernel], call.Args} }))
+	}
+	if err := findPlans(ctx, s); err != nil {
+		return nil, err
+	}
+	err := eachKernel(ctx, s, func(k *Kernel) error {
+		if k.found == had[k] {
+			return nil
+		}
+		return k.lower(ctx, s)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.out, runStage(ctx, &stages[len(stages)-1], s)
 }
 
 // ScheduleWith is the schedule that c has as config says: which kernels there would be.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tgc/ir"
@@ -19,6 +20,7 @@ import (
 // alone fills fewer multiprocessors. A CPU starts a launch's kernels together
 // anyway.
 func mergeLaunches(ctx context.Context, s *state) error {
+	s.out.apart = unmerged{slices.Clone(s.out.Kernels), slices.Clone(s.out.Launches)}
 	if s.out.Target.Kind != target.GPU || s.config.Rules.Has(schedule.Par) {
 		return nil
 	}

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -129,6 +130,89 @@ func TestReplan(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Another plan of one kernel gives what planning all kernels anew gives, and leaves the other programs, also
+// where kernels share a launch.
+func TestExchange(t *testing.T) {
+	for _, name := range []string{"ptx:sm_90", "llvm:x86-64-v4"} {
+		desc, err := target.Parse(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, 96)
+		y := x.Linear(g.Packed("w", "Q8_0", 64, 96))
+		g.Output("y", y)
+		g.Output("z", x.Linear(g.Packed("v", "Q8_0", 64, 96)).Exp())
+		g.Output("s", y.Linear(g.Packed("u", "Q8_0", 35, 64)).Contiguous().Exp())
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := 0 // a plan that is refused changes nothing
+		for round, text := range []string{"VECTOR r0 4", "UNROLL r0 2"} {
+			for i := range c.Kernels {
+				k := c.Kernels[i]
+				if len(k.Parts) > 0 {
+					k = k.Parts[len(k.Parts)-1]
+				}
+				p, err := plan.Parse(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				config := engine.Config{Plans: planOf{k.AST, p}}
+				want, err := c.Replan(t.Context(), config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := c.Exchange(t.Context(), config)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if twice, err := got.Exchange(t.Context(), config); err != nil || sourcesOf(t, twice) != sourcesOf(t, want) {
+					t.Errorf("%s, round %d, kernel %s: exchanged twice it differs (%v)", name, round, k.Name, err)
+				}
+				if sourcesOf(t, got) != sourcesOf(t, want) {
+					t.Errorf("%s, round %d, kernel %s:\n%s\nwant\n%s", name, round, k.Name, sourcesOf(t, got), sourcesOf(t, want))
+				}
+				if sourcesOf(t, got) != sourcesOf(t, c) {
+					changed++
+				}
+			}
+		}
+		if changed < 2 {
+			t.Errorf("%s: %d plans change something, want some", name, changed)
+		}
+	}
+}
+
+// sourcesOf prints the launches of a compiled graph, and its programs under their names.
+func sourcesOf(t *testing.T, c *engine.Compiled) (text string) {
+	t.Helper()
+	for _, launch := range c.Launches {
+		for _, call := range launch {
+			text += fmt.Sprintln(call.Kernel.Name, call.Args)
+		}
+	}
+	for _, k := range c.Kernels {
+		source, err := engine.Source(k.Program, c.Target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintln(k.Name, k.Plan, source)
+	}
+	return text
+}
+
+// planOf is a plan of one kernel.
+type planOf struct {
+	ast  *ir.UOp
+	plan plan.Plan
+}
+
+func (p planOf) Find(_ context.Context, sink *ir.UOp, _ *target.Desc) (engine.Found, bool, error) {
+	return engine.Found{Plan: p.plan, Origin: engine.FromGiven}, sink == p.ast, nil
 }
 
 // givenPlan is one plan for every kernel.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,7 @@ type BenchOptions struct {
 	Model    *Model `json:"model,omitempty"`     // what expects it; nil: an estimate
 	Baseline string `json:"baseline"`            // the heuristic's plan
 	Records  int    `json:"records,omitempty"`   // bits a weight of those whose rows are interleaved, as the step's target has them
+	Name     string `json:"name,omitempty"`      // of programs: where it is the kernel's in the step, that finds their machine code in the cache
 	Parallel int    `json:"parallel,omitempty"`  // candidates that are lowered and assembled at once; 0: one for each processor
 }
 
@@ -348,7 +350,7 @@ func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
 			}
 		}()
 		arena := ir.NewArena()
-		if m.program, m.err = kernel.LowerWith(ctx, arena, arena.Import(b.judge.ast), p, b.kernel.Target, engine.ProgramName, nil); m.err == nil {
+		if m.program, m.err = kernel.LowerWith(ctx, arena, arena.Import(b.judge.ast), p, b.kernel.Target, cmp.Or(b.options.Name, engine.ProgramName), nil); m.err == nil {
 			m.source, m.err = engine.Source(m.program, b.kernel.Target)
 		}
 		return m

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"tgc/engine"
 	"tgc/kernel/plan"
+	"tgc/search/database"
 	"tgc/target"
 )
 
@@ -20,7 +20,7 @@ import (
 // How many plans of a kernel are tried in the step, how many at once in turn with the step as it is, how
 // many of them are timed for long, and how much longer than the fastest they may take by themselves.
 const (
-	screened = 32
+	screened = 64
 	heat     = 8
 	finals   = 4
 	alone    = 1.4
@@ -56,10 +56,10 @@ func contenders(found *Result) []Outcome {
 	return out
 }
 
-// planned is the step's plans with one of a kernel, and the step that they give.
+// planned is another plan of a kernel, and the step with it.
 type planned struct {
 	outcome  Outcome
-	plans    given
+	found    engine.Found
 	compiled *engine.Compiled
 	longer   float64 // than the step as it is, in microseconds
 }
@@ -73,10 +73,9 @@ func (t *tuning) screen(ctx context.Context, k *TunedKernel, list []Outcome, unt
 		if err != nil {
 			return nil, err
 		}
-		all[i] = &planned{outcome: o, plans: maps.Clone(t.known)}
-		all[i].plans[t.key(k)] = engine.Found{Plan: p, Source: o.Source, Origin: engine.FromGiven}
+		all[i] = &planned{outcome: o, found: engine.Found{Plan: p, Origin: engine.FromGiven}}
 	}
-	compiled, stop := t.compileEach(ctx, all)
+	compiled, stop := t.compileEach(ctx, t.key(k), all)
 	defer stop()
 	var tried []*planned
 	for some := range slices.Chunk(all, heat) {
@@ -104,11 +103,14 @@ func (t *tuning) screen(ctx context.Context, k *TunedKernel, list []Outcome, unt
 	return slices.DeleteFunc(tried, func(p *planned) bool { return p.longer > 0 }), nil
 }
 
-// compileEach compiles what a list of plans gives, the next few while some are timed: of a GPU, which
+// compileEach compiles the step as it is with each plan of a list, the next few while some are timed: of a GPU, which
 // that does not disturb. stop ends it: steps of one arena are compiled one after the other.
-func (t *tuning) compileEach(ctx context.Context, list []*planned) (compiled func(p *planned) error, stop func()) {
+func (t *tuning) compileEach(ctx context.Context, key database.Key, list []*planned) (compiled func(p *planned) error, stop func()) {
+	current, config := t.current.Compiled, t.config(t.taken)
 	compile := func(p *planned) (err error) {
-		p.compiled, err = t.compile(ctx, p.plans)
+		config := config
+		config.Plans = given{key: p.found}
+		p.compiled, err = current.Exchange(ctx, config)
 		return err
 	}
 	if t.step.Compiled.Target.Kind != target.GPU {
@@ -216,7 +218,7 @@ func (t *tuning) takeNow(ctx context.Context, k *TunedKernel, p *planned, saved 
 		return false, err
 	}
 	t.current.Free()
-	t.current, t.known = s, p.plans
+	t.current, t.known[t.key(k)] = s, p.found
 	k.After = p.outcome
 	k.Why = why(k.Before, k.After)
 	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saved)

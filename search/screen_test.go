@@ -57,6 +57,18 @@ func TestContenders(t *testing.T) {
 	}
 }
 
+// Programs have the name that they have in the step, and the source that they have under any.
+func TestBenchNames(t *testing.T) {
+	step := twoKernels(t)
+	b, ctx := newEstimating(t, step.Compiled, 1)
+	plain := b.lower(ctx, plan.Plan{})
+	b.options.Name = "reduce_64_r_96"
+	named := b.lower(ctx, plan.Plan{})
+	if named.program.Name != "reduce_64_r_96" || plain.program.Name != engine.ProgramName || named.outcome.Source != plain.outcome.Source {
+		t.Errorf("%s and %s, %s and %s", named.program.Name, plain.program.Name, named.outcome.Source, plain.outcome.Source)
+	}
+}
+
 // tuneBy tunes a step whose times a function says.
 func tuneBy(t *testing.T, step Step, db *database.DB, us func(s *engine.Step, vars map[string]int64, end bool) float64) *Tuned {
 	t.Helper()

@@ -88,7 +88,7 @@ func TestSpread(t *testing.T) {
 		spreadOver(d, t)(o)
 		o.Log = log
 	})
-	if there != all || here > 2*(screened+1) || d.done != 2 || len(d.forgot) != 2 {
+	if there != all || here > 2*(mostWinners+1) || d.done != 2 || len(d.forgot) != 2 {
 		t.Errorf("workers tried %d of %d, this machine %d; %d tasks, %d forgotten", there, all, here, d.done, len(d.forgot))
 	}
 	for i, k := range tuned.Kernels {
@@ -138,7 +138,7 @@ func TestSpreadFaults(t *testing.T) {
 		"no task or finding":         func(*Finding) any { return []int{1} },
 		"of kernel \"other\"":        func(f *Finding) any { f.Key = "other"; return f },
 		"NOSUCH":                     func(f *Finding) any { f.Plans = []string{"NOSUCH"}; return f },
-		"33 plans":                   func(f *Finding) any { f.Plans = make([]string, screened+1); return f },
+		"17 plans":                   func(f *Finding) any { f.Plans = make([]string, mostWinners+1); return f },
 		"a plan of":                  func(f *Finding) any { f.Plans = []string{strings.Repeat("ROLL s0; ", 1<<10)}; return f },
 		`a candidate that is "evil"`: outcome(func(o *Outcome) { o.Status = "evil" }),
 		"takes -1 us":                outcome(func(o *Outcome) { o.Time = -1 }),

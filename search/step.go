@@ -272,16 +272,11 @@ func (t *tuning) config(decisions schedule.Decisions) engine.Config {
 	return config
 }
 
-// compile compiles the step with some plans.
-func (t *tuning) compile(ctx context.Context, plans given) (*engine.Compiled, error) {
-	config := t.config(t.taken)
-	config.Plans = plans
-	return t.step.Compiled.Replan(ctx, config)
-}
-
 // capture captures the step with some plans.
 func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error) {
-	c, err := t.compile(ctx, plans)
+	config := t.config(t.taken)
+	config.Plans = plans
+	c, err := t.step.Compiled.Replan(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -432,7 +427,7 @@ func (t *tuning) head(i int, k *TunedKernel) string {
 // try runs a search. The log has what others have tried, where they did.
 func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options, others []Outcome) (*Result, error) {
 	bench := t.options.Bench
-	bench.Baseline, bench.Records = k.Kernel.Plan.String(), t.step.Compiled.Target.Records
+	bench.Baseline, bench.Records, bench.Name = k.Kernel.Plan.String(), t.step.Compiled.Target.Records, k.Kernel.Name
 	bench.rankFor(&options)
 	head, said := t.head(i, k), time.Now()
 	options.Progress = func(p Progress) {

@@ -52,7 +52,7 @@ type Finding struct {
 // Bounds of what comes from other machines.
 const (
 	mostExtra    = 4096 // plans offered
-	mostWinners  = screened
+	mostWinners  = 16
 	mostOutcomes = 1 << 18
 	planBytes    = 8 << 10
 	reasonBytes  = 400
@@ -205,7 +205,8 @@ func (w *TaskWorker) search(ctx context.Context, task *Task, note func(text stri
 	}
 	w.Say("%s: %d tried, %.4g us -> %.4g us", printable(task.Kernel), len(found.Outcomes), found.Before.Time, found.After.Time)
 	f = &Finding{Key: task.Key, Complete: found.Complete, Outcomes: found.Outcomes}
-	for _, o := range contenders(found) {
+	best := contenders(found)
+	for _, o := range best[:min(len(best), mostWinners)] {
 		f.Plans = append(f.Plans, o.Plan)
 	}
 	return f, nil

@@ -166,7 +166,7 @@ func (s *stepBench) kernel(ctx context.Context, k *engine.Kernel) error {
 	group.Go(func() error {
 		defer close(replanned)
 		for _, l := range wanted {
-			c, err := s.loaded.Compiled.Replan(ctx, engine.Config{Plans: oneKernel{key, l.plan}, IgnoreDB: true})
+			c, err := s.base.Compiled.Exchange(ctx, engine.Config{Plans: oneKernel{key, l.plan}, IgnoreDB: true})
 			if err != nil {
 				return err
 			}
