@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tgc/internal/lists"
 	"tgc/runtime"
 )
 
@@ -209,6 +210,18 @@ func (s *Step) Chain(ctx context.Context, vars map[string]int64, calls []int, ti
 	}
 	took, err := c.Chain(ctx, s.Compiled.Values(vars), calls, times)
 	return took, s.explain(err)
+}
+
+// RunChain times runs of the step, one after the other without a wait between them: what the
+// device does, without the host's part in starting a run and in waiting for it. It returns
+// the time of one, or errors.ErrUnsupported where the device has no such measurement.
+func (s *Step) RunChain(ctx context.Context, vars map[string]int64, times int) (time.Duration, error) {
+	calls := 0
+	for _, launch := range s.Compiled.Launches {
+		calls += len(launch)
+	}
+	took, err := s.Chain(ctx, vars, lists.Upto(calls), times)
+	return took * time.Duration(calls), err
 }
 
 // Free releases the recording and the temporaries. The step must not be running; to run it

@@ -38,6 +38,7 @@ type matrixWork struct {
 	matrices             float64 // that have rows, tokens and points in common
 	bytes                float64 // of all weights
 	element              float64 // bytes of an activation
+	rowBytes, tokenBytes float64 // of a weight, and of an activation, in a panel
 }
 
 func (m *matrixProduct) measure() *matrixWork {
@@ -55,7 +56,38 @@ func (m *matrixProduct) measure() *matrixWork {
 		k.matrices++
 		k.bytes += float64(o.bytes)
 	}
+	k.rowBytes, k.tokenBytes = panelBytes(w), k.element
+	for _, o := range m.operands {
+		if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
+			k.tokenBytes = max(k.tokenBytes, panelBytes(o))
+		}
+	}
 	return k
+}
+
+// panelBytes are those of an element in a panel: a float of 32 bits is three terms of two
+// bytes, what is shorter or packed is one.
+func panelBytes(o *operand) float64 {
+	if o.rank() == 0 {
+		return 3 * termBytes
+	}
+	return termBytes
+}
+
+// termBytes are those of a term of a float.
+const termBytes = 2
+
+// shared is the shared memory of a block's panels: two sets, where they fit.
+func (t *matrixTile) shared(k *matrixWork, desc *target.Desc) float64 {
+	if !t.panels {
+		return 0
+	}
+	rows, tokens := float64(t.rows*t.rowWarps*matrixRows), float64(t.tokens*t.tokenWarps*matrixTokens)
+	set := float64(t.copies*matrixPoints) * (rows*k.rowBytes*k.matrices + tokens*k.tokenBytes)
+	if 2*set <= float64(desc.SharedBytes) {
+		return 2 * set
+	}
+	return set
 }
 
 // tiles lists ways to take tiles, the cheapest first.
@@ -121,6 +153,9 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	registers, limit := t.registers(k, n), min(unitRegisters/threads, mostRegisters)
 	spilled := max(registers/limit-1, 0)
 	resident, each := blocksAtOnce(threads, min(registers, limit)), blocks/units
+	if shared := t.shared(k, desc); shared > 0 {
+		resident = max(min(resident, math.Floor(float64(desc.SharedBytes)/shared)), 1)
+	}
 	busiest, waves := busiest(each, resident), math.Ceil(each/resident)
 
 	steps := float64(t.steps)
@@ -160,7 +195,7 @@ func (t *matrixTile) registers(k *matrixWork, n *target.Tiles) float64 {
 // features are what the price is made of, for those who fit it.
 func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	f := map[string]float64{
-		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element,
+		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_bytes": k.rowBytes, "token_bytes": k.tokenBytes,
 		"row_tiles": float64(t.rows), "token_tiles": float64(t.tokens), "row_warps": float64(t.rowWarps), "token_warps": float64(t.tokenWarps),
 		"groups": float64(t.groups), "copies": float64(t.copies), "steps": float64(t.steps),
 	}

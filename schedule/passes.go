@@ -140,6 +140,10 @@ var rows = []row{
 		Doc: "neighbouring axes of a buffer that a kernel reads as the digits of one position become one",
 		Why: "elements of a row that was computed in groups lie side by side: lanes of a CPU run across the groups"},
 		class: Exact, run: emit.CollapseAxes},
+	{Info: pass.Info{Name: "collapse-products", Key: "product", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
+		Doc: "sums over several loops, and neighbouring loops of positions, of a product whose factors many points share become one each",
+		Why: "tiles of matrix instructions want rows along one loop and 16 points of the sum along another: windows have neither"},
+		class: Reassociate, run: emit.CollapseProducts},
 	{Info: pass.Info{Name: "plan-memory", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels}, Required: true,
 		Doc: "temporaries get their places in one arena, by lifetime",
 		Why: "a step needs one allocation, and values that do not live at the same time share it"},
@@ -179,6 +183,7 @@ var orders = []pass.Order{
 	{Before: "name-loops", After: "prune-tuples", Because: "a pruned tuple has another height, and loops named by height would change"},
 	{Before: "join-stores", After: "collapse-loops", Because: "all stores of the kernel must have the loops"},
 	{Before: "collapse-loops", After: "collapse-axes", Because: "loops that become one read and write at the digits of its position"},
+	{Before: "collapse-axes", After: "collapse-products", Because: "axes that loops ran along together are then one already"},
 }
 
 // placement is the group of rules that place runs to a fixpoint.

@@ -219,7 +219,7 @@ func fastest(ctx context.Context, step *engine.Step, enough time.Duration) (floa
 	best := time.Duration(1 << 62)
 	begin := time.Now()
 	for i := 0; i < leastRuns || i < mostRuns && time.Since(begin) < enough; i++ {
-		took, err := chain(ctx, step)
+		took, err := step.RunChain(ctx, nil, chained)
 		if errors.Is(err, errors.ErrUnsupported) {
 			start := time.Now()
 			err = step.Run(ctx, nil)
@@ -231,18 +231,6 @@ func fastest(ctx context.Context, step *engine.Step, enough time.Duration) (floa
 		best = min(best, took)
 	}
 	return best.Seconds() * 1e6, nil
-}
-
-// chain is the time of all launches of a step, one step after the other.
-func chain(ctx context.Context, step *engine.Step) (time.Duration, error) {
-	var calls []int
-	for _, launch := range step.Compiled.Launches {
-		for range launch {
-			calls = append(calls, len(calls))
-		}
-	}
-	took, err := step.Chain(ctx, nil, calls, chained)
-	return took * time.Duration(len(calls)), err
 }
 
 // each is the time of every launch in microseconds, the least of a few.

@@ -313,7 +313,8 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		inner = inner[:len(inner)-1]
 		f.points(r, values[0].DType, side)
 	}
-	if p.Tile.Points != nil { // lanes of a fragment lie side by side
+	first := p.Tile.Points != nil || p.alongSide(x, side) // lanes of a fragment, or what is loaded, lie side by side
+	if first {
 		f.side(x, side)
 	}
 	for k := len(inner) - 1; k >= 0; k-- {
@@ -324,7 +325,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		}
 		f.with[inner[k]] = f.subAxes(inner[k], n, threads)
 	}
-	if p.Tile.Points == nil {
+	if !first {
 		f.side(x, side)
 	}
 	src := make([]*ir.UOp, 1, len(f.ranges)+1)
@@ -339,6 +340,23 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 	}
 	p.read[key] = reads
 	return reads
+}
+
+// alongSide reports a factor whose elements in memory lie side by side along the rows or
+// columns of a tile: neighbouring threads then load those. With neighbours along the sum, as
+// in a matrix whose rows are summed, each lane of a warp would read a sector of memory for
+// one element: the right matrix of 512 x 512 x 512 took 16,000 sectors a step.
+func (p *paneller) alongSide(x *ir.UOp, side *TileSide) bool {
+	low := side.SubAxes[0].Range
+	linear := ir.NewLinearizer(p.Arena)
+	return analyse.Any(x, func(u *ir.UOp) bool {
+		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpParam {
+			return false
+		}
+		index := u.Indices()
+		terms := linear.Of(p.simp.Do(index[len(index)-1])).Terms
+		return slices.ContainsFunc(terms, func(t ir.Term) bool { return t.Atom == low && t.Coef == 1 })
+	})
 }
 
 // elsewhere is the number of parts of a block's threads that fill panels of their

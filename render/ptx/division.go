@@ -1,6 +1,8 @@
 package ptx
 
 import (
+	mathbits "math/bits"
+
 	"tgc/ir"
 	"tgc/render/gpu"
 )
@@ -13,11 +15,34 @@ func (r *printer) Divide(isDiv bool, n gpu.Number, x, y operand) operand {
 		divide = r.signedDivision
 	}
 	if y.Literal() {
+		if n.Type.Bits() == 32 && int64(y.Bits) > 2 && int64(y.Bits) < 1<<31 && (n.Positive && n.DType.IsSigned() || n.DType.Size() < 4 && !n.DType.IsSigned()) {
+			return r.divisionByProduct(isDiv, n, x, y)
+		}
 		return divide(isDiv, n, x, y)
 	}
 	isZero := r.compare("eq", n, y, operand{})
 	v := divide(isDiv, n, x, r.Pick(isZero, literal(1), y, n.Type))
 	return r.Pick(isZero, operand{}, v, n.Type)
+}
+
+// divisionByProduct divides x, of 31 bits, by a constant: with m = 2^(31+l)/d rounded up,
+// 2^(l-1) < d <= 2^l, the upper word of x*m without its low l-1 bits is the quotient, because
+// x times what m is too large by is less than 2^(31+l). The assembler takes the reciprocal of
+// a constant at run time, and five instructions for each quotient.
+func (r *printer) divisionByProduct(isDiv bool, n gpu.Number, x, y operand) operand {
+	factor, shift := reciprocalOf(y.Bits)
+	n.DType = ir.U32
+	q := r.emit("shr.u32", n, r.emit("mul.hi.u32", n, x, literal(factor)), literal(shift))
+	if isDiv {
+		return q
+	}
+	return r.emit("sub.s32", n, x, r.emit("mul.lo.s32", n, q, y))
+}
+
+// reciprocalOf are m and l-1 of a constant.
+func reciprocalOf(d uint64) (factor, shift uint64) {
+	l := uint64(mathbits.Len64(d - 1))
+	return 1<<(31+l)/d + 1, l - 1
 }
 
 func (r *printer) unsignedDivision(isDiv bool, n gpu.Number, x, y operand) operand {
