@@ -61,7 +61,7 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 		case p.done[last]:
 		case p.dotAxis(last):
 			p.stageInvariant(w)
-			p.unrollSteps(p.sumAxes(w))
+			p.unrollRecord(w)
 		case len(w.chain) == 1 && shape.Packable(p.arena, p.sink, p.axes[last].Name, plan.WordElements):
 			p.add(plan.PACK, p.axes[last].Name, 1)
 			p.done[last] = true
@@ -72,4 +72,24 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 	p.besideSums(weights)
 	p.finish(weights)
 	return fmt.Sprintf("lanes %d interleaved rows", packed.RecordRows), true
+}
+
+// unrollRecord takes points of a record as one iteration: first those that share bytes, which are
+// then loaded once and shifted by constants.
+func (p *planner) unrollRecord(w *operand) {
+	chain := p.sumAxes(w)
+	steps := packedSteps / p.dot(chain[len(chain)-1])
+	inner := lists.Filter(reversed(chain), func(i int) bool { return !p.sharesBytes(w, i) })
+	for _, i := range append(lists.Filter(chain, func(i int) bool { return p.sharesBytes(w, i) }), inner...) {
+		n := powerOfTwoDivisor(p.left(i), max(steps, 1))
+		p.split(plan.UNROLL, i, n)
+		steps /= n
+	}
+	p.leave(chain)
+}
+
+func reversed(list []int) []int {
+	list = slices.Clone(list)
+	slices.Reverse(list)
+	return list
 }

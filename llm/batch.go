@@ -60,6 +60,20 @@ func (b *Batch) Reset() { b.session.Reset() }
 // Seek is as of a Session.
 func (b *Batch) Seek(position int) error { return b.session.Seek(position) }
 
+// ClearCaches writes zeros to all caches, for measurements at positions that were not fed: memory of a
+// CPU that was never written is one page of zeros, which is read from the processor's own caches.
+func (b *Batch) ClearCaches(ctx context.Context) error {
+	zeros := make([]byte, 1<<20)
+	for name, m := range b.session.memory {
+		for at := int64(0); isCache(name) && at < m.Size(); at += int64(len(zeros)) {
+			if err := m.Write(ctx, at, zeros[:min(int64(len(zeros)), m.Size()-at)]); err != nil {
+				return fmt.Errorf("llm: buffer %q: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
 // Close frees the device memory.
 func (b *Batch) Close() { b.session.Close() }
 

@@ -327,3 +327,34 @@ func TestBatchSharesWeights(t *testing.T) {
 		t.Error("weights on another device are used")
 	}
 }
+
+// Caches of zeros are not what was fed: the next token's logits are others, and those of a batch
+// whose caches were never fed.
+func TestClearCaches(t *testing.T) {
+	dev, m := openDevice(t, "cpu"), tinyModel(t)
+	var logits [2][][]float32
+	for i, fed := range []bool{false, true} {
+		b := newBatch(t, m, dev, llm.BatchOptions{Sequences: 1, Context: 16})
+		if fed {
+			if err := b.Feed(t.Context(), [][]int32{{5, 6, 7, 8}}); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.ClearCaches(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.Seek(4); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Feed(t.Context(), [][]int32{{9}}); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if logits[i], err = b.Logits(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(logits[0][0], logits[1][0]) {
+		t.Error("cleared caches give other logits than those that were never fed")
+	}
+}

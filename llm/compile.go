@@ -2,7 +2,6 @@ package llm
 
 import (
 	"context"
-	"strings"
 
 	"tgc/engine"
 	"tgc/target"
@@ -67,7 +66,7 @@ func describeBuffers(m *Model, g *tensor.Graph) map[int64]engine.BufferUse {
 		switch _, weight := m.File.Tensor(b.Name); {
 		case weight:
 			role = engine.RoleWeight
-		case strings.HasPrefix(b.Name, "cache."):
+		case isCache(b.Name):
 			role = engine.RoleState
 		case b.Output:
 			role = engine.RoleOutput

@@ -16,9 +16,6 @@ import (
 // How packed weights lie in the memory of a CPU is one for all steps of a model in a mode. It is by
 // price (recordsFor), unless it was decided: by the user, or by what tgc tune has found.
 
-// mostRecordBits are those of the widest weights that may be interleaved.
-const mostRecordBits = 8
-
 // chooseRecords settles the layout of a model's weights.
 func chooseRecords(config *engine.Config, f *gguf.File, desc *target.Desc, mode nn.Numeric, bytes int64) {
 	if config.Records == engine.RecordsByPrice && desc.CanInterleave() && roomFor(bytes) {
@@ -42,7 +39,7 @@ func recordsOf(choice schedule.Choice) engine.Records {
 // by the mode.
 func layoutKey(f *gguf.File, mode nn.Numeric) string {
 	var list []string
-	for _, t := range interleaving(f, mostRecordBits) {
+	for _, t := range interleaving(f, packed.MostRecordBits) {
 		list = append(list, fmt.Sprint(t.Type, t.Rows(), t.RowLength()))
 	}
 	slices.Sort(list)
@@ -71,7 +68,7 @@ func LayoutDecisions(m *Model, desc *target.Desc, mode nn.Numeric) (list []sched
 	if usual := recordsFor(engine.RecordsByPrice, desc, mode, 0); usual > 0 {
 		counts[0] = len(interleaving(m.File, int(usual)))
 	}
-	for _, choice := range []schedule.Choice{schedule.Decline, packed.RecordBits, mostRecordBits} {
+	for _, choice := range []schedule.Choice{schedule.Decline, packed.RecordBits, packed.MostRecordBits} {
 		n := len(interleaving(m.File, int(choice)))
 		if !slices.Contains(counts, n) {
 			counts = append(counts, n)

@@ -3,6 +3,7 @@ package llm
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"tgc/gguf"
 	"tgc/ir"
@@ -36,6 +37,9 @@ const (
 
 // CacheName is the name of a layer's key or value cache.
 func CacheName(layer int, kind string) string { return fmt.Sprintf("cache.%d.%s", layer, kind) }
+
+// isCache reports the name of a cache.
+func isCache(name string) bool { return strings.HasPrefix(name, "cache.") }
 
 // BuildStep makes the tensor graph of one step.
 func BuildStep(c *Config, f *gguf.File, v Variant) (*tensor.Graph, error) {

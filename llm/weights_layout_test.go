@@ -26,8 +26,8 @@ func TestDecidedLayouts(t *testing.T) {
 		return step.Compiled
 	}
 	list := llm.LayoutDecisions(m, desc, nn.Int8)
-	if len(list) != 1 || list[0].Choice != 8 {
-		t.Fatalf("other layouts of Q6_K in int8 are %v, want records of 8 bits", list)
+	if len(list) != 1 || list[0].Choice != packed.MostRecordBits {
+		t.Fatalf("other layouts of Q6_K in int8 are %v, want records of %d bits", list, packed.MostRecordBits)
 	}
 	d := list[0]
 	dir := t.TempDir()
@@ -42,9 +42,9 @@ func TestDecidedLayouts(t *testing.T) {
 	}{
 		"by price":             {engine.Config{}, nn.Int8, 0, ""},
 		"by price, exact":      {engine.Config{}, nn.Exact, packed.RecordBits, ""},
-		"by hand":              {engine.Config{Decide: schedule.Decisions{}.With(d)}, nn.Int8, 8, engine.FromGiven},
+		"by hand":              {engine.Config{Decide: schedule.Decisions{}.With(d)}, nn.Int8, packed.MostRecordBits, engine.FromGiven},
 		"of another mode":      {engine.Config{Decide: schedule.Decisions{}.With(d)}, nn.Exact, packed.RecordBits, ""},
-		"of the database":      {engine.Config{DB: dir}, nn.Int8, 8, engine.FromDatabase},
+		"of the database":      {engine.Config{DB: dir}, nn.Int8, packed.MostRecordBits, engine.FromDatabase},
 		"not of the database":  {engine.Config{DB: dir, IgnoreDB: true}, nn.Int8, 0, ""},
 		"the user is stronger": {engine.Config{DB: dir, Records: engine.RecordsNever}, nn.Int8, 0, ""},
 	} {
@@ -65,7 +65,7 @@ func TestDecidedLayouts(t *testing.T) {
 // Layouts are offered where they differ from the one by price, and nowhere else.
 func TestLayoutDecisions(t *testing.T) {
 	cpu, gpu := mustTarget(t, "llvm:x86-64-v4"), mustTarget(t, "ptx:sm_90a")
-	for quant, want := range map[string][]schedule.Choice{"q4_0": {0, 8}, "q6_k": {8}, "q8_0": nil} {
+	for quant, want := range map[string][]schedule.Choice{"q4_0": {0, packed.MostRecordBits}, "q6_k": {packed.MostRecordBits}, "q8_0": {packed.MostRecordBits}} {
 		m := syntheticModel(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=512,vocab=512,quant="+quant)
 		var got []schedule.Choice
 		for _, d := range llm.LayoutDecisions(m, cpu, nn.Exact) {

@@ -77,8 +77,11 @@ func (f *Format) Interleaves(shape []int64, bits int) bool {
 // to 9.7 and 10.4 tokens a second, Q4_0 rose from 12.7 to 14.7.
 const RecordBits = 6
 
+// MostRecordBits are those of the widest weights whose rows may be interleaved: Q8_0 has 8.5.
+const MostRecordBits = 9
+
 // inWords are the formats whose weights are taken out of words of bytes with masks and shifts
-// alone, as lanes that are rows want them: no table, no sign, no product.
+// alone, as lanes that are rows want them: no table, no product, and no sign but that of a whole byte.
 var inWords = sync.OnceValue(func() map[string]bool {
 	out := make(map[string]bool)
 	for _, f := range formats {
@@ -101,10 +104,10 @@ func (f *Format) masksWords() bool {
 			fd, _ := f.Field(u.Arg.(ir.FieldArg).Field)
 			run := fd.recordRun(f)
 			words = words || run == recordWord
-			if fd.DType.IsInt() && fd.DType.Size() > 1 || run == recordWord && (fd.DType != ir.U8 || indexAt(u.Src[3], 1) != indexAt(u.Src[3], 0)+1) {
+			if fd.DType.IsInt() && fd.DType.Size() > 1 || run == recordWord && (fd.DType.Size() != 1 || indexAt(u.Src[3], 1) != indexAt(u.Src[3], 0)+1) {
 				return false
 			}
-		case u.DType == ir.U8 && !slices.Contains([]ir.Op{ir.OpConst, ir.OpCast, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpShl, ir.OpShr, ir.OpWhere}, u.Op):
+		case u.DType.IsInt() && u.DType.Size() == 1 && !slices.Contains([]ir.Op{ir.OpConst, ir.OpCast, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpShl, ir.OpShr, ir.OpWhere}, u.Op):
 			return false
 		}
 	}

@@ -56,8 +56,17 @@ func TestInterleaves(t *testing.T) {
 	if !slices.Equal(suit, want) {
 		t.Errorf("records suit %v, want %v", suit, want)
 	}
-	if f, _ := Lookup("Q6_K"); !f.Interleaves([]int64{32, 512}, 8) || f.Interleaves([]int64{32, 512}, 0) {
-		t.Error("Q6_K in records of 8 bits, and of none")
+	var wide []string
+	for _, f := range All() {
+		if f.Interleaves([]int64{32, 512}, MostRecordBits) && !slices.Contains(suit, f.Name) {
+			wide = append(wide, f.Name)
+		}
+		if f.Interleaves([]int64{32, 512}, 0) {
+			t.Errorf("%s in records of no bits", f.Name)
+		}
+	}
+	if want := []string{"Q8_0", "Q6_K"}; !slices.Equal(wide, want) {
+		t.Errorf("records of up to %d bits suit %v besides, want %v", MostRecordBits, wide, want)
 	}
 	f, _ := Lookup("Q4_K")
 	for _, shape := range [][]int64{{512}, {0, 512}, {24, 512}, {4, 32, 512}} {

@@ -15,6 +15,7 @@ import (
 
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/packed"
 	"tgc/search/database"
 	"tgc/search/lease"
 	"tgc/target"
@@ -58,8 +59,6 @@ const (
 	reasonBytes  = 400
 	mostBudget   = 24 * time.Hour
 	mostBeam     = 1 << 16
-
-	mostRecordBits = 8 // of a weight whose rows are interleaved
 )
 
 // ErrForeign is wrapped by the error of what another machine has sent and no search sends.
@@ -76,7 +75,7 @@ func QueueOf(desc *target.Desc) string {
 func laidFor(desc *target.Desc, board string) (*target.Desc, error) {
 	desc = desc.WithoutLayout()
 	layouts := []*target.Desc{desc, desc.WithPlanes()}
-	for bits := 1; bits <= mostRecordBits && desc.CanInterleave(); bits++ {
+	for bits := 1; bits <= packed.MostRecordBits && desc.CanInterleave(); bits++ {
 		layouts = append(layouts, desc.WithRecords(bits))
 	}
 	for _, laid := range layouts {

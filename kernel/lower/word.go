@@ -39,6 +39,9 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	}
 	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
 		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, 0xff<<(8*c)))
+		if c == plan.WordElements-1 && !l.Bounds.Of(q).Within(0, 127) {
+			masked = l.b.Bitcast(masked, ir.U32) // the byte's highest bit is the word's sign
+		}
 		return l.b.Cast(masked, u.DType)
 	})
 	return val{v: v, subAxes: w.subAxes, depth: w.depth}, true
@@ -100,7 +103,18 @@ func (l *wordMemory) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, 
 			}
 			return word{l.wordAlu(ir.OpAnd, w.val, m*0x01010101), true}, true
 		}
+	case ir.OpCast: // of a byte to one of the other sign
+		if u.DType.IsInt() && u.DType.Size() == 1 && u.Src[0].DType.IsInt() && u.Src[0].DType.Size() == 1 {
+			return l.wordOf(u.Src[0], p, at, demand)
+		}
 	case ir.OpOr, ir.OpXor:
+		if c, ok := u.Src[1].Int(); ok {
+			w, ok := l.wordOf(u.Src[0], p, at, demand)
+			if !ok {
+				return word{}, false
+			}
+			return word{l.wordAlu(u.Op, w.val, (c&0xff)*0x01010101), w.exact}, true
+		}
 		x, ok := l.wordOf(u.Src[0], p, at, demand)
 		if !ok {
 			return word{}, false
@@ -201,10 +215,10 @@ func (l *wordMemory) wordShiftAlu(op ir.Op, x val, n *program.Value) val {
 	return val{v: v, subAxes: x.subAxes, depth: x.depth}
 }
 
-// wordField loads the words of a u8 field: the four bytes of each must be
+// wordField loads the words of a field of bytes: the four bytes of each must be
 // neighbours, and words contiguous.
 func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
-	if u.DType != ir.U8 {
+	if !u.DType.IsInt() || u.DType.Size() != 1 {
 		return word{}, false
 	}
 	place := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.fieldAddress(u), 1, at.with(p, laneCoord))

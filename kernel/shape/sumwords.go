@@ -34,7 +34,7 @@ import (
 // decides: sub-axes that move its byte address are lanes until a register is
 // full, the others (which nibble) are copies.
 func packSubAxes(sink *ir.UOp, r *ir.UOp, cuts []int64, lanes int64) (segments []plan.Segment, ok bool) {
-	field, block := packField(sink, r)
+	field, block := packField(sink, r, lanes == 1)
 	if field == nil {
 		return nil, false
 	}
@@ -122,11 +122,12 @@ func shiftAmounts(sink, r *ir.UOp) (list []*ir.UOp) {
 	return list
 }
 
-// packField is the widest u8 field whose place in the block moves with r.
-func packField(sink, r *ir.UOp) (field *ir.UOp, block int64) {
+// packField is the widest field of bytes whose place in the block moves with r, of signed ones only
+// where those are wanted.
+func packField(sink, r *ir.UOp, signed bool) (field *ir.UOp, block int64) {
 	most := 0
 	for _, u := range ir.Toposort(sink) {
-		if u.Op != ir.OpField || u.DType != ir.U8 {
+		if u.Op != ir.OpField || u.DType != ir.U8 && !(signed && u.DType == ir.I8) {
 			continue
 		}
 		arg := u.Arg.(ir.FieldArg)
@@ -439,8 +440,12 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 	a := k.st.Arena
 	switch u.Op {
 	case ir.OpCast:
-		if x := u.Src[0]; x.DType == ir.U8 && k.isWord(x) && k.st.bounds.Of(x).Within(0, 127) {
+		switch x := u.Src[0]; {
+		case x.DType == ir.U8 && k.isWord(x) && k.st.bounds.Of(x).Within(0, 127):
 			return nil, x, nil
+		case k.rows && x.Op == ir.OpField && x.DType == ir.I8:
+			// A signed byte moved up by 128 keeps its neighbours in the word as they are.
+			return nil, a.Cast(a.Binary(ir.OpXor, x, a.ConstInt(ir.I8, -128)), ir.U8), a.Const(u.DType, -128)
 		}
 	case ir.OpAdd, ir.OpSub:
 		x, b := u.Src[0], u.Src[1]

@@ -218,6 +218,11 @@ func (b *bench) decode(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
+	if depth > 0 {
+		if err := b.batch.ClearCaches(ctx); err != nil {
+			return err
+		}
+	}
 	const warmUp = 4
 	if _, err := b.decodeOnce(ctx, min(n, warmUp)); err != nil {
 		return err

@@ -31,16 +31,10 @@ func GroupContractions(s *state.State, v *state.Value) {
 			return u
 		}
 		panels := inPanels(s, v)
-		factors := coarseFactors(s, u)
-		if panels {
-			factors = lists.Map(factors, s.Unsigned)
-		}
+		factors := unsignedCodes(s, u, coarseFactors(s, u))
 		c := s.ContractionOf(u, factors, beside)
 		if c.IsFlat() {
-			factors := analyse.Factors(u.Src[0])
-			if panels {
-				factors = lists.Map(factors, s.Unsigned)
-			}
+			factors := unsignedCodes(s, u, analyse.Factors(u.Src[0]))
 			if distributed(s, u, factors) < 0 {
 				return u
 			}
@@ -133,6 +127,22 @@ func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 	}
 	p := &s.Opt.Profile
 	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse || inPanels(s, v))
+}
+
+// unsignedCodes writes signed codes among the factors of a sum as unsigned ones with an offset. The
+// target's instruction has one unsigned side: of two signed ones it is needed twice, for what moving
+// one of them up adds, which an offset says once for a group of a token.
+func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
+	p := &s.Opt.Profile
+	if !p.IntegerSums || !p.ByteDots || !hasIntegers(s, analyse.Factors(u.Src[0])) {
+		return factors
+	}
+	return lists.Map(factors, func(f *ir.UOp) *ir.UOp {
+		if s.Granularity(f, u.ReduceRange()) > 1 {
+			return f // a scale
+		}
+		return s.Unsigned(f)
+	})
 }
 
 // inPanels reports a product of so many tokens that its weights are decoded into panels of
