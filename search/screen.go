@@ -159,18 +159,71 @@ func (t *tuning) beside(ctx context.Context, some []*planned, turns Turns) ([][]
 	return t.inTurn(ctx, steps, t.step.Vars, turns)
 }
 
-// inStep tries plans of a kernel in the step, and takes the one that makes it fastest, if that is more than
-// noise, and not slower where symbols are largest.
-func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result, until time.Time) error {
+// inStep takes the plan of a kernel that makes the step fastest, if one does, and goes on with its neighbours:
+// those of what is fastest by itself were tried by the search, those of what the step likes were not.
+func (t *tuning) inStep(ctx context.Context, i int, k *TunedKernel, found *Result, until time.Time) error {
 	among := contenders(found)
 	k.Note = nothing(found, among) + t.far(found)
+	rest := 1.0 // of the step's time
+	for {
+		saved, err := t.takeBest(ctx, k, among, until)
+		if rest *= 1 - saved; rest < 1 {
+			k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*(1-rest))
+		}
+		if err != nil || saved == 0 {
+			return err
+		}
+		if t.options.Search.Only || t.tasks[k] != nil || time.Until(until) < leastTime || ctx.Err() != nil {
+			return nil
+		}
+		if among, err = t.around(ctx, i, k, found, until); err != nil {
+			return err
+		}
+	}
+}
+
+// aroundMost are neighbours of a plan that was taken, at most, and forAround is for trying them of the time that is left.
+const (
+	aroundMost = 96
+	forAround  = 0.4
+)
+
+// around tries neighbours of the plan that was taken by themselves, where those before it were not.
+func (t *tuning) around(ctx context.Context, i int, k *TunedKernel, found *Result, until time.Time) ([]Outcome, error) {
+	p, err := plan.Parse(k.After.Plan)
+	if err != nil {
+		return nil, err
+	}
+	tried := make(map[string]bool)
+	for _, o := range found.Outcomes {
+		tried[o.Plan] = true
+	}
+	options := t.options.Search
+	options.Only, options.Scratch, options.Budget = true, false, time.Duration(forAround*float64(time.Until(until)))
+	options.Extra = slices.DeleteFunc(newNeighbours(k.Kernel.AST, t.step.Compiled.Target, options.Seed).of(p), func(p plan.Plan) bool { return tried[p.String()] })
+	options.Extra = options.Extra[:min(len(options.Extra), aroundMost)]
+	more, err := t.try(ctx, i, k, options, nil)
+	if err != nil {
+		return nil, err
+	}
+	k.Candidates += len(more.Outcomes)
+	for status, n := range t.rejected(k, more.Outcomes) {
+		k.Rejected[status] += n
+	}
+	found.Outcomes = append(found.Outcomes, more.Outcomes...)
+	return contenders(more), nil
+}
+
+// takeBest tries plans of a kernel in the step, and takes the one that makes it fastest, if that is more than
+// noise, and not slower where symbols are largest. It says what part of the step's time that saves.
+func (t *tuning) takeBest(ctx context.Context, k *TunedKernel, among []Outcome, until time.Time) (float64, error) {
 	list, err := t.screen(ctx, k, among, until)
 	if err != nil || len(list) == 0 {
-		return err
+		return 0, err
 	}
 	times, err := t.beside(ctx, list, Confirming)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	saved := make(map[*planned]float64)
 	for i, p := range list {
@@ -179,13 +232,13 @@ func (t *tuning) inStep(ctx context.Context, k *TunedKernel, found *Result, unti
 	slices.SortStableFunc(list, func(x, y *planned) int { return cmp.Compare(saved[y], saved[x]) })
 	for _, p := range list {
 		if saved[p] <= 0 {
-			return nil
+			break
 		}
 		if taken, err := t.takeNow(ctx, k, p, saved[p]); taken || err != nil {
-			return err
+			return saved[p], err
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // nothing says that no plan was taken, as long as that is so.
@@ -221,7 +274,6 @@ func (t *tuning) takeNow(ctx context.Context, k *TunedKernel, p *planned, saved 
 	t.current, t.known[t.key(k)] = s, p.found
 	k.After = p.outcome
 	k.Why = why(k.Before, k.After)
-	k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*saved)
 	return true, nil
 }
 

@@ -39,6 +39,28 @@ func TestTuneScreens(t *testing.T) {
 	}
 }
 
+// Neighbours of a plan that the step likes are tried in it, too.
+func TestTuneGoesOnFromWhatTheStepLikes(t *testing.T) {
+	likes := func(p plan.Plan) float64 {
+		switch text := p.String(); {
+		case text == "VECTOR r0 2":
+			return 90
+		case strings.Contains(text, "VECTOR r0 2"):
+			return 80
+		}
+		return 100
+	}
+	tuned, _ := tuneWith(t, twoKernels(t), nil, likes, func(o *TuneOptions) {
+		o.Testers = func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { return allAlike{}, nil }
+		o.Search.Extra, o.Search.Priced, o.Search.Round = []plan.Plan{parsed(t, "VECTOR r0 2")}, 0, 0
+	})
+	for i, k := range tuned.Kernels {
+		if want := []string{"the step takes 10.00 % less", "the step takes 11.11 % less"}[i]; likes(parsed(t, k.After.Plan)) != 80 || k.Note != want {
+			t.Errorf("%s: %q, %s, want %s", k.Kernel.Name, k.After.Plan, k.Note, want)
+		}
+	}
+}
+
 // Plans of other blocks and threads come before more of the same, and those that take far longer not at all.
 func TestContenders(t *testing.T) {
 	of := func(plan string, us float64, threads int64) Outcome {

@@ -74,7 +74,8 @@ func spreadOver(d *directly, t *testing.T) func(*TuneOptions) {
 	return func(o *TuneOptions) { o.Spread = NewSpread(d, t.Logf) }
 }
 
-// Workers search, this machine confirms a few plans; the result is that of one machine.
+// Workers search, this machine confirms a few plans; the result is that of one machine, which also tries what is
+// around the plan that it takes.
 func TestSpread(t *testing.T) {
 	step, db, there := twoKernels(t), database.Open(t.TempDir()), 0
 	alone, all := tuneWith(t, step, nil, lengthOf, nil)
@@ -88,17 +89,17 @@ func TestSpread(t *testing.T) {
 		spreadOver(d, t)(o)
 		o.Log = log
 	})
-	if there != all || here > 2*(mostWinners+1) || d.done != 2 || len(d.forgot) != 2 {
+	if there == 0 || there > all || here > 2*(mostWinners+1) || d.done != 2 || len(d.forgot) != 2 {
 		t.Errorf("workers tried %d of %d, this machine %d; %d tasks, %d forgotten", there, all, here, d.done, len(d.forgot))
 	}
 	for i, k := range tuned.Kernels {
-		if want := alone.Kernels[i]; k.After.Plan != want.After.Plan || k.Candidates != want.Candidates || !k.Stored {
+		if want := alone.Kernels[i]; k.After.Plan != want.After.Plan || k.Candidates > want.Candidates || !k.Stored {
 			t.Errorf("%s: plan %q of %d, alone %q of %d", k.Kernel.Name, k.After.Plan, k.Candidates, want.After.Plan, want.Candidates)
 		}
 	}
 	_, logged := readLogFile(t, log.file.Name())
-	if n := len(logged[0].Candidates) + len(logged[1].Candidates); n != all {
-		t.Errorf("the log has %d candidates, want the %d of the workers", n, all)
+	if n := len(logged[0].Candidates) + len(logged[1].Candidates); n != there {
+		t.Errorf("the log has %d candidates, want the %d of the workers", n, there)
 	}
 	if _, here := tuneWith(t, step, db, lengthOf, spreadOver(d, t)); here != 0 || d.done != 2 {
 		t.Errorf("searched again: %d tried here, %d tasks", here, d.done)

@@ -326,7 +326,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	case task == nil:
 		end := time.Now().Add(part)
 		found, err := t.search(ctx, i, k, time.Duration(float64(part)*(1-forSteps)))
-		return t.use(ctx, k, found, end, err)
+		return t.use(ctx, i, k, found, end, err)
 	}
 	f, err := t.options.Spread.wait(ctx, task)
 	if err != nil {
@@ -334,7 +334,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	}
 	found, err := t.confirm(ctx, i, k, f)
 	end := time.Now().Add(time.Duration(float64(part) * forSteps))
-	if err := t.use(ctx, k, found, end, err); err != nil || ctx.Err() != nil || t.result.Unstored != nil {
+	if err := t.use(ctx, i, k, found, end, err); err != nil || ctx.Err() != nil || t.result.Unstored != nil {
 		return err // what is not in the database stays in the queue
 	}
 	return t.options.Spread.settle(task, f)
@@ -342,7 +342,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 
 // use takes what a search has found, if it makes the step faster: plans are tried in it until the end of
 // the kernel's part of the time.
-func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, end time.Time, err error) error {
+func (t *tuning) use(ctx context.Context, i int, k *TunedKernel, found *Result, end time.Time, err error) error {
 	if errors.Is(err, errLogging) {
 		return err
 	}
@@ -359,7 +359,7 @@ func (t *tuning) use(ctx context.Context, k *TunedKernel, found *Result, end tim
 		k.Note = "stopped"
 		return nil
 	default:
-		if err := t.inStep(ctx, k, found, end); err != nil {
+		if err := t.inStep(ctx, i, k, found, end); err != nil {
 			return err
 		}
 	}
