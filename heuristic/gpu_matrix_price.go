@@ -97,7 +97,7 @@ func (m *matrixProduct) tiles() []*matrixTile {
 	for _, copies := range matrixCopies {
 		p := m.along(copies)
 		chain := m.weights[0].chain
-		outer, iterations := p.left(chain[0]), p.leftAlong(chain)
+		outer, iterations := p.left(p.longestLeft(chain)), p.leftAlong(chain)
 		if iterations == last {
 			continue
 		}

@@ -1,6 +1,7 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -71,7 +72,7 @@ func (m *matrixProduct) plan(t *matrixTile) *planner {
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
 		p.add(plan.SWAP, p.axes[token].Name, int64(row))
 	}
-	p.split(plan.GROUP, m.weights[0].chain[0], t.groups)
+	p.split(plan.GROUP, p.longestLeft(m.weights[0].chain), t.groups)
 	p.split(plan.UPCAST, token, 2)
 	p.split(plan.LOCAL, token, 4)
 	p.split(plan.UPCAST, token, t.tokens)
@@ -122,6 +123,12 @@ func (m *matrixProduct) along(copies int64) *planner {
 		}
 	}
 	return p
+}
+
+// longestLeft is the axis of a chain of which most is left to share, the outermost of several:
+// columns that heads are gathered from are sums over groups of heads, heads and points.
+func (p *planner) longestLeft(chain []int) int {
+	return slices.MaxFunc(chain, func(i, j int) int { return cmp.Compare(p.left(i), p.left(j)) })
 }
 
 // fillsTiles reports points that fill tiles of so many, or of which a last one that

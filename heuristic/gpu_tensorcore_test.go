@@ -34,6 +34,8 @@ func TestMatrixTiles(t *testing.T) {
 			"MMA r0; UNROLL r0 8; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; FMA"},
 		{"fewer tokens than a tile", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 2048, 512, variant{}) },
 			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA"},
+		{"columns of heads", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.heads(8, 896, 2, 7, 64) },
+			"MMA r2; UNROLL r2 4; UNROLL r0 2; SWAP s0 1; GROUP r1 7; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA"},
 	} {
 		b := newBuilder()
 		c := choose(t, b, tt.build(b), mustTarget(t, tt.target), tt.knobs)
@@ -67,4 +69,12 @@ func TestMatrixTiles(t *testing.T) {
 		}
 		checkPlan(t, b.Arena, sink, c.Plan, desc, nil)
 	}
+}
+
+// heads is a product whose columns are gathered from groups of heads: a sum over three ranges.
+func (b *builder) heads(tokens, rows, groups, heads, size int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F32, tokens, groups, heads, size), b.param(1, ir.BF16, rows, groups, heads, size), b.param(2, ir.F32, tokens, rows)
+	t, n, g, h, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(heads), b.rng(size)
+	product := b.Mul(b.Load(x, t, g, h, j), b.Cast(b.Load(w, n, g, h, j), ir.F32))
+	return b.sink(b.Store(out, b.sum(product, g, h, j), []*ir.UOp{t, n}, []*ir.UOp{t, n}))
 }

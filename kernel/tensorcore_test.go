@@ -49,6 +49,9 @@ var matrixCases = []struct {
 	// computes its own.
 	{"staged columns", func(b *builder) *ir.UOp { return stagedColumns(b, 8, 16, 64) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL z0 32; MMA r0; FMA", 6},
+	// The lanes of rows share what no column is a factor of.
+	{"scales of columns", func(b *builder) *ir.UOp { return columnScales(b, 8, 16, 4, 32) },
+		"GROUP r0 4; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r2; VECTOR r1 4; WARP r1 8; FMA", 1},
 	{"columns of a lane", func(b *builder) *ir.UOp { return stagedColumns(b, 8, 16, 64) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 16, 512) },
@@ -101,6 +104,17 @@ func stagedColumns(b *builder, tokens, rows, k int64) *ir.UOp {
 	t, n, r, z := b.rng(tokens), b.rng(rows), b.rng(k), b.rng(k)
 	scaled := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, b.Mul(b.Load(x, t, z), b.f(0.25)), z)
 	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(scaled, r), b.Load(w, n, r)), r), list(t, n), list(t, n)))
+}
+
+// columnScales is a product of bytes whose columns have a scale for each group, the largest of
+// other values there: a stage beside the sums, whose reduce lanes of rows share.
+func columnScales(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	x, w, out := b.param(0, ir.I8, tokens, groups, size), b.param(1, ir.I8, rows, groups, size), b.param(3, ir.F32, tokens, rows)
+	values := b.param(2, ir.F32, tokens, groups, size)
+	t, n, g, z, i, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(groups), b.rng(size), b.rng(size)
+	scales := b.Make(ir.OpStage, ir.F32, ir.StageArg{}, b.Reduce(ir.OpMax, b.Load(values, t, z, i), i), z)
+	product := b.sum(b.Mul(b.Cast(b.Load(x, t, g, j), ir.I32), b.Cast(b.Load(w, n, g, j), ir.I32)), j)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(scales, g), b.Cast(product, ir.F32)), g), list(t, n), list(t, n)))
 }
 
 // byteMatmul is a product of quantised activations and weights, with a scale and

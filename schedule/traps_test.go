@@ -10,6 +10,7 @@ import (
 	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -216,6 +217,31 @@ func TestTrap11RotaryHalves(t *testing.T) {
 		wantKernels(t, s, 1)
 		if n := reads[1]["qs"]; n != 128*64 {
 			t.Errorf("%s: %d reads of qs, want %d", name, n, 128*64)
+		}
+	}
+}
+
+// Pairs of several rows are tiles for as long as their weights are streamed: of floats that are used three
+// times by matrix instructions they are not, without such instructions up to four times and more.
+func TestRotaryPairsOfRows(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	matrices := schedule.OptionsFor(desc)
+	matrices.Profile.MinBlocks = 1
+	for _, c := range []struct {
+		rows    int
+		options schedule.Options
+		kernels int
+	}{{1, matrices, 1}, {2, matrices, 1}, {3, matrices, 2}, {4, matrices, 2}, {4, schedule.DefaultOptions(), 1}} {
+		g := tensor.NewGraph()
+		q := g.Input("x", ir.F32, c.rows, 64).Linear(g.Packed("w", "Q8_0", 128, 64)).Reshape(c.rows, 8, 8, 2)
+		turned := q.SliceInts(3, 1, 1).Neg().Cat(3, q.SliceInts(3, 0, 1))
+		g.Output("y", q.Mul(g.Input("cos", ir.F32, 8, 2)).Add(turned.Mul(g.Input("sin", ir.F32, 8, 2))))
+		s, _ := trap(t, g, c.options, nil)
+		if n := len(s.Launches); n != c.kernels {
+			t.Errorf("%d rows: %d launches, want %d", c.rows, n, c.kernels)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (l *threads) placeThreads() error {
 // threadConflicts lists, for each thread range, those with which it needs a
 // place of its own: some value depends on both.
 func (l *threads) threadConflicts() map[int]analyse.RangeSet {
-	together := make(map[analyse.RangeSet]bool)
+	together, factors := make(map[analyse.RangeSet]bool), l.matrixFactors()
 	for _, u := range ir.Toposort(l.Sink) {
 		s := l.free.Of(u)
 		switch u.Op {
@@ -101,7 +101,7 @@ func (l *threads) threadConflicts() map[int]analyse.RangeSet {
 				s.Add(l.free.Index.Of(z))
 			}
 		}
-		if l.Tile != nil && s.Has(l.free.Index.Of(l.Tile.ColumnLane)) { // the factors of columns are read along the lanes of rows
+		if factors[u] && s.Has(l.free.Index.Of(l.Tile.ColumnLane)) { // the factors of columns are read along the lanes of rows
 			s.Add(l.free.Index.Of(l.Tile.RowLane))
 		}
 		together[s.Meet(l.threads)] = true
@@ -113,6 +113,24 @@ func (l *threads) threadConflicts() map[int]analyse.RangeSet {
 		}
 	}
 	return conflicts
+}
+
+// matrixFactors are the expressions inside the sums that matrix instructions make.
+func (l *threads) matrixFactors() map[*ir.UOp]bool {
+	inside := make(map[*ir.UOp]bool)
+	if l.Tile == nil {
+		return inside
+	}
+	for _, u := range ir.Toposort(l.Sink) {
+		if u.Op == ir.OpReduce && l.Roles[l.free.Index.Of(u.ReduceRange())] == plan.Matrix {
+			for _, v := range u.ReduceValues() {
+				for _, x := range ir.Toposort(v) {
+					inside[x] = true
+				}
+			}
+		}
+	}
+	return inside
 }
 
 // placeSubAxis finds the lowest place that is free.

@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/packed"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
+
+// floatTileReuse is TileReuse of sums of floats on a target with matrix instructions.
+const floatTileReuse = 2
 
 // tilePlan is a split of C under trial, and the tile it gives.
 type tilePlan struct {
@@ -72,7 +76,7 @@ func tilePlanOf(s *state.State, c, p *state.Value) *tilePlan {
 		s.Record(p, false, "tiles would repeat what a tuple shares")
 		return nil
 	}
-	if limit := s.Opt.Profile.TileReuse; limit > 0 && f.Weights {
+	if limit := tileReuse(s, p); limit > 0 && f.Weights {
 		if reuse := s.WeightReuse(p); reuse > limit {
 			s.Record(p, false, "a matrix product", state.Number{Name: "reuse", Value: reuse}, state.Number{Name: "limit", Value: limit})
 			return nil
@@ -99,6 +103,18 @@ func tilePlanOf(s *state.State, c, p *state.Value) *tilePlan {
 		return nil
 	}
 	return plan
+}
+
+// tileReuse is how often a weight that a tile is made of may be used. Sums of floats of three uses are
+// cheaper by matrix instructions, which take no tiles, than streamed; of two, by about the launch that
+// a tile saves. The queries and keys that four sequences rotate took 2.5 to 5 times as long in tiles
+// (docs/bench/h200-batches.txt).
+func tileReuse(s *state.State, p *state.Value) int64 {
+	integers := func(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.DType.IsInt() }
+	if s.Opt.Profile.MatrixTokens > 0 && !analyse.Any(p.Body, integers) {
+		return min(s.Opt.Profile.TileReuse, floatTileReuse)
+	}
+	return s.Opt.Profile.TileReuse
 }
 
 // findTile tries splits, smallest tile first.
