@@ -81,7 +81,8 @@ func (s *Selector) numberOf(in *program.Instr) Number {
 	if d.IsInt() && d != ir.U64 {
 		b, ok := s.bounds[in.Result]
 		lo, hi := d.IntRange()
-		n.Exact = d.Size() < 4 && d.IsSigned() && in.Ir != ir.OpShl || ok && (b.Lo > lo || b.Hi < hi)
+		n.Narrow = ok && (b.Lo > lo || b.Hi < hi)
+		n.Exact = d.Size() < 4 && d.IsSigned() && in.Ir != ir.OpShl || n.Narrow
 	}
 	return n
 }
@@ -128,7 +129,9 @@ func (s *Selector) integer(op ir.Op, n Number, x []Operand) (Operand, bool) {
 		return s.print.Compare(op, n, x[0], x[1]), true
 	case ir.OpPopc, ir.OpClz:
 		return s.print.CountBits(op, n, x[0]), true
-	case ir.OpShl, ir.OpShr:
+	case ir.OpShr: // of an extended lane
+		return s.print.Shift(op, n, x[0], x[1]), true
+	case ir.OpShl:
 		return s.wrap(n, s.print.Shift(op, n, x[0], x[1])), true
 	case ir.OpFloorDiv, ir.OpFloorMod:
 		return s.wrap(n, s.division(op, n, x[0], x[1])), true
@@ -141,9 +144,9 @@ func (s *Selector) integer(op ir.Op, n Number, x []Operand) (Operand, bool) {
 	return o, ok
 }
 
-// wrap extends the low bits of a narrow result.
+// wrap extends the low bits of a narrow result that is not known to be extended.
 func (s *Selector) wrap(n Number, o Operand) Operand {
-	if n.DType.Size() >= 4 {
+	if n.DType.Size() >= 4 || n.Narrow {
 		return o
 	}
 	return s.narrowed(n.DType, o)

@@ -164,7 +164,7 @@ func (s *Selector) chooseBytes(in *program.Instr, c byteChoice) {
 		if lane := c.test.lane[4*i]; i == 0 || lane != c.test.lane[4*i-4] {
 			number = s.print.Variable(s.Lane(c.test.of, lane), U32)
 		}
-		set, y := s.spreadBits(number, c.test.at[4*i]), s.Words(in.Args[2])[i]
+		set, y := s.spreadBits(number, c.test.at[4*i], c.test.of.Type.Elem.Bits()), s.Words(in.Args[2])[i]
 		if c.negated { // ~y + 1
 			flipped := s.print.Named(s.word(ir.OpXor, y, s.allBits(set)))
 			out[i] = s.print.Named(s.word(ir.OpAdd, flipped, set))
@@ -186,12 +186,15 @@ func (s *Selector) chooseWord(set, x, y Operand) Operand {
 	return s.print.Named(s.word(ir.OpOr, yes, s.print.Named(s.word(ir.OpAnd, y, s.print.Named(s.word(ir.OpNot, mask))))))
 }
 
-// spreadBits makes four bits of a word, from one on, the lowest bits of its bytes.
-func (s *Selector) spreadBits(w Operand, from int) Operand {
+// spreadBits makes four bits of a number of so many bits, from one on, the lowest bits of the
+// bytes of a word.
+func (s *Selector) spreadBits(four Operand, from, width int) Operand {
 	if from > 0 {
-		w = s.print.Named(s.word(ir.OpShr, w, Operand{Bits: uint64(from), Type: I32}))
+		four = s.print.Named(s.word(ir.OpShr, four, Operand{Bits: uint64(from), Type: I32}))
 	}
-	four := s.print.Named(s.word(ir.OpAnd, w, word(15)))
+	if from+4 < width {
+		four = s.print.Named(s.word(ir.OpAnd, four, word(15)))
+	}
 	apart := s.print.Named(s.word(ir.OpMul, four, word(1|1<<7|1<<14|1<<21)))
 	return s.print.Named(s.word(ir.OpAnd, apart, word(0x01010101)))
 }

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"maps"
 	"math"
 	"math/bits"
 
@@ -28,11 +29,12 @@ func (b Interval) join(c Interval) Interval { return Interval{min(b.Lo, c.Lo), m
 
 // BoundsOf walks a program once. What a loop carries is unknown.
 func BoundsOf(p *program.Program) map[*program.Value]Interval {
-	a := &boundsAnalysis{program: p, of: make(map[*program.Value]Interval), tables: make(map[*program.Value]Interval)}
+	a := &boundsAnalysis{program: p, of: make(map[*program.Value]Interval), held: make(map[*program.Value]Interval)}
+	a.root = filledFirst(p)
 	for i := range p.Params {
 		q := &p.Params[i]
 		if q.Kind == program.ParamTable {
-			a.tables[q.Value] = entries(q)
+			a.root[q.Value], a.held[q.Value] = q.Value, entries(q)
 		}
 		if q.Kind == program.ParamVar {
 			a.of[q.Value] = unknown
@@ -48,7 +50,32 @@ func BoundsOf(p *program.Program) map[*program.Value]Interval {
 type boundsAnalysis struct {
 	program *program.Program
 	of      map[*program.Value]Interval
-	tables  map[*program.Value]Interval // of what a pointer's table holds
+	root    map[*program.Value]*program.Value // the table or array that a pointer leads into
+	held    map[*program.Value]Interval       // what a table or array holds
+}
+
+// filledFirst gives the pointers into arrays of bytes all of which are written at places of
+// the text before any at which they are read: such an array holds what is stored in it.
+func filledFirst(p *program.Program) map[*program.Value]*program.Value {
+	root, read, other := make(map[*program.Value]*program.Value), make(map[*program.Value]bool), make(map[*program.Value]bool)
+	p.Body.Each(func(in *program.Instr) {
+		if in.Op == program.Alloca && in.Result.Type.Elem.Size() == 1 {
+			root[in.Result] = in.Result
+		}
+		for k, v := range in.Args {
+			switch array := root[v]; {
+			case array == nil:
+			case in.Op == program.PtrAdd:
+				root[in.Result] = array
+			case in.Op == program.Load || in.Op == program.Gather:
+				read[array] = true
+			case in.Op != program.Store || k > 0 || read[array]:
+				other[array] = true
+			}
+		}
+	})
+	maps.DeleteFunc(root, func(_, array *program.Value) bool { return other[array] })
+	return root
 }
 
 // entries is the range of a table's values.
@@ -108,10 +135,11 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 		a.block(in.Body)
 		return
 	}
-	if in.Op == program.PtrAdd {
-		if b, ok := a.tables[in.Args[0]]; ok {
-			a.tables[in.Result] = b
-		}
+	if in.Op == program.PtrAdd && a.root[in.Args[0]] != nil {
+		a.root[in.Result] = a.root[in.Args[0]]
+	}
+	if in.Op == program.Store && a.root[in.Args[0]] != nil {
+		a.store(a.root[in.Args[0]], a.get(in.Args[1]))
 	}
 	if in.Result == nil || in.Result.Type.Ptr || in.Result.Type.Elem.IsFloat() {
 		return
@@ -122,6 +150,14 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 		b = limit // it may wrap
 	}
 	a.of[in.Result] = b
+}
+
+// store notes what goes into an array.
+func (a *boundsAnalysis) store(array *program.Value, b Interval) {
+	if held, ok := a.held[array]; ok {
+		b = b.join(held)
+	}
+	a.held[array] = b
 }
 
 // Yielded are the values that a block ends with.
@@ -156,7 +192,7 @@ func (a *boundsAnalysis) result(in *program.Instr) Interval {
 		}
 		return b
 	case program.Load, program.Gather:
-		if b, ok := a.tables[in.Args[0]]; ok {
+		if b, ok := a.held[a.root[in.Args[0]]]; ok {
 			return b
 		}
 	case program.Broadcast, program.Extract, program.Shuffle, program.Concat:

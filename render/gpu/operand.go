@@ -73,8 +73,9 @@ type Number struct {
 	Type  Type
 	// Positive says that no lane of the operands is negative.
 	Positive bool
-	// Exact says that the result does not wrap.
-	Exact bool
+	// Exact says that the result does not wrap in the variable, Narrow that it does not in its
+	// dtype either.
+	Exact, Narrow bool
 }
 
 // Word is arithmetic on packed words.

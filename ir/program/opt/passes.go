@@ -153,6 +153,11 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Doc: "issue loads of activations that come after a block's first barrier together with those before it",
 			Why: "weights of a norm, residuals of rows: one trip to memory instead of two",
 		}, alone(advanceLoads)),
+		onGPU(pass.Info{
+			Name: "share-tables", Needs: []string{loadsEarly},
+			Doc: "copy a table that weights are looked up in to shared memory, while weights are on their way",
+			Why: "lanes that look up entries of their own read lines of the first level of cache one after the other",
+		}, shareTables),
 		{Info: pass.Info{
 			Name: "widen-bytes", From: pass.Program, To: pass.Program,
 			Doc: "compute with bytes of words in the words where a CPU converts them to floats",
@@ -195,5 +200,6 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},
 		{Before: "widen-bytes", After: "take-turns", Because: "operations take turns as they are in the end"},
 		{Before: "hoist-early-loads", After: "advance-loads", Because: "weights have the registers first"},
+		{Before: "advance-loads", After: "share-tables", Because: "its barrier is none of those that activations are loaded in front of"},
 	},
 })
