@@ -262,14 +262,14 @@ func (s *search) batch() int {
 	return max(s.options.Batch, 1)
 }
 
-// overrun is by how much a batch may go past the budget.
+// overrun is by how much a batch may go past a long budget; a short one is a quarter longer.
 const overrun = 3 * time.Second
 
 // tryInTime tries a batch; what the end of the budget or of the context cuts short is left out.
 func (s *search) tryInTime(ctx context.Context, batch []plan.Plan) ([]Outcome, error) {
 	if s.options.Budget > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, s.start.Add(s.options.Budget+overrun))
+		ctx, cancel = context.WithDeadline(ctx, s.start.Add(s.options.Budget+min(overrun, s.options.Budget/4)))
 		defer cancel()
 	}
 	outcomes, err := s.tester.Try(ctx, batch)

@@ -289,6 +289,8 @@ const (
 	leastShare = 0.002
 	leastTime  = 2 * time.Second
 	forSteps   = 0.5 // of the time is for timing steps
+
+	forConfirming = 0.15 // and for timing the best few, which the others leave alone
 )
 
 // part is a kernel's of the time that is left, by its share of the step.
@@ -324,7 +326,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 		k.Note = "no time left"
 		return nil
 	case task == nil:
-		end := time.Now().Add(part)
+		end := time.Now().Add(time.Duration(float64(part) * (1 - forConfirming)))
 		found, err := t.search(ctx, i, k, time.Duration(float64(part)*(1-forSteps)))
 		return t.use(ctx, i, k, found, end, err)
 	}
@@ -333,7 +335,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 		return ctxOr(ctx, fmt.Errorf("the queue of workers: %w", err))
 	}
 	found, err := t.confirm(ctx, i, k, f)
-	end := time.Now().Add(time.Duration(float64(part) * forSteps))
+	end := time.Now().Add(time.Duration(float64(part) * (forSteps - forConfirming)))
 	if err := t.use(ctx, i, k, found, end, err); err != nil || ctx.Err() != nil || t.result.Unstored != nil {
 		return err // what is not in the database stays in the queue
 	}
@@ -440,11 +442,15 @@ func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options
 	if err != nil {
 		return nil, err
 	}
+	begin := time.Now()
 	tester, err := t.options.Testers(ctx, k.Kernel.AST, bench)
 	if err != nil {
 		return nil, err
 	}
 	defer tester.Close()
+	if options.Budget > 0 { // of which the first call of the heuristic's plan is a part
+		options.Budget = max(options.Budget-time.Since(begin), options.Budget/4)
+	}
 	found, err := Run(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target, Plan: k.Kernel.Plan}, tester, options)
 	if err == nil {
 		err = logged()
