@@ -9,6 +9,7 @@ import (
 	"tgc/gguf"
 	"tgc/internal/pages"
 	"tgc/nn"
+	"tgc/packed"
 	"tgc/runtime"
 	"tgc/target"
 	"tgc/tensor"
@@ -57,19 +58,20 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 
 // recordsFor decides whether a CPU reads weights whose rows are interleaved, by what the modes
 // gain, where memory has room for them beside the file. One Zen 5 core, decode, GB/s of a matrix in the file's order and in records: exact Q4_0 17
-// and 34, Q4_K 18 and 26, Q6_K 25 and 26; of int8 Q4_K 35 and 28, since a sum of integers has few
-// lanes to fold at its end. A copy of the weights is made in memory, in large pages.
+// and 34, Q4_K 18 and 26, Q6_K 25 and 26. In int8, where a sum has few lanes to fold at its end, it depends on
+// the core (target.Desc.RecordDots). A copy of the weights is made in memory, in large pages.
 func recordsFor(chosen engine.Records, desc *target.Desc, mode nn.Numeric, bytes int64) engine.Records {
 	switch {
 	case chosen != engine.RecordsByPrice:
 		return chosen
-	case mode != nn.Exact || !desc.CanInterleave():
+	case !desc.CanInterleave() || !roomFor(bytes):
 		return engine.RecordsNever
+	case mode == nn.Exact:
+		return engine.RecordsAlways
+	case mode == nn.Int8 && desc.RecordDots:
+		return packed.MostRecordBits
 	}
-	if !roomFor(bytes) {
-		return engine.RecordsNever
-	}
-	return engine.RecordsAlways
+	return engine.RecordsNever
 }
 
 // roomFor reports memory for a copy of weights that take so many bytes.

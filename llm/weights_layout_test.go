@@ -57,6 +57,17 @@ func TestDecidedLayouts(t *testing.T) {
 			t.Errorf("%s: decisions %v, want one from %q", name, got.Decisions, c.origin)
 		}
 	}
+	// Cores on which dots of bytes run faster from records have them in int8.
+	intel := mustTarget(t, "llvm:sapphirerapids")
+	for mode, want := range map[nn.Numeric]int{nn.Int8: packed.MostRecordBits, nn.Exact: packed.RecordBits, nn.Int16: 0} {
+		step, err := llm.CompileStep(t.Context(), m, llm.Variant{Batch: 1, Tokens: 1, Context: 64, Numeric: mode}, 8, intel, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := step.Compiled.Target.Records; got != want {
+			t.Errorf("%s by price: records of %d bits, want %d", mode, got, want)
+		}
+	}
 	if plain, other := compile(nn.Int8, engine.Config{}), compile(nn.Int8, engine.Config{DB: dir}); plain.Kernels[0].Plan.String() == "" || database.BoardOf(plain.Target) == database.BoardOf(other.Target) {
 		t.Error("plans of either layout are for the same board")
 	}

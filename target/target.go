@@ -30,6 +30,7 @@ type Desc struct {
 	ApproxMath    bool // EXP2, LOG2, SIN, RSQRT of f32 as the hardware's approximations, which no other device repeats bit for bit
 	Planes        bool // packed weights are re-laid at load: packed.Planes instead of the file's order
 	Records       int  // packed weights of up to so many bits are re-laid at load where they suit: packed.Records; 0: none
+	RecordDots    bool // dots of bytes run faster from Records than in the file's order
 	Contractions  []Contraction
 	Cost          Cost
 	Threads       Threads // of a GPU
