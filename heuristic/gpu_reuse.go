@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"tgc/ir"
@@ -128,12 +129,74 @@ func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	threads := a.threads(p.size(axis), gpuBlockThreads)
 	p.split(plan.LOCAL, axis, threads)
 	p.done[axis] = true
+	rows := p.shareWindows(axis, window)
 	p.fillBlock(threads)
 	copies := p.windowCopies(window)
 	p.fma()
-	how := fmt.Sprintf("a thread each along %s, %d points each unrolled", a.axes[axis].Name, copies)
+	how := fmt.Sprintf("a thread each along %s, %d results with %d points each unrolled", a.axes[axis].Name, rows, copies)
 	record = Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "window", Detail: how}
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(a.longest(axes)), how), record, true
+}
+
+// windowRows are the results of a thread that are tried, one behind the other.
+var windowRows = []int64{1, 2, 3, 4, 5, 6, 7, 8}
+
+// shareWindows gives a thread results of several windows that overlap, whose loads it then
+// shares: so many that the loads of all threads take the least time. Of the results that are
+// left a multiprocessor needs enough warps to issue at its rate.
+func (p *planner) shareWindows(lanes int, window []int) int64 {
+	best, along, least := int64(1), -1, math.Inf(1)
+	for _, i := range p.axesOf(plan.StoreAxis) {
+		if i == lanes || p.done[i] || !p.constant(i) || !p.everyStore(i) || !p.allReduceInto(window, i) {
+			continue
+		}
+		for _, n := range windowRows {
+			if p.size(i)%n == 0 {
+				if t := p.windowTime(i, n, window); t < least {
+					best, along, least = n, i, t
+				}
+			}
+		}
+	}
+	if along >= 0 {
+		p.split(plan.UPCAST, along, best)
+	}
+	return best
+}
+
+// loadIssue is how many operations a multiprocessor issues in the time of a load.
+const loadIssue = 4
+
+// windowTime is how long a multiprocessor issues what its threads do that have n results along
+// an axis each, in operations of a warp.
+func (p *planner) windowTime(axis int, n int64, window []int) float64 {
+	loads, sums := int64(0), n*p.points(window)
+	for _, u := range p.order {
+		if !isAccess(u) {
+			continue
+		}
+		free, each := p.free.Of(u), int64(1)
+		shared := -1 // the axis of the window along which its rows are those of the next result
+		for _, r := range window {
+			if step := p.stride(u, r); free.Has(r) && free.Has(axis) && step != 0 && p.stride(u, axis)%step == 0 && p.stride(u, axis)/step < p.size(r) {
+				shared = r
+			}
+		}
+		for _, r := range window {
+			if free.Has(r) && r != shared {
+				each *= p.size(r)
+			}
+		}
+		switch {
+		case shared >= 0:
+			each *= (n-1)*(p.stride(u, axis)/p.stride(u, shared)) + p.size(shared)
+		case free.Has(axis):
+			each *= n
+		}
+		loads += each
+	}
+	warps := float64(p.points(p.axesOf(plan.StoreAxis))) / float64(n*int64(p.desc.WarpSize)*int64(p.desc.Cost.Workers))
+	return max(warps, p.desc.Threads.Busy) * float64(loadIssue*loads+sums)
 }
 
 // longWindow reports a reduce of more points than a window has along one axis.

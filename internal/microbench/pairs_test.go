@@ -68,6 +68,28 @@ func TestFusingRandomProgramsPaysOnGPU(t *testing.T) {
 	})
 }
 
+// On a GPU a softmax whose rows are those of a product with one matrix is stored for it: each block
+// would read all of the matrix. So are the offsets of running sums of which single columns are read.
+func TestKernelsOfRows(t *testing.T) {
+	desc := parseTarget(t, "ptx:sm_90")
+	for name, kernels := range map[string]int{
+		"softmax + linear": 2, "softmax + matmul": 2, "cumsum + gather": 3, "cumsum + center columns": 3,
+	} {
+		for _, p := range microbench.Pairs(256, name) {
+			if p.Name != name {
+				continue
+			}
+			c, err := p.Price(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(c.Fused.Kernels) != kernels {
+				t.Errorf("%s: kernels %v, want %d", name, c.Fused.Kernels, kernels)
+			}
+		}
+	}
+}
+
 // Halves of fenced programs cost together what the programs cost.
 func TestFences(t *testing.T) {
 	for _, name := range []string{"llvm:x86-64-v3", "ptx:sm_90"} {

@@ -50,6 +50,31 @@ func TestThreadsShareRows(t *testing.T) {
 	}
 }
 
+// A thread that makes several results of windows that overlap loads once what they share: of 3 x 3
+// points some six for a result, nine of the window and nine of its weights otherwise.
+func TestThreadsShareWindows(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 10 // with the store
+	for _, o := range named([]string{"depthwise 8x128"}) {
+		g := tensor.NewGraph()
+		g.Output("out", o.build(g, o.size))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range c.Kernels {
+			const results = 8 * 128 * 54 * 54
+			got := trafficOf(k.Program).accesses * float64(k.Program.Units()) * float64(k.Program.Threads()) / results
+			if got > most {
+				t.Errorf("%s: %.1f accesses for each result, %v", o, got, k.Plan)
+			}
+		}
+	}
+}
+
 // Points that share the sums of columns make no blocks of their own: few columns have many
 // threads each, and blocks of a few of them.
 func TestThreadsShareColumns(t *testing.T) {

@@ -71,7 +71,7 @@ func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 			apart += s.Price(p.Body, p.Ranges)
 		}
 	}
-	return s.Cheaper(m, s.Price(body, b.StoreLoops()), apart)
+	return s.Cheaper(m, s.PriceUntiled(body, b.StoreLoops()), apart)
 }
 
 // fewestStored is the number of scores from which two launches more are little.

@@ -30,7 +30,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		return true
 	}
 	for _, c := range s.Consumers(p) {
-		staged, _ := stageAxes(s.Graph, c, p)
+		staged, outside := stageAxes(s.Graph, c, p)
 		var axes []*ir.UOp
 		for j, r := range p.Ranges {
 			if staged[j] {
@@ -38,6 +38,10 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			}
 		}
 		light, size, work := s.IsLight(p, axes)
+		if len(axes) > 0 && apartInMemory(s, p, c, outside, staged, work) {
+			s.Record(p, false, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
+			return false
+		}
 		if len(axes) > 0 && manyRows(s, p, c, axes) {
 			s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 			return false
@@ -109,6 +113,32 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 	}
 	rows := s.Points(p.Ranges) / s.Points(axes)
 	return rows > n/2 || rows > 1 && !oneReduce(s, p, axes)
+}
+
+// apartInMemory reports a stage of folds that depends on the loop along which a reader's elements lie side
+// by side: blocks of a GPU then have single columns, and no thread reads or writes beside another.
+func apartInMemory(s *state.State, p, reader *state.Value, outside []*ir.UOp, staged []bool, work int64) bool {
+	loops := reader.StoreLoops()
+	if !s.Opt.Profile.SharedStages || len(loops) == 0 || !s.FactsOf(p.Body).Reduce {
+		return false // what is no fold, threads make where they read it
+	}
+	last := loops[len(loops)-1]
+	if expr.Saturate(work, s.Points(loops[len(loops)-1:])) <= s.Opt.Profile.LaunchEdge || len(loops) == 1 && !readsAlong(s, reader.Body, last) {
+		return false // a launch costs more
+	}
+	for j, x := range outside {
+		if !staged[j] && x != nil && slices.Contains(s.Free.Of(x), last) {
+			return true
+		}
+	}
+	return false
+}
+
+// readsAlong reports loads whose last index moves with a loop.
+func readsAlong(s *state.State, body, loop *ir.UOp) bool {
+	return slices.ContainsFunc(ir.Toposort(body), func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && len(u.Src) > 1 && slices.Contains(s.Free.Of(u.Src[len(u.Src)-1]), loop)
+	})
 }
 
 // oneReduce reports a value with one reduce, which is another one at all points of axes.

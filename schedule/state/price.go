@@ -32,6 +32,11 @@ const (
 	storeOps = 2
 )
 
+// farLoadOps is the cost of loading an element that every block of a GPU loads for itself, from
+// the second level of the cache: 4 bytes at some 5.5 TB/s, against 33 multiply-adds of an H200
+// in a picosecond.
+const farLoadOps = 24
+
 // Price is the price of the kernel that stores body over loops. What a fusion gave is
 // priced again as an operand of every later one, so prices are remembered.
 func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
@@ -44,8 +49,21 @@ func (s *State) Price(body *ir.UOp, loops []*ir.UOp) int64 {
 	return price
 }
 
+// PriceUntiled is Price where what tuples fold has no tiles: on a GPU a block makes a row of a
+// softmax by itself, and loads for itself what the row weighs.
+func (s *State) PriceUntiled(body *ir.UOp, loops []*ir.UOp) int64 {
+	if !s.Opt.Profile.SharedStages {
+		return s.Price(body, loops)
+	}
+	return s.priceWith(&pricer{untiled: true}, body, loops)
+}
+
 func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
-	p := &pricer{State: s, loops: loops, roots: make(map[rootKey]*level), inner: make(map[levelKey]*level)}
+	return s.priceWith(&pricer{}, body, loops)
+}
+
+func (s *State) priceWith(p *pricer, body *ir.UOp, loops []*ir.UOp) int64 {
+	p.State, p.loops, p.roots, p.inner = s, loops, make(map[rootKey]*level), make(map[levelKey]*level)
 	p.units, p.again, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
 	p.row = p.rowOf()
@@ -181,7 +199,11 @@ func (p *pricer) visit(u *ir.UOp, at *level) {
 		p.visit(u.Src[0], inside)
 		return
 	case ir.OpLoad:
-		p.count(at, expr.Saturate(at.times, loadOps*p.gathered(u, at))/at.reuse)
+		ops := int64(loadOps)
+		if at.far {
+			ops = farLoadOps
+		}
+		p.count(at, expr.Saturate(at.times, ops*p.gathered(u, at))/at.reuse)
 	}
 	if u.DType != ir.Idx && !(u.Op == ir.OpCast && expr.IsFreeCast(u)) {
 		p.add(at, expr.OperationCost(u.Op))
@@ -198,8 +220,12 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 	free := p.Free.Of(values[0])
 	for _, v := range values {
 		free = ir.UnionRanges(free, p.Free.Of(v))
-		place := p.placeOf(u.Op, ir.WithoutRanges(free, []*ir.UOp{loop}), at)
-		inside := p.inside(u, place, []*ir.UOp{loop}, p.reuse(v, loop, place), place.staged)
+		place, reuse := p.placeOf(u.Op, ir.WithoutRanges(free, []*ir.UOp{loop}), at), int64(1)
+		if !p.untiled || !analyse.IsTuple(u) {
+			reuse = p.reuse(v, loop, place)
+		}
+		inside := p.inside(u, place, []*ir.UOp{loop}, reuse, place.staged)
+		inside.far = p.untiled && analyse.IsTuple(u)
 		p.takeLanes(v, loop, inside)
 		p.add(inside, 1)
 		p.visit(v, inside)

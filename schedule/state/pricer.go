@@ -17,22 +17,24 @@ type level struct {
 	lanes  *ir.UOp // loop of the store along which they run; nil: another, or none
 	binder *ir.UOp // that has the loop
 	staged bool    // inside a stage
+	far    bool    // what is loaded here each block loads for itself
 	done   ir.Visited
 }
 
 // pricer walks the expression of one kernel.
 type pricer struct {
 	*State
-	units  []*ir.UOp // loops of the store that work units take
-	staged []*ir.UOp // loops that stages depend on: each point is a unit of its own
-	again  []*ir.UOp // loops that stages inside of tuples depend on
-	loops  []*ir.UOp // all of them
-	roots  map[rootKey]*level
-	inner  map[levelKey]*level
-	loads  []*ir.UOp
-	row    *ir.UOp // the innermost loop of the store
-	slow   int64   // how many times longer its points take after the reduces
-	shared int64   // by all units, in operations
+	untiled bool      // tuples have no tiles
+	units   []*ir.UOp // loops of the store that work units take
+	staged  []*ir.UOp // loops that stages depend on: each point is a unit of its own
+	again   []*ir.UOp // loops that stages inside of tuples depend on
+	loops   []*ir.UOp // all of them
+	roots   map[rootKey]*level
+	inner   map[levelKey]*level
+	loads   []*ir.UOp
+	row     *ir.UOp // the innermost loop of the store
+	slow    int64   // how many times longer its points take after the reduces
+	shared  int64   // by all units, in operations
 
 	scatter *analyse.Scatter // nil: every fold looks at all its terms
 	point   *ir.UOp          // the loop over its points
