@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"tgc/target"
 )
 
-// Both ways to sort give what a stable sort gives: NaN last, both zeros equal,
+// All ways to sort give what a stable sort gives: NaN last, both zeros equal,
 // equal elements in order. The network also where the length is no power of two.
 func TestSortingWays(t *testing.T) {
 	values := rapid.SampledFrom([]float32{
@@ -85,13 +86,14 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// sorters compiles both ways for vectors of n elements.
+// sorters compiles all ways for vectors of n elements.
 func sorters(t *testing.T, n int, descending bool) *Function {
 	t.Helper()
 	g := NewGraph()
 	key := g.Input("x", ir.F32, n).sortKey(descending)
 	g.Output("ranked", key.ranked(n))
 	g.Output("network", key.network(n))
+	g.Output("winners", positionsOf([]*Tensor{key.withPositions()[0].winners(n)}))
 	f, err := Compile(t.Context(), g, interp.New(interp.Options{}), engine.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +111,7 @@ func positions(r *rapid.T, f *Function, x []float32) map[string][]int32 {
 		r.Fatal(err)
 	}
 	results := make(map[string][]int32)
-	for _, name := range []string{"ranked", "network"} {
+	for _, name := range []string{"ranked", "network", "winners"} {
 		got, err := Get[int32](ctx, f, name)
 		if err != nil {
 			r.Fatal(err)
@@ -117,6 +119,65 @@ func positions(r *rapid.T, f *Function, x []float32) map[string][]int32 {
 		results[name] = got
 	}
 	return results
+}
+
+// Winners of blocks, of which the last is cut short, and then of those in several rounds,
+// are the first of all in order: of many equals, too.
+func TestWinners(t *testing.T) {
+	const rows, n, count = 2, 5*leastBlock*shrinks + 17, 16
+	g := NewGraph()
+	words := g.Input("x", ir.F32, rows, n).sortKey(true).withPositions()[0]
+	g.Output("winners", positionsOf([]*Tensor{words.winners(count)}))
+	f, err := Compile(t.Context(), g, interp.New(interp.Options{}), engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	random := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, rows*n)
+	for i := range x {
+		x[i] = float32(random.IntN(999))
+	}
+	if err := Set(t.Context(), f, "x", x); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Run(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Get[int32](t.Context(), f, "winners")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range rows {
+		want := make([]int32, n)
+		for i := range want {
+			want[i] = int32(i)
+		}
+		slices.SortStableFunc(want, func(i, j int32) int { return cmp.Compare(x[row*n+int(j)], x[row*n+int(i)]) })
+		if own := got[row*count : (row+1)*count]; !slices.Equal(own, want[:count]) {
+			t.Errorf("row %d: got %v, want %v", row, own, want[:count])
+		}
+	}
+}
+
+// On a GPU the best of a long row take a few launches, however many they are.
+func TestTopOfLongRowsOnGPU(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ n, count, launches int }{{32000, 50, 8}, {100000, 8, 10}, {35, 8, 4}} {
+		g := NewGraph()
+		values, _ := g.Input("x", ir.F32, 1, row.n).TopK(row.count, 1, true)
+		g.Output("values", values)
+		compiled, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(compiled.Launches); got > row.launches {
+			t.Errorf("the best %d of %d: %d launches, want at most %d", row.count, row.n, got, row.launches)
+		}
+	}
 }
 
 // The best of many long rows are found in a few kernels, whose programs are small, also
