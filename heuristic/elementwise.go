@@ -84,7 +84,7 @@ func (p *planner) streamStores() {
 func (a *analysis) laneAxis() int {
 	best, bestScore := -1, 0
 	for _, i := range a.axesOf(plan.StoreAxis) {
-		if !a.constant(i) || !a.laneSafe(i) || a.size(i) < 4 && !(a.tileable(i) && a.transposedAxis(i) >= 0) {
+		if !a.constant(i) || !a.laneSafe(i) || a.size(i) < 4 && !(a.desc.Kind != target.GPU && a.tileable(i) && a.transposedAxis(i) >= 0) {
 			continue
 		}
 		if score := a.laneScore(i); score >= bestScore && score > 0 {

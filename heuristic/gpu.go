@@ -84,6 +84,11 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 // gpuElementwise: 16 bytes a thread.
 func gpuElementwise(a *analysis, i int) ([]plan.Opt, string, Record) {
 	p := a.plan()
+	if j := a.transposedAxis(i); j >= 0 {
+		how := p.gpuTransposed(i, j)
+		return p.opts, fmt.Sprintf("%d points; %s", a.points(a.axesOf(plan.StoreAxis)), how),
+			Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "transposed", Detail: how}
+	}
 	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
 	p.done[i] = true
 	n := a.threads(p.left(i), gpuBlockThreads)

@@ -11,6 +11,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/packed"
 )
 
@@ -621,7 +622,11 @@ func (l *memory) read(p place) val {
 		}
 		return val{v: l.b.Shuffle(whole, whole, mask...), subAxes: p.subAxes, depth: d}
 	}
-	if r, ok := runsOf(p.offsets, size); ok && !l.block.onGPU() {
+	least := int64(minRun)
+	if l.block.onGPU() {
+		least = max(shape.BankBytes, 2*size)
+	}
+	if r, ok := runsOf(p.offsets, size, least); ok {
 		return val{v: l.readRuns(p, r), subAxes: p.subAxes, depth: d}
 	}
 	dtype := ir.I64
@@ -635,7 +640,7 @@ func (l *memory) read(p place) val {
 // apartInRuns reports lanes of a CPU that are runs with little between them, and yet would
 // take a register twice as wide to be loaded as one: two blocks of 16 bytes, 18 bytes apart.
 func (l *memory) apartInRuns(offsets []int64, size int64) bool {
-	r, ok := runsOf(offsets, size)
+	r, ok := runsOf(offsets, size, minRun)
 	register := func(elements int64) int { return bits.Len64(uint64(elements*size - 1)) }
 	return ok && r.unit == r.length && !l.block.onGPU() && register(slices.Max(offsets)+1) > register(int64(len(offsets)))
 }

@@ -256,7 +256,7 @@ func (l *wordMemory) bytesLast(at *place, p int) {
 
 // wordRuns loads words of which some lie together, those of one block, and others apart.
 func (l *wordMemory) wordRuns(p place, depth int) (word, bool) {
-	r, ok := runsOf(p.offsets, 1)
+	r, ok := runsOf(p.offsets, 1, minRun)
 	if !ok || r.unit != r.length || r.length%plan.WordElements != 0 {
 		return word{}, false
 	}
