@@ -50,15 +50,20 @@ func TestScatters(t *testing.T) {
 	}
 }
 
-// On a GPU warps look for the terms of a block's points, and take them in order: what
-// results is the same, bit for bit.
+// On a GPU the threads of a block look for the terms of its points, and warps take their
+// own in order: what results is the same, bit for bit.
 func TestScattersOnGPU(t *testing.T) {
 	dev, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer dev.Close()
-	scatters(t, dev, 2999, 301, 33)
+	for _, size := range []struct{ points, terms, row int }{
+		{2999, 301, 33}, // threads have several points each
+		{900, 400, 160}, // rows of several warps, lanes along them
+	} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) { scatters(t, dev, size.points, size.terms, size.row) })
+	}
 }
 
 func scatters(t *testing.T, dev runtime.Device, points, terms, row int) {

@@ -89,12 +89,14 @@ func (p *planner) gpuTransposed(i, j int) string {
 	}
 	vector := min(gpuTileVector, tileRun/size)
 	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), vector))
-	p.split(plan.VECTOR, j, powerOfTwoDivisor(p.size(j), vector))
-	loads := max(p.taken[i], 1)
+	lanes := max(p.taken[i], 1)
+	// As many elements of a thread as leave each multiprocessor a block.
+	most := powerOfTwo(p.points(p.axesOf(plan.StoreAxis))/(lanes*gpuBlockThreads*int64(p.desc.Cost.Workers)), 1, max(vector, gpuTileLoadsOf))
+	p.split(plan.VECTOR, j, powerOfTwoDivisor(p.size(j), min(vector, most)))
 	p.split(plan.LOCAL, i, powerOfTwo(2*p.left(i)-1, 1, gpuTileRow))
 	p.split(plan.LOCAL, j, powerOfTwo(2*p.left(j)-1, 1, gpuTileColumn))
-	if loads == 1 {
-		p.split(plan.UPCAST, j, p.copiesOf(j, gpuTileLoadsOf))
+	if lanes == 1 {
+		p.split(plan.UPCAST, j, p.copiesOf(j, min(gpuTileLoadsOf, most)))
 	}
 	p.done[i], p.done[j] = true, true
 	return fmt.Sprintf("tiles of %d of %s x %d of %s a block", p.taken[i], p.axes[i].Name, p.taken[j], p.axes[j].Name)

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,12 +23,14 @@ func hopper(t fataler) *target.Desc {
 	return desc
 }
 
-// gpuCases are kernels with plans whose digits are threads.
-var gpuCases = []struct {
+// gpuCase is a kernel with plans whose digits are threads.
+type gpuCase struct {
 	name  string
 	build func(b *builder) *ir.UOp
 	plans []string
-}{
+}
+
+var gpuCases = []gpuCase{
 	{"elementwise", func(b *builder) *ir.UOp { return elementwise(b, 96) }, []string{
 		"", "LOCAL s0 32", "VECTOR s0 4; LOCAL s0 8", "LOCAL s0 8; UPCAST s0 3", "LOCAL s0 96",
 	}},
@@ -150,8 +153,19 @@ func TestLoadsAheadOfBarrier(t *testing.T) {
 	}
 }
 
+// gpuScatterCases write elements again and again, one thread each.
+var gpuScatterCases = []gpuCase{
+	{"scatter rows", func(b *builder) *ir.UOp { return scatterRows(b, 21, 3000, 16) }, []string{
+		"SCATTER s0; ROLL s0", "SCATTER s0; LOCAL s1 16; ROLL s0 3", "SCATTER s0; VECTOR s1 4; LOCAL s1 4; LOCAL s0 8",
+		"SCATTER s0; VECTOR s1 2; LOCAL s1 8; LOCAL s0 4; ROLL s0 3", "SCATTER s0; LOCAL s1 16; LOCAL s0 3; ROLL s0 2", "SCATTER s0; LOCAL s0 16; ROLL s0 2; ROLL s1", "SCATTER s0; LOCAL s1 16",
+	}},
+	{"scatter last", func(b *builder) *ir.UOp { return scatterLast(b, 70, 110, 5) }, []string{
+		"SCATTER s0; LOCAL s1 5; LOCAL s0 16", "SCATTER s0; LOCAL s0 64; ROLL s0 2; ROLL s1", "SCATTER s0; LOCAL s0 48; ROLL s1",
+	}},
+}
+
 func TestGPUPlans(t *testing.T) {
-	for _, c := range gpuCases {
+	for _, c := range slices.Concat(gpuCases, gpuScatterCases) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, text := range c.plans {
 				b := newBuilder()
@@ -188,6 +202,7 @@ func TestRandomGPUPlans(t *testing.T) {
 		func(b *builder) *ir.UOp { return normRow(b, 3, 24) },
 		func(b *builder) *ir.UOp { return tokens(b, 7, 32) },
 		func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) },
+		func(b *builder) *ir.UOp { return scatterRows(b, 37, 130, 8) },
 	}
 	often := []plan.OptKind{plan.VECTOR, plan.UNROLL, plan.LOCAL, plan.LOCAL, plan.GROUP, plan.WARP, plan.WARP}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -23,6 +23,11 @@ type Scatter struct {
 	At    *ir.UOp   // Idx; depends on all loops and not on k
 	Cond  []*ir.UOp // what else must hold
 	Term  *ir.UOp
+
+	// Where k counts in steps, Stride*k = Whole: At is the quotient, and among Cond is that
+	// nothing remains.
+	Whole  *ir.UOp
+	Stride int64
 }
 
 // ScatterOf finds the scatter of what a store writes along range k: the only fold or
@@ -48,10 +53,15 @@ func ScatterOf(a *ir.Arena, bounds *ir.Bounds, value, k *ir.UOp) (*Scatter, bool
 	}
 	conds := s.guard(a, term)
 	for i, c := range conds {
-		if s.At = pointOf(a, bounds, c, k); s.At != nil && s.movesWithLoops() {
-			s.Cond = slices.Delete(conds, i, i+1)
-			return s, true
+		if s.Whole, s.Stride = pointOf(a, bounds, c, k); s.Whole == nil || !s.movesWithLoops() {
+			continue
 		}
+		s.At, s.Cond = s.Whole, slices.Delete(conds, i, i+1)
+		if s.Stride > 1 {
+			n := a.Index(s.Stride)
+			s.At, s.Cond = a.Div(s.Whole, n), append(s.Cond, a.Eq(a.Mod(s.Whole, n), a.Index(0)))
+		}
+		return s, true
 	}
 	return nil, false
 }
@@ -73,34 +83,34 @@ func (s *Scatter) guard(a *ir.Arena, term *ir.UOp) []*ir.UOp {
 // movesWithLoops reports a point that depends on every loop: an element is then read and
 // written in the innermost one.
 func (s *Scatter) movesWithLoops() bool {
-	return !slices.ContainsFunc(s.Loops, func(r *ir.UOp) bool { return !Uses(s.At, r) })
+	return !slices.ContainsFunc(s.Loops, func(r *ir.UOp) bool { return !Uses(s.Whole, r) })
 }
 
-// pointOf solves an equation k == at for a point that does not depend on k; nil where
+// pointOf solves an equation stride*k == whole for what does not depend on k; nil where
 // that is not its form.
-func pointOf(a *ir.Arena, bounds *ir.Bounds, c, k *ir.UOp) *ir.UOp {
+func pointOf(a *ir.Arena, bounds *ir.Bounds, c, k *ir.UOp) (whole *ir.UOp, stride int64) {
 	if c.Op != ir.OpCmpEq {
-		return nil
+		return nil, 0
 	}
 	x, y := asIndex(a, bounds, c.Src[0]), asIndex(a, bounds, c.Src[1])
 	if x == nil || y == nil {
-		return nil
+		return nil, 0
 	}
 	form, ok := ir.Linear(a, x).Plus(ir.Linear(a, y), -1)
-	if ok && form.Coef(k) == 1 {
+	if ok && form.Coef(k) > 0 {
 		form, ok = ir.LinearForm{}.Plus(form, -1)
 	}
-	if !ok || form.Coef(k) != -1 {
-		return nil
+	if !ok || form.Coef(k) >= 0 {
+		return nil, 0
 	}
-	if form, ok = form.Plus(ir.AtomForm(k), 1); !ok {
-		return nil
+	stride = -form.Coef(k)
+	if form, ok = form.Plus(ir.AtomForm(k), stride); !ok {
+		return nil, 0
 	}
-	at := form.Build(a)
-	if Uses(at, k) {
-		return nil
+	if whole = form.Build(a); Uses(whole, k) {
+		return nil, 0
 	}
-	return at
+	return whole, stride
 }
 
 // asIndex is an integer as Idx; nil for one that Idx does not hold.

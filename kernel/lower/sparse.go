@@ -3,6 +3,7 @@ package lower
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -10,123 +11,270 @@ import (
 	"tgc/kernel/shape"
 )
 
-// Sparse loops of a GPU. A store in a loop whose condition is read from memory, such as
+// Sparse loops of a GPU. A store in loops whose condition is read from memory, such as
 // the terms of a SCATTER that belong to the points of a block, is carried out for few of
-// the elements. The lanes of a warp look at an element each, some at a time, and the warp
-// then takes those that count one after the other, in the order of the loop: every lane
-// has the bits of all.
-const sparseTurns = 8 // elements that a lane looks at in one iteration: loads in flight
+// the elements. The threads of a block look at one element each, some at a time, and note
+// those that count as bits in shared memory, in a row for the warps to which the element
+// belongs. Then each thread goes through the bits of its own row, in the order of the loop:
+// what an element adds to meets its terms in their order.
+//
+// Of a row, which is mostly empty, each word has a bit in one of few words over it.
 
-// sparse reports a store whose loop over a range is sparse: which of its conditions are
-// read from memory at each element and are the same for all threads of a block.
-func (l *storer) sparse(s shape.Store, i int) (conditions []*ir.UOp) {
-	if !l.block.onGPU() || i != l.innermostSerial(s, i) {
+// Elements that a thread looks at in one iteration, all of whose loads are in flight
+// together, and at most before the bits are gone through; and bytes for the bits.
+const (
+	sparseTurns = 8
+	sparseLooks = 32
+	sparseBytes = 32 << 10
+)
+
+const wordBits = 32
+
+// sparseLoop is a loop over elements of which few count.
+type sparseLoop struct {
+	over       []int     // its ranges, outer before inner
+	conditions []*ir.UOp // the same for all threads of the block
+	thread     int       // the thread range that says whose an element is, -1: everybody's
+	owner      *ir.UOp   // its coordinate for an element
+	total      int64     // elements, 0: not known
+}
+
+// sparse reports a store whose outermost loops are sparse; nil: they are not.
+func (l *storer) sparse(s shape.Store) *sparseLoop {
+	if !l.block.onGPU() {
 		return nil
 	}
-	apart := l.vector.Union(l.block.threads)
+	p := &sparseLoop{thread: -1, total: 1}
+	loops := lists.Filter(lists.Map(s.Node.Ranges(), l.free.Index.Of), func(i int) bool { return l.Roles[i] == plan.Serial })
+	apart, loaded, depth := l.vector.Union(l.block.threads), false, 0
 	for _, g := range s.Gates {
-		free := l.free.Of(g)
-		if free.Has(i) && free.Meet(apart).Empty() && analyse.Any(g, func(u *ir.UOp) bool {
-			return (u.Op == ir.OpLoad || u.Op == ir.OpField) && l.free.Of(u).Has(i)
-		}) {
-			conditions = append(conditions, g)
+		if i, owner := l.ownerOf(g); owner != nil && p.owner == nil {
+			p.thread, p.owner = i, owner
+			continue
+		}
+		if free := l.free.Of(g); free.Meet(apart).Empty() {
+			for k, i := range loops {
+				if free.Has(i) {
+					depth = max(depth, k+1)
+				}
+			}
+			p.conditions = append(p.conditions, g)
+			loaded = loaded || l.readsAlong(g, loops)
 		}
 	}
-	return conditions
+	p.over = loops[:depth]
+	for _, i := range p.over {
+		if !l.free.Of(l.Ranges[i].Src[0]).Meet(apart).Empty() || slices.ContainsFunc(p.over, l.free.Of(l.Ranges[i].Src[0]).Has) {
+			return nil
+		}
+		p.total *= l.extent[i]
+	}
+	if !loaded {
+		return nil
+	}
+	return p
+}
+
+// ownerOf takes a condition apart that one of the block's threads alone meets: thread
+// range == a coordinate that is the same for all threads.
+func (l *storer) ownerOf(g *ir.UOp) (thread int, owner *ir.UOp) {
+	if g.Op != ir.OpCmpEq || g.Src[0].Op != ir.OpRange {
+		return -1, nil
+	}
+	i := l.free.Index.Of(g.Src[0])
+	if !l.block.threads.Has(i) || !l.free.Of(g.Src[1]).Meet(l.vector.Union(l.block.threads)).Empty() {
+		return -1, nil
+	}
+	return i, g.Src[1]
+}
+
+// readsAlong reports a condition that reads memory at each element of some loops.
+func (l *storer) readsAlong(g *ir.UOp, loops []int) bool {
+	return analyse.Any(g, func(u *ir.UOp) bool {
+		return (u.Op == ir.OpLoad || u.Op == ir.OpField) && slices.ContainsFunc(loops, l.free.Of(u).Has)
+	})
 }
 
 // anySparse reports that the kernel has such a loop: its blocks are whole warps.
 func (l *storer) anySparse() bool {
-	return slices.ContainsFunc(l.Stores, func(s shape.Store) bool {
-		return slices.ContainsFunc(s.Node.Ranges(), func(r *ir.UOp) bool {
-			i := l.free.Index.Of(r)
-			return l.Roles[i] == plan.Serial && len(l.sparse(s, i)) > 0
-		})
+	return slices.ContainsFunc(l.Stores, func(s shape.Store) bool { return l.sparse(s) != nil })
+}
+
+// hits are the bits of the elements that count.
+type hits struct {
+	*lowering
+	*sparseLoop
+	rows, words int64          // of bits, and of a row
+	share       int64          // coordinates of the thread range that have one row
+	looks       int64          // elements that a thread looks at before the bits are gone through
+	bits        *program.Value // words of bits, row after row
+	groups      *program.Value // bits of words, likewise
+}
+
+// groupWords are the words over a row.
+func (h *hits) groupWords() int64 { return (h.words + wordBits - 1) / wordBits }
+
+// sparseLoop writes the loops of one store, whose body is what is left of it.
+func (l *storer) sparseLoop(p *sparseLoop, at coords, body func()) {
+	h := l.newHits(p)
+	elements := l.b.Index(1)
+	for _, i := range p.over {
+		elements = l.b.Mul(elements, h.rangeExtent(i))
+	}
+	l.b.For(l.b.Index(0), elements, l.b.Index(h.looks*l.block.blockSize), nil, func(first *program.Value, _ []*program.Value) []*program.Value {
+		l.block.barrier()
+		h.clear()
+		l.block.barrier()
+		h.look(first, elements, at)
+		l.block.barrier()
+		h.take(first, body)
+		return nil
 	})
 }
 
-// innermostSerial is the innermost serial range on which conditions of a store depend that
-// depend on a range.
-func (l *storer) innermostSerial(s shape.Store, i int) int {
-	innermost := i
-	for _, r := range s.Node.Ranges() {
-		at := l.free.Index.Of(r)
-		if l.Roles[at] == plan.Serial && slices.ContainsFunc(s.Gates, func(g *ir.UOp) bool { f := l.free.Of(g); return f.Has(i) && f.Has(at) }) {
-			innermost = at
-		}
-	}
-	return innermost
+// rangeExtent is the extent of a range that is known before all loops.
+func (h *hits) rangeExtent(i int) *program.Value {
+	return h.exprs.lower(h.Ranges[i].Src[0], h.scopes.startCoords()).v
 }
 
-// sparseLoop writes the loop over range i of one store, whose body is what is left of it.
-func (l *storer) sparseLoop(i int, conditions []*ir.UOp, at coords, body func()) {
-	hi := l.exprs.lower(l.Ranges[i].Src[0], l.scopes.startCoords()).v
-	lane := l.block.threadPart(threadSubAxis{1, plan.WarpSize})
-	l.b.For(l.b.Index(0), hi, l.b.Index(plan.WarpSize*sparseTurns), nil, func(first *program.Value, _ []*program.Value) []*program.Value {
-		hits := make([]*program.Value, sparseTurns) // all loads come before the first use
-		l.folds.inLoop(func() []*program.Value {
-			for k := range hits {
-				hits[k] = l.hit(i, l.b.Add(l.b.Add(first, l.b.Index(int64(k*plan.WarpSize))), lane), hi, conditions, at)
-			}
+// newHits reserves shared memory: a row for each warp, or for warps that share elements.
+func (l *storer) newHits(p *sparseLoop) *hits {
+	h := &hits{lowering: l.lowering, sparseLoop: p, rows: 1, share: 1, looks: sparseLooks}
+	if p.thread >= 0 {
+		d := l.block.subAxes[p.thread]
+		h.share = min(max(plan.WarpSize/d.stride, 1), d.extent)
+		h.rows = (d.extent + h.share - 1) / h.share
+	}
+	for h.looks > 1 && (h.rows*h.looks*l.block.blockSize/8 > sparseBytes || p.total > 0 && p.total <= h.looks/2*l.block.blockSize) {
+		h.looks /= 2
+	}
+	h.words = h.looks * l.block.blockSize / wordBits
+	h.bits = l.block.newShared(ir.U32, h.rows*h.words)
+	h.groups = l.block.newShared(ir.U32, h.rows*h.groupWords())
+	return h
+}
+
+// clear sets all words to 0.
+func (h *hits) clear() {
+	for _, a := range []struct {
+		array *program.Value
+		words int64
+	}{{h.bits, h.rows * h.words}, {h.groups, h.rows * h.groupWords()}} {
+		h.b.For(h.block.tid, h.b.Index(a.words), h.b.Index(h.block.blockSize), nil, func(i *program.Value, _ []*program.Value) []*program.Value {
+			h.b.Store(h.b.PtrAdd(a.array, i), h.b.Int(program.Scalar(ir.U32), 0), 4)
 			return nil
 		})
-		for k, h := range hits {
-			l.takeHits(i, h, l.b.Add(first, l.b.Index(int64(k*plan.WarpSize))), lane, body)
+	}
+}
+
+// look notes which elements from the first on count.
+func (h *hits) look(first, elements *program.Value, at coords) {
+	turns := min(h.looks, sparseTurns)
+	step := turns * h.block.blockSize
+	h.b.For(h.b.Index(0), h.b.Index(h.looks*h.block.blockSize), h.b.Index(step), nil, func(from *program.Value, _ []*program.Value) []*program.Value {
+		type look struct{ element, counts, owner *program.Value }
+		looks := make([]look, turns) // all loads come before the first use
+		for k := range looks {
+			element := h.b.Add(h.b.Add(from, h.b.Index(int64(k)*h.block.blockSize)), h.block.tid)
+			looks[k].element = element
+			h.atElement(h.b.Add(first, element), elements, func(there *program.Value) {
+				for _, c := range h.conditions {
+					there = h.b.Alu(ir.OpAnd, there, h.exprs.settle(h.exprs.lower(c, at)).v)
+				}
+				looks[k].counts = there
+				if h.owner != nil {
+					looks[k].owner = h.exprs.settle(h.exprs.lower(h.owner, at)).v
+				}
+			})
+		}
+		for _, k := range looks {
+			h.b.If(k.counts, func() []*program.Value { h.note(k.element, k.owner); return nil }, nil)
 		}
 		return nil
 	})
 }
 
-// hit is 1 where an element of range i meets the conditions, else 0.
-func (l *storer) hit(i int, element, hi *program.Value, conditions []*ir.UOp, at coords) *program.Value {
-	there := l.b.Lt(element, hi)
-	last := l.b.Sub(hi, l.b.Index(1))
-	l.at(i, l.b.Where(there, element, last), func() {
-		for _, c := range conditions {
-			there = l.b.Alu(ir.OpAnd, there, l.exprs.settle(l.exprs.lower(c, at)).v)
-		}
-	})
-	return l.b.Cast(there, ir.I32)
-}
-
-// at runs f where range i has a value, in the current block.
-func (l *storer) at(i int, element *program.Value, f func()) {
-	saved := l.scopes.stack
-	s := newScope(l.b.Block())
-	s.binds.Add(i)
-	s.index[i] = element
-	l.scopes.stack = append(saved[:len(saved):len(saved)], s)
-	f()
-	l.scopes.stack = saved
-}
-
-// overWarp folds a value over the lanes of a warp.
-func (l *storer) overWarp(op ir.Op, x *program.Value) *program.Value {
-	for mask := int64(plan.WarpSize / 2); mask > 0; mask /= 2 {
-		x = l.b.Alu(op, x, l.folds.exchange(x, mask))
+// note sets the bit of an element, and that of its word.
+func (h *hits) note(element, owner *program.Value) {
+	word := h.exprs.indexDiv(element, h.b.Index(wordBits))
+	bit := h.exprs.indexMod(element, h.b.Index(wordBits))
+	group := h.exprs.indexDiv(word, h.b.Index(wordBits))
+	above := h.exprs.indexMod(word, h.b.Index(wordBits))
+	if owner != nil {
+		row := h.exprs.indexDiv(owner, h.b.Index(h.share))
+		word = h.b.Add(h.b.Mul(row, h.b.Index(h.words)), word)
+		group = h.b.Add(h.b.Mul(row, h.b.Index(h.groupWords())), group)
 	}
-	return x
+	set := func(array, word, bit *program.Value) {
+		one := h.b.Int(program.Scalar(ir.U32), 1)
+		h.b.Atomic(ir.OpOr, h.b.PtrAdd(array, word), h.b.Alu(ir.OpShl, one, h.b.Cast(bit, ir.U32)))
+	}
+	set(h.bits, word, bit)
+	set(h.groups, group, above)
 }
 
-// takeHits runs the body for each lane that has a hit, lowest first: the element is the
-// first one's plus the number of the lane.
-func (l *storer) takeHits(i int, hit, first, lane *program.Value, body func()) {
-	word := program.Scalar(ir.U32)
-	bit := l.b.Alu(ir.OpShl, l.b.Cast(hit, ir.U32), l.b.Cast(lane, ir.U32))
-	bits := l.b.Bitcast(l.overWarp(ir.OpAdd, l.b.Bitcast(bit, ir.I32)), ir.U32)
-	count := l.b.Cast(l.ones(bits), ir.I64)
-	l.b.For(l.b.Index(0), count, l.b.Index(1), []*program.Value{bits}, func(_ *program.Value, carried []*program.Value) []*program.Value {
-		rest := l.b.Alu(ir.OpAnd, carried[0], l.b.Sub(carried[0], l.b.Int(word, 1)))
-		lowest := l.b.Cast(l.b.Alu(ir.OpXor, carried[0], rest), ir.F32) // a power of two: its exponent is the lane
-		exponent := l.b.Alu(ir.OpShr, l.b.Bitcast(lowest, ir.U32), l.b.Int(word, 23))
-		element := l.b.Add(first, l.b.Sub(l.b.Cast(exponent, ir.I64), l.b.Index(127)))
-		l.folds.inLoop(func() []*program.Value { l.at(i, element, body); return nil })
-		return []*program.Value{rest}
+// take runs the body for each element that this thread's row has, in order.
+func (h *hits) take(first *program.Value, body func()) {
+	row := h.b.Index(0)
+	if h.thread >= 0 {
+		row = h.exprs.indexDiv(h.block.threadIndex(h.thread), h.b.Index(h.share))
+	}
+	bits := h.b.PtrAdd(h.bits, h.b.Mul(row, h.b.Index(h.words)))
+	groups := h.b.PtrAdd(h.groups, h.b.Mul(row, h.b.Index(h.groupWords())))
+	h.b.For(h.b.Index(0), h.b.Index(h.groupWords()), h.b.Index(1), nil, func(group *program.Value, _ []*program.Value) []*program.Value {
+		h.eachBit(groups, group, func(word *program.Value) {
+			h.eachBit(bits, word, func(element *program.Value) {
+				h.atElement(h.b.Add(first, element), nil, func(*program.Value) { body() })
+			})
+		})
+		return nil
 	})
+}
+
+// eachBit runs f for the bits of a word that are set, lowest first, with their numbers in
+// the array.
+func (h *hits) eachBit(array, word *program.Value, f func(bit *program.Value)) {
+	u32 := program.Scalar(ir.U32)
+	bits := h.b.Load(h.b.PtrAdd(array, word), 1, 4)
+	first := h.b.Mul(word, h.b.Index(wordBits))
+	h.b.If(h.b.Lt(h.b.Int(u32, 0), bits), func() []*program.Value {
+		h.b.For(h.b.Index(0), h.b.Cast(h.ones(bits), ir.I64), h.b.Index(1), []*program.Value{bits}, func(_ *program.Value, carried []*program.Value) []*program.Value {
+			rest := h.b.Alu(ir.OpAnd, carried[0], h.b.Sub(carried[0], h.b.Int(u32, 1)))
+			lowest := h.b.Cast(h.b.Alu(ir.OpXor, carried[0], rest), ir.F32) // a power of two: its exponent is the bit's number
+			exponent := h.b.Alu(ir.OpShr, h.b.Bitcast(lowest, ir.U32), h.b.Int(u32, 23))
+			f(h.b.Add(first, h.b.Sub(h.b.Cast(exponent, ir.I64), h.b.Index(127))))
+			return []*program.Value{rest}
+		})
+		return nil
+	}, nil)
+}
+
+// atElement runs f where the loops' ranges have the values of an element, in the current
+// block; of one past the end, those of the last, and there is false.
+func (h *hits) atElement(element, elements *program.Value, f func(there *program.Value)) {
+	var there *program.Value
+	if elements != nil {
+		there = h.b.Lt(element, elements)
+		element = h.b.Where(there, element, h.b.Sub(elements, h.b.Index(1)))
+	}
+	saved := h.scopes.stack
+	s := newScope(h.b.Block())
+	for k, i := range slices.Backward(h.over) {
+		s.binds.Add(i)
+		if k == 0 {
+			s.index[i] = element
+			break
+		}
+		n := h.rangeExtent(i)
+		s.index[i], element = h.exprs.indexMod(element, n), h.exprs.indexDiv(element, n)
+	}
+	h.scopes.stack = append(saved[:len(saved):len(saved)], s)
+	f(there)
+	h.scopes.stack = saved
 }
 
 // ones counts the bits of a word.
-func (l *storer) ones(x *program.Value) *program.Value {
+func (l *hits) ones(x *program.Value) *program.Value {
 	word := program.Scalar(ir.U32)
 	shifted := func(x *program.Value, by int64) *program.Value { return l.b.Alu(ir.OpShr, x, l.b.Int(word, by)) }
 	and := func(x *program.Value, mask int64) *program.Value { return l.b.Alu(ir.OpAnd, x, l.b.Int(word, mask)) }

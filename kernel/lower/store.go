@@ -27,11 +27,10 @@ func (l *storer) emitStores(stores []shape.Store, level int, at coords) {
 			i = j
 			continue
 		}
-		rest := func() { l.emitStores(stores[i:j], level+1, at) }
-		if conditions := l.sparse(stores[i], r); len(conditions) > 0 && j == i+1 {
-			l.sparseLoop(r, conditions, at, rest)
+		if p := l.sparse(stores[i]); p != nil && level == 0 && j == i+1 {
+			l.sparseLoop(p, at, func() { l.emitStores(stores[i:j], len(p.over), at) })
 		} else {
-			l.scopes.loop(r, func(*program.Loop) []*program.Value { rest(); return nil })
+			l.scopes.loop(r, func(*program.Loop) []*program.Value { l.emitStores(stores[i:j], level+1, at); return nil })
 		}
 		i = j
 	}

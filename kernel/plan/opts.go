@@ -242,7 +242,7 @@ var optTable = [numOptKinds]OptInfo{
 		Before: "for n: (m, l) = combine((m, l), (s[n], 1))",
 		After:  "for N: m' = max_t s[T*N+t]; (m, l) = combine((m, l), (m', sum_t exp2(c*(s[T*N+t] - m'))))"},
 	SCATTER: {Name: "SCATTER", Axis: axisStore, Amount: amountNone, read: readScatter,
-		Doc:    "Terms of a fold that count at one point of the axis are added to that point, one after the other, in place; ROLL says which points a work unit has. On a GPU the lanes of a warp look for them.",
+		Doc:    "Terms of a fold that count at one point of the axis are added to that point, one after the other, in place; ROLL says which points a work unit has. On a GPU LOCAL says how the threads of a block share its points: all of them look for the terms of the block, and each adds those of its own.",
 		Before: "for k: for c: z[k,c] = sum_j (k == x[j] ? y[j,c] : 0)",
 		After:  "for k: for c: z[k,c] = 0\nfor j: for c: z[x[j],c] += y[j,c]"},
 	AHEAD: {Name: "AHEAD", Amount: amountNeeded, On: OnGPU, sets: program.Ahead, idle: noWeightEarly,

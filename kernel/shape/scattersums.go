@@ -20,7 +20,9 @@ import (
 //	for k: for c:            z[k, c] = epilogue(z[k, c])
 //
 // Terms of a point meet in the order of j, as they would in the fold. A work unit that
-// has some of the points takes the terms that are theirs.
+// has some of the points takes the terms that are theirs. Threads of a block have every
+// n-th of its points: a condition of its own says whose a term is, so that lowering finds
+// what belongs to the block first (kernel/lower/sparse.go).
 
 // scatterSums carries SCATTER out. All ranges are split.
 func scatterSums(st *State) error {
@@ -39,7 +41,7 @@ func scatterSums(st *State) error {
 func (st *State) scatter(x Axis) error {
 	a, store := st.Arena, st.Sink.Src[0]
 	target, value := store.Src[0], store.Src[1]
-	k, err := st.scatteredPoint(x)
+	k, thread, err := st.scatteredPoint(x)
 	if err != nil {
 		return err
 	}
@@ -51,13 +53,15 @@ func (st *State) scatter(x Axis) error {
 		return planError("SCATTER of %s: what is folded is %s, what is stored %s", x.Axis.Name, s.Fold.DType, target.DType)
 	case readsStored(st.Sink):
 		return planError("SCATTER of %s: the kernel reads what it writes", x.Axis.Name)
+	case thread != nil && !thread.Src[0].IsInt(s.Stride):
+		return planError("SCATTER of %s: threads have every point of a few, not one after the other", x.Axis.Name)
 	case slices.ContainsFunc(s.Loops, func(r *ir.UOp) bool { return st.roles[r] != plan.Serial }):
 		return planError("SCATTER of %s: what is folded is split", x.Axis.Name)
 	}
 	op := s.Fold.Arg.(ir.ReduceArg).Op
 	stores := []*ir.UOp{st.storing(store, a.FoldIdentity(op, s.Fold.DType))}
 	gates := [][]*ir.UOp{st.gates[0]}
-	added, when := st.addedTerm(store, s, k)
+	added, when := st.addedTerm(store, s, k, thread)
 	stores, gates = append(stores, added), append(gates, when)
 	if value != s.Fold {
 		own := a.Load(target, store.Indices()...)
@@ -68,18 +72,23 @@ func (st *State) scatter(x Axis) error {
 	return nil
 }
 
-// scatteredPoint is the loop over the points of an axis within a work unit.
-func (st *State) scatteredPoint(x Axis) (*ir.UOp, error) {
-	for i, d := range x.Split.SubAxes {
-		last := i == len(x.Split.SubAxes)-1
-		if last && d.Role == plan.Serial && d.Stride == 1 && x.Split.last == nil {
-			return d.Range, nil
+// scatteredPoint is the loop over the points of an axis within a work unit, or else that
+// over work units, and the threads that share them; nil for none.
+func (st *State) scatteredPoint(x Axis) (k, thread *ir.UOp, err error) {
+	subAxes := x.Split.SubAxes
+	if n := len(subAxes); n > 1 && subAxes[n-1].Role.IsThread() && subAxes[n-1].Stride == 1 {
+		thread, subAxes = subAxes[n-1].Range, subAxes[:n-1]
+	}
+	for i, d := range subAxes {
+		last := i == len(subAxes)-1
+		if last && (d.Role == plan.Serial || d.Role == plan.Grid) && x.Split.last == nil {
+			return d.Range, thread, nil
 		}
 		if last || d.Role != plan.Grid {
 			break
 		}
 	}
-	return nil, planError("SCATTER of %s: want a loop over its points, at most in parts for work units", x.Axis.Name)
+	return nil, nil, planError("SCATTER of %s: want its points in work units, in a loop within those, and among threads", x.Axis.Name)
 }
 
 // storing is a store with another value.
@@ -91,22 +100,39 @@ func (st *State) storing(store, value *ir.UOp) *ir.UOp {
 
 // addedTerm is the store of a term where it belongs, with its conditions. The element is
 // read where it is written: inside the loops of the fold and of the store.
-func (st *State) addedTerm(store *ir.UOp, s *analyse.Scatter, k *ir.UOp) (added *ir.UOp, when []*ir.UOp) {
+func (st *State) addedTerm(store *ir.UOp, s *analyse.Scatter, k, thread *ir.UOp) (added *ir.UOp, when []*ir.UOp) {
 	a, target := st.Arena, store.Src[0]
-	at := map[*ir.UOp]*ir.UOp{k: s.At}
-	indices := lists.Map(store.Indices(), func(x *ir.UOp) *ir.UOp { return a.Substitute(x, at) })
+	whole, stride := s.Whole, a.Index(1)
+	if thread != nil { // of the points of a block those of a thread are Stride apart
+		whole, stride = a.Substitute(whole, map[*ir.UOp]*ir.UOp{thread: a.Index(0)}), a.Index(s.Stride)
+		when = append(when, a.Eq(thread, a.Mod(whole, stride)))
+	} else {
+		whole = s.At
+	}
+	own := a.Div(whole, stride)
+	point := map[*ir.UOp]*ir.UOp{k: own}
+	if st.roles[k] == plan.Grid {
+		when = append(when, a.Eq(k, own))
+	} else {
+		when = append(when, a.Lt(a.Index(-1), whole), a.Lt(whole, a.Mul(k.Src[0], stride)))
+	}
+	at := func(u *ir.UOp) *ir.UOp { return a.Substitute(u, point) }
 	op := s.Fold.Arg.(ir.ReduceArg).Op
-	sum := a.Binary(op, a.Load(target, indices...), a.Substitute(s.Term, at))
+	indices := lists.Map(store.Indices(), at)
+	sum := a.Binary(op, a.Load(target, indices...), at(s.Term))
 	src := append([]*ir.UOp{target, sum}, indices...)
 	src = append(src, s.Loops...)
 	for _, r := range store.Ranges() {
-		if r != k {
+		if r != k || st.roles[k] == plan.Grid {
 			src = append(src, r)
 		}
 	}
-	when = []*ir.UOp{a.Lt(a.Index(-1), s.At), a.Lt(s.At, k.Src[0])}
-	for _, g := range append(slices.Clone(st.gates[0]), s.Cond...) {
-		when = append(when, a.Substitute(g, at))
+	conditions := s.Cond
+	if thread != nil { // that nothing remains is said by the thread's condition
+		conditions = conditions[:len(conditions)-1]
+	}
+	for _, g := range append(slices.Clone(st.gates[0]), conditions...) {
+		when = append(when, at(g))
 	}
 	return a.Make(ir.OpStore, store.DType, store.Arg, src...), when
 }
