@@ -232,6 +232,9 @@ func runSchedule(ctx context.Context, s *state) error {
 	}
 	opt := schedule.OptionsFor(s.out.Target)
 	opt.Off = opt.Off.With(s.config.Rules.List()...)
+	if s.config.Knobs.NoMatrices {
+		opt.Profile.FloatTiles = 0
+	}
 	opt.Explain, opt.Control = s.config.Explain, s.control
 	opt.Decisions = s.config.decisions(s.out.Target)
 	result, err := schedule.Run(ctx, s.out.arena, s.sink, opt)

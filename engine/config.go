@@ -113,7 +113,7 @@ var Options = []Option{
 		c.Knobs.NoMatvec = !on
 		return err
 	}},
-	{"TGC_MMA", "0 uses no matrix instructions of a GPU", func(c *Config, v string) error {
+	{"TGC_MMA", "0 uses no matrix instructions, of a GPU or CPU", func(c *Config, v string) error {
 		on := true
 		err := setBool(&on, v)
 		c.Knobs.NoMatrices = !on

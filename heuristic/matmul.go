@@ -118,6 +118,9 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 // matmulMany decodes weights into panels.
 func (p *planner) matmulMany(weights []*operand, w *operand) string {
 	if row := p.packedRow(weights, w); row >= 0 {
+		if how, ok := p.matmulTiles(weights, w, row); ok {
+			return how
+		}
 		if how, ok := p.matmulPacked(weights, w, row); ok {
 			return how
 		}

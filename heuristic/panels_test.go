@@ -16,8 +16,14 @@ import (
 	"tgc/tensor"
 )
 
-// panelTargets are a CPU with a dot instruction of 64 bytes, one of 32, and two without.
-var panelTargets = []string{"znver5", "alderlake", "haswell", "cortex-a72"}
+// panelTargets are a CPU with tile instructions, one with a dot instruction of 64 bytes, one of 32, and two without.
+var panelTargets = []string{"sapphirerapids", "znver5", "alderlake", "haswell", "cortex-a72"}
+
+// onTiles are the types whose groups tile instructions sum in exact mode: codes that are bytes, in
+// groups of 16 or 32.
+var onTiles = []string{
+	"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0", "MXFP4", "IQ4_NL", "IQ4_XS",
+}
 
 // Products of many tokens with weights that are decoded into panels are what the kernels
 // say, for every packed type, rows and tokens that no tile divides, in both arithmetics.
@@ -57,7 +63,7 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 	if err != nil {
 		t.Fatal(err)
 	}
-	panels := false
+	panels, tiles := false, false
 	for _, launch := range s.Launches {
 		for _, k := range launch.Kernels {
 			if !slices.ContainsFunc(ir.Toposort(k.AST), func(u *ir.UOp) bool { return u.Op == ir.OpField }) {
@@ -68,8 +74,12 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 				t.Fatal(err)
 			}
 			panels = panels || slices.ContainsFunc(choice.Plan.Opts, func(o plan.Opt) bool { return o.Kind == plan.STAGE && o.Axis == "s1" })
+			tiles = tiles || slices.ContainsFunc(choice.Plan.Opts, func(o plan.Opt) bool { return o.Kind == plan.MMA })
 			checkPlanBy(t, a, k.AST, choice.Plan, desc, nil, interp.KernelOptions{})
 		}
+	}
+	if desc.HasTiles() && mode == nn.Exact && tiles != slices.Contains(onTiles, format) {
+		t.Errorf("kernels use tile instructions: %t", tiles)
 	}
 	if !panels {
 		t.Error("no kernel decodes weights into panels")

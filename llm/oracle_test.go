@@ -65,6 +65,20 @@ func TestOracleModelsCPU(t *testing.T) {
 	}
 }
 
+// All oracle models on a CPU with tile instructions, emulated: prompts, whole and in two parts.
+func TestOracleModelsTiles(t *testing.T) {
+	dev := openDevice(t, "cpu:emu")
+	if !dev.Target().HasTiles() {
+		t.Skip("vectors of less than 64 bytes")
+	}
+	for _, name := range oracleModels(t) {
+		t.Run(name, func(t *testing.T) {
+			want := loadAnswers(t, name)
+			checkModel(t, dev, name, want, cpuLimits, 0, len(want.PromptTokens)/2)
+		})
+	}
+}
+
 // All oracle models on a GPU, where there is one.
 func TestOracleModelsCUDA(t *testing.T) {
 	dev := openDevice(t, "cuda")

@@ -20,6 +20,9 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.Lanes = int64(max(desc.VectorBytes/4, 1))
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
 		opt.Profile.ByteDots = desc.ByteDots()
+		if desc.TileDot("bf16", "bf16") != nil {
+			opt.Profile.FloatTiles = int64(desc.CacheL2Bytes)
+		}
 		if desc.Records > 0 {
 			opt.Profile.RecordRows, opt.Profile.RecordBits = packed.RecordRows, int64(desc.Records)
 		}

@@ -59,11 +59,25 @@ var cpuContractions = []struct {
 	{"avx512bf16", 64, Contraction{"vdpbf16ps", "bf16", "bf16", "f32", 2, 1, 1, "llvm.x86.avx512bf16.dpbf16ps.512"}},
 	{"avxvnni", 32, Contraction{"vpdpbusd", "u8", "i8", "i32", 4, 1, 1, "llvm.x86.avx512.vpdpbusd.256"}},
 	{"avxvnni", 32, Contraction{"vpdpwssd", "i16", "i16", "i32", 2, 1, 1, "llvm.x86.avx512.vpdpwssd.256"}},
+	{"amx-int8", 64, Contraction{"tile", "u8", "u8", "i32", 64, 16, 16, "llvm.x86.tdpbuud"}},
+	{"amx-int8", 64, Contraction{"tile", "u8", "i8", "i32", 64, 16, 16, "llvm.x86.tdpbusd"}},
+	{"amx-int8", 64, Contraction{"tile", "i8", "u8", "i32", 64, 16, 16, "llvm.x86.tdpbsud"}},
+	{"amx-int8", 64, Contraction{"tile", "i8", "i8", "i32", 64, 16, 16, "llvm.x86.tdpbssd"}},
+	{"amx-bf16", 64, Contraction{"tile", "bf16", "bf16", "f32", 32, 16, 16, "llvm.x86.tdpbf16ps"}},
+	{EmulatedTiles, 64, Contraction{"tile", "u8", "u8", "i32", 64, 16, 16, "emulated.tdpbuud"}},
+	{EmulatedTiles, 64, Contraction{"tile", "u8", "i8", "i32", 64, 16, 16, "emulated.tdpbusd"}},
+	{EmulatedTiles, 64, Contraction{"tile", "i8", "u8", "i32", 64, 16, 16, "emulated.tdpbsud"}},
+	{EmulatedTiles, 64, Contraction{"tile", "i8", "i8", "i32", 64, 16, 16, "emulated.tdpbssd"}},
+	{EmulatedTiles, 64, Contraction{"tile", "bf16", "bf16", "f32", 32, 16, 16, "emulated.tdpbf16ps"}},
 	{"dotprod", 16, Contraction{"sdot", "i8", "i8", "i32", 4, 1, 1, "llvm.aarch64.neon.sdot.v4i32.v16i8"}},
 	{"dotprod", 16, Contraction{"udot", "u8", "u8", "u32", 4, 1, 1, "llvm.aarch64.neon.udot.v4i32.v16i8"}},
 	{"i8mm", 16, Contraction{"usdot", "u8", "i8", "i32", 4, 1, 1, "llvm.aarch64.neon.usdot.v4i32.v16i8"}},
 	{"bf16", 16, Contraction{"bfdot", "bf16", "bf16", "f32", 2, 1, 1, "llvm.aarch64.neon.bfdot.v4f32.v8bf16"}},
 }
+
+// EmulatedTiles is a feature that no CPU has: the renderer writes functions in place of tile
+// instructions. So what is made for them runs, slowly, on any CPU with the other features.
+const EmulatedTiles = "tiles-emulated"
 
 // prefetchBytes is how far ahead streamed weights are asked for. Zen 5, one
 // thread, packed matvec, GB/s: none 28, 2 KB 35.7, 4 KB 42, 8 KB 41.4, 16 KB
@@ -177,6 +191,7 @@ var (
 	featuresVNNI   = append([]string{"avx512vnni"}, featuresV4...)
 	featuresBF16   = append([]string{"avx512bf16"}, featuresVNNI...)
 	featuresFP16   = append([]string{"avx512fp16"}, featuresBF16...)
+	featuresTiles  = append([]string{"amx-tile", "amx-int8", "amx-bf16"}, featuresFP16...)
 	featuresNeon   = []string{"neon"}
 	featuresDot    = append([]string{"dotprod"}, featuresNeon...)
 	featuresMatrix = append([]string{"i8mm", "bf16"}, featuresDot...)
@@ -200,8 +215,8 @@ var cpuNames = map[string]cpuName{
 	"skylake-avx512": {features: featuresV4},
 	"cascadelake":    {features: featuresVNNI},
 	"icelake-server": {features: featuresVNNI},
-	"sapphirerapids": {features: featuresFP16},
-	"emeraldrapids":  {features: featuresFP16},
+	"sapphirerapids": {features: featuresTiles},
+	"emeraldrapids":  {features: featuresTiles},
 	"arm64":          {arm: true, features: featuresNeon},
 	"cortex-a72":     {arm: true, features: featuresNeon},
 	"cortex-a78ae":   {arm: true, features: featuresDot},

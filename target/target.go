@@ -1,6 +1,9 @@
 package target
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind is the family of a target.
 type Kind uint8
@@ -52,6 +55,25 @@ func (d *Desc) Matrix(a, b string, m, n, k int) bool {
 	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool {
 		return c.Name == "mma" && c.A == a && c.B == b && c.M == m && c.N == n && c.K == k
 	})
+}
+
+// HasTiles reports a CPU with instructions that multiply tiles.
+func (d *Desc) HasTiles() bool {
+	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool { return c.Name == "tile" })
+}
+
+// EmulatesTiles reports a CPU on which functions do what tile instructions would.
+func (d *Desc) EmulatesTiles() bool {
+	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool { return c.Name == "tile" && strings.HasPrefix(c.Intrinsic, "emulated.") })
+}
+
+// TileDot is the instruction that multiplies tiles of two types; nil: the target has none.
+func (d *Desc) TileDot(a, b string) *Contraction {
+	i := slices.IndexFunc(d.Contractions, func(c Contraction) bool { return c.Name == "tile" && c.A == a && c.B == b })
+	if i < 0 {
+		return nil
+	}
+	return &d.Contractions[i]
 }
 
 // StartsEarly reports a GPU whose kernels may start before the kernel before has ended,

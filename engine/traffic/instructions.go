@@ -44,7 +44,7 @@ func pipeOf(in *program.Instr) Pipe {
 	switch in.Op {
 	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Atomic:
 		return MemoryPipe
-	case program.Dot4, program.Mma:
+	case program.Dot4, program.Mma, program.TileDot:
 		return MatrixPipe
 	case program.Shuffle, program.Extract, program.Concat, program.ShuffleLane:
 		return MovePipe
@@ -122,6 +122,8 @@ func (w *walk) cost(in *program.Instr) float64 {
 		return math.Log2(float64(max(in.Args[0].Type.Lanes, 2))) * max(w.registers(in), 1)
 	case program.Store:
 		return w.size(in.Args[1].Type)
+	case program.TileDot: // its tiles are loaded, multiplied and stored
+		return float64(in.Tile.Rows) * float64(len(in.Args)) / 2
 	case program.ConstLanes, program.Broadcast, program.PtrAdd, program.Alloca, program.Yield, program.Prefetch:
 		return 0
 	}

@@ -303,6 +303,10 @@ func (p *parser) attributes(in *Instr) {
 		if p.Take("cache") {
 			in.Cache = p.cache()
 		}
+	case TileDot:
+		in.Tile.Rows, in.Tile.Words = p.namedInt("rows"), p.namedInt("words")
+		in.Tile.StrideA, in.Tile.StrideB = p.named("strides"), p.Int64()
+		in.Align = 1
 	case For:
 		p.Expect("do")
 		p.open(in)

@@ -90,6 +90,8 @@ const (
 	Atomic      // GPU: args: pointer, value; Ir in {add, min, max, and, or, xor} -> the old value; relaxed
 	Mma         // GPU: args: acc, a, b; fragments of one matrix product by a warp (MmaShapes) -> acc's type
 
+	TileDot // CPU: args: pointer to sums, then pairs of pointers to matrices (see TileShape); Tile: writes the sum of their products
+
 	Dot4 // args: acc i32, a, b (4 lanes packed per i32 lane), each u8 or i8: acc + sum of 4 products per lane; Lanes of acc
 )
 
@@ -122,8 +124,29 @@ type Instr struct {
 	Align   int   // bytes, of Load, Store, Gather, Scatter, Guarded, Alloca, Atomic
 	Cache   Cache // of Load, Store, Gather, Guarded
 	Count   int64
+	Tile    TileShape // of TileDot
 	Body    *Block
 	Else    *Block
+}
+
+// TileShape is what a TileDot multiplies: it writes the sum of products of pairs of small matrices that
+// lie in memory,
+//
+//	sums[m][n] = sum over pairs, over k: a[m][k] * b[k][n]
+//
+// with m below Rows and n below TileColumns. The elements are bytes (either side may be
+// signed or not), whose sums are I32, or BF16, whose sums are F32. A row of a lies side by
+// side, StrideA bytes from the next; of b the elements of one word along k, four bytes or two
+// BF16, of all columns: words, StrideB bytes apart, of which there are Words. The sums have
+// no gaps: 64 bytes for each row. So they are what the tile instructions of x86 take (AMX).
+//
+// Of BF16, products are exact. For each pair the elements of a word have a sum each, from
+// zero, over the words in order; these are added, and what they give to the sum of the pairs
+// before. All additions are rounded to the nearest F32, and numbers below the least normal
+// one are zero wherever they are read or made.
+type TileShape struct {
+	Rows, Words      int
+	StrideA, StrideB int64
 }
 
 // Block is a straight sequence of instructions, with arguments when it is the

@@ -43,7 +43,7 @@ var opNames = [...]string{
 	For: "for", If: "if", Yield: "yield", GridLoop: "gridloop",
 	ThreadIndex: "threadindex", Barrier: "barrier", ShuffleLane: "shufflelane",
 	SyncWarp: "syncwarp", WaitGrid: "waitgrid", LaunchNext: "launchnext", Fence: "fence",
-	Atomic: "atomic", Mma: "mma",
+	Atomic: "atomic", Mma: "mma", TileDot: "tiledot",
 	Dot4: "dot4",
 }
 
@@ -305,6 +305,11 @@ func (w *writer) head(i *Instr) {
 		if i.Cache != CacheDefault {
 			w.WriteString(" cache " + i.Cache.String())
 		}
+	case TileDot:
+		w.number(" rows ", i.Tile.Rows)
+		w.number(" words ", i.Tile.Words)
+		w.number(" strides ", int(i.Tile.StrideA))
+		w.number(" ", int(i.Tile.StrideB))
 	case For:
 		w.WriteString(" do")
 		w.blockArgs(i.Body)

@@ -261,6 +261,7 @@ func init() {
 		Fence:       {0, false, false, nothing},
 		Atomic:      {2, true, true, checkAtomic},
 		Mma:         {3, true, false, checkMma},
+		TileDot:     {-1, false, false, checkTileDot},
 		Dot4:        {3, true, false, checkDot4},
 	}
 }

@@ -33,6 +33,7 @@ type lowering struct {
 	stager *stager
 	block  *threads
 	mma    *matrices
+	tiles  *tiles
 }
 
 func newLowering(p *shape.Kernel) (*lowering, error) {
@@ -56,6 +57,7 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 	l.stager = &stager{lowering: l, paddings: make(map[*ir.UOp]padding), arrays: make(map[memoKey]*program.Value)}
 	l.block = &threads{lowering: l, threadParts: make(map[threadSubAxis]*program.Value)}
 	l.mma = &matrices{lowering: l, sums: sums, fragments: make(map[fragmentKey][]*program.Value)}
+	l.tiles = &tiles{lowering: l, sums: make(map[tileKey]*program.Value)}
 	offset := uint(0)
 	for i, r := range p.Ranges {
 		n, _ := r.Src[0].Int()

@@ -39,6 +39,9 @@ func (l *reducer) lowerReduce(u *ir.UOp, at coords) val {
 	if l.Roles[i] == plan.Serial || l.Roles[i] == plan.Grid {
 		return l.serialReduce(u, at)
 	}
+	if l.Roles[i] == plan.Tiled {
+		return l.tiles.sum(u, at)
+	}
 	if m := l.mma.sums[u]; m != nil {
 		return l.mma.matrixSum(u, m, at)
 	}

@@ -25,6 +25,15 @@ const (
 	LanePoints                = MatrixPoints / ColumnLanes
 )
 
+// A CPU's tile instructions (AMX) sum up to 64 bytes, or 32 BF16, for up to 16 columns, which
+// are copies, and 16 rows, which are lanes of a register. The axis of the rows has a STAGE: its
+// factor lies in a panel, words along the sum side by side (kernel/shape: panel.go), the other
+// one in memory as it is. The sum of the instruction is one of its rows: a register.
+const (
+	TileRows   = 16
+	TilePoints = 64
+)
+
 // hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
 func hasMatrices(desc *target.Desc) bool {
 	const m, n, k = matrixRows, MatrixColumns, MatrixPoints

@@ -112,8 +112,9 @@ const (
 	OnAll targets = iota
 	OnGPU
 	OnCPU
-	OnMatrix // GPUs with the matrix instructions of bf16, f16 and bytes
-	OnLaunch // GPUs whose kernels start before the kernel before has ended
+	OnMatrix        // GPUs with the matrix instructions of bf16, f16 and bytes
+	OnMatrixOrTiles // those, and CPUs with tile instructions
+	OnLaunch        // GPUs whose kernels start before the kernel before has ended
 )
 
 func (t targets) accept(desc *target.Desc) bool {
@@ -126,6 +127,8 @@ func (t targets) accept(desc *target.Desc) bool {
 		return desc.StartsEarly()
 	case OnMatrix:
 		return desc.Kind != target.CPU && hasMatrices(desc)
+	case OnMatrixOrTiles:
+		return OnMatrix.accept(desc) || desc.HasTiles()
 	}
 	return t == OnAll
 }
@@ -228,9 +231,9 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Along a reduce axis that reads packed bytes, lanes are 32-bit words and the four bytes of a word are copies: masks and shifts work on words, each byte is converted where it stands, times 2^8p, against activations staged times 2^-8p. Scales leave the sum over a word, minima the sums over all words that share them (class A). The Opt decides all sub-axes of the axis within a block, and of blocks that have fewer words how many lie side by side: the amount is the number of words, without it those of a register.",
 		Before: "for k: acc += y[k] * (s * f(q[k] - 32))",
 		After:  "for b: w = word<16>(W[b]); acc = fma(s, -32*Y4[b] + f(w & 0xff)*y0[b] + f(w & 0xff00)*y1[b] + .., acc)"},
-	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountNone, role: Matrix, On: OnMatrix, read: readMatrix,
+	MMA: {Name: "MMA", Axis: axisReduce, Amount: amountOptional, role: Tiled, thread: Matrix, On: OnMatrixOrTiles, read: readMatrix,
 		Refusal: refusedMatrix,
-		Doc:     "A warp of a GPU sums 16 elements for 16 rows and 8 columns in matrix instructions. Two store axes give it their low sub-axes by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The elements of a TILE may be the columns of one sum and what the next one sums up: attention.",
+		Doc:     "A warp of a GPU sums 16 elements for 16 rows and 8 columns in matrix instructions. Two store axes give it their low sub-axes by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. Floats are split into bf16 terms that hold all their bits, and the sums around become one loop (class A). The elements of a TILE may be the columns of one sum and what the next one sums up: attention. On a CPU with tile instructions (AMX) the amount, up to 64, is how many of the lowest elements one sums, for 16 rows, which are lanes and have a STAGE, and up to 16 columns, which are copies; what it leaves in memory is multiplied with scales and added in registers.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
 	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone,

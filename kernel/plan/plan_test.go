@@ -59,7 +59,8 @@ func amounts(kind plan.OptKind) string {
 	return fmt.Sprintf("\nAmount: %d to %d.\n", option.Least(), option.Most())
 }
 
-var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnLaunch: "a CPU, and on a GPU before sm_90", plan.OnMatrix: "a CPU, and on a GPU without the instructions"}
+var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnLaunch: "a CPU, and on a GPU before sm_90", plan.OnMatrixOrTiles: "CPUs without tile instructions, and GPUs before sm_80",
+	plan.OnMatrix: "a CPU, and on a GPU without the instructions"}
 
 const planHead = `# Plans
 

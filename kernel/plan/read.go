@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tgc/ir"
+	"tgc/target"
 )
 
 // What the Opts say that do more, or other things, than to split off a sub-axis: the
@@ -26,7 +27,21 @@ func readDot(r *reading, p *AxisPlan, opt Opt) error {
 }
 
 func readMatrix(r *reading, p *AxisPlan, opt Opt) error {
-	opt.Amount = MatrixPoints
+	if r.desc.Kind == target.GPU {
+		if opt.Amount != 0 {
+			return fmt.Errorf("amount %d: a warp's instruction sums %d", opt.Amount, MatrixPoints)
+		}
+		opt.Amount = MatrixPoints
+		return r.split(p, opt)
+	}
+	size, constant := p.Axis.Size()
+	if opt.Amount == 0 {
+		opt.Amount = size
+	}
+	if !constant || opt.Amount < WordElements || opt.Amount > TilePoints || opt.Amount%WordElements != 0 || size%opt.Amount != 0 || len(p.Segments) > 0 {
+		return fmt.Errorf("%d elements of %s, want the lowest, a multiple of %d up to %d that divides them", opt.Amount, opt.Axis, WordElements, TilePoints)
+	}
+	p.Dot = true
 	return r.split(p, opt)
 }
 

@@ -13,6 +13,7 @@ const (
 	Unroll      // a copy of the code
 	Lane        // a lane of vectors
 	Matrix      // summed by the lanes of a warp together, in a matrix instruction
+	Tiled       // summed by a CPU's tile instructions
 	Local       // a thread of a block: points of a store or a stage
 	Group       // a thread of a block: a part of a reduce
 	Warp        // a thread of a warp: a part of a reduce
@@ -21,7 +22,7 @@ const (
 // IsThread reports a sub-axis of the thread's index.
 func (r Role) IsThread() bool { return r >= Local }
 
-var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane", "matrix", "local", "group", "warp"}
+var roleNames = [...]string{"none", "grid", "serial", "unroll", "lane", "matrix", "tiled", "local", "group", "warp"}
 
 func (r Role) String() string { return roleNames[r] }
 

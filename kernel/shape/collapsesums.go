@@ -33,13 +33,17 @@ type chain struct {
 
 // collapseSums rewrites the chains of a kernel. All sub-axes have roles.
 func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
-	if st.Tile == nil {
-		return sink
-	}
 	f := &flattener{State: st, holds: make(map[*ir.UOp]bool), merged: make(map[string]*mergedRange)}
+	if st.Tile == nil {
+		free, err := analyse.NewFreeSets(analyse.RangesIn(sink))
+		if err != nil {
+			return sink // order-ranges reports it
+		}
+		f.free = free
+	}
 	nodes := ir.Toposort(sink)
 	for _, u := range nodes {
-		f.holds[u] = u.Op == ir.OpReduce && st.roles[u.ReduceRange()] == plan.Matrix
+		f.holds[u] = u.Op == ir.OpReduce && (st.roles[u.ReduceRange()] == plan.Matrix || st.Tile == nil && u.DType == ir.F32)
 		for _, s := range u.Src {
 			f.holds[u] = f.holds[u] || f.holds[s]
 		}
@@ -63,7 +67,8 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 
 type flattener struct {
 	*State
-	holds  map[*ir.UOp]bool // a sum of MMA
+	free   *analyse.FreeSets // of a CPU's kernel, whose lanes are rows
+	holds  map[*ir.UOp]bool  // a sum of MMA
 	merged map[string]*mergedRange
 }
 
@@ -79,6 +84,8 @@ func (f *flattener) isLink(u *ir.UOp) bool {
 		return false
 	}
 	switch r := u.ReduceRange(); f.roles[r] {
+	case plan.Tiled:
+		return false
 	case plan.Serial:
 		_, constant := r.Src[0].Int()
 		return constant
@@ -136,6 +143,11 @@ func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 	}
 	rows, columns := analyse.Product(a, ofRows), analyse.Product(a, ofColumns)
 	body, copies := analyse.Product(a, core), c.copies
+	if body == nil { // a sum beside those of the instruction: of group sums times minima
+		if body, rows = rows, nil; body == nil {
+			body, columns = columns, nil
+		}
+	}
 	for _, sides := range [][]*ir.UOp{{rows, columns}, {columns}} {
 		body, copies = f.inside(body, copies, sides)
 		if side := sides[0]; side != nil {
@@ -171,6 +183,9 @@ func (f *flattener) inside(body *ir.UOp, copies, factors []*ir.UOp) (*ir.UOp, []
 
 // ofColumns reports a factor that depends on the tile's columns.
 func (f *flattener) ofColumns(u *ir.UOp) bool {
+	if f.Tile == nil {
+		return !slices.ContainsFunc(f.free.Of(u).List(), func(i int) bool { return f.roles[f.free.Ranges[i]] == plan.Lane })
+	}
 	return analyse.Any(u, func(x *ir.UOp) bool { return x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy })
 }
 

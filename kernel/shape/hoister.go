@@ -17,6 +17,7 @@ type hoister struct {
 	serial analyse.RangeSet                             // ranges whose copy in the stage is a loop
 	lanes  analyse.RangeSet                             // of stores: innermost in the stage, so that lanes lie side by side
 	dots   map[*ir.UOp]bool                             // ranges whose sums are dots
+	tiled  map[*ir.UOp]bool                             // of those, the ones of tile instructions
 	plans  []Axis
 
 	replace map[*ir.UOp]*ir.UOp

@@ -13,6 +13,13 @@ func hasMatrix(plans []Axis) bool {
 	})
 }
 
+// hasTiled reports a plan with tile instructions.
+func hasTiled(plans []Axis) bool {
+	return slices.ContainsFunc(plans, func(p Axis) bool {
+		return slices.ContainsFunc(p.Segments, func(s plan.Segment) bool { return s.Role == plan.Tiled })
+	})
+}
+
 // findMatrixTile finds the sub-axes of a plan's tile.
 func findMatrixTile(st *State) error {
 	if !hasMatrix(st.Axes) {

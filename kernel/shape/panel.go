@@ -54,13 +54,51 @@ type panelAxis struct {
 	segments []plan.Segment
 }
 
-// stagePanel replaces u by a read of a panel.
+// stagePanel replaces u by a read of a panel, or by the sum of its terms in several where tile
+// instructions sum it.
 func (h *hoister) stagePanel(u *ir.UOp) {
+	if !h.onTiles(u) {
+		if read := h.panel(u); read != nil {
+			h.staged, h.replace[u] = append(h.staged, u), read
+		}
+		return
+	}
+	a, rest := h.st.Arena, u
+	var sum *ir.UOp
+	n := TermsOf(h.st.bounds, u).BF16
+	for k := range n {
+		term := a.Cast(rest, ir.BF16)
+		if n == 1 { // the low half of the float is zero
+			high := a.Binary(ir.OpShr, a.Make(ir.OpBitcast, ir.U32, nil, u), a.ConstInt(ir.U32, 16))
+			term = a.Make(ir.OpBitcast, ir.BF16, nil, a.Cast(high, ir.U16))
+		}
+		read := h.panel(term)
+		if read == nil {
+			return
+		}
+		read = a.Cast(read, ir.F32)
+		if rest = a.Sub(rest, a.Cast(term, ir.F32)); k == 0 {
+			sum = read
+		} else {
+			sum = a.Add(sum, read)
+		}
+	}
+	h.staged, h.replace[u] = append(h.staged, u), sum
+}
+
+// onTiles reports a float that a tile instruction sums.
+func (h *hoister) onTiles(u *ir.UOp) bool {
+	return u.DType == ir.F32 && slices.ContainsFunc(h.free.Of(u).List(), func(i int) bool { return h.tiled[h.free.Ranges[i]] })
+}
+
+// panel is a read of a panel of u; nil where it has no room.
+func (h *hoister) panel(u *ir.UOp) *ir.UOp {
 	a, free := h.st.Arena, h.inner(h.free.Of(u))
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var along, across, last []panelAxis // of k and tiles; lanes of rows; bytes of a dot
 	var index []*ir.UOp
 	bytes := int64(max(u.DType.Size(), 1))
+	word := plan.WordElements / bytes
 	add := func(list *[]panelAxis, r *ir.UOp, n int64, segments ...plan.Segment) *ir.UOp {
 		z := h.st.newRange(a.Index(n))
 		*list = append(*list, panelAxis{r, z, segments})
@@ -70,22 +108,25 @@ func (h *hoister) stagePanel(u *ir.UOp) {
 		r := h.free.Ranges[i]
 		n, constant := r.Src[0].Int()
 		if bytes *= max(n, 1); !constant {
-			return
+			return nil
 		}
 		switch {
 		case h.lanes.Has(i):
 			rename[r] = add(&across, r, n, plan.Segment{Size: n, Role: plan.Lane})
-		case h.dots[r] && len(last) == 0 && u.DType.Size() == 1 && n%plan.WordElements == 0:
-			rename[r] = a.Mul(add(&along, r, n/plan.WordElements), a.Index(plan.WordElements))
-			rename[r] = a.Add(rename[r], add(&last, r, plan.WordElements, plan.Segment{Size: plan.WordElements, Role: plan.Lane}))
+		case h.dots[r] && len(last) == 0 && word > 1 && n%word == 0:
+			rename[r] = a.Mul(add(&along, r, n/word), a.Index(word))
+			rename[r] = a.Add(rename[r], add(&last, r, word, plan.Segment{Size: word, Role: plan.Lane}))
 		default:
 			rename[r] = add(&along, r, n)
 		}
 	}
 	if bytes > int64(h.st.Desc.CacheL2Bytes) {
-		return
+		return nil
 	}
-	h.panelSegments(u, along, len(last) > 0)
+	if len(last) == 0 {
+		word = 1
+	}
+	h.panelSegments(u, along, word)
 	axes := slices.Concat(along, across, last)
 	src := []*ir.UOp{a.Substitute(u, rename)}
 	for k, x := range axes {
@@ -94,23 +135,22 @@ func (h *hoister) stagePanel(u *ir.UOp) {
 		case len(last) == 0 || x.outer != last[0].outer:
 			index = append(index, x.outer)
 		case k == len(axes)-1:
-			index = append(index, a.Mod(x.outer, a.Index(plan.WordElements)))
+			index = append(index, a.Mod(x.outer, a.Index(word)))
 		default:
-			index = append(index, a.Div(x.outer, a.Index(plan.WordElements)))
+			index = append(index, a.Div(x.outer, a.Index(word)))
 		}
 		h.fresh = append(h.fresh, newAxis("h"+strconv.Itoa(len(h.fresh)), plan.StageAxis, x.z, x.segments))
 	}
-	h.staged = append(h.staged, u)
-	h.replace[u] = a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
+	return a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
 }
 
 // panelSegments takes lanes and copies of the innermost ranges along k within a block of
-// weights.
-func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, words bool) {
+// weights. word is how many neighbours along the last of them lie side by side.
+func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, word int64) {
 	cuts := plan.Boundaries(h.st.Arena, u)
 	lanes, copies := int64(panelRun), int64(panelCopies)
-	if words {
-		lanes /= plan.WordElements
+	if word > 1 {
+		lanes /= word
 	} else if h.inRecords(u) {
 		lanes = 1 // rows are lanes in memory already
 	}
@@ -127,8 +167,8 @@ func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, words bool) {
 			for _, c := range cuts[x.outer] {
 				within = c
 			}
-			if words && k == len(along)-1 {
-				within /= plan.WordElements
+			if k == len(along)-1 {
+				within /= word
 			}
 		}
 		v := powerOfTwoIn(within, lanes)

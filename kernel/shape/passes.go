@@ -78,7 +78,7 @@ func rows() []pass.Row[*State] {
 			"No integer is converted for each scale, and a scale and the factor of a row are one number."), Run: ofMatrix(onSink(sumBytesAsFloats))},
 		{Info: shaped("collapse-sums", allSplit, "",
 			"MMA: a chain of sums, each a factor times the next one, becomes one sum over all its serial sub-axes.",
-			"A loop for each sum has accumulators for each: registers that decide how large a tile can be."), Run: ofMatrix(onSink(collapseSums))},
+			"A loop for each sum has accumulators for each: registers that decide how large a tile can be."), Run: ofMatrixOrTiles(onSink(collapseSums))},
 		{Info: shaped("fill-shared-tiles", allSplit, "",
 			"MMA with STAGE: factors are read from tiles in shared memory that the threads of the block fill together.",
 			"Each weight is decoded, and each activation split into terms, once for the block."), Run: ofMatrix(step(fillSharedTiles))},
@@ -147,6 +147,16 @@ func onAxes(f func(st *State, sink *ir.UOp, axes []Axis) (*ir.UOp, []Axis)) run 
 	return func(_ context.Context, st *State) error {
 		st.Sink, st.Axes = f(st, st.Sink, st.Axes)
 		return nil
+	}
+}
+
+// ofMatrixOrTiles runs a step for plans with MMA, of a CPU too.
+func ofMatrixOrTiles(f run) run {
+	return func(ctx context.Context, st *State) error {
+		if !hasMatrix(st.Axes) && !hasTiled(st.Axes) {
+			return nil
+		}
+		return f(ctx, st)
 	}
 }
 

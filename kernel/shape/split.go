@@ -84,7 +84,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 		}
 		add(lo, at*n/lo, seg.Role)
 		if p.Dot && len(subAxes) == 1 && at == 1 {
-			st.dots[subAxes[0].Range] = n == plan.WordElements
+			st.dots[subAxes[0].Range] = seg.Role == plan.Lane && n == plan.WordElements
 		}
 		at *= n
 	}

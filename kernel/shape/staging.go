@@ -124,9 +124,9 @@ func (h *hoister) outerReduces(reduces analyse.RangeSet, most int64) analyse.Ran
 }
 
 func (h *hoister) run(sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
-	h.dots, h.plans = make(map[*ir.UOp]bool), plans
+	h.dots, h.tiled, h.plans = make(map[*ir.UOp]bool), make(map[*ir.UOp]bool), plans
 	for _, p := range plans {
-		h.dots[p.Axis.Range] = p.Dot
+		h.dots[p.Axis.Range], h.tiled[p.Axis.Range] = p.Dot, hasTiled([]Axis{p})
 	}
 	for _, store := range sink.Src {
 		h.visit(store, false)

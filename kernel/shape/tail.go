@@ -40,7 +40,7 @@ func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 	}
 	tile := int64(0)
 	for _, d := range subAxes {
-		copies := d.Role == plan.Unroll && (p.Axis.Kind == plan.ReduceAxis || st.movesWindow(p.Axis.Range)) && !matrix
+		copies := d.Role == plan.Unroll && (p.Axis.Kind == plan.ReduceAxis || hasTiled(st.Axes) || st.movesWindow(p.Axis.Range)) && !matrix
 		if d.Role == plan.Lane || d.Role == plan.Matrix || copies {
 			m, _ := d.Range.Src[0].Int()
 			tile = d.Stride * m

@@ -82,6 +82,7 @@ type renderer struct {
 	nontemporal *metadata.Tuple
 	lo, hi      value.Value
 	blocks      int
+	tiles       map[tileShape]*tileSet
 }
 
 func (r *renderer) function(name string) error {
@@ -95,9 +96,13 @@ func (r *renderer) function(name string) error {
 	for i := range r.program.Params {
 		r.param(args, i)
 	}
+	if err := r.configureTiles(); err != nil {
+		return err
+	}
 	if err := r.block(r.program.Body); err != nil {
 		return err
 	}
+	r.releaseTiles()
 	if r.nontemporal != nil {
 		r.at.NewFence(enum.AtomicOrderingSequentiallyConsistent)
 	}
@@ -181,6 +186,8 @@ func (r *renderer) instr(in *program.Instr) error {
 		r.lanes(in)
 	case program.PtrAdd, program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
 		r.memory(in)
+	case program.TileDot:
+		return r.tileDot(in)
 	case program.For:
 		return r.loop(in)
 	case program.If:

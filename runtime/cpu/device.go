@@ -28,6 +28,9 @@ type Options struct {
 	// CPU and Features name another target for LLVM, as in llvmc.Options;
 	// empty means the host's. It must be able to run here.
 	CPU, Features string
+	// EmulateTiles has functions in place of the tile instructions that the CPU may lack: slow,
+	// and without effect where vectors have no 64 bytes.
+	EmulateTiles bool
 	// Passes is LLVM's pass pipeline; empty means llvmc.DefaultPasses.
 	Passes string
 }
@@ -91,10 +94,24 @@ func describe(c *llvmc.Compiler, options Options, workers int) *target.Desc {
 	if features != "" {
 		list = strings.Split(features, ",")
 	}
-	desc := target.ForCPU(name, list, workers)
+	if options.EmulateTiles {
+		list = append(list, "-amx-int8", "-amx-bf16", target.EmulatedTiles)
+	}
+	desc := withPermission(target.ForCPU(name, list, workers), func(without []string) *target.Desc {
+		return target.ForCPU(name, append(list, without...), workers)
+	})
 	if options.CPU == "" && options.Features == "" {
 		sizes := cpucache.OfCore()
 		desc = desc.WithCaches(sizes.L1, sizes.L2)
+	}
+	return desc
+}
+
+// withPermission is a target, or what it is without tile instructions where the system
+// does not let the process use them.
+func withPermission(desc *target.Desc, without func(features []string) *target.Desc) *target.Desc {
+	if desc.HasTiles() && !desc.EmulatesTiles() && askForTiles() != nil {
+		return without([]string{"-amx-int8", "-amx-bf16"})
 	}
 	return desc
 }

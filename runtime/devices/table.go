@@ -84,6 +84,10 @@ var families = []family{
 		open: openEmulated, workers: multiprocessors, describe: describeCUDA,
 	},
 	{
+		name: "cpu:emu", doc: "this machine's CPU with emulated tile instructions; slow", byName: true, slow: true, open: openCPUEmulated,
+		workers: func(_ runtime.Device, opt Options) int { return cores(opt) }, describe: describeCPU,
+	},
+	{
 		name: "tegra:emu", doc: "Jetson GPU emulated word by word, with checks; slow, needs ptxas", byName: true, slow: true, traces: true,
 		open: openTegraEmulated, workers: multiprocessors, describe: describeTegra,
 	},
@@ -171,8 +175,16 @@ func ratesCUDA(dev runtime.Device) *rates {
 }
 
 func openCPU(ctx context.Context, _ int, opt Options) (runtime.Device, error) {
-	// A nil *cpu.Device must not become a runtime.Device that is not nil.
-	dev, err := cpu.New(ctx, cpu.Options{Threads: opt.Threads, CacheDir: opt.CacheDir})
+	return openCPUWith(ctx, cpu.Options{Threads: opt.Threads, CacheDir: opt.CacheDir})
+}
+
+func openCPUEmulated(ctx context.Context, _ int, opt Options) (runtime.Device, error) {
+	return openCPUWith(ctx, cpu.Options{Threads: opt.Threads, CacheDir: opt.CacheDir, EmulateTiles: true})
+}
+
+// openCPUWith opens the CPU. A nil *cpu.Device must not become a runtime.Device that is not nil.
+func openCPUWith(ctx context.Context, options cpu.Options) (runtime.Device, error) {
+	dev, err := cpu.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}

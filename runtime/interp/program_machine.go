@@ -221,6 +221,8 @@ func (m *machine) instr(in *program.Instr) (func(), error) {
 		return m.atomic(in), nil
 	case program.Mma:
 		return m.mma(in)
+	case program.TileDot:
+		return m.tileDot(in), nil
 	case program.Prefetch, program.WaitGrid, program.LaunchNext, program.Fence:
 		return nil, nil
 	}

@@ -30,7 +30,8 @@ func GroupContractions(s *state.State, v *state.Value) {
 		if !splitsSum(s, v, u) {
 			return u
 		}
-		panels := inPanels(s, v)
+		integers := hasIntegers(s, analyse.Factors(u.Src[0]))
+		panels, tiles := inPanels(s, v) && integers, onFloatTiles(s, v) && !integers
 		factors := unsignedCodes(s, u, coarseFactors(s, u))
 		c := s.ContractionOf(u, factors, beside)
 		if c.IsFlat() {
@@ -40,7 +41,10 @@ func GroupContractions(s *state.State, v *state.Value) {
 			}
 			return innermost(s, u, factors, u.ReduceRange())
 		}
-		if s.Opt.Profile.IntegerSums && !panels {
+		if tiles && !panels && !tilesTake(s, c) {
+			return u
+		}
+		if s.Opt.Profile.IntegerSums && !panels && !tiles {
 			s.SeparateOffsets(c)
 		}
 		return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
@@ -126,6 +130,9 @@ func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 		return false
 	}
 	p := &s.Opt.Profile
+	if onFloatTiles(s, v) && s.ReadsField(u) {
+		return true
+	}
 	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse || inPanels(s, v))
 }
 

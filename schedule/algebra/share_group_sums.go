@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -15,11 +16,12 @@ import (
 
 // ShareGroupSums applies the rule to a value.
 func ShareGroupSums(s *state.State, v *state.Value) {
-	if n := s.Opt.Profile.MatrixTokens; n > 0 && s.WeightReuse(v)%n == 0 || !holdsDot(s.Exprs, v.Body) {
+	floats := onFloatTiles(s, v) && s.ReadsField(v.Body)
+	if n := s.Opt.Profile.MatrixTokens; n > 0 && s.WeightReuse(v)%n == 0 || !floats && !holdsDot(s.Exprs, v.Body) {
 		return
 	}
 	before := len(s.Values)
-	if body := sumsApart(s.Graph, v, v.Body); body != v.Body {
+	if body := sumsApart(s.Graph, v, v.Body, floats); body != v.Body {
 		v.Body = body
 		s.Record(v, true, "sums of activations", state.Number{Name: "values", Value: int64(len(s.Values) - before)})
 	}
@@ -38,13 +40,13 @@ func readsValue(u *ir.UOp) bool {
 
 // sumsApart replaces the largest expressions around sums of activations by reads
 // of values.
-func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp) *ir.UOp {
+func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, floats bool) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		switch {
 		case s.Height(u) == 0:
 			return nil
-		case isGroupSum(s.Exprs, v, u):
+		case isGroupSum(s.Exprs, v, u, floats):
 			with[u] = groupValue(s, u)
 			return nil
 		}
@@ -56,16 +58,16 @@ func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp) *ir.UOp {
 	return s.ReplaceNodes(body, with)
 }
 
-// isGroupSum reports arithmetic on sums of integers without weights, in a loop
+// isGroupSum reports arithmetic on sums of integers, or floats, without weights, in a loop
 // of a sum with weights, that some range of v's does not change: rows.
-func isGroupSum(s *expr.Exprs, v *state.Value, u *ir.UOp) bool {
+func isGroupSum(s *expr.Exprs, v *state.Value, u *ir.UOp, floats bool) bool {
 	if u.DType != ir.F32 && u.DType != ir.I32 || s.ReadsField(u) || !u.Op.IsElementwise() && u.Op != ir.OpReduce {
 		return false
 	}
 	sums := false
 	for _, x := range ir.Toposort(u) {
 		if x.Op == ir.OpReduce {
-			if x.DType != ir.I32 || !readsValue(x) {
+			if x.DType != ir.I32 && !floats || !analyse.IsSum(x) || !readsValue(x) {
 				return false
 			}
 			sums = true

@@ -133,6 +133,10 @@ type Profile struct {
 	// lanes are rows (heuristic: matmulPacked). Groups fold no lanes there, so that offsets
 	// stay in them, and codes are unsigned. 0: there are no panels.
 	PanelReuse int64
+	// FloatTiles is how many bytes of activations, stored as terms of BF16, a core's cache holds
+	// for tile instructions: of sums that read no more, floats are grouped where weights are
+	// decoded into panels. 0: there are no such instructions.
+	FloatTiles int64
 	// RecordRows is how many rows of packed weights are interleaved in records: lanes are
 	// rows there, and a tile of fewer rows has none. 0: rows lie one after the other.
 	RecordRows int64

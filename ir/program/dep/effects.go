@@ -38,6 +38,7 @@ var effects = map[program.Op]Effects{
 	program.Dot4:        nothing,
 	program.ShuffleLane: Exchanges,
 	program.Mma:         Exchanges,
+	program.TileDot:     Reads | Writes,
 	program.Load:        Reads,
 	program.Gather:      Reads,
 	program.Guarded:     Reads,

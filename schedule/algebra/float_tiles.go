@@ -1,0 +1,62 @@
+package algebra
+
+import (
+	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/schedule/expr"
+	"tgc/schedule/state"
+)
+
+// activationTerms is how many terms hold an f32.
+const activationTerms = 3
+
+// termPoints is how many neighbours along the last axis lie together, before those of the next
+// position: what a tile instruction takes of a row, so that the rows of a tile are one run of
+// memory. Rows a power of two apart would meet in a few sets of the caches.
+const termPoints = 32
+
+// onFloatTiles reports a product of so many tokens that tile instructions sum it: of a group,
+// which its scale leaves. Each tile of rows reads all activations, from the second cache.
+func onFloatTiles(s *state.State, v *state.Value) bool {
+	p := &s.Opt.Profile
+	if p.FloatTiles == 0 || s.WeightReuse(v) <= p.PanelReuse {
+		return false
+	}
+	points := make(map[*ir.UOp]int64) // of the sums in and around a node
+	for _, u := range ir.Toposort(v.Body) {
+		n := int64(1)
+		for _, x := range u.Src {
+			n = max(n, points[x])
+		}
+		if analyse.IsFloatSum(u) && s.ReadsField(u) {
+			n = expr.Saturate(n, s.Points([]*ir.UOp{u.ReduceRange()}))
+		}
+		points[u] = n
+	}
+	return expr.Saturate(points[v.Body], s.WeightReuse(v)*activationTerms*int64(ir.BF16.Size())) <= p.FloatTiles
+}
+
+// tilesTake reports a contraction whose groups are what one tile instruction sums: at most as
+// many points as a row of a tile has, a power of two of them, of codes that are one BF16.
+func tilesTake(s *state.State, c *expr.Contraction) bool {
+	for i := range c.Terms {
+		last := c.Terms[i].Innermost()
+		if n, constant := last.Range.Src[0].Int(); !constant || n > termPoints || n < termPoints/2 || n&(n-1) != 0 {
+			return false
+		}
+		for _, f := range last.Factors {
+			if s.ReadsField(f) && !isTileCode(s, f) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// isTileCode reports a stored byte, or one with an offset, as a float.
+func isTileCode(s *state.State, f *ir.UOp) bool {
+	if s.RoleOf(f) == expr.OffsetCode {
+		f = f.Src[0]
+	}
+	return f.Op == ir.OpCast && f.Src[0].DType.IsInt() && f.Src[0].DType.Size() == 1
+}
