@@ -254,6 +254,22 @@ const (
 	heldRegisters   = unitRegisters / residentThreads // more weights and activations than these do not fit
 )
 
+// Registers of a thread as an assembler gives them, where they are fewer than a block may
+// have: of 625 plans with blocks of 512 threads 584 are on the right side of half of a
+// multiprocessor's (docs/bench/h200-step-pairs.jsonl.gz).
+const (
+	kernelRegisters = 36   // addresses, sums
+	heldRegister    = 1.15 // for each register of weights and activations that a thread reads in all
+)
+
+// fills reports blocks of which a multiprocessor has one at once: no part of it becomes free
+// for one before the kernel before has left all of it.
+func (c *mapped) fills(k *work, threads float64) bool {
+	weights := float64(c.rows*c.iterations) * k.bytes / (k.rows * k.points)
+	held := float64(c.atOnce) * (weights + k.element()) / 4
+	return threads*min(kernelRegisters+heldRegister*held, unitRegisters/max(threads, residentThreads)) > unitRegisters/2
+}
+
 // blocksAtOnce is how many blocks of some threads a multiprocessor has at once.
 func blocksAtOnce(threads, registers float64) float64 {
 	return max(math.Floor(min(unitRegisters/(min(registers, mostRegisters)*threads), unitThreads/threads, unitBlocks)), 1)
@@ -301,14 +317,20 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	}
 	p.issue = issued/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*c.reading(k, t)*k.uses
 	p.serial = turns * (float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)
-	p.prologue = t.Launch*busiest*threads/warp + t.Block*blocks + t.Ready*k.ready/threads
+	block, whole := t.Block, 0.0
+	if k.dot && k.uses == 1 {
+		if block = t.BlockBytes; c.fills(k, threads) {
+			whole = t.Whole
+		}
+	}
+	p.prologue = t.Launch*busiest*threads/warp + block*blocks + t.Ready*k.ready/threads
 	if c.sharing > int64(c.desc.WarpSize) {
 		p.prologue += turns * t.Barrier
 	}
 	if c.staged && !k.waits {
 		p.prologue += t.Stage
 	}
-	p.total = t.Start + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
+	p.total = t.Start + whole + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
 	return p
 }
 

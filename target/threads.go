@@ -13,12 +13,16 @@ import "math"
 // pairs and made whole steps 1.5 % slower. Again was set by hand, by the pairs with several
 // uses, and Line by output layers, which 4 threads a row read 7 to 20 % slower than 16
 // (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs that differ in nothing else
-// (docs/bench/h200-stage-pairs.jsonl.gz, docs/bench/h200-stage.txt). What scales with a device,
+// (docs/bench/h200-stage-pairs.jsonl.gz, docs/bench/h200-stage.txt). Whole and BlockBytes
+// were set by pairs in steps that differ in threads and blocks only, and by whole steps
+// (docs/bench/h200-whole.txt). What scales with a device,
 // its bandwidth, its multiprocessors and their rate, is in Cost.
 type Threads struct {
 	Start         float64 // ns, from the end of the kernel before to the first instruction after the wait
 	Block         float64 // ns a block of the grid
+	BlockBytes    float64 // likewise, where each weight is used once, in sums of bytes
 	Launch        float64 // ns a warp of a multiprocessor
+	Whole         float64 // ns that such a block waits which takes more than half of a multiprocessor, until the kernel before has left
 	Ready         float64 // ns a byte that a thread reads before a block has its activations
 	Reading       float64 // ns a byte of an activation that a multiprocessor's threads read from caches, for each line that lanes read parts of at once
 	ReadingShared float64 // likewise, from shared memory
@@ -54,7 +58,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 // threadsNVIDIA are the numbers of NVIDIA GPUs.
 func threadsNVIDIA() Threads {
 	return Threads{
-		Start: 680, Block: 4.3, Launch: 53, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
+		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
 		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 1.6, ExtractBytes: 2.96, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
