@@ -88,11 +88,7 @@ func gpuTiles(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, 
 		}
 		n := shares(ceil(p.size(row), rows), most/(threads*beside))
 		if panel {
-			for _, i := range w.rows {
-				if p.axes[i].Kind == plan.StoreAxis {
-					p.add(plan.STAGE, p.axes[i].Name, gpuPanelPoints)
-				}
-			}
+			p.stageRows(w, gpuPanelPoints)
 		}
 		p.split(plan.UPCAST, row, rows)
 		p.split(plan.LOCAL, row, n)

@@ -194,11 +194,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 	perRow := p.perRow(weights, w)
 	tile, panel := p.pickTile(row, token, w, perRow)
 	if panelWorthIt(w) {
-		for _, i := range w.rows {
-			if p.axes[i].Kind == plan.StoreAxis {
-				p.add(plan.STAGE, p.axes[i].Name, 0)
-			}
-		}
+		p.stageRows(w, 0)
 	}
 	p.split(plan.UPCAST, token, tile.tokens)
 	p.split(plan.UPCAST, row, tile.rows)

@@ -59,11 +59,7 @@ func (p *planner) matmulPacked(weights []*operand, w *operand, row int) (how str
 	if tile.registers == 0 {
 		return "", false
 	}
-	for _, i := range w.rows {
-		if p.axes[i].Kind == plan.StoreAxis {
-			p.add(plan.STAGE, p.axes[i].Name, 0)
-		}
-	}
+	p.stageRows(w, 0)
 	lanes := lanesOf(p.desc)
 	p.split(plan.VECTOR, row, lanes)
 	p.split(plan.UPCAST, row, tile.registers/perRow)
@@ -191,4 +187,13 @@ func (p *planner) sumLevels(u *ir.UOp, points map[int]int64) int64 {
 		return inner
 	}
 	return inner + 1
+}
+
+// stageRows decodes the rows of a weight into a panel of so many points of the sum at a time; 0: all of them.
+func (p *planner) stageRows(w *operand, points int64) {
+	for _, i := range w.rows {
+		if p.axes[i].Kind == plan.StoreAxis {
+			p.add(plan.STAGE, p.axes[i].Name, points)
+		}
+	}
 }

@@ -26,11 +26,7 @@ func (p *planner) matmulTiles(weights []*operand, w *operand, row int) (how stri
 	if registers := t.perRow(weights, w); registers*plan.TileRows*t.panelBytes(weights) > int64(p.desc.CacheL2Bytes) {
 		return "", false
 	}
-	for _, i := range w.rows {
-		if t.axes[i].Kind == plan.StoreAxis {
-			t.add(plan.STAGE, t.axes[i].Name, 0)
-		}
-	}
+	t.stageRows(w, 0)
 	tokens := evenTiles(t.size(token), min(plan.TileRows, max(t.tileTokens(weights), 1)))
 	t.split(plan.VECTOR, row, plan.TileRows)
 	t.split(plan.UPCAST, token, tokens)
