@@ -232,8 +232,13 @@ func TestKitEveryRuleFires(t *testing.T) {
 	integers := schedule.CPUOptions() // some rules are for lanes along k
 	integers.Profile.SumPiece, integers.Profile.PanelRows = 2, 1
 	integers.Control = control
+	tiles := schedule.CPUOptions() // of two tokens and more
+	tiles.Profile.FloatTiles, tiles.Profile.PanelReuse = 1<<20, 1
+	tiles.Control = control
+	matrices := plain
+	matrices.Profile.MatrixTokens = 8
 	count := func(c *testkit.Case) {
-		for _, o := range []schedule.Options{opt, storing, forwarding, integers, plain} {
+		for _, o := range []schedule.Options{opt, storing, forwarding, integers, tiles, matrices, plain} {
 			_, err := c.Schedule(t.Context(), o)
 			if err != nil && strings.Contains(err.Error(), "buffer hazard") {
 				continue // an assignment program without a legal order

@@ -26,7 +26,7 @@ func TestLibraryPlans(t *testing.T) {
 	}{
 		{"a window of single channels", func(g *tensor.Graph) *tensor.Tensor {
 			return input(g, "x", 1, 128, 56, 56).Conv(input(g, "w", 128, 1, 3, 3), nil, tensor.ConvOptions{Padding: []int{1}, Groups: 128})
-		}, "a thread each along s2, 9 points", 128, 1 << 14},
+		}, "a thread each along s2, 7 results with 9 points", 128, 1 << 14},
 		{"elements that share what their row folds", func(g *tensor.Graph) *tensor.Tensor {
 			y := square(g, 256).Add(input(g, "b", 256))
 			return y.Sub(y.LogSumExpKeep(-1))

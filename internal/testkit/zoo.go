@@ -54,6 +54,7 @@ func Rounded() []ZooEntry {
 		entry("cache of normed heads", zooNormedCache),
 		entry("int8 activations Q6_K", zooInt8), entry("i16 activations Q4_K", zooDigits), entry("f16 activations Q4_0", zooHalves),
 		entry("f16 product", zooHalfProduct), entry("cross entropy", zooCrossEntropy),
+		entry("tokens Q8_0", zooTokens), entry("convolution", zooConvolution),
 	}
 }
 
@@ -114,6 +115,16 @@ func zooHalves(z *Fixture) {
 // A sum in f32 of a product of halves is stored as halves.
 func zooHalfProduct(z *Fixture) {
 	z.G.Output("y", z.G.Input("x", ir.F16, 4, 16).MatMul(z.G.Input("w", ir.F16, 16, 8)))
+}
+
+// zooTokens has tokens enough for tiles of a CPU.
+func zooTokens(z *Fixture) {
+	z.G.Output("y", z.input("x", 9, 64).Tanh().Linear(z.G.Packed("w", "Q8_0", 16, 64)))
+}
+
+// zooConvolution is a product whose rows are positions: 16, with a sum over channels and window.
+func zooConvolution(z *Fixture) {
+	z.G.Output("y", z.input("x", 1, 3, 6, 6).Conv(z.input("w", 4, 3, 3, 3), nil, tensor.ConvOptions{}))
 }
 
 // Losses need the sum of the exponentials, their derivative the maximum too.
