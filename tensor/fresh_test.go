@@ -69,17 +69,23 @@ func loopDoesNotGrow(t *testing.T, step func(ctx context.Context, w, v *tensor.T
 	if w, v, err = step(t.Context(), w, v, 50); err != nil {
 		t.Fatal(err)
 	}
-	heap, resident := testkit.MemoryInUse(t)
-	start := time.Now()
-	if w, v, err = step(t.Context(), w, v, *eagerSteps); err != nil {
-		t.Fatal(err)
+	var grown, more int64
+	for range 3 { // what other tests of the process have left may come and go once, a leak grows every time
+		heap, resident := testkit.MemoryInUse(t)
+		start := time.Now()
+		if w, v, err = step(t.Context(), w, v, *eagerSteps); err != nil {
+			t.Fatal(err)
+		}
+		if w, v, err = step(t.Context(), w, v, 1); err != nil { // forgets what no step refers to
+			t.Fatal(err)
+		}
+		heapAfter, residentAfter := testkit.MemoryInUse(t)
+		grown, more = heapAfter-heap, residentAfter-resident
+		t.Logf("after %d steps of %v the heap has %d bytes more, the process %d", *eagerSteps, time.Since(start)/time.Duration(*eagerSteps), grown, more)
+		if grown <= 1<<20 && more <= 64<<20 {
+			break
+		}
 	}
-	if w, _, err = step(t.Context(), w, v, 1); err != nil { // forgets what no step refers to
-		t.Fatal(err)
-	}
-	heapAfter, residentAfter := testkit.MemoryInUse(t)
-	grown, more := heapAfter-heap, residentAfter-resident
-	t.Logf("after %d steps of %v the heap has %d bytes more, the process %d", *eagerSteps, time.Since(start)/time.Duration(*eagerSteps), grown, more)
 	if grown > 1<<20 || more > 64<<20 { // a step's two tensors are 32 KiB
 		t.Errorf("the heap grew by %d bytes, the process by %d", grown, more)
 	}
