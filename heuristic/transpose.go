@@ -45,6 +45,17 @@ func (a *analysis) turned(u *ir.UOp, lanes int) int {
 	}, -1)
 }
 
+// turnedBytes is the size of the largest elements that are read along one axis and stored along another.
+func (a *analysis) turnedBytes(stored, read int) int64 {
+	size := int64(1)
+	for _, u := range a.order {
+		if a.turned(u, stored) == read {
+			size = max(size, int64(u.DType.Size()))
+		}
+	}
+	return size
+}
+
 // tileable reports a store axis of which a tile can have lanes.
 func (a *analysis) tileable(i int) bool {
 	return a.constant(i) && a.laneSafe(i) && a.size(i) >= fewestTile && a.everyStore(i)
@@ -52,12 +63,7 @@ func (a *analysis) tileable(i int) bool {
 
 // transposedTile takes lanes of both axes: i, along which is stored, and j.
 func (p *planner) transposedTile(i, j int) string {
-	size := int64(1)
-	for _, u := range p.order {
-		if p.turned(u, i) == j {
-			size = max(size, int64(u.DType.Size()))
-		}
-	}
+	size := p.turnedBytes(i, j)
 	lanes := p.anyLanes(p.size(i), lanesOf(p.desc))
 	p.split(plan.VECTOR, i, lanes)
 	elements := tileRun / size
@@ -81,12 +87,7 @@ const (
 
 // gpuTransposed shares a tile of both axes: i, along which is stored, and j.
 func (p *planner) gpuTransposed(i, j int) string {
-	size := int64(1)
-	for _, u := range p.order {
-		if p.turned(u, i) == j {
-			size = max(size, int64(u.DType.Size()))
-		}
-	}
+	size := p.turnedBytes(i, j)
 	vector := min(gpuTileVector, tileRun/size)
 	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), vector))
 	lanes := max(p.taken[i], 1)
