@@ -91,8 +91,12 @@ func needsHeavy(s *state.State, v, p *state.Value, seen map[int]bool) bool {
 		}
 		seen[id] = true
 		operand := s.Values[id]
-		light, _, _ := s.IsLight(operand, operand.Ranges)
-		return !light && slices.Contains(s.ReadMemo[id].Values, p.ID) || needsHeavy(s, operand, p, seen)
+		if slices.Contains(s.ReadMemo[id].Values, p.ID) {
+			if light, _, _ := s.IsLight(operand, operand.Ranges); !light {
+				return true
+			}
+		}
+		return needsHeavy(s, operand, p, seen)
 	})
 }
 

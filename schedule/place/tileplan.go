@@ -117,8 +117,26 @@ func tileReuse(s *state.State, p *state.Value) int64 {
 	return s.Opt.Profile.TileReuse
 }
 
-// findTile tries splits, smallest tile first.
+// findTile is the smallest tile that fits, remembered: a value is tried again whenever one near it
+// has changed, and seldom are its readers others then.
 func findTile(s *state.State, c, p *state.Value, uses []state.Use) *tilePlan {
+	key := state.TileKey{Reader: c.Node, Value: p.Node, ReaderBody: c.Body, ValueBody: p.Body}
+	if known, ok := s.TileMemo[key].(*triedTile); ok && slices.Equal(known.loops, c.StoreLoops()) {
+		return known.plan
+	}
+	plan := smallestTile(s, c, p, uses)
+	s.TileMemo[key] = &triedTile{loops: slices.Clone(c.StoreLoops()), plan: plan}
+	return plan
+}
+
+// triedTile is what findTile found for a reader with the given loops, nil for none.
+type triedTile struct {
+	loops []*ir.UOp
+	plan  *tilePlan
+}
+
+// smallestTile tries splits, smallest tile first.
+func smallestTile(s *state.State, c, p *state.Value, uses []state.Use) *tilePlan {
 	rows := recordRows(s, p)
 	for _, splits := range candidateSplits(s, c) {
 		plan := newTilePlan(s.Exprs, c, splits)

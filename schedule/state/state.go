@@ -44,6 +44,8 @@ type State struct {
 	Records []Record
 	Err     error // the first error of a pass
 
+	TileMemo map[TileKey]any // what tile rules found out about a reader and a value
+
 	Used     Decisions // those of Opt.Decisions that a rule has asked for
 	insists  bool      // the rule that runs was told to apply
 	hashMemo map[*ir.UOp]uint64
@@ -51,6 +53,11 @@ type State struct {
 	factMemo  map[*ir.UOp]Facts
 	flatMemo  map[*ir.UOp]*ir.UOp // reads by their places in memory
 	priceMemo map[formKey]int64
+}
+
+// TileKey names a reader and a value, and what they are made of.
+type TileKey struct {
+	Reader, Value, ReaderBody, ValueBody *ir.UOp
 }
 
 // New is the state before the first pass.
@@ -65,6 +72,7 @@ func New(a *ir.Arena, opt Options) *State {
 	return &State{
 		Graph: graph, Opt: opt, factMemo: make(map[*ir.UOp]Facts),
 		flatMemo: make(map[*ir.UOp]*ir.UOp), priceMemo: make(map[formKey]int64), hashMemo: make(map[*ir.UOp]uint64),
+		TileMemo: make(map[TileKey]any),
 	}
 }
 
