@@ -25,7 +25,7 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
-		n := divisor(p.size(i), left)
+		n := p.threads(p.size(i), left)
 		p.split(plan.LOCAL, i, n)
 		p.roll(i)
 		left /= n

@@ -3,7 +3,8 @@ package place
 import "tgc/schedule/state"
 
 // FusePoints: every point of p is read once, nowhere inside a loop that
-// would repeat it: p moves into its readers without recomputation.
+// would repeat it: p moves into its readers without recomputation. Two sums over weights
+// stay apart where their rows would leave workers without any.
 func FusePoints(s *state.State, p *state.Value) bool {
 	list := s.PlacedUses(p)
 	for _, u := range list {
@@ -11,7 +12,7 @@ func FusePoints(s *state.State, p *state.Value) bool {
 			s.Record(p, false, "repeated inside a reduce", state.Number{Name: "times", Value: s.Points(repeated)})
 			return false
 		}
-		if u.Binder != nil && s.FactsOf(p.Body).Weights && s.FactsOf(u.Consumer.Body).Weights && rowsOf(s.Exprs, u) < s.Opt.Profile.Parallel {
+		if u.Binder != nil && s.FactsOf(p.Body).Weights && s.FactsOf(u.Consumer.Body).Weights && rowsOf(s.Exprs, u) < s.Opt.Profile.Workers {
 			s.Record(p, false, "both read weights: a grid barrier")
 			return false
 		}

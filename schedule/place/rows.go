@@ -38,7 +38,7 @@ func oncePerRow(s *state.State, p *state.Value) bool {
 			return false
 		}
 	}
-	if len(inner) > 1 || len(inner) == 1 && s.Points(inner)%s.Opt.Profile.RowLanes != 0 {
+	if len(inner) > 1 || len(inner) == 1 && s.Points(inner) < s.Opt.Profile.RowLanes {
 		return false // nobody could share the row's points
 	}
 	if foldsAlong(s.Exprs, c, inner) {

@@ -102,8 +102,8 @@ type Profile struct {
 	GridPiece int64
 	// GridChunk is the least number of points of a chunk.
 	GridChunk int64
-	// RowLanes is of what number the points of a row must be a multiple, so that
-	// the threads that fold the row can share them.
+	// RowLanes is how many points a row must have at least, so that the threads that
+	// fold the row can share them; the last of their turns may be short.
 	RowLanes int64
 	// LaunchEdge is how many scalar operations of one block fit in the time
 	// from one launch to the next that needs it. On an H200 attention over 1,072
