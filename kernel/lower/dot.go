@@ -34,7 +34,11 @@ func (l *widener) dotTerm(u *ir.UOp, i int, at coords, pend analyse.RangeSet) (t
 	}
 	t = term{x: widen(x), dot: i + 1, pend: pend}
 	if y == nil {
-		ones := program.Vector(ir.I8, l.exprs.laneCount(target))
+		other := ir.U8 // instructions have an unsigned side and a signed one
+		if x.DType == ir.U8 {
+			other = ir.I8
+		}
+		ones := program.Vector(other, l.exprs.laneCount(target))
 		t.y = val{v: l.b.Int(ones, 1), subAxes: target, depth: l.scopes.top()}
 		return t, true
 	}

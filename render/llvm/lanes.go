@@ -192,6 +192,12 @@ func (r *renderer) dot4(in *program.Instr) value.Value {
 	if xSigned && !ySigned {
 		x, y, xSigned, ySigned = y, x, false, true
 	}
+	if name := r.dotIntrinsic(fewestDotLanes); lanesOf(acc) == 1 && name != "" && ySigned && !xSigned && r.isX86() {
+		register := lists.Map([]value.Value{acc, x, y}, func(v value.Value) value.Value {
+			return r.widenTo(r.bitcast(v, types.I32), fewestDotLanes)
+		})
+		return r.lane(r.intrinsic(name, register[0].Type(), register...), 0)
+	}
 	if name := r.dotIntrinsic(lanesOf(acc)); name != "" && ySigned {
 		t := acc.Type()
 		side := t // of x86's, a lane of four bytes; of ARM's, the bytes
@@ -223,6 +229,9 @@ func (r *renderer) dot4(in *program.Instr) value.Value {
 	}
 	return acc
 }
+
+// fewestDotLanes are those of the smallest register that a dot instruction works on.
+const fewestDotLanes = 4
 
 // vpdpbusd does not saturate its sums: it is Dot4 exactly. The contraction table names the
 // widest form of x86's; narrower ones have the same name but the width. ARM's has one.
