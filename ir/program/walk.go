@@ -36,3 +36,11 @@ func (in *Instr) EachUse(do func(*Value)) {
 		}
 	}
 }
+
+// SharesUnits reports a program of a CPU whose workers take the last of its units as they get on, not a part
+// dealt out before: one that streams from memory (it prefetches), so that a chunk of units is longer than the taking of it.
+func (p *Program) SharesUnits() bool {
+	found := false
+	p.Body.Each(func(in *Instr) { found = found || in.Op == Prefetch })
+	return found && p.Units() > 1
+}

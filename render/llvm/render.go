@@ -81,6 +81,7 @@ type renderer struct {
 	// nontemporal is the metadata of stores past the caches, nil without any.
 	nontemporal *metadata.Tuple
 	lo, hi      value.Value
+	queue       value.Value // of units that are taken while the kernel runs; nil without one
 	blocks      int
 	tiles       map[tileShape]*tileSet
 }
@@ -90,6 +91,11 @@ func (r *renderer) function(name string) error {
 	lo, hi := llir.NewParam("lo", types.I64), llir.NewParam("hi", types.I64)
 	r.lo, r.hi = lo, hi
 	r.fn = r.module.NewFunc(name, types.Void, args, lo, hi)
+	if r.program.SharesUnits() {
+		queue := llir.NewParam("queue", types.NewPointer(types.I64))
+		r.fn.Params, r.queue = append(r.fn.Params, queue), queue
+		r.fn.Sig.Params = append(r.fn.Sig.Params, queue.Typ)
+	}
 	r.fn.FuncAttrs = r.attributes()
 	r.entry = r.fn.NewBlock("entry")
 	r.at = r.fn.NewBlock("start")
@@ -289,8 +295,39 @@ func (r *renderer) loop(in *program.Instr) error {
 }
 
 func (r *renderer) grid(in *program.Instr) error {
+	if r.queue != nil {
+		return r.sharedGrid(in)
+	}
 	_, err := r.counted(in.Body, r.lo, r.hi, intOf(types.I64, 1), nil)
 	return err
+}
+
+// sharedGrid runs the worker's own units, and then what it takes out of the queue (package
+// runtime/cpu/native has its words: the first unit that is left, how many are taken at once, and their end).
+func (r *renderer) sharedGrid(in *program.Instr) error {
+	before, one := r.at, intOf(types.I64, 1)
+	word := func(at *llir.Block, i int64) value.Value {
+		in := at.NewLoad(types.I64, r.pointerAdd(at, types.I64, r.queue, intOf(types.I64, i)))
+		in.Align = 8
+		return in
+	}
+	take := r.newBlock("take")
+	before.NewBr(take)
+	lo, hi := take.NewPhi(llir.NewIncoming(r.lo, before)), take.NewPhi(llir.NewIncoming(r.hi, before))
+	r.at = take
+	if _, err := r.counted(in.Body, lo, hi, one, nil); err != nil {
+		return err
+	}
+	again := r.at
+	chunk, end := word(again, 1), word(again, 2)
+	first := again.NewAtomicRMW(enum.AtomicOpAdd, r.queue, chunk, enum.AtomicOrderingMonotonic)
+	last := again.NewAdd(first, chunk)
+	lo.Incs = append(lo.Incs, llir.NewIncoming(first, again))
+	hi.Incs = append(hi.Incs, llir.NewIncoming(again.NewSelect(again.NewICmp(enum.IPredSLT, last, end), last, end), again))
+	done := r.newBlock("taken")
+	again.NewCondBr(again.NewICmp(enum.IPredSLT, first, end), take, done)
+	r.at = done
+	return nil
 }
 
 func (r *renderer) branch(in *program.Instr) error {

@@ -120,3 +120,52 @@ func TestWorkersTakeChunks(t *testing.T) {
 		}
 	}
 }
+
+// The last units of a program that streams are taken by whichever worker is free: while one computes a
+// long unit, the other does all that was not dealt out, each once. Each unit stores which of its worker's it is.
+func TestWorkersShareUnits(t *testing.T) {
+	const units, dealt, long = 64, 48, 20_000_000
+	d := newDevice(t, Options{Threads: 2})
+	b := program.NewBuilder("shared")
+	n, out := b.Var("n"), b.Buffer(0, ir.I32, "out", 4, 4*units)
+	count := b.Alloca(ir.I32, program.LocalSpace, 1, 4)
+	b.Store(count, b.Int(program.Scalar(ir.I32), 0), 4)
+	b.SetGrid(units)
+	b.GridLoop(func(unit *program.Value) {
+		at := b.PtrAdd(out, unit)
+		b.Emit(program.Instr{Op: program.Prefetch, Args: []*program.Value{at}})
+		turns := b.If(b.Alu(ir.OpCmpEq, unit, b.Index(0)), func() []*program.Value { return []*program.Value{n} }, func() []*program.Value { return []*program.Value{b.Index(1)} })
+		half := b.Float(program.Scalar(ir.F32), 0.5)
+		b.For(b.Index(0), turns[0], b.Index(1), []*program.Value{half}, func(_ *program.Value, carried []*program.Value) []*program.Value {
+			return []*program.Value{b.Mul(carried[0], half)}
+		})
+		next := b.Add(b.Load(count, 1, 4), b.Int(program.Scalar(ir.I32), 1))
+		b.Store(at, next, 4)
+		b.Store(count, next, 4)
+	})
+	exec, memory := load(t, d, b.Finish()), alloc(t, d, 4*units)
+	r, err := d.Record(t.Context(), []runtime.Launch{{Calls: []runtime.Call{{Exec: exec[0], Slots: map[int]runtime.View{0: {Memory: memory}}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Free()
+	most := uint32(0)
+	for range 10 { // the free worker may have no core for a while
+		clear(memory.Host())
+		if err := r.Run(t.Context(), map[string]int64{"n": long}); err != nil {
+			t.Fatal(err)
+		}
+		seen := make(map[uint32]int)
+		for unit := range units {
+			got := binary.LittleEndian.Uint32(memory.Host()[4*unit:])
+			if seen[got]++; got == 0 || seen[got] > 2 {
+				t.Fatalf("unit %d is number %d of its worker, of which there are two", unit, got)
+			}
+			most = max(most, got)
+		}
+		if most == units-dealt/2 {
+			return
+		}
+	}
+	t.Errorf("the free worker did %d units at most, want %d", most, units-dealt/2)
+}

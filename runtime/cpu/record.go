@@ -76,7 +76,7 @@ func (r *recording) bind(c runtime.Call, number int) (native.Call, error) {
 			args[i] = uint64(address)
 		}
 	}
-	return native.Call{Fn: e.entry, Args: args, Units: p.Units(), Granularity: int64(p.Options.Of(program.Chunk)), Name: p.Name}, nil
+	return native.Call{Fn: e.entry, Args: args, Units: p.Units(), Granularity: int64(p.Options.Of(program.Chunk)), Shares: p.SharesUnits(), Name: p.Name}, nil
 }
 
 func (r *recording) bindBuffer(c runtime.Call, p *program.Param) (uintptr, error) {

@@ -14,10 +14,12 @@
 //
 // The kernel ABI is the platform's C ABI:
 //
-//	void kernel(void **args, int64_t lo, int64_t hi)
+//	void kernel(void **args, int64_t lo, int64_t hi, int64_t *queue)
 //
 // where args is an array of 8-byte slots (addresses or integer values) and
-// [lo, hi) the work units to do.
+// [lo, hi) the work units to do. A kernel that shares (Call.Shares) goes on with what it takes
+// out of the queue: it adds queue[1] to queue[0] at once, and what was there is the first of the queue[1]
+// units that it does next, up to queue[2].
 //
 // Cost on 2 virtual Zen 5 cores, kernels that do nothing: a step 0.09 us with
 // one worker and 0.3 us with two, a further launch 4 ns and 60 ns.

@@ -72,10 +72,19 @@ type callRecord struct {
 	args        uintptr
 	units       int64
 	granularity int64
-	granules    int64 // units / granularity, rounded up
+	granules    int64 // those that are dealt out before it begins: units / granularity, rounded up, or a part
 	flags       uint64
 	tick        uint64 // time stamp of its end in a profiled step
-	_           uint64
+	queue       uintptr
+}
+
+// queue is what is left of a call's units when each worker has done its own: kernels that share take
+// chunks of it while they run (Call.Shares). Renderers know its words.
+type queue struct {
+	next  int64 // the first unit that nobody has taken; raised by workers, also above end
+	chunk int64 // units taken at once
+	end   int64
+	_     [128 - 24]byte
 }
 
 // flagBarrier: all workers wait for each other after this call.

@@ -94,7 +94,8 @@ func (l *loop) ticksPerNanosecond() float64 {
 // prepare sets what the next play runs.
 func (l *loop) prepare(s *Step, profile bool) {
 	c := l.control
-	c.calls = s.memory.Addr()
+	s.deal(int64(len(l.blocks)))
+	c.calls = s.callsAddr()
 	c.end = c.calls + uintptr(len(s.records))*unsafe.Sizeof(callRecord{})
 	c.profile = 0
 	if profile {

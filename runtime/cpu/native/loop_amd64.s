@@ -209,6 +209,7 @@ next:
 	MOVQ	callRecord_args(BX), DI
 	MOVQ	R8, SI
 	MOVQ	R9, DX
+	MOVQ	callRecord_queue(BX), CX
 	MOVL	$1, workerBlock_active(R12)
 	MOVQ	callRecord_fn(BX), AX
 	CALL	AX

@@ -220,8 +220,9 @@ next:
 	MOVD	R9, R2
 	MOVD	$1, R3
 	MOVW	R3, workerBlock_active(R19)
-	MOVD	callRecord_fn(R21), R3
-	CALL	(R3)
+	MOVD	callRecord_queue(R21), R3
+	MOVD	callRecord_fn(R21), R4
+	CALL	(R4)
 	MOVW	ZR, workerBlock_active(R19)
 
 after:

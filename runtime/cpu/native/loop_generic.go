@@ -24,7 +24,8 @@ func startLoop(workers int, _ time.Duration) (*loop, error) {
 	return &loop{workers: int64(workers)}, nil
 }
 
-func (l *loop) prepare(_ *Step, profile bool) {
+func (l *loop) prepare(s *Step, profile bool) {
+	s.deal(l.workers)
 	l.profile = profile
 	l.cancelled.Store(false)
 	l.took = l.took[:0]
@@ -52,7 +53,7 @@ func (l *loop) runSlabs(records []callRecord, w int64) {
 	for i := range records {
 		r := &records[i]
 		if lo, hi := slab(r, w, l.workers); lo < hi && !l.cancelled.Load() {
-			purego.SyscallN(r.fn, r.args, uintptr(lo), uintptr(hi))
+			purego.SyscallN(r.fn, r.args, uintptr(lo), uintptr(hi), r.queue)
 		}
 	}
 }

@@ -14,7 +14,10 @@ type Call struct {
 	Units int64
 	// Granularity: slabs start at multiples of it; 0 means 1.
 	Granularity int64
-	Name        string // for errors
+	// Shares: the kernel takes chunks of the units that the queue (its fourth argument) holds once it has done
+	// its slab. Otherwise all units are in slabs.
+	Shares bool
+	Name   string // for errors
 }
 
 // maxUnits keeps products with the number of workers inside 64 bits.
@@ -25,6 +28,8 @@ const maxUnits = 1 << 48
 type Step struct {
 	memory  *Memory
 	records []callRecord
+	queues  []queue // of each call
+	shares  []bool
 	args    [][]uint64
 	names   []string
 	// launchEnd marks the last call of each launch, by call.
@@ -50,28 +55,32 @@ func NewStep(launches [][]Call) (*Step, error) {
 	if len(calls) == 0 {
 		return nil, errors.New("native: a step needs at least one call")
 	}
+	queueBytes := len(calls) * int(unsafe.Sizeof(queue{}))
 	recordBytes := len(calls) * int(unsafe.Sizeof(callRecord{}))
-	memory, err := Alloc(int64(recordBytes + 8*slots))
+	memory, err := Alloc(int64(queueBytes + recordBytes + 8*slots))
 	if err != nil {
 		return nil, err
 	}
 	base := unsafe.Pointer(unsafe.SliceData(memory.Bytes()))
 	s := &Step{
 		memory:    memory,
-		records:   unsafe.Slice((*callRecord)(base), len(calls)),
+		queues:    unsafe.Slice((*queue)(base), len(calls)),
+		records:   unsafe.Slice((*callRecord)(unsafe.Add(base, queueBytes)), len(calls)),
 		launchEnd: launchEnd,
 	}
-	free := unsafe.Slice((*uint64)(unsafe.Add(base, recordBytes)), slots)
+	free := unsafe.Slice((*uint64)(unsafe.Add(base, queueBytes+recordBytes)), slots)
 	for i, call := range calls {
 		args := free[:len(call.Args):len(call.Args)]
 		free = free[len(call.Args):]
 		copy(args, call.Args)
 		s.args = append(s.args, args)
 		s.names = append(s.names, call.Name)
+		s.shares = append(s.shares, call.Shares)
 		s.records[i] = callRecord{
 			fn:          call.Fn,
 			args:        uintptr(unsafe.Pointer(unsafe.SliceData(args))),
 			granularity: max(call.Granularity, 1),
+			queue:       uintptr(unsafe.Pointer(&s.queues[i])),
 		}
 		if err := s.setUnits(i, call.Units); err != nil {
 			return nil, errors.Join(err, memory.Free())
@@ -105,9 +114,39 @@ func (s *Step) setUnits(call int, units int64) error {
 	}
 	r := &s.records[call]
 	r.units = units
-	r.granules = (units + r.granularity - 1) / r.granularity
+	r.granules = r.allGranules()
 	return nil
 }
+
+// allGranules are those of all units.
+func (r *callRecord) allGranules() int64 { return (r.units + r.granularity - 1) / r.granularity }
+
+// Of a call that shares, a worker's slab is three quarters of its part, and it takes the rest in so many
+// chunks of equal size for each worker: a core that another process uses, or that memory serves
+// worse for a while, does less. A call with fewer granules than sharedGranules a worker is dealt out whole.
+const (
+	dealtQuarters   = 3
+	chunksEach      = 4
+	sharedGranules  = 4
+	quartersOfWhole = 4
+)
+
+// deal splits the units of all calls between slabs and queues, for so many workers; before each run.
+func (s *Step) deal(workers int64) {
+	for i := range s.records {
+		r, q := &s.records[i], &s.queues[i]
+		all := r.allGranules()
+		r.granules = all
+		if s.shares[i] && workers > 1 && all >= sharedGranules*workers {
+			r.granules = all * dealtQuarters / quartersOfWhole / workers * workers
+		}
+		left := all - r.granules
+		*q = queue{next: r.granules * r.granularity, chunk: (left + chunksEach*workers - 1) / (chunksEach * workers) * r.granularity, end: r.units}
+	}
+}
+
+// callsAddr is where the records begin.
+func (s *Step) callsAddr() uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(s.records))) }
 
 // placeBarriers puts a barrier after each launch, except between launches
 // whose calls all fit in one granule: worker 0 alone runs both, in order.
@@ -121,7 +160,7 @@ func (s *Step) placeBarriers() {
 		serial := true
 		for i := start; i < end; i++ {
 			s.records[i].flags = 0
-			serial = serial && s.records[i].granules <= 1
+			serial = serial && s.records[i].allGranules() <= 1
 		}
 		if !serial || !serialAfter {
 			s.records[end-1].flags = flagBarrier
@@ -132,13 +171,13 @@ func (s *Step) placeBarriers() {
 
 // Free releases the step's memory.
 func (s *Step) Free() error {
-	s.records, s.args = nil, nil
+	s.records, s.queues, s.args = nil, nil, nil
 	return s.memory.Free()
 }
 
 // callAt is the number of the call whose record is at an address.
 func (s *Step) callAt(record uintptr) int {
-	return int((record - s.memory.Addr()) / unsafe.Sizeof(callRecord{}))
+	return int((record - s.callsAddr()) / unsafe.Sizeof(callRecord{}))
 }
 
 // slab is the part of a call's units that worker w of count runs: bounds are
