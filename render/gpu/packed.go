@@ -1,6 +1,8 @@
 package gpu
 
 import (
+	"fmt"
+
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
@@ -12,6 +14,9 @@ import (
 // those that allow it and an operand is in words already. It reports success.
 func (s *Selector) packedAlu(in *program.Instr) bool {
 	d := in.Result.Type.Elem
+	if s.shiftByThread(in) {
+		return true
+	}
 	if !IsPacked(in.Result.Type) || d.IsFloat() || !s.inWords(in.Args) {
 		return false
 	}
@@ -120,6 +125,38 @@ func (s *Selector) shiftPacked(op ir.Op, d ir.DType, x Operand, count, bits uint
 		return s.word(ir.OpAnd, shifted, repeat(d, all<<count))
 	}
 	return s.word(ir.OpAnd, shifted, repeat(d, all>>count))
+}
+
+// shiftByThread shifts words by an amount that is the same in all lanes of a vector, but only
+// known to a thread: the lanes of a warp that share bytes take other bits of them. It reports
+// success.
+func (s *Selector) shiftByThread(in *program.Instr) bool {
+	d := in.Result.Type.Elem
+	if in.Ir != ir.OpShl && in.Ir != ir.OpShr || !IsPacked(in.Result.Type) || in.Ir == ir.OpShr && d.IsSigned() {
+		return false
+	}
+	count, single := s.single(in.Args[1])
+	within, known := s.bounds[in.Args[1]]
+	if !single || count.Literal() || !known || within.Lo < 0 || within.Hi >= int64(d.Bits()) || s.values[in.Args[0].ID].words == nil {
+		return false
+	}
+	count.Type = I32
+	kept := s.Once(fmt.Sprintf("kept %s %s %s", in.Ir, d, count.Name), func() Operand {
+		lane := s.print.Named(s.word(in.Ir, word(mask(d)), count))
+		if in.Ir == ir.OpShl {
+			lane = s.print.Named(s.word(ir.OpAnd, lane, word(mask(d))))
+		}
+		return s.print.Named(s.word(ir.OpMul, lane, repeat(d, 1)))
+	})
+	from, bits := s.possible(in.Args[0]), uint64(0)
+	for n := within.Lo; n <= within.Hi; n++ {
+		bits |= shiftedBits(in.Ir, d, from, uint64(n))
+	}
+	s.setWords(in.Result, lists.Map(s.Words(in.Args[0]), func(x Operand) Operand {
+		return s.print.Named(s.word(ir.OpAnd, s.word(in.Ir, x, count), kept))
+	}))
+	s.values[in.Result.ID].bits = bits
+	return true
 }
 
 // addPacked keeps carries (or borrows) inside of lanes: the upper bits of the
