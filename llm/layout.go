@@ -24,7 +24,7 @@ func chooseRecords(config *engine.Config, f *gguf.File, desc *target.Desc, mode 
 			return
 		}
 	}
-	config.Records = recordsFor(config.Records, desc, mode, bytes)
+	config.Records = recordsFor(f, config.Records, desc, mode, bytes)
 }
 
 // recordsOf is what a decision says of the layout.
@@ -58,6 +58,21 @@ func interleaving(f *gguf.File, bits int) (list []gguf.Tensor) {
 	return list
 }
 
+// allWholeBytes reports weights of which every type that only packed.MostRecordBits interleaves stores whole bytes.
+func allWholeBytes(f *gguf.File) bool {
+	found := false
+	for _, t := range interleaving(f, packed.MostRecordBits) {
+		format, _ := packed.ByGGUF(uint32(t.Type))
+		if format.BlockBytes*8 <= packed.RecordBits*format.BlockElems {
+			continue
+		}
+		if found = true; !format.WholeBytes() {
+			return false
+		}
+	}
+	return found
+}
+
 // LayoutDecisions are other layouts of a model's weights than the one by price, each as a decision and as
 // the choice that tries it; none on devices that have one, and where memory has no room for two copies.
 func LayoutDecisions(m *Model, desc *target.Desc, mode nn.Numeric) (list []schedule.Decision) {
@@ -65,7 +80,7 @@ func LayoutDecisions(m *Model, desc *target.Desc, mode nn.Numeric) (list []sched
 		return nil
 	}
 	counts := []int{0}
-	if usual := recordsFor(engine.RecordsByPrice, desc, mode, 0); usual > 0 {
+	if usual := recordsFor(m.File, engine.RecordsByPrice, desc, mode, 0); usual > 0 {
 		counts[0] = len(interleaving(m.File, int(usual)))
 	}
 	for _, choice := range []schedule.Choice{schedule.Decline, packed.RecordBits, packed.MostRecordBits} {

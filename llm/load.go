@@ -60,12 +60,17 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 // gain, where memory has room for them beside the file. One Zen 5 core, decode, GB/s of a matrix in the file's order and in records: exact Q4_0 17
 // and 34, Q4_K 18 and 26, Q6_K 25 and 26. In int8, where a sum has few lanes to fold at its end, it depends on
 // the core (target.Desc.RecordDots). A copy of the weights is made in memory, in large pages.
-func recordsFor(chosen engine.Records, desc *target.Desc, mode nn.Numeric, bytes int64) engine.Records {
+//
+// Wider weights than packed.RecordBits pay in exact mode where they are whole bytes, on cores of the same kind: Qwen3 0.6B Q8_0
+// 19.2 and 19.6 tokens a second in the file's order, 20.8 and 21.1 in records.
+func recordsFor(f *gguf.File, chosen engine.Records, desc *target.Desc, mode nn.Numeric, bytes int64) engine.Records {
 	switch {
 	case chosen != engine.RecordsByPrice:
 		return chosen
 	case !desc.CanInterleave() || !roomFor(bytes):
 		return engine.RecordsNever
+	case mode == nn.Exact && desc.RecordDots && allWholeBytes(f):
+		return packed.MostRecordBits
 	case mode == nn.Exact:
 		return engine.RecordsAlways
 	case mode == nn.Int8 && desc.RecordDots:

@@ -57,20 +57,30 @@ func TestDecidedLayouts(t *testing.T) {
 			t.Errorf("%s: decisions %v, want one from %q", name, got.Decisions, c.origin)
 		}
 	}
-	// Cores on which dots of bytes run faster from records have them in int8.
+	// Cores on which dots of bytes run faster from records have them in int8, and of whole bytes in exact mode.
 	intel := mustTarget(t, "llvm:sapphirerapids")
-	for mode, want := range map[nn.Numeric]int{nn.Int8: packed.MostRecordBits, nn.Exact: packed.RecordBits, nn.Int16: 0} {
-		step, err := llm.CompileStep(t.Context(), m, llm.Variant{Batch: 1, Tokens: 1, Context: 64, Numeric: mode}, 8, intel, engine.Config{})
+	bytes := syntheticModel(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=512,vocab=512,quant=q8_0")
+	for c, want := range map[layoutCase]int{
+		{m, nn.Int8}: packed.MostRecordBits, {m, nn.Exact}: packed.RecordBits, {m, nn.Int16}: 0,
+		{bytes, nn.Int8}: packed.MostRecordBits, {bytes, nn.Exact}: packed.MostRecordBits, {bytes, nn.Int16}: 0,
+	} {
+		mode := c.mode
+		step, err := llm.CompileStep(t.Context(), c.model, llm.Variant{Batch: 1, Tokens: 1, Context: 64, Numeric: mode}, 8, intel, engine.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := step.Compiled.Target.Records; got != want {
-			t.Errorf("%s by price: records of %d bits, want %d", mode, got, want)
+			t.Errorf("%s of %s by price: records of %d bits, want %d", mode, c.model.File.Tensors()[0].Type, got, want)
 		}
 	}
 	if plain, other := compile(nn.Int8, engine.Config{}), compile(nn.Int8, engine.Config{DB: dir}); plain.Kernels[0].Plan.String() == "" || database.BoardOf(plain.Target) == database.BoardOf(other.Target) {
 		t.Error("plans of either layout are for the same board")
 	}
+}
+
+type layoutCase struct {
+	model *llm.Model
+	mode  nn.Numeric
 }
 
 // Layouts are offered where they differ from the one by price, and nowhere else.

@@ -72,6 +72,11 @@ func (f *Format) Interleaves(shape []int64, bits int) bool {
 	return inWords()[f.Name] && f.BlockBytes*8 <= bits*f.BlockElems
 }
 
+// WholeBytes reports a type that stores each weight as a byte: nothing is masked or shifted out of it.
+func (f *Format) WholeBytes() bool {
+	return slices.ContainsFunc(f.Fields, func(fd Field) bool { return fd.DType.Size() == 1 && fd.Count == f.BlockElems })
+}
+
 // RecordBits is the most bits a weight for which records usually pay: wider ones are bound by memory in
 // the file's order too. Exact decode of LLaMA 1B Q6_K (6.6 bits) fell on one Intel core from 11.5
 // to 9.7 and 10.4 tokens a second, Q4_0 rose from 12.7 to 14.7.

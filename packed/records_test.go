@@ -68,6 +68,11 @@ func TestInterleaves(t *testing.T) {
 	if want := []string{"Q8_0", "Q6_K"}; !slices.Equal(wide, want) {
 		t.Errorf("records of up to %d bits suit %v besides, want %v", MostRecordBits, wide, want)
 	}
+	for name, want := range map[string]bool{"Q8_0": true, "Q6_K": false, "Q4_0": false} {
+		if f, _ := Lookup(name); f.WholeBytes() != want {
+			t.Errorf("%s stores whole bytes: %v, want %v", name, !want, want)
+		}
+	}
 	f, _ := Lookup("Q4_K")
 	for _, shape := range [][]int64{{512}, {0, 512}, {24, 512}, {4, 32, 512}} {
 		if f.Interleaves(shape, 8) {
