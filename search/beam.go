@@ -34,8 +34,10 @@ type Options struct {
 	Batch    int         // candidates tried at once
 	Round    int         // neighbours of each plan that a round tries, at most
 	Priced   int         // of the plans that the price likes best, that it starts from
+	Expected int         // plans that are lowered and not run, to find those from which a search from scratch starts
 	Progress func(done Progress)
 
+	most  int                                            // candidates that are tried; 0: any number
 	tried func(list []Outcome, prices map[string]priced) // hears of each batch; may be nil
 }
 
@@ -48,7 +50,7 @@ type Progress struct {
 
 // DefaultOptions suit kernels of a step: several candidates at once for each processor.
 func DefaultOptions() Options {
-	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 16}
+	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 16, Expected: 2048}
 }
 
 // Result is what a search of one kernel has found.
@@ -100,18 +102,19 @@ func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result
 	if s.drafts, err = newDrafts(k.AST, k.Desc, options.Seed); err != nil {
 		return nil, err
 	}
-	plans, err := s.first()
+	plans, err := s.first(ctx)
 	for better := true; err == nil && better && len(plans) > 0 && s.inTime(ctx); {
-		before := s.bestTime()
+		before := bestTime(s.beam)
 		if err = s.try(ctx, plans); err != nil {
 			break
 		}
-		better = s.bestTime() < before*(1-Noise/2)
+		better = bestTime(s.beam) < before*(1-Noise/2)
 		if s.options.Only {
 			break
 		}
-		if plans, err = s.next(); !better && s.restarts() {
-			plans, better = s.fresh(s.drafts.draw(moreDrafts), math.MaxInt), true
+		if plans, err = s.next(); !better && s.mayRestart() {
+			plans, err = s.again(ctx)
+			better = true
 		}
 	}
 	if err != nil {
@@ -131,17 +134,22 @@ type search struct {
 	known    map[string]bool // forms of plans that were tried, or will be
 	expanded map[string]bool
 	idle     *idle
+	beam     []Outcome         // since the search began anew, the fastest first
+	restarts int               // how often it did
 	prices   map[string]priced // of plans that have one
 	result   Result
 	start    time.Time
 }
 
 func (s *search) inTime(ctx context.Context) bool {
+	if s.options.most > 0 && len(s.result.Outcomes) >= s.options.most {
+		return false
+	}
 	return ctx.Err() == nil && (s.options.Budget == 0 || time.Since(s.start) < s.options.Budget)
 }
 
 // first lists the plans of the beginning.
-func (s *search) first() ([]plan.Plan, error) {
+func (s *search) first(ctx context.Context) ([]plan.Plan, error) {
 	arena := ir.NewArena()
 	candidates, err := heuristic.Candidates(arena, arena.Import(s.kernel.AST), s.kernel.Desc, heuristic.Knobs{})
 	if err != nil {
@@ -155,7 +163,8 @@ func (s *search) first() ([]plan.Plan, error) {
 	}
 	list := slices.Clone(s.options.Extra)
 	if s.options.Scratch {
-		return s.fresh(append(append(list, plan.Plan{}), s.drafts.draw(firstDrafts)...), math.MaxInt), nil
+		drafts, err := s.drafted(ctx)
+		return s.fresh(append(append(list, plan.Plan{}), drafts...), math.MaxInt), err
 	}
 	list = append([]plan.Plan{s.kernel.Plan}, list...)
 	if s.options.Only {
@@ -167,21 +176,29 @@ func (s *search) first() ([]plan.Plan, error) {
 	return s.fresh(list, math.MaxInt), nil
 }
 
-// How many drafts a search from scratch begins with, and how many it goes on with where neighbours
-// are no faster and there is time left.
+// How many drafts a search from scratch begins with, and neighbours of each plan that a round of it tries: there
+// are more steps to go than from a plan that is good, and each has many neighbours that are better.
 const (
-	firstDrafts = 512
-	moreDrafts  = 256
+	firstDrafts  = 512
+	scratchRound = 64
 )
 
-// restarts says whether a search goes on with other drafts.
-func (s *search) restarts() bool { return s.options.Scratch && s.options.Budget > 0 }
+// mayRestart says whether a search goes on with other drafts where neighbours are no faster.
+func (s *search) mayRestart() bool { return s.options.Scratch && s.options.Budget > 0 }
+
+// again begins anew with other drafts: what they lead to is compared with what was found before in the end alone.
+func (s *search) again(ctx context.Context) ([]plan.Plan, error) {
+	s.beam = nil
+	s.restarts++
+	list, err := s.drafted(ctx)
+	return s.fresh(list, math.MaxInt), err
+}
 
 // next lists mixtures of the best, and neighbours of the beam.
 func (s *search) next() (list []plan.Plan, err error) {
-	best := make([]plan.Plan, min(2*s.options.Beam, len(s.result.Best)))
+	best := make([]plan.Plan, min(2*s.options.Beam, len(s.beam)))
 	for i := range best {
-		if best[i], err = plan.Parse(s.result.Best[i].Plan); err != nil {
+		if best[i], err = plan.Parse(s.beam[i].Plan); err != nil {
 			return nil, err
 		}
 	}
@@ -189,18 +206,26 @@ func (s *search) next() (list []plan.Plan, err error) {
 	for _, p := range best[:min(s.options.Beam, len(best))] {
 		if text := p.String(); !s.expanded[text] {
 			s.expanded[text] = true
-			list = append(list, s.fresh(s.idle.last(s.moves.of(p), p), s.options.Round)...)
+			list = append(list, s.fresh(s.idle.last(s.moves.of(p, 2*s.round()), p), s.round())...)
 		}
 	}
 	return list, nil
+}
+
+// round is how many neighbours of a plan a round tries.
+func (s *search) round() int {
+	if s.options.Scratch {
+		return min(s.options.Round, scratchRound)
+	}
+	return s.options.Round
 }
 
 // mixtures lists what pairs of plans make, those of the fastest first.
 func (s *search) mixtures(best []plan.Plan) (list []plan.Plan) {
 	for i, q := range best {
 		for _, p := range best[:i] {
-			list = append(list, s.fresh(s.moves.mixed(p, q), s.options.Round-len(list))...)
-			list = append(list, s.fresh(s.moves.mixed(q, p), s.options.Round-len(list))...)
+			list = append(list, s.fresh(s.moves.mixed(p, q), s.round()-len(list))...)
+			list = append(list, s.fresh(s.moves.mixed(q, p), s.round()-len(list))...)
 		}
 	}
 	return list
@@ -217,11 +242,11 @@ func (s *search) fresh(list []plan.Plan, most int) (out []plan.Plan) {
 	return out
 }
 
-func (s *search) bestTime() float64 {
-	if len(s.result.Best) == 0 {
+func bestTime(fastestFirst []Outcome) float64 {
+	if len(fastestFirst) == 0 {
 		return math.Inf(1)
 	}
-	return s.result.Best[0].Time
+	return fastestFirst[0].Time
 }
 
 // try tries plans in batches while there is time.
@@ -238,13 +263,15 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		for _, o := range outcomes {
 			s.result.Outcomes = append(s.result.Outcomes, o)
 			if o.Status == Measured {
-				s.result.Best = append(s.result.Best, o)
+				s.result.Best, s.beam = append(s.result.Best, o), append(s.beam, o)
 			}
 			if o.Plan == s.kernel.Plan.String() {
 				s.result.Before = o
 			}
 		}
-		slices.SortStableFunc(s.result.Best, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
+		for _, list := range [][]Outcome{s.result.Best, s.beam} {
+			slices.SortStableFunc(list, func(x, y Outcome) int { return cmp.Compare(x.Time, y.Time) })
+		}
 		s.tell()
 		if s.options.tried != nil {
 			s.options.tried(outcomes, s.prices)
@@ -278,7 +305,7 @@ func (s *search) tryInTime(ctx context.Context, batch []plan.Plan) ([]Outcome, e
 
 func (s *search) tell() {
 	if s.options.Progress != nil && len(s.result.Best) > 0 {
-		s.options.Progress(Progress{len(s.result.Outcomes), s.bestTime(), s.result.Before.Time})
+		s.options.Progress(Progress{len(s.result.Outcomes), bestTime(s.result.Best), s.result.Before.Time})
 	}
 }
 

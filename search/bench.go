@@ -35,6 +35,8 @@ const (
 	Wrong     Status = "wrong"    // its values
 	Crashed   Status = "crashed"  // the process that ran it, or its device
 
+	Expected Status = "expected" // lowered, and what it may take (Expecter)
+
 	running Status = "running"
 )
 

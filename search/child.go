@@ -42,10 +42,11 @@ type Spec struct {
 // Opener opens the device of a child.
 type Opener func(ctx context.Context, spec *Spec) (runtime.Device, error)
 
-// request asks a child to try plans, or to compare them in some rounds.
+// request asks a child to try plans, to compare them in some rounds, or what it expects of them.
 type request struct {
 	Plans  []string `json:"plans"`
 	Rounds int      `json:"rounds,omitempty"`
+	Expect bool     `json:"expect,omitempty"`
 }
 
 // reply is one of: ready, a candidate that runs now or has run, the answer to a request, an error.
@@ -147,6 +148,8 @@ func (b *Bench) answer(ctx context.Context, r request) (a reply) {
 	case err != nil:
 	case r.Rounds > 0:
 		a.Times, err = b.Compare(ctx, plans, r.Rounds)
+	case r.Expect:
+		a.Outcomes, err = b.Expect(ctx, plans)
 	default:
 		a.Outcomes, err = b.Try(ctx, plans)
 	}
@@ -406,6 +409,15 @@ func (c *Child) Compare(ctx context.Context, plans []plan.Plan, rounds int) ([][
 		c.blame(running, err)
 	}
 	return a.Times, err
+}
+
+// Expect is Bench.Expect in the child. Of plans with which it dies nothing is expected.
+func (c *Child) Expect(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
+	a, _, err := c.ask(ctx, request{Plans: textsOf(plans), Expect: true})
+	if errors.Is(err, errDied) && ctx.Err() == nil {
+		return nil, nil
+	}
+	return a.Outcomes, err
 }
 
 // Close ends the child.

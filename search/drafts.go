@@ -52,10 +52,13 @@ func newDrafts(sink *ir.UOp, desc *target.Desc, seed uint64) (*drafts, error) {
 // has little, and larger programs are refused for their size after they were lowered.
 const draftCode = 256
 
+// leastDrafts are drawn at least: of a small kernel most say what others have said.
+const leastDrafts = 256
+
 // draw makes up to n plans that the kernel accepts, which all say something else.
 func (d *drafts) draw(n int) (list []plan.Plan) {
 	seen := make(map[string]bool)
-	for range 2 * n {
+	for range max(2*n, leastDrafts) {
 		p := d.one()
 		c, err := d.reader.Canonical(p)
 		if err == nil && c.Copies <= mostCopies && d.code(p) <= draftCode && !seen[c.Text] && len(list) < n {
@@ -93,6 +96,7 @@ func (d *drafts) code(p plan.Plan) (most int64) {
 // draft is a plan that is being drawn.
 type draft struct {
 	*drafts
+	sure    float64 // part of its decisions that are the likelier ones
 	block   int64   // threads that it should have
 	threads []int64 // along each axis
 	warps   []int64 // of them those of one warp
@@ -103,7 +107,7 @@ type draft struct {
 
 func (d *drafts) one() plan.Plan {
 	n := len(d.free.Axes)
-	t := &draft{drafts: d, threads: slices.Repeat([]int64{1}, n), warps: slices.Repeat([]int64{1}, n), lanes: slices.Repeat([]int64{1}, n), left: make([]int64, n), block: 1}
+	t := &draft{drafts: d, sure: d.rng.Float64(), threads: slices.Repeat([]int64{1}, n), warps: slices.Repeat([]int64{1}, n), lanes: slices.Repeat([]int64{1}, n), left: make([]int64, n), block: 1}
 	if d.desc.Kind == target.GPU {
 		t.block = int64(d.desc.WarpSize) << d.rng.IntN(6)
 	}
@@ -127,7 +131,14 @@ func (d *drafts) one() plan.Plan {
 	return d.reader.Keep(t.opts)
 }
 
-func (t *draft) chance(p float64) bool { return t.rng.Float64() < p }
+// chance decides with so much probability; drafts that are sure of what they do decide for what is likelier. Of
+// some thirty decisions that must all be good ones, few are otherwise.
+func (t *draft) chance(p float64) bool {
+	if t.rng.Float64() < t.sure {
+		return p >= 0.5
+	}
+	return t.rng.Float64() < p
+}
 
 // take gives n points of an axis to an Opt, and reports whether the kernel accepts that.
 func (t *draft) take(kind plan.OptKind, i int, n int64) bool {

@@ -20,36 +20,45 @@ type neighbours struct {
 	axes []plan.Axis
 	rng  *rand.Rand
 
-	reader *plan.Reader
+	reader  *plan.Reader
+	addable []plan.Opt
 }
 
 func newNeighbours(sink *ir.UOp, desc *target.Desc, seed uint64) *neighbours {
-	return &neighbours{sink, desc, plan.Axes(sink), rand.New(rand.NewPCG(seed, 3)), plan.NewReader(sink, desc)}
+	n := &neighbours{sink: sink, desc: desc, axes: plan.Axes(sink), rng: rand.New(rand.NewPCG(seed, 3)), reader: plan.NewReader(sink, desc)}
+	n.addable = n.allAdditions()
+	return n
 }
 
 // pairsOfMoves is how many of the plans are made by two moves, for each by one.
 const pairsOfMoves = 0.5
 
-// of lists the neighbours of a plan.
-func (n *neighbours) of(p plan.Plan) []plan.Plan {
+// of lists neighbours of a plan: those by one move, at most so many, and some by two.
+func (n *neighbours) of(p plan.Plan, most int) []plan.Plan {
 	form, _ := n.form(p)
 	seen := map[string]bool{form: true}
 	var list []plan.Plan
 	add := func(opts []plan.Opt) {
 		q := n.reader.Keep(opts)
 		form, ok := n.form(q)
-		if _, err := plan.Parse(q.String()); err == nil && ok && !seen[form] {
+		if !ok || seen[form] {
+			return
+		}
+		if _, err := plan.Parse(q.String()); err == nil {
 			seen[form] = true
 			list = append(list, q)
 		}
 	}
-	for _, opts := range n.single(p.Opts) {
-		add(opts)
+	single := n.single(p.Opts)
+	n.rng.Shuffle(len(single), func(i, j int) { single[i], single[j] = single[j], single[i] })
+	for _, opts := range single {
+		if len(list) < most {
+			add(opts)
+		}
 	}
 	for range int(pairsOfMoves * float64(len(list))) {
-		first := list[n.rng.IntN(len(list))]
-		if second := n.single(first.Opts); len(second) > 0 {
-			add(second[n.rng.IntN(len(second))])
+		if opts := n.any(list[n.rng.IntN(len(list))].Opts); opts != nil {
+			add(opts)
 		}
 	}
 	n.rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
@@ -120,6 +129,17 @@ func (n *neighbours) single(opts []plan.Opt) (out [][]plan.Opt) {
 		out = append(out, move(opts)...)
 	}
 	return out
+}
+
+// any is what some one move makes of Opts, which may not be legal; nil where a kind of moves has none. A list of
+// all, of which one is taken, took most of the time of a search: thousands for each plan of 30 Opts.
+func (n *neighbours) any(opts []plan.Opt) []plan.Opt {
+	moves := []func([]plan.Opt) [][]plan.Opt{amounts, transfers, n.kinds, places, drops, n.addition}
+	list := moves[n.rng.IntN(len(moves))](opts)
+	if len(list) == 0 {
+		return nil
+	}
+	return list[n.rng.IntN(len(list))]
 }
 
 // with is a list with another Opt in a place.
@@ -228,26 +248,41 @@ var (
 
 // additions adds an Opt, first or last of its axis.
 func (n *neighbours) additions(opts []plan.Opt) (out [][]plan.Opt) {
-	add := func(o plan.Opt) {
-		if slices.Contains(opts, o) {
-			return
-		}
-		out = append(out, append(slices.Clone(opts), o))
-		if slices.Contains(splitting, o.Kind) && slices.ContainsFunc(opts, func(x plan.Opt) bool { return x.Axis == o.Axis }) {
-			out = append(out, append([]plan.Opt{o}, opts...))
-		}
+	for _, o := range n.addable {
+		out = append(out, added(opts, o)...)
 	}
+	return out
+}
+
+// addition adds any Opt.
+func (n *neighbours) addition(opts []plan.Opt) [][]plan.Opt {
+	return added(opts, n.addable[n.rng.IntN(len(n.addable))])
+}
+
+func added(opts []plan.Opt, o plan.Opt) (out [][]plan.Opt) {
+	if slices.Contains(opts, o) {
+		return nil
+	}
+	out = append(out, append(slices.Clone(opts), o))
+	if slices.Contains(splitting, o.Kind) && slices.ContainsFunc(opts, func(x plan.Opt) bool { return x.Axis == o.Axis }) {
+		out = append(out, append([]plan.Opt{o}, opts...))
+	}
+	return out
+}
+
+// allAdditions are the Opts that a plan of the kernel may have more.
+func (n *neighbours) allAdditions() (list []plan.Opt) {
 	for _, kind := range plan.OptKinds() {
 		if !kind.On(n.desc) {
 			continue
 		}
 		for _, axis := range n.axesFor(kind) {
 			for _, amount := range n.amountsFor(kind, axis) {
-				add(plan.Opt{Kind: kind, Axis: axis, Amount: amount})
+				list = append(list, plan.Opt{Kind: kind, Axis: axis, Amount: amount})
 			}
 		}
 	}
-	return out
+	return list
 }
 
 // axesFor lists what an Opt of a kind may name.

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -70,7 +71,7 @@ func TestMovesKeepValues(t *testing.T) {
 		p := begin[rapid.IntRange(0, len(begin)-1).Draw(rt, "begin")]
 		moves := newNeighbours(k.kernel.AST, dev.Target(), seed)
 		for range rapid.IntRange(1, 3).Draw(rt, "moves") {
-			list := moves.of(p)
+			list := moves.of(p, math.MaxInt)
 			if len(list) == 0 {
 				rt.Fatalf("%s has no neighbours", p)
 			}
@@ -103,16 +104,23 @@ func TestMoves(t *testing.T) {
 	if err := plan.Legality(k.AST, start, desc); err != nil {
 		t.Fatal(err)
 	}
-	found := make(map[string]bool)
-	for _, p := range newNeighbours(k.AST, desc, 1).of(start) {
-		found[p.String()] = true
+	found, moves := make(map[string]bool), newNeighbours(k.AST, desc, 1)
+	form := func(p plan.Plan) string {
+		text, _ := moves.form(p)
+		return text
+	}
+	for _, p := range moves.of(start, math.MaxInt) {
+		found[form(p)] = true
+	}
+	if few := newNeighbours(k.AST, desc, 1).of(start, 8); len(few) < 8 || len(few) > 12 {
+		t.Errorf("%d neighbours, want 8 by one move and a few by two", len(few))
 	}
 	for _, want := range []string{
 		"WARP r0 2; UNROLL r0 4; LOCAL s0 32", "WARP r0 2; UNROLL r0 5; LOCAL s0 16", "WARP r0 4; UNROLL r0 2; LOCAL s0 16", "UNROLL r0 8; LOCAL s0 16",
 		"GROUP r0 2; UNROLL r0 4; LOCAL s0 16", "UNROLL r0 4; WARP r0 2; LOCAL s0 16", "UNROLL r0 4; LOCAL s0 16",
 		"WARP r0 2; UNROLL r0 4; LOCAL s0 16; FMA", "WARP r0 2; UNROLL r0 4; LOCAL s0 16; UPCAST s0 2",
 	} {
-		if !found[want] {
+		if !found[form(parsed(t, want))] {
 			t.Errorf("no move makes %q", want)
 		}
 	}

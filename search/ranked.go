@@ -64,14 +64,10 @@ func (b *Bench) tryRanked(ctx context.Context, plans []plan.Plan) ([]Outcome, er
 // rank orders candidates by what is expected: what was left out, of which there is no program, first.
 func (b *Bench) rank(list []*lowered) []int {
 	order, scores := make([]int, len(list)), make([]float64, len(list))
-	vars := b.points[len(b.points)/2]
-	score := func(f Features) float64 { return f.estimate(b.kernel.Target) }
-	if b.options.Model != nil {
-		score = b.options.Model.Score
-	}
+	score := b.score()
 	for i, l := range list {
 		if order[i], scores[i] = i, math.Inf(-1); l.program != nil {
-			scores[i] = score(FeaturesOf(l.program, l.size, b.kernel.Target, vars))
+			scores[i] = score(l)
 		}
 	}
 	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(scores[i], scores[k]) })

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -26,32 +27,40 @@ const (
 	alone    = 1.4
 )
 
-// contenders are the plans of a kernel that are tried in the step: those that are fastest by themselves, and
-// first the fastest of each number of blocks and threads, by which the kernels around them begin and end.
+// contenders are the plans of a kernel that are tried in the step: those that are fastest by themselves.
 func contenders(found *Result) []Outcome {
+	if len(found.Best) == 0 {
+		return nil
+	}
+	return formsFirst(slices.Concat(found.Winners, found.Near, found.Best), found.Before.Plan, alone*found.Best[0].Time)
+}
+
+// formsFirst are some outcomes of a list, but for one plan and for those that take longer than so much: first the
+// fastest of each number of blocks and threads, by which the kernels around them begin and end.
+func formsFirst(list []Outcome, except string, most float64) []Outcome {
 	type form struct{ blocks, threads int64 }
 	type place struct {
 		Outcome
 		round int
 	}
-	var list []place
-	rounds := make(map[form]int)
-	for _, o := range slices.Concat(found.Winners, found.Near, found.Best) {
-		known := slices.ContainsFunc(list, func(p place) bool { return p.Plan == o.Plan })
-		if known || o.Plan == found.Before.Plan || o.Time > alone*found.Best[0].Time {
+	var places []place
+	rounds, known := make(map[form]int), map[string]bool{except: true}
+	for _, o := range list {
+		if known[o.Plan] || o.Time > most {
 			continue
 		}
+		known[o.Plan] = true
 		var f form
 		if o.Figures != nil {
 			f = form{o.Figures.Blocks, o.Figures.Threads}
 		}
-		list = append(list, place{o, rounds[f]})
+		places = append(places, place{o, rounds[f]})
 		rounds[f]++
 	}
-	slices.SortStableFunc(list, func(x, y place) int { return cmp.Compare(x.round, y.round) })
-	out := make([]Outcome, min(len(list), screened))
+	slices.SortStableFunc(places, func(x, y place) int { return cmp.Compare(x.round, y.round) })
+	out := make([]Outcome, min(len(places), screened))
 	for i := range out {
-		out[i] = list[i].Outcome
+		out[i] = places[i].Outcome
 	}
 	return out
 }
@@ -200,7 +209,7 @@ func (t *tuning) around(ctx context.Context, i int, k *TunedKernel, found *Resul
 	}
 	options := t.options.Search
 	options.Only, options.Scratch, options.Budget = true, false, time.Duration(forAround*float64(time.Until(until)))
-	options.Extra = slices.DeleteFunc(newNeighbours(k.Kernel.AST, t.step.Compiled.Target, options.Seed).of(p), func(p plan.Plan) bool { return tried[p.String()] })
+	options.Extra = slices.DeleteFunc(newNeighbours(k.Kernel.AST, t.step.Compiled.Target, options.Seed).of(p, math.MaxInt), func(p plan.Plan) bool { return tried[p.String()] })
 	options.Extra = options.Extra[:min(len(options.Extra), aroundMost)]
 	more, err := t.try(ctx, i, k, options, nil)
 	if err != nil {

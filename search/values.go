@@ -213,7 +213,7 @@ func (j *judge) compare(ctx context.Context, t *trial, got map[int][]byte) error
 		if data == nil {
 			return fmt.Errorf("%w: p%d is not written", errWrong, s.Slot)
 		}
-		v := number(ir.DecodeTable(dtype, string(element(data, dtype, s.At)), 0))
+		v := numberOf(dtype)(data, s.At)
 		if want := number(s.Value); !within(v, want, t.bounds[s.Slot], dtype) {
 			return fmt.Errorf("%w: p%d[%d] is %v, the interpreter's %v", errWrong, s.Slot, s.At, v, want)
 		}
@@ -244,19 +244,11 @@ func (j *judge) near(ctx context.Context, t *trial, slot int, got, want []byte) 
 	if len(got) != len(want) {
 		return fmt.Errorf("%w: %d bytes of p%d, want %d", errWrong, len(got), slot, len(want))
 	}
-	var beyond []int64
-	for at := range int64(len(want) / dtype.Size()) {
-		x, y := element(got, dtype, at), element(want, dtype, at)
-		if bytes.Equal(x, y) {
-			continue
-		}
-		v, w := number(ir.DecodeTable(dtype, string(x), 0)), number(ir.DecodeTable(dtype, string(y), 0))
-		if within(v, w, t.bounds[slot], dtype) {
-			continue
-		}
-		if beyond = append(beyond, at); len(beyond) > mostBeyond {
-			return fmt.Errorf("%w: p%d[%d] is %v, the heuristic's %v; more than %d elements differ", errWrong, slot, at, v, w, mostBeyond)
-		}
+	read := numberOf(dtype)
+	beyond := apart(got, want, dtype, t.bounds[slot], mostBeyond)
+	if len(beyond) > mostBeyond {
+		at := beyond[0]
+		return fmt.Errorf("%w: p%d[%d] is %v, the heuristic's %v; more than %d elements differ", errWrong, slot, at, read(got, at), read(want, at), mostBeyond)
 	}
 	if len(beyond) == 0 {
 		return nil
@@ -265,7 +257,7 @@ func (j *judge) near(ctx context.Context, t *trial, slot int, got, want []byte) 
 		return err
 	}
 	for _, at := range beyond {
-		v, w := number(ir.DecodeTable(dtype, string(element(got, dtype, at)), 0)), number(ir.DecodeTable(dtype, string(element(want, dtype, at)), 0))
+		v, w := read(got, at), read(want, at)
 		k, ok := t.known[place{slot, at}]
 		if !ok || !within(v, number(k.value), k.bound, dtype) {
 			return fmt.Errorf("%w: p%d[%d] is %v, the heuristic's %v, the interpreter's %v", errWrong, slot, at, v, w, k.value)
