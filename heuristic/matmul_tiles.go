@@ -27,7 +27,7 @@ func (p *planner) matmulTiles(weights []*operand, w *operand, row int) (how stri
 		return "", false
 	}
 	t.stageRows(w, 0)
-	tokens := evenTiles(t.size(token), min(plan.TileRows, max(t.tileTokens(weights), 1)))
+	tokens := evenTiles(t.size(token), plan.TileRows)
 	t.split(plan.VECTOR, row, plan.TileRows)
 	t.split(plan.UPCAST, token, tokens)
 	t.done[row] = true
@@ -101,21 +101,3 @@ func (p *planner) allTiled(weights []*operand) bool {
 		})
 	})
 }
-
-// tileTokens is for how many tokens the registers hold all sums of integers: one for each chain
-// of sums. For floats, of which there are three terms to be read, a tile is as large as it can
-// be. One Intel core, LLaMA 1B Q4_K_M, four layers of 128 tokens, gate and up: exact 16 tokens
-// 144 ms, 7 (registers) 162 to 183; int8 7 tokens 105, 8 108, 16 122.
-func (p *planner) tileTokens(weights []*operand) int64 {
-	chains := make(map[*ir.UOp]bool)
-	for _, o := range weights {
-		chains[o.sum] = true
-		if i := slices.IndexFunc(p.sumAxes(o), p.tileAxis); i >= 0 && !p.integerSum(p.sumAxes(o)[i]) {
-			return plan.TileRows
-		}
-	}
-	return (int64(p.desc.VectorRegs) - tileScratch) / int64(len(chains))
-}
-
-// tileScratch are registers besides sums: scales, and what is multiplied with them.
-const tileScratch = 4

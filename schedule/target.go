@@ -21,7 +21,7 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
 		opt.Profile.ByteDots = desc.ByteDots()
 		if desc.TileDot("bf16", "bf16") != nil {
-			opt.Profile.FloatTiles = int64(desc.CacheL2Bytes)
+			opt.Profile.FloatTiles = int64(desc.CacheL2Bytes) / 4 * 3 // the rest is for panels and results
 		}
 		if desc.Records > 0 {
 			opt.Profile.RecordRows, opt.Profile.RecordBits = packed.RecordRows, int64(desc.Records)

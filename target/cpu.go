@@ -117,7 +117,7 @@ func ForCPU(name string, features []string, cores int) *Desc {
 			level = levels[i]
 		}
 	}
-	return level.describe(set, cores)
+	return level.describe(set, cores).WithCaches(row.l1, row.l2)
 }
 
 func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
@@ -182,6 +182,7 @@ func hasAll(set map[string]bool, needs []string) bool {
 type cpuName struct {
 	arm      bool
 	features []string
+	l1, l2   int // bytes of a core's caches, 0 where those of its level's machines are assumed
 }
 
 var (
@@ -215,8 +216,8 @@ var cpuNames = map[string]cpuName{
 	"skylake-avx512": {features: featuresV4},
 	"cascadelake":    {features: featuresVNNI},
 	"icelake-server": {features: featuresVNNI},
-	"sapphirerapids": {features: featuresTiles},
-	"emeraldrapids":  {features: featuresTiles},
+	"sapphirerapids": {features: featuresTiles, l1: 48 << 10, l2: 2 << 20},
+	"emeraldrapids":  {features: featuresTiles, l1: 48 << 10, l2: 2 << 20},
 	"arm64":          {arm: true, features: featuresNeon},
 	"cortex-a72":     {arm: true, features: featuresNeon},
 	"cortex-a78ae":   {arm: true, features: featuresDot},

@@ -124,8 +124,28 @@ func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
 		return []term{{x: x, y: y, isMul: true, pend: pend.Union(x.pend).Union(y.pend)}}
 	}
+	if u.Op == ir.OpSub && u.Src[0].Op == ir.OpMul && u.Src[1].Op == ir.OpMul && l.besideTile(u) {
+		list := l.terms(u.Src[0], at, pend)
+		for _, t := range l.terms(u.Src[1], at, pend) {
+			negated := &t.x // the factor of rows, once for all columns
+			if len(t.y.subAxes) > len(t.x.subAxes) {
+				negated = &t.y
+			}
+			*negated = l.exprs.aluOver(ir.OpNeg, negated.elem(), negated.subAxes, *negated)
+			list = append(list, t)
+		}
+		return list
+	}
 	x := l.apartFrom(l.exprs.lower(u, at), pend)
 	return []term{{x: x, pend: pend.Union(x.pend)}}
+}
+
+// besideTile reports a difference of what a tile instruction of a CPU sums and something else (shape:
+// collapse-sums): each is a multiply-add.
+func (l *reducer) besideTile(u *ir.UOp) bool {
+	return analyse.Any(u, func(x *ir.UOp) bool {
+		return x.Op == ir.OpReduce && l.Roles[l.free.Index.Of(x.ReduceRange())] == plan.Tiled
+	})
 }
 
 // apartFrom settles a value that is open over threads which an outer open sum

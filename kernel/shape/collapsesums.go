@@ -56,11 +56,11 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 		}
 	}
 	r := ir.Rebuild{Arena: st.Arena}
-	r.Visit = func(u *ir.UOp, _ []*ir.UOp) *ir.UOp {
+	r.Visit = func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		if c := chains[u]; c != nil {
 			return f.flat(c, &r)
 		}
-		return nil
+		return f.joined(u, src, chains)
 	}
 	return st.simp.Do(r.Do(sink))
 }
@@ -156,7 +156,7 @@ func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 	}
 	serial := c.serial
 	if len(serial) > 1 {
-		m := f.merge(serial)
+		m := f.merge(serial, f.matrixOf(c))
 		body, serial = a.Substitute(body, m.with), []*ir.UOp{m.rng}
 	}
 	for _, ranges := range [][]*ir.UOp{copies, serial, c.threads} {
@@ -165,6 +165,19 @@ func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 		}
 	}
 	return body
+}
+
+// joined is a difference of two chains over the same loop, on a CPU: a sum of differences, which
+// takes one accumulator where they take two.
+func (f *flattener) joined(u *ir.UOp, src []*ir.UOp, chains map[*ir.UOp]*chain) *ir.UOp {
+	if f.Tile != nil || u.Op != ir.OpSub || chains[u.Src[0]] == nil || chains[u.Src[1]] == nil {
+		return nil
+	}
+	x, y := src[0], src[1]
+	if x.ReduceRange() != y.ReduceRange() {
+		return nil
+	}
+	return f.Arena.Reduce(ir.OpAdd, f.Arena.Sub(x.Src[0], y.Src[0]), x.ReduceRange())
 }
 
 // inside sums over the copies on which no factor depends: they are added before
@@ -189,10 +202,24 @@ func (f *flattener) ofColumns(u *ir.UOp) bool {
 	return analyse.Any(u, func(x *ir.UOp) bool { return x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy })
 }
 
-// merge is one range in place of several; chains over the same ranges share it,
+// matrixOf names the packed matrix that a chain reads, on a CPU: loops over two matrices would hold
+// the sums of both in registers.
+func (f *flattener) matrixOf(c *chain) string {
+	if f.Tile != nil {
+		return ""
+	}
+	for _, u := range ir.Toposort(append(slices.Clone(c.factors), c.core)...) {
+		if u.Op == ir.OpField {
+			return fmt.Sprint("p", u.Src[0].Arg.(ir.ParamArg).Slot)
+		}
+	}
+	return ""
+}
+
+// merge is one range in place of several; chains over the same ranges of one matrix share it,
 // and so their loop.
-func (f *flattener) merge(serial []*ir.UOp) *mergedRange {
-	key, points := "", int64(1)
+func (f *flattener) merge(serial []*ir.UOp, matrix string) *mergedRange {
+	key, points := matrix, int64(1)
 	for _, r := range serial {
 		n, _ := r.Src[0].Int()
 		key, points = fmt.Sprintf("%s %d", key, r.Arg.(ir.RangeArg).ID), points*n

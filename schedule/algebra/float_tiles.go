@@ -1,6 +1,8 @@
 package algebra
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -16,24 +18,35 @@ const activationTerms = 3
 const termPoints = 32
 
 // onFloatTiles reports a product of so many tokens that tile instructions sum it: of a group,
-// which its scale leaves. Each tile of rows reads all activations, from the second cache.
+// which its scale leaves.
 func onFloatTiles(s *state.State, v *state.Value) bool {
 	p := &s.Opt.Profile
-	if p.FloatTiles == 0 || s.WeightReuse(v) <= p.PanelReuse {
-		return false
+	return p.FloatTiles > 0 && s.WeightReuse(v) > p.PanelReuse && slices.ContainsFunc(ir.Toposort(v.Body), func(u *ir.UOp) bool {
+		return analyse.IsFloatSum(u) && s.ReadsField(u)
+	})
+}
+
+// TermBytes is the size of the terms of activations that a sum of v reads for each row of its
+// weights, 0 where it reads none: tile instructions read them for each tile of rows.
+func TermBytes(s *state.State, v *state.Value, u *ir.UOp) int64 {
+	if s.Opt.Profile.FloatTiles == 0 || !s.ReadsField(u) || !slices.ContainsFunc(ir.Toposort(u), func(x *ir.UOp) bool {
+		p, isRead := s.IsRead(x)
+		return isRead && p.Node.DType == ir.BF16
+	}) {
+		return 0
 	}
 	points := make(map[*ir.UOp]int64) // of the sums in and around a node
-	for _, u := range ir.Toposort(v.Body) {
+	for _, x := range ir.Toposort(u) {
 		n := int64(1)
-		for _, x := range u.Src {
-			n = max(n, points[x])
+		for _, y := range x.Src {
+			n = max(n, points[y])
 		}
-		if analyse.IsFloatSum(u) && s.ReadsField(u) {
-			n = expr.Saturate(n, s.Points([]*ir.UOp{u.ReduceRange()}))
+		if analyse.IsFloatSum(x) && s.ReadsField(x) {
+			n = expr.Saturate(n, s.Points([]*ir.UOp{x.ReduceRange()}))
 		}
-		points[u] = n
+		points[x] = n
 	}
-	return expr.Saturate(points[v.Body], s.WeightReuse(v)*activationTerms*int64(ir.BF16.Size())) <= p.FloatTiles
+	return expr.Saturate(points[u], s.WeightReuse(v)*activationTerms*int64(ir.BF16.Size()))
 }
 
 // tilesTake reports a contraction whose groups are what one tile instruction sums: at most as

@@ -41,6 +41,9 @@ func GroupContractions(s *state.State, v *state.Value) {
 			}
 			return innermost(s, u, factors, u.ReduceRange())
 		}
+		if s.Opt.Profile.FloatTiles > 0 && (tiles || panels) {
+			s.JoinDigits(c, termPoints)
+		}
 		if tiles && !panels && !tilesTake(s, c) {
 			return u
 		}

@@ -8,8 +8,8 @@ import (
 	"tgc/schedule/state"
 )
 
-// Multi-store join: values of one dependence level that hold the same tuple or
-// stage, after their ranges are renamed, are stored by one kernel, which then
+// Multi-store join: values of one dependence level that hold the same tuple, stage or
+// number of which they are terms, after their ranges are renamed, are stored by one kernel, which then
 // computes it once. The shared node's ranges must be all loops of one of the
 // values and the first loops of the other. Values of one level do not depend on
 // each other, and a version's next writer is of a later level than its readers and its
@@ -70,10 +70,10 @@ func alignGroup(s *expr.Exprs, group []*state.Value) {
 }
 
 // anchors lists what a value could share: the score and range of its tuples, its
-// stages, over loops renamed by position. Only those count whose ranges are a
-// prefix of the loops.
+// stages, what terms of BF16 are taken of, over loops renamed by position. Only those count
+// whose ranges are a prefix of the loops.
 func anchors(s *expr.Exprs, v *state.Value) []*ir.UOp {
-	if s.Height(v.Body) == 0 {
+	if s.Height(v.Body) == 0 && v.Node.DType != ir.BF16 {
 		return nil
 	}
 	loops := v.StoreLoops()
@@ -91,6 +91,8 @@ func anchors(s *expr.Exprs, v *state.Value) []*ir.UOp {
 		case s.IsCascade(u):
 			node = s.A.Make(ir.OpSink, ir.Void, nil, u.Src[0], u.ReduceRange())
 		case u.Op == ir.OpStage:
+		case u.Op == ir.OpCast && u.DType == ir.BF16 && v.Node.DType == ir.BF16:
+			node = u.Src[0]
 		case u.Op == ir.OpReduce && u.Arg.(ir.ReduceArg).Op == ir.OpInvalid:
 		default:
 			continue

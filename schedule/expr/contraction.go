@@ -122,6 +122,32 @@ func (s *Exprs) levels(factors []*ir.UOp, k *ir.UOp, chain []int64) (outside []*
 	return outside, levels
 }
 
+// JoinDigits makes of the two innermost digits of each term one, of at most so many points, where
+// nothing is multiplied between them: an instruction that sums so many takes both at once.
+func (s *Exprs) JoinDigits(c *Contraction, most int64) {
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		for len(t.Levels) > 1 {
+			outer, inner := &t.Levels[len(t.Levels)-2], t.Innermost()
+			n, constant := outer.Range.Src[0].Int()
+			m, known := inner.Range.Src[0].Int()
+			if !constant || !known || n*m > most || len(outer.Factors)+len(outer.Inside)+len(inner.Inside) > 0 {
+				break
+			}
+			digits, _ := s.DigitsOf([]int64{n * m})
+			with := map[*ir.UOp]*ir.UOp{
+				outer.Range: s.A.Div(digits[0], s.A.Index(m)),
+				inner.Range: s.A.Mod(digits[0], s.A.Index(m)),
+			}
+			joined := Level{Range: digits[0]}
+			for _, f := range inner.Factors {
+				joined.Factors = append(joined.Factors, s.Substitute(f, with))
+			}
+			t.Levels = append(t.Levels[:len(t.Levels)-2], joined)
+		}
+	}
+}
+
 // Nest writes a contraction as sums in sums, each with the factors of its level; what
 // the innermost sums are is up to innermost.
 func (s *Exprs) Nest(c *Contraction, innermost func(*Level) *ir.UOp) *ir.UOp {

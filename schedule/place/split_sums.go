@@ -6,6 +6,7 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/schedule/algebra"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -14,7 +15,8 @@ import (
 // becomes a chain of sums over pieces of k, each of which adds to what the one
 // before it stored. A CPU copies columns into a panel, [k, lanes], that all rows
 // of x read; of a long k the panel would leave the core's cache, and narrower
-// tiles would read x more often. A piece costs one pass over the results.
+// tiles would read x more often. Tile instructions read all activations of a sum for every
+// tile of rows: of a piece the second cache holds them. A piece costs one pass over the results.
 
 // SplitSums applies the rule to every value.
 func SplitSums(s *state.State) {
@@ -27,6 +29,14 @@ func SplitSums(s *state.State) {
 			continue
 		}
 		list := gridReduces(s.Exprs, v.Body)
+		if slices.ContainsFunc(list, func(u *ir.UOp) bool { return algebra.TermBytes(s, v, u) > 0 }) {
+			for _, sum := range combinations(s, v, v.Body) {
+				if pieces := termPieces(s, v, sum); pieces > 1 {
+					chainPieces(s, v, sum, pieces)
+				}
+			}
+			continue
+		}
 		if len(list) != 1 {
 			continue
 		}
@@ -54,6 +64,61 @@ func sumPieces(s *state.State, v *state.Value, u *ir.UOp) int64 {
 	}
 	s.Record(v, false, "no equal pieces", state.Number{Name: "extent", Value: extent}, state.Number{Name: "limit", Value: limit})
 	return 1
+}
+
+// combinations are the largest expressions of additions and subtractions of sums alone that
+// read activations as terms.
+func combinations(s *state.State, v *state.Value, body *ir.UOp) (list []*ir.UOp) {
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		switch {
+		case s.Height(u) == 0 || u.Op == ir.OpStage:
+			return nil
+		case len(summands(u)) > 0:
+			if slices.ContainsFunc(summands(u), func(x *ir.UOp) bool { return algebra.TermBytes(s, v, x) > 0 }) {
+				list = append(list, u)
+			}
+			return nil
+		}
+		return u.Src
+	}, body)
+	return list
+}
+
+// summands are the sums of which u is a combination, none where it is another expression.
+func summands(u *ir.UOp) (list []*ir.UOp) {
+	switch {
+	case analyse.IsFloatSum(u):
+		return []*ir.UOp{u}
+	case u.Op != ir.OpAdd && u.Op != ir.OpSub:
+		return nil
+	}
+	for _, x := range u.Src {
+		of := summands(x)
+		if len(of) == 0 {
+			return nil
+		}
+		list = append(list, of...)
+	}
+	return list
+}
+
+// termPieces is in how many pieces the second cache holds the terms that a combination of sums reads:
+// 1 where it holds all of them, or where the sums have not as many points of an outer range each.
+func termPieces(s *state.State, v *state.Value, u *ir.UOp) int64 {
+	sums, bytes := summands(u), int64(0)
+	extent, _ := sums[0].ReduceRange().Src[0].Int()
+	for _, x := range sums {
+		if n, known := x.ReduceRange().Src[0].Int(); !known || n != extent {
+			s.Record(v, false, "sums of different extents")
+			return 1
+		}
+		bytes = max(bytes, algebra.TermBytes(s, v, x))
+	}
+	pieces := min((bytes+s.Opt.Profile.FloatTiles-1)/s.Opt.Profile.FloatTiles, extent/2)
+	if pieces > 1 {
+		s.Record(v, true, "terms of activations must fit", state.Number{Name: "bytes", Value: bytes}, state.Number{Name: "pieces", Value: pieces})
+	}
+	return pieces
 }
 
 // readsColumns reports a product of two reads, both over k: one along a row of
@@ -92,17 +157,21 @@ func columnOf(s *expr.Exprs, f, k *ir.UOp) *ir.UOp {
 	return n
 }
 
-// chainPieces stores the sums over all pieces but the last, each with those
-// before it; v adds the last.
+// chainPieces stores a combination of sums over all pieces but the last, each with those
+// before it; v adds the last. Pieces differ by one point where the extent is no multiple.
 func chainPieces(s *state.State, v *state.Value, u *ir.UOp, pieces int64) {
-	a := s.A
-	extent, _ := u.ReduceRange().Src[0].Int()
+	a, sums := s.A, summands(u)
+	extent, _ := sums[0].ReduceRange().Src[0].Int()
 	scope := lists.Filter(v.StoreLoops(), func(r *ir.UOp) bool { return slices.Contains(s.Free.Of(u), r) })
 	var sum *ir.UOp
 	for i := range pieces {
-		inner := s.NewRange(a.Index(extent / pieces))
-		k := s.Simplify(a.Add(inner, a.Index(i*(extent/pieces))))
-		piece := s.CloseReduce(a.Reduce(ir.OpAdd, s.Substitute(u.Src[0], map[*ir.UOp]*ir.UOp{u.ReduceRange(): k}), inner))
+		first := i * extent / pieces
+		inner := s.NewRange(a.Index((i+1)*extent/pieces - first))
+		k, with := s.Simplify(a.Add(inner, a.Index(first))), make(map[*ir.UOp]*ir.UOp)
+		for _, x := range sums {
+			with[x] = s.CloseReduce(a.Reduce(ir.OpAdd, s.Substitute(x.Src[0], map[*ir.UOp]*ir.UOp{x.ReduceRange(): k}), inner))
+		}
+		piece := s.Substitute(u, with)
 		if sum != nil {
 			piece = a.Add(sum, piece)
 		}
