@@ -7,6 +7,8 @@ import (
 
 	"tgc/heuristic"
 	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/nn"
 	"tgc/packed"
@@ -20,9 +22,10 @@ import (
 var panelTargets = []string{"sapphirerapids", "znver5", "alderlake", "haswell", "cortex-a72"}
 
 // onTiles are the types whose groups tile instructions sum in exact mode: codes that are bytes, in
-// groups of 16 or 32.
+// groups of 16 or 32, of which digits of an index may be parts.
 var onTiles = []string{
-	"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0", "MXFP4", "IQ4_NL", "IQ4_XS",
+	"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0", "MXFP4", "NVFP4", "IQ4_NL", "IQ4_XS",
+	"IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",
 }
 
 // Products of many tokens with weights that are decoded into panels are what the kernels
@@ -83,6 +86,56 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 	}
 	if !panels {
 		t.Error("no kernel decodes weights into panels")
+	}
+}
+
+// Sums longer than the second cache holds the activations of are chains of pieces, of equal tiles; the
+// terms of an activation are stored together, and a group with a minimum has one sum for a token.
+func TestTilesOfLongSums(t *testing.T) {
+	desc := target.ForCPU("sapphirerapids", nil, 2)
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 128, 8192).MulScalar(0.5).Contiguous()
+	g.Output("y", nn.Exact.Linear(x, g.Packed("w", "Q4_K", 64, 8192)))
+	sink, err := g.Sink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ir.NewArena()
+	s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.OptionsFor(desc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces, terms := 0, 0
+	for _, launch := range s.Launches {
+		for _, k := range launch.Kernels {
+			stores := 0
+			for _, u := range k.AST.Src {
+				if u.Op == ir.OpStore && u.Src[1].DType == ir.BF16 {
+					stores++
+				}
+			}
+			terms = max(terms, stores)
+			choice, err := heuristic.Choose(a, k.AST, desc, heuristic.Knobs{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(choice.Plan.Opts, func(o plan.Opt) bool { return o.Kind == plan.MMA }) {
+				continue
+			}
+			pieces++
+			p, err := kernel.Lower(a, k.AST, choice.Plan, desc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Body.Each(func(in *program.Instr) {
+				if in.Op == program.For && slices.ContainsFunc(in.Body.Instrs, func(x program.Instr) bool { return x.Op == program.TileDot }) && len(in.Results) != plan.TileRows {
+					t.Errorf("a loop around a tile of %d tokens carries %d sums", plan.TileRows, len(in.Results))
+				}
+			})
+		}
+	}
+	if pieces != 4 || terms != 3 {
+		t.Errorf("%d kernels with tiles and %d terms stored by one kernel, want 4 and 3", pieces, terms)
 	}
 }
 
