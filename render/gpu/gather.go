@@ -40,6 +40,11 @@ func (s *Selector) lookup(in *program.Instr) bool {
 	if !ok {
 		return false
 	}
+	half, paired := s.pairs[from]
+	paired = paired && s.values[half.of.ID].words != nil
+	if paired && s.leaveToDots(in, table) {
+		return true
+	}
 	var levels [4]Operand
 	for i := range len(table.Table) {
 		levels[i/4].Bits |= uint64(table.Table[i]) << (8 * (i % 4))
@@ -49,8 +54,6 @@ func (s *Selector) lookup(in *program.Instr) bool {
 		levels[i] = s.Once(key, func() Operand { return s.print.Variable(word(levels[i].Bits), U32) })
 	}
 	large := len(table.Table) > 8
-	half, paired := s.pairs[from]
-	paired = paired && s.values[half.of.ID].words != nil
 	if paired {
 		from = half.of
 	}

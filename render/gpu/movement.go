@@ -11,6 +11,9 @@ import (
 // or a byte permute does it.
 func (s *Selector) movement(in *program.Instr) error {
 	t := in.Result.Type
+	if s.left[in.Args[0]] != nil {
+		return nil // dots look up what they read
+	}
 	switch in.Op {
 	case program.FoldLanes:
 		return s.fold(in)

@@ -13,9 +13,10 @@ type nibbles struct {
 
 // nibblePairs finds vectors of nibbles that are looked up in one table with those which
 // are the other halves of the same bytes.
-func nibblePairs(p *program.Program) map[*program.Value]nibbles {
+func nibblePairs(p *program.Program) (map[*program.Value]nibbles, *nibbleFinder) {
 	f := &nibbleFinder{consts: make(map[*program.Value]uint64), origin: make(map[*program.Value]*program.Value),
-		halves: make(map[*program.Value]nibbles), from: make(map[lookedUp]*program.Value)}
+		halves: make(map[*program.Value]nibbles), from: make(map[lookedUp]*program.Value),
+		gathers: make(map[*program.Value]*program.Instr), looked: make(map[*program.Value]lookedUp)}
 	f.block(p.Body)
 	pairs := make(map[*program.Value]nibbles)
 	for key, from := range f.from {
@@ -25,7 +26,7 @@ func nibblePairs(p *program.Program) map[*program.Value]nibbles {
 			pairs[from] = key.nibbles
 		}
 	}
-	return pairs
+	return pairs, f
 }
 
 type nibbleFinder struct {
@@ -33,6 +34,9 @@ type nibbleFinder struct {
 	origin map[*program.Value]*program.Value // of casts from u8
 	halves map[*program.Value]nibbles
 	from   map[lookedUp]*program.Value
+
+	gathers map[*program.Value]*program.Instr // look-ups by nibbles, by result
+	looked  map[*program.Value]lookedUp       // what they look up
 }
 
 // lookedUp are nibbles that are looked up in a table.
@@ -66,7 +70,8 @@ func (f *nibbleFinder) instr(in *program.Instr) {
 	case in.Op == program.Gather:
 		from := f.origin[in.Args[1]]
 		if h, ok := f.halves[from]; ok {
-			f.from[lookedUp{in.Args[0], h}] = from
+			key := lookedUp{in.Args[0], h}
+			f.from[key], f.gathers[in.Result], f.looked[in.Result] = from, in, key
 		}
 	}
 }

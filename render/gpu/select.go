@@ -40,6 +40,9 @@ type Selector struct {
 	choices map[*program.Value]byteChoice     // by a bit test
 	unread  map[*program.Value]bool           // values that only choices read, which need none
 	pairs   map[*program.Value]nibbles        // looked up with the other halves of the same bytes
+	dots    map[*program.Value]*lookupDot     // sums of products with looked-up bytes
+	dotted  map[*program.Value]bool           // look-ups that only such sums read
+	left    map[*program.Value]*program.Param // those left to them -> their tables
 	added   map[*program.Value]*program.Value // sums that a conversion holds already
 }
 
@@ -69,9 +72,15 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		bytes:   make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
 		offsets: ByteOffsets(p),
-		pairs:   nibblePairs(p),
 		entries: make(map[*program.Value]entryIndex),
 		added:   make(map[*program.Value]*program.Value),
+		dotted:  make(map[*program.Value]bool),
+		left:    make(map[*program.Value]*program.Param),
+	}
+	pairs, finder := nibblePairs(p)
+	s.pairs, s.dots = pairs, lookupDots(p, finder)
+	for _, dot := range s.dots {
+		s.dotted[dot.gather.Result] = true
 	}
 	s.choices, s.unread = byteChoices(p, s.bounds)
 	s.print = newPrinter(s)

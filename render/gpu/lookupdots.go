@@ -1,0 +1,235 @@
+package gpu
+
+import (
+	"fmt"
+	"slices"
+
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// Sums of products with bytes that are looked up in a table of 16 by the lower and the upper
+// halves of the same bytes. The sum does not ask for an order: the look-ups stay as they lie,
+// lower and upper halves in turn, and the other factors, which rows share, are put into that
+// order instead. Nor does it ask for one byte each: a permute by a nibble gives the byte of
+// its half of the table, and for the other half the sign of a byte there, which is 0 or -1;
+// what two permutes give adds up to the byte if the halves take account of that.
+
+// lookupDot is a dot4 of which a factor is a word that was looked up.
+type lookupDot struct {
+	in      *program.Instr
+	factor  int // the argument that was looked up
+	gather  *program.Instr
+	word    int
+	partner *lookupDot // of the other halves of the same bytes, in the same chain of sums
+	last    bool       // the later one of the two
+}
+
+// lookupDots finds dot4s that come in such pairs, by their results, where nothing else reads
+// what they look up.
+func lookupDots(p *program.Program, f *nibbleFinder) map[*program.Value]*lookupDot {
+	d := &dotFinder{nibbleFinder: f, uses: make(map[*program.Value]int), words: make(map[*program.Value]*lookupDot),
+		chain: make(map[*program.Value]*program.Value), dots: make(map[*program.Value]*lookupDot)}
+	d.count(p.Body)
+	d.block(p.Body)
+	return d.paired()
+}
+
+type dotFinder struct {
+	*nibbleFinder
+	uses  map[*program.Value]int // instructions that read a value
+	words map[*program.Value]*lookupDot     // shuffles that are words of looked-up bytes
+	chain map[*program.Value]*program.Value // sums -> the first one of their chain
+	dots  map[*program.Value]*lookupDot     // by result
+	order []*lookupDot
+}
+
+func (d *dotFinder) count(b *program.Block) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		for k, a := range in.Args {
+			if !slices.Contains(in.Args[:k], a) {
+				d.uses[a]++
+			}
+		}
+		for _, inner := range []*program.Block{in.Body, in.Else} {
+			if inner != nil {
+				d.count(inner)
+			}
+		}
+	}
+}
+
+func (d *dotFinder) block(b *program.Block) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		switch in.Op {
+		case program.Shuffle:
+			d.shuffle(in)
+		case program.Dot4:
+			d.dot(in)
+		}
+		for _, inner := range []*program.Block{in.Body, in.Else} {
+			if inner != nil {
+				d.block(inner)
+			}
+		}
+	}
+}
+
+// shuffle notes a word of looked-up bytes.
+func (d *dotFinder) shuffle(in *program.Instr) {
+	g := d.gathers[in.Args[0]]
+	if g == nil || in.Result.Type.Lanes != 4 || in.Mask[0]%4 != 0 {
+		return
+	}
+	for i, from := range in.Mask {
+		if from != in.Mask[0]+i || from >= g.Result.Type.Lanes {
+			return
+		}
+	}
+	d.words[in.Result] = &lookupDot{gather: g, word: in.Mask[0] / 4}
+}
+
+// dot notes a sum of products with such a word, and where its chain begins.
+func (d *dotFinder) dot(in *program.Instr) {
+	first := in.Result
+	if c := d.chain[in.Args[0]]; c != nil && d.uses[in.Args[0]] == 1 {
+		first = c
+	}
+	d.chain[in.Result] = first
+	for k := 1; k <= 2; k++ {
+		w := d.words[in.Args[k]]
+		if w == nil || in.Result.Type.Lanes != 1 || d.uses[in.Args[k]] != 1 {
+			continue
+		}
+		w.in, w.factor = in, k
+		d.dots[in.Result] = w
+		d.order = append(d.order, w)
+		return
+	}
+}
+
+// paired are the dots of those look-ups of which all words are in pairs.
+func (d *dotFinder) paired() map[*program.Value]*lookupDot {
+	type place struct {
+		lookedUp
+		chain *program.Value
+		word  int
+	}
+	at := make(map[place]*lookupDot)
+	pairs := make(map[*program.Value]int) // words of a look-up
+	for _, dot := range d.order {
+		key := place{d.looked[dot.gather.Result], d.chain[dot.in.Result], dot.word}
+		at[key] = dot
+		key.upper = !key.upper
+		if other := at[key]; other != nil && other.partner == nil && other.factor == dot.factor {
+			dot.partner, other.partner, dot.last = other, dot, true
+			pairs[dot.gather.Result]++
+			pairs[other.gather.Result]++
+		}
+	}
+	whole := func(g *program.Instr) bool {
+		return pairs[g.Result] == d.uses[g.Result] && 4*pairs[g.Result] == g.Result.Type.Lanes
+	}
+	for v, dot := range d.dots {
+		if dot.partner == nil || !whole(dot.gather) || !whole(dot.partner.gather) {
+			delete(d.dots, v)
+		}
+	}
+	return d.dots
+}
+
+// splitLevels are the two halves of a table of 16 such that the byte of each entry is a sum: of
+// that of its half and of -1 where the byte that the other half has in its place is negative.
+func splitLevels(table []byte) (halves [16]int8, ok bool) {
+	if len(table) != 16 {
+		return halves, false
+	}
+	sign := func(x int) int { return -(x >> 31 & 1) }
+	for n := range 8 {
+		low, high := int(int8(table[n])), int(int8(table[n+8]))
+		found := false
+		for signs := range 4 {
+			x, y := low+signs>>1, high+signs&1
+			if sign(x) == -(signs&1) && sign(y) == -(signs>>1) && max(x, y) < 128 {
+				halves[n], halves[n+8], found = int8(x), int8(y), true
+				break
+			}
+		}
+		if !found {
+			return halves, false
+		}
+	}
+	return halves, true
+}
+
+// leaveToDots reports a look-up that sums of products do themselves, and notes it.
+func (s *Selector) leaveToDots(in *program.Instr, table *program.Param) bool {
+	if !s.simplify || !s.dotted[in.Result] {
+		return false
+	}
+	_, ok := splitLevels([]byte(table.Table))
+	if ok {
+		s.left[in.Result] = table
+	}
+	return ok
+}
+
+// lookupDot renders a dot4 whose look-up was left to it: the first one of a pair adds nothing
+// yet, the second one adds both.
+func (s *Selector) lookupDot(in *program.Instr) bool {
+	dot := s.dots[in.Result]
+	if dot == nil || s.left[dot.gather.Result] == nil {
+		return false
+	}
+	acc := s.Lane(in.Args[0], 0)
+	if dot.last {
+		acc = s.addPair(dot, acc)
+	}
+	s.set(in.Result, []Operand{acc})
+	return true
+}
+
+// addPair adds the products of a word's lower and upper halves.
+func (s *Selector) addPair(dot *lookupDot, acc Operand) Operand {
+	lower, upper := dot, dot.partner
+	if s.pairs[s.origin[dot.gather.Args[1]]].upper {
+		lower, upper = upper, lower
+	}
+	table := s.left[dot.gather.Result]
+	halves, _ := splitLevels([]byte(table.Table))
+	var levels [4]Operand
+	for i := range levels {
+		levels[i] = s.Once(fmt.Sprintf("summands %d %d", table.Value.ID, i), func() Operand {
+			bits := uint64(0)
+			for k := range 4 {
+				bits |= uint64(uint8(halves[4*i+k])) << (8 * k)
+			}
+			return s.print.Variable(word(bits), U32)
+		})
+	}
+	x := s.Words(lower.in.Args[3-dot.factor])[0]
+	y := s.Words(upper.in.Args[3-dot.factor])[0]
+	w := s.print.Variable(s.Words(s.pairs[s.origin[dot.gather.Args[1]]].of)[dot.word], U32)
+	turned := s.print.Named(s.word(ir.OpXor, w, word(0x88888888)))
+	for i, order := range []int{0x5140, 0x7362} {
+		factor := s.Once(fmt.Sprintf("in turn %v %v %d", x, y, i), func() Operand {
+			return s.print.Permute(s.print.Variable(x, U32), s.print.Variable(y, U32), order)
+		})
+		for half, selector := range []Operand{w, turned} {
+			if i == 1 {
+				selector = s.print.Named(s.shiftedRight(selector, 16))
+			}
+			factors, signed := [2]Operand{factor, s.print.PermuteBy(levels[2*half], levels[2*half+1], selector)}, [2]bool{}
+			for k := range 2 {
+				signed[k] = dot.in.Args[k+1].Type.Elem == ir.I8
+			}
+			if dot.factor == 1 {
+				factors[0], factors[1] = factors[1], factors[0]
+			}
+			acc = s.print.Dot4(signed, factors[0], factors[1], acc)
+		}
+	}
+	return acc
+}
