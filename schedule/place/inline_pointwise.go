@@ -83,17 +83,20 @@ func crowded(s *state.State, p *state.Value) bool {
 
 // repeatLimit is the operation count up to which p may be recomputed at a use.
 // Where it would be repeated for every output row and could be staged instead,
-// only the smallest values are; one that is too large to be kept by a block is
-// stored, unless it has no operand at all.
+// only the smallest values are; one that is too large to be kept by a block, or that
+// would draw a reduce into its readers, is stored, unless it has no operand at all.
 func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int, scope int64) int64 {
 	if !s.Opt.Off.Has(state.StagePrologues) && len(s.Multiplicity(u.Consumer, u.Use)) > 0 {
 		if expr.IsNarrowing(p.Body) {
 			return 0
 		}
+		if operands > 0 && drawsReduce(s, p) {
+			return 0
+		}
 		if light, _, _ := s.IsLight(p, p.Ranges); light {
 			return s.Opt.Profile.RepeatOps
 		}
-		if operands > 0 && (s.Points(p.Ranges) > s.Opt.Profile.RepeatCap || drawsReduce(s, p)) {
+		if operands > 0 && s.Points(p.Ranges) > s.Opt.Profile.RepeatCap {
 			return 0
 		}
 	}
@@ -107,7 +110,7 @@ func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int
 // readers' kernel compute the reduce themselves; if p is inlined, the reduce is
 // stored for both, by a launch of its own. LLaMA 3.2 3B int8 reads 128 tokens in 338
 // launches instead of 422 (H200, 11,670 -> 11,920 tokens a second). It does not
-// apply to values that a block can keep: batches of 8 were slower with it.
+// apply to reduces that every block computes for itself, whatever p is.
 func drawsReduce(s *state.State, p *state.Value) bool {
 	var r state.Reads
 	state.CollectReads(p.Body, new(ir.Visited), &r)
