@@ -19,6 +19,7 @@ func (s *Selector) alu(in *program.Instr) error {
 	if s.unread[in.Result] {
 		return nil
 	}
+	s.made[in.Result] = in
 	switch in.Ir {
 	case ir.OpBitcast:
 		s.bitcast(in)
@@ -36,7 +37,7 @@ func (s *Selector) alu(in *program.Instr) error {
 	s.noteSum(in)
 	s.noteEntry(in)
 	s.noteShift(in)
-	if s.packedAlu(in) || s.halfAlu(in) {
+	if s.packedAlu(in) || s.halfAlu(in) || s.joinBytes(in) {
 		return nil
 	}
 	n := s.numberOf(in)
@@ -186,6 +187,9 @@ func (s *Selector) Pick(p, x, y Operand, t Type) Operand {
 
 // where picks lanes; with one condition for all, whole words.
 func (s *Selector) where(in *program.Instr) {
+	if s.left[in.Result] {
+		return
+	}
 	if c, ok := s.choices[in.Result]; ok {
 		s.chooseBytes(in, c)
 		return

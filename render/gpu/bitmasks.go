@@ -34,6 +34,8 @@ func (t bitTest) spreadable() bool {
 type byteChoice struct {
 	test    bitTest
 	negated bool // of a vector without zeros and its negative
+	of      *program.Value
+	least   int64 // of its elements, if negated
 }
 
 // byteChoices finds the choices of a program, and the values that nothing else reads.
@@ -101,7 +103,7 @@ func (f *choiceFinder) choice(in *program.Instr) (byteChoice, bool) {
 	minus, of := f.made[in.Args[1]], in.Args[2]
 	b, known := f.bounds[of]
 	negated := minus != nil && minus.Op == program.Alu && minus.Ir == ir.OpNeg && minus.Args[0] == of && known && (b.Lo > 0 || b.Hi < 0)
-	return byteChoice{test, negated}, true
+	return byteChoice{test, negated, of, b.Lo}, true
 }
 
 // test recognises 0 < x & m, where the lanes of x are lanes of a value and each lane of m
@@ -189,14 +191,28 @@ func (s *Selector) chooseWord(set, x, y Operand) Operand {
 // spreadBits makes four bits of a number of so many bits, from one on, the lowest bits of the
 // bytes of a word.
 func (s *Selector) spreadBits(four Operand, from, width int) Operand {
+	apart := s.print.Named(s.word(ir.OpMul, s.fourOf(four, from, width), word(1|1<<7|1<<14|1<<21)))
+	return s.print.Named(s.word(ir.OpAnd, apart, word(0x01010101)))
+}
+
+// fourOf are four bits of a number alone.
+func (s *Selector) fourOf(number Operand, from, width int) Operand {
 	if from > 0 {
-		four = s.print.Named(s.word(ir.OpShr, four, Operand{Bits: uint64(from), Type: I32}))
+		number = s.print.Named(s.word(ir.OpShr, number, Operand{Bits: uint64(from), Type: I32}))
 	}
 	if from+4 < width {
-		four = s.print.Named(s.word(ir.OpAnd, four, word(15)))
+		number = s.print.Named(s.word(ir.OpAnd, number, word(15)))
 	}
-	apart := s.print.Named(s.word(ir.OpMul, four, word(1|1<<7|1<<14|1<<21)))
-	return s.print.Named(s.word(ir.OpAnd, apart, word(0x01010101)))
+	return number
+}
+
+// signMask has all bits of those bytes of a word set whose bit in a test is: the bits become
+// the signs of the bytes, which a permute repeats.
+func (s *Selector) signMask(t bitTest, i int) Operand {
+	number := s.print.Variable(s.Lane(t.of, t.lane[4*i]), U32)
+	four := s.fourOf(number, t.at[4*i], t.of.Type.Elem.Bits())
+	apart := s.print.Named(s.word(ir.OpMul, four, word(1<<7|1<<14|1<<21|1<<28)))
+	return s.print.Named(s.print.Permute(apart, word(0), 0xba98))
 }
 
 // allBits sets all bits of the bytes that are one.

@@ -2,7 +2,6 @@ package gpu
 
 import (
 	"fmt"
-	"slices"
 
 	"tgc/ir"
 	"tgc/ir/program"
@@ -27,86 +26,32 @@ type lookupDot struct {
 
 // lookupDots finds dot4s that come in such pairs, by their results, where nothing else reads
 // what they look up.
-func lookupDots(p *program.Program, f *nibbleFinder) map[*program.Value]*lookupDot {
-	d := &dotFinder{nibbleFinder: f, uses: make(map[*program.Value]int), words: make(map[*program.Value]*lookupDot),
-		chain: make(map[*program.Value]*program.Value), dots: make(map[*program.Value]*lookupDot)}
-	d.count(p.Body)
-	d.block(p.Body)
+func lookupDots(p *program.Program, f *nibbleFinder, chains *dotChains) map[*program.Value]*lookupDot {
+	d := &dotFinder{nibbleFinder: f, dotChains: chains, dots: make(map[*program.Value]*lookupDot)}
+	eachInstr(p.Body, func(in *program.Instr) {
+		if in.Op == program.Dot4 {
+			d.dot(in)
+		}
+	})
 	return d.paired()
 }
 
 type dotFinder struct {
 	*nibbleFinder
-	uses  map[*program.Value]int // instructions that read a value
-	words map[*program.Value]*lookupDot     // shuffles that are words of looked-up bytes
-	chain map[*program.Value]*program.Value // sums -> the first one of their chain
-	dots  map[*program.Value]*lookupDot     // by result
+	*dotChains
+	dots  map[*program.Value]*lookupDot // by result
 	order []*lookupDot
 }
 
-func (d *dotFinder) count(b *program.Block) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		for k, a := range in.Args {
-			if !slices.Contains(in.Args[:k], a) {
-				d.uses[a]++
-			}
-		}
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				d.count(inner)
-			}
-		}
-	}
-}
-
-func (d *dotFinder) block(b *program.Block) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		switch in.Op {
-		case program.Shuffle:
-			d.shuffle(in)
-		case program.Dot4:
-			d.dot(in)
-		}
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				d.block(inner)
-			}
-		}
-	}
-}
-
-// shuffle notes a word of looked-up bytes.
-func (d *dotFinder) shuffle(in *program.Instr) {
-	g := d.gathers[in.Args[0]]
-	if g == nil || in.Result.Type.Lanes != 4 || in.Mask[0]%4 != 0 {
-		return
-	}
-	for i, from := range in.Mask {
-		if from != in.Mask[0]+i || from >= g.Result.Type.Lanes {
+// dot notes a sum of products with a word of looked-up bytes.
+func (d *dotFinder) dot(in *program.Instr) {
+	for k := 1; k <= 2; k++ {
+		if of, word, ok := d.wordOf(in.Args[k]); ok && d.gathers[of] != nil {
+			dot := &lookupDot{in: in, factor: k, gather: d.gathers[of], word: word}
+			d.dots[in.Result] = dot
+			d.order = append(d.order, dot)
 			return
 		}
-	}
-	d.words[in.Result] = &lookupDot{gather: g, word: in.Mask[0] / 4}
-}
-
-// dot notes a sum of products with such a word, and where its chain begins.
-func (d *dotFinder) dot(in *program.Instr) {
-	first := in.Result
-	if c := d.chain[in.Args[0]]; c != nil && d.uses[in.Args[0]] == 1 {
-		first = c
-	}
-	d.chain[in.Result] = first
-	for k := 1; k <= 2; k++ {
-		w := d.words[in.Args[k]]
-		if w == nil || in.Result.Type.Lanes != 1 || d.uses[in.Args[k]] != 1 {
-			continue
-		}
-		w.in, w.factor = in, k
-		d.dots[in.Result] = w
-		d.order = append(d.order, w)
-		return
 	}
 }
 
@@ -120,7 +65,7 @@ func (d *dotFinder) paired() map[*program.Value]*lookupDot {
 	at := make(map[place]*lookupDot)
 	pairs := make(map[*program.Value]int) // words of a look-up
 	for _, dot := range d.order {
-		key := place{d.looked[dot.gather.Result], d.chain[dot.in.Result], dot.word}
+		key := place{d.looked[dot.gather.Result], d.first[dot.in.Result], dot.word}
 		at[key] = dot
 		key.upper = !key.upper
 		if other := at[key]; other != nil && other.partner == nil && other.factor == dot.factor {
@@ -169,18 +114,15 @@ func (s *Selector) leaveToDots(in *program.Instr, table *program.Param) bool {
 	if !s.simplify || !s.dotted[in.Result] {
 		return false
 	}
-	_, ok := splitLevels([]byte(table.Table))
-	if ok {
-		s.left[in.Result] = table
-	}
-	return ok
+	_, s.left[in.Result] = splitLevels([]byte(table.Table))
+	return s.left[in.Result]
 }
 
 // lookupDot renders a dot4 whose look-up was left to it: the first one of a pair adds nothing
 // yet, the second one adds both.
 func (s *Selector) lookupDot(in *program.Instr) bool {
 	dot := s.dots[in.Result]
-	if dot == nil || s.left[dot.gather.Result] == nil {
+	if dot == nil || !s.left[dot.gather.Result] {
 		return false
 	}
 	acc := s.Lane(in.Args[0], 0)
@@ -197,7 +139,7 @@ func (s *Selector) addPair(dot *lookupDot, acc Operand) Operand {
 	if s.pairs[s.origin[dot.gather.Args[1]]].upper {
 		lower, upper = upper, lower
 	}
-	table := s.left[dot.gather.Result]
+	table := s.tables[dot.gather.Args[0]]
 	halves, _ := splitLevels([]byte(table.Table))
 	var levels [4]Operand
 	for i := range levels {

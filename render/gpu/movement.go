@@ -11,8 +11,8 @@ import (
 // or a byte permute does it.
 func (s *Selector) movement(in *program.Instr) error {
 	t := in.Result.Type
-	if s.left[in.Args[0]] != nil {
-		return nil // dots look up what they read
+	if s.left[in.Args[0]] {
+		return nil // dots make what they read
 	}
 	switch in.Op {
 	case program.FoldLanes:

@@ -40,9 +40,15 @@ type Selector struct {
 	choices map[*program.Value]byteChoice     // by a bit test
 	unread  map[*program.Value]bool           // values that only choices read, which need none
 	pairs   map[*program.Value]nibbles        // looked up with the other halves of the same bytes
+	made    map[*program.Value]*program.Instr // of integers so far
+	bits    map[*program.Value]bitOf          // values that are one bit of another
+	spreads map[bitOf]int                     // how many of each four bits of a value are used
 	dots    map[*program.Value]*lookupDot     // sums of products with looked-up bytes
 	dotted  map[*program.Value]bool           // look-ups that only such sums read
-	left    map[*program.Value]*program.Param // those left to them -> their tables
+	signs   map[*program.Value]signDot        // sums of products with bytes that have signs apart
+	owed    map[*program.Value]Operand        // what is to be taken off sums of a chain
+	left    map[*program.Value]bool           // values that such sums make themselves
+	chains  *dotChains
 	added   map[*program.Value]*program.Value // sums that a conversion holds already
 }
 
@@ -74,17 +80,27 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		offsets: ByteOffsets(p),
 		entries: make(map[*program.Value]entryIndex),
 		added:   make(map[*program.Value]*program.Value),
+		made:    make(map[*program.Value]*program.Instr),
 		dotted:  make(map[*program.Value]bool),
-		left:    make(map[*program.Value]*program.Param),
+		left:    make(map[*program.Value]bool),
+		owed:    make(map[*program.Value]Operand),
+		chains:  dotChainsOf(p),
 	}
 	pairs, finder := nibblePairs(p)
-	s.pairs, s.dots = pairs, lookupDots(p, finder)
+	s.pairs, s.dots = pairs, lookupDots(p, finder, s.chains)
 	for _, dot := range s.dots {
 		s.dotted[dot.gather.Result] = true
 	}
+	s.bits, s.spreads = singleBits(p)
 	s.choices, s.unread = byteChoices(p, s.bounds)
 	s.print = newPrinter(s)
 	s.simplify = s.print.Simplify()
+	if s.simplify {
+		s.signs = signDots(p, s.choices, s.chains)
+		for _, dot := range s.signs {
+			s.left[dot.choice] = true
+		}
+	}
 	k, err := s.kernel()
 	if err != nil {
 		return nil, fmt.Errorf("kernel %s: %w", p.Name, err)

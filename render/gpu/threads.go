@@ -64,7 +64,7 @@ func (s *Selector) shuffleLane(in *program.Instr) {
 
 // dot4 adds the dot products of four bytes each to the lanes of a sum.
 func (s *Selector) dot4(in *program.Instr) {
-	if s.lookupDot(in) {
+	if s.lookupDot(in) || s.signDot(in) {
 		return
 	}
 	x, y := s.Words(in.Args[1]), s.Words(in.Args[2])
