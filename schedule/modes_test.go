@@ -47,6 +47,22 @@ func TestIntegerSumsKeepValues(t *testing.T) {
 	}
 }
 
+// Rows that a product by matrix instructions reads are rounded by one kernel, which stores
+// them beside the scales of their groups: no launch finds the largest of each group first.
+func TestRoundedRowsAreOneLaunch(t *testing.T) {
+	opt := schedule.DefaultOptions()
+	opt.Profile.MatrixTokens, opt.Profile.TileReuse = 8, 4
+	for _, tokens := range []int{8, 16, 64} {
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, tokens, 8192).Contiguous()
+		g.Output("y", nn.Int8.Linear(x, g.Packed("w", "Q6_K", 2048, 8192)))
+		s := newRig(t, g, nil, nil).plan(opt)
+		if got := len(s.Launches); got > 3 { // the copy, the rounding, the product
+			t.Errorf("%d tokens: %d launches, want at most 3\n%s", tokens, got, s)
+		}
+	}
+}
+
 // Sums of activations alone stay in products that matrix instructions take, whose
 // tiles the tokens fill; of other products they are values.
 func TestGroupSumsStayInMatrixProducts(t *testing.T) {
