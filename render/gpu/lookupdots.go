@@ -75,7 +75,7 @@ func (d *dotFinder) paired() map[*program.Value]*lookupDot {
 		}
 	}
 	whole := func(g *program.Instr) bool {
-		return pairs[g.Result] == d.uses[g.Result] && 4*pairs[g.Result] == g.Result.Type.Lanes
+		return d.from[d.looked[g.Result]] == d.origin[g.Args[1]] && pairs[g.Result] == d.uses[g.Result] && 4*pairs[g.Result] == g.Result.Type.Lanes
 	}
 	for v, dot := range d.dots {
 		if dot.partner == nil || !whole(dot.gather) || !whole(dot.partner.gather) {
@@ -87,23 +87,24 @@ func (d *dotFinder) paired() map[*program.Value]*lookupDot {
 
 // splitLevels are the two halves of a table of 16 such that the byte of each entry is a sum: of
 // that of its half and of -1 where the byte that the other half has in its place is negative.
-func splitLevels(table []byte) (halves [16]int8, ok bool) {
+func splitLevels(table []byte) (halves []byte, ok bool) {
 	if len(table) != 16 {
-		return halves, false
+		return nil, false
 	}
+	halves = make([]byte, 16)
 	sign := func(x int) int { return -(x >> 31 & 1) }
 	for n := range 8 {
 		low, high := int(int8(table[n])), int(int8(table[n+8]))
 		found := false
 		for signs := range 4 {
 			x, y := low+signs>>1, high+signs&1
-			if sign(x) == -(signs&1) && sign(y) == -(signs>>1) && max(x, y) < 128 {
-				halves[n], halves[n+8], found = int8(x), int8(y), true
+			if sign(x) == -(signs&1) && sign(y) == -(signs>>1) && x == int(int8(x)) && y == int(int8(y)) {
+				halves[n], halves[n+8], found = byte(x), byte(y), true
 				break
 			}
 		}
 		if !found {
-			return halves, false
+			return nil, false
 		}
 	}
 	return halves, true
@@ -129,7 +130,7 @@ func (s *Selector) lookupDot(in *program.Instr) bool {
 	if dot.last {
 		acc = s.addPair(dot, acc)
 	}
-	s.set(in.Result, []Operand{acc})
+	s.endDot(in, acc, s.owed[in.Args[0]])
 	return true
 }
 
@@ -141,16 +142,7 @@ func (s *Selector) addPair(dot *lookupDot, acc Operand) Operand {
 	}
 	table := s.tables[dot.gather.Args[0]]
 	halves, _ := splitLevels([]byte(table.Table))
-	var levels [4]Operand
-	for i := range levels {
-		levels[i] = s.Once(fmt.Sprintf("summands %d %d", table.Value.ID, i), func() Operand {
-			bits := uint64(0)
-			for k := range 4 {
-				bits |= uint64(uint8(halves[4*i+k])) << (8 * k)
-			}
-			return s.print.Variable(word(bits), U32)
-		})
-	}
+	levels := s.tableWords(fmt.Sprintf("summands %d", table.Value.ID), halves)
 	x := s.Words(lower.in.Args[3-dot.factor])[0]
 	y := s.Words(upper.in.Args[3-dot.factor])[0]
 	w := s.print.Variable(s.Words(s.pairs[s.origin[dot.gather.Args[1]]].of)[dot.word], U32)

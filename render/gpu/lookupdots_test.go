@@ -21,7 +21,7 @@ func TestSplitLevels(t *testing.T) {
 		}
 		split++
 		for i := range table {
-			if got := int(halves[i]) + int(halves[(i+8)%16]>>7); got != int(int8(table[i])) {
+			if got := int(int8(halves[i])) + int(int8(halves[(i+8)%16])>>7); got != int(int8(table[i])) {
 				t.Fatalf("table %x: entry %d is %d, want %d: halves %d", table, i, got, int8(table[i]), halves)
 			}
 		}

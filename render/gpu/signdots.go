@@ -66,12 +66,18 @@ func (s *Selector) signDot(in *program.Instr) bool {
 		owed = s.print.Dot4(types, factors[0], factors[1], owed)
 		factors[dot.factor-1] = s.print.Named(s.word(ir.OpXor, s.Words(c.of)[dot.word], set))
 	}
-	sum := s.print.Dot4(types, factors[0], factors[1], s.Lane(in.Args[0], 0))
-	if s.chains.goes[in.Result] {
+	s.endDot(in, s.print.Dot4(types, factors[0], factors[1], s.Lane(in.Args[0], 0)), owed)
+	return true
+}
+
+// endDot holds a sum, off which the last one of a chain takes what is owed, if anything is.
+func (s *Selector) endDot(in *program.Instr, sum, owed Operand) {
+	switch {
+	case owed.Literal():
+	case s.chains.goes[in.Result]:
 		s.owed[in.Result] = owed
-	} else {
+	default:
 		sum = s.print.Named(s.word(ir.OpSub, sum, owed))
 	}
 	s.set(in.Result, []Operand{sum})
-	return true
 }
