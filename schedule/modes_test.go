@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"tgc/ir"
@@ -60,6 +61,22 @@ func TestRoundedRowsAreOneLaunch(t *testing.T) {
 		if got := len(s.Launches); got > 3 { // the copy, the rounding, the product
 			t.Errorf("%d tokens: %d launches, want at most 3\n%s", tokens, got, s)
 		}
+	}
+}
+
+// A scale whose group's largest value needs a norm that every block makes for itself stays in
+// the products: as a value of its own it would be staged there, beside the largest that is
+// stored anyway.
+func TestScalesOfNormedRowsAreNotStaged(t *testing.T) {
+	opt := schedule.DefaultOptions()
+	opt.Profile.MatrixTokens, opt.Profile.TileReuse = 8, 4
+	g := tensor.NewGraph()
+	x := nn.RMSNorm(g.Input("x", ir.F32, 16, 896).MulScalar(2).Contiguous(), g.Input("gamma", ir.F32, 896), 1e-5)
+	gate := nn.Int8.Linear(x, g.Packed("gate", "Q5_0", 4864, 896))
+	g.Output("y", gate.Silu().Mul(nn.Int8.Linear(x, g.Packed("up", "Q5_0", 4864, 896))))
+	s := newRig(t, g, nil, nil).plan(opt)
+	if text := s.String(); strings.Contains(text, "STAGE(") {
+		t.Errorf("a stage\n%s", text)
 	}
 }
 

@@ -123,11 +123,24 @@ func drawsReduce(s *state.State, p *state.Value) bool {
 		if light, _, _ := s.IsLight(q, q.Ranges); light {
 			continue // every block computes it
 		}
+		if readsLightReduce(s, q) {
+			continue // which goes into it, and would run again wherever it does
+		}
 		if s.Work(q.Body, nil) <= s.Opt.Profile.StageWork && !slices.ContainsFunc(s.PlacedUses(q), inLoop) {
 			return true
 		}
 	}
 	return false
+}
+
+// readsLightReduce reports a value that reads a reduce which every block computes for itself:
+// the sum of squares of a short row, say.
+func readsLightReduce(s *state.State, q *state.Value) bool {
+	return slices.ContainsFunc(s.ReadMemo[q.ID].Values, func(id int) bool {
+		r := s.Values[id]
+		light, _, _ := s.IsLight(r, r.Ranges)
+		return light && s.FactsOf(r.Body).Reduce
+	})
 }
 
 // fullRankOperands counts the buffers and values that a pointwise value reads
