@@ -67,3 +67,16 @@ func (d *dotChains) wordOf(v *program.Value) (of *program.Value, word int, ok bo
 	}
 	return in.Args[0], in.Mask[0] / 4, true
 }
+
+// eachInstr visits the instructions of a block and of those inside of it.
+func eachInstr(b *program.Block, visit func(*program.Instr)) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		visit(in)
+		for _, inner := range []*program.Block{in.Body, in.Else} {
+			if inner != nil {
+				eachInstr(inner, visit)
+			}
+		}
+	}
+}

@@ -158,3 +158,12 @@ func (s *Selector) selectLevels(levels [4]Operand, within, choice Operand, large
 func (s *Selector) shiftedRight(w Operand, by uint64) Operand {
 	return s.word(ir.OpShr, s.print.Variable(w, U32), Operand{Bits: by, Type: I32})
 }
+
+// leaveToDots reports a look-up that sums of products do themselves, and notes it.
+func (s *Selector) leaveToDots(in *program.Instr, table *program.Param) bool {
+	if !s.simplify || !s.dotted[in.Result] {
+		return false
+	}
+	_, s.left[in.Result] = splitLevels([]byte(table.Table))
+	return s.left[in.Result]
+}

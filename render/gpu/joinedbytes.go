@@ -15,12 +15,6 @@ import (
 // and a mask for each.
 const fewestSpread = 3
 
-// bitOf is a value that is one bit of another.
-type bitOf struct {
-	of *program.Value
-	at int
-}
-
 // joinBytes renders x<<8 | y for a byte y, where x has no more than 7 bits.
 func (s *Selector) joinBytes(in *program.Instr) bool {
 	t := in.Result.Type
@@ -87,52 +81,4 @@ func (s *Selector) fourBits(of *program.Value, four int) Operand {
 	return s.Once(key, func() Operand {
 		return s.spreadBits(s.print.Variable(s.Lane(of, 0), U32), 4*four, of.Type.Elem.Bits())
 	})
-}
-
-// singleBits finds the values that are one bit of a byte, x>>n & 1, and counts those of each
-// four bits.
-func singleBits(p *program.Program) (bits map[*program.Value]bitOf, fours map[bitOf]int) {
-	made := make(map[*program.Value]*program.Instr)
-	bits, fours = make(map[*program.Value]bitOf), make(map[bitOf]int)
-	constant := func(v *program.Value) (int64, bool) {
-		in := made[v]
-		if in == nil || in.Op != program.Const {
-			return 0, false
-		}
-		return in.Int, true
-	}
-	eachInstr(p.Body, func(in *program.Instr) {
-		if in.Result == nil {
-			return
-		}
-		made[in.Result] = in
-		if in.Op != program.Alu || in.Ir != ir.OpAnd || in.Result.Type != program.Scalar(ir.U8) {
-			return
-		}
-		if one, ok := constant(in.Args[1]); !ok || one != 1 {
-			return
-		}
-		bit := bitOf{of: in.Args[0]}
-		if shift := made[in.Args[0]]; shift != nil && shift.Op == program.Alu && shift.Ir == ir.OpShr {
-			if by, ok := constant(shift.Args[1]); ok && by >= 0 && by < 8 {
-				bit = bitOf{shift.Args[0], int(by)}
-			}
-		}
-		bits[in.Result] = bit
-		fours[bitOf{bit.of, bit.at / 4}]++
-	})
-	return bits, fours
-}
-
-// eachInstr visits the instructions of a block and of those inside of it.
-func eachInstr(b *program.Block, visit func(*program.Instr)) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		visit(in)
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				eachInstr(inner, visit)
-			}
-		}
-	}
 }

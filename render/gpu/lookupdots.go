@@ -1,9 +1,6 @@
 package gpu
 
 import (
-	"fmt"
-
-	"tgc/ir"
 	"tgc/ir/program"
 )
 
@@ -108,62 +105,4 @@ func splitLevels(table []byte) (halves []byte, ok bool) {
 		}
 	}
 	return halves, true
-}
-
-// leaveToDots reports a look-up that sums of products do themselves, and notes it.
-func (s *Selector) leaveToDots(in *program.Instr, table *program.Param) bool {
-	if !s.simplify || !s.dotted[in.Result] {
-		return false
-	}
-	_, s.left[in.Result] = splitLevels([]byte(table.Table))
-	return s.left[in.Result]
-}
-
-// lookupDot renders a dot4 whose look-up was left to it: the first one of a pair adds nothing
-// yet, the second one adds both.
-func (s *Selector) lookupDot(in *program.Instr) bool {
-	dot := s.dots[in.Result]
-	if dot == nil || !s.left[dot.gather.Result] {
-		return false
-	}
-	acc := s.Lane(in.Args[0], 0)
-	if dot.last {
-		acc = s.addPair(dot, acc)
-	}
-	s.endDot(in, acc, s.owed[in.Args[0]])
-	return true
-}
-
-// addPair adds the products of a word's lower and upper halves.
-func (s *Selector) addPair(dot *lookupDot, acc Operand) Operand {
-	lower, upper := dot, dot.partner
-	if s.pairs[s.origin[dot.gather.Args[1]]].upper {
-		lower, upper = upper, lower
-	}
-	table := s.tables[dot.gather.Args[0]]
-	halves, _ := splitLevels([]byte(table.Table))
-	levels := s.tableWords(fmt.Sprintf("summands %d", table.Value.ID), halves)
-	x := s.Words(lower.in.Args[3-dot.factor])[0]
-	y := s.Words(upper.in.Args[3-dot.factor])[0]
-	w := s.print.Variable(s.Words(s.pairs[s.origin[dot.gather.Args[1]]].of)[dot.word], U32)
-	turned := s.print.Named(s.word(ir.OpXor, w, word(0x88888888)))
-	for i, order := range []int{0x5140, 0x7362} {
-		factor := s.Once(fmt.Sprintf("in turn %v %v %d", x, y, i), func() Operand {
-			return s.print.Permute(s.print.Variable(x, U32), s.print.Variable(y, U32), order)
-		})
-		for half, selector := range []Operand{w, turned} {
-			if i == 1 {
-				selector = s.print.Named(s.shiftedRight(selector, 16))
-			}
-			factors, signed := [2]Operand{factor, s.print.PermuteBy(levels[2*half], levels[2*half+1], selector)}, [2]bool{}
-			for k := range 2 {
-				signed[k] = dot.in.Args[k+1].Type.Elem == ir.I8
-			}
-			if dot.factor == 1 {
-				factors[0], factors[1] = factors[1], factors[0]
-			}
-			acc = s.print.Dot4(signed, factors[0], factors[1], acc)
-		}
-	}
-	return acc
 }

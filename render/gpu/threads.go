@@ -3,8 +3,6 @@ package gpu
 import (
 	"fmt"
 
-	"tgc/internal/lists"
-	"tgc/ir"
 	"tgc/ir/program"
 )
 
@@ -60,17 +58,6 @@ func (s *Selector) shuffleLane(in *program.Instr) {
 		out[i] = s.print.Shuffle(s.print.Use(out[i], t), t, other)
 	}
 	s.Set(in.Result, out)
-}
-
-// dot4 adds the dot products of four bytes each to the lanes of a sum.
-func (s *Selector) dot4(in *program.Instr) {
-	if s.lookupDot(in) || s.signDot(in) {
-		return
-	}
-	x, y := s.Words(in.Args[1]), s.Words(in.Args[2])
-	signed := [2]bool{in.Args[1].Type.Elem == ir.I8, in.Args[2].Type.Elem == ir.I8}
-	lanes := lists.Make(in.Result.Type.Lanes, func(i int) Operand { return s.print.Dot4(signed, x[i], y[i], s.Lane(in.Args[0], i)) })
-	s.set(in.Result, lanes)
 }
 
 func (s *Selector) atomic(in *program.Instr) error {
