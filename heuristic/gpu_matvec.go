@@ -27,7 +27,7 @@ type mapping struct {
 
 // Values of a mapping that are tried.
 var (
-	mapCopies = []int64{8, 4, 2}
+	mapCopies = []int64{8, 4, 2, 1}
 	mapLanes  = []int64{32, 16, 8, 4} // fewer read less than a line of memory of each row
 	mapWarps  = []int64{1, 2, 3, 4, 5, 6, 7, 8}
 	mapRest   = []int64{1, 2, 4, 0}

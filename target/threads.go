@@ -15,7 +15,9 @@ import "math"
 // (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs that differ in nothing else
 // (docs/bench/h200-stage-pairs.jsonl.gz, docs/bench/h200-stage.txt). Whole and BlockBytes
 // were set by pairs in steps that differ in threads and blocks only, and by whole steps
-// (docs/bench/h200-whole.txt). What scales with a device,
+// (docs/bench/h200-whole.txt). Extract and ExtractBytes were set by whole steps once shifts by
+// amounts of a thread were made on words (docs/bench/h200-apart.txt); before that lanes that
+// share bytes cost 2.6 and 4 times as much. What scales with a device,
 // its bandwidth, its multiprocessors and their rate, is in Cost.
 type Threads struct {
 	Start         float64 // ns, from the end of the kernel before to the first instruction after the wait
@@ -60,6 +62,6 @@ func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
 		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
-		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 1.6, ExtractBytes: 2.96, Dot: 1.99, Permuted: 2.65, Table: 19.4,
+		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }
