@@ -20,6 +20,7 @@ const (
 	gpuReduceThreads = 256  // of a block that sums a row
 	gpuLongThreads   = 1024 // of one that sums a row of many thousands
 	gpuLongPoints    = 16   // loads of a thread from which a row has more threads
+	gpuResident      = 2048 // threads that a multiprocessor has at a time
 	gpuPaddedShares  = 4    // points of a share from which the last may be cut short
 	gpuDotPoints     = 64   // of a sum of bytes that a thread makes by itself
 	gpuLoads         = 4    // loads of a short reduce in flight
@@ -60,7 +61,8 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 	if opts, why, record, ok := gpuShortSums(a, weights, i); ok {
 		return opts, why, record
 	}
-	lanes := fit(p.size(i), int64(a.desc.WarpSize), int64(a.desc.WarpSize), powerOfTwoDivisor(p.size(i), int64(a.desc.WarpSize)), int64(a.desc.WarpSize))
+	most, sharers := p.columnThreads(p.points(p.rowsOf(weights).Meet(p.storeSet()).List()))
+	lanes := fit(p.size(i), most, most, powerOfTwoDivisor(p.size(i), most), most)
 	p.split(plan.LOCAL, i, lanes)
 	p.done[i] = true
 	groups := int64(1)
@@ -69,12 +71,15 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 		if p.done[k] || !a.constant(k) {
 			continue
 		}
-		groups = shares(p.size(k), gpuReduceThreads/lanes)
+		groups = shares(max(p.size(k)/gpuLoads, 1), sharers)
 		p.split(plan.GROUP, k, groups)
 		p.split(plan.UNROLL, k, p.copiesOf(k, 4))
 		p.leave(o.chain)
 	}
 	p.stageInvariant(w)
+	if groups == 1 && len(p.stages) == 0 && p.storeSet().Minus(p.rowsOf(weights)).Empty() {
+		p.fillBlock(lanes)
+	}
 	p.aroundRows(a.rowsOf(weights), lanes*groups)
 	how := fmt.Sprintf("%d rows side by side, %d threads a sum", lanes, groups)
 	why := fmt.Sprintf("%s streamed once; %s", a.describe(weights), how)
@@ -142,6 +147,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 		threads *= 2
 	}
 	results := p.longResults(points)
+	threads = p.rowThreads(results, points, threads)
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.sideBySide(axes); i >= 0 {
 		threads = p.gpuColumns(i, axes)
@@ -171,6 +177,24 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	}
 	record.Detail = how
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+}
+
+// rowThreads halves the threads of a row while rows still fill the device with them, each with
+// a few loads: more rows are on their way at a time. Where points are stored beside the sums, a
+// block has its usual threads.
+func (p *planner) rowThreads(results analyse.RangeSet, points, threads int64) int64 {
+	least := int64(p.desc.WarpSize)
+	if !p.storeSet().Minus(results).Empty() {
+		least = gpuBlockThreads
+	}
+	if p.oneResult() {
+		return threads
+	}
+	rows := p.points(results.Meet(p.storeSet()).List())
+	for threads > least && rows*threads > gpuResident*int64(p.desc.Cost.Workers) && points < threads/2*gpuLongPoints {
+		threads /= 2
+	}
+	return threads
 }
 
 // gpuRows shares each reduce among the threads of a block: lanes of warps along what lies
@@ -220,20 +244,27 @@ func (a *analysis) nestPoints(axis int) int64 {
 	return n
 }
 
+// columnThreads is how many columns side by side a block has where so many must fill the
+// device, and how many of its threads share each.
+func (p *planner) columnThreads(results int64) (most, groups int64) {
+	warp, workers := int64(p.desc.WarpSize), int64(p.desc.Cost.Workers)
+	most, groups = warp, gpuReduceThreads/warp
+	for groups*warp < gpuLongThreads && results*groups < gpuReduceThreads*workers {
+		groups *= 2
+	}
+	for most > gpuSector && results/most < workers {
+		most, groups = most/2, groups*2
+	}
+	return most, groups
+}
+
 // gpuColumns reads columns side by side: neighbouring threads have neighbouring ones.
 // Where columns are too few to fill the device, parts of a block share each of them.
 func (p *planner) gpuColumns(i int, axes []int) (threads int64) {
-	warp := int64(p.desc.WarpSize)
-	results := p.points(p.reduceResults().Meet(p.storeSet()).List()) // points beside them share them
 	most, groups := int64(gpuBlockThreads), int64(1)
-	if full := gpuReduceThreads * int64(p.desc.Cost.Workers); results < full {
-		most, groups = warp, gpuReduceThreads/warp
-		for groups*warp < gpuLongThreads && results*groups < full {
-			groups *= 2
-		}
-		for most > gpuSector && results/most < int64(p.desc.Cost.Workers) {
-			most, groups = most/2, groups*2
-		}
+	results := p.points(p.reduceResults().Meet(p.storeSet()).List()) // points beside them share them
+	if results < gpuReduceThreads*int64(p.desc.Cost.Workers) {
+		most, groups = p.columnThreads(results)
 	}
 	threads = p.threads(p.size(i), most)
 	p.split(plan.LOCAL, i, threads)
@@ -284,15 +315,14 @@ func (p *planner) wholeBlock(i int, threads int64) {
 	p.split(plan.UNROLL, i, p.inFlight(i))
 }
 
-// inFlight is how many of what is left of an axis a thread loads at once. The last of
-// several turns may be short, unless it had most of its loads for nothing.
+// inFlight is how many of what is left of an axis a thread loads at once: a few in turn, or
+// all, where turns would be of fewer.
 func (p *planner) inFlight(i int) int64 {
 	left := p.left(i)
-	n := shares(left, gpuLoads)
-	if left <= gpuLoads || left < 2*gpuLoads && ceil(left, n)*n*exactWorth > left*100 {
+	if left < 2*gpuLoads {
 		return left
 	}
-	return n
+	return shares(left, gpuLoads)
 }
 
 // shares is the power of two up to limit among which n points are shared out. It

@@ -65,7 +65,7 @@ func (a *analysis) allReduceInto(axes []int, result int) bool {
 }
 
 // sharedStageAxis is the store axis whose points had better share a block, since each
-// block makes stages that take longer than a point's own reduces; -1: there is none.
+// block makes stages that take long beside a point's own reduces; -1: there is none.
 func (p *planner) sharedStageAxis(axes []int) int {
 	i := p.lastStore(p.axesOf(plan.StoreAxis))
 	if i < 0 || len(p.stages) == 0 || p.size(i) < int64(p.desc.WarpSize) || !p.everyStore(i) || !p.laneSafe(i) {
@@ -82,11 +82,15 @@ func (p *planner) sharedStageAxis(axes []int) int {
 			inStages += satMul(p.size(r), p.stagePointsAround(r))
 		}
 	}
-	if own == 0 || inStages <= own {
+	if own == 0 || inStages*stageWorth <= own {
 		return -1
 	}
 	return i
 }
+
+// stageWorth is how many times as long as its stages a point's own reduces take where a block
+// may make the stages for it alone.
+const stageWorth = 8
 
 // gpuStageSharers gives each of the points that share stages a thread.
 func (p *planner) gpuStageSharers(i int, axes []int) (threads int64) {

@@ -25,7 +25,7 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 			p.split(plan.UPCAST, i, p.size(i))
 			continue
 		}
-		n := p.threads(p.size(i), left)
+		n := p.besideThreads(p.size(i), threads, left)
 		p.split(plan.LOCAL, i, n)
 		p.roll(i)
 		left /= n
@@ -33,6 +33,16 @@ func (p *planner) aroundRows(rows analyse.RangeSet, threads int64) {
 	p.sharedReduces(threads, p.groupStages(threads))
 	p.sharedStages(threads)
 	p.fma()
+}
+
+// besideThreads is how many of n points a block of so many threads takes at a time. Where a
+// divisor of n would make the block a multiple of both, the last take has fewer points.
+func (a *analysis) besideThreads(n, threads, limit int64) int64 {
+	exact, even := divisor(n, limit), shares(n, limit)
+	if even > exact || exact*threads/ir.GCD(exact, threads) > max(exact, threads) {
+		return even
+	}
+	return exact
 }
 
 // Elements of a stage that a thread holds as lanes.

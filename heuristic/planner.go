@@ -185,14 +185,18 @@ func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
 
 // unitStride reports that every load that depends on an axis moves by one
 // element along it; on a CPU backwards too, where a shuffle turns what is loaded.
-func (a *analysis) unitStride(axis int) bool {
+func (a *analysis) unitStride(axis int) bool { return a.readsBeside(axis, a.desc.Kind == target.CPU) }
+
+// readsBeside is unitStride, or also where a load stays at an element for a while.
+func (a *analysis) readsBeside(axis int, stays bool) bool {
 	for _, u := range a.order {
 		switch u.Op {
 		case ir.OpLoad:
 			if u.Src[0].Op == ir.OpTable || !a.dependsByIndex(u, axis) {
 				continue
 			}
-			if n := a.stride(u, axis); n != 1 && (a.desc.Kind == target.GPU || n != -1 && !a.stays(u, axis)) {
+			n := a.stride(u, axis)
+			if n != 1 && (n != -1 || a.desc.Kind == target.GPU) && !(stays && a.stays(u, axis)) {
 				return false
 			}
 		case ir.OpField:

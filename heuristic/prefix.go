@@ -2,11 +2,13 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
+	"tgc/target"
 )
 
 // Running folds: element i of a result folds the elements up to i of a row, so that all
@@ -28,7 +30,7 @@ func tryPrefix(a *analysis) ([]plan.Opt, string, Record) {
 		return declined("no-row", "not one plain reduce of a short row")
 	}
 	row := reduces[0]
-	i := a.prefixAxis(row)
+	i, _ := a.prefixAxis(row)
 	if i < 0 {
 		return declined("no-prefix", "no store range of which the terms are the same for all points")
 	}
@@ -49,23 +51,46 @@ func tryPrefix(a *analysis) ([]plan.Opt, string, Record) {
 	return p.opts, how, Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "prefix", Detail: how}
 }
 
-// prefixAxis is the store axis on which the reduce depends by conditions alone.
-func (a *analysis) prefixAxis(row int) int {
+// prefixAxis is the store axis on which the reduce depends by conditions alone, and how many
+// neighbours along it have the same terms: all of a short axis, or each run of a long one.
+func (a *analysis) prefixAxis(row int) (axis int, run int64) {
 	for _, i := range a.axesOf(plan.StoreAxis) {
-		if !a.constant(i) || !a.everyStore(i) || a.size(i) < 4 || a.size(i) > prefixPoints {
+		if !a.constant(i) || !a.everyStore(i) || a.size(i) < 4 {
 			continue
+		}
+		n := a.size(i)
+		if n > prefixPoints {
+			n = a.size(row)
+			if a.desc.Kind != target.GPU || !slices.Contains(a.cuts[a.axes[i].Range], n) {
+				continue
+			}
 		}
 		left, same := false, true // out by comparison of positions, alike for all points
 		for _, u := range a.order {
 			both := a.free.Of(u).Has(row) && a.free.Of(u).Has(i)
 			left = left || both && u.DType == ir.Bool && !loads(u)
-			same = same && (!both || !isAccess(u)) && (u.DType != ir.Bool || !both || !loads(u))
+			same = same && (!both || !isAccess(u) || n < a.size(i) && a.sameInRuns(u, i, n)) && (u.DType != ir.Bool || !both || !loads(u))
 		}
 		if left && same {
-			return i
+			return i, n
 		}
 	}
-	return -1
+	return -1, 0
+}
+
+// sameInRuns reports an expression that is the same for neighbours along axis i, in runs of n:
+// it has but multiples of n of the position.
+func (a *analysis) sameInRuns(u *ir.UOp, i int, n int64) bool {
+	switch {
+	case !a.free.Of(u).Has(i):
+		return true
+	case u.Op == ir.OpRange:
+		return false
+	case u.Op == ir.OpFloorDiv && u.Src[0] == a.axes[i].Range:
+		by, ok := u.Src[1].Int()
+		return ok && by%n == 0
+	}
+	return !slices.ContainsFunc(u.Src, func(x *ir.UOp) bool { return !a.sameInRuns(x, i, n) })
 }
 
 // loads reports an expression that reads memory.

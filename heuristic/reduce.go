@@ -148,7 +148,7 @@ func (p *planner) columnAxis(axes []int) int {
 		}
 	}
 	return lists.Last(p.axesOf(plan.StoreAxis), func(i int) bool {
-		return p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) && p.everyStore(i) && p.summed(i)
+		return p.constant(i) && p.laneSafe(i) && p.size(i) >= lanesOf(p.desc) && p.readsBeside(i, true) && p.everyStore(i) && p.summed(i)
 	}, -1)
 }
 

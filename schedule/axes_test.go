@@ -87,8 +87,9 @@ func TestTurnedRowsAreStored(t *testing.T) {
 		if n := turnedReads(r.plan(schedule.CPUOptions())); n != 1 {
 			t.Errorf("%s: %d kernels of a CPU read what is turned, want 1", name, n)
 		}
-		if n := turnedReads(r.plan(schedule.DefaultOptions())); n < 2 {
-			t.Errorf("%s: %d kernels of a GPU read what is turned, want all", name, n)
+		gpu := r.plan(schedule.DefaultOptions())
+		if n := turnedReads(gpu); n != 1 || len(gpu.Launches) != 1 {
+			t.Errorf("%s: %d of the kernels of %d launches of a GPU read what is turned, want all of one", name, n, len(gpu.Launches))
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // A fold of a row that is read along the row joins the kernel of the row, for
-// inputs of any size; one that is read along a product's columns does not, and
-// on a GPU neither where a row is shorter than the threads that would share it. A softmax of what lies in memory
+// inputs of any size, as does a row that is made for it alone on a GPU; one that is read along a product's
+// columns does not, and on a GPU neither where a row is shorter than the threads that would share it. A softmax of what lies in memory
 // goes over its rows twice on a CPU: one exponential for each element, and a store, cost
 // less than the two of a tuple.
 func TestRowsJoinTheirFolds(t *testing.T) {
@@ -26,6 +26,8 @@ func TestRowsJoinTheirFolds(t *testing.T) {
 		"position":         {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Argmax(-1) }, 1, 1},
 		"uneven rows":      {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 3, 250).Softmax(-1) }, 1, 2},
 		"short rows":       {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 3, 100).Softmax(-1) }, 2, 2},
+		"rows of rows":     {func(x, _ *tensor.Tensor) *tensor.Tensor { y := x.Softmax(-1); return y.Sub(y.MaxKeep(-1)) }, 1, 2},
+		"made rows":        {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Gelu().Softmax(-1) }, 1, 2},
 		"product":          {func(x, y *tensor.Tensor) *tensor.Tensor { return x.Sub(x.MaxKeep(-1)).MatMul(y) }, 2, 2},
 		"folds of columns": {func(x, _ *tensor.Tensor) *tensor.Tensor { return x.Div(x.MaxKeep(0)) }, 2, 2},
 	} {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tgc/ir"
+	"tgc/target"
 )
 
 // Running folds along an axis: element i of the result folds elements 0..i.
@@ -14,17 +15,27 @@ import (
 // element.
 const scanBlock = 64
 
+// A row of a GPU is folded in runs, each the work of a thread, which reads it twice: of
+// 64 a block makes the folds, as it does those of up to 1,024 such blocks. Of a row of few
+// blocks of scanBlock what reads it folds the totals.
+const (
+	scanFew    = 4
+	scanRun    = 16
+	scanRuns   = 64
+	scanBlocks = 1024
+)
+
 // Cumsum is the running sum.
 func (t *Tensor) Cumsum(axis int) *Tensor {
 	return t.running("cumsum", axis, fold{
-		identity: number(0), combine: (*Tensor).Add,
+		identity: number(0), combine: (*Tensor).Add, reduce: (*Tensor).Sum,
 		direct: func(x *Tensor, k int) *Tensor { return x.make(ir.OpScan, x.DType(), ir.IntArg(k)) },
 	})
 }
 
 // Cumprod is the running product.
 func (t *Tensor) Cumprod(axis int) *Tensor {
-	return t.running("cumprod", axis, fold{number(1), (*Tensor).Mul, masked(number(1), (*Tensor).Prod)})
+	return t.running("cumprod", axis, folded(number(1), (*Tensor).Mul, (*Tensor).Prod))
 }
 
 // Cummax is the running maximum (NaN from the first NaN on) and its index (i32),
@@ -37,12 +48,12 @@ func (t *Tensor) Cummax(axis int) (values, indices *Tensor) {
 // the last of equals.
 func (t *Tensor) Cummin(axis int) (values, indices *Tensor) {
 	return t.runningExtreme("cummin", axis, func(x *Tensor, k int) *Tensor {
-		return x.prefix(k, fold{(*Tensor).most, (*Tensor).Minimum, masked((*Tensor).most, (*Tensor).Min)})
+		return x.prefix(k, folded((*Tensor).most, (*Tensor).Minimum, (*Tensor).Min))
 	})
 }
 
 func (t *Tensor) runningMax(k int) *Tensor {
-	return t.prefix(k, fold{(*Tensor).least, (*Tensor).Maximum, masked((*Tensor).least, (*Tensor).Max)})
+	return t.prefix(k, folded((*Tensor).least, (*Tensor).Maximum, (*Tensor).Max))
 }
 
 // runningExtreme finds indices as a running maximum too: of the positions where
@@ -67,7 +78,7 @@ func (t *Tensor) runningExtreme(op string, axis int, run func(x *Tensor, k int) 
 
 // LogCumSumExp is log of the running sum of e**t without overflow.
 func (t *Tensor) LogCumSumExp(axis int) *Tensor {
-	return t.running("logcumsumexp", axis, fold{(*Tensor).least, (*Tensor).logAddExp, runningLogSum})
+	return t.running("logcumsumexp", axis, fold{identity: (*Tensor).least, combine: (*Tensor).logAddExp, direct: runningLogSum})
 }
 
 // runningLogSum takes the running maximum off before the exponentials.
@@ -90,15 +101,21 @@ func (t *Tensor) logAddExp(u *Tensor) *Tensor {
 type fold struct {
 	identity func(x *Tensor) *Tensor // a scalar of x's dtype
 	combine  func(x, y *Tensor) *Tensor
+	reduce   func(x *Tensor, axes ...int) *Tensor // all of an axis; nil: there is no such operation
 	direct   func(x *Tensor, k int) *Tensor
 }
 
-// masked folds for each i the elements j <= i by a reduction.
-func masked(identity func(x *Tensor) *Tensor, reduce func(x *Tensor, axes ...int) *Tensor) func(x *Tensor, k int) *Tensor {
-	return func(x *Tensor, k int) *Tensor {
-		past := x.Unsqueeze(k+1).Transpose(k, k+1) // [.. 1 j ..]
-		return reduce(x.past(k).Where(past, identity(x)), k+1)
-	}
+// folded is a fold that runs by reductions.
+func folded(identity func(x *Tensor) *Tensor, combine func(x, y *Tensor) *Tensor, reduce func(x *Tensor, axes ...int) *Tensor) fold {
+	f := fold{identity: identity, combine: combine, reduce: reduce}
+	f.direct = func(x *Tensor, k int) *Tensor { return f.masked(x, k, x.past(k)) }
+	return f
+}
+
+// masked folds for each i the elements j of which a mask of shape [.. i j ..] holds.
+func (f fold) masked(x *Tensor, k int, mask *Tensor) *Tensor {
+	terms := x.Unsqueeze(k+1).Transpose(k, k+1) // [.. 1 j ..]
+	return f.reduce(mask.Where(terms, f.identity(x)), k+1)
 }
 
 // past is true where j <= i, of shape [.. i j ..] at axes k and k+1.
@@ -128,15 +145,70 @@ func (t *Tensor) prefix(k int, f fold) *Tensor {
 	if !ok || n <= scanBlock {
 		return f.direct(t, k)
 	}
-	blocks := (int(n) + scanBlock - 1) / scanBlock
-	x := t.Pad(k, 0, blocks*scanBlock-int(n))
-	position := t.graph.axisIota(ir.I32, x.shape(), k)
-	x = position.Lt(t.graph.Scalar(ir.I32, float64(n))).Where(x, f.identity(x))
-	x = x.Unflatten(k, blocks, scanBlock)
+	x, blocks := t.inBlocks(k, f, scanBlock)
 	inside := f.direct(x, k+1)
 	totals := inside.SliceInts(k+1, scanBlock-1, 1).Squeeze(k + 1) // [.. blocks ..]
 	before := f.exclusive(totals.prefix(k, f), k).Unsqueeze(k + 1)
-	return f.combine(before, inside).Flatten(k, k+1).SliceInts(k, 0, int(n))
+	y := f.combine(before, inside).Flatten(k, k+1).SliceInts(k, 0, int(n))
+	if f.reduce == nil || k != t.Rank()-1 || blocks <= scanFew {
+		return y
+	}
+	return y.OnTarget(func(desc *target.Desc) *Tensor {
+		if desc.Kind != target.GPU {
+			return nil
+		}
+		return t.rowPrefix(f)
+	})
+}
+
+// rowPrefix folds along the last axis in three kernels: the folds of runs within their
+// block, those of all blocks, and those of elements within their run.
+func (t *Tensor) rowPrefix(f fold) *Tensor {
+	k, n := t.Rank()-1, t.Extent(-1)
+	runs := min((n+4*scanRun-1)/(4*scanRun)*4, scanRuns) // whole vectors of folds
+	if n%(runs*scanRun) != 0 {                           // stored with identities after it: no term asks where it ends
+		x, _ := t.inBlocks(k, f, runs*scanRun)
+		return x.Flatten(k, k+1).Contiguous().rowPrefix(f).Contiguous().SliceInts(k, 0, n)
+	}
+	blocks := n / (runs * scanRun)
+	x := t.inMemory().Unflatten(k, blocks, runs, scanRun) // [.. blocks runs run]
+	upTo := f.direct(f.reduce(x, k+2), k+1).Contiguous()
+	y := f.combine(f.exclusive(upTo, k+1).Unsqueeze(k+2), f.direct(x, k+2))
+	if totals := upTo.SliceInts(k+1, runs-1, 1).Squeeze(k + 1); blocks > 1 {
+		y = f.combine(f.before(totals).Contiguous().Unsqueeze(k+1).Unsqueeze(k+2), y)
+	}
+	return y.Flatten(k, k+2)
+}
+
+// inMemory stores what is not a buffer already: two kernels read it.
+func (t *Tensor) inMemory() *Tensor {
+	u := t.node
+	for u.Op == ir.OpReshape || u.Op == ir.OpDetach {
+		u = u.Src[0]
+	}
+	if u.Op == ir.OpBuffer || u.Op == ir.OpContiguous {
+		return t
+	}
+	return t.Contiguous()
+}
+
+// before folds along the last axis what comes before each element.
+func (f fold) before(x *Tensor) *Tensor {
+	k := x.Rank() - 1
+	if x.Extent(k) > scanBlocks {
+		return f.exclusive(x.prefix(k, f), k)
+	}
+	return f.masked(x, k, x.past(k).Transpose(k, k+1).Not())
+}
+
+// inBlocks cuts axis k into blocks [.. blocks size ..], the last filled up with identities.
+func (t *Tensor) inBlocks(k int, f fold, size int) (x *Tensor, blocks int) {
+	n := t.Extent(k)
+	blocks = (n + size - 1) / size
+	x = t.Pad(k, 0, blocks*size-n)
+	position := t.graph.axisIota(ir.I32, x.shape(), k)
+	x = position.Lt(t.graph.Scalar(ir.I32, float64(n))).Where(x, f.identity(x))
+	return x.Unflatten(k, blocks, size), blocks
 }
 
 // exclusive moves a running fold on by one: the identity comes first.

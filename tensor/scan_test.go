@@ -2,11 +2,17 @@ package tensor_test
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+	"tgc/engine"
 	_ "tgc/internal/steadyseed"
+	"tgc/ir"
+	"tgc/runtime/devices"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -102,6 +108,84 @@ func TestRunningLogSumExp(t *testing.T) {
 		}
 		if g := float64(got[i]); g != sum && !(math.Abs(g-sum) <= 1e-6*math.Abs(sum)) {
 			t.Fatalf("element %d: got %v, want %v", i, g, sum)
+		}
+	}
+}
+
+// Long rows of a GPU are folded in runs, blocks and totals of blocks: of blocks that are
+// full and not, of more of them than one kernel folds, and of rows of which each is one.
+func TestRunningFoldsOfRowsOnGPU(t *testing.T) {
+	dev, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer dev.Close()
+	for _, shape := range [][]int{{3, 257}, {2, 1000}, {1, 5000}, {2, 4096}, {5, 65}} {
+		n, size := shape[1], shape[0]*shape[1]
+		values := make([]int32, size)
+		random := rand.New(rand.NewPCG(1, uint64(n)))
+		for i := range values {
+			values[i] = random.Int32N(2000) - 1000
+		}
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.I32, shape...)
+		largest, where := x.Cummax(-1)
+		g.Output("sum", x.Cumsum(-1))
+		g.Output("largest", largest)
+		g.Output("where", where)
+		f, err := tensor.Compile(t.Context(), g, dev, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, most, at := slices.Clone(values), slices.Clone(values), make([]int32, size)
+		for i := range values {
+			if j := int32(i % n); j > 0 {
+				sums[i] += sums[i-1]
+				if at[i] = j; most[i-1] > most[i] {
+					most[i], at[i] = most[i-1], at[i-1]
+				}
+			}
+		}
+		if err := tensor.Set(t.Context(), f, "x", values); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Run(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string][]int32{"sum": sums, "largest": most, "where": at} {
+			if got, err := tensor.Get[int32](t.Context(), f, name); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%v: %s differs, %v", shape, name, err)
+			}
+		}
+		f.Close()
+	}
+}
+
+// A running sum of a long row of a GPU is three kernels, and a thread makes a run of the last
+// with each term read once. A row that is no multiple of blocks is stored with one before, and cut after it.
+func TestRunningSumOfALongRowOnGPU(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shape := range [][]int{{1, 1 << 20}, {1, 1000003}, {512, 4096}} {
+		g := tensor.NewGraph()
+		g.Output("y", g.Input("x", ir.F32, shape...).Cumsum(-1))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		most, runs := 3, 0
+		if shape[1]%1024 != 0 {
+			most = 5
+		}
+		for _, k := range c.Kernels {
+			if strings.Contains(k.Why, "16 terms of 16 results") {
+				runs++
+			}
+		}
+		if len(c.Kernels) > most || runs != 1 {
+			t.Errorf("%v: %d kernels, %d of them of runs", shape, len(c.Kernels), runs)
 		}
 	}
 }

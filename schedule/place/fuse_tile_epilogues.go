@@ -3,8 +3,6 @@ package place
 import (
 	"slices"
 
-	"tgc/ir"
-	"tgc/ir/analyse"
 	"tgc/schedule/state"
 )
 
@@ -54,13 +52,6 @@ func FuseTileEpilogues(s *state.State, p *state.Value) bool {
 	applyTile(s, c, p, plan, body)
 	s.Record(p, true, "tile", state.Number{Name: "tiles", Value: s.Points(plan.outer)}, state.Number{Name: "size", Value: plan.size})
 	return true
-}
-
-// multiplies reports a reader that sums products of p with a weight.
-func multiplies(s *state.State, c, p *state.Value) bool {
-	return slices.ContainsFunc(ir.Toposort(c.Body), func(u *ir.UOp) bool {
-		return analyse.IsSum(u) && s.FactsOf(u.Src[0]).Weights && analyse.Uses(u.Src[0], p.Node)
-	})
 }
 
 // readByWeights reports that a reader of v is a product with weights.

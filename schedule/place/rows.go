@@ -61,3 +61,10 @@ func rowsOf(s *expr.Exprs, u state.PlacedUse) int64 {
 	rows := lists.Filter(u.Consumer.StoreLoops(), func(r *ir.UOp) bool { return slices.Contains(s.Free.Of(u.Load), r) })
 	return s.Points(rows)
 }
+
+// multiplies reports a reader that sums products of p with a weight.
+func multiplies(s *state.State, c, p *state.Value) bool {
+	return slices.ContainsFunc(ir.Toposort(c.Body), func(u *ir.UOp) bool {
+		return analyse.IsSum(u) && s.FactsOf(u.Src[0]).Weights && analyse.Uses(u.Src[0], p.Node)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -18,8 +19,9 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "stored with the tile that it is made of")
 		return false
 	}
+	own := ownRow(s, p)
 	for _, u := range s.PlacedUses(p) {
-		if repeatedByBlocks(s, p, u) {
+		if !own && repeatedByBlocks(s, p, u) {
 			s.Record(p, false, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 			return false
 		}
@@ -46,7 +48,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 			return false
 		}
-		if !light {
+		if !light && !own {
 			s.Record(p, false, s.WhyHeavy(p, axes), state.Number{Name: "size", Value: size}, state.Number{Name: "cap", Value: s.Opt.Profile.StageCap}, state.Number{Name: "work", Value: work}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 			return false
 		}
@@ -119,6 +121,51 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 	return rows > n/2 || rows > 1 && !oneReduce(s, p, axes)
 }
 
+// ownRow reports rows that a block of a GPU needs one of, the block that folds it: what is
+// stored of them another kernel would only read again. Nothing of a row is a product, whose
+// columns rows would have to share, and its reader goes into none, which would make it again.
+func ownRow(s *state.State, p *state.Value) bool {
+	f, profile, readers := s.FactsOf(p.Body), &s.Opt.Profile, s.Consumers(p)
+	if !profile.SharedStages || f.State || !f.Constant || p.Pinned || p.Target >= 0 || len(readers) != 1 || inProduct(s, readers[0]) {
+		return false
+	}
+	reader, last := readers[0], len(p.Ranges)-1
+	loops := reader.StoreLoops()
+	if last < 1 || len(loops) != len(p.Ranges) || !expr.ConstantExtents(loops) || !sameExtents(s, loops, p.Ranges) {
+		return false
+	}
+	staged, outside := stageAxes(s.Graph, reader, p)
+	if slices.Index(staged, true) != last || !slices.Equal(outside[:last], loops[:last]) {
+		return false
+	}
+	row := p.Ranges[last:]
+	points := s.Points(row)
+	if points > profile.StageCap || points < profile.RowLanes || s.Work(p.Body, row) > profile.LaunchEdge {
+		return false
+	}
+	folded := analyse.Any(p.Body, func(u *ir.UOp) bool {
+		return u.Op == ir.OpField || u.Op == ir.OpStage || u.Op == ir.OpReduce && s.DependsOn(u, row...)
+	})
+	return !folded && (!foldsAlong(s.Exprs, reader, loops[last:]) || madeOf(reader, p))
+}
+
+// inProduct reports a value that a product with weights takes.
+func inProduct(s *state.State, v *state.Value) bool {
+	return slices.ContainsFunc(s.Users[v.ID], func(id int) bool { return multiplies(s, s.Values[id], v) })
+}
+
+// madeOf reports a reader of p that reads nothing else.
+func madeOf(reader, p *state.Value) bool {
+	return !analyse.Any(reader.Body, func(u *ir.UOp) bool {
+		return u.Op == ir.OpField || u.Op == ir.OpLoad && u.Src[0] != p.Node && u.Src[0].Op != ir.OpStage
+	})
+}
+
+// sameExtents reports loops of as many points each.
+func sameExtents(s *state.State, x, y []*ir.UOp) bool {
+	return slices.EqualFunc(x, y, func(a, b *ir.UOp) bool { return s.Points([]*ir.UOp{a}) == s.Points([]*ir.UOp{b}) })
+}
+
 // apartInMemory reports a stage of folds that depends on the loop along which a reader's elements lie side
 // by side: blocks of a GPU then have single columns, and no thread reads or writes beside another.
 func apartInMemory(s *state.State, p, reader *state.Value, outside []*ir.UOp, staged []bool, work int64) bool {
@@ -127,6 +174,7 @@ func apartInMemory(s *state.State, p, reader *state.Value, outside []*ir.UOp, st
 		return false // what is no fold, threads make where they read it
 	}
 	last := loops[len(loops)-1]
+	work = max(work, s.Work(reader.Body, loops[:len(loops)-1])) // its own folds are those of a column, too
 	if expr.Saturate(work, s.Points(loops[len(loops)-1:])) <= s.Opt.Profile.LaunchEdge || len(loops) == 1 && !readsAlong(s, reader.Body, last) {
 		return false // a launch costs more
 	}

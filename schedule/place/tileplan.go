@@ -97,12 +97,31 @@ func tilePlanOf(s *state.State, c, p *state.Value) *tilePlan {
 		s.Record(p, false, "no tile", state.Number{Name: "cap", Value: s.Opt.Profile.TileCap})
 		return nil
 	}
+	if plan.acrossColumns(s, c) {
+		s.Record(p, false, "a block would make it for single columns", state.Number{Name: "tiles", Value: s.Points(plan.outer)}, state.Number{Name: "size", Value: plan.size})
+		return nil
+	}
 	blocks := s.Points(plan.outer)
 	if f.Weights && blocks < s.Opt.Profile.MinBlocks && plan.size*s.Work(p.Body, nil) > s.Opt.Profile.LaunchEdge {
 		s.Record(p, false, "too few tiles", state.Number{Name: "tiles", Value: blocks}, state.Number{Name: "least", Value: s.Opt.Profile.MinBlocks}, state.Number{Name: "size", Value: plan.size})
 		return nil
 	}
 	return plan
+}
+
+// threadTile is the most points of a tile that a thread of a GPU makes by itself.
+const threadTile = 16
+
+// acrossColumns reports a tile that lies across the loop along which c's elements lie side by
+// side, and is more than a thread's work: each block of a GPU would have a single column, in which
+// nothing is read or written beside anything else.
+func (plan *tilePlan) acrossColumns(s *state.State, c *state.Value) bool {
+	loops := c.StoreLoops()
+	if !s.Opt.Profile.SharedStages || len(loops) < 2 || plan.size <= threadTile {
+		return false
+	}
+	last := loops[len(loops)-1]
+	return slices.Contains(plan.outer, last) && s.Points([]*ir.UOp{last}) > threadTile && readsAlong(s, c.Body, last)
 }
 
 // tileReuse is how often a weight that a tile is made of may be used. Sums of floats of three uses are

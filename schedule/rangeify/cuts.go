@@ -41,7 +41,7 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 		r := readers[u]
 		switch {
 		case r != nil && isTurned(shapes, u):
-			cut[u] = r.multiplies() || lanes && (r.several || r.apart)
+			cut[u] = r.multiplies() || (lanes || namesEach(shapes, u)) && (r.several || r.apart)
 		case r != nil && isTransposed(shapes, u):
 			cut[u] = lanes && (r.several || r.apart) && !isPacked(u) && !r.multiplies()
 		case r != nil && isInterleaved(shapes, u):
@@ -163,6 +163,11 @@ func isTurned(shapes *extents, u *ir.UOp) bool {
 		return takesAll(shapes, u) && len(shapes.Of(u.Src[0]))-int(u.Arg.(ir.IntArg)) <= 2 && !isPacked(u.Src[0])
 	}
 	return false
+}
+
+// namesEach reports a gather of single elements, not of rows.
+func namesEach(shapes *extents, u *ir.UOp) bool {
+	return u.Op == ir.OpGather && elements(shapes.Of(u)) == elements(shapes.Of(u.Src[1]))
 }
 
 // isTransposed reports rows that were columns.

@@ -261,17 +261,21 @@ func (p *pricer) reuse(value, loop *ir.UOp, at *level) int64 {
 		case value.Op == ir.OpMul && (u.Op == ir.OpWhere || u.Op == ir.OpLoad && !p.plainlyRead(u, loop)):
 			return 1
 		case u.Op == ir.OpLoad || u.Op == ir.OpField:
-			least = min(least, p.Points(ir.WithoutRanges(tiled, free))*p.neighboursOf(u, tiled))
+			least = min(least, p.Points(ir.WithoutRanges(tiled, free))*p.neighboursOf(value, u, tiled, loop))
 		}
 	}
 	return least
 }
 
 // neighboursOf is how many points of some loops read one element since a load takes their
-// quotient: the channels of a group, say.
-func (p *pricer) neighboursOf(load *ir.UOp, loops []*ir.UOp) int64 {
+// quotient: the channels of a group, say. On a GPU each is another thread's, which loads for
+// itself, but for those of a running fold in runs as long as what each run folds.
+func (p *pricer) neighboursOf(value, load *ir.UOp, loops []*ir.UOp, loop *ir.UOp) int64 {
+	run := int64(0) // of any length
 	if p.Opt.Profile.Lanes == 1 {
-		return 1 // each is another thread's, which loads for itself
+		if run = p.Points([]*ir.UOp{loop}); value.Op != ir.OpWhere || expr.HasLoad(value.Src[0]) || !slices.Contains(p.Free.Of(value.Src[0]), loop) {
+			return 1
+		}
 	}
 	places, n := make(map[*ir.UOp]int64), int64(1)
 	for _, x := range load.Src {
@@ -281,7 +285,7 @@ func (p *pricer) neighboursOf(load *ir.UOp, loops []*ir.UOp) int64 {
 					continue
 				}
 				each := int64(1)
-				if c, constant := u.Src[len(u.Src)-1].Int(); u.Op == ir.OpFloorDiv && constant {
+				if c, constant := u.Src[len(u.Src)-1].Int(); u.Op == ir.OpFloorDiv && constant && (run == 0 || run == c) {
 					each = c
 				}
 				if known, met := places[r]; !met || each < known {
