@@ -146,19 +146,12 @@ func ownRow(s *state.State, p *state.Value) bool {
 	folded := analyse.Any(p.Body, func(u *ir.UOp) bool {
 		return u.Op == ir.OpField || u.Op == ir.OpStage || u.Op == ir.OpReduce && s.DependsOn(u, row...)
 	})
-	return !folded && (!foldsAlong(s.Exprs, reader, loops[last:]) || madeOf(reader, p))
+	return !folded && !foldsAlong(s.Exprs, reader, loops[last:])
 }
 
 // inProduct reports a value that a product with weights takes.
 func inProduct(s *state.State, v *state.Value) bool {
 	return slices.ContainsFunc(s.Users[v.ID], func(id int) bool { return multiplies(s, s.Values[id], v) })
-}
-
-// madeOf reports a reader of p that reads nothing else.
-func madeOf(reader, p *state.Value) bool {
-	return !analyse.Any(reader.Body, func(u *ir.UOp) bool {
-		return u.Op == ir.OpField || u.Op == ir.OpLoad && u.Src[0] != p.Node && u.Src[0].Op != ir.OpStage
-	})
 }
 
 // sameExtents reports loops of as many points each.
