@@ -31,10 +31,10 @@ func TestLibraryPlans(t *testing.T) {
 			y := square(g, 256).Add(input(g, "b", 256))
 			return y.Sub(y.LogSumExpKeep(-1))
 		}, "threads a reduce", 256, 256},
-		{"short sums beside a column's", func(g *tensor.Graph) *tensor.Tensor {
+		{"columns of running sums, which are stored", func(g *tensor.Graph) *tensor.Tensor {
 			y := square(g, 256).Cumsum(0)
 			return y.Sub(y.MeanKeep(0))
-		}, "threads a reduce", 128, 256},
+		}, "side by side", 16, 256},
 		{"rows of 96 and a stage of a warp each", func(g *tensor.Graph) *tensor.Tensor {
 			y := square(g, 96).MatMul(input(g, "w", 96, 96))
 			return y.Div(y.SumKeep(-1).AddScalar(1e3)).Pad(1, 1, 0).Cut(tensor.Whole(), tensor.Between(0, 96))

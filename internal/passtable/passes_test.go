@@ -20,6 +20,8 @@ var update = flag.Bool("update", false, "rewrite docs/passes.md")
 var oneProgram = map[string]string{
 	"absorb-operands": "the update by Nesterov momentum alone needs it, and no graph of the zoo has one " +
 		"(TestUpdateIsOneKernel of nn/optim does)",
+	"place-parts": "it stages what combines the parts of a small layer's attention (TestGridSplitLayer, " +
+		"TestReferenceLayer); the layers of the zoo have too many rows for that",
 	"skip-unused-loops": "it leaves out the products of experts that no token of a tile went to, and of the zoo " +
 		"only OLMoE has experts",
 	"split-terms": "only CPUs with tile instructions of bf16 ask for it, and the zoo has no such target " +
