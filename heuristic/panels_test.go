@@ -57,15 +57,7 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 	g := tensor.NewGraph()
 	x := g.Input("x", ir.F32, 11, 512).MulScalar(0.5).Contiguous()
 	g.Output("y", mode.Linear(x, g.Packed("w", format, 104, 512)))
-	sink, err := g.Sink()
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := ir.NewArena()
-	s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.OptionsFor(desc))
-	if err != nil {
-		t.Fatal(err)
-	}
+	a, s := scheduled(t, g, desc)
 	panels, tiles := false, false
 	for _, launch := range s.Launches {
 		for _, k := range launch.Kernels {
@@ -89,13 +81,8 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 	}
 }
 
-// Sums longer than the second cache holds the activations of are chains of pieces, of equal tiles; the
-// terms of an activation are stored together, and a group with a minimum has one sum for a token.
-func TestTilesOfLongSums(t *testing.T) {
-	desc := target.ForCPU("sapphirerapids", nil, 2)
-	g := tensor.NewGraph()
-	x := g.Input("x", ir.F32, 128, 8192).MulScalar(0.5).Contiguous()
-	g.Output("y", nn.Exact.Linear(x, g.Packed("w", "Q4_K", 64, 8192)))
+// scheduled is the schedule of a graph, and the arena of its kernels.
+func scheduled(t *testing.T, g *tensor.Graph, desc *target.Desc) (*ir.Arena, *schedule.Schedule) {
 	sink, err := g.Sink()
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +92,17 @@ func TestTilesOfLongSums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a, s
+}
+
+// Sums longer than the second cache holds the activations of are chains of pieces, of equal tiles; the
+// terms of an activation are stored together, and a group with a minimum has one sum for a token.
+func TestTilesOfLongSums(t *testing.T) {
+	desc := target.ForCPU("sapphirerapids", nil, 2)
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 128, 8192).MulScalar(0.5).Contiguous()
+	g.Output("y", nn.Exact.Linear(x, g.Packed("w", "Q4_K", 64, 8192)))
+	a, s := scheduled(t, g, desc)
 	pieces, terms := 0, 0
 	for _, launch := range s.Launches {
 		for _, k := range launch.Kernels {
