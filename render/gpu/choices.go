@@ -25,7 +25,7 @@ func singleBits(p *program.Program) (bits map[*program.Value]bitOf, fours map[bi
 		}
 		return in.Int, true
 	}
-	eachInstr(p.Body, func(in *program.Instr) {
+	p.Body.Each(func(in *program.Instr) {
 		if in.Result == nil {
 			return
 		}
@@ -83,7 +83,7 @@ type byteChoice struct {
 func byteChoices(p *program.Program, bounds map[*program.Value]Interval) (map[*program.Value]byteChoice, map[*program.Value]bool) {
 	f := &choiceFinder{bounds: bounds, uses: make(map[*program.Value]int), made: make(map[*program.Value]*program.Instr),
 		choices: make(map[*program.Value]byteChoice)}
-	f.block(p.Body)
+	p.Body.Each(f.instr)
 	unread := make(map[*program.Value]bool)
 	for v := range f.choices {
 		in := f.made[v]
@@ -102,23 +102,15 @@ type choiceFinder struct {
 	choices map[*program.Value]byteChoice
 }
 
-func (f *choiceFinder) block(b *program.Block) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		for _, a := range in.Args {
-			f.uses[a]++
-		}
-		if in.Result != nil {
-			f.made[in.Result] = in
-		}
-		if c, ok := f.choice(in); ok {
-			f.choices[in.Result] = c
-		}
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				f.block(inner)
-			}
-		}
+func (f *choiceFinder) instr(in *program.Instr) {
+	for _, a := range in.Args {
+		f.uses[a]++
+	}
+	if in.Result != nil {
+		f.made[in.Result] = in
+	}
+	if c, ok := f.choice(in); ok {
+		f.choices[in.Result] = c
 	}
 }
 

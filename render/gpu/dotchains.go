@@ -17,7 +17,7 @@ type dotChains struct {
 func dotChainsOf(p *program.Program) *dotChains {
 	d := &dotChains{uses: make(map[*program.Value]int), made: make(map[*program.Value]*program.Instr),
 		first: make(map[*program.Value]*program.Value), goes: make(map[*program.Value]bool)}
-	eachInstr(p.Body, func(in *program.Instr) {
+	p.Body.Each(func(in *program.Instr) {
 		for k, a := range in.Args {
 			if !slices.Contains(in.Args[:k], a) {
 				d.uses[a]++
@@ -43,10 +43,8 @@ func (d *dotChains) block(b *program.Block) {
 				d.first[in.Result], d.goes[acc] = d.first[acc], true
 			}
 		}
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				d.block(inner)
-			}
+		for inner := range in.Blocks() {
+			d.block(inner)
 		}
 	}
 }
@@ -66,17 +64,4 @@ func (d *dotChains) wordOf(v *program.Value) (of *program.Value, word int, ok bo
 		}
 	}
 	return in.Args[0], in.Mask[0] / 4, true
-}
-
-// eachInstr visits the instructions of a block and of those inside of it.
-func eachInstr(b *program.Block, visit func(*program.Instr)) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		visit(in)
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				eachInstr(inner, visit)
-			}
-		}
-	}
 }

@@ -67,7 +67,7 @@ func (s *Selector) lookup(in *program.Instr) bool {
 // tableWords are the words of a table of up to 16 bytes, under a key. A permute takes one
 // constant. PTX's compiler would keep the other in a register that a warp shares and copy it
 // for each permute, so the first word of each two is made of something that it takes to
-// differ between threads (IQ4_NL, gate and up of a LLaMA 1B: 1752 -> 1552 instructions).
+// differ between threads (docs/bench/h200-shared-tables.txt: a ninth of a kernel's instructions).
 func (s *Selector) tableWords(key string, table []byte) (words [4]Operand) {
 	for i, b := range table {
 		words[i/4].Bits |= uint64(b) << (8 * (i % 4))

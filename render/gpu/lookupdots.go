@@ -25,7 +25,7 @@ type lookupDot struct {
 // what they look up.
 func lookupDots(p *program.Program, f *nibbleFinder, chains *dotChains) map[*program.Value]*lookupDot {
 	d := &dotFinder{nibbleFinder: f, dotChains: chains, dots: make(map[*program.Value]*lookupDot)}
-	eachInstr(p.Body, func(in *program.Instr) {
+	p.Body.Each(func(in *program.Instr) {
 		if in.Op == program.Dot4 {
 			d.dot(in)
 		}

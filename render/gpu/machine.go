@@ -84,12 +84,10 @@ func loopTrips(b *program.Block, consts map[*program.Value]int64, trips []int64)
 			known = known && okLo && okHi && okStep && step > 0
 			trips = append(trips, max((hi-lo+step-1)/max(step, 1), 0))
 		}
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				var ok bool
-				trips, ok = loopTrips(inner, consts, trips)
-				known = known && ok
-			}
+		for inner := range in.Blocks() {
+			var ok bool
+			trips, ok = loopTrips(inner, consts, trips)
+			known = known && ok
 		}
 	}
 	return trips, known

@@ -17,7 +17,7 @@ func nibblePairs(p *program.Program) (map[*program.Value]nibbles, *nibbleFinder)
 	f := &nibbleFinder{consts: make(map[*program.Value]uint64), origin: make(map[*program.Value]*program.Value),
 		halves: make(map[*program.Value]nibbles), from: make(map[lookedUp]*program.Value),
 		gathers: make(map[*program.Value]*program.Instr), looked: make(map[*program.Value]lookedUp)}
-	f.block(p.Body)
+	p.Body.Each(f.instr)
 	pairs := make(map[*program.Value]nibbles)
 	for key, from := range f.from {
 		other := key
@@ -43,18 +43,6 @@ type nibbleFinder struct {
 type lookedUp struct {
 	table *program.Value
 	nibbles
-}
-
-func (f *nibbleFinder) block(b *program.Block) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		f.instr(in)
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				f.block(inner)
-			}
-		}
-	}
 }
 
 func (f *nibbleFinder) instr(in *program.Instr) {

@@ -23,7 +23,7 @@ type Offset struct {
 func ByteOffsets(p *program.Program) map[*program.Value]Offset {
 	f := &offsetFinder{uses: make(map[*program.Value]int), whole: make(map[*program.Value]float64),
 		bytes: make(map[*program.Value]bool), found: make(map[*program.Value]Offset)}
-	f.block(p.Body)
+	p.Body.Each(f.instr)
 	for v := range f.found {
 		if f.uses[v] != 1 {
 			delete(f.found, v)
@@ -39,22 +39,10 @@ type offsetFinder struct {
 	found map[*program.Value]Offset
 }
 
-func (f *offsetFinder) block(b *program.Block) {
-	for i := range b.Instrs {
-		in := &b.Instrs[i]
-		for _, a := range in.Args {
-			f.uses[a]++
-		}
-		f.instr(in)
-		for _, inner := range []*program.Block{in.Body, in.Else} {
-			if inner != nil {
-				f.block(inner)
-			}
-		}
-	}
-}
-
 func (f *offsetFinder) instr(in *program.Instr) {
+	for _, a := range in.Args {
+		f.uses[a]++
+	}
 	if in.Result == nil || in.Result.Type.Elem != ir.F32 || in.Result.Type.Ptr {
 		return
 	}

@@ -20,7 +20,7 @@ type signDot struct {
 // reads the bytes.
 func signDots(p *program.Program, choices map[*program.Value]byteChoice, chains *dotChains) map[*program.Value]signDot {
 	dots, words, several := make(map[*program.Value]signDot), make(map[*program.Value]int), make(map[*program.Value]int)
-	eachInstr(p.Body, func(in *program.Instr) {
+	p.Body.Each(func(in *program.Instr) {
 		if in.Op != program.Dot4 || chains.first[in.Result] == nil {
 			return
 		}
