@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tgc/internal/childprocess"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/runtime"
@@ -411,11 +412,13 @@ func (c *Child) Compare(ctx context.Context, plans []plan.Plan, rounds int) ([][
 	return a.Times, err
 }
 
-// Expect is Bench.Expect in the child. Of plans with which it dies nothing is expected.
+// Expect is Bench.Expect in the child. Nothing is expected of plans with which it dies: to lower one again by
+// itself would cost as much as to try it.
 func (c *Child) Expect(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
-	a, _, err := c.ask(ctx, request{Plans: textsOf(plans), Expect: true})
+	texts := textsOf(plans)
+	a, _, err := c.ask(ctx, request{Plans: texts, Expect: true})
 	if errors.Is(err, errDied) && ctx.Err() == nil {
-		return nil, nil
+		return lists.Map(texts, func(text string) Outcome { return Outcome{Plan: text, Status: Crashed, Reason: err.Error()} }), nil
 	}
 	return a.Outcomes, err
 }
