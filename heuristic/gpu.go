@@ -20,7 +20,6 @@ const (
 	gpuReduceThreads = 256  // of a block that sums a row
 	gpuLongThreads   = 1024 // of one that sums a row of many thousands
 	gpuLongPoints    = 16   // loads of a thread from which a row has more threads
-	gpuResident      = 2048 // threads that a multiprocessor has at a time
 	gpuPaddedShares  = 4    // points of a share from which the last may be cut short
 	gpuDotPoints     = 64   // of a sum of bytes that a thread makes by itself
 	gpuLoads         = 4    // loads of a short reduce in flight
@@ -191,7 +190,7 @@ func (p *planner) rowThreads(results analyse.RangeSet, points, threads int64) in
 		return threads
 	}
 	rows := p.points(results.Meet(p.storeSet()).List())
-	for threads > least && rows*threads > gpuResident*int64(p.desc.Cost.Workers) && points < threads/2*gpuLongPoints {
+	for threads > least && rows*threads > unitThreads*int64(p.desc.Cost.Workers) && points < threads/2*gpuLongPoints {
 		threads /= 2
 	}
 	return threads
