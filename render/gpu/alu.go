@@ -19,7 +19,6 @@ func (s *Selector) alu(in *program.Instr) error {
 	if s.unread[in.Result] {
 		return nil
 	}
-	s.made[in.Result] = in
 	switch in.Ir {
 	case ir.OpBitcast:
 		s.bitcast(in)

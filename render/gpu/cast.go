@@ -52,7 +52,7 @@ func (s *Selector) keepWords(to *program.Value, h *held) {
 // is narrow (converting kernels stop at 80 % of an H200's bandwidth): a byte in
 // the low bits of 2^23 makes the float 2^23 + x, and taking 2^23 off is exact.
 // Signed bytes are moved up by 128 first. What is added to the float is taken off
-// less (ByteOffsets).
+// less (byteOffsets).
 func (s *Selector) bytesToFloat(v, to *program.Value) bool {
 	d, words := v.Type.Elem, s.values[v.ID].words
 	if words == nil || to.Type.Elem != ir.F32 || d != ir.U8 && d != ir.I8 {

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"maps"
 	"math/bits"
 
 	"tgc/ir"
@@ -15,30 +16,18 @@ type bitOf struct {
 
 // singleBits finds the values that are one bit of a byte, x>>n & 1, and counts those of each
 // four bits.
-func singleBits(p *program.Program) (bits map[*program.Value]bitOf, fours map[bitOf]int) {
-	made := make(map[*program.Value]*program.Instr)
+func singleBits(p *program.Program, d definitions) (bits map[*program.Value]bitOf, fours map[bitOf]int) {
 	bits, fours = make(map[*program.Value]bitOf), make(map[bitOf]int)
-	constant := func(v *program.Value) (int64, bool) {
-		in := made[v]
-		if in == nil || in.Op != program.Const {
-			return 0, false
-		}
-		return in.Int, true
-	}
 	p.Body.Each(func(in *program.Instr) {
-		if in.Result == nil {
-			return
-		}
-		made[in.Result] = in
 		if in.Op != program.Alu || in.Ir != ir.OpAnd || in.Result.Type != program.Scalar(ir.U8) {
 			return
 		}
-		if one, ok := constant(in.Args[1]); !ok || one != 1 {
+		if one, ok := d.integer(in.Args[1]); !ok || one != 1 {
 			return
 		}
 		bit := bitOf{of: in.Args[0]}
-		if shift := made[in.Args[0]]; shift != nil && shift.Op == program.Alu && shift.Ir == ir.OpShr {
-			if by, ok := constant(shift.Args[1]); ok && by >= 0 && by < 8 {
+		if shift := d.alu(in.Args[0], ir.OpShr); shift != nil {
+			if by, ok := d.integer(shift.Args[1]); ok && by >= 0 && by < 8 {
 				bit = bitOf{shift.Args[0], int(by)}
 			}
 		}
@@ -80,47 +69,38 @@ type byteChoice struct {
 }
 
 // byteChoices finds the choices of a program, and the values that nothing else reads.
-func byteChoices(p *program.Program, bounds map[*program.Value]Interval) (map[*program.Value]byteChoice, map[*program.Value]bool) {
-	f := &choiceFinder{bounds: bounds, uses: make(map[*program.Value]int), made: make(map[*program.Value]*program.Instr),
-		choices: make(map[*program.Value]byteChoice)}
-	p.Body.Each(f.instr)
-	unread := make(map[*program.Value]bool)
-	for v := range f.choices {
+func byteChoices(p *program.Program, d definitions, bounds map[*program.Value]Interval) (map[*program.Value]byteChoice, map[*program.Value]bool) {
+	f := &choiceFinder{definitions: d, bounds: bounds, reads: maps.Clone(d.readers)}
+	choices, unread := make(map[*program.Value]byteChoice), make(map[*program.Value]bool)
+	p.Body.Each(func(in *program.Instr) {
+		if c, ok := f.choice(in); ok {
+			choices[in.Result] = c
+		}
+	})
+	for v, c := range choices {
 		in := f.made[v]
 		f.drop(in.Args[0], unread)
-		if f.choices[v].negated {
+		if c.negated {
 			f.drop(in.Args[1], unread)
 		}
 	}
-	return f.choices, unread
+	return choices, unread
 }
 
 type choiceFinder struct {
-	bounds  map[*program.Value]Interval
-	uses    map[*program.Value]int
-	made    map[*program.Value]*program.Instr
-	choices map[*program.Value]byteChoice
-}
-
-func (f *choiceFinder) instr(in *program.Instr) {
-	for _, a := range in.Args {
-		f.uses[a]++
-	}
-	if in.Result != nil {
-		f.made[in.Result] = in
-	}
-	if c, ok := f.choice(in); ok {
-		f.choices[in.Result] = c
-	}
+	definitions
+	bounds map[*program.Value]Interval
+	reads  map[*program.Value]int // readers that are not dropped
 }
 
 // drop takes back a reader of a value. What loses its last one loses its own reads.
 func (f *choiceFinder) drop(v *program.Value, unread map[*program.Value]bool) {
-	if f.uses[v]--; f.uses[v] > 0 || f.made[v] == nil || f.made[v].Op != program.Alu {
+	in := f.by(v, program.Alu)
+	if f.reads[v]--; f.reads[v] > 0 || in == nil {
 		return
 	}
 	unread[v] = true
-	for _, a := range f.made[v].Args {
+	for _, a := range distinct(in.Args) {
 		f.drop(a, unread)
 	}
 }
@@ -129,29 +109,32 @@ func (f *choiceFinder) choice(in *program.Instr) (byteChoice, bool) {
 	if in.Op != program.Alu || in.Ir != ir.OpWhere || !IsPacked(in.Result.Type) || in.Result.Type.Elem.Size() != 1 || in.Result.Type.Elem == ir.Bool {
 		return byteChoice{}, false
 	}
-	test, ok := f.test(f.made[in.Args[0]])
+	test, ok := f.test(f.alu(in.Args[0], ir.OpCmpLt))
 	if !ok || !test.spreadable() {
 		return byteChoice{}, false
 	}
-	minus, of := f.made[in.Args[1]], in.Args[2]
+	minus, of := f.alu(in.Args[1], ir.OpNeg), in.Args[2]
 	b, known := f.bounds[of]
-	negated := minus != nil && minus.Op == program.Alu && minus.Ir == ir.OpNeg && minus.Args[0] == of && known && (b.Lo > 0 || b.Hi < 0)
+	negated := minus != nil && minus.Args[0] == of && known && (b.Lo > 0 || b.Hi < 0)
 	return byteChoice{test, negated, of, b.Lo}, true
 }
 
 // test recognises 0 < x & m, where the lanes of x are lanes of a value and each lane of m
 // is a bit.
 func (f *choiceFinder) test(less *program.Instr) (bitTest, bool) {
-	if less == nil || less.Op != program.Alu || less.Ir != ir.OpCmpLt || !f.zero(less.Args[0]) {
+	if less == nil {
 		return bitTest{}, false
 	}
-	and := f.made[less.Args[1]]
-	if and == nil || and.Op != program.Alu || and.Ir != ir.OpAnd || and.Result.Type.Elem.IsSigned() {
+	if zero, ok := f.integer(less.Args[0]); !ok || zero != 0 {
+		return bitTest{}, false
+	}
+	and := f.alu(less.Args[1], ir.OpAnd)
+	if and == nil || and.Result.Type.Elem.IsSigned() {
 		return bitTest{}, false
 	}
 	for i := range 2 {
-		x, m := f.made[and.Args[i]], f.made[and.Args[1-i]]
-		if x == nil || m == nil || m.Op != program.ConstLanes || x.Result.Type.Elem.Size() > 4 {
+		x, m := f.made[and.Args[i]], f.by(and.Args[1-i], program.ConstLanes)
+		if x == nil || m == nil || x.Result.Type.Elem.Size() > 4 {
 			continue
 		}
 		t, ok := spreadNumber(x)
@@ -184,9 +167,4 @@ func spreadNumber(x *program.Instr) (bitTest, bool) {
 		return t, true
 	}
 	return bitTest{}, false
-}
-
-func (f *choiceFinder) zero(v *program.Value) bool {
-	in := f.made[v]
-	return in != nil && in.Op == program.Const && in.Int == 0 && !v.Type.Elem.IsFloat()
 }

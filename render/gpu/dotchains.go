@@ -1,32 +1,16 @@
 package gpu
 
-import (
-	"slices"
-
-	"tgc/ir/program"
-)
+import "tgc/ir/program"
 
 // dotChains are the sums of four products that go into one another, and nowhere else.
 type dotChains struct {
-	uses  map[*program.Value]int            // instructions that read a value
-	made  map[*program.Value]*program.Instr // shuffles
+	definitions
 	first map[*program.Value]*program.Value // sums -> the first one of their chain
 	goes  map[*program.Value]bool           // sums that are not the last ones
 }
 
-func dotChainsOf(p *program.Program) *dotChains {
-	d := &dotChains{uses: make(map[*program.Value]int), made: make(map[*program.Value]*program.Instr),
-		first: make(map[*program.Value]*program.Value), goes: make(map[*program.Value]bool)}
-	p.Body.Each(func(in *program.Instr) {
-		for k, a := range in.Args {
-			if !slices.Contains(in.Args[:k], a) {
-				d.uses[a]++
-			}
-		}
-		if in.Op == program.Shuffle {
-			d.made[in.Result] = in
-		}
-	})
+func dotChainsOf(p *program.Program, defs definitions) *dotChains {
+	d := &dotChains{defs, make(map[*program.Value]*program.Value), make(map[*program.Value]bool)}
 	d.block(p.Body)
 	return d
 }
@@ -39,7 +23,7 @@ func (d *dotChains) block(b *program.Block) {
 		if in.Op == program.Dot4 && in.Result.Type.Lanes == 1 {
 			acc := in.Args[0]
 			own[in.Result], d.first[in.Result] = true, in.Result
-			if own[acc] && d.uses[acc] == 1 {
+			if own[acc] && d.readers[acc] == 1 {
 				d.first[in.Result], d.goes[acc] = d.first[acc], true
 			}
 		}
@@ -51,10 +35,10 @@ func (d *dotChains) block(b *program.Block) {
 
 // wordOf is the vector of which a value is a word that is read once: by a shuffle, or as it is.
 func (d *dotChains) wordOf(v *program.Value) (of *program.Value, word int, ok bool) {
-	if v.Type.Lanes != 4 || d.uses[v] != 1 {
+	if v.Type.Lanes != 4 || d.readers[v] != 1 {
 		return nil, 0, false
 	}
-	in := d.made[v]
+	in := d.by(v, program.Shuffle)
 	if in == nil {
 		return v, 0, true
 	}

@@ -22,8 +22,8 @@ func (s *Selector) joinBytes(in *program.Instr) bool {
 		return false
 	}
 	for i := range 2 {
-		shift, low := s.made[in.Args[i]], in.Args[1-i]
-		if shift == nil || shift.Op != program.Alu || shift.Ir != ir.OpShl || !s.within(low, 0xff) || !s.within(shift.Args[0], 0x7f) {
+		shift, low := s.defs.alu(in.Args[i], ir.OpShl), in.Args[1-i]
+		if shift == nil || !s.within(low, 0xff) || !s.within(shift.Args[0], 0x7f) {
 			continue
 		}
 		if by, ok := s.single(shift.Args[1]); !ok || !by.Literal() || by.Bits != 8 {
@@ -58,8 +58,8 @@ func (s *Selector) within(v *program.Value, limit int64) bool {
 // uncast looks through conversions between integers that keep the lowest byte.
 func (s *Selector) uncast(v *program.Value) *program.Value {
 	for {
-		in := s.made[v]
-		if in == nil || in.Op != program.Alu || in.Ir != ir.OpCast || !in.Args[0].Type.Elem.IsInt() {
+		in := s.defs.alu(v, ir.OpCast)
+		if in == nil || !in.Args[0].Type.Elem.IsInt() {
 			return v
 		}
 		v = in.Args[0]

@@ -24,7 +24,7 @@ type lookupDot struct {
 // lookupDots finds dot4s that come in such pairs, by their results, where nothing else reads
 // what they look up.
 func lookupDots(p *program.Program, f *nibbleFinder, chains *dotChains) map[*program.Value]*lookupDot {
-	d := &dotFinder{nibbleFinder: f, dotChains: chains, dots: make(map[*program.Value]*lookupDot)}
+	d := &dotFinder{nibbles: f, dotChains: chains, dots: make(map[*program.Value]*lookupDot)}
 	p.Body.Each(func(in *program.Instr) {
 		if in.Op == program.Dot4 {
 			d.dot(in)
@@ -34,17 +34,17 @@ func lookupDots(p *program.Program, f *nibbleFinder, chains *dotChains) map[*pro
 }
 
 type dotFinder struct {
-	*nibbleFinder
 	*dotChains
-	dots  map[*program.Value]*lookupDot // by result
-	order []*lookupDot
+	nibbles *nibbleFinder
+	dots    map[*program.Value]*lookupDot // by result
+	order   []*lookupDot
 }
 
 // dot notes a sum of products with a word of looked-up bytes.
 func (d *dotFinder) dot(in *program.Instr) {
 	for k := 1; k <= 2; k++ {
-		if of, word, ok := d.wordOf(in.Args[k]); ok && d.gathers[of] != nil {
-			dot := &lookupDot{in: in, factor: k, gather: d.gathers[of], word: word}
+		if of, word, ok := d.wordOf(in.Args[k]); ok && d.nibbles.looked[of].table != nil {
+			dot := &lookupDot{in: in, factor: k, gather: d.made[of], word: word}
 			d.dots[in.Result] = dot
 			d.order = append(d.order, dot)
 			return
@@ -62,7 +62,7 @@ func (d *dotFinder) paired() map[*program.Value]*lookupDot {
 	at := make(map[place]*lookupDot)
 	pairs := make(map[*program.Value]int) // words of a look-up
 	for _, dot := range d.order {
-		key := place{d.looked[dot.gather.Result], d.first[dot.in.Result], dot.word}
+		key := place{d.nibbles.looked[dot.gather.Result], d.first[dot.in.Result], dot.word}
 		at[key] = dot
 		key.upper = !key.upper
 		if other := at[key]; other != nil && other.partner == nil && other.factor == dot.factor {
@@ -72,7 +72,7 @@ func (d *dotFinder) paired() map[*program.Value]*lookupDot {
 		}
 	}
 	whole := func(g *program.Instr) bool {
-		return d.from[d.looked[g.Result]] == d.origin[g.Args[1]] && pairs[g.Result] == d.uses[g.Result] && 4*pairs[g.Result] == g.Result.Type.Lanes
+		return d.nibbles.from[d.nibbles.looked[g.Result]] == d.bytesOf(g.Args[1]) && pairs[g.Result] == d.readers[g.Result] && 4*pairs[g.Result] == g.Result.Type.Lanes
 	}
 	for v, dot := range d.dots {
 		if dot.partner == nil || !whole(dot.gather) || !whole(dot.partner.gather) {

@@ -13,10 +13,9 @@ type nibbles struct {
 
 // nibblePairs finds vectors of nibbles that are looked up in one table with those which
 // are the other halves of the same bytes.
-func nibblePairs(p *program.Program) (map[*program.Value]nibbles, *nibbleFinder) {
-	f := &nibbleFinder{consts: make(map[*program.Value]uint64), origin: make(map[*program.Value]*program.Value),
-		halves: make(map[*program.Value]nibbles), from: make(map[lookedUp]*program.Value),
-		gathers: make(map[*program.Value]*program.Instr), looked: make(map[*program.Value]lookedUp)}
+func nibblePairs(p *program.Program, d definitions) (map[*program.Value]nibbles, *nibbleFinder) {
+	f := &nibbleFinder{definitions: d, halves: make(map[*program.Value]nibbles), from: make(map[lookedUp]*program.Value),
+		looked: make(map[*program.Value]lookedUp)}
 	p.Body.Each(f.instr)
 	pairs := make(map[*program.Value]nibbles)
 	for key, from := range f.from {
@@ -30,13 +29,10 @@ func nibblePairs(p *program.Program) (map[*program.Value]nibbles, *nibbleFinder)
 }
 
 type nibbleFinder struct {
-	consts map[*program.Value]uint64         // u8, the same in every lane
-	origin map[*program.Value]*program.Value // of casts from u8
+	definitions
 	halves map[*program.Value]nibbles
 	from   map[lookedUp]*program.Value
-
-	gathers map[*program.Value]*program.Instr // look-ups by nibbles, by result
-	looked  map[*program.Value]lookedUp       // what they look up
+	looked map[*program.Value]lookedUp // what look-ups by nibbles look up, by their results
 }
 
 // lookedUp are nibbles that are looked up in a table.
@@ -47,21 +43,25 @@ type lookedUp struct {
 
 func (f *nibbleFinder) instr(in *program.Instr) {
 	switch {
-	case in.Op == program.Const && in.Result.Type.Elem == ir.U8:
-		f.consts[in.Result] = uint64(in.Int)
-	case in.Op == program.Alu && in.Ir == ir.OpCast && in.Args[0].Type.Elem == ir.U8:
-		f.origin[in.Result] = in.Args[0]
 	case in.Op == program.Alu && in.Result.Type.Elem == ir.U8:
 		if h, ok := f.half(in); ok {
 			f.halves[in.Result] = h
 		}
 	case in.Op == program.Gather:
-		from := f.origin[in.Args[1]]
+		from := f.bytesOf(in.Args[1])
 		if h, ok := f.halves[from]; ok {
 			key := lookedUp{in.Args[0], h}
-			f.from[key], f.gathers[in.Result], f.looked[in.Result] = from, in, key
+			f.from[key], f.looked[in.Result] = from, key
 		}
 	}
+}
+
+// bytesOf is what v is a conversion of, nil if it is none of bytes.
+func (d definitions) bytesOf(v *program.Value) *program.Value {
+	if in := d.alu(v, ir.OpCast); in != nil && in.Args[0].Type.Elem == ir.U8 {
+		return in.Args[0]
+	}
+	return nil
 }
 
 // half recognises x & 15, (x >> 4) & 15 and x >> 4 of bytes.
@@ -69,7 +69,8 @@ func (f *nibbleFinder) half(in *program.Instr) (nibbles, bool) {
 	if len(in.Args) != 2 {
 		return nibbles{}, false
 	}
-	x, c := in.Args[0], f.consts[in.Args[1]]
+	c, _ := f.integer(in.Args[1])
+	x := in.Args[0]
 	switch {
 	case in.Ir == ir.OpShr && c == 4:
 		return nibbles{x, true}, true

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"math"
+	"slices"
 
 	"tgc/ir"
 	"tgc/ir/program"
@@ -17,65 +18,47 @@ type Offset struct {
 	Plus float64
 }
 
-// ByteOffsets finds conversions of bytes to f32 that only a sum with a whole
+// byteOffsets finds conversions of bytes to f32 that only a sum with a whole
 // number reads, by their results. The conversion ends in a subtraction that takes
 // the number along: a signed weight costs no more than one without an offset.
-func ByteOffsets(p *program.Program) map[*program.Value]Offset {
-	f := &offsetFinder{uses: make(map[*program.Value]int), whole: make(map[*program.Value]float64),
-		bytes: make(map[*program.Value]bool), found: make(map[*program.Value]Offset)}
-	p.Body.Each(f.instr)
-	for v := range f.found {
-		if f.uses[v] != 1 {
-			delete(f.found, v)
+func byteOffsets(p *program.Program, d definitions) map[*program.Value]Offset {
+	found := make(map[*program.Value]Offset)
+	p.Body.Each(func(in *program.Instr) {
+		if in.Op != program.Alu || in.Ir != ir.OpAdd && in.Ir != ir.OpSub || in.Result.Type.Elem != ir.F32 {
+			return
 		}
-	}
-	return f.found
-}
-
-type offsetFinder struct {
-	uses  map[*program.Value]int
-	whole map[*program.Value]float64 // f32 constants, of every lane
-	bytes map[*program.Value]bool    // conversions of bytes
-	found map[*program.Value]Offset
-}
-
-func (f *offsetFinder) instr(in *program.Instr) {
-	for _, a := range in.Args {
-		f.uses[a]++
-	}
-	if in.Result == nil || in.Result.Type.Elem != ir.F32 || in.Result.Type.Ptr {
-		return
-	}
-	switch {
-	case in.Op == program.Const:
-		f.constant(in.Result, in.Float)
-	case in.Op == program.ConstLanes:
-		same := true
-		for _, x := range in.Floats {
-			same = same && x == in.Floats[0]
+		of := d.alu(in.Args[0], ir.OpCast)
+		if of == nil || d.readers[of.Result] != 1 || of.Args[0].Type.Elem != ir.U8 && of.Args[0].Type.Elem != ir.I8 {
+			return
 		}
-		if same && len(in.Floats) > 0 {
-			f.constant(in.Result, in.Floats[0])
-		}
-	case in.Op == program.Broadcast:
-		if x, ok := f.whole[in.Args[0]]; ok {
-			f.constant(in.Result, x)
-		}
-	case in.Op == program.Alu && in.Ir == ir.OpCast:
-		d := in.Args[0].Type.Elem
-		f.bytes[in.Result] = d == ir.U8 || d == ir.I8
-	case in.Op == program.Alu && (in.Ir == ir.OpAdd || in.Ir == ir.OpSub) && f.bytes[in.Args[0]]:
-		if x, ok := f.whole[in.Args[1]]; ok {
+		if x, ok := d.wholeFloat(in.Args[1]); ok {
 			if in.Ir == ir.OpSub {
 				x = -x
 			}
-			f.found[in.Args[0]] = Offset{Sum: in.Result, Plus: x}
+			found[of.Result] = Offset{Sum: in.Result, Plus: x}
 		}
-	}
+	})
+	return found
 }
 
-func (f *offsetFinder) constant(v *program.Value, x float64) {
-	if x == math.Trunc(x) && math.Abs(x) <= mostOffset {
-		f.whole[v] = x
+// wholeFloat is the whole number, small enough to be added to a byte, that every lane of v is.
+func (d definitions) wholeFloat(v *program.Value) (float64, bool) {
+	in := d.made[v]
+	if in == nil {
+		return 0, false
 	}
+	x := in.Float
+	switch in.Op {
+	case program.Const:
+	case program.ConstLanes:
+		x = in.Floats[0]
+		if slices.ContainsFunc(in.Floats, func(y float64) bool { return y != x }) {
+			return 0, false
+		}
+	case program.Broadcast:
+		return d.wholeFloat(in.Args[0])
+	default:
+		return 0, false
+	}
+	return x, x == math.Trunc(x) && math.Abs(x) <= mostOffset
 }

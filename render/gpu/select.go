@@ -35,19 +35,19 @@ type Selector struct {
 	origin  map[*program.Value]*program.Value // of casts from u8
 	bytes   map[*program.Value]*program.Value // floats -> the packed bytes that they were
 	shifted map[*program.Value]byteShift
-	offsets map[*program.Value]Offset         // of conversions of bytes
-	entries map[*program.Value]entryIndex     // products that may be those of a table's index
-	choices map[*program.Value]byteChoice     // by a bit test
-	unread  map[*program.Value]bool           // values that only choices read, which need none
-	pairs   map[*program.Value]nibbles        // looked up with the other halves of the same bytes
-	made    map[*program.Value]*program.Instr // of integers so far
-	bits    map[*program.Value]bitOf          // values that are one bit of another
-	spreads map[bitOf]int                     // how many of each four bits of a value are used
-	dots    map[*program.Value]*lookupDot     // sums of products with looked-up bytes
-	dotted  map[*program.Value]bool           // look-ups that only such sums read
-	signs   map[*program.Value]signDot        // sums of products with bytes that have signs apart
-	owed    map[*program.Value]Operand        // what is to be taken off sums of a chain
-	left    map[*program.Value]bool           // values that such sums make themselves
+	offsets map[*program.Value]Offset     // of conversions of bytes
+	entries map[*program.Value]entryIndex // products that may be those of a table's index
+	choices map[*program.Value]byteChoice // by a bit test
+	unread  map[*program.Value]bool       // values that only choices read, which need none
+	pairs   map[*program.Value]nibbles    // looked up with the other halves of the same bytes
+	defs    definitions
+	bits    map[*program.Value]bitOf      // values that are one bit of another
+	spreads map[bitOf]int                 // how many of each four bits of a value are used
+	dots    map[*program.Value]*lookupDot // sums of products with looked-up bytes
+	dotted  map[*program.Value]bool       // look-ups that only such sums read
+	signs   map[*program.Value]signDot    // sums of products with bytes that have signs apart
+	owed    map[*program.Value]Operand    // what is to be taken off sums of a chain
+	left    map[*program.Value]bool       // values that such sums make themselves
 	chains  *dotChains
 	added   map[*program.Value]*program.Value // sums that a conversion holds already
 }
@@ -62,6 +62,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 	if err := program.VerifyGPU(p); err != nil {
 		return nil, err
 	}
+	defs := definitionsOf(p)
 	s := &Selector{
 		Program: p,
 		Desc:    desc,
@@ -77,22 +78,22 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		origin:  make(map[*program.Value]*program.Value),
 		bytes:   make(map[*program.Value]*program.Value),
 		shifted: make(map[*program.Value]byteShift),
-		offsets: ByteOffsets(p),
+		offsets: byteOffsets(p, defs),
 		entries: make(map[*program.Value]entryIndex),
 		added:   make(map[*program.Value]*program.Value),
-		made:    make(map[*program.Value]*program.Instr),
+		defs:    defs,
 		dotted:  make(map[*program.Value]bool),
 		left:    make(map[*program.Value]bool),
 		owed:    make(map[*program.Value]Operand),
-		chains:  dotChainsOf(p),
+		chains:  dotChainsOf(p, defs),
 	}
-	pairs, finder := nibblePairs(p)
+	pairs, finder := nibblePairs(p, defs)
 	s.pairs, s.dots = pairs, lookupDots(p, finder, s.chains)
 	for _, dot := range s.dots {
 		s.dotted[dot.gather.Result] = true
 	}
-	s.bits, s.spreads = singleBits(p)
-	s.choices, s.unread = byteChoices(p, s.bounds)
+	s.bits, s.spreads = singleBits(p, defs)
+	s.choices, s.unread = byteChoices(p, defs, s.bounds)
 	s.print = newPrinter(s)
 	s.simplify = s.print.Simplify()
 	if s.simplify {

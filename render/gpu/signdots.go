@@ -35,7 +35,7 @@ func signDots(p *program.Program, choices map[*program.Value]byteChoice, chains 
 		}
 	})
 	for v, dot := range dots {
-		if several[chains.first[v]] < 2 || words[dot.choice] != chains.uses[dot.choice] {
+		if several[chains.first[v]] < 2 || words[dot.choice] != chains.readers[dot.choice] {
 			delete(dots, v)
 		}
 	}

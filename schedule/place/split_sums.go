@@ -28,16 +28,14 @@ func SplitSums(s *state.State) {
 		if v.Dead || s.Height(v.Body) == 0 {
 			continue
 		}
-		list := gridReduces(s.Exprs, v.Body)
-		if slices.ContainsFunc(list, func(u *ir.UOp) bool { return algebra.TermBytes(s, v, u) > 0 }) {
-			for _, sum := range combinations(s, v, v.Body) {
-				if pieces := termPieces(s, v, sum); pieces > 1 {
-					chainPieces(s, v, sum, pieces)
-				}
+		terms := combinations(s, v, v.Body)
+		for _, sum := range terms {
+			if pieces := termPieces(s, v, sum); pieces > 1 {
+				chainPieces(s, v, sum, pieces)
 			}
-			continue
 		}
-		if len(list) != 1 {
+		list := gridReduces(s.Exprs, v.Body)
+		if len(terms) > 0 || len(list) != 1 {
 			continue
 		}
 		if pieces := sumPieces(s, v, list[0]); pieces > 1 {
