@@ -176,6 +176,9 @@ func launchOnText(_ context.Context, _, text string, t *textTarget) (string, err
 		return "", errors.New("want a txtar archive of two programs or more, which make one launch")
 	}
 	merged := opt.MergeGrids("merged", programs, slots)
+	if merged == nil {
+		return "", errors.New("clusters of different sizes")
+	}
 	if err := program.VerifyGPU(merged); err != nil {
 		return "", err
 	}

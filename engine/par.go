@@ -96,7 +96,7 @@ func (m *merger) kernel(calls []Call) *Kernel {
 	}
 	var k *Kernel
 	p := opt.MergeGrids("", programs, slots)
-	if program.VerifyGPU(p) == nil && program.SharedBytes(p) <= int64(m.out.Target.SharedBytes) {
+	if p != nil && program.VerifyGPU(p) == nil && program.SharedBytes(p) <= int64(m.out.Target.SharedBytes) {
 		k = m.join(calls, p)
 	}
 	m.known[key.String()] = k

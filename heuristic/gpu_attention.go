@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"tgc/ir"
@@ -49,22 +50,50 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	queries := p.sharedQueries(tuple, private)
 	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
-	warps := p.attentionWarps(p.blocksBeside(private)/queries, ceil(points, lanes*gpuAttentionMany))
-	many := inTurns(ceil(points, lanes*warps), max(gpuAttentionMany/queries, 1))
+	blocks := p.blocksBeside(private) / queries
+	warps := p.attentionWarps(blocks, ceil(points, lanes*gpuAttentionMany))
+	most := max(gpuAttentionMany/queries, 1)
+	cluster := p.attentionCluster(blocks, ceil(points, lanes*warps*most))
+	many := inTurns(ceil(points, lanes*warps*cluster), most)
 	if many > 1 { // rescaled once for all of them
 		p.split(plan.UNROLL, t, many)
 		p.add(plan.TILE, p.axes[t].Name, 0)
 	}
 	p.splitPoints(plan.WARP, t, lanes, points)
 	p.splitPoints(plan.GROUP, t, warps, points/lanes)
+	p.split(plan.CLUSTER, t, cluster)
 	p.sharedStages(row * lanes)
 	p.fma()
 	how := fmt.Sprintf("%d threads a point, %d points a warp, %d at once", row, lanes, many)
+	if cluster > 1 {
+		how += fmt.Sprintf(", shared by clusters of %d blocks", cluster)
+	}
 	if queries > 1 {
 		how += fmt.Sprintf(", for %d queries", queries)
 	}
 	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
 	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+}
+
+// attentionCluster is how many blocks share the points of a query, which one block takes in so
+// many turns, by the price of what comes after the wait for the kernel before: an exchange, and
+// the turns where there are several.
+func (p *planner) attentionCluster(blocks, turns int64) int64 {
+	t := &p.desc.Threads
+	price := func(n int64) float64 {
+		out := t.Exchange * math.Log2(float64(n))
+		if left := ceil(turns, n); left > 1 {
+			out += t.Late + t.Turn*float64(left)
+		}
+		return out
+	}
+	best := int64(1)
+	for n := int64(2); blocks > 0 && n <= p.desc.Clusters() && n*blocks <= int64(p.desc.Cost.Workers); n *= 2 {
+		if price(n) < price(best) {
+			best = n
+		}
+	}
+	return best
 }
 
 // attentionWarps is how many warps share the points of a query, of which so many have

@@ -122,6 +122,7 @@ func TestLegality(t *testing.T) {
 		{"VECTOR q0 4", `no axis "q0"`},
 		{"UPCAST r0 4", "r0 is no store axis"},
 		{"GROUP s0 4", "s0 is no reduce axis"},
+		{"CLUSTER r0 4", "refused on test:avx512: its blocks share no memory"},
 		{"UNROLL r0 2; TC r0", "lowest"},
 		{"PRELOAD p0", "refused"},
 		{"PREFETCH p9 64", "no buffer in slot 9"},
@@ -162,6 +163,9 @@ func TestLegalityOfOptions(t *testing.T) {
 		{"CACHE p0 const", "p0 is no packed weight: the kernel before may have written it"},
 		{"CACHE p5 const", "no buffer in slot 5"},
 		{"AHEAD 16; PRELOAD p2; AHEAD 32", "says it once"},
+		{"CLUSTER r0 3", "3 blocks, want a power of two up to 8"},
+		{"CLUSTER r0 16", "16 blocks, want a power of two up to 8"},
+		{"CLUSTER r0 2; CLUSTER r0 2", "2 blocks share r0"},
 	} {
 		b := newBuilder()
 		chosen, err := plan.Parse(c.plan)

@@ -63,7 +63,7 @@ func promptAttention(b *builder, c promptShape) *ir.UOp {
 // or masked, however the points of a tile and the tiles are shared.
 func TestTilePlans(t *testing.T) {
 	axes := []string{"s1", "s2", "s3", "r0", "r1"}
-	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.LOCAL, plan.GROUP, plan.WARP, plan.ROLL, plan.FMA, plan.TILE}
+	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.LOCAL, plan.GROUP, plan.WARP, plan.ROLL, plan.FMA, plan.TILE, plan.CLUSTER}
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBuilder()
 		sink := promptAttention(b, promptShape{heads: 1, group: 2, queries: 4, most: 12, dim: 4, value: 8, cache: ir.F32, rotated: rapid.Bool().Draw(rt, "rotated")})
@@ -123,6 +123,8 @@ var flashCases = []struct {
 		"MMA r1; UNROLL r1 2; VECTOR r2 4; WARP r2 4; MMA r0; TILE r0; GROUP r0 2; STAGE r0; STAGE s3; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*2*6 + 6, [][2]int64{{0, 32}, {9, 41}}},
 	{"warps that share points", promptShape{heads: 1, group: 1, queries: 16, most: 80, dim: 16, value: 8, cache: ir.F32},
 		"MMA r1; MMA r0; TILE r0; GROUP r0 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 16}, {50, 66}}},
+	{"blocks that share points", promptShape{heads: 1, group: 1, queries: 16, most: 80, dim: 16, value: 8, cache: ir.F32},
+		"MMA r1; MMA r0; TILE r0; GROUP r0 2; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; CLUSTER r0 2; FMA", 2*6 + 6, [][2]int64{{0, 16}, {50, 66}}},
 	{"rows without points", promptShape{heads: 1, group: 1, queries: 16, most: 32, dim: 16, value: 8, blind: 9, cache: ir.F32},
 		"MMA r1; MMA r0; TILE r0; LOCAL s2 8; UPCAST s2 2; UPCAST s3 2; LOCAL s3 4; FMA", 2*6 + 6, [][2]int64{{0, 32}}},
 }

@@ -86,6 +86,15 @@ var gpuCases = []gpuCase{
 	}},
 	{"minima", func(b *builder) *ir.UOp { return minima(b, 8, 16, 32) }, []string{heldMinima, "LOCAL s0 8; STAGE r0"}},
 	{"tokens", func(b *builder) *ir.UOp { return tokens(b, 7, 32) }, []string{"WARP r0 32; GROUP r1 32", "GROUP r0 8; WARP r1 8; ROLL s0"}},
+	{"clusters of a sum", func(b *builder) *ir.UOp { return matvec(b, 6, 100) }, []string{
+		"CLUSTER r0 4", "WARP r0 32; CLUSTER r0 2", "VECTOR r0 4; WARP r0 4; LOCAL s0 3; UPCAST s0 2; CLUSTER r0 8; FMA", "GROUP r0 4; LOCAL s0 3; CLUSTER r0 2",
+	}},
+	{"clusters of a softmax", func(b *builder) *ir.UOp { return attentionParts(b, 2, 3, 64, 16) }, []string{
+		"WARP r0 2; CLUSTER r0 4; UPCAST s2", "WARP r0 2; GROUP r0 4; CLUSTER r0 8; UPCAST s2", "VECTOR s2 4; LOCAL s2 4; GROUP r0 2; CLUSTER r0 4",
+	}},
+	{"clusters of a norm", func(b *builder) *ir.UOp { return normRow(b, 3, 24) }, []string{
+		"LOCAL s1 8; LOCAL z0 8; WARP r0 8; CLUSTER r0 2; WARP r1 8; CLUSTER r1 2", "LOCAL s1 8; LOCAL z0 8; WARP r0 8; WARP r1 8; CLUSTER r1 2",
+	}},
 	{"cache", func(b *builder) *ir.UOp { return cacheRow(b, 2, 5, 8) }, []string{"LOCAL s1 8", "LOCAL s0 2; VECTOR s1 4; LOCAL s1 2"}},
 }
 

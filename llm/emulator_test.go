@@ -98,6 +98,21 @@ func TestOddSizesEmulated(t *testing.T) {
 	}
 }
 
+// Attention over caches so long that blocks share their rows, most of which have none yet.
+func TestClustersEmulated(t *testing.T) {
+	for _, name := range []string{
+		"qwen3:d=128,layers=1,heads=4,kv=2,head=128,ff=96,vocab=301,quant=q8_0,pure=1",
+		"llama:d=192,layers=1,heads=3,kv=1,head=64,ff=96,vocab=301,quant=q8_0,pure=1",
+		"llama:d=320,layers=1,heads=4,kv=2,head=80,ff=96,vocab=301,quant=q8_0,pure=1",
+		"qwen2:d=192,layers=1,heads=2,kv=1,head=96,ff=96,vocab=301,quant=q8_0,pure=1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			compareWithReference(t, openDevice(t, "cuda:emu"), synthetic(t, name), generation{prompt: 69, tokens: 3, context: 587, nmse: gpuLimits.nmse})
+		})
+	}
+}
+
 // Models of types whose indices into a codebook lie two side by side give the logits of
 // the interpreter.
 func TestCodebooksEmulated(t *testing.T) {

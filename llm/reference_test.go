@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -85,6 +86,7 @@ func TestGPT2AgainstReference(t *testing.T) {
 // and generated.
 type generation struct {
 	prompt, split, tokens int
+	context               int // 0: 40
 	nmse                  float64
 }
 
@@ -104,7 +106,8 @@ func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, run ge
 	for i := range prompt {
 		prompt[i] = int32((i*i*37 + 11) % model.Config.Vocabulary)
 	}
-	session, err := llm.NewSession(t.Context(), model, dev, llm.SessionOptions{Context: 40, All: true})
+	context := cmp.Or(run.context, 40)
+	session, err := llm.NewSession(t.Context(), model, dev, llm.SessionOptions{Context: context, All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +123,7 @@ func compareWithReference(t *testing.T, dev runtime.Device, f *gguf.File, run ge
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := reference.NewState(40)
+	state := reference.NewState(context)
 	fed := append(slices.Clone(prompt), result.Tokens...)
 	for p, row := range rows {
 		want := reference.Step(state, int(fed[p]))

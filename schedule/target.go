@@ -38,7 +38,8 @@ func OptionsFor(desc *target.Desc) Options {
 	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
 	opt.Profile.Workers = int64(desc.Cost.Workers)
 	if desc.StartsEarly() {
-		opt.Profile.EarlyElems = earlyElems
+		opt.Profile.EarlyElems = earlyElems * desc.Clusters()
+		opt.Profile.Clusters = desc.Clusters()
 	}
 	return opt
 }

@@ -66,6 +66,10 @@ func (d *Desc) WithoutLayout() *Desc {
 	return &out
 }
 
+// portableCluster is how many blocks a cluster has at most on every GPU that has clusters (CUDA's
+// "portable cluster size").
+const portableCluster = 8
+
 // ForGPU describes an NVIDIA architecture from 75 up, 90 say; special is the
 // "a" form, whose instructions no later architecture has.
 func ForGPU(sm int, special bool) (*Desc, error) {
@@ -88,6 +92,9 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		Threads: threadsNVIDIA(),
 		Tiles:   tilesNVIDIA(),
 		Tuning:  tuningGPU(),
+	}
+	if sm >= 90 {
+		d.Cluster = portableCluster
 	}
 	if special {
 		d.Name += "a"

@@ -30,6 +30,7 @@ type Desc struct {
 	FMA           bool // fused multiply-add in hardware, at the rate of a product
 	SM            int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere
 	Special       bool // of an NVIDIA GPU: the "a" form, sm_90a
+	Cluster       int  // blocks of a cluster, at most, which run at once and reach each other's shared memory; 0: a GPU has no clusters
 	ApproxMath    bool // EXP2, LOG2, SIN, RSQRT of f32 as the hardware's approximations, which no other device repeats bit for bit
 	Planes        bool // packed weights are re-laid at load: packed.Planes instead of the file's order
 	Records       int  // packed weights of up to so many bits are re-laid at load where they suit: packed.Records; 0: none
@@ -79,6 +80,9 @@ func (d *Desc) TileDot(a, b string) *Contraction {
 // StartsEarly reports a GPU whose kernels may start before the kernel before has ended,
 // and wait for its end themselves (programmatic dependent launch).
 func (d *Desc) StartsEarly() bool { return d.SM >= 90 }
+
+// Clusters is how many blocks may share work through shared memory, at most; 1: none do.
+func (d *Desc) Clusters() int64 { return int64(max(d.Cluster, 1)) }
 
 // ByteDots reports an instruction that sums products of four unsigned and signed bytes in
 // each lane of a vector.

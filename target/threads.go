@@ -32,6 +32,9 @@ type Threads struct {
 	Shuffle       float64 // ns, of a step by which lanes add up a sum
 	Barrier       float64 // ns, of a sum that warps share
 	Stage         float64 // ns, until a block has in shared memory what it computes once, if nothing else makes it wait
+	Exchange      float64 // ns, of parts of a sum among the blocks of a cluster, each time that there are twice as many
+	Late          float64 // ns, of points that a block reads in several turns, since not all of them are on their way before the wait
+	Turn          float64 // ns, of each such turn
 	Line          float64 // of the time to read the weights, each time that threads of a row read half as much of a line of memory at once
 	Apart         float64 // likewise, for each load of a thread that lies between those of neighbouring lanes
 	Scale         float64 // operations of a scale that several threads compute, against what is counted
@@ -61,7 +64,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Exchange: 1000, Late: 3000, Turn: 300, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }

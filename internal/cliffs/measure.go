@@ -276,7 +276,7 @@ func takenOf(p *plan.AxisPlan) (threads, taken int64) {
 		switch s.Role {
 		case plan.Serial:
 			continue
-		case plan.Group, plan.Warp:
+		case plan.Group, plan.Warp, plan.Cluster:
 			threads *= s.Size
 		case plan.Matrix:
 			threads *= matrixLanes

@@ -40,7 +40,7 @@ func (c *compiler) place(s *statement, a argument) *place {
 		switch m {
 		case "global", "shared", "local", "param", "const":
 			space = m
-		case "shared::cta":
+		case "shared::cta", "shared::cluster":
 			space = "shared"
 		}
 	}
@@ -139,7 +139,10 @@ func checkAligned(address uint64, n int) error {
 func (w *warp) read(cache **allocation, lane int, space string, at uint64, n int) ([]byte, error) {
 	switch space {
 	case "shared":
-		m := w.block.shared
+		m, at, err := w.sharedOf(at)
+		if err != nil {
+			return nil, err
+		}
 		if err := m.load(w, lane, at, n); err != nil {
 			return nil, err
 		}
@@ -175,7 +178,11 @@ func (w *warp) write(cache **allocation, lane int, space string, at uint64, from
 	n := len(from)
 	switch space {
 	case "shared":
-		return w.block.shared.store(w, lane, at, from)
+		m, at, err := w.sharedOf(at)
+		if err != nil {
+			return err
+		}
+		return m.store(w, lane, at, from)
 	case "local":
 		m := w.localOf(lane)
 		if err := m.check(at, n); err != nil {

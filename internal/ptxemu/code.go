@@ -40,6 +40,7 @@ const (
 	exit
 	barrier
 	gridWait
+	clusterWait
 )
 
 // step is a compiled instruction.

@@ -45,6 +45,10 @@ func compileNothing(c *compiler, _ *statement) {
 
 // compileBarrier: barriers of the whole block, number 0, and of a warp.
 func compileBarrier(c *compiler, s *statement) {
+	if s.has("cluster") {
+		compileClusterBarrier(c, s)
+		return
+	}
 	if s.has("warp") {
 		c.now.full = true
 		c.now.run = func(w *warp, _ uint32) error {

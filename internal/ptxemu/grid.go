@@ -46,11 +46,11 @@ type Grid struct {
 	launch  Launch
 	threads int // a block
 	random  *rand.Rand
-	order   []int // blocks that have not started, in reverse
-	begun   []*block
+	order   []int // clusters that have not started, in reverse
+	begun   []*cluster
 	early   bool // griddepcontrol.wait holds
 	globals map[*variable]uint64
-	pool    []*block
+	pool    []*cluster
 	ready   int    // blocks that triggered or ended
 	number  uint32 // of the grid in its memory, from 1
 	floor   uint32 // number of Launch.After; 0 without
@@ -60,6 +60,8 @@ type Grid struct {
 // block is the state of a block that has started.
 type block struct {
 	index  [3]int
+	rank   int // in its cluster
+	peers  *cluster
 	warps  []*warp
 	shared *sharedMemory
 	// triggered: it lets the next grid start.
@@ -71,6 +73,7 @@ const (
 	maxThreads = 1024
 	maxBlocks  = 1 << 24 // of the interpreter
 	maxShared  = 1 << 20
+	maxCluster = 8
 )
 
 // Check reports a launch that the kernel cannot be started with.
@@ -95,6 +98,8 @@ func (k *Kernel) Check(l Launch) error {
 		threads *= l.Block[axis]
 	}
 	switch {
+	case l.Grid[0]%max(k.Cluster, 1) != 0:
+		return fail("%d blocks in clusters of %d", l.Grid[0], k.Cluster)
 	case threads > maxThreads || k.MaxThreads > 0 && threads > k.MaxThreads:
 		return fail("%d threads a block, want at most %d", threads, min(maxThreads, max(k.MaxThreads, 1)))
 	case l.Memory == nil:
@@ -112,7 +117,7 @@ func (k *Kernel) Start(l Launch) (*Grid, error) {
 	}
 	threads := l.Block[0] * l.Block[1] * l.Block[2]
 	g := &Grid{kernel: k, launch: l, threads: threads, random: rand.New(rand.NewPCG(l.Seed, 1))}
-	g.order = g.random.Perm(l.Grid[0] * l.Grid[1] * l.Grid[2])
+	g.order = g.random.Perm(l.Grid[0] * l.Grid[1] * l.Grid[2] / max(k.Cluster, 1))
 	l.Memory.grids++
 	g.number = l.Memory.grids
 	if l.After != nil {
@@ -180,7 +185,7 @@ func (m *Module) Unload(memory *Memory) error {
 	return nil
 }
 
-// Early runs up to count blocks, each to its griddepcontrol.wait: what a GPU
+// Early runs up to count blocks (or clusters), each to its griddepcontrol.wait: what a GPU
 // may do before the previous grid has ended.
 func (g *Grid) Early(ctx context.Context, count int) error {
 	g.early = true
@@ -219,7 +224,7 @@ func (g *Grid) Some(ctx context.Context, count int) (ended bool, err error) {
 // Run runs everything that is left.
 func (g *Grid) Run(ctx context.Context) error {
 	for _, b := range g.begun {
-		for _, w := range b.warps {
+		for w := range b.warps() {
 			w.held = false
 		}
 		if _, err := g.advance(ctx, b); err != nil {
@@ -244,29 +249,41 @@ func (g *Grid) Run(ctx context.Context) error {
 
 var errNoWait = errors.New("ends without griddepcontrol.wait, behind a grid that may not have ended")
 
-// begin starts a block; nil when all have started.
-func (g *Grid) begin() *block {
+// begin starts a block, or those of a cluster; nil when all have started.
+func (g *Grid) begin() *cluster {
 	if len(g.order) == 0 {
 		return nil
 	}
-	flat := g.order[len(g.order)-1]
+	count := max(g.kernel.Cluster, 1)
+	first := g.order[len(g.order)-1] * count
 	g.order = g.order[:len(g.order)-1]
-	var b *block
+	var c *cluster
 	if n := len(g.pool); n > 0 {
-		b = g.pool[n-1]
+		c = g.pool[n-1]
 		g.pool = g.pool[:n-1]
 	} else {
-		b = &block{shared: newSharedMemory(max(g.kernel.Shared, g.kernel.extern+g.launch.Shared))}
-		for range (g.threads + lanes - 1) / lanes {
-			b.warps = append(b.warps, newWarp(g))
+		c = &cluster{}
+		for rank := range count {
+			c.blocks = append(c.blocks, g.newBlock(c, rank))
 		}
 	}
 	shape := g.launch.Grid
-	b.index = [3]int{flat % shape[0], flat / shape[0] % shape[1], flat / shape[0] / shape[1]}
-	b.shared.begin()
-	b.triggered = false
-	for i, w := range b.warps {
-		w.start(b, i)
+	for _, b := range c.blocks {
+		flat := first + b.rank
+		b.index = [3]int{flat % shape[0], flat / shape[0] % shape[1], flat / shape[0] / shape[1]}
+		b.shared.begin()
+		b.triggered = false
+		for i, w := range b.warps {
+			w.start(b, i)
+		}
+	}
+	return c
+}
+
+func (g *Grid) newBlock(c *cluster, rank int) *block {
+	b := &block{rank: rank, peers: c, shared: newSharedMemory(max(g.kernel.Shared, g.kernel.extern+g.launch.Shared))}
+	for range (g.threads + lanes - 1) / lanes {
+		b.warps = append(b.warps, newWarp(g))
 	}
 	return b
 }
@@ -287,24 +304,25 @@ func (g *Grid) trigger(b *block) error {
 // quantum bounds how many steps a warp runs before another may.
 const quantum = 512
 
-// advance runs a block's warps in random order until the block has ended or
-// all of its warps are held.
-func (g *Grid) advance(ctx context.Context, b *block) (ended bool, err error) {
-	runnable := make([]*warp, 0, len(b.warps))
+// advance runs the warps of a block, or of a cluster, in random order until all have ended or
+// those left are held.
+func (g *Grid) advance(ctx context.Context, c *cluster) (ended bool, err error) {
+	runnable := make([]*warp, 0, len(c.blocks)*len(c.blocks[0].warps))
 	for {
 		if err := ctx.Err(); err != nil {
 			return false, context.Cause(ctx)
 		}
 		runnable = runnable[:0]
-		waiting, held := 0, 0
-		for _, w := range b.warps {
+		held, left := 0, 0
+		for w := range c.warps() {
 			switch {
 			case w.done():
-			case w.waiting:
-				waiting++
 			case w.held:
 				held++
+			case w.waiting || w.gathering && !c.gathered(w):
+				left++
 			default:
+				w.gathering = false
 				runnable = append(runnable, w)
 			}
 		}
@@ -314,16 +332,14 @@ func (g *Grid) advance(ctx context.Context, b *block) (ended bool, err error) {
 			if err := w.run(1 + g.random.IntN(quantum)); err != nil {
 				return false, err
 			}
+		case left > 0 && c.meet():
 		case held > 0:
 			return false, nil
-		case waiting > 0:
-			b.shared.epoch++
-			for _, w := range b.warps {
-				w.waiting = false
-			}
+		case left > 0:
+			return false, &Fault{Kernel: g.kernel.Name, Block: c.blocks[0].index, Err: errStuck}
 		default:
-			g.pool = append(g.pool, b)
-			return true, g.trigger(b)
+			g.pool = append(g.pool, c)
+			return true, g.end(c)
 		}
 	}
 }

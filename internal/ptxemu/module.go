@@ -36,6 +36,7 @@ type Kernel struct {
 	Name       string
 	ParamSizes []int // bytes
 	MaxThreads int   // of a block, from .maxntid or .reqntid; 0 is not stated
+	Cluster    int   // blocks of a cluster, from .reqnctapercluster; 0 is not stated
 	Shared     int   // bytes, static
 	Registers  int   // words of 32 bits live at once in a thread, at most; an assembler needs about as many
 

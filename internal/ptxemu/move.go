@@ -12,6 +12,7 @@ var moveInstructions = map[string]func(*compiler, *statement){
 	"selp": compileSelect,
 	"slct": compileSelectBySign,
 	"cvta": compileAddress,
+	"mapa": compileMapAddress,
 	"prmt": compilePermute,
 }
 

@@ -259,6 +259,17 @@ func (p *parser) entry() {
 			if w.text == ".maxntid" || w.text == ".reqntid" {
 				k.MaxThreads = product
 			}
+		case ".explicitcluster":
+		case ".reqnctapercluster":
+			k.Cluster = p.count()
+			for range 2 {
+				if p.expect(","); p.count() != 1 {
+					p.fail("only clusters along x are supported")
+				}
+			}
+			if k.Cluster < 1 || k.Cluster > maxCluster {
+				p.fail("a cluster of %d blocks, want 1..%d", k.Cluster, maxCluster)
+			}
 		case ".pragma":
 			p.skipLine()
 		default:

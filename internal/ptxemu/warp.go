@@ -23,6 +23,10 @@ type warp struct {
 	epoch   uint32 // counts bar.warp.sync
 	waiting bool   // at the block's barrier
 	held    bool   // at griddepcontrol.wait
+
+	arrivals, waits uint32 // at the barrier of the cluster
+	gathering       bool   // waits there
+
 	waited  uint32 // lanes that are past griddepcontrol.wait
 	local   []localMemory
 	holes   []hole         // of the step that runs
@@ -81,6 +85,7 @@ func (w *warp) start(b *block, index int) {
 	}
 	w.stack = append(w.stack[:0], path{0, len(c.steps), w.exists})
 	w.epoch, w.waiting, w.held, w.waited = 0, false, false, 0
+	w.arrivals, w.waits, w.gathering = 0, 0, false
 	w.local = nil
 	w.origins = nil
 }
@@ -124,6 +129,9 @@ func (w *warp) special(name string, lane int) uint64 {
 
 // thread is the flat index in the block of a lane.
 func (w *warp) thread(lane int) int { return w.index*lanes + lane }
+
+// id numbers the warps of a cluster; its threads are lanes times as many.
+func (w *warp) id() int { return w.block.rank*maxThreads/lanes + w.index }
 
 func (w *warp) done() bool { return w.live == 0 }
 
@@ -194,6 +202,20 @@ func (w *warp) run(budget int) error {
 			}
 			top.pc++
 			w.waiting = true
+			return nil
+		case clusterWait:
+			switch {
+			case taken == 0:
+				top.pc++
+				continue
+			case taken != w.live:
+				return w.fault(s, taken, fmt.Errorf("only threads %08x of the warp's %08x reach the barrier", taken, w.live))
+			}
+			if w.waits++; w.waits != w.arrivals {
+				return w.fault(s, taken, fmt.Errorf("waits for the cluster and has not arrived"))
+			}
+			top.pc++
+			w.gathering = true
 			return nil
 		case gridWait:
 			top.pc++

@@ -55,6 +55,9 @@ func (b *Builder) SetGrid(units ...int64) { b.program.Grid = units }
 // SetOptions sets what the plan chooses of passes and printing.
 func (b *Builder) SetOptions(o Options) { b.program.Options = o }
 
+// SetCluster sets the work units of a cluster (GPU).
+func (b *Builder) SetCluster(units int64) { b.program.Cluster = units }
+
 // SetBlock sets the threads per block axis (GPU).
 func (b *Builder) SetBlock(threads ...int64) { b.program.Block = threads }
 

@@ -59,6 +59,28 @@ func checkMma(v *verifier, in *Instr) {
 	}
 }
 
+// MostCluster is how many blocks a cluster has at most on every GPU that has clusters.
+const MostCluster = 8
+
+func (v *verifier) cluster() {
+	p := v.program
+	if n := p.Cluster; n < 0 || n > MostCluster || n&(n-1) != 0 {
+		v.fail("a cluster of %d blocks, want a power of two up to %d", n, MostCluster)
+	}
+	if p.Cluster > 1 && p.Units()%p.Cluster != 0 {
+		v.fail("%d work units in clusters of %d", p.Units(), p.Cluster)
+	}
+}
+
+func checkPeerPtr(v *verifier, in *Instr) {
+	p := in.Args[0]
+	if !p.Type.Ptr || p.Type.Space != SharedSpace {
+		v.fail("%s has type %s, want a shared pointer", p, p.Type)
+	}
+	v.want("block", in.Args[1].Type, Scalar(ir.I64))
+	v.want("result", in.Result.Type, Pointer(p.Type.Elem, PeerSpace))
+}
+
 // atomics are the types on which an atomic op exists on every GPU.
 var atomics = map[ir.Op][]ir.DType{
 	ir.OpAdd: {ir.I32, ir.U32, ir.I64, ir.U64, ir.F32, ir.F64},
@@ -95,6 +117,11 @@ func (b *Builder) ThreadIndex(axis int) *Value {
 
 // Barrier waits for all threads of the block.
 func (b *Builder) Barrier() { b.Emit(Instr{Op: Barrier}) }
+
+// PeerPtr is the place in the shared memory of a block of the cluster that p is in this block's.
+func (b *Builder) PeerPtr(p, block *Value) *Value {
+	return b.emitValue(Pointer(p.Type.Elem, PeerSpace), Instr{Op: PeerPtr, Args: []*Value{p, block}})
+}
 
 // ShuffleLane is the value that the lane with index (own xor mask) has.
 func (b *Builder) ShuffleLane(v, mask *Value) *Value {

@@ -14,6 +14,7 @@ param %1:*u32 buffer slot 1 name "y" align 16 bytes 4096 read write
 param %2:i64 var name "n" lo 1 hi 4096
 grid 2
 block 2 32
+cluster 2
 %3:i32 = const 16
 %4:u32 = const 1
 %5:f32x4 = const 0
@@ -22,6 +23,7 @@ block 2 32
 %8:*f32@shared = alloca count 64 align 16
 gridloop %9:i64 {
   launchnext
+  clusterarrive
   waitgrid
   barrier
   %10:i32 = threadindex lane 1
@@ -32,6 +34,9 @@ gridloop %9:i64 {
   fence
   syncwarp
   store %1 %14 align 4 cache l2
+  %15:*f32@peer = peerptr %8 %9
+  clusterwait
+  store %15 %12 align 4
 }
 `
 
@@ -83,5 +88,48 @@ func TestUniformityOfCarriedValues(t *testing.T) {
 	})
 	if err := VerifyGPU(b.Finish()); err == nil || !strings.Contains(err.Error(), "`barrier` stands where control flow is that of one thread") {
 		t.Error(err)
+	}
+}
+
+// All blocks of a cluster arrive at its barrier, or none: which do may depend on the number of
+// the cluster, not on that of the block in it.
+func TestUniformityInClusters(t *testing.T) {
+	arrive := Instr{Op: ClusterArrive}
+	for _, c := range []struct {
+		name, want string
+		cond       func(b *Builder, unit *Value) *Value
+		in         Instr
+	}{
+		{"every second cluster", "", func(b *Builder, unit *Value) *Value {
+			return b.Lt(b.FloorMod(b.FloorDiv(unit, b.Index(4)), b.Index(2)), b.Index(1))
+		}, arrive},
+		{"the first clusters", "", func(b *Builder, unit *Value) *Value { return b.Lt(unit, b.Index(8)) }, arrive},
+		{"the clusters of a second part", "", func(b *Builder, unit *Value) *Value {
+			return b.Lt(b.Alu(ir.OpMax, b.Sub(unit, b.Index(8)), b.Index(0)), b.Index(4))
+		}, arrive},
+		{"the first block", "all threads of the block, want all threads of the cluster", func(b *Builder, unit *Value) *Value {
+			return b.Lt(b.FloorMod(unit, b.Index(4)), b.Index(1))
+		}, arrive},
+		{"half of a cluster", "want all threads of the cluster", func(b *Builder, unit *Value) *Value { return b.Lt(unit, b.Index(6)) }, arrive},
+		{"clusters of an odd part", "want all threads of the cluster", func(b *Builder, unit *Value) *Value {
+			return b.Lt(b.Sub(unit, b.Index(2)), b.Index(8))
+		}, arrive},
+		{"the first block waits", "", func(b *Builder, unit *Value) *Value {
+			return b.Lt(b.FloorMod(unit, b.Index(4)), b.Index(1))
+		}, Instr{Op: ClusterWait}},
+		{"half of a block waits", "one thread, want all threads of the block", func(b *Builder, _ *Value) *Value {
+			return b.Lt(b.ThreadIndex(0), b.Int(Scalar(ir.I32), 16))
+		}, Instr{Op: ClusterWait}},
+	} {
+		b := NewBuilder("cluster")
+		b.SetGrid(16)
+		b.SetBlock(32)
+		b.SetCluster(4)
+		b.GridLoop(func(unit *Value) {
+			b.If(c.cond(b, unit), func() []*Value { b.Emit(c.in); return nil }, nil)
+		})
+		if err := VerifyGPU(b.Finish()); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
 	}
 }

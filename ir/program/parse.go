@@ -88,6 +88,8 @@ func (p *parser) header() {
 			p.program.Grid = p.sizes()
 		case p.Take("block"):
 			p.program.Block = p.sizes()
+		case p.Take("cluster"):
+			p.program.Cluster = p.Int64()
 		case p.Take("options"):
 			for p.More() {
 				if name := p.Next(); !p.program.Options.Parse(name, p.Int()) {

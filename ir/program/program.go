@@ -31,6 +31,7 @@ const (
 	LocalSpace               // private to a work unit or worker: registers, stack
 	SharedSpace              // shared by a block of threads
 	ConstSpace               // constant tables
+	PeerSpace                // the shared memory of a block of the same cluster
 )
 
 // Scalar is the scalar type of a dtype.
@@ -86,9 +87,14 @@ const (
 	SyncWarp    // GPU: all threads of the warp; orders their shared memory accesses
 	WaitGrid    // GPU: wait for the previous kernel (programmatic dependent launch)
 	LaunchNext  // GPU: allow the next kernel to start
-	Fence       // GPU: this thread's accesses before it happen before those after it, for the whole device
-	Atomic      // GPU: args: pointer, value; Ir in {add, min, max, and, or, xor} -> the old value; relaxed
-	Mma         // GPU: args: acc, a, b; fragments of one matrix product by a warp (MmaShapes) -> acc's type
+
+	PeerPtr       // GPU: args: shared pointer, I64 block of the cluster -> pointer to the same place in that block's shared memory
+	ClusterArrive // GPU: all threads of the cluster; what a thread did before it is done for those that have waited
+	ClusterWait   // GPU: until all threads of the cluster have arrived; arrivals and waits take turns
+
+	Fence  // GPU: this thread's accesses before it happen before those after it, for the whole device
+	Atomic // GPU: args: pointer, value; Ir in {add, min, max, and, or, xor} -> the old value; relaxed
+	Mma    // GPU: args: acc, a, b; fragments of one matrix product by a warp (MmaShapes) -> acc's type
 
 	TileDot // CPU: args: pointer to sums, then pairs of pointers to matrices (see TileShape); Tile: writes the sum of their products
 
@@ -192,6 +198,7 @@ type Program struct {
 	Options Options // of its plan
 	Grid    []int64 // work units per axis, outermost first; flat index is row-major
 	Block   []int64 // GPU: threads per block axis, outermost first; the last axis is x, whose neighbours share a warp
+	Cluster int64   // GPU: work units, one after the other, whose blocks run at once and reach each other's shared memory; 0: each alone
 	Body    *Block  // prologue (once per worker or block), then one GridLoop
 	Values  int     // number of value ids used
 }

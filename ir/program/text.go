@@ -43,6 +43,7 @@ var opNames = [...]string{
 	For: "for", If: "if", Yield: "yield", GridLoop: "gridloop",
 	ThreadIndex: "threadindex", Barrier: "barrier", ShuffleLane: "shufflelane",
 	SyncWarp: "syncwarp", WaitGrid: "waitgrid", LaunchNext: "launchnext", Fence: "fence",
+	PeerPtr: "peerptr", ClusterArrive: "clusterarrive", ClusterWait: "clusterwait",
 	Atomic: "atomic", Mma: "mma", TileDot: "tiledot",
 	Dot4: "dot4",
 }
@@ -78,7 +79,7 @@ func (o Op) String() string {
 	return fmt.Sprintf("op(%d)", uint8(o))
 }
 
-var spaceNames = [...]string{GlobalSpace: "", LocalSpace: "local", SharedSpace: "shared", ConstSpace: "const"}
+var spaceNames = [...]string{GlobalSpace: "", LocalSpace: "local", SharedSpace: "shared", ConstSpace: "const", PeerSpace: "peer"}
 
 // String is the type in the text form: f32, f32x16, *f32, *f32@local.
 func (t Type) String() string {
@@ -118,6 +119,9 @@ func (w *writer) program(p *Program) string {
 	}
 	w.sizes("grid", p.Grid)
 	w.sizes("block", p.Block)
+	if p.Cluster > 1 {
+		w.sizes("cluster", []int64{p.Cluster})
+	}
 	if options := p.Options.String(); options != "" {
 		w.line("options " + options)
 	}

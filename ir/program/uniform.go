@@ -7,20 +7,21 @@ import (
 	"tgc/ir"
 )
 
-// Uniformity of values over the threads of a block. A barrier must be reached
-// by all threads of the block together, and an instruction that moves data
-// between lanes by all threads of the warp: VerifyGPU proves it.
+// Uniformity of values over the threads of a cluster. A barrier must be reached
+// by all threads of the block together, that of a cluster by all of its blocks, and an
+// instruction that moves data between lanes by all threads of the warp: VerifyGPU proves it.
 
 // variance says which threads see one value; more is less uniform.
 type variance uint8
 
 const (
-	perBlock variance = iota // the same in all threads of the block
-	perWarp                  // the same in all threads of a warp
+	perCluster variance = iota // the same in all threads of the cluster, or of the grid
+	perBlock                   // the same in all threads of the block
+	perWarp                    // the same in all threads of a warp
 	perThread
 )
 
-var varianceNames = [...]string{"all threads of the block", "all threads of a warp", "one thread"}
+var varianceNames = [...]string{"all threads of the cluster", "all threads of the block", "all threads of a warp", "one thread"}
 
 // warpSize is the number of threads of a warp on every NVIDIA GPU.
 const warpSize = 32
@@ -28,7 +29,7 @@ const warpSize = 32
 // VerifyGPU is Verify and, for a program with threads:
 //
 //   - a Barrier stands only where control flow depends on what is equal in all
-//     threads of the block; ShuffleLane, SyncWarp and Mma only where it depends
+//     threads of the block; ClusterArrive in all of the cluster; ShuffleLane, SyncWarp and Mma only where it depends
 //     on what is equal in all threads of a warp;
 //   - threads per block are 1..1024 on at most three axes; with instructions
 //     of a warp, a multiple of 32.
@@ -40,7 +41,7 @@ func VerifyGPU(p *Program) error {
 	if err := u.shape(); err != nil {
 		return fmt.Errorf("program %s: %w", p.Name, err)
 	}
-	if err := u.block(p.Body, perBlock); err != nil {
+	if err := u.block(p.Body, perCluster); err != nil {
 		return fmt.Errorf("program %s: %w", p.Name, err)
 	}
 	return nil
@@ -52,11 +53,11 @@ func VerifyGPU(p *Program) error {
 func UniformBranches(p *Program) map[*Value]bool {
 	u := &uniformity{program: p, of: make(map[*Value]variance), consts: make(map[*Value]int64), lenient: true}
 	out := make(map[*Value]bool)
-	if u.shape() != nil || u.block(p.Body, perBlock) != nil {
+	if u.shape() != nil || u.block(p.Body, perCluster) != nil {
 		return out
 	}
 	p.Body.Each(func(in *Instr) {
-		if in.Op == If && u.of[in.Args[0]] == perBlock {
+		if in.Op == If && u.of[in.Args[0]] <= perBlock {
 			out[in.Args[0]] = true
 		}
 	})
@@ -98,10 +99,12 @@ type uniformity struct {
 	// comparing them with, or dividing them by, a multiple of the warp's size
 	// gives equal results in a warp.
 	lane map[*Value]bool
+	// unit holds values that count consecutive blocks from a cluster's start on.
+	unit map[*Value]bool
 }
 
 func (u *uniformity) shape() error {
-	u.lane = make(map[*Value]bool)
+	u.lane, u.unit = make(map[*Value]bool), make(map[*Value]bool)
 	u.threads = 1
 	if len(u.program.Block) > 3 {
 		return fmt.Errorf("%d block axes, want at most 3", len(u.program.Block))
@@ -130,8 +133,10 @@ func (u *uniformity) block(b *Block, flow variance) error {
 
 func (u *uniformity) instr(in *Instr, flow variance) error {
 	switch in.Op {
-	case Barrier:
+	case Barrier, ClusterWait:
 		return u.together(in, flow, perBlock)
+	case ClusterArrive:
+		return u.together(in, flow, perCluster)
 	case ShuffleLane, SyncWarp, Mma:
 		if err := u.together(in, flow, perWarp); err != nil {
 			return err
@@ -144,7 +149,10 @@ func (u *uniformity) instr(in *Instr, flow variance) error {
 	case If:
 		return u.branch(in, flow)
 	case GridLoop:
-		u.of[in.Body.Args[0]] = perBlock
+		u.of[in.Body.Args[0]] = perCluster
+		if u.program.Cluster > 1 {
+			u.of[in.Body.Args[0]], u.unit[in.Body.Args[0]] = perBlock, true
+		}
 		return u.block(in.Body, flow)
 	}
 	if in.Result != nil {
@@ -162,7 +170,7 @@ func (u *uniformity) together(in *Instr, flow, need variance) error {
 
 // result is the variance of an instruction's result.
 func (u *uniformity) result(in *Instr) variance {
-	worst := perBlock
+	worst := perCluster
 	for _, a := range in.Args {
 		worst = max(worst, u.of[a])
 	}
@@ -171,14 +179,16 @@ func (u *uniformity) result(in *Instr) variance {
 		if t := in.Result.Type; t.Lanes == 1 && !t.Ptr && !t.Elem.IsFloat() {
 			u.consts[in.Result] = in.Int
 		}
-		return perBlock
+		return perCluster
 	case ThreadIndex:
 		return u.threadIndex(in)
 	case Alloca:
 		if in.Result.Type.Space == LocalSpace {
 			return perThread // what it points to
 		}
-		return perBlock
+		return perBlock // what it points to
+	case PeerPtr:
+		return max(worst, perBlock)
 	case Atomic:
 		return perThread
 	case Mma:
@@ -194,7 +204,7 @@ func (u *uniformity) result(in *Instr) variance {
 func (u *uniformity) threadIndex(in *Instr) variance {
 	block := u.program.Block
 	if len(block) == 0 || block[in.Lane] == 1 {
-		return perBlock
+		return perCluster
 	}
 	below := lists.Product(block[in.Lane+1:])
 	if below%warpSize == 0 {
@@ -208,6 +218,9 @@ func (u *uniformity) threadIndex(in *Instr) variance {
 
 // alu finds the warp's index and comparisons that end at a warp's edge.
 func (u *uniformity) alu(in *Instr, worst variance) variance {
+	if worst == perBlock {
+		return u.units(in)
+	}
 	if worst != perThread || len(in.Args) == 0 {
 		return worst
 	}
@@ -226,6 +239,24 @@ func (u *uniformity) alu(in *Instr, worst variance) variance {
 		return perWarp
 	}
 	return worst
+}
+
+// units finds the cluster's index, comparisons that end at a cluster's edge, and what still
+// counts its blocks.
+func (u *uniformity) units(in *Instr) variance {
+	if len(in.Args) != 2 || !u.unit[in.Args[0]] {
+		return perBlock
+	}
+	n := u.program.Cluster
+	c, known := u.consts[in.Args[1]]
+	switch whole := known && c%n == 0; {
+	case (in.Ir == ir.OpFloorDiv || in.Ir == ir.OpCmpLt) && whole && (in.Ir == ir.OpCmpLt || c > 0),
+		in.Ir == ir.OpShr && known && c >= 0 && c < 32 && 1<<c%n == 0:
+		return perCluster
+	case (in.Ir == ir.OpSub || in.Ir == ir.OpMax) && whole, in.Ir == ir.OpMin && known && (c+1)%n == 0:
+		u.unit[in.Result] = true
+	}
+	return perBlock
 }
 
 // loop: what is carried may become less uniform from one round to the next, so

@@ -27,7 +27,8 @@ import (
 //     size: packed weights have odd addresses);
 //   - only buffers are marked Constant or Early, and what is Constant is not
 //     marked Write;
-//   - grid extents are at least 0, parameters have distinct values.
+//   - grid extents are at least 0, parameters have distinct values;
+//   - a cluster has 1, 2, 4 or 8 work units, and the grid whole clusters.
 func Verify(p *Program) error {
 	v := &verifier{program: p, defined: make(map[*Value]bool), ids: make(map[int]bool), root: make(map[*Value]*Param)}
 	if v.run(); v.err != nil {
@@ -50,6 +51,9 @@ func (v *verifier) run() {
 			v.fail("grid extent %d, want at least 0", g)
 			return
 		}
+	}
+	if v.cluster(); v.err != nil {
+		return
 	}
 	for i := range p.Params {
 		if v.param(&p.Params[i]); v.err != nil {
@@ -126,7 +130,7 @@ func (v *verifier) define(val *Value) {
 	if t.Lanes < 1 || t.Lanes > MaxLanes || t.Ptr && t.Lanes != 1 {
 		v.fail("%s: %d lanes, want 1..%d (a pointer 1)", val, t.Lanes, MaxLanes)
 	}
-	if t.Space > ConstSpace || !t.Ptr && t.Space != GlobalSpace {
+	if t.Space > PeerSpace || !t.Ptr && t.Space != GlobalSpace {
 		v.fail("%s: space %d of type %s", val, t.Space, t)
 	}
 	v.ids[val.ID] = true
@@ -257,12 +261,17 @@ func init() {
 		ShuffleLane: {2, true, false, checkShuffleLane},
 		WaitGrid:    {0, false, false, nothing},
 		LaunchNext:  {0, false, false, nothing},
-		SyncWarp:    {0, false, false, nothing},
-		Fence:       {0, false, false, nothing},
-		Atomic:      {2, true, true, checkAtomic},
-		Mma:         {3, true, false, checkMma},
-		TileDot:     {-1, false, false, checkTileDot},
-		Dot4:        {3, true, false, checkDot4},
+
+		PeerPtr:       {2, true, false, checkPeerPtr},
+		ClusterArrive: {0, false, false, nothing},
+		ClusterWait:   {0, false, false, nothing},
+
+		SyncWarp: {0, false, false, nothing},
+		Fence:    {0, false, false, nothing},
+		Atomic:   {2, true, true, checkAtomic},
+		Mma:      {3, true, false, checkMma},
+		TileDot:  {-1, false, false, checkTileDot},
+		Dot4:     {3, true, false, checkDot4},
 	}
 }
 

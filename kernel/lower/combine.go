@@ -15,26 +15,6 @@ import (
 // through shared memory, always in the same order. Afterwards all threads that
 // took part have the result.
 
-// folder combines what the threads of a block have.
-type folder struct{ *lowering }
-
-// fold combines two lists of values, item by item.
-type fold func(x, y []*program.Value) []*program.Value
-
-// warpPart splits a thread sub-axis: masks of shuffles, largest first, then parts
-// that lie step threads apart.
-func (l *folder) warpPart(i int) (masks []int64, step, parts int64) {
-	d := l.block.subAxes[i]
-	if d.stride >= plan.WarpSize || d.stride&(d.stride-1) != 0 || d.extent&(d.extent-1) != 0 {
-		return nil, d.stride, d.extent
-	}
-	top := min(d.end(), plan.WarpSize)
-	for m := top / 2; m >= d.stride; m /= 2 {
-		masks = append(masks, m)
-	}
-	return masks, top, d.end() / top
-}
-
 // pends reports a range over which a sum may stay open: lanes, and threads of
 // one warp. Lanes of a GPU are registers one after the other, which a sum may as
 // well take in turn.
@@ -75,9 +55,14 @@ func (l *folder) threadReduce(u *ir.UOp, i int, at coords) val {
 		values[k] = l.exprs.settle(l.exprs.lower(u.Src[0], p))
 		items[k] = values[k].v
 	}
-	items = l.combineThreads(i, items, func(x, y []*program.Value) []*program.Value {
+	f := fold(func(x, y []*program.Value) []*program.Value {
 		return lists.Make(len(x), func(k int) *program.Value { return l.b.Alu(op, x[k], y[k]) })
-	}, true)
+	})
+	if l.Roles[i] == plan.Cluster {
+		items = l.combineBlocks(items, l.free.Of(u), f.inOrder)
+	} else {
+		items = l.combineThreads(i, items, f, true)
+	}
 	memo := l.scopes.stack[l.scopes.top()].memo
 	for k, p := range points {
 		memo[l.scopes.key(u, p)] = val{v: items[k], subAxes: values[k].subAxes, depth: l.scopes.top()}
@@ -99,11 +84,21 @@ func (l *folder) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 			want = append(want, o)
 		}
 	}
+	var free analyse.RangeSet
 	t := &threadTuple{l: l.lowering, tuple: tuple, parts: tuple, index: make(map[memoKey]int)}
 	for _, o := range l.tuples.closure(tuple, want) {
 		t.add(o)
+		free = free.Union(l.free.Of(l.Arena.Proj(tuple, o)))
 	}
-	items := l.combineThreads(i, t.items, t.fold, symmetricLambda(tuple))
+	var items []*program.Value
+	switch {
+	case l.Roles[i] != plan.Cluster:
+		items = l.combineThreads(i, t.items, t.fold, symmetricLambda(tuple))
+	case l.Arena.MonoidOf(tuple).Rescales:
+		items = l.combineBlocks(t.items, free, t.rescaled)
+	default:
+		items = l.combineBlocks(t.items, free, fold(t.fold).inOrder)
+	}
 	memo := l.scopes.stack[d].memo
 	for k, m := range t.members {
 		if depth, _ := l.scopes.depthOf(l.free.Of(m.node)); depth == d {
@@ -168,6 +163,49 @@ func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
 	return out
 }
 
+// rescaled combines parts of a softmax: each is rescaled once, by the maximum of all.
+func (t *threadTuple) rescaled(parts [][]*program.Value) []*program.Value {
+	l, m, a := t.l, t.l.Arena.MonoidOf(t.tuple), t.l.Arena
+	key := t.tuple.ReduceValues()[0].DType
+	weight := m.Weight(a, a.Make(ir.OpArg, key, ir.IntArg(0)), a.Make(ir.OpArg, key, ir.IntArg(1)))
+	e := l.tuples.newLambda(1)
+	out := make([]*program.Value, len(t.members))
+	for k, x := range t.members {
+		if x.comp != 0 {
+			continue
+		}
+		least := l.exprs.lower(m.LeastKey(a, key), l.scopes.startCoords())
+		out[k] = l.exprs.expand(least, x.subAxes)
+		for _, p := range parts {
+			out[k] = l.b.Alu(ir.OpMax, out[k], p[k])
+		}
+	}
+	for k, x := range t.members {
+		if x.comp == 0 {
+			continue
+		}
+		top := t.index[l.scopes.key(a.Proj(t.tuple, 0), x.at)]
+		for i, p := range parts {
+			w := l.exprs.expand(e.eval(weight, func(c int) val {
+				v := p[top]
+				if c == 1 {
+					v = out[top]
+				}
+				return val{v: v, subAxes: t.members[top].subAxes, depth: l.scopes.top()}
+			}), x.subAxes)
+			switch {
+			case i == 0:
+				out[k] = l.b.Alu(ir.OpMul, p[k], w)
+			case l.Options.FMA:
+				out[k] = l.b.Fma(p[k], w, out[k])
+			default:
+				out[k] = l.b.Alu(ir.OpAdd, out[k], l.b.Alu(ir.OpMul, p[k], w))
+			}
+		}
+	}
+	return out
+}
+
 // symmetricLambda reports a combine step that gives the same bits with its two
 // operands exchanged.
 func symmetricLambda(p *ir.UOp) bool {
@@ -201,97 +239,6 @@ func mirrors(x, y *ir.UOp, n int) bool {
 		return all(0, 1) || commutes && all(1, 0)
 	}
 	return all(0, 1, 2)
-}
-
-// combineThreads combines items over a thread sub-axis.
-func (l *folder) combineThreads(i int, items []*program.Value, f fold, symmetric bool) []*program.Value {
-	masks, step, parts := l.warpPart(i)
-	if len(masks) > 0 {
-		l.block.mustBeUniform(true)
-	}
-	for _, m := range masks {
-		other := lists.Map(items, func(x *program.Value) *program.Value { return l.exchange(x, m) })
-		if symmetric {
-			items = f(items, other)
-			continue
-		}
-		// The lower lane's part comes first on both sides.
-		low := l.b.Lt(l.exprs.indexMod(l.exprs.indexDiv(l.block.tid, l.b.Index(m)), l.b.Index(2)), l.b.Index(1))
-		first, second := make([]*program.Value, len(items)), make([]*program.Value, len(items))
-		for k, x := range items {
-			c := l.b.Broadcast(low, x.Type.Lanes)
-			first[k], second[k] = l.b.Where(c, x, other[k]), l.b.Where(c, other[k], x)
-		}
-		items = f(first, second)
-	}
-	if parts > 1 {
-		items = l.combineShared(items, step, parts, f)
-	}
-	return items
-}
-
-// exchange is the value of the lane whose index differs by mask.
-func (l *folder) exchange(x *program.Value, mask int64) *program.Value {
-	by := l.b.Int(program.Scalar(ir.I32), mask)
-	if x.Type.Elem == ir.Bool {
-		return l.b.Cast(l.b.ShuffleLane(l.b.Cast(x, ir.I32), by), ir.Bool)
-	}
-	return l.b.ShuffleLane(x, by)
-}
-
-// combineShared combines parts that lie step threads apart: each thread leaves
-// its items in shared memory, and reads all parts in order.
-func (l *folder) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
-	arrays := lists.Map(items, func(x *program.Value) *program.Value {
-		return l.block.newShared(x.Type.Elem, l.block.blockSize*int64(x.Type.Lanes))
-	})
-	if l.block.repeats() {
-		l.block.barrier()
-	}
-	for k, x := range items {
-		l.b.Store(l.slot(arrays[k], l.block.tid, x.Type.Lanes), x, slotAlign(x.Type))
-	}
-	l.block.barrier()
-	// The first thread of this thread's parts.
-	mine := l.exprs.indexMod(l.exprs.indexDiv(l.block.tid, l.b.Index(step)), l.b.Index(parts))
-	first := l.b.Sub(l.block.tid, l.b.Mul(mine, l.b.Index(step)))
-	read := func(j *program.Value) []*program.Value {
-		thread := l.b.Add(first, l.b.Mul(j, l.b.Index(step)))
-		out := make([]*program.Value, len(items))
-		for k, x := range items {
-			out[k] = l.b.Load(l.slot(arrays[k], thread, x.Type.Lanes), x.Type.Lanes, slotAlign(x.Type))
-		}
-		return out
-	}
-	acc := read(l.b.Index(0))
-	if parts <= int64(l.Options.Program.Of(program.Parts)) {
-		for j := int64(1); j < parts; j++ {
-			acc = f(acc, read(l.b.Index(j)))
-		}
-		return acc
-	}
-	return l.b.For(l.b.Index(1), l.b.Index(parts), l.b.Index(1), acc, func(j *program.Value, carried []*program.Value) []*program.Value {
-		return l.inLoop(func() []*program.Value { return f(carried, read(j)) })
-	})
-}
-
-// inLoop runs f with the scopes of the block that the builder is in: what f
-// makes must not be remembered outside.
-func (l *folder) inLoop(f func() []*program.Value) []*program.Value {
-	saved := l.scopes.stack
-	l.scopes.stack = append(saved[:len(saved):len(saved)], newScope(l.b.Block()))
-	out := f()
-	l.scopes.stack = saved
-	return out
-}
-
-// slot is the place of a thread's item in a shared array.
-func (l *folder) slot(array, thread *program.Value, lanes int) *program.Value {
-	return l.b.PtrAdd(array, l.b.Mul(thread, l.b.Index(int64(lanes))))
-}
-
-func slotAlign(t program.Type) int {
-	return int(min(lowBit(int64(t.Elem.Size())*int64(t.Lanes)), 16))
 }
 
 // checkThreads finds plans whose threads cannot meet: a value that they share

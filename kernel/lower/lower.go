@@ -47,10 +47,14 @@ func (l *lowering) run() {
 	if len(units) == 0 {
 		units = []int64{1}
 	}
+	if l.block.cluster > 1 {
+		units = append(units, l.block.cluster)
+	}
 	l.b.SetGrid(units...)
 	unit, body := l.b.BeginGrid()
 	if l.block.onGPU() {
 		l.scopes.stack[0].block = body // a block has one work unit: nothing is shared by several
+		unit = l.block.openCluster(unit)
 		l.b.Emit(program.Instr{Op: program.WaitGrid})
 		l.block.trigger("wait")
 	}

@@ -164,7 +164,7 @@ func (l *stager) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 			continue
 		}
 		n := int64(0)
-		if i := l.free.Index.Of(u); l.block.threads.Has(i) {
+		if i := l.free.Index.Of(u); l.Roles[i].IsThread() {
 			n = lane / l.block.subAxes[i].stride % l.block.subAxes[i].extent
 		}
 		with[u] = l.Arena.Index(n)

@@ -302,7 +302,7 @@ func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 	v := l.exprs.expand(l.exprs.settle(l.exprs.lower(stage.Src[0], at)), subAxes)
 	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
 	if l.sharesStage(stage) {
-		l.stores.onlyIf(l.block.soleThread(own), func() { l.stores.writeLanes(p, subAxes, v) })
+		l.stores.onlyIf(l.block.soleInBlock(own), func() { l.stores.writeLanes(p, subAxes, v) })
 		return
 	}
 	l.stores.writeLanes(p, subAxes, v)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -29,6 +28,11 @@ type threads struct {
 	tid         *program.Value        // flat index of this thread, I64
 	threadParts map[threadSubAxis]*program.Value
 	shared      int64 // bytes
+
+	cluster        int64          // blocks of a cluster; 0: each alone
+	blockInCluster *program.Value // I64
+	exchanges      int            // reduces that the blocks of a cluster share
+	exchanged      int            // of those, so far
 }
 
 // threadSubAxis is the place of a range in the flat index of a thread.
@@ -45,6 +49,9 @@ func (l *threads) placeThreads() error {
 		if r.IsThread() {
 			l.threads.Add(i)
 		}
+	}
+	if err := l.findClusters(); err != nil {
+		return err
 	}
 	warps := int64(1)
 	if l.stores.anySparse() {
@@ -173,6 +180,10 @@ func (l *threads) openBlock() {
 	}
 	l.b.SetBlock(l.blockSize)
 	l.trigger("start")
+	if l.cluster > 1 {
+		l.b.SetCluster(l.cluster)
+		l.b.Emit(program.Instr{Op: program.ClusterArrive})
+	}
 	if l.blockSize > 1 {
 		l.tid = l.b.Cast(l.b.ThreadIndex(0), ir.I64)
 	}
@@ -187,6 +198,9 @@ func (l *threads) trigger(at string) {
 
 // threadIndex is the coordinate of a thread range.
 func (l *threads) threadIndex(i int) *program.Value {
+	if l.Roles[i] == plan.Cluster {
+		return l.blockInCluster
+	}
 	s := l.scopes.stack[0]
 	if v := s.index[i]; v != nil {
 		return v
@@ -224,7 +238,7 @@ type threadTerm struct {
 // address.
 func (l *threads) mergedThreads(terms []ir.Term) (others []ir.Term, out []threadTerm) {
 	for _, t := range terms {
-		if i, ok := l.free.Index.Get(t.Atom); ok && l.threads.Has(i) {
+		if i, ok := l.free.Index.Get(t.Atom); ok && l.threads.Has(i) && l.Roles[i] != plan.Cluster {
 			out = append(out, threadTerm{l.subAxes[i], t.Coef})
 			continue
 		}
@@ -244,17 +258,40 @@ func (l *threads) mergedThreads(terms []ir.Term) (others []ir.Term, out []thread
 }
 
 // soleThread is the condition that this thread is the first of those that agree
-// in some sub-axes; nil if they are all different.
+// in some sub-axes, in the first block of a cluster; nil if they are all different.
 func (l *threads) soleThread(own analyse.RangeSet) *program.Value {
+	cond := l.soleInBlock(own)
+	if l.cluster > 1 {
+		first := l.b.Lt(l.blockInCluster, l.b.Index(1))
+		if cond == nil {
+			return first
+		}
+		cond = l.b.Alu(ir.OpAnd, cond, first)
+	}
+	return cond
+}
+
+// used are the places of some sub-axes in the index of a thread, lower ones first.
+func (l *threads) used(own analyse.RangeSet) []threadSubAxis {
+	var out []threadSubAxis
+	for _, i := range own.List() {
+		if l.Roles[i].IsThread() {
+			out = append(out, l.subAxes[i])
+		}
+	}
+	slices.SortFunc(out, func(x, y threadSubAxis) int { return int(x.stride - y.stride) })
+	return out
+}
+
+// soleInBlock is soleThread for what every block of a cluster has of its own.
+func (l *threads) soleInBlock(own analyse.RangeSet) *program.Value {
 	if l.blockSize == 1 {
 		return nil
 	}
-	used := lists.Map(own.Meet(l.threads).List(), func(i int) threadSubAxis { return l.subAxes[i] })
-	slices.SortFunc(used, func(x, y threadSubAxis) int { return int(x.stride - y.stride) })
 	var cond *program.Value
 	l.scopes.in(0, func() {
 		at := int64(1)
-		for _, d := range append(used, threadSubAxis{stride: l.blockSize, extent: 1}) {
+		for _, d := range append(l.used(own), threadSubAxis{stride: l.blockSize, extent: 1}) {
 			if gap := d.stride / at; gap > 1 {
 				v := l.exprs.indexDiv(l.tid, l.b.Index(at))
 				if d.stride < l.blockSize {
@@ -316,4 +353,76 @@ func (l *threads) repeats() bool {
 		}
 	}
 	return l.scopes.top() > 1
+}
+
+// openCluster takes a work unit's number apart: that of the point that a cluster has, and that
+// of the block in it.
+func (l *threads) openCluster(unit *program.Value) *program.Value {
+	if l.cluster < 2 {
+		return unit
+	}
+	n := l.b.Index(l.cluster)
+	l.blockInCluster = l.exprs.indexMod(unit, n)
+	return l.exprs.indexDiv(unit, n)
+}
+
+// findClusters notes the ranges that the blocks of a cluster share, and counts their reduces.
+func (l *threads) findClusters() error {
+	var shared analyse.RangeSet
+	for i, role := range l.Roles {
+		if role == plan.Cluster {
+			shared.Add(i)
+			l.cluster = l.extent[i]
+		}
+	}
+	l.threads = l.threads.Union(shared)
+	if shared.Empty() {
+		return nil
+	}
+	for _, u := range ir.Toposort(l.Sink) {
+		reduce := u
+		if u.Op == ir.OpProj {
+			reduce = u.Src[0]
+		}
+		if reduce.Op != ir.OpReduce || !shared.Has(l.free.Index.Of(reduce.ReduceRange())) {
+			continue
+		}
+		if u == reduce {
+			l.exchanges++
+		}
+		for _, i := range l.free.Of(u).List() {
+			switch {
+			case shared.Has(i):
+				return fmt.Errorf("kernel: plan: the blocks of a cluster share a sum twice")
+			case l.Roles[i] == plan.Serial && analyse.IsTuple(reduce) == (u != reduce):
+				return fmt.Errorf("kernel: plan: the blocks of a cluster share a sum inside a loop")
+			}
+		}
+	}
+	return nil
+}
+
+// receivers is how many blocks of a cluster get the parts that are exchanged now.
+func (l *threads) receivers() int64 {
+	switch {
+	case l.exchanged == 0:
+		l.b.Emit(program.Instr{Op: program.ClusterWait})
+	case l.exchanges == 1:
+		panic("kernel: the blocks of a cluster exchange the parts of a sum twice")
+	}
+	l.exchanged++
+	if l.exchanges == 1 {
+		return 1
+	}
+	return l.cluster
+}
+
+// ownSlot numbers the threads of a block that differ in the given sub-axes.
+func (l *threads) ownSlot(own analyse.RangeSet) (slot *program.Value, slots int64) {
+	slot, slots = l.b.Index(0), 1
+	for _, d := range l.used(own) {
+		slot = l.b.Add(slot, l.b.Mul(l.threadPart(d), l.b.Index(slots)))
+		slots *= d.extent
+	}
+	return slot, slots
 }

@@ -55,6 +55,7 @@ const (
 	FILL
 	LOADS
 	INLINE
+	CLUSTER
 	numOptKinds
 )
 
@@ -115,6 +116,7 @@ const (
 	OnMatrix        // GPUs with the matrix instructions of bf16, f16 and bytes
 	OnMatrixOrTiles // those, and CPUs with tile instructions
 	OnLaunch        // GPUs whose kernels start before the kernel before has ended
+	OnCluster       // GPUs whose blocks form clusters
 )
 
 func (t targets) accept(desc *target.Desc) bool {
@@ -125,6 +127,8 @@ func (t targets) accept(desc *target.Desc) bool {
 		return desc.Kind != target.GPU
 	case OnLaunch:
 		return desc.StartsEarly()
+	case OnCluster:
+		return desc.Clusters() > 1
 	case OnMatrix:
 		return desc.Kind != target.CPU && hasMatrices(desc)
 	case OnMatrixOrTiles:
@@ -198,6 +202,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "As GROUP within one warp, combined with shuffles. On a CPU: a serial loop.",
 		Before: "for k in 0..64: acc += f(k)",
 		After:  "lane i of 32: for k in 0..2: acc += f(32k+i); shuffle-combine over i"},
+	CLUSTER: {Name: "CLUSTER", Axis: axisReduce, Amount: amountNeeded, role: Cluster, On: OnCluster, read: readCluster,
+		Refusal: "its blocks share no memory",
+		Doc:     "As GROUP among the blocks of a cluster, of which there are 2, 4 or 8: each sums up its part, and leaves it in the shared memory of the first, or of all where several sums are shared so. The grid has so many times as many blocks.",
+		Before:  "for k in 0..64: acc += f(k)",
+		After:   "block i of 4: for k in 0..16: acc += f(16i+k); combine over i"},
 	VECTOR: {Name: "VECTOR", Axis: axisAny, Amount: amountNeeded, role: Lane,
 		Doc:    "Points of the range are lanes of SIMD vectors. Of a sum, lanes are folded once at the end (re-associates: class A). Of an extent that they do not divide the last vector starts earlier.",
 		Before: "for k in 0..64: acc += x[k]*w[k]",

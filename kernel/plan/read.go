@@ -26,6 +26,21 @@ func readDot(r *reading, p *AxisPlan, opt Opt) error {
 	return nil
 }
 
+// readCluster reads CLUSTER: all of a kernel's sums that blocks share have the same blocks.
+func readCluster(r *reading, p *AxisPlan, opt Opt) error {
+	if n := opt.Amount; n < 2 || n > r.desc.Clusters() || n&(n-1) != 0 {
+		return fmt.Errorf("%d blocks, want a power of two up to %d", n, r.desc.Clusters())
+	}
+	for i := range r.plans {
+		for _, seg := range r.plans[i].Segments {
+			if seg.Role == Cluster && (&r.plans[i] == p || seg.Size != opt.Amount) {
+				return fmt.Errorf("%d blocks share %s", seg.Size, r.plans[i].Axis.Name)
+			}
+		}
+	}
+	return r.split(p, opt)
+}
+
 func readMatrix(r *reading, p *AxisPlan, opt Opt) error {
 	if r.desc.Kind == target.GPU {
 		if opt.Amount != 0 {

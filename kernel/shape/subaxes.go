@@ -1,6 +1,8 @@
 package shape
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/kernel/plan"
 )
@@ -37,16 +39,19 @@ func (s *Split) nestPlain(a *ir.Arena, op ir.Op, out *ir.UOp) *ir.UOp {
 	return out
 }
 
-// nest orders the sub-axes of a reduce, innermost first. Threads come last: each
-// first sums up its own points.
+// nest orders the sub-axes of a reduce, innermost first. Threads come late: each
+// first sums up its own points; and the blocks of a cluster last.
 func (s *Split) nest() []SubAxis {
-	var inner, threads []SubAxis
-	for i := len(s.SubAxes) - 1; i >= 0; i-- {
-		if d := s.SubAxes[i]; d.Role.IsThread() {
+	var inner, threads, blocks []SubAxis
+	for _, d := range slices.Backward(s.SubAxes) {
+		switch {
+		case d.Role.IsThread():
 			threads = append(threads, d)
-		} else {
+		case d.Role == plan.Cluster:
+			blocks = append(blocks, d)
+		default:
 			inner = append(inner, d)
 		}
 	}
-	return append(inner, threads...)
+	return slices.Concat(inner, threads, blocks)
 }

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/kernel/plan"
 )
 
 // Tiles of a softmax: the Opt TILE. What the Opts before it took of a reduce axis,
@@ -19,11 +20,12 @@ import (
 //
 // What threads have of a softmax is such a tile, too: each rescales its own sums by the
 // maximum of all, once, and what is left are a maximum and sums. Combined two by two,
-// every step would rescale both sides.
+// every step would rescale both sides. Blocks of a cluster do combine so: they are few, and
+// exchange all that they have at once.
 
 // rebuildSoftmax is a softmax tuple over the sub-axes of its range.
 func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tuple *ir.UOp) *ir.UOp {
-	var rest, threads []SubAxis
+	var rest, threads, blocks []SubAxis
 	var tile Split
 	for _, d := range s.nest() {
 		switch {
@@ -31,6 +33,8 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 			tile.SubAxes = append(tile.SubAxes, d)
 		case d.Role.IsThread() && !hasMatrix(sp.Axes):
 			threads = append(threads, d)
+		case d.Role == plan.Cluster && len(threads) > 0:
+			blocks = append(blocks, d)
 		default:
 			rest = append(rest, d)
 		}
@@ -50,8 +54,12 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 		values = projections(sp.Arena, out, len(values))
 	}
 	slices.Reverse(threads)
-	sp.sums[tuple] = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values)
-	return sp.sums[tuple][0]
+	values = sumsOfTile(sp.Arena, m, &Split{SubAxes: threads}, values)
+	if len(blocks) > 0 {
+		return nestTuple(sp.State, values, blocks, tuple)
+	}
+	sp.sums[tuple] = values
+	return values[0]
 }
 
 // sumsOfTile is what the combine step of a softmax makes of all points of a tile.

@@ -101,6 +101,20 @@ var helperTable = []helper{
 {
 	asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
 }`},
+	{"cluster_arrive", `void cluster_arrive()
+{
+	asm volatile("barrier.cluster.arrive.aligned;" : : : "memory");
+}`},
+	{"cluster_wait", `void cluster_wait()
+{
+	asm volatile("barrier.cluster.wait.aligned;" : : : "memory");
+}`},
+	{"cluster_peer", `char* cluster_peer(char* p, int block)
+{
+	char* out;
+	asm("mapa.u64 %0, %1, %2;" : "=l"(out) : "l"(p), "r"(block));
+	return out;
+}`},
 	{"fence_device", `void fence_device()
 {
 	asm volatile("fence.acq_rel.gpu;" : : : "memory");

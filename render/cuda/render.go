@@ -51,7 +51,11 @@ func (r *printer) Text(k *gpu.Kernel) string {
 	if blocks > 0 {
 		limits += fmt.Sprintf(", %d", blocks)
 	}
-	fmt.Fprintf(&b, "extern \"C\" __global__ void __launch_bounds__(%s) %s(", limits, k.Entry)
+	cluster := ""
+	if k.Cluster > 1 {
+		cluster = fmt.Sprintf("__cluster_dims__(%d, 1, 1) ", k.Cluster)
+	}
+	fmt.Fprintf(&b, "extern \"C\" __global__ void %s__launch_bounds__(%s) %s(", cluster, limits, k.Entry)
 	for n, i := range k.Params {
 		if n > 0 {
 			b.WriteString(", ")

@@ -12,6 +12,7 @@ import (
 
 var threadHelpers = map[program.Op]string{
 	program.WaitGrid: "grid_wait", program.LaunchNext: "grid_launch_next", program.Fence: "fence_device",
+	program.ClusterArrive: "cluster_arrive", program.ClusterWait: "cluster_wait",
 }
 
 // Do prints an instruction without a result.
@@ -28,6 +29,13 @@ func (r *printer) Do(in *program.Instr) {
 
 // Thread is a field of a variable that C has.
 func (r *printer) Thread(axis byte) operand { return r.let(gpu.I32, "(int)threadIdx.%c", axis) }
+
+// Peer is a generic pointer.
+func (r *printer) Peer(base string, block operand) operand {
+	o := operand{Name: r.name("a")}
+	r.line("char* %s = %s(%s, %s);", o.Name, r.call("cluster_peer"), base, as(block, gpu.I32))
+	return o
+}
 
 // Shuffle is one function.
 func (r *printer) Shuffle(o operand, t gpu.Type, other operand) operand {

@@ -26,7 +26,15 @@ func (a *Address) Plus(bytes int64) *Address {
 
 // Is32 reports a space whose addresses are 32 bits.
 func Is32(space program.Space) bool {
-	return space == program.SharedSpace || space == program.LocalSpace
+	return space == program.SharedSpace || space == program.LocalSpace || space == program.PeerSpace
+}
+
+// peerPtr is the place that a pointer is to, in another block of the cluster.
+func (s *Selector) peerPtr(in *program.Instr) {
+	a := s.Address(in.Args[0])
+	block := s.Lane(in.Args[1], 0)
+	base := s.Once(fmt.Sprintf("peer %s %s %d", a.Base, block.Name, block.Bits), func() Operand { return s.print.Peer(a.Base, block) })
+	s.setAddress(in.Result, &Address{Base: base.Name, Off: a.Off})
 }
 
 // Address is where a pointer points.

@@ -32,7 +32,9 @@ type Kernel struct {
 	Params []int
 	Blocks int64  // grid size in x; y and z are 1
 	Block  [3]int // threads in x, y, z
-	Shared int    // bytes, static or dynamic
+	// Cluster is the number of blocks, one after the other, that run at once; the text says so too.
+	Cluster int
+	Shared  int // bytes, static or dynamic
 	// Dynamic says that the shared bytes are given at launch (they exceed the
 	// 48 KB that a module may ask for itself).
 	Dynamic bool

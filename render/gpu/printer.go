@@ -147,6 +147,8 @@ type flowPrinter interface {
 	Do(in *program.Instr)
 	// Thread is the thread's index along an axis: x, y or z.
 	Thread(axis byte) Operand
+	// Peer is what the base of shared memory is in a block of the cluster.
+	Peer(base string, block Operand) Operand
 	// Shuffle is the variable of the lane that differs by the bits of another.
 	Shuffle(o Operand, t Type, other Operand) Operand
 	Mma(in *program.Instr, shape string)

@@ -118,7 +118,10 @@ func (s *Selector) kernel() (*Kernel, error) {
 	}
 	k := &Kernel{
 		Entry: EntryName(p.Name), Blocks: p.Units(), Block: BlockShape(p.Block),
-		WaitsGrid: s.Desc.StartsEarly() && HasOp(p.Body, program.WaitGrid),
+		WaitsGrid: s.Desc.StartsEarly() && HasOp(p.Body, program.WaitGrid), Cluster: int(max(p.Cluster, 1)),
+	}
+	if int64(k.Cluster) > s.Desc.Clusters() {
+		return nil, fmt.Errorf("clusters of %d blocks, %s has clusters of %d", k.Cluster, s.Desc.Name, s.Desc.Clusters())
 	}
 	s.Open()
 	for i := range p.Params {

@@ -12,8 +12,10 @@ func (s *Selector) threads(in *program.Instr) error {
 	switch in.Op {
 	case program.ThreadIndex:
 		s.threadIndex(in)
-	case program.Barrier, program.SyncWarp, program.Fence:
+	case program.Barrier, program.SyncWarp, program.Fence, program.ClusterArrive, program.ClusterWait:
 		s.print.Do(in)
+	case program.PeerPtr:
+		s.peerPtr(in)
 	case program.ShuffleLane:
 		s.shuffleLane(in)
 	case program.WaitGrid, program.LaunchNext:

@@ -70,6 +70,7 @@ func (r *printer) symbol(base string) string {
 var spaceNames = map[program.Space]string{
 	program.GlobalSpace: "global", program.LocalSpace: "local",
 	program.SharedSpace: "shared", program.ConstSpace: "global",
+	program.PeerSpace: "shared::cluster",
 }
 
 var loadNames = map[gpu.Policy]string{

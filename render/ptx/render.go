@@ -80,6 +80,9 @@ func (r *printer) Text(k *Kernel) string {
 		fmt.Fprintf(&b, "\n\t.param .u64 %s", paramName(k.Params[i]))
 	}
 	fmt.Fprintf(&b, ")\n.maxntid %d, %d, %d\n", k.Block[0], k.Block[1], k.Block[2])
+	if k.Cluster > 1 {
+		fmt.Fprintf(&b, ".explicitcluster\n.reqnctapercluster %d, 1, 1\n", k.Cluster)
+	}
 	if r.Options.MinBlocks > 0 {
 		fmt.Fprintf(&b, ".minnctapersm %d\n", r.Options.MinBlocks)
 	}

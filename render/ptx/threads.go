@@ -13,6 +13,10 @@ import (
 var threadOps = map[program.Op]string{
 	program.SyncWarp: "bar.warp.sync -1", program.LaunchNext: "griddepcontrol.launch_dependents",
 	program.Fence: "fence.acq_rel.gpu",
+
+	// Releases and acquires, unless it says otherwise.
+	program.ClusterArrive: "barrier.cluster.arrive.aligned",
+	program.ClusterWait:   "barrier.cluster.wait.aligned",
 }
 
 // Do prints an instruction without a result.
@@ -64,6 +68,12 @@ func (r *printer) barrier() {
 // Thread is a special register.
 func (r *printer) Thread(axis byte) operand {
 	return r.convert("mov.u32", gpu.U32, fmt.Sprintf("%%tid.%c", axis))
+}
+
+// Peer maps an address.
+func (r *printer) Peer(base string, block operand) operand {
+	block = r.Hold(block, gpu.U32)
+	return r.convert("mapa.shared::cluster.u32", gpu.U32, fmt.Sprintf("%s, %s", r.symbol(base), bits(block, gpu.U32)))
 }
 
 // Shuffle exchanges registers of 32 bits.

@@ -91,6 +91,7 @@ func (d *Device) open() (err error) {
 	if d.desc, err = target.ForGPU(info.SM, false); err != nil {
 		return fmt.Errorf("%s: %w", info.Chip, err)
 	}
+	d.desc.Cluster = 0 // no launch descriptor that is known here asks for clusters
 	d.desc.Cost.Workers = info.GPCs * info.TPCsPerGPC * info.SMsPerTPC
 	if !d.options.NoCache {
 		d.cache = cachefile.Open(d.options.CacheDir, cachefile.MaxBytes(cacheBytes))

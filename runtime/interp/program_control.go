@@ -19,7 +19,7 @@ func (m *machine) grid(in *program.Instr) (func(), error) {
 	return func() {
 		for unit := m.lo; unit < m.hi && m.fault == nil; unit++ {
 			for t := range index {
-				index[t] = unit
+				index[t] = unit + int64(t/m.block.threads)
 			}
 			exec(body)
 		}

@@ -20,8 +20,9 @@ import (
 
 // A program with threads (Program.Block) runs all threads of a block at once; one
 // without is a block of one thread. A register holds the lanes of thread 0, then
-// those of thread 1, and so on, so that elementwise instructions stay one loop.
-// See program_block.go.
+// those of thread 1, and so on, so that elementwise instructions stay one loop. The blocks of
+// a cluster run at once, too: threads are those of the first block, then those of the second, ..
+// See program_block.go and program_cluster.go.
 
 // register is where a value lives: data, or a pointer of each thread.
 type register struct {
@@ -41,6 +42,8 @@ type region struct {
 	bytes []byte
 	align int       // of its start: the least alignment that was claimed
 	seen  *accesses // of shared memory
+	peers []*region // of shared memory: the same in each block of the cluster
+	block int       // of shared memory: whose it is
 }
 
 // machine holds the registers of one running program. It is not safe for
@@ -52,14 +55,14 @@ type machine struct {
 	code    []func()
 	lo, hi  int64
 	fault   error // of the first bad access; no store happens after it
-	threads int   // of a block
+	threads int   // of a block, or of all blocks of a cluster
 	block   *block
 }
 
 // newMachine compiles a verified and expanded program.
 func newMachine(p *program.Program, debug bool) (*machine, error) {
 	b := newBlock(p)
-	m := &machine{program: p, debug: debug, regs: make([]register, p.Values), threads: b.threads, block: b}
+	m := &machine{program: p, debug: debug, regs: make([]register, p.Values), threads: len(b.active), block: b}
 	for i := range p.Params {
 		m.param(&p.Params[i])
 	}
@@ -113,10 +116,11 @@ func (m *machine) run(lo, hi int64) error {
 		exec(m.code)
 		return m.fault
 	}
-	for ; lo < hi && m.fault == nil; lo++ {
+	for n := int64(m.block.count); lo < hi && m.fault == nil; lo += n {
 		m.lo, m.hi = lo, lo+1
-		m.block.epoch++
+		m.block.begin()
 		exec(m.code)
+		m.endCluster()
 	}
 	return m.fault
 }
@@ -215,6 +219,12 @@ func (m *machine) instr(in *program.Instr) (func(), error) {
 		return func() { m.barrier(in) }, nil
 	case program.SyncWarp:
 		return func() { m.syncWarp() }, nil
+	case program.PeerPtr:
+		return m.peerPtr(in), nil
+	case program.ClusterArrive:
+		return func() { m.clusterArrive(in) }, nil
+	case program.ClusterWait:
+		return func() { m.clusterWait(in) }, nil
 	case program.ShuffleLane:
 		return m.shuffleLane(in), nil
 	case program.Atomic:

@@ -23,21 +23,23 @@ func (m *machine) ptrAdd(in *program.Instr) func() {
 	}
 }
 
-// alloca gives every thread an array of its own, or all of them one in
+// alloca gives every thread an array of its own, or all of a block one in
 // shared memory.
 func (m *machine) alloca(in *program.Instr) func() {
 	n := int(in.Count) * in.Result.Type.Elem.Size()
 	ptrs := m.define(in.Result).ptrs
 	var regions []*region
+	shared := in.Result.Type.Space == program.SharedSpace
 	for t := range ptrs {
-		if t == 0 || in.Result.Type.Space != program.SharedSpace {
+		if t%m.block.threads == 0 || !shared {
 			regions = append(regions, &region{name: "alloca", bytes: newBytes(n), align: in.Align})
 		}
 		ptrs[t].region = regions[len(regions)-1]
 	}
-	if in.Result.Type.Space == program.SharedSpace {
-		regions[0].name = "shared memory"
-		regions[0].seen = newAccesses(n)
+	if shared {
+		for k, r := range regions {
+			r.name, r.seen, r.peers, r.block = "shared memory", newAccesses(n), regions, k
+		}
 	}
 	if !m.debug {
 		return nil
@@ -80,6 +82,7 @@ func (m *machine) span(in *program.Instr, p pointer, n int64, thread int, write 
 		return nil
 	}
 	if p.region.seen != nil {
+		m.reach(in, p.region, thread)
 		if other := p.region.seen.touch(m.block, p.off, n, thread, write); other >= 0 {
 			m.fail(in, fmt.Errorf("shared memory: threads %d and %d touch byte %d without a barrier in between", other, thread, p.off))
 			return nil

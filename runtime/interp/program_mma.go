@@ -16,7 +16,7 @@ import (
 func (m *machine) mma(in *program.Instr) (func(), error) {
 	acc, a, b := in.Args[0].Type, in.Args[1].Type, in.Args[2].Type
 	s := program.MmaOf(acc, a, b)
-	if s == nil || m.threads%warpThreads != 0 {
+	if s == nil || m.block.threads%warpThreads != 0 {
 		return nil, fmt.Errorf("no matrix product of %s, %s, %s by %d threads", acc, a, b, m.threads)
 	}
 	x, y, z := m.reg(in.Args[1]).data, m.reg(in.Args[2]).data, m.reg(in.Args[0]).data

@@ -6,7 +6,10 @@ package interp
 type accesses struct{ write, read []access }
 
 type access struct {
-	epoch int32 // barriers passed
+	run   int32 // blocks, or clusters, that had begun
+	block int32 // of the cluster, that made it
+	clock int32 // arrivals of that block at the barrier of the cluster
+	epoch int32 // barriers that it had passed
 	warp  int32 // SyncWarps that the thread's warp had passed
 	first int32 // thread
 	last  int32 // another thread that did the same, or first
@@ -35,12 +38,16 @@ func (a *accesses) touch(b *block, off, n int64, thread int, write bool) int {
 // conflict is a thread other than this one that made the access with nothing
 // in between, or -1.
 func (a *access) conflict(b *block, thread int) int {
-	if a.epoch != b.epoch {
+	mine := int32(b.of(thread))
+	switch {
+	case a.run != b.run || b.waited[mine] > a.clock || a.block == mine && a.epoch != b.epochs[mine]:
 		return -1
+	case a.block != mine:
+		return int(a.last)
 	}
-	w := thread / warpThreads
+	w := b.warp(thread)
 	for _, other := range []int32{a.first, a.last} {
-		if int(other) == thread || int(other)/warpThreads == w && a.warp < b.warps[w] {
+		if int(other) == thread || b.warp(int(other)) == w && a.warp < b.warps[w] {
 			continue
 		}
 		return int(other)
@@ -49,12 +56,13 @@ func (a *access) conflict(b *block, thread int) int {
 }
 
 func (a *access) note(b *block, thread int) {
-	w := b.warps[thread/warpThreads]
-	if a.epoch != b.epoch {
-		*a = access{b.epoch, w, int32(thread), int32(thread)}
+	block, w := b.of(thread), b.warps[b.warp(thread)]
+	now := access{b.run, int32(block), b.arrived[block], b.epochs[block], w, int32(thread), int32(thread)}
+	if a.run != now.run || a.block != now.block || a.clock != now.clock || a.epoch != now.epoch {
+		*a = now
 		return
 	}
-	if int(a.first)/warpThreads == thread/warpThreads && a.warp < w {
+	if b.warp(int(a.first)) == b.warp(thread) && a.warp < w {
 		a.first = int32(thread)
 	}
 	a.last, a.warp = int32(thread), w

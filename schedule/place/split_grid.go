@@ -94,13 +94,22 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		return 1
 	}
 	work := s.Work(u, nil)
-	if saved := work - work/splits; saved < p.LaunchEdge {
+	if saved := work/clusters(s, u, parallel) - work/splits; saved < p.LaunchEdge {
 		s.Record(v, false, "a launch edge costs more", state.Number{Name: "saved", Value: saved}, state.Number{Name: "edge", Value: p.LaunchEdge}, state.Number{Name: "extent", Value: extent})
 		return 1
 	}
 	s.Record(v, true, "parts", state.Number{Name: "splits", Value: splits}, state.Number{Name: "extent", Value: extent},
 		state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel}, state.Number{Name: "work", Value: work}, state.Number{Name: "edge", Value: p.LaunchEdge})
 	return splits
+}
+
+// clusters is how many blocks share a softmax anyway, in one kernel.
+func clusters(s *state.State, u *ir.UOp, parallel int64) int64 {
+	n := int64(1)
+	for s.A.MonoidOf(u).Rescales && 2*n <= s.Opt.Profile.Clusters && 2*n*parallel <= s.Opt.Profile.Workers {
+		n *= 2
+	}
+	return n
 }
 
 // reduceScope parts the store's loops into those that blocks divide among

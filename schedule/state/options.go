@@ -146,6 +146,8 @@ type Profile struct {
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.
 	MatrixTokens int64
+	// Clusters is how many blocks may share the points of a softmax in one kernel, at most.
+	Clusters int64
 	// EarlyElems is how many elements of a buffer a block can have read before the kernel
 	// before has ended: buffers that no kernel of the step writes are marked, to be read then.
 	// 0: kernels start one after the other.

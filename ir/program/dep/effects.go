@@ -35,6 +35,7 @@ var effects = map[program.Op]Effects{
 	program.FoldLanes:   nothing,
 	program.PtrAdd:      nothing,
 	program.ThreadIndex: nothing,
+	program.PeerPtr:     nothing,
 	program.Dot4:        nothing,
 	program.ShuffleLane: Exchanges,
 	program.Mma:         Exchanges,
@@ -54,8 +55,12 @@ var effects = map[program.Op]Effects{
 	program.SyncWarp:    Synchronises,
 	program.WaitGrid:    Synchronises,
 	program.LaunchNext:  Synchronises,
-	program.Fence:       Synchronises,
-	program.Atomic:      Reads | Writes | Synchronises,
+
+	program.ClusterArrive: Synchronises,
+	program.ClusterWait:   Synchronises,
+
+	program.Fence:  Synchronises,
+	program.Atomic: Reads | Writes | Synchronises,
 }
 
 // Known reports an instruction that the table has.

@@ -98,9 +98,9 @@ func (d *barrierEliminator) walk(b *program.Block, whole bool) {
 
 // collect notes an instruction's accesses, with those of blocks in it.
 func (d *barrierEliminator) collect(in *program.Instr, to *accesses) {
-	if p := dep.Pointer(in); p != nil && (p.Type.Space == program.GlobalSpace || p.Type.Space == program.SharedSpace) {
+	if p := dep.Pointer(in); p != nil && (p.Type.Space == program.GlobalSpace || p.Type.Space == program.SharedSpace || p.Type.Space == program.PeerSpace) {
 		var array *program.Value
-		if p.Type.Space == program.SharedSpace {
+		if p.Type.Space != program.GlobalSpace { // of a peer: the same array, as far as is known
 			array = d.memory.Root(p)
 		}
 		if dep.Of(in)&dep.Writes != 0 {

@@ -17,11 +17,20 @@ import (
 //
 // A part with fewer threads a block than the widest leaves the rest idle, which
 // VerifyGPU refuses where they would miss a barrier: the caller verifies.
+//
+// Where the blocks of a part form clusters, so do all: parts begin at whole clusters, and blocks
+// past the end of one have nothing to do. nil: parts have clusters of different sizes.
 func MergeGrids(name string, parts []*program.Program, slots []int) *program.Program {
 	p := &gridMerger{out: &program.Program{Name: name}}
+	for _, part := range parts {
+		if one, other := p.out.Cluster, part.Cluster; one > 1 && other > 1 && one != other {
+			return nil
+		}
+		p.out.Cluster = max(p.out.Cluster, part.Cluster)
+	}
 	total := int64(0)
 	for _, part := range parts {
-		total += part.Units()
+		total += p.span(part)
 		p.out.Options.Merge(&part.Options)
 		if part.Threads() > p.out.Threads() || p.out.Block == nil {
 			p.out.Block = slices.Clone(part.Block)
@@ -60,6 +69,12 @@ func (p *gridMerger) alu(to *program.Block, op ir.Op, t program.Type, args ...*p
 	return out
 }
 
+// span is the number of blocks that a part has.
+func (p *gridMerger) span(part *program.Program) int64 {
+	n := max(p.out.Cluster, 1)
+	return (part.Units() + n - 1) / n * n
+}
+
 // chain writes "if unit < n: the first part, else: the others with unit-n",
 // and a yield. The parts' own units are clamped to their grids, which says to
 // the analysis of indices what the branches say to people.
@@ -67,19 +82,39 @@ func (p *gridMerger) chain(to *program.Block, unit *program.Value, parts []*prog
 	part := parts[0]
 	n := part.Units()
 	own := p.alu(to, ir.OpMin, unit.Type, unit, p.int(max(n-1, 0)))
+	span := p.span(part)
 	if len(parts) == 1 {
-		p.part(to, part, own, firstSlot)
+		p.existing(to, unit, n, span, func(to *program.Block) { p.part(to, part, own, firstSlot) })
 		to.Instrs = append(to.Instrs, program.Instr{Op: program.Yield})
 		return
 	}
 	first, rest := &program.Block{}, &program.Block{}
-	cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), unit, p.int(n))
-	p.part(first, part, own, firstSlot)
+	cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), unit, p.int(span))
+	p.existing(first, unit, n, span, func(to *program.Block) { p.part(to, part, own, firstSlot) })
 	first.Instrs = append(first.Instrs, program.Instr{Op: program.Yield})
-	left := p.alu(rest, ir.OpSub, unit.Type, unit, p.int(n))
+	left := p.alu(rest, ir.OpSub, unit.Type, unit, p.int(span))
 	left = p.alu(rest, ir.OpMax, unit.Type, left, p.int(0))
 	p.chain(rest, left, parts[1:], slots[1:], firstSlot+slots[0])
 	to.Instrs = append(to.Instrs, program.Instr{Op: program.If, Args: []*program.Value{cond}, Body: first, Else: rest}, program.Instr{Op: program.Yield})
+}
+
+// existing writes what the units of a part do, those below n of its span.
+func (p *gridMerger) existing(to *program.Block, unit *program.Value, n, span int64, write func(to *program.Block)) {
+	if n == span {
+		write(to)
+		return
+	}
+	inner := &program.Block{}
+	cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), unit, p.int(n))
+	write(inner)
+	p.onlyIf(to, cond, inner)
+}
+
+// onlyIf writes a block that runs under a condition.
+func (p *gridMerger) onlyIf(to *program.Block, cond *program.Value, inner *program.Block) {
+	yield := program.Instr{Op: program.Yield}
+	inner.Instrs = append(inner.Instrs, yield)
+	to.Instrs = append(to.Instrs, program.Instr{Op: program.If, Args: []*program.Value{cond}, Body: inner, Else: &program.Block{Instrs: []program.Instr{yield}}})
 }
 
 // part writes the body of a part's grid loop for one of its units. Its
@@ -97,8 +132,7 @@ func (p *gridMerger) part(to *program.Block, part *program.Program, unit *progra
 		to.Instrs = append(to.Instrs, program.Instr{Op: program.ThreadIndex, Result: thread})
 		cond := p.alu(to, ir.OpCmpLt, program.Scalar(ir.Bool), thread, limit)
 		p.body(inner, part, unit)
-		inner.Instrs = append(inner.Instrs, program.Instr{Op: program.Yield})
-		to.Instrs = append(to.Instrs, program.Instr{Op: program.If, Args: []*program.Value{cond}, Body: inner, Else: &program.Block{Instrs: []program.Instr{{Op: program.Yield}}}})
+		p.onlyIf(to, cond, inner)
 		return
 	}
 	p.body(to, part, unit)

@@ -51,3 +51,29 @@ func TestMergeGridsRefusesMissedBarriers(t *testing.T) {
 		t.Error("a barrier that 96 threads do not reach was accepted")
 	}
 }
+
+// clusterPart is a part whose blocks form clusters, each of which arrives.
+func clusterPart(cluster, blocks int64) *program.Program {
+	b := program.NewBuilder("part")
+	b.SetGrid(blocks)
+	b.SetBlock(128)
+	b.SetCluster(cluster)
+	_, body := b.BeginGrid()
+	b.Emit(program.Instr{Op: program.ClusterArrive})
+	b.EndGrid(body)
+	return b.Finish()
+}
+
+// Parts begin at whole clusters, and those of one size may be merged.
+func TestMergeGridsOfClusters(t *testing.T) {
+	p := MergeGrids("two", []*program.Program{sharedPart(128, 3, true), clusterPart(4, 8), sharedPart(128, 5, true)}, []int{1, 0, 1})
+	if err := program.VerifyGPU(p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Units() != 4+8+8 || p.Cluster != 4 {
+		t.Errorf("%d blocks in clusters of %d", p.Units(), p.Cluster)
+	}
+	if p := MergeGrids("bad", []*program.Program{clusterPart(2, 8), clusterPart(4, 8)}, []int{0, 0}); p != nil {
+		t.Error("clusters of two sizes")
+	}
+}
