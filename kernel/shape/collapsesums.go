@@ -155,7 +155,7 @@ func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 		}
 	}
 	serial := c.serial
-	if len(serial) > 1 {
+	if len(serial) > 1 || len(serial) == 1 && f.Tile == nil { // one loop, of each matrix its own
 		m := f.merge(serial, f.matrixOf(c))
 		body, serial = a.Substitute(body, m.with), []*ir.UOp{m.rng}
 	}

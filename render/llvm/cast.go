@@ -2,7 +2,9 @@ package llvm
 
 import (
 	"math"
+	"strconv"
 
+	llir "github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/enum"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
@@ -63,6 +65,9 @@ func (r *renderer) toHalf(x value.Value, t types.Type) value.Value {
 func (r *renderer) intToInt(x value.Value, from, to ir.DType, t types.Type) value.Value {
 	switch {
 	case from.Bits() > to.Bits():
+		if half := r.highHalf(x, from, t); half != nil {
+			return half
+		}
 		return r.at.NewTrunc(x, t)
 	case from.Bits() == to.Bits():
 		return x
@@ -70,6 +75,26 @@ func (r *renderer) intToInt(x value.Value, from, to ir.DType, t types.Type) valu
 		return r.at.NewSExt(x, t)
 	}
 	return r.at.NewZExt(x, t)
+}
+
+// highHalf takes the high halves of lanes that are shifted down by them as every other lane of halves,
+// one shuffle of two registers, where LLVM shifts, narrows and joins; nil where x is none.
+func (r *renderer) highHalf(x value.Value, from ir.DType, t types.Type) value.Value {
+	half, vector := t.(*types.VectorType)
+	shift, shifted := x.(*llir.InstLShr)
+	if !vector || !shifted || half.ElemType.(*types.IntType).BitSize*2 != uint64(from.Bits()) {
+		return nil
+	}
+	width := strconv.Itoa(from.Bits() / 2)
+	if shift.Y.Ident() != vectorLiteral(x.Type().(*types.VectorType), func(int) string { return width }).Ident() {
+		return nil
+	}
+	halves := r.bitcast(shift.X, types.NewVector(2*half.Len, half.ElemType))
+	mask := make([]int, half.Len)
+	for i := range mask {
+		mask[i] = 2*i + 1
+	}
+	return r.at.NewShuffleVector(halves, undef(halves.Type()), shuffleMask(mask))
 }
 
 // floatToInt truncates and saturates; NaN gives 0. The conversion itself is

@@ -32,6 +32,9 @@ func GroupContractions(s *state.State, v *state.Value) {
 		}
 		integers := hasIntegers(s, analyse.Factors(u.Src[0]))
 		panels, tiles := inPanels(s, v) && integers, onFloatTiles(s, v) && !integers
+		if c := tileContraction(s, u, beside, panels); c != nil {
+			return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
+		}
 		factors := unsignedCodes(s, u, coarseFactors(s, u))
 		c := s.ContractionOf(u, factors, beside)
 		if c.IsFlat() {
@@ -50,12 +53,32 @@ func GroupContractions(s *state.State, v *state.Value) {
 		if s.Opt.Profile.IntegerSums && !panels && !tiles {
 			s.SeparateOffsets(c)
 		}
+		if panels {
+			s.ScaleOwnSums(c)
+		}
 		return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
 	})
 	if body != v.Body {
 		v.Body = body
 		s.Record(v, true, "factors by level", state.Number{Name: "sums", Value: int64(len(beside))}, state.Number{Name: "loops", Value: int64(s.Height(body))})
 	}
+}
+
+// tileContraction is the contraction of a sum whose groups one tile instruction sums as bytes, of either
+// sign: nothing is moved up, and an offset is within a byte. It is nil for any other sum.
+func tileContraction(s *state.State, u *ir.UOp, beside []*ir.UOp, panels bool) *expr.Contraction {
+	if !panels || s.Opt.Profile.FloatTiles == 0 {
+		return nil
+	}
+	c := s.ContractionOf(u, lists.Map(coarseFactors(s, u), s.WithinByte), beside)
+	s.JoinDigits(c, termPoints)
+	for i := range c.Terms {
+		if n, constant := c.Terms[i].Innermost().Range.Src[0].Int(); c.IsFlat() || !constant || n != termPoints {
+			return nil
+		}
+	}
+	s.ScaleOwnSums(c)
+	return c
 }
 
 // innermost is an innermost sum of the contraction of u, over products that are

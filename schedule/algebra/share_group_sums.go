@@ -98,11 +98,7 @@ func groupValue(s *state.Graph, u *ir.UOp) *ir.UOp {
 		}
 		return expr.RangeID(x) - expr.RangeID(y)
 	})
-	place := make([]*ir.UOp, len(ranges))
-	for i, r := range ranges {
-		place[i] = s.A.Range(groupPlace+i, r.Src[0])
-	}
-	key := s.AtIndex(ranges, u, place)
+	key := s.AtIndex(ranges, u, places(s.A, ranges))
 	known, ok := s.RestMemo[key]
 	if !ok {
 		known = s.NewValue(u.DType, nil, nil)
@@ -110,6 +106,15 @@ func groupValue(s *state.Graph, u *ir.UOp) *ir.UOp {
 		s.RestMemo[key] = known
 	}
 	return s.A.Load(known.Node, ranges...)
+}
+
+// places are ranges of the same extents that no value has.
+func places(a *ir.Arena, ranges []*ir.UOp) []*ir.UOp {
+	place := make([]*ir.UOp, len(ranges))
+	for i, r := range ranges {
+		place[i] = a.Range(groupPlace+i, r.Src[0])
+	}
+	return place
 }
 
 // groupPlace is the first id of ranges in place of any: no other range has it.

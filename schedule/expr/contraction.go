@@ -191,22 +191,37 @@ func (s *Exprs) SeparateOffsets(c *Contraction) {
 		f := last.Factors[i]
 		code, offset := t, t
 		code.Levels = append(slices.Clone(t.Levels[:len(t.Levels)-1]), Level{Range: last.Range, Factors: InPlace(last.Factors, i, f.Src[0])})
-		offset.Levels = append(s.activationsInside(t.Levels[:len(t.Levels)-1]), Level{Range: last.Range, Factors: InPlace(last.Factors, i, f.Src[1])})
+		offset.Levels = append(s.activationsInside(t.Levels[:len(t.Levels)-1], false), Level{Range: last.Range, Factors: InPlace(last.Factors, i, f.Src[1])})
 		offset.Minus = t.Minus != (f.Op == ir.OpSub)
 		terms = append(terms, code, offset)
 	}
 	c.Terms = terms
 }
 
+// ScaleOwnSums has the scales of activations multiply sums of activations alone, those of minima
+// of weights, before the scales of rows do: the product is one number for all rows.
+func (s *Exprs) ScaleOwnSums(c *Contraction) {
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		if last := len(t.Levels) - 1; last > 0 && !slices.ContainsFunc(t.Innermost().Factors, s.ReadsField) {
+			t.Levels = append(s.activationsInside(t.Levels[:last], true), t.Levels[last])
+		}
+	}
+}
+
 // activationsInside moves scales that are no weights from outer levels to the innermost
-// one with a scale that is a weight.
-func (s *Exprs) activationsInside(levels []Level) []Level {
+// one with a scale that is a weight, and there, too, if own.
+func (s *Exprs) activationsInside(levels []Level, own bool) []Level {
 	levels = slices.Clone(levels)
 	at := len(levels) - 1
 	for at >= 0 && !slices.ContainsFunc(levels[at].Factors, s.ReadsField) {
 		at--
 	}
-	for i := range max(at, 0) {
+	outer := max(at, 0)
+	if own {
+		outer = at + 1
+	}
+	for i := range outer {
 		for _, f := range levels[i].Factors {
 			if !s.ReadsField(f) {
 				levels[at].Inside = append(slices.Clone(levels[at].Inside), f)
@@ -281,6 +296,22 @@ func (s *Exprs) Unsigned(f *ir.UOp) *ir.UOp {
 	}
 	q := s.A.Cast(s.A.Binary(ir.OpXor, f.Src[0], s.A.ConstInt(ir.I8, -128)), ir.U8)
 	return s.A.Add(s.A.Cast(q, f.DType), s.A.Const(f.DType, -128))
+}
+
+// WithinByte is a code with an offset as one signed byte where it is one, f(q + c) for f(q) + c; others stay.
+func (s *Exprs) WithinByte(f *ir.UOp) *ir.UOp {
+	if s.RoleOf(f) != OffsetCode {
+		return f
+	}
+	q := f.Src[0].Src[0]
+	c, _ := f.Src[1].Float()
+	if f.Op == ir.OpSub {
+		c = -c
+	}
+	if b := s.Bounds.Of(q); q.DType.Size() > 1 || !b.Within(-128-int64(c), 127-int64(c)) {
+		return f
+	}
+	return s.A.Cast(s.A.Add(s.A.Cast(q, ir.I8), s.A.ConstInt(ir.I8, int64(c))), f.DType)
 }
 
 // maxExactInteger bounds integers whose offset is exact in f32.
