@@ -169,3 +169,57 @@ func TestPanelsStayNear(t *testing.T) {
 		}
 	}
 }
+
+// Tiles of bytes read what lies together: the columns of a tile are one run of memory, codes with an offset
+// are signed bytes, scales of activations multiply sums of activations once for all rows, and each of two
+// matrices has a loop of its own.
+func TestTilesOfBytes(t *testing.T) {
+	desc := target.ForCPU("sapphirerapids", nil, 2)
+	for format, perToken := range map[string]int{"Q4_0": 3, "Q8_0": 3, "Q4_K": 5} { // a conversion, a product, a multiply-add; a product and a difference of a minimum
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, 32, 512).MulScalar(0.5).Contiguous()
+		g.Output("y", nn.Int8.Linear(x, g.Packed("gate", format, 64, 512)).Mul(nn.Int8.Linear(x, g.Packed("up", format, 64, 512))))
+		a, s := scheduled(t, g, desc)
+		loops := 0
+		for _, launch := range s.Launches {
+			for _, k := range launch.Kernels {
+				choice, err := heuristic.Choose(a, k.AST, desc, heuristic.Knobs{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := kernel.Lower(a, k.AST, choice.Plan, desc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Body.Each(func(in *program.Instr) {
+					if in.Op != program.For {
+						return
+					}
+					tiles, operations := 0, 0
+					for _, x := range in.Body.Instrs {
+						switch {
+						case x.Op == program.TileDot:
+							if tiles++; x.Tile.StrideA != 32 {
+								t.Errorf("%s: columns of a tile lie %d bytes apart", format, x.Tile.StrideA)
+							}
+						case x.Op == program.Alu:
+							if t := x.Result.Type; t.Elem == ir.F32 || t.Lanes == plan.TileRows {
+								operations++
+							}
+						}
+					}
+					if tiles == 0 {
+						return
+					}
+					loops++
+					if most := plan.TileRows*perToken + 3; tiles != 1 || operations > most {
+						t.Errorf("%s: a loop over groups has %d tiles and %d operations, want 1 and at most %d", format, tiles, operations, most)
+					}
+				})
+			}
+		}
+		if loops != 2 {
+			t.Errorf("%s: %d loops around tiles, want one of each matrix", format, loops)
+		}
+	}
+}
