@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tgc/engine"
+	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/llm"
 	"tgc/llm/synth"
@@ -193,6 +194,35 @@ func TestParseTokens(t *testing.T) {
 	for _, bad := range []string{"x", "1,5", "-1", "4294967297", "99999999999999999999", "1.5"} {
 		if _, err := llm.ParseTokens(bad, 5); err == nil {
 			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+// After its keys and values the last layer of a prompt works for the token whose logits are wanted: the
+// operations of a model of one layer are those of projections for all tokens, and of all else for one.
+func TestLastLayerForWantedTokens(t *testing.T) {
+	const tokens = 64
+	m := openOutline(t, "llama:d=256,layers=1,heads=4,kv=2,ff=1024,vocab=512,quant=q8_0")
+	for _, name := range []string{"llvm:x86-64-v3", "ptx:sm_90"} {
+		operations := func(all bool) (sum int64) {
+			v := llm.Variant{Batch: 1, Tokens: tokens, Context: 2 * tokens, All: all, Cache: ir.F32}
+			step, err := llm.CompileStep(t.Context(), m, v, 0, mustTarget(t, name), engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var manifest engine.Manifest
+			manifest.Describe(step.Compiled, step.Binding)
+			for _, k := range manifest.Kernels {
+				sum += k.Flops * int64(k.Launches)
+			}
+			return sum
+		}
+		projections, others := int64(256*256*2), int64(256*256+3*256*1024+512*256)
+		if got, most := operations(false), 2*(tokens*projections+others)*3/2; got > most {
+			t.Errorf("%s: %d operations for one of %d tokens, want at most %d", name, got, tokens, most)
+		}
+		if got, least := operations(true), 2*tokens*(projections+others); got < least {
+			t.Errorf("%s: %d operations for all of %d tokens, want %d and more", name, got, tokens, least)
 		}
 	}
 }

@@ -86,27 +86,16 @@ func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, er
 			m.rotations[kind] = nn.NewRotation(positions, r.in(v.Context)).Scale(r.magnitude)
 		}
 	}
+	if !v.All && v.Tokens > 1 {
+		m.last = g.Input(BufferLast, ir.I32, v.Batch)
+	}
 	x := m.embed(in.tokens)
 	for n := range c.Layers {
 		x = m.layer(n, x)
-	}
-	if !v.All && v.Tokens > 1 {
-		x = pick(x, g.Input(BufferLast, ir.I32, v.Batch))
 	}
 	logits := m.head(x)
 	if !v.All {
 		logits = logits.Reshape(v.Batch, c.Vocabulary)
 	}
 	return logits, w.err
-}
-
-// pick takes row last[b] of x [B, T, D] for each b: [B, 1, D].
-func pick(x, last *tensor.Tensor) *tensor.Tensor {
-	b, t, d := x.Dim(0), x.Dim(1), x.Dim(2)
-	g := x.Graph()
-	n, _ := b.Int()
-	steps, _ := t.Int()
-	index := g.Iota(ir.I32, b).MulScalar(float64(steps)).Add(last)
-	flat := x.ReshapeDims(g.Dims(int(n * steps))[0], d)
-	return flat.Gather(0, index).Unsqueeze(1)
 }

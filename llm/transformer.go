@@ -19,6 +19,7 @@ type transformer struct {
 	length    *ir.UOp // cache rows to visit
 	numeric   nn.Numeric
 	caches    []cache
+	last      *tensor.Tensor // [B], i32: the token whose logits are wanted; nil: all
 }
 
 // cache is the key and value cache of a layer: [B, KV, ctx, D].
@@ -62,8 +63,27 @@ func (m *transformer) layer(n int, x *tensor.Tensor) *tensor.Tensor {
 		}
 		return scaled(x, m.config.factors.residual)
 	}
-	x = x.Add(after("post_attention_norm", m.attention(n, before("attn_norm", x))))
+	attended := m.attention(n, before("attn_norm", x))
+	x = m.wanted(n, x).Add(after("post_attention_norm", attended))
 	return x.Add(after("post_ffw_norm", m.feedForward(n, before(arch.feedNorm(), x))))
+}
+
+// wanted is what of x [B, T, ..] is used after the keys and values of layer n: after those of the last
+// one only the tokens whose logits are wanted, [B, 1, ..].
+func (m *transformer) wanted(n int, x *tensor.Tensor) *tensor.Tensor {
+	if m.last == nil || n != len(m.caches)-1 {
+		return x
+	}
+	return pick(x, m.last)
+}
+
+// pick takes row last[b] of x [B, T, ..] for each b: [B, 1, ..].
+func pick(x, last *tensor.Tensor) *tensor.Tensor {
+	g, shape := x.Graph(), x.Shape()
+	sequences, tokens := x.Extent(0), x.Extent(1)
+	index := g.Iota(ir.I32, shape[0]).MulScalar(float64(tokens)).Add(last)
+	flat := x.ReshapeDims(append(g.Dims(sequences*tokens), shape[2:]...)...)
+	return flat.Gather(0, index).Unsqueeze(1)
 }
 
 // head is the final norm and the output matrix: logits [.., V].
@@ -113,7 +133,7 @@ func (m *transformer) bias(n int, name string, shape ...int) *tensor.Tensor {
 }
 
 // attention projects x [B, T, D], writes this step's keys and values into the
-// caches and attends to them.
+// caches and attends to them, for the tokens that are wanted.
 func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 	c, layer := m.config, m.config.layers[n]
 	q, k, v := m.project(n, x)
@@ -133,7 +153,8 @@ func (m *transformer) attention(n int, x *tensor.Tensor) *tensor.Tensor {
 	if c.arch.sinks {
 		options.Sinks = m.weights.get(fmt.Sprintf("blk.%d.attn_sinks.weight", n), c.Heads)
 	}
-	out := options.Apply(m.temper(q), visible(keys), visible(values), m.positions)
+	q, positions := m.wanted(n, m.temper(q)), m.wanted(n, m.positions)
+	out := options.Apply(q, visible(keys), visible(values), positions)
 	return m.linear(n, "attn_output", out, c.Width, c.Heads*c.HeadSize)
 }
 
