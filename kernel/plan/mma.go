@@ -32,7 +32,14 @@ const (
 const (
 	TileRows   = 16
 	TilePoints = 64
+
+	// tileSpare is how many registers sums of tiles leave: of two registers of rows a scale and a minimum
+	// each, one of an activation, and one more.
+	tileSpare = 6
 )
+
+// TileSums is how many sums of tiles a loop over groups has room for in registers.
+func TileSums(desc *target.Desc) int { return max(desc.VectorRegs-tileSpare, 1) }
 
 // hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
 func hasMatrices(desc *target.Desc) bool {

@@ -42,12 +42,17 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 		f.free = free
 	}
 	nodes := ir.Toposort(sink)
+	matrices := make(map[*ir.UOp]bool)
 	for _, u := range nodes {
+		if u.Op == ir.OpField {
+			matrices[u.Src[0]] = true
+		}
 		f.holds[u] = u.Op == ir.OpReduce && (st.roles[u.ReduceRange()] == plan.Matrix || st.Tile == nil && u.DType == ir.F32)
 		for _, s := range u.Src {
 			f.holds[u] = f.holds[u] || f.holds[s]
 		}
 	}
+	f.matrices = len(matrices)
 	inner := make(map[*ir.UOp]bool) // sums that belong to the chain of another
 	chains := make(map[*ir.UOp]*chain)
 	for _, u := range slices.Backward(nodes) {
@@ -70,6 +75,8 @@ type flattener struct {
 	free   *analyse.FreeSets // of a CPU's kernel, whose lanes are rows
 	holds  map[*ir.UOp]bool  // a sum of MMA
 	merged map[string]*mergedRange
+
+	matrices int // packed ones that the kernel reads
 }
 
 // mergedRange is serial ranges in one loop.
@@ -202,10 +209,10 @@ func (f *flattener) ofColumns(u *ir.UOp) bool {
 	return analyse.Any(u, func(x *ir.UOp) bool { return x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy })
 }
 
-// matrixOf names the packed matrix that a chain reads, on a CPU: loops over two matrices would hold
-// the sums of both in registers.
+// matrixOf names the packed matrix that a chain reads, on a CPU whose registers do not hold the sums of
+// all matrices: each has a loop of its own. In one loop they read the same activations.
 func (f *flattener) matrixOf(c *chain) string {
-	if f.Tile != nil {
+	if f.Tile != nil || f.sumsOf(c)*f.matrices <= plan.TileSums(f.Desc) {
 		return ""
 	}
 	for _, u := range ir.Toposort(append(slices.Clone(c.factors), c.core)...) {
@@ -214,6 +221,18 @@ func (f *flattener) matrixOf(c *chain) string {
 		}
 	}
 	return ""
+}
+
+// sumsOf is how many sums of a chain are in registers at a time.
+func (f *flattener) sumsOf(c *chain) int {
+	sums := 1
+	for _, i := range f.free.Of(c.core).List() {
+		if r := f.free.Ranges[i]; f.roles[r] == plan.Unroll && !slices.Contains(c.copies, r) {
+			n, _ := r.Src[0].Int()
+			sums *= int(max(n, 1))
+		}
+	}
+	return sums
 }
 
 // merge is one range in place of several; chains over the same ranges of one matrix share it,

@@ -190,7 +190,10 @@ func (r *renderer) instr(in *program.Instr) error {
 		return r.alu(in)
 	case program.Dot4, program.Broadcast, program.Extract, program.Shuffle, program.Concat, program.FoldLanes:
 		r.lanes(in)
-	case program.PtrAdd, program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
+	case program.Store, program.Scatter:
+		r.forgetTiles()
+		r.memory(in)
+	case program.PtrAdd, program.Load, program.Gather, program.Guarded, program.Prefetch, program.Alloca:
 		r.memory(in)
 	case program.TileDot:
 		return r.tileDot(in)

@@ -3,6 +3,7 @@ package llvm
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	llir "github.com/llir/llvm/ir"
 	"github.com/llir/llvm/ir/types"
@@ -12,13 +13,14 @@ import (
 )
 
 // Matrix tiles (program.TileDot). Tile registers have numbers in the text, so that LLVM has
-// nothing to decide about them: three for each shape of a kernel's products, which are those
-// of sums, rows and columns, and three more where registers are left, so that products that
-// follow each other do not wait for the registers of the one before.
+// nothing to decide about them: of each shape of a kernel's products those of sums, rows of a and
+// rows of b; two of sums and of b and four of a where there is one shape, so that products that
+// follow each other do not wait for the registers of the one before, and read the same a once.
 
 const (
 	tileRegisters = 8
 	tilesOfShape  = 3
+	keptTiles     = 4 // of a, where all products have one shape
 	tileRowBytes  = 64
 	tileBytes     = 64 // of a configuration
 	tileColumns   = 16 // in a configuration: where the bytes of each tile's rows stand
@@ -30,8 +32,16 @@ type tileShape struct{ rows, words int }
 
 // tileSet is the registers of a shape.
 type tileSet struct {
-	first []int // of each set of three
-	next  int   // set to be used
+	sums, a, b []int      // registers of each side
+	next, turn int        // those to be used, of sums and b, and of a
+	kept       []keptTile // what is in those of a
+	block      *llir.Block
+}
+
+// keptTile is what a register was loaded from.
+type keptTile struct {
+	p      *program.Value
+	stride int64
 }
 
 // configureTiles gives out the tile registers of the program, if it has any TileDot, and
@@ -63,13 +73,25 @@ func (r *renderer) configureTiles() error {
 	}
 	config := make([]byte, tileBytes)
 	config[0] = 1 // the palette of eight tiles
-	for i := 0; (i+1)*tilesOfShape <= tileRegisters; i++ {
-		s := shapes[i%len(shapes)]
-		first := i * tilesOfShape
-		r.tiles[s].first = append(r.tiles[s].first, first)
-		for k, tile := range []struct{ rows, bytes int }{{s.rows, tileRowBytes}, {s.rows, 4 * s.words}, {s.words, tileRowBytes}} {
-			config[tileColumns+2*(first+k)] = byte(tile.bytes)
-			config[tileRows+first+k] = byte(tile.rows)
+	take := func(number, rows, bytes int) int {
+		config[tileColumns+2*number], config[tileRows+number] = byte(bytes), byte(rows)
+		return number
+	}
+	kept := keptTiles
+	if len(shapes) > 1 {
+		kept = 1
+	}
+	next := 0
+	for _, s := range shapes {
+		set := r.tiles[s]
+		for range min(kept, 2) {
+			set.sums = append(set.sums, take(next, s.rows, tileRowBytes))
+			set.b = append(set.b, take(next+1, s.words, tileRowBytes))
+			next += 2
+		}
+		for range kept {
+			set.a = append(set.a, take(next, s.rows, 4*s.words))
+			next++
 		}
 	}
 	t := types.NewVector(tileBytes, types.I8)
@@ -95,9 +117,8 @@ func (r *renderer) tileDot(in *program.Instr) error {
 		return r.emulatedTileDot(in)
 	}
 	set := r.tiles[tileShape{in.Tile.Rows, in.Tile.Words}]
-	first := set.first[set.next%len(set.first)]
+	sums, b := tileNumber(set.sums[set.next%len(set.sums)]), tileNumber(set.b[set.next%len(set.b)])
 	set.next++
-	sums, a, b := tileNumber(first), tileNumber(first+1), tileNumber(first+2)
 	r.intrinsic("llvm.x86.tilezero", types.Void, sums)
 	for i := 1; i < len(in.Args); i += 2 {
 		x, y := in.Args[i], in.Args[i+1]
@@ -105,7 +126,7 @@ func (r *renderer) tileDot(in *program.Instr) error {
 		if c == nil {
 			return fmt.Errorf("the target has no product of tiles of %s and %s", x.Type.Elem, y.Type.Elem)
 		}
-		r.tileMemory("llvm.x86.tileloadd64", a, x, in.Tile.StrideA)
+		a := r.keptTile(set, x, in.Tile.StrideA)
 		if i < 3 || y != in.Args[i-1] {
 			r.tileMemory("llvm.x86.tileloadd64", b, y, in.Tile.StrideB)
 		}
@@ -113,6 +134,30 @@ func (r *renderer) tileDot(in *program.Instr) error {
 	}
 	r.tileMemory("llvm.x86.tilestored64", sums, in.Args[0], tileRowBytes)
 	return nil
+}
+
+// keptTile is the register of the tile at p, which is loaded where no product before it in the block did.
+func (r *renderer) keptTile(set *tileSet, p *program.Value, stride int64) value.Value {
+	if set.block != r.at {
+		set.block, set.kept = r.at, make([]keptTile, len(set.a))
+	}
+	tile := keptTile{p, stride}
+	if i := slices.Index(set.kept, tile); i >= 0 {
+		return tileNumber(set.a[i])
+	}
+	i := set.turn % len(set.a)
+	set.turn++
+	set.kept[i] = tile
+	a := tileNumber(set.a[i])
+	r.tileMemory("llvm.x86.tileloadd64", a, p, stride)
+	return a
+}
+
+// forgetTiles is called where memory may change that tiles were loaded from: sums of tiles lie apart.
+func (r *renderer) forgetTiles() {
+	for _, set := range r.tiles {
+		set.block = nil
+	}
 }
 
 func tileNumber(i int) value.Value { return intOf(types.I8, int64(i)) }
