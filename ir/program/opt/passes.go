@@ -89,6 +89,16 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "the fills of several shared arrays from one row are lowered apart, and load and fold the row once each",
 		}, alone(eliminateCommonSubexpressions)),
 		onGPU(pass.Info{
+			Name: "dot-fields", Needs: []string{oneOfEach},
+			Doc: "let sums of bytes take the bits of weights where they lie, and shift the sums",
+			Why: "a shift and a mask for each word, and the joining of what lies in several, are most of the instructions of weights of a few bits",
+		}, alone(dotFields)),
+		onGPU(pass.Info{
+			Name: "join-bytes", Needs: []string{oneOfEach},
+			Doc: "compute bytes of a word together where they are computed alike",
+			Why: "scales of six bits that lie in two bytes take six instructions each; those of four groups lie side by side",
+		}, alone(joinBytes)),
+		onGPU(pass.Info{
 			Name: "gather-fills", Needs: []string{oneOfEach},
 			Doc: "move fills of shared arrays in front of an earlier barrier",
 			Why: "the results of several tokens have stages of their own, each filled where its token's turn comes: the weights of all rows would be held, decoded, from one turn to the next",

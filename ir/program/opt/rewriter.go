@@ -98,6 +98,28 @@ func renameValues(b *program.Block, with map[*program.Value]*program.Value) {
 	})
 }
 
+// renumber lets new values follow those that a program still has, as they do in its text.
+func renumber(p *program.Program) {
+	p.Values = 0
+	note := func(values ...*program.Value) {
+		for _, v := range values {
+			if v != nil {
+				p.Values = max(p.Values, v.ID+1)
+			}
+		}
+	}
+	for i := range p.Params {
+		note(p.Params[i].Value)
+	}
+	p.Body.Each(func(in *program.Instr) {
+		note(in.Result)
+		note(in.Results...)
+		for b := range in.Blocks() {
+			note(b.Args...)
+		}
+	})
+}
+
 // known holds the scalar integer constants at the head of a program.
 type known map[*program.Value]int64
 

@@ -15,9 +15,6 @@ import (
 // masked where a later step would see them. A panel of 16 rows of Q4_K takes an Intel core 28
 // instead of 60 cycles for 128 weights, by the tables of LLVM.
 
-// byteBits is the width of what is widened.
-const byteBits = 8
-
 // widenBytes computes in words what becomes floats and is made of bytes of words.
 func widenBytes(p *program.Program, desc *target.Desc) {
 	w := &widener{Builder: program.Resume(p), makers: make(map[*program.Value]*program.Instr), vectorBytes: desc.VectorBytes}
@@ -32,33 +29,7 @@ func widenBytes(p *program.Program, desc *target.Desc) {
 		return
 	}
 	w.Finish()
-	readers := make(map[*program.Value]int)
-	p.Body.Each(func(in *program.Instr) {
-		for _, a := range in.Args {
-			readers[a]++
-		}
-	})
-	dropUnread(p.Body, readers)
-}
-
-// dropUnread takes out arithmetic on vectors that nothing reads any more.
-func dropUnread(b *program.Block, readers map[*program.Value]int) {
-	kept := len(b.Instrs)
-	for i := len(b.Instrs) - 1; i >= 0; i-- {
-		in := b.Instrs[i]
-		for inner := range in.Blocks() {
-			dropUnread(inner, readers)
-		}
-		if in.Op == program.Alu && in.Result.Type.Lanes > 1 && readers[in.Result] == 0 {
-			for _, a := range in.Args {
-				readers[a]--
-			}
-			continue
-		}
-		kept--
-		b.Instrs[kept] = in
-	}
-	b.Instrs = b.Instrs[kept:]
+	dropUnread(p)
 }
 
 type widener struct {

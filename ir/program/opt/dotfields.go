@@ -1,0 +1,162 @@
+package opt
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// A weight of four bits or two is a field of a byte. Sums of products of four bytes at once took it
+// as a number: each word was shifted down and masked. Here a sum takes the bits where they lie, and
+// is shifted once for all its words: (x>>s & m) * y is (x & m<<s) * y, divided by 2^s, without a rest.
+// Shifts and masks have half the rate of an NVIDIA GPU's multiplications. What joins bits of two bytes
+// stays as it is: two sums in place of one cost more than they save (docs/bench/h200-fields.txt).
+
+// dotFields makes sums of bytes read upper fields of weights in place.
+func dotFields(p *program.Program) {
+	renumber(p)
+	f := &fielder{Builder: program.Resume(p), fieldFinder: fieldsIn(p), readers: readersIn(p), renamed: make(map[*program.Value]*program.Value)}
+	f.block(p.Body)
+	if len(f.renamed) == 0 {
+		return
+	}
+	f.Finish()
+	renameValues(p.Body, f.renamed)
+	dropUnread(p)
+}
+
+type fielder struct {
+	*program.Builder
+	fieldFinder
+	readers map[*program.Value]int
+	renamed map[*program.Value]*program.Value // last sums of chains
+	masked  map[field]*program.Value          // of the block that is being written
+}
+
+// fieldDot is a sum of products of four bytes, and the field that a factor is a word of.
+type fieldDot struct {
+	in     program.Instr
+	field  field
+	word   int
+	factor int // its argument
+}
+
+// block writes a block and those in it anew.
+func (f *fielder) block(b *program.Block) {
+	outer, instrs := f.masked, b.Instrs
+	f.masked = make(map[field]*program.Value)
+	chains, inside := f.chains(instrs)
+	b.Instrs = make([]program.Instr, 0, len(instrs))
+	for i, in := range instrs {
+		for inner := range in.Blocks() {
+			f.block(inner)
+		}
+		f.With(b, func() {
+			switch chain := chains[i]; {
+			case chain != nil:
+				before := f.MakeFor(in.Result.Origin)
+				f.renamed[in.Result] = f.sum(chain)
+				f.MakeAgainFor(before)
+			case !inside[i]:
+				f.Emit(in)
+			}
+		})
+	}
+	f.masked = outer
+}
+
+// chains finds sums that go into one another, and nowhere else, whose fields lie equally far
+// up: by the last one, with the places of the others.
+func (f *fielder) chains(instrs []program.Instr) (chains map[int][]fieldDot, inside map[int]bool) {
+	chains, inside = make(map[int][]fieldDot), make(map[int]bool)
+	open := make(map[*program.Value][]int) // chains by their last sums
+	for i := range instrs {
+		in := &instrs[i]
+		if in.Op != program.Dot4 || in.Result.Type.Lanes > 1 {
+			continue
+		}
+		list := append(open[in.Args[0]], i)
+		if f.readers[in.Args[0]] > 1 {
+			list = []int{i}
+		}
+		delete(open, in.Args[0])
+		open[in.Result] = list
+	}
+	for _, list := range open {
+		if chain := f.chain(instrs, list); chain != nil {
+			last := len(list) - 1
+			chains[list[last]] = chain
+			for _, i := range list[:last] {
+				inside[i] = true
+			}
+		}
+	}
+	return chains, inside
+}
+
+// Bounds of a chain. Of one with more dots the sums might leave 32 bits; each of the sums that share
+// words needs a shift and an addition of its own, where a word saves one shift.
+const (
+	mostDots = 64
+	perSum   = 2
+)
+
+// chain reads the factors of a chain; nil: it stays as it is.
+func (f *fielder) chain(instrs []program.Instr, list []int) (chain []fieldDot) {
+	if len(list) > mostDots {
+		return nil
+	}
+	for _, i := range list {
+		d, ok := f.dot(instrs[i])
+		if !ok || len(chain) > 0 && d.field.up != chain[0].field.up || len(list) <= perSum*f.readers[d.in.Args[d.factor]] {
+			return nil
+		}
+		chain = append(chain, d)
+	}
+	return chain
+}
+
+// dot reads a sum of which a factor is a word of a field that is shifted down.
+func (f *fielder) dot(in program.Instr) (fieldDot, bool) {
+	for k := 2; k >= 1; k-- {
+		of, word := f.wordOf(in.Args[k])
+		if fields := f.fieldsOf(of); len(fields) == 1 && fields[0].up < 0 {
+			return fieldDot{in, fields[0], word, k}, true
+		}
+	}
+	return fieldDot{}, false
+}
+
+// wordOf is the vector of which a factor is a word.
+func (f *fielder) wordOf(v *program.Value) (of *program.Value, word int) {
+	in := f.makers[v]
+	if in == nil || in.Op != program.Shuffle || in.Mask[0]%4 != 0 {
+		return v, 0
+	}
+	for i, from := range in.Mask {
+		if from != in.Mask[0]+i || from >= in.Args[0].Type.Lanes {
+			return v, 0
+		}
+	}
+	return in.Args[0], in.Mask[0] / 4
+}
+
+// sum writes a chain with its fields in place.
+func (f *fielder) sum(chain []fieldDot) *program.Value {
+	first := chain[0].in.Args[0]
+	total := f.Zero(first.Type)
+	for _, d := range chain {
+		args := [2]*program.Value{d.in.Args[1], d.in.Args[2]}
+		args[d.factor-1] = f.Slice(f.bytes(d.field), 4*d.word, 4)
+		total = f.Dot4(total, args[0], args[1])
+	}
+	total = f.Alu(ir.OpShr, total, f.Int(total.Type, int64(-chain[0].field.up)))
+	return f.Add(total, first)
+}
+
+// bytes are the bits of a field, where they lie.
+func (f *fielder) bytes(of field) *program.Value {
+	if f.masked[of] == nil {
+		f.masked[of] = f.Alu(ir.OpAnd, of.of, f.Int(of.of.Type, int64(of.bits)))
+	}
+	return f.masked[of]
+}

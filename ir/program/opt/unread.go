@@ -1,0 +1,43 @@
+package opt
+
+import (
+	"tgc/ir"
+	"tgc/ir/program"
+)
+
+// dropUnread takes out arithmetic on vectors and bytes that nothing reads any more.
+func dropUnread(p *program.Program) {
+	dropUnreadIn(p.Body, readersIn(p))
+	renumber(p)
+}
+
+func dropUnreadIn(b *program.Block, readers map[*program.Value]int) {
+	kept := len(b.Instrs)
+	for i := len(b.Instrs) - 1; i >= 0; i-- {
+		in := b.Instrs[i]
+		for inner := range in.Blocks() {
+			dropUnreadIn(inner, readers)
+		}
+		computed := in.Op == program.Alu || in.Op == program.Shuffle || in.Op == program.Broadcast
+		if computed && (in.Result.Type.Lanes > 1 || in.Result.Type.Elem == ir.U8) && readers[in.Result] == 0 {
+			for _, a := range in.Args {
+				readers[a]--
+			}
+			continue
+		}
+		kept--
+		b.Instrs[kept] = in
+	}
+	b.Instrs = b.Instrs[kept:]
+}
+
+// readersIn counts the readers of values.
+func readersIn(p *program.Program) map[*program.Value]int {
+	readers := make(map[*program.Value]int)
+	p.Body.Each(func(in *program.Instr) {
+		for _, a := range in.Args {
+			readers[a]++
+		}
+	})
+	return readers
+}
