@@ -2,7 +2,6 @@ package heuristic
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"tgc/ir"
@@ -76,14 +75,17 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 }
 
 // attentionCluster is how many blocks share the points of a query, which one block takes in so
-// many turns, by the price of what comes after the wait for the kernel before: an exchange, and
-// the turns where there are several.
+// many turns, by the price of what comes after the wait for the kernel before: clusters of many
+// blocks that find their places, an exchange, and the turns where there are several.
 func (p *planner) attentionCluster(blocks, turns int64) int64 {
 	t := &p.desc.Threads
 	price := func(n int64) float64 {
-		out := t.Exchange * math.Log2(float64(n))
+		out := t.Placed * float64(n*blocks)
+		if n > 1 {
+			out += t.Exchange
+		}
 		if left := ceil(turns, n); left > 1 {
-			out += t.Late + t.Turn*float64(left)
+			out += t.Late + t.Turn*float64(left-1)
 		}
 		return out
 	}

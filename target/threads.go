@@ -17,7 +17,8 @@ import "math"
 // were set by pairs in steps that differ in threads and blocks only, and by whole steps
 // (docs/bench/h200-whole.txt). Extract and ExtractBytes were set by whole steps once shifts by
 // amounts of a thread were made on words (docs/bench/h200-apart.txt); before that lanes that
-// share bytes cost 2.6 and 4 times as much. What scales with a device,
+// share bytes cost 2.6 and 4 times as much. Placed, Exchange, Late and Turn were set by attention in whole
+// steps, over caches of three lengths (docs/bench/h200-clusters.txt). What scales with a device,
 // its bandwidth, its multiprocessors and their rate, is in Cost.
 type Threads struct {
 	Start         float64 // ns, from the end of the kernel before to the first instruction after the wait
@@ -32,9 +33,10 @@ type Threads struct {
 	Shuffle       float64 // ns, of a step by which lanes add up a sum
 	Barrier       float64 // ns, of a sum that warps share
 	Stage         float64 // ns, until a block has in shared memory what it computes once, if nothing else makes it wait
-	Exchange      float64 // ns, of parts of a sum among the blocks of a cluster, each time that there are twice as many
+	Placed        float64 // ns a block of a grid of clusters
+	Exchange      float64 // ns, of parts of a sum among the blocks of a cluster
 	Late          float64 // ns, of points that a block reads in several turns, since not all of them are on their way before the wait
-	Turn          float64 // ns, of each such turn
+	Turn          float64 // ns, of each such turn after the first
 	Line          float64 // of the time to read the weights, each time that threads of a row read half as much of a line of memory at once
 	Apart         float64 // likewise, for each load of a thread that lies between those of neighbouring lanes
 	Scale         float64 // operations of a scale that several threads compute, against what is counted
@@ -64,7 +66,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Exchange: 1000, Late: 3000, Turn: 300, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }

@@ -103,10 +103,11 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 	return splits
 }
 
-// clusters is how many blocks share a softmax anyway, in one kernel.
+// clusters is how many blocks share a softmax anyway, in one kernel: with clusters on more than
+// half of the multiprocessors parts were faster (docs/bench/h200-clusters.txt).
 func clusters(s *state.State, u *ir.UOp, parallel int64) int64 {
 	n := int64(1)
-	for s.A.MonoidOf(u).Rescales && 2*n <= s.Opt.Profile.Clusters && 2*n*parallel <= s.Opt.Profile.Workers {
+	for s.A.MonoidOf(u).Rescales && 2*n <= s.Opt.Profile.Clusters && 4*n*parallel <= s.Opt.Profile.Workers {
 		n *= 2
 	}
 	return n
