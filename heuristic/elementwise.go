@@ -22,6 +22,9 @@ func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
 	if n := len(a.axesOf(plan.ReduceAxis)); n > 0 {
 		return declined("has-reduce", "%d reduce ranges", n)
 	}
+	if opts, why, record, ok := gpuRowStages(a); ok {
+		return opts, why, record
+	}
 	i := a.laneAxis()
 	if i < 0 {
 		return declined("no-lane-axis", "no store range of constant extent is contiguous")

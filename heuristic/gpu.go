@@ -146,7 +146,7 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 		threads *= 2
 	}
 	results := p.longResults(points)
-	threads = p.rowThreads(results, points, threads)
+	threads = max(p.rowThreads(results, points, threads), a.stageChainThreads())
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.sideBySide(axes); i >= 0 {
 		threads = p.gpuColumns(i, axes)

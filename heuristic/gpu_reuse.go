@@ -130,7 +130,11 @@ func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	if !known || points > longestWindow || few && points > windowCopies || slices.ContainsFunc(window, p.longWindow) {
 		return nil, "", Record{}, false
 	}
-	threads := a.threads(p.size(axis), gpuBlockThreads)
+	most := int64(gpuBlockThreads)
+	if !p.storesAlong(axis) {
+		most = gpuWindowSide
+	}
+	threads := a.threads(p.size(axis), most)
 	p.split(plan.LOCAL, axis, threads)
 	p.done[axis] = true
 	rows := p.shareWindows(axis, window)
@@ -141,6 +145,10 @@ func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	record = Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "window", Detail: how}
 	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(a.longest(axes)), how), record, true
 }
+
+// gpuWindowSide is how many results a block has along the axis along which windows read side by
+// side, where another one is that of memory: a block reads and writes two sectors a row.
+const gpuWindowSide = 2 * gpuSector
 
 // windowRows are the results of a thread that are tried, one behind the other.
 var windowRows = []int64{1, 2, 3, 4, 5, 6, 7, 8}

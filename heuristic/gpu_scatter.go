@@ -55,6 +55,7 @@ func gpuScatter(a *analysis, s *analyse.Scatter, axis int) ([]plan.Opt, string, 
 			p.roll(i)
 		}
 	}
+	p.startNextLate()
 	how := fmt.Sprintf("%d terms looked for by %d threads a block of %d points: %.0f us", terms, w.owners*w.row, w.points*w.owners, w.ns/1e3)
 	return p.opts, how, Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "one-point", Detail: how}
 }

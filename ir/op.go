@@ -83,9 +83,10 @@ const (
 	// Tensor graph (list of results) and kernels (list of stores).
 	OpSink
 
-	// Tensor graph only: recomputation. (Last, because the numbers of ops take
-	// part in hashes, and those in orders.)
+	// Tensor graph only: recomputation, rows of a block. (Last, because the numbers of ops
+	// take part in hashes, and those in orders.)
 	OpAfter
+	OpStageRow
 
 	numOps
 )
@@ -237,6 +238,7 @@ var opTable = [numOps]OpInfo{
 	OpAssign:     {"assign", -1, FormTensor, TypeSame0, ArgNone, "the next version of a buffer: source 0 the previous version (BUFFER or ASSIGN), source 1 the values, sources 2.. one integer coordinate tensor per axis of source 0, broadcast to the values' shape; points not named keep their value, coordinates must be distinct, those out of range are not written"},
 	OpCopy:       {"copy", 1, FormTensor, TypeSame0, ArgInt, "the same values on device arg; always a buffer"},
 	OpContiguous: {"contiguous", 1, FormTensor, TypeSame0, ArgNone, "the same values, always a buffer of its own"},
+	OpStageRow:   {"stage_row", 1, FormTensor, TypeSame0, ArgNone, "the same values: rows of the last axis are stages of what reads them"},
 	OpDetach:     {"detach", 1, FormTensor, TypeSame0, ArgNone, "the same values; no gradient flows through"},
 
 	OpParam:  {"param", -1, FormKernel, TypeFree, ArgParam, "a buffer argument; sources are its extents, row-major. With a Format only FIELD reads it"},

@@ -81,7 +81,7 @@ func (s *Shapes) derive(u *UOp) []*UOp {
 		from, index := s.memo[u.Src[0]], s.memo[u.Src[1]]
 		shape := append([]*UOp(nil), from[:axis]...)
 		return append(append(shape, index...), from[axis+1:]...)
-	case OpFlip, OpScan, OpScatterAdd, OpDecode, OpAssign, OpCopy, OpContiguous, OpDetach, OpAfter:
+	case OpFlip, OpScan, OpScatterAdd, OpDecode, OpAssign, OpCopy, OpContiguous, OpStageRow, OpDetach, OpAfter:
 		return s.memo[u.Src[0]]
 	}
 	if u.Op.IsElementwise() {

@@ -15,11 +15,11 @@ import (
 // element.
 const scanBlock = 64
 
-// A row of a GPU is folded in runs, each the work of a thread, which reads it twice: of
-// 64 a block makes the folds, as it does those of up to 1,024 such blocks. Of a row of few
-// blocks of scanBlock what reads it folds the totals.
+// Rows that a block of a GPU keeps are folded there, some steps at once. A longer one is folded in
+// runs, each the work of a thread, which reads it twice: of 64 a block makes the folds, as it does
+// those of up to 1,024 such blocks.
 const (
-	scanFew    = 4
+	scanSteps  = 3
 	scanRun    = 16
 	scanRuns   = 64
 	scanBlocks = 1024
@@ -145,20 +145,35 @@ func (t *Tensor) prefix(k int, f fold) *Tensor {
 	if !ok || n <= scanBlock {
 		return f.direct(t, k)
 	}
-	x, blocks := t.inBlocks(k, f, scanBlock)
+	x := t.inBlocks(k, f, scanBlock)
 	inside := f.direct(x, k+1)
 	totals := inside.SliceInts(k+1, scanBlock-1, 1).Squeeze(k + 1) // [.. blocks ..]
 	before := f.exclusive(totals.prefix(k, f), k).Unsqueeze(k + 1)
 	y := f.combine(before, inside).Flatten(k, k+1).SliceInts(k, 0, int(n))
-	if f.reduce == nil || k != t.Rank()-1 || blocks <= scanFew {
+	if f.reduce == nil || k != t.Rank()-1 {
 		return y
 	}
 	return y.OnTarget(func(desc *target.Desc) *Tensor {
-		if desc.Kind != target.GPU {
+		switch {
+		case desc.Kind != target.GPU:
 			return nil
+		case int(n) <= mostRowWords:
+			return t.rowSteps(f)
 		}
 		return t.rowPrefix(f)
 	})
+}
+
+// rowSteps folds along the last axis in rows that a block keeps: each step adds what lies 1, 2, 4 ..
+// before an element (Hillis and Steele 1986), some steps at once.
+func (t *Tensor) rowSteps(f fold) *Tensor {
+	x := t.stageRow()
+	for k, by := 0, 1; by < t.Extent(-1); k, by = k+1, 2*by {
+		if x = f.combine(f.moved(x, x.Rank()-1, by), x); k%scanSteps == scanSteps-1 {
+			x = x.stageRow()
+		}
+	}
+	return x.stageRow()
 }
 
 // rowPrefix folds along the last axis in three kernels: the folds of runs within their
@@ -167,7 +182,7 @@ func (t *Tensor) rowPrefix(f fold) *Tensor {
 	k, n := t.Rank()-1, t.Extent(-1)
 	runs := min((n+4*scanRun-1)/(4*scanRun)*4, scanRuns) // whole vectors of folds
 	if n%(runs*scanRun) != 0 {                           // stored with identities after it: no term asks where it ends
-		x, _ := t.inBlocks(k, f, runs*scanRun)
+		x := t.inBlocks(k, f, runs*scanRun)
 		return x.Flatten(k, k+1).Contiguous().rowPrefix(f).Contiguous().SliceInts(k, 0, n)
 	}
 	blocks := n / (runs * scanRun)
@@ -202,20 +217,22 @@ func (f fold) before(x *Tensor) *Tensor {
 }
 
 // inBlocks cuts axis k into blocks [.. blocks size ..], the last filled up with identities.
-func (t *Tensor) inBlocks(k int, f fold, size int) (x *Tensor, blocks int) {
+func (t *Tensor) inBlocks(k int, f fold, size int) *Tensor {
 	n := t.Extent(k)
-	blocks = (n + size - 1) / size
-	x = t.Pad(k, 0, blocks*size-n)
+	blocks := (n + size - 1) / size
+	x := t.Pad(k, 0, blocks*size-n)
 	position := t.graph.axisIota(ir.I32, x.shape(), k)
 	x = position.Lt(t.graph.Scalar(ir.I32, float64(n))).Where(x, f.identity(x))
-	return x.Unflatten(k, blocks, size), blocks
+	return x.Unflatten(k, blocks, size)
 }
 
 // exclusive moves a running fold on by one: the identity comes first.
-func (f fold) exclusive(x *Tensor, k int) *Tensor {
-	n := x.Extent(k)
-	moved := x.SliceInts(k, 0, n-1).Pad(k, 1, 0)
-	first := x.graph.axisIota(ir.I32, x.shape(), k).Eq(x.graph.Scalar(ir.I32, 0))
+func (f fold) exclusive(x *Tensor, k int) *Tensor { return f.moved(x, k, 1) }
+
+// moved moves elements on; identities come first.
+func (f fold) moved(x *Tensor, k, by int) *Tensor {
+	moved := x.SliceInts(k, 0, x.Extent(k)-by).Pad(k, by, 0)
+	first := x.graph.axisIota(ir.I32, x.shape(), k).Lt(x.graph.Scalar(ir.I32, float64(by)))
 	return first.Where(f.identity(x), moved)
 }
 

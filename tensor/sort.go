@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/target"
 )
@@ -73,24 +74,20 @@ func (t *Tensor) best(k, count int, descending bool) (values, indices *Tensor) {
 	case len(items) == 1 && count <= selected && count < t.Extent(k)/2:
 		indices = items[0].selected(count)
 	case t.Extent(k) <= maxRanked:
-		indices = key.ranked(count).OnTarget(func(desc *target.Desc) *Tensor {
-			// Of a part of a network's results all steps would be one kernel.
-			if count < t.Extent(k) || !key.networkPays(desc) {
-				return nil
-			}
-			return key.network(count)
-		})
+		indices = key.ranked(count)
 	default:
-		indices = key.network(count)
+		indices = positionsOf(network(items, 1)).SliceInts(-1, 0, count)
 	}
-	if len(items) == 1 && count*fewWinners <= t.Extent(k) {
-		indices = indices.OnTarget(func(desc *target.Desc) *Tensor {
-			if desc.Kind != target.GPU {
-				return nil
-			}
-			return positionsOf([]*Tensor{items[0].winners(count)})
-		})
-	}
+	indices = indices.OnTarget(func(desc *target.Desc) *Tensor {
+		switch {
+		case desc.Kind == target.GPU && len(items) == 1:
+			return positionsOf([]*Tensor{items[0].firstWords(count, longestRow(desc))})
+		case t.Extent(k) <= maxRanked && count == t.Extent(k) && key.networkPays(desc):
+			// Of a part of a network's results all steps would be one kernel.
+			return positionsOf(network(items, 1)).SliceInts(-1, 0, count)
+		}
+		return nil
+	})
 	indices = indices.MoveAxis(-1, k)
 	return t.GatherElements(k, indices), indices
 }
@@ -190,65 +187,109 @@ func (t *Tensor) selected(count int) *Tensor {
 	return positionsOf([]*Tensor{best[0].Cat(-1, best[1:]...)})
 }
 
-// winners are the count smallest words of the last axis, in order. Those of blocks come
-// first, found by comparing all pairs of a block, then those of the blocks' winners: two
-// kernels a round, where selecting takes one or two for each and a network of 32,000
-// words sixty.
-func (t *Tensor) winners(count int) *Tensor {
-	n, block := t.Extent(-1), max(leastBlock, 1<<bits.Len(uint(shrinks*count-1)))
-	if n <= 2*block {
-		return t.firstWords(count)
+// firstWords are the count smallest words of the last axis, in order, by networks of which blocks
+// of a GPU keep rows of so many words. Of few, those of parts come first, then those of the
+// parts' winners: a kernel a round.
+func (t *Tensor) firstWords(count, row int) *Tensor {
+	n, part := t.Extent(-1), max(leastPart, 1<<bits.Len(uint(shrinks*count-1)))
+	if n <= row || part > row {
+		return network([]*Tensor{t}, row)[0].SliceInts(-1, 0, count)
 	}
-	blocks := (n + block - 1) / block
-	pads := make([][2]int, t.Rank())
-	pads[t.Rank()-1][1] = blocks*block - n
-	inside := t.within(t.Rank()-1, n, 0, blocks*block-n)
-	padded := inside.Where(t.PadAll(pads, PadOptions{}), t.most()) // padding comes last
-	return padded.Unflatten(-1, blocks, block).firstWords(count).Flatten(-2, -1).winners(count)
+	parts := (n + part - 1) / part
+	padded := padWords([]*Tensor{t}, parts*part)[0].Unflatten(-1, parts, part)
+	winners := network([]*Tensor{padded}, row)[0].SliceInts(-1, 0, count)
+	return winners.Contiguous().Flatten(-2, -1).firstWords(count, row)
 }
 
-// Winners: an axis has at least fewWinners times as many elements; blocks have shrinks
-// times as many, and at least leastBlock.
+// Winners come from parts of shrinks times as many words, and at least leastPart.
 const (
-	fewWinners = 4
-	shrinks    = 8
-	leastBlock = 128
+	shrinks   = 8
+	leastPart = 512
 )
 
-// firstWords are the count smallest words of the last axis, in order, by counting how many
-// are smaller. Words are different, but for those of padding.
-func (t *Tensor) firstWords(count int) *Tensor {
-	g, words := t.graph, t.Contiguous()
-	before := words.Unsqueeze(-2).Lt(words.Unsqueeze(-1)) // [.. n 1], [.. 1 n]
-	rank := before.Where(g.Scalar(ir.I32, 1), g.Scalar(ir.I32, 0)).Sum(-1).Contiguous()
-	slot := g.Iota(ir.I32, g.arena.Index(int64(count))).Unsqueeze(-1) // [count 1]
-	return rank.Unsqueeze(-2).Eq(slot).Where(words.Unsqueeze(-2), words.most()).Min(-1)
+// mostRowWords is how many words of a row a block keeps, at most.
+const mostRowWords = 1024
+
+// longestRow is how many words a block keeps of which two sets are in shared memory.
+func longestRow(desc *target.Desc) int {
+	return min(1<<(bits.Len(uint(desc.SharedBytes/(2*ir.I64.Size())))-1), mostRowWords)
 }
 
-// network is ranked by a bitonic network (Batcher 1968) in the form in which
+// network orders the words of the last axis by a bitonic network (Batcher 1968) in the form in which
 // all comparisons point the same way: sorted blocks of half the size are
 // merged by comparing each element with its mirror image in the block, then
 // with its partner half the distance away, and so on. Keys and positions travel
-// together; the position decides between equal keys.
-func (t *Tensor) network(count int) *Tensor {
-	n := t.Extent(-1)
+// together; the position decides between equal keys. Steps within rows of so many
+// words are stages of one kernel, a few others are a kernel.
+func network(items []*Tensor, row int) []*Tensor {
+	n := items[0].Extent(-1)
 	size := 1 << bits.Len(uint(max(n, 1)-1)) // the next power of two
-	pads := make([][2]int, t.Rank())
-	pads[t.Rank()-1][1] = size - n
-	inside := t.within(t.Rank()-1, n, 0, size-n)
-	items := t.withPositions()
-	for i, x := range items {
-		items[i] = inside.Where(x.PadAll(pads, PadOptions{}), x.most()) // padding comes last
+	row = min(row, size)
+	items = padWords(items, size)
+	steps := exchanges(size)
+	for len(steps) > 0 {
+		within := steps[0].span() <= row
+		same := 1
+		for same < len(steps) && (steps[same].span() <= row) == within {
+			same++
+		}
+		if within && row > 1 {
+			items = exchangeRows(items, steps[:same], row)
+		} else {
+			items = exchangeAll(items, steps[:same], same < len(steps))
+		}
+		steps = steps[same:]
 	}
-	for k, e := range exchanges(size) {
+	return items
+}
+
+// exchangeAll takes steps, some of which are a kernel; others may follow.
+func exchangeAll(items []*Tensor, steps []exchange, more bool) []*Tensor {
+	for k, e := range steps {
 		items = e.apply(items)
-		if k%together == together-1 {
-			for i, x := range items {
-				items[i] = x.Contiguous()
-			}
+		if k%together == together-1 || more && k == len(steps)-1 {
+			items = lists.Map(items, (*Tensor).Contiguous)
 		}
 	}
-	return positionsOf(items).SliceInts(-1, 0, count)
+	return items
+}
+
+// exchangeRows takes steps within rows that a block keeps.
+func exchangeRows(items []*Tensor, steps []exchange, row int) []*Tensor {
+	parts := items[0].Extent(-1) / row
+	items = lists.Map(items, func(x *Tensor) *Tensor { return x.Unflatten(-1, parts, row).stageRow() })
+	for k, e := range steps {
+		e.blocks = row / e.span()
+		items = e.apply(items)
+		if k%together == together-1 || k == len(steps)-1 {
+			items = lists.Map(items, (*Tensor).stageRow)
+		}
+	}
+	if parts > 1 {
+		items = lists.Map(items, (*Tensor).Contiguous)
+	}
+	return lists.Map(items, func(x *Tensor) *Tensor { return x.Flatten(-2, -1) })
+}
+
+// stageRow says that rows of the last axis are stages of the kernels that read them.
+func (t *Tensor) stageRow() *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
+	return t.make(ir.OpStageRow, t.DType(), nil)
+}
+
+// padWords makes the last axis longer; what is added comes last.
+func padWords(items []*Tensor, size int) []*Tensor {
+	n := items[0].Extent(-1)
+	return lists.Map(items, func(x *Tensor) *Tensor {
+		if n == size {
+			return x
+		}
+		pads := make([][2]int, x.Rank())
+		pads[x.Rank()-1][1] = size - n
+		return x.within(x.Rank()-1, n, 0, size-n).Where(x.PadAll(pads, PadOptions{}), x.most())
+	})
 }
 
 // together is how many exchanges may be one kernel. What a kernel computes for an element
@@ -259,6 +300,9 @@ const together = 2
 // exchange is a step of a network: partners are what turning blocks of a part around
 // brings together.
 type exchange struct{ blocks, parts, part int }
+
+// span is how far apart the elements of a part that is turned around are, and one more.
+func (e exchange) span() int { return e.parts * e.part }
 
 // exchanges are the steps for a power of two.
 func exchanges(size int) (list []exchange) {

@@ -92,8 +92,9 @@ func sorters(t *testing.T, n int, descending bool) *Function {
 	g := NewGraph()
 	key := g.Input("x", ir.F32, n).sortKey(descending)
 	g.Output("ranked", key.ranked(n))
-	g.Output("network", key.network(n))
-	g.Output("winners", positionsOf([]*Tensor{key.withPositions()[0].winners(n)}))
+	items := key.withPositions()
+	g.Output("network", positionsOf(network(items, 1)).SliceInts(-1, 0, n))
+	g.Output("winners", positionsOf([]*Tensor{items[0].firstWords(n, leastPart)}))
 	f, err := Compile(t.Context(), g, interp.New(interp.Options{}), engine.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -124,10 +125,10 @@ func positions(r *rapid.T, f *Function, x []float32) map[string][]int32 {
 // Winners of blocks, of which the last is cut short, and then of those in several rounds,
 // are the first of all in order: of many equals, too.
 func TestWinners(t *testing.T) {
-	const rows, n, count = 2, 5*leastBlock*shrinks + 17, 16
+	const rows, n, count = 2, 5*leastPart + 17, 16
 	g := NewGraph()
 	words := g.Input("x", ir.F32, rows, n).sortKey(true).withPositions()[0]
-	g.Output("winners", positionsOf([]*Tensor{words.winners(count)}))
+	g.Output("winners", positionsOf([]*Tensor{words.firstWords(count, 2*leastPart)}))
 	f, err := Compile(t.Context(), g, interp.New(interp.Options{}), engine.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +243,7 @@ func TestSortingTypes(t *testing.T) {
 			if descending {
 				want = []int32{0, 5, 4, 7, 1, 3, 8, 2, 6}
 			}
-			results := map[string]*Tensor{"ranked": key.ranked(9), "network": key.network(9)}
+			results := map[string]*Tensor{"ranked": key.ranked(9), "network": positionsOf(network(key.withPositions(), 1)).SliceInts(-1, 0, 9), "rows": positionsOf(network(key.withPositions(), 4)).SliceInts(-1, 0, 9)}
 			if items := key.withPositions(); len(items) == 1 {
 				results["selected"] = items[0].selected(4)
 			} else if dtype.Size() < 8 {

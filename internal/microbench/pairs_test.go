@@ -73,7 +73,8 @@ func TestFusingRandomProgramsPaysOnGPU(t *testing.T) {
 func TestKernelsOfRows(t *testing.T) {
 	desc := parseTarget(t, "ptx:sm_90")
 	for name, kernels := range map[string]int{
-		"softmax + linear": 2, "softmax + matmul": 2, "cumsum + gather": 3, "cumsum + center columns": 3,
+		"softmax + linear": 2, "softmax + matmul": 2, "cumsum + gather": 2, "cumsum + center columns": 2,
+		"cumsum columns + gather": 3, "sum of rows + conv": 2, "sum of rows + pool": 2, "gather + sort": 1, "top mask + relu": 2,
 	} {
 		for _, p := range microbench.Pairs(256, name) {
 			if p.Name != name {

@@ -51,9 +51,32 @@ func (l *folder) combineThreads(i int, items []*program.Value, f fold, symmetric
 		items = f(first, second)
 	}
 	if parts > 1 {
-		items = l.combineShared(items, step, parts, f)
+		arrays := lists.Map(items, func(x *program.Value) *program.Value {
+			return l.block.newShared(x.Type.Elem, l.block.blockSize*int64(x.Type.Lanes))
+		})
+		first := firstParts(parts)
+		items = l.combineShared(arrays, items, step, first, l.block.repeats(), f)
+		if first < parts {
+			items = l.combineShared(arrays, items, step*first, parts/first, true, f)
+		}
 	}
 	return items
+}
+
+// mostParts is how many parts each thread reads one after the other. A block of 1,024 threads
+// reads 64 parts of 16 in as many rounds of all of its warps, in two turns of 8 it reads 16.
+const mostParts = 16
+
+// firstParts is how many neighbouring parts are combined first, where the others are combined
+// after them: all of few.
+func firstParts(parts int64) int64 {
+	best := parts
+	for n := int64(2); parts > mostParts && n < parts; n++ {
+		if parts%n == 0 && n+parts/n < best+parts/best {
+			best = n
+		}
+	}
+	return best
 }
 
 // exchange is the value of the lane whose index differs by mask.
@@ -66,12 +89,9 @@ func (l *folder) exchange(x *program.Value, mask int64) *program.Value {
 }
 
 // combineShared combines parts that lie step threads apart: each thread leaves
-// its items in shared memory, and reads all parts in order.
-func (l *folder) combineShared(items []*program.Value, step, parts int64, f fold) []*program.Value {
-	arrays := lists.Map(items, func(x *program.Value) *program.Value {
-		return l.block.newShared(x.Type.Elem, l.block.blockSize*int64(x.Type.Lanes))
-	})
-	if l.block.repeats() {
+// its items in arrays of shared memory, which others may still read, and reads all parts in order.
+func (l *folder) combineShared(arrays, items []*program.Value, step, parts int64, inUse bool, f fold) []*program.Value {
+	if inUse {
 		l.block.barrier()
 	}
 	for k, x := range items {

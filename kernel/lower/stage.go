@@ -23,6 +23,7 @@ type stager struct {
 	*lowering
 	paddings map[*ir.UOp]padding
 	arrays   map[memoKey]*program.Value
+	shared   *sharedArrays
 	filled   bool // the stages before the rows
 }
 
@@ -183,10 +184,11 @@ func (l *stager) fillStage(stage *ir.UOp, at coords) *program.Value {
 			l.block.barrier()
 		}
 		l.fillLoops(stage, stage.Src[1:], copies, func(at coords) {
-			l.fillPoint(stage, l.arrayOf(stage, l.scopes.key(stage, at)), at)
+			l.fillPoint(stage, l.scopes.key(stage, at), at)
 		})
 		if shared {
 			l.block.barrier()
+			l.shared.filled(stage, func(read *ir.UOp) *program.Value { return l.leftBy(read, stage) })
 		}
 	})
 	for _, c := range copies {
@@ -211,9 +213,9 @@ func (l *stager) fillPanels(d int) {
 				continue
 			}
 			k := l.scopes.key(stage, l.scopes.startCoords())
-			array := l.arrayOf(stage, k)
-			l.fillLoops(stage, stage.Src[1:], []coords{l.scopes.startCoords()}, func(at coords) { l.fillPoint(stage, array, at) })
-			s.memo[k] = val{v: array, depth: d}
+			l.arrayOf(stage, k)
+			l.fillLoops(stage, stage.Src[1:], []coords{l.scopes.startCoords()}, func(at coords) { l.fillPoint(stage, k, at) })
+			s.memo[k] = val{v: l.arrayOf(stage, k), depth: d}
 		}
 		l.block.barrier()
 	})
@@ -243,6 +245,15 @@ func (l *stager) arrayOf(stage *ir.UOp, k memoKey) *program.Value {
 	return array
 }
 
+// leftBy is the array of a stage that no other one is to read after its reader, nil where it keeps
+// it: one in another scope than its reader is filled, or read, at other times.
+func (l *stager) leftBy(stage, reader *ir.UOp) *program.Value {
+	if !l.sharesStage(stage) || shape.IsSharedTile(stage) || l.free.Of(stage) != l.free.Of(reader) || !l.free.Of(stage).Meet(l.vector).Empty() {
+		return nil
+	}
+	return l.arrays[l.scopes.key(stage, l.scopes.startCoords())]
+}
+
 func (l *stager) newArray(stage *ir.UOp) *program.Value {
 	count := int64(1)
 	for _, z := range l.stageAxes(stage) {
@@ -252,7 +263,10 @@ func (l *stager) newArray(stage *ir.UOp) *program.Value {
 		}
 	}
 	if l.sharesStage(stage) {
-		return l.block.newShared(storedType(stage.DType), l.paddingOf(stage).size(count))
+		if l.shared == nil {
+			l.shared = &sharedArrays{lowering: l.lowering, elements: make(map[*program.Value]int64)}
+		}
+		return l.shared.take(storedType(stage.DType), l.paddingOf(stage).size(count))
 	}
 	var array *program.Value
 	l.b.With(l.scopes.prologue, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
@@ -285,7 +299,10 @@ func (l *stager) fillLoops(stage *ir.UOp, ranges []*ir.UOp, points []coords, fil
 	}
 }
 
-func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
+func (l *stager) fillPoint(stage *ir.UOp, key memoKey, at coords) {
+	if !l.holdsRows(stage) {
+		l.arrayOf(stage, key)
+	}
 	var subAxes []int
 	var own analyse.RangeSet
 	axes := l.stageAxes(stage)
@@ -300,7 +317,7 @@ func (l *stager) fillPoint(stage *ir.UOp, array *program.Value, at coords) {
 		addr = l.memory.remember(stage, l.paddingOf(stage).of(l.Arena, l.flatIndex(axes, axes, false)))
 	}
 	v := l.exprs.expand(l.exprs.settle(l.exprs.lower(stage.Src[0], at)), subAxes)
-	p := l.memory.placeOf(array, addr, int64(stage.DType.Size()), at)
+	p := l.memory.placeOf(l.arrayOf(stage, key), addr, int64(stage.DType.Size()), at)
 	if l.sharesStage(stage) {
 		l.stores.onlyIf(l.block.soleInBlock(own), func() { l.stores.writeLanes(p, subAxes, v) })
 		return

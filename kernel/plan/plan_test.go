@@ -128,11 +128,11 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// Parts divide the threads, take the least rounds that any such number takes, and are the
-// fewest that do.
+// Parts divide the threads, take the least rounds that any such number takes of less than twice
+// the points, and are the fewest that do: more than that no axis is split into.
 func TestPartsOf(t *testing.T) {
 	for _, c := range []struct{ threads, points, want int64 }{
-		{16, 30, 16}, {64, 30, 32}, {256, 960, 256}, {8, 3, 4}, {5, 7, 5}, {64, 48, 64}, {32, 8, 8}, {96, 40, 48}, {1, 9, 1},
+		{16, 30, 16}, {64, 30, 32}, {256, 960, 256}, {8, 3, 4}, {5, 7, 5}, {129, 4, 3}, {5, 2, 1}, {64, 48, 64}, {32, 8, 8}, {96, 40, 48}, {1, 9, 1},
 	} {
 		if got := plan.PartsOf(c.threads, c.points); got != c.want {
 			t.Errorf("%d points by %d threads: %d parts, want %d", c.points, c.threads, got, c.want)
@@ -142,12 +142,12 @@ func TestPartsOf(t *testing.T) {
 		threads, points := rapid.Int64Range(1, 1024).Draw(t, "threads"), rapid.Int64Range(1, 5000).Draw(t, "points")
 		rounds := func(n int64) int64 { return (points + n - 1) / n }
 		got := plan.PartsOf(threads, points)
-		if threads%got != 0 || rounds(got) > rounds(threads) {
-			t.Fatalf("%d parts of %d threads take %d rounds, all of them %d", got, threads, rounds(got), rounds(threads))
+		if threads%got != 0 || got >= 2*points && got > 1 {
+			t.Fatalf("%d parts of %d threads and %d points", got, threads, points)
 		}
-		for n := int64(1); n < got; n++ {
-			if threads%n == 0 && rounds(n) <= rounds(got) {
-				t.Fatalf("%d parts do as well as %d", n, got)
+		for n := int64(1); n <= threads && n < 2*points; n++ {
+			if threads%n == 0 && (rounds(n) < rounds(got) || n < got && rounds(n) == rounds(got)) {
+				t.Fatalf("%d parts do better than %d", n, got)
 			}
 		}
 	})

@@ -49,12 +49,13 @@ func Threads(sink *ir.UOp, plans []AxisPlan) int64 {
 
 // PartsOf is into how many parts of a block's threads points go: as few as take the
 // least rounds. Parts divide the threads, which would grow to a common multiple
-// otherwise; some may stand idle in the last round.
+// otherwise; some may stand idle in the last round, but not half of them in the only one, which
+// no split allows.
 func PartsOf(threads, points int64) int64 {
 	rounds := func(parts int64) int64 { return (points + parts - 1) / parts }
 	best := int64(1)
 	for n := int64(2); n <= threads; n++ {
-		if threads%n == 0 && rounds(n) < rounds(best) {
+		if threads%n == 0 && n < 2*points && rounds(n) < rounds(best) {
 			best = n
 		}
 	}

@@ -187,7 +187,7 @@ func (e *TensorEval[T]) Compute(u *ir.UOp) error {
 		} else {
 			e.fail("buffer %d of %d elements is not bound", id, n)
 		}
-	case ir.OpReshape, ir.OpDecode, ir.OpCopy, ir.OpContiguous, ir.OpDetach, ir.OpAfter:
+	case ir.OpReshape, ir.OpDecode, ir.OpCopy, ir.OpContiguous, ir.OpStageRow, ir.OpDetach, ir.OpAfter:
 		out.Data = e.value(u.Src[0]).Data
 	default:
 		out.Data = make([]T, n)

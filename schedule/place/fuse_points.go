@@ -1,6 +1,9 @@
 package place
 
-import "tgc/schedule/state"
+import (
+	"tgc/ir"
+	"tgc/schedule/state"
+)
 
 // FusePoints: every point of p is read once, nowhere inside a loop that
 // would repeat it: p moves into its readers without recomputation. Two sums over weights
@@ -10,6 +13,10 @@ func FusePoints(s *state.State, p *state.Value) bool {
 	for _, u := range list {
 		if repeated := s.Multiplicity(u.Consumer, u.Use); len(repeated) > 0 {
 			s.Record(p, false, "repeated inside a reduce", state.Number{Name: "times", Value: s.Points(repeated)})
+			return false
+		}
+		if u.Binder != nil && u.Binder.Op == ir.OpStage && s.Opt.Profile.SharedStages && s.OperandReuse(p) > 1 {
+			s.Record(p, false, "rows of a product share its columns, blocks would read all of them each")
 			return false
 		}
 		if u.Binder != nil && s.FactsOf(p.Body).Weights && s.FactsOf(u.Consumer.Body).Weights && rowsOf(s.Exprs, u) < s.Opt.Profile.Workers {
@@ -22,6 +29,14 @@ func FusePoints(s *state.State, p *state.Value) bool {
 		return false
 	}
 	if crowded(s, p) {
+		return false
+	}
+	if stagesElsewhere(s, p, list) {
+		s.Record(p, false, "its stages would be rows of a padding, or of single elements")
+		return false
+	}
+	if keepsRow(s, p) {
+		s.Record(p, false, "it takes a fold of its row in, and windows read it")
 		return false
 	}
 	if !s.ReplaceReads(p, s.AsBody(p), state.BodiesOnly) {

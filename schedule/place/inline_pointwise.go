@@ -22,6 +22,10 @@ func InlinePointwise(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "several readers, several operands", state.Number{Name: "operands", Value: int64(full)})
 		return false
 	}
+	if keepsRow(s, p) {
+		s.Record(p, false, "it takes a fold of its row in, and windows read it")
+		return false
+	}
 	if gathersAgain(s, p, list) {
 		s.Record(p, false, "its elements would be gathered again", state.Number{Name: "uses", Value: int64(len(list))})
 		return false

@@ -159,6 +159,9 @@ func sameExtents(s *state.State, x, y []*ir.UOp) bool {
 	return slices.EqualFunc(x, y, func(a, b *ir.UOp) bool { return s.Points([]*ir.UOp{a}) == s.Points([]*ir.UOp{b}) })
 }
 
+// sectorOps is what storing an element costs where its neighbours are other blocks': 32 bytes each.
+const sectorOps = 8
+
 // apartInMemory reports a stage of folds that depends on the loop along which a reader's elements lie side
 // by side: blocks of a GPU then have single columns, and no thread reads or writes beside another.
 func apartInMemory(s *state.State, p, reader *state.Value, outside []*ir.UOp, staged []bool, work int64) bool {
@@ -168,7 +171,8 @@ func apartInMemory(s *state.State, p, reader *state.Value, outside []*ir.UOp, st
 	}
 	last := loops[len(loops)-1]
 	work = max(work, s.Work(reader.Body, loops[:len(loops)-1])) // its own folds are those of a column, too
-	if expr.Saturate(work, s.Points(loops[len(loops)-1:])) <= s.Opt.Profile.LaunchEdge || len(loops) == 1 && !readsAlong(s, reader.Body, last) {
+	work = max(expr.Saturate(work, s.Points(loops[len(loops)-1:])), expr.Saturate(sectorOps, s.Points(loops)))
+	if work <= s.Opt.Profile.LaunchEdge || len(loops) == 1 && !readsAlong(s, reader.Body, last) {
 		return false // a launch costs more
 	}
 	for j, x := range outside {

@@ -12,6 +12,7 @@ type builder struct {
 	versionOf map[*ir.UOp]int          // BUFFER, ASSIGN or AFTER node -> index in versions
 	valueOf   map[*ir.UOp]*state.Value // tensor node -> its value
 	atMemo    map[atKey]*ir.UOp
+	rowMemo   map[atKey]*ir.UOp // stages of rows
 }
 
 // atKey identifies a tensor element: the index tuple as one interned node.

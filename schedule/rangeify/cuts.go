@@ -14,6 +14,7 @@ type reader struct {
 	several   bool
 	apart     bool
 	expanded  bool
+	padded    bool // some way leads through PAD
 }
 
 // findCuts lists the pointwise tensors that become values, and says who reads each tensor.
@@ -21,11 +22,14 @@ type reader struct {
 // times: whether it is stored is a question of its price.
 func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
 	readers = make(map[*ir.UOp]*reader, len(order))
+	apart := make(map[*ir.UOp]bool) // what others than stages of rows read
 	for _, u := range slices.Backward(order) {
+		within := u.Op == ir.OpStageRow || (u.Op.IsElementwise() || u.Op.IsMovement()) && !apart[u]
 		for k, src := range u.Src {
 			if !isTensor(src) {
 				continue
 			}
+			apart[src] = apart[src] || !within
 			r := readers[src]
 			if r == nil {
 				r = &reader{}
@@ -46,11 +50,14 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 			cut[u] = lanes && (r.several || r.apart) && !isPacked(u) && !r.multiplies()
 		case r != nil && isInterleaved(shapes, u):
 			cut[u] = lanes
+		case u.Op == ir.OpStageRow:
+			cut[u] = apart[u]
+		case !apart[u] && u.Op.IsElementwise(): // steps of a row's stages
 		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
 		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
 			cut[u] = r.multiplies() && !repeats(shapes, u) // an operand of a tiled product is read as it lies
 		case (u.Op.IsElementwise() || u.Op == ir.OpGather) && !isStorage(u):
-			cut[u] = r.several || r.expanded || lanes && r.apart
+			cut[u] = r.several || r.expanded || lanes && r.apart || r.padded && takesExpanded(shapes, u, trivial)
 		}
 	}
 	return cut, readers
@@ -104,16 +111,19 @@ func (r *reader) add(other reader, expanded bool) {
 	}
 	r.several, r.apart = r.several || other.several, r.apart || other.apart
 	r.expanded = r.expanded || other.expanded || expanded
+	r.padded = r.padded || other.padded
 }
 
 // throughMovement is who reads the element of src, which u reads, when u only renames
 // positions, else u itself.
 func throughMovement(u, src *ir.UOp, of *reader) reader {
 	if u.Op.IsMovement() || u.Op == ir.OpDetach {
-		if of == nil {
-			return reader{}
+		var through reader
+		if of != nil {
+			through = *of
 		}
-		return *of
+		through.padded = through.padded || u.Op == ir.OpPad
+		return through
 	}
 	return reader{first: u, as: src}
 }
@@ -135,6 +145,18 @@ func raisesMultiplicity(shapes *extents, u *ir.UOp, k int) bool {
 		}
 	}
 	return false
+}
+
+// takesExpanded reports an operation on what is the same for many of its points and is computed:
+// rows divided by their sums. Its loops are those of its operands; behind a PAD they are others.
+func takesExpanded(shapes *extents, u *ir.UOp, trivial map[*ir.UOp]int) bool {
+	return slices.ContainsFunc(u.Src, func(x *ir.UOp) bool {
+		expanded := false
+		for ; x.Op.IsMovement(); x = x.Src[0] {
+			expanded = expanded || x.Op == ir.OpExpand && raisesMultiplicity(shapes, x, 0)
+		}
+		return expanded && trivial[x] < 0 && !isStorage(x)
+	})
 }
 
 // isStorage reports a tensor that only widens what a buffer holds: reading it

@@ -2,6 +2,7 @@ package rangeify
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/packed"
@@ -19,7 +20,7 @@ import (
 func Rangeify(s *state.State) {
 	b := &builder{
 		State: s, shapes: newExtents(s.A, s.Bounds),
-		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*state.Value), atMemo: make(map[atKey]*ir.UOp),
+		versionOf: make(map[*ir.UOp]int), valueOf: make(map[*ir.UOp]*state.Value), atMemo: make(map[atKey]*ir.UOp), rowMemo: make(map[atKey]*ir.UOp),
 	}
 	b.build(ir.Toposort(s.Sink))
 	s.Initial = len(s.Values)
@@ -258,6 +259,8 @@ func (s *builder) buildExpr(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 		return s.at(u.Src[0], index)
 	case ir.OpAfter:
 		return s.readAgain(u, index)
+	case ir.OpStageRow:
+		return s.stageRow(u, index)
 	case ir.OpGather:
 		return s.gather(u, index)
 	}
@@ -274,6 +277,22 @@ func (s *builder) buildExpr(u *ir.UOp, index []*ir.UOp) *ir.UOp {
 	}
 	s.Fail("rangeify: %s has no expression", u.Op)
 	return a.ConstInt(u.DType, 0)
+}
+
+// stageRow reads an element of a row that its reader makes as a stage. Reads of one row read one
+// stage: networks compare each element with several.
+func (s *builder) stageRow(u *ir.UOp, index []*ir.UOp) *ir.UOp {
+	last := len(index) - 1
+	along := func(x *ir.UOp) []*ir.UOp { return append(slices.Clone(index[:last]), x) }
+	key := atKey{u, s.A.Make(ir.OpSink, ir.Void, nil, along(s.A.Index(0))...)}
+	stage, ok := s.rowMemo[key]
+	if !ok {
+		r := s.NewRange(s.shapes.Of(u)[last])
+		body := s.at(u.Src[0], along(r))
+		stage = s.CloseStage(s.A.Make(ir.OpStage, u.DType, ir.StageArg{}, body, r))
+		s.rowMemo[key] = stage
+	}
+	return s.A.Load(stage, index[last])
 }
 
 // decode is element k of a row of a packed buffer; leading axes flatten.

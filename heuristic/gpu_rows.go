@@ -1,0 +1,40 @@
+package heuristic
+
+import (
+	"fmt"
+
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// gpuRowStages plans stores of what a block makes in stages, row after row, without any fold: the
+// steps of a sorting network. Threads run along all stages; blocks of short rows have several.
+func gpuRowStages(a *analysis) (opts []plan.Opt, why string, record Record, ok bool) {
+	p := a.plan()
+	last := a.lastStore(a.axesOf(plan.StoreAxis))
+	if a.desc.Kind != target.GPU || len(a.stages) == 0 || last < 0 || !a.constant(last) {
+		return nil, "", Record{}, false
+	}
+	points := int64(1)
+	for _, stage := range a.stages {
+		own := a.stageAxes(stage)
+		if len(own) != 1 || !a.constant(own[0]) || a.free.Of(stage).Has(last) {
+			return nil, "", Record{}, false
+		}
+		points = max(points, a.size(own[0]))
+	}
+	threads := a.rowThreadsOf(points)
+	p.split(plan.LOCAL, last, min(threads, powerOfTwo(2*a.size(last)-1, 1, threads)))
+	p.done[last] = true
+	p.roll(last)
+	for _, z := range a.axesOf(plan.StageAxis) {
+		p.split(plan.LOCAL, z, plan.PartsOf(threads, a.size(z)))
+		p.split(plan.UNROLL, z, p.left(z))
+		p.done[z] = true
+	}
+	p.fillBlock(threads)
+	p.startNextLate()
+	how := fmt.Sprintf("%d stages of rows of up to %d points, %d threads a row", len(a.stages), points, threads)
+	record = Record{Axis: a.axes[last].Name, Value: a.size(last), Applied: true, Reason: "rows", Detail: how}
+	return p.opts, fmt.Sprintf("%d points; %s", a.points(a.axesOf(plan.StoreAxis)), how), record, true
+}
