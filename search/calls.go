@@ -228,6 +228,7 @@ const (
 
 	shortRun  = 500 * time.Microsecond // of calls that the host times
 	chainTime = 100 * time.Millisecond // of a chain, at most: an emulated GPU takes that for a call
+	chainLong = 2 * time.Millisecond   // of a chain beyond calls with weights of their own: longer ones say no more
 	farOver   = 4                      // times the limit a call takes that is timed once, with its launch
 	longCall  = time.Millisecond       // and which a launch is little of
 )
@@ -263,7 +264,7 @@ func (c *Calls) Time(ctx context.Context, exec runtime.Executable, vars map[stri
 		for set := range numbers {
 			numbers[set] = set
 		}
-		times := max(min(chainCalls, int(chainTime/max(once, 1)))/n, 1)
+		times := max(min(chainCalls, int(chainLong/max(once, 1)))/n, 1)
 		all, err := repeat(leastRuns, leastRuns, limit, func() (time.Duration, error) { return chain.Chain(ctx, vars, numbers, times) })
 		if err != nil {
 			return 0, err

@@ -230,7 +230,9 @@ func (t *tuning) takeBest(ctx context.Context, k *TunedKernel, among []Outcome, 
 	if err != nil || len(list) == 0 {
 		return 0, err
 	}
-	times, err := t.beside(ctx, list, Confirming)
+	turns := Confirming
+	turns.For = min(turns.For, max(time.Until(until), leastTime/2))
+	times, err := t.beside(ctx, list, turns)
 	if err != nil {
 		return 0, err
 	}

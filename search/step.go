@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -97,6 +96,7 @@ func (t *tuning) run(ctx context.Context) (*Tuned, error) {
 	if t.options.Log != nil {
 		t.options.Log.Step = t.log
 	}
+	t.divide()
 	for i, k := range t.result.Kernels {
 		if ctx.Err() != nil {
 			break
@@ -135,6 +135,7 @@ type tuning struct {
 	taken   schedule.Decisions
 	current *engine.Step // with those decisions and the plans that are taken
 	end     time.Time
+	planned map[*TunedKernel]time.Duration // parts of it that kernels have
 
 	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64, turns Turns) ([][]float64, error)
 }
@@ -283,36 +284,6 @@ func (t *tuning) capture(ctx context.Context, plans given) (*engine.Step, error)
 	return t.step.Capture(ctx, c)
 }
 
-// leastShare is of the step what a kernel must take to be searched, and leastTime how long it
-// is at least.
-const (
-	leastShare = 0.002
-	leastTime  = 2 * time.Second
-	forSteps   = 0.5 // of the time is for timing steps
-
-	forConfirming = 0.15 // and for timing the best few, which the others leave alone
-)
-
-// part is a kernel's of the time that is left, by its share of the step.
-func (t *tuning) part(i int) time.Duration {
-	left := 0.0
-	for _, k := range t.result.Kernels[i:] {
-		if !k.settled && k.Share >= leastShare {
-			left += t.weight(k)
-		}
-	}
-	rest := float64(time.Until(t.end))
-	return max(time.Duration(rest*t.weight(t.result.Kernels[i])/left), leastTime)
-}
-
-// weight is what a kernel counts where time is shared. From scratch all have about as far to go.
-func (t *tuning) weight(k *TunedKernel) float64 {
-	if t.options.Search.Scratch {
-		return math.Sqrt(k.Share)
-	}
-	return k.Share
-}
-
 // kernel searches one kernel and tries the best few in the step.
 func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	task, part := t.tasks[k], t.part(i)
@@ -322,7 +293,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	case k.Share < leastShare:
 		k.Note = "too small a part of the step"
 		return nil
-	case task == nil && time.Until(t.end) < leastTime/2:
+	case task == nil && part == 0:
 		k.Note = "no time left"
 		return nil
 	case task == nil:
@@ -403,7 +374,7 @@ func (t *tuning) rejected(k *TunedKernel, outcomes []Outcome) map[Status]int {
 // search searches a kernel on this device, for so long.
 func (t *tuning) search(ctx context.Context, i int, k *TunedKernel, budget time.Duration) (*Result, error) {
 	options := t.options.Search
-	options.Budget, options.Extra = max(budget, leastTime), t.offered(k)
+	options.Budget, options.Extra = budget, t.offered(k)
 	return t.try(ctx, i, k, options, nil)
 }
 
@@ -449,7 +420,7 @@ func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options
 	}
 	defer tester.Close()
 	if options.Budget > 0 { // of which the first call of the heuristic's plan is a part
-		options.Budget = max(options.Budget-time.Since(begin), options.Budget/4)
+		options.Budget = max(options.Budget-time.Since(begin), options.Budget/4, min(options.Budget, leastTime/4))
 	}
 	found, err := Run(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target, Plan: k.Kernel.Plan}, tester, options)
 	if err == nil {
