@@ -38,7 +38,8 @@ type matrixWork struct {
 	matrices             float64 // that have rows, tokens and points in common
 	bytes                float64 // of all weights
 	element              float64 // bytes of an activation
-	rowBytes, tokenBytes float64 // of a weight, and of an activation, in a panel
+	rowTerms, tokenTerms float64 // of a weight, and of an activation, in a panel
+	sums                 float64 // of products: each has accumulators for a tile
 }
 
 func (m *matrixProduct) measure() *matrixWork {
@@ -56,39 +57,37 @@ func (m *matrixProduct) measure() *matrixWork {
 		k.matrices++
 		k.bytes += float64(o.bytes)
 	}
-	k.rowBytes, k.tokenBytes = panelBytes(w), k.element
-	for _, o := range m.operands {
-		if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
-			k.tokenBytes = max(k.tokenBytes, panelBytes(o))
+	k.sums = float64(len(m.weights))
+	k.rowTerms, k.tokenTerms = terms(w), 1
+	if k.element > 1 {
+		for _, o := range m.operands {
+			if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
+				k.tokenTerms = max(k.tokenTerms, terms(o))
+			}
 		}
 	}
 	return k
 }
 
-// panelBytes are those of an element in a panel: a float of 32 bits is three terms of two
-// bytes, what is shorter or packed is one.
-func panelBytes(o *operand) float64 {
+// terms are those of an element in a panel, two bytes each: a float of 32 bits is three, what is shorter or packed is one.
+func terms(o *operand) float64 {
 	if o.rank() == 0 {
-		return 3 * termBytes
+		return 3
 	}
-	return termBytes
+	return 1
 }
 
 // termBytes are those of a term of a float.
 const termBytes = 2
 
-// shared is the shared memory of a block's panels: two sets, where they fit.
-func (t *matrixTile) shared(k *matrixWork, desc *target.Desc) float64 {
-	if !t.panels {
-		return 0
-	}
+// set is the shared memory of a set of panels.
+func (t *matrixTile) set(k *matrixWork) float64 {
 	rows, tokens := float64(t.rows*t.rowWarps*matrixRows), float64(t.tokens*t.tokenWarps*matrixTokens)
-	set := float64(t.copies*matrixPoints) * (rows*k.rowBytes*k.matrices + tokens*k.tokenBytes)
-	if 2*set <= float64(desc.SharedBytes) {
-		return 2 * set
-	}
-	return set
+	return panelPad * math.Ceil(k.points/float64(t.steps)) * termBytes * (rows*k.rowTerms*k.matrices + tokens*k.tokenTerms)
 }
+
+// panelPad is what panels take for their terms: rows are skewed, and factors of groups lie beside them.
+const panelPad = 1.15
 
 // tiles lists ways to take tiles, the cheapest first.
 func (m *matrixProduct) tiles() []*matrixTile {
@@ -147,55 +146,68 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
 	tiles := float64(t.rows*t.tokens) * k.matrices
 	blocks := k.others * math.Ceil(k.rows/float64(t.rows*t.rowWarps*matrixRows)) * math.Ceil(k.tokens/float64(t.tokens*t.tokenWarps*matrixTokens))
-	operations := t.operations(n)
-
 	threads := warps * float64(desc.WarpSize)
-	registers, limit := t.registers(k, n), min(unitRegisters/threads, mostRegisters)
-	spilled := max(registers/limit-1, 0)
-	resident, each := blocksAtOnce(threads, min(registers, limit)), blocks/units
-	if shared := t.shared(k, desc); shared > 0 {
-		resident = max(min(resident, math.Floor(float64(desc.SharedBytes)/shared)), 1)
+	need, limit := t.needs(k, n), min(unitRegisters/threads, mostRegisters)
+	spilled := max(need.registers/limit-1, 0)
+	resident, each := blocksAtOnce(threads, min(need.registers, limit)), blocks/units
+	if t.panels {
+		sets, latency := t.set(k), n.PanelAlone
+		if shared := float64(desc.SharedBytes); 2*sets <= shared { // one is filled while the other is multiplied
+			sets, latency = 2*sets, 0
+		}
+		need.latency += latency
+		resident = max(min(resident, math.Floor(float64(desc.SharedBytes)/sets)), 1)
 	}
 	busiest, waves := busiest(each, resident), math.Ceil(each/resident)
 
-	steps := float64(t.steps)
+	steps, operations := float64(t.steps), need.operations
+	if int64(k.points)%(t.steps*t.groups) != 0 {
+		operations *= n.Ragged
+	}
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
-	serial := waves * steps * (n.Latency + copies*operations*n.Operation)
+	serial := waves * steps * (need.latency + copies*operations*n.Operation)
 	issue := busiest * warps * steps * copies * operations * n.Issue
 	joining := 0.0
 	if t.groups > 1 {
 		joining = n.Joining * waves * tiles * float64(t.groups)
 	}
-	return n.Start + memory + serial + issue + joining + n.Spill*spilled*issue
+	return n.Start + memory + serial + issue + joining + need.spill*spilled*issue
 }
 
-// operations is what a warp executes for the tiles of 16 points of the sum.
-func (t *matrixTile) operations(n *target.Tiles) float64 {
-	rows, tokens := float64(t.rows), float64(t.tokens)
-	weights := rows * n.Rows
-	activations := tokens * n.Tokens
-	if t.panels { // all warps of a block share them
-		weights = weights/float64(t.tokenWarps)*n.Panel + 2*rows
-		activations = activations/float64(t.rowWarps)*n.Panel + tokens
-	}
-	return weights + activations
+// tileNeeds are what a tile's steps take.
+type tileNeeds struct {
+	operations float64 // of a warp, for the tiles of 16 points of the sum
+	latency    float64 // ns of a step
+	registers  float64 // of a thread
+	spill      float64 // of the time to issue, for each time that registers do not suffice
 }
 
-// registers are those of a thread.
-func (t *matrixTile) registers(k *matrixWork, n *target.Tiles) float64 {
+// needs are those of a warp that decodes its weights and splits its activations itself, or makes its part of panels, each
+// term of an element by itself, and then loads from them what its tiles need.
+func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
-	loaded := n.Panels * (rows*k.matrices + tokens)
-	if !t.panels {
-		point := k.bytes / (k.others * k.rows * k.points)
-		loaded = n.Loaded * (rows*matrixWeights*point/wordBytes + tokens*k.element)
+	if t.panels {
+		return tileNeeds{
+			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*(n.PanelTerms/float64(t.rowWarps)+n.Fragment),
+			latency:    n.PanelLatency,
+			registers:  n.PanelRegisters + n.PanelAccumulators*rows*tokens*k.sums + n.PanelFactors*rows*k.matrices,
+			spill:      n.PanelSpill,
+		}
 	}
-	return n.Registers + n.Accumulators*rows*tokens*k.matrices + float64(t.copies)*loaded
+	point := k.bytes / (k.others * k.rows * k.points)
+	loaded := n.Loaded * (rows*matrixWeights*point/wordBytes + tokens*k.element)
+	return tileNeeds{
+		operations: rows*n.Rows + tokens*n.Tokens,
+		latency:    n.Latency,
+		registers:  n.Registers + n.Accumulators*rows*tokens*k.matrices + float64(t.copies)*loaded,
+		spill:      n.Spill,
+	}
 }
 
 // features are what the price is made of, for those who fit it.
 func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	f := map[string]float64{
-		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_bytes": k.rowBytes, "token_bytes": k.tokenBytes,
+		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "sums": k.sums,
 		"row_tiles": float64(t.rows), "token_tiles": float64(t.tokens), "row_warps": float64(t.rowWarps), "token_warps": float64(t.tokenWarps),
 		"groups": float64(t.groups), "copies": float64(t.copies), "steps": float64(t.steps),
 	}

@@ -116,7 +116,7 @@ type pair struct {
 	Price    float64            `json:"price_us"`
 	Time     float64            `json:"time_us"`
 	Rank     int                `json:"rank"`
-	Figures  *search.Figures    `json:"code,omitempty"` // of what the assembler made of the plan, where it was timed in the step
+	Figures  *search.Figures    `json:"code,omitempty"` // of what the assembler made of the plan
 }
 
 func (b *bench) run(ctx context.Context, device string, jobs []string) (err error) {
@@ -280,6 +280,7 @@ func (b *bench) kernel(ctx context.Context, j job, k *engine.Kernel) error {
 		if pairs[i].Time, err = calls.Time(ctx, exec, vars, 0); err != nil {
 			return err
 		}
+		pairs[i].Figures = search.FiguresOf(exec, alone.Target, 0, vars)
 		if err := b.out.Encode(pairs[i]); err != nil {
 			return err
 		}
