@@ -39,7 +39,7 @@ type matrixWork struct {
 	bytes                float64 // of all weights
 	element              float64 // bytes of an activation
 	rowTerms, tokenTerms float64 // of a weight, and of an activation, in a panel
-	sums                 float64 // of products: each has accumulators for a tile
+	sums                 float64 // that have accumulators for a tile
 }
 
 func (m *matrixProduct) measure() *matrixWork {
@@ -57,7 +57,6 @@ func (m *matrixProduct) measure() *matrixWork {
 		k.matrices++
 		k.bytes += float64(o.bytes)
 	}
-	k.sums = float64(len(m.weights))
 	k.rowTerms, k.tokenTerms = terms(w), 1
 	if k.element > 1 {
 		for _, o := range m.operands {
@@ -65,6 +64,9 @@ func (m *matrixProduct) measure() *matrixWork {
 				k.tokenTerms = max(k.tokenTerms, terms(o))
 			}
 		}
+	}
+	if k.sums = k.matrices; k.tokenTerms > 1 { // else what groups subtract is added to a sum of products at once
+		k.sums = float64(len(m.weights))
 	}
 	return k
 }
@@ -82,8 +84,25 @@ const termBytes = 2
 
 // set is the shared memory of a set of panels.
 func (t *matrixTile) set(k *matrixWork) float64 {
-	rows, tokens := float64(t.rows*t.rowWarps*matrixRows), float64(t.tokens*t.tokenWarps*matrixTokens)
-	return panelPad * math.Ceil(k.points/float64(t.steps)) * termBytes * (rows*k.rowTerms*k.matrices + tokens*k.tokenTerms)
+	rows, tokens := t.sides()
+	return panelPad * t.pointsOfStep(k) * termBytes * (rows*k.rowTerms*k.matrices + tokens*k.tokenTerms)
+}
+
+// loaded are the bytes that a block loads for a set, parts of whose sectors it finds in the first level of the cache: what
+// shared memory leaves of it.
+func (t *matrixTile) loaded(k *matrixWork) float64 {
+	rows, tokens := t.sides()
+	return t.pointsOfStep(k) * (rows*k.bytes/(k.others*k.rows*k.points) + tokens*k.element)
+}
+
+// sides are the rows and tokens of a block.
+func (t *matrixTile) sides() (rows, tokens float64) {
+	return float64(t.rows * t.rowWarps * matrixRows), float64(t.tokens * t.tokenWarps * matrixTokens)
+}
+
+// pointsOfStep are those of the sum that a warp goes on in a step.
+func (t *matrixTile) pointsOfStep(k *matrixWork) float64 {
+	return math.Ceil(k.points / float64(t.steps*t.groups))
 }
 
 // panelPad is what panels take for their terms: rows are skewed, and factors of groups lie beside them.
@@ -145,28 +164,33 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	n := &desc.Tiles
 	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
 	tiles := float64(t.rows*t.tokens) * k.matrices
-	blocks := k.others * math.Ceil(k.rows/float64(t.rows*t.rowWarps*matrixRows)) * math.Ceil(k.tokens/float64(t.tokens*t.tokenWarps*matrixTokens))
+	rows, tokens := t.sides()
+	blocks := k.others * math.Ceil(k.rows/rows) * math.Ceil(k.tokens/tokens)
 	threads := warps * float64(desc.WarpSize)
 	need, limit := t.needs(k, n), min(unitRegisters/threads, mostRegisters)
 	spilled := max(need.registers/limit-1, 0)
 	resident, each := blocksAtOnce(threads, min(need.registers, limit)), blocks/units
+	latency := n.Latency
 	if t.panels {
-		sets, latency := t.set(k), n.PanelAlone
-		if shared := float64(desc.SharedBytes); 2*sets <= shared { // one is filled while the other is multiplied
-			sets, latency = 2*sets, 0
+		sets := t.set(k)
+		room := float64(desc.SharedBytes)
+		if 2*sets > room || 2*sets+t.loaded(k) > float64(desc.CacheL1Bytes) {
+			latency += n.PanelAlone
 		}
-		need.latency += latency
+		if 2*sets <= room {
+			sets *= 2 // one is filled while the other is multiplied
+		}
 		resident = max(min(resident, math.Floor(float64(desc.SharedBytes)/sets)), 1)
 	}
 	busiest, waves := busiest(each, resident), math.Ceil(each/resident)
 
-	steps, operations := float64(t.steps), need.operations
+	steps, operations, ragged := float64(t.steps), need.operations, 1.0
 	if int64(k.points)%(t.steps*t.groups) != 0 {
-		operations *= n.Ragged
+		ragged = n.Ragged
 	}
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
-	serial := waves * steps * (need.latency + copies*operations*n.Operation)
-	issue := busiest * warps * steps * copies * operations * n.Issue
+	serial := waves * steps * (latency + copies*operations*n.Operation)
+	issue := busiest * warps * steps * copies * operations * n.Issue * ragged
 	joining := 0.0
 	if t.groups > 1 {
 		joining = n.Joining * waves * tiles * float64(t.groups)
@@ -177,7 +201,6 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 // tileNeeds are what a tile's steps take.
 type tileNeeds struct {
 	operations float64 // of a warp, for the tiles of 16 points of the sum
-	latency    float64 // ns of a step
 	registers  float64 // of a thread
 	spill      float64 // of the time to issue, for each time that registers do not suffice
 }
@@ -186,11 +209,11 @@ type tileNeeds struct {
 // term of an element by itself, and then loads from them what its tiles need.
 func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
+	tiles := rows * tokens * k.sums
 	if t.panels {
 		return tileNeeds{
 			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*(n.PanelTerms/float64(t.rowWarps)+n.Fragment),
-			latency:    n.PanelLatency,
-			registers:  n.PanelRegisters + n.PanelAccumulators*rows*tokens*k.sums + n.PanelFactors*rows*k.matrices,
+			registers:  n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
 			spill:      n.PanelSpill,
 		}
 	}
@@ -198,8 +221,7 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	loaded := n.Loaded * (rows*matrixWeights*point/wordBytes + tokens*k.element)
 	return tileNeeds{
 		operations: rows*n.Rows + tokens*n.Tokens,
-		latency:    n.Latency,
-		registers:  n.Registers + n.Accumulators*rows*tokens*k.matrices + float64(t.copies)*loaded,
+		registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded,
 		spill:      n.Spill,
 	}
 }
