@@ -16,7 +16,6 @@ import (
 //	sum_j y*q  ->  sum_j (f32(a) + f32(b) + f32(c))*q,  a = bf16(y), b = bf16(y - a), c = bf16(y - a - b)
 //
 // The sum of the three is y, to the bit: of normal numbers, 8 + 8 + 8 bits are those of an f32.
-
 // Integers are one term of themselves. Points that an instruction takes lie together, those of all
 // tokens side by side before those of the next group, so that the columns of a tile are one run of memory.
 
