@@ -174,7 +174,7 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	if t.panels {
 		sets := t.set(k)
 		room := float64(desc.SharedBytes)
-		if 2*sets > room || 2*sets+t.loaded(k) > float64(desc.CacheL1Bytes) {
+		if k.rowTerms == 1 && (2*sets > room || 2*sets+t.loaded(k) > float64(desc.CacheL1Bytes)) {
 			latency += n.PanelAlone
 		}
 		if 2*sets <= room {
@@ -210,7 +210,14 @@ type tileNeeds struct {
 func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
 	tiles := rows * tokens * k.sums
-	if t.panels {
+	switch {
+	case t.panels && k.rowTerms > 1:
+		return tileNeeds{
+			operations: n.FloatPanel*(rows*n.Rows/float64(t.tokenWarps)+tokens*n.Tokens/float64(t.rowWarps)) + 2*rows + tokens,
+			registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*n.FloatLoaded*(rows*k.matrices+tokens),
+			spill:      n.Spill,
+		}
+	case t.panels:
 		return tileNeeds{
 			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*(n.PanelTerms/float64(t.rowWarps)+n.Fragment),
 			registers:  n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
