@@ -85,11 +85,14 @@ func synthetic(t *testing.T, name string) *gguf.File {
 	return f
 }
 
-// Models of sizes that plans of a GPU treat apart: heads of 100, rows that no warp divides.
+// Models of sizes that plans of a GPU treat apart: heads of 100, rows that no warp divides, heads
+// that are not the width over their number.
 func TestOddSizesEmulated(t *testing.T) {
 	for _, name := range []string{
 		"llama:d=800,layers=1,heads=8,kv=2,head=100,ff=352,vocab=701,quant=q8_0,pure=1",
 		"llama:d=736,layers=1,heads=23,kv=1,head=32,ff=240,vocab=701,quant=f16,pure=1",
+		"qwen2:d=160,layers=1,heads=4,kv=2,head=96,ff=224,vocab=301,quant=q8_0",
+		"olmoe:d=192,layers=1,heads=2,head=64,ff=64,vocab=301,quant=q8_0,experts=3,used=2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func (s *Shape) hyperparameters() []entry {
 	if family.metadata != nil {
 		list = append(list, family.metadata(s)...)
 	}
-	if s.Architecture == "qwen2" || s.Architecture == "olmoe" { // whose heads are the width over their number
+	if (s.Architecture == "qwen2" || s.Architecture == "olmoe") && s.Heads*s.HeadSize == s.Width { // theirs say nothing else
 		return list
 	}
 	return append(list, entry{"attention.key_length", uint32(s.HeadSize)}, entry{"attention.value_length", uint32(s.HeadSize)})
