@@ -167,6 +167,8 @@ func (l *storer) onlyIf(cond *program.Value, f func()) {
 
 // storePlace is where a copy of a store goes.
 func (l *storer) storePlace(u *ir.UOp, at coords) place {
+	before := l.b.MakeFor(l.Arena.Origin(u))
+	defer l.b.MakeAgainFor(before)
 	p := l.memory.placeOf(l.memory.base(u.Src[0]), l.memory.addressOf(u), int64(u.Src[0].DType.Size()), at)
 	if l.Options.Has(plan.STREAM, u.Src[0].Arg.(ir.ParamArg).Slot) {
 		p.cache = program.CacheStream
