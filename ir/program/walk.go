@@ -44,3 +44,17 @@ func (p *Program) SharesUnits() bool {
 	p.Body.Each(func(in *Instr) { found = found || in.Op == Prefetch })
 	return found && p.Units() > 1
 }
+
+// TakesWord reports a Shuffle of lanes of its first argument that follow one another, the first
+// a multiple of four: of bytes a word, or several, from which one on.
+func (in *Instr) TakesWord() (word int, ok bool) {
+	if in.Op != Shuffle || in.Mask[0]%4 != 0 {
+		return 0, false
+	}
+	for i, from := range in.Mask {
+		if from != in.Mask[0]+i || from >= in.Args[0].Type.Lanes {
+			return 0, false
+		}
+	}
+	return in.Mask[0] / 4, true
+}

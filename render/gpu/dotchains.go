@@ -38,14 +38,10 @@ func (d *dotChains) wordOf(v *program.Value) (of *program.Value, word int, ok bo
 	if v.Type.Lanes != 4 || d.readers[v] != 1 {
 		return nil, 0, false
 	}
-	in := d.by(v, program.Shuffle)
-	if in == nil {
-		return v, 0, true
-	}
-	for i, from := range in.Mask {
-		if from != in.Mask[0]+i || from >= in.Args[0].Type.Lanes || in.Mask[0]%4 != 0 {
-			return v, 0, true
+	if in := d.made[v]; in != nil {
+		if word, ok := in.TakesWord(); ok {
+			return in.Args[0], word, true
 		}
 	}
-	return in.Args[0], in.Mask[0] / 4, true
+	return v, 0, true
 }

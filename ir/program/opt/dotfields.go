@@ -128,16 +128,12 @@ func (f *fielder) dot(in program.Instr) (fieldDot, bool) {
 
 // wordOf is the vector of which a factor is a word.
 func (f *fielder) wordOf(v *program.Value) (of *program.Value, word int) {
-	in := f.makers[v]
-	if in == nil || in.Op != program.Shuffle || in.Mask[0]%4 != 0 {
-		return v, 0
-	}
-	for i, from := range in.Mask {
-		if from != in.Mask[0]+i || from >= in.Args[0].Type.Lanes {
-			return v, 0
+	if in := f.makers[v]; in != nil {
+		if word, ok := in.TakesWord(); ok {
+			return in.Args[0], word
 		}
 	}
-	return in.Args[0], in.Mask[0] / 4
+	return v, 0
 }
 
 // sum writes a chain with its fields in place.
