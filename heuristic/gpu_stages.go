@@ -258,7 +258,7 @@ func (a *analysis) stageChainThreads() int64 {
 // startNextLate lets the next kernel start only once this one has begun its work, where kernels
 // start early: the blocks of the kernel after it, which wait, would leave some multiprocessors more
 // blocks of a long kernel than others. H200, us at the start and after the wait: sort of 256 x 256 5.1 and
-// 3.3, of 100,000 72 and 49, scatter of 100,000 73 and 55.
+// 3.3, of 100,000 72 and 49, scatter of 100,000 73 and 55 (docs/bench/library-h200.txt).
 func (p *planner) startNextLate() {
 	if plan.TRIGGER.On(p.desc) {
 		p.add(plan.TRIGGER, "", int64(slices.Index(program.Trigger.Words(), "wait")+1))

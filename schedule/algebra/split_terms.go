@@ -70,25 +70,13 @@ func termsOf(s *state.Graph, p *state.Value, read *ir.UOp, terms int) *ir.UOp {
 	a := s.A
 	ranges, at, index := slices.Clone(p.Ranges), slices.Clone(p.Ranges), slices.Clone(read.Indices())
 	last := len(ranges) - 1
-	point, k := ranges[last], index[last]
-	if n, constant := point.Src[0].Int(); constant && n%termPoints == 0 && n > termPoints {
-		block, k := s.NewRange(a.Index(n/termPoints)), k
-		point = s.NewRange(a.Index(termPoints))
+	if n, constant := ranges[last].Src[0].Int(); constant && n%termPoints == 0 && n > termPoints {
+		block, point, k := s.NewRange(a.Index(n/termPoints)), s.NewRange(a.Index(termPoints)), index[last]
 		at[last] = a.Add(a.Mul(block, a.Index(termPoints)), point)
 		ranges[last], index[last] = block, a.Div(k, a.Index(termPoints))
 		ranges, index = append(ranges, point), append(index, a.Mod(k, a.Index(termPoints)))
-		last++
 	}
-	inSum := func(i int) bool { return slices.ContainsFunc(s.Free.Of(index[i]), expr.IsClosed) }
-	var order []int
-	for _, along := range []bool{true, false} {
-		for i := range last {
-			if inSum(i) == along {
-				order = append(order, i)
-			}
-		}
-	}
-	order = append(order, last)
+	order := sumsFirst(s, index)
 	ranges = lists.Map(order, func(i int) *ir.UOp { return ranges[i] })
 	index = lists.Map(order, func(i int) *ir.UOp { return index[i] })
 	var sum *ir.UOp
@@ -120,4 +108,20 @@ func termsOf(s *state.Graph, p *state.Value, read *ir.UOp, terms int) *ir.UOp {
 		}
 	}
 	return sum
+}
+
+// sumsFirst is the order of indices in which those come first that go along sums, and the last one,
+// the points of a tile, stays last.
+func sumsFirst(s *state.Graph, index []*ir.UOp) []int {
+	last := len(index) - 1
+	inSum := func(i int) bool { return slices.ContainsFunc(s.Free.Of(index[i]), expr.IsClosed) }
+	var sums, others []int
+	for i := range last {
+		if inSum(i) {
+			sums = append(sums, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	return slices.Concat(sums, others, []int{last})
 }

@@ -10,7 +10,8 @@ import (
 // keepsRow reports a pointwise value that takes a fold of its own row in: the kernel that stores it
 // costs no launch, since else one would store the fold alone. Readers that overlap, the windows of
 // a convolution or a pool, had better read it than compute it for each of their points: 3 x 3 over
-// rows divided by their sums take 3.2 us of an H200 with nine quotients, 2.2 with one.
+// rows divided by their sums take 3.2 us of an H200 with nine quotients, 2.2 with one
+// (docs/bench/library-h200.txt).
 func keepsRow(s *state.State, p *state.Value) bool {
 	folds := func(id int) bool { return s.FactsOf(s.Values[id].Body).Reduce && oncePerRow(s, s.Values[id]) }
 	return s.IsPointwise(p) && slices.ContainsFunc(s.ReadMemo[p.ID].Values, folds) && readInWindows(s, p, make(map[*state.Value]bool))
