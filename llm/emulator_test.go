@@ -19,8 +19,11 @@ import (
 	"tgc/heuristic"
 	"tgc/llm"
 	"tgc/llm/synth"
+	"tgc/nn"
+	"tgc/runtime"
 	"tgc/runtime/cuda"
 	"tgc/runtime/cuda/emulator"
+	"tgc/runtime/interp"
 )
 
 // Models on the emulated GPU: generated PTX, graphs and early launches, with the
@@ -116,20 +119,24 @@ func TestClustersEmulated(t *testing.T) {
 	}
 }
 
-// Models of types whose indices into a codebook lie two side by side give the logits of
-// the interpreter.
-func TestCodebooksEmulated(t *testing.T) {
-	for _, quant := range []string{"iq3_s", "iq2_s"} {
-		t.Run(quant, func(t *testing.T) {
+// Models of types whose indices into a codebook lie two side by side, or the fields of several
+// weights in a byte, give the logits of the interpreter.
+func TestSideBySideEmulated(t *testing.T) {
+	for _, c := range []struct {
+		quant string
+		mode  nn.Numeric
+	}{{"iq3_s", nn.Exact}, {"iq2_s", nn.Exact}, {"q2_0", nn.Exact}, {"q2_0", nn.Int8}, {"q1_0", nn.Exact}, {"q1_0", nn.Int8}} {
+		t.Run(c.quant+" "+c.mode.String(), func(t *testing.T) {
 			t.Parallel()
-			f := synthetic(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=907,pure=1,quant="+quant)
+			f := synthetic(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=907,pure=1,quant="+c.quant)
 			model, err := llm.NewModel(f)
 			if err != nil {
 				t.Fatal(err)
 			}
+			gpu := openDevice(t, "cuda:emu")
 			var rows [2][][]float32
-			for i, dev := range []string{"interp", "cuda:emu"} {
-				session, err := llm.NewSession(t.Context(), model, openDevice(t, dev), llm.SessionOptions{Context: 8})
+			for i, dev := range []runtime.Device{interp.New(interp.Options{Target: gpu.Target()}), gpu} {
+				session, err := llm.NewSession(t.Context(), model, dev, llm.SessionOptions{Context: 8, Mode: c.mode})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -162,13 +162,17 @@ func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse || inPanels(s, v))
 }
 
-// unsignedCodes writes signed codes among the factors of a sum as unsigned ones with an offset. The
-// target's instruction has one unsigned side: of two signed ones it is needed twice, for what moving
+// unsignedCodes writes codes among the factors of a sum in the way that the target's instruction for
+// sums of bytes takes: what a bit chooses as a number with an offset; signed ones as unsigned ones with an
+// offset, where it has one unsigned side. Of two signed ones it would be needed twice, for what moving
 // one of them up adds, which an offset says once for a group of a token.
 func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 	p := &s.Opt.Profile
-	if !p.IntegerSums || !p.ByteDots || !hasIntegers(s, analyse.Factors(u.Src[0])) {
+	if p.IntegerSums && !p.ByteDots || !hasIntegers(s, analyse.Factors(u.Src[0])) {
 		return factors
+	}
+	if !p.IntegerSums {
+		return lists.Map(factors, s.OfBit)
 	}
 	return lists.Map(factors, func(f *ir.UOp) *ir.UOp {
 		if s.Granularity(f, u.ReduceRange()) > 1 {

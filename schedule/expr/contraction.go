@@ -2,6 +2,8 @@ package expr
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -296,6 +298,43 @@ func (s *Exprs) Unsigned(f *ir.UOp) *ir.UOp {
 	}
 	q := s.A.Cast(s.A.Binary(ir.OpXor, f.Src[0], s.A.ConstInt(ir.I8, -128)), ir.U8)
 	return s.A.Add(s.A.Cast(q, f.DType), s.A.Const(f.DType, -128))
+}
+
+// OfBit is a factor that chooses one of two integers by a bit of a weight as a number with an
+// offset, (bit << n) + c, for instructions that sum products of bytes; others stay.
+func (s *Exprs) OfBit(f *ir.UOp) *ir.UOp {
+	if f.Op != ir.OpWhere || !f.DType.IsFloat() || !s.isFieldsOnly(f) {
+		return f
+	}
+	set, okSet := f.Src[1].Float()
+	clear, okClear := f.Src[2].Float()
+	x, n := testedBit(f.Src[0])
+	up := bits.TrailingZeros64(uint64(int64(set - clear)))
+	if x == nil || !okSet || !okClear || clear != float64(int64(clear)) || math.Abs(clear) > maxExactInteger || set-clear != float64(int64(1)<<up) || up > 6 {
+		return f
+	}
+	bit := s.A.And(s.A.Binary(ir.OpShr, x, n), s.A.ConstInt(x.DType, 1))
+	code := s.A.Binary(ir.OpShl, s.A.Cast(bit, ir.U8), s.A.ConstInt(ir.U8, int64(up)))
+	return s.A.Add(s.A.Cast(code, f.DType), s.A.Const(f.DType, clear))
+}
+
+// testedBit is an unsigned x and an n, where a condition is that bit n of x is set: 0 < (1<<n & x).
+func testedBit(u *ir.UOp) (x, n *ir.UOp) {
+	if u.Op != ir.OpCmpLt || u.Src[1].Op != ir.OpAnd || u.Src[1].DType.IsSigned() {
+		return nil, nil
+	}
+	if zero, ok := u.Src[0].Int(); !ok || zero != 0 {
+		return nil, nil
+	}
+	for i, m := range u.Src[1].Src {
+		if m.Op != ir.OpShl {
+			continue
+		}
+		if one, ok := m.Src[0].Int(); ok && one == 1 {
+			return u.Src[1].Src[1-i], m.Src[1]
+		}
+	}
+	return nil, nil
 }
 
 // WithinByte is a code with an offset as one signed byte where it is one, f(q + c) for f(q) + c; others stay.

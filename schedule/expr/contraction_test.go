@@ -98,3 +98,23 @@ func checkLevels(t *testing.T, s *expr.Exprs, name string, c *expr.Contraction) 
 		}
 	}
 }
+
+// A weight that a bit chooses is a code with an offset: 2*bit - 1 for 1 and -1. One that no single
+// bit of it chooses, or that is no integer, stays.
+func TestOfBit(t *testing.T) {
+	s := expr.New(ir.NewArena())
+	for name, want := range map[string]bool{"Q1_0": true, "Q2_0": false, "IQ1_S": false, "IQ3_S": false} {
+		f, _ := packed.Lookup(name)
+		_, factors := product(s, f)
+		code := false
+		for _, w := range factors {
+			of := s.OfBit(w)
+			if of != w {
+				code = s.RoleOf(of) == expr.OffsetCode && s.Bounds.Of(of.Src[0].Src[0]).Within(0, 2)
+			}
+		}
+		if code != want {
+			t.Errorf("%s: a code with an offset: %v, want %v", name, code, want)
+		}
+	}
+}

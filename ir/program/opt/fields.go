@@ -77,6 +77,21 @@ func (f fieldFinder) constant(v *program.Value) (int64, bool) {
 	return in.Int, true
 }
 
+// byteOf is the word of which a value is a byte.
+func (f fieldFinder) byteOf(v *program.Value) (w *program.Value, place int, ok bool) {
+	in := f.makers[v]
+	if in == nil || in.Op != program.Alu || in.Ir != ir.OpCast || in.Args[0].Type != program.Scalar(ir.U32) {
+		return nil, 0, false
+	}
+	w = in.Args[0]
+	if shift := f.makers[w]; shift != nil && shift.Op == program.Alu && shift.Ir == ir.OpShr {
+		if n, known := f.constant(shift.Args[1]); known && n%byteBits == 0 && n < 4*byteBits {
+			return shift.Args[0], int(n / byteBits), true
+		}
+	}
+	return w, 0, true
+}
+
 // reach are the bits that fields have in the end.
 func reach(fields []field) (all uint8) {
 	for _, f := range fields {

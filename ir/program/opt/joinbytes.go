@@ -104,21 +104,6 @@ func (j *byteJoiner) describe(v *program.Value, c *wordByte) bool {
 	return true
 }
 
-// byteOf is the word of which a value is a byte.
-func (j *byteJoiner) byteOf(v *program.Value) (w *program.Value, place int, ok bool) {
-	in := j.makers[v]
-	if in == nil || in.Op != program.Alu || in.Ir != ir.OpCast || in.Args[0].Type != program.Scalar(ir.U32) {
-		return nil, 0, false
-	}
-	w = in.Args[0]
-	if shift := j.makers[w]; shift != nil && shift.Op == program.Alu && shift.Ir == ir.OpShr {
-		if n, known := j.constant(shift.Args[1]); known && n%byteBits == 0 && n < 4*byteBits {
-			return shift.Args[0], int(n / byteBits), true
-		}
-	}
-	return w, 0, true
-}
-
 // word computes all four bytes that are made as one is.
 func (j *byteJoiner) word(v *program.Value) (out *program.Value) {
 	if in := j.makers[v]; in.Ir == ir.OpWhere {

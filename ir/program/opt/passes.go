@@ -89,6 +89,11 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Why: "the fills of several shared arrays from one row are lowered apart, and load and fold the row once each",
 		}, alone(eliminateCommonSubexpressions)),
 		onGPU(pass.Info{
+			Name: "transpose-bytes", Needs: []string{oneOfEach},
+			Doc: "compute fields that lie side by side in bytes for the four bytes of a word together, a place at a time",
+			Why: "each lane of a byte's fields has a shift of its own, which takes it out of the word: a shift, a mask and a permute for each weight",
+		}, alone(transposeBytes)),
+		onGPU(pass.Info{
 			Name: "dot-fields", Needs: []string{oneOfEach},
 			Doc: "let sums of bytes take the bits of weights where they lie, and shift the sums",
 			Why: "a shift and a mask for each word, and the joining of what lies in several, are most of the instructions of weights of a few bits",
