@@ -291,8 +291,11 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	threads := math.Ceil(active/warp) * warp
 	rows, turns := float64(c.rows), float64(c.turns)
 	blocks := max(math.Ceil(c.blocks), 1)
+	passes := 1.0 // over the weights
 	if k.tile > 1 {
-		turns = math.Ceil(k.tile / float64(c.rows*c.groups))
+		if turns = math.Ceil(k.tile / float64(c.rows*c.groups)); turns > 1 {
+			passes = k.uses // each makes all of its tile before the next begins
+		}
 	}
 	operations, registers := c.operations(k, t)
 	point := k.bytes / (k.rows * k.points)
@@ -309,14 +312,14 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor
 	p.memory = busiest * k.bytes / blocks * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(min(units, blocks), units/t.Unit)
 	p.memory *= 1 + t.Line*max(math.Log2(lineThreads/float64(c.sharing)), 0)
-	p.memory *= 1 + t.Apart*float64(c.apart-1)
+	p.memory *= (1 + t.Apart*float64(c.apart-1)) * passes
 	sums := busiest * k.rows / blocks * k.points * threads / active * math.Pow(float64(c.sharing*c.iterations*c.loaded)/k.points, t.Padding)
-	issued := sums * operations
+	issued := sums * (operations + (passes-1)*c.decoding(k, t))
 	if !c.staged { // each thread computes what its rows share
 		issued += sums / rows * k.invariant / k.points
 	}
 	p.issue = issued/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*c.reading(k, t)*k.uses
-	p.serial = turns * (float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)
+	p.serial = turns * (passes*float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)
 	block, whole := t.Block, 0.0
 	if k.dot && k.uses == 1 {
 		if block = t.BlockBytes; c.fills(k, threads) {
@@ -334,6 +337,14 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	return p
 }
 
+// decoding are those operations on a weight that all of its uses share.
+func (c *mapped) decoding(k *work, t *target.Threads) float64 {
+	if k.dot {
+		return t.Dot * k.decoding / k.points
+	}
+	return k.decoding / k.points
+}
+
 // operations is what a thread executes for a weight, and the registers that it needs.
 func (c *mapped) operations(k *work, t *target.Threads) (operations, registers float64) {
 	each, extract := 1.0, t.Extract
@@ -344,7 +355,7 @@ func (c *mapped) operations(k *work, t *target.Threads) (operations, registers f
 	operations = (operations + t.Scale*k.scales*float64(c.scaled-1)) / k.points
 	values := t.Decoded * operations
 	if k.uses > 1 { // a thread holds what it has of all sums
-		values = t.Decoded*each*k.decoding/k.points + t.Held*k.uses*k.sums
+		values = t.Decoded*c.decoding(k, t) + t.Held*k.uses*k.sums
 	}
 	registers = t.Registers + float64(c.rows)*(float64(c.atOnce)*k.bytes/(k.rows*k.points)/4+values)
 	return operations + (t.Permuted*k.lookups.permuted+t.Table*k.lookups.loaded)/k.points, max(registers, 32)

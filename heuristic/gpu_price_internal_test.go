@@ -40,3 +40,24 @@ func TestLanesShareBytes(t *testing.T) {
 		}
 	}
 }
+
+// The rows of a tile in two turns: each use makes both of them before the next use begins, and reads
+// and decodes the weights again.
+func TestTurnsOfTilesReadAgain(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost := func(uses float64, groups int64) price {
+		k := &work{rows: 28672, points: 4096, bytes: 28672 * 4096 / 2, operations: 4 * 4096, decoding: 2 * 4096, uses: uses, sums: 4, tile: 32, dot: true, sharers: 1}
+		a := &analysis{desc: desc}
+		m := &mapped{planner: a.plan(), mapping: mapping{rows: 1, turns: 1}, sharing: 8, groups: groups, blocks: 896, atOnce: 64, loaded: 64, iterations: 8, shared: 1, scaled: 1, apart: 1, run: 16}
+		return m.estimate(k, &desc.Threads)
+	}
+	if one, two := cost(1, 32), cost(1, 16); two.memory > 1.01*one.memory {
+		t.Errorf("one use: %.0f ns to read the weights in two turns, %.0f in one", two.memory, one.memory)
+	}
+	if one, two := cost(4, 32), cost(4, 16); two.memory < 2*one.memory || two.total < 1.5*one.total {
+		t.Errorf("four uses: %+v in two turns, %+v in one", two, one)
+	}
+}

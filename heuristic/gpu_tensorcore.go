@@ -87,6 +87,9 @@ func (m *matrixProduct) plan(t *matrixTile) *planner {
 	}
 	p.leaveFactors(m.chains)
 	p.aroundRows(m.rowsOf(m.weights), t.threads())
+	if !t.panels { // whose sums take the registers that weights would wait in
+		p.preload(m.weights)
+	}
 	return p
 }
 
