@@ -20,7 +20,8 @@ func TestAttentionOfQueries(t *testing.T) {
 		{"short rows", 1, 24, 16, "VECTOR s0 16; UPCAST s3 24; UNROLL r1 4; UNROLL r0 8; TILE r0; FMA"},
 		{"decoding", 4, 64, 0, ""},
 		{"odd queries", 2, 16, 17, ""},
-		{"long rows", 2, 128, 16, ""},
+		{"long rows", 2, 128, 16, "VECTOR s0 16; UPCAST s3 128; UNROLL r1 4; UNROLL r0 4; TILE r0; FMA"},
+		{"longer rows", 1, 192, 16, ""},
 	} {
 		b := newBuilder()
 		sink := b.attention(1, tt.group, 40, tt.head, tt.queries)
