@@ -50,7 +50,7 @@ type Progress struct {
 
 // DefaultOptions suit kernels of a step: several candidates at once for each processor.
 func DefaultOptions() Options {
-	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 16, Expected: 2048}
+	return Options{Beam: 4, Seed: 1, Batch: usualBatch(), Round: 256, Priced: 16, Expected: 8192}
 }
 
 // Result is what a search of one kernel has found.
@@ -97,24 +97,24 @@ const nearly = 1.02
 // Run searches plans of a kernel. When the context ends or the budget is spent, what was found
 // counts. An error means that the tester cannot go on.
 func Run(ctx context.Context, k Kernel, tester Tester, options Options) (*Result, error) {
-	s := &search{kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), known: make(map[string]bool), expanded: make(map[string]bool), idle: newIdle(), start: time.Now()}
-	var err error
-	if s.drafts, err = newDrafts(k.AST, k.Desc, options.Seed); err != nil {
+	s, err := newSearch(k, tester, options)
+	if err != nil {
 		return nil, err
 	}
 	plans, err := s.first(ctx)
-	for better := true; err == nil && better && len(plans) > 0 && s.inTime(ctx); {
+	for more := true; err == nil && more && len(plans) > 0 && s.inTime(ctx); {
 		before := bestTime(s.beam)
-		if err = s.try(ctx, plans); err != nil {
+		if err = s.try(ctx, plans); err != nil || s.options.Only {
 			break
 		}
-		better = bestTime(s.beam) < before*(1-Noise/2)
-		if s.options.Only {
-			break
+		s.vain++
+		if bestTime(s.beam) < before*(1-Noise/2) {
+			s.vain = 0
 		}
-		if plans, err = s.next(); !better && s.mayRestart() {
+		more = s.vain < s.patience()
+		if plans, err = s.next(); !more && s.mayRestart() {
 			plans, err = s.again(ctx)
-			better = true
+			more = true
 		}
 	}
 	if err != nil {
@@ -136,9 +136,21 @@ type search struct {
 	idle     *idle
 	beam     []Outcome         // since the search began anew, the fastest first
 	restarts int               // how often it did
+	vain     int               // rounds that found nothing faster since then, one after the other
 	prices   map[string]priced // of plans that have one
 	result   Result
 	start    time.Time
+}
+
+func newSearch(k Kernel, tester Tester, options Options) (*search, error) {
+	drafts, err := newDrafts(k.AST, k.Desc, options.Seed)
+	if err != nil {
+		return nil, err
+	}
+	return &search{
+		kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), drafts: drafts,
+		known: make(map[string]bool), expanded: make(map[string]bool), idle: newIdle(), start: time.Now(),
+	}, nil
 }
 
 func (s *search) inTime(ctx context.Context) bool {
@@ -176,26 +188,34 @@ func (s *search) first(ctx context.Context) ([]plan.Plan, error) {
 	return s.fresh(list, math.MaxInt), nil
 }
 
-// How many drafts a search from scratch begins with, and neighbours of each plan that a round of it tries: there
-// are more steps to go than from a plan that is good, and each has many neighbours that are better.
-const (
-	firstDrafts  = 512
-	scratchRound = 64
-)
+// firstDrafts are drafts that a search from scratch begins with.
+const firstDrafts = 512
+
+// patience is how many rounds in a row may find nothing faster. From scratch a round is some of many.
+func (s *search) patience() int {
+	if s.options.Scratch {
+		return 3
+	}
+	return 1
+}
 
 // mayRestart says whether a search goes on with other drafts where neighbours are no faster.
 func (s *search) mayRestart() bool { return s.options.Scratch && s.options.Budget > 0 }
 
 // again begins anew with other drafts: what they lead to is compared with what was found before in the end alone.
 func (s *search) again(ctx context.Context) ([]plan.Plan, error) {
-	s.beam = nil
+	s.beam, s.vain = nil, 0
 	s.restarts++
 	list, err := s.drafted(ctx)
 	return s.fresh(list, math.MaxInt), err
 }
 
-// next lists mixtures of the best, and neighbours of the beam.
+// next lists mixtures of the best, and neighbours of the beam; from scratch there are more steps to go, and it lists what
+// comes from the best by larger ones.
 func (s *search) next() (list []plan.Plan, err error) {
+	if s.options.Scratch {
+		return s.children()
+	}
 	best := make([]plan.Plan, min(2*s.options.Beam, len(s.beam)))
 	for i := range best {
 		if best[i], err = plan.Parse(s.beam[i].Plan); err != nil {
@@ -206,26 +226,18 @@ func (s *search) next() (list []plan.Plan, err error) {
 	for _, p := range best[:min(s.options.Beam, len(best))] {
 		if text := p.String(); !s.expanded[text] {
 			s.expanded[text] = true
-			list = append(list, s.fresh(s.idle.last(s.moves.of(p, 2*s.round()), p), s.round())...)
+			list = append(list, s.fresh(s.idle.last(s.moves.of(p, 2*s.options.Round), p), s.options.Round)...)
 		}
 	}
 	return list, nil
-}
-
-// round is how many neighbours of a plan a round tries.
-func (s *search) round() int {
-	if s.options.Scratch {
-		return min(s.options.Round, scratchRound)
-	}
-	return s.options.Round
 }
 
 // mixtures lists what pairs of plans make, those of the fastest first.
 func (s *search) mixtures(best []plan.Plan) (list []plan.Plan) {
 	for i, q := range best {
 		for _, p := range best[:i] {
-			list = append(list, s.fresh(s.moves.mixed(p, q), s.round()-len(list))...)
-			list = append(list, s.fresh(s.moves.mixed(q, p), s.round()-len(list))...)
+			list = append(list, s.fresh(s.moves.mixed(p, q), s.options.Round-len(list))...)
+			list = append(list, s.fresh(s.moves.mixed(q, p), s.options.Round-len(list))...)
 		}
 	}
 	return list

@@ -124,14 +124,22 @@ func NewBench(ctx context.Context, dev runtime.Device, ast *ir.UOp, options Benc
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{dev: dev, options: options, kernel: compiled, sizes: newCeilings(compiled), loaded: make(map[string]runtime.Executable), seen: make(map[string]string), best: math.Inf(1)}
-	b.points = symbolValues(compiled.Kernels[0].AST)
+	b := newLowering(compiled, options)
+	b.dev = dev
 	b.bytes = bytesOf(compiled.Kernels[0].AST, b.points[len(b.points)/2])
 	if err := b.prepareJudge(ctx); err != nil {
 		b.Close()
 		return nil, err
 	}
 	return b, nil
+}
+
+// newLowering makes a bench that lowers plans and runs none.
+func newLowering(compiled *engine.Compiled, options BenchOptions) *Bench {
+	b := &Bench{options: options, kernel: compiled, sizes: newCeilings(compiled), loaded: make(map[string]runtime.Executable), seen: make(map[string]string), best: math.Inf(1)}
+	b.judge.ast = compiled.Kernels[0].AST
+	b.points = symbolValues(b.judge.ast)
+	return b
 }
 
 // symbolValues are low, middle and high values of a kernel's symbols.
@@ -163,7 +171,7 @@ func MiddleOfSymbols(sink *ir.UOp) map[string]int64 {
 // prepareJudge finds contents that the kernel accepts, and what its results are.
 func (b *Bench) prepareJudge(ctx context.Context) (err error) {
 	j := &b.judge
-	j.ast, j.keepBits = b.kernel.Kernels[0].AST, b.options.KeepBits
+	j.keepBits = b.options.KeepBits
 	j.trials = []*trial{{set: 0, vars: b.points[len(b.points)/2]}, {set: 1, vars: b.points[len(b.points)-1]}}
 	if len(b.points) > 2 {
 		j.trials = append(j.trials, &trial{set: 1, vars: b.points[0]})

@@ -105,7 +105,8 @@ type draft struct {
 	opts    []plan.Opt
 }
 
-func (d *drafts) one() plan.Plan {
+// begin begins a draft that says nothing yet.
+func (d *drafts) begin() *draft {
 	n := len(d.free.Axes)
 	t := &draft{drafts: d, sure: d.rng.Float64(), threads: slices.Repeat([]int64{1}, n), warps: slices.Repeat([]int64{1}, n), lanes: slices.Repeat([]int64{1}, n), left: make([]int64, n), block: 1}
 	if d.desc.Kind == target.GPU {
@@ -114,6 +115,12 @@ func (d *drafts) one() plan.Plan {
 	for i, x := range d.free.Axes {
 		t.left[i], _ = x.Size()
 	}
+	return t
+}
+
+// one draws a plan.
+func (d *drafts) one() plan.Plan {
+	t := d.begin()
 	for i, x := range slices.Backward(d.free.Axes) {
 		if x.Kind == plan.ReduceAxis {
 			t.reduce(i)

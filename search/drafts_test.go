@@ -10,9 +10,7 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/kernel/plan"
-	"tgc/nn"
 	"tgc/target"
-	"tgc/tensor"
 )
 
 // Drafts are plans that the kernel accepts and that differ, of threads that a block may have.
@@ -60,8 +58,7 @@ type estimating struct {
 
 func newEstimating(t *testing.T, c *engine.Compiled, most int) (*estimating, context.Context) {
 	t.Helper()
-	b := &Bench{options: BenchOptions{Limits: DefaultLimits()}, kernel: c, sizes: newCeilings(c), seen: make(map[string]string)}
-	b.judge.ast, b.points = c.Kernels[0].AST, symbolValues(c.Kernels[0].AST)
+	b := newLowering(c, BenchOptions{Limits: DefaultLimits()})
 	ctx, stop := context.WithCancel(t.Context())
 	return &estimating{b, 0, most, stop}, ctx
 }
@@ -98,21 +95,16 @@ func TestScratchComesNear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := tensor.NewGraph()
-	g.Output("y", nn.Int8.Linear(g.Input("x", ir.F32, 1024), g.Packed("w", "Q8_0", 2048, 1024)))
-	c, err := g.Compile(t.Context(), desc, engine.Config{})
+	k := roundedProduct(t, desc)
+	c, err := engine.Compile(t.Context(), k.AST, desc, engine.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err = engine.Compile(t.Context(), c.Kernels[len(c.Kernels)-1].AST, desc, engine.Config{}); err != nil {
-		t.Fatal(err)
-	}
-	k := c.Kernels[0]
 	tester, ctx := newEstimating(t, c, 80)
 	want := tester.one(ctx, k.Plan).Time
 	options := DefaultOptions()
 	options.Scratch, options.Batch, options.Expected = true, 64, 300
-	r, err := Run(ctx, Kernel{k.AST, desc, k.Plan}, tester, options)
+	r, err := Run(ctx, k, tester, options)
 	if err != nil || len(r.Best) == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}

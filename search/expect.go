@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"tgc/engine"
 	"tgc/kernel/plan"
 )
 
@@ -71,11 +72,9 @@ func (expecting) Compare(_ context.Context, plans []plan.Plan, _ int) ([][]float
 
 func (expecting) Close() error { return nil }
 
-// The search by what is expected: plans that go on to the next round, neighbours of each, part of the time, and
-// how many times as much as of the best may be expected of the others.
+// The search by what is expected: part of the time, and how many times as much as of the best may be expected of
+// the others.
 const (
-	expectedBeam   = 16
-	expectedRound  = 32
 	forExpected    = 0.25
 	expectedWithin = 2.0
 )
@@ -86,11 +85,7 @@ func (s *search) drafted(ctx context.Context) ([]plan.Plan, error) {
 	if !ok || s.options.Expected == 0 {
 		return s.drafts.draw(firstDrafts), nil // others each time
 	}
-	options := Options{Beam: expectedBeam, Round: expectedRound, Batch: s.options.Batch / 4, Seed: s.options.Seed + 1 + uint64(s.restarts), Scratch: true, most: s.options.Expected}
-	if s.options.Budget > 0 {
-		options.Budget = max(time.Duration(forExpected*float64(s.options.Budget)), 1)
-	}
-	found, err := Run(ctx, s.kernel, expecting{e, ctx, make(map[string]string)}, options)
+	found, err := s.expected(ctx, e)
 	if err != nil {
 		return nil, ctxOr(ctx, err)
 	}
@@ -106,4 +101,48 @@ func (s *search) drafted(ctx context.Context) ([]plan.Plan, error) {
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// expected searches by what is expected of plans.
+func (s *search) expected(ctx context.Context, e Expecter) (*Result, error) {
+	options := Options{Batch: s.options.Batch, Seed: s.options.Seed + 1 + uint64(s.restarts), Scratch: true, most: s.options.Expected}
+	if s.options.Budget > 0 {
+		options.Budget = max(time.Duration(forExpected*float64(s.options.Budget)), 1)
+	}
+	by, err := newSearch(s.kernel, expecting{e, ctx, make(map[string]string)}, options)
+	if err != nil {
+		return nil, err
+	}
+	err = by.evolve(ctx)
+	return &by.result, err
+}
+
+// Rehearsal is what a search from scratch comes to by what is expected of programs alone.
+type Rehearsal struct {
+	Heuristic, Best float64 // what is expected of the heuristic's plan, and of the best that was found; in no unit
+	Plan            string  // the best
+	Lowered         int     // plans
+}
+
+// Rehearse searches plans of a kernel from scratch without a device: as a search from scratch does before it
+// measures any.
+func Rehearse(ctx context.Context, k Kernel, options Options, bench BenchOptions) (*Rehearsal, error) {
+	compiled, err := engine.Compile(ctx, k.AST, k.Desc, engine.Config{})
+	if err != nil {
+		return nil, err
+	}
+	b := newLowering(compiled, bench)
+	of, err := b.Expect(ctx, []plan.Plan{k.Plan})
+	if err != nil {
+		return nil, err
+	}
+	s, err := newSearch(k, expecting{of: b}, options)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.expected(ctx, b)
+	if err != nil || len(found.Best) == 0 {
+		return &Rehearsal{Heuristic: of[0].Time, Best: math.Inf(1)}, err
+	}
+	return &Rehearsal{of[0].Time, found.Best[0].Time, found.Best[0].Plan, len(found.Outcomes)}, nil
 }

@@ -40,12 +40,18 @@ const (
 	featureTail     // part of them that is empty in the last
 	featureAsked    // bytes that a multiprocessor asks for in a row
 	featureThread   // instructions of a thread
+	featurePath     // cycles that a thread waits for what it computes from, at least
+	featureSectors  // of 32 bytes that warps ask memory for
+	featureLines    // of 128 bytes
+	featureBanks    // times that shared memory is busy
+	featureBytes    // of its buffers
+	featureEstimate // of its time, where nothing was learned
 	numFeatures
 )
 
 var featureNames = [numFeatures]string{
 	"memory", "float", "integer", "matrix", "move", "control", "instructions", "blocks", "threads", "idle", "few", "source",
-	"flight", "loads", "wide", "live", "barriers", "fixed", "shared", "resident", "waves", "tail", "asked", "thread",
+	"flight", "loads", "wide", "live", "barriers", "fixed", "shared", "resident", "waves", "tail", "asked", "thread", "path", "sectors", "lines", "banks", "bytes", "estimate",
 }
 
 // Features describe a candidate.
@@ -66,6 +72,8 @@ func FeaturesOf(p *program.Program, source int, desc *target.Desc, vars map[stri
 	f[featureSource] = math.Log1p(float64(source))
 	f.shape(p, desc, units, workers)
 	f[featureThread] = f[featureAll] - f[featureThreads] - f[featureBlocks]
+	f.memory(p, vars)
+	f[featureEstimate] = math.Log(f.estimate(desc))
 	return f
 }
 
@@ -82,6 +90,20 @@ func (f *Features) shape(p *program.Program, desc *target.Desc, units, workers f
 		f[i] = math.Log1p(v)
 	}
 	f[featureWaves], f[featureTail] = math.Log(waves), math.Log(math.Ceil(waves)/waves)
+}
+
+// memory adds what accesses ask for, and how long a thread waits for them.
+func (f *Features) memory(p *program.Program, vars map[string]int64) {
+	f[featurePath] = math.Log1p(traffic.Path(p, vars))
+	bytes := 0.0
+	for _, param := range p.Params {
+		if param.Kind == program.ParamBuffer {
+			bytes += float64(param.Bytes)
+		}
+	}
+	f[featureBytes] = math.Log1p(bytes)
+	r := traffic.RequestsOf(p, vars)
+	f[featureSectors], f[featureLines], f[featureBanks] = math.Log1p(r.Sectors), math.Log1p(r.Lines), math.Log1p(r.Banks)
 }
 
 // Instructions is by how many instructions a candidate is scored, where nothing was learned.
@@ -105,6 +127,9 @@ type Model struct {
 // ridge keeps weights of features small that say little: its part of what the features vary by.
 const ridge = 1e-2
 
+// forFast is by which power of its speed a candidate counts more for trees: which of the slow ones is slowest is of no use.
+const forFast = 2
+
 // FitModel fits weights to the times of kernels, each about its own mean: how long kernels take
 // beside one another does not count. Trees are fitted to what is left.
 func FitModel(kernels [][]Timed) *Model {
@@ -112,6 +137,10 @@ func FitModel(kernels [][]Timed) *Model {
 	var targets, weights []float64
 	weigh := fitWeights(kernels)
 	for _, list := range kernels {
+		fastest := math.Inf(1)
+		for _, c := range list {
+			fastest = min(fastest, c.Time)
+		}
 		mean := 0.0
 		for _, c := range list {
 			mean += (math.Log(c.Time) - weigh.Score(c.Features)) / float64(len(list))
@@ -119,7 +148,7 @@ func FitModel(kernels [][]Timed) *Model {
 		for _, c := range list {
 			rows = append(rows, c.Features)
 			targets = append(targets, math.Log(c.Time)-weigh.Score(c.Features)-mean)
-			weights = append(weights, 1/float64(len(list))) // every kernel counts as much
+			weights = append(weights, math.Pow(fastest/c.Time, forFast)/float64(len(list))) // every kernel counts as much
 		}
 	}
 	weigh.Trees = growTrees(rows, targets, weights)

@@ -48,11 +48,11 @@ func (t Tree) check() error {
 // How trees are grown: each a little of what those before have left (Friedman, Greedy Function
 // Approximation, 2001).
 const (
-	treeCount  = 120
-	treeDepth  = 3
-	treeRate   = 0.1
+	treeCount  = 300
+	treeDepth  = 4
+	treeRate   = 0.07
 	treeLeast  = 25 // rows of an answer
-	treeBounds = 24 // that are tried of a feature
+	treeBounds = 32 // that are tried of a feature
 	mostNodes  = 1 << 10
 	mostTrees  = 1 << 12
 )

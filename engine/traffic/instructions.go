@@ -59,7 +59,14 @@ func pipeOf(in *program.Instr) Pipe {
 
 // count counts the instructions of one pipe, or of all.
 func count(p *program.Program, vars map[string]int64, vectorBytes int, only *Pipe) float64 {
-	w := &walk{width: max(vectorBytes, 1), only: only, typical: make(map[*program.Value]float64)}
+	w := newWalk(p, vars, vectorBytes)
+	w.only = only
+	return w.block(p.Body) * float64(p.Threads())
+}
+
+// newWalk begins a walk with what is known of a program's variables.
+func newWalk(p *program.Program, vars map[string]int64, vectorBytes int) *walk {
+	w := &walk{width: max(vectorBytes, 1), typical: make(map[*program.Value]float64)}
 	for _, param := range p.Params {
 		if param.Kind != program.ParamVar {
 			continue
@@ -71,7 +78,7 @@ func count(p *program.Program, vars map[string]int64, vectorBytes int, only *Pip
 		w.typical[param.Value] = float64(n)
 	}
 	w.units = float64(p.Units())
-	return w.block(p.Body) * float64(p.Threads())
+	return w
 }
 
 // walk counts the instructions of blocks.
@@ -144,17 +151,23 @@ func (w *walk) size(t program.Type) float64 {
 
 // loop counts a FOR.
 func (w *walk) loop(in *program.Instr) float64 {
+	trips := w.trips(in)
+	own := 1.0
+	if w.only != nil && *w.only != ControlPipe {
+		own = 0
+	}
+	return trips * (own + w.block(in.Body))
+}
+
+// trips is how often a FOR goes round. Its index is in the middle of them from then on.
+func (w *walk) trips(in *program.Instr) float64 {
 	lo, hi, step := w.typical[in.Args[0]], w.typical[in.Args[1]], w.typical[in.Args[2]]
 	trips := 1.0
 	if step > 0 {
 		trips = max(math.Ceil((hi-lo)/step), 0)
 	}
 	w.typical[in.Body.Args[0]] = lo + math.Floor(max(trips-1, 0)/2)*step
-	own := 1.0
-	if w.only != nil && *w.only != ControlPipe {
-		own = 0
-	}
-	return trips * (own + w.block(in.Body))
+	return trips
 }
 
 // arms counts an IF.

@@ -6,6 +6,7 @@
 //	planbench -score pairs.jsonl.gz -fit 9000
 //	planbench -score tune.jsonl -fit 9000     # a log of tgc tune --log
 //	planbench -learn tune.jsonl > model.json  # what orders candidates of a search
+//	planbench -scratch 2048 "llama3.2:1b-q6_k int8"  # searches from scratch, without a device
 //
 // With -with, which may be repeated, Opts of passes that no candidate has are timed too:
 // every candidate of which they change the code is timed with and without, and their times are
@@ -74,6 +75,7 @@ func main() {
 		settings = append(settings, with)
 		return err
 	})
+	rehearsals := flag.Int("scratch", 0, "search the priced kernels of jobs from scratch by what is expected of so many plans each, without a device, and print it beside what is expected of the heuristic's")
 	learned := flag.Bool("learn", false, "fit the model that orders candidates to the logs of tgc tune and files of pairs that are named (of a kernel -n pairs), print it, and how well it does on each kernel when that is left out")
 	flag.Parse()
 	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry, inStep: *inStep}
@@ -83,6 +85,9 @@ func main() {
 	}
 	if *learned {
 		run = func() error { return b.learn(context.Background(), flag.Args(), os.Stdout) }
+	}
+	if *rehearsals > 0 {
+		run = func() error { return b.scratch(context.Background(), flag.Args(), *rehearsals, os.Stdout) }
 	}
 	if err := run(); err != nil {
 		log.Fatalf("planbench: %v", err)
