@@ -30,6 +30,7 @@ func planKernels(ctx context.Context, s *state) error {
 			}
 		}
 	}
+	startLate(s)
 	return findPlans(ctx, s)
 }
 

@@ -135,6 +135,9 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	if opts, why, record, ok := gpuGroups(a, axes); ok && a.plan().reuseAxis(axes) < 0 && !a.manyPoints(a.lastStore(a.axesOf(plan.StoreAxis))) {
 		return opts, why, record
 	}
+	if opts, why, record, ok := gpuShortRows(a, axes); ok {
+		return opts, why, record
+	}
 	p := a.plan()
 	largest := slices.MaxFunc(axes, func(i, j int) int { return cmp.Compare(a.nestPoints(i), a.nestPoints(j)) })
 	points := a.nestPoints(largest)

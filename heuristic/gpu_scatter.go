@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
 
@@ -12,7 +14,9 @@ import (
 // are theirs, and each warp then adds those of its own (kernel/lower/sparse.go); threads of
 // a warp run along rows, and where those are short each has points of its own. Each block
 // looks at every term, so that it is worth it where points are many: a term less costs the
-// block one look for all of its points and elements of a row, instead of one each.
+// block one look for all of its points and elements of a row, instead of one each. Integers
+// that threads alone have are added by those that look at them (kernel/lower/anyorder.go):
+// nothing waits but for loads.
 const (
 	scatterThreads = 512  // of a block, at most
 	scatterRoom    = 1024 // threads of a multiprocessor
@@ -22,6 +26,8 @@ const (
 	scatterUneven  = 2    // terms of the warp that has most, against what warps have on average
 	scatterOneHot  = 8    // operations of a term that is compared, selected and added: half of the time threads wait
 	scatterLooks   = 32   // terms that a thread looks at in a round
+	scatterTurns   = 8    // of those whose loads are in flight together
+	scatterWait    = 800  // ns that loads take, and what an atomic operation reads again
 )
 
 // scatterWay is how blocks and threads share the points of a scatter.
@@ -42,7 +48,9 @@ func gpuScatter(a *analysis, s *analyse.Scatter, axis int) ([]plan.Opt, string, 
 		return declined("own-points", "where a term counts depends on the element of its row")
 	}
 	p := a.plan()
-	w := p.scatterWay(axis, p.scatterSideBySide(axis, moving), terms)
+	row := p.scatterSideBySide(axis, moving)
+	anyOrder := row == 1 && len(p.opts) == 0 && program.HasAtomic(s.Fold.Arg.(ir.ReduceArg).Op, s.Fold.DType)
+	w := p.scatterWay(axis, row, terms, anyOrder)
 	oneHot := float64(a.points(a.axesOf(plan.StoreAxis))) * float64(terms) * scatterOneHot * a.opTime()
 	if w.ns >= oneHot {
 		return declined("few-points", "%d points look at %d terms in %.0f us, scattering takes %.0f us", p.size(axis), terms, oneHot/1e3, w.ns/1e3)
@@ -65,15 +73,18 @@ func (a *analysis) opTime() float64 { return 2 * float64(a.desc.Cost.Op) / 1e6 }
 
 // scatterWay is the cheapest: more blocks look at all terms more often, and fewer warps
 // have more terms each to take one after the other.
-func (p *planner) scatterWay(axis int, row, terms int64) (best scatterWay) {
+func (p *planner) scatterWay(axis int, row, terms int64, anyOrder bool) (best scatterWay) {
 	others := int64(1) // blocks beside those along the points
 	for _, i := range p.axesOf(plan.StoreAxis) {
 		if i < axis {
 			others = satMul(others, p.left(i))
 		}
 	}
-	units := int64(p.desc.Cost.Workers)
-	for owners := int64(1); owners*row <= scatterThreads && owners < 2*p.size(axis); owners *= 2 {
+	units, most := int64(p.desc.Cost.Workers), int64(scatterThreads)
+	if anyOrder {
+		most = scatterRoom
+	}
+	for owners := int64(1); owners*row <= most && owners < 2*p.size(axis); owners *= 2 {
 		threads := max(owners*row, int64(p.desc.WarpSize))
 		for points := int64(1); points <= ceil(p.size(axis), owners); points += max(points/2, 1) {
 			w := scatterWay{row: row, owners: owners, points: points, blocks: satMul(others, ceil(p.size(axis), owners*points))}
@@ -82,6 +93,9 @@ func (p *planner) scatterWay(axis int, row, terms int64) (best scatterWay) {
 			rounds := float64(ceil(terms, threads*scatterLooks)) * scatterRound
 			together := max(int64(p.desc.WarpSize)/row, 1) // threads of a warp that have points of their own
 			takes := float64(terms) * float64(points*min(together, owners)) / float64(p.size(axis)) * scatterTake * scatterUneven
+			if anyOrder {
+				rounds, takes = float64(ceil(terms, threads*scatterTurns))*scatterWait, 0
+			}
 			if w.ns = looks + waves*(rounds+takes); best.ns == 0 || w.ns < best.ns {
 				best = w
 			}

@@ -171,6 +171,31 @@ var gpuScatterCases = []gpuCase{
 	{"scatter last", func(b *builder) *ir.UOp { return scatterLast(b, 70, 110, 5) }, []string{
 		"SCATTER s0; LOCAL s1 5; LOCAL s0 16", "SCATTER s0; LOCAL s0 64; ROLL s0 2; ROLL s1", "SCATTER s0; LOCAL s0 48; ROLL s1",
 	}},
+	{"scatter counts", func(b *builder) *ir.UOp { return scatterCounts(b, 70, 1100) }, []string{
+		"SCATTER s0; LOCAL s0 16", "SCATTER s0; LOCAL s0 32; ROLL s0 2", "SCATTER s0; LOCAL s0 64; ROLL s0 2", "SCATTER s0; ROLL s0",
+	}},
+}
+
+// Integers are added where they belong by the thread that looks at them, floats in their order.
+func TestScatterInAnyOrder(t *testing.T) {
+	for name, want := range map[string]struct {
+		build func(b *builder) *ir.UOp
+		added string
+		times int
+	}{
+		"integers": {func(b *builder) *ir.UOp { return scatterCounts(b, 70, 1100) }, "atomic add", 8},
+		"largest":  {func(b *builder) *ir.UOp { return scatterLast(b, 70, 1100, 1) }, "atomic max", 8},
+		"floats":   {func(b *builder) *ir.UOp { return scatterRows(b, 70, 1100, 1) }, "atomic or", 16},
+	} {
+		b := newBuilder()
+		p, err := kernel.Lower(b.Arena, want.build(b), plan.Plan{Opts: []plan.Opt{{Kind: plan.SCATTER, Axis: "s0"}, {Kind: plan.LOCAL, Axis: "s0", Amount: 64}}}, hopper(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := show(p); strings.Count(text, want.added) != want.times || strings.Count(text, "atomic") != want.times {
+			t.Errorf("%s: want %d times %q in\n%s", name, want.times, want.added, text)
+		}
+	}
 }
 
 func TestGPUPlans(t *testing.T) {

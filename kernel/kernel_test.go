@@ -495,6 +495,16 @@ func scatterLast(b *builder, points, terms, dim int64) *ir.UOp {
 	return b.sink(b.Store(out, last, list(k, c), list(k, c)))
 }
 
+// scatterCounts counts the terms of each point, and adds their numbers: out[k] = y[k] - sum_j (pos[j]
+// == k ? x[j] : 0).
+func scatterCounts(b *builder, points, terms int64) *ir.UOp {
+	out, y := b.param(0, ir.I32, points), b.param(1, ir.I32, points)
+	pos, x := b.param(2, ir.I32, terms), b.param(3, ir.I32, terms)
+	k, j := b.rng(points), b.rng(terms)
+	sum := b.sum(b.Where(b.Eq(b.Load(pos, j), b.Cast(k, ir.I32)), b.Load(x, j), b.ConstInt(ir.I32, 0)), j)
+	return b.sink(b.Store(out, b.Sub(b.Load(y, k), sum), list(k), list(k)))
+}
+
 func TestDefaultPlan(t *testing.T) {
 	for name, build := range map[string]func(b *builder) *ir.UOp{
 		"elementwise": func(b *builder) *ir.UOp { return elementwise(b, 37) },

@@ -91,6 +91,10 @@ var atomics = map[ir.Op][]ir.DType{
 	ir.OpXor: {ir.I32, ir.U32, ir.I64, ir.U64},
 }
 
+// HasAtomic reports an operation on a type that memory combines atomically with one result in any
+// order: of integers.
+func HasAtomic(op ir.Op, d ir.DType) bool { return !d.IsFloat() && slices.Contains(atomics[op], d) }
+
 func checkAtomic(v *verifier, in *Instr) {
 	t := in.Result.Type
 	v.want("value", in.Args[1].Type, t)

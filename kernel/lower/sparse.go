@@ -117,10 +117,7 @@ func (h *hits) groupWords() int64 { return (h.words + wordBits - 1) / wordBits }
 // sparseLoop writes the loops of one store, whose body is what is left of it.
 func (l *storer) sparseLoop(p *sparseLoop, at coords, body func()) {
 	h := l.newHits(p)
-	elements := l.b.Index(1)
-	for _, i := range p.over {
-		elements = l.b.Mul(elements, h.rangeExtent(i))
-	}
+	elements := h.elements()
 	l.b.For(l.b.Index(0), elements, l.b.Index(h.looks*l.block.blockSize), nil, func(first *program.Value, _ []*program.Value) []*program.Value {
 		l.block.barrier()
 		h.clear()
@@ -130,6 +127,15 @@ func (l *storer) sparseLoop(p *sparseLoop, at coords, body func()) {
 		h.take(first, body)
 		return nil
 	})
+}
+
+// elements is how many there are.
+func (h *hits) elements() *program.Value {
+	n := h.b.Index(1)
+	for _, i := range h.over {
+		n = h.b.Mul(n, h.rangeExtent(i))
+	}
+	return n
 }
 
 // rangeExtent is the extent of a range that is known before all loops.
@@ -172,26 +178,39 @@ func (h *hits) look(first, elements *program.Value, at coords) {
 	turns := min(h.looks, sparseTurns)
 	step := turns * h.block.blockSize
 	h.b.For(h.b.Index(0), h.b.Index(h.looks*h.block.blockSize), h.b.Index(step), nil, func(from *program.Value, _ []*program.Value) []*program.Value {
-		type look struct{ element, counts, owner *program.Value }
-		looks := make([]look, turns) // all loads come before the first use
-		for k := range looks {
-			element := h.b.Add(h.b.Add(from, h.b.Index(int64(k)*h.block.blockSize)), h.block.tid)
-			looks[k].element = element
-			h.atElement(h.b.Add(first, element), elements, func(there *program.Value) {
-				for _, c := range h.conditions {
-					there = h.b.Alu(ir.OpAnd, there, h.exprs.settle(h.exprs.lower(c, at)).v)
-				}
-				looks[k].counts = there
-				if h.owner != nil {
-					looks[k].owner = h.exprs.settle(h.exprs.lower(h.owner, at)).v
-				}
-			})
-		}
-		for _, k := range looks {
-			h.b.If(k.counts, func() []*program.Value { h.note(k.element, k.owner); return nil }, nil)
-		}
+		h.eachLook(first, from, elements, turns, at, func(x look) {
+			h.b.If(x.counts, func() []*program.Value { h.note(x.element, x.owner); return nil }, nil)
+		})
 		return nil
 	})
+}
+
+// look is an element that a thread looks at.
+type look struct {
+	element, counts, owner *program.Value // its number among those that are looked at together
+	scope                  *scope         // of what depends on it
+}
+
+// eachLook runs f for some elements after the first ones, one each of the block's threads, then of
+// the next. All loads come before the first use.
+func (h *hits) eachLook(first, after, elements *program.Value, turns int64, at coords, f func(x look)) {
+	looks := make([]look, turns)
+	for k := range looks {
+		x := &looks[k]
+		x.element = h.b.Add(h.b.Add(after, h.b.Index(int64(k)*h.block.blockSize)), h.block.tid)
+		h.atElement(h.b.Add(first, x.element), elements, func(there *program.Value) {
+			for _, c := range h.conditions {
+				there = h.b.Alu(ir.OpAnd, there, h.exprs.settle(h.exprs.lower(c, at)).v)
+			}
+			x.counts, x.scope = there, h.scopes.stack[h.scopes.top()]
+			if h.owner != nil {
+				x.owner = h.exprs.settle(h.exprs.lower(h.owner, at)).v
+			}
+		})
+	}
+	for _, x := range looks {
+		f(x)
+	}
 }
 
 // note sets the bit of an element, and that of its word.

@@ -28,7 +28,11 @@ func (l *storer) emitStores(stores []shape.Store, level int, at coords) {
 			continue
 		}
 		if p := l.sparse(stores[i]); p != nil && level == 0 && j == i+1 {
-			l.sparseLoop(p, at, func() { l.emitStores(stores[i:j], len(p.over), at) })
+			if c := l.anyOrder(p, stores[i]); c != nil {
+				l.anyOrderLoop(p, c, at)
+			} else {
+				l.sparseLoop(p, at, func() { l.emitStores(stores[i:j], len(p.over), at) })
+			}
 		} else {
 			l.scopes.loop(r, func(*program.Loop) []*program.Value { l.emitStores(stores[i:j], level+1, at); return nil })
 		}

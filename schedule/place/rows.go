@@ -38,7 +38,7 @@ func oncePerRow(s *state.State, p *state.Value) bool {
 			return false
 		}
 	}
-	if len(inner) > 1 || len(inner) == 1 && s.Points(inner) < s.Opt.Profile.RowLanes {
+	if len(inner) > 1 || len(inner) == 1 && s.Points(inner) < s.Opt.Profile.RowLanes && !short(s, rows) {
 		return false // nobody could share the row's points
 	}
 	if foldsAlong(s.Exprs, c, inner) {
@@ -67,4 +67,10 @@ func multiplies(s *state.State, c, p *state.Value) bool {
 	return slices.ContainsFunc(ir.Toposort(c.Body), func(u *ir.UOp) bool {
 		return analyse.IsSum(u) && s.FactsOf(u.Src[0]).Weights && analyse.Uses(u.Src[0], p.Node)
 	})
+}
+
+// short reports rows so many that a few threads each are enough: they share short rows.
+func short(s *state.State, rows []*ir.UOp) bool {
+	p := &s.Opt.Profile
+	return p.Scatters && s.Points(rows) >= p.Parallel*p.RowLanes/8
 }
