@@ -23,9 +23,9 @@ func TestShortRowsOnGPU(t *testing.T) {
 	}
 	defer dev.Close()
 	rows := func(x *tensor.Tensor) []*tensor.Tensor {
-		return []*tensor.Tensor{x.Softmax(1), x.LayerNorm(1, nil, nil, 1e-5), x.LogSoftmax(1)}
+		return []*tensor.Tensor{x.Softmax(1), x.LayerNorm(1, nil, nil, 1), x.LogSoftmax(1)}
 	}
-	for _, shape := range [][]int{{20000, 3}, {17001, 5}, {17000, 35}, {16500, 100}} {
+	for _, shape := range [][]int{{20001, 3}, {17000, 35}, {16500, 100}} {
 		for k := range 3 {
 			t.Run(fmt.Sprint(shape, k), func(t *testing.T) {
 				build := func(x *tensor.Tensor) *tensor.Tensor { return rows(x)[k] }

@@ -12,6 +12,7 @@ import (
 const (
 	shortRow       = 128 // points; longer ones have warps of their own
 	shortRowPoints = 8   // of a thread, at most
+	shortRowWarps  = 2   // of a multiprocessor, at least: fewer rows have warps of their own
 )
 
 // gpuShortRows plans stores of points that share reduces over a short row, of any extent.
@@ -41,6 +42,11 @@ func gpuShortRows(a *analysis, axes []int) (opts []plan.Opt, why string, record 
 		return nil, "", Record{}, false
 	}
 	lanes := powerOfTwo(ceil(longest, shortRowPoints/2)-1, 1, int64(p.desc.WarpSize))
+	all, least := satMul(p.points(results.Meet(p.storeSet()).List()), lanes), int64(p.desc.WarpSize)*shortRowWarps
+	if all < least*int64(p.desc.Cost.Workers) {
+		return nil, "", Record{}, false
+	}
+	block := powerOfTwo(all/int64(p.desc.Cost.Workers), least, gpuReduceThreads)
 	share := func(kind, rest plan.OptKind, i int) {
 		p.split(kind, i, lanes)
 		p.split(rest, i, p.left(i))
@@ -52,10 +58,10 @@ func gpuShortRows(a *analysis, axes []int) (opts []plan.Opt, why string, record 
 	share(plan.LOCAL, plan.UPCAST, inner)
 	threads := lanes
 	for k := len(stores) - 1; k >= 0; k-- {
-		if i := stores[k]; !p.done[i] && p.constant(i) && threads < gpuReduceThreads {
-			n := p.threads(p.left(i), gpuReduceThreads/threads)
+		if i := stores[k]; !p.done[i] && p.constant(i) && threads < block {
+			n := p.threads(p.left(i), block/threads)
 			if lanes > 1 { // whole warps
-				n = powerOfTwo(2*p.left(i)-1, 1, gpuReduceThreads/threads)
+				n = powerOfTwo(2*p.left(i)-1, 1, block/threads)
 			}
 			p.split(plan.LOCAL, i, n)
 			threads *= n
