@@ -149,7 +149,8 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 		threads *= 2
 	}
 	results := p.longResults(points)
-	threads = max(p.rowThreads(results, points, threads), a.stageChainThreads())
+	chain := a.stageChainThreads()
+	threads = max(p.rowThreads(results, points, threads), chain)
 	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
 	if i := p.sideBySide(axes); i >= 0 {
 		threads = p.gpuColumns(i, axes)
@@ -173,6 +174,9 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	}
 	p.shareStages()
 	p.aroundRows(results, threads)
+	if chain > 1 {
+		p.startNextLate()
+	}
 	how := fmt.Sprintf("up to %d threads a reduce", threads)
 	if record.Reason == "columns" {
 		how = fmt.Sprintf("%d threads a block, side by side along %s", threads, a.axes[a.lastStore(a.axesOf(plan.StoreAxis))].Name)

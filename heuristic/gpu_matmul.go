@@ -17,6 +17,7 @@ const (
 	gpuTileRows   = 4
 	gpuTileTokens = 8
 	gpuTileLanes  = 8
+	gpuTileBytes  = 16               // of one load
 	gpuFewUses    = matrixTokens / 2 // of a weight in sums of bytes, up to which a tile of matrix instructions would be half empty
 
 	gpuPanelThreads = 256 // of a block that shares a panel
@@ -176,7 +177,7 @@ func (a *analysis) longStage(weights []*operand) int {
 func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 	inner := w.chain[len(w.chain)-1]
 	if p.constant(inner) && p.laneSafe(inner) {
-		p.split(plan.VECTOR, inner, powerOfTwoDivisor(p.left(inner), 4))
+		p.split(plan.VECTOR, inner, powerOfTwoDivisor(p.left(inner), gpuTileBytes/int64(max(w.accesses[0].DType.Size(), 4))))
 	}
 	got := int64(1)
 	points, copies := int64(1), int64(1)

@@ -28,6 +28,7 @@ const (
 	scatterLooks   = 32   // terms that a thread looks at in a round
 	scatterTurns   = 8    // of those whose loads are in flight together
 	scatterWait    = 800  // ns that loads take, and what an atomic operation reads again
+	scatterFill    = 20   // ns a point of a thread, which is written before and read after
 )
 
 // scatterWay is how blocks and threads share the points of a scatter.
@@ -94,7 +95,7 @@ func (p *planner) scatterWay(axis int, row, terms int64, anyOrder bool) (best sc
 			together := max(int64(p.desc.WarpSize)/row, 1) // threads of a warp that have points of their own
 			takes := float64(terms) * float64(points*min(together, owners)) / float64(p.size(axis)) * scatterTake * scatterUneven
 			if anyOrder {
-				rounds, takes = float64(ceil(terms, threads*scatterTurns))*scatterWait, 0
+				rounds, takes = float64(ceil(terms, threads*scatterTurns))*scatterWait, float64(points)*scatterFill
 			}
 			if w.ns = looks + waves*(rounds+takes); best.ns == 0 || w.ns < best.ns {
 				best = w
