@@ -15,7 +15,7 @@ import (
 // a warp run along rows, and where those are short each has points of its own. Each block
 // looks at every term, so that it is worth it where points are many: a term less costs the
 // block one look for all of its points and elements of a row, instead of one each. Integers
-// that threads alone have are added by those that look at them (kernel/lower/anyorder.go):
+// that threads alone have are added by those that look at them (kernel/lower/sparse.go):
 // nothing waits but for loads.
 const (
 	scatterThreads = 512  // of a block, at most
