@@ -232,7 +232,7 @@ func (h *hoister) stage(u *ir.UOp) {
 	a := h.st.Arena
 	free := h.inner(h.free.Of(u))
 	inner := append(free.Minus(h.lanes).List(), free.Meet(h.lanes).List()...)
-	bytes := int64(max(u.DType.Size(), 1))
+	bytes, points := int64(max(u.DType.Size(), 1)), int64(1)
 	rename := make(map[*ir.UOp]*ir.UOp)
 	var ranges, index []*ir.UOp
 	for _, i := range inner {
@@ -241,7 +241,7 @@ func (h *hoister) stage(u *ir.UOp) {
 		if !constant {
 			return
 		}
-		bytes *= max(n, 1)
+		bytes, points = bytes*max(n, 1), points*max(n, 1)
 		rename[r] = h.st.newRange(r.Src[0])
 		ranges, index = append(ranges, rename[r]), append(index, r)
 	}
@@ -254,8 +254,8 @@ func (h *hoister) stage(u *ir.UOp) {
 		p := newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.StageAxis, z, nil)
 		if k == len(ranges)-1 && !h.serial.Has(inner[k]) {
 			lanes := h.st.Desc.VectorBytes / u.DType.Size()
-			if h.holdsDot(u) {
-				lanes = 1 // the bytes that a dot sums are its lanes
+			if h.holdsDot(u) || threads > 1 && points <= threads && holdsSum(u) {
+				lanes = 1 // the bytes that a dot sums are its lanes; a thread of its own makes each sum
 			}
 			p.Segments = stageSegments(z, cuts[index[k]], lanes)
 		}
@@ -294,6 +294,11 @@ func (h *hoister) threadsInside(u *ir.UOp) int64 {
 // holdsDot reports an expression with a sum that is a dot.
 func (h *hoister) holdsDot(u *ir.UOp) bool {
 	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpReduce && h.dots[x.ReduceRange()] })
+}
+
+// holdsSum reports an expression with a reduce.
+func holdsSum(u *ir.UOp) bool {
+	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpReduce })
 }
 
 // stageLimit is the most bytes that a hoisted stage may take.

@@ -168,11 +168,11 @@ func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 // one of them up adds, which an offset says once for a group of a token.
 func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 	p := &s.Opt.Profile
-	if p.IntegerSums && !p.ByteDots || !hasIntegers(s, analyse.Factors(u.Src[0])) {
-		return factors
-	}
 	if !p.IntegerSums {
 		return lists.Map(factors, s.OfBit)
+	}
+	if !p.ByteDots || !hasIntegers(s, analyse.Factors(u.Src[0])) {
+		return factors
 	}
 	return lists.Map(factors, func(f *ir.UOp) *ir.UOp {
 		if s.Granularity(f, u.ReduceRange()) > 1 {

@@ -1,6 +1,8 @@
 package opt
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/program"
 )
@@ -9,7 +11,8 @@ import (
 // as a number: each word was shifted down and masked. Here a sum takes the bits where they lie, and
 // is shifted once for all its words: (x>>s & m) * y is (x & m<<s) * y, divided by 2^s, without a rest.
 // Shifts and masks have half the rate of an NVIDIA GPU's multiplications. What joins bits of two bytes
-// stays as it is: two sums in place of one cost more than they save (docs/bench/h200-fields.txt).
+// is joined where one of them lies, if a byte has room for both there. Two sums in place of one cost
+// more than they save (docs/bench/h200-fields.txt).
 
 // dotFields makes sums of bytes read upper fields of weights in place.
 func dotFields(p *program.Program) {
@@ -29,21 +32,23 @@ type fielder struct {
 	fieldFinder
 	readers map[*program.Value]int
 	renamed map[*program.Value]*program.Value // last sums of chains
-	masked  map[field]*program.Value          // of the block that is being written
+	placed  map[*program.Value]*program.Value // fields in place, of the block that is being written
 }
 
-// fieldDot is a sum of products of four bytes, and the field that a factor is a word of.
+// fieldDot is a sum of products of four bytes, and the fields that a factor is a word of.
 type fieldDot struct {
 	in     program.Instr
-	field  field
+	of     *program.Value // joined of the fields
+	fields []field        // in place
+	up     int            // so far up from where they are in of
 	word   int
 	factor int // its argument
 }
 
 // block writes a block and those in it anew.
 func (f *fielder) block(b *program.Block) {
-	outer, instrs := f.masked, b.Instrs
-	f.masked = make(map[field]*program.Value)
+	outer, instrs := f.placed, b.Instrs
+	f.placed = make(map[*program.Value]*program.Value)
 	chains, inside := f.chains(instrs)
 	b.Instrs = make([]program.Instr, 0, len(instrs))
 	for i, in := range instrs {
@@ -61,7 +66,7 @@ func (f *fielder) block(b *program.Block) {
 			}
 		})
 	}
-	f.masked = outer
+	f.placed = outer
 }
 
 // chains finds sums that go into one another, and nowhere else, whose fields lie equally far
@@ -107,7 +112,7 @@ func (f *fielder) chain(instrs []program.Instr, list []int) (chain []fieldDot) {
 	}
 	for _, i := range list {
 		d, ok := f.dot(instrs[i])
-		if !ok || len(chain) > 0 && d.field.up != chain[0].field.up || len(list) <= perSum*f.readers[d.in.Args[d.factor]] {
+		if !ok || len(chain) > 0 && d.up != chain[0].up || len(list) <= perSum*f.readers[d.in.Args[d.factor]] {
 			return nil
 		}
 		chain = append(chain, d)
@@ -115,15 +120,39 @@ func (f *fielder) chain(instrs []program.Instr, list []int) (chain []fieldDot) {
 	return chain
 }
 
-// dot reads a sum of which a factor is a word of a field that is shifted down.
+// dot reads a sum of which a factor is a word of fields of which one is shifted down.
 func (f *fielder) dot(in program.Instr) (fieldDot, bool) {
 	for k := 2; k >= 1; k-- {
 		of, word := f.wordOf(in.Args[k])
-		if fields := f.fieldsOf(of); len(fields) == 1 && fields[0].up < 0 {
-			return fieldDot{in, fields[0], word, k}, true
+		if fields, up := lifted(f.fieldsOf(of)); up > 0 {
+			return fieldDot{in, of, fields, up, word, k}, true
 		}
 	}
 	return fieldDot{}, false
+}
+
+// lifted moves fields up so far that most of those that were shifted are where they lie, and
+// none leaves its byte; by 0, if that saves no shift.
+func lifted(fields []field) (moved []field, up int) {
+	shifts := func(up int) (n int) {
+		for _, f := range fields {
+			if f.up+up != 0 {
+				n++
+			}
+		}
+		return n
+	}
+	for _, f := range fields {
+		out := func(g field) bool { return shifted(shifted(g.bits, g.up-f.up), f.up-g.up) != g.bits }
+		if f.up < 0 && shifts(-f.up) < shifts(up) && !slices.ContainsFunc(fields, out) {
+			up = -f.up
+		}
+	}
+	for _, f := range fields {
+		f.up += up
+		moved = append(moved, f)
+	}
+	return moved, up
 }
 
 // wordOf is the vector of which a factor is a word.
@@ -142,17 +171,36 @@ func (f *fielder) sum(chain []fieldDot) *program.Value {
 	total := f.Zero(first.Type)
 	for _, d := range chain {
 		args := [2]*program.Value{d.in.Args[1], d.in.Args[2]}
-		args[d.factor-1] = f.Slice(f.bytes(d.field), 4*d.word, 4)
+		args[d.factor-1] = f.Slice(f.bytes(d), 4*d.word, 4)
 		total = f.Dot4(total, args[0], args[1])
 	}
-	total = f.Alu(ir.OpShr, total, f.Int(total.Type, int64(-chain[0].field.up)))
+	total = f.Alu(ir.OpShr, total, f.Int(total.Type, int64(chain[0].up)))
 	return f.Add(total, first)
 }
 
-// bytes are the bits of a field, where they lie.
-func (f *fielder) bytes(of field) *program.Value {
-	if f.masked[of] == nil {
-		f.masked[of] = f.Alu(ir.OpAnd, of.of, f.Int(of.of.Type, int64(of.bits)))
+// bytes are fields where one of them lies, joined.
+func (f *fielder) bytes(d fieldDot) *program.Value {
+	if f.placed[d.of] == nil {
+		f.placed[d.of] = f.join(d.fields)
 	}
-	return f.masked[of]
+	return f.placed[d.of]
+}
+
+// join writes fields as a value.
+func (f *fielder) join(fields []field) (all *program.Value) {
+	for _, g := range fields {
+		v := g.of
+		switch {
+		case g.up > 0:
+			v = f.Alu(ir.OpShl, v, f.Int(v.Type, int64(g.up)))
+		case g.up < 0:
+			v = f.Alu(ir.OpShr, v, f.Int(v.Type, int64(-g.up)))
+		}
+		v = f.Alu(ir.OpAnd, v, f.Int(v.Type, int64(shifted(g.bits, g.up))))
+		if all != nil {
+			v = f.Alu(ir.OpOr, all, v)
+		}
+		all = v
+	}
+	return all
 }
