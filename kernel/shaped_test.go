@@ -43,6 +43,11 @@ func shapedCases(t *testing.T) []shapedCase {
 		{"staged sums", func(b *builder) *ir.UOp { return stagedSums(b, 16, 32, 4, 32) }, "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r1; FMA", hopper(t), nil},
 		{"bytes as halves", func(b *builder) *ir.UOp { return scaledBytes(b, 32, 64, 4, 32) },
 			"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r2; UNROLL r1 2; FMA", hopper(t), nil},
+		{"scale and minimum", func(b *builder) *ir.UOp {
+			n, r := b.rng(8), b.rng(256)
+			term := func(slot int) *ir.UOp { return b.sum(b.Mul(b.Load(b.param(0, ir.F32, 256), r), b.Load(b.param(slot, ir.F32, 8, 256), n, r)), r) }
+			return b.sink(b.Store(b.param(3, ir.F32, 8), b.Sub(term(1), term(2)), list(n), list(n)))
+		}, "WARP r0 32; GROUP r0 2; UNROLL r0 2; FMA", hopper(t), nil},
 	}
 	for _, c := range planCases {
 		for _, text := range c.plans {
