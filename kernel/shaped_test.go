@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"slices"
 	"testing"
 
 	"tgc/engine"
@@ -45,7 +46,9 @@ func shapedCases(t *testing.T) []shapedCase {
 			"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r2; UNROLL r1 2; FMA", hopper(t), nil},
 		{"scale and minimum", func(b *builder) *ir.UOp {
 			n, r := b.rng(8), b.rng(256)
-			term := func(slot int) *ir.UOp { return b.sum(b.Mul(b.Load(b.param(0, ir.F32, 256), r), b.Load(b.param(slot, ir.F32, 8, 256), n, r)), r) }
+			term := func(slot int) *ir.UOp {
+				return b.sum(b.Mul(b.Load(b.param(0, ir.F32, 256), r), b.Load(b.param(slot, ir.F32, 8, 256), n, r)), r)
+			}
 			return b.sink(b.Store(b.param(3, ir.F32, 8), b.Sub(term(1), term(2)), list(n), list(n)))
 		}, "WARP r0 32; GROUP r0 2; UNROLL r0 2; FMA", hopper(t), nil},
 	}
@@ -212,4 +215,40 @@ func leaveOut(t *testing.T, b *builder, sink *ir.UOp, chosen plan.Plan, name str
 	}
 	t.Logf("without %s", name)
 	compare(t, b.Arena, sink, p, chosen, c.vars)
+}
+
+// Each sum of a stage that a block has threads enough for has a thread of its own: with lanes, a
+// few threads would make four sums each while the others wait.
+func TestStageOfSums(t *testing.T) {
+	b := newBuilder()
+	n, g, j := b.rng(64), b.rng(64), b.rng(32)
+	x := b.Load(b.param(0, ir.F32, 64*32), b.Add(b.Mul(g, b.n(32)), j))
+	sink := b.sink(b.Store(b.param(2, ir.F32, 64), b.sum(b.Mul(b.Load(b.param(1, ir.F32, 64, 64), n, g), b.sum(x, j)), g), list(n), list(n)))
+	p, err := plan.Parse("STAGE r0; WARP r0 32; LOCAL s0 8; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := shape.NewState(b.Arena, sink, p, hopper(t))
+	stages := 0
+	for i := range shape.Passes.Rows {
+		row := &shape.Passes.Rows[i]
+		if err := row.Run(t.Context(), st); err != nil {
+			t.Fatalf("%s: %v", row.Name, err)
+		}
+		if row.Name != "stage-invariants" {
+			continue
+		}
+		for _, axis := range st.Axes {
+			if axis.Axis.Kind != plan.StageAxis {
+				continue
+			}
+			stages++
+			if want := []plan.Segment{{Size: 64, Role: plan.Local}}; !slices.Equal(axis.Segments, want) {
+				t.Errorf("the stage is filled as %v, want %v", axis.Segments, want)
+			}
+		}
+	}
+	if stages != 1 {
+		t.Errorf("%d axes of stages, want 1", stages)
+	}
 }
