@@ -113,7 +113,7 @@ func (m *matrixProduct) tiles() []*matrixTile {
 	var list []*matrixTile
 	last := int64(0)
 	for _, copies := range matrixCopies {
-		p := m.along(copies)
+		p := m.along(copies, false)
 		chain := m.weights[0].chain
 		outer, iterations := p.left(p.longestLeft(chain)), p.leftAlong(chain)
 		if iterations == last {

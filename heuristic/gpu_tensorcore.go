@@ -20,6 +20,7 @@ const (
 	matrixRows   = 16 // of a tile
 	matrixTokens = 8
 	matrixPoints = 16 // of the sum
+	widePoints   = 32 // of which a lane has eight side by side
 	matrixLanes  = 32 // threads of a warp
 
 	matrixWeights = matrixRows * matrixPoints / matrixLanes // of a tile that a thread has
@@ -68,7 +69,7 @@ func (a *analysis) matrixProduct(weights []*operand, w *operand) (m *matrixProdu
 
 // plan maps tiles to warps.
 func (m *matrixProduct) plan(t *matrixTile) *planner {
-	p, row, token := m.along(t.copies), m.row, m.token
+	p, row, token := m.along(t.copies, t.panels), m.row, m.token
 	if token < row { // blocks that follow each other read the same weights, from the second level of the cache
 		p.add(plan.SWAP, p.axes[token].Name, int64(row))
 	}
@@ -118,14 +119,24 @@ func (p *planner) leaveFactors(chains []*operand) {
 }
 
 // along splits the sums into tiles, some of which a warp has at once.
-func (m *matrixProduct) along(copies int64) *planner {
-	p := m.analysis.plan()
+func (m *matrixProduct) along(copies int64, panels bool) *planner {
+	p, points := m.analysis.plan(), m.pointsAtOnce(copies, panels)
 	for _, o := range m.chains {
 		if !p.done[o.chain[len(o.chain)-1]] {
-			p.matrixChain(o, copies)
+			p.matrixChain(o, points, copies)
 		}
 	}
 	return p
+}
+
+// pointsAtOnce is how many points of the sum a warp multiplies at once: lanes load more side by
+// side the more they are. What lies in panels is laid out for the fewest.
+func (m *matrixProduct) pointsAtOnce(copies int64, panels bool) int64 {
+	narrow := func(o *operand) bool { return m.size(o.chain[len(o.chain)-1])%widePoints != 0 }
+	if panels || copies*matrixPoints < widePoints || slices.ContainsFunc(m.chains, narrow) {
+		return matrixPoints
+	}
+	return widePoints
 }
 
 // longestLeft is the axis of a chain of which most is left to share, the outermost of several:
@@ -186,11 +197,14 @@ func (t *matrixTile) String() string {
 // matrixChain splits the chain of sums of a weight: the points of a tile, then
 // copies, of what shares bytes first: then shifts are by constants. Integers are
 // summed without a loop.
-func (p *planner) matrixChain(w *operand, most int64) {
+func (p *planner) matrixChain(w *operand, points, most int64) {
 	inner := w.chain[len(w.chain)-1]
-	p.add(plan.MMA, p.axes[inner].Name, 0)
-	p.taken[inner] = matrixPoints * max(p.taken[inner], 1)
-	copies := int64(1)
+	copies, amount := points/matrixPoints, int64(0)
+	if points > matrixPoints {
+		amount = points
+	}
+	p.add(plan.MMA, p.axes[inner].Name, amount)
+	p.taken[inner] = points * max(p.taken[inner], 1)
 	for _, i := range slices.Backward(w.chain) {
 		if i != inner && p.constant(i) && p.integerSum(i) {
 			p.split(plan.UNROLL, i, p.size(i))
@@ -203,7 +217,7 @@ func (p *planner) matrixChain(w *operand, most int64) {
 			}
 			n := powerOfTwoDivisor(p.left(i), max(most/copies, 1))
 			if len(w.chain) == 1 {
-				n = parts(p.left(i), most)
+				n = parts(p.left(i), max(most/copies, 1))
 			}
 			p.split(plan.UNROLL, i, n)
 			copies *= n

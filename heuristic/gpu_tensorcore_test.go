@@ -19,9 +19,9 @@ func TestMatrixTiles(t *testing.T) {
 		plan   string // empty: no matrix instructions
 	}{
 		{"packed", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) },
-			"MMA r0; UNROLL r0 8; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
+			"MMA r0 32; UNROLL r0 4; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
 		{"few tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 32, 2048, 512, variant{}) },
-			"MMA r0; UNROLL r0 8; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
+			"MMA r0 32; UNROLL r0 4; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
 		{"few tokens for each of many matrices", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.grouped("Q6_K", 94, 32, 1024, 512) },
 			"MMA r0; UNROLL r0 8; SWAP s1 2; UPCAST s1 2; LOCAL s1 4; UPCAST s1 2; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s2 4; LOCAL s2 4; STAGE s1; STAGE s2; FMA"},
 		{"bf16", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("BF16", 128, 4096, 256, variant{}) },
@@ -29,13 +29,13 @@ func TestMatrixTiles(t *testing.T) {
 		{"switched off", "ptx:sm_90", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
 		{"before sm_80", "ptx:sm_75", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
 		{"odd tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 2048, 512, variant{}) },
-			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
+			"MMA r0 32; UNROLL r0 2; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
 		{"odd rows", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2056, 512, variant{}) },
-			"MMA r0; UNROLL r0 8; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; FMA; PRELOAD p1"},
+			"MMA r0 32; UNROLL r0 4; SWAP s0 1; GROUP r0 4; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; FMA; PRELOAD p1"},
 		{"fewer tokens than a tile", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 6, 2048, 512, variant{}) },
-			"MMA r0; UNROLL r0 4; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
+			"MMA r0 32; UNROLL r0 2; SWAP s0 1; GROUP r0 8; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
 		{"columns of heads", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.heads(8, 896, 2, 7, 64) },
-			"MMA r2; UNROLL r2 4; UNROLL r0 2; SWAP s0 1; GROUP r1 7; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
+			"MMA r2 32; UNROLL r2 2; UNROLL r0 2; SWAP s0 1; GROUP r1 7; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; FMA; PRELOAD p1"},
 	} {
 		b := newBuilder()
 		c := choose(t, b, tt.build(b), mustTarget(t, tt.target), tt.knobs)

@@ -83,6 +83,19 @@ var matrixCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; UNROLL r0 2; FMA", 12},
 	{"odd panels of halves", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F16, 17, 33, 35) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; FMA", 5},
+	// Lanes with eight neighbours of a sum: twice the instructions of floats, as many of bytes.
+	{"wide floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 12},
+	{"wide bf16", func(b *builder) *ir.UOp { return floatMatmul(b, ir.BF16, 16, 32, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; UNROLL r0 2; FMA", 12},
+	{"wide f16", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F16, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 10},
+	{"wide factors", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 64, 4, 64) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; UPCAST s1 2; MMA r1 32; FMA", 36},
+	{"wide bytes", func(b *builder) *ir.UOp { return byteMatmul(b, 16, 32, 4, 32) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1 32; FMA", 4},
+	{"wide odd floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 13, 21, 75) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 12},
 	{"odd groups of warps", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 9, 17, 133) },
 		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 }
@@ -276,6 +289,8 @@ func TestMatrixRefusals(t *testing.T) {
 		{"MMA r0", "MMA needs store axes"},
 		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; MMA r0", "MMA needs store axes"},
 		{"LOCAL s0 8; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0", "MMA needs store axes"},
+		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 64", "a warp sums 16 at once, or 32"},
+		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; STAGE s0; STAGE s1; MMA r0 32", "tiles lie there for 16"},
 	} {
 		plan, err := plan.Parse(c.plan)
 		if err != nil {

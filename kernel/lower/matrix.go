@@ -93,7 +93,9 @@ func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {
 			if j := order - i; j >= 0 && j < ny {
-				acc = l.b.Mma(acc, rows[i], columns[j])
+				for part := range len(rows) / nx {
+					acc = l.b.Mma(acc, rows[part*nx+i], columns[part*ny+j])
+				}
 			}
 		}
 	}
@@ -101,7 +103,8 @@ func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
 }
 
 // sideFragments are the terms of a side: those that a panel holds, or all of one
-// float.
+// float. Of sums of more elements than an instruction takes they are those of the first,
+// then of those that follow.
 func (l *matrices) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
 	stored := shape.StoredTerms(u)
 	if len(stored) < 2 {
@@ -115,7 +118,7 @@ func (l *matrices) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fra
 }
 
 // rowFragment are the terms of the lane's points in both of its rows, in the
-// instruction's order: words of one row, then of the other. A word holds two
+// instruction's order: words of one row and of the other in turn. A word holds two
 // halves or four bytes.
 func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	i := l.free.Index.Of(l.Tile.RowCopy)
@@ -125,10 +128,30 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 		}
 		low, high := l.lanePoints(u, at.with(i, 0)), l.lanePoints(u, at.with(i, 1))
 		if elem.Size() == 1 {
-			return []*program.Value{l.b.Concat(low, high)}
+			return []*program.Value{l.wordsInTurn(low, high, 0, low.Type.Lanes, wordBytes)}
 		}
-		return l.split(l.b.Shuffle(low, high, 0, 1, 4, 5, 2, 3, 6, 7), elem, n)
+		var terms []*program.Value
+		for first := 0; first < low.Type.Lanes; first += plan.LanePoints {
+			terms = append(terms, l.split(l.wordsInTurn(low, high, first, plan.LanePoints, wordBytes/2), elem, n)...)
+		}
+		return terms
 	})
+}
+
+// wordBytes are those of a register.
+const wordBytes = 4
+
+// wordsInTurn are some points of two rows, a word of so many of each in turn.
+func (l *matrices) wordsInTurn(low, high *program.Value, first, points, word int) *program.Value {
+	var order []int
+	for k := first; k < first+points; k += word {
+		for row := range plan.RowCopies {
+			for i := range word {
+				order = append(order, row*low.Type.Lanes+k+i)
+			}
+		}
+	}
+	return l.b.Shuffle(low, high, order...)
 }
 
 // isFragment reports a read of rows that lie in a panel in the order of fragments.
@@ -155,10 +178,15 @@ func (l *matrices) panelFragment(u *ir.UOp, at coords) *program.Value {
 // columnFragment are the terms of the lane's points in column lane/4.
 func (l *matrices) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	return l.fragment(u, at, elem, func() []*program.Value {
+		points := l.lanePoints(u, at)
 		if elem.Size() == 1 {
-			return []*program.Value{l.lanePoints(u, at)}
+			return []*program.Value{points}
 		}
-		return l.split(l.lanePoints(u, at), elem, n)
+		var terms []*program.Value
+		for first := 0; first < points.Type.Lanes; first += plan.LanePoints {
+			terms = append(terms, l.split(l.b.Slice(points, first, plan.LanePoints), elem, n)...)
+		}
+		return terms
 	})
 }
 

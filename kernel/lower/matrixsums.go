@@ -80,7 +80,7 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, 
 	if s := free.Of(columns); s.Has(free.Index.Of(tile.Point)) && s.Has(free.Index.Of(tile.ColumnCopy)) {
 		return nil, fmt.Errorf("kernel: plan: MMA of a sum whose columns are of two tiles")
 	}
-	points := a.Add(a.Mul(tile.ColumnLane, a.Index(plan.LanePoints)), tile.Point)
+	points := a.Add(a.Mul(tile.ColumnLane, tile.Point.Src[0]), tile.Point)
 	m := &matrixSum{rows: p.Simplify.Do(a.Substitute(rows, map[*ir.UOp]*ir.UOp{u.ReduceRange(): points}))}
 	copies := a.Mod(tile.RowLane, a.Index(plan.ColumnCopies))
 	at := map[*ir.UOp]*ir.UOp{u.ReduceRange(): points, tile.ColumnLane: a.Div(tile.RowLane, a.Index(plan.ColumnCopies)), tile.ColumnCopy: copies}

@@ -11,14 +11,15 @@ import "tgc/target"
 //	columns   UPCAST 2; LOCAL 4     column = 2*(lane%4) + copy
 //
 // Accumulators are then those of any other plan: one for each copy. The factors
-// are what differs: a lane holds four points of the sum of its rows, and of
-// column lane/4 instead of its own. Which points is free, as long as both
+// are what differs: a lane holds a quarter of the points of the sum of its rows,
+// and of column lane/4 instead of its own. Which points is free, as long as both
 // factors agree: a lane takes four neighbours, so it loads a word of packed
-// bytes, or 16 bytes of floats, at once.
+// bytes, or 16 bytes of floats, at once; where twice as many are summed, eight.
 const (
 	matrixRows    = 16
 	MatrixColumns = 8
 	MatrixPoints  = 16
+	WidePoints    = 2 * MatrixPoints // in one instruction of bytes, or two of floats
 
 	RowLanes, RowCopies       = 8, 2
 	ColumnLanes, ColumnCopies = 4, 2

@@ -43,10 +43,13 @@ func readCluster(r *reading, p *AxisPlan, opt Opt) error {
 
 func readMatrix(r *reading, p *AxisPlan, opt Opt) error {
 	if r.desc.Kind == target.GPU {
-		if opt.Amount != 0 {
-			return fmt.Errorf("amount %d: a warp's instruction sums %d", opt.Amount, MatrixPoints)
+		switch opt.Amount {
+		case 0:
+			opt.Amount = MatrixPoints
+		case WidePoints:
+		default:
+			return fmt.Errorf("amount %d: a warp sums %d at once, or %d", opt.Amount, MatrixPoints, WidePoints)
 		}
-		opt.Amount = MatrixPoints
 		return r.split(p, opt)
 	}
 	size, constant := p.Axis.Size()

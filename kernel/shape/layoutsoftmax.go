@@ -32,6 +32,9 @@ func findTileElements(st *State) error {
 			side.SubAxes = append(side.SubAxes, s.SubAxes[i])
 		}
 		if side.SubAxes[0].Role == plan.Matrix {
+			if !tile.Point.Src[0].IsInt(plan.LanePoints) {
+				return planError("MMA of more than %d elements of a TILE", plan.MatrixPoints)
+			}
 			tile.Points = side
 		}
 	}

@@ -25,7 +25,11 @@ func findMatrixTile(st *State) error {
 	if !hasMatrix(st.Axes) {
 		return nil
 	}
-	t := &MatrixTile{Point: st.newRange(st.Arena.Index(plan.LanePoints))}
+	points, err := matrixPoints(st.Axes)
+	if err != nil {
+		return err
+	}
+	t := &MatrixTile{Point: st.newRange(st.Arena.Index(points / plan.ColumnLanes))}
 	for _, p := range st.Axes {
 		s := p.Split
 		if p.Axis.Kind != plan.StoreAxis || s == nil || len(p.Segments) < 2 || len(s.SubAxes) < 2 {
@@ -42,9 +46,28 @@ func findMatrixTile(st *State) error {
 	if t.RowLane == nil || t.ColumnLane == nil {
 		return planError("MMA needs store axes with LOCAL %d; UPCAST %d and UPCAST %d; LOCAL %d, of no fewer elements", plan.RowLanes, plan.RowCopies, plan.ColumnCopies, plan.ColumnLanes)
 	}
+	if points > plan.MatrixPoints && (t.Rows.Staged || t.Columns.Staged) {
+		return planError("MMA of %d elements with factors in shared memory: tiles lie there for %d", points, plan.MatrixPoints)
+	}
 	st.place(t.Point, plan.Lane, orderKey{panelOrder, 1})
 	st.Tile = t
 	return nil
+}
+
+// matrixPoints is how many elements the matrix instructions of a plan sum up, all alike.
+func matrixPoints(axes []Axis) (points int64, err error) {
+	for _, p := range axes {
+		for _, s := range p.Segments {
+			if s.Role != plan.Matrix || s.Size == points {
+				continue
+			}
+			if points > 0 {
+				return 0, planError("MMA of %d elements and of %d: a lane has as many of all sums", points, s.Size)
+			}
+			points = s.Size
+		}
+	}
+	return points, nil
 }
 
 // The lowest sub-axes of the rows and of the columns of a tile.

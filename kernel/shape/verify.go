@@ -136,7 +136,6 @@ func verifyTile(st *State) error {
 		{"row copy", t.RowCopy, plan.RowCopies, plan.Unroll, t.Rows},
 		{"column lane", t.ColumnLane, plan.ColumnLanes, plan.Local, t.Columns},
 		{"column copy", t.ColumnCopy, plan.ColumnCopies, plan.Unroll, t.Columns},
-		{"element", t.Point, plan.LanePoints, plan.Lane, nil},
 	} {
 		if !want.r.Src[0].IsInt(want.size) || st.roles[want.r] != want.role {
 			return fmt.Errorf("the %s of the tile is %s, want %d of %s", want.name, ir.NodeText(want.r), want.size, want.role)
@@ -144,6 +143,9 @@ func verifyTile(st *State) error {
 		if want.side != nil && !want.side.has(want.r) {
 			return fmt.Errorf("the %s of the tile is not in its side", want.name)
 		}
+	}
+	if n := t.Point.Src[0]; !n.IsInt(plan.LanePoints) && !n.IsInt(plan.WidePoints/plan.ColumnLanes) || st.roles[t.Point] != plan.Lane {
+		return fmt.Errorf("the element of the tile is %s, want %d or %d of %s", ir.NodeText(t.Point), plan.LanePoints, plan.WidePoints/plan.ColumnLanes, plan.Lane)
 	}
 	if t.Points != nil && (len(t.Points.SubAxes) == 0 || t.Points.SubAxes[0].Role != plan.Matrix) {
 		return fmt.Errorf("the lowest elements of the tile are not summed by a matrix instruction")
