@@ -26,13 +26,16 @@ type rehearsed struct {
 }
 
 // scratch rehearses searches from scratch of the kernels of jobs that have priced plans, by what is expected of programs
-// alone, with so many plans each.
-func (b *bench) scratch(ctx context.Context, jobs []string, plans int, out io.Writer) (err error) {
+// alone, with so many plans each; only of the kernel of a name, where one is given.
+func (b *bench) scratch(ctx context.Context, jobs []string, plans int, only string, out io.Writer) (err error) {
 	if b.target, err = target.Parse("ptx:sm_90a"); err != nil {
 		return err
 	}
 	lines := json.NewEncoder(out)
 	b.visit = func(j job, k *engine.Kernel) error {
+		if only != "" && k.Name != only {
+			return nil
+		}
 		alone, err := engine.Compile(ctx, k.AST, b.target, engine.Config{})
 		if err != nil {
 			return err
