@@ -135,6 +135,7 @@ type search struct {
 	expanded map[string]bool
 	idle     *idle
 	beam     []Outcome         // since the search began anew, the fastest first
+	atOnce   int               // candidates that are tried at once
 	restarts int               // how often it did
 	vain     int               // rounds that found nothing faster since then, one after the other
 	prices   map[string]priced // of plans that have one
@@ -147,8 +148,12 @@ func newSearch(k Kernel, tester Tester, options Options) (*search, error) {
 	if err != nil {
 		return nil, err
 	}
+	atOnce := options.Batch
+	if options.Budget > 0 {
+		atOnce = min(atOnce, usualBatch())
+	}
 	return &search{
-		kernel: k, tester: tester, options: options, moves: newNeighbours(k.AST, k.Desc, options.Seed), drafts: drafts,
+		kernel: k, tester: tester, options: options, atOnce: atOnce, moves: newNeighbours(k.AST, k.Desc, options.Seed), drafts: drafts,
 		known: make(map[string]bool), expanded: make(map[string]bool), idle: newIdle(), start: time.Now(),
 	}, nil
 }
@@ -263,14 +268,18 @@ func bestTime(fastestFirst []Outcome) float64 {
 
 // try tries plans in batches while there is time.
 func (s *search) try(ctx context.Context, plans []plan.Plan) error {
-	for batch := range slices.Chunk(plans, s.batch()) {
+	for len(plans) > 0 {
 		if !s.inTime(ctx) && len(s.result.Outcomes) > 0 {
 			return nil
 		}
+		batch := plans[:min(len(plans), s.batch())]
+		plans = plans[len(batch):]
+		begin := time.Now()
 		outcomes, err := s.tryInTime(ctx, batch)
 		if err != nil {
 			return err
 		}
+		s.atOnce = paced(s.atOnce, time.Since(begin), s.options.Budget, s.options.Batch)
 		s.idle.learn(outcomes)
 		for _, o := range outcomes {
 			s.result.Outcomes = append(s.result.Outcomes, o)
@@ -296,9 +305,24 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 // and it waits for the first of a batch only.
 func (s *search) batch() int {
 	if s.kernel.Desc.Kind == target.GPU {
-		return max(2*s.options.Batch, 1)
+		return max(2*s.atOnce, 1)
 	}
-	return max(s.options.Batch, 1)
+	return max(s.atOnce, 1)
+}
+
+// shortBatch is of the budget what a batch may take, that the next may be larger.
+const shortBatch = 1.0 / 16
+
+// paced is how many candidates are tried at once after a batch that took so long: as many as are to be ordered
+// together, but where that would be a large part of the time, in which nothing is known to be faster.
+func paced(now int, took, budget time.Duration, most int) int {
+	switch limit := time.Duration(shortBatch * float64(budget)); {
+	case took > 2*limit && budget > 0:
+		now /= 2
+	case took < limit:
+		now *= 2
+	}
+	return max(min(now, most), min(usualBatch(), most))
 }
 
 // overrun is by how much a batch may go past a long budget; a short one is a quarter longer.

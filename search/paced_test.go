@@ -1,0 +1,30 @@
+package search
+
+import (
+	"testing"
+	"time"
+)
+
+// As many candidates are ordered together as are lowered in a small part of the time.
+func TestPaced(t *testing.T) {
+	least, most := usualBatch(), 8*usualBatch()
+	for _, c := range []struct {
+		now          int
+		took, budget time.Duration
+		want         int
+	}{
+		{least, time.Millisecond, time.Second, 2 * least},
+		{most, time.Millisecond, time.Second, most},
+		{most, 100 * time.Millisecond, time.Second, most},
+		{most, 500 * time.Millisecond, time.Second, most / 2},
+		{least, 500 * time.Millisecond, time.Second, least},
+		{most, 500 * time.Millisecond, 0, most}, // no end: nothing is lost
+	} {
+		if got := paced(c.now, c.took, c.budget, most); got != c.want {
+			t.Errorf("%d at once in %v of %v: then %d, want %d", c.now, c.took, c.budget, got, c.want)
+		}
+	}
+	if got := paced(4, time.Second, time.Second, 4); got != 4 {
+		t.Errorf("%d at once, want the 4 that were asked for", got)
+	}
+}
