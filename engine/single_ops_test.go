@@ -57,3 +57,20 @@ func TestPlansOfSingleOps(t *testing.T) {
 		})
 	}
 }
+
+// A product of floats whose panels would cost more than warps that share a sum and load for themselves.
+func TestPlanOfFloatProductOnGPU(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tensor.NewGraph()
+	g.Output("y", g.Input("x", ir.F32, 512, 512).MatMul(g.Input("w", ir.F32, 512, 512)))
+	compiled, err := g.Compile(t.Context(), desc, engine.Config{Verify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := compiled.Kernels[0].Plan.String(); !strings.Contains(p, "GROUP r0 4") || strings.Contains(p, "STAGE") {
+		t.Errorf("plan %s, want warps that share a sum", p)
+	}
+}
