@@ -3,6 +3,7 @@ package heuristic
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"tgc/ir/analyse"
@@ -73,6 +74,7 @@ type mapped struct {
 	apart      int64   // loads of a thread side by side, so many times as far apart are those of lanes
 	run        int64   // neighbouring points of a row that a thread loads at once
 	price      price
+	wanted     float64 // registers of a thread
 	splits     []split // of the rows
 	completed  bool    // its plan has what a kernel has besides its sums
 }
@@ -236,11 +238,23 @@ func (c *mapped) complete() []plan.Opt {
 	}
 	c.inBlock.counted = false
 	if c.staged {
-		c.stageInvariant(c.weights[0])
+		c.stageInvariant(c.weights...)
 	}
 	c.aroundRows(c.rowsOf(c.weights), c.sharing*c.groups)
 	c.preload(c.weights)
+	c.takeRegisters()
 	return c.opts
+}
+
+// takeRegisters gives threads more registers than 512 of them can have, where they want more and
+// multiprocessors get fewer blocks. One that has all would keep the next kernel's from starting until it has
+// left: H200, Qwen2.5 1.5B 5 to 7 % faster with three for the blocks of its gate and up, Qwen3 4B 5 % slower with
+// one for those of its projections.
+func (c *mapped) takeRegisters() {
+	blocks := int64(math.Ceil(c.blocks / float64(c.desc.Cost.Workers)))
+	if c.wanted > heldRegisters && blocks > 1 && blocks < residentThreads/c.threads() {
+		c.add(plan.BLOCKS, "", blocks)
+	}
 }
 
 // shareRow splits the chain of sums of a weight: a thread's load along the innermost

@@ -159,7 +159,7 @@ func (a *analysis) operationsOfRow(weights []*operand) (operations, decoding flo
 // invariantOperations counts the operations of sums that depend on no row, for one row;
 // none where they are casts and loads.
 func (a *analysis) invariantOperations(weights []*operand) (operations float64) {
-	if _, ok := a.invariantAxis(weights[0]); !ok {
+	if _, ok := a.invariantAxis(weights); !ok {
 		return 0
 	}
 	counted, stores := make(map[*ir.UOp]bool), a.rowsOf(weights).Union(a.storeSet())
@@ -265,9 +265,13 @@ const (
 // fills reports blocks of which a multiprocessor has one at once: no part of it becomes free
 // for one before the kernel before has left all of it.
 func (c *mapped) fills(k *work, threads float64) bool {
+	return threads*min(c.wantedRegisters(k), unitRegisters/max(threads, residentThreads)) > unitRegisters/2
+}
+
+// wantedRegisters are those of a thread where nothing bounds them.
+func (c *mapped) wantedRegisters(k *work) float64 {
 	weights := float64(c.rows*c.iterations) * k.bytes / (k.rows * k.points)
-	held := float64(c.atOnce) * (weights + k.element()) / 4
-	return threads*min(kernelRegisters+heldRegister*held, unitRegisters/max(threads, residentThreads)) > unitRegisters/2
+	return kernelRegisters + heldRegister*float64(c.atOnce)*(weights+k.element())/4
 }
 
 // blocksAtOnce is how many blocks of some threads a multiprocessor has at once.
@@ -298,6 +302,7 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 		}
 	}
 	operations, registers := c.operations(k, t)
+	c.wanted = c.wantedRegisters(k)
 	point := k.bytes / (k.rows * k.points)
 	limit := min(unitRegisters/threads, threadRegisters)
 	if k.uses > 1 {

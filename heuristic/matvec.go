@@ -259,26 +259,28 @@ func (p *planner) rowCopies(w *operand) int64 {
 
 // stageInvariant computes once per worker what the loop over k needs besides
 // the weight, unless that is a mere load.
-func (p *planner) stageInvariant(w *operand) {
-	if i, ok := p.invariantAxis(w); ok {
+func (p *planner) stageInvariant(weights ...*operand) {
+	if i, ok := p.invariantAxis(weights); ok {
 		p.add(plan.STAGE, p.axes[i].Name, 0)
 	}
 }
 
-// invariantAxis is an axis of a weight's sum along which values are computed that
-// depend on no store axis, besides the weight's own.
-func (a *analysis) invariantAxis(w *operand) (axis int, ok bool) {
+// invariantAxis is an axis of the sums of weights along which values are computed, or sums of
+// their terms, that depend on no store axis, besides the weights' own.
+func (a *analysis) invariantAxis(weights []*operand) (axis int, ok bool) {
 	stores := a.storeSet()
-	for _, u := range ofSum(w.sum) {
-		if !u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool {
-			continue
-		}
-		free := a.free.Of(u)
-		if !free.Meet(stores).Empty() || readsOperand(u, w) {
-			continue
-		}
-		if k := slices.IndexFunc(w.chain, free.Has); k >= 0 {
-			return w.chain[k], true
+	for _, w := range weights {
+		for _, u := range ofSum(w.sum) {
+			if u.Op != ir.OpReduce && (!u.Op.IsElementwise() || u.Op == ir.OpCast || u.DType == ir.Idx || u.DType == ir.Bool) {
+				continue
+			}
+			free := a.free.Of(u)
+			if !free.Meet(stores).Empty() || readsOperand(u, w) {
+				continue
+			}
+			if k := slices.IndexFunc(w.chain, free.Has); k >= 0 {
+				return w.chain[k], true
+			}
 		}
 	}
 	return 0, false

@@ -32,7 +32,7 @@ func alignFlatSums(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 			continue
 		}
 		at := slices.IndexFunc(chains, func(c *ir.UOp) bool {
-			return lists.Product(chainOf(s, c)) == extent && !s.Within(f, c) && !s.Within(c, f)
+			return lists.Product(chainOf(s, c)) == extent && !s.Within(f, c) && !s.Within(c, f) && readsAlike(f, c)
 		})
 		if at >= 0 {
 			before := s.A.MakeFor(f)
@@ -44,6 +44,26 @@ func alignFlatSums(s *expr.Exprs, roots []*ir.UOp) []*ir.UOp {
 		return roots
 	}
 	return s.Rename(roots, with)
+}
+
+// readsAlike reports reduces that read a buffer both: with one loop a thread loads once for both. What
+// is read in stages, a block reads before its loops: a chain of integers that are rounded there has
+// nothing in common with the sum of squares of what they were made of.
+func readsAlike(x, y *ir.UOp) bool {
+	from := func(u *ir.UOp) (list []*ir.UOp) {
+		ir.Walk(func(u *ir.UOp) []*ir.UOp {
+			if u.Op == ir.OpStage {
+				return nil
+			}
+			if u.Op == ir.OpLoad {
+				list = append(list, u.Src[0])
+			}
+			return u.Src
+		}, u)
+		return list
+	}
+	of := from(y)
+	return slices.ContainsFunc(from(x), func(u *ir.UOp) bool { return slices.Contains(of, u) })
 }
 
 // outerReduces lists the plain reduces that use no closed range, in preorder.

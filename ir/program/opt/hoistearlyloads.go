@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/internal/lists"
+	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
 )
@@ -11,13 +12,15 @@ import (
 // hoistEarlyLoads issues the loads of a block's weights before it waits for the
 // kernel before it, then computes what its rows need: the latency of memory passes
 // meanwhile. Weights that do not fit the registers take those of weights that have
-// been used (refillregisters.go).
+// been used (refillregisters.go). What takes a long chain of instructions and nothing of the
+// kernel before, angles of a rotary embedding, is computed there too.
 func hoistEarlyLoads(p *program.Program) {
 	h := hoisterOf(p)
 	if h == nil {
 		return
 	}
 	left := min(h.program.Options.Of(program.Ahead), h.freeRegisters())
+	left -= h.hoistMath(left)
 	for i := range h.body.Instrs {
 		in := &h.body.Instrs[i]
 		if in.Op != program.Load && in.Op != program.Gather || !h.isWeight(in.Args[0]) || in.Result.Type.Registers() > left {
@@ -36,6 +39,35 @@ func hoistEarlyLoads(p *program.Program) {
 		h.refill(left)
 	}
 	h.rearrange()
+}
+
+// hoistMath moves what has no instruction of its own before the wait, with the conversions of its
+// results, into so many registers, and gives how many it took. After the wait a sine in f64 is
+// some forty instructions, each waiting for the one before.
+func (h *hoister) hoistMath(most int) (registers int) {
+	s, early := h.slices[beforeWait], make(map[*program.Value]bool)
+	for i := range h.body.Instrs {
+		in := &h.body.Instrs[i]
+		if in.Op != program.Alu || s.In[i] || !isLong(in) && !(in.Ir == ir.OpCast && early[in.Args[0]]) || !s.Reaches(in) {
+			continue
+		}
+		each := in.Result.Type.Registers()
+		if early[in.Args[0]] { // takes its place
+			each -= in.Args[0].Type.Registers()
+		}
+		if registers+each <= most {
+			s.In[i] = true
+			s.Take(in)
+			early[in.Result] = true
+			registers += each
+		}
+	}
+	return registers
+}
+
+// isLong reports a function that is a long chain of instructions where no approximation serves.
+func isLong(in *program.Instr) bool {
+	return in.Result.Type.Elem == ir.F64 && (in.Ir == ir.OpSin || in.Ir == ir.OpExp2 || in.Ir == ir.OpLog2)
 }
 
 // hoister moves loads to the head of the grid loop's body.
@@ -79,7 +111,7 @@ func (h *hoister) may(in *program.Instr, to position) bool {
 	if in.Op != program.Load && in.Op != program.Gather {
 		return dep.Pure(in)
 	}
-	return h.isConstant(in.Args[0]) || to == afterWait && (h.isWeight(in.Args[0]) || h.isActivation(in.Args[0]))
+	return h.isConstant(in.Args[0]) || in.Args[0].Type.Space == program.ConstSpace || to == afterWait && (h.isWeight(in.Args[0]) || h.isActivation(in.Args[0]))
 }
 
 // position is where an instruction goes.

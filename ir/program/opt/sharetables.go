@@ -45,10 +45,15 @@ type tableSharer struct {
 	table *program.Param
 }
 
-// pays reports that threads look up more bytes than the table has, each at a place of its own.
+// pays reports that threads look up more bytes than the table has, each at a place of its own, and
+// none ahead of the wait.
 // Renderers have ways of their own for a Gather.
 func (s *tableSharer) pays() bool {
 	fits := true
+	for i := range s.body.Instrs[:s.wait()] {
+		in := &s.body.Instrs[i]
+		fits = fits && (in.Op != program.Load || s.memory.Root(in.Args[0]) != s.table.Value)
+	}
 	looked := s.lookedUp(s.body, s.program.Threads(), func(in *program.Instr) bool {
 		for k, v := range in.Args {
 			if s.memory.Root(v) == s.table.Value {
@@ -100,10 +105,15 @@ func (s *tableSharer) share() {
 	})
 	redirect(s.body, s.table.Value, array)
 	s.copy(b, loads, stores, array)
-	wait := max(slices.IndexFunc(s.body.Instrs, func(in program.Instr) bool { return in.Op == program.WaitGrid }), 0)
+	wait := s.wait()
 	s.body.Instrs = slices.Concat(loads.Instrs, s.body.Instrs[:wait], stores.Instrs, s.body.Instrs[wait:])
 	b.Finish()
 	s.program.Body.Instrs = slices.Insert(s.program.Body.Instrs, len(s.program.Body.Instrs)-1, reserve.Instrs...)
+}
+
+// wait is the instruction of the body that waits for the kernel before; the first without any.
+func (s *tableSharer) wait() int {
+	return max(slices.IndexFunc(s.body.Instrs, func(in program.Instr) bool { return in.Op == program.WaitGrid }), 0)
 }
 
 // redirect lets pointers into a table lead into an array.
