@@ -40,6 +40,9 @@ func TestRowsGolden(t *testing.T) {
 			}
 			want := make(map[string]string)
 			for _, f := range archive.Files {
+				if _, twice := want[f.Name]; twice {
+					t.Fatalf("%s has %s twice", file, f.Name)
+				}
 				want[f.Name] = string(f.Data)
 			}
 			var out []txtar.File
