@@ -133,6 +133,8 @@ func (w *walk) cost(in *program.Instr) float64 {
 		return float64(in.Tile.Rows) * float64(len(in.Args)) / 2
 	case program.ConstLanes, program.Broadcast, program.PtrAdd, program.Alloca, program.Yield, program.Prefetch:
 		return 0
+	case program.LaunchNext: // once a thread, wherever it stands: when the next kernel starts is no work of this one
+		return 0
 	}
 	return max(w.registers(in), 1)
 }
