@@ -110,13 +110,20 @@ func groupwise(x *tensor.Tensor, largest float64, digits func(*tensor.Tensor) *t
 	return digits(integers).Mul(down).ReshapeDims(shape...)
 }
 
-// reciprocal is 1/x to some 1e-7 of positive x up to 2^126: an integer difference whose exponent is right and
-// three steps of Newton's, each of which squares the error of at most 13 %. A correctly rounded
-// division has a branch on a GPU that nothing is scheduled across, and integers need no such care.
+// Reciprocals by Newton's method, from a first guess of the floats' bits (Blinn, Floating-Point Tricks, IEEE
+// Computer Graphics and Applications 17(4), 1997): the logarithm of a float is nearly its bits as an
+// integer, so that bits subtracted from twice those of 1, less what makes the error least, are those of nearly 1/x.
+const (
+	reciprocalGuess = 0x7ef311c3 // within 13 %
+	reciprocalSteps = 3          // each squares the error
+)
+
+// reciprocal is 1/x to some 1e-7 of positive x up to 2^126. A correctly rounded division has a branch
+// on a GPU that nothing is scheduled across, and integers need no such care.
 func reciprocal(x *tensor.Tensor) *tensor.Tensor {
 	g := x.Graph()
-	r := g.Scalar(ir.I32, 0x7ef311c3).Sub(x.Bitcast(ir.I32)).Bitcast(ir.F32)
-	for range 3 {
+	r := g.Scalar(ir.I32, reciprocalGuess).Sub(x.Bitcast(ir.I32)).Bitcast(ir.F32)
+	for range reciprocalSteps {
 		r = r.Mul(g.Scalar(ir.F32, 2).Sub(x.Mul(r)))
 	}
 	return r
