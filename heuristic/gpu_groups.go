@@ -91,32 +91,39 @@ const (
 	shortRowWarps  = 2   // of a multiprocessor, at least: fewer rows have warps of their own
 )
 
-// gpuShortRows plans stores of points that share reduces over a short row, of any extent.
-func gpuShortRows(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
-	p := a.plan()
-	results := p.reduceResults()
-	inner, longest := -1, int64(1)
+// shortRows finds the one axis along which points share their reduces, where all of these run over
+// short rows, of any extent.
+func (a *analysis) shortRows(axes []int) (inner int, longest int64, ok bool) {
+	results := a.reduceResults()
+	inner, longest = -1, 1
 	short := func(i int) bool {
-		longest = max(longest, p.size(i))
-		return p.constant(i) && p.size(i) <= shortRow && !p.dotAxis(i) && !p.insideReduce(i)
+		longest = max(longest, a.size(i))
+		return a.constant(i) && a.size(i) <= shortRow && !a.dotAxis(i) && !a.insideReduce(i)
 	}
 	for _, i := range axes {
 		if !short(i) {
-			return nil, "", Record{}, false
+			return -1, 0, false
 		}
 	}
-	stores := p.axesOf(plan.StoreAxis)
-	for _, i := range stores {
+	for _, i := range a.axesOf(plan.StoreAxis) {
 		if !results.Has(i) {
-			if inner >= 0 || !short(i) || !p.laneSafe(i) || !p.everyStore(i) {
-				return nil, "", Record{}, false
+			if inner >= 0 || !short(i) || !a.laneSafe(i) || !a.everyStore(i) {
+				return -1, 0, false
 			}
 			inner = i
 		}
 	}
-	if inner < 0 || len(p.stages) > 0 {
+	return inner, longest, inner >= 0 && len(a.stages) == 0
+}
+
+// gpuShortRows plans stores of points that share reduces over a short row.
+func gpuShortRows(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
+	inner, longest, ok := a.shortRows(axes)
+	if !ok {
 		return nil, "", Record{}, false
 	}
+	p := a.plan()
+	results, stores := p.reduceResults(), p.axesOf(plan.StoreAxis)
 	lanes := powerOfTwo(ceil(longest, shortRowPoints/2)-1, 1, int64(p.desc.WarpSize))
 	all, least := satMul(p.points(results.Meet(p.storeSet()).List()), lanes), int64(p.desc.WarpSize)*shortRowWarps
 	if all < least*int64(p.desc.Cost.Workers) {

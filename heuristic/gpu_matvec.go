@@ -197,7 +197,7 @@ func (c *mapped) stagings(k *work) []*mapped {
 		list = append(list, &alone)
 	}
 	for _, d := range list {
-		d.price = d.estimate(k, &d.desc.Threads)
+		d.price, d.wanted = d.estimate(k, &d.desc.Threads), d.wantedRegisters(k)
 	}
 	return list
 }
@@ -248,8 +248,8 @@ func (c *mapped) complete() []plan.Opt {
 
 // takeRegisters gives threads more registers than 512 of them can have, where they want more and
 // multiprocessors get fewer blocks. One that has all would keep the next kernel's from starting until it has
-// left: H200, Qwen2.5 1.5B 5 to 7 % faster with three for the blocks of its gate and up, Qwen3 4B 5 % slower with
-// one for those of its projections.
+// left: H200, Qwen2.5 1.5B 5 to 7 % faster with three for the blocks of its gate and up in one run and as fast in another
+// (docs/bench/h200-shapes.txt, end), Qwen3 4B 5 % slower with one for those of its projections.
 func (c *mapped) takeRegisters() {
 	blocks := int64(math.Ceil(c.blocks / float64(c.desc.Cost.Workers)))
 	if c.wanted > heldRegisters && blocks > 1 && blocks < residentThreads/c.threads() {

@@ -302,7 +302,6 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 		}
 	}
 	operations, registers := c.operations(k, t)
-	c.wanted = c.wantedRegisters(k)
 	point := k.bytes / (k.rows * k.points)
 	limit := min(unitRegisters/threads, threadRegisters)
 	if k.uses > 1 {

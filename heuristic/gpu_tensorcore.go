@@ -18,10 +18,10 @@ import (
 // the cheapest that the kernel accepts wins.
 const (
 	matrixRows   = 16 // of a tile
-	matrixTokens = 8
-	matrixPoints = 16 // of the sum
-	widePoints   = 32 // of which a lane has eight side by side
-	matrixLanes  = 32 // threads of a warp
+	matrixTokens = plan.MatrixColumns
+	matrixPoints = plan.MatrixPoints // of the sum
+	widePoints   = plan.WidePoints   // of which a lane has eight side by side
+	matrixLanes  = 32                // threads of a warp
 
 	matrixWeights = matrixRows * matrixPoints / matrixLanes // of a tile that a thread has
 )

@@ -69,8 +69,11 @@ func multiplies(s *state.State, c, p *state.Value) bool {
 	})
 }
 
+// shortRowLanes is how many of a row's lanes are enough where rows are many.
+const shortRowLanes = 8
+
 // short reports rows so many that a few threads each are enough: they share short rows.
 func short(s *state.State, rows []*ir.UOp) bool {
 	p := &s.Opt.Profile
-	return p.Scatters && s.Points(rows) >= p.Parallel*p.RowLanes/8
+	return p.Scatters && s.Points(rows) >= p.Parallel*p.RowLanes/shortRowLanes
 }
