@@ -369,7 +369,7 @@ func (b *Bench) lower(ctx context.Context, p plan.Plan) *lowered {
 	switch {
 	case err != nil:
 		l.outcome.Status, l.outcome.Reason = TooLong, "to lower: "+err.Error()
-		b.stuck.Store(true)
+		b.giveUp(ctx)
 	case outOfTime(got.err):
 		l.outcome.Status, l.outcome.Reason = TooLong, "to lower: "+got.err.Error()
 	case got.err != nil:
@@ -432,7 +432,7 @@ func (b *Bench) load(ctx context.Context, l *lowered) (runtime.Executable, Outco
 	})
 	switch {
 	case err != nil:
-		b.stuck.Store(true)
+		b.giveUp(ctx)
 		out.Status, out.Reason = TooLong, "to assemble: "+err.Error()
 	case outOfTime(got.err):
 		out.Status, out.Reason = TooLong, "to assemble: "+got.err.Error()
@@ -442,6 +442,14 @@ func (b *Bench) load(ctx context.Context, l *lowered) (runtime.Executable, Outco
 		return got.list[0], out
 	}
 	return nil, out
+}
+
+// giveUp notes that something goes on which no one waits for any more. What the end of the search has cut short was not
+// slow: it ends soon.
+func (b *Bench) giveUp(ctx context.Context) {
+	if ctx.Err() == nil {
+		b.stuck.Store(true)
+	}
 }
 
 // errTime is why something was given up.
@@ -472,6 +480,11 @@ func inTime[T any](ctx context.Context, limit time.Duration, f func(ctx context.
 	case <-timer.C:
 		return v, fmt.Errorf("%w: %v", errTime, limit)
 	case <-ctx.Done():
+	}
+	select {
+	case v = <-done:
+		return v, nil
+	case <-time.After(obedient):
 		return v, context.Cause(ctx)
 	}
 }
@@ -484,7 +497,11 @@ func (b *Bench) measure(ctx context.Context, l *lowered) {
 	out := &l.outcome
 	if b.report != nil {
 		b.report(Outcome{Plan: out.Plan, Status: running})
-		defer func() { b.report(*out) }()
+		defer func() {
+			if ctx.Err() == nil || out.Status == Measured { // what was stopped came to no end
+				b.report(*out)
+			}
+		}()
 	}
 	if err := b.judge.check(ctx, l.exec); err != nil {
 		out.Status, out.Reason = Crashed, err.Error()

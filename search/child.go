@@ -43,11 +43,12 @@ type Spec struct {
 // Opener opens the device of a child.
 type Opener func(ctx context.Context, spec *Spec) (runtime.Device, error)
 
-// request asks a child to try plans, to compare them in some rounds, or what it expects of them.
+// request asks a child to try plans, to compare them in some rounds, or what it expects of them; or to stop what it does.
 type request struct {
-	Plans  []string `json:"plans"`
+	Plans  []string `json:"plans,omitempty"`
 	Rounds int      `json:"rounds,omitempty"`
 	Expect bool     `json:"expect,omitempty"`
+	Stop   bool     `json:"stop,omitempty"`
 }
 
 // reply is one of: ready, a candidate that runs now or has run, the answer to a request, an error.
@@ -108,27 +109,51 @@ func serve(open Opener) error {
 	if err := out.Encode(reply{Ready: true, Took: b.took}); err != nil {
 		return err
 	}
-	for request := range requests(in) {
-		if err := out.Encode(b.answer(ctx, request)); err != nil {
+	list, stops := requests(in)
+	for request := range list {
+		if err := out.Encode(b.answerUntil(ctx, request, stops)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// requests are read while candidates run, so that a child whose parent has died does too.
-func requests(in *json.Decoder) <-chan request {
-	list := make(chan request)
+// requests are read while candidates run, so that a child whose parent has died does too. Those to stop are
+// passed on by themselves, before the request that follows.
+func requests(in *json.Decoder) (list <-chan request, stops <-chan struct{}) {
+	asked, stop := make(chan request), make(chan struct{}, 1)
 	go func() {
 		for {
 			var r request
-			if in.Decode(&r) != nil {
+			switch err := in.Decode(&r); {
+			case err != nil:
 				os.Exit(0)
+			case !r.Stop:
+				asked <- r
+			case len(stop) == 0:
+				stop <- struct{}{}
 			}
-			list <- r
 		}
 	}()
-	return list
+	return asked, stop
+}
+
+// answerUntil is the answer to a request, or what of it there is when it is to stop.
+func (b *Bench) answerUntil(ctx context.Context, r request, stops <-chan struct{}) reply {
+	select {
+	case <-stops: // of a request that was answered meanwhile
+	default:
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-stops:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return b.answer(ctx, r)
 }
 
 func benchOf(ctx context.Context, open Opener, spec *Spec) (*Bench, error) {
@@ -154,7 +179,7 @@ func (b *Bench) answer(ctx context.Context, r request) (a reply) {
 	default:
 		a.Outcomes, err = b.Try(ctx, plans)
 	}
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return reply{Error: err.Error()}
 	}
 	a.Done, a.Stuck = true, b.lost || b.stuck.Load()
@@ -335,10 +360,29 @@ func (c *Child) ask(ctx context.Context, r request) (a reply, running string, er
 	}
 	limits := c.spec.Options.Limits
 	a, running, err = c.wait(ctx, limits.Run+2*limits.Compile*time.Duration(1+len(r.Plans)))
-	if err != nil || a.Stuck {
+	failed := err
+	if ctx.Err() != nil {
+		a, failed = c.stop()
+	}
+	if failed != nil || a.Stuck {
 		c.end()
 	}
 	return a, running, err
+}
+
+// stopTime is how long a child may take to stop what it does: the candidate that runs comes to its end.
+const stopTime = time.Second
+
+// stop has the child stop, and returns what it has to answer. One that does is there for what is asked next: a new one
+// would have to compute the kernel's values once more.
+func (c *Child) stop() (a reply, err error) {
+	if err := json.NewEncoder(c.process.in).Encode(request{Stop: true}); err != nil {
+		return a, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	a, _, err = c.wait(ctx, stopTime)
+	return a, err
 }
 
 // Try is Bench.Try in the child. Where it dies, the candidate that ran is at fault, or, where

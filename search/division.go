@@ -12,7 +12,7 @@ import (
 // is at least: a child starts, and a few plans are tried by themselves and in the step.
 const (
 	leastShare = 0.002
-	leastTime  = 2 * time.Second
+	leastTime  = time.Second
 	forLeast   = 0.5 // of the time, at most, is what all have at least
 
 	forSteps      = 0.5  // of a kernel's time is for timing steps

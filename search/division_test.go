@@ -26,7 +26,7 @@ func TestDivide(t *testing.T) {
 		{10, nil, nil},
 		{-1, []float64{1}, nil},
 	} {
-		got := divide(time.Duration(c.total*float64(time.Second)), c.weights, leastTime)
+		got := divide(time.Duration(c.total*float64(time.Second)), c.weights, 2*time.Second)
 		near := func(x, y time.Duration) bool { return (x - y).Abs() < time.Millisecond }
 		if !slices.EqualFunc(got, c.want, near) {
 			t.Errorf("%v s by %v: %v, want %v", c.total, c.weights, got, c.want)

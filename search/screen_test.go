@@ -50,10 +50,14 @@ func TestTuneGoesOnFromWhatTheStepLikes(t *testing.T) {
 		}
 		return 100
 	}
+	begun := 0
 	tuned, _ := tuneWith(t, twoKernels(t), nil, likes, func(o *TuneOptions) {
-		o.Testers = func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { return allAlike{}, nil }
+		o.Testers = func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { begun++; return allAlike{}, nil }
 		o.Search.Extra, o.Search.Priced, o.Search.Round = []plan.Plan{parsed(t, "VECTOR r0 2")}, 0, 0
 	})
+	if begun != len(tuned.Kernels) {
+		t.Errorf("%d testers of %d kernels", begun, len(tuned.Kernels))
+	}
 	for i, k := range tuned.Kernels {
 		if want := []string{"the step takes 10.00 % less", "the step takes 11.11 % less"}[i]; likes(parsed(t, k.After.Plan)) != 80 || k.Note != want {
 			t.Errorf("%s: %q, %s, want %s", k.Kernel.Name, k.After.Plan, k.Note, want)

@@ -348,6 +348,28 @@ func TestLostDevice(t *testing.T) {
 	}
 }
 
+// A batch that is cut short by the end of its time leaves the child, which knows what the kernel's values are.
+func TestStoppedInTime(t *testing.T) {
+	k := kernelOf(t, matvec(t, "Q8_0", 5, 96), interp.New(interp.Options{}))
+	options := optionsOf(k)
+	options.Limits.Compile = time.Hour
+	tester := testerOf(t, k, options, "assembler", true) // which goes on for an hour
+	plans := parse(t, k.Plan.String(), "VECTOR r0 16")
+	if got, err := tester.Try(t.Context(), plans[:1]); err != nil || !slices.Equal(statuses(got), []search.Status{search.Measured}) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	got, err := tester.Try(ctx, plans)
+	if !errors.Is(err, context.DeadlineExceeded) || !slices.Equal(statuses(got), []search.Status{search.Measured}) {
+		t.Errorf("%+v, %v, want the one that was measured", got, err)
+	}
+	times, err := tester.Compare(t.Context(), plans[:1], 3)
+	if restarts := tester.(*search.Child).Restart; err != nil || len(times[0]) != 3 || restarts != 0 {
+		t.Errorf("%v, %v, and %d more children, want three times of the same one", times, err, restarts)
+	}
+}
+
 // A heuristic's plan that computes something else than the interpreter ends the search of its
 // kernel: nothing else could be judged.
 func TestWrongHeuristic(t *testing.T) {

@@ -85,7 +85,9 @@ func newTuning(step Step, options TuneOptions) *tuning {
 	if options.Say == nil {
 		options.Say = func(string, ...any) {}
 	}
-	return &tuning{step: step, options: options, known: make(given), findings: make(map[database.Key]*TunedKernel), inTurn: inTurn}
+	t := &tuning{step: step, options: options, known: make(given), findings: make(map[database.Key]*TunedKernel), inTurn: inTurn}
+	t.testers = testers{begin: options.Testers, open: make(map[*TunedKernel]*opening)}
+	return t
 }
 
 // run searches the kernels of a step that was begun, until its end.
@@ -97,6 +99,7 @@ func (t *tuning) run(ctx context.Context) (*Tuned, error) {
 		t.options.Log.Step = t.log
 	}
 	t.divide()
+	defer t.testers.close()
 	for i, k := range t.result.Kernels {
 		if ctx.Err() != nil {
 			break
@@ -104,7 +107,9 @@ func (t *tuning) run(ctx context.Context) (*Tuned, error) {
 		if err := t.kernel(ctx, i, k); err != nil && ctx.Err() == nil {
 			return nil, err
 		}
+		t.testers.release(k)
 	}
+	t.testers.close() // before the step is timed for the last time
 	err := t.finish(ctx)
 	t.result.plans = t.known
 	return &t.result, ctxOr(ctx, err)
@@ -136,6 +141,7 @@ type tuning struct {
 	current *engine.Step // with those decisions and the plans that are taken
 	end     time.Time
 	planned map[*TunedKernel]time.Duration // parts of it that kernels have
+	testers testers
 
 	inTurn func(ctx context.Context, steps []*engine.Step, vars map[string]int64, turns Turns) ([][]float64, error)
 }
@@ -299,6 +305,7 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 	case task == nil:
 		end := time.Now().Add(time.Duration(float64(part) * (1 - forConfirming)))
 		found, err := t.search(ctx, i, k, time.Duration(float64(part)*(1-forSteps)))
+		t.beginNext(ctx, i)
 		return t.use(ctx, i, k, found, end, err)
 	}
 	f, err := t.options.Spread.wait(ctx, task)
@@ -399,9 +406,7 @@ func (t *tuning) head(i int, k *TunedKernel) string {
 
 // try runs a search. The log has what others have tried, where they did.
 func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options, others []Outcome) (*Result, error) {
-	bench := t.options.Bench
-	bench.Baseline, bench.Records, bench.Name = k.Kernel.Plan.String(), t.step.Compiled.Target.Records, k.Kernel.Name
-	bench.rankFor(&options)
+	bench := t.bench(k, &options)
 	head, said := t.head(i, k), time.Now()
 	options.Progress = func(p Progress) {
 		if time.Since(said) > time.Second {
@@ -414,13 +419,12 @@ func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options
 		return nil, err
 	}
 	begin := time.Now()
-	tester, err := t.options.Testers(ctx, k.Kernel.AST, bench)
+	tester, err := t.testers.of(ctx, k, bench)
 	if err != nil {
 		return nil, err
 	}
-	defer tester.Close()
 	if options.Budget > 0 { // of which the first call of the heuristic's plan is a part
-		options.Budget = max(options.Budget-time.Since(begin), options.Budget/4, min(options.Budget, leastTime/4))
+		options.Budget = max(options.Budget-time.Since(begin), options.Budget/4, min(options.Budget, leastTime/2))
 	}
 	found, err := Run(ctx, Kernel{AST: k.Kernel.AST, Desc: t.step.Compiled.Target, Plan: k.Kernel.Plan}, tester, options)
 	if err == nil {

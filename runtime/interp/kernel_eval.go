@@ -281,7 +281,7 @@ func (e *kernelEval) elementwise(u *ir.UOp, args []ir.Scalar) ir.Scalar {
 		case ir.OpMul:
 			v = args[0].F * args[1].F
 		default:
-			if e.opt.Float64 && u.DType == ir.F32 {
+			if e.opt.Float64 && u.DType == ir.F32 && u.Op != ir.OpBitcast { // bits are those of an f32
 				from := u.Src[len(u.Src)-1].DType
 				if from == ir.F32 {
 					from = ir.F64

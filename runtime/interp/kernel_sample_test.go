@@ -52,6 +52,26 @@ func TestSampleKernel(t *testing.T) {
 	}
 }
 
+// Bits of an integer are those of an f32 also where f32 are computed in float64: a first guess of 1/x is one.
+func TestSampleBits(t *testing.T) {
+	a := ir.NewArena()
+	out, x := plainParam(a, 0, 3), plainParam(a, 1, 3)
+	n := a.Range(0, a.Index(3))
+	bits := a.Make(ir.OpBitcast, ir.I32, nil, a.Load(x, n))
+	guess := a.Make(ir.OpBitcast, ir.F32, nil, a.Sub(a.ConstInt(ir.I32, 0x7ef311c3), bits))
+	sink := a.Make(ir.OpSink, ir.Void, nil, a.Store(out, guess, []*ir.UOp{n}, []*ir.UOp{n}))
+	values := []float64{0.3, 1, 1000}
+	got, err := interp.SampleKernel(t.Context(), sink, []*interp.KernelBuffer{floats(0, 0, 0), floats(values...)}, nil, interp.KernelOptions{Float64: true}, [][]float64{{0}, {0.5}, {1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range values {
+		if off := math.Abs(got[i].Value.F*v - 1); off > 0.13 {
+			t.Errorf("1/%g is %g, which is off by %g", v, got[i].Value.F, off)
+		}
+	}
+}
+
 // Points of elements are where the kernel stores them, also where indices are exchanged; what is
 // not stored has none.
 func TestPointsOf(t *testing.T) {
