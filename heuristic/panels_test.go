@@ -21,10 +21,10 @@ import (
 // panelTargets are a CPU with tile instructions, one with a dot instruction of 64 bytes, one of 32, and two without.
 var panelTargets = []string{"sapphirerapids", "znver5", "alderlake", "haswell", "cortex-a72"}
 
-// onTiles are the types whose groups tile instructions sum in exact mode: codes that are bytes, in
-// groups of 16 or 32, of which digits of an index may be parts.
+// onTiles are the types whose groups tile instructions sum in exact mode: codes that are small integers, in
+// groups of 16 or 32, of which digits of an index may be parts; scales of less are integers, too, or stand outside.
 var onTiles = []string{
-	"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ2_0", "MXFP4", "NVFP4", "IQ4_NL", "IQ4_XS",
+	"Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "TQ1_0", "TQ2_0", "MXFP4", "NVFP4", "IQ4_NL", "IQ4_XS",
 	"IQ1_S", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S",
 }
 
@@ -134,6 +134,42 @@ func TestTilesOfLongSums(t *testing.T) {
 	}
 	if pieces != 4 || terms != 3 {
 		t.Errorf("%d kernels with tiles and %d terms stored by one kernel, want 4 and 3", pieces, terms)
+	}
+}
+
+// Codes of 16 points with an integer scale are multiplied with it where the product is one term: a product of tiles then
+// takes 32 points.
+func TestTilesOfScaledCodes(t *testing.T) {
+	desc := target.ForCPU("sapphirerapids", nil, 2)
+	for format, words := range map[string]int{"Q2_K": 16, "Q3_K": 16, "Q4_K": 16, "Q6_K": 8} {
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, 32, 512).MulScalar(0.5).Contiguous()
+		g.Output("y", nn.Exact.Linear(x, g.Packed("w", format, 64, 512)))
+		a, s := scheduled(t, g, desc)
+		dots := 0
+		for _, launch := range s.Launches {
+			for _, k := range launch.Kernels {
+				choice, err := heuristic.Choose(a, k.AST, desc, heuristic.Knobs{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := kernel.Lower(a, k.AST, choice.Plan, desc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Body.Each(func(in *program.Instr) {
+					if in.Op != program.TileDot {
+						return
+					}
+					if dots++; in.Tile.Words != words || len(in.Args) != 1+2*3 {
+						t.Errorf("%s: a product of %d words and %d pairs, want %d and 3", format, in.Tile.Words, len(in.Args)/2, words)
+					}
+				})
+			}
+		}
+		if dots == 0 {
+			t.Errorf("%s: no products of tiles", format)
+		}
 	}
 }
 

@@ -66,10 +66,13 @@ func tilesTake(s *state.State, c *expr.Contraction) bool {
 	return true
 }
 
-// isTileCode reports a stored byte, or one with an offset, as a float.
+// isTileCode reports a stored code, or one with an offset or a scale, as a float: an integer that is one BF16.
 func isTileCode(s *state.State, f *ir.UOp) bool {
 	if s.RoleOf(f) == expr.OffsetCode {
 		f = f.Src[0]
 	}
-	return f.Op == ir.OpCast && f.Src[0].DType.IsInt() && f.Src[0].DType.Size() == 1
+	return f.Op == ir.OpCast && f.Src[0].DType.IsInt() && s.Bounds.Of(f.Src[0]).Within(-oneTerm, oneTerm)
 }
+
+// oneTerm bounds integers that are one BF16.
+const oneTerm = 1 << 8

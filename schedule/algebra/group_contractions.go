@@ -47,6 +47,9 @@ func GroupContractions(s *state.State, v *state.Value) {
 		if s.Opt.Profile.FloatTiles > 0 && (tiles || panels) {
 			s.JoinDigits(c, termPoints)
 		}
+		if tiles && !panels {
+			s.JoinScales(c, termPoints, oneTerm)
+		}
 		if tiles && !panels && !tilesTake(s, c) {
 			return u
 		}

@@ -150,6 +150,91 @@ func (s *Exprs) JoinDigits(c *Contraction, most int64) {
 	}
 }
 
+// JoinScales has integer scales multiply the codes of their groups where an instruction sums so many points
+// at once as several groups have:
+//
+//	g: sc  j: q y  ->  j: f(sc*q) y
+//
+// for products that most holds; all these groups are then one sum.
+func (s *Exprs) JoinScales(c *Contraction, points int64, most int64) {
+	for i := range c.Terms {
+		t := &c.Terms[i]
+		if len(t.Levels) < 2 {
+			continue
+		}
+		outer, inner := &t.Levels[len(t.Levels)-2], t.Innermost()
+		n, constant := outer.Range.Src[0].Int()
+		m, known := inner.Range.Src[0].Int()
+		if !constant || !known || m >= points || n*m < points || points%m != 0 || n%(points/m) != 0 || len(outer.Inside)+len(inner.Inside) > 0 {
+			continue
+		}
+		factors := s.scaledCodes(outer.Factors, inner.Factors, most)
+		if factors == nil {
+			continue
+		}
+		extents := []int64{points}
+		if n*m > points {
+			extents = []int64{n * m / points, points}
+		}
+		digits, number := s.DigitsOf(extents)
+		with := map[*ir.UOp]*ir.UOp{
+			outer.Range: s.A.Div(number, s.A.Index(m)),
+			inner.Range: s.A.Mod(number, s.A.Index(m)),
+		}
+		t.Levels = t.Levels[:len(t.Levels)-2]
+		for _, d := range digits {
+			t.Levels = append(t.Levels, Level{Range: d})
+		}
+		for _, f := range factors {
+			t.Innermost().Factors = append(t.Innermost().Factors, s.Substitute(f, with))
+		}
+	}
+}
+
+// scaledCodes are the factors of points with the code among them multiplied with scales; nil where scales or
+// codes are no integers, or their products larger than most.
+func (s *Exprs) scaledCodes(scales, factors []*ir.UOp, most int64) []*ir.UOp {
+	i := slices.IndexFunc(factors, s.ReadsField)
+	if i < 0 || len(scales) == 0 {
+		return nil
+	}
+	product := s.integerOf(factors[i])
+	for _, f := range scales {
+		x := s.integerOf(f)
+		if x == nil || product == nil {
+			return nil
+		}
+		product = s.A.Mul(product, x)
+	}
+	if product == nil || !s.Bounds.Of(product).Within(-most, most) {
+		return nil
+	}
+	return InPlace(factors, i, s.A.Cast(product, factors[i].DType))
+}
+
+// integerOf is the integer of which a factor of a weight is the float; nil where it is none.
+func (s *Exprs) integerOf(f *ir.UOp) *ir.UOp {
+	offset := int64(0)
+	if !s.isFieldsOnly(f) {
+		return nil
+	}
+	if s.RoleOf(f) == OffsetCode {
+		c, _ := f.Src[1].Float()
+		if offset = int64(c); f.Op == ir.OpSub {
+			offset = -offset
+		}
+		f = f.Src[0]
+	}
+	if f.Op != ir.OpCast || !f.Src[0].DType.IsInt() {
+		return nil
+	}
+	x := s.A.Cast(f.Src[0], ir.I32)
+	if offset == 0 {
+		return x
+	}
+	return s.A.Add(x, s.A.ConstInt(ir.I32, offset))
+}
+
 // Nest writes a contraction as sums in sums, each with the factors of its level; what
 // the innermost sums are is up to innermost.
 func (s *Exprs) Nest(c *Contraction, innermost func(*Level) *ir.UOp) *ir.UOp {

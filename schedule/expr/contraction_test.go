@@ -80,21 +80,15 @@ func TestContractionOfEveryType(t *testing.T) {
 // checkLevels wants every factor at the innermost digit that it depends on, and digits
 // that have the points of the sum.
 func checkLevels(t *testing.T, s *expr.Exprs, name string, c *expr.Contraction) {
-	points, _ := c.Sum.ReduceRange().Src[0].Int()
+	checkPoints(t, name, c)
 	for _, term := range c.Terms {
-		n := int64(1)
 		for i, l := range term.Levels {
-			extent, _ := l.Range.Src[0].Int()
-			n *= extent
 			for _, f := range l.Factors {
 				inside := slices.ContainsFunc(term.Levels[i+1:], func(in expr.Level) bool { return s.DependsOn(f, in.Range) })
 				if !s.DependsOn(f, l.Range) && f.Op != ir.OpConst || inside {
 					t.Errorf("%s: %s does not belong to level %d", name, expr.KernelText(f), i)
 				}
 			}
-		}
-		if n != points {
-			t.Errorf("%s: levels of %d points, want %d", name, n, points)
 		}
 	}
 }
@@ -115,6 +109,55 @@ func TestOfBit(t *testing.T) {
 		}
 		if code != want {
 			t.Errorf("%s: a code with an offset: %v, want %v", name, code, want)
+		}
+	}
+}
+
+// Integer scales of 16 points multiply the codes that an instruction for 32 sums at once: all points of the
+// groups are then one sum of integers, small enough for one term. Those of Q6_K are not, other types have scales of 32 and
+// more, or none that are integers.
+func TestJoinScales(t *testing.T) {
+	const points, most = 32, 1 << 8
+	joined := map[string]int64{"IQ1_M": 15, "Q2_K": 45, "Q3_K": 128} // what the products of a code and a scale are at most
+	for _, f := range packed.All() {
+		s := expr.New(ir.NewArena())
+		sum, factors := product(s, f)
+		factors = factors[1:] // y's digits; its scale is what is left of activations
+		c := s.ContractionOf(sum, factors, nil)
+		s.JoinDigits(c, points)
+		s.JoinScales(c, points, 1)
+		limited := c.Text(s)
+		s.JoinScales(c, points, most)
+		checkPoints(t, f.Name, c)
+		want, ok := joined[f.Name]
+		if changed := c.Text(s) != limited; changed != ok {
+			t.Errorf("%s: scales joined: %t, want %t\n%s", f.Name, changed, ok, limited)
+		}
+		if !ok {
+			continue
+		}
+		last := c.Terms[0].Innermost()
+		if n, _ := last.Range.Src[0].Int(); n != points {
+			t.Errorf("%s: %d points, want %d", f.Name, n, points)
+		}
+		i := slices.IndexFunc(last.Factors, s.ReadsField)
+		if b := s.Bounds.Of(last.Factors[i].Src[0]); !b.Within(-want, want) || b.Within(-want/2, want/2) {
+			t.Errorf("%s: products within %v, want %d", f.Name, b, want)
+		}
+	}
+}
+
+// checkPoints wants digits of every term that have the points of the sum.
+func checkPoints(t *testing.T, name string, c *expr.Contraction) {
+	points, _ := c.Sum.ReduceRange().Src[0].Int()
+	for _, term := range c.Terms {
+		n := int64(1)
+		for _, l := range term.Levels {
+			extent, _ := l.Range.Src[0].Int()
+			n *= extent
+		}
+		if n != points {
+			t.Errorf("%s: levels of %d points, want %d", name, n, points)
 		}
 	}
 }
