@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tgc/ir"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -40,11 +41,13 @@ type matrixWork struct {
 	element              float64 // bytes of an activation
 	rowTerms, tokenTerms float64 // of a weight, and of an activation, in a panel
 	sums                 float64 // that have accumulators for a tile
+	double               bool    // factors and sums are f64
 }
 
 func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
 	k := &matrixWork{
+		double: w.sum.DType == ir.F64,
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
 		element: activationBytes(m.integerSum(w.chain[len(w.chain)-1])),
 	}
@@ -142,7 +145,7 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 				f(t)
 			}
 		}
-		if t.groups, t.panels = 1, true; t.warps() >= leastPanelWarps {
+		if t.groups, t.panels = 1, true; t.warps() >= leastPanelWarps && !k.double {
 			f(t)
 		}
 	}
@@ -205,12 +208,24 @@ type tileNeeds struct {
 	spill      float64 // of the time to issue, for each time that registers do not suffice
 }
 
+// Registers of f64.
+const (
+	doubleWords = 2 // of one
+	sumsOfLane  = matrixRows * matrixTokens / matrixLanes
+)
+
 // needs are those of a warp that decodes its weights and splits its activations itself, or makes its part of panels, each
 // term of an element by itself, and then loads from them what its tiles need.
 func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
 	tiles := rows * tokens * k.sums
 	switch {
+	case k.double:
+		return tileNeeds{
+			operations: rows*n.Rows + tokens*n.Tokens + tiles*n.Double,
+			registers:  n.DoubleRegisters + doubleWords*(sumsOfLane*tiles+float64(t.copies)*matrixWeights*(rows+tokens/2)),
+			spill:      n.Spill,
+		}
 	case t.panels && k.rowTerms > 1:
 		return tileNeeds{
 			operations: n.FloatPanel*(rows*n.Rows/float64(t.tokenWarps)+tokens*n.Tokens/float64(t.rowWarps)) + 2*rows + tokens,

@@ -139,6 +139,9 @@ func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	p.done[axis] = true
 	rows := p.shareWindows(axis, window)
 	p.fillBlock(threads)
+	for _, r := range window {
+		p.split(plan.VECTOR, r, p.runOf(r))
+	}
 	copies := p.windowCopies(window)
 	p.fma()
 	how := fmt.Sprintf("a thread each along %s, %d results with %d points each unrolled", a.axes[axis].Name, rows, copies)
@@ -176,6 +179,20 @@ func (p *planner) shareWindows(lanes int, window []int) int64 {
 	return best
 }
 
+// runOf is how many neighbours along a reduce of a window are one load, of 16 bytes, where some
+// lie side by side.
+func (p *planner) runOf(r int) int64 {
+	if !p.laneSafe(r) || !p.plainReduce(r) || !slices.ContainsFunc(p.order, func(u *ir.UOp) bool { return p.runsAlong(u, r) }) {
+		return 1
+	}
+	return powerOfTwoDivisor(p.size(r), lanesOf(p.desc))
+}
+
+// runsAlong reports a load whose neighbours along an axis lie side by side.
+func (p *planner) runsAlong(u *ir.UOp, axis int) bool {
+	return u.Op == ir.OpLoad && p.dependsByIndex(u, axis) && p.stride(u, axis) == 1
+}
+
 // loadIssue is how many operations a multiprocessor issues in the time of a load.
 const loadIssue = 4
 
@@ -184,7 +201,7 @@ const loadIssue = 4
 func (p *planner) windowTime(axis int, n int64, window []int) float64 {
 	loads, sums := int64(0), n*p.points(window)
 	for _, u := range p.order {
-		if !isAccess(u) {
+		if !isAccess(u) && u.Op != ir.OpLoad { // stages there are none, tables lie in memory
 			continue
 		}
 		free, each := p.free.Of(u), int64(1)
@@ -204,6 +221,11 @@ func (p *planner) windowTime(axis int, n int64, window []int) float64 {
 			each *= (n-1)*(p.stride(u, axis)/p.stride(u, shared)) + p.size(shared)
 		case free.Has(axis):
 			each *= n
+		}
+		for _, r := range window {
+			if r != shared && p.runsAlong(u, r) {
+				each /= p.runOf(r)
+			}
 		}
 		loads += each
 	}

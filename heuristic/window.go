@@ -57,7 +57,7 @@ func (p *planner) windowCopies(window []int) int64 {
 	}
 	for k, i := range window {
 		if k >= first {
-			p.split(plan.UNROLL, i, p.size(i))
+			p.split(plan.UNROLL, i, p.left(i))
 		}
 		p.done[i] = true
 	}

@@ -198,6 +198,8 @@ func decode(d ir.DType, raw []byte) []ir.Scalar {
 		switch d {
 		case ir.F32:
 			out[i].F = float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
+		case ir.F64:
+			out[i].F = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		case ir.I32:
 			out[i].I = int64(int32(binary.LittleEndian.Uint32(b)))
 		case ir.F16:

@@ -96,6 +96,13 @@ var matrixCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r1 32; FMA", 4},
 	{"wide odd floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 13, 21, 75) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 12},
+	// Sums of f64 take f64 as they are.
+	{"doubles", func(b *builder) *ir.UOp { return doubleMatmul(b, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 1},
+	{"wide doubles of warps", func(b *builder) *ir.UOp { return doubleMatmul(b, 16, 32, 64) },
+		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 4},
+	{"odd doubles", func(b *builder) *ir.UOp { return doubleMatmul(b, 13, 21, 37) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 1},
 	{"odd groups of warps", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 9, 17, 133) },
 		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 }
@@ -109,6 +116,13 @@ func floatMatmul(b *builder, dtype ir.DType, tokens, rows, k int64) *ir.UOp {
 		weight = b.Cast(weight, ir.F32)
 	}
 	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, t, r), weight), r), list(t, n), list(t, n)))
+}
+
+// doubleMatmul is the same product of f64.
+func doubleMatmul(b *builder, tokens, rows, k int64) *ir.UOp {
+	x, w, out := b.param(0, ir.F64, tokens, k), b.param(1, ir.F64, rows, k), b.param(3, ir.F64, tokens, rows)
+	t, n, r := b.rng(tokens), b.rng(rows), b.rng(k)
+	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, t, r), b.Load(w, n, r)), r), list(t, n), list(t, n)))
 }
 
 // stagedColumns is y[t, n] = sum over k of a stage of x[t, k]/4, times w[n, k].

@@ -46,6 +46,7 @@ var gpuContractions = []gpuContraction{
 	{80, false, Contraction{"mma", "u8", "i8", "i32", 32, 16, 8, "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32"}},
 	{80, false, Contraction{"mma", "i8", "i8", "i32", 32, 16, 8, "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32"}},
 	{89, false, Contraction{"mma", "f8e4m3", "f8e4m3", "f32", 32, 16, 8, "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"}},
+	{90, false, Contraction{"mma", "f64", "f64", "f64", 16, 16, 8, "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64"}},
 	{90, true, Contraction{"wgmma", "f16", "f16", "f32", 16, 64, 256, "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"}},
 	{90, true, Contraction{"wgmma", "bf16", "bf16", "f32", 16, 64, 256, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"}},
 	{90, true, Contraction{"wgmma", "i8", "i8", "i32", 32, 64, 256, "wgmma.mma_async.sync.aligned.m64n256k32.s32.s8.s8"}},

@@ -24,6 +24,10 @@ type Tiles struct {
 	Joining      float64 // ns, of each tile of each group of warps that share a sum
 	Spill        float64 // of the time to issue, for each time that registers do not suffice
 
+	// Of products of f64, not fitted: what an H200's instruction takes.
+	Double          float64 // operations for a tile
+	DoubleRegisters float64 // of a thread, besides what it has loaded and its sums
+
 	// The same of panels, which a block shares.
 	PanelAlone        float64 // ns of a step more, where a second set of panels, or what is loaded for it, has no room
 	PanelRows         float64 // for the rows of a tile and each matrix, shared by the warps along the tokens
@@ -45,6 +49,7 @@ func tilesNVIDIA() Tiles {
 	return Tiles{
 		Start: 448, Latency: 587, Operation: 2.7, Issue: 0.333, Rows: 18, Tokens: 8.02, Ragged: 1.16,
 		Registers: 79.9, Accumulators: 17.7, Loaded: 0.764, Joining: 45.7, Spill: 2.62,
+		Double: 20, DoubleRegisters: 48,
 		PanelAlone: 1124, PanelRows: 24.6, PanelTerms: 6.41, Fragment: 1,
 		PanelRegisters: 102.5, PanelAccumulators: 6.16, PanelLoaded: 1.69, PanelSpill: 9.93,
 		FloatPanel: 1.5, FloatLoaded: 6.8,

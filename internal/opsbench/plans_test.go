@@ -75,6 +75,43 @@ func TestThreadsShareWindows(t *testing.T) {
 	}
 }
 
+// Products of f64 take the matrix instructions of architectures that have them, odd ones too.
+func TestDoublesOnMatrices(t *testing.T) {
+	for name, want := range map[string]bool{"ptx:sm_90": true, "ptx:sm_80": false} {
+		var out bytes.Buffer
+		if err := printAllPlans(t.Context(), &out, name, named([]string{"matmul f64 509"}), false); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "[MMA "); got != want {
+			t.Errorf("%s: matrix instructions %v, want %v\n%s", name, got, want, &out)
+		}
+	}
+}
+
+// Rows of a table that a transform's threads read are loaded once for several of their results, and
+// what lies side by side along the sum by 16 bytes.
+func TestThreadsShareTables(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range named([]string{"fft of reals 1024"}) {
+		g := tensor.NewGraph()
+		g.Output("out", o.build(g, o.size))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range c.Kernels {
+			const points, most = 1 << 20, 80
+			got := trafficOf(k.Program).accesses * float64(k.Program.Units()) * float64(k.Program.Threads()) / points
+			if got > most {
+				t.Errorf("%s: %.1f accesses for each complex number, %v", k.Name, got, k.Plan)
+			}
+		}
+	}
+}
+
 // Points that share the sums of columns make no blocks of their own: few columns have many
 // threads each, and blocks of a few of them.
 func TestThreadsShareColumns(t *testing.T) {

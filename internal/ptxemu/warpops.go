@@ -178,12 +178,15 @@ func compileReduce(c *compiler, s *statement) {
 	}
 }
 
-// matrix is a shape of mma.sync with dense operands of 32-bit words.
+// matrix is a shape of mma.sync with dense operands of 32-bit words, or of f64.
 type matrix struct {
 	m, n, k int
 	a, b    kind
-	float   bool // sums are f32, else s32
+	sum     kind // f64, f32 or s32
 }
+
+// per is how many elements are a word.
+func (x *matrix) per() int { return max(32/x.a.bits, 1) }
 
 // compileMatrix is mma.sync.aligned.SHAPE.row.col.D.A.B.C.
 func compileMatrix(c *compiler, s *statement) {
@@ -196,9 +199,10 @@ func compileMatrix(c *compiler, s *statement) {
 		c.fail("shape %q", s.mod(2))
 	}
 	x.a, x.b = c.kindOf(s.mod(6)), c.kindOf(s.mod(7))
-	x.float = s.mod(5) == "f32"
-	if !x.float && s.mod(5) != "s32" || x.a.float() != x.float || x.a.bits != x.b.bits || x.a.bits > 16 ||
-		x.m != 8 && x.m != 16 || x.n != 8 || x.k*x.a.bits%128 != 0 || x.k*x.a.bits > 256 {
+	x.sum = c.kindOf(s.mod(5))
+	short := x.a.bits <= 16 && (s.mod(5) == "f32" || s.mod(5) == "s32") && x.k*x.a.bits%128 == 0 && x.k*x.a.bits <= 256
+	long := s.mod(2) == "m16n8k16" && s.mod(5) == "f64" && x.a == x.sum
+	if !short && !long || x.a.float() != x.sum.float() || x.a.bits != x.b.bits || x.m != 8 && x.m != 16 || x.n != 8 {
 		c.fail("this product is not supported")
 	}
 	if c.err == nil {
@@ -207,16 +211,17 @@ func compileMatrix(c *compiler, s *statement) {
 }
 
 func (c *compiler) matrix(s *statement, x matrix) {
-	per := 32 / x.a.bits
+	per := x.per()
 	counts := [4]int{x.m * x.n / lanes, x.m * x.k / lanes / per, x.n * x.k / lanes / per, x.m * x.n / lanes}
+	bits := [4]int{x.sum.bits, x.a.bits * per, x.a.bits * per, x.sum.bits}
 	var slots [4][]int
 	for i := 3; i >= 0; i-- { // the result last, as it may be an operand too
 		for _, p := range c.elements(s.args[i], counts[i]) {
 			var slot int
 			if i == 0 {
-				slot, _ = c.destination(p, 32)
+				slot, _ = c.destination(p, bits[i])
 			} else {
-				slot = c.source(p, 32)
+				slot = c.source(p, bits[i])
 			}
 			slots[i] = append(slots[i], slot)
 		}
@@ -237,7 +242,7 @@ func (c *compiler) matrix(s *statement, x matrix) {
 // of K, at k = t*per; those of B over halves of K in column g; C has rows g, g+8
 // of columns 2t, 2t+1.
 func (x *matrix) multiply(w *warp, slots [4][]int) {
-	per := 32 / x.a.bits
+	per := x.per()
 	rows := x.m / 8
 	span := 4 * per // k covered by one word of all four t
 	var a [16][64]float64
@@ -255,10 +260,7 @@ func (x *matrix) multiply(w *warp, slots [4][]int) {
 			}
 		}
 	}
-	sum := kind{letter: 's', bits: 32}
-	if x.float {
-		sum.letter = 'f'
-	}
+	sum := x.sum
 	var out [4]vector
 	for lane := range lanes {
 		g, t := lane/4, lane%4
@@ -271,7 +273,7 @@ func (x *matrix) multiply(w *warp, slots [4][]int) {
 				v1 += y * right[k]
 			}
 			for j, v := range [2]float64{v0, v1} {
-				if x.float {
+				if sum.float() {
 					out[i+j][lane] = toBits(sum, v)
 				} else {
 					out[i+j][lane] = uint64(int64(v)) & mask(32)

@@ -12,7 +12,8 @@ import (
 // K*N/32 of B and M*N/32 of C, in the order of PTX's mma.sync: with g =
 // thread/4 and t = thread%4, C is rows g, g+8 of columns 2t, 2t+1; A comes in
 // 32-bit words of rows g, g+8 in turn, k in 4t/size.. first of the lower half
-// of K, then of the upper; B the same of column g.
+// of K, then of the upper; B the same of column g. An f64 is a word of its own: K has four parts
+// instead of halves.
 type MmaShape struct {
 	A, B, Acc ir.DType
 	M, N, K   int
@@ -33,12 +34,16 @@ var MmaShapes = []MmaShape{
 	{ir.U8, ir.I8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.u8.s8.s32"},
 	{ir.I8, ir.I8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.s8.s8.s32"},
 	{ir.U8, ir.I8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.u8.s8.s32"},
+	{ir.F64, ir.F64, ir.F64, 16, 8, 16, 90, "m16n8k16.row.col.f64.f64.f64.f64"},
 }
 
 // Types are those of a thread's fragments of C, A and B.
 func (s *MmaShape) Types() (acc, a, b Type) {
 	return Vector(s.Acc, s.M*s.N/32), Vector(s.A, s.M*s.K/32), Vector(s.B, s.K*s.N/32)
 }
+
+// Word is how many elements of a fragment's type are a word of it.
+func (s *MmaShape) Word() int { return max(4/s.A.Size(), 1) }
 
 // MmaOf is the shape that fragments of these types make; nil when there is none.
 func MmaOf(acc, a, b Type) *MmaShape {

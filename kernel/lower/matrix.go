@@ -83,6 +83,9 @@ func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
 		rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
 		return l.b.Mma(acc, rows[0], columns[0])
 	}
+	if row.DType == ir.F64 {
+		return l.multiplyDoubles(row, column, at)
+	}
 	x, y := shape.TermsOf(l.Bounds, row), shape.TermsOf(l.Bounds, column)
 	elem, nx, ny := ir.BF16, x.BF16, y.BF16
 	if x.F16 == 1 && y.F16 == 1 {
@@ -98,6 +101,16 @@ func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
 				}
 			}
 		}
+	}
+	return acc
+}
+
+// multiplyDoubles is the sum of products of f64, which the instruction takes as they are.
+func (l *matrices) multiplyDoubles(row, column *ir.UOp, at coords) *program.Value {
+	acc := l.b.Zero(program.Vector(ir.F64, plan.RowCopies*plan.ColumnCopies))
+	rows, columns := l.rowFragment(row, at, ir.F64, 1), l.columnFragment(column, at, ir.F64, 1)
+	for part := range rows {
+		acc = l.b.Mma(acc, rows[part], columns[part])
 	}
 	return acc
 }
@@ -132,7 +145,7 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 		}
 		var terms []*program.Value
 		for first := 0; first < low.Type.Lanes; first += plan.LanePoints {
-			terms = append(terms, l.split(l.wordsInTurn(low, high, first, plan.LanePoints, wordBytes/2), elem, n)...)
+			terms = append(terms, l.split(l.wordsInTurn(low, high, first, plan.LanePoints, max(wordBytes/elem.Size(), 1)), elem, n)...)
 		}
 		return terms
 	})

@@ -11,8 +11,8 @@ import (
 )
 
 // matrixSum is a sum over a sub-axis of MMA: of the product of what depends on the
-// row and what does not. A side without factors is 1. Sums of f32 have f32
-// factors, those of i32 bytes.
+// row and what does not. A side without factors is 1. Sums of floats have factors of
+// their type, those of i32 bytes.
 type matrixSum struct {
 	rows  *ir.UOp // at the lane's points
 	tiles []columnTile
@@ -37,8 +37,15 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 		if u.Op != ir.OpReduce || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Matrix {
 			continue
 		}
-		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {
-			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32 or i32")
+		double := u.DType == ir.F64
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 && !double {
+			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32, f64 or i32")
+		}
+		if double && !plan.HasDoubleMatrices(p.Desc) {
+			return nil, fmt.Errorf("kernel: plan: MMA of f64: %s has no such instruction", p.Desc.Name)
+		}
+		if double && (p.Tile.Rows.Staged || p.Tile.Columns.Staged) {
+			return nil, fmt.Errorf("kernel: plan: MMA of f64 with factors in shared memory: tiles lie there in words")
 		}
 		m, err := takeApart(p, u, free)
 		if err != nil {

@@ -42,6 +42,11 @@ const (
 // TileSums is how many sums of tiles a loop over groups has room for in registers.
 func TileSums(desc *target.Desc) int { return max(desc.VectorRegs-tileSpare, 1) }
 
+// HasDoubleMatrices reports a target with the instruction of f64.
+func HasDoubleMatrices(desc *target.Desc) bool {
+	return desc.Matrix("f64", "f64", matrixRows, MatrixColumns, MatrixPoints)
+}
+
 // hasMatrices reports a target with the instructions: of bf16, f16 and bytes.
 func hasMatrices(desc *target.Desc) bool {
 	const m, n, k = matrixRows, MatrixColumns, MatrixPoints

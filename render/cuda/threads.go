@@ -50,7 +50,8 @@ func (r *printer) Shuffle(o operand, t gpu.Type, other operand) operand {
 func (r *printer) Mma(in *program.Instr, shape string) {
 	acc, x, y := in.Args[0], in.Args[1], in.Args[2]
 	t := r.TypeOf(acc)
-	letter := map[gpu.Type]string{gpu.F32: "f", gpu.I32: "r"}[t]
+	letters := map[gpu.Type]string{gpu.F64: "d", gpu.F32: "f", gpu.I32: "r", gpu.U32: "r"}
+	letter := letters[t]
 	out := r.Variables(in.Result)
 	var outputs, inputs, fragments []string
 	next := 0
@@ -62,10 +63,11 @@ func (r *printer) Mma(in *program.Instr, shape string) {
 		outputs = append(outputs, fmt.Sprintf("%q(%s)", "="+letter, o.Name))
 	}
 	place(len(out))
-	for _, words := range [][]operand{r.Words(x), r.Words(y)} {
+	for _, v := range []*program.Value{x, y} {
+		words, of := r.Fragment(v)
 		place(len(words))
 		for _, o := range words {
-			inputs = append(inputs, fmt.Sprintf("%q(%s)", "r", text(o)))
+			inputs = append(inputs, fmt.Sprintf("%q(%s)", letters[of], text(o)))
 		}
 	}
 	place(len(out))

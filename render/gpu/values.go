@@ -172,6 +172,14 @@ func (s *Selector) Storage(v *program.Value) []Operand {
 	return lists.Make(v.Type.Lanes, func(i int) Operand { return s.Lane(v, i) })
 }
 
+// Fragment is a value as a matrix instruction takes it: words of 32 bits, or numbers of 64.
+func (s *Selector) Fragment(v *program.Value) ([]Operand, Type) {
+	if v.Type.Elem == ir.F64 {
+		return s.Storage(v), F64
+	}
+	return s.Words(v), U32
+}
+
 // StorageAs is the storage of v as operands of the type that `as` has: an index
 // may be held narrow in one and wide in the other.
 func (s *Selector) StorageAs(v, as *program.Value) []Operand {

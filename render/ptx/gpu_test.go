@@ -215,20 +215,20 @@ func product(s *program.MmaShape) *program.Program {
 	size := int64(s.A.Size())
 	a := b.Buffer(0, s.A, "a", 16, int64(s.M*s.K)*size)
 	x := b.Buffer(1, s.B, "b", 16, int64(s.N*s.K)*size) // column by column
-	c := b.Buffer(2, s.Acc, "c", 16, int64(s.M*s.N)*4)
+	c := b.Buffer(2, s.Acc, "c", 16, int64(s.M*s.N*s.Acc.Size()))
 	b.SetGrid(1)
 	b.SetBlock(32)
 	b.GridLoop(func(*program.Value) {
 		lane := b.Cast(b.ThreadIndex(0), ir.I64)
 		g, t := b.FloorDiv(lane, b.Index(4)), b.FloorMod(lane, b.Index(4))
-		per := int64(4 / s.A.Size())
+		per := int64(s.Word())
 		load := func(p *program.Value, words, rows int) *program.Value {
 			var parts []*program.Value
 			for i := range words {
 				row := b.Add(g, b.Index(int64(8*(i%rows))))
 				k := b.Add(b.Mul(t, b.Index(per)), b.Index(int64(i/rows)*4*per))
 				at := b.Add(b.Mul(row, b.Index(int64(s.K))), k)
-				parts = append(parts, b.Load(b.PtrAdd(p, at), int(per), 4))
+				parts = append(parts, b.Load(b.PtrAdd(p, at), int(per), int(max(4, size))))
 			}
 			return b.Concat(parts...)
 		}
@@ -237,7 +237,7 @@ func product(s *program.MmaShape) *program.Program {
 		out := b.Mma(b.Zero(program.Vector(s.Acc, s.M*s.N/32)), av, xv)
 		for i := range s.M / 8 {
 			at := b.Add(b.Mul(b.Add(g, b.Index(int64(8*i))), b.Index(int64(s.N))), b.Mul(t, b.Index(2)))
-			b.Store(b.PtrAdd(c, at), b.Slice(out, 2*i, 2), 8)
+			b.Store(b.PtrAdd(c, at), b.Slice(out, 2*i, 2), 2*s.Acc.Size())
 		}
 	})
 	return b.Finish()
@@ -268,7 +268,7 @@ func TestMma(t *testing.T) {
 				return out
 			}
 			p := product(s)
-			buffers := map[int][]byte{0: fill(s.A, s.M*s.K), 1: fill(s.B, s.N*s.K), 2: unread(4 * s.M * s.N)}
+			buffers := map[int][]byte{0: fill(s.A, s.M*s.K), 1: fill(s.B, s.N*s.K), 2: unread(s.Acc.Size() * s.M * s.N)}
 			emulate(t, p, "sm_90", Options{}, buffers, nil, 3)
 			for m := range s.M {
 				for n := range s.N {
@@ -279,9 +279,14 @@ func TestMma(t *testing.T) {
 						want += x * y
 					}
 					at := m*s.N + n
-					got := float64(floatAt(buffers[2], at))
-					if s.Acc == ir.I32 {
+					var got float64
+					switch s.Acc {
+					case ir.I32:
 						got = float64(int32(binary.LittleEndian.Uint32(buffers[2][4*at:])))
+					case ir.F64:
+						got = math.Float64frombits(binary.LittleEndian.Uint64(buffers[2][8*at:]))
+					default:
+						got = float64(floatAt(buffers[2], at))
 					}
 					if got != want {
 						t.Fatalf("row %d, column %d: %g, want %g", m, n, got, want)

@@ -100,12 +100,11 @@ func (r *printer) Shuffle(o operand, t gpu.Type, other operand) operand {
 
 // Mma is one instruction.
 func (r *printer) Mma(in *program.Instr, shape string) {
-	names := func(words []operand) string {
-		out := lists.Map(words, func(o operand) operand { return r.Variable(o, gpu.U32) })
-		return fragment(out)
+	names := func(words []operand, t gpu.Type) string {
+		return fragment(lists.Map(words, func(o operand) operand { return r.Variable(o, t) }))
 	}
-	c := names(r.Storage(in.Args[0]))
-	a, b := names(r.Words(in.Args[1])), names(r.Words(in.Args[2]))
+	c := names(r.Storage(in.Args[0]), r.StorageType(in.Args[0]))
+	a, b := names(r.Fragment(in.Args[1])), names(r.Fragment(in.Args[2]))
 	out := r.Variables(in.Result)
 	r.ins("mma.sync.aligned.%s %s, %s, %s, %s", shape, fragment(out), a, b, c)
 }

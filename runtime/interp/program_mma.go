@@ -21,7 +21,7 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 	}
 	x, y, z := m.reg(in.Args[1]).data, m.reg(in.Args[2]).data, m.reg(in.Args[0]).data
 	out := m.define(in.Result).data
-	word := 4 / s.A.Size()
+	word, size := s.Word(), s.Acc.Size()
 	readA, readB, readAcc := readerOf(s.A), readerOf(s.B), readerOf(s.Acc)
 	A, B := make([]float64, s.M*s.K), make([]float64, s.N*s.K) // rows of A, columns of B
 	return func() {
@@ -49,18 +49,21 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 			for t := range warpThreads {
 				for i := 0; i < acc.Lanes; i += 2 { // two columns at once: the sums do not wait for each other
 					row, col := t/4+i/2*8, t%4*2
-					at := ((w+t)*acc.Lanes + i) * 4
-					sum0, sum1 := readAcc(z[at:]), readAcc(z[at+4:])
+					at := ((w+t)*acc.Lanes + i) * size
+					sum0, sum1 := readAcc(z[at:]), readAcc(z[at+size:])
 					left, right := B[col*s.K:(col+1)*s.K], B[(col+1)*s.K:(col+2)*s.K]
 					for k, v := range A[row*s.K : (row+1)*s.K] {
 						sum0 += v * left[k]
 						sum1 += v * right[k]
 					}
 					for j, sum := range [2]float64{sum0, sum1} {
-						if s.Acc == ir.F32 {
-							*(*float32)(unsafe.Pointer(&out[at+4*j])) = float32(sum)
-						} else {
-							*(*int32)(unsafe.Pointer(&out[at+4*j])) = int32(int64(sum))
+						switch p := unsafe.Pointer(&out[at+size*j]); s.Acc {
+						case ir.F64:
+							*(*float64)(p) = sum
+						case ir.F32:
+							*(*float32)(p) = float32(sum)
+						default:
+							*(*int32)(p) = int32(int64(sum))
 						}
 					}
 				}
@@ -72,6 +75,8 @@ func (m *machine) mma(in *program.Instr) (func(), error) {
 // readerOf reads the first number of some bytes.
 func readerOf(d ir.DType) func(b []byte) float64 {
 	switch d {
+	case ir.F64:
+		return func(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
 	case ir.F32:
 		return func(b []byte) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))) }
 	case ir.F16:
