@@ -48,7 +48,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
 	k := &matrixWork{
 		double: w.sum.DType == ir.F64,
-		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
+		rows:   float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
 		element: activationBytes(m.integerSum(w.chain[len(w.chain)-1])),
 	}
 	for _, i := range m.axesOf(plan.StoreAxis) {
