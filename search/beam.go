@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	goruntime "runtime"
 	"slices"
 	"time"
 
@@ -136,6 +137,7 @@ type search struct {
 	idle     *idle
 	beam     []Outcome         // since the search began anew, the fastest first
 	atOnce   int               // candidates that are tried at once
+	each     time.Duration     // of the last batch, for each of its candidates
 	restarts int               // how often it did
 	vain     int               // rounds that found nothing faster since then, one after the other
 	prices   map[string]priced // of plans that have one
@@ -162,8 +164,12 @@ func (s *search) inTime(ctx context.Context) bool {
 	if s.options.most > 0 && len(s.result.Outcomes) >= s.options.most {
 		return false
 	}
-	return ctx.Err() == nil && (s.options.Budget == 0 || time.Since(s.start) < s.options.Budget)
+	return ctx.Err() == nil && (s.options.Budget == 0 || s.options.Budget-time.Since(s.start) > s.least())
 }
+
+// least is the time of as many candidates as are assembled at once: fewer take as long, and of those that the end of the
+// time cuts short nothing is known.
+func (s *search) least() time.Duration { return time.Duration(goruntime.GOMAXPROCS(0)) * s.each }
 
 // first lists the plans of the beginning.
 func (s *search) first(ctx context.Context) ([]plan.Plan, error) {
@@ -269,7 +275,7 @@ func bestTime(fastestFirst []Outcome) float64 {
 // try tries plans in batches while there is time.
 func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 	for len(plans) > 0 {
-		if !s.inTime(ctx) && len(s.result.Outcomes) > 0 {
+		if len(s.result.Outcomes) > 0 && !s.inTime(ctx) {
 			return nil
 		}
 		batch := plans[:min(len(plans), s.batch())]
@@ -279,6 +285,7 @@ func (s *search) try(ctx context.Context, plans []plan.Plan) error {
 		if err != nil {
 			return err
 		}
+		s.each = time.Since(begin) / time.Duration(len(batch))
 		s.atOnce = paced(s.atOnce, time.Since(begin), s.options.Budget, s.options.Batch)
 		s.idle.learn(outcomes)
 		for _, o := range outcomes {

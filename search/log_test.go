@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -121,7 +122,8 @@ func TestLogFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Close() // as a full disk
-	if _, err := Tune(t.Context(), twoKernels(t), TuneOptions{Search: DefaultOptions(), Budget: 1e10, Log: log}); !errors.Is(err, errLogging) {
+	tester := func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { return allAlike{}, nil }
+	if _, err := Tune(t.Context(), twoKernels(t), TuneOptions{Search: DefaultOptions(), Budget: 1e10, Log: log, Testers: tester}); !errors.Is(err, errLogging) {
 		t.Errorf("%v, want an error of the log", err)
 	}
 }

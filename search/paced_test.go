@@ -28,3 +28,18 @@ func TestPaced(t *testing.T) {
 		t.Errorf("%d at once, want the 4 that were asked for", got)
 	}
 }
+
+// Where as many candidates as are assembled at once do not fit into what is left of the time, the search ends: none would come
+// to its end.
+func TestNoBatchIsCutShort(t *testing.T) {
+	s := &search{options: Options{Budget: time.Minute}, start: time.Now()}
+	if s.each = time.Second / 100; !s.inTime(t.Context()) {
+		t.Error("over, with a minute left for candidates of ten milliseconds")
+	}
+	if s.each = time.Minute; s.inTime(t.Context()) {
+		t.Error("goes on, with a minute left for candidates of a minute")
+	}
+	if s.options.Budget = 0; !s.inTime(t.Context()) {
+		t.Error("over, where time has no end")
+	}
+}

@@ -303,6 +303,10 @@ func (t *tuning) kernel(ctx context.Context, i int, k *TunedKernel) error {
 		k.Note = "no time left"
 		return nil
 	case task == nil:
+		options := t.options.Search
+		if _, err := t.testers.of(ctx, k, t.bench(k, &options)); err == nil {
+			part = max(t.part(i), leastTime/2) // what the tester took is all kernels' time
+		}
 		end := time.Now().Add(time.Duration(float64(part) * (1 - forConfirming)))
 		found, err := t.search(ctx, i, k, time.Duration(float64(part)*(1-forSteps)))
 		t.beginNext(ctx, i)
