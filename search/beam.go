@@ -332,14 +332,19 @@ func paced(now int, took, budget time.Duration, most int) int {
 	return max(min(now, most), min(usualBatch(), most))
 }
 
-// overrun is by how much a batch may go past a long budget; a short one is a quarter longer.
+// overrun is by how much the first batch may go past the budget, in which are the plans that the price likes best, and any
+// past a long one; a short one is a quarter longer.
 const overrun = 3 * time.Second
 
 // tryInTime tries a batch; what the end of the budget or of the context cuts short is left out.
 func (s *search) tryInTime(ctx context.Context, batch []plan.Plan) ([]Outcome, error) {
 	if s.options.Budget > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, s.start.Add(s.options.Budget+min(overrun, s.options.Budget/4)))
+		over := overrun
+		if len(s.result.Outcomes) > 0 {
+			over = min(over, s.options.Budget/4)
+		}
+		ctx, cancel = context.WithDeadline(ctx, s.start.Add(s.options.Budget+over))
 		defer cancel()
 	}
 	outcomes, err := s.tester.Try(ctx, batch)

@@ -1,8 +1,11 @@
 package search
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"tgc/kernel/plan"
 )
 
 // As many candidates are ordered together as are lowered in a small part of the time.
@@ -41,5 +44,35 @@ func TestNoBatchIsCutShort(t *testing.T) {
 	}
 	if s.options.Budget = 0; !s.inTime(t.Context()) {
 		t.Error("over, where time has no end")
+	}
+}
+
+// ending is a tester that notes when it is to end.
+type ending struct {
+	allAlike
+	at []time.Time
+}
+
+func (e *ending) Try(ctx context.Context, plans []plan.Plan) ([]Outcome, error) {
+	at, _ := ctx.Deadline()
+	e.at = append(e.at, at)
+	return e.allAlike.Try(ctx, plans)
+}
+
+// What the price likes best is tried also where the budget is short; what follows ends with it.
+func TestFirstBatchHasTime(t *testing.T) {
+	tester := &ending{}
+	s := &search{tester: tester, options: Options{Budget: time.Second}, start: time.Now()}
+	for range 2 {
+		out, err := s.tryInTime(t.Context(), []plan.Plan{{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.result.Outcomes = append(s.result.Outcomes, out...)
+	}
+	for i, want := range []time.Duration{time.Second + overrun, time.Second * 5 / 4} {
+		if got := tester.at[i].Sub(s.start); got != want {
+			t.Errorf("batch %d ends after %v, want %v", i, got, want)
+		}
 	}
 }
