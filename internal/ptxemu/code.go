@@ -292,7 +292,7 @@ func (c *compiler) statement(s *statement) {
 	if s.guard != "" {
 		c.now.guard, c.now.negate = c.predicate("guard", s.guard), s.negate
 	}
-	if s.has("ftz") {
+	if s.has("ftz") && !s.has("approx") {
 		c.fail("flushing of subnormals is not supported")
 	}
 	compile, ok := instructions[s.op]

@@ -15,7 +15,7 @@
 //
 // Arithmetic is exact to the bit where PTX defines it; the .approx functions
 // are rounded exactly here, which a GPU does not do. Flushing of subnormals
-// (.ftz), calls, textures and indirect branches are refused.
+// (.ftz) but by approximations, calls, textures and indirect branches are refused.
 //
 // parse.go reads the text, code.go turns instructions into closures over
 // registers of 32 lanes, warp.go executes them, grid.go runs blocks.

@@ -280,7 +280,18 @@ func compileFunction(c *compiler, s *statement) {
 	if !k.float() || k.pair {
 		c.fail("no %s of this type", s.op)
 	}
+	if s.has("ftz") {
+		f = func(x float64) float64 { return flushed(functions[s.op](flushed(x))) }
+	}
 	c.unary(s, k, k, func(x uint64) uint64 { return toBits(k, f(fromBits(k, x))) })
+}
+
+// flushed is x, or a 0 of its sign where it is subnormal as f32.
+func flushed(x float64) float64 {
+	if math.Abs(x) < 0x1p-126 {
+		return math.Copysign(0, x)
+	}
+	return x
 }
 
 // floatRelations by name; those that end with u hold for NaN too.

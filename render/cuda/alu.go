@@ -86,6 +86,14 @@ func (r *printer) float(op ir.Op, t gpu.Type, x []operand) (operand, bool) {
 	return r.let(t, "%s(%s)", name, list(t, x...)), true
 }
 
+// guesses are helpers: f32 from which more digits are computed.
+var guesses = map[ir.Op]string{ir.OpRecip: "recip_guess", ir.OpRsqrt: "rsqrt_guess"}
+
+// Guess is one instruction.
+func (r *printer) Guess(op ir.Op, x operand) operand {
+	return r.let(gpu.F32, "%s(%s)", r.call(guesses[op]), as(x, gpu.F32))
+}
+
 // logicOps are formats of one or two operands; false < true.
 var logicOps = map[ir.Op]string{
 	ir.OpNot: "!%[1]s", ir.OpAnd: "%[1]s && %[2]s", ir.OpMin: "%[1]s && %[2]s", ir.OpMul: "%[1]s && %[2]s",

@@ -60,12 +60,9 @@ var helperTable = []helper{
 	{"max_number", extremeHelper("max_number", "max.f32")},
 	{"min_double", doubleHelper("min_double", "min.f64")},
 	{"max_double", doubleHelper("max_double", "max.f64")},
-	{"exp2_approx", `float exp2_approx(float x)
-{
-	float out;
-	asm("ex2.approx.f32 %0, %1;" : "=f"(out) : "f"(x));
-	return out;
-}`},
+	{"exp2_approx", functionHelper("exp2_approx", "ex2.approx.f32")},
+	{"recip_guess", functionHelper("recip_guess", "rcp.approx.ftz.f32")},
+	{"rsqrt_guess", functionHelper("rsqrt_guess", "rsqrt.approx.ftz.f32")},
 	{"dot4_ss", dotHelper("dot4_ss", "s32.s32")},
 	{"dot4_us", dotHelper("dot4_us", "u32.s32")},
 	{"dot4_su", dotHelper("dot4_su", "s32.u32")},
@@ -135,6 +132,15 @@ func extremeHelper(name, instruction string) string {
 {
 	float out;
 	asm("%s %%0, %%1, %%2;" : "=f"(out) : "f"(x), "f"(y));
+	return out;
+}`, name, instruction)
+}
+
+func functionHelper(name, instruction string) string {
+	return fmt.Sprintf(`float %s(float x)
+{
+	float out;
+	asm("%s %%0, %%1;" : "=f"(out) : "f"(x));
 	return out;
 }`, name, instruction)
 }

@@ -115,7 +115,15 @@ func (s *Selector) float(op ir.Op, n Number, x []Operand) (Operand, bool) {
 		return s.print.Extreme(op, n, x[0], x[1]), true
 	case ir.OpFDiv:
 		if x[0].Literal() && x[0].Bits == ir.FloatBits(n.DType, 1) {
-			op, x = ir.OpRecip, x[1:]
+			return s.float(ir.OpRecip, n, x[1:])
+		}
+	case ir.OpRecip:
+		if n.Type == F32 {
+			return s.inverse(x[0]), true
+		}
+	case ir.OpSqrt, ir.OpRsqrt:
+		if n.Type == F32 && (op == ir.OpSqrt || !s.Desc.ApproxMath) {
+			return s.root(op, x[0]), true
 		}
 	}
 	return s.print.Arithmetic(op, n, x)

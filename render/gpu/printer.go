@@ -77,6 +77,8 @@ type wordPrinter interface {
 type arithmeticPrinter interface {
 	Logic(op ir.Op, x []Operand) (Operand, bool)
 	Arithmetic(op ir.Op, n Number, x []Operand) (Operand, bool)
+	// Guess is RECIP or RSQRT of f32 to about a unit in the last place; what is subnormal counts as 0.
+	Guess(op ir.Op, x Operand) Operand
 	Compare(op ir.Op, n Number, x, y Operand) Operand
 	NotZero(n Number, x Operand) Operand
 	// Choose is p ? x : y; p is no literal.

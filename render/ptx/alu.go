@@ -81,6 +81,14 @@ func (r *printer) Arithmetic(op ir.Op, n gpu.Number, x []operand) (operand, bool
 	return r.emit(name+"."+t, n, x...), true
 }
 
+// guesses are approximations of f32 from which more digits are computed.
+var guesses = map[ir.Op]string{ir.OpRecip: "rcp.approx.ftz.f32", ir.OpRsqrt: "rsqrt.approx.ftz.f32"}
+
+// Guess is one instruction.
+func (r *printer) Guess(op ir.Op, x operand) operand {
+	return r.emit(guesses[op], gpu.Number{DType: ir.F32, Type: gpu.F32}, r.Variable(x, gpu.F32))
+}
+
 func (r *printer) shiftLeft(n gpu.Number, x operand, count int) operand {
 	if count == 0 {
 		return x

@@ -11,8 +11,8 @@
 // Every value of the result is defined by the program alone, so runtime/interp,
 // internal/ptxemu and a GPU agree bit for bit (NaN payloads excepted, and the
 // approximations that target.Desc.ApproxMath allows): arithmetic says its
-// rounding, fma is printed only where the program says FMA, nothing flushes
-// subnormals.
+// rounding, fma is printed only where the program says FMA or in the steps to
+// a rounded reciprocal or root, of which only the first guess flushes subnormals.
 //
 // Package render/gpu selects the instructions; this package prints each. Registers
 // are untyped (.b32, .b64, .pred).

@@ -17,6 +17,7 @@ type Has struct {
 	HalfArith bool // ADD, SUB, MUL, FMA, NEG, ABS of f16, rounded once: the same bits
 	RoundBF16 bool // CAST of f32 to bf16
 	MulHi     bool // MULHI of 32 and 64 bits
+	Rsqrt     bool // RSQRT of f32 as the reciprocal of the root, each rounded: the same bits
 	Approx    bool // EXP2, LOG2, SIN, RSQRT of f32, not to the last bits: other results
 }
 

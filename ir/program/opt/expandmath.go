@@ -123,8 +123,10 @@ func (l Lacks) expands(in *program.Instr) bool {
 		return false
 	case ir.OpCast:
 		return t != from && !l.nativeCast(t, from)
-	case ir.OpExp2, ir.OpLog2, ir.OpSin, ir.OpRsqrt:
+	case ir.OpExp2, ir.OpLog2, ir.OpSin:
 		return !l.Has.Approx || t != ir.F32
+	case ir.OpRsqrt:
+		return !l.Has.Rsqrt && !l.Has.Approx || t != ir.F32
 	case ir.OpMulHi:
 		return !l.Has.MulHi || t.Bits() < 32
 	case ir.OpRecip, ir.OpRng:

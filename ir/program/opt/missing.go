@@ -13,7 +13,7 @@ func Missing(desc *target.Desc) Lacks {
 	case desc == nil:
 		return Lacks{}
 	case desc.Kind == target.GPU:
-		return Lacks{Has: Has{HalfArith: true, MulHi: true, RoundBF16: desc.SM >= 80, Approx: desc.ApproxMath}}
+		return Lacks{Has: Has{HalfArith: true, MulHi: true, RoundBF16: desc.SM >= 80, Rsqrt: true, Approx: desc.ApproxMath}}
 	}
 	old := desc.Kind == target.CPU && !desc.FMA
 	return Lacks{FMA: old, Half: old}
