@@ -457,8 +457,14 @@ func (b *Builder) Guarded(guard, p, other *Value, align int) *Value {
 	return b.emitValue(other.Type, Instr{Op: Guarded, Args: []*Value{guard, p, other}, Align: align})
 }
 
-// Prefetch hints that the line at p is read soon; any address is allowed.
-func (b *Builder) Prefetch(p *Value) { b.Emit(Instr{Op: Prefetch, Args: []*Value{p}}) }
+// SecondLevel is the level of a prefetch that leaves the first level of caches as it is.
+const SecondLevel = 2
+
+// Prefetch hints that the line at p is read soon; any address is allowed. level is the first cache that
+// shall hold it, 0: all of them.
+func (b *Builder) Prefetch(p *Value, level int64) {
+	b.Emit(Instr{Op: Prefetch, Args: []*Value{p}, Int: level})
+}
 
 // Alloca reserves count elements; the contents are undefined.
 func (b *Builder) Alloca(dtype ir.DType, space Space, count int64, align int) *Value {

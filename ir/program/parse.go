@@ -305,6 +305,10 @@ func (p *parser) attributes(in *Instr) {
 		if p.Take("cache") {
 			in.Cache = p.cache()
 		}
+	case Prefetch:
+		if p.Take("level") {
+			in.Int = p.Int64()
+		}
 	case TileDot:
 		in.Tile.Rows, in.Tile.Words = p.namedInt("rows"), p.namedInt("words")
 		in.Tile.StrideA, in.Tile.StrideB = p.named("strides"), p.Int64()

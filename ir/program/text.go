@@ -309,6 +309,10 @@ func (w *writer) head(i *Instr) {
 		if i.Cache != CacheDefault {
 			w.WriteString(" cache " + i.Cache.String())
 		}
+	case Prefetch:
+		if i.Int > 0 {
+			w.number(" level ", int(i.Int))
+		}
 	case TileDot:
 		w.number(" rows ", i.Tile.Rows)
 		w.number(" words ", i.Tile.Words)

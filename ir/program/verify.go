@@ -490,7 +490,12 @@ func checkGuarded(v *verifier, in *Instr) {
 	v.access(in.Args[1], in.Result.Type, false)
 }
 
-func checkPrefetch(v *verifier, in *Instr) { v.wantPointer(in.Args[0]) }
+func checkPrefetch(v *verifier, in *Instr) {
+	v.wantPointer(in.Args[0])
+	if in.Int != 0 && in.Int != SecondLevel {
+		v.fail("prefetch into level %d, want 0 or %d", in.Int, SecondLevel)
+	}
+}
 
 func checkAlloca(v *verifier, in *Instr) {
 	t := in.Result.Type

@@ -24,7 +24,7 @@ func (l *memory) openPrefetch(i int) {
 		}
 		for k, s := range l.streamed(opt.Slot, i) {
 			if k == 0 || s.field {
-				l.prefetchStream(s.load, s.bytes, l.Options.Buffers[opt])
+				l.prefetchStream(s, l.Options.Buffers[opt])
 			}
 		}
 	}
@@ -96,8 +96,30 @@ func (l *memory) addressAndStep(u *ir.UOp) (*flatAddress, int64) {
 	return l.addressOf(u), int64(u.DType.Size())
 }
 
+// early and late are how many times as far ahead lines are asked for by the second cache, and what part of the
+// distance by the first, but lateBytes at least.
+const (
+	early     = 2
+	late      = 8
+	lateBytes = 1024
+)
+
+// asked is a distance at which a stream's lines are asked for, and the first cache that shall hold them.
+type asked struct{ ahead, level int64 }
+
+// asks are the distances of a stream. A loop that makes floats of codes falls behind lines that the first cache waits for;
+// one of dots of bytes has little else to do, and gains nothing.
+func (l *memory) asks(s stream, ahead int64, rows analyse.RangeSet) []asked {
+	dots := analyse.Any(l.Sink, func(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.DType == ir.I32 })
+	if near := max(ahead/late, lateBytes); s.field && l.Desc.PrefetchTwice && !dots && rows.Empty() && near < ahead {
+		return []asked{{early * ahead, program.SecondLevel}, {near, 0}}
+	}
+	return []asked{{ahead, 0}}
+}
+
 // prefetchStream prefetches the lines of which an iteration reads so many bytes.
-func (l *memory) prefetchStream(load *ir.UOp, bytes, ahead int64) {
+func (l *memory) prefetchStream(s stream, ahead int64) {
+	load, bytes := s.load, s.bytes
 	addr, step := l.addressAndStep(load)
 	// Copies that move the address by less than the stream's own length belong
 	// to it; those that move it further (rows) are streams of their own.
@@ -127,8 +149,10 @@ func (l *memory) prefetchStream(load *ir.UOp, bytes, ahead int64) {
 		p := l.placeOf(l.base(load.Src[0]), addr, step, at)
 		lines := min((bytes+lineBytes-1)/lineBytes, int64(l.Options.Program.Of(program.Lines)))
 		size := int64(p.ptr.Type.Elem.Size())
-		for k := range lines {
-			l.b.Prefetch(l.b.PtrAdd(p.ptr, l.b.Index((ahead+k*lineBytes)/size)))
+		for _, ask := range l.asks(s, ahead, rows) {
+			for k := range lines {
+				l.b.Prefetch(l.b.PtrAdd(p.ptr, l.b.Index((ask.ahead+k*lineBytes)/size)), ask.level)
+			}
 		}
 	}
 }

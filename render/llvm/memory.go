@@ -34,8 +34,12 @@ func (r *renderer) memory(in *program.Instr) {
 		r.set(in, r.guarded(in))
 	case program.Prefetch:
 		p := r.bitcast(r.value(in.Args[0]), types.I8Ptr)
-		// read, keep in all levels, data
-		r.intrinsic("llvm.prefetch.p0i8", types.Void, p, intOf(types.I32, 0), intOf(types.I32, 3), intOf(types.I32, 1))
+		locality := int64(3) // in all levels
+		if in.Int == program.SecondLevel {
+			locality = 2
+		}
+		// read, where to keep it, data
+		r.intrinsic("llvm.prefetch.p0i8", types.Void, p, intOf(types.I32, 0), intOf(types.I32, locality), intOf(types.I32, 1))
 	case program.Alloca:
 		r.alloca(in)
 	}

@@ -1,0 +1,64 @@
+package kernel_test
+
+import (
+	"testing"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/kernel/plan"
+	"tgc/target"
+)
+
+// Lines of interleaved rows that become floats are asked for twice where the target's first cache waits for few: early by
+// the second cache and late by the first; elsewhere, and in the order of the file, once.
+func TestPrefetchTwice(t *testing.T) {
+	for _, c := range []struct {
+		name, plan           string
+		records              bool
+		cpu                  string
+		firstLines, secLines int
+	}{
+		{"rows interleaved", "VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA", true, "sapphirerapids", 9, 9},
+		{"another core", "VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA", true, "znver5", 9, 0},
+		{"nearer than the first cache asks", "VECTOR s0 16; PACK r0 1; PREFETCH p2 1024; FMA", true, "sapphirerapids", 9, 0},
+		{"order of the file", "VECTOR r0 32; UNROLL r0 2; PREFETCH p2 8192; FMA", false, "sapphirerapids", 2, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			desc := target.ForCPU(c.cpu, nil, 1)
+			if desc.Records = 0; c.records {
+				desc.Records = 9
+			}
+			chosen, err := plan.Parse(c.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &builder{Arena: ir.NewArena()}
+			p, err := kernel.Lower(b.Arena, packedMatvec(b, "Q8_0", 32, 512, false), chosen, desc)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, second := 0, 0
+			p.Body.Each(func(in *program.Instr) {
+				switch {
+				case in.Op != program.Prefetch:
+				case in.Int == program.SecondLevel:
+					second++
+				default:
+					first++
+				}
+			})
+			if first != c.firstLines || second != c.secLines {
+				t.Errorf("an iteration asks the first cache for %d lines and the second for %d, want %d and %d", first, second, c.firstLines, c.secLines)
+			}
+			text := program.Print(p)
+			again, err := program.Parse(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if program.Print(again) != text {
+				t.Error("the text parses as another program")
+			}
+		})
+	}
+}
