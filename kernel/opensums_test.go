@@ -52,3 +52,20 @@ func TestSumsBesideLanes(t *testing.T) {
 		t.Errorf("want one fold of 16 lanes\n%s", text)
 	}
 }
+
+// A gate is folded once for all that is made of it, and what it gates beside it, not after it.
+func TestSharedSumsAreFoldedOnce(t *testing.T) {
+	b := newBuilder()
+	const n = 32
+	x, y, out := b.param(0, ir.F32, 4, n), b.param(1, ir.F32, 4, n), b.param(2, ir.F32, 4)
+	s, i := b.rng(4), b.rng(n)
+	gate := b.Mul(b.f(0.5), b.sum(b.Load(x, s, i), i))
+	open := b.Unary(ir.OpRecip, b.Add(b.Unary(ir.OpExp2, b.Mul(gate, b.f(-1.5))), b.f(1)))
+	up := b.sum(b.Load(y, s, i), i)
+	sink := b.sink(b.Store(out, b.Mul(b.Mul(gate, open), up), list(s), list(s)))
+	p := lowerText(t, b, sink, "WARP r0 32; UPCAST s0 4", hopper(t))
+	compare(t, b.Arena, sink, p, plan.Plan{}, nil)
+	if text := program.Print(p); strings.Count(text, "shufflelane") != 2*5*4 {
+		t.Errorf("want two folds of five shuffles for each of four rows\n%s", text)
+	}
+}

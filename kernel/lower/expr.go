@@ -74,7 +74,7 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 			}
 		}
 		if out, ok := l.lowerPending(u, at); ok {
-			return out
+			return l.settleShared(u, out)
 		}
 	}
 	if out, ok := l.scopes.lowerBits(u, at); ok {
@@ -185,13 +185,31 @@ func (l *expressions) factors(x, y val, u *ir.UOp) (val, val) {
 		y = l.settle(y)
 	}
 	x, y = l.settleWide(x), l.settleWide(y)
-	if !x.pend.Empty() && (dependsOn(y, x.pend) || l.multiplies(x, y) || !l.free.Of(u.Src[1]).Meet(l.sharing(x.pend)).Empty()) {
+	if !x.pend.Empty() && (dependsOn(y, x.pend) || l.multiplies(x, y) || l.follows(u.Src[1], x) || !l.free.Of(u.Src[1]).Meet(l.sharing(x.pend)).Empty()) {
 		x = l.settle(x)
 	}
-	if !y.pend.Empty() && (dependsOn(x, y.pend) || l.multiplies(y, x) || !l.free.Of(u.Src[0]).Meet(l.sharing(y.pend)).Empty()) {
+	if !y.pend.Empty() && (dependsOn(x, y.pend) || l.multiplies(y, x) || l.follows(u.Src[0], y) || !l.free.Of(u.Src[0]).Meet(l.sharing(y.pend)).Empty()) {
 		y = l.settle(y)
 	}
 	return x, y
+}
+
+// settleShared settles a sum that is open over threads where several values are made of it:
+// each of them would be folded by shuffles, one after the other.
+func (l *expressions) settleShared(u *ir.UOp, x val) val {
+	if l.wide.uses[u] < 2 || x.pend.Meet(l.block.threads).Empty() {
+		return x
+	}
+	return l.settle(x)
+}
+
+// follows reports a factor that is made of a sum over threads over which x is open: x would be folded after
+// that sum and all that is made of it, not beside it.
+func (l *expressions) follows(factor *ir.UOp, x val) bool {
+	over := x.pend.Meet(l.block.threads)
+	return !over.Empty() && analyse.Any(factor, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && over.Has(l.free.Index.Of(u.ReduceRange()))
+	})
 }
 
 // settleWide settles a sum that is open over many registers, before it is

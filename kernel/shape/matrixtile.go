@@ -103,10 +103,18 @@ func ByteFactor(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp, unsigned bool) *ir.UO
 	if c, ok := u.Src[len(u.Src)-1].Int(); ok && u.Op == ir.OpAdd {
 		x, offset = u.Src[0], c
 	}
-	if x.Op != ir.OpCast || x.Src[0].DType != ir.U8 && x.Src[0].DType != ir.I8 {
+	if x.Op != ir.OpCast || !x.Src[0].DType.IsInt() {
 		return nil
 	}
-	x = x.Src[0]
+	switch x = x.Src[0]; {
+	case x.DType == ir.U8 || x.DType == ir.I8:
+	case bounds.Of(x).Within(0, 255):
+		x = a.Cast(x, ir.U8)
+	case bounds.Of(x).Within(-128, 127):
+		x = a.Cast(x, ir.I8)
+	default:
+		return nil
+	}
 	switch {
 	case offset == 0 && x.DType == ir.U8 && unsigned:
 		return x

@@ -10,6 +10,11 @@ func (s *Selector) chooseBytes(in *program.Instr, c byteChoice) {
 	out := make([]Operand, len(c.test.at)/4)
 	var number Operand
 	for i := range out {
+		if c.odd { // ~y | 1
+			flipped := s.print.Named(s.word(ir.OpXor, s.Words(in.Args[2])[i], s.signMask(c.test, i)))
+			out[i] = s.print.Named(s.word(ir.OpOr, flipped, word(0x01010101)))
+			continue
+		}
 		if lane := c.test.lane[4*i]; i == 0 || lane != c.test.lane[4*i-4] {
 			number = s.print.Variable(s.Lane(c.test.of, lane), U32)
 		}

@@ -64,13 +64,14 @@ func (t bitTest) spreadable() bool {
 type byteChoice struct {
 	test    bitTest
 	negated bool // of a vector without zeros and its negative
+	odd     bool // all elements of that vector are
 	of      *program.Value
 	least   int64 // of its elements, if negated
 }
 
 // byteChoices finds the choices of a program, and the values that nothing else reads.
 func byteChoices(p *program.Program, d definitions, bounds map[*program.Value]Interval) (map[*program.Value]byteChoice, map[*program.Value]bool) {
-	f := &choiceFinder{definitions: d, bounds: bounds, reads: maps.Clone(d.readers)}
+	f := &choiceFinder{definitions: d, bounds: bounds, odd: oddBytes(p), reads: maps.Clone(d.readers)}
 	choices, unread := make(map[*program.Value]byteChoice), make(map[*program.Value]bool)
 	p.Body.Each(func(in *program.Instr) {
 		if c, ok := f.choice(in); ok {
@@ -90,6 +91,7 @@ func byteChoices(p *program.Program, d definitions, bounds map[*program.Value]In
 type choiceFinder struct {
 	definitions
 	bounds map[*program.Value]Interval
+	odd    map[*program.Value]bool
 	reads  map[*program.Value]int // readers that are not dropped
 }
 
@@ -116,7 +118,7 @@ func (f *choiceFinder) choice(in *program.Instr) (byteChoice, bool) {
 	minus, of := f.alu(in.Args[1], ir.OpNeg), in.Args[2]
 	b, known := f.bounds[of]
 	negated := minus != nil && minus.Args[0] == of && known && (b.Lo > 0 || b.Hi < 0)
-	return byteChoice{test, negated, of, b.Lo}, true
+	return byteChoice{test, negated, negated && f.odd[of], of, b.Lo}, true
 }
 
 // test recognises 0 < x & m, where the lanes of x are lanes of a value and each lane of m

@@ -7,7 +7,7 @@ import (
 
 // Sums of products with bytes whose signs are bits of a number. -y is ^y + 1: the sum takes
 // ^y where the bit is set, and a second one, for all of a chain, counts the other factors
-// there, which saves adding the ones to the bytes.
+// there, which saves adding the ones to the bytes. Odd bytes need neither (oddBytes).
 
 // signDot is a dot4 of which a factor is a word of such bytes.
 type signDot struct {
@@ -26,7 +26,7 @@ func signDots(p *program.Program, choices map[*program.Value]byteChoice, chains 
 		}
 		for k := 2; k >= 1; k-- {
 			of, word, ok := chains.wordOf(in.Args[k])
-			if c := choices[of]; ok && c.negated && c.least > -128 && of.Type.Elem == ir.I8 {
+			if c := choices[of]; ok && c.negated && !c.odd && c.least > -128 && of.Type.Elem == ir.I8 {
 				dots[in.Result] = signDot{k, of, word}
 				words[of]++
 				several[chains.first[in.Result]]++

@@ -1,6 +1,7 @@
 package algebra
 
 import (
+	"math"
 	"slices"
 
 	"tgc/internal/lists"
@@ -45,7 +46,10 @@ func GroupContractions(s *state.State, v *state.Value) {
 			return innermost(s, u, factors, u.ReduceRange())
 		}
 		if s.Opt.Profile.FloatTiles > 0 && (tiles || panels) {
-			s.JoinDigits(c, termPoints)
+			s.JoinDigits(c, termPoints, termPoints)
+		}
+		if onMatrices(s, v) {
+			s.JoinDigits(c, matrixPoints, math.MaxInt64/matrixPoints)
 		}
 		if tiles && !panels {
 			s.JoinScales(c, termPoints, oneTerm)
@@ -74,7 +78,7 @@ func tileContraction(s *state.State, u *ir.UOp, beside []*ir.UOp, panels bool) *
 		return nil
 	}
 	c := s.ContractionOf(u, lists.Map(coarseFactors(s, u), s.WithinByte), beside)
-	s.JoinDigits(c, termPoints)
+	s.JoinDigits(c, termPoints, termPoints)
 	for i := range c.Terms {
 		if n, constant := c.Terms[i].Innermost().Range.Src[0].Int(); c.IsFlat() || !constant || n != termPoints {
 			return nil
@@ -183,6 +187,16 @@ func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 		}
 		return s.Unsigned(f)
 	})
+}
+
+// matrixPoints are those of the sum of a matrix instruction of a GPU: what grids of eight or four weights
+// have as digits is too short for it.
+const matrixPoints = 16
+
+// onMatrices reports a product of so many tokens that a GPU's matrix instructions sum it.
+func onMatrices(s *state.State, v *state.Value) bool {
+	n := s.Opt.Profile.MatrixTokens
+	return n > 0 && s.WeightReuse(v) > n/2
 }
 
 // inPanels reports a product of so many tokens that its weights are decoded into panels of

@@ -124,16 +124,16 @@ func (s *Exprs) levels(factors []*ir.UOp, k *ir.UOp, chain []int64) (outside []*
 	return outside, levels
 }
 
-// JoinDigits makes of the two innermost digits of each term one, of at most so many points, where
-// nothing is multiplied between them: an instruction that sums so many takes both at once.
-func (s *Exprs) JoinDigits(c *Contraction, most int64) {
+// JoinDigits makes of the two innermost digits of each term one, while the last has fewer than least points and
+// both have at most most, where nothing is multiplied between them: an instruction that sums so many takes both at once.
+func (s *Exprs) JoinDigits(c *Contraction, least, most int64) {
 	for i := range c.Terms {
 		t := &c.Terms[i]
 		for len(t.Levels) > 1 {
 			outer, inner := &t.Levels[len(t.Levels)-2], t.Innermost()
 			n, constant := outer.Range.Src[0].Int()
 			m, known := inner.Range.Src[0].Int()
-			if !constant || !known || n*m > most || len(outer.Factors)+len(outer.Inside)+len(inner.Inside) > 0 {
+			if !constant || !known || m >= least || n*m > most || len(outer.Factors)+len(outer.Inside)+len(inner.Inside) > 0 {
 				break
 			}
 			digits, _ := s.DigitsOf([]int64{n * m})

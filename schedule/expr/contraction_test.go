@@ -124,7 +124,7 @@ func TestJoinScales(t *testing.T) {
 		sum, factors := product(s, f)
 		factors = factors[1:] // y's digits; its scale is what is left of activations
 		c := s.ContractionOf(sum, factors, nil)
-		s.JoinDigits(c, points)
+		s.JoinDigits(c, points, points)
 		s.JoinScales(c, points, 1)
 		limited := c.Text(s)
 		s.JoinScales(c, points, most)
