@@ -91,12 +91,19 @@ func gpuTiles(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, 
 		if panel {
 			p.stageRows(w, gpuPanelPoints)
 		}
-		p.split(plan.UPCAST, row, rows)
+		run := int64(1)
+		if !panel {
+			run = p.runOf(row, rows)
+		}
+		p.split(plan.VECTOR, row, run)
+		p.split(plan.UPCAST, row, rows/run)
 		p.split(plan.LOCAL, row, n)
 		threads *= n
 	}
 	if token >= 0 {
-		p.split(plan.UPCAST, token, tokens)
+		run := p.runOf(token, tokens)
+		p.split(plan.VECTOR, token, run)
+		p.split(plan.UPCAST, token, tokens/run)
 		p.split(plan.LOCAL, token, beside)
 		threads *= beside
 	}

@@ -132,7 +132,12 @@ func (m *matrixProduct) tiles() []*matrixTile {
 			list = append(list, &t)
 		})
 	}
-	slices.SortStableFunc(list, func(x, y *matrixTile) int { return cmp.Compare(x.price, y.price) })
+	slices.SortStableFunc(list, func(x, y *matrixTile) int {
+		if m.work.double || m.work.rowTerms > 1 { // floats: warps along the rows find their columns, which are read by the word, in the first level of the cache
+			return cmp.Or(cmp.Compare(math.Round(x.price), math.Round(y.price)), -cmp.Compare(x.rowWarps, y.rowWarps))
+		}
+		return cmp.Compare(x.price, y.price)
+	})
 	return list
 }
 

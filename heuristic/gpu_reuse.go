@@ -140,7 +140,9 @@ func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	rows := p.shareWindows(axis, window)
 	p.fillBlock(threads)
 	for _, r := range window {
-		p.split(plan.VECTOR, r, p.runOf(r))
+		if p.plainReduce(r) {
+			p.split(plan.VECTOR, r, p.runOf(r, p.size(r)))
+		}
 	}
 	copies := p.windowCopies(window)
 	p.fma()
@@ -179,18 +181,28 @@ func (p *planner) shareWindows(lanes int, window []int) int64 {
 	return best
 }
 
-// runOf is how many neighbours along a reduce of a window are one load, of 16 bytes, where some
-// lie side by side.
-func (p *planner) runOf(r int) int64 {
-	if !p.laneSafe(r) || !p.plainReduce(r) || !slices.ContainsFunc(p.order, func(u *ir.UOp) bool { return p.runsAlong(u, r) }) {
-		return 1
+// runOf is how many of a thread's points along an axis are one load, of 16 bytes at most, where
+// some lie side by side: of a sum, or of results. Word by word each is a line of memory for every
+// lane beside it.
+func (p *planner) runOf(axis int, points int64) int64 {
+	run := int64(1)
+	for _, u := range p.order {
+		if p.laneSafe(axis) && p.runsAlong(u, axis) {
+			run = max(run, powerOfTwoDivisor(points, gpuTileBytes/int64(max(u.DType.Size(), wordBytes))))
+		}
 	}
-	return powerOfTwoDivisor(p.size(r), lanesOf(p.desc))
+	return run
 }
 
-// runsAlong reports a load whose neighbours along an axis lie side by side.
+// runsAlong reports a load whose neighbours along an axis lie side by side, all of them.
 func (p *planner) runsAlong(u *ir.UOp, axis int) bool {
-	return u.Op == ir.OpLoad && p.dependsByIndex(u, axis) && p.stride(u, axis) == 1
+	if u.Op != ir.OpLoad || !p.dependsByIndex(u, axis) || p.stride(u, axis) != 1 {
+		return false
+	}
+	index, linear, r := u.Indices(), ir.NewLinearizer(p.arena), p.axes[axis].Range
+	return !slices.ContainsFunc(index, func(x *ir.UOp) bool {
+		return slices.ContainsFunc(linear.Of(x).Terms, func(t ir.Term) bool { return t.Atom != r && p.free.Of(t.Atom).Has(axis) })
+	})
 }
 
 // loadIssue is how many operations a multiprocessor issues in the time of a load.
@@ -224,7 +236,7 @@ func (p *planner) windowTime(axis int, n int64, window []int) float64 {
 		}
 		for _, r := range window {
 			if r != shared && p.runsAlong(u, r) {
-				each /= p.runOf(r)
+				each /= p.runOf(r, p.size(r))
 			}
 		}
 		loads += each

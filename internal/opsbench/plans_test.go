@@ -88,6 +88,25 @@ func TestDoublesOnMatrices(t *testing.T) {
 	}
 }
 
+// A thread's tile loads by 16 bytes what lies side by side along its tokens, not only what lies so along the sum.
+func TestTilesLoadRuns(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range named([]string{"matmul i32"}) {
+		g := tensor.NewGraph()
+		g.Output("out", o.build(g, o.size))
+		c, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := trafficOf(c.Kernels[0].Program); got.bytes < 15*got.accesses {
+			t.Errorf("%s: %.0f accesses of %.0f bytes, %v", o, got.accesses, got.bytes, c.Kernels[0].Plan)
+		}
+	}
+}
+
 // Rows of a table that a transform's threads read are loaded once for several of their results, and
 // what lies side by side along the sum by 16 bytes.
 func TestThreadsShareTables(t *testing.T) {
