@@ -181,30 +181,6 @@ func (p *planner) shareWindows(lanes int, window []int) int64 {
 	return best
 }
 
-// runOf is how many of a thread's points along an axis are one load, of 16 bytes at most, where
-// some lie side by side: of a sum, or of results. Word by word each is a line of memory for every
-// lane beside it.
-func (p *planner) runOf(axis int, points int64) int64 {
-	run := int64(1)
-	for _, u := range p.order {
-		if p.laneSafe(axis) && p.runsAlong(u, axis) {
-			run = max(run, powerOfTwoDivisor(points, gpuTileBytes/int64(max(u.DType.Size(), wordBytes))))
-		}
-	}
-	return run
-}
-
-// runsAlong reports a load whose neighbours along an axis lie side by side, all of them.
-func (p *planner) runsAlong(u *ir.UOp, axis int) bool {
-	if u.Op != ir.OpLoad || !p.dependsByIndex(u, axis) || p.stride(u, axis) != 1 {
-		return false
-	}
-	index, linear, r := u.Indices(), ir.NewLinearizer(p.arena), p.axes[axis].Range
-	return !slices.ContainsFunc(index, func(x *ir.UOp) bool {
-		return slices.ContainsFunc(linear.Of(x).Terms, func(t ir.Term) bool { return t.Atom != r && p.free.Of(t.Atom).Has(axis) })
-	})
-}
-
 // loadIssue is how many operations a multiprocessor issues in the time of a load.
 const loadIssue = 4
 

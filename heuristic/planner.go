@@ -183,6 +183,30 @@ func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
 	return analyse.Any(root, func(u *ir.UOp) bool { return analyse.IsTuple(u) && a.free.Of(u).Has(axis) })
 }
 
+// runOf is how many of a thread's points along an axis are one load, of 16 bytes at most, where
+// some lie side by side: of a sum, or of results. Word by word each is a line of memory for every
+// lane beside it.
+func (a *analysis) runOf(axis int, points int64) int64 {
+	run := int64(1)
+	for _, u := range a.order {
+		if a.laneSafe(axis) && a.runsAlong(u, axis) {
+			run = max(run, powerOfTwoDivisor(points, int64(a.desc.VectorBytes/max(u.DType.Size(), 4))))
+		}
+	}
+	return run
+}
+
+// runsAlong reports a load whose neighbours along an axis lie side by side, all of them.
+func (a *analysis) runsAlong(u *ir.UOp, axis int) bool {
+	if u.Op != ir.OpLoad || !a.dependsByIndex(u, axis) || a.stride(u, axis) != 1 {
+		return false
+	}
+	index, linear, r := u.Indices(), ir.NewLinearizer(a.arena), a.axes[axis].Range
+	return !slices.ContainsFunc(index, func(x *ir.UOp) bool {
+		return slices.ContainsFunc(linear.Of(x).Terms, func(t ir.Term) bool { return t.Atom != r && a.free.Of(t.Atom).Has(axis) })
+	})
+}
+
 // unitStride reports that every load that depends on an axis moves by one
 // element along it; on a CPU backwards too, where a shuffle turns what is loaded.
 func (a *analysis) unitStride(axis int) bool { return a.readsBeside(axis, a.desc.Kind == target.CPU) }
