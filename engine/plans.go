@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -23,9 +24,9 @@ func planKernels(ctx context.Context, s *state) error {
 		return err
 	}
 	if s.out.Target.Kind == target.GPU && !s.config.Rules.Has(schedule.Par) {
-		together := make(map[*Kernel]bool)
+		p := &launchPlanner{state: s, choices: choices, settled: make(map[*Kernel]sharing)}
 		for _, calls := range s.out.Launches {
-			if err := planTogether(s, calls, choices, together); err != nil {
+			if err := p.launch(calls); err != nil {
 				return err
 			}
 		}
@@ -34,34 +35,85 @@ func planKernels(ctx context.Context, s *state) error {
 	return findPlans(ctx, s)
 }
 
-// planTogether plans the kernels of a launch that have prices once more: each has the
+// launchPlanner plans kernels of launches together.
+type launchPlanner struct {
+	*state
+	choices map[*Kernel]heuristic.Choice
+	settled map[*Kernel]sharing // of the launches before
+}
+
+// sharing is how a kernel was planned with others of a launch.
+type sharing int
+
+const (
+	unsettled sharing = iota
+	shared            // for its share of the device, with as many threads a block as the others
+	apart             // as by itself
+)
+
+// launch plans the kernels of a launch that have prices once more: each has the
 // share of the device that it has of the bytes, and all have blocks of one size. Those
-// that an earlier launch has too keep their plans.
-func planTogether(s *state, calls []Call, choices map[*Kernel]heuristic.Choice, together map[*Kernel]bool) error {
+// that an earlier launch has too keep their plans. Where the longest takes longer than all
+// with the whole device one after the other, kernels keep the plans that they have by themselves:
+// a product of a few rows, in few blocks that use their panels often, takes as long as one of many.
+func (p *launchPlanner) launch(calls []Call) error {
 	var kernels []*Kernel
-	bytes, threads := 0.0, int64(0)
+	bytes, threads, before := 0.0, int64(0), unsettled
 	for _, call := range calls {
-		if c := choices[call.Kernel]; c.Prices != nil {
+		if c := p.choices[call.Kernel]; c.Prices != nil {
 			kernels = append(kernels, call.Kernel)
 			bytes += c.Bytes
-			if together[call.Kernel] {
-				threads = c.BlockThreads
+			if as := p.settled[call.Kernel]; as != unsettled {
+				threads, before = c.BlockThreads, as
 			}
 		}
 	}
 	if len(kernels) < 2 {
 		return nil
 	}
+	if before != apart {
+		alone := maps.Clone(p.choices)
+		if err := p.agree(kernels, bytes, threads); err != nil {
+			return err
+		}
+		if before == unsettled && cheaperApart(kernels, alone, p.choices) {
+			before = apart
+			for _, k := range kernels {
+				p.choices[k] = alone[k]
+				k.take(p.state, alone[k])
+			}
+		}
+	}
+	for _, k := range kernels {
+		p.settled[k] = cmp.Or(before, shared)
+	}
+	return nil
+}
+
+// cheaperApart reports whether kernels take less one after the other, each with the whole
+// device, than the longest of them does on its share of it.
+func cheaperApart(kernels []*Kernel, alone, together map[*Kernel]heuristic.Choice) bool {
+	total, longest := 0.0, 0.0
+	for _, k := range kernels {
+		total += alone[k].Price
+		longest = max(longest, together[k].Price)
+	}
+	return total < longest
+}
+
+// agree plans the kernels of a launch that are not settled for their shares of so many bytes, with the
+// number of threads a block, or one that they agree on where it is 0.
+func (p *launchPlanner) agree(kernels []*Kernel, bytes float64, threads int64) error {
 	plan := func(k *Kernel, threads int64) (err error) {
-		knobs := s.config.Knobs
-		knobs.Share, knobs.BlockThreads = choices[k].Bytes/bytes, threads
-		if choices[k], err = k.choose(s, knobs); err != nil {
+		knobs := p.config.Knobs
+		knobs.Share, knobs.BlockThreads = p.choices[k].Bytes/bytes, threads
+		if p.choices[k], err = k.choose(p.state, knobs); err != nil {
 			return fmt.Errorf("kernel %s: %w", k.Name, err)
 		}
 		return nil
 	}
 	for _, k := range kernels {
-		if !together[k] {
+		if p.settled[k] == unsettled {
 			if err := plan(k, threads); err != nil {
 				return err
 			}
@@ -70,25 +122,21 @@ func planTogether(s *state, calls []Call, choices map[*Kernel]heuristic.Choice, 
 	fixed := threads > 0
 	for refused := make(map[int64]bool); ; refused[threads] = true {
 		if !fixed {
-			threads = commonThreads(kernels, choices, refused)
+			threads = commonThreads(kernels, p.choices, refused)
 		}
 		agreed := true
 		for _, k := range kernels {
-			if threads > 0 && !together[k] && choices[k].BlockThreads != threads {
+			if threads > 0 && p.settled[k] == unsettled && p.choices[k].BlockThreads != threads {
 				if err := plan(k, threads); err != nil {
 					return err
 				}
 			}
-			agreed = agreed && choices[k].BlockThreads == threads
+			agreed = agreed && p.choices[k].BlockThreads == threads
 		}
 		if fixed || threads == 0 || agreed || len(refused) == mostRefused {
-			break
+			return nil
 		}
 	}
-	for _, k := range kernels {
-		together[k] = true
-	}
-	return nil
 }
 
 // mostRefused bounds the numbers of threads that are tried although a kernel accepts no
