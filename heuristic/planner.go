@@ -185,11 +185,11 @@ func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
 
 // runOf is how many of a thread's points along an axis are one load, of 16 bytes at most, where
 // some lie side by side: of a sum, or of results. Word by word each is a line of memory for every
-// lane beside it.
+// lane beside it. What is loaded once, not for each term of a sum, is no reason.
 func (a *analysis) runOf(axis int, points int64) int64 {
 	run := int64(1)
 	for _, u := range a.order {
-		if a.laneSafe(axis) && a.runsAlong(u, axis) {
+		if a.laneSafe(axis) && a.runsAlong(u, axis) && slices.ContainsFunc(a.axesOf(plan.ReduceAxis), a.free.Of(u).Has) {
 			run = max(run, powerOfTwoDivisor(points, int64(a.desc.VectorBytes/max(u.DType.Size(), 4))))
 		}
 	}
