@@ -41,15 +41,16 @@ type matrixWork struct {
 	element              float64 // bytes of an activation
 	rowTerms, tokenTerms float64 // of a weight, and of an activation, in a panel
 	sums                 float64 // that have accumulators for a tile
-	double               bool    // factors and sums are f64
+	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
 
 func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
+	integers := m.severalBytes(w.sum)
 	k := &matrixWork{
-		double: w.sum.DType == ir.F64,
-		rows:   float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
-		element: activationBytes(m.integerSum(w.chain[len(w.chain)-1])),
+		double: w.sum.DType == ir.F64, integers: integers,
+		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
+		element: activationBytes(!integers && m.integerSum(w.chain[len(w.chain)-1])),
 	}
 	for _, i := range m.axesOf(plan.StoreAxis) {
 		if i != m.row && i != m.token {
@@ -72,6 +73,13 @@ func (m *matrixProduct) measure() *matrixWork {
 		k.sums = float64(len(m.weights))
 	}
 	return k
+}
+
+// severalBytes reports a sum of integers of which a factor is longer than a byte.
+func (a *analysis) severalBytes(sum *ir.UOp) bool {
+	return sum.DType.IsInt() && slices.ContainsFunc(a.operands, func(o *operand) bool {
+		return o.sum == sum && o.rank() < packedRank && o.param.DType.Size() > 1
+	})
 }
 
 // terms are those of an element in a panel, two bytes each: a float of 32 bits is three, what is shorter or packed is one.
@@ -150,7 +158,7 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 				f(t)
 			}
 		}
-		if t.groups, t.panels = 1, true; t.warps() >= leastPanelWarps && !k.double {
+		if t.groups, t.panels = 1, true; t.warps() >= leastPanelWarps && !k.double && !k.integers {
 			f(t)
 		}
 	}
@@ -230,6 +238,12 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 			operations: rows*n.Rows + tokens*n.Tokens + tiles*n.Double,
 			registers:  n.DoubleRegisters + doubleWords*(sumsOfLane*tiles+float64(t.copies)*matrixWeights*(rows+tokens/2)),
 			spill:      n.Spill,
+		}
+	case k.integers:
+		return tileNeeds{
+			operations: rows*n.Rows + tokens*n.Tokens,
+			registers:  n.IntegerRegisters + n.IntegerSums*tiles + float64(t.copies)*matrixWeights*(rows+tokens/2),
+			spill:      n.PanelSpill, // where the registers are known: so many that are stored are read in each step
 		}
 	case t.panels && k.rowTerms > 1:
 		return tileNeeds{

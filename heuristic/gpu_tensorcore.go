@@ -195,7 +195,7 @@ func (t *matrixTile) String() string {
 }
 
 // matrixChain splits the chain of sums of a weight: the points of a tile, then
-// copies, of what shares bytes first: then shifts are by constants. Integers are
+// copies, of what shares bytes first: then shifts are by constants. Bytes are
 // summed without a loop.
 func (p *planner) matrixChain(w *operand, points, most int64) {
 	inner := w.chain[len(w.chain)-1]
@@ -206,7 +206,7 @@ func (p *planner) matrixChain(w *operand, points, most int64) {
 	p.add(plan.MMA, p.axes[inner].Name, amount)
 	p.taken[inner] = points * max(p.taken[inner], 1)
 	for _, i := range slices.Backward(w.chain) {
-		if i != inner && p.constant(i) && p.integerSum(i) {
+		if i != inner && p.constant(i) && p.integerSum(i) && !p.severalBytes(w.sum) {
 			p.split(plan.UNROLL, i, p.size(i))
 		}
 	}

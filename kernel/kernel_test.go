@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tgc/ir"
@@ -125,14 +126,16 @@ func (s bufferSet) kernelBuffers() []*interp.KernelBuffer {
 	return out
 }
 
-// makeBuffers fills every PARAM with random data: floats in -1..1, small
-// non-negative integers, valid blocks of packed formats.
+// makeBuffers fills every PARAM with random data: floats in -1..1, integers of all bits, small
+// non-negative ones where they say what is read or floats are computed, valid blocks of packed
+// formats.
 func makeBuffers(t fataler, sink *ir.UOp, vars map[string]int64, rng *rand.Rand) bufferSet {
 	var s bufferSet
 	written := make(map[*ir.UOp]bool)
 	for _, store := range sink.Src {
 		written[store.Src[0]] = true
 	}
+	small := smallParams(sink)
 	for _, u := range ir.Toposort(sink) {
 		if u.Op != ir.OpParam {
 			continue
@@ -154,8 +157,8 @@ func makeBuffers(t fataler, sink *ir.UOp, vars map[string]int64, rng *rand.Rand)
 			for i := range b.values {
 				if u.DType.IsFloat() {
 					b.values[i].F = ir.RoundFloat(u.DType, 2*rng.Float64()-1)
-				} else {
-					b.values[i].I = int64(rng.IntN(4))
+				} else if b.values[i].I = int64(rng.IntN(4)); !small[u] {
+					b.values[i] = ir.EvalScalar(ir.OpCast, u.DType, ir.I64, []ir.Scalar{{I: int64(rng.Uint64())}})
 				}
 			}
 			b.raw = encode(u.DType, b.values)
@@ -163,6 +166,25 @@ func makeBuffers(t fataler, sink *ir.UOp, vars map[string]int64, rng *rand.Rand)
 		s.bufs[arg.Slot] = b
 	}
 	return s
+}
+
+// smallParams are the PARAMs of which indices are read, and all of a kernel that computes floats.
+func smallParams(sink *ir.UOp) map[*ir.UOp]bool {
+	out := make(map[*ir.UOp]bool)
+	nodes := ir.Toposort(sink)
+	floats := slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.DType.IsFloat() })
+	for _, u := range nodes {
+		out[u] = out[u] || floats
+		if u.Op != ir.OpLoad && u.Op != ir.OpField {
+			continue
+		}
+		for _, x := range u.Indices() {
+			for _, p := range ir.Toposort(x) {
+				out[p] = out[p] || p.Op == ir.OpParam
+			}
+		}
+	}
+	return out
 }
 
 func extentAt(e *ir.UOp, vars map[string]int64) int64 {
@@ -202,6 +224,8 @@ func decode(d ir.DType, raw []byte) []ir.Scalar {
 			out[i].F = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		case ir.I32:
 			out[i].I = int64(int32(binary.LittleEndian.Uint32(b)))
+		case ir.U32:
+			out[i].I = int64(binary.LittleEndian.Uint32(b))
 		case ir.F16:
 			s := ir.EvalScalar(ir.OpBitcast, ir.F16, ir.U16, []ir.Scalar{{I: int64(binary.LittleEndian.Uint16(b))}})
 			out[i] = s

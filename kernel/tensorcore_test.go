@@ -103,6 +103,20 @@ var matrixCases = []struct {
 		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 4},
 	{"odd doubles", func(b *builder) *ir.UOp { return doubleMatmul(b, 13, 21, 37) },
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 1},
+	// Integers are summed by their bytes: ten products of two of four bytes, four of one and a byte, three of
+	// two bytes and one; the highest byte of what is shorter is signed.
+	{"integers", func(b *builder) *ir.UOp { return intMatmul(b, ir.I32, ir.I32, ir.I32, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 10},
+	{"wide unsigned integers of warps", func(b *builder) *ir.UOp { return intMatmul(b, ir.U32, ir.U32, ir.U32, 16, 32, 64) },
+		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 20},
+	{"odd integers", func(b *builder) *ir.UOp { return intMatmul(b, ir.I32, ir.I32, ir.I32, 13, 21, 75) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 10},
+	{"integers and bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.I8, ir.I32, ir.I32, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 4},
+	{"integers of two bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.I16, ir.U16, ir.I32, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 4},
+	{"unsigned bytes", func(b *builder) *ir.UOp { return intMatmul(b, ir.U8, ir.U8, ir.I32, 8, 16, 64) },
+		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 32; FMA", 1},
 	{"odd groups of warps", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 9, 17, 133) },
 		"GROUP r0 2; UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; FMA", 6},
 }
@@ -123,6 +137,19 @@ func doubleMatmul(b *builder, tokens, rows, k int64) *ir.UOp {
 	x, w, out := b.param(0, ir.F64, tokens, k), b.param(1, ir.F64, rows, k), b.param(3, ir.F64, tokens, rows)
 	t, n, r := b.rng(tokens), b.rng(rows), b.rng(k)
 	return b.sink(b.Store(out, b.sum(b.Mul(b.Load(x, t, r), b.Load(w, n, r)), r), list(t, n), list(t, n)))
+}
+
+// intMatmul is the same product of integers, summed in another dtype.
+func intMatmul(b *builder, left, right, sum ir.DType, tokens, rows, k int64) *ir.UOp {
+	x, w, out := b.param(0, left, tokens, k), b.param(1, right, rows, k), b.param(3, sum, tokens, rows)
+	t, n, r := b.rng(tokens), b.rng(rows), b.rng(k)
+	as := func(u *ir.UOp) *ir.UOp {
+		if u.DType == sum {
+			return u
+		}
+		return b.Cast(u, sum)
+	}
+	return b.sink(b.Store(out, b.sum(b.Mul(as(b.Load(x, t, r)), as(b.Load(w, n, r))), r), list(t, n), list(t, n)))
 }
 
 // stagedColumns is y[t, n] = sum over k of a stage of x[t, k]/4, times w[n, k].

@@ -24,6 +24,11 @@ type Tiles struct {
 	Joining      float64 // ns, of each tile of each group of warps that share a sum
 	Spill        float64 // of the time to issue, for each time that registers do not suffice
 
+	// Of products of integers of several bytes, which take no more instructions than those of floats: the registers
+	// that an assembler gives them.
+	IntegerRegisters float64 // of a thread, besides what it has loaded and its sums
+	IntegerSums      float64 // for each tile
+
 	// Of products of f64, not fitted: what an H200's instruction takes.
 	Double          float64 // operations for a tile
 	DoubleRegisters float64 // of a thread, besides what it has loaded and its sums
@@ -49,7 +54,7 @@ func tilesNVIDIA() Tiles {
 	return Tiles{
 		Start: 448, Latency: 587, Operation: 2.7, Issue: 0.333, Rows: 18, Tokens: 8.02, Ragged: 1.16,
 		Registers: 79.9, Accumulators: 17.7, Loaded: 0.764, Joining: 45.7, Spill: 2.62,
-		Double: 20, DoubleRegisters: 48,
+		Double: 20, DoubleRegisters: 48, IntegerRegisters: 42, IntegerSums: 10,
 		PanelAlone: 1124, PanelRows: 24.6, PanelTerms: 6.41, Fragment: 1,
 		PanelRegisters: 102.5, PanelAccumulators: 6.16, PanelLoaded: 1.69, PanelSpill: 9.93,
 		FloatPanel: 1.5, FloatLoaded: 6.8,

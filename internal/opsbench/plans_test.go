@@ -75,22 +75,25 @@ func TestThreadsShareWindows(t *testing.T) {
 	}
 }
 
-// Products of f64 take the matrix instructions of architectures that have them, odd ones too.
-func TestDoublesOnMatrices(t *testing.T) {
-	for name, want := range map[string]bool{"ptx:sm_90": true, "ptx:sm_80": false} {
+// Products of f64 and of integers take the matrix instructions of architectures that have them, odd ones too.
+func TestNumbersOnMatrices(t *testing.T) {
+	for _, c := range []struct {
+		target, operation string
+		want              bool
+	}{{"ptx:sm_90", "matmul f64 509", true}, {"ptx:sm_80", "matmul f64 509", false}, {"ptx:sm_80", "matmul i32", true}, {"ptx:sm_75", "matmul i32", false}} {
 		var out bytes.Buffer
-		if err := printAllPlans(t.Context(), &out, name, named([]string{"matmul f64 509"}), false); err != nil {
+		if err := printAllPlans(t.Context(), &out, c.target, named([]string{c.operation}), false); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(out.String(), "[MMA "); got != want {
-			t.Errorf("%s: matrix instructions %v, want %v\n%s", name, got, want, &out)
+		if got := strings.Contains(out.String(), "[MMA "); got != c.want {
+			t.Errorf("%s: matrix instructions %v, want %v\n%s", c.target, got, c.want, &out)
 		}
 	}
 }
 
 // A thread's tile loads by 16 bytes what lies side by side along its tokens, not only what lies so along the sum.
 func TestTilesLoadRuns(t *testing.T) {
-	desc, err := target.Parse("ptx:sm_90")
+	desc, err := target.Parse("ptx:sm_75")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -338,12 +338,14 @@ func (b *Builder) Cast(x *Value, dtype ir.DType) *Value {
 	return b.emitValue(Vector(dtype, x.Type.Lanes), Instr{Op: Alu, Ir: ir.OpCast, Args: []*Value{x}})
 }
 
-// Bitcast keeps the bits of each lane; dtype has the same size.
+// Bitcast keeps the bits of each lane, or of all of them: lanes of a smaller dtype are the parts of
+// each of x, lowest first.
 func (b *Builder) Bitcast(x *Value, dtype ir.DType) *Value {
 	if x.Type.Elem == dtype {
 		return x
 	}
-	return b.emitValue(Vector(dtype, x.Type.Lanes), Instr{Op: Alu, Ir: ir.OpBitcast, Args: []*Value{x}})
+	lanes := x.Type.Lanes * x.Type.Elem.Size() / dtype.Size()
+	return b.emitValue(Vector(dtype, lanes), Instr{Op: Alu, Ir: ir.OpBitcast, Args: []*Value{x}})
 }
 
 // PtrCast makes a pointer to another dtype at the same address (the address of

@@ -32,8 +32,12 @@ var MmaShapes = []MmaShape{
 	{ir.U8, ir.I8, ir.I32, 8, 8, 16, 75, "m8n8k16.row.col.s32.u8.s8.s32"},
 	{ir.I8, ir.I8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.s8.s8.s32"},
 	{ir.U8, ir.I8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.u8.s8.s32"},
+	{ir.I8, ir.U8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.s8.u8.s32"},
+	{ir.U8, ir.U8, ir.I32, 16, 8, 16, 80, "m16n8k16.row.col.s32.u8.u8.s32"},
 	{ir.I8, ir.I8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.s8.s8.s32"},
 	{ir.U8, ir.I8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.u8.s8.s32"},
+	{ir.I8, ir.U8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.s8.u8.s32"},
+	{ir.U8, ir.U8, ir.I32, 16, 8, 32, 80, "m16n8k32.row.col.s32.u8.u8.s32"},
 	{ir.F64, ir.F64, ir.F64, 16, 8, 16, 90, "m16n8k16.row.col.f64.f64.f64.f64"},
 }
 

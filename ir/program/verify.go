@@ -286,7 +286,7 @@ func checkAlu(v *verifier, in *Instr) {
 		v.fail("%d arguments, want %d", len(in.Args), n)
 	}
 	for _, a := range in.Args {
-		if a.Type.Ptr != t.Ptr || a.Type.Lanes != t.Lanes {
+		if a.Type.Ptr != t.Ptr || a.Type.Lanes != t.Lanes && op != ir.OpBitcast {
 			v.fail("%s of type %s does not fit the result type %s", a, a.Type, t)
 		}
 	}
@@ -307,7 +307,7 @@ func (v *verifier) checkAluTypes(op ir.Op, t Type, args []*Value) {
 	first := args[0].Type
 	switch op.Info().Type {
 	case ir.TypeFree: // casts
-		if op == ir.OpBitcast && (first.Elem.Size() != t.Elem.Size() || first.Elem == ir.Bool != (t.Elem == ir.Bool)) {
+		if op == ir.OpBitcast && (first.Lanes*first.Elem.Size() != t.Lanes*t.Elem.Size() || t.Lanes < first.Lanes || first.Elem == ir.Bool != (t.Elem == ir.Bool)) {
 			v.fail("bitcast of %s to %s", first, t)
 		}
 		return

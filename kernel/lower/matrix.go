@@ -11,7 +11,7 @@ import (
 
 // Lowering of sums over sub-axes of MMA.
 //
-// Factors of integer sums are bytes, as the instruction takes them. Other
+// Factors of integer sums are bytes, as the instruction takes them (matrixbytes.go). Other
 // factors are f32, the instruction's are bf16 or f16: a factor becomes as many
 // terms as hold all its bits, three bf16 at most (24 bits). Products of terms
 // that together lie below the last bit of an f32 are left out: a factor of small
@@ -59,7 +59,7 @@ func (l *matrices) matrixTile(m *matrixSum, i int, at coords) *program.Value {
 	s := l.scopes.stack[d]
 	tile, ok := s.memo[k]
 	if !ok {
-		l.scopes.in(d, func() { tile = val{v: l.multiply(m.rows, t.columns, at), depth: d} })
+		l.scopes.in(d, func() { tile = val{v: l.multiply(m.rows, t.columns, t.product.DType, at), depth: d} })
 		s.memo[k] = tile
 	}
 	return tile.v
@@ -74,14 +74,11 @@ func (l *matrices) copyAt(u *ir.UOp, at coords, i int) int {
 	return int(at[i])
 }
 
-// multiply is the sum of the products of terms, small ones first. Bytes are
-// one term.
-func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
+// multiply is the sum, of a dtype, of the products of terms, small ones first.
+func (l *matrices) multiply(row, column *ir.UOp, sum ir.DType, at coords) *program.Value {
 	l.block.mustBeUniform(true)
 	if row.DType.IsInt() {
-		acc := l.b.Zero(program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies))
-		rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
-		return l.b.Mma(acc, rows[0], columns[0])
+		return l.multiplyIntegers(row, column, sum, at)
 	}
 	if row.DType == ir.F64 {
 		return l.multiplyDoubles(row, column, at)
@@ -103,6 +100,27 @@ func (l *matrices) multiply(row, column *ir.UOp, at coords) *program.Value {
 		}
 	}
 	return acc
+}
+
+// multiplyIntegers is the sum of the products of bytes, of high places first.
+func (l *matrices) multiplyIntegers(row, column *ir.UOp, dtype ir.DType, at coords) *program.Value {
+	rows, columns := l.rowFragment(row, at, row.DType, 1), l.columnFragment(column, at, column.DType, 1)
+	of := program.Vector(ir.I32, plan.RowCopies*plan.ColumnCopies)
+	var sum *program.Value
+	for place := min(len(rows)+len(columns)-1, dtype.Size()) - 1; place >= 0; place-- {
+		products := l.b.Zero(of)
+		for i := range rows {
+			if j := place - i; j >= 0 && j < len(columns) {
+				products = l.b.Mma(products, rows[i], columns[j])
+			}
+		}
+		if sum == nil {
+			sum = products
+		} else {
+			sum = l.b.Add(l.b.Alu(ir.OpShl, sum, l.b.Int(of, 8)), products)
+		}
+	}
+	return l.b.Cast(sum, dtype)
 }
 
 // multiplyDoubles is the sum of products of f64, which the instruction takes as they are.
@@ -140,8 +158,11 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 			return []*program.Value{l.panelFragment(u, at)}
 		}
 		low, high := l.lanePoints(u, at.with(i, 0)), l.lanePoints(u, at.with(i, 1))
-		if elem.Size() == 1 {
-			return []*program.Value{l.wordsInTurn(low, high, 0, low.Type.Lanes, wordBytes)}
+		if u.DType.IsInt() {
+			lows, highs := bytesOf(l.b, l.Bounds, low, u), bytesOf(l.b, l.Bounds, high, u)
+			return lists.Make(len(lows), func(i int) *program.Value {
+				return l.wordsInTurn(lows[i], highs[i], 0, low.Type.Lanes, wordBytes)
+			})
 		}
 		var terms []*program.Value
 		for first := 0; first < low.Type.Lanes; first += plan.LanePoints {
@@ -150,9 +171,6 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 		return terms
 	})
 }
-
-// wordBytes are those of a register.
-const wordBytes = 4
 
 // wordsInTurn are some points of two rows, a word of so many of each in turn.
 func (l *matrices) wordsInTurn(low, high *program.Value, first, points, word int) *program.Value {
@@ -192,8 +210,8 @@ func (l *matrices) panelFragment(u *ir.UOp, at coords) *program.Value {
 func (l *matrices) columnFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*program.Value {
 	return l.fragment(u, at, elem, func() []*program.Value {
 		points := l.lanePoints(u, at)
-		if elem.Size() == 1 {
-			return []*program.Value{points}
+		if u.DType.IsInt() {
+			return bytesOf(l.b, l.Bounds, points, u)
 		}
 		var terms []*program.Value
 		for first := 0; first < points.Type.Lanes; first += plan.LanePoints {

@@ -2,6 +2,7 @@ package lower
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -11,8 +12,8 @@ import (
 )
 
 // matrixSum is a sum over a sub-axis of MMA: of the product of what depends on the
-// row and what does not. A side without factors is 1. Sums of floats have factors of
-// their type, those of i32 bytes.
+// row and what does not. A side without factors is 1. Sums have factors of their type, or, of
+// integers, bytes that hold them.
 type matrixSum struct {
 	rows  *ir.UOp // at the lane's points
 	tiles []columnTile
@@ -24,6 +25,9 @@ type columnTile struct {
 	product *ir.UOp // names the result: it depends on what both factors do
 	columns *ir.UOp // at the lane's points, of column lane/4
 }
+
+// matrixSumTypes are those of sums.
+var matrixSumTypes = []ir.DType{ir.F32, ir.F64, ir.I32, ir.U32}
 
 // matrixSums takes the sums over sub-axes of MMA apart.
 func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum, error) {
@@ -38,18 +42,18 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 			continue
 		}
 		double := u.DType == ir.F64
-		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 && !double {
-			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32, f64 or i32")
+		if u.Arg.(ir.ReduceArg).Op != ir.OpAdd || !slices.Contains(matrixSumTypes, u.DType) {
+			return nil, fmt.Errorf("kernel: plan: MMA of a reduce that is no sum of f32, f64, i32 or u32")
 		}
 		if double && !plan.HasDoubleMatrices(p.Desc) {
 			return nil, fmt.Errorf("kernel: plan: MMA of f64: %s has no such instruction", p.Desc.Name)
 		}
-		if double && (p.Tile.Rows.Staged || p.Tile.Columns.Staged) {
-			return nil, fmt.Errorf("kernel: plan: MMA of f64 with factors in shared memory: tiles lie there in words")
-		}
 		m, err := takeApart(p, u, free)
 		if err != nil {
 			return nil, err
+		}
+		if (double || m.severalBytes()) && (p.Tile.Rows.Staged || p.Tile.Columns.Staged) {
+			return nil, fmt.Errorf("kernel: plan: MMA of %s with factors in shared memory: tiles of floats and bytes lie there", u.DType)
 		}
 		for _, t := range m.tiles {
 			for _, x := range ir.Toposort(t.product) {
@@ -101,16 +105,25 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, 
 		}
 		of := p.Simplify.Do(a.Substitute(columns, at))
 		t := columnTile{product: a.Mul(m.rows, of), columns: of}
-		if u.DType == ir.I32 {
-			t.columns = shape.ByteFactor(a, p.Bounds, of, false)
-		}
+		t.columns = narrowest(p, of)
 		m.tiles = append(m.tiles, t)
 	}
-	if u.DType == ir.I32 {
-		m.rows = shape.ByteFactor(a, p.Bounds, m.rows, true)
-	}
-	if m.rows == nil || m.tiles[0].columns == nil {
-		return nil, fmt.Errorf("kernel: plan: MMA of a sum of products of integers that are no bytes")
-	}
+	m.rows = narrowest(p, m.rows)
 	return m, nil
+}
+
+// narrowest is an integer as the byte that holds it, if one does.
+func narrowest(p *shape.Kernel, u *ir.UOp) *ir.UOp {
+	if u.DType.IsInt() {
+		if x := shape.ByteFactor(p.Arena, p.Bounds, u, true); x != nil {
+			return x
+		}
+	}
+	return u
+}
+
+// severalBytes reports integers that are taken apart where they are loaded.
+func (m *matrixSum) severalBytes() bool {
+	several := func(u *ir.UOp) bool { return u.DType.IsInt() && u.DType.Size() > 1 }
+	return several(m.rows) || slices.ContainsFunc(m.tiles, func(t columnTile) bool { return several(t.columns) })
 }

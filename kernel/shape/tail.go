@@ -197,26 +197,27 @@ func (s *Split) gatedElement(st *State, u, v, identity *ir.UOp) *ir.UOp {
 		once = op != ir.OpMax && op != ir.OpMin
 	}
 	cond := s.condition(st.Arena, once)
-	switch zero, ok := identity.Float(); {
+	zero, ok := identity.Float()
+	switch {
 	case cond == nil:
 		return v
-	case s.first != nil && ok && zero == 0:
+	case s.first != nil && (ok && zero == 0 || identity.IsInt(0)):
 		return gatedTerm(st, cond, v, identity)
 	}
 	return gated(st, s, v, cond, identity)
 }
 
-// gatedTerm is a term of a sum of floats, or 0. Of a product every factor is 0 that may
-// be infinite, and of an inner sum every term, so that lanes, multiply-adds and masked
+// gatedTerm is a term of a sum, or 0. Of a product every factor is 0 that may
+// be infinite, of integers the second one, and of an inner sum every term, so that lanes, multiply-adds and masked
 // loads remain; of a conversion what it converts, which remains what a matrix instruction
 // takes. A quantised weight is finite: only what it is multiplied with is compared away,
 // once for all rows.
 func gatedTerm(st *State, cond, v, zero *ir.UOp) *ir.UOp {
 	a := st.Arena
 	switch {
-	case v.Op == ir.OpCast && v.Src[0].DType.IsFloat():
+	case v.Op == ir.OpCast && (v.Src[0].DType.IsFloat() || v.DType.IsInt() && v.Src[0].DType.IsInt()):
 		return a.Cast(gatedTerm(st, cond, v.Src[0], a.Const(v.Src[0].DType, 0)), v.DType)
-	case v.Op == ir.OpMul && largest(v.Src[0]) < mostFinite:
+	case v.Op == ir.OpMul && (v.DType.IsInt() || largest(v.Src[0]) < mostFinite):
 		return a.Mul(v.Src[0], gatedTerm(st, cond, v.Src[1], zero))
 	case v.Op == ir.OpMul && largest(v.Src[1]) < mostFinite:
 		return a.Mul(gatedTerm(st, cond, v.Src[0], zero), v.Src[1])

@@ -228,6 +228,10 @@ func (s *Selector) bitcast(in *program.Instr) {
 		s.keepWords(to, h)
 		return
 	}
+	if to.Type.Lanes != v.Type.Lanes {
+		s.setWords(to, lists.Make(v.Type.Lanes, func(i int) Operand { return s.print.Bitcast(s.Lane(v, i), U32) }))
+		return
+	}
 	narrow := d.Size() <= 2 && d != ir.Bool
 	lanes := make([]Operand, to.Type.Lanes)
 	for i := range lanes {

@@ -28,6 +28,9 @@ const (
 	blockRows   = 64 // of a block: loops that it divides lose nothing
 )
 
+// tileSums are the types of sums that all targets with matrix instructions have tiles of.
+var tileSums = []ir.DType{ir.F32, ir.I32, ir.U32}
+
 // CollapseProducts joins the loops of products of matrices.
 func CollapseProducts(s *state.State) {
 	if s.Opt.Profile.MatrixTokens > 0 {
@@ -63,7 +66,7 @@ func joinProduct(s *state.State, sink *ir.UOp) *ir.UOp {
 }
 
 // windowProductOf takes a kernel apart; nil where it holds anything besides one nest of sums
-// of products of plain floats.
+// of products of plain numbers.
 func windowProductOf(s *state.State, sink *ir.UOp) *windowProduct {
 	if len(sink.Src) != 1 {
 		return nil
@@ -83,7 +86,7 @@ func windowProductOf(s *state.State, sink *ir.UOp) *windowProduct {
 	if p.outer == nil {
 		return nil
 	}
-	for p.body = p.outer; analyse.IsFloatSum(p.body) && p.body.DType == ir.F32; p.body = p.body.Src[0] {
+	for p.body = p.outer; analyse.IsSum(p.body) && slices.Contains(tileSums, p.body.DType); p.body = p.body.Src[0] {
 		if _, constant := p.body.ReduceRange().Src[0].Int(); !constant {
 			return nil
 		}
