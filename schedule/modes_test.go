@@ -250,3 +250,25 @@ func TestIntegerSumsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Rows that a product gathers of rounded activations are integers as the rows themselves are:
+// a mixture of experts sums bytes for many tokens, in its first products, too.
+func TestGatheredRowsAreIntegers(t *testing.T) {
+	const tokens, rows = 24, 16
+	opt := schedule.CPUOptions()
+	opt.Profile.ByteDots = true
+	g := tensor.NewGraph()
+	x := nn.Int8.Round(g.Input("x", ir.F32, tokens, 256).MulScalar(0.5).Contiguous())
+	g.Output("y", x.Gather(0, g.Input("rows", ir.I32, rows)).Linear(g.Packed("w", "Q4_K", 40, 256)))
+	for _, launch := range newRig(t, g, nil, nil).plan(opt).Launches {
+		for _, k := range launch.Kernels {
+			nodes := ir.Toposort(k.AST)
+			has := func(op ir.Op, of ir.DType) bool {
+				return slices.ContainsFunc(nodes, func(u *ir.UOp) bool { return u.Op == op && u.DType == of })
+			}
+			if has(ir.OpField, ir.F16) && !has(ir.OpReduce, ir.I32) {
+				t.Error("a product with weights sums no integers")
+			}
+		}
+	}
+}

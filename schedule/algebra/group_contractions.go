@@ -147,11 +147,12 @@ func coarseFactors(s *state.State, u *ir.UOp) []*ir.UOp {
 }
 
 // hasIntegers reports factors that are integers and no weights: one that widens narrow
-// integers, itself or as a factor of the pointwise value that it reads.
+// integers, itself or as a factor of the pointwise value that it reads, as one that gathers
+// rows of another does.
 func hasIntegers(s *state.State, factors []*ir.UOp) bool {
 	return slices.ContainsFunc(factors, func(f *ir.UOp) bool {
 		p, isRead := s.IsRead(f)
-		return s.IsWidened(f) || isRead && s.IsPointwise(p) && !s.FactsOf(p.Body).Weights && slices.ContainsFunc(analyse.Factors(p.Body), s.IsWidened)
+		return s.IsWidened(f) || isRead && s.IsPointwise(p) && !s.FactsOf(p.Body).Weights && hasIntegers(s, analyse.Factors(p.Body))
 	})
 }
 
