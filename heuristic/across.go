@@ -247,7 +247,7 @@ func (p *planner) acrossRolls(staged bool) {
 
 // tryPooled takes products inside of short reduces, such as a convolution that is
 // pooled at once.
-func tryPooled(a *analysis) ([]plan.Opt, string, Record) {
+func tryPooled(a *analysis) proposal {
 	sums, window := a.pooledSums()
 	if len(sums) == 0 {
 		return declined("no-product", "no sum stands in a short reduce")
@@ -265,7 +265,7 @@ func tryPooled(a *analysis) ([]plan.Opt, string, Record) {
 	}
 	c.window = window
 	how := p.matmulAcross(c)
-	return p.opts, fmt.Sprintf("%s in %d copies; %s", b.describe(weights), b.points(window), how), appliedTo(weights[0], "pooled", how)
+	return p.decidedByWeight(weights[0], "pooled", how).of("%s in %d copies", b.describe(weights), b.points(window))
 }
 
 // pooledSums are the sums that stand in reduces which are no sums and short

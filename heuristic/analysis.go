@@ -31,8 +31,6 @@ type analysis struct {
 	written  map[*ir.UOp]bool
 
 	dependent []analyse.RangeSet // see together; nil: not asked for yet
-
-	priced Priced // what it says of prices
 }
 
 func newAnalysis(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (*analysis, error) {

@@ -38,7 +38,7 @@ const (
 
 // tryAttention recognises a tuple reduce of which some components have ranges
 // of their own.
-func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
+func tryAttention(a *analysis) proposal {
 	tuple, private := a.privatised()
 	if tuple == nil {
 		return declined("no-private-range", "no tuple reduce has components over ranges of their own")
@@ -80,9 +80,13 @@ func tryAttention(a *analysis) ([]plan.Opt, string, Record) {
 	p.lightReduces()
 	p.prefetchRows(tuple, t)
 	p.fma()
-	how := fmt.Sprintf("lanes %d of %s, %d sums inside the loop over %s, %d queries share a row", lanes, a.axes[private[len(private)-1]].Name, len(scores), a.axes[t].Name, shared)
-	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
-	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+	return p.decidedByTuple(tuple, "lanes %d of %s, %d sums inside the loop over %s, %d queries share a row", lanes, a.axes[private[len(private)-1]].Name, len(scores), a.axes[t].Name, shared)
+}
+
+// decidedByTuple is the plan of a tuple reduce, with how it takes it.
+func (p *planner) decidedByTuple(tuple *ir.UOp, how string, args ...any) proposal {
+	t := p.axisOf(tuple.ReduceRange())
+	return p.decidedBy(t, "private-range", fmt.Sprintf(how, args...)).of("tuple reduce of %d components over up to %d points", tuple.Arg.(ir.ReduceArg).N, p.size(t))
 }
 
 // queryLanes is the axis of queries that are lanes, -1 for none: a register of them shares each row
@@ -108,7 +112,7 @@ func (p *planner) queryLanes(tuple *ir.UOp, private []int) int {
 
 // attentionOfQueries plans lanes along queries: scores, maxima and exponentials of all lanes are
 // those of one register, nothing is folded, and a row of the cache is read once for all of them.
-func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries int) ([]plan.Opt, string, Record) {
+func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries int) proposal {
 	lanes := lanesOf(p.desc)
 	p.split(plan.VECTOR, queries, lanes)
 	p.done[queries] = true
@@ -128,9 +132,7 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	}
 	p.lightReduces()
 	p.fma()
-	how := fmt.Sprintf("%d queries in lanes, %d points of %s at once", lanes, max(p.taken[t], 1), p.axes[t].Name)
-	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, p.size(t), how)
-	return p.opts, why, Record{Axis: p.axes[t].Name, Value: p.size(t), Applied: true, Reason: "private-range", Detail: how}
+	return p.decidedByTuple(tuple, "%d queries in lanes, %d points of %s at once", lanes, max(p.taken[t], 1), p.axes[t].Name)
 }
 
 // rowAxes are the axes on which the rows of the cache depend: those of the values that are summed.

@@ -18,12 +18,12 @@ const (
 
 // tryElementwise takes kernels without reduces: residuals, activations, decoded
 // rows of an embedding.
-func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
+func tryElementwise(a *analysis) proposal {
 	if n := len(a.axesOf(plan.ReduceAxis)); n > 0 {
 		return declined("has-reduce", "%d reduce ranges", n)
 	}
-	if opts, why, record, ok := gpuRowStages(a); ok {
-		return opts, why, record
+	if c := gpuRowStages(a); c.record.Applied {
+		return c
 	}
 	i := a.laneAxis()
 	if i < 0 {
@@ -45,8 +45,7 @@ func tryElementwise(a *analysis) ([]plan.Opt, string, Record) {
 	p.lightReduces()
 	p.fma()
 	p.streamStores()
-	record := Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous", Detail: how}
-	return p.opts, fmt.Sprintf("%d points; %s", total, how), record
+	return p.decidedBy(i, "contiguous", how).of("%d points", total)
 }
 
 // elementLanes takes lanes of an axis, and work units of as many points as an elementwise

@@ -54,11 +54,11 @@ func (a *analysis) longestFirst(weights []*operand) []*operand {
 
 // gpuMatvecRows: neighbouring threads along rows, which are what lies
 // contiguously; other threads share the sum.
-func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, string, Record) {
-	w := weights[0]
+func gpuMatvecRows(a *analysis, weights []*operand) proposal {
+	p, w := a.plan(), weights[0]
 	i := a.innerRow(w)
-	if opts, why, record, ok := gpuShortSums(a, weights, i); ok {
-		return opts, why, record
+	if c := gpuShortSums(a, weights, i); c.record.Applied {
+		return c
 	}
 	most, sharers := p.columnThreads(p.points(p.rowsOf(weights).Meet(p.storeSet()).List()))
 	lanes := fit(p.size(i), most, most, powerOfTwoDivisor(p.size(i), most), most)
@@ -81,64 +81,55 @@ func gpuMatvecRows(a *analysis, p *planner, weights []*operand) ([]plan.Opt, str
 	}
 	p.aroundRows(a.rowsOf(weights), lanes*groups)
 	how := fmt.Sprintf("%d rows side by side, %d threads a sum", lanes, groups)
-	why := fmt.Sprintf("%s streamed once; %s", a.describe(weights), how)
-	return p.opts, why, appliedTo(w, "streams-weight", how)
+	return p.decidedByWeight(w, "streams-weight", how).of("%s streamed once", a.describe(weights))
 }
 
 // gpuElementwise: 16 bytes a thread.
-func gpuElementwise(a *analysis, i int) ([]plan.Opt, string, Record) {
-	p := a.plan()
+func gpuElementwise(a *analysis, i int) proposal {
+	p, total := a.plan(), a.points(a.axesOf(plan.StoreAxis))
 	if j := a.transposedAxis(i); j >= 0 {
 		how := p.gpuTransposed(i, j)
-		return p.opts, fmt.Sprintf("%d points; %s", a.points(a.axesOf(plan.StoreAxis)), how),
-			Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "transposed", Detail: how}
+		return p.decidedBy(i, "transposed", how).of("%d points", total)
 	}
 	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
 	p.done[i] = true
 	n := a.threads(p.left(i), gpuBlockThreads)
 	p.split(plan.LOCAL, i, n)
-	if total := a.points(a.axesOf(plan.StoreAxis)); p.taken[i] == n && total >= gpuLoads*gpuBlockThreads*int64(a.desc.Cost.Workers) {
+	if p.taken[i] == n && total >= gpuLoads*gpuBlockThreads*int64(a.desc.Cost.Workers) {
 		p.split(plan.UPCAST, i, p.copiesOf(i, gpuLoads)) // no lanes: other loads are in flight
 	}
 	p.fillBlock(n)
-	return p.opts, fmt.Sprintf("%d points; 16 bytes a thread", a.points(a.axesOf(plan.StoreAxis))),
-		Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "contiguous"}
+	return p.decidedBy(i, "contiguous", "16 bytes a thread").of("%d points", total)
 }
 
 // fillBlock lets a block of so many threads take points of more store axes,
 // innermost first, up to its usual size: groups of 32 of 128 rows of 2048 are
 // blocks of one warp, and their sums of 16 of one thread, otherwise.
 func (p *planner) fillBlock(threads int64) {
-	stores := p.axesOf(plan.StoreAxis)
-	for k := len(stores) - 1; k >= 0 && threads < gpuBlockThreads; k-- {
-		i := stores[k]
-		if p.done[i] || !p.constant(i) {
-			continue
-		}
+	p.shareOut(threads, gpuBlockThreads, func(i int, threads int64) int64 {
 		warps := max(int64(p.desc.WarpSize)/threads, 1) // points of the axis that fill one
-		n := fit(p.left(i), gpuBlockThreads/threads, warps, divisor(p.left(i), gpuBlockThreads/threads), gpuBlockThreads)
-		p.done[i] = true
-		p.split(plan.LOCAL, i, n)
-		threads *= n
+		return fit(p.left(i), gpuBlockThreads/threads, warps, divisor(p.left(i), gpuBlockThreads/threads), gpuBlockThreads)
+	})
+}
+
+// shareOut lets a block of so many threads take points of more store axes, innermost first,
+// until it has most: each says how many of an axis, beside the threads that the block has then.
+func (p *planner) shareOut(threads, most int64, each func(axis int, threads int64) int64) int64 {
+	for _, i := range slices.Backward(p.axesOf(plan.StoreAxis)) {
+		if threads < most && !p.done[i] && p.constant(i) {
+			n := each(i, threads)
+			p.done[i] = true
+			p.split(plan.LOCAL, i, n)
+			threads *= n
+		}
 	}
+	return threads
 }
 
 // gpuReduce: a block for each reduce; its threads then make the points that
 // share the result.
-func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
-	if opts, why, record, ok := gpuPrefix(a, axes); ok {
-		return opts, why, record
-	}
-	if opts, why, record, ok := gpuWindow(a, axes); ok {
-		return opts, why, record
-	}
-	if opts, why, record, ok := gpuGroups(a, axes); ok && a.plan().reuseAxis(axes) < 0 && !a.manyPoints(a.lastStore(a.axesOf(plan.StoreAxis))) {
-		return opts, why, record
-	}
-	if opts, why, record, ok := gpuShortRows(a, axes); ok {
-		return opts, why, record
-	}
-	p := a.plan()
+func gpuReduce(a *analysis) proposal {
+	p, axes := a.plan(), a.axesOf(plan.ReduceAxis)
 	largest := slices.MaxFunc(axes, func(i, j int) int { return cmp.Compare(a.nestPoints(i), a.nestPoints(j)) })
 	points := a.nestPoints(largest)
 	threads := int64(a.desc.WarpSize)
@@ -151,13 +142,13 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 	results := p.longResults(points)
 	chain := a.stageChainThreads()
 	threads = max(p.rowThreads(results, points, threads), chain)
-	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true, Reason: "rows"}
+	reason := "rows"
 	if i := p.sideBySide(axes); i >= 0 {
 		threads = p.gpuColumns(i, axes)
-		record.Reason = "columns"
+		reason = "columns"
 	} else if i := p.sharedStageAxis(axes); i >= 0 {
 		threads = p.gpuStageSharers(i, axes)
-		record.Reason = "stages"
+		reason = "stages"
 	} else {
 		p.gpuRows(axes, threads)
 	}
@@ -178,11 +169,10 @@ func gpuReduce(a *analysis, axes []int) ([]plan.Opt, string, Record) {
 		p.startNextLate()
 	}
 	how := fmt.Sprintf("up to %d threads a reduce", threads)
-	if record.Reason == "columns" {
+	if reason == "columns" {
 		how = fmt.Sprintf("%d threads a block, side by side along %s", threads, a.axes[a.lastStore(a.axesOf(plan.StoreAxis))].Name)
 	}
-	record.Detail = how
-	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+	return p.decidedBy(largest, reason, how).of("%d ranges of up to %d points", len(axes), a.size(largest))
 }
 
 // rowThreads halves the threads of a row while rows still fill the device with them, each with

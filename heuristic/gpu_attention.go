@@ -26,9 +26,9 @@ const (
 	gpuAttentionQueries = 4 // that share points of a prompt's attention
 )
 
-func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string, Record) {
-	if opts, why, record, ok := gpuFlash(a, tuple, private); ok {
-		return opts, why, record
+func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
+	if c := gpuFlash(a, tuple, private); c.record.Applied {
+		return c
 	}
 	p := a.plan()
 	t := a.axisOf(tuple.ReduceRange())
@@ -70,8 +70,7 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) ([]plan.Opt, string
 	if queries > 1 {
 		how += fmt.Sprintf(", for %d queries", queries)
 	}
-	why := fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
-	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}
+	return p.decidedByTuple(tuple, "%s", how)
 }
 
 // attentionCluster is how many blocks share the points of a query, which one block takes in so

@@ -34,10 +34,10 @@ const (
 	gpuFlashResident  = 5   // warps of a multiprocessor, below which there are groups
 )
 
-// gpuFlash plans such a kernel; ok is false where its axes make no tiles.
-func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []plan.Opt, why string, record Record, ok bool) {
+// gpuFlash plans such a kernel, if its axes make tiles.
+func gpuFlash(a *analysis, tuple *ir.UOp, private []int) proposal {
 	if !a.arena.MonoidOf(tuple).Rescales || a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	p := a.plan()
 	t := a.axisOf(tuple.ReduceRange())
@@ -49,19 +49,18 @@ func gpuFlash(a *analysis, tuple *ir.UOp, private []int) (opts []plan.Opt, why s
 		}
 	}
 	if f.scores(tuple); f.element < 0 || f.query < 0 || f.score < 0 || !fillsTiles(a.size(f.element), matrixTokens) || !fillsTiles(a.size(f.score), matrixPoints) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	// Of each element of the output two registers of accumulators, of each of a query
 	// three terms of two rows and two lanes a register.
 	if a.size(f.element)/2+a.size(f.score)*3/4 > gpuFlashRegisters {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	how := f.plan(private)
 	if kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: p.opts}, a.desc) != nil {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
-	why = fmt.Sprintf("tuple reduce of %d components over up to %d points; %s", tuple.Arg.(ir.ReduceArg).N, a.size(t), how)
-	return p.opts, why, Record{Axis: a.axes[t].Name, Value: a.size(t), Applied: true, Reason: "private-range", Detail: how}, true
+	return p.decidedByTuple(tuple, "%s", how)
 }
 
 // flash is the plan of such a kernel in the making: axes of the points, of the

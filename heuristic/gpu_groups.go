@@ -15,11 +15,11 @@ const groupLoad = 4
 // elements for the reduce and for the stores behind it, so that each is loaded once,
 // and a block takes many groups: one of a warp for each group of a prompt of 512
 // tokens took 41 us for 1M points on an H200, 314 us for 8.3M.
-func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
-	p := a.plan()
+func gpuGroups(a *analysis) proposal {
+	p, axes := a.plan(), a.axesOf(plan.ReduceAxis)
 	results := p.reduceResults()
 	if len(p.stages) > 0 {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	lanes := int64(1)
 	share := func(kind plan.OptKind, i int) bool {
@@ -35,39 +35,35 @@ func gpuGroups(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	}
 	for _, i := range axes {
 		if !p.plainReduce(i) || p.dotAxis(i) || !share(plan.WARP, i) {
-			return nil, "", Record{}, false
+			return proposal{}
 		}
 	}
 	stores := p.axesOf(plan.StoreAxis)
 	for _, i := range stores {
 		if !results.Has(i) && !share(plan.LOCAL, i) {
-			return nil, "", Record{}, false
+			return proposal{}
 		}
 	}
-	threads := lanes
-	for k := len(stores) - 1; k >= 0; k-- {
-		if i := stores[k]; !p.done[i] && p.constant(i) && threads < gpuReduceThreads {
-			n := divisor(p.left(i), gpuReduceThreads/threads)
-			p.split(plan.LOCAL, i, n)
-			threads *= n
-		}
-		p.done[stores[k]] = true
+	if p.reuseAxis(axes) >= 0 || p.manyPoints(p.lastStore(stores)) {
+		return proposal{}
 	}
+	threads := p.shareOut(lanes, gpuReduceThreads, func(i int, threads int64) int64 {
+		return divisor(p.left(i), gpuReduceThreads/threads)
+	})
 	p.fma()
 	how := fmt.Sprintf("%d threads a group of %d, %d threads a block", lanes, p.size(axes[0]), threads)
-	record = Record{Axis: a.axes[axes[0]].Name, Value: a.size(axes[0]), Applied: true, Reason: "groups", Detail: how}
-	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(axes[0]), how), record, true
+	return p.decidedBy(axes[0], "groups", how).of("%d ranges of up to %d points", len(axes), a.size(axes[0]))
 }
 
 // gpuShortSums plans so many short sums over what lies side by side that none is
 // worth more than one thread: 16 bytes of rows each, with all loads in flight. What
 // a token of a prompt of 512 gets from 8 experts took 43 us on an H200 with a sum
 // shared by 8 threads.
-func gpuShortSums(a *analysis, weights []*operand, row int) (opts []plan.Opt, why string, record Record, ok bool) {
+func gpuShortSums(a *analysis, weights []*operand, row int) proposal {
 	p, w := a.plan(), weights[0]
 	points := a.points(a.rowsOf(weights).Meet(a.storeSet()).List())
 	if len(w.chain) != 1 || len(weights) > 1 || !a.constant(w.chain[0]) || a.size(w.chain[0]) > gpuShortSum || points < gpuBlocksPerUnit*gpuReduceThreads*int64(a.desc.Cost.Workers) || !a.laneSafe(row) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	p.split(plan.VECTOR, row, powerOfTwoDivisor(p.size(row), lanesOf(a.desc)))
 	n := a.threads(p.left(row), gpuBlockThreads)
@@ -76,7 +72,7 @@ func gpuShortSums(a *analysis, weights []*operand, row int) (opts []plan.Opt, wh
 	p.done[row], p.done[w.chain[0]] = true, true
 	p.aroundRows(a.rowsOf(weights), n)
 	how := "16 bytes of rows a thread, with a whole sum each"
-	return p.opts, fmt.Sprintf("%s streamed once; %s", a.describe(weights), how), appliedTo(w, "streams-weight", how), true
+	return p.decidedByWeight(w, "streams-weight", how).of("%s streamed once", a.describe(weights))
 }
 
 // gpuShortSum is the most terms of a sum that one thread loads at once.
@@ -117,17 +113,17 @@ func (a *analysis) shortRows(axes []int) (inner int, longest int64, ok bool) {
 }
 
 // gpuShortRows plans stores of points that share reduces over a short row.
-func gpuShortRows(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
+func gpuShortRows(a *analysis) proposal {
+	axes := a.axesOf(plan.ReduceAxis)
 	inner, longest, ok := a.shortRows(axes)
 	if !ok {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	p := a.plan()
-	results, stores := p.reduceResults(), p.axesOf(plan.StoreAxis)
 	lanes := powerOfTwo(ceil(longest, shortRowPoints/2)-1, 1, int64(p.desc.WarpSize))
-	all, least := satMul(p.points(results.Meet(p.storeSet()).List()), lanes), int64(p.desc.WarpSize)*shortRowWarps
+	all, least := satMul(p.points(p.reduceResults().Meet(p.storeSet()).List()), lanes), int64(p.desc.WarpSize)*shortRowWarps
 	if all < least*int64(p.desc.Cost.Workers) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	block := powerOfTwo(all/int64(p.desc.Cost.Workers), least, gpuReduceThreads)
 	share := func(kind, rest plan.OptKind, i int) {
@@ -139,20 +135,13 @@ func gpuShortRows(a *analysis, axes []int) (opts []plan.Opt, why string, record 
 		share(plan.WARP, plan.UNROLL, i)
 	}
 	share(plan.LOCAL, plan.UPCAST, inner)
-	threads := lanes
-	for k := len(stores) - 1; k >= 0; k-- {
-		if i := stores[k]; !p.done[i] && p.constant(i) && threads < block {
-			n := p.threads(p.left(i), block/threads)
-			if lanes > 1 { // whole warps
-				n = powerOfTwo(2*p.left(i)-1, 1, block/threads)
-			}
-			p.split(plan.LOCAL, i, n)
-			threads *= n
+	threads := p.shareOut(lanes, block, func(i int, threads int64) int64 {
+		if lanes > 1 { // whole warps
+			return powerOfTwo(2*p.left(i)-1, 1, block/threads)
 		}
-		p.done[stores[k]] = true
-	}
+		return p.threads(p.left(i), block/threads)
+	})
 	p.fma()
 	how := fmt.Sprintf("%d threads a row of %d, %d threads a block", lanes, longest, threads)
-	record = Record{Axis: a.axes[inner].Name, Value: a.size(inner), Applied: true, Reason: "short-rows", Detail: how}
-	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), longest, how), record, true
+	return p.decidedBy(inner, "short-rows", how).of("%d ranges of up to %d points", len(axes), longest)
 }

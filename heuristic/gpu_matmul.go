@@ -27,25 +27,21 @@ const (
 	gpuPanelCopies  = 4   // of the innermost loop
 )
 
-func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
+func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	few := a.fewUses(weights)
 	if few && a.dotAxis(w.chain[len(w.chain)-1]) {
 		return gpuMatvec(a, weights)
 	}
-	opts, why, record, ok := gpuMatrix(a, weights, w)
+	chosen := gpuMatrix(a, weights, w)
 	if few {
-		matrix := a.priced
-		a.priced = Priced{}
-		o, y, r := gpuMatvec(a, weights)
-		vector := a.priced
-		a.priced.Prices = cheapest(matrix.Prices, vector.Prices)
-		if !ok || vector.Prices != nil && vector.preferred(matrix, a.knobs.BlockThreads) {
-			return o, y, r
+		matrix, vector := chosen.priced, gpuMatvec(a, weights)
+		if !chosen.record.Applied || vector.priced.Prices != nil && vector.priced.preferred(matrix, a.knobs.BlockThreads) {
+			vector.priced.Prices = cheapest(matrix.Prices, vector.priced.Prices)
+			return vector
 		}
-		matrix.Prices, a.priced = a.priced.Prices, matrix
 	}
-	if ok {
-		return opts, why, record
+	if chosen.record.Applied {
+		return chosen
 	}
 	if z := a.longStage(weights); z >= 0 {
 		return declined("rows-of-a-stage", "a block makes the %d points of %s itself", a.size(z), a.axes[z].Name)
@@ -55,7 +51,7 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string,
 
 // gpuTiles plans a product without matrix instructions: tiles of rows and tokens in the
 // registers of a thread, from a panel that a block shares where one fits.
-func gpuTiles(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, Record) {
+func gpuTiles(a *analysis, weights []*operand, w *operand) proposal {
 	p := a.plan()
 	row, token := a.lastStore(w.rows), a.lastStore(w.reuse)
 	panel := row >= 0 && token >= 0 && a.size(token) > gpuTileTokens && a.panelFits(w) && !a.lastStage(weights)
@@ -115,8 +111,7 @@ func gpuTiles(a *analysis, weights []*operand, w *operand) ([]plan.Opt, string, 
 	if panel {
 		how += fmt.Sprintf(", %d threads share decoded rows", threads)
 	}
-	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), how)
-	return p.opts, why, appliedTo(w, "reuses-weight", how)
+	return p.reuses(weights, w, how)
 }
 
 // preferred reports a choice that has the threads a block that are wanted, 0: any, or else

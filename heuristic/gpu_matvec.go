@@ -43,18 +43,18 @@ const (
 )
 
 // gpuMatvec streams weights past activations that stay: the cheapest mapping wins.
-func gpuMatvec(a *analysis, weights []*operand) ([]plan.Opt, string, Record) {
+func gpuMatvec(a *analysis, weights []*operand) proposal {
 	weights = a.longestFirst(weights)
-	w := weights[0]
-	if a.lanesAlongRows(w) {
-		return gpuMatvecRows(a, a.plan(), weights)
+	if a.lanesAlongRows(weights[0]) {
+		return gpuMatvecRows(a, weights)
 	}
 	k := a.workOf(weights)
 	list := a.mappings(weights, k)
 	chosen := cmp.Or(firstAccepted(a, list, (*mapped).complete), list[0]) // refused, if none is accepted, and says why
-	a.priced = pricedBy(list, chosen, k.bytes, a.knobs)
-	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(w)), chosen)
-	return chosen.complete(), why, appliedTo(w, "streams-weight", chosen.String())
+	chosen.complete()
+	c := chosen.streams(weights, chosen.String())
+	c.priced = pricedBy(list, chosen, k.bytes, a.knobs)
+	return c
 }
 
 // mapped is a mapping carried out on the axes of a kernel: what it became.

@@ -11,22 +11,22 @@ import (
 // tryPrefix): half the terms of a result are those of the one before it. A block for each
 // row, which folded it again for every result, took 95 of the 100 us of a running sum of a
 // million on an H200. Rows must be many, the more the longer they are: each is one thread.
-func gpuPrefix(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
+func gpuPrefix(a *analysis) proposal {
+	axes := a.axesOf(plan.ReduceAxis)
 	if len(axes) != 1 || len(a.stages) > 0 || !a.plainReduce(axes[0]) || !a.constant(axes[0]) || a.size(axes[0]) > prefixPoints {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	row := axes[0]
 	i, run := a.prefixAxis(row)
 	if i < 0 || !a.laneSafe(i) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
-	stores := a.axesOf(plan.StoreAxis)
-	rows := a.points(stores) / run
+	rows := a.points(a.axesOf(plan.StoreAxis)) / run
 	if rows*prefixPoints < int64(a.desc.WarpSize)*int64(a.desc.Cost.Workers)*run {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	if run < a.size(i) && a.storesAlong(i) && a.size(i)%lanesOf(a.desc) != 0 {
-		return nil, "", Record{}, false // each store would be of one element, far from the next thread's
+		return proposal{} // each store would be of one element, far from the next thread's
 	}
 	p := a.plan()
 	if a.storesAlong(i) {
@@ -38,18 +38,11 @@ func gpuPrefix(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	}
 	p.split(plan.UNROLL, row, p.left(row))
 	p.done[i], p.done[row] = run == p.size(i), true
-	threads := powerOfTwo(rows/int64(a.desc.Cost.Workers), int64(a.desc.WarpSize), gpuBlockThreads)
-	for k := len(stores) - 1; k >= 0 && threads > 1; k-- {
-		if j := stores[k]; !p.done[j] && p.constant(j) {
-			n := a.threads(p.left(j), threads)
-			p.split(plan.LOCAL, j, n)
-			p.done[j] = true
-			threads /= n
-		}
-	}
+	block := powerOfTwo(rows/int64(a.desc.Cost.Workers), int64(a.desc.WarpSize), gpuBlockThreads)
+	p.shareOut(1, block, func(j int, threads int64) int64 { return p.threads(p.left(j), block/threads) })
 	p.fma()
 	how := fmt.Sprintf("%d terms of %d results unrolled, a thread each row", p.size(row), run)
-	return p.opts, how, Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "prefix", Detail: how}, true
+	return p.decidedBy(i, "prefix", how)
 }
 
 // powerOfTwo is the largest power of two up to n, within bounds that are ones.

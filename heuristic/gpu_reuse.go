@@ -119,16 +119,16 @@ func (p *planner) ownReduce(r int, whole bool) {
 // or of a convolution of single channels: a thread makes a result with all loads in flight,
 // and its neighbours read the same lines. As a product of rows, whose terms threads share,
 // 3 x 3 over 128 planes of 56 x 56 took 29 us on an H200, where 3 us move its bytes.
-func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Record, ok bool) {
-	p := a.plan()
+func gpuWindow(a *analysis) proposal {
+	p, axes := a.plan(), a.axesOf(plan.ReduceAxis)
 	axis, _ := p.resultLanes()
 	if axis < 0 || len(p.stages) > 0 || !a.allReduceInto(axes, axis) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	window, points, known := a.reducesAlong(axis)
 	few := a.points(a.axesOf(plan.StoreAxis)) < gpuBlockThreads*int64(a.desc.Cost.Workers)
 	if !known || points > longestWindow || few && points > windowCopies || slices.ContainsFunc(window, p.longWindow) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	most := int64(gpuBlockThreads)
 	if !p.storesAlong(axis) {
@@ -147,8 +147,7 @@ func gpuWindow(a *analysis, axes []int) (opts []plan.Opt, why string, record Rec
 	copies := p.windowCopies(window)
 	p.fma()
 	how := fmt.Sprintf("a thread each along %s, %d results with %d points each unrolled", a.axes[axis].Name, rows, copies)
-	record = Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "window", Detail: how}
-	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(a.longest(axes)), how), record, true
+	return p.decidedBy(axis, "window", how).of("%d ranges of up to %d points", len(axes), a.size(a.longest(axes)))
 }
 
 // gpuWindowSide is how many results a block has along the axis along which windows read side by

@@ -9,17 +9,17 @@ import (
 
 // gpuRowStages plans stores of what a block makes in stages, row after row, without any fold: the
 // steps of a sorting network. Threads run along all stages; blocks of short rows have several.
-func gpuRowStages(a *analysis) (opts []plan.Opt, why string, record Record, ok bool) {
+func gpuRowStages(a *analysis) proposal {
 	p := a.plan()
 	last := a.lastStore(a.axesOf(plan.StoreAxis))
 	if a.desc.Kind != target.GPU || len(a.stages) == 0 || last < 0 || !a.constant(last) {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	points := int64(1)
 	for _, stage := range a.stages {
 		own := a.stageAxes(stage)
 		if len(own) != 1 || !a.constant(own[0]) || a.free.Of(stage).Has(last) {
-			return nil, "", Record{}, false
+			return proposal{}
 		}
 		points = max(points, a.size(own[0]))
 	}
@@ -35,6 +35,5 @@ func gpuRowStages(a *analysis) (opts []plan.Opt, why string, record Record, ok b
 	p.fillBlock(threads)
 	p.startNextLate()
 	how := fmt.Sprintf("%d stages of rows of up to %d points, %d threads a row", len(a.stages), points, threads)
-	record = Record{Axis: a.axes[last].Name, Value: a.size(last), Applied: true, Reason: "rows", Detail: how}
-	return p.opts, fmt.Sprintf("%d points; %s", a.points(a.axesOf(plan.StoreAxis)), how), record, true
+	return p.decidedBy(last, "rows", how).of("%d points", a.points(a.axesOf(plan.StoreAxis)))
 }

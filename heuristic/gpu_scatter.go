@@ -39,7 +39,7 @@ type scatterWay struct {
 	ns          float64
 }
 
-func gpuScatter(a *analysis, s *analyse.Scatter, axis int) ([]plan.Opt, string, Record) {
+func gpuScatter(a *analysis, s *analyse.Scatter, axis int) proposal {
 	terms := int64(1)
 	for _, r := range s.Loops {
 		terms = satMul(terms, a.size(a.axisOf(r)))
@@ -66,7 +66,7 @@ func gpuScatter(a *analysis, s *analyse.Scatter, axis int) ([]plan.Opt, string, 
 	}
 	p.startNextLate()
 	how := fmt.Sprintf("%d terms looked for by %d threads a block of %d points: %.0f us", terms, w.owners*w.row, w.points*w.owners, w.ns/1e3)
-	return p.opts, how, Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "one-point", Detail: how}
+	return p.decidedBy(axis, "one-point", how)
 }
 
 // opTime is that of an operation of a kernel whose threads often wait, in ns.

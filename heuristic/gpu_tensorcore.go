@@ -26,26 +26,25 @@ const (
 	matrixWeights = matrixRows * matrixPoints / matrixLanes // of a tile that a thread has
 )
 
-// gpuMatrix plans a product with matrix instructions; ok is false where its
-// axes make no tiles.
-func gpuMatrix(a *analysis, weights []*operand, w *operand) (opts []plan.Opt, why string, record Record, ok bool) {
+// gpuMatrix plans a product with matrix instructions, if its axes make tiles.
+func gpuMatrix(a *analysis, weights []*operand, w *operand) proposal {
 	m, ok := a.matrixProduct(weights, w)
 	if !ok {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
 	least := &matrixTile{rows: 1, rowWarps: 1, tokens: 1, tokenWarps: 1, groups: 1, copies: 1}
 	optsOf := func(t *matrixTile) []plan.Opt { return m.plan(t).opts }
 	if firstAccepted(a, []*matrixTile{least}, optsOf) == nil {
-		return nil, "", Record{}, false // of types without instructions, say: no tile is accepted
+		return proposal{} // of types without instructions, say: no tile is accepted
 	}
 	list := m.tiles()
 	chosen := firstAccepted(a, list, optsOf)
 	if chosen == nil {
-		return nil, "", Record{}, false
+		return proposal{}
 	}
-	a.priced = pricedBy(list, chosen, m.work.bytes, a.knobs)
-	why = fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), a.points(w.reuse), chosen)
-	return optsOf(chosen), why, appliedTo(w, "reuses-weight", chosen.String()), true
+	c := m.plan(chosen).reuses(weights, w, chosen.String())
+	c.priced = pricedBy(list, chosen, m.work.bytes, a.knobs)
+	return c
 }
 
 // matrixProduct is a product whose axes make tiles for matrix instructions.

@@ -110,12 +110,25 @@ func (r Record) String() string {
 	return s
 }
 
-// heuristic is a row of the table. try returns the opts and the text of why;
-// the record says applied or declined.
+// heuristic is a row of the table.
 type heuristic struct {
 	name string
 	doc  string
-	try  func(a *analysis) (opts []plan.Opt, why string, record Record)
+	try  func(a *analysis) proposal
+}
+
+// proposal is what a heuristic says of a kernel: a plan, if its record says applied, and why.
+type proposal struct {
+	opts   []plan.Opt
+	why    string
+	record Record
+	priced Priced
+}
+
+// of says what kernel a plan is for, before how it takes it.
+func (c proposal) of(format string, args ...any) proposal {
+	c.why = fmt.Sprintf(format, args...) + "; " + c.why
+	return c
 }
 
 // table is in order of trial: the first that applies wins. A weight decides
@@ -194,22 +207,22 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 			continue
 		}
 		a.knobs = at.knobs
-		opts, why, record := at.try(a)
-		record.Heuristic = at.name
-		if !record.Applied {
-			c.Records = append(c.Records, record)
+		made := at.try(a)
+		made.record.Heuristic = at.name
+		if !made.record.Applied {
+			c.Records = append(c.Records, made.record)
 			continue
 		}
-		chosen := plan.Plan{Opts: opts}
+		chosen := plan.Plan{Opts: made.opts}
 		if err := plan.Legality(sink, chosen, desc); err != nil {
 			at.refused(&c, "illegal", err.Error())
 			continue
 		}
-		c.Plan, c.Why, c.Priced = chosen, at.name+": "+why, a.priced
+		c.Plan, c.Why, c.Priced = chosen, at.name+": "+made.why, made.priced
 		if at.again {
 			c.Why += "; not as the knobs say: " + last.Detail
 		}
-		c.Records = append(c.Records, record)
+		c.Records = append(c.Records, made.record)
 		return c, nil
 	}
 	return c, fmt.Errorf("heuristic: not even the empty plan is legal: %s", c.Records[len(c.Records)-1].Detail)
@@ -217,7 +230,7 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 
 // tryFallback takes what no other heuristic does. A block of a GPU takes as many
 // points as an elementwise one.
-func tryFallback(a *analysis) ([]plan.Opt, string, Record) {
+func tryFallback(a *analysis) proposal {
 	p := a.plan()
 	if a.desc.Kind == target.GPU {
 		p.fillBlock(1)
@@ -225,14 +238,34 @@ func tryFallback(a *analysis) ([]plan.Opt, string, Record) {
 	if len(p.opts) == 0 {
 		return declined("nothing-to-share", "no store range of constant extent, or no threads")
 	}
-	return p.opts, "no lanes, one point a thread", Record{Applied: true, Reason: "nothing-else"}
+	return proposal{p.opts, "no lanes, one point a thread", nothingElse, Priced{}}
 }
 
-func tryEmpty(*analysis) ([]plan.Opt, string, Record) {
-	return nil, "no lanes, one point after the other", Record{Applied: true, Reason: "nothing-else"}
+func tryEmpty(*analysis) proposal {
+	return proposal{nil, "no lanes, one point after the other", nothingElse, Priced{}}
 }
 
-// declined is the result of a heuristic that does not apply.
-func declined(reason, format string, args ...any) ([]plan.Opt, string, Record) {
-	return nil, "", Record{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+// nothingElse is the record of plans that every kernel has.
+var nothingElse = Record{Applied: true, Reason: "nothing-else"}
+
+// declined is what a heuristic says that does not apply.
+func declined(reason, format string, args ...any) proposal {
+	return proposal{record: Record{Reason: reason, Detail: fmt.Sprintf(format, args...)}}
+}
+
+// declinedFor is declined for what an axis is.
+func (a *analysis) declinedFor(axis int, reason, format string, args ...any) proposal {
+	c := declined(reason, format, args...)
+	c.record.Axis, c.record.Value = a.axes[axis].Name, a.size(axis)
+	return c
+}
+
+// first is what the first of several ways says that applies, or else the last one.
+func (a *analysis) first(ways ...func(a *analysis) proposal) (c proposal) {
+	for _, try := range ways {
+		if c = try(a); c.record.Applied {
+			break
+		}
+	}
+	return c
 }

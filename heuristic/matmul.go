@@ -80,10 +80,10 @@ func tilesOf(registers int) []registerTile {
 
 // tryMatmul recognises sums over a large operand whose elements are used for
 // several outputs: tokens, in a prompt.
-func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
+func tryMatmul(a *analysis) proposal {
 	weights, record := a.chosenWeights()
 	if weights == nil {
-		return nil, "", record
+		return proposal{record: record}
 	}
 	first := slices.IndexFunc(weights, func(o *operand) bool { return len(o.reuse) > 0 })
 	if first < 0 {
@@ -98,7 +98,6 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 		w, weights = o, []*operand{o}
 	}
 	p := a.plan()
-	uses := a.points(w.reuse)
 	var how string
 	c, across := p.across(w)
 	switch {
@@ -106,13 +105,17 @@ func tryMatmul(a *analysis) ([]plan.Opt, string, Record) {
 		how = p.matmulAcross(c)
 	case a.lanesAlongRows(w) || turned != nil:
 		how = p.matmulColumns(weights, w)
-	case uses <= fewTokens:
+	case a.points(w.reuse) <= fewTokens:
 		how = p.matmulFew(weights, w)
 	default:
 		how = p.matmulMany(weights, w)
 	}
-	why := fmt.Sprintf("%s used for %d outputs each; %s", a.describe(weights), uses, how)
-	return p.opts, why, appliedTo(w, "reuses-weight", how)
+	return p.reuses(weights, w, how)
+}
+
+// reuses is the plan of a product that uses a weight for several outputs.
+func (p *planner) reuses(weights []*operand, w *operand, how string) proposal {
+	return p.decidedByWeight(w, "reuses-weight", how).of("%s used for %d outputs each", p.describe(weights), p.points(w.reuse))
 }
 
 // matmulMany decodes weights into panels.

@@ -27,30 +27,24 @@ const (
 
 // tryMatvec recognises sums over a large operand that is streamed once while a
 // small one is used again for every row.
-func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
+func tryMatvec(a *analysis) proposal {
 	if a.knobs.NoMatvec {
 		return declined("switched-off", "TGC_MV=0")
 	}
 	weights, record := a.chosenWeights()
 	if weights == nil {
-		return nil, "", record
+		return proposal{record: record}
 	}
 	for _, w := range weights {
 		if len(w.reuse) > 0 {
-			opts, why, r := declined("reused", "%s is used for %d outputs each", w.name(), a.points(w.reuse))
-			r.Axis, r.Value = a.axes[w.reuse[0]].Name, a.size(w.reuse[0])
-			return opts, why, r
+			return a.declinedFor(w.reuse[0], "reused", "%s is used for %d outputs each", w.name(), a.points(w.reuse))
 		}
 	}
 	if i, ok := a.windowed(weights[0]); ok {
-		opts, why, r := declined("window", "sums of %d points, of which neighbours along %s read near each other", a.points(weights[0].chain), a.axes[i].Name)
-		r.Axis, r.Value = a.axes[i].Name, a.size(i)
-		return opts, why, r
+		return a.declinedFor(i, "window", "sums of %d points, of which neighbours along %s read near each other", a.points(weights[0].chain), a.axes[i].Name)
 	}
 	if i, ok := a.sharedRow(); ok && (a.desc.Kind != target.GPU || a.size(i) >= int64(a.desc.WarpSize)) {
-		opts, why, r := declined("rows", "no sum depends on %s: its points share them", a.axes[i].Name)
-		r.Axis, r.Value = a.axes[i].Name, a.size(i)
-		return opts, why, r
+		return a.declinedFor(i, "rows", "no sum depends on %s: its points share them", a.axes[i].Name)
 	}
 	if a.desc.Kind == target.GPU {
 		return gpuMatvec(a, weights)
@@ -58,24 +52,22 @@ func tryMatvec(a *analysis) ([]plan.Opt, string, Record) {
 	p := a.plan()
 	if row := a.recordRow(weights); row >= 0 {
 		if how, ok := p.matvecRecords(weights, row); ok {
-			why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(weights[0])), how)
-			return p.opts, why, appliedTo(weights[0], "streams-weight", how)
+			return p.streams(weights, how)
 		}
 		p = a.plan()
 	}
 	if i := p.resultAxis(); i >= 0 && !a.lanesAlongRows(weights[0]) && p.chainLanes(weights[0].chain) == 1 {
-		opts, why, r := declined("no-lanes", "sums whose terms lie apart, of which neighbours along %s may be lanes", a.axes[i].Name)
-		r.Axis, r.Value = a.axes[i].Name, a.size(i)
-		return opts, why, r
+		return a.declinedFor(i, "no-lanes", "sums whose terms lie apart, of which neighbours along %s may be lanes", a.axes[i].Name)
 	}
-	var how string
 	if a.lanesAlongRows(weights[0]) {
-		how = p.matvecRows(weights)
-	} else {
-		how = p.matvecLanes(weights)
+		return p.streams(weights, p.matvecRows(weights))
 	}
-	why := fmt.Sprintf("%s streamed once, x %s reused; %s", a.describe(weights), size(a.partnerBytes(weights[0])), how)
-	return p.opts, why, appliedTo(weights[0], "streams-weight", how)
+	return p.streams(weights, p.matvecLanes(weights))
+}
+
+// streams is the plan of a product that reads its weights once.
+func (p *planner) streams(weights []*operand, how string) proposal {
+	return p.decidedByWeight(weights[0], "streams-weight", how).of("%s streamed once, x %s reused", p.describe(weights), size(p.partnerBytes(weights[0])))
 }
 
 // sharedRow finds a store axis on which no reduce depends: the rows of a norm
@@ -117,9 +109,9 @@ func (a *analysis) chosenWeights() ([]*operand, Record) {
 	return nil, r
 }
 
-// appliedTo is the record of a heuristic that took a weight.
-func appliedTo(w *operand, reason, detail string) Record {
-	return Record{Axis: w.name(), Value: w.bytes, Applied: true, Reason: reason, Detail: detail}
+// decidedByWeight is the plan of a kernel that a weight decided, with how it takes it.
+func (p *planner) decidedByWeight(w *operand, reason, how string) proposal {
+	return proposal{opts: p.opts, why: how, record: Record{Axis: w.name(), Value: w.bytes, Applied: true, Reason: reason, Detail: how}}
 }
 
 // matvecLanes runs lanes along k: rows of the weight are contiguous.

@@ -34,6 +34,11 @@ func (p *planner) add(kind plan.OptKind, axis string, amount int64) {
 	p.opts = append(p.opts, plan.Opt{Kind: kind, Axis: axis, Amount: amount})
 }
 
+// decidedBy is the plan of a kernel that an axis decided, with how it takes it.
+func (p *planner) decidedBy(axis int, reason, how string) proposal {
+	return proposal{opts: p.opts, why: how, record: Record{Axis: p.axes[axis].Name, Value: p.size(axis), Applied: true, Reason: reason, Detail: how}}
+}
+
 // split takes the low n points of what is left of an axis; threads, as many as a block has
 // room for.
 func (p *planner) split(kind plan.OptKind, axis int, n int64) {

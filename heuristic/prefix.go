@@ -24,7 +24,7 @@ const (
 
 // tryPrefix takes kernels of one reduce whose terms are the same for all points of a store
 // axis.
-func tryPrefix(a *analysis) ([]plan.Opt, string, Record) {
+func tryPrefix(a *analysis) proposal {
 	reduces := a.axesOf(plan.ReduceAxis)
 	if len(reduces) != 1 || len(a.stages) > 0 || !a.plainReduce(reduces[0]) || !a.constant(reduces[0]) || a.size(reduces[0]) > prefixPoints {
 		return declined("no-row", "not one plain reduce of a short row")
@@ -48,7 +48,7 @@ func tryPrefix(a *analysis) ([]plan.Opt, string, Record) {
 	p.split(plan.UNROLL, row, p.size(row))
 	p.fma()
 	how := fmt.Sprintf("lanes %d of %s, %d terms of %d results unrolled", lanes, a.axes[along].Name, p.size(row), p.size(i))
-	return p.opts, how, Record{Axis: a.axes[i].Name, Value: a.size(i), Applied: true, Reason: "prefix", Detail: how}
+	return p.decidedBy(i, "prefix", how)
 }
 
 // prefixAxis is the store axis on which the reduce depends by conditions alone, and how many

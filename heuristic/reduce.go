@@ -17,31 +17,24 @@ const reduceCopies = 4
 
 // tryReduce takes what is left with a reduce: norms, softmax rows, sums of
 // columns, the largest logit.
-func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
-	axes := a.axesOf(plan.ReduceAxis)
-	if len(axes) == 0 {
+func tryReduce(a *analysis) proposal {
+	if len(a.axesOf(plan.ReduceAxis)) == 0 {
 		return declined("no-reduce", "no REDUCE")
 	}
 	if a.desc.Kind == target.GPU {
-		return gpuReduce(a, axes)
+		return a.first(gpuPrefix, gpuWindow, gpuGroups, gpuShortRows, gpuReduce)
 	}
-	if opts, how, record := tryPrefix(a); record.Applied {
-		return opts, how, record
-	}
-	if opts, how, record := tryPooled(a); record.Applied {
-		return opts, how, record
-	}
-	if opts, how, record := tryWindow(a); record.Applied {
-		return opts, fmt.Sprintf("%d short ranges; %s", len(axes), how), record
-	}
-	p := a.plan()
-	largest := a.longest(axes)
-	record := Record{Axis: a.axes[largest].Name, Value: a.size(largest), Applied: true}
-	var how string
+	return a.first(tryPrefix, tryPooled, tryWindow, planReduce)
+}
+
+// planReduce runs lanes along columns, or the reduce itself.
+func planReduce(a *analysis) proposal {
+	p, axes := a.plan(), a.axesOf(plan.ReduceAxis)
+	var how, reason string
 	if i := p.columnAxis(axes); i >= 0 {
 		lanes, copies := p.columns(i, axes)
 		how = fmt.Sprintf("lanes %d of %s, along which reads are contiguous, %d copies", lanes, a.axes[i].Name, copies)
-		record.Reason = "columns"
+		reason = "columns"
 	} else {
 		var lanes, copies int64 = 1, 1
 		for _, nest := range p.nests(axes) {
@@ -62,24 +55,23 @@ func tryReduce(a *analysis) ([]plan.Opt, string, Record) {
 			p.split(plan.VECTOR, i, lanes)
 			p.done[i] = true
 		}
-		how = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies)
-		record.Reason = "rows"
+		how, reason = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies), "rows"
 		if i := p.resultAxis(); lanes == 1 && i >= 0 {
 			lanes = p.lanes(p.size(i), 2*lanesOf(p.desc))
 			p.split(plan.VECTOR, i, lanes)
 			p.done[i] = true
-			how, record.Reason = fmt.Sprintf("lanes %d of %s, which read apart", lanes, a.axes[i].Name), "results"
+			how, reason = fmt.Sprintf("lanes %d of %s, which read apart", lanes, a.axes[i].Name), "results"
 		}
 		if lanes == 1 {
-			record.Reason = "serial"
+			reason = "serial"
 		}
 	}
 	p.aroundSums()
 	p.tileAxes(p.reduceResults())
 	p.lightReduces()
 	p.fma()
-	record.Detail = how
-	return p.opts, fmt.Sprintf("%d ranges of up to %d points; %s", len(axes), a.size(largest), how), record
+	largest := a.longest(axes)
+	return p.decidedBy(largest, reason, how).of("%d ranges of up to %d points", len(axes), a.size(largest))
 }
 
 // aroundSums gives the stores of a kernel whose sums depend on none of their axes the

@@ -21,7 +21,7 @@ const (
 )
 
 // tryScatter takes kernels whose only fold adds each term to one point of a store range.
-func tryScatter(a *analysis) ([]plan.Opt, string, Record) {
+func tryScatter(a *analysis) proposal {
 	if len(a.sink.Src) != 1 {
 		return declined("stores", "several stores")
 	}
@@ -43,7 +43,7 @@ func tryScatter(a *analysis) ([]plan.Opt, string, Record) {
 	}
 	p.split(plan.ROLL, axis, points)
 	how := fmt.Sprintf("terms of %d loops added to rows of %d, %d points a work unit", len(s.Loops), row, points)
-	return p.opts, how, Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "one-point", Detail: how}
+	return p.decidedBy(axis, "one-point", how)
 }
 
 // scatter is what a store's fold scatters, and the axis of its points.

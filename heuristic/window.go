@@ -21,7 +21,7 @@ const (
 
 // tryWindow takes kernels whose reduces around an element are short. Others,
 // which stand in front of a row of elements, do not count.
-func tryWindow(a *analysis) ([]plan.Opt, string, Record) {
+func tryWindow(a *analysis) proposal {
 	p := a.plan()
 	axis, lanes := p.resultLanes()
 	if axis < 0 {
@@ -43,8 +43,7 @@ func tryWindow(a *analysis) ([]plan.Opt, string, Record) {
 	p.lightReduces()
 	p.fma()
 	how := fmt.Sprintf("lanes %d of %s, %d points each unrolled", lanes, a.axes[axis].Name, copies)
-	record := Record{Axis: a.axes[axis].Name, Value: a.size(axis), Applied: true, Reason: "window", Detail: how}
-	return p.opts, how, record
+	return p.decidedBy(axis, "window", how).of("%d short ranges", len(a.axesOf(plan.ReduceAxis)))
 }
 
 // windowCopies makes copies of the points of a window, of inner ranges first and whole: an
