@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -73,14 +74,20 @@ func tryAttention(a *analysis) proposal {
 		p.chain([]int{i}, attentionLanes, 4)
 	}
 	shared := p.shareRows(tuple, registers*max(lanes/lanesOf(p.desc), 1), registers*lanes)
-	p.split(plan.UNROLL, t, attentionPoints)
+	p.pointsAtOnce(tuple, attentionPoints)
+	p.prefetchRows(tuple, t)
+	p.fma()
+	return p.decidedByTuple(tuple, "lanes %d of %s, %d sums inside the loop over %s, %d queries share a row", lanes, a.axes[private[len(private)-1]].Name, len(scores), a.axes[t].Name, shared)
+}
+
+// pointsAtOnce takes n points of the cache together, and what reduces are beside those over it.
+func (p *planner) pointsAtOnce(tuple *ir.UOp, n int64) {
+	t := p.axisOf(tuple.ReduceRange())
+	p.split(plan.UNROLL, t, n)
 	if p.taken[t] > 1 && p.arena.MonoidOf(tuple).Rescales {
 		p.add(plan.TILE, p.axes[t].Name, 0) // rescaled once for all of them
 	}
 	p.lightReduces()
-	p.prefetchRows(tuple, t)
-	p.fma()
-	return p.decidedByTuple(tuple, "lanes %d of %s, %d sums inside the loop over %s, %d queries share a row", lanes, a.axes[private[len(private)-1]].Name, len(scores), a.axes[t].Name, shared)
 }
 
 // decidedByTuple is the plan of a tuple reduce, with how it takes it.
@@ -126,11 +133,7 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	for _, i := range p.scoreSums(tuple) {
 		p.split(plan.UNROLL, i, powerOfTwoDivisor(p.size(i), attentionSteps))
 	}
-	p.split(plan.UNROLL, t, min(attentionPoints, attentionProducts/elements))
-	if p.taken[t] > 1 && p.arena.MonoidOf(tuple).Rescales {
-		p.add(plan.TILE, p.axes[t].Name, 0)
-	}
-	p.lightReduces()
+	p.pointsAtOnce(tuple, min(attentionPoints, attentionProducts/elements))
 	p.fma()
 	return p.decidedByTuple(tuple, "%d queries in lanes, %d points of %s at once", lanes, max(p.taken[t], 1), p.axes[t].Name)
 }
@@ -194,13 +197,9 @@ func (a *analysis) unitStrideIn(root *ir.UOp, axis int) bool {
 // is what one of them takes already.
 func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 	values, own := tuple.ReduceValues(), p.rowAxes(tuple)
-	units := int64(1)
-	for _, i := range p.axesOf(plan.StoreAxis) {
-		if p.constant(i) && !p.done[i] {
-			units = satMul(units, p.size(i))
-		}
-	}
-	for _, i := range p.axesOf(plan.StoreAxis) {
+	stores := p.axesOf(plan.StoreAxis)
+	units := p.points(lists.Filter(stores, func(i int) bool { return p.constant(i) && !p.done[i] }))
+	for _, i := range stores {
 		if p.done[i] || own.Has(i) || !p.free.Of(values[0]).Has(i) || !p.constant(i) {
 			continue
 		}

@@ -54,12 +54,16 @@ func (p *planner) elementLanes(i int) (lanes, total int64) {
 	lanes = p.lanes(p.size(i), elementwiseRegisters*lanesOf(p.desc))
 	p.split(plan.VECTOR, i, lanes)
 	total = p.points(p.axesOf(plan.StoreAxis))
-	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
 	if p.everyStore(i) {
-		p.split(plan.ROLL, i, run(p.left(i), max(unit/lanes, 1)))
+		p.split(plan.ROLL, i, run(p.left(i), max(unitOf(total, lanes)/lanes, 1)))
 	}
 	p.done[i] = true
 	return lanes, total
+}
+
+// unitOf is how many of some points a work unit has, lanes at least.
+func unitOf(total, lanes int64) int64 {
+	return min(max(total/elementwiseUnits, lanes), elementwiseUnit)
 }
 
 // streamBytes is the size from which a result is stored past the caches: larger

@@ -111,16 +111,10 @@ func (p *planner) attentionWarps(blocks, busy int64) int64 {
 // blocksBeside is the number of points of the store axes that are not private; 0 where an
 // extent is not known.
 func (p *planner) blocksBeside(private []int) int64 {
-	blocks := int64(1)
-	for _, i := range p.axesOf(plan.StoreAxis) {
-		if !p.constant(i) {
-			return 0
-		}
-		if !slices.Contains(private, i) {
-			blocks *= p.size(i)
-		}
+	if !p.allConstant(p.axesOf(plan.StoreAxis)) {
+		return 0
 	}
-	return blocks
+	return p.points(p.storeSet().Minus(setOf(private)).List())
 }
 
 // inTurns is how many of n points, at most so many, leave the fewest for nothing in the

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel"
@@ -90,13 +91,7 @@ func (f *flash) scores(tuple *ir.UOp) {
 }
 
 func (f *flash) plan(private []int) string {
-	warps := int64(1)
-	for _, i := range f.axesOf(plan.StoreAxis) {
-		if !slices.Contains(private, i) {
-			warps *= f.size(i)
-		}
-	}
-	warps /= matrixRows
+	warps := f.planner.points(f.storeSet().Minus(setOf(private)).List()) / matrixRows
 	groups := int64(1)
 	for groups < gpuFlashGroups && warps*groups < gpuFlashResident*int64(f.desc.Cost.Workers) {
 		groups *= 2
@@ -167,12 +162,6 @@ func (p *planner) readTogether(tuple *ir.UOp, private []int) []int {
 			read = read.Union(p.free.Of(u))
 		}
 	}
-	var shared []int
-	own := p.free.Of(tuple.Src[0])
-	for _, i := range p.axesOf(plan.StoreAxis) {
-		if p.constant(i) && !slices.Contains(private, i) && own.Has(i) && !read.Has(i) {
-			shared = append(shared, i)
-		}
-	}
-	return shared
+	own := p.free.Of(tuple.Src[0]).Minus(read).Minus(setOf(private))
+	return lists.Filter(p.axesOf(plan.StoreAxis), func(i int) bool { return p.constant(i) && own.Has(i) })
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"tgc/ir"
-	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -49,13 +48,9 @@ func (m *matrixProduct) measure() *matrixWork {
 	integers := m.severalBytes(w.sum)
 	k := &matrixWork{
 		double: w.sum.DType == ir.F64, integers: integers,
-		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)), others: 1,
+		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)),
+		others:  float64(m.points(m.storeSet().Without(m.row).Without(m.token).List())),
 		element: activationBytes(!integers && m.integerSum(w.chain[len(w.chain)-1])),
-	}
-	for _, i := range m.axesOf(plan.StoreAxis) {
-		if i != m.row && i != m.token {
-			k.others *= float64(m.size(i))
-		}
 	}
 	for _, o := range distinct(m.weights) {
 		k.matrices++

@@ -59,12 +59,8 @@ func (a *analysis) workOf(weights []*operand) *work {
 		uses: float64(a.points(a.usesOf(weights).List())), sums: float64(len(weights)), scales: a.scalesOfRow(weights),
 		dot: a.dotAxis(w.chain[len(w.chain)-1]),
 	}
-	seen := make(map[int]bool)
-	for _, o := range weights {
-		if !seen[o.slot()] {
-			k.bytes += float64(o.bytes)
-		}
-		seen[o.slot()] = true
+	for _, o := range distinct(weights) {
+		k.bytes += float64(o.bytes)
 	}
 	k.operations, k.decoding, k.lookups = a.operationsOfRow(weights)
 	k.invariant, k.waits = a.invariantOperations(weights), a.waitsBefore(weights)

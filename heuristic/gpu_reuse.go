@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -31,32 +32,16 @@ func (p *planner) reuseAxis(axes []int) int {
 	if len(p.stages) > 0 || p.points(p.axesOf(plan.StoreAxis)) < gpuBlockThreads*int64(p.desc.Cost.Workers) {
 		return -1
 	}
-	stores := p.axesOf(plan.StoreAxis)
-	for k := len(stores) - 1; k >= 0; k-- {
-		i := stores[k]
-		if p.constant(i) && p.size(i) >= lanesOf(p.desc) && p.laneSafe(i) && p.everyStore(i) && p.allReduceInto(axes, i) && p.fedAlong(i) {
-			return i
-		}
-	}
-	return -1
+	return lists.Last(p.axesOf(plan.StoreAxis), func(i int) bool {
+		return p.constant(i) && p.size(i) >= lanesOf(p.desc) && p.laneSafe(i) && p.everyStore(i) && p.allReduceInto(axes, i) && p.fedAlong(i)
+	}, -1)
 }
 
 // fedAlong reports that all loads of reduces that move along an axis move by one element.
 func (a *analysis) fedAlong(axis int) bool {
-	for _, u := range a.order {
-		if u.Op != ir.OpReduce {
-			continue
-		}
-		for _, x := range ofSum(u) {
-			switch {
-			case x.Op == ir.OpLoad && x.Src[0].Op != ir.OpTable && a.dependsByIndex(x, axis) && a.stride(x, axis) != 1:
-				return false
-			case x.Op == ir.OpField && a.free.Of(x.Src[1]).Has(axis):
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && slices.ContainsFunc(ofSum(u), func(x *ir.UOp) bool { return !a.readBeside(x, axis, false) })
+	})
 }
 
 // allReduceInto reports that every reduce has a result for each point of an axis.

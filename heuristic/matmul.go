@@ -228,7 +228,7 @@ func (p *planner) matmulPanel(weights []*operand, w *operand) string {
 // worth: the last panel may be partly empty.
 func (p *planner) panelTiles(row int, w *operand, rows, perRow int64) (best, score int64) {
 	others := p.points(setOf(w.rows).Without(row).Meet(p.storeSet()).List())
-	tiles := (p.size(row) + rows - 1) / rows
+	tiles := ceil(p.size(row), rows)
 	bytes := rows * perRow * 4 * p.points(w.chain)
 	for n := int64(1); n < int64(len(panelRates)) && n <= tiles; n++ {
 		if n > 1 && (others*tiles/n < panelUnits || n*bytes > int64(p.desc.CacheL2Bytes)*3/8) {
@@ -260,13 +260,7 @@ func panelWorthIt(w *operand) bool { return w.rank() > 0 }
 // stagePoints is the number of rows that one point of the stores sums, in a
 // STAGE around the sum.
 func (a *analysis) stagePoints(w *operand) int64 {
-	n := int64(1)
-	for _, i := range w.rows {
-		if a.axes[i].Kind == plan.StageAxis && a.size(i) <= maxStageCopies {
-			n *= a.size(i)
-		}
-	}
-	return n
+	return a.points(lists.Filter(w.rows, func(i int) bool { return a.axes[i].Kind == plan.StageAxis && a.size(i) <= maxStageCopies }))
 }
 
 // lastStore is the innermost store axis of constant extent above 1 in a list.
@@ -300,4 +294,4 @@ func (p *planner) pickTile(row, token int, w *operand, perRow int64) (best regis
 }
 
 // filled is the useful part of n points in tiles of so many, in thousandths.
-func filled(n, tile int64) int64 { return 1000 * n / ((n + tile - 1) / tile * tile) }
+func filled(n, tile int64) int64 { return 1000 * n / (ceil(n, tile) * tile) }

@@ -142,8 +142,7 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 
 // evenTiles cuts n points into as few tiles as a limit allows, all about as large.
 func evenTiles(n, limit int64) int64 {
-	tiles := (n + limit - 1) / limit
-	return (n + tiles - 1) / tiles
+	return ceil(n, ceil(n, limit))
 }
 
 // matmulColumns runs lanes along the rows of a transposed weight.
@@ -161,9 +160,7 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 		p.split(plan.UPCAST, token, rows)
 	}
 	p.rollRows(w, token, panel)
-	for _, o := range weights {
-		p.leave(o.chain)
-	}
+	p.leaveSums(weights)
 	p.tileAxes(p.rowsOf(weights))
 	p.lightReduces()
 	p.fma()

@@ -53,25 +53,29 @@ func (a *analysis) packedRow(weights []*operand, w *operand) int {
 // matmulPacked runs a tile of rows and tokens over panels. It reports failure where no tile
 // has room.
 func (p *planner) matmulPacked(weights []*operand, w *operand, row int) (how string, ok bool) {
-	token := p.lastStore(w.reuse)
-	perRow := p.perRow(weights, w)
-	tile := p.packedTile(weights, w, row, token, perRow)
+	tile := p.packedTile(weights, w, row)
 	if tile.registers == 0 {
 		return "", false
 	}
+	p.rowPanels(weights, w, row, tile.registers, tile.tokens, p.unrollSteps)
+	return fmt.Sprintf("tile %d x %d lanes of rows x %d tokens, rows decoded into panels", tile.registers, lanesOf(p.desc), tile.tokens), true
+}
+
+// rowPanels decodes rows into panels and runs a tile of registers of them and of tokens over those;
+// steps takes the points of an iteration.
+func (p *planner) rowPanels(weights []*operand, w *operand, row int, registers, tokens int64, steps func(chain []int)) {
+	token := p.lastStore(w.reuse)
 	p.stageRows(w, 0)
-	lanes := lanesOf(p.desc)
-	p.split(plan.VECTOR, row, lanes)
-	p.split(plan.UPCAST, row, tile.registers/perRow)
-	p.split(plan.UPCAST, token, tile.tokens)
+	p.split(plan.VECTOR, row, lanesOf(p.desc))
+	p.split(plan.UPCAST, row, registers/p.perRow(weights, w))
+	p.split(plan.UPCAST, token, tokens)
 	p.done[row] = true
 	p.rollRows(w, token, true)
 	for _, o := range weights {
-		p.unrollSteps(p.sumAxes(o))
+		steps(p.sumAxes(o))
 	}
 	p.besideSums(weights)
 	p.fma()
-	return fmt.Sprintf("tile %d x %d lanes of rows x %d tokens, rows decoded into panels", tile.registers, lanes, tile.tokens), true
 }
 
 // unrollSteps takes the points of an iteration: those of a dot instruction, then copies.
@@ -102,7 +106,8 @@ func (p *planner) unrollSteps(chain []int) {
 // cache. It is read in order: one register of 8,192 floats is half of a megabyte, and half as
 // wide tiles are slower than what then comes from the third one (Q6_K, 2048 x 8192 x 128 exact,
 // 1 x 16 tokens 114 GFLOP/s, 2 x 13 180).
-func (p *planner) packedTile(weights []*operand, w *operand, row, token int, perRow int64) (best packedTile) {
+func (p *planner) packedTile(weights []*operand, w *operand, row int) (best packedTile) {
+	token, perRow := p.lastStore(w.reuse), p.perRow(weights, w)
 	sums, bytes := p.sumsAtOnce(weights), p.panelBytes(weights)
 	registers := int64(p.desc.VectorRegs)
 	for _, r := range []int64{1, 2, 4} {

@@ -22,29 +22,18 @@ func (p *planner) matmulTiles(weights []*operand, w *operand, row int) (how stri
 		return "", false
 	}
 	t := p.clone()
-	token := t.lastStore(w.reuse)
-	registers, tokens := t.tileOf(weights, w, row, token)
+	registers, tokens := t.tileOf(weights, w, row)
 	if registers*plan.TileRows*t.panelBytes(weights) > int64(p.desc.CacheL2Bytes) {
 		return "", false
 	}
-	t.stageRows(w, 0)
-	t.split(plan.VECTOR, row, plan.TileRows)
-	t.split(plan.UPCAST, row, registers/t.perRow(weights, w))
-	t.split(plan.UPCAST, token, tokens)
-	t.done[row] = true
-	t.rollRows(w, token, true)
-	for _, o := range weights {
-		t.tileSteps(t.sumAxes(o))
-	}
-	t.besideSums(weights)
-	t.fma()
+	t.rowPanels(weights, w, row, registers, tokens, t.tileSteps)
 	if !t.allTiled(weights) {
 		return "", false
 	}
 	if _, err := kernel.Lower(p.arena, p.sink, plan.Plan{Opts: t.opts}, p.desc); err != nil {
 		return "", false
 	}
-	p.opts, p.taken, p.done = t.opts, t.taken, t.done
+	*p = *t
 	return fmt.Sprintf("tile instructions, %d x %d rows x %d tokens, rows decoded into panels", registers, plan.TileRows, tokens), true
 }
 
@@ -52,8 +41,9 @@ func (p *planner) matmulTiles(weights []*operand, w *operand, row int) (how stri
 // several terms, which come from the second cache and which two registers of rows share, where
 // every worker has as many. One Intel core, Q4_K exact, K = 2048, 128 tokens: gate and up with 16 tokens
 // each 135 to 142 ms, with 13 for both 113; others with two registers of rows x 12 tokens 8 to 12 % less.
-func (p *planner) tileOf(weights []*operand, w *operand, row, token int) (registers, tokens int64) {
+func (p *planner) tileOf(weights []*operand, w *operand, row int) (registers, tokens int64) {
 	registers = p.perRow(weights, w)
+	token := p.lastStore(w.reuse)
 	integers := slices.ContainsFunc(weights, func(o *operand) bool {
 		return slices.ContainsFunc(p.sumAxes(o), p.integerSum)
 	})

@@ -194,9 +194,7 @@ func (p *planner) matvecRows(weights []*operand) string {
 		copies = powerOfTwoDivisor(p.size(k), 4)
 		p.split(plan.UNROLL, k, copies)
 	}
-	for _, o := range weights {
-		p.leave(o.chain)
-	}
+	p.leaveSums(weights)
 	p.tileAxes(p.rowsOf(weights))
 	p.lightReduces()
 	p.finish(weights)

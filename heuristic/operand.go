@@ -182,8 +182,7 @@ func bytesOf(param *ir.UOp, elements int64) int64 {
 	if !ok || f.IsPlain() {
 		return satMul(elements, int64(max(param.DType.Size(), 1)))
 	}
-	blocks := (elements + int64(f.BlockElems) - 1) / int64(f.BlockElems)
-	return satMul(blocks, int64(f.BlockBytes))
+	return satMul(ceil(elements, int64(f.BlockElems)), int64(f.BlockBytes))
 }
 
 func (o *operand) slot() int { return o.param.Arg.(ir.ParamArg).Slot }

@@ -48,6 +48,13 @@ func (p *planner) split(kind plan.OptKind, axis int, n int64) {
 	}
 }
 
+// leaveSums lets no later step touch the sums of weights.
+func (p *planner) leaveSums(weights []*operand) {
+	for _, w := range weights {
+		p.leave(w.chain)
+	}
+}
+
 // leave lets no later step touch some axes.
 func (p *planner) leave(axes []int) {
 	for _, i := range axes {
@@ -66,8 +73,7 @@ func (p *planner) leftAlong(axes []int) int64 {
 
 // left is the number of points of an axis that no Opt has taken, rounded up.
 func (p *planner) left(axis int) int64 {
-	taken := max(p.taken[axis], 1)
-	return (p.size(axis) + taken - 1) / taken
+	return ceil(p.size(axis), max(p.taken[axis], 1))
 }
 
 // copiesOf is how many copies of what Opts have taken of an axis fit into it.
@@ -218,21 +224,20 @@ func (a *analysis) unitStride(axis int) bool { return a.readsBeside(axis, a.desc
 
 // readsBeside is unitStride, or also where a load stays at an element for a while.
 func (a *analysis) readsBeside(axis int, stays bool) bool {
-	for _, u := range a.order {
-		switch u.Op {
-		case ir.OpLoad:
-			if u.Src[0].Op == ir.OpTable || !a.dependsByIndex(u, axis) {
-				continue
-			}
-			n := a.stride(u, axis)
-			if n != 1 && (n != -1 || a.desc.Kind == target.GPU) && !(stays && a.stays(u, axis)) {
-				return false
-			}
-		case ir.OpField:
-			if a.free.Of(u.Src[1]).Has(axis) {
-				return false
-			}
+	return !slices.ContainsFunc(a.order, func(u *ir.UOp) bool { return !a.readBeside(u, axis, stays) })
+}
+
+// readBeside is readsBeside of a node; true of one that reads nothing.
+func (a *analysis) readBeside(u *ir.UOp, axis int, stays bool) bool {
+	switch u.Op {
+	case ir.OpLoad:
+		if u.Src[0].Op == ir.OpTable || !a.dependsByIndex(u, axis) {
+			return true
 		}
+		n := a.stride(u, axis)
+		return n == 1 || n == -1 && a.desc.Kind != target.GPU || stays && a.stays(u, axis)
+	case ir.OpField:
+		return !a.free.Of(u.Src[1]).Has(axis)
 	}
 	return true
 }

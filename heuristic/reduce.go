@@ -166,16 +166,8 @@ func (p *planner) resultAxis() int {
 
 // reduced reports an axis on which a reduce depends, and no tuple.
 func (a *analysis) reduced(axis int) bool {
-	found := false
-	for _, u := range a.order {
-		if u.Op == ir.OpReduce && a.free.Of(u).Has(axis) {
-			if analyse.IsTuple(u) {
-				return false
-			}
-			found = true
-		}
-	}
-	return found
+	tuple := func(u *ir.UOp) bool { return analyse.IsTuple(u) && a.free.Of(u).Has(axis) }
+	return a.summed(axis) && !slices.ContainsFunc(a.order, tuple)
 }
 
 // staged reports an axis of reduces that are all inside of stages, before the loops of

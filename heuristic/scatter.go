@@ -39,7 +39,7 @@ func tryScatter(a *analysis) proposal {
 	workers := int64(max(a.desc.Cost.Workers, 1))
 	points := p.size(axis)
 	if row >= sharedRow && row < wideRow*workers {
-		points = (points + workers - 1) / workers
+		points = ceil(points, workers)
 	}
 	p.split(plan.ROLL, axis, points)
 	how := fmt.Sprintf("terms of %d loops added to rows of %d, %d points a work unit", len(s.Loops), row, points)

@@ -161,15 +161,12 @@ func (p *planner) rollBehindStages() bool {
 // an elementwise one.
 func (p *planner) rollUnit(axis int, lanes int64) {
 	stores := p.axesOf(plan.StoreAxis)
-	total := p.points(stores)
-	unit := min(max(total/elementwiseUnits, lanes), elementwiseUnit)
-	for k := len(stores) - 1; k >= 0 && lanes < unit; k-- {
-		i := stores[k]
-		if i != axis && (p.done[i] || !p.constant(i)) || !p.everyStore(i) {
-			continue
+	unit := unitOf(p.points(stores), lanes)
+	for _, i := range slices.Backward(stores) {
+		if lanes < unit && (i == axis || !p.done[i] && p.constant(i)) && p.everyStore(i) {
+			n := run(p.left(i), max(unit/lanes, 1))
+			p.split(plan.ROLL, i, n)
+			lanes *= n
 		}
-		n := run(p.left(i), max(unit/lanes, 1))
-		p.split(plan.ROLL, i, n)
-		lanes *= n
 	}
 }
