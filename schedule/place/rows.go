@@ -75,5 +75,5 @@ const shortRowLanes = 8
 // short reports rows so many that a few threads each are enough: they share short rows.
 func short(s *state.State, rows []*ir.UOp) bool {
 	p := &s.Opt.Profile
-	return p.Scatters && s.Points(rows) >= p.Parallel*p.RowLanes/shortRowLanes
+	return s.Points(rows) >= p.Parallel*p.RowLanes/shortRowLanes
 }

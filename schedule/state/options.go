@@ -116,9 +116,6 @@ type Profile struct {
 	// Lanes is how many operations of neighbours an instruction does; 1 where threads share
 	// them, whatever they read.
 	Lanes int64
-	// Scatters says that terms which count at one point of a loop are added there, in one
-	// pass over them.
-	Scatters bool
 	// SharedStages says that the units of a block share what depends on some of
 	// their loops only: threads of a GPU do, workers of a CPU do not.
 	SharedStages bool
@@ -166,7 +163,7 @@ func DefaultOptions() Options {
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
-			Parallel: 1024, GridSplits: 16, GridPiece: 8192, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, Lanes: 1, SharedStages: true, Scatters: true,
+			Parallel: 1024, GridSplits: 16, GridPiece: 8192, GridChunk: 64, RowLanes: 128, LaunchEdge: 1 << 17, Launch: 1 << 17, Workers: 132, Lanes: 1, SharedStages: true,
 		},
 		Decoders: LookupDecoder,
 	}

@@ -12,7 +12,7 @@ const termOps = 16
 // scatterOf is the fold of a kernel whose terms one pass adds where they belong, and the
 // loop over the points; nil for none.
 func (s *State) scatterOf(body *ir.UOp, loops []*ir.UOp) (*analyse.Scatter, *ir.UOp) {
-	if !s.Opt.Profile.Scatters || s.Height(body) == 0 || s.FactsOf(body).State {
+	if s.Height(body) == 0 || s.FactsOf(body).State {
 		return nil, nil
 	}
 	for _, k := range loops {
