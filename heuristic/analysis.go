@@ -75,11 +75,7 @@ func (a *analysis) constant(i int) bool {
 func (a *analysis) points(axes []int) int64 {
 	n := int64(1)
 	for _, i := range axes {
-		m, ok := ir.CheckedMul(n, a.size(i))
-		if !ok {
-			return 1 << 62
-		}
-		n = m
+		n = satMul(n, a.size(i))
 	}
 	return n
 }

@@ -79,18 +79,12 @@ func gpuTiles(a *analysis, weights []*operand, w *operand) proposal {
 				rows /= 2
 			}
 		}
-		most := int64(gpuBlockThreads)
+		most, run := int64(gpuBlockThreads), p.runOf(row, rows)
 		if panel {
-			most = gpuPanelThreads
-		}
-		n := shares(ceil(p.size(row), rows), most/(threads*beside))
-		if panel {
+			most, run = gpuPanelThreads, 1
 			p.stageRows(w, gpuPanelPoints)
 		}
-		run := int64(1)
-		if !panel {
-			run = p.runOf(row, rows)
-		}
+		n := shares(ceil(p.size(row), rows), most/(threads*beside))
 		p.split(plan.VECTOR, row, run)
 		p.split(plan.UPCAST, row, rows/run)
 		p.split(plan.LOCAL, row, n)

@@ -160,7 +160,7 @@ func (p *planner) sumsAtOnce(weights []*operand) int64 {
 	for _, levels := range most {
 		total += levels
 	}
-	return max(total/p.matrices(weights), 1)
+	return max(total/int64(len(distinct(weights))), 1) // of each matrix
 }
 
 // sumAxes are the axes over which the sum of a weight runs, outer before inner, with those
@@ -174,9 +174,6 @@ func (a *analysis) sumAxes(o *operand) []int {
 	}
 	return axes.List()
 }
-
-// matrices is the number of matrices that are multiplied beside each other.
-func (p *planner) matrices(weights []*operand) int64 { return int64(len(distinct(weights))) }
 
 // sumLevels counts the sums in and at u between which something is computed, up to the one
 // that is the loop.

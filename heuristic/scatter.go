@@ -72,8 +72,7 @@ func (p *planner) scatterRow(axis int, s *analyse.Scatter) int64 {
 		return 1
 	}
 	row, last := p.points(inner), inner[len(inner)-1]
-	together := !p.free.Of(s.At).Has(last) && !slices.ContainsFunc(s.Cond, func(c *ir.UOp) bool { return p.free.Of(c).Has(last) })
-	if together && p.constant(last) && p.laneSafe(last) && p.unitStride(last) {
+	if !p.movesAcross(s, axis).Has(last) && p.constant(last) && p.laneSafe(last) && p.unitStride(last) {
 		p.split(plan.VECTOR, last, powerOfTwoDivisor(p.left(last), lanesOf(p.desc)))
 		p.split(plan.UPCAST, last, powerOfTwoDivisor(p.left(last), scatterCopies))
 	}
