@@ -71,6 +71,11 @@ func (a *analysis) constant(i int) bool {
 	return ok
 }
 
+// allConstant reports axes of constant extents.
+func (a *analysis) allConstant(axes []int) bool {
+	return !slices.ContainsFunc(axes, func(i int) bool { return !a.constant(i) })
+}
+
 // points is the number of points over some axes, saturated.
 func (a *analysis) points(axes []int) int64 {
 	n := int64(1)
@@ -92,6 +97,15 @@ func (a *analysis) around(axis int) (s analyse.RangeSet) {
 	return s
 }
 
+// setOf is a list of axes as a set.
+func setOf(axes []int) analyse.RangeSet {
+	var s analyse.RangeSet
+	for _, i := range axes {
+		s = s.With(i)
+	}
+	return s
+}
+
 // storeSet are the axes of stores.
 func (a *analysis) storeSet() analyse.RangeSet { return setOf(a.axesOf(plan.StoreAxis)) }
 
@@ -108,6 +122,9 @@ func (a *analysis) laneSafe(i int) bool {
 
 // lanesOf is the number of f32 lanes of a vector register.
 func lanesOf(desc *target.Desc) int64 { return int64(max(desc.VectorBytes/4, 1)) }
+
+// ceil is x/y, rounded up.
+func ceil(x, y int64) int64 { return (x + y - 1) / y }
 
 // powerOfTwoDivisor is the largest power of two up to limit that divides n.
 func powerOfTwoDivisor(n, limit int64) int64 {

@@ -8,9 +8,6 @@ package heuristic
 // must be than one that divides: it has comparisons, and loads that are not aligned.
 const exactWorth = 80
 
-// ceil is x/y, rounded up.
-func ceil(x, y int64) int64 { return (x + y - 1) / y }
-
 // takes is the cost of n points, so many at a time: each take is as long as its grains
 // (a vector register, a warp, one copy of the code), and one more for what it does once.
 func takes(n, each, grain int64) int64 {

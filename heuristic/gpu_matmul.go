@@ -135,11 +135,6 @@ func (a *analysis) fewUses(weights []*operand) bool {
 	return a.points(a.usesOf(weights).List()) <= gpuFewUses && !slices.ContainsFunc(weights, func(o *operand) bool { return len(o.rows) == 0 || !a.allConstant(o.reuse) })
 }
 
-// allConstant reports axes of constant extents.
-func (a *analysis) allConstant(axes []int) bool {
-	return !slices.ContainsFunc(axes, func(i int) bool { return !a.constant(i) })
-}
-
 // panelFits reports a packed weight whose innermost sums make a panel.
 func (a *analysis) panelFits(w *operand) bool {
 	if w.rank() < 2 {

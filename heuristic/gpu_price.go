@@ -194,15 +194,6 @@ func (a *analysis) waitsBefore(weights []*operand) bool {
 	})
 }
 
-// setOf is a list of axes as a set.
-func setOf(axes []int) analyse.RangeSet {
-	var s analyse.RangeSet
-	for _, i := range axes {
-		s = s.With(i)
-	}
-	return s
-}
-
 // scalesOfRow counts the operations of one row that do not depend on the innermost axis
 // along which bytes differ.
 func (a *analysis) scalesOfRow(weights []*operand) float64 {
