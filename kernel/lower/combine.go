@@ -85,7 +85,7 @@ func (l *folder) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 		}
 	}
 	var free analyse.RangeSet
-	t := &threadTuple{l: l.lowering, tuple: tuple, parts: tuple, index: make(map[memoKey]int)}
+	t := &threadTuple{l: l.lowering, tuple: tuple, index: make(map[memoKey]int)}
 	for _, o := range l.tuples.closure(tuple, want) {
 		t.add(o)
 		free = free.Union(l.free.Of(l.Arena.Proj(tuple, o)))
@@ -116,7 +116,6 @@ func (l *folder) threadProj(u, tuple *ir.UOp, c, i int, at coords) val {
 type threadTuple struct {
 	l       *lowering
 	tuple   *ir.UOp
-	parts   *ir.UOp
 	members []tupleCopy
 	items   []*program.Value
 	index   map[memoKey]int
@@ -138,7 +137,7 @@ func (t *threadTuple) add(comp int) {
 	subAxes := l.lanes.Meet(free).List()
 	for _, at := range l.loops.combos(free) {
 		key := l.scopes.key(node, at)
-		x := l.exprs.settle(l.exprs.lower(t.parts.ReduceValues()[comp], at))
+		x := l.exprs.settle(l.exprs.lower(t.tuple.ReduceValues()[comp], at))
 		t.index[key] = len(t.members)
 		t.members = append(t.members, tupleCopy{comp, node, at, key, subAxes})
 		t.items = append(t.items, l.exprs.expand(x, subAxes))
@@ -146,11 +145,11 @@ func (t *threadTuple) add(comp int) {
 }
 
 func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
-	l, n := t.l, t.parts.Arg.(ir.ReduceArg).N
+	l, n := t.l, t.tuple.Arg.(ir.ReduceArg).N
 	e := l.tuples.newLambda(n)
 	out := make([]*program.Value, len(x))
 	for k, m := range t.members {
-		v := e.eval(t.parts.ReduceCombine()[m.comp], func(c int) val {
+		v := e.eval(t.tuple.ReduceCombine()[m.comp], func(c int) val {
 			from := x
 			if c >= n {
 				c, from = c-n, y

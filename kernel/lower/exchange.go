@@ -123,11 +123,8 @@ func (l *folder) combineShared(arrays, items []*program.Value, step, parts int64
 
 // inLoop runs f with the scopes of the block that the builder is in: what f
 // makes must not be remembered outside.
-func (l *folder) inLoop(f func() []*program.Value) []*program.Value {
-	saved := l.scopes.stack
-	l.scopes.stack = append(saved[:len(saved):len(saved)], newScope(l.b.Block()))
-	out := f()
-	l.scopes.stack = saved
+func (l *folder) inLoop(f func() []*program.Value) (out []*program.Value) {
+	l.scopes.within(newScope(l.b.Block()), func() { out = f() })
 	return out
 }
 

@@ -3,6 +3,7 @@ package lower
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -77,18 +78,13 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 			return l.settleShared(u, out)
 		}
 	}
-	if out, ok := l.scopes.lowerBits(u, at); ok {
+	if out, ok := l.lowerBits(u, at); ok {
 		return out
 	}
 	if !u.Op.IsElementwise() {
 		fail("%s cannot be lowered", u.Op)
 	}
-	args := make([]val, len(u.Src))
-	target := l.laneSubAxes(u, at)
-	for i, s := range u.Src {
-		args[i] = l.settle(l.wide.operand(s, at, target))
-	}
-	return l.alu(u.Op, u.DType, args...)
+	return l.elementwise(u, at)
 }
 
 func (l *expressions) rangeVal(u *ir.UOp) val {
@@ -108,20 +104,20 @@ func (l *expressions) rangeVal(u *ir.UOp) val {
 // lowerWhere evaluates both arms (loads in them are kept in bounds) unless the
 // condition is known at these coordinates.
 func (l *expressions) lowerWhere(u *ir.UOp, at coords) val {
-	cond := u.Src[0]
-	if l.isStatic(cond) {
-		if known, uniform := l.staticUniform(cond, at); uniform {
-			if known.I != 0 {
-				return l.lower(u.Src[1], at)
-			}
-			return l.lower(u.Src[2], at)
-		}
+	switch known, ok := l.known(u.Src[0], at); {
+	case ok && known != 0:
+		return l.lower(u.Src[1], at)
+	case ok:
+		return l.lower(u.Src[2], at)
 	}
-	target := l.laneSubAxes(u, at)
-	return l.alu(ir.OpWhere, u.DType, l.settle(l.wide.operand(cond, at, target)), l.settle(l.wide.operand(u.Src[1], at, target)), l.settle(l.wide.operand(u.Src[2], at, target)))
+	return l.elementwise(u, at)
 }
 
-// Lanes.
+// elementwise emits an operation on settled operands.
+func (l *expressions) elementwise(u *ir.UOp, at coords) val {
+	target := l.laneSubAxes(u, at)
+	return l.alu(u.Op, u.DType, lists.Map(u.Src, func(s *ir.UOp) val { return l.settle(l.wide.operand(s, at, target)) })...)
+}
 
 // Deferred folding: REDUCE(ADD; lane) leaves its lanes pending. Sums and
 // products with values that do not depend on those lanes keep them so; anything

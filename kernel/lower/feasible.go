@@ -18,21 +18,12 @@ func Feasible(k *shape.Kernel) error {
 	}
 	for _, u := range ir.Toposort(k.Sink) {
 		free := l.free.Of(u)
-		lanes := int64(1)
-		for _, i := range free.Meet(l.lanes).List() {
-			lanes *= l.extent[i]
-		}
+		lanes, copies := l.points(free.Meet(l.lanes).List()), l.points(free.Meet(l.copies).List())
 		if lanes > plan.MaxLanes && u.Op != ir.OpStore && u.Op != ir.OpSink && u.DType != ir.Idx {
 			return fmt.Errorf("kernel: plan: a %s of %d lanes, at most %d are allowed", u.Op, lanes, plan.MaxLanes)
 		}
-		if u.Op == ir.OpReduce {
-			copies := int64(1)
-			for _, i := range free.Meet(l.copies).List() {
-				copies *= l.extent[i]
-			}
-			if copies > plan.MaxUnroll {
-				return fmt.Errorf("kernel: plan: %d accumulators of one reduce, at most %d are allowed", copies, plan.MaxUnroll)
-			}
+		if u.Op == ir.OpReduce && copies > plan.MaxUnroll {
+			return fmt.Errorf("kernel: plan: %d accumulators of one reduce, at most %d are allowed", copies, plan.MaxUnroll)
 		}
 	}
 	return l.folds.checkThreads()

@@ -2,6 +2,8 @@ package lower
 
 import (
 	"fmt"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -34,6 +36,11 @@ type lowering struct {
 	block  *threads
 	mma    *matrices
 	tiles  *tiles
+}
+
+// points is how many there are along some ranges.
+func (l *lowering) points(ranges []int) int64 {
+	return lists.Product(lists.Map(ranges, func(i int) int64 { return l.extent[i] }))
 }
 
 func newLowering(p *shape.Kernel) (*lowering, error) {

@@ -80,16 +80,9 @@ func (l *matrices) multiply(row, column *ir.UOp, sum ir.DType, at coords) *progr
 	if row.DType.IsInt() {
 		return l.multiplyIntegers(row, column, sum, at)
 	}
-	if row.DType == ir.F64 {
-		return l.multiplyDoubles(row, column, at)
-	}
-	x, y := shape.TermsOf(l.Bounds, row), shape.TermsOf(l.Bounds, column)
-	elem, nx, ny := ir.BF16, x.BF16, y.BF16
-	if x.F16 == 1 && y.F16 == 1 {
-		elem, nx, ny = ir.F16, 1, 1
-	}
+	elem, nx, ny := shape.TermsOfProduct(l.Bounds, row, column)
 	rows, columns := l.sideFragments(row, at, elem, nx, l.rowFragment), l.sideFragments(column, at, elem, ny, l.columnFragment)
-	acc := l.b.Zero(program.Vector(ir.F32, plan.RowCopies*plan.ColumnCopies))
+	acc := l.b.Zero(program.Vector(row.DType, plan.RowCopies*plan.ColumnCopies))
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {
 			if j := order - i; j >= 0 && j < ny {
@@ -123,22 +116,12 @@ func (l *matrices) multiplyIntegers(row, column *ir.UOp, dtype ir.DType, at coor
 	return l.b.Cast(sum, dtype)
 }
 
-// multiplyDoubles is the sum of products of f64, which the instruction takes as they are.
-func (l *matrices) multiplyDoubles(row, column *ir.UOp, at coords) *program.Value {
-	acc := l.b.Zero(program.Vector(ir.F64, plan.RowCopies*plan.ColumnCopies))
-	rows, columns := l.rowFragment(row, at, ir.F64, 1), l.columnFragment(column, at, ir.F64, 1)
-	for part := range rows {
-		acc = l.b.Mma(acc, rows[part], columns[part])
-	}
-	return acc
-}
-
 // sideFragments are the terms of a side: those that a panel holds, or all of one
 // float. Of sums of more elements than an instruction takes they are those of the first,
 // then of those that follow.
 func (l *matrices) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
 	stored := shape.StoredTerms(u)
-	if len(stored) < 2 {
+	if n == 1 || len(stored) < 2 {
 		return fragment(shape.Narrowest(u, elem), at, elem, n)
 	}
 	var out []*program.Value
@@ -253,29 +236,10 @@ func (l *matrices) split(x *program.Value, elem ir.DType, n int) []*program.Valu
 	return terms
 }
 
-// leaf is a summand of a sum over copies.
-type leaf struct {
-	node *ir.UOp
-	at   coords
-}
-
-// leaves lists the summands of sums over copies.
-func (l *matrices) leaves(u *ir.UOp, at coords) []leaf {
-	if u.Op != ir.OpReduce || u.Arg.(ir.ReduceArg).Op != ir.OpAdd || l.Roles[l.free.Index.Of(u.ReduceRange())] != plan.Unroll {
-		return []leaf{{u, at}}
-	}
-	i := l.free.Index.Of(u.ReduceRange())
-	var out []leaf
-	for c := range int32(l.extent[i]) {
-		out = append(out, l.leaves(u.Src[0], at.with(i, c))...)
-	}
-	return out
-}
-
 // holdsMatrix reports a sum around matrix instructions.
 func (l *matrices) holdsMatrix(u *ir.UOp) bool {
-	for x := range l.loops.below[u] {
-		if l.sums[x] != nil {
+	for x := range l.sums {
+		if l.loops.contains(u, x) {
 			return true
 		}
 	}
@@ -292,14 +256,14 @@ func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) 
 	for i, u := range sums {
 		m := &tileMember{lowering: l.lowering, node: u, points: l.loops.combos(l.free.Of(u))}
 		for _, at := range m.points {
-			m.leaves = append(m.leaves, l.leaves(u.Src[0], at))
+			m.summands = append(m.summands, l.loops.pointsOf(u.Src[0], at, analyse.RangeSet{}, nil))
 		}
 		m.sums = make([]val, len(m.points))
-		members[i], most = m, max(most, len(m.leaves[0]))
+		members[i], most = m, max(most, len(m.summands[0]))
 	}
 	for j := range most {
 		for _, m := range members {
-			if j < len(m.leaves[0]) {
+			if j < len(m.summands[0]) {
 				m.add(open, j)
 			}
 		}
@@ -317,17 +281,17 @@ func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) 
 // tileMember is one of the sums that a loop accumulates.
 type tileMember struct {
 	*lowering
-	node   *ir.UOp
-	points []coords // copies of the result
-	leaves [][]leaf // by point: copies of the sum
-	sums   []val    // by point
+	node     *ir.UOp
+	points   []coords     // copies of the result
+	summands [][]sumPoint // by point: copies of the sum
+	sums     []val        // by point
 }
 
 // add accumulates copy j of the sum for all results.
 func (m *tileMember) add(open *program.Loop, j int) {
 	for k := range m.points {
-		leaf := m.leaves[k][j]
-		terms := m.loops.terms(leaf.node, leaf.at, analyse.RangeSet{})
+		p := m.summands[k][j]
+		terms := m.loops.terms(p.node, p.at, p.pend)
 		subAxes, pend := m.loops.alignTerms(terms)
 		if !pend.Empty() {
 			fail("plan: lanes of a sum beside matrix instructions stay open")

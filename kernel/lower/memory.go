@@ -21,8 +21,8 @@ type memory struct {
 	params    map[*ir.UOp]*program.Value // PARAM, TABLE, VAR
 	align     map[*program.Value]int64   // bytes, proven, of buffers and stack arrays
 	address   map[*ir.UOp]*flatAddress
-	accesses  map[int][]*ir.UOp // of PARAMs, by slot
-	ptrDepths map[*program.Value]int
+	accesses  map[int][]*ir.UOp      // of PARAMs, by slot
+	ptrDepths map[*program.Value]int // the scope that holds each pointer
 	linear    *ir.Linearizer
 }
 
@@ -388,8 +388,7 @@ func (l *memory) loadField(u *ir.UOp, at coords) val {
 		}
 		p.offsets[i] = o / size
 	}
-	depth := l.ptrDepth(p.ptr)
-	p.ptr = l.scopes.derive(depth, derivedKey{p.ptr, "as " + u.DType.String()}, func() *program.Value { return l.b.PtrCast(p.ptr, u.DType) })
+	p.ptr = l.scopes.derive(l.ptrDepths[p.ptr], derivedKey{p.ptr, "as " + u.DType.String()}, func() *program.Value { return l.b.PtrCast(p.ptr, u.DType) })
 	return l.read(p)
 }
 
@@ -576,9 +575,6 @@ func (l *memory) pointer(base *program.Value, terms []ir.Term, offset int64, at 
 	l.ptrDepths[ptr] = depth
 	return ptr
 }
-
-// ptrDepth is the scope that holds a pointer.
-func (l *memory) ptrDepth(p *program.Value) int { return l.ptrDepths[p] }
 
 // generalPlace computes one offset for each lane.
 func (l *memory) generalPlace(base *program.Value, addr *flatAddress, step int64, at coords) place {

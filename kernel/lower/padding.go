@@ -88,19 +88,24 @@ func (l *stager) stageReads(stage *ir.UOp) []stageRead {
 		if l.mma.isFragment(u) {
 			read.bytes = min(plan.RowCopies*plan.LanePoints*int64(stage.DType.Size()), widestRead)
 		}
-		for lane := range int64(plan.WarpSize) {
-			at := l.Simplify.Do(l.Arena.Substitute(index, l.laneValues(index, lane)))
-			n, ok := at.Int()
-			if !ok {
-				break
-			}
-			read.index = append(read.index, n)
-		}
-		if len(read.index) == plan.WarpSize {
+		if read.index = l.ofLanes(index); read.index != nil {
 			out = append(out, read)
 		}
 	}
 	return out
+}
+
+// ofLanes is an index for each lane of the first warp; nil where that is not known.
+func (l *stager) ofLanes(index *ir.UOp) []int64 {
+	list := make([]int64, plan.WarpSize)
+	for lane := range list {
+		n, ok := l.Simplify.Do(l.Arena.Substitute(index, l.laneValues(index, int64(lane)))).Int()
+		if !ok {
+			return nil
+		}
+		list[lane] = n
+	}
+	return list
 }
 
 // stageWrite is how the lanes of a warp fill a stage, at the first point of all loops.
@@ -113,12 +118,8 @@ func (l *stager) stageWrite(stage *ir.UOp) []stageRead {
 		}
 	}
 	write.bytes = min(write.bytes, widestRead)
-	for lane := range int64(plan.WarpSize) {
-		n, ok := l.Simplify.Do(l.Arena.Substitute(index, l.laneValues(index, lane))).Int()
-		if !ok {
-			return nil
-		}
-		write.index = append(write.index, n)
+	if write.index = l.ofLanes(index); write.index == nil {
+		return nil
 	}
 	return []stageRead{write}
 }

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"math/big"
 	"math/bits"
 	"slices"
 
@@ -14,9 +15,10 @@ import (
 // reducer writes the loops of reduces.
 type reducer struct {
 	*lowering
-	reduces  map[int][]*ir.UOp // by range, outer first
-	below    map[*ir.UOp]map[*ir.UOp]bool
-	loopSums int // accumulated in the innermost loop being opened
+	reduces  map[int][]*ir.UOp    // by range, outer first
+	below    map[*ir.UOp]*big.Int // bits: the reduces inside of each, by number
+	number   map[*ir.UOp]int      // of reduces, from 1 on
+	loopSums int                  // accumulated in the innermost loop being opened
 }
 
 // term is a summand of a sum: x, or the product x*y that may be contracted
@@ -369,31 +371,17 @@ func (l *reducer) sharedMembers(i int, want *ir.UOp, comp int) []member {
 	var members []member
 	for _, u := range l.reduces[i] {
 		m, ok := l.memberAt(u, d)
-		if u == want {
-			if comp >= 0 {
-				m.comps = l.tuples.componentsWith(u, comp, m.comps)
-			}
-			m.node = u
-			members = append(members, m)
+		needs := func(o member) bool { return l.contains(u, o.node) || l.contains(o.node, u) }
+		switch {
+		case u == want && comp >= 0:
+			m.comps = l.tuples.closure(u, append(m.comps, comp))
+		case u == want:
+		case !ok || needs(member{node: want}) || slices.ContainsFunc(members, needs):
 			continue
 		}
-		if ok && !l.below[want][u] && !l.below[u][want] {
-			members = append(members, m)
-		}
+		members = append(members, m)
 	}
-	return l.independent(members, want)
-}
-
-// independent drops members that need another member.
-func (l *reducer) independent(members []member, want *ir.UOp) []member {
-	var out []member
-	for _, m := range members {
-		needs := func(o member) bool { return l.below[m.node][o.node] || l.below[o.node][m.node] }
-		if m.node == want || !slices.ContainsFunc(out, needs) {
-			out = append(out, m)
-		}
-	}
-	return out
+	return members
 }
 
 // memberAt reports a reduce whose place is the scope at depth d and which has
@@ -548,42 +536,24 @@ func (l *reducer) collectReduces() {
 			l.reduces[i] = append(l.reduces[i], u)
 		}
 	}
-	l.below = make(map[*ir.UOp]map[*ir.UOp]bool)
-	sets := make(map[*ir.UOp]map[*ir.UOp]bool)
+	l.below, l.number = make(map[*ir.UOp]*big.Int), make(map[*ir.UOp]int)
+	under := make(map[*ir.UOp]*big.Int) // as below, with the node itself
 	for _, u := range ir.Toposort(l.Sink) {
+		set := new(big.Int)
 		for _, s := range u.Src {
 			l.wide.uses[s]++
-		}
-		var merged map[*ir.UOp]bool
-		owned := false
-		for _, s := range u.Src {
-			merged, owned = mergeSets(merged, sets[s], owned)
+			set.Or(set, under[s])
 		}
 		if u.Op == ir.OpReduce {
-			l.below[u] = merged
-			merged, _ = mergeSets(merged, map[*ir.UOp]bool{u: true}, owned)
+			l.below[u], l.number[u] = set, len(l.number)+1
+			set = new(big.Int).SetBit(set, l.number[u], 1)
 		}
-		sets[u] = merged
+		under[u] = set
 	}
 }
 
-// mergeSets is the union; it copies only when both sides have something to add.
-func mergeSets(x, y map[*ir.UOp]bool, owned bool) (map[*ir.UOp]bool, bool) {
-	if len(y) == 0 {
-		return x, owned
-	}
-	if len(x) == 0 {
-		return y, false
-	}
-	if !owned {
-		c := make(map[*ir.UOp]bool, len(x)+len(y))
-		for k := range x {
-			c[k] = true
-		}
-		x = c
-	}
-	for k := range y {
-		x[k] = true
-	}
-	return x, true
+// contains reports a reduce inside of another one.
+func (l *reducer) contains(u, inner *ir.UOp) bool {
+	below := l.below[u]
+	return below != nil && below.Bit(l.number[inner]) == 1
 }

@@ -82,13 +82,13 @@ func (l *reducer) takeTurns(nodes []*ir.UOp) (sums []*runningSum) {
 	return sums
 }
 
-// pointsOf lists the copies of the summand of nested sums over copies and lanes.
+// pointsOf lists the copies of the summand of nested sums over copies and, on a CPU, lanes.
 func (l *reducer) pointsOf(u *ir.UOp, at coords, pend analyse.RangeSet, list []sumPoint) []sumPoint {
 	if analyse.IsSum(u) {
 		i := l.free.Index.Of(u.ReduceRange())
 		switch {
 		case l.Dots.Has(i):
-		case l.Roles[i] == plan.Lane, l.Roles[i] == plan.Unroll && l.wide.copiesAsLanes(u, at):
+		case l.Roles[i] == plan.Lane && !l.block.onGPU(), l.Roles[i] == plan.Unroll && l.wide.copiesAsLanes(u, at):
 			pend.Add(i)
 			return l.pointsOf(u.Src[0], at.with(i, laneCoord), pend, list)
 		case l.Roles[i] == plan.Unroll:

@@ -133,6 +133,14 @@ func (l *scopes) in(d int, f func()) {
 	l.stack = saved
 }
 
+// within runs f with one more scope open.
+func (l *scopes) within(s *scope, f func()) {
+	saved := l.stack
+	l.stack = append(saved[:len(saved):len(saved)], s)
+	f()
+	l.stack = saved
+}
+
 // top is the current depth.
 func (l *scopes) top() int { return len(l.stack) - 1 }
 
@@ -154,14 +162,14 @@ func (l *scopes) loop(i int, body func(open *program.Loop) []*program.Value) []*
 	r := l.Ranges[i]
 	hi := l.exprs.lower(r.Src[0], l.startCoords()).v
 	open := l.b.BeginFor(l.b.Index(0), hi, l.b.Index(1))
-	saved := l.stack
 	s := newScope(open.Body)
 	s.binds.Add(i)
 	s.index[i] = open.Index
 	s.varies = l.free.Of(r.Src[0]).Meet(l.block.threads)
-	l.stack = append(saved[:len(saved):len(saved)], s)
-	l.memory.openPrefetch(i)
-	next := body(open)
-	l.stack = saved
+	var next []*program.Value
+	l.within(s, func() {
+		l.memory.openPrefetch(i)
+		next = body(open)
+	})
 	return l.b.EndFor(open, next...)
 }

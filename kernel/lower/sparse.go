@@ -179,9 +179,9 @@ func (h *hits) look(first, elements *program.Value, at coords) {
 	turns := min(h.looks, sparseTurns)
 	step := turns * h.block.blockSize
 	h.b.For(h.b.Index(0), h.b.Index(h.looks*h.block.blockSize), h.b.Index(step), nil, func(from *program.Value, _ []*program.Value) []*program.Value {
-		h.eachLook(first, from, elements, turns, at, func(x look) {
+		for _, x := range h.looksAt(first, from, elements, turns, at) {
 			h.b.If(x.counts, func() []*program.Value { h.note(x.element, x.owner); return nil }, nil)
-		})
+		}
 		return nil
 	})
 }
@@ -192,9 +192,9 @@ type look struct {
 	scope                  *scope         // of what depends on it
 }
 
-// eachLook runs f for some elements after the first ones, one each of the block's threads, then of
+// looksAt are some elements after the first ones, one each of the block's threads, then of
 // the next. All loads come before the first use.
-func (h *hits) eachLook(first, after, elements *program.Value, turns int64, at coords, f func(x look)) {
+func (h *hits) looksAt(first, after, elements *program.Value, turns int64, at coords) []look {
 	looks := make([]look, turns)
 	for k := range looks {
 		x := &looks[k]
@@ -209,9 +209,7 @@ func (h *hits) eachLook(first, after, elements *program.Value, turns int64, at c
 			}
 		})
 	}
-	for _, x := range looks {
-		f(x)
-	}
+	return looks
 }
 
 // note sets the bit of an element, and that of its word.
@@ -277,7 +275,6 @@ func (h *hits) atElement(element, elements *program.Value, f func(there *program
 		there = h.b.Lt(element, elements)
 		element = h.b.Where(there, element, h.b.Sub(elements, h.b.Index(1)))
 	}
-	saved := h.scopes.stack
 	s := newScope(h.b.Block())
 	for k, i := range slices.Backward(h.over) {
 		s.binds.Add(i)
@@ -288,9 +285,7 @@ func (h *hits) atElement(element, elements *program.Value, f func(there *program
 		n := h.rangeExtent(i)
 		s.index[i], element = h.exprs.indexMod(element, n), h.exprs.indexDiv(element, n)
 	}
-	h.scopes.stack = append(saved[:len(saved):len(saved)], s)
-	f(there)
-	h.scopes.stack = saved
+	h.scopes.within(s, func() { f(there) })
 }
 
 // ones counts the bits of a word.
@@ -360,9 +355,9 @@ func (l *storer) anyOrderLoop(p *sparseLoop, c *anyOrder, at coords) {
 	elements := h.elements()
 	l.block.barrier()
 	l.b.For(l.b.Index(0), elements, l.b.Index(turns*l.block.blockSize), nil, func(first *program.Value, _ []*program.Value) []*program.Value {
-		h.eachLook(first, l.b.Index(0), elements, turns, at, func(x look) {
+		for _, x := range h.looksAt(first, l.b.Index(0), elements, turns, at) {
 			l.b.If(x.counts, func() []*program.Value { h.combine(c, x.scope, at); return nil }, nil)
-		})
+		}
 		return nil
 	})
 	l.block.barrier()
@@ -370,11 +365,10 @@ func (l *storer) anyOrderLoop(p *sparseLoop, c *anyOrder, at coords) {
 
 // combine adds the term of an element, in a block of its own.
 func (h *hits) combine(c *anyOrder, element *scope, at coords) {
-	saved := h.scopes.stack
 	s := newScope(h.b.Block())
 	s.binds, s.index, s.memo = element.binds, element.index, maps.Clone(element.memo)
-	h.scopes.stack = append(saved[:len(saved):len(saved)], s)
-	term := h.exprs.settle(h.exprs.lower(c.term, at)).v
-	h.b.Atomic(c.op, h.stores.storePlace(c.Node, at).ptr, term)
-	h.scopes.stack = saved
+	h.scopes.within(s, func() {
+		term := h.exprs.settle(h.exprs.lower(c.term, at)).v
+		h.b.Atomic(c.op, h.stores.storePlace(c.Node, at).ptr, term)
+	})
 }

@@ -107,19 +107,11 @@ func (l *stager) registerPoint(u *ir.UOp, at coords) (coords, bool) {
 		if l.Roles[i] != plan.Unroll {
 			return nil, false
 		}
-		var c ir.Scalar
-		if n, ok := x.Int(); ok {
-			c = ir.IntScalar(n)
-		} else {
-			if !l.exprs.isStatic(x) {
-				return nil, false
-			}
-			if c, ok = l.exprs.staticUniform(x, at); !ok {
-				return nil, false
-			}
+		n, ok := l.exprs.known(x, at)
+		if !ok {
+			return nil, false
 		}
-		n := max(min(c.I, l.extent[i]-1), 0)
-		point = point.with(i, int32(n))
+		point = point.with(i, int32(max(min(n, l.extent[i]-1), 0)))
 	}
 	return point, true
 }

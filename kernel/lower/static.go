@@ -65,6 +65,18 @@ func (l *expressions) staticUniform(u *ir.UOp, at coords) (ir.Scalar, bool) {
 	return values[0], true
 }
 
+// known is an integer that is one number at these coordinates.
+func (l *expressions) known(u *ir.UOp, at coords) (int64, bool) {
+	if n, ok := u.Int(); ok {
+		return n, true
+	}
+	if !l.isStatic(u) {
+		return 0, false
+	}
+	v, uniform := l.staticUniform(u, at)
+	return v.I, uniform
+}
+
 func (l *expressions) staticValue(u *ir.UOp, at coords) val {
 	subAxes := l.laneSubAxes(u, at)
 	values := l.staticLanes(u, at, subAxes)

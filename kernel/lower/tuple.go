@@ -29,10 +29,6 @@ func (l *tuples) closure(u *ir.UOp, comps []int) []int {
 	return out
 }
 
-func (l *tuples) componentsWith(u *ir.UOp, comp int, more []int) []int {
-	return l.closure(u, append([]int{comp}, more...))
-}
-
 // lowerProj gives one component of a tuple.
 func (l *tuples) lowerProj(u *ir.UOp, at coords) val {
 	tuple, c := u.Src[0], int(u.Arg.(ir.IntArg))

@@ -68,22 +68,14 @@ func (l *expressions) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *progr
 		if n, ok := l.ints[vs[1]]; ok && n == 0 {
 			return vs[0]
 		}
-	case ir.OpAdd, ir.OpMul, ir.OpSub:
-		if dtype == ir.I64 && vs[0].Type.Lanes == 1 {
-			return l.indexArith(op, vs[0], vs[1])
-		}
+	case ir.OpAdd:
+		return l.b.Add(vs[0], vs[1])
+	case ir.OpSub:
+		return l.b.Sub(vs[0], vs[1])
+	case ir.OpMul:
+		return l.b.Mul(vs[0], vs[1])
 	}
 	return l.b.Alu(op, vs...)
-}
-
-func (l *expressions) indexArith(op ir.Op, x, y *program.Value) *program.Value {
-	switch op {
-	case ir.OpAdd:
-		return l.b.Add(x, y)
-	case ir.OpSub:
-		return l.b.Sub(x, y)
-	}
-	return l.b.Mul(x, y)
 }
 
 func (l *expressions) indexDiv(x, y *program.Value) *program.Value {
@@ -112,26 +104,14 @@ func unionSubAxes(x, y []int) []int {
 	if len(x) == 0 {
 		return y
 	}
-	out := make([]int, 0, len(x)+len(y))
-	for len(x) > 0 || len(y) > 0 {
-		switch {
-		case len(y) == 0 || len(x) > 0 && x[0] < y[0]:
-			out, x = append(out, x[0]), x[1:]
-		case len(x) == 0 || y[0] < x[0]:
-			out, y = append(out, y[0]), y[1:]
-		default:
-			out, x, y = append(out, x[0]), x[1:], y[1:]
-		}
-	}
-	return out
+	out := slices.Concat(x, y)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // laneCount is the number of lanes over sub-axes.
 func (l *expressions) laneCount(subAxes []int) int {
-	n := int64(1)
-	for _, i := range subAxes {
-		n *= l.extent[i]
-	}
+	n := l.points(subAxes)
 	if n > plan.MaxLanes {
 		fail("plan: a value of %d lanes, at most %d are allowed", n, plan.MaxLanes)
 	}

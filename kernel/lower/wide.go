@@ -140,16 +140,7 @@ func (l *widener) copiesAsLanes(sum *ir.UOp, at coords) bool {
 	}
 	w := l.widthOf(body)
 	lanes := l.exprs.laneSubAxes(body, point)
-	return w.worth && over.Minus(l.free.Of(body)).Empty() && l.count(lanes) <= int64(l.Desc.VectorBytes/4) && l.compact(w, point, at)
-}
-
-// count is the number of lanes over sub-axes, however many.
-func (l *widener) count(subAxes []int) int64 {
-	n := int64(1)
-	for _, i := range subAxes {
-		n *= l.extent[i]
-	}
-	return n
+	return w.worth && over.Minus(l.free.Of(body)).Empty() && l.points(lanes) <= int64(l.Desc.VectorBytes/4) && l.compact(w, point, at)
 }
 
 // width is what wideCopies asks of a node: whether it computes anything, and

@@ -31,10 +31,7 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	c := at[i]
 	q := cast.Src[0]
 	w, ok := l.wordOf(q, i, at.with(i, 0), 0xff)
-	if !ok {
-		return val{}, false
-	}
-	if !w.exact {
+	if !ok || !w.exact {
 		return val{}, false
 	}
 	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
@@ -232,7 +229,7 @@ func (l *wordMemory) wordField(u *ir.UOp, p int, at coords) (word, bool) {
 		return l.wordRuns(place, d)
 	}
 	count := len(place.offsets) / plan.WordElements
-	ptr := l.scopes.derive(l.memory.ptrDepth(place.ptr), derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
+	ptr := l.scopes.derive(l.memory.ptrDepths[place.ptr], derivedKey{place.ptr, "as i32"}, func() *program.Value { return l.b.PtrCast(place.ptr, ir.I32) })
 	v := l.scopes.derive(d, derivedKey{ptr, fmt.Sprint("words ", count)}, func() *program.Value { return l.b.Load(ptr, count, place.align) })
 	return word{val{v: v, subAxes: place.subAxes[:n-1], depth: d}, true}, true
 }

@@ -77,30 +77,19 @@ func Axes(sink *ir.UOp) []Axis {
 // Preorder lists the nodes under root, each before its sources (a reversed
 // post-order, so of two nested reduces the outer one comes first).
 func Preorder(root *ir.UOp) []*ir.UOp {
-	// Sources are visited left to right; reversing the post-order of a walk
-	// from right to left keeps the left one first.
-	seen := make(map[*ir.UOp]bool)
+	var seen ir.Visited
 	var out []*ir.UOp
-	type frame struct {
-		node *ir.UOp
-		next int
-	}
-	stack := []frame{{root, len(root.Src) - 1}}
-	seen[root] = true
-	for len(stack) > 0 {
-		top := &stack[len(stack)-1]
-		if top.next < 0 {
-			out = append(out, top.node)
-			stack = stack[:len(stack)-1]
-			continue
+	var visit func(u *ir.UOp)
+	visit = func(u *ir.UOp) {
+		if !seen.Add(u) {
+			return
 		}
-		child := top.node.Src[top.next]
-		top.next--
-		if !seen[child] {
-			seen[child] = true
-			stack = append(stack, frame{child, len(child.Src) - 1})
+		for _, s := range slices.Backward(u.Src) { // so that the left one comes first in the end
+			visit(s)
 		}
+		out = append(out, u)
 	}
+	visit(root)
 	slices.Reverse(out)
 	return out
 }

@@ -1,5 +1,7 @@
 package plan
 
+import "slices"
+
 // Segment is a sub-axis that an Opt splits off, of Size elements; 0 is all that is
 // left.
 type Segment struct {
@@ -19,4 +21,9 @@ type AxisPlan struct {
 	Dot         bool  // the first segment is a lane-wise dot
 	Scatter     bool
 	Tile        int // TILE: the number of segments that are a tile; 0: none
+}
+
+// Has reports a sub-axis of a role.
+func (x *AxisPlan) Has(role Role) bool {
+	return slices.ContainsFunc(x.Segments, func(s Segment) bool { return s.Role == role })
 }

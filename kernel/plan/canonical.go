@@ -41,9 +41,7 @@ func (r *Reader) Canonical(p Plan) (c Canonical, err error) {
 		return c, err
 	}
 	c.Copies = 1
-	matrix := slices.ContainsFunc(axes, func(x AxisPlan) bool {
-		return slices.ContainsFunc(x.Segments, func(s Segment) bool { return s.Role == Matrix })
-	})
+	matrix := slices.ContainsFunc(axes, func(x AxisPlan) bool { return x.Has(Matrix) })
 	var text, apart strings.Builder
 	for i := range axes {
 		x := &axes[i]

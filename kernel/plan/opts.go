@@ -366,7 +366,7 @@ func noTiles(r *reading) string {
 	matrix, staged := false, false
 	for i := range r.plans {
 		p := &r.plans[i]
-		matrix = matrix || slices.ContainsFunc(p.Segments, func(s Segment) bool { return s.Role == Matrix })
+		matrix = matrix || p.Has(Matrix)
 		staged = staged || p.Stage && p.Axis.Kind == StoreAxis || p.Tile > 0
 	}
 	if matrix && staged {

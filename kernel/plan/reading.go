@@ -26,7 +26,11 @@ func NewReader(sink *ir.UOp, desc *target.Desc) *Reader {
 	for _, u := range ir.Toposort(sink) {
 		for i, from := range u.Src {
 			if arg, ok := from.Arg.(ir.ParamArg); ok && from.Op == ir.OpParam {
-				r.note(arg.Slot, u.Op == ir.OpStore && i == 0)
+				slots := r.loaded
+				if u.Op == ir.OpStore && i == 0 {
+					slots = r.stored
+				}
+				slots[arg.Slot] = true
 			}
 		}
 	}
@@ -34,14 +38,6 @@ func NewReader(sink *ir.UOp, desc *target.Desc) *Reader {
 		r.axes = append(r.axes, AxisPlan{Axis: axis, Rest: defaultRole(sink, axis)})
 	}
 	return r
-}
-
-func (r *Reader) note(slot int, store bool) {
-	if store {
-		r.stored[slot] = true
-	} else {
-		r.loaded[slot] = true
-	}
 }
 
 // idle reports an Opt of a buffer that has nothing to do with what the kernel does with it.

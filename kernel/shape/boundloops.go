@@ -34,6 +34,17 @@ type limiter struct {
 	outside func(r *ir.UOp) bool
 }
 
+// newLimiter is that of the loop over a range which some reduces share.
+func newLimiter(st *State, over *ir.UOp, reduces []*ir.UOp, free *analyse.FreeSets) *limiter {
+	common := free.Of(reduces[0])
+	for _, u := range reduces {
+		common = common.Meet(free.Of(u))
+	}
+	return &limiter{State: st, over: over, outside: func(x *ir.UOp) bool {
+		return common.Has(free.Index.Of(x)) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
+	}}
+}
+
 // boundLoops notes, for each reduce axis, the point from which on all elements of
 // all reduces over it are identities. Store axes have been split, reduces not.
 func boundLoops(st *State, sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
@@ -68,13 +79,7 @@ func passes(st *State, p Axis) int64 {
 // limitOver is the limit that all reduces over a range have, or nil.
 func limitOver(st *State, r *ir.UOp, reduces []*ir.UOp, free *analyse.FreeSets) *ir.UOp {
 	var limit *ir.UOp
-	common := free.Of(reduces[0])
-	for _, u := range reduces {
-		common = common.Meet(free.Of(u))
-	}
-	l := &limiter{State: st, over: r, outside: func(x *ir.UOp) bool {
-		return common.Has(free.Index.Of(x)) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
-	}}
+	l := newLimiter(st, r, reduces, free)
 	for _, u := range reduces {
 		n := l.ofReduce(u)
 		switch {

@@ -35,7 +35,7 @@ type panelKey struct {
 // fragments in shared memory.
 func markFragments(axes []Axis) {
 	for i := range axes {
-		if p := &axes[i]; p.Stage && (p.Axis.Kind == plan.StoreAxis || p.Tile > 0 && hasMatrix(axes[i:i+1])) {
+		if p := &axes[i]; p.Stage && (p.Axis.Kind == plan.StoreAxis || p.Tile > 0 && p.Has(plan.Matrix)) {
 			p.Stage, p.StageAmount, p.Fragment = false, 0, true
 		}
 	}
@@ -116,14 +116,9 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	if points := p.Tile.Points; points != nil && u.ReduceRange() != points.SubAxes[0].Range && p.dependsOn(columns, points) {
 		sides[1] = points
 	}
-	elem, n := ir.BF16, make([]int, len(sides))
-	if u.DType == ir.F32 {
-		x, y := TermsOf(p.bounds, rows), TermsOf(p.bounds, columns)
-		n[0], n[1] = x.BF16, y.BF16
-		if x.F16 == 1 && y.F16 == 1 {
-			elem, n[0], n[1] = ir.F16, 1, 1
-		}
-	}
+	var n [2]int
+	var elem ir.DType
+	elem, n[0], n[1] = TermsOfProduct(p.bounds, rows, columns)
 	factors, replaced := []*ir.UOp{rows, columns}, false
 	for k, side := range sides {
 		f := factors[k]
@@ -189,24 +184,23 @@ func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 			sides[side] = append(sides[side], f)
 		}
 	}
-	out, replaced := (*ir.UOp)(nil), false
+	replaced := false
 	for _, side := range []*TileSide{p.Tile.Rows, p.Tile.Columns} {
-		if f := analyse.Product(a, sides[side]); f != nil {
-			if read := p.scale(f); read != nil {
-				f, replaced = read, true
-			}
-			rest = append(rest, f)
+		f := analyse.Product(a, sides[side])
+		if f == nil {
+			continue
 		}
+		if side.Staged && (f.DType.IsFloat() || f.DType == ir.I32) && len(p.inner(f, side)) > 0 {
+			f, replaced = p.stage(f, []*ir.UOp{f}, side)[0], true
+		}
+		rest = append(rest, f)
 	}
 	if !replaced {
 		return nil
 	}
-	for _, f := range rest {
-		if out == nil {
-			out = f
-		} else {
-			out = a.Mul(f, out)
-		}
+	out := rest[0]
+	for _, f := range rest[1:] {
+		out = a.Mul(f, out)
 	}
 	return out
 }
@@ -214,23 +208,6 @@ func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 // plain reports a factor without sums of its own.
 func (p *paneller) plain(f *ir.UOp) bool {
 	return !analyse.Any(f, func(x *ir.UOp) bool { return x.Op == ir.OpReduce || x.Op == ir.OpStage })
-}
-
-// scale is a factor of a side alone, read from a panel; nil where it is none, or
-// is no float, or does not change in the loop.
-func (p *paneller) scale(f *ir.UOp) *ir.UOp {
-	rows, columns := p.dependsOn(f, p.Tile.Rows), p.dependsOn(f, p.Tile.Columns)
-	side := p.Tile.Rows
-	if columns {
-		side = p.Tile.Columns
-	}
-	if rows == columns || !side.Staged || !f.DType.IsFloat() && f.DType != ir.I32 || len(p.inner(f, side)) == 0 {
-		return nil
-	}
-	if !p.plain(f) {
-		return nil
-	}
-	return p.stage(f, []*ir.UOp{f}, side)[0]
 }
 
 func (p *paneller) dependsOn(u *ir.UOp, side *TileSide) bool {

@@ -16,7 +16,7 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 	plans := st.Axes
 	matrix, split := make(map[*ir.UOp]bool), make(map[*ir.UOp]bool)
 	for _, p := range plans {
-		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
+		matrix[p.Axis.Range] = p.Has(plan.Matrix)
 		split[p.Axis.Range] = len(p.Segments) > 0
 	}
 	free, err := plan.NewFree(sink)

@@ -3,6 +3,7 @@ package shape
 import (
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/kernel/plan"
 )
 
 // joinOffsets undoes the distribution of a constant over a sum of MMA:
@@ -14,7 +15,7 @@ import (
 func joinOffsets(st *State, sink *ir.UOp) *ir.UOp {
 	matrix := make(map[*ir.UOp]bool)
 	for _, p := range st.Axes {
-		matrix[p.Axis.Range] = hasMatrix([]Axis{p})
+		matrix[p.Axis.Range] = p.Has(plan.Matrix)
 	}
 	return st.Arena.Rebuild(sink, func(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 		if u.Op != ir.OpAdd || u.DType != ir.F32 && u.DType != ir.I32 {

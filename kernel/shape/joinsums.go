@@ -1,8 +1,6 @@
 package shape
 
 import (
-	"slices"
-
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -14,12 +12,12 @@ import (
 // a sum in shared memory; a sum within a warp stays open until all are added. It is done where the plan
 // allows other rounding (FMA: class A).
 func joinSums(st *State, sink *ir.UOp) *ir.UOp {
-	if st.Desc.Kind != target.GPU || !st.Options.FMA || hasMatrix(st.Axes) {
+	if st.Desc.Kind != target.GPU || !st.Options.FMA || st.has(plan.Matrix) {
 		return sink
 	}
 	shared, readers := make(map[*ir.UOp]bool), make(map[*ir.UOp]int)
 	for _, p := range st.Axes {
-		shared[p.Axis.Range] = slices.ContainsFunc(p.Segments, func(s plan.Segment) bool { return s.Role == plan.Group })
+		shared[p.Axis.Range] = p.Has(plan.Group)
 	}
 	for _, u := range ir.Toposort(sink) {
 		for _, s := range u.Src {

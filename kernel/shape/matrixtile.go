@@ -6,25 +6,13 @@ import (
 	"tgc/kernel/plan"
 )
 
-// hasMatrix reports a plan with such a sub-axis.
-func hasMatrix(plans []Axis) bool {
-	return slices.ContainsFunc(plans, func(p Axis) bool {
-		return slices.ContainsFunc(p.Segments, func(s plan.Segment) bool { return s.Role == plan.Matrix })
-	})
-}
-
-// hasTiled reports a plan with tile instructions.
-func hasTiled(plans []Axis) bool {
-	return slices.ContainsFunc(plans, func(p Axis) bool {
-		return slices.ContainsFunc(p.Segments, func(s plan.Segment) bool { return s.Role == plan.Tiled })
-	})
+// has reports a plan with a sub-axis of a role.
+func (st *State) has(role plan.Role) bool {
+	return slices.ContainsFunc(st.Axes, func(p Axis) bool { return p.Has(role) })
 }
 
 // findMatrixTile finds the sub-axes of a plan's tile.
 func findMatrixTile(st *State) error {
-	if !hasMatrix(st.Axes) {
-		return nil
-	}
 	points, err := matrixPoints(st.Axes)
 	if err != nil {
 		return err

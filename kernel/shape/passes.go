@@ -2,8 +2,10 @@ package shape
 
 import (
 	"context"
+	"slices"
 
 	"tgc/ir"
+	"tgc/kernel/plan"
 	"tgc/pass"
 )
 
@@ -154,20 +156,16 @@ func onAxes(f func(st *State, sink *ir.UOp, axes []Axis) (*ir.UOp, []Axis)) run 
 	}
 }
 
-// ofMatrixOrTiles runs a step for plans with MMA, of a CPU too.
-func ofMatrixOrTiles(f run) run {
-	return func(ctx context.Context, st *State) error {
-		if !hasMatrix(st.Axes) && !hasTiled(st.Axes) {
-			return nil
-		}
-		return f(ctx, st)
-	}
-}
+// ofMatrix runs a step for plans with MMA only, of a GPU.
+func ofMatrix(f run) run { return forRoles(f, plan.Matrix) }
 
-// ofMatrix runs a step for plans with MMA only.
-func ofMatrix(f run) run {
+// ofMatrixOrTiles runs a step for plans with MMA, of a CPU too.
+func ofMatrixOrTiles(f run) run { return forRoles(f, plan.Matrix, plan.Tiled) }
+
+// forRoles runs a step for plans with a sub-axis of one of some roles.
+func forRoles(f run, roles ...plan.Role) run {
 	return func(ctx context.Context, st *State) error {
-		if !hasMatrix(st.Axes) {
+		if !slices.ContainsFunc(roles, st.has) {
 			return nil
 		}
 		return f(ctx, st)

@@ -19,7 +19,7 @@ func readPlan(st *State) error {
 	if err := checkTiles(st.Arena, st.Sink, st.Axes); err != nil {
 		return err
 	}
-	if hasMatrix(st.Axes) {
+	if st.has(plan.Matrix) {
 		markFragments(st.Axes)
 	}
 	st.Threads = plan.Threads(st.Sink, plans)

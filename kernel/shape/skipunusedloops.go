@@ -40,14 +40,10 @@ func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 		if len(reduces) == 0 {
 			continue
 		}
-		common, all := free.Of(reduces[0]), arms[reduces[0]]
+		all, extent, l := arms[reduces[0]], r.Src[0], newLimiter(st, r, reduces, free.FreeSets)
 		for _, u := range reduces[1:] {
-			common, all = common.Meet(free.Of(u)), meetConditions(all, arms[u])
+			all = meetConditions(all, arms[u])
 		}
-		l := &limiter{State: st, over: r, outside: func(x *ir.UOp) bool {
-			return common.Has(free.Index.Of(x)) && (st.roles[x] == plan.Grid || st.roles[x] == plan.Serial)
-		}}
-		extent := r.Src[0]
 		for _, c := range all {
 			if !l.isOutside(c.cond) {
 				continue

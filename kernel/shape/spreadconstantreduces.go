@@ -119,7 +119,7 @@ func (st *State) shareAmongThreads(ranges []*ir.UOp, unit *ir.UOp) []Axis {
 		axes[k] = newAxis(fmt.Sprintf("n%d", z.Arg.(ir.RangeArg).ID), plan.ReduceAxis, z, nil)
 		left[k], _ = z.Src[0].Int()
 		if k == len(ranges)-1 {
-			take(k, plan.Lane, powerOfTwo(side, int64(st.Desc.VectorBytes/4)))
+			take(k, plan.Lane, powerOfTwoIn(side, int64(st.Desc.VectorBytes/4)))
 		}
 		n := plan.PartsOf(warp, left[k])
 		take(k, plan.Warp, n)
@@ -143,13 +143,4 @@ func (st *State) shareAmongThreads(ranges []*ir.UOp, unit *ir.UOp) []Axis {
 // loadsAtOnce is how many of so many turns of a thread are one: all where they are few.
 func (st *State) loadsAtOnce(turns int64) int64 {
 	return min(turns, int64(st.Options.Program.Of(program.Loads)))
-}
-
-// powerOfTwo is the largest power of two up to limit that divides n.
-func powerOfTwo(n, limit int64) int64 {
-	v := int64(1)
-	for v*2 <= limit && n%(v*2) == 0 {
-		v *= 2
-	}
-	return v
 }

@@ -126,7 +126,7 @@ func (h *hoister) outerReduces(reduces analyse.RangeSet, most int64) analyse.Ran
 func (h *hoister) run(sink *ir.UOp, plans []Axis) (*ir.UOp, []Axis) {
 	h.dots, h.tiled, h.plans = make(map[*ir.UOp]bool), make(map[*ir.UOp]bool), plans
 	for _, p := range plans {
-		h.dots[p.Axis.Range], h.tiled[p.Axis.Range] = p.Dot, hasTiled([]Axis{p})
+		h.dots[p.Axis.Range], h.tiled[p.Axis.Range] = p.Dot, p.Has(plan.Tiled)
 	}
 	for _, store := range sink.Src {
 		h.visit(store, false)
@@ -334,13 +334,10 @@ func shareSegments(st *State, z *ir.UOp, segments []plan.Segment, threads int64)
 // and copies up to the largest sub-axis of its indices (a block of weights).
 func stageSegments(z *ir.UOp, cuts []int64, lanes int) []plan.Segment {
 	n, _ := z.Src[0].Int()
-	v := int64(max(min(lanes, 16), 1))
-	for v > 1 && n%v != 0 {
-		v /= 2
-	}
-	segments := []plan.Segment{{Size: v, Role: plan.Lane}}
-	if v == 1 {
-		segments = nil
+	v := powerOfTwoIn(n, int64(min(lanes, 16)))
+	var segments []plan.Segment
+	if v > 1 {
+		segments = append(segments, plan.Segment{Size: v, Role: plan.Lane})
 	}
 	copies := int64(1)
 	for _, c := range cuts {
@@ -349,9 +346,7 @@ func stageSegments(z *ir.UOp, cuts []int64, lanes int) []plan.Segment {
 		}
 	}
 	if len(cuts) == 0 {
-		for copies < 4 && n%(v*copies*2) == 0 {
-			copies *= 2
-		}
+		copies = powerOfTwoIn(n/v, 4)
 	}
 	if copies > 1 {
 		segments = append(segments, plan.Segment{Size: copies, Role: plan.Unroll})

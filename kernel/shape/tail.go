@@ -34,13 +34,13 @@ import (
 // tiles cannot start anywhere. The tiles of matrix instructions are theirs.
 func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 	n, constant := p.Axis.Size()
-	matrix := hasMatrix(st.Axes)
+	matrix := st.has(plan.Matrix)
 	if !constant || p.Dot || p.Pack || p.Axis.Kind == plan.StageAxis || matrix && p.Tile > 0 {
 		return 0
 	}
 	tile := int64(0)
 	for _, d := range subAxes {
-		copies := d.Role == plan.Unroll && (p.Axis.Kind == plan.ReduceAxis || hasTiled(st.Axes) || st.movesWindow(p.Axis.Range)) && !matrix
+		copies := d.Role == plan.Unroll && (p.Axis.Kind == plan.ReduceAxis || st.has(plan.Tiled) || st.movesWindow(p.Axis.Range)) && !matrix
 		if d.Role == plan.Lane || d.Role == plan.Matrix || copies {
 			m, _ := d.Range.Src[0].Int()
 			tile = d.Stride * m

@@ -42,6 +42,19 @@ func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	return none
 }
 
+// TermsOfProduct is the type of the terms of two factors, and how many of each hold them. Those of f64 are
+// taken as they are.
+func TermsOfProduct(bounds *ir.Bounds, rows, columns *ir.UOp) (elem ir.DType, ofRows, ofColumns int) {
+	x, y := TermsOf(bounds, rows), TermsOf(bounds, columns)
+	switch {
+	case rows.DType == ir.F64:
+		return ir.F64, 1, 1
+	case x.F16 == 1 && y.F16 == 1:
+		return ir.F16, 1, 1
+	}
+	return ir.BF16, x.BF16, y.BF16
+}
+
 // lastConstant is the float that a node has as its last source.
 func lastConstant(u *ir.UOp) (float64, bool) {
 	if len(u.Src) == 0 {

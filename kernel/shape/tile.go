@@ -31,7 +31,7 @@ func (sp *splitter) rebuildSoftmax(m *ir.Monoid, s *Split, values []*ir.UOp, tup
 		switch {
 		case s.Tile > 1 && d.Stride < s.Tile:
 			tile.SubAxes = append(tile.SubAxes, d)
-		case d.Role.IsThread() && !hasMatrix(sp.Axes):
+		case d.Role.IsThread() && !sp.has(plan.Matrix):
 			threads = append(threads, d)
 		case d.Role == plan.Cluster && len(threads) > 0:
 			blocks = append(blocks, d)
