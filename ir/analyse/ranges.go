@@ -76,18 +76,16 @@ func NewFreeSets(ranges []*ir.UOp) (*FreeSets, error) {
 	return f, nil
 }
 
-func (f *FreeSets) one(r *ir.UOp) (s RangeSet) {
-	if i, ok := f.Index.Get(r); ok {
-		s.Add(i)
-	}
-	return s
-}
-
-func (f *FreeSets) without(s RangeSet, ranges []*ir.UOp) RangeSet {
+// SetOf is a set of ranges of the list.
+func (f *FreeSets) SetOf(ranges ...*ir.UOp) (s RangeSet) {
 	for _, r := range ranges {
 		if i, ok := f.Index.Get(r); ok {
-			s = s.Without(i)
+			s.Add(i)
 		}
 	}
 	return s
 }
+
+func (f *FreeSets) one(r *ir.UOp) RangeSet { return f.SetOf(r) }
+
+func (f *FreeSets) without(s RangeSet, ranges []*ir.UOp) RangeSet { return s.Minus(f.SetOf(ranges...)) }

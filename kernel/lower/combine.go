@@ -146,7 +146,7 @@ func (t *threadTuple) add(comp int) {
 
 func (t *threadTuple) fold(x, y []*program.Value) []*program.Value {
 	l, n := t.l, t.tuple.Arg.(ir.ReduceArg).N
-	e := l.tuples.newLambda(n)
+	e := l.tuples.newLambda()
 	out := make([]*program.Value, len(x))
 	for k, m := range t.members {
 		v := e.eval(t.tuple.ReduceCombine()[m.comp], func(c int) val {
@@ -167,7 +167,7 @@ func (t *threadTuple) rescaled(parts [][]*program.Value) []*program.Value {
 	l, m, a := t.l, t.l.Arena.MonoidOf(t.tuple), t.l.Arena
 	key := t.tuple.ReduceValues()[0].DType
 	weight := m.Weight(a, a.Make(ir.OpArg, key, ir.IntArg(0)), a.Make(ir.OpArg, key, ir.IntArg(1)))
-	e := l.tuples.newLambda(1)
+	e := l.tuples.newLambda()
 	out := make([]*program.Value, len(t.members))
 	for k, x := range t.members {
 		if x.comp != 0 {

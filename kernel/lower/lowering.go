@@ -69,7 +69,7 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 	for i, r := range p.Ranges {
 		n, _ := r.Src[0].Int()
 		l.extent = append(l.extent, n)
-		var field bitField
+		var first uint
 		switch p.Roles[i] {
 		case plan.Lane:
 			l.lanes.Add(i)
@@ -78,9 +78,9 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 		}
 		if p.Roles[i] == plan.Lane || p.Roles[i] == plan.Unroll {
 			l.vector.Add(i)
-			field, offset = placeBits(offset, n)
+			first, offset = placeBits(offset, n)
 		}
-		l.scopes.bits = append(l.scopes.bits, field)
+		l.scopes.bits = append(l.scopes.bits, first)
 	}
 	if offset > 128 {
 		return nil, fmt.Errorf("kernel: plan: too many copies and lanes (%d bits of coordinates, at most 128)", offset)

@@ -55,12 +55,9 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 		if (double || m.severalBytes()) && (p.Tile.Rows.Staged || p.Tile.Columns.Staged) {
 			return nil, fmt.Errorf("kernel: plan: MMA of %s with factors in shared memory: tiles of floats and bytes lie there", u.DType)
 		}
-		for _, t := range m.tiles {
-			for _, x := range ir.Toposort(t.product) {
-				if x.Op == ir.OpReduce && !inSink[x] {
-					return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
-				}
-			}
+		fresh := func(x *ir.UOp) bool { return x.Op == ir.OpReduce && !inSink[x] }
+		if slices.ContainsFunc(m.tiles, func(t columnTile) bool { return analyse.Any(t.product, fresh) }) {
+			return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
 		}
 		sums[u] = m
 	}
@@ -70,12 +67,7 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 // takeApart groups the factors of a product by the tile's axes.
 func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, error) {
 	a, tile := p.Arena, p.Tile
-	var ofRow, ofColumn analyse.RangeSet
-	ofRow.Add(free.Index.Of(tile.RowLane))
-	ofRow.Add(free.Index.Of(tile.RowCopy))
-	ofColumn.Add(free.Index.Of(tile.ColumnLane))
-	ofColumn.Add(free.Index.Of(tile.ColumnCopy))
-	ofColumn.Add(free.Index.Of(tile.Point))
+	ofRow, ofColumn := free.SetOf(tile.RowLane, tile.RowCopy), free.SetOf(tile.ColumnLane, tile.ColumnCopy, tile.Point)
 	rows, columns := a.ConstInt(u.DType, 1), a.ConstInt(u.DType, 1)
 	for _, f := range analyse.Factors(u.Src[0]) {
 		s := free.Of(f)

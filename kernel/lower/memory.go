@@ -612,10 +612,7 @@ func (l *memory) read(p place) val {
 		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
 			return l.b.Load(p.ptr, int(span), p.align)
 		})
-		mask := make([]int, n)
-		for i, o := range p.offsets {
-			mask[i] = int(o)
-		}
+		mask := lists.Map(p.offsets, func(o int64) int { return int(o) })
 		return val{v: l.b.Shuffle(whole, whole, mask...), subAxes: p.subAxes, depth: d}
 	}
 	least := int64(minRun)

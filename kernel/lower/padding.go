@@ -2,6 +2,7 @@ package lower
 
 import (
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
 )
@@ -160,10 +161,7 @@ func (l *stager) readsOf(stage *ir.UOp) []*ir.UOp {
 // laneValues binds the ranges of an index for a lane of the first warp.
 func (l *stager) laneValues(index *ir.UOp, lane int64) map[*ir.UOp]*ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(index) {
-		if u.Op != ir.OpRange {
-			continue
-		}
+	for _, u := range analyse.RangesIn(index) {
 		n := int64(0)
 		if i := l.free.Index.Of(u); l.Roles[i].IsThread() {
 			n = lane / l.block.subAxes[i].stride % l.block.subAxes[i].extent

@@ -347,9 +347,9 @@ func (l *reducer) runLoop(i int, want *ir.UOp, comp int) {
 				continue
 			}
 			if m.comps == nil {
-				carries = append(carries, l.plainMember(open, m.node, i)...)
+				carries = append(carries, l.plainMember(open, m.node)...)
 			} else {
-				carries = append(carries, l.tuples.tupleMember(open, m, i)...)
+				carries = append(carries, l.tuples.tupleMember(open, m)...)
 			}
 		}
 		carries = append(carries, l.runningSums(open, sums)...)
@@ -451,7 +451,7 @@ func (l *reducer) matrixMembers(members []member) []*ir.UOp {
 
 // plainMember accumulates a plain reduce in an open loop, one accumulator for
 // each copy.
-func (l *reducer) plainMember(open *program.Loop, u *ir.UOp, i int) []carry {
+func (l *reducer) plainMember(open *program.Loop, u *ir.UOp) []carry {
 	op := u.Arg.(ir.ReduceArg).Op
 	outside := l.scopes.stack[:l.scopes.top()]
 	d := len(outside) - 1

@@ -62,10 +62,7 @@ func runsOf(offsets []int64, size, least int64) (r runs, ok bool) {
 func (l *memory) readRuns(p place, r runs) *program.Value {
 	size := int64(p.ptr.Type.Elem.Size())
 	parts := make([]*program.Value, len(r.starts))
-	order := make([]int, len(r.starts)) // by address: neighbouring lines are asked for together
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Upto(len(r.starts)) // by address: neighbouring lines are asked for together
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(r.starts[i], r.starts[j]) })
 	for _, i := range order {
 		at, align := p.ptr, p.align

@@ -13,7 +13,7 @@ type scopes struct {
 	*lowering
 	stack    []*scope
 	prologue *program.Block
-	bits     []bitField // of vector ranges, for memo keys
+	bits     []uint // the first of each vector range's coordinate in a memo key
 }
 
 // val is a lowered value: a scalar, or a vector over lane ranges.
@@ -51,15 +51,13 @@ func (l *scopes) startCoords() coords {
 	return c
 }
 
-// bitField is the place of a coordinate in a memo key.
-type bitField struct{ offset, width uint }
-
-func placeBits(offset uint, extent int64) (f bitField, next uint) {
+// placeBits finds the bits of a coordinate in a memo key, within one of its words.
+func placeBits(offset uint, extent int64) (first, next uint) {
 	width := uint(bits.Len64(uint64(extent) + 1))
 	if offset < 64 && offset+width > 64 {
 		offset = 64
 	}
-	return bitField{offset, width}, offset + width
+	return offset, offset + width
 }
 
 // memoKey is a node and the coordinates that it depends on.
@@ -71,11 +69,10 @@ type memoKey struct {
 func (l *scopes) key(u *ir.UOp, at coords) memoKey {
 	k := memoKey{node: u}
 	for _, i := range l.free.Of(u).Meet(l.vector).List() {
-		f := l.bits[i]
 		if at[i] == unset {
 			fail("a copy of range %d is used outside its loop", i)
 		}
-		k.at[f.offset>>6] |= uint64(at[i]+1) << (f.offset & 63)
+		k.at[l.bits[i]>>6] |= uint64(at[i]+1) << (l.bits[i] & 63)
 	}
 	return k
 }

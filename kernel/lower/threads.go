@@ -98,15 +98,12 @@ func (l *threads) threadConflicts() map[int]analyse.RangeSet {
 		s := l.free.Of(u)
 		switch u.Op {
 		case ir.OpReduce:
-			s.Add(l.free.Index.Of(u.ReduceRange()))
+			s = s.Union(l.free.SetOf(u.ReduceRange()))
 			for _, v := range u.ReduceValues() {
 				s = s.Union(l.free.Of(v))
 			}
 		case ir.OpStage:
-			s = s.Union(l.free.Of(u.Src[0]))
-			for _, z := range u.Src[1:] {
-				s.Add(l.free.Index.Of(z))
-			}
+			s = s.Union(l.free.Of(u.Src[0])).Union(l.free.SetOf(u.Src[1:]...))
 		}
 		if factors[u] && s.Has(l.free.Index.Of(l.Tile.ColumnLane)) { // the factors of columns are read along the lanes of rows
 			s.Add(l.free.Index.Of(l.Tile.RowLane))

@@ -60,9 +60,7 @@ func (l *tiles) sum(u *ir.UOp, at coords) val {
 func (l *tiles) axesOf(u *ir.UOp) (row int, columns []int) {
 	stores := analyse.RangeSet{}
 	for _, s := range l.Stores {
-		for _, r := range s.Node.Ranges() {
-			stores.Add(l.free.Index.Of(r))
-		}
+		stores = stores.Union(l.free.SetOf(s.Node.Ranges()...))
 	}
 	free := l.free.Of(u)
 	lanes := free.Meet(l.lanes).List()

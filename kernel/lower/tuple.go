@@ -84,13 +84,13 @@ func (l *tuples) pickLane(x val, i, k int) val {
 // combine applies the lambda to two tuples.
 func (l *tuples) combine(p *ir.UOp, comps []int, x, y map[int]val) map[int]val {
 	out := make(map[int]val)
-	e := l.newLambda(p.Arg.(ir.ReduceArg).N)
+	e, n := l.newLambda(), p.Arg.(ir.ReduceArg).N
 	for _, c := range comps {
 		out[c] = e.eval(p.ReduceCombine()[c], func(k int) val {
-			if k < p.Arg.(ir.ReduceArg).N {
+			if k < n {
 				return x[k]
 			}
-			return y[k-p.Arg.(ir.ReduceArg).N]
+			return y[k-n]
 		})
 	}
 	return out
@@ -101,15 +101,14 @@ func (l *tuples) combine(p *ir.UOp, comps []int, x, y map[int]val) map[int]val {
 // (the exp of a softmax) is shared by all copies.
 type lambda struct {
 	l    *lowering
-	n    int
 	uses map[*ir.UOp][]int
 	memo map[string]val
 	ids  map[*ir.UOp]int
 	fma  bool // products are rounded once, with the sum that they feed
 }
 
-func (l *tuples) newLambda(n int) *lambda {
-	return &lambda{l: l.lowering, n: n, uses: make(map[*ir.UOp][]int), memo: make(map[string]val), ids: make(map[*ir.UOp]int)}
+func (l *tuples) newLambda() *lambda {
+	return &lambda{l: l.lowering, uses: make(map[*ir.UOp][]int), memo: make(map[string]val), ids: make(map[*ir.UOp]int)}
 }
 
 func (e *lambda) eval(u *ir.UOp, arg func(int) val) val {
@@ -165,7 +164,7 @@ func (e *lambda) key(u *ir.UOp, arg func(int) val) string {
 }
 
 // tupleMember accumulates the components of a tuple in an open loop.
-func (l *tuples) tupleMember(open *program.Loop, m member, i int) []carry {
+func (l *tuples) tupleMember(open *program.Loop, m member) []carry {
 	outside := l.scopes.stack[:l.scopes.top()]
 	d := len(outside) - 1
 	accs := make(map[memoKey]val)
@@ -182,17 +181,17 @@ func (l *tuples) tupleMember(open *program.Loop, m member, i int) []carry {
 		}
 	}
 	var carries []carry
-	e := l.newLambda(m.node.Arg.(ir.ReduceArg).N)
+	e, n := l.newLambda(), m.node.Arg.(ir.ReduceArg).N
 	e.fma = l.Options.FMA
 	for _, c := range m.comps {
 		node := l.Arena.Proj(m.node, c)
 		for _, point := range at[c] {
 			key := l.scopes.key(node, point)
 			next := e.eval(m.node.ReduceCombine()[c], func(k int) val {
-				if k < m.node.Arg.(ir.ReduceArg).N {
+				if k < n {
 					return accs[l.scopes.key(l.Arena.Proj(m.node, k), point)]
 				}
-				return l.exprs.settle(l.exprs.lower(m.node.ReduceValues()[k-m.node.Arg.(ir.ReduceArg).N], point))
+				return l.exprs.settle(l.exprs.lower(m.node.ReduceValues()[k-n], point))
 			})
 			subAxes := accs[key].subAxes
 			carries = append(carries, carry{l.exprs.expand(next, subAxes), func(r *program.Value) {

@@ -219,19 +219,14 @@ func (l *widener) contract(u *ir.UOp, at coords) (val, bool) {
 	}
 	target := l.exprs.laneSubAxes(u, at)
 	x, y := u.Src[0], u.Src[1]
+	fma := l.Options.FMA && (u.DType == ir.F32 || u.DType == ir.F64)
+	isSum := func(x *ir.UOp) bool { return l.dotSum(x) || fma && l.unrolledSum(x) }
 	switch {
-	case u.Op == ir.OpAdd && l.dotSum(x):
+	case u.Op == ir.OpAdd && isSum(x):
 		return l.sumFrom(y, x, at, target), true
-	case u.Op == ir.OpAdd && l.dotSum(y):
+	case u.Op == ir.OpAdd && isSum(y):
 		return l.sumFrom(x, y, at, target), true
-	case !l.Options.FMA || u.DType != ir.F32 && u.DType != ir.F64:
-		return val{}, false
-	}
-	switch {
-	case u.Op == ir.OpAdd && l.unrolledSum(x):
-		return l.sumFrom(y, x, at, target), true
-	case u.Op == ir.OpAdd && l.unrolledSum(y):
-		return l.sumFrom(x, y, at, target), true
+	case !fma:
 	case u.Op == ir.OpAdd && l.single(x):
 		return l.fmaOf(x.Src[0], x.Src[1], y, at, target), true
 	case u.Op == ir.OpAdd && l.single(y):

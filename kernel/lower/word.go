@@ -6,6 +6,7 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 )
@@ -49,15 +50,11 @@ func packRange(u *ir.UOp) (p *ir.UOp, ok bool) {
 	if u.Op != ir.OpCast || u.Src[0].Op != ir.OpShl || !u.Src[0].Src[0].IsInt(1) || u.Src[0].DType != ir.U32 {
 		return nil, false
 	}
-	for _, x := range ir.Toposort(u) {
-		if x.Op == ir.OpRange {
-			if p != nil {
-				return nil, false
-			}
-			p = x
-		}
+	ranges := analyse.RangesIn(u)
+	if len(ranges) != 1 {
+		return nil, false
 	}
-	return p, p != nil
+	return ranges[0], true
 }
 
 // word is a vector of I32 words. exact: all bits of each byte are right, else

@@ -122,8 +122,8 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	factors, replaced := []*ir.UOp{rows, columns}, false
 	for k, side := range sides {
 		f := factors[k]
-		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index.Of(u.ReduceRange())) || p.sumsInside(f) {
-			continue
+		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index.Of(u.ReduceRange())) || sumsMatrix(p.State, f) {
+			continue // of sums the lanes have the values already
 		}
 		values := []*ir.UOp{ByteFactor(p.Arena, p.bounds, f, k == 0)}
 		if u.DType == ir.F32 {
@@ -142,11 +142,6 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		return nil
 	}
 	return a.Reduce(ir.OpAdd, a.Mul(factors[0], factors[1]), u.ReduceRange())
-}
-
-// sumsInside reports sums of MMA in a factor: the lanes have them already.
-func (p *paneller) sumsInside(f *ir.UOp) bool {
-	return analyse.Any(f, func(x *ir.UOp) bool { return x.Op == ir.OpReduce && p.roles[x.ReduceRange()] == plan.Matrix })
 }
 
 // terms are what a float is the sum of, each the rounded rest of those before.

@@ -28,15 +28,10 @@ func inlineFactors(st *State, sink *ir.UOp) *ir.UOp {
 		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpStage || !within(st, u.Src[0], u.Indices()) {
 			continue
 		}
-		var own analyse.RangeSet
-		ok := false
-		for k, z := range u.Src[0].Src[1:] {
-			own.Add(free.Index.Of(z))
-			ok = ok || slices.ContainsFunc(analyse.RangesIn(u.Indices()[k]), func(r *ir.UOp) bool { return matrix[r] })
-		}
-		for _, z := range u.Src[0].Src[1:] {
-			ok = ok && !split[z]
-		}
+		ranges := u.Src[0].Src[1:]
+		own := free.SetOf(ranges...)
+		ok := !slices.ContainsFunc(ranges, func(z *ir.UOp) bool { return split[z] }) &&
+			slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool { return analyse.Any(x, func(r *ir.UOp) bool { return matrix[r] }) })
 		for _, x := range ir.Toposort(u.Src[0].Src[0]) {
 			if x.Op == ir.OpReduce || x.Op == ir.OpStage {
 				ok = ok && free.Of(x).Meet(own).Empty()

@@ -82,13 +82,8 @@ func within(st *State, stage *ir.UOp, index []*ir.UOp) bool {
 	}
 	for k, x := range index {
 		n, constant := stage.Src[1+k].Src[0].Int()
-		if !constant || !st.bounds.Of(x).Within(0, n-1) {
+		if !constant || !st.bounds.Of(x).Within(0, n-1) || analyse.Any(x, func(u *ir.UOp) bool { return closed[u] }) {
 			return false
-		}
-		for _, u := range ir.Toposort(x) {
-			if closed[u] {
-				return false
-			}
 		}
 	}
 	return true
@@ -97,11 +92,7 @@ func within(st *State, stage *ir.UOp, index []*ir.UOp) bool {
 // light reports a stage of few operations a point; reduces in it are the same for
 // all of its points.
 func light(st *State, free *plan.Free, stage *ir.UOp) bool {
-	var own analyse.RangeSet
-	for _, z := range stage.Src[1:] {
-		own.Add(free.Index.Of(z))
-	}
-	operations := 0
+	own, operations := free.SetOf(stage.Src[1:]...), 0
 	for _, u := range ir.Toposort(stage.Src[0]) {
 		mine := !free.Of(u).Meet(own).Empty()
 		if mine && (u.Op == ir.OpReduce || u.Op == ir.OpField || u.Op == ir.OpStage) {

@@ -42,7 +42,7 @@ func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 	if c.Op != ir.OpConst {
 		scaled, c = c, scaled
 	}
-	if c.Op != ir.OpConst || !isMatrixSum(x, matrix) || !analyse.IsSum(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
+	if c.Op != ir.OpConst || !analyse.IsSum(x) || !matrix[x.ReduceRange()] || !analyse.IsSum(scaled) || x.ReduceRange().Src[0] != scaled.ReduceRange().Src[0] {
 		return nil
 	}
 	activations := a.Substitute(scaled.Src[0], map[*ir.UOp]*ir.UOp{scaled.ReduceRange(): x.ReduceRange()})
@@ -55,8 +55,4 @@ func joinOffset(st *State, x, y *ir.UOp, matrix map[*ir.UOp]bool) *ir.UOp {
 		product = a.Mul(f, product)
 	}
 	return a.Reduce(ir.OpAdd, product, x.ReduceRange())
-}
-
-func isMatrixSum(u *ir.UOp, matrix map[*ir.UOp]bool) bool {
-	return analyse.IsSum(u) && matrix[u.ReduceRange()]
 }

@@ -1,18 +1,21 @@
 package shape
 
-import "tgc/ir"
+import (
+	"slices"
+
+	"tgc/ir"
+	"tgc/ir/analyse"
+)
 
 // rebind finds the ranges of plans again after a substitution: a range whose
 // extent mentions another one, such as the chunk of a split reduce, is a new
 // node when that one is split. Its id stays.
 func rebind(sink *ir.UOp, plans []Axis) []Axis {
 	byID := make(map[int]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpRange {
-			byID[u.Arg.(ir.RangeArg).ID] = u
-		}
+	for _, r := range analyse.RangesIn(sink) {
+		byID[r.Arg.(ir.RangeArg).ID] = r
 	}
-	out := append([]Axis(nil), plans...)
+	out := slices.Clone(plans)
 	for i := range out {
 		if r, ok := byID[out[i].Axis.Range.Arg.(ir.RangeArg).ID]; ok {
 			out[i].Axis.Range = r

@@ -72,7 +72,7 @@ func overBlock(st *State, free *plan.Free, u *ir.UOp, elsewhere map[*ir.UOp]bool
 
 // rangesOf are the ranges that a value is computed over, outer before inner.
 func rangesOf(free *plan.Free, u *ir.UOp) []*ir.UOp {
-	ranges := slices.DeleteFunc(ir.Toposort(u), func(x *ir.UOp) bool { return x.Op != ir.OpRange })
+	ranges := analyse.RangesIn(u)
 	slices.SortFunc(ranges, func(a, b *ir.UOp) int { return free.Index.Of(a) - free.Index.Of(b) })
 	return ranges
 }

@@ -5,6 +5,7 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/rewrite"
 	"tgc/target"
@@ -81,10 +82,7 @@ func (st *State) ceilDiv(x *ir.UOp, n int64) *ir.UOp {
 
 // axesLeft are the axes whose ranges a kernel still has.
 func axesLeft(sink *ir.UOp, axes []Axis) []Axis {
-	have := make(map[*ir.UOp]bool)
-	for _, u := range ir.Toposort(sink) {
-		have[u] = u.Op == ir.OpRange
-	}
+	have := lists.Set(analyse.RangesIn(sink))
 	return lists.Filter(axes, func(p Axis) bool { return have[p.Axis.Range] })
 }
 

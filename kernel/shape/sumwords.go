@@ -291,34 +291,19 @@ type shifted struct {
 	scale               *ir.UOp // of words; nil: it stands in the sum
 }
 
-// sumApart sums the parts of a sum over words along the next range outwards.
+// sumApart sums the parts of a sum over words along the next range outwards. A scale stays
+// outside of their sum as long as it is the same.
 func (k *packer) sumApart(u *ir.UOp) *ir.UOp {
 	a, r, x := k.st.Arena, u.ReduceRange(), k.apart[u.Src[0]]
-	next := &shifted{words: a.Reduce(ir.OpAdd, x.words, r), shift: x.shift, scale: x.scale}
+	i, words, scale := k.free.Index.Of(r), x.words, x.scale
+	if scale != nil && k.free.Of(scale).Has(i) {
+		words, scale = a.Mul(scale, words), nil
+	}
+	next := &shifted{words: a.Reduce(ir.OpAdd, words, r), shift: x.shift, scale: scale}
 	k.apart[u] = next
-	if x.scale != nil {
-		return k.sumScaled(u, x, next)
-	}
-	if x.shift != nil && !k.free.Of(x.shift).Has(k.free.Index.Of(r)) {
-		next.total = a.Reduce(ir.OpAdd, x.total, r)
-		if staged := k.stage(next.total); staged != nil {
-			return a.Add(next.words, a.Mul(next.shift, staged))
-		}
-	}
-	next.shift, next.total = nil, a.Reduce(ir.OpAdd, k.ofShift(x), r)
-	return a.Add(next.words, next.total)
-}
-
-// sumScaled sums words whose scale is outside of their sum as long as it is the same.
-func (k *packer) sumScaled(u *ir.UOp, x, next *shifted) *ir.UOp {
-	a, r := k.st.Arena, u.ReduceRange()
-	i := k.free.Index.Of(r)
-	if k.free.Of(x.scale).Has(i) {
-		next.words, next.scale = a.Reduce(ir.OpAdd, a.Mul(x.scale, x.words), r), nil
-	}
 	value := next.words
-	if next.scale != nil {
-		value = a.Mul(next.scale, value)
+	if scale != nil {
+		value = a.Mul(scale, value)
 	}
 	if x.total == nil {
 		return value
@@ -489,12 +474,8 @@ func (k *packer) isWord(u *ir.UOp) bool {
 	case ir.OpAnd, ir.OpOr, ir.OpXor:
 		return k.isWord(u.Src[0]) && k.isWord(u.Src[1])
 	case ir.OpShl, ir.OpShr:
-		for _, x := range ir.Toposort(u.Src[1]) {
-			if x.Op == ir.OpLoad || x.Op == ir.OpField || x.Op == ir.OpVar {
-				return false
-			}
-		}
-		return k.isWord(u.Src[0])
+		loaded := func(x *ir.UOp) bool { return x.Op == ir.OpLoad || x.Op == ir.OpField || x.Op == ir.OpVar }
+		return !analyse.Any(u.Src[1], loaded) && k.isWord(u.Src[0])
 	}
 	return false
 }

@@ -15,18 +15,10 @@ func swapStoreLoops(st *State, sink *ir.UOp) *ir.UOp {
 	stores := make([]*ir.UOp, len(sink.Src))
 	for i, store := range sink.Src {
 		src := append([]*ir.UOp(nil), store.Src...)
-		head := 2 + int(store.Arg.(ir.IntArg))
+		loops := src[2+int(store.Arg.(ir.IntArg)):]
 		for _, swap := range swaps {
-			if !slices.Contains(src[head:], swap[0]) || !slices.Contains(src[head:], swap[1]) {
-				continue
-			}
-			for k := head; k < len(src); k++ {
-				switch src[k] {
-				case swap[0]:
-					src[k] = swap[1]
-				case swap[1]:
-					src[k] = swap[0]
-				}
+			if i, j := slices.Index(loops, swap[0]), slices.Index(loops, swap[1]); i >= 0 && j >= 0 {
+				loops[i], loops[j] = loops[j], loops[i]
 			}
 		}
 		stores[i] = a.With(store, src)

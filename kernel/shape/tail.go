@@ -64,7 +64,7 @@ func (st *State) movesWindow(loop *ir.UOp) bool {
 	}
 	return analyse.Any(st.Sink, func(u *ir.UOp) bool {
 		return u.Op == ir.OpLoad && slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool {
-			ranges := slices.DeleteFunc(ir.Toposort(x), func(r *ir.UOp) bool { return r.Op != ir.OpRange })
+			ranges := analyse.RangesIn(x)
 			return slices.Contains(ranges, loop) && slices.ContainsFunc(st.Axes, func(other Axis) bool {
 				return other.Axis.Kind == plan.ReduceAxis && slices.Contains(ranges, other.Axis.Range)
 			})
