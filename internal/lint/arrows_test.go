@@ -28,7 +28,7 @@ var upwards = map[string]int{
 	"kernel":            0,
 	"kernel/plan":       2, // the table of Opts has the functions that read them
 	"kernel/shape":      0,
-	"kernel/lower":      51, // an expression, sum or access lowers what is inside it: its parts call each other
+	"kernel/lower":      49, // an expression, sum or access lowers what is inside it: its parts call each other
 	"schedule":          0,
 	"schedule/expr":     1, // a choice is simplified, and its arms
 	"schedule/state":    1, // the price of a scatter, and of its terms

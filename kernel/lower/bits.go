@@ -6,7 +6,7 @@ import "tgc/ir"
 // coordinates: ((x >> s) & m) << n is (x << n-s) & (m << n), or a shift to the
 // right, or none. Which copy of a packed byte decides both amounts, so that no
 // rewrite of the graph can do it.
-func (l *expressions) lowerBits(u *ir.UOp, at coords) (val, bool) {
+func (l *scopes) lowerBits(u *ir.UOp, at coords) (val, bool) {
 	if u.Op != ir.OpShl || !u.DType.IsInt() || u.DType.IsSigned() || u.Src[0].Op != ir.OpAnd {
 		return val{}, false
 	}
@@ -35,7 +35,7 @@ func (l *expressions) lowerBits(u *ir.UOp, at coords) (val, bool) {
 }
 
 // knownAmount is a shift that is one number at the coordinates, within a byte.
-func (l *expressions) knownAmount(u *ir.UOp, at coords) (int64, bool) {
+func (l *scopes) knownAmount(u *ir.UOp, at coords) (int64, bool) {
 	n, ok := l.exprs.known(u, at)
 	return n, ok && n >= 0 && n < 8
 }

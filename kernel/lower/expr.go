@@ -78,7 +78,7 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 			return l.settleShared(u, out)
 		}
 	}
-	if out, ok := l.lowerBits(u, at); ok {
+	if out, ok := l.scopes.lowerBits(u, at); ok {
 		return out
 	}
 	if !u.Op.IsElementwise() {

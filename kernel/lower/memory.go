@@ -265,6 +265,14 @@ func (l *memory) word(x *ir.UOp) *ir.UOp {
 	return x
 }
 
+// array reserves memory for the whole program.
+func (l *memory) array(elem ir.DType, space program.Space, count int64, align int) *program.Value {
+	var v *program.Value
+	l.b.With(l.scopes.prologue, func() { v = l.b.Alloca(elem, space, count, align) })
+	l.align[v] = int64(align)
+	return v
+}
+
 // isEmpty reports a buffer without elements.
 func isEmpty(buf *ir.UOp) bool {
 	return slices.ContainsFunc(buf.Src, func(extent *ir.UOp) bool { return extent.IsInt(0) })
@@ -640,8 +648,7 @@ func (l *memory) apartInRuns(offsets []int64, size int64) bool {
 
 // readEach loads lane by lane through byte offsets.
 func (l *memory) readEach(p place, dtype ir.DType) val {
-	n := l.exprs.laneCount(p.subAxes)
-	lanes := make([]*program.Value, n)
+	lanes := make([]*program.Value, l.exprs.laneCount(p.subAxes))
 	for i := range lanes {
 		var offset *program.Value
 		if p.vector != nil {
@@ -650,9 +657,6 @@ func (l *memory) readEach(p place, dtype ir.DType) val {
 			offset = l.b.Index(p.offsets[i])
 		}
 		lanes[i] = l.b.Load(l.b.PtrCast(l.b.PtrAdd(p.ptr, offset), dtype), 1, 1)
-	}
-	if n == 1 {
-		return val{v: lanes[0], depth: l.scopes.top()}
 	}
 	return val{v: l.b.Concat(lanes...), subAxes: p.subAxes, depth: l.scopes.top()}
 }

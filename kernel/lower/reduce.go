@@ -159,6 +159,32 @@ func (l *reducer) apartFrom(x val, pend analyse.RangeSet) val {
 	return l.exprs.settle(x)
 }
 
+// sumPoint is a copy of what a sum adds up.
+type sumPoint struct {
+	node *ir.UOp
+	at   coords
+	pend analyse.RangeSet
+}
+
+// pointsOf lists the copies of the summand of nested sums over copies and, on a CPU, lanes.
+func (l *reducer) pointsOf(u *ir.UOp, at coords, pend analyse.RangeSet, list []sumPoint) []sumPoint {
+	if analyse.IsSum(u) {
+		i := l.free.Index.Of(u.ReduceRange())
+		switch {
+		case l.Dots.Has(i):
+		case l.Roles[i] == plan.Lane && !l.block.onGPU(), l.Roles[i] == plan.Unroll && l.wide.copiesAsLanes(u, at):
+			pend.Add(i)
+			return l.pointsOf(u.Src[0], at.with(i, laneCoord), pend, list)
+		case l.Roles[i] == plan.Unroll:
+			for c := range int32(l.extent[i]) {
+				list = l.pointsOf(u.Src[0], at.with(i, c), pend, list)
+			}
+			return list
+		}
+	}
+	return append(list, sumPoint{u, at, pend})
+}
+
 // laneTerms takes the lanes of a sub-axis as terms of their own.
 func (l *reducer) laneTerms(terms []term, i int) []term {
 	var out []term
@@ -469,13 +495,12 @@ func (l *reducer) plainMember(open *program.Loop, u *ir.UOp) []carry {
 
 // splat is a constant scalar in every lane.
 func (l *reducer) splat(c *program.Value, lanes int) *program.Value {
+	t := program.Vector(c.Type.Elem, lanes)
 	if f, ok := l.exprs.floats[c]; ok {
-		return l.b.Float(program.Vector(c.Type.Elem, lanes), f)
+		return l.b.Float(t, f)
 	}
-	if n, ok := l.b.KnownInt(c); ok {
-		return l.b.Int(program.Vector(c.Type.Elem, lanes), n)
-	}
-	return l.b.Broadcast(c, lanes)
+	n, _ := l.b.KnownInt(c)
+	return l.b.Int(t, n)
 }
 
 // sumMember accumulates one sum. With several terms an iteration and

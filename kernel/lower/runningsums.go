@@ -5,7 +5,6 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
-	"tgc/kernel/plan"
 )
 
 // The sums of a loop on a CPU take turns: a term of each, then the next term of each.
@@ -20,13 +19,6 @@ type runningSum struct {
 	at     coords
 	points []sumPoint
 	parts  []*partialSum
-}
-
-// sumPoint is a copy of what a sum adds up.
-type sumPoint struct {
-	node *ir.UOp
-	at   coords
-	pend analyse.RangeSet
 }
 
 // partialSum has the terms over the same lanes. With contraction allowed they go round
@@ -80,25 +72,6 @@ func (l *reducer) takeTurns(nodes []*ir.UOp) (sums []*runningSum) {
 		}
 	}
 	return sums
-}
-
-// pointsOf lists the copies of the summand of nested sums over copies and, on a CPU, lanes.
-func (l *reducer) pointsOf(u *ir.UOp, at coords, pend analyse.RangeSet, list []sumPoint) []sumPoint {
-	if analyse.IsSum(u) {
-		i := l.free.Index.Of(u.ReduceRange())
-		switch {
-		case l.Dots.Has(i):
-		case l.Roles[i] == plan.Lane && !l.block.onGPU(), l.Roles[i] == plan.Unroll && l.wide.copiesAsLanes(u, at):
-			pend.Add(i)
-			return l.pointsOf(u.Src[0], at.with(i, laneCoord), pend, list)
-		case l.Roles[i] == plan.Unroll:
-			for c := range int32(l.extent[i]) {
-				list = l.pointsOf(u.Src[0], at.with(i, c), pend, list)
-			}
-			return list
-		}
-	}
-	return append(list, sumPoint{u, at, pend})
 }
 
 // addTerm adds a term to the part of a sum over its lanes.

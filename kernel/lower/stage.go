@@ -260,10 +260,7 @@ func (l *stager) newArray(stage *ir.UOp) *program.Value {
 		}
 		return l.shared.take(storedType(stage.DType), l.paddingOf(stage).size(count))
 	}
-	var array *program.Value
-	l.b.With(l.scopes.prologue, func() { array = l.b.Alloca(storedType(stage.DType), program.LocalSpace, count, 64) })
-	l.memory.align[array] = 64
-	return array
+	return l.memory.array(storedType(stage.DType), program.LocalSpace, count, 64)
 }
 
 // fillLoops opens the serial ranges of a stage in order, then fills it at its copies

@@ -333,10 +333,7 @@ func (l *threads) newShared(elem ir.DType, count int64) *program.Value {
 	if l.shared += bytes; l.shared > int64(l.Desc.SharedBytes) {
 		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.Desc.Name, l.Desc.SharedBytes)
 	}
-	var array *program.Value
-	l.b.With(l.scopes.prologue, func() { array = l.b.Alloca(elem, program.SharedSpace, count, 16) })
-	l.memory.align[array] = 16
-	return array
+	return l.memory.array(elem, program.SharedSpace, count, 16)
 }
 
 // repeats reports that the current place is run more than once by a block, so

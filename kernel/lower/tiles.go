@@ -106,9 +106,7 @@ func (l *tiles) multiply(u *ir.UOp, at coords, row int, columns []int, count int
 	if l.extent[i]%word != 0 {
 		fail("plan: MMA of %d points, which are no words", l.extent[i])
 	}
-	var array *program.Value
-	l.b.With(l.scopes.prologue, func() { array = l.b.Alloca(u.DType, program.LocalSpace, count*program.TileColumns, 64) })
-	l.memory.align[array] = 64
+	array := l.memory.array(u.DType, program.LocalSpace, count*program.TileColumns, 64)
 	var pairs []*program.Value
 	for order := min(len(a.terms)+len(b.terms)-2, mostTerms-1); order >= 0; order-- {
 		for k := range a.terms {

@@ -60,9 +60,6 @@ func (l *widener) operandBeside(u *ir.UOp, at coords, target, beside []int) val 
 		point[i] = laneCoord
 	}
 	x := l.exprs.lower(u, point)
-	if !x.pend.Empty() {
-		return l.exprs.lower(u, at)
-	}
 	key := derivedKey{x.v, subAxesKey("part", target)}
 	for _, i := range wide.List() {
 		key.what += fmt.Sprintf(" %d=%d", i, at[i])
@@ -214,9 +211,6 @@ func (l *widener) compactLoad(u *ir.UOp, at coords) bool {
 
 // contract emits a sum or difference with a product in it as one instruction.
 func (l *widener) contract(u *ir.UOp, at coords) (val, bool) {
-	if u.Op == ir.OpNeg {
-		return val{}, false
-	}
 	target := l.exprs.laneSubAxes(u, at)
 	x, y := u.Src[0], u.Src[1]
 	fma := l.Options.FMA && (u.DType == ir.F32 || u.DType == ir.F64)

@@ -23,6 +23,17 @@ type AxisPlan struct {
 	Tile        int // TILE: the number of segments that are a tile; 0: none
 }
 
+// Threads is how many threads of a block have points of the axis.
+func (x *AxisPlan) Threads() int64 {
+	n := int64(1)
+	for _, s := range x.Segments {
+		if s.Role.IsThread() {
+			n *= s.Size
+		}
+	}
+	return n
+}
+
 // Has reports a sub-axis of a role.
 func (x *AxisPlan) Has(role Role) bool {
 	return slices.ContainsFunc(x.Segments, func(s Segment) bool { return s.Role == role })

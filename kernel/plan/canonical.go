@@ -8,17 +8,11 @@ import (
 )
 
 // Keep adds the Opts of a list that the kernel accepts after those before, as Plan.Extend does.
-func (r *Reader) Keep(opts []Opt) (p Plan) {
+func (r *Reader) Keep(opts []Opt) Plan {
 	if _, _, err := r.read(Plan{opts}); err == nil {
 		return Plan{opts}
 	}
-	for _, o := range opts {
-		longer := Plan{append(slices.Clone(p.Opts), o)}
-		if _, _, err := r.read(longer); err == nil {
-			p = longer
-		}
-	}
-	return p
+	return r.extend(Plan{}, opts)
 }
 
 // Canonical is what a plan says, in a form that does not depend on how it says it: plans whose

@@ -83,20 +83,26 @@ func (r *reading) opt(opt Opt) error {
 
 // Extend adds the Opts that a kernel accepts after those of the plan.
 func (p Plan) Extend(sink *ir.UOp, with []Opt, desc *target.Desc) Plan {
-	add := func(opt Opt) {
-		longer := Plan{append(slices.Clone(p.Opts), opt)}
-		if Legality(sink, longer, desc) == nil {
-			p = longer
-		}
-	}
+	var opts []Opt
 	for _, opt := range with {
 		if opt.Axis != EveryBuffer {
-			add(opt)
+			opts = append(opts, opt)
 			continue
 		}
 		for _, arg := range paramsOf(sink) {
 			opt.Axis = "p" + strconv.Itoa(arg.Slot)
-			add(opt)
+			opts = append(opts, opt)
+		}
+	}
+	return NewReader(sink, desc).extend(p, opts)
+}
+
+// extend adds the Opts of a list that the kernel accepts after those before.
+func (r *Reader) extend(p Plan, opts []Opt) Plan {
+	for _, o := range opts {
+		longer := Plan{append(slices.Clone(p.Opts), o)}
+		if _, _, err := r.read(longer); err == nil {
+			p = longer
 		}
 	}
 	return p

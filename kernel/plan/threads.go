@@ -10,20 +10,11 @@ func Threads(sink *ir.UOp, plans []AxisPlan) int64 {
 	if err != nil {
 		return 1
 	}
-	count := func(p *AxisPlan) int64 {
-		n := int64(1)
-		for _, seg := range p.Segments {
-			if seg.Role.IsThread() {
-				n *= seg.Size
-			}
-		}
-		return n
-	}
 	at := make(map[int]int64) // threads along axes of stores and reduces
 	most, atPoints := int64(1), int64(1)
 	for i := range plans {
 		p := &plans[i]
-		n := count(p)
+		n := p.Threads()
 		switch p.Axis.Kind {
 		case StageAxis:
 			most = max(most, n)

@@ -41,7 +41,7 @@ func markFragments(axes []Axis) {
 	}
 }
 
-// panels rewrites the sums of MMA, and the factors of the sums around them, to
+// fillSharedTiles rewrites the sums of MMA, and the factors of the sums around them, to
 // reads of panels.
 func fillSharedTiles(st *State) error {
 	tile := st.Tile
@@ -245,7 +245,7 @@ func (f *panelFill) add(n int64, role plan.Role, at *ir.UOp) *ir.UOp {
 	return r
 }
 
-// sub-axes adds the n points of a value: threads, copies, a loop. It returns the
+// subAxes adds the n points of a value: threads, copies, a loop. It returns the
 // value in the panel.
 func (f *panelFill) subAxes(at *ir.UOp, n, threads int64) *ir.UOp {
 	a, value, stride := f.Arena, f.Arena.Index(0), int64(1)
@@ -415,5 +415,5 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *TileSide) {
 // BankBytes is the width of a bank of shared memory.
 const BankBytes = 4
 
-// isPanel reports a stage that is filled together with others.
+// IsSharedTile reports a stage that is filled together with others.
 func IsSharedTile(stage *ir.UOp) bool { return stage.Arg.(ir.StageArg).Space == ir.SpaceShared }

@@ -73,6 +73,7 @@ func startsWith(segments []plan.Segment, want ...plan.Segment) bool {
 	return slices.Equal(segments[:len(want)], want)
 }
 
+// Times is a product, of which a factor of 1 is left out.
 func Times(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 	if f, ok := x.Float(); ok && f == 1 || x.IsInt(1) {
 		return y

@@ -2,7 +2,6 @@ package shape
 
 import (
 	"slices"
-	"strconv"
 
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -139,7 +138,7 @@ func (h *hoister) panel(u *ir.UOp) *ir.UOp {
 		default:
 			index = append(index, a.Div(x.outer, a.Index(word)))
 		}
-		h.fresh = append(h.fresh, newAxis("h"+strconv.Itoa(len(h.fresh)), plan.StageAxis, x.z, x.segments))
+		h.fresh = append(h.fresh, h.stagePlan(x.z, x.segments))
 	}
 	return a.Load(a.Make(ir.OpStage, u.DType, ir.StageArg{}, src...), index...)
 }

@@ -30,7 +30,7 @@ func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 	}
 	free, err := plan.NewFree(sink)
 	if err != nil {
-		return sink // finish reports it
+		return sink // order-ranges reports it
 	}
 	arms := armConditions(nodes)
 	with := make(map[*ir.UOp]*ir.UOp)

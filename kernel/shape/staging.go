@@ -1,7 +1,6 @@
 package shape
 
 import (
-	"fmt"
 	"slices"
 
 	"tgc/internal/lists"
@@ -251,7 +250,7 @@ func (h *hoister) stage(u *ir.UOp) {
 	cuts := plan.Boundaries(a, u)
 	threads := h.st.Threads / h.threadsInside(u)
 	for k, z := range slices.Backward(ranges) {
-		p := newAxis(fmt.Sprintf("h%d", len(h.fresh)), plan.StageAxis, z, nil)
+		p := h.stagePlan(z, nil)
 		if k == len(ranges)-1 && !h.serial.Has(inner[k]) {
 			lanes := h.st.Desc.VectorBytes / u.DType.Size()
 			if h.holdsDot(u) || threads > 1 && points <= threads && holdsSum(u) {
@@ -278,15 +277,9 @@ func (h *hoister) threadsInside(u *ir.UOp) int64 {
 		if x.Op != ir.OpReduce || x.Arg.(ir.ReduceArg).Op == ir.OpInvalid || h.free.Of(x).Empty() {
 			continue
 		}
-		threads := int64(1)
 		if p := h.planOf(x.ReduceRange()); p != nil {
-			for _, s := range p.Segments {
-				if s.Role.IsThread() {
-					threads *= s.Size
-				}
-			}
+			most = max(most, p.Threads())
 		}
-		most = max(most, threads)
 	}
 	return most
 }

@@ -86,5 +86,5 @@ func axesLeft(sink *ir.UOp, axes []Axis) []Axis {
 	return lists.Filter(axes, func(p Axis) bool { return have[p.Axis.Range] })
 }
 
-// Errorf is the error of a plan that a kernel does not accept.
+// planError is the error of a plan that a kernel does not accept.
 func planError(format string, args ...any) error { return fmt.Errorf("kernel: plan: "+format, args...) }

@@ -38,18 +38,9 @@ type floatInteger struct {
 	most  int64
 }
 
-// floatSum is an i32 computed in f32; ok is false where a part of it could be no
-// exact f32.
+// floatSum is an i32 with a sum of MMA in it, computed in f32; ok is false where a part
+// of it could be no exact f32.
 func floatSum(st *State, u *ir.UOp) (f floatInteger, ok bool) {
-	a := st.Arena
-	if !sumsMatrix(st, u) {
-		b := st.bounds.Of(u)
-		f = floatInteger{a.Cast(u, ir.F32), max(b.Hi, -b.Lo)}
-		if u.Op == ir.OpCast {
-			f.value = a.Cast(u.Src[0], ir.F32)
-		}
-		return f, b.Within(-exactInteger, exactInteger)
-	}
 	switch u.Op {
 	case ir.OpReduce:
 		r := u.ReduceRange()
@@ -63,7 +54,7 @@ func floatSum(st *State, u *ir.UOp) (f floatInteger, ok bool) {
 		if !ok || !constant || !analyse.IsSum(u) || f.most > exactInteger/n {
 			return f, false
 		}
-		return floatInteger{a.Reduce(ir.OpAdd, f.value, r), f.most * n}, true
+		return floatInteger{st.Arena.Reduce(ir.OpAdd, f.value, r), f.most * n}, true
 	case ir.OpMul:
 		return floatProduct(st, u)
 	}
