@@ -37,7 +37,16 @@ func TestLanesDecideWhatIsStored(t *testing.T) {
 			y := pool(x, 2).RepeatInterleave(0, 2).RepeatInterleave(1, 2)
 			return y.Sub(y.MeanKeep(-1))
 		}},
-		{"a column of two and more is stored turned", 2, func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor {
+		{"a flipped row is stored before it is a column", 2, func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor {
+			return x.Flip(1).Transpose(0, 1)
+		}},
+		{"rows that a buffer names are stored before they are columns", 2, func(g *tensor.Graph, x *tensor.Tensor) *tensor.Tensor {
+			return x.Gather(0, tensor.FromSlice(g, make([]int32, 64), 64)).Transpose(0, 1)
+		}},
+		{"what stays in reach of a tile is turned where it is read", 1, func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor {
+			return x.AddScalar(1).Transpose(0, 1).Sqrt()
+		}},
+		{"columns turned in tiles may be read twice", 1, func(_ *tensor.Graph, x *tensor.Tensor) *tensor.Tensor {
 			y := x.Transpose(0, 1)
 			return y.Cut(tensor.Between(1, 64)).Sub(y.Cut(tensor.Between(0, 63)))
 		}},

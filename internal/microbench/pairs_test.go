@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"tgc/engine"
 	"tgc/internal/microbench"
+	"tgc/ir/program"
 	"tgc/runtime/devices"
 	"tgc/runtime/interp"
 	"tgc/target"
@@ -86,6 +88,31 @@ func TestKernelsOfRows(t *testing.T) {
 			}
 			if len(c.Fused.Kernels) != kernels {
 				t.Errorf("%s: kernels %v, want %d", name, c.Fused.Kernels, kernels)
+			}
+		}
+	}
+}
+
+// Rows that are stored in blocks of 64 are read side by side, tails too, and masks compare
+// positions in 32 bits.
+func TestLanesOfDigitsAndMasks(t *testing.T) {
+	for name, never := range map[string]string{"cumsum + rms norm": "= gather", "shift + rms norm": ":i64x"} {
+		for _, p := range microbench.Pairs(200, name) {
+			if p.Name != name {
+				continue
+			}
+			g, err := p.Graph(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := g.Compile(t.Context(), parseTarget(t, "llvm:x86-64-v4"), engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, k := range c.Kernels {
+				if text := program.Print(k.Program); strings.Contains(text, never) {
+					t.Errorf("%s: %q in\n%s", name, never, text)
+				}
 			}
 		}
 	}

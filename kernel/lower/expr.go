@@ -60,6 +60,10 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 		return l.lower(u.Src[0], at)
 	case ir.OpWhere:
 		return l.lowerWhere(u, at)
+	case ir.OpCmpLt:
+		if words := l.memory.comparedLanes(u, at); words != nil {
+			return l.lower(words, at)
+		}
 	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpCast:
 		if len(u.Src) == 1 && !l.mayPend(u) {
 			break

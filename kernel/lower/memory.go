@@ -58,10 +58,7 @@ func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 	case u.Op == ir.OpField:
 		return l.loadField(u, at)
 	}
-	address := l.addressOf(u)
-	if !l.block.onGPU() && len(l.movingTerms(address, at)) > 1 {
-		address = l.rejoined(address)
-	}
+	address := l.rejoinedLanes(l.addressOf(u), at)
 	if moving := l.movingTerms(address, at); !l.block.onGPU() && len(moving) > 0 {
 		if v, ok := l.loadInside(u, at); ok {
 			return v
@@ -81,28 +78,51 @@ func (l *memory) movingTerms(address *flatAddress, at coords) []ir.Term {
 	})
 }
 
+// rejoinedLanes is rejoined where lanes of a CPU would be gathered.
+func (l *memory) rejoinedLanes(address *flatAddress, at coords) *flatAddress {
+	if l.block.onGPU() || len(l.movingTerms(address, at)) < 2 {
+		return address
+	}
+	return l.rejoined(address)
+}
+
 // rejoined is an address with x in place of c*(x/c) + y%c, where y differs from x by so many
-// times c: lanes whose x are neighbours are then seen to be.
+// times c, as often as there are such digits: lanes whose x are neighbours are then seen to be.
 func (l *memory) rejoined(f *flatAddress) *flatAddress {
 	for _, rest := range f.form.Terms {
 		for _, quotient := range f.form.Terms {
-			x, y := rest.Atom, quotient.Atom
-			if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv || x.Src[1] != y.Src[1] {
-				continue
-			}
-			n, constant := x.Src[1].Int()
-			if !constant || n <= 0 || !l.congruent(x.Src[0], y.Src[0], n) {
-				continue
-			}
-			form, ok1 := f.form.Plus(ir.AtomForm(x), -rest.Coef)
-			form, ok2 := form.Plus(ir.AtomForm(y), -quotient.Coef)
-			form, ok3 := form.Plus(l.linear.Of(y.Src[0]), rest.Coef)
-			if quotient.Coef == n*rest.Coef && ok1 && ok2 && ok3 {
-				return &flatAddress{node: form.Build(l.Arena), form: form}
+			if form, ok := l.rejoinedDigits(f.form, rest, quotient); ok {
+				return l.rejoined(&flatAddress{node: form.Build(l.Arena), form: form})
 			}
 		}
 	}
 	return f
+}
+
+// rejoinedDigits is a form with one term in place of two digits of a position.
+func (l *memory) rejoinedDigits(f ir.LinearForm, rest, quotient ir.Term) (ir.LinearForm, bool) {
+	x, y := rest.Atom, quotient.Atom
+	if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv {
+		return f, false
+	}
+	n, constant := x.Src[1].Int()
+	whole, ok := l.quotientBy(y, n)
+	if !constant || n <= 0 || !ok || quotient.Coef != n*rest.Coef || !l.congruent(x.Src[0], whole, n) {
+		return f, false
+	}
+	form, ok1 := f.Plus(ir.AtomForm(x), -rest.Coef)
+	form, ok2 := form.Plus(ir.AtomForm(y), -quotient.Coef)
+	form, ok3 := form.Plus(l.linear.Of(whole), rest.Coef)
+	return form, ok1 && ok2 && ok3
+}
+
+// quotientBy is what y, a quotient by a multiple of n, is the quotient by n of: x/(n*m) is (x/m)/n.
+func (l *memory) quotientBy(y *ir.UOp, n int64) (*ir.UOp, bool) {
+	divisor, constant := y.Src[1].Int()
+	if !constant || n <= 0 || divisor <= 0 || divisor%n != 0 {
+		return nil, false
+	}
+	return l.Simplify.Do(l.Arena.Div(y.Src[0], l.Arena.Index(divisor/n))), true
 }
 
 // congruent reports x and y that differ by a multiple of n, with what is left of a position
@@ -224,6 +244,26 @@ func (l *memory) lanesApart(x *ir.UOp, at coords) (lanes, rest ir.LinearForm, ok
 		}
 	}
 	return lanes, rest, true
+}
+
+// comparedLanes is a comparison of positions in 32 bits with lanes on one side: one of a vector
+// that is known with a number that all lanes share, which takes a quarter of what sums of 64
+// bits take. nil: lanes are not known, or numbers may not fit.
+func (l *memory) comparedLanes(u *ir.UOp, at coords) *ir.UOp {
+	x, y := u.Src[0], u.Src[1]
+	if l.block.onGPU() || x.DType != ir.Idx || len(l.exprs.laneSubAxes(u, at)) == 0 {
+		return nil
+	}
+	a := l.Arena
+	lanes, rest, ok := l.lanesApart(l.Simplify.Do(a.Sub(y, x)), at)
+	if !ok || len(lanes.Terms) == 0 {
+		return nil
+	}
+	low, high := l.word(l.Simplify.Do(a.Sub(a.Index(0), rest.Build(a)))), l.word(lanes.Build(a))
+	if low.DType != ir.I32 || high.DType != ir.I32 {
+		return nil
+	}
+	return a.Lt(low, high)
 }
 
 // loadStep reads lanes of which the first ones have one element and all others the next:

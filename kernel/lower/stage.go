@@ -41,7 +41,7 @@ func (l *stager) loadStage(u *ir.UOp, at coords) val {
 	}
 	l.fillTogether(stage)
 	array := l.fillStage(stage, at)
-	return l.memory.read(l.memory.placeOf(array, l.readAddress(u), int64(stage.DType.Size()), at))
+	return l.memory.read(l.memory.placeOf(array, l.memory.rejoinedLanes(l.readAddress(u), at), int64(stage.DType.Size()), at))
 }
 
 // fillTogether fills, before the first read of a stage that depends on no loop,

@@ -57,21 +57,26 @@ func withTuples(s *state.State, m, b *state.Value) *ir.UOp {
 
 // softmaxPays compares the price of the tuples of b with that of their exponentials apart:
 // stored, these are an operand of a sum like any other, whose tiles use often what they
-// load. It matters where what they weigh has points of its own. Scores that are computed
-// (attention) are not priced: apart they would all be stored, which no memory may hold.
+// load. It matters where what they weigh has points of its own. Scores that are computed and
+// weigh something (attention) are not priced: apart they would all be stored, which no memory may hold.
 func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
-	if len(computed(s, m.Body.Src[0], s.Points(m.Ranges))) > 0 {
+	readers := reducesOver(s.Graph, m)
+	weighs := s.Opt.Profile.Lanes <= 1 || slices.ContainsFunc(readers, func(r *state.Value) bool { return s.Points(r.Ranges) > s.Points(m.Ranges) })
+	if weighs && len(computed(s, m.Body.Src[0], s.Points(m.Ranges))) > 0 {
 		return true
 	}
-	apart := s.Price(b.Body, b.StoreLoops())
+	apart, together := s.Price(b.Body, b.StoreLoops()), s.PriceUntiled(body, b.StoreLoops())
 	var reads state.Reads
 	state.CollectReads(b.Body, new(ir.Visited), &reads)
 	for _, id := range reads.Values {
 		if p := s.Values[id]; s.IsPointwise(p) && !p.Pinned && p.Target < 0 && reaches(s.Graph, p.Body, m.ID) {
 			apart += s.Price(p.Body, p.Ranges)
+			if !weighs && slices.ContainsFunc(s.Users[p.ID], func(id int) bool { return !slices.Contains(readers, s.Values[id]) }) {
+				together += s.Price(p.Body, p.Ranges) // others read it still
+			}
 		}
 	}
-	return s.Cheaper(m, s.PriceUntiled(body, b.StoreLoops()), apart)
+	return s.Cheaper(m, together, apart)
 }
 
 // fewestStored is the number of scores from which two launches more are little.

@@ -60,18 +60,22 @@ func (s *Exprs) Work(u *ir.UOp, axes []*ir.UOp) int64 {
 func (s *Exprs) foldCost(u *ir.UOp) int64 {
 	n := s.Points(BinderRanges(u))
 	if analyse.IsTuple(u) {
-		step := int64(1)
-		for _, x := range ir.Toposort(u.ReduceCombine()...) {
-			if cost := OperationCost(x.Op); cost == functionCost {
-				step += cost
-			}
-		}
-		return Saturate(n, step)
+		return Saturate(n, 1+CombineFunctions(u))
 	}
 	if x := u.Src[0]; u.DType == ir.I32 && u.Arg.(ir.ReduceArg).Op == ir.OpAdd && x.Op == ir.OpCast && x.Src[0].DType.Size() == 1 {
 		return (n + 3) / 4
 	}
 	return n
+}
+
+// CombineFunctions is the cost of the functions in a step of a tuple.
+func CombineFunctions(u *ir.UOp) (ops int64) {
+	for _, x := range ir.Toposort(u.ReduceCombine()...) {
+		if cost := OperationCost(x.Op); cost == functionCost {
+			ops += cost
+		}
+	}
+	return ops
 }
 
 // Times is how often a node is evaluated: the points of the closed ranges and

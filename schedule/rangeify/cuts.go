@@ -15,11 +15,12 @@ type reader struct {
 	apart     bool
 	expanded  bool
 	padded    bool // some way leads through PAD
+	turned    bool // some way makes rows of columns
 }
 
 // findCuts lists the pointwise tensors that become values, and says who reads each tensor.
 // With lanes, what lies elsewhere than side by side is a value wherever it is read several
-// times: whether it is stored is a question of its price.
+// times, or lies so twice over (a gather of columns): whether it is stored is a question of its price.
 func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
 	readers = make(map[*ir.UOp]*reader, len(order))
 	apart := make(map[*ir.UOp]bool) // what others than stages of rows read
@@ -35,7 +36,7 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 				r = &reader{}
 				readers[src] = r
 			}
-			r.add(throughMovement(u, src, readers[u]), raisesMultiplicity(shapes, u, k))
+			r.add(throughMovement(shapes, u, src, readers[u]), raisesMultiplicity(shapes, u, k))
 		}
 	}
 	trivial := make(map[*ir.UOp]int)
@@ -45,9 +46,9 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 		r := readers[u]
 		switch {
 		case r != nil && isTurned(shapes, u):
-			cut[u] = r.multiplies() || (lanes || namesEach(shapes, u)) && (r.several || r.apart)
+			cut[u] = r.multiplies() || (lanes || namesEach(shapes, u)) && (r.several || r.apart) || lanes && r.turned
 		case r != nil && isTransposed(shapes, u):
-			cut[u] = lanes && (r.several || r.apart) && !isPacked(u) && !r.multiplies()
+			cut[u] = lanes && (r.several || r.apart || r.padded || r.gathers()) && !isPacked(u) && !r.multiplies()
 		case r != nil && isInterleaved(shapes, u):
 			cut[u] = lanes
 		case u.Op == ir.OpStageRow:
@@ -55,7 +56,7 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 		case !apart[u] && u.Op.IsElementwise(): // steps of a row's stages
 		case r == nil || trivial[u] >= 0 || takesAll(shapes, u) || isOneHot(u, trivial):
 		case u.Op == ir.OpPad || u.Op == ir.OpFlip:
-			cut[u] = r.multiplies() && !repeats(shapes, u) // an operand of a tiled product is read as it lies
+			cut[u] = (r.multiplies() || lanes && r.turned && isStorage(u.Src[0])) && !repeats(shapes, u) // an operand of a tiled product is read as it lies
 		case (u.Op.IsElementwise() || u.Op == ir.OpGather) && !isStorage(u):
 			cut[u] = r.several || r.expanded || lanes && r.apart || r.padded && takesExpanded(shapes, u, trivial)
 		}
@@ -67,6 +68,9 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 func (r *reader) multiplies() bool {
 	return r.expanded && r.first != nil && r.first.Op == ir.OpMul
 }
+
+// gathers reports a tensor of which a buffer names rows or elements.
+func (r *reader) gathers() bool { return r.first != nil && r.first.Op == ir.OpGather }
 
 // stores reports a tensor that one assignment reads, and nothing else.
 func (r *reader) stores() bool {
@@ -112,17 +116,19 @@ func (r *reader) add(other reader, expanded bool) {
 	r.several, r.apart = r.several || other.several, r.apart || other.apart
 	r.expanded = r.expanded || other.expanded || expanded
 	r.padded = r.padded || other.padded
+	r.turned = r.turned || other.turned
 }
 
 // throughMovement is who reads the element of src, which u reads, when u only renames
 // positions, else u itself.
-func throughMovement(u, src *ir.UOp, of *reader) reader {
+func throughMovement(shapes *extents, u, src *ir.UOp, of *reader) reader {
 	if u.Op.IsMovement() || u.Op == ir.OpDetach {
 		var through reader
 		if of != nil {
 			through = *of
 		}
 		through.padded = through.padded || u.Op == ir.OpPad
+		through.turned = through.turned || isTransposed(shapes, u)
 		return through
 	}
 	return reader{first: u, as: src}

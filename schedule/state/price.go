@@ -66,7 +66,7 @@ func (s *State) priceWith(p *pricer, body *ir.UOp, loops []*ir.UOp) int64 {
 	p.State, p.loops, p.roots, p.inner = s, loops, make(map[rootKey]*level), make(map[levelKey]*level)
 	p.units, p.again, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
-	p.row = p.rowOf()
+	p.row, p.pointwise = p.rowOf(), p.Height(body) == 0 && len(p.staged) == 0
 	p.slow = p.slowAfter(body)
 	p.visit(body, nil)
 	p.shared = sum(p.shared, expr.Saturate(s.Points(loops), storeOps))
@@ -227,10 +227,19 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 		inside := p.inside(u, place, []*ir.UOp{loop}, reuse, place.staged)
 		inside.far = p.untiled && analyse.IsTuple(u)
 		p.takeLanes(v, loop, inside)
-		p.add(inside, 1)
+		p.add(inside, 1+p.combineFunctions(u, v))
 		p.visit(v, inside)
 		free = p.Free.Of(values[0])
 	}
+}
+
+// combineFunctions is what a tuple's first value costs each element of a CPU besides: what its
+// lanes have folded is rescaled.
+func (p *pricer) combineFunctions(u, value *ir.UOp) int64 {
+	if p.Opt.Profile.Lanes <= 1 || !analyse.IsTuple(u) || value != u.ReduceValues()[0] {
+		return 0
+	}
+	return expr.CombineFunctions(u)
 }
 
 // reuse is how often a register tile of a reduce uses what it loads: a tile has rows
