@@ -248,10 +248,14 @@ func (p *planner) rowCopies(w *operand) int64 {
 }
 
 // stageInvariant computes once per worker what the loop over k needs besides
-// the weight, unless that is a mere load.
+// the weight, unless that is a mere load. Lanes that are words of packed weights read it as it is.
 func (p *planner) stageInvariant(weights ...*operand) {
-	if i, ok := p.invariantAxis(weights); ok {
-		p.add(plan.STAGE, p.axes[i].Name, 0)
+	i, ok := p.invariantAxis(weights)
+	if !ok || p.packed() {
+		return
+	}
+	if stage := (plan.Opt{Kind: plan.STAGE, Axis: p.axes[i].Name}); !slices.Contains(p.opts, stage) {
+		p.opts = append(p.opts, stage)
 	}
 }
 

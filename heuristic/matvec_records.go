@@ -59,6 +59,7 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 		last := w.chain[len(w.chain)-1]
 		switch {
 		case p.done[last]:
+			p.stageInvariant(w)
 		case p.dotAxis(last):
 			p.stageInvariant(w)
 			p.unrollRecord(w, packedSteps/int64(len(distinct(weights))))

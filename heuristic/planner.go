@@ -135,6 +135,7 @@ func (p *planner) chain(axes []int, lanes, copies int64) (gotLanes, gotCopies in
 func (p *planner) streamSums(weights []*operand, words bool, each func(w *operand) (lanes, copies int64)) (how string) {
 	for _, w := range weights {
 		if p.done[w.chain[len(w.chain)-1]] {
+			p.stageInvariant(w) // a weight's offsets and minima stand in sums of their own
 			continue
 		}
 		if words && p.packs(w) {
