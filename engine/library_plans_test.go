@@ -1,11 +1,13 @@
 package engine_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"tgc/engine"
 	"tgc/ir"
+	"tgc/ir/program"
 	"tgc/target"
 	"tgc/tensor"
 )
@@ -95,5 +97,62 @@ func TestAttentionReadsItsValues(t *testing.T) {
 	}
 	if !found {
 		t.Error("no kernel is an attention")
+	}
+}
+
+// What library programs lose on a CPU of two cores unless it is seen to: rows of a batch that one
+// worker would take one after the other since their mean is one point; rows of a running sum that
+// each unit of a row would make again, and that lanes would gather; what lanes must run along.
+func TestLibraryPlansOnTwoCores(t *testing.T) {
+	desc, err := target.Parse("llvm:x86-64-v4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	desc.Cost.Workers = 2
+	for _, tt := range []struct {
+		name  string
+		build func(g *tensor.Graph) *tensor.Tensor
+		units []int64 // of its kernels
+		opts  string  // in the last one's plan
+	}{
+		{"cross-entropy of a batch", func(g *tensor.Graph) *tensor.Tensor {
+			return input(g, "x", 40, 3000).CrossEntropy(g.Input("labels", ir.I32, 40))
+		}, []int64{40, 1}, ""},
+		{"cross-entropy of a batch of few short rows", func(g *tensor.Graph) *tensor.Tensor {
+			return input(g, "x", 4, 30).CrossEntropy(g.Input("labels", ir.I32, 4))
+		}, []int64{1}, ""},
+		{"moving average", func(g *tensor.Graph) *tensor.Tensor {
+			sums := input(g, "x", 64, 1000).Cumsum(1)
+			return sums.SliceInts(1, 20, 980).Sub(sums.SliceInts(1, 0, 980))
+		}, []int64{64, 64 * 16, 64, 64}, ""},
+		{"windows as rows, turned into a panel", func(g *tensor.Graph) *tensor.Tensor {
+			rows := input(g, "x", 1, 16, 40, 40).Unfold(2, 3, 1).Unfold(3, 3, 1).Permute(0, 1, 4, 5, 2, 3).Reshape(144, 38*38)
+			return input(g, "w", 24, 144).MatMul(rows)
+		}, []int64{23}, "STAGE s1; VECTOR s1 64"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			g.Output("out", tt.build(g))
+			c, err := g.Compile(t.Context(), desc, engine.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var units []int64
+			for _, launch := range c.Launches {
+				for _, k := range launch {
+					units = append(units, k.Kernel.Program.Units())
+					if text := program.Print(k.Kernel.Program); tt.opts == "" && strings.Contains(text, "= gather") {
+						t.Errorf("%s gathers\n%s", k.Kernel.Name, text)
+					}
+				}
+			}
+			if !slices.Equal(units, tt.units) {
+				t.Errorf("units %v, want %v", units, tt.units)
+			}
+			last := c.Launches[len(c.Launches)-1]
+			if text := last[len(last)-1].Kernel.Plan.String(); !strings.Contains(text, tt.opts) {
+				t.Errorf("plan %q, want %q", text, tt.opts)
+			}
+		})
 	}
 }

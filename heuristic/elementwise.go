@@ -2,6 +2,7 @@ package heuristic
 
 import (
 	"fmt"
+	"slices"
 
 	"tgc/ir"
 	"tgc/kernel/plan"
@@ -54,8 +55,12 @@ func (p *planner) elementLanes(i int) (lanes, total int64) {
 	lanes = p.lanes(p.size(i), elementwiseRegisters*lanesOf(p.desc))
 	p.split(plan.VECTOR, i, lanes)
 	total = p.points(p.axesOf(plan.StoreAxis))
+	unit := unitOf(total, lanes)
+	if p.refills(i) {
+		unit = p.left(i) * lanes
+	}
 	if p.everyStore(i) {
-		p.split(plan.ROLL, i, run(p.left(i), max(unitOf(total, lanes)/lanes, 1)))
+		p.split(plan.ROLL, i, run(p.left(i), max(unit/lanes, 1)))
 	}
 	p.done[i] = true
 	return lanes, total
@@ -64,6 +69,13 @@ func (p *planner) elementLanes(i int) (lanes, total int64) {
 // unitOf is how many of some points a work unit has, lanes at least.
 func unitOf(total, lanes int64) int64 {
 	return min(max(total/elementwiseUnits, lanes), elementwiseUnit)
+}
+
+// refills reports stages that every unit along an axis would fill for itself, where other axes have
+// units for all workers: a running sum less itself some points before.
+func (p *planner) refills(i int) bool {
+	return slices.ContainsFunc(p.stages, func(s *ir.UOp) bool { return !p.free.Of(s).Has(i) }) &&
+		p.points(p.axesOf(plan.StoreAxis)) >= p.size(i)*int64(p.desc.Cost.Workers)
 }
 
 // streamBytes is the size from which a result is stored past the caches: larger

@@ -64,11 +64,19 @@ func (a *analysis) turnedColumns(w *operand) *operand {
 		if slices.ContainsFunc(o.chain, func(k int) bool { return !a.constant(k) || !a.plainReduce(k) }) || a.lastStore(o.reuse) < 0 {
 			continue
 		}
-		if 4*a.turnedUses(o, i) >= 3*a.points(o.chain) {
+		if uses := a.turnedUses(o, i); 4*uses >= 3*a.points(o.chain) || uses > 0 && a.shortRuns(o) {
 			return o
 		}
 	}
 	return nil
+}
+
+// shortRuns reports a matrix of which neighbours along the sum lie side by side in runs shorter
+// than a register: the windows of an image as rows, say, whose lanes would be gathered by each
+// tile of rows. Two Zen 4 cores, 24 x 144 x 1444: 1,200 us along the sum, 220 turned.
+func (a *analysis) shortRuns(w *operand) bool {
+	k := w.chain[len(w.chain)-1]
+	return slices.ContainsFunc(a.cuts[a.axes[k].Range], func(n int64) bool { return n < lanesOf(a.desc) })
 }
 
 // turnedUses is how many rows read a panel of turned columns in one work unit: where the

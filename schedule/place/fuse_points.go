@@ -28,7 +28,7 @@ func FusePoints(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "points are read more than once", state.Number{Name: "uses", Value: int64(len(list))}, state.Number{Name: "readers", Value: int64(len(s.Users[p.ID]))})
 		return false
 	}
-	if crowded(s, p) {
+	if crowded(s, p) || losesWorkers(s, p, list) {
 		return false
 	}
 	if stagesElsewhere(s, p, list) {
@@ -44,4 +44,27 @@ func FusePoints(s *state.State, p *state.Value) bool {
 	}
 	s.Record(p, true, "every point is read once", state.Number{Name: "points", Value: s.Points(p.Ranges)})
 	return true
+}
+
+// losesWorkers reports that a reader folds the points of p, which are folds themselves, in fewer
+// work units than p has: the loss of each row of a batch takes a worker, their mean is one point.
+// What is then made one after the other must cost no more than a launch.
+func losesWorkers(s *state.State, p *state.Value, uses []state.PlacedUse) bool {
+	if !s.FactsOf(p.Body).Reduce {
+		return false
+	}
+	most := max(s.Opt.Profile.Workers, 1)
+	for _, u := range uses {
+		if u.Binder == nil || u.Binder.Op != ir.OpReduce {
+			continue
+		}
+		units := rowsOf(s.Exprs, u) * gridChunks(s, max(s.Bounds.Of(u.Binder.ReduceRange().Src[0]).Hi, 1))
+		before, after := min(most, s.Points(p.Ranges)), min(most, units)
+		work := s.Work(p.Body, p.Ranges)
+		if lost := work/after - work/before; lost > s.Opt.Profile.Launch {
+			s.Record(p, false, "workers would wait for few rows", state.Number{Name: "lost", Value: lost}, state.Number{Name: "launch", Value: s.Opt.Profile.Launch}, state.Number{Name: "units", Value: units})
+			return true
+		}
+	}
+	return false
 }

@@ -88,7 +88,7 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		s.Record(v, false, "enough parallel points", state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel})
 		return 1
 	}
-	splits := min(max(p.GridSplits, extent/max(p.GridPiece, 1)), (p.Parallel+parallel-1)/parallel, extent/max(p.GridChunk, 2)) // a chunk of 1 would have no range
+	splits := min((p.Parallel+parallel-1)/parallel, gridChunks(s, extent))
 	if splits < 2 {
 		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
 		return 1
@@ -101,6 +101,15 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 	s.Record(v, true, "parts", state.Number{Name: "splits", Value: splits}, state.Number{Name: "extent", Value: extent},
 		state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel}, state.Number{Name: "work", Value: work}, state.Number{Name: "edge", Value: p.LaunchEdge})
 	return splits
+}
+
+// gridChunks is how many chunks a reduce of an extent is cut into at most, 1 where the target cuts none.
+func gridChunks(s *state.State, extent int64) int64 {
+	p := &s.Opt.Profile
+	if p.GridSplits < 2 {
+		return 1
+	}
+	return max(min(max(p.GridSplits, extent/max(p.GridPiece, 1)), extent/max(p.GridChunk, 2)), 1) // a chunk of 1 would have no range
 }
 
 // clusters is how many blocks share a softmax anyway, in one kernel: with clusters on more than
