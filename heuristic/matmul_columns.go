@@ -73,7 +73,7 @@ func (a *analysis) turnedColumns(w *operand) *operand {
 
 // shortRuns reports a matrix of which neighbours along the sum lie side by side in runs shorter
 // than a register: the windows of an image as rows, say, whose lanes would be gathered by each
-// tile of rows. Two Zen 4 cores, 24 x 144 x 1444: 1,200 us along the sum, 220 turned.
+// tile of rows. Two Zen 4 cores, 24 x 144 x 1444: 1,200 us along the sum, 80 turned.
 func (a *analysis) shortRuns(w *operand) bool {
 	k := w.chain[len(w.chain)-1]
 	return slices.ContainsFunc(a.cuts[a.axes[k].Range], func(n int64) bool { return n < lanesOf(a.desc) })

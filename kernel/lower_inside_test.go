@@ -68,3 +68,31 @@ func TestDigitsOfCongruentPositions(t *testing.T) {
 		}
 	}
 }
+
+// Lanes along rows of an image that is wider than they are: at most two runs of neighbours, which
+// are loaded as such; rows shorter than the lanes have more.
+func TestLanesGoOnInTheNextRow(t *testing.T) {
+	for _, c := range []struct {
+		rows, length, width, step int64
+		gather                    bool
+	}{
+		{rows: 5, length: 38, width: 40, step: 1},
+		{rows: 7, length: 16, width: 19, step: 1},
+		{rows: 3, length: 31, width: 64, step: 2},
+		{rows: 9, length: 12, width: 14, step: 1, gather: true},
+		{rows: 4, length: 21, width: 21, step: 1},
+	} {
+		b := newBuilder()
+		n := c.rows * c.length
+		x, out := b.param(0, ir.F32, 3, c.rows+1, c.width), b.param(1, ir.F32, 3, n)
+		k, i := b.rng(3), b.rng(n)
+		down := b.Add(b.Div(i, b.n(c.length)), b.Div(k, b.n(2)))
+		along := b.Mul(b.n(c.step), b.Mod(i, b.n(c.length)))
+		sink := b.sink(b.Store(out, b.Load(x, k, down, along), list(k, i), list(k, i)))
+		p := lowerText(t, b, sink, "VECTOR s1 16", avx512)
+		compare(t, b.Arena, sink, p, plan.Plan{}, nil)
+		if text := program.Print(p); strings.Contains(text, "gather") != c.gather {
+			t.Errorf("%+v:\n%s", c, text)
+		}
+	}
+}

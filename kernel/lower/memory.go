@@ -66,6 +66,9 @@ func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 		if v, ok := l.loadStep(u, moving, at); ok {
 			return v
 		}
+		if v, ok := l.loadTwoRuns(u, address, at); ok {
+			return v
+		}
 	}
 	return l.read(l.placeOf(l.base(buf), address, int64(u.DType.Size()), at))
 }
@@ -270,7 +273,7 @@ func (l *memory) comparedLanes(u *ir.UOp, at coords) *ir.UOp {
 // an index divided by at least as many as there are lanes. Two loads and a choice take
 // the place of a gather.
 func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
-	a, subAxes, quotient := l.Arena, l.exprs.laneSubAxes(u, at), moving[0].Atom
+	subAxes, quotient := l.exprs.laneSubAxes(u, at), moving[0].Atom
 	others := slices.ContainsFunc(l.addressOf(u).form.Terms, func(t ir.Term) bool {
 		return t.Atom != quotient && len(l.exprs.laneSubAxes(t.Atom, at)) > 0
 	})
@@ -282,9 +285,7 @@ func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
 		return val{}, false
 	}
 	offsets := l.staticOffsets(lanes.Terms, subAxes, at)
-	divisor, constant := quotient.Src[1].Int()
-	last := offsets[len(offsets)-1]
-	if !constant || last > divisor || offsets[0] != 0 || slices.Min(offsets) < 0 || slices.Max(offsets) > last {
+	if divisor, constant := quotient.Src[1].Int(); !constant || !within(offsets, divisor) {
 		return val{}, false
 	}
 	load := func(lane int) val {
@@ -292,8 +293,72 @@ func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
 		l.exprs.setLane(point, subAxes, lane)
 		return l.exprs.settle(l.exprs.lower(u, point))
 	}
-	first := a.Lt(l.word(lanes.Build(a)), l.word(l.Simplify.Do(a.Sub(quotient.Src[1], a.Mod(rest.Build(a), quotient.Src[1])))))
-	return l.exprs.alu(ir.OpWhere, u.DType, l.exprs.settle(l.exprs.lower(first, at)), load(0), load(len(offsets)-1)), true
+	return l.choose(u.DType, lanes, rest, quotient.Src[1], load(0), load(len(offsets)-1), at), true
+}
+
+// within reports that the first lane has the least offset and the last one the largest, which is
+// at most so many: they meet two quotients by that number at most.
+func within(offsets []int64, most int64) bool {
+	last := offsets[len(offsets)-1]
+	return last <= most && offsets[0] == 0 && slices.Min(offsets) == 0 && slices.Max(offsets) == last
+}
+
+// choose is one value in the lanes that have the first lane's quotient by n of a position, and the
+// other one in those that have the last lane's.
+func (l *memory) choose(dtype ir.DType, lanes, rest ir.LinearForm, n *ir.UOp, first, last val, at coords) val {
+	a := l.Arena
+	inFirst := a.Lt(l.word(lanes.Build(a)), l.word(l.Simplify.Do(a.Sub(n, a.Mod(rest.Build(a), n)))))
+	return l.exprs.alu(ir.OpWhere, dtype, l.exprs.settle(l.exprs.lower(inFirst, at)), first, last)
+}
+
+// loadTwoRuns reads lanes along a row and on into the next one, which begins further on: the
+// quotient and the rest of a position, in rows apart. Each of the two runs is loaded as if all
+// lanes were its own, within what they span together, and lanes choose.
+func (l *memory) loadTwoRuns(u *ir.UOp, f *flatAddress, at coords) (val, bool) {
+	for _, rest := range f.form.Terms {
+		for _, quotient := range f.form.Terms {
+			x, y := rest.Atom, quotient.Atom
+			if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv || x.Src[0] != y.Src[0] || x.Src[1] != y.Src[1] {
+				continue
+			}
+			n, constant := x.Src[1].Int()
+			whole, gap, ok := l.gapOfRows(f.form, rest, quotient, n)
+			if !constant || !ok || gap <= 0 || rest.Coef <= 0 || len(l.movingTerms(&flatAddress{form: whole}, at)) > 0 {
+				continue
+			}
+			return l.chooseRuns(u, whole, x, gap, at)
+		}
+	}
+	return val{}, false
+}
+
+// gapOfRows is an address whose rows of n lie one after the other, and how far apart they are instead.
+func (l *memory) gapOfRows(f ir.LinearForm, rest, quotient ir.Term, n int64) (whole ir.LinearForm, gap int64, ok bool) {
+	whole, ok1 := f.Plus(ir.AtomForm(rest.Atom), -rest.Coef)
+	whole, ok2 := whole.Plus(ir.AtomForm(quotient.Atom), -quotient.Coef)
+	whole, ok3 := whole.Plus(l.linear.Of(rest.Atom.Src[0]), rest.Coef)
+	return whole, quotient.Coef - n*rest.Coef, ok1 && ok2 && ok3 && n > 0
+}
+
+// chooseRuns is what loadTwoRuns reads at an address, to which the quotient of a position by
+// the length of a row adds a gap for each row.
+func (l *memory) chooseRuns(u *ir.UOp, whole ir.LinearForm, position *ir.UOp, gap int64, at coords) (val, bool) {
+	a, length := l.Arena, position.Src[1]
+	lanes, rest, ok := l.lanesApart(position.Src[0], at)
+	if !ok {
+		return val{}, false
+	}
+	offsets := l.staticOffsets(lanes.Terms, l.exprs.laneSubAxes(position, at), at)
+	if n, constant := length.Int(); !constant || !within(offsets, n) {
+		return val{}, false
+	}
+	first := rest.Build(a)
+	run := func(lane int64) val {
+		row := l.Simplify.Do(a.Mul(a.Div(a.Add(first, a.Index(lane)), length), a.Index(gap)))
+		form, _ := whole.Plus(l.linear.Of(row), 1)
+		return l.read(l.placeOf(l.base(u.Src[0]), &flatAddress{node: form.Build(a), form: form}, int64(u.DType.Size()), at))
+	}
+	return l.choose(u.DType, lanes, rest, length, run(0), run(offsets[len(offsets)-1]), at), true
 }
 
 // word is an index in 32 bits where it is proven to fit, of which a register has twice as
