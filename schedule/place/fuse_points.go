@@ -1,6 +1,8 @@
 package place
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/schedule/state"
 )
@@ -50,7 +52,8 @@ func FusePoints(s *state.State, p *state.Value) bool {
 // work units than p has: the loss of each row of a batch takes a worker, their mean is one point.
 // What is then made one after the other must cost no more than a launch.
 func losesWorkers(s *state.State, p *state.Value, uses []state.PlacedUse) bool {
-	if !s.FactsOf(p.Body).Reduce {
+	symbolic := func(r *ir.UOp) bool { _, constant := r.Src[0].Int(); return !constant }
+	if !s.FactsOf(p.Body).Reduce || slices.ContainsFunc(p.Ranges, symbolic) { // caches of all sizes are one kernel
 		return false
 	}
 	most := max(s.Opt.Profile.Workers, 1)
