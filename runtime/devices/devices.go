@@ -61,6 +61,12 @@ func (d *Device) AllocWhole(ctx context.Context, bytes int64) (runtime.Memory, e
 	return runtime.AllocWhole(ctx, d.Device, bytes)
 }
 
+// ImportSource is that of the device, where it has one: see runtime.SourceImporter. Without it interleaved rows lay
+// in small pages of Go's heap.
+func (d *Device) ImportSource(ctx context.Context, source runtime.Source) (runtime.Memory, error) {
+	return runtime.ImportSource(ctx, d.Device, source)
+}
+
 // Names lists the names that Open takes.
 func Names() string {
 	var names []string
