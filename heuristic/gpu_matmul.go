@@ -34,11 +34,12 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	}
 	chosen := gpuMatrix(a, weights, w)
 	if few {
-		matrix, vector := chosen.priced, gpuMatvec(a, weights)
-		if !chosen.record.Applied || vector.priced.Prices != nil && vector.priced.preferred(matrix, a.knobs.BlockThreads) {
-			vector.priced.Prices = cheapest(matrix.Prices, vector.priced.Prices)
-			return vector
+		other := gpuMatvec(a, weights)
+		if !chosen.record.Applied || other.priced.Prices != nil && other.priced.preferred(chosen.priced, a.knobs.BlockThreads) {
+			chosen, other = other, chosen
 		}
+		chosen.priced.Prices = cheapest(other.priced.Prices, chosen.priced.Prices)
+		return chosen
 	}
 	if chosen.record.Applied {
 		return chosen

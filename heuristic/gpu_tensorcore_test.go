@@ -78,3 +78,27 @@ func (b *builder) heads(tokens, rows, groups, heads, size int64) *ir.UOp {
 	product := b.Mul(b.Load(x, t, g, h, j), b.Cast(b.Load(w, n, g, h, j), ir.F32))
 	return b.sink(b.Store(out, b.sum(product, g, h, j), []*ir.UOp{t, n}, []*ir.UOp{t, n}))
 }
+
+// A product of few uses has prices of both ways to make it, whichever is cheaper: kernels of a launch agree by them.
+func TestPricesOfBothWays(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90")
+	won := 0
+	for _, format := range []string{"Q6_K", "IQ3_S", "IQ2_XXS"} {
+		for _, rows := range []int64{512, 14336} {
+			b := newBuilder()
+			sink := b.matmul(format, 4, rows, 4096, variant{})
+			both, vector := choose(t, b, sink, desc, heuristic.Knobs{}), choose(t, b, sink, desc, heuristic.Knobs{NoMatrices: true})
+			if strings.Contains(both.Plan.String(), "MMA") {
+				won++
+			}
+			for threads, price := range vector.Prices {
+				if least, ok := both.Prices[threads]; !ok || least > price {
+					t.Errorf("%s, %d rows: blocks of %d threads at %g ns, want at most %g", format, rows, threads, least, price)
+				}
+			}
+		}
+	}
+	if won == 0 {
+		t.Error("matrix instructions are nowhere cheaper")
+	}
+}
