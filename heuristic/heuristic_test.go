@@ -10,6 +10,7 @@ import (
 	"tgc/heuristic"
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/packed"
 	"tgc/target"
 )
 
@@ -174,7 +175,7 @@ var testTargets = []string{"llvm:x86-64-v4", "llvm:x86-64-v3", "llvm:x86-64-v2",
 func TestFamilies(t *testing.T) {
 	for _, f := range families {
 		for _, name := range testTargets {
-			b := newBuilder()
+			b := &builder{Arena: ir.NewArena()}
 			c := choose(t, b, f.big(b), mustTarget(t, name), heuristic.Knobs{})
 			if got, _, _ := strings.Cut(c.Why, ":"); got != f.heuristic {
 				t.Errorf("%s on %s: %s, want %s\n%s", f.name, name, c.Why, f.heuristic, recordLines(c.Records))
@@ -190,7 +191,7 @@ func TestFamilies(t *testing.T) {
 // of the results.
 func TestSumsOfWindows(t *testing.T) {
 	for _, name := range testTargets[:2] {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		if c := choose(t, b, b.windowSums(512, 2048, 5), mustTarget(t, name), heuristic.Knobs{}); !strings.HasPrefix(c.Why, "reduce:") || !strings.HasPrefix(c.Plan.String(), "VECTOR s0") {
 			t.Errorf("%s: %s, %s", name, c.Why, c.Plan)
 		}
@@ -210,7 +211,7 @@ func TestProductWithItself(t *testing.T) {
 				t.Errorf("rows %v on %s: %s\n%s", rows, name, c.Why, recordLines(c.Records))
 			}
 			if desc.Kind != target.GPU {
-				b := newBuilder()
+				b := &builder{Arena: ir.NewArena()}
 				small := b.gram(37, rows)
 				checkPlan(t, b.Arena, small, choose(t, b, small, desc, heuristic.Knobs{}).Plan, desc, nil)
 			}
@@ -234,7 +235,7 @@ func TestPlansCompute(t *testing.T) {
 				continue // evaluating the kernel takes a second
 			}
 			t.Run(f.name+"/"+name, func(t *testing.T) {
-				b := newBuilder()
+				b := &builder{Arena: ir.NewArena()}
 				sink := f.small(b)
 				desc := mustTarget(t, name)
 				c := choose(t, b, sink, desc, heuristic.Knobs{})
@@ -257,11 +258,11 @@ func TestPlansCompute(t *testing.T) {
 func TestMetamorphic(t *testing.T) {
 	desc := mustTarget(t, "llvm:x86-64-v4")
 	for _, format := range []string{"Q6_K", "Q8_0", "Q4_0", "IQ4_NL", "F16"} {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		want := choose(t, b, b.matvec(format, 2048, 2048, variant{}), desc, heuristic.Knobs{})
 		for bits := 1; bits < 64; bits++ {
 			v := variant{cast: bits&1 != 0, swap: bits&2 != 0, norm: bits&4 != 0, bias: bits&8 != 0, residual: bits&16 != 0, spread: bits&32 != 0}
-			b := newBuilder()
+			b := &builder{Arena: ir.NewArena()}
 			got := choose(t, b, b.matvec(format, 2048, 2048, v), desc, heuristic.Knobs{})
 			// A folded norm brings STAGE of its product and, where its sum has a range
 			// of its own, lanes for that.
@@ -274,7 +275,7 @@ func TestMetamorphic(t *testing.T) {
 		}
 	}
 	for _, v := range []variant{{cast: true}, {swap: true}, {bias: true}, {spread: true}, {cast: true, swap: true, bias: true}} {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		want := choose(t, b, b.matmul("Q6_K", 128, 2048, 2048, variant{}), desc, heuristic.Knobs{})
 		b = newBuilder()
 		got := choose(t, b, b.matmul("Q6_K", 128, 2048, 2048, v), desc, heuristic.Knobs{})
@@ -288,7 +289,7 @@ func TestMetamorphic(t *testing.T) {
 func TestPermutedAxes(t *testing.T) {
 	desc := mustTarget(t, "llvm:x86-64-v4")
 	plan := func(permuted bool) heuristic.Choice {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		x, out := b.param(0, ir.F32, 2048), b.param(2, ir.F32, 32, 64)
 		h, e, r := b.rng(32), b.rng(64), b.rng(2048)
 		row := b.Add(b.Mul(h, b.Index(64)), e)
@@ -319,7 +320,7 @@ func TestKnobs(t *testing.T) {
 		{heuristic.Knobs{BlockSize: 8}, "matvec", "PACK r0; ROLL s0 8; PREFETCH p1 8192; FMA"},
 		{heuristic.Knobs{BlockSize: 8, RowsPerThread: 2}, "matvec", "PACK r0; UPCAST s0 2; ROLL s0 8; PREFETCH p1 8192; FMA"},
 	} {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		c := choose(t, b, b.matvec("Q6_K", 2048, 2048, variant{}), desc, tt.knobs)
 		if got, _, _ := strings.Cut(c.Why, ":"); got != tt.why || c.Plan.String() != tt.plan {
 			t.Errorf("%+v: %s\n\t%s\nwant %s\n\t%s", tt.knobs, c.Why, c.Plan, tt.why, tt.plan)
@@ -340,14 +341,14 @@ func TestKnobs(t *testing.T) {
 func TestGPUPlans(t *testing.T) {
 	desc := mustTarget(t, "ptx:sm_90a")
 	for _, f := range families {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		c := choose(t, b, f.big(b), desc, heuristic.Knobs{})
 		if got, _, _ := strings.Cut(c.Why, ":"); got != f.heuristic {
 			t.Errorf("%s: %s, want %s\n%s", f.name, c.Why, f.heuristic, recordLines(c.Records))
 		}
 	}
 	// A thread holds 8 of 2048 values in front of the rows, in both stages.
-	b := newBuilder()
+	b := &builder{Arena: ir.NewArena()}
 	c := choose(t, b, b.integers(2048, 2048), desc, heuristic.Knobs{BlockSize: 8, ThreadsPerRow: 32, RowsPerThread: 1})
 	if want := "VECTOR r1 8; WARP r1 4; LOCAL z0 64; VECTOR r3 8; WARP r3 4; VECTOR z2 8; LOCAL z2 4; LOCAL z1 64"; !strings.Contains(c.Plan.String(), want) {
 		t.Errorf("plan %s, want %s in it", c.Plan, want)
@@ -380,7 +381,7 @@ func TestReducesOfAnyLength(t *testing.T) {
 		{96, "WARP r0 32; UNROLL r0 3; FMA"}, {1009, "WARP r0 32; GROUP r0 8"}, {4099, "WARP r0 32; GROUP r0 8"}, {50257, "WARP r0 32; GROUP r0 32; UNROLL"},
 	} {
 		for name, build := range map[string]func(*builder, int64, int64) *ir.UOp{"sums": (*builder).rowSums, "maxima": (*builder).rowMaxima} {
-			b := newBuilder()
+			b := &builder{Arena: ir.NewArena()}
 			sink := build(b, 1, c.length)
 			plan := choose(t, b, sink, desc, heuristic.Knobs{}).Plan
 			if !strings.Contains(plan.String(), c.want) {
@@ -393,7 +394,7 @@ func TestReducesOfAnyLength(t *testing.T) {
 
 // The text says what and how much.
 func TestWhy(t *testing.T) {
-	b := newBuilder()
+	b := &builder{Arena: ir.NewArena()}
 	c := choose(t, b, b.matvec("Q6_K", 8192, 2048, variant{norm: true, gate: true}), mustTarget(t, "llvm:x86-64-v4"), heuristic.Knobs{})
 	want := "matvec: W p1 [8192 x 2048] Q6_K 13.8 MB, p6 [8192 x 2048] Q6_K 13.8 MB streamed once, x 16.4 KB reused; lanes are words of packed bytes"
 	if c.Why != want {
@@ -419,7 +420,7 @@ func TestReasons(t *testing.T) {
 		{func(b *builder) *ir.UOp { return b.matmul("Q6_K", 16, 512, 512, variant{}) }, map[string]string{"matvec": "reused", "matmul": "reuses-weight"}},
 		{func(b *builder) *ir.UOp { return b.attention(8, 4, 4096, 64, 0) }, map[string]string{"matvec": "no-sum", "attention": "private-range"}},
 	} {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		c := choose(t, b, tt.build(b), desc, heuristic.Knobs{})
 		for name, reason := range tt.reason {
 			i := slices.IndexFunc(c.Records, func(r heuristic.Record) bool { return r.Heuristic == name })
@@ -435,7 +436,7 @@ func TestDeterminism(t *testing.T) {
 	for _, f := range families {
 		first := ""
 		for range 5 {
-			b := newBuilder()
+			b := &builder{Arena: ir.NewArena()}
 			b.rng(3) // other ids
 			text := fmt.Sprint(choose(t, b, f.big(b), mustTarget(t, "llvm:x86-64-v4"), heuristic.Knobs{}))
 			if first == "" {
@@ -467,7 +468,7 @@ func TestRefusedPlans(t *testing.T) {
 		{"ptx:sm_90", heuristic.Knobs{}, []string{"matvec", "reduce", "fallback", "empty"}},
 		{"ptx:sm_90", heuristic.Knobs{ThreadsPerRow: 64}, []string{"matvec", "matvec without knobs", "reduce", "reduce without knobs", "fallback", "fallback without knobs", "empty"}},
 	} {
-		b := newBuilder()
+		b := &builder{Arena: ir.NewArena()}
 		sink, desc := b.matvec("F32", 2048, 2048, variant{}), mustTarget(t, tt.target)
 		c := choose(t, b, sink, desc, tt.knobs)
 		var got []string
@@ -490,5 +491,23 @@ func TestRefusedPlans(t *testing.T) {
 	}
 	if _, err := heuristic.ChooseNext(nil, nil, nil, heuristic.Knobs{}, heuristic.Choice{}, errors.New("unknown")); err == nil {
 		t.Error("the next of no choice")
+	}
+}
+
+// Interleaved rows are one stream, which some cores follow faster where nothing is asked for; weights in the file's
+// order are asked for everywhere.
+func TestRecordsAskedFor(t *testing.T) {
+	for _, c := range []struct {
+		cpu     string
+		records int
+		asks    bool
+	}{{"llvm:znver4", packed.MostRecordBits, false}, {"llvm:znver5", packed.MostRecordBits, true}, {"llvm:znver4", 0, true}} {
+		for _, format := range []string{"Q4_0", "Q6_K"} {
+			b := newBuilder()
+			chosen := choose(t, b, b.matvec(format, 2048, 2048, variant{}), mustTarget(t, c.cpu).WithRecords(c.records), heuristic.Knobs{})
+			if asks := strings.Contains(chosen.Plan.String(), "PREFETCH"); asks != c.asks {
+				t.Errorf("%s, records of %d bits, %s: plan %s", c.cpu, c.records, format, chosen.Plan)
+			}
+		}
 	}
 }

@@ -288,9 +288,13 @@ func readsOperand(u *ir.UOp, w *operand) bool {
 
 // finish adds what every streaming plan has.
 func (p *planner) finish(weights []*operand) {
-	if p.desc.PrefetchBytes > 0 {
-		for _, w := range distinct(weights) {
-			p.add(plan.PREFETCH, w.name(), int64(p.desc.PrefetchBytes))
+	for _, w := range distinct(weights) {
+		ahead := p.desc.PrefetchBytes
+		if p.inRecords(w) {
+			ahead = p.desc.PrefetchRows
+		}
+		if ahead > 0 {
+			p.add(plan.PREFETCH, w.name(), int64(ahead))
 		}
 	}
 	p.fma()

@@ -7,6 +7,7 @@ import (
 	"tgc/ir/program"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/packed"
 	"tgc/target"
 )
 
@@ -60,5 +61,29 @@ func TestPrefetchTwice(t *testing.T) {
 				t.Error("the text parses as another program")
 			}
 		})
+	}
+}
+
+// Words of weights that lie beside each other in a record are one stream: its lines are asked for once.
+func TestWordsAskedForOnce(t *testing.T) {
+	for name, want := range map[string]int{"Q5_K": 10, "Q6_K": 11} { // 15 and 17 where each field of them is asked for
+		chosen, err := plan.Parse("VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &builder{Arena: ir.NewArena()}
+		p, err := kernel.Lower(b.Arena, packedMatvec(b, name, 32, 512, false), chosen, target.ForCPU("znver5", nil, 1).WithRecords(packed.MostRecordBits))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		p.Body.Each(func(in *program.Instr) {
+			if in.Op == program.Prefetch {
+				asked++
+			}
+		})
+		if asked != want {
+			t.Errorf("%s: the loops ask for %d lines, want %d", name, asked, want)
+		}
 	}
 }

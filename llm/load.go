@@ -57,19 +57,20 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 }
 
 // recordsFor decides whether a CPU reads weights whose rows are interleaved, by what the modes
-// gain, where memory has room for them beside the file. One Zen 5 core, decode, GB/s of a matrix in the file's order and in records: exact Q4_0 17
-// and 34, Q4_K 18 and 26, Q6_K 25 and 26. In int8, where a sum has few lanes to fold at its end, it depends on
-// the core (target.Desc.RecordDots). A copy of the weights is made in memory, in large pages.
+// gain, where memory has room for them beside the file. A copy of the weights is made in memory, in large pages. One Zen 5 core, decode,
+// GB/s of a matrix in the file's order and in records: exact Q4_0 17 and 34, Q4_K 18 and 26, Q6_K 25 and 26. In int8 all
+// types gain where bytes have dots (target.Desc.RecordDots): one Zen 4 core, tokens a second of LLaMA 1B's layers, Q6_K
+// 104 and 188, Q4_K_M 137 and 253, Q4_0 143 and 303, Qwen2.5's Q5_K_M 104 and 187, Qwen3's Q8_0 133 and 173.
 //
-// Wider weights than packed.RecordBits pay in exact mode where they are whole bytes, on cores of the same kind: Qwen3 0.6B Q8_0
-// 19.2 and 19.6 tokens a second in the file's order, 20.8 and 21.1 in records.
+// Wider weights than packed.RecordBits pay in exact mode where they are whole bytes (there Q8_0 100 and 165), and all where the
+// core follows the stream of records by itself (Q6_K 80 and 109, Q5_K_M 94 and 104).
 func recordsFor(f *gguf.File, chosen engine.Records, desc *target.Desc, mode nn.Numeric, bytes int64) engine.Records {
 	switch {
 	case chosen != engine.RecordsByPrice:
 		return chosen
 	case !desc.CanInterleave() || !roomFor(bytes):
 		return engine.RecordsNever
-	case mode == nn.Exact && desc.RecordDots && allWholeBytes(f):
+	case mode == nn.Exact && desc.RecordDots && (desc.PrefetchRows == 0 || allWholeBytes(f)):
 		return packed.MostRecordBits
 	case mode == nn.Exact:
 		return engine.RecordsAlways

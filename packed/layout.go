@@ -23,25 +23,67 @@ type Placement struct {
 //	Base + row*RowStride + block*BlockStride + j/Run*RunStride + j%Run*Size
 //
 // where rows are in tiles, row/Tile*TileStride + row%Tile*RowStride takes the place of
-// row*RowStride.
+// row*RowStride, and where runs do not follow each other at one distance, the digits of j/Run
+// with their strides take the place of j/Run*RunStride.
 type FieldPlace struct {
 	Base, RowStride, BlockStride, RunStride, Run, Size int64
-	Tile, TileStride                                   int64 // 0: rows are not in tiles
+	Tile, TileStride                                   int64   // 0: rows are not in tiles
+	Digits                                             []Digit // of j/Run, from the lowest; none: one of RunStride
+}
+
+// Digit is n/Unit%Count of a number n, a step of which moves an address by Stride bytes.
+type Digit struct{ Unit, Count, Stride int64 }
+
+// digitsOf writes numbers, of which the first is 0, as sums over digits of their positions in the list; false where
+// they are no such sums.
+func digitsOf(numbers []int64) (list []Digit, ok bool) {
+	n := int64(len(numbers))
+	for unit := int64(1); unit < n; {
+		d := Digit{Unit: unit, Count: 1, Stride: numbers[unit]}
+		for unit*d.Count < n && numbers[unit*d.Count] == d.Count*d.Stride {
+			d.Count++
+		}
+		list = append(list, d)
+		unit *= d.Count
+	}
+	for i, number := range numbers {
+		if (FieldPlace{Digits: list}).runAt(int64(i)) != number {
+			return nil, false
+		}
+	}
+	return list, true
+}
+
+// runAt is where run n of a block lies, from the first one.
+func (p FieldPlace) runAt(n int64) (at int64) {
+	if len(p.Digits) == 0 {
+		return n * p.RunStride
+	}
+	for _, d := range p.Digits {
+		at += n / d.Unit % d.Count * d.Stride
+	}
+	return at
 }
 
 // At is the address for numbers.
 func (p FieldPlace) At(row, block, j int64) int64 {
 	if p.Tile > 0 {
-		return p.Base + row/p.Tile*p.TileStride + row%p.Tile*p.RowStride + block*p.BlockStride + j/p.Run*p.RunStride + j%p.Run*p.Size
+		return p.Base + row/p.Tile*p.TileStride + row%p.Tile*p.RowStride + block*p.BlockStride + p.runAt(j/p.Run) + j%p.Run*p.Size
 	}
-	return p.Base + row*p.RowStride + block*p.BlockStride + j/p.Run*p.RunStride + j%p.Run*p.Size
+	return p.Base + row*p.RowStride + block*p.BlockStride + p.runAt(j/p.Run) + j%p.Run*p.Size
 }
 
 // Address is the address as an Idx expression.
 func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
 	times := func(x *ir.UOp, n int64) *ir.UOp { return a.Mul(x, a.Index(n)) }
 	within := times(j, p.Size)
-	if p.RunStride != p.Run*p.Size {
+	switch {
+	case len(p.Digits) > 0:
+		within = times(a.Mod(j, a.Index(p.Run)), p.Size)
+		for _, d := range p.Digits {
+			within = a.Add(within, times(a.Mod(a.Div(j, a.Index(p.Run*d.Unit)), a.Index(d.Count)), d.Stride))
+		}
+	case p.RunStride != p.Run*p.Size:
 		within = a.Add(times(a.Div(j, a.Index(p.Run)), p.RunStride), times(a.Mod(j, a.Index(p.Run)), p.Size))
 	}
 	rows := times(row, p.RowStride)
@@ -56,7 +98,11 @@ func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
 // which a run of count elements starts, when count divides Run.
 func (p FieldPlace) Align(count, limit int64) int64 {
 	align := limit
-	for _, step := range []int64{p.Base, p.TileStride, p.RowStride, p.BlockStride, p.RunStride, count * p.Size} {
+	steps := []int64{p.Base, p.TileStride, p.RowStride, p.BlockStride, p.RunStride, count * p.Size}
+	for _, d := range p.Digits {
+		steps = append(steps, d.Stride)
+	}
+	for _, step := range steps {
 		for step%align != 0 {
 			align /= 2
 		}

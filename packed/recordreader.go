@@ -61,6 +61,7 @@ func (r *RecordReader) readAt(p []byte, offset int64) (n int, err error) {
 func (r *RecordReader) tile(tile int64, out []byte) {
 	block := int64(r.format.BlockBytes)
 	row := r.blocks * block
+	runs := r.runs()
 	first := tile * RecordRows
 	if first+RecordRows > r.rows {
 		clear(out)
@@ -68,24 +69,37 @@ func (r *RecordReader) tile(tile int64, out []byte) {
 	for number := range r.blocks {
 		for i := range r.format.Fields {
 			fd, place := &r.format.Fields[i], &r.records.Fields[i]
-			to := out[number*place.BlockStride+place.Base:][:int64(fd.Bytes())*RecordRows]
+			to := out[number*place.BlockStride+place.Base : (number+1)*place.BlockStride]
 			for lane := range min(RecordRows, r.rows-first) {
-				interleave(to[lane*place.RowStride:], r.data[(first+lane)*row+number*block:][:block], fd, place)
+				interleave(to[lane*place.RowStride:], r.data[(first+lane)*row+number*block:][:block], fd, place, runs[i])
 			}
 		}
 	}
 }
 
+// runs lists, for each field, where its runs lie in a record.
+func (r *RecordReader) runs() [][]int64 {
+	list := make([][]int64, len(r.format.Fields))
+	for i, place := range r.records.Fields {
+		for n := range int64(r.format.Fields[i].Count) / place.Run {
+			list[i] = append(list[i], place.runAt(n))
+		}
+	}
+	return list
+}
+
 // interleave writes a field of one block with the distance that other rows leave.
-func interleave(to, block []byte, fd *Field, place *FieldPlace) {
+func interleave(to, block []byte, fd *Field, place *FieldPlace, runs []int64) {
 	run, stride := fd.run()
 	size, step := int(place.Size), int(place.RunStride)
 	for first := 0; first < fd.Count; first += run {
 		from := block[fd.Offset+first/run*stride:][:run*size]
 		switch {
 		case place.Run == recordWord && run%recordWord == 0:
-			to := to[first/recordWord*step:]
-			for at := 0; len(from) >= recordWord; at += step {
+			for _, at := range runs[first/recordWord:] {
+				if len(from) < recordWord {
+					break
+				}
 				binary.LittleEndian.PutUint32(to[at:], binary.LittleEndian.Uint32(from))
 				from = from[recordWord:]
 			}
@@ -103,7 +117,7 @@ func interleave(to, block []byte, fd *Field, place *FieldPlace) {
 		default:
 			for j := range run {
 				at := int64(first + j)
-				copy(to[at/place.Run*place.RunStride+at%place.Run*place.Size:][:size], from[j*size:])
+				copy(to[runs[at/place.Run]+at%place.Run*place.Size:][:size], from[j*size:])
 			}
 		}
 	}

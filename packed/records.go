@@ -15,13 +15,14 @@ const RecordRows = 16
 // of 32 bits holds.
 const recordWord = 4
 
-// Records interleaves rows for CPUs. A record holds one block of each of RecordRows rows,
-// field after field; a vector of it holds the same elements of all these rows, so that lanes
-// are rows: scales are vectors, sums are never folded over lanes, and a tile of rows is read
-// as one stream. Rows past the last are zero.
+// Records interleaves rows for CPUs. A record holds one block of each of RecordRows rows; a
+// vector of it holds the same elements of all these rows, so that lanes are rows: scales are
+// vectors, sums are never folded over lanes, and a tile of rows is read as one stream. Scales come first, field after
+// field, then the words of weights in the order in which a sweep over the weights reads them (recordWords): what is
+// read out of the order of addresses is not what a core expects next. Rows past the last are zero.
 //
-//	bytes of weights   [j/4][row][j%4]
 //	scales, minima     [j][row]
+//	bytes of weights   [j/4][row][j%4]
 var Records Layout = records{}
 
 type records struct{}
@@ -32,12 +33,13 @@ func (records) Place(f *Format, rows, blocksPerRow int64) Placement {
 	record := int64(f.BlockBytes) * RecordRows
 	tiles := (rows + RecordRows - 1) / RecordRows
 	p := Placement{Bytes: tiles * blocksPerRow * record}
+	words, orders := record-f.recordWordBytes(), recordWords()[f.Name]
 	at := int64(0)
 	for i := range f.Fields {
 		fd := &f.Fields[i]
 		run := fd.recordRun(f)
 		size := int64(fd.DType.Size())
-		p.Fields = append(p.Fields, FieldPlace{
+		place := FieldPlace{
 			Base:        at,
 			Tile:        RecordRows,
 			TileStride:  blocksPerRow * record,
@@ -46,8 +48,17 @@ func (records) Place(f *Format, rows, blocksPerRow int64) Placement {
 			RunStride:   RecordRows * run * size,
 			Run:         run,
 			Size:        size,
-		})
-		at += int64(fd.Bytes()) * RecordRows
+		}
+		switch order := orders[fd.Name]; {
+		case run == recordWord && order.digits != nil:
+			place.Base, place.Digits = words+order.first, order.digits
+		case run == recordWord:
+			place.Base = words
+			words += int64(fd.Bytes()) * RecordRows
+		default:
+			at += int64(fd.Bytes()) * RecordRows
+		}
+		p.Fields = append(p.Fields, place)
 	}
 	return p
 }
@@ -96,11 +107,8 @@ var inWords = sync.OnceValue(func() map[string]bool {
 })
 
 func (f *Format) masksWords() bool {
-	a := ir.NewArena()
-	buf := a.Make(ir.OpParam, ir.U8, ir.ParamArg{Format: f.Name}, a.Index(RecordRows), a.Index(int64(f.BlockElems)))
-	k := a.Range(0, a.Index(int64(f.BlockElems)))
 	words := false
-	for _, u := range ir.Toposort(f.Decode(a, buf, a.Index(0), k)) {
+	for _, u := range f.decoded() {
 		switch {
 		case u.Op == ir.OpLoad:
 			return false
@@ -117,6 +125,14 @@ func (f *Format) masksWords() bool {
 		}
 	}
 	return words
+}
+
+// decoded is the expression of a weight of one row of blocks, of which k is the only range, sources first.
+func (f *Format) decoded() []*ir.UOp {
+	a := ir.NewArena()
+	buf := a.Make(ir.OpParam, ir.U8, ir.ParamArg{Format: f.Name}, a.Index(RecordRows), a.Index(int64(f.BlockElems)))
+	k := a.Range(0, a.Index(int64(f.BlockElems)))
+	return ir.Toposort(f.Decode(a, buf, a.Index(0), k))
 }
 
 // indexAt is an index of the one range that it depends on.

@@ -100,3 +100,45 @@ func BenchmarkRecords(b *testing.B) {
 		})
 	}
 }
+
+// TestWordsInOrder: words that make weights together are one run of bytes, and the runs follow each other as
+// the weights do.
+func TestWordsInOrder(t *testing.T) {
+	several := 0
+	for _, f := range All() {
+		if !f.Interleaves([]int64{RecordRows, int64(f.BlockElems)}, MostRecordBits) {
+			continue
+		}
+		reads := f.wordReads()
+		several += min(len(reads)-1, 1)
+		fewest, place := "", Records.Place(f, RecordRows, 1)
+		for i := range f.Fields {
+			if name := f.Fields[i].Name; reads[name] != nil && (fewest == "" || slices.Max(reads[name]) < slices.Max(reads[fewest])) {
+				fewest = name
+			}
+		}
+		next := place.Bytes - f.recordWordBytes()
+		for group := range slices.Max(reads[fewest]) + 1 {
+			beside := make(map[int64]bool)
+			for i := range f.Fields {
+				for k, word := range reads[f.Fields[i].Name] {
+					if reads[fewest][k] == group {
+						beside[place.Fields[i].At(0, 0, word*recordWord)] = true
+					}
+				}
+			}
+			for at := range beside {
+				if at < next || at >= next+int64(len(beside))*RecordRows*recordWord {
+					t.Errorf("%s: a word of group %d lies at %d, the group's %d words from %d on", f.Name, group, at, len(beside), next)
+				}
+			}
+			next += int64(len(beside)) * RecordRows * recordWord
+		}
+		if next != place.Bytes {
+			t.Errorf("%s: words end at %d of %d", f.Name, next, place.Bytes)
+		}
+	}
+	if several != 3 {
+		t.Errorf("%d types have several fields of words, want Q3_K, Q5_K and Q6_K", several)
+	}
+}

@@ -86,6 +86,10 @@ const EmulatedTiles = "tiles-emulated"
 // (Desc.PrefetchTwice). Model 207, C, one thread and two, share of a plain read: rows interleaved, 8 KiB ahead into the first
 // cache Q8_0 exact 0.82 0.81, Q4_0 0.75 0.70; 16 KiB ahead into the second and 1 KiB into the first 0.91 0.87, 0.82 0.80.
 // In whole steps Q8_0 exact gains 4 % (14 of 16 pairs), Q4_0 2 % (10 of 15), int8 nothing (12 of 27); on Zen 4 int8 falls from 0.82 to 0.66.
+//
+// Of interleaved rows some cores' own prefetchers fetch more than instructions can ask for (cpuName.follows): those lines wait in the
+// few places that the first cache has for what it misses. Zen 4 (a plain read 31 GB/s; a matrix in the second cache 47 to 99), int8,
+// one thread, GB/s at none and 8 KiB ahead: Q4_0 35.7 and 26.9, Q8_0 34.1 and 27.0, Q4_K 25.6 and 22.0.
 const prefetchBytes = 8192
 
 // Caches of a core that is only named: those that the levels' machines have at least. Who knows
@@ -121,19 +125,23 @@ func ForCPU(name string, features []string, cores int) *Desc {
 			level = levels[i]
 		}
 	}
-	return level.describe(set, cores).WithCaches(row.l1, row.l2)
+	d := level.describe(set, cores).WithCaches(row.l1, row.l2)
+	if row.follows {
+		d.PrefetchRows = 0
+	}
+	return d
 }
 
 func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 	d := &Desc{
 		Name: "llvm:" + l.name, Kind: CPU, VectorBytes: l.vectorBytes, VectorRegs: l.vectorRegs, FMA: l.fma,
 		WarpSize: 1, MaxThreads: 1, CacheL1Bytes: assumedL1, CacheL2Bytes: assumedL2,
-		PrefetchBytes: prefetchBytes, Cost: l.cost, Tuning: tuningCPU(),
+		PrefetchBytes: prefetchBytes, PrefetchRows: prefetchBytes, Cost: l.cost, Tuning: tuningCPU(),
 	}
 	d.Cost.Workers = max(cores, 1)
 	seen := ""
-	d.RecordDots = set[recordDotsFeature] && l.vectorBytes == 64
-	d.PrefetchTwice = d.RecordDots
+	d.RecordDots = set["avx512vnni"] && l.vectorBytes == 64
+	d.PrefetchTwice = set[twiceFeature] && l.vectorBytes == 64
 	for _, c := range cpuContractions {
 		if !set[c.feature] || l.vectorBytes < c.bytes || l.vectorBytes > c.bytes && c.bytes != 64 {
 			continue
@@ -147,12 +155,8 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 	return d
 }
 
-// recordDotsFeature tells the cores whose dots of bytes run faster from interleaved rows: Intel's since
-// Sapphire Rapids. No count of instructions does: records take fewer of them everywhere. Decode in int8, one core, ms
-// a token in the file's order and in records: on Intel's model 207 Qwen3 0.6B Q8_0 48.8 and 41.8, 1.7B Q4_K_M 84.8
-// and 74.3, LLaMA 1B Q4_0 63.9 and 53.7, Q4_K_M 60.5 and 54.6, Q6_K 76.5 and 77.4; on Zen 4 a layer of
-// LLaMA 1B with a small head Q8_0 3.7 and 5.9, Q4_K 3.4 and 4.6, Q4_0 3.2 and 4.9.
-const recordDotsFeature = "avx512fp16"
+// twiceFeature tells the cores that read what becomes floats faster when it is asked for twice: Intel's since Sapphire Rapids.
+const twiceFeature = "avx512fp16"
 
 // CanInterleave reports a target on which weights in records pay: the words of a record's rows
 // are one register.
@@ -187,7 +191,8 @@ func hasAll(set map[string]bool, needs []string) bool {
 type cpuName struct {
 	arm      bool
 	features []string
-	l1, l2   int // bytes of a core's caches, 0 where those of its level's machines are assumed
+	l1, l2   int  // bytes of a core's caches, 0 where those of its level's machines are assumed
+	follows  bool // what reads one stream is faster where nothing is asked for: see prefetchBytes
 }
 
 var (
@@ -216,7 +221,7 @@ var cpuNames = map[string]cpuName{
 	"znver1":         {features: featuresV3},
 	"znver2":         {features: featuresV3},
 	"znver3":         {features: featuresV3},
-	"znver4":         {features: featuresBF16},
+	"znver4":         {features: featuresBF16, follows: true},
 	"znver5":         {features: featuresBF16},
 	"skylake-avx512": {features: featuresV4},
 	"cascadelake":    {features: featuresVNNI},

@@ -31,11 +31,12 @@ func (l *memory) openPrefetch(i int) {
 }
 
 // stream is an access that moves along a loop: how many bytes an iteration reads. field: the
-// fields of a record lie apart, and each is asked for where it is read.
+// scales of a record lie apart from its words of weights, and each is asked for where it is read.
 type stream struct {
-	load  *ir.UOp
-	bytes int64
-	field bool
+	load    *ir.UOp
+	bytes   int64
+	field   bool
+	weights bool // words of weights, which lie together
 }
 
 // streamed finds the accesses of a buffer that move along the loop just opened, all their other
@@ -61,10 +62,11 @@ func (l *memory) streamed(slot, i int) (list []stream) {
 		if coef := addr.form.Coef(l.Ranges[i]); coef > 0 {
 			s := stream{load: u, bytes: coef * step}
 			if fd := l.recordField(u); fd != nil {
-				if s.field = true; slices.ContainsFunc(list, func(o stream) bool { return o.load.Arg == u.Arg }) {
+				span, weights := l.format(u.Arg.(ir.FieldArg).Format).RecordSpan(fd)
+				if s.field, s.weights = true, weights; slices.ContainsFunc(list, func(o stream) bool { return o.load.Arg == u.Arg || weights && o.weights }) {
 					continue
 				}
-				s.bytes = min(s.bytes, int64(fd.Bytes())*packed.RecordRows)
+				s.bytes = min(s.bytes, span)
 			}
 			list = append(list, s)
 		}
