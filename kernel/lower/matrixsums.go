@@ -96,9 +96,7 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, 
 			at[tile.Point] = a.Add(copies, a.Index(plan.ColumnCopies*k))
 		}
 		of := p.Simplify.Do(a.Substitute(columns, at))
-		t := columnTile{product: a.Mul(m.rows, of), columns: of}
-		t.columns = narrowest(p, of)
-		m.tiles = append(m.tiles, t)
+		m.tiles = append(m.tiles, columnTile{product: a.Mul(m.rows, of), columns: narrowest(p, of)})
 	}
 	m.rows = narrowest(p, m.rows)
 	return m, nil

@@ -59,7 +59,7 @@ func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 		return l.loadField(u, at)
 	}
 	address := l.rejoinedLanes(l.addressOf(u), at)
-	if moving := l.movingTerms(address, at); !l.block.onGPU() && len(moving) > 0 {
+	if moving := l.movingTerms(address.form, at); !l.block.onGPU() && len(moving) > 0 {
 		if v, ok := l.loadInside(u, at); ok {
 			return v
 		}
@@ -73,17 +73,54 @@ func (l *memory) lowerLoad(u *ir.UOp, at coords) val {
 	return l.read(l.placeOf(l.base(buf), address, int64(u.DType.Size()), at))
 }
 
+// Positions that a reshape has taken apart. An address then has digits of a position p: rests p%n and quotients
+// p/n, along which neighbouring lanes have no fixed distance where a row ends. Where the digits are those of rows
+// one after the other, the address is the position again; else lanes that meet two rows are two loads and a choice.
+
 // movingTerms are the terms of an address by which its lanes have no fixed distance: such
 // lanes are gathered.
-func (l *memory) movingTerms(address *flatAddress, at coords) []ir.Term {
-	return slices.DeleteFunc(slices.Clone(address.form.Terms), func(t ir.Term) bool {
+func (l *memory) movingTerms(address ir.LinearForm, at coords) []ir.Term {
+	return slices.DeleteFunc(slices.Clone(address.Terms), func(t ir.Term) bool {
 		return l.exprs.isStatic(t.Atom) || len(l.exprs.laneSubAxes(t.Atom, at)) == 0
 	})
 }
 
+// digits are two terms of an address: the rest of a position by n, and a quotient.
+type digits struct {
+	rest, quotient ir.Term
+	n              int64
+}
+
+// digitsOf lists the pairs of an address.
+func digitsOf(f ir.LinearForm) (list []digits) {
+	for _, rest := range f.Terms {
+		if rest.Atom.Op != ir.OpFloorMod {
+			continue
+		}
+		n, constant := rest.Atom.Src[1].Int()
+		for _, quotient := range f.Terms {
+			if constant && n > 0 && quotient.Atom.Op == ir.OpFloorDiv {
+				list = append(list, digits{rest, quotient, n})
+			}
+		}
+	}
+	return list
+}
+
+// joined is an address with x, as often as the rest, in place of both digits; ok is false where x is nil.
+func (l *memory) joined(f ir.LinearForm, d digits, x *ir.UOp) (form ir.LinearForm, ok bool) {
+	if x == nil {
+		return f, false
+	}
+	f, ok1 := f.Plus(ir.AtomForm(d.rest.Atom), -d.rest.Coef)
+	f, ok2 := f.Plus(ir.AtomForm(d.quotient.Atom), -d.quotient.Coef)
+	f, ok3 := f.Plus(l.linear.Of(x), d.rest.Coef)
+	return f, ok1 && ok2 && ok3
+}
+
 // rejoinedLanes is rejoined where lanes of a CPU would be gathered.
 func (l *memory) rejoinedLanes(address *flatAddress, at coords) *flatAddress {
-	if l.block.onGPU() || len(l.movingTerms(address, at)) < 2 {
+	if l.block.onGPU() || len(l.movingTerms(address.form, at)) < 2 {
 		return address
 	}
 	return l.rejoined(address)
@@ -92,40 +129,26 @@ func (l *memory) rejoinedLanes(address *flatAddress, at coords) *flatAddress {
 // rejoined is an address with x in place of c*(x/c) + y%c, where y differs from x by so many
 // times c, as often as there are such digits: lanes whose x are neighbours are then seen to be.
 func (l *memory) rejoined(f *flatAddress) *flatAddress {
-	for _, rest := range f.form.Terms {
-		for _, quotient := range f.form.Terms {
-			if form, ok := l.rejoinedDigits(f.form, rest, quotient); ok {
-				return l.rejoined(&flatAddress{node: form.Build(l.Arena), form: form})
-			}
+	for _, d := range digitsOf(f.form) {
+		if form, ok := l.joined(f.form, d, l.wholeOf(d)); ok {
+			return l.rejoined(&flatAddress{node: form.Build(l.Arena), form: form})
 		}
 	}
 	return f
 }
 
-// rejoinedDigits is a form with one term in place of two digits of a position.
-func (l *memory) rejoinedDigits(f ir.LinearForm, rest, quotient ir.Term) (ir.LinearForm, bool) {
-	x, y := rest.Atom, quotient.Atom
-	if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv {
-		return f, false
-	}
-	n, constant := x.Src[1].Int()
-	whole, ok := l.quotientBy(y, n)
-	if !constant || n <= 0 || !ok || quotient.Coef != n*rest.Coef || !l.congruent(x.Src[0], whole, n) {
-		return f, false
-	}
-	form, ok1 := f.Plus(ir.AtomForm(x), -rest.Coef)
-	form, ok2 := form.Plus(ir.AtomForm(y), -quotient.Coef)
-	form, ok3 := form.Plus(l.linear.Of(whole), rest.Coef)
-	return form, ok1 && ok2 && ok3
-}
-
-// quotientBy is what y, a quotient by a multiple of n, is the quotient by n of: x/(n*m) is (x/m)/n.
-func (l *memory) quotientBy(y *ir.UOp, n int64) (*ir.UOp, bool) {
+// wholeOf is the x of digits c*(x/c) + y%c; nil for others. x/(c*m) is (x/m)/c.
+func (l *memory) wholeOf(d digits) *ir.UOp {
+	y := d.quotient.Atom
 	divisor, constant := y.Src[1].Int()
-	if !constant || n <= 0 || divisor <= 0 || divisor%n != 0 {
-		return nil, false
+	if !constant || divisor <= 0 || divisor%d.n != 0 || d.quotient.Coef != d.n*d.rest.Coef {
+		return nil
 	}
-	return l.Simplify.Do(l.Arena.Div(y.Src[0], l.Arena.Index(divisor/n))), true
+	x := l.Simplify.Do(l.Arena.Div(y.Src[0], l.Arena.Index(divisor/d.n)))
+	if !l.congruent(d.rest.Atom.Src[0], x, d.n) {
+		return nil
+	}
+	return x
 }
 
 // congruent reports x and y that differ by a multiple of n, with what is left of a position
@@ -150,6 +173,85 @@ func (l *memory) withoutRests(form ir.LinearForm) ir.LinearForm {
 		}
 	}
 	return form
+}
+
+// loadStep reads lanes of which the first ones have one element and all others the next:
+// an index divided by at least as many as there are lanes. Two loads and a choice take
+// the place of a gather.
+func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
+	subAxes, quotient := l.exprs.laneSubAxes(u, at), moving[0].Atom
+	others := slices.ContainsFunc(l.addressOf(u).form.Terms, func(t ir.Term) bool {
+		return t.Atom != quotient && len(l.exprs.laneSubAxes(t.Atom, at)) > 0
+	})
+	if others || quotient.Op != ir.OpFloorDiv {
+		return val{}, false
+	}
+	c, ok := l.crossingOf(quotient, at)
+	if !ok {
+		return val{}, false
+	}
+	load := func(lane int) val {
+		point := slices.Clone(at)
+		l.exprs.setLane(point, subAxes, lane)
+		return l.exprs.settle(l.exprs.lower(u, point))
+	}
+	return l.choose(u.DType, c, load(0), load(l.exprs.laneCount(subAxes)-1), at), true
+}
+
+// loadTwoRuns reads lanes along a row and on into the next one, which begins further on: both
+// digits of a position, in rows apart. Each of the two runs is loaded as if all lanes were its
+// own, within what they span together, and lanes choose.
+func (l *memory) loadTwoRuns(u *ir.UOp, f *flatAddress, at coords) (val, bool) {
+	a := l.Arena
+	for _, d := range digitsOf(f.form) {
+		x, y, gap := d.rest.Atom, d.quotient.Atom, d.quotient.Coef-d.n*d.rest.Coef
+		if x.Src[0] != y.Src[0] || x.Src[1] != y.Src[1] || gap <= 0 || d.rest.Coef <= 0 {
+			continue
+		}
+		whole, joined := l.joined(f.form, d, x.Src[0])
+		c, known := l.crossingOf(y, at)
+		if !joined || !known || len(l.movingTerms(whole, at)) > 0 {
+			continue
+		}
+		run := func(lane int64) val {
+			row := l.Simplify.Do(a.Mul(a.Div(a.Add(c.first, a.Index(lane)), y.Src[1]), a.Index(gap)))
+			form, _ := whole.Plus(l.linear.Of(row), 1)
+			return l.read(l.placeOf(l.base(u.Src[0]), &flatAddress{node: form.Build(a), form: form}, int64(u.DType.Size()), at))
+		}
+		return l.choose(u.DType, c, run(0), run(c.last), at), true
+	}
+	return val{}, false
+}
+
+// crossing is how the lanes of a position meet two quotients at most: those of the first and of
+// the last lane, which have the least position and the largest.
+type crossing struct {
+	first   *ir.UOp // the first lane's position
+	last    int64   // of the last lane, from the first one on
+	inFirst *ir.UOp // whether a lane has the first one's quotient
+}
+
+// crossingOf is that of a quotient; ok is false where lanes are not known, or may meet more.
+func (l *memory) crossingOf(quotient *ir.UOp, at coords) (c crossing, ok bool) {
+	position, n := quotient.Src[0], quotient.Src[1]
+	lanes, rest, ok := l.lanesApart(position, at)
+	if !ok {
+		return c, false
+	}
+	offsets := l.staticOffsets(lanes.Terms, l.exprs.laneSubAxes(quotient, at), at)
+	last := offsets[len(offsets)-1]
+	if most, constant := n.Int(); !constant || last > most || offsets[0] != 0 || slices.Min(offsets) < 0 || slices.Max(offsets) > last {
+		return c, false
+	}
+	a, first := l.Arena, rest.Build(l.Arena)
+	left := l.Simplify.Do(a.Sub(n, a.Mod(first, n))) // of the first lane's row
+	return crossing{first, last, a.Lt(l.word(lanes.Build(a)), l.word(left))}, true
+}
+
+// choose is one value in the lanes that have the first lane's quotient, and the other one in
+// those that have the last lane's.
+func (l *memory) choose(dtype ir.DType, c crossing, first, last val, at coords) val {
+	return l.exprs.alu(ir.OpWhere, dtype, l.exprs.settle(l.exprs.lower(c.inFirst, at)), first, last)
 }
 
 // loadInside reads neighbouring lanes of which some may be outside of a buffer: each
@@ -181,7 +283,7 @@ func (l *memory) loadInside(u *ir.UOp, at coords) (val, bool) {
 	}
 	sum := l.Simplify.Do(l.rowMajor(extents, index, false))
 	address := l.rejoined(&flatAddress{node: sum, form: l.linear.Of(sum)})
-	if len(l.movingTerms(address, at)) > 0 {
+	if len(l.movingTerms(address.form, at)) > 0 {
 		return val{}, false
 	}
 	size := u.DType.Size()
@@ -267,98 +369,6 @@ func (l *memory) comparedLanes(u *ir.UOp, at coords) *ir.UOp {
 		return nil
 	}
 	return a.Lt(low, high)
-}
-
-// loadStep reads lanes of which the first ones have one element and all others the next:
-// an index divided by at least as many as there are lanes. Two loads and a choice take
-// the place of a gather.
-func (l *memory) loadStep(u *ir.UOp, moving []ir.Term, at coords) (val, bool) {
-	subAxes, quotient := l.exprs.laneSubAxes(u, at), moving[0].Atom
-	others := slices.ContainsFunc(l.addressOf(u).form.Terms, func(t ir.Term) bool {
-		return t.Atom != quotient && len(l.exprs.laneSubAxes(t.Atom, at)) > 0
-	})
-	if others || quotient.Op != ir.OpFloorDiv {
-		return val{}, false
-	}
-	lanes, rest, ok := l.lanesApart(quotient.Src[0], at)
-	if !ok {
-		return val{}, false
-	}
-	offsets := l.staticOffsets(lanes.Terms, subAxes, at)
-	if divisor, constant := quotient.Src[1].Int(); !constant || !within(offsets, divisor) {
-		return val{}, false
-	}
-	load := func(lane int) val {
-		point := slices.Clone(at)
-		l.exprs.setLane(point, subAxes, lane)
-		return l.exprs.settle(l.exprs.lower(u, point))
-	}
-	return l.choose(u.DType, lanes, rest, quotient.Src[1], load(0), load(len(offsets)-1), at), true
-}
-
-// within reports that the first lane has the least offset and the last one the largest, which is
-// at most so many: they meet two quotients by that number at most.
-func within(offsets []int64, most int64) bool {
-	last := offsets[len(offsets)-1]
-	return last <= most && offsets[0] == 0 && slices.Min(offsets) == 0 && slices.Max(offsets) == last
-}
-
-// choose is one value in the lanes that have the first lane's quotient by n of a position, and the
-// other one in those that have the last lane's.
-func (l *memory) choose(dtype ir.DType, lanes, rest ir.LinearForm, n *ir.UOp, first, last val, at coords) val {
-	a := l.Arena
-	inFirst := a.Lt(l.word(lanes.Build(a)), l.word(l.Simplify.Do(a.Sub(n, a.Mod(rest.Build(a), n)))))
-	return l.exprs.alu(ir.OpWhere, dtype, l.exprs.settle(l.exprs.lower(inFirst, at)), first, last)
-}
-
-// loadTwoRuns reads lanes along a row and on into the next one, which begins further on: the
-// quotient and the rest of a position, in rows apart. Each of the two runs is loaded as if all
-// lanes were its own, within what they span together, and lanes choose.
-func (l *memory) loadTwoRuns(u *ir.UOp, f *flatAddress, at coords) (val, bool) {
-	for _, rest := range f.form.Terms {
-		for _, quotient := range f.form.Terms {
-			x, y := rest.Atom, quotient.Atom
-			if x.Op != ir.OpFloorMod || y.Op != ir.OpFloorDiv || x.Src[0] != y.Src[0] || x.Src[1] != y.Src[1] {
-				continue
-			}
-			n, constant := x.Src[1].Int()
-			whole, gap, ok := l.gapOfRows(f.form, rest, quotient, n)
-			if !constant || !ok || gap <= 0 || rest.Coef <= 0 || len(l.movingTerms(&flatAddress{form: whole}, at)) > 0 {
-				continue
-			}
-			return l.chooseRuns(u, whole, x, gap, at)
-		}
-	}
-	return val{}, false
-}
-
-// gapOfRows is an address whose rows of n lie one after the other, and how far apart they are instead.
-func (l *memory) gapOfRows(f ir.LinearForm, rest, quotient ir.Term, n int64) (whole ir.LinearForm, gap int64, ok bool) {
-	whole, ok1 := f.Plus(ir.AtomForm(rest.Atom), -rest.Coef)
-	whole, ok2 := whole.Plus(ir.AtomForm(quotient.Atom), -quotient.Coef)
-	whole, ok3 := whole.Plus(l.linear.Of(rest.Atom.Src[0]), rest.Coef)
-	return whole, quotient.Coef - n*rest.Coef, ok1 && ok2 && ok3 && n > 0
-}
-
-// chooseRuns is what loadTwoRuns reads at an address, to which the quotient of a position by
-// the length of a row adds a gap for each row.
-func (l *memory) chooseRuns(u *ir.UOp, whole ir.LinearForm, position *ir.UOp, gap int64, at coords) (val, bool) {
-	a, length := l.Arena, position.Src[1]
-	lanes, rest, ok := l.lanesApart(position.Src[0], at)
-	if !ok {
-		return val{}, false
-	}
-	offsets := l.staticOffsets(lanes.Terms, l.exprs.laneSubAxes(position, at), at)
-	if n, constant := length.Int(); !constant || !within(offsets, n) {
-		return val{}, false
-	}
-	first := rest.Build(a)
-	run := func(lane int64) val {
-		row := l.Simplify.Do(a.Mul(a.Div(a.Add(first, a.Index(lane)), length), a.Index(gap)))
-		form, _ := whole.Plus(l.linear.Of(row), 1)
-		return l.read(l.placeOf(l.base(u.Src[0]), &flatAddress{node: form.Build(a), form: form}, int64(u.DType.Size()), at))
-	}
-	return l.choose(u.DType, lanes, rest, length, run(0), run(offsets[len(offsets)-1]), at), true
 }
 
 // word is an index in 32 bits where it is proven to fit, of which a register has twice as

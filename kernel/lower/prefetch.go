@@ -112,8 +112,8 @@ type asked struct{ ahead, level int64 }
 // asks are the distances of a stream. A loop that makes floats of codes falls behind lines that the first cache waits for;
 // one of dots of bytes has little else to do, and gains nothing.
 func (l *memory) asks(s stream, ahead int64, rows analyse.RangeSet) []asked {
-	dots := analyse.Any(l.Sink, func(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.DType == ir.I32 })
-	if near := max(ahead/late, lateBytes); s.field && l.Desc.PrefetchTwice && !dots && rows.Empty() && near < ahead {
+	dots := func(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.DType == ir.I32 }
+	if near := max(ahead/late, lateBytes); l.Desc.PrefetchTwice && s.field && rows.Empty() && near < ahead && !analyse.Any(l.Sink, dots) {
 		return []asked{{early * ahead, program.SecondLevel}, {near, 0}}
 	}
 	return []asked{{ahead, 0}}
