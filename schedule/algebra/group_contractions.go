@@ -49,7 +49,7 @@ func GroupContractions(s *state.State, v *state.Value) {
 			s.JoinDigits(c, termPoints, termPoints)
 		}
 		if onMatrices(s, v) {
-			s.JoinDigits(c, matrixPoints, math.MaxInt64/matrixPoints)
+			s.JoinDigits(c, matrixPoints, math.MaxInt64)
 		}
 		if tiles && !panels {
 			s.JoinScales(c, termPoints, oneTerm)

@@ -1,9 +1,8 @@
 package place
 
 import (
-	"slices"
-
 	"tgc/ir"
+	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
 
@@ -52,22 +51,23 @@ func FusePoints(s *state.State, p *state.Value) bool {
 // work units than p has: the loss of each row of a batch takes a worker, their mean is one point.
 // What is then made one after the other must cost no more than a launch.
 func losesWorkers(s *state.State, p *state.Value, uses []state.PlacedUse) bool {
-	symbolic := func(r *ir.UOp) bool { _, constant := r.Src[0].Int(); return !constant }
-	if !s.FactsOf(p.Body).Reduce || slices.ContainsFunc(p.Ranges, symbolic) { // caches of all sizes are one kernel
+	if !s.FactsOf(p.Body).Reduce || !expr.ConstantExtents(p.Ranges) { // caches of all sizes are one kernel
 		return false
 	}
-	most := max(s.Opt.Profile.Workers, 1)
+	most, units := max(s.Opt.Profile.Workers, 1), int64(expr.ManyOps)
 	for _, u := range uses {
-		if u.Binder == nil || u.Binder.Op != ir.OpReduce {
-			continue
+		if u.Binder != nil && u.Binder.Op == ir.OpReduce {
+			units = min(units, expr.Saturate(rowsOf(s.Exprs, u), gridChunks(s, s.Points([]*ir.UOp{u.Binder.ReduceRange()}))))
 		}
-		units := rowsOf(s.Exprs, u) * gridChunks(s, max(s.Bounds.Of(u.Binder.ReduceRange().Src[0]).Hi, 1))
-		before, after := min(most, s.Points(p.Ranges)), min(most, units)
-		work := s.Work(p.Body, p.Ranges)
-		if lost := work/after - work/before; lost > s.Opt.Profile.Launch {
-			s.Record(p, false, "workers would wait for few rows", state.Number{Name: "lost", Value: lost}, state.Number{Name: "launch", Value: s.Opt.Profile.Launch}, state.Number{Name: "units", Value: units})
-			return true
-		}
+	}
+	before, after := min(most, s.Points(p.Ranges)), min(most, units)
+	if after >= before {
+		return false
+	}
+	work := s.Work(p.Body, p.Ranges)
+	if lost := work/after - work/before; lost > s.Opt.Profile.Launch {
+		s.Record(p, false, "workers would wait for few rows", state.Number{Name: "lost", Value: lost}, state.Number{Name: "launch", Value: s.Opt.Profile.Launch}, state.Number{Name: "units", Value: units})
+		return true
 	}
 	return false
 }

@@ -139,9 +139,12 @@ func (p *pricer) gathered(load *ir.UOp, at *level) int64 {
 	}
 	n, ok := p.strideOf(load, loop)
 	masked := p.leavesAlong(load, loop)
+	if ok && p.pointwise && at.loop == nil && (n < -1 || n > 1) {
+		if loads := p.tileLoads(load, masked); loads > 0 {
+			return min(loads, p.Opt.Profile.Lanes)
+		}
+	}
 	switch {
-	case ok && p.tileLoads(load, loop, at) > 0:
-		return min(p.tileLoads(load, loop, at), p.Opt.Profile.Lanes)
 	case !ok || n < -windowStride || n > windowStride || masked && (n < -1 || n > 1):
 		return p.Opt.Profile.Lanes
 	case n < 0 || n > 1 || masked:
@@ -162,17 +165,14 @@ const (
 const tileBytes = 16
 
 // tileLoads is how many loads of a lane an element costs that strides along the lanes of a kernel
-// without reduces and has its neighbours along another loop: the lanes of both are turned in
-// registers. 0: there is no such loop.
-func (p *pricer) tileLoads(load, lanes *ir.UOp, at *level) int64 {
-	if n, _ := p.strideOf(load, lanes); !p.pointwise || at.loop != nil || n >= -1 && n <= 1 {
-		return 0
-	}
+// without reduces, masked or not, and has its neighbours along another loop: the lanes of both are
+// turned in registers. 0: there is no such loop.
+func (p *pricer) tileLoads(load *ir.UOp, masked bool) int64 {
 	for _, r := range p.loops {
 		n, ok := p.strideOf(load, r)
 		switch {
 		case !ok || n != 1 || p.Points([]*ir.UOp{r})*int64(load.DType.Size()) < tileBytes:
-		case p.leavesAlong(load, lanes) || p.leavesAlong(load, r):
+		case masked || p.leavesAlong(load, r):
 			return maskedTileLoads
 		default:
 			return tileLoads
