@@ -9,20 +9,12 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
-	"tgc/runtime/devices"
-	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
 // On a GPU products of integers of any bits take matrix instructions, and wrap as they do elsewhere.
 func TestIntegerProductsOnGPU(t *testing.T) {
-	gpu, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer gpu.Close()
-	host := interp.New(interp.Options{})
-	defer host.Close()
+	gpu, host := openEmulated(t)
 	product := func(m, k, n int) func(x, w makeInput) *tensor.Tensor {
 		return func(x, w makeInput) *tensor.Tensor { return x("x", m, k).MatMul(w("w", k, n)) }
 	}

@@ -398,11 +398,7 @@ var smallOdd = map[string][][]int{
 
 // What they compute at such sizes is what the eager model says, on every target.
 func TestOddSizesAreExact(t *testing.T) {
-	emulated, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer emulated.Close()
+	emulated, _ := openEmulated(t)
 	for _, p := range oddPrograms {
 		for i, sizes := range smallOdd[p.name] {
 			c, err := testkit.BuildFixed(func(z *testkit.Fixture) { z.G.Output("out", p.build(z.G, sizes)) }, uint64(i))

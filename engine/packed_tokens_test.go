@@ -11,8 +11,6 @@ import (
 	"tgc/nn"
 	"tgc/packed"
 	"tgc/runtime"
-	"tgc/runtime/devices"
-	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
@@ -23,13 +21,7 @@ const offsetOfEight = "IQ1_M"
 // Products of every packed type with five tokens take matrix instructions on a GPU, also those of grids of
 // four or eight weights and those whose codes are computed: values are those of the interpreter.
 func TestPackedTokensAreProductsOnGPU(t *testing.T) {
-	gpu, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer gpu.Close()
-	host := interp.New(interp.Options{})
-	defer host.Close()
+	gpu, host := openEmulated(t)
 	for _, format := range packed.All() {
 		if format.IsPlain() {
 			continue

@@ -9,21 +9,13 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
-	"tgc/runtime/devices"
-	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
 // On a GPU convolutions and products of odd sizes take matrix instructions: values are those
 // of the interpreter.
 func TestWindowsAreProductsOnGPU(t *testing.T) {
-	gpu, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer gpu.Close()
-	host := interp.New(interp.Options{})
-	defer host.Close()
+	gpu, host := openEmulated(t)
 	conv := func(batch, channels, side, outputs, kernel int, o tensor.ConvOptions) func(in makeInput) *tensor.Tensor {
 		return func(in makeInput) *tensor.Tensor {
 			return in("x", batch, channels, side, side).Conv(in("w", outputs, channels/max(o.Groups, 1), kernel, kernel), nil, o)

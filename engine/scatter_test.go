@@ -13,7 +13,6 @@ import (
 	"tgc/ir"
 	"tgc/runtime"
 	"tgc/runtime/cpu"
-	"tgc/runtime/devices"
 	"tgc/runtime/interp"
 	"tgc/tensor"
 )
@@ -53,11 +52,7 @@ func TestScatters(t *testing.T) {
 // On a GPU the threads of a block look for the terms of its points, and warps take their
 // own in order: what results is the same, bit for bit.
 func TestScattersOnGPU(t *testing.T) {
-	dev, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev, _ := openEmulated(t)
 	for _, size := range []struct{ points, terms, row int }{
 		{2999, 301, 33}, // threads have several points each
 		{900, 400, 160}, // rows of several warps, lanes along them

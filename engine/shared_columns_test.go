@@ -8,21 +8,13 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
-	"tgc/runtime/devices"
-	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
 // On a GPU products of a matrix with itself take matrix instructions, and columns are folded
 // by many threads, of which others then make the points: values are those of the interpreter.
 func TestSharedColumnsOnGPU(t *testing.T) {
-	gpu, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer gpu.Close()
-	host := interp.New(interp.Options{})
-	defer host.Close()
+	gpu, host := openEmulated(t)
 	for name, build := range map[string]func(x *tensor.Tensor) *tensor.Tensor{
 		"rows with rows":         func(x *tensor.Tensor) *tensor.Tensor { return x.MatMul(x.Transpose(0, 1)) },
 		"rows with columns":      func(x *tensor.Tensor) *tensor.Tensor { return x.MatMul(x) },

@@ -10,18 +10,12 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/runtime"
-	"tgc/runtime/devices"
-	"tgc/runtime/interp"
 	"tgc/tensor"
 )
 
 // Many short rows are folded and divided by few threads each, in one kernel.
 func TestShortRowsOnGPU(t *testing.T) {
-	dev, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev, host := openEmulated(t)
 	rows := func(x *tensor.Tensor) []*tensor.Tensor {
 		return []*tensor.Tensor{x.Softmax(1), x.LayerNorm(1, nil, nil, 1), x.LogSoftmax(1)}
 	}
@@ -30,7 +24,7 @@ func TestShortRowsOnGPU(t *testing.T) {
 			t.Run(fmt.Sprint(shape, k), func(t *testing.T) {
 				build := func(x *tensor.Tensor) *tensor.Tensor { return rows(x)[k] }
 				got, plans := ranOn(t, dev, build, shape)
-				want, _ := ranOn(t, interp.New(interp.Options{}), build, shape)
+				want, _ := ranOn(t, host, build, shape)
 				if !strings.Contains(plans, "threads a row of") || strings.Contains(plans, "\n") {
 					t.Errorf("planned as\n%s", plans)
 				}
