@@ -199,9 +199,12 @@ func (a *analysis) underTuple(root *ir.UOp, axis int) bool {
 // some lie side by side: of a sum, or of results. Word by word each is a line of memory for every
 // lane beside it. What is loaded once, not for each term of a sum, is no reason.
 func (a *analysis) runOf(axis int, points int64) int64 {
-	run := int64(1)
+	run, reduces := int64(1), setOf(a.axesOf(plan.ReduceAxis))
+	if !a.laneSafe(axis) {
+		return run
+	}
 	for _, u := range a.order {
-		if a.laneSafe(axis) && a.runsAlong(u, axis) && slices.ContainsFunc(a.axesOf(plan.ReduceAxis), a.free.Of(u).Has) {
+		if !a.free.Of(u).Meet(reduces).Empty() && a.runsAlong(u, axis) {
 			run = max(run, powerOfTwoDivisor(points, int64(a.desc.VectorBytes/max(u.DType.Size(), 4))))
 		}
 	}
