@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 	"tgc/runtime"
 	"tgc/runtime/cpu"
 	"tgc/runtime/devices"
+	"tgc/search"
+	"tgc/search/database"
 	"tgc/target"
 	"tgc/tensor"
 )
@@ -117,12 +120,16 @@ func (p *oddProgram) graph(n []int) *tensor.Graph {
 	return g
 }
 
-var oddDevice = flag.String("odd-device", "cpu", "device of BenchmarkOdd")
+var (
+	oddDevice  = flag.String("odd-device", "cpu", "device of BenchmarkOdd")
+	oddThreads = flag.Int("odd-threads", 1, "threads of BenchmarkOdd on a CPU")
+	oddTune    = flag.Duration("odd-tune", 0, "time for which BenchmarkOdd searches plans of each program first")
+)
 
 // BenchmarkOdd runs the programs on one thread of the CPU, or on another device, at
-// their sizes and at padded ones: the best of many runs, in microseconds.
+// their sizes and at padded ones: the best of many runs, in microseconds. -odd-tune has them tuned.
 func BenchmarkOdd(b *testing.B) {
-	dev, _, err := devices.Open(b.Context(), *oddDevice, devices.Options{Threads: 1})
+	dev, _, err := devices.Open(b.Context(), *oddDevice, devices.Options{Threads: *oddThreads})
 	if errors.Is(err, cpu.ErrNoLLVM) {
 		b.Skip(err)
 	}
@@ -133,7 +140,7 @@ func BenchmarkOdd(b *testing.B) {
 	for _, p := range oddPrograms {
 		for _, sizes := range [][]int{p.odd, p.padded} {
 			b.Run(p.name+"/"+strings.Trim(strings.ReplaceAll(fmt.Sprint(sizes), " ", "x"), "[]"), func(b *testing.B) {
-				f, err := tensor.Compile(b.Context(), p.graph(sizes), dev, engine.Config{})
+				f, err := tensor.Compile(b.Context(), p.graph(sizes), dev, tunedOdd(b, dev, p.graph(sizes)))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -166,6 +173,37 @@ func BenchmarkOdd(b *testing.B) {
 			})
 		}
 	}
+}
+
+// tunedOdd has the plans that a search of a program finds in the time that is given, if any.
+func tunedOdd(b *testing.B, dev *devices.Device, g *tensor.Graph) (config engine.Config) {
+	b.Helper()
+	if *oddTune == 0 {
+		return config
+	}
+	c, err := g.Compile(b.Context(), dev.Target(), config)
+	if err != nil {
+		b.Fatal(err)
+	}
+	step, free, err := search.GraphStep(b.Context(), dev.Device, c, 1)
+	defer free()
+	if err != nil {
+		b.Fatal(err)
+	}
+	config.DB = b.TempDir()
+	tuned, err := search.Tune(b.Context(), step, search.TuneOptions{
+		Search: search.DefaultOptions(), Bench: search.BenchOptions{Seed: 1, Limits: search.DefaultLimits()}, Budget: *oddTune, DB: database.Open(config.DB),
+		Testers: func(ctx context.Context, ast *ir.UOp, options search.BenchOptions) (search.Tester, error) {
+			return search.NewBench(ctx, dev.Device, ast, options)
+		},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, k := range tuned.Kernels {
+		b.Logf("%s: %d candidates; %s", k.Kernel.Name, k.Candidates, k.Note)
+	}
+	return config
 }
 
 // fillOdd gives an input some bytes, which are finite numbers of every type.

@@ -202,10 +202,12 @@ func TestSaves(t *testing.T) {
 		before, after []float64
 		saves         bool
 	}{
-		"less":        {[]float64{10, 11, 10, 11, 10, 11, 10, 11, 10}, []float64{9, 10, 9, 10, 9, 10, 9, 10, 9}, true},
-		"the same":    {[]float64{10, 11, 10, 11}, []float64{10, 11, 10, 11}, false},
-		"noise":       {[]float64{10, 11, 10, 11, 10, 11, 10, 11, 10}, []float64{11, 10, 10.5, 10, 9, 12, 10, 9, 10}, false},
-		"one far off": {[]float64{10, 10, 10, 10, 100, 10, 10, 10, 10}, slices.Repeat([]float64{10}, 9), false},
+		"less":                           {[]float64{10, 11, 10, 11, 10, 11, 10, 11, 10}, []float64{9, 10, 9, 10, 9, 10, 9, 10, 9}, true},
+		"the same":                       {[]float64{10, 11, 10, 11}, []float64{10, 11, 10, 11}, false},
+		"noise":                          {[]float64{10, 11, 10, 11, 10, 11, 10, 11, 10}, []float64{11, 10, 10.5, 10, 9, 12, 10, 9, 10}, false},
+		"less, in three of five of many": {slices.Repeat([]float64{100}, 250), slices.Repeat([]float64{95, 104, 95, 97, 104}, 50), true},
+		"less, in three of five of few":  {slices.Repeat([]float64{100}, 10), slices.Repeat([]float64{95, 104, 95, 97, 104}, 2), false},
+		"one far off":                    {[]float64{10, 10, 10, 10, 100, 10, 10, 10, 10}, slices.Repeat([]float64{10}, 9), false},
 	} {
 		if got := saves(c.before, c.after); (got > 0) != c.saves {
 			t.Errorf("%s: saves %v", name, got)
