@@ -18,7 +18,7 @@ type wordMemory struct{ *lowering }
 // converted in place. ok is false where u is no such product.
 func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	cast, pow := u.Src[0], u.Src[1]
-	if cast.Op != ir.OpCast || cast.Src[0].DType != ir.U8 {
+	if cast.Op != ir.OpCast || cast.Src[0].DType != ir.U8 && cast.Src[0].DType != ir.I8 {
 		return val{}, false
 	}
 	p, ok := packRange(pow)
@@ -35,6 +35,9 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	if !ok || !w.exact {
 		return val{}, false
 	}
+	if q.DType == ir.I8 {
+		return l.signedByte(w, int64(c), u.DType), true
+	}
 	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
 		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, 0xff<<(8*c)))
 		if c == plan.WordElements-1 && !l.Bounds.Of(q).Within(0, 127) {
@@ -43,6 +46,25 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 		return l.b.Cast(masked, u.DType)
 	})
 	return val{v: v, subAxes: w.subAxes, depth: w.depth}, true
+}
+
+// signedByte converts byte c of a word, of two's complement, in place. The last one's sign is the word's. Others are moved
+// up by 128, all of a word at once, and down again as integers: a sum of activations times 128 would round more
+// than the products do.
+func (l *wordMemory) signedByte(w word, c int64, dtype ir.DType) val {
+	last, mask := c == plan.WordElements-1, int64(0xff)<<(8*c)
+	x := w.val
+	if !last {
+		x = l.wordAlu(ir.OpXor, x, 0x80808080)
+	}
+	v := l.scopes.derive(x.depth, derivedKey{x.v, fmt.Sprint("signed byte ", c, dtype)}, func() *program.Value {
+		masked := l.b.Alu(ir.OpAnd, x.v, l.b.Int(x.v.Type, mask))
+		if !last {
+			masked = l.b.Alu(ir.OpSub, masked, l.b.Int(x.v.Type, 0x80<<(8*c)))
+		}
+		return l.b.Cast(masked, dtype)
+	})
+	return val{v: v, subAxes: x.subAxes, depth: x.depth}
 }
 
 // packRange recognises 2^8p.

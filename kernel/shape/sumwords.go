@@ -430,8 +430,7 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 		case x.DType == ir.U8 && k.isWord(x) && k.st.bounds.Of(x).Within(0, 127):
 			return nil, x, nil
 		case k.rows && x.Op == ir.OpField && x.DType == ir.I8:
-			// A signed byte moved up by 128 keeps its neighbours in the word as they are.
-			return nil, a.Cast(a.Binary(ir.OpXor, x, a.ConstInt(ir.I8, -128)), ir.U8), a.Const(u.DType, -128)
+			return nil, x, nil
 		}
 	case ir.OpAdd, ir.OpSub:
 		x, b := u.Src[0], u.Src[1]
