@@ -50,12 +50,7 @@ func TestLibraryPlans(t *testing.T) {
 		}, "side by side", 8, 96},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := tensor.NewGraph()
-			g.Output("out", tt.build(g))
-			c, err := g.Compile(t.Context(), desc, engine.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := compileOutput(t, tt.build, desc)
 			launch := c.Launches[len(c.Launches)-1]
 			k := launch[len(launch)-1].Kernel
 			if units := k.Program.Units(); !strings.Contains(k.Why, tt.want) || units < tt.fewest || units > tt.most {
@@ -131,12 +126,7 @@ func TestLibraryPlansOnTwoCores(t *testing.T) {
 		}, []int64{23}, "STAGE s1; VECTOR s1 64"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := tensor.NewGraph()
-			g.Output("out", tt.build(g))
-			c, err := g.Compile(t.Context(), desc, engine.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := compileOutput(t, tt.build, desc)
 			var units []int64
 			for _, launch := range c.Launches {
 				for _, k := range launch {
@@ -155,4 +145,16 @@ func TestLibraryPlansOnTwoCores(t *testing.T) {
 			}
 		})
 	}
+}
+
+// compileOutput compiles a graph of one result.
+func compileOutput(t *testing.T, build func(g *tensor.Graph) *tensor.Tensor, desc *target.Desc) *engine.Compiled {
+	t.Helper()
+	g := tensor.NewGraph()
+	g.Output("out", build(g))
+	c, err := g.Compile(t.Context(), desc, engine.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

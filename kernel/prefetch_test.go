@@ -3,11 +3,7 @@ package kernel_test
 import (
 	"testing"
 
-	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/kernel"
-	"tgc/kernel/plan"
-	"tgc/packed"
 	"tgc/target"
 )
 
@@ -30,15 +26,8 @@ func TestPrefetchTwice(t *testing.T) {
 			if desc.Records = 0; c.records {
 				desc.Records = 9
 			}
-			chosen, err := plan.Parse(c.plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := &builder{Arena: ir.NewArena()}
-			p, err := kernel.Lower(b.Arena, packedMatvec(b, "Q8_0", 32, 512, false), chosen, desc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := newBuilder()
+			p := lowerText(t, b, packedMatvec(b, "Q8_0", 32, 512, false), c.plan, desc)
 			first, second := 0, 0
 			p.Body.Each(func(in *program.Instr) {
 				switch {
@@ -67,22 +56,7 @@ func TestPrefetchTwice(t *testing.T) {
 // Words of weights that lie beside each other in a record are one stream: its lines are asked for once.
 func TestWordsAskedForOnce(t *testing.T) {
 	for name, want := range map[string]int{"Q5_K": 10, "Q6_K": 11} { // 15 and 17 where each field of them is asked for
-		chosen, err := plan.Parse("VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA")
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := &builder{Arena: ir.NewArena()}
-		p, err := kernel.Lower(b.Arena, packedMatvec(b, name, 32, 512, false), chosen, target.ForCPU("znver5", nil, 1).WithRecords(packed.MostRecordBits))
-		if err != nil {
-			t.Fatal(err)
-		}
-		asked := 0
-		p.Body.Each(func(in *program.Instr) {
-			if in.Op == program.Prefetch {
-				asked++
-			}
-		})
-		if asked != want {
+		if asked := instructions(lowerRecords(t, name, "VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA"), program.Prefetch); asked != want {
 			t.Errorf("%s: the loops ask for %d lines, want %d", name, asked, want)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"tgc/ir/program"
-	"tgc/kernel"
-	"tgc/kernel/plan"
 )
 
 // manyRows: a thread has four rows of eight loads each, of which not all fit the
@@ -62,18 +60,10 @@ func TestRowsAreLoadedInOrder(t *testing.T) {
 
 func lowered(t *testing.T, text, format string, rows, k int64) *program.Program {
 	t.Helper()
-	plan, err := plan.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
 	desc := *hopper(t)
 	desc.Planes = true
 	b := newBuilder()
-	p, err := kernel.Lower(b.Arena, packedMatvec(b, format, rows, k, false), plan, &desc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return lowerText(t, b, packedMatvec(b, format, rows, k, false), text, &desc)
 }
 
 func gridBody(t *testing.T, p *program.Program) *program.Block {
