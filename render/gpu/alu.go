@@ -40,13 +40,17 @@ func (s *Selector) alu(in *program.Instr) error {
 		return nil
 	}
 	n := s.numberOf(in)
+	compute := s.compute
+	if s.branched[in] {
+		compute = s.branchedRoot
+	}
 	lanes := make([]Operand, in.Result.Type.Lanes)
 	args := make([]Operand, len(in.Args))
 	for i := range lanes {
 		for k, a := range in.Args {
 			args[k] = s.LaneAs(a, i, n.Type)
 		}
-		o, err := s.compute(in.Ir, n, args)
+		o, err := compute(in.Ir, n, args)
 		if err != nil {
 			return err
 		}

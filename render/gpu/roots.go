@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"fmt"
 	"math"
 
 	"tgc/ir"
@@ -68,6 +69,18 @@ func (s *Selector) root(op ir.Op, x Operand) Operand {
 	}
 	ends, _ := s.print.Logic(ir.OpOr, []Operand{f.is(x, 0), f.is(x, math.Inf(1))})
 	return s.print.Choose(ends, special, result, F32)
+}
+
+// branchedRoot is SQRT or RSQRT of f32 by the assembler's own instructions, rounded as Selector.root rounds.
+func (s *Selector) branchedRoot(op ir.Op, n Number, x []Operand) (Operand, error) {
+	root, ok := s.print.Arithmetic(ir.OpSqrt, n, x)
+	if ok && op == ir.OpRsqrt {
+		root, ok = s.print.Arithmetic(ir.OpRecip, n, []Operand{root})
+	}
+	if !ok {
+		return root, fmt.Errorf("no %s of %s", op, n.DType)
+	}
+	return root, nil
 }
 
 // reciprocal is scale/x for a power of 2, where x, 1/x and the result are normal.

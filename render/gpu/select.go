@@ -23,33 +23,34 @@ type Selector struct {
 	print    Printer
 	simplify bool // Printer.Simplify
 
-	values  []*held
-	scopes  Scopes[Operand]
-	bounds  map[*program.Value]Interval
-	arrays  map[*program.Value]Array // Allocas that need no memory
-	sums    Sums
-	consts  map[*program.Value]*program.Instr
-	tables  map[*program.Value]*program.Param // by pointer
-	access  map[*program.Value]*program.Param // buffers by pointer
-	uniform map[*program.Value]bool           // conditions that are equal in a block
-	origin  map[*program.Value]*program.Value // of casts from u8
-	bytes   map[*program.Value]*program.Value // floats -> the packed bytes that they were
-	shifted map[*program.Value]byteShift
-	offsets map[*program.Value]Offset     // of conversions of bytes
-	entries map[*program.Value]entryIndex // products that may be those of a table's index
-	choices map[*program.Value]byteChoice // by a bit test
-	unread  map[*program.Value]bool       // values that only choices read, which need none
-	pairs   map[*program.Value]nibbles    // looked up with the other halves of the same bytes
-	defs    definitions
-	bits    map[*program.Value]bitOf      // values that are one bit of another
-	spreads map[bitOf]int                 // how many of each four bits of a value are used
-	dots    map[*program.Value]*lookupDot // sums of products with looked-up bytes
-	dotted  map[*program.Value]bool       // look-ups that only such sums read
-	signs   map[*program.Value]signDot    // sums of products with bytes that have signs apart
-	owed    map[*program.Value]Operand    // what is to be taken off sums of a chain
-	left    map[*program.Value]bool       // values that such sums make themselves
-	chains  *dotChains
-	added   map[*program.Value]*program.Value // sums that a conversion holds already
+	values   []*held
+	scopes   Scopes[Operand]
+	bounds   map[*program.Value]Interval
+	arrays   map[*program.Value]Array // Allocas that need no memory
+	sums     Sums
+	consts   map[*program.Value]*program.Instr
+	tables   map[*program.Value]*program.Param // by pointer
+	access   map[*program.Value]*program.Param // buffers by pointer
+	uniform  map[*program.Value]bool           // conditions that are equal in a block
+	origin   map[*program.Value]*program.Value // of casts from u8
+	bytes    map[*program.Value]*program.Value // floats -> the packed bytes that they were
+	shifted  map[*program.Value]byteShift
+	offsets  map[*program.Value]Offset     // of conversions of bytes
+	entries  map[*program.Value]entryIndex // products that may be those of a table's index
+	choices  map[*program.Value]byteChoice // by a bit test
+	unread   map[*program.Value]bool       // values that only choices read, which need none
+	pairs    map[*program.Value]nibbles    // looked up with the other halves of the same bytes
+	defs     definitions
+	bits     map[*program.Value]bitOf      // values that are one bit of another
+	spreads  map[bitOf]int                 // how many of each four bits of a value are used
+	dots     map[*program.Value]*lookupDot // sums of products with looked-up bytes
+	dotted   map[*program.Value]bool       // look-ups that only such sums read
+	signs    map[*program.Value]signDot    // sums of products with bytes that have signs apart
+	owed     map[*program.Value]Operand    // what is to be taken off sums of a chain
+	left     map[*program.Value]bool       // values that such sums make themselves
+	chains   *dotChains
+	added    map[*program.Value]*program.Value // sums that a conversion holds already
+	branched map[*program.Instr]bool           // roots that the assembler takes with its own branch
 }
 
 // Render renders a program for desc, a GPU, with the printer that newPrinter makes.
@@ -64,28 +65,29 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 	}
 	defs := definitionsOf(p)
 	s := &Selector{
-		Program: p,
-		Desc:    desc,
-		Options: opt,
-		values:  make([]*held, p.Values),
-		bounds:  BoundsOf(p),
-		arrays:  Arrays(p),
-		sums:    make(Sums),
-		consts:  make(map[*program.Value]*program.Instr),
-		tables:  make(map[*program.Value]*program.Param),
-		access:  make(map[*program.Value]*program.Param),
-		uniform: program.UniformBranches(p),
-		origin:  make(map[*program.Value]*program.Value),
-		bytes:   make(map[*program.Value]*program.Value),
-		shifted: make(map[*program.Value]byteShift),
-		offsets: byteOffsets(p, defs),
-		entries: make(map[*program.Value]entryIndex),
-		added:   make(map[*program.Value]*program.Value),
-		defs:    defs,
-		dotted:  make(map[*program.Value]bool),
-		left:    make(map[*program.Value]bool),
-		owed:    make(map[*program.Value]Operand),
-		chains:  dotChainsOf(p, defs),
+		Program:  p,
+		Desc:     desc,
+		Options:  opt,
+		values:   make([]*held, p.Values),
+		bounds:   BoundsOf(p),
+		arrays:   Arrays(p),
+		sums:     make(Sums),
+		consts:   make(map[*program.Value]*program.Instr),
+		tables:   make(map[*program.Value]*program.Param),
+		access:   make(map[*program.Value]*program.Param),
+		uniform:  program.UniformBranches(p),
+		origin:   make(map[*program.Value]*program.Value),
+		bytes:    make(map[*program.Value]*program.Value),
+		shifted:  make(map[*program.Value]byteShift),
+		offsets:  byteOffsets(p, defs),
+		entries:  make(map[*program.Value]entryIndex),
+		added:    make(map[*program.Value]*program.Value),
+		defs:     defs,
+		dotted:   make(map[*program.Value]bool),
+		left:     make(map[*program.Value]bool),
+		owed:     make(map[*program.Value]Operand),
+		chains:   dotChainsOf(p, defs),
+		branched: branchedRoots(p, defs, desc),
 	}
 	pairs, finder := nibblePairs(p, defs)
 	s.pairs, s.dots = pairs, lookupDots(p, finder, s.chains)
