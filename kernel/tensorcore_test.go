@@ -332,13 +332,17 @@ func TestMatrixRefusals(t *testing.T) {
 		{"LOCAL s0 8; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0", "MMA needs store axes"},
 		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0 64", "a warp sums 16 at once, or 32"},
 		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; STAGE s0; STAGE s1; MMA r0 32", "tiles lie there for 16"},
+		// Lanes of rows, of columns and of the sum: an instruction took one of them for all.
+		{"UPCAST s0 2; LOCAL s0 4; VECTOR s0 2; LOCAL s1 8; UPCAST s1 2; MMA r0", "a factor in lanes"},
+		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; VECTOR s1 2; STAGE s0; STAGE s1; MMA r0", "a factor in lanes"},
+		{"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; MMA r0; VECTOR r0 2", "a factor in lanes"},
 	} {
 		plan, err := plan.Parse(c.plan)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := newBuilder()
-		sink := floatMatmul(b, ir.F32, 16, 16, 64)
+		sink := floatMatmul(b, ir.F32, 16, 32, 64)
 		if _, err := kernel.Lower(b.Arena, sink, plan, hopper(t)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.plan, err, c.want)
 		}

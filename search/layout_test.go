@@ -34,7 +34,7 @@ func TestTryLayout(t *testing.T) {
 			t.Errorf("%s: tried before", name)
 		}
 		taken, err := before.layout(t.Context(), after, d, desc)
-		if err != nil || (taken != nil) != c.taken {
+		if err != nil || (taken != nil) != c.taken || taken != nil && (taken.Before != 100 || taken.After != c.us || taken.Saved < 0.05) {
 			t.Errorf("%s: %+v, %v", name, taken, err)
 		}
 		list, bad := db.Decisions(desc)
@@ -43,6 +43,21 @@ func TestTryLayout(t *testing.T) {
 		}
 		if options.Again = true; LayoutTried(d, desc, options) {
 			t.Errorf("%s: not tried again", name)
+		}
+	}
+}
+
+// What a step was before is the step with the layout by price, whether plans were taken beside or not.
+func TestTunedIncludesLayout(t *testing.T) {
+	l := &TunedLayout{Before: 200, After: 100, Spread: [2][2]float64{{190, 210}, {95, 105}}, Saved: 0.5}
+	for name, c := range map[string]struct{ tuned, want Tuned }{
+		"no plan": {Tuned{}, Tuned{Before: 200, After: 100, Spread: l.Spread, Saved: 0.5}},
+		"plans":   {Tuned{Before: 110, After: 88, Spread: [2][2]float64{{100, 120}, {80, 90}}, Saved: 0.2}, Tuned{Before: 220, After: 88, Spread: [2][2]float64{{200, 240}, {80, 90}}, Saved: 0.6}},
+	} {
+		got := c.tuned
+		got.Include(l)
+		if got.Before != c.want.Before || got.After != c.want.After || got.Spread != c.want.Spread || got.Saved != c.want.Saved || len(got.Decisions) != 1 {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }

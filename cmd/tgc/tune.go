@@ -287,7 +287,7 @@ func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 	start := time.Now()
 	options := t.options
 	options.Budget = run.budget
-	layouts, err := t.layouts(ctx, run, options)
+	layout, err := t.layouts(ctx, run, options)
 	if err != nil {
 		return nil, err
 	}
@@ -308,7 +308,12 @@ func (t *tuner) tune(ctx context.Context, run tuneRun) ([]*tuneReport, error) {
 	reports := make([]*tuneReport, len(tuned))
 	var unstored error
 	for i := range tuned {
-		tuned[i].Decisions = append(tuned[i].Decisions, layouts...)
+		switch {
+		case layout != nil && i == 0: // the step that timed it
+			tuned[i].Include(layout)
+		case layout != nil:
+			tuned[i].Decisions = append(tuned[i].Decisions, layout.TunedDecision)
+		}
 		reports[i] = opened[i].report(tuned[i], t.config.DB, time.Since(start))
 		unstored = cmp.Or(unstored, tuned[i].Unstored)
 	}

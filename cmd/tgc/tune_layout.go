@@ -11,8 +11,8 @@ import (
 )
 
 // layouts tries other layouts of a model's weights, by the first of the steps, where decisions are tried at
-// all. What is taken is there for all that follows.
-func (t *tuner) layouts(ctx context.Context, run tuneRun, options search.TuneOptions) (taken []search.TunedDecision, err error) {
+// all. The first that is taken is there for all that follows; nil: none is.
+func (t *tuner) layouts(ctx context.Context, run tuneRun, options search.TuneOptions) (*search.TunedLayout, error) {
 	if job.IsGraph(run.name) || options.Fusion == 0 || t.config.Records != engine.RecordsByPrice {
 		return nil, nil
 	}
@@ -23,22 +23,18 @@ func (t *tuner) layouts(ctx context.Context, run tuneRun, options search.TuneOpt
 	list := llm.LayoutDecisions(m, t.dev.Target(), run.mode)
 	m.Close()
 	for _, d := range list {
-		if len(taken) > 0 || search.LayoutTried(d, t.dev.Target(), options) {
+		if search.LayoutTried(d, t.dev.Target(), options) {
 			continue
 		}
-		found, err := t.layout(ctx, run, d, options)
-		if err != nil {
+		if taken, err := t.layout(ctx, run, d, options); taken != nil || err != nil {
 			return taken, err
 		}
-		if found != nil {
-			taken = append(taken, *found)
-		}
 	}
-	return taken, nil
+	return nil, nil
 }
 
 // layout tries one.
-func (t *tuner) layout(ctx context.Context, run tuneRun, d schedule.Decision, options search.TuneOptions) (*search.TunedDecision, error) {
+func (t *tuner) layout(ctx context.Context, run tuneRun, d schedule.Decision, options search.TuneOptions) (*search.TunedLayout, error) {
 	usual := t.config
 	defer func() { t.config = usual }()
 	t.config.DB = "" // as prices have it

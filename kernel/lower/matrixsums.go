@@ -72,6 +72,8 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, 
 	for _, f := range analyse.Factors(u.Src[0]) {
 		s := free.Of(f)
 		switch {
+		case inLanes(p, s, free.Index.Of(tile.Point)):
+			return nil, fmt.Errorf("kernel: plan: MMA of a sum of products with a factor in lanes: an instruction takes numbers of each thread, and VECTOR gives it several at once")
 		case s.Meet(ofRow).Empty():
 			columns = shape.Times(a, columns, f)
 		case s.Meet(ofColumn).Empty():
@@ -100,6 +102,11 @@ func takeApart(p *shape.Kernel, u *ir.UOp, free *analyse.FreeSets) (*matrixSum, 
 	}
 	m.rows = narrowest(p, m.rows)
 	return m, nil
+}
+
+// inLanes reports a range in lanes, but for the lanes of the instruction itself.
+func inLanes(p *shape.Kernel, s analyse.RangeSet, points int) bool {
+	return slices.ContainsFunc(s.List(), func(i int) bool { return i != points && p.Roles[i] == plan.Lane })
 }
 
 // narrowest is an integer as the byte that holds it, if one does.
