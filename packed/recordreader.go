@@ -13,6 +13,7 @@ type RecordReader struct {
 	format       *Format
 	rows, blocks int64
 	records      Placement
+	runs         [][]int64 // of each field, where its runs lie in a record
 	data         []byte
 }
 
@@ -20,7 +21,8 @@ var _ io.ReaderAt = (*RecordReader)(nil)
 
 // NewRecordReader makes the reader of a tensor of rows x blocksPerRow blocks.
 func NewRecordReader(f *Format, rows, blocksPerRow int64, data []byte) *RecordReader {
-	return &RecordReader{format: f, rows: rows, blocks: blocksPerRow, records: Records.Place(f, rows, blocksPerRow), data: data}
+	records := Records.Place(f, rows, blocksPerRow)
+	return &RecordReader{format: f, rows: rows, blocks: blocksPerRow, records: records, runs: runsOf(f, &records), data: data}
 }
 
 // Size is the number of bytes of all records.
@@ -61,7 +63,6 @@ func (r *RecordReader) readAt(p []byte, offset int64) (n int, err error) {
 func (r *RecordReader) tile(tile int64, out []byte) {
 	block := int64(r.format.BlockBytes)
 	row := r.blocks * block
-	runs := r.runs()
 	first := tile * RecordRows
 	if first+RecordRows > r.rows {
 		clear(out)
@@ -71,17 +72,17 @@ func (r *RecordReader) tile(tile int64, out []byte) {
 			fd, place := &r.format.Fields[i], &r.records.Fields[i]
 			to := out[number*place.BlockStride+place.Base : (number+1)*place.BlockStride]
 			for lane := range min(RecordRows, r.rows-first) {
-				interleave(to[lane*place.RowStride:], r.data[(first+lane)*row+number*block:][:block], fd, place, runs[i])
+				interleave(to[lane*place.RowStride:], r.data[(first+lane)*row+number*block:][:block], fd, place, r.runs[i])
 			}
 		}
 	}
 }
 
-// runs lists, for each field, where its runs lie in a record.
-func (r *RecordReader) runs() [][]int64 {
-	list := make([][]int64, len(r.format.Fields))
-	for i, place := range r.records.Fields {
-		for n := range int64(r.format.Fields[i].Count) / place.Run {
+// runsOf lists, for each field, where its runs lie in a record.
+func runsOf(f *Format, records *Placement) [][]int64 {
+	list := make([][]int64, len(f.Fields))
+	for i, place := range records.Fields {
+		for n := range int64(f.Fields[i].Count) / place.Run {
 			list[i] = append(list[i], place.runAt(n))
 		}
 	}
