@@ -1,6 +1,8 @@
 package kernel_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"tgc/ir/program"
@@ -14,6 +16,20 @@ func TestSignedBytesOfWords(t *testing.T) {
 	for name, want := range map[string]int{"Q8_0": 1, "Q6_K": 2} {
 		if staged := instructions(lowerRecords(t, name, "VECTOR s0 16; PACK r0 1; FMA"), program.Alloca); staged != want {
 			t.Errorf("%s: %d arrays are staged, want %d", name, staged, want)
+		}
+	}
+}
+
+// Masks that the mask of a byte makes needless are left out; bits of two fields are chosen between by one mask and its
+// complement, which is one instruction of three operands.
+func TestMasksOfWords(t *testing.T) {
+	for name, want := range map[string]int{"Q4_0": 32, "Q6_K": 32 + 2*8} { // of 32 weights; Q6_K joins eight words
+		text := program.Print(lowerRecords(t, name, "VECTOR s0 16; PACK r0 1; FMA"))
+		if n := strings.Count(text, ":i32x16 = and"); n != want {
+			t.Errorf("%s: %d masks of words, want %d", name, n, want)
+		}
+		if name == "Q6_K" && !strings.Contains(text, fmt.Sprint(0xf0f0f0f0-1<<32)) {
+			t.Errorf("%s: no complement of 0x0f0f0f0f", name)
 		}
 	}
 }

@@ -31,16 +31,17 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 	}
 	c := at[i]
 	q := cast.Src[0]
-	w, ok := l.wordOf(q, i, at.with(i, 0), 0xff)
-	if !ok || !w.exact {
+	bits := l.possible(q)
+	w, ok := l.wordOf(q, i, at.with(i, 0), bits)
+	if !ok {
 		return val{}, false
 	}
 	if q.DType == ir.I8 {
-		return l.signedByte(w, int64(c), u.DType), true
+		return l.signedByte(w, int64(c), u.DType), w.exact
 	}
-	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, u.DType)}, func() *program.Value {
-		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, 0xff<<(8*c)))
-		if c == plan.WordElements-1 && !l.Bounds.Of(q).Within(0, 127) {
+	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprint("byte ", c, bits, u.DType)}, func() *program.Value {
+		masked := l.b.Alu(ir.OpAnd, w.v, l.b.Int(w.v.Type, bits<<(8*c)))
+		if c == plan.WordElements-1 && bits > 0x7f {
 			masked = l.b.Bitcast(masked, ir.U32) // the byte's highest bit is the word's sign
 		}
 		return l.b.Cast(masked, u.DType)
@@ -66,6 +67,10 @@ func (l *wordMemory) signedByte(w word, c int64, dtype ir.DType) val {
 	})
 	return val{v: v, subAxes: x.subAxes, depth: x.depth}
 }
+
+// possible are the bits of a byte that are not known to be 0. No other is looked at where bytes are taken out of
+// their word, so that a word may have anything there.
+func (l *wordMemory) possible(u *ir.UOp) int64 { return 0xff &^ int64(l.Bounds.Of(u).Zeros) }
 
 // packRange recognises 2^8p.
 func packRange(u *ir.UOp) (p *ir.UOp, ok bool) {
@@ -117,6 +122,9 @@ func (l *wordMemory) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, 
 			if !ok {
 				return word{}, false
 			}
+			if demand&^m == 0 {
+				return word{w.val, false}, true
+			}
 			return word{l.wordAlu(ir.OpAnd, w.val, m*0x01010101), true}, true
 		}
 	case ir.OpCast: // of a byte to one of the other sign
@@ -131,19 +139,37 @@ func (l *wordMemory) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, 
 			}
 			return word{l.wordAlu(u.Op, w.val, (c&0xff)*0x01010101), w.exact}, true
 		}
-		x, ok := l.wordOf(u.Src[0], p, at, demand)
-		if !ok {
-			return word{}, false
-		}
-		y, ok := l.wordOf(u.Src[1], p, at, demand)
-		if !ok {
-			return word{}, false
-		}
-		return word{l.exprs.alu(u.Op, ir.I32, x.val, y.val), x.exact && y.exact}, true
+		return l.wordJoin(u, p, at, demand)
 	case ir.OpShl, ir.OpShr:
 		return l.wordShift(u, p, at, demand)
 	}
 	return word{}, false
+}
+
+// wordJoin joins two words bit by bit. Where their bytes have no bit in common, each need be right in its own bits
+// alone, and one mask and its complement choose between them: one instruction where there is one of three operands.
+func (l *wordMemory) wordJoin(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
+	own := [2]int64{l.possible(u.Src[0]), l.possible(u.Src[1])}
+	apart := own[0]&own[1] == 0
+	if !apart {
+		own = [2]int64{0xff, 0xff}
+	}
+	x, ok := l.wordOf(u.Src[0], p, at, demand&own[0])
+	if !ok {
+		return word{}, false
+	}
+	y, ok := l.wordOf(u.Src[1], p, at, demand&own[1])
+	if !ok {
+		return word{}, false
+	}
+	exact := x.exact && y.exact
+	if apart && !x.exact {
+		x.val = l.wordAlu(ir.OpAnd, x.val, own[0]*0x01010101)
+	}
+	if apart && !y.exact {
+		y.val = l.wordAlu(ir.OpAnd, y.val, (0xff&^own[0])*0x01010101)
+	}
+	return word{l.exprs.alu(u.Op, ir.I32, x.val, y.val), exact}, true
 }
 
 // wordAlu combines words with a constant.
