@@ -140,6 +140,9 @@ func TestFlashPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, err := canonicalForm(t, sink, c.plan); err != nil {
+				t.Error(err)
+			}
 			p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
 			if err != nil {
 				t.Fatal(err)

@@ -271,6 +271,9 @@ func TestMatrixPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if _, err := canonicalForm(t, sink, c.plan); err != nil {
+				t.Errorf("it lowers and has no canonical form: %v", err)
+			}
 			if err := program.VerifyGPU(p); err != nil {
 				t.Fatalf("%v\n%s", err, show(p))
 			}
@@ -281,6 +284,16 @@ func TestMatrixPlans(t *testing.T) {
 			emulate(t, sink, p, nil)
 		})
 	}
+}
+
+// canonicalForm is that by which searches know a plan before they lower it.
+func canonicalForm(t *testing.T, sink *ir.UOp, text string) (plan.Canonical, error) {
+	t.Helper()
+	p, err := plan.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan.NewReader(sink, hopper(t)).Canonical(p)
 }
 
 // emulate runs a program's PTX, whose values are those of the program but for the
@@ -345,6 +358,9 @@ func TestMatrixRefusals(t *testing.T) {
 		sink := floatMatmul(b, ir.F32, 16, 32, 64)
 		if _, err := kernel.Lower(b.Arena, sink, plan, hopper(t)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.plan, err, c.want)
+		}
+		if _, err := canonicalForm(t, sink, c.plan); err == nil && c.want == "MMA needs store axes" {
+			t.Errorf("%s: searches would lower it", c.plan)
 		}
 		for _, desc := range []*target.Desc{turing, target.Interp()} {
 			if _, err := kernel.Lower(b.Arena, sink, plan, desc); err == nil || !strings.Contains(err.Error(), "no matrix instruction") {

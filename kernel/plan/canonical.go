@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tgc/target"
 )
 
 // Keep adds the Opts of a list that the kernel accepts after those before, as Plan.Extend does.
@@ -28,7 +30,7 @@ type Canonical struct {
 var errExtent = errors.New("more elements in sub-axes than the axis has")
 
 // Canonical reads a plan. It refuses what Legality does, and sub-axes that are too large for
-// their axis, which are refused when a plan is lowered.
+// their axis or leave no place for a tile of MMA, which are refused when a plan is lowered.
 func (r *Reader) Canonical(p Plan) (c Canonical, err error) {
 	axes, global, err := r.read(p)
 	if err != nil {
@@ -36,6 +38,11 @@ func (r *Reader) Canonical(p Plan) (c Canonical, err error) {
 	}
 	c.Copies = 1
 	matrix := slices.ContainsFunc(axes, func(x AxisPlan) bool { return x.Has(Matrix) })
+	if matrix && r.desc.Kind == target.GPU {
+		if err := checkMatrixTile(axes); err != nil {
+			return c, err
+		}
+	}
 	var text, apart strings.Builder
 	for i := range axes {
 		x := &axes[i]
@@ -83,6 +90,33 @@ func (x *AxisPlan) resolve(matrix bool) (whole bool, err error) {
 	}
 	x.Segments = list
 	return at >= size, nil
+}
+
+// checkMatrixTile refuses what lowering a plan with matrix instructions of a warp does: axes without a place for the tile, and
+// more elements in sub-axes than an axis has, but for those of the tile itself.
+func checkMatrixTile(axes []AxisPlan) error {
+	for _, lowest := range [][]Segment{RowSegments, ColumnSegments} {
+		if !slices.ContainsFunc(axes, func(x AxisPlan) bool { return x.Axis.Kind == StoreAxis && StartsWith(x.Segments, lowest) }) {
+			return fmt.Errorf("kernel: plan: MMA without an axis that has %s %d; %s %d lowest", lowest[0].Role, lowest[0].Size, lowest[1].Role, lowest[1].Size)
+		}
+	}
+	for _, x := range axes {
+		size, constant := x.Axis.Size()
+		if !constant || x.Tile > 0 || x.Pack {
+			continue
+		}
+		at, side := int64(1), IsMatrixSide(x.Segments)
+		for k, s := range x.Segments {
+			n := s.Size
+			if n == 0 {
+				n = max((size+at-1)/at, 1)
+			}
+			if at *= n; at >= 2*size && !(side && k < len(RowSegments)) {
+				return fmt.Errorf("kernel: plan: %s: %w: %d, the extent is %d", x.Axis.Name, errExtent, at, size)
+			}
+		}
+	}
+	return nil
 }
 
 // print writes what a plan says of an axis.

@@ -1,6 +1,10 @@
 package plan
 
-import "tgc/target"
+import (
+	"slices"
+
+	"tgc/target"
+)
 
 // Matrix instructions: the Opt MMA. The sub-axis of a reduce that it splits off is
 // summed by the warp together, one mma.sync for a tile of 16 rows by 8 columns
@@ -25,6 +29,22 @@ const (
 	ColumnLanes, ColumnCopies = 4, 2
 	LanePoints                = MatrixPoints / ColumnLanes
 )
+
+// The lowest sub-axes of the rows and of the columns of a warp's tile.
+var (
+	RowSegments    = []Segment{{Size: RowLanes, Role: Local}, {Size: RowCopies, Role: Unroll}}
+	ColumnSegments = []Segment{{Size: ColumnCopies, Role: Unroll}, {Size: ColumnLanes, Role: Local}}
+)
+
+// IsMatrixSide reports an axis of the rows or columns of tiles.
+func IsMatrixSide(segments []Segment) bool {
+	return StartsWith(segments, RowSegments) || StartsWith(segments, ColumnSegments)
+}
+
+// StartsWith reports lowest sub-axes.
+func StartsWith(segments, lowest []Segment) bool {
+	return len(segments) >= len(lowest) && slices.Equal(segments[:len(lowest)], lowest)
+}
 
 // A CPU's tile instructions (AMX) sum up to 64 bytes, or 32 BF16, for up to 16 columns, which
 // are copies, and 16 rows, which are lanes of a register. The axis of the rows has a STAGE: its

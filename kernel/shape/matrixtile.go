@@ -25,9 +25,9 @@ func findMatrixTile(st *State) error {
 		}
 		low, high := s.SubAxes[len(s.SubAxes)-1].Range, s.SubAxes[len(s.SubAxes)-2].Range
 		switch {
-		case startsWith(p.Segments, rowSegments...) && !s.Gated:
+		case plan.StartsWith(p.Segments, plan.RowSegments) && !s.Gated:
 			t.RowLane, t.RowCopy, t.Rows = low, high, sideOf(s, p)
-		case startsWith(p.Segments, columnSegments...) && !s.Gated:
+		case plan.StartsWith(p.Segments, plan.ColumnSegments) && !s.Gated:
 			t.ColumnCopy, t.ColumnLane, t.Columns = low, high, sideOf(s, p)
 		}
 	}
@@ -56,21 +56,6 @@ func matrixPoints(axes []Axis) (points int64, err error) {
 		}
 	}
 	return points, nil
-}
-
-// The lowest sub-axes of the rows and of the columns of a tile.
-var (
-	rowSegments    = []plan.Segment{{Size: plan.RowLanes, Role: plan.Local}, {Size: plan.RowCopies, Role: plan.Unroll}}
-	columnSegments = []plan.Segment{{Size: plan.ColumnCopies, Role: plan.Unroll}, {Size: plan.ColumnLanes, Role: plan.Local}}
-)
-
-// isMatrixSide reports an axis of the rows or columns of tiles.
-func isMatrixSide(segments []plan.Segment) bool {
-	return len(segments) >= 2 && (startsWith(segments, rowSegments...) || startsWith(segments, columnSegments...))
-}
-
-func startsWith(segments []plan.Segment, want ...plan.Segment) bool {
-	return slices.Equal(segments[:len(want)], want)
 }
 
 // Times is a product, of which a factor of 1 is left out.

@@ -68,7 +68,7 @@ func splitAxis(st *State, position int, p Axis, cuts []int64) (*Split, error) {
 			}
 			n = max((size+at-1)/at, 1)
 		}
-		matrix := k < len(rowSegments) && isMatrixSide(p.Segments) // whose tiles are whole
+		matrix := k < len(plan.RowSegments) && plan.IsMatrixSide(p.Segments) // whose tiles are whole
 		if constant && at*n >= 2*size && !matrix {
 			return nil, fmt.Errorf("kernel: plan: %s: %d elements in sub-axes, the extent is %d", p.Axis.Name, at*n, size)
 		}

@@ -46,10 +46,10 @@ func (st *State) tileElements(p Axis, subAxes []SubAxis) int64 {
 			tile = d.Stride * m
 		}
 	}
-	if matrix && isMatrixSide(p.Segments) {
+	if matrix && plan.IsMatrixSide(p.Segments) {
 		tile = p.Segments[0].Size * p.Segments[1].Size
 	}
-	if tile > n && !isMatrixSide(p.Segments) {
+	if tile > n && !plan.IsMatrixSide(p.Segments) {
 		return 0
 	}
 	return tile
