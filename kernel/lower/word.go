@@ -148,6 +148,7 @@ func (l *wordMemory) makeWord(u *ir.UOp, p int, at coords, demand int64) (word, 
 
 // wordJoin joins two words bit by bit. Where their bytes have no bit in common, each need be right in its own bits
 // alone, and one mask and its complement choose between them: one instruction where there is one of three operands.
+// A bit that neither has is the complement's, so it is masked for itself where it is demanded.
 func (l *wordMemory) wordJoin(u *ir.UOp, p int, at coords, demand int64) (word, bool) {
 	own := [2]int64{l.possible(u.Src[0]), l.possible(u.Src[1])}
 	apart := own[0]&own[1] == 0
@@ -162,12 +163,16 @@ func (l *wordMemory) wordJoin(u *ir.UOp, p int, at coords, demand int64) (word, 
 	if !ok {
 		return word{}, false
 	}
+	rest := 0xff &^ own[0]
+	if demand&^(own[0]|own[1]) != 0 {
+		rest = own[1]
+	}
 	exact := x.exact && y.exact
 	if apart && !x.exact {
 		x.val = l.wordAlu(ir.OpAnd, x.val, own[0]*0x01010101)
 	}
 	if apart && !y.exact {
-		y.val = l.wordAlu(ir.OpAnd, y.val, (0xff&^own[0])*0x01010101)
+		y.val = l.wordAlu(ir.OpAnd, y.val, rest*0x01010101)
 	}
 	return word{l.exprs.alu(u.Op, ir.I32, x.val, y.val), exact}, true
 }
