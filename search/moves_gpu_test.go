@@ -13,7 +13,7 @@ import (
 )
 
 // Neighbours of plans with matrix instructions, and of others that threads of a GPU share, are measured, refused or
-// another plan's program, on an emulated GPU: never wrong.
+// another plan's program, on an emulated GPU: never wrong. How long they take there says nothing.
 func TestMovesKeepValuesOnGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the emulator is slow")
@@ -69,7 +69,7 @@ func TestMovesKeepValuesOnGPU(t *testing.T) {
 				}
 			}
 			out, err := b.Try(t.Context(), []plan.Plan{p})
-			if err != nil || out[0].Status == Wrong || out[0].Status == Crashed || out[0].Status == TooLong {
+			if err != nil || out[0].Status == Wrong || out[0].Status == Crashed {
 				t.Errorf("%s: %+v, %v", k.Name, out, err)
 			}
 			if len(out) > 0 && out[0].Status == Measured {
