@@ -349,7 +349,9 @@ func (c *mapped) operations(k *work, t *target.Threads) (operations, registers f
 		values = t.Decoded*c.decoding(k, t) + t.Held*k.uses*k.sums
 	}
 	registers = t.Registers + float64(c.rows)*(float64(c.atOnce)*k.bytes/(k.rows*k.points)/4+values)
-	return operations + (t.Permuted*k.lookups.permuted+t.Table*k.lookups.loaded)/k.points, max(registers, 32)
+	// A permute looks up all values of a word: threads that share the word look up each other's, too.
+	permuted := k.lookups.permuted * float64(k.sharers) / float64(c.shared)
+	return operations + (t.Permuted*permuted+t.Table*k.lookups.loaded)/k.points, max(registers, 32)
 }
 
 // element is the bytes of an activation that a thread holds.

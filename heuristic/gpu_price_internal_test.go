@@ -41,6 +41,25 @@ func TestLanesShareBytes(t *testing.T) {
 	}
 }
 
+// A permute looks up the eight values of a word, whether the thread that has the word wants all of them or half.
+func TestLookupsOfSharedWords(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dot := range []bool{false, true} {
+		k := &work{rows: 2048, points: 1536, bytes: 2048 * 1536 / 2, lookups: lookups{permuted: 1536}, dot: dot, uses: 1, sharers: 2}
+		each := func(shared int64) float64 {
+			m := &mapped{mapping: mapping{rows: 1}, atOnce: 64, scaled: 1, shared: shared}
+			operations, _ := m.operations(k, &desc.Threads)
+			return operations
+		}
+		if whole, half := each(2), each(1); half != 2*whole {
+			t.Errorf("sums of bytes %v: %v operations a weight, %v where two threads share a word", dot, whole, half)
+		}
+	}
+}
+
 // The rows of a tile in two turns: each use makes both of them before the next use begins, and reads
 // and decodes the weights again.
 func TestTurnsOfTilesReadAgain(t *testing.T) {
