@@ -156,6 +156,7 @@ func TestLegalityOfOptions(t *testing.T) {
 		{"REGS 64; BLOCKS 2", "opt 0 \"REGS 64\" has no effect: BLOCKS says"},
 		{"REGS 16", "want 24..255"},
 		{"BLOCKS 33", "want 1..32"},
+		{"CARVEOUT 12", "amount 12, the target has [8 16 32 64 100 132 164 196 228]"},
 		{"TRIGGER start", "has no effect: it is so without the Opt"},
 		{"LOCAL s0 4; TURNS 1", "has no effect: no tiles in shared memory"},
 		{"TURNS 3", "want 1..2"},

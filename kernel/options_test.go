@@ -53,6 +53,7 @@ var optionCases = []struct {
 	{"FILL 1", "UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s1; MMA r1; FMA", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 8, 32, 512) }},
 	{"LOADS 1", "VECTOR r0 8; WARP r0 8; GROUP r0 4; STAGE r0", heldRows},
 	{"INLINE 1", heldGroups, biasedGroups},
+	{"CARVEOUT 32", manyRows, longRows},
 	{"CACHE p2 const", manyRows, longRows},
 	{"CACHE p2 stream", manyRows, longRows},
 	{"CACHE p2 wide", manyRows, longRows},

@@ -125,7 +125,7 @@ func (n *neighbours) form(p plan.Plan) (text string, ok bool) {
 
 // single lists what one move makes of Opts; some of it is not legal.
 func (n *neighbours) single(opts []plan.Opt) (out [][]plan.Opt) {
-	for _, move := range []func([]plan.Opt) [][]plan.Opt{amounts, transfers, n.kinds, places, drops, n.additions} {
+	for _, move := range []func([]plan.Opt) [][]plan.Opt{n.amounts, transfers, n.kinds, places, drops, n.additions} {
 		out = append(out, move(opts)...)
 	}
 	return out
@@ -134,7 +134,7 @@ func (n *neighbours) single(opts []plan.Opt) (out [][]plan.Opt) {
 // any is what some one move makes of Opts, which may not be legal; nil where a kind of moves has none. A list of
 // all, of which one is taken, took most of the time of a search: thousands for each plan of 30 Opts.
 func (n *neighbours) any(opts []plan.Opt) []plan.Opt {
-	moves := []func([]plan.Opt) [][]plan.Opt{amounts, transfers, n.kinds, places, drops, n.addition}
+	moves := []func([]plan.Opt) [][]plan.Opt{n.amounts, transfers, n.kinds, places, drops, n.addition}
 	list := moves[n.rng.IntN(len(moves))](opts)
 	if len(list) == 0 {
 		return nil
@@ -150,7 +150,7 @@ func with(opts []plan.Opt, i int, o plan.Opt) []plan.Opt {
 }
 
 // amounts changes one amount: to its double, half and neighbours, to any other word.
-func amounts(opts []plan.Opt) (out [][]plan.Opt) {
+func (n *neighbours) amounts(opts []plan.Opt) (out [][]plan.Opt) {
 	for i, o := range opts {
 		if o.Kind == plan.SWAP || o.Amount == 0 {
 			continue
@@ -162,6 +162,9 @@ func amounts(opts []plan.Opt) (out [][]plan.Opt) {
 				values = append(values, int64(w+1))
 			}
 		}
+		if list := o.Kind.Amounts(n.desc); list != nil {
+			values = wide(list)
+		}
 		for _, v := range values {
 			if o.Amount = v; v > 1 || v == 1 && !slices.Contains(splitting, o.Kind) { // of one element: as without it
 				out = append(out, with(opts, i, o))
@@ -170,6 +173,9 @@ func amounts(opts []plan.Opt) (out [][]plan.Opt) {
 	}
 	return out
 }
+
+// wide are amounts of a target as those of Opts.
+func wide(list []int) []int64 { return lists.Map(list, func(n int) int64 { return int64(n) }) }
 
 // transfers moves a factor of two or three from one Opt to another of the same axis, or between
 // Opts of one kind: more threads a row and fewer rows a thread, lanes from digit to digit.
@@ -323,6 +329,8 @@ func (n *neighbours) amountsFor(kind plan.OptKind, axis string) (list []int64) {
 		return list
 	case kind == plan.PREFETCH:
 		return ahead
+	case kind.Amounts(n.desc) != nil:
+		return wide(kind.Amounts(n.desc))
 	case kind.Sets() != 0:
 		usual := int64(max(kind.Sets().Usual(), 8))
 		return []int64{usual / 4, usual / 2, 2 * usual, 4 * usual}

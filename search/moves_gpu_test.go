@@ -18,15 +18,7 @@ func TestMovesKeepValuesOnGPU(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the emulator is slow")
 	}
-	drv, err := emulator.New(emulator.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dev, err := cuda.New(cuda.Options{Driver: drv, Label: "cuda:emu", NoCache: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dev.Close()
+	dev := emulatedGPU(t)
 	product := func(g *tensor.Graph) *tensor.Tensor {
 		return g.Input("x", ir.F32, 32, 96).Linear(g.Input("w", ir.F32, 64, 96))
 	}
@@ -82,4 +74,19 @@ func TestMovesKeepValuesOnGPU(t *testing.T) {
 		}
 		b.Close()
 	}
+}
+
+// emulatedGPU is open until the test ends.
+func emulatedGPU(t *testing.T) *cuda.Device {
+	t.Helper()
+	drv, err := emulator.New(emulator.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := cuda.New(cuda.Options{Driver: drv, Label: "cuda:emu", NoCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dev.Close() })
+	return dev
 }

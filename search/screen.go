@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/kernel/plan"
 	"tgc/search/database"
 	"tgc/target"
@@ -169,26 +170,44 @@ func (t *tuning) beside(ctx context.Context, some []*planned, turns Turns) ([][]
 }
 
 // inStep takes the plan of a kernel that makes the step fastest, if one does, and goes on with its neighbours:
-// those of what is fastest by itself were tried by the search, those of what the step likes were not.
+// those of what is fastest by itself were tried by the search, those of what the step likes were not. At last it
+// tries what only a step can judge.
 func (t *tuning) inStep(ctx context.Context, i int, k *TunedKernel, found *Result, until time.Time) error {
 	among := contenders(found)
 	k.Note = nothing(found, among) + t.far(found)
 	rest := 1.0 // of the step's time
-	for {
-		saved, err := t.takeBest(ctx, k, among, until)
+	end := time.Now().Add(time.Duration((1 - t.forDivisions()) * float64(time.Until(until))))
+	for divided := false; ; {
+		saved, err := t.takeBest(ctx, k, among, end)
 		if rest *= 1 - saved; rest < 1 {
 			k.Note = fmt.Sprintf("the step takes %.2f %% less", 100*(1-rest))
 		}
-		if err != nil || saved == 0 {
+		if err != nil || t.options.Search.Only || t.tasks[k] != nil || ctx.Err() != nil {
 			return err
 		}
-		if t.options.Search.Only || t.tasks[k] != nil || time.Until(until) < leastTime || ctx.Err() != nil {
+		list := t.around
+		switch late := time.Until(end) < leastTime; {
+		case saved > 0 && !late:
+		case !divided && t.forDivisions() > 0:
+			divided, list, end = true, t.divisions, until
+		default:
 			return nil
 		}
-		if among, err = t.around(ctx, i, k, found, until); err != nil {
+		if time.Until(until) < leastTime/2 {
+			return nil
+		}
+		if among, err = t.more(ctx, i, k, found, until, list); err != nil {
 			return err
 		}
 	}
+}
+
+// forDivisions is the part of a kernel's time in the step in which divisions of the first cache are tried.
+func (t *tuning) forDivisions() float64 {
+	if plan.CARVEOUT.On(t.step.Compiled.Target) {
+		return 0.25
+	}
+	return 0
 }
 
 // aroundMost are neighbours of a plan that was taken, at most, and forAround is for trying them of the time that is left.
@@ -197,8 +216,25 @@ const (
 	forAround  = 0.4
 )
 
-// around tries neighbours of the plan that was taken by themselves, where those before it were not.
-func (t *tuning) around(ctx context.Context, i int, k *TunedKernel, found *Result, until time.Time) ([]Outcome, error) {
+// around lists neighbours of a plan that was taken.
+func (t *tuning) around(k *TunedKernel, p plan.Plan) []plan.Plan {
+	return newNeighbours(k.Kernel.AST, t.step.Compiled.Target, t.options.Search.Seed).of(p, math.MaxInt)
+}
+
+// divisions lists a plan with each division of the first cache. By itself a kernel gains nothing by one: what it
+// changes is which blocks of the kernels around run beside its own.
+func (t *tuning) divisions(k *TunedKernel, p plan.Plan) (list []plan.Plan) {
+	desc := t.step.Compiled.Target
+	reader := plan.NewReader(k.Kernel.AST, desc)
+	without := lists.Filter(p.Opts, func(o plan.Opt) bool { return o.Kind != plan.CARVEOUT })
+	for _, kb := range plan.CARVEOUT.Amounts(desc) {
+		list = append(list, reader.Keep(append(slices.Clone(without), plan.Opt{Kind: plan.CARVEOUT, Amount: int64(kb)})))
+	}
+	return list
+}
+
+// more tries plans that are listed for the one that the step has by themselves, where those before it were not.
+func (t *tuning) more(ctx context.Context, i int, k *TunedKernel, found *Result, until time.Time, list func(*TunedKernel, plan.Plan) []plan.Plan) ([]Outcome, error) {
 	p, err := plan.Parse(k.After.Plan)
 	if err != nil {
 		return nil, err
@@ -209,8 +245,11 @@ func (t *tuning) around(ctx context.Context, i int, k *TunedKernel, found *Resul
 	}
 	options := t.options.Search
 	options.Only, options.Scratch, options.Budget = true, false, time.Duration(forAround*float64(time.Until(until)))
-	options.Extra = slices.DeleteFunc(newNeighbours(k.Kernel.AST, t.step.Compiled.Target, options.Seed).of(p, math.MaxInt), func(p plan.Plan) bool { return tried[p.String()] })
+	options.Extra = slices.DeleteFunc(list(k, p), func(p plan.Plan) bool { return tried[p.String()] })
 	options.Extra = options.Extra[:min(len(options.Extra), aroundMost)]
+	if len(options.Extra) == 0 {
+		return nil, nil
+	}
 	more, err := t.try(ctx, i, k, options, nil)
 	if err != nil {
 		return nil, err

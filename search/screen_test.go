@@ -65,6 +65,25 @@ func TestTuneGoesOnFromWhatTheStepLikes(t *testing.T) {
 	}
 }
 
+// Divisions of the first cache, by which nothing is faster by itself, are tried in the step.
+func TestTuneDividesCaches(t *testing.T) {
+	const division = "CARVEOUT 100"
+	tuned, _ := tuneWith(t, twoKernelsOn(t, emulatedGPU(t), "Q8_0"), nil, func(p plan.Plan) float64 {
+		if strings.Contains(p.String(), division) {
+			return 90
+		}
+		return 100
+	}, func(o *TuneOptions) {
+		o.Testers = func(context.Context, *ir.UOp, BenchOptions) (Tester, error) { return allAlike{}, nil }
+		o.Search.Priced, o.Search.Round = 0, 0
+	})
+	for _, k := range tuned.Kernels {
+		if k.After.Plan == k.Before.Plan || !strings.Contains(k.After.Plan, division) {
+			t.Errorf("%s: %q, %s, want %s", k.Kernel.Name, k.After.Plan, k.Note, division)
+		}
+	}
+}
+
 // Plans of other blocks and threads come before more of the same, and those that take far longer not at all.
 func TestContenders(t *testing.T) {
 	of := func(plan string, us float64, threads int64) Outcome {

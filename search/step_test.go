@@ -12,6 +12,7 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/runtime"
 	"tgc/runtime/interp"
 	"tgc/search/database"
 	"tgc/tensor"
@@ -44,10 +45,14 @@ func twoKernels(t *testing.T) Step { return twoKernelsOf(t, "Q8_0") }
 
 func twoKernelsOf(t *testing.T, format string) Step {
 	t.Helper()
+	return twoKernelsOn(t, interp.New(interp.Options{}), format)
+}
+
+func twoKernelsOn(t *testing.T, dev runtime.Device, format string) Step {
+	t.Helper()
 	g := tensor.NewGraph()
 	hidden := g.Input("x", ir.F32, 96).Linear(g.Packed("w", format, 64, 96)).Silu().Contiguous()
 	g.Output("y", hidden.Linear(g.Packed("v", "Q8_0", 35, 64)))
-	dev := interp.New(interp.Options{})
 	c, err := g.Compile(t.Context(), dev.Target(), engine.Config{})
 	if err != nil || len(c.Kernels) != 2 {
 		t.Fatalf("%d kernels, %v, want 2", len(c.Kernels), err)

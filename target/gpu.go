@@ -5,22 +5,31 @@ import "fmt"
 // gpuRow is an NVIDIA architecture: limits of one block and of the device.
 // Limits are CUDA's "compute capabilities" table; bandwidths name their board.
 type gpuRow struct {
-	sm       int // major*10 + minor
-	shared   int // bytes a block may use, after opting in
-	l1, l2   int
-	byteDRAM int // femtoseconds per byte
-	units    int // streaming multiprocessors
-	op       int // femtoseconds per f32 operation of the whole device
+	sm        int // major*10 + minor
+	shared    int // bytes a block may use, after opting in
+	l1, l2    int
+	byteDRAM  int   // femtoseconds per byte
+	units     int   // streaming multiprocessors
+	op        int   // femtoseconds per f32 operation of the whole device
+	carveouts []int // KB of a multiprocessor's first cache that may be shared memory
 }
 
+// What CUDA's guide lists as "shared memory capacity" of compute capabilities 7.5, 8.0 and 8.7, 8.6 and 8.9, and from 9.0 on.
+var (
+	carveoutsTuring = []int{32, 64}
+	carveoutsAmpere = []int{8, 16, 32, 64, 100, 132, 164}
+	carveoutsSmall  = carveoutsAmpere[:5]
+	carveoutsHopper = []int{8, 16, 32, 64, 100, 132, 164, 196, 228}
+)
+
 var gpuRows = []gpuRow{
-	{75, 64 << 10, 96 << 10, 4 << 20, 3125, 40, 123},     // T4: 320 GB/s, 8.1 TFLOP/s
-	{80, 163 << 10, 192 << 10, 40 << 20, 643, 108, 51},   // A100: 1,555 GB/s, 19.5
-	{86, 99 << 10, 128 << 10, 6 << 20, 1068, 82, 28},     // RTX 3090: 936 GB/s, 35.6
-	{87, 163 << 10, 192 << 10, 4 << 20, 9800, 16, 188},   // Orin AGX: 102 GB/s reached, 5.3
-	{89, 99 << 10, 128 << 10, 72 << 20, 992, 128, 12},    // RTX 4090: 1,008 GB/s, 82.6
-	{90, 227 << 10, 256 << 10, 50 << 20, 222, 132, 15},   // H200: 4.51 TB/s measured, 66.9
-	{100, 227 << 10, 256 << 10, 126 << 20, 125, 148, 12}, // B200: 8 TB/s, 80
+	{75, 64 << 10, 96 << 10, 4 << 20, 3125, 40, 123, carveoutsTuring},     // T4: 320 GB/s, 8.1 TFLOP/s
+	{80, 163 << 10, 192 << 10, 40 << 20, 643, 108, 51, carveoutsAmpere},   // A100: 1,555 GB/s, 19.5
+	{86, 99 << 10, 128 << 10, 6 << 20, 1068, 82, 28, carveoutsSmall},      // RTX 3090: 936 GB/s, 35.6
+	{87, 163 << 10, 192 << 10, 4 << 20, 9800, 16, 188, carveoutsAmpere},   // Orin AGX: 102 GB/s reached, 5.3
+	{89, 99 << 10, 128 << 10, 72 << 20, 992, 128, 12, carveoutsSmall},     // RTX 4090: 1,008 GB/s, 82.6
+	{90, 227 << 10, 256 << 10, 50 << 20, 222, 132, 15, carveoutsHopper},   // H200: 4.51 TB/s measured, 66.9
+	{100, 227 << 10, 256 << 10, 126 << 20, 125, 148, 12, carveoutsHopper}, // B200: 8 TB/s, 80
 }
 
 // gpuContraction is a row that holds from one architecture on; exact rows hold
@@ -90,7 +99,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 	d := &Desc{
 		Name: fmt.Sprintf("ptx:sm_%d", sm), Kind: GPU, SM: sm, Special: special,
 		VectorBytes: 16, VectorRegs: 255, WarpSize: 32, MaxThreads: 1024, FMA: true,
-		SharedBytes: row.shared, CacheL1Bytes: row.l1, CacheL2Bytes: row.l2,
+		SharedBytes: row.shared, Carveouts: row.carveouts, CacheL1Bytes: row.l1, CacheL2Bytes: row.l2,
 		// Edge between kernels of a CUDA graph with early launch: 81 kernels
 		// took 22 us more than one that reads as much (H200).
 		Cost:    Cost{ByteDRAM: row.byteDRAM, ByteCache: row.byteDRAM / 3, Op: row.op, Transcend: 8 * row.op, Launch: 270_000, Workers: row.units},

@@ -24,6 +24,7 @@ type Desc struct {
 	WarpSize      int // 1 on a CPU
 	MaxThreads    int // per block; 1 on a CPU
 	SharedBytes   int
+	Carveouts     []int // of a GPU: KB of a multiprocessor's first cache that may be shared memory, the least first
 	CacheL1Bytes  int
 	CacheL2Bytes  int
 	PrefetchBytes int  // distance ahead of streamed weights; 0 is none

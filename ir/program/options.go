@@ -39,6 +39,7 @@ const (
 	Fill
 	Loads
 	Inline
+	Carveout
 	numOptions
 )
 
@@ -113,6 +114,10 @@ var optionTable = [numOptions]optionInfo{
 	Loads: {name: "loads", usual: 4, most: 64},
 	// Operations of a value that threads compute again instead of sharing it in a stage.
 	Inline: {name: "inline", usual: 8, most: 64},
+	// KB of a multiprocessor's first cache that are shared memory while the kernel runs. What is
+	// best depends on the kernels around it, which run on the same multiprocessors: H200, 15 steps: search over
+	// their kernels gains 0 to 6.7 %, and no one division suits all (docs/bench/h200-carveouts.txt).
+	Carveout: {name: "carveout", least: 8, most: 228},
 }
 
 // Of is the value of an option.

@@ -56,6 +56,7 @@ const (
 	LOADS
 	INLINE
 	CLUSTER
+	CARVEOUT
 	numOptKinds
 )
 
@@ -93,6 +94,9 @@ type OptInfo struct {
 
 	// words stand for the amounts 1, 2, ..; nil: numbers do.
 	words []string
+
+	// amounts are those that a target has; nil: all within the bounds.
+	amounts func(*target.Desc) []int
 
 	// sets is the option of the program that the Opt, which has no axis, chooses. idle
 	// says why an Opt has no effect with what else the plan says; nil: it always may.
@@ -160,6 +164,14 @@ func (k OptKind) Words() []string {
 		return k.Sets().Words()
 	}
 	return optTable[k].words
+}
+
+// Amounts are those that a target has for Opts of the kind; nil: all within the option's bounds.
+func (k OptKind) Amounts(desc *target.Desc) []int {
+	if f := optTable[k].amounts; f != nil {
+		return f(desc)
+	}
+	return nil
 }
 
 // TakesAmount reports a kind of Opts that have an amount.
@@ -295,6 +307,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "Registers of a thread, at most. Without the Opt, as for BLOCKS.",
 		Before: "256 registers a thread: 2 blocks of 128 threads fit a multiprocessor",
 		After:  "REGS 96: 5 blocks of 128 threads fit"},
+	CARVEOUT: {Name: "CARVEOUT", Amount: amountNeeded, On: OnGPU, sets: program.Carveout, Refusal: "its caches are no memory of a program's",
+		amounts: func(desc *target.Desc) []int { return desc.Carveouts },
+		Doc:     "KB of a multiprocessor's first cache that are shared memory while the kernel runs; what its blocks need is set aside in any case. The rest caches loads. Kernels that divide the cache in different ways do not run side by side. Without the Opt, the driver chooses.",
+		Before:  "256 KB: 100 shared by blocks, 156 of first cache",
+		After:   "CARVEOUT 16: 16 shared by blocks, 240 of first cache"},
 	TRIGGER: {Name: "TRIGGER", Amount: amountNeeded, On: OnLaunch, sets: program.Trigger, Refusal: refusedLaunch,
 		Doc:    "Where a block lets the next kernel start, which then waits itself: first of all, after the loads before the wait, after the wait, or when it ends. All but the first leave the order of those loads to the assembler.",
 		Before: "start next; w = load W; wait; ..",

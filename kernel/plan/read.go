@@ -132,6 +132,8 @@ func (r *reading) choose(opt Opt) error {
 	switch n := opt.Amount; {
 	case n < int64(option.Least()) || n > int64(option.Most()):
 		return fmt.Errorf("amount %d, want %d..%d", n, option.Least(), option.Most())
+	case r.row.amounts != nil && !slices.Contains(r.row.amounts(r.desc), int(n)):
+		return fmt.Errorf("amount %d, the target has %v", n, r.row.amounts(r.desc))
 	case n == int64(option.Usual()):
 		return fmt.Errorf("has no effect: it is so without the Opt")
 	case r.global.Program[option] != 0:

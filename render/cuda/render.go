@@ -39,6 +39,7 @@ func (r *printer) Text(k *gpu.Kernel) string {
 	var b strings.Builder
 	r.helpers(&b)
 	b.WriteString(r.module.String())
+	b.WriteString(k.CarveoutComment())
 	if k.Dynamic {
 		fmt.Fprintf(&b, "extern __shared__ __align__(128) char %s[];\n\n", gpu.SharedMemory)
 	}

@@ -35,12 +35,23 @@ type Kernel struct {
 	// Cluster is the number of blocks, one after the other, that run at once; the text says so too.
 	Cluster int
 	Shared  int // bytes, static or dynamic
+	// Carveout is how many KB of a multiprocessor's first cache are shared memory while the kernel runs; 0: the driver
+	// chooses. No text can say so but in a comment, by which kernels that differ in it have different texts.
+	Carveout int
 	// Dynamic says that the shared bytes are given at launch (they exceed the
 	// 48 KB that a module may ask for itself).
 	Dynamic bool
 	// WaitsGrid says that the kernel waits for its predecessor itself, so it
 	// may be launched before that has ended.
 	WaitsGrid bool
+}
+
+// CarveoutComment is the line of a text that says how the first cache is divided; empty: nothing does.
+func (k *Kernel) CarveoutComment() string {
+	if k.Carveout == 0 {
+		return ""
+	}
+	return fmt.Sprintf("// carveout: %d KB of shared memory\n", k.Carveout)
 }
 
 // Registers are those of a multiprocessor.

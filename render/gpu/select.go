@@ -120,7 +120,7 @@ func (s *Selector) kernel() (*Kernel, error) {
 	}
 	k := &Kernel{
 		Entry: EntryName(p.Name), Blocks: p.Units(), Block: BlockShape(p.Block),
-		WaitsGrid: s.Desc.StartsEarly() && HasOp(p.Body, program.WaitGrid), Cluster: int(max(p.Cluster, 1)),
+		WaitsGrid: s.Desc.StartsEarly() && HasOp(p.Body, program.WaitGrid), Cluster: int(max(p.Cluster, 1)), Carveout: p.Options.Of(program.Carveout),
 	}
 	if int64(k.Cluster) > s.Desc.Clusters() {
 		return nil, fmt.Errorf("clusters of %d blocks, %s has clusters of %d", k.Cluster, s.Desc.Name, s.Desc.Clusters())

@@ -69,6 +69,7 @@ func (r *printer) Text(k *Kernel) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, ".version %s\n.target %s\n.address_size 64\n\n", isaVersion(r.Desc), gpu.Architecture(r.Desc))
 	b.WriteString(r.module.String())
+	b.WriteString(k.CarveoutComment())
 	if k.Dynamic {
 		fmt.Fprintf(&b, ".extern .shared .align 128 .b8 %s[];\n\n", gpu.SharedMemory)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -19,6 +20,7 @@ import (
 	"tgc/runtime"
 	"tgc/runtime/cuda/emulator"
 	"tgc/runtime/cuda/internal/stub"
+	"tgc/target"
 )
 
 // rig is a device under test: on the stub, on the emulator or on a GPU.
@@ -67,7 +69,9 @@ func gpu(t testing.TB, options Options) *rig {
 
 func withTestDefaults(options Options) Options {
 	options.NoCache = options.CacheDir == ""
-	options.Renderer = renderTest
+	if options.Renderer == nil {
+		options.Renderer = renderTest
+	}
 	return options
 }
 
@@ -726,6 +730,22 @@ func TestDynamicShared(t *testing.T) {
 			t.Error(log)
 		}
 	})
+}
+
+// The driver takes a division of the first cache in hundredths of the most shared memory, here 228 KB of sm_90 or 164 of sm_87.
+func TestCarveout(t *testing.T) {
+	d := onStub(t, Options{Renderer: func(p *program.Program, desc *target.Desc) (*Rendered, error) {
+		r, err := renderTest(p, desc)
+		r.Carveout = 16
+		return r, err
+	}})
+	exec := load(t, d, scaleProgram("scale", 1))[0]
+	m := alloc(t, d, 256)
+	check(t, record(t, d, launch(callOf(exec, m, m))).Run(t.Context(), map[string]int64{"n": 1}))
+	want := fmt.Sprintf("carveout scale %d", 100*16/slices.Max(d.desc.Carveouts))
+	if log := strings.Join(d.log(), "\n"); !strings.Contains(log, want) {
+		t.Errorf("%s, want %s", log, want)
+	}
 }
 
 // The probes end with figures; on a GPU they are plausible ones.

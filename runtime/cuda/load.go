@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tgc/ir/program"
 	"tgc/runtime"
@@ -129,9 +130,18 @@ func (d *Device) function(c *code, r *Rendered) error {
 	if want := r.Threads(); want > threads {
 		return fmt.Errorf("%d threads a block, %d registers each: the device runs at most %d", want, c.stats.Registers, threads)
 	}
+	if r.Carveout > 0 {
+		if err := d.drv.FuncSetAttribute(c.function, driver.FuncCarveout, d.carveout(r.Carveout)); err != nil {
+			return err
+		}
+	}
 	if !r.Dynamic {
 		return nil
 	}
 	c.stats.SharedBytes += r.Shared
 	return d.drv.FuncSetAttribute(c.function, driver.FuncDynamicShared, r.Shared)
 }
+
+// carveout is so many KB as the driver takes them: hundredths of the most, which it rounds up to the next division
+// there is.
+func (d *Device) carveout(kb int) int { return 100 * kb / slices.Max(d.desc.Carveouts) }

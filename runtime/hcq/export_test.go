@@ -2,6 +2,8 @@ package hcq
 
 import (
 	"encoding/binary"
+
+	"tgc/runtime/nvidia"
 )
 
 // Descriptors are the addresses of a step's launch descriptors in the set that the last run
@@ -69,4 +71,9 @@ func (d *Device) Unload(e *Executable) error {
 		}
 	}
 	return nil
+}
+
+// TargetConfig is what a launch descriptor asks for.
+func TargetConfig(r *nvidia.Rendered, registers, shared int) int {
+	return targetConfig(r, registers, shared)
 }

@@ -258,7 +258,7 @@ func (r *Recording) writeQMD(c *call, s int, next uint64, to []byte) error {
 	g := word.Grid{
 		Program: base + uint64(k.Code.Offset), ProgramBytes: k.Code.Bytes, Blocks: shape.Grid, Threads: shape.Block,
 		Registers: k.Registers, Barriers: k.Barriers, SharedBytes: shared, MinConfig: word.SharedConfig(shared),
-		TargetConfig: targetConfig(c.Rendered.Threads(), k.Registers, shared), MaxConfig: word.MaxSharedConfig,
+		TargetConfig: targetConfig(c.Rendered, k.Registers, shared), MaxConfig: word.MaxSharedConfig,
 		LocalBytes: localBytes(k.StackBytes), SassVersion: r.device.board.Info().SM/10<<4 | r.device.board.Info().SM%10,
 		Banks: []word.Bank{{Number: 0, Address: r.own.Address + uint64(c.bank[s]), Bytes: len(k.Bank0)}},
 		Next:  next,
@@ -280,9 +280,13 @@ const (
 	residentBlocks  = 16
 )
 
-// targetConfig is the shared memory with which as many blocks fit a multiprocessor as
-// its threads and registers allow.
-func targetConfig(threads, registers, shared int) int {
+// targetConfig is the shared memory that a plan asks for, one block's at least; else that with which as many blocks fit a
+// multiprocessor as its threads and registers allow.
+func targetConfig(r *nvidia.Rendered, registers, shared int) int {
+	if r.Carveout > 0 {
+		return max(word.SharedConfig(r.Carveout<<10), word.SharedConfig(shared))
+	}
+	threads := r.Threads()
 	blocks := max(min(residentThreads/threads, word.MostThreads(registers)/threads, residentBlocks), 1)
 	return min(word.SharedConfig(blocks*shared), word.MaxSharedConfig)
 }

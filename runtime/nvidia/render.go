@@ -22,6 +22,8 @@ type Rendered struct {
 	Blocks int64  // on the grid's x axis
 	Block  [3]int // threads in x, y, z
 	Shared int    // bytes of shared memory
+	// Carveout is how many KB of a multiprocessor's first cache are shared memory; 0: the driver chooses.
+	Carveout int
 	// Dynamic says that Shared is given at launch, else the text reserves it.
 	Dynamic bool
 	// WaitsGrid says that the kernel waits for its predecessor itself before it
@@ -54,7 +56,7 @@ func render(p *program.Program, desc *target.Desc, by func(*program.Program, *ta
 	}
 	return &Rendered{
 		Text: k.Text, Entry: k.Entry, Params: k.Params, Blocks: k.Blocks, Block: k.Block,
-		Shared: k.Shared, Dynamic: k.Dynamic, WaitsGrid: k.WaitsGrid,
+		Shared: k.Shared, Dynamic: k.Dynamic, WaitsGrid: k.WaitsGrid, Carveout: k.Carveout,
 	}, nil
 }
 

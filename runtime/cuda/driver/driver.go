@@ -147,4 +147,5 @@ const (
 	FuncLocalBytes    FuncAttribute = 3 // stack and spilled registers of a thread
 	FuncRegisters     FuncAttribute = 4
 	FuncDynamicShared FuncAttribute = 8 // most dynamic shared memory; may be raised
+	FuncCarveout      FuncAttribute = 9 // hundredths of a multiprocessor's most shared memory that are set aside; -1: the driver chooses
 )

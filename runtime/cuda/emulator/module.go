@@ -103,13 +103,15 @@ func (d *Driver) FuncAttribute(h driver.Func, a driver.FuncAttribute) (value int
 	return value, err
 }
 
-// FuncSetAttribute raises the limit of dynamic shared memory.
+// FuncSetAttribute raises the limit of dynamic shared memory, or divides a first cache, which changes nothing here.
 func (d *Driver) FuncSetAttribute(h driver.Func, a driver.FuncAttribute, value int) error {
 	return d.in("cuFuncSetAttribute", func(c *gpuContext) error {
 		f := c.functions[h]
 		switch {
 		case f == nil:
 			return refuse("cuFuncSetAttribute", driver.InvalidHandle, "no such function")
+		case a == driver.FuncCarveout && value >= -1 && value <= 100:
+			return nil
 		case a != driver.FuncDynamicShared || value < 0 || value+f.kernel.Shared > d.desc.SharedBytes:
 			return refuse("cuFuncSetAttribute", driver.InvalidValue, "attribute %d of %d", a, value)
 		}
