@@ -12,6 +12,7 @@ import (
 type grouping struct {
 	expert *tensor.Tensor // [tiles]: whose rows a tile has, -1 where it has none
 	token  *tensor.Tensor // [tiles rows]: whose activations a row has
+	used   *tensor.Tensor // [tiles rows]: 1 where a row has a token, 0 where it has none
 	place  *tensor.Tensor // [tokens used]: the row of each choice of a token
 }
 
@@ -37,12 +38,14 @@ func group(chosen *tensor.Tensor, experts, rows int) grouping {
 	return grouping{
 		expert: inTile.Where(flat, number(-1)).Max(1),
 		token:  inRow.Where(iota(choices).FloorDiv(number(used)), number(0)).Sum(1).Unflatten(0, tiles, rows),
+		used:   inRow.Where(number(1), number(0)).Sum(1).Unflatten(0, tiles, rows),
 		place:  place.Unflatten(0, tokens, used),
 	}
 }
 
-// grouped is Apply for many tokens x [tokens D].
-func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor) *tensor.Tensor {
+// grouped is Apply for many tokens x [tokens D]. With skipRows loops end that would be for rows without a
+// token alone.
+func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor, skipRows bool) *tensor.Tensor {
 	product := func(w, bias, v *tensor.Tensor) *tensor.Tensor { // [tiles rows K] -> [tiles rows N]
 		out := v.Unsqueeze(2).Mul(w.Gather(0, to.expert).Unsqueeze(1)).Sum(-1)
 		if bias != nil {
@@ -51,8 +54,14 @@ func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor) *
 		return out
 	}
 	in := func(w *tensor.Tensor) *tensor.Tensor { return e.Numeric.activations(x, w).Gather(0, to.token) }
-	some := to.expert.Ge(x.Graph().Scalar(ir.I32, 0)).Unsqueeze(1).Unsqueeze(2)
-	filled := func(t *tensor.Tensor) *tensor.Tensor { return some.Where(t, x.Graph().Scalar(ir.F32, 0)) } // without loops elsewhere
+	nothing := x.Graph().Scalar(ir.F32, 0)
+	atLeast := func(t *tensor.Tensor, least float64) *tensor.Tensor { return t.Ge(x.Graph().Scalar(ir.I32, least)) }
+	filled := func(t *tensor.Tensor) *tensor.Tensor { // without loops elsewhere
+		if skipRows {
+			t = atLeast(to.used, 1).Unsqueeze(2).Where(t, nothing)
+		}
+		return atLeast(to.expert, 0).Unsqueeze(1).Unsqueeze(2).Where(t, nothing)
+	}
 	hidden := filled(e.hidden(product(e.Gate, e.GateBias, in(e.Gate)), product(e.Up, e.UpBias, in(e.Up))))
 	out := filled(product(e.Down, e.DownBias, e.Numeric.activations(hidden, e.Down))) // [tiles rows D]
 	return out.Flatten(0, 1).Gather(0, to.place).Mul(weight.Unsqueeze(-1)).Sum(1)

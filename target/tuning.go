@@ -15,6 +15,10 @@ type Tuning struct {
 	// for each group on average with which grouping pays.
 	LeastTileRows, MostTileRows, LeastGroupRows int
 
+	// SkipRows says that a product of a tile takes as long as the tile has rows: loops over some of them
+	// can end where nothing was put. Threads of a GPU have all of them at once.
+	SkipRows bool
+
 	// StepRows is the largest number of rows of activations from which a product
 	// with the same weights gains by having more of them at once.
 	StepRows int
@@ -39,12 +43,13 @@ type Tuning struct {
 // 3,100.
 var grouped = Tuning{LeastTileRows: 8, MostTileRows: 32, LeastGroupRows: 4}
 
-// tuningCPU is for devices whose host is the device. Sums of few results are made in
+// tuningCPU is for devices whose host is the device. Rows of a tile without a token are skipped: OLMoE's
+// layers, 128 tokens, one Zen 4 core with AVX2: 243 tokens a second and 353. Sums of few results are made in
 // one pass over their values; a new extent costs nothing, nor does a look at the
 // results of a run. Products with more than 128 rows at once gain nothing.
 func tuningCPU() Tuning {
 	t := grouped
-	t.StepRows = 128
+	t.StepRows, t.SkipRows = 128, true
 	return t
 }
 

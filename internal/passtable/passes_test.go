@@ -22,8 +22,6 @@ var oneProgram = map[string]string{
 		"(TestUpdateIsOneKernel of nn/optim does)",
 	"place-parts": "it stages what combines the parts of a small layer's attention (TestGridSplitLayer, " +
 		"TestReferenceLayer); the layers of the zoo have too many rows for that",
-	"skip-unused-loops": "it leaves out the products of experts that no token of a tile went to, and of the zoo " +
-		"only OLMoE has experts",
 	"split-terms": "only CPUs with tile instructions of bf16 ask for it, and the zoo has no such target " +
 		"(TestOracleModelsTiles runs it)",
 	"transpose-bytes": "only types whose fields lie side by side in a byte need it, Q1_0 and Q2_0, and no model of the " +

@@ -5,15 +5,16 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
 // Loops whose results nothing uses. Both arms of a WHERE are computed, so that a sum
 // in an arm that is not taken costs as much as one in an arm that is: the product of
 // a tile of rows that no token went to, say. A loop whose results stand in arms of
-// one condition only runs no pass where that does not hold. The condition must have
+// one condition only runs no pass where that does not hold, nor does one that fills an array for such. The condition must have
 // one value for the loop, of work units and outer loops of the store, so that the
-// threads of a block agree; it may be loaded.
+// threads of a block agree, or one for each of its copies; it may be loaded.
 
 // armCondition is a condition, or that it does not hold.
 type armCondition struct {
@@ -21,7 +22,7 @@ type armCondition struct {
 	not  bool
 }
 
-// skipUnusedLoops gives serial ranges of reduces the extent 0 where all results are left
+// skipUnusedLoops gives serial ranges of reduces and stages the extent 0 where all results are left
 // out. All sub-axes have roles.
 func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 	nodes := ir.Toposort(sink)
@@ -45,13 +46,8 @@ func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 			all = meetConditions(all, arms[u])
 		}
 		for _, c := range all {
-			if !l.isOutside(c.cond) {
-				continue
-			}
-			if none := st.Arena.Index(0); c.not {
-				extent = st.Arena.Where(c.cond, none, extent)
-			} else {
-				extent = st.Arena.Where(c.cond, extent, none)
+			if used := l.usedByAny(c); used != nil {
+				extent = st.Arena.Where(used, extent, st.Arena.Index(0))
 			}
 		}
 		if extent = st.simp.Do(extent); extent != r.Src[0] {
@@ -67,8 +63,49 @@ func skipUnusedLoops(st *State, sink *ir.UOp) *ir.UOp {
 	return st.simp.Do(st.Arena.Substitute(sink, with))
 }
 
+// mostCopies bounds the copies of a loop whose conditions are asked before it.
+const mostCopies = 16
+
+// usedByAny is whether any copy that the loop serves uses its results; nil where that is not known
+// before the loop. What depends on copies of a store holds for some of them: of a tile's rows those past
+// the last one of a group are left out, and a loop for such rows alone runs no pass.
+func (l *limiter) usedByAny(c armCondition) *ir.UOp {
+	a, copies, each := l.Arena, int64(1), []*ir.UOp{c.cond}
+	for _, r := range analyse.RangesIn(c.cond) {
+		n, constant := r.Src[0].Int()
+		if l.roles[r] != plan.Unroll || !constant {
+			continue
+		}
+		if copies *= n; copies > mostCopies {
+			return nil
+		}
+		var next []*ir.UOp
+		for _, cond := range each {
+			for k := range n {
+				next = append(next, a.Substitute(cond, map[*ir.UOp]*ir.UOp{r: a.Index(k)}))
+			}
+		}
+		each = next
+	}
+	var used *ir.UOp
+	for _, cond := range each {
+		if !l.isOutside(cond) {
+			return nil
+		}
+		if c.not {
+			cond = a.Unary(ir.OpNot, cond)
+		}
+		if used == nil {
+			used = cond
+		} else {
+			used = a.Binary(ir.OpOr, used, cond)
+		}
+	}
+	return used
+}
+
 // outerLoops lists the reduces over each serial range of which none stands inside
-// another serial loop.
+// another serial loop, and stages that such a loop fills.
 func outerLoops(st *State, nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 	loops, inside := make(map[*ir.UOp][]*ir.UOp), make(map[*ir.UOp]bool)
 	for _, u := range slices.Backward(nodes) {
@@ -85,7 +122,24 @@ func outerLoops(st *State, nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 			delete(loops, r)
 		}
 	}
+	for _, u := range nodes {
+		if r := fillLoop(st, u); r != nil {
+			loops[r] = append(loops[r], u)
+		}
+	}
 	return loops
+}
+
+// fillLoop is the outermost loop that fills an array of one thread: what nothing reads need not be there.
+func fillLoop(st *State, u *ir.UOp) *ir.UOp {
+	if u.Op != ir.OpStage || st.Threads > 1 {
+		return nil
+	}
+	serial := func(r *ir.UOp) bool { return st.roles[r] == plan.Serial }
+	if i := slices.IndexFunc(u.Src[1:], serial); i >= 0 {
+		return u.Src[1+i]
+	}
+	return nil
 }
 
 // armConditions are those without which nothing uses a node's value. nodes are in
