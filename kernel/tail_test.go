@@ -236,3 +236,17 @@ func prefixes(b *builder, rows, n int64) *ir.UOp {
 	v := b.Where(b.Lt(i, k), b.f(1), b.Load(x, r, k))
 	return b.sink(b.Store(out, b.Reduce(ir.OpMul, v, k), list(r, i), list(r, i)))
 }
+
+// What is chosen between scalars for all lanes is chosen between vectors: a CPU has masks for those, and jumps
+// for scalars.
+func TestChosenInLanes(t *testing.T) {
+	b := newBuilder()
+	x, count, w, out := b.param(0, ir.F32, 64), b.param(1, ir.I32, 1), b.param(2, ir.F32, 64, 16), b.param(3, ir.F32, 16)
+	i, k := b.rng(16), b.rng(64)
+	there := b.Lt(b.Cast(k, ir.I32), b.Load(count, b.n(0)))
+	term := b.Mul(b.Where(there, b.Load(x, k), b.f(0)), b.Load(w, k, i))
+	text := decodeText(t, b, b.sink(b.Store(out, b.sum(term, k), list(i), list(i))), "VECTOR s0 16; FMA")
+	if !strings.Contains(text, ":f32x16 = where") {
+		t.Errorf("want a choice of 16 lanes:\n%s", text)
+	}
+}

@@ -16,6 +16,7 @@ type expressions struct {
 	floats  map[*program.Value]float64 // scalar constants
 	ints    map[*program.Value]int64   // constants, by value or vector
 	pending map[*ir.UOp]bool
+	chosen  map[*program.Value][]*program.Value // scalar floats of a WHERE: its operands
 }
 
 // lower gives the value of a node at coordinates: a scalar, or a vector over

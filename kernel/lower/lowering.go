@@ -54,7 +54,7 @@ func newLowering(p *shape.Kernel) (*lowering, error) {
 	}
 	l := &lowering{Kernel: p, b: program.NewBuilder("kernel"), free: free}
 	l.scopes = &scopes{lowering: l}
-	l.exprs = &expressions{lowering: l, pure: make(map[*ir.UOp]bool), floats: make(map[*program.Value]float64),
+	l.exprs = &expressions{lowering: l, chosen: make(map[*program.Value][]*program.Value), pure: make(map[*ir.UOp]bool), floats: make(map[*program.Value]float64),
 		ints: make(map[*program.Value]int64), pending: make(map[*ir.UOp]bool)}
 	l.wide = &widener{lowering: l, widths: make(map[*ir.UOp]*width), uses: make(map[*ir.UOp]int)}
 	l.loops = &reducer{lowering: l, reduces: make(map[int][]*ir.UOp)}

@@ -74,6 +74,12 @@ func (l *expressions) emit(op ir.Op, dtype ir.DType, vs []*program.Value) *progr
 		return l.b.Sub(vs[0], vs[1])
 	case ir.OpMul:
 		return l.b.Mul(vs[0], vs[1])
+	case ir.OpWhere:
+		v := l.b.Where(vs[0], vs[1], vs[2])
+		if dtype.IsFloat() && v.Type.Lanes == 1 {
+			l.chosen[v] = vs
+		}
+		return v
 	}
 	return l.b.Alu(op, vs...)
 }
@@ -166,11 +172,21 @@ func (l *expressions) expand(x val, subAxes []int) *program.Value {
 		return v
 	}
 	if len(x.subAxes) == 0 {
-		return l.scopes.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.b.Broadcast(x.v, n) })
+		return l.scopes.derive(x.depth, derivedKey{x.v, "b" + strconv.Itoa(n)}, func() *program.Value { return l.broadcast(x.v, n) })
 	}
 	return l.scopes.derive(x.depth, derivedKey{x.v, subAxesKey("e", subAxes)}, func() *program.Value {
 		return l.b.Shuffle(x.v, x.v, l.pick(x.subAxes, subAxes, nil)...)
 	})
+}
+
+// broadcast is a scalar in all lanes. Of two floats, one is chosen where they are in lanes already: a CPU chooses
+// between vectors by a mask, but between scalars by a jump.
+func (l *expressions) broadcast(v *program.Value, lanes int) *program.Value {
+	of, chosen := l.chosen[v]
+	if !chosen {
+		return l.b.Broadcast(v, lanes)
+	}
+	return l.b.Where(l.b.Broadcast(of[0], lanes), l.b.Broadcast(of[1], lanes), l.b.Broadcast(of[2], lanes))
 }
 
 // settle folds what is pending.
