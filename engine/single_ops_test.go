@@ -29,7 +29,7 @@ func TestPlansOfSingleOps(t *testing.T) {
 		}, "VECTOR r0 16; UNROLL r0 16; TILE r0"},
 		{"a product of little memory and many uses", func(g *tensor.Graph) *tensor.Tensor {
 			return in(g, "x", 512, 16).MatMul(in(g, "y", 512, 16).Transpose(0, 1))
-		}, "STAGE s1; VECTOR s1 64"},
+		}, "STAGE s1; VECTOR s1 16; UPCAST s1 4"},
 		{"columns turned for a few uses less than terms", func(g *tensor.Graph) *tensor.Tensor {
 			return in(g, "x", 64, 37).MatMul(in(g, "y", 512, 37).Transpose(0, 1))
 		}, "STAGE s1; VECTOR s1"},

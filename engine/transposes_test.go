@@ -91,25 +91,31 @@ func transposed(t *testing.T, name string, dtype ir.DType, shape, order []int, p
 	}
 }
 
-// A product with a transposed matrix has lanes along its columns where sums are shorter
-// than the rows that read them, else along the sums.
+// A product with a transposed matrix has lanes along its columns where sums are short or many
+// rows read them, else along the sums.
 func TestTurnedColumns(t *testing.T) {
-	desc, err := target.Parse("llvm:x86-64-v4")
-	if err != nil {
-		t.Fatal(err)
+	type product struct {
+		target      string
+		rows, terms int
 	}
-	for terms, plan := range map[int]string{
-		64:   "STAGE s1; VECTOR s1 64; UPCAST s0 6; ROLL s0 43; FMA",
-		1024: "UPCAST s1 5; UPCAST s0 4; ROLL s0 8; ROLL s1; VECTOR r0 16; FMA",
+	for c, plan := range map[product]string{
+		{"llvm:x86-64-v4", 512, 64}:   "STAGE s1; VECTOR s1 16; UPCAST s1 4; UPCAST s0 6; ROLL s0 43; UNROLL r0 4; FMA",
+		{"llvm:x86-64-v3", 512, 1024}: "STAGE s1; VECTOR s1 8; UPCAST s1 2; UPCAST s0 6; ROLL s0; UNROLL r0 4; FMA",
+		{"llvm:x86-64-v4", 512, 1024}: "UPCAST s1 5; UPCAST s0 4; ROLL s0 8; ROLL s1; VECTOR r0 16; FMA",
+		{"llvm:x86-64-v4", 30, 1024}:  "UPCAST s0 5; UPCAST s1 4; ROLL s1 8; ROLL s0; VECTOR r0 16; FMA",
 	} {
+		desc, err := target.Parse(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
 		g := tensor.NewGraph()
-		g.Output("y", g.Input("x", ir.F32, 512, terms).MatMul(g.Input("w", ir.F32, 512, terms).Transpose(0, 1)))
+		g.Output("y", g.Input("x", ir.F32, c.rows, c.terms).MatMul(g.Input("w", ir.F32, 512, c.terms).Transpose(0, 1)))
 		f, err := tensor.Compile(t.Context(), g, interp.New(interp.Options{Target: desc}), engine.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := f.Step().Compiled.Kernels[0].Plan.String(); got != plan {
-			t.Errorf("sums of %d: plan %s, want %s", terms, got, plan)
+			t.Errorf("%v: plan %s, want %s", c, got, plan)
 		}
 		f.Close()
 	}

@@ -1,9 +1,11 @@
 package heuristic
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -28,6 +30,10 @@ const (
 	// rows x 4 tokens (2 MiB) take 3 times as long as 2 x 8; on a Zen 5 core with 1 MiB 2 x 8
 	// (1 MiB) is still faster than 1 x 16.
 	farLoads = 3
+	// alikeCost is the cost, in that of the cheapest tile, up to which the order of instructions decides: with more
+	// sums at once a product waits less for the one before. Zen 4 with AVX2, Q4_K_M, 128 tokens, tokens a second: 2
+	// registers x 4 tokens 290, 5 298, 6 306.
+	alikeCost = 1.015
 )
 
 // packedTile is a register tile of rows that are lanes: registers of lanes and tokens.
@@ -36,14 +42,18 @@ type packedTile struct {
 	cost              float64 // of all tiles, in operations of one register and point of k
 }
 
-// packedRow is the axis of a packed weight's rows that become lanes, -1 where there is none.
+// packedRow is the axis of a weight's rows that become lanes, -1 where there is none. Results of
+// floats must then lie side by side.
 func (a *analysis) packedRow(weights []*operand, w *operand) int {
 	row := a.lastStore(w.rows)
-	if w.rank() != packedRank || row < 0 || !a.laneSafe(row) || a.size(row) < lanesOf(a.desc) || a.lastStore(w.reuse) < 0 {
+	if row < 0 || !a.laneSafe(row) || a.size(row) < lanesOf(a.desc) || a.lastStore(w.reuse) < 0 {
+		return -1
+	}
+	if w.rank() < packedRank && !a.storesAlong(row) {
 		return -1
 	}
 	for _, o := range weights {
-		if !a.allConstant(o.chain) || !slices.Contains(o.rows, row) && len(o.reuse) > 0 && o.rank() == packedRank {
+		if !a.allConstant(o.chain) || !slices.Contains(o.rows, row) && len(o.reuse) > 0 && o.rank() == w.rank() {
 			return -1
 		}
 	}
@@ -105,28 +115,45 @@ func (p *planner) unrollSteps(chain []int) {
 // packedTile is the cheapest tile whose sums fit the registers and whose panels the second
 // cache. It is read in order: one register of 8,192 floats is half of a megabyte, and half as
 // wide tiles are slower than what then comes from the third one (Q6_K, 2048 x 8192 x 128 exact,
-// 1 x 16 tokens 114 GFLOP/s, 2 x 13 180).
+// 1 x 16 tokens 114 GFLOP/s, 2 x 13 180). Of tiles that cost about as much, that with the most sums,
+// unless sums of groups are more of them already.
 func (p *planner) packedTile(weights []*operand, w *operand, row int) (best packedTile) {
+	tiles := p.packedTiles(weights, w, row)
+	if len(tiles) == 0 {
+		return packedTile{}
+	}
+	least := slices.MinFunc(tiles, func(x, y packedTile) int { return cmp.Compare(x.cost, y.cost) }).cost
+	if p.sumsAtOnce(weights) == 1 {
+		least *= alikeCost
+	}
+	alike := lists.Filter(tiles, func(t packedTile) bool { return t.cost <= least })
+	return slices.MaxFunc(alike, func(x, y packedTile) int {
+		return cmp.Or(cmp.Compare(x.registers*x.tokens, y.registers*y.tokens), cmp.Compare(y.cost, x.cost))
+	})
+}
+
+// packedTiles are the tiles that have room.
+func (p *planner) packedTiles(weights []*operand, w *operand, row int) (list []packedTile) {
 	token, perRow := p.lastStore(w.reuse), p.perRow(weights, w)
 	sums, bytes := p.sumsAtOnce(weights), p.panelBytes(weights)
-	registers := int64(p.desc.VectorRegs)
+	spare := int64(1) // an activation
+	if sums > 1 {
+		spare = 3 // and scales
+	}
 	for _, r := range []int64{1, 2, 4} {
 		if r%perRow != 0 || r/perRow*lanesOf(p.desc) > p.size(row) || r/perRow*lanesOf(p.desc)*bytes > int64(p.desc.CacheL2Bytes) {
 			continue
 		}
-		for tokens := int64(1); sums*r*tokens+r+2 < registers && tokens <= p.size(token); tokens++ {
+		for tokens := int64(1); sums*r*tokens+r+spare <= int64(p.desc.VectorRegs) && tokens <= p.size(token); tokens++ {
 			tiles := ceil(p.size(row), r/perRow*lanesOf(p.desc)) * ceil(p.size(token), tokens)
 			loads := r + tokens
 			if (r/perRow*lanesOf(p.desc)+tokens)*bytes > int64(p.desc.CacheL2Bytes) {
 				loads = farLoads*r + tokens
 			}
-			t := packedTile{r, tokens, float64(tiles) * (float64(r*tokens) + float64(loads)/loadShare)}
-			if best.registers == 0 || t.cost < best.cost {
-				best = t
-			}
+			list = append(list, packedTile{r, tokens, float64(tiles) * (float64(r*tokens) + float64(loads)/loadShare)})
 		}
 	}
-	return best
+	return list
 }
 
 // panelBytes is what one row takes of all panels: a byte for each point of a dot, else a float.

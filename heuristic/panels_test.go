@@ -81,6 +81,38 @@ func checkPanels(t *testing.T, format string, desc *target.Desc, mode nn.Numeric
 	}
 }
 
+// Floats of many rows that lie along k are turned as they go into panels, whatever their size: of 32 bits
+// where registers are few.
+func TestFloatPanels(t *testing.T) {
+	for _, name := range panelTargets {
+		for _, dtype := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
+			for _, shape := range [][2]int{{1040, 128}, {1004, 37}} { // rows and k
+				desc, tokens := target.ForCPU(name, nil, 2), 11
+				if dtype == ir.F32 { // it is not widened
+					tokens = 66
+				}
+				g := tensor.NewGraph()
+				g.Output("y", g.Input("x", ir.F32, tokens, shape[1]).Linear(g.Input("w", dtype, shape[0], shape[1]).Cast(ir.F32)))
+				a, s := scheduled(t, g, desc)
+				sink := s.Launches[0].Kernels[0].AST
+				choice, err := heuristic.Choose(a, sink, desc, heuristic.Knobs{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				opts := choice.Plan.Opts
+				along := func(kind plan.OptKind) bool {
+					return slices.ContainsFunc(opts, func(o plan.Opt) bool { return o.Kind == kind && o.Axis == "s1" })
+				}
+				wide := dtype == ir.F32 && desc.VectorRegs >= 32 && 3*shape[1] > 4*tokens // tiles along k are large enough
+				if wide == along(plan.STAGE) || wide == along(plan.VECTOR) {
+					t.Errorf("%s %s: %s, rows as lanes of a panel, want %v", name, dtype, choice.Plan, !wide)
+				}
+				checkPlanBy(t, a, sink, choice.Plan, desc, nil, interp.KernelOptions{})
+			}
+		}
+	}
+}
+
 // scheduled is the schedule of a graph, and the arena of its kernels.
 func scheduled(t *testing.T, g *tensor.Graph, desc *target.Desc) (*ir.Arena, *schedule.Schedule) {
 	sink, err := g.Sink()
@@ -186,7 +218,7 @@ func TestPanelsStayNear(t *testing.T) {
 		cache  int
 		rows   int64 // registers of them
 		tokens int64
-	}{{1 << 20, 2, 13}, {2 << 20, 2, 8}, {4 << 20, 4, 4}} {
+	}{{1 << 20, 2, 13}, {2 << 20, 2, 13}, {4 << 20, 4, 6}} {
 		desc := target.ForCPU("znver5", nil, 2).WithCaches(0, c.cache)
 		a := ir.NewArena()
 		s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.OptionsFor(desc))

@@ -28,10 +28,29 @@ const panelRun = 16
 // several is then loaded once.
 const panelCopies = 8
 
-// turns reports a value whose lanes are rows and which is decoded along k.
+// turns reports a value whose lanes are rows and which is decoded along k: packed, or floats whose rows
+// lie along k in memory.
 func (h *hoister) turns(u *ir.UOp) bool {
-	return h.st.Desc.Kind != target.GPU && !h.lanes.Empty() && !h.free.Of(u).Meet(h.lanes).Empty() &&
-		analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField })
+	if h.st.Desc.Kind == target.GPU || h.free.Of(u).Meet(h.lanes).Empty() {
+		return false
+	}
+	return h.packed(u) || analyse.Any(u, h.rowsApart)
+}
+
+// packed reports a value of packed weights.
+func (h *hoister) packed(u *ir.UOp) bool {
+	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpField })
+}
+
+// rowsApart reports a load whose lanes are rows that do not lie side by side.
+func (h *hoister) rowsApart(u *ir.UOp) bool {
+	if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpParam || h.free.Of(u).Meet(h.lanes).Empty() {
+		return false
+	}
+	index := u.Indices()
+	return !slices.ContainsFunc(ir.NewLinearizer(h.st.Arena).Of(index[len(index)-1]).Terms, func(t ir.Term) bool {
+		return t.Coef == 1 && !h.free.Of(t.Atom).Meet(h.lanes).Empty()
+	})
 }
 
 // dotByte is the byte of a factor of a dot that is staged as its panel.
@@ -148,10 +167,14 @@ func (h *hoister) panel(u *ir.UOp) *ir.UOp {
 func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, word int64) {
 	cuts := plan.Boundaries(h.st.Arena, u)
 	lanes, copies := int64(panelRun), int64(panelCopies)
-	if word > 1 {
+	switch {
+	case word > 1:
 		lanes /= word
-	} else if h.inRecords(u) {
+	case h.inRecords(u):
 		lanes = 1 // rows are lanes in memory already
+	case !h.packed(u):
+		// A square of a register of rows; wider tiles are as long as a value may be.
+		lanes, copies = min(int64(max(h.st.Desc.VectorBytes/4, 1)), plan.MaxLanes/h.lanePoints(u)), 1
 	}
 	for k := len(along) - 1; k >= 0; k-- {
 		x := &along[k]
@@ -180,6 +203,16 @@ func (h *hoister) panelSegments(u *ir.UOp, along []panelAxis, word int64) {
 			break
 		}
 	}
+}
+
+// lanePoints is how many lanes a value has.
+func (h *hoister) lanePoints(u *ir.UOp) int64 {
+	n := int64(1)
+	for _, i := range h.free.Of(u).Meet(h.lanes).List() {
+		lanes, _ := h.free.Ranges[i].Src[0].Int()
+		n *= max(lanes, 1)
+	}
+	return n
 }
 
 // inRecords reports a value of packed weights whose rows are interleaved.
