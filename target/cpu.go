@@ -59,6 +59,9 @@ var cpuContractions = []struct {
 	{"avx512bf16", 64, Contraction{"vdpbf16ps", "bf16", "bf16", "f32", 2, 1, 1, "llvm.x86.avx512bf16.dpbf16ps.512"}},
 	{"avxvnni", 32, Contraction{"vpdpbusd", "u8", "i8", "i32", 4, 1, 1, "llvm.x86.avx512.vpdpbusd.256"}},
 	{"avxvnni", 32, Contraction{"vpdpwssd", "i16", "i16", "i32", 2, 1, 1, "llvm.x86.avx512.vpdpwssd.256"}},
+	{"avx512bw", 64, Contraction{Pairs, "u8", "i8", "i32", 4, 1, 1, "llvm.x86.avx512.pmaddubs.w.512"}},
+	{"avx2", 32, Contraction{Pairs, "u8", "i8", "i32", 4, 1, 1, "llvm.x86.avx2.pmadd.ub.sw"}},
+	{"sse4.2", 16, Contraction{Pairs, "u8", "i8", "i32", 4, 1, 1, "llvm.x86.ssse3.pmadd.ub.sw.128"}},
 	{"amx-int8", 64, Contraction{"tile", "u8", "u8", "i32", 64, 16, 16, "llvm.x86.tdpbuud"}},
 	{"amx-int8", 64, Contraction{"tile", "u8", "i8", "i32", 64, 16, 16, "llvm.x86.tdpbusd"}},
 	{"amx-int8", 64, Contraction{"tile", "i8", "u8", "i32", 64, 16, 16, "llvm.x86.tdpbsud"}},
@@ -74,6 +77,9 @@ var cpuContractions = []struct {
 	{"i8mm", 16, Contraction{"usdot", "u8", "i8", "i32", 4, 1, 1, "llvm.aarch64.neon.usdot.v4i32.v16i8"}},
 	{"bf16", 16, Contraction{"bfdot", "bf16", "bf16", "f32", 2, 1, 1, "llvm.aarch64.neon.bfdot.v4f32.v8bf16"}},
 }
+
+// Pairs is the instruction by which CPUs without a dot of bytes add pairs of products, in 16 bits.
+const Pairs = "vpmaddubsw"
 
 // EmulatedTiles is a feature that no CPU has: the renderer writes functions in place of tile
 // instructions. So what is made for them runs, slowly, on any CPU with the other features.
@@ -140,13 +146,19 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 	}
 	d.Cost.Workers = max(cores, 1)
 	seen := ""
-	d.RecordDots = set["avx512vnni"] && l.vectorBytes == 64
+	d.RecordDots = set["avx512vnni"] && l.vectorBytes == 64 || l.vectorBytes == 32 // both measured: recordsFor of package llm
 	d.PrefetchTwice = set[twiceFeature] && l.vectorBytes == 64
 	for _, c := range cpuContractions {
 		if !set[c.feature] || l.vectorBytes < c.bytes || l.vectorBytes > c.bytes && c.bytes != 64 {
 			continue
 		}
+		if c.row.IsByteDot() && d.ByteDots() {
+			continue // there is a better one
+		}
 		d.Contractions = append(d.Contractions, c.row)
+		if slices.Contains(l.needs, c.feature) {
+			continue // the level's name tells
+		}
 		if short := strings.TrimPrefix(strings.TrimPrefix(c.feature, "avx512"), "avx"); seen != short {
 			d.Name += "+" + short
 			seen = short
@@ -161,7 +173,7 @@ const twiceFeature = "avx512fp16"
 // CanInterleave reports a target on which weights in records pay: the words of a record's rows
 // are one register.
 func (d *Desc) CanInterleave() bool {
-	return d.Kind == CPU && d.VectorBytes == 64 && d.FMA
+	return d.Kind == CPU && d.VectorBytes >= 32 && d.FMA
 }
 
 // WithCaches is d for a core whose caches hold so many bytes; a size of 0 or less is unknown.

@@ -162,6 +162,9 @@ type Block struct {
 	Instrs []Instr
 }
 
+// Yielded are the values that a block ends with.
+func (b *Block) Yielded() []*Value { return b.Instrs[len(b.Instrs)-1].Args }
+
 // ParamKind tells what an argument slot of a program holds.
 type ParamKind uint8
 

@@ -25,6 +25,17 @@ func (b *Block) Each(do func(*Instr)) {
 	}
 }
 
+// Readers counts the operands of all instructions that are a value.
+func (p *Program) Readers() map[*Value]int {
+	readers := make(map[*Value]int)
+	p.Body.Each(func(in *Instr) {
+		for _, a := range in.Args {
+			readers[a]++
+		}
+	})
+	return readers
+}
+
 // EachUse calls do for every operand of an instruction and of those in its blocks.
 func (in *Instr) EachUse(do func(*Value)) {
 	for _, a := range in.Args {

@@ -6,6 +6,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/bounds"
 )
 
 // bitOf is a value that is one bit of another.
@@ -70,7 +71,7 @@ type byteChoice struct {
 }
 
 // byteChoices finds the choices of a program, and the values that nothing else reads.
-func byteChoices(p *program.Program, d definitions, bounds map[*program.Value]Interval) (map[*program.Value]byteChoice, map[*program.Value]bool) {
+func byteChoices(p *program.Program, d definitions, bounds map[*program.Value]bounds.Interval) (map[*program.Value]byteChoice, map[*program.Value]bool) {
 	f := &choiceFinder{definitions: d, bounds: bounds, odd: oddBytes(p), reads: maps.Clone(d.readers)}
 	choices, unread := make(map[*program.Value]byteChoice), make(map[*program.Value]bool)
 	p.Body.Each(func(in *program.Instr) {
@@ -90,7 +91,7 @@ func byteChoices(p *program.Program, d definitions, bounds map[*program.Value]In
 
 type choiceFinder struct {
 	definitions
-	bounds map[*program.Value]Interval
+	bounds map[*program.Value]bounds.Interval
 	odd    map[*program.Value]bool
 	reads  map[*program.Value]int // readers that are not dropped
 }

@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"tgc/ir/program"
+	"tgc/ir/program/bounds"
 )
 
 // oddBytes finds bytes that are odd in every lane: those of tables that have no others, of arrays that such
 // bytes are copied to, and what moves them. The negative of an odd byte is what has all bits but the last
 // turned over: there is nothing to carry.
 func oddBytes(p *program.Program) map[*program.Value]bool {
-	odd, root, mixed := make(map[*program.Value]bool), filledFirst(p), make(map[*program.Value]bool)
+	odd, root, mixed := make(map[*program.Value]bool), bounds.FilledFirst(p), make(map[*program.Value]bool)
 	for i := range p.Params {
 		if q := &p.Params[i]; q.Kind == program.ParamTable && q.Value.Type.Elem.Size() == 1 {
 			root[q.Value] = q.Value

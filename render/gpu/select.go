@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"tgc/ir/program"
+	"tgc/ir/program/bounds"
 	"tgc/target"
 )
 
@@ -25,7 +26,7 @@ type Selector struct {
 
 	values   []*held
 	scopes   Scopes[Operand]
-	bounds   map[*program.Value]Interval
+	bounds   map[*program.Value]bounds.Interval
 	arrays   map[*program.Value]Array // Allocas that need no memory
 	sums     Sums
 	consts   map[*program.Value]*program.Instr
@@ -69,7 +70,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		Desc:     desc,
 		Options:  opt,
 		values:   make([]*held, p.Values),
-		bounds:   BoundsOf(p),
+		bounds:   bounds.Of(p),
 		arrays:   Arrays(p),
 		sums:     make(Sums),
 		consts:   make(map[*program.Value]*program.Instr),

@@ -249,7 +249,7 @@ func (s *Selector) Assign(to, from []Operand) {
 // Yields assigns what a block ends with to the storage of values, at once.
 func (s *Selector) Yields(b *program.Block, storage [][]Operand, values []*program.Value) {
 	var to, from []Operand
-	for k, v := range Yielded(b) {
+	for k, v := range b.Yielded() {
 		to, from = append(to, storage[k]...), append(from, s.StorageAs(v, values[k])...)
 	}
 	s.Assign(to, from)

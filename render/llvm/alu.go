@@ -32,6 +32,7 @@ func (r *renderer) alu(in *program.Instr) error {
 		return err
 	}
 	r.set(in, v)
+	r.rememberBits(in)
 	return nil
 }
 
@@ -43,6 +44,9 @@ func (r *renderer) bitcast(v value.Value, to types.Type) value.Value {
 }
 
 func (r *renderer) aluValue(in *program.Instr, from program.Type) (value.Value, error) {
+	if v := r.testBits(in); v != nil {
+		return v, nil
+	}
 	args := lists.Map(in.Args, r.value)
 	var v value.Value
 	switch {

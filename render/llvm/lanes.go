@@ -1,9 +1,6 @@
 package llvm
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
@@ -12,7 +9,7 @@ import (
 	"tgc/ir/program"
 )
 
-// Lane movement, folds and dot products.
+// Lane movement and folds.
 
 func (r *renderer) lanes(in *program.Instr) {
 	x := r.value(in.Args[0])
@@ -182,72 +179,4 @@ func (r *renderer) foldStep(op ir.Op, elem ir.DType, x, y value.Value) value.Val
 		return r.at.NewFMul(x, y)
 	}
 	return r.at.NewMul(x, y)
-}
-
-// dot4 uses the target's instruction where lanes and signs fit one, else widens.
-// Of two signed sides one is moved up by 128, and what that adds is taken off.
-func (r *renderer) dot4(in *program.Instr) value.Value {
-	acc, x, y := r.value(in.Args[0]), r.value(in.Args[1]), r.value(in.Args[2])
-	xSigned, ySigned := in.Args[1].Type.Elem == ir.I8, in.Args[2].Type.Elem == ir.I8
-	if xSigned && !ySigned {
-		x, y, xSigned, ySigned = y, x, false, true
-	}
-	if name := r.dotIntrinsic(fewestDotLanes); lanesOf(acc) == 1 && name != "" && ySigned && !xSigned && r.isX86() {
-		register := lists.Map([]value.Value{acc, x, y}, func(v value.Value) value.Value {
-			return r.widenTo(r.bitcast(v, types.I32), fewestDotLanes)
-		})
-		return r.lane(r.intrinsic(name, register[0].Type(), register...), 0)
-	}
-	if name := r.dotIntrinsic(lanesOf(acc)); name != "" && ySigned {
-		t := acc.Type()
-		side := t // of x86's, a lane of four bytes; of ARM's, the bytes
-		if !r.isX86() {
-			side = x.Type()
-		}
-		dot := func(acc, x value.Value) value.Value {
-			return r.intrinsic(name, t, acc, r.bitcast(x, side), r.bitcast(y, side))
-		}
-		if !xSigned {
-			return dot(acc, x)
-		}
-		top := intOf(x.Type(), -128)
-		zero := intOf(t, 0)
-		return r.at.NewSub(dot(acc, r.at.NewXor(x, top)), dot(zero, top))
-	}
-	n := lanesOf(acc)
-	wide := types.NewVector(uint64(4*n), types.I32)
-	widen := func(v value.Value, signed bool) value.Value {
-		if signed {
-			return r.at.NewSExt(v, wide)
-		}
-		return r.at.NewZExt(v, wide)
-	}
-	product := r.at.NewMul(widen(x, xSigned), widen(y, ySigned))
-	for k := range 4 {
-		mask := lists.Make(n, func(i int) int { return 4*i + k })
-		acc = r.at.NewAdd(acc, r.shuffleLanes(product, product, mask))
-	}
-	return acc
-}
-
-// fewestDotLanes are those of the smallest register that a dot instruction works on.
-const fewestDotLanes = 4
-
-// vpdpbusd does not saturate its sums: it is Dot4 exactly. The contraction table names the
-// widest form of x86's; narrower ones have the same name but the width. ARM's has one.
-func (r *renderer) dotIntrinsic(lanes int) string {
-	if r.desc == nil {
-		return ""
-	}
-	for _, c := range r.desc.Contractions {
-		if !c.IsByteDot() || 4*lanes > r.desc.VectorBytes {
-			continue
-		}
-		if base, isX86 := strings.CutSuffix(c.Intrinsic, "."+strconv.Itoa(8*r.desc.VectorBytes)); isX86 && lanes >= 4 && lanes&(lanes-1) == 0 {
-			return base + "." + strconv.Itoa(32*lanes)
-		} else if !isX86 && lanes == 4 {
-			return c.Intrinsic
-		}
-	}
-	return ""
 }

@@ -17,7 +17,7 @@ import (
 // dotFields makes sums of bytes read upper fields of weights in place.
 func dotFields(p *program.Program) {
 	renumber(p)
-	f := &fielder{Builder: program.Resume(p), fieldFinder: fieldsIn(p), readers: readersIn(p), renamed: make(map[*program.Value]*program.Value)}
+	f := &fielder{Builder: program.Resume(p), fieldFinder: fieldsIn(p), readers: p.Readers(), renamed: make(map[*program.Value]*program.Value)}
 	f.block(p.Body)
 	if len(f.renamed) == 0 {
 		return

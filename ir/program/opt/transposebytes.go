@@ -23,7 +23,7 @@ import (
 func transposeBytes(p *program.Program) {
 	renumber(p)
 	t := &transposer{
-		Builder: program.Resume(p), fieldFinder: fieldsIn(p), readers: readersIn(p),
+		Builder: program.Resume(p), fieldFinder: fieldsIn(p), readers: p.Readers(),
 		fours: make(map[*program.Value]*transposed), renamed: make(map[*program.Value]*program.Value), loads: make(map[*program.Value]*program.Value), unread: make(map[*program.Value]bool),
 	}
 	t.find(p.Body)
@@ -42,7 +42,7 @@ func transposeBytes(p *program.Program) {
 		t.renamed[v] = w
 	}
 	renameValues(p.Body, t.renamed)
-	dropUnreadIn(p.Body, readersIn(p), func(in *program.Instr) bool { return t.unread[in.Result] || isVector(in) })
+	dropUnreadIn(p.Body, p.Readers(), func(in *program.Instr) bool { return t.unread[in.Result] || isVector(in) })
 	renumber(p)
 }
 

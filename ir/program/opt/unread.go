@@ -7,7 +7,7 @@ import (
 
 // dropUnread takes out arithmetic on vectors and bytes that nothing reads any more.
 func dropUnread(p *program.Program) {
-	dropUnreadIn(p.Body, readersIn(p), isVector)
+	dropUnreadIn(p.Body, p.Readers(), isVector)
 	renumber(p)
 }
 
@@ -34,15 +34,4 @@ func dropUnreadIn(b *program.Block, readers map[*program.Value]int, pure func(in
 func isVector(in *program.Instr) bool {
 	computed := in.Op == program.Alu || in.Op == program.Shuffle || in.Op == program.Broadcast
 	return computed && (in.Result.Type.Lanes > 1 || in.Result.Type.Elem == ir.U8)
-}
-
-// readersIn counts the readers of values.
-func readersIn(p *program.Program) map[*program.Value]int {
-	readers := make(map[*program.Value]int)
-	p.Body.Each(func(in *program.Instr) {
-		for _, a := range in.Args {
-			readers[a]++
-		}
-	})
-	return readers
 }

@@ -1,4 +1,5 @@
-package gpu
+// Package bounds finds between which integers the values of a program lie.
+package bounds
 
 import (
 	"maps"
@@ -27,10 +28,10 @@ func (b Interval) Known() bool { return b.Lo != math.MinInt64 || b.Hi != math.Ma
 
 func (b Interval) join(c Interval) Interval { return Interval{min(b.Lo, c.Lo), max(b.Hi, c.Hi)} }
 
-// BoundsOf walks a program once. What a loop carries is unknown.
-func BoundsOf(p *program.Program) map[*program.Value]Interval {
+// Of walks a program once. What a loop carries is unknown.
+func Of(p *program.Program) map[*program.Value]Interval {
 	a := &boundsAnalysis{program: p, of: make(map[*program.Value]Interval), held: make(map[*program.Value]Interval)}
-	a.root = filledFirst(p)
+	a.root = FilledFirst(p)
 	for i := range p.Params {
 		q := &p.Params[i]
 		if q.Kind == program.ParamTable {
@@ -54,9 +55,9 @@ type boundsAnalysis struct {
 	held    map[*program.Value]Interval       // what a table or array holds
 }
 
-// filledFirst gives the pointers into arrays of bytes all of which are written at places of
+// FilledFirst gives the pointers into arrays of bytes all of which are written at places of
 // the text before any at which they are read: such an array holds what is stored in it.
-func filledFirst(p *program.Program) map[*program.Value]*program.Value {
+func FilledFirst(p *program.Program) map[*program.Value]*program.Value {
 	root, read, other := make(map[*program.Value]*program.Value), make(map[*program.Value]bool), make(map[*program.Value]bool)
 	p.Body.Each(func(in *program.Instr) {
 		if in.Op == program.Alloca && in.Result.Type.Elem.Size() == 1 {
@@ -82,7 +83,7 @@ func filledFirst(p *program.Program) map[*program.Value]*program.Value {
 func entries(p *program.Param) Interval {
 	elem := p.Value.Type.Elem
 	if elem.Size() != 1 || len(p.Table) == 0 {
-		return rangeOf(elem)
+		return OfType(elem)
 	}
 	b := Interval{math.MaxInt64, math.MinInt64}
 	for _, x := range []byte(p.Table) {
@@ -95,8 +96,8 @@ func entries(p *program.Param) Interval {
 	return b
 }
 
-// rangeOf is all that a dtype can hold.
-func rangeOf(d ir.DType) Interval {
+// OfType is all that a dtype can hold.
+func OfType(d ir.DType) Interval {
 	if d == ir.U64 || d.IsFloat() {
 		return unknown
 	}
@@ -108,7 +109,7 @@ func (a *boundsAnalysis) get(v *program.Value) Interval {
 	if b, ok := a.of[v]; ok {
 		return b
 	}
-	return rangeOf(v.Type.Elem)
+	return OfType(v.Type.Elem)
 }
 
 func (a *boundsAnalysis) block(b *program.Block) {
@@ -125,7 +126,7 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 	case program.If:
 		a.block(in.Body)
 		a.block(in.Else)
-		yes, no := Yielded(in.Body), Yielded(in.Else)
+		yes, no := in.Body.Yielded(), in.Else.Yielded()
 		for i, r := range in.Results {
 			a.of[r] = a.get(yes[i]).join(a.get(no[i]))
 		}
@@ -144,7 +145,7 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 	if in.Result == nil || in.Result.Type.Ptr || in.Result.Type.Elem.IsFloat() {
 		return
 	}
-	limit := rangeOf(in.Result.Type.Elem)
+	limit := OfType(in.Result.Type.Elem)
 	b := a.result(in)
 	if b.Lo < limit.Lo || b.Hi > limit.Hi || b.Lo > b.Hi {
 		b = limit // it may wrap
@@ -160,9 +161,6 @@ func (a *boundsAnalysis) store(array *program.Value, b Interval) {
 	a.held[array] = b
 }
 
-// Yielded are the values that a block ends with.
-func Yielded(b *program.Block) []*program.Value { return b.Instrs[len(b.Instrs)-1].Args }
-
 func (a *boundsAnalysis) loop(in *program.Instr) {
 	lo, hi, step := a.get(in.Args[0]), a.get(in.Args[1]), a.get(in.Args[2])
 	// The index register holds one step past the last index before it ends.
@@ -175,7 +173,7 @@ func (a *boundsAnalysis) loop(in *program.Instr) {
 }
 
 func (a *boundsAnalysis) result(in *program.Instr) Interval {
-	all := rangeOf(in.Result.Type.Elem)
+	all := OfType(in.Result.Type.Elem)
 	switch in.Op {
 	case program.Const:
 		if in.Result.Type.Elem == ir.U64 {

@@ -1,0 +1,153 @@
+package llvm
+
+import (
+	"slices"
+
+	"github.com/llir/llvm/ir/types"
+	"github.com/llir/llvm/ir/value"
+
+	"tgc/internal/lists"
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/target"
+)
+
+// Dot products of bytes by pairs. pmaddubsw multiplies unsigned bytes with signed ones and adds two
+// neighbours in 16 bits, which saturate; pmaddwd does the same of signed words in 32 bits, exactly.
+// Dots that go into one another are summed in 16 bits as long as no sum can saturate.
+
+// pairNames are the intrinsics of both for a register of so many lanes of 32 bits.
+var pairNames = map[int]struct{ bytes, words string }{
+	4:  {"llvm.x86.ssse3.pmadd.ub.sw.128", "llvm.x86.sse2.pmadd.wd"},
+	8:  {"llvm.x86.avx2.pmadd.ub.sw", "llvm.x86.avx2.pmadd.wd"},
+	16: {"llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx512.pmaddw.d.512"},
+}
+
+// mostPairs is the largest sum in 16 bits, and pairOf what two products with signed bytes are at most
+// for each unit of the unsigned one.
+const (
+	mostPairs = 1<<15 - 1
+	pairOf    = 2 * 128
+)
+
+func hasPairs(desc *target.Desc) bool {
+	return desc != nil && slices.ContainsFunc(desc.Contractions, func(c target.Contraction) bool { return c.Name == target.Pairs })
+}
+
+// pairChain is a dot whose pairs are added in 16 bits: all of them together are at most so much.
+type pairChain struct {
+	most  int64
+	after *program.Value // the dot whose pairs these are added to; nil for the first
+	ends  bool           // nothing is added to these
+	acc   value.Value    // what the first one adds to
+	sums  value.Value
+}
+
+// pairChains finds the dots by pairs of a block and of those in it.
+func (r *renderer) pairChains(b *program.Block, readers map[*program.Value]int) {
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		for inner := range in.Blocks() {
+			r.pairChains(inner, readers)
+		}
+		if in.Op != program.Dot4 {
+			continue
+		}
+		x, y := dotFactors(in)
+		most := pairOf * r.boundsOf(x).Hi
+		if x.Type.Elem != ir.U8 || y.Type.Elem != ir.I8 || most > mostPairs {
+			continue
+		}
+		c := &pairChain{most: most, ends: true}
+		if before := r.pairs[in.Args[0]]; before != nil && readers[in.Args[0]] == 1 && before.most+most <= mostPairs && makes(b, in.Args[0]) {
+			c.after, c.most = in.Args[0], before.most+most
+			before.ends = false
+		}
+		r.pairs[in.Result] = c
+	}
+}
+
+// makes reports a block that makes a value itself: what a loop reads of another one is read again.
+func makes(b *program.Block, v *program.Value) bool {
+	return slices.ContainsFunc(b.Instrs, func(in program.Instr) bool { return in.Result == v })
+}
+
+// dotByPairs adds pairs of bytes where no sum saturates, else products of the even bytes and of the odd
+// ones as words.
+func (r *renderer) dotByPairs(in *program.Instr, d byteDot) value.Value {
+	c := r.pairs[in.Result]
+	if c == nil {
+		return r.addWords(r.addWords(r.value(in.Args[0]), r.evenBytes(d.x, d.xSigned), r.evenBytes(d.y, d.ySigned)),
+			r.oddBytes(d.x, d.xSigned), r.oddBytes(d.y, d.ySigned))
+	}
+	c.sums = r.registers(func(n int, v ...value.Value) value.Value {
+		return r.intrinsic(pairNames[n].bytes, types.NewVector(uint64(2*n), types.I16), v...)
+	}, d.x, d.y)
+	if c.after == nil {
+		c.acc = r.value(in.Args[0])
+	} else {
+		before := r.pairs[c.after]
+		c.acc, c.sums = before.acc, r.at.NewAdd(before.sums, c.sums)
+	}
+	if !c.ends {
+		return c.acc // nothing reads it
+	}
+	return r.addWords(c.acc, c.sums, intOf(c.sums.Type(), 1))
+}
+
+// addWords adds the sums of two products of words each.
+func (r *renderer) addWords(acc, x, y value.Value) value.Value {
+	return r.at.NewAdd(acc, r.registers(func(n int, v ...value.Value) value.Value {
+		return r.intrinsic(pairNames[n].words, types.NewVector(uint64(n), types.I32), v...)
+	}, x, y))
+}
+
+// registers does with whole registers what do does with two of n lanes of 32 bits, of what has as many
+// bits or more, or fewer.
+func (r *renderer) registers(do func(n int, v ...value.Value) value.Value, v ...value.Value) value.Value {
+	perLane := 32 / int(v[0].Type().(*types.VectorType).ElemType.(*types.IntType).BitSize)
+	n := lanesOf(v[0]) / perLane
+	full := fewestDotLanes
+	for full < n {
+		full *= 2
+	}
+	switch {
+	case full != n:
+		whole := r.registers(do, lists.Map(v, func(v value.Value) value.Value { return r.widenTo(v, full*perLane) })...)
+		return r.lanesFrom(whole, 0, n*lanesOf(whole)/full)
+	case 4*n > r.desc.VectorBytes:
+		half := func(k int) value.Value {
+			return r.registers(do, lists.Map(v, func(v value.Value) value.Value { return r.lanesFrom(v, k*lanesOf(v)/2, lanesOf(v)/2) })...)
+		}
+		return r.join(half(0), half(1))
+	}
+	return do(n, v...)
+}
+
+// lanesFrom are n lanes of a vector from one on.
+func (r *renderer) lanesFrom(v value.Value, from, n int) value.Value {
+	return r.shuffleLanes(v, v, lists.Make(n, func(i int) int { return from + i }))
+}
+
+// evenBytes are the bytes 0, 2 and so on as words.
+func (r *renderer) evenBytes(bytes value.Value, signed bool) value.Value {
+	v := r.words(bytes)
+	if eight := intOf(v.Type(), 8); signed {
+		return r.at.NewAShr(r.at.NewShl(v, eight), eight)
+	}
+	return r.at.NewAnd(v, intOf(v.Type(), 255))
+}
+
+// oddBytes are the bytes 1, 3 and so on.
+func (r *renderer) oddBytes(bytes value.Value, signed bool) value.Value {
+	v := r.words(bytes)
+	eight := intOf(v.Type(), 8)
+	if signed {
+		return r.at.NewAShr(v, eight)
+	}
+	return r.at.NewLShr(v, eight)
+}
+
+func (r *renderer) words(bytes value.Value) value.Value {
+	return r.bitcast(bytes, types.NewVector(uint64(lanesOf(bytes)/2), types.I16))
+}
