@@ -125,7 +125,7 @@ func (a *analysis) laneScore(axis int) int {
 		case n == 0:
 		case n == 1, n == -1 && u.Op == ir.OpLoad && a.desc.Kind != target.GPU:
 			score += weight
-		case a.desc.Kind != target.GPU && a.turned(u, axis) >= 0:
+		case a.turned(u, axis) >= 0:
 		default:
 			score -= weight
 		}

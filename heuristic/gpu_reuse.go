@@ -2,7 +2,6 @@ package heuristic
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"tgc/internal/lists"
@@ -119,10 +118,14 @@ func gpuWindow(a *analysis) proposal {
 	if !p.storesAlong(axis) {
 		most = gpuWindowSide
 	}
-	threads := a.threads(p.size(axis), most)
+	best := p.shareWindows(axis, window)
+	p.split(plan.VECTOR, axis, best.lanes)
+	threads := a.threads(p.left(axis), most)
 	p.split(plan.LOCAL, axis, threads)
 	p.done[axis] = true
-	rows := p.shareWindows(axis, window)
+	if best.rows > 1 {
+		p.split(plan.UPCAST, best.along, best.rows)
+	}
 	p.fillBlock(threads)
 	for _, r := range window {
 		if p.plainReduce(r) {
@@ -131,7 +134,7 @@ func gpuWindow(a *analysis) proposal {
 	}
 	copies := p.windowCopies(window)
 	p.fma()
-	how := fmt.Sprintf("a thread each along %s, %d results with %d points each unrolled", a.axes[axis].Name, rows, copies)
+	how := fmt.Sprintf("a thread each along %s, %d results with %d points each unrolled", a.axes[axis].Name, best.rows*best.lanes, copies)
 	return p.decidedBy(axis, "window", how).of("%d ranges of up to %d points", len(axes), a.size(a.longest(axes)))
 }
 
@@ -139,70 +142,98 @@ func gpuWindow(a *analysis) proposal {
 // side, where another one is that of memory: a block reads and writes two sectors a row.
 const gpuWindowSide = 2 * gpuSector
 
-// windowRows are the results of a thread that are tried, one behind the other.
-var windowRows = []int64{1, 2, 3, 4, 5, 6, 7, 8}
+// windowRows are the results of a thread that are tried, one behind the other, and
+// windowLanes those side by side.
+var (
+	windowRows  = []int64{1, 2, 3, 4, 5, 6, 7, 8}
+	windowLanes = []int64{1, 2, 4}
+)
 
-// shareWindows gives a thread results of several windows that overlap, whose loads it then
-// shares: so many that the loads of all threads take the least time. Of the results that are
-// left a multiprocessor needs enough warps to issue at its rate.
-func (p *planner) shareWindows(lanes int, window []int) int64 {
-	best, along, least := int64(1), -1, math.Inf(1)
+// shared are the results of a thread that share loads: rows along an axis, of so many lanes
+// side by side each.
+type shared struct {
+	along       int
+	rows, lanes int64
+}
+
+// shareWindows gives a thread results of several windows, whose loads it then shares: rows
+// whose windows overlap or read the same, and neighbours that read side by side and share what
+// stands still, so many that the loads of all threads take the least time. Of the results that
+// are left a multiprocessor needs enough warps to issue at its rate.
+func (p *planner) shareWindows(axis int, window []int) shared {
+	best, least := shared{-1, 1, 1}, p.windowTime(shared{-1, 1, 1}, axis, window)
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		if i == lanes || p.done[i] || !p.constant(i) || !p.everyStore(i) || !p.allReduceInto(window, i) {
+		if i == axis || p.done[i] || !p.constant(i) || !p.everyStore(i) || !p.allReduceInto(window, i) {
 			continue
 		}
-		for _, n := range windowRows {
-			if p.size(i)%n == 0 {
-				if t := p.windowTime(i, n, window); t < least {
-					best, along, least = n, i, t
+		for _, rows := range windowRows {
+			for _, lanes := range windowLanes {
+				if p.size(i)%rows != 0 || lanes > 1 && !p.apartAlong(axis, lanes, window) {
+					continue
+				}
+				s := shared{i, rows, lanes}
+				if t := p.windowTime(s, axis, window); t < least {
+					best, least = s, t
 				}
 			}
 		}
 	}
-	if along >= 0 {
-		p.split(plan.UPCAST, along, best)
-	}
 	return best
+}
+
+// apartAlong reports that neighbours along an axis read nothing in common but what stands still
+// along it, and whole vectors of so many lanes.
+func (p *planner) apartAlong(axis int, lanes int64, window []int) bool {
+	return p.size(axis)%lanes == 0 && p.storesAlong(axis) && !slices.ContainsFunc(p.order, func(u *ir.UOp) bool {
+		if u.Op != ir.OpLoad || !p.free.Of(u).Has(axis) {
+			return false
+		}
+		return p.stride(u, axis) != 1 || slices.ContainsFunc(window, func(r int) bool { return p.free.Of(u).Has(r) && p.stride(u, r)%lanes != 0 })
+	})
 }
 
 // loadIssue is how many operations a multiprocessor issues in the time of a load.
 const loadIssue = 4
 
-// windowTime is how long a multiprocessor issues what its threads do that have n results along
-// an axis each, in operations of a warp.
-func (p *planner) windowTime(axis int, n int64, window []int) float64 {
-	loads, sums := int64(0), n*p.points(window)
+// windowTime is how long a multiprocessor issues what its threads do that share some results,
+// in operations of a warp. Neighbours along the axis of the lanes are one load.
+func (p *planner) windowTime(s shared, axis int, window []int) float64 {
+	loads, sums := int64(0), s.rows*s.lanes*p.points(window)
 	for _, u := range p.order {
-		if !isAccess(u) && u.Op != ir.OpLoad { // stages there are none, tables lie in memory
-			continue
+		if isAccess(u) || u.Op == ir.OpLoad { // stages there are none, tables lie in memory
+			loads += p.windowLoads(u, s, window)
 		}
-		free, each := p.free.Of(u), int64(1)
-		shared := -1 // the axis of the window along which its rows are those of the next result
-		for _, r := range window {
-			if step := p.stride(u, r); free.Has(r) && free.Has(axis) && step != 0 && p.stride(u, axis)%step == 0 && p.stride(u, axis)/step < p.size(r) {
-				shared = r
-			}
-		}
-		for _, r := range window {
-			if free.Has(r) && r != shared {
-				each *= p.size(r)
-			}
-		}
-		switch {
-		case shared >= 0:
-			each *= (n-1)*(p.stride(u, axis)/p.stride(u, shared)) + p.size(shared)
-		case free.Has(axis):
-			each *= n
-		}
-		for _, r := range window {
-			if r != shared && p.runsAlong(u, r) {
-				each /= p.runOf(r, p.size(r))
-			}
-		}
-		loads += each
 	}
-	warps := float64(p.points(p.axesOf(plan.StoreAxis))) / float64(n*int64(p.desc.WarpSize)*int64(p.desc.Cost.Workers))
+	warps := float64(p.points(p.axesOf(plan.StoreAxis))) / float64(s.rows*s.lanes*int64(p.desc.WarpSize)*int64(p.desc.Cost.Workers))
 	return max(warps, p.desc.Threads.Busy) * float64(loadIssue*loads+sums)
+}
+
+// windowLoads is how often a thread loads, for all of its results.
+func (p *planner) windowLoads(u *ir.UOp, s shared, window []int) int64 {
+	free, each := p.free.Of(u), int64(1)
+	again := -1 // the axis of the window along which its rows are those of the next result
+	for _, r := range window {
+		if step := p.stride(u, r); s.along >= 0 && free.Has(r) && free.Has(s.along) && step != 0 && p.stride(u, s.along)%step == 0 && p.stride(u, s.along)/step < p.size(r) {
+			again = r
+		}
+	}
+	for _, r := range window {
+		if free.Has(r) && r != again {
+			each *= p.size(r)
+		}
+	}
+	switch {
+	case again >= 0:
+		each *= (s.rows-1)*(p.stride(u, s.along)/p.stride(u, again)) + p.size(again)
+	case s.along >= 0 && free.Has(s.along):
+		each *= s.rows
+	}
+	for _, r := range window {
+		if r != again && p.runsAlong(u, r) {
+			each /= p.runOf(r, p.size(r))
+		}
+	}
+	return each
 }
 
 // longWindow reports a reduce of more points than a window has along one axis.

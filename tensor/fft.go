@@ -20,11 +20,14 @@ func (t *Tensor) FFT(axis int) Complex { return Complex{Real: t}.FFT(axis) }
 
 // RFFT is the first n/2+1 elements of FFT, which for real numbers determine the others.
 func (t *Tensor) RFFT(axis int) Complex {
-	if k, ok := t.transformed(axis); ok {
-		half := t.Extent(k)/2 + 1
-		return t.FFT(k).each(func(x *Tensor) *Tensor { return x.SliceInts(k, 0, half) })
+	k, ok := t.transformed(axis)
+	if !ok {
+		return Complex{t.bad(), t.bad()}
 	}
-	return Complex{t.bad(), t.bad()}
+	if n := t.Extent(k); n%2 != 0 || n <= direct {
+		return t.FFT(k).each(func(x *Tensor) *Tensor { return x.SliceInts(k, 0, n/2+1) })
+	}
+	return Complex{Real: t}.along(k, Complex.transformReals)
 }
 
 // FFT is Tensor.FFT of complex numbers.
@@ -108,20 +111,43 @@ func (c Complex) transformAlong(axis, sign int) Complex {
 	if !ok {
 		return Complex{c.Real.bad(), c.Real.bad()}
 	}
+	return c.along(k, func(c Complex) Complex { return c.transform(float64(sign)) })
+}
+
+// along transforms an axis as the last one, in floats of at least 32 bits.
+func (c Complex) along(axis int, transform func(c Complex) Complex) Complex {
 	dtype := c.Real.DType()
-	c = c.each(func(x *Tensor) *Tensor {
+	c = transform(c.each(func(x *Tensor) *Tensor {
 		if !dtype.IsFloat() || isShort(dtype) {
 			x = x.Cast(ir.F32)
 		}
-		return x.MoveAxis(k, -1)
-	})
-	c = c.transform(float64(sign))
+		return x.MoveAxis(axis, -1)
+	}))
 	return c.each(func(x *Tensor) *Tensor {
-		if x = x.MoveAxis(-1, k); isShort(dtype) {
+		if x = x.MoveAxis(-1, axis); isShort(dtype) {
 			x = x.Cast(dtype)
 		}
 		return x
 	})
+}
+
+// transformReals gives the first n/2+1 of the transform of n real numbers along the last axis, from
+// that of half as many complex ones z[j] = x[2j] + i x[2j+1]: those of the even and odd elements
+// are (z + z') / 2 and (z - z') / 2i, where z'[k] is the conjugate of z[n/2-k].
+func (c Complex) transformReals() Complex {
+	g, n := c.Real.graph, c.Real.Extent(-1)
+	half := n / 2
+	pairs := c.Real.rows(c.Real.Rank()-1, half, 2)
+	part := func(i int) *Tensor { return pairs.SliceInts(-1, i, 1).Squeeze(-1) }
+	z := Complex{part(0), part(1)}.transform(-1).each(func(x *Tensor) *Tensor { // half elements come round
+		return x.Repeat(2).SliceInts(-1, 0, half+1).MulScalar(0.5)
+	})
+	back := z.each(func(x *Tensor) *Tensor { return x.Flip(-1) })
+	even := Complex{z.Real.Add(back.Real), z.Imag.Sub(back.Imag)}
+	odd := Complex{z.Imag.Add(back.Imag), back.Real.Sub(z.Real)}.Mul(g.roots(z.Real.DType(), 2, half+1, -1, n).each(func(x *Tensor) *Tensor {
+		return x.SliceInts(0, 1, 1).Squeeze(0)
+	}))
+	return Complex{even.Real.Add(odd.Real), even.Imag.Add(odd.Imag)}
 }
 
 // Sizes up to direct are one matrix product, and so are primes up to directPrime.
@@ -130,23 +156,31 @@ const (
 	directPrime = 64
 )
 
-// transform transforms the last axis. For n = a b, element j = b j1 + j2 goes to k = k1 + a k2:
-// transforms of a over j1, factors e^(j2 k1 / n), transforms of b over j2.
+// transform transforms the last axis.
 func (c Complex) transform(sign float64) Complex {
-	g, n := c.Real.graph, c.Real.Extent(-1)
+	c = c.each(func(x *Tensor) *Tensor { return x.Unsqueeze(-1) }).transformRows(sign)
+	return c.each(func(x *Tensor) *Tensor { return x.Squeeze(-1) })
+}
+
+// transformRows transforms the last axis but one. For n = a b, element b j1 + j2 goes to k1 + a k2:
+// transforms of a over j1, factors e^(j2 k1 / n), transforms of b over j2, of rows [k1, columns]
+// each. So products read and store along neighbours, and results are in order.
+func (c Complex) transformRows(sign float64) Complex {
+	g, n, columns := c.Real.graph, c.Real.Extent(-2), c.Real.Extent(-1)
 	a := factor(n)
 	switch {
 	case n <= direct, a == 1 && n <= directPrime:
-		return c.times(g.roots(c.Real.DType(), n, n, sign, n), func(x, f *Tensor) *Tensor { return x.MatMul(f) })
+		return g.roots(c.Real.DType(), n, n, sign, n).times(c)
 	case a == 1:
-		return c.chirp(sign)
+		return c.each(func(x *Tensor) *Tensor { return x.Transpose(-1, -2) }).chirp(sign).each(func(x *Tensor) *Tensor { return x.Transpose(-1, -2) })
 	}
-	b := n / a
-	c = c.each(func(x *Tensor) *Tensor { return x.rows(x.Rank()-1, a, b) })
-	c = c.times(g.roots(c.Real.DType(), a, a, sign, a), func(x, f *Tensor) *Tensor { return f.MatMul(x) })
-	c = c.Mul(g.roots(c.Real.DType(), a, b, sign, n)).each((*Tensor).Contiguous)
-	c = c.transform(sign)
-	return c.each(func(x *Tensor) *Tensor { return x.Transpose(-1, -2).Flatten(-2, -1) })
+	b, axis := n/a, c.Real.Rank()-2
+	c = c.each(func(x *Tensor) *Tensor { return x.Flatten(-2, -1).rows(axis, a, b*columns) })
+	c = g.roots(c.Real.DType(), a, a, sign, a).times(c)
+	c = c.each(func(x *Tensor) *Tensor { return x.rows(axis+1, b, columns) })
+	c = c.Mul(g.roots(c.Real.DType(), a, b, sign, n).each(func(x *Tensor) *Tensor { return x.Unsqueeze(-1) }))
+	c = c.each(func(x *Tensor) *Tensor { return x.Transpose(-2, -3).Contiguous().Flatten(-2, -1) })
+	return c.transformRows(sign).each(func(x *Tensor) *Tensor { return x.Flatten(-2, -1).rows(axis, n, columns) })
 }
 
 // factor is a divisor of n up to direct, 1 where there is none: such that the products that are
@@ -167,12 +201,12 @@ func factor(n int) int {
 }
 
 // times is a product of complex matrices, by real ones.
-func (c Complex) times(f Complex, product func(x, f *Tensor) *Tensor) Complex {
-	if c.Imag == nil {
-		return Complex{product(c.Real, f.Real), product(c.Real, f.Imag)}.each((*Tensor).Contiguous)
+func (c Complex) times(d Complex) Complex {
+	if d.Imag == nil {
+		return Complex{c.Real.MatMul(d.Real), c.Imag.MatMul(d.Real)}.each((*Tensor).Contiguous)
 	}
-	re := product(c.Real, f.Real).Sub(product(c.Imag, f.Imag))
-	im := product(c.Real, f.Imag).Add(product(c.Imag, f.Real))
+	re := c.Real.MatMul(d.Real).Sub(c.Imag.MatMul(d.Imag))
+	im := c.Imag.MatMul(d.Real).Add(c.Real.MatMul(d.Imag))
 	return Complex{re, im}.each((*Tensor).Contiguous)
 }
 

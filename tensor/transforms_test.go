@@ -10,6 +10,7 @@ import (
 	"tgc/grad"
 	"tgc/ir"
 	"tgc/runtime"
+	"tgc/runtime/devices"
 	"tgc/tensor"
 )
 
@@ -86,6 +87,30 @@ func TestFFT(t *testing.T) {
 		build(g.Input("x", ir.F32, 4, 3))
 		wantError(t, want, g.Err(), want)
 	}
+}
+
+// Rows for which threads of a GPU make results side by side, four rows of factors each.
+func TestFFTOfManyRows(t *testing.T) {
+	dev, _, err := devices.Open(t.Context(), "cuda:emu", devices.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dev.Close()
+	const rows, n = 512, 1024
+	g, a := tensor.NewGraph().On(dev), sample(25, rows*n)
+	f := tensor.FromSlice(g, f32s(a), rows, n).RFFT(-1)
+	var list []computed
+	for _, row := range []int{0, 101, rows - 1} {
+		x := make([]complex128, n)
+		for i := range x {
+			x[i] = complex(a[row*n+i], 0)
+		}
+		re, im := parts(fourier(x, -1)[:n/2+1])
+		of := func(x *tensor.Tensor) *tensor.Tensor { return x.SliceInts(0, row, 1) }
+		list = append(list, computed{fmt.Sprint("real part of row ", row), of(f.Real), re, 4 * unit * n},
+			computed{fmt.Sprint("imaginary part of row ", row), of(f.Imag), im, 4 * unit * n})
+	}
+	compareAll(t, list)
 }
 
 // folded adds windows up by their definition.

@@ -125,7 +125,7 @@ func TestThreadsShareTables(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, k := range c.Kernels {
-			const points, most = 1 << 20, 80
+			const points, most = 1 << 20, 10
 			got := trafficOf(k.Program).accesses * float64(k.Program.Units()) * float64(k.Program.Threads()) / points
 			if got > most {
 				t.Errorf("%s: %.1f accesses for each complex number, %v", k.Name, got, k.Plan)
