@@ -48,7 +48,8 @@ var armLevels = []cpuLevel{
 var genericLevel = cpuLevel{"generic", nil, 16, 16, false, costV2}
 
 // cpuContractions are the dot-product instructions of CPUs by the feature that
-// brings them. A is the unsigned side where signs differ (vpdpbusd, usdot).
+// brings them. A is the unsigned side where signs differ (vpdpbusd, usdot). Of dots of bytes the first row that
+// holds is taken.
 var cpuContractions = []struct {
 	feature string
 	bytes   int // vector bytes of the level from which the row holds
@@ -171,7 +172,7 @@ func (l *cpuLevel) describe(set map[string]bool, cores int) *Desc {
 const twiceFeature = "avx512fp16"
 
 // CanInterleave reports a target on which weights in records pay: the words of a record's rows
-// are one register.
+// are one register, or two.
 func (d *Desc) CanInterleave() bool {
 	return d.Kind == CPU && d.VectorBytes >= 32 && d.FMA
 }

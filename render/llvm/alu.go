@@ -32,7 +32,6 @@ func (r *renderer) alu(in *program.Instr) error {
 		return err
 	}
 	r.set(in, v)
-	r.rememberBits(in)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/bounds"
 	"tgc/target"
 )
 
@@ -37,39 +38,49 @@ func hasPairs(desc *target.Desc) bool {
 // pairChain is a dot whose pairs are added in 16 bits: all of them together are at most so much.
 type pairChain struct {
 	most  int64
-	after *program.Value // the dot whose pairs these are added to; nil for the first
-	ends  bool           // nothing is added to these
-	acc   value.Value    // what the first one adds to
+	after *pairChain  // the dot whose pairs these are added to; nil for the first
+	ends  bool        // nothing is added to these
+	acc   value.Value // what the first one adds to
 	sums  value.Value
 }
 
-// pairChains finds the dots by pairs of a block and of those in it.
-func (r *renderer) pairChains(b *program.Block, readers map[*program.Value]int) {
+// chainFinder finds the dots of a program whose pairs do not saturate.
+type chainFinder struct {
+	bounds  map[*program.Value]bounds.Interval
+	readers map[*program.Value]int
+	chains  map[*program.Value]*pairChain
+}
+
+func pairChains(p *program.Program) map[*program.Value]*pairChain {
+	f := &chainFinder{bounds.Of(p), p.Readers(), make(map[*program.Value]*pairChain)}
+	f.block(p.Body)
+	return f.chains
+}
+
+// block finds the dots of a block: what a loop reads of another one is read again.
+func (f *chainFinder) block(b *program.Block) {
+	own := make(map[*program.Value]*pairChain)
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
 		for inner := range in.Blocks() {
-			r.pairChains(inner, readers)
+			f.block(inner)
 		}
 		if in.Op != program.Dot4 {
 			continue
 		}
 		x, y := dotFactors(in)
-		most := pairOf * r.boundsOf(x).Hi
-		if x.Type.Elem != ir.U8 || y.Type.Elem != ir.I8 || most > mostPairs {
+		limit, known := f.bounds[x]
+		most := pairOf * limit.Hi
+		if !known || x.Type.Elem != ir.U8 || y.Type.Elem != ir.I8 || most > mostPairs {
 			continue
 		}
 		c := &pairChain{most: most, ends: true}
-		if before := r.pairs[in.Args[0]]; before != nil && readers[in.Args[0]] == 1 && before.most+most <= mostPairs && makes(b, in.Args[0]) {
-			c.after, c.most = in.Args[0], before.most+most
+		if before := own[in.Args[0]]; before != nil && f.readers[in.Args[0]] == 1 && before.most+most <= mostPairs {
+			c.after, c.most = before, before.most+most
 			before.ends = false
 		}
-		r.pairs[in.Result] = c
+		own[in.Result], f.chains[in.Result] = c, c
 	}
-}
-
-// makes reports a block that makes a value itself: what a loop reads of another one is read again.
-func makes(b *program.Block, v *program.Value) bool {
-	return slices.ContainsFunc(b.Instrs, func(in program.Instr) bool { return in.Result == v })
 }
 
 // dotByPairs adds pairs of bytes where no sum saturates, else products of the even bytes and of the odd
@@ -86,8 +97,7 @@ func (r *renderer) dotByPairs(in *program.Instr, d byteDot) value.Value {
 	if c.after == nil {
 		c.acc = r.value(in.Args[0])
 	} else {
-		before := r.pairs[c.after]
-		c.acc, c.sums = before.acc, r.at.NewAdd(before.sums, c.sums)
+		c.acc, c.sums = c.after.acc, r.at.NewAdd(c.after.sums, c.sums)
 	}
 	if !c.ends {
 		return c.acc // nothing reads it
@@ -114,25 +124,21 @@ func (r *renderer) registers(do func(n int, v ...value.Value) value.Value, v ...
 	switch {
 	case full != n:
 		whole := r.registers(do, lists.Map(v, func(v value.Value) value.Value { return r.widenTo(v, full*perLane) })...)
-		return r.lanesFrom(whole, 0, n*lanesOf(whole)/full)
+		return r.slice(whole, 0, n*lanesOf(whole)/full)
 	case 4*n > r.desc.VectorBytes:
 		half := func(k int) value.Value {
-			return r.registers(do, lists.Map(v, func(v value.Value) value.Value { return r.lanesFrom(v, k*lanesOf(v)/2, lanesOf(v)/2) })...)
+			return r.registers(do, lists.Map(v, func(v value.Value) value.Value { return r.slice(v, k*lanesOf(v)/2, lanesOf(v)/2) })...)
 		}
 		return r.join(half(0), half(1))
 	}
 	return do(n, v...)
 }
 
-// lanesFrom are n lanes of a vector from one on.
-func (r *renderer) lanesFrom(v value.Value, from, n int) value.Value {
-	return r.shuffleLanes(v, v, lists.Make(n, func(i int) int { return from + i }))
-}
-
 // evenBytes are the bytes 0, 2 and so on as words.
 func (r *renderer) evenBytes(bytes value.Value, signed bool) value.Value {
 	v := r.words(bytes)
-	if eight := intOf(v.Type(), 8); signed {
+	eight := intOf(v.Type(), 8)
+	if signed {
 		return r.at.NewAShr(r.at.NewShl(v, eight), eight)
 	}
 	return r.at.NewAnd(v, intOf(v.Type(), 255))

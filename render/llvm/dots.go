@@ -10,8 +10,6 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
-	"tgc/ir/program/bounds"
-	"tgc/target"
 )
 
 // Dot products of bytes: by one instruction (VNNI, ARM's), by two that add pairs (AVX2 and
@@ -105,7 +103,7 @@ func (r *renderer) dotIntrinsic(lanes int) string {
 		return ""
 	}
 	for _, c := range r.desc.Contractions {
-		if !c.IsByteDot() || c.Name == target.Pairs || 4*lanes > r.desc.VectorBytes {
+		if !c.IsByteDot() || 4*lanes > r.desc.VectorBytes {
 			continue
 		}
 		if base, isX86 := strings.CutSuffix(c.Intrinsic, "."+strconv.Itoa(8*r.desc.VectorBytes)); isX86 && lanes >= 4 && lanes&(lanes-1) == 0 {
@@ -115,12 +113,4 @@ func (r *renderer) dotIntrinsic(lanes int) string {
 		}
 	}
 	return ""
-}
-
-// boundsOf is between what a value lies.
-func (r *renderer) boundsOf(v *program.Value) bounds.Interval {
-	if b, ok := r.bounds[v]; ok {
-		return b
-	}
-	return bounds.OfType(v.Type.Elem)
 }

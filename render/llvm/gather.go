@@ -31,8 +31,10 @@ func (r *renderer) gather(in *program.Instr) value.Value {
 		}
 		return r.maskedGather(in, p, offsets)
 	}
-	if n := r.runsOf(in.Args[1]); n > 1 && t.Elem.Size() == 1 && t.Elem != ir.Bool {
-		return r.gatherRuns(p, offsets, t, n)
+	if t.Elem.Size() == 1 && t.Elem != ir.Bool {
+		if n := r.runsOf(in.Args[1]); n > 1 {
+			return r.gatherRuns(p, offsets, t, n)
+		}
 	}
 	var v value.Value = undef(valueType(t))
 	for lane := range t.Lanes {

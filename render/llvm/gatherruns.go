@@ -23,7 +23,7 @@ type origin struct {
 // are read from lie within what is read, so that no sum of at least 32 bits wraps.
 func (r *renderer) originOf(o origin) origin {
 	for {
-		in := r.made[o.of]
+		in := r.made[o.of.ID]
 		switch {
 		case in == nil || o.of.Type.Elem.Size() < 4:
 			return o

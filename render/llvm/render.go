@@ -13,7 +13,6 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir/program"
-	"tgc/ir/program/bounds"
 	"tgc/target"
 )
 
@@ -48,13 +47,10 @@ func render(p *program.Program, desc *target.Desc, annotate bool) (text, entry s
 		values:     make([]value.Value, p.Values),
 		consts:     make([]*program.Instr, p.Values),
 		intrinsics: make(map[string]*llir.Func),
-		bounds:     bounds.Of(p),
-		made:       make(map[*program.Value]*program.Instr),
-		bits:       make(map[*program.Value]bitTest),
+		made:       make([]*program.Instr, p.Values),
 	}
 	if hasPairs(desc) {
-		r.pairs = make(map[*program.Value]*pairChain)
-		r.pairChains(p.Body, p.Readers())
+		r.pairs = pairChains(p)
 	}
 	entry = entryName(p.Name)
 	if err := r.function(entry); err != nil {
@@ -92,9 +88,7 @@ type renderer struct {
 	queue       value.Value // of units that are taken while the kernel runs; nil without one
 	blocks      int
 	tiles       map[tileShape]*tileSet
-	bounds      map[*program.Value]bounds.Interval
-	made        map[*program.Value]*program.Instr // so far
-	bits        map[*program.Value]bitTest
+	made        []*program.Instr              // by value id, so far
 	pairs       map[*program.Value]*pairChain // nil where dots are made otherwise
 }
 
@@ -174,7 +168,7 @@ func (r *renderer) pointerAdd(at *llir.Block, elem types.Type, p, index value.Va
 func (r *renderer) value(v *program.Value) value.Value { return r.values[v.ID] }
 
 func (r *renderer) set(in *program.Instr, v value.Value) {
-	r.values[in.Result.ID], r.made[in.Result] = v, in
+	r.values[in.Result.ID], r.made[in.Result.ID] = v, in
 }
 
 func (r *renderer) newBlock(role string) *llir.Block {

@@ -83,7 +83,7 @@ func FilledFirst(p *program.Program) map[*program.Value]*program.Value {
 func entries(p *program.Param) Interval {
 	elem := p.Value.Type.Elem
 	if elem.Size() != 1 || len(p.Table) == 0 {
-		return OfType(elem)
+		return rangeOf(elem)
 	}
 	b := Interval{math.MaxInt64, math.MinInt64}
 	for _, x := range []byte(p.Table) {
@@ -96,8 +96,8 @@ func entries(p *program.Param) Interval {
 	return b
 }
 
-// OfType is all that a dtype can hold.
-func OfType(d ir.DType) Interval {
+// rangeOf is all that a dtype can hold.
+func rangeOf(d ir.DType) Interval {
 	if d == ir.U64 || d.IsFloat() {
 		return unknown
 	}
@@ -109,7 +109,7 @@ func (a *boundsAnalysis) get(v *program.Value) Interval {
 	if b, ok := a.of[v]; ok {
 		return b
 	}
-	return OfType(v.Type.Elem)
+	return rangeOf(v.Type.Elem)
 }
 
 func (a *boundsAnalysis) block(b *program.Block) {
@@ -145,7 +145,7 @@ func (a *boundsAnalysis) instr(in *program.Instr) {
 	if in.Result == nil || in.Result.Type.Ptr || in.Result.Type.Elem.IsFloat() {
 		return
 	}
-	limit := OfType(in.Result.Type.Elem)
+	limit := rangeOf(in.Result.Type.Elem)
 	b := a.result(in)
 	if b.Lo < limit.Lo || b.Hi > limit.Hi || b.Lo > b.Hi {
 		b = limit // it may wrap
@@ -173,7 +173,7 @@ func (a *boundsAnalysis) loop(in *program.Instr) {
 }
 
 func (a *boundsAnalysis) result(in *program.Instr) Interval {
-	all := OfType(in.Result.Type.Elem)
+	all := rangeOf(in.Result.Type.Elem)
 	switch in.Op {
 	case program.Const:
 		if in.Result.Type.Elem == ir.U64 {
