@@ -180,6 +180,25 @@ func TestChosenRowsAreDots(t *testing.T) {
 	}
 }
 
+// A worker of a CPU reads the rows of a chosen matrix as one stream: what sums up the products with several of them is a
+// kernel of its own. Sums over rows of one matrix stay with it, and blocks of a GPU read several matrices at once.
+func TestChosenRowsAreStreams(t *testing.T) {
+	for _, c := range []struct {
+		opt      schedule.Options
+		matrices bool
+		kernels  int
+	}{{schedule.CPUOptions(), true, 2}, {schedule.CPUOptions(), false, 1}, {schedule.DefaultOptions(), true, 1}} {
+		g := tensor.NewGraph()
+		x, w := g.Input("x", ir.F32, 1, 2, 1, 256), g.Packed("w", "Q4_K", 4, 96, 256).Gather(0, g.Input("chosen", ir.I32, 1, 2))
+		if !c.matrices {
+			x, w = g.Input("x", ir.F32, 1, 256), g.Packed("w", "Q4_K", 96, 256).Reshape(2, 48, 256)
+		}
+		g.Output("y", w.Mul(x).Sum(-1).Sum(-2))
+		s, _ := trap(t, g, c.opt, nil)
+		wantKernels(t, s, c.kernels)
+	}
+}
+
 // A gated block with its norm takes as many launches in every mode: rounding is
 // part of the kernels on both sides of it, to two digits too.
 func TestModesLaunchAlike(t *testing.T) {

@@ -24,6 +24,10 @@ func FusePoints(s *state.State, p *state.Value) bool {
 			s.Record(p, false, "both read weights: a grid barrier")
 			return false
 		}
+		if breaksStream(s, p, u) {
+			s.Record(p, false, "rows of several matrices would be read in turn")
+			return false
+		}
 	}
 	if !jointlyInjective(s.Graph, list) {
 		s.Record(p, false, "points are read more than once", state.Number{Name: "uses", Value: int64(len(list))}, state.Number{Name: "readers", Value: int64(len(s.Users[p.ID]))})

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"tgc/ir"
 	"tgc/ir/analyse"
-	"tgc/packed"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -395,18 +394,4 @@ func candidateSplits(s *state.State, c *state.Value) [][]axisSplit {
 	list = slices.DeleteFunc(list, func(x []axisSplit) bool { return size(x) > limit })
 	slices.SortStableFunc(list, func(x, y []axisSplit) int { return cmp.Compare(size(x), size(y)) })
 	return list
-}
-
-// recordRows is of what number the rows of a tile must be a multiple: of those that are
-// interleaved with each other, which are lanes.
-func recordRows(s *state.State, p *state.Value) int64 {
-	if s.Opt.Profile.RecordRows == 0 {
-		return 1
-	}
-	for _, u := range ir.Toposort(p.Body) {
-		if u.Op == ir.OpField && packed.InRecords(u, int(s.Opt.Profile.RecordBits)) {
-			return s.Opt.Profile.RecordRows
-		}
-	}
-	return 1
 }

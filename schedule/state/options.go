@@ -119,6 +119,9 @@ type Profile struct {
 	// SharedStages says that the units of a block share what depends on some of
 	// their loops only: threads of a GPU do, workers of a CPU do not.
 	SharedStages bool
+	// OneStream says that a worker reads weights as one stream, which it follows from the second or third
+	// line on: pieces of several matrices in turn are none. Blocks of a GPU read many at a time.
+	OneStream bool
 	// IntegerSums limits group-contractions to products with integers, and has it write
 	// their offsets as sums of their own: where lanes run along k, only a dot of integers
 	// gains by groups, and one with an offset inside would fold its lanes for each.
@@ -180,7 +183,7 @@ func DefaultOptions() Options {
 func CPUOptions() Options {
 	opt := DefaultOptions()
 	opt.Off = opt.Off.Without(CollapseLoops, CollapseAxes).With(ForwardStores, FuseMoments, StoreNarrow)
-	opt.Profile.IntegerSums = true
+	opt.Profile.IntegerSums, opt.Profile.OneStream = true, true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse, opt.Profile.PanelReuse = 4, 8
 	opt.Profile.GridSplits = 0
