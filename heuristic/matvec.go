@@ -170,14 +170,25 @@ func (p *planner) has(kind plan.OptKind) bool {
 // core).
 func (p *planner) packs(w *operand) bool {
 	i := w.chain[len(w.chain)-1]
-	staged := 4 * p.points(w.chain) * p.points(w.reuse)
-	if len(w.chain) != 1 || p.knobs.ThreadsPerRow > 0 || staged > int64(p.desc.CacheL2Bytes)/2 ||
-		!shape.Packable(p.arena, p.sink, p.axes[i].Name, p.desc.VectorBytes) {
+	if p.knobs.ThreadsPerRow > 0 || !p.packable(w, p.desc.VectorBytes) {
 		return false
 	}
 	p.add(plan.PACK, p.axes[i].Name, 0)
 	p.done[i] = true
 	return true
+}
+
+// packable reports weights of which PACK makes lanes of registers of so many bytes, with room for the activations.
+func (p *planner) packable(w *operand, vectorBytes int) bool {
+	var staged analyse.RangeSet
+	for _, o := range p.operands {
+		if o.sum == w.sum && o.rank() < packedRank {
+			staged = staged.Union(o.free)
+		}
+	}
+	staged = staged.Meet(setOf(slices.Concat(w.chain, w.rows, w.reuse)))
+	return len(w.chain) == 1 && 4*p.points(staged.List()) <= int64(p.desc.CacheL2Bytes)/2 &&
+		shape.Packable(p.arena, p.sink, p.axes[w.chain[0]].Name, vectorBytes)
 }
 
 // matvecRows runs lanes along rows: they are what lies contiguously.

@@ -204,7 +204,7 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	format := ""
 	bounds := ir.NewBounds()
 	order := ir.Toposort(sink)
-	stores, rows := free.OfKind(plan.StoreAxis), analyse.RangeSet{}
+	stores, rows := free.OfKind(plan.StoreAxis).Minus(choosing(free, order)), analyse.RangeSet{}
 	for _, u := range order {
 		if u.Op == ir.OpField && free.Of(u).Has(axis) {
 			rows = rows.Union(free.Of(u).Meet(stores))
@@ -228,6 +228,28 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 		}
 	}
 	return format != ""
+}
+
+// choosing are the axes that only say which of several matrices a field is of, by what is read of memory at them. Other
+// operands along them are staged: each matrix may have activations of its own.
+func choosing(free *plan.Free, order []*ir.UOp) analyse.RangeSet {
+	var direct, all analyse.RangeSet
+	for _, u := range order {
+		if u.Op != ir.OpField {
+			continue
+		}
+		all = all.Union(free.Of(u))
+		ir.Walk(func(x *ir.UOp) []*ir.UOp {
+			switch x.Op {
+			case ir.OpLoad, ir.OpReduce:
+				return nil
+			case ir.OpRange:
+				direct.Add(free.Index.Of(x))
+			}
+			return x.Src
+		}, u.Src[1:]...)
+	}
+	return all.Minus(direct)
 }
 
 // cutWords turns PACK Opts into segments.
@@ -264,13 +286,15 @@ func sumWords(st *State, sink *ir.UOp) *ir.UOp {
 	if k.free, err = plan.NewFree(sink); err != nil {
 		return sink // order-ranges reports it
 	}
+	order := ir.Toposort(sink)
+	chosen := choosing(k.free, order)
 	for i, x := range k.free.Axes {
-		if x.Kind == plan.StoreAxis && !k.inside(x.Range) {
+		if x.Kind == plan.StoreAxis && !k.inside(x.Range) && !chosen.Has(i) {
 			k.outer.Add(i)
 		}
 	}
 	with := make(map[*ir.UOp]*ir.UOp)
-	for _, u := range ir.Toposort(sink) {
+	for _, u := range order {
 		switch {
 		case !analyse.IsSum(u):
 		case pack[u.ReduceRange()]:
@@ -330,7 +354,7 @@ func (k *packer) ofShift(x *shifted) *ir.UOp {
 type packer struct {
 	st     *State
 	free   *plan.Free
-	outer  analyse.RangeSet    // of stores: not all of their points lie in each work unit
+	outer  analyse.RangeSet    // of stores: not all of their points lie in each work unit, and they choose no matrix
 	stages map[*ir.UOp]*ir.UOp // value -> read of its stage
 	apart  map[*ir.UOp]*shifted
 	rows   bool // lanes are rows
@@ -509,7 +533,10 @@ func (k *packer) stage(v *ir.UOp) *ir.UOp {
 		z := k.st.newRange(r.Src[0])
 		rename[r] = z
 		role := k.st.roles[r]
-		if role == plan.Unroll {
+		switch role {
+		case plan.Grid: // which matrix
+			role = plan.Serial
+		case plan.Unroll:
 			role = plan.Serial
 			if k.rows && n*width <= stageLanes {
 				role, width = plan.Lane, n*width
