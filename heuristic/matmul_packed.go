@@ -195,7 +195,7 @@ func (p *planner) sumsAtOnce(weights []*operand) int64 {
 func (a *analysis) sumAxes(o *operand) []int {
 	axes := setOf(o.chain)
 	for _, u := range ofSum(o.sum) {
-		if analyse.IsSum(u) {
+		if analyse.IsSum(u) && readsOperand(u, o) {
 			axes = axes.With(a.axisOf(u.ReduceRange()))
 		}
 	}

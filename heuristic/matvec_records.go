@@ -7,7 +7,6 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
-	"tgc/kernel/shape"
 	"tgc/packed"
 )
 
@@ -39,13 +38,8 @@ func (a *analysis) rowStride(w *operand, axis int) int64 {
 		if u.Op != ir.OpField {
 			return 0
 		}
-		x0, ok0 := a.evaluate(u.Src[1], -1)
-		x1, ok1 := a.evaluate(u.Src[1], axis)
-		if !ok0 || !ok1 {
-			return 0
-		}
-		if x1-x0 != 1 {
-			return x1 - x0
+		if step, ok := a.step(u.Src[1], axis); !ok || step != 1 {
+			return step
 		}
 	}
 	return 1
@@ -63,7 +57,7 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 		case p.dotAxis(last):
 			p.stageInvariant(w)
 			p.unrollRecord(w, packedSteps/int64(len(distinct(weights))))
-		case len(w.chain) == 1 && shape.Packable(p.arena, p.sink, p.axes[last].Name, plan.WordElements):
+		case p.packable(w, plan.WordElements):
 			p.add(plan.PACK, p.axes[last].Name, 1)
 			p.done[last] = true
 		default:

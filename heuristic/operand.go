@@ -306,7 +306,7 @@ func (a *analysis) contiguous(u *ir.UOp) analyse.RangeSet {
 // stride is how far, in elements, an access moves at the first step along an
 // axis; 0 where it is unknown.
 func (a *analysis) stride(u *ir.UOp, axis int) int64 {
-	at, step := int64(0), int64(0)
+	stride := int64(0)
 	extents := u.Src[0].Src
 	if u.Src[0].Op == ir.OpStage {
 		extents = nil
@@ -319,23 +319,25 @@ func (a *analysis) stride(u *ir.UOp, axis int) int64 {
 		if k < len(extents) {
 			n = max(a.bounds.Of(extents[k]).Hi, 1)
 		}
-		x0, ok0 := a.evaluate(x, -1)
-		x1, ok1 := a.evaluate(x, axis)
-		if !ok0 || !ok1 {
-			// A gathered index: its part of the address is unknown, but the same
-			// for both points unless it depends on the axis.
-			if a.free.Of(x).Has(axis) {
-				return 0
-			}
-			x0, x1 = 0, 0
+		step, ok := a.step(x, axis)
+		if !ok {
+			return 0
 		}
-		at, step = at*n+x0, step*n+x1
+		stride = stride*n + step
 	}
-	return step - at
+	return stride
 }
 
-// evaluate computes an index with every range 0, but 1 at one axis.
-func (a *analysis) evaluate(x *ir.UOp, axis int) (int64, bool) {
+// step is how far an index moves at the first step along an axis, all other ranges being 0: what is read of a
+// gathered index is unknown, but the same for both points unless it depends on the axis.
+func (a *analysis) step(x *ir.UOp, axis int) (int64, bool) {
+	x0, ok0 := a.evaluate(x, axis, 0)
+	x1, ok1 := a.evaluate(x, axis, 1)
+	return x1 - x0, ok0 && ok1
+}
+
+// evaluate computes an index at a point of an axis. Other ranges are 0, and so is what is gathered without the axis.
+func (a *analysis) evaluate(x *ir.UOp, axis int, at int64) (int64, bool) {
 	done := make(map[*ir.UOp]ir.Scalar)
 	for _, u := range ir.Toposort(x) {
 		switch {
@@ -344,7 +346,7 @@ func (a *analysis) evaluate(x *ir.UOp, axis int) (int64, bool) {
 		case u.Op == ir.OpRange:
 			v := int64(0)
 			if a.axisOf(u) == axis {
-				v = 1
+				v = at
 			}
 			done[u] = ir.IntScalar(v)
 		case u.Op == ir.OpVar:
@@ -354,8 +356,10 @@ func (a *analysis) evaluate(x *ir.UOp, axis int) (int64, bool) {
 		case u.Op.IsElementwise():
 			args := lists.Map(u.Src, func(s *ir.UOp) ir.Scalar { return done[s] })
 			done[u] = ir.EvalScalar(u.Op, u.DType, u.Src[len(u.Src)-1].DType, args)
-		default:
+		case a.free.Of(u).Has(axis):
 			return 0, false
+		default:
+			done[u] = ir.IntScalar(0)
 		}
 	}
 	return done[x].I, true

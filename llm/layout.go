@@ -7,6 +7,7 @@ import (
 
 	"tgc/engine"
 	"tgc/gguf"
+	"tgc/internal/lists"
 	"tgc/nn"
 	"tgc/packed"
 	"tgc/schedule"
@@ -51,7 +52,8 @@ func layoutKey(f *gguf.File, mode nn.Numeric) string {
 // interleaving lists the weights of up to so many bits whose rows may be interleaved.
 func interleaving(f *gguf.File, bits int) (list []gguf.Tensor) {
 	for _, t := range f.Tensors() {
-		if format, ok := packed.ByGGUF(uint32(t.Type)); ok && len(t.Dims) == 2 && format.Interleaves([]int64{int64(t.Rows()), int64(t.RowLength())}, bits) {
+		shape := lists.Map(t.Shape(), func(n int) int64 { return int64(n) })
+		if format, ok := packed.ByGGUF(uint32(t.Type)); ok && format.Interleaves(shape, bits) {
 			list = append(list, t)
 		}
 	}

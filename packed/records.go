@@ -72,12 +72,12 @@ func (f *Field) recordRun(of *Format) int64 {
 	return 1
 }
 
-// Interleaves reports a tensor that Records may hold: a matrix of whole tiles, in a type whose
-// numbers are bytes and take so many bits a weight at most. Of several matrices one is chosen when a step runs, experts, and no plan
-// knows lanes of their rows yet.
+// Interleaves reports a tensor that Records may hold: matrices of whole tiles, in a type whose
+// numbers are bytes and take so many bits a weight at most. Each of several matrices begins with a tile, so that
+// lanes are rows of one of them whichever a step chooses.
 func (f *Format) Interleaves(shape []int64, bits int) bool {
 	n := len(shape)
-	if f.IsPlain() || n != 2 || shape[0]%RecordRows != 0 || shape[0] == 0 {
+	if f.IsPlain() || n < 2 || shape[n-2]%RecordRows != 0 || slices.Min(shape) == 0 {
 		return false
 	}
 	return inWords()[f.Name] && f.BlockBytes*8 <= bits*f.BlockElems

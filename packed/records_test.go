@@ -74,9 +74,35 @@ func TestInterleaves(t *testing.T) {
 		}
 	}
 	f, _ := Lookup("Q4_K")
-	for _, shape := range [][]int64{{512}, {0, 512}, {24, 512}, {4, 32, 512}} {
-		if f.Interleaves(shape, 8) {
-			t.Errorf("records of %v", shape)
+	for _, c := range []struct {
+		shape []int64
+		want  bool
+	}{
+		{[]int64{512}, false}, {[]int64{0, 512}, false}, {[]int64{24, 512}, false}, {[]int64{16, 512}, true},
+		{[]int64{4, 32, 512}, true}, {[]int64{3, 5, 48, 512}, true}, {[]int64{2, 24, 512}, false}, {[]int64{0, 32, 512}, false},
+	} {
+		if f.Interleaves(c.shape, 8) != c.want {
+			t.Errorf("records of %v: %v, want %v", c.shape, !c.want, c.want)
+		}
+	}
+}
+
+// TestRecordsOfMatrices: each of several matrices lies as it would alone, one after the other.
+func TestRecordsOfMatrices(t *testing.T) {
+	for _, f := range All() {
+		const matrices, rows, blocks = 3, 48, 5
+		if !f.Interleaves([]int64{matrices, rows, int64(blocks * f.BlockElems)}, MostRecordBits) {
+			continue
+		}
+		data := RandomBlocks(f, matrices*rows*blocks, rand.New(rand.NewPCG(5, 6)))
+		var want []byte
+		for alone := range slices.Chunk(data, rows*blocks*f.BlockBytes) {
+			want = append(want, Convert(f, rows, blocks, Identity, Records, alone)...)
+		}
+		r := NewRecordReader(f, matrices*rows, blocks, data)
+		got := make([]byte, r.Size())
+		if _, err := r.ReadAt(got, 0); err != nil && !errors.Is(err, io.EOF) || !bytes.Equal(got, want) {
+			t.Errorf("%s: several matrices lie otherwise than alone (%v)", f.Name, err)
 		}
 	}
 }

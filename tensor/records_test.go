@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,11 +21,38 @@ import (
 	"tgc/tensor"
 )
 
-// recordProgram is a program that reads a packed weight [rows, columns].
+// recordProgram is a program that reads a packed weight [rows, columns], or several of them.
 type recordProgram struct {
 	name          string
 	rows, columns int
 	build         func(g *tensor.Graph, w *tensor.Tensor, columns int)
+	matrices      int // 0: one, of rank 2
+}
+
+// shape is that of the weight.
+func (p recordProgram) shape() []int {
+	if p.matrices > 0 {
+		return []int{p.matrices, p.rows, p.columns}
+	}
+	return []int{p.rows, p.columns}
+}
+
+// chosenOf sums the products of two matrices that each token chooses, with activations of its own for each
+// of them or for both.
+func chosenOf(tokens, activations int) func(*tensor.Graph, *tensor.Tensor, int) {
+	return func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		chosen, weight := nn.TopK(g.Input("scores", ir.F32, tokens, w.Extent(0)), 2)
+		x := g.Input("x", ir.F32, tokens, activations, 1, columns)
+		g.Output("y", w.Gather(0, chosen).Mul(x).Sum(-1).Mul(weight.Unsqueeze(-1)).Sum(1))
+	}
+}
+
+// experts is a layer in int8 of which gate and up are the weight.
+func experts(tokens int) func(*tensor.Graph, *tensor.Tensor, int) {
+	return func(g *tensor.Graph, w *tensor.Tensor, columns int) {
+		layer := nn.Experts{Router: g.Input("router", ir.F32, 3, columns), Gate: w, Up: w, Down: g.Input("down", ir.F32, 3, 32, 48), Used: 2, Numeric: nn.Int8}
+		g.Output("y", layer.Apply(g.Input("x", ir.F32, 1, tokens, columns)))
+	}
 }
 
 // tokens is a product with some rows of activations.
@@ -35,43 +63,49 @@ func tokens(n int) func(*tensor.Graph, *tensor.Tensor, int) {
 }
 
 var recordPrograms = []recordProgram{
-	{"matvec", 64, 512, tokens(1)},
-	{"matvec-odd-tiles", 80, 5 * 256, tokens(1)},
-	{"matvec-9-blocks", 48, 9 * 256, tokens(1)},
-	{"no-whole-tile", 40, 512, tokens(1)},
-	{"two-rows", 2, 512, tokens(1)},
-	{"batch-2", 48, 512, tokens(2)},
-	{"batch-5", 64, 512, tokens(5)},
-	{"prompt-11", 112, 512, tokens(11)},
-	{"prompt-40", 96, 3 * 256, tokens(40)},
+	{"matvec", 64, 512, tokens(1), 0},
+	{"matvec-odd-tiles", 80, 5 * 256, tokens(1), 0},
+	{"matvec-9-blocks", 48, 9 * 256, tokens(1), 0},
+	{"no-whole-tile", 40, 512, tokens(1), 0},
+	{"two-rows", 2, 512, tokens(1), 0},
+	{"batch-2", 48, 512, tokens(2), 0},
+	{"batch-5", 64, 512, tokens(5), 0},
+	{"prompt-11", 112, 512, tokens(11), 0},
+	{"prompt-40", 96, 3 * 256, tokens(40), 0},
 	{"normalised", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
 		x := nn.RMSNorm(g.Input("x", ir.F32, 1, columns), g.Input("gamma", ir.F32, columns), 1e-5)
 		g.Output("y", x.Linear(w).Add(g.Input("residual", ir.F32, 1, 64)))
-	}},
+	}, 0},
 	{"pairs-turned", 128, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
 		y := g.Input("x", ir.F32, 1, columns).Linear(w).Reshape(2, 32, 2)
 		a, b := y.SliceInts(2, 0, 1), y.SliceInts(2, 1, 1)
 		c, s := g.Input("cos", ir.F32, 2, 32, 1), g.Input("sin", ir.F32, 2, 32, 1)
 		g.Output("y", a.Mul(c).Sub(b.Mul(s)).Cat(2, a.Mul(s).Add(b.Mul(c))))
-	}},
+	}, 0},
 	{"int8", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
 		g.Output("y", nn.Int8.Linear(g.Input("x", ir.F32, 1, columns), w))
-	}},
+	}, 0},
 	{"int8-scaled-by-tiles", 512, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
 		y := nn.Int8.Linear(g.Input("x", ir.F32, 1, columns), w).Reshape(16, 32)
 		g.Output("y", y.Div(y.Abs().Max(1).Reshape(16, 1)))
-	}},
+	}, 0},
 	{"tied", 64, 512, func(g *tensor.Graph, w *tensor.Tensor, columns int) {
 		g.Output("row", w.SliceInts(0, 21, 1).MulScalar(2))
 		g.Output("y", g.Input("x", ir.F32, 1, columns).Linear(w))
-	}},
+	}, 0},
+	{"chosen-matrices", 48, 5 * 256, chosenOf(1, 1), 5},
+	{"chosen-matrices-apart", 48, 5 * 256, chosenOf(1, 2), 5},
+	{"chosen-matrices-5-tokens", 48, 5 * 256, chosenOf(5, 2), 5},
+	{"chosen-of-odd-rows", 40, 512, chosenOf(1, 1), 5},
+	{"int8-experts", 48, 5 * 256, experts(1), 3},
+	{"experts-40-tokens", 48, 512, experts(40), 3},
 }
 
 // run compiles a program for a device and gives its results.
 func (p recordProgram) run(t *testing.T, dev runtime.Device, format string, blocks []byte, records engine.Records) (*tensor.Function, map[string][]float32) {
 	t.Helper()
 	g := tensor.NewGraph()
-	p.build(g, g.Packed("w", format, p.rows, p.columns), p.columns)
+	p.build(g, g.Packed("w", format, p.shape()...), p.columns)
 	f, err := tensor.Compile(t.Context(), g, dev, engine.Config{Verify: true, Records: records})
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +168,7 @@ func TestRecordsOfCPU(t *testing.T) {
 			}
 			t.Run(fmt.Sprint(name, " ", p.name), func(t *testing.T) {
 				format, _ := packed.Lookup(name)
-				blocks := packed.RandomBlocks(format, p.rows*p.columns/format.BlockElems, rand.New(rand.NewPCG(3, uint64(i))))
+				blocks := packed.RandomBlocks(format, max(p.matrices, 1)*p.rows*p.columns/format.BlockElems, rand.New(rand.NewPCG(3, uint64(i))))
 				_, want := p.run(t, interp.New(interp.Options{}), name, blocks, engine.RecordsByPrice)
 				f, got := p.run(t, dev, name, blocks, packed.MostRecordBits)
 				for key := range want {
@@ -142,6 +176,9 @@ func TestRecordsOfCPU(t *testing.T) {
 				}
 				if strings.HasPrefix(p.name, "int8") {
 					checkDots(t, f.Step().Compiled)
+				}
+				if strings.HasPrefix(p.name, "chosen-matrices") && !takesInterleaved(f.Step().Compiled) {
+					t.Error("no kernel has lanes of interleaved rows")
 				}
 				if f.Step().Compiled.Target.Records == 0 {
 					t.Error("the weights lie as in the file")
@@ -152,6 +189,11 @@ func TestRecordsOfCPU(t *testing.T) {
 			})
 		}
 	}
+}
+
+// takesInterleaved reports a kernel whose lanes are rows of a record.
+func takesInterleaved(compiled *engine.Compiled) bool {
+	return slices.ContainsFunc(compiled.Kernels, func(k *engine.Kernel) bool { return strings.Contains(k.Why, "interleaved rows") })
 }
 
 // checkDots finds products of integers that are no dots: the bytes that a dot sums were no
