@@ -19,7 +19,7 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.Workers = int64(max(desc.Cost.Workers, 1))
 		opt.Profile.Lanes = int64(max(desc.VectorBytes/4, 1))
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
-		opt.Profile.ByteDots = desc.ByteDots()
+		opt.Profile.ByteDots, opt.Profile.BytePairs = desc.ByteDots(), desc.BytePairs()
 		if desc.TileDot("bf16", "bf16") != nil {
 			opt.Profile.FloatTiles = int64(desc.CacheL2Bytes) / 4 * 3 // the rest is for panels and results
 		}

@@ -93,6 +93,11 @@ func (d *Desc) ByteDots() bool {
 	return slices.ContainsFunc(d.Contractions, Contraction.IsByteDot)
 }
 
+// BytePairs reports that they are summed by pairs in 16 bits.
+func (d *Desc) BytePairs() bool {
+	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool { return c.Name == Pairs })
+}
+
 // IsByteDot reports a row that sums products of four unsigned and signed bytes a lane.
 func (c Contraction) IsByteDot() bool {
 	return c.K == 4 && c.M == 1 && c.A == "u8" && c.B == "i8" && c.Acc == "i32"

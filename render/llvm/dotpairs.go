@@ -1,8 +1,9 @@
 package llvm
 
 import (
-	"slices"
+	"math"
 
+	"github.com/llir/llvm/ir/enum"
 	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
@@ -10,12 +11,14 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/bounds"
-	"tgc/target"
 )
 
 // Dot products of bytes by pairs. pmaddubsw multiplies unsigned bytes with signed ones and adds two
 // neighbours in 16 bits, which saturate; pmaddwd does the same of signed words in 32 bits, exactly.
 // Dots that go into one another are summed in 16 bits as long as no sum can saturate.
+//
+// Of two signed sides x is one that is known not to be -128: x*y = sign(x, y)*abs(y), where abs(y) is
+// an unsigned byte for all y, -128 too, and often one of many x.
 
 // pairNames are the intrinsics of both for a register of so many lanes of 32 bits.
 var pairNames = map[int]struct{ bytes, words string }{
@@ -24,20 +27,16 @@ var pairNames = map[int]struct{ bytes, words string }{
 	16: {"llvm.x86.avx512.pmaddubs.w.512", "llvm.x86.avx512.pmaddw.d.512"},
 }
 
-// mostPairs is the largest sum in 16 bits, and pairOf what two products with signed bytes are at most
-// for each unit of the unsigned one.
-const (
-	mostPairs = 1<<15 - 1
-	pairOf    = 2 * 128
-)
+// signNames are the intrinsics that give a register of so many lanes the signs of another.
+var signNames = map[int]string{4: "llvm.x86.ssse3.psign.b.128", 8: "llvm.x86.avx2.psign.b"}
 
-func hasPairs(desc *target.Desc) bool {
-	return desc != nil && slices.ContainsFunc(desc.Contractions, func(c target.Contraction) bool { return c.Name == target.Pairs })
-}
+// mostPairs is the largest sum in 16 bits.
+const mostPairs = 1<<15 - 1
 
 // pairChain is a dot whose pairs are added in 16 bits: all of them together are at most so much.
 type pairChain struct {
 	most  int64
+	swaps bool        // of two signed sides y is the one that is not -128
 	after *pairChain  // the dot whose pairs these are added to; nil for the first
 	ends  bool        // nothing is added to these
 	acc   value.Value // what the first one adds to
@@ -68,19 +67,44 @@ func (f *chainFinder) block(b *program.Block) {
 		if in.Op != program.Dot4 {
 			continue
 		}
-		x, y := dotFactors(in)
-		limit, known := f.bounds[x]
-		most := pairOf * limit.Hi
-		if !known || x.Type.Elem != ir.U8 || y.Type.Elem != ir.I8 || most > mostPairs {
+		c := f.chain(in)
+		if c == nil {
 			continue
 		}
-		c := &pairChain{most: most, ends: true}
+		most := c.most
 		if before := own[in.Args[0]]; before != nil && f.readers[in.Args[0]] == 1 && before.most+most <= mostPairs {
 			c.after, c.most = before, before.most+most
 			before.ends = false
 		}
 		own[in.Result], f.chains[in.Result] = c, c
 	}
+}
+
+// chain is a dot of its own, nil for one whose pairs may saturate.
+func (f *chainFinder) chain(in *program.Instr) *pairChain {
+	x, y := dotFactors(in)
+	a, b := f.magnitude(x), f.magnitude(y)
+	c := &pairChain{most: 2 * a * b, ends: true}
+	if x.Type.Elem == ir.I8 {
+		c.swaps = a > b
+		if min(a, b) > math.MaxInt8 {
+			return nil // -128 has no other sign
+		}
+	}
+	if y.Type.Elem != ir.I8 || c.most > mostPairs {
+		return nil
+	}
+	return c
+}
+
+// magnitude is the largest of a value of bytes without its sign.
+func (f *chainFinder) magnitude(v *program.Value) int64 {
+	b, known := f.bounds[v]
+	if !known {
+		lo, hi := v.Type.Elem.IntRange()
+		b = bounds.Interval{Lo: lo, Hi: hi}
+	}
+	return max(-b.Lo, b.Hi)
 }
 
 // dotByPairs adds pairs of bytes where no sum saturates, else products of the even bytes and of the odd
@@ -90,6 +114,9 @@ func (r *renderer) dotByPairs(in *program.Instr, d byteDot) value.Value {
 	if c == nil {
 		return r.addWords(r.addWords(r.value(in.Args[0]), r.evenBytes(d.x, d.xSigned), r.evenBytes(d.y, d.ySigned)),
 			r.oddBytes(d.x, d.xSigned), r.oddBytes(d.y, d.ySigned))
+	}
+	if d.xSigned {
+		d = r.withSignMoved(d, c.swaps)
 	}
 	c.sums = r.registers(func(n int, v ...value.Value) value.Value {
 		return r.intrinsic(pairNames[n].bytes, types.NewVector(uint64(2*n), types.I16), v...)
@@ -103,6 +130,23 @@ func (r *renderer) dotByPairs(in *program.Instr, d byteDot) value.Value {
 		return c.acc // nothing reads it
 	}
 	return r.addWords(c.acc, c.sums, intOf(c.sums.Type(), 1))
+}
+
+// withSignMoved is a dot of two signed sides with one that is not, abs(y), and the other with its signs.
+func (r *renderer) withSignMoved(d byteDot, swaps bool) byteDot {
+	if swaps {
+		d.x, d.y = d.y, d.x
+	}
+	zero := intOf(d.y.Type(), 0)
+	negative := r.at.NewICmp(enum.IPredSLT, d.y, zero)
+	abs := r.at.NewSelect(negative, r.at.NewSub(zero, d.y), d.y)
+	if r.desc.VectorBytes > 32 { // by masks, which are of y alone
+		return byteDot{x: abs, y: r.at.NewSelect(negative, r.at.NewSub(zero, d.x), d.x), ySigned: true}
+	}
+	signed := r.registers(func(n int, v ...value.Value) value.Value {
+		return r.intrinsic(signNames[n], v[0].Type(), v...)
+	}, d.x, d.y)
+	return byteDot{x: abs, y: signed, ySigned: true}
 }
 
 // addWords adds the sums of two products of words each.

@@ -49,7 +49,7 @@ func render(p *program.Program, desc *target.Desc, annotate bool) (text, entry s
 		intrinsics: make(map[string]*llir.Func),
 		made:       make([]*program.Instr, p.Values),
 	}
-	if hasPairs(desc) {
+	if desc != nil && desc.BytePairs() {
 		r.pairs = pairChains(p)
 	}
 	entry = entryName(p.Name)

@@ -375,14 +375,25 @@ func (s *Exprs) IsWidened(f *ir.UOp) bool {
 // Unsigned is a factor that converts a signed byte of a weight as an unsigned one with an
 // offset, for instructions that sum products of unsigned and signed bytes; others stay.
 func (s *Exprs) Unsigned(f *ir.UOp) *ir.UOp {
-	if f.Op != ir.OpCast || f.Src[0].DType != ir.I8 || !s.isFieldsOnly(f) {
-		return f
-	}
-	if b := s.Bounds.Of(f.Src[0]); b.Lo >= 0 {
+	if !s.isSignedCode(f) {
 		return f
 	}
 	q := s.A.Cast(s.A.Binary(ir.OpXor, f.Src[0], s.A.ConstInt(ir.I8, -128)), ir.U8)
 	return s.A.Add(s.A.Cast(q, f.DType), s.A.Const(f.DType, -128))
+}
+
+// UnlessNegated is such a factor where the byte may be -128, which has no other sign: others are products of
+// abs(y) with what has the sign of y.
+func (s *Exprs) UnlessNegated(f *ir.UOp) *ir.UOp {
+	if s.isSignedCode(f) && s.Bounds.Of(f.Src[0]).Lo > math.MinInt8 {
+		return f
+	}
+	return s.Unsigned(f)
+}
+
+// isSignedCode reports a signed byte of a weight, converted.
+func (s *Exprs) isSignedCode(f *ir.UOp) bool {
+	return f.Op == ir.OpCast && f.Src[0].DType == ir.I8 && s.isFieldsOnly(f) && s.Bounds.Of(f.Src[0]).Lo < 0
 }
 
 // OfBit is a factor that chooses one of two integers by a bit of a weight as a number with an

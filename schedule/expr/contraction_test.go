@@ -161,3 +161,26 @@ func checkPoints(t *testing.T, name string, c *expr.Contraction) {
 		}
 	}
 }
+
+// A signed byte of a weight stays one where it has another sign: that of a table or of a grid has, one that a
+// file stores may be -128.
+func TestUnlessNegated(t *testing.T) {
+	s := expr.New(ir.NewArena())
+	for name, stays := range map[string]bool{"IQ4_NL": true, "MXFP4": true, "IQ3_S": true, "IQ2_XXS": true, "Q8_0": false} {
+		f, _ := packed.Lookup(name)
+		_, factors := product(s, f)
+		signed := 0
+		for _, w := range factors {
+			if s.Unsigned(w) == w {
+				continue
+			}
+			signed++
+			if of := s.UnlessNegated(w); (of == w) != stays || of != w && s.RoleOf(of) != expr.OffsetCode {
+				t.Errorf("%s: %v of a signed byte, stays %v, want %v", name, s.RoleOf(of), of == w, stays)
+			}
+		}
+		if signed != 1 {
+			t.Errorf("%s has %d signed bytes, want 1", name, signed)
+		}
+	}
+}

@@ -129,6 +129,9 @@ type Profile struct {
 	// ByteDots says that the target sums products of unsigned and signed bytes in one
 	// instruction: sums of integers are then grouped for many uses of a weight, too.
 	ByteDots bool
+	// BytePairs says that it does so by pairs in 16 bits, which saturate: an unsigned side above 127 takes
+	// three times as long, and a signed one that is not -128 gives its sign to the other.
+	BytePairs bool
 	// PanelReuse is how often a weight may be used before it is decoded into panels whose
 	// lanes are rows (heuristic: matmulPacked). Groups fold no lanes there, so that offsets
 	// stay in them, and codes are unsigned. 0: there are no panels.
