@@ -80,7 +80,8 @@ func (f *Format) Interleaves(shape []int64, bits int) bool {
 	if f.IsPlain() || n < 2 || shape[n-2]%RecordRows != 0 || slices.Min(shape) == 0 {
 		return false
 	}
-	return inWords()[f.Name] && f.BlockBytes*8 <= bits*f.BlockElems
+	kind := inWords()[f.Name]
+	return kind.inWords && (!kind.shuffled || bits >= TableRecordBits) && f.BlockBytes*8 <= bits*f.BlockElems
 }
 
 // WholeBytes reports a type that stores each weight as a byte: nothing is masked or shifted out of it.
@@ -96,35 +97,55 @@ const RecordBits = 6
 // MostRecordBits are those of the widest weights whose rows may be interleaved: Q8_0 has 8.5.
 const MostRecordBits = 9
 
+// TableRecordBits are those of records that hold codes of short tables, too: for sums of bytes, which are looked up by one
+// instruction for a register. As floats they are gathered byte by byte (exact decode of IQ4_NL on a core with AVX2: 97 and 60 tokens a second).
+const TableRecordBits = MostRecordBits + 1
+
 // inWords are the formats whose weights are taken out of words of bytes with masks and shifts
-// alone, as lanes that are rows want them: no table, no product, and no sign but that of a whole byte.
-var inWords = sync.OnceValue(func() map[string]bool {
-	out := make(map[string]bool)
+// alone, as lanes that are rows want them: no table but one that
+// a register holds, no product, and no sign but that of a whole byte.
+var inWords = sync.OnceValue(func() map[string]wordCodes {
+	out := make(map[string]wordCodes)
 	for _, f := range formats {
-		out[f.Name] = !f.IsPlain() && f.masksWords()
+		if !f.IsPlain() {
+			out[f.Name] = f.masksWords()
+		}
 	}
 	return out
 })
 
-func (f *Format) masksWords() bool {
-	words := false
+// wordCodes says whether a format is one of these, and whether it has a table.
+type wordCodes struct{ inWords, shuffled bool }
+
+func (f *Format) masksWords() (codes wordCodes) {
 	for _, u := range f.decoded() {
 		switch {
+		case u.Op == ir.OpLoad && !isShuffled(u.Src[0]):
+			return wordCodes{}
 		case u.Op == ir.OpLoad:
-			return false
-		case u.Op == ir.OpParam:
+			codes.shuffled = true
+		case u.Op == ir.OpTable, u.Op == ir.OpParam:
 		case u.Op == ir.OpField:
 			fd, _ := f.Field(u.Arg.(ir.FieldArg).Field)
 			run := fd.recordRun(f)
-			words = words || run == recordWord
+			codes.inWords = codes.inWords || run == recordWord
 			if fd.DType.IsInt() && fd.DType.Size() > 1 || run == recordWord && (fd.DType.Size() != 1 || indexAt(u.Src[3], 1) != indexAt(u.Src[3], 0)+1) {
-				return false
+				return wordCodes{}
 			}
 		case u.DType.IsInt() && u.DType.Size() == 1 && !slices.Contains([]ir.Op{ir.OpConst, ir.OpCast, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpShl, ir.OpShr, ir.OpWhere}, u.Op):
-			return false
+			return wordCodes{}
 		}
 	}
-	return words
+	return codes
+}
+
+// shuffledBytes is the size of a table that one instruction looks up for all bytes of a register.
+const shuffledBytes = 16
+
+// isShuffled reports such a table.
+func isShuffled(table *ir.UOp) bool {
+	arg, ok := table.Arg.(ir.TableArg)
+	return ok && len(arg.Data) <= shuffledBytes
 }
 
 // decoded is the expression of a weight of one row of blocks, of which k is the only range, sources first.

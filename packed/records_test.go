@@ -68,6 +68,15 @@ func TestInterleaves(t *testing.T) {
 	if want := []string{"Q8_0", "Q6_K"}; !slices.Equal(wide, want) {
 		t.Errorf("records of up to %d bits suit %v besides, want %v", MostRecordBits, wide, want)
 	}
+	var tables []string
+	for _, f := range All() {
+		if f.Interleaves([]int64{32, 512}, TableRecordBits) && !f.Interleaves([]int64{32, 512}, MostRecordBits) {
+			tables = append(tables, f.Name)
+		}
+	}
+	if want := []string{"IQ4_NL", "MXFP4", "NVFP4"}; !slices.Equal(tables, want) {
+		t.Errorf("records of codes of tables suit %v besides, want %v", tables, want)
+	}
 	for name, want := range map[string]bool{"Q8_0": true, "Q6_K": false, "Q4_0": false} {
 		if f, _ := Lookup(name); f.WholeBytes() != want {
 			t.Errorf("%s stores whole bytes: %v, want %v", name, !want, want)
@@ -132,7 +141,7 @@ func BenchmarkRecords(b *testing.B) {
 func TestWordsInOrder(t *testing.T) {
 	several := 0
 	for _, f := range All() {
-		if !f.Interleaves([]int64{RecordRows, int64(f.BlockElems)}, MostRecordBits) {
+		if !f.Interleaves([]int64{RecordRows, int64(f.BlockElems)}, TableRecordBits) {
 			continue
 		}
 		reads := f.wordReads()
