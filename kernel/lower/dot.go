@@ -4,6 +4,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
+	"tgc/kernel/shape"
 )
 
 // The TC Opt: a sum over four lanes of products of bytes is one dot instruction,
@@ -53,7 +54,7 @@ func (l *widener) byteFactors(u *ir.UOp) (x, y *ir.UOp, ok bool) {
 		return nil, nil, false
 	}
 	if u.Op == ir.OpMul {
-		x, y = byteOf(u.Src[0]), byteOf(u.Src[1])
+		x, y = l.byteOf(u.Src[0]), l.byteOf(u.Src[1])
 		if x == nil || y == nil {
 			return nil, nil, false
 		}
@@ -62,7 +63,7 @@ func (l *widener) byteFactors(u *ir.UOp) (x, y *ir.UOp, ok bool) {
 		}
 		return x, y, true
 	}
-	x = byteOf(u)
+	x = l.byteOf(u)
 	return x, nil, x != nil
 }
 
@@ -72,12 +73,12 @@ func (l *widener) isDot(u *ir.UOp) bool {
 	return ok
 }
 
-// byteOf is x of i32(x) for bytes x, nil for anything else.
-func byteOf(u *ir.UOp) *ir.UOp {
-	if u.Op == ir.OpCast && (u.Src[0].DType == ir.U8 || u.Src[0].DType == ir.I8) {
-		return u.Src[0]
+// byteOf is x of i32(x) for bytes x, or what holds a wider x that is known to be one; nil for anything else.
+func (l *widener) byteOf(u *ir.UOp) *ir.UOp {
+	if u.Op != ir.OpCast {
+		return nil
 	}
-	return nil
+	return shape.ByteFactor(l.Arena, l.Bounds, u, true)
 }
 
 // dotWith adds a term to an accumulator over sub-axes, which the dot's is not one
