@@ -138,7 +138,7 @@ func (p *planner) packedTiles(weights []*operand, w *operand, row int) (list []p
 	sums, bytes := p.sumsAtOnce(weights), p.panelBytes(weights)
 	spare := int64(1) // an activation
 	if sums > 1 {
-		spare = 3 // and scales
+		spare = 2 // and a scale
 	}
 	for _, r := range []int64{1, 2, 4} {
 		if r%perRow != 0 || r/perRow*lanesOf(p.desc) > p.size(row) || r/perRow*lanesOf(p.desc)*bytes > int64(p.desc.CacheL2Bytes) {

@@ -291,3 +291,45 @@ func TestTilesOfBytes(t *testing.T) {
 		}
 	}
 }
+
+// Scales and minima of a weight that many tokens use are one chain of multiply-adds: a loop over a panel carries a
+// sum for each result of the tile, and the scales of blocks are in those of the groups.
+func TestPanelsHaveOneSum(t *testing.T) {
+	for _, cpu := range []string{"haswell", "znver4"} {
+		desc := target.ForCPU(cpu, nil, 1)
+		g := tensor.NewGraph()
+		x := g.Input("x", ir.F32, 40, 1024).MulScalar(0.5).Contiguous()
+		g.Output("y", nn.Int8.Linear(x, g.Packed("w", "Q4_K", 256, 1024)))
+		a, s := scheduled(t, g, desc)
+		loops := 0
+		for _, launch := range s.Launches {
+			for _, k := range launch.Kernels {
+				choice, err := heuristic.Choose(a, k.AST, desc, heuristic.Knobs{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				results := int64(1)
+				for _, o := range choice.Plan.Opts {
+					if o.Kind == plan.UPCAST {
+						results *= o.Amount
+					}
+				}
+				p, err := kernel.Lower(a, k.AST, choice.Plan, desc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Body.Each(func(in *program.Instr) {
+					if in.Op != program.For || !slices.ContainsFunc(in.Body.Instrs, func(x program.Instr) bool { return x.Op == program.Dot4 }) || results == 1 {
+						return
+					}
+					if loops++; int64(len(in.Results)) != results {
+						t.Errorf("%s: a loop carries %d sums of a tile of %d results (%s)", cpu, len(in.Results), results, choice.Plan)
+					}
+				})
+			}
+		}
+		if loops != 1 {
+			t.Errorf("%s: %d loops over panels, want 1", cpu, loops)
+		}
+	}
+}

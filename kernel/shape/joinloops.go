@@ -19,8 +19,7 @@ import (
 
 // joinLoops joins the loops of a kernel that reads panels on a CPU.
 func joinLoops(st *State, sink *ir.UOp) *ir.UOp {
-	panels := slices.ContainsFunc(st.Axes, func(p Axis) bool { return p.Stage && p.Axis.Kind == plan.StoreAxis })
-	if st.Desc.Kind == target.GPU || !panels {
+	if st.Desc.Kind == target.GPU || !st.hasPanels() {
 		return sink
 	}
 	for {
@@ -30,6 +29,16 @@ func joinLoops(st *State, sink *ir.UOp) *ir.UOp {
 		}
 		sink = st.joinPair(sink, outer, inner)
 	}
+}
+
+// hasPanels reports a plan that decodes rows into panels.
+func (st *State) hasPanels() bool {
+	return slices.ContainsFunc(st.Axes, func(p Axis) bool { return p.Stage && p.Axis.Kind == plan.StoreAxis })
+}
+
+// sumsPanels reports a plan whose panels vectors sum, and no tile instructions, of which chains are made (collapse-sums).
+func (st *State) sumsPanels() bool {
+	return st.hasPanels() && !st.has(plan.Matrix) && !st.has(plan.Tiled)
 }
 
 // joinable finds two loops of which each runs in or around the other and nothing else.
