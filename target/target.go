@@ -38,6 +38,7 @@ type Desc struct {
 	Planes        bool // packed weights are re-laid at load: packed.Planes instead of the file's order
 	Records       int  // packed weights of up to so many bits are re-laid at load where they suit: packed.Records; 0: none
 	RecordDots    bool // dots of bytes run faster from Records than in the file's order
+	LaneCost      int  // of a CPU: instructions of general registers that a lane of a vector costs which becomes an address
 	Contractions  []Contraction
 	Cost          Cost
 	Threads       Threads // of a GPU

@@ -89,6 +89,9 @@ func (l *widener) wideCopies(u *ir.UOp, at coords, target []int) analyse.RangeSe
 	}
 	own := l.exprs.laneSubAxes(u, at)
 	lanes, limit := l.exprs.laneCount(own), 16
+	if !l.block.onGPU() {
+		limit = max(limit, l.Desc.VectorBytes/u.DType.Size())
+	}
 	if len(own) == len(target) || lanes >= limit {
 		return analyse.RangeSet{}
 	}

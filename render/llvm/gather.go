@@ -32,8 +32,8 @@ func (r *renderer) gather(in *program.Instr) value.Value {
 		return r.maskedGather(in, p, offsets)
 	}
 	if t.Elem.Size() == 1 && t.Elem != ir.Bool {
-		if n := r.runsOf(in.Args[1]); n > 1 {
-			return r.gatherRuns(p, offsets, t, n)
+		if starts, n := r.runsOf(in.Args[1]); n > 1 {
+			return r.gatherRuns(p, starts, t, n)
 		}
 	}
 	var v value.Value = undef(valueType(t))
@@ -124,7 +124,10 @@ func (r *renderer) byteTable(in *program.Instr) (string, bool) {
 // as bytes. Offsets lie within the table, so their upper bits are zero.
 func (r *renderer) lookup(table string, offsets value.Value, t types.Type) value.Value {
 	lanes := lanesOf(offsets)
-	bytes := r.at.NewTrunc(offsets, types.NewVector(uint64(lanes), types.I8))
+	bytes := offsets
+	if t := types.NewVector(uint64(lanes), types.I8); !offsets.Type().Equal(t) {
+		bytes = r.at.NewTrunc(offsets, t)
+	}
 	var parts []value.Value
 	for first := 0; first < lanes; first += r.desc.VectorBytes {
 		n := min(lanes-first, r.desc.VectorBytes)

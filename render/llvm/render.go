@@ -13,6 +13,7 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir/program"
+	"tgc/ir/program/dep"
 	"tgc/target"
 )
 
@@ -48,6 +49,7 @@ func render(p *program.Program, desc *target.Desc, annotate bool) (text, entry s
 		consts:     make([]*program.Instr, p.Values),
 		intrinsics: make(map[string]*llir.Func),
 		made:       make([]*program.Instr, p.Values),
+		buffers:    dep.MemoryOf(p),
 	}
 	if desc != nil && desc.BytePairs() {
 		r.pairs = pairChains(p)
@@ -89,6 +91,7 @@ type renderer struct {
 	blocks      int
 	tiles       map[tileShape]*tileSet
 	made        []*program.Instr              // by value id, so far
+	buffers     *dep.Memory                   // tells what is only read
 	pairs       map[*program.Value]*pairChain // nil where dots are made otherwise
 }
 
