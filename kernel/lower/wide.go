@@ -89,7 +89,7 @@ func (l *widener) wideCopies(u *ir.UOp, at coords, target []int) analyse.RangeSe
 	}
 	own := l.exprs.laneSubAxes(u, at)
 	lanes, limit := l.exprs.laneCount(own), 16
-	if !l.block.onGPU() {
+	if !l.block.onGPU() { // bytes of more copies are one register, too
 		limit = max(limit, l.Desc.VectorBytes/u.DType.Size())
 	}
 	if len(own) == len(target) || lanes >= limit {

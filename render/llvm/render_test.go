@@ -76,6 +76,28 @@ func section(a *txtar.Archive, name string) string {
 	return ""
 }
 
+// Which lanes are computed by themselves is the target's price of taking one out: five instructions of general registers are less
+// with 32 bytes, and more with 64, where only words and masks are.
+func TestLanesAloneByTarget(t *testing.T) {
+	archive, err := txtar.ParseFile("testdata/lanes-alone.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"x86-64-v3": 4, "x86-64-v4": 8} {
+		p, err := program.Parse(section(archive, "in.program"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, err := Render(p, target.ForCPU(name, nil, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text, "= extractelement"); n != want {
+			t.Errorf("%s takes %d lanes out of vectors, want %d", name, n, want)
+		}
+	}
+}
+
 // Rendering is a pure function.
 func TestDeterministic(t *testing.T) {
 	desc := target.ForCPU("x86-64-v4", nil, 1)
