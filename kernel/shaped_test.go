@@ -51,6 +51,13 @@ func shapedCases(t *testing.T) []shapedCase {
 			}
 			return b.sink(b.Store(b.param(3, ir.F32, 8), b.Sub(term(1), term(2)), list(n), list(n)))
 		}, "WARP r0 32; GROUP r0 2; UNROLL r0 2; FMA", hopper(t), nil},
+		{"scales of blocks and groups", func(b *builder) *ir.UOp {
+			m, n, r, g := b.rng(4), b.rng(16), b.rng(6), b.rng(8)
+			x := b.Load(b.param(0, ir.F32, 4, 6, 8), m, r, g)
+			groups := b.sum(b.Mul(x, b.Load(b.param(1, ir.F32, 16, 6, 8), n, r, g)), g)
+			y := b.sum(b.Mul(b.Load(b.param(2, ir.F32, 16, 6), n, r), groups), r)
+			return b.sink(b.Store(b.param(3, ir.F32, 4, 16), y, list(m, n), list(m, n)))
+		}, "STAGE s1; VECTOR s1 16; UPCAST s0 2; ROLL s0; FMA", avx512, nil},
 	}
 	for _, c := range planCases {
 		for _, text := range c.plans {
