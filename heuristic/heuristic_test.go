@@ -511,3 +511,30 @@ func TestRecordsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// Rows of plain numbers are one stream, too; where activations fill the first cache, several rows share what is read of them.
+func TestPlainRows(t *testing.T) {
+	for _, c := range []struct {
+		cpu, want string
+		terms     int64
+		pairs     bool
+	}{
+		{cpu: "llvm:znver4", terms: 2048, want: "VECTOR r0 32; UNROLL r0 4; FMA"},
+		{cpu: "llvm:znver5", terms: 2048, want: "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA"},
+		{cpu: "llvm:znver4", terms: 8192, want: "VECTOR r0 16; UPCAST s0 8; FMA"},
+		{cpu: "llvm:haswell", terms: 8192, want: "VECTOR r0 8; UNROLL r0 2; UPCAST s0 8; PREFETCH p1 8192; FMA"},
+		{cpu: "llvm:znver4", terms: 2048, pairs: true, want: "VECTOR r0 32; UNROLL r0 4; UPCAST s2 2; FMA"},
+		{cpu: "llvm:znver4", terms: 8192, pairs: true, want: "VECTOR r0 16; UPCAST s1 8; UNROLL z0 2; UPCAST s2 2; FMA"},
+		{cpu: "llvm:znver5", terms: 2048, pairs: true, want: "VECTOR r0 32; UNROLL r0 4; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA"},
+	} {
+		b := newBuilder()
+		sink := b.matvec("BF16", 2048, c.terms, variant{})
+		if c.pairs {
+			b = newBuilder()
+			sink = b.pairs("BF16", 32, c.terms, false)
+		}
+		if got := choose(t, b, sink, mustTarget(t, c.cpu), heuristic.Knobs{}).Plan.String(); got != c.want {
+			t.Errorf("%s, sums of %d terms: %q, want %q", c.cpu, c.terms, got, c.want)
+		}
+	}
+}

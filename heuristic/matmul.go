@@ -191,8 +191,8 @@ func (p *planner) fewTogether(weights []*operand, w *operand) int64 {
 	perRow := p.perRow(weights, w)
 	most := max(fewRows/perRow, 1)
 	switch {
-	case p.crowds(w):
-		most = crowdedRows
+	case p.packed() && p.crowds(w):
+		most = crowdedWords
 	case p.packed() || p.dotted():
 		most = 1
 	}

@@ -154,8 +154,11 @@ func (p *planner) streamSums(weights []*operand, words bool, each func(w *operan
 
 // besideSums plans what a kernel has besides the sums of weights.
 func (p *planner) besideSums(weights []*operand) {
-	rows := p.rowsOf(weights)
-	p.stageCopies(rows, maxStageCopies)
+	rows, together := p.rowsOf(weights), int64(maxStageCopies)
+	if p.oneStream(weights) {
+		together = 1
+	}
+	p.stageCopies(rows, together)
 	p.tileAxes(rows)
 	p.lightReduces()
 }

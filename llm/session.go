@@ -56,13 +56,15 @@ type Session struct {
 	sequences int
 	memory    map[string]runtime.Memory // by buffer name, shared by all variants
 	owned     []runtime.Memory
-	steps     map[stepKey]*step
-	samplers  map[bool]*sampler // by greedy
-	loops     map[loopKey]*loop
-	positions []int  // of each sequence: tokens in its cache
-	fed       int    // tokens of the last step, without padding
-	fedStep   int    // size of the last step
-	hostDraws uint32 // tokens drawn on the host
+	// copiesPlain says that weights of plain numbers are read from a copy: see there.
+	copiesPlain bool
+	steps       map[stepKey]*step
+	samplers    map[bool]*sampler // by greedy
+	loops       map[loopKey]*loop
+	positions   []int  // of each sequence: tokens in its cache
+	fed         int    // tokens of the last step, without padding
+	fedStep     int    // size of the last step
+	hostDraws   uint32 // tokens drawn on the host
 
 	ready     map[string]*compiledJob  // compiled ahead, by job.what
 	compiled  map[string]bool          // taken from ready, by job.what
@@ -97,9 +99,11 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 	if opt.weights != nil {
 		opt.Config.Records, opt.Config.RecordsBy = opt.weights.options.Config.Records, opt.weights.options.Config.RecordsBy
 	}
+	copies := copiesPlain(opt.Config.Records, dev.Target(), weightBytes(m.File))
 	chooseRecords(&opt.Config, m.File, dev.Target(), opt.Mode, weightBytes(m.File))
 	s := &Session{
-		model: m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
+		copiesPlain: copies,
+		model:       m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
 		memory: make(map[string]runtime.Memory), steps: make(map[stepKey]*step), samplers: make(map[bool]*sampler), loops: make(map[loopKey]*loop),
 		ready: make(map[string]*compiledJob), compiled: make(map[string]bool), parts: make(map[string]time.Duration),
 	}

@@ -28,7 +28,7 @@ type Desc struct {
 	CacheL1Bytes  int
 	CacheL2Bytes  int
 	PrefetchBytes int  // distance ahead of streamed weights; 0 is none
-	PrefetchRows  int  // the same of interleaved rows, which are one stream: 0 where the core follows it faster when nothing is asked for
+	PrefetchRows  int  // the same of interleaved rows and of plain elements, which are one stream: 0 where the core follows it faster when nothing is asked for
 	PrefetchTwice bool // interleaved rows that become floats are asked for twice: early by the second cache, late by the first
 	FMA           bool // fused multiply-add in hardware, at the rate of a product
 	SM            int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere
