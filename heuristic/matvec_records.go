@@ -47,7 +47,8 @@ func (a *analysis) rowStride(w *operand, axis int) int64 {
 
 // matvecRecords runs lanes along the rows of records.
 func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok bool) {
-	p.split(plan.VECTOR, row, packed.RecordRows)
+	lanes := p.recordLanes(weights)
+	p.split(plan.VECTOR, row, lanes)
 	p.done[row] = true
 	for _, w := range weights {
 		last := w.chain[len(w.chain)-1]
@@ -56,7 +57,7 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 			p.stageInvariant(w)
 		case p.dotAxis(last):
 			p.stageInvariant(w)
-			p.unrollRecord(w, packedSteps/int64(len(distinct(weights))))
+			p.unrollRecord(w, lanes, packedSteps/int64(len(distinct(weights))))
 		case p.packable(w, plan.WordElements):
 			p.add(plan.PACK, p.axes[last].Name, 1)
 			p.done[last] = true
@@ -66,7 +67,21 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 	}
 	p.besideSums(weights)
 	p.finish(weights)
-	return fmt.Sprintf("lanes %d interleaved rows", packed.RecordRows), true
+	return fmt.Sprintf("lanes %d interleaved rows", lanes), true
+}
+
+// recordLanes are the rows of a record that are lanes: all of them, or those of one register where several uses of them would
+// have half of all registers for their sums.
+func (p *planner) recordLanes(weights []*operand) int64 {
+	uses := int64(1)
+	for _, w := range weights {
+		uses = max(uses, p.points(w.reuse))
+	}
+	registers := packed.RecordRows / lanesOf(p.desc)
+	if uses > 1 && uses*registers*int64(len(distinct(weights))) >= int64(p.desc.VectorRegs/2) {
+		return lanesOf(p.desc)
+	}
+	return packed.RecordRows
 }
 
 // unrollRecord takes so many points of a record as one iteration: first those that share bytes, which are
@@ -75,10 +90,10 @@ func (p *planner) matvecRecords(weights []*operand, row int) (how string, ok boo
 // and 106, of which 29 and none were spills). Where rows take several registers, points that share nothing
 // are as many fewer. Zen 4 with AVX2, us of 8192 x 2048, 64 points and 32: Q4_K 1,157 and 915, Q8_0 2,650 and
 // 2,030; Q5_K, whose eight bits share a byte, two matrices of 32 and 16 3,780 and 6,390.
-func (p *planner) unrollRecord(w *operand, steps int64) {
+func (p *planner) unrollRecord(w *operand, lanes, steps int64) {
 	chain := p.sumAxes(w)
 	steps /= p.dot(chain[len(chain)-1])
-	apart := steps * lanesOf(p.desc) / packed.RecordRows
+	apart := steps * lanesOf(p.desc) / lanes
 	for _, i := range chain {
 		if p.sharesBytes(w, i) {
 			n := powerOfTwoDivisor(p.left(i), max(steps, 1))
