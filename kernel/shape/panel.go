@@ -53,17 +53,24 @@ func (h *hoister) rowsApart(u *ir.UOp) bool {
 	})
 }
 
-// dotByte is the byte of a factor of a dot that is staged as its panel.
+// dotByte is the byte of a factor of a dot that is staged as its panel, also where what holds it is wider.
 func (h *hoister) dotByte(u *ir.UOp) *ir.UOp {
-	if u.Op != ir.OpCast || u.DType != ir.I32 || u.Src[0].DType.Size() != 1 || !h.turns(u) {
+	if u.Op != ir.OpCast || u.DType != ir.I32 || !h.turns(u) {
 		return nil
 	}
 	for _, i := range h.free.Of(u).List() {
 		if h.dots[h.free.Ranges[i]] {
-			return u.Src[0]
+			return ByteFactor(h.st.Arena, h.st.bounds, u, true)
 		}
 	}
 	return nil
+}
+
+// stageByte replaces a wider integer by a read of the panel of its byte.
+func (h *hoister) stageByte(u, narrow *ir.UOp) {
+	if read := h.panel(narrow); read != nil {
+		h.staged, h.replace[u] = append(h.staged, u), h.st.Arena.Cast(read, u.DType)
+	}
 }
 
 // panelAxis is a range of a panel's array.

@@ -202,7 +202,17 @@ func (h *hoister) visit(u *ir.UOp, inside bool) {
 		return
 	}
 	free := h.free.Of(u)
-	if inside && h.wanted(free) && storable(u) && h.dotByte(u) == nil {
+	wanted := inside && h.wanted(free) && storable(u)
+	var narrow *ir.UOp
+	if wanted {
+		narrow = h.dotByte(u)
+	}
+	if narrow != nil && narrow != u.Src[0] {
+		h.stageByte(u, narrow)
+		h.seen[u] = true
+		return
+	}
+	if wanted && narrow == nil {
 		if !h.cheap(u) && (works(u) || !free.Meet(h.lanes).Empty()) && !h.stageSum(u) && !h.stageFactor(u) {
 			h.stage(u)
 		}
