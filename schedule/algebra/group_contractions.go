@@ -186,7 +186,7 @@ func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 		if s.Granularity(f, u.ReduceRange()) > 1 {
 			return f // a scale
 		}
-		if p.BytePairs {
+		if f = s.OfBit(f); p.BytePairs {
 			return s.UnlessNegated(f)
 		}
 		return s.Unsigned(f)
