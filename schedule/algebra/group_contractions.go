@@ -177,7 +177,7 @@ func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 	p := &s.Opt.Profile
 	if !p.IntegerSums {
-		return lists.Map(factors, s.OfBit)
+		return lists.Map(factors, func(f *ir.UOp) *ir.UOp { return s.OfBit(f, false) })
 	}
 	if !p.ByteDots || !hasIntegers(s, analyse.Factors(u.Src[0])) {
 		return factors
@@ -186,7 +186,7 @@ func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 		if s.Granularity(f, u.ReduceRange()) > 1 {
 			return f // a scale
 		}
-		if f = s.OfBit(f); p.BytePairs {
+		if f = s.OfBit(f, true); p.BytePairs {
 			return s.UnlessNegated(f)
 		}
 		return s.Unsigned(f)

@@ -397,8 +397,10 @@ func (s *Exprs) isSignedCode(f *ir.UOp) bool {
 }
 
 // OfBit is a factor that chooses one of two integers by a bit of a weight as a number with an
-// offset, (bit << n) + c, for instructions that sum products of bytes; others stay.
-func (s *Exprs) OfBit(f *ir.UOp) *ir.UOp {
+// offset, (bit << n) + c, for instructions that sum products of bytes; others stay. Compared, the
+// bit is the condition as a number: lanes that test bits of their own have comparisons of bytes, but no
+// shifts of them.
+func (s *Exprs) OfBit(f *ir.UOp, compared bool) *ir.UOp {
 	if f.Op != ir.OpWhere || !f.DType.IsFloat() || !s.isFieldsOnly(f) {
 		return f
 	}
@@ -410,6 +412,9 @@ func (s *Exprs) OfBit(f *ir.UOp) *ir.UOp {
 		return f
 	}
 	bit := s.A.And(s.A.Binary(ir.OpShr, x, n), s.A.ConstInt(x.DType, 1))
+	if compared {
+		bit = f.Src[0]
+	}
 	code := s.A.Binary(ir.OpShl, s.A.Cast(bit, ir.U8), s.A.ConstInt(ir.U8, int64(up)))
 	return s.A.Add(s.A.Cast(code, f.DType), s.A.Const(f.DType, clear))
 }

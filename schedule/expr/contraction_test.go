@@ -102,9 +102,15 @@ func TestOfBit(t *testing.T) {
 		_, factors := product(s, f)
 		code := false
 		for _, w := range factors {
-			of := s.OfBit(w)
+			of, compared := s.OfBit(w, false), s.OfBit(w, true)
 			if of != w {
 				code = s.RoleOf(of) == expr.OffsetCode && s.Bounds.Of(of.Src[0].Src[0]).Within(0, 2)
+				if s.RoleOf(compared) != expr.OffsetCode || compared == of {
+					t.Errorf("%s: the condition as a bit is %s", name, expr.KernelText(compared))
+				}
+			}
+			if (compared != w) != (of != w) {
+				t.Errorf("%s: a bit of one way only: %s, %s", name, expr.KernelText(of), expr.KernelText(compared))
 			}
 		}
 		if code != want {
