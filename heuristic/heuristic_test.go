@@ -538,3 +538,22 @@ func TestPlainRows(t *testing.T) {
 		}
 	}
 }
+
+// Lanes of interleaved rows are a whole record's, or one register of it where the sums of several uses would fill half of the registers.
+func TestRecordLanes(t *testing.T) {
+	for _, c := range []struct {
+		cpu  string
+		uses int64
+		want string
+	}{
+		{cpu: "llvm:haswell", uses: 2, want: "lanes 16 interleaved rows"},
+		{cpu: "llvm:haswell", uses: 4, want: "lanes 8 interleaved rows"},
+		{cpu: "llvm:sapphirerapids", uses: 4, want: "lanes 16 interleaved rows"},
+	} {
+		b := newBuilder()
+		chosen := choose(t, b, b.matmul("Q4_0", c.uses, 2048, 2048, variant{}), mustTarget(t, c.cpu).WithRecords(packed.MostRecordBits), heuristic.Knobs{})
+		if !strings.Contains(chosen.Why+recordLines(chosen.Records), c.want) {
+			t.Errorf("%s, %d uses: %s, want %s\n%s", c.cpu, c.uses, chosen.Why, c.want, recordLines(chosen.Records))
+		}
+	}
+}
