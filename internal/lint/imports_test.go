@@ -16,7 +16,7 @@ import (
 // package may import those of its own and lower layers only. The order is the
 // architecture; README and ARCHITECTURE.md draw the same picture.
 var layers = [][]string{
-	{"target", "pass", "safetensors", "internal/lists", "internal/mapfile", "internal/pages", "internal/cpucache", "internal/sharedlibrary", "internal/childprocess", "internal/steadyseed", "internal/rarecollection", "internal/cudatools", "internal/cudalib", "internal/nvrtc", "internal/nvjitlink", "internal/oracle", "internal/cachefile", "internal/atomicfile", "internal/filelock", "internal/svg"},
+	{"target", "pass", "safetensors", "internal/lists", "internal/mapfile", "internal/pages", "internal/cpucache", "internal/processor", "internal/sharedlibrary", "internal/childprocess", "internal/steadyseed", "internal/rarecollection", "internal/cudatools", "internal/cudalib", "internal/nvrtc", "internal/nvjitlink", "internal/oracle", "internal/cachefile", "internal/atomicfile", "internal/filelock", "internal/svg"},
 	{"ir"},
 	{"rewrite", "packed", "gguf"},
 	{"schedule/expr"},

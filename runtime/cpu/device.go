@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"tgc/internal/cachefile"
 	"tgc/internal/cpucache"
+	"tgc/internal/processor"
 	"tgc/runtime/cpu/llvmc"
 	"tgc/runtime/cpu/native"
 	"tgc/runtime/cpu/object"
@@ -83,7 +85,7 @@ func New(ctx context.Context, options Options) (*Device, error) {
 // describe is the target in use: the host unless the options name another, of which the caches
 // are not known either.
 func describe(c *llvmc.Compiler, options Options, workers int) *target.Desc {
-	name, features := c.Host().CPU, c.Host().Features
+	name, features := cmp.Or(processor.Name(), c.Host().CPU), c.Host().Features
 	if options.CPU != "" {
 		name, features = options.CPU, ""
 	}
