@@ -106,11 +106,11 @@ const (
 )
 
 // nests are the vectorisable reduce axes, each a nest of its own; nested sums
-// over digits of one range follow each other.
+// over digits of one range follow each other. Products of bytes are dots even where they are fewer than lanes.
 func (p *planner) nests(axes []int) [][]int {
 	var out [][]int
 	for _, i := range axes {
-		if p.constant(i) && p.laneSafe(i) && (p.plainReduce(i) || p.softmax(i)) && p.size(i) >= lanesOf(p.desc) && p.unitStride(i) {
+		if p.constant(i) && p.laneSafe(i) && (p.plainReduce(i) || p.softmax(i)) && (p.size(i) >= lanesOf(p.desc) || p.dotAxis(i)) && p.unitStride(i) {
 			out = append(out, []int{i})
 		}
 	}

@@ -59,6 +59,7 @@ var codebookFormats = []Format{
 	},
 	{
 		Name: "NVFP4", GGUF: 40, BlockElems: 64, BlockBytes: 36,
+		Random: &Random{RMS: 2.926, Scale: scaleOfGroups},
 		encode: encodeNVFP4, most: largestNVFP4,
 		Fields: []Field{
 			{Name: "d", DType: ir.U8, Count: 4, Offset: 0}, // unsigned 8-bit float per 16

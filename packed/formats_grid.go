@@ -116,6 +116,7 @@ var gridFormats = []Format{
 		// sign of the shift. The f16 scale is spread over the top nibbles of the
 		// four words of scales, whose other 12 bits are four 3-bit scales per 16.
 		Name: "IQ1_M", GGUF: 29, BlockElems: 256, BlockBytes: 56,
+		Random: &Random{RMS: 0.7809 * odd3RMS, Flip: true, Scale: scaleInNibbles},
 		encode: encodeIQ1_M,
 		Fields: []Field{
 			{Name: "qs", DType: ir.U8, Count: 32, Offset: 0},
@@ -131,13 +132,7 @@ var gridFormats = []Format{
 		},
 		// No exponent of all ones: the scale would be infinite or NaN. Top nibbles
 		// hold the f16 from its low bits up.
-		repair: func(block []byte, r scaleSource) {
-			d := r.half()
-			for i := range 4 {
-				at := 48 + 2*i + 1
-				block[at] = block[at]&0x0f | byte(d>>(4*i)&15)<<4
-			}
-		},
+		repair: func(block []byte, r scaleSource) { scaleInNibbles(block, r.half()) },
 	},
 }
 

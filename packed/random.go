@@ -2,7 +2,10 @@ package packed
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
+
+	"github.com/x448/float16"
 
 	"tgc/ir"
 )
@@ -17,6 +20,8 @@ type Random struct {
 	// PowerOfTwo is, of a format whose scale is the power of two in the byte "e", the byte
 	// of scale 1; 0 of formats with a scale "d".
 	PowerOfTwo int
+	// Scale puts an f16 scale into a block that has no field "d" for one; nil for the others.
+	Scale func(block []byte, half uint16)
 	// Inner sets the integer scales inside a block; nil where any bits will do.
 	Inner func(block []byte, random [2]uint64)
 }
@@ -64,6 +69,29 @@ func (f *Format) makeValid(block []byte, r scaleSource) {
 	}
 	if f.repair != nil {
 		f.repair(block, r)
+	}
+}
+
+// scaleInNibbles spreads an f16 over the top nibbles of the four words of IQ1_M's scales, from its low bits up.
+func scaleInNibbles(block []byte, half uint16) {
+	for i := range 4 {
+		at := 48 + 2*i + 1
+		block[at] = block[at]&0x0f | byte(half>>(4*i)&15)<<4
+	}
+}
+
+// scaleOfGroups sets the four scales of NVFP4 to the unsigned 8-bit float next to an f16: 3 bits of mantissa, an exponent of
+// bias 7, at least the smallest above 0.
+func scaleOfGroups(block []byte, half uint16) {
+	const steps = 1 << 9 // of a subnormal scale in 1
+	size := math.Abs(float64(float16.Frombits(half).Float32()))
+	fraction, exponent := math.Frexp(size) // between a half and 1
+	code := math.Round(size * steps)
+	if exponent > -5 {
+		code = math.Round(fraction*16) + float64(8*(exponent+5))
+	}
+	for i := range 4 {
+		block[i] = byte(min(max(code, 1), 0x7e))
 	}
 }
 

@@ -87,9 +87,12 @@ func fillBlocks(f *packed.Format, std float64, words, scales stream) gguf.Fill {
 			if rule.Flip {
 				pair.scale |= uint16(random>>55&1) << 15
 			}
-			if rule.PowerOfTwo != 0 {
+			switch {
+			case rule.PowerOfTwo != 0:
 				block[powerAt] = byte(pair.scale)
-			} else {
+			case rule.Scale != nil:
+				rule.Scale(block, pair.scale)
+			default:
 				binary.LittleEndian.PutUint16(block[scaleAt:], pair.scale)
 			}
 			if rule.MinFactor != 0 {

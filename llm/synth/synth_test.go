@@ -328,7 +328,7 @@ func TestCustom(t *testing.T) {
 	for _, wrong := range []string{
 		"llama:d=64", "llama:d=x", "llama:d=64,y=3", "mamba:d=64,layers=1,heads=1,ff=64,vocab=300",
 		"llama:d=64,layers=1,heads=3,kv=2,ff=64,vocab=300", "llama:d=64,layers=1,heads=1,ff=64,vocab=30",
-		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=q9", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=iq1_m",
+		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=q9", "llama:d=64,layers=1,heads=1,ff=64,vocab=300,quant=i32",
 		"llama:d=64,layers=1,heads=1,ff=64,vocab=300,pure=x", "qwen2:d=64,layers=1,heads=1,ff=64,vocab=300,experts=2,used=1", "qwen3moe:d=64,layers=1,heads=1,ff=64,vocab=300",
 	} {
 		if s, err := Lookup(wrong); err == nil || IsShape(wrong) {
