@@ -88,9 +88,9 @@ var Options = []Option{
 	{"TGC_BEAM", "search the plan of every kernel when it is compiled, with so many plans from round to round; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.Beam, v, 0, 1024) }},
 	{"TGC_JITBEAM", "search the kernels of every step when it is captured, with so many plans from round to round, and take what makes the step faster; what is found is stored in TGC_DB", func(c *Config, v string) error { return setInt(&c.StepBeam, v, 0, 1024) }},
 	{"TGC_PARALLEL", "how many candidates a search lowers and assembles at once; default: one for each processor", func(c *Config, v string) error { return setInt(&c.Parallel, v, 1, 1024) }},
-	{"TGC_RECORDS", "1 interleaves the rows of packed weights for a CPU, 0 reads them in the file's order, 2 to 9 interleaves those of up to so many bits a weight, 10 those with tables too; default: what is faster in the mode, or what tgc tune has found", func(c *Config, v string) error {
+	{"TGC_RECORDS", "1 interleaves the rows of packed weights for a CPU, 0 reads them in the file's order, 2 to 9 interleaves those of up to so many bits a weight; default: what is faster in the mode, or what tgc tune has found", func(c *Config, v string) error {
 		bits := 0
-		err := setInt(&bits, v, 0, packed.TableRecordBits)
+		err := setInt(&bits, v, 0, packed.MostRecordBits)
 		switch c.Records = Records(bits); bits {
 		case 0:
 			c.Records = RecordsNever

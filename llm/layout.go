@@ -40,7 +40,7 @@ func recordsOf(choice schedule.Choice) engine.Records {
 // by the mode.
 func layoutKey(f *gguf.File, mode nn.Numeric) string {
 	var list []string
-	for _, t := range interleaving(f, packed.TableRecordBits) {
+	for _, t := range interleaving(f, packed.MostRecordBits) {
 		list = append(list, fmt.Sprint(t.Type, t.Rows(), t.RowLength()))
 	}
 	slices.Sort(list)
@@ -85,7 +85,7 @@ func LayoutDecisions(m *Model, desc *target.Desc, mode nn.Numeric) (list []sched
 	if usual := recordsFor(m.File, engine.RecordsByPrice, desc, mode, 0); usual > 0 {
 		counts[0] = len(interleaving(m.File, int(usual)))
 	}
-	for _, choice := range []schedule.Choice{schedule.Decline, packed.RecordBits, packed.MostRecordBits, packed.TableRecordBits} {
+	for _, choice := range []schedule.Choice{schedule.Decline, packed.RecordBits, packed.MostRecordBits} {
 		n := len(interleaving(m.File, int(choice)))
 		if !slices.Contains(counts, n) {
 			counts = append(counts, n)

@@ -82,8 +82,6 @@ func recordsFor(f *gguf.File, chosen engine.Records, desc *target.Desc, mode nn.
 		return packed.MostRecordBits
 	case mode == nn.Exact:
 		return engine.RecordsAlways
-	case mode == nn.Int8 && desc.RecordDots && len(interleaving(f, packed.TableRecordBits)) > len(interleaving(f, packed.MostRecordBits)):
-		return packed.TableRecordBits
 	case mode == nn.Int8 && desc.RecordDots:
 		return packed.MostRecordBits
 	}

@@ -80,8 +80,7 @@ func (f *Format) Interleaves(shape []int64, bits int) bool {
 	if f.IsPlain() || n < 2 || shape[n-2]%RecordRows != 0 || slices.Min(shape) == 0 {
 		return false
 	}
-	kind := inWords()[f.Name]
-	return kind.inWords && (!kind.shuffled || bits >= TableRecordBits) && f.BlockBytes*8 <= bits*f.BlockElems
+	return f.InWords() && f.BlockBytes*8 <= bits*f.BlockElems
 }
 
 // WholeBytes reports a type that stores each weight as a byte: nothing is masked or shifted out of it.
@@ -97,15 +96,11 @@ const RecordBits = 6
 // MostRecordBits are those of the widest weights whose rows may be interleaved: Q8_0 has 8.5.
 const MostRecordBits = 9
 
-// TableRecordBits are those of records that hold codes of short tables, too: for sums of bytes, which are looked up by one
-// instruction for a register. As floats they are gathered byte by byte (exact decode of IQ4_NL on a core with AVX2: 97 and 60 tokens a second).
-const TableRecordBits = MostRecordBits + 1
-
 // inWords are the formats whose weights are taken out of words of bytes with masks and shifts
 // alone, as lanes that are rows want them: no table but one that
-// a register holds, no product, and no sign but that of a whole byte.
-var inWords = sync.OnceValue(func() map[string]wordCodes {
-	out := make(map[string]wordCodes)
+// a register holds, no product, no sign but that of a whole byte, and no wider integer but one whose bits all weights of a word share.
+var inWords = sync.OnceValue(func() map[string]bool {
+	out := make(map[string]bool)
 	for _, f := range formats {
 		if !f.IsPlain() {
 			out[f.Name] = f.masksWords()
@@ -114,38 +109,54 @@ var inWords = sync.OnceValue(func() map[string]wordCodes {
 	return out
 })
 
-// wordCodes says whether a format is one of these, and whether it has a table.
-type wordCodes struct{ inWords, shuffled bool }
+// InWords reports a format whose weights are taken out of words.
+func (f *Format) InWords() bool { return inWords()[f.Name] }
 
-func (f *Format) masksWords() (codes wordCodes) {
+func (f *Format) masksWords() (inWords bool) {
 	for _, u := range f.decoded() {
 		switch {
-		case u.Op == ir.OpLoad && !isShuffled(u.Src[0]):
-			return wordCodes{}
-		case u.Op == ir.OpLoad:
-			codes.shuffled = true
-		case u.Op == ir.OpTable, u.Op == ir.OpParam:
+		case u.Op == ir.OpLoad && !IsShortTable(u.Src[0]):
+			return false
+		case u.Op == ir.OpLoad, u.Op == ir.OpTable, u.Op == ir.OpParam:
 		case u.Op == ir.OpField:
 			fd, _ := f.Field(u.Arg.(ir.FieldArg).Field)
 			run := fd.recordRun(f)
-			codes.inWords = codes.inWords || run == recordWord
-			if fd.DType.IsInt() && fd.DType.Size() > 1 || run == recordWord && (fd.DType.Size() != 1 || indexAt(u.Src[3], 1) != indexAt(u.Src[3], 0)+1) {
-				return wordCodes{}
+			inWords = inWords || run == recordWord
+			if fd.DType.IsInt() && fd.DType.Size() > 1 && !f.sharedByWord(u.Src[3]) || run == recordWord && (fd.DType.Size() != 1 || indexAt(u.Src[3], 1) != indexAt(u.Src[3], 0)+1) {
+				return false
 			}
+		case u.DType.IsInt() && u.DType.Size() > 1 && (u.Op == ir.OpShl || u.Op == ir.OpShr) && !f.sharedByWord(u.Src[1]):
+			return false
 		case u.DType.IsInt() && u.DType.Size() == 1 && !slices.Contains([]ir.Op{ir.OpConst, ir.OpCast, ir.OpAnd, ir.OpOr, ir.OpXor, ir.OpShl, ir.OpShr, ir.OpWhere}, u.Op):
-			return wordCodes{}
+			return false
 		}
 	}
-	return codes
+	return inWords
+}
+
+// sharedByWord reports an index, or an amount to shift by, that is the same for all weights of a word: what is read for it, too.
+func (f *Format) sharedByWord(x *ir.UOp) bool {
+	for x.Op == ir.OpCast {
+		x = x.Src[0]
+	}
+	if x.DType != ir.Idx {
+		return !slices.ContainsFunc(ir.Toposort(x), func(u *ir.UOp) bool { return u.Op == ir.OpField && !f.sharedByWord(u.Src[3]) })
+	}
+	for k := range int64(f.BlockElems) {
+		if indexAt(x, k) != indexAt(x, k/recordWord*recordWord) {
+			return false
+		}
+	}
+	return true
 }
 
 // shuffledBytes is the size of a table that one instruction looks up for all bytes of a register.
 const shuffledBytes = 16
 
-// isShuffled reports such a table.
-func isShuffled(table *ir.UOp) bool {
+// IsShortTable reports such a table.
+func IsShortTable(table *ir.UOp) bool {
 	arg, ok := table.Arg.(ir.TableArg)
-	return ok && len(arg.Data) <= shuffledBytes
+	return ok && len(table.Src) == 1 && table.DType.Size() == 1 && len(arg.Data) <= shuffledBytes
 }
 
 // decoded is the expression of a weight of one row of blocks, of which k is the only range, sources first.

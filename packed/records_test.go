@@ -44,7 +44,7 @@ func TestRecordReader(t *testing.T) {
 	})
 }
 
-// TestInterleaves: tiles of whole matrices, in types whose bytes are masked and shifted alone.
+// TestInterleaves: tiles of whole matrices, in types whose bytes are masked, shifted and looked up in a short table alone.
 func TestInterleaves(t *testing.T) {
 	var suit []string
 	for _, f := range All() {
@@ -52,7 +52,7 @@ func TestInterleaves(t *testing.T) {
 			suit = append(suit, f.Name)
 		}
 	}
-	want := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "TQ2_0"}
+	want := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "IQ4_NL", "IQ4_XS", "TQ2_0", "MXFP4", "NVFP4"}
 	if !slices.Equal(suit, want) {
 		t.Errorf("records suit %v, want %v", suit, want)
 	}
@@ -67,15 +67,6 @@ func TestInterleaves(t *testing.T) {
 	}
 	if want := []string{"Q8_0", "Q6_K"}; !slices.Equal(wide, want) {
 		t.Errorf("records of up to %d bits suit %v besides, want %v", MostRecordBits, wide, want)
-	}
-	var tables []string
-	for _, f := range All() {
-		if f.Interleaves([]int64{32, 512}, TableRecordBits) && !f.Interleaves([]int64{32, 512}, MostRecordBits) {
-			tables = append(tables, f.Name)
-		}
-	}
-	if want := []string{"IQ4_NL", "MXFP4", "NVFP4"}; !slices.Equal(tables, want) {
-		t.Errorf("records of codes of tables suit %v besides, want %v", tables, want)
 	}
 	for name, want := range map[string]bool{"Q8_0": true, "Q6_K": false, "Q4_0": false} {
 		if f, _ := Lookup(name); f.WholeBytes() != want {
@@ -141,7 +132,7 @@ func BenchmarkRecords(b *testing.B) {
 func TestWordsInOrder(t *testing.T) {
 	several := 0
 	for _, f := range All() {
-		if !f.Interleaves([]int64{RecordRows, int64(f.BlockElems)}, TableRecordBits) {
+		if !f.Interleaves([]int64{RecordRows, int64(f.BlockElems)}, MostRecordBits) {
 			continue
 		}
 		reads := f.wordReads()

@@ -22,7 +22,7 @@ type wordOrder struct {
 var recordWords = sync.OnceValue(func() map[string]map[string]wordOrder {
 	out := make(map[string]map[string]wordOrder)
 	for name, words := range inWords() {
-		if f, _ := Lookup(name); words.inWords {
+		if f, _ := Lookup(name); words {
 			out[name] = f.orderWords()
 		}
 	}

@@ -75,7 +75,7 @@ func QueueOf(desc *target.Desc) string {
 func laidFor(desc *target.Desc, board string) (*target.Desc, error) {
 	desc = desc.WithoutLayout()
 	layouts := []*target.Desc{desc, desc.WithPlanes()}
-	for bits := 1; bits <= packed.TableRecordBits && desc.CanInterleave(); bits++ {
+	for bits := 1; bits <= packed.MostRecordBits && desc.CanInterleave(); bits++ {
 		layouts = append(layouts, desc.WithRecords(bits))
 	}
 	for _, laid := range layouts {

@@ -160,7 +160,7 @@ func TestRecordsOfCPU(t *testing.T) {
 	if !dev.Target().CanInterleave() {
 		t.Skip("this processor has no registers of 16 words")
 	}
-	formats := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "TQ2_0", "IQ4_NL", "MXFP4", "NVFP4"}
+	formats := []string{"Q4_0", "Q4_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_0", "TQ2_0", "IQ4_NL", "IQ4_XS", "MXFP4", "NVFP4"}
 	for i, name := range formats {
 		for _, p := range recordPrograms {
 			if testing.Short() && i%3 != 1 {
@@ -170,14 +170,14 @@ func TestRecordsOfCPU(t *testing.T) {
 				format, _ := packed.Lookup(name)
 				blocks := packed.RandomBlocks(format, max(p.matrices, 1)*p.rows*p.columns/format.BlockElems, rand.New(rand.NewPCG(3, uint64(i))))
 				_, want := p.run(t, interp.New(interp.Options{}), name, blocks, engine.RecordsByPrice)
-				f, got := p.run(t, dev, name, blocks, packed.TableRecordBits)
+				f, got := p.run(t, dev, name, blocks, packed.MostRecordBits)
 				for key := range want {
 					compareFloats(t, key, got[key], want[key])
 				}
 				if strings.HasPrefix(p.name, "int8") {
 					checkDots(t, f.Step().Compiled)
 				}
-				if p.wantsLanes(format) && !takesInterleaved(f.Step().Compiled) {
+				if p.wantsLanes() && !takesInterleaved(f.Step().Compiled) {
 					t.Error("no kernel has lanes of interleaved rows")
 				}
 				if f.Step().Compiled.Target.Records == 0 {
@@ -191,11 +191,9 @@ func TestRecordsOfCPU(t *testing.T) {
 	}
 }
 
-// wantsLanes reports programs that choose matrices of which lanes are rows: of codes of tables those that sum
-// bytes, since as floats they are gathered, and steps have them in the file's order (packed.TableRecordBits).
-func (p recordProgram) wantsLanes(format *packed.Format) bool {
-	floats := format.Interleaves([]int64{packed.RecordRows, int64(format.BlockElems)}, packed.MostRecordBits)
-	return p.name == "int8-experts" || floats && strings.HasPrefix(p.name, "chosen-matrices")
+// wantsLanes reports programs that choose matrices of which lanes are rows.
+func (p recordProgram) wantsLanes() bool {
+	return p.name == "int8-experts" || strings.HasPrefix(p.name, "chosen-matrices")
 }
 
 // takesInterleaved reports a kernel whose lanes are rows of a record.

@@ -66,6 +66,11 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 			return l.lower(words, at)
 		}
 	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpCast:
+		if u.Op == ir.OpCast {
+			if out, ok := l.words.lowerLookUp(u, at); ok {
+				return out
+			}
+		}
 		if len(u.Src) == 1 && !l.mayPend(u) {
 			break
 		}

@@ -407,6 +407,17 @@ func (l *memory) base(buf *ir.UOp) *program.Value {
 	return v
 }
 
+// floatTable is the pointer of a table of bytes, converted.
+func (l *memory) floatTable(dtype ir.DType, bytes string) *program.Value {
+	values := lists.Map([]byte(bytes), func(b byte) float64 {
+		if dtype == ir.I8 {
+			return float64(int8(b))
+		}
+		return float64(b)
+	})
+	return l.b.Table(ir.F32, string(ir.EncodeTable(ir.F32, values)))
+}
+
 // addressOf is the row-major offset of a LOAD or STORE. Each index of a LOAD is kept in
 // bounds: one that is not proven may belong to an arm of a WHERE that is not taken.
 func (l *memory) addressOf(u *ir.UOp) *flatAddress {

@@ -9,6 +9,8 @@ import (
 	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/packed"
+	"tgc/target"
 )
 
 // wordMemory writes fields whose bytes are read a word at a time.
@@ -47,6 +49,56 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 		return l.b.Cast(masked, u.DType)
 	})
 	return val{v: v, subAxes: w.subAxes, depth: w.depth}, true
+}
+
+// lowerLookUp gives what a short table has for byte p of a word, converted: an entry of the converted table, whose place is the
+// word, shifted. A register of lanes is looked up by one instruction or two; ok is false where u is no such value.
+func (l *wordMemory) lowerLookUp(u *ir.UOp, at coords) (val, bool) {
+	load := u.Src[0]
+	if l.Desc.Kind == target.GPU || u.DType != ir.F32 || load.Op != ir.OpLoad || !packed.IsShortTable(load.Src[0]) {
+		return val{}, false
+	}
+	x := load.Indices()[0]
+	if x.Op != ir.OpCast || x.Src[0].DType != ir.U8 {
+		return val{}, false
+	}
+	q, entries := x.Src[0], load.Src[0].Arg.(ir.TableArg).Data
+	bits := l.possible(q)
+	i, ok := l.byteAxis(q, at)
+	if !ok || bits >= int64(len(entries)) {
+		return val{}, false
+	}
+	w, ok := l.wordOf(q, i, at.with(i, 0), bits)
+	if !ok || w.v.Type.Lanes < 2 || w.v.Type.Lanes > packed.RecordRows {
+		return val{}, false
+	}
+	table := l.memory.floatTable(load.DType, entries)
+	c := int64(at[i])
+	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprintf("entry %d %d %q", c, bits, entries)}, func() *program.Value {
+		place := w.v
+		if c > 0 {
+			t := program.Vector(ir.U32, w.v.Type.Lanes)
+			place = l.b.Bitcast(l.b.Alu(ir.OpShr, l.b.Bitcast(w.v, ir.U32), l.b.Int(t, 8*c)), ir.I32)
+		}
+		return l.b.Gather(table, l.b.Alu(ir.OpAnd, place, l.b.Int(place.Type, bits)), ir.F32.Size())
+	})
+	return val{v: v, subAxes: w.subAxes, depth: w.depth}, true
+}
+
+// byteAxis is the axis of copies along which the bytes of q lie in one word.
+func (l *wordMemory) byteAxis(q *ir.UOp, at coords) (axis int, ok bool) {
+	for _, i := range l.free.Of(q).List() {
+		if l.Roles[i] != plan.Unroll || l.extent[i] != plan.WordElements || at[i] < 0 {
+			continue
+		}
+		step := ir.Term{Coef: 1, Atom: l.free.Ranges[i]}
+		if analyse.Any(q, func(x *ir.UOp) bool {
+			return x.Op == ir.OpField && slices.Contains(l.memory.fieldAddress(x).form.Terms, step)
+		}) {
+			return i, true
+		}
+	}
+	return 0, false
 }
 
 // signedByte converts byte c of a word, of two's complement, in place. The last one's sign is the word's. Others are moved

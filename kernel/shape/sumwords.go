@@ -27,7 +27,7 @@ import (
 //
 // Of weights whose rows are interleaved (packed.Records) lanes are rows already: PACK 1. All
 // that shares bytes are copies, and a scale, which is the same for many of them, leaves their
-// sum as far as it is the same.
+// sum as far as it is the same. Of a code of a table a word, shifted, is the place of each lane's entry.
 
 // packSubAxes finds the sub-axes of a reduce axis for PACK: low to high, with
 // roles; ok is false where no packed field suits. The field with the most bytes
@@ -187,10 +187,11 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 		return false
 	}
 	for i, x := range free.Axes {
-		if x.Name != axis || x.Kind != plan.ReduceAxis || !onlyWords(free, sink, i) {
+		words := int64(vectorBytes / plan.WordElements)
+		if x.Name != axis || x.Kind != plan.ReduceAxis || !onlyWords(free, sink, i, words == 1) {
 			continue
 		}
-		_, ok := packSubAxes(sink, x.Range, plan.Boundaries(a, sink)[x.Range], int64(vectorBytes/4))
+		_, ok := packSubAxes(sink, x.Range, plan.Boundaries(a, sink)[x.Range], words)
 		return ok
 	}
 	return false
@@ -199,8 +200,9 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 // onlyWords reports an axis along which rows come from one packed format alone:
 // any other operand that has rows would be read with a stride. Operands with
 // other store axes, such as the tokens of a batch, are staged. Every field of
-// bytes is part of an integer below 128, as a word needs it.
-func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
+// bytes is part of an integer below 128, as a word needs it. Where lanes are rows, words may hold places of a short
+// table, and a wider integer bits that all elements of a word share.
+func onlyWords(free *plan.Free, sink *ir.UOp, axis int, rowLanes bool) bool {
 	format := ""
 	bounds := ir.NewBounds()
 	order := ir.Toposort(sink)
@@ -213,7 +215,7 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 	for _, u := range order {
 		switch {
 		case !free.Of(u).Has(axis):
-		case u.Op == ir.OpField && u.DType.IsInt() && u.DType.Size() > 1:
+		case u.Op == ir.OpField && u.DType.IsInt() && u.DType.Size() > 1 && !(rowLanes && inWords(u)):
 			return false // bits of elements apart from their bytes
 		case u.Op == ir.OpField:
 			name := u.Arg.(ir.FieldArg).Format
@@ -221,13 +223,34 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int) bool {
 				return false
 			}
 			format = name
+		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable && rowLanes:
+			if placeInTable(u) == nil {
+				return false
+			}
 		case u.Op == ir.OpLoad && (!free.Of(u).Meet(rows).Empty() || u.Src[0].Op == ir.OpTable):
 			return false
-		case u.Op == ir.OpCast && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
+		case u.Op == ir.OpCast && u.DType.IsFloat() && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
 			return false
 		}
 	}
 	return format != ""
+}
+
+// inWords reports a field of a format whose words have all that tells their elements apart.
+func inWords(field *ir.UOp) bool {
+	f, ok := packed.Lookup(field.Arg.(ir.FieldArg).Format)
+	return ok && f.InWords()
+}
+
+// placeInTable is the byte that names an entry of a short table, nil where u reads none.
+func placeInTable(u *ir.UOp) *ir.UOp {
+	if u.Op != ir.OpLoad || !packed.IsShortTable(u.Src[0]) {
+		return nil
+	}
+	if x := u.Indices()[0]; x.Op == ir.OpCast && x.Src[0].DType == ir.U8 {
+		return x.Src[0]
+	}
+	return nil
 }
 
 // choosing are the axes that only say which of several matrices a field is of, by what is read of memory at them. Other
@@ -386,9 +409,12 @@ func (k *packer) sum(u *ir.UOp) *ir.UOp {
 	if q == nil || !k.free.Of(y).Meet(k.outer).Empty() || !k.free.Of(y).Has(i) {
 		return nil
 	}
-	pow := packScale(a, p)
-	word := a.Mul(a.Cast(q, u.DType), pow)
-	staged := k.stage(a.Mul(y, a.Binary(ir.OpFDiv, a.Const(u.DType, 1), pow)))
+	word, weighted := a.Cast(q, u.DType), y
+	if q.Op != ir.OpLoad {
+		pow := packScale(a, p)
+		word, weighted = a.Mul(word, pow), a.Mul(y, a.Binary(ir.OpFDiv, a.Const(u.DType, 1), pow))
+	}
+	staged := k.stage(weighted)
 	total := k.stageSum(y, p)
 	if staged == nil || total == nil {
 		return nil
@@ -445,7 +471,7 @@ func product(a *ir.Arena, x, y *ir.UOp) *ir.UOp {
 }
 
 // linearInWord reads a factor as scale*f(q) + shift with q bytes of a packed
-// field and scale, shift free of p; nil is 1 and 0.
+// field, or what a short table has for them, and scale, shift free of p; nil is 1 and 0.
 func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 	a := k.st.Arena
 	switch u.Op {
@@ -455,6 +481,10 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 			return nil, x, nil
 		case k.rows && x.Op == ir.OpField && x.DType == ir.I8:
 			return nil, x, nil
+		case k.rows:
+			if q := placeInTable(x); q != nil && k.isWord(q) {
+				return nil, x, nil
+			}
 		}
 	case ir.OpAdd, ir.OpSub:
 		x, b := u.Src[0], u.Src[1]

@@ -13,7 +13,7 @@ import (
 )
 
 // Gathers: a byte shuffle for tables of up to 16 bytes (the levels of the
-// 4-bit codebook formats), the hardware's gather where one exists, else one
+// 4-bit codebook formats), a permutation for as many floats, the hardware's gather where one exists, else one
 // load per lane. Zen 5: vpshufb 1 cycle for 64 lanes, vgatherdps some 20 for 16.
 
 func (r *renderer) gather(in *program.Instr) value.Value {
@@ -24,6 +24,9 @@ func (r *renderer) gather(in *program.Instr) value.Value {
 	}
 	if table, ok := r.byteTable(in); ok {
 		return r.lookup(table, offsets, valueType(t))
+	}
+	if table, ok := r.floatTable(in); ok {
+		return r.permute(table, in.Args[1])
 	}
 	if r.hasGather(t) {
 		if t.Elem.Size() == 4 && in.Args[1].Type.Elem == ir.I32 && t.Lanes >= r.desc.VectorBytes/4 {
