@@ -146,6 +146,18 @@ func (l Layout) Import(ctx context.Context, dev runtime.Device, data []byte) (ru
 	return runtime.ImportSource(ctx, dev, packed.NewPlaneReader(l.format, l.rows, l.blocks, data))
 }
 
+// ImportRecoded is Import of bytes in a format that has another code, which the layout is of.
+func (l Layout) ImportRecoded(ctx context.Context, dev runtime.Device, from *packed.Format, data []byte) (runtime.Memory, error) {
+	if to, ok := packed.Recoded(from); !ok || l.format != to || l.order != packed.Records {
+		return nil, fmt.Errorf("%s in a layout of another code: want records of packed.Recoded", from.Name)
+	}
+	reader, err := packed.NewRecodedReader(from, l.rows, l.blocks, data)
+	if err != nil {
+		return nil, err
+	}
+	return runtime.ImportSource(ctx, dev, reader)
+}
+
 // Write fills device memory with host bytes.
 func (l Layout) Write(ctx context.Context, m runtime.Memory, data []byte) error {
 	if l.format == nil {

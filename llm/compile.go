@@ -35,6 +35,7 @@ func CompileStep(ctx context.Context, m *Model, v Variant, depth int, desc *targ
 		v.Cache = cacheDType
 	}
 	chooseRecords(&config, m.File, desc, v.Numeric, 0)
+	v.Codes = codesFor(config.Records, desc)
 	g, err := BuildStep(m.Config, m.File, v)
 	if err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 
 	"tgc/engine"
 	"tgc/gguf"
-	"tgc/internal/lists"
 	"tgc/nn"
 	"tgc/packed"
 	"tgc/schedule"
@@ -52,8 +51,14 @@ func layoutKey(f *gguf.File, mode nn.Numeric) string {
 // interleaving lists the weights of up to so many bits whose rows may be interleaved.
 func interleaving(f *gguf.File, bits int) (list []gguf.Tensor) {
 	for _, t := range f.Tensors() {
-		shape := lists.Map(t.Shape(), func(n int) int64 { return int64(n) })
-		if format, ok := packed.ByGGUF(uint32(t.Type)); ok && format.Interleaves(shape, bits) {
+		format, ok := packed.ByGGUF(uint32(t.Type))
+		if !ok {
+			continue
+		}
+		if other, recodes := packed.Recoded(format); recodes {
+			format = other
+		}
+		if format.Interleaves(wide(t.Shape()), bits) {
 			list = append(list, t)
 		}
 	}
@@ -78,7 +83,7 @@ func allWholeBytes(f *gguf.File) bool {
 // LayoutDecisions are other layouts of a model's weights than the one by price, each as a decision and as
 // the choice that tries it; none on devices that have one, and where memory has no room for two copies.
 func LayoutDecisions(m *Model, desc *target.Desc, mode nn.Numeric) (list []schedule.Decision) {
-	if bytes := weightBytes(m.File); !desc.CanInterleave() || !roomFor(2*bytes) {
+	if bytes := weightBytes(m.File, desc); !desc.CanInterleave() || !roomFor(2*bytes) {
 		return nil
 	}
 	counts := []int{0}

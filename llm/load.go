@@ -64,8 +64,7 @@ func (s *Session) importWeights(ctx context.Context, buffers []tensor.BufferInfo
 // types gain where bytes have dots (target.Desc.RecordDots): one Zen 4 core, tokens a second of LLaMA 1B's layers, Q6_K
 // 104 and 188, Q4_K_M 137 and 253, Q4_0 143 and 303, Qwen2.5's Q5_K_M 104 and 187, Qwen3's Q8_0 133 and 173.
 //
-// Codes of tables that a register holds are in records there, too: IQ4_NL 178 and 320 to 490, MXFP4 196 and 240 to 310 (AVX2, one core of
-// Zen 4, one layer); with VNNI the loop over 1,024 weights has 97 instructions (IQ4_NL), in the file's order 168 for 512 (counted).
+// Codes of tables that a register holds are in records in both modes, and grids as such codes (WeightCodes).
 //
 // Wider weights than packed.RecordBits pay in exact mode where they are whole bytes (there Q8_0 100 and 165), and all where the
 // core follows the stream of records by itself (Q6_K 80 and 109, Q5_K_M 94 and 104).
@@ -101,10 +100,11 @@ func roomFor(bytes int64) bool {
 // is for the cache, and for other programs.
 const recordShare = 2
 
-// weightBytes is what the tensors of a file take.
-func weightBytes(f *gguf.File) (bytes int64) {
+// weightBytes is what the tensors of a file take where those that may lie in records do, in the codes of the device.
+func weightBytes(f *gguf.File, desc *target.Desc) (bytes int64) {
+	codes := codesFor(packed.MostRecordBits, desc)
 	for _, t := range f.Tensors() {
-		bytes += int64(t.Bytes())
+		bytes += codes.bytesOf(&t)
 	}
 	return bytes
 }
@@ -128,7 +128,7 @@ func (s *Session) importWeight(ctx context.Context, b tensor.BufferInfo) (m runt
 			m, err = runtime.ImportSource(ctx, s.device, bytes.NewReader(t.Data()))
 			return err
 		}
-		m, err = engine.WeightLayout(s.options.Config.TargetFor(s.device.Target()), b.Format, b.Shape).Import(ctx, s.device, t.Data())
+		m, err = s.importPacked(ctx, b, t)
 		return err
 	})
 	return m, err

@@ -99,8 +99,9 @@ func newSession(ctx context.Context, m *Model, dev runtime.Device, opt SessionOp
 	if opt.weights != nil {
 		opt.Config.Records, opt.Config.RecordsBy = opt.weights.options.Config.Records, opt.weights.options.Config.RecordsBy
 	}
-	copies := copiesPlain(opt.Config.Records, dev.Target(), weightBytes(m.File))
-	chooseRecords(&opt.Config, m.File, dev.Target(), opt.Mode, weightBytes(m.File))
+	bytes := weightBytes(m.File, dev.Target())
+	copies := copiesPlain(opt.Config.Records, dev.Target(), bytes)
+	chooseRecords(&opt.Config, m.File, dev.Target(), opt.Mode, bytes)
 	s := &Session{
 		copiesPlain: copies,
 		model:       m, device: dev, options: opt, sequences: sequences, positions: make([]int, sequences),
@@ -194,7 +195,7 @@ func (s *Session) Close() {
 
 // variant is a step that keeps one row of logits.
 func (s *Session) variant(k stepKey) Variant {
-	return Variant{Batch: s.sequences, Tokens: k.tokens, Context: s.options.Context, Visited: k.rows, Cache: cacheDType, Numeric: s.options.Mode}
+	return Variant{Batch: s.sequences, Tokens: k.tokens, Context: s.options.Context, Visited: k.rows, Cache: cacheDType, Numeric: s.options.Mode, Codes: codesFor(s.options.Config.Records, s.device.Target())}
 }
 
 // stepVariant is a step that a session feeds.

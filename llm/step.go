@@ -20,7 +20,8 @@ type Variant struct {
 	Visited int  // those of them that the step may visit, from the first; 0: all
 	All     bool // logits of every fed token, not only of one per sequence
 	Cache   ir.DType
-	Numeric nn.Numeric // of activations, where they meet packed weights
+	Numeric nn.Numeric  // of activations, where they meet packed weights
+	Codes   WeightCodes // of weights that lie in records
 }
 
 // visited is how many rows of the cache the step may visit.
@@ -66,7 +67,7 @@ func stepInputs(g *tensor.Graph, v Variant) inputs {
 // forward is the model: logits [B, T, V] with All, else [B, V].
 func (in inputs) forward(c *Config, f *gguf.File, v Variant) (*tensor.Tensor, error) {
 	g := in.tokens.Graph()
-	w := newWeights(g, f)
+	w := newWeights(g, f, v.Codes)
 	positions := in.first.Unsqueeze(1).Add(g.Iota(ir.I32, g.Dims(v.Tokens)[0]))
 	m := &transformer{
 		config:    c,

@@ -9,6 +9,7 @@ import (
 	"tgc/gguf"
 	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/packed"
 	"tgc/tensor"
 )
 
@@ -21,12 +22,13 @@ var plainTypes = map[gguf.Type]ir.DType{gguf.F32: ir.F32, gguf.F16: ir.F16, gguf
 type weights struct {
 	graph *tensor.Graph
 	file  *gguf.File
+	codes WeightCodes
 	known map[string]*tensor.Tensor
 	err   error
 }
 
-func newWeights(g *tensor.Graph, f *gguf.File) *weights {
-	return &weights{graph: g, file: f, known: make(map[string]*tensor.Tensor)}
+func newWeights(g *tensor.Graph, f *gguf.File, codes WeightCodes) *weights {
+	return &weights{graph: g, file: f, codes: codes, known: make(map[string]*tensor.Tensor)}
 }
 
 // get returns the named tensor as f32 values of this shape, slowest axis first.
@@ -45,10 +47,19 @@ func (w *weights) get(name string, shape ...int) *tensor.Tensor {
 	if dtype, plain := plainTypes[info.Type]; plain {
 		t = w.graph.Input(name, dtype, shape...).Cast(ir.F32)
 	} else {
-		t = w.graph.Packed(name, info.Type.String(), shape...)
+		t = w.graph.Packed(name, w.format(info.Type, shape), shape...)
 	}
 	w.known[name] = t
 	return t
+}
+
+// format names that in which a step reads a weight.
+func (w *weights) format(of gguf.Type, shape []int) string {
+	f, ok := packed.ByGGUF(uint32(of))
+	if !ok {
+		return of.String()
+	}
+	return w.codes.of(f, shape).Name
 }
 
 // has reports whether the file holds a tensor.

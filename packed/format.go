@@ -70,11 +70,16 @@ var formats = func() []*Format {
 // All lists every row in the order of GGUF numbers.
 func All() []*Format { return slices.Clone(formats) }
 
-// Lookup finds a row by its name.
+// Lookup finds a row by its name, those of other codes too.
 func Lookup(name string) (*Format, bool) {
 	for _, f := range formats {
 		if f.Name == name {
 			return f, true
+		}
+	}
+	for _, c := range codes {
+		if c.Name == name {
+			return &c.Format, true
 		}
 	}
 	return nil, false

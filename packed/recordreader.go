@@ -2,6 +2,7 @@ package packed
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 
 	"tgc/internal/mapfile"
@@ -15,6 +16,7 @@ type RecordReader struct {
 	records      Placement
 	runs         [][]int64 // of each field, where its runs lie in a record
 	data         []byte
+	code         *code // the data are in its source's blocks; nil: in those of format
 }
 
 var _ io.ReaderAt = (*RecordReader)(nil)
@@ -23,6 +25,21 @@ var _ io.ReaderAt = (*RecordReader)(nil)
 func NewRecordReader(f *Format, rows, blocksPerRow int64, data []byte) *RecordReader {
 	records := Records.Place(f, rows, blocksPerRow)
 	return &RecordReader{format: f, rows: rows, blocks: blocksPerRow, records: records, runs: runsOf(f, &records), data: data}
+}
+
+// NewRecodedReader makes the reader of a tensor in the file's format, of which the records are of the format that Recoded
+// gives for it, with so many blocks of that one in a row.
+func NewRecodedReader(f *Format, rows, blocksPerRow int64, data []byte) (*RecordReader, error) {
+	to, ok := Recoded(f)
+	if !ok {
+		return nil, fmt.Errorf("packed: %s has no other code", f.Name)
+	}
+	r := NewRecordReader(to, rows, blocksPerRow, data)
+	r.code = codeOf(to)
+	if want := rows * blocksPerRow * int64(r.code.sourceBytes()); int64(len(data)) != want {
+		return nil, fmt.Errorf("packed: got %d bytes, want %d (%d rows of %d weights of %s)", len(data), want, rows, blocksPerRow*int64(to.BlockElems), f.Name)
+	}
+	return r, nil
 }
 
 // Size is the number of bytes of all records.
@@ -64,18 +81,32 @@ func (r *RecordReader) tile(tile int64, out []byte) {
 	block := int64(r.format.BlockBytes)
 	row := r.blocks * block
 	first := tile * RecordRows
-	if first+RecordRows > r.rows {
+	count := min(RecordRows, r.rows-first)
+	if count < RecordRows {
 		clear(out)
 	}
+	rows := r.blocksOf(first, count)
 	for number := range r.blocks {
 		for i := range r.format.Fields {
 			fd, place := &r.format.Fields[i], &r.records.Fields[i]
 			to := out[number*place.BlockStride+place.Base : (number+1)*place.BlockStride]
-			for lane := range min(RecordRows, r.rows-first) {
-				interleave(to[lane*place.RowStride:], r.data[(first+lane)*row+number*block:][:block], fd, place, r.runs[i])
+			for lane := range count {
+				interleave(to[lane*place.RowStride:], rows[lane*row+number*block:][:block], fd, place, r.runs[i])
 			}
 		}
 	}
+}
+
+// blocksOf are the blocks of some rows.
+func (r *RecordReader) blocksOf(first, count int64) []byte {
+	row := r.blocks * int64(r.format.BlockBytes)
+	if r.code == nil {
+		return r.data[first*row:][:count*row]
+	}
+	source := r.blocks * int64(r.code.sourceBytes())
+	rows := make([]byte, count*row)
+	r.code.recodeBlocks(rows, r.data[first*source:][:count*source])
+	return rows
 }
 
 // runsOf lists, for each field, where its runs lie in a record.

@@ -72,12 +72,12 @@ func (f *Field) recordRun(of *Format) int64 {
 	return 1
 }
 
-// Interleaves reports a tensor that Records may hold: matrices of whole tiles, in a type whose
+// Interleaves reports a tensor that Records may hold: matrices of whole tiles and blocks, in a type whose
 // numbers are bytes and take so many bits a weight at most. Each of several matrices begins with a tile, so that
 // lanes are rows of one of them whichever a step chooses.
 func (f *Format) Interleaves(shape []int64, bits int) bool {
 	n := len(shape)
-	if f.IsPlain() || n < 2 || shape[n-2]%RecordRows != 0 || slices.Min(shape) == 0 {
+	if f.IsPlain() || n < 2 || shape[n-2]%RecordRows != 0 || shape[n-1]%int64(f.BlockElems) != 0 || slices.Min(shape) == 0 {
 		return false
 	}
 	return f.InWords() && f.BlockBytes*8 <= bits*f.BlockElems
@@ -105,6 +105,9 @@ var inWords = sync.OnceValue(func() map[string]bool {
 		if !f.IsPlain() {
 			out[f.Name] = f.masksWords()
 		}
+	}
+	for _, c := range codes {
+		out[c.Name] = c.masksWords()
 	}
 	return out
 })

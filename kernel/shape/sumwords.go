@@ -200,11 +200,12 @@ func Packable(a *ir.Arena, sink *ir.UOp, axis string, vectorBytes int) bool {
 // onlyWords reports an axis along which rows come from one packed format alone:
 // any other operand that has rows would be read with a stride. Operands with
 // other store axes, such as the tokens of a batch, are staged. Every field of
-// bytes is part of an integer below 128, as a word needs it. Where lanes are rows, words may hold places of a short
+// bytes of which neighbours are read is part of an integer below 128, as a word needs it. Where lanes are rows, words may hold places of a short
 // table, and a wider integer bits that all elements of a word share.
 func onlyWords(free *plan.Free, sink *ir.UOp, axis int, rowLanes bool) bool {
 	format := ""
 	bounds := ir.NewBounds()
+	neighbours := func(x *ir.UOp) bool { return x.Op == ir.OpField && indexStep(x.Src[3], free.Ranges[axis], 1) != 0 }
 	order := ir.Toposort(sink)
 	stores, rows := free.OfKind(plan.StoreAxis).Minus(choosing(free, order)), analyse.RangeSet{}
 	for _, u := range order {
@@ -229,7 +230,7 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int, rowLanes bool) bool {
 			}
 		case u.Op == ir.OpLoad && (!free.Of(u).Meet(rows).Empty() || u.Src[0].Op == ir.OpTable):
 			return false
-		case u.Op == ir.OpCast && u.DType.IsFloat() && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127):
+		case u.Op == ir.OpCast && u.DType.IsFloat() && u.Src[0].DType == ir.U8 && !bounds.Of(u.Src[0]).Within(0, 127) && analyse.Any(u.Src[0], neighbours):
 			return false
 		}
 	}
