@@ -64,6 +64,23 @@ func TestRoundedRowsAreOneLaunch(t *testing.T) {
 	}
 }
 
+// Normalised rows that tile instructions of BF16 read are stored as terms, however few they are: multiplied with the norm's weights
+// where they are read, they would be no factor that the instructions take.
+func TestNormedRowsAreTerms(t *testing.T) {
+	opt := schedule.CPUOptions()
+	opt.Profile.FloatTiles = 1 << 20
+	for width, tokens := range map[int]int{64: 16, 256: 32, 512: 12, 2048: 16} {
+		g := tensor.NewGraph()
+		x := nn.RMSNorm(g.Input("x", ir.F32, tokens, width), g.Input("gamma", ir.F32, width), 1e-5)
+		g.Output("y", x.Linear(g.Packed("w", "Q8_0", 48, width)))
+		s := newRig(t, g, nil, nil).plan(opt)
+		if !slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Pass == "split-terms" && r.Applied }) {
+			t.Errorf("%d rows of %d are read as floats\n%s", tokens, width, s)
+		}
+		trap(t, g, opt, nil)
+	}
+}
+
 // A scale whose group's largest value needs a norm that every block makes for itself stays in
 // the products: as a value of its own it would be staged there, beside the largest that is
 // stored anyway.

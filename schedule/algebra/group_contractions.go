@@ -133,7 +133,7 @@ func coarseFactors(s *state.State, u *ir.UOp) []*ir.UOp {
 	k := u.ReduceRange()
 	var list []*ir.UOp
 	for _, f := range analyse.Factors(u.Src[0]) {
-		exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool {
+		exposed, rest, ok := lookThrough(s, f, false, func(g *ir.UOp) bool {
 			_, isRead := s.IsRead(g)
 			return isRead && s.Granularity(g, k) > 1
 		})

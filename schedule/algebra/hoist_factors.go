@@ -23,12 +23,12 @@ import (
 
 // HoistFactors applies the rule to every float sum of a value.
 func HoistFactors(s *state.State, v *state.Value) {
-	factors, times := int64(0), int64(1)
+	factors, times, tiles := int64(0), int64(1), onFloatTiles(s, v)
 	body := s.RewriteReduces(v.Body, func(u *ir.UOp) *ir.UOp {
 		if !analyse.IsFloatSum(u) {
 			return u
 		}
-		out, in := partFactors(s, u)
+		out, in := partFactors(s, u, tiles)
 		if len(out) > 0 {
 			factors += int64(len(out))
 			times = max(times, s.Points(expr.BinderRanges(u)))
@@ -59,14 +59,14 @@ func sharedSum(s *state.State, v *state.Value, sum *ir.UOp) *ir.UOp {
 
 // partFactors parts the factors of a sum into those free of its range and the
 // rest.
-func partFactors(s *state.State, u *ir.UOp) (out, in []*ir.UOp) {
+func partFactors(s *state.State, u *ir.UOp, stored bool) (out, in []*ir.UOp) {
 	k := u.ReduceRange()
 	for _, f := range analyse.Factors(u.Src[0]) {
 		if !s.DependsOn(f, k) {
 			out = append(out, f)
 			continue
 		}
-		exposed, rest, ok := lookThrough(s, f, func(g *ir.UOp) bool { return !s.DependsOn(g, k) })
+		exposed, rest, ok := lookThrough(s, f, stored, func(g *ir.UOp) bool { return !s.DependsOn(g, k) })
 		if !ok {
 			rest = []*ir.UOp{f}
 		}
@@ -77,8 +77,9 @@ func partFactors(s *state.State, u *ir.UOp) (out, in []*ir.UOp) {
 
 // lookThrough replaces a read of a pointwise value by that value's factors, if
 // one of them satisfies wanted and is no constant. It returns the wanted
-// factors and the others, the latter possibly as one read of a new value.
-func lookThrough(s *state.State, f *ir.UOp, wanted func(*ir.UOp) bool) (exposed, rest []*ir.UOp, ok bool) {
+// factors and the others, the latter possibly as one read of a new value; stored: in any case
+// as that, as tiles read activations.
+func lookThrough(s *state.State, f *ir.UOp, stored bool, wanted func(*ir.UOp) bool) (exposed, rest []*ir.UOp, ok bool) {
 	p, isRead := s.IsRead(f)
 	if !isRead || p.Pinned || p.Target >= 0 || p.Split || !s.IsPointwise(p) || s.FactsOf(p.Body).Weights {
 		return nil, nil, false // a decode must not move into every row
@@ -93,7 +94,7 @@ func lookThrough(s *state.State, f *ir.UOp, wanted func(*ir.UOp) bool) (exposed,
 			ok = ok || at.Op != ir.OpConst
 			continue
 		case isReadOfPointwise(s.Graph, g):
-			if more, left, deeper := lookThrough(s, at, wanted); deeper {
+			if more, left, deeper := lookThrough(s, at, stored, wanted); deeper {
 				exposed, rest, ok = append(exposed, more...), append(rest, left...), true
 				continue
 			}
@@ -104,7 +105,7 @@ func lookThrough(s *state.State, f *ir.UOp, wanted func(*ir.UOp) bool) (exposed,
 		return nil, nil, false
 	}
 	if len(inner) > 0 {
-		rest = append(rest, restOf(s, p, inner, index))
+		rest = append(rest, restOf(s, p, inner, index, stored))
 	}
 	return exposed, rest, true
 }
@@ -115,14 +116,14 @@ func isReadOfPointwise(s *state.Graph, g *ir.UOp) bool {
 }
 
 // restOf is the product of some factors of P at an index: inline when it is
-// cheap enough to be repeated for every output row, else a read of a value of
+// cheap enough to be repeated for every output row and need not be stored, else a read of a value of
 // its own.
-func restOf(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
+func restOf(s *state.State, p *state.Value, list, index []*ir.UOp, stored bool) *ir.UOp {
 	if narrow := narrowRest(s, p, list, index); narrow != nil {
 		return narrow
 	}
 	body := analyse.Product(s.A, list)
-	if len(list) == 1 && body.Op == ir.OpLoad || !expr.IsNarrowing(body) && s.Operations(body) <= s.Opt.Profile.RepeatOps && s.Points(p.Ranges) <= s.Opt.Profile.RepeatCap {
+	if len(list) == 1 && body.Op == ir.OpLoad || !stored && !expr.IsNarrowing(body) && s.Operations(body) <= s.Opt.Profile.RepeatOps && s.Points(p.Ranges) <= s.Opt.Profile.RepeatCap {
 		return s.AtIndex(p.Ranges, body, index)
 	}
 	rest, ok := s.RestMemo[body]
@@ -160,7 +161,7 @@ func narrowRest(s *state.State, p *state.Value, list, index []*ir.UOp) *ir.UOp {
 	}
 	clear(with)
 	for _, u := range wide {
-		with[u] = s.A.Cast(restOf(s, p, u.Src, index), u.DType)
+		with[u] = s.A.Cast(restOf(s, p, u.Src, index, false), u.DType)
 	}
 	return s.Substitute(body, with)
 }
