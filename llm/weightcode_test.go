@@ -35,7 +35,7 @@ func formatsOf(t *testing.T, quant string, width int, desc *target.Desc, config 
 // TestWeightCodes: weights have another code where they lie in records, if the target has few workers or the code is hardly
 // larger; not where rows are no whole blocks of it, and not on other targets.
 func TestWeightCodes(t *testing.T) {
-	few, many := target.ForCPU("znver4", nil, 2), target.ForCPU("znver4", nil, 16)
+	few, many := target.ForCPU("znver4", nil, 2), target.ForCPU("znver4", nil, 64)
 	for _, c := range []struct {
 		quant  string
 		width  int
