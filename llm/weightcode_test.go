@@ -76,10 +76,14 @@ func TestRecodedLogits(t *testing.T) {
 	if !dev.Target().CanInterleave() {
 		t.Skip("this processor has no weights in records")
 	}
+	shapes := []string{"qwen3moe:d=256,layers=1,heads=4,kv=1,head=64,ff=256,vocab=304,experts=5,used=2,tied=0,quant=iq2_xs"}
 	for _, quant := range recodedTypes() {
-		m := syntheticModel(t, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=304,quant="+quant)
+		shapes = append(shapes, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=304,quant="+quant)
+	}
+	for _, shape := range shapes {
+		m := syntheticModel(t, shape)
 		for mode, limit := range map[nn.Numeric]float64{nn.Exact: maxNMSE, nn.Int8: 1e-4} {
-			t.Run(fmt.Sprint(quant, " ", mode), func(t *testing.T) {
+			t.Run(fmt.Sprint(shape, " ", mode), func(t *testing.T) {
 				want := fedLogits(t, m, dev, mode, engine.RecordsNever)
 				got := fedLogits(t, m, dev, mode, packed.MostRecordBits)
 				var sum nmse

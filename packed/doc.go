@@ -23,6 +23,8 @@
 //
 // A Layout says where the bytes of a field lie: in GGUF's own order (Identity),
 // in planes of one field each (Planes), or with sixteen rows interleaved (Records).
+// Some types have another code for records (Recoded): blocks whose weights are taken
+// out of words with masks, shifts and one short table.
 //
 // Start at format.go, then decode.go; the rows are in the formats_*.go files.
 package packed
