@@ -77,9 +77,9 @@ func Lookup(name string) (*Format, bool) {
 			return f, true
 		}
 	}
-	for _, c := range codes {
-		if c.Name == name {
-			return &c.Format, true
+	for i := range codes {
+		if codes[i].to.Name == name {
+			return codes[i].to, true
 		}
 	}
 	return nil, false

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"sort"
 
 	"github.com/x448/float16"
 
@@ -80,18 +81,12 @@ func scaleInNibbles(block []byte, half uint16) {
 	}
 }
 
-// scaleOfGroups sets the four scales of NVFP4 to the unsigned 8-bit float next to an f16: 3 bits of mantissa, an exponent of
-// bias 7, at least the smallest above 0.
+// scaleOfGroups sets the four scales of NVFP4 to what they hold next to an f16, at least the smallest above 0.
 func scaleOfGroups(block []byte, half uint16) {
-	const steps = 1 << 9 // of a subnormal scale in 1
 	size := math.Abs(float64(float16.Frombits(half).Float32()))
-	fraction, exponent := math.Frexp(size) // between a half and 1
-	code := math.Round(size * steps)
-	if exponent > -5 {
-		code = math.Round(fraction*16) + float64(8*(exponent+5))
-	}
+	code := 1 + sort.Search(lastE4M3-1, func(i int) bool { return halfE4M3(i+1)+halfE4M3(i+2) >= size })
 	for i := range 4 {
-		block[i] = byte(min(max(code, 1), 0x7e))
+		block[i] = byte(code)
 	}
 }
 

@@ -2,7 +2,7 @@ package packed
 
 import (
 	"encoding/binary"
-	"fmt"
+	"slices"
 
 	"tgc/ir"
 )
@@ -11,88 +11,54 @@ import (
 // whose weights are taken out of words with masks, shifts and one short table. No value changes but for the rounding of one
 // product of scales.
 
-// code is a row of the table of other codes: one block of Format is made of some blocks of another one.
+// code is a row of the table of other codes: one block of a format is made of some blocks of another one.
 type code struct {
-	Format
 	of     string
+	to     *Format
 	recode func(to, from []byte)
 }
 
 // codes is the table.
-var codes = func() []*code {
-	var rows []*code
-	for _, family := range [][]code{gridCodes, wordCodes} {
-		for i := range family {
-			rows = append(rows, &family[i])
-		}
-	}
-	return rows
-}()
+var codes = slices.Concat(gridCodes, wordCodes)
 
 // Recoded is the format in which the values of another one have another code, if they have one.
 func Recoded(f *Format) (*Format, bool) {
-	for _, c := range codes {
-		if c.of == f.Name {
-			return &c.Format, true
-		}
+	if c := codeOf(f); c != nil {
+		return c.to, true
 	}
 	return nil, false
 }
 
-// codeOf is the row of a format that Recoded has returned, nil of others.
+// codeOf is the row by which blocks of a format are written, nil of a format without one.
 func codeOf(f *Format) *code {
-	for _, c := range codes {
-		if &c.Format == f {
-			return c
+	for i := range codes {
+		if codes[i].of == f.Name {
+			return &codes[i]
 		}
 	}
 	return nil
 }
 
-// Recode writes whole blocks of a format as blocks of the format that Recoded gives for it.
-func Recode(f *Format, data []byte) ([]byte, error) {
-	to, ok := Recoded(f)
-	if !ok {
-		return nil, fmt.Errorf("packed: %s has no other code", f.Name)
-	}
-	c := codeOf(to)
-	block := c.sourceBytes()
-	if len(data)%block != 0 {
-		return nil, fmt.Errorf("packed: %d bytes of %s, want a multiple of %d (%d weights)", len(data), f.Name, block, to.BlockElems)
-	}
-	out := make([]byte, len(data)/block*to.BlockBytes)
-	c.recodeBlocks(out, data)
-	return out, nil
-}
-
 // sourceBytes is what the blocks take that become one.
 func (c *code) sourceBytes() int {
 	f, _ := Lookup(c.of)
-	return c.BlockElems / f.BlockElems * f.BlockBytes
+	return c.to.BlockElems / f.BlockElems * f.BlockBytes
 }
 
+// recodeBlocks writes whole blocks.
 func (c *code) recodeBlocks(to, from []byte) {
-	source := c.sourceBytes()
+	source, block := c.sourceBytes(), c.to.BlockBytes
 	for ; len(from) >= source; from = from[source:] {
-		c.recode(to[:c.BlockBytes], from[:source])
-		to = to[c.BlockBytes:]
+		c.recode(to[:block], from[:source])
+		to = to[block:]
 	}
 }
 
 // wordCodes have bits beside each other that a word of four neighbours shares: each bit of a byte, or each two or four, is of
 // an element as many further on as there are bytes.
 var wordCodes = []code{
-	{of: "TQ1_0", recode: recodeTQ1_0, Format: Format{
-		Name: "TQ1_0_words", BlockElems: 256, BlockBytes: 66,
-		Fields: []Field{
-			{Name: "qs", DType: ir.U8, Count: 64, Offset: 0},
-			{Name: "d", DType: ir.F16, Count: 1, Offset: 64},
-		},
-		decode: func(d *decoder) *ir.UOp { // d * (q-1), as TQ2_0
-			return d.product(d.scale("d"), d.plus(d.f32(d.twoBits("qs")), -1))
-		},
-	}},
-	{of: "Q5_0", recode: recodeQ5(1), Format: Format{
+	{of: "TQ1_0", to: &ternaryFormats[1], recode: recodeTQ1_0}, // TQ2_0
+	{of: "Q5_0", recode: recodeQ5(1), to: &Format{
 		Name: "Q5_0_words", BlockElems: 128, BlockBytes: 88,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 4, Offset: 0},   // per 32
@@ -103,7 +69,7 @@ var wordCodes = []code{
 			return d.product(d.ofGroup("d"), d.plus(d.f32(d.fiveBits()), -16))
 		},
 	}},
-	{of: "Q5_1", recode: recodeQ5(2), Format: Format{
+	{of: "Q5_1", recode: recodeQ5(2), to: &Format{
 		Name: "Q5_1_words", BlockElems: 128, BlockBytes: 96,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 4, Offset: 0}, // per 32
@@ -115,7 +81,7 @@ var wordCodes = []code{
 			return d.a.Add(d.product(d.ofGroup("d"), d.f32(d.fiveBits())), d.ofGroup("m"))
 		},
 	}},
-	{of: "Q1_0", recode: recodeApart(1), Format: Format{
+	{of: "Q1_0", recode: recodeApart(1), to: &Format{
 		Name: "Q1_0_words", BlockElems: 128, BlockBytes: 18,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
@@ -126,7 +92,7 @@ var wordCodes = []code{
 			return d.product(d.scale("d"), d.plus(d.f32(d.left(bit, 1)), -1))
 		},
 	}},
-	{of: "Q2_0", recode: recodeApart(2), Format: Format{
+	{of: "Q2_0", recode: recodeApart(2), to: &Format{
 		Name: "Q2_0_words", BlockElems: 64, BlockBytes: 18,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},

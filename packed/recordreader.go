@@ -30,14 +30,14 @@ func NewRecordReader(f *Format, rows, blocksPerRow int64, data []byte) *RecordRe
 // NewRecodedReader makes the reader of a tensor in the file's format, of which the records are of the format that Recoded
 // gives for it, with so many blocks of that one in a row.
 func NewRecodedReader(f *Format, rows, blocksPerRow int64, data []byte) (*RecordReader, error) {
-	to, ok := Recoded(f)
-	if !ok {
+	c := codeOf(f)
+	if c == nil {
 		return nil, fmt.Errorf("packed: %s has no other code", f.Name)
 	}
-	r := NewRecordReader(to, rows, blocksPerRow, data)
-	r.code = codeOf(to)
-	if want := rows * blocksPerRow * int64(r.code.sourceBytes()); int64(len(data)) != want {
-		return nil, fmt.Errorf("packed: got %d bytes, want %d (%d rows of %d weights of %s)", len(data), want, rows, blocksPerRow*int64(to.BlockElems), f.Name)
+	r := NewRecordReader(c.to, rows, blocksPerRow, data)
+	r.code = c
+	if want := rows * blocksPerRow * int64(c.sourceBytes()); int64(len(data)) != want {
+		return nil, fmt.Errorf("packed: got %d bytes, want %d (%d rows of %d weights of %s)", len(data), want, rows, blocksPerRow*int64(c.to.BlockElems), f.Name)
 	}
 	return r, nil
 }

@@ -106,8 +106,8 @@ var inWords = sync.OnceValue(func() map[string]bool {
 			out[f.Name] = f.masksWords()
 		}
 	}
-	for _, c := range codes {
-		out[c.Name] = c.masksWords()
+	for i := range codes {
+		out[codes[i].to.Name] = codes[i].to.masksWords()
 	}
 	return out
 })

@@ -9,6 +9,7 @@ import (
 	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
+	"tgc/kernel/shape"
 	"tgc/packed"
 	"tgc/target"
 )
@@ -55,15 +56,11 @@ func (l *wordMemory) lowerWord(u *ir.UOp, at coords) (val, bool) {
 // word, shifted. A register of lanes is looked up by one instruction or two; ok is false where u is no such value.
 func (l *wordMemory) lowerLookUp(u *ir.UOp, at coords) (val, bool) {
 	load := u.Src[0]
-	if l.Desc.Kind == target.GPU || u.DType != ir.F32 || load.Op != ir.OpLoad || !packed.IsShortTable(load.Src[0]) {
+	q := shape.PlaceInTable(load)
+	if l.Desc.Kind == target.GPU || u.DType != ir.F32 || q == nil {
 		return val{}, false
 	}
-	x := load.Indices()[0]
-	if x.Op != ir.OpCast || x.Src[0].DType != ir.U8 {
-		return val{}, false
-	}
-	q, entries := x.Src[0], load.Src[0].Arg.(ir.TableArg).Data
-	bits := l.possible(q)
+	bits, entries := l.possible(q), load.Src[0].Arg.(ir.TableArg).Data
 	i, ok := l.byteAxis(q, at)
 	if !ok || bits >= int64(len(entries)) {
 		return val{}, false
@@ -72,17 +69,15 @@ func (l *wordMemory) lowerLookUp(u *ir.UOp, at coords) (val, bool) {
 	if !ok || w.v.Type.Lanes < 2 || w.v.Type.Lanes > packed.RecordRows {
 		return val{}, false
 	}
-	table := l.memory.floatTable(load.DType, entries)
-	c := int64(at[i])
-	v := l.scopes.derive(w.depth, derivedKey{w.v, fmt.Sprintf("entry %d %d %q", c, bits, entries)}, func() *program.Value {
-		place := w.v
-		if c > 0 {
-			t := program.Vector(ir.U32, w.v.Type.Lanes)
-			place = l.b.Bitcast(l.b.Alu(ir.OpShr, l.b.Bitcast(w.v, ir.U32), l.b.Int(t, 8*c)), ir.I32)
-		}
-		return l.b.Gather(table, l.b.Alu(ir.OpAnd, place, l.b.Int(place.Type, bits)), ir.F32.Size())
+	place := w.val
+	if c := int64(at[i]); c > 0 {
+		place = l.wordShiftAlu(ir.OpShr, place, l.b.Int(program.Scalar(ir.I32), 8*c))
+	}
+	place = l.wordAlu(ir.OpAnd, place, bits)
+	v := l.scopes.derive(place.depth, derivedKey{place.v, fmt.Sprintf("entry of %q", entries)}, func() *program.Value {
+		return l.b.Gather(l.memory.floatTable(load.DType, entries), place.v, ir.F32.Size())
 	})
-	return val{v: v, subAxes: w.subAxes, depth: w.depth}, true
+	return val{v: v, subAxes: place.subAxes, depth: place.depth}, true
 }
 
 // byteAxis is the axis of copies along which the bytes of q lie in one word.

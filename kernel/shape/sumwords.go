@@ -225,7 +225,7 @@ func onlyWords(free *plan.Free, sink *ir.UOp, axis int, rowLanes bool) bool {
 			}
 			format = name
 		case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpTable && rowLanes:
-			if placeInTable(u) == nil {
+			if PlaceInTable(u) == nil {
 				return false
 			}
 		case u.Op == ir.OpLoad && (!free.Of(u).Meet(rows).Empty() || u.Src[0].Op == ir.OpTable):
@@ -243,8 +243,8 @@ func inWords(field *ir.UOp) bool {
 	return ok && f.InWords()
 }
 
-// placeInTable is the byte that names an entry of a short table, nil where u reads none.
-func placeInTable(u *ir.UOp) *ir.UOp {
+// PlaceInTable is the byte that names an entry of a short table, nil where u reads none.
+func PlaceInTable(u *ir.UOp) *ir.UOp {
 	if u.Op != ir.OpLoad || !packed.IsShortTable(u.Src[0]) {
 		return nil
 	}
@@ -483,7 +483,7 @@ func (k *packer) linearInWord(u *ir.UOp, p int) (scale, q, shift *ir.UOp) {
 		case k.rows && x.Op == ir.OpField && x.DType == ir.I8:
 			return nil, x, nil
 		case k.rows:
-			if q := placeInTable(x); q != nil && k.isWord(q) {
+			if q := PlaceInTable(x); q != nil && k.isWord(q) {
 				return nil, x, nil
 			}
 		}

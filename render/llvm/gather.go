@@ -114,10 +114,15 @@ func (r *renderer) byteTable(in *program.Instr) (string, bool) {
 	if !r.isX86() || in.Result.Type.Elem.Size() != 1 || in.Result.Type.Elem == ir.Bool || in.Result.Type.Lanes < 4 {
 		return "", false
 	}
+	table, ok := r.tableOf(in.Args[0])
+	return table, ok && len(table) <= 16
+}
+
+// tableOf is the constant table that a pointer is of.
+func (r *renderer) tableOf(pointer *program.Value) (table string, ok bool) {
 	for i := range r.program.Params {
-		p := &r.program.Params[i]
-		if p.Value == in.Args[0] {
-			return p.Table, p.Kind == program.ParamTable && len(p.Table) <= 16
+		if p := &r.program.Params[i]; p.Value == pointer {
+			return p.Table, p.Kind == program.ParamTable
 		}
 	}
 	return "", false

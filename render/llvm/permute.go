@@ -29,17 +29,14 @@ func (r *renderer) floatTable(in *program.Instr) (table []float32, ok bool) {
 	if !r.isX86() || permutes[r.desc.VectorBytes] == "" || t.Elem != ir.F32 || in.Args[1].Type.Elem != ir.I32 || t.Lanes*t.Elem.Size()%r.desc.VectorBytes != 0 {
 		return nil, false
 	}
-	for i := range r.program.Params {
-		p := &r.program.Params[i]
-		if p.Value != in.Args[0] || p.Kind != program.ParamTable || len(p.Table) > mostPermuted*ir.F32.Size() {
-			continue
-		}
-		for bytes := range slices.Chunk([]byte(p.Table), ir.F32.Size()) {
-			table = append(table, math.Float32frombits(binary.LittleEndian.Uint32(bytes)))
-		}
-		return table, true
+	text, ok := r.tableOf(in.Args[0])
+	if !ok || len(text) > mostPermuted*ir.F32.Size() {
+		return nil, false
 	}
-	return nil, false
+	for bytes := range slices.Chunk([]byte(text), ir.F32.Size()) {
+		table = append(table, math.Float32frombits(binary.LittleEndian.Uint32(bytes)))
+	}
+	return table, true
 }
 
 // permute looks all lanes up in a table.
@@ -52,15 +49,16 @@ func (r *renderer) permute(table []float32, offsets *program.Value) value.Value 
 	return r.joinAll(parts)
 }
 
-// withoutMask is what a mask of offsets is of, where it keeps the bits that name an entry: no others are looked at.
+// withoutMask is what a mask of offsets is of, where it keeps the bits that name an entry of a power of two: others are not looked
+// at, or name the same entry again.
 func (r *renderer) withoutMask(offsets *program.Value, entries int) *program.Value {
 	in := r.made[offsets.ID]
 	if in == nil || in.Op != program.Alu || in.Ir != ir.OpAnd {
 		return offsets
 	}
-	used := int64(1)<<bits.Len(uint(entries-1)) - 1
+	used := int64(entries - 1)
 	lanes, ok := r.constLanes(in.Args[1])
-	if !ok || entries != r.desc.VectorBytes/4 && entries != mostPermuted || slices.ContainsFunc(lanes, func(m int64) bool { return m&used != used }) {
+	if !ok || bits.OnesCount(uint(entries)) != 1 || slices.ContainsFunc(lanes, func(m int64) bool { return m&used != used }) {
 		return offsets
 	}
 	return in.Args[0]
@@ -70,12 +68,7 @@ func (r *renderer) permutePart(table []float32, index value.Value) value.Value {
 	n := lanesOf(index)
 	t := types.NewVector(uint64(n), types.Float)
 	entry := func(of []float32) value.Value {
-		return vectorLiteral(t, func(i int) string {
-			if i >= len(of) {
-				return word(types.Float, 0, 0)
-			}
-			return word(types.Float, 0, float64(of[i]))
-		})
+		return vectorLiteral(t, func(i int) string { return word(types.Float, 0, float64(of[i%len(of)])) })
 	}
 	look := func(of []float32) value.Value {
 		return r.intrinsic(permutes[r.desc.VectorBytes], t, entry(of), index)
