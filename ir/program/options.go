@@ -102,7 +102,7 @@ var optionTable = [numOptions]optionInfo{
 	// Work units of which workers of a CPU take multiples.
 	Chunk: {name: "chunk", usual: 1, most: 1 << 20},
 	// Lines of a stream that one iteration prefetches.
-	Lines: {name: "lines", usual: 16, most: 64},
+	Lines: {name: "lines", usual: 64, most: 256},
 	// Parts of a block that are combined without a loop.
 	Parts: {name: "parts", usual: 8, most: 32},
 	// Accumulators of a maximum, minimum or product in flight: a maximum that keeps NaN and

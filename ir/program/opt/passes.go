@@ -201,6 +201,16 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			s.Program = Expand(s.Program, s.Target)
 			return nil
 		}},
+		{Info: pass.Info{
+			Name: "spread-prefetches", From: pass.Program, To: pass.Program,
+			Doc: "let the prefetches of a CPU's loop come at even distances in its body",
+			Why: "a core keeps few lines on their way: of many that are asked for at once, the later ones and all loads wait",
+		}, Run: func(_ context.Context, s *State) error {
+			if s.Target.Kind == target.CPU {
+				spreadPrefetches(s.Program)
+			}
+			return nil
+		}},
 	},
 	Orders: []pass.Order{
 		{Before: "eliminate-common-subexpressions", After: "eliminate-barriers", Because: "a fill that is shared leaves a barrier that orders nothing"},
@@ -214,6 +224,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},
 		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},
 		{Before: "widen-bytes", After: "take-turns", Because: "operations take turns as they are in the end"},
+		{Before: "expand-math", After: "spread-prefetches", Because: "a function is as long as its expansion"},
 		{Before: "hoist-early-loads", After: "advance-loads", Because: "weights have the registers first"},
 		{Before: "advance-loads", After: "share-tables", Because: "its barrier is none of those that activations are loaded in front of"},
 	},

@@ -16,7 +16,7 @@ import (
 )
 
 // cpuRows are the rows that change programs of CPUs.
-var cpuRows = []string{"widen-bytes", "take-turns", "expand-math"}
+var cpuRows = []string{"widen-bytes", "take-turns", "expand-math", "spread-prefetches"}
 
 // testdata/rows/ROW.txtar: pairs of NAME.program and NAME.result, what the row makes of
 // the text on a GPU (those of cpuRows on a CPU). Every row has one, and changes its first
