@@ -25,8 +25,8 @@ const (
 	// loadShare is the time of a load in operations: two of each are issued a cycle, but
 	// loads of the panels come from the second level of caches.
 	loadShare = 4
-	// farLoads is how many times as long a load of a panel takes that the second cache does not
-	// hold beside the activations of a tile. One Intel core with 2 MiB, K = 8192: 4 registers of
+	// farLoads is how many times as long a load takes of a panel that the second cache does not
+	// hold beside the activations of a tile, and one of an activation that the first cache does not hold either. One Intel core with 2 MiB, K = 8192: 4 registers of
 	// rows x 4 tokens (2 MiB) take 3 times as long as 2 x 8; on a Zen 5 core with 1 MiB 2 x 8
 	// (1 MiB) is still faster than 1 x 16.
 	farLoads = 3
@@ -136,12 +136,13 @@ func (p *planner) packedTile(weights []*operand, w *operand, row int) (best pack
 func (p *planner) packedTiles(weights []*operand, w *operand, row int) (list []packedTile) {
 	token, perRow := p.lastStore(w.reuse), p.perRow(weights, w)
 	sums, bytes := p.sumsAtOnce(weights), p.panelBytes(weights)
+	near := p.rowsInFirstCache(bytes / int64(len(weights)))
 	spare := int64(1) // an activation
 	if sums > 1 {
 		spare = 2 // and a scale
 	}
 	for _, r := range []int64{1, 2, 4} {
-		if r%perRow != 0 || r/perRow*lanesOf(p.desc) > p.size(row) || r/perRow*lanesOf(p.desc)*bytes > int64(p.desc.CacheL2Bytes) {
+		if r%perRow != 0 || r/perRow*lanesOf(p.desc) > p.size(row) || r/perRow*lanesOf(p.desc)*bytes > p.desc.PanelBytes() {
 			continue
 		}
 		for tokens := int64(1); sums*r*tokens+r+spare <= int64(p.desc.VectorRegs) && tokens <= p.size(token); tokens++ {
@@ -149,11 +150,23 @@ func (p *planner) packedTiles(weights []*operand, w *operand, row int) (list []p
 			loads := r + tokens
 			if (r/perRow*lanesOf(p.desc)+tokens)*bytes > int64(p.desc.CacheL2Bytes) {
 				loads = farLoads*r + tokens
+				if tokens > near {
+					loads = farLoads * (r + tokens)
+				}
 			}
 			list = append(list, packedTile{r, tokens, float64(tiles) * (float64(r*tokens) + float64(loads)/loadShare)})
 		}
 	}
 	return list
+}
+
+// rowsInFirstCache is how many rows, which lie so many bytes apart, have a line each in the first cache while they are
+// read side by side. Its places go by an address within a page: rows of whole pages have the same one, which holds as many
+// lines as there are pages in the cache.
+func (p *planner) rowsInFirstCache(apart int64) int64 {
+	const page, line = 4096, 64 // bytes
+	places := page / line / ir.GCD(ceil(apart, line), page/line)
+	return max(int64(p.desc.CacheL1Bytes)/page, 1) * places
 }
 
 // panelBytes is what one row takes of all panels: a byte for each point of a dot, else a float.

@@ -218,8 +218,8 @@ func TestPanelsStayNear(t *testing.T) {
 		cache  int
 		rows   int64 // registers of them
 		tokens int64
-	}{{1 << 20, 2, 13}, {2 << 20, 2, 13}, {4 << 20, 4, 6}} {
-		desc := target.ForCPU("znver5", nil, 2).WithCaches(0, c.cache)
+	}{{1 << 20, 2, 12}, {2 << 20, 2, 13}, {4 << 20, 4, 6}} {
+		desc := target.ForCPU("znver5", nil, 2).WithCaches(48<<10, c.cache, 0)
 		a := ir.NewArena()
 		s, err := schedule.Run(t.Context(), a, a.Import(sink), schedule.OptionsFor(desc))
 		if err != nil {

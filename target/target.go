@@ -27,6 +27,7 @@ type Desc struct {
 	Carveouts     []int // of a GPU: KB of a multiprocessor's first cache that may be shared memory, the least first
 	CacheL1Bytes  int
 	CacheL2Bytes  int
+	CacheL3Bytes  int  // of a CPU: a core's share; 0 is unknown
 	PrefetchBytes int  // distance ahead of streamed weights; 0 is none
 	PrefetchRows  int  // the same of interleaved rows and of plain elements, which are one stream: 0 where the core follows it faster when nothing is asked for
 	PrefetchTwice bool // interleaved rows that become floats are asked for twice: early by the second cache, late by the first

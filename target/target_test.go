@@ -50,11 +50,16 @@ func TestCPULevels(t *testing.T) {
 func TestWithCaches(t *testing.T) {
 	d := target.ForCPU("znver5", nil, 2)
 	l1, l2 := d.CacheL1Bytes, d.CacheL2Bytes
-	if got := d.WithCaches(48<<10, 0); got.CacheL1Bytes != 48<<10 || got.CacheL2Bytes != l2 || d.CacheL1Bytes != l1 {
+	if got := d.WithCaches(48<<10, 0, 0); got.CacheL1Bytes != 48<<10 || got.CacheL2Bytes != l2 || d.CacheL1Bytes != l1 {
 		t.Errorf("got %d and %d, of which the first is known; the original has %d", got.CacheL1Bytes, got.CacheL2Bytes, d.CacheL1Bytes)
 	}
-	if got := d.WithCaches(0, 2<<20); got.CacheL1Bytes != l1 || got.CacheL2Bytes != 2<<20 {
+	if got := d.WithCaches(0, 2<<20, 0); got.CacheL1Bytes != l1 || got.CacheL2Bytes != 2<<20 {
 		t.Errorf("got %d and %d, of which the second is known", got.CacheL1Bytes, got.CacheL2Bytes)
+	}
+	for _, c := range []struct{ l2, l3, want int }{{1 << 20, 0, 1 << 20}, {1 << 20, 2 << 20, 2 << 20}, {1 << 20, 32 << 20, 4 << 20}, {8 << 20, 16 << 20, 8 << 20}} {
+		if got := d.WithCaches(0, c.l2, c.l3).PanelBytes(); got != int64(c.want) {
+			t.Errorf("caches of %d and %d bytes: panels of %d bytes, want %d", c.l2, c.l3, got, c.want)
+		}
 	}
 }
 

@@ -2,9 +2,9 @@
 // sizes: how many rows of decoded weights stay near, and when activations push each other out.
 package cpucache
 
-// Sizes are the bytes of data that one core holds in its first and second cache; 0 is unknown.
+// Sizes are the bytes of data that one core holds in its first, second and third cache; 0 is unknown.
 type Sizes struct {
-	L1, L2 int
+	L1, L2, L3 int
 }
 
 // OfCore reads the sizes of the machine's first core. A cache of several cores counts with a

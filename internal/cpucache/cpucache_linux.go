@@ -29,11 +29,13 @@ func read(folder fs.FS) Sizes {
 		level := text("level")
 		bytes[level], sharers[level] = parseSize(text("size")), countProcessors(text("shared_cpu_list"))
 	}
-	s := Sizes{L1: bytes["1"], L2: bytes["2"]}
-	if threads, all := sharers["1"], sharers["2"]; threads > 0 && all > threads {
-		s.L2 = s.L2 / all * threads
+	share := func(level string) int {
+		if threads, all := sharers["1"], sharers[level]; threads > 0 && all > threads {
+			return bytes[level] / all * threads
+		}
+		return bytes[level]
 	}
-	return s
+	return Sizes{L1: bytes["1"], L2: share("2"), L3: share("3")}
 }
 
 // parseSize reads "48K" or "2M"; 0 where it is neither.

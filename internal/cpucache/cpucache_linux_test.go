@@ -24,10 +24,10 @@ func TestRead(t *testing.T) {
 		folder fstest.MapFS
 		want   Sizes
 	}{
-		{"a server's core", folder([4]string{"1", "Data", "48K", "0"}, instructions, [4]string{"2", "Unified", "2048K", "0"}, [4]string{"3", "Unified", "307200K", "0-15"}), Sizes{48 << 10, 2 << 20}},
-		{"two threads a core", folder([4]string{"1", "Data", "32K", "0,8"}, [4]string{"2", "Unified", "1M", "0,8"}), Sizes{32 << 10, 1 << 20}},
-		{"four cores a second cache", folder([4]string{"1", "Data", "32K", "0"}, [4]string{"2", "Unified", "4096K", "0-3"}), Sizes{32 << 10, 1 << 20}},
-		{"no second cache", folder([4]string{"1", "Data", "64K", "0"}), Sizes{64 << 10, 0}},
+		{"a server's core", folder([4]string{"1", "Data", "48K", "0"}, instructions, [4]string{"2", "Unified", "2048K", "0"}, [4]string{"3", "Unified", "307200K", "0-15"}), Sizes{48 << 10, 2 << 20, 19200 << 10}},
+		{"two threads a core", folder([4]string{"1", "Data", "32K", "0,8"}, [4]string{"2", "Unified", "1M", "0,8"}), Sizes{32 << 10, 1 << 20, 0}},
+		{"four cores a second cache", folder([4]string{"1", "Data", "32K", "0"}, [4]string{"2", "Unified", "4096K", "0-3"}), Sizes{32 << 10, 1 << 20, 0}},
+		{"no second cache", folder([4]string{"1", "Data", "64K", "0"}), Sizes{64 << 10, 0, 0}},
 		{"no sizes", folder([4]string{"1", "Data", "", ""}, [4]string{"2", "Unified", "-4K", "x"}), Sizes{}},
 		{"nothing", fstest.MapFS{}, Sizes{}},
 	}

@@ -145,7 +145,7 @@ func (h *hoister) panel(u *ir.UOp) *ir.UOp {
 			rename[r] = add(&along, r, n)
 		}
 	}
-	if bytes > int64(h.st.Desc.CacheL2Bytes) {
+	if bytes > h.st.Desc.PanelBytes() {
 		return nil
 	}
 	if len(last) == 0 {

@@ -104,7 +104,7 @@ func describe(c *llvmc.Compiler, options Options, workers int) *target.Desc {
 	})
 	if options.CPU == "" && options.Features == "" {
 		sizes := cpucache.OfCore()
-		desc = desc.WithCaches(sizes.L1, sizes.L2)
+		desc = desc.WithCaches(sizes.L1, sizes.L2, sizes.L3)
 	}
 	return desc
 }

@@ -119,7 +119,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("another %s has the same key", name)
 		}
 	}
-	if cpu := desc("llvm:x86-64-v4"); database.KeyOf(base, cpu) == database.KeyOf(base, cpu.WithCaches(0, 2<<20)) {
+	if cpu := desc("llvm:x86-64-v4"); database.KeyOf(base, cpu) == database.KeyOf(base, cpu.WithCaches(0, 2<<20, 0)) {
 		t.Error("a CPU with another cache has the same key")
 	}
 	if database.KeyOf(cache(300), d) != database.KeyOf(cache(4096), d) || database.KeyOf(cache(300), d) == database.KeyOf(cache(5000), d) {
