@@ -123,13 +123,25 @@ func (p *planner) matvecLanes(weights []*operand) string {
 	if n := int64(p.knobs.ThreadsPerRow); n > 0 {
 		lanes = n
 	}
-	how := p.streamSums(weights, true, func(w *operand) (int64, int64) { return lanes, max(p.iteration(w)/(lanes*rows), 1) })
+	how := p.streamSums(weights, true, func(w *operand) (int64, int64) {
+		return lanes, max(p.iteration(w)/(lanes*rows), p.lineCopies(w, lanes, rows))
+	})
 	if n := p.rowCopies(weights); n > 1 {
 		how += fmt.Sprintf(", %d rows at once", n)
 	}
 	p.besideSums(weights)
 	p.finish(weights)
 	return how
+}
+
+// lineCopies is how many registers of several rows make a line of each: an iteration that asks for lines ahead would ask twice
+// for each. One Zen 5 core, BF16, 2,048 rows of 8,192, 8 at once: half a line of each 27.6 GB/s, a whole one 31.8.
+func (p *planner) lineCopies(w *operand, lanes, rows int64) int64 {
+	if rows == 1 || p.desc.PrefetchRows == 0 {
+		return 1
+	}
+	const line = 64
+	return max(line/(lanes*int64(w.param.DType.Size())), 1)
 }
 
 // iteration is the number of weights of one iteration: a block, if index
