@@ -8,7 +8,7 @@ import "tgc/ir/program"
 // cache of 4,000 rows of 128 (128 lines an iteration of 1,300 instructions), GB/s of the 45 that a plain
 // read has: at the head 29, spread 50.
 
-// vectorBytes is what one instruction of a CPU does at once, at most.
+// vectorBytes is what one load of a CPU reads, at most.
 const vectorBytes = 64
 
 // spreadPrefetches puts the prefetches of each loop's body at even distances in it.
@@ -27,7 +27,7 @@ type hint struct {
 	from   int
 }
 
-// spreadIn moves the prefetches of a block to where their share of the block's other work is done.
+// spreadIn moves the prefetches of a block to where their share of the block's loads is done.
 func spreadIn(b *program.Block, readers map[*program.Value]int) {
 	hints, rest := takeHints(b.Instrs, readers)
 	if len(hints) < 2 {
@@ -63,31 +63,16 @@ func takeHints(list []program.Instr, readers map[*program.Value]int) (hints []hi
 	return hints, rest
 }
 
-// work is about how many instructions of a CPU some of a program are; what is in a loop runs as often as the
-// loop's constant bounds say, or once.
+// work is about how many loads some instructions are: LLVM keeps loads and prefetches in order, and moves all else.
 func work(list []program.Instr) (n int64) {
 	for i := range list {
 		in := &list[i]
 		for inner := range in.Blocks() {
 			n += work(inner.Instrs)
 		}
-		switch in.Op {
-		case program.Alu, program.Load, program.Store, program.Gather, program.FoldLanes, program.Dot4:
-			n += 1 + int64(widestBytes(in)-1)/vectorBytes
+		if in.Op == program.Load || in.Op == program.Gather {
+			n += 1 + int64(in.Result.Type.Bytes()-1)/vectorBytes
 		}
 	}
 	return n
-}
-
-// widestBytes is the size of the widest vector that an instruction makes or reads, in bytes.
-func widestBytes(in *program.Instr) (bytes int) {
-	if in.Result != nil {
-		bytes = in.Result.Type.Bytes()
-	}
-	for _, a := range in.Args {
-		if !a.Type.Ptr {
-			bytes = max(bytes, a.Type.Bytes())
-		}
-	}
-	return bytes
 }
