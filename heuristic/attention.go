@@ -220,7 +220,7 @@ func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 // queriesAtOnce is how many of n queries share a row of the cache: those whose work units take the least time, a row
 // of which costs about as much as a query. Twelve queries of two heads of 128 on one Zen 5 core: alone 178 us, two at once 124.
 func (p *planner) queriesAtOnce(units, n int64) int64 {
-	time := func(n int64) int64 { return ceil(units/n, int64(p.desc.Cost.Workers)) * (1 + n) }
+	time := func(n int64) int64 { return ceil(units/n, int64(max(p.desc.Cost.Workers, 1))) * (1 + n) }
 	for n > 1 && time(n) >= time(n/2) {
 		n /= 2
 	}

@@ -135,13 +135,14 @@ func (p *planner) matvecLanes(weights []*operand) string {
 }
 
 // lineCopies is how many registers of several rows make a line of each: an iteration that asks for lines ahead would ask twice
-// for each. One Zen 5 core, BF16, 2,048 rows of 8,192, 8 at once: half a line of each 27.6 GB/s, a whole one 31.8.
+// for each. One Zen 5 core, BF16, 2,048 rows of 8,192, 8 at once: half a line of each 27.6 GB/s, a whole one 31.8. Copies
+// have sums of their own, for which half of the registers are.
 func (p *planner) lineCopies(w *operand, lanes, rows int64) int64 {
 	if rows == 1 || p.desc.PrefetchRows == 0 {
 		return 1
 	}
 	const line = 64
-	return max(line/(lanes*int64(w.param.DType.Size())), 1)
+	return max(min(line/(lanes*int64(w.param.DType.Size())), int64(p.desc.VectorRegs)/2/rows), 1)
 }
 
 // iteration is the number of weights of one iteration: a block, if index
