@@ -148,10 +148,10 @@ func (l Layout) Import(ctx context.Context, dev runtime.Device, data []byte) (ru
 
 // ImportRecoded is Import of bytes in a format that has another code, which the layout is of.
 func (l Layout) ImportRecoded(ctx context.Context, dev runtime.Device, from *packed.Format, data []byte) (runtime.Memory, error) {
-	if to, ok := packed.Recoded(from); !ok || l.format != to || l.order != packed.Records {
+	if l.format == nil || l.order != packed.Records {
 		return nil, fmt.Errorf("%s in a layout of another code: want records of packed.Recoded", from.Name)
 	}
-	reader, err := packed.NewRecodedReader(from, l.rows, l.blocks, data)
+	reader, err := packed.NewRecodedReader(from, l.format, l.rows, l.blocks, data)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,9 @@ package kernel_test
 import (
 	"testing"
 
+	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/packed"
 	"tgc/target"
 )
 
@@ -58,6 +60,28 @@ func TestWordsAskedForOnce(t *testing.T) {
 	for name, want := range map[string]int{"Q5_K": 10, "Q6_K": 11} { // 15 and 17 where each field of them is asked for
 		if asked := instructions(lowerRecords(t, name, "VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA"), program.Prefetch); asked != want {
 			t.Errorf("%s: the loops ask for %d lines, want %d", name, asked, want)
+		}
+	}
+}
+
+// Two matrices that lie in one buffer, one after the other, are two streams, in records and in the order of the file.
+func TestHalvesAskedForApart(t *testing.T) {
+	for plan, bits := range map[string]int{"VECTOR s0 16; PACK r0 1; PREFETCH p2 8192; FMA": packed.MostRecordBits, "VECTOR r0 32; UNROLL r0 2; PREFETCH p2 8192; FMA": 0} {
+		asked := func(halves bool) int {
+			const rows, k = 32, 512
+			b := newBuilder()
+			f, _ := packed.Lookup("Q8_0")
+			x, out, w := b.param(0, ir.F32, k), b.param(3, ir.F32, rows), b.packed(2, "Q8_0", 2*rows, k)
+			n, r := b.rng(rows), b.rng(k)
+			v := b.sum(b.Mul(b.Load(x, r), f.Decode(b.Arena, w, n, r)), r)
+			if halves {
+				v = b.Mul(v, b.sum(b.Mul(b.Load(x, r), f.Decode(b.Arena, w, b.Add(n, b.Index(rows)), r)), r))
+			}
+			sink := b.sink(b.Store(out, v, list(n), list(n)))
+			return instructions(lowerText(t, b, sink, plan, target.ForCPU("znver5", nil, 1).WithRecords(bits)), program.Prefetch)
+		}
+		if one, two := asked(false), asked(true); one == 0 || two != 2*one {
+			t.Errorf("%s: of one matrix %d lines are asked for, of two %d", plan, one, two)
 		}
 	}
 }

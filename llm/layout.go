@@ -55,7 +55,7 @@ func interleaving(f *gguf.File, bits int) (list []gguf.Tensor) {
 		if !ok {
 			continue
 		}
-		if other, recodes := packed.Recoded(format); recodes {
+		if other, recodes := recoded(format, t.Shape()); recodes {
 			format = other
 		}
 		if format.Interleaves(wide(t.Shape()), bits) {

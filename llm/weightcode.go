@@ -21,10 +21,18 @@ type WeightCodes struct {
 
 // of is the format in which a step reads a weight: the file's, or one with another code.
 func (c WeightCodes) of(f *packed.Format, shape []int) *packed.Format {
-	if to, ok := packed.Recoded(f); ok && to.Interleaves(wide(shape), c.Bits) && bitsOf(to) <= c.Growth*bitsOf(f) {
+	if to, ok := recoded(f, shape); ok && to.Interleaves(wide(shape), c.Bits) && bitsOf(to) <= c.Growth*bitsOf(f) {
 		return to
 	}
 	return f
+}
+
+// recoded is another code of a weight's rows.
+func recoded(f *packed.Format, shape []int) (*packed.Format, bool) {
+	if len(shape) == 0 {
+		return nil, false
+	}
+	return packed.Recoded(f, int64(shape[len(shape)-1]))
 }
 
 // bitsOf is what a weight takes.

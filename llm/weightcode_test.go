@@ -33,7 +33,7 @@ func formatsOf(t *testing.T, quant string, width int, desc *target.Desc, config 
 }
 
 // TestWeightCodes: weights have another code where they lie in records, if the target has few workers or the code is hardly
-// larger; not where rows are no whole blocks of it, and not on other targets.
+// larger, of shorter blocks where rows are no whole longer ones; not on other targets.
 func TestWeightCodes(t *testing.T) {
 	few, many := target.ForCPU("znver4", nil, 2), target.ForCPU("znver4", nil, 64)
 	for _, c := range []struct {
@@ -50,7 +50,8 @@ func TestWeightCodes(t *testing.T) {
 		{"iq2_xxs", 256, few, engine.Config{Records: 2}, "IQ2_XXS"}, // the codes have 4.3 bits
 		{"iq2_xxs", 256, mustTarget(t, "ptx:sm_90a"), engine.Config{}, "IQ2_XXS"},
 		{"q5_0", 256, many, engine.Config{}, "Q5_0_words"},
-		{"q5_0", 96, many, engine.Config{}, "Q5_0 Q5_0_words"}, // of down the rows are whole blocks
+		{"q5_0", 96, many, engine.Config{}, "Q5_0_words Q5_0_words_32"}, // of down the rows are whole longer blocks
+		{"q5_1", 576, few, engine.Config{}, "Q5_1_words Q5_1_words_32"},
 		{"q4_0", 256, few, engine.Config{}, "Q4_0"},
 	} {
 		if got := formatsOf(t, c.quant, c.width, c.desc, c.config); got != c.want {
@@ -62,7 +63,7 @@ func TestWeightCodes(t *testing.T) {
 // recodedTypes are the types with another code that synth makes.
 func recodedTypes() (list []string) {
 	for _, f := range packed.All() {
-		if _, ok := packed.Recoded(f); ok && f.Random != nil {
+		if _, ok := packed.Recoded(f, 256); ok && f.Random != nil {
 			list = append(list, strings.ToLower(f.Name))
 		}
 	}
@@ -79,6 +80,9 @@ func TestRecodedLogits(t *testing.T) {
 	shapes := []string{"qwen3moe:d=256,layers=1,heads=4,kv=1,head=64,ff=256,vocab=304,experts=5,used=2,tied=0,quant=iq2_xs"}
 	for _, quant := range recodedTypes() {
 		shapes = append(shapes, "llama:d=256,layers=1,heads=4,kv=2,head=64,ff=768,vocab=304,quant="+quant)
+	}
+	for _, quant := range []string{"q5_0", "q5_1"} { // rows of no whole longer blocks
+		shapes = append(shapes, "llama:d=288,layers=1,heads=4,kv=2,head=64,ff=608,vocab=304,quant="+quant)
 	}
 	for _, shape := range shapes {
 		m := syntheticModel(t, shape)

@@ -18,21 +18,23 @@ type code struct {
 	recode func(to, from []byte)
 }
 
-// codes is the table.
+// codes is the table. Of several codes of a format the first one is taken of which rows are whole blocks.
 var codes = slices.Concat(gridCodes, wordCodes)
 
-// Recoded is the format in which the values of another one have another code, if they have one.
-func Recoded(f *Format) (*Format, bool) {
-	if c := codeOf(f); c != nil {
-		return c.to, true
+// Recoded is the format in which rows of so many values of another one have another code, if they have one.
+func Recoded(f *Format, width int64) (*Format, bool) {
+	for i := range codes {
+		if c := &codes[i]; c.of == f.Name && width%int64(c.to.BlockElems) == 0 {
+			return c.to, true
+		}
 	}
 	return nil, false
 }
 
-// codeOf is the row by which blocks of a format are written, nil of a format without one.
-func codeOf(f *Format) *code {
+// codeBetween is the row by which blocks of a format become those of another one, nil without one.
+func codeBetween(f, to *Format) *code {
 	for i := range codes {
-		if codes[i].of == f.Name {
+		if codes[i].of == f.Name && codes[i].to == to {
 			return &codes[i]
 		}
 	}
@@ -79,6 +81,29 @@ var wordCodes = []code{
 		},
 		decode: func(d *decoder) *ir.UOp { // d*q + m
 			return d.a.Add(d.product(d.ofGroup("d"), d.f32(d.fiveBits())), d.ofGroup("m"))
+		},
+	}},
+	{of: "Q5_0", recode: recodeQ5Alone(1), to: &Format{
+		Name: "Q5_0_words_32", BlockElems: 32, BlockBytes: 22,
+		Fields: []Field{
+			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
+			{Name: "qh", DType: ir.U8, Count: 4, Offset: 2},  // bit k/4 of byte k%4
+			{Name: "qs", DType: ir.U8, Count: 16, Offset: 6}, // nibble k/4%2 of byte 4*(k/8) + k%4
+		},
+		decode: func(d *decoder) *ir.UOp { // d * (q-16)
+			return d.product(d.scale("d"), d.plus(d.f32(d.fiveBitsAlone()), -16))
+		},
+	}},
+	{of: "Q5_1", recode: recodeQ5Alone(2), to: &Format{
+		Name: "Q5_1_words_32", BlockElems: 32, BlockBytes: 24,
+		Fields: []Field{
+			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
+			{Name: "m", DType: ir.F16, Count: 1, Offset: 2},
+			{Name: "qh", DType: ir.U8, Count: 4, Offset: 4},
+			{Name: "qs", DType: ir.U8, Count: 16, Offset: 8},
+		},
+		decode: func(d *decoder) *ir.UOp { // d*q + m
+			return d.a.Add(d.product(d.scale("d"), d.f32(d.fiveBitsAlone())), d.scale("m"))
 		},
 	}},
 	{of: "Q1_0", recode: recodeApart(1), to: &Format{
@@ -134,6 +159,35 @@ func recodeQ5(scales int) func(to, from []byte) {
 			copy(low[16*i:][:16], b[2*scales+4:])
 		}
 		putWords(to[2*scales*blocks:], fifths[:])
+	}
+}
+
+// fiveBitsAlone are the integers of Q5_0_words_32 and Q5_1_words_32.
+func (d *decoder) fiveBitsAlone() *ir.UOp {
+	low := d.bits(d.field("qs", d.mix(d.digit(8, 4), 4, d.digit(1, 4), 1)), d.digit(4, 2), 4, 15)
+	high := d.bits(d.field("qh", d.digit(1, 4)), d.digit(4, 8), 1, 1)
+	return d.or(low, d.left(high, 4))
+}
+
+// recodeQ5Alone moves the bits of one block of 32 after so many f16: those of four neighbours are in four bytes, and
+// the next four in the same bytes.
+func recodeQ5Alone(scales int) func(to, from []byte) {
+	const lows = 0x0f0f0f0f
+	return func(to, from []byte) {
+		copy(to, from[:2*scales])
+		to, from = to[2*scales:], from[2*scales:]
+		var fifths uint32
+		for i, b := range from[:4] {
+			eight := spreadBits[b]
+			fifths |= uint32(eight)<<(2*i) | uint32(eight>>32)<<(2*i+1)
+		}
+		binary.LittleEndian.PutUint32(to, fifths)
+		to, from = to[4:], from[4:]
+		for i := range 2 { // elements 8*i to 8*i+7 in low nibbles, those 16 further on in high ones
+			four, next := word32(from, 8*i), word32(from, 8*i+4)
+			binary.LittleEndian.PutUint32(to[4*i:], four&lows|next&lows<<4)
+			binary.LittleEndian.PutUint32(to[8+4*i:], four>>4&lows|next&^lows)
+		}
 	}
 }
 

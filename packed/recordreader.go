@@ -27,17 +27,17 @@ func NewRecordReader(f *Format, rows, blocksPerRow int64, data []byte) *RecordRe
 	return &RecordReader{format: f, rows: rows, blocks: blocksPerRow, records: records, runs: runsOf(f, &records), data: data}
 }
 
-// NewRecodedReader makes the reader of a tensor in the file's format, of which the records are of the format that Recoded
+// NewRecodedReader makes the reader of a tensor in the file's format, of which the records are of a format that Recoded
 // gives for it, with so many blocks of that one in a row.
-func NewRecodedReader(f *Format, rows, blocksPerRow int64, data []byte) (*RecordReader, error) {
-	c := codeOf(f)
+func NewRecodedReader(f, to *Format, rows, blocksPerRow int64, data []byte) (*RecordReader, error) {
+	c := codeBetween(f, to)
 	if c == nil {
-		return nil, fmt.Errorf("packed: %s has no other code", f.Name)
+		return nil, fmt.Errorf("packed: %s is no other code of %s", to.Name, f.Name)
 	}
-	r := NewRecordReader(c.to, rows, blocksPerRow, data)
+	r := NewRecordReader(to, rows, blocksPerRow, data)
 	r.code = c
 	if want := rows * blocksPerRow * int64(c.sourceBytes()); int64(len(data)) != want {
-		return nil, fmt.Errorf("packed: got %d bytes, want %d (%d rows of %d weights of %s)", len(data), want, rows, blocksPerRow*int64(c.to.BlockElems), f.Name)
+		return nil, fmt.Errorf("packed: got %d bytes, want %d (%d rows of %d weights of %s)", len(data), want, rows, blocksPerRow*int64(to.BlockElems), f.Name)
 	}
 	return r, nil
 }

@@ -49,8 +49,8 @@ func (records) Place(f *Format, rows, blocksPerRow int64) Placement {
 			Run:         run,
 			Size:        size,
 		}
-		switch order := orders[fd.Name]; {
-		case run == recordWord && order.digits != nil:
+		switch order, ordered := orders[fd.Name]; {
+		case ordered: // of one word there are no digits
 			place.Base, place.Digits = words+order.first, order.digits
 		case run == recordWord:
 			place.Base = words

@@ -10,6 +10,7 @@ import (
 	"tgc/nn"
 	"tgc/packed"
 	"tgc/schedule"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -110,6 +111,27 @@ func TestGroupSumsStayInMatrixProducts(t *testing.T) {
 			t.Errorf("%d tokens: sums of activations are values: %t, want %t\n%s", tokens, apart, !stay, s)
 		}
 		trap(t, g, opt, nil)
+	}
+}
+
+// Of panels each result adds one sum of activations for a scale, or for 16 points or more: not one for every few that share a byte.
+func TestGroupsOfSumsInPanels(t *testing.T) {
+	opt := schedule.OptionsFor(target.ForCPU("znver5", nil, 1).WithRecords(packed.MostRecordBits))
+	for format, want := range map[string]int64{"Q5_0_words_32": 32, "Q5_0_words": 16, "Q4_0": 16, "Q8_0": 32, "Q6_K": 16} {
+		s, _ := trap(t, quantisedLinear(nn.Int8, format, 32), opt, nil)
+		found := false
+		for _, u := range innerSums(s) {
+			if u.DType != ir.I32 || slices.ContainsFunc(outsideStages(u), func(x *ir.UOp) bool { return x.Op == ir.OpField }) {
+				continue
+			}
+			found = true
+			if n, _ := u.ReduceRange().Src[0].Int(); n != want {
+				t.Errorf("%s: a sum of activations over %d points, want %d\n%s", format, n, want, s)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no sum of activations\n%s", format, s)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (l *memory) openPrefetch(i int) {
 			continue
 		}
 		for k, s := range l.streamed(opt.Slot, i) {
-			if k == 0 || s.field {
+			if k == 0 || s.field || s.other {
 				l.prefetchStream(s, l.Options.Buffers[opt])
 			}
 		}
@@ -37,10 +37,11 @@ type stream struct {
 	bytes   int64
 	field   bool
 	weights bool // words of weights, which lie together
+	other   bool // of rows far from those of the streams before: the second matrix of two that lie in one buffer
 }
 
 // streamed finds the accesses of a buffer that move along the loop just opened, all their other
-// serial ranges being open, one of each field.
+// serial ranges being open, one of each field of rows that lie together.
 func (l *memory) streamed(slot, i int) (list []stream) {
 	if l.accesses == nil {
 		l.accesses = make(map[int][]*ir.UOp)
@@ -61,9 +62,12 @@ func (l *memory) streamed(slot, i int) (list []stream) {
 		addr, step := l.addressAndStep(u)
 		if coef := addr.form.Coef(l.Ranges[i]); coef > 0 {
 			s := stream{load: u, bytes: coef * step}
+			s.other = len(list) > 0 && !slices.ContainsFunc(list, func(o stream) bool { return !l.farRows(o.load, u) })
 			if fd := l.recordField(u); fd != nil {
 				span, weights := l.format(u.Arg.(ir.FieldArg).Format).RecordSpan(fd)
-				if s.field, s.weights = true, weights; slices.ContainsFunc(list, func(o stream) bool { return o.load.Arg == u.Arg || weights && o.weights }) {
+				if s.field, s.weights = true, weights; slices.ContainsFunc(list, func(o stream) bool {
+					return (o.load.Arg == u.Arg || weights && o.weights) && !l.farRows(o.load, u)
+				}) {
 					continue
 				}
 				s.bytes = min(s.bytes, span)
@@ -72,6 +76,16 @@ func (l *memory) streamed(slot, i int) (list []stream) {
 		}
 	}
 	return list
+}
+
+// farRows reports two accesses of packed rows a constant distance apart that is more than a record's.
+func (l *memory) farRows(x, y *ir.UOp) bool {
+	if x.Op != ir.OpField || y.Op != ir.OpField {
+		return false
+	}
+	gap, ok := l.linear.Of(x.Src[1]).Plus(l.linear.Of(y.Src[1]), -1)
+	n, constant := gap.AsConst()
+	return ok && constant && (n <= -packed.RecordRows || n >= packed.RecordRows)
 }
 
 // recordField is the field of records that an access reads; nil where it reads something else.

@@ -5,20 +5,14 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
-	"tgc/packed"
 	"tgc/schedule/state"
 )
 
 // recordRows is of what number the rows of a tile must be a multiple: of those that are
 // interleaved with each other, which are lanes.
 func recordRows(s *state.State, p *state.Value) int64 {
-	if s.Opt.Profile.RecordRows == 0 {
-		return 1
-	}
-	for _, u := range ir.Toposort(p.Body) {
-		if u.Op == ir.OpField && packed.InRecords(u, int(s.Opt.Profile.RecordBits)) {
-			return s.Opt.Profile.RecordRows
-		}
+	if s.ReadsRecords(p.Body) {
+		return s.Opt.Profile.RecordRows
 	}
 	return 1
 }

@@ -5,6 +5,8 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/ir/analyse"
+	"tgc/packed"
 	"tgc/schedule/expr"
 )
 
@@ -35,7 +37,9 @@ func (p *pricer) takeLanes(value, loop *ir.UOp, inside *level) {
 		return
 	}
 	if inside.staged {
-		inside.slow = lanes
+		if !p.ReadsRecords(value) { // whose rows are the lanes
+			inside.slow = lanes
+		}
 		return
 	}
 	c, _ := p.lanesOfResults(value)
@@ -43,6 +47,13 @@ func (p *pricer) takeLanes(value, loop *ir.UOp, inside *level) {
 		inside.slow = lanes
 	}
 	inside.lanes = c
+}
+
+// ReadsRecords reports an expression of packed weights of which rows are interleaved.
+func (s *State) ReadsRecords(value *ir.UOp) bool {
+	return s.Opt.Profile.RecordRows > 0 && analyse.Any(value, func(u *ir.UOp) bool {
+		return u.Op == ir.OpField && packed.InRecords(u, int(s.Opt.Profile.RecordBits))
+	})
 }
 
 // takeStageLanes is takeLanes for the last loop of a stage.
