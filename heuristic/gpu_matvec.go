@@ -197,7 +197,8 @@ func (c *mapped) stagings(k *work) []*mapped {
 		list = append(list, &alone)
 	}
 	for _, d := range list {
-		d.price, d.wanted = d.estimate(k, &d.desc.Threads), d.wantedRegisters(k)
+		d.wanted = d.registersOf(k, d.iterations)
+		d.price = d.estimate(k, &d.desc.Threads)
 	}
 	return list
 }
@@ -251,10 +252,18 @@ func (c *mapped) complete() []plan.Opt {
 // left: H200, Qwen2.5 1.5B 5 to 7 % faster with three for the blocks of its gate and up in one run and as fast in another
 // (docs/bench/h200-shapes.txt, end), Qwen3 4B 5 % slower with one for those of its projections.
 func (c *mapped) takeRegisters() {
+	if n := c.blocksWithRegisters(); n > 0 {
+		c.add(plan.BLOCKS, "", n)
+	}
+}
+
+// blocksWithRegisters is how many blocks a multiprocessor has at once whose threads get more registers; 0: they do not.
+func (c *mapped) blocksWithRegisters() int64 {
 	blocks := int64(math.Ceil(c.blocks / float64(c.desc.Cost.Workers)))
 	if c.wanted > heldRegisters && blocks > 1 && blocks < residentThreads/c.threads() {
-		c.add(plan.BLOCKS, "", blocks)
+		return blocks
 	}
+	return 0
 }
 
 // shareRow splits the chain of sums of a weight: a thread's load along the innermost

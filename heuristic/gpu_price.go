@@ -16,7 +16,10 @@ import (
 // which begins before the kernel has what the one before stores. Beside that a block
 // makes the activations ready, and then its rows: the multiprocessor issues the
 // operations on weights, points past the end of rows included, or one thread's chain
-// of loads and sums is longer.
+// of loads and sums is longer. Where weights are streamed in sums of bytes, blocks take
+// the registers that an assembler gives them: those for which there is no room come in
+// another wave, of which the last issues from fewer warps and has its chain to itself,
+// and nothing is read beside the operations on a thread's last weights.
 
 // work is what of a kernel decides the prices of its mappings.
 type work struct {
@@ -251,15 +254,44 @@ const (
 
 // fills reports blocks of which a multiprocessor has one at once: no part of it becomes free
 // for one before the kernel before has left all of it.
-func (c *mapped) fills(k *work, threads float64) bool {
-	return threads*min(c.wantedRegisters(k), unitRegisters/max(threads, residentThreads)) > unitRegisters/2
+func (c *mapped) fills(threads float64) bool {
+	return threads*min(c.wanted, unitRegisters/max(threads, residentThreads)) > unitRegisters/2
 }
 
-// wantedRegisters are those of a thread where nothing bounds them.
-func (c *mapped) wantedRegisters(k *work) float64 {
-	weights := float64(c.rows*c.iterations) * k.bytes / (k.rows * k.points)
+// registersOf are those of a thread that has the weights of so many iterations at once, where
+// nothing bounds them.
+func (c *mapped) registersOf(k *work, iterations int64) float64 {
+	weights := float64(c.rows*iterations) * k.bytes / (k.rows * k.points)
 	return kernelRegisters + heldRegister*float64(c.atOnce)*(weights+k.element())/4
 }
+
+// registerLimit is how many registers a thread may have.
+func (c *mapped) registerLimit(k *work, threads float64) float64 {
+	switch n := float64(c.blocksWithRegisters()); {
+	case k.streamsBytes() && n > 0:
+		return min(unitRegisters/(threads*n), threadRegisters)
+	case k.streamsBytes() || k.uses > 1:
+		return unitRegisters / max(threads, residentThreads)
+	}
+	return min(unitRegisters/threads, threadRegisters)
+}
+
+// spills is by how much a thread wants more registers than it may have, and more for weights and
+// activations than fit. Of a thread that streams bytes one round of loads is only issued later where
+// they have no registers; those of several rounds leave none to the operations beside them.
+func (c *mapped) spills(k *work, t *target.Threads, registers, limit, rounds float64) (spilled, again float64) {
+	again = max(float64(c.loaded)*(float64(c.rows)*k.bytes/(k.rows*k.points)+k.uses*k.element())/4/heldRegisters-1, 0)
+	switch {
+	case !k.streamsBytes():
+		return max(registers/limit-1, again), again
+	case rounds > 1:
+		return max(t.SpillBytes/t.Spill*(c.registersOf(k, 1)/limit-1), again), again
+	}
+	return again, again
+}
+
+// streamsBytes reports sums of bytes whose weights are used once.
+func (k *work) streamsBytes() bool { return k.dot && k.uses == 1 }
 
 // blocksAtOnce is how many blocks of some threads a multiprocessor has at once.
 func blocksAtOnce(threads, registers float64) float64 {
@@ -289,19 +321,21 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 		}
 	}
 	operations, registers := c.operations(k, t)
-	point := k.bytes / (k.rows * k.points)
-	limit := min(unitRegisters/threads, threadRegisters)
-	if k.uses > 1 {
-		limit = unitRegisters / max(threads, residentThreads)
+	limit := c.registerLimit(k, threads)
+	if k.streamsBytes() {
+		registers = min(c.wanted, limit)
 	}
-	again := max(float64(c.loaded)*(rows*point+k.uses*k.element())/4/heldRegisters-1, 0)
-	spilled := max((registers-limit)/limit, again)
 	resident, each := blocksAtOnce(threads, registers), blocks/(units*c.knobs.share())
-	together, busiest := min(resident, math.Ceil(each)), busiest(each, resident)
+	busiest := busiest(each, resident)
+	waves := 1.0 // of blocks of a multiprocessor, one after the other
+	if k.streamsBytes() {
+		waves = math.Ceil(busiest / resident)
+	}
+	spilled, again := c.spills(k, t, registers, limit, turns*waves)
 
 	var p price
 	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor
-	p.memory = busiest * k.bytes / blocks * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(min(units, blocks), units/t.Unit)
+	p.memory = k.bytes * float64(c.desc.Cost.ByteDRAM) / 1e6 * max(1/c.knobs.share(), busiest/blocks*units/t.Unit)
 	p.memory *= 1 + t.Line*max(math.Log2(lineThreads/float64(c.sharing)), 0)
 	p.memory *= (1 + t.Apart*float64(c.apart-1)) * passes
 	sums := busiest * k.rows / blocks * k.points * threads / active * math.Pow(float64(c.sharing*c.iterations*c.loaded)/k.points, t.Padding)
@@ -309,11 +343,13 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	if !c.staged { // each thread computes what its rows share
 		issued += sums / rows * k.invariant / k.points
 	}
-	p.issue = issued/(rate*t.Issue*min(1, together*threads/warp/t.Busy)) + sums/rows*k.element()*c.reading(k, t)*k.uses
+	busy := func(blocks float64) float64 { return min(1, min(blocks, resident)*threads/warp/t.Busy) }
+	rest := busiest - (waves-1)*resident // blocks of the last wave
+	p.issue = issued/busiest*((busiest-rest)/busy(resident)+rest/busy(rest))/(rate*t.Issue) + sums/rows*k.element()*c.reading(k, t)*k.uses
 	p.serial = turns * (passes*float64(c.iterations)*t.Iteration + rows*k.uses*k.sums*math.Log2(min(float64(c.sharing), warp))*t.Shuffle)
 	block, whole := t.Block, 0.0
-	if k.dot && k.uses == 1 {
-		if block = t.BlockBytes; c.fills(k, threads) {
+	if k.streamsBytes() {
+		if block = t.BlockBytes; c.fills(threads) {
 			whole = t.Whole
 		}
 	}
@@ -324,7 +360,11 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	if c.staged && !k.waits {
 		p.prologue += t.Stage
 	}
-	p.total = t.Start + whole + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
+	last := 0.0
+	if rounds := turns * waves; k.streamsBytes() && rounds > 1 {
+		last = t.Last*p.issue/(rounds*float64(c.iterations)) + p.serial*min(waves-1, 1)
+	}
+	p.total = t.Start + whole + last + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
 	return p
 }
 

@@ -14,8 +14,9 @@ func TestWholeMultiprocessors(t *testing.T) {
 		threads, atOnce, rows int64
 		fills                 bool
 	}{{512, 64, 4, true}, {512, 32, 1, false}, {256, 64, 4, false}, {256, 256, 8, false}} {
-		m := &mapped{mapping: mapping{rows: c.rows}, atOnce: c.atOnce, iterations: 1}
-		if m.fills(k, float64(c.threads)) != c.fills {
+		m := &mapped{mapping: mapping{rows: c.rows}, atOnce: c.atOnce}
+		m.wanted = m.registersOf(k, 1)
+		if m.fills(float64(c.threads)) != c.fills {
 			t.Errorf("%d threads with %d weights of %d rows: want %v", c.threads, c.atOnce, c.rows, c.fills)
 		}
 	}
@@ -78,5 +79,56 @@ func TestTurnsOfTilesReadAgain(t *testing.T) {
 	}
 	if one, two := cost(4, 32), cost(4, 16); two.memory < 2*one.memory || two.total < 1.5*one.total {
 		t.Errorf("four uses: %+v in two turns, %+v in one", two, one)
+	}
+}
+
+// An output layer on 132 multiprocessors, of which each has two blocks of 256 threads at once: a third block
+// of each waits for one of them. Eight rows of a thread in several rounds do not fit its registers, and of a
+// single round they only come later.
+func TestWavesOfBlocks(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &work{rows: 128256, points: 2048, bytes: 128256 * 1680, operations: 4640, uses: 1, sums: 1, tile: 1, dot: true, sharers: 4, waits: true}
+	cost := func(rows, turns int64, blocks float64) price {
+		a := &analysis{desc: desc}
+		m := &mapped{planner: a.plan(), mapping: mapping{rows: rows, turns: turns, staged: true}, sharing: 16, groups: 16, blocks: blocks, atOnce: 64, loaded: 64, iterations: 2, shared: 4, scaled: 1, apart: 1, run: 16}
+		m.wanted = m.registersOf(k, m.iterations)
+		return m.estimate(k, &desc.Threads)
+	}
+	if two, three := cost(4, 8, 264), cost(4, 5, 396); three.total < two.total+three.serial {
+		t.Errorf("%+v with two blocks of a multiprocessor, %+v with three", two, three)
+	}
+	if many, few := cost(2, 16, 264), cost(8, 4, 264); few.total < many.total {
+		t.Errorf("%+v with two rows at once, %+v with eight", many, few)
+	}
+	m := &mapped{planner: (&analysis{desc: desc}).plan(), mapping: mapping{rows: 4}, atOnce: 64, loaded: 64, iterations: 1}
+	if once, _ := m.spills(k, &desc.Threads, 128, 100, 1); once > 0 {
+		t.Errorf("registers of a single round do not suffice by %.2f", once)
+	}
+	if often, _ := m.spills(k, &desc.Threads, 128, 100, 2); often <= 0 {
+		t.Error("registers of two rounds suffice")
+	}
+}
+
+// The busiest of 132 multiprocessors has two blocks of 160 and reads them at more than its share of the bandwidth.
+func TestBusiestReadsMoreThanItsShare(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &work{rows: 2560, points: 4096, bytes: 2560 * 4096 / 2, operations: 4096, uses: 1, sums: 1, tile: 1, dot: true, sharers: 1, waits: true}
+	memory := func(blocks float64, share float64) float64 {
+		a := &analysis{desc: desc, knobs: Knobs{Share: share}}
+		m := &mapped{planner: a.plan(), mapping: mapping{rows: 1, turns: 1}, sharing: 32, groups: 8, blocks: blocks, atOnce: 32, loaded: 32, iterations: 4, shared: 1, scaled: 1, apart: 1, run: 16}
+		return m.estimate(k, &desc.Threads).memory
+	}
+	all := memory(264, 1)
+	if n := memory(160, 1) / all; n < 1.3 || n > 1.5 {
+		t.Errorf("160 blocks are read in %.2f times the time of 264", n)
+	}
+	if n := memory(132, 0.5) / all; n != 2 {
+		t.Errorf("half of the device reads in %.2f times the time", n)
 	}
 }

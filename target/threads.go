@@ -12,8 +12,8 @@ import "math"
 // has 682 more, timed with these numbers: a fit to all chooses better by the times of
 // pairs and made whole steps 1.5 % slower. Again was set by hand, by the pairs with several
 // uses, and Line by output layers, which 4 threads a row read 7 to 20 % slower than 16
-// (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs that differ in nothing else
-// (docs/bench/h200-stage-pairs.jsonl.gz, docs/bench/h200-stage.txt). Whole and BlockBytes
+// (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs in steps that differ in nothing else, SpillBytes and Last by output layers and
+// by whole steps (docs/bench/h200-waves.txt). Whole and BlockBytes
 // were set by pairs in steps that differ in threads and blocks only, and by whole steps
 // (docs/bench/h200-whole.txt). Extract and ExtractBytes were set by whole steps once shifts by
 // amounts of a thread were made on words (docs/bench/h200-apart.txt); before that lanes that
@@ -49,6 +49,8 @@ type Threads struct {
 	Decoded       float64 // registers, for each operation on a weight of a row that is held
 	Held          float64 // registers, for each sum that a thread has of each use of its weights
 	Spill         float64 // of the time to read the weights, for each time that registers do not suffice
+	SpillBytes    float64 // likewise, where each weight is used once, in sums of bytes, and a thread reads several rounds of them
+	Last          float64 // of the operations on a thread's last weights, after several rounds: nothing is read beside them
 	Again         float64 // of the time of the operations, for each use after the first and each time that weights and activations do not fit
 	Extract       float64 // of the operations on a weight, each time that half of those which share bytes are a thread's
 	ExtractBytes  float64 // likewise, where the operations are on four bytes at a time
@@ -66,7 +68,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 500, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
-		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 800, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillBytes: 0.4, Last: 0.5, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }
