@@ -22,7 +22,7 @@ const (
 	packedSteps = 64
 	// floatSteps is the same of sums that have no groups.
 	floatSteps = 4
-	// shortSum is the number of terms up to which a sum of floats is computed in two parts, for which tiles have registers. A
+	// shortSum is the number of terms up to which a sum of floats with packed weights is computed in two parts, for which tiles have registers. A
 	// running sum is rounded at each of its steps, which in layers so narrow is most of the error: a batch of three of
 	// OLMoE with K = 128 was 8e-12 (NMSE) from the reference, in two parts 2e-12; such tiles take 10 % more time.
 	shortSum = 128
@@ -113,19 +113,18 @@ func (p *planner) unrollSteps(chain []int) {
 			break
 		}
 	}
-	if i := chain[0]; p.sumParts(chain) > 1 && p.left(i)%2 == 0 {
+	if i := chain[0]; p.parted(chain) && p.left(i)%2 == 0 {
 		p.split(plan.ROLL, i, p.left(i)/2)
 		p.split(plan.UNROLL, i, 2)
 	}
 	p.leave(chain)
 }
 
-// sumParts is how many parts a sum has, each with a register of its own.
-func (p *planner) sumParts(chain []int) int64 {
-	if len(chain) == 1 && !p.dotAxis(chain[0]) && p.size(chain[0]) <= shortSum && p.size(chain[0])%(4*floatSteps) == 0 {
-		return 2
-	}
-	return 1
+// parted reports a sum of two parts, each with a register of its own.
+func (p *planner) parted(chain []int) bool {
+	n := p.size(chain[0])
+	packed := slices.ContainsFunc(p.operands, func(o *operand) bool { return o.rank() == packedRank && slices.Contains(o.chain, chain[0]) })
+	return packed && len(chain) == 1 && !p.dotAxis(chain[0]) && n <= shortSum && n%(4*floatSteps) == 0
 }
 
 // packedTile is the cheapest tile whose sums fit the registers and whose panels the second
@@ -151,10 +150,14 @@ func (p *planner) packedTile(weights []*operand, w *operand, row int) (best pack
 // packedTiles are the tiles that have room.
 func (p *planner) packedTiles(weights []*operand, w *operand, row int) (list []packedTile) {
 	token, perRow := p.lastStore(w.reuse), p.perRow(weights, w)
-	sums, bytes := p.sumsAtOnce(weights)*p.sumParts(p.sumAxes(weights[0])), p.panelBytes(weights)
+	levels, bytes := p.sumsAtOnce(weights), p.panelBytes(weights)
+	sums := levels
+	if p.parted(p.sumAxes(weights[0])) {
+		sums *= 2
+	}
 	near := p.rowsInFirstCache(bytes / int64(len(weights)))
 	spare := int64(1) // an activation
-	if p.sumsAtOnce(weights) > 1 {
+	if levels > 1 {
 		spare = 2 // and a scale
 	}
 	for _, r := range []int64{1, 2, 4} {
