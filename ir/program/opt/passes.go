@@ -55,9 +55,18 @@ func verify(s *State) error {
 
 // onGPU is a row that changes programs of GPUs in place.
 func onGPU(info pass.Info, run func(p *program.Program, desc *target.Desc)) pass.Row[*State] {
+	return on(target.GPU, info, run)
+}
+
+// onCPU is the same of programs of CPUs.
+func onCPU(info pass.Info, run func(p *program.Program, desc *target.Desc)) pass.Row[*State] {
+	return on(target.CPU, info, run)
+}
+
+func on(kind target.Kind, info pass.Info, run func(p *program.Program, desc *target.Desc)) pass.Row[*State] {
 	info.From, info.To = pass.Program, pass.Program
 	return pass.Row[*State]{Info: info, Run: func(_ context.Context, s *State) error {
-		if s.Target.Kind == target.GPU {
+		if s.Target.Kind == kind {
 			run(s.Program, s.Target)
 		}
 		return nil
@@ -173,26 +182,16 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Doc: "copy a table that weights are looked up in to shared memory, while weights are on their way",
 			Why: "lanes that look up entries of their own read lines of the first level of cache one after the other",
 		}, shareTables),
-		{Info: pass.Info{
-			Name: "widen-bytes", From: pass.Program, To: pass.Program,
-			Doc: "compute with bytes of words in the words where a CPU converts them to floats",
-			Why: "a vector of words that is narrowed to bytes and widened again takes five instructions of one port",
-		}, Run: func(_ context.Context, s *State) error {
-			if s.Target.Kind == target.CPU {
-				widenBytes(s.Program, s.Target)
-			}
-			return nil
-		}},
-		{Info: pass.Info{
-			Name: "take-turns", From: pass.Program, To: pass.Program,
-			Doc: "let the sums of a CPU's loop take turns: an operation of each, then the next of each",
-			Why: "what sums share, weights or activations, is then needed for a few instructions and not for the whole body",
-		}, Run: func(_ context.Context, s *State) error {
-			if s.Target.Kind == target.CPU {
-				takeTurns(s.Program)
-			}
-			return nil
-		}},
+		onCPU(pass.Info{
+			Name: "widen-bytes",
+			Doc:  "compute with bytes of words in the words where a CPU converts them to floats",
+			Why:  "a vector of words that is narrowed to bytes and widened again takes five instructions of one port",
+		}, widenBytes),
+		onCPU(pass.Info{
+			Name: "take-turns",
+			Doc:  "let the sums of a CPU's loop take turns: an operation of each, then the next of each",
+			Why:  "what sums share, weights or activations, is then needed for a few instructions and not for the whole body",
+		}, alone(takeTurns)),
 		{Info: pass.Info{
 			Name: "expand-math", From: pass.Program, To: pass.Program, Required: true,
 			Doc: "write functions and arithmetic of narrow floats that the target lacks in basic instructions",
@@ -201,16 +200,11 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			s.Program = Expand(s.Program, s.Target)
 			return nil
 		}},
-		{Info: pass.Info{
-			Name: "spread-prefetches", From: pass.Program, To: pass.Program,
-			Doc: "let the prefetches of a CPU's loop come at even distances in its body",
-			Why: "a core keeps few lines on their way: of many that are asked for at once, the later ones and all loads wait",
-		}, Run: func(_ context.Context, s *State) error {
-			if s.Target.Kind == target.CPU {
-				spreadPrefetches(s.Program)
-			}
-			return nil
-		}},
+		onCPU(pass.Info{
+			Name: "spread-prefetches",
+			Doc:  "let the prefetches of a CPU's loop come at even distances in its body",
+			Why:  "a core keeps few lines on their way: of many that are asked for at once, the later ones and all loads wait",
+		}, alone(spreadPrefetches)),
 	},
 	Orders: []pass.Order{
 		{Before: "eliminate-common-subexpressions", After: "eliminate-barriers", Because: "a fill that is shared leaves a barrier that orders nothing"},
