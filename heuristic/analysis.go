@@ -120,6 +120,9 @@ func (a *analysis) laneSafe(i int) bool {
 	return !slices.ContainsFunc(a.stages, func(s *ir.UOp) bool { return a.free.Of(s).Has(i) })
 }
 
+// lineBytes is what caches of a CPU keep together.
+const lineBytes = 64
+
 // lanesOf is the number of f32 lanes of a vector register.
 func lanesOf(desc *target.Desc) int64 { return int64(max(desc.VectorBytes/4, 1)) }
 

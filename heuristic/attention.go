@@ -22,7 +22,6 @@ const (
 	attentionLanes     = 64 // f32 lanes of one accumulator
 	attentionAllLanes  = 256
 	attentionRegisters = 16   // vector registers of accumulators
-	attentionUnits     = 8    // work units that must remain
 	attentionPoints    = 8    // points of the cache at once
 	attentionAhead     = 8192 // bytes. 8 x 2 heads of 128, 4,000 positions: 2 KiB 26 GB/s, 8 KiB 32, 16 KiB 31
 )

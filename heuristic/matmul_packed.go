@@ -183,9 +183,10 @@ func (p *planner) packedTiles(weights []*operand, w *operand, row int) (list []p
 // read side by side. Its places go by an address within a page: rows of whole pages have the same one, which holds as many
 // lines as there are pages in the cache.
 func (p *planner) rowsInFirstCache(apart int64) int64 {
-	const page, line = 4096, 64 // bytes
-	places := page / line / ir.GCD(ceil(apart, line), page/line)
-	return max(int64(p.desc.CacheL1Bytes)/page, 1) * places
+	const pageBytes = 4096
+	const lines = pageBytes / lineBytes
+	places := lines / ir.GCD(ceil(apart, lineBytes), lines)
+	return max(int64(p.desc.CacheL1Bytes)/pageBytes, 1) * places
 }
 
 // panelBytes is what one row takes of all panels: a byte for each point of a dot, else a float.

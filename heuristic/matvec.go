@@ -141,8 +141,7 @@ func (p *planner) lineCopies(w *operand, lanes, rows int64) int64 {
 	if rows == 1 || p.desc.PrefetchRows == 0 {
 		return 1
 	}
-	const line = 64
-	return max(min(line/(lanes*int64(w.param.DType.Size())), int64(p.desc.VectorRegs)/2/rows), 1)
+	return max(min(lineBytes/(lanes*int64(w.param.DType.Size())), int64(p.desc.VectorRegs)/2/rows), 1)
 }
 
 // iteration is the number of weights of one iteration: a block, if index

@@ -23,7 +23,7 @@ func (l *memory) openPrefetch(i int) {
 			continue
 		}
 		for k, s := range l.streamed(opt.Slot, i) {
-			if k == 0 || s.field || s.other {
+			if k == 0 || s.field || s.apart {
 				l.prefetchStream(s, l.Options.Buffers[opt])
 			}
 		}
@@ -37,7 +37,7 @@ type stream struct {
 	bytes   int64
 	field   bool
 	weights bool // words of weights, which lie together
-	other   bool // of rows far from those of the streams before: the second matrix of two that lie in one buffer
+	apart   bool // of rows far from those of the streams before: the second matrix of two that lie in one buffer
 }
 
 // streamed finds the accesses of a buffer that move along the loop just opened, all their other
@@ -62,11 +62,11 @@ func (l *memory) streamed(slot, i int) (list []stream) {
 		addr, step := l.addressAndStep(u)
 		if coef := addr.form.Coef(l.Ranges[i]); coef > 0 {
 			s := stream{load: u, bytes: coef * step}
-			s.other = len(list) > 0 && !slices.ContainsFunc(list, func(o stream) bool { return !l.farRows(o.load, u) })
+			s.apart = len(list) > 0 && !slices.ContainsFunc(list, func(o stream) bool { return l.rowsTogether(o.load, u) })
 			if fd := l.recordField(u); fd != nil {
 				span, weights := l.format(u.Arg.(ir.FieldArg).Format).RecordSpan(fd)
 				if s.field, s.weights = true, weights; slices.ContainsFunc(list, func(o stream) bool {
-					return (o.load.Arg == u.Arg || weights && o.weights) && !l.farRows(o.load, u)
+					return (o.load.Arg == u.Arg || weights && o.weights) && l.rowsTogether(o.load, u)
 				}) {
 					continue
 				}
@@ -78,14 +78,14 @@ func (l *memory) streamed(slot, i int) (list []stream) {
 	return list
 }
 
-// farRows reports two accesses of packed rows a constant distance apart that is more than a record's.
-func (l *memory) farRows(x, y *ir.UOp) bool {
+// rowsTogether reports two accesses, unless they are of packed rows a constant distance apart that is more than a record's.
+func (l *memory) rowsTogether(x, y *ir.UOp) bool {
 	if x.Op != ir.OpField || y.Op != ir.OpField {
-		return false
+		return true
 	}
 	gap, ok := l.linear.Of(x.Src[1]).Plus(l.linear.Of(y.Src[1]), -1)
 	n, constant := gap.AsConst()
-	return ok && constant && (n <= -packed.RecordRows || n >= packed.RecordRows)
+	return !ok || !constant || -packed.RecordRows < n && n < packed.RecordRows
 }
 
 // recordField is the field of records that an access reads; nil where it reads something else.

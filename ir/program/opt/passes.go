@@ -218,7 +218,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},
 		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},
 		{Before: "widen-bytes", After: "take-turns", Because: "operations take turns as they are in the end"},
-		{Before: "expand-math", After: "spread-prefetches", Because: "a function is as long as its expansion"},
+		{Before: "take-turns", After: "spread-prefetches", Because: "it leaves prefetches at the head of a body"},
 		{Before: "hoist-early-loads", After: "advance-loads", Because: "weights have the registers first"},
 		{Before: "advance-loads", After: "share-tables", Because: "its barrier is none of those that activations are loaded in front of"},
 	},

@@ -42,7 +42,12 @@ type turns struct {
 // orderTurns orders a body of loads, prefetches and arithmetic alone.
 func orderTurns(b *program.Block) {
 	last := len(b.Instrs) - 1
-	if last < 0 || b.Instrs[last].Op != program.Yield || len(b.Instrs[last].Args) < 2 {
+	if last < 0 || b.Instrs[last].Op != program.Yield {
+		return
+	}
+	sums, streams := b.Instrs[last].Args, hasOp(b, program.Prefetch)
+	many := len(sums) >= turnsFrom || !streams && len(sums) >= dotTurnsFrom && hasOp(b, program.Dot4)
+	if len(sums) < 2 || !many && !streams {
 		return
 	}
 	t := &turns{block: b, at: make(map[*program.Value]int), ready: make([]bool, len(b.Instrs))}
@@ -55,8 +60,8 @@ func orderTurns(b *program.Block) {
 			t.at[in.Result] = i
 		}
 	}
-	lists := t.lists(b.Instrs[last].Args)
-	if !t.pay(lists) {
+	lists := t.lists(sums)
+	if !many && !t.shareLoads(lists) {
 		return
 	}
 	t.putHints()
@@ -67,24 +72,15 @@ func orderTurns(b *program.Block) {
 	b.Instrs = t.order
 }
 
-// pay reports sums that are to take turns: many of them, or, in a loop with prefetches, some that share loads. LLVM
-// moves no load across a prefetch, so that the order of loads is the program's. One Zen 5 core, gate and up in
-// Q4_0, exact: 39 GB/s as LLVM orders them, 35 among prefetches, with activations kept in memory for the second matrix,
-// and 39 in turns; the two sums of a single matrix, which share nothing, lose 4 % in turns.
-func (t *turns) pay(lists [][]int) bool {
-	has := func(op program.Op) bool {
-		return slices.ContainsFunc(t.block.Instrs, func(in program.Instr) bool { return in.Op == op })
-	}
-	switch {
-	case has(program.Prefetch):
-		return len(lists) >= turnsFrom || t.shareLoads(lists)
-	case has(program.Dot4):
-		return len(lists) >= dotTurnsFrom
-	}
-	return len(lists) >= turnsFrom
+// hasOp reports a block with an instruction of its own of some kind.
+func hasOp(b *program.Block, op program.Op) bool {
+	return slices.ContainsFunc(b.Instrs, func(in program.Instr) bool { return in.Op == op })
 }
 
-// shareLoads reports a load that two sums need.
+// shareLoads reports a load that two sums need: few sums of a loop with prefetches take turns then. LLVM moves no load across a
+// prefetch, so that the order of loads is the program's. One Zen 5 core, gate and up in Q4_0, exact: 39 GB/s as LLVM
+// orders them, 35 among prefetches, with activations kept in memory for the second matrix, and 39 in turns; the two
+// sums of a single matrix, which share nothing, lose 4 % in turns.
 func (t *turns) shareLoads(lists [][]int) bool {
 	needed := make(map[int]bool)
 	for _, list := range lists {
