@@ -21,7 +21,8 @@ import (
 const (
 	attentionLanes     = 64 // f32 lanes of one accumulator
 	attentionAllLanes  = 256
-	attentionRegisters = 16   // vector registers of accumulators
+	attentionCopies    = 4    // of the lanes of a score's sum
+	attentionRegisters = 64   // vector registers of accumulators
 	attentionPoints    = 8    // points of the cache at once
 	attentionAhead     = 8192 // bytes. 8 x 2 heads of 128, 4,000 positions: 2 KiB 26 GB/s, 8 KiB 32, 16 KiB 31
 )
@@ -68,11 +69,12 @@ func tryAttention(a *analysis) proposal {
 		}
 		p.roll(i)
 	}
+	queries, shared := p.sharedRows(tuple, registers*max(lanes/lanesOf(p.desc), 1))
 	scores := p.scoreSums(tuple)
 	for _, i := range scores {
-		p.chain([]int{i}, attentionLanes, 4)
+		p.chain([]int{i}, max(attentionLanes/shared, lanesOf(p.desc)), attentionCopies*shared)
 	}
-	shared := p.shareRows(tuple, registers*max(lanes/lanesOf(p.desc), 1), registers*lanes)
+	p.shareRows(queries, shared, registers*lanes)
 	p.pointsAtOnce(tuple, attentionPoints)
 	p.prefetchRows(tuple, t)
 	p.fma()
@@ -191,10 +193,9 @@ func (a *analysis) unitStrideIn(root *ir.UOp, axis int) bool {
 	})
 }
 
-// shareRows takes together points of a scope axis on which the values of the
-// privatised components do not depend: grouped query heads read one row. lanes
-// is what one of them takes already.
-func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
+// sharedRows chooses points of a store axis on which the values of the privatised components do not depend: grouped query
+// heads read one row. registers is what one of them takes.
+func (p *planner) sharedRows(tuple *ir.UOp, registers int64) (queries int, n int64) {
 	values, own := tuple.ReduceValues(), p.rowAxes(tuple)
 	stores := p.axesOf(plan.StoreAxis)
 	units := p.points(lists.Filter(stores, func(i int) bool { return p.constant(i) && !p.done[i] }))
@@ -202,28 +203,34 @@ func (p *planner) shareRows(tuple *ir.UOp, registers, lanes int64) int64 {
 		if p.done[i] || own.Has(i) || !p.free.Of(values[0]).Has(i) || !p.constant(i) {
 			continue
 		}
-		n := p.queriesAtOnce(units, copies(p.size(i), max(attentionRegisters/registers, 1)))
-		if n == 1 {
-			continue
+		if n := p.queriesAtOnce(units/p.size(i), p.size(i), max(attentionRegisters/registers, 1)); n > 1 {
+			return i, n
 		}
-		kind := plan.UPCAST
-		if lanes*n <= attentionAllLanes {
-			kind = plan.VECTOR
-		}
-		p.split(kind, i, n)
-		return n
 	}
-	return 1
+	return -1, 1
 }
 
-// queriesAtOnce is how many of n queries share a row of the cache: those whose work units take the least time, a row
-// of which costs about as much as a query. Twelve queries of two heads of 128 on one Zen 5 core: alone 178 us, two at once 124.
-func (p *planner) queriesAtOnce(units, n int64) int64 {
-	time := func(n int64) int64 { return ceil(units/n, int64(max(p.desc.Cost.Workers, 1))) * (1 + n) }
-	for n > 1 && time(n) >= time(n/2) {
-		n /= 2
+// shareRows takes queries together, as lanes where they are few. lanes is what one of them takes already.
+func (p *planner) shareRows(queries int, n, lanes int64) {
+	switch {
+	case queries < 0:
+	case lanes*n <= attentionAllLanes && n&(n-1) == 0:
+		p.split(plan.VECTOR, queries, n)
+	default:
+		p.split(plan.UPCAST, queries, n)
 	}
-	return n
+}
+
+// queriesAtOnce is how many queries of each of some heads share a row of the cache: those whose work units take the least time, a row
+// of which costs about as much as a query. Twelve queries of two heads of 128 on one Zen 5 core: alone 178 us, two at once 124.
+func (p *planner) queriesAtOnce(heads, queries, limit int64) int64 {
+	best, least := int64(1), int64(0)
+	for n := int64(1); n <= min(queries, limit); n++ {
+		if time := ceil(heads*ceil(queries, n), int64(max(p.desc.Cost.Workers, 1))) * (1 + n); n == 1 || time < least {
+			best, least = n, time
+		}
+	}
+	return best
 }
 
 // prefetchRows prefetches the large buffers that the loop over a tuple's range

@@ -12,6 +12,15 @@ func Map[S ~[]E, E, R any](list S, f func(E) R) []R {
 	return out
 }
 
+// FlatMap is Map of a function that gives several results for each element.
+func FlatMap[S ~[]E, E, R any](list S, f func(E) []R) []R {
+	var out []R
+	for _, x := range list {
+		out = append(out, f(x)...)
+	}
+	return out
+}
+
 // Make is a list of n elements, each made from its index, in order.
 func Make[R any](n int, f func(int) R) []R {
 	out := make([]R, n)

@@ -191,7 +191,12 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Name: "take-turns",
 			Doc:  "let the sums of a CPU's loop take turns: an operation of each, then the next of each",
 			Why:  "what sums share, weights or activations, is then needed for a few instructions and not for the whole body",
-		}, alone(takeTurns)),
+		}, takeTurns),
+		onCPU(pass.Info{
+			Name: "join-lanes",
+			Doc:  "compute narrow values that are computed alike in the lanes of one register",
+			Why:  "points of a cache that are visited together have a maximum and an exponential each, of one or two lanes",
+		}, joinLanes),
 		{Info: pass.Info{
 			Name: "expand-math", From: pass.Program, To: pass.Program, Required: true,
 			Doc: "write functions and arithmetic of narrow floats that the target lacks in basic instructions",
@@ -218,6 +223,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 		{Before: "rotate-loops", After: "hoist-early-loads", Because: "the loads of the first iteration are hoisted with the others"},
 		{Before: "hoist-early-loads", After: "sink-conversions", Because: "only what was loaded before the wait is late"},
 		{Before: "widen-bytes", After: "take-turns", Because: "operations take turns as they are in the end"},
+		{Before: "take-turns", After: "join-lanes", Because: "a joined operation belongs to several sums, which could take no turns"},
 		{Before: "take-turns", After: "spread-prefetches", Because: "it leaves prefetches at the head of a body"},
 		{Before: "hoist-early-loads", After: "advance-loads", Because: "weights have the registers first"},
 		{Before: "advance-loads", After: "share-tables", Because: "its barrier is none of those that activations are loaded in front of"},

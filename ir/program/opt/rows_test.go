@@ -16,7 +16,7 @@ import (
 )
 
 // cpuRows are the rows that change programs of CPUs.
-var cpuRows = []string{"widen-bytes", "take-turns", "expand-math", "spread-prefetches"}
+var cpuRows = []string{"widen-bytes", "take-turns", "join-lanes", "expand-math", "spread-prefetches"}
 
 // testdata/rows/ROW.txtar: pairs of NAME.program and NAME.result, what the row makes of
 // the text on a GPU (those of cpuRows on a CPU). Every row has one, and changes its first
@@ -36,7 +36,7 @@ func TestRowsGolden(t *testing.T) {
 			}
 			desc := gpu
 			if slices.Contains(cpuRows, row.Name) {
-				desc = &target.Desc{Kind: target.CPU, FMA: true, VectorBytes: 64}
+				desc = &target.Desc{Kind: target.CPU, FMA: true, VectorBytes: 64, VectorRegs: 32}
 			}
 			want := make(map[string]string)
 			for _, f := range archive.Files {

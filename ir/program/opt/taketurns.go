@@ -6,6 +6,7 @@ import (
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
+	"tgc/target"
 )
 
 // The sums of a tile are written one after the other where each is made of sums of its own
@@ -23,10 +24,10 @@ const turnsFrom = 8
 const dotTurnsFrom = 4
 
 // takeTurns orders the loops of a program.
-func takeTurns(p *program.Program) {
+func takeTurns(p *program.Program, desc *target.Desc) {
 	p.Body.Each(func(in *program.Instr) {
 		if in.Op == program.For {
-			orderTurns(in.Body)
+			orderTurns(in.Body, desc)
 		}
 	})
 }
@@ -40,7 +41,7 @@ type turns struct {
 }
 
 // orderTurns orders a body of loads, prefetches and arithmetic alone.
-func orderTurns(b *program.Block) {
+func orderTurns(b *program.Block, desc *target.Desc) {
 	last := len(b.Instrs) - 1
 	if last < 0 || b.Instrs[last].Op != program.Yield {
 		return
@@ -65,11 +66,41 @@ func orderTurns(b *program.Block) {
 		return
 	}
 	t.putHints()
-	t.run(lists)
+	for _, group := range inRegisters(sums, lists, desc) {
+		t.run(group)
+	}
 	for i := range b.Instrs {
 		t.put(i) // what no sum needs
 	}
 	b.Instrs = t.order
+}
+
+// inRegisters are groups of sums that fit the registers together, the others of which keep theirs in memory meanwhile: all,
+// where they do. Narrow sums come first, as others read what they are made of.
+func inRegisters(sums []*program.Value, lists [][]int, desc *target.Desc) [][][]int {
+	registers := func(v *program.Value) int { return (v.Type.Bytes() + desc.VectorBytes - 1) / desc.VectorBytes }
+	total := 0
+	for _, v := range sums {
+		total += registers(v)
+	}
+	if total <= desc.VectorRegs {
+		return [][][]int{lists}
+	}
+	var narrow [][]int
+	var groups [][][]int
+	room := 0
+	for k, v := range sums {
+		if n := registers(v); v.Type.Bytes() < desc.VectorBytes {
+			narrow = append(narrow, lists[k])
+		} else {
+			if room < n {
+				room, groups = desc.VectorRegs/2, append(groups, nil)
+			}
+			groups[len(groups)-1] = append(groups[len(groups)-1], lists[k])
+			room -= n
+		}
+	}
+	return append([][][]int{narrow}, groups...)
 }
 
 // hasOp reports a block with an instruction of its own of some kind.
