@@ -34,9 +34,9 @@ func findAlike(b *program.Block, width int) *alikeValues {
 	return a
 }
 
-// halfRegister reports floats of which a register has room for two.
+// halfRegister reports floats of which a register is two, or a whole number that is larger.
 func halfRegister(t program.Type, width int) bool {
-	return !t.Ptr && t.Elem == ir.F32 && 2*t.Lanes <= width
+	return !t.Ptr && t.Elem == ir.F32 && 2*t.Lanes <= width && width%t.Lanes == 0
 }
 
 // price is about how many instructions an operation of a register takes.

@@ -27,6 +27,7 @@ func joinLanes(p *program.Program, desc *target.Desc) {
 		}
 	})
 	pack.Finish()
+	renumber(p)
 }
 
 // worthJoining reports a body of loads, prefetches and arithmetic alone that has functions of narrow values. Beside them,
