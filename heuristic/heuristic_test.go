@@ -520,12 +520,12 @@ func TestPlainRows(t *testing.T) {
 		pairs     bool
 	}{
 		{cpu: "llvm:znver4", terms: 2048, want: "VECTOR r0 32; UNROLL r0 4; FMA"},
-		{cpu: "llvm:znver5", terms: 2048, want: "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; FMA"},
+		{cpu: "llvm:znver5", terms: 2048, want: "VECTOR r0 32; UNROLL r0 4; PREFETCH p1 8192; ONCE p1; FMA"},
 		{cpu: "llvm:znver4", terms: 8192, want: "VECTOR r0 16; UPCAST s0 8; FMA"},
 		{cpu: "llvm:haswell", terms: 8192, want: "VECTOR r0 8; UNROLL r0 2; UPCAST s0 8; PREFETCH p1 8192; FMA"},
 		{cpu: "llvm:znver4", terms: 2048, pairs: true, want: "VECTOR r0 32; UNROLL r0 4; UPCAST s2 2; FMA"},
 		{cpu: "llvm:znver4", terms: 8192, pairs: true, want: "VECTOR r0 16; UPCAST s1 8; UNROLL z0 2; UPCAST s2 2; FMA"},
-		{cpu: "llvm:znver5", terms: 2048, pairs: true, want: "VECTOR r0 32; UNROLL r0 4; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; FMA"},
+		{cpu: "llvm:znver5", terms: 2048, pairs: true, want: "VECTOR r0 32; UNROLL r0 4; UNROLL z0 2; UPCAST s2 2; PREFETCH p1 8192; ONCE p1; FMA"},
 	} {
 		b := newBuilder()
 		sink := b.matvec("BF16", 2048, c.terms, variant{})

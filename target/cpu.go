@@ -105,6 +105,10 @@ const EmulatedTiles = "tiles-emulated"
 // cache Q8_0 exact 0.82 0.81, Q4_0 0.75 0.70; 16 KiB ahead into the second and 1 KiB into the first 0.91 0.87, 0.82 0.80.
 // In whole steps Q8_0 exact gains 4 % (14 of 16 pairs), Q4_0 2 % (10 of 15), int8 nothing (12 of 27); on Zen 4 int8 falls from 0.82 to 0.66.
 //
+// What is read once does not gain by a place in the second cache, which throws out older lines into the third (cpuName.once). Zen 5,
+// one thread, layers of LLaMA 1B, OLMoE and LLaMA 8B, tokens a second into all caches and into the first alone (ONCE): int8 Q4_K_M 287 and 321, Q6_K 222
+// and 236, Q8_0 194 and 197, Q5_K_M 287 and 297, OLMoE 390 and 400; exact 254 and 264, 181 and 185, 198 and 198, 243 and 244, 321 and 329.
+//
 // Of interleaved rows some cores' own prefetchers fetch more than instructions can ask for (cpuName.follows): those lines wait in the
 // few places that the first cache has for what it misses. Zen 4 (a plain read 31 GB/s; a matrix in the second cache 47 to 99), int8,
 // one thread, GB/s at none and 8 KiB ahead: Q4_0 35.7 and 26.9, Q8_0 34.1 and 27.0, Q4_K 25.6 and 22.0.
@@ -147,6 +151,7 @@ func ForCPU(name string, features []string, cores int) *Desc {
 	if row.follows {
 		d.PrefetchRows = 0
 	}
+	d.PrefetchOnce = row.once
 	return d
 }
 
@@ -229,6 +234,7 @@ type cpuName struct {
 	arm      bool
 	features []string
 	l1, l2   int  // bytes of a core's caches, 0 where those of its level's machines are assumed
+	once     bool // lines that are read once are asked for past the second cache: see prefetchBytes
 	follows  bool // what reads one stream is faster where nothing is asked for: see prefetchBytes
 }
 
@@ -259,7 +265,7 @@ var cpuNames = map[string]cpuName{
 	"znver2":         {features: featuresV3},
 	"znver3":         {features: featuresV3},
 	"znver4":         {features: featuresBF16, follows: true},
-	"znver5":         {features: featuresBF16},
+	"znver5":         {features: featuresBF16, once: true},
 	"skylake-avx512": {features: featuresV4},
 	"cascadelake":    {features: featuresVNNI},
 	"icelake-server": {features: featuresVNNI},

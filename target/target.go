@@ -30,6 +30,7 @@ type Desc struct {
 	CacheL3Bytes  int  // of a CPU: a core's share; 0 is unknown
 	PrefetchBytes int  // distance ahead of streamed weights; 0 is none
 	PrefetchRows  int  // the same of interleaved rows and of plain elements, which are one stream: 0 where the core follows it faster when nothing is asked for
+	PrefetchOnce  bool // what is read once is asked for past the second cache: its lines would go through that one to the third
 	PrefetchTwice bool // interleaved rows that become floats are asked for twice: early by the second cache, late by the first
 	FMA           bool // fused multiply-add in hardware, at the rate of a product
 	SM            int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere

@@ -459,11 +459,14 @@ func (b *Builder) Guarded(guard, p, other *Value, align int) *Value {
 	return b.emitValue(other.Type, Instr{Op: Guarded, Args: []*Value{guard, p, other}, Align: align})
 }
 
-// SecondLevel is the level of a prefetch that leaves the first level of caches as it is.
-const SecondLevel = 2
+// Levels of a prefetch: one that leaves the others of the caches as they are.
+const (
+	FirstLevelAlone = 1
+	SecondLevel     = 2
+)
 
 // Prefetch hints that the line at p is read soon; any address is allowed. level is the first cache that
-// shall hold it, 0: all of them.
+// shall hold it, 0: all of them, FirstLevelAlone: no other.
 func (b *Builder) Prefetch(p *Value, level int64) {
 	b.Emit(Instr{Op: Prefetch, Args: []*Value{p}, Int: level})
 }

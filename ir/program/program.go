@@ -72,7 +72,7 @@ const (
 	Gather   // args: pointer, I64 or I32 vector of element offsets -> Type; Align of one element
 	Scatter  // args: pointer, offsets, value
 	Guarded  // args: Bool, pointer, other -> Load if the guard holds, else other; never touches memory otherwise. A CPU takes a guard for each lane
-	Prefetch // args: pointer; a hint, no effect. Int: the first level of cache that shall hold the line, 0: all
+	Prefetch // args: pointer; a hint, no effect. Int: which caches shall hold the line (SecondLevel, FirstLevelAlone), 0: all
 
 	Alloca // Count elements of Type.Elem in Type.Space, aligned to Align; contents undefined
 

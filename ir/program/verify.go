@@ -492,8 +492,8 @@ func checkGuarded(v *verifier, in *Instr) {
 
 func checkPrefetch(v *verifier, in *Instr) {
 	v.wantPointer(in.Args[0])
-	if in.Int != 0 && in.Int != SecondLevel {
-		v.fail("prefetch into level %d, want 0 or %d", in.Int, SecondLevel)
+	if in.Int < 0 || in.Int > SecondLevel {
+		v.fail("prefetch into level %d, want 0 to %d", in.Int, SecondLevel)
 	}
 }
 

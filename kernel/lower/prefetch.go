@@ -24,6 +24,7 @@ func (l *memory) openPrefetch(i int) {
 		}
 		for k, s := range l.streamed(opt.Slot, i) {
 			if k == 0 || s.field || s.apart {
+				s.once = l.Options.Has(plan.ONCE, opt.Slot)
 				l.prefetchStream(s, l.Options.Buffers[opt])
 			}
 		}
@@ -37,6 +38,7 @@ type stream struct {
 	bytes   int64
 	field   bool
 	weights bool // words of weights, which lie together
+	once    bool // past the second cache
 	apart   bool // of rows far from those of the streams before: the second matrix of two that lie in one buffer
 }
 
@@ -126,6 +128,9 @@ type asked struct{ ahead, level int64 }
 // asks are the distances of a stream. A loop that makes floats of codes falls behind lines that the first cache waits for;
 // one of dots of bytes has little else to do, and gains nothing.
 func (l *memory) asks(s stream, ahead int64, rows analyse.RangeSet) []asked {
+	if s.once {
+		return []asked{{ahead, program.FirstLevelAlone}}
+	}
 	dots := func(u *ir.UOp) bool { return u.Op == ir.OpReduce && u.DType == ir.I32 }
 	if near := max(ahead/late, lateBytes); l.Desc.PrefetchTwice && s.field && rows.Empty() && near < ahead && !analyse.Any(l.Sink, dots) {
 		return []asked{{early * ahead, program.SecondLevel}, {near, 0}}

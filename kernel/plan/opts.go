@@ -57,6 +57,7 @@ const (
 	INLINE
 	CLUSTER
 	CARVEOUT
+	ONCE
 	numOptKinds
 )
 
@@ -240,6 +241,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:    "One prefetch for each 64-byte line of a streamed buffer, amount bytes ahead of where the loop reads.",
 		Before: "for b: use W[b]",
 		After:  "for b: prefetch &W[b] + 8192 (+64, ..); use W[b]"},
+	ONCE: {Name: "ONCE", Axis: axisBuffer, Amount: amountNone, On: OnCPU, read: readOnce,
+		Refusal: "CACHE says what its caches do with loads",
+		Doc:     "Lines of a buffer that a PREFETCH before asks for come to the first cache alone: each is read once, and would leave the second one for the third.",
+		Before:  "for b: prefetch &W[b] + 8192; use W[b]",
+		After:   "for b: prefetch &W[b] + 8192 past the second cache; use W[b]"},
 	ROLL: {Name: "ROLL", Axis: axisAny, Amount: amountOptional, role: Serial, read: readRoll,
 		Doc:    "Points of the range stay a serial loop (of a store range: inside the work unit); without amount all that is left.",
 		Before: "for t in 0..128 (grid): store",

@@ -168,6 +168,13 @@ func readCache(r *reading, _ *AxisPlan, opt Opt) error {
 	return nil
 }
 
+func readOnce(r *reading, _ *AxisPlan, opt Opt) error {
+	if slot, _ := r.buffer(opt); !r.global.Has(PREFETCH, slot) {
+		return fmt.Errorf("no PREFETCH %s comes before", opt.Axis)
+	}
+	return nil
+}
+
 // param is the buffer of a slot; nil: there is none.
 func (r *reading) param(slot int) *ir.ParamArg {
 	params := paramsOf(r.sink)

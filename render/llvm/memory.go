@@ -35,7 +35,10 @@ func (r *renderer) memory(in *program.Instr) {
 	case program.Prefetch:
 		p := r.bitcast(r.value(in.Args[0]), types.I8Ptr)
 		locality := int64(3) // in all levels
-		if in.Int == program.SecondLevel {
+		switch in.Int {
+		case program.FirstLevelAlone:
+			locality = 0
+		case program.SecondLevel:
 			locality = 2
 		}
 		// read, where to keep it, data
