@@ -263,8 +263,9 @@ var oddTargets = []string{"llvm:x86-64-v3", "llvm:x86-64-v4", "llvm:znver5", "pt
 // as at padded sizes.
 var narrowOdd = map[string]bool{}
 
-// moreOdd are programs that need more kernels: the padding of an image is stored.
-var moreOdd = map[string]bool{"convolution": true}
+// moreOdd are programs that need more kernels: the padding of an image is stored, rows of 35 are sorted as
+// rows of 64.
+var moreOdd = map[string]bool{"convolution": true, "sort": true}
 
 // At sizes that no split divides, plans do at least half as much at once as at padded
 // ones, and none is refused; and as few kernels do it.

@@ -52,7 +52,7 @@ func tryElementwise(a *analysis) proposal {
 // elementLanes takes lanes of an axis, and work units of as many points as an elementwise
 // kernel has.
 func (p *planner) elementLanes(i int) (lanes, total int64) {
-	lanes = p.lanes(p.size(i), elementwiseRegisters*lanesOf(p.desc))
+	lanes = p.lanes(p.size(i), p.lanesHeld())
 	p.split(plan.VECTOR, i, lanes)
 	total = p.points(p.axesOf(plan.StoreAxis))
 	unit := unitOf(total, lanes)
@@ -64,6 +64,20 @@ func (p *planner) elementLanes(i int) (lanes, total int64) {
 	}
 	p.done[i] = true
 	return lanes, total
+}
+
+// lanesHeld is the most lanes of an elementwise kernel. Stores of one buffer are points of a tile, which
+// have steps in common: half of the registers hold the tile.
+func (a *analysis) lanesHeld() int64 {
+	most, bytes := elementwiseRegisters*lanesOf(a.desc), make(map[*ir.UOp]int64)
+	for _, store := range a.sink.Src {
+		size := int64(store.Src[0].DType.Size())
+		if bytes[store.Src[0]] += size; bytes[store.Src[0]] > size {
+			held := int64(a.desc.VectorRegs*a.desc.VectorBytes/2) / bytes[store.Src[0]]
+			most = min(most, max(held, int64(a.desc.VectorBytes)/size))
+		}
+	}
+	return most
 }
 
 // unitOf is how many of some points a work unit has, lanes at least.

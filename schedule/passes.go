@@ -135,6 +135,10 @@ var rows = []row{
 		Doc: "values become stores: ranges are numbered by first use, reads of values and versions become reads of arguments",
 		Why: "what is stored, in which launch, is settled: the passes over kernels need plain stores and arguments"},
 		run: emit.WriteKernels},
+	{Info: pass.Info{Name: "unroll-pairs", Key: "pairs", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
+		Doc: "loops of two points, of which each reads what the other does, become a store for each point",
+		Why: "steps of a sorting network along a few digits of the positions are computed once for each element of a tile, in registers"},
+		class: Exact, run: emit.UnrollPairs},
 	{Info: pass.Info{Name: "collapse-loops", Key: "flat", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
 		Doc: "neighbouring loops of a pointwise kernel that all its buffers have side by side become one",
 		Why: "lanes of a CPU run along one loop: a short innermost one would leave them empty"},
@@ -187,6 +191,7 @@ var orders = []pass.Order{
 	{Before: "join-stores", After: "unify-loops", Because: "the stores of one kernel share its loops"},
 	{Before: "name-loops", After: "prune-tuples", Because: "a pruned tuple has another height, and loops named by height would change"},
 	{Before: "join-stores", After: "collapse-loops", Because: "all stores of the kernel must have the loops"},
+	{Before: "unroll-pairs", After: "collapse-loops", Because: "a loop of two that is read turned around lies beside no other one"},
 	{Before: "collapse-loops", After: "collapse-axes", Because: "loops that become one read and write at the digits of its position"},
 	{Before: "collapse-axes", After: "collapse-products", Because: "axes that loops ran along together are then one already"},
 }

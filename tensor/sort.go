@@ -9,21 +9,20 @@ import (
 	"tgc/target"
 )
 
-// maxRanked is the longest axis that is sorted by counting ranks: n*n
-// comparisons in two kernels. A longer one goes through a network of about
-// log2(n)^2/4 kernels, as does one of which a target has so many rows that counting
-// takes manyTimes as long: each kernel of a network has to be compiled, too. On a GPU,
-// whose edges between launches cost more than its price knows, it is manyTimesGPU.
+// maxRanked is the longest axis that is sorted by counting ranks: n*n comparisons in two kernels. A
+// longer one goes through a network, as does one of which a target has so many rows that counting
+// takes longer. On a GPU, of words with positions of their own, that must be manyTimesGPU as long: a step there is a
+// kernel, whose edge costs more than its price knows.
 const (
 	maxRanked    = 2048
-	manyTimes    = 3
 	manyTimesGPU = 8
 )
 
-// Operations of a comparison and its count, and of an exchange of a network.
+// Operations of a comparison and its count, of an exchange of a network, and of one within a tile.
 const (
 	rankOps     = 5
 	exchangeOps = 8
+	tileOps     = 4
 )
 
 // selected is the most elements that are found one after the other, by a pass each.
@@ -82,11 +81,14 @@ func (t *Tensor) best(k, count int, descending bool) (values, indices *Tensor) {
 		switch {
 		case desc.Kind == target.GPU && len(items) == 1:
 			return positionsOf([]*Tensor{items[0].firstWords(count, longestRow(desc))})
-		case t.Extent(k) <= maxRanked && count == t.Extent(k) && key.networkPays(desc):
-			// Of a part of a network's results all steps would be one kernel.
+		case t.Extent(k) <= maxRanked && !key.networkPays(desc):
+			return nil
+		case desc.Kind == target.GPU:
 			return positionsOf(network(items, 1)).SliceInts(-1, 0, count)
+		case len(items) == 1 && count <= selected && count < t.Extent(k)/2:
+			return nil
 		}
-		return nil
+		return firstInTiles(items, count, desc)
 	})
 	indices = indices.MoveAxis(-1, k)
 	return t.GatherElements(k, indices), indices
@@ -124,14 +126,14 @@ func (t *Tensor) networkPays(desc *target.Desc) bool {
 		m, _ := extent.Int()
 		elements *= float64(m)
 	}
-	many := float64(manyTimes)
+	many, ops := 1.0, float64(tileOps)
 	if desc.Kind == target.GPU {
-		many = manyTimesGPU
+		many, ops = manyTimesGPU, exchangeOps
 	}
 	log := bits.Len(uint(max(n, 1) - 1))
 	steps := float64(log * (log + 1) / 2)
 	op := float64(cost.Op) / float64(max(cost.Workers, 1))
-	network := elements*steps*exchangeOps*op + steps*float64(cost.Launch)
+	network := elements*steps*ops*op + steps*float64(cost.Launch)
 	return elements*float64(n)*rankOps*op > many*network
 }
 
@@ -188,17 +190,24 @@ func (t *Tensor) selected(count int) *Tensor {
 }
 
 // firstWords are the count smallest words of the last axis, in order, by networks of which blocks
-// of a GPU keep rows of so many words. Of few, those of parts come first, then those of the
-// parts' winners: a kernel a round.
+// of a GPU keep rows of so many words: a kernel a round.
 func (t *Tensor) firstWords(count, row int) *Tensor {
-	n, part := t.Extent(-1), max(leastPart, 1<<bits.Len(uint(shrinks*count-1)))
-	if n <= row || part > row {
+	if n := t.Extent(-1); n <= row || partOf(count) > row {
 		return network([]*Tensor{t}, row)[0].SliceInts(-1, 0, count)
 	}
-	parts := (n + part - 1) / part
-	padded := padWords([]*Tensor{t}, parts*part)[0].Unflatten(-1, parts, part)
-	winners := network([]*Tensor{padded}, row)[0].SliceInts(-1, 0, count)
+	winners := network([]*Tensor{t.inParts(partOf(count))}, row)[0].SliceInts(-1, 0, count)
 	return winners.Contiguous().Flatten(-2, -1).firstWords(count, row)
+}
+
+// Of few words, those of parts come first, then those of the parts' winners.
+
+// partOf is how many words have count winners.
+func partOf(count int) int { return max(leastPart, 1<<bits.Len(uint(shrinks*count-1))) }
+
+// inParts cuts the last axis.
+func (t *Tensor) inParts(part int) *Tensor {
+	parts := (t.Extent(-1) + part - 1) / part
+	return padWords([]*Tensor{t}, parts*part)[0].Unflatten(-1, parts, part)
 }
 
 // Winners come from parts of shrinks times as many words, and at least leastPart.
@@ -328,21 +337,8 @@ func (e exchange) partner(x *Tensor) *Tensor {
 // apply lets each element keep itself or take its partner's place: in the
 // lower half of a block the smaller of the two stays, in the upper the larger.
 func (e exchange) apply(items []*Tensor) []*Tensor {
-	var before *Tensor // the partner comes first
-	out := make([]*Tensor, len(items))
-	for i := len(items) - 1; i >= 0; i-- {
-		out[i] = e.partner(items[i])
-		less := out[i].Lt(items[i])
-		if before != nil {
-			less = less.Or(out[i].Eq(items[i]).And(before))
-		}
-		before = less
-	}
-	half := before.graph.Scalar(ir.I32, float64(e.parts*e.part/2))
-	upper := before.graph.Iota(ir.I32, before.Dim(-1)).And(half).Eq(half)
-	swap := before.Xor(upper)
-	for i, x := range items {
-		out[i] = swap.Where(out[i], x)
-	}
-	return out
+	g := items[0].graph
+	half := g.Scalar(ir.I32, float64(e.parts*e.part/2))
+	upper := g.Iota(ir.I32, items[0].Dim(-1)).And(half).Eq(half)
+	return keepOrSwap(items, lists.Map(items, e.partner), upper)
 }

@@ -54,7 +54,7 @@ func Rounded() []ZooEntry {
 		entry("cache of normed heads", zooNormedCache),
 		entry("int8 activations Q6_K", zooInt8), entry("i16 activations Q4_K", zooDigits), entry("f16 activations Q4_0", zooHalves),
 		entry("f16 product", zooHalfProduct), entry("cross entropy", zooCrossEntropy),
-		entry("tokens Q8_0", zooTokens), entry("convolution", zooConvolution),
+		entry("tokens Q8_0", zooTokens), entry("convolution", zooConvolution), entry("exchanges", zooExchanges),
 	}
 }
 
@@ -126,6 +126,15 @@ func zooTokens(z *Fixture) {
 // zooConvolution is a product whose rows are positions: 16, with a sum over channels and window.
 func zooConvolution(z *Fixture) {
 	z.G.Output("y", z.input("x", 1, 3, 6, 6).Conv(z.input("w", 4, 3, 3, 3), nil, tensor.ConvOptions{}))
+}
+
+// A network combines elements whose positions differ in a digit, one digit after the other.
+func zooExchanges(z *Fixture) {
+	x := z.input("x", 3, 2, 2, 2, 8)
+	for _, axis := range []int{1, 2, 3, 1} {
+		x = x.Maximum(x.Flip(axis)).Sub(x.MulScalar(zooEpsilon))
+	}
+	z.G.Output("y", x)
 }
 
 // Losses need the sum of the exponentials, their derivative the maximum too.

@@ -21,7 +21,8 @@ type reader struct {
 // findCuts lists the pointwise tensors that become values, and says who reads each tensor.
 // With lanes, what lies elsewhere than side by side is a value wherever it is read several
 // times, or lies so twice over (a gather of columns): whether it is stored is a question of its price.
-func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
+// What is a step within tiles of pairs is none.
+func findCuts(shapes *extents, order []*ir.UOp, lanes bool, pairs map[*ir.UOp]bool) (cut map[*ir.UOp]bool, readers map[*ir.UOp]*reader) {
 	readers = make(map[*ir.UOp]*reader, len(order))
 	apart := make(map[*ir.UOp]bool) // what others than stages of rows read
 	for _, u := range slices.Backward(order) {
@@ -45,6 +46,7 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool) (cut map[*ir.UOp]boo
 		trivial[u] = trivialOps(u, trivial)
 		r := readers[u]
 		switch {
+		case pairs[u]: // in its reader
 		case r != nil && isTurned(shapes, u):
 			cut[u] = r.multiplies() || (lanes || namesEach(shapes, u)) && (r.several || r.apart) || lanes && r.turned
 		case r != nil && isTransposed(shapes, u):

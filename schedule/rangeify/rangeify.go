@@ -29,7 +29,11 @@ func Rangeify(s *state.State) {
 // build makes values of a graph, sources first.
 func (s *builder) build(order []*ir.UOp) {
 	defer s.A.MakeAgainFor(s.A.MakeFor(s.Sink))
-	cut, readers := findCuts(s.shapes, order, s.Opt.Profile.Lanes > 1)
+	var pairs map[*ir.UOp]bool
+	if !s.Opt.Off.Has(state.UnrollPairs) {
+		pairs = findPairs(s.shapes, order)
+	}
+	cut, readers := findCuts(s.shapes, order, s.Opt.Profile.Lanes > 1, pairs)
 	stored := onlyStored(order)
 	for _, u := range order {
 		if s.Err != nil {

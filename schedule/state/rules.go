@@ -22,6 +22,7 @@ var (
 	StoreNarrow       = asked("store-narrow")
 	OrderLevels       = asked("order-levels")
 	UnifyLoops        = asked("unify-loops")
+	UnrollPairs       = asked("unroll-pairs")
 	CollapseLoops     = asked("collapse-loops")
 	CollapseAxes      = asked("collapse-axes")
 )

@@ -1,0 +1,254 @@
+package tensor
+
+import (
+	"math/bits"
+	"slices"
+
+	"tgc/internal/lists"
+	"tgc/ir"
+	"tgc/target"
+)
+
+// A network in registers. A step compares elements whose positions differ in one binary digit:
+// those that differ in a few digits are a tile, and steps along these digits stay within it. So a
+// kernel takes several digits at once: it loads each element once and compares it once a step. Lanes run along
+// what is neither: rows, or segments of rows, which are laid side by side.
+
+// tileSort is a network under way. Words lie as [groups, positions, lanes], where lanes are the rows
+// of a group or, of few rows, the segments of one.
+type tileSort struct {
+	items    []*Tensor
+	dims     []*ir.UOp // of what shall be sorted
+	rows     int       // of the words, which fill vectors
+	digits   int       // of a position
+	lanes    int       // digits of a lane
+	segments int       // digits of a position that name a segment, the highest: those of a lane, or none
+	most     int       // digits of a tile
+}
+
+// leastLanes is the fewest digits of a lane: fewer than four neighbours are not worth lanes.
+const leastLanes = 2
+
+// manyRows is how many rows are lanes themselves: but the last vector, all are full.
+const manyRows = 32
+
+// firstInTiles are the positions of the count smallest words of the last axis, in order; nil where rows
+// are few and short, or their number is not known.
+func firstInTiles(items []*Tensor, count int, desc *target.Desc) *Tensor {
+	for n, part := items[0].Extent(-1), partOf(count); len(items) == 1 && n > part; n = items[0].Extent(-1) {
+		s := newTileSort([]*Tensor{items[0].inParts(part)}, desc)
+		if s == nil {
+			return nil
+		}
+		items = s.sorted(count, func(words []*Tensor) []*Tensor { return words })
+		items[0] = items[0].Flatten(-2, -1)
+	}
+	s := newTileSort(items, desc)
+	if s == nil {
+		return nil
+	}
+	return s.sorted(count, func(words []*Tensor) []*Tensor { return []*Tensor{positionsOf(words)} })[0]
+}
+
+// newTileSort lays out the words whose last axis shall be sorted.
+func newTileSort(items []*Tensor, desc *target.Desc) *tileSort {
+	dims, n := items[0].shape(), items[0].Extent(-1)
+	count, symbols := countOf(dims[:len(dims)-1])
+	rows := int(count)
+	s := &tileSort{dims: dims, rows: rows, digits: bits.Len(uint(n - 1))}
+	s.lanes = max(bits.Len(uint(desc.VectorBytes/ir.I64.Size()))-1, leastLanes)
+	s.most = bits.Len(uint(desc.VectorRegs)) - 2
+	if rows < manyRows {
+		s.segments = s.lanes
+	}
+	if len(symbols) > 0 || rows == 0 || s.within() < 1 {
+		return nil
+	}
+	s.items = padWords(lists.Map(items, func(x *Tensor) *Tensor { return x.Reshape(rows, n) }), 1<<s.digits)
+	if part := rows % (1 << s.lanes); part > 0 && s.segments == 0 {
+		s.rows += 1<<s.lanes - part
+		s.items = lists.Map(s.items, func(x *Tensor) *Tensor { return x.Pad(0, 0, s.rows-rows) })
+	}
+	return s
+}
+
+// sorted is what is taken of the words in order, the first count of each row.
+func (s *tileSort) sorted(count int, take func([]*Tensor) []*Tensor) []*Tensor {
+	s.sort()
+	each := 1 << s.within()
+	out := lists.Map(take(s.items), func(x *Tensor) *Tensor {
+		x = x.Reshape(-1, each, 1<<s.lanes)
+		if s.segments == 0 {
+			x = x.SliceInts(1, 0, count)
+		}
+		return x.Permute(0, 2, 1).Contiguous()
+	})
+	last := len(s.dims) - 1
+	rows := 1
+	for _, dim := range s.dims[:last] {
+		m, _ := dim.Int()
+		rows *= int(m)
+	}
+	dims := append(s.dims[:last:last], out[0].graph.arena.Index(int64(count)))
+	return lists.Map(out, func(x *Tensor) *Tensor {
+		return x.Reshape(s.rows, -1).SliceInts(0, 0, rows).SliceInts(1, 0, count).ReshapeDims(dims...)
+	})
+}
+
+// sort puts the words of lanes, or of all lanes of a row, in order.
+func (s *tileSort) sort() {
+	if s.segments == 0 { // else a segment may be any words to begin with: they know their positions
+		s.items = lists.Map(s.items, func(x *Tensor) *Tensor {
+			return x.Reshape(-1, 1<<s.lanes, 1<<s.digits).Permute(0, 2, 1).Contiguous().Reshape(s.rows, 1<<s.digits)
+		})
+	}
+	first := min(s.tileDigits(0), s.within())
+	s.kernel(first-1, 0, func(v *tileView) {
+		for m := 1; m < first; m++ {
+			v.steps(m-1, 0, v.bit(m))
+		}
+		v.complement(v.bit(first))
+		v.steps(first-1, 0, nil)
+	})
+	for m := first + 1; m <= s.digits; m++ {
+		s.merge(m)
+	}
+}
+
+// within is the digits of a position within a segment.
+func (s *tileSort) within() int { return s.digits - s.segments }
+
+// merge sorts blocks of 2^m words, of which the halves are sorted, one upwards and one downwards.
+func (s *tileSort) merge(m int) {
+	for high := m - 1; high >= 0; {
+		low := s.lowest(min(high, s.within()-1))
+		s.kernel(high, low, func(v *tileView) {
+			if high == m-1 {
+				v.complement(v.differ(m-1, m))
+			}
+			v.steps(high, low, nil)
+		})
+		high = low - 1
+	}
+}
+
+// lowest is the lowest digit of a tile of which high is the highest.
+func (s *tileSort) lowest(high int) int {
+	low := 0
+	for low+s.tileDigits(low) <= high {
+		low += s.tileDigits(low)
+	}
+	return low
+}
+
+// tileDigits is how many digits of a tile are worth it from digit low on: vectors that lie aliasBytes
+// apart share a set of the first cache.
+func (s *tileSort) tileDigits(low int) int {
+	step := ir.I64.Size() << (low + s.lanes)
+	return min(s.most, bits.Len(uint(max(aliasBytes/step, 1)))-1+setDigits)
+}
+
+// A set of a first cache has ways for 2^setDigits vectors that are read and as many that are written.
+const (
+	aliasBytes = 4096
+	setDigits  = 3
+)
+
+// kernel takes steps along the digits from high to low.
+func (s *tileSort) kernel(high, low int, steps func(*tileView)) {
+	v := &tileView{tileSort: s, high: min(high, s.within()-1), low: low}
+	tile, inner := v.high+1-low, low+s.lanes
+	v.shape = slices.Concat([]int{s.rows << s.digits >> (tile + inner)}, slices.Repeat([]int{2}, tile), []int{1 << inner})
+	v.items = lists.Map(s.items, func(x *Tensor) *Tensor { return x.Reshape(v.shape...) })
+	steps(v)
+	s.items = lists.Map(v.items, func(x *Tensor) *Tensor { return x.Contiguous().Reshape(s.rows, 1<<s.digits) })
+}
+
+// tileView is the words with an axis for each digit of a tile.
+type tileView struct {
+	*tileSort
+	items     []*Tensor
+	high, low int
+	shape     []int
+}
+
+// place is the axis that has a digit of the positions, and which digit it is of the axis's own.
+func (v *tileView) place(k int) (axis, digit int) {
+	switch {
+	case k >= v.within():
+		return len(v.shape) - 1, k - v.within()
+	case k > v.high:
+		return 0, k - v.high - 1
+	}
+	return 1 + v.high - k, 0
+}
+
+// bit is a digit of the positions, as Bool; nil where it is always 0.
+func (v *tileView) bit(k int) *Tensor {
+	if k >= v.digits {
+		return nil
+	}
+	axis, digit := v.place(k)
+	x := v.items[0]
+	at := x.graph.axisIota(ir.I32, x.shape(), axis)
+	mask := at.scalar(float64(int(1) << digit))
+	return at.And(mask).Eq(mask)
+}
+
+// differ says where two digits do.
+func (v *tileView) differ(k, m int) *Tensor {
+	x, y := v.bit(k), v.bit(m)
+	if y == nil {
+		return x
+	}
+	return x.Xor(y)
+}
+
+// partner has for each word the one from which its position differs in a digit.
+func (v *tileView) partner(x *Tensor, k int) *Tensor {
+	axis, digit := v.place(k)
+	n := v.shape[axis]
+	return x.Unflatten(axis, n>>(digit+1), 2, 1<<digit).Flip(axis+1).Flatten(axis, axis+2)
+}
+
+// complement turns the order around where other says so: words are sorted downwards as their
+// complements upwards. A block of 2^m words is complemented while it is sorted where digit m is set.
+func (v *tileView) complement(other *Tensor) {
+	if other != nil {
+		v.items = lists.Map(v.items, func(x *Tensor) *Tensor { return other.Where(x.Not(), x) })
+	}
+}
+
+// steps compares along the digits from high to low; down says where the larger comes first.
+func (v *tileView) steps(high, low int, down *Tensor) {
+	for k := high; k >= low; k-- {
+		upper := v.bit(k)
+		if down != nil {
+			upper = upper.Xor(down)
+		}
+		partners := lists.Map(v.items, func(x *Tensor) *Tensor { return v.partner(x, k) })
+		v.items = keepOrSwap(v.items, partners, upper)
+	}
+}
+
+// keepOrSwap takes, of two words, the larger where upper is true, else the smaller.
+func keepOrSwap(items, partners []*Tensor, upper *Tensor) []*Tensor {
+	if len(items) == 1 {
+		x, y := items[0], partners[0]
+		return []*Tensor{upper.Where(x.Maximum(y), x.Minimum(y))}
+	}
+	var before *Tensor // the partner comes first
+	for i := len(items) - 1; i >= 0; i-- {
+		less := partners[i].Lt(items[i])
+		if before != nil {
+			less = less.Or(partners[i].Eq(items[i]).And(before))
+		}
+		before = less
+	}
+	swap := before.Xor(upper)
+	out := make([]*Tensor, len(items))
+	for i, x := range items {
+		out[i] = swap.Where(partners[i], x)
+	}
+	return out
+}
