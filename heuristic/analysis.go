@@ -126,6 +126,19 @@ const lineBytes = 64
 // lanesOf is the number of f32 lanes of a vector register.
 func lanesOf(desc *target.Desc) int64 { return int64(max(desc.VectorBytes/4, 1)) }
 
+// storedTogether is how many points of one buffer a kernel stores at a time, and their size: those of a tile, which
+// have steps in common.
+func (a *analysis) storedTogether() (points, size int64) {
+	count := make(map[*ir.UOp]int64)
+	for _, store := range a.sink.Src {
+		param := store.Src[0]
+		if count[param]++; count[param] > points {
+			points, size = count[param], int64(param.DType.Size())
+		}
+	}
+	return points, size
+}
+
 // ceil is x/y, rounded up.
 func ceil(x, y int64) int64 { return (x + y - 1) / y }
 

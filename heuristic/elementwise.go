@@ -66,16 +66,12 @@ func (p *planner) elementLanes(i int) (lanes, total int64) {
 	return lanes, total
 }
 
-// lanesHeld is the most lanes of an elementwise kernel. Stores of one buffer are points of a tile, which
-// have steps in common: half of the registers hold the tile.
+// lanesHeld is the most lanes of an elementwise kernel: half of the registers hold a tile.
 func (a *analysis) lanesHeld() int64 {
-	most, bytes := elementwiseRegisters*lanesOf(a.desc), make(map[*ir.UOp]int64)
-	for _, store := range a.sink.Src {
-		size := int64(store.Src[0].DType.Size())
-		if bytes[store.Src[0]] += size; bytes[store.Src[0]] > size {
-			held := int64(a.desc.VectorRegs*a.desc.VectorBytes/2) / bytes[store.Src[0]]
-			most = min(most, max(held, int64(a.desc.VectorBytes)/size))
-		}
+	most := elementwiseRegisters * lanesOf(a.desc)
+	if points, size := a.storedTogether(); points > 1 {
+		held := int64(a.desc.VectorRegs*a.desc.VectorBytes/2) / (points * size)
+		most = min(most, max(held, int64(a.desc.VectorBytes)/size))
 	}
 	return most
 }

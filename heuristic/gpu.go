@@ -91,7 +91,7 @@ func gpuElementwise(a *analysis, i int) proposal {
 		how := p.gpuTransposed(i, j)
 		return p.decidedBy(i, "transposed", how).of("%d points", total)
 	}
-	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), lanesOf(a.desc)))
+	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), a.gpuLanes(total)))
 	p.done[i] = true
 	n := a.threads(p.left(i), gpuBlockThreads)
 	p.split(plan.LOCAL, i, n)
@@ -100,6 +100,20 @@ func gpuElementwise(a *analysis, i int) proposal {
 	}
 	p.fillBlock(n)
 	return p.decidedBy(i, "contiguous", "16 bytes a thread").of("%d points", total)
+}
+
+// gpuLanes is how many of some points a thread takes side by side. Points of a tile are loads in flight already:
+// more of them are 16 bytes, where the device has threads enough.
+func (a *analysis) gpuLanes(total int64) int64 {
+	points, size := a.storedTogether()
+	if points == 1 {
+		return lanesOf(a.desc)
+	}
+	lanes := max(int64(a.desc.VectorBytes)/size, 1)
+	for lanes > 1 && total/lanes < gpuBlockThreads*int64(a.desc.Cost.Workers) {
+		lanes /= 2
+	}
+	return lanes
 }
 
 // fillBlock lets a block of so many threads take points of more store axes,

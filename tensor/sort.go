@@ -228,40 +228,47 @@ func longestRow(desc *target.Desc) int {
 // all comparisons point the same way: sorted blocks of half the size are
 // merged by comparing each element with its mirror image in the block, then
 // with its partner half the distance away, and so on. Keys and positions travel
-// together; the position decides between equal keys. Steps within rows of so many
-// words are stages of one kernel, a few others are a kernel.
+// together; the position decides between equal keys. A few steps are a kernel, or
+// those within rows of so many words.
 func network(items []*Tensor, row int) []*Tensor {
-	n := items[0].Extent(-1)
-	size := 1 << bits.Len(uint(max(n, 1)-1)) // the next power of two
-	row = min(row, size)
+	size := 1 << bits.Len(uint(max(items[0].Extent(-1), 1)-1)) // the next power of two
 	items = padWords(items, size)
-	steps := exchanges(size)
-	for len(steps) > 0 {
-		within := steps[0].span() <= row
-		same := 1
-		for same < len(steps) && (steps[same].span() <= row) == within {
-			same++
-		}
-		if within && row > 1 {
-			items = exchangeRows(items, steps[:same], row)
-		} else {
-			items = exchangeAll(items, steps[:same], same < len(steps))
-		}
-		steps = steps[same:]
+	if row = min(row, size); row > 1 {
+		return rowNetwork(items, row)
 	}
-	return items
-}
-
-// exchangeAll takes steps, some of which are a kernel; others may follow.
-func exchangeAll(items []*Tensor, steps []exchange, more bool) []*Tensor {
+	steps := exchanges(size)
 	for k, e := range steps {
-		items = e.apply(items)
-		if k%together == together-1 || more && k == len(steps)-1 {
+		if items = e.apply(items); k%together == together-1 && k < len(steps)-1 {
 			items = lists.Map(items, (*Tensor).Contiguous)
 		}
 	}
 	return items
 }
+
+// rowNetwork sorts rows of so many words, the steps of which are stages of one kernel, and
+// merges them: by tiles of elements that lie whole rows apart, then within rows again.
+func rowNetwork(items []*Tensor, row int) []*Tensor {
+	s := &tileSort{items: items, digits: bits.Len(uint(items[0].Extent(-1))) - 1}
+	low := bits.Len(uint(row)) - 1
+	if low < s.digits { // every other row downwards
+		g := items[0].graph
+		at, odd := g.Iota(ir.I32, items[0].Dim(-1)), g.Scalar(ir.I32, float64(row))
+		s.items = lists.Map(items, func(x *Tensor) *Tensor { return at.And(odd).Eq(odd).Where(x.Not(), x) })
+	}
+	s.items = exchangeRows(s.items, exchanges(row), row)
+	var within []exchange
+	for distance := row / 2; distance >= 1; distance /= 2 {
+		within = append(within, exchange{0, 2, distance})
+	}
+	for m := low + 1; m <= s.digits; m++ {
+		s.mergeDown(m, low, func(high int) int { return max(high+1-rowTileDigits, low) })
+		s.items = exchangeRows(s.items, within, row)
+	}
+	return s.items
+}
+
+// rowTileDigits are the digits of a tile that a thread of a GPU holds: 8 words of two registers.
+const rowTileDigits = 3
 
 // exchangeRows takes steps within rows that a block keeps.
 func exchangeRows(items []*Tensor, steps []exchange, row int) []*Tensor {
@@ -301,7 +308,7 @@ func padWords(items []*Tensor, size int) []*Tensor {
 	})
 }
 
-// together is how many exchanges may be one kernel. What a kernel computes for an element
+// together is how many exchanges may be one kernel, or one stage. What is computed for an element
 // doubles with each. Rows of 256 x 256 on one Zen 5 core, us: 1 306, 2 240, any number
 // 456,000.
 const together = 2

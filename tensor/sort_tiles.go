@@ -120,15 +120,21 @@ func (s *tileSort) within() int { return s.digits - s.segments }
 
 // merge sorts blocks of 2^m words, of which the halves are sorted, one upwards and one downwards.
 func (s *tileSort) merge(m int) {
-	for high := m - 1; high >= 0; {
-		low := s.lowest(min(high, s.within()-1))
-		s.kernel(high, low, func(v *tileView) {
+	s.mergeDown(m, 0, func(high int) int { return s.lowest(min(high, s.within()-1)) })
+}
+
+// mergeDown takes the steps of a merge along the digits from the highest down to low: lowest says where the
+// tile ends of which a digit is the highest.
+func (s *tileSort) mergeDown(m, low int, lowest func(high int) int) {
+	for high := m - 1; high >= low; {
+		last := lowest(high)
+		s.kernel(high, last, func(v *tileView) {
 			if high == m-1 {
 				v.complement(v.differ(m-1, m))
 			}
-			v.steps(high, low, nil)
+			v.steps(high, last, nil)
 		})
-		high = low - 1
+		high = last - 1
 	}
 }
 
@@ -158,10 +164,11 @@ const (
 func (s *tileSort) kernel(high, low int, steps func(*tileView)) {
 	v := &tileView{tileSort: s, high: min(high, s.within()-1), low: low}
 	tile, inner := v.high+1-low, low+s.lanes
-	v.shape = slices.Concat([]int{s.rows << s.digits >> (tile + inner)}, slices.Repeat([]int{2}, tile), []int{1 << inner})
+	v.shape = slices.Concat([]int{-1}, slices.Repeat([]int{2}, tile), []int{1 << inner})
 	v.items = lists.Map(s.items, func(x *Tensor) *Tensor { return x.Reshape(v.shape...) })
 	steps(v)
-	s.items = lists.Map(v.items, func(x *Tensor) *Tensor { return x.Contiguous().Reshape(s.rows, 1<<s.digits) })
+	dims := s.items[0].shape()
+	s.items = lists.Map(v.items, func(x *Tensor) *Tensor { return x.Contiguous().ReshapeDims(dims...) })
 }
 
 // tileView is the words with an axis for each digit of a tile.
