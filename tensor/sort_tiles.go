@@ -234,16 +234,16 @@ func (v *tileView) steps(high, low int, down *Tensor) {
 			upper = upper.Xor(down)
 		}
 		partners := lists.Map(v.items, func(x *Tensor) *Tensor { return v.partner(x, k) })
-		v.items = keepOrSwap(v.items, partners, upper)
+		if x, y := v.items[0], partners[0]; len(v.items) == 1 { // of a point of a tile, upper is a constant
+			v.items = []*Tensor{upper.Where(x.Maximum(y), x.Minimum(y))}
+		} else {
+			v.items = keepOrSwap(v.items, partners, upper)
+		}
 	}
 }
 
 // keepOrSwap takes, of two words, the larger where upper is true, else the smaller.
 func keepOrSwap(items, partners []*Tensor, upper *Tensor) []*Tensor {
-	if len(items) == 1 {
-		x, y := items[0], partners[0]
-		return []*Tensor{upper.Where(x.Maximum(y), x.Minimum(y))}
-	}
 	var before *Tensor // the partner comes first
 	for i := len(items) - 1; i >= 0; i-- {
 		less := partners[i].Lt(items[i])
