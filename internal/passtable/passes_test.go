@@ -26,6 +26,8 @@ var oneProgram = map[string]string{
 		"(TestOracleModelsTiles runs it)",
 	"transpose-bytes": "only types whose fields lie side by side in a byte need it, Q1_0 and Q2_0, and no model of the " +
 		"zoo has them (TestSideBySideEmulated runs such models)",
+	"unroll-pairs": "sorts need it, whose graphs are made for a target, and the library programs of the zoo are for all " +
+		"(TestPairsOfATileAreMadeOnce, TestSortingInTiles)",
 	"undistribute-scales": "only plans of products on GPUs without matrix instructions of bytes (sm_75) ask for it, " +
 		"and the zoo has no such target",
 }
