@@ -248,7 +248,8 @@ func network(items []*Tensor, row int) []*Tensor {
 // rowNetwork sorts rows of so many words, the steps of which are stages of one kernel, and
 // merges them: by tiles of elements that lie whole rows apart, then within rows again.
 func rowNetwork(items []*Tensor, row int) []*Tensor {
-	s := &tileSort{items: items, digits: bits.Len(uint(items[0].Extent(-1))) - 1}
+	size := items[0].Extent(-1)
+	s := &tileSort{items: items, digits: bits.Len(uint(size)) - 1, positions: size}
 	low := bits.Len(uint(row)) - 1
 	if low < s.digits { // every other row downwards
 		g := items[0].graph

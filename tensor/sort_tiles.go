@@ -17,13 +17,14 @@ import (
 // tileSort is a network under way. Words lie as [groups, positions, lanes], where lanes are the rows
 // of a group or, of few rows, the segments of one.
 type tileSort struct {
-	items    []*Tensor
-	dims     []*ir.UOp // of what shall be sorted
-	rows     int       // of the words, which fill vectors
-	digits   int       // of a position
-	lanes    int       // digits of a lane
-	segments int       // digits of a position that name a segment, the highest: those of a lane, or none
-	most     int       // digits of a tile
+	items     []*Tensor
+	dims      []*ir.UOp // of what shall be sorted
+	rows      int       // of these
+	digits    int       // of a position
+	positions int       // of a segment, so far: as many as there are words, in whole blocks
+	lanes     int       // digits of a lane
+	segments  int       // digits of a position that name a segment, the highest: those of a lane, or none
+	most      int       // digits of a tile
 }
 
 // leastLanes is the fewest digits of a lane: fewer than four neighbours are not worth lanes.
@@ -53,56 +54,48 @@ func firstInTiles(items []*Tensor, count int, desc *target.Desc) *Tensor {
 // newTileSort lays out the words whose last axis shall be sorted.
 func newTileSort(items []*Tensor, desc *target.Desc) *tileSort {
 	dims, n := items[0].shape(), items[0].Extent(-1)
-	count, symbols := countOf(dims[:len(dims)-1])
-	rows := int(count)
-	s := &tileSort{dims: dims, rows: rows, digits: bits.Len(uint(n - 1))}
+	rows, symbols := countOf(dims[:len(dims)-1])
+	s := &tileSort{dims: dims, rows: int(rows), digits: bits.Len(uint(n - 1))}
 	s.lanes = max(bits.Len(uint(desc.VectorBytes/ir.I64.Size()))-1, leastLanes)
 	s.most = bits.Len(uint(desc.VectorRegs)) - 2
-	if rows < manyRows {
+	if s.rows < manyRows {
 		s.segments = s.lanes
 	}
 	if len(symbols) > 0 || rows == 0 || s.within() < 1 {
 		return nil
 	}
-	s.items = padWords(lists.Map(items, func(x *Tensor) *Tensor { return x.Reshape(rows, n) }), 1<<s.digits)
-	if part := rows % (1 << s.lanes); part > 0 && s.segments == 0 {
-		s.rows += 1<<s.lanes - part
-		s.items = lists.Map(s.items, func(x *Tensor) *Tensor { return x.Pad(0, 0, s.rows-rows) })
-	}
+	s.positions = wholeBlocks((n+1<<s.segments-1)>>s.segments, s.first())
+	s.items = padWords(lists.Map(items, func(x *Tensor) *Tensor { return x.Reshape(s.rows, n) }), s.positions<<s.segments)
+	s.items = lists.Map(s.items, func(x *Tensor) *Tensor {
+		if s.segments > 0 { // any words will do for a segment to begin with: they know their positions
+			return x.Reshape(s.rows, s.positions, -1)
+		}
+		x = x.Pad(0, 0, wholeBlocks(s.rows, s.lanes)-s.rows)
+		return x.Reshape(-1, 1<<s.lanes, s.positions).Permute(0, 2, 1).Contiguous()
+	})
 	return s
 }
+
+// wholeBlocks is n, or how many are whole blocks of a power of two.
+func wholeBlocks(n, digits int) int { return (n + 1<<digits - 1) >> digits << digits }
 
 // sorted is what is taken of the words in order, the first count of each row.
 func (s *tileSort) sorted(count int, take func([]*Tensor) []*Tensor) []*Tensor {
 	s.sort()
-	each := 1 << s.within()
-	out := lists.Map(take(s.items), func(x *Tensor) *Tensor {
-		x = x.Reshape(-1, each, 1<<s.lanes)
+	last := len(s.dims) - 1
+	return lists.Map(take(s.items), func(x *Tensor) *Tensor {
 		if s.segments == 0 {
 			x = x.SliceInts(1, 0, count)
 		}
-		return x.Permute(0, 2, 1).Contiguous()
-	})
-	last := len(s.dims) - 1
-	rows := 1
-	for _, dim := range s.dims[:last] {
-		m, _ := dim.Int()
-		rows *= int(m)
-	}
-	dims := append(s.dims[:last:last], out[0].graph.arena.Index(int64(count)))
-	return lists.Map(out, func(x *Tensor) *Tensor {
-		return x.Reshape(s.rows, -1).SliceInts(0, 0, rows).SliceInts(1, 0, count).ReshapeDims(dims...)
+		x = x.Permute(0, 2, 1).Contiguous().Reshape(-1, x.Extent(1)<<s.segments)
+		dims := append(s.dims[:last:last], x.graph.arena.Index(int64(count)))
+		return x.SliceInts(0, 0, s.rows).SliceInts(1, 0, count).ReshapeDims(dims...)
 	})
 }
 
 // sort puts the words of lanes, or of all lanes of a row, in order.
 func (s *tileSort) sort() {
-	if s.segments == 0 { // else a segment may be any words to begin with: they know their positions
-		s.items = lists.Map(s.items, func(x *Tensor) *Tensor {
-			return x.Reshape(-1, 1<<s.lanes, 1<<s.digits).Permute(0, 2, 1).Contiguous().Reshape(s.rows, 1<<s.digits)
-		})
-	}
-	first := min(s.tileDigits(0), s.within())
+	first := s.first()
 	s.kernel(first-1, 0, func(v *tileView) {
 		for m := 1; m < first; m++ {
 			v.steps(m-1, 0, v.bit(m))
@@ -111,20 +104,30 @@ func (s *tileSort) sort() {
 		v.steps(first-1, 0, nil)
 	})
 	for m := first + 1; m <= s.digits; m++ {
-		s.merge(m)
+		s.grow(m)
+		s.mergeDown(m, 0, func(high int) int { return s.lowest(min(high, s.within()-1)) })
+	}
+}
+
+// first is the digits of the blocks that one kernel sorts.
+func (s *tileSort) first() int { return min(s.tileDigits(0), s.within()) }
+
+// grow adds a block of words that come last, which the last block is merged with: one that is sorted downwards.
+func (s *tileSort) grow(m int) {
+	if more := 1 << (m - 1); m <= s.within() && s.positions&more > 0 {
+		s.items = lists.Map(s.items, func(x *Tensor) *Tensor {
+			last := x.most().Not()
+			return x.within(1, s.positions, 0, more).Where(x.Pad(1, 0, more), last)
+		})
+		s.positions += more
 	}
 }
 
 // within is the digits of a position within a segment.
 func (s *tileSort) within() int { return s.digits - s.segments }
 
-// merge sorts blocks of 2^m words, of which the halves are sorted, one upwards and one downwards.
-func (s *tileSort) merge(m int) {
-	s.mergeDown(m, 0, func(high int) int { return s.lowest(min(high, s.within()-1)) })
-}
-
-// mergeDown takes the steps of a merge along the digits from the highest down to low: lowest says where the
-// tile ends of which a digit is the highest.
+// mergeDown sorts blocks of 2^m words, of which the halves are sorted, one upwards and one downwards: it takes
+// the steps along the digits down to low. The tile of which a digit is the highest ends where lowest says.
 func (s *tileSort) mergeDown(m, low int, lowest func(high int) int) {
 	for high := m - 1; high >= low; {
 		last := lowest(high)
@@ -164,7 +167,7 @@ const (
 func (s *tileSort) kernel(high, low int, steps func(*tileView)) {
 	v := &tileView{tileSort: s, high: min(high, s.within()-1), low: low}
 	tile, inner := v.high+1-low, low+s.lanes
-	v.shape = slices.Concat([]int{-1}, slices.Repeat([]int{2}, tile), []int{1 << inner})
+	v.shape = slices.Concat([]int{-1, s.positions >> (v.high + 1)}, slices.Repeat([]int{2}, tile), []int{1 << inner})
 	v.items = lists.Map(s.items, func(x *Tensor) *Tensor { return x.Reshape(v.shape...) })
 	steps(v)
 	dims := s.items[0].shape()
@@ -185,9 +188,9 @@ func (v *tileView) place(k int) (axis, digit int) {
 	case k >= v.within():
 		return len(v.shape) - 1, k - v.within()
 	case k > v.high:
-		return 0, k - v.high - 1
+		return 1, k - v.high - 1
 	}
-	return 1 + v.high - k, 0
+	return 2 + v.high - k, 0
 }
 
 // bit is a digit of the positions, as Bool; nil where it is always 0.
