@@ -106,3 +106,31 @@ func TestMovementStaysMovement(t *testing.T) {
 		t.Errorf("%s changed (-want +got), -update rewrites it:\n%s", path, diff)
 	}
 }
+
+// A GPU stores rows that are columns of memory as rows where they are folded and stored again, and there are
+// many; sums of columns and few elements are read where they lie.
+func TestRowsThatAreColumns(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		n, kernels int
+		build      func(x *tensor.Tensor) *tensor.Tensor
+	}{
+		{256, 2, func(x *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) }},
+		{128, 1, func(x *tensor.Tensor) *tensor.Tensor { return x.Softmax(-1) }},
+		{256, 1, func(x *tensor.Tensor) *tensor.Tensor { return x.Sum(-1) }},
+		{256, 1, func(x *tensor.Tensor) *tensor.Tensor { return x.MatMul(x) }},
+	} {
+		g := tensor.NewGraph()
+		g.Output("y", c.build(g.Input("x", ir.F32, c.n, c.n).Transpose(0, 1)))
+		compiled, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(compiled.Kernels); got != c.kernels {
+			t.Errorf("%d x %d: %d kernels, want %d", c.n, c.n, got, c.kernels)
+		}
+	}
+}

@@ -11,10 +11,11 @@ import (
 
 // maxRanked is the longest axis that is sorted by counting ranks: n*n comparisons in two kernels. A
 // longer one goes through a network, as does one of which a target has so many rows that counting
-// takes longer. On a GPU, of words with positions of their own, that must be manyTimesGPU as long: a step there is a
-// kernel, whose edge costs more than its price knows.
+// takes longer; of words with positions of their own, two steps of which are a kernel that has to be compiled, too, that
+// must be manyTimes as long, on a GPU, whose edges between launches cost more than its price knows, manyTimesGPU.
 const (
 	maxRanked    = 2048
+	manyTimes    = 3
 	manyTimesGPU = 8
 )
 
@@ -85,10 +86,15 @@ func (t *Tensor) best(k, count int, descending bool) (values, indices *Tensor) {
 			return nil
 		case desc.Kind == target.GPU:
 			return positionsOf(network(items, 1)).SliceInts(-1, 0, count)
-		case len(items) == 1 && count <= selected && count < t.Extent(k)/2:
+		case len(items) > 1: // of a part of a network's results all steps would be one kernel
+			if count < t.Extent(k) {
+				return nil
+			}
+			return positionsOf(network(items, 1))
+		case count <= selected && count < t.Extent(k)/2:
 			return nil
 		}
-		return firstInTiles(items, count, desc)
+		return firstInTiles(items[0], count, desc)
 	})
 	indices = indices.MoveAxis(-1, k)
 	return t.GatherElements(k, indices), indices
@@ -127,8 +133,11 @@ func (t *Tensor) networkPays(desc *target.Desc) bool {
 		elements *= float64(m)
 	}
 	many, ops := 1.0, float64(tileOps)
-	if desc.Kind == target.GPU {
+	switch {
+	case desc.Kind == target.GPU:
 		many, ops = manyTimesGPU, exchangeOps
+	case t.DType().Size() > positionBits/8:
+		many, ops = manyTimes, exchangeOps
 	}
 	log := bits.Len(uint(max(n, 1) - 1))
 	steps := float64(log * (log + 1) / 2)

@@ -35,25 +35,24 @@ const manyRows = 32
 
 // firstInTiles are the positions of the count smallest words of the last axis, in order; nil where rows
 // are few and short, or their number is not known.
-func firstInTiles(items []*Tensor, count int, desc *target.Desc) *Tensor {
-	for n, part := items[0].Extent(-1), partOf(count); len(items) == 1 && n > part; n = items[0].Extent(-1) {
-		s := newTileSort([]*Tensor{items[0].inParts(part)}, desc)
+func firstInTiles(words *Tensor, count int, desc *target.Desc) *Tensor {
+	for part := partOf(count); words.Extent(-1) > part; {
+		s := newTileSort(words.inParts(part), desc)
 		if s == nil {
 			return nil
 		}
-		items = s.sorted(count, func(words []*Tensor) []*Tensor { return words })
-		items[0] = items[0].Flatten(-2, -1)
+		words = s.sorted(count, func(x *Tensor) *Tensor { return x }).Flatten(-2, -1)
 	}
-	s := newTileSort(items, desc)
+	s := newTileSort(words, desc)
 	if s == nil {
 		return nil
 	}
-	return s.sorted(count, func(words []*Tensor) []*Tensor { return []*Tensor{positionsOf(words)} })[0]
+	return s.sorted(count, func(x *Tensor) *Tensor { return positionsOf([]*Tensor{x}) })
 }
 
 // newTileSort lays out the words whose last axis shall be sorted.
-func newTileSort(items []*Tensor, desc *target.Desc) *tileSort {
-	dims, n := items[0].shape(), items[0].Extent(-1)
+func newTileSort(words *Tensor, desc *target.Desc) *tileSort {
+	dims, n := words.shape(), words.Extent(-1)
 	rows, symbols := countOf(dims[:len(dims)-1])
 	s := &tileSort{dims: dims, rows: int(rows), digits: bits.Len(uint(n - 1))}
 	s.lanes = max(bits.Len(uint(desc.VectorBytes/ir.I64.Size()))-1, leastLanes)
@@ -65,14 +64,14 @@ func newTileSort(items []*Tensor, desc *target.Desc) *tileSort {
 		return nil
 	}
 	s.positions = wholeBlocks((n+1<<s.segments-1)>>s.segments, s.first())
-	s.items = padWords(lists.Map(items, func(x *Tensor) *Tensor { return x.Reshape(s.rows, n) }), s.positions<<s.segments)
-	s.items = lists.Map(s.items, func(x *Tensor) *Tensor {
-		if s.segments > 0 { // any words will do for a segment to begin with: they know their positions
-			return x.Reshape(s.rows, s.positions, -1)
-		}
+	x := padWords([]*Tensor{words.Reshape(s.rows, n)}, s.positions<<s.segments)[0]
+	if s.segments > 0 { // any words will do for a segment to begin with: they know their positions
+		x = x.Reshape(s.rows, s.positions, -1)
+	} else {
 		x = x.Pad(0, 0, wholeBlocks(s.rows, s.lanes)-s.rows)
-		return x.Reshape(-1, 1<<s.lanes, s.positions).Permute(0, 2, 1).Contiguous()
-	})
+		x = x.Reshape(-1, 1<<s.lanes, s.positions).Permute(0, 2, 1).Contiguous()
+	}
+	s.items = []*Tensor{x}
 	return s
 }
 
@@ -80,17 +79,15 @@ func newTileSort(items []*Tensor, desc *target.Desc) *tileSort {
 func wholeBlocks(n, digits int) int { return (n + 1<<digits - 1) >> digits << digits }
 
 // sorted is what is taken of the words in order, the first count of each row.
-func (s *tileSort) sorted(count int, take func([]*Tensor) []*Tensor) []*Tensor {
+func (s *tileSort) sorted(count int, take func(*Tensor) *Tensor) *Tensor {
 	s.sort()
-	last := len(s.dims) - 1
-	return lists.Map(take(s.items), func(x *Tensor) *Tensor {
-		if s.segments == 0 {
-			x = x.SliceInts(1, 0, count)
-		}
-		x = x.Permute(0, 2, 1).Contiguous().Reshape(-1, x.Extent(1)<<s.segments)
-		dims := append(s.dims[:last:last], x.graph.arena.Index(int64(count)))
-		return x.SliceInts(0, 0, s.rows).SliceInts(1, 0, count).ReshapeDims(dims...)
-	})
+	x, last := take(s.items[0]), len(s.dims)-1
+	if s.segments == 0 {
+		x = x.SliceInts(1, 0, count)
+	}
+	x = x.Permute(0, 2, 1).Contiguous().Reshape(-1, x.Extent(1)<<s.segments)
+	dims := append(s.dims[:last:last], x.graph.arena.Index(int64(count)))
+	return x.SliceInts(0, 0, s.rows).SliceInts(1, 0, count).ReshapeDims(dims...)
 }
 
 // sort puts the words of lanes, or of all lanes of a row, in order.

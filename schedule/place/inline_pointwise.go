@@ -30,6 +30,10 @@ func InlinePointwise(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "its elements would be gathered again", state.Number{Name: "uses", Value: int64(len(list))})
 		return false
 	}
+	if turnsAgain(s, p, list) {
+		s.Record(p, false, "its rows are columns, which would be read twice", state.Number{Name: "uses", Value: int64(len(list))})
+		return false
+	}
 	var total int64
 	for _, u := range list {
 		scope := s.Operations(u.Consumer.Body)

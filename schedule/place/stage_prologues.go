@@ -19,8 +19,12 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 		s.Record(p, false, "stored with the tile that it is made of")
 		return false
 	}
-	own := ownRow(s, p)
-	for _, u := range s.PlacedUses(p) {
+	own, uses := ownRow(s, p), s.PlacedUses(p)
+	if turnsAgain(s, p, uses) {
+		s.Record(p, false, "a block would read columns for its rows", state.Number{Name: "points", Value: s.Points(p.Ranges)})
+		return false
+	}
+	for _, u := range uses {
 		if !own && repeatedByBlocks(s, p, u) {
 			s.Record(p, false, "too much work for every block", state.Number{Name: "work", Value: s.Work(p.Body, p.Ranges)}, state.Number{Name: "limit", Value: s.StageWork(s.Points(p.Ranges))})
 			return false

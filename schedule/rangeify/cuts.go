@@ -14,6 +14,7 @@ type reader struct {
 	several   bool
 	apart     bool
 	expanded  bool
+	folds     bool // somebody folds it
 	padded    bool // some way leads through PAD
 	turned    bool // some way makes rows of columns
 }
@@ -50,7 +51,11 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool, pairs map[*ir.UOp]bo
 		case r != nil && isTurned(shapes, u):
 			cut[u] = r.multiplies() || (lanes || namesEach(shapes, u)) && (r.several || r.apart) || lanes && r.turned
 		case r != nil && isTransposed(shapes, u):
-			cut[u] = lanes && (r.several || r.apart || r.padded || r.gathers()) && !isPacked(u) && !r.multiplies()
+			some := r.several && r.folds
+			if lanes {
+				some = r.several || r.apart || r.padded || r.gathers()
+			}
+			cut[u] = some && !isPacked(u) && !r.multiplies()
 		case r != nil && isInterleaved(shapes, u):
 			cut[u] = lanes
 		case u.Op == ir.OpStageRow:
@@ -117,6 +122,7 @@ func (r *reader) add(other reader, expanded bool) {
 	}
 	r.several, r.apart = r.several || other.several, r.apart || other.apart
 	r.expanded = r.expanded || other.expanded || expanded
+	r.folds = r.folds || other.folds
 	r.padded = r.padded || other.padded
 	r.turned = r.turned || other.turned
 }
@@ -133,7 +139,7 @@ func throughMovement(shapes *extents, u, src *ir.UOp, of *reader) reader {
 		through.turned = through.turned || isTransposed(shapes, u)
 		return through
 	}
-	return reader{first: u, as: src}
+	return reader{first: u, as: src, folds: u.Op == ir.OpReduceAxes}
 }
 
 // raisesMultiplicity reports that consumer u reads points of source k more
