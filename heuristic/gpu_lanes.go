@@ -89,6 +89,13 @@ func (a *analysis) loadElements(w *operand) int64 {
 	return most
 }
 
+// liesApart reports a weight of which neighbouring pieces lie apart in memory: where a thread takes
+// both, those of lanes lie side by side.
+func (a *analysis) liesApart(w *operand) bool {
+	f, ok := packed.Lookup(w.param.Arg.(ir.ParamArg).Format)
+	return ok && a.desc.Planes && slices.ContainsFunc(f.Fields, func(fd packed.Field) bool { return fd.Apart.Unit == 1 })
+}
+
 // sharesBytes reports an axis of a weight's sum along which some bytes that
 // hold its integers stay the same: other bits of them are other weights.
 func (a *analysis) sharesBytes(w *operand, axis int) bool {

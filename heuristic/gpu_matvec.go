@@ -284,7 +284,9 @@ func (c *mapped) shareRow(w *operand) {
 				c.scaled = whole // a scale costs as much for half of its group
 			} else {
 				c.split(plan.UNROLL, inner, whole)
-				c.apart = whole
+				if !c.liesApart(w) {
+					c.apart = whole
+				}
 			}
 		}
 	}

@@ -42,6 +42,27 @@ type Field struct {
 	// A field that alternates with another one comes in runs of Run elements
 	// which start Stride bytes apart. Run 0 means one run of Count elements.
 	Run, Stride int
+
+	// Of the pieces of a field in a block, those that a thread reads together with another one
+	// lie apart from it in a plane.
+	Apart Apart
+}
+
+// pieceBytes is the widest load of one GPU thread.
+const pieceBytes = 16
+
+// Apart is the digit n/Unit%Count of a piece's number n in its block. In a plane pieces of Blocks
+// blocks that have the same digit lie side by side, 64 bytes or more of a line of memory. A thread takes pieces that differ in it, since they
+// have a scale or the bytes of another field in common, one with each load; lanes side by side take the
+// others, so that the loads of a warp read whole sectors. The zero value: a thread takes one piece of a block.
+type Apart struct{ Unit, Count, Blocks int }
+
+// tile is how many blocks of a row have their pieces side by side: all, where rows are no multiple.
+func (p Apart) tile(blocks int64) int64 {
+	if n := int64(p.Blocks); blocks%n == 0 {
+		return n
+	}
+	return blocks
 }
 
 // run returns the elements per run and the bytes between starts of runs.

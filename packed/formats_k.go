@@ -50,8 +50,8 @@ var kFormats = []Format{
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "dmin", DType: ir.F16, Count: 1, Offset: 2},
-			{Name: "scales", DType: ir.U8, Count: 12, Offset: 4}, // 8 scales and 8 minima of 6 bits
-			{Name: "qs", DType: ir.U8, Count: 128, Offset: 16},
+			{Name: "scales", DType: ir.U8, Count: 12, Offset: 4},                      // 8 scales and 8 minima of 6 bits
+			{Name: "qs", DType: ir.U8, Count: 128, Offset: 16, Apart: Apart{1, 2, 1}}, // a scale is for two pieces
 		},
 		decode: func(d *decoder) *ir.UOp { // d*sc*q - dmin*m
 			sc, m := d.sixBitPairs()
@@ -67,9 +67,9 @@ var kFormats = []Format{
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
 			{Name: "dmin", DType: ir.F16, Count: 1, Offset: 2},
-			{Name: "scales", DType: ir.U8, Count: 12, Offset: 4}, // as in Q4_K
-			{Name: "qh", DType: ir.U8, Count: 32, Offset: 16},    // bit k/32 of byte k%32
-			{Name: "qs", DType: ir.U8, Count: 128, Offset: 48},
+			{Name: "scales", DType: ir.U8, Count: 12, Offset: 4},                      // as in Q4_K
+			{Name: "qh", DType: ir.U8, Count: 32, Offset: 16},                         // bit k/32 of byte k%32
+			{Name: "qs", DType: ir.U8, Count: 128, Offset: 48, Apart: Apart{4, 2, 2}}, // a byte of qh has bits of all
 		},
 		decode: func(d *decoder) *ir.UOp { // d*sc*q - dmin*m
 			sc, m := d.sixBitPairs()

@@ -93,7 +93,7 @@ var smallFormats = []Format{
 		encode: encodeQ8_0,
 		Fields: []Field{
 			{Name: "d", DType: ir.F16, Count: 1, Offset: 0},
-			{Name: "qs", DType: ir.I8, Count: 32, Offset: 2},
+			{Name: "qs", DType: ir.I8, Count: 32, Offset: 2, Apart: Apart{1, 2, 4}}, // the scale is for two pieces
 		},
 		decode: func(d *decoder) *ir.UOp { // d * q
 			return d.product(d.scale("d"), d.f32(d.field("qs", d.digit(1, 32))))

@@ -23,11 +23,12 @@ type Placement struct {
 //	Base + row*RowStride + block*BlockStride + j/Run*RunStride + j%Run*Size
 //
 // where rows are in tiles, row/Tile*TileStride + row%Tile*RowStride takes the place of
-// row*RowStride, and where runs do not follow each other at one distance, the digits of j/Run
+// row*RowStride, likewise of blocks, and where runs do not follow each other at one distance, the digits of j/Run
 // with their strides take the place of j/Run*RunStride.
 type FieldPlace struct {
 	Base, RowStride, BlockStride, RunStride, Run, Size int64
 	Tile, TileStride                                   int64   // 0: rows are not in tiles
+	BlockTile, BlockTileStride                         int64   // 0: blocks are not in tiles
 	Digits                                             []Digit // of j/Run, from the lowest; none: one of RunStride
 }
 
@@ -67,10 +68,13 @@ func (p FieldPlace) runAt(n int64) (at int64) {
 
 // At is the address for numbers.
 func (p FieldPlace) At(row, block, j int64) int64 {
-	if p.Tile > 0 {
-		return p.Base + row/p.Tile*p.TileStride + row%p.Tile*p.RowStride + block*p.BlockStride + p.runAt(j/p.Run) + j%p.Run*p.Size
+	at := func(n, tile, tileStride, stride int64) int64 {
+		if tile > 0 {
+			return n/tile*tileStride + n%tile*stride
+		}
+		return n * stride
 	}
-	return p.Base + row*p.RowStride + block*p.BlockStride + p.runAt(j/p.Run) + j%p.Run*p.Size
+	return p.Base + at(row, p.Tile, p.TileStride, p.RowStride) + at(block, p.BlockTile, p.BlockTileStride, p.BlockStride) + p.runAt(j/p.Run) + j%p.Run*p.Size
 }
 
 // Address is the address as an Idx expression.
@@ -86,11 +90,13 @@ func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
 	case p.RunStride != p.Run*p.Size:
 		within = a.Add(times(a.Div(j, a.Index(p.Run)), p.RunStride), times(a.Mod(j, a.Index(p.Run)), p.Size))
 	}
-	rows := times(row, p.RowStride)
-	if p.Tile > 0 {
-		rows = a.Add(times(a.Div(row, a.Index(p.Tile)), p.TileStride), times(a.Mod(row, a.Index(p.Tile)), p.RowStride))
+	at := func(n *ir.UOp, tile, tileStride, stride int64) *ir.UOp {
+		if tile > 0 {
+			return a.Add(times(a.Div(n, a.Index(tile)), tileStride), times(a.Mod(n, a.Index(tile)), stride))
+		}
+		return times(n, stride)
 	}
-	sum := a.Add(rows, times(block, p.BlockStride))
+	sum := a.Add(at(row, p.Tile, p.TileStride, p.RowStride), at(block, p.BlockTile, p.BlockTileStride, p.BlockStride))
 	return a.Add(a.Add(sum, within), a.Index(p.Base))
 }
 
@@ -98,7 +104,7 @@ func (p FieldPlace) Address(a *ir.Arena, row, block, j *ir.UOp) *ir.UOp {
 // which a run of count elements starts, when count divides Run.
 func (p FieldPlace) Align(count, limit int64) int64 {
 	align := limit
-	steps := []int64{p.Base, p.TileStride, p.RowStride, p.BlockStride, p.RunStride, count * p.Size}
+	steps := []int64{p.Base, p.TileStride, p.RowStride, p.BlockTileStride, p.BlockStride, p.RunStride, count * p.Size}
 	for _, d := range p.Digits {
 		steps = append(steps, d.Stride)
 	}
@@ -136,14 +142,14 @@ func (identity) Place(f *Format, rows, blocksPerRow int64) Placement {
 
 // Planes stores each field of the whole tensor together: plane after plane, in
 // each row after row, with every row at a multiple of 16 bytes, so that a row
-// can be read in 16-byte words whatever the block's size.
+// can be read in 16-byte words whatever the block's size. In a row block follows
+// block, or, of a field with pieces apart, those of one kind of a few blocks before those of the next.
 var Planes Layout = planes{}
 
 type planes struct{}
 
-// planeAlign is the alignment of rows in a plane: the widest load of one GPU
-// thread, and an SSE register.
-const planeAlign = 16
+// planeAlign is the alignment of rows in a plane: a piece, and an SSE register.
+const planeAlign = pieceBytes
 
 func (planes) Name() string { return "planes" }
 
@@ -153,17 +159,40 @@ func (planes) Place(f *Format, rows, blocksPerRow int64) Placement {
 		fd := &f.Fields[i]
 		bytes := int64(fd.Bytes())
 		row := (blocksPerRow*bytes + planeAlign - 1) / planeAlign * planeAlign
-		p.Fields = append(p.Fields, FieldPlace{
+		place := FieldPlace{
 			Base:        p.Bytes,
 			RowStride:   row,
 			BlockStride: bytes,
 			RunStride:   bytes,
 			Run:         int64(fd.Count),
 			Size:        int64(fd.DType.Size()),
-		})
+		}
+		if fd.Apart.Count > 1 {
+			place.setApart(fd.Apart, bytes, blocksPerRow)
+		}
+		p.Fields = append(p.Fields, place)
 		p.Bytes += rows * row
 	}
 	return p
+}
+
+// setApart places the pieces of a field of so many bytes a block.
+func (p *FieldPlace) setApart(apart Apart, bytes, blocks int64) {
+	unit, count, tile := int64(apart.Unit), int64(apart.Count), apart.tile(blocks)
+	p.Run, p.RunStride = pieceBytes/p.Size, pieceBytes
+	if tile > 1 {
+		p.BlockStride = bytes / count
+	}
+	if tile > 1 && tile < blocks {
+		p.BlockTile, p.BlockTileStride = tile, tile*bytes
+	}
+	if unit > 1 {
+		p.Digits = append(p.Digits, Digit{Unit: 1, Count: unit, Stride: pieceBytes})
+	}
+	p.Digits = append(p.Digits, Digit{Unit: unit, Count: count, Stride: tile * bytes / count})
+	if above := bytes / pieceBytes / (unit * count); above > 1 {
+		p.Digits = append(p.Digits, Digit{Unit: unit * count, Count: above, Stride: unit * pieceBytes})
+	}
 }
 
 // Convert copies a tensor of rows x blocksPerRow blocks from one layout to

@@ -60,6 +60,9 @@ func (r *PlaneReader) row(f *Field, row, from int64, p []byte) int {
 	size, block := int64(f.Bytes()), int64(r.format.BlockBytes)
 	elements, stride := f.run()
 	source := r.data[row*r.blocks*block:][:r.blocks*block]
+	if f.Apart.Count > 1 {
+		return r.pieces(f, source, from, p)
+	}
 	n := 0
 	for n < len(p) {
 		at := from + int64(n)
@@ -83,6 +86,45 @@ func (r *PlaneReader) row(f *Field, row, from int64, p []byte) int {
 		n += copy(p[n:], bytes[int(within)/run*stride+inside:][:run-inside])
 	}
 	return len(p)
+}
+
+// pieces is the same of a field with pieces apart.
+func (r *PlaneReader) pieces(f *Field, source []byte, from int64, p []byte) int {
+	block, count, tile := int64(r.format.BlockBytes), int64(f.Apart.Count), f.Apart.tile(r.blocks)
+	run := int64(f.Apart.Unit) * pieceBytes // side by side in both orders
+	part := int64(f.Bytes()) / count        // of a block, with one digit
+	n := 0
+	for n < len(p) {
+		at := from + int64(n)
+		first, digit, number, within := at/(tile*part*count)*tile, at/(tile*part)%count, at/part%tile, at%part
+		if first >= r.blocks {
+			clear(p[n:])
+			break
+		}
+		start := (first+number)*block + int64(f.Offset) + digit*run
+		if within == 0 && int64(len(p)-n) >= part {
+			whole := min(int64(len(p)-n)/part, tile-number)
+			partsOfBlocks(p[n:int64(n)+whole*part], source[start:], int(run), int(run*count), int(part), int(block))
+			n += int(whole * part)
+			continue
+		}
+		n += copy(p[n:], source[start+within/run*run*count+within%run:][:run-within%run])
+	}
+	return len(p)
+}
+
+// partsOfBlocks copies runs that lie at a distance in a block, of as many blocks as p has room for.
+func partsOfBlocks(p, source []byte, run, distance, part, block int) {
+	for ; len(p) > 0; p = p[part:] {
+		from := source
+		for to := p[:part]; len(to) > 0; to = to[run:] {
+			for i := 0; i < run; i += pieceBytes {
+				*(*[pieceBytes]byte)(to[i:]) = *(*[pieceBytes]byte)(from[i:])
+			}
+			from = from[min(distance, len(from)):]
+		}
+		source = source[min(block, len(source)):]
+	}
 }
 
 // wholeBlocks copies a field of as many blocks as p has room for: where the
