@@ -122,8 +122,14 @@ func outerLoops(st *State, nodes []*ir.UOp) map[*ir.UOp][]*ir.UOp {
 			delete(loops, r)
 		}
 	}
+	bare := make(map[*ir.UOp]bool) // arrays that copies read, whether they are used or not
 	for _, u := range nodes {
-		if r := fillLoop(st, u); r != nil {
+		if u.Op == ir.OpLoad && !inside[u] {
+			bare[u.Src[0]] = true
+		}
+	}
+	for _, u := range nodes {
+		if r := fillLoop(st, u); r != nil && !bare[u] {
 			loops[r] = append(loops[r], u)
 		}
 	}

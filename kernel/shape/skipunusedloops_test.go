@@ -2,6 +2,7 @@ package shape_test
 
 import (
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -44,6 +45,34 @@ func TestLoopsForRowsThatAreMissing(t *testing.T) {
 	} {
 		if !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("%s: want %s\n%s", what, want, got)
+		}
+	}
+}
+
+// rowOfSquares is a sum of squares, which lie in an array, that one of three results uses.
+const rowOfSquares = `# plan: PLAN
+%0 = param f32 [0] 3
+%1 = param f32 [1] 3 4
+%2 = range idx [0] 3
+%3 = cmplt bool %2 1
+%4 = range idx [1] 4
+%5 = load f32 %1 %2 %4
+%6 = mul f32 %5 %5
+%7 = stage f32 [auto] %6 %4
+%8 = range idx [2] 4
+%9 = load f32 %7 %8
+%10 = reduce f32 [add] %9 %8
+%11 = where f32 %3 %10 0:f32
+%12 = store void [1] %0 %11 %2 %2
+%13 = sink void %12
+`
+
+// An array is filled where only copies read it: they read it for a result that nothing uses, too.
+func TestArraysThatCopiesRead(t *testing.T) {
+	for plan, loops := range map[string]int{"FMA": 2, "UNROLL r0 4; FMA": 0} {
+		got := upTo(t, strings.Replace(rowOfSquares, "PLAN", plan, 1), "skip-unused-loops")
+		if n := len(regexp.MustCompile(`= range idx \[\d+\] %\d+`).FindAllString(got, -1)); n != loops {
+			t.Errorf("%s: %d loops that may not run, want %d\n%s", plan, n, loops, got)
 		}
 	}
 }
