@@ -40,8 +40,3 @@ func (p *planner) dot(i int) int64 {
 	p.split(plan.TC, i, dotLanes)
 	return dotLanes
 }
-
-// dots reports a plan whose sums take dots of bytes.
-func (p *planner) dots() bool {
-	return slices.ContainsFunc(p.opts, func(o plan.Opt) bool { return o.Kind == plan.TC })
-}

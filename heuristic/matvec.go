@@ -344,7 +344,7 @@ func readsOperand(u *ir.UOp, w *operand) bool {
 func (p *planner) finish(weights []*operand) {
 	matrices := distinct(weights)
 	share := 1
-	if p.dots() {
+	if p.dotted() {
 		share = len(matrices)
 	}
 	for _, w := range matrices {

@@ -208,9 +208,7 @@ func (t *Tensor) firstWords(count, row int) *Tensor {
 	return winners.Contiguous().Flatten(-2, -1).firstWords(count, row)
 }
 
-// Of few words, those of parts come first, then those of the parts' winners.
-
-// partOf is how many words have count winners.
+// partOf is how many words have count winners: of few, those of parts come first, then those of the parts' winners.
 func partOf(count int) int { return max(leastPart, 1<<bits.Len(uint(shrinks*count-1))) }
 
 // inParts cuts the last axis.

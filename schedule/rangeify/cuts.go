@@ -51,11 +51,11 @@ func findCuts(shapes *extents, order []*ir.UOp, lanes bool, pairs map[*ir.UOp]bo
 		case r != nil && isTurned(shapes, u):
 			cut[u] = r.multiplies() || (lanes || namesEach(shapes, u)) && (r.several || r.apart) || lanes && r.turned
 		case r != nil && isTransposed(shapes, u):
-			some := r.several && r.folds
+			worth := r.several && r.folds
 			if lanes {
-				some = r.several || r.apart || r.padded || r.gathers()
+				worth = r.several || r.apart || r.padded || r.gathers()
 			}
-			cut[u] = some && !isPacked(u) && !r.multiplies()
+			cut[u] = worth && !isPacked(u) && !r.multiplies()
 		case r != nil && isInterleaved(shapes, u):
 			cut[u] = lanes
 		case u.Op == ir.OpStageRow:

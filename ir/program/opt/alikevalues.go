@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
@@ -123,6 +124,34 @@ func (a *alikeValues) dependent(c class) bool {
 		return false
 	}
 	return slices.ContainsFunc(c.instrs, needs)
+}
+
+// circular reports classes that need one another, by way of loads.
+func (a *alikeValues) circular() bool {
+	const under, over = 1, 2
+	state := make(map[int]int) // of instructions; a class has that of its first one
+	var needsItself func(i int) bool
+	needsItself = func(i int) bool {
+		together := []int{i}
+		if m, joined := a.of[a.block.Instrs[i].Result]; joined {
+			together = a.classes[m.class].instrs
+		}
+		first := together[0]
+		if state[first] != 0 {
+			return state[first] == under
+		}
+		state[first] = under
+		for _, k := range together {
+			for _, v := range a.block.Instrs[k].Args {
+				if at, inside := a.makers[v]; inside && needsItself(at) {
+					return true
+				}
+			}
+		}
+		state[first] = over
+		return false
+	}
+	return slices.ContainsFunc(lists.Upto(len(a.block.Instrs)), needsItself)
 }
 
 // prune leaves out classes whose joining takes more than it saves, until none is left.

@@ -49,17 +49,14 @@ func worthJoining(b *program.Block, width int) bool {
 // joinIn joins values of a loop's body.
 func joinIn(p packer, body *program.Block, known known) {
 	alike := findAlike(&program.Block{Args: body.Args, Instrs: expandFolds(p.Builder, body.Instrs)}, p.width)
-	if len(alike.of) == 0 {
+	if len(alike.of) == 0 || alike.circular() {
 		return
 	}
 	j := &joiner{packer: p, alikeValues: alike, known: known,
-		instrs: make([]progress, len(alike.block.Instrs)), joins: make([]progress, len(alike.classes)), results: make([]pack, len(alike.classes)),
+		written: make([]bool, len(alike.block.Instrs)), joins: make([]bool, len(alike.classes)), results: make([]pack, len(alike.classes)),
 		packs: make(map[string]pack), narrowed: make(map[*program.Value]*program.Value)}
 	out := &program.Block{Args: body.Args}
 	j.With(out, j.write)
-	if j.cyclic {
-		return
-	}
 	readers := make(map[*program.Value]int)
 	for i := range out.Instrs {
 		out.Instrs[i].EachUse(func(v *program.Value) { readers[v]++ })
@@ -93,29 +90,10 @@ type joiner struct {
 	*alikeValues
 	known known
 
-	instrs, joins []progress // of instructions that are not joined, and of classes
-	results       []pack     // of classes
-	packs         map[string]pack
-	narrowed      map[*program.Value]*program.Value
-	cyclic        bool // two classes need one another, by way of loads
-}
-
-type progress uint8
-
-const (
-	todo progress = iota
-	doing
-	done
-)
-
-// begins reports the first time that something is written, and notes a circle.
-func (j *joiner) begins(state *progress) bool {
-	j.cyclic = j.cyclic || *state == doing
-	if *state != todo {
-		return false
-	}
-	*state = doing
-	return true
+	written, joins []bool // of instructions that are not joined, and of classes
+	results        []pack // of classes
+	packs          map[string]pack
+	narrowed       map[*program.Value]*program.Value
 }
 
 // write writes the block in the order that it had, but for what joined values need earlier.
@@ -142,15 +120,13 @@ func (j *joiner) need(v *program.Value) {
 
 // put writes an instruction that is not joined.
 func (j *joiner) put(i int) {
-	if !j.begins(&j.instrs[i]) {
+	if j.written[i] {
 		return
 	}
+	j.written[i] = true
 	in := j.block.Instrs[i]
 	for _, v := range in.Args {
 		j.need(v)
-	}
-	if j.instrs[i] = done; j.cyclic {
-		return
 	}
 	if spreads(&in) && j.joined(in.Args[0]) {
 		j.spread(in)
@@ -193,15 +169,13 @@ func (j *joiner) narrow(v *program.Value) *program.Value {
 
 // join writes the operation of a class, once for all its values.
 func (j *joiner) join(n int) {
-	if !j.begins(&j.joins[n]) {
+	if j.joins[n] {
 		return
 	}
+	j.joins[n] = true
 	c := j.classes[n]
 	in := &j.block.Instrs[c.instrs[0]]
 	args := lists.Make(len(in.Args), func(k int) pack { return j.packOf(j.operands(c, k)) })
-	if j.joins[n] = done; j.cyclic {
-		return
-	}
 	if in.Op == program.Shuffle {
 		j.results[n] = j.pick(args[0], eachLanes(len(c.instrs), in.Mask, in.Args[0].Type.Lanes))
 		return
@@ -232,9 +206,7 @@ func (j *joiner) newPack(values []*program.Value) pack {
 	v := values[0]
 	if j.ofOneClass(values) {
 		m := j.of[v]
-		if j.join(m.class); j.cyclic {
-			return pack{}
-		}
+		j.join(m.class)
 		return j.pick(j.results[m.class], lists.FlatMap(values, func(v *program.Value) []int {
 			return lists.Map(lists.Upto(v.Type.Lanes), func(lane int) int { return j.of[v].index*v.Type.Lanes + lane })
 		}))
@@ -246,9 +218,7 @@ func (j *joiner) newPack(values []*program.Value) pack {
 		return j.operation(instrs)
 	}
 	for _, v := range values {
-		if j.need(v); j.cyclic {
-			return pack{}
-		}
+		j.need(v)
 	}
 	if allAre(values, v) {
 		return j.repeat(j.narrow(v), len(values))
@@ -284,9 +254,7 @@ func (j *joiner) withoutConstant(v *program.Value) (*program.Value, int64) {
 }
 
 func (j *joiner) stepsFrom(base *program.Value, offsets []int64) pack {
-	if j.need(base); j.cyclic {
-		return pack{}
-	}
+	j.need(base)
 	chunk := j.chunk(len(offsets))
 	start := j.Broadcast(base, chunk)
 	p := pack{lanes: len(offsets)}
@@ -329,13 +297,9 @@ func alikeOperations(a, b *program.Instr) bool {
 
 func (j *joiner) operation(instrs []*program.Instr) pack {
 	in := instrs[0]
-	args := make([]pack, len(in.Args))
-	for k := range args {
-		args[k] = j.packOf(lists.Map(instrs, func(in *program.Instr) *program.Value { return in.Args[k] }))
-		if j.cyclic {
-			return pack{}
-		}
-	}
+	args := lists.Make(len(in.Args), func(k int) pack {
+		return j.packOf(lists.Map(instrs, func(in *program.Instr) *program.Value { return in.Args[k] }))
+	})
 	if in.Op == program.Broadcast {
 		return j.pick(args[0], eachLanes(len(instrs), make([]int, in.Result.Type.Lanes), 1))
 	}

@@ -90,15 +90,16 @@ func inRegisters(sums []*program.Value, lists [][]int, desc *target.Desc) [][][]
 	var groups [][][]int
 	room := 0
 	for k, v := range sums {
-		if n := registers(v); v.Type.Bytes() < desc.VectorBytes {
+		if v.Type.Bytes() < desc.VectorBytes {
 			narrow = append(narrow, lists[k])
-		} else {
-			if room < n {
-				room, groups = desc.VectorRegs/2, append(groups, nil)
-			}
-			groups[len(groups)-1] = append(groups[len(groups)-1], lists[k])
-			room -= n
+			continue
 		}
+		n := registers(v)
+		if room < n {
+			room, groups = desc.VectorRegs/2, append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], lists[k])
+		room -= n
 	}
 	return append([][][]int{narrow}, groups...)
 }
