@@ -164,7 +164,7 @@ func (s *Session) prepare(ctx context.Context, w wanted) error {
 	if err := s.compileAhead(ctx, s.jobs(w)); err != nil {
 		return err
 	}
-	for _, size := range chunks {
+	for _, size := range s.device.Target().Tuning.StepSizes {
 		if w.sizes[size] {
 			if _, err := s.stepOf(ctx, s.stepKey(size, w.from)); err != nil {
 				return err
@@ -209,7 +209,7 @@ func (s *Session) jobs(w wanted) []job {
 	if all := s.options.Context; all != rows[0] {
 		rows = append(rows, all)
 	}
-	for _, size := range chunks {
+	for _, size := range s.device.Target().Tuning.StepSizes {
 		if !w.sizes[size] {
 			continue
 		}

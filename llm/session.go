@@ -19,12 +19,6 @@ import (
 // cacheDType is the element type of the key and value cache in exact mode.
 const cacheDType = ir.F32
 
-// chunks are the numbers of tokens that steps are compiled for, largest first.
-var chunks = []int{512, 256, 128, 32, 8, 1}
-
-// paddedChunk is the largest step that may be padded.
-const paddedChunk = 128
-
 // SessionOptions size a session.
 type SessionOptions struct {
 	Context int  // rows of the cache: prompt and generated tokens
@@ -380,25 +374,18 @@ func (s *Session) largestChunk() int {
 	if s.options.All {
 		return paddedChunk
 	}
-	return max(s.device.Target().Tuning.StepRows/s.sequences, paddedChunk)
+	return max(s.device.Target().Tuning.StepSizes[0]/s.sequences, paddedChunk)
 }
 
-// chunkFor picks the step for n remaining tokens: the largest one that they fill,
-// else the smallest that holds them all, or the largest that may be padded.
-func (s *Session) chunkFor(n int) int {
-	most, best := s.largestChunk(), 0
-	for _, c := range chunks {
-		switch {
-		case c > most:
-		case c > paddedChunk:
-			if c <= n {
-				return c
-			}
-		case c >= n || best == 0:
-			best = c
-		}
-	}
-	return best
+// chunkFor picks the step for n remaining tokens.
+func (s *Session) chunkFor(n int) int { return s.stepSizes().first(n) }
+
+// stepSizes are the steps that the session feeds by.
+func (s *Session) stepSizes() stepSizes {
+	tuning := s.device.Target().Tuning
+	most := s.largestChunk()
+	sizes := lists.Filter(tuning.StepSizes, func(c int) bool { return c <= most })
+	return stepSizes{sizes: sizes, edge: tuning.StepEdge, sequences: s.sequences}
 }
 
 // load writes what a step reads and returns the step. Padding comes after the

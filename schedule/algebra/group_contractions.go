@@ -158,7 +158,8 @@ func hasIntegers(s *state.State, factors []*ir.UOp) bool {
 
 // splitsSum reports a sum of v that is written in the grouped form. Where lanes run along
 // k that of a product with many tokens is not: its decoded rows are staged once for all
-// tokens, and a step of a group's sum costs more than one of f32.
+// tokens, and a step of a group's sum costs more than one of f32. A sum of bytes that one instruction
+// takes costs less with any number of tokens.
 func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 	if !analyse.IsFloatSum(u) {
 		return false
@@ -167,7 +168,7 @@ func splitsSum(s *state.State, v *state.Value, u *ir.UOp) bool {
 	if onFloatTiles(s, v) && s.ReadsField(u) {
 		return true
 	}
-	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse || inPanels(s, v))
+	return !p.IntegerSums || hasIntegers(s, analyse.Factors(u.Src[0])) && (p.ByteDots || p.TileReuse == 0 || s.WeightReuse(v) <= p.TileReuse)
 }
 
 // unsignedCodes writes codes among the factors of a sum in the way that the target's instruction for
