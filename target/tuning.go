@@ -19,9 +19,9 @@ type Tuning struct {
 	// can end where nothing was put. Threads of a GPU have all of them at once.
 	SkipRows bool
 
-	// StepSizes are the numbers of tokens that steps of a model are compiled for, largest first, the last 1. The first is
-	// the largest number of rows of activations from which a product with the same weights gains by having more of
-	// them at once.
+	// StepSizes are the numbers of tokens that steps of a model are compiled for, largest first, the last 1:
+	// targets on which models run have some. The first is the largest number of rows of
+	// activations from which a product with the same weights gains by having more of them at once.
 	StepSizes []int
 
 	// StepEdge is what a step takes that does not grow with its rows of activations, in rows:
