@@ -79,7 +79,7 @@ func tuningCPU() Tuning {
 // 0.6B 1,638 and 2,197; Qwen2.5 1.5B 1,085 and 1,269.
 //
 // Steps on an H200, ms of 8, 16, 32, 64 and 128 rows: LLaMA 1B int8 0.9, 1.1, 1.5, 1.8, 2.6, exact 0.9, 1.2, 1.7, 2.5, 3.9; 8B int8
-// 3.2, 4.6, 6.3, 11, 21; Qwen3 0.6B int8 0.8, 1.1, 1.2, 1.5, 2.2. 96 rows take 3 to 8 % more than 128 in int8, and 12 % less to 9 % more in exact.
+// 3.2, 4.6, 6.3, 11, 21; Qwen3 0.6B int8 0.8, 1.1, 1.2, 1.5, 2.2. 96 rows take up to 9 % more than 128 in int8, and 14 % less to 11 % more in exact.
 func tuningGPU() Tuning {
 	t := grouped
 	t.ShortCache = 256
