@@ -27,14 +27,17 @@ func gpuGroups(a *analysis) proposal {
 		if !p.constant(i) || n < 2*groupLoad || n > groupLoad*int64(p.desc.WarpSize) || n != powerOfTwoDivisor(n, n) || !p.laneSafe(i) || !p.unitStride(i) {
 			return false
 		}
-		p.split(plan.VECTOR, i, groupLoad)
+		if kind == plan.WARP && p.dotAxis(i) {
+			p.dot(i)
+		}
+		p.split(plan.VECTOR, i, min(groupLoad, p.left(i)))
+		lanes = max(lanes, p.left(i))
 		p.split(kind, i, p.left(i))
 		p.done[i] = true
-		lanes = max(lanes, n/groupLoad)
 		return true
 	}
 	for _, i := range axes {
-		if !p.plainReduce(i) || p.dotAxis(i) || !share(plan.WARP, i) {
+		if !p.plainReduce(i) || !share(plan.WARP, i) {
 			return proposal{}
 		}
 	}

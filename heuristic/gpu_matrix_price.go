@@ -39,7 +39,9 @@ type matrixWork struct {
 	bytes                float64 // of all weights
 	element              float64 // bytes of an activation
 	rowTerms, tokenTerms float64 // of a weight, and of an activation, in a panel
-	sums                 float64 // that have accumulators for a tile
+	products             float64 // instructions for 16 points of a tile, where one takes up to 32 bytes
+	scales               float64 // which sums of 16 points of a tile are multiplied with, and sums of groups beside them
+	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
 
@@ -56,6 +58,8 @@ func (m *matrixProduct) measure() *matrixWork {
 		k.matrices++
 		k.bytes += float64(o.bytes)
 	}
+	_, decoding, looked := m.operationsOfRow(m.weights)
+	k.decoding, k.lookups = decoding/k.points, (looked.permuted+looked.loaded)/k.points
 	k.rowTerms, k.tokenTerms = terms(w), 1
 	if k.element > 1 {
 		for _, o := range m.operands {
@@ -64,9 +68,9 @@ func (m *matrixProduct) measure() *matrixWork {
 			}
 		}
 	}
-	if k.sums = k.matrices; k.tokenTerms > 1 { // else what groups subtract is added to a sum of products at once
-		k.sums = float64(len(m.weights))
-	}
+	group := max(float64(m.size(w.chain[len(w.chain)-1])), matrixPoints)
+	k.scales = float64(len(m.weights)) * matrixPoints / group
+	k.products = k.matrices * matrixPoints / min(group, widePoints)
 	return k
 }
 
@@ -92,13 +96,6 @@ const termBytes = 2
 func (t *matrixTile) set(k *matrixWork) float64 {
 	rows, tokens := t.sides()
 	return panelPad * t.pointsOfStep(k) * termBytes * (rows*k.rowTerms*k.matrices + tokens*k.tokenTerms)
-}
-
-// loaded are the bytes that a block loads for a set, parts of whose sectors it finds in the first level of the cache: what
-// shared memory leaves of it.
-func (t *matrixTile) loaded(k *matrixWork) float64 {
-	rows, tokens := t.sides()
-	return t.pointsOfStep(k) * (rows*k.bytes/(k.others*k.rows*k.points) + tokens*k.element)
 }
 
 // sides are the rows and tokens of a block.
@@ -173,6 +170,9 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 // estimate prices a way to take tiles by a target's numbers, in nanoseconds.
 func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) float64 {
 	n := &desc.Tiles
+	if k.double || k.integers || k.rowTerms > 1 {
+		n = &desc.FloatTiles
+	}
 	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
 	tiles := float64(t.rows*t.tokens) * k.matrices
 	rows, tokens := t.sides()
@@ -181,17 +181,12 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	need, limit := t.needs(k, n), min(unitRegisters/threads, mostRegisters)
 	spilled := max(need.registers/limit-1, 0)
 	resident, each := blocksAtOnce(threads, min(need.registers, limit)), blocks/units
-	latency := n.Latency
 	if t.panels {
-		sets := t.set(k)
-		room := float64(desc.SharedBytes)
-		if k.rowTerms == 1 && (2*sets > room || 2*sets+t.loaded(k) > float64(desc.CacheL1Bytes)) {
-			latency += n.PanelAlone
-		}
+		sets, room := t.set(k), float64(desc.SharedBytes)
 		if 2*sets <= room {
 			sets *= 2 // one is filled while the other is multiplied
 		}
-		resident = max(min(resident, math.Floor(float64(desc.SharedBytes)/sets)), 1)
+		resident = max(min(resident, math.Floor(room/sets)), 1)
 	}
 	busiest, waves := busiest(each, resident), math.Ceil(each/resident)
 
@@ -200,13 +195,14 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 		ragged = n.Ragged
 	}
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
-	serial := waves * steps * (latency + copies*operations*n.Operation)
+	cached := blocks * k.points * (rows*k.bytes/(k.others*k.rows*k.points) + tokens*k.element) * n.Cached
+	serial := waves * steps * (n.Latency + copies*operations*n.Operation)
 	issue := busiest * warps * steps * copies * operations * n.Issue * ragged
 	joining := 0.0
 	if t.groups > 1 {
 		joining = n.Joining * waves * tiles * float64(t.groups)
 	}
-	return n.Start + memory + serial + issue + joining + need.spill*spilled*issue
+	return n.Start + memory + cached + serial + issue + joining + need.spill*spilled*issue
 }
 
 // tileNeeds are what a tile's steps take.
@@ -226,7 +222,7 @@ const (
 // term of an element by itself, and then loads from them what its tiles need.
 func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
-	tiles := rows * tokens * k.sums
+	tiles := rows * tokens * k.matrices
 	switch {
 	case k.double:
 		return tileNeeds{
@@ -248,15 +244,22 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 		}
 	case t.panels:
 		return tileNeeds{
-			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*(n.PanelTerms/float64(t.rowWarps)+n.Fragment),
+			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) + rows*tokens*k.scales*n.PanelScale,
 			registers:  n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
 			spill:      n.PanelSpill,
 		}
 	}
 	point := k.bytes / (k.others * k.rows * k.points)
 	loaded := n.Loaded * (rows*matrixWeights*point/wordBytes + tokens*k.element)
+	if k.element == 1 {
+		return tileNeeds{
+			operations: rows*(k.matrices*n.ByteRows+(k.decoding+k.lookups*n.Lookup)*n.ByteDecoding) + tokens*n.ByteTokens + rows*tokens*k.products*n.ByteProduct,
+			registers:  n.ByteRegisters + n.ByteAccumulators*tiles + float64(t.copies)*loaded,
+			spill:      n.ByteSpill,
+		}
+	}
 	return tileNeeds{
-		operations: rows*n.Rows + tokens*n.Tokens,
+		operations: rows*(n.Rows+(k.decoding+k.lookups*n.Lookup)*n.Decoding) + tokens*n.Tokens,
 		registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded,
 		spill:      n.Spill,
 	}
@@ -265,7 +268,7 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 // features are what the price is made of, for those who fit it.
 func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	f := map[string]float64{
-		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "sums": k.sums,
+		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "products": k.products, "decoding": k.decoding, "lookups": k.lookups, "scales": k.scales,
 		"row_tiles": float64(t.rows), "token_tiles": float64(t.tokens), "row_warps": float64(t.rowWarps), "token_warps": float64(t.tokenWarps),
 		"groups": float64(t.groups), "copies": float64(t.copies), "steps": float64(t.steps),
 	}

@@ -45,6 +45,7 @@ type Desc struct {
 	Cost          Cost
 	Threads       Threads // of a GPU
 	Tiles         Tiles   // of a GPU
+	FloatTiles    Tiles   // of a GPU, of rows that are more than one term each
 	Tuning        Tuning
 }
 

@@ -4,18 +4,19 @@ package target
 // (heuristic/gpu_matrix_price.go). Times are of a warp, work is of tiles of 16 rows by
 // 8 tokens by 16 points of the sum.
 //
-// They were fitted to the times of pairs of kernel and plan on an H200: first of 190 kernels of batches of 2 to 128
-// sequences and of prompts of 128 to 512 tokens, of eight models in exact, int8 and f16
-// (docs/bench/h200-matrix-pairs.jsonl.gz, 6,074 pairs), then those of panels, and Ragged, to these and to
-// 55 kernels of prompts of 128 to 2,048 tokens (h200-panel-pairs.jsonl.gz, 1,175 pairs). How many operations
-// decode a weight, how many instructions multiply a tile, and what a cache delivers made no
-// difference that the times showed.
+// They were fitted to 7,448 pairs of kernel and plan: 228 kernels of batches of 8 and 16 sequences and prompts of 64 to 512
+// tokens of six models, in exact and int8 (docs/bench/h100-tiles-pairs.jsonl.gz), by three quarters of the kernels. Of the fourth, which
+// the fit had not seen, the cheapest plan takes 1.06 times the best's time (1.13 by the numbers before). How many instructions
+// multiply a tile of bytes, and what a cache delivers, made no difference that the times showed.
 type Tiles struct {
 	Start        float64 // ns, from the end of the kernel before to the first instruction after the wait
 	Latency      float64 // ns of a step: its loads, which a warp waits for
+	Cached       float64 // ns of a byte that a block reads, as often as blocks do
 	Operation    float64 // ns of an operation in a warp's own chain
 	Issue        float64 // ns of an operation, of what a multiprocessor issues for all warps
 	Rows         float64 // operations for the rows of a tile, whatever decodes their weights
+	Decoding     float64 // for the rows of a tile and each operation on a weight
+	Lookup       float64 // operations of a look-up in a table
 	Tokens       float64 // operations for the tokens of a tile
 	Ragged       float64 // times as many are issued where a sum does not divide into steps: loads are guarded
 	Registers    float64 // of a thread, besides what it has loaded and its sums
@@ -23,6 +24,15 @@ type Tiles struct {
 	Loaded       float64 // registers for each that a warp loads for itself
 	Joining      float64 // ns, of each tile of each group of warps that share a sum
 	Spill        float64 // of the time to issue, for each time that registers do not suffice
+
+	// Of sums of bytes without panels, whose weights are decoded to bytes and whose activations are read as they are.
+	ByteRows         float64 // for the rows of a tile and each matrix
+	ByteDecoding     float64 // for the rows of a tile and each operation on a weight
+	ByteTokens       float64
+	ByteRegisters    float64
+	ByteAccumulators float64
+	ByteSpill        float64
+	ByteProduct      float64 // for a tile and instruction
 
 	// Of products of integers of several bytes, which take no more instructions than those of floats: the registers
 	// that an assembler gives them.
@@ -34,14 +44,13 @@ type Tiles struct {
 	DoubleRegisters float64 // of a thread, besides what it has loaded and its sums
 
 	// The same of panels, which a block shares.
-	PanelAlone        float64 // ns of a step more, where a second set of panels, or what is loaded for it, has no room
 	PanelRows         float64 // for the rows of a tile and each matrix, shared by the warps along the tokens
 	PanelTerms        float64 // for each term of the tokens of a tile, shared by the warps along the rows
-	Fragment          float64 // operations of a warp for each term of the tokens of a tile
 	PanelRegisters    float64
 	PanelAccumulators float64
 	PanelLoaded       float64 // registers for each side of a tile and step of 16 points
 	PanelSpill        float64
+	PanelScale        float64 // for a tile and scale
 
 	// The same of panels whose rows are floats, of which the pairs of prompts have none. What is split is by 220 plans of ten
 	// products of a library (docs/bench/library-h200.txt), the registers are as those of the batches were fitted.
@@ -49,14 +58,24 @@ type Tiles struct {
 	FloatLoaded float64 // registers for each side of a tile and step of 16 points
 }
 
+// floatTilesNVIDIA are the numbers of NVIDIA GPUs for rows that are floats, f64 or integers of several bytes: what was fitted
+// to pairs with packed weights and BF16 on an H200 (docs/bench/h200-matrix-pairs.jsonl.gz, h200-panel-pairs.jsonl.gz), and FloatPanel to
+// 220 plans of ten products of a library (docs/bench/library-h200.txt).
+func floatTilesNVIDIA() Tiles {
+	return Tiles{
+		Start: 448, Latency: 587, Operation: 2.7, Issue: 0.333, Rows: 18, Tokens: 8.02, Ragged: 1.16,
+		Registers: 79.9, Accumulators: 17.7, Loaded: 0.764, Joining: 45.7, Spill: 2.62, PanelSpill: 9.93,
+		Double: 20, DoubleRegisters: 48, IntegerRegisters: 42, IntegerSums: 10,
+		FloatPanel: 1.5, FloatLoaded: 6.8,
+	}
+}
+
 // tilesNVIDIA are the numbers of NVIDIA GPUs.
 func tilesNVIDIA() Tiles {
 	return Tiles{
-		Start: 448, Latency: 587, Operation: 2.7, Issue: 0.333, Rows: 18, Tokens: 8.02, Ragged: 1.16,
-		Registers: 79.9, Accumulators: 17.7, Loaded: 0.764, Joining: 45.7, Spill: 2.62,
-		Double: 20, DoubleRegisters: 48, IntegerRegisters: 42, IntegerSums: 10,
-		PanelAlone: 1124, PanelRows: 24.6, PanelTerms: 6.41, Fragment: 1,
-		PanelRegisters: 102.5, PanelAccumulators: 6.16, PanelLoaded: 1.69, PanelSpill: 9.93,
-		FloatPanel: 1.5, FloatLoaded: 6.8,
+		Start: 397, Latency: 571, Cached: 1.1e-5, Operation: 2.08, Issue: 0.252, Rows: 7.38, Decoding: 1.98, Lookup: 7.03, Tokens: 10.4, Ragged: 1.39,
+		Registers: 73.3, Accumulators: 18.3, Loaded: 0.901, Joining: 35.2, Spill: 1.93,
+		ByteRows: 4.47, ByteDecoding: 2.45, ByteTokens: 8.44, ByteProduct: 3.82, ByteRegisters: 103, ByteAccumulators: 5.73, ByteSpill: 3.85,
+		PanelRows: 34.4, PanelTerms: 8.92, PanelScale: 0.947, PanelRegisters: 111, PanelAccumulators: 11.4, PanelLoaded: 3.07, PanelSpill: 1.79,
 	}
 }

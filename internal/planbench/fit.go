@@ -41,11 +41,11 @@ func fit(kernels []kernelTimes, best target.Desc, steps int) target.Desc {
 	return best
 }
 
-// lossOf is, on average over kernels, by how much a plan is slower than the fastest that
+// lossOf is, on average over kernels, of which the longer ones count for more, by how much a plan is slower than the fastest that
 // is chosen by its price, but not sharply so, and how prices scatter about times; both
 // as logarithms.
 func lossOf(kernels []kernelTimes, desc *target.Desc) float64 {
-	total := 0.0
+	total, all := 0.0, 0.0
 	for _, k := range kernels {
 		prices := make([]float64, len(k.plans))
 		cheapest, fastest := math.Inf(1), math.Inf(1)
@@ -60,7 +60,9 @@ func lossOf(kernels []kernelTimes, desc *target.Desc) float64 {
 			weights, slower, off, square = weights+w, slower+w*math.Log(p.us/fastest), off+d, square+d*d
 		}
 		n := float64(len(k.plans))
-		total += slower/weights + fitSpread*math.Sqrt(max(square/n-off*off/n/n, 0)) + fitLevel*math.Abs(off/n)
+		share := math.Sqrt(fastest)
+		total += share * (slower/weights + fitSpread*math.Sqrt(max(square/n-off*off/n/n, 0)) + fitLevel*math.Abs(off/n))
+		all += share
 	}
-	return total / float64(len(kernels))
+	return total / all
 }

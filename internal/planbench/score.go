@@ -58,7 +58,7 @@ func score(ctx context.Context, b *bench, file, set string, steps int) error {
 		}
 		if steps > 0 {
 			numbers = fit(kernels, numbers, steps)
-			fmt.Printf("%+v\n%+v\n", numbers.Threads, numbers.Tiles)
+			fmt.Printf("%+v\n%+v\n%+v\n", numbers.Threads, numbers.Tiles, numbers.FloatTiles)
 		}
 		if len(sets) > 1 {
 			fmt.Printf("%s: ", set)
@@ -265,13 +265,21 @@ func setNumbers(desc *target.Desc, set string) error {
 // numbersOf are the numbers of a target by which plans are priced.
 func numbersOf(desc *target.Desc) map[string]*float64 {
 	fields := make(map[string]*float64)
-	for prefix, numbers := range map[string]any{"Threads.": &desc.Threads, "Tiles.": &desc.Tiles} {
-		v := reflect.ValueOf(numbers).Elem()
-		for i := range v.NumField() {
-			fields[prefix+v.Type().Field(i).Name] = v.Field(i).Addr().Interface().(*float64)
-		}
-	}
+	addNumbers(fields, "Threads", reflect.ValueOf(&desc.Threads).Elem())
+	addNumbers(fields, "Tiles", reflect.ValueOf(&desc.Tiles).Elem())
+	addNumbers(fields, "FloatTiles", reflect.ValueOf(&desc.FloatTiles).Elem())
 	return fields
+}
+
+// addNumbers adds the numbers of a struct, and of structs in it, by name.
+func addNumbers(fields map[string]*float64, name string, v reflect.Value) {
+	if v.Kind() != reflect.Struct {
+		fields[name] = v.Addr().Interface().(*float64)
+		return
+	}
+	for i := range v.NumField() {
+		addNumbers(fields, name+"."+v.Type().Field(i).Name, v.Field(i))
+	}
 }
 
 // compare is Kendall's tau between times and prices, and the time of the cheapest over

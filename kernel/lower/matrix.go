@@ -40,6 +40,9 @@ const mostTerms = 3
 func (l *matrices) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
 	row, column := l.free.Index.Of(l.Tile.RowCopy), l.free.Index.Of(l.Tile.ColumnCopy)
 	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
+	for _, c := range m.copies {
+		first = first.with(l.free.Index.Of(c), 0)
+	}
 	if len(m.tiles) > 1 {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
 		n := plan.ColumnCopies * plan.RowCopies
@@ -59,10 +62,30 @@ func (l *matrices) matrixTile(m *matrixSum, i int, at coords) *program.Value {
 	s := l.scopes.stack[d]
 	tile, ok := s.memo[k]
 	if !ok {
-		l.scopes.in(d, func() { tile = val{v: l.multiply(m.rows, t.columns, t.product.DType, at), depth: d} })
+		l.scopes.in(d, func() { tile = val{v: l.multiplyCopies(m, t, at), depth: d} })
 		s.memo[k] = tile
 	}
 	return tile.v
+}
+
+// multiplyCopies is the sum of a tile, over all copies that an instruction goes on with.
+func (l *matrices) multiplyCopies(m *matrixSum, t columnTile, at coords) *program.Value {
+	l.block.mustBeUniform(true)
+	if m.rows.DType.IsInt() {
+		return l.multiplyIntegers(m.rows, t.columns, t.product.DType, at)
+	}
+	points := []coords{at}
+	for _, c := range m.copies {
+		i := l.free.Index.Of(c)
+		points = lists.FlatMap(points, func(at coords) []coords {
+			return lists.Make(int(l.extent[i]), func(k int) coords { return at.with(i, int32(k)) })
+		})
+	}
+	sum := l.b.Zero(program.Vector(m.rows.DType, plan.RowCopies*plan.ColumnCopies))
+	for _, at := range points {
+		sum = l.multiply(sum, m.rows, t.columns, at)
+	}
+	return sum
 }
 
 // copyAt is the coordinate of a copy on which a node may not depend: all are
@@ -74,15 +97,10 @@ func (l *matrices) copyAt(u *ir.UOp, at coords, i int) int {
 	return int(at[i])
 }
 
-// multiply is the sum, of a dtype, of the products of terms, small ones first.
-func (l *matrices) multiply(row, column *ir.UOp, sum ir.DType, at coords) *program.Value {
-	l.block.mustBeUniform(true)
-	if row.DType.IsInt() {
-		return l.multiplyIntegers(row, column, sum, at)
-	}
+// multiply adds to a sum the products of terms, small ones first.
+func (l *matrices) multiply(acc *program.Value, row, column *ir.UOp, at coords) *program.Value {
 	elem, nx, ny := shape.TermsOfProduct(l.Bounds, row, column)
 	rows, columns := l.sideFragments(row, at, elem, nx, l.rowFragment), l.sideFragments(column, at, elem, ny, l.columnFragment)
-	acc := l.b.Zero(program.Vector(row.DType, plan.RowCopies*plan.ColumnCopies))
 	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
 		for i := range nx {
 			if j := order - i; j >= 0 && j < ny {

@@ -15,8 +15,9 @@ import (
 // row and what does not. A side without factors is 1. Sums have factors of their type, or, of
 // integers, bytes that hold them.
 type matrixSum struct {
-	rows  *ir.UOp // at the lane's points
-	tiles []columnTile
+	rows   *ir.UOp // at the lane's points
+	tiles  []columnTile
+	copies []*ir.UOp // ranges of unrolled sums around it that the instruction goes on with, outer before inner
 }
 
 // columnTile is the factor of eight columns. Columns that are the four points
@@ -39,6 +40,9 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 	sums := make(map[*ir.UOp]*matrixSum)
 	for _, u := range nodes {
 		if u.Op != ir.OpReduce || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Matrix {
+			if m := goesOn(p, u, sums, free); m != nil {
+				sums[u] = m
+			}
 			continue
 		}
 		double := u.DType == ir.F64
@@ -62,6 +66,32 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 		sums[u] = m
 	}
 	return sums, nil
+}
+
+// goesOn is an unrolled sum of sums of matrix instructions, each of which takes what the one before has
+// summed up: of integers that no sum rounds, since what an instruction adds to is cut off where it is not
+// exact. It is nil for any other node.
+func goesOn(p *shape.Kernel, u *ir.UOp, sums map[*ir.UOp]*matrixSum, free *analyse.FreeSets) *matrixSum {
+	if !analyse.IsFloatSum(u) || p.Roles[free.Index.Of(u.ReduceRange())] != plan.Unroll {
+		return nil
+	}
+	inner := sums[u.Src[0]]
+	if inner == nil {
+		return nil
+	}
+	points := int64(plan.MatrixPoints)
+	m := &matrixSum{rows: inner.rows, copies: append([]*ir.UOp{u.ReduceRange()}, inner.copies...)}
+	for _, r := range m.copies {
+		n, _ := r.Src[0].Int()
+		points *= n
+	}
+	for _, t := range inner.tiles {
+		if !shape.IsExactSum(p.Bounds, m.rows, t.columns, points) {
+			return nil
+		}
+		m.tiles = append(m.tiles, columnTile{product: p.Arena.Reduce(ir.OpAdd, t.product, u.ReduceRange()), columns: t.columns})
+	}
+	return m
 }
 
 // takeApart groups the factors of a product by the tile's axes.

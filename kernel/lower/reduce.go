@@ -126,7 +126,7 @@ func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 		x, y = l.apartFrom(x, pend), l.apartFrom(y, pend)
 		return []term{{x: x, y: y, isMul: true, pend: pend.Union(x.pend).Union(y.pend)}}
 	}
-	if u.Op == ir.OpSub && u.Src[0].Op == ir.OpMul && u.Src[1].Op == ir.OpMul && (l.besideTile(u) || !l.block.onGPU() && l.Options.FMA) {
+	if u.Op == ir.OpSub && u.Src[0].Op == ir.OpMul && u.Src[1].Op == ir.OpMul && (l.besideTile(u) || l.Options.FMA && (!l.block.onGPU() || l.Tile != nil)) {
 		list := l.terms(u.Src[0], at, pend)
 		for _, t := range l.terms(u.Src[1], at, pend) {
 			negated := &t.x // the factor of rows, once for all columns

@@ -47,12 +47,20 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 		if u.Op == ir.OpField {
 			matrices[u.Src[0]] = true
 		}
-		f.holds[u] = u.Op == ir.OpReduce && (st.roles[u.ReduceRange()] == plan.Matrix || st.Tile == nil && u.DType == ir.F32)
-		for _, s := range u.Src {
-			f.holds[u] = f.holds[u] || f.holds[s]
-		}
 	}
 	f.matrices = len(matrices)
+	f.hold(nodes, func(u *ir.UOp) bool {
+		return st.roles[u.ReduceRange()] == plan.Matrix || st.Tile == nil && u.DType == ir.F32
+	})
+	if st.Tile != nil { // sums beside those of the instruction: of group sums times minima
+		over := make(map[*ir.UOp]bool)
+		for _, u := range nodes {
+			if u.Op == ir.OpReduce && f.holds[u] {
+				over[u.ReduceRange()] = true
+			}
+		}
+		f.hold(nodes, func(u *ir.UOp) bool { return over[u.ReduceRange()] })
+	}
 	inner := make(map[*ir.UOp]bool) // sums that belong to the chain of another
 	chains := make(map[*ir.UOp]*chain)
 	for _, u := range slices.Backward(nodes) {
@@ -73,10 +81,17 @@ func collapseSums(st *State, sink *ir.UOp) *ir.UOp {
 type flattener struct {
 	*State
 	free   *analyse.FreeSets // of a CPU's kernel, whose lanes are rows
-	holds  map[*ir.UOp]bool  // a sum of MMA
+	holds  map[*ir.UOp]bool  // a sum of MMA, or one beside it
 	merged map[string]*mergedRange
 
 	matrices int // packed ones that the kernel reads
+}
+
+// hold notes the values that have a sum of a kind in them.
+func (f *flattener) hold(nodes []*ir.UOp, kind func(sum *ir.UOp) bool) {
+	for _, u := range nodes {
+		f.holds[u] = f.holds[u] || u.Op == ir.OpReduce && kind(u) || slices.ContainsFunc(u.Src, func(s *ir.UOp) bool { return f.holds[s] })
+	}
 }
 
 // mergedRange is serial ranges in one loop.
@@ -155,7 +170,11 @@ func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 			body, columns = columns, nil
 		}
 	}
-	for _, sides := range [][]*ir.UOp{{rows, columns}, {columns}} {
+	first, then := rows, columns
+	if f.Tile != nil && !f.ofRows(body) { // a sum of columns is scaled once for all rows
+		first, then = columns, rows
+	}
+	for _, sides := range [][]*ir.UOp{{first, then}, {then}} {
 		body, copies = f.inside(body, copies, sides)
 		if side := sides[0]; side != nil {
 			body = a.Mul(side, body)
@@ -166,25 +185,25 @@ func (f *flattener) flat(c *chain, rebuilt *ir.Rebuild) *ir.UOp {
 		m := f.merge(serial, f.matrixOf(c))
 		body, serial = a.Substitute(body, m.with), []*ir.UOp{m.rng}
 	}
-	for _, ranges := range [][]*ir.UOp{copies, serial, c.threads} {
-		for k := len(ranges) - 1; k >= 0; k-- {
-			body = a.Reduce(ir.OpAdd, body, ranges[k])
-		}
-	}
-	return body
+	return sumOver(a, body, slices.Concat(c.threads, serial, copies))
 }
 
-// joined is a difference of two chains over the same loop, on a CPU: a sum of differences, which
-// takes one accumulator where they take two.
+// joined is a difference of two chains over the same loop as a sum of differences, which takes one
+// accumulator where they take two.
 func (f *flattener) joined(u *ir.UOp, src []*ir.UOp, chains map[*ir.UOp]*chain) *ir.UOp {
-	if f.Tile != nil || u.Op != ir.OpSub || chains[u.Src[0]] == nil || chains[u.Src[1]] == nil {
+	if u.Op != ir.OpSub || chains[u.Src[0]] == nil || chains[u.Src[1]] == nil {
 		return nil
 	}
 	x, y := src[0], src[1]
-	if x.ReduceRange() != y.ReduceRange() {
+	var loops []*ir.UOp
+	for analyse.IsFloatSum(x) && analyse.IsFloatSum(y) && x.ReduceRange() == y.ReduceRange() {
+		loops = append(loops, x.ReduceRange())
+		x, y = x.Src[0], y.Src[0]
+	}
+	if loops == nil {
 		return nil
 	}
-	return f.Arena.Reduce(ir.OpAdd, f.Arena.Sub(x.Src[0], y.Src[0]), x.ReduceRange())
+	return sumOver(f.Arena, f.Arena.Sub(x, y), loops)
 }
 
 // inside sums over the copies on which no factor depends: they are added before
@@ -207,6 +226,11 @@ func (f *flattener) ofColumns(u *ir.UOp) bool {
 		return !slices.ContainsFunc(f.free.Of(u).List(), func(i int) bool { return f.roles[f.free.Ranges[i]] == plan.Lane })
 	}
 	return analyse.Any(u, func(x *ir.UOp) bool { return x == f.Tile.ColumnLane || x == f.Tile.ColumnCopy })
+}
+
+// ofRows reports a value that depends on the tile's rows.
+func (f *flattener) ofRows(u *ir.UOp) bool {
+	return analyse.Any(u, func(x *ir.UOp) bool { return x == f.Tile.RowLane || x == f.Tile.RowCopy })
 }
 
 // matrixOf names the packed matrix that a chain reads, on a CPU whose registers do not hold the sums of

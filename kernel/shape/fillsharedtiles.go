@@ -91,8 +91,8 @@ func panelsAt(st *State, sink *ir.UOp, depth int) (*ir.UOp, error) {
 		case role == plan.Matrix && depths[u] == depth:
 			return p.sumOfPanels(u)
 		case (role == plan.Unroll || role == plan.Serial) && depth <= 1:
-			if product := p.scales(u.Src[0], &r); product != nil {
-				return st.Arena.Reduce(ir.OpAdd, product, u.ReduceRange())
+			if summand := p.scaled(u.Src[0], &r); summand != nil {
+				return st.Arena.Reduce(ir.OpAdd, summand, u.ReduceRange())
 			}
 		}
 		return nil
@@ -160,6 +160,23 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
 	return out
 }
 
+// scaled is a product, or a difference of products, with scales that are read from panels; nil where none is.
+func (p *paneller) scaled(u *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
+	if u.Op != ir.OpSub {
+		return p.scales(u, rebuilt)
+	}
+	x, y := p.scales(u.Src[0], rebuilt), p.scales(u.Src[1], rebuilt)
+	switch {
+	case x == nil && y == nil:
+		return nil
+	case x == nil:
+		x = rebuilt.Of(u.Src[0])
+	case y == nil:
+		y = rebuilt.Of(u.Src[1])
+	}
+	return p.Arena.Sub(x, y)
+}
+
 // scales is a product with the factors of each side as one, read from a panel; nil
 // where none is worth it. A factor that does not change in the loop is cheaper
 // within the panel than as a load and a product of each lane.
@@ -179,8 +196,12 @@ func (p *paneller) scales(product *ir.UOp, rebuilt *ir.Rebuild) *ir.UOp {
 			sides[side] = append(sides[side], f)
 		}
 	}
+	order := []*TileSide{p.Tile.Rows, p.Tile.Columns}
+	if !slices.ContainsFunc(rest, func(f *ir.UOp) bool { return p.dependsOn(f, p.Tile.Rows) }) {
+		slices.Reverse(order) // a sum of columns is scaled once for all rows
+	}
 	replaced := false
-	for _, side := range []*TileSide{p.Tile.Rows, p.Tile.Columns} {
+	for _, side := range order {
 		f := analyse.Product(a, sides[side])
 		if f == nil {
 			continue

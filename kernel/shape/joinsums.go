@@ -42,8 +42,8 @@ func (j *sumJoiner) join(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	if u.Op != ir.OpAdd && u.Op != ir.OpSub {
 		return nil
 	}
-	var loops []*ir.UOp
 	x, y := src[0], src[1]
+	var loops []*ir.UOp
 	for a, b := u.Src[0], u.Src[1]; j.joinable(a) && j.joinable(b) && a.ReduceRange() == b.ReduceRange(); a, b = a.Src[0], b.Src[0] {
 		loops = append(loops, x.ReduceRange())
 		x, y = x.Src[0], y.Src[0]
@@ -51,11 +51,15 @@ func (j *sumJoiner) join(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	if loops == nil {
 		return nil
 	}
-	sum := j.Arena.Binary(u.Op, x, y)
+	return sumOver(j.Arena, j.Arena.Binary(u.Op, x, y), loops)
+}
+
+// sumOver is the sum of a body over loops, outer before inner.
+func sumOver(a *ir.Arena, body *ir.UOp, loops []*ir.UOp) *ir.UOp {
 	for _, r := range slices.Backward(loops) {
-		sum = j.Arena.Reduce(ir.OpAdd, sum, r)
+		body = a.Reduce(ir.OpAdd, body, r)
 	}
-	return sum
+	return body
 }
 
 // joinable reports a sum that nothing else reads, over a loop that is joined.

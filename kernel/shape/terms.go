@@ -55,6 +55,30 @@ func TermsOfProduct(bounds *ir.Bounds, rows, columns *ir.UOp) (elem ir.DType, of
 	return ir.BF16, x.BF16, y.BF16
 }
 
+// IsExactSum reports that an f32 holds every sum of so many products of two factors.
+func IsExactSum(bounds *ir.Bounds, x, y *ir.UOp, points int64) bool {
+	mostX, okX := mostOfInteger(bounds, x)
+	mostY, okY := mostOfInteger(bounds, y)
+	return okX && okY && mostX*mostY <= exactInteger/points
+}
+
+// mostOfInteger is the magnitude of a float that is an integer, a stored one too; ok is false where it is not known to be one.
+func mostOfInteger(bounds *ir.Bounds, u *ir.UOp) (most int64, ok bool) {
+	if f, ok := u.Float(); ok {
+		return int64(math.Abs(f)), f == math.Trunc(f) && math.Abs(f) <= exactInteger
+	}
+	switch {
+	case u.DType.IsInt():
+		b := bounds.Of(u)
+		return max(b.Hi, -b.Lo), b.Within(-exactInteger, exactInteger)
+	case u.Op == ir.OpCast:
+		most, ok = mostOfInteger(bounds, u.Src[0])
+	case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
+		most, ok = mostOfInteger(bounds, u.Src[0].Src[0])
+	}
+	return most, ok && most <= int64(1)<<u.DType.MantissaBits()
+}
+
 // lastConstant is the float that a node has as its last source.
 func lastConstant(u *ir.UOp) (float64, bool) {
 	if len(u.Src) == 0 {

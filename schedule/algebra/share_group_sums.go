@@ -16,19 +16,29 @@ import (
 
 // ShareGroupSums applies the rule to a value.
 func ShareGroupSums(s *state.State, v *state.Value) {
-	floats := onFloatTiles(s, v) && s.ReadsField(v.Body)
-	if n := s.Opt.Profile.MatrixTokens; n > 0 && s.WeightReuse(v)%n == 0 || !floats && !holdsDot(s.Exprs, v.Body) {
+	n := s.Opt.Profile.MatrixTokens
+	matrix := n > 0 && s.WeightReuse(v)%n == 0
+	if matrix && s.Work(v.Body, v.Ranges)/matrixSums < s.Opt.Profile.Launch*s.Opt.Profile.Workers {
+		return
+	}
+	floats := (matrix || onFloatTiles(s, v)) && s.ReadsField(v.Body)
+	if !floats && !holdsDot(s.Exprs, v.Body) {
 		return
 	}
 	before, own := len(s.Values), v.Body
 	if inPanels(s, v) {
 		own = sumsOutside(s.Exprs, own) // of which each row of a panel would add one for every group
 	}
-	if body := sumsApart(s.Graph, v, own, floats); body != own {
+	if body := sumsApart(s.Graph, v, own, sumKinds{floats: floats, integers: !matrix}); body != own {
 		v.Body = body
 		s.Record(v, true, "sums of activations", state.Number{Name: "values", Value: int64(len(s.Values) - before)})
 	}
 }
+
+// matrixSums is how many times as long as the sums of a group beside it, by instructions of their own, a product by matrix
+// instructions would take threads: a fifth of its instructions, which do ten times as much. Less than a launch is not worth a kernel. H100,
+// prompts of 512 tokens with these sums as values: Q4_K and Q5_K 9 to 44 % faster; batches of 8 and 16 7 to 36 % slower (docs/bench/h100-tiles.txt).
+const matrixSums = 48
 
 // shortGroup is the number of points of a group below which its sum of activations is not added by itself: adding it takes as long as a dot of
 // four of them. One Zen 5 core, tiles of 128 tokens, codes of Q5_0 that four weights share, of which 32 have a scale: 628 us with
@@ -102,13 +112,13 @@ func readsValue(u *ir.UOp) bool {
 
 // sumsApart replaces the largest expressions around sums of activations by reads
 // of values.
-func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, floats bool) *ir.UOp {
+func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, kinds sumKinds) *ir.UOp {
 	with := make(map[*ir.UOp]*ir.UOp)
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		switch {
 		case s.Height(u) == 0:
 			return nil
-		case isGroupSum(s.Exprs, v, u, floats):
+		case isGroupSum(s.Exprs, v, u, kinds):
 			with[u] = groupValue(s, u)
 			return nil
 		}
@@ -120,16 +130,22 @@ func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, floats bool) *ir.UO
 	return s.ReplaceNodes(body, with)
 }
 
+// sumKinds are the sums that become values.
+type sumKinds struct {
+	floats   bool // of floats too
+	integers bool // arithmetic on them that is of integers: an offset, which matrix instructions sum with the codes
+}
+
 // isGroupSum reports arithmetic on sums of integers, or floats, without weights, in a loop
 // of a sum with weights, that some range of v's does not change: rows.
-func isGroupSum(s *expr.Exprs, v *state.Value, u *ir.UOp, floats bool) bool {
-	if u.DType != ir.F32 && u.DType != ir.I32 || s.ReadsField(u) || !u.Op.IsElementwise() && u.Op != ir.OpReduce {
+func isGroupSum(s *expr.Exprs, v *state.Value, u *ir.UOp, kinds sumKinds) bool {
+	if u.DType != ir.F32 && (u.DType != ir.I32 || !kinds.integers) || s.ReadsField(u) || !u.Op.IsElementwise() && u.Op != ir.OpReduce {
 		return false
 	}
 	sums := false
 	for _, x := range ir.Toposort(u) {
 		if x.Op == ir.OpReduce {
-			if x.DType != ir.I32 && !floats || !analyse.IsSum(x) || !readsValue(x) {
+			if x.DType != ir.I32 && !kinds.floats || !analyse.IsSum(x) || !readsValue(x) {
 				return false
 			}
 			sums = true

@@ -119,7 +119,11 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 		return false
 	}
 	if s.WeightReuse(reader)%n == 0 {
-		return s.Points(p.Ranges) > s.Opt.Profile.RepeatCap
+		little := s.Points(p.Ranges)
+		if s.Height(p.Body) > 0 { // which every block folds again
+			little = max(little, s.Work(p.Body, p.Ranges))
+		}
+		return little > s.Opt.Profile.RepeatCap
 	}
 	rows := s.Points(p.Ranges) / s.Points(axes)
 	return rows > n/2 || rows > 1 && !oneReduce(s, p, axes)
