@@ -4,10 +4,10 @@ package target
 // (heuristic/gpu_matrix_price.go). Times are of a warp, work is of tiles of 16 rows by
 // 8 tokens by 16 points of the sum.
 //
-// They were fitted to 7,448 pairs of kernel and plan: 228 kernels of batches of 8 and 16 sequences and prompts of 64 to 512
-// tokens of six models, in exact and int8 (docs/bench/h100-tiles-pairs.jsonl.gz), by three quarters of the kernels. Of the fourth, which
-// the fit had not seen, the cheapest plan takes 1.06 times the best's time (1.13 by the numbers before). How many instructions
-// multiply a tile of bytes, and what a cache delivers, made no difference that the times showed.
+// They were fitted to 8,673 pairs of kernel and plan on an H100: 237 kernels of batches of 8 and 16 sequences and prompts of 64 to 512
+// tokens, of seven shapes, in exact and int8 (docs/bench/h100-tiles-pairs.jsonl.gz, h100-tiles.txt). The cheapest plan takes 1.07 times the
+// best's time (1.13 by the numbers before), by a fit to three quarters of the kernels also in the fourth. How many
+// instructions of floats multiply a tile made no difference that the times showed.
 type Tiles struct {
 	Start        float64 // ns, from the end of the kernel before to the first instruction after the wait
 	Latency      float64 // ns of a step: its loads, which a warp waits for

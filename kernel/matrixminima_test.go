@@ -1,0 +1,109 @@
+package kernel_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"tgc/ir"
+	"tgc/ir/program"
+	"tgc/kernel"
+	"tgc/kernel/plan"
+)
+
+// minimaOf is what sums of groups are where weights have minima.
+type minimaOf int
+
+const (
+	noMinima minimaOf = iota
+	summedHere
+	read
+)
+
+// bytesWithMinima is a product of bytes in groups with a scale of rows and one of columns, less, for each group, a
+// minimum times the sum of its activations: summed beside the product, or read.
+func bytesWithMinima(b *builder, tokens, rows, groups, size int64, minima minimaOf) *ir.UOp {
+	x, w, out := b.param(0, ir.I8, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(2, ir.F32, tokens, rows)
+	scale, length := b.param(3, ir.F32, rows, groups), b.param(4, ir.F32, tokens, groups)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	k := b.Add(b.Mul(g, b.n(size)), j)
+	v := b.Cast(b.Load(x, t, k), ir.I32)
+	q := b.Cast(b.And(b.Load(w, n, k), b.ConstInt(ir.U8, 15)), ir.I32)
+	factor := b.Mul(b.Load(length, t, g), b.Load(scale, n, g))
+	total := b.sum(b.Mul(factor, b.Cast(b.sum(b.Mul(v, q), j), ir.F32)), g)
+	if minima == noMinima {
+		return b.sink(b.Store(out, total, list(t, n), list(t, n)))
+	}
+	least, of := b.param(5, ir.F32, rows, groups), b.Mul(b.Load(length, t, g), b.Cast(b.sum(v, j), ir.F32))
+	if minima == read {
+		of = b.Load(b.param(6, ir.F32, tokens, groups), t, g)
+	}
+	total = b.Sub(total, b.sum(b.Mul(b.Load(least, n, g), of), g))
+	return b.sink(b.Store(out, total, list(t, n), list(t, n)))
+}
+
+// Sums with minima have the accumulators of those without, and a matrix instruction goes on with what the one before
+// has summed up of a group of bytes, while sums of floats start from zero for every 16 points.
+func TestMatrixSumsOfMinima(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		build  func(b *builder) *ir.UOp
+		starts int
+	}{
+		{"without", func(b *builder) *ir.UOp { return bytesWithMinima(b, 16, 32, 4, 32, noMinima) }, 1},
+		{"summed here", func(b *builder) *ir.UOp { return bytesWithMinima(b, 16, 32, 4, 32, summedHere) }, 2},
+		{"read", func(b *builder) *ir.UOp { return bytesWithMinima(b, 16, 32, 4, 32, read) }, 1},
+		{"floats", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 32, 4, 32) }, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBuilder()
+			sink := c.build(b)
+			chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; FMA")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, b.Arena, sink, p, chosen, nil)
+			emulate(t, sink, p, nil)
+			text := program.Print(p)
+			if got := startsOfSums(text); got != c.starts {
+				t.Errorf("%d sums of matrix instructions start from zero, want %d\n%s", got, c.starts, text)
+			}
+			if got := accumulators(text); got != 4 {
+				t.Errorf("%d accumulators, want 4: one for each result of a lane\n%s", got, text)
+			}
+		})
+	}
+}
+
+var (
+	matrixLine = regexp.MustCompile(`(%\d+):f32x4 = mma (%\d+)`)
+	loopLine   = regexp.MustCompile(`= for (.*) do `)
+)
+
+// startsOfSums counts the matrix instructions that do not go on with what another has summed up.
+func startsOfSums(text string) (n int) {
+	results := make(map[string]bool)
+	for _, m := range matrixLine.FindAllStringSubmatch(text, -1) {
+		if !results[m[2]] {
+			n++
+		}
+		results[m[1]] = true
+	}
+	return n
+}
+
+// accumulators counts what a loop carries that starts from the same zero.
+func accumulators(text string) (most int) {
+	for _, m := range loopLine.FindAllStringSubmatch(text, -1) {
+		count := make(map[string]int)
+		for _, value := range strings.Fields(m[1]) {
+			count[value]++
+			most = max(most, count[value])
+		}
+	}
+	return most
+}
