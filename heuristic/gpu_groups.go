@@ -6,7 +6,7 @@ import (
 	"tgc/kernel/plan"
 )
 
-// groupLoad is how many neighbouring elements of a group a thread takes: 16 bytes.
+// groupLoad is how many neighbouring elements of a group, or words of a dot of bytes, a thread takes: 16 bytes.
 const groupLoad = 4
 
 // gpuGroups plans stores of points that share a short reduce over neighbouring
@@ -27,9 +27,7 @@ func gpuGroups(a *analysis) proposal {
 		if !p.constant(i) || n < 2*groupLoad || n > groupLoad*int64(p.desc.WarpSize) || n != powerOfTwoDivisor(n, n) || !p.laneSafe(i) || !p.unitStride(i) {
 			return false
 		}
-		if kind == plan.WARP && p.dotAxis(i) {
-			p.dot(i)
-		}
+		p.dot(i)
 		p.split(plan.VECTOR, i, min(groupLoad, p.left(i)))
 		lanes = max(lanes, p.left(i))
 		p.split(kind, i, p.left(i))

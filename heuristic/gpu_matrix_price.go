@@ -74,6 +74,9 @@ func (m *matrixProduct) measure() *matrixWork {
 	return k
 }
 
+// pointBytes are those of a row's weights at one point of the sum, of all matrices.
+func (k *matrixWork) pointBytes() float64 { return k.bytes / (k.others * k.rows * k.points) }
+
 // severalBytes reports a sum of integers of which a factor is longer than a byte.
 func (a *analysis) severalBytes(sum *ir.UOp) bool {
 	return sum.DType.IsInt() && slices.ContainsFunc(a.operands, func(o *operand) bool {
@@ -195,7 +198,7 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 		ragged = n.Ragged
 	}
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
-	cached := blocks * k.points * (rows*k.bytes/(k.others*k.rows*k.points) + tokens*k.element) * n.Cached
+	cached := blocks * k.points * (rows*k.pointBytes() + tokens*k.element) * n.Cached
 	serial := waves * steps * (n.Latency + copies*operations*n.Operation)
 	issue := busiest * warps * steps * copies * operations * n.Issue * ragged
 	joining := 0.0
@@ -249,17 +252,17 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 			spill:      n.PanelSpill,
 		}
 	}
-	point := k.bytes / (k.others * k.rows * k.points)
-	loaded := n.Loaded * (rows*matrixWeights*point/wordBytes + tokens*k.element)
+	loaded := n.Loaded * (rows*matrixWeights*k.pointBytes()/wordBytes + tokens*k.element)
+	decoding := k.decoding + k.lookups*n.Lookup
 	if k.element == 1 {
 		return tileNeeds{
-			operations: rows*(k.matrices*n.ByteRows+(k.decoding+k.lookups*n.Lookup)*n.ByteDecoding) + tokens*n.ByteTokens + rows*tokens*k.products*n.ByteProduct,
+			operations: rows*(k.matrices*n.ByteRows+decoding*n.ByteDecoding) + tokens*n.ByteTokens + rows*tokens*k.products*n.ByteProduct,
 			registers:  n.ByteRegisters + n.ByteAccumulators*tiles + float64(t.copies)*loaded,
 			spill:      n.ByteSpill,
 		}
 	}
 	return tileNeeds{
-		operations: rows*(n.Rows+(k.decoding+k.lookups*n.Lookup)*n.Decoding) + tokens*n.Tokens,
+		operations: rows*(n.Rows+decoding*n.Decoding) + tokens*n.Tokens,
 		registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded,
 		spill:      n.Spill,
 	}

@@ -20,7 +20,7 @@ type Tiles struct {
 	Tokens       float64 // operations for the tokens of a tile
 	Ragged       float64 // times as many are issued where a sum does not divide into steps: loads are guarded
 	Registers    float64 // of a thread, besides what it has loaded and its sums
-	Accumulators float64 // registers for each tile and sum
+	Accumulators float64 // registers for each tile and matrix
 	Loaded       float64 // registers for each that a warp loads for itself
 	Joining      float64 // ns, of each tile of each group of warps that share a sum
 	Spill        float64 // of the time to issue, for each time that registers do not suffice

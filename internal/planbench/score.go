@@ -265,21 +265,13 @@ func setNumbers(desc *target.Desc, set string) error {
 // numbersOf are the numbers of a target by which plans are priced.
 func numbersOf(desc *target.Desc) map[string]*float64 {
 	fields := make(map[string]*float64)
-	addNumbers(fields, "Threads", reflect.ValueOf(&desc.Threads).Elem())
-	addNumbers(fields, "Tiles", reflect.ValueOf(&desc.Tiles).Elem())
-	addNumbers(fields, "FloatTiles", reflect.ValueOf(&desc.FloatTiles).Elem())
+	for prefix, numbers := range map[string]any{"Threads.": &desc.Threads, "Tiles.": &desc.Tiles, "FloatTiles.": &desc.FloatTiles} {
+		v := reflect.ValueOf(numbers).Elem()
+		for i := range v.NumField() {
+			fields[prefix+v.Type().Field(i).Name] = v.Field(i).Addr().Interface().(*float64)
+		}
+	}
 	return fields
-}
-
-// addNumbers adds the numbers of a struct, and of structs in it, by name.
-func addNumbers(fields map[string]*float64, name string, v reflect.Value) {
-	if v.Kind() != reflect.Struct {
-		fields[name] = v.Addr().Interface().(*float64)
-		return
-	}
-	for i := range v.NumField() {
-		addNumbers(fields, name+"."+v.Type().Field(i).Name, v.Field(i))
-	}
 }
 
 // compare is Kendall's tau between times and prices, and the time of the cheapest over

@@ -42,8 +42,8 @@ func (j *sumJoiner) join(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	if u.Op != ir.OpAdd && u.Op != ir.OpSub {
 		return nil
 	}
-	x, y := src[0], src[1]
 	var loops []*ir.UOp
+	x, y := src[0], src[1]
 	for a, b := u.Src[0], u.Src[1]; j.joinable(a) && j.joinable(b) && a.ReduceRange() == b.ReduceRange(); a, b = a.Src[0], b.Src[0] {
 		loops = append(loops, x.ReduceRange())
 		x, y = x.Src[0], y.Src[0]

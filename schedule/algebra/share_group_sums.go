@@ -18,11 +18,8 @@ import (
 func ShareGroupSums(s *state.State, v *state.Value) {
 	n := s.Opt.Profile.MatrixTokens
 	matrix := n > 0 && s.WeightReuse(v)%n == 0
-	if matrix && s.Work(v.Body, v.Ranges)/matrixSums < s.Opt.Profile.Launch*s.Opt.Profile.Workers {
-		return
-	}
 	floats := (matrix || onFloatTiles(s, v)) && s.ReadsField(v.Body)
-	if !floats && !holdsDot(s.Exprs, v.Body) {
+	if !floats && !holdsDot(s.Exprs, v.Body) || matrix && s.Work(v.Body, v.Ranges)/matrixSums < s.Opt.Profile.Launch*s.Opt.Profile.Workers {
 		return
 	}
 	before, own := len(s.Values), v.Body
@@ -35,9 +32,9 @@ func ShareGroupSums(s *state.State, v *state.Value) {
 	}
 }
 
-// matrixSums is how many times as long as the sums of a group beside it, by instructions of their own, a product by matrix
-// instructions would take threads: a fifth of its instructions, which do ten times as much. Less than a launch is not worth a kernel. H100,
-// prompts of 512 tokens with these sums as values: Q4_K and Q5_K 9 to 44 % faster; batches of 8 and 16 7 to 36 % slower (docs/bench/h100-tiles.txt).
+// matrixSums is by how much the work of a product, as threads would do it, is longer than the group sums beside it by matrix instructions:
+// a fifth of its instructions, each of which does ten times as much. Sums shorter than a launch are no values. It is an estimate: on an
+// H100 sums that are always values were timed with other changes only (docs/bench/h100-tiles.txt), prompts of 512 9 to 44 % faster, batches of 8 and 16 0 to 36 % slower.
 const matrixSums = 48
 
 // shortGroup is the number of points of a group below which its sum of activations is not added by itself: adding it takes as long as a dot of

@@ -66,7 +66,7 @@ func orderTurns(b *program.Block, desc *target.Desc) {
 		return
 	}
 	t.putHints()
-	for _, group := range inRegisters(sums, lists, desc) {
+	for _, group := range t.inRegisters(sums, lists, desc) {
 		t.run(group)
 	}
 	for i := range b.Instrs {
@@ -79,7 +79,7 @@ func orderTurns(b *program.Block, desc *target.Desc) {
 // where they do. Narrow sums come first, as others read what they are made of. A group is of sums that share most of what they are
 // made of: the results of one matrix, whose weights are decoded for all of them at once. One Zen 5 core, exact batches, tokens a second, in the
 // order of results and so: Q5_K_M of 8 86 and 148, of 4 100 and 134, Q6_K of 8 94 and 122, IQ4_XS of 4 146 and 164.
-func inRegisters(sums []*program.Value, lists [][]int, desc *target.Desc) [][][]int {
+func (t *turns) inRegisters(sums []*program.Value, lists [][]int, desc *target.Desc) [][][]int {
 	registers := func(v *program.Value) int { return (v.Type.Bytes() + desc.VectorBytes - 1) / desc.VectorBytes }
 	total := 0
 	for _, v := range sums {
@@ -100,7 +100,7 @@ func inRegisters(sums []*program.Value, lists [][]int, desc *target.Desc) [][][]
 	groups := [][][]int{narrow}
 	for len(wide) > 0 {
 		var group [][]int
-		made := make(map[int]bool)
+		made := make([]bool, len(t.ready))
 		for room := desc.VectorRegs / 2; len(wide) > 0; {
 			next := mostShared(wide, lists, made)
 			k := wide[next]
@@ -118,7 +118,7 @@ func inRegisters(sums []*program.Value, lists [][]int, desc *target.Desc) [][][]
 }
 
 // mostShared is the index of the sum of which most is made already, the first of several.
-func mostShared(sums []int, lists [][]int, made map[int]bool) (best int) {
+func mostShared(sums []int, lists [][]int, made []bool) (best int) {
 	most := -1
 	for k, sum := range sums {
 		n := 0
