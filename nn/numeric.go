@@ -44,6 +44,7 @@ func ParseNumeric(name string) (Numeric, error) {
 const quantGroup = 32
 
 const (
+	largestHalf  = 65504
 	int8Largest  = 127
 	int16Largest = 32512 // 127*256: both digits stay signed bytes
 	digitBase    = 256
@@ -134,8 +135,7 @@ func isRow(shape tensor.Shape) bool {
 	return !slices.ContainsFunc(shape[:len(shape)-1], func(n *ir.UOp) bool { return !n.IsInt(1) })
 }
 
-// Linear is x [.., K] times w [N, K] transposed: [.., N]. Weights that are not
-// packed are multiplied exactly in every mode.
+// Linear is x [.., K] times w [N, K] transposed: [.., N].
 func (n Numeric) Linear(x, w *tensor.Tensor) *tensor.Tensor {
 	return n.activations(x, w).Linear(w)
 }
@@ -145,5 +145,27 @@ func (n Numeric) activations(x, w *tensor.Tensor) *tensor.Tensor {
 	if w.IsPacked() {
 		return n.Round(x)
 	}
+	return n.roundBeside(x, storedType(w))
+}
+
+// roundBeside gives the values nearest to x that a matrix instruction of the weights' type, f16 or bf16, multiplies: an
+// f32 would be three terms, each with an instruction for every term of a weight. A single row, which no matrix
+// instruction multiplies, keeps what it is: its time is that of the weights' bytes.
+func (n Numeric) roundBeside(x *tensor.Tensor, weights ir.DType) *tensor.Tensor {
+	switch {
+	case len(x.Shape()) == 0 || isRow(x.Shape()):
+	case n == Int8 && weights == ir.BF16:
+		return x.Cast(ir.BF16).Cast(ir.F32)
+	case (n == Int8 || n == Half) && weights == ir.F16:
+		return x.Clamp(-largestHalf, largestHalf).Cast(ir.F16).Cast(ir.F32)
+	}
 	return x
+}
+
+// storedType is that of the values which a tensor widens.
+func storedType(t *tensor.Tensor) ir.DType {
+	if u := t.Node(); u != nil && u.Op == ir.OpCast {
+		return u.Src[0].DType
+	}
+	return t.DType()
 }

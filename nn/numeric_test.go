@@ -1,10 +1,12 @@
 package nn_test
 
 import (
+	"math"
 	"slices"
 	"testing"
 
 	"tgc/internal/lists"
+	"tgc/ir"
 	"tgc/nn"
 	"tgc/tensor"
 )
@@ -38,5 +40,39 @@ func TestRoundLeavesFactorOfRow(t *testing.T) {
 	}
 	if !slices.Equal(a, b) {
 		t.Errorf("rounded with its factor %v, before it %v", a, b)
+	}
+}
+
+// Beside weights of 16 bits activations of several rows become what the weights are, in int8, or f16, in f16 and for weights of f16,
+// where they saturate. A single row, and one beside weights of bf16 in f16, keeps what it is.
+func TestLinearBesideFloats(t *testing.T) {
+	const fine, huge = 1 + 1./1024 + 1./4096, 1e6
+	for _, c := range []struct {
+		mode    nn.Numeric
+		weights ir.DType
+		rows    int
+		want    []float64 // of fine and of huge
+	}{
+		{nn.Int8, ir.BF16, 2, []float64{1, ir.RoundFloat(ir.BF16, huge)}},
+		{nn.Int8, ir.F16, 2, []float64{1 + 1./1024, 65504}},
+		{nn.Half, ir.F16, 2, []float64{1 + 1./1024, 65504}},
+		{nn.Half, ir.BF16, 2, []float64{fine, huge}},
+		{nn.Int16, ir.BF16, 2, []float64{fine, huge}},
+		{nn.Exact, ir.F16, 2, []float64{fine, huge}},
+		{nn.Int8, ir.F32, 2, []float64{fine, huge}},
+		{nn.Int8, ir.BF16, 1, []float64{fine, huge}},
+	} {
+		for k, x := range []float64{fine, huge} {
+			g := tensor.NewGraph()
+			w := tensor.FromSlice(g, []float32{1, 0}, 1, 2).Cast(c.weights).Cast(ir.F32)
+			rows := tensor.FromSlice(g, slices.Repeat([]float32{float32(x), 3}, c.rows), c.rows, 2)
+			got, err := tensor.Data[float32](c.mode.Linear(rows, w))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(float64(got[0])-c.want[k]) > 1e-6*c.want[k] {
+				t.Errorf("%s: %g in %d rows beside weights of %s is %g, want %g", c.mode, x, c.rows, c.weights, got[0], c.want[k])
+			}
+		}
 	}
 }
