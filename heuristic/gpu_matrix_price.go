@@ -42,6 +42,7 @@ type matrixWork struct {
 	products             float64 // instructions for 16 points of a tile, where one takes up to 32 bytes
 	scales               float64 // which sums of 16 points of a tile are multiplied with, and sums of groups beside them
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
+	plain                bool    // weights are floats of 16 bits
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
 
@@ -49,7 +50,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
 	integers := m.severalBytes(w.sum)
 	k := &matrixWork{
-		double: w.sum.DType == ir.F64, integers: integers,
+		double: w.sum.DType == ir.F64, integers: integers, plain: w.rank() == 1 && w.param.DType.IsFloat(),
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)),
 		others:  float64(m.points(m.storeSet().Without(m.row).Without(m.token).List())),
 		element: activationBytes(!integers && m.integerSum(w.chain[len(w.chain)-1])),
@@ -64,7 +65,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	if k.element > 1 {
 		for _, o := range m.operands {
 			if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
-				k.tokenTerms = max(k.tokenTerms, terms(o))
+				k.tokenTerms, k.element = max(k.tokenTerms, terms(o)), max(min(k.element, float64(o.param.DType.Size())), 2)
 			}
 		}
 	}
@@ -170,12 +171,20 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 	}
 }
 
+// numbers are those by which its tiles are priced.
+func (k *matrixWork) numbers(desc *target.Desc) *target.Tiles {
+	switch {
+	case k.double || k.integers || k.rowTerms > 1:
+		return &desc.FloatTiles
+	case k.plain:
+		return &desc.PlainTiles
+	}
+	return &desc.Tiles
+}
+
 // estimate prices a way to take tiles by a target's numbers, in nanoseconds.
 func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) float64 {
-	n := &desc.Tiles
-	if k.double || k.integers || k.rowTerms > 1 {
-		n = &desc.FloatTiles
-	}
+	n := k.numbers(desc)
 	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
 	tiles := float64(t.rows*t.tokens) * k.matrices
 	rows, tokens := t.sides()
@@ -247,9 +256,10 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 		}
 	case t.panels:
 		return tileNeeds{
-			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) + rows*tokens*k.scales*n.PanelScale,
-			registers:  n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
-			spill:      n.PanelSpill,
+			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) +
+				(2*rows*k.matrices+tokens*k.tokenTerms)*n.PanelRead + rows*tokens*k.scales*n.PanelScale,
+			registers: n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
+			spill:     n.PanelSpill,
 		}
 	}
 	loaded := n.Loaded * (rows*matrixWeights*k.pointBytes()/wordBytes + tokens*k.element)

@@ -25,7 +25,7 @@ func TestMatrixTiles(t *testing.T) {
 		{"few tokens for each of many matrices", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.grouped("Q6_K", 94, 32, 1024, 512) },
 			"MMA r0; UNROLL r0 4; SWAP s1 2; UPCAST s1 2; LOCAL s1 4; UPCAST s1 2; LOCAL s1 2; LOCAL s2 8; UPCAST s2 2; UPCAST s2 4; LOCAL s2 4; STAGE s1; STAGE s2; FMA"},
 		{"bf16", "ptx:sm_87", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("BF16", 128, 4096, 256, variant{}) },
-			"MMA r0; UNROLL r0 4; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 4; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
+			"MMA r0; UNROLL r0 8; SWAP s0 1; UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; UPCAST s1 4; LOCAL s1 2; STAGE s0; STAGE s1; FMA"},
 		{"switched off", "ptx:sm_90", heuristic.Knobs{NoMatrices: true}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
 		{"before sm_80", "ptx:sm_75", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 64, 2048, 512, variant{}) }, ""},
 		{"odd tokens", "ptx:sm_90", heuristic.Knobs{}, func(b *builder) *ir.UOp { return b.matmul("Q6_K", 12, 2048, 512, variant{}) },

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func bytesWithMinima(b *builder, tokens, rows, groups, size int64, minima minima
 }
 
 // Sums with minima have the accumulators of those without, and a matrix instruction goes on with what the one before
-// has summed up of a group of bytes, while sums of floats start from zero for every 16 points.
+// has summed up of a group, of bytes or of floats.
 func TestMatrixSumsOfMinima(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -53,7 +54,7 @@ func TestMatrixSumsOfMinima(t *testing.T) {
 		{"without", func(b *builder) *ir.UOp { return bytesWithMinima(b, 16, 32, 4, 32, noMinima) }, 1},
 		{"summed here", func(b *builder) *ir.UOp { return bytesWithMinima(b, 16, 32, 4, 32, summedHere) }, 2},
 		{"read", func(b *builder) *ir.UOp { return bytesWithMinima(b, 16, 32, 4, 32, read) }, 1},
-		{"floats", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 32, 4, 32) }, 4},
+		{"floats", func(b *builder) *ir.UOp { return factoredMatmul(b, 16, 32, 4, 32) }, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBuilder()
@@ -76,6 +77,53 @@ func TestMatrixSumsOfMinima(t *testing.T) {
 				t.Errorf("%d accumulators, want 4: one for each result of a lane\n%s", got, text)
 			}
 		})
+	}
+}
+
+// An instruction goes on with the sum of up to 128 products of floats: it cuts off what a sum of more would round.
+func TestMatrixSumsOfManyFloats(t *testing.T) {
+	for unrolled, starts := range map[int]int{1: 1, 8: 1, 16: 16} {
+		t.Run(fmt.Sprint(unrolled), func(t *testing.T) {
+			b := newBuilder()
+			sink := floatMatmul(b, ir.BF16, 16, 32, 256)
+			chosen, err := plan.Parse(fmt.Sprintf("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; UNROLL r0 %d; FMA", unrolled))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compare(t, b.Arena, sink, p, chosen, nil)
+			emulate(t, sink, p, nil)
+			if got := startsOfSums(program.Print(p)); got != starts {
+				t.Errorf("%d sums of matrix instructions start from zero, want %d\n%s", got, starts, show(p))
+			}
+		})
+	}
+}
+
+// A thread makes what a lane reads of a panel's rows, of both of its rows, and neighbouring threads go on along the sum: one
+// store, and loads of lines, not of rows.
+func TestPanelsOfLines(t *testing.T) {
+	b := newBuilder()
+	sink := floatMatmul(b, ir.BF16, 16, 32, 256)
+	chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; UNROLL r0 8; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, b.Arena, sink, p, chosen, nil)
+	emulate(t, sink, p, nil)
+	text := program.Print(p)
+	if !regexp.MustCompile(`%\d+:bf16x8 = shuffle (%\d+) (%\d+) mask 0 1 4 5 2 3 6 7`).MatchString(text) {
+		t.Errorf("no two rows become one store of a fragment\n%s", text)
+	}
+	if stored := regexp.MustCompile(`store %\d+ %\d+ align 16`).FindAllString(text, -1); len(stored) == 0 {
+		t.Errorf("no fragment of rows is stored at once\n%s", text)
 	}
 }
 

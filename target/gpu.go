@@ -106,6 +106,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		Threads:    threadsNVIDIA(),
 		Tiles:      tilesNVIDIA(),
 		FloatTiles: floatTilesNVIDIA(),
+		PlainTiles: plainTilesNVIDIA(),
 		Tuning:     tuningGPU(),
 	}
 	if sm >= 90 {

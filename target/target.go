@@ -46,6 +46,7 @@ type Desc struct {
 	Threads       Threads // of a GPU
 	Tiles         Tiles   // of a GPU
 	FloatTiles    Tiles   // of a GPU, of rows that are more than one term each
+	PlainTiles    Tiles   // of a GPU, of rows of F16 and BF16
 	Tuning        Tuning
 }
 

@@ -4,10 +4,11 @@ package target
 // (heuristic/gpu_matrix_price.go). Times are of a warp, work is of tiles of 16 rows by
 // 8 tokens by 16 points of the sum.
 //
-// They were fitted to 8,673 pairs of kernel and plan on an H100: 237 kernels of batches of 8 and 16 sequences and prompts of 64 to 512
-// tokens, of seven shapes, in exact and int8 (docs/bench/h100-tiles-pairs.jsonl.gz, h100-tiles.txt). The cheapest plan takes 1.07 times the
+// Those for packed weights were fitted to 8,673 pairs of kernel and plan on an H100: 237 kernels of batches of 8 and 16 sequences and prompts of
+// 64 to 512 tokens, of seven shapes, in exact and int8 (docs/bench/h100-tiles-pairs.jsonl.gz, h100-tiles.txt). The cheapest plan takes 1.07 times the
 // best's time (1.13 by the numbers before), by a fit to three quarters of the kernels also in the fourth. How many
-// instructions of floats multiply a tile made no difference that the times showed.
+// instructions of floats multiply a tile made no difference that the times showed. Those for F16 and BF16 are of a fit to all of h100-floats-pairs.jsonl.gz
+// and what of the first has no panels, 430 kernels (h100-floats.txt).
 type Tiles struct {
 	Start        float64 // ns, from the end of the kernel before to the first instruction after the wait
 	Latency      float64 // ns of a step: its loads, which a warp waits for
@@ -46,6 +47,7 @@ type Tiles struct {
 	// The same of panels, which a block shares.
 	PanelRows         float64 // for the rows of a tile and each matrix, shared by the warps along the tokens
 	PanelTerms        float64 // for each term of the tokens of a tile, shared by the warps along the rows
+	PanelRead         float64 // for 8 rows or tokens and 16 points that a warp reads, of each term
 	PanelRegisters    float64
 	PanelAccumulators float64
 	PanelLoaded       float64 // registers for each side of a tile and step of 16 points
@@ -70,12 +72,21 @@ func floatTilesNVIDIA() Tiles {
 	}
 }
 
-// tilesNVIDIA are the numbers of NVIDIA GPUs.
+// tilesNVIDIA are the numbers of NVIDIA GPUs for packed weights.
 func tilesNVIDIA() Tiles {
 	return Tiles{
 		Start: 397, Latency: 571, Cached: 1.1e-5, Operation: 2.08, Issue: 0.252, Rows: 7.38, Decoding: 1.98, Lookup: 7.03, Tokens: 10.4, Ragged: 1.39,
 		Registers: 73.3, Accumulators: 18.3, Loaded: 0.901, Joining: 35.2, Spill: 1.93,
 		ByteRows: 4.47, ByteDecoding: 2.45, ByteTokens: 8.44, ByteProduct: 3.82, ByteRegisters: 103, ByteAccumulators: 5.73, ByteSpill: 3.85,
 		PanelRows: 34.4, PanelTerms: 8.92, PanelScale: 0.947, PanelRegisters: 111, PanelAccumulators: 11.4, PanelLoaded: 3.07, PanelSpill: 1.79,
+	}
+}
+
+// plainTilesNVIDIA are those for weights of F16 and BF16.
+func plainTilesNVIDIA() Tiles {
+	return Tiles{
+		Start: 295, Latency: 488, Cached: 2.77e-5, Operation: 2, Issue: 0.182, Rows: 11.7, Decoding: 2.14, Lookup: 3.99, Tokens: 10.8, Ragged: 1.4,
+		Registers: 73.1, Accumulators: 18.1, Loaded: 0.96, Joining: 34.5, Spill: 2.6,
+		PanelRows: 18.3, PanelTerms: 5.63, PanelRead: 2.38, PanelScale: 0.321, PanelRegisters: 175, PanelAccumulators: 13.7, PanelSpill: 2.09,
 	}
 }

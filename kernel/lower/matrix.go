@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
@@ -22,8 +24,32 @@ import (
 type matrices struct {
 	*lowering
 	sums      map[*ir.UOp]*matrixSum
+	chains    map[chainKey]*matrixChain
 	fragments map[fragmentKey][]*program.Value
 }
+
+// chainKey names the instructions for a tile.
+type chainKey struct {
+	scope *scope
+	node  memoKey
+}
+
+// matrixChain are the instructions for a tile, each of which goes on with the sum of the one before: one for each of the
+// copies of a sum and each pair of terms, the small ones of two copies before the large ones.
+type matrixChain struct {
+	steps []matrixStep
+	sum   *program.Value // of the first so many steps
+	done  int
+}
+
+// matrixStep are the products of terms of a place at a copy of a sum: place 0 has those of the largest.
+type matrixStep struct {
+	at    coords
+	place int
+}
+
+// copiesTogether are those whose terms are held at once: a sum that large terms are not in yet is rounded, or cut off, less.
+const copiesTogether = 2
 
 // fragmentKey names the terms of a side at some coordinates.
 type fragmentKey struct {
@@ -38,54 +64,87 @@ const mostTerms = 3
 // matrixSum emits the instructions for all copies of a tile and picks one; of
 // columns that are a lane's points, all of them.
 func (l *matrices) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
-	row, column := l.free.Index.Of(l.Tile.RowCopy), l.free.Index.Of(l.Tile.ColumnCopy)
-	r, first := l.copyAt(u, at, row), at.with(row, 0).with(column, 0)
-	for _, c := range m.copies {
-		first = first.with(l.free.Index.Of(c), 0)
-	}
+	r, first := l.copyAt(u, at, l.free.Index.Of(l.Tile.RowCopy)), l.firstOf(m, at)
 	if len(m.tiles) > 1 {
 		low, high := l.matrixTile(m, 0, first), l.matrixTile(m, 1, first)
 		n := plan.ColumnCopies * plan.RowCopies
 		v := l.b.Shuffle(low, high, plan.ColumnCopies*r, plan.ColumnCopies*r+1, n+plan.ColumnCopies*r, n+plan.ColumnCopies*r+1)
 		return val{v: v, subAxes: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.scopes.top()}
 	}
-	c := l.copyAt(u, at, column)
+	c := l.copyAt(u, at, l.free.Index.Of(l.Tile.ColumnCopy))
 	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.scopes.top()}
+}
+
+// firstOf are the coordinates of a tile's first element, at the first copy of its sum.
+func (l *matrices) firstOf(m *matrixSum, at coords) coords {
+	at = at.with(l.free.Index.Of(l.Tile.RowCopy), 0).with(l.free.Index.Of(l.Tile.ColumnCopy), 0)
+	for _, c := range m.copies {
+		at = at.with(l.free.Index.Of(c), 0)
+	}
+	return at
 }
 
 // matrixTile is the result of the instructions for a tile of columns: of both rows
 // of the lane, two columns each.
 func (l *matrices) matrixTile(m *matrixSum, i int, at coords) *program.Value {
-	t := m.tiles[i]
-	d := l.scopes.depth(t.product)
-	k := l.scopes.key(t.product, at)
-	s := l.scopes.stack[d]
-	tile, ok := s.memo[k]
-	if !ok {
-		l.scopes.in(d, func() { tile = val{v: l.multiplyCopies(m, t, at), depth: d} })
-		s.memo[k] = tile
-	}
-	return tile.v
+	c := l.chainOf(m, m.tiles[i], at)
+	l.goOn(m, i, at, len(c.steps))
+	return c.sum
 }
 
-// multiplyCopies is the sum of a tile, over all copies that an instruction goes on with.
-func (l *matrices) multiplyCopies(m *matrixSum, t columnTile, at coords) *program.Value {
-	l.block.mustBeUniform(true)
+// chainOf are the instructions for a tile.
+func (l *matrices) chainOf(m *matrixSum, t columnTile, at coords) *matrixChain {
+	key := chainKey{l.scopes.stack[l.scopes.depth(t.product)], l.scopes.key(t.product, at)}
+	chain, ok := l.chains[key]
+	if !ok {
+		chain = &matrixChain{}
+		points := []coords{at}
+		for _, c := range m.copies {
+			i := l.free.Index.Of(c)
+			points = lists.FlatMap(points, func(at coords) []coords {
+				return lists.Make(int(l.extent[i]), func(k int) coords { return at.with(i, int32(k)) })
+			})
+		}
+		places := l.places(m, t)
+		for together := range slices.Chunk(points, copiesTogether) {
+			for place := places - 1; place >= 0; place-- {
+				for _, at := range together {
+					chain.steps = append(chain.steps, matrixStep{at, place})
+				}
+			}
+		}
+		l.chains[key] = chain
+	}
+	return chain
+}
+
+// places are how many the products of two factors' terms have.
+func (l *matrices) places(m *matrixSum, t columnTile) int {
 	if m.rows.DType.IsInt() {
-		return l.multiplyIntegers(m.rows, t.columns, t.product.DType, at)
+		return 1
 	}
-	points := []coords{at}
-	for _, c := range m.copies {
-		i := l.free.Index.Of(c)
-		points = lists.FlatMap(points, func(at coords) []coords {
-			return lists.Make(int(l.extent[i]), func(k int) coords { return at.with(i, int32(k)) })
-		})
-	}
-	sum := l.b.Zero(program.Vector(m.rows.DType, plan.RowCopies*plan.ColumnCopies))
-	for _, at := range points {
-		sum = l.multiply(sum, m.rows, t.columns, at)
-	}
-	return sum
+	_, nx, ny := shape.TermsOfProduct(l.Bounds, m.rows, t.columns)
+	return min(nx+ny-1, mostTerms)
+}
+
+// goOn writes the first so many steps of the instructions for a tile of columns.
+func (l *matrices) goOn(m *matrixSum, i int, at coords, steps int) {
+	t := m.tiles[i]
+	c := l.chainOf(m, t, at)
+	l.scopes.in(l.scopes.depth(t.product), func() {
+		for ; c.done < steps; c.done++ {
+			l.block.mustBeUniform(true)
+			step := c.steps[c.done]
+			if m.rows.DType.IsInt() {
+				c.sum = l.multiplyIntegers(m.rows, t.columns, t.product.DType, step.at)
+				continue
+			}
+			if c.sum == nil {
+				c.sum = l.b.Zero(program.Vector(m.rows.DType, plan.RowCopies*plan.ColumnCopies))
+			}
+			c.sum = l.multiply(c.sum, m.rows, t.columns, step)
+		}
+	})
 }
 
 // copyAt is the coordinate of a copy on which a node may not depend: all are
@@ -97,16 +156,14 @@ func (l *matrices) copyAt(u *ir.UOp, at coords, i int) int {
 	return int(at[i])
 }
 
-// multiply adds to a sum the products of terms, small ones first.
-func (l *matrices) multiply(acc *program.Value, row, column *ir.UOp, at coords) *program.Value {
+// multiply adds to a sum the products of a step.
+func (l *matrices) multiply(acc *program.Value, row, column *ir.UOp, step matrixStep) *program.Value {
 	elem, nx, ny := shape.TermsOfProduct(l.Bounds, row, column)
-	rows, columns := l.sideFragments(row, at, elem, nx, l.rowFragment), l.sideFragments(column, at, elem, ny, l.columnFragment)
-	for order := min(nx+ny-2, mostTerms-1); order >= 0; order-- {
-		for i := range nx {
-			if j := order - i; j >= 0 && j < ny {
-				for part := range len(rows) / nx {
-					acc = l.b.Mma(acc, rows[part*nx+i], columns[part*ny+j])
-				}
+	rows, columns := l.sideFragments(row, step.at, elem, nx, l.rowFragment), l.sideFragments(column, step.at, elem, ny, l.columnFragment)
+	for i := range nx {
+		if j := step.place - i; j >= 0 && j < ny {
+			for part := range len(rows) / nx {
+				acc = l.b.Mma(acc, rows[part*nx+i], columns[part*ny+j])
 			}
 		}
 	}
@@ -266,7 +323,7 @@ func (l *matrices) holdsMatrix(u *ir.UOp) bool {
 
 // tileMembers accumulates sums in an open loop of a kernel with matrix instructions:
 // one accumulator for each copy of a result, and of the copies of the sums one after
-// the other, each for all results of all sums. So the fragments of few copies are
+// the other, each for all results of all sums, those that an instruction goes on with too. So the fragments of few copies are
 // held at a time, not those of all.
 func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) []carry {
 	members := make([]*tileMember, len(sums))
@@ -280,10 +337,15 @@ func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) 
 		members[i], most = m, max(most, len(m.summands[0]))
 	}
 	for j := range most {
-		for _, m := range members {
-			if j < len(m.summands[0]) {
-				m.add(open, j)
+		list := slices.DeleteFunc(slices.Clone(members), func(m *tileMember) bool { return j >= len(m.summands[0]) })
+		for n, more := 1, true; more; n++ {
+			more = false
+			for _, m := range list {
+				more = m.goOn(j, n) || more
 			}
+		}
+		for _, m := range list {
+			m.add(open, j)
 		}
 	}
 	var carries []carry
@@ -303,6 +365,24 @@ type tileMember struct {
 	points   []coords     // copies of the result
 	summands [][]sumPoint // by point: copies of the sum
 	sums     []val        // by point
+}
+
+// goOn writes up to n steps of the instructions of copy j of the sum for all results, where it is a sum with which instructions go on, and
+// reports whether more are left.
+func (m *tileMember) goOn(j, n int) (more bool) {
+	sum := m.mma.sums[m.summands[0][j].node]
+	if sum == nil {
+		return false
+	}
+	for k := range m.points {
+		first := m.mma.firstOf(sum, m.summands[k][j].at)
+		for i, t := range sum.tiles {
+			steps := len(m.mma.chainOf(sum, t, first).steps)
+			m.mma.goOn(sum, i, first, min(n, steps))
+			more = more || n < steps
+		}
+	}
+	return more
 }
 
 // add accumulates copy j of the sum for all results.

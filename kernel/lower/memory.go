@@ -753,8 +753,10 @@ func (l *memory) read(p place) val {
 	if l.block.onGPU() {
 		least = max(shape.BankBytes, 2*size)
 	}
-	if r, ok := runsOf(p.offsets, size, least); ok {
-		return val{v: l.readRuns(p, r), subAxes: p.subAxes, depth: d}
+	for bytes := int64(minRun); bytes >= least; bytes /= 2 { // the longest
+		if r, ok := runsOf(p.offsets, size, bytes); ok {
+			return val{v: l.readRuns(p, r), subAxes: p.subAxes, depth: d}
+		}
 	}
 	dtype := ir.I64
 	if span < math.MaxInt32 {

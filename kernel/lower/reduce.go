@@ -100,6 +100,7 @@ func (l *reducer) terms(u *ir.UOp, at coords, pend analyse.RangeSet) []term {
 			}
 		}
 		switch role := l.Roles[i]; {
+		case l.mma.sums[u] != nil:
 		case role.IsThread() && l.folds.pends(i):
 			pend.Add(i)
 			return l.terms(u.Src[0], at, pend)
@@ -171,7 +172,7 @@ func (l *reducer) pointsOf(u *ir.UOp, at coords, pend analyse.RangeSet, list []s
 	if analyse.IsSum(u) {
 		i := l.free.Index.Of(u.ReduceRange())
 		switch {
-		case l.Dots.Has(i):
+		case l.Dots.Has(i), l.mma.sums[u] != nil:
 		case l.Roles[i] == plan.Lane && !l.block.onGPU(), l.Roles[i] == plan.Unroll && l.wide.copiesAsLanes(u, at):
 			pend.Add(i)
 			return l.pointsOf(u.Src[0], at.with(i, laneCoord), pend, list)
