@@ -10,7 +10,8 @@ import (
 )
 
 // Numeric is a numeric mode: which numbers activations are while they are
-// multiplied with packed weights. Everything else is f32 in every mode.
+// multiplied with packed weights, and with those of f16 and bf16 where they are
+// several rows (roundBeside). Everything else is f32 in every mode.
 type Numeric uint8
 
 // The modes. The error is what one matrix product loses against f32, as NMSE.
@@ -44,7 +45,7 @@ func ParseNumeric(name string) (Numeric, error) {
 const quantGroup = 32
 
 const (
-	largestHalf  = 65504
+	largestHalf  = 65504 // of an f16
 	int8Largest  = 127
 	int16Largest = 32512 // 127*256: both digits stay signed bytes
 	digitBase    = 256
