@@ -59,17 +59,7 @@ func TestMatrixSumsOfMinima(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBuilder()
 			sink := c.build(b)
-			chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; FMA")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, b.Arena, sink, p, chosen, nil)
-			emulate(t, sink, p, nil)
-			text := program.Print(p)
+			text := runPanels(t, b, sink, "MMA r1; UNROLL r1 2")
 			if got := startsOfSums(text); got != c.starts {
 				t.Errorf("%d sums of matrix instructions start from zero, want %d\n%s", got, c.starts, text)
 			}
@@ -86,18 +76,9 @@ func TestMatrixSumsOfManyFloats(t *testing.T) {
 		t.Run(fmt.Sprint(unrolled), func(t *testing.T) {
 			b := newBuilder()
 			sink := floatMatmul(b, ir.BF16, 16, 32, 256)
-			chosen, err := plan.Parse(fmt.Sprintf("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; UNROLL r0 %d; FMA", unrolled))
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			compare(t, b.Arena, sink, p, chosen, nil)
-			emulate(t, sink, p, nil)
-			if got := startsOfSums(program.Print(p)); got != starts {
-				t.Errorf("%d sums of matrix instructions start from zero, want %d\n%s", got, starts, show(p))
+			text := runPanels(t, b, sink, fmt.Sprintf("MMA r0; UNROLL r0 %d", unrolled))
+			if got := startsOfSums(text); got != starts {
+				t.Errorf("%d sums of matrix instructions start from zero, want %d\n%s", got, starts, text)
 			}
 		})
 	}
@@ -108,7 +89,20 @@ func TestMatrixSumsOfManyFloats(t *testing.T) {
 func TestPanelsOfLines(t *testing.T) {
 	b := newBuilder()
 	sink := floatMatmul(b, ir.BF16, 16, 32, 256)
-	chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; MMA r0; UNROLL r0 8; FMA")
+	text := runPanels(t, b, sink, "MMA r0; UNROLL r0 8")
+	if !regexp.MustCompile(`%\d+:bf16x8 = shuffle %\d+ %\d+ mask 0 1 4 5 2 3 6 7`).MatchString(text) {
+		t.Errorf("no two rows become one store of a fragment\n%s", text)
+	}
+	if !regexp.MustCompile(`store %\d+ %\d+ align 16`).MatchString(text) {
+		t.Errorf("no fragment of rows is stored at once\n%s", text)
+	}
+}
+
+// runPanels lowers a product of 16 x 32 with both factors in panels and these Opts of its sum, runs the program and its PTX
+// beside the reference, and returns the program's text.
+func runPanels(t *testing.T, b *builder, sink *ir.UOp, ofSum string) string {
+	t.Helper()
+	chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; " + ofSum + "; FMA")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,13 +112,7 @@ func TestPanelsOfLines(t *testing.T) {
 	}
 	compare(t, b.Arena, sink, p, chosen, nil)
 	emulate(t, sink, p, nil)
-	text := program.Print(p)
-	if !regexp.MustCompile(`%\d+:bf16x8 = shuffle (%\d+) (%\d+) mask 0 1 4 5 2 3 6 7`).MatchString(text) {
-		t.Errorf("no two rows become one store of a fragment\n%s", text)
-	}
-	if stored := regexp.MustCompile(`store %\d+ %\d+ align 16`).FindAllString(text, -1); len(stored) == 0 {
-		t.Errorf("no fragment of rows is stored at once\n%s", text)
-	}
+	return program.Print(p)
 }
 
 var (

@@ -44,7 +44,7 @@ type Desc struct {
 	Contractions  []Contraction
 	Cost          Cost
 	Threads       Threads // of a GPU
-	Tiles         Tiles   // of a GPU
+	Tiles         Tiles   // of a GPU, of packed rows
 	FloatTiles    Tiles   // of a GPU, of rows that are more than one term each
 	PlainTiles    Tiles   // of a GPU, of rows of F16 and BF16
 	Tuning        Tuning

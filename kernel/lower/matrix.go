@@ -87,8 +87,9 @@ func (l *matrices) firstOf(m *matrixSum, at coords) coords {
 // matrixTile is the result of the instructions for a tile of columns: of both rows
 // of the lane, two columns each.
 func (l *matrices) matrixTile(m *matrixSum, i int, at coords) *program.Value {
-	c := l.chainOf(m, m.tiles[i], at)
-	l.goOn(m, i, at, len(c.steps))
+	t := m.tiles[i]
+	c := l.chainOf(m, t, at)
+	l.goOn(m, t, c, len(c.steps))
 	return c.sum
 }
 
@@ -127,12 +128,10 @@ func (l *matrices) places(m *matrixSum, t columnTile) int {
 	return min(nx+ny-1, mostTerms)
 }
 
-// goOn writes the first so many steps of the instructions for a tile of columns.
-func (l *matrices) goOn(m *matrixSum, i int, at coords, steps int) {
-	t := m.tiles[i]
-	c := l.chainOf(m, t, at)
+// goOn writes up to so many steps of the instructions for a tile of columns.
+func (l *matrices) goOn(m *matrixSum, t columnTile, c *matrixChain, steps int) {
 	l.scopes.in(l.scopes.depth(t.product), func() {
-		for ; c.done < steps; c.done++ {
+		for ; c.done < min(steps, len(c.steps)); c.done++ {
 			l.block.mustBeUniform(true)
 			step := c.steps[c.done]
 			if m.rows.DType.IsInt() {
@@ -376,10 +375,10 @@ func (m *tileMember) goOn(j, n int) (more bool) {
 	}
 	for k := range m.points {
 		first := m.mma.firstOf(sum, m.summands[k][j].at)
-		for i, t := range sum.tiles {
-			steps := len(m.mma.chainOf(sum, t, first).steps)
-			m.mma.goOn(sum, i, first, min(n, steps))
-			more = more || n < steps
+		for _, t := range sum.tiles {
+			c := m.mma.chainOf(sum, t, first)
+			m.mma.goOn(sum, t, c, n)
+			more = more || n < len(c.steps)
 		}
 	}
 	return more
