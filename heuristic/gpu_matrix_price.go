@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/target"
 )
 
@@ -26,7 +27,8 @@ var (
 
 // Bounds of what is tried.
 const (
-	mostMatrixTiles = 16 // of a warp: accumulators fill its registers
+	mostMatrixTiles = 16 // of a warp: accumulators fill its registers, those of the instructions and those of the sums
+	mostHalfTiles   = 32 // where these are the same
 	mostMatrixWarps = 16 // of a block
 	leastPanelWarps = 4  // that share what a block has decoded
 )
@@ -43,6 +45,7 @@ type matrixWork struct {
 	scales               float64 // which sums of 16 points of a tile are multiplied with, and sums of groups beside them
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
 	plain                bool    // weights are floats of 16 bits
+	halves               bool    // factors are halves, and instructions go on with the sum of the whole row
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
 
@@ -53,6 +56,7 @@ func (m *matrixProduct) measure() *matrixWork {
 		double: w.sum.DType == ir.F64, integers: integers, plain: w.rank() == 1 && w.param.DType.IsFloat(),
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)),
 		others:  float64(m.points(m.storeSet().Without(m.row).Without(m.token).List())),
+		halves:  len(w.chain) == 1 && areHalves(analyse.Factors(w.sum.Src[0])),
 		element: activationBytes(!integers && m.integerSum(w.chain[len(w.chain)-1])),
 	}
 	for _, o := range distinct(m.weights) {
@@ -73,6 +77,21 @@ func (m *matrixProduct) measure() *matrixWork {
 	k.scales = float64(len(m.weights)) * matrixPoints / group
 	k.products = k.matrices * matrixPoints / min(group, widePoints)
 	return k
+}
+
+// areHalves reports factors that are one term each.
+func areHalves(factors []*ir.UOp) bool {
+	return !slices.ContainsFunc(factors, func(f *ir.UOp) bool {
+		return f.Op != ir.OpCast || f.Src[0].DType != ir.F16 && f.Src[0].DType != ir.BF16
+	})
+}
+
+// mostTiles are those of a warp.
+func (k *matrixWork) mostTiles() float64 {
+	if k.halves {
+		return mostHalfTiles
+	}
+	return mostMatrixTiles
 }
 
 // pointBytes are those of a row's weights at one point of the sum, of all matrices.
@@ -162,7 +181,7 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 		for _, t := range matrixTiles {
 			for _, rowWarps := range matrixSides {
 				for _, tokenWarps := range matrixSides {
-					if r*rowWarps < 2*rows && t*tokenWarps < 2*tokens && float64(r*t)*k.matrices <= mostMatrixTiles {
+					if r*rowWarps < 2*rows && t*tokenWarps < 2*tokens && float64(r*t)*k.matrices <= k.mostTiles() {
 						each(matrixTile{rows: r, tokens: t, rowWarps: rowWarps, tokenWarps: tokenWarps})
 					}
 				}
@@ -176,6 +195,8 @@ func (k *matrixWork) numbers(desc *target.Desc) *target.Tiles {
 	switch {
 	case k.double || k.integers || k.rowTerms > 1:
 		return &desc.FloatTiles
+	case k.halves:
+		return &desc.HalfTiles
 	case k.plain:
 		return &desc.PlainTiles
 	}
@@ -234,7 +255,7 @@ const (
 // term of an element by itself, and then loads from them what its tiles need.
 func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
-	tiles := rows * tokens * k.matrices
+	tiles, decoding := rows*tokens*k.matrices, k.decoding+k.lookups*n.Lookup
 	switch {
 	case k.double:
 		return tileNeeds{
@@ -256,14 +277,13 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 		}
 	case t.panels:
 		return tileNeeds{
-			operations: rows*k.matrices*n.PanelRows/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) +
+			operations: rows*(k.matrices*n.PanelRows+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) +
 				(2*rows*k.matrices+tokens*k.tokenTerms)*n.PanelRead + rows*tokens*k.scales*n.PanelScale,
 			registers: n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
 			spill:     n.PanelSpill,
 		}
 	}
 	loaded := n.Loaded * (rows*matrixWeights*k.pointBytes()/wordBytes + tokens*k.element)
-	decoding := k.decoding + k.lookups*n.Lookup
 	if k.element == 1 {
 		return tileNeeds{
 			operations: rows*(k.matrices*n.ByteRows+decoding*n.ByteDecoding) + tokens*n.ByteTokens + rows*tokens*k.products*n.ByteProduct,
@@ -272,7 +292,7 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 		}
 	}
 	return tileNeeds{
-		operations: rows*(n.Rows+decoding*n.Decoding) + tokens*n.Tokens,
+		operations: rows*(n.Rows+decoding*n.Decoding+k.pointBytes()*n.Bytes) + tokens*n.Tokens,
 		registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded,
 		spill:      n.Spill,
 	}
@@ -287,6 +307,9 @@ func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	}
 	if t.panels {
 		f["panels"] = 1
+	}
+	if k.halves {
+		f["halves"] = 1
 	}
 	return f
 }

@@ -84,6 +84,71 @@ func TestMatrixSumsOfManyFloats(t *testing.T) {
 	}
 }
 
+// halfMatmul is a product of halves, summed over groups of which each has a scale if it is scaled.
+func halfMatmul(b *builder, tokens, rows, groups, size int64, scaled bool) *ir.UOp {
+	x, w, out := b.param(0, ir.BF16, tokens, groups*size), b.param(1, ir.BF16, rows, groups*size), b.param(3, ir.F32, tokens, rows)
+	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
+	k := b.Add(b.Mul(g, b.n(size)), j)
+	total := b.sum(b.Mul(b.Cast(b.Load(x, t, k), ir.F32), b.Cast(b.Load(w, n, k), ir.F32)), j)
+	if scaled {
+		total = b.Mul(total, b.Load(b.param(2, ir.F32, groups), g))
+	}
+	return b.sink(b.Store(out, b.sum(total, g), list(t, n), list(t, n)))
+}
+
+// Instructions on halves go on with the accumulators of a loop, however many points they sum, and nothing is added but by them. Sums
+// with a scale of their own start from zero.
+func TestMatrixSumsOfHalves(t *testing.T) {
+	sum := regexp.MustCompile(`:f32 = (add|fma) `)
+	for _, c := range []struct {
+		name, ofSum string
+		size        int64
+		scaled      bool
+		sums        bool
+	}{
+		{"a loop", "MMA r1; UNROLL r1 2", 64, false, false},
+		{"more than 128 points of an iteration", "MMA r1; UNROLL r1 16", 256, false, false},
+		{"a scale of each iteration", "MMA r1; UNROLL r1 2", 32, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBuilder()
+			text := runPanels(t, b, halfMatmul(b, 16, 32, 4, c.size, c.scaled), c.ofSum)
+			if got := startsOfSums(text); got != 1 {
+				t.Errorf("%d chains of matrix instructions, want 1\n%s", got, text)
+			}
+			if got := accumulators(text); got != 4 {
+				t.Errorf("%d accumulators, want 4: one for each result of a lane\n%s", got, text)
+			}
+			if got := sum.MatchString(text); got != c.sums {
+				t.Errorf("sums beside the instructions: %t, want %t\n%s", got, c.sums, text)
+			}
+		})
+	}
+}
+
+// What decodes a factor of a matrix instruction is contracted as other expressions are: a product and a difference are one multiply-add.
+func TestMatrixFactorsAreContracted(t *testing.T) {
+	b := newBuilder()
+	x, w, scale, least := b.param(0, ir.BF16, 16, 64), b.param(1, ir.U8, 32, 64), b.param(2, ir.F32, 32), b.param(4, ir.F32, 32)
+	tokens, n, k := b.rng(16), b.rng(32), b.rng(64)
+	weight := b.Sub(b.Mul(b.Load(scale, n), b.Cast(b.Load(w, n, k), ir.F32)), b.Load(least, n))
+	product := b.Mul(b.Cast(b.Load(x, tokens, k), ir.F32), b.Cast(b.Cast(weight, ir.BF16), ir.F32))
+	sink := b.sink(b.Store(b.param(3, ir.F32, 16, 32), b.sum(product, k), list(tokens, n), list(tokens, n)))
+	chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r0; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, b.Arena, sink, p, chosen, nil)
+	emulate(t, sink, p, nil)
+	if text := program.Print(p); !strings.Contains(text, "= fma ") || strings.Contains(text, "= sub ") {
+		t.Errorf("a weight is not decoded by a multiply-add\n%s", text)
+	}
+}
+
 // A thread makes what a lane reads of a panel's rows, of both of its rows, and neighbouring threads go on along the sum: one
 // store, and loads of lines, not of rows.
 func TestPanelsOfLines(t *testing.T) {

@@ -2,6 +2,7 @@ package nn
 
 import (
 	"tgc/ir"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -43,26 +44,35 @@ func group(chosen *tensor.Tensor, experts, rows int) grouping {
 	}
 }
 
-// grouped is Apply for many tokens x [tokens D]. With skipRows loops end that would be for rows without a
-// token alone.
-func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor, skipRows bool) *tensor.Tensor {
+// grouped is Apply for many tokens x [tokens D] on a target.
+func (e Experts) grouped(x *tensor.Tensor, to grouping, weight *tensor.Tensor, desc *target.Desc) *tensor.Tensor {
+	rows := int64(to.token.Extent(1))
+	activations := func(v, w *tensor.Tensor) *tensor.Tensor {
+		if e.Numeric.asHalves(w, rows, desc) {
+			return toBF16(v)
+		}
+		return e.Numeric.activations(v, w)
+	}
 	product := func(w, bias, v *tensor.Tensor) *tensor.Tensor { // [tiles rows K] -> [tiles rows N]
+		if e.Numeric.asHalves(w, rows, desc) {
+			w = toBF16(w)
+		}
 		out := v.Unsqueeze(2).Mul(w.Gather(0, to.expert).Unsqueeze(1)).Sum(-1)
 		if bias != nil {
 			out = out.Add(bias.Gather(0, to.expert).Unsqueeze(1))
 		}
 		return out
 	}
-	in := func(w *tensor.Tensor) *tensor.Tensor { return e.Numeric.activations(x, w).Gather(0, to.token) }
+	in := func(w *tensor.Tensor) *tensor.Tensor { return activations(x, w).Gather(0, to.token) }
 	nothing := x.Graph().Scalar(ir.F32, 0)
 	atLeast := func(t *tensor.Tensor, least float64) *tensor.Tensor { return t.Ge(x.Graph().Scalar(ir.I32, least)) }
 	filled := func(t *tensor.Tensor) *tensor.Tensor { // without loops elsewhere
-		if skipRows {
+		if desc.Tuning.SkipRows { // loops end that would be for rows without a token alone
 			t = atLeast(to.used, 1).Unsqueeze(2).Where(t, nothing)
 		}
 		return atLeast(to.expert, 0).Unsqueeze(1).Unsqueeze(2).Where(t, nothing)
 	}
 	hidden := filled(e.hidden(product(e.Gate, e.GateBias, in(e.Gate)), product(e.Up, e.UpBias, in(e.Up))))
-	out := filled(product(e.Down, e.DownBias, e.Numeric.activations(hidden, e.Down))) // [tiles rows D]
+	out := filled(product(e.Down, e.DownBias, activations(hidden, e.Down))) // [tiles rows D]
 	return out.Flatten(0, 1).Gather(0, to.place).Mul(weight.Unsqueeze(-1)).Sum(1)
 }

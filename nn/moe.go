@@ -102,6 +102,6 @@ func (e Experts) Apply(x *tensor.Tensor) *tensor.Tensor {
 			return nil
 		}
 		chosen, weight := chosen.Flatten(0, 1), weight.Flatten(0, 1)
-		return e.grouped(x.Flatten(0, 1), group(chosen, experts, rows), weight, desc.Tuning.SkipRows).Unflatten(0, batch, tokens)
+		return e.grouped(x.Flatten(0, 1), group(chosen, experts, rows), weight, desc).Unflatten(0, batch, tokens)
 	})
 }

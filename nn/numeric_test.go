@@ -3,11 +3,14 @@ package nn_test
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
+	"tgc/engine"
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/nn"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -40,6 +43,41 @@ func TestRoundLeavesFactorOfRow(t *testing.T) {
 	}
 	if !slices.Equal(a, b) {
 		t.Errorf("rounded with its factor %v, before it %v", a, b)
+	}
+}
+
+// On targets that multiply halves faster than bytes with scales many rows in int8 are bf16 there, and packed weights, too. Nothing
+// else is, and no other target does so.
+func TestManyRowsAreHalves(t *testing.T) {
+	for _, c := range []struct {
+		target, quant string
+		mode          nn.Numeric
+		rows          int
+		want          bool
+	}{
+		{"ptx:sm_90", "Q4_K", nn.Int8, 16, true},
+		{"ptx:sm_87", "Q8_0", nn.Int8, 300, true},
+		{"ptx:sm_90", "Q4_K", nn.Int8, 15, false},
+		{"ptx:sm_90", "Q4_K", nn.Int16, 16, false},
+		{"ptx:sm_90", "Q4_K", nn.Half, 16, false},
+		{"ptx:sm_90", "Q4_K", nn.Exact, 16, false},
+		{"ptx:sm_75", "Q4_K", nn.Int8, 16, false},
+		{"llvm:x86-64-v4", "Q4_K", nn.Int8, 16, false},
+	} {
+		desc, err := target.Parse(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := tensor.NewGraph()
+		g.Output("y", c.mode.Linear(g.Input("x", ir.F32, c.rows, 256), g.Packed("w", c.quant, 64, 256)))
+		step, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		halves := slices.ContainsFunc(step.Kernels, func(k *engine.Kernel) bool { return strings.Contains(ir.Text(k.AST), "bf16") })
+		if halves != c.want {
+			t.Errorf("%s: %d rows beside %s in %s are bf16: %t, want %t", c.target, c.rows, c.quant, c.mode, halves, c.want)
+		}
 	}
 }
 

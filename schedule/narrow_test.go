@@ -42,6 +42,43 @@ func TestNarrowStore(t *testing.T) {
 	}
 }
 
+// Rows of a rounded value that memory names are stored narrow, too: what is narrow is read as it is, wherever it is moved.
+func TestNarrowRows(t *testing.T) {
+	g := tensor.NewGraph()
+	x := g.Input("x", ir.F32, 16, 64).Square().Cast(ir.BF16).Cast(ir.F32)
+	g.Output("y", x.Gather(0, g.Input("rows", ir.I32, 24)).MatMul(g.Input("w", ir.F32, 64, 32)))
+	r := newRig(t, g, nil, map[string][]int64{"rows": slices.Repeat([]int64{3, 15, 0}, 8)})
+	opt := schedule.DefaultOptions()
+	opt.Off = opt.Off.With("inline-pointwise", "broadcast-reduces", "stage-prologues", "fuse-points")
+	s := r.plan(opt)
+	narrow := 0
+	for _, b := range s.Buffers {
+		switch {
+		case b.UserID >= 0:
+		case b.DType == ir.BF16:
+			narrow++
+		default:
+			t.Errorf("a temporary of %s", b.DType)
+		}
+	}
+	if narrow != 2 {
+		t.Errorf("%d temporaries of bf16, want the values and their rows\n%s", narrow, s)
+	}
+	r.check(s, interp.KernelOptions{}, 2e-5)
+}
+
+// Packed weights that are rounded stay packed: no kernel stores what they decode to.
+func TestRoundedWeightsStayPacked(t *testing.T) {
+	g := tensor.NewGraph()
+	w := g.Packed("w", "Q4_K", 32, 256).Cast(ir.BF16).Cast(ir.F32)
+	g.Output("y", g.Input("x", ir.BF16, 24, 256).Cast(ir.F32).Linear(w))
+	s, reads := trap(t, g, schedule.DefaultOptions(), nil)
+	wantKernels(t, s, 1)
+	if n := reads[0]["qs"]; n < 24*32*256 {
+		t.Errorf("%d reads of weights, want one for each product: %d", n, 24*32*256)
+	}
+}
+
 // A fold that is rounded to halves is stored over its own axes, in whatever
 // positions it is read: its kernel has the loops that it has without the rounding.
 func TestRoundedFoldKeepsItsAxes(t *testing.T) {

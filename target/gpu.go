@@ -84,6 +84,10 @@ func (d *Desc) WithoutLayout() *Desc {
 // "portable cluster size").
 const portableCluster = 8
 
+// halfRows of a GPU: batches of 16 in int8 gained 4 to 30 % or lost up to 2 on an H100, of 8 LLaMA 1B gained 6 to 9, LLaMA 8B
+// lost 15 (docs/bench/h100-halves.txt).
+const halfRows = 16
+
 // ForGPU describes an NVIDIA architecture from 75 up, 90 say; special is the
 // "a" form, whose instructions no later architecture has.
 func ForGPU(sm int, special bool) (*Desc, error) {
@@ -107,7 +111,11 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		Tiles:      tilesNVIDIA(),
 		FloatTiles: floatTilesNVIDIA(),
 		PlainTiles: plainTilesNVIDIA(),
+		HalfTiles:  halfTilesNVIDIA(),
 		Tuning:     tuningGPU(),
+	}
+	if sm >= 80 { // with matrix instructions of bf16
+		d.Tuning.HalfRows = halfRows
 	}
 	if sm >= 90 {
 		d.Cluster = portableCluster

@@ -47,6 +47,7 @@ type Desc struct {
 	Tiles         Tiles   // of a GPU, of packed rows
 	FloatTiles    Tiles   // of a GPU, of rows that are more than one term each
 	PlainTiles    Tiles   // of a GPU, of rows of F16 and BF16
+	HalfTiles     Tiles   // of a GPU, of products of halves
 	Tuning        Tuning
 }
 

@@ -19,6 +19,10 @@ type Tuning struct {
 	// can end where nothing was put. Threads of a GPU have all of them at once.
 	SkipRows bool
 
+	// HalfRows is from how many rows on 8-bit activations and the packed weights beside them are multiplied as
+	// bf16, which matrix instructions sum up without the scales of groups; 0: never.
+	HalfRows int64
+
 	// StepSizes are the numbers of tokens that steps of a model are compiled for, largest first, the last 1:
 	// targets on which models run have some. The first is the largest number of rows of
 	// activations from which a product with the same weights gains by having more of them at once.

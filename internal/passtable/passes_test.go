@@ -24,6 +24,8 @@ var oneProgram = map[string]string{
 		"TestReferenceLayer); the layers of the zoo have too many rows for that",
 	"split-terms": "only CPUs with tile instructions of bf16 ask for it, and the zoo has no such target " +
 		"(TestOracleModelsTiles runs it)",
+	"sum-bytes-as-floats": "only panels of bytes need it, which a search may find for fewer rows than int8 multiplies as bf16 " +
+		"(TestMatrixBytesAsHalves)",
 	"transpose-bytes": "only types whose fields lie side by side in a byte need it, Q1_0 and Q2_0, and no model of the " +
 		"zoo has them (TestSideBySideEmulated runs such models)",
 	"unroll-pairs": "sorts need it, whose graphs are made for a target, and the library programs of the zoo are for all " +

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"cmp"
 	"slices"
 
 	"tgc/internal/lists"
@@ -329,6 +330,9 @@ func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) 
 	most := 0
 	for i, u := range sums {
 		m := &tileMember{lowering: l.lowering, node: u, points: l.loops.combos(l.free.Of(u))}
+		if inner := l.sums[u.Src[0]]; inner != nil && inner.around {
+			m.around = inner
+		}
 		for _, at := range m.points {
 			m.summands = append(m.summands, l.loops.pointsOf(u.Src[0], at, analyse.RangeSet{}, nil))
 		}
@@ -337,6 +341,9 @@ func (l *matrices) tileMembers(open *program.Loop, sums []*ir.UOp, home *scope) 
 	}
 	for j := range most {
 		list := slices.DeleteFunc(slices.Clone(members), func(m *tileMember) bool { return j >= len(m.summands[0]) })
+		for _, m := range list {
+			m.begin(open, j)
+		}
 		for n, more := 1, true; more; n++ {
 			more = false
 			for _, m := range list {
@@ -364,6 +371,41 @@ type tileMember struct {
 	points   []coords     // copies of the result
 	summands [][]sumPoint // by point: copies of the sum
 	sums     []val        // by point
+	around   *matrixSum   // whose instructions go on with the accumulators; nil where they are added
+}
+
+// begin starts the instructions of copy j of the sum from what is summed up so far, where they go on with the accumulators.
+func (m *tileMember) begin(open *program.Loop, j int) {
+	if m.around == nil {
+		return
+	}
+	var chains []*matrixChain
+	sums := make(map[*matrixChain][]*program.Value)
+	for k := range m.points {
+		if j == 0 {
+			m.sums[k] = val{v: m.b.Carry(open, m.b.Zero(program.Scalar(m.node.DType)))}
+		}
+		chain, place := m.chainOf(k, j)
+		if sums[chain] == nil {
+			chains = append(chains, chain)
+			sums[chain] = make([]*program.Value, plan.RowCopies*plan.ColumnCopies)
+		}
+		sums[chain][place] = m.sums[k].v
+	}
+	for _, chain := range chains {
+		of := sums[chain]
+		for i := range of { // a result that is the same for both copies is in all of its places
+			of[i] = cmp.Or(of[i], of[i%plan.ColumnCopies], of[i-i%plan.ColumnCopies], of[0])
+		}
+		chain.sum = m.b.Concat(of...)
+	}
+}
+
+// chainOf are the instructions that make point k at copy j of the sum, and which of their results it is.
+func (m *tileMember) chainOf(k, j int) (chain *matrixChain, place int) {
+	p := m.summands[k][j]
+	r, c := m.mma.copyAt(p.node, p.at, m.free.Index.Of(m.Tile.RowCopy)), m.mma.copyAt(p.node, p.at, m.free.Index.Of(m.Tile.ColumnCopy))
+	return m.mma.chainOf(m.around, m.around.tiles[0], m.mma.firstOf(m.around, p.at)), plan.ColumnCopies*r + c
 }
 
 // goOn writes up to n steps of the instructions of copy j of the sum for all results, where it is a sum with which instructions go on, and
@@ -388,6 +430,11 @@ func (m *tileMember) goOn(j, n int) (more bool) {
 func (m *tileMember) add(open *program.Loop, j int) {
 	for k := range m.points {
 		p := m.summands[k][j]
+		if m.around != nil {
+			chain, place := m.chainOf(k, j)
+			m.sums[k].v = m.b.Extract(chain.sum, place)
+			continue
+		}
 		terms := m.loops.terms(p.node, p.at, p.pend)
 		subAxes, pend := m.loops.alignTerms(terms)
 		if !pend.Empty() {

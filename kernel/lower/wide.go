@@ -260,8 +260,8 @@ func (l *widener) narrowSum(u *ir.UOp) *ir.UOp {
 	return a.Cast(a.Add(a.Cast(q, d), a.ConstInt(d, int64(v))), u.DType)
 }
 
-// single reports a float product that nothing else uses.
-func (l *widener) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] == 1 }
+// single reports a float product that nothing else uses. Those of factors that are taken apart are in no list of uses.
+func (l *widener) single(u *ir.UOp) bool { return u.Op == ir.OpMul && l.uses[u] <= 1 }
 
 // unrolledSum reports a sum over copies that nothing else uses.
 func (l *widener) unrolledSum(u *ir.UOp) bool {

@@ -11,8 +11,14 @@ import (
 // StoreNarrow stores values that end in a widening conversion of a float before
 // it; their readers convert. Half the bytes move, and a reader sees from its own
 // expression that few bits suffice: a matrix product of halves is one
-// instruction.
+// instruction. What only moves such values, rows that memory names for example, is narrow then, too.
 func StoreNarrow(s *state.State) {
+	for storeNarrow(s) {
+	}
+}
+
+// storeNarrow is a pass over all values, and reports whether there may be more.
+func storeNarrow(s *state.State) bool {
 	live := s.LiveValues()
 	read := make(map[*ir.UOp]*ir.UOp)
 	for _, v := range live {
@@ -24,7 +30,7 @@ func StoreNarrow(s *state.State) {
 		}
 	}
 	if len(read) == 0 {
-		return
+		return false
 	}
 	for _, v := range live {
 		v.Body = widenReads(s.Exprs, v.Body, read)
@@ -32,6 +38,7 @@ func StoreNarrow(s *state.State) {
 			v.Index[i] = widenReads(s.Exprs, x, read)
 		}
 	}
+	return true
 }
 
 // widened is the operand of an exact conversion to a wider float; else nil.

@@ -182,7 +182,7 @@ func isStorage(u *ir.UOp) bool {
 	case u.Op.IsMovement() || u.Op == ir.OpDetach:
 		return isStorage(u.Src[0])
 	case u.Op == ir.OpCast:
-		return u.DType.Size() >= u.Src[0].DType.Size() && isStorage(u.Src[0])
+		return (u.DType.Size() >= u.Src[0].DType.Size() || isPacked(u.Src[0])) && isStorage(u.Src[0])
 	}
 	return false
 }
