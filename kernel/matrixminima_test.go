@@ -10,6 +10,7 @@ import (
 	"tgc/ir/program"
 	"tgc/kernel"
 	"tgc/kernel/plan"
+	"tgc/packed"
 )
 
 // minimaOf is what sums of groups are where weights have minima.
@@ -160,6 +161,26 @@ func TestPanelsOfLines(t *testing.T) {
 	}
 	if !regexp.MustCompile(`store %\d+ %\d+ align 16`).MatchString(text) {
 		t.Errorf("no fragment of rows is stored at once\n%s", text)
+	}
+}
+
+// Copies that read the same bytes of packed weights, both halves of a byte, are of one thread, which loads them and what scales them
+// once: of a type with 32 points in the low halves and the next 32 in the high ones, and of one with 16 in each.
+func TestPanelsShareBytes(t *testing.T) {
+	for _, quant := range []string{"Q4_K", "Q4_0"} {
+		t.Run(quant, func(t *testing.T) {
+			b := newBuilder()
+			f, _ := packed.Lookup(quant)
+			x, w, out := b.param(0, ir.BF16, 16, 256), b.packed(1, quant, 32, 256), b.param(3, ir.F32, 16, 32)
+			tokens, n, k := b.rng(16), b.rng(32), b.rng(256)
+			weight := b.Cast(b.Cast(f.Decode(b.Arena, w, n, k), ir.BF16), ir.F32)
+			total := b.sum(b.Mul(b.Cast(b.Load(x, tokens, k), ir.F32), weight), k)
+			text := runPanels(t, b, b.sink(b.Store(out, total, list(tokens, n), list(tokens, n))), "MMA r0; UNROLL r0 4")
+			_, loop, _ := strings.Cut(text, " = for ")
+			if got := strings.Count(loop, ":u8x4 = load"); got != 2 {
+				t.Errorf("%d loads of codes in the loop, want one for each of two rows\n%s", got, text)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,8 @@ package shape
 
 import (
 	"slices"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -317,17 +319,18 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		rows = false
 	}
 	slices.Reverse(inner)
-	for _, r := range inner {
-		if !matrix || !packed || p.movesFields(x, r) {
-			f.copies(r, f.left)
+	digits := lists.FlatMap(inner, func(r *ir.UOp) []copyDigit { return p.digits(x, r, matrix && packed) })
+	for _, d := range digits {
+		if !d.shares {
+			f.copies(d, f.left)
 		}
 	}
 	if rows {
 		f.rowLanes()
 	}
-	for _, r := range inner {
-		if f.with[r] == nil { // copies that share bytes
-			f.copies(r, 1)
+	for _, d := range digits {
+		if d.shares {
+			f.copies(d, 1)
 		}
 	}
 	f.side(x, side)
@@ -350,18 +353,72 @@ func (f *panelFill) rowLanes() {
 	f.with[f.Tile.RowLane] = f.subAxes(f.Tile.RowLane, plan.RowLanes, f.left)
 }
 
-// copies adds the copies of a sum, so many of them by threads.
-func (f *panelFill) copies(r *ir.UOp, threads int64) {
-	n, _ := r.Src[0].Int()
-	f.with[r] = f.subAxes(r, n, threads)
+// copyDigit are the copies of a sum that are a stride apart.
+type copyDigit struct {
+	of        *ir.UOp
+	stride, n int64
+	shares    bool // they read the same bytes of packed weights
 }
 
-// movesFields reports a range along which other bytes of packed weights are read.
-func (p *paneller) movesFields(x, r *ir.UOp) bool {
-	i := p.free.Index.Of(r)
+// copies adds copies of a sum, so many of them by threads.
+func (f *panelFill) copies(d copyDigit, threads int64) {
+	a := f.Arena
+	at := a.Mod(a.Div(d.of, a.Index(d.stride)), a.Index(d.n))
+	value := a.Mul(f.subAxes(at, d.n, threads), a.Index(d.stride))
+	if rest := f.with[d.of]; rest != nil {
+		value = a.Add(rest, value)
+	}
+	f.with[d.of] = value
+}
+
+// digits takes the copies of a sum apart, those of packed weights into what reads other bytes and what shares them: both
+// halves of a byte, which one thread then loads once, with what both are scaled by.
+func (p *paneller) digits(x, r *ir.UOp, packed bool) (list []copyDigit) {
+	n, _ := r.Src[0].Int()
+	if !packed {
+		return []copyDigit{{of: r, stride: 1, n: n}}
+	}
+	for stride := int64(1); stride < n; {
+		size := int64(2)
+		if n/stride%2 != 0 {
+			size = n / stride
+		}
+		d := copyDigit{of: r, stride: stride, n: size, shares: !p.movesPoints(x, r, stride, size)}
+		if last := len(list) - 1; last >= 0 && list[last].shares == d.shares {
+			list[last].n *= size
+		} else {
+			list = append(list, d)
+		}
+		stride *= size
+	}
+	return list
+}
+
+// movesPoints reports copies, so many a stride apart, of which any reads other bytes of packed weights than the first, but for what
+// serves all points of a copy.
+func (p *paneller) movesPoints(x, r *ir.UOp, stride, n int64) bool {
+	copies, _ := r.Src[0].Int()
 	return analyse.Any(x, func(u *ir.UOp) bool {
-		return u.Op == ir.OpField && slices.ContainsFunc(u.Indices(), func(at *ir.UOp) bool { return p.free.Of(at).Has(i) })
+		if u.Op != ir.OpField || !p.ofPoints(u) {
+			return false
+		}
+		return slices.ContainsFunc(u.Indices(), func(at *ir.UOp) bool {
+			of := lists.Make(int(copies), func(c int) *ir.UOp {
+				return p.simp.Do(p.Arena.Substitute(at, map[*ir.UOp]*ir.UOp{r: p.Arena.Index(int64(c))}))
+			})
+			for c := range copies {
+				if first := c - c/stride%n*stride; of[c] != of[first] {
+					return true
+				}
+			}
+			return false
+		})
 	})
+}
+
+// ofPoints reports a field of which each point of a matrix instruction has bytes.
+func (p *paneller) ofPoints(field *ir.UOp) bool {
+	return slices.ContainsFunc(p.free.Of(field).List(), func(i int) bool { return p.roles[p.free.Ranges[i]] == plan.Matrix })
 }
 
 // alongSide reports a factor whose elements in memory lie side by side along the rows or
