@@ -137,7 +137,7 @@ func isRow(shape tensor.Shape) bool {
 	return !slices.ContainsFunc(shape[:len(shape)-1], func(n *ir.UOp) bool { return !n.IsInt(1) })
 }
 
-// Linear is x [.., K] times w [N, K] transposed: [.., N].
+// Linear is x [.., K] times w [N, K] transposed: [.., N]. What is rounded may depend on the target (asHalves).
 func (n Numeric) Linear(x, w *tensor.Tensor) *tensor.Tensor {
 	return n.activations(x, w).Linear(w).OnTarget(func(desc *target.Desc) *tensor.Tensor {
 		if !n.asHalves(w, rowsOf(x.Shape()), desc) {

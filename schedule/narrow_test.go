@@ -6,8 +6,10 @@ import (
 	"testing"
 
 	"tgc/ir"
+	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -76,6 +78,28 @@ func TestRoundedWeightsStayPacked(t *testing.T) {
 	wantKernels(t, s, 1)
 	if n := reads[0]["qs"]; n < 24*32*256 {
 		t.Errorf("%d reads of weights, want one for each product: %d", n, 24*32*256)
+	}
+}
+
+// Rows that are rounded to halves for matrix instructions are stored as halves, however few and cheap they are to make again.
+func TestRowsOfHalvesAreStored(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rows := range []int{16, 17} {
+		g := tensor.NewGraph()
+		half := func(x *tensor.Tensor) *tensor.Tensor { return x.Cast(ir.BF16).Cast(ir.F32) }
+		x := half(nn.RMSNorm(g.Input("x", ir.F32, rows, 64), g.Input("weight", ir.F32, 64), 1e-5))
+		for _, name := range []string{"q", "k", "v"} {
+			g.Output(name, x.Linear(half(g.Packed("w"+name, "Q8_0", 32, 64))))
+		}
+		r := newRig(t, g, nil, nil)
+		s := r.plan(schedule.OptionsFor(desc))
+		if !slices.ContainsFunc(s.Buffers, func(b schedule.Buffer) bool { return b.UserID < 0 && b.DType == ir.BF16 }) {
+			t.Errorf("%d rows are not stored as halves\n%s", rows, s)
+		}
+		r.check(s, interp.KernelOptions{}, 2e-5)
 	}
 }
 

@@ -18,6 +18,15 @@ func IsNarrowing(u *ir.UOp) bool {
 	return u.Op == ir.OpCast && u.DType.IsInt() && u.DType.Size() == 1 && u.Src[0].DType.Size() > 1
 }
 
+// RoundsToHalf reports a float that is rounded to one of 16 bits.
+func RoundsToHalf(u *ir.UOp) bool {
+	if u.Op != ir.OpCast || u.DType != ir.F32 || u.Src[0].Op != ir.OpCast {
+		return false
+	}
+	half := u.Src[0]
+	return (half.DType == ir.F16 || half.DType == ir.BF16) && half.Src[0].DType == ir.F32
+}
+
 // ReadsField reports an expression that reads packed data.
 func (s *Exprs) ReadsField(u *ir.UOp) bool {
 	if len(u.Src) == 0 || u.Op == ir.OpField {

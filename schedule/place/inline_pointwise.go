@@ -130,7 +130,7 @@ func crowded(s *state.State, p *state.Value) bool {
 // would draw a reduce into its readers, is stored, unless it has no operand at all.
 func repeatLimit(s *state.State, p *state.Value, u state.PlacedUse, operands int, scope int64) int64 {
 	if !s.Opt.Off.Has(state.StagePrologues) && len(s.Multiplicity(u.Consumer, u.Use)) > 0 {
-		if expr.IsNarrowing(p.Body) {
+		if expr.IsNarrowing(p.Body) || readAsHalves(s, p, u.Consumer) {
 			return 0
 		}
 		if operands > 0 && drawsReduce(s, p) {

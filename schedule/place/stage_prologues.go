@@ -48,7 +48,7 @@ func StagePrologues(s *state.State, p *state.Value) bool {
 			s.Record(p, false, "a block would make it for single columns", state.Number{Name: "points", Value: s.Points(p.Ranges)})
 			return false
 		}
-		if len(axes) > 0 && manyRows(s, p, c, axes) {
+		if len(axes) > 0 && (readAsHalves(s, p, c) || manyRows(s, p, c, axes)) {
 			s.Record(p, false, "a matrix product reads many of its rows at once", state.Number{Name: "points", Value: s.Points(p.Ranges)}, state.Number{Name: "limit", Value: s.Opt.Profile.RepeatCap})
 			return false
 		}
@@ -104,6 +104,13 @@ func needsHeavy(s *state.State, v, p *state.Value, seen map[int]bool) bool {
 		}
 		return needsHeavy(s, operand, p, seen)
 	})
+}
+
+// readAsHalves reports rows that are rounded to halves for a product by matrix instructions, which takes them as they are stored:
+// what rounds them in its loops is no operand of such an instruction, and three terms where it is.
+func readAsHalves(s *state.State, p, reader *state.Value) bool {
+	n := s.Opt.Profile.MatrixTokens
+	return n > 0 && expr.RoundsToHalf(p.Body) && s.FactsOf(reader.Body).Weights && s.WeightReuse(reader) >= n
 }
 
 // manyRows reports several rows of activations for a reader on a GPU whose weights are

@@ -173,7 +173,7 @@ func takesExpanded(shapes *extents, u *ir.UOp, trivial map[*ir.UOp]int) bool {
 	})
 }
 
-// isStorage reports a tensor that only widens what a buffer holds: reading it
+// isStorage reports a tensor that only widens what a buffer holds, or rounds what is packed: reading it
 // again costs a cast, and storing it would unpack weights into memory.
 func isStorage(u *ir.UOp) bool {
 	switch {
