@@ -18,7 +18,7 @@ type Numeric uint8
 // The modes. The error is what one matrix product loses against f32, as NMSE.
 const (
 	Exact Numeric = iota // f32
-	Int8                 // 8-bit integers, one scale for 32 of them: 2e-5; of many rows on some targets halves, and weights too: 3e-6
+	Int8                 // 8-bit integers, one scale for 32 of them: 2e-5; of many rows on some targets halves, and weights too: 5e-6
 	Int16                // two 8-bit digits, one scale for 32 of them: 4e-10
 	Half                 // f16: 3e-8
 )
@@ -148,7 +148,7 @@ func (n Numeric) Linear(x, w *tensor.Tensor) *tensor.Tensor {
 }
 
 // asHalves reports rows that a target multiplies faster as bf16 with weights of bf16 than as bytes with packed ones, whose sums of groups
-// each have a scale. A product has a tenth of the error then (3e-6).
+// each have a scale. A product has a quarter of the error then (5e-6).
 func (n Numeric) asHalves(w *tensor.Tensor, rows int64, desc *target.Desc) bool {
 	least := desc.Tuning.HalfRows
 	return n == Int8 && w.IsPacked() && least > 0 && rows >= least
