@@ -135,17 +135,8 @@ func TestMatrixFactorsAreContracted(t *testing.T) {
 	weight := b.Sub(b.Mul(b.Load(scale, n), b.Cast(b.Load(w, n, k), ir.F32)), b.Load(least, n))
 	product := b.Mul(b.Cast(b.Load(x, tokens, k), ir.F32), b.Cast(b.Cast(weight, ir.BF16), ir.F32))
 	sink := b.sink(b.Store(b.param(3, ir.F32, 16, 32), b.sum(product, k), list(tokens, n), list(tokens, n)))
-	chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r0; FMA")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compare(t, b.Arena, sink, p, chosen, nil)
-	emulate(t, sink, p, nil)
-	if text := program.Print(p); !strings.Contains(text, "= fma ") || strings.Contains(text, "= sub ") {
+	text := runPlan(t, b, sink, "UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; MMA r0; FMA")
+	if !strings.Contains(text, "= fma ") || strings.Contains(text, "= sub ") {
 		t.Errorf("a weight is not decoded by a multiply-add\n%s", text)
 	}
 }
@@ -184,11 +175,16 @@ func TestPanelsShareBytes(t *testing.T) {
 	}
 }
 
-// runPanels lowers a product of 16 x 32 with both factors in panels and these Opts of its sum, runs the program and its PTX
-// beside the reference, and returns the program's text.
+// runPanels is runPlan of a product of 16 x 32 with both factors in panels and these Opts of its sum.
 func runPanels(t *testing.T, b *builder, sink *ir.UOp, ofSum string) string {
 	t.Helper()
-	chosen, err := plan.Parse("UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; " + ofSum + "; FMA")
+	return runPlan(t, b, sink, "UPCAST s0 2; LOCAL s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 2; STAGE s0; STAGE s1; "+ofSum+"; FMA")
+}
+
+// runPlan lowers a kernel by a plan, runs the program and its PTX beside the reference, and returns the program's text.
+func runPlan(t *testing.T, b *builder, sink *ir.UOp, opts string) string {
+	t.Helper()
+	chosen, err := plan.Parse(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
