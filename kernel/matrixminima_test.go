@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -152,6 +153,22 @@ func TestPanelsOfLines(t *testing.T) {
 	}
 	if !regexp.MustCompile(`store %\d+ %\d+ align 16`).MatchString(text) {
 		t.Errorf("no fragment of rows is stored at once\n%s", text)
+	}
+}
+
+// What the lanes of a warp read at once lies side by side in a panel, in different banks: between copies of the sum, which lie around it,
+// there are few gaps.
+func TestPanelsWithoutGaps(t *testing.T) {
+	b := newBuilder()
+	text := runPanels(t, b, floatMatmul(b, ir.BF16, 16, 32, 256), "MMA r0; UNROLL r0 4")
+	total := 0
+	for _, m := range regexp.MustCompile(`:\*bf16@shared = alloca count (\d+)`).FindAllStringSubmatch(text, -1) {
+		n, _ := strconv.Atoi(m[1])
+		total += n
+	}
+	const sets, terms = 2, 3 // of double buffers; of the floats that are columns
+	if least := sets * (32 + terms*16) * 64; total < least || total > least*11/10 {
+		t.Errorf("panels of %d halves, want %d and a tenth more at most\n%s", total, least, text)
 	}
 }
 

@@ -1,6 +1,8 @@
 package lower
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -16,8 +18,9 @@ import (
 
 const (
 	banks      = 32
-	widestRead = 16 // bytes of one lane in one instruction
-	widestGap  = 64 // bytes between the elements of a panel
+	widestRead = 16      // bytes of one lane in one instruction
+	widestGap  = 64      // bytes between the elements of a panel
+	mostApart  = 1 << 14 // elements between gaps
 )
 
 // padding is the gaps of a shared array, in elements; zero for none.
@@ -54,7 +57,7 @@ func (l *stager) paddingOf(stage *ir.UOp) padding {
 			reads, widest = append(reads, l.stageWrite(stage)...), widestGap
 		}
 		fewest := rounds(reads, best, size)
-		for every := widestRead / size; every <= 1024; every *= 2 {
+		for every := widestRead / size; every <= mostApart; every *= 2 {
 			for gap := int64(widestRead); gap <= widest; gap *= 2 {
 				p := padding{every: every, gap: gap / size}
 				if n := rounds(reads, p, size); n < fewest {
@@ -113,10 +116,12 @@ func (l *stager) ofLanes(index *ir.UOp) []int64 {
 func (l *stager) stageWrite(stage *ir.UOp) []stageRead {
 	axes := l.stageAxes(stage)
 	write, index := stageRead{bytes: int64(stage.DType.Size())}, l.flatIndex(axes, axes, false)
-	for _, z := range axes {
-		if i := l.free.Index.Of(z); l.Roles[i] == plan.Lane {
-			write.bytes *= l.extent[i]
+	for _, z := range slices.Backward(axes) { // what lies side by side
+		i := l.free.Index.Of(z)
+		if l.Roles[i] != plan.Lane {
+			break
 		}
+		write.bytes *= l.extent[i]
 	}
 	write.bytes = min(write.bytes, widestRead)
 	if write.index = l.ofLanes(index); write.index == nil {

@@ -257,6 +257,7 @@ func (p *paneller) inner(u *ir.UOp, side *TileSide) []*ir.UOp {
 type panelFill struct {
 	*paneller
 	ranges, index []*ir.UOp
+	copied        map[*ir.UOp]bool    // ranges that are copies of a sum
 	with          map[*ir.UOp]*ir.UOp // ranges of the factor -> those of the panel
 	left          int64               // threads that are not taken yet
 }
@@ -302,7 +303,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		return reads
 	}
 	packed := analyse.Any(x, func(u *ir.UOp) bool { return u.Op == ir.OpField })
-	f := &panelFill{paneller: p, with: make(map[*ir.UOp]*ir.UOp), left: p.Threads / p.elsewhere(x, side)}
+	f := &panelFill{paneller: p, copied: make(map[*ir.UOp]bool), with: make(map[*ir.UOp]*ir.UOp), left: p.Threads / p.elsewhere(x, side)}
 	inner := p.inner(x, side)
 	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == plan.Matrix
 	if matrix {
@@ -321,19 +322,24 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 	slices.Reverse(inner)
 	digits := lists.FlatMap(inner, func(r *ir.UOp) []copyDigit { return p.digits(x, r, matrix && packed) })
 	for _, d := range digits {
-		if !d.shares {
-			f.copies(d, f.left)
+		if d.spread == byThreads {
+			f.copies(d)
 		}
 	}
 	if rows {
 		f.rowLanes()
 	}
-	for _, d := range digits {
-		if d.shares {
-			f.copies(d, 1)
+	f.side(x, side)
+	for spread := byThreadsLeft; spread <= byThread; spread++ {
+		for _, d := range digits {
+			if d.spread == spread {
+				f.copies(d)
+			}
 		}
 	}
-	f.side(x, side)
+	if matrix {
+		f.putCopiesOutside()
+	}
 	src := make([]*ir.UOp, 1, len(f.ranges)+1)
 	where := make([]*ir.UOp, 0, len(f.index))
 	for k := len(f.ranges) - 1; k >= 0; k-- {
@@ -357,18 +363,44 @@ func (f *panelFill) rowLanes() {
 type copyDigit struct {
 	of        *ir.UOp
 	stride, n int64
-	shares    bool // they read the same bytes of packed weights
+	spread    spread
 }
 
-// copies adds copies of a sum, so many of them by threads.
-func (f *panelFill) copies(d copyDigit, threads int64) {
-	a := f.Arena
+// spread is how early threads are taken for copies; those for which none are left a thread has all of.
+type spread int
+
+const (
+	byThreads     spread = iota // before the rows: they read bytes of their own
+	byThreadsLeft               // they share the bytes of packed weights, but not what those are scaled by
+	byThread                    // they share both
+)
+
+// copies adds copies of a sum.
+func (f *panelFill) copies(d copyDigit) {
+	a, before := f.Arena, len(f.ranges)
 	at := a.Mod(a.Div(d.of, a.Index(d.stride)), a.Index(d.n))
-	value := a.Mul(f.subAxes(at, d.n, threads), a.Index(d.stride))
+	value := a.Mul(f.subAxes(at, d.n, f.left), a.Index(d.stride))
 	if rest := f.with[d.of]; rest != nil {
 		value = a.Add(rest, value)
 	}
 	f.with[d.of] = value
+	for _, r := range f.ranges[before:] {
+		f.copied[r] = true
+	}
+}
+
+// putCopiesOutside puts the copies of a sum around all else of the array: what the lanes of a warp read at once then lies side by side,
+// in different banks, where between copies there would have to be gaps (kernel/lower: padding.go) that cost up to a fourth of the shared memory.
+func (f *panelFill) putCopiesOutside() {
+	var ranges, index []*ir.UOp
+	for _, outside := range []bool{false, true} {
+		for k, r := range f.ranges {
+			if f.copied[r] == outside {
+				ranges, index = append(ranges, r), append(index, f.index[k])
+			}
+		}
+	}
+	f.ranges, f.index = ranges, index
 }
 
 // digits takes the copies of a sum apart, those of packed weights into what reads other bytes and what shares them: both
@@ -383,8 +415,8 @@ func (p *paneller) digits(x, r *ir.UOp, packed bool) (list []copyDigit) {
 		if n/stride%2 != 0 {
 			size = n / stride
 		}
-		d := copyDigit{of: r, stride: stride, n: size, shares: !p.movesPoints(x, r, stride, size)}
-		if last := len(list) - 1; last >= 0 && list[last].shares == d.shares {
+		d := copyDigit{of: r, stride: stride, n: size, spread: p.spreadOf(x, r, stride, size)}
+		if last := len(list) - 1; last >= 0 && list[last].spread == d.spread {
 			list[last].n *= size
 		} else {
 			list = append(list, d)
@@ -394,12 +426,23 @@ func (p *paneller) digits(x, r *ir.UOp, packed bool) (list []copyDigit) {
 	return list
 }
 
-// movesPoints reports copies, so many a stride apart, of which any reads other bytes of packed weights than the first, but for what
-// serves all points of a copy.
-func (p *paneller) movesPoints(x, r *ir.UOp, stride, n int64) bool {
+// spreadOf is how copies, so many a stride apart, are dealt out.
+func (p *paneller) spreadOf(x, r *ir.UOp, stride, n int64) spread {
+	switch {
+	case p.moves(x, r, stride, n, true):
+		return byThreads
+	case p.moves(x, r, stride, n, false):
+		return byThreadsLeft
+	}
+	return byThread
+}
+
+// moves reports copies, so many a stride apart, of which any reads other bytes of packed weights than the first: of fields of
+// which each point has bytes, or of those that serve all points of a copy.
+func (p *paneller) moves(x, r *ir.UOp, stride, n int64, points bool) bool {
 	copies, _ := r.Src[0].Int()
 	return analyse.Any(x, func(u *ir.UOp) bool {
-		if u.Op != ir.OpField || !p.ofPoints(u) {
+		if u.Op != ir.OpField || p.ofPoints(u) != points {
 			return false
 		}
 		return slices.ContainsFunc(u.Indices(), func(at *ir.UOp) bool {
