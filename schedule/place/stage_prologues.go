@@ -125,14 +125,14 @@ func manyRows(s *state.State, p, reader *state.Value, axes []*ir.UOp) bool {
 	if n == 0 || !s.FactsOf(reader.Body).Weights {
 		return false
 	}
+	rows := s.Points(p.Ranges) / s.Points(axes)
 	if s.WeightReuse(reader)%n == 0 {
 		little := s.Points(p.Ranges)
-		if s.Height(p.Body) > 0 { // which every block folds again
+		if rows > 1 && s.Height(p.Body) > 0 { // which every block folds again
 			little = max(little, s.Work(p.Body, p.Ranges))
 		}
 		return little > s.Opt.Profile.RepeatCap
 	}
-	rows := s.Points(p.Ranges) / s.Points(axes)
 	return rows > n/2 || rows > 1 && !oneReduce(s, p, axes)
 }
 
