@@ -30,7 +30,6 @@ const (
 	gpuFlashAllWarps  = 8   // of a block
 	gpuFlashGroups    = 4   // of warps that share the points
 	gpuFlashTile      = 32  // points of a tile
-	gpuFlashRegisters = 192 // of a thread, for accumulators and fragments of queries
 	gpuFlashElements  = 64  // of a row, up to which a tile has so many points
 	gpuFlashResident  = 5   // warps of a multiprocessor, below which there are groups
 )
@@ -52,9 +51,7 @@ func gpuFlash(a *analysis, tuple *ir.UOp, private []int) proposal {
 	if f.scores(tuple); f.element < 0 || f.query < 0 || f.score < 0 || !fillsTiles(a.size(f.element), matrixTokens) || !fillsTiles(a.size(f.score), matrixPoints) {
 		return proposal{}
 	}
-	// Of each element of the output two registers of accumulators, of each of a query
-	// three terms of two rows and two lanes a register.
-	if a.size(f.element)/2+a.size(f.score)*3/4 > gpuFlashRegisters {
+	if !analyse.HoldsQueries(a.size(f.element), a.size(f.score)) {
 		return proposal{}
 	}
 	how := f.plan(private)

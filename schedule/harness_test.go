@@ -11,6 +11,7 @@ import (
 	"tgc/pass"
 	"tgc/runtime/interp"
 	"tgc/schedule"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -25,6 +26,16 @@ type rig struct {
 	reverse bool    // run the kernels of a launch last to first: they are independent
 	fail    func(format string, args ...any)
 	want    map[int64]*interp.Array // see reference
+}
+
+// hopper are the options of a GPU with matrix instructions.
+func hopper(t testing.TB) schedule.Options {
+	t.Helper()
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schedule.OptionsFor(desc)
 }
 
 // newRig fills every buffer of a graph: floats at random, integers from ints

@@ -334,16 +334,12 @@ func TestGatheredRowsAreIntegers(t *testing.T) {
 // A row that blocks quantise for themselves is not stored because it is wide: readers with stages of their own look as if they used
 // their weights for many points, and one row is not the rows of a tile of matrix instructions.
 func TestOneWideRowIsNoTile(t *testing.T) {
-	desc, err := target.Parse("ptx:sm_90")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, width := range []int{1024, 4096} {
 		g := tensor.NewGraph()
 		x := nn.RMSNorm(g.Input("x", ir.F32, 1, width), g.Input("norm", ir.F32, width), 1e-5)
 		gate, up := nn.Int8.Linear(x, g.Packed("gate", "Q4_K", 8192, width)), nn.Int8.Linear(x, g.Packed("up", "Q4_K", 8192, width))
 		g.Output("y", nn.Int8.Linear(gate.Silu().Mul(up), g.Packed("down", "Q4_K", 256, 8192)))
-		s := newRig(t, g, nil, nil).plan(schedule.OptionsFor(desc))
+		s := newRig(t, g, nil, nil).plan(hopper(t))
 		if len(s.Launches) != 2 {
 			t.Errorf("%d launches for a row of %d, want 2: its network and what follows it\n%s", len(s.Launches), width, s)
 		}

@@ -9,7 +9,6 @@ import (
 	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
-	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -83,10 +82,6 @@ func TestRoundedWeightsStayPacked(t *testing.T) {
 
 // Rows that are rounded to halves for matrix instructions are stored as halves, however few and cheap they are to make again.
 func TestRowsOfHalvesAreStored(t *testing.T) {
-	desc, err := target.Parse("ptx:sm_90")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, rows := range []int{16, 17} {
 		g := tensor.NewGraph()
 		half := func(x *tensor.Tensor) *tensor.Tensor { return x.Cast(ir.BF16).Cast(ir.F32) }
@@ -95,7 +90,7 @@ func TestRowsOfHalvesAreStored(t *testing.T) {
 			g.Output(name, x.Linear(half(g.Packed("w"+name, "Q8_0", 32, 64))))
 		}
 		r := newRig(t, g, nil, nil)
-		s := r.plan(schedule.OptionsFor(desc))
+		s := r.plan(hopper(t))
 		if !slices.ContainsFunc(s.Buffers, func(b schedule.Buffer) bool { return b.UserID < 0 && b.DType == ir.BF16 }) {
 			t.Errorf("%d rows are not stored as halves\n%s", rows, s)
 		}

@@ -44,6 +44,23 @@ func TestSoftmaxOfStoredRows(t *testing.T) {
 	}
 }
 
+// A GPU stores scores of queries that are too long for the registers of a warp of matrix instructions.
+func TestScoresOfLongQueriesAreStored(t *testing.T) {
+	for _, c := range []struct{ elements, tuples int }{{64, 1}, {152, 1}, {160, 0}, {256, 0}} {
+		g := tensor.NewGraph()
+		input := func(name string) *tensor.Tensor { return g.Input(name, ir.F32, 1, 64, c.elements) }
+		g.Output("y", input("q").Attention(input("k"), input("v"), tensor.AttentionOptions{Causal: true}))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(hopper(t))
+		if c.elements == 160 {
+			r.check(s, interp.KernelOptions{}, 2e-5)
+		}
+		if tuples := tupleKernels(s); tuples != c.tuples {
+			t.Errorf("%d elements: %d kernels with tuples, want %d:\n%s", c.elements, tuples, c.tuples, s)
+		}
+	}
+}
+
 // On a CPU so does the softmax of elements that cost more than an exponential: they are
 // stored, as is what has a factor for each group of a row.
 func TestSoftmaxOfCostlyElements(t *testing.T) {

@@ -8,6 +8,9 @@ import (
 // matrixTokens is the number of columns of a matrix instruction (m16n8).
 const matrixTokens = 8
 
+// storedScores are 256 MB of f32.
+const storedScores = 64 << 20
+
 // earlyElems are 32 registers of a block's 256 threads; twice as many hold a key and a value.
 const earlyElems = 32 * 256
 
@@ -30,7 +33,7 @@ func OptionsFor(desc *target.Desc) Options {
 	}
 	opt := DefaultOptions()
 	if desc.Matrix("i8", "i8", 16, matrixTokens, 16) {
-		opt.Profile.MatrixTokens = matrixTokens
+		opt.Profile.MatrixTokens, opt.Profile.StoredScores = matrixTokens, storedScores
 	}
 	opt.Profile.TileReuse = CPUOptions().Profile.TileReuse
 	// A tile is a block's work: with fewer tiles than multiprocessors most of the

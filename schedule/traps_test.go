@@ -10,7 +10,6 @@ import (
 	"tgc/nn"
 	"tgc/runtime/interp"
 	"tgc/schedule"
-	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -224,11 +223,7 @@ func TestTrap11RotaryHalves(t *testing.T) {
 // Pairs of several rows are tiles for as long as their weights are streamed: of floats that are used three
 // times by matrix instructions they are not, without such instructions up to four times and more.
 func TestRotaryPairsOfRows(t *testing.T) {
-	desc, err := target.Parse("ptx:sm_90")
-	if err != nil {
-		t.Fatal(err)
-	}
-	matrices := schedule.OptionsFor(desc)
+	matrices := hopper(t)
 	matrices.Profile.MinBlocks = 1
 	for _, c := range []struct {
 		rows    int

@@ -83,7 +83,8 @@ func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 const fewestStored = 4096
 
 // storesScores reports scores that are computed, and that a target stores: both products
-// around them then have the tiles of any other. Those of a cache grow with it.
+// around them then have the tiles of any other. Those of a cache grow with it. Where matrix instructions make
+// both, a warp that holds its queries makes scores as they are needed.
 func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 	rows := s.Points(m.Ranges)
 	scores := append(slices.Clone(m.Ranges), m.Body.ReduceRange())
@@ -94,7 +95,14 @@ func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 	if len(folds) == 0 {
 		return false
 	}
-	weighs := slices.ContainsFunc(readers, func(b *state.Value) bool { return s.Points(b.Ranges) > rows && withTuples(s, m, b) != b.Body })
+	holds := func(b *state.Value) bool {
+		return s.Opt.Profile.MatrixTokens > 0 && !slices.ContainsFunc(folds, func(p *state.Value) bool {
+			return analyse.IsSum(p.Body) && !analyse.HoldsQueries(s.Points(b.Ranges)/rows, s.Points(expr.BinderRanges(p.Body)))
+		})
+	}
+	weighs := slices.ContainsFunc(readers, func(b *state.Value) bool {
+		return s.Points(b.Ranges) > rows && !holds(b) && withTuples(s, m, b) != b.Body
+	})
 	return weighs && !slices.ContainsFunc(folds, func(p *state.Value) bool { return s.FactsOf(p.Body).State })
 }
 

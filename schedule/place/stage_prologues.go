@@ -181,8 +181,8 @@ const sectorOps = 8
 // by side: blocks of a GPU then have single columns, and no thread reads or writes beside another.
 func apartInMemory(s *state.State, p, reader *state.Value, outside []*ir.UOp, staged []bool, work int64) bool {
 	loops := reader.StoreLoops()
-	if !s.Opt.Profile.SharedStages || len(loops) == 0 || !s.FactsOf(p.Body).Reduce {
-		return false // what is no fold, threads make where they read it
+	if !s.Opt.Profile.SharedStages || len(loops) == 0 || !s.FactsOf(p.Body).Reduce && s.Height(reader.Body) == 0 {
+		return false // what is no fold, threads make where they read it, but for another fold
 	}
 	last := loops[len(loops)-1]
 	work = max(work, s.Work(reader.Body, loops[:len(loops)-1])) // its own folds are those of a column, too

@@ -81,7 +81,9 @@ type Profile struct {
 	RereadCap int64
 	// StoredScores is the largest number of scores of an attention that are stored between
 	// its two products; 0: none are. One Zen 5 core, 16 heads of 512 queries, 512 keys of
-	// 64: 6.2 ms, 26 with a softmax as they come; of 8 heads, 1 and 2048: 80 us, 150.
+	// 64: 6.2 ms, 26 with a softmax as they come; of 8 heads, 1 and 2048: 80 us, 150. A GPU with
+	// matrix instructions stores those of queries that no warp holds: H100, 8 heads of 512 queries, 512 keys of 160
+	// 56 us, 1,284 as they come, 4 of 1,024 of 256 120 and 445 (docs/bench/library-h100.txt).
 	StoredScores int64
 	// Parallel is the number of independent points (one block or warp each)
 	// that keeps the target busy.

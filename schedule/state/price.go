@@ -67,7 +67,8 @@ func (s *State) priceWith(p *pricer, body *ir.UOp, loops []*ir.UOp) int64 {
 	p.units, p.again, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
 	p.row, p.pointwise = p.rowOf(), p.Height(body) == 0 && len(p.staged) == 0
-	p.slow = p.slowAfter(body)
+	p.slow, p.rows = p.slowAfter(body), p.tileLoops(body)
+	p.plain = p.beside(body)
 	p.visit(body, nil)
 	p.shared = sum(p.shared, expr.Saturate(s.Points(loops), storeOps))
 	workers := max(s.Opt.Profile.Workers, 1)
@@ -227,6 +228,9 @@ func (p *pricer) reduce(u *ir.UOp, at *level) {
 		inside := p.inside(u, place, []*ir.UOp{loop}, reuse, place.staged)
 		inside.far = p.untiled && analyse.IsTuple(u)
 		p.takeLanes(v, loop, inside)
+		if p.plain && p.ofMatrices(u) {
+			inside.slow = plainProduct
+		}
 		p.add(inside, 1+p.combineFunctions(u, v))
 		p.visit(v, inside)
 		free = p.Free.Of(values[0])
@@ -388,7 +392,7 @@ func (s *State) PaysShared(p *Value, readers, stored []*Value, fused []Form) boo
 	for _, c := range readers {
 		apart = sum(apart, s.apart(c))
 	}
-	tile := int64(expr.ManyOps) // at most what the cheapest of them costs
+	tile := s.priceOf(p) // and at most what the cheapest of them costs
 	for _, f := range fused {
 		price := s.Price(f.Body, f.Loops)
 		together, tile = sum(together, price), min(tile, price)

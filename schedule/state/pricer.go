@@ -36,7 +36,9 @@ type pricer struct {
 	slow    int64   // how many times longer its points take after the reduces
 	shared  int64   // by all units, in operations
 
-	pointwise bool // the kernel has neither reduces nor stages
+	plain     bool      // products of matrices that matrix instructions cannot take
+	rows      []*ir.UOp // loops that their tiles could lie along
+	pointwise bool      // the kernel has neither reduces nor stages
 
 	scatter *analyse.Scatter // nil: every fold looks at all its terms
 	point   *ir.UOp          // the loop over its points

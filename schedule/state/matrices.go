@@ -1,0 +1,69 @@
+package state
+
+import (
+	"slices"
+
+	"tgc/internal/lists"
+	"tgc/ir"
+	"tgc/ir/analyse"
+)
+
+// Matrix instructions of a GPU take the sums of a product of matrices. What else a kernel folds would run
+// along the loop of such a sum, or in threads that its tiles have not.
+
+// plainProduct is how many times longer a product of f32 takes without matrix instructions: three products
+// of bf16 take a fifth of the time of one multiply-add of f32 by the datasheet of an H100 (990 and 67 T a
+// second), and 256 x 256 x 256 2.2 us of 17 measured (docs/bench/library-h200.txt).
+const plainProduct = 4
+
+// beside reports a product of matrices that a kernel makes beside other folds, or in a stage, whose
+// rows a block makes one by one.
+func (p *pricer) beside(body *ir.UOp) bool {
+	if p.Opt.Profile.MatrixTokens == 0 {
+		return false
+	}
+	products, others, staged := false, false, false
+	ir.Walk(func(u *ir.UOp) []*ir.UOp {
+		if u.Op != ir.OpReduce && u.Op != ir.OpStage || p.Height(u) == 0 {
+			return u.Src
+		}
+		if !p.ofMatrices(u) {
+			others = others || u.Op == ir.OpReduce || p.Height(u.Src[0]) > 0
+			staged = staged || u.Op == ir.OpStage && analyse.Any(u.Src[0], p.ofMatrices)
+			return nil
+		}
+		products = true
+		for u.Op == ir.OpReduce { // sums of sums are one product
+			u = u.Src[0]
+		}
+		return u.Src
+	}, body)
+	return staged || products && others
+}
+
+// ofMatrices reports a sum of products whose factors are each used for the rows or the columns of a tile.
+func (p *pricer) ofMatrices(u *ir.UOp) bool {
+	for ; analyse.IsSum(u); u = u.Src[0] {
+		if value := u.Src[0]; value.Op == ir.OpMul {
+			x, y := p.Free.Of(value.Src[0]), p.Free.Of(value.Src[1])
+			return p.rowsOf(x, y) >= p.Opt.Profile.MatrixTokens && p.rowsOf(y, x) >= p.Opt.Profile.MatrixTokens
+		}
+	}
+	return false
+}
+
+// rowsOf is the number of points of loops of the store, and of stages, that are in x and not in y.
+func (p *pricer) rowsOf(x, y []*ir.UOp) int64 {
+	return p.Points(lists.Filter(ir.WithoutRanges(x, y), func(r *ir.UOp) bool { return slices.Contains(p.rows, r) }))
+}
+
+// tileLoops are the loops that tiles of a product could lie along: those of the store and of stages.
+func (p *pricer) tileLoops(body *ir.UOp) []*ir.UOp {
+	list := slices.Clone(p.loops)
+	for _, u := range ir.Toposort(body) {
+		if u.Op == ir.OpStage {
+			list = append(list, u.Src[1:]...)
+		}
+	}
+	return list
+}
