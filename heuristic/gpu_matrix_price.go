@@ -43,6 +43,8 @@ type matrixWork struct {
 	rowTerms, tokenTerms float64 // of a weight, and of an activation, in a panel
 	products             float64 // instructions for 16 points of a tile, where one takes up to 32 bytes
 	scales               float64 // which sums of 16 points of a tile are multiplied with, and sums of groups beside them
+	rowsAcross           float64 // 1: points of a row do not lie side by side in memory, which are loaded one by one
+	tokensAcross         float64 // the same of a token's
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
 	plain                bool    // weights are floats of 16 bits
 	halves               bool    // factors are halves, and instructions go on with the sum of the whole row
@@ -66,9 +68,13 @@ func (m *matrixProduct) measure() *matrixWork {
 	_, decoding, looked := m.operationsOfRow(m.weights)
 	k.decoding, k.lookups = decoding/k.points, (looked.permuted+looked.loaded)/k.points
 	k.rowTerms, k.tokenTerms = terms(w), 1
+	if k.rowTerms > 1 {
+		k.rowsAcross = m.across(w)
+	}
 	if k.element > 1 {
 		for _, o := range m.operands {
 			if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
+				k.tokensAcross = max(k.tokensAcross, m.across(o))
 				k.tokenTerms, k.element = max(k.tokenTerms, terms(o)), max(min(k.element, float64(o.param.DType.Size())), 2)
 			}
 		}
@@ -77,6 +83,15 @@ func (m *matrixProduct) measure() *matrixWork {
 	k.scales = float64(len(m.weights)) * matrixPoints / group
 	k.products = k.matrices * matrixPoints / min(group, widePoints)
 	return k
+}
+
+// across is 1 for an operand whose points of the innermost sum do not lie side by side.
+func (a *analysis) across(o *operand) float64 {
+	inner := o.chain[len(o.chain)-1]
+	if slices.ContainsFunc(o.accesses, func(u *ir.UOp) bool { return a.stride(u, inner) != 1 }) {
+		return 1
+	}
+	return 0
 }
 
 // areHalves reports factors that are one term each.
@@ -229,7 +244,7 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	}
 	memory := busiest / blocks * k.bytes * float64(desc.Cost.ByteDRAM) / 1e6 * max(units, min(float64(desc.Cost.Workers), blocks))
 	cached := blocks * k.points * (rows*k.pointBytes() + tokens*k.element) * n.Cached
-	serial := waves * steps * (n.Latency + copies*operations*n.Operation)
+	serial := waves * steps * (need.latency + copies*operations*n.Operation)
 	issue := busiest * warps * steps * copies * operations * n.Issue * ragged
 	joining := 0.0
 	if t.groups > 1 {
@@ -243,6 +258,7 @@ type tileNeeds struct {
 	operations float64 // of a warp, for the tiles of 16 points of the sum
 	registers  float64 // of a thread
 	spill      float64 // of the time to issue, for each time that registers do not suffice
+	latency    float64 // ns of a step
 }
 
 // Registers of f64.
@@ -254,6 +270,16 @@ const (
 // needs are those of a warp that decodes its weights and splits its activations itself, or makes its part of panels, each
 // term of an element by itself, and then loads from them what its tiles need.
 func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
+	needs := t.needsOf(k, n)
+	needs.latency = n.Latency
+	if t.panels {
+		needs.latency += n.PanelLatency
+	}
+	return needs
+}
+
+// needsOf are needs but for the latency.
+func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
 	tiles, decoding := rows*tokens*k.matrices, k.decoding+k.lookups*n.Lookup
 	switch {
@@ -267,13 +293,13 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 		return tileNeeds{
 			operations: rows*n.Rows + tokens*n.Tokens,
 			registers:  n.IntegerRegisters + n.IntegerSums*tiles + float64(t.copies)*matrixWeights*(rows+tokens/2),
-			spill:      n.PanelSpill, // where the registers are known: so many that are stored are read in each step
+			spill:      n.IntegerSpill, // where the registers are known: so many that are stored are read in each step
 		}
 	case t.panels && k.rowTerms > 1:
 		return tileNeeds{
-			operations: n.FloatPanel*(rows*n.Rows/float64(t.tokenWarps)+tokens*n.Tokens/float64(t.rowWarps)) + 2*rows + tokens,
-			registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*n.FloatLoaded*(rows*k.matrices+tokens),
-			spill:      n.Spill,
+			operations: n.FloatPanel*(rows*n.Rows/float64(t.tokenWarps)+tokens*n.Tokens/float64(t.rowWarps)) + (2*rows+tokens)*n.PanelRead + tiles*n.Product,
+			registers:  n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.FloatLoaded*(rows*k.matrices+tokens) - t.once(n.PanelOnce),
+			spill:      n.PanelSpill,
 		}
 	case t.panels:
 		return tileNeeds{
@@ -292,16 +318,24 @@ func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
 		}
 	}
 	return tileNeeds{
-		operations: rows*(n.Rows+decoding*n.Decoding+k.pointBytes()*n.Bytes) + tokens*n.Tokens,
-		registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded,
+		operations: rows*(n.Rows+k.rowsAcross*n.Across+decoding*n.Decoding+k.pointBytes()*n.Bytes) + tokens*(n.Tokens+k.tokensAcross*n.Across/2) + tiles*n.Product,
+		registers:  n.Registers + n.Accumulators*tiles + float64(t.copies)*loaded - t.once(n.Once),
 		spill:      n.Spill,
 	}
+}
+
+// once is what a sum without a loop saves: nothing is held of the step after.
+func (t *matrixTile) once(registers float64) float64 {
+	if t.steps > 1 {
+		return 0
+	}
+	return registers
 }
 
 // features are what the price is made of, for those who fit it.
 func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	f := map[string]float64{
-		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "products": k.products, "decoding": k.decoding, "lookups": k.lookups, "scales": k.scales,
+		"rows": k.rows, "tokens": k.tokens, "points": k.points, "others": k.others, "matrices": k.matrices, "bytes": k.bytes, "element": k.element, "row_terms": k.rowTerms, "token_terms": k.tokenTerms, "products": k.products, "decoding": k.decoding, "lookups": k.lookups, "scales": k.scales, "rows_across": k.rowsAcross, "tokens_across": k.tokensAcross,
 		"row_tiles": float64(t.rows), "token_tiles": float64(t.tokens), "row_warps": float64(t.rowWarps), "token_warps": float64(t.tokenWarps),
 		"groups": float64(t.groups), "copies": float64(t.copies), "steps": float64(t.steps),
 	}

@@ -88,3 +88,18 @@ func TestPartsOfMoments(t *testing.T) {
 		r.check(s, interp.KernelOptions{}, 2e-5)
 	}
 }
+
+// Rows that are few and long are cut into parts of both the maximum and the sum, which read them once; no cluster shares a row of which
+// nothing is weighed.
+func TestLongRowsOfSoftmaxAreCut(t *testing.T) {
+	for _, shape := range [][]int{{3, 100000}, {1, 1 << 18}} {
+		g := tensor.NewGraph()
+		g.Output("y", g.Input("x", ir.F32, shape...).Softmax(-1))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(hopper(t))
+		if len(s.Launches) != 2 {
+			t.Errorf("%v: %d launches, want the parts and what is made of them\n%s", shape, len(s.Launches), s)
+		}
+		r.check(s, interp.KernelOptions{}, 2e-5)
+	}
+}

@@ -20,10 +20,13 @@ type Tiles struct {
 	Bytes        float64 // for the rows of a tile and each byte of a weight
 	Lookup       float64 // operations of a look-up in a table
 	Tokens       float64 // operations for the tokens of a tile
+	Across       float64 // operations for the rows of a tile whose points do not lie side by side, half of it for the tokens
+	Product      float64 // for a tile, whose instructions multiply floats
 	Ragged       float64 // times as many are issued where a sum does not divide into steps: loads are guarded
 	Registers    float64 // of a thread, besides what it has loaded and its sums
 	Accumulators float64 // registers for each tile and matrix
 	Loaded       float64 // registers for each that a warp loads for itself
+	Once         float64 // registers that a sum of one step does not need
 	Joining      float64 // ns, of each tile of each group of warps that share a sum
 	Spill        float64 // of the time to issue, for each time that registers do not suffice
 
@@ -40,12 +43,14 @@ type Tiles struct {
 	// that an assembler gives them.
 	IntegerRegisters float64 // of a thread, besides what it has loaded and its sums
 	IntegerSums      float64 // for each tile
+	IntegerSpill     float64
 
 	// Of products of f64, not fitted: what an H200's instruction takes.
 	Double          float64 // operations for a tile
 	DoubleRegisters float64 // of a thread, besides what it has loaded and its sums
 
 	// The same of panels, which a block shares.
+	PanelLatency      float64 // ns of a step besides: threads of the block wait for each other
 	PanelRows         float64 // for the rows of a tile and each matrix, shared by the warps along the tokens
 	PanelDecoding     float64 // for the rows of a tile and each operation on a weight, shared as they are
 	PanelTerms        float64 // for each term of the tokens of a tile, shared by the warps along the rows
@@ -56,21 +61,23 @@ type Tiles struct {
 	PanelSpill        float64
 	PanelScale        float64 // for a tile and scale
 
-	// The same of panels whose rows are floats, of which the pairs of prompts have none. What is split is by 220 plans of ten
-	// products of a library (docs/bench/library-h200.txt), the registers are as those of the batches were fitted.
+	// The same of panels whose rows are floats.
 	FloatPanel  float64 // of what a block splits into terms for all of its warps, against what a warp splits for itself
 	FloatLoaded float64 // registers for each side of a tile and step of 16 points
+	PanelOnce   float64 // registers that a sum of one step does not need
 }
 
-// floatTilesNVIDIA are the numbers of NVIDIA GPUs for rows that are floats, f64 or integers of several bytes: what was fitted
-// to pairs with packed weights and BF16 on an H200 (docs/bench/h200-matrix-pairs.jsonl.gz, h200-panel-pairs.jsonl.gz), and FloatPanel to
-// 220 plans of ten products of a library (docs/bench/library-h200.txt).
+// floatTilesNVIDIA are the numbers of NVIDIA GPUs for rows that are floats, f64 or integers of several bytes, fitted to 6,888 pairs
+// of 100 products of a library on an H100, 11 of them of f64 and 7 of i32 (docs/bench/h100-products-pairs.jsonl.gz, library-h100.txt): the
+// cheapest plan takes 1.12 times the best's time, 1.20 by the numbers before. Registers are near what the assembler says;
+// Double and DoubleRegisters are set by hand.
 func floatTilesNVIDIA() Tiles {
 	return Tiles{
-		Start: 448, Latency: 587, Operation: 2.7, Issue: 0.333, Rows: 18, Tokens: 8.02, Ragged: 1.16,
-		Registers: 79.9, Accumulators: 17.7, Loaded: 0.764, Joining: 45.7, Spill: 2.62, PanelSpill: 9.93,
-		Double: 20, DoubleRegisters: 48, IntegerRegisters: 42, IntegerSums: 10,
-		FloatPanel: 1.5, FloatLoaded: 6.8,
+		Start: 1800, Latency: 144, Operation: 4.19, Issue: 0.359, Rows: 25.5, Tokens: 8.56, Across: 4.73, Product: 2.04, Ragged: 1.33,
+		Registers: 64.2, Accumulators: 7.85, Loaded: 1.06, Once: 27.2, Joining: 20.3, Spill: 1.71,
+		PanelLatency: 339, PanelRead: 2.22, PanelSpill: 5.58, PanelRegisters: 74, PanelAccumulators: 8.05, PanelOnce: 78.7, IntegerSpill: 1.77,
+		Double: 5, DoubleRegisters: 100, IntegerRegisters: 51.3, IntegerSums: 17.5,
+		FloatPanel: 1.05, FloatLoaded: 4.09,
 	}
 }
 

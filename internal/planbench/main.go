@@ -21,7 +21,8 @@
 // With -score no device is needed: plans of recorded pairs, or of a log of tgc tune, are priced again and compared
 // with their times.
 //
-// A job is a shape, a mode, a batch and the tokens of each sequence (one each by default).
+// A job is a shape, a mode, a batch and the tokens of each sequence (one each by default), or a product of
+// matrices such as product:512x768x1024 (products.go).
 // Each line of its output is a pair of kernel and plan: the features of which the price is
 // made, the price and the time in microseconds.
 package main
@@ -198,18 +199,28 @@ func (j job) open(file func(shape synth.Shape) (*gguf.File, error)) (*llm.Model,
 	return model, mode, err
 }
 
-// job goes through the kernels of a job that no earlier one had.
-func (b *bench) job(ctx context.Context, j job) error {
+// step is the step of a model that a job names.
+func (b *bench) step(ctx context.Context, j job) (*engine.Compiled, func(), error) {
 	model, mode, err := j.open(func(shape synth.Shape) (*gguf.File, error) { return synth.Outline(ctx, shape) })
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	defer model.Close()
 	step, err := llm.CompileStep(ctx, model, llm.Variant{Context: 1024, Tokens: j.tokens, Batch: j.batch, Numeric: mode}, 128, b.target, engine.Config{})
+	if err != nil {
+		model.Close()
+		return nil, nil, err
+	}
+	return step.Compiled, func() { model.Close() }, nil
+}
+
+// job goes through the kernels of a job that no earlier one had.
+func (b *bench) job(ctx context.Context, j job) error {
+	compiled, free, err := b.compiled(ctx, j)
 	if err != nil {
 		return err
 	}
-	for _, k := range step.Compiled.Kernels {
+	defer free()
+	for _, k := range compiled.Kernels {
 		parts := k.Parts
 		if len(parts) == 0 {
 			parts = []*engine.Kernel{k}

@@ -55,6 +55,14 @@ func withTuples(s *state.State, m, b *state.Value) *ir.UOp {
 	})
 }
 
+// cutIntoParts reports rows so few and long that split-grid cuts them: parts of both the maximum and the sum are one kernel, which reads the
+// row once, and their price here is that of a few blocks.
+func cutIntoParts(s *state.State, m *state.Value) bool {
+	p := &s.Opt.Profile
+	n, constant := m.Body.ReduceRange().Src[0].Int()
+	return constant && p.GridSplits >= 2 && expr.ConstantExtents(m.Ranges) && s.Points(m.Ranges) < p.Parallel && n >= p.LaunchEdge
+}
+
 // softmaxPays compares the price of the tuples of b with that of their exponentials apart:
 // stored, these are an operand of a sum like any other, whose tiles use often what they
 // load. It matters where what they weigh has points of its own. Scores that are computed and
@@ -63,6 +71,9 @@ func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 	readers := reducesOver(s.Graph, m)
 	weighs := s.Opt.Profile.Lanes <= 1 || slices.ContainsFunc(readers, func(r *state.Value) bool { return s.Points(r.Ranges) > s.Points(m.Ranges) })
 	if weighs && len(computed(s, m.Body.Src[0], s.Points(m.Ranges))) > 0 {
+		return true
+	}
+	if s.Points(b.Ranges) == s.Points(m.Ranges) && cutIntoParts(s, m) {
 		return true
 	}
 	apart, together := s.Price(b.Body, b.StoreLoops()), s.PriceUntiled(body, b.StoreLoops())

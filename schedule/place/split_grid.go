@@ -31,6 +31,7 @@ func SplitGrid(s *state.State) {
 	}
 	s.NameValues()
 	parts := make(map[*ir.UOp]*state.Value)
+	worth, alike := splitsOf(s)
 	for i, n := 0, len(s.Values); i < n; i++ {
 		v := s.Values[i]
 		if v.Dead || s.Height(v.Body) == 0 {
@@ -38,14 +39,48 @@ func SplitGrid(s *state.State) {
 		}
 		with := make(map[*ir.UOp]*ir.UOp)
 		for _, u := range gridReduces(s.Exprs, v.Body) {
-			if splits := gridSplits(s, v, u); splits > 1 {
-				splitReduce(s, v, u, splits, parts, with)
+			splits := alike[keyOf(s.Exprs, v, u)]
+			if splits < 2 {
+				continue
 			}
+			if worth[u] < 2 {
+				s.Record(v, true, "parts of the same row are there", state.Number{Name: "splits", Value: splits})
+			}
+			splitReduce(s, v, u, splits, parts, with)
 		}
 		if len(with) > 0 {
 			s.SetBody(v, s.Substitute(v.Body, with))
 		}
 	}
+}
+
+// splitsOf is the number of chunks that each reduce is worth, and by what their first components fold the largest of them. A
+// maximum alone is not worth a launch where the maximum and sum of the same row are, whose parts have it already.
+func splitsOf(s *state.State) (worth, alike map[*ir.UOp]int64) {
+	worth, alike = make(map[*ir.UOp]int64), make(map[*ir.UOp]int64)
+	for _, v := range s.Values {
+		if v.Dead || s.Height(v.Body) == 0 {
+			continue
+		}
+		for _, u := range gridReduces(s.Exprs, v.Body) {
+			key := keyOf(s.Exprs, v, u)
+			worth[u] = gridSplits(s, v, u)
+			alike[key] = max(alike[key], worth[u])
+		}
+	}
+	return worth, alike
+}
+
+// keyOf is what the first component of a reduce folds, with ranges named by their places.
+func keyOf(s *expr.Exprs, v *state.Value, u *ir.UOp) *ir.UOp {
+	value := u.ReduceValues()[0]
+	with := map[*ir.UOp]*ir.UOp{u.ReduceRange(): s.A.Range(expr.AnchorBase, u.ReduceRange().Src[0])}
+	for _, r := range v.StoreLoops() {
+		if slices.Contains(s.Free.Of(value), r) {
+			with[r] = s.A.Range(expr.AnchorBase+len(with), r.Src[0])
+		}
+	}
+	return s.A.Make(ir.OpSink, ir.Void, nil, s.Substitute(value, with), with[u.ReduceRange()])
 }
 
 // gridReduces lists the outermost reduces of a body that are in no stage and
@@ -93,8 +128,11 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
 		return 1
 	}
-	work := s.Work(u, nil)
-	if saved := work/clusters(s, u, parallel) - work/splits; saved < p.LaunchEdge {
+	work, blocks := s.Work(u, nil), int64(1)
+	if slices.ContainsFunc(private, func(own []*ir.UOp) bool { return len(own) > 0 }) {
+		blocks = clusters(s, u, parallel)
+	}
+	if saved := work/blocks - work/splits; saved < p.LaunchEdge {
 		s.Record(v, false, "a launch edge costs more", state.Number{Name: "saved", Value: saved}, state.Number{Name: "edge", Value: p.LaunchEdge}, state.Number{Name: "extent", Value: extent})
 		return 1
 	}
@@ -112,7 +150,7 @@ func gridChunks(s *state.State, extent int64) int64 {
 	return max(min(max(p.GridSplits, extent/max(p.GridPiece, 1)), extent/max(p.GridChunk, 2)), 1) // a chunk of 1 would have no range
 }
 
-// clusters is how many blocks share a softmax anyway, in one kernel: with clusters on more than
+// clusters is how many blocks share a softmax that weighs rows anyway, in one kernel: with clusters on more than
 // half of the multiprocessors parts were faster (docs/bench/h200-clusters.txt).
 func clusters(s *state.State, u *ir.UOp, parallel int64) int64 {
 	n := int64(1)
