@@ -17,6 +17,7 @@ const (
 	gpuTileRows   = 4
 	gpuTileTokens = 8
 	gpuTileLanes  = 8
+	gpuApartLanes = 2                // where nothing lies side by side along the sum (docs/bench/library-h100.txt)
 	gpuTileBytes  = 16               // of one load
 	gpuFewUses    = matrixTokens / 2 // of a weight in sums of bytes, up to which a tile of matrix instructions would be half empty
 
@@ -171,11 +172,14 @@ func (p *planner) lanesOfTile(w *operand, panel bool) int64 {
 	if p.constant(inner) && p.laneSafe(inner) {
 		p.split(plan.VECTOR, inner, powerOfTwoDivisor(p.left(inner), gpuTileBytes/int64(max(w.accesses[0].DType.Size(), 4))))
 	}
-	got := int64(1)
+	got, most := int64(1), int64(gpuTileLanes)
+	if !slices.ContainsFunc(p.operands, func(o *operand) bool { return p.innerAxes(o).Has(inner) }) {
+		most = gpuApartLanes
+	}
 	points, copies := int64(1), int64(1)
 	for _, i := range slices.Backward(w.chain) {
-		if p.constant(i) && got < gpuTileLanes {
-			n := shares(p.left(i), gpuTileLanes/got)
+		if p.constant(i) && got < most {
+			n := shares(p.left(i), most/got)
 			p.split(plan.WARP, i, n)
 			got *= n
 		}

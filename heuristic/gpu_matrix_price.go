@@ -87,6 +87,9 @@ func (m *matrixProduct) measure() *matrixWork {
 
 // across is 1 for an operand whose points of the innermost sum do not lie side by side.
 func (a *analysis) across(o *operand) float64 {
+	if len(o.chain) == 0 {
+		return 0 // a factor of all points
+	}
 	inner := o.chain[len(o.chain)-1]
 	if slices.ContainsFunc(o.accesses, func(u *ir.UOp) bool { return a.stride(u, inner) != 1 }) {
 		return 1
