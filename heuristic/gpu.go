@@ -95,11 +95,25 @@ func gpuElementwise(a *analysis, i int) proposal {
 	p.done[i] = true
 	n := a.threads(p.left(i), gpuBlockThreads)
 	p.split(plan.LOCAL, i, n)
-	if p.taken[i] == n && total >= gpuLoads*gpuBlockThreads*int64(a.desc.Cost.Workers) {
-		p.split(plan.UPCAST, i, p.copiesOf(i, gpuLoads)) // no lanes: other loads are in flight
+	if p.taken[i] == n { // no lanes: other loads are in flight
+		p.copiesOfThread(i, total)
 	}
 	p.fillBlock(n)
 	return p.decidedBy(i, "contiguous", "16 bytes a thread").of("%d points", total)
+}
+
+// copiesOfThread gives a thread a few points of an axis, or of the next one outwards that has points left, where so many points fill
+// the device all the same: each block has as many loads in flight with a fourth of the blocks.
+func (p *planner) copiesOfThread(i int, total int64) {
+	if total < gpuLoads*gpuBlockThreads*int64(p.desc.Cost.Workers) {
+		return
+	}
+	for _, j := range slices.Backward(p.axesOf(plan.StoreAxis)) {
+		if n := p.copiesOf(j, gpuLoads); j <= i && p.constant(j) && n > 1 {
+			p.split(plan.UPCAST, j, n)
+			return
+		}
+	}
 }
 
 // gpuLanes is how many of some points a thread takes side by side. Points of a tile are loads in flight already:
@@ -170,6 +184,9 @@ func gpuReduce(a *analysis) proposal {
 	spread := last >= 0 && !p.done[last] && p.spread(last, threads)
 	if used := p.threadsTaken(); !spread && len(p.stages) == 0 && used <= int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
 		p.fillBlock(used)
+		if used == 1 && points <= gpuLoads {
+			p.copiesOfThread(last, p.points(p.axesOf(plan.StoreAxis)))
+		}
 	}
 	if i := last; i >= 0 && !p.done[i] && a.oneResult() {
 		// Every block makes the sums for itself: the more points it has, the fewer
