@@ -26,12 +26,12 @@ import (
 // layer: LLaMA 57 with four warps a block, 61 with two, eight or two groups; Qwen3 66,
 // with one group 84, tiles of 32 points 79, four groups 81; GPT-2 34.
 const (
-	gpuFlashWarps     = 4   // of a block, of different queries
-	gpuFlashAllWarps  = 8   // of a block
-	gpuFlashGroups    = 4   // of warps that share the points
-	gpuFlashTile      = 32  // points of a tile
-	gpuFlashElements  = 64  // of a row, up to which a tile has so many points
-	gpuFlashResident  = 5   // warps of a multiprocessor, below which there are groups
+	gpuFlashWarps    = 4  // of a block, of different queries
+	gpuFlashAllWarps = 8  // of a block
+	gpuFlashGroups   = 4  // of warps that share the points
+	gpuFlashTile     = 32 // points of a tile
+	gpuFlashElements = 64 // of a row, up to which a tile has so many points
+	gpuFlashResident = 5  // warps of a multiprocessor, below which there are groups
 )
 
 // gpuFlash plans such a kernel, if its axes make tiles.

@@ -392,6 +392,56 @@ func TestReducesOfAnyLength(t *testing.T) {
 	}
 }
 
+// A thread of a GPU takes a few short rows, or points of odd rows, where they fill the device all the same.
+func TestPointsOfAThread(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90a")
+	odd := func(b *builder, rows int64) *ir.UOp {
+		r, c := b.rng(rows), b.rng(97)
+		x := b.Load(b.param(0, ir.F32, rows, 97), r, c)
+		return b.sink(b.Store(b.param(1, ir.F32, rows, 97), b.Mul(x, x), list(r, c), list(r, c)))
+	}
+	for _, c := range []struct {
+		name  string
+		build func(b *builder) *ir.UOp
+		want  string
+	}{
+		{"rows of three", func(b *builder) *ir.UOp { return b.rowSums(1000000, 3) }, "LOCAL s0 125; UPCAST s0 4; UNROLL r0 3; FMA"},
+		{"few rows of three", func(b *builder) *ir.UOp { return b.rowSums(10000, 3) }, "LOCAL s0 125; UNROLL r0 3; FMA"},
+		{"odd rows", func(b *builder) *ir.UOp { return odd(b, 6208) }, "LOCAL s1 97; UPCAST s0 4"},
+		{"few odd rows", func(b *builder) *ir.UOp { return odd(b, 100) }, "LOCAL s1 97"},
+	} {
+		b := &builder{Arena: ir.NewArena()}
+		if got := choose(t, b, c.build(b), desc, heuristic.Knobs{}).Plan.String(); got != c.want {
+			t.Errorf("%s: plan %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Few lanes share a sum of products along which nothing lies side by side.
+func TestLanesOfSumsApart(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90a")
+	for _, side := range []bool{true, false} {
+		b := &builder{Arena: ir.NewArena()}
+		i, j, r := b.rng(64), b.rng(512), b.rng(64)
+		x, y := b.param(0, ir.F32, 64, 64), b.param(1, ir.F32, 64, 512)
+		at := func(p, row *ir.UOp) *ir.UOp {
+			if side && p == x {
+				return b.Load(p, row, r)
+			}
+			return b.Load(p, r, row)
+		}
+		difference := b.Sub(at(x, i), at(y, j))
+		sink := b.sink(b.Store(b.param(2, ir.F32, 64, 512), b.sum(b.Mul(difference, difference), r), list(i, j), list(i, j)))
+		want := "WARP r0 2;"
+		if side {
+			want = "WARP r0 8;"
+		}
+		if c := choose(t, b, sink, desc, heuristic.Knobs{}); !strings.Contains(c.Plan.String(), want) {
+			t.Errorf("side by side %t: %s\n%s, want %s in it", side, c.Why, c.Plan, want)
+		}
+	}
+}
+
 // The text says what and how much.
 func TestWhy(t *testing.T) {
 	b := &builder{Arena: ir.NewArena()}

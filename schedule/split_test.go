@@ -100,6 +100,14 @@ func TestLongRowsOfSoftmaxAreCut(t *testing.T) {
 		if len(s.Launches) != 2 {
 			t.Errorf("%v: %d launches, want the parts and what is made of them\n%s", shape, len(s.Launches), s)
 		}
+		parts := int64(1)
+		for _, r := range s.Launches[0].Kernels[0].AST.Src[0].Ranges() {
+			n, _ := r.Src[0].Int()
+			parts *= n
+		}
+		if parts < 16*int64(shape[0]) {
+			t.Errorf("%v: %d parts\n%s", shape, parts, s)
+		}
 		r.check(s, interp.KernelOptions{}, 2e-5)
 	}
 }
