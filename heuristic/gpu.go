@@ -232,10 +232,21 @@ func (p *planner) gpuRows(axes []int, threads int64) {
 	for _, i := range rows {
 		warp := int64(p.desc.WarpSize)
 		// A reduce for each point of a stage has the threads that the points leave it.
-		if beside := min(p.stagesAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads {
+		if beside := min(p.stagesAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads && !p.columnsOfStage(i) {
 			p.wholeBlock(i, threads)
 		}
 	}
+}
+
+// columnsOfStage reports a reduce in a stage whose elements lie apart, while those of the stage's points lie side by side: each thread then
+// makes a point by itself. A warp for each column of a product of 96 x 96 x 96 read 32 lines of memory at once: 16 us, 4 as kernels of
+// their own (docs/bench/library-h100.txt).
+func (p *planner) columnsOfStage(axis int) bool {
+	stage := slices.DeleteFunc(p.around(axis).List(), func(i int) bool { return p.axes[i].Kind != plan.StageAxis })
+	if p.unitStride(axis) || !slices.ContainsFunc(stage, func(z int) bool { return p.constant(z) && p.size(z) >= int64(p.desc.WarpSize) }) {
+		return false
+	}
+	return slices.ContainsFunc(stage, p.unitStride)
 }
 
 // stagesAround is the number of points of stages that a reduce is computed for.
