@@ -32,6 +32,10 @@ func gpuRowStages(a *analysis) proposal {
 		p.split(plan.UNROLL, z, p.left(z))
 		p.done[z] = true
 	}
+	for _, r := range a.axesOf(plan.ReduceAxis) {
+		p.split(plan.UNROLL, r, p.size(r))
+		p.done[r] = true
+	}
 	p.fillBlock(threads)
 	p.startNextLate()
 	how := fmt.Sprintf("%d stages of rows of up to %d points, %d threads a row", len(a.stages), points, threads)

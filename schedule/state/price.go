@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/schedule/expr"
@@ -64,7 +65,7 @@ func (s *State) price(body *ir.UOp, loops []*ir.UOp) int64 {
 
 func (s *State) priceWith(p *pricer, body *ir.UOp, loops []*ir.UOp) int64 {
 	p.State, p.loops, p.roots, p.inner = s, loops, make(map[rootKey]*level), make(map[levelKey]*level)
-	p.units, p.again, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
+	p.units, p.tuples, p.loads = p.unitLoops(body), p.stagedLoops(body), loadsOf(body)
 	p.scatter, p.point = s.scatterOf(body, loops)
 	p.row, p.pointwise = p.rowOf(), p.Height(body) == 0 && len(p.staged) == 0
 	p.slow, p.rows = p.slowAfter(body), p.tileLoops(body)
@@ -127,7 +128,7 @@ func (p *pricer) root(op ir.Op, free []*ir.UOp) *level {
 	}
 	for i, r := range p.loops {
 		switch n := p.Points(p.loops[i : i+1]); {
-		case slices.Contains(free, r), slices.Contains(p.again, r), p.Opt.Profile.Lanes > 1 && (i < until || slices.Contains(p.staged, r)):
+		case slices.Contains(free, r), slices.Contains(p.tuples, r), p.Opt.Profile.Lanes > 1 && (i < until || slices.Contains(p.staged, r)):
 			own = expr.Saturate(own, n) // an outer loop, or one of units: nothing is kept for its next point
 		case i < len(p.units):
 			others = expr.Saturate(others, n)
@@ -201,7 +202,7 @@ func (p *pricer) visit(u *ir.UOp, at *level) {
 		return
 	case ir.OpLoad:
 		ops := int64(loadOps)
-		if at.far {
+		if at.far || p.again(at) {
 			ops = farLoadOps
 		}
 		p.count(at, expr.Saturate(at.times, ops*p.gathered(u, at))/at.reuse)
@@ -212,6 +213,23 @@ func (p *pricer) visit(u *ir.UOp, at *level) {
 	for _, src := range u.Src {
 		p.visit(src, at)
 	}
+}
+
+// again reports a load of a fold in a stage of rows which is the same for all of them: every block of a GPU
+// folds for its rows what a kernel before could have folded once.
+func (p *pricer) again(at *level) bool {
+	if !p.Opt.Profile.SharedStages {
+		return false
+	}
+	var fold *ir.UOp
+	for ; at != nil && at.loop != nil; at = at.around {
+		if at.binder.Op == ir.OpStage {
+			rows := lists.Filter(p.units, func(r *ir.UOp) bool { return slices.Contains(p.Free.Of(at.binder), r) })
+			return fold != nil && len(rows) > 0 && len(ir.WithoutRanges(rows, p.Free.Of(fold))) == len(rows)
+		}
+		fold = at.binder
+	}
+	return false
 }
 
 // reduce counts a reduce. The first value of a tuple is computed once for all values

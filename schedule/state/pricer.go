@@ -27,7 +27,7 @@ type pricer struct {
 	untiled bool      // tuples have no tiles
 	units   []*ir.UOp // loops of the store that work units take
 	staged  []*ir.UOp // loops that stages depend on: each point is a unit of its own
-	again   []*ir.UOp // loops that stages inside of tuples depend on
+	tuples  []*ir.UOp // loops that stages inside of tuples depend on
 	loops   []*ir.UOp // all of them
 	roots   map[rootKey]*level
 	inner   map[levelKey]*level
