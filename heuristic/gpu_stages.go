@@ -164,6 +164,10 @@ func (p *planner) sharedReduces(threads, held int64) {
 		warp := int64(p.desc.WarpSize)
 		if points := p.stagePointsAround(i); points > 1 {
 			warp = min(warp, max(threads/points, 1)) // the stage's points have threads, too
+			if own := p.pointsOfRows(i); warp < gpuSector && len(own) > 0 {
+				warp = gpuSector
+				p.shareGroups(own, max(threads/warp, 1))
+			}
 		}
 		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
 			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i), min(max(held, lanesOf(p.desc)), p.size(i)/warp)))
@@ -174,6 +178,24 @@ func (p *planner) sharedReduces(threads, held int64) {
 		}
 		p.split(plan.UNROLL, i, p.inFlight(i))
 	}
+}
+
+// pointsOfRows are the axes of a stage whose points each fold a row that lies side by side, forwards or backwards: a thread for each would read a line
+// of memory of its own. Some lanes share a row then, and points take turns. None where the stage is planned.
+func (p *planner) pointsOfRows(axis int) []int {
+	own := p.around(axis).Minus(p.storeSet()).List()
+	other := func(i int) bool { return p.axes[i].Kind != plan.StageAxis || p.done[i] || !p.constant(i) }
+	apart := func(u *ir.UOp) bool {
+		if u.Op != ir.OpLoad || !p.dependsByIndex(u, axis) {
+			return false
+		}
+		n := p.stride(u, axis)
+		return n != 1 && n != -1
+	}
+	if !p.laneSafe(axis) || slices.ContainsFunc(own, other) || slices.ContainsFunc(p.order, apart) {
+		return nil
+	}
+	return own
 }
 
 // wholeWarps is how many warps a block has whose rows take so many threads. What shares
