@@ -45,6 +45,9 @@ func gpuMatmul(a *analysis, weights []*operand, w *operand) proposal {
 	if chosen.record.Applied {
 		return chosen
 	}
+	if w.total < largeBytes {
+		return declined("small-operand", "%s is %s, and matrix instructions do not fit", w.name(), size(w.total))
+	}
 	if z := a.longStage(weights); z >= 0 {
 		return declined("rows-of-a-stage", "a block makes the %d points of %s itself", a.size(z), a.axes[z].Name)
 	}

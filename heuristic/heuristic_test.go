@@ -417,6 +417,21 @@ func TestPointsOfAThread(t *testing.T) {
 	}
 }
 
+// Matrices of a few KB are multiplied by matrix instructions of a GPU where each element is used often; no tile of a thread is.
+func TestSmallProducts(t *testing.T) {
+	desc := mustTarget(t, "ptx:sm_90a")
+	for n, want := range map[int64]string{96: "matmul", 100: "matmul", 120: "matmul", 16: "reduce"} {
+		b := &builder{Arena: ir.NewArena()}
+		i, j, r := b.rng(n), b.rng(n), b.rng(n)
+		value := b.sum(b.Mul(b.Load(b.param(0, ir.F32, n, n), i, r), b.Load(b.param(1, ir.F32, n, n), j, r)), r)
+		sink := b.sink(b.Store(b.param(2, ir.F32, n, n), value, list(i, j), list(i, j)))
+		c := choose(t, b, sink, desc, heuristic.Knobs{})
+		if got, _, _ := strings.Cut(c.Why, ":"); got != want || strings.Contains(c.Plan.String(), "MMA") != (want == "matmul") {
+			t.Errorf("%d: %s\n%s, want %s", n, c.Why, c.Plan, want)
+		}
+	}
+}
+
 // Few lanes share a sum of products along which nothing lies side by side.
 func TestLanesOfSumsApart(t *testing.T) {
 	desc := mustTarget(t, "ptx:sm_90a")

@@ -221,14 +221,14 @@ func distinct(weights []*operand) []*operand {
 	return out
 }
 
-// isLarge reports an operand that is streamed, or, on a CPU, of which results read as
-// much from a cache: a register tile reads it less often.
+// isLarge reports an operand that is streamed, or of which results read as much from a cache: a
+// register tile of a CPU reads it less often, as does one of matrix instructions whose columns its uses fill.
 func (a *analysis) isLarge(o *operand) bool {
-	read := o.total
-	if a.desc.Kind != target.GPU {
-		read = satMul(read, a.points(o.reuse))
+	read, uses := o.total, a.points(o.reuse)
+	if a.desc.Kind == target.GPU && uses < matrixRows {
+		uses = 1
 	}
-	return read >= largeBytes
+	return satMul(read, uses) >= largeBytes
 }
 
 // dropSmaller keeps, of two operands of one sum where each is reused along the
