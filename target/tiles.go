@@ -68,7 +68,7 @@ type Tiles struct {
 }
 
 // floatTilesNVIDIA are the numbers of NVIDIA GPUs for rows that are floats, f64 or integers of several bytes, fitted to 6,888 pairs
-// of 100 products of a library on an H100, 11 of them of f64 and 7 of i32 (docs/bench/h100-products-pairs.jsonl.gz, library-h100.txt): the
+// of 100 products of a library on an H100, 7 of them of f64 and 8 of i32 (docs/bench/h100-products-pairs.jsonl.gz, library-h100.txt): the
 // cheapest plan takes 1.12 times the best's time, 1.20 by the numbers before. Registers are near what the assembler says;
 // Double and DoubleRegisters are set by hand.
 func floatTilesNVIDIA() Tiles {
