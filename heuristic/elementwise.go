@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
@@ -47,6 +48,17 @@ func tryElementwise(a *analysis) proposal {
 	p.fma()
 	p.streamStores()
 	return p.decidedBy(i, "contiguous", how).of("%d points", total)
+}
+
+// gpuNetwork plans the network of a sort of which sums of a few points are a part: offsets of a few chunks.
+func gpuNetwork(a *analysis) proposal {
+	long := func(i int) bool { return !a.constant(i) || a.size(i) > gpuLoads }
+	isStage := func(u *ir.UOp) bool { return u.Op == ir.OpStage }
+	chained := slices.ContainsFunc(a.stages, func(stage *ir.UOp) bool { return analyse.Any(stage.Src[0], isStage) })
+	if !chained || slices.ContainsFunc(a.axesOf(plan.ReduceAxis), long) {
+		return proposal{}
+	}
+	return gpuRowStages(a)
 }
 
 // elementLanes takes lanes of an axis, and work units of as many points as an elementwise

@@ -160,11 +160,6 @@ func gpuReduce(a *analysis) proposal {
 	p, axes := a.plan(), a.axesOf(plan.ReduceAxis)
 	largest := slices.MaxFunc(axes, func(i, j int) int { return cmp.Compare(a.nestPoints(i), a.nestPoints(j)) })
 	points := a.nestPoints(largest)
-	if points <= gpuLoads && a.stageChainThreads() > 1 && !slices.ContainsFunc(axes, func(i int) bool { return !a.constant(i) }) {
-		if c := gpuRowStages(a); c.record.Applied {
-			return c // the network of a sort, of which offsets of a few chunks are a part
-		}
-	}
 	threads := int64(a.desc.WarpSize)
 	for threads < gpuReduceThreads && threads*lanesOf(a.desc) < points {
 		threads *= 2

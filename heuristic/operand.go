@@ -8,6 +8,7 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/kernel/plan"
 	"tgc/packed"
 	"tgc/target"
 )
@@ -225,7 +226,7 @@ func distinct(weights []*operand) []*operand {
 // register tile of a CPU reads it less often, as does one of matrix instructions whose columns its uses fill.
 func (a *analysis) isLarge(o *operand) bool {
 	read, uses := o.total, a.points(o.reuse)
-	if a.desc.Kind == target.GPU && uses < matrixRows {
+	if a.desc.Kind == target.GPU && uses < 2*plan.MatrixColumns {
 		uses = 1
 	}
 	return satMul(read, uses) >= largeBytes

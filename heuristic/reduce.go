@@ -22,7 +22,7 @@ func tryReduce(a *analysis) proposal {
 		return declined("no-reduce", "no REDUCE")
 	}
 	if a.desc.Kind == target.GPU {
-		return a.first(gpuPrefix, gpuWindow, gpuGroups, gpuShortRows, gpuReduce)
+		return a.first(gpuPrefix, gpuWindow, gpuGroups, gpuShortRows, gpuNetwork, gpuReduce)
 	}
 	return a.first(tryPrefix, tryPooled, tryWindow, planReduce)
 }
