@@ -32,6 +32,9 @@ func SplitGrid(s *state.State) {
 	s.NameValues()
 	parts := make(map[*ir.UOp]*state.Value)
 	worth, alike := splitsOf(s)
+	if len(alike) == 0 {
+		return // none is
+	}
 	for i, n := 0, len(s.Values); i < n; i++ {
 		v := s.Values[i]
 		if v.Dead || s.Height(v.Body) == 0 {
@@ -58,15 +61,25 @@ func SplitGrid(s *state.State) {
 // maximum alone is not worth a launch where the maximum and sum of the same row are, whose parts have it already.
 func splitsOf(s *state.State) (worth, alike map[*ir.UOp]int64) {
 	worth, alike = make(map[*ir.UOp]int64), make(map[*ir.UOp]int64)
-	for _, v := range s.Values {
-		if v.Dead || s.Height(v.Body) == 0 {
-			continue
+	each := func(visit func(v *state.Value, u *ir.UOp)) {
+		for _, v := range s.Values {
+			if !v.Dead && s.Height(v.Body) > 0 {
+				for _, u := range gridReduces(s.Exprs, v.Body) {
+					visit(v, u)
+				}
+			}
 		}
-		for _, u := range gridReduces(s.Exprs, v.Body) {
+	}
+	any := false
+	each(func(v *state.Value, u *ir.UOp) {
+		worth[u] = gridSplits(s, v, u)
+		any = any || worth[u] > 1
+	})
+	if any {
+		each(func(v *state.Value, u *ir.UOp) {
 			key := keyOf(s.Exprs, v, u)
-			worth[u] = gridSplits(s, v, u)
 			alike[key] = max(alike[key], worth[u])
-		}
+		})
 	}
 	return worth, alike
 }
