@@ -13,7 +13,8 @@ import (
 
 // plainProduct is how many times longer a product of f32 takes without matrix instructions: three products
 // of bf16 take a fifth of the time of one multiply-add of f32 by the datasheet of an H100 (990 and 67 T a
-// second), and 256 x 256 x 256 2.2 us of 17 measured (docs/bench/library-h200.txt).
+// second). 256 x 256 x 256 takes 3.2 us, three of them in a kernel without such instructions some 50
+// (docs/bench/library-h100.txt).
 const plainProduct = 4
 
 // beside reports a product of matrices that a kernel makes beside other folds, or in a stage, whose
