@@ -164,9 +164,10 @@ func (p *planner) sharedReduces(threads, held int64) {
 		warp := int64(p.desc.WarpSize)
 		if points := p.stagePointsAround(i); points > 1 {
 			warp = min(warp, max(threads/points, 1)) // the stage's points have threads, too
-			if own := p.pointsOfRows(i); warp < gpuSector && len(own) > 0 {
+			parts := threads / gpuSector             // of a block, which would grow if they did not divide it
+			if own := p.pointsOfRows(i); warp < gpuSector && threads%gpuSector == 0 && len(own) == 1 && plan.PartsOf(parts, p.size(own[0])) == parts {
 				warp = gpuSector
-				p.shareGroups(own, max(threads/warp, 1))
+				p.shareGroups(own, parts)
 			}
 		}
 		if p.laneSafe(i) && p.unitStride(i) && p.plainReduce(i) {
