@@ -113,6 +113,9 @@ func TestProductsForMatrixInstructionsStandAlone(t *testing.T) {
 				}
 			}
 		}
+		if (name == "before a norm" || name == "behind a norm") && len(s.Launches) != 2 {
+			t.Errorf("%s: %d launches, want 2\n%s", name, len(s.Launches), s)
+		}
 	}
 }
 

@@ -70,12 +70,12 @@ func splitsOf(s *state.State) (worth, alike map[*ir.UOp]int64) {
 			}
 		}
 	}
-	any := false
+	pays := false
 	each(func(v *state.Value, u *ir.UOp) {
 		worth[u] = gridSplits(s, v, u)
-		any = any || worth[u] > 1
+		pays = pays || worth[u] > 1
 	})
-	if any {
+	if pays {
 		each(func(v *state.Value, u *ir.UOp) {
 			key := keyOf(s.Exprs, v, u)
 			alike[key] = max(alike[key], worth[u])
