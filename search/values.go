@@ -80,14 +80,14 @@ func (j *judge) sample(ctx context.Context, t *trial) error {
 		if err != nil {
 			return err
 		}
-		exact := runs[0]
-		for _, noisy := range runs[1:] {
-			for i := range min(len(exact), len(noisy)) {
-				slot := exact[i].Slot
-				t.bounds[slot] = max(t.bounds[slot], noiseSlack*math.Abs(number(noisy[i].Value)-number(exact[i].Value)))
+		for i, s := range runs[0] {
+			bound := boundOf(runs, i)
+			if math.IsInf(bound, 1) {
+				continue // anything would be right here, and should not be everywhere
 			}
+			t.bounds[s.Slot] = max(t.bounds[s.Slot], bound)
+			t.samples = append(t.samples, s)
 		}
-		t.samples = append(t.samples, exact...)
 	}
 	return nil
 }
@@ -107,6 +107,26 @@ func (j *judge) samplesAt(ctx context.Context, points [][]float64, args []*inter
 		})
 	}
 	return runs, group.Wait()
+}
+
+// boundOf is how far off the i-th sample of evaluations may be, of which the first has no noise: infinitely, where
+// noise decides whether it is a number at all, such as the root of what is nearly 0.
+func boundOf(runs [][]interp.Sampled, i int) float64 {
+	bound, exact := 0.0, number(runs[0][i].Value)
+	for _, noisy := range runs[1:] {
+		if i >= len(noisy) {
+			continue
+		}
+		v := number(noisy[i].Value)
+		switch off := noiseSlack * math.Abs(v-exact); {
+		case v == exact, math.IsNaN(v) && math.IsNaN(exact):
+		case math.IsNaN(off):
+			return math.Inf(1)
+		default:
+			bound = max(bound, off)
+		}
+	}
+	return bound
 }
 
 // number is a scalar of either kind.
@@ -301,13 +321,7 @@ func (j *judge) know(ctx context.Context, t *trial, slot int, list []int64) erro
 		if s.Slot != slot || !wanted[s.At] {
 			continue
 		}
-		bound := 0.0
-		for _, noisy := range runs[1:] {
-			if i < len(noisy) {
-				bound = max(bound, noiseSlack*math.Abs(number(noisy[i].Value)-number(s.Value)))
-			}
-		}
-		t.known[place{slot, s.At}] = known{s.Value, bound}
+		t.known[place{slot, s.At}] = known{s.Value, boundOf(runs, i)}
 	}
 	return nil
 }
@@ -323,10 +337,10 @@ func element(data []byte, dtype ir.DType, at int64) []byte {
 
 // within reports a value that rounding in another order may have made of another one.
 func within(v, want, bound float64, dtype ir.DType) bool {
-	if v == want || math.IsNaN(v) && math.IsNaN(want) {
+	if v == want || math.IsNaN(v) && math.IsNaN(want) || math.IsInf(bound, 1) {
 		return true
 	}
-	if dtype.IsFloat() {
+	if dtype.IsFloat() && !math.IsInf(want, 0) {
 		bound += resultUnits * math.Ldexp(math.Abs(want), -max(dtype.MantissaBits(), 1)-1)
 	}
 	return math.Abs(v-want) <= bound

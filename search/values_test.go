@@ -306,3 +306,46 @@ func TestIntegerFormsOfSums(t *testing.T) {
 		}
 	}
 }
+
+// What is no number, or has no end, in a kernel's results is compared as such, and the rest of them to what
+// rounding may do; where rounding decides whether there is a number at all, either is right.
+func TestResultsThatAreNoNumbers(t *testing.T) {
+	const n = 64
+	rng := rand.New(rand.NewPCG(5, 3))
+	a, b := make([]float64, n), make([]float64, n)
+	for i := range a {
+		a[i], b[i] = float64(float32(2*rng.Float64()-1)), 0
+	}
+	const infinite, either = 11, 21 // a sum without end, and one of which rounding decides whether it is below 0
+	a[0], a[n-1] = -0.5, -0.25
+	a[infinite], b[infinite] = 1, math.Inf(1)
+	a[either], b[either] = 0x1.8p-20, -0x1.8p-20
+	j := judged(t, func(g *tensor.Graph) *tensor.Tensor {
+		return g.Input("ab", ir.F32, 2, n).Mul(g.Scalar(ir.F32, 1.0/3)).Sum(0).Sqrt()
+	}, func(*schedule.Buffer) []float64 { return slices.Concat(a, b) })
+	right := make([]float32, n)
+	for i := range right {
+		right[i] = float32(math.Sqrt((a[i] + b[i]) / 3))
+	}
+	nan := float32(math.NaN())
+	for _, c := range []struct {
+		what  string
+		at    int
+		value float32
+		right bool
+	}{
+		{"nothing is changed", 1, right[1], true},
+		{"a number for none", 0, 0.5, false},
+		{"none for a number", infinite + 1, nan, right[infinite+1] != right[infinite+1]},
+		{"a number for one without end", infinite, 1, false},
+		{"no number for one without end", infinite, nan, false},
+		{"rounding decides", either, nan, true},
+		{"rounding decides", either, 1e-5, true},
+	} {
+		got := slices.Clone(right)
+		got[c.at] = c.value
+		if err := j.accepts(t, right, got); (err == nil) != c.right {
+			t.Errorf("%s: element %d is %v instead of %v: %v", c.what, c.at, c.value, right[c.at], err)
+		}
+	}
+}
