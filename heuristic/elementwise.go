@@ -4,19 +4,15 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 	"tgc/target"
 )
 
-// Elementwise plans of a CPU: two registers of lanes, and work units of up to
-// so many points, so that the coordinates of a unit cost little.
-const (
-	elementwiseRegisters = 2
-	elementwiseUnit      = 1024
-	elementwiseUnits     = 64 // a small kernel is still cut into so many
-)
+// elementwiseRegisters of lanes are an elementwise plan of a CPU.
+const elementwiseRegisters = 2
 
 // tryElementwise takes kernels without reduces: residuals, activations, decoded
 // rows of an embedding.
@@ -27,6 +23,12 @@ func tryElementwise(a *analysis) proposal {
 	if c := gpuRowStages(a); c.record.Applied {
 		return c
 	}
+	p := a.plan()
+	if how, ok := p.joinedResults(); ok {
+		p.fma()
+		p.streamStores()
+		return p.decidedBy(p.axesOf(plan.StoreAxis)[0], "short-rows", how).of("%d points", p.points(p.axesOf(plan.StoreAxis)))
+	}
 	i := a.laneAxis()
 	if i < 0 {
 		return declined("no-lane-axis", "no store range of constant extent is contiguous")
@@ -34,7 +36,6 @@ func tryElementwise(a *analysis) proposal {
 	if a.desc.Kind == target.GPU {
 		return gpuElementwise(a, i)
 	}
-	p := a.plan()
 	var how string
 	var total int64
 	if j := a.transposedAxis(i); j >= 0 {
@@ -61,10 +62,29 @@ func gpuNetwork(a *analysis) proposal {
 	return gpuRowStages(a)
 }
 
+// joinedResults takes lanes of the two innermost store axes of an elementwise kernel, if the inner one is short.
+func (p *planner) joinedResults() (how string, ok bool) {
+	stores := lists.Filter(p.axesOf(plan.StoreAxis), func(i int) bool { return p.size(i) > 1 })
+	if p.desc.Kind == target.GPU || len(stores) < 2 {
+		return "", false
+	}
+	outer, inner := stores[len(stores)-2], stores[len(stores)-1]
+	rows := p.joined(outer, inner)
+	if rows == 0 || !p.everyStore(outer) || !p.everyStore(inner) {
+		return "", false
+	}
+	p.split(plan.VECTOR, outer, rows)
+	p.split(plan.VECTOR, inner, p.size(inner))
+	lanes := rows * p.size(inner)
+	p.split(plan.ROLL, outer, run(p.left(outer), max(unitOf(p.points(stores), lanes)/lanes, 1)))
+	p.done[outer], p.done[inner] = true, true
+	return fmt.Sprintf("lanes %d of %s, in each %d of %s", rows, p.axes[outer].Name, p.size(inner), p.axes[inner].Name), true
+}
+
 // elementLanes takes lanes of an axis, and work units of as many points as an elementwise
 // kernel has.
 func (p *planner) elementLanes(i int) (lanes, total int64) {
-	lanes = p.lanes(p.size(i), p.lanesHeld())
+	lanes = p.lanesBetweenCuts(i, p.lanes(p.size(i), p.lanesHeld()))
 	p.split(plan.VECTOR, i, lanes)
 	total = p.points(p.axesOf(plan.StoreAxis))
 	unit := unitOf(total, lanes)
@@ -78,6 +98,17 @@ func (p *planner) elementLanes(i int) (lanes, total int64) {
 	return lanes, total
 }
 
+// lanesBetweenCuts are as many of some lanes as have two quotients of a position at most, and two loads with a choice
+// where more would be gathered: the last take of an axis that they do not divide begins anywhere.
+func (p *planner) lanesBetweenCuts(i int, lanes int64) int64 {
+	for _, n := range p.cuts[p.axes[i].Range] {
+		if p.size(i)%lanes != 0 && n < lanes && n >= lanesOf(p.desc) {
+			lanes = n
+		}
+	}
+	return lanes
+}
+
 // lanesHeld is the most lanes of an elementwise kernel: half of the registers hold a tile.
 func (a *analysis) lanesHeld() int64 {
 	most := elementwiseRegisters * lanesOf(a.desc)
@@ -86,11 +117,6 @@ func (a *analysis) lanesHeld() int64 {
 		most = min(most, max(held, int64(a.desc.VectorBytes)/size))
 	}
 	return most
-}
-
-// unitOf is how many of some points a work unit has, lanes at least.
-func unitOf(total, lanes int64) int64 {
-	return min(max(total/elementwiseUnits, lanes), elementwiseUnit)
 }
 
 // refills reports stages that every unit along an axis would fill for itself, where other axes have

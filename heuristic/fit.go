@@ -58,3 +58,15 @@ func run(n, limit int64) int64 { return fit(n, limit, 1, divisor(n, limit), limi
 func (a *analysis) threads(n, limit int64) int64 {
 	return fit(n, limit, int64(a.desc.WarpSize), divisor(n, limit), limit)
 }
+
+// Work units of a CPU have up to so many points, so that the coordinates of a unit cost little; a small kernel is
+// still cut into so many.
+const (
+	elementwiseUnit  = 1024
+	elementwiseUnits = 64
+)
+
+// unitOf is how many of some points a work unit has, lanes at least.
+func unitOf(total, lanes int64) int64 {
+	return min(max(total/elementwiseUnits, lanes), elementwiseUnit)
+}

@@ -132,7 +132,7 @@ func gpuWindow(a *analysis) proposal {
 			p.split(plan.VECTOR, r, p.runOf(r, p.size(r)))
 		}
 	}
-	copies := p.windowCopies(window)
+	copies := p.windowCopies(window, windowCopies)
 	p.fma()
 	how := fmt.Sprintf("a thread each along %s, %d results with %d points each unrolled", a.axes[axis].Name, best.rows*best.lanes, copies)
 	return p.decidedBy(axis, "window", how).of("%d ranges of up to %d points", len(axes), a.size(a.longest(axes)))

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/kernel/plan"
 )
 
@@ -26,6 +28,9 @@ const (
 	// turnedRows is how many rows are worth a panel of any length whose columns are turned, with fewer than manyRegisters.
 	turnedRows    = 64
 	manyRegisters = 32
+	// turnedTerms is how many operations on a result are as much as a term of it that is turned for one row.
+	turnedTerms    = 6
+	transcendental = 16 // operations, about
 	// columnReuse is how many tiles of rows must read a panel.
 	columnReuse = 2
 )
@@ -55,6 +60,7 @@ func (a *analysis) columnsOf(w *operand) *operand {
 // copied into the panel: lanes along k would be folded for each result, which is more work
 // where many rows read the panel, or the terms of a sum are few. One Zen 4 core with AVX2, rows x
 // 1024 x 512, GFLOP/s: 16 rows 58 (61 along k), 32 67 (79), 48 79 (79), 64 79 (79), 128 81 (78); 512 x 2048 x 512 84 (60).
+// So is much to be done with each result: 96 x 96 x 96 and GELU on Zen 4, 148 us along k, 31 turned.
 // With 32 registers tiles along k are large enough: Intel, AVX-512, LLaMA 1B's layers in F32, 128 tokens a second: 300 (366).
 func (a *analysis) turnedColumns(w *operand) *operand {
 	for _, o := range a.operands {
@@ -68,11 +74,29 @@ func (a *analysis) turnedColumns(w *operand) *operand {
 		if slices.ContainsFunc(o.chain, func(k int) bool { return !a.constant(k) || !a.plainReduce(k) }) || a.lastStore(o.reuse) < 0 {
 			continue
 		}
-		if uses := a.turnedUses(o, i); 4*uses >= 3*a.points(o.chain) || uses >= turnedRows && a.desc.VectorRegs < manyRegisters || uses > 0 && a.shortRuns(o) {
+		if uses := a.turnedUses(o, i); 4*uses >= 3*a.points(o.chain) || uses >= turnedRows && a.desc.VectorRegs < manyRegisters || uses > 0 && a.shortRuns(o) || a.after(o.sum)*uses >= turnedTerms*a.points(o.chain) {
 			return o
 		}
 	}
 	return nil
+}
+
+// after is how many operations are made of a sum's results: one by one, where lanes run along its terms.
+func (a *analysis) after(sum *ir.UOp) (n int64) {
+	after := map[*ir.UOp]bool{sum: true}
+	for _, u := range a.order {
+		if u.Op == ir.OpReduce || u.Op == ir.OpStage || !slices.ContainsFunc(u.Src, func(s *ir.UOp) bool { return after[s] }) {
+			continue
+		}
+		after[u] = true
+		switch {
+		case u.Op == ir.OpExp2 || u.Op == ir.OpLog2 || u.Op == ir.OpSin:
+			n += transcendental
+		case u.DType.IsFloat():
+			n++
+		}
+	}
+	return n
 }
 
 // shortRuns reports a matrix of which neighbours along the sum lie side by side in runs shorter
@@ -126,7 +150,7 @@ func (a *analysis) storesAlong(axis int) bool {
 // columnTile is the lanes and rows of a register tile, and whether its panel fits
 // and is worth its copy.
 func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, panel bool) {
-	accumulators := int64(p.desc.VectorRegs) * columnShare / 4
+	accumulators := int64(p.desc.VectorRegs) * columnShare / 4 / p.sumsOver(w.chain, row)
 	size := int64(max(w.sum.DType.Size(), 4))
 	register := max(int64(p.desc.VectorBytes)/size, 1)
 	for _, registers := range columnRegisters {
@@ -155,6 +179,13 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 	return lanes, rows, false
 }
 
+// sumsOver is how many sums for each column one loop over a chain adds up. One Zen 4 core, two products of 256 x 256 each in
+// one kernel: 1182 us with tiles of one, which did not fit the registers, 678.
+func (p *planner) sumsOver(chain []int, column int) int64 {
+	own := lists.Filter(p.reduces[chain[len(chain)-1]], func(u *ir.UOp) bool { return analyse.IsSum(u) && p.free.Of(u).Has(column) })
+	return max(int64(len(own)), 1)
+}
+
 // evenTiles cuts n points into as few tiles as a limit allows, all about as large.
 func evenTiles(n, limit int64) int64 {
 	return ceil(n, ceil(n, limit))
@@ -174,16 +205,34 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 	if token >= 0 {
 		p.split(plan.UPCAST, token, rows)
 	}
+	how := fmt.Sprintf("tile %d lanes of rows x %d tokens", lanes, rows)
+	if panel {
+		how += ", columns copied into a panel"
+	} else if n := p.moreRows(w, row, lanes*rows); n > 1 {
+		how += fmt.Sprintf(" x %d rows apart", n)
+	}
 	p.rollRows(w, token, panel)
 	p.leaveSums(weights)
 	p.tileAxes(p.rowsOf(weights))
 	p.lightReduces()
 	p.fma()
-	how := fmt.Sprintf("tile %d lanes of rows x %d tokens", lanes, rows)
-	if panel {
-		how += ", columns copied into a panel"
-	}
 	return how
+}
+
+// moreRows takes rows apart from the lanes', where a tile has room for more sums and the other matrix is the same for
+// them: it is read once. It says how many. One Zen 4 core, 2 x 2 pixels of each of 4 x 32 x 32, 64 to 32 planes: 2929 us, 1416.
+func (p *planner) moreRows(w *operand, row int, sums int64) int64 {
+	i := lists.Last(w.rows, func(i int) bool {
+		same := func(o *operand) bool { return o.sum == w.sum && o != w && !slices.Contains(o.rows, i) }
+		return i != row && !p.done[i] && p.size(i) > 1 && p.constant(i) && p.axes[i].Kind == plan.StoreAxis && p.everyStore(i) && slices.ContainsFunc(p.operands, same)
+	}, -1)
+	most := int64(p.desc.VectorRegs) * lanesOf(p.desc) / sums
+	if i < 0 || most < 2 {
+		return 1
+	}
+	n := p.copiesOf(i, most)
+	p.split(plan.UPCAST, i, n)
+	return n
 }
 
 // rollRows leaves the rows of the other matrix to one work unit, which copies the

@@ -35,6 +35,8 @@ func planReduce(a *analysis) proposal {
 		lanes, copies := p.columns(i, axes)
 		how = fmt.Sprintf("lanes %d of %s, along which reads are contiguous, %d copies", lanes, a.axes[i].Name, copies)
 		reason = "columns"
+	} else if text, ok := p.joinedColumns(axes); ok {
+		how, reason = text, "short-rows"
 	} else {
 		var lanes, copies int64 = 1, 1
 		for _, nest := range p.nests(axes) {
@@ -56,6 +58,9 @@ func planReduce(a *analysis) proposal {
 			p.done[i] = true
 		}
 		how, reason = fmt.Sprintf("lanes %d of the reduce, %d copies", lanes, copies), "rows"
+		if n := p.shortRows(axes, lanes, copies); n > 1 {
+			how = fmt.Sprintf("lanes %d of the reduce, %d copies of %d rows at once", lanes, copies, n)
+		}
 		if i := p.resultAxis(); lanes == 1 && i >= 0 {
 			lanes = p.lanes(p.size(i), 2*lanesOf(p.desc))
 			p.split(plan.VECTOR, i, lanes)
@@ -72,6 +77,42 @@ func planReduce(a *analysis) proposal {
 	p.fma()
 	largest := a.longest(axes)
 	return p.decidedBy(largest, reason, how).of("%d ranges of up to %d points", len(axes), a.size(largest))
+}
+
+// joinedColumns takes lanes of a long sum and of all of its results that lie side by side, if they are few.
+func (p *planner) joinedColumns(axes []int) (how string, ok bool) {
+	stores := lists.Filter(p.axesOf(plan.StoreAxis), func(i int) bool { return p.size(i) > 1 })
+	if len(stores) == 0 || len(axes) != 1 || !p.plainReduce(axes[0]) {
+		return "", false
+	}
+	outer, inner := axes[0], stores[len(stores)-1]
+	rows := p.joined(outer, inner)
+	if rows == 0 || !p.everyStore(inner) || !p.summed(inner) {
+		return "", false
+	}
+	p.split(plan.VECTOR, outer, rows)
+	p.split(plan.VECTOR, inner, p.size(inner))
+	registers := ceil(rows*p.size(inner), lanesOf(p.desc))
+	copies := p.copiesOf(outer, max(int64(p.desc.VectorRegs)/(2*registers), 1))
+	p.split(plan.UNROLL, outer, min(copies, reduceCopies))
+	p.done[outer], p.done[inner] = true, true
+	return fmt.Sprintf("lanes %d of the reduce, in each %d of %s", rows, p.size(inner), p.axes[inner].Name), true
+}
+
+// shortRows takes several rows at a time where one has too few vectors: what waits for one fold of lanes goes on with
+// the next row's. It says how many. One Zen 4 core, 30000 rows of 35, less their largest and exponential: 970 us one by
+// one, 923 with the loop over a row unrolled, 559 four at a time.
+func (p *planner) shortRows(axes []int, lanes, copies int64) int64 {
+	if lanes < lanesOf(p.desc) || len(p.stages) > 0 || len(axes) > 1 {
+		return 1
+	}
+	i := lists.Last(p.axesOf(plan.StoreAxis), func(i int) bool { return p.size(i) > 1 && p.around(axes[0]).Has(i) }, -1)
+	if i < 0 || !p.constant(i) || !p.everyStore(i) || p.done[i] {
+		return 1
+	}
+	n := p.copiesOf(i, min(reduceCopies/copies, max(p.size(i)/columnUnits, 1)))
+	p.split(plan.UPCAST, i, n)
+	return n
 }
 
 // aroundSums gives the stores of a kernel whose sums depend on none of their axes the

@@ -24,6 +24,7 @@ type memory struct {
 	accesses  map[int][]*ir.UOp      // of PARAMs, by slot
 	ptrDepths map[*program.Value]int // the scope that holds each pointer
 	linear    *ir.Linearizer
+	packed    bool // a weight is
 }
 
 // flatAddress is where an access goes: a linear form of offsets from the start
@@ -742,7 +743,7 @@ func (l *memory) read(p place) val {
 		return val{v: l.b.Load(p.ptr, 1, p.align), depth: d}
 	case inOrder(p.offsets):
 		return val{v: l.b.Load(p.ptr, n, p.align), subAxes: p.subAxes, depth: d}
-	case (span <= 2*int64(n) || span*size <= 16) && !l.apartInRuns(p.offsets, size):
+	case (span <= l.mostSpan(int64(n), p.ptr.Type.Elem) || span*size <= 16) && !l.apartInRuns(p.offsets, size):
 		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
 			return l.b.Load(p.ptr, int(span), p.align)
 		})
@@ -764,6 +765,16 @@ func (l *memory) read(p place) val {
 	}
 	align := int(lowBit(ir.GCD(int64(p.align), size)))
 	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), subAxes: p.subAxes, depth: d}
+}
+
+// mostSpan is how many elements are loaded for n lanes at most. Bytes are loaded in runs, and beside packed weights,
+// which bound a loop, a gather of activations takes fewer instructions: decode of LLaMA 1B's layers in Q5_K_M, int8, one
+// Zen 4 core, 183 to 204 tokens a second, 150 to 183 with activations picked out.
+func (l *memory) mostSpan(n int64, elem ir.DType) int64 {
+	if l.block.onGPU() || elem.Size() < 4 || l.packed {
+		return 2 * n
+	}
+	return plan.LanesApart * n
 }
 
 // apartInRuns reports lanes of a CPU that are runs with little between them, and yet would

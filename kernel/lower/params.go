@@ -21,6 +21,7 @@ func (l *memory) makeParams() {
 		case ir.OpVar:
 			vars = append(vars, u)
 		case ir.OpLoad, ir.OpField:
+			l.packed = l.packed || u.Op == ir.OpField
 			read[u.Src[0]] = true
 		case ir.OpStore:
 			written[u.Src[0]] = true

@@ -136,6 +136,9 @@ func extremePred(op ir.Op) enum.FPred {
 // extreme orders its operands by the sign of x so that of two zeros the right
 // one is second, then lets a NaN in the first replace the result.
 func (r *renderer) extreme(op ir.Op, x, y value.Value) value.Value {
+	if v, ok := r.ranged(op, x, y); ok {
+		return v
+	}
 	at := r.at
 	bits := sameShape(x.Type(), intFor(x.Type()))
 	negative := at.NewICmp(enum.IPredSLT, r.bitcast(x, bits), intOf(bits, 0))

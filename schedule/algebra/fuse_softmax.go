@@ -69,7 +69,9 @@ func cutIntoParts(s *state.State, m *state.Value) bool {
 // weigh something (attention) are not priced: apart they would all be stored, which no memory may hold.
 func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 	readers := reducesOver(s.Graph, m)
-	weighs := s.Opt.Profile.Lanes <= 1 || slices.ContainsFunc(readers, func(r *state.Value) bool { return s.Points(r.Ranges) > s.Points(m.Ranges) })
+	weighs := s.Opt.Profile.Lanes <= 1 || slices.ContainsFunc(readers, func(r *state.Value) bool {
+		return s.Points(r.Ranges) > s.Points(m.Ranges) && withTuples(s, m, r) != r.Body
+	})
 	if weighs && len(computed(s, m.Body.Src[0], s.Points(m.Ranges))) > 0 {
 		return true
 	}
