@@ -743,12 +743,8 @@ func (l *memory) read(p place) val {
 		return val{v: l.b.Load(p.ptr, 1, p.align), depth: d}
 	case inOrder(p.offsets):
 		return val{v: l.b.Load(p.ptr, n, p.align), subAxes: p.subAxes, depth: d}
-	case (span <= l.mostSpan(int64(n), p.ptr.Type.Elem) || span*size <= 16) && !l.apartInRuns(p.offsets, size):
-		whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
-			return l.b.Load(p.ptr, int(span), p.align)
-		})
-		mask := lists.Map(p.offsets, func(o int64) int { return int(o) })
-		return val{v: l.b.Shuffle(whole, whole, mask...), subAxes: p.subAxes, depth: d}
+	case (span <= 2*int64(n) || span*size <= 16) && !l.apartInRuns(p.offsets, size):
+		return l.readSpan(p, span)
 	}
 	least := int64(minRun)
 	if l.block.onGPU() {
@@ -759,6 +755,9 @@ func (l *memory) read(p place) val {
 			return val{v: l.readRuns(p, r), subAxes: p.subAxes, depth: d}
 		}
 	}
+	if span <= l.mostSpan(int64(n), p.ptr.Type.Elem) {
+		return l.readSpan(p, span)
+	}
 	dtype := ir.I64
 	if span < math.MaxInt32 {
 		dtype = ir.I32
@@ -767,12 +766,21 @@ func (l *memory) read(p place) val {
 	return val{v: l.b.Gather(p.ptr, l.b.IntLanes(dtype, p.offsets...), align), subAxes: p.subAxes, depth: d}
 }
 
-// mostSpan is how many elements are loaded for n lanes at most. Bytes are loaded in runs, and beside packed weights,
+// readSpan loads all between the first and the last lane, and picks the lanes out.
+func (l *memory) readSpan(p place, span int64) val {
+	whole := l.scopes.derive(l.scopes.top(), derivedKey{p.ptr, fmt.Sprint("span ", span)}, func() *program.Value {
+		return l.b.Load(p.ptr, int(span), p.align)
+	})
+	mask := lists.Map(p.offsets, func(o int64) int { return int(o) })
+	return val{v: l.b.Shuffle(whole, whole, mask...), subAxes: p.subAxes, depth: l.scopes.top()}
+}
+
+// mostSpan is how many elements are loaded at most for n lanes that would be gathered. Beside packed weights,
 // which bound a loop, a gather of activations takes fewer instructions: decode of LLaMA 1B's layers in Q5_K_M, int8, one
 // Zen 4 core, 183 to 204 tokens a second, 150 to 183 with activations picked out.
 func (l *memory) mostSpan(n int64, elem ir.DType) int64 {
 	if l.block.onGPU() || elem.Size() < 4 || l.packed {
-		return 2 * n
+		return 0
 	}
 	return plan.LanesApart * n
 }
