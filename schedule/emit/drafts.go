@@ -37,7 +37,7 @@ func AlignChains(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
 // UnifyLoops gives closed ranges their final names; reduces share one where they
 // may.
 func UnifyLoops(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
-	roots = nameClosed(s.Exprs, roots, true)
+	roots = nameClosed(s.Exprs, roots, true, !s.Opt.Profile.SharedStages)
 	if s.Opt.Explain {
 		recordLoops(s, k.Values[0], roots)
 	}
@@ -46,7 +46,7 @@ func UnifyLoops(s *state.State, k *state.Draft, roots []*ir.UOp) []*ir.UOp {
 
 // NameLoops gives every closed range that has no final name one of its own.
 func NameLoops(s *state.State, _ *state.Draft, roots []*ir.UOp) []*ir.UOp {
-	return nameClosed(s.Exprs, roots, false)
+	return nameClosed(s.Exprs, roots, false, false)
 }
 
 // PruneTuples drops the components of tuples that nobody reads.

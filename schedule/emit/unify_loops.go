@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 )
 
@@ -16,6 +17,7 @@ import (
 type renaming struct {
 	s      *expr.Exprs
 	share  bool
+	apart  bool // products of matrices have loops of their own
 	next   int
 	groups map[string][]*loopGroup
 	final  map[*ir.UOp]*ir.UOp // binder -> binder with final ranges
@@ -33,8 +35,8 @@ type loopGroup struct {
 const finalBase = 1 << 28
 
 // nameClosed renames every closed range in the roots.
-func nameClosed(s *expr.Exprs, roots []*ir.UOp, share bool) []*ir.UOp {
-	n := &renaming{s: s, share: share, next: finalBase, groups: make(map[string][]*loopGroup), final: make(map[*ir.UOp]*ir.UOp), inside: make(map[*ir.UOp]map[*ir.UOp]bool)}
+func nameClosed(s *expr.Exprs, roots []*ir.UOp, share, apart bool) []*ir.UOp {
+	n := &renaming{s: s, share: share, apart: apart, next: finalBase, groups: make(map[string][]*loopGroup), final: make(map[*ir.UOp]*ir.UOp), inside: make(map[*ir.UOp]map[*ir.UOp]bool)}
 	for {
 		ready := n.ready(roots)
 		if len(ready) == 0 {
@@ -105,11 +107,32 @@ func (n *renaming) key(u *ir.UOp, ranges []*ir.UOp) string {
 			b = append(b, byte(id), byte(id>>8), byte(id>>16))
 		}
 	}
+	if n.apart && n.isProduct(u) {
+		b = append(b, 'x')
+	}
 	h := ranges[0].Src[0].Hash()
 	for i := range 8 {
 		b = append(b, byte(h>>(8*i)))
 	}
 	return string(b)
+}
+
+// isProduct reports a sum of products of floats that lie in memory as they are, whose factors are each used for rows or
+// columns of their own: a tile of results is held in registers, with lanes along columns. A fold of rows, in the same loop, would be
+// made of one element after the other, and again for the columns of each tile. One Zen 4 core, weights of attention times
+// 501 values of 37 for 2 x 7 x 501 queries, divided by their sum: 7354 us, 4522 apart.
+func (n *renaming) isProduct(u *ir.UOp) bool {
+	for ; analyse.IsSum(u); u = u.Src[0] {
+		value := u.Src[0]
+		if value.Op != ir.OpMul {
+			continue
+		}
+		x, y := n.s.Free.Of(value.Src[0]), n.s.Free.Of(value.Src[1])
+		open := func(r *ir.UOp) bool { return !expr.IsClosed(r) }
+		return slices.ContainsFunc(ir.WithoutRanges(x, y), open) && slices.ContainsFunc(ir.WithoutRanges(y, x), open) &&
+			!analyse.Any(value, func(u *ir.UOp) bool { return u.Op == ir.OpField })
+	}
+	return false
 }
 
 // circular reports that with u in group g some loop would have to run both
