@@ -42,8 +42,12 @@ func tryElementwise(a *analysis) proposal {
 		how, total = p.transposedTile(i, j), p.points(p.axesOf(plan.StoreAxis))
 	} else {
 		var lanes int64
+		rows := p.sameIndices(i)
 		lanes, total = p.elementLanes(i)
 		how = fmt.Sprintf("lanes %d of %s", lanes, a.axes[i].Name)
+		if rows > 1 {
+			how += fmt.Sprintf(", %d rows with the same indices", rows)
+		}
 	}
 	p.lightReduces()
 	p.fma()
@@ -79,6 +83,32 @@ func (p *planner) joinedResults() (how string, ok bool) {
 	p.split(plan.ROLL, outer, run(p.left(outer), max(unitOf(p.points(stores), lanes)/lanes, 1)))
 	p.done[outer], p.done[inner] = true, true
 	return fmt.Sprintf("lanes %d of %s, in each %d of %s", rows, p.axes[outer].Name, p.size(inner), p.axes[inner].Name), true
+}
+
+// sameIndices takes points of an axis that are read at the same places, which are read or computed for the lanes: each place is found once.
+// It says how many. One Zen 4 core, 16 planes sampled at 112 x 112 points with four neighbours each: 530 us, 330 four planes at a time.
+func (p *planner) sameIndices(lanes int) int64 {
+	j := lists.Last(p.axesOf(plan.StoreAxis), func(j int) bool {
+		return j != lanes && p.size(j) > 1 && p.constant(j) && p.laneSafe(j) && p.everyStore(j) &&
+			slices.ContainsFunc(p.order, func(u *ir.UOp) bool { return u.Op == ir.OpLoad && p.dependsByIndex(u, j) && p.foundAlong(u, lanes, j) })
+	}, -1)
+	if j < 0 {
+		return 1
+	}
+	n := p.copiesOf(j, samePlaces)
+	p.split(plan.UPCAST, j, n)
+	return n
+}
+
+// samePlaces is how many points share the places that they are read at.
+const samePlaces = 4
+
+// foundAlong reports a load at places that are read from buffers themselves, others for each lane, the same for all points of another axis.
+func (a *analysis) foundAlong(u *ir.UOp, lanes, rows int) bool {
+	return slices.ContainsFunc(u.Indices(), func(x *ir.UOp) bool {
+		read := func(u *ir.UOp) bool { return u.Op == ir.OpLoad && u.Src[0].Op != ir.OpTable }
+		return a.free.Of(x).Has(lanes) && !a.free.Of(x).Has(rows) && analyse.Any(x, read)
+	})
 }
 
 // elementLanes takes lanes of an axis, and work units of as many points as an elementwise
