@@ -120,6 +120,8 @@ func TestLibraryPlansOnTwoCores(t *testing.T) {
 			sums := input(g, "x", 64, 1000).Cumsum(1)
 			return sums.SliceInts(1, 20, 980).Sub(sums.SliceInts(1, 0, 980))
 		}, []int64{128, 64 * 63, 256, 64, 8, 256, 128, 64}, ""},
+		{"sum of much", func(g *tensor.Graph) *tensor.Tensor { return input(g, "x", 1<<20).Sum(0) }, []int64{2, 1}, ""},
+		{"sum of little", func(g *tensor.Graph) *tensor.Tensor { return input(g, "x", 1<<17).Sum(0) }, []int64{1}, ""},
 		{"windows as rows, turned into a panel", func(g *tensor.Graph) *tensor.Tensor {
 			rows := input(g, "x", 1, 16, 40, 40).Unfold(2, 3, 1).Unfold(3, 3, 1).Permute(0, 1, 4, 5, 2, 3).Reshape(144, 38*38)
 			return input(g, "w", 24, 144).MatMul(rows)
@@ -144,6 +146,29 @@ func TestLibraryPlansOnTwoCores(t *testing.T) {
 				t.Errorf("plan %q, want %q", text, tt.opts)
 			}
 		})
+	}
+}
+
+// A CPU divides the weights of an attention by their sum where it multiplies them by values, and sums them in a loop
+// of its own: in the product's, whose lanes are columns, it would be made one weight after the other.
+func TestSumsOfRowsBesideProducts(t *testing.T) {
+	desc, err := target.Parse("llvm:x86-64-v4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := compileOutput(t, func(g *tensor.Graph) *tensor.Tensor {
+		of := func(name string) *tensor.Tensor { return input(g, name, 7, 501, 37) }
+		return of("q").Attention(of("k"), of("v"), tensor.AttentionOptions{})
+	}, desc)
+	last := c.Kernels[len(c.Kernels)-1]
+	sums := make(map[*ir.UOp]int)
+	for _, u := range ir.Toposort(last.AST) {
+		if u.Op == ir.OpReduce {
+			sums[u.ReduceRange()]++
+		}
+	}
+	if len(sums) != 2 || !strings.Contains(last.Plan.String(), "VECTOR r0 16") {
+		t.Errorf("%d loops of sums, plan %s, want 2, the first with lanes: %s", len(sums), last.Plan, last.Why)
 	}
 }
 

@@ -36,7 +36,8 @@ func TestShortRows(t *testing.T) {
 		{"sums of rows of 3", (*builder).rowSums, 1003, 3, "VECTOR s0 32; UNROLL r0 3"},
 		{"sums of rows of 5", (*builder).rowSums, 1003, 5, "VECTOR r0 5"},
 		{"sums of rows of 35", (*builder).rowSums, 1003, 35, "VECTOR r0 16; UPCAST s0 4"},
-		{"sums of rows of 350", (*builder).rowSums, 1003, 350, "VECTOR r0 16; UNROLL r0 2; UPCAST s0 2"},
+		{"sums of rows of 350", (*builder).rowSums, 1003, 350, "VECTOR r0 16; UNROLL r0 2; FMA"},
+		{"sums of rows of 96", (*builder).rowSums, 1003, 96, "VECTOR r0 16; UNROLL r0 2; UPCAST s0 2"},
 		{"sums of rows of 1024", (*builder).rowSums, 1003, 1024, "VECTOR r0 16; UNROLL r0 4; FMA"},
 	} {
 		b := &builder{Arena: ir.NewArena()}

@@ -20,6 +20,7 @@ func OptionsFor(desc *target.Desc) Options {
 	if desc.Kind != target.GPU {
 		opt := CPUOptions()
 		opt.Profile.Workers = int64(max(desc.Cost.Workers, 1))
+		opt.Profile.GridSplits, opt.Profile.Parallel = opt.Profile.Workers, opt.Profile.Workers
 		opt.Profile.Lanes = int64(max(desc.VectorBytes/4, 1))
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
 		opt.Profile.ByteDots, opt.Profile.BytePairs = desc.ByteDots(), desc.BytePairs()

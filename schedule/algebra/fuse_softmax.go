@@ -60,7 +60,7 @@ func withTuples(s *state.State, m, b *state.Value) *ir.UOp {
 func cutIntoParts(s *state.State, m *state.Value) bool {
 	p := &s.Opt.Profile
 	n, constant := m.Body.ReduceRange().Src[0].Int()
-	return constant && p.GridSplits >= 2 && expr.ConstantExtents(m.Ranges) && s.Points(m.Ranges) < p.Parallel && n >= p.LaunchEdge
+	return constant && p.SharedStages && p.GridSplits >= 2 && expr.ConstantExtents(m.Ranges) && s.Points(m.Ranges) < p.Parallel && n >= p.LaunchEdge
 }
 
 // softmaxPays compares the price of the tuples of b with that of their exponentials apart:
@@ -69,9 +69,7 @@ func cutIntoParts(s *state.State, m *state.Value) bool {
 // weigh something (attention) are not priced: apart they would all be stored, which no memory may hold.
 func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 	readers := reducesOver(s.Graph, m)
-	weighs := s.Opt.Profile.Lanes <= 1 || slices.ContainsFunc(readers, func(r *state.Value) bool {
-		return s.Points(r.Ranges) > s.Points(m.Ranges) && withTuples(s, m, r) != r.Body
-	})
+	weighs := s.Opt.Profile.Lanes <= 1 || slices.ContainsFunc(readers, func(r *state.Value) bool { return s.Points(r.Ranges) > s.Points(m.Ranges) })
 	if weighs && len(computed(s, m.Body.Src[0], s.Points(m.Ranges))) > 0 {
 		return true
 	}

@@ -231,16 +231,16 @@ func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts 
 }
 
 // chunkOf is the length of the chunks of a constant extent, and their number. Long ones are
-// multiples of what threads share, so that only the last of all has points past the end.
+// multiples of what threads or lanes share, so that only the last of all has points past the end.
 func chunkOf(p *state.Profile, extent, splits int64) (chunk, count int64) {
 	chunk = (extent + splits - 1) / splits
-	if lanes := max(p.RowLanes, 1); extent%splits != 0 && chunk >= longChunk*lanes {
+	if lanes := max(p.RowLanes, p.Lanes); extent%splits != 0 && chunk >= longChunk*lanes {
 		chunk = (chunk + lanes - 1) / lanes * lanes
 	}
 	return chunk, (extent + chunk - 1) / chunk
 }
 
-// longChunk is the length from which chunks are multiples of RowLanes, in those.
+// longChunk is the length from which chunks are multiples of these, in those.
 const longChunk = 16
 
 // partOf is component i of a chunk. Of a separable tuple each part has only the

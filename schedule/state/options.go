@@ -182,16 +182,15 @@ func DefaultOptions() Options {
 // grouped form of sums (see IntegerSums) is for integer activations only. One tuple for
 // mean and variance costs a division per element against a second pass over a
 // row in cache, so fuse-moments is off, and halves in cache cost their conversion at
-// every use. A core takes whole points and there are few
-// cores, so reduces are not split over the grid. A launch costs less than the tests
-// of forward-stores.
+// every use. Of long reduces each core takes a part, where there are fewer points than
+// cores. A launch costs less than the tests of forward-stores.
 func CPUOptions() Options {
 	opt := DefaultOptions()
 	opt.Off = opt.Off.Without(CollapseLoops, CollapseAxes).With(ForwardStores, FuseMoments, StoreNarrow)
 	opt.Profile.IntegerSums, opt.Profile.OneStream = true, true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse, opt.Profile.PanelReuse = 4, 8
-	opt.Profile.GridSplits = 0
+	opt.Profile.GridSplits, opt.Profile.GridPiece, opt.Profile.GridChunk = 0, 1<<30, 1<<14
 	opt.Profile.SumPiece, opt.Profile.PanelRows = 2048, 16
 	opt.Profile.RereadCap, opt.Profile.StoredScores = 4096, 16<<20
 	opt.Profile.RowLanes = 1
