@@ -87,7 +87,9 @@ func (p *planner) joinedColumns(axes []int) (how string, ok bool) {
 	}
 	outer, inner := axes[0], stores[len(stores)-1]
 	rows := p.joined(outer, inner)
-	reads := func(u *ir.UOp) bool { return u.Op == ir.OpLoad && p.dependsByIndex(u, outer) && p.dependsByIndex(u, inner) }
+	reads := func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && p.dependsByIndex(u, outer) && p.dependsByIndex(u, inner)
+	}
 	if rows == 0 || !p.everyStore(inner) || !slices.ContainsFunc(p.order, reads) {
 		return "", false
 	}
