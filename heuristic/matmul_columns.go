@@ -28,10 +28,8 @@ const (
 	// turnedRows is how many rows are worth a panel of any length whose columns are turned, with fewer than manyRegisters.
 	turnedRows    = 64
 	manyRegisters = 32
-	// turnedTerms is how many operations on a result are as much as a term of it that is turned for one row, and foldOps
-	// what folding its lanes is.
+	// turnedTerms is how many operations on a result are as much as a term of it that is turned for one row.
 	turnedTerms    = 3
-	foldOps        = 8
 	transcendental = 16 // operations, about
 	// columnReuse is how many tiles of rows must read a panel.
 	columnReuse = 2
@@ -88,7 +86,7 @@ func (a *analysis) turnedColumns(w *operand) *operand {
 // 645 tokens a second, 610 with gate and up turned for the sake of their SILU.
 func (a *analysis) turnsForResults(o *operand, column int, uses int64) bool {
 	lanes, _, _ := a.plan().columnTile(o, column, a.lastStore(o.reuse))
-	return 4*lanes*a.points(o.chain) <= int64(a.desc.CacheL2Bytes)/8 && (a.after(o.sum)+foldOps)*uses >= turnedTerms*a.points(o.chain)
+	return 4*lanes*a.points(o.chain) <= int64(a.desc.CacheL2Bytes)/8 && a.after(o.sum)*uses >= turnedTerms*a.points(o.chain)
 }
 
 // after is how many operations are made of a sum's results: one by one, where lanes run along its terms.
