@@ -106,12 +106,18 @@ func (p *planner) joinedColumns(axes []int) (how string, ok bool) {
 // the next row's. It says how many. One Zen 4 core, 30000 rows of 35, less their largest and exponential: 970 us one by
 // one, 923 with the loop over a row unrolled, 559 four at a time.
 func (p *planner) shortRows(axes []int, lanes, copies int64) int64 {
-	if lanes < lanesOf(p.desc) || len(p.stages) > 0 || p.size(p.longest(axes)) > mostVectors*lanesOf(p.desc) {
+	if lanes < lanesOf(p.desc) || p.longStages() || p.size(p.longest(axes)) > mostVectors*lanesOf(p.desc) {
 		return 1
 	}
 	i := lists.Last(p.axesOf(plan.StoreAxis), func(i int) bool { return p.size(i) > 1 && p.around(axes[0]).Has(i) }, -1)
 	if i < 0 || !p.constant(i) || !p.everyStore(i) || p.done[i] {
 		return 1
+	}
+	if len(p.stages) > 0 { // each row has its own
+		with := append(slices.Clone(p.opts), plan.Opt{Kind: plan.UPCAST, Axis: p.axes[i].Name, Amount: 2})
+		if plan.Legality(p.sink, plan.Plan{Opts: with}, p.desc) != nil {
+			return 1
+		}
 	}
 	n := p.copiesOf(i, min(reduceCopies*int64(len(axes))/copies, max(p.size(i)/columnUnits, 1)))
 	p.split(plan.UPCAST, i, n)
@@ -120,6 +126,17 @@ func (p *planner) shortRows(axes []int, lanes, copies int64) int64 {
 
 // mostVectors is the longest row beside which others are taken, in registers.
 const mostVectors = 16
+
+// longStages reports a stage of more than such a row.
+func (a *analysis) longStages() bool {
+	return slices.ContainsFunc(a.stages, func(stage *ir.UOp) bool {
+		points := int64(1)
+		for _, z := range stage.Src[1:] {
+			points = satMul(points, a.size(a.axisOf(z)))
+		}
+		return points > mostVectors*lanesOf(a.desc)
+	})
+}
 
 // aroundSums gives the stores of a kernel whose sums depend on none of their axes the
 // lanes of an elementwise one.
