@@ -87,7 +87,7 @@ func (p *planner) windowCopies(window []int, most int64) int64 {
 		first--
 		copies *= p.size(window[first])
 	}
-	if first == len(window) {
+	if first == len(window) && most < windowCopies { // results share what a point reads
 		copies = divisor(p.size(window[first-1]), most)
 		p.split(plan.UNROLL, window[first-1], copies)
 	}
