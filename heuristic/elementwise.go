@@ -68,20 +68,20 @@ func gpuNetwork(a *analysis) proposal {
 
 // joinedResults takes lanes of the two innermost store axes of an elementwise kernel, if the inner one is short.
 func (p *planner) joinedResults() (how string, ok bool) {
-	stores := lists.Filter(p.axesOf(plan.StoreAxis), func(i int) bool { return p.size(i) > 1 })
+	stores := p.longerStores()
 	if p.desc.Kind == target.GPU || len(stores) < 2 {
 		return "", false
 	}
 	outer, inner := stores[len(stores)-2], stores[len(stores)-1]
-	rows := p.joined(outer, inner)
-	if rows == 0 || !p.everyStore(outer) || !p.everyStore(inner) {
+	if !p.everyStore(outer) || !p.everyStore(inner) {
 		return "", false
 	}
-	p.split(plan.VECTOR, outer, rows)
-	p.split(plan.VECTOR, inner, p.size(inner))
+	rows := p.takeJoined(outer, inner)
+	if rows == 0 {
+		return "", false
+	}
 	lanes := rows * p.size(inner)
 	p.split(plan.ROLL, outer, run(p.left(outer), max(unitOf(p.points(stores), lanes)/lanes, 1)))
-	p.done[outer], p.done[inner] = true, true
 	return fmt.Sprintf("lanes %d of %s, in each %d of %s", rows, p.axes[outer].Name, p.size(inner), p.axes[inner].Name), true
 }
 

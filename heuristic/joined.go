@@ -3,7 +3,9 @@ package heuristic
 import (
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/kernel/plan"
 )
 
 // Rows shorter than registers: where each goes on in the next one, lanes along both, as many rows as fill
@@ -32,6 +34,22 @@ func (a *analysis) joined(outer, inner int) int64 {
 		return 0
 	}
 	return rows
+}
+
+// takeJoined takes those lanes, and says how many points of the outer axis have them.
+func (p *planner) takeJoined(outer, inner int) int64 {
+	rows := p.joined(outer, inner)
+	if rows > 0 {
+		p.split(plan.VECTOR, outer, rows)
+		p.split(plan.VECTOR, inner, p.size(inner))
+		p.done[outer], p.done[inner] = true, true
+	}
+	return rows
+}
+
+// longerStores are the store axes of more than one point.
+func (a *analysis) longerStores() []int {
+	return lists.Filter(a.axesOf(plan.StoreAxis), func(i int) bool { return a.size(i) > 1 })
 }
 
 // goesOn reports that what a node reads or stores along one axis goes on at the next point of another, outer one.

@@ -60,7 +60,7 @@ func (a *analysis) columnsOf(w *operand) *operand {
 // copied into the panel: lanes along k would be folded for each result, which is more work
 // where many rows read the panel, or the terms of a sum are few. One Zen 4 core with AVX2, rows x
 // 1024 x 512, GFLOP/s: 16 rows 58 (61 along k), 32 67 (79), 48 79 (79), 64 79 (79), 128 81 (78); 512 x 2048 x 512 84 (60).
-// So is much to be done with each result: 96 x 96 x 96 and GELU on Zen 4, 148 us along k, 31 turned.
+// So is much to be done with each result: attention over 96 x 96 with GELU after its last product on Zen 4, 303 us along k, 178 turned.
 // With 32 registers tiles along k are large enough: Intel, AVX-512, LLaMA 1B's layers in F32, 128 tokens a second: 300 (366).
 func (a *analysis) turnedColumns(w *operand) *operand {
 	for _, o := range a.operands {
@@ -83,7 +83,7 @@ func (a *analysis) turnedColumns(w *operand) *operand {
 
 // turnsForResults reports that much is to be done with each result, in lanes only where columns are turned: more than turning them is,
 // into a panel that is an eighth of the second cache. Longer sums are little slower along their terms: LLaMA 1B's layers in F32, 512 tokens on Zen 4,
-// 645 tokens a second, 610 with gate and up turned for the sake of their SILU.
+// 630 to 663 tokens a second, 583 to 639 with gate and up turned for the sake of their SILU.
 func (a *analysis) turnsForResults(o *operand, column int, uses int64) bool {
 	lanes, _, _ := a.plan().columnTile(o, column, a.lastStore(o.reuse))
 	return 4*lanes*a.points(o.chain) <= int64(a.desc.CacheL2Bytes)/8 && a.after(o.sum)*uses >= turnedTerms*a.points(o.chain)
@@ -187,8 +187,8 @@ func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, pan
 	return lanes, rows, false
 }
 
-// sumsOver is how many sums for each column one loop over a chain adds up. One Zen 4 core, two products of 256 x 256 each in
-// one kernel: 1182 us with tiles of one, which did not fit the registers, 678.
+// sumsOver is how many sums for each column one loop over a chain adds up. One Zen 4 core, a program with two products of
+// 256 x 256 in one kernel: 1182 us with tiles of one, which did not fit the registers, 678.
 func (p *planner) sumsOver(chain []int, column int) int64 {
 	own := lists.Filter(p.reduces[chain[len(chain)-1]], func(u *ir.UOp) bool { return analyse.IsSum(u) && p.free.Of(u).Has(column) })
 	return max(int64(len(own)), 1)

@@ -73,16 +73,13 @@ func (r *renderer) gather32(p, offsets value.Value, t types.Type) value.Value {
 	base := r.bitcast(p, types.I8Ptr)
 	elem := t.(*types.VectorType).ElemType
 	part := types.NewVector(uint64(n), elem)
-	var parts []value.Value
-	for first := 0; first < lanesOf(offsets); first += n {
+	return r.inParts(lanesOf(offsets), n, func(first, n int) value.Value {
 		index := r.slice(offsets, first, n)
 		if r.desc.VectorBytes == 64 {
-			parts = append(parts, r.gather512(part, base, index))
-		} else {
-			parts = append(parts, r.gather256(part, base, index))
+			return r.gather512(part, base, index)
 		}
-	}
-	return r.joinAll(parts)
+		return r.gather256(part, base, index)
+	})
 }
 
 func (r *renderer) gather512(t types.Type, base, index value.Value) value.Value {
@@ -136,12 +133,9 @@ func (r *renderer) lookup(table string, offsets value.Value, t types.Type) value
 	if t := types.NewVector(uint64(lanes), types.I8); !offsets.Type().Equal(t) {
 		bytes = r.at.NewTrunc(offsets, t)
 	}
-	var parts []value.Value
-	for first := 0; first < lanes; first += r.desc.VectorBytes {
-		n := min(lanes-first, r.desc.VectorBytes)
-		parts = append(parts, r.lookupPart(table, r.slice(bytes, first, n)))
-	}
-	return r.bitcast(r.joinAll(parts), t)
+	return r.bitcast(r.inParts(lanes, r.desc.VectorBytes, func(first, n int) value.Value {
+		return r.lookupPart(table, r.slice(bytes, first, n))
+	}), t)
 }
 
 var byteShuffles = map[int]string{
@@ -162,6 +156,15 @@ func (r *renderer) lookupPart(table string, index value.Value) value.Value {
 	})
 	v := r.intrinsic(byteShuffles[width], t, entries, r.widenTo(index, width))
 	return r.slice(v, 0, lanes)
+}
+
+// inParts computes a vector, so many lanes at a time; the last part may be shorter.
+func (r *renderer) inParts(lanes, each int, part func(first, n int) value.Value) value.Value {
+	var parts []value.Value
+	for first := 0; first < lanes; first += each {
+		parts = append(parts, part(first, min(each, lanes-first)))
+	}
+	return r.joinAll(parts)
 }
 
 // slice is n lanes of x from first on.

@@ -46,15 +46,6 @@ func (r *renderer) ranged(op ir.Op, x, y value.Value) (value.Value, bool) {
 	return r.at.NewSelect(r.at.NewFCmp(enum.FPredUNO, x, y), r.at.NewFAdd(x, y), best), true
 }
 
-// inParts computes a vector, so many lanes at a time.
-func (r *renderer) inParts(lanes, each int, part func(first, n int) value.Value) value.Value {
-	var parts []value.Value
-	for first := 0; first < lanes; first += each {
-		parts = append(parts, part(first, each))
-	}
-	return r.joinAll(parts)
-}
-
 // rangePart is the instruction on one register, all of its lanes.
 func (r *renderer) rangePart(op ir.Op, kind string, x, y value.Value) value.Value {
 	imm := int64(rangeLarger)

@@ -122,17 +122,11 @@ func (n *renaming) key(u *ir.UOp, ranges []*ir.UOp) string {
 // made of one element after the other, and again for the columns of each tile. One Zen 4 core, weights of attention times
 // 501 values of 37 for 2 x 7 x 501 queries, divided by their sum: 7354 us, 4522 apart.
 func (n *renaming) isProduct(u *ir.UOp) bool {
-	for ; analyse.IsSum(u); u = u.Src[0] {
-		value := u.Src[0]
-		if value.Op != ir.OpMul {
-			continue
-		}
-		x, y := n.s.Free.Of(value.Src[0]), n.s.Free.Of(value.Src[1])
-		open := func(r *ir.UOp) bool { return !expr.IsClosed(r) }
-		return slices.ContainsFunc(ir.WithoutRanges(x, y), open) && slices.ContainsFunc(ir.WithoutRanges(y, x), open) &&
-			!analyse.Any(value, func(u *ir.UOp) bool { return u.Op == ir.OpField })
+	own := func(x, y []*ir.UOp) bool {
+		return slices.ContainsFunc(ir.WithoutRanges(x, y), func(r *ir.UOp) bool { return !expr.IsClosed(r) })
 	}
-	return false
+	x, y, ok := n.s.FactorRanges(u)
+	return ok && own(x, y) && own(y, x) && !analyse.Any(u, func(u *ir.UOp) bool { return u.Op == ir.OpField })
 }
 
 // circular reports that with u in group g some loop would have to run both

@@ -44,13 +44,8 @@ func (p *pricer) beside(body *ir.UOp) bool {
 
 // ofMatrices reports a sum of products whose factors are each used for the rows or the columns of a tile.
 func (p *pricer) ofMatrices(u *ir.UOp) bool {
-	for ; analyse.IsSum(u); u = u.Src[0] {
-		if value := u.Src[0]; value.Op == ir.OpMul {
-			x, y := p.Free.Of(value.Src[0]), p.Free.Of(value.Src[1])
-			return p.rowsOf(x, y) >= p.Opt.Profile.MatrixTokens && p.rowsOf(y, x) >= p.Opt.Profile.MatrixTokens
-		}
-	}
-	return false
+	x, y, ok := p.FactorRanges(u)
+	return ok && p.rowsOf(x, y) >= p.Opt.Profile.MatrixTokens && p.rowsOf(y, x) >= p.Opt.Profile.MatrixTokens
 }
 
 // rowsOf is the number of points of loops of the store, and of stages, that are in x and not in y.
