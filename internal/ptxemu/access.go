@@ -255,7 +255,7 @@ func (c *compiler) elements(a argument, n int) []argument {
 
 func compileLoad(c *compiler, s *statement) {
 	c.arity(s, 2, 2)
-	k := c.kind(s, 0)
+	k := c.kindInMemory(s)
 	n := vectorOf(s)
 	parts := c.elements(s.args[0], n)
 	p := c.place(s, s.args[1])
@@ -407,7 +407,7 @@ func (c *compiler) loadParam(k kind, p *place, slots []int, masks []uint64) {
 
 func compileStore(c *compiler, s *statement) {
 	c.arity(s, 2, 2)
-	k := c.kind(s, 0)
+	k := c.kindInMemory(s)
 	n := vectorOf(s)
 	parts := c.elements(s.args[1], n)
 	p := c.place(s, s.args[0])
@@ -450,7 +450,7 @@ func putWord(b []byte, v uint64) {
 
 // compileAtomic is atom, and red, which gives no result.
 func compileAtomic(c *compiler, s *statement) {
-	k := c.kind(s, 0)
+	k := c.kindInMemory(s)
 	combine, operands := c.atomicFunction(s, k)
 	d, first := -1, 0
 	if s.op == "atom" {

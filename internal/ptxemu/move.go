@@ -57,6 +57,17 @@ func (c *compiler) kindOf(s string) kind {
 // kind is the i-th type from the end of an instruction.
 func (c *compiler) kind(s *statement, i int) kind { return c.kindOf(s.last(i)) }
 
+// kindInMemory is the type of what an instruction reads or writes in memory, where
+// there are no predicates.
+func (c *compiler) kindInMemory(s *statement) kind {
+	k := c.kind(s, 0)
+	if k.letter == 'p' {
+		c.fail("predicates are not in memory")
+		return kind{letter: 'b', bits: 32}
+	}
+	return k
+}
+
 // extend is a value of a type as 64 bits: signed ones with their sign.
 func (k kind) extend(v uint64) uint64 {
 	if k.signed() {
