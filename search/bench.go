@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"tgc/engine"
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel"
@@ -215,20 +216,48 @@ func (b *Bench) prepareJudge(ctx context.Context) (err error) {
 	return err
 }
 
-// chooseContents takes the largest integers that are within the bounds of what they index.
+// chooseContents takes the largest integers that are within the bounds of what they index, and with which the kernel
+// stores most: one that stores nothing, at a position beyond its cache, is always right and need not compute anything.
 func (b *Bench) chooseContents(ctx context.Context) (err error) {
+	j, most := &b.judge, -1.0
+	var contents func(set, slot int, bytes int64) []byte
+	var trials []trial
 	for _, limit := range integerLimits {
-		b.judge.contents = contents{b.options.Seed, limit}.ofKernel(b.kernel)
-		for _, t := range b.judge.trials {
-			if err = b.judge.sample(ctx, t); err != nil {
-				break
-			}
+		share, failed := b.trySamples(ctx, limit)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if err == nil || ctx.Err() != nil {
+		if failed != nil {
+			err = failed
+		} else if share > most {
+			most, contents = share, j.contents
+			trials = lists.Map(j.trials, func(t *trial) trial { return *t })
+		}
+		if most == 1 {
 			break
 		}
 	}
-	return err
+	if most < 0 {
+		return err
+	}
+	j.contents = contents
+	for i, t := range j.trials {
+		*t = trials[i]
+	}
+	return nil
+}
+
+// trySamples samples the kernel on integers up to a limit, and returns the part of the points at which it stores.
+func (b *Bench) trySamples(ctx context.Context, limit int64) (share float64, err error) {
+	b.judge.contents = contents{b.options.Seed, limit}.ofKernel(b.kernel)
+	asked, stored := 0, 0
+	for _, t := range b.judge.trials {
+		if err := b.judge.sample(ctx, t); err != nil {
+			return 0, err
+		}
+		asked, stored = asked+t.asked, stored+t.stored
+	}
+	return float64(stored) / float64(max(asked, 1)), nil
 }
 
 // lowered is a candidate on its way.

@@ -44,6 +44,8 @@ type trial struct {
 	vars    map[string]int64
 	samples []interp.Sampled
 	bounds  map[int]float64 // by slot: how far off a result may be
+	asked   int             // points of stores that were sampled
+	stored  int             // and those at which the kernel stores
 	known   map[place]known // elements that were beyond it
 	want    map[int][]byte  // of the heuristic's plan, by slot
 }
@@ -69,17 +71,20 @@ type judge struct {
 	keepBits bool
 }
 
-// sample evaluates the kernel at some points, with and without noise.
+// sample evaluates the kernel at some points, with and without noise, and counts those that it was asked for and
+// those of which something is stored: a position that was loaded may lie outside of a cache.
 func (j *judge) sample(ctx context.Context, t *trial) error {
 	args := j.hostArguments(t.set)
 	rng := rand.New(rand.NewPCG(uint64(t.set), 11))
-	t.samples, t.bounds = nil, make(map[int]float64)
+	t.samples, t.bounds, t.asked, t.stored = nil, make(map[int]float64), 0, 0
 	start := time.Now()
 	for n := 0; n < samplePoints && (n < leastPoints || time.Since(start) < sampleTime); n++ {
 		runs, err := j.samplesAt(ctx, [][]float64{samplePoint(n, rng)}, args, t.vars, uint64(n), noisyRuns)
 		if err != nil {
 			return err
 		}
+		t.asked += len(j.ast.Src)
+		t.stored += len(runs[0])
 		for i, s := range runs[0] {
 			bound := boundOf(runs, i)
 			if math.IsInf(bound, 1) {

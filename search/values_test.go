@@ -349,3 +349,32 @@ func TestResultsThatAreNoNumbers(t *testing.T) {
 		}
 	}
 }
+
+// A kernel that stores at a position that it loads is judged where it stores: one that stores nothing is wrong.
+func TestPositionsWithinCaches(t *testing.T) {
+	const rows, width = 8, 16
+	dev, g := interp.New(interp.Options{}), tensor.NewGraph()
+	x, at := g.Input("x", ir.F32, width, width), g.Input("at", ir.I32, 1).Expand(width)
+	g.Keep(g.State("cache", ir.F32, rows, width).AssignAt(x.Sum(1), at, g.Iota(ir.I32, g.Dims(width)[0])))
+	c, err := g.Compile(t.Context(), dev.Target(), engine.Config{})
+	if err != nil || len(c.Kernels) != 1 {
+		t.Fatalf("%d kernels, %v, want 1", len(c.Kernels), err)
+	}
+	b, err := NewBench(t.Context(), dev, c.Kernels[0].AST, BenchOptions{Limits: DefaultLimits(), Baseline: c.Kernels[0].Plan.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	for i, trial := range b.judge.trials {
+		if len(trial.samples) < leastPoints {
+			t.Errorf("trial %d: %d points are known, want %d at least", i, len(trial.samples), leastPoints)
+		}
+		unchanged := make(map[int][]byte)
+		for slot := range trial.want {
+			unchanged[slot] = b.judge.contents(trial.set, slot, b.judge.calls.slots[slot].host)
+		}
+		if err := b.judge.compare(t.Context(), trial, unchanged); !errors.Is(err, errWrong) {
+			t.Errorf("trial %d: a kernel that stores nothing: %v, want that its values are wrong", i, err)
+		}
+	}
+}

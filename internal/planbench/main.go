@@ -77,6 +77,7 @@ func main() {
 		return err
 	})
 	rehearsals := flag.Int("scratch", 0, "search the priced kernels of jobs from scratch by what is expected of so many plans each, without a device, and print it beside what is expected of the heuristic's")
+	on := flag.String("target", "ptx:sm_90a", "with -scratch: the target")
 	only := flag.String("kernel", "", "with -scratch: the name of the one kernel")
 	learned := flag.Bool("learn", false, "fit the model that orders candidates to the logs of tgc tune and files of pairs that are named (of a kernel -n pairs), print it, and how well it does on each kernel when that is left out")
 	flag.Parse()
@@ -89,7 +90,7 @@ func main() {
 		run = func() error { return b.learn(context.Background(), flag.Args(), os.Stdout) }
 	}
 	if *rehearsals > 0 {
-		run = func() error { return b.scratch(context.Background(), flag.Args(), *rehearsals, *only, os.Stdout) }
+		run = func() error { return b.scratch(context.Background(), flag.Args(), *on, *rehearsals, *only, os.Stdout) }
 	}
 	if err := run(); err != nil {
 		log.Fatalf("planbench: %v", err)

@@ -25,10 +25,10 @@ type rehearsed struct {
 	Usual   string  `json:"heuristic"`
 }
 
-// scratch rehearses searches from scratch of the kernels of jobs that have priced plans, by what is expected of programs
-// alone, with so many plans each; only of the kernel of a name, where one is given.
-func (b *bench) scratch(ctx context.Context, jobs []string, plans int, only string, out io.Writer) (err error) {
-	if b.target, err = target.Parse("ptx:sm_90a"); err != nil {
+// scratch rehearses searches from scratch of the kernels of jobs for a target, on a GPU of those that have priced
+// plans, by what is expected of programs alone, with so many plans each; only of the kernel of a name, where one is given.
+func (b *bench) scratch(ctx context.Context, jobs []string, on string, plans int, only string, out io.Writer) (err error) {
+	if b.target, err = target.Parse(on); err != nil {
 		return err
 	}
 	lines := json.NewEncoder(out)
@@ -42,7 +42,7 @@ func (b *bench) scratch(ctx context.Context, jobs []string, plans int, only stri
 		}
 		arena := ir.NewArena()
 		list, err := heuristic.Candidates(arena, arena.Import(alone.Kernels[0].AST), b.target, heuristic.Knobs{})
-		if err != nil || len(list) == 0 {
+		if err != nil || len(list) == 0 && b.target.Kind == target.GPU {
 			return err
 		}
 		options, start := search.DefaultOptions(), time.Now()
