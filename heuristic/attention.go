@@ -27,14 +27,17 @@ const (
 	attentionAhead     = 8192 // bytes. 8 x 2 heads of 128, 4,000 positions: 2 KiB 26 GB/s, 8 KiB 32, 16 KiB 31
 )
 
-// Attention of prompts, lanes along queries: the most elements of a result, products of them and points of the cache
-// an iteration, and points of the score's sum. 8 heads of 64, 128 queries of 128 positions, one Zen 4 core, us: lanes
-// along elements 1,150; 8 points of the cache and 2 of the sum 392, 4 408, 8 401, 16 485; 4 points of the cache 442, 16
-// 475. 16 heads of 128 on 8 of the cache: lanes along elements 4,560, 4 points 2,030; LLVM takes one to two seconds for it, once.
+// Attention of prompts, lanes along queries: the most elements of a result, products of them and points of the cache an
+// iteration, points of the score's sum, and points of the cache. One Zen 4 core, ms: 16 heads of 64, 512 queries and
+// points, 8 points 13.4, 16 12.6, 32 no less; of 80, causal, 4 points 12.9, 8 9.4, 16 9.1; 1,024 of 128, 4 points 107.9, 8
+// 98.0, 16 95.0; 4 heads of 256, 4 points 51.3, 8 46.0, and 94.3 with lanes along elements; of the sum 2, 4 or 8 points make
+// no difference. Elements that fill no tile follow: 500 points of 64 with masks in every tile take 26.1, so 13.1. Queries are
+// turned once: gathered for every 8 points 21.8, not 13.5 (docs/bench/attention-zen4.txt).
 const (
-	attentionElements = 128
-	attentionProducts = 512
+	attentionElements = 256
+	attentionProducts = 2048
 	attentionSteps    = 4
+	attentionTogether = 16
 )
 
 // tryAttention recognises a tuple reduce of which some components have ranges
@@ -75,18 +78,25 @@ func tryAttention(a *analysis) proposal {
 		p.chain([]int{i}, max(attentionLanes/shared, lanesOf(p.desc)), attentionCopies*shared)
 	}
 	p.shareRows(queries, shared, registers*lanes)
-	p.pointsAtOnce(tuple, attentionPoints)
+	p.pointsAtOnce(tuple, attentionPoints, 0)
 	p.prefetchRows(tuple, t)
 	p.fma()
 	return p.decidedByTuple(tuple, "lanes %d of %s, %d sums inside the loop over %s, %d queries share a row", lanes, a.axes[private[len(private)-1]].Name, len(scores), a.axes[t].Name, shared)
 }
 
-// pointsAtOnce takes n points of the cache together, and what reduces are beside those over it.
-func (p *planner) pointsAtOnce(tuple *ir.UOp, n int64) {
+// pointsAtOnce takes n points of the cache together, all where they are no more, and what reduces are beside those over
+// it. apart is TILE's amount where they are not all in tiles.
+func (p *planner) pointsAtOnce(tuple *ir.UOp, n, apart int64) {
 	t := p.axisOf(tuple.ReduceRange())
+	if p.constant(t) {
+		n = min(n, p.size(t))
+	}
 	p.split(plan.UNROLL, t, n)
+	if p.constant(t) && p.size(t)%max(p.taken[t], 1) == 0 {
+		apart = 0
+	}
 	if p.taken[t] > 1 && p.arena.MonoidOf(tuple).Rescales {
-		p.add(plan.TILE, p.axes[t].Name, 0) // rescaled once for all of them
+		p.add(plan.TILE, p.axes[t].Name, apart) // rescaled once for all of them
 	}
 	p.lightReduces()
 }
@@ -111,7 +121,7 @@ func (p *planner) queryLanes(tuple *ir.UOp, private []int) int {
 		if p.done[i] || own.Has(i) || slices.Contains(private, i) || !p.free.Of(tuple.ReduceValues()[0]).Has(i) || !p.constant(i) {
 			continue
 		}
-		if p.size(i)%lanesOf(p.desc) == 0 && elements <= attentionElements {
+		if analyse.LanesHoldQueries(p.size(i), lanesOf(p.desc)) && elements <= attentionElements {
 			return i
 		}
 	}
@@ -124,6 +134,9 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	lanes := lanesOf(p.desc)
 	p.split(plan.VECTOR, queries, lanes)
 	p.done[queries] = true
+	if p.gathers(tuple.ReduceValues()[0], queries) {
+		p.add(plan.STAGE, p.axes[queries].Name, 0) // turned once, not gathered for every few points of the cache
+	}
 	elements := int64(1)
 	for _, i := range private {
 		if p.done[i] = true; p.axes[i].Kind == plan.StoreAxis {
@@ -134,9 +147,16 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	for _, i := range p.scoreSums(tuple) {
 		p.split(plan.UNROLL, i, powerOfTwoDivisor(p.size(i), attentionSteps))
 	}
-	p.pointsAtOnce(tuple, min(attentionPoints, attentionProducts/elements))
+	p.pointsAtOnce(tuple, powerOfTwo(attentionProducts/elements, 1, attentionTogether), 1)
 	p.fma()
 	return p.decidedByTuple(tuple, "%d queries in lanes, %d points of %s at once", lanes, max(p.taken[t], 1), p.axes[t].Name)
+}
+
+// gathers reports loads of a value whose lanes along an axis do not lie side by side, but those that fill arrays.
+func (a *analysis) gathers(value *ir.UOp, axis int) bool {
+	return slices.ContainsFunc(analyse.OutsideStages(value), func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
+	})
 }
 
 // rowAxes are the axes on which the rows of the cache depend: those of the values that are summed.

@@ -16,11 +16,12 @@ func TestAttentionOfQueries(t *testing.T) {
 		group, head, queries int64
 		plan                 string
 	}{
-		{"prompt", 4, 64, 32, "VECTOR s0 16; UPCAST s3 64; UNROLL r1 4; UNROLL r0 8; TILE r0; FMA"},
-		{"short rows", 1, 24, 16, "VECTOR s0 16; UPCAST s3 24; UNROLL r1 4; UNROLL r0 8; TILE r0; FMA"},
+		{"prompt", 4, 64, 32, "VECTOR s0 16; STAGE s0; UPCAST s3 64; UNROLL r1 4; UNROLL r0 16; TILE r0 1; FMA"},
+		{"short rows", 1, 24, 16, "VECTOR s0 16; STAGE s0; UPCAST s3 24; UNROLL r1 4; UNROLL r0 16; TILE r0 1; FMA"},
 		{"decoding", 4, 64, 0, ""},
-		{"odd queries", 2, 16, 17, ""},
-		{"long rows", 2, 128, 16, "VECTOR s0 16; UPCAST s3 128; UNROLL r1 4; UNROLL r0 4; TILE r0; FMA"},
+		{"odd queries", 2, 16, 17, "VECTOR s0 16; STAGE s0; UPCAST s3 16; UNROLL r1 4; UNROLL r0 16; TILE r0 1; FMA"},
+		{"few queries", 2, 16, 8, ""},
+		{"long rows", 2, 128, 16, "VECTOR s0 16; STAGE s0; UPCAST s3 128; UNROLL r1 4; UNROLL r0 16; TILE r0 1; FMA"},
 		{"longer rows", 1, 192, 16, ""},
 	} {
 		b := newBuilder()

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -96,6 +97,46 @@ func TestTilePlans(t *testing.T) {
 	})
 }
 
+// The same of a CPU, whose lanes are queries that may be staged: elements that fill no tile are masked in it, or follow
+// the tiles one after the other.
+func TestTilesOnCPUs(t *testing.T) {
+	axes := []string{"s1", "s2", "s3", "r1"}
+	kinds := []plan.OptKind{plan.VECTOR, plan.UPCAST, plan.UNROLL, plan.ROLL, plan.FMA, plan.STAGE}
+	rapid.Check(t, func(rt *rapid.T) {
+		b := newBuilder()
+		queries, most := rapid.IntRange(1, 20).Draw(rt, "queries"), 40
+		sink := promptAttention(b, promptShape{heads: 1, group: 2, queries: int64(queries), most: int64(most), dim: 4, value: 6, cache: ir.F32,
+			rotated: rapid.Bool().Draw(rt, "rotated"), blind: int64(rapid.IntRange(0, 3).Draw(rt, "blind"))})
+		tile := rapid.SampledFrom([]int{2, 4, 6, 8, 16}).Draw(rt, "tile")
+		chosen := plan.Plan{Opts: []plan.Opt{
+			{Kind: rapid.SampledFrom([]plan.OptKind{plan.UNROLL, plan.VECTOR}).Draw(rt, "points"), Axis: "r0", Amount: int64(tile)},
+			{Kind: plan.TILE, Axis: "r0", Amount: int64(rapid.IntRange(0, 1).Draw(rt, "apart"))},
+		}}
+		for range rapid.IntRange(0, 4).Draw(rt, "opts") {
+			opt := plan.Opt{Kind: rapid.SampledFrom(kinds).Draw(rt, "kind")}
+			if opt.Kind != plan.FMA {
+				opt.Axis = rapid.SampledFrom(axes).Draw(rt, "axis")
+			}
+			if opt.Kind.TakesAmount() && opt.Kind != plan.STAGE {
+				opt.Amount = int64(rapid.SampledFrom([]int{2, 3, 4, 16}).Draw(rt, "amount"))
+			}
+			chosen.Opts = append(chosen.Opts, opt)
+		}
+		if kernel.Feasible(b.Arena, sink, chosen, avx512) != nil {
+			return
+		}
+		p, err := kernel.Lower(b.Arena, sink, chosen, avx512)
+		if err != nil {
+			if strings.Contains(err.Error(), "elements in sub-axes") || strings.Contains(err.Error(), "lanes, at most") {
+				return
+			}
+			rt.Fatalf("%s: feasible, but: %v", chosen, err)
+		}
+		start := rapid.IntRange(0, most-queries).Draw(rt, "start")
+		compare(rt, b.Arena, sink, p, chosen, map[string]int64{"start": int64(start), "T": int64(rapid.IntRange(1, most).Draw(rt, "T"))})
+	})
+}
+
 // flashCases are prompts of attention on matrix instructions.
 var flashCases = []struct {
 	name  string
@@ -171,6 +212,7 @@ func TestTileRefusals(t *testing.T) {
 		{func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "UNROLL r0 2; TILE r0", "no softmax"},
 		{func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "TILE r0", "after Opts that split"},
 		{func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "UNROLL r0 2; TILE r0; UNROLL r0 2; TILE r0", "want one"},
+		{func(b *builder) *ir.UOp { return attention(b, 2, 6, 16) }, "UNROLL r0 2; TILE r0 1", "threads of a GPU"},
 	} {
 		plan, err := plan.Parse(c.plan)
 		if err != nil {
@@ -180,5 +222,28 @@ func TestTileRefusals(t *testing.T) {
 		if _, err := kernel.Lower(b.Arena, c.build(b), plan, hopper(t)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", c.plan, err, c.want)
 		}
+	}
+}
+
+// STAGE of queries that are lanes beside a TILE keeps the queries, turned, and no scores: they would be as many as
+// points of the cache.
+func TestStageOfQueriesInLanes(t *testing.T) {
+	const dim = 24
+	b := newBuilder()
+	sink := promptAttention(b, promptShape{heads: 1, group: 1, queries: 32, most: 40, dim: dim, value: 8, cache: ir.F32})
+	chosen, err := plan.Parse("VECTOR s2 16; STAGE s2; UPCAST s3 8; UNROLL r0 8; TILE r0 1; FMA")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, sink, chosen, avx512)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := program.Print(p)
+	if want := fmt.Sprintf("alloca count %d ", dim*16); strings.Count(text, "alloca") != 1 || !strings.Contains(text, want) {
+		t.Errorf("want one array, %q:\n%s", want, show(p))
+	}
+	for _, length := range []int64{1, 8, 39} {
+		compare(t, b.Arena, sink, p, chosen, map[string]int64{"start": 5, "T": length})
 	}
 }

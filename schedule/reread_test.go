@@ -11,7 +11,7 @@ import (
 )
 
 // On a CPU the softmax of a stored row reads it twice, and so it does scores that are
-// computed on the way, as long as they are not too many to be stored; a GPU keeps one tuple.
+// computed on the way, as long as they are not too many to be stored and lanes do not hold the queries; a GPU keeps one tuple.
 func TestSoftmaxOfStoredRows(t *testing.T) {
 	few := schedule.CPUOptions()
 	few.Profile.StoredScores = 4199 // of 4200
@@ -19,13 +19,15 @@ func TestSoftmaxOfStoredRows(t *testing.T) {
 		name   string
 		opt    schedule.Options
 		stored bool
+		output int // elements of a result
 		tuples int
 	}{
-		{"CPU, stored", schedule.CPUOptions(), true, 0},
-		{"CPU, computed", schedule.CPUOptions(), false, 0},
-		{"CPU, too many computed", few, false, 1},
-		{"GPU, computed", schedule.DefaultOptions(), false, 1},
-		{"GPU, stored", schedule.DefaultOptions(), true, 1},
+		{"CPU, stored", schedule.CPUOptions(), true, 3, 0},
+		{"CPU, computed", schedule.CPUOptions(), false, 130, 0},
+		{"CPU, computed for queries in lanes", schedule.CPUOptions(), false, 3, 1},
+		{"CPU, too many computed", few, false, 130, 1},
+		{"GPU, computed", schedule.DefaultOptions(), false, 3, 1},
+		{"GPU, stored", schedule.DefaultOptions(), true, 3, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := tensor.NewGraph()
@@ -33,7 +35,7 @@ func TestSoftmaxOfStoredRows(t *testing.T) {
 			if c.stored {
 				scores = scores.Contiguous()
 			}
-			g.Output("y", scores.Softmax(-1).MatMul(g.Input("v", ir.F32, 70, 3)))
+			g.Output("y", scores.Softmax(-1).MatMul(g.Input("v", ir.F32, 70, c.output)))
 			r := newRig(t, g, nil, nil)
 			s := r.plan(c.opt)
 			r.check(s, interp.KernelOptions{}, 1e-6)

@@ -327,6 +327,10 @@ func (n *neighbours) amountsFor(kind plan.OptKind, axis string) (list []int64) {
 			}
 		}
 		return list
+	case kind == plan.TILE && n.desc.Kind == target.GPU:
+		return []int64{0}
+	case kind == plan.TILE:
+		return []int64{0, 1}
 	case kind == plan.PREFETCH:
 		return ahead
 	case kind.Amounts(n.desc) != nil:

@@ -220,7 +220,8 @@ var table = []family{
 	{"attention", "%dx%d heads, %d queries, %d keys of %d", attentionOperations, attention(false), []int{1, 2, 3, 4, 5}, shapes(
 		[]int{8, 12, 128, 128, 64}, []int{2, 7, 501, 501, 37}, []int{2, 8, 512, 512, 64}, []int{1, 8, 1, 2048, 64},
 		[]int{16, 4, 32, 32, 16}, []int{1, 32, 1, 512, 64}, []int{8, 8, 1, 4096, 128}, []int{1, 12, 7, 300, 64}, []int{64, 8, 10, 10, 32},
-		[]int{2, 3, 700, 700, 96}, []int{1, 16, 1024, 1024, 128}, []int{1, 8, 512, 512, 160}, []int{1, 4, 1024, 1024, 256}, []int{2, 4, 150, 150, 256})},
+		[]int{2, 3, 700, 700, 96}, []int{1, 16, 1024, 1024, 128}, []int{1, 8, 512, 512, 160}, []int{1, 4, 1024, 1024, 256}, []int{2, 4, 150, 150, 256}, []int{2, 8, 512, 500, 64}, []int{2, 8, 512, 509, 64}, []int{2, 8, 500, 500, 64},
+		[]int{2, 8, 100, 1000, 96}, []int{4, 8, 20, 100, 32}, []int{4, 8, 9, 100, 32})},
 	{"causal attention", "%dx%d heads, %d queries, %d keys of %d", causalOperations, attention(true), []int{1, 2, 4, 4, 5}, shapes(
 		[]int{1, 8, 1024, 1024, 64}, []int{2, 8, 512, 512, 80}, []int{4, 6, 17, 63, 24})},
 	{"cumsum", "%dx%d, axis %d", nil, along((*tensor.Tensor).Cumsum), []int{3, 70, 1}, shapes(

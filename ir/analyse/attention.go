@@ -1,5 +1,9 @@
 package analyse
 
+// LanesHoldQueries reports that so many queries of attention are lanes of a CPU's vectors: more lanes have a query than
+// have none.
+func LanesHoldQueries(queries, lanes int64) bool { return (queries+lanes-1)/lanes*lanes < 2*queries }
+
 // queryRegisters are those of a thread for what attention by matrix instructions keeps between two tiles
 // of points: there are 255, of which a tile of keys and values takes a fourth.
 const queryRegisters = 192

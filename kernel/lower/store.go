@@ -2,6 +2,8 @@ package lower
 
 import (
 	"slices"
+
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
@@ -111,9 +113,37 @@ func (l *storer) emitStore(s shape.Store, at coords) {
 		l.writeCopies(c)
 		return
 	}
+	if l.emitTurned(c) {
+		return
+	}
 	for _, p := range c.points {
 		l.write(s.Node, c.cond, c.subAxes, p, l.valueOf(c, p))
 	}
+}
+
+// emitTurned writes a store whose copies lie side by side, and its lanes do not, and reports whether it is one.
+func (l *storer) emitTurned(c *storeCopies) bool {
+	axes := lists.Filter(lists.Map(c.Node.Ranges(), l.free.Index.Of), func(i int) bool { return l.Roles[i] == plan.Unroll })
+	if len(c.points) < 2 || slices.ContainsFunc(axes, l.free.Of(c.cond).Has) {
+		return false
+	}
+	t, ok := l.memory.turnedCopies(c.Node, c.points, axes, c.subAxes)
+	if !ok {
+		return false
+	}
+	t.base = l.storePlace(c.Node, c.points[0])
+	var cond *program.Value
+	if !c.cond.IsInt(1) {
+		x := l.exprs.settle(l.exprs.lower(c.cond, c.points[0]))
+		if cond = x.v; len(x.subAxes) > 0 {
+			cond = l.exprs.expand(x, c.subAxes)
+		}
+	}
+	for k := 0; k < len(c.points); k += t.run {
+		values := lists.Map(c.points[k:k+t.run], func(p coords) *program.Value { return l.valueOf(c, p) })
+		l.memory.storeTurned(t, k, values, cond)
+	}
+	return true
 }
 
 // copiesOf lists the copies of a store.

@@ -20,7 +20,8 @@ type AxisPlan struct {
 	PackWords   int64 // of PACK, in a register
 	Dot         bool  // the first segment is a lane-wise dot
 	Scatter     bool
-	Tile        int // TILE: the number of segments that are a tile; 0: none
+	Tile        int  // TILE: the number of segments that are a tile; 0: none
+	Apart       bool // elements that fill no tile have a loop of their own
 }
 
 // Threads is how many threads of a block have points of the axis.

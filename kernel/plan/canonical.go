@@ -130,7 +130,7 @@ func (x *AxisPlan) print(out *strings.Builder, whole bool, which func(Segment) b
 	if !whole {
 		fmt.Fprintf(out, " rest %s", x.Rest)
 	}
-	fmt.Fprintf(out, " %t %d %t %d %t %t %d\n", x.Stage, x.StageAmount, x.Pack, x.PackWords, x.Dot, x.Scatter, x.Tile)
+	fmt.Fprintf(out, " %t %d %t %d %t %t %d %t\n", x.Stage, x.StageAmount, x.Pack, x.PackWords, x.Dot, x.Scatter, x.Tile, x.Apart)
 }
 
 // text is what a plan says of the whole kernel.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -99,11 +100,24 @@ func readPack(r *reading, p *AxisPlan, opt Opt) error {
 	return nil
 }
 
-func readTile(_ *reading, p *AxisPlan, opt Opt) error {
+func readTile(r *reading, p *AxisPlan, opt Opt) error {
 	if len(p.Segments) == 0 || p.Tile > 0 {
 		return fmt.Errorf("want one, after Opts that split %s", opt.Axis)
 	}
-	p.Tile = len(p.Segments)
+	p.Tile, p.Apart = len(p.Segments), opt.Amount == 1
+	size, constant := p.Axis.Size()
+	tile := int64(1)
+	for _, s := range p.Segments {
+		tile *= s.Size // 0 is all
+	}
+	switch {
+	case opt.Amount > 1:
+		return fmt.Errorf("amount %d, want 1 or none", opt.Amount)
+	case p.Apart && r.desc.Kind == target.GPU:
+		return errors.New("threads of a GPU run whole tiles")
+	case p.Apart && constant && (tile == 0 || size%tile == 0):
+		return fmt.Errorf("all elements of %s are in tiles", opt.Axis)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -200,7 +201,10 @@ func (sp *splitter) rebuildReduce(u *ir.UOp, src []*ir.UOp) *ir.UOp {
 	arg := u.Arg.(ir.ReduceArg)
 	s := sp.splits[u.ReduceRange()]
 	values := append([]*ir.UOp(nil), src[:arg.N]...)
-	if s.last != nil {
+	switch {
+	case s.last != nil && s.last.apart != nil:
+		return sp.softmaxApart(u, s, values)
+	case s.last != nil:
 		return sp.reduceApart(u, s, values[0])
 	}
 	for i, v := range values {
@@ -222,4 +226,28 @@ func (sp *splitter) reduceApart(u *ir.UOp, s *Split, v *ir.UOp) *ir.UOp {
 	one := Split{SubAxes: s.SubAxes[1:]}
 	end := s.gatedElement(sp.State, u, at(s.last.end), a.ReduceIdentity(u, 0))
 	return a.Binary(op, s.nestPlain(a, op, at(s.last.loop)), one.nestPlain(a, op, end))
+}
+
+// softmaxApart is a softmax over the tiles of its loop, combined with that of the elements behind it.
+func (sp *splitter) softmaxApart(u *ir.UOp, s *Split, values []*ir.UOp) *ir.UOp {
+	a, n := sp.Arena, len(values)
+	at := func(with map[*ir.UOp]*ir.UOp) []*ir.UOp {
+		return lists.Map(values, func(v *ir.UOp) *ir.UOp { return a.Substitute(v, with) })
+	}
+	tiles := sp.rebuildSoftmax(a.MonoidOf(u), s, at(map[*ir.UOp]*ir.UOp{s.last.start: s.last.loop}), u)
+	single := map[*ir.UOp]*ir.UOp{s.last.start: s.last.end}
+	for _, d := range s.SubAxes[1:] {
+		single[d.Range] = a.Index(0)
+	}
+	rest := a.TupleReduce(at(single), s.last.apart, u.ReduceIdentities(), u.ReduceCombine())
+	both := slices.Concat(projections(a, tiles, n), projections(a, rest, n))
+	sp.sums[u] = lists.Map(u.ReduceCombine(), func(body *ir.UOp) *ir.UOp {
+		return a.Rebuild(body, func(x *ir.UOp, _ []*ir.UOp) *ir.UOp {
+			if x.Op != ir.OpArg {
+				return nil
+			}
+			return both[x.Arg.(ir.IntArg)]
+		})
+	})
+	return sp.sums[u][0]
 }

@@ -71,6 +71,12 @@ func stageStoreTile(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []A
 		return sink, plans // order-ranges reports it
 	}
 	scope, reduces, own := h.gridSubAxes(plans), h.free.OfKind(plan.ReduceAxis), analyse.RangeSet{}
+	var tiled analyse.RangeSet
+	for _, p := range plans {
+		if i, ok := h.free.Index.Get(p.Axis.Range); ok && p.Tile > 0 && st.Desc.Kind != target.GPU {
+			tiled.Add(i)
+		}
+	}
 	most := int64(0)
 	for _, p := range staged {
 		most = max(most, p.StageAmount)
@@ -91,7 +97,7 @@ func stageStoreTile(st *State, sink *ir.UOp, plans, staged []Axis) (*ir.UOp, []A
 	}
 	h.wanted = func(free analyse.RangeSet) bool {
 		mine := free.Meet(h.store)
-		return !mine.Meet(own).Empty() && mine.Minus(own).Minus(scope).Empty() && !free.Meet(reduces).Empty()
+		return !mine.Meet(own).Empty() && mine.Minus(own).Minus(scope).Empty() && !free.Meet(reduces).Empty() && free.Meet(tiled).Empty()
 	}
 	h.inner = func(free analyse.RangeSet) analyse.RangeSet {
 		return free.Minus(scope).Minus(h.outerReduces(free.Meet(reduces), most))

@@ -25,10 +25,11 @@ type Split struct {
 	last    *lastTile // nil: the last tile is one of the loop's
 }
 
-// lastTile is the tile of a reduce that follows the loop over all others.
+// lastTile is the tile of a reduce that follows the loop over all others, or the elements that are no tile.
 type lastTile struct {
 	start     *ir.UOp // a range that stands for the first element of a tile
 	loop, end *ir.UOp // what it is in the loop, and behind it
+	apart     *ir.UOp // the range over elements behind the loop, each of which is a tile; nil: one tile is there
 }
 
 // nestPlain nests a reduce of one value over sub-axes.

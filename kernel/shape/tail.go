@@ -75,6 +75,9 @@ func (st *State) movesWindow(loop *ir.UOp) bool {
 // splitTail is the end of an axis whose sub-axes, high to low in s, do not divide it.
 func (st *State) splitTail(p Axis, s *Split, tile int64) {
 	a, r := st.Arena, p.Axis.Range
+	if st.elementsApart(p, s) {
+		return
+	}
 	n, _ := p.Axis.Size()
 	if whole := s.wholeElements(n); tile == 0 && p.Axis.Kind == plan.StageAxis {
 		number, element := s.tileOf(a, whole)
@@ -161,6 +164,40 @@ func (st *State) lastApart(p Axis, s *Split, tile int64, element *ir.UOp) bool {
 	s.value = a.Add(s.last.start, element)
 	s.first = a.Lt(a.Index(tile-n%tile-1), element)
 	return true
+}
+
+// elementsApart takes the elements of a softmax that fill no tile out of its loop, one after the other, where the plan
+// says so: masks of all products of a tile may take as long as the products.
+func (st *State) elementsApart(p Axis, s *Split) bool {
+	a, r, old := st.Arena, p.Axis.Range, s.SubAxes[0]
+	loops := p.Apart && old.Role == plan.Serial && s.Tile > 1 && old.Stride == s.Tile
+	if !loops || !onlySoftmax(a, st.Sink, r) {
+		return false
+	}
+	n, tile := r.Src[0], a.Index(s.Tile)
+	passes, left := a.Div(n, tile), a.Mod(n, tile)
+	whole := a.Mul(passes, tile)
+	if p.Limit != nil {
+		passes = a.Binary(ir.OpMin, passes, st.ceilDiv(p.Limit, s.Tile))
+		left = a.Binary(ir.OpMax, a.Binary(ir.OpMin, left, a.Sub(p.Limit, whole)), a.Index(0))
+	}
+	order := st.order[old.Range]
+	tiles := st.place(st.newRange(st.simp.Do(passes)), plan.Serial, order)
+	one := st.place(st.newRange(st.simp.Do(left)), plan.Serial, order)
+	delete(st.roles, old.Range)
+	delete(st.order, old.Range)
+	s.SubAxes[0].Range = tiles
+	_, element := s.tileOf(a, s.Tile)
+	s.last = &lastTile{start: st.newRange(n), loop: a.Mul(tiles, tile), end: a.Add(whole, one), apart: one}
+	s.value = a.Add(s.last.start, element)
+	return true
+}
+
+// onlySoftmax reports a range over which nothing but softmax tuples runs.
+func onlySoftmax(a *ir.Arena, sink, r *ir.UOp) bool {
+	return !analyse.Any(sink, func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce && u.ReduceRange() == r && !(analyse.IsTuple(u) && a.MonoidOf(u).Rescales)
+	})
 }
 
 // hasTuple reports a reduce of several values over a range.

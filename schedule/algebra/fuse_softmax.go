@@ -94,8 +94,8 @@ func softmaxPays(s *state.State, m, b *state.Value, body *ir.UOp) bool {
 const fewestStored = 4096
 
 // storesScores reports scores that are computed, and that a target stores: both products
-// around them then have the tiles of any other. Those of a cache grow with it. Where matrix instructions make
-// both, a warp that holds its queries makes scores as they are needed.
+// around them then have the tiles of any other. Those of a cache grow with it. A warp of matrix instructions that holds
+// its queries makes scores as they are needed, and so do lanes of a CPU that are queries.
 func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 	rows := s.Points(m.Ranges)
 	scores := append(slices.Clone(m.Ranges), m.Body.ReduceRange())
@@ -107,7 +107,10 @@ func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 		return false
 	}
 	holds := func(b *state.Value) bool {
-		return s.Opt.Profile.MatrixTokens > 0 && !slices.ContainsFunc(folds, func(p *state.Value) bool {
+		if s.Opt.Profile.MatrixTokens == 0 {
+			return !readApart(s, m, folds, b) && lanesHold(s, m, b)
+		}
+		return !slices.ContainsFunc(folds, func(p *state.Value) bool {
 			return analyse.IsSum(p.Body) && !analyse.HoldsQueries(s.Points(b.Ranges)/rows, s.Points(expr.BinderRanges(p.Body)))
 		})
 	}
@@ -115,6 +118,55 @@ func storesScores(s *state.State, m *state.Value, readers []*state.Value) bool {
 		return s.Points(b.Ranges) > rows && !holds(b) && withTuples(s, m, b) != b.Body
 	})
 	return weighs && !slices.ContainsFunc(folds, func(p *state.Value) bool { return s.FactsOf(p.Body).State })
+}
+
+// readApart reports folds under the scores of a maximum m that are no sums, or that anything reads but m, b and what has
+// a point for each row: these are stored anyway, as for derivatives.
+func readApart(s *state.State, m *state.Value, folds []*state.Value, b *state.Value) bool {
+	rows := s.Points(m.Ranges)
+	return slices.ContainsFunc(folds, func(p *state.Value) bool {
+		if !analyse.IsSum(p.Body) {
+			return true
+		}
+		seen := map[int]bool{p.ID: true}
+		for todo := []int{p.ID}; len(todo) > 0; todo = todo[1:] {
+			for _, user := range s.Users[todo[0]] {
+				u := s.Values[user]
+				switch {
+				case seen[user] || u == m || u == b:
+				case u.Pinned || u.Target >= 0 || !s.IsPointwise(u) && s.Points(u.Ranges) > rows:
+					return true
+				case s.IsPointwise(u):
+					todo = append(todo, user)
+				}
+				seen[user] = true
+			}
+		}
+		return false
+	})
+}
+
+// laneOutputs is how many elements of a result lanes that are queries may have, without scores being stored: of more
+// the products that store them are the faster ones.
+const laneOutputs = 128
+
+// lanesHold reports a sum of which lanes of a CPU hold the queries: points of the scores that what these weigh does not
+// depend on.
+func lanesHold(s *state.State, m, b *state.Value) bool {
+	if s.Points(b.Ranges)/s.Points(m.Ranges) > laneOutputs {
+		return false
+	}
+	return analyse.Any(withTuples(s, m, b), func(u *ir.UOp) bool {
+		if !analyse.IsTuple(u) {
+			return false
+		}
+		values := u.ReduceValues()
+		weighed := s.Free.Of(values[1])
+		return slices.ContainsFunc(s.Free.Of(values[0]), func(r *ir.UOp) bool {
+			n, constant := r.Src[0].Int()
+			return constant && !slices.Contains(weighed, r) && analyse.LanesHoldQueries(n, s.Opt.Profile.Lanes)
+		})
+	})
 }
 
 // computed lists the folds with more points than so many that an expression reads, through

@@ -80,8 +80,9 @@ type Profile struct {
 	// 5 core, and 1.3 read twice, from cache.
 	RereadCap int64
 	// StoredScores is the largest number of scores of an attention that are stored between
-	// its two products; 0: none are. One Zen 5 core, 16 heads of 512 queries, 512 keys of
-	// 64: 6.2 ms, 26 with a softmax as they come; of 8 heads, 1 and 2048: 80 us, 150. A GPU with
+	// its two products; 0: none are. One Zen 4 core, 8 heads of 512 queries, 512 keys of 160: 14.6 ms, 24.9 with a
+	// softmax as they come; of 8 heads, 1 and 2048 of 64: 95 us, 149. Queries that are lanes store none (LanesHoldQueries):
+	// 16 heads of 512, 512 keys of 64, 13.9 and 13.0, causal ones 8 of 1024 30.0 and 13.4 (docs/bench/attention-zen4.txt). A GPU with
 	// matrix instructions stores those of queries that no warp holds: H100, 8 heads of 512 queries, 512 keys of 160
 	// 56 us, 1,284 as they come, 4 of 1,024 of 256 120 and 445 (docs/bench/library-h100.txt).
 	StoredScores int64
