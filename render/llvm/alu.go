@@ -49,6 +49,9 @@ func (r *renderer) aluValue(in *program.Instr, from program.Type) (value.Value, 
 	if v := r.parity(in); v != nil {
 		return v, nil
 	}
+	if v := r.scaled(in); v != nil {
+		return v, nil
+	}
 	args := lists.Map(in.Args, r.value)
 	var v value.Value
 	switch {
