@@ -35,9 +35,9 @@ func tryPrefix(a *analysis) proposal {
 		return declined("no-prefix", "no store range of which the terms are the same for all points")
 	}
 	p := a.plan()
-	along := i
-	if j := a.besidePrefix(i); j >= 0 {
-		along = j
+	along, turned := i, false
+	if j, apart := a.besidePrefix(i, row); j >= 0 {
+		along, turned = j, apart
 	}
 	lanes := p.lanes(p.size(along), lanesOf(p.desc))
 	p.split(plan.VECTOR, along, lanes)
@@ -46,6 +46,9 @@ func tryPrefix(a *analysis) proposal {
 	}
 	p.split(plan.UPCAST, i, p.left(i))
 	p.split(plan.UNROLL, row, p.size(row))
+	if turned {
+		p.add(plan.STAGE, p.axes[along].Name, 0)
+	}
 	p.fma()
 	how := fmt.Sprintf("lanes %d of %s, %d terms of %d results unrolled", lanes, a.axes[along].Name, p.size(row), p.size(i))
 	return p.decidedBy(i, "prefix", how)
@@ -98,9 +101,26 @@ func loads(u *ir.UOp) bool {
 	return analyse.Any(u, func(x *ir.UOp) bool { return x.Op == ir.OpLoad || x.Op == ir.OpField })
 }
 
-// besidePrefix is a store axis along which everything lies side by side.
-func (a *analysis) besidePrefix(i int) int {
-	return lists.Last(a.axesOf(plan.StoreAxis), func(j int) bool {
-		return j != i && a.constant(j) && a.everyStore(j) && a.size(j) >= lanesOf(a.desc) && a.storesAlong(j) && a.unitStride(j)
-	}, -1)
+// besidePrefix is a store axis along which everything lies side by side. Results that do so along the row are turned
+// when they are stored, and terms that do before they are read.
+func (a *analysis) besidePrefix(i, row int) (axis int, turned bool) {
+	for _, j := range slices.Backward(a.axesOf(plan.StoreAxis)) {
+		if j == i || !a.constant(j) || !a.everyStore(j) || a.size(j) < lanesOf(a.desc) || !a.storesAlong(j) && !a.storesAlong(i) {
+			continue
+		}
+		if a.unitStride(j) {
+			return j, false
+		}
+		if apart := a.readsAcross(j); len(apart) > 0 && !slices.ContainsFunc(apart, func(u *ir.UOp) bool { return a.stride(u, row) != 1 }) {
+			return j, true
+		}
+	}
+	return -1, false
+}
+
+// readsAcross are loads of buffers whose lanes along an axis do not lie side by side.
+func (a *analysis) readsAcross(axis int) []*ir.UOp {
+	return lists.Filter(a.order, func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
+	})
 }

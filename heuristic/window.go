@@ -38,7 +38,11 @@ func tryWindow(a *analysis) proposal {
 	}
 	p.split(plan.VECTOR, axis, lanes)
 	p.done[axis] = true
-	copies := p.windowCopies(window, windowCopies/p.share(p.sharingAxis(axis, window), lanes, window))
+	shared := int64(1)
+	if !p.turn(axis, lanes) {
+		shared = p.share(p.sharingAxis(axis, window), lanes, window)
+	}
+	copies := p.windowCopies(window, windowCopies/shared)
 	if !p.rollBehindStages() {
 		p.rollUnit(axis, lanes)
 	}
@@ -46,6 +50,22 @@ func tryWindow(a *analysis) proposal {
 	p.fma()
 	how := fmt.Sprintf("lanes %d of %s, %d points each unrolled", lanes, a.axes[axis].Name, copies)
 	return p.decidedBy(axis, "window", how).of("%d short ranges", len(a.axesOf(plan.ReduceAxis)))
+}
+
+// turn takes copies along which results lie side by side, where they do not along their lanes: those of each lane are
+// stored together. It reports whether it did.
+func (p *planner) turn(axis int, lanes int64) bool {
+	if p.desc.Kind == target.GPU || p.storesAlong(axis) {
+		return false
+	}
+	for _, i := range p.axesOf(plan.StoreAxis) {
+		if n := powerOfTwoDivisor(p.size(i), plan.MaxLanes/lanes); i != axis && p.constant(i) && n > 1 && p.everyStore(i) && p.storesAlong(i) {
+			p.split(plan.UPCAST, i, n)
+			p.done[i] = true
+			return true
+		}
+	}
+	return false
 }
 
 // sharingAxis is a store axis whose points fold the same lanes, each by factors of its own: a short product. -1: there
