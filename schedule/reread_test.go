@@ -19,23 +19,25 @@ func TestSoftmaxOfStoredRows(t *testing.T) {
 		name   string
 		opt    schedule.Options
 		stored bool
+		rows   int // queries; 4,200 scores
 		output int // elements of a result
 		tuples int
 	}{
-		{"CPU, stored", schedule.CPUOptions(), true, 3, 0},
-		{"CPU, computed", schedule.CPUOptions(), false, 130, 0},
-		{"CPU, computed for queries in lanes", schedule.CPUOptions(), false, 3, 1},
-		{"CPU, too many computed", few, false, 130, 1},
-		{"GPU, computed", schedule.DefaultOptions(), false, 3, 1},
-		{"GPU, stored", schedule.DefaultOptions(), true, 3, 1},
+		{"CPU, stored", schedule.CPUOptions(), true, 60, 3, 0},
+		{"CPU, computed", schedule.CPUOptions(), false, 60, 130, 0},
+		{"CPU, computed for queries in lanes", schedule.CPUOptions(), false, 60, 3, 1},
+		{"CPU, computed for few queries", schedule.CPUOptions(), false, 3, 3, 0},
+		{"CPU, too many computed", few, false, 60, 130, 1},
+		{"GPU, computed", schedule.DefaultOptions(), false, 60, 3, 1},
+		{"GPU, stored", schedule.DefaultOptions(), true, 60, 3, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := tensor.NewGraph()
-			scores := g.Input("q", ir.F32, 60, 1, 8).Mul(g.Input("k", ir.F32, 70, 8)).Sum(-1)
+			scores := g.Input("q", ir.F32, c.rows, 1, 8).Mul(g.Input("k", ir.F32, 4200/c.rows, 8)).Sum(-1)
 			if c.stored {
 				scores = scores.Contiguous()
 			}
-			g.Output("y", scores.Softmax(-1).MatMul(g.Input("v", ir.F32, 70, c.output)))
+			g.Output("y", scores.Softmax(-1).MatMul(g.Input("v", ir.F32, 4200/c.rows, c.output)))
 			r := newRig(t, g, nil, nil)
 			s := r.plan(c.opt)
 			r.check(s, interp.KernelOptions{}, 1e-6)
