@@ -160,3 +160,10 @@ func divisor(n, limit int64) int64 {
 	}
 	return 1
 }
+
+// readsAcross are the loads of buffers among some nodes whose lanes along an axis do not lie side by side.
+func (a *analysis) readsAcross(nodes []*ir.UOp, axis int) []*ir.UOp {
+	return lists.Filter(nodes, func(u *ir.UOp) bool {
+		return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
+	})
+}

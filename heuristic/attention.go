@@ -134,7 +134,7 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	lanes := lanesOf(p.desc)
 	p.split(plan.VECTOR, queries, lanes)
 	p.done[queries] = true
-	if p.gathers(tuple.ReduceValues()[0], queries) {
+	if scores := analyse.OutsideStages(tuple.ReduceValues()[0]); len(p.readsAcross(scores, queries)) > 0 {
 		p.add(plan.STAGE, p.axes[queries].Name, 0) // turned once, not gathered for every few points of the cache
 	}
 	elements := int64(1)
@@ -150,13 +150,6 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	p.pointsAtOnce(tuple, powerOfTwo(attentionProducts/elements, 1, attentionTogether), 1)
 	p.fma()
 	return p.decidedByTuple(tuple, "%d queries in lanes, %d points of %s at once", lanes, max(p.taken[t], 1), p.axes[t].Name)
-}
-
-// gathers reports loads of a value whose lanes along an axis do not lie side by side, but those that fill arrays.
-func (a *analysis) gathers(value *ir.UOp, axis int) bool {
-	return slices.ContainsFunc(analyse.OutsideStages(value), func(u *ir.UOp) bool {
-		return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
-	})
 }
 
 // rowAxes are the axes on which the rows of the cache depend: those of the values that are summed.

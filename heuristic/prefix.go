@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -111,16 +110,9 @@ func (a *analysis) besidePrefix(i, row int) (axis int, turned bool) {
 		if a.unitStride(j) {
 			return j, false
 		}
-		if apart := a.readsAcross(j); len(apart) > 0 && !slices.ContainsFunc(apart, func(u *ir.UOp) bool { return a.stride(u, row) != 1 }) {
+		if apart := a.readsAcross(a.order, j); len(apart) > 0 && !slices.ContainsFunc(apart, func(u *ir.UOp) bool { return a.stride(u, row) != 1 }) {
 			return j, true
 		}
 	}
 	return -1, false
-}
-
-// readsAcross are loads of buffers whose lanes along an axis do not lie side by side.
-func (a *analysis) readsAcross(axis int) []*ir.UOp {
-	return lists.Filter(a.order, func(u *ir.UOp) bool {
-		return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpParam && a.dependsByIndex(u, axis) && a.stride(u, axis) != 1
-	})
 }
