@@ -27,17 +27,17 @@ const (
 	attentionAhead     = 8192 // bytes. 8 x 2 heads of 128, 4,000 positions: 2 KiB 26 GB/s, 8 KiB 32, 16 KiB 31
 )
 
-// Attention of prompts, lanes along queries: the most elements of a result, products of them and points of the cache an
-// iteration, points of the score's sum, and points of the cache. One Zen 4 core, ms: 16 heads of 64, 512 queries and
-// points, 8 points 13.4, 16 12.6, 32 no less; of 80, causal, 4 points 12.9, 8 9.4, 16 9.1; 1,024 of 128, 4 points 107.9, 8
-// 98.0, 16 95.0; 4 heads of 256, 4 points 51.3, 8 46.0, and 94.3 with lanes along elements; of the sum 2, 4 or 8 points make
-// no difference. Elements that fill no tile follow: 500 points of 64 with masks in every tile take 26.1, so 13.1. Queries are
-// turned once: gathered for every 8 points 21.8, not 13.5 (docs/bench/attention-zen4.txt).
+// Attention of prompts, lanes along queries: the most elements of a result, and points of the score's sum at once. Points of
+// the cache are half of the registers (their scores are sums in registers), and products of elements and points twice the
+// registers' square. One Zen 4 core, ms: 16 heads of 64, 512 queries and points, 8 points 13.4, 16 12.6, 32 no less; of 80,
+// causal, 4 points 12.9, 8 9.4, 16 9.1; 1,024 of 128, 4 points 107.9, 8 98.0, 16 95.0; 4 heads of 256, 4 points 51.3, 8 46.0,
+// and 94.3 with lanes along elements; of the sum 2, 4 or 8 points make no difference. As x86-64-v3, of 16 registers: of 64 8
+// points 23.0, 16 35.3, of 128 4 points 228, 8 257, of 256 2 points 100, 8 188, along elements 125. Elements that fill no
+// tile follow: 500 points of 64 with masks in every tile take 26.1, so 13.1. Queries are turned once: gathered for every 8
+// points 21.8, not 13.5 (docs/bench/attention-zen4.txt).
 const (
 	attentionElements = 256
-	attentionProducts = 2048
 	attentionSteps    = 4
-	attentionTogether = 16
 )
 
 // tryAttention recognises a tuple reduce of which some components have ranges
@@ -147,7 +147,8 @@ func (p *planner) attentionOfQueries(tuple *ir.UOp, private []int, t, queries in
 	for _, i := range p.scoreSums(tuple) {
 		p.split(plan.UNROLL, i, powerOfTwoDivisor(p.size(i), attentionSteps))
 	}
-	p.pointsAtOnce(tuple, powerOfTwo(attentionProducts/elements, 1, attentionTogether), 1)
+	registers := int64(max(p.desc.VectorRegs, 2))
+	p.pointsAtOnce(tuple, powerOfTwo(2*registers*registers/elements, 1, registers/2), 1)
 	p.fma()
 	return p.decidedByTuple(tuple, "%d queries in lanes, %d points of %s at once", lanes, max(p.taken[t], 1), p.axes[t].Name)
 }

@@ -15,6 +15,8 @@ import (
 func TestSoftmaxOfStoredRows(t *testing.T) {
 	few := schedule.CPUOptions()
 	few.Profile.StoredScores = 4199 // of 4200
+	lanes := schedule.CPUOptions()
+	lanes.Profile.LaneOutputs = 128
 	for _, c := range []struct {
 		name   string
 		opt    schedule.Options
@@ -24,9 +26,10 @@ func TestSoftmaxOfStoredRows(t *testing.T) {
 		tuples int
 	}{
 		{"CPU, stored", schedule.CPUOptions(), true, 60, 3, 0},
-		{"CPU, computed", schedule.CPUOptions(), false, 60, 130, 0},
-		{"CPU, computed for queries in lanes", schedule.CPUOptions(), false, 60, 3, 1},
-		{"CPU, computed for few queries", schedule.CPUOptions(), false, 3, 3, 0},
+		{"CPU, computed", schedule.CPUOptions(), false, 60, 3, 0},
+		{"CPU, computed for long results", lanes, false, 60, 130, 0},
+		{"CPU, computed for queries in lanes", lanes, false, 60, 3, 1},
+		{"CPU, computed for few queries", lanes, false, 3, 3, 0},
 		{"CPU, too many computed", few, false, 60, 130, 1},
 		{"GPU, computed", schedule.DefaultOptions(), false, 60, 3, 1},
 		{"GPU, stored", schedule.DefaultOptions(), true, 60, 3, 1},

@@ -11,6 +11,9 @@ const matrixTokens = 8
 // storedScores are 256 MB of f32.
 const storedScores = 64 << 20
 
+// laneOutputs are 128 vectors in memory beside the tile of scores in registers.
+const laneOutputs = 128
+
 // earlyElems are 32 registers of a block's 256 threads; twice as many hold a key and a value.
 const earlyElems = 32 * 256
 
@@ -22,6 +25,9 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.Workers = int64(max(desc.Cost.Workers, 1))
 		opt.Profile.GridSplits, opt.Profile.Parallel = opt.Profile.Workers, opt.Profile.Workers
 		opt.Profile.Lanes = int64(max(desc.VectorBytes/4, 1))
+		if desc.VectorBytes >= 64 {
+			opt.Profile.LaneOutputs = laneOutputs
+		}
 		opt.Profile.Launch = int64(desc.Cost.Launch / max(desc.Cost.Op, 1))
 		opt.Profile.ByteDots, opt.Profile.BytePairs = desc.ByteDots(), desc.BytePairs()
 		if desc.TileDot("bf16", "bf16") != nil {

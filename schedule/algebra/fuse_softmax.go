@@ -146,14 +146,10 @@ func readApart(s *state.State, m *state.Value, folds []*state.Value, b *state.Va
 	})
 }
 
-// laneOutputs is how many elements of a result lanes that are queries may have, without scores being stored: of more
-// the products that store them are the faster ones.
-const laneOutputs = 128
-
 // lanesHold reports a sum of which lanes of a CPU hold the queries: points of the scores that what these weigh does not
 // depend on.
 func lanesHold(s *state.State, m, b *state.Value) bool {
-	if s.Points(b.Ranges)/s.Points(m.Ranges) > laneOutputs {
+	if s.Points(b.Ranges)/s.Points(m.Ranges) > s.Opt.Profile.LaneOutputs {
 		return false
 	}
 	return analyse.Any(withTuples(s, m, b), func(u *ir.UOp) bool {
