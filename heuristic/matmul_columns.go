@@ -155,6 +155,15 @@ func (a *analysis) storesAlong(axis int) bool {
 	return !slices.ContainsFunc(a.sink.Src, func(store *ir.UOp) bool { return a.stride(store, axis) != 1 })
 }
 
+// turnedRun is how many copies of a result lanes must have side by side, at least, to be turned when they are stored: 16
+// bytes of f32.
+const turnedRun = 4
+
+// turnsAlong reports a store axis along which results lie side by side, in runs that can be turned.
+func (a *analysis) turnsAlong(axis int) bool {
+	return a.size(axis)%turnedRun == 0 && a.storesAlong(axis)
+}
+
 // columnTile is the lanes and rows of a register tile, and whether its panel fits
 // and is worth its copy.
 func (p *planner) columnTile(w *operand, row, token int) (lanes, rows int64, panel bool) {

@@ -104,7 +104,7 @@ func loads(u *ir.UOp) bool {
 // when they are stored, and terms that do before they are read.
 func (a *analysis) besidePrefix(i, row int) (axis int, turned bool) {
 	for _, j := range slices.Backward(a.axesOf(plan.StoreAxis)) {
-		if j == i || !a.constant(j) || !a.everyStore(j) || a.size(j) < lanesOf(a.desc) || !a.storesAlong(j) && !a.storesAlong(i) {
+		if j == i || !a.constant(j) || !a.everyStore(j) || a.size(j) < lanesOf(a.desc) || !a.storesAlong(j) && !a.turnsAlong(i) {
 			continue
 		}
 		if a.unitStride(j) {

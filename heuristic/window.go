@@ -59,8 +59,8 @@ func (p *planner) turn(axis int, lanes int64) bool {
 		return false
 	}
 	for _, i := range p.axesOf(plan.StoreAxis) {
-		if n := powerOfTwoDivisor(p.size(i), plan.MaxLanes/lanes); i != axis && p.constant(i) && n > 1 && p.everyStore(i) && p.storesAlong(i) {
-			p.split(plan.UPCAST, i, n)
+		if i != axis && p.constant(i) && p.everyStore(i) && p.turnsAlong(i) {
+			p.split(plan.UPCAST, i, powerOfTwoDivisor(p.size(i), plan.MaxLanes/lanes))
 			p.done[i] = true
 			return true
 		}
