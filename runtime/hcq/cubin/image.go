@@ -157,7 +157,11 @@ func (c *Cubin) place() error {
 		}
 	}
 	for _, k := range c.Kernels {
-		k.Code = Part{c.places[k.section], len(c.file.sections[k.section].data)}
+		at, loaded := c.places[k.section]
+		if !loaded {
+			return fmt.Errorf("kernel %q: its code, section %q, is not loaded", k.Name, c.file.sections[k.section].name)
+		}
+		k.Code = Part{at, len(c.file.sections[k.section].data)}
 	}
 	return nil
 }
