@@ -1,7 +1,7 @@
 package lower
 
 import (
-	"math"
+	"cmp"
 	"slices"
 
 	"tgc/internal/lists"
@@ -53,18 +53,13 @@ func (l *memory) offsetsOf(u *ir.UOp, points []coords, axes, subAxes []int) (off
 			return nil
 		}
 	}
-	first := int64(math.MaxInt64) // the lane to which the base points
-	for lane := range l.exprs.laneCount(subAxes) {
-		row := lists.Map(points, func(copied coords) (o int64) {
-			point := slices.Clone(copied)
-			l.exprs.setLane(point, subAxes, lane)
-			for _, t := range static {
-				o += t.Coef * l.exprs.evalStatic(t.Atom, point).I
-			}
-			return o
-		})
-		first, offsets = min(first, row[0]), append(offsets, row)
+	offsets = make([][]int64, l.exprs.laneCount(subAxes))
+	for _, copied := range points {
+		for lane, o := range l.staticOffsets(static, subAxes, copied) {
+			offsets[lane] = append(offsets[lane], o)
+		}
 	}
+	first := slices.MinFunc(offsets, func(x, y []int64) int { return cmp.Compare(x[0], y[0]) })[0] // to which the base points
 	for _, row := range offsets {
 		for k := range row {
 			row[k] -= first

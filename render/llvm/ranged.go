@@ -36,11 +36,11 @@ func (r *renderer) ranged(op ir.Op, x, y value.Value) (value.Value, bool) {
 		return nil, false
 	}
 	lanes := int(vector.Len)
-	width := min(lanes*size, 64)
-	if width != 16 && width != 32 && lanes*size%64 != 0 {
+	each := lanesOfRegister(lanes, size)
+	if each == 0 {
 		return nil, false
 	}
-	best := r.inParts(lanes, width/size, func(first, n int) value.Value {
+	best := r.inParts(lanes, each, func(first, n int) value.Value {
 		return r.rangePart(op, kind, r.slice(x, first, n), r.slice(y, first, n))
 	})
 	return r.at.NewSelect(r.at.NewFCmp(enum.FPredUNO, x, y), r.at.NewFAdd(x, y), best), true
@@ -52,14 +52,29 @@ func (r *renderer) rangePart(op ir.Op, kind string, x, y value.Value) value.Valu
 	if op == ir.OpMin {
 		imm = rangeSmaller
 	}
+	return r.onRegister("range."+kind, x, y, intOf(types.I32, imm))
+}
+
+// lanesOfRegister is how many lanes of so many bytes one AVX-512 instruction takes of a vector: a register of them, or
+// all where they are a smaller one; 0: they fill none.
+func lanesOfRegister(lanes, size int) int {
+	width := min(lanes*size, 64)
+	if width != 16 && width != 32 && lanes*size%64 != 0 {
+		return 0
+	}
+	return width / size
+}
+
+// onRegister is an AVX-512 instruction on all lanes of one register, named without its width.
+func (r *renderer) onRegister(name string, x value.Value, rest ...value.Value) value.Value {
 	t := x.Type().(*types.VectorType)
 	bits := int(t.Len) * 32
-	if kind == "pd" {
+	if t.ElemType == types.Double {
 		bits *= 2
 	}
-	args := []value.Value{x, y, intOf(types.I32, imm), &literal{t, "zeroinitializer"}, intOf(types.NewInt(max(t.Len, 8)), -1)}
+	args := append(append([]value.Value{x}, rest...), &literal{t, "zeroinitializer"}, intOf(types.NewInt(max(t.Len, 8)), -1))
 	if bits == 512 {
 		args = append(args, intOf(types.I32, currentRounded))
 	}
-	return r.intrinsic(fmt.Sprintf("llvm.x86.avx512.mask.range.%s.%d", kind, bits), t, args...)
+	return r.intrinsic(fmt.Sprintf("llvm.x86.avx512.mask.%s.%d", name, bits), t, args...)
 }

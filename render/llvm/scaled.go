@@ -1,9 +1,6 @@
 package llvm
 
 import (
-	"fmt"
-
-	"github.com/llir/llvm/ir/types"
 	"github.com/llir/llvm/ir/value"
 
 	"tgc/ir"
@@ -16,37 +13,20 @@ import (
 
 // scaled is a product by those two factors, done by that instruction; nil for anything else.
 func (r *renderer) scaled(in *program.Instr) value.Value {
-	size := map[ir.DType]int{ir.F32: 4, ir.F64: 8}[in.Result.Type.Elem]
-	lanes := in.Result.Type.Lanes
-	if in.Ir != ir.OpMul || !r.isX86() || r.desc.VectorBytes != 64 || size == 0 || lanes == 1 {
-		return nil
-	}
-	width := min(lanes*size, 64)
-	if width != 16 && width != 32 && lanes*size%64 != 0 {
+	t := in.Result.Type
+	kind := map[ir.DType]string{ir.F32: "ps", ir.F64: "pd"}[t.Elem]
+	each := lanesOfRegister(t.Lanes, t.Elem.Size())
+	if in.Ir != ir.OpMul || !r.isX86() || r.desc.VectorBytes != 64 || kind == "" || t.Lanes == 1 || each == 0 {
 		return nil
 	}
 	p, n := r.byTwoFactors(in)
 	if p == nil {
 		return nil
 	}
-	x, power := r.value(p), value.Value(r.at.NewSIToFP(r.value(n), valueType(in.Result.Type)))
-	return r.inParts(lanes, width/size, func(first, count int) value.Value {
-		return r.scalePart(size, r.slice(x, first, count), r.slice(power, first, count))
+	x, power := r.value(p), value.Value(r.at.NewSIToFP(r.value(n), valueType(t)))
+	return r.inParts(t.Lanes, each, func(first, count int) value.Value {
+		return r.onRegister("scalef."+kind, r.slice(x, first, count), r.slice(power, first, count))
 	})
-}
-
-// scalePart is the instruction on one register.
-func (r *renderer) scalePart(size int, x, power value.Value) value.Value {
-	t := x.Type().(*types.VectorType)
-	bits, kind := int(t.Len)*size*8, "ps"
-	if size == 8 {
-		kind = "pd"
-	}
-	args := []value.Value{x, power, &literal{t, "zeroinitializer"}, intOf(types.NewInt(max(t.Len, 8)), -1)}
-	if bits == 512 {
-		args = append(args, intOf(types.I32, currentRounded))
-	}
-	return r.intrinsic(fmt.Sprintf("llvm.x86.avx512.mask.scalef.%s.%d", kind, bits), t, args...)
 }
 
 // byTwoFactors matches (p * 2^half) * 2^(n-half), half = n >> 1.
