@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"tgc/grad"
@@ -176,8 +177,11 @@ func sorted(x *tensor.Tensor) *tensor.Tensor {
 // shapes lists sizes.
 func shapes(sizes ...[]int) [][]int { return sizes }
 
-// table has all operations. The sizes are everyday ones and odd ones beside them.
-var table = []family{
+// table has all operations.
+var table = slices.Concat(everyday, wide())
+
+// everyday has operations whose sizes are everyday ones and odd ones beside them.
+var everyday = []family{
 	{"transpose", "%dx%d", nil, transposeOf(ir.F32), []int{5, 3}, shapes(
 		[]int{2048, 2048}, []int{2047, 2049}, []int{1021, 4099}, []int{512, 512}, []int{35, 37}, []int{100000, 3},
 		[]int{3, 100000}, []int{8, 50000}, []int{1000, 13}, []int{65536, 16})},
