@@ -168,8 +168,9 @@ func (r *reverse) run() {
 }
 
 // custom hands an adjoint on as WithGradient was told.
-func (r *reverse) custom(u *ir.UOp, adjoint *tensor.Tensor, inputs []*tensor.Tensor, backward tensor.Backward) {
-	parts := backward(r.graph.Wrap(u), adjoint)
+func (r *reverse) custom(u *ir.UOp, adjoint *tensor.Tensor, inputs []*tensor.Tensor, backward func(result, adjoint *tensor.Tensor, inputs []*tensor.Tensor) []*tensor.Tensor) {
+	again := lists.Map(inputs, func(in *tensor.Tensor) *tensor.Tensor { return r.graph.Wrap(r.forward(u, in.Node())) })
+	parts := backward(r.graph.Wrap(u), adjoint, again)
 	if len(parts) != len(inputs) {
 		r.graph.Fail("grad", "a custom gradient of %d inputs has %d parts", len(inputs), len(parts))
 		return

@@ -107,6 +107,8 @@ func tryMatmul(a *analysis) proposal {
 		how = p.matmulTurned(weights, w)
 	case a.lanesAlongRows(w):
 		how = p.matmulColumns(weights, w)
+	case p.alongWindows(w):
+		how = p.matmulWindows(weights, w)
 	case a.points(w.reuse) <= fewTokens:
 		how = p.matmulFew(weights, w)
 	default:

@@ -55,20 +55,25 @@ func (t *Tensor) ConvTranspose(w, bias *Tensor, options ...ConvOptions) *Tensor 
 			return t.graph.fail("conv_transpose", "input %s, weight %s, options %+v: axis %d of the result would have %d elements", t, w, o, 2+i, n)
 		}
 	}
-	if c.strides() {
-		return t.wide().inPhases(w.wide(), c).affine(nil, t.wide().perChannel(bias)).Cast(t.DType())
-	}
 	x := t.wide()
+	return x.transposed(w.wide(), c).affine(nil, x.perChannel(bias)).Cast(t.DType())
+}
+
+// transposed is the transposed convolution of t [N, G*C, ..] with w [G*C, O, K..].
+func (t *Tensor) transposed(w *Tensor, c convolution) *Tensor {
+	if c.strides() {
+		return t.inPhases(w, c)
+	}
 	before, after, spatial := make([]int, c.rank), make([]int, c.rank), make([]int, c.rank)
 	for i := range c.rank {
-		x = x.spaceOut(2+i, c.stride[i])
+		t = t.spaceOut(2+i, c.stride[i])
 		before[i] = c.dilation[i]*(w.Extent(2+i)-1) - c.padding[i]
 		after[i] = before[i] + c.outputPadding[i]
 		spatial[i] = 3 + i
 	}
-	kernel := w.wide().Unflatten(0, c.groups, w.Extent(0)/c.groups).Transpose(1, 2).Flip(spatial...)
+	kernel := w.Unflatten(0, c.groups, w.Extent(0)/c.groups).Transpose(1, 2).Flip(spatial...)
 	c.stride = slices.Repeat([]int{1}, c.rank)
-	return x.padSpatial(before, after).correlate(kernel, c).affine(nil, x.perChannel(bias)).Cast(t.DType())
+	return t.padSpatial(before, after).correlate(kernel, c)
 }
 
 // convolution holds checked options, one number for each of rank spatial axes.
@@ -131,22 +136,32 @@ func (t *Tensor) spaceOut(k, stride int) *Tensor {
 }
 
 // correlate slides w [G, O, C, K..] over t [N, G*C, ..], which is padded, and
-// sums over channels and kernel: [N, G*O, ..].
+// sums over channels and kernel: [N, G*O, ..]. By t it is derived as the transposed
+// convolution that it is, where the rules of its operations would store a product for each
+// element of the kernel and add up those that meet.
 func (t *Tensor) correlate(w *Tensor, c convolution) *Tensor {
-	kernel := w.shape()[3:]
-	x := t
-	sum := []int{3}
-	var ones []*ir.UOp
+	sum, ones := []int{3}, []*ir.UOp{}
 	for i := range c.rank {
-		slide := window{size: w.Extent(3 + i), stride: c.stride[i], dilation: c.dilation[i]}
-		if slide.count(t.Extent(2+i)) == 0 {
+		if c.window(w, i).count(t.Extent(2+i)) == 0 {
 			return t.graph.fail("conv", "input %s (with padding), weight %s: the kernel is larger than the input", t, w)
 		}
-		x = x.windows(2+2*i, slide)
 		sum = append(sum, 5+2*i)
-		ones = append(ones, t.graph.arena.Index(1), kernel[i])
+		ones = append(ones, t.graph.arena.Index(1), w.Dim(3+i))
 	}
-	x = x.Unflatten(1, w.Extent(0), w.Extent(2)).Unsqueeze(2)
 	filter := w.ReshapeDims(append(w.Shape()[:3], ones...)...)
-	return x.Mul(filter).Sum(sum...).Flatten(1, 2)
+	return t.slices(w, c).Mul(filter).Sum(sum...).Flatten(1, 2).derived([]*Tensor{t, w}, c.back)
+}
+
+// window is how axis i of a kernel slides.
+func (c convolution) window(w *Tensor, i int) window {
+	return window{size: w.Extent(3 + i), stride: c.stride[i], dilation: c.dilation[i]}
+}
+
+// slices are the windows that w [G, O, C, K..] meets of t [N, G*C, ..]: for each spatial axis
+// which window and which of its elements, [N, G, 1, C, (.., K)..].
+func (t *Tensor) slices(w *Tensor, c convolution) *Tensor {
+	for i := range c.rank {
+		t = t.windows(2+2*i, c.window(w, i))
+	}
+	return t.Unflatten(1, w.Extent(0), w.Extent(2)).Unsqueeze(2)
 }

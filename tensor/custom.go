@@ -6,10 +6,14 @@ import "tgc/ir"
 // from: it returns one tensor for each input, of its shape and dtype, or nil for none.
 type Backward func(result, adjoint *Tensor) []*Tensor
 
-// custom is what WithGradient was told of a node.
+// backward is a Backward that is given the inputs, too: before a checkpoint they are computed
+// a second time.
+type backward = func(result, adjoint *Tensor, inputs []*Tensor) []*Tensor
+
+// custom is what WithGradient was told of a node, or derived.
 type custom struct {
 	inputs   []*Tensor
-	backward Backward
+	backward backward
 }
 
 // WithGradient is t with derivatives by inputs that backward gives, in place of those of the
@@ -28,16 +32,26 @@ func (t *Tensor) WithGradient(inputs []*Tensor, backward Backward) *Tensor {
 			return t.bad()
 		}
 	}
-	out := t.Contiguous().Detach()
+	return t.Contiguous().Detach().derived(inputs, func(result, adjoint *Tensor, _ []*Tensor) []*Tensor { return backward(result, adjoint) })
+}
+
+// derived is t, whose derivatives by inputs backward gives: the same ones as those of the
+// operations that t was computed by, so that every tensor of the same expression may have
+// them; but cheaper ones. Of what lies between the inputs and t no derivative can be asked for.
+func (t *Tensor) derived(inputs []*Tensor, backward backward) *Tensor {
+	if !t.ok() {
+		return t.bad()
+	}
 	if t.graph.customs == nil {
 		t.graph.customs = make(map[*ir.UOp]custom)
 	}
-	t.graph.customs[out.node] = custom{inputs, backward}
-	return out
+	t.graph.customs[t.node] = custom{inputs, backward}
+	return t
 }
 
-// CustomGradient is what WithGradient was told of a node, for package grad.
-func (g *Graph) CustomGradient(node *ir.UOp) (inputs []*Tensor, backward Backward, ok bool) {
+// CustomGradient is what WithGradient was told of a node, for package grad: backward takes the
+// inputs, or what has their values, last.
+func (g *Graph) CustomGradient(node *ir.UOp) (inputs []*Tensor, backward func(result, adjoint *Tensor, inputs []*Tensor) []*Tensor, ok bool) {
 	c, ok := g.customs[node]
 	return c.inputs, c.backward, ok
 }
