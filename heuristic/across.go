@@ -139,7 +139,7 @@ func (p *planner) chainLanes(axes []int) int64 {
 
 // acrossAxis is the only result axis of an operand alone, if lanes can run along it.
 func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
-	rows := slices.DeleteFunc(slices.Clone(o.rows), func(i int) bool { return p.size(i) <= 1 || p.sharedByAll(o.sum, i) })
+	rows := slices.DeleteFunc(slices.Clone(o.rows), func(i int) bool { return p.size(i) <= 1 || p.inAll(o.sum, i) })
 	if len(rows) != 1 {
 		return -1, 0
 	}
@@ -157,9 +157,9 @@ func (p *planner) acrossAxis(o *operand) (axis int, lanes int64) {
 	return i, lanes
 }
 
-// sharedByAll reports a result axis that all operands of a sum have: groups, or a batch.
-func (p *planner) sharedByAll(sum *ir.UOp, axis int) bool {
-	return !slices.ContainsFunc(p.operands, func(o *operand) bool { return o.sum == sum && !slices.Contains(o.rows, axis) })
+// inAll reports a result axis that all operands of a sum have: groups, or a batch.
+func (a *analysis) inAll(sum *ir.UOp, axis int) bool {
+	return !slices.ContainsFunc(a.operands, func(o *operand) bool { return o.sum == sum && !slices.Contains(o.rows, axis) })
 }
 
 // padded reports a sum with a condition: elements outside of the input are 0.

@@ -57,7 +57,7 @@ type matrixProduct struct {
 
 // matrixProduct finds the axes of tiles; ok is false where there are none.
 func (a *analysis) matrixProduct(weights []*operand, w *operand) (m *matrixProduct, ok bool) {
-	m = &matrixProduct{analysis: a, weights: weights, row: a.lastStore(w.rows), token: a.lastStore(w.reuse)}
+	m = &matrixProduct{analysis: a, weights: weights, row: a.tileAxisOf(w.sum, w.rows, matrixRows), token: a.tileAxisOf(w.sum, w.reuse, matrixTokens)}
 	if a.knobs.NoMatrices || !a.desc.Matrix("bf16", "bf16", matrixRows, matrixTokens, matrixPoints) || m.row < 0 || m.token < 0 || !fillsTiles(a.size(m.row), matrixRows) || a.lastStage(weights) {
 		return nil, false
 	}
@@ -65,6 +65,25 @@ func (a *analysis) matrixProduct(weights []*operand, w *operand) (m *matrixProdu
 	m.work = m.measure()
 	return m, ok
 }
+
+// tileAxisOf is the axis of a list that tiles of so many points run along: the innermost one
+// that they fill well, of those which not all operands of a sum have.
+func (a *analysis) tileAxisOf(sum *ir.UOp, list []int, tile int64) int {
+	last := a.lastStore(list)
+	best := -1
+	for _, i := range list {
+		if a.axes[i].Kind != plan.StoreAxis || !a.constant(i) || a.size(i) <= 1 || a.inAll(sum, i) {
+			continue
+		}
+		if best < 0 || filled(a.size(i), tile) >= min(filled(a.size(best), tile), wellFilled) {
+			best = i
+		}
+	}
+	return cmp.Or(best+1, last+1) - 1
+}
+
+// wellFilled is the useful part of tiles, in thousandths, above which an inner axis is worth more than fuller tiles.
+const wellFilled = 750
 
 // plan maps tiles to warps.
 func (m *matrixProduct) plan(t *matrixTile) *planner {
@@ -153,7 +172,7 @@ func fillsTiles(n, tile int64) bool { return n%tile == 0 || n > tile }
 func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*operand, ok bool) {
 	var over analyse.RangeSet // which those chains split
 	for _, o := range weights {
-		if a.lastStore(o.rows) != row || a.lastStore(o.reuse) != token {
+		if a.tileAxisOf(o.sum, o.rows, matrixRows) != row || a.tileAxisOf(o.sum, o.reuse, matrixTokens) != token {
 			return nil, false
 		}
 		inner := o.chain[len(o.chain)-1]
