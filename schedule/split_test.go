@@ -3,6 +3,7 @@ package schedule_test
 import (
 	"testing"
 
+	"tgc/grad"
 	"tgc/ir"
 	"tgc/runtime/interp"
 	"tgc/schedule"
@@ -109,5 +110,53 @@ func TestLongRowsOfSoftmaxAreCut(t *testing.T) {
 			t.Errorf("%v: %d parts\n%s", shape, parts, s)
 		}
 		r.check(s, interp.KernelOptions{}, 2e-5)
+	}
+}
+
+// Long products of few results are parts, whole tiles of each, that are added up: of sums of sums, which go on inside
+// of a part, by equal numbers of points; of others with what is left over in a part of its own, or where they are added
+// up. Products of many results, or short ones, are whole; so is every one where the target has no matrix instructions.
+func TestLongProductsAreParts(t *testing.T) {
+	opt := schedule.DefaultOptions()
+	opt.Profile.MatrixTokens, opt.Profile.Workers, opt.Profile.LaunchEdge = 8, 8, 1<<10
+	product := func(m, k, n int) func(g *tensor.Graph) *tensor.Tensor {
+		return func(g *tensor.Graph) *tensor.Tensor {
+			return g.Input("x", ir.F32, m, k).MatMul(g.Input("w", ir.F32, k, n))
+		}
+	}
+	weights := func(n, side int) func(g *tensor.Graph) *tensor.Tensor {
+		return func(g *tensor.Graph) *tensor.Tensor {
+			x, w, dy := g.Input("x", ir.F32, n, 11, side, side), g.Input("w", ir.F32, 9, 11, 1, 1), g.Input("dy", ir.F32, n, 9, side, side)
+			return grad.Of([]*tensor.Tensor{x.Conv(w, nil)}, []*tensor.Tensor{dy}, []*tensor.Tensor{w})[0]
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		build   func(g *tensor.Graph) *tensor.Tensor
+		kernels int
+	}{
+		{"equal parts", product(9, 768, 10), 2},
+		{"one point left over", product(9, 769, 10), 2},
+		{"a part of what is left over", product(9, 768+17, 10), 3},
+		{"short", product(9, 500, 10), 1},
+		{"many results", product(9, 768, 64*8), 1},
+		{"few rows, by points", product(4, 768, 10), 2},
+		{"sums of sums", weights(4, 20), 2},
+		{"sums of sums in a prime number", weights(3, 20), 2},
+		{"two of them", func(g *tensor.Graph) *tensor.Tensor { return product(9, 768, 10)(g).Add(weights(4, 20)(g).Sum()) }, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			g.Output("y", c.build(g))
+			r := newRig(t, g, nil, nil)
+			s := r.plan(opt)
+			if kernelCount(s) != c.kernels {
+				t.Errorf("%d kernels, want %d\n%s", kernelCount(s), c.kernels, s)
+			}
+			r.check(s, interp.KernelOptions{}, 2e-5)
+			if whole := r.plan(schedule.DefaultOptions()); c.name == "equal parts" && kernelCount(whole) != 1 {
+				t.Errorf("without matrix instructions\n%s", whole)
+			}
+		})
 	}
 }

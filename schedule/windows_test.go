@@ -10,21 +10,28 @@ import (
 	"tgc/tensor"
 )
 
-// The derivative of a convolution by its input is one kernel of shifted reads:
-// no window is stored, no remainder computed.
+// The derivative of sums over windows by their input is one kernel of shifted reads: no window is stored, no remainder
+// computed. That of a convolution is a convolution of the padded adjoint.
 func TestWindowAdjointsAreShiftedReads(t *testing.T) {
+	conv := func(o tensor.ConvOptions) func(x, w *tensor.Tensor) *tensor.Tensor {
+		return func(x, w *tensor.Tensor) *tensor.Tensor { return x.Conv(w, nil, o) }
+	}
 	for _, c := range []struct {
-		name            string
-		stride, dilated int
-		kernels         int
+		name    string
+		apply   func(x, w *tensor.Tensor) *tensor.Tensor
+		kernels int
 	}{
-		{"conv_input_gradient", 1, 1, 1},
-		{"conv_input_gradient_dilated", 1, 2, 1},
+		{"conv_input_gradient", conv(tensor.ConvOptions{Padding: []int{1}}), 2},
+		{"conv_input_gradient_dilated", conv(tensor.ConvOptions{Padding: []int{1}, Dilation: []int{2}}), 2},
+		{"window_sums_gradient", func(x, w *tensor.Tensor) *tensor.Tensor {
+			x = x.Pad(2, 1, 1).Pad(3, 1, 1).Unfold(2, 3, 1).Unfold(3, 2, 1) // [N, C, H, W, 3, 2]
+			return x.Unsqueeze(1).Mul(w.Reshape(4, 3, 1, 1, 3, 2)).Sum(2, 5, 6)
+		}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := tensor.NewGraph()
 			x, w := g.Input("x", ir.F32, 2, 3, 8, 9), g.Input("w", ir.F32, 4, 3, 3, 2)
-			y := x.Conv(w, nil, tensor.ConvOptions{Padding: []int{1}, Stride: []int{c.stride}, Dilation: []int{c.dilated}})
+			y := c.apply(x, w)
 			dy := g.Input("dy", ir.F32, 2, 4, y.Extent(2), y.Extent(3))
 			g.Output("dx", grad.Of([]*tensor.Tensor{y}, []*tensor.Tensor{dy}, []*tensor.Tensor{x})[0])
 			r := newRig(t, g, nil, nil)

@@ -175,7 +175,7 @@ func wide() []family {
 	add(family{"bilinear bi,oij,bj->bo", "%dx%dx%d", func(d []int) float64 { return productOperations([]int{d[0], d[1] * d[1], d[2]}) }, func(g *tensor.Graph, d []int) *T {
 		return tensor.Einsum("bi,oij,bj->bo", input(g, "x", d[0], d[1]), input(g, "w", d[2], d[1], d[1]), input(g, "y", d[0], d[1]))
 	}, []int{2, 3, 4}, [][]int{{64, 128, 64}}})
-	add(family{"matmul", "%dx%dx%d f32", productOperations, product(ir.F32), []int{3, 4, 5}, [][]int{{1, 4096, 4096}, {4096, 4096, 1}, {2, 4096, 4096}, {100000, 64, 64}, {64, 100000, 64}, {1000, 3, 1000}, {3, 1000, 100000}, {1, 100000, 10}, {7, 1000, 9}, {32, 4096, 1000}, {4096, 37, 4}, {10, 10, 100000}}})
+	add(family{"matmul", "%dx%dx%d f32", productOperations, product(ir.F32), []int{3, 4, 5}, [][]int{{1, 4096, 4096}, {4096, 4096, 1}, {2, 4096, 4096}, {100000, 64, 64}, {64, 100000, 64}, {64, 100003, 64}, {64, 1024, 64}, {64, 4096, 64}, {64, 16384, 64}, {128, 1024, 128}, {128, 4096, 128}, {128, 16384, 128}, {256, 2048, 256}, {256, 8192, 256}, {500, 4096, 500}, {16, 8192, 512}, {35, 6272, 577}, {1024, 8192, 64}, {1000, 3, 1000}, {3, 1000, 100000}, {1, 100000, 10}, {7, 1000, 9}, {32, 4096, 1000}, {4096, 37, 4}, {10, 10, 100000}}})
 	add(family{"outer", "%dx%d", nil, func(g *tensor.Graph, d []int) *T {
 		return input(g, "x", d[0], 1).Mul(input(g, "y", 1, d[1]))
 	}, []int{3, 4}, [][]int{square}})

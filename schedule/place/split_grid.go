@@ -49,7 +49,11 @@ func SplitGrid(s *state.State) {
 			if worth[u] < 2 {
 				s.Record(v, true, "parts of the same row are there", state.Number{Name: "splits", Value: splits})
 			}
-			splitReduce(s, v, u, splits, parts, with)
+			if _, _, _, product := matrixTiles(s, v, u); product {
+				splitProduct(s, v, u, splits, parts, with)
+			} else {
+				splitReduce(s, v, u, splits, parts, with)
+			}
 		}
 		if len(with) > 0 {
 			s.SetBody(v, s.Substitute(v.Body, with))
@@ -130,6 +134,9 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 	if choice, ok := s.DecisionOn(v, state.Rule(s.Pass.Name)); ok && choice != state.Apply {
 		splits := min(max(int64(choice), 1), extent/2) // a chunk of 1 would have no range
 		s.Record(v, splits > 1, state.Decided, state.Number{Name: "splits", Value: splits}, state.Number{Name: "extent", Value: extent})
+		return splits
+	}
+	if splits, product := matrixSplits(s, v, u); product {
 		return splits
 	}
 	if parallel >= p.Parallel {
@@ -218,7 +225,7 @@ func splitReduce(s *state.State, v *state.Value, u *ir.UOp, splits int64, parts 
 	combine := s.NewRange(a.Index(splits))
 	reads := make([]*ir.UOp, n)
 	for i := range values {
-		reads[i] = partRead(s, v, partOf(s.Exprs, u, values, i, inner), c, combine, parts)
+		reads[i] = partRead(s, v, partOf(s.Exprs, u, values, i, inner), chunks{at: c, combine: combine}, parts)
 	}
 	if arg.Op != ir.OpInvalid {
 		with[u] = s.CloseReduce(a.Reduce(arg.Op, reads[0], combine))
@@ -258,57 +265,4 @@ func partOf(s *expr.Exprs, u *ir.UOp, values []*ir.UOp, i int, inner *ir.UOp) *i
 		return s.A.Proj(s.CloseReduce(s.A.Fold(m, []*ir.UOp{values[0], values[i]}, inner)), 1)
 	}
 	return s.A.Proj(s.CloseReduce(s.A.TupleReduce(values, inner, u.ReduceIdentities(), u.ReduceCombine())), i)
-}
-
-// partRead makes the value of a part, or finds an equal one, and reads it at the
-// loops of v and chunk combine.
-func partRead(s *state.State, v *state.Value, body, c, combine *ir.UOp, parts map[*ir.UOp]*state.Value) *ir.UOp {
-	var ranges, private []*ir.UOp
-	free, scope := s.Free.Of(body), scopeOf(s.Exprs, body)
-	if body.Op == ir.OpProj && !s.A.MonoidOf(body.Src[0]).Separable {
-		free = s.Free.Of(body.Src[0]) // the number of elements is counted where the mean is
-		scope = free
-	}
-	for _, r := range v.StoreLoops() {
-		switch {
-		case !slices.Contains(free, r):
-		case slices.Contains(scope, r):
-			ranges = append(ranges, r)
-		default:
-			private = append(private, r)
-		}
-	}
-	ranges = append(append(ranges, c), private...)
-	with := make(map[*ir.UOp]*ir.UOp, len(ranges))
-	for i, r := range ranges {
-		with[r] = s.A.Range(expr.AnchorBase+i, r.Src[0])
-	}
-	key := s.Substitute(body, with)
-	part, ok := parts[key]
-	if !ok {
-		part = s.NewValue(body.DType, nil, nil)
-		s.SetSignature(part, ranges, body)
-		part.Pinned, part.Group = true, s.Groups
-		part.Reasons = []string{s.Pass.Name + " of " + v.Label()}
-		s.Users = append(s.Users, nil)
-		s.ReadMemo = append(s.ReadMemo, state.Reads{})
-		s.LinkReads(part)
-		parts[key] = part
-	}
-	index := make([]*ir.UOp, len(ranges))
-	for i, r := range ranges {
-		index[i] = r
-		if r == c {
-			index[i] = combine
-		}
-	}
-	return s.A.Load(part.Node, index...)
-}
-
-// scopeOf lists the ranges of a part that are not private to a component.
-func scopeOf(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
-	if body.Op == ir.OpProj {
-		return s.Free.Of(body.Src[0].Src[0])
-	}
-	return s.Free.Of(body)
 }
