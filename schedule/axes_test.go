@@ -74,18 +74,21 @@ func checkRows(t *testing.T, name string, sink *ir.UOp, lanes int64) {
 // A row that begins elsewhere, or whose elements are repeated, is stored for the reduces that
 // read it, whose lanes want neighbours; threads of a GPU read it where it is.
 func TestTurnedRowsAreStored(t *testing.T) {
-	for name, turn := range map[string]func(x *tensor.Tensor) *tensor.Tensor{
-		"gathered": func(x *tensor.Tensor) *tensor.Tensor {
-			return x.GatherElements(1, x.Graph().Input("at", ir.I32, 200, 200))
-		},
-		"ring":     func(x *tensor.Tensor) *tensor.Tensor { return x.Roll([]int{3}, []int{1}) },
-		"repeated": func(x *tensor.Tensor) *tensor.Tensor { return x.SliceInts(1, 0, 50).RepeatInterleave(1, 4) },
+	type T = tensor.Tensor
+	for name, row := range map[string]struct {
+		turn   func(x *T) *T
+		turned int // kernels of a CPU that still have turned reads
+	}{
+		"gathered": {func(x *T) *T { return x.GatherElements(1, x.Graph().Input("at", ir.I32, 200, 200)) }, 1},
+		"ring":     {func(x *T) *T { return x.Roll([]int{3}, []int{1}) }, 0}, // a choice of loads: cut-loops
+		"repeated": {func(x *T) *T { return x.SliceInts(1, 0, 50).RepeatInterleave(1, 4) }, 1},
 	} {
 		g := tensor.NewGraph()
-		g.Output("y", turn(g.Input("x", ir.F32, 200, 200)).LayerNorm(1, nil, nil, 1e-5))
+		g.Output("y", row.turn(g.Input("x", ir.F32, 200, 200)).LayerNorm(1, nil, nil, 1e-5))
 		r := newRig(t, g, nil, nil)
-		if n := turnedReads(r.plan(schedule.CPUOptions())); n != 1 {
-			t.Errorf("%s: %d kernels of a CPU read what is turned, want 1", name, n)
+		cpu := r.plan(schedule.CPUOptions())
+		if n := turnedReads(cpu); n != row.turned || kernelCount(cpu) < 2 {
+			t.Errorf("%s: %d of %d kernels of a CPU read what is turned, want %d, and rows stored before it", name, n, kernelCount(cpu), row.turned)
 		}
 		gpu := r.plan(schedule.DefaultOptions())
 		if n := turnedReads(gpu); n != 1 || len(gpu.Launches) != 1 {
@@ -106,4 +109,40 @@ func turnedReads(s *schedule.Schedule) (kernels int) {
 		}
 	}
 	return kernels
+}
+
+// What is read over and over, or around an end, is read side by side along lanes of a CPU: positions turn at loops' ends, or
+// where another load is chosen. Short digits stay: lanes are a multiple of them.
+func TestPositionsTurnBetweenLanes(t *testing.T) {
+	type T = tensor.Tensor
+	for _, row := range []struct {
+		name   string
+		build  func(x, y *T) *T
+		turned int
+	}{
+		{"repeated", func(x, _ *T) *T { return x.Repeat(2, 3) }, 0},
+		{"Kronecker", func(x, y *T) *T { return x.Kron(y) }, 0},
+		{"rolled columns", func(x, _ *T) *T { return x.Roll([]int{5}, []int{1}) }, 0},
+		{"rolled rows", func(x, _ *T) *T { return x.Roll([]int{5}, []int{0}) }, 1}, // lanes do not divide
+		{"circular pad", func(x, _ *T) *T {
+			return x.PadAll([][2]int{{0, 0}, {3, 3}}, tensor.PadOptions{Mode: tensor.PadCircular})
+		}, 0},
+		{"wide circular pad", func(x, _ *T) *T {
+			return x.PadAll([][2]int{{0, 0}, {33, 33}}, tensor.PadOptions{Mode: tensor.PadCircular})
+		}, 0},
+		{"beside its neighbours", func(x, _ *T) *T { return x.Sub(x.Roll([]int{1}, []int{1})).Add(x.Roll([]int{-1}, []int{1})) }, 0},
+		{"interleaved", func(x, _ *T) *T { return x.RepeatInterleave(1, 3) }, 1},
+		{"two digits", func(x, y *T) *T { return x.Repeat(1, 6).Add(x.SliceInts(1, 0, 22).Repeat(1, 9)) }, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			g.Output("y", row.build(g.Input("x", ir.F32, 19, 33), g.Input("y", ir.F32, 9, 17)))
+			r := newRig(t, g, nil, nil)
+			s := r.plan(schedule.CPUOptions())
+			if n := turnedReads(s); n != row.turned {
+				t.Errorf("%d kernels read what is turned, want %d\n%s", n, row.turned, s)
+			}
+			r.check(s, interp.KernelOptions{}, 1e-6)
+		})
+	}
 }

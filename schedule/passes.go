@@ -147,6 +147,10 @@ var rows = []row{
 		Doc: "neighbouring axes of a buffer that a kernel reads as the digits of one position become one",
 		Why: "elements of a row that was computed in groups lie side by side: lanes of a CPU run across the groups"},
 		class: Exact, run: emit.CollapseAxes},
+	{Info: pass.Info{Name: "cut-loops", Key: "cuts", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
+		Doc: "a loop of a pointwise kernel whose position is read modulo a number becomes two loops, or a choice of loads where it turns",
+		Why: "lanes of a CPU divide each position and gather what lies side by side: repeated and rolled rows, products of Kronecker"},
+		class: Exact, run: emit.CutLoops},
 	{Info: pass.Info{Name: "collapse-products", Key: "product", From: pass.Kernel, To: pass.Kernel, Needs: []string{hasKernels},
 		Doc: "sums over several loops, and neighbouring loops of positions, of a product whose factors many points share become one each",
 		Why: "tiles of matrix instructions want rows along one loop and 16 points of the sum along another: windows have neither"},
@@ -193,6 +197,7 @@ var orders = []pass.Order{
 	{Before: "join-stores", After: "collapse-loops", Because: "all stores of the kernel must have the loops"},
 	{Before: "unroll-pairs", After: "collapse-loops", Because: "a loop of two that is read turned around lies beside no other one"},
 	{Before: "collapse-loops", After: "collapse-axes", Because: "loops that become one read and write at the digits of its position"},
+	{Before: "collapse-axes", After: "cut-loops", Because: "digits of a position that are read as one are not to be cut"},
 	{Before: "collapse-axes", After: "collapse-products", Because: "axes that loops ran along together are then one already"},
 }
 

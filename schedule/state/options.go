@@ -168,11 +168,11 @@ type Profile struct {
 }
 
 // DefaultOptions is the setting of the worked examples, for targets with an integer
-// dot or matrix instruction: every rule but collapse-loops and collapse-axes, because
+// dot or matrix instruction: every rule but collapse-loops, collapse-axes and cut-loops, because
 // threads of a GPU take points of several loops anyway.
 func DefaultOptions() Options {
 	return Options{
-		Off: RuleSet(nil).With(CollapseLoops, CollapseAxes),
+		Off: RuleSet(nil).With(CollapseLoops, CollapseAxes, CutLoops),
 		Profile: Profile{
 			StageCap: 4096, StageWork: 30000, StageOps: 32, StageReads: 16384, TileCap: 256, MinBlocks: 16,
 			InlineOps: 4, RepeatOps: 2, RepeatCap: 16384, BodyOps: 512, TableOps: 1 << 18, WeightElems: 1 << 12,
@@ -191,7 +191,7 @@ func DefaultOptions() Options {
 // cores. A launch costs less than the tests of forward-stores.
 func CPUOptions() Options {
 	opt := DefaultOptions()
-	opt.Off = opt.Off.Without(CollapseLoops, CollapseAxes).With(ForwardStores, FuseMoments, StoreNarrow)
+	opt.Off = opt.Off.Without(CollapseLoops, CollapseAxes, CutLoops).With(ForwardStores, FuseMoments, StoreNarrow)
 	opt.Profile.IntegerSums, opt.Profile.OneStream = true, true
 	opt.Profile.StageOps, opt.Profile.StageReads = 0, 0
 	opt.Profile.TileReuse, opt.Profile.PanelReuse = 4, 8

@@ -25,6 +25,7 @@ var (
 	UnrollPairs       = asked("unroll-pairs")
 	CollapseLoops     = asked("collapse-loops")
 	CollapseAxes      = asked("collapse-axes")
+	CutLoops          = asked("cut-loops")
 )
 
 // Asked lists the rules that code asks about.
