@@ -71,6 +71,11 @@ func (r *renderer) aluValue(in *program.Instr, from program.Type) (value.Value, 
 func (r *renderer) aluFloat(in *program.Instr, args []value.Value) value.Value {
 	at, x := r.at, args[0]
 	switch in.Ir {
+	case ir.OpCmpLt, ir.OpCmpEq, ir.OpMin, ir.OpMax:
+		args = r.heldHalves(args)
+		x = args[0]
+	}
+	switch in.Ir {
 	case ir.OpAdd:
 		return at.NewFAdd(x, args[1])
 	case ir.OpSub:
