@@ -221,6 +221,7 @@ func (p *planner) matmulColumns(weights []*operand, w *operand) string {
 	p.done[row] = true
 	if token >= 0 {
 		p.split(plan.UPCAST, token, rows)
+		rows *= p.moreTokens(w, token, lanes, rows)
 	}
 	how := fmt.Sprintf("tile %d lanes of rows x %d tokens", lanes, rows)
 	if panel {
@@ -250,6 +251,30 @@ func (p *planner) moreRows(w *operand, row int, sums int64) int64 {
 	n := p.copiesOf(i, most)
 	p.split(plan.UPCAST, i, n)
 	return n
+}
+
+// moreTokens takes points of other axes of the other matrix, where all of one are fewer than a tile has room for: the elements of a
+// window. It says how many times as many. One Zen 4 core, weights of 64 to 64 planes of 28 x 28 by 3 x 3, 8 images: 3 points at a
+// time 4.7 ms, 9 4.1.
+func (p *planner) moreTokens(w *operand, token int, lanes, rows int64) (times int64) {
+	times = 1
+	registers := max(lanes/lanesOf(p.desc), 1) * max(int64(w.sum.DType.Size())/4, 1) * p.sumsOver(w.chain, p.columnRow(w))
+	room := int64(p.desc.VectorRegs) * columnShare / 4 / (registers * rows)
+	for _, i := range slices.Backward(w.reuse) {
+		if i == token || p.axes[i].Kind != plan.StoreAxis || !p.constant(i) || !p.everyStore(i) || p.size(i) <= 1 {
+			continue
+		}
+		if rows < p.size(token) || room < 2 {
+			break
+		}
+		n := divisor(p.size(i), room)
+		p.split(plan.UPCAST, i, n)
+		times, room = times*n, room/n
+		if n < p.size(i) {
+			break
+		}
+	}
+	return times
 }
 
 // rollRows leaves the rows of the other matrix to one work unit, which copies the

@@ -47,13 +47,13 @@ type packedTile struct {
 }
 
 // packedRow is the axis of a weight's rows that become lanes, -1 where there is none. Results of
-// floats must then lie side by side.
+// floats must then lie side by side, and be no wider than the lanes that tiles are counted in.
 func (a *analysis) packedRow(weights []*operand, w *operand) int {
 	row := a.lastStore(w.rows)
 	if row < 0 || !a.laneSafe(row) || a.size(row) < lanesOf(a.desc) || a.lastStore(w.reuse) < 0 {
 		return -1
 	}
-	if w.rank() < packedRank && !a.storesAlong(row) {
+	if w.rank() < packedRank && (!a.storesAlong(row) || w.sum.DType.Size() > ir.F32.Size()) {
 		return -1
 	}
 	for _, o := range weights {

@@ -1,5 +1,10 @@
 package tensor
 
+import (
+	"tgc/ir"
+	"tgc/target"
+)
+
 // back is the derivative of y = t.correlate(w, c) by t and w. That by t is the transposed
 // convolution of the adjoint, so that no product is stored for each element of the kernel,
 // as the derivatives of the windows' index expressions would have it.
@@ -19,13 +24,46 @@ func (c convolution) backInput(t, w, adjoint *Tensor) *Tensor {
 	return adjoint.transposed(w.Flatten(0, 1), full)
 }
 
-// backKernel is the derivative by w [G, O, C, K..]: sums over windows and batch.
+// backKernel is the derivative by w [G, O, C, K..]: sums over windows and batch. Lanes of a CPU are outputs.
 func (c convolution) backKernel(t, w, adjoint *Tensor) *Tensor {
 	sum := []int{0}
-	adjoint = adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Unsqueeze(3) // [N, G, O, 1, ..]
+	besides := adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Unsqueeze(3) // [N, G, O, 1, ..]
 	for i := range c.rank {
-		adjoint = adjoint.Unsqueeze(5 + 2*i)
+		besides = besides.Unsqueeze(5 + 2*i)
 		sum = append(sum, 4+2*i)
 	}
-	return t.slices(w, c).Mul(adjoint).Sum(sum...)
+	return t.slices(w, c).Mul(besides).Sum(sum...).OnTarget(func(desc *target.Desc) *Tensor {
+		if desc.Kind == target.GPU || w.Extent(1) < desc.VectorBytes/ir.F32.Size() {
+			return nil
+		}
+		return c.backOutputs(t, w, adjoint)
+	})
+}
+
+// backOutputs is backKernel with outputs side by side.
+func (c convolution) backOutputs(t, w, adjoint *Tensor) *Tensor {
+	last := []int{0}                // of adjoint: [N, .., G, O]
+	windows := []int{0}             // of t's: [N, .., G, C, K..]
+	back := []int{0, 2 + c.rank, 1} // of [G, C, K.., O]
+	sum := []int{0}
+	for i := range c.rank {
+		last, windows, back, sum = append(last, 3+i), append(windows, 4+2*i), append(back, 2+i), append(sum, 1+i)
+	}
+	x := t.slices(w, c) // [N, G, 1, C, (.., K)..]
+	order := append(windows, 1, 3)
+	for i := range c.rank {
+		order = append(order, 5+2*i)
+	}
+	x = x.Squeeze(2)
+	for i, k := range order {
+		if k > 2 {
+			order[i] = k - 1
+		}
+	}
+	x = x.Permute(order...).Unsqueeze(-1)
+	y := adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Permute(append(last, 1, 2)...).Contiguous()
+	for range c.rank + 1 {
+		y = y.Unsqueeze(-2)
+	}
+	return x.Mul(y).Sum(sum...).Contiguous().Permute(back...)
 }

@@ -133,7 +133,7 @@ func wide() []family {
 			w := input(g, "w", d[convOut], d[convIn]/d[convGroups], d[convKernel], d[convKernel])
 			x := input(g, "x", d[convBatch], d[convIn], d[convSide], d[convSide])
 			return back(g, x.Conv(w, nil, tensor.ConvOptions{Padding: []int{d[convPadding]}, Stride: []int{d[convStride]}, Groups: d[convGroups]}), []*T{x, w}[which])
-		}, []int{1, 4, 5, 6, 3, 1, 1, 2}, [][]int{{8, 64, 28, 64, 3, 1, 1, 1}, {1, 64, 56, 128, 3, 2, 1, 1}, {8, 3, 112, 32, 7, 2, 3, 1}, {8, 256, 28, 64, 1, 1, 0, 1}, {8, 128, 28, 128, 3, 1, 1, 128}}})
+		}, []int{1, 4, 5, 6, 3, 1, 1, 2}, [][]int{{8, 64, 28, 64, 3, 1, 1, 1}, {64, 16, 14, 32, 3, 1, 1, 1}, {32, 16, 14, 32, 5, 1, 2, 1}, {1, 64, 56, 128, 3, 2, 1, 1}, {8, 3, 112, 32, 7, 2, 3, 1}, {8, 256, 28, 64, 1, 1, 0, 1}, {8, 128, 28, 128, 3, 1, 1, 128}}})
 	}
 	for which, name := range []string{"attention gradient of queries", "attention gradient of keys", "attention gradient of values"} {
 		add(family{name, "%dx%d heads, %d queries, %d keys of %d", attentionOperations, func(g *tensor.Graph, d []int) *T {

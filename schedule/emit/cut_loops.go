@@ -33,13 +33,15 @@ func cutLoops(s *state.State, sink *ir.UOp) *ir.UOp {
 	return sink
 }
 
-// isPointwise reports a kernel without reduces whose stores have the same loops.
+// isPointwise reports a kernel without reduces and packed weights whose stores have the same loops.
 func isPointwise(sink *ir.UOp) bool {
 	loops := sink.Src[0].Ranges()
 	if slices.ContainsFunc(sink.Src, func(store *ir.UOp) bool { return !slices.Equal(store.Ranges(), loops) }) {
 		return false
 	}
-	return !slices.ContainsFunc(ir.Toposort(sink), func(u *ir.UOp) bool { return u.Op == ir.OpReduce || u.Op == ir.OpStage })
+	return !slices.ContainsFunc(ir.Toposort(sink), func(u *ir.UOp) bool {
+		return u.Op == ir.OpReduce || u.Op == ir.OpStage || u.Op == ir.OpField
+	})
 }
 
 // digitOf is the extent of the one lower digit of a loop that a kernel asks for, 0 where it asks for none, for several, or for one
@@ -47,6 +49,11 @@ func isPointwise(sink *ir.UOp) bool {
 func digitOf(s *state.State, sink, r *ir.UOp) int64 {
 	n, constant := r.Src[0].Int()
 	digit := int64(0)
+	for _, store := range sink.Src {
+		if slices.ContainsFunc(store.Indices(), func(x *ir.UOp) bool { return x != r && slices.Contains(ir.Toposort(x), r) }) {
+			return 0 // stored in digits, too
+		}
+	}
 	for _, u := range ir.Toposort(sink) {
 		if u.Op != ir.OpFloorMod && u.Op != ir.OpFloorDiv || u.Src[0] != r {
 			continue
@@ -57,10 +64,28 @@ func digitOf(s *state.State, sink, r *ir.UOp) int64 {
 		}
 		digit = m
 	}
-	if !constant || digit < s.Opt.Profile.Lanes || n%digit != 0 || n == digit {
+	// Whole iterations of lanes are within a digit that they divide.
+	if !constant || digit < s.Opt.Profile.Lanes || n%digit != 0 || n == digit || digit%(vectorsAtOnce*s.Opt.Profile.Lanes) == 0 || !slices.ContainsFunc(ir.Toposort(sink), func(u *ir.UOp) bool { return asksApart(u, r) }) {
 		return 0
 	}
 	return digit
+}
+
+// asksApart reports a load at one digit of a loop without the other beside it: both together lie side by side.
+func asksApart(load, r *ir.UOp) bool {
+	if load.Op != ir.OpLoad {
+		return false
+	}
+	index := load.Indices()
+	digit := func(k int, op ir.Op) bool {
+		return k >= 0 && k < len(index) && index[k].Op == op && index[k].Src[0] == r
+	}
+	for k := range index {
+		if digit(k, ir.OpFloorMod) && !digit(k-1, ir.OpFloorDiv) || digit(k, ir.OpFloorDiv) && !digit(k+1, ir.OpFloorMod) {
+			return true
+		}
+	}
+	return false
 }
 
 // cutLoop writes the kernel with a loop over each digit of r.
