@@ -182,7 +182,8 @@ func gpuReduce(a *analysis) proposal {
 	}
 	last := p.lastStore(a.axesOf(plan.StoreAxis))
 	spread := last >= 0 && !p.done[last] && p.spread(last, threads)
-	if used := p.threadsTaken(); !spread && len(p.stages) == 0 && used <= int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
+	few := p.points(p.axesOf(plan.StoreAxis)) < gpuBlocksPerUnit*int64(a.desc.Cost.Workers) // each is a block's
+	if used := p.threadsTaken(); !spread && len(p.stages) == 0 && (used < int64(a.desc.WarpSize) || used == int64(a.desc.WarpSize) && !few) && a.storeSet().Minus(results).Empty() {
 		p.fillBlock(used)
 		if used == 1 && points <= gpuLoads {
 			p.copiesOfThread(last, p.points(p.axesOf(plan.StoreAxis)))
@@ -234,6 +235,21 @@ func (p *planner) gpuRows(axes []int, threads int64) {
 		// A reduce for each point of a stage has the threads that the points leave it.
 		if beside := min(p.stagesAround(i), threads); !p.done[i] && p.constant(i) && p.size(i) >= warp && beside*warp <= gpuLongThreads && !p.columnsOfStage(i) {
 			p.wholeBlock(i, threads)
+		}
+	}
+	p.outerGroups(axes, threads)
+}
+
+// outerGroups shares the points of a fold of folds, whose own points warps share, among the warps of a block.
+func (p *planner) outerGroups(axes []int, threads int64) {
+	rows := p.points(p.reduceResults().Meet(p.storeSet()).List())
+	if p.threadsTaken() != int64(p.desc.WarpSize) || len(p.stages) > 0 || rows*threads > unitThreads*int64(p.desc.Cost.Workers) {
+		return
+	}
+	for _, i := range axes {
+		if outer := !p.done[i] && p.constant(i) && p.plainReduce(i) && !p.insideReduce(i); outer && slices.ContainsFunc(axes, func(inner int) bool { return p.done[inner] && p.around(inner).Has(i) }) {
+			p.split(plan.GROUP, i, shares(p.size(i), threads/int64(p.desc.WarpSize)))
+			p.done[i] = true
 		}
 	}
 }

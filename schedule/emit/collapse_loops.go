@@ -14,10 +14,7 @@ import (
 // other axis for them.
 
 // CollapseLoops merges the loops of every kernel.
-func CollapseLoops(s *state.State) {
-	eachWritten(s, flattenLoops, "one loop for lanes")
-	eachWritten(s, flattenSums, "one fold for lanes")
-}
+func CollapseLoops(s *state.State) { eachWritten(s, flattenLoops, "one loop for lanes") }
 
 // eachWritten rewrites kernels that have been written, and says why.
 func eachWritten(s *state.State, rewrite func(s *state.State, sink *ir.UOp) *ir.UOp, why string) {

@@ -74,3 +74,12 @@ func scopeOf(s *expr.Exprs, body *ir.UOp) []*ir.UOp {
 	}
 	return s.Free.Of(body)
 }
+
+// foldedPoints is how many points a fold of folds has, as many as the first components of its tuples.
+func foldedPoints(s *state.State, u *ir.UOp) int64 {
+	points := int64(1)
+	for ; u.Op == ir.OpReduce; u = u.ReduceValues()[0] {
+		points = expr.Saturate(points, max(s.Bounds.Of(u.ReduceRange().Src[0]).Hi, 1))
+	}
+	return points
+}

@@ -143,7 +143,7 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		s.Record(v, false, "enough parallel points", state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel})
 		return 1
 	}
-	splits := min((p.Parallel+parallel-1)/parallel, gridChunks(s, extent))
+	splits := min((p.Parallel+parallel-1)/parallel, gridChunks(s, foldedPoints(s, u)), max(extent/2, 1)) // a chunk of 1 would have no range
 	if splits < 2 {
 		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
 		return 1
@@ -167,7 +167,7 @@ func gridChunks(s *state.State, extent int64) int64 {
 	if p.GridSplits < 2 {
 		return 1
 	}
-	return max(min(max(p.GridSplits, extent/max(p.GridPiece, 1)), extent/max(p.GridChunk, 2)), 1) // a chunk of 1 would have no range
+	return max(min(max(p.GridSplits, extent/max(p.GridPiece, 1)), extent/max(p.GridChunk, 2)), 1)
 }
 
 // clusters is how many blocks share a softmax that weighs rows anyway, in one kernel: with clusters on more than

@@ -51,10 +51,7 @@ func matrixSplits(s *state.State, v *state.Value, u *ir.UOp) (splits int64, prod
 	if !product || !constant {
 		return 1, false
 	}
-	points := extent
-	for x := u.Src[0]; x.Op == ir.OpReduce; x = x.Src[0] {
-		points = min(points*max(s.Bounds.Of(x.ReduceRange().Src[0]).Hi, 1), 1<<40)
-	}
+	points := foldedPoints(s, u)
 	splits = min(s.Opt.Profile.Workers/tiles, points/partPoints)
 	parts := extent / productChunk(u, splits)
 	if parts < 2 {

@@ -8,8 +8,12 @@ import (
 	"tgc/schedule/state"
 )
 
-// sums: a fold of folds, sum_a sum_b x[.., a, b, ..], that reads side by side along both is one fold. Its lanes
-// then run over the whole of an image, not over each of its rows with an end that is masked.
+// folds: a fold of folds, sum_a sum_b x[.., a, b, ..], that reads side by side along both is one fold. Its lanes
+// then run over the whole of an image, not over each of its rows with an end that is masked, and threads of a GPU share
+// all of it.
+
+// CollapseFolds merges the folds of every kernel.
+func CollapseFolds(s *state.State) { eachWritten(s, flattenSums, "one fold") }
 
 // flattenSums merges the loops of folds of a kernel as long as there are such.
 func flattenSums(s *state.State, sink *ir.UOp) *ir.UOp {
