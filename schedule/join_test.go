@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/schedule"
+	"tgc/tensor"
 )
 
 // joinText is two values of one level, each of which divides rows by the sum of one
@@ -139,6 +140,18 @@ func TestJoinProjections(t *testing.T) {
 		}
 		if joined := !strings.Contains(got, "value 0"); joined != c.joined {
 			t.Errorf("%s: joined %v, want %v\n%s", c.name, joined, c.joined, got)
+		}
+	}
+}
+
+// A product of matrices that another sum weighs is a kernel of its own: in the sum it has no tiles.
+func TestWeighedProductsStandAlone(t *testing.T) {
+	g := tensor.NewGraph()
+	g.Output("y", tensor.Einsum("bi,oij,bj->bo", g.Input("x", ir.F32, 64, 128), g.Input("w", ir.F32, 64, 128, 128), g.Input("y", ir.F32, 64, 128)))
+	for name, opt := range map[string]schedule.Options{"CPU": schedule.CPUOptions(), "GPU": schedule.DefaultOptions()} {
+		r := newRig(t, g, nil, nil)
+		if s := r.plan(opt); kernelCount(s) != 2 {
+			t.Errorf("%s: %d kernels, want 2\n%s", name, kernelCount(s), s)
 		}
 	}
 }

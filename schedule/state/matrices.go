@@ -18,12 +18,10 @@ import (
 const plainProduct = 4
 
 // beside reports a product of matrices that a kernel makes beside other folds, or in a stage, whose
-// rows a block makes one by one.
+// rows a block makes one by one, or in another fold. A CPU has no tiles for the last, either.
 func (p *pricer) beside(body *ir.UOp) bool {
-	if p.Opt.Profile.MatrixTokens == 0 {
-		return false
-	}
-	products, others, staged := false, false, false
+	matrices := p.Opt.Profile.MatrixTokens > 0
+	products, others, staged, within := false, false, false, false
 	ir.Walk(func(u *ir.UOp) []*ir.UOp {
 		if u.Op != ir.OpReduce && u.Op != ir.OpStage || p.Height(u) == 0 {
 			return u.Src
@@ -31,6 +29,7 @@ func (p *pricer) beside(body *ir.UOp) bool {
 		if !p.ofMatrices(u) {
 			others = others || u.Op == ir.OpReduce || p.Height(u.Src[0]) > 0
 			staged = staged || u.Op == ir.OpStage && analyse.Any(u.Src[0], p.ofMatrices)
+			within = within || analyse.IsSum(u) && !p.ReadsField(u) && p.foldsProduct(u)
 			return nil
 		}
 		products = true
@@ -39,13 +38,22 @@ func (p *pricer) beside(body *ir.UOp) bool {
 		}
 		return u.Src
 	}, body)
-	return staged || products && others
+	return within || matrices && (staged || products && others)
 }
+
+// foldsProduct reports a sum of products of which a factor is a product of matrices, or is made of one.
+func (p *pricer) foldsProduct(u *ir.UOp) bool {
+	return u.Src[0].Op == ir.OpMul && analyse.Any(u.Src[0], func(x *ir.UOp) bool { return x.Op == ir.OpReduce && p.ofMatrices(x) })
+}
+
+// fewRows is how many rows or columns a product of matrices has at least that is worth tiles.
+const fewRows = 8
 
 // ofMatrices reports a sum of products whose factors are each used for the rows or the columns of a tile.
 func (p *pricer) ofMatrices(u *ir.UOp) bool {
+	least := max(p.Opt.Profile.MatrixTokens, fewRows)
 	x, y, ok := p.FactorRanges(u)
-	return ok && p.rowsOf(x, y) >= p.Opt.Profile.MatrixTokens && p.rowsOf(y, x) >= p.Opt.Profile.MatrixTokens
+	return ok && p.rowsOf(x, y) >= least && p.rowsOf(y, x) >= least
 }
 
 // rowsOf is the number of points of loops of the store, and of stages, that are in x and not in y.
