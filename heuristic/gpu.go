@@ -91,12 +91,14 @@ func gpuElementwise(a *analysis, i int) proposal {
 		how := p.gpuTransposed(i, j)
 		return p.decidedBy(i, "transposed", how).of("%d points", total)
 	}
-	p.split(plan.VECTOR, i, powerOfTwoDivisor(p.left(i), a.gpuLanes(total)))
+	most := a.gpuLanes(total)
+	lanes := powerOfTwoDivisor(p.left(i), most)
+	p.split(plan.VECTOR, i, lanes)
 	p.done[i] = true
 	n := a.threads(p.left(i), gpuBlockThreads)
 	p.split(plan.LOCAL, i, n)
-	if p.taken[i] == n { // no lanes: other loads are in flight
-		p.copiesOfThread(i, total)
+	if lanes < most { // other loads are in flight
+		p.copiesOfThread(i, total/lanes)
 	}
 	p.fillBlock(n)
 	return p.decidedBy(i, "contiguous", "16 bytes a thread").of("%d points", total)

@@ -232,8 +232,11 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 // points as an elementwise one.
 func tryFallback(a *analysis) proposal {
 	p := a.plan()
-	if a.desc.Kind == target.GPU {
+	if stores := a.axesOf(plan.StoreAxis); a.desc.Kind == target.GPU {
 		p.fillBlock(1)
+		if len(stores) > 0 && len(a.axesOf(plan.ReduceAxis)) == 0 {
+			p.copiesOfThread(stores[len(stores)-1], a.points(stores))
+		}
 	}
 	if len(p.opts) == 0 {
 		return declined("nothing-to-share", "no store range of constant extent, or no threads")

@@ -183,7 +183,12 @@ func (t *Tensor) Roll(shifts, axes []int) *Tensor {
 			out = out.ring(k, start, n)
 		}
 	}
-	return out
+	if out == t {
+		return t
+	}
+	return out.derived([]*Tensor{t}, func(_, adjoint *Tensor, _ []*Tensor) []*Tensor {
+		return []*Tensor{adjoint.Roll(lists.Map(shifts, func(n int) int { return -n }), axes)}
+	})
 }
 
 // MoveAxis takes an axis out and puts it at another position of the result.
