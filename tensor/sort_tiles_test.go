@@ -13,6 +13,7 @@ import (
 	"tgc/runtime"
 	"tgc/runtime/devices"
 	"tgc/runtime/interp"
+	"tgc/target"
 	"tgc/tensor"
 )
 
@@ -108,5 +109,57 @@ func checkSorted(r *rapid.T, f *tensor.Function, c sortCase, x []float32, name s
 				r.Fatalf("%s, row %d, place %d: %v at %d, want %v at %d", name, row, i, got[j], at[j], own[k], k)
 			}
 		}
+	}
+}
+
+// Elements of all types are in order, with rows of any length and of any number: those whose keys are 64 bits,
+// too, which differ in either half or in both.
+func TestSortingTypesInTiles(t *testing.T) {
+	limits := map[ir.DType][2]float64{
+		ir.Bool: {0, 1}, ir.U8: {0, 255}, ir.I8: {-128, 127}, ir.U16: {0, 1<<16 - 1}, ir.I16: {-1 << 15, 1<<15 - 1}, ir.U32: {0, 1<<32 - 1}, ir.I32: {-1 << 31, 1<<31 - 1},
+		ir.U64: {0, 0x1p63}, ir.I64: {-0x1p63, 0x1p62}, ir.F16: {-2048, 2048}, ir.BF16: {-256, 256}, ir.F32: {-1 << 24, 1 << 24}, ir.F64: {-0x1p52, 0x1p1023},
+	}
+	for dtype, limit := range limits {
+		t.Run(dtype.String(), func(t *testing.T) {
+			tried := 0
+			rapid.Check(t, func(r *rapid.T) {
+				if tried++; tried > 8 { // compiling takes the time
+					return
+				}
+				rows, n := rapid.OneOf(rapid.IntRange(1, 9), rapid.IntRange(30, 70)).Draw(r, "rows"), rapid.IntRange(90, 400).Draw(r, "n")
+				count, largest := rapid.IntRange(1, 2*n).Draw(r, "count"), rapid.Bool().Draw(r, "largest")
+				count = min(count, n)
+				part := rapid.OneOf(rapid.Float64Range(0, 3), rapid.SampledFrom([]float64{0, -0x1p32, 0x1p32, 0x1p33, -0x1p40 + 1, limit[0], limit[1]}))
+				whole := rapid.Custom(func(r *rapid.T) float64 {
+					return min(max(math.Floor(part.Draw(r, "part"))+math.Floor(part.Draw(r, "another")), limit[0]), limit[1])
+				})
+				x := rapid.SliceOfN(whole, rows*n, rows*n).Draw(r, "x")
+				_, at := tensor.FromSlice(tensor.NewGraph().On(interp.New(interp.Options{})), x, rows, n).Cast(dtype).TopK(count, 1, largest)
+				if err := at.Realize(t.Context()); err != nil {
+					r.Fatal(err)
+				}
+				got, err := tensor.Data[int32](at)
+				for row := range rows {
+					for i, k := range inOrder(x[row*n:][:n], largest)[:count] {
+						if err != nil || int(got[row*count+i]) != k {
+							r.Fatalf("row %d, place %d: %d, want %d: %v", row, i, got[row*count+i], k, err)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// Keys of 64 bits are sorted by a block of a GPU in a kernel a half.
+func TestSortingLongKeysOnGPU(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tensor.NewGraph()
+	g.Output("y", g.Input("x", ir.F64, 9, 1000).Argsort(1, false))
+	if c, err := g.Compile(t.Context(), desc, engine.Config{}); err != nil || len(c.Launches) > 3 {
+		t.Fatalf("%d launches, want at most 3: %v", len(c.Launches), err)
 	}
 }
