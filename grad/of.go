@@ -31,7 +31,8 @@ func Gradients(loss *tensor.Tensor, inputs ...*tensor.Tensor) []*tensor.Tensor {
 // derivative by a tensor is that by every tensor of the same expression.
 //
 // Where a function has no derivative: Abs has 0 at 0; Maximum and Minimum of
-// equal values give half to each; Max and Min share evenly among equal extremes.
+// equal values give half to each; Max and Min share evenly among equal extremes;
+// Cummax and Cummin give all to the last of them.
 //
 // Errors (different graphs, a cotangent that does not fit) are recorded in the
 // graph of the first output; the results are then bad tensors.

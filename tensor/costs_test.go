@@ -92,6 +92,11 @@ var costs = []costRow{
 	{"quantile", func(in inputsOf) *tensor.Tensor { return in.x(16, 1024).Quantile(0.3, -1) }, 16 * 4 * square(1024), 4 * 16 * 1024, 80, true},
 	{"median", func(in inputsOf) *tensor.Tensor { return in.x(16, 1024).Median(-1) }, 16 * 4 * square(1024), 4 * 16 * 1024, 80, true},
 
+	// A block of a GPU folds its rows in log2(1024) steps: does an element lie before, choose, combine.
+	{"running product", func(in inputsOf) *tensor.Tensor { return in.x(64, 1024).Cumprod(1) }, 10 * 3 * many, 2 * many, 1, true},
+	{"running maximum", func(in inputsOf) *tensor.Tensor { y, _ := in.x(64, 1024).Cummax(1); return y }, 10 * 3 * many, 2 * many, 1, true},
+	{"running log of sums", func(in inputsOf) *tensor.Tensor { return in.x(64, 1024).LogCumSumExp(1) }, (30 + 10*4) * many, 3 * many, 2, true},
+
 	{"nan to num", func(in inputsOf) *tensor.Tensor { return in.x(many).NanToNum() }, 6 * many, 2 * many, 1, true},
 	{"is close", func(in inputsOf) *tensor.Tensor { return in.x(many).IsClose(in.y(many)) }, 8 * many, 3 * many, 1, false},
 	{"logaddexp", func(in inputsOf) *tensor.Tensor { return in.x(many).LogAddExp(in.y(many)) }, 26 * many, 3 * many, 1, true},

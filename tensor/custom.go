@@ -17,6 +17,12 @@ type custom struct {
 // tensors there is no derivative. What backward builds is differentiated in turn, so that
 // derivatives of derivatives are right if it is a function of result, adjoint and inputs.
 func (t *Tensor) WithGradient(inputs []*Tensor, backward Backward) *Tensor {
+	return t.Contiguous().derivedBy(inputs, backward)
+}
+
+// derivedBy is WithGradient of a function of this package, which is not stored: where no derivative is asked for, its
+// kernels are those of t.
+func (t *Tensor) derivedBy(inputs []*Tensor, backward Backward) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
@@ -28,7 +34,7 @@ func (t *Tensor) WithGradient(inputs []*Tensor, backward Backward) *Tensor {
 			return t.bad()
 		}
 	}
-	out := t.Contiguous().Detach()
+	out := t.Detach().ReshapeDims(t.shape()...).Detach() // a node that only this makes
 	if t.graph.customs == nil {
 		t.graph.customs = make(map[*ir.UOp]custom)
 	}
