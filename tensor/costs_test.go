@@ -111,6 +111,8 @@ var costs = []costRow{
 	{"kron", func(in inputsOf) *tensor.Tensor { return in.x(16, 16).Kron(in.y(16, 16)) }, many, many + 512, 1, true},
 	{"cross", func(in inputsOf) *tensor.Tensor { return in.x(many, 3).Cross(in.y(many, 3), 1) }, 15 * many, 9 * many, 1, true},
 	{"cdist", func(in inputsOf) *tensor.Tensor { return in.x(128, 32).CDist(in.y(128, 32), 2) }, 3*128*128*32 + 10*128*128, 2*128*32 + 128*128, 3, true},
+	{"cdist of cubes", func(in inputsOf) *tensor.Tensor { return in.x(128, 32).CDist(in.y(128, 32), 3) }, 4*128*128*32 + 30*128*128, 2*128*32 + 128*128, 3, true},
+	{"norm of cubes", func(in inputsOf) *tensor.Tensor { return in.x(256, 256).Norm(3, 1) }, 5*many + 30*256, many + 256, 2, true},
 	{"adaptive mean", func(in inputsOf) *tensor.Tensor { return in.x(16, 64, 64).AdaptiveAvgPool(7, 7) }, 2 * 16 * 70 * 70, 16*64*64 + 16*49, 3, true},
 	{"adaptive max", func(in inputsOf) *tensor.Tensor { return in.x(16, 64, 64).AdaptiveMaxPool(7, 7) }, 2 * 16 * 70 * 70, 16*64*64 + 16*49, 3, true},
 	{"fold", func(in inputsOf) *tensor.Tensor {
