@@ -129,6 +129,8 @@ var structural = map[string]function{
 	"logcumsumexp":               {shapes: [][]int{{2, 18}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].LogCumSumExp(1) }},
 	"cummax":                     {shapes: [][]int{{2, 18}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].Mul(x[0]).Cummax(1); return y.Mul(y) }},
 	"cummin":                     {shapes: [][]int{{6, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].Mul(x[0]).Cummin(0); return y.Mul(y) }},
+	"sort":                       {shapes: [][]int{{2, 5}, {2, 5}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].Sort(1, true); return y.Mul(y).Mul(x[1]) }},
+	"top":                        {shapes: [][]int{{5, 2}, {3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].TopK(3, 0, true); return y.Mul(y).Mul(x[1]) }},
 	"matmul":                     {shapes: [][]int{{2, 3}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].MatMul(x[1]) }},
 	"softmax":                    {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(1) }},
 	"gather": {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor {

@@ -84,7 +84,32 @@ func (t *Tensor) best(k, count int, descending bool) (values, indices *Tensor) {
 		return items[0].first(count, desc)
 	})
 	indices = indices.MoveAxis(-1, k)
+	if count == t.Extent(k) {
+		return t.permuted(k, indices), indices
+	}
 	return t.GatherElements(k, indices), indices
+}
+
+// permuted is GatherElements at indices that name each element of axis k once.
+func (t *Tensor) permuted(k int, indices *Tensor) *Tensor {
+	y := t.GatherElements(k, indices)
+	if _, known := t.Shape().Ints(); !known || !t.DType().IsFloat() {
+		return y
+	}
+	return y.derivedBy([]*Tensor{t}, func(_, g *Tensor) []*Tensor { return []*Tensor{g.unpermuted(k, indices)} })
+}
+
+// unpermuted puts elements where permuted took them. A GPU, which would look for each among all,
+// orders the indices instead, whose positions are where it is.
+func (t *Tensor) unpermuted(k int, indices *Tensor) *Tensor {
+	y := t.scalar(0).fill(t.shape()).ScatterElementsAdd(k, indices, t).OnTarget(func(desc *target.Desc) *Tensor {
+		if desc.Kind != target.GPU {
+			return nil
+		}
+		words := indices.MoveAxis(k, -1).withPositions()[0]
+		return t.GatherElements(k, words.first(t.Extent(k), desc).MoveAxis(-1, k))
+	})
+	return y.derivedBy([]*Tensor{t}, func(_, g *Tensor) []*Tensor { return []*Tensor{g.permuted(k, indices)} })
 }
 
 // sortKey maps elements to integers of the same order. Of a float, the bits
