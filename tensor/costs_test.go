@@ -118,6 +118,7 @@ var costs = []costRow{
 	{"fold", func(in inputsOf) *tensor.Tensor {
 		return in.x(1, 144, 1024).Fold([]int{32, 32}, []int{3, 3}, tensor.PoolOptions{Padding: []int{1}})
 	}, 144 * 1024 * 4, 144*1024 + 16*1024, 2, true},
+	{"unfold", func(in inputsOf) *tensor.Tensor { return in.x(64, 1024).Unfold(1, 8, 4) }, 2 * many, many + 2*many, 1, true},
 	{"grid sample", func(in inputsOf) *tensor.Tensor { return in.x(1, 8, 64, 64).GridSample(in.y(1, 64, 64, 2)) }, 8*4096*8 + 30*4096, 2*8*4096 + 2*4096, 3, true},
 
 	// T frames of 2S+1 states, three of which meet in a state by logarithms of sums.
