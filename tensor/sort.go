@@ -106,7 +106,11 @@ func (t *Tensor) unpermuted(k int, indices *Tensor) *Tensor {
 		if desc.Kind != target.GPU {
 			return nil
 		}
-		words := indices.MoveAxis(k, -1).withPositions()[0]
+		keys := indices.MoveAxis(k, -1)
+		if t.Extent(k) <= 1<<16 {
+			keys = keys.Cast(ir.U16)
+		}
+		words := keys.withPositions()[0]
 		return t.GatherElements(k, words.first(t.Extent(k), desc).MoveAxis(-1, k))
 	})
 	return y.derivedBy([]*Tensor{t}, func(_, g *Tensor) []*Tensor { return []*Tensor{g.permuted(k, indices)} })
@@ -118,6 +122,8 @@ func (t *Tensor) unpermuted(k int, indices *Tensor) *Tensor {
 func (t *Tensor) sortKey(descending bool) *Tensor {
 	key := t
 	switch {
+	case t.DType() == ir.F16 || t.DType() == ir.BF16:
+		key = t.shortKey()
 	case t.DType().IsFloat():
 		w := t.wide()
 		word := ir.I32
@@ -137,6 +143,19 @@ func (t *Tensor) sortKey(descending bool) *Tensor {
 	return key
 }
 
+// shortKey is the key of a float of 16 bits, which has as many: no wider float is needed.
+func (t *Tensor) shortKey() *Tensor {
+	infinity := 0x7c00
+	if t.DType() == ir.BF16 {
+		infinity = 0x7f80
+	}
+	plain := t.Bitcast(ir.I16)
+	most := plain.most()
+	size := plain.And(most)
+	key := size.Eq(size.scalar(0)).Where(size, plain.Xor(plain.Shr(plain.scalar(15)).And(most)))
+	return size.scalar(float64(infinity)).Lt(size).Where(most, key)
+}
+
 // networkPays compares the ways to sort the last axis on a CPU, in picoseconds.
 func (t *Tensor) networkPays(desc *target.Desc) bool {
 	n, elements, cost := t.Extent(-1), 1.0, &desc.Cost
@@ -146,7 +165,7 @@ func (t *Tensor) networkPays(desc *target.Desc) bool {
 	}
 	log := bits.Len(uint(max(n, 1) - 1))
 	steps := float64(log * (log + 1) / 2)
-	if t.DType().Size() > positionBits/8 {
+	if t.DType().Size() > ir.U32.Size() {
 		steps *= 2 // by halves
 	}
 	op := float64(cost.Op) / float64(max(cost.Workers, 1))
@@ -169,28 +188,30 @@ func (t *Tensor) ranked(count int) *Tensor {
 }
 
 // withPositions is what takes part in comparisons, what counts most first: keys and their
-// positions along the last axis, in one word where they fit.
+// positions along the last axis, in one word where they fit, of 32 bits if they do.
 func (t *Tensor) withPositions() []*Tensor {
 	at := t.graph.axisIota(ir.I32, t.shape(), t.Rank()-1).ExpandDims(t.shape()...)
-	if t.DType().Size() > positionBits/8 {
+	dtype, half := ir.I64, ir.U32
+	if n, known := t.Dim(-1).Int(); known && n <= 1<<16 && t.DType().Size() <= 2 {
+		dtype, half = ir.I32, ir.U16
+	}
+	if t.DType().Size() > half.Size() {
 		return []*Tensor{t, at}
 	}
-	word := t.Cast(ir.I64)
-	if t.DType() == ir.U32 {
-		word = word.AddScalar(math.MinInt32)
+	word := t.Cast(dtype)
+	if t.DType() == half {
+		word = word.AddScalar(-math.Ldexp(1, half.Bits()-1))
 	}
-	return []*Tensor{word.Shl(word.scalar(positionBits)).Or(at.Cast(ir.I64))}
+	return []*Tensor{word.Shl(word.scalar(float64(half.Bits()))).Or(at.Cast(dtype))}
 }
-
-// positionBits are those of a position in a word.
-const positionBits = 32
 
 // positionsOf are the positions that take part.
 func positionsOf(items []*Tensor) *Tensor {
 	if len(items) > 1 {
 		return items[1]
 	}
-	return items[0].And(items[0].scalar(math.MaxUint32)).Cast(ir.I32)
+	word := items[0]
+	return word.And(word.scalar(math.Ldexp(1, word.DType().Bits()/2) - 1)).Cast(ir.I32)
 }
 
 // selected is the positions of the count smallest words of the last axis: each is the
@@ -209,7 +230,7 @@ func (t *Tensor) selected(count int) *Tensor {
 // few rows and short ones.
 func (t *Tensor) first(count int, desc *target.Desc) *Tensor {
 	if desc.Kind == target.GPU {
-		return positionsOf([]*Tensor{t.firstWords(count, longestRow(desc))})
+		return positionsOf([]*Tensor{t.firstWords(count, longestRow(t.DType(), desc))})
 	}
 	return firstInTiles(t, count, desc)
 }
@@ -227,7 +248,7 @@ func (t *Tensor) firstByHalves(count int, desc *target.Desc) *Tensor {
 		return nil
 	}
 	byLower = byLower.Contiguous()
-	upper := t.Shr(t.scalar(positionBits)).Cast(half).GatherElements(-1, byLower)
+	upper := t.Shr(t.scalar(float64(half.Bits()))).Cast(half).GatherElements(-1, byLower)
 	return byLower.GatherElements(-1, upper.withPositions()[0].first(count, desc))
 }
 
@@ -260,8 +281,8 @@ const (
 const mostRowWords = 1024
 
 // longestRow is how many words a block keeps of which two sets are in shared memory.
-func longestRow(desc *target.Desc) int {
-	return min(1<<(bits.Len(uint(desc.SharedBytes/(2*ir.I64.Size())))-1), mostRowWords)
+func longestRow(word ir.DType, desc *target.Desc) int {
+	return min(1<<(bits.Len(uint(desc.SharedBytes/(2*word.Size())))-1), mostRowWords)
 }
 
 // network orders the words of the last axis by a bitonic network (Batcher 1968) in the form in which

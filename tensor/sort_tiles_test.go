@@ -163,3 +163,41 @@ func TestSortingLongKeysOnGPU(t *testing.T) {
 		t.Fatalf("%d launches, want at most 3: %v", len(c.Launches), err)
 	}
 }
+
+// Keys of 16 bits are in one word of 32 bits with their positions as long as these fit: NaN last, zeros equal.
+func TestSortingShortKeys(t *testing.T) {
+	cpu, _, err := devices.Open(t.Context(), "cpu", devices.Options{})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer cpu.Close()
+	for _, dtype := range []ir.DType{ir.F16, ir.BF16, ir.U16} {
+		for _, c := range []sortCase{{40, 100, 100, 1}, {1, 1<<16 - 1, 1<<16 - 1, 1}, {1, 1<<16 + 1, 1<<16 + 1, 1}} {
+			x, random := make([]float32, c.rows*c.n), rand.New(rand.NewPCG(1, uint64(c.n)))
+			for i := range x {
+				switch x[i] = float32(random.IntN(1 << 8)); {
+				case dtype == ir.U16:
+					x[i] *= 257
+				case random.IntN(8) == 0:
+					x[i] = []float32{0, float32(math.Copysign(0, -1)), float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 1e-7}[random.IntN(6)]
+				default:
+					x[i] -= 1 << 7
+				}
+			}
+			for _, descending := range []bool{false, true} {
+				at := tensor.FromSlice(tensor.NewGraph().On(cpu), x, c.rows, c.n).Cast(dtype).Argsort(1, descending)
+				if err := at.Realize(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				got, _ := tensor.Data[int32](at)
+				for row := range c.rows {
+					for i, k := range inOrder(x[row*c.n:][:c.n], descending) {
+						if int(got[row*c.n+i]) != k {
+							t.Fatalf("%s, %v, descending %t: row %d, place %d: %d, want %d", dtype, c, descending, row, i, got[row*c.n+i], k)
+						}
+					}
+				}
+			}
+		}
+	}
+}
