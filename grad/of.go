@@ -31,7 +31,8 @@ func Gradients(loss *tensor.Tensor, inputs ...*tensor.Tensor) []*tensor.Tensor {
 // derivative by a tensor is that by every tensor of the same expression.
 //
 // Where a function has no derivative: Abs has 0 at 0; Maximum and Minimum of
-// equal values give half to each; Max and Min share evenly among equal extremes.
+// equal values give half to each; Max and Min share evenly among equal extremes;
+// Cummax and Cummin give all to the last of them.
 //
 // Errors (different graphs, a cotangent that does not fit) are recorded in the
 // graph of the first output; the results are then bad tensors.
@@ -170,7 +171,7 @@ func (r *reverse) run() {
 // custom hands an adjoint on as WithGradient was told.
 func (r *reverse) custom(u *ir.UOp, adjoint *tensor.Tensor, inputs []*tensor.Tensor, backward func(result, adjoint *tensor.Tensor, inputs []*tensor.Tensor) []*tensor.Tensor) {
 	again := lists.Map(inputs, func(in *tensor.Tensor) *tensor.Tensor { return r.graph.Wrap(r.forward(u, in.Node())) })
-	parts := backward(r.graph.Wrap(u), adjoint, again)
+	parts := backward(r.graph.Wrap(r.forward(u, u)), adjoint, again)
 	if len(parts) != len(inputs) {
 		r.graph.Fail("grad", "a custom gradient of %d inputs has %d parts", len(inputs), len(parts))
 		return

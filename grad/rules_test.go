@@ -19,6 +19,9 @@ func apart(r *rand.Rand) float64 { return math.Copysign(0.3+2*r.Float64(), r.Flo
 // positive draws numbers of 0.3 to 2.3.
 func positive(r *rand.Rand) float64 { return 0.3 + 2*r.Float64() }
 
+// few draws -1, 0 and 1.
+func few(r *rand.Rand) float64 { return float64(r.IntN(3) - 1) }
+
 // elementwise ops at a random shape: op -> build and domain. A single argument
 // sees the shape, all others broadcast.
 var elementwise = map[string]struct {
@@ -106,22 +109,33 @@ var structural = map[string]function{
 		square, g := x[0].Mul(x[0]), x[0].Graph()
 		return g.Wrap(g.Arena().Make(ir.OpCopy, ir.F64, ir.IntArg(0), square.Node())).Mul(x[0])
 	}},
-	"checkpoint":   {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return grad.Checkpoint(x[0].Mul(x[0])).Mul(x[0]) }},
-	"reshape":      {shapes: [][]int{{2, 6}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Reshape(3, 4).Mul(x[1]) }},
-	"permute":      {shapes: [][]int{{2, 3, 4}, {4, 2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Permute(2, 0, 1).Mul(x[1]) }},
-	"expand":       {shapes: [][]int{{2, 1, 3}, {2, 4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Expand(2, 4, 3).Mul(x[1]) }},
-	"pad":          {shapes: [][]int{{2, 3}, {2, 6}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Pad(1, 1, 2).Mul(x[1]) }},
-	"shrink":       {shapes: [][]int{{2, 5}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].SliceInts(1, 1, 3).Mul(x[1]) }},
-	"flip":         {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Flip(0, 1).Mul(x[1]) }},
-	"contiguous":   {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Contiguous().Mul(x[0]) }},
-	"sum":          {shapes: [][]int{{2, 3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Sum(0, 2) }},
-	"amax":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Max(1) }},
-	"amin":         {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Min(0) }},
-	"prod":         {shapes: [][]int{{3, 2, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(0, 2) }},
-	"prod of many": {shapes: [][]int{{2, 19}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
-	"cumsum":       {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cumsum(1) }},
-	"matmul":       {shapes: [][]int{{2, 3}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].MatMul(x[1]) }},
-	"softmax":      {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(1) }},
+	"checkpoint":                 {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return grad.Checkpoint(x[0].Mul(x[0])).Mul(x[0]) }},
+	"reshape":                    {shapes: [][]int{{2, 6}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Reshape(3, 4).Mul(x[1]) }},
+	"permute":                    {shapes: [][]int{{2, 3, 4}, {4, 2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Permute(2, 0, 1).Mul(x[1]) }},
+	"expand":                     {shapes: [][]int{{2, 1, 3}, {2, 4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Expand(2, 4, 3).Mul(x[1]) }},
+	"pad":                        {shapes: [][]int{{2, 3}, {2, 6}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Pad(1, 1, 2).Mul(x[1]) }},
+	"shrink":                     {shapes: [][]int{{2, 5}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].SliceInts(1, 1, 3).Mul(x[1]) }},
+	"flip":                       {shapes: [][]int{{2, 3}, {2, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Flip(0, 1).Mul(x[1]) }},
+	"contiguous":                 {shapes: [][]int{{3}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Contiguous().Mul(x[0]) }},
+	"sum":                        {shapes: [][]int{{2, 3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Sum(0, 2) }},
+	"amax":                       {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Max(1) }},
+	"amin":                       {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Min(0) }},
+	"prod":                       {shapes: [][]int{{3, 2, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(0, 2) }},
+	"prod of many":               {shapes: [][]int{{2, 19}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
+	"cumsum":                     {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cumsum(1) }},
+	"cumprod":                    {shapes: [][]int{{2, 19}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Cumprod(1) }},
+	"cumprod of columns":         {shapes: [][]int{{5, 2, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Cumprod(0).Mul(x[0]) }},
+	"zeros in a running product": {shapes: [][]int{{2, 7}}, draw: few, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Cumprod(1) }},
+	"logcumsumexp":               {shapes: [][]int{{2, 18}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].LogCumSumExp(1) }},
+	"cummax":                     {shapes: [][]int{{2, 18}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].Mul(x[0]).Cummax(1); return y.Mul(y) }},
+	"cummin":                     {shapes: [][]int{{6, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].Mul(x[0]).Cummin(0); return y.Mul(y) }},
+	"unfold":                     {shapes: [][]int{{2, 11, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Unfold(1, 5, 2) }},
+	"unfold by one":              {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Unfold(1, 3, 1).Square() }},
+	"unfold apart":               {shapes: [][]int{{7}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Mul(x[0]).Unfold(0, 2, 3) }},
+	"sort":                       {shapes: [][]int{{2, 5}, {2, 5}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].Sort(1, true); return y.Mul(y).Mul(x[1]) }},
+	"top":                        {shapes: [][]int{{5, 2}, {3, 2}}, build: func(x []*tensor.Tensor) *tensor.Tensor { y, _ := x[0].TopK(3, 0, true); return y.Mul(y).Mul(x[1]) }},
+	"matmul":                     {shapes: [][]int{{2, 3}, {3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].MatMul(x[1]) }},
+	"softmax":                    {shapes: [][]int{{2, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Softmax(1) }},
 	"gather": {shapes: [][]int{{3, 4}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
 		index := x[0].Graph().Table(ir.I32, []float64{2, 0, 2, 9, -1, 1}, 2, 3)
 		return x[0].Mul(x[0]).Gather(1, index)
@@ -129,7 +143,7 @@ var structural = map[string]function{
 	"gather of rows": {shapes: [][]int{{4, 3}}, build: func(x []*tensor.Tensor) *tensor.Tensor {
 		return x[0].Mul(x[0]).Gather(0, x[0].Graph().Table(ir.I32, []float64{3, 0, 3}, 3))
 	}},
-	"zeros in a product": {shapes: [][]int{{2, 4}}, draw: func(r *rand.Rand) float64 { return float64(r.IntN(3) - 1) }, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
+	"zeros in a product": {shapes: [][]int{{2, 4}}, draw: few, build: func(x []*tensor.Tensor) *tensor.Tensor { return x[0].Prod(1) }},
 }
 
 // First and second derivatives of structural ops.

@@ -184,9 +184,13 @@ func gpuReduce(a *analysis) proposal {
 	}
 	last := p.lastStore(a.axesOf(plan.StoreAxis))
 	spread := last >= 0 && !p.done[last] && p.spread(last, threads)
-	few := p.points(p.axesOf(plan.StoreAxis)) < gpuBlocksPerUnit*int64(a.desc.Cost.Workers) // each is a block's
-	if used := p.threadsTaken(); !spread && len(p.stages) == 0 && (used < int64(a.desc.WarpSize) || used == int64(a.desc.WarpSize) && !few) && a.storeSet().Minus(results).Empty() {
-		p.fillBlock(used)
+	few := p.points(p.axesOf(plan.StoreAxis)) < gpuBlocksPerUnit*int64(a.desc.Cost.Workers)
+	if used := p.threadsTaken(); !spread && len(p.stages) == 0 && used <= int64(a.desc.WarpSize) && a.storeSet().Minus(results).Empty() {
+		if few && used == int64(a.desc.WarpSize) && last >= 0 {
+			p.done[last] = true // each is a block's
+		} else {
+			p.fillBlock(used)
+		}
 		if used == 1 && points <= gpuLoads {
 			p.copiesOfThread(last, p.points(p.axesOf(plan.StoreAxis)))
 		}

@@ -92,6 +92,11 @@ var costs = []costRow{
 	{"quantile", func(in inputsOf) *tensor.Tensor { return in.x(16, 1024).Quantile(0.3, -1) }, 16 * 4 * square(1024), 4 * 16 * 1024, 80, true},
 	{"median", func(in inputsOf) *tensor.Tensor { return in.x(16, 1024).Median(-1) }, 16 * 4 * square(1024), 4 * 16 * 1024, 80, true},
 
+	// A block of a GPU folds its rows in log2(1024) steps: does an element lie before, choose, combine.
+	{"running product", func(in inputsOf) *tensor.Tensor { return in.x(64, 1024).Cumprod(1) }, 10 * 3 * many, 2 * many, 1, true},
+	{"running maximum", func(in inputsOf) *tensor.Tensor { y, _ := in.x(64, 1024).Cummax(1); return y }, 10 * 3 * many, 2 * many, 1, true},
+	{"running log of sums", func(in inputsOf) *tensor.Tensor { return in.x(64, 1024).LogCumSumExp(1) }, (30 + 10*4) * many, 3 * many, 2, true},
+
 	{"nan to num", func(in inputsOf) *tensor.Tensor { return in.x(many).NanToNum() }, 6 * many, 2 * many, 1, true},
 	{"is close", func(in inputsOf) *tensor.Tensor { return in.x(many).IsClose(in.y(many)) }, 8 * many, 3 * many, 1, false},
 	{"logaddexp", func(in inputsOf) *tensor.Tensor { return in.x(many).LogAddExp(in.y(many)) }, 26 * many, 3 * many, 1, true},
@@ -106,11 +111,14 @@ var costs = []costRow{
 	{"kron", func(in inputsOf) *tensor.Tensor { return in.x(16, 16).Kron(in.y(16, 16)) }, many, many + 512, 1, true},
 	{"cross", func(in inputsOf) *tensor.Tensor { return in.x(many, 3).Cross(in.y(many, 3), 1) }, 15 * many, 9 * many, 1, true},
 	{"cdist", func(in inputsOf) *tensor.Tensor { return in.x(128, 32).CDist(in.y(128, 32), 2) }, 3*128*128*32 + 10*128*128, 2*128*32 + 128*128, 3, true},
+	{"cdist of cubes", func(in inputsOf) *tensor.Tensor { return in.x(128, 32).CDist(in.y(128, 32), 3) }, 4*128*128*32 + 30*128*128, 2*128*32 + 128*128, 3, true},
+	{"norm of cubes", func(in inputsOf) *tensor.Tensor { return in.x(256, 256).Norm(3, 1) }, 5*many + 30*256, many + 256, 2, true},
 	{"adaptive mean", func(in inputsOf) *tensor.Tensor { return in.x(16, 64, 64).AdaptiveAvgPool(7, 7) }, 2 * 16 * 70 * 70, 16*64*64 + 16*49, 3, true},
 	{"adaptive max", func(in inputsOf) *tensor.Tensor { return in.x(16, 64, 64).AdaptiveMaxPool(7, 7) }, 2 * 16 * 70 * 70, 16*64*64 + 16*49, 3, true},
 	{"fold", func(in inputsOf) *tensor.Tensor {
 		return in.x(1, 144, 1024).Fold([]int{32, 32}, []int{3, 3}, tensor.PoolOptions{Padding: []int{1}})
 	}, 144 * 1024 * 4, 144*1024 + 16*1024, 2, true},
+	{"unfold", func(in inputsOf) *tensor.Tensor { return in.x(64, 1024).Unfold(1, 8, 4) }, 2 * many, many + 2*many, 1, true},
 	{"grid sample", func(in inputsOf) *tensor.Tensor { return in.x(1, 8, 64, 64).GridSample(in.y(1, 64, 64, 2)) }, 8*4096*8 + 30*4096, 2*8*4096 + 2*4096, 3, true},
 
 	// T frames of 2S+1 states, three of which meet in a state by logarithms of sums.

@@ -36,11 +36,20 @@ func (t *Tensor) WithGradient(inputs []*Tensor, backward Backward) *Tensor {
 }
 
 // derived is t, whose derivatives by inputs backward gives: the same ones as those of the
-// operations that t was computed by, so that every tensor of the same expression may have
-// them; but cheaper ones. Of what lies between the inputs and t no derivative can be asked for.
+// operations that t was computed by, or as the operation is documented to have, so that every
+// tensor of the same expression may have them; but cheaper ones. Of what lies between the inputs
+// and t no derivative can be asked for.
 func (t *Tensor) derived(inputs []*Tensor, backward backward) *Tensor {
 	if !t.ok() {
 		return t.bad()
+	}
+	for _, in := range inputs {
+		if !in.ok() {
+			return t.bad()
+		}
+		if in.node == t.node {
+			return t // of one element, say: nothing was computed
+		}
 	}
 	if t.graph.customs == nil {
 		t.graph.customs = make(map[*ir.UOp]custom)

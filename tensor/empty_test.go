@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tgc/grad"
 	"tgc/tensor"
 )
 
@@ -20,12 +21,19 @@ func TestEmptyTensors(t *testing.T) {
 		"pad": {func(_ *tensor.Graph, x *T) *T {
 			return x.Cut(tensor.Until(1)).PadAll([][2]int{{}, {1, 0}, {}}, tensor.PadOptions{Value: 2})
 		}, []int{1, 1, 3}, []float32{2, 2, 2}},
-		"roll":              {func(_ *tensor.Graph, x *T) *T { return x.Roll([]int{1, 1}, []int{1, 2}) }, []int{2, 0, 3}, nil},
-		"repeat":            {func(_ *tensor.Graph, x *T) *T { return x.Repeat(2, 3, 0) }, []int{4, 0, 0}, nil},
-		"stack":             {func(_ *tensor.Graph, x *T) *T { return x.Stack(1, x) }, []int{2, 2, 0, 3}, nil},
-		"chunk":             {func(_ *tensor.Graph, x *T) *T { return x.Chunk(1, 2)[1] }, []int{2, 0, 3}, nil},
-		"diagonal":          {func(_ *tensor.Graph, x *T) *T { return x.Diagonal(0, 0, 1) }, []int{3, 0}, nil},
-		"sort":              {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(2, true); return v }, []int{2, 0, 3}, nil},
+		"roll":           {func(_ *tensor.Graph, x *T) *T { return x.Roll([]int{1, 1}, []int{1, 2}) }, []int{2, 0, 3}, nil},
+		"repeat":         {func(_ *tensor.Graph, x *T) *T { return x.Repeat(2, 3, 0) }, []int{4, 0, 0}, nil},
+		"stack":          {func(_ *tensor.Graph, x *T) *T { return x.Stack(1, x) }, []int{2, 2, 0, 3}, nil},
+		"chunk":          {func(_ *tensor.Graph, x *T) *T { return x.Chunk(1, 2)[1] }, []int{2, 0, 3}, nil},
+		"diagonal":       {func(_ *tensor.Graph, x *T) *T { return x.Diagonal(0, 0, 1) }, []int{3, 0}, nil},
+		"sort":           {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(2, true); return v }, []int{2, 0, 3}, nil},
+		"running":        {func(_ *tensor.Graph, x *T) *T { return x.LogCumSumExp(1).Add(x.Cumprod(1)) }, []int{2, 0, 3}, nil},
+		"running beside": {func(_ *tensor.Graph, x *T) *T { return x.LogCumSumExp(2).Add(x.Cumprod(2)) }, []int{2, 0, 3}, nil},
+		"of running": {func(_ *tensor.Graph, x *T) *T {
+			largest, _ := x.Cummax(1)
+			least, _ := x.Cummin(2)
+			return grad.Gradients(x.Cumprod(1).Add(x.Cumprod(2)).Add(x.LogCumSumExp(2)).Add(largest).Add(least).Sum(), x)[0]
+		}, []int{2, 0, 3}, nil},
 		"sort none":         {func(_ *tensor.Graph, x *T) *T { v, _ := x.Sort(1, true); return v }, []int{2, 0, 3}, nil},
 		"topk":              {func(_ *tensor.Graph, x *T) *T { v, _ := x.TopK(2, 2, true); return v }, []int{2, 0, 2}, nil},
 		"topk of none":      {func(_ *tensor.Graph, x *T) *T { v, _ := x.Pad(1, 0, 1).TopK(0, 1, true); return v }, []int{2, 0, 3}, nil},

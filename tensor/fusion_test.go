@@ -133,15 +133,11 @@ normalisation 3), then the programs of the operator vectors.
 // countKernels compiles a graph as far as programs.
 func countKernels(t *testing.T, name string, g *tensor.Graph, to string) string {
 	t.Helper()
-	sink, err := g.Sink()
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
 	desc, err := target.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := engine.Compile(t.Context(), sink, desc, engine.Config{})
+	c, err := g.Compile(t.Context(), desc, engine.Config{})
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}

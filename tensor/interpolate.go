@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"math"
+	"slices"
 
 	"tgc/ir"
 )
@@ -19,7 +20,7 @@ const (
 )
 
 // Interpolate resizes the axes from 2 on of t [N, C, ..] to size, one axis after
-// the other (bilinear is linear on both).
+// the other (bilinear is linear on both). The work is two products an element and axis.
 func (t *Tensor) Interpolate(mode Interpolation, size ...int) *Tensor {
 	if !t.ok() {
 		return t.bad()
@@ -57,6 +58,13 @@ func (t *Tensor) resize(k, n, m int, mode Interpolation) *Tensor {
 	case LinearAlign:
 		step, den = n-1, max(m-1, 1)
 	}
+	if step%den == 0 && step > den {
+		from := float64(start) / float64(den)
+		if mode <= NearestExact {
+			from = math.Floor(from)
+		}
+		return t.strided(k, m, step/den, from)
+	}
 	common := int(ir.GCD(ir.GCD(int64(step), int64(start)), int64(den)))
 	low, w := t.positions(m, step/common, start/common, den/common)
 	if mode <= NearestExact {
@@ -70,6 +78,20 @@ func (t *Tensor) resize(k, n, m int, mode Interpolation) *Tensor {
 		w = w.Unsqueeze(-1)
 	}
 	return a.Add(b.Sub(a).Mul(w))
+}
+
+// strided interpolates axis k at m positions from start on, step apart, with no gather: of a start between two
+// elements all positions lie as far from them.
+func (t *Tensor) strided(k, m, step int, start float64) *Tensor {
+	at, between := math.Modf(start)
+	first, reach := int(at), (m-1)*step+1
+	if between == 0 {
+		return t.SliceInts(k, first, reach).every(k, step)
+	}
+	weights := slices.Repeat([]int{1}, t.Rank()-k)
+	weights[0] = 2
+	both := t.SliceInts(k, first, reach+1).windows(k, window{size: 2, stride: step, dilation: 1})
+	return both.Mul(t.graph.Table(t.DType(), []float64{1 - between, between}, weights...)).Sum(k + 1)
 }
 
 // mostPositions is how many positions are a table: a vector has no division of integers.

@@ -101,8 +101,7 @@ func (t *Tensor) lengths(p float64) *Tensor {
 		case p == 2:
 			return x.Mul(x).Sum(-1).awayFromZero(func(sum *Tensor) *Tensor { return sum.Sqrt() })
 		}
-		powers := size.awayFromZero(func(x *Tensor) *Tensor { return x.Pow(x.scalar(p)) })
-		return powers.Sum(-1).awayFromZero(func(sum *Tensor) *Tensor { return sum.Pow(sum.scalar(1 / p)) })
+		return size.powerOf(p).Sum(-1).awayFromZero(func(sum *Tensor) *Tensor { return sum.Pow(sum.scalar(1 / p)) })
 	})
 }
 

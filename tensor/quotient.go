@@ -1,8 +1,6 @@
 package tensor
 
 import (
-	"math"
-
 	"tgc/ir"
 )
 
@@ -96,63 +94,4 @@ func (t *Tensor) remainder(u *Tensor) *Tensor {
 	rest = low.Where(sign.Where(rest.Sub(size), rest.Add(size)), rest)
 	// Less an infinite divisor nothing is taken off; NaN and infinities spoil.
 	return finite.Where(rest, t.Add(t.Mul(t.scalar(0))).Add(u.nanOnly()))
-}
-
-// Pow is t**u. Integers wrap, and a negative exponent gives the truncated
-// quotient. Floats follow C's pow: 1**u and t**0 are 1, a negative base needs a
-// whole exponent. f32 is computed in f64.
-func (t *Tensor) Pow(u *Tensor) *Tensor {
-	x, y := t.together("pow", u)
-	if !x.ok() {
-		return t.bad()
-	}
-	if !x.DType().IsFloat() {
-		return x.powInt(y)
-	}
-	return x.exactly(y, (*Tensor).powFloat)
-}
-
-// powFloat is |t|^u with the sign that u's parity gives. At 0 the derivatives
-// are 0, but for 1 of t^1.
-func (t *Tensor) powFloat(u *Tensor) *Tensor {
-	zero, one, two := t.scalar(0), t.scalar(1), t.scalar(2)
-	size := t.Abs()
-	plain := size.Eq(zero).Not()
-	power := plain.Where(size, one).Log2().Mul(u)
-	// 0 times infinity, and 1 to the power of anything.
-	unit := size.Eq(one).And(u.IsInf().Or(t.Eq(one).And(u.IsNaN())))
-	value := unit.Where(zero, power).Exp2()
-
-	whole := u.Eq(u.Floor())
-	half := u.Div(two)
-	odd := whole.And(half.Ne(half.Floor()))
-	negative := t.Lt(zero)
-	value = negative.And(odd).Where(value.Neg(), value)
-	infinite := t.scalar(math.Inf(1))
-	pole := t.signBit().And(odd).Where(infinite.Neg(), infinite)
-	value = plain.Where(value, u.Eq(one).Where(t, u.Lt(zero).Where(pole, u.nanOnly())))
-	defined := negative.Not().Or(whole).Or(size.IsInf())
-	value = defined.Where(value, t.scalar(math.NaN()))
-	return u.Eq(zero).Where(one, value)
-}
-
-// powInt multiplies the squares of t that the bits of u choose.
-func (t *Tensor) powInt(u *Tensor) *Tensor {
-	if t.DType() == ir.Bool {
-		return t.Or(u.Not())
-	}
-	zero, one := t.scalar(0), t.scalar(1)
-	result, square := one, t
-	for bit := range t.DType().Bits() {
-		set := u.Shr(u.scalar(float64(bit))).And(one).Eq(one)
-		result = set.Where(result.Mul(square), result)
-		square = square.Mul(square)
-	}
-	if !t.DType().IsSigned() {
-		return result
-	}
-	odd := u.And(one).Eq(one)
-	minus := one.Neg()
-	fraction := t.Eq(one).Where(one, t.Eq(minus).Where(odd.Where(minus, one), zero))
-	return u.Lt(zero).Where(fraction, result)
 }

@@ -105,7 +105,7 @@ func (t *Tensor) NormKeep(p float64, axes ...int) *Tensor {
 		case p == 2:
 			return x.Mul(x).SumKeep(axes...).Sqrt()
 		}
-		return x.Abs().Pow(x.scalar(p)).SumKeep(axes...).Pow(x.scalar(1 / p))
+		return x.Abs().powerOf(p).SumKeep(axes...).Pow(x.scalar(1 / p))
 	})
 }
 

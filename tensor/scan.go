@@ -38,19 +38,29 @@ func (t *Tensor) Cumsum(axis int) *Tensor {
 	})
 }
 
-// Cumprod is the running product.
+// Cumprod is the running product. The work of its derivative is of order n too; zeros are no
+// special case there: element i gets the product before it times a sum y[i] = g[i] + x[i+1]*y[i+1].
 func (t *Tensor) Cumprod(axis int) *Tensor {
-	return t.running("cumprod", axis, folded(number(1), (*Tensor).Mul, (*Tensor).Prod))
+	products := folded(number(1), (*Tensor).Mul, (*Tensor).Prod)
+	return t.runningWith("cumprod", axis, func(x *Tensor, k int) *Tensor {
+		y := x.prefix(k, products)
+		if _, known := x.Dim(k).Int(); !known || !x.DType().IsFloat() {
+			return y
+		}
+		return y.derived([]*Tensor{x}, func(y, g *Tensor, in []*Tensor) []*Tensor {
+			return []*Tensor{products.exclusive(y, k).Mul(g.recurrence(products.movedBack(in[0], k, 1), k, true))}
+		})
+	})
 }
 
 // Cummax is the running maximum (NaN from the first NaN on) and its index (i32),
-// the last of equals.
+// the last of equals, to which the derivative goes.
 func (t *Tensor) Cummax(axis int) (values, indices *Tensor) {
 	return t.runningExtreme("cummax", axis, (*Tensor).runningMax)
 }
 
 // Cummin is the running minimum (NaN from the first NaN on) and its index (i32),
-// the last of equals.
+// the last of equals, to which the derivative goes.
 func (t *Tensor) Cummin(axis int) (values, indices *Tensor) {
 	return t.runningExtreme("cummin", axis, func(x *Tensor, k int) *Tensor {
 		return x.prefix(k, folded((*Tensor).most, (*Tensor).Minimum, (*Tensor).Min))
@@ -78,28 +88,46 @@ func (t *Tensor) runningExtreme(op string, axis int, run func(x *Tensor, k int) 
 		met = met.Or(t.IsNaN())
 	}
 	position := t.graph.axisIota(ir.I32, t.shape(), k)
-	return values, met.Where(position, t.graph.Scalar(ir.I32, 0)).runningMax(k)
+	indices = met.Where(position, t.graph.Scalar(ir.I32, 0)).runningMax(k)
+	if _, known := t.Dim(k).Int(); !known || !t.DType().IsFloat() {
+		return values, indices
+	}
+	return values.derived([]*Tensor{t}, func(_, g *Tensor, _ []*Tensor) []*Tensor {
+		sums := g.widely(func(g *Tensor) *Tensor { return g.sumsOfRuns(indices, k, true) })
+		return []*Tensor{indices.Eq(position).Where(sums, g.scalar(0))}
+	}), indices
 }
 
-// LogCumSumExp is log of the running sum of e**t without overflow.
+// LogCumSumExp is log of the running sum of e**t without overflow: a running maximum, and the sum of exponentials
+// below it as a linear recurrence whose factors are at most 1. The work is of order n, two exponentials and a
+// logarithm an element, that of the derivative too. Elements of -Inf have the derivative 0.
 func (t *Tensor) LogCumSumExp(axis int) *Tensor {
-	return t.running("logcumsumexp", axis, fold{identity: (*Tensor).least, combine: (*Tensor).logAddExp, direct: runningLogSum})
+	return t.runningWith("logcumsumexp", axis, func(x *Tensor, k int) *Tensor {
+		if _, known := x.Dim(k).Int(); !known {
+			return x.prefix(k, fold{direct: runningLogSum})
+		}
+		largest := x.runningMax(k).Detach() // the result is the same whatever is taken off
+		before := fold{identity: (*Tensor).least}.moved(largest, k, 1)
+		base := largest.IsFinite().Where(largest, x.scalar(0))
+		sums := x.Sub(base).Exp().recurrence(before.below(largest).Exp(), k, false)
+		none := sums.Eq(sums.scalar(0))
+		return none.Where(x.least(), none.Where(x.scalar(1), sums).Log().Add(base))
+	})
 }
 
-// runningLogSum takes the running maximum off before the exponentials.
+// below is t - u, at most 0, which is 0 for equal infinities.
+func (t *Tensor) below(u *Tensor) *Tensor {
+	infinite := t.Eq(u).And(t.IsFinite().Not())
+	return infinite.Where(t.scalar(0), t.Sub(u))
+}
+
+// runningLogSum takes the running maximum off before the exponentials, n*n of them.
 func runningLogSum(x *Tensor, k int) *Tensor {
 	largest := x.runningMax(k).Detach()
 	base := largest.IsFinite().Where(largest, x.scalar(0))
 	past, here := x.Unsqueeze(k+1).Transpose(k, k+1), base.Unsqueeze(k+1) // [.. 1 j ..], [.. i 1 ..]
 	terms := x.past(k).Where(past, x.scalar(math.Inf(-1))).Sub(here).Exp()
 	return terms.Sum(k + 1).Log().Add(base)
-}
-
-// logAddExp is log(e**t + e**u).
-func (t *Tensor) logAddExp(u *Tensor) *Tensor {
-	largest := t.Maximum(u).Detach()
-	base := largest.IsFinite().Where(largest, t.scalar(0))
-	return t.Sub(base).Exp().Add(u.Sub(base).Exp()).Log().Add(base)
 }
 
 // fold is an associative operation with a direct way to run it along axis k.
@@ -129,8 +157,13 @@ func (t *Tensor) past(k int) *Tensor {
 	return j.Transpose(k, k+1).Le(j)
 }
 
-// running checks the axis and folds along it, f16 and bf16 in f32.
+// running folds along an axis.
 func (t *Tensor) running(op string, axis int, f fold) *Tensor {
+	return t.runningWith(op, axis, func(x *Tensor, k int) *Tensor { return x.prefix(k, f) })
+}
+
+// runningWith checks the axis and runs along it, f16 and bf16 in f32.
+func (t *Tensor) runningWith(op string, axis int, run func(x *Tensor, k int) *Tensor) *Tensor {
 	if !t.ok() {
 		return t.bad()
 	}
@@ -139,9 +172,9 @@ func (t *Tensor) running(op string, axis int, f fold) *Tensor {
 		return t.graph.fail(op, "axis %d of %s", axis, t)
 	}
 	if t.DType().IsFloat() {
-		return t.widely(func(x *Tensor) *Tensor { return x.prefix(k, f) })
+		return t.widely(func(x *Tensor) *Tensor { return run(x, k) })
 	}
-	return t.prefix(k, f)
+	return run(t, k)
 }
 
 // prefix folds along axis k: in blocks when it is long.
@@ -247,9 +280,19 @@ func (f fold) exclusive(x *Tensor, k int) *Tensor { return f.moved(x, k, 1) }
 
 // moved moves elements on; identities come first.
 func (f fold) moved(x *Tensor, k, by int) *Tensor {
+	by = min(by, x.Extent(k))
 	moved := x.SliceInts(k, 0, x.Extent(k)-by).Pad(k, by, 0)
 	first := x.graph.axisIota(ir.I32, x.shape(), k).Lt(x.graph.Scalar(ir.I32, float64(by)))
 	return first.Where(f.identity(x), moved)
+}
+
+// movedBack moves elements towards the start; identities come last.
+func (f fold) movedBack(x *Tensor, k, by int) *Tensor {
+	by = min(by, x.Extent(k))
+	n := x.Extent(k) - by
+	moved := x.SliceInts(k, by, n).Pad(k, 0, by)
+	kept := x.graph.axisIota(ir.I32, x.shape(), k).Lt(x.graph.Scalar(ir.I32, float64(n)))
+	return kept.Where(moved, f.identity(x))
 }
 
 // number is a constant identity.

@@ -52,7 +52,7 @@ func TestSortingOnGPU(t *testing.T) {
 }
 
 // inOrder are the places of the elements of a row in order, NaN above all numbers.
-func inOrder(x []float32, descending bool) []int {
+func inOrder[F float32 | float64](x []F, descending bool) []int {
 	order := make([]int, len(x))
 	for i := range order {
 		order[i] = i

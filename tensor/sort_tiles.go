@@ -18,6 +18,7 @@ import (
 // of a group or, of few rows, the segments of one.
 type tileSort struct {
 	items     []*Tensor
+	word      ir.DType
 	dims      []*ir.UOp // of what shall be sorted
 	rows      int       // of these
 	digits    int       // of a position
@@ -54,8 +55,8 @@ func firstInTiles(words *Tensor, count int, desc *target.Desc) *Tensor {
 func newTileSort(words *Tensor, desc *target.Desc) *tileSort {
 	dims, n := words.shape(), words.Extent(-1)
 	rows, symbols := countOf(dims[:len(dims)-1])
-	s := &tileSort{dims: dims, rows: int(rows), digits: bits.Len(uint(n - 1))}
-	s.lanes = max(bits.Len(uint(desc.VectorBytes/ir.I64.Size()))-1, leastLanes)
+	s := &tileSort{word: words.DType(), dims: dims, rows: int(rows), digits: bits.Len(uint(n - 1))}
+	s.lanes = max(bits.Len(uint(desc.VectorBytes/words.DType().Size()))-1, leastLanes)
 	s.most = bits.Len(uint(desc.VectorRegs)) - 2
 	if s.rows < manyRows {
 		s.segments = s.lanes
@@ -150,7 +151,7 @@ func (s *tileSort) lowest(high int) int {
 // tileDigits is how many digits of a tile are worth it from digit low on: vectors that lie aliasBytes
 // apart share a set of the first cache.
 func (s *tileSort) tileDigits(low int) int {
-	step := ir.I64.Size() << (low + s.lanes)
+	step := s.word.Size() << (low + s.lanes)
 	return min(s.most, bits.Len(uint(max(aliasBytes/step, 1)))-1+setDigits)
 }
 

@@ -30,6 +30,8 @@ var batched = map[string]func(x, y, w *tensor.Tensor) *tensor.Tensor{
 	"lookup":        func(_, y, w *tensor.Tensor) *tensor.Tensor { return w.Gather(0, y) },
 	"rows":          func(x, _, _ *tensor.Tensor) *tensor.Tensor { return x.Reshape(-1, 24).Linear(x.Flatten(1, 2)) },
 	"flattened":     func(x, _, _ *tensor.Tensor) *tensor.Tensor { return x.Flatten(0, 1).Reshape(-1, 2) },
+	"running":       func(x, _, _ *tensor.Tensor) *tensor.Tensor { return x.LogCumSumExp(1).Add(x.LogCumSumExp(0)) },
+	"windows":       func(x, _, _ *tensor.Tensor) *tensor.Tensor { return x.Unfold(2, 3, 2) },
 	"tensordot":     func(x, _, w *tensor.Tensor) *tensor.Tensor { return x.Tensordot(w, []int{2}, []int{1}) },
 	"cross entropy": func(x, y, w *tensor.Tensor) *tensor.Tensor { return x.Mean(1).Linear(w).CrossEntropy(y) },
 	"squared":       func(x, _, w *tensor.Tensor) *tensor.Tensor { return x.Linear(w).MSELoss(x) },
@@ -42,6 +44,19 @@ var batched = map[string]func(x, y, w *tensor.Tensor) *tensor.Tensor{
 	},
 	"of pools": func(x, _, w *tensor.Tensor) *tensor.Tensor {
 		return grad.Gradients(x.Linear(w).MaxPool([]int{2}).Mean(), w)[0]
+	},
+	"of running folds": func(x, _, w *tensor.Tensor) *tensor.Tensor {
+		h := x.Linear(w)
+		largest, _ := h.Cummax(1)
+		return grad.Gradients(h.Cumprod(2).Add(largest).Add(h.LogCumSumExp(2)).Mean(), w)[0]
+	},
+	"of long running folds": func(x, _, w *tensor.Tensor) *tensor.Tensor {
+		h := x.Linear(w)
+		largest, _ := h.Cummax(0)
+		return grad.Gradients(h.Cumprod(0).Add(largest).Mean(), w)[0]
+	},
+	"of windows": func(x, _, w *tensor.Tensor) *tensor.Tensor {
+		return grad.Gradients(x.Linear(w).Unfold(2, 3, 2).Square().Mean(), w)[0]
 	},
 	"of sorts": func(x, _, w *tensor.Tensor) *tensor.Tensor { return grad.Gradients(x.Linear(w).Median(2).Mean(), w)[0] },
 }

@@ -1,7 +1,8 @@
 package tensor
 
 // Unfold makes windows of size elements, step apart, of an axis: the axis
-// becomes the number of windows, and a last axis holds the elements of each.
+// becomes the number of windows, and a last axis holds the elements of each. The derivative
+// adds as many terms an element as there are windows over it.
 func (t *Tensor) Unfold(axis, size, step int) *Tensor {
 	if !t.ok() {
 		return t.bad()
@@ -10,7 +11,33 @@ func (t *Tensor) Unfold(axis, size, step int) *Tensor {
 	if !ok || size < 1 || step < 1 || size > t.Extent(k) {
 		return t.graph.fail("unfold", "axis %d of %s into windows of %d, step %d", axis, t, size, step)
 	}
-	return t.windows(k, window{size: size, stride: step, dilation: 1}).MoveAxis(k+1, -1)
+	w := window{size: size, stride: step, dilation: 1}
+	y := t.windows(k, w).MoveAxis(k+1, -1)
+	if step >= size || !t.DType().IsFloat() {
+		return y
+	}
+	return y.derived([]*Tensor{t}, func(_, g *Tensor, _ []*Tensor) []*Tensor {
+		return []*Tensor{g.widely(func(g *Tensor) *Tensor { return g.MoveAxis(-1, k+1).laidOver(k, w, t.Extent(k)) })}
+	})
+}
+
+// laidOver adds windows, axis k, whose elements are the axis after it, up to the n elements that they were taken from:
+// a slice of the windows for each step that they reach, in which one follows the other.
+func (t *Tensor) laidOver(k int, w window, n int) *Tensor {
+	steps := (w.size + w.stride - 1) / w.stride
+	t = t.Pad(k+1, 0, steps*w.stride-w.size)
+	var sum *Tensor
+	for i := range steps {
+		before := i * w.stride
+		x := t.SliceInts(k+1, before, w.stride).Flatten(k, k+1)
+		x = x.Pad(k, before, max(n-before-x.Extent(k), 0)).SliceInts(k, 0, n)
+		if sum == nil {
+			sum = x
+		} else {
+			sum = sum.Add(x)
+		}
+	}
+	return sum
 }
 
 // window describes the windows that slide along one axis: the elements of
