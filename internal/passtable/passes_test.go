@@ -20,8 +20,8 @@ var update = flag.Bool("update", false, "rewrite docs/passes.md")
 var oneProgram = map[string]string{
 	"absorb-operands": "the update by Nesterov momentum alone needs it, and no graph of the zoo has one " +
 		"(TestUpdateIsOneKernel of nn/optim does)",
-	"place-parts": "it stages what combines the parts of a small layer's attention (TestGridSplitLayer, " +
-		"TestReferenceLayer); the layers of the zoo have too many rows for that",
+	"skip-unused-loops": "tiles of rows that no token went to are those of mixtures of experts, of which the zoo has " +
+		"one (TestLoopsForRowsThatAreMissing)",
 	"split-terms": "only CPUs with tile instructions of bf16 ask for it, and the zoo has no such target " +
 		"(TestOracleModelsTiles runs it)",
 	"sum-bytes-as-floats": "only panels of bytes need it, which a search may find for fewer rows than int8 multiplies as bf16 " +
