@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/target"
 )
@@ -13,7 +15,8 @@ func (c convolution) back(_, adjoint *Tensor, inputs []*Tensor) []*Tensor {
 	return []*Tensor{c.backInput(t, w, adjoint), c.backKernel(t, w, adjoint)}
 }
 
-// backInput is the derivative by t [N, G*C, ..].
+// backInput is the derivative by t [N, G*C, ..]. A GPU has no tiles for a few channels, an image's: there products for each
+// element of the kernel are stored, and added where they meet.
 func (c convolution) backInput(t, w, adjoint *Tensor) *Tensor {
 	full := c
 	full.padding, full.outputPadding = make([]int, c.rank), make([]int, c.rank)
@@ -21,7 +24,34 @@ func (c convolution) backInput(t, w, adjoint *Tensor) *Tensor {
 		reach := (adjoint.Extent(2+i)-1)*c.stride[i] + c.dilation[i]*(w.Extent(3+i)-1) + 1
 		full.outputPadding[i] = t.Extent(2+i) - reach
 	}
-	return adjoint.transposed(w.Flatten(0, 1), full)
+	y := adjoint.transposed(w.Flatten(0, 1), full)
+	if w.Extent(2) >= fewChannels || w.Extent(1) == 1 || slices.Max(c.dilation) > 1 || y.node == adjoint.node {
+		return y
+	}
+	return y.OnTarget(func(desc *target.Desc) *Tensor {
+		if desc.Kind != target.GPU {
+			return nil
+		}
+		return c.backProducts(t, w, adjoint)
+	})
+}
+
+// fewChannels are fewer than the columns of a matrix instruction.
+const fewChannels = 8
+
+// backProducts is backInput by a product for each element of the kernel, of which those that meet are added.
+func (c convolution) backProducts(t, w, adjoint *Tensor) *Tensor {
+	products := adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Unsqueeze(3) // [N, G, O, 1, ..]
+	var ones []*ir.UOp
+	for i := range c.rank {
+		products = products.Unsqueeze(5 + 2*i)
+		ones = append(ones, t.graph.arena.Index(1), w.Dim(3+i))
+	}
+	products = products.Mul(w.ReshapeDims(append(w.Shape()[:3], ones...)...)).Sum(2).Flatten(1, 2) // [N, G*C, (.., K)..]
+	for i := c.rank - 1; i >= 0; i-- {
+		products = products.laidOver(2+2*i, c.window(w, i), t.Extent(2+i))
+	}
+	return products
 }
 
 // backKernel is the derivative by w [G, O, C, K..]: sums over windows and batch. Lanes of a CPU are outputs.
