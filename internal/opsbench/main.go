@@ -3,10 +3,11 @@
 //
 //	opsbench -device cpu -threads 1 softmax sort > ops.txt
 //	opsbench -device cuda -json > ops.jsonl
+//	opsbench -device cuda -check
 //	opsbench -target ptx:sm_90 cumsum
 //
-// The last times nothing: it needs no device, and prints work units, threads, accesses of
-// a thread and plan of each kernel.
+// The last two time nothing: one compares results with the interpreter's; the other needs no
+// device, and prints work units, threads, accesses of a thread and plan of each kernel.
 //
 // Arguments are texts of which an operation's name must hold one (table.go has them all).
 // The bound of an operation is the longer of its inputs and results moved once at the
@@ -42,6 +43,7 @@ func main() {
 	above := flag.Float64("above", 0, "print those above this many times their bound")
 	lines := flag.Bool("json", false, "print lines of JSON")
 	why := flag.Bool("why", false, "print the kernels with their times and plans too")
+	checked := flag.Bool("check", false, "compare results with the interpreter's instead: of the operations named, or of all at tiny sizes")
 	targetName := flag.String("target", "", "print what plans for this target do at once, without a device")
 	flag.Parse()
 	ctx := context.Background()
@@ -59,6 +61,20 @@ func main() {
 	config, err := engine.ReadConfig()
 	if err != nil {
 		log.Fatalf("opsbench: %v", err)
+	}
+	if *checked {
+		list := named(flag.Args())
+		if flag.NArg() == 0 {
+			list = tiny()
+		}
+		differ, err := checkAll(ctx, os.Stdout, dev, config, list)
+		if err == nil && differ > 0 {
+			err = fmt.Errorf("%d operations differ", differ)
+		}
+		if err != nil {
+			log.Fatalf("opsbench: %v", err)
+		}
+		return
 	}
 	b := &bench{dev: dev, config: config, limit: limitsOf(dev.Target(), *threads, *bandwidth, *rate)}
 	failed := 0

@@ -57,6 +57,15 @@ func named(texts []string) []operation {
 	return list
 }
 
+// tiny are all operations at the sizes for tests.
+func tiny() []operation {
+	var list []operation
+	for i := range table {
+		list = append(list, operation{&table[i], table[i].tiny})
+	}
+	return list
+}
+
 func input(g *tensor.Graph, name string, shape ...int) *tensor.Tensor {
 	return g.Input(name, ir.F32, shape...)
 }
