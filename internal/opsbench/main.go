@@ -22,6 +22,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -210,7 +211,7 @@ func fill(ctx context.Context, f *tensor.Function, info tensor.BufferInfo, indic
 	if err != nil || info.Output {
 		return len(raw), err
 	}
-	random := rand.New(rand.NewPCG(1, uint64(len(raw))))
+	random := rand.New(rand.NewPCG(uint64(crc32.ChecksumIEEE([]byte(info.Name))), uint64(len(raw))))
 	values := make([]float64, len(raw)/info.DType.Size())
 	for i := range values {
 		if values[i] = ir.RoundFloat(ir.F32, random.Float64()-0.5); !info.DType.IsFloat() {

@@ -180,7 +180,7 @@ func wide() []family {
 		return input(g, "x", d[0], 1).Mul(input(g, "y", 1, d[1]))
 	}, []int{3, 4}, [][]int{square}})
 	add(family{"kron", "%dx%d", nil, func(g *tensor.Graph, d []int) *T { return input(g, "x", d...).Kron(input(g, "y", d...)) }, []int{3, 4}, [][]int{{32, 33}}})
-	add(family{"cross", "%dx%d", nil, twoInputs(func(x, y *T) *T { return x.Cross(y, 1) }), []int{5, 3}, [][]int{{100000, 3}}})
+	add(family{"cross", "%dx%d", nil, twoInputs(func(x, y *T) *T { return x.Cross(y, 1) }), []int{5, 3}, [][]int{{5, 3}, {100000, 3}}})
 	for _, p := range []float64{1, 2, 3} {
 		add(family{"cdist", "%dx%d of %d, p=" + string('0'+rune(p)), func(d []int) float64 { return 1.5 * productOperations([]int{d[0], d[2], d[1]}) }, func(g *tensor.Graph, d []int) *T {
 			return input(g, "x", d[0], d[2]).CDist(input(g, "y", d[1], d[2]), p)
