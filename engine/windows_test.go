@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -277,4 +278,40 @@ func closeTo(got []float32, want []float64) error {
 		}
 	}
 	return nil
+}
+
+// Lanes of a CPU are positions where a convolution makes fewer planes than a register has lanes; tiles of matrix instructions
+// run along axes that fill them, though others lie further in: heads, which both factors have, and elements of a window.
+func TestAxesOfTiles(t *testing.T) {
+	type T = tensor.Tensor
+	for name, c := range map[string]struct {
+		target, plan string
+		build        func(g *tensor.Graph) *T
+	}{
+		"a few planes": {"llvm:x86-64-v4", "VECTOR s2 ", func(g *tensor.Graph) *T {
+			return g.Input("x", ir.F32, 1, 64, 56, 56).Conv(g.Input("w", ir.F32, 3, 64, 3, 3), nil, same)
+		}},
+		"heads within": {"ptx:sm_90", "MMA r0", func(g *tensor.Graph) *T {
+			return tensor.Einsum("bhqk,bkhd->bqhd", g.Input("x", ir.F32, 2, 8, 256, 256), g.Input("y", ir.F32, 2, 256, 8, 64))
+		}},
+		"a window within": {"ptx:sm_90", "MMA r0", func(g *tensor.Graph) *T {
+			x, w, dy := g.Input("x", ir.F32, 1, 64, 20, 20), g.Input("w", ir.F32, 64, 64, 3, 3), g.Input("dy", ir.F32, 1, 64, 20, 20)
+			return grad.Of([]*T{x.Conv(w, nil, same)}, []*T{dy}, []*T{w})[0]
+		}},
+	} {
+		desc, err := target.Parse(c.target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := tensor.NewGraph()
+		g.Output("y", c.build(g))
+		compiled, err := g.Compile(t.Context(), desc, engine.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		product := slices.IndexFunc(compiled.Kernels, func(k *engine.Kernel) bool { return strings.HasPrefix(k.Why, "matmul") })
+		if product < 0 || !strings.Contains(compiled.Kernels[product].Plan.String(), c.plan) {
+			t.Errorf("%s: kernels %v, want a product with %s", name, lists.Map(compiled.Kernels, func(k *engine.Kernel) string { return k.Name + ": " + k.Plan.String() }), c.plan)
+		}
+	}
 }
