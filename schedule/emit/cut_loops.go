@@ -14,7 +14,7 @@ import (
 //	for r<n*m: y[r] = x[r/m, r%m]    ->  for q<n, t<m: y[q*m+t] = x[q, t]
 //	for r<n:   y[r] = x[(r+c)%m]     ->  for r<n: y[r] = where(r+c<m, x[r+c], x[r+c-m])
 
-// CutLoops writes pointwise kernels without positions that turn along lanes.
+// CutLoops writes kernels without positions that turn along lanes.
 func CutLoops(s *state.State) {
 	eachWritten(s, cutLoops, "lanes read side by side")
 	eachWritten(s, chooseTurns, "lanes read side by side up to where a position turns")
@@ -118,19 +118,18 @@ func freeID(sink *ir.UOp) int {
 // mostTurns is how often a position may turn along a loop: each time is a load more.
 const mostTurns = 2
 
-// chooseTurns reads x[p%m], where p turns along the innermost loop at a few places, at p, p-m, ..
+// chooseTurns reads x[p%m], where p turns along a loop at a few places, at p, p-m, .. Factors of products stay what tiles know.
 func chooseTurns(s *state.State, sink *ir.UOp) *ir.UOp {
-	loops := sink.Src[0].Ranges()
-	if !isPointwise(sink) || len(loops) == 0 {
+	nodes := ir.Toposort(sink)
+	if slices.ContainsFunc(nodes, func(u *ir.UOp) bool { _, _, product := s.FactorRanges(u); return product }) {
 		return sink
 	}
-	inner := loops[len(loops)-1]
-	for _, u := range ir.Toposort(sink) {
+	for _, u := range nodes {
 		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpParam || isPacked(u.Src[0]) {
 			continue
 		}
 		k := len(u.Indices()) - 1
-		if k < 0 || !turnsAlong(s, u.Indices()[k], inner) {
+		if k < 0 || !turns(s, u.Indices()[k]) {
 			continue
 		}
 		return chooseTurns(s, s.A.Rebuild(sink, func(x *ir.UOp, src []*ir.UOp) *ir.UOp {
@@ -143,14 +142,14 @@ func chooseTurns(s *state.State, sink *ir.UOp) *ir.UOp {
 	return sink
 }
 
-// turnsAlong reports a position modulo a constant that goes on by one along a loop, and turns at a few places.
-func turnsAlong(s *state.State, index, loop *ir.UOp) bool {
+// turns reports a position modulo a constant that goes on by one along a loop, and turns at a few places.
+func turns(s *state.State, index *ir.UOp) bool {
 	if index.Op != ir.OpFloorMod {
 		return false
 	}
 	m, constant := index.Src[1].Int()
 	p := index.Src[0]
-	if !constant || m < s.Opt.Profile.Lanes || p.Op != ir.OpAdd || !slices.Contains(p.Src, loop) {
+	if !constant || m < s.Opt.Profile.Lanes || p.Op != ir.OpAdd || !slices.ContainsFunc(p.Src, func(x *ir.UOp) bool { return x.Op == ir.OpRange }) {
 		return false
 	}
 	bounds := s.Bounds.Of(p)
