@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -115,57 +116,97 @@ func freeID(sink *ir.UOp) int {
 	return id
 }
 
-// mostTurns is how often a position may turn along a loop: each time is a load more.
-const mostTurns = 2
+// Bounds of choices where positions turn.
+const (
+	mostTurns  = 2   // along a loop: each time is another load
+	mostChosen = 128 // nodes of what is read, in all forms
+)
 
-// chooseTurns reads x[p%m], where p turns along a loop at a few places, at p, p-m, .. Factors of products stay what tiles know.
+// chooseTurns writes what is read at p%m, where p goes on by one along a loop and turns at a few places, as a choice of what
+// is read at p, p-m, .. Of a pointwise kernel the loop is the innermost one, and what is read has the masks around a load,
+// which may ask for p%m, too; of others it is any, and a load. Factors of products stay what tiles know.
 func chooseTurns(s *state.State, sink *ir.UOp) *ir.UOp {
-	nodes := ir.Toposort(sink)
-	if slices.ContainsFunc(nodes, func(u *ir.UOp) bool { _, _, product := s.FactorRanges(u); return product }) {
+	nodes, loops := ir.Toposort(sink), sink.Src[0].Ranges()
+	pointwise := isPointwise(sink)
+	if pointwise && len(loops) == 0 || slices.ContainsFunc(nodes, func(u *ir.UOp) bool { _, _, product := s.FactorRanges(u); return product }) {
 		return sink
 	}
-	for _, u := range nodes {
-		if u.Op != ir.OpLoad || u.Src[0].Op != ir.OpParam || isPacked(u.Src[0]) {
+	for _, u := range slices.Backward(nodes) { // masks before the loads in them
+		if !isRead(u) || !pointwise && u.Op != ir.OpLoad {
 			continue
 		}
-		k := len(u.Indices()) - 1
-		if k < 0 || !turns(s, u.Indices()[k]) {
-			continue
-		}
-		return chooseTurns(s, s.A.Rebuild(sink, func(x *ir.UOp, src []*ir.UOp) *ir.UOp {
-			if x == u {
-				return atTurns(s, x, k)
+		for _, position := range ir.Toposort(u) {
+			if !turns(s, position) || pointwise && !(s.DependsOn(position, loops[len(loops)-1]) && readsAlong(u, position)) || !pointwise && u.Src[len(u.Src)-1] != position {
+				continue
 			}
-			return nil
-		}))
+			chosen := atTurns(s, u, position)
+			if len(ir.Toposort(chosen)) > mostChosen {
+				continue
+			}
+			return chooseTurns(s, s.A.Rebuild(sink, func(x *ir.UOp, _ []*ir.UOp) *ir.UOp {
+				if x == u {
+					return chosen
+				}
+				return nil
+			}))
+		}
 	}
 	return sink
 }
 
-// turns reports a position modulo a constant that goes on by one along a loop, and turns at a few places.
+// readsAlong reports a read whose loads have a position in their last index: they go on along it.
+func readsAlong(u, position *ir.UOp) bool {
+	return analyse.Any(u, func(load *ir.UOp) bool {
+		return load.Op == ir.OpLoad && slices.Contains(ir.Toposort(load.Src[len(load.Src)-1]), position)
+	})
+}
+
+// isRead reports a load of a buffer, or a choice of such and numbers.
+func isRead(u *ir.UOp) bool {
+	switch u.Op {
+	case ir.OpLoad:
+		return u.Src[0].Op == ir.OpParam && len(u.Indices()) > 0 && !isPacked(u.Src[0])
+	case ir.OpWhere:
+		either := func(x *ir.UOp) bool { return x.Op == ir.OpConst || isRead(x) }
+		return either(u.Src[1]) && either(u.Src[2]) && !(u.Src[1].Op == ir.OpConst && u.Src[2].Op == ir.OpConst)
+	}
+	return false
+}
+
+// steps reports a loop, or one that is counted down.
+func steps(u *ir.UOp) bool {
+	return u.Op == ir.OpRange || u.Op == ir.OpMul && u.Src[0].Op == ir.OpRange && u.Src[1].IsInt(-1)
+}
+
+// turns reports a position modulo a constant that goes on by one along a loop, or back, and turns at a few places.
 func turns(s *state.State, index *ir.UOp) bool {
 	if index.Op != ir.OpFloorMod {
 		return false
 	}
 	m, constant := index.Src[1].Int()
 	p := index.Src[0]
-	if !constant || m < s.Opt.Profile.Lanes || p.Op != ir.OpAdd || !slices.ContainsFunc(p.Src, func(x *ir.UOp) bool { return x.Op == ir.OpRange }) {
+	if !constant || m < s.Opt.Profile.Lanes || p.Op != ir.OpAdd || !slices.ContainsFunc(p.Src, steps) {
 		return false
 	}
-	bounds := s.Bounds.Of(p)
-	return bounds.Lo >= 0 && bounds.Hi/m-bounds.Lo/m <= mostTurns
+	first, last := turnsOf(s, p, m)
+	return last-first <= mostTurns
 }
 
-// atTurns is a load at index k, p%m, as a choice of loads at p less a multiple of m.
-func atTurns(s *state.State, load *ir.UOp, k int) *ir.UOp {
-	p, a := load.Indices()[k].Src[0], s.A
-	m, _ := load.Indices()[k].Src[1].Int()
+// turnsOf is how often a position has turned at its least and at its largest.
+func turnsOf(s *state.State, p *ir.UOp, m int64) (first, last int64) {
 	bounds := s.Bounds.Of(p)
+	floor := func(n int64) int64 { return (n - (n%m+m)%m) / m }
+	return floor(bounds.Lo), floor(bounds.Hi)
+}
+
+// atTurns is an expression with a position p%m as a choice of forms at p less a multiple of m.
+func atTurns(s *state.State, of, position *ir.UOp) *ir.UOp {
+	p, a := position.Src[0], s.A
+	m, _ := position.Src[1].Int()
+	first, last := turnsOf(s, p, m)
 	var choice *ir.UOp
-	for turn := bounds.Hi / m; turn >= bounds.Lo/m; turn-- {
-		src := slices.Clone(load.Src)
-		src[1+k] = s.Simplify(a.Sub(p, a.Index(turn*m)))
-		at := a.With(load, src)
+	for turn := last; turn >= first; turn-- {
+		at := s.Substitute(of, map[*ir.UOp]*ir.UOp{position: s.Simplify(a.Sub(p, a.Index(turn*m)))})
 		if choice == nil {
 			choice = at
 			continue
