@@ -82,7 +82,8 @@ func (a *analysis) tileAxisOf(sum *ir.UOp, list []int, tile int64) int {
 	return cmp.Or(best+1, last+1) - 1
 }
 
-// wellFilled is the useful part of tiles, in thousandths, above which an inner axis is worth more than fuller tiles.
+// wellFilled is the useful part of tiles, in thousandths, from which an inner axis, whose elements lie side by side, is taken
+// whatever others fill. 9 elements of a window fill two tiles by 562: channels are taken (docs/bench/library-wide.txt).
 const wellFilled = 750
 
 // plan maps tiles to warps.

@@ -56,7 +56,7 @@ func (s *Exprs) Work(u *ir.UOp, axes []*ir.UOp) int64 {
 
 // foldCost is what a reduce adds to the work of its values: a step for each point,
 // or for four of a sum of bytes, which a dot instruction adds at once. A step of a tuple
-// counts its functions: exponentials, by which a softmax rescales, and quotients of mean and squares.
+// counts its functions: exponentials, by which a softmax rescales.
 func (s *Exprs) foldCost(u *ir.UOp) int64 {
 	n := s.Points(BinderRanges(u))
 	if analyse.IsTuple(u) {
@@ -71,7 +71,17 @@ func (s *Exprs) foldCost(u *ir.UOp) int64 {
 // CombineFunctions is the cost of the functions in a step of a tuple.
 func CombineFunctions(u *ir.UOp) (ops int64) {
 	for _, x := range ir.Toposort(u.ReduceCombine()...) {
-		if cost := OperationCost(x.Op); cost > 1 {
+		if cost := OperationCost(x.Op); cost == functionCost {
+			ops += cost
+		}
+	}
+	return ops
+}
+
+// CombineQuotients is the cost of the quotients in a step of a tuple, which Work leaves out: those of mean and squares.
+func CombineQuotients(u *ir.UOp) (ops int64) {
+	for _, x := range ir.Toposort(u.ReduceCombine()...) {
+		if cost := OperationCost(x.Op); cost > 1 && cost < functionCost {
 			ops += cost
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
@@ -149,6 +150,9 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		return 1
 	}
 	work, blocks := s.Work(u, nil), int64(1)
+	if analyse.IsTuple(u) {
+		work += expr.Saturate(extent, expr.CombineQuotients(u))
+	}
 	if slices.ContainsFunc(private, func(own []*ir.UOp) bool { return len(own) > 0 }) {
 		blocks = clusters(s, u, parallel)
 	}
