@@ -1,10 +1,6 @@
 package tensor
 
-import (
-	"slices"
-
-	"tgc/ir"
-)
+import "slices"
 
 // ConvOptions says how a convolution slides: one number for each spatial axis,
 // or one for all. The zero value is stride 1, no padding, dilation 1, one group.
@@ -140,16 +136,23 @@ func (t *Tensor) spaceOut(k, stride int) *Tensor {
 // convolution that it is, where the rules of its operations would store a product for each
 // element of the kernel and add up those that meet.
 func (t *Tensor) correlate(w *Tensor, c convolution) *Tensor {
-	sum, ones := []int{3}, []*ir.UOp{}
+	sum := []int{3}
 	for i := range c.rank {
 		if c.window(w, i).count(t.Extent(2+i)) == 0 {
 			return t.graph.fail("conv", "input %s (with padding), weight %s: the kernel is larger than the input", t, w)
 		}
 		sum = append(sum, 5+2*i)
-		ones = append(ones, t.graph.arena.Index(1), w.Dim(3+i))
 	}
-	filter := w.ReshapeDims(append(w.Shape()[:3], ones...)...)
-	return t.slices(w, c).Mul(filter).Sum(sum...).Flatten(1, 2).derived([]*Tensor{t, w}, c.back)
+	return t.slices(w, c).Mul(w.besideWindows(c)).Sum(sum...).Flatten(1, 2).derived([]*Tensor{t, w}, c.back)
+}
+
+// besideWindows is a kernel [G, O, C, K..] with an axis for the windows before each of its own, [G, O, C, (1, K)..].
+func (t *Tensor) besideWindows(c convolution) *Tensor {
+	shape := t.Shape()[:3]
+	for i := range c.rank {
+		shape = append(shape, t.graph.arena.Index(1), t.Dim(3+i))
+	}
+	return t.ReshapeDims(shape...)
 }
 
 // window is how axis i of a kernel slides.

@@ -41,13 +41,7 @@ const fewChannels = 8
 
 // backProducts is backInput by a product for each element of the kernel, of which those that meet are added.
 func (c convolution) backProducts(t, w, adjoint *Tensor) *Tensor {
-	products := adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Unsqueeze(3) // [N, G, O, 1, ..]
-	var ones []*ir.UOp
-	for i := range c.rank {
-		products = products.Unsqueeze(5 + 2*i)
-		ones = append(ones, t.graph.arena.Index(1), w.Dim(3+i))
-	}
-	products = products.Mul(w.ReshapeDims(append(w.Shape()[:3], ones...)...)).Sum(2).Flatten(1, 2) // [N, G*C, (.., K)..]
+	products := adjoint.besideKernel(w, c).Mul(w.besideWindows(c)).Sum(2).Flatten(1, 2) // [N, G*C, (.., K)..]
 	for i := c.rank - 1; i >= 0; i-- {
 		products = products.laidOver(2+2*i, c.window(w, i), t.Extent(2+i))
 	}
@@ -57,12 +51,10 @@ func (c convolution) backProducts(t, w, adjoint *Tensor) *Tensor {
 // backKernel is the derivative by w [G, O, C, K..]: sums over windows and batch. Lanes of a CPU are outputs.
 func (c convolution) backKernel(t, w, adjoint *Tensor) *Tensor {
 	sum := []int{0}
-	besides := adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Unsqueeze(3) // [N, G, O, 1, ..]
 	for i := range c.rank {
-		besides = besides.Unsqueeze(5 + 2*i)
 		sum = append(sum, 4+2*i)
 	}
-	return t.slices(w, c).Mul(besides).Sum(sum...).OnTarget(func(desc *target.Desc) *Tensor {
+	return t.slices(w, c).Mul(adjoint.besideKernel(w, c)).Sum(sum...).OnTarget(func(desc *target.Desc) *Tensor {
 		if desc.Kind == target.GPU || w.Extent(1) < desc.VectorBytes/ir.F32.Size() {
 			return nil
 		}
@@ -70,27 +62,27 @@ func (c convolution) backKernel(t, w, adjoint *Tensor) *Tensor {
 	})
 }
 
+// besideKernel is an adjoint [N, G*O, ..] with axes for what a kernel w [G, O, C, K..] has beside it, [N, G, O, 1, (.., 1)..].
+func (t *Tensor) besideKernel(w *Tensor, c convolution) *Tensor {
+	t = t.Unflatten(1, w.Extent(0), w.Extent(1)).Unsqueeze(3)
+	for i := range c.rank {
+		t = t.Unsqueeze(5 + 2*i)
+	}
+	return t
+}
+
 // backOutputs is backKernel with outputs side by side.
 func (c convolution) backOutputs(t, w, adjoint *Tensor) *Tensor {
 	last := []int{0}                // of adjoint: [N, .., G, O]
 	windows := []int{0}             // of t's: [N, .., G, C, K..]
+	elements := []int{1, 2}         // their G, C, K..
 	back := []int{0, 2 + c.rank, 1} // of [G, C, K.., O]
 	sum := []int{0}
 	for i := range c.rank {
-		last, windows, back, sum = append(last, 3+i), append(windows, 4+2*i), append(back, 2+i), append(sum, 1+i)
+		last, windows, elements = append(last, 3+i), append(windows, 3+2*i), append(elements, 4+2*i)
+		back, sum = append(back, 2+i), append(sum, 1+i)
 	}
-	x := t.slices(w, c) // [N, G, 1, C, (.., K)..]
-	order := append(windows, 1, 3)
-	for i := range c.rank {
-		order = append(order, 5+2*i)
-	}
-	x = x.Squeeze(2)
-	for i, k := range order {
-		if k > 2 {
-			order[i] = k - 1
-		}
-	}
-	x = x.Permute(order...).Unsqueeze(-1)
+	x := t.slices(w, c).Squeeze(2).Permute(append(windows, elements...)...).Unsqueeze(-1) // of [N, G, C, (.., K)..]
 	y := adjoint.Unflatten(1, w.Extent(0), w.Extent(1)).Permute(append(last, 1, 2)...).Contiguous()
 	for range c.rank + 1 {
 		y = y.Unsqueeze(-2)
