@@ -32,6 +32,7 @@ const (
 type Found struct {
 	Plan   plan.Plan
 	Source string // hash of the source that it must give, as SourceHash or ClassSource makes it; empty: any
+	Over   string // the heuristic's plan that it is better than; empty: any
 	Origin Origin
 }
 
@@ -68,7 +69,7 @@ func (d databasePlans) Find(_ context.Context, sink *ir.UOp, desc *target.Desc) 
 		return Found{}, false, err
 	}
 	p, err := plan.Parse(e.Plan)
-	return Found{p, e.Source, FromDatabase}, err == nil, err
+	return Found{p, e.Source, e.Over, FromDatabase}, err == nil, err
 }
 
 // plans are where plans come from before the heuristics, the first before the others. Opts
@@ -104,7 +105,7 @@ func findPlans(ctx context.Context, s *state) error {
 			if err != nil {
 				s.config.warn("kernel %s: %v", k.Name, err)
 			}
-			if ok {
+			if ok && database.Against(k.AST, found.Over, k.Plan) {
 				k.Plan, k.Origin, k.found = found.Plan, found.Origin, &found
 				k.Why = fmt.Sprintf("%s, instead of: %s", found.Origin, k.Why)
 				break

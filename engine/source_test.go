@@ -12,6 +12,7 @@ import (
 	"tgc/engine"
 	"tgc/ir"
 	"tgc/kernel/plan"
+	"tgc/nn"
 	"tgc/search/database"
 	"tgc/target"
 	"tgc/tensor"
@@ -95,6 +96,60 @@ func TestPlansOfDatabase(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A plan that was found over a cache of one size is used over another where the heuristic has the
+// plan for it that the search found it better than.
+func TestPlansOfOtherSizes(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := func(rows int, dir string) *engine.Kernel { // what 32 queries weigh of a cache
+		g := tensor.NewGraph()
+		length := g.VarAtLeast("length", 1, int64(rows))
+		visited := func(name string) *tensor.Tensor {
+			return g.Input(name, ir.F32, 1, 8, rows, 64).Slice(2, g.Dims(0)[0], length)
+		}
+		y := nn.Attention(g.Input("q", ir.F32, 1, 1, 32, 64), visited("k"), visited("v"), g.Input("at", ir.I32, 1, 1))
+		g.Output("y", y.Reshape(8, 4, 64))
+		c, err := g.Compile(t.Context(), desc, engine.Config{DB: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Kernels[len(c.Kernels)-1] // what weighs; scores are stored
+	}
+	dir := t.TempDir()
+	found := over(256, dir)
+	e := database.NewEntry(found.AST, desc)
+	e.Over = found.Plan.String()
+	e.Plan = strings.ReplaceAll(e.Over, "UNROLL r0 4", "UNROLL r0 2")
+	p, err := plan.Parse(e.Plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.Source, err = engine.ClassSource(t.Context(), found.AST, p, desc); err != nil {
+		t.Fatal(err)
+	}
+	if err := database.Open(dir).Put(e); err != nil {
+		t.Fatal(err)
+	}
+	used := make(map[bool]int)
+	for _, rows := range []int{64, 128, 250, 256, 512, 1024} {
+		heuristics, k := over(rows, ""), over(rows, dir)
+		if database.KeyOf(k.AST, desc) != e.Key {
+			continue // another class
+		}
+
+		same := heuristics.Plan.String() == e.Over
+		used[same]++
+		if is := k.Origin == engine.FromDatabase; is != same || is != (k.Plan.String() == e.Plan) {
+			t.Errorf("%d rows: plan %s from %s, where the heuristic has %s", rows, k.Plan, k.Origin, heuristics.Plan)
+		}
+	}
+	if used[true] < 2 || used[false] < 1 {
+		t.Errorf("the heuristic's plan is that of the entry how often: %v", used)
 	}
 }
 

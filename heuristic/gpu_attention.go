@@ -24,6 +24,9 @@ const (
 	// 770; at depth 800 two 961, four 903 (LLaMA).
 	gpuAttentionMany    = 4
 	gpuAttentionQueries = 4 // that share points of a prompt's attention
+	// Points at once, of all queries of a thread. Two queries, depth 16,000, two and four points:
+	// LLaMA 3.2 1B 1,223 and 1,270 tokens a second, Qwen3 1.7B 622 and 642 (docs/bench/h200-depth.txt).
+	gpuAttentionHeld = 8
 )
 
 func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
@@ -45,13 +48,13 @@ func gpuAttention(a *analysis, tuple *ir.UOp, private []int) proposal {
 	if len(scores) == 0 {
 		row = warp / 4
 	}
-	row = p.privatePoints(private, row)
+	p.privatePoints(private, row, len(scores) > 0)
 	queries := p.sharedQueries(tuple, private)
 	points := p.points([]int{t})
 	lanes := powerOfTwoDivisor(warp/min(row, warp), warp)
 	blocks := p.blocksBeside(private) / queries
 	warps := p.attentionWarps(blocks, ceil(points, lanes*gpuAttentionMany))
-	most := max(gpuAttentionMany/queries, 1)
+	most := min(gpuAttentionMany, max(gpuAttentionHeld/queries, 1))
 	cluster := p.attentionCluster(blocks, ceil(points, lanes*warps*most))
 	many := inTurns(ceil(points, lanes*warps*cluster), most)
 	if many > 1 { // rescaled once for all of them
@@ -125,23 +128,43 @@ func inTurns(n, most int64) int64 {
 }
 
 // sharedQueries gives a block several queries that read the same points of the
-// cache, while enough blocks are left: the heads of a group, the tokens of a prompt.
+// cache: the heads of a group, the tokens of a prompt.
 func (p *planner) sharedQueries(tuple *ir.UOp, private []int) int64 {
 	blocks := p.blocksBeside(private)
 	if blocks == 0 {
 		return 1
 	}
-	shared := p.readTogether(tuple, private)
+	read := float64(blocks) * p.rowBytes(tuple, private)
 	queries := int64(1)
-	for _, i := range shared {
+	for _, i := range p.readTogether(tuple, private) {
 		n := powerOfTwoDivisor(p.size(i), gpuAttentionQueries/queries)
-		for n > 1 && blocks/(queries*n) < gpuBlocksPerUnit*int64(p.desc.Cost.Workers) {
+		for n > 1 && !p.sharingPays(blocks, queries*n, read) {
 			n /= 2
 		}
 		p.split(plan.UPCAST, i, n)
 		queries *= n
 	}
 	return queries
+}
+
+// sharingPays reports that blocks of so many queries are enough, or that two queries a block
+// take less time for their rows than one: of all bytes that blocks read half are left, and each block
+// has two results to combine.
+func (p *planner) sharingPays(blocks, queries int64, read float64) bool {
+	units, t := int64(p.desc.Cost.Workers), &p.desc.Threads
+	return blocks/queries >= gpuBlocksPerUnit*units || queries == 2 && blocks/queries >= units && t.Rows*read/2 > t.Query
+}
+
+// rowBytes is what is read of a cache for all points of a query, in bytes.
+func (p *planner) rowBytes(tuple *ir.UOp, private []int) float64 {
+	t, bytes := p.axisOf(tuple.ReduceRange()), 0.0
+	others := p.storeSet().Minus(setOf(private))
+	for _, u := range p.order {
+		if isAccess(u) && p.free.Of(u).Has(t) {
+			bytes += float64(u.DType.Size()) * float64(p.points(p.free.Of(u).Minus(others).List()))
+		}
+	}
+	return bytes
 }
 
 // splitPoints shares points of a range among threads while there are several
@@ -153,9 +176,11 @@ func (p *planner) splitPoints(kind plan.OptKind, axis int, n, points int64) {
 	p.split(kind, axis, n)
 }
 
-// privatePoints shares the private ranges among the threads of a point, and
-// returns how many those are at most.
-func (p *planner) privatePoints(private []int, row int64) int64 {
+// privatePoints shares the private ranges among the threads of a point. Blocks take what is left of
+// them where there are few and scores cost nothing, as those of parts that are joined: 64 parts of 4
+// heads of 256 in 4 blocks made a step of 12 layers take a fifth longer than 16.
+func (p *planner) privatePoints(private []int, row int64, scores bool) {
+	blocks := p.blocksBeside(private)
 	shared := false
 	for _, i := range slices.Backward(private) {
 		p.done[i] = true
@@ -171,13 +196,15 @@ func (p *planner) privatePoints(private []int, row int64) int64 {
 			p.split(plan.VECTOR, i, powerOfTwoDivisor(p.size(i)/n, gpuRowElements))
 		}
 		p.split(plan.LOCAL, i, n)
+		shared = true
+		if !scores && blocks > 0 && blocks*p.left(i) <= int64(p.desc.Cost.Workers) {
+			continue
+		}
 		most := int64(4)
 		if p.size(i)%n != 0 {
 			most = gpuRowElements
 		}
 		p.split(plan.UPCAST, i, copies(p.left(i), most))
 		p.roll(i)
-		shared = true
 	}
-	return row
 }

@@ -304,7 +304,7 @@ func (a *analysis) contiguous(u *ir.UOp) analyse.RangeSet {
 	return s
 }
 
-// stride is how far, in elements, an access moves at the first step along an
+// stride is how far, in elements, an access moves at a step along an
 // axis; 0 where it is unknown.
 func (a *analysis) stride(u *ir.UOp, axis int) int64 {
 	stride := int64(0)
@@ -329,12 +329,22 @@ func (a *analysis) stride(u *ir.UOp, axis int) int64 {
 	return stride
 }
 
-// step is how far an index moves at the first step along an axis, all other ranges being 0: what is read of a
-// gathered index is unknown, but the same for both points unless it depends on the axis.
+// step is how far an index moves at a step along an axis, all other ranges being 0: what is read of a
+// gathered index is unknown, but the same for all points unless it depends on the axis. It is the first
+// step, or the next two where they are alike: a position that turns may do so at once.
 func (a *analysis) step(x *ir.UOp, axis int) (int64, bool) {
-	x0, ok0 := a.evaluate(x, axis, 0)
-	x1, ok1 := a.evaluate(x, axis, 1)
-	return x1 - x0, ok0 && ok1
+	var at [4]int64
+	for i := range at {
+		x, ok := a.evaluate(x, axis, int64(i))
+		if !ok {
+			return 0, false
+		}
+		at[i] = x
+	}
+	if second := at[2] - at[1]; second == at[3]-at[2] && (!a.constant(axis) || a.size(axis) >= int64(len(at))) {
+		return second, true
+	}
+	return at[1] - at[0], true
 }
 
 // evaluate computes an index at a point of an axis. Other ranges are 0, and so is what is gathered without the axis.

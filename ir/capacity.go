@@ -110,6 +110,9 @@ func ClassHash(root *UOp) uint64 {
 // MixHashes is a hash of hashes, in their order.
 func MixHashes(words ...uint64) uint64 { return mixWords(words...) }
 
+// HasCapacities reports a kernel of whose class there are others.
+func HasCapacities(root *UOp) bool { return len(capacitiesOf(Toposort(root)).extents) > 0 }
+
 // Class returns the largest kernel of a kernel's class, in canonical form: the kernel itself where
 // it has no capacities, or is the largest.
 func Class(a *Arena, root *UOp) *UOp {

@@ -146,3 +146,30 @@ func TestPositionsTurnBetweenLanes(t *testing.T) {
 		})
 	}
 }
+
+// Of rows long enough, what reads across a position that turns reads it stored side by side, and what turns
+// between blocks of a fold is one position.
+func TestLongRowsTurnBetweenLanes(t *testing.T) {
+	type T = tensor.Tensor
+	for _, row := range []struct {
+		name    string
+		build   func(x *T) *T
+		kernels int
+		turned  int
+	}{
+		{"rolled and turned", func(x *T) *T { return x.Roll([]int{3}, []int{1}).Transpose(0, 1) }, 2, 0},
+		{"running sums, rolled", func(x *T) *T { return x.Cumsum(1).Roll([]int{3}, []int{1}) }, 4, 0},
+		{"rolled, running sums", func(x *T) *T { return x.Roll([]int{3}, []int{1}).Cumsum(1) }, 4, 2}, // quotients of whole blocks
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := tensor.NewGraph()
+			g.Output("y", row.build(g.Input("x", ir.F32, 256, 256)))
+			r := newRig(t, g, nil, nil)
+			s := r.plan(schedule.CPUOptions())
+			if n, kernels := turnedReads(s), kernelCount(s); n != row.turned || kernels != row.kernels {
+				t.Errorf("%d of %d kernels read what is turned, want %d of %d\n%s", n, kernels, row.turned, row.kernels, s)
+			}
+			r.check(s, interp.KernelOptions{}, 1e-5)
+		})
+	}
+}

@@ -48,7 +48,7 @@ func OptionsFor(desc *target.Desc) Options {
 	opt.Profile.MinBlocks = int64(desc.Cost.Workers)
 	opt.Profile.Workers = int64(desc.Cost.Workers)
 	if desc.StartsEarly() {
-		opt.Profile.EarlyElems = earlyElems * desc.Clusters()
+		opt.Profile.EarlyElems = earlyElems
 		opt.Profile.Clusters = desc.Clusters()
 	}
 	return opt

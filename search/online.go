@@ -36,7 +36,7 @@ func (o *Online) Find(ctx context.Context, sink *ir.UOp, desc *target.Desc) (eng
 	if err != nil {
 		return engine.Found{}, false, err
 	}
-	if e, ok := settled(o.DB, key, k.Plan); ok {
+	if e, ok := settled(o.DB, key, k.AST, k.Plan); ok {
 		return engine.Found{}, false, nil // the compiler asks the database next
 	} else if e.Unproven {
 		if p, err := plan.Parse(e.Plan); err == nil {
@@ -60,12 +60,12 @@ func foundOf(p *plan.Plan) engine.Found {
 
 // settled says that the database has an entry of a kernel whose heuristic's plan is given, so
 // that it need not be searched.
-func settled(db *database.DB, key database.Key, heuristics plan.Plan) (e database.Entry, ok bool) {
+func settled(db *database.DB, key database.Key, sink *ir.UOp, heuristics plan.Plan) (e database.Entry, ok bool) {
 	if db == nil {
 		return e, false
 	}
 	e, ok, _ = db.Find(key) // what is wrong with it, the compiler says
-	return e, ok && !e.Unproven && (!e.Kept || e.Plan == heuristics.String())
+	return e, ok && !e.Unproven && (!e.Kept || e.Plan == heuristics.String()) && database.Against(sink, e.Over, heuristics)
 }
 
 // search searches one kernel and stores what it found; nil is the heuristic's plan.
@@ -104,7 +104,7 @@ func (o *Online) search(ctx context.Context, k Kernel) (*plan.Plan, error) {
 // heuristic's plan is kept.
 func entryOf(ctx context.Context, k Kernel, before, after Outcome, reason string) (database.Entry, error) {
 	e := database.NewEntry(k.AST, k.Desc)
-	e.Plan, e.Source, e.Before, e.After, e.Reason = after.Plan, after.Source, before.Time, after.Time, reason
+	e.Plan, e.Source, e.Over, e.Before, e.After, e.Reason = after.Plan, after.Source, before.Plan, before.Time, after.Time, reason
 	e.Kept = after.Plan == before.Plan
 	if e.Kept {
 		return e, nil

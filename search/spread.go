@@ -140,7 +140,7 @@ func (t *tuning) searched(k *TunedKernel) bool {
 	if k.Share < leastShare || t.options.Again {
 		return k.Share >= leastShare
 	}
-	_, ok := settled(t.options.DB, t.key(k), k.Kernel.Plan)
+	_, ok := settled(t.options.DB, t.key(k), k.Kernel.AST, k.Kernel.Plan)
 	return !ok
 }
 

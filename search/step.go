@@ -240,7 +240,7 @@ func (t *tuning) replay(ctx context.Context) (err error) {
 
 // fromDatabase takes the entry of a kernel, if there is one.
 func (t *tuning) fromDatabase(k *TunedKernel) error {
-	e, ok := settled(t.options.DB, t.key(k), k.Kernel.Plan)
+	e, ok := settled(t.options.DB, t.key(k), k.Kernel.AST, k.Kernel.Plan)
 	if !ok {
 		return nil
 	}

@@ -18,7 +18,8 @@ import "math"
 // (docs/bench/h200-whole.txt). Extract and ExtractBytes were set by whole steps once shifts by
 // amounts of a thread were made on words (docs/bench/h200-apart.txt); before that lanes that
 // share bytes cost 2.6 and 4 times as much. Placed, Exchange, Late and Turn were set by attention in whole
-// steps, over caches of three lengths (docs/bench/h200-clusters.txt). What scales with a device,
+// steps, over caches of three lengths (docs/bench/h200-clusters.txt), Rows and Query by those of five lengths and models
+// (docs/bench/h200-depth.txt). What scales with a device,
 // its bandwidth, its multiprocessors and their rate, is in Cost.
 type Threads struct {
 	Start         float64 // ns, from the end of the kernel before to the first instruction after the wait
@@ -37,6 +38,8 @@ type Threads struct {
 	Exchange      float64 // ns, of parts of a sum among the blocks of a cluster
 	Late          float64 // ns, of points that a block reads in several turns, since not all of them are on their way before the wait
 	Turn          float64 // ns, of each such turn after the first
+	Rows          float64 // ns a byte of rows that blocks read for themselves, most of them from the second cache
+	Query         float64 // ns, of the parts of one more query whose rows a block shares
 	Line          float64 // of the time to read the weights, each time that threads of a row read half as much of a line of memory at once
 	Apart         float64 // likewise, for each load of a thread that lies between those of neighbouring lanes
 	Scale         float64 // operations of a scale that several threads compute, against what is counted
@@ -68,7 +71,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 800, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 800, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillBytes: 0.4, Last: 0.5, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }

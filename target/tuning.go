@@ -130,9 +130,10 @@ func (t *Tuning) RowsFor(position, rows int) int {
 	return rows
 }
 
-// manyCaches is from how many times ShortCache on a cache is long: attention over fewer
-// rows is mostly made in one part anyway.
-const manyCaches = 4
+// manyCaches is from how many times ShortCache on a cache is long. Positions from 64 on, int8, H200, tokens
+// a second over 256 and 512 rows: LLaMA 3.2 1B 2,734 and 2,494, Qwen3 1.7B 1,755 and 1,680, 0.6B 2,485 and
+// 2,143 (docs/bench/h200-depth.txt).
+const manyCaches = 2
 
 // TileRows is the number of rows of a tile when rows of activations, each of which
 // is multiplied with the matrix of one of the groups, are ordered by group: twice as

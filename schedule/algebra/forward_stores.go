@@ -27,7 +27,7 @@ import (
 // 1460 tokens a second in exact mode, 1738 -> 1763 in int8.
 //
 // Where kernels start before the kernel before has ended, it also pays for a store of one
-// point, if what its readers read around it fits the registers of a block: that was there
+// point, if what its readers read around it fits the registers of a cluster: that was there
 // before the step, and they load it while they wait (WriteKernels marks it). H200, int8,
 // tokens a second, positions below 128: LLaMA 3.2 1B 2,567 -> 2,618, 32 layers of 960
 // 2,727 -> 2,986; in a loop over more rows the tests cost more than the wait (LLaMA,
@@ -60,7 +60,7 @@ func forwardVersion(s *state.State, slot int) {
 				s.Record(w, false, "the stored region cannot be inverted")
 				return
 			}
-			early = early && readsEarly(s, ver.Param, load, inside)
+			early = early && readsEarly(s, c, ver.Param, load, inside)
 		}
 	}
 	if tiles, own := ownLaunch(s, w); !own && !early {
@@ -90,22 +90,35 @@ func forwardVersion(s *state.State, slot int) {
 }
 
 // readsEarly reports a load around a store that meets one point of one coordinate, where
-// the block's part of the buffer, from that coordinate on, is small enough for registers.
-func readsEarly(s *state.State, buffer, load, inside *ir.UOp) bool {
+// what the reader may read of the buffer, from that coordinate on, is small enough for the registers
+// of the blocks that share it: of a long cache perhaps the first rows alone.
+func readsEarly(s *state.State, reader *state.Value, buffer, load, inside *ir.UOp) bool {
 	if inside == nil || inside.Op != ir.OpCmpEq {
 		return false
 	}
 	tested := s.Free.Of(inside)
-	for axis, x := range load.Indices() {
+	indices := load.Indices()
+	for axis, x := range indices {
 		if slices.ContainsFunc(s.Free.Of(x), func(r *ir.UOp) bool { return slices.Contains(tested, r) }) {
-			elems := int64(1)
-			for _, n := range buffer.Src[axis:] {
-				elems = expr.Saturate(elems, s.Bounds.Of(n).Hi)
+			elems, queries := int64(1), reader.Ranges
+			for i, n := range buffer.Src[axis:] {
+				elems = expr.Saturate(elems, min(s.Bounds.Of(n).Hi, s.Bounds.Of(indices[axis+i]).Hi+1))
+				queries = ir.WithoutRanges(queries, s.Free.Of(indices[axis+i]))
 			}
-			return elems <= s.Opt.Profile.EarlyElems
+			return elems <= expr.Saturate(s.Opt.Profile.EarlyElems, sharingBlocks(&s.Opt.Profile, s.Points(queries)))
 		}
 	}
 	return false
+}
+
+// sharingBlocks is how many blocks may share rows that so many queries read: those of a cluster,
+// where each has a multiprocessor of its own.
+func sharingBlocks(p *state.Profile, queries int64) int64 {
+	blocks := int64(1)
+	for 2*blocks <= p.Clusters && expr.Saturate(2*blocks, queries) <= p.Workers {
+		blocks *= 2
+	}
+	return blocks
 }
 
 // ownLaunch reports a value whose rows fold points of a product with weights, so many

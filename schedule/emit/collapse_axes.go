@@ -36,25 +36,35 @@ func joinAxes(s *state.State, sink *ir.UOp) *ir.UOp {
 const vectorsAtOnce = 4
 
 // readsAcross reports an access whose indices k and k+1 are the digits of one position, of
-// which the lower one counts over no whole number of iterations.
+// which the lower one counts over no whole number of iterations, or begins within one.
 func readsAcross(s *state.State, u *ir.UOp, k int) bool {
 	extents, index := u.Src[0].Src, u.Indices()
 	m, constant := extents[k+1].Int()
 	n, outer := extents[k].Int()
-	if !constant || !outer || n <= 1 || m <= 1 || m%(vectorsAtOnce*s.Opt.Profile.Lanes) == 0 {
+	low := index[k+1]
+	if !constant || !outer || n <= 1 || m <= 1 || low.Op != ir.OpFloorMod || !low.Src[1].IsInt(m) {
 		return false
 	}
-	low := index[k+1]
-	if low.Op != ir.OpFloorMod || !low.Src[1].IsInt(m) {
+	if iteration := vectorsAtOnce * s.Opt.Profile.Lanes; m%iteration == 0 && s.Linear.Of(low.Src[0]).Const%iteration == 0 {
 		return false
 	}
 	flat := flatIndex(s.Exprs, index, k, m)
 	return !slices.Contains(ir.Toposort(flat), low)
 }
 
-// flatIndex is the position that indices k and k+1 are the digits of.
+// flatIndex is the position that indices k and k+1 are the digits of. Of one that turns the higher
+// digit does: (x/m+c)%n and x%m are those of (x+c*m)%(n*m).
 func flatIndex(s *expr.Exprs, index []*ir.UOp, k int, m int64) *ir.UOp {
-	return s.Simplify(s.A.Add(s.A.Mul(index[k], s.A.Index(m)), index[k+1]))
+	high, low := index[k], index[k+1]
+	if high.Op == ir.OpFloorMod && low.Op == ir.OpFloorMod && low.Src[1].IsInt(m) {
+		x, whole := low.Src[0], s.A.Index(m)
+		n, constant := high.Src[1].Int()
+		turned := s.Simplify(s.A.Sub(high.Src[0], s.A.Binary(ir.OpFloorDiv, x, whole)))
+		if c, is := turned.Int(); is && constant {
+			return s.Simplify(s.A.Binary(ir.OpFloorMod, s.A.Add(x, s.A.Index(c*m)), s.A.Index(n*m)))
+		}
+	}
+	return s.Simplify(s.A.Add(s.A.Mul(high, s.A.Index(m)), low))
 }
 
 // joinAxis writes a kernel in which axes k and k+1 of a buffer are one.

@@ -173,9 +173,11 @@ func isRead(u *ir.UOp) bool {
 	return false
 }
 
-// steps reports a loop, or one that is counted down.
-func steps(u *ir.UOp) bool {
-	return u.Op == ir.OpRange || u.Op == ir.OpMul && u.Src[0].Op == ir.OpRange && u.Src[1].IsInt(-1)
+// goesOn reports a position that moves by one along a loop, or back.
+func goesOn(s *state.State, p *ir.UOp) bool {
+	return slices.ContainsFunc(s.Linear.Of(p).Terms, func(t ir.Term) bool {
+		return t.Atom.Op == ir.OpRange && (t.Coef == 1 || t.Coef == -1)
+	})
 }
 
 // turns reports a position modulo a constant that goes on by one along a loop, or back, and turns at a few places.
@@ -185,7 +187,7 @@ func turns(s *state.State, index *ir.UOp) bool {
 	}
 	m, constant := index.Src[1].Int()
 	p := index.Src[0]
-	if !constant || m < s.Opt.Profile.Lanes || p.Op != ir.OpAdd || !slices.ContainsFunc(p.Src, steps) {
+	if !constant || m < s.Opt.Profile.Lanes || p.Op != ir.OpAdd || !goesOn(s, p) {
 		return false
 	}
 	first, last := turnsOf(s, p, m)

@@ -61,7 +61,7 @@ func losesWorkers(s *state.State, p *state.Value, uses []state.PlacedUse) bool {
 	most, units := max(s.Opt.Profile.Workers, 1), int64(expr.ManyOps)
 	for _, u := range uses {
 		if u.Binder != nil && u.Binder.Op == ir.OpReduce {
-			units = min(units, expr.Saturate(rowsOf(s.Exprs, u), gridChunks(s, s.Points([]*ir.UOp{u.Binder.ReduceRange()}))))
+			units = min(units, expr.Saturate(rowsOf(s.Exprs, u), gridChunks(s, s.Points([]*ir.UOp{u.Binder.ReduceRange()}), 1)))
 		}
 	}
 	before, after := min(most, s.Points(p.Ranges)), min(most, units)

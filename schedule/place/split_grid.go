@@ -144,7 +144,7 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 		s.Record(v, false, "enough parallel points", state.Number{Name: "points", Value: parallel}, state.Number{Name: "wanted", Value: p.Parallel})
 		return 1
 	}
-	splits := min((p.Parallel+parallel-1)/parallel, gridChunks(s, foldedPoints(s, u)), max(extent/2, 1)) // a chunk of 1 would have no range
+	splits := min((p.Parallel+parallel-1)/parallel, gridChunks(s, foldedPoints(s, u), weighed(s, private)), max(extent/2, 1)) // a chunk of 1 would have no range
 	if splits < 2 {
 		s.Record(v, false, "too short", state.Number{Name: "extent", Value: extent}, state.Number{Name: "chunk", Value: p.GridChunk})
 		return 1
@@ -165,13 +165,23 @@ func gridSplits(s *state.State, v *state.Value, u *ir.UOp) int64 {
 	return splits
 }
 
-// gridChunks is how many chunks a reduce of an extent is cut into at most, 1 where the target cuts none.
-func gridChunks(s *state.State, extent int64) int64 {
+// gridChunks is how many chunks a reduce of an extent is cut into at most, each point of which is so many elements; 1 where
+// the target cuts none.
+func gridChunks(s *state.State, extent, elements int64) int64 {
 	p := &s.Opt.Profile
 	if p.GridSplits < 2 {
 		return 1
 	}
-	return max(min(max(p.GridSplits, extent/max(p.GridPiece, 1)), extent/max(p.GridChunk, 2)), 1)
+	return max(min(max(p.GridSplits, expr.Saturate(extent, elements)/max(p.GridPiece, 1)), extent/max(p.GridChunk, 2)), 1)
+}
+
+// weighed is how many elements a tuple weighs at each point: those of the largest of its private ranges.
+func weighed(s *state.State, private [][]*ir.UOp) int64 {
+	most := int64(1)
+	for _, own := range private {
+		most = max(most, s.Points(own))
+	}
+	return most
 }
 
 // clusters is how many blocks share a softmax that weighs rows anyway, in one kernel: with clusters on more than

@@ -156,12 +156,34 @@ func (p *pricer) gathered(load *ir.UOp, at *level) int64 {
 		}
 	}
 	switch {
+	case !ok && p.pointwise && at.loop == nil && p.turnsAlong(load, loop):
+		return 2 // what lies before the turn, and behind it
 	case !ok || n < -windowStride || n > windowStride || masked && (n < -1 || n > 1):
 		return p.Opt.Profile.Lanes
 	case n < 0 || n > 1 || masked:
 		return 2 // the lanes change places, or have a mask
 	}
 	return 1
+}
+
+// turnsAlong reports a load that runs along a loop in its last index, as a position that turns:
+// cut-loops writes it as a choice of loads side by side.
+func (p *pricer) turnsAlong(load, loop *ir.UOp) bool {
+	indices := load.Indices()
+	for i, x := range indices {
+		last := i == len(indices)-1
+		if slices.Contains(p.Free.Of(x), loop) != last {
+			return false
+		}
+		if last && (!p.turns(x) || p.Opt.Off.Has(CutLoops)) {
+			return false
+		}
+		if last {
+			n, ok := p.coefOf(x.Src[0], loop)
+			return ok && n >= -1 && n <= 1
+		}
+	}
+	return false
 }
 
 // tileLoads is how many loads of a lane each costs a tile of a transpose, and maskedTileLoads one
