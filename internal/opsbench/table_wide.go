@@ -172,6 +172,9 @@ func wide() []family {
 	add(family{"einsum bhqk,bkhd->bqhd", "%dx%dx%dx%dx%d", nil, func(g *tensor.Graph, d []int) *T {
 		return tensor.Einsum("bhqk,bkhd->bqhd", input(g, "x", d[0], d[3], d[1], d[2]), input(g, "y", d[0], d[2], d[3], d[4]))
 	}, []int{1, 2, 3, 2, 4}, [][]int{{2, 256, 256, 8, 64}}})
+	add(family{"matmul, heads merged", "%dx%dx%dx%d", nil, func(g *tensor.Graph, d []int) *T {
+		return input(g, "x", d[0], d[1], d[2]).MatMul(input(g, "y", d[0], d[2], d[3])).Transpose(0, 1).Reshape(d[1], d[0]*d[3])
+	}, []int{2, 3, 4, 9}, [][]int{{8, 128, 64, 64}, {16, 512, 512, 64}, {14, 501, 501, 37}, {32, 1, 1000, 128}}})
 	add(family{"bilinear bi,oij,bj->bo", "%dx%dx%d", func(d []int) float64 { return productOperations([]int{d[0], d[1] * d[1], d[2]}) }, func(g *tensor.Graph, d []int) *T {
 		return tensor.Einsum("bi,oij,bj->bo", input(g, "x", d[0], d[1]), input(g, "w", d[2], d[1], d[1]), input(g, "y", d[0], d[1]))
 	}, []int{2, 3, 4}, [][]int{{64, 128, 64}}})

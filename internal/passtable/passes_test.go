@@ -22,6 +22,8 @@ var oneProgram = map[string]string{
 		"(TestUpdateIsOneKernel of nn/optim does)",
 	"skip-unused-loops": "tiles of rows that no token went to are those of mixtures of experts, of which the zoo has " +
 		"one (TestLoopsForRowsThatAreMissing)",
+	"split-axes": "heads that a program of the library merges behind a product need it; models keep them apart for " +
+		"the product behind (TestMergedAxesHaveLoops)",
 	"split-terms": "only CPUs with tile instructions of bf16 ask for it, and the zoo has no such target " +
 		"(TestOracleModelsTiles runs it)",
 	"sum-bytes-as-floats": "only panels of bytes need it, which a search may find for fewer rows than int8 multiplies as bf16 " +

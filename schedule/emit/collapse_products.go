@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"math"
 	"slices"
 
 	"tgc/ir"
@@ -110,9 +111,9 @@ func (p *windowProduct) fillsTiles() bool {
 			points[key] = max(points[key], 1) * p.Points([]*ir.UOp{loop})
 		}
 	}
-	least, most := int64(1), int64(0)
+	least, most := int64(math.MaxInt64), int64(0)
 	for _, n := range points {
-		least, most = min(max(least, n), n), max(most, n)
+		least, most = min(least, n), max(most, n)
 	}
 	return len(points) == 2 && most >= tilePoints && least >= tileColumns
 }
