@@ -55,6 +55,7 @@ func Rounded() []ZooEntry {
 		entry("int8 activations Q6_K", zooInt8), entry("i16 activations Q4_K", zooDigits), entry("f16 activations Q4_0", zooHalves),
 		entry("f16 product", zooHalfProduct), entry("cross entropy", zooCrossEntropy),
 		entry("tokens Q8_0", zooTokens), entry("convolution", zooConvolution), entry("exchanges", zooExchanges),
+		entry("merged heads", zooMergedHeads),
 	}
 }
 
@@ -126,6 +127,11 @@ func zooTokens(z *Fixture) {
 // zooConvolution is a product whose rows are positions: 16, with a sum over channels and window.
 func zooConvolution(z *Fixture) {
 	z.G.Output("y", z.input("x", 1, 3, 6, 6).Conv(z.input("w", 4, 3, 3, 3), nil, tensor.ConvOptions{}))
+}
+
+// zooMergedHeads stores what heads weigh as one axis.
+func zooMergedHeads(z *Fixture) {
+	z.G.Output("y", z.input("x", 3, 5, 7).MatMul(z.input("w", 3, 7, 8)).Transpose(0, 1).Reshape(5, 24))
 }
 
 // A network combines elements whose positions differ in a digit, one digit after the other.

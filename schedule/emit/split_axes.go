@@ -79,7 +79,9 @@ const fewestColumns = 8
 // that have a digit in common share what is read.
 func sharesDigit(sink, r *ir.UOp) bool {
 	asks := func(load *ir.UOp, op ir.Op) bool {
-		return analyse.Any(load, func(x *ir.UOp) bool { return x.Op == op && x.Src[0] == r })
+		return slices.ContainsFunc(load.Indices(), func(x *ir.UOp) bool {
+			return analyse.Any(x, func(u *ir.UOp) bool { return u.Op == op && u.Src[0] == r })
+		})
 	}
 	return slices.ContainsFunc(ir.Toposort(sink), func(fold *ir.UOp) bool {
 		if fold.Op != ir.OpReduce || len(sink.Src[0].Ranges()) < 2 && !analyse.IsTuple(fold) {
