@@ -141,7 +141,6 @@ func TestPlansOfOtherSizes(t *testing.T) {
 		if database.KeyOf(k.AST, desc) != e.Key {
 			continue // another class
 		}
-
 		same := heuristics.Plan.String() == e.Over
 		used[same]++
 		if is := k.Origin == engine.FromDatabase; is != same || is != (k.Plan.String() == e.Plan) {

@@ -335,11 +335,10 @@ func (a *analysis) stride(u *ir.UOp, axis int) int64 {
 func (a *analysis) step(x *ir.UOp, axis int) (int64, bool) {
 	var at [4]int64
 	for i := range at {
-		x, ok := a.evaluate(x, axis, int64(i))
-		if !ok {
+		var known bool
+		if at[i], known = a.evaluate(x, axis, int64(i)); !known {
 			return 0, false
 		}
-		at[i] = x
 	}
 	if second := at[2] - at[1]; second == at[3]-at[2] && (!a.constant(axis) || a.size(axis) >= int64(len(at))) {
 		return second, true

@@ -59,16 +59,30 @@ func TestShortCache(t *testing.T) {
 // length the cache has.
 func TestShortStepsArePlannedAsShortCaches(t *testing.T) {
 	for _, name := range []string{"llama3.2:1b-q6_k", "qwen3:1.7b-q4_k_m"} {
-		shape, err := synth.Lookup(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := outlineOf(t, fewerLayers(shape))
+		m := shortOutline(t, name)
 		short, long := rowsPlanned(t, m, 256, 0), rowsPlanned(t, m, 8192, 256)
 		if diff := cmp.Diff(short, long); diff != "" {
 			t.Errorf("%s: over 256 rows of 8192 (+) as over all of 256 (-):\n%s", name, diff)
 		}
 	}
+}
+
+// shortOutline is a model of a shape, of few layers and without weights.
+func shortOutline(t *testing.T, name string) *llm.Model {
+	t.Helper()
+	shape, err := synth.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outlineOf(t, fewerLayers(shape))
+}
+
+// readEarly lists the buffers of a kernel that nothing before it writes.
+func readEarly(ast *ir.UOp) []*ir.UOp {
+	return lists.Filter(ir.Toposort(ast), func(u *ir.UOp) bool {
+		p, is := u.Arg.(ir.ParamArg)
+		return is && p.Constant
+	})
 }
 
 // rowsPlanned lists the kernels of a decode step over some rows of a cache: launch, plan and the
@@ -77,11 +91,7 @@ func rowsPlanned(t *testing.T, m *llm.Model, rows, visited int) []string {
 	t.Helper()
 	var out []string
 	for _, k := range lowerStep(t, "sm_90", m, llm.Variant{Batch: 1, Tokens: 1, Context: rows, Visited: visited, Cache: ir.F32}, 64) {
-		constant := lists.Filter(ir.Toposort(k.AST), func(u *ir.UOp) bool {
-			p, is := u.Arg.(ir.ParamArg)
-			return is && p.Constant
-		})
-		out = append(out, fmt.Sprintf("%s %v %v, %d read early: %s", k.Name, k.Program.Grid, k.Program.Block, len(constant), k.Plan))
+		out = append(out, fmt.Sprintf("%s %v %v, %d read early: %s", k.Name, k.Program.Grid, k.Program.Block, len(readEarly(k.AST)), k.Plan))
 	}
 	return out
 }
@@ -110,11 +120,7 @@ var attentionPlans = []struct {
 
 func TestAttentionOverLongCaches(t *testing.T) {
 	for _, c := range attentionPlans {
-		shape, err := synth.Lookup(c.shape)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := outlineOf(t, fewerLayers(shape))
+		m := shortOutline(t, c.shape)
 		early, parts, plans := false, 0, ""
 		for _, k := range lowerStep(t, "sm_90a", m, llm.Variant{Batch: 1, Tokens: 1, Context: c.rows, Cache: ir.F32}, 64) {
 			for _, part := range append(k.Parts, k) {
@@ -126,10 +132,7 @@ func TestAttentionOverLongCaches(t *testing.T) {
 					continue
 				}
 				plans = part.Plan.String()
-				early = early || slices.ContainsFunc(ir.Toposort(part.AST), func(u *ir.UOp) bool {
-					p, is := u.Arg.(ir.ParamArg)
-					return is && p.Constant && len(u.Src) == 4
-				})
+				early = early || slices.ContainsFunc(readEarly(part.AST), func(u *ir.UOp) bool { return len(u.Src) == 4 })
 			}
 		}
 		if early != c.early || parts != c.parts || !strings.Contains(plans, c.holds) {

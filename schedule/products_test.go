@@ -51,6 +51,22 @@ func TestMergedAxesHaveLoops(t *testing.T) {
 	}
 }
 
+// Merged heads that are stored into the first columns of wider rows keep the rows' length.
+func TestMergedAxesOfWiderRows(t *testing.T) {
+	for name, opt := range map[string]schedule.Options{"CPU": schedule.CPUOptions(), "GPU": schedule.DefaultOptions()} {
+		g := tensor.NewGraph()
+		y := g.Input("x", ir.F32, 8, 19, 33).MatMul(g.Input("w", ir.F32, 8, 33, 24)).Transpose(0, 1).Reshape(19, 192)
+		rows, columns := g.Iota(ir.I32, g.Dims(19)[0]).Unsqueeze(1), g.Iota(ir.I32, g.Dims(192)[0]).Unsqueeze(0)
+		g.Output("y", g.Input("b", ir.F32, 19, 300).AssignAt(y, rows, columns))
+		r := newRig(t, g, nil, nil)
+		s := r.plan(opt)
+		if loops := s.Launches[0].Kernels[0].AST.Src[0].Ranges(); len(loops) != 2 {
+			t.Errorf("%s: %d loops, want rows and columns\n%s", name, len(loops), s)
+		}
+		r.check(s, interp.KernelOptions{}, 1e-5)
+	}
+}
+
 // Three planes are too few columns for tiles of matrix instructions: positions keep their loops, in every compilation.
 func TestFewColumnsKeepLoops(t *testing.T) {
 	for range 40 { // of which maps go through their keys in some order

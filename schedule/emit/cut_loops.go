@@ -91,29 +91,42 @@ func asksApart(load, r *ir.UOp) bool {
 
 // cutLoop writes the kernel with a loop over each digit of r.
 func cutLoop(s *state.State, sink, r *ir.UOp, m int64) *ir.UOp {
-	n, _ := r.Src[0].Int()
-	high, low := s.A.Range(expr.RangeID(r), s.A.Index(n/m)), s.A.Range(freeID(sink), s.A.Index(m))
-	with := map[*ir.UOp]*ir.UOp{r: s.A.Add(s.A.Mul(high, s.A.Index(m)), low)}
+	d := digitLoops(s, sink, r, m)
 	stores := make([]*ir.UOp, len(sink.Src))
 	for i, store := range sink.Src {
 		stored := 2 + len(store.Indices())
 		src := slices.Clone(store.Src[:stored])
 		for k := 1; k < stored; k++ {
-			src[k] = s.Simplify(s.Substitute(src[k], with))
+			src[k] = s.Simplify(s.Substitute(src[k], d.with))
 		}
-		loops, at := store.Ranges(), slices.Index(store.Ranges(), r)
-		stores[i] = s.A.Make(ir.OpStore, store.DType, store.Arg, slices.Concat(src, slices.Replace(slices.Clone(loops), at, at+1, high, low))...)
+		stores[i] = s.A.Make(ir.OpStore, store.DType, store.Arg, slices.Concat(src, d.instead(store.Ranges(), r))...)
 	}
 	return s.A.With(sink, stores)
 }
 
-// freeID is a number that no loop of a kernel has.
-func freeID(sink *ir.UOp) int {
-	id := 0
-	for _, r := range sink.Src[0].Ranges() {
-		id = max(id, expr.RangeID(r)+1)
+// digits are loops over the two digits of another one.
+type digits struct {
+	high, low *ir.UOp
+	with      map[*ir.UOp]*ir.UOp // the loop: its position by them
+}
+
+// digitLoops are loops over the digits of r, of which the lower one has m points.
+func digitLoops(s *state.State, sink, r *ir.UOp, m int64) digits {
+	n, _ := r.Src[0].Int()
+	free := 0 // a number that no range of the kernel has
+	for _, u := range ir.Toposort(sink) {
+		if u.Op == ir.OpRange {
+			free = max(free, expr.RangeID(u)+1)
+		}
 	}
-	return id
+	high, low := s.A.Range(expr.RangeID(r), s.A.Index(n/m)), s.A.Range(free, s.A.Index(m))
+	return digits{high, low, map[*ir.UOp]*ir.UOp{r: s.A.Add(s.A.Mul(high, s.A.Index(m)), low)}}
+}
+
+// instead lists loops with those of the digits in place of r.
+func (d *digits) instead(loops []*ir.UOp, r *ir.UOp) []*ir.UOp {
+	at := slices.Index(loops, r)
+	return slices.Replace(slices.Clone(loops), at, at+1, d.high, d.low)
 }
 
 // Bounds of choices where positions turn.

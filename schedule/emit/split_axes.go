@@ -5,7 +5,6 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
-	"tgc/schedule/expr"
 	"tgc/schedule/state"
 )
 
@@ -57,15 +56,15 @@ func foldsAtDigits(s *state.State, sink, r *ir.UOp) int64 {
 	return m
 }
 
-// axisAlong is the axis along which a store goes by a loop, which no other of its indices asks for; -1 for none.
+// axisAlong is the axis, all of it, along which a store goes by a loop, which no other of its indices asks for; -1 for none.
 func axisAlong(s *state.State, store, r *ir.UOp) int {
-	axis := slices.Index(store.Indices(), r)
+	axis, param := slices.Index(store.Indices(), r), store.Src[0]
 	for k, x := range store.Indices() {
 		if k != axis && slices.Contains(s.Free.Of(x), r) {
 			return -1
 		}
 	}
-	if store.Src[0].Op != ir.OpParam || isPacked(store.Src[0]) {
+	if axis < 0 || param.Op != ir.OpParam || isPacked(param) || param.Src[axis] != r.Src[0] {
 		return -1
 	}
 	return axis
@@ -100,30 +99,17 @@ func sharesDigit(sink, r *ir.UOp) bool {
 
 // splitAxis writes the kernel with a loop over each digit of r, and what it stores with an axis for each.
 func splitAxis(s *state.State, sink, r *ir.UOp, m int64) *ir.UOp {
-	n, _ := r.Src[0].Int()
-	high, low := s.A.Range(expr.RangeID(r), s.A.Index(n/m)), s.A.Range(freeRange(sink), s.A.Index(m))
-	with := map[*ir.UOp]*ir.UOp{r: s.A.Add(s.A.Mul(high, s.A.Index(m)), low)}
+	d := digitLoops(s, sink, r, m)
 	stores := make([]*ir.UOp, len(sink.Src))
 	for i, store := range sink.Src {
-		axis, indices := axisAlong(s, store, r), store.Indices()
-		param := s.A.With(store.Src[0], slices.Replace(slices.Clone(store.Src[0].Src), axis, axis+1, s.A.Index(n/m), s.A.Index(m)))
-		value := s.Simplify(s.Substitute(store.Src[1], with))
-		at := slices.Replace(slices.Clone(indices), axis, axis+1, high, low)
-		loops := store.Ranges()
-		where := slices.Index(loops, r)
-		loops = slices.Replace(slices.Clone(loops), where, where+1, high, low)
-		stores[i] = s.A.Make(ir.OpStore, store.DType, store.Arg.(ir.IntArg)+1, slices.Concat([]*ir.UOp{param, value}, at, loops)...)
+		axis := axisAlong(s, store, r)
+		split := func(list []*ir.UOp, high, low *ir.UOp) []*ir.UOp {
+			return slices.Replace(slices.Clone(list), axis, axis+1, high, low)
+		}
+		param := s.A.With(store.Src[0], split(store.Src[0].Src, d.high.Src[0], d.low.Src[0]))
+		value := s.Simplify(s.Substitute(store.Src[1], d.with))
+		stores[i] = s.A.Make(ir.OpStore, store.DType, store.Arg.(ir.IntArg)+1,
+			slices.Concat([]*ir.UOp{param, value}, split(store.Indices(), d.high, d.low), d.instead(store.Ranges(), r))...)
 	}
 	return s.A.With(sink, stores)
-}
-
-// freeRange is a number that no range of a kernel has.
-func freeRange(sink *ir.UOp) int {
-	id := 0
-	for _, u := range ir.Toposort(sink) {
-		if u.Op == ir.OpRange {
-			id = max(id, expr.RangeID(u)+1)
-		}
-	}
-	return id
 }

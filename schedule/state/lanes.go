@@ -170,20 +170,15 @@ func (p *pricer) gathered(load *ir.UOp, at *level) int64 {
 // cut-loops writes it as a choice of loads side by side.
 func (p *pricer) turnsAlong(load, loop *ir.UOp) bool {
 	indices := load.Indices()
-	for i, x := range indices {
-		last := i == len(indices)-1
-		if slices.Contains(p.Free.Of(x), loop) != last {
-			return false
-		}
-		if last && (!p.turns(x) || p.Opt.Off.Has(CutLoops)) {
-			return false
-		}
-		if last {
-			n, ok := p.coefOf(x.Src[0], loop)
-			return ok && n >= -1 && n <= 1
-		}
+	last := len(indices) - 1
+	if last < 0 || p.Opt.Off.Has(CutLoops) || !p.turns(indices[last]) || !slices.Contains(p.Free.Of(indices[last]), loop) {
+		return false
 	}
-	return false
+	if slices.ContainsFunc(indices[:last], func(x *ir.UOp) bool { return slices.Contains(p.Free.Of(x), loop) }) {
+		return false
+	}
+	n, ok := p.coefOf(indices[last].Src[0], loop)
+	return ok && n >= -1 && n <= 1
 }
 
 // tileLoads is how many loads of a lane each costs a tile of a transpose, and maskedTileLoads one
