@@ -22,6 +22,7 @@ type drafts struct {
 	rng    *rand.Rand
 	free   *plan.Free
 	sums   []analyse.RangeSet // of each reduce: its axis and those that it depends on
+	around []analyse.RangeSet // of each axis of a sum: the sums that it stands in
 	stages [][]int            // axes of each, outer before inner
 	fields analyse.RangeSet   // axes along which packed weights are read
 	slots  []string           // of constant buffers
@@ -33,10 +34,14 @@ func newDrafts(sink *ir.UOp, desc *target.Desc, seed uint64) (*drafts, error) {
 		return nil, err
 	}
 	d := &drafts{reader: plan.NewReader(sink, desc), desc: desc, rng: rand.New(rand.NewPCG(seed, 5)), free: free}
+	d.around = make([]analyse.RangeSet, len(free.Axes))
+	summed := free.SetOf(lists.Map(slices.DeleteFunc(slices.Clone(free.Axes), func(x plan.Axis) bool { return x.Kind != plan.ReduceAxis }), func(x plan.Axis) *ir.UOp { return x.Range })...)
 	for _, u := range ir.Toposort(sink) {
 		switch arg, param := u.Arg.(ir.ParamArg); {
 		case u.Op == ir.OpReduce:
-			d.sums = append(d.sums, free.Of(u).With(free.Index.Of(u.ReduceRange())))
+			own := free.Index.Of(u.ReduceRange())
+			d.sums = append(d.sums, free.Of(u).With(own))
+			d.around[own] = d.around[own].Union(free.Of(u).Meet(summed))
 		case u.Op == ir.OpField:
 			d.fields = d.fields.Union(free.Of(u))
 		case u.Op == ir.OpStage:
@@ -121,11 +126,7 @@ func (d *drafts) begin() *draft {
 // one draws a plan.
 func (d *drafts) one() plan.Plan {
 	t := d.begin()
-	for i, x := range slices.Backward(d.free.Axes) {
-		if x.Kind == plan.ReduceAxis {
-			t.reduce(i)
-		}
-	}
+	t.reduces(func(int) bool { return true })
 	for i, x := range slices.Backward(d.free.Axes) {
 		if x.Kind == plan.StoreAxis {
 			t.store(i)
@@ -254,6 +255,44 @@ const (
 	largeGroup = 8  // parts of a block, copies of a loop
 	wordLanes  = 16 // of f32 on a thread
 )
+
+// reduces draws the Opts of some sums. One that stands where another does, over as many points, often says the same:
+// both read what the other reads, as the products of weights and the sums that their offsets are multiplied by.
+func (t *draft) reduces(some func(i int) bool) {
+	drawn := make([][]plan.Opt, len(t.free.Axes))
+	for i, x := range slices.Backward(t.free.Axes) {
+		if x.Kind != plan.ReduceAxis || !some(i) {
+			continue
+		}
+		before := len(t.opts)
+		if like := t.like(i, drawn); len(like) > 0 && t.chance(usually) {
+			for _, o := range like {
+				t.take(o.Kind, i, o.Amount)
+			}
+		} else {
+			t.reduce(i)
+		}
+		drawn[i] = t.opts[before:len(t.opts):len(t.opts)]
+	}
+}
+
+// like are the Opts of a sum that was drawn and stands in the same sums over as many points; none: there is no such sum.
+func (t *draft) like(i int, drawn [][]plan.Opt) []plan.Opt {
+	for j := i + 1; j < len(drawn); j++ {
+		if len(drawn[j]) > 0 && t.alike(i, j) {
+			return drawn[j]
+		}
+	}
+	return nil
+}
+
+// alike says whether two axes are of sums that stand in the same sums over as many points.
+func (d *drafts) alike(i, j int) bool {
+	x, y := d.free.Axes[i], d.free.Axes[j]
+	n, _ := x.Size()
+	m, _ := y.Size()
+	return x.Kind == plan.ReduceAxis && y.Kind == plan.ReduceAxis && n == m && d.around[i] == d.around[j]
+}
 
 // reduce draws the Opts of a sum: lanes where nothing is inside, then lanes of a warp, then groups
 // and copies.

@@ -25,11 +25,7 @@ func (d *drafts) redrawn(p plan.Plan) plan.Plan {
 	if len(own) == 0 {
 		t.kernel()
 	}
-	for i, x := range slices.Backward(d.free.Axes) {
-		if own[i] && x.Kind == plan.ReduceAxis {
-			t.reduce(i)
-		}
-	}
+	t.reduces(func(i int) bool { return own[i] })
 	for i, x := range slices.Backward(d.free.Axes) {
 		if own[i] && x.Kind == plan.StoreAxis {
 			t.store(i)
@@ -60,7 +56,11 @@ func (d *drafts) together() map[int]bool {
 	}
 	switch n := d.rng.IntN(8); {
 	case n < 3:
-		own[d.rng.IntN(len(d.free.Axes))] = true
+		i := d.rng.IntN(len(d.free.Axes))
+		own[i] = true
+		for j := range d.free.Axes {
+			own[j] = own[j] || n > 0 && d.alike(i, j)
+		}
 	case n == 3 && len(d.sums) > 0:
 		add(d.sums[d.rng.IntN(len(d.sums))].List())
 	case n == 4 && len(d.stages) > 0:

@@ -64,7 +64,7 @@ func main() {
 	most := flag.Int("n", 40, "candidates of a kernel: the cheapest quarter of them, the others at random")
 	device := flag.String("device", "cuda", "device")
 	spread := flag.Float64("spread", 2.5, "candidates are priced at up to so many times the cheapest")
-	seed := flag.Uint64("seed", 1, "seed of the choice of candidates")
+	seed := flag.Uint64("seed", 1, "seed of the choice of candidates, and of searches from scratch")
 	inStep := flag.Bool("step", false, "time candidates in the step that has the kernel, not by itself")
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs, or log of tgc tune, whose plans are priced again and compared with their times")
@@ -81,7 +81,7 @@ func main() {
 	only := flag.String("kernel", "", "with -scratch: the name of the one kernel")
 	learned := flag.Bool("learn", false, "fit the model that orders candidates to the logs of tgc tune and files of pairs that are named (of a kernel -n pairs), print it, and how well it does on each kernel when that is left out")
 	flag.Parse()
-	b := &bench{settings: settings, most: *most, spread: *spread, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry, inStep: *inStep}
+	b := &bench{settings: settings, most: *most, spread: *spread, seed: *seed, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry, inStep: *inStep}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
 		run = func() error { return score(context.Background(), b, *recorded, *set, *steps) }
@@ -99,6 +99,7 @@ func main() {
 
 type bench struct {
 	most     int
+	seed     uint64
 	spread   float64
 	random   *rand.Rand
 	seen     map[string]bool // kernels

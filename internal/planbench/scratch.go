@@ -46,7 +46,7 @@ func (b *bench) scratch(ctx context.Context, jobs []string, on string, plans int
 			return err
 		}
 		options, start := search.DefaultOptions(), time.Now()
-		options.Scratch, options.Expected = true, plans
+		options.Scratch, options.Expected, options.Seed = true, plans, b.seed
 		one := search.Kernel{AST: alone.Kernels[0].AST, Desc: b.target, Plan: alone.Kernels[0].Plan}
 		r, err := search.Rehearse(ctx, one, options, search.BenchOptions{Limits: search.DefaultLimits()})
 		if err != nil {
