@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	goruntime "runtime"
 	"slices"
@@ -47,6 +48,15 @@ type Progress struct {
 	Tried int
 	Best  float64 // us
 	Start float64 // us of the heuristic's plan; 0 where it is left out
+}
+
+// String says how far a search is, and what it is held against, where there is that.
+func (p Progress) String() string {
+	s := fmt.Sprintf("%d tried, best %.4g us", p.Tried, p.Best)
+	if p.Start > 0 {
+		s += fmt.Sprintf(", heuristic %.4g", p.Start)
+	}
+	return s
 }
 
 // DefaultOptions suit kernels of a step: several candidates at once for each processor.

@@ -103,6 +103,7 @@ type draft struct {
 	*drafts
 	sure    float64 // part of its decisions that are the likelier ones
 	block   int64   // threads that it should have
+	across  bool    // lanes are points, not what packed weights are summed along
 	threads []int64 // along each axis
 	warps   []int64 // of them those of one warp
 	left    []int64 // points of each axis
@@ -116,6 +117,8 @@ func (d *drafts) begin() *draft {
 	t := &draft{drafts: d, sure: d.rng.Float64(), threads: slices.Repeat([]int64{1}, n), warps: slices.Repeat([]int64{1}, n), lanes: slices.Repeat([]int64{1}, n), left: make([]int64, n), block: 1}
 	if d.desc.Kind == target.GPU {
 		t.block = int64(d.desc.WarpSize) << d.rng.IntN(6)
+	} else {
+		t.across = d.rng.IntN(2) == 0
 	}
 	for i, x := range d.free.Axes {
 		t.left[i], _ = x.Size()
@@ -276,10 +279,11 @@ func (t *draft) reduces(some func(i int) bool) {
 	}
 }
 
-// like are the Opts of a sum that was drawn and stands in the same sums over as many points; none: there is no such sum.
+// like are the Opts of a sum that was drawn and stands in the same sums over as many points; none: there is no such sum. Where lanes
+// are points, one that reads a weight has no lanes that another one has.
 func (t *draft) like(i int, drawn [][]plan.Opt) []plan.Opt {
 	for j := i + 1; j < len(drawn); j++ {
-		if len(drawn[j]) > 0 && t.alike(i, j) {
+		if len(drawn[j]) > 0 && t.alike(i, j) && (!t.across || t.fields.Has(i) == t.fields.Has(j)) {
 			return drawn[j]
 		}
 	}
@@ -305,7 +309,9 @@ func (t *draft) reduce(i int) {
 		if t.chance(usually) && t.left[i]%4 == 0 {
 			t.take(plan.TC, i, 4)
 		}
-		t.take(plan.VECTOR, i, t.power(t.left[i], t.lanesLeft(i), often))
+		if !t.across || !t.fields.Has(i) {
+			t.take(plan.VECTOR, i, t.power(t.left[i], t.lanesLeft(i), often))
+		}
 	}
 	if t.left[i] <= smallAxis && t.chance(often) && inside {
 		t.take(plan.UNROLL, i, t.left[i])
@@ -342,7 +348,7 @@ func (t *draft) store(i int) {
 	lanes := usually
 	if summed && t.desc.Kind == target.GPU {
 		lanes = seldom
-	} else if summed {
+	} else if summed && !t.across {
 		lanes = sometimes
 	}
 	if inner && t.chance(lanes) {
@@ -375,8 +381,12 @@ func (t *draft) stage(own []int) {
 		if t.threads[i] > 1 {
 			continue // of another stage, too
 		}
-		if k == len(own)-1 && t.chance(often) {
-			t.take(plan.VECTOR, i, t.power(t.left[i], t.lanesLeft(i), often))
+		lanes := often
+		if t.across && t.fields.Has(i) {
+			lanes = usually
+		}
+		if k == len(own)-1 && t.chance(lanes) {
+			t.take(plan.VECTOR, i, t.power(t.left[i], t.lanesLeft(i), lanes))
 		}
 		shared := int64(1)
 		for _, j := range own {

@@ -95,3 +95,80 @@ func TestRehearse(t *testing.T) {
 		t.Errorf("%.2f times what is expected of the heuristic's plan after %d plans", r.Best/r.Heuristic, r.Lowered)
 	}
 }
+
+// offsetProduct is the kernel of a product of packed weights that have offsets: beside it stand sums of the activations.
+func offsetProduct(t *testing.T, desc *target.Desc) Kernel {
+	t.Helper()
+	g := tensor.NewGraph()
+	g.Output("y", nn.Int8.Linear(g.Input("x", ir.F32, 1024), g.Packed("w", "Q4_K", 2048, 1024)))
+	return lastKernel(t, g, desc)
+}
+
+// Sums that stand alike mostly have the same Opts, when all is drawn and when something is drawn anew.
+func TestSumsAreDrawnAlike(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDrafts(offsetProduct(t, desc).AST, desc, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := func(p plan.Plan, axis int) (s string) {
+		for _, o := range p.Opts {
+			if d.axis(o) == axis {
+				o.Axis = "x"
+				s += o.String() + ";"
+			}
+		}
+		return s
+	}
+	pairs, same := 0, 0
+	count := func(p plan.Plan) {
+		for i := range d.free.Axes {
+			for j := range i {
+				if size, _ := d.free.Axes[i].Size(); size >= 32 && d.alike(i, j) {
+					pairs++
+					if says(p, i) == says(p, j) {
+						same++
+					}
+				}
+			}
+		}
+	}
+	list := d.draw(64)
+	for _, p := range list {
+		count(p)
+	}
+	for range 3 * len(list) {
+		list = append(list, d.redrawn(list[d.rng.IntN(len(list))]))
+		count(list[len(list)-1])
+	}
+	if pairs < len(list) || 10*same < 4*pairs {
+		t.Errorf("%d of %d pairs of sums alike have the same Opts, of %d plans", same, pairs, len(list))
+	}
+}
+
+// On a CPU some drafts have no lanes along the sum of a weight: its rows have them.
+func TestLanesLieAcrossSums(t *testing.T) {
+	desc, err := target.Parse("llvm:x86-64-v4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := newDrafts(offsetProduct(t, desc).AST, desc, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, across := d.draw(64), 0
+	for _, p := range list {
+		if !slices.ContainsFunc(p.Opts, func(o plan.Opt) bool {
+			i := d.axis(o)
+			return o.Kind == plan.VECTOR && i >= 0 && d.fields.Has(i) && d.free.Axes[i].Kind == plan.ReduceAxis
+		}) {
+			across++
+		}
+	}
+	if 8*across < len(list) || 4*across > 3*len(list) {
+		t.Errorf("%d of %d drafts have no lanes along the sum", across, len(list))
+	}
+}

@@ -415,7 +415,7 @@ func (t *tuning) try(ctx context.Context, i int, k *TunedKernel, options Options
 	options.Progress = func(p Progress) {
 		if time.Since(said) > time.Second {
 			said = time.Now()
-			t.options.Say("%s: %d tried, best %.4g us, heuristic %.4g", head, p.Tried, p.Best, p.Start)
+			t.options.Say("%s: %v", head, p)
 		}
 	}
 	logged, err := t.logTo(k, &options, others)

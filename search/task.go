@@ -188,9 +188,7 @@ func (w *TaskWorker) search(ctx context.Context, task *Task, note func(text stri
 	bench.Seed, bench.KeepBits, bench.Baseline, bench.Records = task.Seed, task.KeepBits, task.Baseline, k.Desc.Records
 	options.Beam, options.Budget, options.Seed, options.Scratch, options.Extra, options.Priced = task.Beam, task.Budget, task.Seed, task.Scratch, extra, task.Priced
 	bench.rankFor(&options)
-	options.Progress = func(p Progress) {
-		note(fmt.Sprintf("%d tried, best %.4g us, heuristic %.4g", p.Tried, p.Best, p.Start))
-	}
+	options.Progress = func(p Progress) { note(p.String()) }
 	ctx, cancel := context.WithTimeoutCause(ctx, task.Budget+overTime, errTime)
 	defer cancel()
 	tester, err := w.Testers(ctx, k.AST, bench)
