@@ -35,7 +35,12 @@ func newDrafts(sink *ir.UOp, desc *target.Desc, seed uint64) (*drafts, error) {
 	}
 	d := &drafts{reader: plan.NewReader(sink, desc), desc: desc, rng: rand.New(rand.NewPCG(seed, 5)), free: free}
 	d.around = make([]analyse.RangeSet, len(free.Axes))
-	summed := free.SetOf(lists.Map(slices.DeleteFunc(slices.Clone(free.Axes), func(x plan.Axis) bool { return x.Kind != plan.ReduceAxis }), func(x plan.Axis) *ir.UOp { return x.Range })...)
+	var summed analyse.RangeSet
+	for i, x := range free.Axes {
+		if x.Kind == plan.ReduceAxis {
+			summed.Add(i)
+		}
+	}
 	for _, u := range ir.Toposort(sink) {
 		switch arg, param := u.Arg.(ir.ParamArg); {
 		case u.Op == ir.OpReduce:
