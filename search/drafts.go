@@ -33,8 +33,7 @@ func newDrafts(sink *ir.UOp, desc *target.Desc, seed uint64) (*drafts, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drafts{reader: plan.NewReader(sink, desc), desc: desc, rng: rand.New(rand.NewPCG(seed, 5)), free: free}
-	d.around = make([]analyse.RangeSet, len(free.Axes))
+	d := &drafts{reader: plan.NewReader(sink, desc), desc: desc, rng: rand.New(rand.NewPCG(seed, 5)), free: free, around: make([]analyse.RangeSet, len(free.Axes))}
 	var summed analyse.RangeSet
 	for i, x := range free.Axes {
 		if x.Kind == plan.ReduceAxis {
@@ -242,15 +241,8 @@ func (t *draft) lanesLeft(i int) int64 {
 }
 
 // nest says whether an axis has sums inside, and whether it stands in one.
-func (t *draft) nest(i int) (inside, outside bool) {
-	for _, sum := range t.sums {
-		for _, k := range sum.List() {
-			if sum.Has(i) && k != i && t.free.Axes[k].Kind == plan.ReduceAxis {
-				inside, outside = inside || k > i, outside || k < i
-			}
-		}
-	}
-	return inside, outside
+func (d *drafts) nest(i int) (inside, outside bool) {
+	return slices.ContainsFunc(d.around, func(around analyse.RangeSet) bool { return around.Has(i) }), !d.around[i].Empty()
 }
 
 // Chances of a draft.

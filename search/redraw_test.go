@@ -96,24 +96,25 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
-// offsetProduct is the kernel of a product of packed weights that have offsets: beside it stand sums of the activations.
-func offsetProduct(t *testing.T, desc *target.Desc) Kernel {
+// offsetDrafts draws plans of a product of packed weights that have offsets: beside it stand sums of the activations.
+func offsetDrafts(t *testing.T, name string) *drafts {
 	t.Helper()
+	desc, err := target.Parse(name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	g := tensor.NewGraph()
 	g.Output("y", nn.Int8.Linear(g.Input("x", ir.F32, 1024), g.Packed("w", "Q4_K", 2048, 1024)))
-	return lastKernel(t, g, desc)
+	d, err := newDrafts(lastKernel(t, g, desc).AST, desc, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // Sums that stand alike mostly have the same Opts, when all is drawn and when something is drawn anew.
 func TestSumsAreDrawnAlike(t *testing.T) {
-	desc, err := target.Parse("ptx:sm_90a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := newDrafts(offsetProduct(t, desc).AST, desc, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := offsetDrafts(t, "ptx:sm_90a")
 	says := func(p plan.Plan, axis int) (s string) {
 		for _, o := range p.Opts {
 			if d.axis(o) == axis {
@@ -151,14 +152,7 @@ func TestSumsAreDrawnAlike(t *testing.T) {
 
 // On a CPU some drafts have no lanes along the sum of a weight: its rows have them.
 func TestLanesLieAcrossSums(t *testing.T) {
-	desc, err := target.Parse("llvm:x86-64-v4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := newDrafts(offsetProduct(t, desc).AST, desc, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := offsetDrafts(t, "llvm:x86-64-v4")
 	list, across := d.draw(64), 0
 	for _, p := range list {
 		if !slices.ContainsFunc(p.Opts, func(o plan.Opt) bool {
