@@ -282,6 +282,8 @@ func (c *mapped) registerLimit(k *work, threads float64) float64 {
 func (c *mapped) spills(k *work, t *target.Threads, registers, limit, rounds float64) (spilled, again float64) {
 	again = max(float64(c.loaded)*(float64(c.rows)*k.bytes/(k.rows*k.points)+k.uses*k.element())/4/heldRegisters-1, 0)
 	switch {
+	case k.streamsFloats():
+		return max(registers/limit-1, again) + t.SpillFloats/t.Spill*max(c.registersOfFloats(k, t)/limit-1, 0), again
 	case !k.streamsBytes():
 		return max(registers/limit-1, again), again
 	case rounds > 1:
@@ -289,6 +291,16 @@ func (c *mapped) spills(k *work, t *target.Threads, registers, limit, rounds flo
 	}
 	return again, again
 }
+
+// registersOfFloats are those of a thread that streams weights into sums of floats, as an assembler
+// gives them: it holds the weights that are on their way, activations, and its sums.
+func (c *mapped) registersOfFloats(k *work, t *target.Threads) float64 {
+	weights := float64(c.rows*c.atOnce) * k.bytes / (k.rows * k.points) / 4
+	return t.FloatBase + t.FloatWeights*weights + t.FloatElement*float64(c.atOnce)*k.element()/4 + t.FloatSums*float64(c.rows)*k.sums
+}
+
+// streamsFloats reports sums of floats whose weights are used once.
+func (k *work) streamsFloats() bool { return !k.dot && k.uses == 1 }
 
 // streamsBytes reports sums of bytes whose weights are used once.
 func (k *work) streamsBytes() bool { return k.dot && k.uses == 1 }
@@ -342,6 +354,9 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	issued := sums * (operations + (passes-1)*c.decoding(k, t))
 	if !c.staged { // each thread computes what its rows share
 		issued += sums / rows * k.invariant / k.points
+	}
+	if k.streamsFloats() {
+		issued *= 1 + t.Lanes*max(math.Log2(warp/float64(c.sharing)), 0)
 	}
 	busy := func(blocks float64) float64 { return min(1, min(blocks, resident)*threads/warp/t.Busy) }
 	rest := busiest - (waves-1)*resident // blocks of the last wave

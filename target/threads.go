@@ -52,6 +52,12 @@ type Threads struct {
 	Decoded       float64 // registers, for each operation on a weight of a row that is held
 	Held          float64 // registers, for each sum that a thread has of each use of its weights
 	Spill         float64 // of the time to read the weights, for each time that registers do not suffice
+	SpillFloats   float64 // likewise, where each weight is used once, in sums of floats, for each time that what such a thread holds does not fit
+	FloatBase     float64 // registers of a thread with such sums, besides what it holds
+	FloatWeights  float64 // registers, for each that its weights fill
+	FloatElement  float64 // registers, for each activation that it multiplies at once
+	FloatSums     float64 // registers, for each of its sums
+	Lanes         float64 // of its operations, each time that half as many lanes of a warp share a row
 	SpillBytes    float64 // likewise, where each weight is used once, in sums of bytes, and a thread reads several rounds of them
 	Last          float64 // of the operations on a thread's last weights, after several rounds: nothing is read beside them
 	Again         float64 // of the time of the operations, for each use after the first and each time that weights and activations do not fit
@@ -72,6 +78,6 @@ func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
 		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 800, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
-		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillBytes: 0.4, Last: 0.5, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
+		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.6, FloatBase: 20, FloatWeights: 0.5, FloatElement: 0.9, FloatSums: 3.4, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }
