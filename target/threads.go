@@ -12,7 +12,8 @@ import "math"
 // has 682 more, timed with these numbers: a fit to all chooses better by the times of
 // pairs and made whole steps 1.5 % slower. Again was set by hand, by the pairs with several
 // uses, and Line by output layers, which 4 threads a row read 7 to 20 % slower than 16
-// (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs in steps that differ in nothing else, SpillBytes and Last by output layers and
+// (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs in steps that differ in nothing else, and again, with
+// Lanes and what Float begins with, by such pairs and whole steps in exact (docs/bench/h100-exact.txt), SpillBytes and Last by output layers and
 // by whole steps (docs/bench/h200-waves.txt). Whole and BlockBytes
 // were set by pairs in steps that differ in threads and blocks only, and by whole steps
 // (docs/bench/h200-whole.txt). Extract and ExtractBytes were set by whole steps once shifts by
@@ -77,7 +78,7 @@ func (t *Threads) Beside(x, y float64) float64 {
 func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
-		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 800, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
+		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 1400, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
 		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.6, FloatBase: 20, FloatWeights: 0.5, FloatElement: 0.9, FloatSums: 3.4, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }

@@ -37,6 +37,9 @@ func GroupContractions(s *state.State, v *state.Value) {
 			return s.Nest(c, func(l *expr.Level) *ir.UOp { return innermost(s, u, l.Factors, l.Range) })
 		}
 		factors := unsignedCodes(s, u, coarseFactors(s, u))
+		if onMatrices(s, v) {
+			factors = joinSteps(s, factors)
+		}
 		c := s.ContractionOf(u, factors, beside)
 		if c.IsFlat() {
 			factors := unsignedCodes(s, u, analyse.Factors(u.Src[0]))
@@ -192,6 +195,14 @@ func unsignedCodes(s *state.State, u *ir.UOp, factors []*ir.UOp) []*ir.UOp {
 		}
 		return s.Unsigned(f)
 	})
+}
+
+// joinSteps has codes take along what bits of a weight add to them.
+func joinSteps(s *state.State, factors []*ir.UOp) (joined []*ir.UOp) {
+	for _, f := range factors {
+		joined = append(joined, analyse.Factors(s.JoinStep(f, oneTerm))...)
+	}
+	return joined
 }
 
 // matrixPoints are those of the sum of a matrix instruction of a GPU: what grids of eight or four weights

@@ -153,6 +153,36 @@ func TestJoinScales(t *testing.T) {
 	}
 }
 
+// A weight of which bits add a step to a code is one integer, eight times the code and one more or less, and has one term
+// then. Where that is too large, or nothing is added, it stays.
+func TestJoinStep(t *testing.T) {
+	const most, eight = 1 << 8, 8 + 1
+	for _, f := range packed.All() {
+		s := expr.New(ir.NewArena())
+		sum, factors := product(s, f)
+		want := f.Name == "IQ1_S" || f.Name == "IQ1_M"
+		var joined []*ir.UOp
+		for _, w := range factors {
+			if x := s.JoinStep(w, eight-1); x != w {
+				t.Errorf("%s: an integer of up to %d is %s", f.Name, eight-1, expr.KernelText(x))
+			}
+			joined = append(joined, analyse.Factors(s.JoinStep(w, most))...)
+		}
+		if changed := !slices.Equal(joined, factors); changed != want {
+			t.Errorf("%s: a step joined: %t, want %t", f.Name, changed, want)
+		}
+		if !want {
+			continue
+		}
+		c := s.ContractionOf(sum, joined, nil)
+		checkPoints(t, f.Name, c)
+		i := slices.IndexFunc(c.Terms[0].Innermost().Factors, s.ReadsField)
+		if code := c.Terms[0].Innermost().Factors[i].Src[0]; len(c.Terms) != 1 || !s.Bounds.Of(code).Within(-eight, eight) || s.Bounds.Of(code).Within(1-eight, eight-1) {
+			t.Errorf("%s: %d terms, codes within %v:\n%s", f.Name, len(c.Terms), s.Bounds.Of(code), c.Text(s))
+		}
+	}
+}
+
 // checkPoints wants digits of every term that have the points of the sum.
 func checkPoints(t *testing.T, name string, c *expr.Contraction) {
 	points, _ := c.Sum.ReduceRange().Src[0].Int()
