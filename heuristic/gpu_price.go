@@ -268,7 +268,7 @@ func (c *mapped) registersOf(k *work, iterations int64) float64 {
 // registerLimit is how many registers a thread may have.
 func (c *mapped) registerLimit(k *work, threads float64) float64 {
 	switch n := float64(c.blocksWithRegisters()); {
-	case k.streamsBytes() && n > 0:
+	case (k.streamsBytes() || k.uses > 1) && n > 0:
 		return min(unitRegisters/(threads*n), threadRegisters)
 	case k.streamsBytes() || k.uses > 1:
 		return unitRegisters / max(threads, residentThreads)
@@ -279,24 +279,27 @@ func (c *mapped) registerLimit(k *work, threads float64) float64 {
 // spills is by how much a thread wants more registers than it may have, and more for weights and
 // activations than fit. Of a thread that streams bytes one round of loads is only issued later where
 // they have no registers; those of several rounds leave none to the operations beside them.
-func (c *mapped) spills(k *work, t *target.Threads, registers, limit, rounds float64) (spilled, again float64) {
-	again = max(float64(c.loaded)*(float64(c.rows)*k.bytes/(k.rows*k.points)+k.uses*k.element())/4/heldRegisters-1, 0)
+func (c *mapped) spills(k *work, t *target.Threads, registers, limit, rounds float64) float64 {
+	again := max(float64(c.loaded)*(float64(c.rows)*k.bytes/(k.rows*k.points)+k.uses*k.element())/4/heldRegisters-1, 0)
 	switch {
-	case k.streamsFloats():
-		return max(registers/limit-1, again) + t.SpillFloats/t.Spill*max(c.registersOfFloats(k, t)/limit-1, 0), again
 	case !k.streamsBytes():
-		return max(registers/limit-1, again), again
+		return max(registers/limit-1, again)
 	case rounds > 1:
-		return max(t.SpillBytes/t.Spill*(c.registersOf(k, 1)/limit-1), again), again
+		return max(t.SpillBytes/t.Spill*(c.registersOf(k, 1)/limit-1), again)
 	}
-	return again, again
+	return again
 }
 
-// registersOfFloats are those of a thread that streams weights into sums of floats, as an assembler
-// gives them: it holds the weights that are on their way, activations, and its sums.
-func (c *mapped) registersOfFloats(k *work, t *target.Threads) float64 {
-	weights := float64(c.rows*c.atOnce) * k.bytes / (k.rows * k.points) / 4
-	return t.FloatBase + t.FloatWeights*weights + t.FloatElement*float64(c.atOnce)*k.element()/4 + t.FloatSums*float64(c.rows)*k.sums
+// overflow is by how much more registers than it may have a thread needs for what it holds: weights that are on their
+// way, activations, and its sums. What does not fit is spilled, and waited for.
+func (c *mapped) overflow(k *work, t *target.Threads, limit float64) float64 {
+	base := t.FloatBase
+	if k.dot {
+		base = t.ByteBase
+	}
+	weights := float64(c.rows) * k.bytes / (k.rows * k.points)
+	held := float64(c.atOnce) * (t.HeldWeights*weights + t.HeldElements*k.uses*k.element()) / 4
+	return max((base+held+t.HeldSums*k.uses*float64(c.rows)*k.sums)/limit-1, 0)
 }
 
 // streamsFloats reports sums of floats whose weights are used once.
@@ -343,7 +346,7 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	if k.streamsBytes() {
 		waves = math.Ceil(busiest / resident)
 	}
-	spilled, again := c.spills(k, t, registers, limit, turns*waves)
+	spilled := c.spills(k, t, registers, limit, turns*waves)
 
 	var p price
 	rate := 1e6 / (2 * float64(c.desc.Cost.Op) * units) // multiply-adds a ns of a multiprocessor
@@ -379,7 +382,13 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 	if rounds := turns * waves; k.streamsBytes() && rounds > 1 {
 		last = t.Last*p.issue/(rounds*float64(c.iterations)) + p.serial*min(waves-1, 1)
 	}
-	p.total = t.Start + whole + last + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory + t.Again*again*(k.uses-1)*p.issue
+	p.total = t.Start + whole + last + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory
+	switch whole := t.Beside(p.memory, p.issue); {
+	case k.uses > 1:
+		p.total += t.SpillUses * c.overflow(k, t, limit) * whole
+	case !k.dot:
+		p.total += t.SpillFloats * c.overflow(k, t, limit) * whole
+	}
 	return p
 }
 
@@ -397,7 +406,11 @@ func (c *mapped) operations(k *work, t *target.Threads) (operations, registers f
 	if k.dot {
 		each, extract = t.Dot, t.ExtractBytes
 	}
-	operations = each * k.operations * (1 + extract*math.Log2(float64(k.sharers)/float64(c.shared)))
+	counted := k.operations
+	if !k.dot && k.uses > 1 {
+		counted = t.Decoding*k.decoding + t.Using*(k.operations-k.decoding)
+	}
+	operations = each * counted * (1 + extract*math.Log2(float64(k.sharers)/float64(c.shared)))
 	operations = (operations + t.Scale*k.scales*float64(c.scaled-1)) / k.points
 	values := t.Decoded * operations
 	if k.uses > 1 { // a thread holds what it has of all sums

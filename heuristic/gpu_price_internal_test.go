@@ -104,11 +104,47 @@ func TestWavesOfBlocks(t *testing.T) {
 		t.Errorf("%+v with two rows at once, %+v with eight", many, few)
 	}
 	m := &mapped{planner: (&analysis{desc: desc}).plan(), mapping: mapping{rows: 4}, atOnce: 64, loaded: 64, iterations: 1}
-	if once, _ := m.spills(k, &desc.Threads, 128, 100, 1); once > 0 {
+	if once := m.spills(k, &desc.Threads, 128, 100, 1); once > 0 {
 		t.Errorf("registers of a single round do not suffice by %.2f", once)
 	}
-	if often, _ := m.spills(k, &desc.Threads, 128, 100, 2); often <= 0 {
+	if often := m.spills(k, &desc.Threads, 128, 100, 2); often <= 0 {
 		t.Error("registers of two rounds suffice")
+	}
+}
+
+// What a thread holds that does not fit its registers makes a kernel longer: more rows, more activations of each use, more
+// sums; and the less it fits, the longer. Of bytes that are used once nothing is said.
+func TestOverflow(t *testing.T) {
+	desc, err := target.Parse("ptx:sm_90")
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := func(dot bool, rows, atOnce int64, uses, sums float64) (overflow, total float64) {
+		k := &work{rows: 4096, points: 2048, bytes: 4096 * 2048 * 0.8, operations: 4640, decoding: 4640, uses: uses, sums: sums, tile: 1, dot: dot, sharers: 1, waits: true}
+		m := &mapped{planner: (&analysis{desc: desc}).plan(), mapping: mapping{rows: rows, turns: 1, staged: true}, sharing: 32, groups: 16, blocks: 128, atOnce: atOnce, loaded: 64, iterations: 1, shared: 1, scaled: 1, apart: 1, run: 16}
+		numbers := desc.Threads
+		numbers.SpillFloats, numbers.SpillUses = 0, 0
+		return m.overflow(k, &desc.Threads, 128), m.estimate(k, &desc.Threads).total - m.estimate(k, &numbers).total
+	}
+	for _, c := range []struct {
+		dot          bool
+		rows, atOnce int64
+		uses, sums   float64
+		fits         bool
+	}{
+		{false, 2, 32, 1, 1, true}, {false, 8, 64, 1, 1, false}, {false, 2, 128, 1, 1, false}, {false, 8, 32, 1, 8, false},
+		{true, 1, 32, 4, 1, true}, {true, 4, 64, 4, 1, false}, {true, 1, 64, 8, 1, false}, {true, 2, 32, 4, 8, false},
+	} {
+		overflow, longer := over(c.dot, c.rows, c.atOnce, c.uses, c.sums)
+		if fits := overflow == 0; fits != c.fits || (longer == 0) != c.fits {
+			t.Errorf("%+v: %.2f too many, %.0f ns longer", c, overflow, longer)
+		}
+		if more, longest := over(c.dot, 2*c.rows, c.atOnce, c.uses, c.sums); !c.fits && (more <= overflow || longest <= longer) {
+			t.Errorf("%+v: twice the rows are %.2f too many after %.2f, %.0f ns after %.0f", c, more, overflow, longest, longer)
+		}
+	}
+	if overflow, longer := over(true, 8, 128, 1, 1); overflow == 0 || longer != 0 {
+		t.Errorf("bytes used once: %.2f too many, %.0f ns longer", overflow, longer)
 	}
 }
 

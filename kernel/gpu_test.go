@@ -55,6 +55,10 @@ var gpuCases = []gpuCase{
 		rowsReread, rowsAtOnce, rowsReread + "; AHEAD 32; CACHE p2 l2; TRIGGER wait; REREAD never; LOADS 8",
 	}},
 	{"Q8_0 long rows", func(b *builder) *ir.UOp { return packedMatvec(b, "Q8_0", 12, 1536, false) }, []string{loopAlongARow}},
+	{"Q5_0", func(b *builder) *ir.UOp { return packedMatvec(b, "Q5_0", 4, 256, false) }, []string{ // bits of a word whose places differ between threads
+		"VECTOR r0 16; WARP r0 16; FMA", "VECTOR r0 4; WARP r0 32; LOCAL s0 2", "VECTOR r0 8; WARP r0 4; UNROLL r0 2; UPCAST s0 2; LOCAL s0 2",
+	}},
+	{"Q5_1", func(b *builder) *ir.UOp { return packedMatvec(b, "Q5_1", 4, 256, false) }, []string{"VECTOR r0 16; WARP r0 16; FMA"}},
 	{"IQ4_NL", func(b *builder) *ir.UOp { return packedMatvec(b, "IQ4_NL", 3, 128, false) }, []string{"WARP r0 32; LOCAL s0 2"}},
 	{"matmul", func(b *builder) *ir.UOp { return packedMatmul(b, "Q6_K", 8, 8, 512) }, []string{
 		"UPCAST s0 2; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4", "UPCAST s0 4; LOCAL s0 2; UPCAST s1 2; LOCAL s1 4; STAGE s1; UNROLL r0 4",
@@ -263,4 +267,16 @@ func TestRandomGPUPlans(t *testing.T) {
 		}
 		compare(rt, b.Arena, sink, p, chosen, map[string]int64{"pos": int64(rapid.IntRange(0, 3).Draw(rt, "pos")), "T": int64(rapid.IntRange(1, 7).Draw(rt, "T"))})
 	})
+}
+
+// Bits of a word whose places differ between threads are tested at places that are known, of the word shifted by what
+// differs.
+func TestBitsOfLanes(t *testing.T) {
+	for _, name := range []string{"Q5_0", "Q5_1"} {
+		b := newBuilder()
+		text := program.Print(lowerText(t, b, packedMatvec(b, name, 4, 256, false), "VECTOR r0 16; WARP r0 16; FMA", hopper(t)))
+		if !strings.Contains(text, "constlanes 1 2 4 8 16 32 64 128 256") {
+			t.Errorf("%s: lanes test bits that are not known:\n%s", name, text)
+		}
+	}
 }

@@ -10,10 +10,10 @@ import "math"
 // matrix-vector products of 15 models in exact and int8 with one to four uses of a weight
 // (go run ./internal/planbench -score docs/bench/h200-pairs.jsonl.gz -fit 9000). The file
 // has 682 more, timed with these numbers: a fit to all chooses better by the times of
-// pairs and made whole steps 1.5 % slower. Again was set by hand, by the pairs with several
-// uses, and Line by output layers, which 4 threads a row read 7 to 20 % slower than 16
+// pairs and made whole steps 1.5 % slower. Line was set by output layers, which 4 threads a row read 7 to 20 % slower than 16
 // (docs/bench/h200-odd.txt has whole steps). Stage was set by pairs in steps that differ in nothing else, and again, with
-// Lanes and what Float begins with, by such pairs and whole steps in exact (docs/bench/h100-exact.txt), SpillBytes and Last by output layers and
+// Lanes, Decoding, Using and what a thread holds (SpillFloats to HeldSums), by 6,299 pairs in steps and by whole steps
+// (docs/bench/h100-exact.txt). SpillBytes and Last were set by output layers and
 // by whole steps (docs/bench/h200-waves.txt). Whole and BlockBytes
 // were set by pairs in steps that differ in threads and blocks only, and by whole steps
 // (docs/bench/h200-whole.txt). Extract and ExtractBytes were set by whole steps once shifts by
@@ -53,15 +53,18 @@ type Threads struct {
 	Decoded       float64 // registers, for each operation on a weight of a row that is held
 	Held          float64 // registers, for each sum that a thread has of each use of its weights
 	Spill         float64 // of the time to read the weights, for each time that registers do not suffice
-	SpillFloats   float64 // likewise, where each weight is used once, in sums of floats, for each time that what such a thread holds does not fit
-	FloatBase     float64 // registers of a thread with such sums, besides what it holds
-	FloatWeights  float64 // registers, for each that its weights fill
-	FloatElement  float64 // registers, for each activation that it multiplies at once
-	FloatSums     float64 // registers, for each of its sums
+	SpillFloats   float64 // of the time to read the weights and of the operations, for each time that what a thread with sums of floats holds does not fit
+	SpillUses     float64 // likewise, where it uses its weights several times
+	FloatBase     float64 // registers of a thread with sums of floats, besides what it holds
+	ByteBase      float64 // likewise, with sums of bytes
+	HeldWeights   float64 // registers, for each that its weights fill
+	HeldElements  float64 // registers, for each that activations fill which it multiplies at once
+	HeldSums      float64 // registers, for each of its sums
+	Decoding      float64 // operations that decode a weight which several sums of floats use, against what is counted: some take an instruction together
+	Using         float64 // those of each use, likewise
 	Lanes         float64 // of its operations, each time that half as many lanes of a warp share a row
 	SpillBytes    float64 // likewise, where each weight is used once, in sums of bytes, and a thread reads several rounds of them
 	Last          float64 // of the operations on a thread's last weights, after several rounds: nothing is read beside them
-	Again         float64 // of the time of the operations, for each use after the first and each time that weights and activations do not fit
 	Extract       float64 // of the operations on a weight, each time that half of those which share bytes are a thread's
 	ExtractBytes  float64 // likewise, where the operations are on four bytes at a time
 	Dot           float64 // operations of a sum of bytes, against what is counted
@@ -79,6 +82,6 @@ func threadsNVIDIA() Threads {
 	return Threads{
 		Start: 680, Block: 4.3, BlockBytes: 2, Launch: 53, Whole: 700, Ready: 2.48, Reading: 0.0054, ReadingShared: 0.00275,
 		Iteration: 443, Shuffle: 20.9, Barrier: 149, Stage: 1400, Placed: 25, Exchange: 500, Late: 1800, Turn: 700, Rows: 66e-6, Query: 1700, Line: 0.06, Apart: 0.2, Scale: 6, Unit: 1.18, Issue: 1.23, Busy: 16, Overlap: 3.21, Padding: 1.6,
-		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.6, FloatBase: 20, FloatWeights: 0.5, FloatElement: 0.9, FloatSums: 3.4, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Again: 3.3, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
+		Registers: 2.72, Decoded: 0.195, Held: 4.37, Spill: 1.09, SpillFloats: 0.4, SpillUses: 1.8, FloatBase: 30, ByteBase: 60, HeldWeights: 0.6, HeldElements: 0.9, HeldSums: 2, Decoding: 0.7, Using: 1.3, Lanes: 0.03, SpillBytes: 0.4, Last: 0.5, Extract: 0.4, ExtractBytes: 0.5, Dot: 1.99, Permuted: 2.65, Table: 19.4,
 	}
 }

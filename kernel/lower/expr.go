@@ -65,6 +65,9 @@ func (l *expressions) compute(u *ir.UOp, at coords) val {
 		if words := l.memory.comparedLanes(u, at); words != nil {
 			return l.lower(words, at)
 		}
+		if bits := l.memory.bitsOfLanes(u, at); bits != nil {
+			return l.lower(bits, at)
+		}
 	case ir.OpMul, ir.OpAdd, ir.OpSub, ir.OpNeg, ir.OpCast:
 		if u.Op == ir.OpCast {
 			if out, ok := l.words.lowerLookUp(u, at); ok {

@@ -372,6 +372,36 @@ func (l *memory) comparedLanes(u *ir.UOp, at coords) *ir.UOp {
 	return a.Lt(low, high)
 }
 
+// bitsOfLanes is a test of a bit whose place differs between threads as one of the number shifted by what they
+// add to it: 0 < (1 << t+i) & x is 0 < (1 << i) & (x >> t), so that lanes test bits that are known here, and a
+// GPU spreads four of them by one multiplication. nil: no lanes test bits, or all is known.
+func (l *memory) bitsOfLanes(u *ir.UOp, at coords) *ir.UOp {
+	a, and := l.Arena, u.Src[1]
+	if !l.block.onGPU() || !u.Src[0].IsInt(0) || and.Op != ir.OpAnd || !and.DType.IsInt() || and.DType.IsSigned() {
+		return nil
+	}
+	for i, bit := range and.Src {
+		if x := and.Src[1-i]; bit.Op == ir.OpShl && bit.Src[0].IsInt(1) && len(l.exprs.laneSubAxes(x, at)) == 0 {
+			amount := bit.Src[1]
+			if amount.Op == ir.OpCast {
+				amount = amount.Src[0]
+			}
+			if amount.DType != ir.Idx {
+				return nil
+			}
+			lanes, rest, ok := l.lanesApart(amount, at)
+			low, high := lanes.Build(a), rest.Build(a)
+			if !ok || len(lanes.Terms) == 0 || len(rest.Terms) == 0 || l.Bounds.Of(low).Lo < 0 || l.Bounds.Of(high).Lo < 0 {
+				return nil
+			}
+			number := func(x *ir.UOp) *ir.UOp { return a.Cast(x, and.DType) }
+			one := a.Binary(ir.OpShl, a.ConstInt(and.DType, 1), number(low))
+			return a.Lt(u.Src[0], a.And(one, a.Binary(ir.OpShr, x, number(high))))
+		}
+	}
+	return nil
+}
+
 // word is an index in 32 bits where it is proven to fit, of which a register has twice as
 // many lanes.
 func (l *memory) word(x *ir.UOp) *ir.UOp {
