@@ -383,11 +383,11 @@ func (c *mapped) estimate(k *work, t *target.Threads) price {
 		last = t.Last*p.issue/(rounds*float64(c.iterations)) + p.serial*min(waves-1, 1)
 	}
 	p.total = t.Start + whole + last + t.Beside(p.memory, p.prologue+t.Beside(p.issue, p.serial)) + t.Spill*spilled*p.memory
-	switch whole := t.Beside(p.memory, p.issue); {
+	switch both := t.Beside(p.memory, p.issue); {
 	case k.uses > 1:
-		p.total += t.SpillUses * c.overflow(k, t, limit) * whole
+		p.total += t.SpillUses * c.overflow(k, t, limit) * both
 	case !k.dot:
-		p.total += t.SpillFloats * c.overflow(k, t, limit) * whole
+		p.total += t.SpillFloats * c.overflow(k, t, limit) * both
 	}
 	return p
 }

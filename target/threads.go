@@ -53,6 +53,7 @@ type Threads struct {
 	Decoded       float64 // registers, for each operation on a weight of a row that is held
 	Held          float64 // registers, for each sum that a thread has of each use of its weights
 	Spill         float64 // of the time to read the weights, for each time that registers do not suffice
+	SpillBytes    float64 // likewise, where each weight is used once, in sums of bytes, and a thread reads several rounds of them
 	SpillFloats   float64 // of the time to read the weights and of the operations, for each time that what a thread with sums of floats holds does not fit
 	SpillUses     float64 // likewise, where it uses its weights several times
 	FloatBase     float64 // registers of a thread with sums of floats, besides what it holds
@@ -62,8 +63,7 @@ type Threads struct {
 	HeldSums      float64 // registers, for each of its sums
 	Decoding      float64 // operations that decode a weight which several sums of floats use, against what is counted: some take an instruction together
 	Using         float64 // those of each use, likewise
-	Lanes         float64 // of its operations, each time that half as many lanes of a warp share a row
-	SpillBytes    float64 // likewise, where each weight is used once, in sums of bytes, and a thread reads several rounds of them
+	Lanes         float64 // of the operations on weights that sums of floats use once, each time that half as many lanes of a warp share a row
 	Last          float64 // of the operations on a thread's last weights, after several rounds: nothing is read beside them
 	Extract       float64 // of the operations on a weight, each time that half of those which share bytes are a thread's
 	ExtractBytes  float64 // likewise, where the operations are on four bytes at a time

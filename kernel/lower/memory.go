@@ -386,7 +386,7 @@ func (l *memory) bitsOfLanes(u *ir.UOp, at coords) *ir.UOp {
 			if amount.Op == ir.OpCast {
 				amount = amount.Src[0]
 			}
-			if amount.DType != ir.Idx {
+			if amount.DType != ir.Idx || !l.Bounds.Of(amount).Within(0, int64(and.DType.Bits())-1) {
 				return nil
 			}
 			lanes, rest, ok := l.lanesApart(amount, at)
