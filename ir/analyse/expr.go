@@ -113,3 +113,22 @@ func OutsideStages(root *ir.UOp) (list []*ir.UOp) {
 func RangesIn(root *ir.UOp) []*ir.UOp {
 	return lists.Filter(ir.Toposort(root), func(u *ir.UOp) bool { return u.Op == ir.OpRange })
 }
+
+// TestedBit is an unsigned x and an n, where a condition is that bit n of x is set: 0 < (1<<n & x).
+func TestedBit(u *ir.UOp) (x, n *ir.UOp) {
+	if u.Op != ir.OpCmpLt || u.Src[1].Op != ir.OpAnd || u.Src[1].DType.IsSigned() {
+		return nil, nil
+	}
+	if zero, ok := u.Src[0].Int(); !ok || zero != 0 {
+		return nil, nil
+	}
+	for i, m := range u.Src[1].Src {
+		if m.Op != ir.OpShl {
+			continue
+		}
+		if one, ok := m.Src[0].Int(); ok && one == 1 {
+			return u.Src[1].Src[1-i], m.Src[1]
+		}
+	}
+	return nil, nil
+}

@@ -9,6 +9,7 @@ import (
 
 	"tgc/internal/lists"
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
@@ -376,30 +377,28 @@ func (l *memory) comparedLanes(u *ir.UOp, at coords) *ir.UOp {
 // add to it: 0 < (1 << t+i) & x is 0 < (1 << i) & (x >> t), so that lanes test bits that are known here, and a
 // GPU spreads four of them by one multiplication. nil: no lanes test bits, or all is known.
 func (l *memory) bitsOfLanes(u *ir.UOp, at coords) *ir.UOp {
-	a, and := l.Arena, u.Src[1]
-	if !l.block.onGPU() || !u.Src[0].IsInt(0) || and.Op != ir.OpAnd || !and.DType.IsInt() || and.DType.IsSigned() {
+	x, amount := analyse.TestedBit(u)
+	if x == nil || !l.block.onGPU() || len(l.exprs.laneSubAxes(x, at)) > 0 {
 		return nil
 	}
-	for i, bit := range and.Src {
-		if x := and.Src[1-i]; bit.Op == ir.OpShl && bit.Src[0].IsInt(1) && len(l.exprs.laneSubAxes(x, at)) == 0 {
-			amount := bit.Src[1]
-			if amount.Op == ir.OpCast {
-				amount = amount.Src[0]
-			}
-			if amount.DType != ir.Idx || !l.Bounds.Of(amount).Within(0, int64(and.DType.Bits())-1) {
-				return nil
-			}
-			lanes, rest, ok := l.lanesApart(amount, at)
-			low, high := lanes.Build(a), rest.Build(a)
-			if !ok || len(lanes.Terms) == 0 || len(rest.Terms) == 0 || l.Bounds.Of(low).Lo < 0 || l.Bounds.Of(high).Lo < 0 {
-				return nil
-			}
-			number := func(x *ir.UOp) *ir.UOp { return a.Cast(x, and.DType) }
-			one := a.Binary(ir.OpShl, a.ConstInt(and.DType, 1), number(low))
-			return a.Lt(u.Src[0], a.And(one, a.Binary(ir.OpShr, x, number(high))))
-		}
+	if amount.Op == ir.OpCast {
+		amount = amount.Src[0]
 	}
-	return nil
+	if amount.DType != ir.Idx || !l.Bounds.Of(amount).Within(0, int64(x.DType.Bits())-1) {
+		return nil
+	}
+	lanes, rest, ok := l.lanesApart(amount, at)
+	if !ok || len(lanes.Terms) == 0 || len(rest.Terms) == 0 {
+		return nil
+	}
+	a := l.Arena
+	low, high := lanes.Build(a), rest.Build(a)
+	if l.Bounds.Of(low).Lo < 0 || l.Bounds.Of(high).Lo < 0 {
+		return nil
+	}
+	number := func(index *ir.UOp) *ir.UOp { return a.Cast(index, x.DType) }
+	bit := a.Binary(ir.OpShl, a.ConstInt(x.DType, 1), number(low))
+	return a.Lt(u.Src[0], a.And(bit, a.Binary(ir.OpShr, x, number(high))))
 }
 
 // word is an index in 32 bits where it is proven to fit, of which a register has twice as

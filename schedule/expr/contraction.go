@@ -406,7 +406,7 @@ func (s *Exprs) OfBit(f *ir.UOp, compared bool) *ir.UOp {
 	}
 	set, okSet := f.Src[1].Float()
 	clear, okClear := f.Src[2].Float()
-	x, n := testedBit(f.Src[0])
+	x, n := analyse.TestedBit(f.Src[0])
 	up := bits.TrailingZeros64(uint64(int64(set - clear)))
 	if x == nil || !okSet || !okClear || clear != float64(int64(clear)) || math.Abs(clear) > maxExactInteger || set-clear != float64(int64(1)<<up) || up > 6 {
 		return f
@@ -417,25 +417,6 @@ func (s *Exprs) OfBit(f *ir.UOp, compared bool) *ir.UOp {
 	}
 	code := s.A.Binary(ir.OpShl, s.A.Cast(bit, ir.U8), s.A.ConstInt(ir.U8, int64(up)))
 	return s.A.Add(s.A.Cast(code, f.DType), s.A.Const(f.DType, clear))
-}
-
-// testedBit is an unsigned x and an n, where a condition is that bit n of x is set: 0 < (1<<n & x).
-func testedBit(u *ir.UOp) (x, n *ir.UOp) {
-	if u.Op != ir.OpCmpLt || u.Src[1].Op != ir.OpAnd || u.Src[1].DType.IsSigned() {
-		return nil, nil
-	}
-	if zero, ok := u.Src[0].Int(); !ok || zero != 0 {
-		return nil, nil
-	}
-	for i, m := range u.Src[1].Src {
-		if m.Op != ir.OpShl {
-			continue
-		}
-		if one, ok := m.Src[0].Int(); ok && one == 1 {
-			return u.Src[1].Src[1-i], m.Src[1]
-		}
-	}
-	return nil, nil
 }
 
 // WithinByte is a code with an offset as one signed byte where it is one, f(q + c) for f(q) + c; others stay.
