@@ -237,8 +237,10 @@ func TestKitEveryRuleFires(t *testing.T) {
 	tiles.Control = control
 	matrices := plain
 	matrices.Profile.MatrixTokens = 8
+	scaled := matrices // with launches that take no time
+	scaled.Profile.ScaledTokens, scaled.Profile.Launch = 2, 0
 	count := func(c *testkit.Case) {
-		for _, o := range []schedule.Options{opt, storing, forwarding, integers, tiles, matrices, plain} {
+		for _, o := range []schedule.Options{opt, storing, forwarding, integers, tiles, matrices, scaled, plain} {
 			_, err := c.Schedule(t.Context(), o)
 			if err != nil && strings.Contains(err.Error(), "buffer hazard") {
 				continue // an assignment program without a legal order

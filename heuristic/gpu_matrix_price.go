@@ -47,6 +47,7 @@ type matrixWork struct {
 	tokensAcross         float64 // the same of a token's
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
 	plain                bool    // weights are floats of 16 bits
+	stored               bool    // activations are stored as several terms
 	halves               bool    // factors are halves, and instructions go on with the sum of the whole row
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
@@ -67,22 +68,63 @@ func (m *matrixProduct) measure() *matrixWork {
 	}
 	_, decoding, looked := m.operationsOfRow(m.weights)
 	k.decoding, k.lookups = decoding/k.points, (looked.permuted+looked.loaded)/k.points
-	k.rowTerms, k.tokenTerms = terms(w), 1
+	k.rowTerms, k.tokenTerms = termsOf(w), 1
 	if k.rowTerms > 1 {
 		k.rowsAcross = m.across(w)
 	}
 	if k.element > 1 {
-		for _, o := range m.operands {
-			if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
-				k.tokensAcross = max(k.tokensAcross, m.across(o))
-				k.tokenTerms, k.element = max(k.tokenTerms, terms(o)), max(min(k.element, float64(o.param.DType.Size())), 2)
-			}
-		}
+		m.measureTokens(k, w)
 	}
 	group := max(float64(m.size(w.chain[len(w.chain)-1])), matrixPoints)
+	if k.stored { // the other numbers were fitted to scales of innermost sums
+		group = max(group, min(float64(m.pointsTogether(w)), longestSum))
+	}
 	k.scales = float64(len(m.weights)) * matrixPoints / group
 	k.products = k.matrices * matrixPoints / min(group, widePoints)
 	return k
+}
+
+// longestSum is how many points instructions go on with a sum for.
+const longestSum = 128
+
+// pointsTogether are those of the innermost sums of a weight between which nothing is multiplied.
+func (m *matrixProduct) pointsTogether(w *operand) int64 {
+	n := int64(1)
+	for sum := w.sum; sum != nil; {
+		n = satMul(n, m.size(m.axisOf(sum.ReduceRange())))
+		body := sum.Src[0]
+		if analyse.IsSum(body) {
+			sum = body
+		} else if sum = m.sumAround(body, w); sum != nil {
+			n = 1
+		}
+	}
+	return n
+}
+
+// sumAround is the outermost sum in an expression that reads a weight; nil where there is none.
+func (m *matrixProduct) sumAround(u *ir.UOp, w *operand) (sum *ir.UOp) {
+	for _, x := range ir.Toposort(u) {
+		if analyse.IsSum(x) && analyse.Any(x, func(y *ir.UOp) bool { return slices.Contains(w.accesses, y) }) {
+			sum = x // sources come first
+		}
+	}
+	return sum
+}
+
+// measureTokens measures the activations that a weight is multiplied with, which may be several stored terms.
+func (m *matrixProduct) measureTokens(k *matrixWork, w *operand) {
+	terms, bytes := 0.0, 0.0
+	for _, o := range m.operands {
+		if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
+			k.tokensAcross = max(k.tokensAcross, m.across(o))
+			terms, bytes = max(terms, termsOf(o)), max(bytes, min(k.element, float64(o.param.DType.Size())))
+			k.stored = k.stored || o.param.DType == termWord
+		}
+	}
+	if terms > 0 {
+		k.tokenTerms, k.element = terms, max(bytes, 2)
+	}
 }
 
 // across is 1 for an operand whose points of the innermost sum do not lie side by side.
@@ -122,13 +164,19 @@ func (a *analysis) severalBytes(sum *ir.UOp) bool {
 	})
 }
 
-// terms are those of an element in a panel, two bytes each: a float of 32 bits is three, what is shorter or packed is one.
-func terms(o *operand) float64 {
-	if o.rank() == 0 {
-		return 3
+// termsOf are those of an element in a panel, two bytes each: a float of 32 bits is three, what is shorter or packed is one.
+func termsOf(o *operand) float64 {
+	switch {
+	case o.rank() > 0:
+		return 1
+	case o.param.DType == termWord:
+		return 2
 	}
-	return 1
+	return 3
 }
+
+// termWord is what stored terms of f16 lie in, two of them.
+const termWord = ir.U32
 
 // termBytes are those of a term of a float.
 const termBytes = 2
@@ -217,6 +265,8 @@ func (k *matrixWork) numbers(desc *target.Desc) *target.Tiles {
 		return &desc.HalfTiles
 	case k.plain:
 		return &desc.PlainTiles
+	case k.stored:
+		return &desc.TermTiles
 	}
 	return &desc.Tiles
 }
@@ -307,7 +357,7 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
 	case t.panels:
 		return tileNeeds{
 			operations: rows*(k.matrices*n.PanelRows+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*k.tokenTerms*n.PanelTerms/float64(t.rowWarps) +
-				(2*rows*k.matrices+tokens*k.tokenTerms)*n.PanelRead + rows*tokens*k.scales*n.PanelScale,
+				(2*rows*k.matrices+tokens*k.tokenTerms)*n.PanelRead + rows*tokens*k.scales*n.PanelScale + tiles*n.Product,
 			registers: n.PanelRegisters + n.PanelAccumulators*tiles + float64(t.copies)*n.PanelLoaded*(rows*k.matrices+tokens),
 			spill:     n.PanelSpill,
 		}

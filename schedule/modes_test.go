@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tgc/ir"
+	"tgc/ir/analyse"
 	"tgc/nn"
 	"tgc/packed"
 	"tgc/schedule"
@@ -80,6 +81,51 @@ func TestNormedRowsAreTerms(t *testing.T) {
 		}
 		trap(t, g, opt, nil)
 	}
+}
+
+// Activations of many tokens are stored as two terms of f16 in one word and scaled for each row, where products are many enough for the
+// launches that make them; integer scales of groups multiply codes as far as an f16 holds them.
+func TestManyRowsAreScaledTerms(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		launch int64 // what one takes
+		most   int64 // of codes; 0: no terms
+	}{{"Q8_0", 0, 128}, {"Q6_K", 0, 32}, {"Q4_K", 0, 63 * 15}, {"Q3_K", 0, 32 * 4}, {"Q4_K", 1 << 17, 0}} {
+		opt := schedule.DefaultOptions()
+		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.Launch = 8, 16, c.launch
+		g := tensor.NewGraph()
+		x := nn.RMSNorm(g.Input("x", ir.F32, 16, 512), g.Input("gamma", ir.F32, 512), 1e-5)
+		g.Output("y", x.Linear(g.Packed("w", c.format, 48, 512)).Add(x.Linear(g.Packed("v", c.format, 48, 512))))
+		s, _ := trap(t, g, opt, nil)
+		applied := slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Pass == "scale-terms" && r.Applied })
+		if applied != (c.most > 0) {
+			t.Errorf("%s, launches of %d: terms %t\n%s", c.format, c.launch, applied, s)
+		}
+		if most := mostCode(s); applied && most != c.most {
+			t.Errorf("%s: codes up to %d, want %d\n%s", c.format, most, c.most, s)
+		}
+	}
+}
+
+// mostCode is the largest magnitude of what terms are multiplied with in innermost sums.
+func mostCode(s *schedule.Schedule) (most int64) {
+	for _, u := range innerSums(s) {
+		product := int64(0)
+		for _, f := range analyse.Factors(u.Src[0]) {
+			offset := int64(0)
+			if f.Op == ir.OpAdd {
+				if c, ok := f.Src[1].Float(); ok {
+					offset, f = int64(c), f.Src[0]
+				}
+			}
+			if f.Op == ir.OpCast && f.Src[0].DType.IsInt() {
+				b := ir.NewBounds().Of(f.Src[0])
+				product = max(product, 1) * max(b.Hi+offset, -b.Lo-offset)
+			}
+		}
+		most = max(most, product)
+	}
+	return most
 }
 
 // A scale whose group's largest value needs a norm that every block makes for itself stays in

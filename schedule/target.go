@@ -17,6 +17,9 @@ const laneOutputs = 128
 // earlyElems are 32 registers of a block's 256 threads; twice as many hold a key and a value.
 const earlyElems = 32 * 256
 
+// scaledTokens is from how many uses of a weight on scaled activations pay.
+const scaledTokens = 64
+
 // OptionsFor is how a target is scheduled: the options of its kind with the
 // numbers of its description.
 func OptionsFor(desc *target.Desc) Options {
@@ -41,6 +44,9 @@ func OptionsFor(desc *target.Desc) Options {
 	opt := DefaultOptions()
 	if desc.Matrix("i8", "i8", 16, matrixTokens, 16) {
 		opt.Profile.MatrixTokens, opt.Profile.StoredScores = matrixTokens, storedScores
+	}
+	if desc.Matrix("f16", "f16", 16, matrixTokens, 16) {
+		opt.Profile.ScaledTokens = scaledTokens
 	}
 	opt.Profile.TileReuse = CPUOptions().Profile.TileReuse
 	// A tile is a block's work: with fewer tiles than multiprocessors most of the

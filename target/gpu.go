@@ -112,6 +112,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		FloatTiles: floatTilesNVIDIA(),
 		PlainTiles: plainTilesNVIDIA(),
 		HalfTiles:  halfTilesNVIDIA(),
+		TermTiles:  termTilesNVIDIA(),
 		Tuning:     tuningGPU(),
 	}
 	if sm >= 80 { // with matrix instructions of bf16

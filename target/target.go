@@ -48,6 +48,7 @@ type Desc struct {
 	FloatTiles    Tiles   // of a GPU, of rows that are more than one term each
 	PlainTiles    Tiles   // of a GPU, of rows of F16 and BF16
 	HalfTiles     Tiles   // of a GPU, of products of halves
+	TermTiles     Tiles   // of a GPU, of packed weights with activations stored as two terms
 	Tuning        Tuning
 }
 

@@ -109,3 +109,13 @@ func halfTilesNVIDIA() Tiles {
 		PanelRows: 56.9, PanelDecoding: 1.05, PanelTerms: 9.11, PanelRead: 1.85, PanelRegisters: 84.4, PanelAccumulators: 4.19, PanelLoaded: 0.791, PanelSpill: 8.59,
 	}
 }
+
+// termTilesNVIDIA are those for packed weights with activations stored as two terms of f16, fitted to the 1,608 pairs of
+// docs/bench/h200-terms-pairs.jsonl.gz, 66 kernels of 64 to 512 tokens on an H200: the cheapest plan takes 1.05 times the best's time.
+func termTilesNVIDIA() Tiles {
+	return Tiles{
+		Latency: 632, Operation: 1.66, Issue: 0.137, Rows: 18.7, Decoding: 1.89, Lookup: 7.63, Tokens: 12.8, Product: 2.52, Ragged: 1.25,
+		Registers: 69.4, Accumulators: 11.9, Loaded: 1.26, Joining: 52.7, Spill: 3.1,
+		PanelRows: 6.95, PanelDecoding: 3.75, PanelTerms: 8.94, PanelRead: 1.43, PanelScale: 3.34, PanelRegisters: 97.6, PanelAccumulators: 6.14, PanelLoaded: 1.85, PanelSpill: 6.77,
+	}
+}

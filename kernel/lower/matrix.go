@@ -27,6 +27,13 @@ type matrices struct {
 	sums      map[*ir.UOp]*matrixSum
 	chains    map[chainKey]*matrixChain
 	fragments map[fragmentKey][]*program.Value
+	scaled    map[scaledKey]*program.Value
+}
+
+// scaledKey names a fragment times a scale.
+type scaledKey struct {
+	fragment *program.Value
+	scale    float64
 }
 
 // chainKey names the instructions for a tile.
@@ -160,14 +167,52 @@ func (l *matrices) copyAt(u *ir.UOp, at coords, i int) int {
 func (l *matrices) multiply(acc *program.Value, row, column *ir.UOp, step matrixStep) *program.Value {
 	elem, nx, ny := shape.TermsOfProduct(l.Bounds, row, column)
 	rows, columns := l.sideFragments(row, step.at, elem, nx, l.rowFragment), l.sideFragments(column, step.at, elem, ny, l.columnFragment)
+	rowScales, columnScales := scalesOf(row, elem, nx), scalesOf(column, elem, ny)
 	for i := range nx {
 		if j := step.place - i; j >= 0 && j < ny {
 			for part := range len(rows) / nx {
-				acc = l.b.Mma(acc, rows[part*nx+i], columns[part*ny+j])
+				x, y := rows[part*nx+i], columns[part*ny+j]
+				if nx == 1 { // the factor that is one term can be scaled, too: an integer
+					x = l.timesScale(row, step.at, x, columnScales[j])
+				} else {
+					y = l.timesScale(column, step.at, y, rowScales[i])
+				}
+				acc = l.b.Mma(acc, x, y)
 			}
 		}
 	}
 	return acc
+}
+
+// scalesOf are the powers of two that the terms of a side are taken times.
+func scalesOf(u *ir.UOp, elem ir.DType, n int) []float64 {
+	scales := lists.Make(n, func(int) float64 { return 1 })
+	if stored := storedTerms(u, elem, n); stored != nil {
+		scales = lists.Map(stored, func(t shape.Term) float64 { return t.Scale })
+	}
+	return scales
+}
+
+// storedTerms are the terms of a side that lie in memory or a panel as the instruction takes them; nil where it is split.
+func storedTerms(u *ir.UOp, elem ir.DType, n int) []shape.Term {
+	if stored := shape.StoredTerms(u); n > 1 && len(stored) == n && stored[0].Value.DType == elem {
+		return stored
+	}
+	return nil
+}
+
+// timesScale is a fragment of a side times a power of two, once for all instructions that take it.
+func (l *matrices) timesScale(u *ir.UOp, at coords, fragment *program.Value, scale float64) *program.Value {
+	if scale == 1 {
+		return fragment
+	}
+	key := scaledKey{fragment, scale}
+	scaled, ok := l.scaled[key]
+	if !ok {
+		l.scopes.in(l.scopes.depth(u), func() { scaled = l.b.Mul(fragment, l.b.Float(fragment.Type, scale)) })
+		l.scaled[key] = scaled
+	}
+	return scaled
 }
 
 // multiplyIntegers is the sum of the products of bytes, of high places first.
@@ -195,13 +240,16 @@ func (l *matrices) multiplyIntegers(row, column *ir.UOp, dtype ir.DType, at coor
 // float. Of sums of more elements than an instruction takes they are those of the first,
 // then of those that follow.
 func (l *matrices) sideFragments(u *ir.UOp, at coords, elem ir.DType, n int, fragment func(*ir.UOp, coords, ir.DType, int) []*program.Value) []*program.Value {
-	stored := shape.StoredTerms(u)
-	if n == 1 || len(stored) < 2 {
+	stored := storedTerms(u, elem, n)
+	if stored == nil {
 		return fragment(shape.Narrowest(u, elem), at, elem, n)
 	}
+	terms := lists.Map(stored, func(t shape.Term) []*program.Value { return fragment(t.Value, at, elem, 1) })
 	var out []*program.Value
-	for _, x := range stored {
-		out = append(out, fragment(x, at, elem, 1)...)
+	for part := range terms[0] {
+		for _, of := range terms {
+			out = append(out, of[part])
+		}
 	}
 	return out
 }
@@ -214,6 +262,9 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 	return l.fragment(u, at, elem, func() []*program.Value {
 		if l.isFragment(u) {
 			return []*program.Value{l.panelFragment(u, at)}
+		}
+		if code, scale := l.scaledFragment(u, elem); code != nil {
+			return []*program.Value{l.b.Mul(l.panelFragment(code, at), l.rowScales(scale, at, elem))}
 		}
 		low, high := l.lanePoints(u, at.with(i, 0)), l.lanePoints(u, at.with(i, 1))
 		if u.DType.IsInt() {
@@ -228,6 +279,27 @@ func (l *matrices) rowFragment(u *ir.UOp, at coords, elem ir.DType, n int) []*pr
 		}
 		return terms
 	})
+}
+
+// scaledFragment takes a read of rows in the order of fragments times a scale of each row apart; code is nil for any other factor.
+func (l *matrices) scaledFragment(u *ir.UOp, elem ir.DType) (code, scale *ir.UOp) {
+	if u.Op != ir.OpMul || elem != ir.F16 {
+		return nil, nil
+	}
+	code, scale = shape.Narrowest(u.Src[0], elem), shape.Narrowest(u.Src[1], elem)
+	if code.DType != elem || scale.DType != elem || !l.isFragment(code) || l.free.Of(scale).Has(l.free.Index.Of(l.Tile.Point)) {
+		return nil, nil
+	}
+	return code, scale
+}
+
+// rowScales are the scales of both rows of a lane, each at the row's places of a fragment.
+func (l *matrices) rowScales(u *ir.UOp, at coords, elem ir.DType) *program.Value {
+	row := func(copy int32) *program.Value {
+		v := l.exprs.settle(l.exprs.lower(u, at.with(l.free.Index.Of(l.Tile.RowCopy), copy)))
+		return l.b.Broadcast(l.exprs.expand(v, nil), plan.LanePoints)
+	}
+	return l.wordsInTurn(row(0), row(1), 0, plan.LanePoints, wordBytes/elem.Size())
 }
 
 // wordsInTurn are some points of two rows, a word of so many of each in turn.

@@ -1,6 +1,7 @@
 package lower
 
 import (
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/ir/program"
@@ -126,7 +127,7 @@ func (l *tiles) loadsOf(u *ir.UOp) []*ir.UOp {
 	}
 	list := []*ir.UOp{u}
 	if terms := shape.StoredTerms(u); terms != nil {
-		list = terms
+		list = lists.Map(terms, func(t shape.Term) *ir.UOp { return t.Value })
 	}
 	for _, x := range list {
 		if x.Op != ir.OpLoad {

@@ -127,18 +127,21 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index.Of(u.ReduceRange())) || sumsMatrix(p.State, f) {
 			continue // of sums the lanes have the values already
 		}
-		values := []*ir.UOp{ByteFactor(p.Arena, p.bounds, f, k == 0)}
-		if u.DType == ir.F32 {
-			values = p.terms(f, elem, n[k])
+		if k == 0 && elem == ir.F16 && n[k] == 1 {
+			if scaled := p.scaledPanel(f, u.ReduceRange()); scaled != nil {
+				factors[k], replaced = scaled, true
+				continue
+			}
 		}
-		if values[0] == nil {
+		terms := []Term{{ByteFactor(p.Arena, p.bounds, f, k == 0), 1}}
+		if u.DType == ir.F32 {
+			terms = p.terms(f, elem, n[k])
+		}
+		if terms[0].Value == nil {
 			continue
 		}
-		reads := p.stage(f, values, side)
-		factors[k], replaced = a.Cast(reads[0], u.DType), true
-		for _, read := range reads[1:] {
-			factors[k] = a.Add(factors[k], a.Cast(read, u.DType))
-		}
+		reads := p.stage(f, lists.Map(terms, func(t Term) *ir.UOp { return t.Value }), side)
+		factors[k], replaced = p.sumOf(terms, reads, u.DType), true
 	}
 	if !replaced {
 		return nil
@@ -146,17 +149,59 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 	return a.Reduce(ir.OpAdd, a.Mul(factors[0], factors[1]), u.ReduceRange())
 }
 
-// terms are what a float is the sum of, each the rounded rest of those before.
-func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []*ir.UOp {
+// scaledPanel is a factor of rows, codes times integer scales of groups, read from two panels; nil for any other. In one panel threads
+// would decode a scale for each of the few points of a group that one of them makes.
+func (p *paneller) scaledPanel(f, point *ir.UOp) *ir.UOp {
+	a := p.Arena
+	var codes, scales []*ir.UOp
+	for _, x := range analyse.Factors(f) {
+		if p.free.Of(x).Has(p.free.Index.Of(point)) {
+			codes = append(codes, x)
+		} else {
+			scales = append(scales, x)
+		}
+	}
+	scale := analyse.Product(a, scales)
+	if scale == nil || len(codes) == 0 || !p.dependsOn(scale, p.Tile.Rows) || len(p.inner(scale, p.Tile.Rows)) == 0 {
+		return nil
+	}
+	half := func(x *ir.UOp) *ir.UOp {
+		return a.Cast(p.stage(x, []*ir.UOp{a.Cast(x, ir.F16)}, p.Tile.Rows)[0], f.DType)
+	}
+	return a.Mul(half(analyse.Product(a, codes)), half(scale))
+}
+
+// sumOf is a factor as the sum of its terms, as they are read.
+func (p *paneller) sumOf(terms []Term, reads []*ir.UOp, dtype ir.DType) (sum *ir.UOp) {
+	a := p.Arena
+	for i, read := range reads {
+		term := a.Cast(read, dtype)
+		if scale := terms[i].Scale; scale != 1 {
+			term = a.Mul(term, a.Const(dtype, scale))
+		}
+		if sum == nil {
+			sum = term
+		} else {
+			sum = a.Add(sum, term)
+		}
+	}
+	return sum
+}
+
+// terms are what a float is the sum of: those that are stored, or each the rounded rest of those before.
+func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []Term {
 	a := p.Arena
 	if from := Narrowest(x, elem); from != x {
-		return []*ir.UOp{from}
+		return []Term{{from, 1}}
 	}
-	out := make([]*ir.UOp, n)
+	if stored := StoredTerms(x); len(stored) > 1 && stored[0].Value.DType == elem {
+		return stored
+	}
+	out := make([]Term, n)
 	for i := range out {
-		out[i] = a.Cast(x, elem)
+		out[i] = Term{a.Cast(x, elem), 1}
 		if i < n-1 {
-			x = a.Sub(x, a.Cast(out[i], ir.F32))
+			x = a.Sub(x, a.Cast(out[i].Value, ir.F32))
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"math"
+	"slices"
 
 	"tgc/ir"
 )
@@ -16,7 +17,13 @@ func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	}
 	none := precision{F16: 4, BF16: 3} // the range of f16 is too small for any number of terms
 	if terms := StoredTerms(u); len(terms) > 1 {
+		if terms[0].Value.DType == ir.F16 {
+			return precision{F16: len(terms), BF16: 3}
+		}
 		return precision{F16: 4, BF16: len(terms)}
+	}
+	if u.Op == ir.OpMul && isTermCode(bounds, u) {
+		return precision{F16: 1, BF16: 2}
 	}
 	offset := int64(0)
 	if c, ok := lastConstant(u); ok && u.Op == ir.OpAdd && c == math.Trunc(c) && math.Abs(c) < 1<<11 {
@@ -49,8 +56,8 @@ func TermsOfProduct(bounds *ir.Bounds, rows, columns *ir.UOp) (elem ir.DType, of
 	switch {
 	case rows.DType == ir.F64:
 		return ir.F64, 1, 1
-	case x.F16 == 1 && y.F16 == 1:
-		return ir.F16, 1, 1
+	case x.F16 == 1 && (y.F16 == 1 || y.F16 == 2 && isTermCode(bounds, rows)), y.F16 == 1 && x.F16 == 2 && isTermCode(bounds, columns):
+		return ir.F16, x.F16, y.F16
 	}
 	return ir.BF16, x.BF16, y.BF16
 }
@@ -64,19 +71,35 @@ func IsExactSum(bounds *ir.Bounds, x, y *ir.UOp, points int64) bool {
 
 // mostOfInteger is the magnitude of a float that is an integer, a stored one too; ok is false where it is not known to be one.
 func mostOfInteger(bounds *ir.Bounds, u *ir.UOp) (most int64, ok bool) {
+	b, ok := integerBounds(bounds, u)
+	return max(b.Hi, -b.Lo), ok
+}
+
+// integerBounds are those of such a float.
+func integerBounds(bounds *ir.Bounds, u *ir.UOp) (b ir.Interval, ok bool) {
 	if f, ok := u.Float(); ok {
-		return int64(math.Abs(f)), f == math.Trunc(f) && math.Abs(f) <= exactInteger
+		return ir.Interval{Lo: int64(f), Hi: int64(f)}, f == math.Trunc(f) && math.Abs(f) <= exactInteger
 	}
 	switch {
 	case u.DType.IsInt():
-		b := bounds.Of(u)
-		return max(b.Hi, -b.Lo), b.Within(-exactInteger, exactInteger)
+		b = bounds.Of(u)
+		return b, b.Within(-exactInteger, exactInteger)
+	case u.Op == ir.OpAdd || u.Op == ir.OpMul:
+		x, okX := integerBounds(bounds, u.Src[0])
+		y, okY := integerBounds(bounds, u.Src[1])
+		if ok = okX && okY; u.Op == ir.OpAdd {
+			b = ir.Interval{Lo: x.Lo + y.Lo, Hi: x.Hi + y.Hi}
+		} else {
+			corners := []int64{x.Lo * y.Lo, x.Lo * y.Hi, x.Hi * y.Lo, x.Hi * y.Hi}
+			b = ir.Interval{Lo: slices.Min(corners), Hi: slices.Max(corners)}
+		}
 	case u.Op == ir.OpCast:
-		most, ok = mostOfInteger(bounds, u.Src[0])
+		b, ok = integerBounds(bounds, u.Src[0])
 	case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
-		most, ok = mostOfInteger(bounds, u.Src[0].Src[0])
+		b, ok = integerBounds(bounds, u.Src[0].Src[0])
 	}
-	return most, ok && most <= int64(1)<<u.DType.MantissaBits()
+	exact := int64(1) << u.DType.MantissaBits()
+	return b, ok && b.Within(-exact, exact)
 }
 
 // lastConstant is the float that a node has as its last source.
@@ -87,19 +110,45 @@ func lastConstant(u *ir.UOp) (float64, bool) {
 	return u.Src[len(u.Src)-1].Float()
 }
 
-// StoredTerms are the bf16 values whose sum a factor is; nil where it is none.
-func StoredTerms(u *ir.UOp) []*ir.UOp {
+// Term is one of the stored values whose sum a factor is, of bf16, or of f16 times a power of two. The instruction
+// takes terms as they are, and the other factor times that power, which is an integer that is one term (isTermCode).
+type Term struct {
+	Value *ir.UOp
+	Scale float64
+}
+
+// StoredTerms are those of a factor, all of one type; nil where it has none.
+func StoredTerms(u *ir.UOp) []Term {
 	switch {
 	case u.Op == ir.OpAdd:
 		x, y := StoredTerms(u.Src[0]), StoredTerms(u.Src[1])
-		if x == nil || y == nil {
+		if x == nil || y == nil || x[0].Value.DType != y[0].Value.DType {
 			return nil
 		}
 		return append(x, y...)
-	case u.Op == ir.OpCast && u.Src[0].DType == ir.BF16:
-		return []*ir.UOp{u.Src[0]}
+	case u.Op == ir.OpMul:
+		c, constant := lastConstant(u)
+		if fraction, _ := math.Frexp(c); !constant || fraction != 0.5 {
+			return nil
+		}
+		terms := StoredTerms(u.Src[0])
+		if terms == nil || terms[0].Value.DType != ir.F16 {
+			return nil
+		}
+		for i := range terms {
+			terms[i].Scale *= c
+		}
+		return terms
+	case u.Op == ir.OpCast && (u.Src[0].DType == ir.BF16 || u.Src[0].DType == ir.F16):
+		return []Term{{u.Src[0], 1}}
 	}
 	return nil
+}
+
+// isTermCode reports a factor that an f16 holds, and holds times the scale of a second term, too: an integer.
+func isTermCode(bounds *ir.Bounds, u *ir.UOp) bool {
+	most, isInteger := mostOfInteger(bounds, u)
+	return isInteger && most <= 1<<11
 }
 
 // Narrowest is what a factor of a type was converted from.

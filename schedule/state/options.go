@@ -157,6 +157,9 @@ type Profile struct {
 	// take weights with their offsets, so that sums of activations alone stay where they
 	// are and join the product (join-offsets). 0: the target has none.
 	MatrixTokens int64
+	// ScaledTokens is from how many uses of a weight on activations are scaled to be two terms of F16
+	// where matrix instructions take three of BF16 (scale-terms). 0: never.
+	ScaledTokens int64
 	// Clusters is how many blocks may share the points of a softmax in one kernel, at most.
 	Clusters int64
 	// EarlyElems is how many elements of a buffer a block can have read before the kernel
