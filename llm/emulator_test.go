@@ -104,6 +104,29 @@ func TestOddSizesEmulated(t *testing.T) {
 	}
 }
 
+// A prompt whose products are so many for a small GPU that its activations are scaled terms of f16: norms, rotated
+// queries and residuals around them are those of the reference.
+func TestScaledPromptEmulated(t *testing.T) {
+	f := synthetic(t, "qwen2:d=1024,layers=1,heads=8,kv=8,ff=2048,vocab=301,quant=q4_k_m")
+	model, err := llm.NewModel(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := llm.Variant{Batch: 1, Tokens: 64, Context: 80, All: true}
+	step, err := llm.CompileStep(t.Context(), model, v, 0, mustTarget(t, "ptx:sm_87"), engine.Config{Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var why strings.Builder
+	if err := step.Compiled.Explain(&why); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(why.String(), "terms of f16"); n < 6 {
+		t.Errorf("%d products of scaled terms, want those of queries, keys, values, gate, up and down", n)
+	}
+	compareWithReference(t, openDevice(t, "cuda:emu:sm_87"), f, generation{prompt: 64, tokens: 1, context: 80, nmse: gpuLimits.nmse})
+}
+
 // Attention over caches so long that blocks share their rows, most of which have none yet.
 func TestClustersEmulated(t *testing.T) {
 	for _, name := range []string{

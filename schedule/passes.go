@@ -59,7 +59,7 @@ var rows = []row{
 		class: Exact, run: algebra.EachValue(algebra.SplitTerms)},
 	{Info: pass.Info{Name: "scale-terms", Key: "R3h", Doc: "activations of a product by matrix instructions are stored as two terms of f16, scaled by a power of two for each row",
 		Why: "an f32 is three terms of bf16, each with an instruction of its own, and every block would split the same activations again"},
-		class: Reassociate, run: algebra.ScaleTerms},
+		class: DropBits, run: algebra.ScaleTerms},
 	{Info: pass.Info{Name: "share-group-sums", Key: "R2g", Doc: "sums of integer activations alone become values: one a group, for all rows",
 		Why: "every row would sum up the same activations again"},
 		class: Reassociate, run: algebra.EachValue(algebra.ShareGroupSums)},

@@ -233,7 +233,7 @@ func (h *scaledRow) scale(u *ir.UOp) (*ir.UOp, bool) {
 		return a.With(u, []*ir.UOp{x}), linear
 	case analyse.IsFloatSum(u):
 		x, linear := h.scaled(u.Src[0])
-		return a.Reduce(ir.OpAdd, x, u.ReduceRange()), linear && !h.DependsOn(h.down, u.ReduceRange())
+		return a.Reduce(ir.OpAdd, x, u.ReduceRange()), linear
 	}
 	return u, false
 }
