@@ -56,7 +56,7 @@ func TestScaledTermsOnGPU(t *testing.T) {
 }
 
 // promptOf multiplies random rows with weights of a type, of which those of Q8_0 are 0 for the first point: there
-// every other row has a number up to 1e8 times as large as the others.
+// every other row has a number some 1e7 to 1e8 times as large as the others.
 func promptOf(t *testing.T, dev runtime.Device, name string) (values []float32, why string) {
 	t.Helper()
 	format, _ := packed.Lookup(name)

@@ -64,9 +64,9 @@ func scaleReads(s *state.State, v *state.Value, read *ir.UOp) {
 	s.Record(v, true, "terms of f16", state.Number{Name: "points", Value: s.Points(h.of.Ranges)})
 }
 
-// productsSaved is how many products of a multiprocessor by matrix instructions take as long, for each operation of a launch's time, as
-// both launches do that scale activations, where a third of the instructions is saved. On an H200 it pays from about a thousand million
-// products on: a layer of SmolLM2 360M with 5,000 million in four sums took as long, with 1,260 million 12 to 18 % longer (docs/bench/h200-terms.txt).
+// productsSaved is how many products of a multiprocessor by matrix instructions it takes, for each operation of a launch's time, that
+// a third of their instructions is what both launches cost that scale activations. On an H200 these are a thousand million: a layer of
+// SmolLM2 360M with 5,000 million, in four sums, took as long as before, with 1,260 million 12 % longer (docs/bench/h200-terms.txt).
 const productsSaved = 60
 
 // summed are the ranges of a value along which a read of it is summed up.
