@@ -59,15 +59,9 @@ func packedTokens(t *testing.T, dev runtime.Device, format *packed.Format, mode 
 	if err := f.Write(t.Context(), "w", packed.RandomBlocks(format, rows*points/format.BlockElems, r)); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	values = run(t, f)
 	for _, k := range f.Step().Compiled.Kernels {
 		plans += k.Plan.String() + " | "
-	}
-	values, err = tensor.Get[float32](t.Context(), f, "y")
-	if err != nil {
-		t.Fatal(err)
 	}
 	return values, plans
 }

@@ -90,13 +90,7 @@ func promptOf(t *testing.T, dev runtime.Device, name string) (values []float32, 
 	if err := f.Write(t.Context(), "w", weights); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Run(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
-	y, err := tensor.Get[float32](t.Context(), f, "y")
-	if err != nil {
-		t.Fatal(err)
-	}
+	values = run(t, f)
 	var b strings.Builder
 	if err := f.Step().Compiled.Explain(&b); err != nil {
 		t.Fatal(err)
@@ -104,5 +98,5 @@ func promptOf(t *testing.T, dev runtime.Device, name string) (values []float32, 
 	for _, k := range f.Step().Compiled.Kernels {
 		b.WriteString(k.Plan.String() + "\n")
 	}
-	return y, b.String()
+	return values, b.String()
 }

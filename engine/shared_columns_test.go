@@ -47,6 +47,12 @@ func resultOf(t *testing.T, dev runtime.Device, n int, build func(x *tensor.Tens
 	if err := tensor.Set(t.Context(), f, "x", randomFloats(rand.New(rand.NewPCG(uint64(n), 7)), n*n)); err != nil {
 		t.Fatal(err)
 	}
+	return run(t, f)
+}
+
+// run runs a program and gives its output "y".
+func run(t *testing.T, f *tensor.Function) []float32 {
+	t.Helper()
 	if err := f.Run(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}

@@ -22,28 +22,15 @@ func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 		}
 		return precision{F16: 4, BF16: len(terms)}
 	}
-	if u.Op == ir.OpMul && isTermCode(bounds, u) {
-		return precision{F16: 1, BF16: 2}
-	}
-	offset := int64(0)
-	if c, ok := lastConstant(u); ok && u.Op == ir.OpAdd && c == math.Trunc(c) && math.Abs(c) < 1<<11 {
-		u, offset = u.Src[0], int64(c)
-	}
-	if u.Op != ir.OpCast {
-		return none
-	}
-	x := u.Src[0]
-	if !x.DType.IsInt() && offset != 0 {
-		return none
-	}
+	most, isInteger := mostOfInteger(bounds, u)
 	switch {
-	case x.DType == ir.BF16:
+	case Narrowest(u, ir.BF16) != u:
 		return precision{F16: 4, BF16: 1}
-	case x.DType == ir.F16:
+	case Narrowest(u, ir.F16) != u:
 		return precision{F16: 1, BF16: 2}
-	case x.DType.IsInt() && bounds.Of(x).Within(-1<<8-offset, 1<<8-offset):
+	case isInteger && most <= 1<<8:
 		return precision{1, 1}
-	case x.DType.IsInt() && bounds.Of(x).Within(-1<<11-offset, 1<<11-offset):
+	case isInteger && most <= mostOfHalf:
 		return precision{F16: 1, BF16: 2}
 	}
 	return none
@@ -145,10 +132,13 @@ func StoredTerms(u *ir.UOp) []Term {
 	return nil
 }
 
+// mostOfHalf is the magnitude up to which an f16 holds every integer.
+const mostOfHalf = 1 << 11
+
 // isTermCode reports a factor that an f16 holds, and holds times the scale of a second term, too: an integer.
 func isTermCode(bounds *ir.Bounds, u *ir.UOp) bool {
 	most, isInteger := mostOfInteger(bounds, u)
-	return isInteger && most <= 1<<11
+	return isInteger && most <= mostOfHalf
 }
 
 // Narrowest is what a factor of a type was converted from.

@@ -73,7 +73,7 @@ const productsSaved = 60
 func summed(s *state.State, read *ir.UOp) (ranges []*ir.UOp) {
 	p, _ := s.IsRead(read)
 	for i, x := range read.Indices() {
-		if slices.ContainsFunc(s.Free.Of(x), expr.IsClosed) {
+		if alongSum(s.Graph, x) {
 			ranges = append(ranges, p.Ranges[i])
 		}
 	}
@@ -131,7 +131,7 @@ func newScaledRow(s *state.State, read *ir.UOp) *scaledRow {
 	places := places(a, p.Ranges)
 	var rows, at []*ir.UOp // of the value, and as read
 	for i, x := range read.Indices() {
-		if slices.ContainsFunc(s.Free.Of(x), expr.IsClosed) {
+		if alongSum(s.Graph, x) {
 			places[i] = a.Range(scaledPlace+i, p.Ranges[i].Src[0])
 			h.row = append(h.row, nil)
 			continue
@@ -217,17 +217,16 @@ func (h *scaledRow) scale(u *ir.UOp) (*ir.UOp, bool) {
 		return a.Reduce(ir.OpAdd, a.Mul(h.terms(read), code), u.ReduceRange()), p == h.of && h.sameRow(read)
 	}
 	switch {
-	case u.Op == ir.OpMul || u.Op == ir.OpAdd || u.Op == ir.OpSub:
+	case u.Op == ir.OpMul:
+		for i, f := range u.Src {
+			if x, linear := h.scaled(f); linear && !h.reads(u.Src[1-i]) {
+				return h.times(x, u.Src[1-i]), true
+			}
+		}
+	case u.Op == ir.OpAdd || u.Op == ir.OpSub:
 		x, ofX := h.scaled(u.Src[0])
 		y, ofY := h.scaled(u.Src[1])
-		switch {
-		case u.Op != ir.OpMul:
-			return a.Binary(u.Op, x, y), ofX && ofY
-		case ofX && !h.reads(u.Src[1]):
-			return h.times(x, u.Src[1]), true
-		case ofY && !h.reads(u.Src[0]):
-			return h.times(y, u.Src[0]), true
-		}
+		return a.Binary(u.Op, x, y), ofX && ofY
 	case u.Op == ir.OpNeg:
 		x, linear := h.scaled(u.Src[0])
 		return a.With(u, []*ir.UOp{x}), linear
@@ -271,22 +270,12 @@ const mostTerm = 1 << termBits
 func (h *scaledRow) mostOf(u *ir.UOp) (most int64, ok bool) {
 	most = 1
 	for _, f := range analyse.Factors(u) {
-		offset := int64(0)
-		if h.RoleOf(f) == expr.OffsetCode {
-			c, _ := f.Src[1].Float()
-			if offset = int64(c); f.Op == ir.OpSub {
-				offset = -offset
-			}
-			f = f.Src[0]
-		}
-		if f.Op != ir.OpCast || !f.Src[0].DType.IsInt() || !h.ReadsField(f) {
+		x := h.IntegerOf(f)
+		if x == nil || !h.Bounds.Of(x).Within(-mostTerm, mostTerm) {
 			return 0, false
 		}
-		b := h.Bounds.Of(f.Src[0])
-		if !b.Within(-mostTerm, mostTerm) {
-			return 0, false
-		}
-		most *= max(b.Hi+offset, -b.Lo-offset)
+		b := h.Bounds.Of(x)
+		most *= max(b.Hi, -b.Lo)
 	}
 	return most, true
 }

@@ -110,14 +110,18 @@ func termsOf(s *state.Graph, p *state.Value, read *ir.UOp, terms int) *ir.UOp {
 	return sum
 }
 
+// alongSum reports an index that goes along a sum.
+func alongSum(s *state.Graph, index *ir.UOp) bool {
+	return slices.ContainsFunc(s.Free.Of(index), expr.IsClosed)
+}
+
 // sumsFirst is the order of indices in which those come first that go along sums, and the last one,
 // the points of a tile, stays last.
 func sumsFirst(s *state.Graph, index []*ir.UOp) []int {
 	last := len(index) - 1
-	inSum := func(i int) bool { return slices.ContainsFunc(s.Free.Of(index[i]), expr.IsClosed) }
 	var sums, others []int
 	for i := range last {
-		if inSum(i) {
+		if alongSum(s, index[i]) {
 			sums = append(sums, i)
 		} else {
 			others = append(others, i)

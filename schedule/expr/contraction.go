@@ -198,9 +198,9 @@ func (s *Exprs) scaledCodes(scales, factors []*ir.UOp, most int64) []*ir.UOp {
 	if i < 0 || len(scales) == 0 {
 		return nil
 	}
-	product := s.integerOf(factors[i])
+	product := s.IntegerOf(factors[i])
 	for _, f := range scales {
-		x := s.integerOf(f)
+		x := s.IntegerOf(f)
 		if x == nil || product == nil {
 			return nil
 		}
@@ -212,8 +212,8 @@ func (s *Exprs) scaledCodes(scales, factors []*ir.UOp, most int64) []*ir.UOp {
 	return InPlace(factors, i, s.A.Cast(product, factors[i].DType))
 }
 
-// integerOf is the integer of which a factor of a weight is the float; nil where it is none.
-func (s *Exprs) integerOf(f *ir.UOp) *ir.UOp {
+// IntegerOf is the integer of which a factor of a weight is the float; nil where it is none.
+func (s *Exprs) IntegerOf(f *ir.UOp) *ir.UOp {
 	offset := int64(0)
 	if !s.isFieldsOnly(f) {
 		return nil

@@ -16,7 +16,7 @@ func (s *Exprs) JoinStep(f *ir.UOp, most int64) *ir.UOp {
 	if f.Op != ir.OpAdd || f.Src[1].Op != ir.OpWhere || !s.isFieldsOnly(f) {
 		return f
 	}
-	q, step := s.integerOf(f.Src[0]), f.Src[1]
+	q, step := s.IntegerOf(f.Src[0]), f.Src[1]
 	set, okSet := step.Src[1].Float()
 	clear, okClear := step.Src[2].Float()
 	if q == nil || !okSet || !okClear {
