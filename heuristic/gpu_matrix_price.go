@@ -7,6 +7,7 @@ import (
 
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/kernel/plan"
 	"tgc/target"
 )
 
@@ -25,8 +26,24 @@ var (
 	matrixGroups = []int64{1, 2, 3, 4, 5, 6, 7, 8, 16}
 )
 
+// The same of warpgroups.
+var (
+	groupRows   = []int64{1, 2}
+	groupTokens = []int64{2, 4, 8, 16, 32}
+	groupSides  = []int64{1, 2, 4}
+)
+
+// sumsBeside is 1 where sums stand beside those of the instructions.
+func (k *matrixWork) sumsBeside() float64 {
+	if k.halves {
+		return 0
+	}
+	return 1
+}
+
 // Bounds of what is tried.
 const (
+	groupSums       = 32 // tiles of a warpgroup's instructions: accumulators of 128 registers
 	mostMatrixTiles = 16 // of a warp: accumulators fill its registers, those of the instructions and those of the sums
 	mostHalfTiles   = 32 // where these are the same
 	mostMatrixWarps = 16 // of a block
@@ -46,8 +63,9 @@ type matrixWork struct {
 	rowsAcross           float64 // 1: points of a row do not lie side by side in memory, which are loaded one by one
 	tokensAcross         float64 // the same of a token's
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
-	plain                bool    // weights are floats of 16 bits
+	plain, f16           bool    // weights are floats of 16 bits, and F16
 	stored               bool    // activations are stored as several terms
+	grouped              bool    // warpgroups can multiply it
 	halves               bool    // factors are halves, and instructions go on with the sum of the whole row
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
 }
@@ -56,7 +74,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	w := m.weights[0]
 	integers := m.severalBytes(w.sum)
 	k := &matrixWork{
-		double: w.sum.DType == ir.F64, integers: integers, plain: w.rank() == 1 && w.param.DType.IsFloat(),
+		double: w.sum.DType == ir.F64, integers: integers, plain: w.rank() == 1 && w.param.DType.IsFloat(), f16: w.rank() == 1 && w.param.DType == ir.F16,
 		rows: float64(m.size(m.row)), tokens: float64(m.size(m.token)), points: float64(m.points(w.chain)),
 		others:  float64(m.points(m.storeSet().Without(m.row).Without(m.token).List())),
 		halves:  len(w.chain) == 1 && areHalves(analyse.Factors(w.sum.Src[0])),
@@ -81,6 +99,7 @@ func (m *matrixProduct) measure() *matrixWork {
 	}
 	k.scales = float64(len(m.weights)) * matrixPoints / group
 	k.products = k.matrices * matrixPoints / min(group, widePoints)
+	k.grouped = m.desc.HasGroupMatrices() && !k.double && !k.integers && (k.halves || k.stored || k.plain || k.rowTerms > 1)
 	return k
 }
 
@@ -118,8 +137,8 @@ func (m *matrixProduct) measureTokens(k *matrixWork, w *operand) {
 	for _, o := range m.operands {
 		if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
 			k.tokensAcross = max(k.tokensAcross, m.across(o))
-			terms, bytes = max(terms, termsOf(o)), max(bytes, min(k.element, float64(o.param.DType.Size())))
-			k.stored = k.stored || o.param.DType == termWord
+			terms, bytes = max(terms, termsOf(o)), max(bytes, min(k.element, float64(o.param.DType.Size()*len(o.accesses))))
+			k.stored = k.stored || isTerms(o)
 		}
 	}
 	if terms > 0 {
@@ -169,14 +188,16 @@ func termsOf(o *operand) float64 {
 	switch {
 	case o.rank() > 0:
 		return 1
-	case o.param.DType == termWord:
+	case isTerms(o):
 		return 2
 	}
 	return 3
 }
 
-// termWord is what stored terms of f16 lie in, two of them.
-const termWord = ir.U32
+// isTerms reports activations stored as two terms of f16, in a word or in planes.
+func isTerms(o *operand) bool {
+	return o.param.DType == ir.U32 || o.param.DType == ir.F16 && len(o.accesses) > 1
+}
 
 // termBytes are those of a term of a float.
 const termBytes = 2
@@ -184,7 +205,27 @@ const termBytes = 2
 // set is the shared memory of a set of panels.
 func (t *matrixTile) set(k *matrixWork) float64 {
 	rows, tokens := t.sides()
+	if t.group {
+		_, rowPanels, tokenPanels := k.groupNumbers()
+		return math.Ceil(t.pointsOfStep(k)/linePoints) * linePoints * termBytes * (rows*rowPanels*k.matrices + tokens*tokenPanels)
+	}
 	return panelPad * t.pointsOfStep(k) * termBytes * (rows*k.rowTerms*k.matrices + tokens*k.tokenTerms)
+}
+
+// groupNumbers are of a tile and 16 points the instructions of a warpgroup, and the panels of a row's and of a token's factor: one for each
+// term, and of a weight for each power of two that an activation's terms are taken times.
+func (k *matrixWork) groupNumbers() (instructions, rowPanels, tokenPanels float64) {
+	switch {
+	case k.halves:
+		return 1, 1, 1
+	case k.stored:
+		return 2, 2, 2
+	case k.rowTerms > 1:
+		return 6, 3, 3
+	case k.f16:
+		return 5, 2, 3
+	}
+	return 3, 1, 3
 }
 
 // sides are the rows and tokens of a block.
@@ -196,6 +237,9 @@ func (t *matrixTile) sides() (rows, tokens float64) {
 func (t *matrixTile) pointsOfStep(k *matrixWork) float64 {
 	return math.Ceil(k.points / float64(t.steps*t.groups))
 }
+
+// linePoints are those in the line of a row that a warpgroup reads.
+const linePoints = 64
 
 // panelPad is what panels take for their terms: rows are skewed, and factors of groups lie beside them.
 const panelPad = 1.15
@@ -243,6 +287,9 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 			f(t)
 		}
 	}
+	if k.grouped {
+		k.eachGroupTile(rows, tokens, f)
+	}
 	for _, r := range matrixTiles {
 		for _, t := range matrixTiles {
 			for _, rowWarps := range matrixSides {
@@ -256,9 +303,31 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 	}
 }
 
+// eachGroupTile goes through the tiles of warpgroups.
+func (k *matrixWork) eachGroupTile(rows, tokens int64, f func(t matrixTile)) {
+	sums := groupSums
+	if !k.halves {
+		sums /= 2 // those of the instructions and those of the sum
+	}
+	for _, r := range groupRows {
+		for _, t := range groupTokens {
+			for _, rowGroups := range groupSides {
+				for _, tokenGroups := range groupSides {
+					rowWarps := rowGroups * plan.GroupWarps
+					if r*rowWarps < 2*rows && t*tokenGroups < 2*tokens && float64(r*t)*k.matrices <= float64(sums) && rowWarps*tokenGroups <= mostMatrixWarps {
+						f(matrixTile{rows: r, tokens: t, rowWarps: rowWarps, tokenWarps: tokenGroups, groups: 1, panels: true, group: true})
+					}
+				}
+			}
+		}
+	}
+}
+
 // numbers are those by which its tiles are priced.
-func (k *matrixWork) numbers(desc *target.Desc) *target.Tiles {
+func (t *matrixTile) numbers(k *matrixWork, desc *target.Desc) *target.Tiles {
 	switch {
+	case t.group:
+		return &desc.GroupTiles
 	case k.double || k.integers || k.rowTerms > 1:
 		return &desc.FloatTiles
 	case k.halves:
@@ -273,7 +342,7 @@ func (k *matrixWork) numbers(desc *target.Desc) *target.Tiles {
 
 // estimate prices a way to take tiles by a target's numbers, in nanoseconds.
 func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) float64 {
-	n := k.numbers(desc)
+	n := t.numbers(k, desc)
 	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
 	tiles := float64(t.rows*t.tokens) * k.matrices
 	rows, tokens := t.sides()
@@ -348,6 +417,8 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
 			registers:  n.IntegerRegisters + n.IntegerSums*tiles + float64(t.copies)*matrixWeights*(rows+tokens/2),
 			spill:      n.IntegerSpill, // where the registers are known: so many that are stored are read in each step
 		}
+	case t.group:
+		return t.groupNeeds(k, n, decoding)
 	case t.panels && k.rowTerms > 1:
 		return tileNeeds{
 			operations: n.FloatPanel*(rows*n.Rows/float64(t.tokenWarps)+tokens*n.Tokens/float64(t.rowWarps)) + (2*rows+tokens)*n.PanelRead + tiles*n.Product,
@@ -377,6 +448,20 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
 	}
 }
 
+// groupNeeds are those of a warp of a warpgroup, whose instructions run while it fills panels.
+func (t *matrixTile) groupNeeds(k *matrixWork, n *target.Tiles, decoding float64) tileNeeds {
+	rows, tokens := float64(t.rows), float64(t.tokens)
+	tiles := rows * tokens * k.matrices
+	instructions, rowPanels, tokenPanels := k.groupNumbers()
+	filling := rows*(k.matrices*(n.PanelRows+(rowPanels-1)*n.PanelRead)+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*tokenPanels*n.PanelTerms/float64(t.rowWarps)
+	multiplying := tiles * instructions * n.Product
+	return tileNeeds{
+		operations: max(filling, multiplying) + n.Overlap*min(filling, multiplying),
+		registers:  n.PanelRegisters + sumsOfLane*tiles*(1+k.sumsBeside()) + float64(t.copies)*n.PanelLoaded*rows*k.matrices/float64(t.tokenWarps),
+		spill:      n.PanelSpill,
+	}
+}
+
 // once is what a sum without a loop saves: nothing is held of the step after.
 func (t *matrixTile) once(registers float64) float64 {
 	if t.steps > 1 {
@@ -397,6 +482,9 @@ func (t *matrixTile) features(k *matrixWork) map[string]float64 {
 	}
 	if k.halves {
 		f["halves"] = 1
+	}
+	if t.group {
+		f["group"] = 1
 	}
 	return f
 }

@@ -99,11 +99,19 @@ func (m *matrixProduct) plan(t *matrixTile) *planner {
 	p.split(plan.LOCAL, token, t.tokenWarps)
 	p.split(plan.LOCAL, row, 8)
 	p.split(plan.UPCAST, row, 2)
+	warps := t.rowWarps
+	if t.group {
+		p.split(plan.LOCAL, row, plan.GroupWarps)
+		warps /= plan.GroupWarps
+	}
 	p.split(plan.UPCAST, row, t.rows)
-	p.split(plan.LOCAL, row, t.rowWarps)
+	p.split(plan.LOCAL, row, warps)
 	if t.panels {
 		p.add(plan.STAGE, p.axes[token].Name, 0)
 		p.add(plan.STAGE, p.axes[row].Name, 0)
+	}
+	if t.group {
+		p.add(plan.WGMMA, "", 0)
 	}
 	p.leaveFactors(m.chains)
 	p.aroundRows(m.rowsOf(m.weights), t.threads())
@@ -193,6 +201,7 @@ type matrixTile struct {
 	copies                                     int64 // tiles along the sum that a warp has at once
 	steps                                      int64 // iterations of a warp along the sum
 	panels                                     bool
+	group                                      bool    // instructions are those of four warps, along the rows
 	price                                      float64 // ns
 }
 
@@ -205,6 +214,8 @@ func (t *matrixTile) threads() int64 { return t.warps() * matrixLanes }
 func (t *matrixTile) String() string {
 	how := fmt.Sprintf("matrix instructions, tiles of %d rows x %d tokens a warp, %d x %d warps", t.rows*matrixRows, t.tokens*matrixTokens, t.rowWarps, t.tokenWarps)
 	switch {
+	case t.group:
+		how += " multiply panels by warpgroups"
 	case t.panels:
 		how += " share panels"
 	case t.groups > 1:

@@ -16,7 +16,7 @@ import (
 )
 
 func hopper(t fataler) *target.Desc {
-	desc, err := target.ForGPU(90, false)
+	desc, err := target.ForGPU(90, true)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}

@@ -25,6 +25,9 @@ type shapedCase struct {
 	vars  map[string]int64
 }
 
+// mostShapedProducts bounds kernels of warpgroups among them: each step is run.
+const mostShapedProducts = 6
+
 // shapedCases are kernels on which each step of the table does something.
 func shapedCases(t *testing.T) []shapedCase {
 	pos := map[string]int64{"pos": 4, "T": 5}
@@ -74,6 +77,11 @@ func shapedCases(t *testing.T) []shapedCase {
 			continue
 		}
 		list = append(list, shapedCase{"matrix " + c.name, c.build, c.plan, hopper(t), nil})
+	}
+	for _, c := range groupCases {
+		if c.count <= mostShapedProducts {
+			list = append(list, shapedCase{"warpgroup " + c.name, c.build, c.plan, hopper(t), nil})
+		}
 	}
 	for _, c := range flashCases {
 		list = append(list, shapedCase{"flash " + c.name, func(b *builder) *ir.UOp { return promptAttention(b, c.shape) }, c.plan, hopper(t),

@@ -83,15 +83,17 @@ func TestNormedRowsAreTerms(t *testing.T) {
 	}
 }
 
-// Activations of many tokens are stored as two terms of f16 in one word and scaled for each row, where products are many enough for the
-// launches that make them; integer scales of groups multiply codes as far as an f16 holds them.
+// Activations of many tokens are stored as two terms of f16, in one word or in planes, and scaled for each row, where products are many enough
+// for the launches that make them; integer scales of groups multiply codes as far as an f16 holds them.
 func TestManyRowsAreScaledTerms(t *testing.T) {
 	for _, c := range []struct {
 		format string
 		launch int64 // what one takes
 		most   int64 // of codes; 0: no terms
-	}{{"Q8_0", 0, 128}, {"Q6_K", 0, 32}, {"Q4_K", 0, 63 * 15}, {"Q3_K", 0, 32 * 4}, {"Q4_K", 1 << 17, 0}} {
+		planes bool
+	}{{"Q8_0", 0, 128, false}, {"Q6_K", 0, 32, false}, {"Q4_K", 0, 63 * 15, false}, {"Q3_K", 0, 32 * 4, false}, {"Q4_K", 1 << 17, 0, false}, {"Q4_K", 0, 63 * 15, true}, {"Q8_0", 0, 128, true}} {
 		opt := schedule.DefaultOptions()
+		opt.Profile.TermPlanes = c.planes
 		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.Launch = 8, 16, c.launch
 		g := tensor.NewGraph()
 		x := nn.RMSNorm(g.Input("x", ir.F32, 16, 512), g.Input("gamma", ir.F32, 512), 1e-5)
@@ -103,6 +105,9 @@ func TestManyRowsAreScaledTerms(t *testing.T) {
 		}
 		if most := mostCode(s); applied && most != c.most {
 			t.Errorf("%s: codes up to %d, want %d\n%s", c.format, most, c.most, s)
+		}
+		if text := s.String(); c.planes && !(strings.Contains(text, "_2_16_512") && strings.Contains(text, "r0:2,r1:16,r2:512")) {
+			t.Errorf("%s: no planes of terms\n%s", c.format, text)
 		}
 	}
 }

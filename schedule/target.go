@@ -46,7 +46,7 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.MatrixTokens, opt.Profile.StoredScores = matrixTokens, storedScores
 	}
 	if desc.Matrix("f16", "f16", 16, matrixTokens, 16) {
-		opt.Profile.ScaledTokens = scaledTokens
+		opt.Profile.ScaledTokens, opt.Profile.TermPlanes = scaledTokens, desc.HasGroupMatrices()
 	}
 	opt.Profile.TileReuse = CPUOptions().Profile.TileReuse
 	// A tile is a block's work: with fewer tiles than multiprocessors most of the

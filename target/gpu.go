@@ -113,6 +113,7 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		PlainTiles: plainTilesNVIDIA(),
 		HalfTiles:  halfTilesNVIDIA(),
 		TermTiles:  termTilesNVIDIA(),
+		GroupTiles: groupTilesNVIDIA(),
 		Tuning:     tuningGPU(),
 	}
 	if sm >= 80 { // with matrix instructions of bf16

@@ -49,6 +49,7 @@ type Desc struct {
 	PlainTiles    Tiles   // of a GPU, of rows of F16 and BF16
 	HalfTiles     Tiles   // of a GPU, of products of halves
 	TermTiles     Tiles   // of a GPU, of packed weights with activations stored as two terms
+	GroupTiles    Tiles   // of a GPU, of products by warpgroups
 	Tuning        Tuning
 }
 
@@ -66,6 +67,11 @@ func (d *Desc) Matrix(a, b string, m, n, k int) bool {
 	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool {
 		return c.Name == "mma" && c.A == a && c.B == b && c.M == m && c.N == n && c.K == k
 	})
+}
+
+// HasGroupMatrices reports a GPU whose warpgroups multiply matrices in shared memory (wgmma).
+func (d *Desc) HasGroupMatrices() bool {
+	return slices.ContainsFunc(d.Contractions, func(c Contraction) bool { return c.Name == "wgmma" })
 }
 
 // HasTiles reports a CPU with instructions that multiply tiles.

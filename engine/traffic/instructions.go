@@ -42,9 +42,9 @@ func Pipes(p *program.Program, vars map[string]int64, vectorBytes int) (out [Num
 // pipeOf is the pipe of an instruction.
 func pipeOf(in *program.Instr) Pipe {
 	switch in.Op {
-	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Atomic:
+	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Atomic, program.CopyAsync:
 		return MemoryPipe
-	case program.Dot4, program.Mma, program.TileDot:
+	case program.Dot4, program.Mma, program.GroupMma, program.TileDot:
 		return MatrixPipe
 	case program.Shuffle, program.Extract, program.Concat, program.ShuffleLane:
 		return MovePipe
@@ -129,6 +129,8 @@ func (w *walk) cost(in *program.Instr) float64 {
 		return math.Log2(float64(max(in.Args[0].Type.Lanes, 2))) * max(w.registers(in), 1)
 	case program.Store:
 		return w.size(in.Args[1].Type)
+	case program.CopyAsync: // a load and a store
+		return 2 * float64((int(in.Int)+w.width-1)/w.width)
 	case program.TileDot: // its tiles are loaded, multiplied and stored
 		return float64(in.Tile.Rows) * float64(len(in.Args)) / 2
 	case program.ConstLanes, program.Broadcast, program.PtrAdd, program.Alloca, program.Yield, program.Prefetch:

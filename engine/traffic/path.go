@@ -36,6 +36,7 @@ type path struct {
 	now    float64                    // when what comes next may begin
 	last   float64                    // beginning of what began last
 	waited float64                    // end of the wait for the kernel before
+	copied float64                    // when the copies that are under way have ended
 }
 
 func (w *path) block(b *program.Block) {
@@ -72,6 +73,10 @@ func (w *path) instruction(in *program.Instr) {
 		}
 	case program.Barrier, program.SyncWarp, program.ClusterArrive, program.ClusterWait:
 		w.now = max(w.now, w.last) + wait(in.Op)
+	case program.CopyAsync:
+		w.copied = max(w.copied, w.begin(in.Args)+globalCycles)
+	case program.WaitCopies:
+		w.now = max(w.now, w.last, w.copied)
 	default:
 		if in.Op == program.Const {
 			w.typical[in.Result] = float64(in.Int)
@@ -104,7 +109,7 @@ func (w *path) delay(in *program.Instr) float64 {
 		return globalCycles
 	case program.ShuffleLane:
 		return moveCycles + w.cost(in)
-	case program.Mma:
+	case program.Mma, program.GroupMma:
 		return matrixCycles
 	case program.FoldLanes:
 		return aluCycles * math.Log2(float64(max(in.Args[0].Type.Lanes, 2)))

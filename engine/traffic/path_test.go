@@ -79,3 +79,29 @@ func TestRequests(t *testing.T) {
 		}
 	}
 }
+
+// Copies pass while other work is done, until they are waited for.
+func TestCopiesInPrograms(t *testing.T) {
+	p, err := program.Parse(`program "copies"
+param %0:*f32 buffer slot 0 name "x" align 16 bytes 4096 read
+grid 2
+block 32
+%1:*f32@shared = alloca count 128 align 16
+gridloop %2:i64 {
+  copyasync %1 %0 bytes 16
+  copyasync %1 %0 bytes 4
+}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := traffic.Path(p, nil)
+	if pipes := traffic.Pipes(p, nil, 16); pipes[traffic.MemoryPipe] != 2*32*4 || traffic.Pipes(p, nil, 4)[traffic.MemoryPipe] != 2*32*10 {
+		t.Errorf("pipes %v, want a load and a store for each copy", pipes)
+	}
+	body := p.Body.Instrs[len(p.Body.Instrs)-1].Body
+	body.Instrs = append(body.Instrs, program.Instr{Op: program.WaitCopies})
+	if waited := traffic.Path(p, nil); waited < started+100 {
+		t.Errorf("%g cycles with a wait, %g without", waited, started)
+	}
+}

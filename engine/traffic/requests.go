@@ -92,6 +92,10 @@ func (w *requests) instruction(in *program.Instr, times float64) {
 		w.arithmetic(in)
 	case program.Load, program.Guarded, program.Store:
 		w.access(in, times)
+	case program.CopyAsync:
+		for _, p := range in.Args {
+			w.accessBytes(p, int(in.Int), times)
+		}
 	}
 }
 
@@ -144,11 +148,16 @@ func (w *requests) access(in *program.Instr, times float64) {
 	if in.Op == program.Guarded {
 		i = 1
 	}
-	t, at := in.Args[i].Type, w.lanes[in.Args[i]]
 	bytes := in.Args[len(in.Args)-1].Type.Bytes()
 	if in.Result != nil {
 		bytes = in.Result.Type.Bytes()
 	}
+	w.accessBytes(in.Args[i], bytes, times)
+}
+
+// accessBytes counts an access of as many bytes in each lane.
+func (w *requests) accessBytes(pointer *program.Value, bytes int, times float64) {
+	t, at := pointer.Type, w.lanes[pointer]
 	switch {
 	case t.Space == program.GlobalSpace && len(at) == 0:
 		w.sum.Sectors += times * math.Ceil(float64(bytes*warpLanes)/sectorBytes)

@@ -71,6 +71,8 @@ func (c *loadCounter) block(b *program.Block, times float64) int64 {
 				width = in.Result.Type.Elem.Size()
 			}
 			flight += c.load(in.Args[0], width, in.Result.Type.Bytes(), times)
+		case program.CopyAsync:
+			flight += c.load(in.Args[1], int(in.Int), int(in.Int), times)
 		default:
 			c.follow(in)
 			for inner := range in.Blocks() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tgc/engine"
+	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/schedule"
 	"tgc/target"
@@ -92,6 +93,8 @@ func (t *traffic) block(b *program.Block, times float64, constants map[*program.
 				pointer = in.Args[1]
 			}
 			t.access(pointer, in.Result.Type, times)
+		case program.CopyAsync:
+			t.access(in.Args[1], program.Vector(ir.U8, int(in.Int)), times)
 		case program.Store, program.Scatter:
 			t.access(in.Args[0], in.Args[len(in.Args)-1].Type, times)
 		}

@@ -16,6 +16,7 @@ var memoryInstructions = map[string]func(*compiler, *statement){
 	"st":   compileStore,
 	"atom": compileAtomic,
 	"red":  compileAtomic,
+	"cp":   compileCopy,
 }
 
 // Windows of the generic address space.

@@ -53,6 +53,7 @@ type step struct {
 	reads  []int // data slots that must be defined
 	tests  []int // predicate slots that must be defined
 	writes []int
+	joins  []int // data slots that it reads and writes, and checks itself
 	sets   []int // predicates
 	full   bool  // all lanes of the warp must take part
 	run    func(w *warp, active uint32) error

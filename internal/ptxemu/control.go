@@ -13,7 +13,7 @@ var controlInstructions = map[string]func(*compiler, *statement){
 	"barrier":        compileBarrier,
 	"griddepcontrol": compileGridDependency,
 	"membar":         compileNothing,
-	"fence":          compileNothing,
+	"fence":          compileFence,
 	"prefetch":       compileNothing,
 	"prefetchu":      compileNothing,
 	"applypriority":  compileNothing,
@@ -41,6 +41,17 @@ func compileTrap(c *compiler, _ *statement) {
 
 func compileNothing(c *compiler, _ *statement) {
 	c.now.run = func(*warp, uint32) error { return nil }
+}
+
+// compileFence: only what makes stores visible to products of warpgroups is checked.
+func compileFence(c *compiler, s *statement) {
+	compileNothing(c, s)
+	if s.has("proxy") && s.has("async") {
+		c.now.run = func(w *warp, _ uint32) error {
+			w.hidden = false
+			return nil
+		}
+	}
 }
 
 // compileBarrier: barriers of the whole block, number 0, and of a warp.

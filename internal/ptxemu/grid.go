@@ -59,11 +59,12 @@ type Grid struct {
 
 // block is the state of a block that has started.
 type block struct {
-	index  [3]int
-	rank   int // in its cluster
-	peers  *cluster
-	warps  []*warp
-	shared *sharedMemory
+	index    [3]int
+	rank     int // in its cluster
+	peers    *cluster
+	warps    []*warp
+	shared   *sharedMemory
+	products [][]groupOperands // of each warpgroup, in the order that its warps came to
 	// triggered: it lets the next grid start.
 	triggered bool
 }
@@ -273,6 +274,9 @@ func (g *Grid) begin() *cluster {
 		b.index = [3]int{flat % shape[0], flat / shape[0] % shape[1], flat / shape[0] / shape[1]}
 		b.shared.begin()
 		b.triggered = false
+		for i := range b.products {
+			b.products[i] = b.products[i][:0]
+		}
 		for i, w := range b.warps {
 			w.start(b, i)
 		}
@@ -285,6 +289,7 @@ func (g *Grid) newBlock(c *cluster, rank int) *block {
 	for range (g.threads + lanes - 1) / lanes {
 		b.warps = append(b.warps, newWarp(g))
 	}
+	b.products = make([][]groupOperands, (len(b.warps)+groupWarps-1)/groupWarps)
 	return b
 }
 

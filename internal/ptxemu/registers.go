@@ -81,9 +81,11 @@ func (g *flowGraph) backwards(b int, live slotSet, widths map[int]int, seen func
 				live.remove(slot)
 			}
 		}
-		for _, slot := range s.reads {
-			if widths[slot] > 0 {
-				live.add(slot)
+		for _, list := range [][]int{s.reads, s.joins} {
+			for _, slot := range list {
+				if widths[slot] > 0 {
+					live.add(slot)
+				}
 			}
 		}
 		if seen != nil {

@@ -122,6 +122,7 @@ func (m *sharedMemory) store(w *warp, lane int, at uint64, from []byte) error {
 	if err := m.check(at, len(from)); err != nil {
 		return err
 	}
+	w.hidden = true
 	thread := int32(w.id()*lanes + lane)
 	for i, v := range from {
 		c := &m.cells[at+uint64(i)]
@@ -142,6 +143,7 @@ func (m *sharedMemory) atomic(w *warp, lane int, at uint64, n int) error {
 	if err := m.check(at, n); err != nil {
 		return err
 	}
+	w.hidden = true
 	thread := int32(w.id()*lanes + lane)
 	for i := range n {
 		c := &m.cells[at+uint64(i)]

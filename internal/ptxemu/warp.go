@@ -27,6 +27,13 @@ type warp struct {
 	arrivals, waits uint32 // at the barrier of the cluster
 	gathering       bool   // waits there
 
+	running  map[int]*groupResult // by slot: what products of warpgroups have not given yet
+	products int                  // that it came to
+	ordered  bool                 // since the last wait for products: wgmma.fence
+	copies   []copying            // that cp.async has started
+	hidden   bool                 // stores to shared memory that fence.proxy.async has not shown
+	unshown  bool                 // the same at the last barrier
+
 	waited  uint32 // lanes that are past griddepcontrol.wait
 	local   []localMemory
 	holes   []hole         // of the step that runs
@@ -86,6 +93,9 @@ func (w *warp) start(b *block, index int) {
 	w.stack = append(w.stack[:0], path{0, len(c.steps), w.exists})
 	w.epoch, w.waiting, w.held, w.waited = 0, false, false, 0
 	w.arrivals, w.waits, w.gathering = 0, 0, false
+	w.products = 0
+	w.running, w.ordered, w.hidden, w.unshown = nil, false, false, false
+	w.copies = w.copies[:0]
 	w.local = nil
 	w.origins = nil
 }
@@ -190,6 +200,12 @@ func (w *warp) run(budget int) error {
 		case branch:
 			w.part(s, top, active, taken)
 		case exit:
+			if len(w.running) > 0 {
+				return w.fault(s, taken, errRunning)
+			}
+			if lane := w.copyingLane(taken); lane >= 0 {
+				return w.fault(s, 1<<lane, errCopying)
+			}
 			w.live &^= taken
 			top.pc++
 		case barrier:
@@ -200,8 +216,11 @@ func (w *warp) run(budget int) error {
 			if taken != w.live {
 				return w.fault(s, taken, fmt.Errorf("only threads %08x of the warp's %08x reach the barrier", taken, w.live))
 			}
+			if len(w.running) > 0 {
+				return w.fault(s, taken, errRunning)
+			}
 			top.pc++
-			w.waiting = true
+			w.waiting, w.unshown = true, w.hidden
 			return nil
 		case clusterWait:
 			switch {

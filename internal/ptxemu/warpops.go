@@ -14,6 +14,7 @@ var warpInstructions = map[string]func(*compiler, *statement){
 	"activemask": compileActive,
 	"redux":      compileReduce,
 	"mma":        compileMatrix,
+	"wgmma":      compileGroup,
 }
 
 // checkMembers looks at the mask operand of a .sync instruction: all lanes that it

@@ -313,6 +313,8 @@ func (p *parser) attributes(in *Instr) {
 		in.Tile.Rows, in.Tile.Words = p.namedInt("rows"), p.namedInt("words")
 		in.Tile.StrideA, in.Tile.StrideB = p.named("strides"), p.Int64()
 		in.Align = 1
+	case CopyAsync:
+		in.Int = p.named("bytes")
 	case For:
 		p.Expect("do")
 		p.open(in)

@@ -96,6 +96,11 @@ const (
 	Atomic // GPU: args: pointer, value; Ir in {add, min, max, and, or, xor} -> the old value; relaxed
 	Mma    // GPU: args: acc, a, b; fragments of one matrix product by a warp (MmaShapes) -> acc's type
 
+	GroupMma // GPU: args: acc, pointers to a and b in shared memory; a matrix product by a warpgroup (see group.go) -> acc's type
+
+	CopyAsync  // GPU: args: shared pointer, global pointer; Int bytes (CopySizes), under way until this thread's next WaitCopies; both aligned to Int
+	WaitCopies // GPU: until all copies that this thread has started are done
+
 	TileDot // CPU: args: pointer to sums, then pairs of pointers to matrices (see TileShape); Tile: writes the sum of their products
 
 	Dot4 // args: acc i32, a, b (4 lanes packed per i32 lane), each u8 or i8: acc + sum of 4 products per lane; Lanes of acc

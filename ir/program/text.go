@@ -44,7 +44,7 @@ var opNames = [...]string{
 	ThreadIndex: "threadindex", Barrier: "barrier", ShuffleLane: "shufflelane",
 	SyncWarp: "syncwarp", WaitGrid: "waitgrid", LaunchNext: "launchnext", Fence: "fence",
 	PeerPtr: "peerptr", ClusterArrive: "clusterarrive", ClusterWait: "clusterwait",
-	Atomic: "atomic", Mma: "mma", TileDot: "tiledot",
+	Atomic: "atomic", Mma: "mma", GroupMma: "groupmma", CopyAsync: "copyasync", WaitCopies: "waitcopies", TileDot: "tiledot",
 	Dot4: "dot4",
 }
 
@@ -318,6 +318,8 @@ func (w *writer) head(i *Instr) {
 		w.number(" words ", i.Tile.Words)
 		w.number(" strides ", int(i.Tile.StrideA))
 		w.number(" ", int(i.Tile.StrideB))
+	case CopyAsync:
+		w.number(" bytes ", int(i.Int))
 	case For:
 		w.WriteString(" do")
 		w.blockArgs(i.Body)

@@ -31,8 +31,10 @@ const warpSize = 32
 //   - a Barrier stands only where control flow depends on what is equal in all
 //     threads of the block; ClusterArrive in all of the cluster; ShuffleLane, SyncWarp and Mma only where it depends
 //     on what is equal in all threads of a warp;
+//   - a GroupMma stands only where control flow depends on what is equal in all threads of the block, and
+//     what it points to is equal in all threads of a warp;
 //   - threads per block are 1..1024 on at most three axes; with instructions
-//     of a warp, a multiple of 32.
+//     of a warp, a multiple of 32, of a warpgroup of 128.
 func VerifyGPU(p *Program) error {
 	if err := Verify(p); err != nil {
 		return err
@@ -144,6 +146,10 @@ func (u *uniformity) instr(in *Instr, flow variance) error {
 		if u.threads%warpSize != 0 && !u.lenient {
 			return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, warpSize)
 		}
+	case GroupMma:
+		if err := u.group(in, flow); err != nil {
+			return err
+		}
 	case For:
 		return u.loop(in, flow)
 	case If:
@@ -157,6 +163,22 @@ func (u *uniformity) instr(in *Instr, flow variance) error {
 	}
 	if in.Result != nil {
 		u.of[in.Result] = u.result(in)
+	}
+	return nil
+}
+
+// group checks an instruction of a warpgroup.
+func (u *uniformity) group(in *Instr, flow variance) error {
+	if err := u.together(in, flow, perBlock); err != nil || u.lenient {
+		return err
+	}
+	if u.threads%groupSize != 0 {
+		return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, groupSize)
+	}
+	for _, p := range in.Args[1:] {
+		if u.of[p] > perWarp {
+			return fmt.Errorf("`%s`: %s is that of %s, want %s", PrintInstr(in), p, varianceNames[u.of[p]], varianceNames[perWarp])
+		}
 	}
 	return nil
 }
@@ -191,7 +213,7 @@ func (u *uniformity) result(in *Instr) variance {
 		return max(worst, perBlock)
 	case Atomic:
 		return perThread
-	case Mma:
+	case Mma, GroupMma:
 		return perThread
 	case Alu:
 		return u.alu(in, worst)

@@ -7,6 +7,7 @@ type verifier struct {
 	defined map[*Value]bool // in scope
 	ids     map[int]bool
 	root    map[*Value]*Param // of pointers into parameters
+	array   map[*Value]*Instr // of pointers into arrays
 	grids   int
 	err     error // the first fault, after which not all that is checked makes sense
 }

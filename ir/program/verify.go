@@ -30,7 +30,7 @@ import (
 //   - grid extents are at least 0, parameters have distinct values;
 //   - a cluster has 1, 2, 4 or 8 work units, and the grid whole clusters.
 func Verify(p *Program) error {
-	v := &verifier{program: p, defined: make(map[*Value]bool), ids: make(map[int]bool), root: make(map[*Value]*Param)}
+	v := &verifier{program: p, defined: make(map[*Value]bool), ids: make(map[int]bool), root: make(map[*Value]*Param), array: make(map[*Value]*Instr)}
 	if v.run(); v.err != nil {
 		return fmt.Errorf("program %s: %w", p.Name, v.err)
 	}
@@ -270,8 +270,13 @@ func init() {
 		Fence:    {0, false, false, nothing},
 		Atomic:   {2, true, true, checkAtomic},
 		Mma:      {3, true, false, checkMma},
+		GroupMma: {3, true, false, checkGroupMma},
 		TileDot:  {-1, false, false, checkTileDot},
-		Dot4:     {3, true, false, checkDot4},
+
+		CopyAsync:  {2, false, false, checkCopyAsync},
+		WaitCopies: {0, false, false, nothing},
+
+		Dot4: {3, true, false, checkDot4},
 	}
 }
 
@@ -447,6 +452,9 @@ func (v *verifier) derive(from, to *Value) {
 	if r := v.root[from]; r != nil {
 		v.root[to] = r
 	}
+	if a := v.array[from]; a != nil {
+		v.array[to] = a
+	}
 }
 
 func checkPtrAdd(v *verifier, in *Instr) {
@@ -505,6 +513,7 @@ func checkAlloca(v *verifier, in *Instr) {
 	if in.Count < 1 || in.Count > 1<<32 {
 		v.fail("count %d, want 1..2^32", in.Count)
 	}
+	v.array[in.Result] = in
 }
 
 // Control flow.

@@ -80,7 +80,7 @@ func (l *matrices) matrixSum(u *ir.UOp, m *matrixSum, at coords) val {
 		return val{v: v, subAxes: []int{l.free.Index.Of(l.Tile.Point)}, depth: l.scopes.top()}
 	}
 	c := l.copyAt(u, at, l.free.Index.Of(l.Tile.ColumnCopy))
-	return val{v: l.b.Extract(l.matrixTile(m, 0, first), plan.ColumnCopies*r+c), depth: l.scopes.top()}
+	return val{v: l.b.Extract(l.matrixTile(m, 0, first), l.placeOf(u, at, r, c)), depth: l.scopes.top()}
 }
 
 // firstOf are the coordinates of a tile's first element, at the first copy of its sum.
@@ -89,7 +89,34 @@ func (l *matrices) firstOf(m *matrixSum, at coords) coords {
 	for _, c := range m.copies {
 		at = at.with(l.free.Index.Of(c), 0)
 	}
+	if g := l.Tile.Group; g != nil {
+		for _, c := range g.ColumnTiles {
+			at = at.with(l.free.Index.Of(c), 0)
+		}
+	}
 	return at
+}
+
+// placeOf is which of the results of an instruction is that of copies of the lane's rows and columns.
+func (l *matrices) placeOf(u *ir.UOp, at coords, row, column int) int {
+	place := plan.ColumnCopies*row + column
+	if g := l.Tile.Group; g != nil {
+		tiles := plan.RowCopies * plan.ColumnCopies
+		for _, r := range g.ColumnTiles {
+			i := l.free.Index.Of(r)
+			place += tiles * l.copyAt(u, at, i)
+			tiles *= int(l.extent[i])
+		}
+	}
+	return place
+}
+
+// results are how many an instruction gives a thread.
+func (l *matrices) results() int {
+	if g := l.Tile.Group; g != nil {
+		return int(g.Columns()) / plan.MatrixColumns * plan.RowCopies * plan.ColumnCopies
+	}
+	return plan.RowCopies * plan.ColumnCopies
 }
 
 // matrixTile is the result of the instructions for a tile of columns: of both rows
@@ -140,14 +167,18 @@ func (l *matrices) places(m *matrixSum, t columnTile) int {
 func (l *matrices) goOn(m *matrixSum, t columnTile, c *matrixChain, steps int) {
 	l.scopes.in(l.scopes.depth(t.product), func() {
 		for ; c.done < min(steps, len(c.steps)); c.done++ {
-			l.block.mustBeUniform(true)
+			l.block.mustBeUniform(l.Tile.Group == nil)
 			step := c.steps[c.done]
 			if m.rows.DType.IsInt() {
 				c.sum = l.multiplyIntegers(m.rows, t.columns, t.product.DType, step.at)
 				continue
 			}
 			if c.sum == nil {
-				c.sum = l.b.Zero(program.Vector(m.rows.DType, plan.RowCopies*plan.ColumnCopies))
+				c.sum = l.b.Zero(program.Vector(m.rows.DType, l.results()))
+			}
+			if l.Tile.Group != nil {
+				c.sum = l.multiplyGroup(c.sum, m.rows, t.columns, step)
+				continue
 			}
 			c.sum = l.multiply(c.sum, m.rows, t.columns, step)
 		}
@@ -191,14 +222,6 @@ func scalesOf(u *ir.UOp, elem ir.DType, n int) []float64 {
 		scales = lists.Map(stored, func(t shape.Term) float64 { return t.Scale })
 	}
 	return scales
-}
-
-// storedTerms are the terms of a side that lie in memory or a panel as the instruction takes them; nil where it is split.
-func storedTerms(u *ir.UOp, elem ir.DType, n int) []shape.Term {
-	if stored := shape.StoredTerms(u); n > 1 && len(stored) == n && stored[0].Value.DType == elem {
-		return stored
-	}
-	return nil
 }
 
 // timesScale is a fragment of a side times a power of two, once for all instructions that take it.
@@ -460,14 +483,15 @@ func (m *tileMember) begin(open *program.Loop, j int) {
 		chain, place := m.chainOf(k, j)
 		if sums[chain] == nil {
 			chains = append(chains, chain)
-			sums[chain] = make([]*program.Value, plan.RowCopies*plan.ColumnCopies)
+			sums[chain] = make([]*program.Value, m.mma.results())
 		}
 		sums[chain][place] = m.sums[k].v
 	}
 	for _, chain := range chains {
 		of := sums[chain]
 		for i := range of { // a result that is the same for both copies is in all of its places
-			of[i] = cmp.Or(of[i], of[i%plan.ColumnCopies], of[i-i%plan.ColumnCopies], of[0])
+			tile := i - i%(plan.RowCopies*plan.ColumnCopies)
+			of[i] = cmp.Or(of[i], of[tile+i%plan.ColumnCopies], of[i-i%plan.ColumnCopies], of[tile], of[i%plan.ColumnCopies], of[0])
 		}
 		chain.sum = m.b.Concat(of...)
 	}
@@ -477,7 +501,7 @@ func (m *tileMember) begin(open *program.Loop, j int) {
 func (m *tileMember) chainOf(k, j int) (chain *matrixChain, place int) {
 	p := m.summands[k][j]
 	r, c := m.mma.copyAt(p.node, p.at, m.free.Index.Of(m.Tile.RowCopy)), m.mma.copyAt(p.node, p.at, m.free.Index.Of(m.Tile.ColumnCopy))
-	return m.mma.chainOf(m.around, m.around.tiles[0], m.mma.firstOf(m.around, p.at)), plan.ColumnCopies*r + c
+	return m.mma.chainOf(m.around, m.around.tiles[0], m.mma.firstOf(m.around, p.at)), m.mma.placeOf(p.node, p.at, r, c)
 }
 
 // goOn writes up to n steps of the instructions of copy j of the sum for all results, where it is a sum with which instructions go on, and
@@ -520,4 +544,89 @@ func (m *tileMember) add(open *program.Loop, j int) {
 			m.sums[k] = m.loops.accumulate(m.sums[k], t, m.sums[k].subAxes)
 		}
 	}
+}
+
+// Products of a warpgroup (Opt WGMMA). Both factors lie in panels in shared memory, each of their terms in one of its own: points of
+// the sum in pieces of eight, a line of eight pieces for each row, in an order that differs from row to row (ir/program: group.go). The
+// instruction reads them there. A term that a factor's instruction is to take times a power of two has a panel, too (shape.ScaledCopies).
+
+// multiplyGroup adds to a sum the products of a step.
+func (l *matrices) multiplyGroup(acc *program.Value, row, column *ir.UOp, step matrixStep) *program.Value {
+	elem, nx, ny := shape.TermsOfProduct(l.Bounds, row, column)
+	rows, columns := groupTerms(row, elem, nx), groupTerms(column, elem, ny)
+	for i, x := range rows {
+		j := step.place - i
+		if j < 0 || j >= ny {
+			continue
+		}
+		y := columns[j]
+		if nx == 1 {
+			x.Value = scaledCopy(row, x.Value, y.Scale)
+		} else {
+			y.Value = scaledCopy(column, y.Value, x.Scale)
+		}
+		acc = l.b.GroupMma(acc, l.groupPanel(x.Value, step.at), l.groupPanel(y.Value, step.at))
+	}
+	return acc
+}
+
+// scaledCopy is the panel of a factor of one term times a power of two.
+func scaledCopy(u, value *ir.UOp, scale float64) *ir.UOp {
+	if scale == 1 {
+		return value
+	}
+	for _, c := range shape.ScaledCopies(u) {
+		if c.Scale == scale {
+			return c.Value
+		}
+	}
+	fail("plan: WGMMA of a factor that is in no tile times %g", scale)
+	return nil
+}
+
+// groupPanel is where an instruction finds a term of a factor: the panel that it is read from, filled, at the first row and point.
+func (l *matrices) groupPanel(u *ir.UOp, at coords) *program.Value {
+	stage := u.Src[0]
+	read := l.readAt(u, l.firstOfGroup(nil))
+	array := l.stager.fillStage(stage, at)
+	return l.memory.placeOf(array, l.stager.readAddress(read), int64(stage.DType.Size()), at).ptr
+}
+
+// firstOfGroup binds the ranges of a tile to its first element, but for some.
+func (l *matrices) firstOfGroup(but map[*ir.UOp]int64) map[*ir.UOp]*ir.UOp {
+	t, a := l.Tile, l.Arena
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, r := range append([]*ir.UOp{t.RowLane, t.RowCopy, t.Group.Warp, t.ColumnLane, t.ColumnCopy, t.Point}, t.Group.ColumnTiles...) {
+		with[r] = a.Index(but[r])
+	}
+	return with
+}
+
+// readAt is a read of a panel with some ranges bound.
+func (l *matrices) readAt(u *ir.UOp, with map[*ir.UOp]*ir.UOp) *ir.UOp {
+	index := lists.Map(u.Indices(), func(x *ir.UOp) *ir.UOp { return l.Simplify.Do(l.Arena.Substitute(x, with)) })
+	return l.Arena.Load(u.Src[0], index...)
+}
+
+// elementOf is which element of a panel a read finds with some ranges of the tile bound and all others at their start, without padding.
+func (l *matrices) elementOf(u *ir.UOp, but map[*ir.UOp]int64) int64 {
+	index := l.stager.stageIndex(l.readAt(u, l.firstOfGroup(but)))
+	with := make(map[*ir.UOp]*ir.UOp)
+	for _, r := range l.Ranges {
+		with[r] = l.Arena.Index(0)
+	}
+	n, ok := l.Simplify.Do(l.Arena.Substitute(index, with)).Int()
+	if !ok {
+		fail("plan: WGMMA of a factor whose panel has no fixed places")
+	}
+	return n
+}
+
+// isGroupPanel reports a panel of a factor of a warpgroup's instruction.
+func (l *matrices) isGroupPanel(stage *ir.UOp) bool {
+	if l.Tile == nil || l.Tile.Group == nil || !shape.IsSharedTile(stage) || stage.DType.Size() != program.GroupPiece/plan.GroupPieces {
+		return false
+	}
+	last := stage.Src[len(stage.Src)-1]
+	return last.Src[0].IsInt(plan.GroupPieces) && l.Roles[l.free.Index.Of(last)] == plan.Lane
 }

@@ -7,6 +7,7 @@ import (
 	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
+	"tgc/ir/program"
 	"tgc/kernel/plan"
 	"tgc/kernel/shape"
 )
@@ -63,6 +64,11 @@ func matrixSums(p *shape.Kernel, free *analyse.FreeSets) (map[*ir.UOp]*matrixSum
 		fresh := func(x *ir.UOp) bool { return x.Op == ir.OpReduce && !inSink[x] }
 		if slices.ContainsFunc(m.tiles, func(t columnTile) bool { return analyse.Any(t.product, fresh) }) {
 			return nil, fmt.Errorf("kernel: plan: MMA of a sum whose factors hold sums over its tile")
+		}
+		if p.Tile.Group != nil {
+			if err := m.suitsGroup(p, free); err != nil {
+				return nil, err
+			}
 		}
 		sums[u] = m
 	}
@@ -188,4 +194,54 @@ func narrowest(p *shape.Kernel, u *ir.UOp) *ir.UOp {
 func (m *matrixSum) severalBytes() bool {
 	several := func(u *ir.UOp) bool { return u.DType.IsInt() && u.DType.Size() > 1 }
 	return several(m.rows) || slices.ContainsFunc(m.tiles, func(t columnTile) bool { return several(t.columns) })
+}
+
+// suitsGroup refuses sums whose factors a warpgroup's instruction does not find in panels.
+func (m *matrixSum) suitsGroup(p *shape.Kernel, free *analyse.FreeSets) error {
+	t := p.Tile
+	for _, tile := range m.tiles {
+		elem, nx, ny := shape.TermsOfProduct(p.Bounds, m.rows, tile.columns)
+		if len(m.tiles) > 1 || m.rows.DType != ir.F32 || elem.Size() != program.GroupPiece/plan.GroupPieces {
+			return fmt.Errorf("kernel: plan: WGMMA of a sum of %s", m.rows.DType)
+		}
+		for _, side := range []struct {
+			factor *ir.UOp
+			n      int
+			axes   []*ir.UOp
+		}{{m.rows, nx, []*ir.UOp{t.RowLane, t.RowCopy, t.Group.Warp}}, {tile.columns, ny, append([]*ir.UOp{t.RowLane}, t.Group.ColumnTiles...)}} {
+			s := free.Of(side.factor)
+			if slices.ContainsFunc(side.axes, func(r *ir.UOp) bool { return !s.Has(free.Index.Of(r)) }) {
+				return fmt.Errorf("kernel: plan: WGMMA of a factor that is the same for several rows or columns")
+			}
+			terms := groupTerms(side.factor, elem, side.n)
+			if len(terms) != side.n || slices.ContainsFunc(terms, func(x shape.Term) bool { return !isPanel(x.Value) }) {
+				return fmt.Errorf("kernel: plan: WGMMA of a factor that is in no tile in shared memory")
+			}
+		}
+	}
+	return nil
+}
+
+// groupTerms are the terms of a factor as they lie in panels; fewer than n where they do not.
+func groupTerms(u *ir.UOp, elem ir.DType, n int) []shape.Term {
+	if n > 1 {
+		return storedTerms(u, elem, n)
+	}
+	if copies := shape.ScaledCopies(u); copies != nil && copies[0].Value.DType == elem {
+		return copies[:1]
+	}
+	return nil
+}
+
+// storedTerms are the terms of a side that lie in memory or a panel as the instruction takes them; nil where it is split.
+func storedTerms(u *ir.UOp, elem ir.DType, n int) []shape.Term {
+	if stored := shape.StoredTerms(u); n > 1 && len(stored) == n && stored[0].Value.DType == elem {
+		return stored
+	}
+	return nil
+}
+
+// isPanel reports a read of a panel.
+func isPanel(u *ir.UOp) bool {
+	return u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage && shape.IsSharedTile(u.Src[0])
 }

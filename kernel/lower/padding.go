@@ -24,10 +24,21 @@ const (
 )
 
 // padding is the gaps of a shared array, in elements; zero for none.
-type padding struct{ every, gap int64 }
+type padding struct {
+	every, gap int64
+	line       int64 // of a panel of a warpgroup's instruction: the elements of a row, which lie in a line of their own; 0: of anything else
+}
+
+// piecesOfLine are those of 128 bytes, which all banks have together.
+const piecesOfLine = 8
 
 // of is the index of an element after the gaps before it.
 func (p padding) of(a *ir.Arena, index *ir.UOp) *ir.UOp {
+	if p.line > 0 {
+		row, piece, element := a.Div(index, a.Index(p.line)), a.Div(a.Mod(index, a.Index(p.line)), a.Index(plan.GroupPieces)), a.Mod(index, a.Index(plan.GroupPieces))
+		place := a.Binary(ir.OpXor, piece, a.Mod(row, a.Index(piecesOfLine)))
+		return a.Add(a.Add(a.Mul(row, a.Index(piecesOfLine*plan.GroupPieces)), a.Mul(place, a.Index(plan.GroupPieces))), element)
+	}
 	if p.every == 0 {
 		return index
 	}
@@ -36,6 +47,9 @@ func (p padding) of(a *ir.Arena, index *ir.UOp) *ir.UOp {
 
 // size is the number of elements that an array of n takes.
 func (p padding) size(n int64) int64 {
+	if p.line > 0 {
+		return n / p.line * piecesOfLine * plan.GroupPieces
+	}
 	if p.every == 0 {
 		return n
 	}
@@ -48,6 +62,10 @@ func (p padding) size(n int64) int64 {
 func (l *stager) paddingOf(stage *ir.UOp) padding {
 	if p, ok := l.paddings[stage]; ok {
 		return p
+	}
+	if l.mma.isGroupPanel(stage) {
+		l.paddings[stage] = l.groupPadding(stage)
+		return l.paddings[stage]
 	}
 	best := padding{}
 	size := int64(stage.DType.Size())
@@ -202,4 +220,15 @@ func rounds(reads []stageRead, p padding, size int64) int64 {
 		}
 	}
 	return total
+}
+
+// groupPadding puts pieces of the same points of neighbouring rows into different banks, as the instruction expects them.
+func (l *stager) groupPadding(stage *ir.UOp) padding {
+	for _, u := range l.readsOf(stage) {
+		if n := l.mma.elementOf(u, map[*ir.UOp]int64{l.Tile.RowLane: 1}) - l.mma.elementOf(u, nil); n > 0 {
+			return padding{line: n}
+		}
+	}
+	fail("plan: WGMMA of a factor that is read in no order of rows")
+	return padding{}
 }

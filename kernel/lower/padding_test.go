@@ -30,8 +30,8 @@ func TestRounds(t *testing.T) {
 		{33, 4, padding{}, 1},
 		{4, 16, padding{}, 4},
 		{16, 16, padding{}, 16},
-		{16, 16, padding{16, 4}, 4},
-		{32, 4, padding{32, 4}, 4},
+		{16, 16, padding{every: 16, gap: 4}, 4},
+		{32, 4, padding{every: 32, gap: 4}, 4},
 	} {
 		if got := rounds([]stageRead{lanesAt(c.stride, c.bytes)}, c.pad, 4); got != c.want {
 			t.Errorf("stride %d, %d bytes, %+v: %d rounds, want %d", c.stride, c.bytes, c.pad, got, c.want)
@@ -41,7 +41,7 @@ func TestRounds(t *testing.T) {
 
 // Every element has a place of its own within the padded array.
 func TestPaddingIsInjective(t *testing.T) {
-	p := padding{16, 4}
+	p := padding{every: 16, gap: 4}
 	last := int64(-1)
 	for i := range int64(100) {
 		at := i + i/p.every*p.gap

@@ -254,6 +254,9 @@ func (l *stager) newArray(stage *ir.UOp) *program.Value {
 			fail("a stage of more than %d elements", maxStageElements)
 		}
 	}
+	if pad := l.paddingOf(stage); pad.line > 0 {
+		return l.block.newSharedAt(stage.DType, pad.size(count), program.GroupAlign)
+	}
 	if l.sharesStage(stage) {
 		if l.shared == nil {
 			l.shared = &sharedArrays{lowering: l.lowering, elements: make(map[*program.Value]int64)}

@@ -64,6 +64,9 @@ func (l *threads) placeThreads() error {
 	if l.Tile != nil { // lanes of a tile have their places
 		l.subAxes[l.free.Index.Of(l.Tile.ColumnLane)] = threadSubAxis{1, plan.ColumnLanes}
 		l.subAxes[l.free.Index.Of(l.Tile.RowLane)] = threadSubAxis{plan.ColumnLanes, plan.RowLanes}
+		if g := l.Tile.Group; g != nil {
+			l.subAxes[l.free.Index.Of(g.Warp)] = threadSubAxis{plan.WarpSize, plan.GroupWarps}
+		}
 	}
 	for _, role := range []plan.Role{plan.Warp, plan.Local, plan.Group} {
 		for i := len(l.Roles) - 1; i >= 0; i-- {
@@ -327,13 +330,21 @@ func (l *threads) barrier() {
 	}
 }
 
+// sharedAlign is the alignment of arrays of which nothing else asks for more: of the widest load.
+const sharedAlign = 16
+
 // newShared reserves shared memory.
 func (l *threads) newShared(elem ir.DType, count int64) *program.Value {
+	return l.newSharedAt(elem, count, sharedAlign)
+}
+
+// newSharedAt reserves shared memory from a multiple of some bytes on.
+func (l *threads) newSharedAt(elem ir.DType, count int64, align int) *program.Value {
 	bytes := (count*int64(elem.Size()) + 15) / 16 * 16
 	if l.shared += bytes; l.shared > int64(l.Desc.SharedBytes) {
 		fail("plan: %d bytes of shared memory, %s has %d a block", l.shared, l.Desc.Name, l.Desc.SharedBytes)
 	}
-	return l.memory.array(elem, program.SharedSpace, count, 16)
+	return l.memory.array(elem, program.SharedSpace, count, align)
 }
 
 // repeats reports that the current place is run more than once by a block, so

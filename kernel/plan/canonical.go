@@ -136,7 +136,7 @@ func (x *AxisPlan) print(out *strings.Builder, whole bool, which func(Segment) b
 // text is what a plan says of the whole kernel.
 func (g *Global) text() string {
 	var out strings.Builder
-	fmt.Fprintln(&out, g.FMA, g.Program)
+	fmt.Fprintln(&out, g.FMA, g.Groups, g.Program)
 	for _, b := range g.BufferOpts() {
 		fmt.Fprintln(&out, b, g.Buffers[b])
 	}

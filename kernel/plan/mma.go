@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 
+	"tgc/ir/program"
 	"tgc/target"
 )
 
@@ -35,6 +36,17 @@ var (
 	RowSegments    = []Segment{{Size: RowLanes, Role: Local}, {Size: RowCopies, Role: Unroll}}
 	ColumnSegments = []Segment{{Size: ColumnCopies, Role: Unroll}, {Size: ColumnLanes, Role: Local}}
 )
+
+// Matrix instructions of a warpgroup (Opt WGMMA) have the tiles of four warps, one below the other, and as many side by side as
+// the columns have copies; points of the sum lie in pieces of eight.
+const (
+	GroupWarps       = 4
+	GroupPieces      = 8
+	MostGroupColumns = program.MostGroupColumns
+)
+
+// GroupSegment follows the lowest sub-axes of rows.
+var GroupSegment = Segment{Size: GroupWarps, Role: Local}
 
 // IsMatrixSide reports an axis of the rows or columns of tiles.
 func IsMatrixSide(segments []Segment) bool {

@@ -58,6 +58,7 @@ const (
 	CLUSTER
 	CARVEOUT
 	ONCE
+	WGMMA
 	numOptKinds
 )
 
@@ -122,6 +123,7 @@ const (
 	OnMatrixOrTiles // those, and CPUs with tile instructions
 	OnLaunch        // GPUs whose kernels start before the kernel before has ended
 	OnCluster       // GPUs whose blocks form clusters
+	OnGroups        // GPUs whose warpgroups multiply matrices in shared memory
 )
 
 func (t targets) accept(desc *target.Desc) bool {
@@ -134,6 +136,8 @@ func (t targets) accept(desc *target.Desc) bool {
 		return desc.StartsEarly()
 	case OnCluster:
 		return desc.Clusters() > 1
+	case OnGroups:
+		return desc.Kind == target.GPU && hasMatrices(desc) && desc.HasGroupMatrices()
 	case OnMatrix:
 		return desc.Kind != target.CPU && hasMatrices(desc)
 	case OnMatrixOrTiles:
@@ -263,6 +267,11 @@ var optTable = [numOptKinds]OptInfo{
 		Doc:     "A warp of a GPU sums 16 elements for 16 rows and 8 columns in matrix instructions. Two store axes give it their low sub-axes by LOCAL 8; UPCAST 2 and by UPCAST 2; LOCAL 4. With an amount, 32, a lane has eight neighbouring elements, not four. Floats are split into bf16 terms that hold all their bits, f64 (from sm_90 on, without STAGE) are taken as they are, integers of several bytes (without STAGE) into bytes, and the sums around become one loop (class A). Lanes (VECTOR) of the rows, the columns or the sum are refused there: an instruction takes each thread's own numbers. The elements of a TILE may be the columns of one sum and what the next one sums up: attention. On a CPU with tile instructions (AMX) the amount, up to 64, is how many of the lowest elements one sums, for 16 rows, which are lanes and have a STAGE, and up to 16 columns, which are copies; what it leaves in memory is multiplied with scales and added in registers.",
 		Before:  "for m in 0..16: for n in 0..8: for k in 0..256: acc[m,n] += x[m,k]*y[n,k]",
 		After:   "for k in 0..16: acc[16,8] = mma(x[.., 16k..], y[.., 16k..], acc)"},
+	WGMMA: {Name: "WGMMA", Axis: axisNone, On: OnGroups, read: readGroups, idle: noGroups,
+		Refusal: "it has no matrix instruction of a warpgroup",
+		Doc:     "The matrix instructions of an MMA are those of four warps together, a warpgroup, for 64 rows and up to 256 columns. Rows begin with LOCAL 8; UPCAST 2; LOCAL 4, and columns with UPCAST 2; LOCAL 4; UPCAST, whose amount is how many times eight columns an instruction has. Both axes have a STAGE: the instruction reads its factors from tiles in shared memory itself.",
+		Before:  "for n in 0..16: for k in 0..4: acc[16,8n..] = mma(x[.., 16k..], y[8n.., 16k..], acc)",
+		After:   "for k in 0..4: acc[64,128] = wgmma(x[.., 16k..], y[.., 16k..], acc)"},
 	STREAM: {Name: "STREAM", Axis: axisBuffer, Amount: amountNone,
 		Doc:    "Store the buffer past the caches: it is larger than they are, so that nothing of it would be found there again, and lines need not be read before they are written.",
 		Before: "store z[n..]",
@@ -396,6 +405,22 @@ func noTiles(r *reading) string {
 		return ""
 	}
 	return "no tiles in shared memory, which MMA and STAGE ask for"
+}
+
+// noGroups says why no instructions are those of warpgroups.
+func noGroups(r *reading) string {
+	if why := noTiles(r); why != "" {
+		return why
+	}
+	for i := range r.plans {
+		if p := &r.plans[i]; p.Axis.Kind == StoreAxis && IsMatrixSide(p.Segments) && !p.Stage {
+			return "the factor of " + p.Axis.Name + " is in no tile in shared memory, which STAGE asks for"
+		}
+		if p := &r.plans[i]; p.Tile > 0 && p.Has(Matrix) {
+			return "the elements of a TILE are multiplied by a warp"
+		}
+	}
+	return ""
 }
 
 // unordered says why the order of loads before the wait cannot be kept.

@@ -60,7 +60,7 @@ func amounts(kind plan.OptKind) string {
 }
 
 var refusedOn = [...]string{plan.OnGPU: "a CPU", plan.OnCPU: "a GPU", plan.OnLaunch: "a CPU, and on a GPU before sm_90", plan.OnMatrixOrTiles: "CPUs without tile instructions, and GPUs before sm_80",
-	plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnCluster: "a CPU, and on a GPU before sm_90"}
+	plan.OnMatrix: "a CPU, and on a GPU without the instructions", plan.OnCluster: "a CPU, and on a GPU before sm_90", plan.OnGroups: "a CPU, and on a GPU but sm_90a"}
 
 const planHead = `# Plans
 

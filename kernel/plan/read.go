@@ -140,6 +140,11 @@ func readFMA(r *reading, _ *AxisPlan, _ Opt) error {
 	return nil
 }
 
+func readGroups(r *reading, _ *AxisPlan, _ Opt) error {
+	r.global.Groups = true
+	return nil
+}
+
 // choose notes an option of the program.
 func (r *reading) choose(opt Opt) error {
 	option := r.row.sets

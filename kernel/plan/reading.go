@@ -51,6 +51,7 @@ func (r *Reader) idle(o BufferOpt) bool {
 // Global is what Opts say about the whole kernel.
 type Global struct {
 	FMA     bool
+	Groups  bool                // matrix instructions are those of warpgroups
 	Buffers map[BufferOpt]int64 // -> amount
 	Program program.Options     // of the program that is written
 	Swaps   [][2]*ir.UOp

@@ -127,7 +127,7 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		if !side.Staged || !p.dependsOn(f, side) || !p.free.Of(f).Has(p.free.Index.Of(u.ReduceRange())) || sumsMatrix(p.State, f) {
 			continue // of sums the lanes have the values already
 		}
-		if k == 0 && elem == ir.F16 && n[k] == 1 {
+		if k == 0 && elem == ir.F16 && n[k] == 1 && p.Tile.Group == nil {
 			if scaled := p.scaledPanel(f, u.ReduceRange()); scaled != nil {
 				factors[k], replaced = scaled, true
 				continue
@@ -140,8 +140,16 @@ func (p *paneller) sumOfPanels(u *ir.UOp) *ir.UOp {
 		if terms[0].Value == nil {
 			continue
 		}
-		reads := p.stage(f, lists.Map(terms, func(t Term) *ir.UOp { return t.Value }), side)
-		factors[k], replaced = p.sumOf(terms, reads, u.DType), true
+		values := lists.Map(terms, func(t Term) *ir.UOp { return t.Value })
+		if p.Tile.Group != nil && n[k] == 1 {
+			values = append(values, p.scaledFor(values[0], factors[1-k], elem, n[1-k])...)
+		}
+		reads := p.stage(f, values, side)
+		factors[k], replaced = p.sumOf(terms, reads[:len(terms)], u.DType), true
+		for i, read := range reads[len(terms):] {
+			scale, _ := lastConstant(values[len(terms)+i])
+			factors[k] = withScaled(a, factors[k], read, scale)
+		}
 	}
 	if !replaced {
 		return nil
@@ -171,6 +179,21 @@ func (p *paneller) scaledPanel(f, point *ir.UOp) *ir.UOp {
 	return a.Mul(half(analyse.Product(a, codes)), half(scale))
 }
 
+// scaledFor are a factor of one term times the powers of two that the terms of the other one are taken times: a warpgroup's instruction
+// reads what it multiplies from panels, where a warp's takes fragments that it has multiplied.
+func (p *paneller) scaledFor(value, other *ir.UOp, elem ir.DType, n int) (values []*ir.UOp) {
+	stored := StoredTerms(other)
+	if n < 2 || len(stored) != n || stored[0].Value.DType != elem {
+		return nil
+	}
+	for _, t := range stored {
+		if t.Scale != 1 {
+			values = append(values, p.Arena.Mul(value, p.Arena.Const(elem, t.Scale)))
+		}
+	}
+	return values
+}
+
 // sumOf is a factor as the sum of its terms, as they are read.
 func (p *paneller) sumOf(terms []Term, reads []*ir.UOp, dtype ir.DType) (sum *ir.UOp) {
 	a := p.Arena
@@ -196,6 +219,9 @@ func (p *paneller) terms(x *ir.UOp, elem ir.DType, n int) []Term {
 	}
 	if stored := StoredTerms(x); len(stored) > 1 && stored[0].Value.DType == elem {
 		return stored
+	}
+	if n == 1 && elem == ir.F16 && isTermCode(p.bounds, x) {
+		return []Term{{HalfOf(a, p.bounds, x), 1}}
 	}
 	out := make([]Term, n)
 	for i := range out {
@@ -297,14 +323,20 @@ func (p *paneller) inner(u *ir.UOp, side *TileSide) []*ir.UOp {
 	return append(copies, points...)
 }
 
+// mostCopied is how many points of a panel that a warpgroup reads are copied without a loop, before which its instructions would have to end.
+const mostCopied = 64
+
 // panelFill is how the threads of a block fill a panel: the ranges of its array,
 // innermost first, and where a read of each stands.
 type panelFill struct {
 	*paneller
 	ranges, index []*ir.UOp
 	copied        map[*ir.UOp]bool    // ranges that are copies of a sum
+	ofPieces      map[*ir.UOp]bool    // of those, the pieces of an instruction's points
+	inLine        map[*ir.UOp]bool    // of those, what lies in the line of a row that a warpgroup reads
 	with          map[*ir.UOp]*ir.UOp // ranges of the factor -> those of the panel
 	left          int64               // threads that are not taken yet
+	withoutLoop   int64               // points of a range that a thread makes without a loop
 }
 
 func (f *panelFill) add(n int64, role plan.Role, at *ir.UOp) *ir.UOp {
@@ -331,7 +363,7 @@ func (f *panelFill) subAxes(at *ir.UOp, n, threads int64) *ir.UOp {
 	t := ir.GCD(n, threads)
 	f.left /= t
 	take(t, plan.Local, t == n)
-	u := ir.GCD(n/t, int64(f.Options.Program.Of(program.Fill)))
+	u := ir.GCD(n/t, f.withoutLoop)
 	take(u, plan.Unroll, t*u == n)
 	take(n/t/u, plan.Serial, true)
 	return value
@@ -348,15 +380,25 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		return reads
 	}
 	packed := analyse.Any(x, func(u *ir.UOp) bool { return u.Op == ir.OpField })
-	f := &panelFill{paneller: p, copied: make(map[*ir.UOp]bool), with: make(map[*ir.UOp]*ir.UOp), left: p.Threads / p.elsewhere(x, side)}
+	f := &panelFill{paneller: p, copied: make(map[*ir.UOp]bool), ofPieces: make(map[*ir.UOp]bool), inLine: make(map[*ir.UOp]bool), with: make(map[*ir.UOp]*ir.UOp), left: p.Threads / p.elsewhere(x, side),
+		withoutLoop: int64(p.Options.Program.Of(program.Fill))}
+	if p.Tile.Group != nil && !packed {
+		f.withoutLoop = mostCopied
+	}
 	inner := p.inner(x, side)
+	var pieces []copyDigit
 	matrix := len(inner) > 0 && p.roles[inner[len(inner)-1]] == plan.Matrix
 	if matrix {
 		r := inner[len(inner)-1]
 		inner = inner[:len(inner)-1]
-		f.points(r, values[0].DType, side)
+		if p.Tile.Group != nil {
+			f.piece(r)
+			pieces = append(pieces, copyDigit{of: r, stride: plan.GroupPieces, n: plan.MatrixPoints / plan.GroupPieces, spread: spreadOfPieces(packed)})
+		} else {
+			f.points(r, values[0].DType, side)
+		}
 	}
-	rows := matrix && side == p.Tile.Rows
+	rows := matrix && side == p.Tile.Rows && p.Tile.Group == nil
 	if p.Tile.Points != nil || p.alongSide(x, side) { // lanes of a fragment, or what is loaded, lie side by side
 		if rows {
 			f.rowLanes()
@@ -365,7 +407,7 @@ func (p *paneller) stage(x *ir.UOp, values []*ir.UOp, side *TileSide) []*ir.UOp 
 		rows = false
 	}
 	slices.Reverse(inner)
-	digits := lists.FlatMap(inner, func(r *ir.UOp) []copyDigit { return p.digits(x, r, matrix && packed) })
+	digits := linesOf(pieces, lists.FlatMap(inner, func(r *ir.UOp) []copyDigit { return p.digits(x, r, matrix && packed) }))
 	for _, d := range digits {
 		if d.spread == byThreads {
 			f.copies(d)
@@ -409,6 +451,7 @@ type copyDigit struct {
 	of        *ir.UOp
 	stride, n int64
 	spread    spread
+	inLine    bool // they lie in the line of a row that a warpgroup reads
 }
 
 // spread is how early threads are taken for copies; those for which none are left a thread has all of.
@@ -430,7 +473,7 @@ func (f *panelFill) copies(d copyDigit) {
 	}
 	f.with[d.of] = value
 	for _, r := range f.ranges[before:] {
-		f.copied[r] = true
+		f.copied[r], f.inLine[r], f.ofPieces[r] = true, d.inLine, f.roles[d.of] == plan.Matrix
 	}
 }
 
@@ -438,9 +481,20 @@ func (f *panelFill) copies(d copyDigit) {
 // in different banks, where between copies there would have to be gaps (kernel/lower: padding.go) that cost up to a fourth of the shared memory.
 func (f *panelFill) putCopiesOutside() {
 	var ranges, index []*ir.UOp
-	for _, outside := range []bool{false, true} {
+	outside := func(r *ir.UOp) int {
+		switch {
+		case r == f.ranges[0] || f.ofPieces[r]: // the points of a piece come first
+			return 0
+		case f.inLine[r]:
+			return 1
+		case f.copied[r]:
+			return 3
+		}
+		return 2
+	}
+	for class := range 4 {
 		for k, r := range f.ranges {
-			if f.copied[r] == outside {
+			if outside(r) == class {
 				ranges, index = append(ranges, r), append(index, f.index[k])
 			}
 		}
@@ -601,6 +655,42 @@ func (f *panelFill) points(r *ir.UOp, elem ir.DType, side *TileSide) {
 		value = a.Add(value, a.Mul(f.add(plan.LanePoints/word, plan.Lane, a.Mod(a.Div(r, a.Index(word)), a.Index(plan.LanePoints/word))), a.Index(word)))
 	}
 	f.with[r] = a.Add(value, a.Mul(f.subAxes(a.Div(r, a.Index(plan.LanePoints)), plan.MatrixPoints/plan.LanePoints, f.left), a.Index(plan.LanePoints)))
+}
+
+// piece adds the neighbouring points that a warpgroup's instruction wants side by side.
+func (f *panelFill) piece(r *ir.UOp) {
+	f.with[r] = f.add(plan.GroupPieces, plan.Lane, f.Arena.Mod(r, f.Arena.Index(plan.GroupPieces)))
+}
+
+// linesOf puts the pieces of the points of a warpgroup's instruction, and of as many copies as a line holds, into the line of a row.
+func linesOf(pieces, copies []copyDigit) (list []copyDigit) {
+	if pieces == nil {
+		return copies
+	}
+	left := int64(groupLine)
+	for _, d := range append(pieces, copies...) {
+		n := ir.GCD(d.n, left)
+		if left /= n; n > 1 {
+			list = append(list, copyDigit{of: d.of, stride: d.stride, n: n, spread: d.spread, inLine: true})
+		}
+		if n < d.n {
+			list = append(list, copyDigit{of: d.of, stride: d.stride * n, n: d.n / n, spread: d.spread})
+			left = 1
+		}
+	}
+	return list
+}
+
+// groupLine is how many pieces the line of a row has, at most.
+const groupLine = 8
+
+// spreadOfPieces is how the pieces of an instruction's points are dealt out: one thread makes all of packed weights, which
+// mostly have a scale in common.
+func spreadOfPieces(packed bool) spread {
+	if packed {
+		return byThread
+	}
+	return byThreads
 }
 
 // BankBytes is the width of a bank of shared memory.

@@ -38,7 +38,24 @@ type MatrixTile struct {
 	ColumnLane, ColumnCopy *ir.UOp
 	Point                  *ir.UOp // the lane's points: lanes of a vector
 	Rows, Columns          *TileSide
-	Points                 *TileSide // of a tile of a softmax: a sub-axis of MMA, then copies; nil without
+	Points                 *TileSide  // of a tile of a softmax: a sub-axis of MMA, then copies; nil without
+	Group                  *TileGroup // whose tile it is together; nil: a warp's
+}
+
+// TileGroup are the further sub-axes of a tile that a warpgroup has.
+type TileGroup struct {
+	Warp        *ir.UOp   // of its rows: the warps of the group
+	ColumnTiles []*ir.UOp // of its columns: copies, low first
+}
+
+// Columns are those of an instruction.
+func (g *TileGroup) Columns() int64 {
+	n := int64(plan.MatrixColumns)
+	for _, r := range g.ColumnTiles {
+		extent, _ := r.Src[0].Int()
+		n *= extent
+	}
+	return n
 }
 
 // TileSide is a store axis of a tile: its sub-axes within a block, low first.

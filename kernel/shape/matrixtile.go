@@ -37,8 +37,49 @@ func findMatrixTile(st *State) error {
 	if points > plan.MatrixPoints && (t.Rows.Staged || t.Columns.Staged) {
 		return planError("MMA of %d elements with factors in shared memory: tiles lie there for %d", points, plan.MatrixPoints)
 	}
+	if st.Options.Groups {
+		if err := t.findGroup(st.Axes); err != nil {
+			return err
+		}
+		if points > plan.MatrixPoints {
+			return planError("WGMMA of %d elements, want %d", points, plan.MatrixPoints)
+		}
+	}
 	st.place(t.Point, plan.Lane, orderKey{panelOrder, 1})
 	st.Tile = t
+	return nil
+}
+
+// findGroup finds the sub-axes of a warpgroup's tile.
+func (t *MatrixTile) findGroup(axes []Axis) error {
+	g := &TileGroup{}
+	for _, p := range axes {
+		if p.Split == nil || p.Axis.Kind != plan.StoreAxis {
+			continue
+		}
+		list := slices.Clone(p.Split.SubAxes)
+		slices.Reverse(list)
+		switch {
+		case plan.StartsWith(p.Segments, append(slices.Clone(plan.RowSegments), plan.GroupSegment)):
+			g.Warp = list[len(plan.RowSegments)].Range
+		case plan.StartsWith(p.Segments, plan.ColumnSegments):
+			for _, d := range list[len(plan.ColumnSegments):] {
+				if d.Role != plan.Unroll {
+					break
+				}
+				g.ColumnTiles = append(g.ColumnTiles, d.Range)
+			}
+		}
+	}
+	switch n := g.Columns(); {
+	case g.Warp == nil:
+		return planError("WGMMA needs rows with LOCAL %d; UPCAST %d; LOCAL %d", plan.RowLanes, plan.RowCopies, plan.GroupWarps)
+	case n > plan.MostGroupColumns:
+		return planError("WGMMA of %d columns, at most %d are allowed", n, plan.MostGroupColumns)
+	case !t.Rows.Staged || !t.Columns.Staged:
+		return planError("WGMMA needs rows and columns in shared memory")
+	}
+	t.Group = g
 	return nil
 }
 

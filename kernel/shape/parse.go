@@ -76,6 +76,8 @@ func (p *parser) statement(text string) {
 		p.gate()
 	case "tile":
 		p.st.Tile = &MatrixTile{RowLane: p.rng(), RowCopy: p.rng(), ColumnLane: p.rng(), ColumnCopy: p.rng(), Point: p.rng()}
+	case "warpgroup":
+		p.warpgroup()
 	case sideNames[0], sideNames[1], sideNames[2]:
 		p.side(word)
 	default:
@@ -127,6 +129,8 @@ func (p *parser) options() {
 		switch w := p.Next(); w {
 		case "fma":
 			o.FMA = true
+		case "wgmma":
+			o.Groups = true
 		case "swap":
 			o.Swaps = append(o.Swaps, [2]*ir.UOp{p.rng(), p.rng()})
 		default:
@@ -236,6 +240,18 @@ func (p *parser) gate() {
 		return
 	}
 	p.st.gates[i] = append(p.st.gates[i], p.Node())
+}
+
+func (p *parser) warpgroup() {
+	t := p.st.Tile
+	if t == nil {
+		p.Fail("warpgroup before the tile")
+		return
+	}
+	t.Group = &TileGroup{Warp: p.rng()}
+	for p.More() {
+		t.Group.ColumnTiles = append(t.Group.ColumnTiles, p.rng())
+	}
 }
 
 func (p *parser) side(name string) {

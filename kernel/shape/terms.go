@@ -15,6 +15,9 @@ func TermsOf(bounds *ir.Bounds, u *ir.UOp) precision {
 	if f, ok := u.Float(); ok && ir.RoundFloat(ir.BF16, f) == f && ir.RoundFloat(ir.F16, f) == f {
 		return precision{1, 1}
 	}
+	if copies := ScaledCopies(u); len(copies) > 1 {
+		return precision{F16: 1, BF16: 2}
+	}
 	none := precision{F16: 4, BF16: 3} // the range of f16 is too small for any number of terms
 	if terms := StoredTerms(u); len(terms) > 1 {
 		if terms[0].Value.DType == ir.F16 {
@@ -82,6 +85,10 @@ func integerBounds(bounds *ir.Bounds, u *ir.UOp) (b ir.Interval, ok bool) {
 		}
 	case u.Op == ir.OpCast:
 		b, ok = integerBounds(bounds, u.Src[0])
+	case u.Op == ir.OpMax:
+		if copies := ScaledCopies(u); len(copies) > 1 {
+			b, ok = integerBounds(bounds, copies[0].Value)
+		}
 	case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
 		b, ok = integerBounds(bounds, u.Src[0].Src[0])
 	}
@@ -132,8 +139,43 @@ func StoredTerms(u *ir.UOp) []Term {
 	return nil
 }
 
+// A factor of one term that lies in memory times several powers of two is written as the largest of them, each taken back: all
+// are the same number. withScaled adds one of them.
+func withScaled(a *ir.Arena, u, scaled *ir.UOp, scale float64) *ir.UOp {
+	return a.Binary(ir.OpMax, u, a.Mul(a.Cast(scaled, u.DType), a.Const(u.DType, 1/scale)))
+}
+
+// ScaledCopies are the stored values that a factor is the same multiple of, that of scale 1 first; nil where it is no such factor.
+func ScaledCopies(u *ir.UOp) []Term {
+	if u.Op != ir.OpMax {
+		if terms := StoredTerms(u); len(terms) == 1 && terms[0].Scale == 1 {
+			return terms
+		}
+		return nil
+	}
+	for k, x := range u.Src {
+		rest := ScaledCopies(u.Src[1-k])
+		if terms := StoredTerms(x); len(terms) == 1 && terms[0].Scale != 1 && rest != nil {
+			return append(rest, Term{terms[0].Value, 1 / terms[0].Scale})
+		}
+	}
+	return nil
+}
+
 // mostOfHalf is the magnitude up to which an f16 holds every integer.
 const mostOfHalf = 1 << 11
+
+// HalfOf is an integer that an f16 holds as one, computed as f16 as far as it is a sum or product of such integers: nothing is rounded,
+// and an instruction computes two of them.
+func HalfOf(a *ir.Arena, bounds *ir.Bounds, u *ir.UOp) *ir.UOp {
+	if f, ok := u.Float(); ok {
+		return a.Const(ir.F16, f)
+	}
+	if (u.Op == ir.OpMul || u.Op == ir.OpAdd) && isTermCode(bounds, u.Src[0]) && isTermCode(bounds, u.Src[1]) {
+		return a.Binary(u.Op, HalfOf(a, bounds, u.Src[0]), HalfOf(a, bounds, u.Src[1]))
+	}
+	return a.Cast(u, ir.F16)
+}
 
 // isTermCode reports a factor that an f16 holds, and holds times the scale of a second term, too: an integer.
 func isTermCode(bounds *ir.Bounds, u *ir.UOp) bool {

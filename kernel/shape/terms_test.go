@@ -1,6 +1,7 @@
 package shape_test
 
 import (
+	"slices"
 	"testing"
 
 	"tgc/ir"
@@ -38,6 +39,56 @@ func TestTermsOfProduct(t *testing.T) {
 		elem, nx, ny := shape.TermsOfProduct(ir.NewBounds(), c.rows, c.columns)
 		if elem != c.elem || nx != c.nx || ny != c.ny {
 			t.Errorf("%s: %d and %d terms of %s, want %d and %d of %s", name, nx, ny, elem, c.nx, c.ny, c.elem)
+		}
+	}
+}
+
+// A factor that lies in memory times several powers of two is an integer of one term, whichever order the arena has put it in.
+func TestScaledCopies(t *testing.T) {
+	a := ir.NewArena()
+	read := func(slot int) *ir.UOp {
+		code := a.Cast(a.Load(a.Make(ir.OpParam, ir.U8, ir.ParamArg{Slot: slot}, a.Index(16)), a.Range(0, a.Index(16))), ir.F16)
+		z := a.Range(1, a.Index(16))
+		return a.Load(a.Make(ir.OpStage, ir.F16, ir.StageArg{Space: ir.SpaceShared}, code, z), z)
+	}
+	plain, scaled := read(0), read(1)
+	float, back := a.Cast(plain, ir.F32), a.Mul(a.Cast(scaled, ir.F32), a.Const(ir.F32, 2048))
+	for name, c := range map[string]struct {
+		u    *ir.UOp
+		want []shape.Term
+	}{
+		"one":       {float, []shape.Term{{Value: plain, Scale: 1}}},
+		"both":      {a.Binary(ir.OpMax, float, back), []shape.Term{{Value: plain, Scale: 1}, {Value: scaled, Scale: 1.0 / 2048}}},
+		"turned":    {a.Binary(ir.OpMax, back, float), []shape.Term{{Value: plain, Scale: 1}, {Value: scaled, Scale: 1.0 / 2048}}},
+		"no scale":  {a.Binary(ir.OpMax, float, a.Cast(scaled, ir.F32)), nil},
+		"no copies": {a.Add(float, back), nil},
+	} {
+		if got := shape.ScaledCopies(c.u); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	terms := a.Add(float, a.Mul(a.Cast(scaled, ir.F32), a.Const(ir.F32, 1.0/2048)))
+	if elem, nx, ny := shape.TermsOfProduct(ir.NewBounds(), a.Binary(ir.OpMax, float, back), terms); elem != ir.F16 || nx != 1 || ny != 2 {
+		t.Errorf("%d and %d terms of %s, want 1 and 2 of f16", nx, ny, elem)
+	}
+}
+
+// Sums and products of integers are f16 as far as an f16 holds them; what it does not hold is rounded once, at the end.
+func TestHalfOf(t *testing.T) {
+	a, bounds := ir.NewArena(), ir.NewBounds()
+	code := func(slot int, most int64) *ir.UOp {
+		read := a.Load(a.Make(ir.OpParam, ir.U16, ir.ParamArg{Slot: slot}, a.Index(16)), a.Range(0, a.Index(16)))
+		return a.Cast(a.And(read, a.ConstInt(ir.U16, most)), ir.F32)
+	}
+	small, scale, large := code(0, 15), code(1, 63), code(2, 4095)
+	half := func(u *ir.UOp) *ir.UOp { return a.Cast(u, ir.F16) }
+	for name, c := range map[string]struct{ u, want *ir.UOp }{
+		"product": {a.Mul(small, scale), a.Mul(half(small), half(scale))},
+		"offset":  {a.Add(small, a.Const(ir.F32, -8)), a.Add(half(small), a.Const(ir.F16, -8))},
+		"large":   {a.Mul(small, large), half(a.Mul(small, large))},
+	} {
+		if got := shape.HalfOf(a, bounds, c.u); got != c.want {
+			t.Errorf("%s: %s, want %s", name, ir.NodeText(got), ir.NodeText(c.want))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/kernel/plan"
 )
@@ -78,6 +79,9 @@ func (p *printer) findRoots() {
 	}
 	if t := st.Tile; t != nil {
 		add(t.RowLane, t.RowCopy, t.ColumnLane, t.ColumnCopy, t.Point)
+		if g := t.Group; g != nil {
+			add(append(g.ColumnTiles, g.Warp)...)
+		}
 	}
 }
 
@@ -110,6 +114,9 @@ func (p *printer) header(out *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(out, "# tile %s %s %s %s %s\n", p.name(t.RowLane), p.name(t.RowCopy), p.name(t.ColumnLane), p.name(t.ColumnCopy), p.name(t.Point))
+	if g := t.Group; g != nil {
+		fmt.Fprintf(out, "# warpgroup %s %s\n", p.name(g.Warp), strings.Join(lists.Map(g.ColumnTiles, p.name), " "))
+	}
 	for k, side := range []*TileSide{t.Rows, t.Columns, t.Points} {
 		if side != nil {
 			fmt.Fprintf(out, "# %s %s%s\n", sideNames[k], flag("staged ", side.Staged), strings.TrimSuffix(p.subAxes(side.SubAxes), " "))
@@ -140,7 +147,7 @@ func (p *printer) ranges() []*ir.UOp {
 
 func (p *printer) options() string {
 	o := p.st.Options
-	s := flag(" fma", o.FMA)
+	s := flag(" fma", o.FMA) + flag(" wgmma", o.Groups)
 	for _, opt := range o.BufferOpts() {
 		s += fmt.Sprintf(" %s p%d", strings.ToLower(opt.Kind.String()), opt.Slot)
 		if _, amount := opt.Kind.OfBuffer(); amount {

@@ -147,8 +147,31 @@ func verifyTile(st *State) error {
 	if n := t.Point.Src[0]; !n.IsInt(plan.LanePoints) && !n.IsInt(plan.WidePoints/plan.ColumnLanes) || st.roles[t.Point] != plan.Lane {
 		return fmt.Errorf("the element of the tile is %s, want %d or %d of %s", ir.NodeText(t.Point), plan.LanePoints, plan.WidePoints/plan.ColumnLanes, plan.Lane)
 	}
+	if err := verifyGroup(st); err != nil {
+		return err
+	}
 	if t.Points != nil && (len(t.Points.SubAxes) == 0 || t.Points.SubAxes[0].Role != plan.Matrix) {
 		return fmt.Errorf("the lowest elements of the tile are not summed by a matrix instruction")
+	}
+	return nil
+}
+
+func verifyGroup(st *State) error {
+	t := st.Tile
+	g := t.Group
+	if g == nil {
+		return nil
+	}
+	if !g.Warp.Src[0].IsInt(plan.GroupWarps) || st.roles[g.Warp] != plan.Local || t.Rows != nil && !t.Rows.has(g.Warp) {
+		return fmt.Errorf("the warps of the tile are %s, want %d of %s among its rows", ir.NodeText(g.Warp), plan.GroupWarps, plan.Local)
+	}
+	for _, r := range g.ColumnTiles {
+		if st.roles[r] != plan.Unroll || t.Columns != nil && !t.Columns.has(r) {
+			return fmt.Errorf("the columns of the tile's instruction go on with %s, want %s among its columns", ir.NodeText(r), plan.Unroll)
+		}
+	}
+	if n := g.Columns(); n > plan.MostGroupColumns {
+		return fmt.Errorf("an instruction of %d columns, want up to %d", n, plan.MostGroupColumns)
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ func (r *printer) Grid(in *program.Instr) error {
 		return err
 	}
 	if r.SharedBytes > 0 {
+		r.showStores()
 		r.line("__syncthreads();") // the next unit writes what this one reads
 	}
 	r.end("}")

@@ -112,6 +112,30 @@ var helperTable = []helper{
 	asm("mapa.u64 %0, %1, %2;" : "=l"(out) : "l"(p), "r"(block));
 	return out;
 }`},
+	{"group_fence", `void group_fence()
+{
+	asm volatile("wgmma.fence.sync.aligned;" : : : "memory");
+}`},
+	{"group_wait", `void group_wait()
+{
+	asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" : : : "memory");
+}`},
+	{"group_show_stores", `void group_show_stores()
+{
+	asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}`},
+	{"group_matrix", `unsigned long long group_matrix(const char* p)
+{
+	unsigned at = (unsigned)__cvta_generic_to_shared(p);
+	return (unsigned long long)(at >> 4 & 0x3fff | 1 << 16) | 64ull << 32 | 1ull << 62;
+}`},
+	{"copy_async4", copyHelper("copy_async4", "ca", 4)},
+	{"copy_async8", copyHelper("copy_async8", "ca", 8)},
+	{"copy_async16", copyHelper("copy_async16", "cg", 16)},
+	{"copies_wait", `void copies_wait()
+{
+	asm volatile("cp.async.wait_all;" : : : "memory");
+}`},
 	{"fence_device", `void fence_device()
 {
 	asm volatile("fence.acq_rel.gpu;" : : : "memory");
@@ -161,6 +185,14 @@ func dotHelper(name, types string) string {
 	asm("dp4a.%s %%0, %%1, %%2, %%3;" : "=r"(out) : "r"(x), "r"(y), "r"(sum));
 	return out;
 }`, name, types)
+}
+
+// copyHelper starts a copy to shared memory.
+func copyHelper(name, cache string, bytes int) string {
+	return fmt.Sprintf(`void %s(char* to, const char* from)
+{
+	asm volatile("cp.async.%s.shared.global [%%0], [%%1], %d;" : : "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+}`, name, cache, bytes)
 }
 
 // Instructions of loads that helpers make.

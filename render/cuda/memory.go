@@ -191,3 +191,8 @@ func (r *printer) Atomic(in *program.Instr, a *gpu.Address, t gpu.Type, value op
 	}
 	return r.let(t, "%s", call)
 }
+
+// CopyAsync is a helper.
+func (r *printer) CopyAsync(to, from *gpu.Address, bytes int64) {
+	r.line("%s(%s, %s);", r.call(fmt.Sprintf("copy_async%d", bytes)), at(to), at(from))
+}

@@ -41,7 +41,7 @@ func (r *printer) Text(k *gpu.Kernel) string {
 	b.WriteString(r.module.String())
 	b.WriteString(k.CarveoutComment())
 	if k.Dynamic {
-		fmt.Fprintf(&b, "extern __shared__ __align__(128) char %s[];\n\n", gpu.SharedMemory)
+		fmt.Fprintf(&b, "extern __shared__ __align__(%d) char %s[];\n\n", r.SharedAlign(), gpu.SharedMemory)
 	}
 	threads := k.Block[0] * k.Block[1] * k.Block[2]
 	limits := fmt.Sprint(threads)
@@ -65,7 +65,7 @@ func (r *printer) Text(k *gpu.Kernel) string {
 	}
 	b.WriteString(")\n{\n")
 	if r.SharedBytes > 0 && !k.Dynamic {
-		fmt.Fprintf(&b, "\t__shared__ __align__(128) char %s[%d];\n", gpu.SharedMemory, r.SharedBytes)
+		fmt.Fprintf(&b, "\t__shared__ __align__(%d) char %s[%d];\n", r.SharedAlign(), gpu.SharedMemory, r.SharedBytes)
 	}
 	if r.LocalBytes > 0 {
 		fmt.Fprintf(&b, "\t__align__(16) char %s[%d];\n", gpu.LocalMemory, r.LocalBytes)

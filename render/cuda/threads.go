@@ -12,11 +12,16 @@ import (
 
 var threadHelpers = map[program.Op]string{
 	program.WaitGrid: "grid_wait", program.LaunchNext: "grid_launch_next", program.Fence: "fence_device",
+	program.WaitCopies:    "copies_wait",
 	program.ClusterArrive: "cluster_arrive", program.ClusterWait: "cluster_wait",
 }
 
 // Do prints an instruction without a result.
 func (r *printer) Do(in *program.Instr) {
+	switch in.Op {
+	case program.Barrier, program.SyncWarp, program.ClusterArrive:
+		r.showStores()
+	}
 	switch in.Op {
 	case program.Barrier:
 		r.line("__syncthreads();")

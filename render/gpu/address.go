@@ -132,6 +132,9 @@ func (s *Selector) alloca(in *program.Instr) error {
 		used, name = &s.SharedBytes, SharedMemory
 	}
 	align := int64(max(in.Align, 1))
+	if in.Result.Type.Space == program.SharedSpace {
+		s.sharedAlign = max(s.sharedAlign, in.Align)
+	}
 	*used = (*used + align - 1) / align * align
 	s.setAddress(in.Result, &Address{Base: name, Off: *used})
 	*used += in.Count * int64(elem.Size())
@@ -139,6 +142,12 @@ func (s *Selector) alloca(in *program.Instr) error {
 		return fmt.Errorf("%d bytes of %s", *used, name)
 	}
 	return nil
+}
+
+// SharedAlign is the alignment of a block's shared memory.
+func (s *Selector) SharedAlign() int {
+	const least = 128
+	return max(s.sharedAlign, least)
 }
 
 // element is the address of the i-th offset of a gather or scatter.

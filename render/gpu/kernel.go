@@ -67,7 +67,7 @@ func OptionsFor(p *program.Program) Options {
 		return o
 	}
 	wanted := int64(512)
-	if HasOp(p.Body, program.Mma) {
+	if HasOp(p.Body, program.Mma) || HasOp(p.Body, program.GroupMma) {
 		wanted = 256
 	}
 	o.MinBlocks = int(max(wanted/p.Threads(), 1))

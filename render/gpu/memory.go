@@ -105,6 +105,11 @@ func (s *Selector) memory(in *program.Instr) error {
 		s.gather(in)
 	case program.Scatter:
 		s.scatter(in)
+	case program.CopyAsync:
+		if s.Desc.SM < program.CopySM {
+			return fmt.Errorf("%s has no asynchronous copies", s.Desc.Name)
+		}
+		s.print.CopyAsync(s.Address(p[0]), s.Address(p[1]), in.Int)
 	case program.Prefetch:
 		if p[0].Type.Space == program.GlobalSpace {
 			s.print.Prefetch(s.Address(p[0]))

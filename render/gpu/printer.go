@@ -137,6 +137,8 @@ type memoryPrinter interface {
 	StoreBytes(access Access, width int, a *Address, w Operand, at int)
 	Guarded(in *program.Instr, access Access)
 	Prefetch(a *Address)
+	// CopyAsync starts a copy of 4, 8 or 16 bytes from global to shared memory.
+	CopyAsync(to, from *Address, bytes int64)
 	Atomic(in *program.Instr, a *Address, t Type, value Operand) Operand
 }
 
@@ -154,4 +156,11 @@ type flowPrinter interface {
 	// Shuffle is the variable of the lane that differs by the bits of another.
 	Shuffle(o Operand, t Type, other Operand) Operand
 	Mma(in *program.Instr, shape string)
+	// GroupFence orders what was done to accumulators before the products of a warpgroup that follow; values are
+	// what they have, none where a product only writes them.
+	GroupFence(values []Operand)
+	// GroupMma starts a product of a warpgroup, into accumulators to which it adds or, as if they were 0, does not.
+	GroupMma(in *program.Instr, accumulators []Operand, adds bool)
+	// GroupWait waits for all products of warpgroups; accumulators are those of each.
+	GroupWait(accumulators [][]Operand)
 }

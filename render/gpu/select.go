@@ -18,6 +18,7 @@ type Selector struct {
 	Options Options
 
 	SharedBytes int64 // laid out so far, of a block
+	sharedAlign int   // the most of its arrays
 	LocalBytes  int64 // the same of a thread
 	Waited      bool  // a WaitGrid was printed on every way to here
 
@@ -52,6 +53,7 @@ type Selector struct {
 	chains   *dotChains
 	added    map[*program.Value]*program.Value // sums that a conversion holds already
 	branched map[*program.Instr]bool           // roots that the assembler takes with its own branch
+	groups   *groups                           // products of warpgroups; nil without any
 }
 
 // Render renders a program for desc, a GPU, with the printer that newPrinter makes.
@@ -89,6 +91,7 @@ func Render(p *program.Program, desc *target.Desc, opt Options, newPrinter func(
 		owed:     make(map[*program.Value]Operand),
 		chains:   dotChainsOf(p, defs),
 		branched: branchedRoots(p, defs, desc),
+		groups:   groupsOf(p),
 	}
 	pairs, finder := nibblePairs(p, defs)
 	s.pairs, s.dots = pairs, lookupDots(p, finder, s.chains)
@@ -159,11 +162,20 @@ func (s *Selector) param(k *Kernel, i int) {
 }
 
 // Block renders the instructions of a block; yields are left to the caller.
-func (s *Selector) Block(b *program.Block) error { return Each(b, s.instr) }
+func (s *Selector) Block(b *program.Block) error {
+	if err := Each(b, s.instr); err != nil {
+		return err
+	}
+	s.groupWait()
+	return nil
+}
 
 func (s *Selector) instr(in *program.Instr) error {
 	if s.Options.Annotate {
 		s.print.Comment(program.PrintInstr(in))
+	}
+	if s.usesRunning(in) {
+		s.groupWait()
 	}
 	switch in.Op {
 	case program.Const, program.ConstLanes:
@@ -174,7 +186,7 @@ func (s *Selector) instr(in *program.Instr) error {
 		return s.movement(in)
 	case program.PtrAdd:
 		s.ptrAdd(in)
-	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca:
+	case program.Load, program.Store, program.Gather, program.Scatter, program.Guarded, program.Prefetch, program.Alloca, program.CopyAsync:
 		return s.memory(in)
 	case program.For:
 		return s.print.Loop(in)

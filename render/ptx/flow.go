@@ -108,6 +108,7 @@ func (r *printer) Grid(in *program.Instr) error {
 	}
 	r.Close()
 	if r.SharedBytes > 0 {
+		r.showStores()
 		r.ins("bar.sync 0") // the next unit writes what this one reads
 	}
 	r.ins("add.u32 %s, %s, %s", unit.Name, unit.Name, stride.Name)

@@ -227,6 +227,15 @@ func (r *printer) storeBytes(access gpu.Access, width int, a *gpu.Address, w ope
 // Prefetch fetches into the second cache.
 func (r *printer) Prefetch(a *gpu.Address) { r.ins("prefetch.global.L2 %s", at(a)) }
 
+// CopyAsync leaves the first cache alone where it can: only copies of 16 bytes have the choice.
+func (r *printer) CopyAsync(to, from *gpu.Address, bytes int64) {
+	cache := "ca"
+	if bytes == 16 {
+		cache = "cg"
+	}
+	r.ins("cp.async.%s.shared.global %s, %s, %d", cache, at(to), at(from), bytes)
+}
+
 // Atomic is relaxed.
 func (r *printer) Atomic(in *program.Instr, a *gpu.Address, t gpu.Type, value operand) operand {
 	d := in.Result.Type.Elem

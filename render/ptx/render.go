@@ -71,7 +71,7 @@ func (r *printer) Text(k *Kernel) string {
 	b.WriteString(r.module.String())
 	b.WriteString(k.CarveoutComment())
 	if k.Dynamic {
-		fmt.Fprintf(&b, ".extern .shared .align 128 .b8 %s[];\n\n", gpu.SharedMemory)
+		fmt.Fprintf(&b, ".extern .shared .align %d .b8 %s[];\n\n", r.SharedAlign(), gpu.SharedMemory)
 	}
 	fmt.Fprintf(&b, ".visible .entry %s(", k.Entry)
 	for i := range k.Params {
@@ -97,7 +97,7 @@ func (r *printer) Text(k *Kernel) string {
 		}
 	}
 	if r.SharedBytes > 0 && !k.Dynamic {
-		fmt.Fprintf(&b, "\t.shared .align 128 .b8 %s[%d];\n", gpu.SharedMemory, r.SharedBytes)
+		fmt.Fprintf(&b, "\t.shared .align %d .b8 %s[%d];\n", r.SharedAlign(), gpu.SharedMemory, r.SharedBytes)
 	}
 	if r.LocalBytes > 0 {
 		fmt.Fprintf(&b, "\t.local .align 16 .b8 %s[%d];\n", gpu.LocalMemory, r.LocalBytes)

@@ -12,7 +12,7 @@ import (
 
 var threadOps = map[program.Op]string{
 	program.SyncWarp: "bar.warp.sync -1", program.LaunchNext: "griddepcontrol.launch_dependents",
-	program.Fence: "fence.acq_rel.gpu",
+	program.Fence: "fence.acq_rel.gpu", program.WaitCopies: "cp.async.wait_all",
 
 	// Releases and acquires, unless it says otherwise.
 	program.ClusterArrive: "barrier.cluster.arrive.aligned",
@@ -26,6 +26,9 @@ func (r *printer) Do(in *program.Instr) {
 		r.barrier()
 	case program.WaitGrid:
 		r.waitGrid()
+	case program.SyncWarp, program.ClusterArrive:
+		r.showStores()
+		r.ins("%s", threadOps[in.Op])
 	default:
 		r.ins("%s", threadOps[in.Op])
 	}
@@ -53,6 +56,7 @@ const mostBlocks = 65535
 // would be moved before it, and the block would stop before its barrier.
 // Each loop needs a condition of its own, as ptxas learns from the last one.
 func (r *printer) barrier() {
+	r.showStores()
 	if r.blocks.Literal() || r.loops > 0 {
 		r.ins("bar.sync 0")
 		return

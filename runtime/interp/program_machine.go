@@ -57,6 +57,7 @@ type machine struct {
 	fault   error // of the first bad access; no store happens after it
 	threads int   // of a block, or of all blocks of a cluster
 	block   *block
+	copying []copying // under way
 }
 
 // newMachine compiles a verified and expanded program.
@@ -110,7 +111,7 @@ func (m *machine) bind(args []Arg) error {
 // run executes the prologue and the work units [lo, hi); with threads, the
 // prologue belongs to each block.
 func (m *machine) run(lo, hi int64) error {
-	m.fault = nil
+	m.fault, m.copying = nil, m.copying[:0]
 	m.lo, m.hi = lo, hi
 	if len(m.program.Block) == 0 {
 		exec(m.code)
@@ -120,6 +121,7 @@ func (m *machine) run(lo, hi int64) error {
 		m.lo, m.hi = lo, lo+1
 		m.block.begin()
 		exec(m.code)
+		m.endCopies()
 		m.endCluster()
 	}
 	return m.fault
@@ -231,6 +233,12 @@ func (m *machine) instr(in *program.Instr) (func(), error) {
 		return m.atomic(in), nil
 	case program.Mma:
 		return m.mma(in)
+	case program.GroupMma:
+		return m.groupMma(in)
+	case program.CopyAsync:
+		return m.copyAsync(in), nil
+	case program.WaitCopies:
+		return func() { m.waitCopies() }, nil
 	case program.TileDot:
 		return m.tileDot(in), nil
 	case program.Prefetch, program.WaitGrid, program.LaunchNext, program.Fence:

@@ -47,11 +47,14 @@ func (m *machine) alloca(in *program.Instr) func() {
 	return func() {
 		for _, r := range regions {
 			for i := range r.bytes {
-				r.bytes[i] = 0xff // NaN in every float dtype
+				r.bytes[i] = undefinedByte
 			}
 		}
 	}
 }
+
+// undefinedByte is what memory without a value holds: NaN in every float dtype.
+const undefinedByte = 0xff
 
 // ok reports that n bytes at p may be accessed.
 func (p *pointer) ok(n, align int64) bool {

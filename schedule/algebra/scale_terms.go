@@ -114,7 +114,7 @@ type scaledRow struct {
 	of       *state.Value
 	row      []*ir.UOp    // where the row is read; nil for axes that are summed
 	up, down *ir.UOp      // factors of the row, 2^-e and 2^e
-	words    *state.Value // of both terms
+	stored   *state.Value // both terms: words, or planes of them
 	memo     map[*ir.UOp]scaledNode
 }
 
@@ -144,23 +144,33 @@ func newScaledRow(s *state.State, read *ir.UOp) *scaledRow {
 	y := a.Mul(a.Load(p.Node, p.Ranges...), reciprocalOf(a, a.Load(scale.Node, rows...)))
 	high := a.Cast(y, ir.F16)
 	low := a.Cast(a.Mul(a.Sub(y, a.Cast(high, ir.F32)), a.Const(ir.F32, 1<<termBits)), ir.F16)
+	if h.Opt.Profile.TermPlanes {
+		plane := h.NewRange(a.Index(termPlanes))
+		of := a.Where(a.Lt(plane, a.Index(1)), high, low)
+		h.stored = h.value(a.Cast(key, ir.F16), append([]*ir.UOp{plane}, p.Ranges...), of)
+		return h
+	}
 	word := func(x *ir.UOp) *ir.UOp { return a.Cast(a.Make(ir.OpBitcast, ir.U16, nil, x), ir.U32) }
-	h.words = h.value(a.Cast(key, ir.F16), a.Binary(ir.OpOr, word(high), a.Binary(ir.OpShl, word(low), a.ConstInt(ir.U32, halfBits))))
+	h.stored = h.value(a.Cast(key, ir.F16), p.Ranges, a.Binary(ir.OpOr, word(high), a.Binary(ir.OpShl, word(low), a.ConstInt(ir.U32, halfBits))))
 	return h
 }
 
-// halfBits are those of an f16. Both terms of a number lie in one word, so that a thread loads those of its points at once.
-const halfBits = 16
+// halfBits are those of an f16. Both terms of a number lie in one word, so that a thread loads those of its points at once. Instructions
+// that read shared memory want them apart (TermPlanes).
+const (
+	halfBits   = 16
+	termPlanes = 2
+)
 
 // scaledPlace is the first id of ranges in place of those that are summed.
 const scaledPlace = groupPlace + 1<<10
 
 // value is one of the activations' points, the same for all readers.
-func (h *scaledRow) value(key, body *ir.UOp) *state.Value {
+func (h *scaledRow) value(key *ir.UOp, ranges []*ir.UOp, body *ir.UOp) *state.Value {
 	known, ok := h.RestMemo[key]
 	if !ok {
 		known = h.NewValue(body.DType, nil, nil)
-		h.SetSignature(known, h.of.Ranges, body)
+		h.SetSignature(known, ranges, body)
 		known.Pinned = true
 		h.RestMemo[key] = known
 	}
@@ -283,11 +293,18 @@ func (h *scaledRow) mostOf(u *ir.UOp) (most int64, ok bool) {
 // terms are activations at a place as the sum of their terms.
 func (h *scaledRow) terms(read *ir.UOp) *ir.UOp {
 	a := h.A
-	words := a.Load(h.words.Node, read.Indices()...)
-	float := func(x *ir.UOp) *ir.UOp {
-		return a.Cast(a.Make(ir.OpBitcast, ir.F16, nil, a.Cast(x, ir.U16)), ir.F32)
+	sum := func(high, low *ir.UOp) *ir.UOp {
+		return a.Add(a.Cast(high, ir.F32), a.Mul(a.Cast(low, ir.F32), a.Const(ir.F32, 1.0/(1<<termBits))))
 	}
-	return a.Add(float(words), a.Mul(float(a.Binary(ir.OpShr, words, a.ConstInt(ir.U32, halfBits))), a.Const(ir.F32, 1.0/(1<<termBits))))
+	if h.Opt.Profile.TermPlanes {
+		plane := func(i int64) *ir.UOp {
+			return a.Load(h.stored.Node, append([]*ir.UOp{a.Index(i)}, read.Indices()...)...)
+		}
+		return sum(plane(0), plane(1))
+	}
+	words := a.Load(h.stored.Node, read.Indices()...)
+	half := func(x *ir.UOp) *ir.UOp { return a.Make(ir.OpBitcast, ir.F16, nil, a.Cast(x, ir.U16)) }
+	return sum(half(words), half(a.Binary(ir.OpShr, words, a.ConstInt(ir.U32, halfBits))))
 }
 
 // sameRow reports a read of the row that is scaled.

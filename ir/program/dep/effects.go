@@ -39,6 +39,9 @@ var effects = map[program.Op]Effects{
 	program.Dot4:        nothing,
 	program.ShuffleLane: Exchanges,
 	program.Mma:         Exchanges,
+	program.GroupMma:    Exchanges | Reads,
+	program.CopyAsync:   Reads | Writes,
+	program.WaitCopies:  Synchronises,
 	program.TileDot:     Reads | Writes,
 	program.Load:        Reads,
 	program.Gather:      Reads,
@@ -88,4 +91,23 @@ func Pointer(in *program.Instr) *program.Value {
 		return in.Args[0]
 	}
 	return nil
+}
+
+// Pointers are the addresses of what an instruction of a GPU reads and of what it writes; those of atomic accesses,
+// which do both, are left out.
+func Pointers(in *program.Instr) (read, written []*program.Value) {
+	switch in.Op {
+	case program.GroupMma:
+		return in.Args[1:], nil
+	case program.CopyAsync:
+		return in.Args[1:], in.Args[:1]
+	}
+	switch p := Pointer(in); {
+	case p == nil:
+		return nil, nil
+	case Of(in)&Writes != 0:
+		return nil, []*program.Value{p}
+	default:
+		return []*program.Value{p}, nil
+	}
 }

@@ -47,7 +47,7 @@ func advanceLoads(p *program.Program) {
 
 // multipliesMatrices reports a program with matrix instructions.
 func (w *weights) multipliesMatrices() (any bool) {
-	w.body.Each(func(in *program.Instr) { any = any || in.Op == program.Mma })
+	w.body.Each(func(in *program.Instr) { any = any || isMatrix(in) })
 	return any
 }
 

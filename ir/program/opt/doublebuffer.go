@@ -2,6 +2,7 @@ package opt
 
 import (
 	"maps"
+	"slices"
 
 	"tgc/internal/lists"
 	"tgc/ir"
@@ -21,33 +22,34 @@ import (
 //	fill tile 0; for i: barrier; compute with tile i%2, filling tile (i+1)%2 meanwhile
 //
 // What fills is spread between the matrix instructions, which leave most issue slots
-// free, and what it fills with is loaded half an iteration ahead.
+// free, and what it fills with is loaded half an iteration ahead. Where what fills is only
+// copied, and warpgroups compute, it needs neither: asynchronous copies begin behind the first
+// products, and the next iteration waits for them in front of its barrier.
 
 // doubleBuffer rewrites the loops that fill tiles and compute with them; shared bounds
-// the bytes of shared memory of a block.
-func doubleBuffer(p *program.Program, shared int64) {
+// the bytes of shared memory of a block, copies says that there are asynchronous ones.
+func doubleBuffer(p *program.Program, shared int64, copies bool) {
 	if p.Options.Of(program.Turns) == 1 {
 		return
 	}
 	l := tileLoopsOf(p)
-	l.eachLoop(p.Body, func(loop *program.Instr) []program.Instr {
+	l.eachLoop(p.Body, func(loop *program.Instr) (before, after []program.Instr) {
 		d := &doubleBuffered{tileLoops: l, loop: loop, body: loop.Body,
 			tiles: make(map[*program.Value]bool), address: make(map[*program.Value]*program.Instr)}
 		if !d.hasPhases() || !d.ownsTiles() || !d.fits(shared) {
-			return nil
+			return nil, nil
 		}
-		d.slice = l.sliceOf(loop)
-		loads := d.takeLoads(d.compute)
-		fill, ok := d.fillSlice(loads)
-		if !ok {
-			return nil
+		body := loop.Body
+		if copies && d.groups {
+			d.copyTiles()
 		}
-		compute, ok := d.computeSlice(loads)
+		parts, ok := d.parts()
 		if !ok {
-			return nil
+			loop.Body = body
+			return nil, nil
 		}
 		d.enlargeTiles()
-		return d.rewrite(loads, fill, compute)
+		return d.rewrite(parts)
 	})
 }
 
@@ -56,8 +58,9 @@ type doubleBuffered struct {
 	*tileLoops
 	loop    *program.Instr
 	body    *program.Block
-	fill    int // the barrier before the filling phase
-	compute int // the barrier before the computing phase
+	fill    int  // the barrier before the filling phase
+	compute int  // the barrier before the computing phase
+	groups  bool // warpgroups compute
 	slice   *loadSlice
 	tiles   map[*program.Value]bool           // shared arrays that the loop fills
 	address map[*program.Value]*program.Instr // what makes a pointer into a shared array: alloca or ptradd
@@ -83,8 +86,8 @@ func (d *doubleBuffered) hasPhases() bool {
 			d.compute = i
 		case in.Op == program.Barrier:
 			return false
-		case in.Op == program.Mma:
-			computes = true
+		case isMatrix(in):
+			computes, d.groups = true, d.groups || in.Op == program.GroupMma
 			if d.compute < 0 {
 				return false
 			}
@@ -154,44 +157,87 @@ func (d *doubleBuffered) accesses(b *program.Block) (n int) {
 // fits reports shared memory for two sets of tiles.
 func (d *doubleBuffered) fits(shared int64) bool {
 	bytes := int64(0)
-	for v, in := range d.address {
-		if in.Op == program.Alloca {
+	d.program.Body.Each(func(in *program.Instr) {
+		if in.Op == program.Alloca && d.address[in.Result] != nil {
 			n := tileBytes(in)
-			if d.tiles[v] {
+			if d.tiles[in.Result] {
 				n *= 2
 			}
-			bytes += n
+			bytes = alignedTo(bytes, tileAlign(in)) + n
 		}
-	}
+	})
 	return bytes <= shared
 }
 
 // tileBytes is the size of an array in a set: aligned, so that the next is too.
 func tileBytes(in *program.Instr) int64 {
-	const align = 128
-	return (in.Count*int64(in.Result.Type.Elem.Size()) + align - 1) / align * align
+	return alignedTo(in.Count*int64(in.Result.Type.Elem.Size()), tileAlign(in))
 }
 
-// takeLoads lists the loads before an instruction that can be issued ahead.
-func (d *doubleBuffered) takeLoads(before int) (loads []int) {
-	for i := range d.body.Instrs[:before] {
-		if in := &d.body.Instrs[i]; (in.Op == program.Load || in.Op == program.Gather) && d.memory.ReadOnly(in.Args[0]) && d.slice.take(in) {
+func tileAlign(in *program.Instr) int64 {
+	const least = 128
+	return int64(max(in.Align, least))
+}
+
+func alignedTo(bytes, align int64) int64 { return (bytes + align - 1) / align * align }
+
+// loopParts are lists of a body's instructions. What fills and computes come with what they need of the body.
+type loopParts struct {
+	loads   []int // that are issued ahead
+	copies  []int // what only starts copies
+	fill    []int // what else fills
+	compute []int
+}
+
+// parts takes the body apart.
+func (d *doubleBuffered) parts() (p loopParts, ok bool) {
+	d.slice = d.sliceOf(d.loop)
+	var roots, copies []int
+	for i := d.fill + 1; i < d.compute; i++ {
+		in := &d.body.Instrs[i]
+		if actsOnOthers(in) || in.Body != nil {
+			roots = append(roots, i)
+		}
+		if onlyCopies(in) {
+			copies = append(copies, i)
+		}
+	}
+	if d.groups {
+		p.loads = d.takeLoads(d.needed(roots))
+	} else {
+		p.loads = d.takeLoads(lists.Upto(d.compute))
+	}
+	p.copies, _ = d.backward(copies, p.loads, true)
+	fill, ok := d.backward(roots, p.loads, true)
+	if !ok || len(roots) == 0 {
+		return p, false
+	}
+	first := lists.Set(p.copies)
+	p.fill = lists.Filter(fill, func(i int) bool { return !first[i] })
+	p.compute, ok = d.computeSlice(p.loads)
+	return p, ok
+}
+
+// needed lists instructions with all that they need.
+func (d *doubleBuffered) needed(roots []int) []int {
+	need, _ := d.backward(roots, nil, true)
+	return need
+}
+
+// takeLoads lists the loads among instructions that can be issued ahead.
+func (d *doubleBuffered) takeLoads(among []int) (loads []int) {
+	for _, i := range among {
+		if in := &d.body.Instrs[i]; (in.Op == program.Load || in.Op == program.Gather) && d.readsOnly(in) && d.slice.take(in) {
 			loads = append(loads, i)
 		}
 	}
 	return loads
 }
 
-// fillSlice lists what fills, with the arithmetic that it needs.
-func (d *doubleBuffered) fillSlice(loads []int) ([]int, bool) {
-	var roots []int
-	for i := d.fill + 1; i < d.compute; i++ {
-		if in := &d.body.Instrs[i]; actsOnOthers(in) || in.Body != nil {
-			roots = append(roots, i)
-		}
-	}
-	need, ok := d.backward(roots, loads, true)
-	return need, ok && len(roots) > 0
+// readsOnly reports a load from memory that the program does not write.
+func (d *doubleBuffered) readsOnly(in *program.Instr) bool {
+	p := dep.Pointer(in)
+	return p != nil && dep.Of(in) == dep.Reads && d.memory.ReadOnly(p)
 }
 
 // computeSlice lists what comes after the second barrier, with what it needs of
@@ -204,9 +250,9 @@ func (d *doubleBuffered) computeSlice(loads []int) ([]int, bool) {
 	return d.backward(roots, loads, false)
 }
 
-// backward is a slice of the body, in order. Of what comes before the computing phase
-// only arithmetic may be in it and, if it fills, loads; carried values only if it
-// computes.
+// backward is a slice of the body, in order. What computes may need arithmetic of what
+// comes before the computing phase, and where warpgroups compute loads, which it repeats if what
+// fills needs them too; what fills needs no carried values.
 func (d *doubleBuffered) backward(roots, loads []int, fills bool) ([]int, bool) {
 	loaded := lists.Set(loads)
 	taken, ok := make(map[int]bool), true
@@ -217,7 +263,7 @@ func (d *doubleBuffered) backward(roots, loads []int, fills bool) ([]int, bool) 
 		}
 		taken[i] = true
 		in := &d.body.Instrs[i]
-		if i < d.compute && !fills && !dep.Pure(in) || loaded[i] {
+		if i < d.compute && !fills && !dep.Pure(in) && !(d.groups && d.readsOnly(in)) {
 			ok = false
 		}
 		in.EachUse(func(v *program.Value) {
@@ -233,6 +279,15 @@ func (d *doubleBuffered) backward(roots, loads []int, fills bool) ([]int, bool) 
 	}
 	out := lists.Filter(lists.Upto(len(d.body.Instrs)), func(i int) bool { return taken[i] })
 	return out, ok
+}
+
+// copyTiles gives the loop a body that fills with copies where it can. Its old one stays as it is.
+func (d *doubleBuffered) copyTiles() {
+	instrs := d.body.Instrs
+	c := &tileCopies{rewriter: d.rewriter, isTile: d.isTile, address: d.address}
+	made := c.filling(instrs[d.fill+1 : d.compute])
+	d.body = &program.Block{Args: d.body.Args, Instrs: slices.Concat(instrs[:d.fill+1], made, instrs[d.compute:])}
+	d.loop.Body, d.compute = d.body, d.fill+1+len(made)
 }
 
 // enlargeTiles makes room for two sets in each tile's array.
@@ -341,8 +396,8 @@ func (s *tileSet) copyBlock(b *program.Block) *program.Block {
 	return out
 }
 
-// rewrite puts the loop together, and gives what goes before it.
-func (d *doubleBuffered) rewrite(loads, fill, compute []int) (before []program.Instr) {
+// rewrite puts the loop together, and gives what goes before and after it.
+func (d *doubleBuffered) rewrite(parts loopParts) (before, after []program.Instr) {
 	index := d.body.Args[0]
 	number := func(n int64) *program.Value {
 		v := d.value(index.Type)
@@ -351,29 +406,31 @@ func (d *doubleBuffered) rewrite(loads, fill, compute []int) (before []program.I
 	}
 	zero, one := number(0), number(1)
 	last := number(d.known[d.loop.Args[1]] - 1)
-	before = append(before, d.fillFirst(loads, fill, zero)...)
+	before = append(before, d.fillFirst(parts, zero)...)
 
 	next, afterNext, current, other := d.value(index.Type), d.value(index.Type), d.value(index.Type), d.value(index.Type)
 	plusOne, plusTwo, two := d.value(index.Type), d.value(index.Type), number(2)
 	alu := func(op ir.Op, result, x, y *program.Value) program.Instr {
 		return program.Instr{Op: program.Alu, Ir: op, Result: result, Args: []*program.Value{x, y}}
 	}
-	out := []program.Instr{
-		{Op: program.Barrier},
+	var out []program.Instr
+	if startsCopies(d.body) {
+		after = []program.Instr{{Op: program.WaitCopies}} // those of the last iteration
+		out = append(out, after...)
+	}
+	out = append(out,
+		program.Instr{Op: program.Barrier},
 		alu(ir.OpAdd, plusOne, index, one), alu(ir.OpMin, next, plusOne, last),
 		alu(ir.OpAdd, plusTwo, index, two), alu(ir.OpMin, afterNext, plusTwo, last),
 		alu(ir.OpAnd, current, index, one), alu(ir.OpXor, other, current, one),
-	}
+	)
 	filled := &tileSet{doubleBuffered: d, number: other, with: map[*program.Value]*program.Value{index: next}}
-	for _, i := range loads {
+	for _, i := range parts.loads {
 		r := d.body.Instrs[i].Result
 		filled.with[r] = d.value(r.Type)
 	}
-	var filling []program.Instr
-	for _, i := range fill {
-		filling = append(filling, filled.copy(d.body.Instrs[i])...)
-	}
-	filling, carried, following := d.loadAhead(filling, loads, filled.with, next, afterNext)
+	copying, filling := filled.copyAll(parts.copies), filled.copyAll(parts.fill)
+	filling, carried, following := d.loadAhead(copying, filling, parts.loads, filled.with, next, afterNext)
 	second, with := d.copyInOrder(d.slice.Slice, carried, map[*program.Value]*program.Value{index: one})
 	before = append(before, second...)
 	for _, i := range carried {
@@ -383,38 +440,48 @@ func (d *doubleBuffered) rewrite(loads, fill, compute []int) (before []program.I
 	yield := d.body.Instrs[len(d.body.Instrs)-1]
 	computed := &tileSet{doubleBuffered: d, number: current, with: make(map[*program.Value]*program.Value)}
 	var computing []program.Instr
-	for _, i := range compute[:len(compute)-1] {
+	for _, i := range parts.compute[:len(parts.compute)-1] {
 		computing = append(computing, computed.retarget(d.body.Instrs[i])...)
 	}
 	for k, a := range yield.Args {
 		yield.Args[k] = replaced(a, computed.with)
 	}
-	d.body.Instrs = append(append(out, spread(computing, filling)...), yield)
-	return before
+	var behind []program.Instr
+	if !slices.ContainsFunc(copying, func(in program.Instr) bool { return in.Body != nil }) { // no branch waits for products
+		copying, behind = nil, copying
+	}
+	d.body.Instrs = append(append(append(out, copying...), spread(computing, behind, filling)...), yield)
+	return before, after
+}
+
+// copyAll repeats instructions of the loop for this set.
+func (s *tileSet) copyAll(instrs []int) (out []program.Instr) {
+	for _, i := range instrs {
+		out = append(out, s.copy(s.body.Instrs[i])...)
+	}
+	return out
 }
 
 // fillFirst fills the first set before the loop.
-func (d *doubleBuffered) fillFirst(loads, fill []int, zero *program.Value) []program.Instr {
-	out, with := d.copyInOrder(d.slice.Slice, loads, map[*program.Value]*program.Value{d.body.Args[0]: zero})
+func (d *doubleBuffered) fillFirst(parts loopParts, zero *program.Value) []program.Instr {
+	out, with := d.copyInOrder(d.slice.Slice, parts.loads, map[*program.Value]*program.Value{d.body.Args[0]: zero})
 	first := &tileSet{doubleBuffered: d, number: zero, with: map[*program.Value]*program.Value{d.body.Args[0]: zero}}
-	for _, i := range loads {
+	for _, i := range parts.loads {
 		r := d.body.Instrs[i].Result
 		first.with[r] = with[r]
 	}
 	if d.depth > 0 { // iterations of a loop around this one still read and fill
 		out = append(out, program.Instr{Op: program.Barrier})
 	}
-	for _, i := range fill {
-		out = append(out, first.copy(d.body.Instrs[i])...)
-	}
-	return out
+	return append(append(out, first.copyAll(parts.copies)...), first.copyAll(parts.fill)...)
 }
 
 // loadAhead puts loads half an iteration before their use: that is time enough,
-// and half of the registers. So those used in the first half of filling are loaded in
-// the second half of the iteration before, and carried; following has what is loaded
-// for the next iteration. result holds what each load gives.
-func (d *doubleBuffered) loadAhead(filling []program.Instr, loads []int, result map[*program.Value]*program.Value, next, afterNext *program.Value) (out []program.Instr, carried []int, following map[*program.Value]*program.Value) {
+// and half of the registers. So those used in the first half of filling, or by copies, are
+// loaded in the second half of the iteration before, and carried; following has what is
+// loaded for the next iteration. result holds what each load gives. Where warpgroups compute, all are loaded as soon as what they
+// give in this iteration has been used.
+func (d *doubleBuffered) loadAhead(copying, filling []program.Instr, loads []int, result map[*program.Value]*program.Value, next, afterNext *program.Value) (out []program.Instr, carried []int, following map[*program.Value]*program.Value) {
 	first, last := make(map[*program.Value]int), make(map[*program.Value]int)
 	for i := range filling {
 		filling[i].EachUse(func(v *program.Value) {
@@ -424,13 +491,19 @@ func (d *doubleBuffered) loadAhead(filling []program.Instr, loads []int, result 
 			last[v] = i
 		})
 	}
+	for i := range copying {
+		copying[i].EachUse(func(v *program.Value) { first[v] = -1 })
+	}
 	half := len(filling) / 2
 	forNext, forThis := make(map[int][]int), make(map[int][]int) // loads before an instruction, by the iteration that uses them
 	for _, i := range loads {
 		v := result[d.body.Instrs[i].Result]
-		if at := first[v]; at < half {
+		if at := first[v]; d.groups { // all filling stands behind the products, which is one latency of memory long
 			carried = append(carried, i)
-			at = max(at+half, last[v]+1)
+			forNext[last[v]+1] = append(forNext[last[v]+1], i)
+		} else if at < half {
+			carried = append(carried, i)
+			at = max(at+half, half, last[v]+1)
 			forNext[at] = append(forNext[at], i)
 		} else {
 			forThis[at-half] = append(forThis[at-half], i)
@@ -454,22 +527,57 @@ func (d *doubleBuffered) loadAhead(filling []program.Instr, loads []int, result 
 	return out, carried, following
 }
 
-// spread puts instructions after the matrix instructions of others, in equal parts.
-func spread(computing, filling []program.Instr) []program.Instr {
-	matrices := 0
-	for i := range computing {
-		if computing[i].Op == program.Mma {
-			matrices++
-		}
-	}
-	out, done, seen := make([]program.Instr, 0, len(computing)+len(filling)), 0, 0
+// spread puts instructions after the matrix instructions of others: what copies after the first, what else fills in
+// equal parts.
+func spread(computing, copying, filling []program.Instr) []program.Instr {
+	places := spreadPlaces(computing)
+	out, done, seen := make([]program.Instr, 0, len(computing)+len(copying)+len(filling)), 0, 0
 	for i := range computing {
 		out = append(out, computing[i])
-		if computing[i].Op == program.Mma {
-			seen++
-			to := len(filling) * seen / matrices
+		if places[i] {
+			if seen++; seen == 1 {
+				out = append(out, copying...)
+			}
+			to := len(filling) * seen / len(places)
 			out, done = append(out, filling[done:to]...), to
 		}
 	}
 	return out
+}
+
+// spreadPlaces are the instructions behind which others may stand: each product of a warp, and of those of
+// warpgroups, which run on by themselves, the last before one of their results is used.
+func spreadPlaces(computing []program.Instr) map[int]bool {
+	places, last := make(map[int]bool), -1
+	running := make(map[*program.Value]bool)
+	for i := range computing {
+		in := &computing[i]
+		uses := false
+		in.EachUse(func(v *program.Value) { uses = uses || running[v] })
+		switch {
+		case in.Op == program.GroupMma:
+			running[in.Result], last = true, i
+		case uses && movesLanes(in):
+			running[in.Result] = true
+		case uses && last >= 0:
+			places[last], last = true, -1
+			clear(running)
+		}
+		if in.Op == program.Mma {
+			places[i] = true
+		}
+	}
+	if last >= 0 {
+		places[last] = true
+	}
+	return places
+}
+
+// movesLanes reports an instruction that only says which lanes are meant.
+func movesLanes(in *program.Instr) bool {
+	switch in.Op {
+	case program.Extract, program.Concat, program.Shuffle, program.Broadcast:
+		return true
+	}
+	return false
 }

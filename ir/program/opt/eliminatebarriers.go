@@ -98,24 +98,28 @@ func (d *barrierEliminator) walk(b *program.Block, whole bool) {
 
 // collect notes an instruction's accesses, with those of blocks in it.
 func (d *barrierEliminator) collect(in *program.Instr, to *accesses) {
-	if p := dep.Pointer(in); p != nil && (p.Type.Space == program.GlobalSpace || p.Type.Space == program.SharedSpace || p.Type.Space == program.PeerSpace) {
-		var array *program.Value
-		if p.Type.Space != program.GlobalSpace { // of a peer: the same array, as far as is known
-			array = d.memory.Root(p)
-		}
-		if dep.Of(in)&dep.Writes != 0 {
-			to.written[array] = true
-		} else {
-			to.read[array] = true
-		}
-	}
+	read, written := dep.Pointers(in)
+	d.note(read, to.read)
+	d.note(written, to.written)
 	switch in.Op {
-	case program.Atomic, program.Fence:
+	case program.Atomic, program.Fence, program.WaitCopies: // what was copied is written until the wait
 		to.unknown = true
 	}
 	for b := range in.Blocks() {
 		for i := range b.Instrs {
 			d.collect(&b.Instrs[i], to)
+		}
+	}
+}
+
+// note adds what pointers lead into, if threads share it.
+func (d *barrierEliminator) note(pointers []*program.Value, to map[*program.Value]bool) {
+	for _, p := range pointers {
+		switch p.Type.Space {
+		case program.GlobalSpace:
+			to[nil] = true
+		case program.SharedSpace, program.PeerSpace: // of a peer: the same array, as far as is known
+			to[d.memory.Root(p)] = true
 		}
 	}
 }

@@ -109,8 +109,11 @@ func (g *fillGatherer) usesWeights(in *program.Instr) bool {
 
 // written notes the arrays that an instruction writes, with its blocks.
 func (g *fillGatherer) written(in *program.Instr) {
-	if p := dep.Pointer(in); p != nil && dep.Of(in)&dep.Writes != 0 && p.Type.Space == program.SharedSpace {
-		g.unsettled[g.memory.Root(p)] = true
+	_, written := dep.Pointers(in)
+	for _, p := range written {
+		if p.Type.Space == program.SharedSpace {
+			g.unsettled[g.memory.Root(p)] = true
+		}
 	}
 	for b := range in.Blocks() {
 		for i := range b.Instrs {
@@ -171,8 +174,11 @@ func (g *fillGatherer) fill(in *program.Instr) (arrays []*program.Value, ok bool
 	stores := 0
 	var walk func(in *program.Instr)
 	walk = func(in *program.Instr) {
-		if p := dep.Pointer(in); p != nil && p.Type.Space == program.SharedSpace {
-			arrays = append(arrays, g.memory.Root(p))
+		read, written := dep.Pointers(in)
+		for _, p := range slices.Concat(read, written) {
+			if p.Type.Space == program.SharedSpace {
+				arrays = append(arrays, g.memory.Root(p))
+			}
 		}
 		switch {
 		case in.Op == program.Store:

@@ -126,7 +126,7 @@ var Passes = pass.NewTable(pass.Table[*State]{
 			Name: "double-buffer",
 			Doc:  "fill one set of shared-memory tiles while matrix instructions compute with the other",
 			Why:  "with one set, each of the two phases waits at a barrier for the other",
-		}, func(p *program.Program, desc *target.Desc) { doubleBuffer(p, int64(desc.SharedBytes)) }),
+		}, func(p *program.Program, desc *target.Desc) { doubleBuffer(p, int64(desc.SharedBytes), hasCopies(desc)) }),
 		onGPU(pass.Info{
 			Name: "prefetch-tiles",
 			Doc:  "load what the next iteration's shared-memory tiles are made of before computing with this one's",

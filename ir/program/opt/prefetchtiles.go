@@ -1,6 +1,8 @@
 package opt
 
 import (
+	"slices"
+
 	"tgc/ir"
 	"tgc/ir/program"
 	"tgc/ir/program/dep"
@@ -15,7 +17,7 @@ import (
 // are guarded.
 func prefetchTiles(p *program.Program) {
 	l := tileLoopsOf(p)
-	l.eachLoop(p.Body, l.prefetch)
+	l.eachLoop(p.Body, func(loop *program.Instr) (before, after []program.Instr) { return l.prefetch(loop), nil })
 }
 
 // tileLoops rewrites loops that fill shared memory and compute with it.
@@ -30,8 +32,8 @@ func tileLoopsOf(p *program.Program) *tileLoops {
 }
 
 // eachLoop rewrites the loops in a block, inner ones first; rewrite gives what goes
-// before a loop.
-func (l *tileLoops) eachLoop(b *program.Block, rewrite func(loop *program.Instr) []program.Instr) {
+// before a loop, and after.
+func (l *tileLoops) eachLoop(b *program.Block, rewrite func(loop *program.Instr) (before, after []program.Instr)) {
 	for i := 0; i < len(b.Instrs); i++ {
 		in := &b.Instrs[i]
 		if in.Op == program.For {
@@ -42,9 +44,9 @@ func (l *tileLoops) eachLoop(b *program.Block, rewrite func(loop *program.Instr)
 		}
 		if in.Op == program.For {
 			l.depth--
-			before := rewrite(in)
-			b.Instrs = append(b.Instrs[:i:i], append(before, b.Instrs[i:]...)...)
-			i += len(before)
+			before, after := rewrite(in)
+			b.Instrs = slices.Concat(b.Instrs[:i], before, b.Instrs[i:i+1], after, b.Instrs[i+1:])
+			i += len(before) + len(after)
 		}
 	}
 }
@@ -81,15 +83,16 @@ func (l *tileLoops) prefetch(loop *program.Instr) []program.Instr {
 func lastBarrier(b *program.Block) (last int, computes bool) {
 	last = -1
 	for i := range b.Instrs {
-		switch b.Instrs[i].Op {
-		case program.Barrier:
+		if b.Instrs[i].Op == program.Barrier {
 			last = i
-		case program.Mma:
-			computes = true
 		}
+		computes = computes || isMatrix(&b.Instrs[i])
 	}
 	return last, computes
 }
+
+// isMatrix reports an instruction of a warp or a warpgroup that multiplies matrices.
+func isMatrix(in *program.Instr) bool { return in.Op == program.Mma || in.Op == program.GroupMma }
 
 // carryLoads makes each load a carried value, loaded for the next iteration after an
 // instruction, and gives the loads of the first one.

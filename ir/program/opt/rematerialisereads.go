@@ -37,7 +37,7 @@ func writesShared(b *program.Block) bool {
 		switch in.Op {
 		case program.Barrier:
 			found = true
-		case program.Store, program.Scatter:
+		case program.Store, program.Scatter, program.CopyAsync:
 			found = found || in.Args[0].Type.Space == program.SharedSpace
 		}
 	})

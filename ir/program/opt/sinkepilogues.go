@@ -103,10 +103,12 @@ func (r *epilogueRegion) note(in *program.Instr) int {
 	if class > 0 && isDivision(in) {
 		class++
 	}
-	if p := dep.Pointer(in); p != nil && dep.Of(in)&dep.Writes != 0 {
-		r.stored = append(r.stored, r.memory.Root(p))
-	} else if p != nil {
+	read, written := dep.Pointers(in)
+	for _, p := range read {
 		r.loaded = append(r.loaded, r.memory.Root(p))
+	}
+	for _, p := range written {
+		r.stored = append(r.stored, r.memory.Root(p))
 	}
 	if in.Result != nil && class > 0 {
 		r.class[in.Result] = class
