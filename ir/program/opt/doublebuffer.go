@@ -500,7 +500,8 @@ func (d *doubleBuffered) loadAhead(copying, filling []program.Instr, loads []int
 		v := result[d.body.Instrs[i].Result]
 		if at := first[v]; d.groups { // all filling stands behind the products, which is one latency of memory long
 			carried = append(carried, i)
-			forNext[last[v]+1] = append(forNext[last[v]+1], i)
+			at = min(last[v]+1, len(filling)) // where only copies use it, and nothing else fills
+			forNext[at] = append(forNext[at], i)
 		} else if at < half {
 			carried = append(carried, i)
 			at = max(at+half, half, last[v]+1)
