@@ -3,7 +3,6 @@ package cuda
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -146,15 +145,12 @@ func compare(t *testing.T, p *program.Program, k *gpu.Kernel, m *ptxemu.Module, 
 func TestGoldenEqualsPTX(t *testing.T) {
 	c := compiler(t)
 	eachGolden(t, func(t *testing.T, _, arch string, _ *txtar.Archive, p *program.Program) {
-		if !slices.Contains(architectures, arch) {
-			t.Skipf("not every compiler has %s", arch)
-		}
 		desc := describe(t, arch)
 		k, err := Render(p, desc, gpu.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := c.Compile(k.Text, arch)
+		text, err := c.Compile(k.Text, known(arch))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,6 +172,9 @@ func TestGoldenEqualsPTX(t *testing.T) {
 		}
 	})
 }
+
+// known is an architecture as compilers of any age know it: what only the "a" form of one has is assembly of their own to them.
+func known(arch string) string { return strings.TrimSuffix(arch, "a") }
 
 // Approximations stand where the target asks for them.
 func TestApproxMath(t *testing.T) {
