@@ -238,6 +238,14 @@ func (t *matrixTile) pointsOfStep(k *matrixWork) float64 {
 	return math.Ceil(k.points / float64(t.steps*t.groups))
 }
 
+// fits reports panels of a warpgroup for which a block has the shared memory.
+func (t *matrixTile) fits(k *matrixWork, desc *target.Desc) bool {
+	return !t.group || t.set(k)+besidePanels <= float64(desc.SharedBytes)
+}
+
+// besidePanels is room for what lies beside a warpgroup's panels: scales, minima and gaps.
+const besidePanels = 12 << 10
+
 // linePoints are those in the line of a row that a warpgroup reads.
 const linePoints = 64
 
@@ -261,6 +269,9 @@ func (m *matrixProduct) tiles() []*matrixTile {
 				return
 			}
 			t.copies, t.steps = copies, ceil(outer, t.groups)*(iterations/outer)
+			if !t.fits(m.work, m.desc) {
+				return
+			}
 			t.price = t.estimate(m.work, m.desc, m.knobs.share())
 			list = append(list, &t)
 		})

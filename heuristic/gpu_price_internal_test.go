@@ -168,3 +168,25 @@ func TestBusiestReadsMoreThanItsShare(t *testing.T) {
 		t.Errorf("half of the device reads in %.2f times the time", n)
 	}
 }
+
+// Panels of three terms of each factor for 64 rows, 256 tokens and 128 points are 240 KB, which no block has: such a tile would be
+// refused when it is lowered.
+func TestWarpgroupPanelsFit(t *testing.T) {
+	desc, err := target.ForGPU(90, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tile := matrixTile{rows: 1, rowWarps: 4, tokens: 8, tokenWarps: 4, groups: 1, steps: 6, panels: true, group: true}
+	for name, c := range map[string]struct {
+		k    matrixWork
+		fits bool
+	}{
+		"floats": {matrixWork{points: 768, matrices: 1, rowTerms: 3, tokenTerms: 3}, false},
+		"halves": {matrixWork{points: 768, matrices: 1, rowTerms: 1, halves: true}, true},
+		"terms":  {matrixWork{points: 768, matrices: 1, rowTerms: 1, tokenTerms: 2, stored: true}, true},
+	} {
+		if got := tile.fits(&c.k, desc); got != c.fits {
+			t.Errorf("%s: %.0f bytes fit: %t, want %t", name, tile.set(&c.k), got, c.fits)
+		}
+	}
+}
