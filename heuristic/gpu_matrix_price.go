@@ -43,7 +43,6 @@ func (k *matrixWork) sumsBeside() float64 {
 
 // Bounds of what is tried.
 const (
-	groupSums       = 32 // tiles of a warpgroup's instructions: accumulators of 128 registers
 	mostMatrixTiles = 16 // of a warp: accumulators fill its registers, those of the instructions and those of the sums
 	mostHalfTiles   = 32 // where these are the same
 	mostMatrixWarps = 16 // of a block
@@ -247,7 +246,7 @@ func (t *matrixTile) fits(k *matrixWork, desc *target.Desc) bool {
 const besidePanels = 12 << 10
 
 // linePoints are those in the line of a row that a warpgroup reads.
-const linePoints = 64
+const linePoints = plan.LinePieces * plan.GroupPieces
 
 // panelPad is what panels take for their terms: rows are skewed, and factors of groups lie beside them.
 const panelPad = 1.15
@@ -316,16 +315,12 @@ func (k *matrixWork) eachTile(f func(t matrixTile)) {
 
 // eachGroupTile goes through the tiles of warpgroups.
 func (k *matrixWork) eachGroupTile(rows, tokens int64, f func(t matrixTile)) {
-	sums := groupSums
-	if !k.halves {
-		sums /= 2 // those of the instructions and those of the sum
-	}
 	for _, r := range groupRows {
 		for _, t := range groupTokens {
 			for _, rowGroups := range groupSides {
 				for _, tokenGroups := range groupSides {
 					rowWarps := rowGroups * plan.GroupWarps
-					if r*rowWarps < 2*rows && t*tokenGroups < 2*tokens && float64(r*t)*k.matrices <= float64(sums) && rowWarps*tokenGroups <= mostMatrixWarps {
+					if r*rowWarps < 2*rows && t*tokenGroups < 2*tokens && float64(r*t)*k.matrices <= k.mostTiles() && rowWarps*tokenGroups <= mostMatrixWarps {
 						f(matrixTile{rows: r, tokens: t, rowWarps: rowWarps, tokenWarps: tokenGroups, groups: 1, panels: true, group: true})
 					}
 				}

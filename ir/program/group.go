@@ -29,7 +29,6 @@ const (
 	MostGroupColumns = 256
 	LeastGroupStep   = 8                                   // columns
 	groupLanes       = GroupRows * LeastGroupStep / 4 / 32 // of a thread for as many columns
-	groupSize        = GroupThreads
 )
 
 // GroupColumns is N of the product with accumulators of a type; ok is false where there is none.

@@ -172,8 +172,8 @@ func (u *uniformity) group(in *Instr, flow variance) error {
 	if err := u.together(in, flow, perBlock); err != nil || u.lenient {
 		return err
 	}
-	if u.threads%groupSize != 0 {
-		return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, groupSize)
+	if u.threads%GroupThreads != 0 {
+		return fmt.Errorf("`%s`: a block of %d threads, want a multiple of %d", PrintInstr(in), u.threads, GroupThreads)
 	}
 	for _, p := range in.Args[1:] {
 		if u.of[p] > perWarp {

@@ -29,15 +29,12 @@ type padding struct {
 	line       int64 // of a panel of a warpgroup's instruction: the elements of a row, which lie in a line of their own; 0: of anything else
 }
 
-// piecesOfLine are those of 128 bytes, which all banks have together.
-const piecesOfLine = 8
-
 // of is the index of an element after the gaps before it.
 func (p padding) of(a *ir.Arena, index *ir.UOp) *ir.UOp {
 	if p.line > 0 {
 		row, piece, element := a.Div(index, a.Index(p.line)), a.Div(a.Mod(index, a.Index(p.line)), a.Index(plan.GroupPieces)), a.Mod(index, a.Index(plan.GroupPieces))
-		place := a.Binary(ir.OpXor, piece, a.Mod(row, a.Index(piecesOfLine)))
-		return a.Add(a.Add(a.Mul(row, a.Index(piecesOfLine*plan.GroupPieces)), a.Mul(place, a.Index(plan.GroupPieces))), element)
+		place := a.Binary(ir.OpXor, piece, a.Mod(row, a.Index(plan.LinePieces)))
+		return a.Add(a.Add(a.Mul(row, a.Index(plan.LinePieces*plan.GroupPieces)), a.Mul(place, a.Index(plan.GroupPieces))), element)
 	}
 	if p.every == 0 {
 		return index
@@ -48,7 +45,7 @@ func (p padding) of(a *ir.Arena, index *ir.UOp) *ir.UOp {
 // size is the number of elements that an array of n takes.
 func (p padding) size(n int64) int64 {
 	if p.line > 0 {
-		return n / p.line * piecesOfLine * plan.GroupPieces
+		return n / p.line * plan.LinePieces * plan.GroupPieces
 	}
 	if p.every == 0 {
 		return n

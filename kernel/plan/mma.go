@@ -38,11 +38,14 @@ var (
 )
 
 // Matrix instructions of a warpgroup (Opt WGMMA) have the tiles of four warps, one below the other, and as many side by side as
-// the columns have copies; points of the sum lie in pieces of eight.
+// the columns have copies; points of the sum lie in pieces of eight, of which a line holds eight.
 const (
-	GroupWarps       = 4
-	GroupPieces      = 8
+	GroupWarps       = program.GroupThreads / WarpSize
+	GroupPieces      = program.GroupPiece / halfBytes // points of a piece
+	LinePieces       = program.GroupLine / program.GroupPiece
 	MostGroupColumns = program.MostGroupColumns
+
+	halfBytes = 2 // of a point
 )
 
 // GroupSegment follows the lowest sub-axes of rows.

@@ -667,7 +667,7 @@ func linesOf(pieces, copies []copyDigit) (list []copyDigit) {
 	if pieces == nil {
 		return copies
 	}
-	left := int64(groupLine)
+	left := int64(plan.LinePieces)
 	for _, d := range append(pieces, copies...) {
 		n := ir.GCD(d.n, left)
 		if left /= n; n > 1 {
@@ -680,9 +680,6 @@ func linesOf(pieces, copies []copyDigit) (list []copyDigit) {
 	}
 	return list
 }
-
-// groupLine is how many pieces the line of a row has, at most.
-const groupLine = 8
 
 // spreadOfPieces is how the pieces of an instruction's points are dealt out: one thread makes all of packed weights, which
 // mostly have a scale in common.

@@ -3,6 +3,7 @@ package gpu
 import (
 	"tgc/ir"
 	"tgc/ir/program"
+	"tgc/ir/program/dep"
 )
 
 // Products of warpgroups (program.GroupMma). They run on while the instructions behind them are printed: what they
@@ -41,13 +42,7 @@ type laneUses struct {
 }
 
 // passesLanes reports an instruction whose result consists of lanes of its operands, in the same variables.
-func passesLanes(in *program.Instr) bool {
-	switch in.Op {
-	case program.Extract, program.Broadcast, program.Shuffle, program.Concat:
-		return isSum(in.Result.Type)
-	}
-	return false
-}
+func passesLanes(in *program.Instr) bool { return dep.MovesLanes(in) && isSum(in.Result.Type) }
 
 // isSum reports the elements of accumulators.
 func isSum(t program.Type) bool { return !t.Ptr && t.Elem == ir.F32 }

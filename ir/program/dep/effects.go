@@ -75,6 +75,15 @@ func Known(op program.Op) bool {
 // Of are the effects of an instruction itself, its blocks apart.
 func Of(in *program.Instr) Effects { return effects[in.Op] }
 
+// MovesLanes reports an instruction that only says which lanes of its operands are meant.
+func MovesLanes(in *program.Instr) bool {
+	switch in.Op {
+	case program.Extract, program.Concat, program.Shuffle, program.Broadcast:
+		return true
+	}
+	return false
+}
+
 // Pure reports an instruction that only computes its result from its operands.
 func Pure(in *program.Instr) bool { return effects[in.Op] == nothing }
 

@@ -558,7 +558,7 @@ func spreadPlaces(computing []program.Instr) map[int]bool {
 		switch {
 		case in.Op == program.GroupMma:
 			running[in.Result], last = true, i
-		case uses && movesLanes(in):
+		case uses && dep.MovesLanes(in):
 			running[in.Result] = true
 		case uses && last >= 0:
 			places[last], last = true, -1
@@ -572,13 +572,4 @@ func spreadPlaces(computing []program.Instr) map[int]bool {
 		places[last] = true
 	}
 	return places
-}
-
-// movesLanes reports an instruction that only says which lanes are meant.
-func movesLanes(in *program.Instr) bool {
-	switch in.Op {
-	case program.Extract, program.Concat, program.Shuffle, program.Broadcast:
-		return true
-	}
-	return false
 }
