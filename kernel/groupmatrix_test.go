@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"tgc/ir"
-	"tgc/ir/program"
 	"tgc/kernel"
 	"tgc/kernel/plan"
 	"tgc/target"
@@ -58,29 +57,7 @@ func termMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 
 func TestGroupPlans(t *testing.T) {
 	for _, c := range groupCases {
-		t.Run(c.name, func(t *testing.T) {
-			b := newBuilder()
-			sink := c.build(b)
-			chosen, err := plan.Parse(c.plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := kernel.Lower(b.Arena, sink, chosen, hopper(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := canonicalForm(t, sink, c.plan); err != nil {
-				t.Errorf("it lowers and has no canonical form: %v", err)
-			}
-			if err := program.VerifyGPU(p); err != nil {
-				t.Fatalf("%v\n%s", err, show(p))
-			}
-			if n := strings.Count(program.Print(p), "= groupmma "); n != c.count {
-				t.Errorf("%d matrix instructions, want %d\n%s", n, c.count, show(p))
-			}
-			compare(t, b.Arena, sink, p, chosen, nil)
-			emulate(t, sink, p, nil)
-		})
+		t.Run(c.name, func(t *testing.T) { runMatrixPlan(t, c.build, c.plan, "groupmma", c.count) })
 	}
 }
 

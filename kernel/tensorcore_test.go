@@ -260,30 +260,34 @@ func stagedSums(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 
 func TestMatrixPlans(t *testing.T) {
 	for _, c := range matrixCases {
-		t.Run(c.name, func(t *testing.T) {
-			b := newBuilder()
-			sink := c.build(b)
-			plan, err := plan.Parse(c.plan)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := canonicalForm(t, sink, c.plan); err != nil {
-				t.Errorf("it lowers and has no canonical form: %v", err)
-			}
-			if err := program.VerifyGPU(p); err != nil {
-				t.Fatalf("%v\n%s", err, show(p))
-			}
-			if n := strings.Count(program.Print(p), "= mma "); n != c.count {
-				t.Errorf("%d matrix instructions, want %d\n%s", n, c.count, show(p))
-			}
-			compare(t, b.Arena, sink, p, plan, nil)
-			emulate(t, sink, p, nil)
-		})
+		t.Run(c.name, func(t *testing.T) { runMatrixPlan(t, c.build, c.plan, "mma", c.count) })
 	}
+}
+
+// runMatrixPlan lowers a kernel by a plan to so many matrix instructions, and runs the program and its PTX beside the reference.
+func runMatrixPlan(t *testing.T, build func(b *builder) *ir.UOp, text, instruction string, count int) {
+	t.Helper()
+	b := newBuilder()
+	sink := build(b)
+	plan, err := plan.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kernel.Lower(b.Arena, sink, plan, hopper(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := canonicalForm(t, sink, text); err != nil {
+		t.Errorf("it lowers and has no canonical form: %v", err)
+	}
+	if err := program.VerifyGPU(p); err != nil {
+		t.Fatalf("%v\n%s", err, show(p))
+	}
+	if n := strings.Count(program.Print(p), "= "+instruction+" "); n != count {
+		t.Errorf("%d matrix instructions, want %d\n%s", n, count, show(p))
+	}
+	compare(t, b.Arena, sink, p, plan, nil)
+	emulate(t, sink, p, nil)
 }
 
 // canonicalForm is that by which searches know a plan before they lower it.

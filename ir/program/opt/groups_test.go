@@ -23,15 +23,7 @@ func TestDoubleBufferOfGroups(t *testing.T) {
 	desc.SM = program.CopySM - 1
 	for _, sums := range []programtest.GroupSums{programtest.CarriedVector, programtest.CarriedScalars, programtest.AddedVector} {
 		g := programtest.GroupProduct{Columns: 64, Elem: ir.BF16, Steps: 4, Sums: sums}
-		text, err := opt.RunPass(context.Background(), "double-buffer", program.Print(g.Program()), desc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := program.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkGroups(t, g, p)
+		text := bufferedGroups(t, g, desc)
 		_, loop, _ := strings.Cut(text, "= for")
 		first, rest, _ := strings.Cut(loop, "groupmma")
 		last := strings.LastIndex(rest, "groupmma")
@@ -55,15 +47,7 @@ func TestCopiesOfGroups(t *testing.T) {
 	}
 	for _, columns := range []int{16, 64, 128} {
 		g := programtest.GroupProduct{Columns: columns, Elem: ir.F16, Steps: 3}
-		text, err := opt.RunPass(context.Background(), "double-buffer", program.Print(g.Program()), desc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := program.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkGroups(t, g, p)
+		text := bufferedGroups(t, g, desc)
 		_, loop, _ := strings.Cut(text, "= for")
 		loop, _, _ = strings.Cut(loop, "\n  }\n  waitcopies\n")
 		first, last := strings.Index(loop, "groupmma"), strings.LastIndex(loop, "groupmma")
@@ -97,6 +81,21 @@ func runGroups(g programtest.GroupProduct, p *program.Program) error {
 		return err
 	}
 	return g.Check(buffers[2])
+}
+
+// bufferedGroups is the program of a product with two sets of tiles, which computes the product.
+func bufferedGroups(t *testing.T, g programtest.GroupProduct, desc *target.Desc) string {
+	t.Helper()
+	text, err := opt.RunPass(context.Background(), "double-buffer", program.Print(g.Program()), desc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkGroups(t, g, p)
+	return text
 }
 
 func checkGroups(t *testing.T, g programtest.GroupProduct, p *program.Program) {
