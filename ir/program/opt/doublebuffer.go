@@ -91,7 +91,7 @@ func (d *doubleBuffered) hasPhases() bool {
 			if d.compute < 0 {
 				return false
 			}
-		case d.fill < 0 && !dep.Pure(in) || d.compute >= 0 && (actsOnOthers(in) || in.Body != nil):
+		case d.fill < 0 && !dep.Pure(in) && !d.readsOnly(in) || d.compute >= 0 && (actsOnOthers(in) || in.Body != nil):
 			return false
 		case in.Body != nil && holdsBarrier(in):
 			return false
