@@ -44,6 +44,11 @@ func TestLibraryPlans(t *testing.T) {
 		{"columns of gathered rows", func(g *tensor.Graph) *tensor.Tensor {
 			return square(g, 256).Gather(0, g.Input("i", ir.I32, 256)).Mean(0)
 		}, "side by side", 16, 256},
+		{"two terms of what is loaded once", func(g *tensor.Graph) *tensor.Tensor {
+			x := input(g, "x", 512, 8192)
+			high := x.Cast(ir.F16)
+			return high.Stack(0, x.Sub(high.Cast(ir.F32)).Cast(ir.F16))
+		}, "16 bytes a thread", 8192, 8192},
 		{"columns after the largest of each row", func(g *tensor.Graph) *tensor.Tensor {
 			y := square(g, 96).MatMul(input(g, "w", 96, 96)).Roll([]int{1, 3}, []int{0, 1})
 			return y.Sub(y.MaxKeep(-1)).Softmax(0)

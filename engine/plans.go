@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 
 	"tgc/heuristic"
 	"tgc/schedule"
@@ -104,53 +105,88 @@ func cheaperApart(kernels []*Kernel, alone, together map[*Kernel]heuristic.Choic
 // agree plans the kernels of a launch that are not settled for their shares of so many bytes, with the
 // number of threads a block, or one that they agree on where it is 0.
 func (p *launchPlanner) agree(kernels []*Kernel, bytes float64, threads int64) error {
-	plan := func(k *Kernel, threads int64) (err error) {
-		knobs := p.config.Knobs
-		knobs.Share, knobs.BlockThreads = p.choices[k].Bytes/bytes, threads
-		if p.choices[k], err = k.choose(p.state, knobs); err != nil {
-			return fmt.Errorf("kernel %s: %w", k.Name, err)
+	with := func(threads int64) error {
+		for _, k := range kernels {
+			if p.settled[k] == unsettled && p.choices[k].BlockThreads != threads {
+				if err := p.plan(k, p.choices[k].Bytes/bytes, threads); err != nil {
+					return err
+				}
+			}
 		}
 		return nil
 	}
 	for _, k := range kernels {
 		if p.settled[k] == unsettled {
-			if err := plan(k, threads); err != nil {
+			if err := p.plan(k, p.choices[k].Bytes/bytes, threads); err != nil {
 				return err
 			}
 		}
 	}
-	fixed := threads > 0
-	for refused := make(map[int64]bool); ; refused[threads] = true {
-		if !fixed {
-			threads = commonThreads(kernels, p.choices, refused)
+	if _, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads); agreed || threads > 0 {
+		return nil
+	}
+	return p.findThreads(kernels, with)
+}
+
+// plan plans a kernel for its share of the device, with the number of threads a block where that is not 0.
+func (p *launchPlanner) plan(k *Kernel, share float64, threads int64) (err error) {
+	knobs := p.config.Knobs
+	knobs.Share, knobs.BlockThreads = share, threads
+	if p.choices[k], err = k.choose(p.state, knobs); err != nil {
+		return fmt.Errorf("kernel %s: %w", k.Name, err)
+	}
+	return nil
+}
+
+// findThreads plans kernels with the number of threads a block with which they cost least. What they are expected to cost
+// is that of their cheapest mappings, which a kernel may not accept: another number may then be cheaper.
+func (p *launchPlanner) findThreads(kernels []*Kernel, with func(threads int64) error) error {
+	var best map[*Kernel]heuristic.Choice
+	least := math.Inf(1)
+	for refused := make(map[int64]bool); len(refused) <= mostRefused; {
+		threads, expected := commonThreads(kernels, p.choices, refused)
+		if threads == 0 || expected >= least {
+			break
 		}
-		agreed := true
-		for _, k := range kernels {
-			if threads > 0 && p.settled[k] == unsettled && p.choices[k].BlockThreads != threads {
-				if err := plan(k, threads); err != nil {
-					return err
-				}
-			}
-			agreed = agreed && p.choices[k].BlockThreads == threads
+		if err := with(threads); err != nil {
+			return err
 		}
-		if fixed || threads == 0 || agreed || len(refused) == mostRefused {
-			return nil
+		if price, agreed := p.priceWith(kernels, threads); agreed && price < least {
+			best, least = maps.Clone(p.choices), price
+		}
+		refused[threads] = true
+	}
+	for _, k := range kernels {
+		if c, ok := best[k]; ok {
+			p.choices[k] = c
+			k.take(p.state, c)
 		}
 	}
+	return nil
+}
+
+// priceWith is what kernels cost together, if all have so many threads a block.
+func (p *launchPlanner) priceWith(kernels []*Kernel, threads int64) (price float64, agreed bool) {
+	for _, k := range kernels {
+		c := p.choices[k]
+		if c.BlockThreads != threads {
+			return 0, false
+		}
+		price += c.Price
+	}
+	return price, true
 }
 
 // mostRefused bounds the numbers of threads that are tried although a kernel accepts no
 // mapping with one of them.
 const mostRefused = 4
 
-// commonThreads is the number of threads a block with which kernels cost least
-// together, but none that was refused; 0 where they agree, or cannot.
-func commonThreads(kernels []*Kernel, choices map[*Kernel]heuristic.Choice, refused map[int64]bool) (threads int64) {
-	first := choices[kernels[0]]
-	total, agreed := maps.Clone(first.Prices), true
+// commonThreads is the number of threads a block with which kernels are expected to cost least
+// together, and what that is, but none that was refused; 0 where there is none.
+func commonThreads(kernels []*Kernel, choices map[*Kernel]heuristic.Choice, refused map[int64]bool) (threads int64, least float64) {
+	total := maps.Clone(choices[kernels[0]].Prices)
 	for _, k := range kernels[1:] {
 		c := choices[k]
-		agreed = agreed && c.BlockThreads == first.BlockThreads
 		for n := range total {
 			if price, ok := c.Prices[n]; ok {
 				total[n] += price
@@ -159,16 +195,11 @@ func commonThreads(kernels []*Kernel, choices map[*Kernel]heuristic.Choice, refu
 			}
 		}
 	}
-	if agreed {
-		return 0
-	}
+	least = math.Inf(1)
 	for n, price := range total {
-		if refused[n] {
-			continue
-		}
-		if best, ok := total[threads]; !ok || price < best || price == best && n < threads {
-			threads = n
+		if !refused[n] && (price < least || price == least && n < threads) {
+			threads, least = n, price
 		}
 	}
-	return threads
+	return threads, least
 }
