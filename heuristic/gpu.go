@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tgc/internal/lists"
 	"tgc/ir"
 	"tgc/ir/analyse"
 	"tgc/kernel/plan"
@@ -95,6 +96,7 @@ func gpuElementwise(a *analysis, i int) proposal {
 	lanes := powerOfTwoDivisor(p.left(i), most)
 	p.split(plan.VECTOR, i, lanes)
 	p.done[i] = true
+	p.pointsOfSameReads(i, total/lanes)
 	n := a.threads(p.left(i), gpuBlockThreads)
 	p.split(plan.LOCAL, i, n)
 	if lanes < most { // other loads are in flight
@@ -102,6 +104,22 @@ func gpuElementwise(a *analysis, i int) proposal {
 	}
 	p.fillBlock(n)
 	return p.decidedBy(i, "contiguous", "16 bytes a thread").of("%d points", total)
+}
+
+// pointsOfSameReads gives a thread the points of an axis that no load depends on, where others fill the device: what they are
+// made of is loaded once, and computed once as far as they share it. An H100, both terms of 512 x 8192 floats: 20.2 us, 12.9.
+func (p *planner) pointsOfSameReads(lanes int, total int64) {
+	j := lists.Last(p.axesOf(plan.StoreAxis), func(j int) bool {
+		reads := func(u *ir.UOp) bool { return u.Op == ir.OpLoad && p.dependsByIndex(u, j) }
+		return j != lanes && p.size(j) > 1 && p.constant(j) && p.everyStore(j) && !slices.ContainsFunc(p.order, reads)
+	}, -1)
+	if j < 0 {
+		return
+	}
+	if n := p.copiesOf(j, gpuLoads); total/n >= gpuBlockThreads*int64(p.desc.Cost.Workers) {
+		p.split(plan.UPCAST, j, n)
+		p.done[j] = p.left(j) == 1
+	}
 }
 
 // copiesOfThread gives a thread a few points of an axis, or of the next one outwards that has points left, where so many points fill

@@ -26,8 +26,9 @@ var (
 	matrixGroups = []int64{1, 2, 3, 4, 5, 6, 7, 8, 16}
 )
 
-// The same of warpgroups.
+// The same of warpgroups, which take more points of halves at once.
 var (
+	groupCopies = []int64{16}
 	groupRows   = []int64{1, 2}
 	groupTokens = []int64{2, 4, 8, 16, 32}
 	groupSides  = []int64{1, 2, 4}
@@ -63,7 +64,7 @@ type matrixWork struct {
 	tokensAcross         float64 // the same of a token's
 	decoding, lookups    float64 // operations that decode the weights of a row and point, of all matrices, and look-ups in tables
 	plain, f16           bool    // weights are floats of 16 bits, and F16
-	stored               bool    // activations are stored as several terms
+	stored, words        bool    // activations are stored as several terms, in words
 	grouped              bool    // warpgroups can multiply it
 	halves               bool    // factors are halves, and instructions go on with the sum of the whole row
 	double, integers     bool    // factors and sums are f64, integers of several bytes: as they are, in no panels
@@ -98,8 +99,13 @@ func (m *matrixProduct) measure() *matrixWork {
 	}
 	k.scales = float64(len(m.weights)) * matrixPoints / group
 	k.products = k.matrices * matrixPoints / min(group, widePoints)
-	k.grouped = m.desc.HasGroupMatrices() && !k.double && !k.integers && (k.halves || k.stored || k.plain || k.rowTerms > 1)
+	k.grouped = m.desc.HasGroupMatrices() && k.fillsGroups()
 	return k
+}
+
+// fillsGroups reports factors that panels of warpgroups are made for: of terms in words each would be taken apart before it is stored.
+func (k *matrixWork) fillsGroups() bool {
+	return !k.double && !k.integers && (k.halves || k.stored && !k.words || k.plain || k.rowTerms > 1)
 }
 
 // longestSum is how many points instructions go on with a sum for.
@@ -137,7 +143,7 @@ func (m *matrixProduct) measureTokens(k *matrixWork, w *operand) {
 		if o.sum == w.sum && o != w && setOf(o.rows).Has(m.token) {
 			k.tokensAcross = max(k.tokensAcross, m.across(o))
 			terms, bytes = max(terms, termsOf(o)), max(bytes, min(k.element, float64(o.param.DType.Size()*len(o.accesses))))
-			k.stored = k.stored || isTerms(o)
+			k.stored, k.words = k.stored || isTerms(o), k.words || o.param.DType == ir.U32
 		}
 	}
 	if terms > 0 {
@@ -242,6 +248,14 @@ func (t *matrixTile) fits(k *matrixWork, desc *target.Desc) bool {
 	return !t.group || t.set(k)+besidePanels <= float64(desc.SharedBytes)
 }
 
+// takesMore reports a tile of a warpgroup that more points at once pay for: panels of terms take as much room with half of the points.
+func (t *matrixTile) takesMore(k *matrixWork) bool { return t.group && k.halves }
+
+// twoSets reports room for two sets of panels of a warpgroup.
+func (t *matrixTile) twoSets(k *matrixWork, desc *target.Desc) bool {
+	return 2*t.set(k)+besidePanels <= float64(desc.SharedBytes)
+}
+
 // besidePanels is room for what lies beside a warpgroup's panels: scales, minima and gaps.
 const besidePanels = 12 << 10
 
@@ -255,7 +269,7 @@ const panelPad = 1.15
 func (m *matrixProduct) tiles() []*matrixTile {
 	var list []*matrixTile
 	last := int64(0)
-	for _, copies := range matrixCopies {
+	for _, copies := range slices.Concat(matrixCopies, groupCopies) {
 		p := m.along(copies, false)
 		chain := m.weights[0].chain
 		outer, iterations := p.left(p.longestLeft(chain)), p.leftAlong(chain)
@@ -268,7 +282,7 @@ func (m *matrixProduct) tiles() []*matrixTile {
 				return
 			}
 			t.copies, t.steps = copies, ceil(outer, t.groups)*(iterations/outer)
-			if !t.fits(m.work, m.desc) {
+			if !t.fits(m.work, m.desc) || slices.Contains(groupCopies, copies) && !t.takesMore(m.work) {
 				return
 			}
 			t.price = t.estimate(m.work, m.desc, m.knobs.share())
@@ -332,6 +346,8 @@ func (k *matrixWork) eachGroupTile(rows, tokens int64, f func(t matrixTile)) {
 // numbers are those by which its tiles are priced.
 func (t *matrixTile) numbers(k *matrixWork, desc *target.Desc) *target.Tiles {
 	switch {
+	case t.group && k.halves:
+		return &desc.HalfGroupTiles
 	case t.group:
 		return &desc.GroupTiles
 	case k.double || k.integers || k.rowTerms > 1:
@@ -354,7 +370,7 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	rows, tokens := t.sides()
 	blocks := k.others * math.Ceil(k.rows/rows) * math.Ceil(k.tokens/tokens)
 	threads := warps * float64(desc.WarpSize)
-	need, limit := t.needs(k, n), min(unitRegisters/threads, mostRegisters)
+	need, limit := t.needs(k, desc), min(unitRegisters/threads, mostRegisters)
 	spilled := max(need.registers/limit-1, 0)
 	resident, each := blocksAtOnce(threads, min(need.registers, limit)), blocks/units
 	if t.panels {
@@ -397,17 +413,18 @@ const (
 
 // needs are those of a warp that decodes its weights and splits its activations itself, or makes its part of panels, each
 // term of an element by itself, and then loads from them what its tiles need.
-func (t *matrixTile) needs(k *matrixWork, n *target.Tiles) tileNeeds {
-	needs := t.needsOf(k, n)
+func (t *matrixTile) needs(k *matrixWork, desc *target.Desc) tileNeeds {
+	n, turns := t.numbers(k, desc), t.group && t.twoSets(k, desc)
+	needs := t.needsOf(k, n, turns)
 	needs.latency = n.Latency
-	if t.panels {
+	if t.panels && !turns {
 		needs.latency += n.PanelLatency
 	}
 	return needs
 }
 
-// needsOf are needs but for the latency.
-func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
+// needsOf are needs but for the latency; turns says that a warpgroup has two sets of panels.
+func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles, turns bool) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
 	tiles, decoding := rows*tokens*k.matrices, k.decoding+k.lookups*n.Lookup
 	switch {
@@ -424,7 +441,7 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
 			spill:      n.IntegerSpill, // where the registers are known: so many that are stored are read in each step
 		}
 	case t.group:
-		return t.groupNeeds(k, n, decoding)
+		return t.groupNeeds(k, n, decoding, turns)
 	case t.panels && k.rowTerms > 1:
 		return tileNeeds{
 			operations: n.FloatPanel*(rows*n.Rows/float64(t.tokenWarps)+tokens*n.Tokens/float64(t.rowWarps)) + (2*rows+tokens)*n.PanelRead + tiles*n.Product,
@@ -454,15 +471,19 @@ func (t *matrixTile) needsOf(k *matrixWork, n *target.Tiles) tileNeeds {
 	}
 }
 
-// groupNeeds are those of a warp of a warpgroup, whose instructions run while it fills panels.
-func (t *matrixTile) groupNeeds(k *matrixWork, n *target.Tiles, decoding float64) tileNeeds {
+// groupNeeds are those of a warp of a warpgroup, whose instructions run while it fills panels, if there is another set of them.
+func (t *matrixTile) groupNeeds(k *matrixWork, n *target.Tiles, decoding float64, turns bool) tileNeeds {
 	rows, tokens := float64(t.rows), float64(t.tokens)
 	tiles := rows * tokens * k.matrices
 	instructions, rowPanels, tokenPanels := k.groupNumbers()
 	filling := rows*(k.matrices*(n.PanelRows+(rowPanels-1)*n.PanelRead)+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*tokenPanels*n.PanelTerms/float64(t.rowWarps)
 	multiplying := tiles * instructions * n.Product
+	both := n.Overlap
+	if !turns {
+		both = 1
+	}
 	return tileNeeds{
-		operations: max(filling, multiplying) + n.Overlap*min(filling, multiplying),
+		operations: max(filling, multiplying) + both*min(filling, multiplying),
 		registers:  n.PanelRegisters + sumsOfLane*tiles*(1+k.sumsBeside()) + float64(t.copies)*n.PanelLoaded*rows*k.matrices/float64(t.tokenWarps),
 		spill:      n.PanelSpill,
 	}

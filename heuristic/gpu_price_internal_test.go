@@ -190,3 +190,28 @@ func TestWarpgroupPanelsFit(t *testing.T) {
 		}
 	}
 }
+
+// Panels of warpgroups are made of what lies in memory as they hold it. More points at once are for products of one panel for each
+// factor; two sets of them let one be filled while the other is multiplied.
+func TestWhatWarpgroupsTake(t *testing.T) {
+	desc, err := target.ForGPU(90, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		k                 matrixWork
+		fills, more, sets bool // of 64 rows, 128 tokens and 256 points
+	}{
+		"halves":           {matrixWork{halves: true}, true, true, true},
+		"terms in planes":  {matrixWork{stored: true, tokenTerms: 2}, true, false, false},
+		"terms in words":   {matrixWork{stored: true, words: true, tokenTerms: 2}, false, false, false},
+		"terms made there": {matrixWork{tokenTerms: 3}, false, false, false},
+		"doubles":          {matrixWork{plain: true, double: true}, false, false, false},
+	} {
+		c.k.points, c.k.matrices, c.k.rowTerms = 2048, 1, 1
+		tile := matrixTile{rows: 1, rowWarps: 4, tokens: 8, tokenWarps: 2, groups: 1, steps: 8, panels: true, group: true}
+		if fills, more, sets := c.k.fillsGroups(), tile.takesMore(&c.k), tile.twoSets(&c.k, desc); fills != c.fills || more != c.more || sets != c.sets {
+			t.Errorf("%s: fills panels %t, takes more points %t, has two sets %t", name, fills, more, sets)
+		}
+	}
+}

@@ -25,6 +25,8 @@ var groupCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 4; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; LOCAL s1 2; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; WGMMA; FMA", 2},
 	{"two tiles of rows", func(b *builder) *ir.UOp { return halfMatmul(b, 48, 256, 2, 64, false) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 3; LOCAL s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; UPCAST s1 2; STAGE s0; STAGE s1; MMA r1; UNROLL r1 4; WGMMA; FMA", 8},
+	{"256 points at once", func(b *builder) *ir.UOp { return halfMatmul(b, 16, 64, 1, 768, false) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r1; UNROLL r1 16; WGMMA; FMA", 16},
 	{"floats", func(b *builder) *ir.UOp { return floatMatmul(b, ir.F32, 16, 64, 64) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r0; UNROLL r0 2; WGMMA; FMA", 12},
 	{"a row of columns", func(b *builder) *ir.UOp { return floatMatmul(b, ir.BF16, 8, 64, 64) },

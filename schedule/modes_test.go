@@ -90,10 +90,10 @@ func TestManyRowsAreScaledTerms(t *testing.T) {
 		format string
 		launch int64 // what one takes
 		most   int64 // of codes; 0: no terms
-		planes bool
-	}{{"Q8_0", 0, 128, false}, {"Q6_K", 0, 32, false}, {"Q4_K", 0, 63 * 15, false}, {"Q3_K", 0, 32 * 4, false}, {"Q4_K", 1 << 17, 0, false}, {"Q4_K", 0, 63 * 15, true}, {"Q8_0", 0, 128, true}} {
+		planes int64 // from how many tokens on
+	}{{"Q8_0", 0, 128, 0}, {"Q6_K", 0, 32, 0}, {"Q4_K", 0, 63 * 15, 0}, {"Q3_K", 0, 32 * 4, 0}, {"Q4_K", 1 << 17, 0, 0}, {"Q4_K", 0, 63 * 15, 16}, {"Q8_0", 0, 128, 16}, {"Q8_0", 0, 128, 17}} {
 		opt := schedule.DefaultOptions()
-		opt.Profile.TermPlanes = c.planes
+		opt.Profile.PlaneTokens = c.planes
 		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.Launch = 8, 16, c.launch
 		g := tensor.NewGraph()
 		x := nn.RMSNorm(g.Input("x", ir.F32, 16, 512), g.Input("gamma", ir.F32, 512), 1e-5)
@@ -106,8 +106,9 @@ func TestManyRowsAreScaledTerms(t *testing.T) {
 		if most := mostCode(s); applied && most != c.most {
 			t.Errorf("%s: codes up to %d, want %d\n%s", c.format, most, c.most, s)
 		}
-		if text := s.String(); c.planes && !(strings.Contains(text, "_2_16_512") && strings.Contains(text, "r0:2,r1:16,r2:512")) {
-			t.Errorf("%s: no planes of terms\n%s", c.format, text)
+		text := s.String()
+		if planes := strings.Contains(text, "_2_16_512") && strings.Contains(text, "r0:2,r1:16,r2:512"); planes != (c.planes == 16) {
+			t.Errorf("%s, planes from %d of 16 tokens on: planes %t\n%s", c.format, c.planes, planes, text)
 		}
 	}
 }

@@ -20,6 +20,11 @@ const earlyElems = 32 * 256
 // scaledTokens is from how many uses of a weight on scaled activations pay.
 const scaledTokens = 64
 
+// planeTokens is from how many uses of a weight on warpgroups, which read planes, multiply terms faster than warps: exact prompts of
+// 64 tokens of twelve models took 0.92 to 1.29 times as long with them on an H100, 1.05 on average, of 96 tokens those of six
+// 0.84 to 1.03 times, 0.96 on average (docs/bench/h100-panels.txt).
+const planeTokens = 96
+
 // OptionsFor is how a target is scheduled: the options of its kind with the
 // numbers of its description.
 func OptionsFor(desc *target.Desc) Options {
@@ -46,7 +51,10 @@ func OptionsFor(desc *target.Desc) Options {
 		opt.Profile.MatrixTokens, opt.Profile.StoredScores = matrixTokens, storedScores
 	}
 	if desc.Matrix("f16", "f16", 16, matrixTokens, 16) {
-		opt.Profile.ScaledTokens, opt.Profile.TermPlanes = scaledTokens, desc.HasGroupMatrices()
+		opt.Profile.ScaledTokens = scaledTokens
+		if desc.HasGroupMatrices() {
+			opt.Profile.PlaneTokens = planeTokens
+		}
 	}
 	opt.Profile.TileReuse = CPUOptions().Profile.TileReuse
 	// A tile is a block's work: with fewer tiles than multiprocessors most of the

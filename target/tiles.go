@@ -132,3 +132,13 @@ func groupTilesNVIDIA() Tiles {
 		PanelRows: 17.5, PanelDecoding: 1.1, PanelTerms: 5.59, PanelRead: 67.7, PanelRegisters: 121, PanelLoaded: 3.96, PanelSpill: 2.98,
 	}
 }
+
+// halfGroupTilesNVIDIA are those for products of halves by warpgroups, which take up to 256 points at once, fitted on an H100 with the prompts'
+// pairs of docs/bench/h100-panels-pairs.jsonl.gz and h100-groups-pairs.jsonl.gz, but those of minima that had one set of panels: of 179
+// kernels of halves the cheapest plan takes 1.06 times the best's time.
+func halfGroupTilesNVIDIA() Tiles {
+	return Tiles{
+		Start: 2020, Latency: 680, Operation: 0.175, Issue: 0.125, Product: 1.9, Ragged: 1, Overlap: 0.364,
+		PanelLatency: 1050, PanelRows: 54.8, PanelDecoding: 1.27, PanelTerms: 5.98, PanelRead: 62.4, PanelRegisters: 128, PanelSpill: 2.91,
+	}
+}

@@ -33,7 +33,7 @@ func ScaleTerms(s *state.State) {
 	if least == 0 {
 		return
 	}
-	reads, products := make(map[*state.Value]*ir.UOp), make(map[*state.Value]int64)
+	reads, products, uses := make(map[*state.Value]*ir.UOp), make(map[*state.Value]int64), make(map[*state.Value]int64)
 	readers := lists.Filter(s.Values, func(v *state.Value) bool {
 		if v.Dead || s.Height(v.Body) == 0 || !s.ReadsField(v.Body) || s.WeightReuse(v) < least {
 			return false
@@ -44,18 +44,20 @@ func ScaleTerms(s *state.State) {
 		}
 		p, _ := s.IsRead(read)
 		reads[v], products[p] = read, products[p]+expr.Saturate(s.Points(v.Ranges), s.Points(summed(s, read)))
+		uses[p] = max(uses[p], s.WeightReuse(v))
 		return true
 	})
 	for _, v := range readers {
 		if p, _ := s.IsRead(reads[v]); products[p] >= s.Opt.Profile.Launch*s.Opt.Profile.Workers*productsSaved {
-			scaleReads(s, v, reads[v])
+			planes := s.Opt.Profile.PlaneTokens
+			scaleReads(s, v, reads[v], planes > 0 && uses[p] >= planes)
 		}
 	}
 }
 
-// scaleReads has v read scaled activations.
-func scaleReads(s *state.State, v *state.Value, read *ir.UOp) {
-	h := newScaledRow(s, read)
+// scaleReads has v read scaled activations, the terms in planes or in words.
+func scaleReads(s *state.State, v *state.Value, read *ir.UOp, planes bool) {
+	h := newScaledRow(s, read, planes)
 	body, linear := h.scaled(v.Body)
 	if !linear {
 		return
@@ -115,6 +117,7 @@ type scaledRow struct {
 	row      []*ir.UOp    // where the row is read; nil for axes that are summed
 	up, down *ir.UOp      // factors of the row, 2^-e and 2^e
 	stored   *state.Value // both terms: words, or planes of them
+	planes   bool
 	memo     map[*ir.UOp]scaledNode
 }
 
@@ -124,10 +127,10 @@ type scaledNode struct {
 	linear bool
 }
 
-func newScaledRow(s *state.State, read *ir.UOp) *scaledRow {
+func newScaledRow(s *state.State, read *ir.UOp, planes bool) *scaledRow {
 	a := s.A
 	p, _ := s.IsRead(read)
-	h := &scaledRow{State: s, of: p, memo: make(map[*ir.UOp]scaledNode)}
+	h := &scaledRow{State: s, of: p, planes: planes, memo: make(map[*ir.UOp]scaledNode)}
 	places := places(a, p.Ranges)
 	var rows, at []*ir.UOp // of the value, and as read
 	for i, x := range read.Indices() {
@@ -144,7 +147,7 @@ func newScaledRow(s *state.State, read *ir.UOp) *scaledRow {
 	y := a.Mul(a.Load(p.Node, p.Ranges...), reciprocalOf(a, a.Load(scale.Node, rows...)))
 	high := a.Cast(y, ir.F16)
 	low := a.Cast(a.Mul(a.Sub(y, a.Cast(high, ir.F32)), a.Const(ir.F32, 1<<termBits)), ir.F16)
-	if h.Opt.Profile.TermPlanes {
+	if h.planes {
 		plane := h.NewRange(a.Index(termPlanes))
 		of := a.Where(a.Lt(plane, a.Index(1)), high, low)
 		h.stored = h.value(a.Cast(key, ir.F16), append([]*ir.UOp{plane}, p.Ranges...), of)
@@ -156,7 +159,7 @@ func newScaledRow(s *state.State, read *ir.UOp) *scaledRow {
 }
 
 // halfBits are those of an f16. Both terms of a number lie in one word, so that a thread loads those of its points at once. Instructions
-// that read shared memory want them apart (TermPlanes).
+// that read shared memory want them apart (PlaneTokens).
 const (
 	halfBits   = 16
 	termPlanes = 2
@@ -296,7 +299,7 @@ func (h *scaledRow) terms(read *ir.UOp) *ir.UOp {
 	sum := func(high, low *ir.UOp) *ir.UOp {
 		return a.Add(a.Cast(high, ir.F32), a.Mul(a.Cast(low, ir.F32), a.Const(ir.F32, 1.0/(1<<termBits))))
 	}
-	if h.Opt.Profile.TermPlanes {
+	if h.planes {
 		plane := func(i int64) *ir.UOp {
 			return a.Load(h.stored.Node, append([]*ir.UOp{a.Index(i)}, read.Indices()...)...)
 		}

@@ -160,9 +160,9 @@ type Profile struct {
 	// ScaledTokens is from how many uses of a weight on activations are scaled to be two terms of F16
 	// where matrix instructions take three of BF16 (scale-terms). 0: never.
 	ScaledTokens int64
-	// TermPlanes puts the two terms of scaled activations into planes of their own, as instructions that read shared
-	// memory take them; else both lie in one word, as threads load them.
-	TermPlanes bool
+	// PlaneTokens is from how many uses of a weight on the two terms of scaled activations lie in planes of their own, as
+	// instructions that read shared memory take them; else both lie in one word, as threads load them. 0: never.
+	PlaneTokens int64
 	// Clusters is how many blocks may share the points of a softmax in one kernel, at most.
 	Clusters int64
 	// EarlyElems is how many elements of a buffer a block can have read before the kernel
