@@ -23,8 +23,9 @@ import (
 //
 // What fills is spread between the matrix instructions, which leave most issue slots
 // free, and what it fills with is loaded half an iteration ahead. Where what fills is only
-// copied, and warpgroups compute, it needs neither: asynchronous copies begin behind the first
-// products, and the next iteration waits for them in front of its barrier.
+// copied, and warpgroups compute, it needs neither: asynchronous copies begin before the
+// products (an assembler moves those behind the first of them behind all), and the next
+// iteration waits for them in front of its barrier.
 
 // doubleBuffer rewrites the loops that fill tiles and compute with them; shared bounds
 // the bytes of shared memory of a block, copies says that there are asynchronous ones.
@@ -446,11 +447,7 @@ func (d *doubleBuffered) rewrite(parts loopParts) (before, after []program.Instr
 	for k, a := range yield.Args {
 		yield.Args[k] = replaced(a, computed.with)
 	}
-	var behind []program.Instr
-	if !slices.ContainsFunc(copying, func(in program.Instr) bool { return in.Body != nil }) { // no branch waits for products
-		copying, behind = nil, copying
-	}
-	d.body.Instrs = append(append(append(out, copying...), spread(computing, behind, filling)...), yield)
+	d.body.Instrs = append(append(append(out, copying...), spread(computing, filling)...), yield)
 	return before, after
 }
 
@@ -528,17 +525,14 @@ func (d *doubleBuffered) loadAhead(copying, filling []program.Instr, loads []int
 	return out, carried, following
 }
 
-// spread puts instructions after the matrix instructions of others: what copies after the first, what else fills in
-// equal parts.
-func spread(computing, copying, filling []program.Instr) []program.Instr {
+// spread puts instructions after the matrix instructions of others, in equal parts.
+func spread(computing, filling []program.Instr) []program.Instr {
 	places := spreadPlaces(computing)
-	out, done, seen := make([]program.Instr, 0, len(computing)+len(copying)+len(filling)), 0, 0
+	out, done, seen := make([]program.Instr, 0, len(computing)+len(filling)), 0, 0
 	for i := range computing {
 		out = append(out, computing[i])
 		if places[i] {
-			if seen++; seen == 1 {
-				out = append(out, copying...)
-			}
+			seen++
 			to := len(filling) * seen / len(places)
 			out, done = append(out, filling[done:to]...), to
 		}
