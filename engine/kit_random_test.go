@@ -238,7 +238,7 @@ func TestKitEveryRuleFires(t *testing.T) {
 	matrices := plain
 	matrices.Profile.MatrixTokens = 8
 	scaled := matrices // with launches that take no time
-	scaled.Profile.ScaledTokens, scaled.Profile.Launch = 2, 0
+	scaled.Profile.ScaledTokens, scaled.Profile.PlaneTokens, scaled.Profile.Launch = 2, 2, 0
 	count := func(c *testkit.Case) {
 		for _, o := range []schedule.Options{opt, storing, forwarding, integers, tiles, matrices, scaled, plain} {
 			_, err := c.Schedule(t.Context(), o)

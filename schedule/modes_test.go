@@ -113,6 +113,39 @@ func TestManyRowsAreScaledTerms(t *testing.T) {
 	}
 }
 
+// Sums of offsets beside sums of terms in planes are products of their own, as long as there are groups of all tokens, whatever their number, where they
+// take longer than a launch.
+func TestOffsetsAreProducts(t *testing.T) {
+	const launch = 2 * 16 * 48 * 16 / 3 // of two products, whose multiply-adds are three for each operation
+	for _, c := range []struct {
+		format         string
+		tokens, groups int
+		launch         int64
+		off            schedule.Rule
+		apart          bool
+	}{
+		{"Q4_K", 16, 16, 0, "", true}, {"Q2_K", 16, 32, 0, "", true}, {"Q4_1", 16, 16, 0, "", true}, {"Q5_1", 19, 16, 0, "", true}, {"Q5_K", 19, 16, 0, "", true},
+		{"Q4_K", 16, 16, launch, "", true}, {"Q4_K", 16, 16, launch + 1, "", false},
+		{"Q6_K", 16, 32, 0, "", false}, {"Q8_0", 16, 16, 0, "", false}, {"Q4_K", 16, 512, 0, "share-group-sums", false},
+	} {
+		opt := schedule.DefaultOptions()
+		opt.Profile.MatrixTokens, opt.Profile.ScaledTokens, opt.Profile.PlaneTokens = 8, 16, 16
+		opt.Profile.Launch, opt.Profile.Workers = c.launch, 1
+		if c.off != "" {
+			opt.Off = opt.Off.With(c.off)
+		}
+		g := tensor.NewGraph()
+		x := nn.RMSNorm(g.Input("x", ir.F32, c.tokens, 512), g.Input("gamma", ir.F32, 512), 1e-5)
+		g.Output("y", x.Linear(g.Packed("w", c.format, 48, 512)).Add(x.Linear(g.Packed("v", c.format, 48, 512))))
+		s, _ := trap(t, g, opt, nil)
+		applied := slices.ContainsFunc(s.Records, func(r schedule.Record) bool { return r.Pass == "store-offsets" && r.Applied })
+		products := strings.Count(s.String(), fmt.Sprintf("kernel reduce_%d_48_r_%d(", c.tokens, c.groups))
+		if applied != c.apart || applied != (products > 0) {
+			t.Errorf("%s, %d tokens, launches of %d: offsets apart %t, want %t, in %d products of %d groups\n%s", c.format, c.tokens, opt.Profile.Launch, applied, c.apart, products, c.groups, s)
+		}
+	}
+}
+
 // mostCode is the largest magnitude of what terms are multiplied with in innermost sums.
 func mostCode(s *schedule.Schedule) (most int64) {
 	for _, u := range innerSums(s) {

@@ -35,7 +35,7 @@ const (
 	zooPrograms = 24 // of the library
 )
 
-var zooTargets = []string{"ptx:sm_90", "ptx:sm_87", "llvm:x86-64-v4", "llvm:x86-64-v3"}
+var zooTargets = []string{"ptx:sm_90a", "ptx:sm_87", "llvm:x86-64-v4", "llvm:x86-64-v3"}
 
 var zooModes = []struct {
 	name string

@@ -54,7 +54,7 @@ func Rounded() []ZooEntry {
 		entry("cache of normed heads", zooNormedCache),
 		entry("int8 activations Q6_K", zooInt8), entry("i16 activations Q4_K", zooDigits), entry("f16 activations Q4_0", zooHalves),
 		entry("f16 product", zooHalfProduct), entry("cross entropy", zooCrossEntropy),
-		entry("tokens Q8_0", zooTokens), entry("convolution", zooConvolution), entry("exchanges", zooExchanges),
+		entry("tokens Q8_0", zooTokens), entry("tokens Q4_1", zooOffsets), entry("convolution", zooConvolution), entry("exchanges", zooExchanges),
 		entry("merged heads", zooMergedHeads),
 	}
 }
@@ -122,6 +122,11 @@ func zooHalfProduct(z *Fixture) {
 // zooTokens has tokens enough for tiles of a CPU.
 func zooTokens(z *Fixture) {
 	z.G.Output("y", z.input("x", 9, 64).Tanh().Linear(z.G.Packed("w", "Q8_0", 16, 64)))
+}
+
+// zooOffsets has weights with an offset for each group.
+func zooOffsets(z *Fixture) {
+	z.G.Output("y", z.input("x", 9, 64).Tanh().Linear(z.G.Packed("w", "Q4_1", 16, 64)))
 }
 
 // zooConvolution is a product whose rows are positions: 16, with a sum over channels and window.

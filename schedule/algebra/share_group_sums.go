@@ -17,7 +17,8 @@ import (
 // ShareGroupSums applies the rule to a value.
 func ShareGroupSums(s *state.State, v *state.Value) {
 	n := s.Opt.Profile.MatrixTokens
-	matrix := n > 0 && s.WeightReuse(v)%n == 0
+	reuse, scaled := s.WeightReuse(v), s.Opt.Profile.ScaledTokens
+	matrix := n > 0 && (reuse%n == 0 || scaled > 0 && reuse >= scaled)
 	floats := (matrix || onFloatTiles(s, v)) && s.ReadsField(v.Body)
 	if !floats && !holdsDot(s.Exprs, v.Body) || matrix && s.Work(v.Body, v.Ranges)/matrixSums < s.Opt.Profile.Launch*s.Opt.Profile.Workers {
 		return
