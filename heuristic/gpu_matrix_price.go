@@ -481,9 +481,10 @@ func (t *matrixTile) groupNeeds(k *matrixWork, n *target.Tiles, decoding float64
 	both := n.Overlap
 	if !turns {
 		both = 1
+		filling += tokens * tokenPanels * n.PanelStored / float64(t.rowWarps)
 	}
 	return tileNeeds{
-		operations: max(filling, multiplying) + both*min(filling, multiplying),
+		operations: max(filling, multiplying) + both*min(filling, multiplying) + rows*tokens*k.scales*n.PanelScale,
 		registers:  n.PanelRegisters + sumsOfLane*tiles*(1+k.sumsBeside()) + float64(t.copies)*n.PanelLoaded*rows*k.matrices/float64(t.tokenWarps),
 		spill:      n.PanelSpill,
 	}

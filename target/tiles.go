@@ -62,7 +62,8 @@ type Tiles struct {
 	PanelScale        float64 // for a tile and scale
 
 	// Of warpgroups, whose instructions run by themselves: which part of the lesser of these and all other operations the greater does not hide.
-	Overlap float64
+	Overlap     float64
+	PanelStored float64 // for each term of the tokens of a tile besides, where threads store it: with one set of panels nothing is copied ahead
 
 	// The same of panels whose rows are floats.
 	FloatPanel  float64 // of what a block splits into terms for all of its warps, against what a warp splits for itself
@@ -123,13 +124,13 @@ func termTilesNVIDIA() Tiles {
 	}
 }
 
-// groupTilesNVIDIA are those for products by warpgroups, fitted to 2,616 pairs of 106 kernels on an H100 (docs/bench/h100-groups-pairs.jsonl.gz: prompts of
-// 64 to 512 tokens in int8 and exact, seven shapes, and four products of a library): the cheapest plan takes 1.05 times the best's time; by a fit to two
-// thirds of the kernels 1.06 times in the third that it had not seen.
+// groupTilesNVIDIA are those for products by warpgroups whose sums are scaled, and of floats: fitted to the pairs of exact prompts of
+// docs/bench/h200-offsets-pairs.jsonl.gz, plans of warps and of warpgroups on an H200, 96 to 512 tokens, and those of up to 64 of
+// h100-panels-pairs.jsonl.gz. Over the 264 kernels of both the cheapest plans take 1.04 times as long as the fastest, 1.08 by the numbers before.
 func groupTilesNVIDIA() Tiles {
 	return Tiles{
-		Start: 1390, Latency: 1030, Operation: 0.161, Issue: 0.119, Product: 2.28, Ragged: 1, Overlap: 0.446,
-		PanelRows: 17.5, PanelDecoding: 1.1, PanelTerms: 5.59, PanelRead: 67.7, PanelRegisters: 121, PanelLoaded: 3.96, PanelSpill: 2.98,
+		Latency: 958, Operation: 0.47, Issue: 0.0801, Product: 0.257, Ragged: 1.13, Overlap: 8.05,
+		PanelRows: 16.3, PanelDecoding: 3.93, PanelRead: 20.3, PanelScale: 0.579, PanelStored: 16.8, PanelRegisters: 177, PanelLoaded: 3.54, PanelSpill: 4.45,
 	}
 }
 
