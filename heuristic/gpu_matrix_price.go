@@ -348,6 +348,8 @@ func (t *matrixTile) numbers(k *matrixWork, desc *target.Desc) *target.Tiles {
 	switch {
 	case t.group && k.halves:
 		return &desc.HalfGroupTiles
+	case t.group && (k.rowTerms > 1 || k.f16):
+		return &desc.FloatGroupTiles
 	case t.group:
 		return &desc.GroupTiles
 	case k.double || k.integers || k.rowTerms > 1:

@@ -106,16 +106,17 @@ func ForGPU(sm int, special bool) (*Desc, error) {
 		SharedBytes: row.shared, Carveouts: row.carveouts, CacheL1Bytes: row.l1, CacheL2Bytes: row.l2,
 		// Edge between kernels of a CUDA graph with early launch: 81 kernels
 		// took 22 us more than one that reads as much (H200).
-		Cost:           Cost{ByteDRAM: row.byteDRAM, ByteCache: row.byteDRAM / 3, Op: row.op, Transcend: 8 * row.op, Launch: 270_000, Workers: row.units},
-		Threads:        threadsNVIDIA(),
-		Tiles:          tilesNVIDIA(),
-		FloatTiles:     floatTilesNVIDIA(),
-		PlainTiles:     plainTilesNVIDIA(),
-		HalfTiles:      halfTilesNVIDIA(),
-		TermTiles:      termTilesNVIDIA(),
-		GroupTiles:     groupTilesNVIDIA(),
-		HalfGroupTiles: halfGroupTilesNVIDIA(),
-		Tuning:         tuningGPU(),
+		Cost:            Cost{ByteDRAM: row.byteDRAM, ByteCache: row.byteDRAM / 3, Op: row.op, Transcend: 8 * row.op, Launch: 270_000, Workers: row.units},
+		Threads:         threadsNVIDIA(),
+		Tiles:           tilesNVIDIA(),
+		FloatTiles:      floatTilesNVIDIA(),
+		PlainTiles:      plainTilesNVIDIA(),
+		HalfTiles:       halfTilesNVIDIA(),
+		TermTiles:       termTilesNVIDIA(),
+		GroupTiles:      groupTilesNVIDIA(),
+		FloatGroupTiles: floatGroupTilesNVIDIA(),
+		HalfGroupTiles:  halfGroupTilesNVIDIA(),
+		Tuning:          tuningGPU(),
 	}
 	if sm >= 80 { // with matrix instructions of bf16
 		d.Tuning.HalfRows = halfRows

@@ -17,41 +17,42 @@ const (
 
 // Desc describes one target.
 type Desc struct {
-	Name           string // as --target prints it, e.g. "llvm:x86-64-v4"
-	Kind           Kind
-	VectorBytes    int // widest SIMD register; 16 bytes per thread for a GPU load
-	VectorRegs     int // architectural vector registers
-	WarpSize       int // 1 on a CPU
-	MaxThreads     int // per block; 1 on a CPU
-	SharedBytes    int
-	Carveouts      []int // of a GPU: KB of a multiprocessor's first cache that may be shared memory, the least first
-	CacheL1Bytes   int
-	CacheL2Bytes   int
-	CacheL3Bytes   int  // of a CPU: a core's share; 0 is unknown
-	PrefetchBytes  int  // distance ahead of streamed weights; 0 is none
-	PrefetchRows   int  // the same of interleaved rows and of plain elements, which are one stream: 0 where the core follows it faster when nothing is asked for
-	PrefetchOnce   bool // what is read once is asked for past the second cache: its lines would go through that one to the third
-	PrefetchTwice  bool // interleaved rows that become floats are asked for twice: early by the second cache, late by the first
-	FMA            bool // fused multiply-add in hardware, at the rate of a product
-	SM             int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere
-	Special        bool // of an NVIDIA GPU: the "a" form, sm_90a
-	Cluster        int  // blocks of a cluster, at most, which run at once and reach each other's shared memory; 0: a GPU has no clusters
-	ApproxMath     bool // EXP2, LOG2, SIN, RSQRT of f32 as the hardware's approximations, which no other device repeats bit for bit
-	Planes         bool // packed weights are re-laid at load: packed.Planes instead of the file's order
-	Records        int  // packed weights of up to so many bits are re-laid at load where they suit: packed.Records; 0: none
-	RecordDots     bool // dots of bytes run faster from Records than in the file's order
-	LaneCost       int  // of a CPU: instructions of general registers that a lane of a vector costs which becomes an address
-	Contractions   []Contraction
-	Cost           Cost
-	Threads        Threads // of a GPU
-	Tiles          Tiles   // of a GPU, of packed rows
-	FloatTiles     Tiles   // of a GPU, of rows that are more than one term each
-	PlainTiles     Tiles   // of a GPU, of rows of F16 and BF16
-	HalfTiles      Tiles   // of a GPU, of products of halves
-	TermTiles      Tiles   // of a GPU, of packed weights with activations stored as two terms
-	GroupTiles     Tiles   // of a GPU, of products by warpgroups
-	HalfGroupTiles Tiles   // of a GPU, of products of halves by warpgroups
-	Tuning         Tuning
+	Name            string // as --target prints it, e.g. "llvm:x86-64-v4"
+	Kind            Kind
+	VectorBytes     int // widest SIMD register; 16 bytes per thread for a GPU load
+	VectorRegs      int // architectural vector registers
+	WarpSize        int // 1 on a CPU
+	MaxThreads      int // per block; 1 on a CPU
+	SharedBytes     int
+	Carveouts       []int // of a GPU: KB of a multiprocessor's first cache that may be shared memory, the least first
+	CacheL1Bytes    int
+	CacheL2Bytes    int
+	CacheL3Bytes    int  // of a CPU: a core's share; 0 is unknown
+	PrefetchBytes   int  // distance ahead of streamed weights; 0 is none
+	PrefetchRows    int  // the same of interleaved rows and of plain elements, which are one stream: 0 where the core follows it faster when nothing is asked for
+	PrefetchOnce    bool // what is read once is asked for past the second cache: its lines would go through that one to the third
+	PrefetchTwice   bool // interleaved rows that become floats are asked for twice: early by the second cache, late by the first
+	FMA             bool // fused multiply-add in hardware, at the rate of a product
+	SM              int  // of an NVIDIA GPU: architecture, major*10 + minor; 0 elsewhere
+	Special         bool // of an NVIDIA GPU: the "a" form, sm_90a
+	Cluster         int  // blocks of a cluster, at most, which run at once and reach each other's shared memory; 0: a GPU has no clusters
+	ApproxMath      bool // EXP2, LOG2, SIN, RSQRT of f32 as the hardware's approximations, which no other device repeats bit for bit
+	Planes          bool // packed weights are re-laid at load: packed.Planes instead of the file's order
+	Records         int  // packed weights of up to so many bits are re-laid at load where they suit: packed.Records; 0: none
+	RecordDots      bool // dots of bytes run faster from Records than in the file's order
+	LaneCost        int  // of a CPU: instructions of general registers that a lane of a vector costs which becomes an address
+	Contractions    []Contraction
+	Cost            Cost
+	Threads         Threads // of a GPU
+	Tiles           Tiles   // of a GPU, of packed rows
+	FloatTiles      Tiles   // of a GPU, of rows that are more than one term each
+	PlainTiles      Tiles   // of a GPU, of rows of F16 and BF16
+	HalfTiles       Tiles   // of a GPU, of products of halves
+	TermTiles       Tiles   // of a GPU, of packed weights with activations stored as two terms
+	GroupTiles      Tiles   // of a GPU, of products by warpgroups
+	FloatGroupTiles Tiles   // of a GPU, of rows that are more than one term each, by warpgroups
+	HalfGroupTiles  Tiles   // of a GPU, of products of halves by warpgroups
+	Tuning          Tuning
 }
 
 // Contraction is a dot-product or matrix instruction.

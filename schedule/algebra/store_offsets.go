@@ -143,6 +143,6 @@ func readsPlanes(s *state.State, body *ir.UOp) bool {
 			return false
 		}
 		p, isRead := s.IsRead(u.Src[0])
-		return isRead && p.Pinned && len(p.Ranges) > 0 && p.Ranges[0].Src[0].IsInt(termPlanes)
+		return isRead && p.Pinned && len(p.Ranges) > 0 && p.Ranges[0].Src[0].IsInt(termPlanes) && u.Src[0].Indices()[0].IsInt(0)
 	})
 }
