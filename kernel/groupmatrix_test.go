@@ -33,6 +33,8 @@ var groupCases = []struct {
 		"UPCAST s0 2; LOCAL s0 4; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r0; WGMMA; FMA", 3},
 	{"terms of which one is scaled", func(b *builder) *ir.UOp { return termMatmul(b, 16, 64, 4, 32) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; WGMMA; FMA", 4},
+	{"terms and codes of eleven bits", func(b *builder) *ir.UOp { return scaledTermMatmul(b, 16, 64, 4, 32) },
+		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r1; UNROLL r1 2; WGMMA; FMA", 4},
 	{"odd sizes", func(b *builder) *ir.UOp { return floatMatmul(b, ir.BF16, 19, 77, 67) },
 		"UPCAST s0 2; LOCAL s0 4; UPCAST s0 2; LOCAL s1 8; UPCAST s1 2; LOCAL s1 4; STAGE s0; STAGE s1; MMA r0; UNROLL r0 2; WGMMA; FMA", 6},
 	{"Q6_K", func(b *builder) *ir.UOp { return superblockMatmul(b, "Q6_K", 32, 64, 512) },
@@ -44,6 +46,17 @@ var groupCases = []struct {
 // termMatmul is a product of codes and activations that are two terms of f16 in a word, the second one times 2^-11, summed over
 // groups, each with a scale.
 func termMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	return codeMatmul(b, tokens, rows, groups, size, func(w, _ *ir.UOp) *ir.UOp { return b.Add(b.Cast(b.And(w, b.ConstInt(ir.U8, 63)), ir.F32), b.f(-32)) })
+}
+
+// scaledTermMatmul is the same of codes times integer scales, up to 31*63.
+func scaledTermMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
+	bits := func(u *ir.UOp, most int64) *ir.UOp { return b.Cast(b.And(u, b.ConstInt(ir.U8, most)), ir.F32) }
+	return codeMatmul(b, tokens, rows, groups, size, func(w, scale *ir.UOp) *ir.UOp { return b.Mul(bits(w, 31), bits(scale, 63)) })
+}
+
+// codeMatmul is a product of terms and a code of a weight, and the first weight of its group.
+func codeMatmul(b *builder, tokens, rows, groups, size int64, code func(w, first *ir.UOp) *ir.UOp) *ir.UOp {
 	x, w, out := b.param(0, ir.F32, tokens, groups*size), b.param(1, ir.U8, rows, groups*size), b.param(3, ir.F32, tokens, rows)
 	t, n, g, j := b.rng(tokens), b.rng(rows), b.rng(groups), b.rng(size)
 	k := b.Add(b.Mul(g, b.n(size)), j)
@@ -52,8 +65,8 @@ func termMatmul(b *builder, tokens, rows, groups, size int64) *ir.UOp {
 	low := b.Cast(b.Mul(b.Sub(y, b.Cast(high, ir.F32)), b.f(2048)), ir.F16)
 	float := func(u *ir.UOp) *ir.UOp { return b.Cast(u, ir.F32) }
 	terms := b.Add(float(high), b.Mul(float(low), b.f(1.0/2048)))
-	code := b.Add(float(b.And(b.Load(w, n, k), b.ConstInt(ir.U8, 63))), b.f(-32))
-	total := b.Mul(b.Load(b.param(2, ir.F32, rows, groups), n, g), b.sum(b.Mul(terms, code), j))
+	product := b.Mul(terms, code(b.Load(w, n, k), b.Load(w, n, b.Mul(g, b.n(size)))))
+	total := b.Mul(b.Load(b.param(2, ir.F32, rows, groups), n, g), b.sum(product, j))
 	return b.sink(b.Store(out, b.sum(total, g), list(t, n), list(t, n)))
 }
 

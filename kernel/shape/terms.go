@@ -92,7 +92,7 @@ func integerBounds(bounds *ir.Bounds, u *ir.UOp) (b ir.Interval, ok bool) {
 	case u.Op == ir.OpLoad && u.Src[0].Op == ir.OpStage:
 		b, ok = integerBounds(bounds, u.Src[0].Src[0])
 	}
-	exact := int64(1) << u.DType.MantissaBits()
+	exact := int64(1) << (u.DType.MantissaBits() + 1) // the first bit is not stored
 	return b, ok && b.Within(-exact, exact)
 }
 
