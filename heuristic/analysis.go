@@ -19,6 +19,8 @@ type analysis struct {
 	desc  *target.Desc
 	knobs Knobs
 
+	refused []plan.Plan // when they were carried out
+
 	order   []*ir.UOp // every node, sources first
 	axes    []plan.Axis
 	free    *analyse.FreeSets // axes by number that a node depends on

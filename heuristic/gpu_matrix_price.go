@@ -478,9 +478,13 @@ func (t *matrixTile) groupNeeds(k *matrixWork, n *target.Tiles, decoding float64
 	rows, tokens := float64(t.rows), float64(t.tokens)
 	tiles := rows * tokens * k.matrices
 	instructions, rowPanels, tokenPanels := k.groupNumbers()
-	filling := rows*(k.matrices*(n.PanelRows+(rowPanels-1)*n.PanelRead)+decoding*n.PanelDecoding)/float64(t.tokenWarps) + tokens*tokenPanels*n.PanelTerms/float64(t.rowWarps)
+	rowSide, tokenSide := k.matrices*(n.PanelRows+(rowPanels-1)*n.PanelRead)+decoding*n.PanelDecoding, tokenPanels*n.PanelTerms
+	if k.rowTerms > 1 { // floats on both sides
+		rowSide, tokenSide = rowPanels*n.FloatPanel, tokenPanels*n.FloatPanel*matrixTokens/matrixRows
+	}
+	filling := rows*rowSide/float64(t.tokenWarps) + tokens*tokenSide/float64(t.rowWarps)
 	multiplying := tiles * instructions * n.Product
-	both := n.Overlap
+	both := n.Overlap + 1/float64(t.steps) // there is nothing to multiply while the first set is filled
 	if !turns {
 		both = 1
 		filling += tokens * tokenPanels * n.PanelStored / float64(t.rowWarps)

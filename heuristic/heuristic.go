@@ -38,6 +38,7 @@ type Choice struct {
 	Why     string // "matvec: ..", with the numbers that decided
 	Records []Record
 	tried   int // candidates that have been tried
+	refused []plan.Plan
 	Priced
 }
 
@@ -76,7 +77,12 @@ func pricedBy[W way](list []W, chosen W, bytes float64, knobs Knobs) Priced {
 func firstAccepted[W way](a *analysis, list []W, opts func(W) []plan.Opt) (none W) {
 	for _, threads := range slices.Compact([]int64{a.knobs.BlockThreads, 0}) {
 		for _, w := range list {
-			if (threads == 0 || w.threads() == threads) && kernel.Feasible(a.arena, a.sink, plan.Plan{Opts: opts(w)}, a.desc) == nil {
+			if threads != 0 && w.threads() != threads {
+				continue
+			}
+			p := plan.Plan{Opts: opts(w)}
+			was := func(q plan.Plan) bool { return slices.Equal(p.Opts, q.Opts) }
+			if !slices.ContainsFunc(a.refused, was) && kernel.Feasible(a.arena, a.sink, p, a.desc) == nil {
 				return w
 			}
 		}
@@ -152,15 +158,22 @@ func Choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs) (Choi
 	return choose(arena, sink, desc, knobs, Choice{})
 }
 
-// ChooseNext plans a kernel whose plan was refused when it was carried out: by the
-// heuristic without knobs, then by those behind it.
+// mostRefused is how many plans of a list with prices are carried out in vain before other heuristics are asked: each takes as long as a kernel's lowering.
+const mostRefused = 8
+
+// ChooseNext plans a kernel whose plan was refused when it was carried out: by the next cheapest
+// plan where prices chose it, else by the heuristic without knobs, then by those behind it.
 func ChooseNext(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, refused Choice, cause error) (Choice, error) {
 	if refused.tried == 0 {
 		return refused, fmt.Errorf("heuristic: not the plan of a choice: %w", cause)
 	}
 	at := candidates(knobs)[refused.tried-1]
 	at.refused(&refused, "refused", refused.Plan.String()+": "+cause.Error())
-	return choose(arena, sink, desc, knobs, Choice{Records: refused.Records, tried: refused.tried})
+	next := Choice{Records: refused.Records, tried: refused.tried, refused: append(refused.refused, refused.Plan)}
+	if refused.Prices != nil && len(next.refused) <= mostRefused {
+		next.tried-- // the same once more
+	}
+	return choose(arena, sink, desc, knobs, next)
 }
 
 // candidate is a heuristic with knobs, or without them where it is tried again.
@@ -196,6 +209,7 @@ func choose(arena *ir.Arena, sink *ir.UOp, desc *target.Desc, knobs Knobs, c Cho
 	if err != nil {
 		return c, err
 	}
+	a.refused = c.refused
 	for list := candidates(knobs); c.tried < len(list); {
 		at, last := list[c.tried], Record{}
 		if len(c.Records) > 0 {

@@ -521,7 +521,7 @@ func TestNotASink(t *testing.T) {
 	}
 }
 
-// A plan that is refused makes room for the next heuristic's, at last for the empty
+// A plan that is refused makes room for the next cheapest of a list with prices, then for the next heuristic's, at last for the empty
 // one, and knobs that made it are the first to go.
 func TestRefusedPlans(t *testing.T) {
 	for _, tt := range []struct {
@@ -537,6 +537,7 @@ func TestRefusedPlans(t *testing.T) {
 		sink, desc := b.matvec("F32", 2048, 2048, variant{}), mustTarget(t, tt.target)
 		c := choose(t, b, sink, desc, tt.knobs)
 		var got []string
+		seen, priced := make(map[string]bool), 0
 		for {
 			name, _, _ := strings.Cut(c.Why, ":")
 			if strings.Contains(c.Why, "not as the knobs say: ") {
@@ -545,13 +546,22 @@ func TestRefusedPlans(t *testing.T) {
 			if got = append(got, name); len(c.Plan.Opts) == 0 {
 				break
 			}
+			if c.Prices != nil {
+				if priced++; seen[c.Plan.String()] {
+					t.Errorf("%s: %s was refused before", tt.target, c.Plan)
+				}
+				seen[c.Plan.String()] = true
+			}
 			var err error
 			if c, err = heuristic.ChooseNext(b.Arena, sink, desc, tt.knobs, c, errors.New("too long")); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !slices.Equal(got, tt.want) {
+		if got = slices.Compact(got); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.target, got, tt.want)
+		}
+		if gpu := strings.HasPrefix(tt.target, "ptx"); gpu != (priced > 1) {
+			t.Errorf("%s: %d plans of a list with prices", tt.target, priced)
 		}
 	}
 	if _, err := heuristic.ChooseNext(nil, nil, nil, heuristic.Knobs{}, heuristic.Choice{}, errors.New("unknown")); err == nil {

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"tgc/target"
 )
@@ -17,10 +17,16 @@ const (
 )
 
 // fit changes numbers one or two at a time, by random factors, and keeps what makes the
-// loss smaller.
-func fit(kernels []kernelTimes, best target.Desc, steps int) target.Desc {
+// loss smaller: of all numbers, or of those whose names begin so, "GroupTiles." say. A number that is 0 stays so.
+func fit(kernels []kernelTimes, best target.Desc, steps int, only string) target.Desc {
 	random := rand.New(rand.NewPCG(1, 7))
-	names := slices.Sorted(maps.Keys(numbersOf(&best)))
+	var names []string
+	for name, number := range numbersOf(&best) {
+		if *number != 0 && strings.HasPrefix(name, only) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
 	sizes := slices.Repeat([]float64{0.2}, len(names))
 	least := lossOf(kernels, &best)
 	for range steps {

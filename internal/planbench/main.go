@@ -69,6 +69,7 @@ func main() {
 	dry := flag.Bool("dry", false, "list candidates with their features and prices, compile and time none")
 	recorded := flag.String("score", "", "file of pairs, or log of tgc tune, whose plans are priced again and compared with their times")
 	steps := flag.Int("fit", 0, "with -score: steps by which the numbers of target.Threads and target.Tiles are fitted to the times first, and printed")
+	fitted := flag.String("only", "", "with -fit: fit numbers alone whose names begin so: GroupTiles., say")
 	set := flag.String("set", "", "with -score: numbers of the target to set, Threads.NAME=NUMBER,Tiles.NAME=NUMBER,..")
 	settings := []plan.Plan{{}}
 	flag.Func("with", "Opts with which candidates are timed once more where they change the code: \"AHEAD 32; PREFETCH p* 4096\", p* is every buffer", func(text string) error {
@@ -84,7 +85,7 @@ func main() {
 	b := &bench{settings: settings, most: *most, spread: *spread, seed: *seed, random: rand.New(rand.NewPCG(*seed, 7)), seen: make(map[string]bool), out: json.NewEncoder(os.Stdout), dry: *dry, inStep: *inStep}
 	run := func() error { return b.run(context.Background(), *device, flag.Args()) }
 	if *recorded != "" {
-		run = func() error { return score(context.Background(), b, *recorded, *set, *steps) }
+		run = func() error { return score(context.Background(), b, *recorded, *set, *steps, *fitted) }
 	}
 	if *learned {
 		run = func() error { return b.learn(context.Background(), flag.Args(), os.Stdout) }

@@ -41,7 +41,7 @@ const leastPlans = 3
 // them set (several lists of them, with semicolons between, one after the other), or
 // fitted to the times first, and compares: of each kernel Kendall's tau, and how much
 // slower the cheapest of the recorded plans is than the fastest.
-func score(ctx context.Context, b *bench, file, set string, steps int) error {
+func score(ctx context.Context, b *bench, file, set string, steps int, only string) error {
 	var err error
 	if b.target, err = target.Parse("ptx:sm_90a"); err != nil {
 		return err
@@ -57,7 +57,7 @@ func score(ctx context.Context, b *bench, file, set string, steps int) error {
 			return err
 		}
 		if steps > 0 {
-			numbers = fit(kernels, numbers, steps)
+			numbers = fit(kernels, numbers, steps, only)
 			fmt.Printf("%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n%+v\n", numbers.Threads, numbers.Tiles, numbers.FloatTiles, numbers.PlainTiles, numbers.HalfTiles, numbers.TermTiles, numbers.GroupTiles, numbers.FloatGroupTiles, numbers.HalfGroupTiles)
 		}
 		if len(sets) > 1 {
