@@ -378,14 +378,33 @@ func (c *mapped) takeRows(k *work) {
 		left := ceil(c.size(i), n)
 		groups = min(max(c.block/c.sharing, 1), left)
 		c.splits = append(c.splits, split{plan.UPCAST, i, n}, split{plan.LOCAL, i, groups})
-		if k.everyRow {
+		c.blocks = k.rows / float64(rows*c.size(i)) * float64(ceil(left, groups))
+		if groups < left && k.everyRow {
 			turns = min(c.turns, ceil(left, groups))
 			c.splits = append(c.splits, split{plan.ROLL, i, turns})
+			c.blocks = k.rows / float64(rows*c.size(i)) * float64(ceil(left, groups*turns))
+		}
+		if groups == left {
+			groups *= c.groupsOutside(k, groups)
 		}
 		rows *= n
-		c.blocks = k.rows / float64(rows/n*c.size(i)) * float64(ceil(left, groups*turns))
 	}
 	c.rows, c.groups, c.turns = rows, groups, turns
+}
+
+// groupsOutside fills a block that has all rows of the innermost axis with those of axes around it: rows that are
+// the groups of a longer row have axes of two points.
+func (c *mapped) groupsOutside(k *work, groups int64) (more int64) {
+	more = 1
+	for _, i := range slices.Backward(k.outer) {
+		n := divisor(c.size(i), max(c.block/(c.sharing*groups*more), 1))
+		c.splits = append(c.splits, split{plan.LOCAL, i, n})
+		c.blocks /= float64(n)
+		if more *= n; n < c.size(i) {
+			break
+		}
+	}
+	return more
 }
 
 // split is a split of an axis that is noted.

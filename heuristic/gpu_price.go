@@ -37,6 +37,7 @@ type work struct {
 	sharers      int64   // weights that have bytes in common
 	row          int     // axis of the innermost rows; -1: rows are points of stages
 	everyRow     bool    // all stores have that axis
+	outer        []int   // axes of rows around that one, the outermost first
 	stages       []int   // axes of stages among the rows
 	beside       []int   // axes of rows of sums beside a tile's: a block that had one point of them would make the tile for each
 	invariant    float64 // operations for one row that depend on no row: 0, if none is more than a load
@@ -69,6 +70,11 @@ func (a *analysis) workOf(weights []*operand) *work {
 	k.invariant, k.waits = a.invariantOperations(weights), a.waitsBefore(weights)
 	k.row = a.lastStore(all.List())
 	k.everyRow = k.row >= 0 && a.everyStore(k.row)
+	for _, i := range all.List() {
+		if i < k.row && a.axes[i].Kind == plan.StoreAxis && a.constant(i) {
+			k.outer = append(k.outer, i)
+		}
+	}
 	for _, z := range a.axesOf(plan.StageAxis) {
 		if !all.Has(z) || !a.constant(z) {
 			continue

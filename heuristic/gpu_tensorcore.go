@@ -185,7 +185,7 @@ func (a *analysis) matrixChains(weights []*operand, row, token int) (chains []*o
 			return nil, false
 		}
 		inner := o.chain[len(o.chain)-1]
-		if n := a.size(inner); a.constant(inner) && (n%matrixPoints == 0 || n > matrixPoints && len(o.chain) == 1 && o.rank() < 2) {
+		if n := a.size(inner); a.constant(inner) && (n%matrixPoints == 0 || n > matrixPoints && len(o.chain) == 1) {
 			chains = append(chains, o)
 			over = over.Union(setOf(o.chain))
 		}

@@ -62,7 +62,7 @@ var rows = []row{
 		class: DropBits, run: algebra.ScaleTerms},
 	{Info: pass.Info{Name: "share-group-sums", Key: "R2g", Doc: "sums of integer activations alone become values: one a group, for all rows",
 		Why: "every row would sum up the same activations again"},
-		class: Reassociate, run: algebra.EachValue(algebra.ShareGroupSums)},
+		class: Reassociate, run: algebra.ShareGroupSums},
 	{Info: pass.Info{Name: "store-offsets", Key: "R2o", Doc: "sums of offsets beside sums of scaled terms become values: products of matrices of their own",
 		Why: "beside matrix instructions a multiply-add for each group and result takes as long as they do"},
 		class: Reassociate, run: algebra.StoreOffsets},

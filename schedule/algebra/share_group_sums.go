@@ -14,20 +14,48 @@ import (
 // number for a group and token, the same for all rows. With one token a block
 // computes them itself, next to its activations.
 
-// ShareGroupSums applies the rule to a value.
-func ShareGroupSums(s *state.State, v *state.Value) {
+// ShareGroupSums applies the rule to all values: those whose work is worth new values first, then others to sums that these have left.
+func ShareGroupSums(s *state.State) {
+	var others []*state.Value
+	for _, v := range slices.Clone(s.Values) {
+		if v.Dead || s.Height(v.Body) == 0 {
+			continue
+		}
+		kinds, ok := sharedSums(s, v)
+		if kinds.known = ok && !worthSums(s, v, kinds); kinds.known {
+			others = append(others, v)
+		} else if ok {
+			shareSums(s, v, kinds)
+		}
+	}
+	for _, v := range others {
+		kinds, _ := sharedSums(s, v)
+		kinds.known = true
+		shareSums(s, v, kinds)
+	}
+}
+
+// sharedSums are the kinds of a value's sums that may be values; ok is false where it has none.
+func sharedSums(s *state.State, v *state.Value) (kinds sumKinds, ok bool) {
 	n := s.Opt.Profile.MatrixTokens
 	reuse, scaled := s.WeightReuse(v), s.Opt.Profile.ScaledTokens
 	matrix := n > 0 && (reuse%n == 0 || scaled > 0 && reuse >= scaled)
 	floats := (matrix || onFloatTiles(s, v)) && s.ReadsField(v.Body)
-	if !floats && !holdsDot(s.Exprs, v.Body) || matrix && s.Work(v.Body, v.Ranges)/matrixSums < s.Opt.Profile.Launch*s.Opt.Profile.Workers {
-		return
-	}
+	return sumKinds{floats: floats, integers: !matrix}, floats || holdsDot(s.Exprs, v.Body)
+}
+
+// worthSums reports a product whose work pays for new values: without matrix instructions it always does.
+func worthSums(s *state.State, v *state.Value, kinds sumKinds) bool {
+	return kinds.integers || s.Work(v.Body, v.Ranges)/matrixSums >= s.Opt.Profile.Launch*s.Opt.Profile.Workers
+}
+
+// shareSums lets a value read sums of its activations.
+func shareSums(s *state.State, v *state.Value, kinds sumKinds) {
 	before, own := len(s.Values), v.Body
 	if inPanels(s, v) {
 		own = sumsOutside(s.Exprs, own) // of which each row of a panel would add one for every group
 	}
-	if body := sumsApart(s.Graph, v, own, sumKinds{floats: floats, integers: !matrix}); body != own {
+	if body := sumsApart(s.Graph, v, own, kinds); body != own {
 		v.Body = body
 		s.Record(v, true, "sums of activations", state.Number{Name: "values", Value: int64(len(s.Values) - before)})
 	}
@@ -117,7 +145,9 @@ func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, kinds sumKinds) *ir
 		case s.Height(u) == 0:
 			return nil
 		case isGroupSum(s.Exprs, v, u, kinds):
-			with[u] = groupValue(s, u)
+			if sum := groupValue(s, u, kinds.known); sum != nil {
+				with[u] = sum
+			}
 			return nil
 		}
 		return u.Src
@@ -132,6 +162,7 @@ func sumsApart(s *state.Graph, v *state.Value, body *ir.UOp, kinds sumKinds) *ir
 type sumKinds struct {
 	floats   bool // of floats too
 	integers bool // arithmetic on them that is of integers: an offset, which matrix instructions sum with the codes
+	known    bool // none but what another value has left
 }
 
 // isGroupSum reports arithmetic on sums of integers, or floats, without weights, in a loop
@@ -159,8 +190,8 @@ func isGroupSum(s *expr.Exprs, v *state.Value, u *ir.UOp, kinds sumKinds) bool {
 }
 
 // groupValue is a read of the value that u is over its free ranges; equal ones
-// of several readers are one.
-func groupValue(s *state.Graph, u *ir.UOp) *ir.UOp {
+// of several readers are one. Nil: there is none yet, and only one that is known will do.
+func groupValue(s *state.Graph, u *ir.UOp, onlyKnown bool) *ir.UOp {
 	ranges := expr.Sorted(s.Free.Of(u))
 	slices.SortStableFunc(ranges, func(x, y *ir.UOp) int { // those of the reader first, then outer sums before inner
 		if expr.IsClosed(x) != expr.IsClosed(y) {
@@ -176,6 +207,9 @@ func groupValue(s *state.Graph, u *ir.UOp) *ir.UOp {
 	})
 	key := s.AtIndex(ranges, u, places(s.A, ranges))
 	known, ok := s.RestMemo[key]
+	if !ok && onlyKnown {
+		return nil
+	}
 	if !ok {
 		known = s.NewValue(u.DType, nil, nil)
 		s.SetSignature(known, ranges, u)
