@@ -55,7 +55,7 @@ const (
 // launch plans the kernels of a launch that have prices once more: each has the
 // share of the device that it has of the bytes, and all have blocks of one size. Those
 // that an earlier launch has too keep their plans. Where the longest takes longer than all
-// with the whole device one after the other, kernels keep the plans that they have by themselves:
+// with plans for the whole device, beside each other or one after the other, they have such plans:
 // a product of a few rows, in few blocks that use their panels often, takes as long as one of many.
 func (p *launchPlanner) launch(calls []Call) error {
 	var kernels []*Kernel
@@ -74,14 +74,15 @@ func (p *launchPlanner) launch(calls []Call) error {
 	}
 	if before != apart {
 		alone := maps.Clone(p.choices)
-		if err := p.agree(kernels, bytes, threads); err != nil {
+		if err := p.agree(kernels, func(k *Kernel) float64 { return alone[k].Bytes / bytes }, threads); err != nil {
 			return err
 		}
-		if before == unsettled && cheaperApart(kernels, alone, p.choices) {
-			before = apart
-			for _, k := range kernels {
-				p.choices[k] = alone[k]
-				k.take(p.state, alone[k])
+		if before == unsettled {
+			if err := p.balance(kernels); err != nil {
+				return err
+			}
+			if err := p.comparePlans(kernels, alone, &before); err != nil {
+				return err
 			}
 		}
 	}
@@ -91,24 +92,96 @@ func (p *launchPlanner) launch(calls []Call) error {
 	return nil
 }
 
-// cheaperApart reports whether kernels take less one after the other, each with the whole
-// device, than the longest of them does on its share of it.
-func cheaperApart(kernels []*Kernel, alone, together map[*Kernel]heuristic.Choice) bool {
-	total, longest := 0.0, 0.0
+// balance gives kernels of other types than the rest, which take longer for their bytes, shares by what they took with those by bytes,
+// where the longest then takes less.
+func (p *launchPlanner) balance(kernels []*Kernel) error {
+	before := maps.Clone(p.choices)
+	all, longest := 0.0, 0.0
 	for _, k := range kernels {
-		total += alone[k].Price
-		longest = max(longest, together[k].Price)
+		c := before[k]
+		if c.Streams {
+			return nil // bytes are what these take
+		}
+		all, longest = all+c.Price*c.Share, max(longest, c.Price)
 	}
-	return total < longest
+	if longest < unbalanced*all { // shares add up to 1: all is the mean
+		return nil
+	}
+	if err := p.agree(kernels, func(k *Kernel) float64 { return before[k].Price * before[k].Share / all }, 0); err != nil {
+		return err
+	}
+	after := 0.0
+	for _, k := range kernels {
+		after = max(after, p.choices[k].Price)
+	}
+	if _, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads); agreed && after < longest {
+		return nil
+	}
+	for _, k := range kernels {
+		p.choices[k] = before[k]
+		k.take(p.state, before[k])
+	}
+	return nil
 }
 
-// agree plans the kernels of a launch that are not settled for their shares of so many bytes, with the
+// unbalanced is how many times the mean of kernels the longest takes of which shares are worth another look.
+const unbalanced = 1.1
+
+// comparePlans lets kernels that were planned for their shares of the device be planned for all of it instead, where they take less so: in one
+// grid, in which blocks of one kernel run where those of another leave multiprocessors empty, or one after the other.
+func (p *launchPlanner) comparePlans(kernels []*Kernel, alone map[*Kernel]heuristic.Choice, as *sharing) error {
+	total, least := 0.0, 0.0
+	for _, k := range kernels {
+		total += alone[k].Price
+		least = max(least, p.choices[k].Price*sharesCost(p.choices[k]))
+	}
+	best := maps.Clone(p.choices)
+	if beside(kernels, alone) < min(least, total) { // which blocks of one size do not undercut
+		maps.Copy(p.choices, alone)
+		if err := p.agree(kernels, func(*Kernel) float64 { return 1 }, 0); err != nil {
+			return err
+		}
+		_, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads)
+		if price := beside(kernels, p.choices); agreed && price < min(least, total) {
+			best, least = maps.Clone(p.choices), price
+		}
+	}
+	if total < least {
+		best, *as = alone, apart
+	}
+	for _, k := range kernels {
+		p.choices[k] = best[k]
+		k.take(p.state, best[k])
+	}
+	return nil
+}
+
+// sharesCost is how many times as long as expected products by matrix instructions take with plans for their shares of the device: blocks of
+// one kernel do not stay on its part of the multiprocessors. 1.2 is the mean of prompts on an H200 (docs/bench/h200-beside.txt, section 4).
+func sharesCost(c heuristic.Choice) float64 {
+	if c.Streams {
+		return 1
+	}
+	return 1.2
+}
+
+// beside is what kernels take in one grid, each planned for all of the device.
+func beside(kernels []*Kernel, choices map[*Kernel]heuristic.Choice) float64 {
+	busy, longest := 0.0, 0.0
+	for _, k := range kernels {
+		c := choices[k]
+		busy, longest = busy+c.Price*c.Filled, max(longest, c.Price)
+	}
+	return max(busy, longest)
+}
+
+// agree plans the kernels of a launch that are not settled for their shares of the device, with the
 // number of threads a block, or one that they agree on where it is 0.
-func (p *launchPlanner) agree(kernels []*Kernel, bytes float64, threads int64) error {
+func (p *launchPlanner) agree(kernels []*Kernel, share func(*Kernel) float64, threads int64) error {
 	with := func(threads int64) error {
 		for _, k := range kernels {
 			if p.settled[k] == unsettled && p.choices[k].BlockThreads != threads {
-				if err := p.plan(k, p.choices[k].Bytes/bytes, threads); err != nil {
+				if err := p.plan(k, share(k), threads); err != nil {
 					return err
 				}
 			}
@@ -117,7 +190,7 @@ func (p *launchPlanner) agree(kernels []*Kernel, bytes float64, threads int64) e
 	}
 	for _, k := range kernels {
 		if p.settled[k] == unsettled {
-			if err := p.plan(k, p.choices[k].Bytes/bytes, threads); err != nil {
+			if err := p.plan(k, share(k), threads); err != nil {
 				return err
 			}
 		}

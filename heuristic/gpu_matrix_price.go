@@ -16,7 +16,9 @@ import (
 // decodes and multiplies in steps, whose latency other warps of its multiprocessor may
 // hide; the busiest one decides.
 
-func (t *matrixTile) cost() float64 { return t.price }
+func (t *matrixTile) cost() float64   { return t.price }
+func (t *matrixTile) filled() float64 { return min(t.units, 1) }
+func (t *matrixTile) byBytes() bool   { return false }
 
 // Values of a tile that are tried.
 var (
@@ -238,6 +240,12 @@ func (t *matrixTile) sides() (rows, tokens float64) {
 	return float64(t.rows * t.rowWarps * matrixRows), float64(t.tokens * t.tokenWarps * matrixTokens)
 }
 
+// blocks is the number of blocks of the grid.
+func (t *matrixTile) blocks(k *matrixWork) float64 {
+	rows, tokens := t.sides()
+	return k.others * math.Ceil(k.rows/rows) * math.Ceil(k.tokens/tokens)
+}
+
 // pointsOfStep are those of the sum that a warp goes on in a step.
 func (t *matrixTile) pointsOfStep(k *matrixWork) float64 {
 	return math.Ceil(k.points / float64(t.steps*t.groups))
@@ -286,6 +294,7 @@ func (m *matrixProduct) tiles() []*matrixTile {
 				return
 			}
 			t.price = t.estimate(m.work, m.desc, m.knobs.share())
+			t.units = t.blocks(m.work) / (float64(m.desc.Cost.Workers) * m.knobs.share())
 			list = append(list, &t)
 		})
 	}
@@ -370,7 +379,7 @@ func (t *matrixTile) estimate(k *matrixWork, desc *target.Desc, share float64) f
 	units, warps, copies := float64(desc.Cost.Workers)*share, float64(t.warps()), float64(t.copies)
 	tiles := float64(t.rows*t.tokens) * k.matrices
 	rows, tokens := t.sides()
-	blocks := k.others * math.Ceil(k.rows/rows) * math.Ceil(k.tokens/tokens)
+	blocks := t.blocks(k)
 	threads := warps * float64(desc.WarpSize)
 	need, limit := t.needs(k, desc), min(unitRegisters/threads, mostRegisters)
 	spilled := max(need.registers/limit-1, 0)

@@ -87,6 +87,10 @@ func (c *mapped) threads() int64 {
 
 func (c *mapped) cost() float64 { return c.price.total }
 
+// filled is 1: its blocks share the bandwidth of memory, however few they are.
+func (c *mapped) filled() float64 { return 1 }
+func (c *mapped) byBytes() bool   { return true }
+
 // String says how threads take rows.
 func (c *mapped) String() string {
 	s := fmt.Sprintf("%d threads a row, %d rows a thread, %d such groups a block", c.sharing, c.rows, c.groups)

@@ -203,6 +203,7 @@ type matrixTile struct {
 	panels                                     bool
 	group                                      bool    // instructions are those of four warps, along the rows
 	price                                      float64 // ns
+	units                                      float64 // blocks for each multiprocessor
 }
 
 // warps is the number of warps of a block.

@@ -52,20 +52,26 @@ type Priced struct {
 	Bytes        float64
 
 	// Price is what the plan itself is expected to cost, in nanoseconds, on Share of the
-	// device; 0 where it was not chosen by its price.
-	Price, Share float64
+	// device; 0 where it was not chosen by its price. Filled is the part of the multiprocessors
+	// there that have blocks of it, 1 where others could not use the rest.
+	Price, Share, Filled float64
+
+	// Streams says that the plan's time is that of reading weights, which each kernel of a launch does at its share of the bandwidth.
+	Streams bool
 }
 
 // way is one of several ways to make a product.
 type way interface {
 	comparable
-	threads() int64 // of a block
-	cost() float64  // ns
+	threads() int64  // of a block
+	cost() float64   // ns
+	filled() float64 // part of the multiprocessors
+	byBytes() bool   // is its time
 }
 
 // pricedBy is a way chosen of a list, the cheapest first, with what it reads.
 func pricedBy[W way](list []W, chosen W, bytes float64, knobs Knobs) Priced {
-	p := Priced{Prices: make(map[int64]float64), BlockThreads: chosen.threads(), Bytes: bytes, Price: chosen.cost(), Share: knobs.share()}
+	p := Priced{Prices: make(map[int64]float64), BlockThreads: chosen.threads(), Bytes: bytes, Price: chosen.cost(), Share: knobs.share(), Filled: chosen.filled(), Streams: chosen.byBytes()}
 	for _, w := range slices.Backward(list) {
 		p.Prices[w.threads()] = w.cost()
 	}
