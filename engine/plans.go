@@ -93,7 +93,7 @@ func (p *launchPlanner) launch(calls []Call) error {
 }
 
 // balance gives kernels of other types than the rest, which take longer for their bytes, shares by what they took with those by bytes,
-// where the longest then takes less.
+// where the longest then takes less. In a batch of 16 Qwen3 4B's took 18 and 15 us by the price, and the step 8 % longer (h200-beside.txt, section 5).
 func (p *launchPlanner) balance(kernels []*Kernel) error {
 	before := maps.Clone(p.choices)
 	all, longest := 0.0, 0.0
@@ -114,8 +114,8 @@ func (p *launchPlanner) balance(kernels []*Kernel) error {
 	for _, k := range kernels {
 		after = max(after, p.choices[k].Price)
 	}
-	if _, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads); agreed && after < longest {
-		return nil
+	if _, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads); agreed && after*sharesCost(before[kernels[0]]) < longest {
+		return nil // by more than such prices are off
 	}
 	for _, k := range kernels {
 		p.choices[k] = before[k]
