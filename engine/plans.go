@@ -143,7 +143,12 @@ func (p *launchPlanner) comparePlans(kernels []*Kernel, alone map[*Kernel]heuris
 		}
 		_, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads)
 		if price := beside(kernels, p.choices); agreed && price < min(least, total) {
-			best, least = maps.Clone(p.choices), price
+			least = price
+			for _, k := range kernels {
+				c := p.choices[k]
+				c.Share *= c.Filled // its blocks leave the rest to the others
+				best[k] = c
+			}
 		}
 	}
 	if total < least {
