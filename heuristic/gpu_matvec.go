@@ -382,12 +382,11 @@ func (c *mapped) takeRows(k *work) {
 		left := ceil(c.size(i), n)
 		groups = min(max(c.block/c.sharing, 1), left)
 		c.splits = append(c.splits, split{plan.UPCAST, i, n}, split{plan.LOCAL, i, groups})
-		c.blocks = k.rows / float64(rows*c.size(i)) * float64(ceil(left, groups))
-		if groups < left && k.everyRow {
+		if k.everyRow {
 			turns = min(c.turns, ceil(left, groups))
 			c.splits = append(c.splits, split{plan.ROLL, i, turns})
-			c.blocks = k.rows / float64(rows*c.size(i)) * float64(ceil(left, groups*turns))
 		}
+		c.blocks = k.rows / float64(rows*c.size(i)) * float64(ceil(left, groups*turns))
 		if groups == left {
 			groups *= c.groupsOutside(k, groups)
 		}
