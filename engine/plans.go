@@ -81,8 +81,12 @@ func (p *launchPlanner) launch(calls []Call) error {
 			if err := p.balance(kernels); err != nil {
 				return err
 			}
-			if err := p.comparePlans(kernels, alone, &before); err != nil {
+			cheaper, err := p.comparePlans(kernels, alone)
+			if err != nil {
 				return err
+			}
+			if cheaper {
+				before = apart
 			}
 		}
 	}
@@ -110,36 +114,38 @@ func (p *launchPlanner) balance(kernels []*Kernel) error {
 	if err := p.agree(kernels, func(k *Kernel) float64 { return before[k].Price * before[k].Share / all }, 0); err != nil {
 		return err
 	}
-	after := 0.0
-	for _, k := range kernels {
-		after = max(after, p.choices[k].Price)
-	}
-	if _, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads); agreed && after*sharesCost(before[kernels[0]]) < longest {
-		return nil // by more than such prices are off
-	}
-	for _, k := range kernels {
-		p.choices[k] = before[k]
-		k.take(p.state, before[k])
+	if _, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads); !agreed || byShares(kernels, p.choices) >= longest {
+		p.restore(kernels, before) // not by more than such prices are off
 	}
 	return nil
+}
+
+// restore gives kernels plans that they had, as far as there are any.
+func (p *launchPlanner) restore(kernels []*Kernel, choices map[*Kernel]heuristic.Choice) {
+	for _, k := range kernels {
+		if c, ok := choices[k]; ok {
+			p.choices[k] = c
+			k.take(p.state, c)
+		}
+	}
 }
 
 // unbalanced is how many times the mean of kernels the longest takes of which shares are worth another look.
 const unbalanced = 1.1
 
 // comparePlans lets kernels that were planned for their shares of the device be planned for all of it instead, where they take less so: in one
-// grid, in which blocks of one kernel run where those of another leave multiprocessors empty, or one after the other.
-func (p *launchPlanner) comparePlans(kernels []*Kernel, alone map[*Kernel]heuristic.Choice, as *sharing) error {
-	total, least := 0.0, 0.0
+// grid, in which blocks of one kernel run where those of another leave multiprocessors empty, or one after the other, with the plans that they have
+// alone: then it says so.
+func (p *launchPlanner) comparePlans(kernels []*Kernel, alone map[*Kernel]heuristic.Choice) (asAlone bool, err error) {
+	total, least := 0.0, byShares(kernels, p.choices)
 	for _, k := range kernels {
 		total += alone[k].Price
-		least = max(least, p.choices[k].Price*sharesCost(p.choices[k]))
 	}
 	best := maps.Clone(p.choices)
 	if beside(kernels, alone) < min(least, total) { // which blocks of one size do not undercut
 		maps.Copy(p.choices, alone)
 		if err := p.agree(kernels, func(*Kernel) float64 { return 1 }, 0); err != nil {
-			return err
+			return false, err
 		}
 		_, agreed := p.priceWith(kernels, p.choices[kernels[0]].BlockThreads)
 		if price := beside(kernels, p.choices); agreed && price < min(least, total) {
@@ -152,13 +158,18 @@ func (p *launchPlanner) comparePlans(kernels []*Kernel, alone map[*Kernel]heuris
 		}
 	}
 	if total < least {
-		best, *as = alone, apart
+		best, asAlone = alone, true
 	}
+	p.restore(kernels, best)
+	return asAlone, nil
+}
+
+// byShares is what kernels take with plans for their shares of the device: as long as the longest.
+func byShares(kernels []*Kernel, choices map[*Kernel]heuristic.Choice) (longest float64) {
 	for _, k := range kernels {
-		p.choices[k] = best[k]
-		k.take(p.state, best[k])
+		longest = max(longest, choices[k].Price*sharesCost(choices[k]))
 	}
-	return nil
+	return longest
 }
 
 // sharesCost is how many times as long as expected products by matrix instructions take with plans for their shares of the device: blocks of
@@ -234,12 +245,7 @@ func (p *launchPlanner) findThreads(kernels []*Kernel, with func(threads int64) 
 		}
 		refused[threads] = true
 	}
-	for _, k := range kernels {
-		if c, ok := best[k]; ok {
-			p.choices[k] = c
-			k.take(p.state, c)
-		}
-	}
+	p.restore(kernels, best)
 	return nil
 }
 

@@ -16,22 +16,25 @@ import (
 
 // ShareGroupSums applies the rule to all values: those whose work is worth new values first, then others to sums that these have left.
 func ShareGroupSums(s *state.State) {
-	var others []*state.Value
-	for _, v := range slices.Clone(s.Values) {
+	others := make(map[*state.Value]sumKinds)
+	values := slices.Clone(s.Values)
+	for _, v := range values {
 		if v.Dead || s.Height(v.Body) == 0 {
 			continue
 		}
-		kinds, ok := sharedSums(s, v)
-		if kinds.known = ok && !worthSums(s, v, kinds); kinds.known {
-			others = append(others, v)
-		} else if ok {
+		switch kinds, ok := sharedSums(s, v); {
+		case !ok:
+		case worthSums(s, v, kinds):
 			shareSums(s, v, kinds)
+		default:
+			kinds.known = true
+			others[v] = kinds
 		}
 	}
-	for _, v := range others {
-		kinds, _ := sharedSums(s, v)
-		kinds.known = true
-		shareSums(s, v, kinds)
+	for _, v := range values {
+		if kinds, ok := others[v]; ok {
+			shareSums(s, v, kinds)
+		}
 	}
 }
 
